@@ -1,0 +1,57 @@
+# One function per kind of target, so that flags, warnings and test environments are stated once.
+
+find_program(GANNET_CCACHE ccache)
+if(GANNET_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_C_COMPILER_LAUNCHER ${GANNET_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${GANNET_CCACHE})
+endif()
+
+# What every target of ours is compiled with; warnings are errors for our code only.
+add_library(gannet_flags INTERFACE)
+target_compile_options(gannet_flags INTERFACE -Wall -Wextra -Werror -Wno-missing-field-initializers)
+target_include_directories(gannet_flags INTERFACE ${PROJECT_SOURCE_DIR})
+if(GANNET_SANITIZE)
+  target_compile_options(gannet_flags INTERFACE -fsanitize=${GANNET_SANITIZE} -fno-omit-frame-pointer
+                         -fno-sanitize-recover=all)
+  target_link_options(gannet_flags INTERFACE -fsanitize=${GANNET_SANITIZE})
+endif()
+
+# gannet_library(NAME SOURCES a.cc a.h ... DEPS target ...): one static library per folder.
+# A folder of headers only becomes an interface library.
+function(gannet_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  if("${ARG_SOURCES}" MATCHES "\\.cc")
+    add_library(${name} STATIC ${ARG_SOURCES})
+    target_link_libraries(${name} PUBLIC gannet_flags ${ARG_DEPS})
+  else()
+    add_library(${name} INTERFACE ${ARG_SOURCES})
+    target_link_libraries(${name} INTERFACE gannet_flags ${ARG_DEPS})
+  endif()
+endfunction()
+
+# gannet_program(NAME SOURCES ... DEPS ...): an executable in build/<preset>/bin.
+function(gannet_program name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE gannet_flags ${ARG_DEPS})
+endfunction()
+
+# gannet_test(NAME SOURCES ... DEPS ... LABELS ... [VERBS] [TIMEOUT s]): one GoogleTest program,
+# one ctest entry. VERBS runs it on softverbs. Labels select sets: unit, model, verbs, integration,
+# conformance, slow.
+function(gannet_test name)
+  cmake_parse_arguments(ARG "VERBS" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  add_executable(${name} ${ARG_SOURCES})
+  target_link_libraries(${name} PRIVATE gannet_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  add_test(NAME ${name} COMMAND ${name})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 60)
+  endif()
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+  if(ARG_VERBS)
+    add_dependencies(${name} softverbs)
+    set_tests_properties(${name} PROPERTIES
+                         ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/lib/softverbs")
+  endif()
+endfunction()
