@@ -1,0 +1,84 @@
+#ifndef GANNET_ASYNC_CLIENT_H_
+#define GANNET_ASYNC_CLIENT_H_
+
+#include <gannet/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace gannet {
+
+enum class OpType : uint8_t { kGet, kPut, kDelete, kLock, kUnlock, kLockAndGet, kStats, kPing };
+
+// One finished operation. `code` is absl::StatusCode::kOk also for a miss; `found` tells.
+struct Completion {
+  uint64_t user_data = 0;  // as given when it was started
+  OpType type = OpType::kGet;
+  absl::StatusCode code = absl::StatusCode::kOk;
+  bool found = false;      // get, delete: the key was there; lock: it was acquired
+  ItemInfo info;           // get; put: the new version; FailedPrecondition: the current version
+  uint64_t lock_word = 0;  // lock: Lock::word
+  OpCost cost;
+};
+
+// Many operations in flight from one thread: start operations, then Poll for completions, as with a
+// completion queue. No allocation, lock or system call per operation.
+//
+//   client.Get("key", buffer, 1);
+//   client.Put("other", value, {}, 2);
+//   Completion done[16];
+//   size_t n = client.Poll(done);
+//
+// One owner thread; it must call Poll at least every 250 ms or the servers take the client for dead
+// and release its locks. Keys are copied; buffers and values must stay valid until the completion.
+class AsyncClient {
+ public:
+  static absl::StatusOr<std::unique_ptr<AsyncClient>> Connect(std::vector<std::string> endpoints,
+                                                              Options options = {});
+  ~AsyncClient();
+  AsyncClient(const AsyncClient&) = delete;
+  AsyncClient& operator=(const AsyncClient&) = delete;
+
+  // Each starts one operation, posted at the latest by the next Poll. ResourceExhausted:
+  // Options::depth operations are in flight, poll first. InvalidArgument: key or value. Other
+  // errors come as completions.
+  absl::Status Get(std::string_view key, std::span<std::byte> out, uint64_t user_data);
+  absl::Status Put(std::string_view key, std::string_view value, const PutOptions& options,
+                   uint64_t user_data);
+  absl::Status Delete(std::string_view key, const DeleteOptions& options, uint64_t user_data);
+  // One try; Completion::found tells whether it was acquired.
+  absl::Status TryLock(std::string_view key, uint64_t user_data);
+  absl::Status LockAndGet(std::string_view key, std::span<std::byte> out, uint64_t user_data);
+  absl::Status Unlock(const Lock& lock, uint64_t user_data);
+  absl::Status Ping(uint32_t server, uint64_t user_data);
+  // `out` must outlive the operation.
+  absl::Status Stats(uint32_t server, ServerStats* out, uint64_t user_data);
+
+  // Posts what was started, makes progress, and fills in finished operations. Never blocks.
+  size_t Poll(std::span<Completion> out);
+
+  // Of every operation started from now on.
+  void set_deadline(std::chrono::milliseconds deadline);
+  uint32_t in_flight() const;
+  // Index of the endpoint that owns a key.
+  uint32_t ServerOf(std::string_view key) const;
+  std::vector<ServerInfo> Info() const;
+
+ private:
+  class State;
+  explicit AsyncClient(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_ASYNC_CLIENT_H_

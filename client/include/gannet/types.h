@@ -1,0 +1,116 @@
+#ifndef GANNET_TYPES_H_
+#define GANNET_TYPES_H_
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace gannet {
+
+// The types that Client and AsyncClient share. Nothing of verbs, glog or gflags is in the public
+// headers.
+
+enum class LogLevel : uint8_t { kInfo, kWarning, kError };
+
+struct Options {
+  // "auto", "soft", or a device name as `ibv_devices` lists it.
+  std::string device = "auto";
+  std::chrono::milliseconds connect_timeout{3000};
+  // Of every call that does not say otherwise.
+  std::chrono::milliseconds deadline{1000};
+  // Memory for remembered item locations (16 bytes each); 0 = off.
+  uint64_t location_cache_bytes = 1 << 20;
+  // AsyncClient: operations in flight at most, over all servers.
+  uint32_t depth = 128;
+  // Reconnect after a broken connection. Off: every later call is Unavailable.
+  bool reconnect = true;
+  // Called with one line, no newline, from any thread of the client; nothing is printed otherwise.
+  std::function<void(LogLevel, std::string_view)> log;
+};
+
+// The verbs that one operation cost its client.
+struct OpCost {
+  uint32_t read_bytes = 0;
+  uint16_t reads = 0;
+  uint16_t sends = 0;
+  uint16_t cas = 0;
+  uint16_t posts = 0;        // doorbells: calls into the device, shared by chained work requests
+  uint16_t completions = 0;  // polled
+  bool from_cached_location = false;
+  bool by_rpc = false;  // a GET that fell back to the server's CPU
+};
+
+struct ItemInfo {
+  uint64_t version = 0;  // never 0 for an item that is there
+  uint32_t flags = 0;
+  uint64_t expiry_ms = 0;    // since the Unix epoch; 0 = never
+  uint32_t value_bytes = 0;  // of the whole value, even where the caller's buffer was shorter
+};
+
+struct Value {
+  std::string data;
+  ItemInfo info;
+};
+
+// A held lock. Lost, without notice to the holder, when its connection breaks or the holder is
+// taken for dead; a write that carries it is then refused (Aborted).
+struct Lock {
+  std::string key;
+  uint64_t word = 0;
+  uint32_t server = 0;  // index of the endpoint
+};
+
+struct PutOptions {
+  uint32_t flags = 0;
+  std::chrono::milliseconds ttl{0};  // 0 = for ever
+  bool only_if_absent = false;
+  std::optional<uint64_t> only_if_version;  // 0 = absent
+  // The write happens only while this lock is held; needs only_if_version, the version read under
+  // it.
+  const Lock* lock = nullptr;
+};
+
+struct DeleteOptions {
+  std::optional<uint64_t> only_if_version;
+  const Lock* lock = nullptr;
+};
+
+struct ServerStats {
+  std::string endpoint;
+  uint64_t rpcs = 0;
+  uint64_t heartbeats = 0;
+  uint64_t cpu_us = 0;
+  uint64_t slots_used = 0;
+  uint64_t slots_total = 0;
+  uint64_t heap_bytes = 0;
+  uint64_t heap_total = 0;
+  uint64_t sessions = 0;
+  uint64_t connections = 0;
+  uint64_t items = 0;
+  uint64_t displacements = 0;
+  uint64_t stash_used = 0;
+  uint64_t locks_broken = 0;
+  uint64_t uptime_ms = 0;
+};
+
+// What a connection to one server is.
+struct ServerInfo {
+  std::string endpoint;
+  std::string device;     // the local device
+  std::string kind;       // "hardware", "kernel-software" or "softverbs"
+  std::string lock_mode;  // "nic", "rpc-loopback" or "rpc-server"
+  uint64_t incarnation = 0;
+  uint64_t region_bytes = 0;
+  uint64_t index_slots = 0;
+  uint32_t lock_words = 0;
+  uint32_t protocol_version = 0;
+  uint32_t session_id = 0;
+  uint32_t read_depth = 0;  // RDMA READs in flight per queue pair, as negotiated
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_TYPES_H_

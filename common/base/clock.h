@@ -1,0 +1,33 @@
+#ifndef GANNET_COMMON_BASE_CLOCK_H_
+#define GANNET_COMMON_BASE_CLOCK_H_
+
+#include <time.h>
+
+#include <cstdint>
+
+namespace gannet {
+
+// State machines below main() take the time as an argument, so that a simulation can run them in
+// virtual time; only main loops and the synchronous wrappers read these clocks.
+
+inline constexpr int64_t kNsPerUs = 1'000;
+inline constexpr int64_t kNsPerMs = 1'000'000;
+inline constexpr int64_t kNsPerSecond = 1'000'000'000;
+
+// Nanoseconds of CLOCK_MONOTONIC: deadlines, time-outs, latencies.
+inline int64_t MonotonicNs() {
+  timespec t;
+  clock_gettime(CLOCK_MONOTONIC, &t);
+  return t.tv_sec * kNsPerSecond + t.tv_nsec;
+}
+
+// Milliseconds since the Unix epoch: expiry of items.
+inline uint64_t WallMs() {
+  timespec t;
+  clock_gettime(CLOCK_REALTIME, &t);
+  return static_cast<uint64_t>(t.tv_sec) * 1000 + static_cast<uint64_t>(t.tv_nsec) / 1'000'000;
+}
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_BASE_CLOCK_H_

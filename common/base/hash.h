@@ -1,0 +1,32 @@
+#ifndef GANNET_COMMON_BASE_HASH_H_
+#define GANNET_COMMON_BASE_HASH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace gannet {
+
+// XXH3-64 of `size` bytes (xxhash, stable since 0.8.0). The one hash and the one checksum of the
+// project.
+uint64_t Xxh3(const void* data, size_t size, uint64_t seed);
+
+// Hash of a key under an index's seed (Superblock::hash_seed). Every part of a lookup takes its own
+// bits of it: see layout/key_hash.h.
+inline uint64_t HashKey(std::string_view key, uint64_t seed) {
+  return Xxh3(key.data(), key.size(), seed);
+}
+
+// A bijective mix of 64 bits (the finaliser of MurmurHash3), to derive seeds and second hashes.
+constexpr uint64_t Mix64(uint64_t x) {
+  x ^= x >> 33;
+  x *= 0xff51afd7ed558ccdULL;
+  x ^= x >> 33;
+  x *= 0xc4ceb9fe1a85ec53ULL;
+  x ^= x >> 33;
+  return x;
+}
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_BASE_HASH_H_

@@ -1,0 +1,68 @@
+#ifndef GANNET_COMMON_BASE_WORDS_H_
+#define GANNET_COMMON_BASE_WORDS_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace gannet {
+
+// Bytes that clients READ while the server writes them are only touched through these: single
+// aligned 8-byte relaxed accesses. A word is therefore never torn; anything wider may be, and is
+// proved by a checksum. (A plain memcpy racing with a READ would be a data race to the language and
+// to TSan.)
+//
+// Ordering between words is the caller's: a store that must not be seen before earlier ones uses
+// StoreWordRelease.
+
+inline uint64_t LoadWord(const void* p) {
+  return __atomic_load_n(static_cast<const uint64_t*>(p), __ATOMIC_RELAXED);
+}
+
+inline void StoreWord(void* p, uint64_t value) {
+  __atomic_store_n(static_cast<uint64_t*>(p), value, __ATOMIC_RELAXED);
+}
+
+// Everything this thread stored before is visible to whoever sees `value`.
+inline void StoreWordRelease(void* p, uint64_t value) {
+  __atomic_store_n(static_cast<uint64_t*>(p), value, __ATOMIC_RELEASE);
+}
+
+// Copies `size` bytes into published memory, word by word; the last word is padded with zero bytes.
+// REQUIRES: dst is 8-byte aligned and has AlignUp(size, 8) bytes.
+inline void StoreWords(void* dst, const void* src, size_t size) {
+  auto* to = static_cast<uint8_t*>(dst);
+  const auto* from = static_cast<const uint8_t*>(src);
+  size_t i = 0;
+  for (; i + 8 <= size; i += 8) {
+    uint64_t word;
+    std::memcpy(&word, from + i, 8);
+    StoreWord(to + i, word);
+  }
+  if (i < size) {
+    uint64_t word = 0;
+    std::memcpy(&word, from + i, size - i);
+    StoreWord(to + i, word);
+  }
+}
+
+// Copies `size` bytes out of published memory. REQUIRES: src is 8-byte aligned and AlignUp(size, 8)
+// bytes of it are readable; dst has `size` bytes.
+inline void LoadWords(void* dst, const void* src, size_t size) {
+  auto* to = static_cast<uint8_t*>(dst);
+  const auto* from = static_cast<const uint8_t*>(src);
+  size_t i = 0;
+  for (; i + 8 <= size; i += 8) {
+    const uint64_t word = LoadWord(from + i);
+    std::memcpy(to + i, &word, 8);
+  }
+  if (i < size) {
+    const uint64_t word = LoadWord(from + i);
+    std::memcpy(to + i, &word, size - i);
+  }
+}
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_BASE_WORDS_H_

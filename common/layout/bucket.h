@@ -1,0 +1,87 @@
+#ifndef GANNET_COMMON_LAYOUT_BUCKET_H_
+#define GANNET_COMMON_LAYOUT_BUCKET_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "common/base/hash.h"
+#include "common/layout/slot.h"
+
+namespace gannet {
+
+inline constexpr size_t kSlotsPerBucket = 14;
+inline constexpr size_t kBucketBytes = 128;
+inline constexpr size_t kWindowBytes = 2 * kBucketBytes;  // home bucket and the next: one READ
+
+// The second word of a bucket:
+//
+//   63       62         56 55            40 39            24 23       0
+//   [migrated][stash tags ][ moves prev : 16 ][ moves next : 16 ][ version ]
+//
+// version: bumped by every publication. moves next / moves prev: the counters of this bucket's pair
+// with the bucket after / before it; every move between the two bumps both sides. stash tags: which
+// KeyHash::StashTag bits keys of this home have in the stash. migrated: reserved for the online
+// resize.
+class BucketMeta {
+ public:
+  constexpr BucketMeta() = default;
+  constexpr explicit BucketMeta(uint64_t word) : word_(word) {}
+
+  constexpr uint64_t word() const { return word_; }
+  constexpr uint32_t version() const { return static_cast<uint32_t>(word_) & 0xffffff; }
+  constexpr uint16_t moves_next() const { return static_cast<uint16_t>(word_ >> 24); }
+  constexpr uint16_t moves_prev() const { return static_cast<uint16_t>(word_ >> 40); }
+  constexpr uint32_t stash_tags() const { return static_cast<uint32_t>(word_ >> 56) & 0x7f; }
+  constexpr bool migrated() const { return word_ >> 63; }
+
+  // The counters wrap.
+  constexpr BucketMeta WithNextVersion() const {
+    return BucketMeta((word_ & ~0xffffffull) | ((word_ + 1) & 0xffffffull));
+  }
+  constexpr BucketMeta WithMovesNextBumped() const { return WithField(24, moves_next() + 1); }
+  constexpr BucketMeta WithMovesPrevBumped() const { return WithField(40, moves_prev() + 1); }
+  constexpr BucketMeta WithStashTags(uint32_t tags) const {
+    return BucketMeta((word_ & ~(0x7full << 56)) | (static_cast<uint64_t>(tags & 0x7f) << 56));
+  }
+
+  friend constexpr bool operator==(BucketMeta, BucketMeta) = default;
+
+ private:
+  constexpr BucketMeta WithField(uint32_t shift, uint32_t value) const {
+    return BucketMeta((word_ & ~(0xffffull << shift)) |
+                      (static_cast<uint64_t>(value & 0xffff) << shift));
+  }
+  uint64_t word_ = 0;
+};
+
+// 128 bytes: 16-byte header and fourteen slots. A copy is exact for a miss only when the checksum
+// is right; a hit never needs it (the item proves itself).
+struct Bucket {
+  uint64_t checksum;
+  uint64_t meta;
+  uint64_t slots[kSlotsPerBucket];
+};
+static_assert(sizeof(Bucket) == kBucketBytes && std::is_trivially_copyable_v<Bucket>);
+static_assert(offsetof(Bucket, meta) == 8 && offsetof(Bucket, slots) == 16);
+
+// Which bucket of which index of which server run a checksum belongs to, so that a copy of another
+// bucket, or of an earlier run's, is never taken for it. Stash buckets continue the numbering after
+// the homes + 1.
+constexpr uint64_t BucketSeed(uint64_t incarnation, uint64_t generation, uint64_t bucket_number) {
+  return Mix64(incarnation ^ Mix64(generation ^ Mix64(bucket_number + 1)));
+}
+
+// XXH3-64 of the meta word and the slots; never 0, so all-zero memory is not a valid bucket.
+inline uint64_t BucketChecksum(const Bucket& bucket, uint64_t seed) {
+  const uint64_t sum = Xxh3(&bucket.meta, kBucketBytes - sizeof(bucket.checksum), seed);
+  return sum == 0 ? 1 : sum;
+}
+
+inline bool BucketValid(const Bucket& copy, uint64_t seed) {
+  return copy.checksum == BucketChecksum(copy, seed);
+}
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_LAYOUT_BUCKET_H_

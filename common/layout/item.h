@@ -1,0 +1,69 @@
+#ifndef GANNET_COMMON_LAYOUT_ITEM_H_
+#define GANNET_COMMON_LAYOUT_ITEM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+namespace gannet {
+
+inline constexpr size_t kKeyBytesMax = 250;         // as memcached
+inline constexpr size_t kValueBytesMax = 1u << 20;  // 1 MiB
+inline constexpr uint64_t kCommitLive = 1ull << 63;
+
+// The 32 bytes before an item's key and value. `commit` is the linearization point: top bit set,
+// the item is live and the other 63 bits are the checksum of all that follows; top bit clear, the
+// item is dead or not yet born, whatever follows. State and checksum are one word on purpose: a
+// state kept apart can be sampled from another life of the same address.
+struct ItemHeader {
+  uint64_t commit;
+  uint64_t version;  // from one server-wide counter; never reused, never 0
+  uint32_t value_bytes;
+  uint32_t flags;           // the user's, opaque
+  uint64_t expiry_and_key;  // expiry, ms since the Unix epoch (0 = never) << 16 | key bytes
+
+  uint64_t expiry_ms() const { return expiry_and_key >> 16; }
+  uint32_t key_bytes() const { return expiry_and_key & 0xffff; }
+  void SetExpiryAndKeyBytes(uint64_t expiry_ms, size_t key_bytes) {
+    expiry_and_key = expiry_ms << 16 | key_bytes;
+  }
+};
+static_assert(sizeof(ItemHeader) == 32 && std::is_trivially_copyable_v<ItemHeader>);
+static_assert(offsetof(ItemHeader, version) == 8 && offsetof(ItemHeader, value_bytes) == 16);
+static_assert(offsetof(ItemHeader, flags) == 20 && offsetof(ItemHeader, expiry_and_key) == 24);
+
+inline constexpr uint64_t kExpiryMsMax = (1ull << 48) - 1;
+
+constexpr uint64_t ItemBytes(size_t key_bytes, size_t value_bytes) {
+  return sizeof(ItemHeader) + key_bytes + value_bytes;
+}
+
+// The live commit word of an item whose bytes after the commit word are `rest` (header from offset
+// 8, key, value), seeded with where and in which server run it lives.
+uint64_t LiveCommitWord(std::span<const std::byte> rest, uint64_t incarnation, uint64_t offset);
+
+// What a copy of an item's bytes turned out to be.
+enum class ItemProof : uint8_t {
+  kThisKey,   // live, whole, and the key asked for: a correct answer
+  kOtherKey,  // live and whole, another key (the slot's tag collided)
+  kDead,      // commit word not live: never believed as a miss, look again
+  kTorn,      // lengths or checksum wrong: look again
+};
+
+struct ItemView {
+  ItemHeader header;
+  std::string_view key;    // into the copy
+  std::string_view value;  // into the copy
+};
+
+// Checks a private copy of the bytes READ at `offset`; never believes a length before it is bounded
+// by the copy. `view` is filled for kThisKey and kOtherKey.
+ItemProof ProveItem(std::span<const std::byte> copy, uint64_t incarnation, uint64_t offset,
+                    std::string_view key, ItemView* view);
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_LAYOUT_ITEM_H_

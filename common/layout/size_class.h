@@ -1,0 +1,47 @@
+#ifndef GANNET_COMMON_LAYOUT_SIZE_CLASS_H_
+#define GANNET_COMMON_LAYOUT_SIZE_CLASS_H_
+
+#include <bit>
+#include <cstdint>
+
+namespace gannet {
+
+// A slot says how many bytes to READ by a 7-bit size class: 16-byte steps to 128 bytes, then four
+// steps a doubling, the spacing of jemalloc's size classes, so that a block has exactly its class's
+// bytes.
+//
+//   class   1 .. 8:   16, 32, ..., 128 bytes
+//   class   9 .. 68:  160, 192, 224, 256, 320, 384, 448, 512, ..., 4 MiB
+//   class   0:        none; 127: reserved as a marker for a later kind of slot
+inline constexpr uint32_t kSizeClassNone = 0;
+inline constexpr uint32_t kSizeClassMax = 68;
+inline constexpr uint32_t kSizeClassMarker = 127;
+inline constexpr uint64_t kItemAlignment = 16;
+
+// Bytes of a block of `size_class`; 0 for a class that does not exist (a hostile or torn slot).
+constexpr uint64_t SizeClassBytes(uint32_t size_class) {
+  if (size_class <= 8) return size_class * 16;
+  if (size_class > kSizeClassMax) return 0;
+  const uint32_t doubling = (size_class - 9) / 4;
+  const uint32_t step = (size_class - 9) % 4 + 1;
+  return (128ull << doubling) + step * (32ull << doubling);
+}
+
+// The smallest class that holds `bytes`; kSizeClassNone when none does (more than 4 MiB, or 0).
+constexpr uint32_t SizeClassFor(uint64_t bytes) {
+  if (bytes <= 128) return static_cast<uint32_t>((bytes + 15) / 16);
+  if (bytes > SizeClassBytes(kSizeClassMax)) return kSizeClassNone;
+  const uint32_t doubling = static_cast<uint32_t>(std::bit_width(bytes - 1)) - 8;  // 129..256 -> 0
+  const uint64_t base = 128ull << doubling;
+  const uint64_t step = 32ull << doubling;
+  return 8 + 4 * doubling + static_cast<uint32_t>((bytes - base + step - 1) / step);
+}
+
+static_assert(SizeClassBytes(8) == 128 && SizeClassBytes(9) == 160 && SizeClassBytes(12) == 256);
+static_assert(SizeClassBytes(13) == 320 && SizeClassBytes(kSizeClassMax) == 4u << 20);
+static_assert(SizeClassFor(129) == 9 && SizeClassFor(160) == 9 && SizeClassFor(161) == 10);
+static_assert(SizeClassFor(256) == 12 && SizeClassFor(257) == 13 && SizeClassFor(1) == 1);
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_LAYOUT_SIZE_CLASS_H_

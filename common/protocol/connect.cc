@@ -1,0 +1,108 @@
+#include "common/protocol/connect.h"
+
+#include <cstring>
+
+#include "absl/strings/str_format.h"
+#include "common/layout/superblock.h"
+#include "common/protocol/limits.h"
+
+namespace gannet {
+namespace {
+
+constexpr bool Printable(char c) { return c >= 0x20 && c < 0x7f; }
+
+// Copies a T out of private data that starts with `magic` and is long enough.
+template <class T>
+absl::StatusOr<T> Copy(std::span<const std::byte> private_data, uint32_t magic, const char* what) {
+  if (private_data.size() < sizeof(T)) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "%s of %u bytes, %u expected: is the peer Gannet?", what, private_data.size(), sizeof(T)));
+  }
+  T message;
+  std::memcpy(&message, private_data.data(), sizeof(T));
+  if (message.magic != magic) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s with magic %#x: the peer does not speak Gannet", what, message.magic));
+  }
+  if (message.length < sizeof(T)) {
+    return absl::InvalidArgumentError(absl::StrFormat("%s says it is %u bytes long, %u expected",
+                                                      what, message.length, sizeof(T)));
+  }
+  return message;
+}
+
+}  // namespace
+
+ConnectRequest NewConnectRequest() {
+  ConnectRequest request{};
+  request.magic = kConnectMagic;
+  request.version_min = kProtocolVersionMin;
+  request.version_max = kProtocolVersionMax;
+  request.length = sizeof(request);
+  return request;
+}
+
+Grant NewGrant() {
+  Grant grant{};
+  grant.magic = kGrantMagic;
+  grant.version = kProtocolVersionMax;
+  grant.length = sizeof(grant);
+  grant.layout_version = kLayoutVersion;
+  return grant;
+}
+
+Reject NewReject(RejectCode code, std::string_view reason) {
+  Reject reject{};
+  reject.magic = kRejectMagic;
+  reject.version = kProtocolVersionMax;
+  reject.length = sizeof(reject);
+  reject.code = static_cast<uint32_t>(code);
+  const size_t n = std::min(reason.size(), sizeof(reject.reason));
+  for (size_t i = 0; i < n; ++i) reject.reason[i] = Printable(reason[i]) ? reason[i] : '?';
+  return reject;
+}
+
+absl::StatusOr<ConnectRequest> DecodeConnectRequest(std::span<const std::byte> private_data) {
+  auto request = Copy<ConnectRequest>(private_data, kConnectMagic, "connection request");
+  if (!request.ok()) return request;
+  if (request->version_min > kProtocolVersionMax || request->version_max < kProtocolVersionMin) {
+    return absl::UnimplementedError(
+        absl::StrFormat("client speaks protocol %u to %u, server %u to %u", request->version_min,
+                        request->version_max, kProtocolVersionMin, kProtocolVersionMax));
+  }
+  return request;
+}
+
+absl::StatusOr<Grant> DecodeGrant(std::span<const std::byte> private_data) {
+  auto grant = Copy<Grant>(private_data, kGrantMagic, "grant");
+  if (!grant.ok()) return grant;
+  if (grant->version < kProtocolVersionMin || grant->version > kProtocolVersionMax) {
+    return absl::UnimplementedError(absl::StrFormat(
+        "server chose protocol %u, which this client does not speak", grant->version));
+  }
+  if (grant->layout_version == kLayoutVersion &&
+      (grant->region_bytes > kRegionBytesMax || !grant->index.ValidWithin(grant->region_bytes))) {
+    return absl::InvalidArgumentError("grant with an index outside its region");
+  }
+  if (grant->lock_words == 0 || grant->credits == 0 || grant->connection_id == 0 ||
+      grant->lock_mode < 1 || grant->lock_mode > 3) {
+    return absl::InvalidArgumentError(
+        "grant without lock words, credits, connection id or lock mode");
+  }
+  return grant;
+}
+
+absl::StatusOr<Reject> DecodeReject(std::span<const std::byte> private_data) {
+  return Copy<Reject>(private_data, kRejectMagic, "reject");
+}
+
+std::string RejectReason(const Reject& reject) {
+  std::string reason;
+  for (char c : reject.reason) {
+    if (c == '\0') break;
+    reason.push_back(Printable(c) ? c : '?');
+  }
+  return reason;
+}
+
+}  // namespace gannet

@@ -1,0 +1,122 @@
+#ifndef GANNET_COMMON_PROTOCOL_CONNECT_H_
+#define GANNET_COMMON_PROTOCOL_CONNECT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/layout/index_geometry.h"
+
+namespace gannet {
+
+// The bytes in RDMA-CM private data. It arrives padded with zeroes to the transport's maximum, so
+// each message carries its own magic, version and length. Layouts, byte by byte: docs/protocol.md.
+
+inline constexpr uint32_t kConnectMagic = 0x43544e47;  // "GNTC"
+inline constexpr uint32_t kGrantMagic = 0x47544e47;    // "GNTG"
+inline constexpr uint32_t kRejectMagic = 0x52544e47;   // "GNTR"
+
+// Private data of the connection request.
+struct ConnectRequest {
+  uint32_t magic;
+  uint8_t version_min;
+  uint8_t version_max;
+  uint16_t length;    // of this struct
+  uint16_t features;  // ConnectFeature bits the client understands
+  uint16_t qp_index;  // which of the session's queue pairs this is, from 0
+  uint32_t key_id;    // of the pre-shared key; 0 = none
+  uint64_t
+      session_token;  // 0 = create a session; otherwise join or resume the one with this secret
+  uint64_t nonce;
+  uint64_t time_ms;  // client's wall clock, for the authentication's time window
+  uint8_t mac[16];   // zero = not authenticated
+};
+static_assert(sizeof(ConnectRequest) == 56 && std::is_trivially_copyable_v<ConnectRequest>);
+static_assert(offsetof(ConnectRequest, features) == 8 && offsetof(ConnectRequest, key_id) == 12);
+static_assert(offsetof(ConnectRequest, session_token) == 16 && offsetof(ConnectRequest, mac) == 40);
+
+// Who may change lock words, and so how a client locks.
+enum class LockMode : uint8_t {
+  kNicCas = 1,       // the client's own RDMA compare-and-swap
+  kRpcLoopback = 2,  // by RPC, the server's loopback queue pair does the compare-and-swap
+  kRpcServer = 3,    // by RPC, the server's CPU alone (no client can CAS)
+};
+
+// Private data of the accept: the grant.
+struct Grant {
+  uint32_t magic;
+  uint16_t version;  // chosen by the server
+  uint16_t length;
+  uint64_t incarnation;
+  uint64_t region_address;
+  uint64_t region_bytes;
+  uint64_t lock_address;
+  uint32_t region_rkey;
+  uint32_t lock_rkey;
+  uint32_t lock_words;
+  uint32_t connection_id;  // of this queue pair; holder in its lock words
+  uint64_t session_token;  // secret; to join or resume
+  uint32_t session_id;     // public; for logs
+  uint32_t layout_version;
+  uint64_t hash_seed;
+  IndexGeometry index;
+  uint32_t message_bytes_max;
+  uint32_t value_bytes_max;
+  uint16_t credits;
+  uint16_t features;
+  uint8_t lock_mode;    // LockMode
+  uint8_t resumed;      // 1: the session existed, its answers are still remembered
+  uint8_t reserved[2];  // zero
+  uint64_t
+      answered_below;  // on resume: requests below this sequence number are known to be answered
+  uint8_t mac[32];     // zero = not authenticated
+};
+static_assert(sizeof(Grant) == 168 && std::is_trivially_copyable_v<Grant>);
+static_assert(offsetof(Grant, incarnation) == 8 && offsetof(Grant, region_rkey) == 40);
+static_assert(offsetof(Grant, session_token) == 56 && offsetof(Grant, hash_seed) == 72);
+static_assert(offsetof(Grant, index) == 80 && offsetof(Grant, message_bytes_max) == 112);
+static_assert(offsetof(Grant, lock_mode) == 124 && offsetof(Grant, answered_below) == 128 &&
+              offsetof(Grant, mac) == 136);
+
+enum class RejectCode : uint32_t {
+  kMalformed = 1,
+  kVersion = 2,
+  kSessionUnknown = 3,  // expired, or of an earlier incarnation: start a new one
+  kTooManyConnections = 4,
+  kShuttingDown = 5,
+  kAuthentication = 6,
+};
+
+// Private data of a reject: the reason, for the user to read.
+struct Reject {
+  uint32_t magic;
+  uint16_t version;
+  uint16_t length;
+  uint32_t code;     // RejectCode
+  char reason[136];  // printable ASCII, NUL padded
+};
+static_assert(sizeof(Reject) == 148 && std::is_trivially_copyable_v<Reject>);
+
+// Fills in magic, versions and length; the rest is zero.
+ConnectRequest NewConnectRequest();
+Grant NewGrant();
+// `reason` is cut to fit, unprintable bytes become '?'.
+Reject NewReject(RejectCode code, std::string_view reason);
+
+// Each decoder copies, then checks; private data may be longer than the message. InvalidArgument
+// says what is wrong; Unimplemented: no protocol version in common.
+absl::StatusOr<ConnectRequest> DecodeConnectRequest(std::span<const std::byte> private_data);
+absl::StatusOr<Grant> DecodeGrant(std::span<const std::byte> private_data);
+absl::StatusOr<Reject> DecodeReject(std::span<const std::byte> private_data);
+
+// The reason as text, bounded and printable whatever the peer sent.
+std::string RejectReason(const Reject& reject);
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_PROTOCOL_CONNECT_H_

@@ -1,0 +1,151 @@
+#ifndef GANNET_COMMON_PROTOCOL_MESSAGE_H_
+#define GANNET_COMMON_PROTOCOL_MESSAGE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include "common/layout/item.h"
+#include "common/protocol/limits.h"
+
+namespace gannet {
+
+// The bytes in SENDs: a request is a header, the key, and (eager) the value; a reply is a header
+// and a value. Layouts, byte by byte: docs/protocol.md. Unknown opcodes are answered
+// kUnimplemented.
+
+enum class Opcode : uint8_t {
+  kHeartbeat = 0,  // has no sequence number and no credit; answered with an empty reply
+  kGet = 1,        // the fall-back for one-sided lookups
+  kPut = 2,
+  kDelete = 3,
+  kLock = 4,  // LockMode kRpc*: lock_word = the word to set
+  kUnlock = 5,
+  kStats = 6,  // the reply's value is a StatsReply
+  kPing = 7,
+};
+
+enum RequestFlag : uint8_t {
+  kOnlyIfAbsent = 1 << 0,
+  kOnlyIfVersion = 1 << 1,  // expected_version must match; 0 = absent
+  kUnderLock = 1 << 2,      // lock_word must be the lock word's value; implies kOnlyIfVersion
+  kValueInBuffer = 1 << 3,  // PUT: READ the value from (buffer_address, buffer_rkey);
+                            // GET: a value too long for a reply may be written there
+};
+
+// Outcome of a request, one byte; made an absl::Status once, at the client API's edge.
+enum class ReplyStatus : uint8_t {
+  kOk = 0,
+  kNotFound = 1,
+  kExists = 2,           // kOnlyIfAbsent and the key is there
+  kVersionMismatch = 3,  // version = the current one (0 = absent)
+  kLockLost = 4,         // the lock word is not the one sent; lock_word = what it is
+  kLockHeld = 5,         // kLock: held by another; lock_word = what it is
+  kOutOfMemory = 6,      // heap or index full; nothing was changed
+  kInvalidArgument = 7,
+  kUnimplemented = 8,
+  kBufferTooSmall = 9,  // kGet: value_bytes = what is needed
+  kTryAgain = 10,       // not applied; send it again
+  kInternal = 11,       // not applied
+};
+
+struct RequestHeader {
+  uint8_t opcode;  // Opcode
+  uint8_t flags;   // RequestFlag bits
+  uint16_t key_bytes;
+  uint32_t value_bytes;  // PUT: of the value, wherever it is; GET: room in the named buffer
+  uint64_t sequence;     // session-wide, from 1; less than `credits` ahead of the oldest unanswered
+  uint64_t expiry_ms;    // PUT: since the Unix epoch, 0 = never
+  uint32_t user_flags;
+  uint32_t buffer_rkey;
+  uint64_t buffer_address;
+  uint64_t expected_version;
+  uint64_t lock_word;
+  uint64_t reserved;  // zero
+};
+static_assert(sizeof(RequestHeader) == 64 && std::is_trivially_copyable_v<RequestHeader>);
+static_assert(offsetof(RequestHeader, sequence) == 8 && offsetof(RequestHeader, user_flags) == 24);
+static_assert(offsetof(RequestHeader, buffer_address) == 32 &&
+              offsetof(RequestHeader, lock_word) == 48);
+
+struct ReplyHeader {
+  uint8_t opcode;           // of the request
+  uint8_t status;           // ReplyStatus
+  uint8_t value_in_buffer;  // 1: the value was written into the request's buffer
+  uint8_t reserved0;        // zero
+  uint32_t value_bytes;
+  uint64_t sequence;  // of the request; 0 for a heartbeat
+  uint64_t version;   // of the item after the request
+  uint64_t slot;      // Slot word where the item is now; 0 = unknown or gone
+  uint64_t expiry_ms;
+  uint64_t lock_word;
+  uint32_t user_flags;
+  uint32_t reserved1;  // zero
+  uint64_t reserved2;  // zero
+};
+static_assert(sizeof(ReplyHeader) == 64 && std::is_trivially_copyable_v<ReplyHeader>);
+static_assert(offsetof(ReplyHeader, sequence) == 8 && offsetof(ReplyHeader, slot) == 24);
+static_assert(offsetof(ReplyHeader, lock_word) == 40 && offsetof(ReplyHeader, user_flags) == 48);
+
+// The longest value that travels inside a request or reply with a key of `key_bytes` (0 in a
+// reply).
+constexpr size_t EagerValueBytesMax(size_t key_bytes) {
+  return kMessageBytesMax - sizeof(RequestHeader) - key_bytes;
+}
+
+// A decoded message; the views point into the caller's private copy.
+struct RequestView {
+  RequestHeader header;
+  std::string_view key;
+  std::string_view value;  // empty when the value is in a buffer
+};
+struct ReplyView {
+  ReplyHeader header;
+  std::string_view value;  // empty when it was written into the buffer
+};
+
+// Why a request could not be decoded decides how it is answered: kInvalidArgument or kUnimplemented
+// with its sequence number, or not at all (shorter than a header: the connection is broken).
+struct RequestError {
+  ReplyStatus status;
+  const char* reason;  // static text for the log
+};
+
+// Checks lengths against the message, key and value limits, flag combinations, reserved bytes. On
+// an error `view->header` holds the header's copy. REQUIRES: message.size() >=
+// sizeof(RequestHeader).
+std::optional<RequestError> DecodeRequest(std::span<const std::byte> message, RequestView* view);
+// False: not a reply; the connection is broken.
+bool DecodeReply(std::span<const std::byte> message, ReplyView* view);
+
+// Writes header, key and (when `value` is not in a buffer) value; returns the bytes used.
+// REQUIRES: out has room for sizeof(header) + key.size() + value.size().
+size_t EncodeRequest(const RequestHeader& header, std::string_view key, std::string_view value,
+                     std::span<std::byte> out);
+size_t EncodeReply(const ReplyHeader& header, std::string_view value, std::span<std::byte> out);
+
+// The value of a kStats reply. New counters are appended: a reader takes what fits.
+struct StatsReply {
+  uint64_t rpcs;  // requests served, heartbeats aside, since start
+  uint64_t heartbeats;
+  uint64_t cpu_us;  // of the process, user + system
+  uint64_t slots_used;
+  uint64_t slots_total;
+  uint64_t heap_bytes;  // allocated to items
+  uint64_t heap_total;
+  uint64_t sessions;
+  uint64_t connections;
+  uint64_t items;
+  uint64_t displacements;
+  uint64_t stash_used;
+  uint64_t locks_broken;
+  uint64_t uptime_ms;
+};
+static_assert(sizeof(StatsReply) == 112 && std::is_trivially_copyable_v<StatsReply>);
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_PROTOCOL_MESSAGE_H_
