@@ -1,0 +1,218 @@
+#include "softverbs/nic/epoll_loop.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdlib>
+
+#include "softverbs/base/clock.h"
+
+namespace softverbs {
+namespace {
+
+// Ids 1 and 2 are the loop's own descriptors.
+constexpr uint64_t kWakeId = 1;
+constexpr uint64_t kTimerId = 2;
+constexpr int kMaxEvents = 64;
+
+std::atomic<EpollLoop*> the_loop{nullptr};
+std::mutex* start_mutex = new std::mutex;  // replaced in a forked child, where it may be held
+
+void ForgetLoop() {
+  the_loop.store(nullptr, std::memory_order_relaxed);
+  // Allocation in a fork handler is safe with glibc, whose malloc is usable in the child.
+  start_mutex = new std::mutex;
+}
+
+EpollLoop* StartLoop() {
+  std::lock_guard<std::mutex> guard(*start_mutex);
+  if (EpollLoop* loop = the_loop.load(std::memory_order_acquire)) return loop;
+  static const bool registered = [] {
+    OnForkChild(ForgetLoop);
+    return true;
+  }();
+  (void)registered;
+  auto* loop = new EpollLoop;  // never destroyed: its thread runs until the process ends
+  loop->Start();
+  the_loop.store(loop, std::memory_order_release);
+  return loop;
+}
+
+void DrainCounter(int fd) {
+  uint64_t value;
+  while (read(fd, &value, sizeof(value)) < 0 && errno == EINTR) {
+  }
+}
+
+}  // namespace
+
+Loop& Loop::Get() {
+  // Acquire pairs with the release in StartLoop: the object is complete.
+  if (EpollLoop* loop = the_loop.load(std::memory_order_acquire)) return *loop;
+  return *StartLoop();
+}
+
+EpollLoop::EpollLoop()
+    : epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
+  if (!epoll_ || !wake_ || !timer_) abort();  // out of descriptors: nothing can work
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = kWakeId}};
+  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event);
+  event.data.u64 = kTimerId;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, timer_.get(), &event);
+}
+
+void EpollLoop::Start() {
+  // The application's signal handlers belong on the application's threads.
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  std::unique_lock<std::mutex> lock(mutex_);
+  std::thread thread([this] { Run(); });
+  thread_id_ = thread.get_id();
+  lock.unlock();
+  pthread_setname_np(thread.native_handle(), "softverbs");
+  thread.detach();
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+}
+
+bool EpollLoop::OnLoopThread() const { return std::this_thread::get_id() == thread_id_; }
+
+Loop::Watch EpollLoop::Add(int fd, uint32_t epoll_events, Handler handler) {
+  std::lock_guard<std::mutex> guard(mutex_);
+  const Watch watch = ++last_id_;
+  watches_.emplace(watch, Watched{fd, std::make_shared<Handler>(std::move(handler))});
+  epoll_event event{.events = epoll_events, .data = {.u64 = watch}};
+  epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event);
+  return watch;
+}
+
+void EpollLoop::Remove(Watch watch) {
+  std::shared_ptr<Handler> doomed;  // destroyed after the lock: it may own objects that call us
+  std::unique_lock<std::mutex> lock(mutex_);
+  auto found = watches_.find(watch);
+  if (found != watches_.end()) {
+    epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found->second.fd, nullptr);
+    doomed = std::move(found->second.handler);
+    watches_.erase(found);
+  }
+  WaitWhileRunning(lock, watch);
+  lock.unlock();
+}
+
+Loop::Timer EpollLoop::RunAt(int64_t monotonic_ns, std::function<void()> fn) {
+  std::lock_guard<std::mutex> guard(mutex_);
+  const Timer timer = ++last_id_;
+  timers_.emplace(Deadline{monotonic_ns, timer}, std::move(fn));
+  deadlines_.emplace(timer, monotonic_ns);
+  if (timers_.begin()->first.second == timer) ArmTimerFd();
+  return timer;
+}
+
+void EpollLoop::Cancel(Timer timer) {
+  std::function<void()> doomed;
+  std::unique_lock<std::mutex> lock(mutex_);
+  auto found = deadlines_.find(timer);
+  if (found != deadlines_.end()) {
+    auto entry = timers_.find(Deadline{found->second, timer});
+    doomed = std::move(entry->second);
+    timers_.erase(entry);
+    deadlines_.erase(found);
+  }
+  WaitWhileRunning(lock, timer);
+  lock.unlock();
+}
+
+void EpollLoop::Post(std::function<void()> fn) {
+  {
+    std::lock_guard<std::mutex> guard(mutex_);
+    posted_.push_back(std::move(fn));
+    if (posted_.size() > 1) return;  // whoever posted the first woke the thread
+  }
+  const uint64_t one = 1;
+  while (write(wake_.get(), &one, sizeof(one)) < 0 && errno == EINTR) {
+  }
+}
+
+void EpollLoop::Run() {
+  { std::lock_guard<std::mutex> wait_for_start(mutex_); }
+  epoll_event events[kMaxEvents];
+  for (;;) {
+    const int count = epoll_wait(epoll_.get(), events, kMaxEvents, -1);
+    for (int i = 0; i < count; ++i) Dispatch(events[i].data.u64, events[i].events);
+  }
+}
+
+void EpollLoop::Dispatch(Watch watch, uint32_t events) {
+  if (watch == kWakeId) return RunPosted();
+  if (watch == kTimerId) return RunTimers();
+  std::unique_lock<std::mutex> lock(mutex_);
+  auto found = watches_.find(watch);
+  if (found == watches_.end()) return;  // removed after epoll_wait had returned it
+  std::shared_ptr<Handler> handler = found->second.handler;
+  RunMarked(lock, watch, [&] {
+    (*handler)(events);
+    handler.reset();
+  });
+}
+
+template <class Fn>
+void EpollLoop::RunMarked(std::unique_lock<std::mutex>& lock, uint64_t id, Fn&& fn) {
+  running_ = id;
+  lock.unlock();
+  fn();
+  lock.lock();
+  running_ = 0;
+  ran_.notify_all();
+}
+
+void EpollLoop::WaitWhileRunning(std::unique_lock<std::mutex>& lock, uint64_t id) {
+  if (OnLoopThread()) return;
+  ran_.wait(lock, [&] { return running_ != id; });
+}
+
+void EpollLoop::RunTimers() {
+  DrainCounter(timer_.get());
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!timers_.empty() && timers_.begin()->first.first <= MonotonicNs()) {
+    const Timer timer = timers_.begin()->first.second;
+    std::function<void()> fn = std::move(timers_.begin()->second);
+    timers_.erase(timers_.begin());
+    deadlines_.erase(timer);
+    RunMarked(lock, timer, [&] {
+      fn();
+      fn = nullptr;
+    });
+  }
+  ArmTimerFd();
+}
+
+void EpollLoop::RunPosted() {
+  DrainCounter(wake_.get());
+  std::vector<std::function<void()>> batch;
+  {
+    std::lock_guard<std::mutex> guard(mutex_);
+    batch.swap(posted_);
+  }
+  for (auto& fn : batch) fn();
+}
+
+void EpollLoop::ArmTimerFd() {
+  itimerspec spec{};
+  if (!timers_.empty()) {
+    const int64_t deadline = timers_.begin()->first.first;
+    spec.it_value.tv_sec = deadline / 1'000'000'000;
+    spec.it_value.tv_nsec = deadline % 1'000'000'000;
+    if (deadline <= 0) spec.it_value = {0, 1};  // zero would disarm it
+  }
+  timerfd_settime(timer_.get(), TFD_TIMER_ABSTIME, &spec, nullptr);
+}
+
+}  // namespace softverbs

@@ -1,0 +1,70 @@
+#ifndef SOFTVERBS_NIC_EPOLL_LOOP_H_
+#define SOFTVERBS_NIC_EPOLL_LOOP_H_
+
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "softverbs/base/unique_fd.h"
+#include "softverbs/nic/loop.h"
+
+namespace softverbs {
+
+// Loop over one epoll descriptor; see loop.h for what it promises.
+class EpollLoop final : public Loop {
+ public:
+  EpollLoop();
+  // Starts the thread. REQUIRES: called once, and the object is never destroyed.
+  void Start();
+
+  Watch Add(int fd, uint32_t epoll_events, Handler handler) override;
+  void Remove(Watch watch) override;
+  Timer RunAt(int64_t monotonic_ns, std::function<void()> fn) override;
+  void Cancel(Timer timer) override;
+  void Post(std::function<void()> fn) override;
+  bool OnLoopThread() const override;
+
+ private:
+  using Deadline = std::pair<int64_t, Timer>;
+  struct Watched {
+    int fd;
+    std::shared_ptr<Handler> handler;
+  };
+
+  void Run();
+  void Dispatch(Watch watch, uint32_t events);
+  void RunTimers();
+  void RunPosted();
+  // Runs `fn` with `id` marked as running, so that Remove and Cancel can wait for it.
+  template <class Fn>
+  void RunMarked(std::unique_lock<std::mutex>& lock, uint64_t id, Fn&& fn);
+  void WaitWhileRunning(std::unique_lock<std::mutex>& lock, uint64_t id);
+  void ArmTimerFd();
+
+  // Immutable after the constructor.
+  UniqueFd epoll_;
+  UniqueFd wake_;
+  UniqueFd timer_;
+
+  std::thread::id thread_id_;  // written once by Start, before anything is dispatched
+
+  std::mutex mutex_;
+  std::condition_variable ran_;
+  // Guarded by mutex_. Ids of watches and timers come from one counter that is never reused, so
+  // an event of a closed descriptor can not reach the watch of a new one with the same number.
+  uint64_t last_id_ = 2;
+  uint64_t running_ = 0;
+  std::unordered_map<Watch, Watched> watches_;
+  std::map<Deadline, std::function<void()>> timers_;
+  std::unordered_map<Timer, int64_t> deadlines_;
+  std::vector<std::function<void()>> posted_;
+};
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_NIC_EPOLL_LOOP_H_

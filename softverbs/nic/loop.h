@@ -1,0 +1,48 @@
+#ifndef SOFTVERBS_NIC_LOOP_H_
+#define SOFTVERBS_NIC_LOOP_H_
+
+#include <cstdint>
+#include <functional>
+
+namespace softverbs {
+
+// The process's one background thread: an event loop for descriptors, timers and posted work.
+// With nothing to do it blocks in epoll without a timeout and uses no CPU.
+//
+// 1. Handlers run on the loop thread, one at a time, with none of the loop's locks held.
+// 2. A handler must not block: every connection of the process waits behind it.
+// 3. All methods are thread safe and may be called from handlers.
+// 4. The thread blocks all signals and lives until the process ends; it is never joined.
+// 5. A forked child has no such thread: Get() makes a new loop there, the old one is forgotten.
+class Loop {
+ public:
+  // Starts the thread on first use.
+  static Loop& Get();
+
+  using Handler = std::function<void(uint32_t epoll_events)>;
+  using Watch = uint64_t;  // never 0, never reused
+  // Watches `fd`, level-triggered, until Remove. Does not own it. REQUIRES: fd stays open until
+  // Remove returned; fd is not watched already.
+  virtual Watch Add(int fd, uint32_t epoll_events, Handler handler) = 0;
+  // On return the handler neither runs nor will run, and what it captured is destroyed, unless
+  // called from the handler itself. An unknown or removed watch is ignored.
+  virtual void Remove(Watch watch) = 0;
+
+  using Timer = uint64_t;  // never 0, never reused
+  // Runs `fn` once, not before CLOCK_MONOTONIC reaches `monotonic_ns`.
+  virtual Timer RunAt(int64_t monotonic_ns, std::function<void()> fn) = 0;
+  // On return fn neither runs nor will run, unless called from fn itself.
+  virtual void Cancel(Timer timer) = 0;
+
+  // Runs `fn` soon.
+  virtual void Post(std::function<void()> fn) = 0;
+
+  virtual bool OnLoopThread() const = 0;
+
+ protected:
+  ~Loop() = default;
+};
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_NIC_LOOP_H_
