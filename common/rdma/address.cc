@@ -1,0 +1,149 @@
+#include "common/rdma/address.h"
+
+#include <arpa/inet.h>
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netdb.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/rdma/status.h"
+
+namespace gannet {
+namespace {
+
+absl::Status Malformed(std::string_view text, std::string_view why) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("\"", std::string(text), "\" is no HOST:PORT: ", std::string(why),
+                   "; write 10.0.0.1:7471, name:7471 or [fd00::1]:7471"));
+}
+
+absl::StatusOr<uint16_t> ParsePort(std::string_view text, std::string_view port) {
+  uint16_t value = 0;
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), value);
+  if (error != std::errc() || end != port.data() + port.size()) {
+    return Malformed(text, "the port is a number from 0 to 65535");
+  }
+  return value;
+}
+
+bool IsLinkLocal(const sockaddr& address) {
+  return address.sa_family == AF_INET6 &&
+         IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+}
+
+}  // namespace
+
+SocketAddress::SocketAddress(const sockaddr& address) {
+  if (address.sa_family == AF_INET) std::memcpy(&any_.v4, &address, sizeof(any_.v4));
+  if (address.sa_family == AF_INET6) std::memcpy(&any_.v6, &address, sizeof(any_.v6));
+}
+
+uint16_t SocketAddress::port() const {
+  return ntohs(family() == AF_INET6 ? any_.v6.sin6_port : any_.v4.sin_port);
+}
+
+void SocketAddress::set_port(uint16_t port) {
+  (family() == AF_INET6 ? any_.v6.sin6_port : any_.v4.sin_port) = htons(port);
+}
+
+bool SocketAddress::is_wildcard() const {
+  if (family() == AF_INET) return any_.v4.sin_addr.s_addr == htonl(INADDR_ANY);
+  return family() == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&any_.v6.sin6_addr);
+}
+
+bool SocketAddress::is_loopback() const {
+  if (family() == AF_INET) return ntohl(any_.v4.sin_addr.s_addr) >> 24 == 127;
+  return family() == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&any_.v6.sin6_addr);
+}
+
+std::string SocketAddress::HostString() const {
+  char text[INET6_ADDRSTRLEN] = "?";
+  if (family() == AF_INET) inet_ntop(AF_INET, &any_.v4.sin_addr, text, sizeof(text));
+  if (family() == AF_INET6) inet_ntop(AF_INET6, &any_.v6.sin6_addr, text, sizeof(text));
+  return text;
+}
+
+std::string SocketAddress::ToString() const {
+  if (family() == AF_INET6) return absl::StrCat("[", HostString(), "]:", port());
+  return absl::StrCat(HostString(), ":", port());
+}
+
+absl::StatusOr<HostPort> ParseHostPort(std::string_view text, uint16_t default_port) {
+  HostPort result{.port = default_port};
+  std::string_view rest;
+  if (text.starts_with('[')) {
+    const size_t close = text.find(']');
+    if (close == std::string_view::npos) return Malformed(text, "the bracket is not closed");
+    result.host = text.substr(1, close - 1);
+    rest = text.substr(close + 1);
+    if (!rest.empty() && !rest.starts_with(':')) {
+      return Malformed(text, "after the bracket comes a colon and the port");
+    }
+  } else if (std::count(text.begin(), text.end(), ':') > 1) {
+    result.host = text;  // a bare IPv6 address
+  } else {
+    const size_t colon = text.find(':');
+    result.host = text.substr(0, colon);
+    if (colon != std::string_view::npos) rest = text.substr(colon);
+  }
+  if (result.host.empty()) return Malformed(text, "there is no host");
+  if (!rest.empty()) {
+    GANNET_ASSIGN_OR_RETURN(result.port, ParsePort(text, rest.substr(1)));
+  }
+  return result;
+}
+
+absl::StatusOr<std::vector<SocketAddress>> ResolveAll(std::string_view text,
+                                                      uint16_t default_port) {
+  GANNET_ASSIGN_OR_RETURN(const HostPort parsed, ParseHostPort(text, default_port));
+  addrinfo hints{};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* list = nullptr;
+  if (const int error = getaddrinfo(parsed.host.c_str(), nullptr, &hints, &list); error != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("cannot look up \"", parsed.host,
+                     "\": ", error == EAI_SYSTEM ? std::strerror(errno) : gai_strerror(error)));
+  }
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> owner(list, &freeaddrinfo);
+  std::vector<SocketAddress> addresses;
+  for (const addrinfo* entry = list; entry != nullptr; entry = entry->ai_next) {
+    if (entry->ai_family != AF_INET && entry->ai_family != AF_INET6) continue;
+    addresses.emplace_back(*entry->ai_addr).set_port(parsed.port);
+  }
+  if (addresses.empty()) {
+    return absl::UnavailableError(absl::StrCat("\"", parsed.host, "\" has no IP address"));
+  }
+  return addresses;
+}
+
+absl::StatusOr<SocketAddress> Resolve(std::string_view text, uint16_t default_port) {
+  GANNET_ASSIGN_OR_RETURN(const std::vector<SocketAddress> addresses,
+                          ResolveAll(text, default_port));
+  return addresses.front();
+}
+
+absl::StatusOr<std::vector<SocketAddress>> LocalAddresses() {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return LastErrnoStatus("cannot list this host's addresses");
+  const std::unique_ptr<ifaddrs, decltype(&freeifaddrs)> owner(list, &freeifaddrs);
+  std::vector<SocketAddress> addresses;
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_UP) == 0) continue;
+    const int family = entry->ifa_addr->sa_family;
+    if ((family != AF_INET && family != AF_INET6) || IsLinkLocal(*entry->ifa_addr)) continue;
+    addresses.emplace_back(*entry->ifa_addr);
+  }
+  std::stable_partition(addresses.begin(), addresses.end(),
+                        [](const SocketAddress& address) { return !address.is_loopback(); });
+  return addresses;
+}
+
+}  // namespace gannet

@@ -1,0 +1,65 @@
+#ifndef GANNET_COMMON_RDMA_ADDRESS_H_
+#define GANNET_COMMON_RDMA_ADDRESS_H_
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace gannet {
+
+// An IPv4 or IPv6 address with a port.
+class SocketAddress {
+ public:
+  SocketAddress() = default;  // family AF_UNSPEC
+  explicit SocketAddress(const sockaddr& address);
+
+  const sockaddr* get() const { return &any_.base; }
+  // librdmacm takes addresses by pointer to non-const, and changes none.
+  sockaddr* get() { return &any_.base; }
+  int family() const { return any_.base.sa_family; }
+  uint16_t port() const;
+  void set_port(uint16_t port);
+  // 0.0.0.0 or [::].
+  bool is_wildcard() const;
+  bool is_loopback() const;
+  // "10.0.0.1:7471", "[fd00::1]:7471".
+  std::string ToString() const;
+  // Without the port and the brackets.
+  std::string HostString() const;
+
+ private:
+  union Any {
+    sockaddr_storage storage;
+    sockaddr base;
+    sockaddr_in v4;
+    sockaddr_in6 v6;
+  };
+  Any any_{};
+};
+
+// "HOST:PORT", "HOST", "[IPV6]:PORT", "[IPV6]" or a bare "IPV6", split. InvalidArgument says what
+// is wrong with the text.
+struct HostPort {
+  std::string host;
+  uint16_t port = 0;
+};
+absl::StatusOr<HostPort> ParseHostPort(std::string_view text, uint16_t default_port);
+
+// ParseHostPort and a look-up of the name; it may block on DNS. The addresses are in the order in
+// which they should be tried, at least one. Unavailable: the name is not known.
+absl::StatusOr<std::vector<SocketAddress>> ResolveAll(std::string_view text, uint16_t default_port);
+// The first of them.
+absl::StatusOr<SocketAddress> Resolve(std::string_view text, uint16_t default_port);
+
+// The addresses of this host's interfaces that are up, loopback last, link-local ones left out.
+absl::StatusOr<std::vector<SocketAddress>> LocalAddresses();
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_RDMA_ADDRESS_H_

@@ -1,0 +1,68 @@
+#ifndef GANNET_COMMON_RDMA_COMPLETION_H_
+#define GANNET_COMMON_RDMA_COMPLETION_H_
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "absl/status/statusor.h"
+#include "common/rdma/handle.h"
+
+namespace gannet {
+
+// A completion queue that many queue pairs share, with a channel to sleep on.
+//
+// 1. It cannot overrun: whoever may have work requests in flight reserves room for their
+//    completions first (a queue pair: its send and receive sizes; an SRQ: its size).
+// 2. Sleeping: Poll until empty; Arm; Poll once more, since what came before Arm wakes nobody; wait
+//    until fd() is readable; TakeEvents; from the start.
+// 3. Each event is acknowledged as it is taken, so destruction never waits.
+//
+// Owner thread only.
+class CompletionQueue {
+ public:
+  // `entries` is cut to what the device can do; capacity() tells.
+  static absl::StatusOr<std::unique_ptr<CompletionQueue>> Create(ibv_context* verbs,
+                                                                 uint32_t entries,
+                                                                 bool with_channel);
+
+  // Fills in at most out.size() completions and returns how many. None, and broken() from then on,
+  // when the device lost the queue.
+  size_t Poll(std::span<ibv_wc> out) {
+    const int n = ibv_poll_cq(cq_.get(), static_cast<int>(out.size()), out.data());
+    if (n >= 0) [[likely]]
+      return static_cast<size_t>(n);
+    broken_ = true;
+    return 0;
+  }
+  bool broken() const { return broken_; }
+
+  // ResourceExhausted: the queue has no room for so many more completions.
+  absl::Status Reserve(uint32_t entries);
+  void Release(uint32_t entries);
+  uint32_t capacity() const { return capacity_; }
+  uint32_t reserved() const { return reserved_; }
+
+  // REQUIRES, for these three: made with a channel.
+  absl::Status Arm();
+  // Non-blocking; readable while an event is there.
+  int fd() const { return channel_->fd; }
+  void TakeEvents();
+
+  ibv_cq* get() const { return cq_.get(); }
+
+ private:
+  CompletionQueue() = default;
+
+  Handle<ibv_comp_channel> channel_;  // before cq_, which refers to it
+  Handle<ibv_cq> cq_;
+  uint32_t capacity_ = 0;
+  uint32_t reserved_ = 0;
+  bool broken_ = false;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_RDMA_COMPLETION_H_

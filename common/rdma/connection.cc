@@ -1,0 +1,40 @@
+#include "common/rdma/connection.h"
+
+namespace gannet {
+namespace {
+
+// 4.096 us * 2^14 = 67 ms: a lost packet is noticed early, and with kRetryCount tries the device
+// gives up in about half a second. The default of the connection manager makes it 15 s.
+constexpr uint8_t kAckTimeoutExponent = 14;
+// 0.64 ms (IBTA table 46).
+constexpr uint8_t kMinRnrTimer = 12;
+
+}  // namespace
+
+bool Connection::BeginClose(uint64_t drain_wr_id) {
+  if (closing_) return drain_posted_;
+  closing_ = true;
+  const bool in_error = MoveToError(id_->qp).ok();
+  // Fails when the peer's disconnect came first, or the connection never was: both are fine.
+  rdma_disconnect(id_.get());
+  if (!in_error) return false;
+  ibv_send_wr drain = SendRequest(drain_wr_id, nullptr, IBV_SEND_SIGNALED);
+  drain_posted_ = PostSend(id_->qp, &drain) == PostResult::kPosted;
+  return drain_posted_;
+}
+
+void SetAckTimeout(rdma_cm_id* id) {
+  uint8_t exponent = kAckTimeoutExponent;
+  // Not known to kernels before 5.2, and of no meaning to iWARP: deadlines are ours in any case.
+  rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &exponent, sizeof(exponent));
+}
+
+void SetRnrTimer(ibv_qp* qp) {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_RTS;
+  attributes.min_rnr_timer = kMinRnrTimer;
+  // iWARP has no RNR and refuses.
+  ibv_modify_qp(qp, &attributes, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER);
+}
+
+}  // namespace gannet

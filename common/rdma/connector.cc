@@ -1,0 +1,159 @@
+#include "common/rdma/connector.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/protocol/limits.h"
+#include "common/rdma/status.h"
+
+namespace gannet {
+namespace {
+
+// Where the address may be right and only the device is not.
+std::string LocalDevice(const ibv_context* verbs) {
+  if (verbs == nullptr) return "";
+  const std::string_view name = verbs->device->name;
+  if (name == kSoftverbsDeviceName) {
+    return " (the local device is softverbs0: it reaches only servers on this same host that run "
+           "on softverbs too)";
+  }
+  return absl::StrCat(" (the local device is ", std::string(name),
+                      "; a server that runs on softverbs is reached with --device=soft)");
+}
+
+// With softverbs as the only device, an address that does not resolve is another host's.
+std::string NoWay() {
+  const std::vector<ibv_context*> devices = ListDevices();
+  if (devices.size() != 1 || devices[0]->device->name != kSoftverbsDeviceName) return "";
+  return "; softverbs reaches the same host only";
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Connector>> Connector::Start(const Options& options) {
+  GANNET_ASSIGN_OR_RETURN(CmChannel channel, CmChannel::Create());
+  rdma_cm_id* raw = nullptr;
+  if (rdma_create_id(channel.get(), &raw, nullptr, RDMA_PS_TCP) != 0) {
+    return LastErrnoStatus("cannot create an RDMA id");
+  }
+  std::unique_ptr<Connector> connector(
+      new Connector(options, std::move(channel), Handle<rdma_cm_id>(raw)));
+  Options& own = connector->options_;
+  sockaddr* from = own.from.has_value() ? own.from->get() : nullptr;
+  if (rdma_resolve_addr(raw, from, own.to.get(), own.resolve_timeout_ms) != 0) {
+    const absl::Status status = LastErrnoStatus(absl::StrCat("no way to ", options.to.ToString()));
+    return absl::Status(status.code(), absl::StrCat(std::string(status.message()), NoWay()));
+  }
+  return connector;
+}
+
+Connector::Step Connector::Poll(int64_t now_ns) {
+  while (step_ != Step::kFailed && step_ != Step::kClosed) {
+    const std::optional<CmEvent> event = channel_.Next();
+    if (!event.has_value()) break;
+    HandleEvent(*event);
+  }
+  const bool pending = step_ <= Step::kConnecting;
+  if (pending && now_ns >= options_.deadline_ns) {
+    Fail(absl::DeadlineExceededError(
+        absl::StrCat(options_.to.ToString(), " did not answer in time",
+                     LocalDevice(connection_ != nullptr ? verbs() : nullptr))));
+  }
+  return step_;
+}
+
+void Connector::HandleEvent(const CmEvent& event) {
+  const std::string to = options_.to.ToString();
+  switch (event.type) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+      SetAckTimeout(id_.get());
+      if (rdma_resolve_route(id_.get(), options_.resolve_timeout_ms) != 0) {
+        Fail(LastErrnoStatus(absl::StrCat("no route to ", to)));
+      }
+      return;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+      step_ = Step::kResolved;
+      return;
+    case RDMA_CM_EVENT_ESTABLISHED:
+      connection_->set_depth(
+          {.served = std::min(event.responder_resources, caps_.max_qp_rd_atom),
+           .issued = std::min(event.initiator_depth, caps_.max_qp_init_rd_atom)});
+      SetRnrTimer(connection_->qp());
+      private_data_ = event.private_data;
+      step_ = Step::kEstablished;
+      return;
+    case RDMA_CM_EVENT_ADDR_ERROR:
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+    case RDMA_CM_EVENT_UNREACHABLE:
+      Fail(absl::UnavailableError(absl::StrCat("no way to ", to, ": ", rdma_event_str(event.type),
+                                               ", status ", event.status, NoWay())));
+      return;
+    case RDMA_CM_EVENT_REJECTED:
+      HandleReject(event);
+      return;
+    case RDMA_CM_EVENT_DISCONNECTED:
+    case RDMA_CM_EVENT_DEVICE_REMOVAL:
+      if (step_ == Step::kEstablished) {
+        step_ = Step::kClosed;
+        return;
+      }
+      [[fallthrough]];
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+      Fail(absl::UnavailableError(absl::StrCat(
+          "cannot connect to ", to, ": ", rdma_event_str(event.type), ", status ", event.status)));
+      return;
+    default:  // TIMEWAIT_EXIT, ADDR_CHANGE: nothing to do
+      return;
+  }
+}
+
+void Connector::HandleReject(const CmEvent& event) {
+  // Both InfiniBand's "consumer reject" and iWARP's refusal say so; only a server's own words tell
+  // them from nobody listening.
+  constexpr int kConsumerReject = 28;
+  private_data_ = event.private_data;
+  refused_ = event.status == kConsumerReject;
+  const char* why = refused_ ? " refused the connection" : ": nobody listens there";
+  Fail(absl::UnavailableError(
+      absl::StrCat(options_.to.ToString(), why, LocalDevice(connection_->id()->verbs))));
+}
+
+void Connector::Fail(absl::Status status) {
+  status_ = std::move(status);
+  step_ = Step::kFailed;
+}
+
+absl::Status Connector::CreateConnection(const ConnectionOptions& options) {
+  GANNET_CHECK(step_ == Step::kResolved && id_ != nullptr, "not resolved, or made already");
+  absl::StatusOr<QueuePairLimits> limits = CreateQueuePair(id_.get(), options.queue_pair);
+  if (!limits.ok()) {
+    Fail(limits.status());
+    return status_;
+  }
+  caps_ = options.caps;
+  connection_ = std::make_unique<Connection>(std::move(id_), *limits, ReadDepth{});
+  return absl::OkStatus();
+}
+
+absl::Status Connector::Connect(std::span<const std::byte> private_data) {
+  GANNET_CHECK(step_ == Step::kResolved && connection_ != nullptr, "no connection made");
+  GANNET_CHECK(private_data.size() <= kRequestPrivateBytesMax, "too much private data");
+  rdma_conn_param param{};
+  param.private_data = private_data.data();
+  param.private_data_len = static_cast<uint8_t>(private_data.size());
+  param.responder_resources = caps_.max_qp_rd_atom;
+  param.initiator_depth = caps_.max_qp_init_rd_atom;
+  param.retry_count = kRetryCount;
+  param.rnr_retry_count = kRnrRetryCount;
+  if (rdma_connect(connection_->id(), &param) != 0) {
+    Fail(LastErrnoStatus(absl::StrCat("cannot connect to ", options_.to.ToString())));
+    return status_;
+  }
+  step_ = Step::kConnecting;
+  return absl::OkStatus();
+}
+
+}  // namespace gannet

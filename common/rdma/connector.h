@@ -1,0 +1,92 @@
+#ifndef GANNET_COMMON_RDMA_CONNECTOR_H_
+#define GANNET_COMMON_RDMA_CONNECTOR_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/rdma/address.h"
+#include "common/rdma/cm_event.h"
+#include "common/rdma/connection.h"
+#include "common/rdma/handle.h"
+
+namespace gannet {
+
+// The active side: one connection, from the address to its end. Starts no thread and never blocks:
+// step it by Poll, with the caller's clock, when fd() is readable or the deadline came.
+//
+//   auto connector = Connector::Start({.to = address, .deadline_ns = now + ...});
+//   while (connector->Poll(now) == kResolving) wait for fd();
+//   kResolved: make what is needed on connector->verbs(), then connector->CreateConnection(...),
+//   post receives on connector->connection(), and connector->Connect(private data).
+//   while (connector->Poll(now) == kConnecting) wait for fd();
+//   kEstablished: private_data() is the peer's answer; post on connection().
+//   kClosed or kFailed at any time: connection(), if there is one, remains to be closed
+//   (Connection::BeginClose), drained and destroyed, with the Connector.
+//
+// Owner thread only.
+class Connector {
+ public:
+  enum class Step : uint8_t {
+    kResolving,  // address and route
+    kResolved,   // waits for CreateConnection and Connect
+    kConnecting,
+    kEstablished,
+    kClosed,  // was established; the peer closed, or died
+    kFailed,  // status()
+  };
+  struct Options {
+    SocketAddress to;
+    std::optional<SocketAddress> from;  // binds to this address's device
+    int64_t deadline_ns = 0;            // until established; on the clock that Poll is given
+    int resolve_timeout_ms = 2000;      // of the kernel, each for address and route
+  };
+
+  // FailedPrecondition: no RDMA here. Unavailable: no way to that address. Both also later, in
+  // status().
+  static absl::StatusOr<std::unique_ptr<Connector>> Start(const Options& options);
+
+  int fd() const { return channel_.fd(); }
+  Step step() const { return step_; }
+  Step Poll(int64_t now_ns);
+
+  // The device that leads there. REQUIRES: kResolved or later.
+  ibv_context* verbs() const { return id_ != nullptr ? id_->verbs : connection_->id()->verbs; }
+  // REQUIRES, both: kResolved. After an error the Connector is kFailed.
+  absl::Status CreateConnection(const ConnectionOptions& options);
+  // At most kRequestPrivateBytesMax.
+  absl::Status Connect(std::span<const std::byte> private_data);
+
+  // nullptr before CreateConnection.
+  Connection* connection() const { return connection_.get(); }
+  // kFailed: why. Unavailable: nobody listens, the peer refused, unreachable; DeadlineExceeded.
+  const absl::Status& status() const { return status_; }
+  // The peer refused, in its own words: private_data().
+  bool refused() const { return refused_; }
+  std::span<const std::byte> private_data() const { return private_data_.bytes(); }
+
+ private:
+  Connector(const Options& options, CmChannel channel, Handle<rdma_cm_id> id)
+      : options_(options), channel_(std::move(channel)), id_(std::move(id)) {}
+
+  void HandleEvent(const CmEvent& event);
+  void HandleReject(const CmEvent& event);
+  void Fail(absl::Status status);
+
+  Options options_;
+  CmChannel channel_;
+  Handle<rdma_cm_id> id_;  // until the connection owns it
+  std::unique_ptr<Connection> connection_;
+  Step step_ = Step::kResolving;
+  absl::Status status_;
+  PrivateData private_data_;
+  DeviceCaps caps_;
+  bool refused_ = false;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_RDMA_CONNECTOR_H_

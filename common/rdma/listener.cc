@@ -1,0 +1,116 @@
+#include "common/rdma/listener.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/protocol/limits.h"
+#include "common/rdma/status.h"
+
+namespace gannet {
+namespace {
+
+// An accepted id's context is the number that the caller gave its connection.
+uint64_t ConnectionOf(const rdma_cm_id* id) { return reinterpret_cast<uint64_t>(id->context); }
+
+ListenerEvent FailedEvent(const CmEvent& event) {
+  ListenerEvent result{.type = ListenerEvent::Type::kFailed};
+  result.status = absl::UnavailableError(
+      absl::StrCat("the peer did not complete the connection: ", rdma_event_str(event.type),
+                   ", status ", event.status));
+  return result;
+}
+
+}  // namespace
+
+SocketAddress IncomingRequest::peer() const {
+  return SocketAddress(*rdma_get_peer_addr(id_.get()));
+}
+
+absl::StatusOr<std::unique_ptr<Listener>> Listener::Create(const SocketAddress& address,
+                                                           int backlog) {
+  GANNET_ASSIGN_OR_RETURN(CmChannel channel, CmChannel::Create());
+  rdma_cm_id* raw = nullptr;
+  if (rdma_create_id(channel.get(), &raw, nullptr, RDMA_PS_TCP) != 0) {
+    return LastErrnoStatus("cannot create a listening RDMA id");
+  }
+  Handle<rdma_cm_id> id(raw);
+  SocketAddress bind_to = address;
+  const std::string what = absl::StrCat("cannot listen on ", address.ToString());
+  if (rdma_bind_addr(id.get(), bind_to.get()) != 0) return LastErrnoStatus(what);
+  if (rdma_listen(id.get(), backlog) != 0) return LastErrnoStatus(what);
+  return std::unique_ptr<Listener>(new Listener(std::move(channel), std::move(id)));
+}
+
+SocketAddress Listener::address() const { return SocketAddress(*rdma_get_local_addr(id_.get())); }
+
+std::optional<ListenerEvent> Listener::Poll() {
+  while (std::optional<CmEvent> event = channel_.Next()) {
+    ListenerEvent result;
+    switch (event->type) {
+      case RDMA_CM_EVENT_CONNECT_REQUEST:
+        result.type = ListenerEvent::Type::kRequest;
+        result.request.emplace(*event);
+        return result;
+      case RDMA_CM_EVENT_ESTABLISHED:
+        result.type = ListenerEvent::Type::kEstablished;
+        break;
+      case RDMA_CM_EVENT_DISCONNECTED:
+        result.type = ListenerEvent::Type::kDisconnected;
+        break;
+      case RDMA_CM_EVENT_CONNECT_ERROR:
+      case RDMA_CM_EVENT_UNREACHABLE:
+      case RDMA_CM_EVENT_REJECTED:
+        result = FailedEvent(*event);
+        break;
+      case RDMA_CM_EVENT_DEVICE_REMOVAL:
+        result.type = ListenerEvent::Type::kDeviceRemoved;
+        result.connection = ConnectionOf(event->id);
+        return result;
+      default:  // TIMEWAIT_EXIT, ADDR_CHANGE: nothing to do
+        continue;
+    }
+    result.connection = ConnectionOf(event->id);
+    if (result.connection != 0) return result;
+  }
+  return std::nullopt;
+}
+
+absl::StatusOr<std::unique_ptr<Connection>> Listener::BeginAccept(IncomingRequest request,
+                                                                  const ConnectionOptions& options,
+                                                                  uint64_t connection) {
+  GANNET_CHECK(connection != 0, "0 names no connection");
+  request.id_->context = reinterpret_cast<void*>(connection);
+  SetAckTimeout(request.id_.get());
+  GANNET_ASSIGN_OR_RETURN(const QueuePairLimits limits,
+                          CreateQueuePair(request.id_.get(), options.queue_pair));
+  const ReadDepth depth{
+      .served = std::min(request.responder_resources_, options.caps.max_qp_rd_atom),
+      .issued = std::min(request.initiator_depth_, options.caps.max_qp_init_rd_atom)};
+  return std::make_unique<Connection>(std::move(request.id_), limits, depth);
+}
+
+absl::Status Listener::FinishAccept(Connection* connection,
+                                    std::span<const std::byte> private_data) {
+  GANNET_CHECK(private_data.size() <= kAcceptPrivateBytesMax, "too much private data");
+  rdma_conn_param param{};
+  param.private_data = private_data.data();
+  param.private_data_len = static_cast<uint8_t>(private_data.size());
+  param.responder_resources = connection->depth().served;
+  param.initiator_depth = connection->depth().issued;
+  param.rnr_retry_count = kRnrRetryCount;
+  if (rdma_accept(connection->id(), &param) != 0) {
+    return LastErrnoStatus("cannot accept a connection");
+  }
+  SetRnrTimer(connection->qp());
+  return absl::OkStatus();
+}
+
+void Listener::Reject(IncomingRequest request, std::span<const std::byte> private_data) {
+  GANNET_CHECK(private_data.size() <= kRejectPrivateBytesMax, "too much private data");
+  // A peer that went away meanwhile makes it fail, and needs no reason any more.
+  rdma_reject(request.id_.get(), private_data.data(), static_cast<uint8_t>(private_data.size()));
+}
+
+}  // namespace gannet

@@ -1,0 +1,165 @@
+#include "common/rdma/memory.h"
+
+#include <fcntl.h>
+#include <linux/memfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/align.h"
+#include "common/base/status_macros.h"
+#include "common/rdma/status.h"
+
+namespace gannet {
+namespace {
+
+constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kHugePageBytes = 2 << 20;
+
+// 0 when /proc does not say.
+uint64_t AvailableMemoryBytes() {
+  std::FILE* file = std::fopen("/proc/meminfo", "re");
+  if (file == nullptr) return 0;
+  unsigned long long kib = 0;
+  char line[256];
+  while (std::fgets(line, sizeof(line), file) != nullptr) {
+    if (std::sscanf(line, "MemAvailable: %llu kB", &kib) == 1) break;
+  }
+  std::fclose(file);
+  return kib * 1024;
+}
+
+absl::Status TooLittleMemory(uint64_t wanted, std::string_view what) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("cannot have ", wanted >> 20, " MiB of memory: ", std::string(what), "; about ",
+                   AvailableMemoryBytes() >> 20, " MiB are available, ask for less"));
+}
+
+struct Mapping {
+  int fd = -1;
+  void* address = MAP_FAILED;
+  uint64_t bytes = 0;
+  uint64_t page_bytes = 0;
+};
+
+// Whoever gets hold of the file, as peers do with softverbs, can neither write it nor make this
+// process die of SIGBUS by shrinking it. A kernel before 5.1 lacks FUTURE_WRITE; a NIC does not
+// hand the file out, so that is no failure.
+void Seal(int fd, bool remote_write) {
+  fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
+  if (!remote_write) fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+}
+
+// An unusable mapping leaves errno set. Reserved huge pages are all taken at once by the mapping
+// (no MAP_NORESERVE), so too few of them fail here and not as a SIGBUS later.
+Mapping MapMemfd(const SharedMemory::Options& options, bool huge) {
+  Mapping mapping{.page_bytes = huge ? kHugePageBytes : kPageBytes};
+  mapping.bytes = AlignUp(options.bytes, mapping.page_bytes);
+  const unsigned flags = huge ? MFD_HUGETLB | MFD_HUGE_2MB : 0u;
+  mapping.fd = memfd_create(options.name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
+  if (mapping.fd < 0) return mapping;
+  if (ftruncate(mapping.fd, static_cast<off_t>(mapping.bytes)) == 0) {
+    mapping.address =
+        mmap(nullptr, mapping.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, mapping.fd, 0);
+  }
+  if (mapping.address == MAP_FAILED) {
+    const int error = errno;
+    close(mapping.fd);
+    errno = error;
+    return mapping;
+  }
+  Seal(mapping.fd, options.remote_write);
+  return mapping;
+}
+
+absl::Status Prefault(const Mapping& mapping) {
+  // Unlike touching the pages, this reports a lack of memory instead of a SIGBUS.
+  if (madvise(mapping.address, mapping.bytes, MADV_POPULATE_WRITE) == 0) return absl::OkStatus();
+  if (errno != EINVAL) return TooLittleMemory(mapping.bytes, std::strerror(errno));
+  auto* bytes = static_cast<volatile char*>(mapping.address);  // a kernel before 5.14
+  for (uint64_t at = 0; at < mapping.bytes; at += mapping.page_bytes) bytes[at] = 0;
+  return absl::OkStatus();
+}
+
+int AccessFlags(RemoteAccess access) {
+  switch (access) {
+    case RemoteAccess::kNone:
+      return IBV_ACCESS_LOCAL_WRITE;
+    case RemoteAccess::kRead:
+      return IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
+    case RemoteAccess::kReadAtomic:
+      return IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    case RemoteAccess::kReadWrite:
+      return IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
+  }
+  return 0;
+}
+
+}  // namespace
+
+absl::StatusOr<SharedMemory> SharedMemory::Create(const Options& options) {
+  if (options.bytes == 0) return absl::InvalidArgumentError("a region of 0 bytes is of no use");
+  if (const uint64_t available = AvailableMemoryBytes();
+      options.prefault && available != 0 && options.bytes > available) {
+    // Asking the kernel would bring the OOM killer, which may well choose another process.
+    return TooLittleMemory(options.bytes, "there is not so much");
+  }
+  Mapping mapping;
+  if (options.huge_pages == HugePages::kAuto) mapping = MapMemfd(options, true);
+  if (mapping.address == MAP_FAILED) mapping = MapMemfd(options, false);
+  if (mapping.address == MAP_FAILED) return TooLittleMemory(options.bytes, std::strerror(errno));
+  SharedMemory memory;
+  memory.bytes_ = {static_cast<std::byte*>(mapping.address), mapping.bytes};
+  memory.page_bytes_ = mapping.page_bytes;
+  memory.fd_ = mapping.fd;
+  if (options.huge_pages == HugePages::kAuto && mapping.page_bytes == kPageBytes) {
+    // Only a wish: it depends on /sys/kernel/mm/transparent_hugepage/shmem_enabled.
+    madvise(mapping.address, mapping.bytes, MADV_HUGEPAGE);
+  }
+  if (options.prefault) GANNET_RETURN_IF_ERROR(Prefault(mapping));
+  return memory;
+}
+
+SharedMemory::~SharedMemory() {
+  if (bytes_.empty()) return;
+  munmap(bytes_.data(), bytes_.size());
+  close(fd_);
+}
+
+absl::StatusOr<PrivateMemory> PrivateMemory::Create(uint64_t bytes) {
+  const uint64_t size = AlignUp(std::max<uint64_t>(bytes, 1), kPageBytes);
+  void* address = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (address == MAP_FAILED) return TooLittleMemory(size, std::strerror(errno));
+  PrivateMemory memory;
+  memory.bytes_ = {static_cast<std::byte*>(address), size};
+  return memory;
+}
+
+PrivateMemory::~PrivateMemory() {
+  if (!bytes_.empty()) munmap(bytes_.data(), bytes_.size());
+}
+
+absl::StatusOr<Handle<ibv_mr>> RegisterMemory(ibv_pd* pd, std::span<std::byte> memory,
+                                              RemoteAccess access) {
+  Handle<ibv_mr> mr(ibv_reg_mr(pd, memory.data(), memory.size(), AccessFlags(access)));
+  if (mr == nullptr) {
+    return LastErrnoStatusOfPinning(
+        absl::StrCat("cannot register ", (memory.size() + 1023) >> 10, " KiB with the device"));
+  }
+  return mr;
+}
+
+absl::StatusOr<RegisteredBuffer> RegisteredBuffer::Create(ibv_pd* pd, uint64_t bytes,
+                                                          RemoteAccess access) {
+  GANNET_ASSIGN_OR_RETURN(PrivateMemory memory, PrivateMemory::Create(bytes));
+  GANNET_ASSIGN_OR_RETURN(Handle<ibv_mr> mr, RegisterMemory(pd, memory.bytes(), access));
+  return RegisteredBuffer{std::move(memory), std::move(mr)};
+}
+
+}  // namespace gannet

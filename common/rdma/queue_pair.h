@@ -1,0 +1,93 @@
+#ifndef GANNET_COMMON_RDMA_QUEUE_PAIR_H_
+#define GANNET_COMMON_RDMA_QUEUE_PAIR_H_
+
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/rdma/handle.h"
+
+namespace gannet {
+
+// What a work request's 64-bit id says to whoever polls its completion: what kind of work it was,
+// whose (a number that is not soon reused, so that a late completion is told from a new owner's),
+// and which of the owner's slots.
+struct WrId {
+  uint8_t kind = 0;
+  uint32_t owner = 0;  // 24 bits
+  uint32_t slot = 0;
+
+  static constexpr uint32_t kOwnerMask = (1u << 24) - 1;
+
+  constexpr uint64_t Pack() const {
+    return uint64_t{kind} << 56 | uint64_t{owner & kOwnerMask} << 32 | slot;
+  }
+  static constexpr WrId Unpack(uint64_t id) {
+    return {static_cast<uint8_t>(id >> 56), static_cast<uint32_t>(id >> 32) & kOwnerMask,
+            static_cast<uint32_t>(id)};
+  }
+  friend constexpr bool operator==(const WrId&, const WrId&) = default;
+};
+
+struct QueuePairOptions {
+  ibv_pd* pd = nullptr;
+  ibv_cq* send_cq = nullptr;
+  ibv_cq* recv_cq = nullptr;
+  ibv_srq* srq = nullptr;  // then recv_wrs is ignored
+  uint32_t send_wrs = 64;
+  uint32_t recv_wrs = 0;
+  uint32_t send_sges = 1;
+  uint32_t recv_sges = 1;
+  uint32_t inline_bytes = 0;  // wanted; the result may be less, see QueuePairLimits
+};
+
+// What a queue pair really got.
+struct QueuePairLimits {
+  uint32_t send_wrs = 0;
+  uint32_t recv_wrs = 0;
+  uint32_t inline_bytes = 0;
+};
+
+// Makes a reliable-connection queue pair on a cm id, which from then on owns it. Only work requests
+// with IBV_SEND_SIGNALED complete. Inline is cut until the device takes it. ResourceExhausted: a
+// limit of the device, or memlock.
+absl::StatusOr<QueuePairLimits> CreateQueuePair(rdma_cm_id* id, const QueuePairOptions& options);
+
+absl::StatusOr<Handle<ibv_srq>> CreateSharedReceiveQueue(ibv_pd* pd, uint32_t wrs,
+                                                         uint32_t sges = 1);
+
+enum class PostResult : uint8_t {
+  kPosted,
+  kQueueFull,  // nothing was taken: the queue is full; poll completions first
+  kBroken,     // the device refused, or took only part of the chain: nobody knows what is in
+               // flight, so the connection must be closed
+};
+
+// Each posts a chain of work requests with one call into the device (one doorbell).
+PostResult PostSend(ibv_qp* qp, ibv_send_wr* chain);
+PostResult PostReceive(ibv_qp* qp, ibv_recv_wr* chain);
+PostResult PostReceive(ibv_srq* srq, ibv_recv_wr* chain);
+
+// Work requests, filled in for one sge. The caller links them (.next), sets wr_id and, for SENDs
+// that fit, IBV_SEND_INLINE. The sge must live until the post.
+ibv_send_wr SendRequest(uint64_t wr_id, ibv_sge* sge, unsigned flags);
+ibv_send_wr ReadRequest(uint64_t wr_id, ibv_sge* sge, uint64_t remote_address, uint32_t rkey,
+                        unsigned flags);
+// RDMA WRITE.
+ibv_send_wr WriteRequest(uint64_t wr_id, ibv_sge* sge, uint64_t remote_address, uint32_t rkey,
+                         unsigned flags);
+// The sge's 8 bytes receive the word as it was, in this host's byte order.
+ibv_send_wr CompareAndSwapRequest(uint64_t wr_id, ibv_sge* sge, uint64_t remote_address,
+                                  uint32_t rkey, uint64_t expected, uint64_t desired,
+                                  unsigned flags);
+
+// Moves the queue pair to the error state: what is in flight is flushed as completions, nothing
+// more goes out. Not a DMA fence: memory may be reused once the flushes were polled.
+absl::Status MoveToError(ibv_qp* qp);
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_RDMA_QUEUE_PAIR_H_
