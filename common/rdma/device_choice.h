@@ -1,0 +1,33 @@
+#ifndef GANNET_COMMON_RDMA_DEVICE_CHOICE_H_
+#define GANNET_COMMON_RDMA_DEVICE_CHOICE_H_
+
+#include <optional>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/rdma/device.h"
+
+namespace gannet {
+
+// --device=auto|soft|NAME. A device that is listed is not yet one that works: it is taken only
+// after it built a queue pair and carried a byte to itself.
+//
+//   auto   the first device that works, softverbs where none does
+//   soft   softverbs
+//   NAME   that one, or an error that lists what is there; never another
+
+// Blocks for at most about two seconds. FailedPrecondition: the device does not work, and why.
+absl::Status ProbeDevice(const Device& device);
+
+// The device, or nullopt where it is to be softverbs and this process does not run on that.
+absl::StatusOr<std::optional<Device>> ChooseDevice(std::string_view flag);
+
+// The whole choice for a main(): may execute the program again on softverbs (it says so on stderr),
+// and then does not return. Call it before threads are started and anything is done that must not
+// be done twice.
+absl::StatusOr<Device> UseDevice(std::string_view flag, char** argv);
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_RDMA_DEVICE_CHOICE_H_

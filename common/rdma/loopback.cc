@@ -1,0 +1,198 @@
+#include "common/rdma/loopback.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <cstring>
+#include <numeric>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+#include "common/rdma/status.h"
+
+namespace gannet {
+namespace {
+
+enum Kind : uint8_t { kCompareAndSwap = 1, kSend = 2, kReceive = 3, kDrain = 4 };
+
+constexpr uint64_t kPassiveConnection = 1;
+constexpr std::byte kProbeByte{0x5a};
+// Deep enough for the drains and the byte beside the compare-and-swaps.
+constexpr uint32_t kSpareWrs = 4;
+constexpr int kPollMsMax = 10;
+
+absl::Status Timeout(const Device& device, const char* what) {
+  return absl::DeadlineExceededError(
+      absl::StrCat("device ", device.name, " did not ", what, " in time"));
+}
+
+}  // namespace
+
+absl::StatusOr<SocketAddress> OwnAddress(const Device& device) {
+  GANNET_ASSIGN_OR_RETURN(std::vector<SocketAddress> addresses, LocalAddresses());
+  GANNET_ASSIGN_OR_RETURN(CmChannel channel, CmChannel::Create());
+  for (SocketAddress& address : addresses) {
+    address.set_port(0);
+    rdma_cm_id* raw = nullptr;
+    if (rdma_create_id(channel.get(), &raw, nullptr, RDMA_PS_TCP) != 0) {
+      return LastErrnoStatus("cannot create an RDMA id");
+    }
+    const Handle<rdma_cm_id> id(raw);
+    if (rdma_bind_addr(id.get(), address.get()) == 0 && id->verbs == device.verbs) return address;
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "device ", device.name, " has no IP address of this host; give its network interface one"));
+}
+
+absl::StatusOr<std::unique_ptr<Loopback>> Loopback::Create(const Device& device,
+                                                           const Options& options) {
+  std::unique_ptr<Loopback> loopback(new Loopback(options));
+  GANNET_ASSIGN_OR_RETURN(
+      loopback->completions_,
+      CompletionQueue::Create(device.verbs, 2 * (options.depth + kSpareWrs), true));
+  GANNET_ASSIGN_OR_RETURN(loopback->buffer_,
+                          RegisteredBuffer::Create(options.pd, 8 * (options.depth + 2)));
+  loopback->free_slots_.resize(options.depth);
+  std::iota(loopback->free_slots_.begin(), loopback->free_slots_.end(), 0u);
+  GANNET_RETURN_IF_ERROR(loopback->Connect(device));
+  return loopback;
+}
+
+absl::Status Loopback::Connect(const Device& device) {
+  GANNET_ASSIGN_OR_RETURN(const SocketAddress own, OwnAddress(device));
+  GANNET_ASSIGN_OR_RETURN(listener_, Listener::Create(own));
+  const int64_t deadline_ns = MonotonicNs() + options_.timeout_ns;
+  GANNET_ASSIGN_OR_RETURN(
+      active_,
+      Connector::Start({.to = listener_->address(), .from = own, .deadline_ns = deadline_ns}));
+  ConnectionOptions options{.caps = device.caps};
+  options.queue_pair = {.pd = options_.pd,
+                        .send_cq = completions_->get(),
+                        .recv_cq = completions_->get(),
+                        .send_wrs = options_.depth + 1,
+                        .recv_wrs = 1};
+  for (int64_t now_ns = MonotonicNs(); active_->step() != Connector::Step::kEstablished;
+       now_ns = MonotonicNs()) {
+    GANNET_RETURN_IF_ERROR(Step(options, now_ns));
+    if (active_->step() != Connector::Step::kEstablished) WaitForEvents(deadline_ns);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Loopback::Step(const ConnectionOptions& options, int64_t now_ns) {
+  switch (active_->Poll(now_ns)) {
+    case Connector::Step::kResolved:
+      GANNET_RETURN_IF_ERROR(active_->CreateConnection(options));
+      GANNET_RETURN_IF_ERROR(active_->Connect({}));
+      break;
+    case Connector::Step::kFailed:
+      return active_->status();
+    case Connector::Step::kClosed:
+      return absl::UnavailableError("the device's connection to itself broke");
+    default:
+      break;
+  }
+  while (std::optional<ListenerEvent> event = listener_->Poll()) {
+    // A stranger that found the port is dropped, and so refused.
+    if (event->type != ListenerEvent::Type::kRequest || passive_ != nullptr) continue;
+    GANNET_ASSIGN_OR_RETURN(
+        passive_, listener_->BeginAccept(std::move(*event->request), options, kPassiveConnection));
+    GANNET_RETURN_IF_ERROR(listener_->FinishAccept(passive_.get(), {}));
+  }
+  return absl::OkStatus();
+}
+
+void Loopback::WaitForEvents(int64_t deadline_ns) const {
+  const int64_t left_ms = (deadline_ns - MonotonicNs()) / kNsPerMs;
+  pollfd fds[] = {{listener_->fd(), POLLIN, 0}, {active_->fd(), POLLIN, 0}};
+  poll(fds, 2, static_cast<int>(std::clamp<int64_t>(left_ms, 0, kPollMsMax)));
+}
+
+absl::Status Loopback::CarryByte() {
+  GANNET_CHECK(in_flight_ == 0, "the byte's completions would be mixed with others");
+  std::byte* sent = Result(options_.depth);
+  std::byte* received = Result(options_.depth + 1);
+  *sent = kProbeByte;
+  *received = std::byte{0};
+  ibv_sge from{reinterpret_cast<uint64_t>(sent), 1, buffer_.lkey()};
+  ibv_sge to{reinterpret_cast<uint64_t>(received), 1, buffer_.lkey()};
+  ibv_recv_wr receive{.wr_id = WrId{.kind = kReceive}.Pack(), .sg_list = &to, .num_sge = 1};
+  ibv_send_wr send = SendRequest(WrId{.kind = kSend}.Pack(), &from, IBV_SEND_SIGNALED);
+  if (PostReceive(passive_->qp(), &receive) != PostResult::kPosted ||
+      PostSend(active_->connection()->qp(), &send) != PostResult::kPosted) {
+    broken_ = true;
+    return absl::UnavailableError("the device does not take a SEND");
+  }
+  const int64_t deadline_ns = MonotonicNs() + options_.timeout_ns;
+  for (int left = 2; left > 0;) {
+    ibv_wc done;
+    if (completions_->Poll({&done, 1}) == 1) {
+      broken_ |= done.status != IBV_WC_SUCCESS;
+      GANNET_RETURN_IF_ERROR(CompletionStatus(done, "a SEND of the device to itself"));
+      --left;
+    } else if (completions_->broken() || MonotonicNs() > deadline_ns) {
+      broken_ = true;
+      return absl::DeadlineExceededError("a SEND of the device to itself did not arrive");
+    }
+  }
+  if (*received != kProbeByte) return absl::DataLossError("the device carried a wrong byte");
+  return absl::OkStatus();
+}
+
+bool Loopback::CompareAndSwap(uint64_t address, uint32_t rkey, uint64_t expected, uint64_t desired,
+                              uint64_t tag) {
+  if (broken_ || free_slots_.empty()) return false;
+  const uint32_t slot = free_slots_.back();
+  ibv_sge sge{reinterpret_cast<uint64_t>(Result(slot)), 8, buffer_.lkey()};
+  ibv_send_wr request =
+      CompareAndSwapRequest(WrId{.kind = kCompareAndSwap, .slot = slot}.Pack(), &sge, address, rkey,
+                            expected, desired, IBV_SEND_SIGNALED);
+  if (PostSend(active_->connection()->qp(), &request) != PostResult::kPosted) {
+    broken_ = true;
+    return false;
+  }
+  free_slots_.pop_back();
+  tags_[slot] = tag;
+  ++in_flight_;
+  return true;
+}
+
+size_t Loopback::Poll(std::span<Outcome> out) {
+  if (in_flight_ == 0) return 0;
+  size_t n = 0;
+  ibv_wc done;
+  while (n < out.size() && completions_->Poll({&done, 1}) == 1) {
+    const WrId id = WrId::Unpack(done.wr_id);
+    if (id.kind != kCompareAndSwap) continue;
+    --in_flight_;
+    free_slots_.push_back(id.slot);
+    if (done.status != IBV_WC_SUCCESS) {
+      broken_ = true;
+      continue;
+    }
+    out[n].tag = tags_[id.slot];
+    std::memcpy(&out[n].previous, Result(id.slot), sizeof(out[n].previous));
+    ++n;
+  }
+  broken_ |= completions_->broken();
+  return n;
+}
+
+Loopback::~Loopback() {
+  int drains = 0;
+  const uint64_t drain = WrId{.kind = kDrain}.Pack();
+  if (active_ != nullptr && active_->connection() != nullptr) {
+    drains += active_->connection()->BeginClose(drain);
+  }
+  if (passive_ != nullptr) drains += passive_->BeginClose(drain);
+  const int64_t deadline_ns = MonotonicNs() + options_.timeout_ns;
+  while (drains > 0 && !completions_->broken() && MonotonicNs() < deadline_ns) {
+    ibv_wc done;
+    if (completions_->Poll({&done, 1}) == 1 && WrId::Unpack(done.wr_id).kind == kDrain) --drains;
+  }
+}
+
+}  // namespace gannet

@@ -1,0 +1,88 @@
+#ifndef GANNET_COMMON_RDMA_LOOPBACK_H_
+#define GANNET_COMMON_RDMA_LOOPBACK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/rdma/completion.h"
+#include "common/rdma/connector.h"
+#include "common/rdma/device.h"
+#include "common/rdma/listener.h"
+#include "common/rdma/memory.h"
+
+namespace gannet {
+
+// One device connected to itself, through rdma_cm on its own address. It is how a process changes
+// memory with the device's atomics, because those of the CPU are not atomic with them; and the
+// proof that the device works at all.
+//
+// Owner thread only.
+class Loopback {
+ public:
+  struct Options {
+    // Of the memory that CompareAndSwap changes: an rkey is good only within its protection domain.
+    ibv_pd* pd = nullptr;
+    uint32_t depth = 16;  // compare-and-swaps in flight at most
+    int64_t timeout_ns = 2'000'000'000;
+  };
+  // Blocks until connected, at most for the timeout (DeadlineExceeded). FailedPrecondition: the
+  // device has no address of this host.
+  static absl::StatusOr<std::unique_ptr<Loopback>> Create(const Device& device,
+                                                          const Options& options);
+  // Blocks until everything in flight is flushed.
+  ~Loopback();
+
+  // Carries one byte from one end to the other and looks at it. Blocks, at most for the timeout.
+  // REQUIRES: nothing is in flight.
+  absl::Status CarryByte();
+
+  // Starts a compare-and-swap of 8 aligned bytes in an MR with remote atomic rights of the same
+  // protection domain. False: `depth` are in flight, or broken().
+  // REQUIRES: the device has atomics.
+  bool CompareAndSwap(uint64_t address, uint32_t rkey, uint64_t expected, uint64_t desired,
+                      uint64_t tag);
+
+  struct Outcome {
+    uint64_t tag = 0;
+    uint64_t previous = 0;  // it was done if this is what was expected
+  };
+  // Finished ones; what was in flight when it broke is dropped.
+  size_t Poll(std::span<Outcome> out);
+  uint32_t in_flight() const { return in_flight_; }
+  // The outcome of what was in flight is unknown; make a new one.
+  bool broken() const { return broken_; }
+  // To sleep on; see CompletionQueue.
+  CompletionQueue& completions() { return *completions_; }
+
+ private:
+  explicit Loopback(const Options& options) : options_(options), tags_(options.depth) {}
+
+  absl::Status Connect(const Device& device);
+  absl::Status Step(const ConnectionOptions& options, int64_t now_ns);
+  void WaitForEvents(int64_t deadline_ns) const;
+  std::byte* Result(uint32_t slot) const { return buffer_.data() + 8 * slot; }
+
+  const Options options_;
+  std::unique_ptr<CompletionQueue> completions_;
+  RegisteredBuffer
+      buffer_;  // a result per compare-and-swap, then the byte sent and the one received
+  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<Connection> passive_;
+  std::unique_ptr<Connector> active_;
+  std::vector<uint64_t> tags_;
+  std::vector<uint32_t> free_slots_;
+  uint32_t in_flight_ = 0;
+  bool broken_ = false;
+};
+
+// An address of this host that rdma_cm finds on the device. FailedPrecondition: none.
+absl::StatusOr<SocketAddress> OwnAddress(const Device& device);
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_RDMA_LOOPBACK_H_
