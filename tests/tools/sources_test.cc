@@ -1,0 +1,182 @@
+#include "tools/kvload/sources.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tools/kvload/options.h"
+
+namespace gannet::kvload {
+namespace {
+
+constexpr Sizes kSizes{.key_bytes = 16, .value_bytes = 100};
+
+TEST(KeyTest, IsTheZeroPaddedNumber) {
+  std::string key;
+  WriteKey(42, 16, key);
+  EXPECT_EQ(key, "0000000000000042");
+  WriteKey(0, 3, key);
+  EXPECT_EQ(key, "000");
+  WriteKey(999, 3, key);
+  EXPECT_EQ(key, "999");
+}
+
+TEST(LoadSourceTest, InsertsEachRecordOnce) {
+  LoadSource source(10, 13, kSizes);
+  Operation operation;
+  std::vector<std::string> keys;
+  while (source.Next(operation)) {
+    EXPECT_EQ(operation.kind, OpKind::kInsert);
+    EXPECT_EQ(operation.value_bytes, 100u);
+    keys.push_back(operation.key);
+  }
+  EXPECT_EQ(keys,
+            (std::vector<std::string>{"0000000000000010", "0000000000000011", "0000000000000012"}));
+}
+
+// The shares of the mix, within five standard deviations of a fixed seed.
+TEST(YcsbSourceTest, SharesAreThoseOfTheWorkload) {
+  constexpr int kOperations = 100'000;
+  for (const std::string workload : {"a", "b", "c", "d", "f"}) {
+    const Mix mix = *MixOf(workload);
+    AcknowledgedCounter records(1000);
+    YcsbSource source(mix, kOperations, kSizes, 1, records);
+    std::map<OpKind, int> counts;
+    Operation operation;
+    while (source.Next(operation)) ++counts[operation.kind];
+    const auto expect = [&](OpKind kind, int percent) {
+      EXPECT_NEAR(counts[kind], percent * kOperations / 100, percent == 0 ? 0 : 800)
+          << workload << " " << kOpNames[static_cast<size_t>(kind)];
+    };
+    expect(OpKind::kGet, mix.get);
+    expect(OpKind::kPut, mix.put);
+    expect(OpKind::kInsert, mix.insert);
+    expect(OpKind::kRmw, mix.rmw);
+  }
+}
+
+TEST(YcsbSourceTest, SeedDeterminesTheOperations) {
+  AcknowledgedCounter records(1000);
+  YcsbSource one(*MixOf("a"), 1000, kSizes, 5, records);
+  YcsbSource other(*MixOf("a"), 1000, kSizes, 5, records);
+  Operation a;
+  Operation b;
+  while (one.Next(a)) {
+    ASSERT_TRUE(other.Next(b));
+    EXPECT_EQ(a.key, b.key);
+    EXPECT_EQ(a.kind, b.kind);
+  }
+}
+
+TEST(YcsbSourceTest, LatestPicksOnlyAcknowledgedRecords) {
+  constexpr uint64_t kRecords = 100;
+  AcknowledgedCounter records(kRecords);
+  YcsbSource source(*MixOf("d"), 10'000, kSizes, 1, records);
+  Operation operation;
+  uint64_t newest_reads = 0;
+  while (source.Next(operation)) {
+    if (operation.kind == OpKind::kInsert) continue;  // never acknowledged here
+    ASSERT_LT(operation.record, kRecords);
+    newest_reads += operation.record == kRecords - 1 ? 1 : 0;
+  }
+  EXPECT_GT(newest_reads, 1000u);
+}
+
+TEST(YcsbSourceTest, UniformReachesAllRecords) {
+  Mix mix = *MixOf("c");
+  mix.distribution = Distribution::kUniform;
+  AcknowledgedCounter records(50);
+  YcsbSource source(mix, 5000, kSizes, 1, records);
+  std::set<uint64_t> seen;
+  Operation operation;
+  while (source.Next(operation)) seen.insert(operation.record);
+  EXPECT_EQ(seen.size(), 50u);
+}
+
+TEST(AcknowledgedCounterTest, GrowsOverAGaplessPrefixOnly) {
+  AcknowledgedCounter counter(10);
+  EXPECT_EQ(counter.Take(), 10u);
+  EXPECT_EQ(counter.Take(), 11u);
+  EXPECT_EQ(counter.Take(), 12u);
+  counter.Acknowledge(12);
+  EXPECT_EQ(counter.acknowledged(), 10u);
+  counter.Acknowledge(10);
+  EXPECT_EQ(counter.acknowledged(), 11u);
+  counter.Acknowledge(11);
+  EXPECT_EQ(counter.acknowledged(), 13u);
+}
+
+TEST(TraceSourceTest, ThreadsShareTheEventsByKeyInOrder) {
+  std::vector<TraceEvent> events;
+  for (uint32_t i = 0; i < 100; ++i) events.push_back({i % 10, 512 + i, i % 3 == 0});
+  std::map<std::string, uint32_t> thread_of_key;
+  std::map<std::string, uint32_t> last_size;
+  size_t count = 0;
+  for (uint32_t thread = 0; thread < 3; ++thread) {
+    TraceSource source(events, thread, 3);
+    Operation operation;
+    while (source.Next(operation)) {
+      ++count;
+      EXPECT_EQ(thread_of_key.emplace(operation.key, thread).first->second, thread);
+      EXPECT_GT(operation.value_bytes, last_size[operation.key]);
+      last_size[operation.key] = operation.value_bytes;
+      EXPECT_EQ(operation.put_on_miss, operation.kind == OpKind::kGet);
+    }
+  }
+  EXPECT_EQ(count, events.size());
+}
+
+TEST(MixTest, ScansAreRefusedWithTheReason) {
+  const auto mix = MixOf("e");
+  EXPECT_EQ(mix.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(std::string(mix.status().message()).find("scans"), std::string::npos);
+}
+
+TEST(MixTest, LettersInEitherCaseAndNothingElse) {
+  EXPECT_EQ(MixOf("A")->put, 50);
+  EXPECT_FALSE(MixOf("g").ok());
+  EXPECT_FALSE(MixOf("").ok());
+  EXPECT_FALSE(MixOf("ab").ok());
+}
+
+TEST(MixTest, DistributionsByName) {
+  EXPECT_EQ(*DistributionOf("uniform"), Distribution::kUniform);
+  EXPECT_EQ(*DistributionOf("zipfian"), Distribution::kZipfian);
+  EXPECT_EQ(*DistributionOf("latest"), Distribution::kLatest);
+  EXPECT_FALSE(DistributionOf("normal").ok());
+}
+
+TEST(OptionsTest, DefaultsAreValid) { EXPECT_TRUE(Validate(Options{}).ok()); }
+
+TEST(OptionsTest, RefusesWhatCannotRun) {
+  const auto refused = [](auto change) {
+    Options options;
+    change(options);
+    return Validate(options).code() == absl::StatusCode::kInvalidArgument;
+  };
+  EXPECT_TRUE(refused([](Options& o) { o.workload = "e"; }));
+  EXPECT_TRUE(refused([](Options& o) { o.records = 0; }));
+  EXPECT_TRUE(refused([](Options& o) { o.operations = 0; }));
+  EXPECT_TRUE(refused([](Options& o) { o.threads = 0; }));
+  EXPECT_TRUE(refused([](Options& o) { o.depth = kDepthMax + 1; }));
+  EXPECT_TRUE(refused([](Options& o) { o.sizes.value_bytes = 23; }));
+  EXPECT_TRUE(refused([](Options& o) { o.sizes.value_bytes = kValueBytesMax + 1; }));
+  EXPECT_TRUE(refused([](Options& o) { o.sizes.key_bytes = 0; }));
+  EXPECT_TRUE(refused([](Options& o) { o.sizes.key_bytes = 251; }));
+  EXPECT_TRUE(refused([](Options& o) { o.sizes.key_bytes = 5; }));  // a million and more keys
+  EXPECT_TRUE(refused([](Options& o) { o.servers.clear(); }));
+  EXPECT_TRUE(refused([](Options& o) { o.deadline = {}; }));
+}
+
+TEST(OptionsTest, UnverifiedValuesMayBeShort) {
+  Options options;
+  options.sizes.value_bytes = 0;
+  options.verify = false;
+  EXPECT_TRUE(Validate(options).ok());
+}
+
+}  // namespace
+}  // namespace gannet::kvload

@@ -1,0 +1,15 @@
+#ifndef GANNET_TOOLS_BUILD_STAMP_BUILD_STAMP_H_
+#define GANNET_TOOLS_BUILD_STAMP_BUILD_STAMP_H_
+
+namespace gannet {
+
+// What a result belongs to. Both strings are of this build and live for ever.
+
+// The short git commit, with "-dirty" when the tree differed from it; "unknown" outside git.
+const char* BuildCommit();
+// Build type, sanitizers if any, and compiler: "RelWithDebInfo, GNU 12.2.0".
+const char* BuildKind();
+
+}  // namespace gannet
+
+#endif  // GANNET_TOOLS_BUILD_STAMP_BUILD_STAMP_H_

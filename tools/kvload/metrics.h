@@ -1,0 +1,70 @@
+#ifndef GANNET_TOOLS_KVLOAD_METRICS_H_
+#define GANNET_TOOLS_KVLOAD_METRICS_H_
+
+#include <gannet/types.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "tools/kvload/histogram.h"
+#include "tools/kvload/operation.h"
+
+namespace gannet::kvload {
+
+// Verbs of many operations.
+struct VerbSums {
+  uint64_t operations = 0;
+  uint64_t reads = 0;
+  uint64_t read_bytes = 0;
+  uint64_t sends = 0;
+  uint64_t cas = 0;
+  uint64_t posts = 0;
+  uint64_t completions = 0;
+  uint64_t by_rpc = 0;  // GETs that fell back to the server's CPU
+
+  // One more verb's worth of an operation that is counted once.
+  void AddCost(const OpCost& cost);
+  void Merge(const VerbSums& other);
+};
+
+// What one operation kind came to. Errors are in `errors` only: `count` and the latencies are of
+// operations that were answered, misses included.
+struct OpSums {
+  Histogram latency_ns;
+  uint64_t not_found = 0;
+  uint64_t errors = 0;
+  VerbSums verbs;
+};
+
+// Figures of one thread, merged at the end. Not thread safe.
+struct Metrics {
+  std::array<OpSums, kOpKinds> ops;
+  // The GETs again, by what they had to do: the location was known, was not, nothing was there.
+  VerbSums get_warm;
+  VerbSums get_cold;
+  VerbSums get_miss;
+
+  uint64_t wrong_values = 0;
+  std::vector<std::string> first_wrong;  // described; at most kWrongDescribedMax
+  std::map<absl::StatusCode, uint64_t> errors_by_code;
+  bool gave_up = false;  // a thread stopped early: nothing but errors
+
+  static constexpr size_t kWrongDescribedMax = 5;
+
+  OpSums& of(OpKind kind) { return ops[static_cast<size_t>(kind)]; }
+  const OpSums& of(OpKind kind) const { return ops[static_cast<size_t>(kind)]; }
+  void AddWrong(std::string_view key, std::string_view what);
+  void Merge(const Metrics& other);
+  uint64_t answered() const;
+  uint64_t errors() const;
+};
+
+}  // namespace gannet::kvload
+
+#endif  // GANNET_TOOLS_KVLOAD_METRICS_H_

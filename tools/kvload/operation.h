@@ -1,0 +1,41 @@
+#ifndef GANNET_TOOLS_KVLOAD_OPERATION_H_
+#define GANNET_TOOLS_KVLOAD_OPERATION_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace gannet::kvload {
+
+// What a load run counts apart. An insert is a PUT of a new record, an rmw a GET and then a PUT.
+enum class OpKind : uint8_t { kGet, kPut, kInsert, kRmw, kRawRead };
+inline constexpr size_t kOpKinds = 5;
+inline constexpr std::array<std::string_view, kOpKinds> kOpNames = {"get", "put", "insert", "rmw",
+                                                                    "raw_read"};
+
+struct Operation {
+  OpKind kind = OpKind::kGet;
+  bool put_on_miss = false;  // a GET that finds nothing is followed by a PUT
+  uint32_t value_bytes = 0;  // of what a PUT writes
+  uint64_t record = 0;       // insert: which
+  std::string key;
+};
+
+// The key of a record: its number in decimal, zero padded to `bytes`. REQUIRES: it fits.
+void WriteKey(uint64_t record, uint32_t bytes, std::string& key);
+
+// A stream of operations for one thread.
+class OperationSource {
+ public:
+  virtual ~OperationSource() = default;
+  // Fills in the next operation, reusing the memory of its key. False: there are no more.
+  virtual bool Next(Operation& operation) = 0;
+  // An insert was acknowledged.
+  virtual void Inserted(uint64_t /*record*/) {}
+};
+
+}  // namespace gannet::kvload
+
+#endif  // GANNET_TOOLS_KVLOAD_OPERATION_H_

@@ -1,0 +1,78 @@
+#include "tools/kvload/options.h"
+
+#include <limits>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "tools/kvload/value.h"
+
+namespace gannet::kvload {
+namespace {
+
+absl::Status CheckRange(const char* flag, uint64_t value, uint64_t low, uint64_t high) {
+  if (value >= low && value <= high) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", flag, "=", value, ": must be from ", low, " to ", high));
+}
+
+bool IsRawRead(const Options& options) { return options.workload == kRawReadWorkload; }
+
+absl::Status CheckSizes(const Options& options) {
+  GANNET_RETURN_IF_ERROR(CheckRange("key_size", options.sizes.key_bytes, 1, kKeyBytesMax));
+  const bool verified = options.verify && !IsRawRead(options);
+  const uint32_t value_min = verified ? kVerifiedValueBytesMin : (IsRawRead(options) ? 1 : 0);
+  if (verified && options.sizes.value_bytes < value_min) {
+    return absl::InvalidArgumentError(absl::StrCat("--value_size=", options.sizes.value_bytes,
+                                                   ": a value that proves itself needs ", value_min,
+                                                   " bytes; or give --verify=false"));
+  }
+  return CheckRange("value_size", options.sizes.value_bytes, value_min, kValueBytesMax);
+}
+
+// Every record that the run may insert must have a key of its own.
+absl::Status CheckKeySpace(const Options& options) {
+  const uint64_t records = options.records + options.operations;
+  uint64_t keys = 1;
+  for (uint32_t i = 0; i < options.sizes.key_bytes && keys < records; ++i) {
+    if (keys > std::numeric_limits<uint64_t>::max() / 10) return absl::OkStatus();
+    keys *= 10;
+  }
+  if (keys >= records) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--key_size=", options.sizes.key_bytes,
+                                                 ": keys are decimal numbers, and ", records,
+                                                 " of them do not fit"));
+}
+
+}  // namespace
+
+absl::StatusOr<Phase> PhaseOf(std::string_view name) {
+  if (name == "load") return Phase::kLoad;
+  if (name == "run") return Phase::kRun;
+  if (name == "both") return Phase::kBoth;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--phase=", std::string(name), ": load, run or both"));
+}
+
+absl::Status Validate(const Options& options) {
+  constexpr uint64_t kCountMax = uint64_t{1} << 40;
+  if (!IsRawRead(options) && options.trace_file.empty()) {
+    GANNET_RETURN_IF_ERROR(MixOf(options.workload).status());
+  }
+  GANNET_RETURN_IF_ERROR(CheckRange("records", options.records, 1, kCountMax));
+  GANNET_RETURN_IF_ERROR(CheckRange("operations", options.operations, 1, kCountMax));
+  GANNET_RETURN_IF_ERROR(CheckRange("threads", options.threads, 1, kThreadsMax));
+  GANNET_RETURN_IF_ERROR(CheckRange("depth", options.depth, 1, kDepthMax));
+  GANNET_RETURN_IF_ERROR(CheckRange("target_ops", options.target_ops, 0, 1'000'000'000));
+  GANNET_RETURN_IF_ERROR(
+      CheckRange("deadline_ms", static_cast<uint64_t>(options.deadline.count()), 1, 3'600'000));
+  if (options.servers.empty()) return absl::InvalidArgumentError("--server is empty");
+  GANNET_RETURN_IF_ERROR(CheckSizes(options));
+  return CheckKeySpace(options);
+}
+
+uint64_t LocationCacheBytesOfThread(const Options& options) {
+  return options.location_cache_bytes / options.threads;
+}
+
+}  // namespace gannet::kvload

@@ -1,0 +1,60 @@
+#ifndef GANNET_TOOLS_KVLOAD_OPTIONS_H_
+#define GANNET_TOOLS_KVLOAD_OPTIONS_H_
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tools/kvload/sources.h"
+#include "tools/kvload/workload.h"
+
+namespace gannet::kvload {
+
+enum class Phase : uint8_t { kLoad, kRun, kBoth };
+
+// "load", "run" or "both".
+absl::StatusOr<Phase> PhaseOf(std::string_view name);
+
+inline constexpr char kRawReadWorkload[] = "raw_read";
+inline constexpr char kTraceWorkload[] = "trace";
+
+// What to run; one field per flag of the program, which says more about each.
+struct Options {
+  std::vector<std::string> servers = {"127.0.0.1:7471"};
+  std::string device = "auto";
+  std::string workload = "b";
+  std::optional<Distribution> distribution;  // none: the workload's own
+  Phase phase = Phase::kBoth;
+  uint64_t records = 100'000;
+  uint64_t operations = 1'000'000;
+  uint32_t threads = 1;
+  uint32_t depth = 16;
+  Sizes sizes;
+  uint64_t location_cache_bytes = 1 << 20;
+  uint64_t seed = 1;
+  uint64_t target_ops = 0;  // a second, over all threads; 0 = as fast as possible
+  bool verify = true;
+  bool allow_misses = false;
+  std::chrono::milliseconds deadline{1000};
+  std::string trace_file;
+  std::string json_file;
+};
+
+inline constexpr uint32_t kThreadsMax = 1024;
+inline constexpr uint32_t kDepthMax = 4096;
+inline constexpr uint32_t kKeyBytesMax = 250;
+inline constexpr uint32_t kValueBytesMax = 1 << 20;
+
+// InvalidArgument, naming the flag.
+absl::Status Validate(const Options& options);
+
+// Bytes of client memory for remembered locations over all threads.
+uint64_t LocationCacheBytesOfThread(const Options& options);
+
+}  // namespace gannet::kvload
+
+#endif  // GANNET_TOOLS_KVLOAD_OPTIONS_H_

@@ -1,0 +1,182 @@
+#include "tools/kvload/phase.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+
+namespace gannet::kvload {
+namespace {
+
+constexpr std::chrono::seconds kProgressPeriod{1};
+// How often a thread that waits for the others keeps its connection alive.
+constexpr std::chrono::microseconds kWaitStep{500};
+// Between the word to go and the first operation, so that every thread has heard it by then.
+constexpr int64_t kHeadStartNs = 2 * kNsPerMs;
+
+// One thread's part. Written by its thread before it arrives at a gate, read by the main thread
+// after that gate.
+struct Part {
+  absl::Status connected;
+  std::unique_ptr<Worker> worker;
+  int64_t ended_ns = 0;
+};
+
+class Phase {
+ public:
+  Phase(const PhasePlan& plan, const Environment& environment)
+      : plan_(plan),
+        environment_(environment),
+        values_(plan.worker.value_bytes_max, plan.seed),
+        parts_(plan.threads) {}
+
+  absl::StatusOr<PhaseResult> Run();
+
+ private:
+  enum class State : int { kConnecting, kRunning, kEnding };
+
+  void ThreadMain(uint32_t thread);
+  void Arrive();
+  void WaitForAll(bool with_progress);
+  void ShowProgress();
+  absl::StatusOr<PhaseResult> Measure();
+  void SetState(State state) {
+    // Release: begin_ns_ is published with it.
+    state_.store(state, std::memory_order_release);
+  }
+  // Keeps a backend alive until the main thread goes on.
+  void PollWhile(State state, Backend& backend);
+  Worker::Options OptionsOf(uint32_t thread) const;
+
+  const PhasePlan& plan_;
+  const Environment& environment_;
+  const ValueMaker values_;
+  std::vector<Part> parts_;
+  std::atomic<State> state_{State::kConnecting};
+  int64_t begin_ns_ = 0;
+  uint64_t shown_ = 0;  // operations at the last progress line
+
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  uint32_t arrivals_ = 0;  // guarded by mutex_
+};
+
+void Phase::Arrive() {
+  const std::lock_guard lock(mutex_);
+  ++arrivals_;
+  arrived_.notify_one();
+}
+
+void Phase::WaitForAll(bool with_progress) {
+  std::unique_lock lock(mutex_);
+  const auto all = [this] { return arrivals_ == plan_.threads; };
+  while (!arrived_.wait_for(lock, kProgressPeriod, all)) {
+    if (with_progress) ShowProgress();
+  }
+  arrivals_ = 0;
+}
+
+void Phase::ShowProgress() {
+  if (!environment_.progress) return;
+  uint64_t done = 0;
+  for (const Part& part : parts_) done += part.worker->finished();
+  environment_.progress(
+      absl::StrFormat("%s: %d %% of %d, %d operations/s", plan_.name,
+                      plan_.operations == 0 ? 100 : done * 100 / plan_.operations, plan_.operations,
+                      (done - shown_) / static_cast<uint64_t>(kProgressPeriod.count())));
+  shown_ = done;
+}
+
+Worker::Options Phase::OptionsOf(uint32_t thread) const {
+  Worker::Options options = plan_.worker;
+  options.thread = thread;
+  options.interval_ns = plan_.target_ops == 0
+                            ? 0
+                            : std::max<int64_t>(1, kNsPerSecond * plan_.threads / plan_.target_ops);
+  return options;
+}
+
+void Phase::PollWhile(State state, Backend& backend) {
+  Completion none;
+  // Acquire: see SetState.
+  while (state_.load(std::memory_order_acquire) == state) {
+    backend.Poll({&none, 1});
+    std::this_thread::sleep_for(kWaitStep);
+  }
+}
+
+void Phase::ThreadMain(uint32_t thread) {
+  Part& part = parts_[thread];
+  auto backend = environment_.connect(thread);
+  part.connected = backend.status();
+  if (!backend.ok()) {
+    Arrive();
+    return;
+  }
+  const std::unique_ptr<OperationSource> source = plan_.source(thread);
+  part.worker =
+      std::make_unique<Worker>(OptionsOf(thread), **backend, *source, values_, &MonotonicNs);
+  Arrive();
+  PollWhile(State::kConnecting, **backend);
+  if (state_.load(std::memory_order_acquire) == State::kEnding) return;  // another failed
+
+  // Open loop: the threads take turns.
+  const int64_t turn =
+      plan_.target_ops == 0 ? 0 : static_cast<int64_t>(kNsPerSecond * thread / plan_.target_ops);
+  part.worker->Begin(begin_ns_ + turn);
+  while (MonotonicNs() < begin_ns_) {
+  }
+  while (part.worker->Poll()) {
+  }
+  part.ended_ns = MonotonicNs();
+  Arrive();
+  PollWhile(State::kRunning, **backend);
+}
+
+absl::StatusOr<PhaseResult> Phase::Measure() {
+  WaitForAll(false);
+  for (const Part& part : parts_) GANNET_RETURN_IF_ERROR(part.connected);
+  PhaseResult result;
+  GANNET_ASSIGN_OR_RETURN(result.before, environment_.totals());
+  begin_ns_ = MonotonicNs() + kHeadStartNs;
+  SetState(State::kRunning);
+  WaitForAll(true);
+  int64_t ended_ns = begin_ns_;
+  for (const Part& part : parts_) {
+    result.metrics.Merge(part.worker->metrics());
+    ended_ns = std::max(ended_ns, part.ended_ns);
+  }
+  result.seconds = static_cast<double>(ended_ns - begin_ns_) / kNsPerSecond;
+  if (environment_.progress) environment_.progress("");
+  // After errors the server may be gone; the result is worth more than its totals.
+  auto after = environment_.totals();
+  if (!after.ok() && result.metrics.errors() == 0) return after.status();
+  result.after = after.ok() ? *after : result.before;
+  return result;
+}
+
+absl::StatusOr<PhaseResult> Phase::Run() {
+  std::vector<std::thread> threads;
+  for (uint32_t i = 0; i < plan_.threads; ++i) {
+    threads.emplace_back([this, i] { ThreadMain(i); });
+  }
+  absl::StatusOr<PhaseResult> result = Measure();
+  SetState(State::kEnding);
+  for (std::thread& thread : threads) thread.join();
+  return result;
+}
+
+}  // namespace
+
+absl::StatusOr<PhaseResult> RunPhase(const PhasePlan& plan, const Environment& environment) {
+  return Phase(plan, environment).Run();
+}
+
+}  // namespace gannet::kvload

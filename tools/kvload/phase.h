@@ -1,0 +1,61 @@
+#ifndef GANNET_TOOLS_KVLOAD_PHASE_H_
+#define GANNET_TOOLS_KVLOAD_PHASE_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "tools/kvload/backend.h"
+#include "tools/kvload/metrics.h"
+#include "tools/kvload/operation.h"
+#include "tools/kvload/worker.h"
+
+namespace gannet::kvload {
+
+// Sums over all servers of what the run is charged for.
+struct ServerTotals {
+  uint64_t rpcs = 0;
+  uint64_t cpu_us = 0;
+  uint64_t slots_used = 0;
+  uint64_t slots_total = 0;
+};
+
+// What a phase needs of the world outside.
+struct Environment {
+  // A backend for one thread, called on that thread.
+  std::function<absl::StatusOr<std::unique_ptr<Backend>>(uint32_t thread)> connect;
+  std::function<absl::StatusOr<ServerTotals>()> totals;
+  // Called about once a second with a line of progress, and with an empty one at the end; may be
+  // empty.
+  std::function<void(std::string_view)> progress;
+};
+
+struct PhasePlan {
+  std::string name;         // for the progress line
+  uint64_t operations = 0;  // over all threads, for the progress line
+  uint32_t threads = 1;
+  uint64_t target_ops = 0;  // a second, over all threads; 0 = closed loop
+  Worker::Options worker;   // thread and interval_ns are filled in
+  uint64_t seed = 0;        // of the values' noise
+  std::function<std::unique_ptr<OperationSource>(uint32_t thread)> source;
+};
+
+struct PhaseResult {
+  Metrics metrics;
+  double seconds = 0;  // from the first operation to the end of the last thread's
+  ServerTotals before;
+  ServerTotals after;
+};
+
+// Runs one phase: connects all threads, lets them go at once, waits for them. The server's totals
+// are taken while everyone is connected and nobody works, so neither connecting nor disconnecting
+// is charged to the run. Fails when a thread cannot connect or the totals cannot be had; errors of
+// operations are counted in the result instead.
+absl::StatusOr<PhaseResult> RunPhase(const PhasePlan& plan, const Environment& environment);
+
+}  // namespace gannet::kvload
+
+#endif  // GANNET_TOOLS_KVLOAD_PHASE_H_

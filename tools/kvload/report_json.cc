@@ -1,0 +1,129 @@
+#include <nlohmann/json.hpp>
+
+#include "absl/status/status.h"
+#include "tools/build_stamp/build_stamp.h"
+#include "tools/kvload/report.h"
+
+namespace gannet::kvload {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+double PerSecond(const PhaseResult& result) {
+  return result.seconds > 0 ? static_cast<double>(result.metrics.answered()) / result.seconds : 0;
+}
+
+Json OpJson(const OpSums& op) {
+  const auto us = [&op](double fraction) {
+    return static_cast<double>(op.latency_ns.Percentile(fraction)) / 1000;
+  };
+  return {{"count", op.latency_ns.count()},
+          {"not_found", op.not_found},
+          {"errors", op.errors},
+          {"p50_us", us(0.5)},
+          {"p99_us", us(0.99)},
+          {"p999_us", us(0.999)},
+          {"max_us", static_cast<double>(op.latency_ns.max()) / 1000}};
+}
+
+Json VerbsJson(const VerbSums& sums) {
+  const auto per_op = [&sums](uint64_t count) {
+    return static_cast<double>(count) / static_cast<double>(sums.operations);
+  };
+  return {{"reads_per_op", per_op(sums.reads)},  {"read_bytes_per_op", per_op(sums.read_bytes)},
+          {"sends_per_op", per_op(sums.sends)},  {"cas_per_op", per_op(sums.cas)},
+          {"posts_per_op", per_op(sums.posts)},  {"completions_per_op", per_op(sums.completions)},
+          {"by_rpc_per_op", per_op(sums.by_rpc)}};
+}
+
+Json OpsJson(const Metrics& metrics) {
+  Json ops = Json::object();
+  for (size_t i = 0; i < kOpKinds; ++i) {
+    const OpSums& op = metrics.ops[i];
+    if (op.latency_ns.count() + op.errors > 0) ops[std::string(kOpNames[i])] = OpJson(op);
+  }
+  return ops;
+}
+
+Json VerbsOfAll(const Metrics& metrics) {
+  Json verbs = Json::object();
+  const auto add = [&verbs](std::string_view name, const VerbSums& sums) {
+    if (sums.operations > 0) verbs[std::string(name)] = VerbsJson(sums);
+  };
+  for (size_t i = 0; i < kOpKinds; ++i) add(kOpNames[i], metrics.ops[i].verbs);
+  add("get_warm", metrics.get_warm);
+  add("get_cold", metrics.get_cold);
+  add("get_miss", metrics.get_miss);
+  return verbs;
+}
+
+// The server's CPU time is the GETs' only when nothing else ran.
+Json ServerCpuPerGet(const PhaseResult& result) {
+  const uint64_t gets = result.metrics.of(OpKind::kGet).latency_ns.count();
+  if (gets == 0 || gets != result.metrics.answered() || result.metrics.errors() > 0) return nullptr;
+  return static_cast<double>(result.after.cpu_us - result.before.cpu_us) /
+         static_cast<double>(gets);
+}
+
+double IndexFill(const ServerTotals& totals) {
+  if (totals.slots_total == 0) return 0;
+  return static_cast<double>(totals.slots_used) / static_cast<double>(totals.slots_total);
+}
+
+Json ErrorsJson(const Metrics& metrics) {
+  Json errors = Json::object();
+  for (const auto& [code, count] : metrics.errors_by_code) {
+    errors[absl::StatusCodeToString(code)] = count;
+  }
+  return errors;
+}
+
+Json OptionsJson(const Report& report) {
+  const Options& options = report.options;
+  return {{"schema", kReportSchema},
+          {"commit", BuildCommit()},
+          {"build", BuildKind()},
+          {"backend", "gannet"},
+          {"workload", report.workload},
+          {"distribution", report.distribution.empty() ? Json(nullptr) : Json(report.distribution)},
+          {"seed", options.seed},
+          {"threads", options.threads},
+          {"depth", options.depth},
+          {"records", options.records},
+          {"key_size", options.sizes.key_bytes},
+          {"value_size", options.sizes.value_bytes},
+          {"location_cache", options.location_cache_bytes},
+          {"target_ops", options.target_ops},
+          {"verify", options.verify},
+          {"device", report.device},
+          {"kind", report.kind}};
+}
+
+}  // namespace
+
+std::string ToJson(const Report& report) {
+  const PhaseResult& measured = report.measured;
+  const uint64_t rpcs = measured.after.rpcs - measured.before.rpcs;
+  Json json = OptionsJson(report);
+  json["seconds"] = measured.seconds;
+  json["operations"] = measured.metrics.answered();
+  json["ops_per_second"] = PerSecond(measured);
+  json["index_fill"] = IndexFill(measured.after);
+  json["server_rpcs"] = rpcs > report.rpcs_of_measuring ? rpcs - report.rpcs_of_measuring : 0;
+  json["server_cpu_us"] = measured.after.cpu_us - measured.before.cpu_us;
+  json["server_cpu_us_per_get"] = ServerCpuPerGet(measured);
+  json["wrong_values"] = WrongValues(report);
+  json["errors"] = ErrorsJson(measured.metrics);
+  json["ops"] = OpsJson(measured.metrics);
+  json["verbs"] = VerbsOfAll(measured.metrics);
+  if (report.load) {
+    json["load"] = {{"seconds", report.load->seconds},
+                    {"operations", report.load->metrics.answered()},
+                    {"ops_per_second", PerSecond(*report.load)},
+                    {"ops", OpsJson(report.load->metrics)},
+                    {"verbs", VerbsOfAll(report.load->metrics)}};
+  }
+  return json.dump(2) + "\n";
+}
+
+}  // namespace gannet::kvload

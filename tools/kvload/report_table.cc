@@ -1,0 +1,102 @@
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "tools/build_stamp/build_stamp.h"
+#include "tools/kvload/report.h"
+
+namespace gannet::kvload {
+namespace {
+
+void AppendPhase(std::string_view name, const PhaseResult& result, std::string& out) {
+  const double rate =
+      result.seconds > 0 ? static_cast<double>(result.metrics.answered()) / result.seconds : 0;
+  absl::StrAppendFormat(&out, "%-9s %d operations in %.2f s: %.0f operations/s\n",
+                        std::string(name), result.metrics.answered(), result.seconds, rate);
+}
+
+void AppendOps(std::string_view prefix, const Metrics& metrics, std::string& out) {
+  for (size_t i = 0; i < kOpKinds; ++i) {
+    const OpSums& op = metrics.ops[i];
+    if (op.latency_ns.count() + op.errors == 0) continue;
+    const auto us = [&op](double fraction) {
+      return static_cast<double>(op.latency_ns.Percentile(fraction)) / 1000;
+    };
+    absl::StrAppendFormat(&out, "%-14s %10d %9d %7d %9.2f %9.2f %9.2f %10.2f\n",
+                          absl::StrCat(std::string(prefix), std::string(kOpNames[i])),
+                          op.latency_ns.count(), op.not_found, op.errors, us(0.5), us(0.99),
+                          us(0.999), static_cast<double>(op.latency_ns.max()) / 1000);
+  }
+}
+
+void AppendVerbs(std::string_view name, const VerbSums& sums, std::string& out) {
+  if (sums.operations == 0) return;
+  const auto per_op = [&sums](uint64_t count) {
+    return static_cast<double>(count) / static_cast<double>(sums.operations);
+  };
+  absl::StrAppendFormat(&out, "%-14s %10d %7.3f %10.1f %7.3f %7.3f %7.3f %12.3f\n",
+                        std::string(name), sums.operations, per_op(sums.reads),
+                        per_op(sums.read_bytes), per_op(sums.sends), per_op(sums.cas),
+                        per_op(sums.posts), per_op(sums.completions));
+}
+
+void AppendWrong(const Metrics& metrics, std::string& out) {
+  for (const std::string& wrong : metrics.first_wrong) {
+    absl::StrAppend(&out, "WRONG VALUE: ", wrong, "\n");
+  }
+  for (const auto& [code, count] : metrics.errors_by_code) {
+    absl::StrAppendFormat(&out, "error: %s, %d times\n", absl::StatusCodeToString(code), count);
+  }
+  if (metrics.gave_up) absl::StrAppend(&out, "gave up: nothing but errors\n");
+}
+
+}  // namespace
+
+uint64_t WrongValues(const Report& report) {
+  return report.measured.metrics.wrong_values +
+         (report.load ? report.load->metrics.wrong_values : 0);
+}
+
+uint64_t Errors(const Report& report) {
+  return report.measured.metrics.errors() + (report.load ? report.load->metrics.errors() : 0);
+}
+
+std::string ToTable(const Report& report) {
+  const Options& options = report.options;
+  const PhaseResult& measured = report.measured;
+  std::string out;
+  absl::StrAppendFormat(&out, "workload  %s%s%s on %s (%s), commit %s, %s\n", report.workload,
+                        report.distribution.empty() ? "" : ", ", report.distribution, report.device,
+                        report.kind, BuildCommit(), BuildKind());
+  absl::StrAppendFormat(&out, "settings  %d threads, depth %d, keys %d B, values %d B, seed %d\n",
+                        options.threads, options.depth, options.sizes.key_bytes,
+                        options.sizes.value_bytes, options.seed);
+  if (report.load) AppendPhase("load", *report.load, out);
+  AppendPhase("measured", measured, out);
+  const uint64_t rpcs = measured.after.rpcs - measured.before.rpcs;
+  absl::StrAppendFormat(&out, "server    %d RPCs, %d us of CPU, index %.1f %% full\n",
+                        rpcs > report.rpcs_of_measuring ? rpcs - report.rpcs_of_measuring : 0,
+                        measured.after.cpu_us - measured.before.cpu_us,
+                        measured.after.slots_total == 0
+                            ? 0.0
+                            : 100.0 * static_cast<double>(measured.after.slots_used) /
+                                  static_cast<double>(measured.after.slots_total));
+  absl::StrAppendFormat(&out, "\n%-14s %10s %9s %7s %9s %9s %9s %10s\n", "latency", "count",
+                        "not found", "errors", "p50 us", "p99 us", "p99.9 us", "max us");
+  if (report.load) AppendOps("load ", report.load->metrics, out);
+  AppendOps("", measured.metrics, out);
+  absl::StrAppendFormat(&out, "\n%-14s %10s %7s %10s %7s %7s %7s %12s\n", "verbs per op", "count",
+                        "READs", "READ bytes", "SENDs", "CAS", "posts", "completions");
+  for (size_t i = 0; i < kOpKinds; ++i)
+    AppendVerbs(kOpNames[i], measured.metrics.ops[i].verbs, out);
+  AppendVerbs("get_warm", measured.metrics.get_warm, out);
+  AppendVerbs("get_cold", measured.metrics.get_cold, out);
+  AppendVerbs("get_miss", measured.metrics.get_miss, out);
+  if (report.load) AppendWrong(report.load->metrics, out);
+  AppendWrong(measured.metrics, out);
+  return out;
+}
+
+}  // namespace gannet::kvload

@@ -1,0 +1,83 @@
+#include "tools/kvload/sources.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/base/align.h"
+#include "common/base/hash.h"
+
+namespace gannet::kvload {
+
+void WriteKey(uint64_t record, uint32_t bytes, std::string& key) {
+  key.assign(bytes, '0');
+  for (auto digit = key.rbegin(); record != 0 && digit != key.rend(); ++digit) {
+    *digit = static_cast<char>('0' + record % 10);
+    record /= 10;
+  }
+}
+
+bool LoadSource::Next(Operation& operation) {
+  if (next_ == end_) return false;
+  operation.kind = OpKind::kInsert;
+  operation.put_on_miss = false;
+  operation.value_bytes = sizes_.value_bytes;
+  operation.record = next_++;
+  WriteKey(operation.record, sizes_.key_bytes, operation.key);
+  return true;
+}
+
+OpKind YcsbSource::ChooseKind() {
+  int point = static_cast<int>(random_.Below(100));
+  if (point < mix_.get) return OpKind::kGet;
+  point -= mix_.get;
+  if (point < mix_.put) return OpKind::kPut;
+  point -= mix_.put;
+  return point < mix_.insert ? OpKind::kInsert : OpKind::kRmw;
+}
+
+uint64_t YcsbSource::ChooseRecord() {
+  const uint64_t n = records_.acknowledged();
+  switch (mix_.distribution) {
+    case Distribution::kZipfian:
+      return Scramble(zipf_.Draw(n, random_), n);
+    case Distribution::kLatest:
+      return n - 1 - zipf_.Draw(n, random_);
+    case Distribution::kUniform:
+      break;
+  }
+  return random_.Below(n);
+}
+
+bool YcsbSource::Next(Operation& operation) {
+  if (left_ == 0) return false;
+  --left_;
+  operation.kind = ChooseKind();
+  operation.put_on_miss = false;
+  operation.value_bytes = sizes_.value_bytes;
+  operation.record = operation.kind == OpKind::kInsert ? records_.Take() : ChooseRecord();
+  WriteKey(operation.record, sizes_.key_bytes, operation.key);
+  return true;
+}
+
+bool TraceSource::Next(Operation& operation) {
+  while (!events_.empty()) {
+    const TraceEvent event = events_.front();
+    events_ = events_.subspan(1);
+    if (MapToRange(Mix64(event.lbn), threads_) != thread_) continue;
+    operation.kind = event.is_read ? OpKind::kGet : OpKind::kPut;
+    operation.put_on_miss = event.is_read;
+    operation.value_bytes = event.size;
+    operation.key.clear();
+    absl::StrAppend(&operation.key, event.lbn);
+    return true;
+  }
+  return false;
+}
+
+bool RawReadSource::Next(Operation& operation) {
+  if (left_ == 0) return false;
+  --left_;
+  operation.kind = OpKind::kRawRead;
+  operation.put_on_miss = false;
+  return true;
+}
+
+}  // namespace gannet::kvload

@@ -1,0 +1,33 @@
+#ifndef GANNET_TOOLS_KVLOAD_TRACE_H_
+#define GANNET_TOOLS_KVLOAD_TRACE_H_
+
+#include <cstdint>
+#include <istream>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace gannet::kvload {
+
+// One request of a block-storage trace.
+struct TraceEvent {
+  uint64_t lbn = 0;
+  uint32_t size = 0;
+  bool is_read = false;
+};
+
+// Reads a trace in CSV: a header line "version,time,op,size,lbn", then a line per request. `op` is
+// a SCSI opcode in hexadecimal: 28 and 88 read, 2a and 8a write; `size` is in bytes, `lbn` is the
+// logical block number. Time and version are ignored: a replay is as fast as possible.
+//
+// InvalidArgument, with the line: another header, other opcodes, a field missing or not a number,
+// a size of more than `size_max`.
+absl::StatusOr<std::vector<TraceEvent>> ReadTrace(std::istream& in, uint32_t size_max);
+
+// NotFound when the file cannot be opened.
+absl::StatusOr<std::vector<TraceEvent>> ReadTraceFile(const std::string& path, uint32_t size_max);
+
+}  // namespace gannet::kvload
+
+#endif  // GANNET_TOOLS_KVLOAD_TRACE_H_

@@ -1,0 +1,51 @@
+#ifndef GANNET_TOOLS_KVLOAD_VALUE_H_
+#define GANNET_TOOLS_KVLOAD_VALUE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace gannet::kvload {
+
+// Values that prove themselves, so that every GET of a load run checks the store:
+//
+//   bytes 0..7     XXH3-64 of bytes 8..size, seeded with the size
+//   bytes 8..15    XXH3-64 of the key
+//   bytes 16..23   sequence: which write this was
+//   bytes 24..     noise
+//
+// A value of another key, a mix of two writes, a stale length or foreign bytes are all detected,
+// whoever wrote the value and whatever size this run uses.
+inline constexpr uint32_t kVerifiedValueBytesMin = 24;
+
+enum class ValueVerdict : uint8_t {
+  kRight,
+  kTooShort,  // cannot be a value of ours
+  kChecksum,  // torn, or not a value of ours
+  kOtherKey,
+};
+std::string_view Describe(ValueVerdict verdict);
+
+// Writes values and checks them. Immutable after construction, so threads may share one.
+class ValueMaker {
+ public:
+  // Values are at most `bytes_max` long; `seed` determines the noise.
+  ValueMaker(uint32_t bytes_max, uint64_t seed);
+
+  // REQUIRES: kVerifiedValueBytesMin <= out.size() <= bytes_max.
+  void Make(std::string_view key, uint64_t sequence, std::span<std::byte> out) const;
+  // Noise only: a value that cannot be verified. REQUIRES: out.size() <= bytes_max.
+  void MakeUnverified(uint64_t sequence, std::span<std::byte> out) const;
+
+ private:
+  const std::byte* NoiseOf(uint64_t sequence) const;
+  std::string noise_;
+};
+
+ValueVerdict VerifyValue(std::string_view key, std::span<const std::byte> value);
+
+}  // namespace gannet::kvload
+
+#endif  // GANNET_TOOLS_KVLOAD_VALUE_H_

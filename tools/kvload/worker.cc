@@ -1,0 +1,181 @@
+#include "tools/kvload/worker.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+
+namespace gannet::kvload {
+namespace {
+
+constexpr size_t kCompletionsPerPollMax = 64;
+// Sequences of different threads must not meet.
+constexpr int kThreadShift = 48;
+
+}  // namespace
+
+Worker::Worker(const Options& options, Backend& backend, OperationSource& source,
+               const ValueMaker& values, Clock clock)
+    : options_(options),
+      backend_(backend),
+      source_(source),
+      values_(values),
+      clock_(clock),
+      slots_(options.depth),
+      completions_(std::min<size_t>(options.depth, kCompletionsPerPollMax)),
+      sequence_(uint64_t{options.thread} << kThreadShift) {
+  for (uint32_t i = options.depth; i > 0; --i) free_.push_back(i - 1);
+  for (Slot& slot : slots_) slot.buffer.resize(options.value_bytes_max);
+}
+
+bool Worker::Poll() {
+  StartDue();
+  const size_t done = backend_.Poll(completions_);
+  if (done > 0) {
+    const int64_t now = clock_();
+    for (size_t i = 0; i < done; ++i) Finish(completions_[i], now);
+  }
+  return !source_empty_ || free_.size() < slots_.size();
+}
+
+bool Worker::IsDue(int64_t now) const { return options_.interval_ns == 0 || next_due_ns_ <= now; }
+
+void Worker::StartDue() {
+  if (source_empty_ || free_.empty()) return;
+  const int64_t now = clock_();
+  while (!source_empty_ && !free_.empty() && IsDue(now)) {
+    const uint32_t index = free_.back();
+    Slot& slot = slots_[index];
+    if (!source_.Next(slot.operation)) {
+      source_empty_ = true;
+      return;
+    }
+    free_.pop_back();
+    slot.began_ns = options_.interval_ns == 0 ? now : next_due_ns_;
+    next_due_ns_ += options_.interval_ns;
+    Start(index);
+  }
+}
+
+void Worker::Start(uint32_t index) {
+  const OpKind kind = slots_[index].operation.kind;
+  const bool writes_first = kind == OpKind::kPut || kind == OpKind::kInsert;
+  const absl::Status started = writes_first ? StartWrite(index) : StartRead(index);
+  if (!started.ok()) Fail(index, started.code());
+}
+
+absl::Status Worker::StartRead(uint32_t index) {
+  Slot& slot = slots_[index];
+  slot.stage = Stage::kReading;
+  if (slot.operation.kind == OpKind::kRawRead) return backend_.RawRead(slot.buffer, index);
+  return backend_.Get(slot.operation.key, slot.buffer, index);
+}
+
+absl::Status Worker::StartWrite(uint32_t index) {
+  Slot& slot = slots_[index];
+  slot.stage = Stage::kWriting;
+  const auto value = std::span(slot.buffer).first(slot.operation.value_bytes);
+  if (options_.verify) {
+    values_.Make(slot.operation.key, ++sequence_, value);
+  } else {
+    values_.MakeUnverified(++sequence_, value);
+  }
+  const std::string_view bytes(reinterpret_cast<const char*>(value.data()), value.size());
+  return backend_.Put(slot.operation.key, bytes, index);
+}
+
+void Worker::Finish(const Completion& completion, int64_t now) {
+  const auto index = static_cast<uint32_t>(completion.user_data);
+  Slot& slot = slots_[index];
+  if (completion.code != absl::StatusCode::kOk) {
+    Fail(index, completion.code);
+    return;
+  }
+  errors_in_a_row_ = 0;
+  if (slot.stage == Stage::kReading) {
+    FinishRead(index, completion, now);
+    return;
+  }
+  if (slot.operation.kind == OpKind::kInsert) source_.Inserted(slot.operation.record);
+  if (slot.operation.kind == OpKind::kRmw) {
+    metrics_.of(OpKind::kRmw).verbs.AddCost(slot.first_cost);
+  }
+  Record(index, completion.cost, true, now);
+  Release(index);
+}
+
+void Worker::FinishRead(uint32_t index, const Completion& completion, int64_t now) {
+  Slot& slot = slots_[index];
+  const OpKind kind = slot.operation.kind;
+  const bool right = kind == OpKind::kRawRead || CheckRead(slot, completion);
+  if (kind == OpKind::kGet) CountGet(completion);
+  const bool writes_next = kind == OpKind::kRmw ? right && completion.found
+                                                : slot.operation.put_on_miss && !completion.found;
+  if (kind == OpKind::kRmw && writes_next) {
+    slot.first_cost = completion.cost;  // recorded as one operation with its PUT
+  } else {
+    Record(index, completion.cost, completion.found || kind == OpKind::kRawRead, now);
+  }
+  if (!writes_next) {
+    Release(index);
+    return;
+  }
+  if (kind == OpKind::kGet) {
+    slot.operation.kind = OpKind::kPut;
+    slot.began_ns = now;
+  }
+  const absl::Status started = StartWrite(index);
+  if (!started.ok()) Fail(index, started.code());
+}
+
+bool Worker::CheckRead(const Slot& slot, const Completion& completion) {
+  if (!completion.found) {
+    if (options_.misses_are_wrong) metrics_.AddWrong(slot.operation.key, "not found");
+    return !options_.misses_are_wrong;
+  }
+  if (!options_.verify) return true;
+  const uint32_t size = completion.info.value_bytes;
+  if (size > slot.buffer.size()) {
+    metrics_.AddWrong(slot.operation.key,
+                      absl::StrCat("a value of ", size, " bytes, which is not", " of this run"));
+    return false;
+  }
+  const auto verdict = VerifyValue(slot.operation.key, std::span(slot.buffer).first(size));
+  if (verdict != ValueVerdict::kRight) metrics_.AddWrong(slot.operation.key, Describe(verdict));
+  return verdict == ValueVerdict::kRight;
+}
+
+void Worker::CountGet(const Completion& completion) {
+  VerbSums& sums = !completion.found                      ? metrics_.get_miss
+                   : completion.cost.from_cached_location ? metrics_.get_warm
+                                                          : metrics_.get_cold;
+  ++sums.operations;
+  sums.AddCost(completion.cost);
+}
+
+void Worker::Record(uint32_t index, const OpCost& cost, bool found, int64_t now) {
+  const Slot& slot = slots_[index];
+  OpSums& sums = metrics_.of(slot.operation.kind);
+  sums.latency_ns.Record(static_cast<uint64_t>(std::max<int64_t>(0, now - slot.began_ns)));
+  sums.not_found += found ? 0 : 1;
+  ++sums.verbs.operations;
+  sums.verbs.AddCost(cost);
+}
+
+void Worker::Fail(uint32_t index, absl::StatusCode code) {
+  ++metrics_.of(slots_[index].operation.kind).errors;
+  ++metrics_.errors_by_code[code];
+  if (++errors_in_a_row_ >= kErrorsInARowMax) {
+    metrics_.gave_up = true;
+    source_empty_ = true;
+  }
+  Release(index);
+}
+
+void Worker::Release(uint32_t index) {
+  free_.push_back(index);
+  // Relaxed: see finished().
+  finished_.fetch_add(1, std::memory_order_relaxed);
+}
+
+}  // namespace gannet::kvload
