@@ -6,6 +6,7 @@
 #include <cstring>
 #include <numeric>
 #include <optional>
+#include <random>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
@@ -24,9 +25,9 @@ constexpr std::byte kProbeByte{0x5a};
 constexpr uint32_t kSpareWrs = 4;
 constexpr int kPollMsMax = 10;
 
-absl::Status Timeout(const Device& device, const char* what) {
-  return absl::DeadlineExceededError(
-      absl::StrCat("device ", device.name, " did not ", what, " in time"));
+uint64_t RandomNonce() {
+  std::random_device random;
+  return uint64_t{random()} << 32 | random();
 }
 
 }  // namespace
@@ -46,6 +47,9 @@ absl::StatusOr<SocketAddress> OwnAddress(const Device& device) {
   return absl::FailedPreconditionError(absl::StrCat(
       "device ", device.name, " has no IP address of this host; give its network interface one"));
 }
+
+Loopback::Loopback(const Options& options)
+    : options_(options), nonce_(RandomNonce()), tags_(options.depth) {}
 
 absl::StatusOr<std::unique_ptr<Loopback>> Loopback::Create(const Device& device,
                                                            const Options& options) {
@@ -86,7 +90,7 @@ absl::Status Loopback::Step(const ConnectionOptions& options, int64_t now_ns) {
   switch (active_->Poll(now_ns)) {
     case Connector::Step::kResolved:
       GANNET_RETURN_IF_ERROR(active_->CreateConnection(options));
-      GANNET_RETURN_IF_ERROR(active_->Connect({}));
+      GANNET_RETURN_IF_ERROR(active_->Connect(std::as_bytes(std::span(&nonce_, 1))));
       break;
     case Connector::Step::kFailed:
       return active_->status();
@@ -96,13 +100,19 @@ absl::Status Loopback::Step(const ConnectionOptions& options, int64_t now_ns) {
       break;
   }
   while (std::optional<ListenerEvent> event = listener_->Poll()) {
-    // A stranger that found the port is dropped, and so refused.
-    if (event->type != ListenerEvent::Type::kRequest || passive_ != nullptr) continue;
+    if (event->type != ListenerEvent::Type::kRequest || !IsOwn(*event->request)) continue;
     GANNET_ASSIGN_OR_RETURN(
         passive_, listener_->BeginAccept(std::move(*event->request), options, kPassiveConnection));
     GANNET_RETURN_IF_ERROR(listener_->FinishAccept(passive_.get(), {}));
   }
   return absl::OkStatus();
+}
+
+// A stranger that found the port is dropped, and so refused.
+bool Loopback::IsOwn(const IncomingRequest& request) const {
+  const std::span<const std::byte> data = request.private_data();
+  return passive_ == nullptr && data.size() >= sizeof(nonce_) &&
+         std::memcmp(data.data(), &nonce_, sizeof(nonce_)) == 0;
 }
 
 void Loopback::WaitForEvents(int64_t deadline_ns) const {

@@ -60,14 +60,16 @@ class Loopback {
   CompletionQueue& completions() { return *completions_; }
 
  private:
-  explicit Loopback(const Options& options) : options_(options), tags_(options.depth) {}
+  explicit Loopback(const Options& options);
 
   absl::Status Connect(const Device& device);
   absl::Status Step(const ConnectionOptions& options, int64_t now_ns);
+  bool IsOwn(const IncomingRequest& request) const;
   void WaitForEvents(int64_t deadline_ns) const;
   std::byte* Result(uint32_t slot) const { return buffer_.data() + 8 * slot; }
 
   const Options options_;
+  const uint64_t nonce_;  // tells our own connection request from a stranger's
   std::unique_ptr<CompletionQueue> completions_;
   RegisteredBuffer
       buffer_;  // a result per compare-and-swap, then the byte sent and the one received
