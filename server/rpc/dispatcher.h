@@ -1,0 +1,58 @@
+#ifndef GANNET_SERVER_RPC_DISPATCHER_H_
+#define GANNET_SERVER_RPC_DISPATCHER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "common/protocol/message.h"
+#include "server/store/store.h"
+
+namespace gannet {
+
+// Times of one Poll, taken by the main loop (or by a simulation).
+struct Now {
+  int64_t monotonic_ns = 0;
+  uint64_t wall_ms = 0;
+};
+
+// Turns decoded requests into calls of the store and their outcomes into reply headers. Knows
+// nothing of connections, sessions or verbs; the requests that need those (large values, locks) are
+// only translated here and carried out by their own classes.
+//
+// Thread safety: as the store's; one Dispatcher a worker.
+class Dispatcher {
+ public:
+  using StatsSource = std::function<StatsReply()>;
+
+  // `store` outlives the dispatcher.
+  Dispatcher(Store* store, StatsSource stats) : store_(store), stats_(std::move(stats)) {}
+
+  // Executes a request whose value, if it has one, is in the message: heartbeat, GET, eager PUT,
+  // DELETE, STATS, PING. The reply's value is written to `value_out`, header.value_bytes long. A
+  // GET of a longer value is kBufferTooSmall, and nothing is written. REQUIRES: value_out.size() >=
+  // sizeof(StatsReply).
+  ReplyHeader Execute(const RequestView& request, std::span<std::byte> value_out, const Now& now);
+
+ private:
+  ReplyHeader Get(const RequestView& request, std::span<std::byte> value_out, const Now& now);
+  ReplyHeader Stats(const RequestHeader& header, std::span<std::byte> value_out);
+
+  Store* const store_;
+  const StatsSource stats_;
+};
+
+// The pieces, for requests that are carried out in steps.
+ReplyHeader ReplyTo(const RequestHeader& request, ReplyStatus status);
+ReplyHeader ReplyOfWrite(const RequestHeader& request, const WriteOutcome& outcome);
+ReplyHeader ReplyOfRead(const RequestHeader& request, const ReadOutcome& outcome);
+WriteConditions ConditionsOf(const RequestHeader& request);
+ItemAttributes AttributesOf(const RequestHeader& request);
+
+// True when executing the request twice does the same as once, so that its answer need not be kept.
+bool IsRepeatable(const RequestHeader& request);
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_RPC_DISPATCHER_H_

@@ -1,0 +1,40 @@
+#include "server/rpc/receive_buffers.h"
+
+#include "common/base/status_macros.h"
+#include "server/rpc/work_kind.h"
+
+namespace gannet {
+
+absl::StatusOr<std::unique_ptr<ReceiveBuffers>> ReceiveBuffers::Create(ibv_pd* pd, uint32_t count) {
+  std::unique_ptr<ReceiveBuffers> result(new ReceiveBuffers());
+  result->count_ = count;
+  GANNET_ASSIGN_OR_RETURN(result->buffers_,
+                          RegisteredBuffer::Create(pd, uint64_t{count} * kMessageBytesMax));
+  GANNET_ASSIGN_OR_RETURN(result->srq_, CreateSharedReceiveQueue(pd, count));
+  result->sges_.resize(count);
+  result->requests_.resize(count);
+  result->recycled_.reserve(count);
+  for (uint32_t slot = 0; slot < count; ++slot) {
+    result->sges_[slot] = result->buffers_.Sge(uint64_t{slot} * kMessageBytesMax, kMessageBytesMax);
+    result->requests_[slot] = {.wr_id = PackWorkId(WorkKind::kReceive, 0, slot),
+                               .next = nullptr,
+                               .sg_list = &result->sges_[slot],
+                               .num_sge = 1};
+    result->Recycle(slot);
+  }
+  if (!result->Repost()) return absl::InternalError("the device refused the receives");
+  return result;
+}
+
+bool ReceiveBuffers::Repost() {
+  if (recycled_.empty()) return true;
+  for (size_t i = 0; i + 1 < recycled_.size(); ++i) {
+    requests_[recycled_[i]].next = &requests_[recycled_[i + 1]];
+  }
+  requests_[recycled_.back()].next = nullptr;
+  const PostResult result = PostReceive(srq_.get(), &requests_[recycled_.front()]);
+  recycled_.clear();
+  return result == PostResult::kPosted;
+}
+
+}  // namespace gannet

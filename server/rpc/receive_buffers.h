@@ -1,0 +1,52 @@
+#ifndef GANNET_SERVER_RPC_RECEIVE_BUFFERS_H_
+#define GANNET_SERVER_RPC_RECEIVE_BUFFERS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/protocol/limits.h"
+#include "common/rdma/memory.h"
+#include "common/rdma/queue_pair.h"
+
+namespace gannet {
+
+// The shared receive queue of a worker and the buffers in it, so that memory does not grow with
+// clients. A buffer is: posted -> received (Message) -> recycled -> posted again by Repost, which
+// posts all that were recycled since with one call.
+//
+// No request holds its buffer beyond the Poll that took it: what takes longer copies what it needs.
+// Owner thread only.
+class ReceiveBuffers {
+ public:
+  static absl::StatusOr<std::unique_ptr<ReceiveBuffers>> Create(ibv_pd* pd, uint32_t count);
+
+  ibv_srq* srq() const { return srq_.get(); }
+  uint32_t count() const { return count_; }
+
+  // REQUIRES: the slot was received and not yet recycled; bytes <= kMessageBytesMax.
+  std::span<const std::byte> Message(uint32_t slot, uint32_t bytes) const {
+    return {buffers_.data() + uint64_t{slot} * kMessageBytesMax, bytes};
+  }
+  void Recycle(uint32_t slot) { recycled_.push_back(slot); }
+  // False: the device refused; the worker can receive no more.
+  bool Repost();
+
+ private:
+  ReceiveBuffers() = default;
+
+  RegisteredBuffer buffers_;
+  Handle<ibv_srq> srq_;
+  uint32_t count_ = 0;
+  std::vector<uint32_t> recycled_;
+  // Filled in at Create, by slot; only linked anew at each post.
+  std::vector<ibv_sge> sges_;
+  std::vector<ibv_recv_wr> requests_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_RPC_RECEIVE_BUFFERS_H_

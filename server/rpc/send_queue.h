@@ -1,0 +1,75 @@
+#ifndef GANNET_SERVER_RPC_SEND_QUEUE_H_
+#define GANNET_SERVER_RPC_SEND_QUEUE_H_
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "common/base/check.h"
+
+namespace gannet {
+
+// What a work request keeps busy until it completed.
+struct Resource {
+  enum class Kind : uint8_t { kNothing, kReplyBuffer, kStaging, kRead };
+  Kind kind = Kind::kNothing;
+  uint32_t index = 0;  // of the buffer in its pool
+};
+
+// The account of one queue pair's send queue: how many of its places are taken, and what each of
+// the work requests in it keeps busy.
+//
+// A queue pair completes its sends in order, and a place is free only once a *signaled* work request
+// at or behind it was polled: so each work request has a position, counted from 1, and a completion
+// says that everything up to its position is done. One place is kept for the drain that
+// Connection::BeginClose posts.
+class SendQueue {
+ public:
+  // At least every this many work requests, one is signaled.
+  static constexpr uint32_t kSignalEvery = 16;
+
+  explicit SendQueue(uint32_t places) : places_(places), ring_(std::bit_ceil(places)) {}
+
+  bool HasRoom(uint32_t wrs) const { return in_queue() + wrs + 1 <= places_; }
+  uint32_t in_queue() const { return last_ - done_; }
+
+  // Takes a place; returns its position. REQUIRES: HasRoom(1).
+  uint32_t Add(Resource resource) {
+    GANNET_CHECK(HasRoom(1), "send queue overrun");
+    ++last_;
+    ring_[last_ % ring_.size()] = resource;
+    return last_;
+  }
+  // The position that BeginClose's drain has: behind all others.
+  uint32_t DrainPosition() const { return last_ + 1; }
+
+  // True when the next work request to be posted should be signaled; call once for each.
+  bool ShouldSignal(bool wanted) {
+    if (!wanted && ++unsignaled_ < kSignalEvery) return false;
+    unsignaled_ = 0;
+    return true;
+  }
+
+  // Everything up to `position` is done: calls release(Resource) for each, in order. Positions that
+  // are not in the queue (hostile or late completions cannot make any) are ignored.
+  template <class Release>
+  void Complete(uint32_t position, Release&& release) {
+    // Differences, not values: positions wrap.
+    if (position - done_ > last_ - done_) position = last_;
+    while (done_ != position) {
+      ++done_;
+      release(ring_[done_ % ring_.size()]);
+    }
+  }
+
+ private:
+  const uint32_t places_;
+  std::vector<Resource> ring_;  // by position; a power of two, so that positions may wrap
+  uint32_t last_ = 0;           // position of the newest work request
+  uint32_t done_ = 0;           // all up to here completed
+  uint32_t unsignaled_ = 0;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_RPC_SEND_QUEUE_H_

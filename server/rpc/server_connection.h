@@ -1,0 +1,79 @@
+#ifndef GANNET_SERVER_RPC_SERVER_CONNECTION_H_
+#define GANNET_SERVER_RPC_SERVER_CONNECTION_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/protocol/message.h"
+#include "common/rdma/connection.h"
+#include "server/rpc/send_queue.h"
+#include "server/session/session.h"
+#include "server/store/store.h"
+
+namespace gannet {
+
+// A PUT whose value the server READs out of the client's buffer.
+struct LargePut {
+  RequestHeader header;
+  std::string key;
+  Store::Reservation reservation;  // once its READ is posted
+};
+
+// One queue pair of a session, as its worker sees it.
+//
+//   open --> closing --> drained, destroyed
+//
+// Closing, nothing more is posted and nothing that still arrives is looked at; the memory that work
+// in flight points to stays reserved until its flush was polled. Owner: one worker, its thread only.
+struct ServerConnection {
+  ServerConnection(uint32_t id, uint16_t qp_index, Session* session, uint32_t send_places,
+                   std::unique_ptr<Connection> connection)
+      : id(id),
+        qp_index(qp_index),
+        session(session),
+        rdma(std::move(connection)),
+        qp_number(rdma->qp_number()),
+        send_queue(send_places) {}
+
+  // Requests that are carried out over several completions, so that they can be given up.
+  void AddInProgress(uint64_t sequence) { in_progress.push_back(sequence); }
+  void RemoveInProgress(uint64_t sequence) {
+    auto it = std::find(in_progress.begin(), in_progress.end(), sequence);
+    if (it != in_progress.end()) in_progress.erase(it);
+  }
+  bool IsInProgress(uint64_t sequence) const {
+    return std::find(in_progress.begin(), in_progress.end(), sequence) != in_progress.end();
+  }
+
+  const uint32_t id;  // never reused; the holder in lock words
+  const uint16_t qp_index;
+  Session* const session;
+  const std::unique_ptr<Connection> rdma;
+  const uint32_t qp_number;
+
+  bool closing = false;
+  int64_t closing_since_ns = 0;
+  bool established = false;
+  int64_t heard_ns = 0;  // when the peer was last heard of
+
+  // The account of the queue pair's send queue, and the chain that is not posted yet.
+  SendQueue send_queue;
+  ibv_send_wr* chain_head = nullptr;
+  ibv_send_wr* chain_tail = nullptr;
+
+  // Requests received and not answered; a reply counts from when it is posted.
+  uint32_t unanswered = 0;
+  uint32_t answers_in_chain = 0;
+  std::vector<uint64_t> in_progress;  // at most `credits`
+  // Large PUTs in the order of their READs: posted (at most rdma->depth().issued), and waiting.
+  std::deque<LargePut> puts_reading;
+  std::deque<LargePut> puts_waiting;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_RPC_SERVER_CONNECTION_H_

@@ -1,0 +1,91 @@
+#ifndef GANNET_SERVER_SESSION_SESSION_H_
+#define GANNET_SERVER_SESSION_SESSION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "common/protocol/message.h"
+
+namespace gannet {
+
+// What the server remembers of one client across its connections: which of its sequence numbers are
+// being executed, and the answers of the last `credits` of them, so that a request sent again after
+// a break is executed exactly once.
+//
+// 1. A number is executed at most once while its answer is remembered; asked again, the recorded
+//    answer is the reply. Requests that change nothing are executed again instead: only headers are
+//    recorded, never values.
+// 2. The window: a client keeps less than `credits` requests unanswered, so number n says that
+//    everything up to n - credits is over for it. Those numbers are never executed again.
+// 3. Numbers may be skipped (requests a client gave up on before they arrived), by at most
+//    kSequenceJumpMax.
+//
+// Owner: the SessionTable of one worker. Thread safety: that worker's thread only.
+class Session {
+ public:
+  static constexpr uint64_t kSequenceJumpMax = 1 << 20;
+
+  // What to do with a request that arrived.
+  enum class Admission : uint8_t {
+    kExecute,  // new; it is now in progress: RecordAnswer, RecordRepeatable or Forget must follow
+    kReplay,   // answered before: send the recorded header
+    kInProgress,  // an earlier copy is being executed
+    kStale,       // below the window: the client said that it is over
+    kOverrun,     // the client has more than `credits` unanswered, or skips too far
+  };
+
+  // REQUIRES: credits >= 1.
+  Session(uint32_t id, uint64_t token, uint16_t credits);
+
+  uint32_t id() const { return id_; }
+  uint64_t token() const { return token_; }
+  uint16_t credits() const { return static_cast<uint16_t>(records_.size()); }
+
+  // Decides about a request with this number; on kReplay `*recorded` is the answer.
+  Admission Admit(uint64_t sequence, ReplyHeader* recorded);
+  // The request in progress changed something, or was refused after it was admitted: its answer is
+  // remembered.
+  void RecordAnswer(uint64_t sequence, const ReplyHeader& reply);
+  // The request in progress is answered and may be executed again.
+  void RecordRepeatable(uint64_t sequence);
+  // The request in progress was not applied and not answered; sent again, it is executed.
+  void Forget(uint64_t sequence);
+
+  // The smallest number in the window that has no answer yet.
+  uint64_t AnsweredBelow() const;
+  uint32_t in_progress() const { return in_progress_; }
+
+  // Queue pairs that the session has now; the table's.
+  uint32_t connections = 0;
+  // When the last queue pair went (monotonic ns); meaningful while connections == 0.
+  int64_t detached_ns = 0;
+
+  // By own accounting: this object and its records.
+  size_t MemoryBytes() const { return sizeof(*this) + records_.capacity() * sizeof(Record); }
+
+ private:
+  enum class State : uint8_t { kNone, kInProgress, kAnswered, kRepeatable };
+  struct Record {
+    uint64_t sequence = 0;
+    State state = State::kNone;
+    ReplyHeader reply{};
+  };
+
+  Record& At(uint64_t sequence) { return records_[sequence % records_.size()]; }
+  const Record& At(uint64_t sequence) const { return records_[sequence % records_.size()]; }
+  // True when a request numbered below `floor` is still being executed.
+  bool AnyInProgressBelow(uint64_t floor) const;
+  Record& Finish(uint64_t sequence, State state);
+
+  const uint32_t id_;
+  const uint64_t token_;
+  std::vector<Record> records_;  // one per credit, by sequence % credits
+  uint64_t floor_ = 1;           // numbers below are over
+  uint64_t highest_ = 0;         // ever admitted
+  uint32_t in_progress_ = 0;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_SESSION_SESSION_H_

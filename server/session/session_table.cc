@@ -1,0 +1,61 @@
+#include "server/session/session_table.h"
+
+#include "glog/logging.h"
+
+namespace gannet {
+
+uint64_t SessionTable::NewToken() {
+  for (;;) {
+    uint64_t token = options_.random();
+    token = token - token % options_.workers + options_.worker;
+    // 0 asks for a new session; and the subtraction above may have been at the very top.
+    if (token != 0 && WorkerOf(token, options_.workers) == options_.worker &&
+        !sessions_.contains(token)) {
+      return token;
+    }
+  }
+}
+
+Session* SessionTable::Create(int64_t now_ns) {
+  if (sessions_.size() >= options_.sessions_max && !EvictOne()) return nullptr;
+  const uint64_t token = NewToken();
+  const uint32_t id = created_++ * options_.workers + options_.worker + 1;
+  auto session = std::make_unique<Session>(id, token, options_.credits);
+  session->detached_ns = now_ns;
+  return sessions_.emplace(token, std::move(session)).first->second.get();
+}
+
+Session* SessionTable::Find(uint64_t token) {
+  auto it = sessions_.find(token);
+  return it == sessions_.end() ? nullptr : it->second.get();
+}
+
+void SessionTable::Detach(Session* session, int64_t now_ns) {
+  CHECK_GT(session->connections, 0u);
+  if (--session->connections > 0) return;
+  // Whoever executed its requests has given them up before the connection was taken away.
+  CHECK_EQ(session->in_progress(), 0u);
+  session->detached_ns = now_ns;
+}
+
+void SessionTable::Expire(int64_t now_ns) {
+  absl::erase_if(sessions_, [&](const auto& entry) {
+    const Session& session = *entry.second;
+    return session.connections == 0 && now_ns - session.detached_ns >= options_.grace_ns;
+  });
+}
+
+bool SessionTable::EvictOne() {
+  auto oldest = sessions_.end();
+  for (auto it = sessions_.begin(); it != sessions_.end(); ++it) {
+    if (it->second->connections > 0) continue;
+    if (oldest == sessions_.end() || it->second->detached_ns < oldest->second->detached_ns) {
+      oldest = it;
+    }
+  }
+  if (oldest == sessions_.end()) return false;
+  sessions_.erase(oldest);
+  return true;
+}
+
+}  // namespace gannet

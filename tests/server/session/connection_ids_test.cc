@@ -1,0 +1,32 @@
+#include "server/session/connection_ids.h"
+
+#include <limits>
+
+#include "gtest/gtest.h"
+
+namespace gannet {
+namespace {
+
+TEST(ConnectionIdsTest, StartsAtOneAndNeverRepeats) {
+  ConnectionIds ids;
+  EXPECT_EQ(ids.Take(), 1u);
+  EXPECT_TRUE(ids.Alive(1));
+  ids.Retire(1);
+  EXPECT_FALSE(ids.Alive(1));
+  EXPECT_EQ(ids.Take(), 2u);
+  EXPECT_EQ(ids.alive(), 1u);
+}
+
+TEST(ConnectionIdsTest, ZeroIsNobody) { EXPECT_FALSE(ConnectionIds().Alive(0)); }
+
+TEST(ConnectionIdsTest, EndsAtTheTopInsteadOfWrapping) {
+  constexpr uint32_t kTop = std::numeric_limits<uint32_t>::max();
+  ConnectionIds ids(kTop);
+  EXPECT_EQ(ids.Take(), kTop);
+  EXPECT_EQ(ids.Take(), std::nullopt);
+  ids.Retire(kTop);
+  EXPECT_EQ(ids.Take(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace gannet

@@ -1,0 +1,169 @@
+#include "server/session/session.h"
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <random>
+
+#include "gtest/gtest.h"
+
+namespace gannet {
+namespace {
+
+using Admission = Session::Admission;
+
+ReplyHeader AnswerTo(uint64_t sequence) {
+  ReplyHeader reply{};
+  reply.sequence = sequence;
+  reply.version = sequence * 1000;
+  return reply;
+}
+
+class SessionTest : public testing::Test {
+ protected:
+  static constexpr uint16_t kCredits = 4;
+
+  void Answer(uint64_t sequence) {
+    ReplyHeader unused;
+    ASSERT_EQ(session_.Admit(sequence, &unused), Admission::kExecute) << sequence;
+    session_.RecordAnswer(sequence, AnswerTo(sequence));
+  }
+  Admission Admit(uint64_t sequence) { return session_.Admit(sequence, &recorded_); }
+
+  Session session_{7, 0xabc, kCredits};
+  ReplyHeader recorded_{};
+};
+
+TEST_F(SessionTest, AnswersADuplicateFromTheRecord) {
+  Answer(1);
+  EXPECT_EQ(Admit(1), Admission::kReplay);
+  EXPECT_EQ(recorded_.version, 1000u);
+  EXPECT_EQ(Admit(1), Admission::kReplay) << "as often as it is asked";
+}
+
+TEST_F(SessionTest, RemembersTheLastCreditsAnswers) {
+  for (uint64_t n = 1; n <= 10; ++n) Answer(n);
+  for (uint64_t n = 7; n <= 10; ++n) {
+    EXPECT_EQ(Admit(n), Admission::kReplay) << n;
+    EXPECT_EQ(recorded_.version, n * 1000);
+  }
+  for (uint64_t n = 1; n <= 6; ++n) EXPECT_EQ(Admit(n), Admission::kStale) << n;
+}
+
+TEST_F(SessionTest, NeverExecutesANumberThatFellOutOfTheWindow) {
+  Answer(1);
+  Answer(5);  // 1 is over for the client, 2 to 4 may still come
+  EXPECT_EQ(Admit(1), Admission::kStale);
+  EXPECT_EQ(Admit(2), Admission::kExecute);
+}
+
+TEST_F(SessionTest, TellsADuplicateOfARequestInProgress) {
+  EXPECT_EQ(Admit(1), Admission::kExecute);
+  EXPECT_EQ(Admit(1), Admission::kInProgress);
+  EXPECT_EQ(session_.in_progress(), 1u);
+  session_.RecordAnswer(1, AnswerTo(1));
+  EXPECT_EQ(Admit(1), Admission::kReplay);
+  EXPECT_EQ(session_.in_progress(), 0u);
+}
+
+TEST_F(SessionTest, ExecutesAForgottenRequestAgain) {
+  EXPECT_EQ(Admit(1), Admission::kExecute);
+  session_.Forget(1);
+  EXPECT_EQ(Admit(1), Admission::kExecute);
+}
+
+TEST_F(SessionTest, ExecutesRepeatableRequestsAgain) {
+  EXPECT_EQ(Admit(1), Admission::kExecute);
+  session_.RecordRepeatable(1);
+  EXPECT_EQ(session_.AnsweredBelow(), 2u);
+  EXPECT_EQ(Admit(1), Admission::kExecute);
+}
+
+TEST_F(SessionTest, AcceptsNumbersInAnyOrderWithinTheWindow) {
+  Answer(4);
+  Answer(2);
+  Answer(3);
+  Answer(1);
+  for (uint64_t n = 1; n <= 4; ++n) EXPECT_EQ(Admit(n), Admission::kReplay) << n;
+}
+
+TEST_F(SessionTest, RefusesMoreThanCreditsUnanswered) {
+  for (uint64_t n = 1; n <= kCredits; ++n) EXPECT_EQ(Admit(n), Admission::kExecute);
+  EXPECT_EQ(Admit(5), Admission::kOverrun);
+  session_.RecordAnswer(2, AnswerTo(2));
+  EXPECT_EQ(Admit(5), Admission::kOverrun) << "1 is still in progress";
+  session_.RecordAnswer(1, AnswerTo(1));
+  EXPECT_EQ(Admit(5), Admission::kExecute);
+  EXPECT_EQ(Admit(2), Admission::kReplay) << "the refused one moved no window";
+}
+
+TEST_F(SessionTest, ToleratesSkippedNumbersUpToABound) {
+  Answer(1);
+  Answer(1 + Session::kSequenceJumpMax);
+  EXPECT_EQ(Admit(2 + 2 * Session::kSequenceJumpMax), Admission::kOverrun);
+}
+
+TEST_F(SessionTest, RefusesHostileNumbers) {
+  constexpr uint64_t kTop = std::numeric_limits<uint64_t>::max();
+  EXPECT_EQ(Admit(0), Admission::kStale);
+  EXPECT_EQ(Admit(kTop), Admission::kOverrun);
+  EXPECT_EQ(Admit(kTop - 1), Admission::kOverrun);
+  Answer(1);
+  EXPECT_EQ(Admit(kTop), Admission::kOverrun);
+  EXPECT_EQ(Admit(1), Admission::kReplay);
+}
+
+TEST_F(SessionTest, SaysBelowWhichNumberAllIsAnswered) {
+  EXPECT_EQ(session_.AnsweredBelow(), 1u);
+  Answer(1);
+  Answer(3);
+  EXPECT_EQ(session_.AnsweredBelow(), 2u);
+  EXPECT_EQ(Admit(2), Admission::kExecute);
+  EXPECT_EQ(session_.AnsweredBelow(), 2u);
+  session_.RecordRepeatable(2);
+  EXPECT_EQ(session_.AnsweredBelow(), 4u);
+}
+
+TEST(SessionMemoryTest, StaysWithinItsBudget) {
+  const Session session(1, 1, kCreditsDefault);
+  EXPECT_LE(session.MemoryBytes(), 8u * 1024);
+}
+
+// A client that resends at random, on a server that forgets at random, against the rule itself:
+// what was recorded as an answer is never executed again.
+TEST(SessionRandomTest, NeverExecutesAnAnsweredRequestTwice) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  constexpr uint16_t kCredits = 8;
+  Session session(1, 1, kCredits);
+  std::map<uint64_t, uint64_t> answers;  // by sequence, the version told
+  uint64_t oldest = 1;                   // unanswered by the client's own account
+  for (uint64_t step = 1; step < 100'000; ++step) {
+    const uint64_t sequence = oldest + random() % kCredits;
+    ReplyHeader reply{};
+    switch (session.Admit(sequence, &reply)) {
+      case Admission::kExecute:
+        ASSERT_FALSE(answers.contains(sequence)) << sequence;
+        if (random() % 4 == 0) {
+          session.Forget(sequence);
+        } else {
+          reply = AnswerTo(sequence);
+          reply.version = step;
+          session.RecordAnswer(sequence, reply);
+          answers[sequence] = step;
+        }
+        break;
+      case Admission::kReplay:
+        ASSERT_EQ(answers.at(sequence), reply.version);
+        break;
+      default:
+        FAIL() << "a well-behaved client was refused at " << sequence;
+    }
+    while (answers.contains(oldest)) ++oldest;
+  }
+  EXPECT_GT(oldest, 1000u);
+}
+
+}  // namespace
+}  // namespace gannet
