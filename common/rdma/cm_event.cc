@@ -33,7 +33,10 @@ std::optional<CmEvent> CmChannel::Next() {
   rdma_cm_event* event = nullptr;
   if (rdma_get_cm_event(channel_.get(), &event) != 0) return std::nullopt;
   const rdma_conn_param& conn = event->param.conn;
-  CmEvent copy{.type = event->event, .id = event->id, .status = event->status};
+  CmEvent copy{.type = event->event,
+               .id = event->id,
+               .context = event->id->context,
+               .status = event->status};
   copy.private_data = PrivateData(conn.private_data, conn.private_data_len);
   copy.responder_resources = conn.responder_resources;
   copy.initiator_depth = conn.initiator_depth;

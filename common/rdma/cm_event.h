@@ -31,6 +31,9 @@ class PrivateData {
 struct CmEvent {
   rdma_cm_event_type type = RDMA_CM_EVENT_ADDR_ERROR;
   rdma_cm_id* id = nullptr;  // CONNECT_REQUEST: a new id, which the receiver owns
+  // id->context, taken while the event still kept the id alive: unless the owner of this channel is
+  // also who destroys its ids, the id itself may be gone by now.
+  void* context = nullptr;
   int status = 0;
   // READs and atomics in flight that the peer wants served, and that it serves. Only in
   // CONNECT_REQUEST and ESTABLISHED.
@@ -41,9 +44,10 @@ struct CmEvent {
 
 // The event channel. Next takes one event and acknowledges it at once, so that destroying an id,
 // which waits for acknowledgements, cannot hang; and destroying an id drops its events that were
-// not yet taken, so that none ever speaks of an id that is gone.
+// not yet taken. An event may speak of an id that another thread destroyed since it was taken:
+// look at its context, not at its id.
 //
-// Owner thread only: it alone may destroy the ids of the channel.
+// Owner thread only. Ids of the channel may be destroyed by any one thread each.
 class CmChannel {
  public:
   // FailedPrecondition: no RDMA here.

@@ -50,8 +50,8 @@ struct ReadDepth {
 //   4. destroy. Receives of an SRQ that were not used stay there; a completion of the connection
 //      may still be in the CQ, to be ignored by its queue pair number or WrId::owner.
 //
-// Thread safety: work requests may be posted from any one thread; all else on the thread that polls
-// the Connector or Listener, destruction included.
+// Thread safety: one thread, which need not be the one that polls the Listener that made it; that
+// of a Connector is the Connector's.
 class Connection {
  public:
   // Takes `id` over.

@@ -12,7 +12,7 @@ namespace gannet {
 namespace {
 
 // An accepted id's context is the number that the caller gave its connection.
-uint64_t ConnectionOf(const rdma_cm_id* id) { return reinterpret_cast<uint64_t>(id->context); }
+uint64_t ConnectionOf(const CmEvent& event) { return reinterpret_cast<uint64_t>(event.context); }
 
 ListenerEvent FailedEvent(const CmEvent& event) {
   ListenerEvent result{.type = ListenerEvent::Type::kFailed};
@@ -23,6 +23,11 @@ ListenerEvent FailedEvent(const CmEvent& event) {
 }
 
 }  // namespace
+
+void IncomingRequest::Name(uint64_t connection) {
+  GANNET_CHECK(connection != 0, "0 names no connection");
+  id_->context = reinterpret_cast<void*>(connection);
+}
 
 SocketAddress IncomingRequest::peer() const {
   return SocketAddress(*rdma_get_peer_addr(id_.get()));
@@ -66,12 +71,12 @@ std::optional<ListenerEvent> Listener::Poll() {
         break;
       case RDMA_CM_EVENT_DEVICE_REMOVAL:
         result.type = ListenerEvent::Type::kDeviceRemoved;
-        result.connection = ConnectionOf(event->id);
+        result.connection = ConnectionOf(*event);
         return result;
       default:  // TIMEWAIT_EXIT, ADDR_CHANGE: nothing to do
         continue;
     }
-    result.connection = ConnectionOf(event->id);
+    result.connection = ConnectionOf(*event);
     if (result.connection != 0) return result;
   }
   return std::nullopt;
@@ -80,8 +85,8 @@ std::optional<ListenerEvent> Listener::Poll() {
 absl::StatusOr<std::unique_ptr<Connection>> Listener::BeginAccept(IncomingRequest request,
                                                                   const ConnectionOptions& options,
                                                                   uint64_t connection) {
-  GANNET_CHECK(connection != 0, "0 names no connection");
-  request.id_->context = reinterpret_cast<void*>(connection);
+  // A request that has its name is not touched: the Listener's thread may be reading it.
+  if (request.id_->context != reinterpret_cast<void*>(connection)) request.Name(connection);
   SetAckTimeout(request.id_.get());
   GANNET_ASSIGN_OR_RETURN(const QueuePairLimits limits,
                           CreateQueuePair(request.id_.get(), options.queue_pair));

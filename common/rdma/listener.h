@@ -29,6 +29,10 @@ class IncomingRequest {
   // The device it came in through; another one than the server's is to be refused.
   ibv_context* verbs() const { return id_->verbs; }
   SocketAddress peer() const;
+  // Events of the connection that this becomes will carry the number `connection`, not 0, which is
+  // to be given to BeginAccept too. To be called before the request goes to another thread than the
+  // Listener's.
+  void Name(uint64_t connection);
 
  private:
   friend class Listener;
@@ -59,7 +63,11 @@ struct ListenerEvent {
 //   while (auto event = listener->Poll()) switch (event->type) ...
 //
 // Connections are named by numbers of the caller's, which it never reuses: an event of a connection
-// that is gone names nothing. Never blocks. Owner thread only; destroy the connections first.
+// that is gone names nothing. Never blocks.
+//
+// Poll is for one thread. What comes of a request (the two steps of accepting, Reject, the
+// connection and its destruction) may be another one's, so that a worker owns its connections.
+// Destroy the connections first.
 class Listener {
  public:
   // FailedPrecondition: the port is in use, no device has the address, no RDMA here. Port 0 takes
