@@ -1,0 +1,130 @@
+#include "tests/model/lookup_model.h"
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <string>
+
+#include "absl/strings/str_join.h"
+#include "tests/model/state_space.h"
+
+namespace gannet::model {
+namespace {
+
+constexpr uint64_t kStatesMax = 20'000'000;
+
+Exploration ExploreAndPrint(const std::string& name, const Rules& rules, const Scenario& scenario) {
+  const Exploration result = Explore(LookupModel(rules, scenario), kStatesMax);
+  std::cout << name << ": " << result.states << " states, " << result.transitions << " transitions"
+            << (result.broken.empty() ? "" : "; counterexample: ") << result.broken << std::endl;
+  return result;
+}
+
+void ExpectHolds(const std::string& name, const Rules& rules, const Scenario& scenario) {
+  const Exploration result = ExploreAndPrint(name, rules, scenario);
+  EXPECT_TRUE(result.complete) << "not all states were visited";
+  EXPECT_EQ(result.broken, "") << absl::StrJoin(result.trace, "\n");
+}
+
+// The rules are right: every operation, every place that K and X may have at first.
+
+TEST(LookupModel, HoldsWithKAlone) {
+  ExpectHolds("K at home, 3 operations", {}, {.k = kHome, .operations_max = 3});
+}
+TEST(LookupModel, HoldsWithKAbsent) {
+  ExpectHolds("K absent, 3 operations", {}, {.k_present = false, .operations_max = 3});
+}
+TEST(LookupModel, HoldsWithXNext) {
+  ExpectHolds("K at home, X next, 3 operations", {},
+              {.k = kHome, .x = kNext, .x_present = true, .operations_max = 3});
+}
+TEST(LookupModel, HoldsWithKNext) {
+  ExpectHolds("K next, X at home, 3 operations", {},
+              {.k = kNext, .x = kHome, .x_present = true, .operations_max = 3});
+}
+TEST(LookupModel, HoldsWithKInTheStash) {
+  ExpectHolds("K in the stash, X at home, 3 operations", {},
+              {.k = kStash, .x = kHome, .x_present = true, .operations_max = 3});
+}
+TEST(LookupModel, HoldsWithXInTheStash) {
+  ExpectHolds("K next, X in the stash, 3 operations", {},
+              {.k = kNext, .x = kStash, .x_present = true, .operations_max = 3});
+}
+TEST(LookupModel, HoldsThroughManyMoves) {
+  ExpectHolds("K moves, 4 operations", {},
+              {.k = kHome, .operations = kMoveK | kMoveKStash, .operations_max = 4});
+}
+TEST(LookupModel, HoldsThroughManyReplacements) {
+  ExpectHolds("K and X replaced, 4 operations", {},
+              {.k = kHome,
+               .x = kNext,
+               .x_present = true,
+               .operations = kReplaceKOutOfPlace | kReplaceXOutOfPlace,
+               .operations_max = 4});
+}
+
+// Within the window the two counters make either order right; destination first is for the readers,
+// who then never find the key in neither bucket and have to look again.
+TEST(LookupModel, HoldsWithEitherOrderOfAMoveWithinTheWindow) {
+  ExpectHolds("source first within the window", {.destination_first = false},
+              {.operations = kAllOperations & ~(kMoveKStash | kMoveXStash), .operations_max = 3});
+}
+
+// Each rule is needed: without it there is a counterexample. This also shows that the model can
+// fail.
+
+struct Variant {
+  const char* name;
+  Rules rules;
+  Scenario scenario;
+};
+
+class WeakerLookup : public testing::TestWithParam<Variant> {};
+
+TEST_P(WeakerLookup, HasACounterexample) {
+  const Variant& variant = GetParam();
+  const Exploration result = ExploreAndPrint(variant.name, variant.rules, variant.scenario);
+  EXPECT_NE(result.broken, "");
+  for (const std::string& step : result.trace) EXPECT_NE(step, "");
+}
+
+constexpr Scenario kKAlone = {.k = kHome, .operations_max = 3};
+
+INSTANTIATE_TEST_SUITE_P(
+    Rules, WeakerLookup,
+    testing::Values(
+        Variant{"no counter bump at the destination", {.bump_destination = false}, kKAlone},
+        Variant{"no counter bump at the source", {.bump_source = false}, kKAlone},
+        Variant{"counters not compared", {.compare_counters = false}, kKAlone},
+        Variant{"a counter that wraps within one READ", {.counter_values = 2}, kKAlone},
+        Variant{"no bucket checksum", {.bucket_checksum = false}, kKAlone},
+        Variant{"no order between publications", {.fence_between_publications = false}, kKAlone},
+        Variant{"stash move: home not bumped", {.bump_home_on_stash_move = false}, kKAlone},
+        Variant{"stash move: next not bumped", {.bump_next_on_stash_move = false}, kKAlone},
+        Variant{"stash move: source first", {.destination_first = false}, kKAlone},
+        Variant{"delete: slot cleared while live", {.dead_before_slot_cleared = false}, kKAlone},
+        Variant{"insert: live before its slot", {.live_after_slot_published = false}, kKAlone},
+        Variant{"block reused before its slot is published",
+                {.free_after_publication = false},
+                kKAlone},
+        Variant{"no item checksum", {.item_checksum = false}, kKAlone},
+        Variant{"item's state apart from its checksum", {.state_in_commit_word = false}, kKAlone},
+        Variant{"window not READ again", {.window_again = false}, kKAlone},
+        Variant{"window READ again, but no version",
+                {.bump_version = false},
+                {.k = kHome,
+                 .x = kNext,
+                 .x_present = true,
+                 .operations = kReplaceKOutOfPlace | kReplaceXOutOfPlace,
+                 .operations_max = 4}},
+        Variant{"miss believed although a slot in the stash matched",
+                {.ask_when_stash_matched = false},
+                {.k = kStash, .operations = kReplaceKOutOfPlace | kInsertX, .operations_max = 2}}),
+    [](const auto& param_info) {
+      std::string name = param_info.param.name;
+      for (char& c : name) c = isalnum(c) ? c : '_';
+      return name;
+    });
+
+}  // namespace
+}  // namespace gannet::model

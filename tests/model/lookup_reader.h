@@ -1,0 +1,45 @@
+#ifndef GANNET_TESTS_MODEL_LOOKUP_READER_H_
+#define GANNET_TESTS_MODEL_LOOKUP_READER_H_
+
+#include "tests/model/lookup_model.h"
+
+namespace gannet::model {
+
+// The client's lookup of K: what it does when the READ under way completes. A hit is believed by
+// the item alone, a miss by W1 to W3; anything else is a retry.
+class Reader {
+ public:
+  using State = LookupModel::State;
+  using Phase = LookupModel::Phase;
+  using Verdict = LookupModel::Verdict;
+
+  Reader(const Rules& rules, const State& state) : rules_(rules), state_(state) {}
+
+  // True when the READ under way covers the word and has not sampled it yet.
+  static bool MaySample(const State& state, Word word);
+
+  // Completes the READ under way (all words not sampled yet are sampled now) and posts the next.
+  State Advance();
+
+ private:
+  void AfterWindow();
+  void AfterItems();
+  void AfterWindowItems();
+  void AfterStash();
+  void AfterStashItems();
+  void ConfirmStashMiss();
+  void AfterAgain();
+  bool BucketExact(int bucket) const;
+  bool WindowExact() const;
+  uint8_t Candidates(int bucket) const;
+  void Post(Phase phase) { state_.phase = phase; }
+  void Finish(Verdict verdict);
+
+  const Rules& rules_;
+  State state_;
+  std::array<uint16_t, kWords> copy_ = {};  // of the READ that completed
+};
+
+}  // namespace gannet::model
+
+#endif  // GANNET_TESTS_MODEL_LOOKUP_READER_H_

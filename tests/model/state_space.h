@@ -1,0 +1,141 @@
+#ifndef GANNET_TESTS_MODEL_STATE_SPACE_H_
+#define GANNET_TESTS_MODEL_STATE_SPACE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "common/base/hash.h"
+
+namespace gannet::model {
+
+// A small explicit-state model checker: visits every state that a model can reach, breadth first,
+// and stops at the first that breaks the model's property. What it does not find does not exist in
+// the model; the model says what it leaves out.
+//
+// A Model has
+//
+//   struct State;                          trivially copyable, no padding (it is hashed by bytes)
+//   std::vector<State> Initial() const;
+//   using Emit = std::function<void(const char* label, const State&)>;
+//   void Next(const State&, const Emit& emit) const;
+//                                          calls emit(const char* label, const State&) for each
+//                                          step that anyone could take next
+//   const char* Broken(const State&) const;  nullptr, or the property that this state breaks
+//   const char* BrokenAtRest(const State&) const;  the same for a state that has no next step
+//
+// Only 64-bit fingerprints of visited states are kept (as TLC does): with 10^7 states the chance
+// that two share one, so that something is missed, is about 3e-6.
+struct Exploration {
+  uint64_t states = 0;
+  uint64_t transitions = 0;
+  bool complete = false;           // every reachable state was visited
+  std::string broken;              // the property; empty when none was
+  std::vector<std::string> trace;  // labels of a shortest way to break it
+};
+
+template <class Model>
+class StateSpace {
+ public:
+  using State = typename Model::State;
+  static_assert(std::is_trivially_copyable_v<State>);
+  static_assert(std::has_unique_object_representations_v<State>);
+
+  explicit StateSpace(const Model& model) : model_(model) {}
+
+  // Gives up (complete = false) after `states_max` states.
+  Exploration Explore(uint64_t states_max) {
+    for (const State& state : model_.Initial()) Visit(state, kNoParent);
+    while (!next_layer_.empty() && result_.broken.empty()) {
+      std::vector<State> layer = std::exchange(next_layer_, {});
+      for (const State& state : layer) {
+        Expand(state);
+        if (!result_.broken.empty()) break;
+        if (parents_.size() > states_max) return Finish(false);
+      }
+    }
+    return Finish(result_.broken.empty());
+  }
+
+ private:
+  static constexpr uint64_t kNoParent = 0;
+
+  static uint64_t Fingerprint(const State& state) {
+    return std::max<uint64_t>(1, Xxh3(&state, sizeof(state), 0));
+  }
+
+  void Expand(const State& state) {
+    const uint64_t parent = Fingerprint(state);
+    bool at_rest = true;
+    model_.Next(state, [&](const char*, const State& next) {
+      at_rest = false;
+      ++result_.transitions;
+      if (result_.broken.empty()) Visit(next, parent);
+    });
+    if (!at_rest) return;
+    if (const char* property = model_.BrokenAtRest(state)) Record(property, parent);
+  }
+
+  void Visit(const State& state, uint64_t parent) {
+    const uint64_t fingerprint = Fingerprint(state);
+    if (!parents_.emplace(fingerprint, parent).second) return;
+    if (const char* property = model_.Broken(state)) return Record(property, fingerprint);
+    next_layer_.push_back(state);
+  }
+
+  void Record(const char* property, uint64_t fingerprint) {
+    result_.broken = property;
+    result_.trace = Trace(fingerprint);
+  }
+
+  // Walks the way to `fingerprint` again from its initial state, for the labels of its steps.
+  std::vector<std::string> Trace(uint64_t fingerprint) const {
+    std::vector<uint64_t> way;
+    for (uint64_t f = fingerprint; f != kNoParent; f = parents_.at(f)) way.push_back(f);
+    std::reverse(way.begin(), way.end());
+    State state{};
+    for (const State& initial : model_.Initial()) {
+      if (Fingerprint(initial) == way.front()) state = initial;
+    }
+    std::vector<std::string> labels;
+    for (size_t i = 1; i < way.size(); ++i) labels.push_back(Step(&state, way[i]));
+    return labels;
+  }
+
+  // Takes the step that leads to `fingerprint`; returns its label.
+  std::string Step(State* state, uint64_t fingerprint) const {
+    std::string taken;
+    State after = *state;
+    model_.Next(*state, [&](const char* label, const State& next) {
+      if (!taken.empty() || Fingerprint(next) != fingerprint) return;
+      taken = label;
+      after = next;
+    });
+    *state = after;
+    return taken;
+  }
+
+  Exploration Finish(bool complete) {
+    result_.complete = complete;
+    result_.states = parents_.size();
+    return result_;
+  }
+
+  const Model& model_;
+  std::vector<State> next_layer_;
+  absl::flat_hash_map<uint64_t, uint64_t> parents_;  // by fingerprint
+  Exploration result_;
+};
+
+template <class Model>
+Exploration Explore(const Model& model, uint64_t states_max) {
+  return StateSpace<Model>(model).Explore(states_max);
+}
+
+}  // namespace gannet::model
+
+#endif  // GANNET_TESTS_MODEL_STATE_SPACE_H_
