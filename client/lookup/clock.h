@@ -1,0 +1,27 @@
+#ifndef GANNET_CLIENT_LOOKUP_CLOCK_H_
+#define GANNET_CLIENT_LOOKUP_CLOCK_H_
+
+#include <cstdint>
+
+#include "common/base/clock.h"
+
+namespace gannet {
+
+// The time as the client's state machines see it, so that tests and simulations can run them in
+// virtual time. Thread safe.
+class Clock {
+ public:
+  virtual ~Clock() = default;
+  virtual int64_t MonotonicNs() const { return gannet::MonotonicNs(); }
+  virtual uint64_t WallMs() const { return gannet::WallMs(); }
+
+  // The machine's own.
+  static const Clock* Real() {
+    static const Clock clock;
+    return &clock;
+  }
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_LOOKUP_CLOCK_H_

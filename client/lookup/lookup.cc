@@ -1,0 +1,150 @@
+#include "client/lookup/lookup.h"
+
+#include <bit>
+
+namespace gannet {
+namespace {
+
+// The buffers are 8-byte aligned and hold implicit-lifetime Buckets that the NIC filled in.
+const Bucket* AsWindow(const std::byte* bytes) { return reinterpret_cast<const Bucket*>(bytes); }
+
+}  // namespace
+
+Lookup::Step Lookup::Start(const IndexView* view, std::string_view key, KeyHash hash, Slot cached) {
+  view_ = view;
+  key_ = key;
+  hash_ = hash;
+  retries_ = 0;
+  home_buffer_ = 0;
+  if (!cached.empty() && view->Contains(cached.offset(), cached.read_bytes())) {
+    return PlanItem(cached, State::kCached);
+  }
+  return PlanWindow(home(), home_buffer_, State::kHome);
+}
+
+Lookup::Step Lookup::OnRead(const Buffers& buffers, int64_t posted_ns, const Clock& clock) {
+  switch (state_) {
+    case State::kCached:
+      if (Prove(buffers) == ItemProof::kThisKey) return Found(clock);
+      return PlanWindow(home(), home_buffer_, State::kHome);
+    case State::kHome:
+      return OnHomeWindow(buffers, posted_ns, clock);
+    case State::kStash:
+      return OnStashWindow(buffers, clock);
+    case State::kConfirm:
+      return OnConfirm(buffers, posted_ns, clock);
+    case State::kHomeItem:
+    case State::kStashItem:
+      return OnItem(buffers, clock);
+  }
+  return Step::kAskServer;
+}
+
+Lookup::Step Lookup::PlanItem(Slot slot, State state) {
+  slot_ = slot;
+  state_ = state;
+  plan_ = {slot.offset(), static_cast<uint32_t>(slot.read_bytes()), Target::kItem};
+  return Step::kRead;
+}
+
+Lookup::Step Lookup::PlanWindow(uint64_t first_bucket, uint8_t buffer, State state) {
+  state_ = state;
+  plan_ = {view_->index.BucketOffset(first_bucket), kWindowBytes, static_cast<Target>(buffer)};
+  return Step::kRead;
+}
+
+Lookup::Step Lookup::Retry() {
+  if (++retries_ > kRetriesMax) return Step::kAskServer;
+  return PlanWindow(home(), home_buffer_, State::kHome);
+}
+
+Lookup::Step Lookup::OnHomeWindow(const Buffers& buffers, int64_t posted_ns, const Clock& clock) {
+  home_posted_ns_ = posted_ns;
+  tag_matched_ = false;
+  doubt_ = false;
+  candidates_ = MatchingSlots(AsWindow(buffers.window[home_buffer_]), hash_.Tag());
+  state_ = State::kHomeItem;
+  return NextCandidate(buffers, clock);
+}
+
+Lookup::Step Lookup::OnStashWindow(const Buffers& buffers, const Clock& clock) {
+  candidates_ = MatchingSlots(AsWindow(buffers.window[1 - home_buffer_]), hash_.Tag());
+  state_ = State::kStashItem;
+  return NextCandidate(buffers, clock);
+}
+
+Lookup::Step Lookup::OnItem(const Buffers& buffers, const Clock& clock) {
+  switch (Prove(buffers)) {
+    case ItemProof::kThisKey:
+      return Found(clock);
+    case ItemProof::kOtherKey:
+      tag_matched_ = true;
+      break;
+    case ItemProof::kDead:
+    case ItemProof::kTorn:
+      doubt_ = true;
+      break;
+  }
+  return NextCandidate(buffers, clock);
+}
+
+// READs the next slot that carries the tag, or concludes from a window that has no more.
+Lookup::Step Lookup::NextCandidate(const Buffers& buffers, const Clock& clock) {
+  const bool in_stash = state_ == State::kStashItem;
+  const Bucket* window = AsWindow(buffers.window[in_stash ? 1 - home_buffer_ : home_buffer_]);
+  while (candidates_ != 0) {
+    const uint32_t i = static_cast<uint32_t>(std::countr_zero(candidates_));
+    candidates_ &= candidates_ - 1;
+    const Slot slot = SlotOfWindow(window, i);
+    if (view_->Contains(slot.offset(), slot.read_bytes())) return PlanItem(slot, state_);
+    doubt_ = true;  // a class or place that this client does not know: only the server can tell
+  }
+  if (doubt_) return Retry();
+  return in_stash ? StashExhausted(window) : HomeExhausted(window, clock);
+}
+
+Lookup::Step Lookup::HomeExhausted(const Bucket* window, const Clock& clock) {
+  if (!Consistent(window)) return Retry();
+  if (BucketMeta(window[0].meta).migrated()) return Step::kAskServer;
+  if (MayBeInStash(window, hash_)) {
+    return PlanWindow(stash_bucket(), 1 - home_buffer_, State::kStash);
+  }
+  if (tag_matched_) return PlanWindow(home(), 1 - home_buffer_, State::kConfirm);
+  // No item READ came between, so the clock still tells how long the window's READ took.
+  if (clock.MonotonicNs() - home_posted_ns_ >= kMissReadNsMax) return Retry();
+  return Step::kMiss;
+}
+
+Lookup::Step Lookup::StashExhausted(const Bucket* window) {
+  if (!ChecksumsRight(window, *view_, stash_bucket())) return Retry();
+  return PlanWindow(home(), 1 - home_buffer_, State::kConfirm);
+}
+
+// The second READ of the home window: identical, nothing happened to it since the first.
+Lookup::Step Lookup::OnConfirm(const Buffers& buffers, int64_t posted_ns, const Clock& clock) {
+  const bool same = SameWindow(AsWindow(buffers.window[0]), AsWindow(buffers.window[1]));
+  const int64_t now_ns = clock.MonotonicNs();
+  if (same && now_ns - posted_ns < kMissReadNsMax && now_ns - home_posted_ns_ < kConfirmNsMax) {
+    return Step::kMiss;
+  }
+  if (++retries_ > kRetriesMax) return Step::kAskServer;
+  home_buffer_ = 1 - home_buffer_;  // go on with the newer copy
+  return OnHomeWindow(buffers, posted_ns, clock);
+}
+
+bool Lookup::Consistent(const Bucket* window) const {
+  return ChecksumsRight(window, *view_, home()) && PairCountersAgree(window);
+}
+
+ItemProof Lookup::Prove(const Buffers& buffers) {
+  return ProveItem({buffers.item, plan_.bytes}, view_->incarnation, slot_.offset(), key_, &item_);
+}
+
+// The server, not this clock, decides what is expired.
+Lookup::Step Lookup::Found(const Clock& clock) {
+  const uint64_t expiry_ms = item_.header.expiry_ms();
+  if (expiry_ms != 0 && clock.WallMs() >= expiry_ms) return Step::kAskServer;
+  return Step::kHit;
+}
+
+}  // namespace gannet

@@ -1,0 +1,113 @@
+#ifndef GANNET_CLIENT_LOOKUP_LOOKUP_H_
+#define GANNET_CLIENT_LOOKUP_LOOKUP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "client/lookup/clock.h"
+#include "client/lookup/index_view.h"
+#include "client/lookup/window.h"
+#include "common/layout/item.h"
+#include "common/layout/slot.h"
+
+namespace gannet {
+
+// One GET as a state machine over copied bytes: it says what to READ next and into which buffer,
+// is told when that READ is done, and ends in a hit, a believed miss, or "ask the server". No verbs
+// in it.
+//
+//        cached location                    home window               stash window
+//   READ item ---- other/dead/torn ---> READ ---> items ---> READ ---> items ---> READ home again
+//      | this key                        |          | this key  |        |           | identical
+//      v                                 v miss     v hit       v hit    v hit       v miss
+//     hit                              (W1 holds, no tag matched, no stash tag)
+//
+// Invariants:
+//  1. A hit is believed by the item's own proof alone.
+//  2. A dead, torn or unreadable item, or anything wrong with a window, is never a miss: the home
+//     window is READ again, at most kRetriesMax times, then the server is asked.
+//  3. A miss needs: both checksums right, pair counters equal, the READ shorter than
+//     kMissReadNsMax (W1); and if some tag matched or the stash was looked into, a second READ of
+//     the home window identical to the first, versions included (W3).
+//  4. No READ leaves the region.
+//
+// Docs: docs/consistency.md. One owner thread. The buffers belong to the caller and must keep what
+// was READ into them until the lookup ends.
+class Lookup {
+ public:
+  static constexpr uint32_t kRetriesMax = 16;
+  // The pair counters have 16 bits: 65,536 moves within one READ would go unseen.
+  static constexpr int64_t kMissReadNsMax = kNsPerMs;
+  // The version has 24 bits: as above, for the time from a window to its identical copy.
+  static constexpr int64_t kConfirmNsMax = 100 * kNsPerMs;
+
+  enum class Step : uint8_t { kRead, kHit, kMiss, kAskServer };
+  // Which of the caller's three buffers the READ goes to.
+  enum class Target : uint8_t { kWindow0 = 0, kWindow1 = 1, kItem = 2 };
+
+  // When kRead: what to READ.
+  struct ReadPlan {
+    uint64_t offset;
+    uint32_t bytes;
+    Target target;
+  };
+  // Where the READs went: two windows of kWindowBytes, 8-byte aligned, and the last item's bytes.
+  struct Buffers {
+    const std::byte* window[2];
+    const std::byte* item;
+  };
+
+  // `key` and `view` must stay valid until the lookup ends. An empty `cached` slot: not known.
+  Step Start(const IndexView* view, std::string_view key, KeyHash hash, Slot cached);
+  // The READ planned is done. `posted_ns` is the time, or an earlier one, when it was posted; the
+  // clock is read only where a miss depends on it.
+  Step OnRead(const Buffers& buffers, int64_t posted_ns, const Clock& clock);
+
+  const ReadPlan& plan() const { return plan_; }
+  // After kHit: the item, pointing into the item buffer, and where it is.
+  const ItemView& item() const { return item_; }
+  Slot slot() const { return slot_; }
+  // True while, and after, the cached location was the place looked at.
+  bool from_cached() const { return state_ == State::kCached; }
+
+ private:
+  enum class State : uint8_t { kCached, kHome, kHomeItem, kStash, kStashItem, kConfirm };
+
+  Step PlanItem(Slot slot, State state);
+  Step PlanWindow(uint64_t first_bucket, uint8_t buffer, State state);
+  Step Retry();
+  Step OnHomeWindow(const Buffers& buffers, int64_t posted_ns, const Clock& clock);
+  Step OnStashWindow(const Buffers& buffers, const Clock& clock);
+  Step OnConfirm(const Buffers& buffers, int64_t posted_ns, const Clock& clock);
+  Step OnItem(const Buffers& buffers, const Clock& clock);
+  Step NextCandidate(const Buffers& buffers, const Clock& clock);
+  Step HomeExhausted(const Bucket* window, const Clock& clock);
+  Step StashExhausted(const Bucket* window);
+  ItemProof Prove(const Buffers& buffers);
+  Step Found(const Clock& clock);
+  bool Consistent(const Bucket* window) const;
+  uint64_t home() const { return hash_.Home(view_->index.homes); }
+  uint64_t stash_bucket() const {
+    return view_->index.StashBucket(hash_.StashHome(view_->index.stash_homes));
+  }
+
+  const IndexView* view_ = nullptr;
+  std::string_view key_;
+  KeyHash hash_{0};
+  ReadPlan plan_{};
+  Slot slot_;                   // being READ, or found
+  ItemView item_{};             // valid after kHit
+  int64_t home_posted_ns_ = 0;  // when the home window's READ was posted
+  uint32_t candidates_ = 0;     // slots of the window being looked through, not yet READ
+  uint32_t retries_ = 0;
+  State state_ = State::kHome;
+  uint8_t home_buffer_ = 0;   // which window buffer holds the home window
+  bool tag_matched_ = false;  // in this round
+  bool doubt_ = false;        // an item was dead, torn or unreadable in this round
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_LOOKUP_LOOKUP_H_
