@@ -6,29 +6,6 @@
 #include "common/rdma/status.h"
 
 namespace gannet {
-namespace {
-
-// siw returns negative errno values. ENOMEM with nothing taken is the one harmless refusal.
-template <class WorkRequest>
-PostResult ResultOf(int error, const WorkRequest* chain, const WorkRequest* refused) {
-  if (error == 0) [[likely]]
-    return PostResult::kPosted;
-  return std::abs(error) == ENOMEM && refused == chain ? PostResult::kQueueFull
-                                                       : PostResult::kBroken;
-}
-
-ibv_send_wr Request(ibv_wr_opcode opcode, uint64_t wr_id, ibv_sge* sge, unsigned flags) {
-  ibv_send_wr request{};
-  request.wr_id = wr_id;
-  request.sg_list = sge;
-  request.num_sge = sge == nullptr ? 0 : 1;
-  request.opcode = opcode;
-  request.send_flags = flags;
-  return request;
-}
-
-}  // namespace
-
 absl::StatusOr<QueuePairLimits> CreateQueuePair(rdma_cm_id* id, const QueuePairOptions& options) {
   uint32_t inline_bytes = options.inline_bytes;
   for (;;) {
@@ -60,51 +37,8 @@ absl::StatusOr<Handle<ibv_srq>> CreateSharedReceiveQueue(ibv_pd* pd, uint32_t wr
   return srq;
 }
 
-PostResult PostSend(ibv_qp* qp, ibv_send_wr* chain) {
-  ibv_send_wr* refused = nullptr;
-  const int error = ibv_post_send(qp, chain, &refused);
-  return ResultOf(error, chain, refused);
-}
-
-PostResult PostReceive(ibv_qp* qp, ibv_recv_wr* chain) {
-  ibv_recv_wr* refused = nullptr;
-  const int error = ibv_post_recv(qp, chain, &refused);
-  return ResultOf(error, chain, refused);
-}
-
-PostResult PostReceive(ibv_srq* srq, ibv_recv_wr* chain) {
-  ibv_recv_wr* refused = nullptr;
-  const int error = ibv_post_srq_recv(srq, chain, &refused);
-  return ResultOf(error, chain, refused);
-}
-
-ibv_send_wr SendRequest(uint64_t wr_id, ibv_sge* sge, unsigned flags) {
-  return Request(IBV_WR_SEND, wr_id, sge, flags);
-}
-
-ibv_send_wr ReadRequest(uint64_t wr_id, ibv_sge* sge, uint64_t remote_address, uint32_t rkey,
-                        unsigned flags) {
-  ibv_send_wr request = Request(IBV_WR_RDMA_READ, wr_id, sge, flags);
-  request.wr.rdma = {remote_address, rkey};
-  return request;
-}
-
-ibv_send_wr WriteRequest(uint64_t wr_id, ibv_sge* sge, uint64_t remote_address, uint32_t rkey,
-                         unsigned flags) {
-  ibv_send_wr request = Request(IBV_WR_RDMA_WRITE, wr_id, sge, flags);
-  request.wr.rdma = {remote_address, rkey};
-  return request;
-}
-
-ibv_send_wr CompareAndSwapRequest(uint64_t wr_id, ibv_sge* sge, uint64_t remote_address,
-                                  uint32_t rkey, uint64_t expected, uint64_t desired,
-                                  unsigned flags) {
-  ibv_send_wr request = Request(IBV_WR_ATOMIC_CMP_AND_SWP, wr_id, sge, flags);
-  request.wr.atomic.remote_addr = remote_address;
-  request.wr.atomic.compare_add = expected;
-  request.wr.atomic.swap = desired;
-  request.wr.atomic.rkey = rkey;
-  return request;
+PostResult RefusalResult(int error, bool nothing_taken) {
+  return std::abs(error) == ENOMEM && nothing_taken ? PostResult::kQueueFull : PostResult::kBroken;
 }
 
 absl::Status MoveToError(ibv_qp* qp) {

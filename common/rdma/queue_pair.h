@@ -66,23 +66,64 @@ enum class PostResult : uint8_t {
                // flight, so the connection must be closed
 };
 
-// Each posts a chain of work requests with one call into the device (one doorbell).
-PostResult PostSend(ibv_qp* qp, ibv_send_wr* chain);
-PostResult PostReceive(ibv_qp* qp, ibv_recv_wr* chain);
-PostResult PostReceive(ibv_srq* srq, ibv_recv_wr* chain);
+// What a refusal means, off the hot path. siw returns negative errno values.
+PostResult RefusalResult(int error, bool nothing_taken);
 
-// Work requests, filled in for one sge. The caller links them (.next), sets wr_id and, for SENDs
-// that fit, IBV_SEND_INLINE. The sge must live until the post.
-ibv_send_wr SendRequest(uint64_t wr_id, ibv_sge* sge, unsigned flags);
-ibv_send_wr ReadRequest(uint64_t wr_id, ibv_sge* sge, uint64_t remote_address, uint32_t rkey,
-                        unsigned flags);
-// RDMA WRITE.
-ibv_send_wr WriteRequest(uint64_t wr_id, ibv_sge* sge, uint64_t remote_address, uint32_t rkey,
-                         unsigned flags);
+// Each posts a chain of work requests with one call into the device (one doorbell).
+inline PostResult PostSend(ibv_qp* qp, ibv_send_wr* chain) {
+  ibv_send_wr* refused = nullptr;
+  const int error = ibv_post_send(qp, chain, &refused);
+  return error == 0 ? PostResult::kPosted : RefusalResult(error, refused == chain);
+}
+inline PostResult PostReceive(ibv_qp* qp, ibv_recv_wr* chain) {
+  ibv_recv_wr* refused = nullptr;
+  const int error = ibv_post_recv(qp, chain, &refused);
+  return error == 0 ? PostResult::kPosted : RefusalResult(error, refused == chain);
+}
+inline PostResult PostReceive(ibv_srq* srq, ibv_recv_wr* chain) {
+  ibv_recv_wr* refused = nullptr;
+  const int error = ibv_post_srq_recv(srq, chain, &refused);
+  return error == 0 ? PostResult::kPosted : RefusalResult(error, refused == chain);
+}
+
+// Work requests, filled in for one sge (nullptr: no bytes). The caller links them (.next) and gives
+// the flags: IBV_SEND_SIGNALED, IBV_SEND_INLINE for SENDs that fit. The sge must live until the
+// post.
+inline ibv_send_wr MakeRequest(ibv_wr_opcode opcode, uint64_t wr_id, ibv_sge* sge, unsigned flags) {
+  ibv_send_wr request{};
+  request.wr_id = wr_id;
+  request.sg_list = sge;
+  request.num_sge = sge == nullptr ? 0 : 1;
+  request.opcode = opcode;
+  request.send_flags = flags;
+  return request;
+}
+inline ibv_send_wr SendRequest(uint64_t wr_id, ibv_sge* sge, unsigned flags) {
+  return MakeRequest(IBV_WR_SEND, wr_id, sge, flags);
+}
+inline ibv_send_wr ReadRequest(uint64_t wr_id, ibv_sge* sge, uint64_t remote_address, uint32_t rkey,
+                               unsigned flags) {
+  ibv_send_wr request = MakeRequest(IBV_WR_RDMA_READ, wr_id, sge, flags);
+  request.wr.rdma = {remote_address, rkey};
+  return request;
+}
+inline ibv_send_wr WriteRequest(uint64_t wr_id, ibv_sge* sge, uint64_t remote_address,
+                                uint32_t rkey, unsigned flags) {
+  ibv_send_wr request = MakeRequest(IBV_WR_RDMA_WRITE, wr_id, sge, flags);
+  request.wr.rdma = {remote_address, rkey};
+  return request;
+}
 // The sge's 8 bytes receive the word as it was, in this host's byte order.
-ibv_send_wr CompareAndSwapRequest(uint64_t wr_id, ibv_sge* sge, uint64_t remote_address,
-                                  uint32_t rkey, uint64_t expected, uint64_t desired,
-                                  unsigned flags);
+inline ibv_send_wr CompareAndSwapRequest(uint64_t wr_id, ibv_sge* sge, uint64_t remote_address,
+                                         uint32_t rkey, uint64_t expected, uint64_t desired,
+                                         unsigned flags) {
+  ibv_send_wr request = MakeRequest(IBV_WR_ATOMIC_CMP_AND_SWP, wr_id, sge, flags);
+  request.wr.atomic.remote_addr = remote_address;
+  request.wr.atomic.compare_add = expected;
+  request.wr.atomic.swap = desired;
+  request.wr.atomic.rkey = rkey;
+  return request;
+}
 
 // Moves the queue pair to the error state: what is in flight is flushed as completions, nothing
 // more goes out. Not a DMA fence: memory may be reused once the flushes were polled.
