@@ -1,0 +1,107 @@
+#include "server/heap/heap.h"
+
+#include <glog/logging.h>
+#include <jemalloc/jemalloc.h>
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "server/heap/heap_extents.h"
+
+namespace gannet {
+namespace {
+
+constexpr size_t kPageBytes = 4096;
+constexpr size_t kSeedBytesMin = 16 * 1024;  // jemalloc's smallest block that is an extent
+
+// What experimental.arenas_create_ext takes (jemalloc 5.3, arena_config_s). metadata_use_hooks
+// false keeps jemalloc's metadata in ordinary memory: inside the heap it costs more than half of
+// it, and clients could READ it.
+struct ArenaConfig {
+  extent_hooks_t* extent_hooks;
+  bool metadata_use_hooks;
+};
+
+absl::Status MallctlError(std::string_view what, int error) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("jemalloc: ", std::string(what), ": errno ", error));
+}
+
+template <class T>
+absl::Status Set(const std::string& name, T value) {
+  if (int error = mallctl(name.c_str(), nullptr, nullptr, &value, sizeof(value)); error != 0) {
+    return MallctlError(name, error);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Heap>> Heap::Create(std::span<std::byte> memory) {
+  CHECK_EQ(reinterpret_cast<uintptr_t>(memory.data()) % kPageBytes, 0u);
+  const size_t usable = memory.size() / kPageBytes * kPageBytes;
+  if (usable == 0) return absl::InvalidArgumentError("a heap needs at least one page of memory");
+  std::unique_ptr<Heap> heap(new Heap(memory.first(usable)));
+  GANNET_RETURN_IF_ERROR(heap->Open());
+  heap->Seed();
+  return heap;
+}
+
+Heap::Heap(std::span<std::byte> memory)
+    : capacity_bytes_(memory.size()), extents_(std::make_unique<HeapExtents>(memory)) {}
+
+absl::Status Heap::Open() {
+  ArenaConfig config{extents_->hooks(), false};
+  size_t size = sizeof(arena_);
+  int error = mallctl("experimental.arenas_create_ext", &arena_, &size, &config, sizeof(config));
+  if (error != 0) return MallctlError("experimental.arenas_create_ext", error);
+  open_ = true;
+  flags_ = MALLOCX_ARENA(arena_) | MALLOCX_TCACHE_NONE;
+  // Freed pages go back to the arena's retained extents at once, where they merge.
+  const std::string arena = absl::StrCat("arena.", arena_, ".");
+  GANNET_RETURN_IF_ERROR(Set<ssize_t>(arena + "dirty_decay_ms", 0));
+  return Set<ssize_t>(arena + "muzzy_decay_ms", 0);
+}
+
+// jemalloc asks for memory a size class at a time and never merges what it got in two pieces, so
+// the pieces are made as few and large as its size classes allow: allocate the largest that fits,
+// again and again, then free them all. What is left over (less than kSeedBytesMin) is taken when it
+// is needed.
+void Heap::Seed() {
+  std::vector<void*> pieces;
+  size_t size = extents_->remaining();
+  while (size >= kSeedBytesMin) {
+    if (void* piece = mallocx(size, flags_); piece != nullptr) {
+      pieces.push_back(piece);
+      size = extents_->remaining();
+    } else {
+      size -= size / 16;  // less than the distance of two size classes
+    }
+  }
+  for (void* piece : pieces) dallocx(piece, flags_);
+}
+
+Heap::~Heap() {
+  if (!open_) return;
+  const std::string name = absl::StrCat("arena.", arena_, ".destroy");
+  const int error = mallctl(name.c_str(), nullptr, nullptr, nullptr, 0);
+  LOG_IF(DFATAL, error != 0) << name << ": errno " << error;
+}
+
+std::byte* Heap::Allocate(uint32_t size_class) {
+  const uint64_t bytes = SizeClassBytes(size_class);
+  void* block = mallocx(bytes, flags_);
+  if (block == nullptr) return nullptr;
+  allocated_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  return static_cast<std::byte*>(block);
+}
+
+void Heap::Free(std::byte* block, uint32_t size_class) {
+  const uint64_t bytes = SizeClassBytes(size_class);
+  allocated_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  sdallocx(block, bytes, flags_);
+}
+
+}  // namespace gannet

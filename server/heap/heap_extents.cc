@@ -1,0 +1,55 @@
+#include "server/heap/heap_extents.h"
+
+#include <cstdint>
+
+namespace gannet {
+namespace {
+
+// jemalloc's convention: true = refused. A refused deallocation makes the arena retain the extent.
+bool RefuseDalloc(extent_hooks_t*, void*, size_t, bool, unsigned) { return true; }
+bool RefuseRange(extent_hooks_t*, void*, size_t, size_t, size_t, unsigned) { return true; }
+void ForgetExtent(extent_hooks_t*, void*, size_t, bool, unsigned) {}
+bool AllowCommit(extent_hooks_t*, void*, size_t, size_t, size_t, unsigned) { return false; }
+bool AllowSplit(extent_hooks_t*, void*, size_t, size_t, size_t, bool, unsigned) { return false; }
+bool AllowMerge(extent_hooks_t*, void*, size_t, void*, size_t, bool, unsigned) { return false; }
+
+}  // namespace
+
+HeapExtents::HeapExtents(std::span<std::byte> memory)
+    : hooks_{{.alloc = Alloc,
+              .dalloc = RefuseDalloc,
+              .destroy = ForgetExtent,
+              .commit = AllowCommit,
+              .decommit = RefuseRange,
+              .purge_lazy = RefuseRange,
+              .purge_forced = RefuseRange,
+              .split = AllowSplit,
+              .merge = AllowMerge},
+             this},
+      rest_(memory) {}
+
+size_t HeapExtents::remaining() {
+  MutexLock lock(mutex_);
+  return rest_.size();
+}
+
+void* HeapExtents::Alloc(extent_hooks_t* hooks, void* address, size_t size, size_t alignment,
+                         bool* zero, bool* commit, unsigned) {
+  void* extent = reinterpret_cast<Hooks*>(hooks)->owner->Take(address, size, alignment);
+  // Asked for zeroes the hook must deliver them; items never ask.
+  if (extent == nullptr || *zero) return nullptr;
+  *commit = true;
+  return extent;
+}
+
+void* HeapExtents::Take(void* address, size_t size, size_t alignment) {
+  MutexLock lock(mutex_);
+  if (address != nullptr && address != rest_.data()) return nullptr;
+  const uintptr_t misaligned = reinterpret_cast<uintptr_t>(rest_.data()) & (alignment - 1);
+  if (misaligned != 0 || size > rest_.size()) return nullptr;
+  void* extent = rest_.data();
+  rest_ = rest_.subspan(size);
+  return extent;
+}
+
+}  // namespace gannet

@@ -1,0 +1,228 @@
+#include "server/heap/heap.h"
+
+#include <gtest/gtest.h>
+#include <jemalloc/jemalloc.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <cstring>
+#include <random>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace gannet {
+namespace {
+
+// Page-aligned zeroed memory that only takes pages when touched.
+class Memory {
+ public:
+  explicit Memory(size_t size)
+      : span_(static_cast<std::byte*>(mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)),
+              size) {}
+  ~Memory() { munmap(span_.data(), span_.size()); }
+  std::span<std::byte> span() const { return span_; }
+
+ private:
+  std::span<std::byte> span_;
+};
+
+std::unique_ptr<Heap> MakeHeap(const Memory& memory) {
+  auto heap = Heap::Create(memory.span());
+  EXPECT_TRUE(heap.ok()) << heap.status();
+  return std::move(heap).value();
+}
+
+using Blocks = std::vector<std::pair<std::byte*, uint32_t>>;
+
+// Allocates blocks of sizes from `pick` until the heap is full; returns the share of it in use.
+template <class Pick>
+double Fill(Heap& heap, Pick pick, Blocks* blocks) {
+  int refused = 0;
+  while (refused < 100) {
+    const uint32_t size_class = pick();
+    std::byte* block = heap.Allocate(size_class);
+    if (block == nullptr) {
+      ++refused;
+      continue;
+    }
+    blocks->emplace_back(block, size_class);
+  }
+  return static_cast<double>(heap.allocated_bytes()) / heap.capacity_bytes();
+}
+
+void FreeAll(Heap& heap, Blocks* blocks) {
+  for (auto [block, size_class] : *blocks) heap.Free(block, size_class);
+  blocks->clear();
+}
+
+TEST(HeapTest, BlocksHaveExactlyTheBytesOfTheirClass) {
+  for (uint32_t c = 2; c <= kSizeClassMax; ++c) {
+    EXPECT_EQ(nallocx(SizeClassBytes(c), 0), SizeClassBytes(c)) << "class " << c;
+    EXPECT_EQ(nallocx(SizeClassBytes(c - 1) + 1, 0), SizeClassBytes(c)) << "class " << c;
+  }
+}
+
+TEST(HeapTest, BlocksLieInsideTheMemoryAlignedAndApart) {
+  Memory memory(64 << 20);
+  auto heap = MakeHeap(memory);
+  std::mt19937 random(1);
+  Blocks blocks;
+  Fill(
+      *heap, [&] { return 1 + random() % kSizeClassMax; }, &blocks);
+  std::sort(blocks.begin(), blocks.end());
+  const std::byte* end = memory.span().data();
+  for (auto [block, size_class] : blocks) {
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(block) % kItemAlignment, 0u);
+    EXPECT_GE(block, end);
+    end = block + SizeClassBytes(size_class);
+  }
+  EXPECT_LE(end, memory.span().data() + memory.span().size());
+}
+
+TEST(HeapTest, CountsWhatIsAllocated) {
+  Memory memory(1 << 20);
+  auto heap = MakeHeap(memory);
+  EXPECT_EQ(heap->allocated_bytes(), 0u);
+  std::byte* a = heap->Allocate(SizeClassFor(100));
+  std::byte* b = heap->Allocate(SizeClassFor(5000));
+  EXPECT_EQ(heap->allocated_bytes(), 112u + 5120u);
+  heap->Free(a, SizeClassFor(100));
+  heap->Free(b, SizeClassFor(5000));
+  EXPECT_EQ(heap->allocated_bytes(), 0u);
+}
+
+TEST(HeapTest, FullHeapRefusesAndServesAgainAfterAFree) {
+  Memory memory(1 << 20);
+  auto heap = MakeHeap(memory);
+  Blocks blocks;
+  Fill(
+      *heap, [] { return SizeClassFor(64 << 10); }, &blocks);
+  EXPECT_GE(blocks.size(), 14u);
+  EXPECT_EQ(heap->Allocate(SizeClassFor(64 << 10)), nullptr);
+  heap->Free(blocks.back().first, blocks.back().second);
+  EXPECT_NE(heap->Allocate(SizeClassFor(64 << 10)), nullptr);
+}
+
+TEST(HeapTest, OneSizeFillsNearlyAllOfTheHeap) {
+  // jemalloc 5.3.0 as Debian builds it adds a page to every block of 16 KiB and more.
+  for (uint64_t bytes : {64, 128, 256, 1024, 4096, 14336, 16384, 65536, 1280 << 10}) {
+    Memory memory(200 << 20);
+    auto heap = MakeHeap(memory);
+    Blocks blocks;
+    const double used = Fill(
+        *heap, [&] { return SizeClassFor(bytes); }, &blocks);
+    std::printf("one size, %8lu bytes: %.1f %% of the heap in use\n", bytes, 100 * used);
+    const double page = bytes < 16384 ? 0 : 4096;
+    EXPECT_GE(used, 0.97 * bytes / (bytes + page)) << bytes;
+  }
+}
+
+// Fill with sizes of one range, empty, refill with sizes of another, over and over.
+TEST(HeapTest, ChangesOfSizesLeaveItUsable) {
+  Memory memory(256 << 20);
+  auto heap = MakeHeap(memory);
+  std::mt19937 random(7);
+  Blocks blocks;
+  const std::pair<uint32_t, uint32_t> kRanges[] = {
+      {64, 256}, {1024, 4096}, {100, 2000}, {16 << 10, 1 << 20}, {64, 512}, {128, 1 << 20}};
+  for (auto [low, high] : kRanges) {
+    std::uniform_int_distribution<uint32_t> size(low, high);
+    const double used = Fill(
+        *heap, [&] { return SizeClassFor(size(random)); }, &blocks);
+    std::printf("emptied, then %7u..%7u bytes: %.1f %% of the heap in use\n", low, high,
+                100 * used);
+    EXPECT_GE(used, 0.85) << low << ".." << high;
+    std::shuffle(blocks.begin(), blocks.end(), random);
+    FreeAll(*heap, &blocks);
+  }
+  EXPECT_EQ(heap->allocated_bytes(), 0u);
+}
+
+// The new sizes come while the old ones go, as when a working set drifts.
+TEST(HeapTest, ADriftOfSizesLeavesItUsable) {
+  Memory memory(256 << 20);
+  auto heap = MakeHeap(memory);
+  std::mt19937 random(11);
+  Blocks old_blocks, new_blocks;
+  std::uniform_int_distribution<uint32_t> small(64, 256), large(300, 1500);
+  Fill(
+      *heap, [&] { return SizeClassFor(small(random)); }, &old_blocks);
+  std::shuffle(old_blocks.begin(), old_blocks.end(), random);
+  double used = 0;
+  while (!old_blocks.empty()) {
+    const size_t n = std::min<size_t>(old_blocks.size(), 20'000);
+    Blocks go(old_blocks.end() - n, old_blocks.end());
+    old_blocks.resize(old_blocks.size() - n);
+    FreeAll(*heap, &go);
+    used = Fill(
+        *heap, [&] { return SizeClassFor(large(random)); }, &new_blocks);
+  }
+  std::printf("drifted to the new sizes: %.1f %% of the heap in use\n", 100 * used);
+  EXPECT_GE(used, 0.85);
+}
+
+TEST(HeapTest, ThreadsShareIt) {
+  Memory memory(16 << 20);
+  auto heap = MakeHeap(memory);
+  auto work = [&](int id) {
+    std::mt19937 random(id);
+    Blocks mine;
+    for (int i = 0; i < 20'000; ++i) {
+      if (mine.size() < 100 && random() % 2 == 0) {
+        const uint32_t size_class = 1 + random() % 30;
+        std::byte* block = heap->Allocate(size_class);
+        if (block == nullptr) continue;
+        std::memset(block, id, SizeClassBytes(size_class));
+        mine.emplace_back(block, size_class);
+      } else if (!mine.empty()) {
+        auto [block, size_class] = mine.back();
+        mine.pop_back();
+        ASSERT_EQ(std::to_integer<int>(block[0]), id);
+        ASSERT_EQ(std::to_integer<int>(block[SizeClassBytes(size_class) - 1]), id);
+        heap->Free(block, size_class);
+      }
+    }
+    FreeAll(*heap, &mine);
+  };
+  std::vector<std::thread> threads;
+  for (int id = 1; id <= 4; ++id) threads.emplace_back(work, id);
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(heap->allocated_bytes(), 0u);
+}
+
+TEST(HeapTest, NothingIsWrittenIntoFreedBlocks) {
+  Memory memory(4 << 20);
+  auto heap = MakeHeap(memory);
+  Blocks blocks;
+  Fill(
+      *heap, [] { return SizeClassFor(128); }, &blocks);
+  for (auto [block, size_class] : blocks) std::memset(block, 0x5a, SizeClassBytes(size_class));
+  FreeAll(*heap, &blocks);
+  Fill(
+      *heap, [] { return SizeClassFor(20 << 10); }, &blocks);
+  for (auto [block, size_class] : blocks) {
+    const uint64_t bytes = SizeClassBytes(size_class);
+    EXPECT_EQ(std::count(block, block + bytes, std::byte{0x5a}) +
+                  std::count(block, block + bytes, std::byte{0}),
+              static_cast<ptrdiff_t>(bytes));
+  }
+}
+
+TEST(HeapTest, ManyHeapsComeAndGo) {
+  Memory memory(1 << 20);
+  for (int i = 0; i < 5000; ++i) {  // more than jemalloc has arenas at a time
+    auto heap = MakeHeap(memory);
+    ASSERT_NE(heap->Allocate(1), nullptr);
+  }
+}
+
+TEST(HeapTest, LessThanAPageIsRefused) {
+  Memory memory(4096);
+  EXPECT_EQ(Heap::Create(memory.span().first(4095)).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace gannet
