@@ -1,17 +1,19 @@
 #ifndef GANNET_SERVER_STORE_STORE_H_
 #define GANNET_SERVER_STORE_STORE_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/message.h"
+#include "server/heap/heap.h"
+#include "server/index/index.h"
 
 namespace gannet {
 
@@ -48,8 +50,15 @@ struct ReadOutcome {
 // changes of a key go through here; the order of every store to the region follows
 // docs/consistency.md.
 //
-// Thread safety: all methods may be called from any thread; writers of one range of buckets exclude
-// each other, readers (clients' READs) hold nothing.
+// Invariants, for clients that READ at any time:
+// 1. A key has at most one live commit word, and storing it (or storing a dead one) is the moment
+//    at which the change happens.
+// 2. A block is freed only after the slot that led to it, and its bucket's checksum, are published.
+// 3. A refused write, a full heap or index included, changes nothing.
+//
+// Thread safety: all methods may be called from any thread. The lock of a key's range of buckets is
+// held from the load of its lock word to the end of the change, and keys of different ranges are
+// worked on in parallel; readers (clients' READs) hold nothing.
 class Store {
  public:
   struct Options {
@@ -61,7 +70,8 @@ class Store {
   };
   // InvalidArgument: the region is too small for the index, with what would do.
   static absl::StatusOr<std::unique_ptr<Store>> Create(const Options& options);
-  virtual ~Store() = default;
+  Store(const Store&) = delete;
+  Store& operator=(const Store&) = delete;
 
   // A block of the heap that a value is being brought into (by the NIC or by memcpy) before any
   // client can see it. Must be given to CommitPut or Abandon.
@@ -71,25 +81,86 @@ class Store {
     uint32_t size_class = 0;
   };
 
-  // `now_ms` is the wall clock: an item past its expiry is treated as absent, and removed.
-  virtual ReadOutcome Get(std::string_view key, std::span<std::byte> value_out,
-                          uint64_t now_ms) = 0;
-  virtual WriteOutcome Put(std::string_view key, std::string_view value, ItemAttributes attributes,
-                           const WriteConditions& conditions, uint64_t now_ms) = 0;
-  virtual WriteOutcome Delete(std::string_view key, const WriteConditions& conditions,
-                              uint64_t now_ms) = 0;
+  // All with a key, `now_ms` and conditions: `now_ms` is the wall clock; an item past its expiry is
+  // treated as absent, and removed. The lock is compared first, then kExists, then the version.
 
-  // nullopt: the heap is full.
-  virtual std::optional<Reservation> Reserve(std::string_view key, uint32_t value_bytes) = 0;
+  // Copies the value when it fits `value_out`.
+  ReadOutcome Get(std::string_view key, std::span<std::byte> value_out, uint64_t now_ms);
+  // kInvalidArgument: key or value longer than the layout allows, or an empty key.
+  WriteOutcome Put(std::string_view key, std::string_view value, ItemAttributes attributes,
+                   const WriteConditions& conditions, uint64_t now_ms);
+  WriteOutcome Delete(std::string_view key, const WriteConditions& conditions, uint64_t now_ms);
+
+  // nullopt: the heap is full. REQUIRES: key and value within the layout's limits.
+  std::optional<Reservation> Reserve(std::string_view key, uint32_t value_bytes);
   // Publishes the reserved item; whatever the outcome, the reservation is used up.
-  virtual WriteOutcome CommitPut(const Reservation& reservation, std::string_view key,
-                                 ItemAttributes attributes, const WriteConditions& conditions,
-                                 uint64_t now_ms) = 0;
-  virtual void Abandon(const Reservation& reservation) = 0;
+  // REQUIRES: `key` is that of Reserve, and nobody writes into the reservation any more.
+  WriteOutcome CommitPut(const Reservation& reservation, std::string_view key,
+                         ItemAttributes attributes, const WriteConditions& conditions,
+                         uint64_t now_ms);
+  // REQUIRES: nobody writes into the reservation any more.
+  void Abandon(const Reservation& reservation);
 
-  virtual const Superblock& superblock() const = 0;
+  // Removes expired items of the next `buckets` buckets, going round; how many. A step for an idle
+  // worker; free of charge as long as no item ever had an expiry.
+  size_t Sweep(uint64_t now_ms, size_t buckets);
+
+  const Superblock& superblock() const { return superblock_; }
   // Fills the counters of `stats` that the store keeps: slots, heap, items, displacements, stash.
-  virtual void FillStats(StatsReply* stats) const = 0;
+  void FillStats(StatsReply* stats) const;
+
+ private:
+  // A key's item, found under the key's lock.
+  struct Current {
+    Index::Place place;
+    Slot slot;
+    uint64_t version;
+  };
+  // New content in a block of its own, not live yet.
+  struct Pending {
+    uint64_t offset;
+    uint32_t size_class;
+    uint64_t version;
+    uint64_t live_commit;
+  };
+
+  Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap);
+
+  std::byte* Block(uint64_t offset) const { return region_.data() + offset; }
+  ItemHeader LoadHeader(Slot slot) const;
+  KeyHash HashOf(Slot slot) const;
+  bool IsKey(Slot slot, std::string_view key) const;
+  // The live item of a key; removes it when it has expired. REQUIRES: the key's Index::Lock, as
+  // all below that take a Current.
+  std::optional<Current> FindCurrent(KeyHash hash, std::string_view key, uint64_t now_ms);
+  // kOk, or why the write is refused, filled in.
+  WriteOutcome Check(KeyHash hash, const std::optional<Current>& current,
+                     const WriteConditions& conditions) const;
+  WriteOutcome PutSmall(KeyHash hash, std::string_view key, std::string_view value,
+                        ItemAttributes attributes, const std::optional<Current>& current);
+  WriteOutcome PutLarge(KeyHash hash, std::string_view key, std::string_view value,
+                        ItemAttributes attributes, const std::optional<Current>& current);
+  // Makes pending content the key's item; frees what it replaces, or, with no room in the index,
+  // the pending block.
+  WriteOutcome Install(KeyHash hash, const std::optional<Current>& current, const Pending& pending);
+  void RemoveItem(const Index::Place& place, Slot slot);
+  bool RemoveOneExpired(uint64_t bucket, uint64_t now_ms);
+  void FreeBlock(uint64_t offset, uint32_t size_class);
+  uint64_t NextVersion() { return next_version_.fetch_add(1, std::memory_order_relaxed); }
+  ItemHeader NewHeader(size_t key_bytes, size_t value_bytes, ItemAttributes attributes);
+
+  // Immutable after Create.
+  const std::span<std::byte> region_;
+  const std::span<const uint64_t> lock_words_;
+  const Superblock superblock_;
+  const std::unique_ptr<Heap> heap_;
+
+  Index index_;
+  // Unique is all a version must be between keys; per key the range's lock orders them. Relaxed.
+  std::atomic<uint64_t> next_version_{1};
+  // Whether Sweep has anything to look for, and where it is. Relaxed: a step may come late.
+  std::atomic<bool> any_expiry_{false};
+  std::atomic<uint64_t> sweep_bucket_{0};
 };
 
 }  // namespace gannet

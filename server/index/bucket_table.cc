@@ -1,0 +1,64 @@
+#include "server/index/bucket_table.h"
+
+#include <bit>
+
+namespace gannet {
+
+BucketTable::BucketTable(std::span<std::byte> region, const IndexGeometry& geometry,
+                         uint64_t incarnation)
+    : first_(region.data() + geometry.offset), geometry_(geometry), incarnation_(incarnation) {
+  const Bucket empty{};
+  for (uint64_t bucket = 0; bucket < geometry_.buckets(); ++bucket) {
+    // Relaxed: no client knows the region yet.
+    StoreWord(Address(bucket), BucketChecksum(empty, Seed(bucket)));
+  }
+}
+
+BucketChange::BucketChange(BucketTable& table, uint64_t bucket)
+    : address_(table.Address(bucket)), seed_(table.Seed(bucket)) {
+  LoadWords(&copy_, address_, sizeof(copy_));
+}
+
+BucketChange& BucketChange::SetSlot(uint32_t slot, Slot value) {
+  copy_.slots[slot] = value.word();
+  changed_slots_ |= 1u << slot;
+  return *this;
+}
+
+BucketChange& BucketChange::BumpMovesNext() {
+  copy_.meta = BucketMeta(copy_.meta).WithMovesNextBumped().word();
+  return *this;
+}
+
+BucketChange& BucketChange::BumpMovesPrev() {
+  copy_.meta = BucketMeta(copy_.meta).WithMovesPrevBumped().word();
+  return *this;
+}
+
+BucketChange& BucketChange::SetStashTags(uint32_t tags) {
+  copy_.meta = BucketMeta(copy_.meta).WithStashTags(tags).word();
+  return *this;
+}
+
+// A READ may sample each of the words at any time and in any order, so no order of these stores
+// could make a half-seen publication right. What does: every mixture of two states fails the
+// checksum (the version makes all states differ), so a reader that misses on one looks again, and a
+// reader that finds a slot in one is answered by the item alone. The order below is for the steps
+// around a publication, not within it:
+// - each store is a release, so nothing of this publication is seen before what this thread did
+//   earlier: the item's content, the destination of the move whose source this clears;
+// - the checksum comes last, so whoever sees what this thread stores later (with release) finds the
+//   publication complete: the source's clearing, an item's commit word, a freed block's new bytes.
+// On x86-64 a release store is a plain store.
+void BucketChange::Publish() {
+  copy_.meta = BucketMeta(copy_.meta).WithNextVersion().word();
+  copy_.checksum = BucketChecksum(copy_, seed_);
+  for (uint32_t rest = changed_slots_; rest != 0; rest &= rest - 1) {
+    const int slot = std::countr_zero(rest);
+    StoreWordRelease(address_ + offsetof(Bucket, slots) + slot * sizeof(Slot), copy_.slots[slot]);
+  }
+  StoreWordRelease(address_ + offsetof(Bucket, meta), copy_.meta);
+  StoreWordRelease(address_ + offsetof(Bucket, checksum), copy_.checksum);
+}
+
+}  // namespace gannet

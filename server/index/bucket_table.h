@@ -1,0 +1,71 @@
+#ifndef GANNET_SERVER_INDEX_BUCKET_TABLE_H_
+#define GANNET_SERVER_INDEX_BUCKET_TABLE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "common/base/words.h"
+#include "common/layout/index_geometry.h"
+
+namespace gannet {
+
+// The buckets in the region, as clients READ them. Changes are made with BucketChange only.
+//
+// Ownership: the region outlives the table. Thread safety: a bucket is read or changed by one
+// server thread at a time (Index holds the locks); clients' READs need nothing.
+class BucketTable {
+ public:
+  // Writes every bucket, empty, so that its checksum is right.
+  // REQUIRES: geometry.ValidWithin(region.size()), and its bytes are zero.
+  BucketTable(std::span<std::byte> region, const IndexGeometry& geometry, uint64_t incarnation);
+
+  const IndexGeometry& geometry() const { return geometry_; }
+  Slot LoadSlot(uint64_t bucket, uint32_t slot) const {
+    return Slot(LoadWord(Address(bucket) + offsetof(Bucket, slots) + slot * sizeof(Slot)));
+  }
+  BucketMeta LoadMeta(uint64_t bucket) const {
+    return BucketMeta(LoadWord(Address(bucket) + offsetof(Bucket, meta)));
+  }
+
+ private:
+  friend class BucketChange;
+  std::byte* Address(uint64_t bucket) const { return first_ + bucket * kBucketBytes; }
+  uint64_t Seed(uint64_t bucket) const {
+    return BucketSeed(incarnation_, geometry_.generation, bucket);
+  }
+
+  std::byte* const first_;
+  const IndexGeometry geometry_;
+  const uint64_t incarnation_;
+};
+
+// One publication of one bucket (rule W1 of docs/consistency.md): slots, move counters, stash tags
+// and version change together, under one checksum.
+//
+//   BucketChange(table, b).SetSlot(3, slot).BumpMovesNext().Publish();
+//
+// REQUIRES: the bucket's lock, from the construction to the end of Publish.
+class BucketChange {
+ public:
+  BucketChange(BucketTable& table, uint64_t bucket);
+
+  BucketChange& SetSlot(uint32_t slot, Slot value);
+  BucketChange& BumpMovesNext();
+  BucketChange& BumpMovesPrev();
+  BucketChange& SetStashTags(uint32_t tags);
+
+  // Returns after the whole publication was stored; whatever this thread stores afterwards with
+  // release order is not seen before it.
+  void Publish();
+
+ private:
+  std::byte* const address_;
+  const uint64_t seed_;
+  Bucket copy_;
+  uint32_t changed_slots_ = 0;  // bit per slot
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_INDEX_BUCKET_TABLE_H_

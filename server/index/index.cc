@@ -1,0 +1,140 @@
+#include "server/index/index.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "server/index/displacement.h"
+
+namespace gannet {
+
+// A Lock covers [home - kChainMovesMax, home + 1 + kChainMovesMax].
+static_assert(2 * kChainMovesMax + 2 <= 1024);
+
+Index::Index(Options options)
+    : table_(options.region, options.geometry, options.incarnation),
+      hash_of_(std::move(options.hash_of)),
+      ranges_(options.geometry.main_buckets() / kBucketsPerRange + 1),
+      occupancy_(options.geometry.main_buckets()),
+      stash_(options.geometry.main_buckets(), options.geometry.stash_homes) {}
+
+Index::Lock::Lock(Index& index, uint64_t home) {
+  const uint64_t first = home < kChainMovesMax ? 0 : home - kChainMovesMax;
+  const uint64_t last = std::min(home + 1 + kChainMovesMax, index.geometry().main_buckets() - 1);
+  first_ = &index.ranges_[first / kBucketsPerRange].mutex;
+  second_ = &index.ranges_[last / kBucketsPerRange].mutex;
+  first_->native().lock();
+  if (second_ == first_) {
+    second_ = nullptr;
+  } else {
+    second_->native().lock();
+  }
+}
+
+Index::Lock::~Lock() {
+  if (second_ != nullptr) second_->native().unlock();
+  first_->native().unlock();
+}
+
+bool Index::Insert(KeyHash hash, Slot slot) {
+  const uint64_t home = hash.Home(geometry().homes);
+  std::optional<uint64_t> bucket = WindowBucketWithRoom(home);
+  if (!bucket) bucket = Displace(home);
+  if (!bucket && InsertInStash(hash, home, slot)) return true;
+  if (!bucket) bucket = MoveToStash(home);
+  if (!bucket) return false;
+  InsertInWindow(home, *bucket, slot);
+  return true;
+}
+
+void Index::Replace(const Place& place, Slot slot) {
+  if (InStash(place.bucket)) {
+    MutexLock lock(stash_mutex_);
+    BucketChange(table_, place.bucket).SetSlot(place.slot, slot).Publish();
+    return;
+  }
+  BucketChange(table_, place.bucket).SetSlot(place.slot, slot).Publish();
+}
+
+void Index::Remove(const Place& place) {
+  slots_used_.fetch_sub(1, std::memory_order_relaxed);
+  if (InStash(place.bucket)) {
+    RemoveFromStash(place);
+    return;
+  }
+  BucketChange(table_, place.bucket).SetSlot(place.slot, Slot()).Publish();
+  occupancy_.Release(place.bucket, place.slot);
+  PullBack(place.bucket);
+}
+
+size_t Index::List(uint64_t home, std::span<Found> out) const {
+  size_t n = 0;
+  for (uint32_t i = 0; i < kSlotsPerBucket && n < out.size(); ++i) {
+    const Slot slot = table_.LoadSlot(home, i);
+    if (slot.empty()) continue;
+    const uint64_t home_of_slot = occupancy_.FromPrevious(home, i) ? home - 1 : home;
+    out[n++] = {{home_of_slot, home, i}, slot};
+  }
+  if (table_.LoadMeta(home).stash_tags() == 0) return n;
+  MutexLock lock(stash_mutex_);
+  for (const Stash::Entry& entry : stash_.OfHome(home)) {
+    if (n == out.size()) break;
+    out[n++] = {{home, entry.bucket, entry.slot}, table_.LoadSlot(entry.bucket, entry.slot)};
+  }
+  return n;
+}
+
+// Home first: most keys are then found by the server in the first bucket it looks at.
+std::optional<uint64_t> Index::WindowBucketWithRoom(uint64_t home) {
+  if (occupancy_.HasRoom(home)) return home;
+  if (occupancy_.HasRoom(home + 1)) return home + 1;
+  return std::nullopt;
+}
+
+void Index::InsertInWindow(uint64_t home, uint64_t bucket, Slot slot) {
+  const uint32_t free = occupancy_.FreeSlot(bucket);
+  BucketChange(table_, bucket).SetSlot(free, slot).Publish();
+  occupancy_.Take(bucket, free, bucket != home);
+  slots_used_.fetch_add(1, std::memory_order_relaxed);
+}
+
+// The far end of the chain moves first, so that every move has room to go to.
+std::optional<uint64_t> Index::Displace(uint64_t home) {
+  const std::optional<Chain> chain = FindChain(occupancy_, home);
+  if (!chain) return std::nullopt;
+  for (uint32_t i = chain->moves; i-- > 0;) {
+    if (chain->to_next) {
+      MoveToNext(chain->start + i);
+    } else {
+      MoveToPrevious(chain->start - i);
+    }
+  }
+  displacements_.fetch_add(chain->moves, std::memory_order_relaxed);
+  return chain->start;
+}
+
+// The destination is published before the source is cleared, and the pair's counter is bumped in
+// both publications: a reader that sees the source without the key and the destination before it
+// came sees two different counters (W1).
+void Index::MoveToNext(uint64_t from) {
+  const uint64_t to = from + 1;
+  const uint32_t slot = *occupancy_.MovableToNext(from);
+  const uint32_t free = occupancy_.FreeSlot(to);
+  const Slot moved = table_.LoadSlot(from, slot);
+  BucketChange(table_, to).SetSlot(free, moved).BumpMovesPrev().Publish();
+  BucketChange(table_, from).SetSlot(slot, Slot()).BumpMovesNext().Publish();
+  occupancy_.Take(to, free, true);
+  occupancy_.Release(from, slot);
+}
+
+void Index::MoveToPrevious(uint64_t from) {
+  const uint64_t to = from - 1;
+  const uint32_t slot = *occupancy_.MovableToPrevious(from);
+  const uint32_t free = occupancy_.FreeSlot(to);
+  const Slot moved = table_.LoadSlot(from, slot);
+  BucketChange(table_, to).SetSlot(free, moved).BumpMovesNext().Publish();
+  BucketChange(table_, from).SetSlot(slot, Slot()).BumpMovesPrev().Publish();
+  occupancy_.Take(to, free, false);
+  occupancy_.Release(from, slot);
+}
+
+}  // namespace gannet

@@ -1,0 +1,155 @@
+#ifndef GANNET_SERVER_INDEX_INDEX_H_
+#define GANNET_SERVER_INDEX_INDEX_H_
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "common/layout/index_geometry.h"
+#include "common/layout/key_hash.h"
+#include "server/index/bucket_table.h"
+#include "server/index/occupancy.h"
+#include "server/index/stash.h"
+
+namespace gannet {
+
+// The index that clients READ, and the server's ways to change it. It maps a key's hash to a slot;
+// it never looks at keys or items itself.
+//
+// Invariants, for a client that samples any word at any time (docs/consistency.md):
+// 1. A key that is in the index is, at every moment, in its home bucket, in the next one, or in the
+//    stash with its stash tag set in the home bucket.
+// 2. Every change of a bucket is one publication (W1), a move publishes its destination first and
+//    bumps the move counters of both buckets it concerns (W1, W2).
+// 3. Slots never move inside the stash.
+//
+// Thread safety: find and change a key only while holding an Index::Lock of its hash. Keys of
+// different ranges are worked on in parallel. Order of locks: ranges ascending, then the stash.
+class Index {
+ public:
+  struct Options {
+    std::span<std::byte> region;
+    IndexGeometry geometry;
+    uint64_t incarnation = 0;
+    // The hash of the key whose item a slot of this index leads to.
+    std::function<KeyHash(Slot)> hash_of;
+  };
+  // Publishes an empty index. REQUIRES: geometry.ValidWithin(region.size()), its bytes are zero.
+  explicit Index(Options options);
+  Index(const Index&) = delete;
+  Index& operator=(const Index&) = delete;
+
+  // Excludes every other writer from all buckets that working on one key can touch, a chain of
+  // moves included. One key at a time per thread.
+  class Lock {
+   public:
+    Lock(Index& index, KeyHash hash) : Lock(index, hash.Home(index.geometry().homes)) {}
+    Lock(Index& index, uint64_t home);
+    ~Lock();
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+   private:
+    Mutex* first_;
+    Mutex* second_;  // nullptr: one range covers it
+  };
+
+  // Where a key's slot is. Valid while the Lock is held and the index not changed.
+  struct Place {
+    uint64_t home;
+    uint64_t bucket;
+    uint32_t slot;
+  };
+  struct Found {
+    Place place;
+    Slot slot;
+  };
+
+  // The slot of the key, told from others of the same tag by `is_key(Slot)`.
+  template <class IsKey>
+  std::optional<Found> Find(KeyHash hash, IsKey&& is_key) const;
+  // False: there is no room for this key, and nothing was changed.
+  // REQUIRES: the key is not in the index.
+  bool Insert(KeyHash hash, Slot slot);
+  // The key's item lives elsewhere now.
+  void Replace(const Place& place, Slot slot);
+  // Takes a key out; may bring another one back from the stash.
+  void Remove(const Place& place);
+
+  // The slots of bucket `home` and the keys of that home in the stash; fewer than `out` has room
+  // for are left out. REQUIRES: Lock(index, home).
+  size_t List(uint64_t home, std::span<Found> out) const;
+
+  const IndexGeometry& geometry() const { return table_.geometry(); }
+  // Statistics.
+  uint64_t slots_used() const { return slots_used_.load(std::memory_order_relaxed); }
+  uint64_t stash_used() const { return stash_used_.load(std::memory_order_relaxed); }
+  uint64_t displacements() const { return displacements_.load(std::memory_order_relaxed); }
+
+ private:
+  // A power of two, and wide enough for a Lock to need two ranges at most.
+  static constexpr uint64_t kBucketsPerRange = 1024;
+  struct alignas(64) Range {
+    Mutex mutex;
+  };
+
+  bool InStash(uint64_t bucket) const { return bucket >= geometry().main_buckets(); }
+  std::optional<uint64_t> WindowBucketWithRoom(uint64_t home);
+  // Makes room in a full window by a chain of moves; the bucket with room.
+  std::optional<uint64_t> Displace(uint64_t home);
+  void MoveToNext(uint64_t from);
+  void MoveToPrevious(uint64_t from);
+  void MoveSlot(uint64_t from, uint32_t slot, uint64_t to);
+  void InsertInWindow(uint64_t home, uint64_t bucket, Slot slot);
+  bool InsertInStash(KeyHash hash, uint64_t home, Slot slot);
+  // Makes room in a full window by moving one of its keys into the stash; the bucket with room.
+  std::optional<uint64_t> MoveToStash(uint64_t home);
+  void RemoveFromStash(const Place& place);
+  // Brings one key whose window includes `bucket`, where there is room, back from the stash.
+  void PullBack(uint64_t bucket);
+  void MoveFromStash(uint64_t home, const Stash::Entry& entry, uint64_t to)
+      GANNET_REQUIRES(stash_mutex_);
+  void SetStashTags(uint64_t home, uint32_t tags);
+
+  BucketTable table_;
+  const std::function<KeyHash(Slot)> hash_of_;
+  std::vector<Range> ranges_;
+  Occupancy occupancy_;  // guarded by the ranges
+  // Also guards the stash's buckets in the region.
+  mutable Mutex stash_mutex_;
+  Stash stash_ GANNET_GUARDED_BY(stash_mutex_);
+  // Relaxed: ordered with nothing.
+  std::atomic<uint64_t> slots_used_{0};
+  std::atomic<uint64_t> stash_used_{0};
+  std::atomic<uint64_t> displacements_{0};
+};
+
+template <class IsKey>
+std::optional<Index::Found> Index::Find(KeyHash hash, IsKey&& is_key) const {
+  const uint64_t home = hash.Home(geometry().homes);
+  const uint32_t tag = hash.Tag();
+  for (uint64_t bucket = home; bucket <= home + 1; ++bucket) {
+    for (uint32_t i = 0; i < kSlotsPerBucket; ++i) {
+      const Slot slot = table_.LoadSlot(bucket, i);
+      if (slot.tag() == tag && !slot.empty() && is_key(slot)) return Found{{home, bucket, i}, slot};
+    }
+  }
+  if ((table_.LoadMeta(home).stash_tags() & hash.StashTag()) == 0) return std::nullopt;
+  MutexLock lock(stash_mutex_);
+  for (const Stash::Entry& entry : stash_.OfHome(home)) {
+    if (entry.hash.value() != hash.value()) continue;
+    const Slot slot = table_.LoadSlot(entry.bucket, entry.slot);
+    if (is_key(slot)) return Found{{home, entry.bucket, entry.slot}, slot};
+  }
+  return std::nullopt;
+}
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_INDEX_INDEX_H_

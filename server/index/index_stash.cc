@@ -1,0 +1,100 @@
+// Index: the ways into and out of the stash. A move between window and stash bumps the pair's
+// counter in both buckets of the window, each in the publication that changes its slot or its tags;
+// its order is destination, home's tags, source (W2).
+
+#include "server/index/index.h"
+
+namespace gannet {
+
+// A new key is no move: no reader has seen it, its item is not live yet. The tag comes after the
+// slot, so that a reader sent to the stash by it seldom goes in vain.
+bool Index::InsertInStash(KeyHash hash, uint64_t home, Slot slot) {
+  MutexLock lock(stash_mutex_);
+  const std::optional<Stash::Entry> room = stash_.FindRoom(hash);
+  if (!room) return false;
+  BucketChange(table_, room->bucket).SetSlot(room->slot, slot).Publish();
+  stash_.Add(home, *room);
+  SetStashTags(home, stash_.TagsOf(home));
+  stash_used_.fetch_add(1, std::memory_order_relaxed);
+  slots_used_.fetch_add(1, std::memory_order_relaxed);
+  return true;
+}
+
+// The key's item is dead: readers need neither the slot nor the tag any more.
+void Index::RemoveFromStash(const Place& place) {
+  MutexLock lock(stash_mutex_);
+  BucketChange(table_, place.bucket).SetSlot(place.slot, Slot()).Publish();
+  stash_.Remove(place.home, place.bucket, place.slot);
+  SetStashTags(place.home, stash_.TagsOf(place.home));
+  stash_used_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+void Index::SetStashTags(uint64_t home, uint32_t tags) {
+  if (table_.LoadMeta(home).stash_tags() == tags) return;
+  BucketChange(table_, home).SetStashTags(tags).Publish();
+}
+
+void Index::PullBack(uint64_t bucket) {
+  // Keys of this home and of the one before may live in `bucket`. The tags are guarded by the
+  // range's lock, so an empty stash costs no lock.
+  const uint64_t first = bucket == 0 ? 0 : bucket - 1;
+  for (uint64_t home = bucket + 1; home-- > first;) {
+    if (table_.LoadMeta(home).stash_tags() == 0) continue;
+    MutexLock lock(stash_mutex_);
+    const Stash::Entry entry = stash_.OfHome(home).front();
+    MoveFromStash(home, entry, bucket);
+    return;
+  }
+}
+
+void Index::MoveFromStash(uint64_t home, const Stash::Entry& entry, uint64_t to) {
+  const Slot moved = table_.LoadSlot(entry.bucket, entry.slot);
+  const uint32_t free = occupancy_.FreeSlot(to);
+  stash_.Remove(home, entry.bucket, entry.slot);
+  const uint32_t tags = stash_.TagsOf(home);
+  if (to == home) {
+    BucketChange(table_, home).SetSlot(free, moved).SetStashTags(tags).BumpMovesNext().Publish();
+    BucketChange(table_, home + 1).BumpMovesPrev().Publish();
+  } else {
+    BucketChange(table_, to).SetSlot(free, moved).BumpMovesPrev().Publish();
+    BucketChange(table_, home).SetStashTags(tags).BumpMovesNext().Publish();
+  }
+  BucketChange(table_, entry.bucket).SetSlot(entry.slot, Slot()).Publish();
+  occupancy_.Take(to, free, to != home);
+  stash_used_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+// The window, the chains and the key's own two stash buckets are full; one of the 28 keys in the
+// window has room in its stash buckets unless the whole stash is full.
+std::optional<uint64_t> Index::MoveToStash(uint64_t home) {
+  MutexLock lock(stash_mutex_);
+  for (uint64_t bucket = home; bucket <= home + 1; ++bucket) {
+    for (uint32_t slot = 0; slot < kSlotsPerBucket; ++slot) {
+      const Slot moved = table_.LoadSlot(bucket, slot);
+      const std::optional<Stash::Entry> room = stash_.FindRoom(hash_of_(moved));
+      if (!room) continue;
+      const uint64_t home_of_moved = occupancy_.FromPrevious(bucket, slot) ? bucket - 1 : bucket;
+      BucketChange(table_, room->bucket).SetSlot(room->slot, moved).Publish();
+      stash_.Add(home_of_moved, *room);
+      const uint32_t tags = stash_.TagsOf(home_of_moved);
+      if (bucket == home_of_moved) {
+        BucketChange(table_, bucket)
+            .SetSlot(slot, Slot())
+            .SetStashTags(tags)
+            .BumpMovesNext()
+            .Publish();
+        BucketChange(table_, bucket + 1).BumpMovesPrev().Publish();
+      } else {
+        BucketChange(table_, home_of_moved).SetStashTags(tags).BumpMovesNext().Publish();
+        BucketChange(table_, bucket).SetSlot(slot, Slot()).BumpMovesPrev().Publish();
+      }
+      occupancy_.Release(bucket, slot);
+      stash_used_.fetch_add(1, std::memory_order_relaxed);
+      displacements_.fetch_add(1, std::memory_order_relaxed);
+      return bucket;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace gannet

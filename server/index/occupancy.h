@@ -1,0 +1,62 @@
+#ifndef GANNET_SERVER_INDEX_OCCUPANCY_H_
+#define GANNET_SERVER_INDEX_OCCUPANCY_H_
+
+#include <bit>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "common/layout/bucket.h"
+
+namespace gannet {
+
+// What the server remembers of its main buckets beside the region, four bytes each: which slots are
+// taken, and which of them belong to keys whose home is the bucket before. With it displacement
+// never has to read an item to learn where else its key may be.
+//
+// Thread safety: a bucket's entry is guarded by the bucket's lock.
+class Occupancy {
+ public:
+  explicit Occupancy(uint64_t buckets) : entries_(buckets) {}
+
+  bool HasRoom(uint64_t bucket) const { return entries_[bucket].used != kAllSlots; }
+  // REQUIRES: HasRoom(bucket).
+  uint32_t FreeSlot(uint64_t bucket) const { return std::countr_one(entries_[bucket].used); }
+  bool FromPrevious(uint64_t bucket, uint32_t slot) const {
+    return entries_[bucket].from_previous >> slot & 1;
+  }
+
+  void Take(uint64_t bucket, uint32_t slot, bool from_previous) {
+    entries_[bucket].used |= 1u << slot;
+    if (from_previous) entries_[bucket].from_previous |= 1u << slot;
+  }
+  void Release(uint64_t bucket, uint32_t slot) {
+    entries_[bucket].used &= ~(1u << slot);
+    entries_[bucket].from_previous &= ~(1u << slot);
+  }
+
+  // A slot whose key may also live in the next (the previous) bucket.
+  std::optional<uint32_t> MovableToNext(uint64_t bucket) const {
+    return First(entries_[bucket].used & ~entries_[bucket].from_previous);
+  }
+  std::optional<uint32_t> MovableToPrevious(uint64_t bucket) const {
+    return First(entries_[bucket].from_previous);
+  }
+
+ private:
+  static constexpr uint16_t kAllSlots = (1u << kSlotsPerBucket) - 1;
+  struct Entry {
+    uint16_t used = 0;
+    uint16_t from_previous = 0;
+  };
+  static std::optional<uint32_t> First(uint32_t slots) {
+    if (slots == 0) return std::nullopt;
+    return std::countr_zero(slots);
+  }
+
+  std::vector<Entry> entries_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_INDEX_OCCUPANCY_H_

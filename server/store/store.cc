@@ -1,0 +1,167 @@
+#include "server/store/store.h"
+
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/base/words.h"
+
+namespace gannet {
+namespace {
+
+constexpr uint64_t kPageBytes = 4096;
+constexpr uint64_t kHugePageBytes = 2 << 20;
+// Regions of this size and more keep the heap's huge pages to the heap.
+constexpr uint64_t kLargeRegionBytes = 64 << 20;
+
+// --index_slots=0: enough for items of 256 bytes (a 16-byte key and 200-byte value) when the heap
+// is full and the index at 90 % of its slots: 256 * 0.9 bytes of heap and 9.1 of index a slot.
+// docs/memory-layout.md says what that means for smaller and larger items.
+constexpr uint64_t kRegionBytesPerSlot = 240;
+
+bool Expired(const ItemHeader& header, uint64_t now_ms) {
+  return header.expiry_ms() != 0 && header.expiry_ms() <= now_ms;
+}
+
+absl::StatusOr<Superblock> LayOut(const Store::Options& options) {
+  const uint64_t region_bytes = options.region.size() / kPageBytes * kPageBytes;
+  const uint64_t slots =
+      options.index_slots != 0 ? options.index_slots : region_bytes / kRegionBytesPerSlot;
+  if (region_bytes > kRegionBytesMax || slots > kRegionBytesMax / sizeof(Slot)) {
+    return absl::InvalidArgumentError("a region has at most 2 TiB");
+  }
+  Superblock superblock{};
+  superblock.magic = kSuperblockMagic;
+  superblock.layout_version = kLayoutVersion;
+  superblock.struct_bytes = sizeof(Superblock);
+  superblock.incarnation = options.incarnation;
+  superblock.region_bytes = region_bytes;
+  superblock.hash_seed = options.hash_seed;
+  superblock.index = GeometryForSlots(slots, kSuperblockBytes, /*generation=*/1);
+  const uint64_t heap_alignment = region_bytes >= kLargeRegionBytes ? kHugePageBytes : kPageBytes;
+  superblock.heap_offset =
+      AlignUp(superblock.index.BucketOffset(superblock.index.buckets()), heap_alignment);
+  if (superblock.heap_offset + kPageBytes > region_bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(region_bytes, " bytes of memory are too few for an index of ",
+                     superblock.index.slots(), " slots: it takes ", superblock.heap_offset,
+                     " bytes, and the items come on top; give more memory or ask for fewer slots"));
+  }
+  superblock.checksum = SuperblockChecksum(superblock);
+  return superblock;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Store>> Store::Create(const Options& options) {
+  CHECK_EQ(reinterpret_cast<uintptr_t>(options.region.data()) % kPageBytes, 0u);
+  CHECK(!options.lock_words.empty());
+  GANNET_ASSIGN_OR_RETURN(const Superblock superblock, LayOut(options));
+  const auto heap_memory =
+      options.region.first(superblock.region_bytes).subspan(superblock.heap_offset);
+  GANNET_ASSIGN_OR_RETURN(auto heap, Heap::Create(heap_memory));
+  return std::unique_ptr<Store>(new Store(options, superblock, std::move(heap)));
+}
+
+Store::Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap)
+    : region_(options.region),
+      lock_words_(options.lock_words),
+      superblock_(superblock),
+      heap_(std::move(heap)),
+      index_({.region = options.region,
+              .geometry = superblock.index,
+              .incarnation = superblock.incarnation,
+              .hash_of = [this](Slot slot) { return HashOf(slot); }}) {
+  StoreWords(region_.data(), &superblock_, sizeof(superblock_));
+}
+
+ItemHeader Store::LoadHeader(Slot slot) const {
+  ItemHeader header;
+  LoadWords(&header, Block(slot.offset()), sizeof(header));
+  return header;
+}
+
+KeyHash Store::HashOf(Slot slot) const {
+  const char* key = reinterpret_cast<const char*>(Block(slot.offset())) + sizeof(ItemHeader);
+  return KeyHash::Of({key, LoadHeader(slot).key_bytes()}, superblock_.hash_seed);
+}
+
+// Items only change under the lock that the caller holds, so they may be read as plain memory.
+bool Store::IsKey(Slot slot, std::string_view key) const {
+  const std::byte* block = Block(slot.offset());
+  const uint64_t expiry_and_key = LoadWord(block + offsetof(ItemHeader, expiry_and_key));
+  return (expiry_and_key & 0xffff) == key.size() &&
+         std::memcmp(block + sizeof(ItemHeader), key.data(), key.size()) == 0;
+}
+
+std::optional<Store::Current> Store::FindCurrent(KeyHash hash, std::string_view key,
+                                                 uint64_t now_ms) {
+  const auto found = index_.Find(hash, [&](Slot slot) { return IsKey(slot, key); });
+  if (!found) return std::nullopt;
+  const ItemHeader header = LoadHeader(found->slot);
+  if (Expired(header, now_ms)) {
+    RemoveItem(found->place, found->slot);
+    return std::nullopt;
+  }
+  return Current{found->place, found->slot, header.version};
+}
+
+ReadOutcome Store::Get(std::string_view key, std::span<std::byte> value_out, uint64_t now_ms) {
+  const KeyHash hash = KeyHash::Of(key, superblock_.hash_seed);
+  Index::Lock lock(index_, hash);
+  const std::optional<Current> current = FindCurrent(hash, key, now_ms);
+  if (!current) return {.status = ReplyStatus::kNotFound};
+  const std::byte* block = Block(current->slot.offset());
+  const ItemHeader header = LoadHeader(current->slot);
+  ReadOutcome outcome{.version = header.version,
+                      .slot = current->slot.word(),
+                      .value_bytes = header.value_bytes,
+                      .attributes = {header.flags, header.expiry_ms()}};
+  if (header.value_bytes > value_out.size()) {
+    outcome.status = ReplyStatus::kBufferTooSmall;
+  } else {
+    std::copy_n(block + sizeof(header) + key.size(), header.value_bytes, value_out.data());
+  }
+  return outcome;
+}
+
+size_t Store::Sweep(uint64_t now_ms, size_t buckets) {
+  if (!any_expiry_.load(std::memory_order_relaxed)) return 0;
+  size_t removed = 0;
+  for (size_t i = 0; i < buckets; ++i) {
+    const uint64_t bucket =
+        sweep_bucket_.fetch_add(1, std::memory_order_relaxed) % index_.geometry().main_buckets();
+    Index::Lock lock(index_, bucket);
+    // A removal may move another key of this bucket out of the stash, so the list is made again.
+    while (RemoveOneExpired(bucket, now_ms)) ++removed;
+  }
+  return removed;
+}
+
+bool Store::RemoveOneExpired(uint64_t bucket, uint64_t now_ms) {
+  std::array<Index::Found, 2 * kSlotsPerBucket> found;
+  const size_t n = index_.List(bucket, found);
+  for (size_t i = 0; i < n; ++i) {
+    if (!Expired(LoadHeader(found[i].slot), now_ms)) continue;
+    RemoveItem(found[i].place, found[i].slot);
+    return true;
+  }
+  return false;
+}
+
+void Store::FillStats(StatsReply* stats) const {
+  stats->slots_used = index_.slots_used();
+  stats->slots_total = index_.geometry().slots();
+  stats->heap_bytes = heap_->allocated_bytes();
+  stats->heap_total = heap_->capacity_bytes();
+  stats->items = index_.slots_used();
+  stats->displacements = index_.displacements();
+  stats->stash_used = index_.stash_used();
+}
+
+}  // namespace gannet

@@ -1,0 +1,93 @@
+#ifndef GANNET_TESTS_SERVER_STORE_STORE_FIXTURE_H_
+#define GANNET_TESTS_SERVER_STORE_STORE_FIXTURE_H_
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "server/store/store.h"
+
+namespace gannet {
+
+// Page-aligned zeroed memory, taken from the system only as far as it is touched.
+class TestRegion {
+ public:
+  explicit TestRegion(size_t bytes)
+      : span_(static_cast<std::byte*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)),
+              bytes) {}
+  ~TestRegion() { munmap(span_.data(), span_.size()); }
+  TestRegion(const TestRegion&) = delete;
+  TestRegion& operator=(const TestRegion&) = delete;
+  std::span<std::byte> span() const { return span_; }
+
+ private:
+  std::span<std::byte> span_;
+};
+
+// A store in memory of its own, with short ways to call it.
+class TestStore {
+ public:
+  explicit TestStore(size_t region_bytes, uint64_t index_slots = 0)
+      : region_(region_bytes), lock_words_(1024) {
+    auto store = Store::Create({.region = region_.span(),
+                                .lock_words = lock_words_,
+                                .index_slots = index_slots,
+                                .incarnation = 0x1234567890abcdef,
+                                .hash_seed = 42});
+    EXPECT_TRUE(store.ok()) << store.status();
+    store_ = std::move(store).value();
+  }
+
+  Store& operator*() { return *store_; }
+  Store* operator->() { return store_.get(); }
+  std::span<std::byte> region() const { return region_.span(); }
+  uint64_t& LockWordOf(std::string_view key) {
+    const KeyHash hash = KeyHash::Of(key, store_->superblock().hash_seed);
+    return lock_words_[hash.LockIndex(lock_words_.size())];
+  }
+
+  WriteOutcome Put(std::string_view key, std::string_view value, uint64_t now_ms = 1) {
+    return store_->Put(key, value, {}, {}, now_ms);
+  }
+  // Reserve, bring the value, commit: as for a value that the NIC pulls in.
+  WriteOutcome PutReserved(std::string_view key, std::string_view value,
+                           const WriteConditions& conditions = {}, uint64_t now_ms = 1) {
+    auto reservation = store_->Reserve(key, value.size());
+    if (!reservation) return {.status = ReplyStatus::kOutOfMemory};
+    std::copy_n(reinterpret_cast<const std::byte*>(value.data()), value.size(),
+                reservation->value.data());
+    return store_->CommitPut(*reservation, key, {}, conditions, now_ms);
+  }
+  std::optional<std::string> Get(std::string_view key, uint64_t now_ms = 1) {
+    std::string value(kValueBytesMax, '\0');
+    const ReadOutcome read = store_->Get(key, std::as_writable_bytes(std::span(value)), now_ms);
+    if (read.status != ReplyStatus::kOk) return std::nullopt;
+    value.resize(read.value_bytes);
+    return value;
+  }
+  WriteOutcome Delete(std::string_view key, uint64_t now_ms = 1) {
+    return store_->Delete(key, {}, now_ms);
+  }
+  StatsReply Stats() const {
+    StatsReply stats{};
+    store_->FillStats(&stats);
+    return stats;
+  }
+
+ private:
+  TestRegion region_;
+  std::vector<uint64_t> lock_words_;
+  std::unique_ptr<Store> store_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_TESTS_SERVER_STORE_STORE_FIXTURE_H_

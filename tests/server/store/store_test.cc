@@ -1,0 +1,235 @@
+#include "server/store/store.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/server/store/store_fixture.h"
+
+namespace gannet {
+namespace {
+
+constexpr size_t kRegionBytes = 8 << 20;
+
+TEST(StoreTest, WhatIsPutIsFound) {
+  TestStore store(kRegionBytes);
+  EXPECT_EQ(store.Get("key"), std::nullopt);
+  const WriteOutcome put = store.Put("key", "value");
+  EXPECT_EQ(put.status, ReplyStatus::kOk);
+  EXPECT_NE(put.version, 0u);
+  EXPECT_EQ(store.Get("key"), "value");
+  EXPECT_EQ(store.Get("kez"), std::nullopt);
+  EXPECT_EQ(store.Delete("key").status, ReplyStatus::kOk);
+  EXPECT_EQ(store.Get("key"), std::nullopt);
+  EXPECT_EQ(store.Delete("key").status, ReplyStatus::kNotFound);
+}
+
+TEST(StoreTest, KeysAndValuesOfAllLengthsAndBytes) {
+  TestStore store(64 << 20, 10'000);
+  for (size_t key_bytes : {1, 7, 8, 9, 16, 31, 249, 250}) {
+    for (size_t value_bytes : {0, 1, 3, 8, 64, 700, 970, 1000, 4000, 70'001, 1 << 20}) {
+      std::string key(key_bytes, '\0');
+      key[0] = static_cast<char>(value_bytes);
+      std::string value(value_bytes, '\xff');
+      for (size_t i = 0; i < value_bytes; ++i) value[i] = static_cast<char>(i * 7);
+      for (int round = 0; round < 2; ++round) {  // absent, then there
+        ASSERT_EQ(store.Put(key, value).status, ReplyStatus::kOk);
+        ASSERT_EQ(store.Get(key), value);
+        ASSERT_EQ(store.PutReserved(key, value).status, ReplyStatus::kOk);
+        ASSERT_EQ(store.Get(key), value);
+      }
+      ASSERT_EQ(store.Delete(key).status, ReplyStatus::kOk);
+    }
+  }
+  EXPECT_EQ(store.Stats().heap_bytes, 0u);
+}
+
+TEST(StoreTest, LengthsOutsideTheLayoutAreRefused) {
+  TestStore store(kRegionBytes);
+  EXPECT_EQ(store.Put("", "v").status, ReplyStatus::kInvalidArgument);
+  EXPECT_EQ(store.Put(std::string(251, 'k'), "v").status, ReplyStatus::kInvalidArgument);
+  EXPECT_EQ(store.Put("k", std::string((1 << 20) + 1, 'v')).status, ReplyStatus::kInvalidArgument);
+  EXPECT_EQ(store.Stats().items, 0u);
+}
+
+TEST(StoreTest, SmallValuesOfOneClassAreUpdatedInPlace) {
+  TestStore store(kRegionBytes);
+  const WriteOutcome first = store.Put("key", std::string(60, 'a'));
+  const WriteOutcome second = store.Put("key", std::string(61, 'b'));
+  EXPECT_EQ(first.slot, second.slot);
+  EXPECT_GT(second.version, first.version);
+  const WriteOutcome other_class = store.Put("key", std::string(200, 'c'));
+  EXPECT_NE(other_class.slot, first.slot);
+  EXPECT_EQ(store.Get("key"), std::string(200, 'c'));
+}
+
+TEST(StoreTest, LargeValuesMoveWithEveryUpdate) {
+  TestStore store(kRegionBytes);
+  const WriteOutcome first = store.Put("key", std::string(5000, 'a'));
+  const WriteOutcome second = store.Put("key", std::string(5000, 'b'));
+  EXPECT_NE(first.slot, second.slot);
+  EXPECT_EQ(store.Stats().heap_bytes, Slot(second.slot).read_bytes());
+}
+
+TEST(StoreTest, VersionsAreNeverReused) {
+  TestStore store(kRegionBytes);
+  const uint64_t first = store.Put("key", "a").version;
+  store.Delete("key");
+  const uint64_t second = store.Put("key", "a").version;
+  EXPECT_GT(second, first);
+  EXPECT_GT(store.Put("other", "a").version, second);
+}
+
+TEST(StoreTest, OnlyIfAbsent) {
+  TestStore store(kRegionBytes);
+  const WriteConditions absent{.only_if_absent = true};
+  const WriteOutcome put = store->Put("key", "a", {}, absent, 1);
+  EXPECT_EQ(put.status, ReplyStatus::kOk);
+  const WriteOutcome again = store->Put("key", "b", {}, absent, 1);
+  EXPECT_EQ(again.status, ReplyStatus::kExists);
+  EXPECT_EQ(again.version, put.version);
+  EXPECT_EQ(again.slot, put.slot);
+  EXPECT_EQ(store.PutReserved("key", "b", absent).status, ReplyStatus::kExists);
+  EXPECT_EQ(store.Get("key"), "a");
+}
+
+TEST(StoreTest, OnlyIfVersion) {
+  TestStore store(kRegionBytes);
+  EXPECT_EQ(store->Put("key", "a", {}, {.only_if_version = 7}, 1).status,
+            ReplyStatus::kVersionMismatch);
+  const WriteOutcome put = store->Put("key", "a", {}, {.only_if_version = 0}, 1);
+  ASSERT_EQ(put.status, ReplyStatus::kOk);
+  const WriteOutcome stale = store->Put("key", "b", {}, {.only_if_version = 0}, 1);
+  EXPECT_EQ(stale.status, ReplyStatus::kVersionMismatch);
+  EXPECT_EQ(stale.version, put.version);
+  EXPECT_EQ(store->Delete("key", {.only_if_version = put.version + 1}, 1).status,
+            ReplyStatus::kVersionMismatch);
+  EXPECT_EQ(store.Get("key"), "a");
+  EXPECT_EQ(store->Put("key", "b", {}, {.only_if_version = put.version}, 1).status,
+            ReplyStatus::kOk);
+  EXPECT_EQ(store->Delete("none", {.only_if_version = 0}, 1).status, ReplyStatus::kNotFound);
+}
+
+TEST(StoreTest, UnderLockTheExactWordMustBeThere) {
+  TestStore store(kRegionBytes);
+  store.LockWordOf("key") = 77;
+  EXPECT_EQ(store->Put("key", "a", {}, {.only_if_version = 0, .under_lock = 77}, 1).status,
+            ReplyStatus::kOk);
+  store.LockWordOf("key") = 78;
+  const WriteOutcome late = store->Put("key", "b", {}, {.under_lock = 77}, 1);
+  EXPECT_EQ(late.status, ReplyStatus::kLockLost);
+  EXPECT_EQ(late.lock_word, 78u);
+  EXPECT_EQ(store->Delete("key", {.under_lock = 77}, 1).status, ReplyStatus::kLockLost);
+  EXPECT_EQ(store.Get("key"), "a");
+}
+
+TEST(StoreTest, ExpiredItemsAreDeadToEveryone) {
+  TestStore store(kRegionBytes);
+  store->Put("key", "a", {.flags = 5, .expiry_ms = 1000}, {}, 1);
+  EXPECT_EQ(store.Get("key", 999), "a");
+  EXPECT_EQ(store.Get("key", 1000), std::nullopt);
+  EXPECT_EQ(store.Stats().items, 0u);
+
+  store->Put("key", "a", {.expiry_ms = 1000}, {}, 1);
+  EXPECT_EQ(store->Put("key", "b", {}, {.only_if_absent = true}, 1000).status, ReplyStatus::kOk);
+  store->Put("key", "a", {.expiry_ms = 1000}, {}, 1);
+  EXPECT_EQ(store.Delete("key", 1000).status, ReplyStatus::kNotFound);
+  EXPECT_EQ(store.Stats().heap_bytes, 0u);
+}
+
+TEST(StoreTest, SweepRemovesWhatExpired) {
+  TestStore store(kRegionBytes, 1000);
+  for (int i = 0; i < 900; ++i) {
+    store->Put("key" + std::to_string(i), "a", {.expiry_ms = i % 3 == 0 ? 1000u : 0u}, {}, 1);
+  }
+  const uint64_t buckets = store->superblock().index.main_buckets();
+  EXPECT_EQ(store->Sweep(999, buckets), 0u);
+  size_t removed = 0;
+  for (uint64_t i = 0; i < buckets; ++i) removed += store->Sweep(1000, 1);
+  removed += store->Sweep(1000, 2 * buckets);
+  EXPECT_EQ(removed, 300u);
+  EXPECT_EQ(store.Stats().items, 600u);
+}
+
+TEST(StoreTest, AttributesComeBack) {
+  TestStore store(kRegionBytes);
+  store->Put("key", "value", {.flags = 0xdeadbeef, .expiry_ms = 5000}, {}, 1);
+  std::byte value[16];
+  const ReadOutcome read = store->Get("key", value, 1);
+  EXPECT_EQ(read.status, ReplyStatus::kOk);
+  EXPECT_EQ(read.attributes.flags, 0xdeadbeefu);
+  EXPECT_EQ(read.attributes.expiry_ms, 5000u);
+  EXPECT_EQ(read.value_bytes, 5u);
+}
+
+TEST(StoreTest, ABufferTooSmallSaysWhatIsNeeded) {
+  TestStore store(kRegionBytes);
+  store.Put("key", "value");
+  std::byte value[4];
+  const ReadOutcome read = store->Get("key", value, 1);
+  EXPECT_EQ(read.status, ReplyStatus::kBufferTooSmall);
+  EXPECT_EQ(read.value_bytes, 5u);
+}
+
+TEST(StoreTest, AnAbandonedReservationLeavesNothing) {
+  TestStore store(kRegionBytes);
+  auto reservation = store->Reserve("key", 1000);
+  ASSERT_TRUE(reservation);
+  EXPECT_EQ(store.Get("key"), std::nullopt);
+  store->Abandon(*reservation);
+  EXPECT_EQ(store.Stats().heap_bytes, 0u);
+}
+
+TEST(StoreTest, AFullHeapHarmsNothing) {
+  TestStore store(4 << 20, 1000);
+  const std::string value(100'000, 'v');
+  int n = 0;
+  while (store.Put("key" + std::to_string(n), value).status == ReplyStatus::kOk) ++n;
+  ASSERT_GT(n, 20);
+  EXPECT_EQ(store.Put("key0", value).status, ReplyStatus::kOutOfMemory);
+  EXPECT_EQ(store->Reserve("key0", value.size()), std::nullopt);
+  for (int i = 0; i < n; ++i) ASSERT_EQ(store.Get("key" + std::to_string(i)), value);
+  EXPECT_EQ(store.Stats().items, static_cast<uint64_t>(n));
+  store.Delete("key0");
+  EXPECT_EQ(store.Put("other", value).status, ReplyStatus::kOk);
+}
+
+TEST(StoreTest, AFullIndexHarmsNothing) {
+  TestStore store(4 << 20, 1000);
+  const uint64_t total = store.Stats().slots_total;
+  uint64_t n = 0;
+  while (store.Put("key" + std::to_string(n), "v").status == ReplyStatus::kOk) ++n;
+  EXPECT_GE(n, total * 85 / 100);
+  EXPECT_LE(n, total);
+  const uint64_t heap_bytes = store.Stats().heap_bytes;
+  EXPECT_EQ(store.Put("key" + std::to_string(n), "v").status, ReplyStatus::kOutOfMemory);
+  EXPECT_EQ(store.PutReserved("key" + std::to_string(n), "v").status, ReplyStatus::kOutOfMemory);
+  EXPECT_EQ(store.Stats().heap_bytes, heap_bytes);
+  for (uint64_t i = 0; i < n; ++i) {
+    ASSERT_EQ(store.Put("key" + std::to_string(i), "w").status, ReplyStatus::kOk);
+    ASSERT_EQ(store.Get("key" + std::to_string(i)), "w");
+  }
+}
+
+TEST(StoreTest, TooSmallARegionSaysWhatItTakes) {
+  TestRegion region(1 << 20);
+  std::vector<uint64_t> lock_words(1);
+  const auto store = Store::Create({.region = region.span(),
+                                    .lock_words = lock_words,
+                                    .index_slots = 1'000'000,
+                                    .incarnation = 1});
+  EXPECT_EQ(store.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(store.status().message().find("1000006 slots"), std::string::npos) << store.status();
+}
+
+TEST(StoreTest, TheRegionStartsWithItsSuperblock) {
+  TestStore store(64 << 20);
+  Superblock copy;
+  std::memcpy(&copy, store.region().data(), sizeof(copy));
+  EXPECT_TRUE(SuperblockValid(copy));
+  EXPECT_EQ(copy.heap_offset % (2 << 20), 0u);
+  EXPECT_EQ(copy.region_bytes, 64u << 20);
+}
+
+}  // namespace
+}  // namespace gannet
