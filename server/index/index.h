@@ -105,11 +105,12 @@ class Index {
   std::optional<uint64_t> Displace(uint64_t home);
   void MoveToNext(uint64_t from);
   void MoveToPrevious(uint64_t from);
-  void MoveSlot(uint64_t from, uint32_t slot, uint64_t to);
   void InsertInWindow(uint64_t home, uint64_t bucket, Slot slot);
   bool InsertInStash(KeyHash hash, uint64_t home, Slot slot);
   // Makes room in a full window by moving one of its keys into the stash; the bucket with room.
   std::optional<uint64_t> MoveToStash(uint64_t home);
+  void MoveSlotToStash(uint64_t from, uint32_t slot, const Stash::Entry& to)
+      GANNET_REQUIRES(stash_mutex_);
   void RemoveFromStash(const Place& place);
   // Brings one key whose window includes `bucket`, where there is room, back from the stash.
   void PullBack(uint64_t bucket);

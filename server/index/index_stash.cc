@@ -1,6 +1,6 @@
 // Index: the ways into and out of the stash. A move between window and stash bumps the pair's
-// counter in both buckets of the window, each in the publication that changes its slot or its tags;
-// its order is destination, home's tags, source (W2).
+// counter in both buckets of the window, each in the publication that changes its slot or its tags
+// (W2): into the stash in the order stash, home, next; out of it in the order next, home, stash.
 
 #include "server/index/index.h"
 
@@ -52,49 +52,43 @@ void Index::MoveFromStash(uint64_t home, const Stash::Entry& entry, uint64_t to)
   const uint32_t free = occupancy_.FreeSlot(to);
   stash_.Remove(home, entry.bucket, entry.slot);
   const uint32_t tags = stash_.TagsOf(home);
-  if (to == home) {
-    BucketChange(table_, home).SetSlot(free, moved).SetStashTags(tags).BumpMovesNext().Publish();
-    BucketChange(table_, home + 1).BumpMovesPrev().Publish();
-  } else {
-    BucketChange(table_, to).SetSlot(free, moved).BumpMovesPrev().Publish();
-    BucketChange(table_, home).SetStashTags(tags).BumpMovesNext().Publish();
-  }
+  BucketChange next(table_, home + 1);
+  BucketChange at_home(table_, home);
+  (to == home ? at_home : next).SetSlot(free, moved);
+  next.BumpMovesPrev().Publish();
+  at_home.SetStashTags(tags).BumpMovesNext().Publish();
   BucketChange(table_, entry.bucket).SetSlot(entry.slot, Slot()).Publish();
   occupancy_.Take(to, free, to != home);
   stash_used_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 // The window, the chains and the key's own two stash buckets are full; one of the 28 keys in the
-// window has room in its stash buckets unless the whole stash is full.
+// window has room in its stash buckets unless nearly the whole stash is full.
 std::optional<uint64_t> Index::MoveToStash(uint64_t home) {
   MutexLock lock(stash_mutex_);
   for (uint64_t bucket = home; bucket <= home + 1; ++bucket) {
     for (uint32_t slot = 0; slot < kSlotsPerBucket; ++slot) {
-      const Slot moved = table_.LoadSlot(bucket, slot);
-      const std::optional<Stash::Entry> room = stash_.FindRoom(hash_of_(moved));
+      const auto room = stash_.FindRoom(hash_of_(table_.LoadSlot(bucket, slot)));
       if (!room) continue;
-      const uint64_t home_of_moved = occupancy_.FromPrevious(bucket, slot) ? bucket - 1 : bucket;
-      BucketChange(table_, room->bucket).SetSlot(room->slot, moved).Publish();
-      stash_.Add(home_of_moved, *room);
-      const uint32_t tags = stash_.TagsOf(home_of_moved);
-      if (bucket == home_of_moved) {
-        BucketChange(table_, bucket)
-            .SetSlot(slot, Slot())
-            .SetStashTags(tags)
-            .BumpMovesNext()
-            .Publish();
-        BucketChange(table_, bucket + 1).BumpMovesPrev().Publish();
-      } else {
-        BucketChange(table_, home_of_moved).SetStashTags(tags).BumpMovesNext().Publish();
-        BucketChange(table_, bucket).SetSlot(slot, Slot()).BumpMovesPrev().Publish();
-      }
-      occupancy_.Release(bucket, slot);
-      stash_used_.fetch_add(1, std::memory_order_relaxed);
-      displacements_.fetch_add(1, std::memory_order_relaxed);
+      MoveSlotToStash(bucket, slot, *room);
       return bucket;
     }
   }
   return std::nullopt;
+}
+
+void Index::MoveSlotToStash(uint64_t from, uint32_t slot, const Stash::Entry& to) {
+  const uint64_t home = occupancy_.FromPrevious(from, slot) ? from - 1 : from;
+  BucketChange(table_, to.bucket).SetSlot(to.slot, table_.LoadSlot(from, slot)).Publish();
+  stash_.Add(home, to);
+  BucketChange at_home(table_, home);
+  BucketChange next(table_, home + 1);
+  (from == home ? at_home : next).SetSlot(slot, Slot());
+  at_home.SetStashTags(stash_.TagsOf(home)).BumpMovesNext().Publish();
+  next.BumpMovesPrev().Publish();
+  occupancy_.Release(from, slot);
+  stash_used_.fetch_add(1, std::memory_order_relaxed);
+  displacements_.fetch_add(1, std::memory_order_relaxed);
 }
 
 }  // namespace gannet
