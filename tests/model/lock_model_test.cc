@@ -1,0 +1,70 @@
+#include "tests/model/lock_model.h"
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <string>
+
+#include "absl/strings/str_join.h"
+#include "tests/model/state_space.h"
+
+namespace gannet::model {
+namespace {
+
+constexpr uint64_t kStatesMax = 20'000'000;
+
+Exploration ExploreAndPrint(const std::string& name, const LockRules& rules,
+                            const LockScenario& scenario) {
+  const Exploration result = Explore(LockModel(rules, scenario), kStatesMax);
+  std::cout << name << ": " << result.states << " states, " << result.transitions << " transitions"
+            << (result.broken.empty() ? "" : "; counterexample: ") << result.broken << std::endl;
+  return result;
+}
+
+void ExpectHolds(const std::string& name, const LockRules& rules, const LockScenario& scenario) {
+  const Exploration result = ExploreAndPrint(name, rules, scenario);
+  EXPECT_TRUE(result.complete) << "not all states were visited";
+  EXPECT_EQ(result.broken, "") << absl::StrJoin(result.trace, "\n");
+}
+
+TEST(LockModel, HoldsForReadModifyWrite) { ExpectHolds("read-modify-write", {}, {}); }
+TEST(LockModel, HoldsForTwoDeaths) {
+  ExpectHolds("two deaths", {}, {.plain_puts = 0, .deaths = 2});
+}
+TEST(LockModel, HoldsForReadsUnderTheLock) {
+  ExpectHolds("reads under the lock", {.second_only_reads = true}, {});
+}
+
+struct Variant {
+  const char* name;
+  LockRules rules;
+};
+
+class WeakerLock : public testing::TestWithParam<Variant> {};
+
+TEST_P(WeakerLock, HasACounterexample) {
+  const Variant& variant = GetParam();
+  const Exploration result = ExploreAndPrint(variant.name, variant.rules, {});
+  EXPECT_NE(result.broken, "");
+  for (const std::string& step : result.trace) EXPECT_NE(step, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rules, WeakerLock,
+    testing::Values(Variant{"no version", {.compare_version = false}},
+                    Variant{"version without the lock word", {.compare_lock_word = false}},
+                    Variant{"compared outside the mutex", {.compare_under_mutex = false}},
+                    Variant{"connection ids reused", {.new_connection_ids = false}},
+                    Variant{"no count of acquisitions", {.count_acquisitions = false}},
+                    Variant{"the dead's lock broken once", {.break_again_and_again = false}},
+                    Variant{"broken by a store", {.break_by_cas = false}},
+                    Variant{"READ with the CAS believed",
+                            {.second_only_reads = true, .read_after_cas = false}}),
+    [](const auto& param_info) {
+      std::string name = param_info.param.name;
+      for (char& c : name) c = isalnum(c) ? c : '_';
+      return name;
+    });
+
+}  // namespace
+}  // namespace gannet::model

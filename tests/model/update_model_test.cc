@@ -1,0 +1,73 @@
+#include "tests/model/update_model.h"
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+#include <string>
+
+#include "absl/strings/str_join.h"
+#include "tests/model/state_space.h"
+
+namespace gannet::model {
+namespace {
+
+constexpr uint64_t kStatesMax = 20'000'000;
+
+Exploration ExploreAndPrint(const std::string& name, const UpdateRules& rules, uint8_t operations,
+                            uint8_t gets) {
+  const Exploration result = Explore(UpdateModel(rules, operations, gets), kStatesMax);
+  std::cout << name << ": " << result.states << " states, " << result.transitions << " transitions"
+            << (result.broken.empty() ? "" : "; counterexample: ") << result.broken << std::endl;
+  return result;
+}
+
+void ExpectHolds(const std::string& name, const UpdateRules& rules, uint8_t operations,
+                 uint8_t gets) {
+  const Exploration result = ExploreAndPrint(name, rules, operations, gets);
+  EXPECT_TRUE(result.complete) << "not all states were visited";
+  EXPECT_EQ(result.broken, "") << absl::StrJoin(result.trace, "\n");
+}
+
+TEST(UpdateModel, HoldsForTwoGets) { ExpectHolds("4 operations, 2 GETs", {}, 4, 2); }
+TEST(UpdateModel, HoldsForOneGet) { ExpectHolds("5 operations, 1 GET", {}, 5, 1); }
+
+// The commit word is a checksum of the content, so within a replacement in place the order of the
+// stores does not matter. (The server keeps content first: the commit word is then the moment.)
+TEST(UpdateModel, HoldsWithReplacementsInPlaceInAnyOrder) {
+  ExpectHolds("in place in any order", {.content_before_commit = false}, 3, 2);
+}
+
+struct Variant {
+  const char* name;
+  UpdateRules rules;
+};
+
+class WeakerUpdate : public testing::TestWithParam<Variant> {};
+
+TEST_P(WeakerUpdate, HasACounterexample) {
+  const Variant& variant = GetParam();
+  const Exploration result = ExploreAndPrint(variant.name, variant.rules, 3, 2);
+  EXPECT_NE(result.broken, "");
+  for (const std::string& step : result.trace) EXPECT_NE(step, "");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rules, WeakerUpdate,
+    testing::Values(Variant{"two live items for a moment", {.old_dead_before_new_live = false}},
+                    Variant{"new live before old dead",
+                            {.old_dead_before_new_live = false, .count_live_items = false}},
+                    Variant{"no checksum", {.item_checksum = false, .count_live_items = false}},
+                    Variant{"state apart from the checksum",
+                            {.state_in_commit_word = false, .count_live_items = false}},
+                    Variant{"acknowledged before the commit word",
+                            {.acknowledge_last = false, .count_live_items = false}},
+                    Variant{"delete leaves the item live",
+                            {.mark_dead_on_delete = false, .count_live_items = false}}),
+    [](const auto& param_info) {
+      std::string name = param_info.param.name;
+      for (char& c : name) c = isalnum(c) ? c : '_';
+      return name;
+    });
+
+}  // namespace
+}  // namespace gannet::model
