@@ -18,6 +18,7 @@ bool Connection::BeginClose(uint64_t drain_wr_id) {
   // Fails when the peer's disconnect came first, or the connection never was: both are fine.
   rdma_disconnect(id_.get());
   if (!in_error) return false;
+  // CreateQueuePair kept a place for it.
   ibv_send_wr drain = SendRequest(drain_wr_id, nullptr, IBV_SEND_SIGNALED);
   drain_posted_ = PostSend(id_->qp, &drain) == PostResult::kPosted;
   return drain_posted_;

@@ -15,13 +15,13 @@ absl::StatusOr<QueuePairLimits> CreateQueuePair(rdma_cm_id* id, const QueuePairO
     attributes.srq = options.srq;
     attributes.qp_type = IBV_QPT_RC;
     attributes.sq_sig_all = 0;
-    attributes.cap = {.max_send_wr = options.send_wrs,
+    attributes.cap = {.max_send_wr = options.send_wrs + 1,
                       .max_recv_wr = options.srq == nullptr ? options.recv_wrs : 0,
                       .max_send_sge = options.send_sges,
                       .max_recv_sge = options.srq == nullptr ? options.recv_sges : 0,
                       .max_inline_data = inline_bytes};
     if (rdma_create_qp(id, options.pd, &attributes) == 0) {
-      return QueuePairLimits{attributes.cap.max_send_wr, attributes.cap.max_recv_wr,
+      return QueuePairLimits{attributes.cap.max_send_wr - 1, attributes.cap.max_recv_wr,
                              attributes.cap.max_inline_data};
     }
     if (inline_bytes == 0) return LastErrnoStatusOfPinning("cannot create a queue pair");

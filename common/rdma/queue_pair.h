@@ -37,14 +37,14 @@ struct QueuePairOptions {
   ibv_cq* send_cq = nullptr;
   ibv_cq* recv_cq = nullptr;
   ibv_srq* srq = nullptr;  // then recv_wrs is ignored
-  uint32_t send_wrs = 64;
+  uint32_t send_wrs = 64;  // at most DeviceCaps::max_qp_wr - 1: one more is kept for closing
   uint32_t recv_wrs = 0;
   uint32_t send_sges = 1;
   uint32_t recv_sges = 1;
   uint32_t inline_bytes = 0;  // wanted; the result may be less, see QueuePairLimits
 };
 
-// What a queue pair really got.
+// What a queue pair really got: at least what was asked for, but for inline_bytes.
 struct QueuePairLimits {
   uint32_t send_wrs = 0;
   uint32_t recv_wrs = 0;
