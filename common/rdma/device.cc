@@ -65,7 +65,7 @@ absl::StatusOr<DeviceCaps> ReadCaps(ibv_context* verbs) {
   ibv_port_attr port{};
   GANNET_RETURN_IF_ERROR(ErrnoStatus(ibv_query_port(verbs, 1, &port), "cannot query port 1"));
   DeviceCaps caps;
-  caps.max_qp_wr = attributes.max_qp_wr;
+  caps.max_qp_wr = attributes.max_qp_wr - 1;
   caps.max_sge = attributes.max_sge;
   caps.max_sge_rd = attributes.max_sge_rd > 0 ? attributes.max_sge_rd : attributes.max_sge;
   caps.max_srq_wr = attributes.max_srq_wr;

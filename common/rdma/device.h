@@ -22,7 +22,7 @@ inline constexpr std::string_view kSoftverbsDeviceName = "softverbs0";
 
 // What the device says of itself; to be obeyed.
 struct DeviceCaps {
-  uint32_t max_qp_wr = 0;
+  uint32_t max_qp_wr = 0;   // without the send that closing a connection needs
   uint32_t max_sge = 0;     // of SENDs and WRITEs
   uint32_t max_sge_rd = 0;  // of READs: siw has 1
   uint32_t max_srq_wr = 0;

@@ -37,7 +37,7 @@ struct QueuePairOptions {
   ibv_cq* send_cq = nullptr;
   ibv_cq* recv_cq = nullptr;
   ibv_srq* srq = nullptr;  // then recv_wrs is ignored
-  uint32_t send_wrs = 64;  // at most DeviceCaps::max_qp_wr - 1: one more is kept for closing
+  uint32_t send_wrs = 64;  // one more is asked of the device, kept for closing
   uint32_t recv_wrs = 0;
   uint32_t send_sges = 1;
   uint32_t recv_sges = 1;
