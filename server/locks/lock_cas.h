@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <span>
 
 namespace gannet {
 
@@ -12,10 +11,13 @@ namespace gannet {
 // the locks of the dead. Where clients' NICs change lock words, the server must change them through
 // the NIC too (NIC and CPU atomics are not atomic with each other); where none can, the CPU does.
 //
-// 1. Every Start is answered by exactly one call of `done`, from Poll or Close, never from Start.
+// 1. Every Start is answered by exactly one call of `done`, from Poll, never from Start;
+// destruction
+//    drops what is in flight.
 // 2. At most depth() are in flight; a full queue refuses.
 //
-// Thread safety: the owner's thread only.
+// Nothing wakes a sleeper: poll without sleeping while something is in flight, which is for
+// microseconds. Thread safety: the owner's thread only.
 class LockCas {
  public:
   // `old` is what the word was: the swap happened if it equals `expected`. `ok` false: the device

@@ -27,6 +27,8 @@ bool LockJanitor::Poll(int64_t now_ns) {
   }
   const size_t end = std::min(position_ + kWordsPerPoll, words_.size());
   while (position_ < end && Examine(position_)) ++position_;
+  // Refused with nothing in flight: swaps do not work any more, and waiting helps nobody.
+  if (position_ < end && cas_->in_flight() == 0) position_ = words_.size();
   return in_pass();
 }
 

@@ -74,7 +74,7 @@ ReplyHeader Dispatcher::Execute(const RequestView& request, std::span<std::byte>
     case Opcode::kDelete:
       return ReplyOfWrite(header, store_->Delete(request.key, ConditionsOf(header), now.wall_ms));
     case Opcode::kStats:
-      return Stats(header, value_out);
+      return Stats(header, value_out, now);
     case Opcode::kLock:
     case Opcode::kUnlock:
       break;
@@ -87,8 +87,9 @@ ReplyHeader Dispatcher::Get(const RequestView& request, std::span<std::byte> val
   return ReplyOfRead(request.header, store_->Get(request.key, value_out, now.wall_ms));
 }
 
-ReplyHeader Dispatcher::Stats(const RequestHeader& header, std::span<std::byte> value_out) {
-  const StatsReply stats = stats_();
+ReplyHeader Dispatcher::Stats(const RequestHeader& header, std::span<std::byte> value_out,
+                              const Now& now) {
+  const StatsReply stats = stats_(now);
   std::memcpy(value_out.data(), &stats, sizeof(stats));
   ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
   reply.value_bytes = sizeof(stats);

@@ -7,15 +7,10 @@
 #include <span>
 
 #include "common/protocol/message.h"
+#include "server/rpc/now.h"
 #include "server/store/store.h"
 
 namespace gannet {
-
-// Times of one Poll, taken by the main loop (or by a simulation).
-struct Now {
-  int64_t monotonic_ns = 0;
-  uint64_t wall_ms = 0;
-};
 
 // Turns decoded requests into calls of the store and their outcomes into reply headers. Knows
 // nothing of connections, sessions or verbs; the requests that need those (large values, locks) are
@@ -24,7 +19,7 @@ struct Now {
 // Thread safety: as the store's; one Dispatcher a worker.
 class Dispatcher {
  public:
-  using StatsSource = std::function<StatsReply()>;
+  using StatsSource = std::function<StatsReply(const Now&)>;
 
   // `store` outlives the dispatcher.
   Dispatcher(Store* store, StatsSource stats) : store_(store), stats_(std::move(stats)) {}
@@ -37,7 +32,7 @@ class Dispatcher {
 
  private:
   ReplyHeader Get(const RequestView& request, std::span<std::byte> value_out, const Now& now);
-  ReplyHeader Stats(const RequestHeader& header, std::span<std::byte> value_out);
+  ReplyHeader Stats(const RequestHeader& header, std::span<std::byte> value_out, const Now& now);
 
   Store* const store_;
   const StatsSource stats_;

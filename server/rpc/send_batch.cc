@@ -64,8 +64,7 @@ bool SendBatch::AddRead(ServerConnection* connection, const ibv_sge& sge, uint64
 
 bool SendBatch::AddWrite(ServerConnection* connection, const ibv_sge& sge, uint64_t address,
                          uint32_t rkey, uint32_t staging) {
-  Entry* entry =
-      Add(connection, sge, {Resource::Kind::kStaging, staging}, /*signaled=*/true);
+  Entry* entry = Add(connection, sge, {Resource::Kind::kStaging, staging}, /*signaled=*/true);
   if (entry == nullptr) return false;
   entry->request.opcode = IBV_WR_RDMA_WRITE;
   entry->request.wr.rdma = {address, rkey};

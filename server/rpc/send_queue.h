@@ -19,9 +19,9 @@ struct Resource {
 // The account of one queue pair's send queue: how many of its places are taken, and what each of
 // the work requests in it keeps busy.
 //
-// A queue pair completes its sends in order, and a place is free only once a *signaled* work request
-// at or behind it was polled: so each work request has a position, counted from 1, and a completion
-// says that everything up to its position is done. One place is kept for the drain that
+// A queue pair completes its sends in order, and a place is free only once a *signaled* work
+// request at or behind it was polled: so each work request has a position, counted from 1, and a
+// completion says that everything up to its position is done. One place is kept for the drain that
 // Connection::BeginClose posts.
 class SendQueue {
  public:
@@ -40,14 +40,16 @@ class SendQueue {
     ring_[last_ % ring_.size()] = resource;
     return last_;
   }
-  // The position that BeginClose's drain has: behind all others.
-  uint32_t DrainPosition() const { return last_ + 1; }
-
   // True when the next work request to be posted should be signaled; call once for each.
   bool ShouldSignal(bool wanted) {
     if (!wanted && ++unsignaled_ < kSignalEvery) return false;
     unsignaled_ = 0;
     return true;
+  }
+
+  template <class Release>
+  void CompleteAll(Release&& release) {
+    Complete(last_, release);
   }
 
   // Everything up to `position` is done: calls release(Resource) for each, in order. Positions that

@@ -28,7 +28,8 @@ struct LargePut {
 //   open --> closing --> drained, destroyed
 //
 // Closing, nothing more is posted and nothing that still arrives is looked at; the memory that work
-// in flight points to stays reserved until its flush was polled. Owner: one worker, its thread only.
+// in flight points to stays reserved until its flush was polled. Owner: one worker, its thread
+// only.
 struct ServerConnection {
   ServerConnection(uint32_t id, uint16_t qp_index, Session* session, uint32_t send_places,
                    std::unique_ptr<Connection> connection)
@@ -52,7 +53,7 @@ struct ServerConnection {
   const uint32_t id;  // never reused; the holder in lock words
   const uint16_t qp_index;
   Session* const session;
-  const std::unique_ptr<Connection> rdma;
+  std::unique_ptr<Connection> rdma;
   const uint32_t qp_number;
 
   bool closing = false;

@@ -1,5 +1,8 @@
 #include "server/session/session_table.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "glog/logging.h"
 
 namespace gannet {
@@ -43,6 +46,14 @@ void SessionTable::Expire(int64_t now_ns) {
     const Session& session = *entry.second;
     return session.connections == 0 && now_ns - session.detached_ns >= options_.grace_ns;
   });
+}
+
+int64_t SessionTable::next_expiry_ns() const {
+  int64_t next = std::numeric_limits<int64_t>::max();
+  for (const auto& [token, session] : sessions_) {
+    if (session->connections == 0) next = std::min(next, session->detached_ns + options_.grace_ns);
+  }
+  return next;
 }
 
 bool SessionTable::EvictOne() {

@@ -45,6 +45,9 @@ class SessionTable {
   // Drops the sessions whose grace is over. None of them has a request in progress.
   void Expire(int64_t now_ns);
 
+  // When the next one's grace is over; the far future when all are connected.
+  int64_t next_expiry_ns() const;
+
   size_t size() const { return sessions_.size(); }
 
   static uint32_t WorkerOf(uint64_t token, uint32_t workers) {

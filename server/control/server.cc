@@ -1,0 +1,259 @@
+#include "server/control/server.h"
+
+#include <sys/random.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/rdma/status.h"
+#include "glog/logging.h"
+
+namespace gannet {
+namespace {
+
+constexpr int kEventsPerPollMax = 64;
+constexpr int64_t kSweepPeriodNs = kNsPerSecond;
+// Every bucket is looked at once in so many periods, if any item ever had an expiry.
+constexpr uint64_t kSweepPeriods = 300;
+
+uint64_t KernelRandom() {
+  uint64_t value = 0;
+  // With at most 256 bytes asked for, it neither fails nor is cut short once the kernel has booted.
+  CHECK_EQ(getrandom(&value, sizeof(value), 0), static_cast<ssize_t>(sizeof(value)));
+  return value;
+}
+
+int64_t ProcessCpuUs() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto us = [](const timeval& t) { return t.tv_sec * int64_t{1'000'000} + t.tv_usec; };
+  return us(usage.ru_utime) + us(usage.ru_stime);
+}
+
+std::span<uint64_t> WordsOf(std::span<std::byte> memory, uint64_t words) {
+  return {reinterpret_cast<uint64_t*>(memory.data()), words};
+}
+
+double MsSince(int64_t start_ns) {
+  return static_cast<double>(MonotonicNs() - start_ns) / kNsPerMs;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Create(const Options& options) {
+  std::unique_ptr<Server> server(new Server(options));
+  if (!server->options_.random) server->options_.random = KernelRandom;
+  server->started_ns_ = MonotonicNs();
+  do {
+    server->incarnation_ = server->options_.random();
+  } while (server->incarnation_ == 0);
+  server->hash_seed_ = server->options_.random();
+  // Before the memory, which takes long: a port in use is the likelier mistake.
+  GANNET_ASSIGN_OR_RETURN(server->listener_, Listener::Create(options.listen));
+  GANNET_RETURN_IF_ERROR(server->CreateMemory());
+  GANNET_RETURN_IF_ERROR(server->CreateStore());
+  GANNET_RETURN_IF_ERROR(server->CreateWorkers());
+  return server;
+}
+
+Server::~Server() {
+  // Connections before the listener, whatever the order of the members.
+  workers_.clear();
+}
+
+absl::Status Server::CreateMemory() {
+  const Device& device = options_.device;
+  const int64_t start_ns = MonotonicNs();
+  pd_.reset(ibv_alloc_pd(device.verbs));
+  if (pd_ == nullptr) return LastErrnoStatus("cannot allocate a protection domain");
+  GANNET_ASSIGN_OR_RETURN(region_, SharedMemory::Create({.name = "gannet-region",
+                                                         .bytes = options_.memory_bytes,
+                                                         .huge_pages = options_.huge_pages}));
+  const double allocated_ms = MsSince(start_ns);
+  const int64_t register_ns = MonotonicNs();
+  GANNET_ASSIGN_OR_RETURN(region_mr_,
+                          RegisterMemory(pd_.get(), region_->bytes(), RemoteAccess::kRead));
+  lock_mode_ = options_.lock_mode.value_or(device.caps.has_atomics() ? LockMode::kNicCas
+                                                                     : LockMode::kRpcServer);
+  GANNET_ASSIGN_OR_RETURN(locks_,
+                          SharedMemory::Create({.name = "gannet-locks",
+                                                .bytes = options_.lock_words * sizeof(uint64_t),
+                                                .huge_pages = HugePages::kOff,
+                                                .remote_write = true}));
+  const RemoteAccess lock_access =
+      lock_mode_ == LockMode::kRpcServer ? RemoteAccess::kRead : RemoteAccess::kReadAtomic;
+  GANNET_ASSIGN_OR_RETURN(locks_mr_, RegisterMemory(pd_.get(), locks_->bytes(), lock_access));
+  LOG(INFO) << "allocated " << region_->bytes().size() << " bytes in pages of "
+            << region_->page_bytes() << " in " << allocated_ms << " ms, registered them and "
+            << options_.lock_words << " lock words with " << device.name << " in "
+            << MsSince(register_ns) << " ms";
+  return absl::OkStatus();
+}
+
+absl::Status Server::CreateStore() {
+  Store::Options options;
+  options.region = region_->bytes();
+  options.lock_words = WordsOf(locks_->bytes(), options_.lock_words);
+  options.index_slots = options_.index_slots;
+  options.incarnation = incarnation_;
+  options.hash_seed = hash_seed_;
+  GANNET_ASSIGN_OR_RETURN(store_, Store::Create(options));
+  const IndexGeometry& index = store_->superblock().index;
+  LOG(INFO) << "index of " << index.slots() << " slots (" << index.bytes() << " bytes), heap of "
+            << region_->bytes().size() - store_->superblock().heap_offset << " bytes";
+  return absl::OkStatus();
+}
+
+Grant Server::GrantTemplate() const {
+  Grant grant = NewGrant();
+  grant.incarnation = incarnation_;
+  grant.region_address = reinterpret_cast<uint64_t>(region_->bytes().data());
+  grant.region_bytes = region_->bytes().size();
+  grant.region_rkey = region_mr_->rkey;
+  grant.lock_address = reinterpret_cast<uint64_t>(locks_->bytes().data());
+  grant.lock_rkey = locks_mr_->rkey;
+  grant.lock_words = static_cast<uint32_t>(options_.lock_words);
+  grant.hash_seed = hash_seed_;
+  grant.index = store_->superblock().index;
+  grant.message_bytes_max = kMessageBytesMax;
+  grant.value_bytes_max = kValueBytesMax;
+  grant.lock_mode = static_cast<uint8_t>(lock_mode_);
+  return grant;
+}
+
+absl::Status Server::CreateWorkers() {
+  node_.device = options_.device;
+  node_.pd = pd_.get();
+  node_.listener = listener_.get();
+  node_.store = store_.get();
+  node_.connection_ids = &connection_ids_;
+  node_.grant = GrantTemplate();
+  node_.region_lkey = region_mr_->lkey;
+  node_.lock_words = WordsOf(locks_->bytes(), options_.lock_words);
+  node_.stats = [this](const Now& now) { return Stats(now); };
+  node_.random = options_.random;
+  for (uint32_t i = 0; i < options_.workers; ++i) {
+    GANNET_ASSIGN_OR_RETURN(workers_.emplace_back(),
+                            Worker::Create({.index = i,
+                                            .workers = options_.workers,
+                                            .connections_max = options_.connections_max,
+                                            .session_grace_ns = options_.session_grace_ns},
+                                           &node_));
+  }
+  return absl::OkStatus();
+}
+
+bool Server::Poll(const Now& now) {
+  int events = 0;
+  for (; events < kEventsPerPollMax; ++events) {
+    std::optional<ListenerEvent> event = listener_->Poll();
+    if (!event) break;
+    switch (event->type) {
+      case ListenerEvent::Type::kRequest:
+        OnRequest(std::move(*event->request));
+        break;
+      case ListenerEvent::Type::kEstablished:
+        Notify(event->connection, Notice::Type::kEstablished);
+        break;
+      case ListenerEvent::Type::kFailed:
+        LOG(WARNING) << "connection " << event->connection << ": " << event->status.message();
+        Notify(event->connection, Notice::Type::kGone);
+        break;
+      case ListenerEvent::Type::kDisconnected:
+        Notify(event->connection, Notice::Type::kGone);
+        break;
+      case ListenerEvent::Type::kDeviceRemoved:
+        status_ =
+            absl::UnavailableError(absl::StrCat("device ", options_.device.name, " was removed"));
+        break;
+    }
+  }
+  if (now.monotonic_ns >= next_sweep_ns_) {
+    next_sweep_ns_ = now.monotonic_ns + kSweepPeriodNs;
+    const uint64_t buckets = store_->superblock().index.buckets();
+    store_->Sweep(now.wall_ms, buckets / kSweepPeriods + 1);
+  }
+  return events > 0;
+}
+
+void Server::Notify(uint64_t connection, Notice::Type type) {
+  // Whose it is, its worker knows; these are rare enough to ask each.
+  for (const auto& worker : workers_) {
+    worker->inbox().Put(Notice{type, static_cast<uint32_t>(connection)});
+  }
+}
+
+void Server::Reject(IncomingRequest request, RejectCode code, std::string_view reason) {
+  LOG(WARNING) << "refused " << request.peer().ToString() << ": " << reason;
+  const struct Reject reject = NewReject(code, reason);
+  listener_->Reject(std::move(request), std::as_bytes(std::span(&reject, 1)));
+}
+
+void Server::OnRequest(IncomingRequest request) {
+  const absl::StatusOr<ConnectRequest> decoded = DecodeConnectRequest(request.private_data());
+  if (!decoded.ok()) {
+    const bool version = decoded.status().code() == absl::StatusCode::kUnimplemented;
+    const std::string reason(decoded.status().message());
+    return Reject(std::move(request), version ? RejectCode::kVersion : RejectCode::kMalformed,
+                  reason);
+  }
+  if (stopping_) {
+    return Reject(std::move(request), RejectCode::kShuttingDown, "the server is shutting down");
+  }
+  if (decoded->key_id != 0) {
+    return Reject(std::move(request), RejectCode::kAuthentication,
+                  "the server has no keys; connect without one");
+  }
+  if (request.verbs() != options_.device.verbs) {
+    return Reject(std::move(request), RejectCode::kMalformed,
+                  absl::StrCat("the server serves device ", options_.device.name,
+                               " only; connect to an address of that"));
+  }
+  const std::optional<uint32_t> connection = connection_ids_.Take();
+  if (!connection) {
+    return Reject(std::move(request), RejectCode::kTooManyConnections,
+                  "all connection ids of this run of the server are used up; restart it");
+  }
+  request.Name(*connection);
+  Arrival arrival{*connection, *decoded, std::move(request)};
+  if (!WorkerFor(*decoded).inbox().Put(arrival)) {
+    connection_ids_.Retire(*connection);
+    Reject(std::move(arrival.incoming), RejectCode::kTooManyConnections,
+           "too many connection requests at once");
+  }
+}
+
+Worker& Server::WorkerFor(const ConnectRequest& request) {
+  if (request.session_token != 0) {
+    return *workers_[SessionTable::WorkerOf(request.session_token, options_.workers)];
+  }
+  return **std::min_element(workers_.begin(), workers_.end(), [](const auto& a, const auto& b) {
+    return a->counters().connections.value() < b->counters().connections.value();
+  });
+}
+
+void Server::BeginStop() {
+  stopping_ = true;
+  for (const auto& worker : workers_) worker->inbox().PutClose();
+}
+
+StatsReply Server::Stats(const Now& now) const {
+  StatsReply stats{};
+  store_->FillStats(&stats);
+  for (const auto& worker : workers_) {
+    const WorkerCounters& counters = worker->counters();
+    stats.rpcs += counters.rpcs.value();
+    stats.heartbeats += counters.heartbeats.value();
+    stats.sessions += counters.sessions.value();
+    stats.connections += counters.connections.value();
+    stats.locks_broken += counters.locks_broken.value();
+  }
+  stats.cpu_us = static_cast<uint64_t>(ProcessCpuUs());
+  stats.uptime_ms = static_cast<uint64_t>((now.monotonic_ns - started_ns_) / kNsPerMs);
+  return stats;
+}
+
+}  // namespace gannet

@@ -1,0 +1,109 @@
+#ifndef GANNET_SERVER_CONTROL_SERVER_H_
+#define GANNET_SERVER_CONTROL_SERVER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/rdma/memory.h"
+#include "server/rpc/node.h"
+#include "server/rpc/worker.h"
+
+namespace gannet {
+
+// A whole server: the registered region with the store in it, the lock words, the listener, and the
+// workers. It starts no thread: Poll takes connection requests and hands them to the workers, each
+// of which is to be polled too, by one thread or by many (see ServerThreads).
+//
+// Stopping: BeginStop; Poll and the workers go on until each worker is closed(); destroy.
+//
+// Thread safety: Poll, BeginStop and destruction belong to one thread, each worker to one, which
+// may be the same. Stats from any thread.
+class Server {
+ public:
+  struct Options {
+    SocketAddress listen;
+    Device device;
+    uint64_t memory_bytes = 1ull << 30;  // of the region: index and heap
+    uint64_t index_slots = 0;            // 0 = by memory
+    uint64_t lock_words = 65536;
+    uint32_t workers = 1;
+    HugePages huge_pages = HugePages::kAuto;
+    int64_t session_grace_ns = 30'000'000'000;
+    uint32_t connections_max = 1024;  // of each worker
+    // Instead of the mode that suits the device; kNicCas and kRpcLoopback need its atomics.
+    std::optional<LockMode> lock_mode;
+    // 64 unpredictable bits: incarnation, hash seed, session tokens. By default the kernel's.
+    std::function<uint64_t()> random;
+  };
+
+  static constexpr uint64_t kLockWordsMax = 1 << 24;
+
+  // Says in the log what was registered and how long it took. The errors' texts say what to do:
+  // InvalidArgument, too little memory for the index; ResourceExhausted, no such memory, or not
+  // allowed to lock it; FailedPrecondition, the port is in use or the device does not work.
+  static absl::StatusOr<std::unique_ptr<Server>> Create(const Options& options);
+  // REQUIRES: every worker is closed(), or was never polled.
+  ~Server();
+
+  // With the port that was chosen.
+  SocketAddress address() const { return listener_->address(); }
+  const Device& device() const { return options_.device; }
+
+  // Takes what the connection manager has, and does a step of idle work; true if there was an
+  // event.
+  bool Poll(const Now& now);
+  // To sleep on, and when Poll must be called at the latest.
+  int fd() const { return listener_->fd(); }
+  int64_t deadline_ns() const { return next_sweep_ns_; }
+
+  // Refuses new connections from now on and tells the workers to close theirs.
+  void BeginStop();
+  // Not OK: the device was lost; nothing more can be served.
+  const absl::Status& status() const { return status_; }
+
+  const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }
+  StatsReply Stats(const Now& now) const;
+
+ private:
+  explicit Server(const Options& options) : options_(options) {}
+
+  absl::Status CreateMemory();
+  absl::Status CreateStore();
+  absl::Status CreateWorkers();
+  Grant GrantTemplate() const;
+
+  void OnRequest(IncomingRequest request);
+  void Reject(IncomingRequest request, RejectCode code, std::string_view reason);
+  Worker& WorkerFor(const ConnectRequest& request);
+  void Notify(uint64_t connection, Notice::Type type);
+
+  // Immutable after Create, in the order of dependency.
+  Options options_;
+  int64_t started_ns_ = 0;
+  uint64_t incarnation_ = 0;
+  uint64_t hash_seed_ = 0;
+  LockMode lock_mode_ = LockMode::kNicCas;
+  std::optional<SharedMemory> region_;
+  std::optional<SharedMemory> locks_;
+  Handle<ibv_pd> pd_;
+  Handle<ibv_mr> region_mr_;
+  Handle<ibv_mr> locks_mr_;
+  std::unique_ptr<Store> store_;
+  std::unique_ptr<Listener> listener_;
+  ConnectionIds connection_ids_;
+  Node node_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+
+  // Owner thread only.
+  bool stopping_ = false;
+  absl::Status status_;
+  int64_t next_sweep_ns_ = 0;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_CONTROL_SERVER_H_

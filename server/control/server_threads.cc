@@ -1,0 +1,137 @@
+#include "server/control/server_threads.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+
+namespace gannet {
+namespace {
+
+// While stopping, the workers' progress is looked at this often.
+constexpr int64_t kStopPollNs = 5 * kNsPerMs;
+// Then the process ends whatever still hangs.
+constexpr int64_t kStopNsMax = 15 * kNsPerSecond;
+
+// Waits until one of `fds` is readable or the time has come.
+template <size_t N>
+void WaitUntil(pollfd (&fds)[N], int64_t deadline_ns) {
+  timespec timeout{};
+  timespec* forever = nullptr;
+  if (deadline_ns != std::numeric_limits<int64_t>::max()) {
+    const int64_t left_ns = std::max<int64_t>(deadline_ns - MonotonicNs(), 0);
+    timeout = {left_ns / kNsPerSecond, left_ns % kNsPerSecond};
+    forever = &timeout;
+  }
+  ppoll(fds, N, forever, nullptr);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ServerThreads>> ServerThreads::Start(std::unique_ptr<Server> server,
+                                                                    const Options& options) {
+  const int stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (stop_fd < 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot create an eventfd: ", std::strerror(errno)));
+  }
+  std::unique_ptr<ServerThreads> threads(new ServerThreads(std::move(server), options, stop_fd));
+  threads->running_ = threads->server_->workers().size();
+  for (const auto& worker : threads->server_->workers()) {
+    threads->workers_.emplace_back(
+        [raw = threads.get(), &worker] { raw->RunWorker(worker.get()); });
+  }
+  threads->control_ = std::thread([raw = threads.get()] { raw->RunControl(); });
+  return threads;
+}
+
+ServerThreads::~ServerThreads() {
+  RequestStop();
+  Wait().IgnoreError();
+  close(stop_fd_);
+}
+
+void ServerThreads::RequestStop() {
+  const uint64_t one = 1;
+  [[maybe_unused]] const ssize_t n = write(stop_fd_, &one, sizeof(one));
+}
+
+absl::Status ServerThreads::Wait() {
+  if (control_.joinable()) control_.join();
+  for (std::thread& worker : workers_) {
+    if (worker.joinable()) worker.join();
+  }
+  return status_;
+}
+
+void ServerThreads::RunWorker(Worker* worker) {
+  pthread_setname_np(pthread_self(), "kv-worker");
+  int64_t busy_until_ns = 0;
+  while (!worker->closed() && !worker->failed()) {
+    const Now now = Now::Read();
+    const Worker::Activity activity = worker->Poll(now);
+    if (activity == Worker::Activity::kRequests) {
+      busy_until_ns = now.monotonic_ns + options_.busy_poll_ns;
+    }
+    if (activity != Worker::Activity::kNone) continue;
+    if (now.monotonic_ns < busy_until_ns) {
+      // Others may need this core to send us something.
+      sched_yield();
+      continue;
+    }
+    // Armed, then polled once more: what came before the arming wakes nobody.
+    if (!worker->Arm().ok()) break;
+    if (worker->Poll(Now::Read()) != Worker::Activity::kNone) continue;
+    if (worker->closed()) break;
+    pollfd fds[] = {{worker->completion_fd(), POLLIN, 0}, {worker->inbox().fd(), POLLIN, 0}};
+    WaitUntil(fds, worker->deadline_ns());
+    worker->Woken();
+  }
+  if (!worker->closed()) worker_failed_.store(true, std::memory_order_relaxed);
+  running_.fetch_sub(1, std::memory_order_release);
+}
+
+bool ServerThreads::SleepControl(bool stopping) {
+  const int64_t deadline_ns = stopping ? MonotonicNs() + kStopPollNs : server_->deadline_ns();
+  pollfd fds[] = {{server_->fd(), POLLIN, 0}, {stopping ? -1 : stop_fd_, POLLIN, 0}};
+  WaitUntil(fds, deadline_ns);
+  return fds[1].revents != 0;
+}
+
+void ServerThreads::RunControl() {
+  pthread_setname_np(pthread_self(), "kv-control");
+  bool stopping = false;
+  int64_t give_up_ns = std::numeric_limits<int64_t>::max();
+  // The connection manager is polled to the end: workers that destroy connections wait for events
+  // to be acknowledged.
+  while (running_.load(std::memory_order_acquire) > 0) {
+    const Now now = Now::Read();
+    while (server_->Poll(now)) {
+    }
+    const bool failed = !server_->status().ok() || worker_failed_.load(std::memory_order_relaxed);
+    if (!stopping && (SleepControl(false) || failed)) {
+      stopping = true;
+      give_up_ns = now.monotonic_ns + kStopNsMax;
+      server_->BeginStop();
+    } else if (stopping) {
+      SleepControl(true);
+      if (now.monotonic_ns > give_up_ns) LOG(FATAL) << "the workers do not stop";
+    }
+  }
+  status_ = server_->status();
+  if (status_.ok() && worker_failed_.load(std::memory_order_relaxed)) {
+    status_ = absl::UnavailableError(
+        absl::StrCat("device ", server_->device().name, " lost a queue of the server"));
+  }
+}
+
+}  // namespace gannet

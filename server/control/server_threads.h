@@ -1,0 +1,59 @@
+#ifndef GANNET_SERVER_CONTROL_SERVER_THREADS_H_
+#define GANNET_SERVER_CONTROL_SERVER_THREADS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/control/server.h"
+
+namespace gannet {
+
+// Runs a Server: a thread for each worker, and one for the connection manager. Each polls for a
+// while after the last request, then sleeps until something arrives.
+class ServerThreads {
+ public:
+  struct Options {
+    int64_t busy_poll_ns = 100'000;
+  };
+
+  // Starts to serve. ResourceExhausted: no file descriptor or thread.
+  static absl::StatusOr<std::unique_ptr<ServerThreads>> Start(std::unique_ptr<Server> server,
+                                                              const Options& options);
+  // Stops, and waits for it.
+  ~ServerThreads();
+
+  // From any thread, a signal handler included: starts to stop. Wait then returns.
+  void RequestStop();
+  // Until the server has stopped: OK when it was asked to, else why.
+  absl::Status Wait();
+
+  const Server& server() const { return *server_; }
+
+ private:
+  ServerThreads(std::unique_ptr<Server> server, const Options& options, int stop_fd)
+      : server_(std::move(server)), options_(options), stop_fd_(stop_fd) {}
+
+  void RunControl();
+  void RunWorker(Worker* worker);
+  // True: the stop was asked for.
+  bool SleepControl(bool stopping);
+
+  const std::unique_ptr<Server> server_;
+  const Options options_;
+  const int stop_fd_;  // an eventfd; readable once a stop was requested
+  // Workers that still run. Release by a worker as the last thing it does, acquire by the control
+  // thread before it takes the worker's state for final.
+  std::atomic<size_t> running_{0};
+  std::atomic<bool> worker_failed_{false};
+  absl::Status status_;  // the control thread's until it is joined
+  std::vector<std::thread> workers_;
+  std::thread control_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_CONTROL_SERVER_THREADS_H_

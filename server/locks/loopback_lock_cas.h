@@ -1,0 +1,49 @@
+#ifndef GANNET_SERVER_LOCKS_LOOPBACK_LOCK_CAS_H_
+#define GANNET_SERVER_LOCKS_LOOPBACK_LOCK_CAS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/rdma/loopback.h"
+#include "server/locks/lock_cas.h"
+
+namespace gannet {
+
+// Lock words changed through a queue pair of the device to itself, so that clients'
+// compare-and-swaps and the server's are atomic with each other.
+//
+// When the queue pair breaks (it should not), what was in flight is reported as failed and every
+// Start is refused; the device has then lost more than this.
+class LoopbackLockCas final : public LockCas {
+ public:
+  static constexpr uint32_t kDepth = 32;
+
+  struct Options {
+    ibv_pd* pd = nullptr;  // of the lock words' MR
+    uint64_t address = 0;  // of word 0
+    uint32_t rkey = 0;
+  };
+  // Blocks until connected, at most a few seconds.
+  static absl::StatusOr<std::unique_ptr<LoopbackLockCas>> Create(const Device& device,
+                                                                 const Options& options);
+
+  bool Start(size_t index, uint64_t expected, uint64_t desired, Done done) override;
+  bool Poll() override;
+  size_t in_flight() const override { return kDepth - free_tags_.size(); }
+  size_t depth() const override { return kDepth; }
+
+ private:
+  LoopbackLockCas(const Options& options, std::unique_ptr<Loopback> loopback);
+  void FailAll();
+
+  const Options options_;
+  const std::unique_ptr<Loopback> loopback_;
+  std::vector<Done> done_;  // by tag
+  std::vector<uint32_t> free_tags_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_LOCKS_LOOPBACK_LOCK_CAS_H_

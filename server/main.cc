@@ -1,0 +1,164 @@
+#include <sys/resource.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/rdma/address.h"
+#include "common/rdma/device_choice.h"
+#include "gflags/gflags.h"
+#include "glog/logging.h"
+#include "server/control/byte_size.h"
+#include "server/control/server_threads.h"
+
+DECLARE_bool(help);
+
+DEFINE_string(listen, "0.0.0.0:7471", "ADDR:PORT to accept clients on; port 0 takes any");
+DEFINE_string(memory, "1G", "bytes of the region: index and heap; K, M, G, T are powers of 1024");
+DEFINE_uint64(index_slots, 0, "items that the index has room for; 0 = by memory");
+DEFINE_uint64(lock_words, 65536, "lock words; keys whose hashes meet in one share a lock");
+DEFINE_uint32(workers, 1, "threads that serve requests");
+DEFINE_string(hugepages, "auto", "auto: where the system has reserved some; off");
+DEFINE_string(device, "auto",
+              "auto, soft (the user-space device), or a name as ibv_devices has it");
+DEFINE_uint32(busy_poll_us, 100,
+              "how long a worker polls after the last request before it sleeps; longer costs CPU, "
+              "shorter costs each request a wake-up");
+DEFINE_uint32(session_grace_ms, 30000,
+              "how long the answers of a client that lost its connection are remembered");
+DEFINE_string(on_full, "reject", "what a write finds when the memory is full: reject");
+
+namespace gannet {
+namespace {
+
+constexpr uint32_t kWorkersMax = 64;
+constexpr uint32_t kBusyPollUsMax = 1'000'000;
+constexpr uint32_t kSessionGraceMsMax = 24 * 3600 * 1000;
+
+// All that can be wrong with the flags by themselves.
+absl::Status CheckFlags() {
+  if (FLAGS_workers < 1 || FLAGS_workers > kWorkersMax) {
+    return absl::InvalidArgumentError(absl::StrCat("--workers must be 1 to ", kWorkersMax));
+  }
+  if (FLAGS_lock_words < 1 || FLAGS_lock_words > Server::kLockWordsMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--lock_words must be 1 to ", Server::kLockWordsMax));
+  }
+  if (FLAGS_hugepages != "auto" && FLAGS_hugepages != "off") {
+    return absl::InvalidArgumentError("--hugepages must be auto or off");
+  }
+  if (FLAGS_on_full != "reject") {
+    return absl::InvalidArgumentError("--on_full must be reject");
+  }
+  if (FLAGS_busy_poll_us > kBusyPollUsMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--busy_poll_us must be at most ", kBusyPollUsMax));
+  }
+  if (FLAGS_session_grace_ms > kSessionGraceMsMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--session_grace_ms must be at most ", kSessionGraceMsMax));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Server::Options> OptionsFromFlags() {
+  GANNET_RETURN_IF_ERROR(CheckFlags());
+  Server::Options options;
+  GANNET_ASSIGN_OR_RETURN(options.memory_bytes, ParseByteSize(FLAGS_memory));
+  GANNET_ASSIGN_OR_RETURN(options.listen, Resolve(FLAGS_listen, kDefaultPort));
+  options.index_slots = FLAGS_index_slots;
+  options.lock_words = FLAGS_lock_words;
+  options.workers = FLAGS_workers;
+  options.huge_pages = FLAGS_hugepages == "off" ? HugePages::kOff : HugePages::kAuto;
+  options.session_grace_ns = int64_t{FLAGS_session_grace_ms} * kNsPerMs;
+  return options;
+}
+
+// Each connection and worker costs file descriptors; the soft limit is for programs that use
+// select().
+void RaiseFileLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
+  limit.rlim_cur = limit.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) PLOG(WARNING) << "cannot raise RLIMIT_NOFILE";
+}
+
+ServerThreads* g_running = nullptr;
+
+// The first signal stops cleanly; its default action is restored then, so a second one ends the
+// process at once.
+void OnStopSignal(int) { g_running->RequestStop(); }
+
+void InstallStopSignals(ServerThreads* threads) {
+  g_running = threads;
+  struct sigaction action {};
+  action.sa_handler = OnStopSignal;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  sigaction(SIGTERM, &action, nullptr);
+  sigaction(SIGINT, &action, nullptr);
+}
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "kvserver: %s\n", std::string(status.message()).c_str());
+  return 1;
+}
+
+int Main(char** argv) {
+  absl::StatusOr<Server::Options> options = OptionsFromFlags();
+  if (!options.ok()) return Fail(options.status());
+  absl::StatusOr<Device> device = UseDevice(FLAGS_device, argv);
+  if (!device.ok()) return Fail(device.status());
+  options->device = *device;
+  RaiseFileLimit();
+  LOG(INFO) << "device " << device->name << " (" << DeviceKindName(device->kind) << ")";
+  absl::StatusOr<std::unique_ptr<Server>> server = Server::Create(*options);
+  if (!server.ok()) return Fail(server.status());
+  const std::string address = (*server)->address().ToString();
+  auto threads = ServerThreads::Start(*std::move(server),
+                                      {.busy_poll_ns = int64_t{FLAGS_busy_poll_us} * kNsPerUs});
+  if (!threads.ok()) return Fail(threads.status());
+  InstallStopSignals(threads->get());
+  std::printf("READY %s device=%s kind=%s\n", address.c_str(), device->name.c_str(),
+              std::string(DeviceKindName(device->kind)).c_str());
+  std::fflush(stdout);
+  if (absl::Status status = (*threads)->Wait(); !status.ok()) {
+    // Nothing can be torn down in order on a device that is gone.
+    std::_Exit(Fail(status));
+  }
+  LOG(INFO) << "stopped";
+  return 0;
+}
+
+}  // namespace
+}  // namespace gannet
+
+int main(int argc, char** argv) {
+  FLAGS_logtostderr = true;
+  gflags::SetUsageMessage(
+      "serves Gannet's in-memory key-value store over RDMA\n"
+      "  kvserver [--listen=ADDR:PORT] [--memory=SIZE] [--device=auto|soft|NAME] ...");
+  gflags::SetVersionString("0.1.0");
+  // gflags changes argv, and the program may have to be started again with all of it.
+  int flags_argc = argc;
+  std::vector<char*> flags_argv(argv, argv + argc + 1);
+  char** flags_argv_data = flags_argv.data();
+  gflags::ParseCommandLineNonHelpFlags(&flags_argc, &flags_argv_data, /*remove_flags=*/true);
+  if (FLAGS_help) {
+    // Only ours: gflags would list those of every library, and exit with 1.
+    gflags::ShowUsageWithFlagsRestrict(argv[0], "server/main.cc");
+    return 0;
+  }
+  gflags::HandleCommandLineHelpFlags();
+  if (flags_argc > 1) {
+    std::fprintf(stderr, "kvserver: unexpected argument '%s'; all options are --flags\n",
+                 flags_argv_data[1]);
+    return 1;
+  }
+  google::InitGoogleLogging(argv[0]);
+  return gannet::Main(argv);
+}

@@ -1,0 +1,71 @@
+#include "server/rpc/inbox.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace gannet {
+
+absl::StatusOr<std::unique_ptr<Inbox>> Inbox::Create() {
+  const int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+  if (fd < 0) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot create an eventfd: ", std::strerror(errno)));
+  }
+  return std::unique_ptr<Inbox>(new Inbox(fd));
+}
+
+Inbox::~Inbox() { close(fd_); }
+
+bool Inbox::Put(Arrival& arrival) {
+  {
+    MutexLock lock(mutex_);
+    if (contents_.arrivals.size() >= kArrivalsMax) return false;
+    contents_.arrivals.push_back(std::move(arrival));
+  }
+  Wake();
+  return true;
+}
+
+void Inbox::Put(Notice notice) {
+  {
+    MutexLock lock(mutex_);
+    contents_.notices.push_back(notice);
+  }
+  Wake();
+}
+
+void Inbox::PutClose() {
+  {
+    MutexLock lock(mutex_);
+    contents_.close = true;
+  }
+  Wake();
+}
+
+void Inbox::Wake() {
+  filled_.store(true, std::memory_order_release);
+  const uint64_t one = 1;
+  // Fails only when the counter is full, and then the descriptor is readable anyway.
+  [[maybe_unused]] const ssize_t n = write(fd_, &one, sizeof(one));
+}
+
+void Inbox::Silence() {
+  uint64_t count = 0;
+  [[maybe_unused]] const ssize_t n = read(fd_, &count, sizeof(count));
+}
+
+Inbox::Contents Inbox::Take() {
+  // A plain load first: an exchange would take the cache line from the other thread at every Poll.
+  if (!filled_.load(std::memory_order_relaxed)) return {};
+  filled_.exchange(false, std::memory_order_acquire);
+  MutexLock lock(mutex_);
+  return std::exchange(contents_, {});
+}
+
+}  // namespace gannet

@@ -1,0 +1,38 @@
+#ifndef GANNET_SERVER_RPC_NODE_H_
+#define GANNET_SERVER_RPC_NODE_H_
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "common/protocol/connect.h"
+#include "common/protocol/message.h"
+#include "common/rdma/device.h"
+#include "common/rdma/listener.h"
+#include "server/rpc/now.h"
+#include "server/session/connection_ids.h"
+#include "server/store/store.h"
+
+namespace gannet {
+
+// What all workers of one server share. Everything pointed to outlives the workers and is safe to
+// use from all of them; the rest does not change.
+struct Node {
+  Device device;
+  ibv_pd* pd = nullptr;
+  Listener* listener = nullptr;
+  Store* store = nullptr;
+  ConnectionIds* connection_ids = nullptr;
+  // The grant, except for what differs from connection to connection.
+  Grant grant{};
+  uint32_t region_lkey = 0;  // READ values straight into the region
+  std::span<uint64_t> lock_words;
+  std::function<StatsReply(const Now&)> stats;  // of the whole server
+  std::function<uint64_t()> random;             // secrets: 64 unpredictable bits
+
+  LockMode lock_mode() const { return static_cast<LockMode>(grant.lock_mode); }
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_RPC_NODE_H_

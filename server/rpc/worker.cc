@@ -1,0 +1,161 @@
+#include "server/rpc/worker.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "common/base/status_macros.h"
+#include "glog/logging.h"
+#include "server/locks/cpu_lock_cas.h"
+#include "server/locks/loopback_lock_cas.h"
+
+namespace gannet {
+namespace {
+
+// A send queue holds the replies to `credits` requests whose acknowledgement is still on its way,
+// the next ones, heartbeats and READs of values, and the drain.
+constexpr uint32_t kSendPlacesPerCredit = 3;
+constexpr uint32_t kSendPlacesSpare = 16;
+// How long a closing queue pair may take to be flushed before it is destroyed regardless.
+constexpr int64_t kFlushNsMax = 10'000'000'000;
+
+SessionTable::Options SessionOptions(const Worker::Options& options, const Node& node) {
+  return {.credits = options.credits,
+          .grace_ns = options.session_grace_ns,
+          .worker = options.index,
+          .workers = options.workers,
+          .random = node.random};
+}
+
+}  // namespace
+
+Worker::Worker(const Options& options, const Node* node)
+    : options_(options),
+      node_(node),
+      dispatcher_(node->store, node->stats),
+      sessions_(SessionOptions(options, *node)),
+      batch_(&replies_, [this](ServerConnection* connection, const char* why) {
+        CloseConnection(connection, why);
+      }) {}
+
+absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(const Options& options, const Node* node) {
+  std::unique_ptr<Worker> worker(new Worker(options, node));
+  GANNET_RETURN_IF_ERROR(worker->CreateQueues());
+  GANNET_RETURN_IF_ERROR(worker->CreateLocks());
+  return worker;
+}
+
+Worker::~Worker() { CHECK(connections_.empty()) << "close the worker first"; }
+
+absl::Status Worker::CreateQueues() {
+  const DeviceCaps& caps = node_->device.caps;
+  send_places_ =
+      std::min(options_.credits * kSendPlacesPerCredit + kSendPlacesSpare, caps.max_qp_wr);
+  const uint32_t receives = std::min(options_.receives, caps.max_srq_wr);
+  const uint64_t entries = std::min<uint64_t>(
+      caps.max_cqe, receives + uint64_t{options_.connections_max} * send_places_);
+  GANNET_ASSIGN_OR_RETURN(inbox_, Inbox::Create());
+  GANNET_ASSIGN_OR_RETURN(
+      cq_, CompletionQueue::Create(node_->device.verbs, static_cast<uint32_t>(entries), true));
+  GANNET_RETURN_IF_ERROR(cq_->Reserve(receives));
+  GANNET_ASSIGN_OR_RETURN(receives_, ReceiveBuffers::Create(node_->pd, receives));
+  GANNET_ASSIGN_OR_RETURN(replies_,
+                          BufferPool::Create(node_->pd, options_.reply_buffers, kMessageBytesMax));
+  GANNET_ASSIGN_OR_RETURN(staging_,
+                          BufferPool::Create(node_->pd, options_.staging_buffers, kValueBytesMax));
+  return absl::OkStatus();
+}
+
+absl::Status Worker::CreateLocks() {
+  if (node_->lock_mode() == LockMode::kRpcServer) {
+    cas_ = std::make_unique<CpuLockCas>(node_->lock_words);
+  } else {
+    GANNET_ASSIGN_OR_RETURN(
+        cas_, LoopbackLockCas::Create(node_->device, {.pd = node_->pd,
+                                                      .address = node_->grant.lock_address,
+                                                      .rkey = node_->grant.lock_rkey}));
+  }
+  janitor_ = std::make_unique<LockJanitor>(node_->lock_words, node_->connection_ids, cas_.get());
+  return absl::OkStatus();
+}
+
+Worker::Activity Worker::Poll(const Now& now) {
+  now_ = now;
+  served_ = false;
+  bool active = TakeInbox();
+  active |= PollCompletions();
+  active |= cas_->Poll();
+  ServeLocks();
+  ServeLargeGets();
+  batch_.Flush();
+  FinishClosing();
+  if (!receives_->Repost()) failed_ = true;
+  if (now.monotonic_ns >= timers_due_ns_) RunTimers();
+  active |= janitor_->Poll(now.monotonic_ns);
+  PublishCounters();
+  if (served_) return Activity::kRequests;
+  active |= cas_->in_flight() > 0 || !drained_.empty();
+  return active ? Activity::kHousekeeping : Activity::kNone;
+}
+
+bool Worker::TakeInbox() {
+  Inbox::Contents contents = inbox_->Take();
+  if (contents.empty()) return false;
+  if (contents.close && !closing_) {
+    closing_ = true;
+    CloseAll();
+  }
+  for (Arrival& arrival : contents.arrivals) OnArrival(std::move(arrival));
+  for (const Notice& notice : contents.notices) OnNotice(notice);
+  return true;
+}
+
+bool Worker::PollCompletions() {
+  std::array<ibv_wc, kPollMax> completions;
+  const size_t n = cq_->Poll(completions);
+  for (size_t i = 0; i < n; ++i) OnCompletion(completions[i]);
+  if (cq_->broken()) failed_ = true;
+  return n > 0;
+}
+
+void Worker::RunTimers() {
+  CheckSilence();
+  sessions_.Expire(now_.monotonic_ns);
+  timers_due_ns_ = std::numeric_limits<int64_t>::max();
+  for (const auto& [id, connection] : connections_) {
+    const int64_t due = connection->closing ? connection->closing_since_ns + kFlushNsMax
+                                            : connection->heard_ns + options_.silence_ns_max;
+    timers_due_ns_ = std::min(timers_due_ns_, due);
+  }
+  if (sessions_.size() > 0) {
+    timers_due_ns_ = std::min(timers_due_ns_, sessions_.next_expiry_ns());
+  }
+}
+
+void Worker::CheckSilence() {
+  for (const auto& [id, connection] : connections_) {
+    if (connection->closing) {
+      if (now_.monotonic_ns - connection->closing_since_ns < kFlushNsMax) continue;
+      LOG(ERROR) << "connection " << id << " was not flushed in time; destroying it";
+      drained_.push_back(id);
+    } else if (now_.monotonic_ns - connection->heard_ns >= options_.silence_ns_max) {
+      CloseConnection(connection.get(), "the peer is silent");
+    }
+  }
+}
+
+void Worker::PublishCounters() {
+  counters_.sessions.Set(sessions_.size());
+  counters_.connections.Set(connections_.size());
+  counters_.locks_broken.Set(janitor_->locks_broken());
+}
+
+absl::Status Worker::Arm() { return cq_->Arm(); }
+
+int64_t Worker::deadline_ns() const { return std::min(timers_due_ns_, janitor_->next_pass_ns()); }
+
+void Worker::Woken() {
+  cq_->TakeEvents();
+  inbox_->Silence();
+}
+
+}  // namespace gannet

@@ -1,0 +1,203 @@
+#ifndef GANNET_SERVER_RPC_WORKER_H_
+#define GANNET_SERVER_RPC_WORKER_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "common/rdma/completion.h"
+#include "server/locks/lock_cas.h"
+#include "server/locks/lock_janitor.h"
+#include "server/rpc/buffer_pool.h"
+#include "server/rpc/dispatcher.h"
+#include "server/rpc/inbox.h"
+#include "server/rpc/node.h"
+#include "server/rpc/receive_buffers.h"
+#include "server/rpc/send_batch.h"
+#include "server/rpc/server_connection.h"
+#include "server/rpc/worker_counters.h"
+#include "server/session/session_table.h"
+
+namespace gannet {
+
+// Serves a share of the sessions: their connections, requests, heartbeats and locks. It owns one
+// completion queue and one shared receive queue, which all its connections use, so that neither
+// polling nor memory grows with them.
+//
+// A state machine: Poll does what can be done at the given time and returns; it starts no thread
+// and never sleeps. Thread safety: one thread, except for inbox() and counters().
+//
+// 1. The completion queue cannot overrun: each connection reserves its share before it is accepted.
+// 2. A request is answered once, in whichever order; a connection with more requests unanswered
+//    than its credits is broken, since it takes receives from the others.
+// 3. Memory that the device may still write or read is free again only after the completion of that
+//    work, or its flush, was polled.
+// 4. A dead connection's queue pair is in the error state and flushed before its locks are broken,
+//    before its session may use the same index again, and before it is destroyed.
+class Worker {
+ public:
+  struct Options {
+    uint32_t index = 0;
+    uint32_t workers = 1;
+    uint16_t credits = kCreditsDefault;
+    uint32_t connections_max = 1024;
+    uint32_t receives = 1024;
+    uint32_t reply_buffers = 512;
+    uint32_t staging_buffers = 4;  // of the longest value: GETs by RPC of long values at once
+    int64_t session_grace_ns = 30'000'000'000;
+    int64_t silence_ns_max = int64_t{kPeerSilenceMsMax} * 1'000'000;
+  };
+
+  // `node` outlives the worker. Blocks while the loopback queue pair connects. ResourceExhausted,
+  // FailedPrecondition: as the device says.
+  static absl::StatusOr<std::unique_ptr<Worker>> Create(const Options& options, const Node* node);
+  // REQUIRES: closed(), or never polled.
+  ~Worker();
+
+  enum class Activity : uint8_t {
+    kNone,
+    kHousekeeping,  // call Poll again soon
+    kRequests,      // clients are waiting for more: it is worth while to poll without sleeping
+  };
+  Activity Poll(const Now& now);
+
+  // To sleep: Poll returned kNone; Arm; Poll once more, which must return kNone again; wait for
+  // either descriptor or the time; Woken.
+  absl::Status Arm();
+  int completion_fd() const { return cq_->fd(); }
+  // When Poll must be called at the latest, monotonic.
+  int64_t deadline_ns() const;
+  void Woken();
+
+  // Told to close by the inbox, and no connection is left.
+  bool closed() const { return closing_ && connections_.empty(); }
+  // The device lost the queues: nothing can be served any more.
+  bool failed() const { return failed_; }
+
+  Inbox& inbox() { return *inbox_; }
+  const WorkerCounters& counters() const { return counters_; }
+
+ private:
+  struct LargeGet {
+    uint32_t connection;
+    RequestHeader header;
+    std::string key;
+  };
+  struct LockRequest {
+    uint32_t connection;
+    RequestHeader header;
+    size_t index;  // of the lock word
+  };
+
+  Worker(const Options& options, const Node* node);
+  absl::Status CreateQueues();
+  absl::Status CreateLocks();
+
+  // worker.cc: one Poll.
+  bool TakeInbox();
+  bool PollCompletions();
+  void RunTimers();
+  void CheckSilence();
+  void PublishCounters();
+
+  // worker_connections.cc: from a connection request to the destroyed queue pair.
+  void OnArrival(Arrival arrival);
+  void OnNotice(const Notice& notice);
+  // Until its predecessor's queue pair is flushed.
+  void Wait(Arrival arrival);
+  void Accept(Arrival arrival, Session* session);
+  void Reject(Arrival arrival, RejectCode code, std::string_view reason);
+  ConnectionOptions OptionsForConnection() const;
+  Grant GrantFor(const ServerConnection& connection, bool resumed) const;
+  ServerConnection* Find(uint32_t connection_id);
+  // Of a completion; nullptr: gone. Queue pair numbers are not reused before the last completion of
+  // the old one was polled (invariant 4).
+  ServerConnection* FindOwner(const ibv_wc& completion);
+  ServerConnection* FindQueuePair(const Session* session, uint16_t qp_index);
+  void CloseConnection(ServerConnection* connection, std::string_view why);
+  void CloseAll();
+  void FinishClosing();
+  void Destroy(ServerConnection* connection);
+
+  // worker_datapath.cc: from a completion to a posted reply.
+  void OnCompletion(const ibv_wc& completion);
+  void OnReceive(const ibv_wc& completion);
+  void OnSendDone(const ibv_wc& completion, const WrId& id);
+  void Release(ServerConnection* connection, Resource resource, bool ok);
+  void OnMessage(ServerConnection* connection, std::span<const std::byte> message);
+  void OnRequest(ServerConnection* connection, const RequestView& request);
+  bool Admit(ServerConnection* connection, const RequestHeader& header);
+  void CloseExecutorOf(const ServerConnection* asking, uint64_t sequence);
+  void Execute(ServerConnection* connection, const RequestView& request);
+  // A reply of only a header, without a record.
+  void Reply(ServerConnection* connection, const ReplyHeader& reply);
+  // A reply whose value lies in the buffer already, behind the room for the header.
+  void SendReply(ServerConnection* connection, const ReplyHeader& reply, uint32_t buffer,
+                 uint32_t value_bytes);
+  // An admitted request that takes several completions, from here to its recorded answer.
+  void BeginLong(ServerConnection* connection, const RequestHeader& header);
+  void AnswerLong(ServerConnection* connection, const RequestHeader& request,
+                  const ReplyHeader& reply);
+
+  // worker_large.cc: values too long for a message.
+  void BeginLargePut(ServerConnection* connection, const RequestView& request);
+  void PostReads(ServerConnection* connection);
+  void OnRead(ServerConnection* connection, bool ok);
+  void BeginLargeGet(ServerConnection* connection, const RequestView& request);
+  void ServeLargeGets();
+  // True: the staging buffer is in use.
+  bool ServeLargeGet(ServerConnection* connection, const LargeGet& get, uint32_t staging);
+
+  // worker_locks.cc: locks by RPC.
+  void BeginLock(ServerConnection* connection, const RequestView& request);
+  bool OwnsLock(const ServerConnection& connection, const RequestHeader& header);
+  void ServeLocks();
+  // False: no place is free.
+  bool StartLock(const LockRequest& request);
+  void OnLockDone(uint32_t connection_id, const RequestHeader& header, bool taking, bool ok,
+                  uint64_t old);
+
+  static constexpr size_t kPollMax = 64;
+  static constexpr size_t kLargeGetsMax = 1024;
+  static constexpr size_t kLockRequestsMax = 1024;
+
+  // Immutable after Create.
+  const Options options_;
+  const Node* const node_;
+  uint32_t send_places_ = 0;  // of each connection's send queue
+
+  // Owner thread only from here on, in the order of dependency.
+  std::unique_ptr<Inbox> inbox_;
+  std::unique_ptr<CompletionQueue> cq_;
+  std::unique_ptr<ReceiveBuffers> receives_;
+  BufferPool replies_;
+  BufferPool staging_;
+  std::unique_ptr<LockCas> cas_;
+  std::unique_ptr<LockJanitor> janitor_;
+  Dispatcher dispatcher_;
+  SessionTable sessions_;
+  absl::flat_hash_map<uint32_t, std::unique_ptr<ServerConnection>> connections_;  // by id
+  absl::flat_hash_map<uint32_t, ServerConnection*> by_qp_number_;
+  SendBatch batch_;
+
+  std::vector<Arrival> waiting_arrivals_;  // for an old queue pair to be flushed
+  std::vector<uint32_t> drained_;          // ids; to be destroyed at the end of this Poll
+  std::deque<LargeGet> large_gets_;        // waiting for a staging buffer
+  std::deque<LockRequest> lock_requests_;  // waiting for a place in cas_
+  Now now_;
+  int64_t timers_due_ns_ = 0;
+  bool closing_ = false;
+  bool failed_ = false;
+  bool served_ = false;  // a request, in this Poll
+  WorkerCounters counters_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_RPC_WORKER_H_

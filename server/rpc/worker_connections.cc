@@ -1,0 +1,211 @@
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "server/rpc/work_kind.h"
+#include "server/rpc/worker.h"
+
+namespace gannet {
+namespace {
+
+// Queue pairs of one session; a client wants a few, for depth.
+constexpr uint16_t kQueuePairsMax = 16;
+// Headers of replies are sent inline; values rarely are.
+constexpr uint32_t kInlineBytesWanted = 256;
+
+template <class T>
+std::span<const std::byte> BytesOf(const T& message) {
+  return std::as_bytes(std::span(&message, 1));
+}
+
+}  // namespace
+
+void Worker::Reject(Arrival arrival, RejectCode code, std::string_view reason) {
+  LOG(WARNING) << "refused " << arrival.incoming.peer().ToString() << ": " << reason;
+  const struct Reject reject = NewReject(code, reason);
+  node_->listener->Reject(std::move(arrival.incoming), BytesOf(reject));
+  node_->connection_ids->Retire(arrival.connection);
+}
+
+void Worker::OnArrival(Arrival arrival) {
+  if (closing_) {
+    return Reject(std::move(arrival), RejectCode::kShuttingDown, "the server is shutting down");
+  }
+  const ConnectRequest& request = arrival.request;
+  if (request.qp_index >= kQueuePairsMax) {
+    return Reject(std::move(arrival), RejectCode::kTooManyConnections,
+                  absl::StrCat("a session has at most ", kQueuePairsMax, " queue pairs"));
+  }
+  Session* session = nullptr;
+  if (request.session_token == 0) {
+    session = sessions_.Create(now_.monotonic_ns);
+    if (session == nullptr) {
+      return Reject(std::move(arrival), RejectCode::kTooManyConnections,
+                    absl::StrCat("the server serves ", sessions_.size(), " sessions already"));
+    }
+  } else {
+    session = sessions_.Find(request.session_token);
+    if (session == nullptr) {
+      return Reject(std::move(arrival), RejectCode::kSessionUnknown,
+                    "the session expired, or is of an earlier run of the server");
+    }
+    if (ServerConnection* old = FindQueuePair(session, request.qp_index)) {
+      // The old queue pair must be gone before the client hears that it has a new one: a write or a
+      // lock of its earlier life must not come after.
+      CloseConnection(old, "its client connects anew");
+      return Wait(std::move(arrival));
+    }
+  }
+  Accept(std::move(arrival), session);
+}
+
+void Worker::Wait(Arrival arrival) {
+  for (Arrival& older : waiting_arrivals_) {
+    if (older.request.session_token == arrival.request.session_token &&
+        older.request.qp_index == arrival.request.qp_index) {
+      std::swap(older, arrival);
+      return Reject(std::move(arrival), RejectCode::kTooManyConnections,
+                    "a later request of the same session took its place");
+    }
+  }
+  waiting_arrivals_.push_back(std::move(arrival));
+}
+
+ConnectionOptions Worker::OptionsForConnection() const {
+  ConnectionOptions options{.caps = node_->device.caps};
+  options.queue_pair = {.pd = node_->pd,
+                        .send_cq = cq_->get(),
+                        .recv_cq = cq_->get(),
+                        .srq = receives_->srq(),
+                        .send_wrs = send_places_,
+                        .inline_bytes = kInlineBytesWanted};
+  return options;
+}
+
+Grant Worker::GrantFor(const ServerConnection& connection, bool resumed) const {
+  Grant grant = node_->grant;
+  grant.connection_id = connection.id;
+  grant.session_token = connection.session->token();
+  grant.session_id = connection.session->id();
+  grant.credits = connection.session->credits();
+  grant.resumed = resumed;
+  grant.answered_below = connection.session->AnsweredBelow();
+  return grant;
+}
+
+void Worker::Accept(Arrival arrival, Session* session) {
+  const uint32_t id = arrival.connection;
+  const uint16_t qp_index = arrival.request.qp_index;
+  const bool resumed = arrival.request.session_token != 0;
+  if (connections_.size() >= options_.connections_max || !cq_->Reserve(send_places_).ok()) {
+    return Reject(std::move(arrival), RejectCode::kTooManyConnections,
+                  absl::StrCat("the server serves ", connections_.size(),
+                               " connections already and has no room for more"));
+  }
+  const std::string peer = arrival.incoming.peer().ToString();
+  auto rdma = node_->listener->BeginAccept(std::move(arrival.incoming), OptionsForConnection(), id);
+  if (!rdma.ok()) {
+    LOG(ERROR) << "cannot serve " << peer << ": " << rdma.status().message();
+    cq_->Release(send_places_);
+    node_->connection_ids->Retire(id);
+    return;
+  }
+  auto connection =
+      std::make_unique<ServerConnection>(id, qp_index, session, send_places_, *std::move(rdma));
+  connection->heard_ns = now_.monotonic_ns;
+  ServerConnection* raw = connection.get();
+  by_qp_number_[raw->qp_number] = raw;
+  connections_[id] = std::move(connection);
+  sessions_.Attach(session);
+  timers_due_ns_ = std::min(timers_due_ns_, now_.monotonic_ns + options_.silence_ns_max);
+  const Grant grant = GrantFor(*raw, resumed);
+  if (absl::Status status = node_->listener->FinishAccept(raw->rdma.get(), BytesOf(grant));
+      !status.ok()) {
+    const std::string why(status.message());
+    return CloseConnection(raw, why);
+  }
+  LOG(INFO) << "session " << session->id() << (resumed ? " resumed" : "") << ": connection " << id
+            << " from " << peer << ", queue pair " << qp_index;
+}
+
+void Worker::OnNotice(const Notice& notice) {
+  ServerConnection* connection = Find(notice.connection);
+  if (connection == nullptr) return;
+  switch (notice.type) {
+    case Notice::Type::kEstablished:
+      connection->heard_ns = now_.monotonic_ns;
+      break;
+    case Notice::Type::kGone:
+      CloseConnection(connection, "disconnected");
+      break;
+  }
+}
+
+ServerConnection* Worker::Find(uint32_t connection_id) {
+  auto it = connections_.find(connection_id);
+  return it == connections_.end() ? nullptr : it->second.get();
+}
+
+ServerConnection* Worker::FindOwner(const ibv_wc& completion) {
+  auto it = by_qp_number_.find(completion.qp_num);
+  return it == by_qp_number_.end() ? nullptr : it->second;
+}
+
+ServerConnection* Worker::FindQueuePair(const Session* session, uint16_t qp_index) {
+  for (const auto& [id, connection] : connections_) {
+    if (connection->session == session && connection->qp_index == qp_index) {
+      return connection.get();
+    }
+  }
+  return nullptr;
+}
+
+void Worker::CloseConnection(ServerConnection* connection, std::string_view why) {
+  if (connection->closing) return;
+  LOG(INFO) << "closing connection " << connection->id << " of session "
+            << connection->session->id() << ": " << why;
+  connection->closing = true;
+  connection->closing_since_ns = now_.monotonic_ns;
+  // Not applied and not answered: sent again on another connection, they are executed. A READ that
+  // is under way keeps its reservation until its flush.
+  for (uint64_t sequence : connection->in_progress) connection->session->Forget(sequence);
+  connection->in_progress.clear();
+  connection->puts_waiting.clear();
+  const uint64_t drain = PackWorkId(WorkKind::kDrain, connection->id, 0);
+  if (!connection->rdma->BeginClose(drain)) drained_.push_back(connection->id);
+  timers_due_ns_ = std::min(timers_due_ns_, now_.monotonic_ns + options_.silence_ns_max);
+}
+
+void Worker::CloseAll() {
+  for (const auto& [id, connection] : connections_) {
+    CloseConnection(connection.get(), "the server is shutting down");
+  }
+  for (Arrival& arrival : std::exchange(waiting_arrivals_, {})) OnArrival(std::move(arrival));
+}
+
+void Worker::FinishClosing() {
+  if (drained_.empty()) return;
+  for (uint32_t id : std::exchange(drained_, {})) {
+    if (ServerConnection* connection = Find(id)) Destroy(connection);
+  }
+  for (Arrival& arrival : std::exchange(waiting_arrivals_, {})) OnArrival(std::move(arrival));
+}
+
+void Worker::Destroy(ServerConnection* connection) {
+  const uint32_t id = connection->id;
+  // The last of what was in flight, and what never was posted; with the queue pair gone, certainly
+  // nothing of it happens any more.
+  connection->rdma.reset();
+  connection->send_queue.CompleteAll(
+      [&](Resource resource) { Release(connection, resource, /*ok=*/false); });
+  by_qp_number_.erase(connection->qp_number);
+  cq_->Release(send_places_);
+  node_->connection_ids->Retire(id);
+  janitor_->Hasten(now_.monotonic_ns);
+  sessions_.Detach(connection->session, now_.monotonic_ns);
+  timers_due_ns_ = now_.monotonic_ns;
+  connections_.erase(id);
+}
+
+}  // namespace gannet

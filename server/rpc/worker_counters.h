@@ -1,0 +1,34 @@
+#ifndef GANNET_SERVER_RPC_WORKER_COUNTERS_H_
+#define GANNET_SERVER_RPC_WORKER_COUNTERS_H_
+
+#include <atomic>
+#include <cstdint>
+
+namespace gannet {
+
+// Counters with one writer, the worker, and readers on any thread. Relaxed throughout: each is a
+// figure of its own, and none announces anything.
+class Counter {
+ public:
+  void Add(uint64_t n) {
+    // One writer: no read-modify-write is needed.
+    value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+  void Set(uint64_t value) { value_.store(value, std::memory_order_relaxed); }
+  uint64_t value() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint64_t> value_{0};
+};
+
+struct WorkerCounters {
+  Counter rpcs;  // heartbeats aside
+  Counter heartbeats;
+  Counter sessions;
+  Counter connections;
+  Counter locks_broken;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_RPC_WORKER_COUNTERS_H_

@@ -1,0 +1,214 @@
+#include <cstring>
+
+#include "glog/logging.h"
+#include "server/rpc/work_kind.h"
+#include "server/rpc/worker.h"
+
+namespace gannet {
+namespace {
+
+// Beside `credits` requests, a heartbeat may be unanswered, and the next one behind it.
+constexpr uint32_t kHeartbeatsUnanswered = 2;
+
+bool IsHeartbeat(const RequestHeader& header) {
+  return header.opcode == static_cast<uint8_t>(Opcode::kHeartbeat);
+}
+
+bool IsLock(const RequestHeader& header) {
+  return header.opcode == static_cast<uint8_t>(Opcode::kLock) ||
+         header.opcode == static_cast<uint8_t>(Opcode::kUnlock);
+}
+
+bool IsLargePut(const RequestHeader& header) {
+  return header.opcode == static_cast<uint8_t>(Opcode::kPut) &&
+         (header.flags & kValueInBuffer) != 0 && header.value_bytes > 0;
+}
+
+// The reply says that the value is too long for it, and the client named a buffer that holds it.
+bool FitsBuffer(const RequestHeader& header, const ReplyHeader& reply) {
+  return header.opcode == static_cast<uint8_t>(Opcode::kGet) &&
+         reply.status == static_cast<uint8_t>(ReplyStatus::kBufferTooSmall) &&
+         (header.flags & kValueInBuffer) != 0 && header.value_bytes >= reply.value_bytes;
+}
+
+}  // namespace
+
+void Worker::OnCompletion(const ibv_wc& completion) {
+  const WrId id = WrId::Unpack(completion.wr_id);
+  switch (static_cast<WorkKind>(id.kind)) {
+    case WorkKind::kReceive:
+      return OnReceive(completion);
+    case WorkKind::kSend:
+      return OnSendDone(completion, id);
+    case WorkKind::kDrain:
+      if (ServerConnection* connection = FindOwner(completion)) drained_.push_back(connection->id);
+      return;
+  }
+  LOG(DFATAL) << "completion of unknown work " << completion.wr_id;
+}
+
+void Worker::OnReceive(const ibv_wc& completion) {
+  const uint32_t slot = WrId::Unpack(completion.wr_id).slot;
+  ServerConnection* connection = FindOwner(completion);
+  if (connection != nullptr && !connection->closing) {
+    if (completion.status == IBV_WC_SUCCESS) {
+      connection->heard_ns = now_.monotonic_ns;
+      OnMessage(connection, receives_->Message(slot, completion.byte_len));
+    } else {
+      CloseConnection(connection, ibv_wc_status_str(completion.status));
+    }
+  }
+  receives_->Recycle(slot);
+}
+
+void Worker::OnSendDone(const ibv_wc& completion, const WrId& id) {
+  ServerConnection* connection = FindOwner(completion);
+  if (connection == nullptr) return;
+  const bool ok = completion.status == IBV_WC_SUCCESS;
+  if (!ok) CloseConnection(connection, ibv_wc_status_str(completion.status));
+  connection->send_queue.Complete(id.slot,
+                                  [&](Resource resource) { Release(connection, resource, ok); });
+  if (!connection->closing) PostReads(connection);
+}
+
+void Worker::Release(ServerConnection* connection, Resource resource, bool ok) {
+  switch (resource.kind) {
+    case Resource::Kind::kNothing:
+      break;
+    case Resource::Kind::kReplyBuffer:
+      replies_.Give(resource.index);
+      break;
+    case Resource::Kind::kStaging:
+      staging_.Give(resource.index);
+      break;
+    case Resource::Kind::kRead:
+      OnRead(connection, ok);
+      break;
+  }
+}
+
+void Worker::OnMessage(ServerConnection* connection, std::span<const std::byte> message) {
+  if (message.size() < sizeof(RequestHeader)) {
+    return CloseConnection(connection, "a message shorter than a header");
+  }
+  RequestView request;
+  const std::optional<RequestError> error = DecodeRequest(message, &request);
+  const bool heartbeat = IsHeartbeat(request.header);
+  if (connection->unanswered >= options_.credits + kHeartbeatsUnanswered) {
+    return CloseConnection(connection, "more requests unanswered than credits");
+  }
+  ++connection->unanswered;
+  (heartbeat ? counters_.heartbeats : counters_.rpcs).Add(1);
+  served_ |= !heartbeat;
+  if (error) {
+    VLOG(1) << "connection " << connection->id << ": " << error->reason;
+    return Reply(connection, ReplyTo(request.header, error->status));
+  }
+  OnRequest(connection, request);
+}
+
+void Worker::OnRequest(ServerConnection* connection, const RequestView& request) {
+  if (IsHeartbeat(request.header)) {
+    return Reply(connection, ReplyTo(request.header, ReplyStatus::kOk));
+  }
+  if (!Admit(connection, request.header)) return;
+  if (IsLock(request.header)) return BeginLock(connection, request);
+  if (IsLargePut(request.header)) return BeginLargePut(connection, request);
+  Execute(connection, request);
+}
+
+bool Worker::Admit(ServerConnection* connection, const RequestHeader& header) {
+  Session* session = connection->session;
+  ReplyHeader recorded;
+  Session::Admission admission = session->Admit(header.sequence, &recorded);
+  if (admission == Session::Admission::kInProgress) {
+    // The client took another of its connections for broken, and may be right. That one's copy is
+    // given up, and this one executed.
+    CloseExecutorOf(connection, header.sequence);
+    admission = session->Admit(header.sequence, &recorded);
+  }
+  switch (admission) {
+    case Session::Admission::kExecute:
+      return true;
+    case Session::Admission::kReplay:
+      Reply(connection, recorded);
+      return false;
+    case Session::Admission::kStale:
+      Reply(connection, ReplyTo(header, ReplyStatus::kInvalidArgument));
+      return false;
+    case Session::Admission::kInProgress:
+      CloseConnection(connection, "a request sent twice on one connection");
+      return false;
+    case Session::Admission::kOverrun:
+      CloseConnection(connection, "a sequence number beyond the credits");
+      return false;
+  }
+  return false;
+}
+
+void Worker::CloseExecutorOf(const ServerConnection* asking, uint64_t sequence) {
+  for (const auto& [id, other] : connections_) {
+    if (other.get() != asking && other->session == asking->session &&
+        other->IsInProgress(sequence)) {
+      return CloseConnection(other.get(), "its client sent a request again elsewhere");
+    }
+  }
+}
+
+void Worker::Execute(ServerConnection* connection, const RequestView& request) {
+  const RequestHeader& header = request.header;
+  Session* session = connection->session;
+  const std::optional<uint32_t> buffer = replies_.Take();
+  if (!buffer) {
+    session->Forget(header.sequence);
+    return CloseConnection(connection, "no reply buffer is free");
+  }
+  std::span<std::byte> bytes = replies_.Bytes(*buffer);
+  const ReplyHeader reply = dispatcher_.Execute(request, bytes.subspan(sizeof(ReplyHeader)), now_);
+  if (FitsBuffer(header, reply)) {
+    replies_.Give(*buffer);
+    return BeginLargeGet(connection, request);
+  }
+  if (IsRepeatable(header)) {
+    session->RecordRepeatable(header.sequence);
+  } else {
+    session->RecordAnswer(header.sequence, reply);
+  }
+  const bool carries_value = reply.status != static_cast<uint8_t>(ReplyStatus::kBufferTooSmall);
+  SendReply(connection, reply, *buffer, carries_value ? reply.value_bytes : 0);
+}
+
+void Worker::Reply(ServerConnection* connection, const ReplyHeader& reply) {
+  if (connection->closing) return;
+  const std::optional<uint32_t> buffer = replies_.Take();
+  if (!buffer) return CloseConnection(connection, "no reply buffer is free");
+  SendReply(connection, reply, *buffer, 0);
+}
+
+void Worker::SendReply(ServerConnection* connection, const ReplyHeader& reply, uint32_t buffer,
+                       uint32_t value_bytes) {
+  std::memcpy(replies_.Bytes(buffer).data(), &reply, sizeof(reply));
+  if (batch_.AddReply(connection, buffer, sizeof(reply) + value_bytes)) {
+    ++connection->answers_in_chain;
+  }
+}
+
+void Worker::BeginLong(ServerConnection* connection, const RequestHeader& header) {
+  connection->in_progress.push_back(header.sequence);
+}
+
+void Worker::AnswerLong(ServerConnection* connection, const RequestHeader& request,
+                        const ReplyHeader& reply) {
+  connection->RemoveInProgress(request.sequence);
+  if (IsRepeatable(request)) {
+    connection->session->RecordRepeatable(request.sequence);
+  } else if (reply.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) {
+    // Not applied: sent again under the same number, it is executed.
+    connection->session->Forget(request.sequence);
+  } else {
+    connection->session->RecordAnswer(request.sequence, reply);
+  }
+  Reply(connection, reply);
+}
+
+}  // namespace gannet

@@ -1,0 +1,97 @@
+#include <algorithm>
+#include <utility>
+
+#include "server/rpc/worker.h"
+
+namespace gannet {
+
+// Values are at most kValueBytesMax long, far below what every device carries in one message, so
+// each is one READ or one WRITE.
+
+void Worker::BeginLargePut(ServerConnection* connection, const RequestView& request) {
+  BeginLong(connection, request.header);
+  if (connection->rdma->depth().issued == 0) {
+    // It asked for a connection without READs.
+    return AnswerLong(connection, request.header,
+                      ReplyTo(request.header, ReplyStatus::kInvalidArgument));
+  }
+  connection->puts_waiting.push_back({request.header, std::string(request.key), {}});
+  PostReads(connection);
+}
+
+void Worker::PostReads(ServerConnection* connection) {
+  const size_t depth = connection->rdma->depth().issued;
+  while (!connection->closing && !connection->puts_waiting.empty() &&
+         connection->puts_reading.size() < depth) {
+    LargePut put = std::move(connection->puts_waiting.front());
+    connection->puts_waiting.pop_front();
+    // Reserved only now, so that requests that wait take nothing from the heap.
+    std::optional<Store::Reservation> reservation =
+        node_->store->Reserve(put.key, put.header.value_bytes);
+    if (!reservation) {
+      AnswerLong(connection, put.header, ReplyTo(put.header, ReplyStatus::kOutOfMemory));
+      continue;
+    }
+    put.reservation = *reservation;
+    const ibv_sge sge{reinterpret_cast<uint64_t>(reservation->value.data()), put.header.value_bytes,
+                      node_->region_lkey};
+    const uint64_t address = put.header.buffer_address;
+    const uint32_t rkey = put.header.buffer_rkey;
+    connection->puts_reading.push_back(std::move(put));
+    if (!batch_.AddRead(connection, sge, address, rkey)) {
+      node_->store->Abandon(connection->puts_reading.back().reservation);
+      connection->puts_reading.pop_back();
+    }
+  }
+}
+
+void Worker::OnRead(ServerConnection* connection, bool ok) {
+  LargePut put = std::move(connection->puts_reading.front());
+  connection->puts_reading.pop_front();
+  if (!ok || connection->closing) return node_->store->Abandon(put.reservation);
+  const WriteOutcome outcome = node_->store->CommitPut(
+      put.reservation, put.key, AttributesOf(put.header), ConditionsOf(put.header), now_.wall_ms);
+  AnswerLong(connection, put.header, ReplyOfWrite(put.header, outcome));
+}
+
+void Worker::BeginLargeGet(ServerConnection* connection, const RequestView& request) {
+  BeginLong(connection, request.header);
+  if (large_gets_.size() >= kLargeGetsMax) {
+    return AnswerLong(connection, request.header, ReplyTo(request.header, ReplyStatus::kTryAgain));
+  }
+  large_gets_.push_back({connection->id, request.header, std::string(request.key)});
+}
+
+void Worker::ServeLargeGets() {
+  while (!large_gets_.empty()) {
+    const std::optional<uint32_t> staging = staging_.Take();
+    if (!staging) return;
+    const LargeGet get = std::move(large_gets_.front());
+    large_gets_.pop_front();
+    ServerConnection* connection = Find(get.connection);
+    if (connection == nullptr || connection->closing || !ServeLargeGet(connection, get, *staging)) {
+      staging_.Give(*staging);
+    }
+  }
+}
+
+bool Worker::ServeLargeGet(ServerConnection* connection, const LargeGet& get, uint32_t staging) {
+  const std::span<std::byte> room =
+      staging_.Bytes(staging).first(std::min<size_t>(get.header.value_bytes, kValueBytesMax));
+  // Looked up anew: while it waited, the value may have changed, or gone.
+  ReplyHeader reply = ReplyOfRead(get.header, node_->store->Get(get.key, room, now_.wall_ms));
+  if (reply.status != static_cast<uint8_t>(ReplyStatus::kOk)) {
+    AnswerLong(connection, get.header, reply);
+    return false;
+  }
+  // The reply is behind the value in the same queue, so it arrives after it.
+  if (!batch_.AddWrite(connection, staging_.Sge(staging, reply.value_bytes),
+                       get.header.buffer_address, get.header.buffer_rkey, staging)) {
+    return false;
+  }
+  reply.value_in_buffer = 1;
+  AnswerLong(connection, get.header, reply);
+  return true;
+}
+
+}  // namespace gannet
