@@ -1,0 +1,184 @@
+// kvload: puts a Gannet server under load, checks every value, and says what it cost.
+//
+// Exit code: 0 when every operation was answered and every value was right; 1 otherwise; 2 for
+// wrong usage.
+
+#include <gannet/client.h>
+#include <gflags/gflags.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/base/status_macros.h"
+#include "common/rdma/device_choice.h"
+#include "tools/build_stamp/build_stamp.h"
+#include "tools/kvload/gannet_backend.h"
+#include "tools/kvload/options.h"
+#include "tools/kvload/raw_read_backend.h"
+#include "tools/kvload/report.h"
+#include "tools/kvload/run.h"
+
+DEFINE_string(server, "127.0.0.1:7471", "HOST:PORT of the server, or several with commas");
+DEFINE_string(device, "auto", "auto, soft (the user-space device), or an RDMA device's name");
+DEFINE_string(workload, "b",
+              "YCSB core workload: a (50 % updates), b (5 % updates), c (reads only), d (5 % "
+              "inserts, reads of the latest), f (50 % read-modify-write); or raw_read, bare READs "
+              "of --value_size bytes");
+DEFINE_string(distribution, "",
+              "zipfian (0.99, scrambled), uniform or latest; empty: the workload's");
+DEFINE_string(phase, "both", "load, run or both");
+DEFINE_uint64(records, 100'000, "records that are loaded, and run on");
+DEFINE_uint64(operations, 1'000'000, "operations of the run");
+DEFINE_uint32(threads, 1, "threads, each with a connection of its own");
+DEFINE_uint32(depth, 16, "operations in flight per thread");
+DEFINE_uint32(key_size, 16, "bytes of a key");
+DEFINE_uint32(value_size, 100, "bytes of a value; at least 24 when verifying");
+DEFINE_uint64(location_cache, 1 << 20, "bytes for remembered locations, over all threads; 0 = off");
+DEFINE_uint64(seed, 1, "of everything random; a seed names a run");
+DEFINE_uint64(target_ops, 0,
+              "operations a second in an open loop: latency counts from when an operation was due; "
+              "0 = closed loop, as fast as possible");
+DEFINE_bool(verify, true, "check every value that is read");
+DEFINE_bool(allow_misses, false, "do not fail when a key that this run loaded is not found");
+DEFINE_uint64(deadline_ms, 1000, "of every operation");
+DEFINE_string(trace, "", "replay this trace (CSV: version,time,op,size,lbn) instead of a workload");
+DEFINE_string(json, "", "write the result to this file");
+
+DECLARE_bool(help);
+
+namespace gannet::kvload {
+namespace {
+
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+
+absl::StatusOr<Options> OptionsFromFlags() {
+  Options options;
+  options.servers = absl::StrSplit(FLAGS_server, ',', absl::SkipEmpty());
+  options.device = FLAGS_device;
+  options.workload = FLAGS_workload;
+  if (!FLAGS_distribution.empty()) {
+    GANNET_ASSIGN_OR_RETURN(options.distribution, DistributionOf(FLAGS_distribution));
+  }
+  GANNET_ASSIGN_OR_RETURN(options.phase, PhaseOf(FLAGS_phase));
+  options.records = FLAGS_records;
+  options.operations = FLAGS_operations;
+  options.threads = FLAGS_threads;
+  options.depth = FLAGS_depth;
+  options.sizes = {FLAGS_key_size, FLAGS_value_size};
+  options.location_cache_bytes = FLAGS_location_cache;
+  options.seed = FLAGS_seed;
+  options.target_ops = FLAGS_target_ops;
+  options.verify = FLAGS_verify;
+  options.allow_misses = FLAGS_allow_misses;
+  options.deadline = std::chrono::milliseconds(FLAGS_deadline_ms);
+  options.trace_file = FLAGS_trace;
+  options.json_file = FLAGS_json;
+  GANNET_RETURN_IF_ERROR(Validate(options));
+  return options;
+}
+
+absl::StatusOr<ServerTotals> TotalsOf(Client& client) {
+  GANNET_ASSIGN_OR_RETURN(const std::vector<ServerStats> stats, client.Stats());
+  ServerTotals totals;
+  for (const ServerStats& server : stats) {
+    totals.rpcs += server.rpcs;
+    totals.cpu_us += server.cpu_us;
+    totals.slots_used += server.slots_used;
+    totals.slots_total += server.slots_total;
+  }
+  return totals;
+}
+
+absl::StatusOr<std::unique_ptr<Backend>> ConnectBackend(const Options& options, uint32_t thread) {
+  if (options.workload != kRawReadWorkload) return GannetBackend::Connect(options);
+  return RawReadBackend::Connect({.endpoint = options.servers.front(),
+                                  .depth = options.depth,
+                                  .read_bytes = options.sizes.value_bytes,
+                                  .seed = options.seed + thread});
+}
+
+void ShowProgress(std::string_view line) {
+  std::fprintf(stderr, "\r\033[K%.*s", static_cast<int>(line.size()), line.data());
+}
+
+Environment EnvironmentOf(const Options& options, Client& client) {
+  Environment environment;
+  environment.connect = [&options](uint32_t thread) { return ConnectBackend(options, thread); };
+  environment.totals = [&client] { return TotalsOf(client); };
+  if (isatty(STDERR_FILENO) != 0) environment.progress = ShowProgress;
+  return environment;
+}
+
+absl::Status WriteFile(const std::string& path, const std::string& text) {
+  std::ofstream file(path);
+  file << text;
+  file.close();
+  if (file) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("cannot write ", path));
+}
+
+absl::StatusOr<Report> Measure(const Options& options) {
+  gannet::Options client_options;
+  client_options.device = options.device;
+  client_options.deadline = options.deadline;
+  GANNET_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client,
+                          Client::Connect(options.servers, client_options));
+  const ServerInfo info = client->Info().front();
+  std::fprintf(stderr, "kvload: device=%s kind=%s\n", info.device.c_str(), info.kind.c_str());
+  // What asking for the totals adds to them.
+  GANNET_ASSIGN_OR_RETURN(const ServerTotals first, TotalsOf(*client));
+  GANNET_ASSIGN_OR_RETURN(const ServerTotals second, TotalsOf(*client));
+  GANNET_ASSIGN_OR_RETURN(Report report, Run(options, EnvironmentOf(options, *client)));
+  report.device = info.device;
+  report.kind = info.kind;
+  report.rpcs_of_measuring = second.rpcs - first.rpcs;
+  return report;
+}
+
+int Fail(int code, const absl::Status& status) {
+  std::fprintf(stderr, "kvload: %s\n", std::string(status.message()).c_str());
+  return code;
+}
+
+int Main(char** argv) {
+  const auto options = OptionsFromFlags();
+  if (!options.ok()) return Fail(kExitUsage, options.status());
+  const auto device = UseDevice(options->device, argv);
+  if (!device.ok()) return Fail(kExitFailed, device.status());
+  const auto report = Measure(*options);
+  if (!report.ok()) return Fail(kExitFailed, report.status());
+  std::fputs(ToTable(*report).c_str(), stdout);
+  if (!options->json_file.empty()) {
+    const absl::Status written = WriteFile(options->json_file, ToJson(*report));
+    if (!written.ok()) return Fail(kExitFailed, written);
+  }
+  return WrongValues(*report) == 0 && Errors(*report) == 0 ? 0 : kExitFailed;
+}
+
+}  // namespace
+}  // namespace gannet::kvload
+
+int main(int argc, char** argv) {
+  // gflags reorders argv; executing the program again needs it as it was.
+  std::vector<char*> original(argv, argv + argc + 1);
+  gflags::SetUsageMessage(
+      "puts a Gannet server under load, checks every value, and says what it cost");
+  gflags::SetVersionString(absl::StrCat(gannet::BuildCommit(), ", ", gannet::BuildKind()));
+  gflags::ParseCommandLineNonHelpFlags(&argc, &argv, true);
+  if (FLAGS_help) {
+    gflags::ShowUsageWithFlagsRestrict(argv[0], "kvload/main");
+    return 0;
+  }
+  gflags::HandleCommandLineHelpFlags();
+  if (argc > 1) {
+    std::fprintf(stderr, "kvload: takes flags only, not '%s'; see --help\n", argv[1]);
+    return gannet::kvload::kExitUsage;
+  }
+  return gannet::kvload::Main(original.data());
+}

@@ -1,0 +1,232 @@
+#include "tools/kvload/raw_read_backend.h"
+
+#include <poll.h>
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/align.h"
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+#include "common/protocol/message.h"
+#include "common/rdma/status.h"
+
+namespace gannet::kvload {
+namespace {
+
+enum WorkKind : uint8_t { kChain = 1, kHeartbeat = 2, kReceive = 3, kDrain = 4 };
+
+constexpr uint32_t kReceives = 4;
+constexpr uint64_t kHeartbeatOffset = uint64_t{kReceives} * kMessageBytesMax;
+constexpr uint64_t kReadAlignment = 64;
+constexpr size_t kCompletionsPerPoll = 16;
+// A look at the clock costs as much as a good part of a READ.
+constexpr uint32_t kPollsPerClock = 64;
+constexpr int64_t kDrainNs = 2 * kNsPerSecond;
+
+}  // namespace
+
+RawReadBackend::RawReadBackend(const Options& options)
+    : options_(options), random_(options.seed), chains_(options.depth), wcs_(kCompletionsPerPoll) {
+  for (uint32_t i = options.depth; i > 0; --i) {
+    free_chains_.push_back(i - 1);
+    free_sinks_.push_back(i - 1);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<RawReadBackend>> RawReadBackend::Connect(const Options& options) {
+  std::unique_ptr<RawReadBackend> backend(new RawReadBackend(options));
+  GANNET_RETURN_IF_ERROR(backend->Establish());
+  return backend;
+}
+
+absl::Status RawReadBackend::WaitWhile(Connector::Step step, int64_t deadline_ns) {
+  while (connector_->Poll(MonotonicNs()) == step) {
+    const int64_t left_ms = (deadline_ns - MonotonicNs()) / kNsPerMs + 1;
+    pollfd readable{connector_->fd(), POLLIN, 0};
+    ::poll(&readable, 1, static_cast<int>(std::max<int64_t>(1, left_ms)));
+  }
+  if (!connector_->refused()) return connector_->status();
+  const auto reject = DecodeReject(connector_->private_data());
+  return reject.ok() ? absl::UnavailableError(
+                           absl::StrCat(options_.endpoint, " refused: ", RejectReason(*reject)))
+                     : connector_->status();
+}
+
+absl::Status RawReadBackend::Establish() {
+  const int64_t deadline_ns = MonotonicNs() + options_.connect_timeout.count() * kNsPerMs;
+  GANNET_ASSIGN_OR_RETURN(const SocketAddress to, Resolve(options_.endpoint, kDefaultPort));
+  GANNET_ASSIGN_OR_RETURN(connector_, Connector::Start({.to = to, .deadline_ns = deadline_ns}));
+  GANNET_RETURN_IF_ERROR(WaitWhile(Connector::Step::kResolving, deadline_ns));
+  GANNET_RETURN_IF_ERROR(MakeResources());
+  ConnectRequest request = NewConnectRequest();
+  request.nonce = random_.Next();
+  request.time_ms = WallMs();
+  GANNET_RETURN_IF_ERROR(connector_->Connect(std::as_bytes(std::span(&request, 1))));
+  GANNET_RETURN_IF_ERROR(WaitWhile(Connector::Step::kConnecting, deadline_ns));
+  if (connector_->step() != Connector::Step::kEstablished) {
+    return absl::UnavailableError(absl::StrCat(options_.endpoint, " closed the connection"));
+  }
+  return TakeGrant();
+}
+
+absl::Status RawReadBackend::MakeResources() {
+  GANNET_ASSIGN_OR_RETURN(const Device device, DescribeDevice(connector_->verbs()));
+  if (!options_.device.empty() && device.name != options_.device) {
+    return absl::FailedPreconditionError(absl::StrCat(options_.endpoint, " is reached through ",
+                                                      device.name, ", not ", options_.device));
+  }
+  pd_.reset(ibv_alloc_pd(device.verbs));
+  if (pd_ == nullptr) return LastErrnoStatus("cannot allocate a protection domain");
+  const uint32_t sends = options_.depth + 2;  // a heartbeat, the drain
+  GANNET_ASSIGN_OR_RETURN(queue_, CompletionQueue::Create(device.verbs, sends + kReceives, false));
+  GANNET_RETURN_IF_ERROR(queue_->Reserve(sends + kReceives));
+  const uint64_t stride = AlignUp(options_.read_bytes, kReadAlignment);
+  GANNET_ASSIGN_OR_RETURN(sinks_, RegisteredBuffer::Create(pd_.get(), options_.depth * stride));
+  GANNET_ASSIGN_OR_RETURN(messages_,
+                          RegisteredBuffer::Create(pd_.get(), kHeartbeatOffset + kMessageBytesMax));
+  GANNET_RETURN_IF_ERROR(connector_->CreateConnection({.queue_pair = {.pd = pd_.get(),
+                                                                      .send_cq = queue_->get(),
+                                                                      .recv_cq = queue_->get(),
+                                                                      .send_wrs = sends,
+                                                                      .recv_wrs = kReceives},
+                                                       .caps = device.caps}));
+  for (uint32_t i = 0; i < kReceives; ++i) Receive(i);
+  return absl::OkStatus();
+}
+
+absl::Status RawReadBackend::TakeGrant() {
+  SetRnrTimer(connector_->connection()->qp());
+  GANNET_ASSIGN_OR_RETURN(grant_, DecodeGrant(connector_->private_data()));
+  if (grant_.region_bytes < AlignUp(options_.read_bytes, kReadAlignment)) {
+    return absl::InvalidArgumentError("the server's region is smaller than one READ");
+  }
+  return absl::OkStatus();
+}
+
+RawReadBackend::~RawReadBackend() {
+  if (connector_ == nullptr || connector_->connection() == nullptr) return;
+  broken_ = true;
+  bool drained = !connector_->connection()->BeginClose(WrId{.kind = kDrain}.Pack());
+  const int64_t deadline_ns = MonotonicNs() + kDrainNs;
+  while (!drained && MonotonicNs() < deadline_ns) {
+    const size_t n = queue_->Poll(wcs_);
+    for (size_t i = 0; i < n; ++i) drained |= WrId::Unpack(wcs_[i].wr_id).kind == kDrain;
+  }
+}
+
+absl::Status RawReadBackend::RawRead(std::span<std::byte> out, uint64_t user_data) {
+  if (broken_) return absl::UnavailableError("the connection is broken");
+  if (out.size() != options_.read_bytes) return absl::InvalidArgumentError("not the READ's size");
+  if (free_sinks_.empty()) return absl::ResourceExhaustedError("too many in flight");
+  pending_.user_data[pending_.size] = user_data;
+  pending_.sinks[pending_.size++] = free_sinks_.back();
+  free_sinks_.pop_back();
+  if (pending_.size == kChainMax) PostChain();
+  return absl::OkStatus();
+}
+
+// Every chain in flight holds at least one sink, so there is always a free entry for it.
+void RawReadBackend::PostChain() {
+  const uint32_t index = free_chains_.back();
+  free_chains_.pop_back();
+  Chain& chain = chains_[index];
+  chain = pending_;
+  pending_.size = 0;
+  const uint64_t stride = AlignUp(options_.read_bytes, kReadAlignment);
+  const uint64_t places = (grant_.region_bytes - options_.read_bytes) / kReadAlignment + 1;
+  ibv_sge sges[kChainMax];
+  ibv_send_wr reads[kChainMax];
+  for (uint32_t i = 0; i < chain.size; ++i) {
+    const bool last = i + 1 == chain.size;
+    sges[i] = sinks_.Sge(chain.sinks[i] * stride, options_.read_bytes);
+    reads[i] = ReadRequest(WrId{.kind = kChain, .slot = index}.Pack(), &sges[i],
+                           grant_.region_address + random_.Below(places) * kReadAlignment,
+                           grant_.region_rkey, last ? IBV_SEND_SIGNALED : 0);
+    reads[i].next = last ? nullptr : &reads[i + 1];
+  }
+  if (PostSend(connector_->connection()->qp(), reads) != PostResult::kPosted) Break();
+}
+
+void RawReadBackend::Receive(uint32_t slot) {
+  ibv_sge sge = messages_.Sge(uint64_t{slot} * kMessageBytesMax, kMessageBytesMax);
+  ibv_recv_wr receive{};
+  receive.wr_id = WrId{.kind = kReceive, .slot = slot}.Pack();
+  receive.sg_list = &sge;
+  receive.num_sge = 1;
+  if (PostReceive(connector_->connection()->qp(), &receive) != PostResult::kPosted) broken_ = true;
+}
+
+void RawReadBackend::KeepAlive() {
+  const int64_t now = MonotonicNs();
+  if (connector_->Poll(now) != Connector::Step::kEstablished) return Break();
+  if (heartbeat_in_flight_ || now - heartbeat_ns_ < kHeartbeatMs * kNsPerMs) return;
+  heartbeat_ns_ = now;
+  RequestHeader header{};
+  header.opcode = static_cast<uint8_t>(Opcode::kHeartbeat);
+  const size_t bytes =
+      EncodeRequest(header, {}, {}, {messages_.data() + kHeartbeatOffset, kMessageBytesMax});
+  ibv_sge sge = messages_.Sge(kHeartbeatOffset, static_cast<uint32_t>(bytes));
+  ibv_send_wr send = SendRequest(WrId{.kind = kHeartbeat}.Pack(), &sge, IBV_SEND_SIGNALED);
+  if (PostSend(connector_->connection()->qp(), &send) != PostResult::kPosted) return Break();
+  heartbeat_in_flight_ = true;
+}
+
+// Nobody knows what is still in flight; its sinks are not used again.
+void RawReadBackend::Break() {
+  if (broken_) return;
+  broken_ = true;
+  for (uint32_t i = 0; i < chains_.size(); ++i) {
+    if (chains_[i].size > 0) Finish(chains_[i], absl::StatusCode::kUnavailable);
+    chains_[i].size = 0;
+  }
+  Finish(pending_, absl::StatusCode::kUnavailable);
+  pending_.size = 0;
+}
+
+void RawReadBackend::Finish(const Chain& chain, absl::StatusCode code) {
+  for (uint32_t i = 0; i < chain.size; ++i) {
+    Completion done{.user_data = chain.user_data[i], .code = code, .found = true};
+    done.cost.reads = 1;
+    done.cost.read_bytes = options_.read_bytes;
+    done.cost.posts = i == 0 ? 1 : 0;  // shared by the chain
+    done.cost.completions = i == 0 ? 1 : 0;
+    finished_.push_back(done);
+    free_sinks_.push_back(chain.sinks[i]);
+  }
+}
+
+void RawReadBackend::HandleCompletion(const ibv_wc& wc) {
+  if (wc.status != IBV_WC_SUCCESS) return Break();
+  const WrId id = WrId::Unpack(wc.wr_id);
+  switch (id.kind) {
+    case kChain:
+      Finish(chains_[id.slot], absl::StatusCode::kOk);
+      chains_[id.slot].size = 0;
+      free_chains_.push_back(id.slot);
+      return;
+    case kHeartbeat:
+      heartbeat_in_flight_ = false;
+      return;
+    case kReceive:
+      Receive(id.slot);
+      return;
+    default:
+      return;
+  }
+}
+
+size_t RawReadBackend::Poll(std::span<Completion> out) {
+  if (!broken_) {
+    if (pending_.size > 0) PostChain();
+    if (polls_++ % kPollsPerClock == 0) KeepAlive();
+    const size_t n = queue_->Poll(wcs_);
+    for (size_t i = 0; i < n && !broken_; ++i) HandleCompletion(wcs_[i]);
+  }
+  const size_t n = std::min(out.size(), finished_.size());
+  std::copy_n(finished_.begin(), n, out.begin());
+  finished_.erase(finished_.begin(), finished_.begin() + static_cast<std::ptrdiff_t>(n));
+  return n;
+}
+
+}  // namespace gannet::kvload

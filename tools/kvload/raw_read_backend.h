@@ -1,0 +1,97 @@
+#ifndef GANNET_TOOLS_KVLOAD_RAW_READ_BACKEND_H_
+#define GANNET_TOOLS_KVLOAD_RAW_READ_BACKEND_H_
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "common/protocol/connect.h"
+#include "common/rdma/completion.h"
+#include "common/rdma/connector.h"
+#include "common/rdma/handle.h"
+#include "common/rdma/memory.h"
+#include "tools/kvload/backend.h"
+#include "tools/kvload/random.h"
+
+namespace gannet::kvload {
+
+// The floor: bare RDMA READs of a server's region at random places, over a connection made as the
+// client makes its own, with no store logic and no copy. The READs started between two Polls go out
+// as chains of up to kChainMax with one doorbell and one completion each.
+//
+// One owner thread; it must Poll, since this also sends the heartbeats that keep the session alive.
+class RawReadBackend : public Backend {
+ public:
+  struct Options {
+    std::string endpoint;
+    std::string device;  // the connection must go through it; empty: any
+    uint32_t depth = 1;
+    uint32_t read_bytes = 64;
+    uint64_t seed = 0;
+    std::chrono::milliseconds connect_timeout{3000};
+  };
+  // Blocks until connected. Unavailable, DeadlineExceeded, FailedPrecondition; InvalidArgument: the
+  // region is smaller than a READ.
+  static absl::StatusOr<std::unique_ptr<RawReadBackend>> Connect(const Options& options);
+  ~RawReadBackend() override;
+
+  absl::Status Get(std::string_view, std::span<std::byte>, uint64_t) override {
+    return absl::UnimplementedError("raw reads only");
+  }
+  absl::Status Put(std::string_view, std::string_view, uint64_t) override {
+    return absl::UnimplementedError("raw reads only");
+  }
+  // The bytes stay in the backend's own buffer.
+  absl::Status RawRead(std::span<std::byte> out, uint64_t user_data) override;
+  size_t Poll(std::span<Completion> out) override;
+
+  static constexpr uint32_t kChainMax = 16;
+
+ private:
+  // READs that complete together, with the last one.
+  struct Chain {
+    uint32_t size = 0;
+    uint64_t user_data[kChainMax];
+    uint32_t sinks[kChainMax];
+  };
+
+  explicit RawReadBackend(const Options& options);
+  absl::Status Establish();
+  absl::Status WaitWhile(Connector::Step step, int64_t deadline_ns);
+  absl::Status MakeResources();
+  absl::Status TakeGrant();
+  void PostChain();
+  void Receive(uint32_t slot);
+  void KeepAlive();
+  void HandleCompletion(const ibv_wc& wc);
+  void Break();
+  void Finish(const Chain& chain, absl::StatusCode code);
+
+  const Options options_;
+  Random random_;
+  Grant grant_{};
+
+  // In the order that makes destruction legal.
+  Handle<ibv_pd> pd_;
+  std::unique_ptr<CompletionQueue> queue_;
+  RegisteredBuffer sinks_;
+  RegisteredBuffer messages_;  // receives, then the heartbeat
+  std::unique_ptr<Connector> connector_;
+
+  std::vector<Chain> chains_;
+  std::vector<uint32_t> free_chains_;
+  std::vector<uint32_t> free_sinks_;
+  Chain pending_;
+  std::vector<Completion> finished_;  // not yet handed out
+  std::vector<ibv_wc> wcs_;
+  bool heartbeat_in_flight_ = false;
+  int64_t heartbeat_ns_ = 0;
+  uint32_t polls_ = 0;
+  bool broken_ = false;
+};
+
+}  // namespace gannet::kvload
+
+#endif  // GANNET_TOOLS_KVLOAD_RAW_READ_BACKEND_H_

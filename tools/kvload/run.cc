@@ -1,0 +1,120 @@
+#include "tools/kvload/run.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "common/base/status_macros.h"
+#include "tools/kvload/sources.h"
+#include "tools/kvload/trace.h"
+#include "tools/kvload/value.h"
+
+namespace gannet::kvload {
+namespace {
+
+// Item `index` of `parts` as equal parts of [0, total) as can be.
+struct Share {
+  uint64_t first;
+  uint64_t end;
+  uint64_t size() const { return end - first; }
+};
+Share ShareOf(uint64_t total, uint32_t index, uint32_t parts) {
+  const auto cut = [&](uint64_t i) {
+    return static_cast<uint64_t>(static_cast<unsigned __int128>(total) * i / parts);
+  };
+  return {cut(index), cut(index + 1)};
+}
+
+PhasePlan PlanOf(const Options& options, std::string name, uint64_t operations) {
+  PhasePlan plan;
+  plan.name = std::move(name);
+  plan.operations = operations;
+  plan.threads = options.threads;
+  plan.seed = options.seed;
+  plan.worker.depth = options.depth;
+  plan.worker.value_bytes_max = options.sizes.value_bytes;
+  plan.worker.verify = options.verify;
+  return plan;
+}
+
+absl::StatusOr<PhaseResult> RunLoadPhase(const Options& options, const Environment& environment) {
+  PhasePlan plan = PlanOf(options, "load", options.records);
+  plan.source = [&options](uint32_t thread) {
+    const Share share = ShareOf(options.records, thread, options.threads);
+    return std::make_unique<LoadSource>(share.first, share.end, options.sizes);
+  };
+  return RunPhase(plan, environment);
+}
+
+absl::StatusOr<PhaseResult> RunYcsb(const Options& options, const Mix& mix, bool loaded,
+                                    const Environment& environment) {
+  PhasePlan plan = PlanOf(options, options.workload, options.operations);
+  plan.target_ops = options.target_ops;
+  plan.worker.misses_are_wrong = loaded && !options.allow_misses;
+  AcknowledgedCounter records(options.records);
+  plan.source = [&](uint32_t thread) {
+    return std::make_unique<YcsbSource>(mix,
+                                        ShareOf(options.operations, thread, options.threads).size(),
+                                        options.sizes, options.seed + thread, records);
+  };
+  return RunPhase(plan, environment);
+}
+
+absl::StatusOr<Report> RunWorkload(const Options& options, const Environment& environment) {
+  GANNET_ASSIGN_OR_RETURN(Mix mix, MixOf(options.workload));
+  if (options.distribution) mix.distribution = *options.distribution;
+  Report report{.options = options, .workload = options.workload};
+  report.distribution = NameOf(mix.distribution);
+  if (options.phase != Phase::kRun) {
+    GANNET_ASSIGN_OR_RETURN(report.measured, RunLoadPhase(options, environment));
+    if (options.phase == Phase::kLoad) return report;
+    report.load = std::move(report.measured);
+  }
+  const bool loaded = report.load && report.load->metrics.errors() == 0;
+  GANNET_ASSIGN_OR_RETURN(report.measured, RunYcsb(options, mix, loaded, environment));
+  return report;
+}
+
+absl::StatusOr<Report> RunTrace(const Options& options, const Environment& environment) {
+  GANNET_ASSIGN_OR_RETURN(const std::vector<TraceEvent> events,
+                          ReadTraceFile(options.trace_file, kValueBytesMax));
+  PhasePlan plan = PlanOf(options, kTraceWorkload, events.size());
+  plan.worker.value_bytes_max = 0;
+  for (const TraceEvent& event : events) {
+    plan.worker.value_bytes_max = std::max(plan.worker.value_bytes_max, event.size);
+    if (options.verify && event.size < kVerifiedValueBytesMin) {
+      return absl::InvalidArgumentError(
+          "the trace has values too small to prove themselves: give --verify=false");
+    }
+  }
+  plan.target_ops = options.target_ops;
+  plan.source = [&](uint32_t thread) {
+    return std::make_unique<TraceSource>(events, thread, options.threads);
+  };
+  Report report{.options = options, .workload = kTraceWorkload};
+  GANNET_ASSIGN_OR_RETURN(report.measured, RunPhase(plan, environment));
+  return report;
+}
+
+absl::StatusOr<Report> RunRawReads(const Options& options, const Environment& environment) {
+  PhasePlan plan = PlanOf(options, kRawReadWorkload, options.operations);
+  plan.target_ops = options.target_ops;
+  plan.source = [&options](uint32_t thread) {
+    return std::make_unique<RawReadSource>(
+        ShareOf(options.operations, thread, options.threads).size());
+  };
+  Report report{.options = options, .workload = kRawReadWorkload};
+  GANNET_ASSIGN_OR_RETURN(report.measured, RunPhase(plan, environment));
+  return report;
+}
+
+}  // namespace
+
+absl::StatusOr<Report> Run(const Options& options, const Environment& environment) {
+  GANNET_RETURN_IF_ERROR(Validate(options));
+  if (!options.trace_file.empty()) return RunTrace(options, environment);
+  if (options.workload == kRawReadWorkload) return RunRawReads(options, environment);
+  return RunWorkload(options, environment);
+}
+
+}  // namespace gannet::kvload
