@@ -72,10 +72,6 @@ absl::Status RawReadBackend::Establish() {
 
 absl::Status RawReadBackend::MakeResources() {
   GANNET_ASSIGN_OR_RETURN(const Device device, DescribeDevice(connector_->verbs()));
-  if (!options_.device.empty() && device.name != options_.device) {
-    return absl::FailedPreconditionError(absl::StrCat(options_.endpoint, " is reached through ",
-                                                      device.name, ", not ", options_.device));
-  }
   pd_.reset(ibv_alloc_pd(device.verbs));
   if (pd_ == nullptr) return LastErrnoStatus("cannot allocate a protection domain");
   const uint32_t sends = options_.depth + 2;  // a heartbeat, the drain

@@ -26,7 +26,6 @@ class RawReadBackend : public Backend {
  public:
   struct Options {
     std::string endpoint;
-    std::string device;  // the connection must go through it; empty: any
     uint32_t depth = 1;
     uint32_t read_bytes = 64;
     uint64_t seed = 0;

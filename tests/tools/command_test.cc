@@ -1,0 +1,169 @@
+#include "tools/kvcli/command.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace gannet::kvcli {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using Words = std::vector<std::string>;
+
+Command Parsed(const Words& words) {
+  const auto command = ParseCommand(words);
+  EXPECT_TRUE(command.ok()) << command.status();
+  return command.value_or(Command{});
+}
+
+std::string ErrorOf(const Words& words) {
+  const auto command = ParseCommand(words);
+  EXPECT_EQ(command.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(command.status().message());
+}
+
+TEST(CommandTest, PutTakesKeyAndValue) {
+  const Command command = Parsed({"put", "key", "value"});
+  EXPECT_EQ(command.verb, Verb::kPut);
+  EXPECT_THAT(command.keys, ElementsAre("key"));
+  EXPECT_EQ(command.value, "value");
+  EXPECT_FALSE(command.value_from_stdin);
+  EXPECT_FALSE(command.if_absent);
+  EXPECT_FALSE(command.if_version.has_value());
+}
+
+TEST(CommandTest, PutOptionsMayStandAnywhere) {
+  const Command command =
+      Parsed({"put", "--ttl=5m", "key", "--flags=7", "value", "--if_version=12"});
+  EXPECT_EQ(command.ttl, milliseconds(300'000));
+  EXPECT_EQ(command.flags, 7u);
+  EXPECT_EQ(command.if_version, 12u);
+  EXPECT_EQ(command.value, "value");
+  EXPECT_TRUE(Parsed({"put", "key", "value", "--if_absent"}).if_absent);
+}
+
+TEST(CommandTest, DashIsStdinUnlessBehindDashDash) {
+  EXPECT_TRUE(Parsed({"put", "key", "-"}).value_from_stdin);
+  const Command literal = Parsed({"put", "--", "key", "-"});
+  EXPECT_FALSE(literal.value_from_stdin);
+  EXPECT_EQ(literal.value, "-");
+  EXPECT_TRUE(Parsed({"cas", "key", "3", "-"}).value_from_stdin);
+}
+
+TEST(CommandTest, WordsThatLookLikeOptionsGoBehindDashDash) {
+  EXPECT_THAT(Parsed({"get", "--", "--meta"}).keys, ElementsAre("--meta"));
+  EXPECT_EQ(Parsed({"put", "key", "-5"}).value, "-5");
+  EXPECT_THAT(ErrorOf({"put", "key", "--5"}), HasSubstr("no option --5"));
+}
+
+TEST(CommandTest, MgetTakesManyKeys) {
+  EXPECT_THAT(Parsed({"mget", "a", "b", "a"}).keys, ElementsAre("a", "b", "a"));
+}
+
+TEST(CommandTest, CasTakesAVersion) {
+  const Command command = Parsed({"cas", "key", "18446744073709551615", "value"});
+  EXPECT_EQ(command.if_version, 18446744073709551615u);
+  EXPECT_EQ(command.value, "value");
+  EXPECT_THAT(ErrorOf({"cas", "key", "x", "value"}), HasSubstr("VERSION is a number"));
+  EXPECT_THAT(ErrorOf({"cas", "key", "-1", "value"}), HasSubstr("VERSION is a number"));
+}
+
+TEST(CommandTest, LockTakesACommandWithItsOwnOptions) {
+  const Command command = Parsed({"lock", "key", "--wait=0", "--", "ls", "--all", "--", "-"});
+  EXPECT_THAT(command.keys, ElementsAre("key"));
+  EXPECT_EQ(command.wait, milliseconds(0));
+  EXPECT_THAT(command.child, ElementsAre("ls", "--all", "--", "-"));
+  EXPECT_THAT(Parsed({"lock", "key"}).child, IsEmpty());
+  EXPECT_THAT(ErrorOf({"lock", "key", "--"}), HasSubstr("no command"));
+  EXPECT_THAT(ErrorOf({"lock", "key", "ls"}), HasSubstr("too much"));
+}
+
+TEST(CommandTest, OneShotLocksNeedACommand) {
+  EXPECT_FALSE(CheckOneShot(Parsed({"lock", "key"})).ok());
+  EXPECT_TRUE(CheckOneShot(Parsed({"lock", "key", "--", "true"})).ok());
+  EXPECT_FALSE(CheckOneShot(Parsed({"unlock", "key"})).ok());
+  EXPECT_TRUE(CheckOneShot(Parsed({"get", "key"})).ok());
+}
+
+TEST(CommandTest, WrongUsageShowsTheUsage) {
+  EXPECT_THAT(ErrorOf({"put", "key"}), HasSubstr("usage: put KEY VALUE"));
+  EXPECT_THAT(ErrorOf({"get"}), HasSubstr("usage: get KEY"));
+  EXPECT_THAT(ErrorOf({"get", "a", "b"}), HasSubstr("too much"));
+  EXPECT_THAT(ErrorOf({"mget"}), HasSubstr("something is missing"));
+  EXPECT_THAT(ErrorOf({"del"}), HasSubstr("usage: del"));
+  EXPECT_THAT(ErrorOf({"stats", "x"}), HasSubstr("too much"));
+  EXPECT_THAT(ErrorOf({"put", "k", "v", "--meta"}), HasSubstr("no option --meta"));
+  EXPECT_THAT(ErrorOf({"get", "k", "--meta=1"}), HasSubstr("takes no value"));
+  EXPECT_THAT(ErrorOf({"put", "k", "v", "--flags"}), HasSubstr("needs a number"));
+  EXPECT_THAT(ErrorOf({"put", "k", "v", "--flags=4294967296"}), HasSubstr("needs a number"));
+  EXPECT_THAT(ErrorOf({"put", "k", "v", "--if_absent", "--if_version=1"}), HasSubstr("exclude"));
+  EXPECT_THAT(ErrorOf({"fetch", "k"}), HasSubstr("no command 'fetch'"));
+  EXPECT_THAT(ErrorOf({}), HasSubstr("no command"));
+}
+
+TEST(CommandTest, EveryCommandHasHelp) {
+  for (const std::string& name : VerbNames()) {
+    const auto text = HelpText(name);
+    ASSERT_TRUE(text.ok()) << name;
+    EXPECT_EQ(text->rfind(name, 0), 0u) << name;
+    EXPECT_THAT(HelpText(), HasSubstr(name));
+  }
+  EXPECT_FALSE(HelpText("fetch").ok());
+}
+
+TEST(DurationTest, UnitsAndLimits) {
+  EXPECT_EQ(*ParseDuration("10"), milliseconds(10'000));
+  EXPECT_EQ(*ParseDuration("10s"), milliseconds(10'000));
+  EXPECT_EQ(*ParseDuration("500ms"), milliseconds(500));
+  EXPECT_EQ(*ParseDuration("2h"), milliseconds(7'200'000));
+  EXPECT_EQ(*ParseDuration("7d"), milliseconds(604'800'000));
+  EXPECT_EQ(*ParseDuration("0"), milliseconds(0));
+  for (const char* wrong : {"", "s", "-1", "1.5", "1 s", "1y", "99999999999999999999", "36501d"}) {
+    EXPECT_FALSE(ParseDuration(wrong).ok()) << wrong;
+  }
+}
+
+Words Split(std::string_view line) {
+  const auto words = SplitLine(line);
+  EXPECT_TRUE(words.ok()) << line << ": " << words.status();
+  return words.value_or(Words{"failed"});
+}
+
+TEST(SplitLineTest, BlanksSeparate) {
+  EXPECT_THAT(Split("put key value"), ElementsAre("put", "key", "value"));
+  EXPECT_THAT(Split("  put\t key \r\n"), ElementsAre("put", "key"));
+  EXPECT_THAT(Split(""), IsEmpty());
+  EXPECT_THAT(Split("   "), IsEmpty());
+}
+
+TEST(SplitLineTest, CommentLinesHaveNoWords) {
+  EXPECT_THAT(Split("# put key value"), IsEmpty());
+  EXPECT_THAT(Split("get a#b #c"), ElementsAre("get", "a#b", "#c"));
+}
+
+TEST(SplitLineTest, QuotesKeepBlanksAndJoinWords) {
+  EXPECT_THAT(Split("put 'a b' \"c d\""), ElementsAre("put", "a b", "c d"));
+  EXPECT_THAT(Split("a'b'\"c\"d"), ElementsAre("abcd"));
+  EXPECT_THAT(Split("put key ''"), ElementsAre("put", "key", ""));
+  EXPECT_THAT(Split("'a\\n\"b'"), ElementsAre("a\\n\"b"));
+}
+
+TEST(SplitLineTest, EscapesMakeAnyByte) {
+  EXPECT_THAT(Split(R"("a\n\t\r\0\\\"\x41\xff")"),
+              ElementsAre(std::string("a\n\t\r\0\\\"A\xff", 9)));
+  EXPECT_THAT(Split(R"(a\ b \')"), ElementsAre("a b", "'"));
+}
+
+TEST(SplitLineTest, RefusesWhatIsUnfinishedOrUnknown) {
+  for (const char* wrong : {"'a", "\"a", "\"a\\", "a\\", "\"\\q\"", "\"\\x4\"", "\"\\xg0\""}) {
+    EXPECT_FALSE(SplitLine(wrong).ok()) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace gannet::kvcli

@@ -1,0 +1,261 @@
+#include "tools/kvcli/command.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <functional>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
+
+namespace gannet::kvcli {
+namespace {
+
+constexpr size_t kAnyNumber = 1'000'000;
+
+struct Spec {
+  Verb verb;
+  const char* name;
+  const char* usage;    // after the name
+  const char* summary;  // one line
+  const char* details;  // further lines of its help; may be empty
+  size_t words_min;     // options and what follows -- not counted
+  size_t words_max;
+  const char* options;  // those it takes, each between blanks
+};
+
+constexpr std::array<Spec, 12> kSpecs = {{
+    {Verb::kPut, "put", "KEY VALUE [--ttl=TIME] [--flags=N] [--if_absent] [--if_version=N]",
+     "store a value; prints its version",
+     "VALUE - reads it from stdin. TIME: 10 or 10s, 500ms, 5m, 2h, 7d.\n"
+     "Exit code 1: it is there already, or its version is another.\n",
+     2, 2, " ttl flags if_absent if_version "},
+    {Verb::kGet, "get", "KEY [--meta]", "print a value",
+     "--meta prints version, flags, expiry and size instead. Exit code 1: not found.\n", 1, 1,
+     " meta "},
+    {Verb::kMultiGet, "mget", "KEY...", "print several values, a line each",
+     "Keys that are not found are named on stderr, and the exit code is 1.\n", 1, kAnyNumber, " "},
+    {Verb::kDelete, "del", "KEY [--if_version=N]", "delete a key", "Exit code 1: not found.\n", 1,
+     1, " if_version "},
+    {Verb::kCompareAndSet, "cas", "KEY VERSION VALUE [--ttl=TIME] [--flags=N]",
+     "store a value if the key has this version (0: is absent); prints the new version",
+     "While this prompt or script holds the key's lock, the write is refused once that was lost.\n"
+     "Exit code 1: its version is another.\n",
+     3, 3, " ttl flags "},
+    {Verb::kLock, "lock", "KEY [--wait=TIME] -- COMMAND...",
+     "hold a lock while a command runs; exits with the command's code",
+     "At the prompt and in scripts COMMAND may be left out: the lock is held until unlock, or the\n"
+     "end. Waits for --deadline_ms, or --wait (0: one try). Exit code 1: another holds it.\n"
+     "Locks are among those who lock: a plain put does not look at them.\n",
+     1, 1, " wait "},
+    {Verb::kUnlock, "unlock", "KEY", "release a lock (at the prompt and in scripts)",
+     "Exit code 1: it was not held.\n", 1, 1, " "},
+    {Verb::kStats, "stats", "", "the server's counters", "", 0, 0, " "},
+    {Verb::kInfo, "info", "", "the connection, and what the server granted", "", 0, 0, " "},
+    {Verb::kPing, "ping", "", "one round trip through the server's CPU, with its time", "", 0, 0,
+     " "},
+    {Verb::kHelp, "help", "[COMMAND]", "this text", "", 0, 1, " "},
+    {Verb::kQuit, "quit", "", "leave the prompt", "", 0, 0, " "},
+}};
+
+const Spec& SpecOf(Verb verb) { return kSpecs[static_cast<size_t>(verb)]; }
+static_assert(std::ranges::all_of(kSpecs, [i = 0](const Spec& spec) mutable {
+  return static_cast<int>(spec.verb) == i++;
+}));
+
+absl::Status UsageError(const Spec& spec, std::string_view problem) {
+  return absl::InvalidArgumentError(absl::StrCat(spec.name, ": ", std::string(problem), "\nusage: ",
+                                                 spec.name, *spec.usage ? " " : "", spec.usage));
+}
+
+template <class T>
+bool ParseNumber(std::string_view text, T* out) {
+  const char* end = text.data() + text.size();
+  const auto [stopped, error] = std::from_chars(text.data(), end, *out);
+  return error == std::errc() && stopped == end;
+}
+
+struct Option {
+  std::string_view name;
+  std::optional<std::string_view> value;
+};
+
+Option SplitOption(std::string_view word) {
+  word.remove_prefix(2);
+  const size_t equals = word.find('=');
+  if (equals == std::string_view::npos) return {word, std::nullopt};
+  return {word.substr(0, equals), word.substr(equals + 1)};
+}
+
+absl::Status ApplyDuration(const Option& option, std::chrono::milliseconds* out) {
+  GANNET_ASSIGN_OR_RETURN(*out, ParseDuration(option.value.value_or("")));
+  return absl::OkStatus();
+}
+
+template <class T>
+absl::Status ApplyNumber(const Option& option, T* out) {
+  if (ParseNumber(option.value.value_or(""), out)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", std::string(option.name), " needs a number"));
+}
+
+absl::Status ApplySwitch(const Option& option, bool* out) {
+  if (option.value) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", std::string(option.name), " takes no value"));
+  }
+  *out = true;
+  return absl::OkStatus();
+}
+
+absl::Status ApplyOption(const Spec& spec, const Option& option, Command* command) {
+  const std::string name(option.name);
+  if (name.empty() ||
+      std::string_view(spec.options).find(absl::StrCat(" ", name, " ")) == std::string_view::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no option --", name, " here (words that begin with -- go behind a --)"));
+  }
+  if (name == "ttl") return ApplyDuration(option, &command->ttl);
+  if (name == "wait") return ApplyDuration(option, &command->wait.emplace());
+  if (name == "flags") return ApplyNumber(option, &command->flags);
+  if (name == "if_version") return ApplyNumber(option, &command->if_version.emplace());
+  if (name == "if_absent") return ApplySwitch(option, &command->if_absent);
+  return ApplySwitch(option, &command->meta);
+}
+
+// Words as the user gave them; those behind a "--" are never options nor "-".
+struct Word {
+  std::string text;
+  bool literal = false;
+};
+
+void TakeValue(const Word& word, Command* command) {
+  command->value_from_stdin = word.text == "-" && !word.literal;
+  if (!command->value_from_stdin) command->value = word.text;
+}
+
+absl::Status TakeWords(const Spec& spec, const std::vector<Word>& words, Command* command) {
+  if (words.size() < spec.words_min) return UsageError(spec, "something is missing");
+  if (words.size() > spec.words_max) return UsageError(spec, "too much");
+  switch (spec.verb) {
+    case Verb::kHelp:
+      if (!words.empty()) command->topic = words[0].text;
+      return absl::OkStatus();
+    case Verb::kPut:
+      TakeValue(words[1], command);
+      break;
+    case Verb::kCompareAndSet:
+      if (!ParseNumber(words[1].text, &command->if_version.emplace())) {
+        return UsageError(spec, "VERSION is a number");
+      }
+      TakeValue(words[2], command);
+      break;
+    default:
+      break;
+  }
+  const size_t keys =
+      spec.verb == Verb::kMultiGet ? words.size() : std::min<size_t>(1, words.size());
+  for (size_t i = 0; i < keys; ++i) command->keys.push_back(words[i].text);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::chrono::milliseconds> ParseDuration(std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    int64_t ms;
+  };
+  constexpr Unit kUnits[] = {{"", 1000},    {"ms", 1},        {"s", 1000},
+                             {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}};
+  constexpr int64_t kMax = int64_t{100} * 365 * 86'400'000;
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto unit = std::ranges::find(kUnits, text.substr(digits), &Unit::name);
+  int64_t count = 0;
+  if (!ParseNumber(text.substr(0, digits), &count) || unit == std::end(kUnits) ||
+      count > kMax / unit->ms) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", std::string(text), "' is no time: 10 or 10s, 500ms, 5m, 2h, 7d"));
+  }
+  return std::chrono::milliseconds(count * unit->ms);
+}
+
+absl::StatusOr<Command> ParseCommand(std::span<const std::string> words) {
+  if (words.empty()) return absl::InvalidArgumentError("no command");
+  const auto verb = VerbOf(words[0]);
+  if (!verb) {
+    return absl::InvalidArgumentError(absl::StrCat("no command '", words[0], "'; try help"));
+  }
+  const Spec& spec = SpecOf(*verb);
+  Command command{.verb = *verb};
+  std::vector<Word> plain;
+  bool literal = false;
+  for (const std::string& word : words.subspan(1)) {
+    if (literal && *verb == Verb::kLock) {
+      command.child.push_back(word);
+    } else if (literal) {
+      plain.push_back({word, true});
+    } else if (word == "--") {
+      literal = true;
+    } else if (word.starts_with("--")) {
+      const absl::Status applied = ApplyOption(spec, SplitOption(word), &command);
+      if (!applied.ok()) return UsageError(spec, std::string(applied.message()));
+    } else {
+      plain.push_back({word, false});
+    }
+  }
+  if (*verb == Verb::kLock && literal && command.child.empty()) {
+    return UsageError(spec, "no command behind the --");
+  }
+  if (command.if_absent && command.if_version) {
+    return UsageError(spec, "--if_absent and --if_version exclude each other");
+  }
+  GANNET_RETURN_IF_ERROR(TakeWords(spec, plain, &command));
+  return command;
+}
+
+std::string HelpText() {
+  std::string text;
+  for (const Spec& spec : kSpecs)
+    absl::StrAppendFormat(&text, "  %-7s %s\n", spec.name, spec.summary);
+  return text;
+}
+
+absl::StatusOr<std::string> HelpText(std::string_view topic) {
+  if (topic.empty()) return HelpText();
+  const auto verb = VerbOf(topic);
+  if (!verb) return absl::NotFoundError(absl::StrCat("no command '", std::string(topic), "'"));
+  const Spec& spec = SpecOf(*verb);
+  return absl::StrCat(spec.name, *spec.usage ? " " : "", spec.usage, "\n", spec.summary, "\n",
+                      spec.details);
+}
+
+absl::Status CheckOneShot(const Command& command) {
+  if (command.verb == Verb::kLock && command.child.empty()) {
+    return UsageError(SpecOf(command.verb),
+                      "the lock would be free again at once, as kvcli ends: give it a command to "
+                      "run, or use the prompt or a script");
+  }
+  if (command.verb == Verb::kUnlock) {
+    return UsageError(SpecOf(command.verb), "only at the prompt and in scripts, which hold locks");
+  }
+  return absl::OkStatus();
+}
+
+std::vector<std::string> VerbNames() {
+  std::vector<std::string> names;
+  for (const Spec& spec : kSpecs) names.emplace_back(spec.name);
+  return names;
+}
+
+std::optional<Verb> VerbOf(std::string_view name) {
+  if (name == "exit") return Verb::kQuit;
+  for (const Spec& spec : kSpecs) {
+    if (name == spec.name) return spec.verb;
+  }
+  return std::nullopt;
+}
+
+}  // namespace gannet::kvcli

@@ -1,0 +1,108 @@
+// kvcli: a shell for Gannet servers. One command, a script on stdin, or a prompt.
+//
+// Exit code: 0 done, 1 not found or condition failed, 2 wrong usage, 3 error; with lock KEY --
+// COMMAND, the command's.
+
+#include <gannet/client.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/rdma/device_choice.h"
+#include "tools/build_stamp/build_stamp.h"
+#include "tools/kvcli/command.h"
+#include "tools/kvcli/invocation.h"
+#include "tools/kvcli/prompt.h"
+#include "tools/kvcli/shell.h"
+
+namespace gannet::kvcli {
+namespace {
+
+int Fail(int code, const absl::Status& status) {
+  std::fprintf(stderr, "kvcli: %s\n", std::string(status.message()).c_str());
+  return code;
+}
+
+absl::StatusOr<std::unique_ptr<Client>> Connect(const Invocation& invocation) {
+  gannet::Options options;
+  options.device = invocation.device;
+  options.connect_timeout = invocation.deadline;
+  options.deadline = invocation.deadline;
+  auto client = Client::Connect(invocation.servers, options);
+  if (client.ok()) {
+    for (const ServerInfo& info : (*client)->Info()) {
+      std::fprintf(stderr, "kvcli: %s device=%s kind=%s\n", info.endpoint.c_str(),
+                   info.device.c_str(), info.kind.c_str());
+    }
+  }
+  return client;
+}
+
+int RunOn(Client& client, const Invocation& invocation, const Command* command) {
+  const bool stdin_is_terminal = isatty(STDIN_FILENO) != 0;
+  Shell shell(client, {.json = invocation.json,
+                       .one_shot = command != nullptr,
+                       .raw = command != nullptr && isatty(STDOUT_FILENO) == 0,
+                       .deadline = invocation.deadline});
+  if (command != nullptr) return shell.Execute(*command);
+  return stdin_is_terminal ? RunPrompt(shell, invocation.servers.front()) : RunScript(shell);
+}
+
+int ShowUsage(int code, const absl::Status& status) {
+  Fail(code, status);
+  std::fputs(("\n" + UsageText()).c_str(), stderr);
+  return code;
+}
+
+int RunCommandLine(const Invocation& invocation, char** argv) {
+  std::optional<Command> command;
+  if (!invocation.words.empty()) {
+    auto parsed = ParseCommand(invocation.words);
+    if (!parsed.ok() && !VerbOf(invocation.words[0])) {
+      return ShowUsage(kExitUsage, parsed.status());
+    }
+    if (!parsed.ok()) return Fail(kExitUsage, parsed.status());
+    const absl::Status sensible = CheckOneShot(*parsed);
+    if (!sensible.ok()) return Fail(kExitUsage, sensible);
+    command = *std::move(parsed);
+  }
+  const auto device = UseDevice(invocation.device, argv);
+  if (!device.ok()) return Fail(kExitError, device.status());
+  const auto client = Connect(invocation);
+  if (!client.ok()) return Fail(kExitError, client.status());
+  return RunOn(**client, invocation, command ? &*command : nullptr);
+}
+
+// Help needs no server.
+int ShowHelp(std::string_view topic) {
+  const auto text = HelpText(topic);
+  if (!text.ok()) return Fail(kExitUsage, text.status());
+  std::fputs(topic.empty() ? UsageText().c_str() : text->c_str(), stdout);
+  return kExitDone;
+}
+
+int Main(const std::vector<std::string>& arguments, char** argv) {
+  const auto invocation = ParseInvocation(arguments);
+  if (!invocation.ok()) return ShowUsage(kExitUsage, invocation.status());
+  const std::vector<std::string>& words = invocation->words;
+  if (invocation->help) return ShowHelp(words.empty() ? "" : words[0]);
+  if (invocation->version) {
+    std::printf("%s, %s\n", BuildCommit(), BuildKind());
+    return kExitDone;
+  }
+  if (!words.empty() && words[0] == "help") return ShowHelp(words.size() > 1 ? words[1] : "");
+  return RunCommandLine(*invocation, argv);
+}
+
+}  // namespace
+}  // namespace gannet::kvcli
+
+int main(int argc, char** argv) {
+  return gannet::kvcli::Main(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), argv);
+}

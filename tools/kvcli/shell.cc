@@ -1,0 +1,293 @@
+#include "tools/kvcli/shell.h"
+
+#include <cstdio>
+#include <optional>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+#include "tools/kvcli/child.h"
+
+namespace gannet::kvcli {
+namespace {
+
+void Say(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+void Complain(std::string_view text) {
+  std::fprintf(stderr, "kvcli: %.*s\n", static_cast<int>(text.size()), text.data());
+}
+
+std::string ReadStdin() {
+  std::string bytes;
+  char block[65536];
+  while (const size_t n = std::fread(block, 1, sizeof(block), stdin)) bytes.append(block, n);
+  return bytes;
+}
+
+std::string Expiry(uint64_t expiry_ms) {
+  if (expiry_ms == 0) return "never";
+  const uint64_t now = WallMs();
+  const uint64_t left = expiry_ms > now ? expiry_ms - now : 0;
+  return absl::StrFormat("in %d.%03d s", left / 1000, left % 1000);
+}
+
+Json KeyJson(std::string_view key) {
+  Json json = Json::object();
+  AddBytes("key", key, false, json);
+  return json;
+}
+
+}  // namespace
+
+Shell::~Shell() {
+  for (const auto& [key, lock] : locks_) {
+    const absl::Status status = client_.Unlock(lock);
+    if (!status.ok()) Complain(absl::StrCat("unlock ", key, ": ", std::string(status.message())));
+  }
+}
+
+int Shell::Execute(const Command& command) {
+  int code = kExitDone;
+  switch (command.verb) {
+    case Verb::kPut:
+    case Verb::kCompareAndSet:
+      code = Put(command);
+      break;
+    case Verb::kGet:
+      code = Get(command);
+      break;
+    case Verb::kMultiGet:
+      code = MultiGet(command);
+      break;
+    case Verb::kDelete:
+      code = Delete(command);
+      break;
+    case Verb::kLock:
+      code = LockKey(command);
+      break;
+    case Verb::kUnlock:
+      code = Unlock(command);
+      break;
+    case Verb::kStats:
+      code = Stats();
+      break;
+    case Verb::kInfo:
+      code = Info();
+      break;
+    case Verb::kPing:
+      code = Ping();
+      break;
+    case Verb::kHelp:
+      code = Help(command);
+      break;
+    case Verb::kQuit:
+      break;
+  }
+  std::fflush(stdout);
+  return code;
+}
+
+void Shell::ShowJson(const Json& json) { Say(json.dump() + "\n"); }
+
+int Shell::ReportUsage(const absl::Status& status) {
+  Complain(std::string(status.message()));
+  if (options_.json) ShowJson({{"error", "Usage"}, {"message", std::string(status.message())}});
+  std::fflush(stdout);
+  return kExitUsage;
+}
+
+int Shell::Report(const absl::Status& status) {
+  const std::string name = absl::StatusCodeToString(status.code());
+  const std::string message(status.message());
+  Complain(absl::StrCat(name, ": ", message));
+  if (options_.json) ShowJson({{"error", name}, {"message", message}});
+  return status.code() == absl::StatusCode::kInvalidArgument ? kExitUsage : kExitError;
+}
+
+int Shell::ReportRefused(const absl::Status& status) {
+  Report(status);
+  return kExitNotFound;
+}
+
+int Shell::NotFound(std::string_view key) {
+  if (options_.json) {
+    Json json = KeyJson(key);
+    json["found"] = false;
+    ShowJson(json);
+  } else {
+    Complain(absl::StrCat("not found: ", std::string(key)));
+  }
+  return kExitNotFound;
+}
+
+int Shell::Put(const Command& command) {
+  const std::string& key = command.keys[0];
+  if (command.value_from_stdin && !options_.one_shot) {
+    return ReportUsage(absl::InvalidArgumentError(
+        "- reads the value from stdin, which here is where the commands come from"));
+  }
+  PutOptions options{.flags = command.flags,
+                     .ttl = command.ttl,
+                     .only_if_absent = command.if_absent,
+                     .only_if_version = command.if_version};
+  const auto held = locks_.find(key);
+  if (command.verb == Verb::kCompareAndSet && held != locks_.end()) options.lock = &held->second;
+  const auto version =
+      client_.Put(key, command.value_from_stdin ? ReadStdin() : command.value, options);
+  const absl::StatusCode code = version.status().code();
+  if (code == absl::StatusCode::kAlreadyExists ||
+      (code == absl::StatusCode::kFailedPrecondition && command.if_version)) {
+    return ReportRefused(version.status());
+  }
+  if (!version.ok()) return Report(version.status());
+  if (options_.json) {
+    Json json = KeyJson(key);
+    json["version"] = *version;
+    ShowJson(json);
+  } else {
+    Say(absl::StrCat(*version, "\n"));
+  }
+  return kExitDone;
+}
+
+void Shell::ShowItem(std::string_view key, const Value& value, bool meta) {
+  const ItemInfo& info = value.info;
+  if (options_.json) {
+    Json json = KeyJson(key);
+    json["found"] = true;
+    json["version"] = info.version;
+    json["flags"] = info.flags;
+    json["expiry_ms"] = info.expiry_ms;
+    json["value_bytes"] = info.value_bytes;
+    if (!meta) AddBytes("value", value.data, true, json);
+    ShowJson(json);
+  } else if (meta) {
+    Say(absl::StrFormat("version %d\nflags %d\nexpires %s\nvalue_bytes %d\n", info.version,
+                        info.flags, Expiry(info.expiry_ms), info.value_bytes));
+  } else {
+    Say(value.data);
+    if (!options_.raw) Say("\n");
+  }
+}
+
+int Shell::Get(const Command& command) {
+  const std::string& key = command.keys[0];
+  const auto value = client_.Get(key);
+  if (!value.ok()) return Report(value.status());
+  if (!value->has_value()) return NotFound(key);
+  ShowItem(key, **value, command.meta);
+  return kExitDone;
+}
+
+int Shell::MultiGet(const Command& command) {
+  const auto values = client_.MultiGet(command.keys);
+  if (!values.ok()) return Report(values.status());
+  int code = kExitDone;
+  for (size_t i = 0; i < values->size(); ++i) {
+    if (!(*values)[i].has_value()) {
+      code = NotFound(command.keys[i]);
+      continue;
+    }
+    ShowItem(command.keys[i], *(*values)[i], false);
+    if (options_.raw && !options_.json) Say("\n");
+  }
+  return code;
+}
+
+int Shell::Delete(const Command& command) {
+  const std::string& key = command.keys[0];
+  const auto deleted = client_.Delete(key, {.only_if_version = command.if_version});
+  if (deleted.status().code() == absl::StatusCode::kFailedPrecondition && command.if_version) {
+    return ReportRefused(deleted.status());
+  }
+  if (!deleted.ok()) return Report(deleted.status());
+  if (!*deleted) return NotFound(key);
+  if (options_.json) {
+    Json json = KeyJson(key);
+    json["deleted"] = true;
+    ShowJson(json);
+  }
+  return kExitDone;
+}
+
+// A lock that another holds and a server that does not answer both end as DeadlineExceeded: one
+// more try tells them apart.
+absl::StatusOr<std::optional<Lock>> Shell::Acquire(const Command& command) {
+  const std::string& key = command.keys[0];
+  const std::chrono::milliseconds wait = command.wait.value_or(options_.deadline);
+  if (wait.count() > 0) {
+    auto lock = client_.AcquireLock(key, wait);
+    if (lock.ok()) return *std::move(lock);
+    if (lock.status().code() != absl::StatusCode::kDeadlineExceeded) return lock.status();
+  }
+  return client_.TryLock(key);
+}
+
+int Shell::LockKey(const Command& command) {
+  const std::string& key = command.keys[0];
+  if (locks_.contains(key)) {
+    Complain(absl::StrCat("held by this prompt or script already: ", key));
+    return kExitNotFound;
+  }
+  auto lock = Acquire(command);
+  if (!lock.ok()) return Report(lock.status());
+  if (!lock->has_value()) {
+    Complain(absl::StrCat("another holds the lock of ", key));
+    if (options_.json) ShowJson({{"error", "Held"}, {"message", "another holds the lock"}});
+    return kExitNotFound;
+  }
+  if (!command.child.empty()) return HoldWhileRunning(command, **lock);
+  locks_[key] = **std::move(lock);
+  if (options_.json) {
+    Json json = KeyJson(key);
+    json["locked"] = true;
+    ShowJson(json);
+  }
+  return kExitDone;
+}
+
+int Shell::HoldWhileRunning(const Command& command, const Lock& lock) {
+  std::fflush(stdout);
+  const int code = RunChild(command.child);
+  const absl::Status unlocked = client_.Unlock(lock);
+  if (unlocked.ok()) return code;
+  Complain(
+      absl::StrCat("the lock was lost while the command ran: ", std::string(unlocked.message())));
+  return code == 0 ? static_cast<int>(kExitError) : code;
+}
+
+int Shell::Unlock(const Command& command) {
+  const auto held = locks_.find(command.keys[0]);
+  if (held == locks_.end()) {
+    Complain(absl::StrCat("not held: ", command.keys[0]));
+    return kExitNotFound;
+  }
+  const absl::Status status = client_.Unlock(held->second);
+  locks_.erase(held);
+  if (status.code() == absl::StatusCode::kAborted) return ReportRefused(status);
+  return status.ok() ? static_cast<int>(kExitDone) : Report(status);
+}
+
+int Shell::Ping() {
+  const int64_t began = MonotonicNs();
+  const absl::Status status = client_.Ping();
+  const double us = static_cast<double>(MonotonicNs() - began) / kNsPerUs;
+  if (!status.ok()) return Report(status);
+  if (options_.json) {
+    ShowJson({{"round_trip_us", us}});
+  } else {
+    Say(absl::StrFormat("pong after %.1f us\n", us));
+  }
+  return kExitDone;
+}
+
+int Shell::Help(const Command& command) {
+  const auto text = HelpText(command.topic);
+  if (!text.ok()) return ReportUsage(text.status());
+  Say(*text);
+  return kExitDone;
+}
+
+}  // namespace gannet::kvcli

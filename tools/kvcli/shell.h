@@ -1,0 +1,76 @@
+#ifndef GANNET_TOOLS_KVCLI_SHELL_H_
+#define GANNET_TOOLS_KVCLI_SHELL_H_
+
+#include <gannet/client.h>
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "tools/kvcli/command.h"
+#include "tools/kvcli/text.h"
+
+namespace gannet::kvcli {
+
+enum ExitCode : int {
+  kExitDone = 0,
+  kExitNotFound = 1,  // or a condition that failed
+  kExitUsage = 2,
+  kExitError = 3,
+};
+
+// Runs commands against a client and writes their answers to stdout, problems to stderr. Holds the
+// locks that were taken without a command, until they are unlocked or the shell ends. One thread.
+class Shell {
+ public:
+  struct Options {
+    bool json = false;
+    bool one_shot = false;  // one command of the command line: stdin is for values
+    bool raw = false;       // values get no newline behind them
+    std::chrono::milliseconds deadline{3000};
+  };
+  // `client` must outlive the shell.
+  Shell(Client& client, const Options& options) : client_(client), options_(options) {}
+  ~Shell();
+  Shell(const Shell&) = delete;
+  Shell& operator=(const Shell&) = delete;
+
+  // An ExitCode, or what a command under a lock exited with. kQuit is the caller's.
+  int Execute(const Command& command);
+  // Reports a line that could not be parsed.
+  int ReportUsage(const absl::Status& status);
+
+ private:
+  int Put(const Command& command);
+  int Get(const Command& command);
+  int MultiGet(const Command& command);
+  int Delete(const Command& command);
+  int LockKey(const Command& command);
+  int HoldWhileRunning(const Command& command, const Lock& lock);
+  int Unlock(const Command& command);
+  int Stats();
+  int Info();
+  int Ping();
+  int Help(const Command& command);
+
+  // nullopt: another holds it, still at the end of the wait.
+  absl::StatusOr<std::optional<Lock>> Acquire(const Command& command);
+  void ShowItem(std::string_view key, const Value& value, bool meta);
+  void ShowJson(const Json& json);
+  int NotFound(std::string_view key);
+  // A status that is not OK: as wrong usage or an error, by its code ...
+  int Report(const absl::Status& status);
+  // ... or as a condition that failed.
+  int ReportRefused(const absl::Status& status);
+
+  Client& client_;
+  const Options options_;
+  std::map<std::string, Lock> locks_;
+};
+
+}  // namespace gannet::kvcli
+
+#endif  // GANNET_TOOLS_KVCLI_SHELL_H_

@@ -1,0 +1,76 @@
+// The commands of Shell that show a server's counters and grants.
+
+#include <cstdio>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "tools/kvcli/shell.h"
+
+namespace gannet::kvcli {
+namespace {
+
+std::string AsText(const Json& object) {
+  std::string text;
+  for (const auto& [name, value] : object.items()) {
+    absl::StrAppend(&text, name, " ", value.is_string() ? value.get<std::string>() : value.dump(),
+                    "\n");
+  }
+  return text;
+}
+
+Json StatsJson(const ServerStats& s) {
+  return {{"endpoint", s.endpoint},     {"rpcs", s.rpcs},
+          {"heartbeats", s.heartbeats}, {"cpu_us", s.cpu_us},
+          {"slots_used", s.slots_used}, {"slots_total", s.slots_total},
+          {"heap_bytes", s.heap_bytes}, {"heap_total", s.heap_total},
+          {"sessions", s.sessions},     {"connections", s.connections},
+          {"items", s.items},           {"displacements", s.displacements},
+          {"stash_used", s.stash_used}, {"locks_broken", s.locks_broken},
+          {"uptime_ms", s.uptime_ms}};
+}
+
+Json InfoJson(const ServerInfo& s) {
+  return {{"endpoint", s.endpoint},
+          {"device", s.device},
+          {"kind", s.kind},
+          {"lock_mode", s.lock_mode},
+          {"incarnation", absl::StrCat(absl::Hex(s.incarnation, absl::kZeroPad16))},
+          {"region_bytes", s.region_bytes},
+          {"index_slots", s.index_slots},
+          {"lock_words", s.lock_words},
+          {"protocol_version", s.protocol_version},
+          {"session_id", s.session_id},
+          {"read_depth", s.read_depth}};
+}
+
+}  // namespace
+
+int Shell::Stats() {
+  const auto stats = client_.Stats();
+  if (!stats.ok()) return Report(stats.status());
+  for (const ServerStats& server : *stats) {
+    const Json json = StatsJson(server);
+    if (options_.json) {
+      ShowJson(json);
+    } else {
+      std::fputs(AsText(json).c_str(), stdout);
+    }
+  }
+  return kExitDone;
+}
+
+int Shell::Info() {
+  for (const ServerInfo& server : client_.Info()) {
+    const Json json = InfoJson(server);
+    if (options_.json) {
+      ShowJson(json);
+    } else {
+      std::fputs(AsText(json).c_str(), stdout);
+    }
+  }
+  return kExitDone;
+}
+
+}  // namespace gannet::kvcli
