@@ -117,7 +117,8 @@ State LockModel::PostLock(State state, uint8_t i) const {
   client.word = LockWordOf(client.connection, client.count);
   client.phase = Phase::kLocking;
   client.cas = CasResult::kPosted;
-  client.read = rules_.read_after_cas && i == 1 ? ReadResult::kNone : ReadResult::kPosted;
+  client.read = rules_.second_only_reads && rules_.read_after_cas && i == 1 ? ReadResult::kNone
+                                                                            : ReadResult::kPosted;
   Add(&state, Cas{CasKind::kAcquire, client.word, client.owner, i});
   return state;
 }

@@ -1,0 +1,348 @@
+#include "tests/linearizability/linearizability.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+
+namespace gannet::linearizability {
+namespace {
+
+// A value that nobody is known to have seen: all such are the same to the search.
+constexpr uint64_t kUnseen = std::numeric_limits<uint64_t>::max();
+constexpr int kSlots = 64;
+
+// Writes of unknown outcome that nobody is known to have seen: all of one kind are alike, so the
+// search counts how many it used and takes the earliest first.
+enum UnseenKind { kUnseenPut, kUnseenInsert, kUnseenDelete, kUnseenKinds };
+using UnseenCounts = std::array<uint32_t, kUnseenKinds>;
+
+// What may be the case at a moment.
+struct Possibility {
+  uint64_t value;
+  uint64_t applied;  // slots of pending operations that took effect already
+  UnseenCounts used;
+};
+
+// Possibilities, without those that have used more unknown writes than another, all else equal:
+// they can explain nothing more.
+class PossibilitySet {
+ public:
+  // False: it was there, or a better one.
+  bool Insert(const Possibility& p) {
+    std::vector<UnseenCounts>& all = sets_[{p.value, p.applied}];
+    const auto at_most = [](const UnseenCounts& a, const UnseenCounts& b) {
+      return a[0] <= b[0] && a[1] <= b[1] && a[2] <= b[2];
+    };
+    if (std::any_of(all.begin(), all.end(), [&](const auto& q) { return at_most(q, p.used); })) {
+      return false;
+    }
+    all.erase(
+        std::remove_if(all.begin(), all.end(), [&](const auto& q) { return at_most(p.used, q); }),
+        all.end());
+    all.push_back(p.used);
+    return true;
+  }
+
+  std::vector<Possibility> All() const {
+    std::vector<Possibility> all;
+    for (const auto& [key, counts] : sets_) {
+      for (const UnseenCounts& used : counts) all.push_back({key.first, key.second, used});
+    }
+    return all;
+  }
+
+ private:
+  absl::flat_hash_map<std::pair<uint64_t, uint64_t>, std::vector<UnseenCounts>> sets_;
+};
+
+bool OnlyLooks(const Operation& op) {
+  return op.kind == Kind::kGet || op.outcome == Outcome::kRefused ||
+         (op.kind == Kind::kDelete && op.outcome == Outcome::kDone && !op.found);
+}
+
+// Whether an operation that only looks sees what it saw, when the key has `value`.
+bool Fits(const Operation& op, uint64_t value) {
+  if (op.kind == Kind::kGet) return value == (op.found ? op.value : kAbsent);
+  if (op.kind == Kind::kDelete) return value == kAbsent;
+  return value != op.expected;
+}
+
+// Whether an operation that writes can take effect; `*value` is then the new value.
+bool Apply(const Operation& op, uint64_t* value) {
+  if (op.kind == Kind::kDelete) {
+    if (*value == kAbsent) return false;
+    *value = kAbsent;
+    return true;
+  }
+  if (op.kind == Kind::kCompareAndSet && *value != op.expected) return false;
+  *value = op.value;
+  return true;
+}
+
+class Search {
+ public:
+  explicit Search(std::span<const Operation> history)
+      : operations_(history.begin(), history.end()) {
+    slots_.fill(nullptr);
+  }
+
+  bool Run() {
+    if (!Prepare()) return false;
+    possible_ = {{kAbsent, 0, {}}};
+    for (const Event& event : events_) {
+      if (!(event.is_return ? Return(event.operation) : Call(event.operation))) return false;
+    }
+    return true;
+  }
+
+  const std::string& why() const { return why_; }
+
+ private:
+  struct Event {
+    int64_t time_ns;
+    bool is_return;
+    uint32_t operation;
+  };
+
+  bool Fail(std::string why) {
+    why_ = std::move(why);
+    return false;
+  }
+
+  bool Prepare() {
+    if (!CheckHistory()) return false;
+    BoundUnknownWrites();
+    for (uint32_t i = 0; i < operations_.size(); ++i) {
+      const Operation& op = operations_[i];
+      if (op.kind == Kind::kGet && op.outcome == Outcome::kUnknown) continue;
+      events_.push_back({op.invoke_ns, false, i});
+      if (op.outcome != Outcome::kUnknown) events_.push_back({op.respond_ns, true, i});
+    }
+    // At one time, calls before returns: such operations count as concurrent.
+    std::sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) {
+      return std::tie(a.time_ns, a.is_return, a.operation) <
+             std::tie(b.time_ns, b.is_return, b.operation);
+    });
+    return true;
+  }
+
+  bool CheckHistory() {
+    absl::flat_hash_set<uint64_t> written;
+    for (const Operation& op : operations_) {
+      if (op.outcome != Outcome::kUnknown && op.respond_ns < op.invoke_ns) {
+        return Fail(absl::StrCat("returned before it was called: ", ToString(op)));
+      }
+      if (op.kind != Kind::kPut && op.kind != Kind::kCompareAndSet) continue;
+      if (op.value == kAbsent || op.value == kUnseen || !written.insert(op.value).second) {
+        return Fail(absl::StrCat("value is not unique: ", ToString(op)));
+      }
+    }
+    return true;
+  }
+
+  // A write of unknown outcome whose value was seen did happen, before whoever saw it returned.
+  void BoundUnknownWrites() {
+    absl::flat_hash_map<uint64_t, int64_t> seen_by_ns;
+    absl::flat_hash_set<uint64_t> told_apart;
+    for (const Operation& op : operations_) {
+      if (op.kind == Kind::kCompareAndSet) told_apart.insert(op.expected);
+      if (op.outcome != Outcome::kDone) continue;
+      const bool saw_a_value = op.kind == Kind::kGet ? op.found : op.kind == Kind::kCompareAndSet;
+      if (!saw_a_value) continue;
+      const uint64_t saw = op.kind == Kind::kGet ? op.value : op.expected;
+      auto [seen, first] = seen_by_ns.try_emplace(saw, op.respond_ns);
+      seen->second = std::min(seen->second, op.respond_ns);
+    }
+    for (Operation& op : operations_) {
+      if (op.outcome != Outcome::kUnknown || op.kind == Kind::kGet || op.kind == Kind::kDelete) {
+        continue;
+      }
+      const auto seen = seen_by_ns.find(op.value);
+      if (seen != seen_by_ns.end() && seen->second >= op.invoke_ns) {
+        op.outcome = Outcome::kDone;
+        op.respond_ns = seen->second;
+      } else if (!told_apart.contains(op.value)) {
+        op.value = kUnseen;
+      }
+    }
+  }
+
+  // How the search counts it; kUnseenKinds: it does not, the operation has a slot.
+  static UnseenKind UnseenKindOf(const Operation& op) {
+    if (op.outcome != Outcome::kUnknown) return kUnseenKinds;
+    if (op.kind == Kind::kDelete) return kUnseenDelete;
+    if (op.value != kUnseen) return kUnseenKinds;
+    if (op.kind == Kind::kPut) return kUnseenPut;
+    return op.expected == kAbsent ? kUnseenInsert : kUnseenKinds;
+  }
+
+  bool Call(uint32_t index) {
+    const Operation& op = operations_[index];
+    const UnseenKind unseen = UnseenKindOf(op);
+    if (unseen != kUnseenKinds) {
+      ++unseen_[unseen];
+      return true;
+    }
+    const auto free = std::find(slots_.begin(), slots_.end(), nullptr);
+    if (free == slots_.end()) return Fail("more than 64 operations pending at once");
+    *free = &op;
+    std::vector<Possibility> after;
+    for (const Possibility& p : possible_) AddLooked(p, &after);
+    possible_ = std::move(after);
+    return true;
+  }
+
+  // Every possibility must have the operation applied by now.
+  bool Return(uint32_t index) {
+    const Operation* op = &operations_[index];
+    const auto slot = std::find(slots_.begin(), slots_.end(), op) - slots_.begin();
+    const uint64_t bit = 1ull << slot;
+    std::deque<Possibility> work(possible_.begin(), possible_.end());
+    PossibilitySet visited;
+    PossibilitySet after;
+    for (; !work.empty(); work.pop_front()) {
+      Possibility p = work.front();
+      if ((p.applied & bit) != 0) {
+        p.applied &= ~bit;
+        after.Insert(p);
+        continue;
+      }
+      std::vector<Possibility> next;
+      Expand(p, &next);
+      for (const Possibility& n : next) {
+        if (visited.Insert(n)) work.push_back(n);
+      }
+    }
+    possible_before_ = std::exchange(possible_, after.All());
+    if (possible_.empty()) return Fail(Explain(*op));
+    slots_[slot] = nullptr;
+    if (!OnlyLooks(*op) && op->kind != Kind::kDelete) returned_writes_.insert(op->value);
+    ForgetImpossible();
+    return true;
+  }
+
+  // A compare-and-set of unknown outcome can take effect only while its expected value is there.
+  // Once that was written for certain, and is there in no possibility, it never will be: values do
+  // not come back, and the slot is free again.
+  void ForgetImpossible() {
+    for (int i = 0; i < kSlots; ++i) {
+      const Operation* op = slots_[i];
+      if (op == nullptr || op->outcome != Outcome::kUnknown) continue;
+      if (!returned_writes_.contains(op->expected)) continue;
+      const uint64_t bit = 1ull << i;
+      bool over = true;
+      for (Possibility& p : possible_) {
+        if (p.value != op->expected) p.applied |= bit;
+        over &= (p.applied & bit) != 0;
+      }
+      if (!over) continue;
+      for (Possibility& p : possible_) p.applied &= ~bit;
+      slots_[i] = nullptr;
+    }
+    PossibilitySet set;
+    for (const Possibility& p : possible_) set.Insert(p);
+    possible_ = set.All();
+  }
+
+  // Everything that may take effect next.
+  void Expand(const Possibility& p, std::vector<Possibility>* out) const {
+    for (int i = 0; i < kSlots; ++i) {
+      if (slots_[i] == nullptr || (p.applied >> i & 1) != 0 || OnlyLooks(*slots_[i])) continue;
+      Possibility next = p;
+      if (!Apply(*slots_[i], &next.value)) continue;
+      next.applied |= 1ull << i;
+      AddLooked(next, out);
+    }
+    for (const UnseenKind kind : {kUnseenPut, kUnseenInsert, kUnseenDelete}) {
+      const bool changes = kind == kUnseenPut      ? p.value != kUnseen
+                           : kind == kUnseenInsert ? p.value == kAbsent
+                                                   : p.value != kAbsent;
+      if (p.used[kind] == unseen_[kind] || !changes) continue;
+      Possibility next = p;
+      ++next.used[kind];
+      next.value = kind == kUnseenDelete ? kAbsent : kUnseen;
+      AddLooked(next, out);
+    }
+  }
+
+  // Operations that only look change nothing for the others: take all that fit at once.
+  void AddLooked(Possibility p, std::vector<Possibility>* out) const {
+    for (int i = 0; i < kSlots; ++i) {
+      if (slots_[i] != nullptr && OnlyLooks(*slots_[i]) && Fits(*slots_[i], p.value)) {
+        p.applied |= 1ull << i;
+      }
+    }
+    out->push_back(p);
+  }
+
+  std::string Explain(const Operation& op) const {
+    std::string why = absl::StrCat("no order explains the return of ", ToString(op),
+                                   "\nbefore it the key may have been:");
+    std::vector<uint64_t> values;
+    for (const Possibility& p : possible_before_) values.push_back(p.value);
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    for (uint64_t value : values) {
+      absl::StrAppend(&why, " ", value == kUnseen ? "(a value nobody saw)" : absl::StrCat(value));
+    }
+    absl::StrAppend(&why, "\npending:");
+    for (const Operation* pending : slots_) {
+      if (pending != nullptr) absl::StrAppend(&why, "\n  ", ToString(*pending));
+    }
+    return why;
+  }
+
+  std::vector<Operation> operations_;
+  std::vector<Event> events_;
+  std::array<const Operation*, kSlots> slots_;  // pending operations
+  std::vector<Possibility> possible_;
+  std::vector<Possibility> possible_before_;       // the last return, for Explain
+  UnseenCounts unseen_ = {};                       // called so far
+  absl::flat_hash_set<uint64_t> returned_writes_;  // values
+  std::string why_;
+};
+
+}  // namespace
+
+std::string ToString(const Operation& op) {
+  std::string text = absl::StrCat("client ", op.client, ": ");
+  switch (op.kind) {
+    case Kind::kGet:
+      absl::StrAppend(&text, "GET ", op.found ? absl::StrCat(op.value) : "(absent)");
+      break;
+    case Kind::kPut:
+      absl::StrAppend(&text, "PUT ", op.value);
+      break;
+    case Kind::kDelete:
+      absl::StrAppend(&text, "DELETE ", op.found ? "(found)" : "(absent)");
+      break;
+    case Kind::kCompareAndSet:
+      absl::StrAppend(&text, "CAS ", op.expected, " -> ", op.value);
+      break;
+  }
+  if (op.outcome == Outcome::kRefused) absl::StrAppend(&text, " refused");
+  if (op.outcome == Outcome::kUnknown) absl::StrAppend(&text, " unknown");
+  absl::StrAppend(&text, " [", op.invoke_ns, ", ");
+  if (op.outcome == Outcome::kUnknown) {
+    absl::StrAppend(&text, "?]");
+  } else {
+    absl::StrAppend(&text, op.respond_ns, "]");
+  }
+  return text;
+}
+
+bool Check(std::span<const Operation> history, std::string* why) {
+  Search search(history);
+  if (search.Run()) return true;
+  *why = search.why();
+  return false;
+}
+
+}  // namespace gannet::linearizability

@@ -1,0 +1,53 @@
+#ifndef GANNET_TESTS_LINEARIZABILITY_LINEARIZABILITY_H_
+#define GANNET_TESTS_LINEARIZABILITY_LINEARIZABILITY_H_
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <string>
+
+namespace gannet::linearizability {
+
+// Decides whether what clients saw of one key could have happened one operation at a time, each at
+// a moment between its call and its return (Herlihy & Wing). A key starts absent.
+//
+// The search is Wing & Gong's in Lowe's form: walk the calls and returns in time, keep the set of
+// all (value, pending operations already taken effect) that fit so far; it is empty when no order
+// fits. Operations that only look are taken as soon as they fit. With c clients the set is at most
+// about c * 2^c, and mostly a handful.
+
+enum class Kind : uint8_t { kGet, kPut, kDelete, kCompareAndSet };
+
+enum class Outcome : uint8_t {
+  kDone,  // GET: `found` and `value` are the answer; PUT: applied; DELETE: `found` is the answer;
+          // compare-and-set: applied
+  kRefused,  // compare-and-set: the value was not `expected`; nothing was changed
+  kUnknown,  // a write that may have been applied at any time since its call, or never
+};
+
+inline constexpr uint64_t kAbsent = 0;
+inline constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+
+struct Operation {
+  uint32_t client = 0;
+  Kind kind = Kind::kGet;
+  uint64_t value = kAbsent;     // read or to be written; each written value is unique, not 0
+  uint64_t expected = kAbsent;  // compare-and-set: the value that must be there; 0 = absent
+  bool found = false;
+  int64_t invoke_ns = 0;
+  int64_t respond_ns = kNever;  // ignored when kUnknown
+  Outcome outcome = Outcome::kDone;
+};
+
+// "client 3: PUT 17 [1000, 2000]"
+std::string ToString(const Operation& operation);
+
+// True when the history of one key is linearizable. Otherwise `*why` says at which return no order
+// was left, and what was pending there. GETs of unknown outcome are ignored.
+// False too when the history itself is wrong: a value written twice, a return before its call, or
+// more than 64 operations pending at once.
+bool Check(std::span<const Operation> history, std::string* why);
+
+}  // namespace gannet::linearizability
+
+#endif  // GANNET_TESTS_LINEARIZABILITY_LINEARIZABILITY_H_

@@ -1,0 +1,306 @@
+#include "tests/linearizability/linearizability.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+#include <random>
+#include <vector>
+
+namespace gannet::linearizability {
+namespace {
+
+using History = std::vector<Operation>;
+
+Operation Get(uint32_t client, uint64_t value, int64_t from, int64_t to) {
+  return {.client = client,
+          .kind = Kind::kGet,
+          .value = value,
+          .found = value != kAbsent,
+          .invoke_ns = from,
+          .respond_ns = to};
+}
+Operation Put(uint32_t client, uint64_t value, int64_t from, int64_t to) {
+  return {
+      .client = client, .kind = Kind::kPut, .value = value, .invoke_ns = from, .respond_ns = to};
+}
+Operation Delete(uint32_t client, bool found, int64_t from, int64_t to) {
+  return {
+      .client = client, .kind = Kind::kDelete, .found = found, .invoke_ns = from, .respond_ns = to};
+}
+Operation Cas(uint32_t client, uint64_t expected, uint64_t value, Outcome outcome, int64_t from,
+              int64_t to) {
+  return {.client = client,
+          .kind = Kind::kCompareAndSet,
+          .value = value,
+          .expected = expected,
+          .invoke_ns = from,
+          .respond_ns = to,
+          .outcome = outcome};
+}
+Operation Unknown(Operation operation) {
+  operation.outcome = Outcome::kUnknown;
+  operation.respond_ns = kNever;
+  return operation;
+}
+
+bool Linearizable(const History& history) {
+  std::string why;
+  return Check(history, &why);
+}
+
+TEST(LinearizabilityTest, AcceptsAnEmptyHistory) { EXPECT_TRUE(Linearizable({})); }
+
+TEST(LinearizabilityTest, AcceptsOneClient) {
+  EXPECT_TRUE(Linearizable({Get(1, 0, 0, 1), Put(1, 7, 2, 3), Get(1, 7, 4, 5),
+                            Delete(1, true, 6, 7), Delete(1, false, 8, 9), Get(1, 0, 10, 11)}));
+}
+
+TEST(LinearizabilityTest, RejectsAStaleRead) {
+  std::string why;
+  EXPECT_FALSE(Check(History{Put(1, 7, 0, 1), Put(1, 8, 2, 3), Get(2, 7, 4, 5)}, &why));
+  EXPECT_NE(why.find("client 2: GET 7 [4, 5]"), std::string::npos) << why;
+}
+
+TEST(LinearizabilityTest, RejectsAFalseMiss) {
+  EXPECT_FALSE(Linearizable({Put(1, 7, 0, 1), Get(2, 0, 2, 3)}));
+}
+
+TEST(LinearizabilityTest, RejectsAReadFromTheFuture) {
+  EXPECT_FALSE(Linearizable({Get(2, 7, 0, 1), Put(1, 7, 2, 3)}));
+}
+
+TEST(LinearizabilityTest, RejectsAValueNeverWritten) {
+  EXPECT_FALSE(Linearizable({Put(1, 7, 0, 10), Get(2, 8, 1, 9)}));
+}
+
+TEST(LinearizabilityTest, LetsConcurrentReadsSeeOldOrNew) {
+  EXPECT_TRUE(Linearizable({Put(1, 7, 0, 1), Put(1, 8, 2, 9), Get(2, 7, 3, 4), Get(3, 8, 5, 6)}));
+}
+
+// New, then old: each read alone would be fine.
+TEST(LinearizabilityTest, RejectsNewThenOld) {
+  EXPECT_FALSE(Linearizable({Put(1, 7, 0, 1), Put(1, 8, 2, 9), Get(2, 8, 3, 4), Get(3, 7, 5, 6)}));
+}
+
+TEST(LinearizabilityTest, CountsTouchingIntervalsAsConcurrent) {
+  EXPECT_TRUE(Linearizable({Put(1, 7, 0, 5), Get(2, 0, 5, 6)}));
+}
+
+TEST(LinearizabilityTest, ChecksCompareAndSet) {
+  EXPECT_TRUE(Linearizable({Put(1, 7, 0, 1), Cas(1, 7, 8, Outcome::kDone, 2, 3),
+                            Cas(2, 7, 9, Outcome::kRefused, 4, 5), Get(2, 8, 6, 7)}));
+  EXPECT_FALSE(Linearizable({Put(1, 7, 0, 1), Cas(1, 7, 8, Outcome::kRefused, 2, 3)}));
+}
+
+// Both wrote on top of the same value.
+TEST(LinearizabilityTest, RejectsALostUpdate) {
+  EXPECT_FALSE(Linearizable(
+      {Put(1, 7, 0, 1), Cas(1, 7, 8, Outcome::kDone, 2, 9), Cas(2, 7, 9, Outcome::kDone, 2, 9)}));
+}
+
+TEST(LinearizabilityTest, RejectsADeleteThatTwoClientsWon) {
+  EXPECT_FALSE(Linearizable({Put(1, 7, 0, 1), Delete(1, true, 2, 9), Delete(2, true, 2, 9)}));
+  EXPECT_TRUE(Linearizable({Put(1, 7, 0, 1), Delete(1, true, 2, 9), Delete(2, false, 2, 9)}));
+}
+
+TEST(LinearizabilityTest, LetsAnUnknownWriteHappenLateOrNever) {
+  const Operation unknown = Unknown(Put(1, 7, 0, 0));
+  EXPECT_TRUE(Linearizable({unknown, Get(2, 0, 100, 101)}));
+  EXPECT_TRUE(Linearizable({unknown, Get(2, 0, 100, 101), Get(2, 7, 200, 201)}));
+  EXPECT_FALSE(Linearizable({unknown, Get(2, 7, 100, 101), Get(2, 0, 200, 201)}));
+}
+
+TEST(LinearizabilityTest, LetsAnUnknownWriteNobodySawExplainOthers) {
+  const Operation unknown = Unknown(Put(1, 7, 0, 0));
+  EXPECT_TRUE(Linearizable({unknown, Delete(2, true, 1, 2)}));
+  EXPECT_FALSE(Linearizable({unknown, Delete(2, true, 1, 2), Delete(2, true, 3, 4)}));
+  EXPECT_TRUE(Linearizable({unknown, Cas(2, 0, 9, Outcome::kRefused, 1, 2)}));
+}
+
+TEST(LinearizabilityTest, LetsAnUnknownDeleteExplainAMiss) {
+  EXPECT_TRUE(Linearizable({Put(1, 7, 0, 1), Unknown(Delete(1, false, 2, 2)), Get(2, 0, 5, 6)}));
+  EXPECT_FALSE(Linearizable({Put(1, 7, 0, 1), Unknown(Delete(1, false, 2, 2)), Get(2, 0, 5, 6),
+                             Put(3, 8, 7, 8), Get(2, 0, 9, 10)}));
+}
+
+TEST(LinearizabilityTest, RejectsHistoriesThatAreWrongThemselves) {
+  EXPECT_FALSE(Linearizable({Put(1, 7, 0, 1), Put(1, 7, 2, 3)}));
+  EXPECT_FALSE(Linearizable({Put(1, 7, 1, 0)}));
+}
+
+// The definition, tried by brute force: any order of any subset that has all known operations.
+bool LinearizableByDefinition(const History& history, uint64_t value, uint32_t done) {
+  bool all_known_done = true;
+  int64_t first_return = kNever;
+  for (size_t i = 0; i < history.size(); ++i) {
+    if ((done >> i & 1) != 0 || history[i].outcome == Outcome::kUnknown) continue;
+    all_known_done = false;
+    first_return = std::min(first_return, history[i].respond_ns);
+  }
+  if (all_known_done) return true;
+  for (size_t i = 0; i < history.size(); ++i) {
+    const Operation& op = history[i];
+    if ((done >> i & 1) != 0 || op.invoke_ns > first_return) continue;
+    uint64_t after = value;
+    bool fits = true;
+    if (op.kind == Kind::kGet) fits = value == op.value;
+    if (op.kind == Kind::kPut) after = op.value;
+    if (op.kind == Kind::kDelete) {
+      fits = op.outcome == Outcome::kUnknown || op.found == (value != kAbsent);
+      after = kAbsent;
+    }
+    if (op.kind == Kind::kCompareAndSet) {
+      const bool equal = value == op.expected;
+      fits = op.outcome == Outcome::kUnknown || equal == (op.outcome == Outcome::kDone);
+      if (equal) after = op.value;
+    }
+    if (fits && LinearizableByDefinition(history, after, done | 1u << i)) return true;
+  }
+  return false;
+}
+
+uint64_t Seed() {
+  const char* given = std::getenv("GANNET_TEST_SEED");
+  const uint64_t seed =
+      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  std::cout << "seed " << seed << " (GANNET_TEST_SEED repeats it)" << std::endl;
+  return seed;
+}
+
+// Answers at random, right or wrong, over a few values.
+History RandomHistory(std::mt19937_64& random) {
+  const auto pick = [&random](int n) { return static_cast<int>(random() % n); };
+  const int operations = 7;
+  uint64_t next_value = 1;
+  History history;
+  for (int i = 0; i < operations; ++i) {
+    const int64_t from = pick(12);
+    const int64_t to = from + 1 + pick(6);
+    switch (pick(6)) {
+      case 0:
+      case 1:
+        history.push_back(Put(i, next_value++, from, to));
+        break;
+      case 2:
+        history.push_back(Delete(i, pick(2), from, to));
+        break;
+      case 3:
+        history.push_back(
+            Cas(i, pick(3), next_value++, pick(2) ? Outcome::kDone : Outcome::kRefused, from, to));
+        break;
+      default:
+        history.push_back(Get(i, pick(4), from, to));
+    }
+    if (history.back().kind != Kind::kGet && pick(4) == 0) history.back() = Unknown(history.back());
+  }
+  return history;
+}
+
+TEST(LinearizabilityTest, AgreesWithTheDefinition) {
+  std::mt19937_64 random(Seed());
+  int linearizable = 0;
+  constexpr int kHistories = 20'000;
+  for (int i = 0; i < kHistories; ++i) {
+    const History history = RandomHistory(random);
+    const bool expected = LinearizableByDefinition(history, kAbsent, 0);
+    linearizable += expected;
+    std::string why;
+    ASSERT_EQ(Check(history, &why), expected) << [&] {
+      std::string all = why;
+      for (const Operation& op : history) all += "\n" + ToString(op);
+      return all;
+    }();
+  }
+  EXPECT_GT(linearizable, kHistories / 20);
+  EXPECT_LT(linearizable, kHistories * 19 / 20);
+}
+
+// `clients` clients on a true register: each operation takes effect at a random moment of its
+// interval; some writes end unknown.
+History TrueHistory(std::mt19937_64& random, int clients, int operations) {
+  struct Moment {
+    int64_t at;
+    Operation op;
+    bool happens;
+  };
+  std::vector<Moment> moments;
+  uint64_t next_value = 1;
+  for (int client = 0; client < clients; ++client) {
+    int64_t now = static_cast<int64_t>(random() % 1000);
+    for (int i = 0; i < operations / clients; ++i) {
+      const int64_t to = now + 1 + static_cast<int64_t>(random() % 1000);
+      const int64_t at = now + static_cast<int64_t>(random() % (to - now + 1));
+      Operation op = Get(client, 0, now, to);
+      const int kind = static_cast<int>(random() % 8);
+      if (kind >= 4 && kind < 6) op = Put(client, next_value++, now, to);
+      if (kind == 6) op = Delete(client, false, now, to);
+      if (kind == 7) op = Cas(client, 0, next_value++, Outcome::kDone, now, to);
+      const bool unknown = op.kind != Kind::kGet && random() % 64 == 0;
+      if (unknown) op.outcome = Outcome::kUnknown;
+      moments.push_back({at, op, !unknown || random() % 2 == 0});
+      now = to + 1 + static_cast<int64_t>(random() % 100);
+    }
+  }
+  std::sort(moments.begin(), moments.end(),
+            [](const Moment& a, const Moment& b) { return a.at < b.at; });
+  uint64_t value = kAbsent;
+  std::vector<uint64_t> read;  // what a compare-and-set may expect
+  History history;
+  for (Moment& moment : moments) {
+    Operation& op = moment.op;
+    if (op.kind == Kind::kGet) {
+      op = Get(op.client, value, op.invoke_ns, op.respond_ns);
+      read.push_back(value);
+    }
+    if (op.kind == Kind::kDelete) op.found = value != kAbsent;
+    if (op.kind == Kind::kCompareAndSet) {
+      const size_t back = 1 + random() % 4;
+      op.expected = read.size() < back ? kAbsent : read[read.size() - back];
+      const bool applied = op.expected == value;
+      if (op.outcome != Outcome::kUnknown && !applied) op.outcome = Outcome::kRefused;
+      moment.happens &= applied;
+    }
+    if (moment.happens && op.kind == Kind::kDelete) value = kAbsent;
+    if (moment.happens && (op.kind == Kind::kPut || op.kind == Kind::kCompareAndSet)) {
+      value = op.value;
+    }
+    history.push_back(op);
+  }
+  return history;
+}
+
+TEST(LinearizabilityTest, AcceptsLongTrueHistories) {
+  std::mt19937_64 random(Seed());
+  for (const int clients : {1, 4, 8, 16}) {
+    const History history = TrueHistory(random, clients, 10'000);
+    std::string why;
+    EXPECT_TRUE(Check(history, &why)) << clients << " clients: " << why;
+  }
+}
+
+// One wrong answer among ten thousand.
+TEST(LinearizabilityTest, FindsOneStaleReadInALongHistory) {
+  std::mt19937_64 random(Seed());
+  for (int round = 0; round < 8; ++round) {
+    History history = TrueHistory(random, 8, 10'000);
+    // A value that a known write had replaced long before: five thousand operations ago.
+    uint64_t stale = kAbsent;
+    for (size_t i = 100; stale == kAbsent; ++i) {
+      if (history[i].kind == Kind::kPut && history[i].outcome == Outcome::kDone) {
+        stale = history[i].value;
+      }
+    }
+    size_t read = 5000;
+    while (history[read].kind != Kind::kGet) ++read;
+    history[read] =
+        Get(history[read].client, stale, history[read].invoke_ns, history[read].respond_ns);
+    std::string why;
+    EXPECT_FALSE(Check(history, &why));
+    EXPECT_NE(why.find(ToString(history[read])), std::string::npos) << why;
+  }
+}
+
+}  // namespace
+}  // namespace gannet::linearizability
