@@ -1,0 +1,48 @@
+#ifndef SOFTVERBS_ABI_CONTEXT_H_
+#define SOFTVERBS_ABI_CONTEXT_H_
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "softverbs/base/fork.h"
+#include "softverbs/nic/event_queue.h"
+#include "softverbs/nic/nic.h"
+
+namespace softverbs {
+
+// An opened device: what ibv_open_device returns a pointer into. The public struct is the *last*
+// member of verbs_context, so what is private comes after it.
+struct Context {
+  verbs_context verbs{};
+  Nic* nic = nullptr;
+  uint32_t generation = ForkGeneration();
+  std::atomic<int> objects{0};  // created in it and not destroyed
+  EventQueue<ibv_async_event> async_events;
+
+  static Context* From(ibv_context* context) {
+    return reinterpret_cast<Context*>(reinterpret_cast<char*>(context) -
+                                      offsetof(verbs_context, context));
+  }
+};
+
+// True in a forked child for whatever the parent made: its locks and threads are not here, so the
+// object must be left alone (control calls then succeed without doing anything).
+inline bool Inherited(ibv_context* context) {
+  return Context::From(context)->generation != ForkGeneration();
+}
+
+// A protection domain.
+struct Pd {
+  ibv_pd ibv{};  // first: applications hold pointers to it
+  uint32_t id = 0;
+  std::atomic<int> users{0};  // queue pairs, shared receive queues, regions, address handles
+
+  static Pd* From(ibv_pd* pd) { return reinterpret_cast<Pd*>(pd); }
+};
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_ABI_CONTEXT_H_

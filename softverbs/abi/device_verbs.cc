@@ -1,0 +1,158 @@
+#include <endian.h>
+#include <pthread.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "softverbs/abi/context.h"
+#include "softverbs/abi/cq_verbs.h"
+#include "softverbs/abi/export.h"
+#include "softverbs/abi/gid.h"
+#include "softverbs/abi/limits.h"
+#include "softverbs/abi/qp_verbs.h"
+#include "softverbs/abi/query_verbs.h"
+#include "softverbs/abi/srq_verbs.h"
+#include "softverbs/base/log.h"
+#include "softverbs/cq/cq.h"
+#include "softverbs/qp/post.h"
+#include "softverbs/qp/srq.h"
+
+#undef ibv_get_device_list
+
+namespace softverbs {
+namespace {
+
+ibv_device MakeDevice() {
+  ibv_device device{};
+  device.node_type = IBV_NODE_CA;
+  device.transport_type = IBV_TRANSPORT_IB;
+  strcpy(device.name, "softverbs0");
+  strcpy(device.dev_name, "softverbs0");
+  strcpy(device.dev_path, "/sys/class/infiniband_verbs/softverbs0");
+  strcpy(device.ibdev_path, "/sys/class/infiniband/softverbs0");
+  return device;
+}
+
+// There is one, for ever: pointers to it stay valid after ibv_free_device_list.
+ibv_device* Device() {
+  static ibv_device device = MakeDevice();
+  return &device;
+}
+
+void FillOperations(Context& context) {
+  ibv_context_ops& ops = context.verbs.context.ops;
+  ops.poll_cq = PollCq;
+  ops.req_notify_cq = RequestNotify;
+  ops.post_send = PostSend;
+  ops.post_recv = PostReceive;
+  ops.post_srq_recv = PostSrqReceive;
+  context.verbs.query_port = QueryPort;
+  context.verbs.query_device_ex = QueryDeviceEx;
+  context.verbs.query_rt_values = QueryRtValues;
+  context.verbs.create_cq_ex = CreateCqEx;
+  context.verbs.create_qp_ex = CreateQpEx;
+  context.verbs.create_srq_ex = CreateSrqEx;
+  context.verbs.get_srq_num = GetSrqNumber;
+}
+
+}  // namespace
+}  // namespace softverbs
+
+using softverbs::Context;
+
+SOFTVERBS_EXPORT ibv_device** ibv_get_device_list(int* num_devices) {
+  auto** list = static_cast<ibv_device**>(calloc(2, sizeof(ibv_device*)));
+  if (list == nullptr) return nullptr;
+  list[0] = softverbs::Device();
+  if (num_devices != nullptr) *num_devices = 1;
+  return list;
+}
+
+SOFTVERBS_EXPORT void ibv_free_device_list(ibv_device** list) { free(list); }
+
+SOFTVERBS_EXPORT const char* ibv_get_device_name(ibv_device* device) { return device->name; }
+
+SOFTVERBS_EXPORT int ibv_get_device_index(ibv_device*) { return -1; }
+
+SOFTVERBS_EXPORT __be64 ibv_get_device_guid(ibv_device*) { return htobe64(softverbs::HostGuid()); }
+
+SOFTVERBS_EXPORT ibv_context* ibv_open_device(ibv_device* device) {
+  softverbs::Nic* nic = softverbs::Nic::Get();
+  if (nic == nullptr) return nullptr;
+  auto* context = new Context;
+  if (context->async_events.fd() < 0) {
+    delete context;
+    errno = EMFILE;
+    return nullptr;
+  }
+  context->nic = nic;
+  context->verbs.sz = sizeof(verbs_context);
+  ibv_context& ibv = context->verbs.context;
+  ibv.device = device;
+  ibv.cmd_fd = -1;
+  ibv.async_fd = context->async_events.fd();
+  ibv.num_comp_vectors = softverbs::kCompVectors;
+  ibv.abi_compat = __VERBS_ABI_IS_EXTENDED;
+  pthread_mutex_init(&ibv.mutex, nullptr);
+  softverbs::FillOperations(*context);
+  return &ibv;
+}
+
+SOFTVERBS_EXPORT int ibv_close_device(ibv_context* ibv) {
+  if (softverbs::Inherited(ibv)) return 0;
+  Context* context = Context::From(ibv);
+  if (context->objects.load(std::memory_order_acquire) != 0) {
+    // The kernel would destroy what is left; here it may still be referred to, so it all stays.
+    softverbs::Report("ibv_close_device: %d objects were never destroyed",
+                      context->objects.load(std::memory_order_relaxed));
+    return 0;
+  }
+  pthread_mutex_destroy(&ibv->mutex);
+  delete context;
+  return 0;
+}
+
+SOFTVERBS_EXPORT int ibv_get_async_event(ibv_context* context, ibv_async_event* event) {
+  const auto popped = Context::From(context)->async_events.Pop();
+  if (!popped) return -1;
+  *event = *popped;
+  return 0;
+}
+
+namespace softverbs {
+namespace {
+
+template <class Object>
+void CountAcknowledged(Object* object, uint32_t* completed) {
+  pthread_mutex_lock(&object->mutex);
+  ++*completed;
+  pthread_cond_signal(&object->cond);
+  pthread_mutex_unlock(&object->mutex);
+}
+
+}  // namespace
+}  // namespace softverbs
+
+SOFTVERBS_EXPORT void ibv_ack_async_event(ibv_async_event* event) {
+  switch (event->event_type) {
+    case IBV_EVENT_CQ_ERR:
+      return softverbs::CountAcknowledged(event->element.cq,
+                                          &event->element.cq->async_events_completed);
+    case IBV_EVENT_QP_FATAL:
+    case IBV_EVENT_QP_REQ_ERR:
+    case IBV_EVENT_QP_ACCESS_ERR:
+    case IBV_EVENT_COMM_EST:
+    case IBV_EVENT_SQ_DRAINED:
+    case IBV_EVENT_PATH_MIG:
+    case IBV_EVENT_PATH_MIG_ERR:
+    case IBV_EVENT_QP_LAST_WQE_REACHED:
+      return softverbs::CountAcknowledged(event->element.qp, &event->element.qp->events_completed);
+    case IBV_EVENT_SRQ_ERR:
+    case IBV_EVENT_SRQ_LIMIT_REACHED:
+      return softverbs::CountAcknowledged(event->element.srq,
+                                          &event->element.srq->events_completed);
+    default:
+      return;
+  }
+}

@@ -1,0 +1,88 @@
+#include "softverbs/abi/gid.h"
+
+#include <arpa/inet.h>
+#include <endian.h>
+#include <fcntl.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+
+namespace softverbs {
+namespace {
+
+// FNV-1a: only has to differ between hosts.
+uint64_t Hash(uint64_t hash, const void* data, size_t size) {
+  auto* bytes = static_cast<const uint8_t*>(data);
+  for (size_t i = 0; i < size; ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;
+  return hash;
+}
+
+uint64_t ComputeGuid() {
+  uint64_t hash = 0xcbf29ce484222325;
+  char boot_id[64] = "";
+  const int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+  if (fd >= 0) {
+    const ssize_t size = read(fd, boot_id, sizeof(boot_id));
+    if (size > 0) hash = Hash(hash, boot_id, static_cast<size_t>(size));
+    close(fd);
+  }
+  struct stat space;
+  if (stat("/proc/self/ns/net", &space) == 0) hash = Hash(hash, &space.st_ino, 8);
+  // A locally administered EUI-64.
+  return (hash & ~(uint64_t{1} << 56)) | uint64_t{1} << 57;
+}
+
+ibv_gid MappedIpv4(in_addr address) {
+  ibv_gid gid{};
+  gid.raw[10] = gid.raw[11] = 0xff;
+  memcpy(gid.raw + 12, &address, sizeof(address));
+  return gid;
+}
+
+bool Equal(const ibv_gid& gid, const ibv_gid& other) {
+  return memcmp(gid.raw, other.raw, sizeof(gid.raw)) == 0;
+}
+
+bool IsGidOf(const sockaddr* address, const ibv_gid& gid) {
+  if (address == nullptr) return false;
+  if (address->sa_family == AF_INET) {
+    return Equal(gid, MappedIpv4(reinterpret_cast<const sockaddr_in*>(address)->sin_addr));
+  }
+  if (address->sa_family != AF_INET6) return false;
+  return memcmp(gid.raw, &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr,
+                sizeof(gid.raw)) == 0;
+}
+
+}  // namespace
+
+uint64_t HostGuid() {
+  static const uint64_t guid = ComputeGuid();
+  return guid;
+}
+
+ibv_gid GidAt(int index) {
+  if (index == 1) return MappedIpv4(in_addr{htonl(INADDR_LOOPBACK)});
+  ibv_gid gid{};
+  gid.global.subnet_prefix = htobe64(0xfe80000000000000);
+  gid.global.interface_id = htobe64(HostGuid());
+  return gid;
+}
+
+bool IsGidOfThisHost(const ibv_gid& gid) {
+  const ibv_gid loopback = GidAt(1);
+  if (Equal(gid, GidAt(0)) || Equal(gid, loopback)) return true;
+  if (memcmp(gid.raw, loopback.raw, 13) == 0) return true;  // all of 127.0.0.0/8
+  ifaddrs* interfaces = nullptr;
+  if (getifaddrs(&interfaces) != 0) return false;
+  bool found = false;
+  for (const ifaddrs* entry = interfaces; entry != nullptr && !found; entry = entry->ifa_next) {
+    found = IsGidOf(entry->ifa_addr, gid);
+  }
+  freeifaddrs(interfaces);
+  return found;
+}
+
+}  // namespace softverbs

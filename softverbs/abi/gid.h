@@ -1,0 +1,23 @@
+#ifndef SOFTVERBS_ABI_GID_H_
+#define SOFTVERBS_ABI_GID_H_
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+
+namespace softverbs {
+
+// The port's GIDs: 0 is link local, made of an identity of this host (its boot and network
+// namespace) that all its processes agree on; 1 is the IPv4 loopback address.
+constexpr int kGidCount = 2;
+ibv_gid GidAt(int index);
+
+// The node GUID behind GID 0, in host byte order.
+uint64_t HostGuid();
+
+// One of the port's GIDs, or an address of a local network interface.
+bool IsGidOfThisHost(const ibv_gid& gid);
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_ABI_GID_H_

@@ -1,0 +1,20 @@
+#ifndef SOFTVERBS_ABI_LIMITS_H_
+#define SOFTVERBS_ABI_LIMITS_H_
+
+#include <cstdint>
+
+namespace softverbs {
+
+// The device's limits, as query_device reports them and create calls enforce them.
+constexpr uint32_t kMaxWr = 16384;  // of a queue pair's either queue, or a shared receive queue
+constexpr uint32_t kMaxSge = 32;
+constexpr uint32_t kMaxInline = 512;
+constexpr uint32_t kMaxCqe = 1u << 22;
+constexpr uint32_t kMaxReadAtomic = 128;  // outstanding per queue pair, each direction
+constexpr uint32_t kMaxMessage = 1u << 30;
+constexpr uint32_t kMaxObjects = 1u << 16;  // CQs, PDs, SRQs, AHs: bounded by memory only
+constexpr int kCompVectors = 8;
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_ABI_LIMITS_H_

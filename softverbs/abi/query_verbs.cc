@@ -1,0 +1,169 @@
+#include "softverbs/abi/query_verbs.h"
+
+#include <endian.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "softverbs/abi/export.h"
+#include "softverbs/abi/gid.h"
+#include "softverbs/abi/limits.h"
+#include "softverbs/base/clock.h"
+#include "softverbs/nic/shared_tables.h"
+
+#undef ibv_query_port
+
+namespace softverbs {
+namespace {
+
+constexpr uint16_t kDefaultPkey = 0xffff;
+
+ibv_device_attr DeviceAttributes() {
+  ibv_device_attr attr{};
+  snprintf(attr.fw_ver, sizeof(attr.fw_ver), "1.0.0");
+  attr.node_guid = attr.sys_image_guid = htobe64(HostGuid());
+  attr.max_mr_size = UINT64_MAX;
+  attr.page_size_cap = 0xfffff000;
+  attr.hw_ver = 1;
+  attr.max_qp = kQpsPerProcess;
+  attr.max_qp_wr = kMaxWr;
+  attr.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_RC_RNR_NAK_GEN |
+                          IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_PORT_ACTIVE_EVENT;
+  attr.max_sge = attr.max_sge_rd = attr.max_srq_sge = kMaxSge;
+  attr.max_cq = attr.max_pd = attr.max_srq = attr.max_ah = kMaxObjects;
+  attr.max_cqe = kMaxCqe;
+  attr.max_mr = kMaxMrs;
+  attr.max_srq_wr = kMaxWr;
+  attr.max_qp_rd_atom = attr.max_qp_init_rd_atom = kMaxReadAtomic;
+  attr.max_res_rd_atom = static_cast<int>(kMaxReadAtomic * kQpsPerProcess);
+  attr.atomic_cap = IBV_ATOMIC_GLOB;  // locked instructions on the memory itself
+  attr.max_pkeys = 1;
+  attr.local_ca_ack_delay = 15;
+  attr.phys_port_cnt = 1;
+  return attr;
+}
+
+ibv_port_attr PortAttributes() {
+  ibv_port_attr attr{};
+  attr.state = IBV_PORT_ACTIVE;
+  attr.max_mtu = attr.active_mtu = IBV_MTU_4096;
+  attr.gid_tbl_len = kGidCount;
+  attr.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+  attr.max_msg_sz = kMaxMessage;
+  attr.pkey_tbl_len = 1;
+  attr.max_vl_num = 1;
+  attr.active_width = 2;   // 4x
+  attr.active_speed = 32;  // EDR
+  attr.phys_state = 5;     // link up
+  attr.link_layer = IBV_LINK_LAYER_ETHERNET;
+  return attr;
+}
+
+ibv_gid_entry GidEntry(uint32_t index) {
+  ibv_gid_entry entry{};
+  entry.gid = GidAt(static_cast<int>(index));
+  entry.gid_index = index;
+  entry.port_num = 1;
+  entry.gid_type = IBV_GID_TYPE_ROCE_V2;
+  return entry;
+}
+
+}  // namespace
+
+int QueryPort(ibv_context*, uint8_t port, ibv_port_attr* attr, size_t attr_size) {
+  if (port != 1) return EINVAL;
+  const ibv_port_attr full = PortAttributes();
+  memset(attr, 0, attr_size);
+  memcpy(attr, &full, std::min(attr_size, sizeof(full)));
+  return 0;
+}
+
+int QueryDeviceEx(ibv_context*, const ibv_query_device_ex_input*, ibv_device_attr_ex* attr,
+                  size_t attr_size) {
+  ibv_device_attr_ex full{};
+  full.orig_attr = DeviceAttributes();
+  full.completion_timestamp_mask = UINT64_MAX;
+  full.hca_core_clock = 1'000'000;  // kHz: CLOCK_MONOTONIC counts nanoseconds
+  full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
+  full.phys_port_cnt_ex = 1;
+  memset(attr, 0, attr_size);
+  memcpy(attr, &full, std::min(attr_size, sizeof(full)));
+  return 0;
+}
+
+int QueryRtValues(ibv_context*, ibv_values_ex* values) {
+  if (values->comp_mask != IBV_VALUES_MASK_RAW_CLOCK) return EINVAL;
+  const int64_t now = MonotonicNs();
+  values->raw_clock.tv_sec = now / 1'000'000'000;
+  values->raw_clock.tv_nsec = now % 1'000'000'000;
+  return 0;
+}
+
+}  // namespace softverbs
+
+SOFTVERBS_EXPORT int ibv_query_device(ibv_context*, ibv_device_attr* attr) {
+  *attr = softverbs::DeviceAttributes();
+  return 0;
+}
+
+// The exported symbol serves programs older than the table; their struct ends before
+// port_cap_flags2.
+SOFTVERBS_EXPORT int ibv_query_port(ibv_context* context, uint8_t port,
+                                    _compat_ibv_port_attr* attr) {
+  return softverbs::QueryPort(context, port, reinterpret_cast<ibv_port_attr*>(attr),
+                              offsetof(ibv_port_attr, port_cap_flags2));
+}
+
+SOFTVERBS_EXPORT int ibv_query_gid(ibv_context*, uint8_t port, int index, ibv_gid* gid) {
+  if (port != 1 || index < 0 || index >= softverbs::kGidCount) {
+    errno = EINVAL;
+    return -1;
+  }
+  *gid = softverbs::GidAt(index);
+  return 0;
+}
+
+SOFTVERBS_EXPORT int _ibv_query_gid_ex(ibv_context*, uint32_t port, uint32_t index,
+                                       ibv_gid_entry* entry, uint32_t flags, size_t entry_size) {
+  if (port != 1 || flags != 0 || entry_size < sizeof(*entry)) return EINVAL;
+  if (index >= softverbs::kGidCount) return ENODATA;
+  *entry = softverbs::GidEntry(index);
+  return 0;
+}
+
+SOFTVERBS_EXPORT ssize_t _ibv_query_gid_table(ibv_context*, ibv_gid_entry* entries,
+                                              size_t max_entries, uint32_t flags,
+                                              size_t entry_size) {
+  if (flags != 0 || entry_size != sizeof(*entries)) return -EINVAL;
+  const size_t count = std::min<size_t>(max_entries, softverbs::kGidCount);
+  for (size_t i = 0; i < count; ++i) entries[i] = softverbs::GidEntry(static_cast<uint32_t>(i));
+  return static_cast<ssize_t>(count);
+}
+
+// Of the private interface, but perftest calls it: 1 is RoCE v2 in its enum.
+SOFTVERBS_EXPORT int ibv_query_gid_type(ibv_context*, uint8_t port, unsigned int index,
+                                        uint32_t* type) {
+  if (port != 1 || index >= softverbs::kGidCount) {
+    errno = EINVAL;
+    return -1;
+  }
+  *type = 1;
+  return 0;
+}
+
+SOFTVERBS_EXPORT int ibv_query_pkey(ibv_context*, uint8_t port, int index, __be16* pkey) {
+  if (port != 1 || index != 0) {
+    errno = EINVAL;
+    return -1;
+  }
+  *pkey = htobe16(softverbs::kDefaultPkey);
+  return 0;
+}
+
+SOFTVERBS_EXPORT int ibv_get_pkey_index(ibv_context*, uint8_t port, __be16 pkey) {
+  if (port == 1 && pkey == htobe16(softverbs::kDefaultPkey)) return 0;
+  errno = EINVAL;
+  return -1;
+}

@@ -1,0 +1,129 @@
+#include "softverbs/cq/cq.h"
+
+#include <bit>
+#include <mutex>
+#include <utility>
+
+#include "softverbs/base/log.h"
+
+namespace softverbs {
+namespace {
+
+void RaiseOverrun(Cq& cq) {
+  Report("CQ of %u entries overrun", cq.capacity);
+  ibv_async_event event{};
+  event.element.cq = cq.ibv();
+  event.event_type = IBV_EVENT_CQ_ERR;
+  cq.async_events_pushed.fetch_add(1, std::memory_order_relaxed);
+  cq.context->async_events.Push(event);
+}
+
+// IBTA: "solicited" means a receive whose sender asked for it, or any unsuccessful completion.
+bool IsDue(Cq& cq, const Cqe& cqe) {
+  if (cq.armed == Cq::Armed::kNo || cq.channel == nullptr) return false;
+  return cq.armed == Cq::Armed::kAny || cqe.solicited || cqe.status != IBV_WC_SUCCESS;
+}
+
+bool TryPop(Cq& cq, Cqe* cqe) {
+  const std::lock_guard<SpinLock> guard(cq.lock);
+  if (cq.head == cq.tail) return false;
+  *cqe = cq.ring[cq.head++ & cq.mask];
+  // Release pairs with the acquire in post_send: the slot's reader is done with it.
+  if (cqe->sq_freed != nullptr) cqe->sq_freed->store(cqe->sq_free_to, std::memory_order_release);
+  return true;
+}
+
+void FillWc(const Cqe& cqe, ibv_wc* wc) {
+  wc->wr_id = cqe.wr_id;
+  wc->status = cqe.status;
+  wc->opcode = cqe.opcode;
+  wc->vendor_err = 0;
+  wc->byte_len = cqe.byte_len;
+  wc->imm_data = cqe.imm;
+  wc->qp_num = cqe.qp_num;
+  wc->src_qp = cqe.src_qp;
+  wc->wc_flags = cqe.wc_flags;
+  wc->pkey_index = 0;
+  wc->slid = 0;
+  wc->sl = 0;
+  wc->dlid_path_bits = 0;
+}
+
+}  // namespace
+
+void Cq::Resize(uint32_t new_capacity) {
+  const uint32_t places = std::bit_ceil(new_capacity);
+  auto new_ring = std::make_unique<Cqe[]>(places);
+  const uint32_t count = tail - head;
+  for (uint32_t i = 0; i < count; ++i) new_ring[i] = ring[(head + i) & mask];
+  ring = std::move(new_ring);
+  mask = places - 1;
+  capacity = new_capacity;
+  head = 0;
+  tail = count;
+  ex.cqe = static_cast<int>(new_capacity);
+}
+
+void PushCompletion(Cq& cq, const Cqe& cqe) {
+  bool due = false, lost = false;
+  {
+    const std::lock_guard<SpinLock> guard(cq.lock);
+    if (cq.tail - cq.head == cq.capacity) {
+      lost = !cq.overrun;
+      cq.overrun = true;
+    } else {
+      cq.ring[cq.tail++ & cq.mask] = cqe;
+      due = IsDue(cq, cqe);
+      if (due) cq.armed = Cq::Armed::kNo;
+    }
+  }
+  if (lost) RaiseOverrun(cq);
+  if (due) {
+    cq.comp_events_pushed.fetch_add(1, std::memory_order_relaxed);
+    cq.channel->events.Push(&cq);
+  }
+}
+
+bool PopCompletion(Cq& cq, Cqe* cqe) {
+  if (TryPop(cq, cqe)) return true;
+  cq.context->nic->engine().Poll();
+  return TryPop(cq, cqe);
+}
+
+void PurgeCompletions(Cq& cq, uint32_t qp_num) {
+  const std::lock_guard<SpinLock> guard(cq.lock);
+  uint32_t kept = cq.head;
+  for (uint32_t i = cq.head; i != cq.tail; ++i) {
+    const Cqe& cqe = cq.ring[i & cq.mask];
+    if (cqe.qp_num != qp_num) cq.ring[kept++ & cq.mask] = cqe;
+  }
+  cq.tail = kept;
+}
+
+int PollCq(ibv_cq* ibv, int entries, ibv_wc* wc) {
+  Cq& cq = *Cq::From(ibv);
+  Cqe cqe;
+  int polled = 0;
+  while (polled < entries && TryPop(cq, &cqe)) FillWc(cqe, &wc[polled++]);
+  if (polled > 0 || entries <= 0) return polled;
+  cq.context->nic->engine().Poll();
+  while (polled < entries && TryPop(cq, &cqe)) FillWc(cqe, &wc[polled++]);
+  return polled;
+}
+
+int RequestNotify(ibv_cq* ibv, int solicited_only) {
+  Cq& cq = *Cq::From(ibv);
+  {
+    const std::lock_guard<SpinLock> guard(cq.lock);
+    // A request for any completion is not weakened by a later one for solicited ones.
+    if (!solicited_only) {
+      cq.armed = Cq::Armed::kAny;
+    } else if (cq.armed == Cq::Armed::kNo) {
+      cq.armed = Cq::Armed::kSolicited;
+    }
+  }
+  cq.context->nic->engine().PrepareToSleep();
+  return 0;
+}
+
+}  // namespace softverbs

@@ -1,0 +1,93 @@
+#ifndef SOFTVERBS_CQ_CQ_H_
+#define SOFTVERBS_CQ_CQ_H_
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "softverbs/abi/context.h"
+#include "softverbs/base/spin_lock.h"
+#include "softverbs/nic/event_queue.h"
+
+namespace softverbs {
+
+struct Cq;
+
+// A completion channel. Its events are the CQs that became due.
+struct Channel {
+  ibv_comp_channel ibv{};  // first
+  EventQueue<Cq*> events;
+
+  static Channel* From(ibv_comp_channel* channel) { return reinterpret_cast<Channel*>(channel); }
+};
+
+// A completion as it waits in a CQ.
+struct Cqe {
+  uint64_t wr_id;
+  uint32_t qp_num;
+  uint32_t src_qp;
+  uint32_t byte_len;
+  uint32_t imm;
+  ibv_wc_status status;
+  ibv_wc_opcode opcode;
+  uint32_t wc_flags;
+  bool solicited;
+  // Polling a send completion frees the send queue up to here; null for receives.
+  std::atomic<uint32_t>* sq_freed;
+  uint32_t sq_free_to;
+};
+
+// A completion queue; also an ibv_cq_ex, whichever way it was created.
+//
+// Push and Poll are thread safe. The extended polling calls hold a CQE of their own between start
+// and end, not the lock, because programs post between them; one thread at a time, kept by
+// poll_owner.
+struct Cq {
+  ibv_cq_ex ex{};  // first
+  Context* context = nullptr;
+  Channel* channel = nullptr;
+  std::atomic<int> users{0};  // queue pairs
+
+  SpinLock lock;
+  // Guarded by lock.
+  std::unique_ptr<Cqe[]> ring;  // a power of two of places, at least capacity
+  uint32_t mask = 0;
+  uint32_t capacity = 0;
+  uint32_t head = 0;  // oldest; counts up for ever, as tail
+  uint32_t tail = 0;
+  enum class Armed : uint8_t { kNo, kSolicited, kAny } armed = Armed::kNo;
+  bool overrun = false;
+
+  std::atomic<uint32_t> comp_events_pushed{0};
+  std::atomic<uint32_t> async_events_pushed{0};
+
+  SpinLock poll_owner;  // held from start_poll to end_poll
+  Cqe current{};        // guarded by poll_owner
+
+  // REQUIRES: lock held, or nobody else knows the CQ yet; the completions in it fit.
+  void Resize(uint32_t new_capacity);
+  static Cq* From(ibv_cq* cq) { return reinterpret_cast<Cq*>(cq); }
+  static Cq* From(ibv_cq_ex* cq) { return reinterpret_cast<Cq*>(cq); }
+  ibv_cq* ibv() { return reinterpret_cast<ibv_cq*>(&ex); }
+};
+
+// Adds a completion and raises an event if the CQ is armed for it. A full CQ loses it, is marked
+// overrun for good and raises IBV_EVENT_CQ_ERR.
+void PushCompletion(Cq& cq, const Cqe& cqe);
+
+// The oldest completion; false when there is none even after the NIC was driven once.
+bool PopCompletion(Cq& cq, Cqe* cqe);
+
+// Removes the completions of a queue pair that is destroyed or reset.
+void PurgeCompletions(Cq& cq, uint32_t qp_num);
+
+// The members of ibv_context_ops and the extended table.
+int PollCq(ibv_cq* cq, int entries, ibv_wc* wc);
+int RequestNotify(ibv_cq* cq, int solicited_only);
+void InstallExtendedPolling(Cq& cq);
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_CQ_CQ_H_

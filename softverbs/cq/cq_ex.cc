@@ -1,0 +1,66 @@
+#include <cerrno>
+
+#include "softverbs/base/clock.h"
+#include "softverbs/cq/cq.h"
+
+namespace softverbs {
+namespace {
+
+void Show(Cq& cq) {
+  cq.ex.status = cq.current.status;
+  cq.ex.wr_id = cq.current.wr_id;
+}
+
+int StartPoll(ibv_cq_ex* ex, ibv_poll_cq_attr* attr) {
+  Cq& cq = *Cq::From(ex);
+  if (attr != nullptr && attr->comp_mask != 0) return EINVAL;
+  cq.poll_owner.lock();
+  if (!PopCompletion(cq, &cq.current)) {
+    cq.poll_owner.unlock();
+    return ENOENT;
+  }
+  Show(cq);
+  return 0;
+}
+
+int NextPoll(ibv_cq_ex* ex) {
+  Cq& cq = *Cq::From(ex);
+  if (!PopCompletion(cq, &cq.current)) return ENOENT;
+  Show(cq);
+  return 0;
+}
+
+void EndPoll(ibv_cq_ex* ex) { Cq::From(ex)->poll_owner.unlock(); }
+
+ibv_wc_opcode ReadOpcode(ibv_cq_ex* ex) { return Cq::From(ex)->current.opcode; }
+uint32_t ReadVendorError(ibv_cq_ex*) { return 0; }
+uint32_t ReadByteLength(ibv_cq_ex* ex) { return Cq::From(ex)->current.byte_len; }
+__be32 ReadImmediate(ibv_cq_ex* ex) { return Cq::From(ex)->current.imm; }
+uint32_t ReadQpNumber(ibv_cq_ex* ex) { return Cq::From(ex)->current.qp_num; }
+uint32_t ReadSourceQp(ibv_cq_ex* ex) { return Cq::From(ex)->current.src_qp; }
+unsigned int ReadFlags(ibv_cq_ex* ex) { return Cq::From(ex)->current.wc_flags; }
+uint32_t ReadSlid(ibv_cq_ex*) { return 0; }
+uint8_t ReadZero(ibv_cq_ex*) { return 0; }
+// The device's clock is CLOCK_MONOTONIC in nanoseconds, read when it is asked for.
+uint64_t ReadTimestamp(ibv_cq_ex*) { return static_cast<uint64_t>(MonotonicNs()); }
+
+}  // namespace
+
+void InstallExtendedPolling(Cq& cq) {
+  cq.ex.start_poll = StartPoll;
+  cq.ex.next_poll = NextPoll;
+  cq.ex.end_poll = EndPoll;
+  cq.ex.read_opcode = ReadOpcode;
+  cq.ex.read_vendor_err = ReadVendorError;
+  cq.ex.read_byte_len = ReadByteLength;
+  cq.ex.read_imm_data = ReadImmediate;
+  cq.ex.read_qp_num = ReadQpNumber;
+  cq.ex.read_src_qp = ReadSourceQp;
+  cq.ex.read_wc_flags = ReadFlags;
+  cq.ex.read_slid = ReadSlid;
+  cq.ex.read_sl = ReadZero;
+  cq.ex.read_dlid_path_bits = ReadZero;
+  cq.ex.read_completion_ts = ReadTimestamp;
+}
+
+}  // namespace softverbs

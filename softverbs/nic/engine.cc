@@ -1,0 +1,208 @@
+#include "softverbs/nic/engine.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "softverbs/base/clock.h"
+#include "softverbs/base/log.h"
+#include "softverbs/nic/nic.h"
+#include "softverbs/nic/packet_handler.h"
+
+namespace softverbs {
+namespace {
+
+constexpr int kPacketsPerTurn = 64;    // of one link, before the next gets its turn
+constexpr size_t kLinksPerPoll = 64;   // looked at by one poll of the application
+constexpr uint32_t kPollsToWake = 32;  // a program that waits for events polls once or twice
+constexpr int64_t kStandbyNs = 1'000'000;
+constexpr int64_t kSpinNs = 20'000;  // a wake-up costs more than this on most machines
+constexpr int kTurnsToSleep = 16;
+constexpr size_t kMaxRefusals = 256;  // only a hostile peer has more requests refused at once
+
+}  // namespace
+
+void Engine::Poll() {
+  // Relaxed and not atomic as a whole: the loop thread only asks whether it changes.
+  polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (!mutex_.try_lock()) return;  // whoever has it is driving
+  DriveLocked(false);
+  if (asleep_ && ++empty_polls_ >= kPollsToWake) {
+    WakeLocked();
+    StartStandbyLocked();
+  }
+  mutex_.unlock();
+}
+
+void Engine::PrepareToSleep() {
+  if (!mutex_.try_lock()) return;  // the driver sleeps, or standby finds that it stopped
+  empty_polls_ = 0;
+  const bool busy = !asleep_ && SleepLocked();
+  mutex_.unlock();
+  if (busy) Nic::Get()->WakeLoop();
+}
+
+void Engine::OnDoorbell() {
+  mutex_.lock();
+  WakeLocked();
+  const uint32_t polls_before = polls_.load(std::memory_order_relaxed);
+  int64_t give_up = MonotonicNs() + kSpinNs;
+  for (;;) {
+    const bool worked = DriveLocked(true);
+    if (polls_.load(std::memory_order_relaxed) - polls_before > kPollsToWake) {
+      StartStandbyLocked();  // the application polls: stand back
+      break;
+    }
+    const int64_t now = MonotonicNs();
+    if (worked) give_up = now + kSpinNs;
+    if (!worked && now >= give_up && !SleepLocked()) break;
+    if (controls_.load(std::memory_order_relaxed) > 0) {
+      mutex_.unlock();
+      sched_yield();
+      mutex_.lock();
+    }
+  }
+  mutex_.unlock();
+}
+
+void Engine::AddLink(std::shared_ptr<Link> link) {
+  const Pause pause(*this);
+  links_.push_back(std::move(link));
+}
+
+void Engine::RemoveLink(const std::shared_ptr<Link>& link) {
+  const Pause pause(*this);
+  if (link->state() == Link::State::kUp) {
+    while (DriveLink(*link)) {
+    }
+  }
+  link->GoDown();
+  links_.erase(std::remove(links_.begin(), links_.end(), link), links_.end());
+  for (uint32_t index = 0; index < kQpsPerProcess; ++index) {
+    if (Qp* qp = qps_->At(index)) HandleLinkDown(*qp, *link);
+  }
+}
+
+void Engine::LockForControl() {
+  controls_.fetch_add(1, std::memory_order_relaxed);
+  mutex_.lock();
+  controls_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+bool Engine::DriveLocked(bool all) {
+  const size_t count = all ? links_.size() : std::min(links_.size(), kLinksPerPoll);
+  bool worked = false;
+  for (size_t i = 0; i < count; ++i) {
+    if (next_link_ >= links_.size()) next_link_ = 0;
+    Link& link = *links_[next_link_++];
+    if (link.state() == Link::State::kUp) worked |= DriveLink(link);
+  }
+  return worked;
+}
+
+bool Engine::DriveLink(Link& link) {
+  RingConsumer& ring = link.consumer();
+  PacketHeader header;
+  const uint8_t* payload;
+  int handled = 0;
+  for (; handled < kPacketsPerTurn; ++handled) {
+    const RingConsumer::Result result = ring.Next(&header, &payload);
+    if (result == RingConsumer::Result::kEmpty) break;
+    if (result == RingConsumer::Result::kCorrupt) {
+      DropCorrupt(link);
+      break;
+    }
+    Dispatch(link, header, payload);
+    ring.Release(header);
+  }
+  if (handled > 0 && ring.TakeStarving()) link.RingDoorbell();
+  bool resumed = !link.refusals().empty() && SendRefusals(link);
+  resumed |= link.HasWaiting() && ResumeWaiting(link);
+  return handled > 0 || resumed;
+}
+
+void Engine::Dispatch(Link& link, const PacketHeader& header, const uint8_t* payload) {
+  if (Qp* qp = qps_->Find(header.to_qpn)) {
+    HandlePacket(*qp, link, header, payload);
+  } else if (header.type <= PacketType::kFetchAdd) {
+    Refuse(link, header);
+  }
+}
+
+void Engine::Refuse(Link& link, const PacketHeader& request) {
+  PacketHeader nak{};
+  nak.record_bytes = RecordBytes(0);
+  nak.to_qpn = request.from_qpn;
+  nak.from_qpn = request.to_qpn;
+  nak.psn = request.psn;
+  nak.epoch = request.epoch;
+  nak.type = PacketType::kNak;
+  nak.nak = NakCode::kNoQueuePair;
+  if (link.refusals().size() < kMaxRefusals) link.refusals().push_back(nak);
+  SendRefusals(link);
+}
+
+bool Engine::SendRefusals(Link& link) {
+  std::vector<PacketHeader>& refusals = link.refusals();
+  bool noted = true;  // retried at every turn: the link need not remember anybody
+  size_t sent = 0;
+  while (sent < refusals.size() && link.Send(refusals[sent], &noted) == Link::SendResult::kSent) {
+    ++sent;
+  }
+  refusals.erase(refusals.begin(), refusals.begin() + sent);
+  return sent > 0;
+}
+
+bool Engine::ResumeWaiting(Link& link) {
+  const std::vector<uint32_t> waiting = link.TakeWaiting();
+  for (uint32_t qpn : waiting) {
+    if (Qp* qp = qps_->Find(qpn)) HandleLinkSpace(*qp);
+  }
+  return !waiting.empty();
+}
+
+void Engine::WakeLocked() {
+  empty_polls_ = 0;
+  if (!asleep_) return;
+  asleep_ = false;
+  own_->sleep_epoch.fetch_add(1, std::memory_order_seq_cst);
+}
+
+// Returns true when something still arrives: the caller is not asleep then.
+bool Engine::SleepLocked() {
+  if (!asleep_) {
+    asleep_ = true;
+    // A full barrier: what a peer sent before it saw this is in the rings we look at next.
+    own_->sleep_epoch.fetch_add(1, std::memory_order_seq_cst);
+  }
+  for (int turn = 0; turn < kTurnsToSleep; ++turn) {
+    if (!DriveLocked(true)) return false;
+  }
+  return true;
+}
+
+void Engine::StartStandbyLocked() {
+  if (standby_) return;
+  standby_ = true;
+  standby_polls_ = polls_.load(std::memory_order_relaxed);
+  Loop::Get().RunAt(MonotonicNs() + kStandbyNs, [this] { Standby(); });
+}
+
+void Engine::Standby() {
+  bool busy = false;
+  {
+    const Pause pause(*this);
+    standby_ = false;
+    if (asleep_) return;
+    if (polls_.load(std::memory_order_relaxed) != standby_polls_) return StartStandbyLocked();
+    busy = SleepLocked();
+  }
+  if (busy) OnDoorbell();
+}
+
+void Engine::DropCorrupt(Link& link) {
+  Report("process slot %u wrote nonsense into its ring: connection dropped", link.peer_slot());
+  Nic::Get()->links().Drop(link.peer_slot());
+}
+
+}  // namespace softverbs

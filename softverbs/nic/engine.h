@@ -1,0 +1,85 @@
+#ifndef SOFTVERBS_NIC_ENGINE_H_
+#define SOFTVERBS_NIC_ENGINE_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "softverbs/nic/link.h"
+#include "softverbs/nic/qp_table.h"
+
+namespace softverbs {
+
+// Executes what arrives on the links. There is one driver at a time, whoever holds the progress
+// lock: the loop thread when a peer rang, or an application thread that polls an empty CQ and so
+// drives the NIC itself.
+//
+// Asleep means: published in the shared tables, every link was looked at after that, peers ring a
+// doorbell for whatever they send. Awake means: somebody polls, no doorbells wanted. Whoever polls
+// for a while makes the engine awake; a standby timer on the loop thread notices when the polling
+// stopped and puts it to sleep properly. req_notify puts it to sleep at once.
+class Engine {
+ public:
+  Engine(SharedTables* own, QpTable* qps) : own_(own), qps_(qps) {
+    own_->sleep_epoch.store(1, std::memory_order_seq_cst);
+  }
+
+  // An application thread found nothing in a CQ.
+  void Poll();
+  // An application thread is about to wait for an event.
+  void PrepareToSleep();
+  // Loop thread: a peer rang. Works, spins a little for more, sleeps.
+  void OnDoorbell();
+
+  void AddLink(std::shared_ptr<Link> link);
+  // Executes what the peer still sent, takes the link down and tells its queue pairs.
+  void RemoveLink(const std::shared_ptr<Link>& link);
+
+  // While one lives nothing is executed. For control calls; never on the data path.
+  class Pause {
+   public:
+    explicit Pause(Engine& engine) : engine_(engine) { engine_.LockForControl(); }
+    ~Pause() { engine_.mutex_.unlock(); }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    Engine& engine_;
+  };
+
+ private:
+  void LockForControl();
+  // All Locked methods: with mutex_ held. Drive methods return whether there was anything to do.
+  bool DriveLocked(bool all);
+  bool DriveLink(Link& link);
+  void Dispatch(Link& link, const PacketHeader& header, const uint8_t* payload);
+  void Refuse(Link& link, const PacketHeader& request);
+  bool SendRefusals(Link& link);
+  bool ResumeWaiting(Link& link);
+  void WakeLocked();
+  bool SleepLocked();
+  void StartStandbyLocked();
+  void Standby();
+  void DropCorrupt(Link& link);
+
+  SharedTables* const own_;
+  QpTable* const qps_;
+
+  std::atomic<uint32_t> polls_{0};  // by application threads; a hint, not exact
+  std::atomic<int> controls_{0};    // control calls waiting for mutex_
+
+  std::mutex mutex_;  // the progress lock
+  // Guarded by mutex_.
+  std::vector<std::shared_ptr<Link>> links_;
+  size_t next_link_ = 0;
+  bool asleep_ = true;
+  uint32_t empty_polls_ = 0;
+  bool standby_ = false;
+  uint32_t standby_polls_ = 0;
+};
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_NIC_ENGINE_H_

@@ -1,0 +1,63 @@
+#ifndef SOFTVERBS_NIC_IMPORTED_REGIONS_H_
+#define SOFTVERBS_NIC_IMPORTED_REGIONS_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <unordered_set>
+
+#include "softverbs/nic/shared_memory.h"
+
+namespace softverbs {
+
+// The peer's memory that this process has mapped, by the ids under which the peer exports it.
+// Find is for the data path and takes no lock. What it returns stays mapped while the finder's
+// queue pair is marked in flight (whoever retires a region waits for that before it unmaps); for
+// anybody else it is a hint.
+class ImportedRegions {
+ public:
+  struct Region {
+    uint8_t* base = nullptr;  // null: not mapped
+    uint64_t size = 0;
+    bool writable = false;
+  };
+
+  Region Find(uint32_t id) const {
+    const Slot& slot = slots_[id % kSlots];
+    // Sequentially consistent against Retire: a finder is either seen in flight or sees it gone.
+    // Also acquires what Install stored before the id.
+    if (id == 0 || slot.id.load(std::memory_order_seq_cst) != id) return {};
+    return {slot.base.load(std::memory_order_relaxed), slot.size.load(std::memory_order_relaxed),
+            slot.writable.load(std::memory_order_relaxed)};
+  }
+
+  // True the first time: then the caller asks the peer for it.
+  bool NoteRequested(uint32_t id);
+
+  // Maps the whole file behind `fd`. False when that fails or the place is taken: such a region is
+  // reached by packets.
+  bool Install(uint32_t id, int fd, bool writable);
+
+  // Takes the region out. The caller unmaps it, by destroying the result, when no operation can be
+  // using it any more.
+  Mapping Retire(uint32_t id);
+
+ private:
+  static constexpr uint32_t kSlots = 256;
+  struct Slot {
+    std::atomic<uint32_t> id{0};  // 0: free; stored last, cleared first
+    std::atomic<uint8_t*> base{nullptr};
+    std::atomic<uint64_t> size{0};
+    std::atomic<bool> writable{false};
+    Mapping mapping;  // guarded by mutex_
+  };
+
+  std::array<Slot, kSlots> slots_;
+  std::mutex mutex_;
+  std::unordered_set<uint32_t> requested_;  // guarded by mutex_
+};
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_NIC_IMPORTED_REGIONS_H_

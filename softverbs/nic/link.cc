@@ -1,0 +1,107 @@
+#include "softverbs/nic/link.h"
+
+#include <utility>
+
+#include "softverbs/nic/control_socket.h"
+#include "softverbs/nic/nic.h"
+
+namespace softverbs {
+namespace {
+
+struct LinkControl {
+  RingControl rings[2];  // [0] from the dialer to the acceptor, [1] back
+};
+constexpr size_t kControlBytes = 4096;
+static_assert(sizeof(LinkControl) <= kControlBytes);
+
+}  // namespace
+
+Link::~Link() = default;
+
+size_t Link::MemoryBytes() { return kControlBytes + 2 * kRingBytes; }
+
+bool Link::Attach(int memory_fd, Side side) {
+  const int tx = side == Side::kAcceptor ? 1 : 0;
+  const int rx = side == Side::kDialer ? 1 : 0;
+  control_ = Mapping(memory_fd, kControlBytes, true);
+  tx_ = Mapping::Doubled(memory_fd, kRingBytes, kControlBytes + tx * kRingBytes);
+  if (!control_ || !tx_) return false;
+  if (rx != tx) {
+    rx_ = Mapping::Doubled(memory_fd, kRingBytes, kControlBytes + rx * kRingBytes);
+    if (!rx_) return false;
+  }
+  auto* control = static_cast<LinkControl*>(control_.data());
+  void* rx_data = rx == tx ? tx_.data() : rx_.data();
+  consumer_ = RingConsumer(&control->rings[rx], static_cast<const uint8_t*>(rx_data));
+  const std::lock_guard<SpinLock> guard(tx_lock_);
+  producer_ = RingProducer(&control->rings[tx], static_cast<uint8_t*>(tx_.data()));
+  state_.store(State::kUp, std::memory_order_release);
+  return true;
+}
+
+bool Link::AttachTables(int fd) {
+  if (!IsSealedMemory(fd, sizeof(SharedTables))) return false;
+  tables_mapping_ = Mapping(fd, sizeof(SharedTables), false);
+  if (!tables_mapping_) return false;
+  AttachOwnTables(static_cast<const SharedTables*>(tables_mapping_.data()));
+  return true;
+}
+
+void Link::AttachOwnTables(const SharedTables* tables) {
+  tables_.store(tables, std::memory_order_release);
+}
+
+void Link::SetSocket(UniqueFd socket) {
+  const std::lock_guard<SpinLock> guard(tx_lock_);
+  std::swap(socket_, socket);
+}
+
+uint8_t* Link::ReserveLocked(uint32_t bytes, uint32_t qpn, bool* waiting) {
+  if (state_.load(std::memory_order_relaxed) == State::kUp) {
+    if (uint8_t* record = producer_.Reserve(bytes)) return record;
+    producer_.Starve();
+    if (uint8_t* record = producer_.Reserve(bytes)) return record;
+  }
+  if (!*waiting) waiting_.push_back(qpn);
+  *waiting = true;
+  has_waiting_.store(true, std::memory_order_relaxed);
+  return nullptr;
+}
+
+std::vector<uint32_t> Link::TakeWaiting() {
+  std::vector<uint32_t> taken;
+  const std::lock_guard<SpinLock> guard(tx_lock_);
+  if (waiting_.empty() || state_.load(std::memory_order_relaxed) == State::kConnecting) {
+    return taken;
+  }
+  const bool space = state_.load(std::memory_order_relaxed) == State::kDown ||
+                     producer_.Reserve(RecordBytes(kMaxPayload)) != nullptr;
+  if (space) {
+    taken.swap(waiting_);
+    has_waiting_.store(false, std::memory_order_relaxed);
+  }
+  return taken;
+}
+
+void Link::RingDoorbell() {
+  const std::lock_guard<SpinLock> guard(tx_lock_);
+  RingDoorbellLocked();
+}
+
+void Link::RingDoorbellLocked() {
+  const SharedTables* peer = tables_.load(std::memory_order_acquire);
+  uint32_t epoch = 1;  // before its tables arrived a peer may always be asleep
+  if (peer != nullptr) {
+    // After the barrier in Publish: the peer publishes its sleep before its last look at the ring.
+    epoch = peer->sleep_epoch.load(std::memory_order_seq_cst);
+    if (epoch % 2 == 0 || epoch == rung_epoch_) return;
+  }
+  rung_epoch_ = epoch;
+  if (socket_) {
+    SendControl(socket_.get(), {.type = ControlType::kDoorbell});
+  } else if (peer != nullptr) {
+    Nic::Get()->WakeLoop();  // our own NIC
+  }
+}
+
+}  // namespace softverbs

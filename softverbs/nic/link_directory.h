@@ -1,0 +1,70 @@
+#ifndef SOFTVERBS_NIC_LINK_DIRECTORY_H_
+#define SOFTVERBS_NIC_LINK_DIRECTORY_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "softverbs/base/unique_fd.h"
+#include "softverbs/nic/control_socket.h"
+#include "softverbs/nic/link.h"
+
+namespace softverbs {
+
+class Nic;
+
+// Makes and unmakes links. Of two processes the one with the lower slot opens their link (so there
+// is never more than one); the other asks it to.
+class LinkDirectory {
+ public:
+  LinkDirectory(Nic* nic, UniqueFd listener);
+  // Starts to accept peers.
+  void Start();
+
+  // The link to the process that owns `slot`, opened now if there is none. It may still be
+  // connecting, or be down when there is no such process. Thread safe.
+  std::shared_ptr<Link> Get(uint32_t slot);
+
+  // Ends the link soon, on the loop thread. Thread safe.
+  void Drop(uint32_t slot);
+
+  // Asks the peer for a region, unless that was done before. Thread safe.
+  void RequestRegion(Link& link, uint32_t region);
+  // Tells every peer to unmap a region. Thread safe.
+  void AnnounceRegionGone(uint32_t region);
+
+ private:
+  std::shared_ptr<Link> OpenLoopback(uint32_t slot);
+  std::shared_ptr<Link> Dial(uint32_t slot);
+  std::shared_ptr<Link> Knock(uint32_t slot);
+  std::shared_ptr<Link> FindLocked(uint32_t slot);
+  std::vector<std::shared_ptr<Link>> All();
+
+  // Loop thread only.
+  void OnListener();
+  void OnNewcomer(int fd);
+  void Welcome(UniqueFd socket, const ControlMessage& hello, const std::vector<UniqueFd>& fds);
+  void Watch(const std::shared_ptr<Link>& link, UniqueFd socket);
+  void OnLinkSocket(const std::shared_ptr<Link>& link);
+  bool OnMessage(Link& link, const ControlMessage& message, std::vector<UniqueFd>& fds);
+  void SendRegion(Link& link, uint32_t region);
+  void End(const std::shared_ptr<Link>& link);
+
+  struct Newcomer {
+    UniqueFd socket;
+    Loop::Watch watch = 0;
+  };
+
+  Nic* const nic_;
+  const UniqueFd listener_;
+  std::unordered_map<int, Newcomer> newcomers_;  // loop thread only
+
+  std::mutex mutex_;
+  std::unordered_map<uint32_t, std::shared_ptr<Link>> links_;  // guarded by mutex_
+};
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_NIC_LINK_DIRECTORY_H_

@@ -1,0 +1,68 @@
+#ifndef SOFTVERBS_NIC_NIC_H_
+#define SOFTVERBS_NIC_NIC_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+
+#include "softverbs/nic/engine.h"
+#include "softverbs/nic/exported_regions.h"
+#include "softverbs/nic/link_directory.h"
+#include "softverbs/nic/memory_table.h"
+#include "softverbs/nic/qp_table.h"
+#include "softverbs/nic/shared_memory.h"
+#include "softverbs/nic/shared_tables.h"
+
+namespace softverbs {
+
+// The process's network adapter: its slot (the upper bits of its queue pair numbers), the tables it
+// publishes, its links and the engine that drives them. Shared by all contexts of the process;
+// made by the first, lives until the process ends, forgotten in a forked child.
+class Nic {
+ public:
+  // Null with errno set when the process cannot have one (no free slot, no descriptors).
+  static Nic* Get();
+
+  uint32_t slot() const { return slot_; }
+  SharedTables* tables() { return tables_; }
+  int tables_fd() const { return tables_fd_.get(); }
+  QpTable& qps() { return qps_; }
+  MemoryTable& memory() { return memory_; }
+  ExportedRegions& exported() { return exported_; }
+  LinkDirectory& links() { return links_; }
+  Engine& engine() { return engine_; }
+
+  uint32_t NewPdId() { return last_pd_.fetch_add(1, std::memory_order_relaxed) + 1; }
+
+  // Makes the loop thread look at all rings soon.
+  void WakeLoop();
+
+  // Unmaps a retired region once no operation of this process can be using it.
+  void Unmap(Mapping region);
+
+ private:
+  Nic(uint32_t slot, UniqueFd listener, UniqueFd tables_fd, UniqueFd tables_read_only,
+      Mapping tables);
+  static Nic* Create();
+
+  const uint32_t slot_;
+  const UniqueFd tables_owner_fd_;
+  const UniqueFd tables_fd_;  // read only: what peers get
+  const Mapping tables_mapping_;
+  SharedTables* const tables_;
+  std::atomic<uint32_t> last_pd_{0};
+  QpTable qps_;
+  MemoryTable memory_;
+  ExportedRegions exported_;
+  Engine engine_;
+  LinkDirectory links_;
+};
+
+// Waits until `in_flight` (SharedQp::in_flight of an initiator) shows that an operation which began
+// before the call has ended. Bounded: an initiator that is stopped by a debugger or SIGSTOP in the
+// middle of a copy must not hang its target. False when the bound was reached.
+bool AwaitQuiet(const std::atomic<uint64_t>& in_flight);
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_NIC_NIC_H_

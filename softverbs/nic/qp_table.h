@@ -1,0 +1,43 @@
+#ifndef SOFTVERBS_NIC_QP_TABLE_H_
+#define SOFTVERBS_NIC_QP_TABLE_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include "softverbs/nic/shared_tables.h"
+
+namespace softverbs {
+
+struct Qp;
+
+// The process's queue pairs by number. Lookups take no lock; a pointer found stays valid while the
+// finder holds the engine's progress lock (destroy takes it after Remove).
+class QpTable {
+ public:
+  explicit QpTable(uint32_t slot) : slot_(slot) {}
+
+  // Its new number, or 0 when all are in use. Numbers are reused as late as possible.
+  uint32_t Add(Qp* qp);
+  // The number stays taken until Free.
+  void Remove(uint32_t qpn) { qps_[QpIndex(qpn)].store(nullptr, std::memory_order_release); }
+  void Free(uint32_t qpn);
+
+  Qp* Find(uint32_t qpn) const { return QpSlot(qpn) == slot_ ? At(QpIndex(qpn)) : nullptr; }
+  // Acquire pairs with the release in Add: the queue pair is complete.
+  Qp* At(uint32_t index) const { return qps_[index].load(std::memory_order_acquire); }
+
+ private:
+  const uint32_t slot_;
+  std::array<std::atomic<Qp*>, kQpsPerProcess> qps_{};
+
+  std::mutex mutex_;
+  // Guarded by mutex_.
+  std::array<bool, kQpsPerProcess> taken_{};
+  uint32_t next_ = 1;
+};
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_NIC_QP_TABLE_H_

@@ -1,0 +1,110 @@
+#ifndef SOFTVERBS_NIC_RING_H_
+#define SOFTVERBS_NIC_RING_H_
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+
+#include "softverbs/nic/packet.h"
+
+namespace softverbs {
+
+// A ring of packets in memory shared by two processes: one producer, one consumer. Neither trusts
+// the other's counter. The data are mapped twice in a row, so a record is always contiguous.
+
+constexpr uint64_t kRingBytes = 256 * 1024;
+
+// Counters of bytes, ever growing, both written by their owner only.
+struct RingControl {
+  alignas(64) std::atomic<uint64_t> tail;      // the producer's
+  alignas(64) std::atomic<uint64_t> head;      // the consumer's
+  alignas(64) std::atomic<uint32_t> starving;  // set by a producer that waits for space
+};
+
+// REQUIRES for all methods: one thread at a time (the link's transmit lock).
+class RingProducer {
+ public:
+  RingProducer() = default;
+  RingProducer(RingControl* control, uint8_t* data) : control_(control), data_(data) {}
+
+  // Where to write a record of `bytes`, or null when the ring is full (or the peer lies).
+  uint8_t* Reserve(uint32_t bytes) {
+    if (tail_ + bytes - head_ > kRingBytes) {
+      // Acquire: the consumer has finished reading what lies below head.
+      const uint64_t head = control_->head.load(std::memory_order_acquire);
+      if (head > tail_ || head < head_) return nullptr;
+      head_ = head;
+      if (tail_ + bytes - head_ > kRingBytes) return nullptr;
+    }
+    return data_ + tail_ % kRingBytes;
+  }
+
+  void Publish(uint32_t bytes) {
+    tail_ += bytes;
+    // Exchange, not a plain release store: a full barrier, so that the caller's look at the
+    // peer's sleep word cannot pass it. Either we see the peer asleep or it sees our record.
+    control_->tail.exchange(tail_, std::memory_order_seq_cst);
+  }
+
+  // Asks the consumer for a doorbell when it frees space. A full barrier for the same reason: the
+  // caller tries once more after it.
+  void Starve() { control_->starving.exchange(1, std::memory_order_seq_cst); }
+
+ private:
+  RingControl* control_ = nullptr;
+  uint8_t* data_ = nullptr;
+  uint64_t tail_ = 0;
+  uint64_t head_ = 0;
+};
+
+// REQUIRES for all methods: one thread at a time (the NIC's progress lock).
+class RingConsumer {
+ public:
+  enum class Result { kEmpty, kPacket, kCorrupt };
+
+  RingConsumer() = default;
+  RingConsumer(RingControl* control, const uint8_t* data) : control_(control), data_(data) {}
+
+  bool Empty() const {
+    // Sequentially consistent: read after our own sleep word was published.
+    return control_->tail.load(std::memory_order_seq_cst) == head_;
+  }
+
+  // Copies the next header out and checks that the record lies within what was published.
+  // `payload` points into the ring and stays valid until Release; its bytes may still change.
+  Result Next(PacketHeader* header, const uint8_t** payload) {
+    // Acquire pairs with the producer's exchange: the record is complete.
+    const uint64_t tail = control_->tail.load(std::memory_order_acquire);
+    if (tail == head_) return Result::kEmpty;
+    const uint64_t available = tail - head_;
+    if (available > kRingBytes || available % kRecordAlign != 0) return Result::kCorrupt;
+    const uint8_t* record = data_ + head_ % kRingBytes;
+    memcpy(header, record, sizeof(*header));
+    if (header->payload_bytes > kMaxPayload ||
+        header->record_bytes != RecordBytes(header->payload_bytes) ||
+        header->record_bytes > available) {
+      return Result::kCorrupt;
+    }
+    *payload = record + sizeof(*header);
+    return Result::kPacket;
+  }
+
+  // Gives the record's space back. Release: our reads of it are done.
+  void Release(const PacketHeader& header) {
+    head_ += header.record_bytes;
+    control_->head.store(head_, std::memory_order_release);
+  }
+
+  // True once after the producer ran out of space. Always an exchange: the barrier between our
+  // store of head and this load is what Starve counts on. Call once per batch.
+  bool TakeStarving() { return control_->starving.exchange(0, std::memory_order_seq_cst) != 0; }
+
+ private:
+  RingControl* control_ = nullptr;
+  const uint8_t* data_ = nullptr;
+  uint64_t head_ = 0;
+};
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_NIC_RING_H_

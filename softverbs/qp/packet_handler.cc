@@ -1,0 +1,47 @@
+#include "softverbs/nic/packet_handler.h"
+
+#include <mutex>
+
+#include "softverbs/qp/qp.h"
+#include "softverbs/qp/requester.h"
+#include "softverbs/qp/responder.h"
+
+namespace softverbs {
+
+void HandlePacket(Qp& qp, Link& link, const PacketHeader& header, const uint8_t* payload) {
+  const std::lock_guard<SpinLock> guard(qp.lock);
+  switch (header.type) {
+    case PacketType::kSend:
+    case PacketType::kWrite:
+    case PacketType::kRead:
+    case PacketType::kCompareSwap:
+    case PacketType::kFetchAdd:
+      return HandleRequest(qp, link, header, payload);
+    case PacketType::kReadResponse:
+    case PacketType::kAtomicResponse:
+    case PacketType::kAck:
+    case PacketType::kNak:
+      // Only from the peer this queue pair is connected to; others' answers are stale or forged.
+      if (qp.link.get() == &link && header.from_qpn == qp.attr.dest_qp_num) {
+        HandleAnswer(qp, header, payload);
+      }
+      return;
+  }
+}
+
+void HandleLinkSpace(Qp& qp) {
+  const std::lock_guard<SpinLock> guard(qp.lock);
+  qp.waits_for_link = false;
+  if (SendAnswers(qp)) Transmit(qp);
+}
+
+void HandleLinkDown(Qp& qp, const Link& link) {
+  const std::lock_guard<SpinLock> guard(qp.lock);
+  if (qp.link.get() != &link) return;
+  qp.responder.answers.clear();
+  // A connection without outstanding work does not notice, as on a real one.
+  const bool sending = qp.state == IBV_QPS_RTS || qp.state == IBV_QPS_SQD;
+  if (sending && !qp.requester.queue.Idle()) FailOldest(qp, IBV_WC_RETRY_EXC_ERR);
+}
+
+}  // namespace softverbs

@@ -1,0 +1,151 @@
+#include "softverbs/qp/post.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+
+#include "softverbs/qp/accelerator.h"
+#include "softverbs/qp/qp.h"
+#include "softverbs/qp/requester.h"
+#include "softverbs/qp/scatter_gather.h"
+
+namespace softverbs {
+namespace {
+
+constexpr uint64_t kAtomicBytes = sizeof(uint64_t);
+
+// What a request needs of its own queue pair and of its local memory.
+struct Checked {
+  uint64_t length = 0;
+  ibv_wc_status error = IBV_WC_SUCCESS;  // reported by a completion, not by the call
+};
+
+bool IsAtomic(ibv_wr_opcode opcode) {
+  return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+}
+
+// errno value for what a real provider refuses in the call itself.
+int CheckRequest(const Qp& qp, const ibv_send_wr& wr, uint64_t length) {
+  if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > qp.cap.max_send_sge) return EINVAL;
+  if (wr.opcode > IBV_WR_ATOMIC_FETCH_AND_ADD) return EINVAL;
+  if ((wr.send_flags & IBV_SEND_INLINE) == 0) return 0;
+  const bool carries_data = wr.opcode <= IBV_WR_SEND_WITH_IMM;
+  return carries_data && length <= qp.cap.max_inline_data ? 0 : EINVAL;
+}
+
+ibv_wc_status CheckLocal(const Qp& qp, const ibv_send_wr& wr, SgeList list, uint64_t length) {
+  if (length > kMaxMessage) return IBV_WC_LOC_LEN_ERR;
+  if (IsAtomic(wr.opcode) && length != kAtomicBytes) return IBV_WC_LOC_LEN_ERR;
+  if ((wr.send_flags & IBV_SEND_INLINE) != 0) return IBV_WC_SUCCESS;
+  const bool fetch = wr.opcode >= IBV_WR_RDMA_READ;
+  return Allowed(qp.nic->memory(), qp.pd_id, list, fetch ? IBV_ACCESS_LOCAL_WRITE : 0)
+             ? IBV_WC_SUCCESS
+             : IBV_WC_LOC_PROT_ERR;
+}
+
+void FillRemote(const ibv_send_wr& wr, SendWqe* wqe) {
+  if (IsAtomic(wr.opcode)) {
+    wqe->remote_addr = wr.wr.atomic.remote_addr;
+    wqe->rkey = wr.wr.atomic.rkey;
+    wqe->compare_add = wr.wr.atomic.compare_add;
+    wqe->swap = wr.wr.atomic.swap;
+  } else {
+    wqe->remote_addr = wr.wr.rdma.remote_addr;
+    wqe->rkey = wr.wr.rdma.rkey;
+    wqe->compare_add = 0;
+    wqe->swap = 0;
+  }
+}
+
+void FillLocal(const ibv_send_wr& wr, SendWqe* wqe) {
+  wqe->sge_count = static_cast<uint32_t>(wr.num_sge);
+  if (!wqe->is_inline()) {
+    std::copy_n(wr.sg_list, wr.num_sge, wqe->sges());
+    return;
+  }
+  uint8_t* to = wqe->inline_data();
+  for (int i = 0; i < wr.num_sge; ++i) {
+    const ibv_sge& sge = wr.sg_list[i];
+    memcpy(to, reinterpret_cast<const void*>(sge.addr), sge.length);
+    to += sge.length;
+  }
+}
+
+// Adds the request to the queue without transmitting it. 0 or an errno value.
+int Enqueue(Qp& qp, const ibv_send_wr& wr) {
+  SendQueue& queue = qp.requester.queue;
+  if (queue.Full()) return ENOMEM;
+  const SgeList list{wr.sg_list, static_cast<uint32_t>(std::max(wr.num_sge, 0))};
+  const uint64_t length = TotalLength(list);
+  if (const int error = CheckRequest(qp, wr, length)) return error;
+  SendWqe& wqe = queue.At(queue.posted);
+  wqe.wr_id = wr.wr_id;
+  wqe.opcode = wr.opcode;
+  wqe.send_flags = wr.send_flags;
+  wqe.imm = wr.imm_data;
+  wqe.length = static_cast<uint32_t>(std::min<uint64_t>(length, UINT32_MAX));
+  wqe.error = CheckLocal(qp, wr, list, length);
+  FillRemote(wr, &wqe);
+  FillLocal(wr, &wqe);
+  ++queue.posted;
+  return 0;
+}
+
+bool CanPost(const Qp& qp) {
+  return qp.state == IBV_QPS_RTS || qp.state == IBV_QPS_SQD || qp.state == IBV_QPS_ERR;
+}
+
+void StartPosted(Qp& qp) {
+  if (qp.state == IBV_QPS_ERR) {
+    FlushQueues(qp);
+  } else {
+    Transmit(qp);
+  }
+}
+
+}  // namespace
+
+int PostSend(ibv_qp* ibv, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
+  Qp& qp = *Qp::From(ibv);
+  const std::lock_guard<SpinLock> guard(qp.lock);
+  int error = CanPost(qp) ? 0 : EINVAL;
+  while (wr != nullptr && error == 0) {
+    error = Enqueue(qp, *wr);
+    if (error == 0) wr = wr->next;
+  }
+  if (error != 0) *bad_wr = wr;
+  if (CanPost(qp)) StartPosted(qp);
+  return error;
+}
+
+int PostSendAllOrNone(ibv_qp* ibv, ibv_send_wr* wr) {
+  Qp& qp = *Qp::From(ibv);
+  const std::lock_guard<SpinLock> guard(qp.lock);
+  if (!CanPost(qp)) return EINVAL;
+  SendQueue& queue = qp.requester.queue;
+  const uint32_t before = queue.posted;
+  for (; wr != nullptr; wr = wr->next) {
+    if (const int error = Enqueue(qp, *wr)) {
+      queue.posted = before;
+      return error;
+    }
+  }
+  StartPosted(qp);
+  return 0;
+}
+
+int PostReceive(ibv_qp* ibv, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
+  Qp& qp = *Qp::From(ibv);
+  const std::lock_guard<SpinLock> guard(qp.lock);
+  int error = qp.state == IBV_QPS_RESET || qp.srq != nullptr ? EINVAL : 0;
+  while (wr != nullptr && error == 0) {
+    error = qp.receives.Post(*wr);
+    if (error == 0) wr = wr->next;
+  }
+  if (error != 0) *bad_wr = wr;
+  if (qp.state == IBV_QPS_ERR) FlushQueues(qp);
+  return error;
+}
+
+}  // namespace softverbs

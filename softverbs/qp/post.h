@@ -1,0 +1,19 @@
+#ifndef SOFTVERBS_QP_POST_H_
+#define SOFTVERBS_QP_POST_H_
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+
+namespace softverbs {
+
+// ibv_context_ops: 0 or an errno value, and then *bad_wr is the first request not posted.
+int PostSend(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad_wr);
+int PostReceive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
+
+// ibv_wr_complete posts all requests of the chain or, on error, none.
+int PostSendAllOrNone(ibv_qp* qp, ibv_send_wr* wr);
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_QP_POST_H_

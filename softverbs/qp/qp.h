@@ -1,0 +1,126 @@
+#ifndef SOFTVERBS_QP_QP_H_
+#define SOFTVERBS_QP_QP_H_
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+
+#include "softverbs/abi/context.h"
+#include "softverbs/base/spin_lock.h"
+#include "softverbs/cq/cq.h"
+#include "softverbs/nic/link.h"
+#include "softverbs/nic/packet.h"
+#include "softverbs/qp/receive_queue.h"
+#include "softverbs/qp/send_queue.h"
+#include "softverbs/qp/srq.h"
+#include "softverbs/qp/work_request_builder.h"
+
+namespace softverbs {
+
+// The requester's half of a queue pair: see requester.h.
+struct Requester {
+  SendQueue queue;
+  uint32_t next_psn = 0;
+  uint32_t sent_bytes = 0;  // of queue.next, when its transmission began
+  bool began = false;
+  uint8_t epoch = 0;     // changes at every retransmission
+  uint32_t fetches = 0;  // READs and atomics that wait for their answer
+  uint32_t retries_left = 0;
+  uint32_t rnr_retries_left = 0;
+  bool backing_off = false;
+  uint32_t back_off_count = 0;  // tells a late timer from the current one
+};
+
+// An answer the responder owes, in the order of the requests.
+struct Answer {
+  PacketType type;
+  NakCode nak;
+  uint8_t epoch;
+  uint32_t psn;
+  uint32_t imm;
+  uint32_t rkey;
+  uint64_t remote_addr;
+  uint32_t length;
+  uint32_t sent;
+  uint64_t value;
+};
+
+// The responder's half: see responder.h.
+struct Responder {
+  uint32_t expected_psn = 0;
+  bool refused = false;      // a request was refused; what follows it is dropped until its repeat
+  bool in_message = false;   // between the first and the last segment
+  bool has_receive = false;  // `receive` belongs to the message
+  uint32_t received = 0;
+  ReceiveWqe receive;
+  std::deque<Answer> answers;
+};
+
+// A queue pair of type RC.
+//
+// Everything below `lock` is guarded by it. Order of locks: the engine's progress lock, then a
+// queue pair's, then one of (link transmit, CQ, SRQ). Never two queue pairs' at once.
+struct Qp {
+  ibv_qp_ex ex{};  // first
+
+  // Immutable after creation.
+  Context* context = nullptr;
+  Nic* nic = nullptr;
+  uint32_t number = 0;
+  uint32_t pd_id = 0;
+  SharedQp* shared = nullptr;
+  Cq* send_cq = nullptr;
+  Cq* recv_cq = nullptr;
+  Srq* srq = nullptr;
+  ibv_qp_cap cap{};
+  bool signal_all = false;
+
+  std::atomic<uint32_t> events_pushed{0};
+  WorkRequestBuilder builder;
+
+  SpinLock lock;
+  ibv_qp_state state = IBV_QPS_RESET;
+  ibv_qp_attr attr{};
+  std::shared_ptr<Link> link;
+  bool waits_for_link = false;  // noted in the link, for space
+  bool established = false;     // COMM_EST was raised
+  bool notify_drained = false;
+  Requester requester;
+  Responder responder;
+  ReceiveQueue receives;
+
+  static Qp* From(ibv_qp* qp) { return reinterpret_cast<Qp*>(qp); }
+  static Qp* From(ibv_qp_ex* qp) { return reinterpret_cast<Qp*>(qp); }
+  ibv_qp* ibv() { return &ex.qp_base; }
+
+  bool CanReceive() const {
+    return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD;
+  }
+};
+
+void RaiseQpEvent(Qp& qp, ibv_event_type type);
+
+// What peers may do through this queue pair, published for their accelerators; nothing unless it
+// can receive. REQUIRES: lock held.
+void PublishTarget(Qp& qp);
+
+// Nobody may execute anything through this queue pair any more, and nobody still does. REQUIRES:
+// lock held.
+void RevokeTarget(Qp& qp);
+
+// To the error state: revokes, flushes both queues with IBV_WC_WR_FLUSH_ERR, drops the answers
+// owed, tells users of an SRQ that the last receive was reached. REQUIRES: lock held.
+void EnterError(Qp& qp);
+
+// Flushes what was posted in the error state. REQUIRES: lock held.
+void FlushQueues(Qp& qp);
+
+// Completes the receive that the current message holds. REQUIRES: lock held.
+void CompleteReceive(Qp& qp, const ReceiveWqe& receive, ibv_wc_status status);
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_QP_QP_H_

@@ -1,0 +1,192 @@
+#include "softverbs/qp/qp_state.h"
+
+#include <cerrno>
+#include <mutex>
+#include <utility>
+
+#include "softverbs/abi/gid.h"
+#include "softverbs/abi/limits.h"
+#include "softverbs/base/log.h"
+#include "softverbs/qp/requester.h"
+
+namespace softverbs {
+namespace {
+
+struct Transition {
+  ibv_qp_state from, to;
+  int required, optional;
+};
+
+constexpr int kAnyTime = IBV_QP_STATE | IBV_QP_CUR_STATE;
+constexpr int kInitAttributes = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+constexpr int kRtrAttributes = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+constexpr int kRtsAttributes =
+    IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
+constexpr int kPathAttributes = IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE;
+constexpr int kWhileConnected = IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | kPathAttributes;
+
+// IBTA 11.2.5.2 for RC. Any state may go to RESET and ERR.
+constexpr Transition kTransitions[] = {
+    {IBV_QPS_RESET, IBV_QPS_INIT, kInitAttributes, 0},
+    {IBV_QPS_INIT, IBV_QPS_INIT, 0, kInitAttributes},
+    {IBV_QPS_INIT, IBV_QPS_RTR, kRtrAttributes,
+     IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
+    {IBV_QPS_RTR, IBV_QPS_RTS, kRtsAttributes, kWhileConnected},
+    {IBV_QPS_RTS, IBV_QPS_RTS, 0, kWhileConnected},
+    {IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
+    {IBV_QPS_SQD, IBV_QPS_SQD, 0,
+     kWhileConnected | (kRtsAttributes & ~IBV_QP_SQ_PSN) | IBV_QP_AV | IBV_QP_PORT |
+         IBV_QP_PKEY_INDEX | IBV_QP_MAX_DEST_RD_ATOMIC},
+    {IBV_QPS_SQD, IBV_QPS_RTS, 0, kWhileConnected},
+};
+
+bool IsLegal(ibv_qp_state from, ibv_qp_state to, int mask) {
+  if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) return (mask & ~kAnyTime) == 0;
+  for (const Transition& transition : kTransitions) {
+    if (transition.from != from || transition.to != to) continue;
+    return (mask & transition.required) == transition.required &&
+           (mask & ~(transition.required | transition.optional | kAnyTime)) == 0;
+  }
+  return false;
+}
+
+int CheckValues(const ibv_qp_attr& attr, int mask) {
+  const bool valid =
+      (!(mask & IBV_QP_PORT) || attr.port_num == 1) &&
+      (!(mask & IBV_QP_PKEY_INDEX) || attr.pkey_index == 0) &&
+      (!(mask & IBV_QP_PATH_MTU) ||
+       (attr.path_mtu >= IBV_MTU_256 && attr.path_mtu <= IBV_MTU_4096)) &&
+      (!(mask & IBV_QP_MAX_QP_RD_ATOMIC) || attr.max_rd_atomic <= kMaxReadAtomic) &&
+      (!(mask & IBV_QP_MAX_DEST_RD_ATOMIC) || attr.max_dest_rd_atomic <= kMaxReadAtomic) &&
+      (!(mask & IBV_QP_MIN_RNR_TIMER) || attr.min_rnr_timer < 32) &&
+      (!(mask & IBV_QP_TIMEOUT) || attr.timeout < 32) &&
+      (!(mask & IBV_QP_RETRY_CNT) || attr.retry_cnt < 8) &&
+      (!(mask & IBV_QP_RNR_RETRY) || attr.rnr_retry < 8) &&
+      (!(mask & IBV_QP_AV) || attr.ah_attr.port_num == 1);
+  if (!valid) return EINVAL;
+  if ((mask & IBV_QP_AV) && attr.ah_attr.is_global && !IsGidOfThisHost(attr.ah_attr.grh.dgid)) {
+    Report("destination GID is of another host: same host only");
+    return EHOSTUNREACH;
+  }
+  return 0;
+}
+
+void CopyAttributes(const ibv_qp_attr& from, int mask, ibv_qp_attr* to) {
+  const auto copy = [&](int bit, auto member) {
+    if ((mask & bit) != 0) to->*member = from.*member;
+  };
+  constexpr uint32_t kPsnMask = 0xffffff;
+  copy(IBV_QP_ACCESS_FLAGS, &ibv_qp_attr::qp_access_flags);
+  copy(IBV_QP_PKEY_INDEX, &ibv_qp_attr::pkey_index);
+  copy(IBV_QP_PORT, &ibv_qp_attr::port_num);
+  copy(IBV_QP_AV, &ibv_qp_attr::ah_attr);
+  copy(IBV_QP_PATH_MTU, &ibv_qp_attr::path_mtu);
+  copy(IBV_QP_TIMEOUT, &ibv_qp_attr::timeout);
+  copy(IBV_QP_RETRY_CNT, &ibv_qp_attr::retry_cnt);
+  copy(IBV_QP_RNR_RETRY, &ibv_qp_attr::rnr_retry);
+  copy(IBV_QP_RQ_PSN, &ibv_qp_attr::rq_psn);
+  copy(IBV_QP_MAX_QP_RD_ATOMIC, &ibv_qp_attr::max_rd_atomic);
+  copy(IBV_QP_ALT_PATH, &ibv_qp_attr::alt_ah_attr);
+  copy(IBV_QP_MIN_RNR_TIMER, &ibv_qp_attr::min_rnr_timer);
+  copy(IBV_QP_SQ_PSN, &ibv_qp_attr::sq_psn);
+  copy(IBV_QP_MAX_DEST_RD_ATOMIC, &ibv_qp_attr::max_dest_rd_atomic);
+  copy(IBV_QP_PATH_MIG_STATE, &ibv_qp_attr::path_mig_state);
+  copy(IBV_QP_DEST_QPN, &ibv_qp_attr::dest_qp_num);
+  to->rq_psn &= kPsnMask;
+  to->sq_psn &= kPsnMask;
+}
+
+void Reset(Qp& qp) {
+  RevokeTarget(qp);
+  PurgeCompletions(*qp.send_cq, qp.number);
+  PurgeCompletions(*qp.recv_cq, qp.number);
+  Requester& requester = qp.requester;
+  requester.queue.Reset();
+  requester.began = requester.backing_off = false;
+  requester.fetches = 0;
+  // Not from zero: a late answer to the old connection must not look like one of the new.
+  ++requester.epoch;
+  qp.responder = Responder{};
+  qp.receives.Clear();
+  qp.link.reset();
+  qp.attr = ibv_qp_attr{};
+  qp.established = qp.notify_drained = false;
+  qp.waits_for_link = false;
+}
+
+// What becomes true on arrival in a state.
+void Enter(Qp& qp, ibv_qp_state state) {
+  if (state == IBV_QPS_RTR) qp.responder.expected_psn = qp.attr.rq_psn;
+  if (state == IBV_QPS_RTS && qp.state == IBV_QPS_RTR) {
+    qp.requester.next_psn = qp.attr.sq_psn;
+    qp.requester.retries_left = qp.attr.retry_cnt;
+    qp.requester.rnr_retries_left = qp.attr.rnr_retry;
+  }
+  qp.state = state;
+  PublishTarget(qp);
+  NoteDrained(qp);
+  Transmit(qp);  // what was posted while the queue was drained
+}
+
+int ModifyLocked(Qp& qp, const ibv_qp_attr& attr, int mask, std::shared_ptr<Link> link) {
+  const ibv_qp_state from = qp.state;
+  const ibv_qp_state to = (mask & IBV_QP_STATE) ? attr.qp_state : from;
+  if ((mask & IBV_QP_CUR_STATE) && attr.cur_qp_state != from) return EINVAL;
+  if (!IsLegal(from, to, mask)) return EINVAL;
+  if (const int error = CheckValues(attr, mask)) return error;
+  if (to == IBV_QPS_RESET) {
+    Reset(qp);
+    qp.state = IBV_QPS_RESET;
+    return 0;
+  }
+  if (to == IBV_QPS_ERR) {
+    EnterError(qp);
+    return 0;
+  }
+  CopyAttributes(attr, mask, &qp.attr);
+  if (link) qp.link = std::move(link);
+  if (to == IBV_QPS_SQD && from == IBV_QPS_RTS) {
+    qp.notify_drained = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify;
+  }
+  Enter(qp, to);
+  return 0;
+}
+
+}  // namespace
+
+int ModifyQp(Qp& qp, const ibv_qp_attr& attr, int mask) {
+  std::shared_ptr<Link> link;
+  const bool connects = (mask & IBV_QP_STATE) && attr.qp_state == IBV_QPS_RTR;
+  if (connects && (mask & IBV_QP_DEST_QPN)) {
+    if (attr.dest_qp_num >= 1u << 24) return EINVAL;
+    // Before any lock: it may have to be made. An unknown number gives a link that is down, and
+    // sends on it fail as to a host that does not answer.
+    if (CheckValues(attr, mask) == 0) link = qp.nic->links().Get(QpSlot(attr.dest_qp_num));
+  }
+  // Nothing is executed meanwhile: after a move to ERR or RESET nobody touches its memory.
+  const Engine::Pause pause(qp.nic->engine());
+  const std::lock_guard<SpinLock> guard(qp.lock);
+  const int error = ModifyLocked(qp, attr, mask, std::move(link));
+  if (error == 0) qp.ex.qp_base.state = qp.state;
+  return error;
+}
+
+void QueryQp(Qp& qp, ibv_qp_attr* attr, ibv_qp_init_attr* init_attr) {
+  const std::lock_guard<SpinLock> guard(qp.lock);
+  *attr = qp.attr;
+  attr->qp_state = attr->cur_qp_state = qp.state;
+  attr->cap = qp.cap;
+  const SendQueue& queue = qp.requester.queue;
+  attr->sq_draining = qp.state == IBV_QPS_SQD && queue.done != queue.next;
+  *init_attr = ibv_qp_init_attr{};
+  init_attr->qp_context = qp.ex.qp_base.qp_context;
+  init_attr->send_cq = qp.ex.qp_base.send_cq;
+  init_attr->recv_cq = qp.ex.qp_base.recv_cq;
+  init_attr->srq = qp.ex.qp_base.srq;
+  init_attr->cap = qp.cap;
+  init_attr->qp_type = IBV_QPT_RC;
+  init_attr->sq_sig_all = qp.signal_all;
+}
+
+}  // namespace softverbs

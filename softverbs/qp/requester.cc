@@ -1,0 +1,331 @@
+#include "softverbs/qp/requester.h"
+
+#include <algorithm>
+
+#include "softverbs/base/clock.h"
+#include "softverbs/qp/accelerator.h"
+#include "softverbs/qp/responder.h"
+#include "softverbs/qp/scatter_gather.h"
+#include "softverbs/qp/timers.h"
+
+namespace softverbs {
+namespace {
+
+enum class Sent { kAll, kWait };
+
+SgeList LocalList(SendWqe& wqe) { return {wqe.sges(), wqe.sge_count}; }
+
+PacketHeader RequestHeader(const Qp& qp, const SendWqe& wqe, PacketType type, uint32_t payload) {
+  PacketHeader header{};
+  header.record_bytes = RecordBytes(payload);
+  header.payload_bytes = payload;
+  header.to_qpn = qp.attr.dest_qp_num;
+  header.from_qpn = qp.number;
+  header.psn = wqe.psn;
+  header.type = type;
+  header.epoch = qp.requester.epoch;
+  header.rkey = wqe.rkey;
+  header.remote_addr = wqe.remote_addr;
+  header.message_bytes = wqe.length;
+  header.operand = wqe.compare_add;
+  header.swap = wqe.swap;
+  return header;
+}
+
+ibv_wc_opcode CompletionOpcode(ibv_wr_opcode opcode) {
+  switch (opcode) {
+    case IBV_WR_RDMA_WRITE:
+    case IBV_WR_RDMA_WRITE_WITH_IMM:
+      return IBV_WC_RDMA_WRITE;
+    case IBV_WR_RDMA_READ:
+      return IBV_WC_RDMA_READ;
+    case IBV_WR_ATOMIC_CMP_AND_SWP:
+      return IBV_WC_COMP_SWAP;
+    case IBV_WR_ATOMIC_FETCH_AND_ADD:
+      return IBV_WC_FETCH_ADD;
+    default:
+      return IBV_WC_SEND;
+  }
+}
+
+// A READ or atomic: one packet, and its answer is awaited.
+Sent SendFetch(Qp& qp, SendWqe& wqe) {
+  Requester& requester = qp.requester;
+  if (qp.attr.max_rd_atomic == 0) {
+    if (requester.queue.next == requester.queue.done) FailOldest(qp, IBV_WC_LOC_QP_OP_ERR);
+    return Sent::kWait;
+  }
+  if (requester.fetches >= qp.attr.max_rd_atomic) return Sent::kWait;
+  const PacketType type = wqe.opcode == IBV_WR_RDMA_READ            ? PacketType::kRead
+                          : wqe.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? PacketType::kCompareSwap
+                                                                    : PacketType::kFetchAdd;
+  PacketHeader header = RequestHeader(qp, wqe, type, 0);
+  header.flags = kPacketFirst | kPacketLast;
+  if (qp.link->Send(header, &qp.waits_for_link) != Link::SendResult::kSent) return Sent::kWait;
+  wqe.received = 0;
+  ++requester.fetches;
+  return Sent::kAll;
+}
+
+// One segment of a SEND or WRITE.
+Sent SendSegment(Qp& qp, SendWqe& wqe) {
+  Requester& requester = qp.requester;
+  const uint32_t offset = requester.sent_bytes;
+  const uint32_t payload = std::min(kMaxPayload, wqe.length - offset);
+  const bool is_send = wqe.opcode == IBV_WR_SEND || wqe.opcode == IBV_WR_SEND_WITH_IMM;
+  PacketHeader header =
+      RequestHeader(qp, wqe, is_send ? PacketType::kSend : PacketType::kWrite, payload);
+  header.offset = offset;
+  if (offset == 0) header.flags |= kPacketFirst;
+  if (offset + payload == wqe.length) header.flags |= kPacketLast;
+  if ((wqe.send_flags & IBV_SEND_SOLICITED) != 0) header.flags |= kPacketSolicited;
+  if (wqe.opcode == IBV_WR_SEND_WITH_IMM || wqe.opcode == IBV_WR_RDMA_WRITE_WITH_IMM) {
+    header.flags |= kPacketImmediate;
+    header.imm = wqe.imm;
+  }
+  const MemoryTable& memory = qp.nic->memory();
+  bool gathered = true;
+  const Link::SendResult result = qp.link->Send(header, &qp.waits_for_link, [&](uint8_t* to) {
+    if (wqe.is_inline()) {
+      memcpy(to, wqe.inline_data() + offset, payload);
+    } else if (payload > 0) {
+      gathered = Gather(memory, qp.pd_id, LocalList(wqe), offset, payload, to);
+    }
+  });
+  if (result != Link::SendResult::kSent) return Sent::kWait;
+  requester.sent_bytes += payload;
+  // Deregistered under our feet: what went out was garbage, so at least say it. The bytes were
+  // checked at post, so this is the application's bug.
+  if (!gathered) wqe.error = IBV_WC_LOC_PROT_ERR;
+  return Sent::kAll;
+}
+
+Sent SendPackets(Qp& qp, SendWqe& wqe) {
+  Requester& requester = qp.requester;
+  if (!requester.began) {
+    requester.began = true;
+    requester.sent_bytes = 0;
+    wqe.psn = requester.next_psn++;
+  }
+  if (wqe.is_fetch()) return SendFetch(qp, wqe);
+  do {
+    if (SendSegment(qp, wqe) == Sent::kWait) return Sent::kWait;
+  } while (requester.sent_bytes < wqe.length);
+  return Sent::kAll;
+}
+
+enum class Accelerated { kDone, kWait, kNo };
+
+Accelerated TryAccelerate(Qp& qp, SendWqe& wqe) {
+  const SendQueue& queue = qp.requester.queue;
+  if (qp.requester.began || !CanAccelerate(qp, wqe.opcode, wqe.rkey, wqe.length)) {
+    return Accelerated::kNo;
+  }
+  // Earlier requests are with the peer's NIC: this one must not overtake them. A READ waits for
+  // their acknowledgement rather than trouble the peer's CPU.
+  if (queue.next != queue.done) {
+    return wqe.is_fetch() ? Accelerated::kWait : Accelerated::kNo;
+  }
+  if (wqe.is_fetch() && qp.attr.max_rd_atomic == 0) return Accelerated::kNo;
+  const RemoteOperation operation{wqe.opcode,
+                                  wqe.remote_addr,
+                                  wqe.rkey,
+                                  wqe.length,
+                                  wqe.compare_add,
+                                  wqe.swap,
+                                  wqe.is_inline() ? wqe.inline_data() : nullptr,
+                                  LocalList(wqe)};
+  return Accelerate(qp, operation) ? Accelerated::kDone : Accelerated::kNo;
+}
+
+// Transmits the request at queue.next.
+Sent TransmitOne(Qp& qp, SendWqe& wqe) {
+  SendQueue& queue = qp.requester.queue;
+  const bool oldest = queue.next == queue.done;
+  if (wqe.error != IBV_WC_SUCCESS) {
+    if (oldest) FailOldest(qp, wqe.error);
+    return Sent::kWait;
+  }
+  if ((wqe.send_flags & IBV_SEND_FENCE) != 0 && qp.requester.fetches > 0) return Sent::kWait;
+  if (qp.link->state() == Link::State::kDown) {
+    if (oldest) FailOldest(qp, IBV_WC_RETRY_EXC_ERR);
+    return Sent::kWait;
+  }
+  switch (TryAccelerate(qp, wqe)) {
+    case Accelerated::kWait:
+      return Sent::kWait;
+    case Accelerated::kDone:
+      ++queue.next;
+      CompleteOldest(qp, IBV_WC_SUCCESS);
+      return Sent::kAll;
+    case Accelerated::kNo:
+      break;
+  }
+  if (SendPackets(qp, wqe) == Sent::kWait) return Sent::kWait;
+  ++queue.next;
+  qp.requester.began = false;
+  return Sent::kAll;
+}
+
+bool Before(uint32_t psn, uint32_t other) { return static_cast<int32_t>(psn - other) < 0; }
+
+// Requests before `psn` are acknowledged by whatever answers `psn` itself.
+void CompleteBefore(Qp& qp, uint32_t psn) {
+  SendQueue& queue = qp.requester.queue;
+  while (queue.done != queue.next) {
+    const SendWqe& wqe = queue.At(queue.done);
+    if (wqe.is_fetch() || !Before(wqe.psn, psn)) return;
+    CompleteOldest(qp, IBV_WC_SUCCESS);
+  }
+}
+
+// The oldest request if it is the one that `header` answers: it must have been sent, at least
+// in part, in the current epoch.
+SendWqe* Answered(Qp& qp, const PacketHeader& header) {
+  Requester& requester = qp.requester;
+  SendQueue& queue = requester.queue;
+  if (header.epoch != requester.epoch || requester.backing_off) return nullptr;
+  const bool sent = queue.done != queue.next || (queue.done != queue.posted && requester.began);
+  if (!sent) return nullptr;
+  SendWqe& wqe = queue.At(queue.done);
+  return wqe.psn == header.psn ? &wqe : nullptr;
+}
+
+void HandleReadAnswer(Qp& qp, const PacketHeader& header, const uint8_t* payload) {
+  SendWqe* wqe = Answered(qp, header);
+  if (wqe == nullptr || wqe->opcode != IBV_WR_RDMA_READ) return;
+  if (header.offset != wqe->received || header.payload_bytes > wqe->length - wqe->received) {
+    return FailOldest(qp, IBV_WC_BAD_RESP_ERR);
+  }
+  if (!Scatter(qp.nic->memory(), qp.pd_id, LocalList(*wqe), header.offset, header.payload_bytes,
+               payload)) {
+    return FailOldest(qp, IBV_WC_LOC_PROT_ERR);
+  }
+  wqe->received += header.payload_bytes;
+  if (wqe->received < wqe->length) return;
+  --qp.requester.fetches;
+  CompleteOldest(qp, IBV_WC_SUCCESS);
+}
+
+void HandleAtomicAnswer(Qp& qp, const PacketHeader& header) {
+  SendWqe* wqe = Answered(qp, header);
+  if (wqe == nullptr || !wqe->is_fetch() || wqe->opcode == IBV_WR_RDMA_READ) return;
+  const uint64_t original = header.operand;
+  if (!Scatter(qp.nic->memory(), qp.pd_id, LocalList(*wqe), 0, sizeof(original),
+               reinterpret_cast<const uint8_t*>(&original))) {
+    return FailOldest(qp, IBV_WC_LOC_PROT_ERR);
+  }
+  --qp.requester.fetches;
+  CompleteOldest(qp, IBV_WC_SUCCESS);
+}
+
+// Goes back to the oldest request and waits. It and those after it were dropped by the peer.
+void BackOff(Qp& qp, int64_t wait_ns) {
+  Requester& requester = qp.requester;
+  requester.next_psn = requester.queue.At(requester.queue.done).psn;
+  requester.queue.next = requester.queue.done;
+  requester.began = false;
+  requester.fetches = 0;
+  ++requester.epoch;
+  requester.backing_off = true;
+  ResumeAfter(qp, wait_ns);
+}
+
+void HandleRnr(Qp& qp, uint32_t timer_code) {
+  constexpr uint8_t kRetryForEver = 7;
+  if (qp.attr.rnr_retry != kRetryForEver && qp.requester.rnr_retries_left-- == 0) {
+    return FailOldest(qp, IBV_WC_RNR_RETRY_EXC_ERR);
+  }
+  BackOff(qp, RnrTimerNs(timer_code));
+}
+
+// A real adapter's packets would be dropped and resent when the acknowledgement timer runs out.
+void HandleNotConnected(Qp& qp) {
+  constexpr int64_t kWithoutTimeoutNs = 10'000'000;
+  if (qp.attr.timeout == 0) return BackOff(qp, kWithoutTimeoutNs);
+  if (qp.requester.retries_left-- == 0) return FailOldest(qp, IBV_WC_RETRY_EXC_ERR);
+  BackOff(qp, AckTimeoutNs(qp.attr.timeout));
+}
+
+// The peer gave up on a later request and with it on the answer of the oldest.
+bool LostItsAnswer(Qp& qp, const PacketHeader& header) {
+  const SendQueue& queue = qp.requester.queue;
+  return header.nak >= NakCode::kNoQueuePair && !qp.requester.backing_off &&
+         queue.done != queue.next && Before(qp.requester.queue.At(queue.done).psn, header.psn);
+}
+
+void HandleNak(Qp& qp, const PacketHeader& header) {
+  if (LostItsAnswer(qp, header)) return FailOldest(qp, IBV_WC_RETRY_EXC_ERR);
+  if (Answered(qp, header) == nullptr) return;
+  switch (header.nak) {
+    case NakCode::kReceiverNotReady:
+      return HandleRnr(qp, header.imm);
+    case NakCode::kNotConnected:
+      return HandleNotConnected(qp);
+    case NakCode::kInvalidRequest:
+      return FailOldest(qp, IBV_WC_REM_INV_REQ_ERR);
+    case NakCode::kRemoteAccess:
+      return FailOldest(qp, IBV_WC_REM_ACCESS_ERR);
+    case NakCode::kRemoteOperational:
+      return FailOldest(qp, IBV_WC_REM_OP_ERR);
+    default:
+      return FailOldest(qp, IBV_WC_RETRY_EXC_ERR);
+  }
+}
+
+}  // namespace
+
+void Transmit(Qp& qp) {
+  SendQueue& queue = qp.requester.queue;
+  // Answers first: what the application posts after it saw a request must follow its answer.
+  if (queue.next != queue.posted && !SendAnswers(qp)) return;
+  while (qp.state == IBV_QPS_RTS && !qp.requester.backing_off && queue.next != queue.posted) {
+    if (TransmitOne(qp, queue.At(queue.next)) == Sent::kWait) return;
+  }
+}
+
+void HandleAnswer(Qp& qp, const PacketHeader& header, const uint8_t* payload) {
+  if (qp.state != IBV_QPS_RTS && qp.state != IBV_QPS_SQD) return;
+  if (header.epoch == qp.requester.epoch) {
+    const bool inclusive = header.type == PacketType::kAck;
+    CompleteBefore(qp, header.psn + (inclusive ? 1 : 0));
+    if (header.type == PacketType::kReadResponse) HandleReadAnswer(qp, header, payload);
+    if (header.type == PacketType::kAtomicResponse) HandleAtomicAnswer(qp, header);
+    if (header.type == PacketType::kNak) HandleNak(qp, header);
+  }
+  NoteDrained(qp);
+  Transmit(qp);
+}
+
+void CompleteOldest(Qp& qp, ibv_wc_status status) {
+  Requester& requester = qp.requester;
+  SendQueue& queue = requester.queue;
+  const SendWqe& wqe = queue.At(queue.done++);
+  requester.retries_left = qp.attr.retry_cnt;
+  requester.rnr_retries_left = qp.attr.rnr_retry;
+  const bool signalled = qp.signal_all || (wqe.send_flags & IBV_SEND_SIGNALED) != 0;
+  if (!signalled && status == IBV_WC_SUCCESS) return;
+  Cqe cqe{};
+  cqe.wr_id = wqe.wr_id;
+  cqe.qp_num = qp.number;
+  cqe.status = status;
+  cqe.opcode = CompletionOpcode(wqe.opcode);
+  cqe.byte_len = wqe.is_fetch() ? wqe.length : 0;
+  cqe.sq_freed = &queue.freed;
+  cqe.sq_free_to = queue.done;
+  PushCompletion(*qp.send_cq, cqe);
+}
+
+void FailOldest(Qp& qp, ibv_wc_status status) {
+  CompleteOldest(qp, status);
+  EnterError(qp);
+}
+
+void NoteDrained(Qp& qp) {
+  const SendQueue& queue = qp.requester.queue;
+  if (qp.state != IBV_QPS_SQD || !qp.notify_drained || queue.done != queue.next) return;
+  qp.notify_drained = false;
+  RaiseQpEvent(qp, IBV_EVENT_SQ_DRAINED);
+}
+
+}  // namespace softverbs

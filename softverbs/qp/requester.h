@@ -1,0 +1,32 @@
+#ifndef SOFTVERBS_QP_REQUESTER_H_
+#define SOFTVERBS_QP_REQUESTER_H_
+
+#include <cstdint>
+
+#include "softverbs/nic/packet.h"
+#include "softverbs/qp/qp.h"
+
+namespace softverbs {
+
+// The requester: takes posted requests in order, has each executed by the accelerator or sends it
+// as packets, and completes them in order. All functions REQUIRE the queue pair's lock.
+
+// Does what can be done now; is called again whenever that may have changed: after a post, an
+// answer, a timer, new space in the link.
+void Transmit(Qp& qp);
+
+// An acknowledgement, a refusal or the answer of a READ or atomic.
+void HandleAnswer(Qp& qp, const PacketHeader& header, const uint8_t* payload);
+
+// Completes the oldest request; signalled or failed ones get a completion.
+void CompleteOldest(Qp& qp, ibv_wc_status status);
+
+// Completes the oldest request with an error and moves the queue pair to the error state.
+void FailOldest(Qp& qp, ibv_wc_status status);
+
+// Raises IBV_EVENT_SQ_DRAINED if that was asked for and nothing is in progress any more.
+void NoteDrained(Qp& qp);
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_QP_REQUESTER_H_

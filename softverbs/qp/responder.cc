@@ -1,0 +1,311 @@
+#include "softverbs/qp/responder.h"
+
+#include <algorithm>
+
+#include "softverbs/base/shared_copy.h"
+#include "softverbs/qp/scatter_gather.h"
+
+namespace softverbs {
+namespace {
+
+// Requesters keep to max_rd_atomic; only a hostile one makes more answers pending.
+constexpr size_t kMaxAnswers = 1024;
+
+Answer AnswerTo(const PacketHeader& request, PacketType type) {
+  Answer answer{};
+  answer.type = type;
+  answer.psn = request.psn;
+  answer.epoch = request.epoch;
+  return answer;
+}
+
+void Acknowledge(Qp& qp, const PacketHeader& request) {
+  std::deque<Answer>& answers = qp.responder.answers;
+  if (!answers.empty() && answers.back().type == PacketType::kAck &&
+      answers.back().epoch == request.epoch) {
+    answers.back().psn = request.psn;
+  } else {
+    answers.push_back(AnswerTo(request, PacketType::kAck));
+  }
+  SendAnswers(qp);
+}
+
+// Refuses the request; it will be repeated (or the requester gives up).
+void Refuse(Qp& qp, const PacketHeader& request, NakCode code) {
+  Answer nak = AnswerTo(request, PacketType::kNak);
+  nak.nak = code;
+  nak.imm = qp.attr.min_rnr_timer;
+  qp.responder.answers.push_back(nak);
+  qp.responder.refused = true;
+  qp.responder.in_message = false;
+  SendAnswers(qp);
+}
+
+void EmitNak(Link& link, const Qp& qp, const PacketHeader& request, NakCode code) {
+  PacketHeader nak{};
+  nak.record_bytes = RecordBytes(0);
+  nak.to_qpn = request.from_qpn;
+  nak.from_qpn = qp.number;
+  nak.psn = request.psn;
+  nak.epoch = request.epoch;
+  nak.type = PacketType::kNak;
+  nak.nak = code;
+  if (link.refusals().size() < kMaxAnswers) link.refusals().push_back(nak);
+}
+
+// Refuses for good: this end goes to the error state too. The refusal must still leave, although
+// EnterError drops the answers, so it goes by the link's own list, behind what was sent.
+void Fail(Qp& qp, Link& link, const PacketHeader& request, NakCode code) {
+  SendAnswers(qp);
+  EmitNak(link, qp, request, code);
+  EnterError(qp);
+}
+
+void FailReceive(Qp& qp, Link& link, const PacketHeader& request, ibv_wc_status status,
+                 NakCode code) {
+  qp.responder.has_receive = false;
+  CompleteReceive(qp, qp.responder.receive, status);
+  Fail(qp, link, request, code);
+}
+
+// IBTA: access violations and malformed requests raise an affiliated event at the responder.
+void FailWithEvent(Qp& qp, Link& link, const PacketHeader& request, NakCode code) {
+  Fail(qp, link, request, code);
+  RaiseQpEvent(qp, code == NakCode::kRemoteAccess ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);
+}
+
+bool TakeReceive(Qp& qp) {
+  Responder& responder = qp.responder;
+  if (responder.has_receive) return true;
+  responder.has_receive =
+      qp.srq != nullptr ? qp.srq->Take(&responder.receive) : qp.receives.Take(&responder.receive);
+  return responder.has_receive;
+}
+
+void DeliverReceive(Qp& qp, const PacketHeader& request, ibv_wc_opcode opcode) {
+  const ReceiveWqe& receive = qp.responder.receive;
+  Cqe cqe{};
+  cqe.wr_id = receive.wr_id;
+  cqe.qp_num = qp.number;
+  cqe.src_qp = request.from_qpn;
+  cqe.opcode = opcode;
+  cqe.byte_len = request.message_bytes;
+  cqe.solicited = (request.flags & kPacketSolicited) != 0;
+  if ((request.flags & kPacketImmediate) != 0) {
+    cqe.wc_flags |= IBV_WC_WITH_IMM;
+    cqe.imm = request.imm;
+  }
+  qp.responder.has_receive = false;
+  PushCompletion(*qp.recv_cq, cqe);
+}
+
+// Segments arrive in order and without gaps; anything else is a broken or hostile peer.
+bool IsNextSegment(const Responder& responder, const PacketHeader& request) {
+  const bool first = (request.flags & kPacketFirst) != 0;
+  const bool last = (request.flags & kPacketLast) != 0;
+  const uint32_t expected_offset = first ? 0 : responder.received;
+  return first != responder.in_message && request.offset == expected_offset &&
+         request.message_bytes <= kMaxMessage &&
+         request.payload_bytes <= request.message_bytes - expected_offset &&
+         last == (expected_offset + request.payload_bytes == request.message_bytes) &&
+         (last || request.payload_bytes > 0);
+}
+
+void EndMessage(Qp& qp) {
+  ++qp.responder.expected_psn;
+  qp.responder.in_message = false;
+}
+
+void BeginOrContinue(Responder& responder, const PacketHeader& request) {
+  if ((request.flags & kPacketFirst) != 0) responder.received = 0;
+  responder.in_message = true;
+  responder.received += request.payload_bytes;
+}
+
+void HandleSend(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* payload) {
+  Responder& responder = qp.responder;
+  if (!TakeReceive(qp)) return Refuse(qp, request, NakCode::kReceiverNotReady);
+  const SgeList list{responder.receive.sges, responder.receive.sge_count};
+  if (TotalLength(list) < request.message_bytes) {
+    return FailReceive(qp, link, request, IBV_WC_LOC_LEN_ERR, NakCode::kInvalidRequest);
+  }
+  if (request.payload_bytes > 0 &&
+      !Scatter(qp.nic->memory(), qp.pd_id, list, request.offset, request.payload_bytes, payload)) {
+    return FailReceive(qp, link, request, IBV_WC_LOC_PROT_ERR, NakCode::kRemoteOperational);
+  }
+  BeginOrContinue(responder, request);
+  if ((request.flags & kPacketLast) == 0) return;
+  EndMessage(qp);
+  Acknowledge(qp, request);
+  DeliverReceive(qp, request, IBV_WC_RECV);
+}
+
+void HandleWrite(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* payload) {
+  if ((qp.attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) == 0) {
+    return FailWithEvent(qp, link, request, NakCode::kRemoteAccess);
+  }
+  if (request.message_bytes > 0) {
+    // For the whole message at every segment: the region may be deregistered in between.
+    uint8_t* to = qp.nic->memory().Resolve(request.rkey, request.remote_addr, request.message_bytes,
+                                           qp.pd_id, IBV_ACCESS_REMOTE_WRITE);
+    if (to == nullptr) return FailWithEvent(qp, link, request, NakCode::kRemoteAccess);
+    CopyToShared(to + request.offset, payload, request.payload_bytes);
+  }
+  const bool last = (request.flags & kPacketLast) != 0;
+  const bool takes_receive = last && (request.flags & kPacketImmediate) != 0;
+  if (takes_receive && !TakeReceive(qp)) return Refuse(qp, request, NakCode::kReceiverNotReady);
+  BeginOrContinue(qp.responder, request);
+  if (!last) return;
+  EndMessage(qp);
+  Acknowledge(qp, request);
+  if (takes_receive) DeliverReceive(qp, request, IBV_WC_RECV_RDMA_WITH_IMM);
+}
+
+void HandleRead(Qp& qp, Link& link, const PacketHeader& request) {
+  if (qp.attr.max_dest_rd_atomic == 0 || qp.responder.answers.size() >= kMaxAnswers ||
+      request.message_bytes > kMaxMessage) {
+    return FailWithEvent(qp, link, request, NakCode::kInvalidRequest);
+  }
+  const bool allowed =
+      (qp.attr.qp_access_flags & IBV_ACCESS_REMOTE_READ) != 0 &&
+      (request.message_bytes == 0 ||
+       qp.nic->memory().Resolve(request.rkey, request.remote_addr, request.message_bytes, qp.pd_id,
+                                IBV_ACCESS_REMOTE_READ) != nullptr);
+  if (!allowed) return FailWithEvent(qp, link, request, NakCode::kRemoteAccess);
+  Answer answer = AnswerTo(request, PacketType::kReadResponse);
+  answer.rkey = request.rkey;
+  answer.remote_addr = request.remote_addr;
+  answer.length = request.message_bytes;
+  qp.responder.answers.push_back(answer);
+  EndMessage(qp);
+  SendAnswers(qp);
+}
+
+void HandleAtomic(Qp& qp, Link& link, const PacketHeader& request) {
+  if (qp.attr.max_dest_rd_atomic == 0 || qp.responder.answers.size() >= kMaxAnswers ||
+      request.remote_addr % 8 != 0) {
+    return FailWithEvent(qp, link, request, NakCode::kInvalidRequest);
+  }
+  uint8_t* where = nullptr;
+  if ((qp.attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) != 0) {
+    where = qp.nic->memory().Resolve(request.rkey, request.remote_addr, sizeof(uint64_t), qp.pd_id,
+                                     IBV_ACCESS_REMOTE_ATOMIC);
+  }
+  if (where == nullptr || reinterpret_cast<uintptr_t>(where) % 8 != 0) {
+    return FailWithEvent(qp, link, request, NakCode::kRemoteAccess);
+  }
+  auto* word = reinterpret_cast<uint64_t*>(where);
+  uint64_t original = request.operand;
+  // Locked instructions: atomic also for the CPU's own accesses (IBV_ATOMIC_GLOB).
+  if (request.type == PacketType::kCompareSwap) {
+    __atomic_compare_exchange_n(word, &original, request.swap, false, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
+  } else {
+    original = __atomic_fetch_add(word, request.operand, __ATOMIC_SEQ_CST);
+  }
+  Answer answer = AnswerTo(request, PacketType::kAtomicResponse);
+  answer.value = original;
+  qp.responder.answers.push_back(answer);
+  EndMessage(qp);
+  SendAnswers(qp);
+}
+
+PacketHeader AnswerHeader(const Qp& qp, const Answer& answer, uint32_t payload) {
+  PacketHeader header{};
+  header.record_bytes = RecordBytes(payload);
+  header.payload_bytes = payload;
+  header.to_qpn = qp.attr.dest_qp_num;
+  header.from_qpn = qp.number;
+  header.psn = answer.psn;
+  header.type = answer.type;
+  header.epoch = answer.epoch;
+  header.nak = answer.nak;
+  header.imm = answer.imm;
+  header.offset = answer.sent;
+  header.message_bytes = answer.length;
+  header.operand = answer.value;
+  return header;
+}
+
+enum class Step { kDone, kMore, kFull, kFailed };
+
+// One packet of the answer.
+Step SendAnswer(Qp& qp, Answer& answer) {
+  const bool read = answer.type == PacketType::kReadResponse;
+  const uint32_t payload = read ? std::min(kMaxPayload, answer.length - answer.sent) : 0;
+  const uint8_t* from = nullptr;
+  if (payload > 0) {
+    // Again at every packet: the region may be deregistered in between.
+    from = qp.nic->memory().Resolve(answer.rkey, answer.remote_addr + answer.sent, payload,
+                                    qp.pd_id, IBV_ACCESS_REMOTE_READ);
+    if (from == nullptr) return Step::kFailed;
+  }
+  const Link::SendResult result =
+      qp.link->Send(AnswerHeader(qp, answer, payload), &qp.waits_for_link, [&](uint8_t* to) {
+        if (payload > 0) CopyFromShared(to, from, payload);
+      });
+  if (result != Link::SendResult::kSent) return Step::kFull;
+  answer.sent += payload;
+  return read && answer.sent < answer.length ? Step::kMore : Step::kDone;
+}
+
+}  // namespace
+
+bool SendAnswers(Qp& qp) {
+  std::deque<Answer>& answers = qp.responder.answers;
+  while (!answers.empty()) {
+    switch (SendAnswer(qp, answers.front())) {
+      case Step::kMore:
+        break;
+      case Step::kDone:
+        answers.pop_front();
+        break;
+      case Step::kFull:
+        return false;
+      case Step::kFailed:
+        // The region went away while its READ was being answered.
+        answers.front().type = PacketType::kNak;
+        answers.front().nak = NakCode::kRemoteAccess;
+        break;
+    }
+  }
+  return true;
+}
+
+void HandleRequest(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* payload) {
+  Responder& responder = qp.responder;
+  if (qp.state == IBV_QPS_RESET || qp.state == IBV_QPS_INIT) {
+    responder.refused = true;
+    return EmitNak(link, qp, request, NakCode::kNotConnected);
+  }
+  if (!qp.CanReceive() || qp.link.get() != &link || request.from_qpn != qp.attr.dest_qp_num) {
+    return EmitNak(link, qp, request, NakCode::kNoQueuePair);
+  }
+  const bool repeat = (request.flags & kPacketFirst) != 0;
+  if (request.psn != responder.expected_psn || (responder.refused && !repeat)) {
+    if (!responder.refused) Refuse(qp, request, NakCode::kSequence);
+    return;
+  }
+  responder.refused = false;
+  if (!IsNextSegment(responder, request)) {
+    if (request.type == PacketType::kSend || request.type == PacketType::kWrite) {
+      return FailWithEvent(qp, link, request, NakCode::kInvalidRequest);
+    }
+  }
+  if (qp.state == IBV_QPS_RTR && !qp.established) {
+    qp.established = true;
+    RaiseQpEvent(qp, IBV_EVENT_COMM_EST);
+  }
+  switch (request.type) {
+    case PacketType::kSend:
+      return HandleSend(qp, link, request, payload);
+    case PacketType::kWrite:
+      return HandleWrite(qp, link, request, payload);
+    case PacketType::kRead:
+      return HandleRead(qp, link, request);
+    default:
+      return HandleAtomic(qp, link, request);
+  }
+}
+
+}  // namespace softverbs

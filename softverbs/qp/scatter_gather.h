@@ -1,0 +1,39 @@
+#ifndef SOFTVERBS_QP_SCATTER_GATHER_H_
+#define SOFTVERBS_QP_SCATTER_GATHER_H_
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+
+#include "softverbs/nic/memory_table.h"
+
+namespace softverbs {
+
+// Moves bytes between a message and local memory described by a scatter/gather list. Every key is
+// checked at the moment of the copy: false when one does not (or no longer) allow it.
+
+struct SgeList {
+  const ibv_sge* sges;
+  uint32_t count;
+};
+
+inline uint64_t TotalLength(SgeList list) {
+  uint64_t total = 0;
+  for (uint32_t i = 0; i < list.count; ++i) total += list.sges[i].length;
+  return total;
+}
+
+// Copies bytes [offset, offset + size) of what the list describes to `to`.
+bool Gather(const MemoryTable& memory, uint32_t pd, SgeList list, uint64_t offset, uint32_t size,
+            uint8_t* to);
+
+// Copies `size` bytes from `from` to byte `offset` of what the list describes.
+bool Scatter(const MemoryTable& memory, uint32_t pd, SgeList list, uint64_t offset, uint32_t size,
+             const uint8_t* from);
+
+// True when every element may be read (written, for `access` IBV_ACCESS_LOCAL_WRITE).
+bool Allowed(const MemoryTable& memory, uint32_t pd, SgeList list, uint32_t access);
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_QP_SCATTER_GATHER_H_

@@ -1,0 +1,83 @@
+#ifndef SOFTVERBS_QP_SEND_QUEUE_H_
+#define SOFTVERBS_QP_SEND_QUEUE_H_
+
+#include <infiniband/verbs.h>
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <memory>
+
+namespace softverbs {
+
+// A posted send request. Its scatter/gather list, or its inline data, follows it in memory.
+struct SendWqe {
+  uint64_t wr_id;
+  uint64_t remote_addr;
+  uint64_t compare_add;
+  uint64_t swap;
+  uint32_t rkey;
+  uint32_t imm;
+  uint32_t length;    // of the whole message
+  uint32_t psn;       // valid once its transmission began
+  uint32_t received;  // bytes of a READ's answer
+  uint32_t send_flags;
+  ibv_wr_opcode opcode;
+  ibv_wc_status error;  // found at post, reported when its turn comes
+  uint32_t sge_count;
+
+  ibv_sge* sges() { return reinterpret_cast<ibv_sge*>(this + 1); }
+  uint8_t* inline_data() { return reinterpret_cast<uint8_t*>(this + 1); }
+  bool is_inline() const { return (send_flags & IBV_SEND_INLINE) != 0; }
+  // Answered with data rather than acknowledged.
+  bool is_fetch() const {
+    return opcode == IBV_WR_RDMA_READ || opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
+           opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
+  }
+};
+
+// The send queue. All counters count up for ever; done <= next <= posted, and
+// posted - freed <= capacity: a place is free again only when a completion of it or of a later one
+// was polled, as on real adapters. Guarded by the queue pair's lock, `freed` apart.
+class SendQueue {
+ public:
+  void Init(uint32_t max_wr, uint32_t max_sge, uint32_t max_inline) {
+    const uint32_t places = std::bit_ceil(std::max(max_wr, 1u));
+    capacity_ = max_wr;
+    mask_ = places - 1;
+    const size_t tail = std::max<size_t>(max_sge * sizeof(ibv_sge), max_inline);
+    stride_ = (sizeof(SendWqe) + tail + 63) / 64 * 64;
+    storage_.reset(static_cast<uint8_t*>(aligned_alloc(64, stride_ * places)));
+  }
+
+  SendWqe& At(uint32_t index) {
+    return *reinterpret_cast<SendWqe*>(storage_.get() + (index & mask_) * stride_);
+  }
+  // Acquire pairs with the release in Cq's poll.
+  bool Full() const { return posted - freed.load(std::memory_order_acquire) >= capacity_; }
+  bool Idle() const { return done == posted; }
+  void Reset() {
+    posted = next = done = 0;
+    freed.store(0, std::memory_order_relaxed);
+  }
+
+  uint32_t posted = 0;  // the next to be posted
+  uint32_t next = 0;    // the next to be transmitted (or being transmitted)
+  uint32_t done = 0;    // the oldest not completed
+  std::atomic<uint32_t> freed{0};
+
+ private:
+  struct Free {
+    void operator()(uint8_t* storage) const { free(storage); }
+  };
+
+  uint32_t capacity_ = 0;
+  uint32_t mask_ = 0;
+  size_t stride_ = 0;
+  std::unique_ptr<uint8_t, Free> storage_;
+};
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_QP_SEND_QUEUE_H_

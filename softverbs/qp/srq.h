@@ -1,0 +1,42 @@
+#ifndef SOFTVERBS_QP_SRQ_H_
+#define SOFTVERBS_QP_SRQ_H_
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+
+#include "softverbs/abi/context.h"
+#include "softverbs/base/spin_lock.h"
+#include "softverbs/qp/receive_queue.h"
+
+namespace softverbs {
+
+// A shared receive queue. Thread safe.
+struct Srq {
+  ibv_srq ibv{};  // first
+  Context* context = nullptr;
+  Pd* pd = nullptr;
+  uint32_t number = 0;
+  std::atomic<int> users{0};  // queue pairs
+
+  SpinLock lock;
+  // Guarded by lock.
+  ReceiveQueue queue;
+  uint32_t limit = 0;  // 0: not armed
+
+  std::atomic<uint32_t> events_pushed{0};
+
+  static Srq* From(ibv_srq* srq) { return reinterpret_cast<Srq*>(srq); }
+
+  // Takes the oldest receive; raises IBV_EVENT_SRQ_LIMIT_REACHED, once, when fewer than the limit
+  // remain.
+  bool Take(ReceiveWqe* wqe);
+};
+
+// ibv_context_ops::post_srq_recv.
+int PostSrqReceive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_QP_SRQ_H_

@@ -1,0 +1,155 @@
+#include "softverbs/qp/work_request_builder.h"
+
+#include <cerrno>
+
+#include "softverbs/qp/post.h"
+#include "softverbs/qp/qp.h"
+
+namespace softverbs {
+
+void WorkRequestBuilder::Start() {
+  owner_.lock();
+  parts_.clear();
+  sges_.clear();
+  inline_data_.clear();
+  error_ = 0;
+}
+
+void WorkRequestBuilder::Abort() { owner_.unlock(); }
+
+int WorkRequestBuilder::Complete(ibv_qp* qp) {
+  int error = error_;
+  // Pointers are set only now: the vectors no longer grow.
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    Part& part = parts_[i];
+    part.wr.next = i + 1 < parts_.size() ? &parts_[i + 1].wr : nullptr;
+    if ((part.wr.send_flags & IBV_SEND_INLINE) != 0) {
+      sges_.push_back({reinterpret_cast<uint64_t>(inline_data_.data() + part.inline_at),
+                       static_cast<uint32_t>(part.inline_bytes), 0});
+      part.first_sge = sges_.size() - 1;
+      part.wr.num_sge = 1;
+    }
+  }
+  for (Part& part : parts_) part.wr.sg_list = sges_.data() + part.first_sge;
+  if (error == 0 && !parts_.empty()) error = PostSendAllOrNone(qp, &parts_[0].wr);
+  owner_.unlock();
+  return error;
+}
+
+ibv_send_wr& WorkRequestBuilder::Begin(const ibv_qp_ex& qp, ibv_wr_opcode opcode) {
+  Part& part = parts_.emplace_back();
+  part = Part{};
+  part.wr.wr_id = qp.wr_id;
+  part.wr.opcode = opcode;
+  part.wr.send_flags = qp.wr_flags & ~static_cast<unsigned>(IBV_SEND_INLINE);
+  return part.wr;
+}
+
+void WorkRequestBuilder::SetSges(const ibv_sge* sges, size_t count) {
+  if (parts_.empty()) return Fail(EINVAL);
+  parts_.back().first_sge = sges_.size();
+  parts_.back().wr.num_sge = static_cast<int>(count);
+  sges_.insert(sges_.end(), sges, sges + count);
+}
+
+void WorkRequestBuilder::SetInline(size_t count, const ibv_data_buf* buffers) {
+  if (parts_.empty()) return Fail(EINVAL);
+  Part& part = parts_.back();
+  part.wr.send_flags |= IBV_SEND_INLINE;
+  part.inline_at = inline_data_.size();
+  for (size_t i = 0; i < count; ++i) {
+    const auto* data = static_cast<const uint8_t*>(buffers[i].addr);
+    inline_data_.insert(inline_data_.end(), data, data + buffers[i].length);
+  }
+  part.inline_bytes = inline_data_.size() - part.inline_at;
+}
+
+namespace {
+
+WorkRequestBuilder& Builder(ibv_qp_ex* qp) { return Qp::From(qp)->builder; }
+
+void Atomic(ibv_qp_ex* qp, ibv_wr_opcode opcode, uint32_t rkey, uint64_t remote_addr,
+            uint64_t compare_add, uint64_t swap) {
+  ibv_send_wr& wr = Builder(qp).Begin(*qp, opcode);
+  wr.wr.atomic.remote_addr = remote_addr;
+  wr.wr.atomic.rkey = rkey;
+  wr.wr.atomic.compare_add = compare_add;
+  wr.wr.atomic.swap = swap;
+}
+
+void CompareSwap(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr, uint64_t compare,
+                 uint64_t swap) {
+  Atomic(qp, IBV_WR_ATOMIC_CMP_AND_SWP, rkey, remote_addr, compare, swap);
+}
+
+void FetchAdd(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr, uint64_t add) {
+  Atomic(qp, IBV_WR_ATOMIC_FETCH_AND_ADD, rkey, remote_addr, add, 0);
+}
+
+ibv_send_wr& Rdma(ibv_qp_ex* qp, ibv_wr_opcode opcode, uint32_t rkey, uint64_t remote_addr) {
+  ibv_send_wr& wr = Builder(qp).Begin(*qp, opcode);
+  wr.wr.rdma.remote_addr = remote_addr;
+  wr.wr.rdma.rkey = rkey;
+  return wr;
+}
+
+void Read(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr) {
+  Rdma(qp, IBV_WR_RDMA_READ, rkey, remote_addr);
+}
+
+void Write(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr) {
+  Rdma(qp, IBV_WR_RDMA_WRITE, rkey, remote_addr);
+}
+
+void WriteImmediate(ibv_qp_ex* qp, uint32_t rkey, uint64_t remote_addr, __be32 imm) {
+  Rdma(qp, IBV_WR_RDMA_WRITE_WITH_IMM, rkey, remote_addr).imm_data = imm;
+}
+
+void Send(ibv_qp_ex* qp) { Builder(qp).Begin(*qp, IBV_WR_SEND); }
+
+void SendImmediate(ibv_qp_ex* qp, __be32 imm) {
+  Builder(qp).Begin(*qp, IBV_WR_SEND_WITH_IMM).imm_data = imm;
+}
+
+void SetSge(ibv_qp_ex* qp, uint32_t lkey, uint64_t addr, uint32_t length) {
+  const ibv_sge sge{addr, length, lkey};
+  Builder(qp).SetSges(&sge, 1);
+}
+
+void SetSgeList(ibv_qp_ex* qp, size_t count, const ibv_sge* sges) {
+  Builder(qp).SetSges(sges, count);
+}
+
+void SetInlineData(ibv_qp_ex* qp, void* addr, size_t length) {
+  const ibv_data_buf buffer{addr, length};
+  Builder(qp).SetInline(1, &buffer);
+}
+
+void SetInlineDataList(ibv_qp_ex* qp, size_t count, const ibv_data_buf* buffers) {
+  Builder(qp).SetInline(count, buffers);
+}
+
+void Start(ibv_qp_ex* qp) { Builder(qp).Start(); }
+int Complete(ibv_qp_ex* qp) { return Builder(qp).Complete(&qp->qp_base); }
+void Abort(ibv_qp_ex* qp) { Builder(qp).Abort(); }
+
+}  // namespace
+
+void InstallWorkRequestCalls(ibv_qp_ex& qp) {
+  qp.wr_atomic_cmp_swp = CompareSwap;
+  qp.wr_atomic_fetch_add = FetchAdd;
+  qp.wr_rdma_read = Read;
+  qp.wr_rdma_write = Write;
+  qp.wr_rdma_write_imm = WriteImmediate;
+  qp.wr_send = Send;
+  qp.wr_send_imm = SendImmediate;
+  qp.wr_set_sge = SetSge;
+  qp.wr_set_sge_list = SetSgeList;
+  qp.wr_set_inline_data = SetInlineData;
+  qp.wr_set_inline_data_list = SetInlineDataList;
+  qp.wr_start = Start;
+  qp.wr_complete = Complete;
+  qp.wr_abort = Abort;
+}
+
+}  // namespace softverbs

@@ -1,0 +1,50 @@
+#ifndef SOFTVERBS_QP_WORK_REQUEST_BUILDER_H_
+#define SOFTVERBS_QP_WORK_REQUEST_BUILDER_H_
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "softverbs/base/spin_lock.h"
+
+namespace softverbs {
+
+// The ibv_wr_* calls of one queue pair: collects requests between ibv_wr_start and
+// ibv_wr_complete, which posts them all. One thread at a time has it, from start to complete or
+// abort.
+class WorkRequestBuilder {
+ public:
+  void Start();
+  int Complete(ibv_qp* qp);
+  void Abort();
+
+  // Begins a request with the queue pair's current wr_id and wr_flags.
+  ibv_send_wr& Begin(const ibv_qp_ex& qp, ibv_wr_opcode opcode);
+  void SetSges(const ibv_sge* sges, size_t count);
+  // Copies the data: the application may reuse them at once.
+  void SetInline(size_t count, const ibv_data_buf* buffers);
+  void Fail(int error) { error_ = error; }
+
+ private:
+  struct Part {
+    ibv_send_wr wr;
+    size_t first_sge;
+    size_t inline_at;
+    size_t inline_bytes;
+  };
+
+  SpinLock owner_;
+  // Guarded by owner_, which is held from Start on. Kept to reuse their memory.
+  std::vector<Part> parts_;
+  std::vector<ibv_sge> sges_;
+  std::vector<uint8_t> inline_data_;
+  int error_ = 0;
+};
+
+// Fills the wr_* members.
+void InstallWorkRequestCalls(ibv_qp_ex& qp);
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_QP_WORK_REQUEST_BUILDER_H_
