@@ -68,6 +68,7 @@ Lookup::Step Lookup::OnHomeWindow(const Buffers& buffers, int64_t posted_ns, con
 }
 
 Lookup::Step Lookup::OnStashWindow(const Buffers& buffers, const Clock& clock) {
+  stash_tag_matched_ = false;
   candidates_ = MatchingSlots(AsWindow(buffers.window[1 - home_buffer_]), hash_.Tag());
   state_ = State::kStashItem;
   return NextCandidate(buffers, clock);
@@ -78,7 +79,7 @@ Lookup::Step Lookup::OnItem(const Buffers& buffers, const Clock& clock) {
     case ItemProof::kThisKey:
       return Found(clock);
     case ItemProof::kOtherKey:
-      tag_matched_ = true;
+      (state_ == State::kStashItem ? stash_tag_matched_ : tag_matched_) = true;
       break;
     case ItemProof::kDead:
     case ItemProof::kTorn:
@@ -117,6 +118,9 @@ Lookup::Step Lookup::HomeExhausted(const Bucket* window, const Clock& clock) {
 
 Lookup::Step Lookup::StashExhausted(const Bucket* window) {
   if (!ChecksumsRight(window, *view_, stash_bucket())) return Retry();
+  // The slot may have been this key's when it was READ: then the item was replaced, its block went
+  // to the other key, and nothing of that shows in the home window.
+  if (stash_tag_matched_) return Step::kAskServer;
   return PlanWindow(home(), 1 - home_buffer_, State::kConfirm);
 }
 

@@ -185,6 +185,23 @@ TEST_F(LookupTest, ConfirmsAMissAfterALookIntoTheStash) {
   EXPECT_EQ(run_.reads[2].offset, run_.reads[0].offset);
 }
 
+// The key's item in the stash may have been replaced, and its old block reused, meanwhile: the home
+// window does not change then.
+TEST_F(LookupTest, BelievesNoMissAfterATagMatchedInTheStash) {
+  SetStashTag();
+  region_.SetSlot(stash(), 0, AddCollision());
+  EXPECT_EQ(run_.Run(), Step::kAskServer);
+  EXPECT_EQ(run_.reads.size(), 3u);
+}
+
+TEST_F(LookupTest, FindsAnItemOfTheStashBehindATagCollision) {
+  SetStashTag();
+  region_.SetSlot(stash(), 0, AddCollision());
+  region_.SetSlot(stash(), 1, AddHere());
+  EXPECT_EQ(run_.Run(), Step::kHit);
+  EXPECT_EQ(run_.reads.size(), 4u);
+}
+
 TEST_F(LookupTest, AVersionThatMovedMeansThereWasAChange) {
   region_.SetSlot(home(), 0, AddCollision());
   run_.before_read = [&](int n, const auto&) {
