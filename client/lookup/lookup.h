@@ -30,7 +30,8 @@ namespace gannet {
 //     window is READ again, at most kRetriesMax times, then the server is asked.
 //  3. A miss needs: both checksums right, pair counters equal, the READ shorter than
 //     kMissReadNsMax (W1); and if some tag matched or the stash was looked into, a second READ of
-//     the home window identical to the first, versions included (W3).
+//     the home window identical to the first, versions included (W3);
+//     if a tag matched in the stash, none is believed: the server is asked.
 //  4. No READ leaves the region.
 //
 // Docs: docs/consistency.md. One owner thread. The buffers belong to the caller and must keep what
@@ -103,9 +104,10 @@ class Lookup {
   uint32_t candidates_ = 0;     // slots of the window being looked through, not yet READ
   uint32_t retries_ = 0;
   State state_ = State::kHome;
-  uint8_t home_buffer_ = 0;   // which window buffer holds the home window
-  bool tag_matched_ = false;  // in this round
-  bool doubt_ = false;        // an item was dead, torn or unreadable in this round
+  uint8_t home_buffer_ = 0;         // which window buffer holds the home window
+  bool tag_matched_ = false;        // in this round
+  bool stash_tag_matched_ = false;  // in this round
+  bool doubt_ = false;              // an item was dead, torn or unreadable in this round
 };
 
 }  // namespace gannet
