@@ -1,0 +1,194 @@
+#include "softverbs/cm/cm_id.h"
+
+#include <errno.h>
+
+#include <cstdlib>
+#include <utility>
+
+#include "softverbs/abi/export.h"
+#include "softverbs/base/clock.h"
+#include "softverbs/base/fork.h"
+#include "softverbs/cm/device.h"
+#include "softverbs/cm/link.h"
+#include "softverbs/cm/listener.h"
+
+namespace softverbs::cm {
+namespace {
+
+Message RejectMessage(RejectReason reason) {
+  Message reject = MakeMessage(MessageKind::kReject);
+  reject.reason = static_cast<uint32_t>(reason);
+  return reject;
+}
+
+// What the peer must hear when the id goes in its present state.
+void SayGoodbye(CmId* id) {
+  switch (id->state) {
+    case IdState::kRequestSent:
+      id->Send(RejectMessage(RejectReason::kTimeout));
+      break;
+    case IdState::kRequestReceived:
+    case IdState::kReplyReceived:
+    case IdState::kReplySent:
+      id->Send(RejectMessage(RejectReason::kConsumer));
+      break;
+    case IdState::kEstablished:
+      id->Send(MakeMessage(MessageKind::kDisconnectRequest));
+      break;
+    case IdState::kDisconnectReceived:
+      id->Send(MakeMessage(MessageKind::kDisconnectReply));
+      break;
+    default:
+      break;
+  }
+}
+
+// Takes the id's queued events back. Returns the ids that only its connection requests know.
+std::vector<CmId*> PurgeEvents(CmId* id) {
+  std::vector<CmId*> unseen;
+  for (const auto& event : id->events->Take(id)) {
+    id->outstanding--;
+    if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST) continue;
+    auto* child = static_cast<CmId*>(event->id);
+    child->parent = nullptr;
+    unseen.push_back(child);
+  }
+  return unseen;
+}
+
+}  // namespace
+
+CmId::CmId(std::shared_ptr<EventChannel> channel, bool is_sync, void* user_context,
+           rdma_port_space port_space, ibv_qp_type type)
+    : rdma_cm_id{},
+      handle(++State::Get().last_handle),
+      fork_generation(ForkGeneration()),
+      events(std::move(channel)),
+      sync(is_sync) {
+  rdma_cm_id::channel = events.get();
+  context = user_context;
+  ps = port_space;
+  qp_type = type;
+  State::Get().ids.emplace(handle, this);
+}
+
+CmId::~CmId() { free(route.path_rec); }
+
+CmId* CmId::From(rdma_cm_id* id) {
+  auto* cm = static_cast<CmId*>(id);
+  if (cm != nullptr && cm->fork_generation == ForkGeneration()) return cm;
+  errno = EINVAL;
+  return nullptr;
+}
+
+CmId* CmId::Lookup(uint64_t handle) {
+  const auto& ids = State::Get().ids;
+  const auto found = ids.find(handle);
+  return found == ids.end() ? nullptr : found->second;
+}
+
+std::unique_ptr<CmEvent> CmId::NewEvent(rdma_cm_event_type type, int status) {
+  auto event = std::make_unique<CmEvent>();
+  event->account = this;
+  event->id = this;
+  event->event = type;
+  event->status = status;
+  return event;
+}
+
+void CmId::PushEvent(rdma_cm_event_type type, int status) { events->Push(NewEvent(type, status)); }
+
+bool CmId::Send(const Message& message) { return link != nullptr && link->Send(message); }
+
+void CmId::RunLater(int64_t delay_ns, void (*fn)(CmId*)) {
+  timers.push_back(Loop::Get().RunAt(MonotonicNs() + delay_ns, [handle = handle, fn] {
+    const Lock lock = LockState();
+    if (CmId* id = Lookup(handle)) fn(id);
+  }));
+}
+
+int CreateId(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space ps,
+             ibv_qp_type type) {
+  if (ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB) return EOPNOTSUPP;  // no unreliable datagrams yet
+  if (ps != RDMA_PS_TCP && ps != RDMA_PS_IB) return EINVAL;
+  if (type != IBV_QPT_RC) return EOPNOTSUPP;
+  const bool sync = channel == nullptr;
+  auto events = sync ? EventChannel::Create() : EventChannel::Find(channel);
+  if (events == nullptr) return sync ? errno : EBADF;
+  const Lock lock = LockState();
+  *id = new CmId(std::move(events), sync, context, ps, type);
+  return 0;
+}
+
+int Result(int error) {
+  if (error == 0) return 0;
+  errno = error;
+  return -1;
+}
+
+int Complete(CmId* id) {
+  if (!id->sync) return 0;
+  if (id->event != nullptr) rdma_ack_cm_event(std::exchange(id->event, nullptr));
+  if (const int failed = rdma_get_cm_event(id->channel, &id->event)) return failed;
+  if (id->event->status == 0) return 0;
+  if (id->event->event == RDMA_CM_EVENT_REJECTED) return Result(ECONNREFUSED);
+  return Result(std::abs(id->event->status));
+}
+
+void Shutdown(CmId* id) {
+  std::shared_ptr<Link> link;
+  std::shared_ptr<Listener> listener;
+  std::vector<Loop::Timer> timers;
+  {
+    const Lock lock = LockState();
+    State::Get().ids.erase(id->handle);
+    SayGoodbye(id);
+    id->state = IdState::kClosed;
+    link = std::move(id->link);
+    if (link != nullptr) link->owner = nullptr;
+    listener = id->listener;  // requests may still arrive until it is closed
+    timers.swap(id->timers);
+  }
+  for (const Loop::Timer timer : timers) Loop::Get().Cancel(timer);
+  if (listener != nullptr) listener->Close();
+  if (link != nullptr) link->Close();
+  std::vector<CmId*> unseen;
+  {
+    const Lock lock = LockState();
+    id->listener = nullptr;
+    id->port_holder.Reset();
+    unseen = PurgeEvents(id);
+  }
+  for (CmId* child : unseen) DestroyUnseen(child);
+}
+
+void DestroyUnseen(CmId* id) {
+  Shutdown(id);
+  delete id;
+}
+
+}  // namespace softverbs::cm
+
+using softverbs::cm::CmId;
+using softverbs::cm::EventChannel;
+using softverbs::cm::Result;
+
+SOFTVERBS_EXPORT int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context,
+                                    rdma_port_space ps) {
+  return Result(softverbs::cm::CreateId(channel, id, context, ps, IBV_QPT_RC));
+}
+
+SOFTVERBS_EXPORT int rdma_destroy_id(rdma_cm_id* handle) {
+  CmId* id = CmId::From(handle);
+  if (id == nullptr) return -1;
+  softverbs::cm::Shutdown(id);
+  if (id->event != nullptr) rdma_ack_cm_event(id->event);
+  {
+    softverbs::cm::Lock lock = softverbs::cm::LockState();
+    id->acknowledged.wait(lock, [id] { return id->outstanding == 0; });
+  }
+  softverbs::cm::ReleaseDevice(id);
+  if (id->sync) EventChannel::Forget(id->channel);
+  delete id;
+  return 0;
+}

@@ -1,0 +1,153 @@
+#ifndef GANNET_SOFTVERBS_CM_CM_ID_H_
+#define GANNET_SOFTVERBS_CM_CM_ID_H_
+
+#include <rdma/rdma_cma.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "softverbs/base/unique_fd.h"
+#include "softverbs/cm/address.h"
+#include "softverbs/cm/device.h"
+#include "softverbs/cm/event_channel.h"
+#include "softverbs/cm/state.h"
+#include "softverbs/cm/wire.h"
+#include "softverbs/nic/loop.h"
+
+namespace softverbs::cm {
+
+class Link;
+class Listener;
+
+// Where an id is in its life. The active side goes down the left column of this picture, the
+// passive side down the right one; kClosed is the end of both.
+//
+//   kIdle -> kBound -> kListening
+//   kAddressResolved                   (a connection request arrives: a new id)
+//   kRouteResolved
+//   kRequestSent   ---- REQ ---->      kRequestReceived
+//   kReplyReceived <--- REP -----      kReplySent
+//   kEstablished   ---- RTU ---->      kEstablished
+//   kDisconnectSent --- DREQ --->      kDisconnectReceived     (or the other way round)
+//   kTimeWait      <--- DREP ----      kTimeWait
+enum class IdState {
+  kIdle,
+  kBound,
+  kAddressResolved,
+  kRouteResolved,
+  kListening,
+  kRequestSent,
+  kRequestReceived,
+  kReplyReceived,
+  kReplySent,
+  kEstablished,
+  kDisconnectSent,
+  kDisconnectReceived,
+  kTimeWait,
+  kClosed,  // refused, failed, or past kTimeWait
+};
+
+// What the two sides agreed on, seen from this side.
+struct Agreement {
+  uint8_t responder_resources = 0;  // READs and atomics the peer may have in flight here
+  uint8_t initiator_depth = 0;      // and we there
+  bool remote_reads = false;        // whether the peer said it would send any
+  uint8_t retry_count = 0;
+  uint8_t rnr_retry_count = 0;
+  uint32_t local_psn = 0;
+  uint32_t remote_psn = 0;
+  uint32_t remote_qp_num = 0;
+};
+
+// An rdma_cm_id. The public fields belong to the application's threads, as with rdma-core: they
+// are written only inside calls on the id and inside rdma_get_cm_event. Everything below is
+// guarded by State::mutex unless it says otherwise.
+class CmId : public rdma_cm_id {
+ public:
+  // Enters the id into State::ids. `sync` ids own their channel and every call on them waits for
+  // its event. REQUIRES: State::mutex is held.
+  CmId(std::shared_ptr<EventChannel> events, bool sync, void* context, rdma_port_space ps,
+       ibv_qp_type type);
+  ~CmId();
+  CmId(const CmId&) = delete;
+  CmId& operator=(const CmId&) = delete;
+
+  // Null, errno EINVAL, for a null pointer or an id inherited through fork().
+  static CmId* From(rdma_cm_id* id);
+  // The id with this handle or null. REQUIRES: State::mutex is held.
+  static CmId* Lookup(uint64_t handle);
+
+  // An event about this id, on its account, with no parameters.
+  std::unique_ptr<CmEvent> NewEvent(rdma_cm_event_type type, int status);
+  // Queues it where this id's events go. REQUIRES: mutex held.
+  void PushEvent(rdma_cm_event_type type, int status);
+
+  // Sends on the link, if there is one. REQUIRES: mutex held.
+  bool Send(const Message& message);
+  // Runs `fn(id)` on the loop thread after `delay_ns` with the mutex held, unless the id is gone
+  // by then. REQUIRES: mutex held.
+  void RunLater(int64_t delay_ns, void (*fn)(CmId*));
+
+  // Whether there is, or was, a connection or the attempt at one.
+  bool Connecting() const { return state >= IdState::kRequestSent; }
+
+  const uint64_t handle;           // never reused; immutable
+  const uint32_t fork_generation;  // immutable
+  IdState state = IdState::kIdle;
+
+  std::shared_ptr<EventChannel> events;
+  // Events queued or delivered and not yet acknowledged.
+  int outstanding = 0;
+  uint64_t acknowledged_count = 0;
+  std::condition_variable acknowledged;
+
+  // Addressing.
+  Address local;
+  Address remote;
+  bool reuse_address = false;
+  std::optional<bool> v6_only;
+  std::optional<uint8_t> ack_timeout;
+  UniqueFd port_holder;  // the name of `local`, until the id listens or connects
+
+  std::shared_ptr<Listener> listener;
+  std::shared_ptr<Link> link;
+  CmId* parent = nullptr;  // the listener of a request that the application has not seen yet
+
+  Agreement agreed;
+  std::optional<Message> request;   // a REQ that waits for room in the listener's backlog
+  std::vector<Loop::Timer> timers;  // of RunLater, cancelled by Shutdown
+  bool connect_error = false;       // the application was told CONNECT_ERROR, and nothing after it
+  ibv_ece local_ece = {};
+  ibv_ece remote_ece = {};
+
+  // Owned by the application's threads, like the public fields.
+  bool sync;
+  bool holds_device = false;  // between BindDevice and ReleaseDevice
+  DeviceLimits limits;
+  std::optional<ibv_qp_init_attr> endpoint_qp;  // of a passive rdma_create_ep
+  std::vector<uint8_t> endpoint_data;           // ai_connect of an active one
+};
+
+// rdma_* calls return -1 and set errno. Zero is success.
+int Result(int error);
+
+// rdma_create_id with an explicit queue pair type; a null channel makes a synchronous id. Returns 0
+// or an errno.
+int CreateId(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space ps,
+             ibv_qp_type type);
+
+// For a synchronous id waits for the event that completes the call just made; else returns 0.
+int Complete(CmId* id);
+
+// Everything rdma_destroy_id does, except for waiting until the events of the id are acknowledged.
+// REQUIRES: mutex not held.
+void Shutdown(CmId* id);
+// Shutdown, then delete: for an id that the application never saw.
+void DestroyUnseen(CmId* id);
+
+}  // namespace softverbs::cm
+
+#endif  // GANNET_SOFTVERBS_CM_CM_ID_H_

@@ -1,0 +1,164 @@
+// rdma_get_cm_event: what happens to an id at the moment its application hears of an event. As with
+// rdma-core that is more than reading: public fields are filled and the queue pair is moved here,
+// on the application's thread.
+
+#include "softverbs/cm/deliver.h"
+
+#include <endian.h>
+#include <errno.h>
+#include <rdma/rdma_cma.h>
+
+#include <cstdlib>
+
+#include "softverbs/abi/export.h"
+#include "softverbs/cm/cm_id.h"
+#include "softverbs/cm/device.h"
+#include "softverbs/cm/listener.h"
+#include "softverbs/cm/qp_state.h"
+
+namespace softverbs::cm {
+namespace {
+
+constexpr uint8_t kExactly = 2;  // selector of a path record's mtu, rate and life time
+constexpr uint8_t kPathRate = IBV_RATE_100_GBPS;
+constexpr uint8_t kPathLifeTime = 16;  // what the kernel assumes for RoCE
+constexpr uint8_t kHopLimit = 64;
+
+enum class Verdict { kDeliver, kDrop };
+
+// Returns 0 or an errno.
+int PublishAddresses(CmId* id) {
+  Address local, remote;
+  {
+    const Lock lock = LockState();
+    local = id->local;
+    remote = id->remote;
+  }
+  local.CopyTo(&id->route.addr.src_storage);
+  remote.CopyTo(&id->route.addr.dst_storage);
+  id->route.addr.addr.ibaddr.sgid = local.ToGid();
+  id->route.addr.addr.ibaddr.dgid = remote.ToGid();
+  return BindDevice(id);
+}
+
+// Returns 0 or an errno.
+int PublishPath(CmId* id) {
+  if (id->route.path_rec != nullptr) return 0;
+  auto* path = static_cast<ibv_sa_path_rec*>(calloc(1, sizeof(ibv_sa_path_rec)));
+  if (path == nullptr) return ENOMEM;
+  ibv_port_attr port = {};
+  ibv_query_port(id->verbs, id->port_num, &port);
+  path->sgid = id->route.addr.addr.ibaddr.sgid;
+  path->dgid = id->route.addr.addr.ibaddr.dgid;
+  path->pkey = id->route.addr.addr.ibaddr.pkey;
+  path->hop_limit = kHopLimit;
+  path->reversible = 1;
+  path->numb_path = 1;
+  path->mtu_selector = kExactly;
+  path->mtu = static_cast<uint8_t>(port.active_mtu);
+  path->rate_selector = kExactly;
+  path->rate = kPathRate;
+  path->packet_life_time_selector = kExactly;
+  path->packet_life_time = kPathLifeTime;
+  id->route.path_rec = path;
+  id->route.num_paths = 1;
+  return 0;
+}
+
+void DeliverAddress(CmEvent* event) {
+  if (const int error = PublishAddresses(static_cast<CmId*>(event->id))) {
+    event->event = RDMA_CM_EVENT_ADDR_ERROR;
+    event->status = -error;
+  }
+}
+
+void DeliverRoute(CmEvent* event) {
+  auto* id = static_cast<CmId*>(event->id);
+  if (const int error = id->verbs == nullptr ? ENODEV : PublishPath(id)) {
+    event->event = RDMA_CM_EVENT_ROUTE_ERROR;
+    event->status = -error;
+  }
+}
+
+// The application gets to know the new id, on the listener's channel or, if the listener is
+// synchronous, with a channel of its own.
+Verdict DeliverRequest(CmEvent* event) {
+  auto* id = static_cast<CmId*>(event->id);
+  auto* listening = static_cast<CmId*>(event->listen_id);
+  {
+    const Lock lock = LockState();
+    id->parent = nullptr;
+    if (listening->listener != nullptr) listening->listener->GivePlaceBack();
+  }
+  id->context = listening->context;
+  const bool ready = PublishAddresses(id) == 0 && PublishPath(id) == 0 &&
+                     (!listening->sync || rdma_migrate_id(id, nullptr) == 0);
+  if (ready) return Verdict::kDeliver;
+  rdma_destroy_id(id);  // refuses the connection
+  return Verdict::kDrop;
+}
+
+void DeliverResponse(CmEvent* event) {
+  auto* id = static_cast<CmId*>(event->id);
+  if (id->qp == nullptr) return;  // the application moves its queue pair and calls rdma_establish
+  if (FinishConnect(id) == 0) {
+    event->event = RDMA_CM_EVENT_ESTABLISHED;
+    return;
+  }
+  event->event = RDMA_CM_EVENT_CONNECT_ERROR;
+  event->status = -1;
+  const Lock lock = LockState();
+  id->connect_error = true;
+}
+
+// After CONNECT_ERROR the application hears no second end of the same connection.
+Verdict DeliverEnd(CmEvent* event) {
+  auto* id = static_cast<CmId*>(event->id);
+  {
+    const Lock lock = LockState();
+    if (id->connect_error) return Verdict::kDrop;
+  }
+  if (event->event == RDMA_CM_EVENT_REJECTED) ToError(id);
+  return Verdict::kDeliver;
+}
+
+Verdict Deliver(CmEvent* event) {
+  switch (event->event) {
+    case RDMA_CM_EVENT_ADDR_RESOLVED:
+      DeliverAddress(event);
+      return Verdict::kDeliver;
+    case RDMA_CM_EVENT_ROUTE_RESOLVED:
+      DeliverRoute(event);
+      return Verdict::kDeliver;
+    case RDMA_CM_EVENT_CONNECT_REQUEST:
+      return DeliverRequest(event);
+    case RDMA_CM_EVENT_CONNECT_RESPONSE:
+      DeliverResponse(event);
+      return Verdict::kDeliver;
+    case RDMA_CM_EVENT_REJECTED:
+    case RDMA_CM_EVENT_DISCONNECTED:
+      return DeliverEnd(event);
+    default:
+      return Verdict::kDeliver;
+  }
+}
+
+}  // namespace
+}  // namespace softverbs::cm
+
+SOFTVERBS_EXPORT int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_event** event) {
+  using softverbs::cm::EventChannel;
+  using softverbs::cm::Result;
+  if (channel == nullptr || event == nullptr) return Result(EINVAL);
+  const auto events = EventChannel::Find(channel);
+  if (events == nullptr) return Result(EBADF);
+  for (;;) {
+    std::unique_ptr<softverbs::cm::CmEvent> next = events->Pop();
+    if (next == nullptr) return -1;
+    if (softverbs::cm::Deliver(next.get()) == softverbs::cm::Verdict::kDeliver) {
+      *event = next.release();
+      return 0;
+    }
+    rdma_ack_cm_event(next.release());
+  }
+}

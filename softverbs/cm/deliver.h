@@ -1,0 +1,14 @@
+#ifndef GANNET_SOFTVERBS_CM_DELIVER_H_
+#define GANNET_SOFTVERBS_CM_DELIVER_H_
+
+namespace softverbs::cm {
+
+class CmId;
+
+// The active side's part after a REP: the queue pair to RTS, RTU to the peer. Returns 0 or an
+// errno; then the queue pair is in the error state. REQUIRES: State::mutex is not held.
+int FinishConnect(CmId* id);
+
+}  // namespace softverbs::cm
+
+#endif  // GANNET_SOFTVERBS_CM_DELIVER_H_

@@ -1,0 +1,110 @@
+#include "softverbs/cm/device.h"
+
+#include <errno.h>
+#include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <mutex>
+
+#include "softverbs/abi/export.h"
+#include "softverbs/base/fork.h"
+#include "softverbs/cm/cm_id.h"
+
+namespace softverbs::cm {
+namespace {
+
+constexpr uint16_t kDefaultPkey = 0xffff;
+
+struct Device {
+  std::mutex mutex;
+  ibv_context* context = nullptr;  // never closed, as with rdma-core
+  ibv_pd* pd = nullptr;
+  int users = 0;
+  DeviceLimits limits = {};
+};
+
+std::atomic<Device*> the_device{nullptr};
+
+Device& GetDevice() {
+  static const bool created = [] {
+    const auto renew = [] { the_device.store(new Device, std::memory_order_relaxed); };
+    OnForkChild(renew);
+    renew();  // relaxed: the guard of this static orders it before every caller's load
+    return true;
+  }();
+  (void)created;
+  return *the_device.load(std::memory_order_relaxed);
+}
+
+uint8_t ToLimit(int attribute) { return static_cast<uint8_t>(std::clamp(attribute, 0, 255)); }
+
+// Returns 0 or an errno. REQUIRES: device.mutex is held.
+int Open(Device& device) {
+  if (device.context != nullptr) return 0;
+  ibv_device** list = ibv_get_device_list(nullptr);
+  if (list == nullptr) return ENODEV;
+  ibv_context* context = list[0] == nullptr ? nullptr : ibv_open_device(list[0]);
+  ibv_free_device_list(list);
+  if (context == nullptr) return ENODEV;
+  ibv_device_attr attributes = {};
+  if (const int error = ibv_query_device(context, &attributes)) {
+    ibv_close_device(context);
+    return error;
+  }
+  device.limits = {.responder_resources = ToLimit(attributes.max_qp_rd_atom),
+                   .initiator_depth = ToLimit(attributes.max_qp_init_rd_atom)};
+  device.context = context;
+  return 0;
+}
+
+}  // namespace
+
+int BindDevice(CmId* id) {
+  if (id->holds_device) return 0;
+  Device& device = GetDevice();
+  const std::lock_guard<std::mutex> lock(device.mutex);
+  if (const int error = Open(device)) return error;
+  if (device.pd == nullptr) device.pd = ibv_alloc_pd(device.context);
+  if (device.pd == nullptr) return errno;
+  device.users++;
+  id->holds_device = true;
+  id->verbs = device.context;
+  // A passive endpoint may have been given a domain of its own already.
+  if (id->pd == nullptr) id->pd = device.pd;
+  id->limits = device.limits;
+  id->port_num = 1;
+  id->route.addr.addr.ibaddr.pkey = htobe16(kDefaultPkey);
+  return 0;
+}
+
+void ReleaseDevice(CmId* id) {
+  if (!id->holds_device) return;
+  id->holds_device = false;
+  Device& device = GetDevice();
+  const std::lock_guard<std::mutex> lock(device.mutex);
+  if (--device.users > 0) return;
+  // Fails while the application still has objects in it; then it simply stays for the next id.
+  if (ibv_dealloc_pd(device.pd) == 0) device.pd = nullptr;
+}
+
+}  // namespace softverbs::cm
+
+SOFTVERBS_EXPORT ibv_context** rdma_get_devices(int* num_devices) {
+  softverbs::cm::Device& device = softverbs::cm::GetDevice();
+  const std::lock_guard<std::mutex> lock(device.mutex);
+  if (num_devices != nullptr) *num_devices = 0;
+  if (const int error = softverbs::cm::Open(device)) {
+    errno = error;
+    return nullptr;
+  }
+  auto** list = static_cast<ibv_context**>(calloc(2, sizeof(ibv_context*)));
+  if (list == nullptr) return nullptr;
+  list[0] = device.context;
+  if (num_devices != nullptr) *num_devices = 1;
+  return list;
+}
+
+SOFTVERBS_EXPORT void rdma_free_devices(ibv_context** list) { free(list); }

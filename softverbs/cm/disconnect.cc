@@ -1,0 +1,86 @@
+// DREQ and DREP: an established connection ends, from either side, or because the peer died.
+
+#include <errno.h>
+#include <rdma/rdma_cma.h>
+
+#include "softverbs/abi/export.h"
+#include "softverbs/cm/cm_id.h"
+#include "softverbs/cm/qp_state.h"
+#include "softverbs/cm/steps.h"
+
+namespace softverbs::cm {
+namespace {
+
+void OnTimeWaitOver(CmId* id) {
+  if (id->state != IdState::kTimeWait) return;
+  id->state = IdState::kClosed;
+  id->PushEvent(RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+}
+
+void EnterTimeWait(CmId* id) {
+  id->state = IdState::kTimeWait;
+  id->RunLater(kTimeWaitNs, OnTimeWaitOver);
+}
+
+void Disconnected(CmId* id, int status) {
+  id->PushEvent(RDMA_CM_EVENT_DISCONNECTED, status);
+  EnterTimeWait(id);
+}
+
+// The peer's application has neither disconnected nor destroyed its id in all this time.
+void OnDisconnectTimeout(CmId* id) {
+  if (id->state == IdState::kDisconnectSent) Disconnected(id, -ETIMEDOUT);
+}
+
+// REQUIRES: mutex held.
+int Disconnect(CmId* id) {
+  if (!id->Connecting()) return EINVAL;
+  if (id->state == IdState::kEstablished) {
+    id->Send(MakeMessage(MessageKind::kDisconnectRequest));
+    id->state = IdState::kDisconnectSent;
+    id->RunLater(kAnswerTimeoutNs, OnDisconnectTimeout);
+  } else if (id->state == IdState::kDisconnectReceived) {
+    id->Send(MakeMessage(MessageKind::kDisconnectReply));
+    EnterTimeWait(id);
+  }
+  // In all other states there is nothing to say, and the kernel does not call that an error.
+  return 0;
+}
+
+}  // namespace
+
+void OnDisconnectRequest(CmId* id) {
+  if (id->state == IdState::kEstablished) {
+    id->state = IdState::kDisconnectReceived;
+    id->PushEvent(RDMA_CM_EVENT_DISCONNECTED, 0);
+  } else if (id->state == IdState::kDisconnectSent) {  // both at once
+    id->Send(MakeMessage(MessageKind::kDisconnectReply));
+    Disconnected(id, 0);
+  }
+}
+
+void OnDisconnectReply(CmId* id) {
+  if (id->state == IdState::kDisconnectSent) Disconnected(id, 0);
+}
+
+void OnConnectionLost(CmId* id) {
+  if (id->state == IdState::kEstablished || id->state == IdState::kDisconnectSent) {
+    Disconnected(id, 0);
+  }
+}
+
+}  // namespace softverbs::cm
+
+SOFTVERBS_EXPORT int rdma_disconnect(rdma_cm_id* handle) {
+  using softverbs::cm::CmId;
+  using softverbs::cm::Result;
+  CmId* id = CmId::From(handle);
+  if (id == nullptr || id->verbs == nullptr) return Result(EINVAL);
+  // Whoever disconnects stops its own queue pair; the peer's goes on until its application acts.
+  if (const int error = softverbs::cm::ToError(id)) return Result(error);
+  {
+    const softverbs::cm::Lock lock = softverbs::cm::LockState();
+    if (const int error = softverbs::cm::Disconnect(id)) return Result(error);
+  }
+  return softverbs::cm::Complete(id);
+}

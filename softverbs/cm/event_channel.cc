@@ -1,0 +1,105 @@
+#include "softverbs/cm/event_channel.h"
+
+#include <errno.h>
+
+#include <utility>
+
+#include "softverbs/abi/export.h"
+#include "softverbs/cm/cm_id.h"
+#include "softverbs/cm/state.h"
+
+namespace softverbs::cm {
+
+std::shared_ptr<EventChannel> EventChannel::Create() {
+  std::shared_ptr<EventChannel> channel(new EventChannel);
+  if (channel->queue_.fd() < 0) {
+    errno = EMFILE;
+    return nullptr;
+  }
+  channel->fd = channel->queue_.fd();
+  const Lock lock = LockState();
+  State::Get().channels.emplace(channel.get(), channel);
+  return channel;
+}
+
+std::shared_ptr<EventChannel> EventChannel::Find(rdma_event_channel* handle) {
+  const Lock lock = LockState();
+  const auto& channels = State::Get().channels;
+  const auto found = channels.find(handle);
+  return found == channels.end() ? nullptr : found->second;
+}
+
+void EventChannel::Forget(rdma_event_channel* handle) {
+  const std::shared_ptr<EventChannel> last = Find(handle);  // dies after the lock is released
+  const Lock lock = LockState();
+  State::Get().channels.erase(handle);
+}
+
+void EventChannel::Push(std::unique_ptr<CmEvent> event) {
+  event->account->outstanding++;
+  queue_.Push(std::move(event));
+}
+
+std::unique_ptr<CmEvent> EventChannel::Pop() {
+  auto event = queue_.Pop();
+  return event ? std::move(*event) : nullptr;
+}
+
+std::vector<std::unique_ptr<CmEvent>> EventChannel::Take(const CmId* account) {
+  std::vector<std::unique_ptr<CmEvent>> taken;
+  queue_.Purge([&](std::unique_ptr<CmEvent>& event) {
+    if (event->account != account) return false;
+    taken.push_back(std::move(event));
+    return true;
+  });
+  return taken;
+}
+
+std::unique_ptr<CmEvent> EventChannel::TakeRequest(const CmId* child) {
+  std::unique_ptr<CmEvent> taken;
+  queue_.Purge([&](std::unique_ptr<CmEvent>& event) {
+    if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST || event->id != child) return false;
+    taken = std::move(event);
+    return true;
+  });
+  return taken;
+}
+
+}  // namespace softverbs::cm
+
+using softverbs::cm::CmEvent;
+using softverbs::cm::EventChannel;
+
+SOFTVERBS_EXPORT rdma_event_channel* rdma_create_event_channel(void) {
+  return EventChannel::Create().get();
+}
+
+SOFTVERBS_EXPORT void rdma_destroy_event_channel(rdma_event_channel* channel) {
+  EventChannel::Forget(channel);
+}
+
+SOFTVERBS_EXPORT int rdma_ack_cm_event(rdma_cm_event* event) {
+  if (event == nullptr) return softverbs::cm::Result(EINVAL);
+  const std::unique_ptr<CmEvent> owned(static_cast<CmEvent*>(event));
+  const softverbs::cm::Lock lock = softverbs::cm::LockState();
+  owned->account->outstanding--;
+  owned->account->acknowledged_count++;
+  // Under the lock: whoever waits may free the id as soon as it can take it.
+  owned->account->acknowledged.notify_all();
+  return 0;
+}
+
+SOFTVERBS_EXPORT const char* rdma_event_str(rdma_cm_event_type event) {
+  static constexpr const char* kNames[] = {
+      "RDMA_CM_EVENT_ADDR_RESOLVED",   "RDMA_CM_EVENT_ADDR_ERROR",
+      "RDMA_CM_EVENT_ROUTE_RESOLVED",  "RDMA_CM_EVENT_ROUTE_ERROR",
+      "RDMA_CM_EVENT_CONNECT_REQUEST", "RDMA_CM_EVENT_CONNECT_RESPONSE",
+      "RDMA_CM_EVENT_CONNECT_ERROR",   "RDMA_CM_EVENT_UNREACHABLE",
+      "RDMA_CM_EVENT_REJECTED",        "RDMA_CM_EVENT_ESTABLISHED",
+      "RDMA_CM_EVENT_DISCONNECTED",    "RDMA_CM_EVENT_DEVICE_REMOVAL",
+      "RDMA_CM_EVENT_MULTICAST_JOIN",  "RDMA_CM_EVENT_MULTICAST_ERROR",
+      "RDMA_CM_EVENT_ADDR_CHANGE",     "RDMA_CM_EVENT_TIMEWAIT_EXIT",
+  };
+  const auto index = static_cast<size_t>(event);
+  return index < std::size(kNames) ? kNames[index] : "UNKNOWN EVENT";
+}

@@ -1,0 +1,101 @@
+#include "softverbs/cm/link.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "softverbs/base/log.h"
+#include "softverbs/cm/cm_id.h"
+#include "softverbs/cm/listener.h"
+#include "softverbs/cm/steps.h"
+
+namespace softverbs::cm {
+
+void Link::Start() {
+  watch_ = Loop::Get().Add(fd_.get(), EPOLLIN,
+                           [self = shared_from_this()](uint32_t) { self->OnReadable(); });
+}
+
+bool Link::Send(const Message& message) {
+  for (;;) {
+    const ssize_t sent = send(fd_.get(), &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent >= 0) return true;
+    if (errno != EINTR) return false;
+  }
+}
+
+void Link::Close() {
+  Loop::Get().Remove(watch_);
+  fd_.Reset();
+}
+
+bool Link::PeerIsTrusted(int fd) {
+  ucred peer = {};
+  socklen_t size = sizeof(peer);
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 && peer.uid == geteuid()) {
+    return true;
+  }
+  Report("refused a connection with process %d of user %u: same user only", peer.pid, peer.uid);
+  return false;
+}
+
+bool Link::Receive(Message* message, size_t* size) {
+  for (;;) {
+    // MSG_TRUNC: the length of what was sent, so that an oversized message is seen as one.
+    const ssize_t got = recv(fd_.get(), message, sizeof(*message), MSG_DONTWAIT | MSG_TRUNC);
+    if (got >= 0) {
+      *size = static_cast<size_t>(got);
+      return true;
+    }
+    if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
+    // A reset (the peer closed with messages of ours unread) is reported once, ahead of what the
+    // peer had sent; that and the end of file follow.
+    if (errno != ECONNRESET && errno != EINTR) {
+      *size = 0;
+      return true;
+    }
+  }
+}
+
+void Link::OnReadable() {
+  Message message;
+  size_t size = 0;
+  while (Receive(&message, &size)) {
+    const Lock lock = LockState();
+    if (size != 0 && !Valid(message, size)) {
+      Report("dropped a connection: malformed message of %zu bytes", size);
+      size = 0;
+    }
+    if (size == 0) return OnEnd();
+    Dispatch(message);
+  }
+}
+
+void Link::Dispatch(const Message& message) {
+  if (listener != nullptr) return listener->OnFirstMessage(shared_from_this(), message);
+  if (owner == nullptr) return;
+  switch (static_cast<MessageKind>(message.kind)) {
+    case MessageKind::kRequest:
+      return;  // only as the first message, above
+    case MessageKind::kReply:
+      return OnReply(owner, message);
+    case MessageKind::kReadyToUse:
+      return OnReadyToUse(owner);
+    case MessageKind::kReject:
+      return OnReject(owner, message);
+    case MessageKind::kDisconnectRequest:
+      return OnDisconnectRequest(owner);
+    case MessageKind::kDisconnectReply:
+      return OnDisconnectReply(owner);
+  }
+}
+
+void Link::OnEnd() {
+  // From within the handler Remove does not wait, so the mutex may be held.
+  Loop::Get().Remove(watch_);
+  if (listener != nullptr) return listener->OnLost(shared_from_this());
+  if (owner != nullptr) OnPeerGone(owner);
+}
+
+}  // namespace softverbs::cm

@@ -1,0 +1,52 @@
+#ifndef GANNET_SOFTVERBS_CM_LINK_H_
+#define GANNET_SOFTVERBS_CM_LINK_H_
+
+#include <memory>
+
+#include "softverbs/base/unique_fd.h"
+#include "softverbs/cm/wire.h"
+#include "softverbs/nic/loop.h"
+
+namespace softverbs::cm {
+
+class CmId;
+class Listener;
+
+// The socket that joins two ids, one end of it. It stays open for the connection's life, so its
+// end says that the peer's id, or process, is gone. What arrives is read on the loop thread.
+//
+// Members are guarded by State::mutex. The loop's watch keeps the Link alive.
+class Link : public std::enable_shared_from_this<Link> {
+ public:
+  explicit Link(UniqueFd fd) : fd_(std::move(fd)) {}
+
+  // Begins to read. REQUIRES: mutex held; called once.
+  void Start();
+  // False if the peer is gone. Never blocks: a connection sends far less than a socket buffers.
+  bool Send(const Message& message);
+  // Stops reading and closes the socket. REQUIRES: mutex not held, unless on the loop thread in
+  // this link's own handler.
+  void Close();
+
+  // Whether the process at the other end runs as this process's user; reports it if not.
+  static bool PeerIsTrusted(int fd);
+
+  // Who is told what arrives: an id, or the listener while the request is still to come. Both null:
+  // nobody, the link is being closed.
+  CmId* owner = nullptr;
+  Listener* listener = nullptr;
+
+ private:
+  void OnReadable();
+  // Reads one message; false when there is nothing (more) to read. A size of 0: the end.
+  bool Receive(Message* message, size_t* size);
+  void Dispatch(const Message& message);
+  void OnEnd();
+
+  UniqueFd fd_;
+  Loop::Watch watch_ = 0;
+};
+
+}  // namespace softverbs::cm
+
+#endif  // GANNET_SOFTVERBS_CM_LINK_H_

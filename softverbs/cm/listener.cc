@@ -1,0 +1,129 @@
+#include "softverbs/cm/listener.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <utility>
+
+#include "softverbs/base/clock.h"
+#include "softverbs/base/log.h"
+#include "softverbs/cm/cm_id.h"
+#include "softverbs/cm/link.h"
+#include "softverbs/cm/state.h"
+#include "softverbs/cm/steps.h"
+
+namespace softverbs::cm {
+namespace {
+
+// Connections the kernel keeps for us until the loop thread accepts them; it caps this itself.
+constexpr int kSocketBacklog = 4096;
+// Connections that have not said anything yet. Ours say it in the call that connects.
+constexpr size_t kSilentMax = 4096;
+constexpr int64_t kPauseNs = 10'000'000;
+
+UniqueFd SpareFd() { return UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
+
+void Refuse(int fd, RejectReason reason) {
+  Message reject = MakeMessage(MessageKind::kReject);
+  reject.reason = static_cast<uint32_t>(reason);
+  // Best effort: the end of the socket refuses the connection as well.
+  (void)send(fd, &reject, sizeof(reject), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+}  // namespace
+
+int Listener::Start() {
+  if (listen(fd_.get(), kSocketBacklog) != 0) return errno;
+  spare_ = SpareFd();
+  watch_ = Loop::Get().Add(fd_.get(), EPOLLIN,
+                           [self = shared_from_this()](uint32_t) { self->OnReadable(); });
+  return 0;
+}
+
+void Listener::Close() {
+  Loop::Watch watch = 0;
+  std::unordered_set<std::shared_ptr<Link>> silent;
+  {
+    const Lock lock = LockState();
+    owner_ = nullptr;  // a paused listener does not come back
+    watch = watch_;
+    silent.swap(silent_);
+    for (const auto& link : silent) link->listener = nullptr;
+  }
+  Loop::Get().Remove(watch);
+  for (const auto& link : silent) link->Close();
+  const Lock lock = LockState();
+  fd_.Reset();
+  spare_.Reset();
+}
+
+bool Listener::TakePlace() {
+  if (backlog_ <= 0) return false;
+  backlog_--;
+  return true;
+}
+
+void Listener::OnReadable() {
+  for (;;) {
+    const Lock lock = LockState();
+    if (owner_ == nullptr) return;
+    UniqueFd fd(accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    if (fd) {
+      Adopt(std::move(fd));
+    } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+      return RefuseOne();
+    } else if (errno != EINTR && errno != ECONNABORTED) {
+      return;
+    }
+  }
+}
+
+void Listener::Adopt(UniqueFd fd) {
+  if (!Link::PeerIsTrusted(fd.get())) return Refuse(fd.get(), RejectReason::kConsumer);
+  if (silent_.size() >= kSilentMax) return Refuse(fd.get(), RejectReason::kNoResources);
+  auto link = std::make_shared<Link>(std::move(fd));
+  link->listener = this;
+  silent_.insert(link);
+  link->Start();
+}
+
+void Listener::RefuseOne() {
+  Report("out of descriptors: refusing connections");
+  spare_.Reset();
+  const UniqueFd fd(accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (fd) Refuse(fd.get(), RejectReason::kNoResources);
+  // Without a pause the loop thread would spin on what it can not accept.
+  Pause();
+}
+
+void Listener::Pause() {
+  Loop& loop = Loop::Get();
+  loop.Remove(watch_);  // from its own handler: does not wait
+  watch_ = 0;
+  loop.RunAt(MonotonicNs() + kPauseNs, [self = shared_from_this()] {
+    const Lock lock = LockState();
+    if (self->owner_ == nullptr) return;
+    if (!self->spare_) self->spare_ = SpareFd();
+    self->watch_ =
+        Loop::Get().Add(self->fd_.get(), EPOLLIN, [self](uint32_t) { self->OnReadable(); });
+  });
+}
+
+void Listener::OnFirstMessage(std::shared_ptr<Link> link, const Message& message) {
+  silent_.erase(link);
+  link->listener = nullptr;
+  if (static_cast<MessageKind>(message.kind) != MessageKind::kRequest) {
+    Report("dropped a connection that does not begin with a request");
+    return link->Close();  // from its own handler
+  }
+  OnRequest(owner_, std::move(link), message);
+}
+
+void Listener::OnLost(const std::shared_ptr<Link>& link) {
+  silent_.erase(link);
+  link->listener = nullptr;
+}
+
+}  // namespace softverbs::cm

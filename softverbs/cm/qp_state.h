@@ -1,0 +1,19 @@
+#ifndef GANNET_SOFTVERBS_CM_QP_STATE_H_
+#define GANNET_SOFTVERBS_CM_QP_STATE_H_
+
+#include "softverbs/cm/cm_id.h"
+
+namespace softverbs::cm {
+
+// The queue pair of an id through the states of a connection, with what the peers agreed on. All
+// do nothing for an id without a queue pair. They return 0 or an errno.
+// REQUIRES: State::mutex is not held.
+
+int ToInit(CmId* id, ibv_qp* qp);
+// INIT again (the access rights are known only now), RTR, RTS.
+int ToReadyToSend(CmId* id);
+int ToError(CmId* id);
+
+}  // namespace softverbs::cm
+
+#endif  // GANNET_SOFTVERBS_CM_QP_STATE_H_

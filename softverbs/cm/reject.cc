@@ -1,0 +1,99 @@
+// REJ: either side refuses, or goes away before the connection is established.
+
+#include <errno.h>
+#include <rdma/rdma_cma.h>
+
+#include <cstring>
+
+#include "softverbs/abi/export.h"
+#include "softverbs/cm/cm_id.h"
+#include "softverbs/cm/link.h"
+#include "softverbs/cm/listener.h"
+#include "softverbs/cm/param.h"
+#include "softverbs/cm/steps.h"
+
+namespace softverbs::cm {
+namespace {
+
+// A request whose sender went before the application saw it: as if it had never come.
+bool DropUnseen(CmId* id) {
+  CmId* listening = id->parent;
+  if (listening == nullptr || listening->events->TakeRequest(id) == nullptr) return false;
+  listening->outstanding--;
+  if (listening->listener != nullptr) listening->listener->GivePlaceBack();
+  id->parent = nullptr;
+  id->link->owner = nullptr;
+  // Later: this runs in the handler of the id's own link, with the mutex held.
+  Loop::Get().Post([id] { DestroyUnseen(id); });
+  return true;
+}
+
+// The states in which a refusal makes sense.
+bool Answering(const CmId* id) {
+  switch (id->state) {
+    case IdState::kRequestSent:
+    case IdState::kRequestReceived:
+    case IdState::kReplyReceived:
+    case IdState::kReplySent:
+      return true;
+    default:
+      return false;
+  }
+}
+
+int Reject(CmId* id, RejectReason reason, const void* data, size_t size) {
+  Message reject = MakeMessage(MessageKind::kReject);
+  reject.reason = static_cast<uint32_t>(reason);
+  size_t used = 0;
+  if (!AppendData(data, size, kRejectDataMax, &used, &reject)) return EINVAL;
+  const Lock lock = LockState();
+  if (!Answering(id) || id->state == IdState::kRequestSent) return EINVAL;
+  id->Send(reject);
+  id->state = IdState::kClosed;
+  return 0;
+}
+
+}  // namespace
+
+void PushRejected(CmId* id, RejectReason reason, const uint8_t* data) {
+  id->state = IdState::kClosed;
+  auto event = id->NewEvent(RDMA_CM_EVENT_REJECTED, static_cast<int>(reason));
+  if (data != nullptr) std::memcpy(event->data.data(), data, kRejectDataMax);
+  event->param.conn.private_data = event->data.data();
+  event->param.conn.private_data_len = kRejectDataMax;
+  id->events->Push(std::move(event));
+}
+
+void OnReject(CmId* id, const Message& reject) {
+  if (!Answering(id) || DropUnseen(id)) return;
+  PushRejected(id, static_cast<RejectReason>(reject.reason & 0xffff), reject.private_data);
+}
+
+void OnPeerGone(CmId* id) {
+  if (!Answering(id)) return OnConnectionLost(id);
+  if (DropUnseen(id)) return;
+  // What the kernel says for a process that is killed while it connects or accepts.
+  const bool asked = id->state == IdState::kRequestReceived;
+  PushRejected(id, asked ? RejectReason::kTimeout : RejectReason::kConsumer, nullptr);
+}
+
+}  // namespace softverbs::cm
+
+using softverbs::cm::CmId;
+using softverbs::cm::RejectReason;
+using softverbs::cm::Result;
+
+SOFTVERBS_EXPORT int rdma_reject(rdma_cm_id* handle, const void* private_data,
+                                 uint8_t private_data_len) {
+  CmId* id = CmId::From(handle);
+  if (id == nullptr) return -1;
+  return Result(softverbs::cm::Reject(id, RejectReason::kConsumer, private_data, private_data_len));
+}
+
+SOFTVERBS_EXPORT int rdma_reject_ece(rdma_cm_id* handle, const void* private_data,
+                                     uint8_t private_data_len) {
+  CmId* id = CmId::From(handle);
+  if (id == nullptr) return -1;
+  return Result(
+      softverbs::cm::Reject(id, RejectReason::kVendorOption, private_data, private_data_len));
+}

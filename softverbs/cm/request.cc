@@ -1,0 +1,158 @@
+// REQ: rdma_connect sends it, the listener's side makes a new id of it.
+
+#include <errno.h>
+#include <rdma/rdma_cma.h>
+#include <sys/socket.h>
+
+#include "softverbs/abi/export.h"
+#include "softverbs/cm/cm_id.h"
+#include "softverbs/cm/link.h"
+#include "softverbs/cm/listener.h"
+#include "softverbs/cm/param.h"
+#include "softverbs/cm/port_name.h"
+#include "softverbs/cm/steps.h"
+
+namespace softverbs::cm {
+namespace {
+
+// How often a listener whose socket has a full backlog is tried again.
+constexpr int64_t kRetryNs = 5'000'000;
+
+void SendRequest(CmId* id);
+
+// Connects `fd` to whoever listens for the id's destination: 0, EAGAIN when it has no room just
+// now, ECONNREFUSED when there is nobody, or another errno.
+int ConnectToListener(const CmId* id, int fd) {
+  for (const std::string& name : ListenerNames(id->ps, id->remote)) {
+    const UnixName to = ToUnix(name);
+    if (connect(fd, reinterpret_cast<const sockaddr*>(&to.address), to.size) == 0) return 0;
+    if (errno != ECONNREFUSED) return errno;
+  }
+  return ECONNREFUSED;
+}
+
+void Unreachable(CmId* id, int error) {
+  id->state = IdState::kClosed;
+  id->PushEvent(RDMA_CM_EVENT_UNREACHABLE, -error);
+}
+
+void OnAnswerTimeout(CmId* id) {
+  if (id->state == IdState::kRequestSent) Unreachable(id, ETIMEDOUT);
+}
+
+void RetryRequest(CmId* id) {
+  if (id->state == IdState::kRequestSent && id->link == nullptr) SendRequest(id);
+}
+
+// Whatever happens from here on is an event. REQUIRES: id->port_holder and id->request are there.
+void SendRequest(CmId* id) {
+  const int error = ConnectToListener(id, id->port_holder.get());
+  if (error == EAGAIN) return id->RunLater(kRetryNs, RetryRequest);
+  if (error == ECONNREFUSED) return PushRejected(id, RejectReason::kNoListener, nullptr);
+  if (error != 0) return Unreachable(id, error);
+  if (!Link::PeerIsTrusted(id->port_holder.get())) {
+    return PushRejected(id, RejectReason::kConsumer, nullptr);
+  }
+  id->link = std::make_shared<Link>(std::move(id->port_holder));
+  id->link->owner = id;
+  // A listener that goes right now is seen as the end of the link.
+  id->link->Send(*id->request);
+  id->link->Start();
+}
+
+void AgreeAsRequester(CmId* id, const rdma_conn_param* param) {
+  const DeviceLimits& limits = id->limits;
+  const bool depth_given = param != nullptr && param->initiator_depth != RDMA_MAX_INIT_DEPTH;
+  const bool resources_given = param != nullptr && param->responder_resources != RDMA_MAX_RESP_RES;
+  id->agreed.initiator_depth = depth_given ? param->initiator_depth : limits.initiator_depth;
+  id->agreed.responder_resources =
+      resources_given ? param->responder_resources : limits.responder_resources;
+  id->agreed.remote_reads = id->agreed.responder_resources > 0;
+  id->agreed.local_psn = RandomPsn();
+}
+
+// Returns 0 or an errno. REQUIRES: mutex held.
+int Connect(CmId* id, const rdma_conn_param* param) {
+  if (id->state != IdState::kRouteResolved) return EINVAL;
+  if (const int error = CheckParam(id, param)) return error;
+  Message request = MakeMessage(MessageKind::kRequest);
+  size_t used = 0;
+  if (!AppendData(id->endpoint_data.data(), id->endpoint_data.size(), kRequestDataMax, &used,
+                  &request) ||
+      (param != nullptr && !AppendData(param->private_data, param->private_data_len,
+                                       kRequestDataMax, &used, &request))) {
+    return EINVAL;
+  }
+  if (!id->port_holder) id->port_holder = UnnamedSocket();  // a shared port has no holder
+  if (!id->port_holder) return errno;
+  AgreeAsRequester(id, param);
+  FillParam(id, param, &request);
+  id->agreed.retry_count = request.retry_count;
+  request.source = id->local.ToWire();
+  request.destination = id->remote.ToWire();
+  request.ece_vendor = id->local_ece.vendor_id;
+  request.ece_options = id->local_ece.options;
+  id->request = request;
+  id->state = IdState::kRequestSent;
+  id->RunLater(kAnswerTimeoutNs, OnAnswerTimeout);
+  SendRequest(id);
+  return 0;
+}
+
+void Reject(const std::shared_ptr<Link>& link, RejectReason reason) {
+  Message reject = MakeMessage(MessageKind::kReject);
+  reject.reason = static_cast<uint32_t>(reason);
+  link->Send(reject);
+  link->Close();  // called from the link's own handler
+}
+
+}  // namespace
+
+void OnRequest(CmId* listening, std::shared_ptr<Link> link, const Message& request) {
+  const auto local = Address::From(request.destination);
+  const auto remote = Address::From(request.source);
+  if (!local || !remote || local->port() != listening->local.port()) {
+    return Reject(link, RejectReason::kNoListener);
+  }
+  if (!listening->listener->TakePlace()) return Reject(link, RejectReason::kConsumer);
+  auto* id =
+      new CmId(listening->events, /*sync=*/false, nullptr, listening->ps, listening->qp_type);
+  id->state = IdState::kRequestReceived;
+  id->parent = listening;
+  id->local = *local;
+  id->remote = *remote;
+  id->agreed = {.responder_resources = request.initiator_depth,
+                .initiator_depth = request.responder_resources,
+                .remote_reads = request.initiator_depth > 0,
+                .retry_count = request.retry_count,
+                .rnr_retry_count = request.rnr_retry_count,
+                .local_psn = RandomPsn(),
+                .remote_psn = request.psn,
+                .remote_qp_num = request.qp_num};
+  id->remote_ece.vendor_id = request.ece_vendor;
+  id->remote_ece.options = request.ece_options;
+  link->owner = id;
+  id->link = std::move(link);
+
+  auto event = listening->NewEvent(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
+  event->id = id;
+  event->listen_id = listening;
+  ShowParam(request, kRequestDataMax, event.get());
+  listening->events->Push(std::move(event));
+}
+
+}  // namespace softverbs::cm
+
+SOFTVERBS_EXPORT int rdma_connect(rdma_cm_id* handle, rdma_conn_param* conn_param) {
+  using softverbs::cm::CmId;
+  CmId* id = CmId::From(handle);
+  if (id == nullptr) return -1;
+  {
+    const softverbs::cm::Lock lock = softverbs::cm::LockState();
+    if (const int error = softverbs::cm::Connect(id, conn_param)) {
+      return softverbs::cm::Result(error);
+    }
+  }
+  id->endpoint_data.clear();
+  return softverbs::cm::Complete(id);
+}

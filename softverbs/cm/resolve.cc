@@ -1,0 +1,93 @@
+// rdma_resolve_addr and rdma_resolve_route: the active side finds its own address and the peer's.
+// There is nothing to ask the network: the answer is queued before the call returns.
+
+#include <errno.h>
+#include <rdma/rdma_cma.h>
+
+#include "softverbs/abi/export.h"
+#include "softverbs/base/log.h"
+#include "softverbs/cm/bind.h"
+#include "softverbs/cm/cm_id.h"
+
+namespace softverbs::cm {
+namespace {
+
+// What the id's own address becomes when it goes to `destination`. Returns 0 or an errno.
+int ChooseSource(const CmId* id, const std::optional<Address>& wanted, const Address& destination,
+                 Address* source) {
+  const bool bound = id->state == IdState::kBound;
+  if (wanted && !bound) *source = *wanted;
+  if (bound) *source = id->local;
+  const uint16_t port = source->port();
+  if (!source->IsWildcard()) return bound ? 0 : CheckLocal(*source);
+  // An id bound to the IPv6 wildcard may go to an IPv4 address, and then has one.
+  *source = SourceFor(destination).value_or(Address::Loopback(destination.family()));
+  source->set_port(port);
+  return 0;
+}
+
+// REQUIRES: mutex held.
+int Resolve(CmId* id, const std::optional<Address>& wanted, const Address& destination) {
+  if (id->state != IdState::kIdle && id->state != IdState::kBound) return EINVAL;
+  const int local_error = CheckLocal(destination);
+  if (local_error != 0 && local_error != EADDRNOTAVAIL) return local_error;
+  // A public field, but before the event: whoever gets that may be another thread.
+  destination.CopyTo(&id->route.addr.dst_storage);
+  if (local_error != 0) {
+    Report("can not reach %s: same host only", destination.Host().c_str());
+    id->PushEvent(RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH);
+    return 0;
+  }
+  Address source = Address::Wildcard(destination.family());
+  if (const int error = ChooseSource(id, wanted, destination, &source)) return error;
+  if (id->state == IdState::kBound) {
+    id->local = source;  // the port stays claimed under the name it was bound with
+  } else if (const int error = ClaimFor(id, PortUse::kSource, source)) {
+    return error;
+  }
+  id->remote = destination;
+  id->state = IdState::kAddressResolved;
+  id->PushEvent(RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+  return 0;
+}
+
+}  // namespace
+}  // namespace softverbs::cm
+
+using softverbs::cm::Address;
+using softverbs::cm::CmId;
+using softverbs::cm::IdState;
+using softverbs::cm::Lock;
+using softverbs::cm::LockState;
+using softverbs::cm::Result;
+
+SOFTVERBS_EXPORT int rdma_resolve_addr(rdma_cm_id* handle, sockaddr* src_addr, sockaddr* dst_addr,
+                                       int /*timeout_ms: the answer is there at once*/) {
+  CmId* id = CmId::From(handle);
+  const auto source = Address::From(src_addr);
+  auto destination = Address::From(dst_addr);
+  if (id == nullptr || !destination || (src_addr != nullptr && !source)) return Result(EINVAL);
+  if (source && source->family() != destination->family()) return Result(EINVAL);
+  if (destination->IsWildcard()) {  // means this host, as it does to connect(2)
+    const uint16_t port = destination->port();
+    destination = Address::Loopback(destination->family());
+    destination->set_port(port);
+  }
+  {
+    const Lock lock = LockState();
+    if (const int error = softverbs::cm::Resolve(id, source, *destination)) return Result(error);
+  }
+  return softverbs::cm::Complete(id);
+}
+
+SOFTVERBS_EXPORT int rdma_resolve_route(rdma_cm_id* handle, int /*timeout_ms*/) {
+  CmId* id = CmId::From(handle);
+  if (id == nullptr) return -1;
+  {
+    const Lock lock = LockState();
+    if (id->state != IdState::kAddressResolved) return Result(EINVAL);
+    id->state = IdState::kRouteResolved;
+    id->PushEvent(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+  }
+  return softverbs::cm::Complete(id);
+}

@@ -1,0 +1,42 @@
+#ifndef GANNET_SOFTVERBS_CM_STEPS_H_
+#define GANNET_SOFTVERBS_CM_STEPS_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "softverbs/cm/wire.h"
+
+namespace softverbs::cm {
+
+class CmId;
+class Link;
+
+// The steps of the protocol that are taken when something arrives, in the order of their files:
+// request.cc, reply.cc, reject.cc, disconnect.cc. All REQUIRE State::mutex and run on the loop
+// thread; a message that does not fit the id's state is ignored.
+
+// How long an answer of the peer may take. The real CM gives up after about a minute too: 16 tries
+// of 4.3 seconds.
+inline constexpr int64_t kAnswerTimeoutNs = 68'000'000'000;
+// How long an id stays in kTimeWait. There are no late packets on one host; long enough to be seen.
+inline constexpr int64_t kTimeWaitNs = 100'000'000;
+
+// A REQ arrived at `listening`, on a link of its own.
+void OnRequest(CmId* listening, std::shared_ptr<Link> link, const Message& request);
+void OnReply(CmId* id, const Message& reply);
+void OnReadyToUse(CmId* id);
+void OnReject(CmId* id, const Message& reject);
+void OnDisconnectRequest(CmId* id);
+void OnDisconnectReply(CmId* id);
+// The link ended: the peer's id was destroyed, or its process died. After the connection was
+// established, that is OnConnectionLost.
+void OnPeerGone(CmId* id);
+void OnConnectionLost(CmId* id);
+
+// Tells the application that the connection was refused and ends the id. `data` has kRejectDataMax
+// bytes; null: zeroes.
+void PushRejected(CmId* id, RejectReason reason, const uint8_t* data);
+
+}  // namespace softverbs::cm
+
+#endif  // GANNET_SOFTVERBS_CM_STEPS_H_

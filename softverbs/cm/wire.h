@@ -1,0 +1,93 @@
+#ifndef GANNET_SOFTVERBS_CM_WIRE_H_
+#define GANNET_SOFTVERBS_CM_WIRE_H_
+
+#include <arpa/inet.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace softverbs::cm {
+
+// The messages that the connection managers of two processes exchange over a UNIX SOCK_SEQPACKET
+// socket: one fixed-size record a message, in the host's byte order (it never leaves the host).
+// They carry what the InfiniBand CM's messages of the same names carry.
+//
+// A message is hostile until Valid() says otherwise: it comes from another process.
+
+inline constexpr uint32_t kWireMagic = 0x4d435653;  // "SVCM"
+inline constexpr uint16_t kWireVersion = 1;
+
+// What a consumer may send, which is also what its peer is always given: the real CM pads private
+// data with zeroes to the size of its MAD field and reports that size.
+inline constexpr size_t kRequestDataMax = 56;
+inline constexpr size_t kReplyDataMax = 196;
+inline constexpr size_t kRejectDataMax = 148;
+inline constexpr size_t kPrivateDataMax = kReplyDataMax;
+
+inline constexpr uint8_t kRetryCountMax = 7;            // three bits in the MAD; 7 = no limit
+inline constexpr uint32_t kPsnMask = 0x00ffffff;        // packet sequence numbers and queue pair
+inline constexpr uint32_t kQueuePairMask = 0x00ffffff;  // numbers have 24 bits
+
+enum class MessageKind : uint16_t {
+  kRequest = 1,            // REQ: active to passive, first on the socket
+  kReply = 2,              // REP: accepted
+  kReadyToUse = 3,         // RTU: the active side's queue pair is up
+  kReject = 4,             // REJ: from either side, before RTU
+  kDisconnectRequest = 5,  // DREQ
+  kDisconnectReply = 6,    // DREP
+};
+
+// Why a connection was refused; the numbers of the InfiniBand specification (table 112), which
+// RDMA_CM_EVENT_REJECTED reports as its status.
+enum class RejectReason : uint32_t {
+  kNoResources = 3,
+  kTimeout = 4,
+  kNoListener = 8,  // "invalid service id"
+  kConsumer = 28,
+  kVendorOption = 35,
+};
+
+struct WireAddress {
+  uint16_t family;  // AF_INET or AF_INET6
+  uint16_t port;    // network byte order
+  uint32_t scope_id;
+  uint8_t bytes[16];  // an IPv4 address uses the first four, the others are zero
+};
+
+struct Message {
+  uint32_t magic;
+  uint16_t version;
+  uint16_t kind;  // MessageKind
+  uint32_t qp_num;
+  uint32_t psn;  // the first one the receiver of this message shall use
+  uint8_t responder_resources;
+  uint8_t initiator_depth;
+  uint8_t flow_control;
+  uint8_t retry_count;
+  uint8_t rnr_retry_count;
+  uint8_t srq;
+  uint8_t reserved[2];
+  uint32_t reason;  // RejectReason of a kReject, else zero
+  uint32_t ece_vendor;
+  uint32_t ece_options;
+  WireAddress source;       // of a kRequest only: who asks,
+  WireAddress destination;  // and the address it connected to
+  uint8_t private_data[kPrivateDataMax];
+};
+
+static_assert(sizeof(WireAddress) == 24);
+static_assert(sizeof(Message) == 36 + 2 * 24 + 196);
+static_assert(offsetof(Message, source) == 36);
+static_assert(offsetof(Message, private_data) == 84);
+static_assert(std::is_trivially_copyable_v<Message>);
+
+// A message of `kind`, everything else zero.
+Message MakeMessage(MessageKind kind);
+
+// Whether `size` received bytes at `message` are a message this version can act on.
+bool Valid(const Message& message, size_t size);
+
+}  // namespace softverbs::cm
+
+#endif  // GANNET_SOFTVERBS_CM_WIRE_H_

@@ -1,0 +1,151 @@
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "tests/softverbs/cm/cm_fixture.h"
+
+namespace softverbs::cm_test {
+namespace {
+
+class EventTest : public CmTest {
+ protected:
+  // An id with one queued event: ADDR_RESOLVED.
+  static Id WithEvent(const Channel& channel) {
+    Id id = MakeId(channel);
+    EXPECT_EQ(rdma_resolve_addr(id.get(), nullptr, Endpoint("127.0.0.1", 7471).get(), 1000), 0);
+    return id;
+  }
+};
+
+TEST_F(EventTest, DescriptorIsReadableWhileEventsAreQueued) {
+  EXPECT_FALSE(Readable(client_));
+  const Id first = WithEvent(client_);
+  const Id second = WithEvent(client_);
+  EXPECT_TRUE(Readable(client_));
+  Expect(client_, RDMA_CM_EVENT_ADDR_RESOLVED);
+  EXPECT_TRUE(Readable(client_));
+  Expect(client_, RDMA_CM_EVENT_ADDR_RESOLVED);
+  EXPECT_FALSE(Readable(client_));
+}
+
+TEST_F(EventTest, NonBlockingDescriptorIsHonoured) {
+  ASSERT_EQ(fcntl(client_->fd, F_SETFL, fcntl(client_->fd, F_GETFL) | O_NONBLOCK), 0);
+  rdma_cm_event* event = nullptr;
+  EXPECT_EQ(rdma_get_cm_event(client_.get(), &event), -1);
+  EXPECT_EQ(errno, EAGAIN);
+  const Id id = WithEvent(client_);
+  Expect(client_, RDMA_CM_EVENT_ADDR_RESOLVED);
+  EXPECT_EQ(rdma_get_cm_event(client_.get(), &event), -1);
+  EXPECT_EQ(errno, EAGAIN);
+}
+
+TEST_F(EventTest, GetBlocksUntilAnEventComes) {
+  std::atomic<bool> got{false};
+  std::thread waiter([&] {
+    rdma_cm_event* event = nullptr;
+    EXPECT_EQ(rdma_get_cm_event(client_.get(), &event), 0);
+    got = true;
+    rdma_ack_cm_event(event);
+  });
+  EXPECT_FALSE(got);
+  const Id id = WithEvent(client_);
+  waiter.join();
+  EXPECT_TRUE(got);
+}
+
+TEST_F(EventTest, DestroyingAnIdPurgesItsQueuedEvents) {
+  Id first = WithEvent(client_);
+  const Id second = WithEvent(client_);
+  first.reset();
+  EXPECT_EQ(Expect(client_, RDMA_CM_EVENT_ADDR_RESOLVED)->id, second.get());
+  EXPECT_FALSE(Readable(client_));
+}
+
+TEST_F(EventTest, DestroyingAnIdWaitsForItsAcknowledgements) {
+  Id id = WithEvent(client_);
+  Event event = Expect(client_, RDMA_CM_EVENT_ADDR_RESOLVED);
+  std::atomic<bool> acknowledged{false};
+  std::atomic<bool> destroyed_after{false};
+  std::thread destroyer([&] {
+    id.reset();
+    destroyed_after = acknowledged.load();
+  });
+  acknowledged = true;
+  event.reset();
+  destroyer.join();
+  EXPECT_TRUE(destroyed_after);
+}
+
+TEST_F(EventTest, ConnectionRequestIsAcknowledgedToTheListener) {
+  const Id active = Resolve(client_, port_);
+  rdma_conn_param param = Param();
+  ASSERT_EQ(rdma_connect(active.get(), &param), 0);
+  Event request = Expect(server_, RDMA_CM_EVENT_CONNECT_REQUEST);
+  Id passive(request->id);
+  passive.reset();  // does not wait for it
+  request.reset();
+  listener_.reset();
+}
+
+TEST_F(EventTest, RejectsNullArguments) {
+  EXPECT_EQ(rdma_ack_cm_event(nullptr), -1);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_EQ(rdma_get_cm_event(client_.get(), nullptr), -1);
+  EXPECT_EQ(errno, EINVAL);
+}
+
+TEST_F(EventTest, NamesItsEvents) {
+  EXPECT_STREQ(rdma_event_str(RDMA_CM_EVENT_ADDR_RESOLVED), "RDMA_CM_EVENT_ADDR_RESOLVED");
+  EXPECT_STREQ(rdma_event_str(RDMA_CM_EVENT_TIMEWAIT_EXIT), "RDMA_CM_EVENT_TIMEWAIT_EXIT");
+}
+
+TEST_F(EventTest, MigrationTakesQueuedEventsAlong) {
+  const Channel other = MakeChannel();
+  const Id id = WithEvent(client_);
+  ASSERT_EQ(rdma_migrate_id(id.get(), other.get()), 0);
+  EXPECT_EQ(id->channel, other.get());
+  EXPECT_FALSE(Readable(client_));
+  EXPECT_EQ(Expect(other, RDMA_CM_EVENT_ADDR_RESOLVED)->id, id.get());
+}
+
+TEST_F(EventTest, MigrationOfAListenerTakesItsRequestsAlong) {
+  const Channel other = MakeChannel();
+  const Id active = Resolve(client_, port_);
+  rdma_conn_param param = Param();
+  ASSERT_EQ(rdma_connect(active.get(), &param), 0);
+  ASSERT_EQ(rdma_migrate_id(listener_.get(), other.get()), 0);
+  const Event request = Expect(other, RDMA_CM_EVENT_CONNECT_REQUEST);
+  EXPECT_EQ(request->id->channel, other.get());
+  const Id passive(request->id);
+}
+
+TEST_F(EventTest, MigratedConnectionReportsToItsNewChannel) {
+  Id active;
+  const Id passive = Establish(&active);
+  const Channel other = MakeChannel();
+  ASSERT_EQ(rdma_migrate_id(passive.get(), other.get()), 0);
+  ASSERT_EQ(rdma_disconnect(active.get()), 0);
+  EXPECT_EQ(Expect(other, RDMA_CM_EVENT_DISCONNECTED)->id, passive.get());
+  EXPECT_FALSE(Readable(server_));
+}
+
+TEST_F(EventTest, MigrationWaitsForAcknowledgements) {
+  const Channel other = MakeChannel();
+  const Id id = WithEvent(client_);
+  Event event = Expect(client_, RDMA_CM_EVENT_ADDR_RESOLVED);
+  std::atomic<bool> acknowledged{false};
+  std::atomic<bool> moved_after{false};
+  std::thread mover([&] {
+    EXPECT_EQ(rdma_migrate_id(id.get(), other.get()), 0);
+    moved_after = acknowledged.load();
+  });
+  acknowledged = true;
+  event.reset();
+  mover.join();
+  EXPECT_TRUE(moved_after);
+}
+
+}  // namespace
+}  // namespace softverbs::cm_test
