@@ -160,6 +160,11 @@ Pair::Pair(const PairOptions& options)
   ExpectEvent(client_->events, RDMA_CM_EVENT_ADDR_RESOLVED);
   EXPECT_EQ(rdma_resolve_route(client_id, 2000), 0);
   ExpectEvent(client_->events, RDMA_CM_EVENT_ROUTE_RESOLVED);
+  // 4.096 us * 2^14 = 67 ms; the default is seconds.
+  uint8_t ack_timeout = 14;
+  EXPECT_EQ(rdma_set_option(client_id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &ack_timeout,
+                            sizeof(ack_timeout)),
+            0);
   client_->Equip(client_id, false);
   rdma_conn_param param = ConnectionParameters(options);
   EXPECT_EQ(rdma_connect(client_id, &param), 0) << strerror(errno);
