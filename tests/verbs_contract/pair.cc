@@ -55,6 +55,14 @@ std::string TestAddress() {
   return address != nullptr ? address : "127.0.0.1";
 }
 
+bool HasAtomics(ibv_context* verbs) {
+  ibv_device_attr attr{};
+  EXPECT_EQ(ibv_query_device(verbs, &attr), 0);
+  return attr.atomic_cap != IBV_ATOMIC_NONE;
+}
+
+bool IsIwarp(ibv_context* verbs) { return verbs->device->transport_type == IBV_TRANSPORT_IWARP; }
+
 Buffer::Buffer(ibv_pd* pd, size_t bytes, int access) : bytes_(bytes) {
   mr_ = ibv_reg_mr(pd, bytes_.data(), bytes_.size(), access);
   EXPECT_NE(mr_, nullptr) << strerror(errno);

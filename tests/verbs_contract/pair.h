@@ -20,6 +20,15 @@ namespace verbs_contract {
 // device (rdma_cm over loopback does not work on kernel devices), named by VERBS_CONTRACT_ADDRESS.
 std::string TestAddress();
 
+// What a device says that it lacks; a case that needs it is skipped with the reason.
+bool HasAtomics(ibv_context* verbs);
+bool IsIwarp(ibv_context* verbs);
+
+#define SKIP_WITHOUT_ATOMICS(pair)                                                    \
+  do {                                                                                \
+    if (!HasAtomics((pair).client().id->verbs)) GTEST_SKIP() << "atomic_cap is NONE"; \
+  } while (0)
+
 // A registered buffer.
 class Buffer {
  public:
