@@ -1,0 +1,103 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "tests/integration/server_process.h"
+
+namespace gannet {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+// Runs a kvserver that cannot start, and returns the one line, after what it logged before, in
+// which it says why. It must exit with 1.
+std::string FailingStart(const std::vector<std::string>& flags) {
+  std::vector<std::string> argv = {ProgramPath("kvserver")};
+  argv.insert(argv.end(), flags.begin(), flags.end());
+  ChildProcess server({.argv = argv});
+  EXPECT_EQ(server.ReadLine(), std::nullopt);
+  EXPECT_EQ(server.Wait(), 1);
+  const std::string all = server.Stderr();
+  const size_t start = all.rfind("kvserver: ");
+  const std::string said = start == std::string::npos ? "" : all.substr(start);
+  EXPECT_EQ(std::ranges::count(said, '\n'), 1) << all;
+  EXPECT_EQ(all.find("kvserver: "), start) << all;
+  return said;
+}
+
+TEST(StartupTest, SaysWhereItListensAndOnWhat) {
+  ServerProcess server;
+  const ReadyLine ready = ParseReadyLine(server.ready_line());
+  EXPECT_THAT(ready.endpoint, HasSubstr("127.0.0.1:"));
+  EXPECT_FALSE(ready.device.empty());
+  EXPECT_EQ(ready.kind == "softverbs", ready.device == "softverbs0") << server.ready_line();
+}
+
+TEST(StartupTest, FindsSoftverbsByItselfAndSaysSo) {
+  ChildProcess server(
+      {.argv = {ProgramPath("kvserver"), "--listen=127.0.0.1:0", "--memory=64M", "--device=soft"},
+       .inherit_library_path = false});
+  const ReadyLine ready = ParseReadyLine(server.ReadLine().value_or(""));
+  EXPECT_EQ(ready.device, "softverbs0") << server.Stderr();
+  EXPECT_EQ(ready.kind, "softverbs");
+}
+
+TEST(StartupTest, SaysLoudlyWhenItChoseSoftverbsItself) {
+  ChildProcess server({.argv = {ProgramPath("kvserver"), "--listen=127.0.0.1:0", "--memory=64M"},
+                       .inherit_library_path = false});
+  const ReadyLine ready = ParseReadyLine(server.ReadLine().value_or(""));
+  ASSERT_FALSE(ready.endpoint.empty()) << server.Stderr();
+  // A machine with a working RDMA device has nothing to say.
+  EXPECT_EQ(server.Stderr().find("NO USABLE RDMA DEVICE") != std::string::npos,
+            ready.kind == "softverbs")
+      << server.Stderr();
+}
+
+TEST(StartupTest, ListensOnIpv6AndOnNames) {
+  for (const char* listen : {"[::1]:0", "localhost:0"}) {
+    ChildProcess server(
+        {.argv = {ProgramPath("kvserver"), std::string("--listen=") + listen, "--memory=64M"}});
+    EXPECT_FALSE(ParseReadyLine(server.ReadLine().value_or("")).endpoint.empty())
+        << listen << "\n"
+        << server.Stderr();
+  }
+}
+
+TEST(StartupTest, StopsCleanlyOnSigtermAndSigint) {
+  for (const int signal : {SIGTERM, SIGINT}) {
+    ServerProcess server;
+    server.process().Signal(signal);
+    EXPECT_EQ(server.process().Wait(), 0) << server.process().Stderr();
+  }
+}
+
+TEST(StartupTest, PortInUseIsOneClearLine) {
+  ServerProcess server;
+  const std::string said = FailingStart({"--listen=" + server.endpoint(), "--memory=64M"});
+  EXPECT_THAT(said, HasSubstr(server.endpoint()));
+  EXPECT_THAT(said, HasSubstr("choose another port"));
+}
+
+TEST(StartupTest, UnknownDeviceIsOneClearLineThatListsWhatIsThere) {
+  const std::string said = FailingStart({"--listen=127.0.0.1:0", "--device=nosuch0"});
+  EXPECT_THAT(said, HasSubstr("nosuch0"));
+  EXPECT_THAT(said, HasSubstr("there "));
+}
+
+TEST(StartupTest, TooLittleMemoryIsOneClearLine) {
+  EXPECT_THAT(FailingStart({"--listen=127.0.0.1:0", "--memory=4K"}), HasSubstr("memory"));
+  const std::string said = FailingStart({"--listen=127.0.0.1:0", "--memory=64T"});
+  EXPECT_THAT(said, AnyOf(HasSubstr("MiB are available"), HasSubstr("--memory")));
+}
+
+TEST(StartupTest, MalformedAddressIsOneClearLine) {
+  EXPECT_THAT(FailingStart({"--listen=127.0.0.1:notaport", "--memory=64M"}), HasSubstr("notaport"));
+}
+
+}  // namespace
+}  // namespace gannet
