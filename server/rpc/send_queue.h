@@ -28,7 +28,9 @@ class SendQueue {
   // At least every this many work requests, one is signaled.
   static constexpr uint32_t kSignalEvery = 16;
 
-  explicit SendQueue(uint32_t places) : places_(places), ring_(std::bit_ceil(places)) {}
+  // The first work request gets the position after `start`.
+  explicit SendQueue(uint32_t places, uint32_t start = 0)
+      : places_(places), ring_(std::bit_ceil(places)), last_(start), done_(start) {}
 
   bool HasRoom(uint32_t wrs) const { return in_queue() + wrs + 1 <= places_; }
   uint32_t in_queue() const { return last_ - done_; }
@@ -67,8 +69,8 @@ class SendQueue {
  private:
   const uint32_t places_;
   std::vector<Resource> ring_;  // by position; a power of two, so that positions may wrap
-  uint32_t last_ = 0;           // position of the newest work request
-  uint32_t done_ = 0;           // all up to here completed
+  uint32_t last_;               // position of the newest work request
+  uint32_t done_;               // all up to here completed
   uint32_t unsignaled_ = 0;
 };
 

@@ -1,0 +1,191 @@
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "common/base/hash.h"
+#include "gtest/gtest.h"
+#include "tests/server/rpc/raw_peer.h"
+#include "tests/server/rpc/server_fixture.h"
+
+namespace gannet {
+namespace {
+
+constexpr uint32_t kLarge = 1 << 20;
+
+class LargeValueTest : public ServerTest {
+ protected:
+  void SetUp() override { StartServer(); }
+
+  static void Fill(std::span<std::byte> bytes, uint64_t seed) {
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      bytes[i] = static_cast<std::byte>(Mix64(seed + i / 8) >> (i % 8 * 8));
+    }
+  }
+  static RequestHeader PutHeader(RawPeer* peer, std::string_view key, uint64_t offset,
+                                 uint32_t bytes) {
+    RequestHeader header = peer->Header(Opcode::kPut, kValueInBuffer);
+    header.key_bytes = static_cast<uint16_t>(key.size());
+    header.value_bytes = bytes;
+    header.buffer_address = peer->lent().address() + offset;
+    header.buffer_rkey = peer->lent().rkey();
+    return header;
+  }
+  static RequestHeader GetHeader(RawPeer* peer, std::string_view key, uint64_t offset,
+                                 uint32_t room) {
+    RequestHeader header = PutHeader(peer, key, offset, room);
+    header.opcode = static_cast<uint8_t>(Opcode::kGet);
+    return header;
+  }
+};
+
+TEST_F(LargeValueTest, ComeAndGoThroughTheClientsBuffer) {
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  const std::span<std::byte> lent(peer.lent().data(), peer.lent().size());
+  for (uint32_t bytes : {1u, 4095u, 4096u, 5000u, 70'001u, kLarge}) {
+    Fill(lent.first(bytes), bytes);
+    const std::vector<std::byte> sent(lent.begin(), lent.begin() + bytes);
+    const auto put = peer.Call(PutHeader(&peer, "key", 0, bytes), "key");
+    ASSERT_EQ(put->status(), ReplyStatus::kOk) << bytes;
+    std::memset(lent.data(), 0, lent.size());
+    const auto get = peer.Call(GetHeader(&peer, "key", 64, kLarge), "key");
+    ASSERT_EQ(get->status(), ReplyStatus::kOk) << bytes;
+    ASSERT_EQ(get->header.value_bytes, bytes);
+    if (get->header.value_in_buffer) {
+      ASSERT_EQ(std::memcmp(lent.data() + 64, sent.data(), bytes), 0) << bytes;
+    } else {
+      ASSERT_LE(bytes, EagerValueBytesMax(0)) << "only short ones travel in the reply";
+      ASSERT_EQ(std::memcmp(get->value.data(), sent.data(), bytes), 0) << bytes;
+    }
+  }
+}
+
+TEST_F(LargeValueTest, EmptyValueInABufferIsAValue) {
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  ASSERT_EQ(peer.Call(PutHeader(&peer, "key", 0, 0), "key")->status(), ReplyStatus::kOk);
+  EXPECT_EQ(peer.Get("key"), "");
+}
+
+TEST_F(LargeValueTest, AllCreditsAtOnce) {
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  constexpr uint32_t kBytes = 50'000;
+  const std::span<std::byte> lent(peer.lent().data(), peer.lent().size());
+  Fill(lent.first(kBytes), 1);
+  for (int i = 0; i < kCreditsDefault; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    ASSERT_TRUE(peer.Send(PutHeader(&peer, key, 0, kBytes), key));
+  }
+  for (int i = 0; i < kCreditsDefault; ++i) ASSERT_EQ(peer.Receive()->status(), ReplyStatus::kOk);
+  for (int i = 0; i < kCreditsDefault; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    ASSERT_TRUE(peer.Send(GetHeader(&peer, key, kLarge, kBytes), key));
+  }
+  for (int i = 0; i < kCreditsDefault; ++i) {
+    const auto reply = peer.Receive();
+    ASSERT_EQ(reply->status(), ReplyStatus::kOk);
+    ASSERT_EQ(std::memcmp(lent.data(), lent.data() + kLarge, kBytes), 0);
+  }
+}
+
+TEST_F(LargeValueTest, TooSmallABufferIsToldWhatIsNeeded) {
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  ASSERT_EQ(peer.Call(PutHeader(&peer, "key", 0, 100'000), "key")->status(), ReplyStatus::kOk);
+  for (uint32_t room : {0u, 99'999u}) {
+    const auto reply = peer.Call(GetHeader(&peer, "key", 0, room), "key");
+    EXPECT_EQ(reply->status(), ReplyStatus::kBufferTooSmall);
+    EXPECT_EQ(reply->header.value_bytes, 100'000u);
+  }
+}
+
+TEST_F(LargeValueTest, DuplicateOfALargePutIsAnsweredFromTheRecord) {
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  RequestHeader put = PutHeader(&peer, "key", 0, 100'000);
+  put.flags |= kOnlyIfAbsent;
+  const auto first = peer.Call(put, "key");
+  ASSERT_EQ(first->status(), ReplyStatus::kOk);
+  const auto again = peer.Call(put, "key");
+  EXPECT_EQ(again->status(), ReplyStatus::kOk);
+  EXPECT_EQ(again->header.version, first->header.version);
+}
+
+TEST_F(LargeValueTest, FullHeapIsOutOfMemoryAndHarmsNothing) {
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  ReplyStatus status = ReplyStatus::kOk;
+  int stored = 0;
+  for (; status == ReplyStatus::kOk && stored < 100; ++stored) {
+    const std::string key = "key" + std::to_string(stored);
+    status = peer.Call(PutHeader(&peer, key, 0, kLarge), key)->status();
+  }
+  EXPECT_EQ(status, ReplyStatus::kOutOfMemory);
+  EXPECT_GT(stored, 5);
+  EXPECT_EQ(peer.Call(GetHeader(&peer, "key0", 0, kLarge), "key0")->status(), ReplyStatus::kOk);
+}
+
+TEST_F(LargeValueTest, BadKeyOfThePutBufferBreaksTheConnectionAndLeaksNothing) {
+  RawPeer good(this);
+  ASSERT_TRUE(good.Connect());
+  ASSERT_EQ(good.Call(PutHeader(&good, "key", 0, 1000), "key")->status(), ReplyStatus::kOk);
+  const uint64_t heap_bytes = stats().heap_bytes;
+  for (int round = 0; round < 5; ++round) {
+    RawPeer peer(this);
+    ASSERT_TRUE(peer.Connect());
+    RequestHeader header = PutHeader(&peer, "key", 0, kLarge);
+    header.buffer_rkey ^= 0x5a5a5a;
+    ASSERT_TRUE(peer.Send(header, "key"));
+    EXPECT_TRUE(peer.WaitBroken());
+  }
+  ASSERT_TRUE(StepUntil([this] { return stats().connections == 1; }));
+  EXPECT_EQ(stats().heap_bytes, heap_bytes);
+  EXPECT_EQ(good.Get("key")->size(), 1000u);
+}
+
+TEST_F(LargeValueTest, BufferOutsideItsRegionBreaksTheConnectionAndLeaksNothing) {
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  const uint64_t heap_bytes = stats().heap_bytes;
+  RequestHeader header = PutHeader(&peer, "key", peer.lent().size() - 1000, kLarge);
+  ASSERT_TRUE(peer.Send(header, "key"));
+  EXPECT_TRUE(peer.WaitBroken());
+  ASSERT_TRUE(StepUntil([this] { return stats().connections == 0; }));
+  EXPECT_EQ(stats().heap_bytes, heap_bytes);
+}
+
+TEST_F(LargeValueTest, BadKeyOfTheGetBufferBreaksTheConnectionAndKeepsNoStaging) {
+  RawPeer good(this);
+  ASSERT_TRUE(good.Connect());
+  ASSERT_EQ(good.Call(PutHeader(&good, "key", 0, kLarge), "key")->status(), ReplyStatus::kOk);
+  for (int round = 0; round < 10; ++round) {
+    RawPeer peer(this);
+    ASSERT_TRUE(peer.Connect());
+    RequestHeader header = GetHeader(&peer, "key", 0, kLarge);
+    header.buffer_rkey ^= 0x5a5a5a;
+    ASSERT_TRUE(peer.Send(header, "key"));
+    EXPECT_TRUE(peer.WaitBroken());
+  }
+  EXPECT_EQ(good.Call(GetHeader(&good, "key", 0, kLarge), "key")->status(), ReplyStatus::kOk);
+}
+
+TEST_F(LargeValueTest, ClientGoneInTheMiddleLeaksNothing) {
+  const uint64_t heap_bytes = stats().heap_bytes;
+  for (int round = 0; round < 10; ++round) {
+    RawPeer peer(this);
+    ASSERT_TRUE(peer.Connect());
+    for (int i = 0; i < 8; ++i) {
+      RequestHeader header = PutHeader(&peer, "key", 0, kLarge);
+      header.flags |= kOnlyIfVersion;
+      header.expected_version = 12345;  // so that none is ever stored, however far it comes
+      ASSERT_TRUE(peer.Send(header, "key"));
+    }
+    for (int i = 0; i < round; ++i) Step();
+  }
+  ASSERT_TRUE(StepUntil([this] { return stats().connections == 0; }));
+  EXPECT_EQ(stats().heap_bytes, heap_bytes);
+}
+
+}  // namespace
+}  // namespace gannet

@@ -1,0 +1,228 @@
+#include "tests/server/rpc/raw_peer.h"
+
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/rdma/queue_pair.h"
+#include "tests/rdma/test_device.h"
+
+namespace gannet {
+namespace {
+
+enum Kind : uint8_t { kReceive = 1, kSend = 2, kCas = 3, kDrain = 4 };
+
+constexpr uint32_t kReceives = 128;
+constexpr uint32_t kSends = 128;
+constexpr uint64_t kLentBytes = 2 << 20;
+
+template <class T>
+T Must(absl::StatusOr<T> result) {
+  GANNET_CHECK(result.ok(), result.status().ToString().c_str());
+  return *std::move(result);
+}
+
+}  // namespace
+
+RawPeer::RawPeer(Driver* driver) : driver_(driver) {
+  ibv_context* verbs = TestDevice().verbs;
+  pd_.reset(ibv_alloc_pd(verbs));
+  GANNET_CHECK(pd_ != nullptr, "no protection domain");
+  cq_ = Must(CompletionQueue::Create(verbs, kReceives + kSends + 16, /*with_channel=*/false));
+  receives_ = Must(RegisteredBuffer::Create(pd_.get(), kReceives * uint64_t{kMessageBytesMax}));
+  sends_ = Must(RegisteredBuffer::Create(pd_.get(), (kSends + 1) * uint64_t{kMessageBytesMax}));
+  lent_ = Must(RegisteredBuffer::Create(pd_.get(), kLentBytes, RemoteAccess::kReadWrite));
+}
+
+RawPeer::~RawPeer() {
+  if (connector_ == nullptr || connector_->connection() == nullptr) return;
+  if (connector_->connection()->BeginClose(WrId{.kind = kDrain}.Pack())) {
+    EXPECT_TRUE(driver_->StepUntil([this] {
+      silent_ = false;
+      Poll();
+      return drained_;
+    }));
+  }
+}
+
+bool RawPeer::Connect(std::span<const std::byte> private_data) {
+  connector_ =
+      Must(Connector::Start({.to = driver_->address(), .deadline_ns = MonotonicNs() + kStepNsMax}));
+  const bool ended = driver_->StepUntil([&] {
+    const Connector::Step step = connector_->Poll(MonotonicNs());
+    if (step == Connector::Step::kResolved) {
+      Prepare();
+      if (!connector_->Connect(private_data).ok()) return true;
+    }
+    return step >= Connector::Step::kEstablished;
+  });
+  EXPECT_TRUE(ended) << "the handshake hangs";
+  if (connector_->step() == Connector::Step::kEstablished) {
+    grant_ = Must(DecodeGrant(connector_->private_data()));
+    return true;
+  }
+  broken_ = true;
+  if (connector_->refused()) {
+    auto reject = DecodeReject(connector_->private_data());
+    if (reject.ok()) reject_ = *reject;
+  }
+  return false;
+}
+
+bool RawPeer::Join(const RawPeer& other, uint16_t qp_index) {
+  ConnectRequest request = NewConnectRequest();
+  request.session_token = other.grant().session_token;
+  request.qp_index = qp_index;
+  next_sequence = other.next_sequence;
+  return Connect(request);
+}
+
+void RawPeer::Prepare() {
+  ConnectionOptions options{.caps = TestDevice().caps};
+  options.queue_pair = {.pd = pd_.get(),
+                        .send_cq = cq_->get(),
+                        .recv_cq = cq_->get(),
+                        .send_wrs = kSends,
+                        .recv_wrs = kReceives};
+  if (!connector_->CreateConnection(options).ok()) return;
+  for (uint32_t slot = 0; slot < kReceives; ++slot) PostReceive(slot);
+}
+
+void RawPeer::PostReceive(uint32_t slot) {
+  if (!receiving_) return;
+  ibv_sge sge = receives_.Sge(uint64_t{slot} * kMessageBytesMax, kMessageBytesMax);
+  ibv_recv_wr receive{
+      .wr_id = WrId{.kind = kReceive, .slot = slot}.Pack(), .sg_list = &sge, .num_sge = 1};
+  if (gannet::PostReceive(connector_->connection()->qp(), &receive) != PostResult::kPosted) {
+    broken_ = true;
+  }
+}
+
+void RawPeer::Poll() {
+  if (silent_) return;
+  if (connector_->Poll(MonotonicNs()) == Connector::Step::kClosed) broken_ = true;
+  ibv_wc done;
+  while (cq_->Poll({&done, 1}) == 1) {
+    const WrId id = WrId::Unpack(done.wr_id);
+    if (id.kind == kDrain) drained_ = true;
+    if (id.kind == kSend) --sends_in_flight_;
+    if (id.kind == kCas) cas_done_ = true;
+    if (done.status != IBV_WC_SUCCESS) {
+      broken_ = true;
+      continue;
+    }
+    if (id.kind != kReceive) continue;
+    const std::byte* message = receives_.data() + uint64_t{id.slot} * kMessageBytesMax;
+    ReplyView view;
+    if (DecodeReply({message, done.byte_len}, &view)) {
+      replies_.push_back({view.header, std::string(view.value)});
+    } else {
+      ADD_FAILURE() << "a reply that is none";
+    }
+    PostReceive(id.slot);
+  }
+}
+
+bool RawPeer::Send(std::span<const std::byte> message) {
+  if (sends_in_flight_ == kSends && !driver_->StepUntil([this] {
+        Poll();
+        return sends_in_flight_ < kSends || broken_;
+      })) {
+    return false;
+  }
+  const uint64_t offset = uint64_t{next_send_++ % kSends} * kMessageBytesMax;
+  std::memcpy(sends_.data() + offset, message.data(), message.size());
+  ibv_sge sge = sends_.Sge(offset, static_cast<uint32_t>(message.size()));
+  ibv_send_wr send = SendRequest(WrId{.kind = kSend}.Pack(), &sge, IBV_SEND_SIGNALED);
+  if (PostSend(connector_->connection()->qp(), &send) != PostResult::kPosted) return false;
+  ++sends_in_flight_;
+  return true;
+}
+
+bool RawPeer::Send(const RequestHeader& header, std::string_view key, std::string_view value) {
+  std::array<std::byte, kMessageBytesMax> message;
+  const size_t bytes = EncodeRequest(header, key, value, message);
+  return Send(std::span(message).first(bytes));
+}
+
+std::optional<RawPeer::Reply> RawPeer::Receive() {
+  EXPECT_TRUE(driver_->StepUntil([this] {
+    Poll();
+    return !replies_.empty() || broken_;
+  })) << "no reply";
+  if (replies_.empty()) return std::nullopt;
+  Reply reply = std::move(replies_.front());
+  replies_.pop_front();
+  return reply;
+}
+
+std::optional<RawPeer::Reply> RawPeer::Call(const RequestHeader& header, std::string_view key,
+                                            std::string_view value) {
+  if (!Send(header, key, value)) return std::nullopt;
+  return Receive();
+}
+
+RequestHeader RawPeer::Header(Opcode opcode, uint8_t flags) {
+  RequestHeader header{};
+  header.opcode = static_cast<uint8_t>(opcode);
+  header.flags = flags;
+  if (opcode != Opcode::kHeartbeat) header.sequence = next_sequence++;
+  return header;
+}
+
+ReplyStatus RawPeer::Put(std::string_view key, std::string_view value) {
+  RequestHeader header = Header(Opcode::kPut);
+  header.key_bytes = static_cast<uint16_t>(key.size());
+  header.value_bytes = static_cast<uint32_t>(value.size());
+  const auto reply = Call(header, key, value);
+  return reply ? reply->status() : ReplyStatus::kInternal;
+}
+
+std::optional<std::string> RawPeer::Get(std::string_view key) {
+  RequestHeader header = Header(Opcode::kGet);
+  header.key_bytes = static_cast<uint16_t>(key.size());
+  const auto reply = Call(header, key);
+  if (!reply || reply->status() != ReplyStatus::kOk) return std::nullopt;
+  return reply->value;
+}
+
+bool RawPeer::WaitSent() {
+  const int64_t deadline_ns = MonotonicNs() + kStepNsMax;
+  while (sends_in_flight_ > 0 && MonotonicNs() < deadline_ns) Poll();
+  return sends_in_flight_ == 0;
+}
+
+bool RawPeer::WaitBroken() {
+  return driver_->StepUntil([this] {
+    Poll();
+    return broken_;
+  });
+}
+
+std::optional<uint64_t> RawPeer::Cas(size_t lock_index, uint64_t expected, uint64_t desired) {
+  return CasAt(grant_.lock_address + lock_index * sizeof(uint64_t), grant_.lock_rkey, expected,
+               desired);
+}
+
+std::optional<uint64_t> RawPeer::CasAt(uint64_t address, uint32_t rkey, uint64_t expected,
+                                       uint64_t desired) {
+  const uint64_t offset = uint64_t{kSends} * kMessageBytesMax;
+  ibv_sge sge = sends_.Sge(offset, sizeof(uint64_t));
+  ibv_send_wr request = CompareAndSwapRequest(WrId{.kind = kCas}.Pack(), &sge, address, rkey,
+                                              expected, desired, IBV_SEND_SIGNALED);
+  cas_done_ = false;
+  if (PostSend(connector_->connection()->qp(), &request) != PostResult::kPosted) {
+    return std::nullopt;
+  }
+  const bool done = driver_->StepUntil([this] {
+    Poll();
+    return cas_done_;
+  });
+  if (!done || broken_) return std::nullopt;
+  uint64_t old;
+  std::memcpy(&old, sends_.data() + offset, sizeof(old));
+  return old;
+}
+
+}  // namespace gannet

@@ -1,0 +1,209 @@
+#include <array>
+#include <cstring>
+#include <string>
+
+#include "gtest/gtest.h"
+#include "tests/server/rpc/raw_peer.h"
+#include "tests/server/rpc/server_fixture.h"
+
+namespace gannet {
+namespace {
+
+class RequestTest : public ServerTest {
+ protected:
+  void SetUp() override {
+    StartServer();
+    ASSERT_TRUE(peer_.emplace(this).Connect());
+  }
+  void TearDown() override {
+    peer_.reset();
+    ServerTest::TearDown();
+  }
+  RequestHeader Header(Opcode opcode, std::string_view key = "", std::string_view value = "") {
+    RequestHeader header = peer_->Header(opcode);
+    header.key_bytes = static_cast<uint16_t>(key.size());
+    header.value_bytes = static_cast<uint32_t>(value.size());
+    return header;
+  }
+  // The server lives and serves others.
+  void ExpectServing() {
+    RawPeer other(this);
+    ASSERT_TRUE(other.Connect());
+    EXPECT_EQ(other.Put("another", "value"), ReplyStatus::kOk);
+    EXPECT_EQ(other.Get("another"), "value");
+  }
+
+  std::optional<RawPeer> peer_;
+};
+
+TEST_F(RequestTest, PutGetDelete) {
+  EXPECT_EQ(peer_->Put("key", "value"), ReplyStatus::kOk);
+  EXPECT_EQ(peer_->Get("key"), "value");
+  EXPECT_EQ(peer_->Call(Header(Opcode::kDelete, "key"), "key")->status(), ReplyStatus::kOk);
+  EXPECT_EQ(peer_->Get("key"), std::nullopt);
+  EXPECT_EQ(peer_->Call(Header(Opcode::kDelete, "key"), "key")->status(), ReplyStatus::kNotFound);
+}
+
+TEST_F(RequestTest, ValuesUpToTheEagerLimitTravelInMessages) {
+  const std::string key(250, 'k');
+  for (size_t bytes : {size_t{0}, size_t{1}, size_t{200}, EagerValueBytesMax(key.size())}) {
+    const std::string value(bytes, static_cast<char>('a' + bytes % 26));
+    ASSERT_EQ(peer_->Put(key, value), ReplyStatus::kOk) << bytes;
+    ASSERT_EQ(peer_->Get(key), value) << bytes;
+  }
+}
+
+TEST_F(RequestTest, RepliesCarryVersionAndPlace) {
+  const auto put = peer_->Call(Header(Opcode::kPut, "key", "v"), "key", "v");
+  ASSERT_TRUE(put);
+  EXPECT_NE(put->header.version, 0u);
+  EXPECT_NE(put->header.slot, 0u);
+  const auto get = peer_->Call(Header(Opcode::kGet, "key"), "key");
+  EXPECT_EQ(get->header.version, put->header.version);
+  EXPECT_EQ(get->header.slot, put->header.slot);
+}
+
+TEST_F(RequestTest, UnknownOpcodeIsUnimplementedAndHarmless) {
+  RequestHeader header = Header(Opcode::kPing);
+  header.opcode = 200;
+  const auto reply = peer_->Call(header);
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->status(), ReplyStatus::kUnimplemented);
+  EXPECT_EQ(reply->header.opcode, 200);
+  EXPECT_EQ(reply->header.sequence, header.sequence);
+  EXPECT_EQ(peer_->Call(Header(Opcode::kPing))->status(), ReplyStatus::kOk);
+}
+
+TEST_F(RequestTest, MalformedRequestsAreInvalidAndHarmless) {
+  RequestHeader long_key = Header(Opcode::kPut);
+  long_key.key_bytes = 251;
+  EXPECT_EQ(peer_->Call(long_key, std::string(251, 'k'))->status(), ReplyStatus::kInvalidArgument);
+  RequestHeader no_key = Header(Opcode::kGet);
+  EXPECT_EQ(peer_->Call(no_key)->status(), ReplyStatus::kInvalidArgument);
+  RequestHeader reserved = Header(Opcode::kPing);
+  reserved.reserved = 1;
+  EXPECT_EQ(peer_->Call(reserved)->status(), ReplyStatus::kInvalidArgument);
+  RequestHeader lying = Header(Opcode::kPut, "key");
+  lying.value_bytes = 1000;  // the message ends after the key
+  EXPECT_EQ(peer_->Call(lying, "key")->status(), ReplyStatus::kInvalidArgument);
+  RequestHeader huge = Header(Opcode::kPut, "key");
+  huge.flags = kValueInBuffer;
+  huge.value_bytes = UINT32_MAX;
+  EXPECT_EQ(peer_->Call(huge, "key")->status(), ReplyStatus::kInvalidArgument);
+  EXPECT_EQ(peer_->Get("key"), std::nullopt);
+  EXPECT_FALSE(peer_->broken());
+}
+
+TEST_F(RequestTest, MessageShorterThanAHeaderBreaksTheConnection) {
+  const std::array<std::byte, sizeof(RequestHeader) - 1> message{};
+  ASSERT_TRUE(peer_->Send(message));
+  EXPECT_TRUE(peer_->WaitBroken());
+  ExpectServing();
+}
+
+TEST_F(RequestTest, EmptyMessageBreaksTheConnection) {
+  ASSERT_TRUE(peer_->Send(std::span<const std::byte>()));
+  EXPECT_TRUE(peer_->WaitBroken());
+  ExpectServing();
+}
+
+TEST_F(RequestTest, HeartbeatsAreAnsweredAndNotCountedAsRequests) {
+  const uint64_t rpcs = stats().rpcs;
+  const auto reply = peer_->Call(Header(Opcode::kHeartbeat));
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->header.sequence, 0u);
+  EXPECT_EQ(reply->status(), ReplyStatus::kOk);
+  EXPECT_EQ(stats().heartbeats, 1u);
+  EXPECT_EQ(stats().rpcs, rpcs);
+}
+
+TEST_F(RequestTest, StatsCountWhatWasServed) {
+  ASSERT_EQ(peer_->Put("key", "value"), ReplyStatus::kOk);
+  const auto reply = peer_->Call(Header(Opcode::kStats));
+  ASSERT_EQ(reply->value.size(), sizeof(StatsReply));
+  StatsReply stats;
+  std::memcpy(&stats, reply->value.data(), sizeof(stats));
+  EXPECT_EQ(stats.rpcs, 2u) << "itself included";
+  EXPECT_EQ(stats.items, 1u);
+  EXPECT_EQ(stats.sessions, 1u);
+  EXPECT_EQ(stats.connections, 1u);
+  EXPECT_GT(stats.slots_total, 0u);
+  EXPECT_GT(stats.heap_total, 0u);
+  EXPECT_GT(stats.cpu_us, 0u);
+}
+
+TEST_F(RequestTest, DuplicateIsAnsweredFromTheRecordAndNotExecuted) {
+  RequestHeader put = Header(Opcode::kPut, "key", "first");
+  put.flags = kOnlyIfAbsent;
+  const auto first = peer_->Call(put, "key", "first");
+  ASSERT_EQ(first->status(), ReplyStatus::kOk);
+  const auto again = peer_->Call(put, "key", "first");
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->status(), ReplyStatus::kOk) << "executed anew it would be kExists";
+  EXPECT_EQ(again->header.version, first->header.version);
+  EXPECT_EQ(again->header.sequence, put.sequence);
+}
+
+TEST_F(RequestTest, NumberBelowTheWindowIsRefused) {
+  const RequestHeader old = Header(Opcode::kPut, "key", "v");
+  for (int i = 0; i < kCreditsDefault; ++i) peer_->Call(Header(Opcode::kPing));
+  EXPECT_EQ(peer_->Call(old, "key", "v")->status(), ReplyStatus::kInvalidArgument);
+  EXPECT_EQ(peer_->Get("key"), std::nullopt);
+}
+
+TEST_F(RequestTest, HostileSequenceNumberBreaksTheConnection) {
+  RequestHeader ping = Header(Opcode::kPing);
+  ping.sequence = UINT64_MAX;
+  ASSERT_TRUE(peer_->Send(ping));
+  EXPECT_TRUE(peer_->WaitBroken());
+  ExpectServing();
+}
+
+TEST_F(RequestTest, AllCreditsMayBeUsedAtOnce) {
+  for (int i = 0; i < kCreditsDefault; ++i) ASSERT_TRUE(peer_->Send(Header(Opcode::kPing)));
+  ASSERT_TRUE(peer_->Send(Header(Opcode::kHeartbeat)));
+  uint64_t sequence = 0;
+  for (int i = 0; i < kCreditsDefault; ++i) {
+    const auto reply = peer_->Receive();
+    ASSERT_TRUE(reply);
+    EXPECT_EQ(reply->header.sequence, ++sequence);
+  }
+  EXPECT_TRUE(peer_->Receive());
+}
+
+// The server takes what is there in one go, so a client that overran its credits is seen at once.
+TEST_F(RequestTest, FloodBeyondTheCreditsBreaksTheConnection) {
+  constexpr int kFlood = 60;
+  for (int i = 0; i < kFlood; ++i) ASSERT_TRUE(peer_->Send(Header(Opcode::kPing)));
+  ASSERT_TRUE(peer_->WaitSent()) << "all of them lie in the server's receive queue";
+  EXPECT_TRUE(peer_->WaitBroken());
+  ExpectServing();
+}
+
+// However often one client does it, the receives come back.
+TEST_F(RequestTest, FloodsDoNotDrainTheSharedReceiveQueue) {
+  for (int round = 0; round < 30; ++round) {
+    RawPeer hostile(this);
+    ASSERT_TRUE(hostile.Connect());
+    for (int i = 0; i < 100; ++i) {
+      RequestHeader header = hostile.Header(Opcode::kPing);
+      if (!hostile.Send(header)) break;
+    }
+    ASSERT_EQ(peer_->Call(Header(Opcode::kPing))->status(), ReplyStatus::kOk) << round;
+  }
+  ExpectServing();
+}
+
+// A peer that takes no replies runs the server's send queue full, not its memory.
+TEST_F(RequestTest, PeerThatTakesNoRepliesIsCutOff) {
+  peer_->PostNoMoreReceives();
+  for (int i = 0; i < 2000 && !peer_->broken(); ++i) {
+    if (!peer_->Send(Header(Opcode::kPing))) break;
+    Step();
+  }
+  EXPECT_TRUE(peer_->WaitBroken());
+  ExpectServing();
+}
+
+}  // namespace
+}  // namespace gannet

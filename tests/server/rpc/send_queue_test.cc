@@ -1,0 +1,70 @@
+#include "server/rpc/send_queue.h"
+
+#include <cstdint>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace gannet {
+namespace {
+
+Resource Buffer(uint32_t index) { return {Resource::Kind::kReplyBuffer, index}; }
+
+TEST(SendQueueTest, ReleasesInOrderUpToTheCompletedPosition) {
+  SendQueue queue(8);
+  std::vector<uint32_t> positions;
+  for (uint32_t i = 0; i < 5; ++i) positions.push_back(queue.Add(Buffer(i)));
+  std::vector<uint32_t> released;
+  const auto release = [&](Resource resource) { released.push_back(resource.index); };
+  queue.Complete(positions[2], release);
+  EXPECT_EQ(released, (std::vector<uint32_t>{0, 1, 2}));
+  EXPECT_EQ(queue.in_queue(), 2u);
+  queue.CompleteAll(release);
+  EXPECT_EQ(released, (std::vector<uint32_t>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(queue.in_queue(), 0u);
+}
+
+TEST(SendQueueTest, KeepsOnePlaceForTheDrain) {
+  SendQueue queue(4);
+  for (int i = 0; i < 3; ++i) {
+    ASSERT_TRUE(queue.HasRoom(1));
+    queue.Add({});
+  }
+  EXPECT_FALSE(queue.HasRoom(1));
+}
+
+TEST(SendQueueTest, PositionsThatAreNotInTheQueueReleaseNothingTwice) {
+  SendQueue queue(8);
+  const uint32_t first = queue.Add(Buffer(1));
+  const uint32_t second = queue.Add(Buffer(2));
+  int released = 0;
+  const auto release = [&](Resource) { ++released; };
+  queue.Complete(second, release);
+  queue.Complete(first, release);
+  queue.Complete(second, release);
+  EXPECT_EQ(released, 2);
+  EXPECT_EQ(queue.in_queue(), 0u);
+}
+
+TEST(SendQueueTest, PositionsWrap) {
+  SendQueue queue(5, /*start=*/UINT32_MAX - 100);
+  uint32_t expected = 0;
+  uint32_t added = 0;
+  for (int i = 0; i < 300; ++i) {
+    uint32_t position = 0;
+    while (queue.HasRoom(1)) position = queue.Add(Buffer(added++));
+    queue.Complete(position, [&](Resource resource) { ASSERT_EQ(resource.index, expected++); });
+  }
+  EXPECT_EQ(expected, added);
+}
+
+TEST(SendQueueTest, SignalsWhatIsWantedAndEveryFew) {
+  SendQueue queue(4);
+  EXPECT_TRUE(queue.ShouldSignal(true));
+  uint32_t unsignaled = 0;
+  while (!queue.ShouldSignal(false)) ++unsignaled;
+  EXPECT_EQ(unsignaled, SendQueue::kSignalEvery - 1);
+}
+
+}  // namespace
+}  // namespace gannet

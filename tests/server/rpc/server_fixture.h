@@ -1,0 +1,55 @@
+#ifndef GANNET_TESTS_SERVER_RPC_SERVER_FIXTURE_H_
+#define GANNET_TESTS_SERVER_RPC_SERVER_FIXTURE_H_
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "server/control/server.h"
+
+namespace gannet {
+
+// However slow the machine is, nothing in these tests takes so long; only a hang does.
+inline constexpr int64_t kStepNsMax = 20'000'000'000;
+
+// How a test waits while its server works.
+class Driver {
+ public:
+  virtual ~Driver() = default;
+  virtual SocketAddress address() const = 0;
+  // Until `done`; false when that takes longer than anything may.
+  virtual bool StepUntil(const std::function<bool()>& done) = 0;
+};
+
+// A server on the test's device, stepped by the test's own thread, on a clock that the test may set
+// forward: so time-outs are tested without waiting for them.
+class ServerTest : public testing::Test, public Driver {
+ protected:
+  void TearDown() override { StopServer(); }
+
+  // With small memory, on any port, unless `change` says otherwise.
+  void StartServer(const std::function<void(Server::Options*)>& change = nullptr);
+  void StopServer();
+
+ public:
+  Now now() const;
+  void Advance(int64_t ns) { offset_ns_ += ns; }
+  // One Poll of everything.
+  void Step();
+  SocketAddress address() const override { return server_->address(); }
+  bool StepUntil(const std::function<bool()>& done) override;
+
+  Server& server() { return *server_; }
+  StatsReply stats() { return server_->Stats(now()); }
+
+ private:
+  std::unique_ptr<Server> server_;
+  int64_t offset_ns_ = 0;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_TESTS_SERVER_RPC_SERVER_FIXTURE_H_
