@@ -1,5 +1,6 @@
 #include "common/protocol/connect.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "absl/strings/str_format.h"
@@ -24,11 +25,34 @@ absl::StatusOr<T> Copy(std::span<const std::byte> private_data, uint32_t magic, 
     return absl::InvalidArgumentError(
         absl::StrFormat("%s with magic %#x: the peer does not speak Gannet", what, message.magic));
   }
-  if (message.length < sizeof(T)) {
-    return absl::InvalidArgumentError(absl::StrFormat("%s says it is %u bytes long, %u expected",
-                                                      what, message.length, sizeof(T)));
+  if (message.length < sizeof(T) || message.length > private_data.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s says it is %u bytes long; %u expected, %u here", what, message.length,
+                        sizeof(T), private_data.size()));
   }
   return message;
+}
+
+// What a client could not use safely; nullptr: nothing.
+const char* WhatIsWrong(const Grant& grant) {
+  if (grant.layout_version == kLayoutVersion &&
+      (grant.region_bytes > kRegionBytesMax || !grant.index.ValidWithin(grant.region_bytes))) {
+    return "an index outside its region";
+  }
+  if (grant.region_address % sizeof(uint64_t) != 0 || grant.lock_address % sizeof(uint64_t) != 0) {
+    return "memory that is not aligned to words";
+  }
+  if (grant.lock_words == 0) return "no lock words";
+  if (grant.credits == 0) return "no credits";
+  if (grant.connection_id == 0) return "no connection id";
+  if (grant.lock_mode < static_cast<uint8_t>(LockMode::kNicCas) ||
+      grant.lock_mode > static_cast<uint8_t>(LockMode::kRpcServer)) {
+    return "an unknown lock mode";
+  }
+  if (grant.resumed > 1 || grant.reserved[0] != 0 || grant.reserved[1] != 0) {
+    return "reserved bytes that are not zero";
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -65,6 +89,9 @@ Reject NewReject(RejectCode code, std::string_view reason) {
 absl::StatusOr<ConnectRequest> DecodeConnectRequest(std::span<const std::byte> private_data) {
   auto request = Copy<ConnectRequest>(private_data, kConnectMagic, "connection request");
   if (!request.ok()) return request;
+  if (request->version_min > request->version_max) {
+    return absl::InvalidArgumentError("connection request with no protocol version");
+  }
   if (request->version_min > kProtocolVersionMax || request->version_max < kProtocolVersionMin) {
     return absl::UnimplementedError(
         absl::StrFormat("client speaks protocol %u to %u, server %u to %u", request->version_min,
@@ -80,14 +107,8 @@ absl::StatusOr<Grant> DecodeGrant(std::span<const std::byte> private_data) {
     return absl::UnimplementedError(absl::StrFormat(
         "server chose protocol %u, which this client does not speak", grant->version));
   }
-  if (grant->layout_version == kLayoutVersion &&
-      (grant->region_bytes > kRegionBytesMax || !grant->index.ValidWithin(grant->region_bytes))) {
-    return absl::InvalidArgumentError("grant with an index outside its region");
-  }
-  if (grant->lock_words == 0 || grant->credits == 0 || grant->connection_id == 0 ||
-      grant->lock_mode < 1 || grant->lock_mode > 3) {
-    return absl::InvalidArgumentError(
-        "grant without lock words, credits, connection id or lock mode");
+  if (const char* wrong = WhatIsWrong(*grant)) {
+    return absl::InvalidArgumentError(absl::StrFormat("grant with %s", wrong));
   }
   return grant;
 }

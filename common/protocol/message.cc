@@ -7,6 +7,20 @@ namespace {
 
 constexpr uint8_t kKnownFlags = kOnlyIfAbsent | kOnlyIfVersion | kUnderLock | kValueInBuffer;
 
+// Flags that mean something to the opcode; any other would be ignored, against the sender's hope.
+uint8_t FlagsOf(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kPut:
+      return kKnownFlags;
+    case Opcode::kDelete:
+      return kOnlyIfVersion | kUnderLock;
+    case Opcode::kGet:
+      return kValueInBuffer;
+    default:
+      return 0;
+  }
+}
+
 bool NeedsKey(Opcode opcode) {
   return opcode == Opcode::kGet || opcode == Opcode::kPut || opcode == Opcode::kDelete ||
          opcode == Opcode::kLock || opcode == Opcode::kUnlock;
@@ -16,13 +30,29 @@ std::optional<RequestError> Invalid(const char* reason) {
   return RequestError{ReplyStatus::kInvalidArgument, reason};
 }
 
+std::optional<RequestError> CheckConditions(const RequestHeader& h, Opcode opcode) {
+  const bool under_lock = (h.flags & kUnderLock) != 0;
+  if (under_lock && (h.flags & kOnlyIfVersion) == 0) {
+    return Invalid("a write under a lock without the version it read");
+  }
+  if ((h.flags & kOnlyIfAbsent) != 0 && (h.flags & kOnlyIfVersion) != 0) {
+    return Invalid("only-if-absent and only-if-version together");
+  }
+  // Zero is what a free lock word holds: nobody's.
+  const bool names_lock = under_lock || opcode == Opcode::kLock || opcode == Opcode::kUnlock;
+  if (names_lock && h.lock_word == 0) return Invalid("a lock word of zero");
+  return std::nullopt;
+}
+
 std::optional<RequestError> CheckHeader(const RequestHeader& h) {
   if (h.opcode > static_cast<uint8_t>(Opcode::kPing)) {
     return RequestError{ReplyStatus::kUnimplemented, "unknown opcode"};
   }
   const Opcode opcode = static_cast<Opcode>(h.opcode);
-  if ((h.flags & ~kKnownFlags) != 0)
+  if ((h.flags & ~kKnownFlags) != 0) {
     return RequestError{ReplyStatus::kUnimplemented, "unknown flag"};
+  }
+  if ((h.flags & ~FlagsOf(opcode)) != 0) return Invalid("flag of another opcode");
   if (h.reserved != 0) return Invalid("reserved bytes are not zero");
   if ((h.sequence == 0) != (opcode == Opcode::kHeartbeat)) return Invalid("sequence number");
   if (NeedsKey(opcode) ? h.key_bytes == 0 || h.key_bytes > kKeyBytesMax : h.key_bytes != 0) {
@@ -30,13 +60,7 @@ std::optional<RequestError> CheckHeader(const RequestHeader& h) {
   }
   if (h.value_bytes > kValueBytesMax) return Invalid("value too long");
   if (h.expiry_ms > kExpiryMsMax) return Invalid("expiry too late");
-  if ((h.flags & kUnderLock) != 0 && (h.flags & kOnlyIfVersion) == 0) {
-    return Invalid("a write under a lock without the version it read");
-  }
-  if ((h.flags & kOnlyIfAbsent) != 0 && (h.flags & kOnlyIfVersion) != 0) {
-    return Invalid("only-if-absent and only-if-version together");
-  }
-  return std::nullopt;
+  return CheckConditions(h, opcode);
 }
 
 }  // namespace
@@ -64,6 +88,9 @@ bool DecodeReply(std::span<const std::byte> message, ReplyView* view) {
   // A GET that found too small a buffer says how long the value is and carries none.
   const bool carries_value =
       !h.value_in_buffer && h.status != static_cast<uint8_t>(ReplyStatus::kBufferTooSmall);
+  if (h.value_in_buffer > 1 || h.reserved0 != 0 || h.reserved1 != 0 || h.reserved2 != 0) {
+    return false;
+  }
   if (h.value_bytes > kValueBytesMax || body != (carries_value ? h.value_bytes : 0)) return false;
   view->value = {reinterpret_cast<const char*>(message.data()) + sizeof(h), body};
   return true;
@@ -72,7 +99,7 @@ bool DecodeReply(std::span<const std::byte> message, ReplyView* view) {
 size_t EncodeRequest(const RequestHeader& header, std::string_view key, std::string_view value,
                      std::span<std::byte> out) {
   std::memcpy(out.data(), &header, sizeof(header));
-  std::memcpy(out.data() + sizeof(header), key.data(), key.size());
+  if (!key.empty()) std::memcpy(out.data() + sizeof(header), key.data(), key.size());
   if (!value.empty()) {
     std::memcpy(out.data() + sizeof(header) + key.size(), value.data(), value.size());
   }

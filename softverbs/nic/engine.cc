@@ -15,7 +15,8 @@ namespace {
 constexpr int kPacketsPerTurn = 64;    // of one link, before the next gets its turn
 constexpr size_t kLinksPerPoll = 64;   // looked at by one poll of the application
 constexpr uint32_t kPollsToWake = 32;  // a program that waits for events polls once or twice
-constexpr int64_t kStandbyNs = 1'000'000;
+constexpr int64_t kFirstStandbyNs = 50'000;
+constexpr int64_t kLastStandbyNs = 1'000'000;
 constexpr int64_t kSpinNs = 20'000;  // a wake-up costs more than this on most machines
 constexpr int kTurnsToSleep = 16;
 constexpr size_t kMaxRefusals = 256;  // only a hostile peer has more requests refused at once
@@ -183,9 +184,16 @@ bool Engine::SleepLocked() {
 
 void Engine::StartStandbyLocked() {
   if (standby_) return;
+  standby_ns_ = kFirstStandbyNs;
+  ArmStandbyLocked();
+}
+
+void Engine::ArmStandbyLocked() {
   standby_ = true;
   standby_polls_ = polls_.load(std::memory_order_relaxed);
-  Loop::Get().RunAt(MonotonicNs() + kStandbyNs, [this] { Standby(); });
+  Loop::Get().RunAt(MonotonicNs() + standby_ns_, [this] { Standby(); });
+  // A steady poller is checked ever more seldom; one that polls in bursts is found out soon.
+  standby_ns_ = std::min(standby_ns_ * 2, kLastStandbyNs);
 }
 
 void Engine::Standby() {
@@ -194,7 +202,7 @@ void Engine::Standby() {
     const Pause pause(*this);
     standby_ = false;
     if (asleep_) return;
-    if (polls_.load(std::memory_order_relaxed) != standby_polls_) return StartStandbyLocked();
+    if (polls_.load(std::memory_order_relaxed) != standby_polls_) return ArmStandbyLocked();
     busy = SleepLocked();
   }
   if (busy) OnDoorbell();

@@ -61,6 +61,7 @@ class Engine {
   void WakeLocked();
   bool SleepLocked();
   void StartStandbyLocked();
+  void ArmStandbyLocked();
   void Standby();
   void DropCorrupt(Link& link);
 
@@ -78,6 +79,7 @@ class Engine {
   uint32_t empty_polls_ = 0;
   bool standby_ = false;
   uint32_t standby_polls_ = 0;
+  int64_t standby_ns_ = 0;
 };
 
 }  // namespace softverbs
