@@ -1,0 +1,334 @@
+// kvcli as its users run it, against a real kvserver on softverbs.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/tools/processes.h"
+
+namespace gannet {
+namespace {
+
+using Json = nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+using Words = std::vector<std::string>;
+
+class KvcliTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { server_ = ServerProcess::Start().release(); }
+  static void TearDownTestSuite() {
+    delete server_;
+    server_ = nullptr;
+  }
+  void SetUp() override { ASSERT_NE(server_, nullptr); }
+
+  static Words Command(const Words& words) {
+    Words all = {ProgramPath("kvcli"), "--server=" + server_->address(), "--device=soft"};
+    all.insert(all.end(), words.begin(), words.end());
+    return all;
+  }
+  static Finished Run(const Words& words, std::string_view input = "") {
+    return RunProgram(Command(words), input);
+  }
+  static Json RunJson(Words words) {
+    words.insert(words.begin(), "--json");
+    return Json::parse(Run(words).out, nullptr, false);
+  }
+
+  static ServerProcess* server_;
+};
+
+ServerProcess* KvcliTest::server_ = nullptr;
+
+// All bytes, in an order that no text has.
+std::string Binary(size_t size) {
+  std::string bytes(size, '\0');
+  for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 131 + i / 256);
+  return bytes;
+}
+
+TEST_F(KvcliTest, PutsAndGetsRawValues) {
+  const Finished put = Run({"put", "raw", "a value"});
+  EXPECT_EQ(put.exit_code, 0) << put.err;
+  EXPECT_GT(std::stoull(put.out), 0u);
+  const Finished get = Run({"get", "raw"});
+  EXPECT_EQ(get.exit_code, 0) << get.err;
+  EXPECT_EQ(get.out, "a value");
+}
+
+TEST_F(KvcliTest, SaysWhichDeviceCarriesIt) {
+  EXPECT_THAT(Run({"ping"}).err, HasSubstr("device=softverbs0 kind=softverbs"));
+}
+
+TEST_F(KvcliTest, BinaryValuesOfAllSizesGoThroughStdin) {
+  for (const size_t size : {0, 1, 100, 5000, 1 << 20}) {
+    const std::string value = Binary(size);
+    const Finished put = Run({"put", "binary", "-"}, value);
+    ASSERT_EQ(put.exit_code, 0) << put.err;
+    const Finished get = Run({"get", "binary"});
+    EXPECT_EQ(get.exit_code, 0) << get.err;
+    EXPECT_TRUE(get.out == value) << "of " << size << " bytes";
+  }
+}
+
+TEST_F(KvcliTest, MissesExitWithOne) {
+  EXPECT_EQ(Run({"get", "nothing"}).exit_code, 1);
+  EXPECT_EQ(Run({"del", "nothing"}).exit_code, 1);
+  EXPECT_EQ(Run({"get", "nothing", "--meta"}).exit_code, 1);
+  EXPECT_EQ(Run({"mget", "nothing"}).exit_code, 1);
+}
+
+TEST_F(KvcliTest, DeletesOnce) {
+  Run({"put", "gone", "value"});
+  EXPECT_EQ(Run({"del", "gone"}).exit_code, 0);
+  EXPECT_EQ(Run({"get", "gone"}).exit_code, 1);
+  EXPECT_EQ(Run({"del", "gone"}).exit_code, 1);
+}
+
+TEST_F(KvcliTest, DeletesOnlyTheVersionItIsToldTo) {
+  const std::string version = Run({"put", "versioned", "value"}).out;
+  EXPECT_EQ(Run({"del", "versioned", "--if_version=1999999999"}).exit_code, 1);
+  EXPECT_EQ(Run({"get", "versioned"}).exit_code, 0);
+  EXPECT_EQ(
+      Run({"del", "versioned", "--if_version=" + std::to_string(std::stoull(version))}).exit_code,
+      0);
+}
+
+TEST_F(KvcliTest, MgetPrintsALinePerKeyAndNamesWhatIsMissing) {
+  Run({"put", "m1", "one"});
+  Run({"put", "m2", "two"});
+  const Finished all = Run({"mget", "m1", "m2"});
+  EXPECT_EQ(all.exit_code, 0);
+  EXPECT_EQ(all.out, "one\ntwo\n");
+  const Finished some = Run({"mget", "m1", "missing", "m2"});
+  EXPECT_EQ(some.exit_code, 1);
+  EXPECT_EQ(some.out, "one\ntwo\n");
+  EXPECT_THAT(some.err, HasSubstr("not found: missing"));
+}
+
+TEST_F(KvcliTest, CasWritesOnlyOverItsVersion) {
+  Run({"del", "cas"});
+  const Finished created = Run({"cas", "cas", "0", "first"});
+  ASSERT_EQ(created.exit_code, 0) << created.err;
+  EXPECT_EQ(Run({"cas", "cas", "0", "again"}).exit_code, 1);
+  const std::string version = std::to_string(std::stoull(created.out));
+  EXPECT_EQ(Run({"cas", "cas", version, "second"}).exit_code, 0);
+  EXPECT_EQ(Run({"cas", "cas", version, "third"}).exit_code, 1);
+  EXPECT_EQ(Run({"get", "cas"}).out, "second");
+}
+
+TEST_F(KvcliTest, PutConditions) {
+  Run({"del", "condition"});
+  EXPECT_EQ(Run({"put", "condition", "a", "--if_absent"}).exit_code, 0);
+  EXPECT_EQ(Run({"put", "condition", "b", "--if_absent"}).exit_code, 1);
+  EXPECT_EQ(Run({"put", "condition", "b", "--if_version=0"}).exit_code, 1);
+  EXPECT_EQ(Run({"get", "condition"}).out, "a");
+}
+
+TEST_F(KvcliTest, JsonSaysEverythingOfAnItem) {
+  const Json put = RunJson({"put", "json", "text", "--flags=7", "--ttl=1h"});
+  EXPECT_EQ(put.at("key"), "json");
+  const Json get = RunJson({"get", "json"});
+  EXPECT_EQ(get.at("found"), true);
+  EXPECT_EQ(get.at("value"), "text");
+  EXPECT_EQ(get.at("value_base64"), "dGV4dA==");
+  EXPECT_EQ(get.at("version"), put.at("version"));
+  EXPECT_EQ(get.at("flags"), 7);
+  EXPECT_GT(get.at("expiry_ms"), 0);
+  EXPECT_EQ(RunJson({"get", "nothing"}).at("found"), false);
+  EXPECT_EQ(RunJson({"del", "json"}).at("deleted"), true);
+}
+
+TEST_F(KvcliTest, JsonGivesBinaryAsBase64) {
+  Run({"put", "json2", "-"}, std::string_view("\xff\x00\xfe", 3));
+  const Json get = RunJson({"get", "json2"});
+  EXPECT_FALSE(get.contains("value"));
+  EXPECT_EQ(get.at("value_base64"), "/wD+");
+}
+
+TEST_F(KvcliTest, MetaShowsVersionAndExpiry) {
+  const Finished put = Run({"put", "meta", "12345", "--flags=9"});
+  const Finished meta = Run({"get", "meta", "--meta"});
+  EXPECT_EQ(meta.out, "version " + put.out + "flags 9\nexpires never\nvalue_bytes 5\n");
+}
+
+TEST_F(KvcliTest, ItemsExpire) {
+  ASSERT_EQ(Run({"put", "short", "lived", "--ttl=1ms"}).exit_code, 0);
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  int code = 0;
+  while (code == 0 && std::chrono::steady_clock::now() < limit) {
+    code = Run({"get", "short"}).exit_code;
+  }
+  EXPECT_EQ(code, 1);
+}
+
+TEST_F(KvcliTest, LockRunsACommandAndExitsWithItsCode) {
+  const Finished done = Run({"lock", "l1", "--", "echo", "held"});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(done.out, "held\n");
+  EXPECT_EQ(Run({"lock", "l1", "--", "sh", "-c", "exit 42"}).exit_code, 42);
+  EXPECT_EQ(Run({"lock", "l1", "--", "/nonexistent"}).exit_code, 127);
+  EXPECT_EQ(Run({"lock", "l1", "--wait=0", "--", "true"}).exit_code, 0);
+}
+
+TEST_F(KvcliTest, LockKeepsOthersOut) {
+  Words nested = Command({"lock", "l2", "--wait=0", "--", "true"});
+  nested.insert(nested.begin(), {"lock", "l2", "--"});
+  const Finished done = Run(nested);
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_THAT(done.err, HasSubstr("another holds the lock of l2"));
+}
+
+TEST_F(KvcliTest, ChildOfLockRunsInTheUsersEnvironment) {
+  const Finished done = Run({"lock", "l3", "--", "sh", "-c", "echo \"<$LD_LIBRARY_PATH>\""});
+  const char* here = std::getenv("LD_LIBRARY_PATH");
+  EXPECT_EQ(done.out, "<" + std::string(here == nullptr ? "" : here) + ">\n");
+}
+
+TEST_F(KvcliTest, StatsInfoAndPing) {
+  Run({"put", "counted", "value"});
+  const Json stats = RunJson({"stats"});
+  EXPECT_GT(stats.at("rpcs"), 0);
+  EXPECT_GT(stats.at("items"), 0);
+  EXPECT_GT(stats.at("slots_total"), stats.at("slots_used"));
+  const Json info = RunJson({"info"});
+  EXPECT_EQ(info.at("endpoint"), server_->address());
+  EXPECT_EQ(info.at("kind"), "softverbs");
+  EXPECT_GT(info.at("region_bytes"), 0);
+  EXPECT_EQ(info.at("protocol_version"), 1);
+  EXPECT_GT(RunJson({"ping"}).at("round_trip_us"), 0);
+  EXPECT_THAT(Run({"ping"}).out, StartsWith("pong after "));
+  EXPECT_THAT(Run({"stats"}).out, HasSubstr("\nrpcs "));
+  EXPECT_THAT(Run({"info"}).out, HasSubstr("\nlock_mode "));
+}
+
+TEST_F(KvcliTest, ScriptRunsALineEach) {
+  const Finished script = Run({},
+                              "# a comment\n"
+                              "put s1 'two words'\n"
+                              "\n"
+                              "put \"s\\x32\" \"tab\\there\"\n"
+                              "get s1\n"
+                              "get s2\n"
+                              "lock s1\n"
+                              "unlock s1\n"
+                              "del s1\n"
+                              "quit\n"
+                              "get s2\n");
+  EXPECT_EQ(script.exit_code, 0) << script.err;
+  EXPECT_THAT(script.out, HasSubstr("two words\ntab\there\n"));
+  EXPECT_EQ(script.out.find("tab\there"), script.out.rfind("tab\there"));
+}
+
+TEST_F(KvcliTest, ScriptGoesOnAfterAFailureAndReportsTheWorst) {
+  const Finished script = Run({}, "get nothing\nput s3 value\nget s3\n");
+  EXPECT_EQ(script.exit_code, 1);
+  EXPECT_THAT(script.out, HasSubstr("value\n"));
+  const Finished wrong = Run({}, "get nothing\nfetch s3\nput s3 'open\nput s3 -\n");
+  EXPECT_EQ(wrong.exit_code, 2);
+  EXPECT_THAT(wrong.err, HasSubstr("line 2: no command 'fetch'"));
+  EXPECT_THAT(wrong.err, HasSubstr("line 3: a ' is not closed"));
+  EXPECT_THAT(wrong.err, HasSubstr("- reads the value from stdin"));
+}
+
+TEST_F(KvcliTest, ScriptHoldsLocksUntilTheyAreUnlocked) {
+  const std::string other = "lock s4 --wait=0 -- true\n";
+  EXPECT_EQ(Run({}, "lock s4\nunlock s4\nunlock s4\n").exit_code, 1);
+  Words rival = Command({"lock", "s4", "--wait=0", "--", "true"});
+  std::string line = "lock s5 --";
+  for (const std::string& word : rival) line += " " + word;
+  EXPECT_EQ(Run({}, "lock s4\n" + line + "\n").exit_code, 1);
+  EXPECT_EQ(Run({}, "lock s4\nunlock s4\n" + line + "\n").exit_code, 0);
+  EXPECT_EQ(Run({"lock", "s4", "--wait=0", "--", "true"}).exit_code, 0) << "free after the script";
+}
+
+TEST_F(KvcliTest, CasUnderAHeldLockCarriesIt) {
+  const Finished script = Run({}, "del s6\nlock s6\ncas s6 0 value\nunlock s6\nget s6\n");
+  EXPECT_THAT(script.out, HasSubstr("value\n"));
+}
+
+TEST_F(KvcliTest, PromptAnswersOnATerminal) {
+  setenv("GANNET_HISTORY", "", 1);
+  const Finished done =
+      RunOnTerminal(Command({}), "put p1 prompted\nget p1\nfetch\nhelp get\nquit\n");
+  EXPECT_EQ(done.exit_code, 0);
+  EXPECT_THAT(done.out, HasSubstr("gannet " + server_->address() + "> "));
+  EXPECT_THAT(done.out, HasSubstr("prompted\r\n"));
+  EXPECT_THAT(done.out, HasSubstr("no command 'fetch'"));
+  EXPECT_THAT(done.out, HasSubstr("get KEY [--meta]"));
+}
+
+TEST_F(KvcliTest, PromptCompletesCommands) {
+  setenv("GANNET_HISTORY", "", 1);
+  const Finished done = RunOnTerminal(Command({}), "put p2 seen\nmge\tp\t\nquit\n");
+  EXPECT_THAT(done.out, HasSubstr("mget p2"));
+  EXPECT_THAT(done.out, HasSubstr("seen\r\n"));
+}
+
+TEST_F(KvcliTest, BadKeysAreWrongUsage) {
+  EXPECT_EQ(Run({"get", ""}).exit_code, 2);
+  EXPECT_EQ(Run({"put", std::string(251, 'k'), "v"}).exit_code, 2);
+  EXPECT_EQ(Run({"put", std::string(250, 'k'), "v"}).exit_code, 0);
+  EXPECT_EQ(Run({"get", std::string(250, 'k')}).out, "v");
+}
+
+TEST_F(KvcliTest, TooLongAValueIsWrongUsage) {
+  EXPECT_EQ(Run({"put", "long", "-"}, std::string((1 << 20) + 1, 'x')).exit_code, 2);
+}
+
+// Wrong usage is noticed before a server is needed: there is none at this port.
+TEST(KvcliUsageTest, WrongUsageExitsWithTwoAndHelps) {
+  const std::string kvcli = ProgramPath("kvcli");
+  const std::string server = "--server=127.0.0.1:1";
+  const Finished unknown = RunProgram({kvcli, server, "fetch", "key"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_THAT(unknown.err, HasSubstr("usage: kvcli"));
+  const Finished flag = RunProgram({kvcli, "--sever=x", "get", "key"});
+  EXPECT_EQ(flag.exit_code, 2);
+  EXPECT_THAT(flag.err, HasSubstr("no flag --sever=x"));
+  const Finished missing = RunProgram({kvcli, server, "put", "key"});
+  EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.err, HasSubstr("usage: put KEY VALUE"));
+  EXPECT_EQ(RunProgram({kvcli, server, "lock", "key"}).exit_code, 2);
+  EXPECT_EQ(RunProgram({kvcli, server, "unlock", "key"}).exit_code, 2);
+}
+
+TEST(KvcliUsageTest, HelpAndVersionNeedNoServer) {
+  const std::string kvcli = ProgramPath("kvcli");
+  EXPECT_EQ(RunProgram({kvcli, "--help"}).exit_code, 0);
+  EXPECT_THAT(RunProgram({kvcli, "--help"}).out, HasSubstr("usage: kvcli"));
+  EXPECT_THAT(RunProgram({kvcli, "help", "cas"}).out, HasSubstr("cas KEY VERSION VALUE"));
+  EXPECT_EQ(RunProgram({kvcli, "--version"}).exit_code, 0);
+}
+
+TEST(KvcliDeadServerTest, NobodyListensIsAClearError) {
+  const Finished done = RunProgram({ProgramPath("kvcli"), "--server=127.0.0.1:1", "--device=soft",
+                                    "--deadline_ms=1000", "get", "key"});
+  EXPECT_EQ(done.exit_code, 3);
+  EXPECT_THAT(done.err, HasSubstr("127.0.0.1:1"));
+}
+
+TEST(KvcliDeadServerTest, StoppedServerIsAnErrorWithinTheDeadline) {
+  const auto server = ServerProcess::Start();
+  ASSERT_NE(server, nullptr);
+  server->Signal(SIGSTOP);
+  const Finished done = RunProgram({ProgramPath("kvcli"), "--server=" + server->address(),
+                                    "--device=soft", "--deadline_ms=500", "get", "key"});
+  EXPECT_EQ(done.exit_code, 3) << done.err;
+}
+
+TEST(KvcliDeadServerTest, UnknownDeviceIsAClearError) {
+  const Finished done =
+      RunProgram({ProgramPath("kvcli"), "--server=127.0.0.1:1", "--device=nosuch0", "get", "key"});
+  EXPECT_EQ(done.exit_code, 3);
+  EXPECT_THAT(done.err, HasSubstr("nosuch0"));
+}
+
+}  // namespace
+}  // namespace gannet

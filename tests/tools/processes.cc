@@ -1,0 +1,158 @@
+#include "tests/tools/processes.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+extern char** environ;
+
+namespace gannet {
+namespace {
+
+constexpr int kTimeLimitMs = 30'000;
+constexpr int kStopLimitMs = 10'000;
+
+// A file descriptor that is closed with its scope.
+class Fd {
+ public:
+  explicit Fd(int fd) : fd_(fd) { EXPECT_GE(fd, 0); }
+  ~Fd() { close(fd_); }
+  Fd(const Fd&) = delete;
+  Fd& operator=(const Fd&) = delete;
+  int get() const { return fd_; }
+
+ private:
+  int fd_;
+};
+
+int MemoryFile(std::string_view content = "") {
+  const int fd = memfd_create("test", MFD_CLOEXEC);
+  EXPECT_EQ(write(fd, content.data(), content.size()), static_cast<ssize_t>(content.size()));
+  lseek(fd, 0, SEEK_SET);
+  return fd;
+}
+
+std::string Content(int fd) {
+  std::string content(static_cast<size_t>(lseek(fd, 0, SEEK_END)), '\0');
+  EXPECT_EQ(pread(fd, content.data(), content.size(), 0), static_cast<ssize_t>(content.size()));
+  return content;
+}
+
+pid_t Spawn(const std::vector<std::string>& words, int in, int out, int err) {
+  std::vector<char*> argv;
+  for (const std::string& word : words) argv.push_back(const_cast<char*>(word.c_str()));
+  argv.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, in, 0);
+  posix_spawn_file_actions_adddup2(&actions, out, 1);
+  posix_spawn_file_actions_adddup2(&actions, err, 2);
+  pid_t pid = -1;
+  const int error = posix_spawnp(&pid, argv[0], &actions, nullptr, argv.data(), environ);
+  posix_spawn_file_actions_destroy(&actions);
+  EXPECT_EQ(error, 0) << words[0];
+  return error == 0 ? pid : -1;
+}
+
+// Its exit code as in Finished; kills it when it still runs after the limit.
+int WaitFor(pid_t pid, int limit_ms) {
+  if (pid < 0) return -1;
+  const Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  pollfd ended{pidfd.get(), POLLIN, 0};
+  const bool in_time = poll(&ended, 1, limit_ms) == 1;
+  if (!in_time) kill(pid, SIGKILL);
+  int status = 0;
+  waitpid(pid, &status, 0);
+  if (!in_time) return -1;
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+std::string ReadLine(int fd, int limit_ms) {
+  std::string line;
+  char c = 0;
+  pollfd readable{fd, POLLIN, 0};
+  while (poll(&readable, 1, limit_ms) == 1 && read(fd, &c, 1) == 1 && c != '\n') line += c;
+  return line;
+}
+
+}  // namespace
+
+std::string ProgramPath(std::string_view name) {
+  return std::string(GANNET_BIN_DIR) + "/" + std::string(name);
+}
+
+Finished RunProgram(const std::vector<std::string>& words, std::string_view input) {
+  const Fd in(MemoryFile(input));
+  const Fd out(MemoryFile());
+  const Fd err(MemoryFile());
+  Finished finished;
+  finished.exit_code = WaitFor(Spawn(words, in.get(), out.get(), err.get()), kTimeLimitMs);
+  finished.out = Content(out.get());
+  finished.err = Content(err.get());
+  return finished;
+}
+
+Finished RunOnTerminal(const std::vector<std::string>& words, std::string_view input) {
+  const Fd outer(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  EXPECT_EQ(grantpt(outer.get()) | unlockpt(outer.get()), 0);
+  Finished finished;
+  pid_t pid = -1;
+  {
+    const Fd inner(open(ptsname(outer.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+    pid = Spawn(words, inner.get(), inner.get(), inner.get());
+  }
+  EXPECT_EQ(write(outer.get(), input.data(), input.size()), static_cast<ssize_t>(input.size()));
+  // Ends, with EIO, once the program has closed its side.
+  char block[4096];
+  pollfd readable{outer.get(), POLLIN, 0};
+  while (poll(&readable, 1, kTimeLimitMs) == 1) {
+    const ssize_t n = read(outer.get(), block, sizeof(block));
+    if (n <= 0) break;
+    finished.out.append(block, static_cast<size_t>(n));
+  }
+  finished.exit_code = WaitFor(pid, kStopLimitMs);
+  return finished;
+}
+
+std::unique_ptr<ServerProcess> ServerProcess::Start(std::vector<std::string> flags) {
+  std::vector<std::string> words = {ProgramPath("kvserver"), "--listen=127.0.0.1:0",
+                                    "--device=soft", "--memory=128M"};
+  words.insert(words.end(), flags.begin(), flags.end());
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return nullptr;
+  const Fd out(ends[0]);
+  std::unique_ptr<ServerProcess> server(new ServerProcess());
+  {
+    const Fd in(ends[1]);
+    const Fd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    server->pid_ = Spawn(words, null.get(), in.get(), STDERR_FILENO);
+  }
+  const std::string line = ReadLine(out.get(), kTimeLimitMs);
+  const std::string_view ready = "READY ";
+  if (!line.starts_with(ready)) {
+    ADD_FAILURE() << "kvserver did not start: '" << line << "'";
+    return nullptr;
+  }
+  server->address_ = line.substr(ready.size(), line.find(' ', ready.size()) - ready.size());
+  return server;
+}
+
+void ServerProcess::Signal(int number) const { kill(pid_, number); }
+
+ServerProcess::~ServerProcess() {
+  if (pid_ < 0) return;
+  kill(pid_, SIGCONT);
+  kill(pid_, SIGTERM);
+  WaitFor(pid_, kStopLimitMs);
+}
+
+}  // namespace gannet

@@ -1,0 +1,51 @@
+#ifndef GANNET_TESTS_TOOLS_PROCESSES_H_
+#define GANNET_TESTS_TOOLS_PROCESSES_H_
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace gannet {
+
+// Runs the real programs of this build, as a user would. All of them run on softverbs, and none
+// outlives its test.
+
+struct Finished {
+  int exit_code = -1;  // 128 + N: killed by signal N; -1: still ran after the time limit
+  std::string out;
+  std::string err;
+};
+
+// Path of a program in the build tree.
+std::string ProgramPath(std::string_view name);
+
+// Runs a program (a path, or a name along PATH) with `input` as its stdin, for at most 30 s.
+Finished RunProgram(const std::vector<std::string>& words, std::string_view input = "");
+// The same with a terminal as stdin, stdout and stderr; the output of both is in `out`.
+Finished RunOnTerminal(const std::vector<std::string>& words, std::string_view input);
+
+// A kvserver on a port of its own.
+class ServerProcess {
+ public:
+  // nullptr, and a failed expectation, when it does not say READY within 30 s.
+  static std::unique_ptr<ServerProcess> Start(std::vector<std::string> flags = {});
+  // Asks it to stop; after 10 s it is killed.
+  ~ServerProcess();
+  ServerProcess(const ServerProcess&) = delete;
+  ServerProcess& operator=(const ServerProcess&) = delete;
+
+  const std::string& address() const { return address_; }
+  void Signal(int number) const;
+
+ private:
+  ServerProcess() = default;
+  pid_t pid_ = -1;
+  std::string address_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_TESTS_TOOLS_PROCESSES_H_
