@@ -73,8 +73,9 @@ class Store {
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // A block of the heap that a value is being brought into (by the NIC or by memcpy) before any
-  // client can see it. Must be given to CommitPut or Abandon.
+  // A block of the heap that a value is being brought into, by the NIC or by the CPU, before any
+  // client takes it for an item. Must be given to CommitPut or Abandon. Clients may still READ the
+  // bytes through a stale location: who brings them by CPU uses StoreValue (item_writer.h).
   struct Reservation {
     uint64_t offset = 0;         // of the item from the region's base
     std::span<std::byte> value;  // where the value goes

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/store/item_writer.h"
 #include "server/store/store.h"
 
 namespace gannet {
@@ -62,8 +63,7 @@ class TestStore {
                            const WriteConditions& conditions = {}, uint64_t now_ms = 1) {
     auto reservation = store_->Reserve(key, value.size());
     if (!reservation) return {.status = ReplyStatus::kOutOfMemory};
-    std::copy_n(reinterpret_cast<const std::byte*>(value.data()), value.size(),
-                reservation->value.data());
+    StoreValue(region_.span().data() + reservation->offset, key.size(), value);
     return store_->CommitPut(*reservation, key, {}, conditions, now_ms);
   }
   std::optional<std::string> Get(std::string_view key, uint64_t now_ms = 1) {
