@@ -1,0 +1,261 @@
+// The client's lookup against every state that the store's writing goes through: each store of the
+// production code is recorded, then lookups are run whose READs sample every word at a moment of
+// their own, in any order. No thread takes part, so a seed replays a failure exactly.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "client/lookup/lookup.h"
+#include "tests/server/store/store_fixture.h"
+#include "tests/server/store/store_trace.h"
+
+namespace gannet {
+namespace {
+
+class StandingClock : public Clock {
+ public:
+  int64_t MonotonicNs() const override { return 1; }
+  uint64_t WallMs() const override { return 1; }
+};
+
+// One change of one key, and the stores that made it.
+struct Write {
+  uint32_t begin, end;  // times
+  uint64_t version;     // 0: deleted
+  Slot slot;
+};
+
+// The lookups that answered with one state of a key.
+struct Seen {
+  uint32_t first_end = UINT32_MAX;
+  uint32_t last_begin = 0;
+};
+
+struct Key {
+  std::string name;
+  KeyHash hash{0};
+  std::vector<Write> writes;
+  std::vector<Seen> seen;  // by number of writes before
+};
+
+constexpr int kChangesLookedAt = 2000;
+constexpr int kLookupsPerChange = 60;
+
+class ReplayedRead {
+ public:
+  ReplayedRead(uint64_t seed, uint64_t index_slots, size_t keys, size_t changes)
+      : seed_(seed), random_(seed), store_(512 << 10, index_slots) {
+    const Superblock& superblock = store_->superblock();
+    view_ = {superblock.incarnation, superblock.hash_seed, superblock.region_bytes,
+             superblock.index};
+    PickKeys(keys);
+    Record(changes);
+  }
+
+  void LookUp() {
+    for (int i = 0; i < kChangesLookedAt && !testing::Test::HasFailure(); ++i) {
+      Key& key = keys_[random_() % keys_.size()];
+      if (!key.writes.empty()) LookUpAround(key);
+    }
+    const StatsReply stats = store_.Stats();
+    std::printf(
+        "seed %lu: %u stores, %lu moves, %lu refused, %.1f %% full, %lu in the stash; %d hits, %d "
+        "misses, %d asked\n",
+        seed_, trace_->now(), stats.displacements, refused_,
+        100.0 * stats.slots_used / stats.slots_total, stats.stash_used, hits_, misses_, asked_);
+    EXPECT_GT(hits_, 0);
+    EXPECT_GT(misses_, 0);
+    EXPECT_LT(asked_, (hits_ + misses_) / 10);
+  }
+
+ private:
+  // Names of which many share their tag with another of the same window: the 20 bits would
+  // otherwise never collide among so few keys.
+  void PickKeys(size_t n) {
+    std::map<std::pair<uint32_t, uint64_t>, std::string> seen;
+    for (uint64_t i = 0; keys_.size() < n / 2; ++i) {
+      const std::string name = "key" + std::to_string(i);
+      const KeyHash hash = KeyHash::Of(name, view_.hash_seed);
+      auto [twin, is_new] = seen.try_emplace({hash.Tag(), hash.Home(view_.index.homes)}, name);
+      if (is_new) continue;
+      for (const std::string& twin_name : {twin->second, name}) {
+        keys_.push_back({twin_name, KeyHash::Of(twin_name, view_.hash_seed)});
+      }
+    }
+    for (uint64_t i = 0; keys_.size() < n; ++i) {
+      const std::string name = "other" + std::to_string(i);
+      keys_.push_back({name, KeyHash::Of(name, view_.hash_seed)});
+    }
+  }
+
+  void Record(size_t changes) {
+    trace_.emplace(store_.region());
+    for (size_t i = 0; i < changes; ++i) Change(keys_[random_() % keys_.size()]);
+    trace_->Stop();
+    ASSERT_TRUE(trace_->Complete());
+  }
+
+  void Change(Key& key) {
+    const bool there = !key.writes.empty() && key.writes.back().version != 0;
+    const uint32_t begin = trace_->now();
+    if (there && random_() % 8 == 0) {
+      ASSERT_EQ(store_.Delete(key.name).status, ReplyStatus::kOk);
+      key.writes.push_back({begin, trace_->now(), 0, Slot()});
+      return;
+    }
+    // Either side of a class's border: in place and out of place.
+    const std::string value(random_() % 2 == 0 ? 30 + random_() % 20 : random_() % 80, 'v');
+    const WriteOutcome outcome =
+        random_() % 2 == 0 ? store_.Put(key.name, value) : store_.PutReserved(key.name, value);
+    if (outcome.status == ReplyStatus::kOutOfMemory) {
+      ASSERT_FALSE(there);
+      ++refused_;
+      return;
+    }
+    ASSERT_EQ(outcome.status, ReplyStatus::kOk);
+    key.writes.push_back({begin, trace_->now(), outcome.version, Slot(outcome.slot)});
+  }
+
+  // Lookups around one change: of its key, and of keys whose window it may have changed.
+  void LookUpAround(Key& key) {
+    const size_t n = random_() % key.writes.size();
+    const Write& write = key.writes[n];
+    for (int i = 0; i < kLookupsPerChange && !testing::Test::HasFailure(); ++i) {
+      const uint32_t stores = write.end - write.begin + 6;
+      const uint32_t begin = std::max(write.begin, 3u) - 3 + random_() % stores;
+      if (i % 2 == 0) {
+        // Nothing cached, or a place it had before or after.
+        const size_t place = n + random_() % 3;
+        const bool exists = place >= 1 && place <= key.writes.size();
+        LookUpOnce(key, exists ? key.writes[place - 1].slot : Slot(), begin);
+      } else {
+        LookUpOnce(KeyNear(std::min(begin, trace_->now() - 1)), Slot(), begin);
+      }
+    }
+  }
+
+  void LookUpOnce(Key& key, Slot cached, uint32_t begin) {
+    time_ = begin;
+    // How many stores a READ takes: none, a few, or some changes' worth.
+    const uint32_t stores_per_read = std::array{0, 2, 8, 30}[random_() % 4];
+    Lookup lookup;
+    auto step = lookup.Start(&view_, key.name, key.hash, cached);
+    while (step == Lookup::Step::kRead) {
+      Read(lookup.plan(), stores_per_read);
+      step = lookup.OnRead({{windows_[0], windows_[1]}, item_.data()}, 1, clock_);
+    }
+    Check(key, lookup, step, begin, time_);
+  }
+
+  Key& KeyNear(uint32_t time) {
+    const uint64_t offset = trace_->OffsetOf(time);
+    const uint64_t end = view_.index.BucketOffset(view_.index.main_buckets());
+    if (offset >= view_.index.offset && offset < end) {
+      const uint64_t bucket = (offset - view_.index.offset) / kBucketBytes;
+      for (int tries = 0; tries < 50; ++tries) {
+        Key& key = keys_[random_() % keys_.size()];
+        const uint64_t home = key.hash.Home(view_.index.homes);
+        if (home == bucket || home + 1 == bucket) return key;
+      }
+    }
+    return keys_[random_() % keys_.size()];
+  }
+
+  // Samples every word (or, as often, every 128 bytes) at a random moment of the READ.
+  void Read(const Lookup::ReadPlan& plan, uint32_t stores_per_read) {
+    std::byte* to = plan.target == Lookup::Target::kItem ? item_.data()
+                                                         : windows_[static_cast<int>(plan.target)];
+    ASSERT_LE(plan.bytes, plan.target == Lookup::Target::kItem ? item_.size() : kWindowBytes);
+    const uint32_t wait = random_() % 8 == 0 ? random_() % 100 : random_() % 4;
+    const uint32_t from = time_ + wait;
+    const uint32_t grain = random_() % 2 == 0 ? 8 : kBucketBytes;
+    uint32_t moment = from;
+    for (uint32_t at = 0; at < plan.bytes; at += 8) {
+      if (at % grain == 0) moment = from + random_() % (stores_per_read + 1);
+      time_ = std::max(time_, moment);
+      const uint64_t word = trace_->WordAt(plan.offset + at, moment);
+      std::memcpy(to + at, &word, sizeof(word));
+    }
+  }
+
+  void Check(Key& key, const Lookup& lookup, Lookup::Step step, uint32_t begin, uint32_t end) {
+    if (step == Lookup::Step::kAskServer) {
+      ++asked_;
+      return;
+    }
+    const uint64_t version = step == Lookup::Step::kHit ? lookup.item().header.version : 0;
+    ++(step == Lookup::Step::kHit ? hits_ : misses_);
+    // State n is after the first n writes. Possible are the one that the last write ended before
+    // `begin` left, and those of all writes begun by `end`.
+    std::vector<size_t> answer;
+    size_t first = 0;
+    for (size_t n = 0; n <= key.writes.size(); ++n) {
+      if (n > 0 && key.writes[n - 1].end <= begin) first = n;
+      if (n > 0 && key.writes[n - 1].begin >= end) break;
+      if ((n == 0 ? 0 : key.writes[n - 1].version) == version) answer.push_back(n);
+    }
+    std::erase_if(answer, [&](size_t n) { return n < first; });
+    ASSERT_FALSE(answer.empty()) << "seed " << seed_ << ", " << key.name << " in stores " << begin
+                                 << ".." << end << ": "
+                                 << (version == 0 ? "a false miss" : "a wrong version");
+    if (answer.size() == 1) CheckOrder(key, answer[0], begin, end);
+  }
+
+  // Of two lookups, one after the other, the later must not see the earlier state.
+  void CheckOrder(Key& key, size_t state, uint32_t begin, uint32_t end) {
+    key.seen.resize(key.writes.size() + 1);
+    for (size_t n = 0; n < key.seen.size(); ++n) {
+      const bool went_back =
+          n > state ? key.seen[n].first_end <= begin : n < state && key.seen[n].last_begin >= end;
+      ASSERT_FALSE(went_back) << "seed " << seed_ << ", " << key.name << " in stores " << begin
+                              << ".." << end << ": state " << state << " seen, but " << n
+                              << " by another lookup";
+    }
+    key.seen[state].first_end = std::min(key.seen[state].first_end, end);
+    key.seen[state].last_begin = std::max(key.seen[state].last_begin, begin);
+  }
+
+  const uint64_t seed_;
+  std::mt19937_64 random_;
+  TestStore store_;
+  IndexView view_;
+  std::vector<Key> keys_;
+  std::optional<StoreTrace> trace_;
+  uint64_t refused_ = 0;
+
+  StandingClock clock_;
+  uint32_t time_ = 0;  // of the lookup
+  alignas(8) std::byte windows_[2][kWindowBytes];
+  std::vector<std::byte> item_ = std::vector<std::byte>(4096);
+  int hits_ = 0, misses_ = 0, asked_ = 0;
+};
+
+class ReplayedReadTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!StoreTrace::Supported()) GTEST_SKIP() << "stores are single-stepped on x86-64 only";
+  }
+};
+
+TEST_F(ReplayedReadTest, EveryAnswerIsAStateThatTheKeyHadMeanwhile) {
+  for (uint64_t seed = 1; seed <= 3; ++seed) {
+    ReplayedRead(seed, /*index_slots=*/280, /*keys=*/330, /*changes=*/2000).LookUp();
+  }
+}
+
+TEST_F(ReplayedReadTest, AlsoWithTheStashInUseAllTheTime) {
+  for (uint64_t seed = 11; seed <= 13; ++seed) {
+    ReplayedRead(seed, /*index_slots=*/70, /*keys=*/90, /*changes=*/2000).LookUp();
+  }
+}
+
+}  // namespace
+}  // namespace gannet
