@@ -4,9 +4,15 @@
 #include <cstdint>
 
 #include "common/layout/index_geometry.h"
+#include "common/layout/item.h"
+#include "common/layout/size_class.h"
 #include "common/protocol/connect.h"
 
 namespace gannet {
+
+// The largest block that holds an item; a slot that asks for more is not one of ours.
+inline constexpr uint32_t kItemReadBytesMax =
+    SizeClassBytes(SizeClassFor(ItemBytes(kKeyBytesMax, kValueBytesMax)));
 
 // What a lookup must know of one server run's memory; a plain copy of the grant's part. A new grant
 // (reconnect, restart) means a new view: locations found through the old one are void when the
@@ -21,9 +27,10 @@ struct IndexView {
     return {grant.incarnation, grant.hash_seed, grant.region_bytes, grant.index};
   }
 
-  // Whether [offset, offset + bytes) is memory that the grant allows to READ.
+  // Whether an item may be READ there: memory that the grant covers, of a possible size.
   constexpr bool Contains(uint64_t offset, uint64_t bytes) const {
-    return bytes > 0 && offset <= region_bytes && bytes <= region_bytes - offset;
+    return bytes > 0 && bytes <= kItemReadBytesMax && offset <= region_bytes &&
+           bytes <= region_bytes - offset;
   }
 
   friend constexpr bool operator==(const IndexView&, const IndexView&) = default;

@@ -93,7 +93,6 @@ TEST_F(SendReceiveTest, GathersAndScatters) {
 
 TEST_F(SendReceiveTest, InlineDataMayBeReusedAtOnceAndNeedNoKey) {
   Pair pair(device_.get());
-  ConnectOptions connect;
   char text[] = "inline data of no region";
   ibv_send_wr wr{};
   wr.opcode = IBV_WR_SEND;

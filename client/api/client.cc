@@ -1,0 +1,246 @@
+#include <gannet/client.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/api/driver.h"
+#include "client/api/requests.h"
+
+namespace gannet {
+namespace {
+
+using Milliseconds = std::chrono::milliseconds;
+
+// How long to wait between two tries for a lock that another holds.
+constexpr int64_t kLockPauseFirstNs = 5 * kNsPerUs;
+constexpr int64_t kLockPauseMaxNs = kNsPerMs;
+
+Value ValueOf(const Op& op) { return {std::string(op.value), op.info}; }
+
+}  // namespace
+
+class Client::State {
+ public:
+  State(std::unique_ptr<Engine> engine, const Options& options)
+      : driver(std::move(engine)), deadline(options.deadline) {}
+
+  int64_t TimeoutNs(std::optional<Milliseconds> given) const {
+    return given.value_or(deadline).count() * kNsPerMs;
+  }
+
+  // Runs one request; `use` sees the operation when it ended well.
+  template <class F>
+  absl::Status Run(absl::StatusOr<OpRequest> request, int64_t timeout_ns, F use) {
+    if (driver.forked()) return ForkGuard::ForkedStatus();
+    if (!request.ok()) return request.status();
+    request->timeout_ns = timeout_ns;
+    absl::Status status;
+    driver.RunOne(*request, [&](const Op& op) {
+      status = driver.StatusOf(op);
+      if (status.ok()) use(op);
+    });
+    return status;
+  }
+
+  // Tries for a lock until it has it or the time is over.
+  template <class F>
+  absl::StatusOr<Lock> Acquire(OpType type, std::string_view key, int64_t timeout_ns, F use);
+  absl::Status RunOnEach(OpType type, int64_t timeout_ns,
+                         const std::function<void(const Op&)>& use);
+
+  Driver driver;
+  const Milliseconds deadline;
+};
+
+template <class F>
+absl::StatusOr<Lock> Client::State::Acquire(OpType type, std::string_view key, int64_t timeout_ns,
+                                            F use) {
+  const Clock& clock = driver.engine().clock();
+  const int64_t deadline_ns = clock.MonotonicNs() + timeout_ns;
+  Lock lock{.key = std::string(key)};
+  uint32_t holder = 0;
+  for (int64_t pause_ns = kLockPauseFirstNs;; pause_ns = std::min(2 * pause_ns, kLockPauseMaxNs)) {
+    bool acquired = false;
+    const int64_t left_ns = deadline_ns - clock.MonotonicNs();
+    absl::Status status = Run(KeyRequest(driver.engine(), type, key), std::max<int64_t>(left_ns, 0),
+                              [&](const Op& op) {
+                                acquired = op.found;
+                                lock.word = op.word.word();
+                                lock.server = op.request.server;
+                                holder = op.word.connection_id();
+                                if (acquired) use(op);
+                              });
+    if (!status.ok() && holder == 0) return status;
+    if (status.ok() && acquired) return lock;
+    if (!status.ok() && !absl::IsDeadlineExceeded(status)) return status;
+    if (deadline_ns - clock.MonotonicNs() <= pause_ns) {
+      return absl::DeadlineExceededError(
+          absl::StrCat("the lock is held, by connection ", holder, " of its server"));
+    }
+    std::this_thread::sleep_for(std::chrono::nanoseconds(pause_ns));
+  }
+}
+
+absl::Status Client::State::RunOnEach(OpType type, int64_t timeout_ns,
+                                      const std::function<void(const Op&)>& use) {
+  for (uint32_t server = 0; server < driver.engine().servers(); ++server) {
+    absl::Status status = Run(ServerRequest(driver.engine(), type, server), timeout_ns, use);
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Client>> Client::Connect(std::vector<std::string> endpoints,
+                                                        Options options) {
+  auto engine = ConnectEngine({.endpoints = std::move(endpoints), .options = options});
+  if (!engine.ok()) return engine.status();
+  return std::unique_ptr<Client>(new Client(std::make_unique<State>(*std::move(engine), options)));
+}
+
+Client::Client(std::unique_ptr<State> state) : state_(std::move(state)) {}
+
+Client::~Client() {
+  // In a child of fork() neither the thread nor the connections are there to be ended.
+  if (state_->driver.forked()) static_cast<void>(state_.release());
+}
+
+absl::StatusOr<std::optional<Value>> Client::Get(std::string_view key,
+                                                 std::optional<Milliseconds> deadline) {
+  std::optional<Value> value;
+  absl::Status status = state_->Run(KeyRequest(state_->driver.engine(), OpType::kGet, key),
+                                    state_->TimeoutNs(deadline), [&](const Op& op) {
+                                      if (op.found) value = ValueOf(op);
+                                    });
+  if (!status.ok()) return status;
+  return value;
+}
+
+absl::StatusOr<std::optional<ItemInfo>> Client::GetInto(std::string_view key,
+                                                        std::span<std::byte> out,
+                                                        std::optional<Milliseconds> deadline) {
+  std::optional<ItemInfo> info;
+  absl::StatusOr<bool> found = GetView(
+      key,
+      [&](std::string_view value, const ItemInfo& of_value) {
+        if (!out.empty()) std::memcpy(out.data(), value.data(), std::min(value.size(), out.size()));
+        info = of_value;
+      },
+      deadline);
+  if (!found.ok()) return found.status();
+  return info;
+}
+
+absl::StatusOr<bool> Client::GetView(
+    std::string_view key, const std::function<void(std::string_view, const ItemInfo&)>& use,
+    std::optional<Milliseconds> deadline) {
+  bool found = false;
+  absl::Status status = state_->Run(KeyRequest(state_->driver.engine(), OpType::kGet, key),
+                                    state_->TimeoutNs(deadline), [&](const Op& op) {
+                                      found = op.found;
+                                      if (found) use(op.value, op.info);
+                                    });
+  if (!status.ok()) return status;
+  return found;
+}
+
+absl::StatusOr<std::vector<std::optional<Value>>> Client::MultiGet(
+    std::span<const std::string> keys, std::optional<Milliseconds> deadline) {
+  if (state_->driver.forked()) return ForkGuard::ForkedStatus();
+  std::vector<OpRequest> requests;
+  requests.reserve(keys.size());
+  for (const std::string& key : keys) {
+    absl::StatusOr<OpRequest> request = KeyRequest(state_->driver.engine(), OpType::kGet, key);
+    if (!request.ok()) return request.status();
+    request->timeout_ns = state_->TimeoutNs(deadline);
+    requests.push_back(*request);
+  }
+  absl::Status status;
+  std::vector<std::optional<Value>> values(keys.size());
+  state_->driver.Run(requests, [&](size_t i, const Op& op) {
+    if (op.outcome != Outcome::kOk) {
+      status.Update(state_->driver.StatusOf(op));
+    } else if (op.found) {
+      values[i] = ValueOf(op);
+    }
+  });
+  if (!status.ok()) return status;
+  return values;
+}
+
+absl::StatusOr<uint64_t> Client::Put(std::string_view key, std::string_view value,
+                                     const PutOptions& options,
+                                     std::optional<Milliseconds> deadline) {
+  uint64_t version = 0;
+  absl::Status status =
+      state_->Run(PutRequest(state_->driver.engine(), key, value, options),
+                  state_->TimeoutNs(deadline), [&](const Op& op) { version = op.info.version; });
+  if (!status.ok()) return status;
+  return version;
+}
+
+absl::StatusOr<bool> Client::Delete(std::string_view key, const DeleteOptions& options,
+                                    std::optional<Milliseconds> deadline) {
+  bool found = false;
+  absl::Status status =
+      state_->Run(DeleteRequest(state_->driver.engine(), key, options), state_->TimeoutNs(deadline),
+                  [&](const Op& op) { found = op.found; });
+  if (!status.ok()) return status;
+  return found;
+}
+
+absl::StatusOr<Lock> Client::AcquireLock(std::string_view key,
+                                         std::optional<Milliseconds> deadline) {
+  return state_->Acquire(OpType::kLock, key, state_->TimeoutNs(deadline), [](const Op&) {});
+}
+
+absl::StatusOr<std::optional<Lock>> Client::TryLock(std::string_view key,
+                                                    std::optional<Milliseconds> deadline) {
+  std::optional<Lock> lock;
+  absl::Status status =
+      state_->Run(KeyRequest(state_->driver.engine(), OpType::kLock, key),
+                  state_->TimeoutNs(deadline), [&](const Op& op) {
+                    if (op.found) lock = Lock{std::string(key), op.word.word(), op.request.server};
+                  });
+  if (!status.ok()) return status;
+  return lock;
+}
+
+absl::Status Client::Unlock(const Lock& lock, std::optional<Milliseconds> deadline) {
+  return state_->Run(UnlockRequest(state_->driver.engine(), lock), state_->TimeoutNs(deadline),
+                     [](const Op&) {});
+}
+
+absl::StatusOr<Client::LockedValue> Client::LockAndGet(std::string_view key,
+                                                       std::optional<Milliseconds> deadline) {
+  LockedValue locked;
+  absl::StatusOr<Lock> lock =
+      state_->Acquire(OpType::kLockAndGet, key, state_->TimeoutNs(deadline), [&](const Op& op) {
+        if (op.info.version != 0) locked.value = ValueOf(op);
+      });
+  if (!lock.ok()) return lock.status();
+  locked.lock = *std::move(lock);
+  return locked;
+}
+
+absl::StatusOr<std::vector<ServerStats>> Client::Stats(std::optional<Milliseconds> deadline) {
+  std::vector<ServerStats> stats;
+  absl::Status status = state_->RunOnEach(
+      OpType::kStats, state_->TimeoutNs(deadline),
+      [&](const Op& op) { stats.push_back(StatsOf(state_->driver.engine(), op)); });
+  if (!status.ok()) return status;
+  return stats;
+}
+
+absl::Status Client::Ping(std::optional<Milliseconds> deadline) {
+  return state_->RunOnEach(OpType::kPing, state_->TimeoutNs(deadline), [](const Op&) {});
+}
+
+std::vector<ServerInfo> Client::Info() const {
+  if (state_->driver.forked()) return {};
+  return state_->driver.Info();
+}
+
+}  // namespace gannet

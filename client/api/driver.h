@@ -1,0 +1,105 @@
+#ifndef GANNET_CLIENT_API_DRIVER_H_
+#define GANNET_CLIENT_API_DRIVER_H_
+
+#include <poll.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <thread>
+#include <vector>
+
+#include "client/api/fork_guard.h"
+#include "client/engine/engine.h"
+#include "common/base/mutex.h"
+
+namespace gannet {
+
+// Shares one Engine, which is for one thread, among the threads of a Client, and lets them wait.
+//
+// Of the waiting threads one drives: it polls the engine, for a while without pause, then sleeping
+// on the completion channels between polls. The others sleep until it tells them that they are
+// done, or that it is and the next of them has to drive. A keep-alive thread polls while no one
+// waits, so that heartbeats go out and broken connections come back.
+//
+// Thread safe. Destroy it only when no call is under way.
+class Driver {
+ public:
+  explicit Driver(std::unique_ptr<Engine> engine);
+  ~Driver();
+  Driver(const Driver&) = delete;
+  Driver& operator=(const Driver&) = delete;
+
+  // Runs the requests, all at once as far as there is room, and waits until each is over (which its
+  // timeout bounds). Calls use(index of the request, const Op&) once for each, in any order, on
+  // this thread and without a lock: what the Op views is valid during the call.
+  template <class F>
+  void Run(std::span<const OpRequest> requests, F use) {
+    std::vector<uint32_t> ops(requests.size());
+    RunOps(requests, ops.data(), use);
+  }
+  template <class F>
+  void RunOne(const OpRequest& request, F use) {
+    uint32_t op;
+    RunOps({&request, 1}, &op, [&](size_t, const Op& o) { use(o); });
+  }
+
+  // What of the engine never changes, and what Info reports.
+  const Engine& engine() const { return *engine_; }
+  std::vector<ServerInfo> Info();
+  // The text that goes with an operation's outcome.
+  absl::Status StatusOf(const Op& op);
+  bool forked() const { return fork_guard_.forked(); }
+
+ private:
+  struct Waiter {
+    uint32_t remaining = 0;
+    bool chosen = false;  // to drive
+    std::condition_variable wake;
+  };
+
+  template <class F>
+  void RunOps(std::span<const OpRequest> requests, uint32_t* ops, F use) {
+    for (size_t done = 0; done < requests.size();) {
+      const size_t n = BeginAndWait(requests.subspan(done), ops);
+      for (size_t i = 0; i < n; ++i) use(done + i, engine_->op(ops[i]));
+      ReleaseAll({ops, n});
+      done += n;
+    }
+  }
+
+  // Begins as many as there is room for, at least one, and waits for them.
+  size_t BeginAndWait(std::span<const OpRequest> requests, uint32_t* ops);
+  size_t BeginSome(std::span<const OpRequest> requests, uint32_t* ops, Waiter* waiter)
+      GANNET_REQUIRES(mutex_);
+  void ReleaseAll(std::span<const uint32_t> ops);
+  void Wait(Waiter* waiter) GANNET_REQUIRES(mutex_);
+  void Drive(Waiter* waiter) GANNET_REQUIRES(mutex_);
+  void SleepOnDevice() GANNET_REQUIRES(mutex_);
+  void PollAndDeliver(int64_t now_ns) GANNET_REQUIRES(mutex_);
+  void ChooseNextDriver() GANNET_REQUIRES(mutex_);
+  void WaitFor(std::condition_variable* wake, int64_t ns) GANNET_REQUIRES(mutex_);
+  void LetOthersIn() GANNET_REQUIRES(mutex_);
+  void KeepAlive();
+
+  const ForkGuard fork_guard_;
+  const std::unique_ptr<Engine> engine_;  // used only under mutex_, but for Ops that are finished
+  const Clock& clock_;
+
+  Mutex mutex_;
+  // Threads about to take mutex_, so that the driving one lets them. Only a hint: relaxed.
+  std::atomic<uint32_t> entering_{0};
+  bool driving_ GANNET_GUARDED_BY(mutex_) = false;
+  bool stopping_ GANNET_GUARDED_BY(mutex_) = false;
+  std::vector<Waiter*> waiter_of_op_ GANNET_GUARDED_BY(mutex_);
+  std::vector<Waiter*> waiting_ GANNET_GUARDED_BY(mutex_);  // asleep
+  std::vector<pollfd> fds_ GANNET_GUARDED_BY(mutex_);
+  std::condition_variable stop_;
+  std::thread keep_alive_;  // last: it uses all of the above
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_API_DRIVER_H_

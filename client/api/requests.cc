@@ -1,0 +1,180 @@
+#include "client/api/requests.h"
+
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+
+namespace gannet {
+namespace {
+
+absl::Status CheckKey(std::string_view key) {
+  if (key.empty()) return absl::InvalidArgumentError("empty key");
+  if (key.size() <= kKeyBytesMax) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("key of ", key.size(), " bytes, at most ", kKeyBytesMax, " are possible"));
+}
+
+// A write under a lock: the server compares the lock word and the version read under it.
+absl::Status AddConditions(const std::optional<uint64_t>& version, const Lock* lock,
+                           OpRequest* request) {
+  request->only_if_version = version.has_value();
+  request->expected_version = version.value_or(0);
+  if (lock == nullptr) return absl::OkStatus();
+  if (!version.has_value()) {
+    return absl::InvalidArgumentError(
+        "a write under a lock needs only_if_version, the version read under it (0: absent)");
+  }
+  if (lock->key != request->key) {
+    return absl::InvalidArgumentError("the lock is another key's");
+  }
+  request->under_lock = true;
+  request->lock_word = lock->word;
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<OpRequest> KeyRequest(const Engine& engine, OpType type, std::string_view key) {
+  if (absl::Status status = CheckKey(key); !status.ok()) return status;
+  OpRequest request;
+  request.type = type;
+  request.key = key;
+  request.server = engine.ServerOf(key);
+  return request;
+}
+
+absl::StatusOr<OpRequest> PutRequest(const Engine& engine, std::string_view key,
+                                     std::string_view value, const PutOptions& options) {
+  absl::StatusOr<OpRequest> request = KeyRequest(engine, OpType::kPut, key);
+  if (!request.ok()) return request;
+  if (value.size() > kValueBytesMax) {
+    return absl::InvalidArgumentError(absl::StrCat("value of ", value.size(), " bytes, at most ",
+                                                   kValueBytesMax, " are possible"));
+  }
+  if (options.only_if_absent && (options.only_if_version.has_value() || options.lock != nullptr)) {
+    return absl::InvalidArgumentError("only_if_absent together with only_if_version or a lock");
+  }
+  if (options.ttl.count() < 0) return absl::InvalidArgumentError("negative ttl");
+  if (options.ttl.count() > 0) {
+    request->expiry_ms = engine.clock().WallMs() + static_cast<uint64_t>(options.ttl.count());
+    if (request->expiry_ms > kExpiryMsMax) return absl::InvalidArgumentError("ttl too long");
+  }
+  request->value = value;
+  request->flags = options.flags;
+  request->only_if_absent = options.only_if_absent;
+  absl::Status status = AddConditions(options.only_if_version, options.lock, &*request);
+  if (!status.ok()) return status;
+  return request;
+}
+
+absl::StatusOr<OpRequest> DeleteRequest(const Engine& engine, std::string_view key,
+                                        const DeleteOptions& options) {
+  absl::StatusOr<OpRequest> request = KeyRequest(engine, OpType::kDelete, key);
+  if (!request.ok()) return request;
+  absl::Status status = AddConditions(options.only_if_version, options.lock, &*request);
+  if (!status.ok()) return status;
+  return request;
+}
+
+absl::StatusOr<OpRequest> UnlockRequest(const Engine& engine, const Lock& lock) {
+  absl::StatusOr<OpRequest> request = KeyRequest(engine, OpType::kUnlock, lock.key);
+  if (!request.ok()) return request;
+  if (lock.word == 0) return absl::InvalidArgumentError("not a lock that was acquired");
+  request->lock_word = lock.word;
+  return request;
+}
+
+absl::StatusOr<OpRequest> ServerRequest(const Engine& engine, OpType type, uint32_t server) {
+  if (server >= engine.servers()) return absl::InvalidArgumentError("no such server");
+  OpRequest request;
+  request.type = type;
+  request.server = server;
+  return request;
+}
+
+absl::Status StatusOf(const Engine& engine, const Op& op) {
+  const ClientSession& session = engine.session(op.request.server);
+  const auto with_cause = [&](std::string_view text) {
+    std::string message = absl::StrCat(session.endpoint(), ": ", std::string(text));
+    if (!session.status().ok()) {
+      absl::StrAppend(&message, " (", std::string(session.status().message()), ")");
+    }
+    return absl::Status(CodeOf(op.outcome), message);
+  };
+  switch (op.outcome) {
+    case Outcome::kOk:
+      return absl::OkStatus();
+    case Outcome::kExists:
+      return with_cause(absl::StrCat("the key is there, version ", op.info.version));
+    case Outcome::kVersionMismatch:
+      return with_cause(absl::StrCat("the version is ", op.info.version, ", not ",
+                                     op.request.expected_version, " (0: absent)"));
+    case Outcome::kLockLost:
+      return with_cause("the lock was lost");
+    case Outcome::kKeysShareWord:
+      return with_cause("this client holds a lock whose word this key's lock shares");
+    case Outcome::kTooManyLocks:
+      return with_cause(absl::StrCat("this client holds ", LockTable::kHeldMax, " locks"));
+    case Outcome::kOutOfMemory:
+      return with_cause("the server's heap or index is full");
+    case Outcome::kInvalidArgument:
+      return with_cause("the server takes the request for invalid");
+    case Outcome::kUnimplemented:
+      return with_cause("the server does not know this request");
+    case Outcome::kServerBug:
+      return with_cause("the server could not carry out the request");
+    case Outcome::kUnavailable:
+      return with_cause("not applied, try again");
+    case Outcome::kUnknown:
+      return with_cause("the connection broke; the write may have been applied");
+    case Outcome::kDeadlineExceeded:
+      return with_cause("no answer within the deadline; a write may have been applied");
+  }
+  return absl::InternalError("?");
+}
+
+ServerStats StatsOf(const Engine& engine, const Op& op) {
+  StatsReply reply{};  // counters that an older server does not send stay 0
+  std::memcpy(&reply, op.value.data(), std::min(op.value.size(), sizeof(reply)));
+  ServerStats stats;
+  stats.endpoint = engine.session(op.request.server).endpoint();
+  stats.rpcs = reply.rpcs;
+  stats.heartbeats = reply.heartbeats;
+  stats.cpu_us = reply.cpu_us;
+  stats.slots_used = reply.slots_used;
+  stats.slots_total = reply.slots_total;
+  stats.heap_bytes = reply.heap_bytes;
+  stats.heap_total = reply.heap_total;
+  stats.sessions = reply.sessions;
+  stats.connections = reply.connections;
+  stats.items = reply.items;
+  stats.displacements = reply.displacements;
+  stats.stash_used = reply.stash_used;
+  stats.locks_broken = reply.locks_broken;
+  stats.uptime_ms = reply.uptime_ms;
+  return stats;
+}
+
+absl::StatusOr<std::unique_ptr<Engine>> ConnectEngine(Engine::Settings settings) {
+  const Clock& clock = *settings.clock;
+  const int64_t deadline_ns =
+      clock.MonotonicNs() + settings.options.connect_timeout.count() * kNsPerMs;
+  absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(std::move(settings));
+  if (!engine.ok()) return engine;
+  std::vector<pollfd> fds;
+  for (;;) {
+    const int64_t now_ns = clock.MonotonicNs();
+    (*engine)->Poll(now_ns);
+    const absl::Status status = (*engine)->ConnectStatus();
+    if (status.ok()) return engine;
+    if (status.message() != Engine::kConnecting) return status;
+    if (now_ns >= deadline_ns) {
+      return absl::UnavailableError("no answer from a server within the connect timeout");
+    }
+    fds.clear();
+    (*engine)->AppendFds(&fds);
+    poll(fds.data(), fds.size(), 1);
+  }
+}
+
+}  // namespace gannet

@@ -1,0 +1,40 @@
+#ifndef GANNET_CLIENT_API_REQUESTS_H_
+#define GANNET_CLIENT_API_REQUESTS_H_
+
+#include <gannet/types.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/engine/engine.h"
+
+namespace gannet {
+
+// From the public calls to an Engine's requests and back; shared by Client and AsyncClient. The
+// requests lack only timeout and user data.
+
+// InvalidArgument, each: what is wrong with the arguments. Nothing was sent.
+absl::StatusOr<OpRequest> KeyRequest(const Engine& engine, OpType type, std::string_view key);
+absl::StatusOr<OpRequest> PutRequest(const Engine& engine, std::string_view key,
+                                     std::string_view value, const PutOptions& options);
+absl::StatusOr<OpRequest> DeleteRequest(const Engine& engine, std::string_view key,
+                                        const DeleteOptions& options);
+absl::StatusOr<OpRequest> UnlockRequest(const Engine& engine, const Lock& lock);
+absl::StatusOr<OpRequest> ServerRequest(const Engine& engine, OpType type, uint32_t server);
+
+// Of a finished operation, with a text for people. OK also for a miss and a lock not acquired.
+absl::Status StatusOf(const Engine& engine, const Op& op);
+
+// A Stats operation's answer.
+ServerStats StatsOf(const Engine& engine, const Op& op);
+
+// An Engine that is connected to every server; blocks, at most for Options::connect_timeout.
+absl::StatusOr<std::unique_ptr<Engine>> ConnectEngine(Engine::Settings settings);
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_API_REQUESTS_H_

@@ -1,0 +1,216 @@
+#include "client/engine/engine.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/session/handshake.h"
+#include "common/base/status_macros.h"
+#include "common/rdma/device.h"
+#include "common/rdma/softverbs_exec.h"
+#include "common/rdma/status.h"
+
+namespace gannet {
+namespace {
+
+absl::Status CheckDeviceOption(const std::string& device) {
+  if (device == "soft") return RunningOnSoftverbs() ? absl::OkStatus() : NoDeviceStatus();
+  if (device == "auto") return ListDevices().empty() ? NoDeviceStatus() : absl::OkStatus();
+  return OpenDevice(device).status();
+}
+
+std::function<void(bool, const std::string&)> LogOf(const Options& options) {
+  if (!options.log) return nullptr;
+  return [log = options.log](bool error, const std::string& line) {
+    log(error ? LogLevel::kWarning : LogLevel::kInfo, line);
+  };
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Settings settings) {
+  if (settings.endpoints.empty()) return absl::InvalidArgumentError("no endpoint");
+  if (settings.options.depth == 0) return absl::InvalidArgumentError("depth 0");
+  GANNET_RETURN_IF_ERROR(CheckDeviceOption(settings.options.device));
+  std::vector<std::vector<SocketAddress>> addresses;
+  for (const std::string& endpoint : settings.endpoints) {
+    GANNET_ASSIGN_OR_RETURN(addresses.emplace_back(), ResolveAll(endpoint, kDefaultPort));
+  }
+  return std::unique_ptr<Engine>(new Engine(std::move(settings), addresses));
+}
+
+Engine::Engine(Settings settings, const std::vector<std::vector<SocketAddress>>& addresses)
+    : clock_(settings.clock),
+      depth_(settings.options.depth),
+      rendezvous_(settings.endpoints),
+      ops_(2 * depth_),
+      fresh_(2 * depth_),
+      finished_(2 * depth_),
+      starved_(2 * depth_) {
+  const uint32_t slots = 2 * depth_;
+  free_.reserve(slots);
+  for (uint32_t i = slots; i-- > 0;) free_.push_back(i);
+  const uint32_t servers = static_cast<uint32_t>(settings.endpoints.size());
+  locks_.resize(servers);
+  for (uint32_t s = 0; s < servers; ++s) {
+    caches_.emplace_back(settings.options.location_cache_bytes / servers);
+    sessions_.push_back(std::make_unique<ClientSession>(
+        ClientSession::Options{
+            .number = s,
+            .endpoint = settings.endpoints[s],
+            .addresses = addresses[s],
+            .device = settings.options.device,
+            .ops = slots,
+            .queue_pairs_max = settings.queue_pairs_max,
+            .reads_wanted = depth_,
+            .connect_timeout_ns = settings.options.connect_timeout.count() * kNsPerMs,
+            .reconnect = settings.options.reconnect,
+            .clock = clock_,
+            .log = LogOf(settings.options)},
+        this));
+  }
+}
+
+Engine::~Engine() = default;
+
+absl::Status Engine::ConnectStatus() const {
+  absl::Status connecting;
+  for (const auto& session : sessions_) {
+    if (session->dead()) return session->status();
+    if (!session->ready()) connecting = absl::UnavailableError(kConnecting);
+  }
+  return connecting;
+}
+
+uint32_t Engine::Begin(const OpRequest& request) {
+  if (alive_ == depth_ || free_.empty()) return kNoOp;
+  const uint32_t i = free_.back();
+  free_.pop_back();
+  ++alive_;
+  Op& op = ops_[i];
+  op.phase = Op::Phase::kFresh;
+  op.found = op.acquiring = op.lock_acquired = op.releasing = op.awaits_reply = false;
+  op.value_needed = 0;
+  op.cost = {};
+  op.info = {};
+  op.value = {};
+  op.word = LockWord(request.lock_word);
+  op.request = request;
+  std::memcpy(op.key, request.key.data(), request.key.size());
+  op.request.key = {op.key, request.key.size()};
+  fresh_.Push(i);
+  return i;
+}
+
+void Engine::Release(uint32_t i) {
+  --alive_;
+  ops_[i].phase = Op::Phase::kReleased;
+  FreeIfQuiet(i);
+}
+
+void Engine::FreeIfQuiet(uint32_t i) {
+  Op& op = ops_[i];
+  if (op.phase != Op::Phase::kReleased || op.in_flight > 0 || op.queued_request ||
+      op.awaits_reply || op.releasing || op.starving) {
+    return;
+  }
+  ReturnItem(op);
+  op.phase = Op::Phase::kFree;
+  free_.push_back(i);
+}
+
+void Engine::Poll(int64_t now_ns) {
+  now_ns_ = now_ns;
+  StartFresh();
+  for (const auto& session : sessions_) session->Poll(now_ns);
+  if (!starved_.empty()) FeedStarved();
+  if (now_ns >= earliest_deadline_ns_) CheckDeadlines();
+}
+
+void Engine::StartFresh() {
+  while (!fresh_.empty()) {
+    const uint32_t i = fresh_.front();
+    fresh_.Pop();
+    Op& op = ops_[i];
+    op.deadline_ns = now_ns_ + op.request.timeout_ns;
+    earliest_deadline_ns_ = std::min(earliest_deadline_ns_, op.deadline_ns);
+    Start(i);
+  }
+}
+
+void Engine::Start(uint32_t i) {
+  Op& op = ops_[i];
+  const ClientSession& session = SessionOf(op);
+  if (!session.ready()) {
+    if (session.dead()) return Finish(i, Outcome::kUnavailable);
+    op.phase = Op::Phase::kWaiting;
+    return;
+  }
+  op.hash = KeyHash::Of(op.request.key, session.view().hash_seed);
+  switch (op.request.type) {
+    case OpType::kGet:
+      return op.request.raw_read ? StartRawRead(i) : StartGet(i);
+    case OpType::kLock:
+    case OpType::kLockAndGet:
+      return StartLock(i);
+    case OpType::kUnlock:
+      return StartUnlock(i);
+    case OpType::kPut:
+    case OpType::kDelete:
+    case OpType::kStats:
+    case OpType::kPing:
+      return QueueRequest(i);
+  }
+}
+
+void Engine::Finish(uint32_t i, Outcome outcome) {
+  Op& op = ops_[i];
+  op.phase = Op::Phase::kFinished;
+  op.outcome = outcome;
+  finished_.Push(i);
+}
+
+void Engine::CheckDeadlines() {
+  earliest_deadline_ns_ = INT64_MAX;
+  for (uint32_t i = 0; i < ops_.size(); ++i) {
+    const Op& op = ops_[i];
+    if (op.phase <= Op::Phase::kFresh || op.over()) continue;
+    if (now_ns_ >= op.deadline_ns) {
+      Expire(i);
+    } else {
+      earliest_deadline_ns_ = std::min(earliest_deadline_ns_, op.deadline_ns);
+    }
+  }
+}
+
+std::vector<ServerInfo> Engine::Info() const {
+  std::vector<ServerInfo> infos;
+  for (const auto& session : sessions_) {
+    ServerInfo& info = infos.emplace_back();
+    info.endpoint = session->endpoint();
+    if (!session->was_ready()) continue;
+    const Grant& grant = session->grant();
+    info.device = session->memory().device.name;
+    info.kind = DeviceKindName(session->memory().device.kind);
+    info.lock_mode = LockModeName(session->lock_mode());
+    info.incarnation = grant.incarnation;
+    info.region_bytes = grant.region_bytes;
+    info.index_slots = grant.index.slots();
+    info.lock_words = grant.lock_words;
+    info.protocol_version = grant.version;
+    info.session_id = grant.session_id;
+    info.read_depth = session->read_depth();
+  }
+  return infos;
+}
+
+void Engine::AppendFds(std::vector<pollfd>* fds) const {
+  for (const auto& session : sessions_) session->AppendFds(fds);
+}
+
+void Engine::Arm() {
+  for (const auto& session : sessions_) session->Arm();
+}
+
+}  // namespace gannet

@@ -1,0 +1,158 @@
+#ifndef GANNET_CLIENT_ENGINE_ENGINE_H_
+#define GANNET_CLIENT_ENGINE_ENGINE_H_
+
+#include <gannet/types.h>
+#include <poll.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/engine/op.h"
+#include "client/location_cache/location_cache.h"
+#include "client/locks/lock_table.h"
+#include "client/lookup/clock.h"
+#include "client/routing/rendezvous.h"
+#include "client/session/client_session.h"
+
+namespace gannet {
+
+// Everything the client does, for one owner thread: operations in fixed slots, each a state machine
+// over the sessions. AsyncClient and Client are thin covers of it.
+//
+//   Begin -> [Poll ...] -> NextFinished -> look at op() -> Release
+//
+// 1. Nothing allocates, locks, logs or makes a system call per operation.
+// 2. An operation ends at its deadline on the client's clock whatever the network does. Its slot is
+//    reused only when nothing can write to its memory any more, and its number is in no queue:
+//    there are twice as many slots as operations that may be alive.
+// 3. A lock that is acquired after its operation ended is given back.
+class Engine final : public SessionOwner {
+ public:
+  struct Settings {
+    std::vector<std::string> endpoints;
+    gannet::Options options;
+    uint32_t queue_pairs_max = 1;  // per server
+    const Clock* clock = Clock::Real();
+  };
+  // Looks the names up (may block on DNS) and begins to connect. FailedPrecondition: no device;
+  // InvalidArgument: an endpoint that is none.
+  static absl::StatusOr<std::unique_ptr<Engine>> Create(Settings settings);
+  ~Engine() override;
+
+  static constexpr const char* kConnecting = "connecting";
+  // OK: every server is connected. Unavailable, kConnecting: not yet. Otherwise why one cannot be.
+  absl::Status ConnectStatus() const;
+
+  // kNoOp: as many operations as Options::depth are alive, or their slots are not yet free.
+  // REQUIRES: the request is valid (see api/validate.h).
+  uint32_t Begin(const OpRequest& request);
+  // Makes progress with everything; never blocks.
+  void Poll(int64_t now_ns);
+  // An operation that finished and was not yet returned; kNoOp: none.
+  uint32_t NextFinished() {
+    if (finished_.empty()) return kNoOp;
+    const uint32_t i = finished_.front();
+    finished_.Pop();
+    return i;
+  }
+  bool HasFinished() const { return !finished_.empty(); }
+  const Op& op(uint32_t i) const { return ops_[i]; }
+  uint32_t slots() const { return static_cast<uint32_t>(ops_.size()); }
+  void Release(uint32_t i);
+
+  uint32_t alive() const { return alive_; }
+  uint32_t servers() const { return static_cast<uint32_t>(sessions_.size()); }
+  uint32_t ServerOf(std::string_view key) const { return rendezvous_.ServerOf(key); }
+  const ClientSession& session(uint32_t i) const { return *sessions_[i]; }
+  std::vector<ServerInfo> Info() const;
+  const Clock& clock() const { return *clock_; }
+
+  // To sleep: Arm, Poll once more, wait for one of the fds.
+  void AppendFds(std::vector<pollfd>* fds) const;
+  void Arm();
+  // For tests: breaks the connections to a server, as a failure would.
+  void Break(uint32_t server, absl::Status why) { sessions_[server]->Break(std::move(why)); }
+
+ private:
+  Engine(Settings settings, const std::vector<std::vector<SocketAddress>>& addresses);
+
+  // SessionOwner: engine_recovery.cc, engine_get.cc, engine_request.cc.
+  bool OnPost(uint32_t i, InFlightWork::Kind kind, bool doorbell) override;
+  void OnWorkDone(uint32_t i, InFlightWork::Kind kind, bool signaled) override;
+  uint32_t OnEncode(uint32_t i, RequestWindow::Entry* entry, std::span<std::byte> out) override;
+  void OnRequestPosted(uint32_t i, bool doorbell) override;
+  void OnRequestSignaled(uint32_t i) override;
+  void OnReply(RequestWindow::Entry* entry, const ReplyView& reply) override;
+  void OnLost(uint32_t server) override;
+  void OnReady(uint32_t server, Comeback comeback) override;
+  void OnAbandoned(uint32_t i) override;
+
+  // engine.cc
+  void StartFresh();
+  void Start(uint32_t i);
+  void Finish(uint32_t i, Outcome outcome);
+  void FreeIfQuiet(uint32_t i);
+  void CheckDeadlines();
+
+  // engine_get.cc
+  void StartGet(uint32_t i);
+  void Advance(uint32_t i, Lookup::Step step);
+  bool PlanRead(uint32_t i, bool ordered);
+  std::byte* ItemBuffer(uint32_t i, uint32_t bytes);
+  void OnReadDone(uint32_t i);
+  void FinishHit(uint32_t i);
+  void StartRawRead(uint32_t i);
+  void FinishRawRead(uint32_t i);
+  void FeedStarved();
+  void ReturnItem(Op& op);
+
+  // engine_lock.cc
+  void StartLock(uint32_t i);
+  void StartUnlock(uint32_t i);
+  void QueueCompareAndSwap(uint32_t i, uint64_t expected, uint64_t desired);
+  void OnCompareAndSwapDone(uint32_t i);
+  void OnLockAnswer(uint32_t i, bool acquired, LockWord holder);
+  void GiveBackLock(uint32_t i);
+
+  // engine_request.cc
+  void QueueRequest(uint32_t i);
+  RequestHeader HeaderOf(const Op& op) const;
+  void OnGetReply(uint32_t i, RequestWindow::Entry* entry, const ReplyView& reply);
+  void OnWriteReply(uint32_t i, const ReplyView& reply);
+  void OnLockReply(uint32_t i, const ReplyView& reply);
+  void OnLateReply(uint32_t i, const ReplyView& reply);
+  void KeepReplyBytes(uint32_t i, const ReplyView& reply);
+
+  // engine_recovery.cc
+  void Expire(uint32_t i);
+  void LoseOp(uint32_t i);
+  void AbandonRequest(uint32_t i);
+
+  ClientSession& SessionOf(const Op& op) { return *sessions_[op.request.server]; }
+  LocationCache& CacheOf(const Op& op) { return caches_[op.request.server]; }
+  LockTable& LocksOf(const Op& op) { return locks_[op.request.server]; }
+  OpBuffers* BuffersOf(uint32_t i) { return SessionOf(ops_[i]).memory().op(i); }
+
+  const Clock* const clock_;
+  const uint32_t depth_;
+  const Rendezvous rendezvous_;
+  int64_t now_ns_ = 0;
+  int64_t earliest_deadline_ns_ = INT64_MAX;  // or earlier than it
+  uint32_t alive_ = 0;                        // begun and not released
+  std::vector<Op> ops_;
+  std::vector<uint32_t> free_;
+  FixedRing<uint32_t> fresh_;
+  FixedRing<uint32_t> finished_;
+  FixedRing<uint32_t> starved_;
+  std::vector<LocationCache> caches_;
+  std::vector<LockTable> locks_;
+  std::vector<std::unique_ptr<ClientSession>> sessions_;  // last: they report to the above
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_ENGINE_ENGINE_H_

@@ -1,0 +1,93 @@
+// Locks: one compare-and-swap each way, or by RPC where a NIC cannot.
+
+#include "client/engine/engine.h"
+
+namespace gannet {
+
+void Engine::StartLock(uint32_t i) {
+  Op& op = ops_[i];
+  LockTable& locks = LocksOf(op);
+  if (locks.HoldsForAnotherKey(op.hash)) return Finish(i, Outcome::kKeysShareWord);
+  if (locks.full()) return Finish(i, Outcome::kTooManyLocks);
+  op.word = locks.NextWord(op.hash);
+  if (!SessionOf(op).lock_by_nic()) return QueueRequest(i);
+  op.phase = Op::Phase::kLocking;
+  op.acquiring = true;
+  QueueCompareAndSwap(i, 0, op.word.word());
+  if (op.request.type != OpType::kLockAndGet) return;
+  // The first READ travels behind the compare-and-swap. It may be served before: a write under the
+  // lock carries the version read, so nothing depends on their order.
+  const Slot cached = CacheOf(op).Find(op.hash);
+  op.lookup.Start(&SessionOf(op).view(), op.request.key, op.hash, cached);
+  PlanRead(i, true);  // without a buffer for it: OnLockAnswer looks up afterwards
+}
+
+void Engine::StartUnlock(uint32_t i) {
+  Op& op = ops_[i];
+  if (!LocksOf(op).Holds(op.hash, op.word)) return Finish(i, Outcome::kLockLost);
+  if (!SessionOf(op).lock_by_nic()) return QueueRequest(i);
+  op.phase = Op::Phase::kUnlocking;
+  QueueCompareAndSwap(i, op.word.word(), 0);
+}
+
+void Engine::QueueCompareAndSwap(uint32_t i, uint64_t expected, uint64_t desired) {
+  Op& op = ops_[i];
+  ClientSession& session = SessionOf(op);
+  ++op.in_flight;
+  ++op.cost.cas;
+  session.QueueOrdered({.op = i,
+                        .kind = InFlightWork::Kind::kCompareAndSwap,
+                        .of_locks = true,
+                        .bytes = sizeof(uint64_t),
+                        .lkey = session.memory().op_buffers.lkey(),
+                        .local = reinterpret_cast<std::byte*>(&BuffersOf(i)->cas_result),
+                        .offset = LocksOf(op).IndexOf(op.hash) * sizeof(uint64_t),
+                        .expected = expected,
+                        .desired = desired});
+}
+
+void Engine::OnCompareAndSwapDone(uint32_t i) {
+  Op& op = ops_[i];
+  const LockWord previous(BuffersOf(i)->cas_result);
+  if (op.releasing) {
+    op.releasing = false;
+  } else if (op.phase == Op::Phase::kUnlocking) {
+    LocksOf(op).OnReleased(op.hash, op.word);
+    Finish(i, previous == op.word ? Outcome::kOk : Outcome::kLockLost);
+  } else if (op.phase == Op::Phase::kLocking) {
+    op.acquiring = false;
+    OnLockAnswer(i, previous.free(), previous);
+  } else if (op.acquiring) {  // past its deadline
+    op.acquiring = false;
+    if (previous.free()) GiveBackLock(i);
+  }
+}
+
+// By compare-and-swap or by RPC: the lock was acquired, or `holder` has it.
+void Engine::OnLockAnswer(uint32_t i, bool acquired, LockWord holder) {
+  Op& op = ops_[i];
+  LockTable& locks = LocksOf(op);
+  if (!acquired) {
+    if (locks.HoldsForAnotherKey(op.hash)) return Finish(i, Outcome::kKeysShareWord);
+    op.word = holder;
+    if (op.in_flight == 0) Finish(i, Outcome::kOk);  // else after the READ behind it
+    return;
+  }
+  locks.OnAcquired(op.hash, op.word);
+  op.found = op.lock_acquired = true;
+  if (op.request.type != OpType::kLockAndGet) return Finish(i, Outcome::kOk);
+  if (op.in_flight == 0) StartGet(i);
+}
+
+// The operation is over, and nobody will ever unlock what it acquired.
+void Engine::GiveBackLock(uint32_t i) {
+  Op& op = ops_[i];
+  LocksOf(op).OnReleased(op.hash, op.word);
+  if (!SessionOf(op).ready()) return;  // the server breaks the locks of a lost connection
+  op.releasing = true;
+  if (SessionOf(op).lock_by_nic()) return QueueCompareAndSwap(i, op.word.word(), 0);
+  op.queued_request = true;
+  SessionOf(op).QueueRequest(i);
+}
+
+}  // namespace gannet

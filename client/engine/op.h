@@ -1,0 +1,88 @@
+#ifndef GANNET_CLIENT_ENGINE_OP_H_
+#define GANNET_CLIENT_ENGINE_OP_H_
+
+#include <gannet/async_client.h>
+#include <gannet/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "client/engine/outcome.h"
+#include "client/lookup/lookup.h"
+#include "client/session/registered_pool.h"
+#include "common/layout/item.h"
+#include "common/layout/lock_word.h"
+
+namespace gannet {
+
+// What a caller asks of an Engine. The key is copied; the value must live until the operation is
+// finished.
+struct OpRequest {
+  OpType type = OpType::kGet;
+  bool raw_read = false;  // kGet: bare READ of `raw_bytes` at `raw_offset`, no key
+  bool only_if_absent = false;
+  bool only_if_version = false;
+  bool under_lock = false;
+  uint32_t server = 0;
+  uint32_t flags = 0;
+  uint32_t raw_bytes = 0;
+  uint64_t raw_offset = 0;
+  std::string_view key;
+  std::string_view value;
+  uint64_t expiry_ms = 0;
+  uint64_t expected_version = 0;
+  uint64_t lock_word = 0;  // unlock, or of a write under a lock
+  int64_t timeout_ns = 0;  // from the next Poll on
+  uint64_t user_data = 0;
+};
+
+// One operation of an Engine. Slots are reused: Engine::Begin sets every member but the buffers.
+struct Op {
+  enum class Phase : uint8_t {
+    kFree,
+    kFresh,          // begun, to be started by the next Poll
+    kWaiting,        // for the session to be ready
+    kStarved,        // for a long buffer
+    kLookingUp,      // READs
+    kLocking,        // compare-and-swap, in a LockAndGet with a READ behind it
+    kUnlocking,      // compare-and-swap
+    kRequestQueued,  // no credit or connection yet
+    kRequestSent,
+    kFinished,  // the caller has still to Release it
+    kReleased,  // but its memory may still be written to, or its number is in a queue
+  };
+  bool over() const { return phase >= Phase::kFinished; }
+
+  // Hot: looked at for every READ.
+  Phase phase = Phase::kFree;
+  Outcome outcome = Outcome::kOk;
+  bool found = false;
+  bool acquiring = false;       // a compare-and-swap that takes the lock is queued or posted
+  bool lock_acquired = false;   // lock, LockAndGet
+  bool releasing = false;       // over, but it gives back a lock that came too late
+  bool queued_request = false;  // in its session's queue of requests
+  bool awaits_reply = false;    // over, but whether it got the lock is still to be heard
+  bool starving = false;        // in the engine's queue for long buffers
+  bool item_is_reply = false;   // `item` is from SessionMemory::replies
+  uint16_t in_flight = 0;       // READs and compare-and-swaps queued or posted
+  uint32_t value_needed = 0;    // GET by RPC: room to ask for
+  KeyHash hash{0};
+  int64_t posted_ns = 0;  // of the READ in flight, or earlier
+  Lookup lookup;
+  OpCost cost;
+  std::string_view value;  // found: into the operation's buffers, valid until Release
+  ItemInfo info;
+
+  LockWord word;          // lock: ours, or after a refusal the holder's
+  uint64_t sequence = 0;  // of the request sent
+  int64_t deadline_ns = 0;
+  LentBuffer item;    // a long item, or the reply of a GET by RPC
+  OpRequest request;  // its key views `key`
+  char key[kKeyBytesMax];
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_ENGINE_OP_H_

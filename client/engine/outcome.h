@@ -1,0 +1,60 @@
+#ifndef GANNET_CLIENT_ENGINE_OUTCOME_H_
+#define GANNET_CLIENT_ENGINE_OUTCOME_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "common/protocol/message.h"
+
+namespace gannet {
+
+// How an operation ended, one byte; made an absl::Status once, at the API's edge.
+enum class Outcome : uint8_t {
+  kOk,               // also a miss, or a lock not acquired: `found` tells
+  kExists,           // only_if_absent, and the key is there
+  kVersionMismatch,  // only_if_version does not match
+  kLockLost,         // a write under a lock, or an unlock, came too late; nothing was changed
+  kKeysShareWord,    // this client holds the key's lock word for another key
+  kTooManyLocks,
+  kOutOfMemory,  // the server's; nothing was changed
+  kInvalidArgument,
+  kUnimplemented,
+  kServerBug,    // the answer makes no sense
+  kUnavailable,  // not applied
+  kUnknown,      // may have been applied
+  kDeadlineExceeded,
+};
+
+constexpr absl::StatusCode CodeOf(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kOk:
+      return absl::StatusCode::kOk;
+    case Outcome::kExists:
+      return absl::StatusCode::kAlreadyExists;
+    case Outcome::kVersionMismatch:
+    case Outcome::kKeysShareWord:
+      return absl::StatusCode::kFailedPrecondition;
+    case Outcome::kLockLost:
+      return absl::StatusCode::kAborted;
+    case Outcome::kTooManyLocks:
+    case Outcome::kOutOfMemory:
+      return absl::StatusCode::kResourceExhausted;
+    case Outcome::kInvalidArgument:
+      return absl::StatusCode::kInvalidArgument;
+    case Outcome::kUnimplemented:
+      return absl::StatusCode::kUnimplemented;
+    case Outcome::kServerBug:
+      return absl::StatusCode::kInternal;
+    case Outcome::kUnavailable:
+      return absl::StatusCode::kUnavailable;
+    case Outcome::kUnknown:
+      return absl::StatusCode::kUnknown;
+    case Outcome::kDeadlineExceeded:
+      return absl::StatusCode::kDeadlineExceeded;
+  }
+  return absl::StatusCode::kInternal;
+}
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_ENGINE_OUTCOME_H_

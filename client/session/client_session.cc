@@ -1,0 +1,135 @@
+#include "client/session/client_session.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace gannet {
+
+ClientSession::ClientSession(Options options, SessionOwner* owner)
+    : options_(std::move(options)),
+      owner_(owner),
+      reads_(4 * options_.ops),
+      ordered_(4 * options_.ops),
+      requests_(options_.ops) {}
+
+ClientSession::~ClientSession() {
+  report_lost_ = false;
+  options_.reconnect = false;
+  if (phase_ != Phase::kDown && phase_ != Phase::kDraining) BeginDrain();
+  while (phase_ == Phase::kDraining) PollDraining(options_.clock->MonotonicNs());
+}
+
+void ClientSession::Poll(int64_t now_ns) {
+  switch (phase_) {
+    case Phase::kReady:
+      PollCompletions(now_ns);
+      if (ready() && now_ns >= next_control_ns_) PollControl(now_ns);
+      if (ready()) Flush(now_ns);
+      return;
+    case Phase::kDown:
+      if (now_ns >= retry_ns_) BeginConnect(now_ns);
+      return;
+    case Phase::kConnecting:
+      PollConnecting(now_ns);
+      return;
+    case Phase::kDraining:
+      PollDraining(now_ns);
+      return;
+  }
+}
+
+// What need not be looked at in every Poll: a system call each.
+void ClientSession::PollControl(int64_t now_ns) {
+  next_control_ns_ = now_ns + kControlNs;
+  for (Link& link : links_) {
+    const Connector::Step step = link.connector->Poll(now_ns);
+    if (link.phase == Link::Phase::kReady && step >= Connector::Step::kClosed) {
+      return Break(absl::UnavailableError(
+          absl::StrCat(endpoint(), ": the server closed the connection, or died")));
+    }
+  }
+  PollJoining(now_ns);
+  const auto dead = [&](const Link& link) {
+    return link.phase == Link::Phase::kReady && link.liveness.PeerDead(now_ns);
+  };
+  if (std::any_of(links_.begin(), links_.end(), dead)) {
+    return Break(absl::UnavailableError(
+        absl::StrCat(endpoint(), ": the server is silent for ", kPeerSilenceMsMax, " ms")));
+  }
+  SendHeartbeats(now_ns);
+}
+
+void ClientSession::Break(absl::Status why) {
+  if (phase_ != Phase::kReady) return;
+  status_ = std::move(why);
+  Log(true, std::string(status_.message()));
+  report_lost_ = true;
+  BeginDrain();
+}
+
+// Nothing is posted from here on. `phase_` is draining until every queue pair is flushed.
+void ClientSession::BeginDrain() {
+  phase_ = Phase::kDraining;
+  drain_until_ns_ = 0;
+  chained_ = 0;
+  for (Link& link : links_) {
+    if (link.connector->connection() == nullptr) {
+      link.phase = Link::Phase::kDrained;
+      continue;
+    }
+    const WrId id{static_cast<uint8_t>(LinkWork::kDrain), link.owner, 0};
+    link.drain_completes = link.connector->connection()->BeginClose(id.Pack());
+    link.phase = Link::Phase::kDraining;
+  }
+}
+
+void ClientSession::PollDraining(int64_t now_ns) {
+  if (drain_until_ns_ == 0) drain_until_ns_ = now_ns + kDrainNsMax;
+  std::array<ibv_wc, 32> completions;
+  const size_t n = memory_ == nullptr ? 0 : memory_->completions->Poll(completions);
+  for (size_t i = 0; i < n; ++i) OnCompletion(completions[i], now_ns);
+  bool drained = true;
+  for (Link& link : links_) {
+    if (link.phase != Link::Phase::kDraining) continue;
+    // A queue pair that the device will not flush is destroyed as it is.
+    const bool over = (n == 0 && !link.drain_completes) || now_ns > drain_until_ns_;
+    if (over) link.phase = Link::Phase::kDrained;
+    drained &= over;
+  }
+  if (!drained) return;
+  DestroyLinks();
+  phase_ = Phase::kDown;
+  retry_ns_ = kNever;
+  if (options_.reconnect && (was_ready_ || attempts_ < options_.addresses.size())) {
+    retry_ns_ = was_ready_ ? now_ns + backoff_.NextNs(Mix64(now_ns)) : now_ns;
+  }
+  reads_.Clear();
+  ordered_.Clear();
+  if (std::exchange(report_lost_, false)) owner_->OnLost(options_.number);
+}
+
+void ClientSession::DestroyLinks() {
+  for (Link& link : links_) {
+    if (link.reserved > 0) memory_->completions->Release(link.reserved);
+  }
+  links_.clear();
+}
+
+void ClientSession::AppendFds(std::vector<pollfd>* fds) const {
+  for (const Link& link : links_) fds->push_back({link.connector->fd(), POLLIN, 0});
+  if (memory_ != nullptr) fds->push_back({memory_->completions->fd(), POLLIN, 0});
+}
+
+void ClientSession::Arm() {
+  if (memory_ == nullptr) return;
+  memory_->completions->TakeEvents();
+  if (absl::Status status = memory_->completions->Arm(); !status.ok()) Break(std::move(status));
+}
+
+void ClientSession::Log(bool error, const std::string& line) const {
+  if (options_.log) options_.log(error, line);
+}
+
+}  // namespace gannet

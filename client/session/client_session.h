@@ -1,0 +1,246 @@
+#ifndef GANNET_CLIENT_SESSION_CLIENT_SESSION_H_
+#define GANNET_CLIENT_SESSION_CLIENT_SESSION_H_
+
+#include <poll.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/lookup/clock.h"
+#include "client/lookup/index_view.h"
+#include "client/session/fixed_ring.h"
+#include "client/session/link.h"
+#include "client/session/liveness.h"
+#include "client/session/request_window.h"
+#include "client/session/session_memory.h"
+#include "common/protocol/connect.h"
+#include "common/protocol/message.h"
+#include "common/rdma/address.h"
+
+namespace gannet {
+
+// How a session came back after its connections broke.
+enum class Comeback : uint8_t {
+  kFirst,           // it is the first connection
+  kResumed,         // the server remembers the session: unanswered requests were sent again
+  kNewSession,      // same server run, but it forgot the session: their outcome is unknown
+  kNewIncarnation,  // another server run, with other memory: as above, and no location holds
+};
+
+// What a ClientSession tells its owner; always from within its Poll.
+class SessionOwner {
+ public:
+  virtual ~SessionOwner() = default;
+  // About to post a READ or compare-and-swap of `op`; `doorbell`: it is the first of its chain.
+  // False: nobody wants it any more, do not post.
+  virtual bool OnPost(uint32_t op, InFlightWork::Kind kind, bool doorbell) = 0;
+  // A READ or compare-and-swap is done; `signaled`: it had a completion of its own.
+  virtual void OnWorkDone(uint32_t op, InFlightWork::Kind kind, bool signaled) = 0;
+  // A credit is free for `op`'s request: encode it, with the entry's number, to `out` and return
+  // its bytes.
+  static constexpr uint32_t kNotNow = 0;              // there is no buffer to lend
+  static constexpr uint32_t kNotWanted = UINT32_MAX;  // nobody waits for it any more
+  virtual uint32_t OnEncode(uint32_t op, RequestWindow::Entry* entry, std::span<std::byte> out) = 0;
+  // A request was put into a chain, as its first if `doorbell`.
+  virtual void OnRequestPosted(uint32_t op, bool doorbell) = 0;
+  // ... and has a completion of its own.
+  virtual void OnRequestSignaled(uint32_t op) = 0;
+  // An answer that `entry->op` waits for. The owner may take entry->reply; what it leaves is
+  // returned to its pool.
+  virtual void OnReply(RequestWindow::Entry* entry, const ReplyView& reply) = 0;
+  // The connections are gone and flushed: no memory of READs and compare-and-swaps is touched any
+  // more, and none of them will be reported. Locks are lost. Unanswered requests stay.
+  virtual void OnLost(uint32_t session) = 0;
+  // Connected again. Unless kFirst or kResumed, OnAbandoned was called before for each unanswered
+  // request.
+  virtual void OnReady(uint32_t session, Comeback comeback) = 0;
+  // The answer to the request of `op` will never be known.
+  virtual void OnAbandoned(uint32_t op) = 0;
+};
+
+// A READ or compare-and-swap to be posted.
+struct QueuedWork {
+  uint32_t op;
+  InFlightWork::Kind kind;
+  bool of_locks;  // offset is in the lock words' region
+  uint32_t bytes;
+  uint32_t lkey;
+  std::byte* local;
+  uint64_t offset;
+  uint64_t expected;
+  uint64_t desired;
+};
+
+// A session with one server: its queue pairs, credits, heartbeats, and how it comes back after a
+// break. A state machine: Poll(now) does everything, nothing blocks, no thread is started.
+//
+//   down --backoff--> connecting --grant--> ready --break or silence--> draining --flushed--> down
+//
+// 1. Nothing is posted unless ready. Work queued at other times is dropped by OnLost or kept by the
+//    owner; requests wait.
+// 2. What was posted is reported (OnWorkDone, OnReply) or OnLost comes after its queue pair was
+//    flushed: only then may its memory be reused.
+// 3. One queue pair breaking ends all of the session's: locks hang on the first, and the server
+//    treats a session as a whole.
+// 4. Requests and compare-and-swaps go over the first queue pair, READs over all.
+//
+// One owner thread.
+class ClientSession {
+ public:
+  struct Options {
+    uint32_t number = 0;   // among the owner's sessions
+    std::string endpoint;  // as the user wrote it
+    std::vector<SocketAddress> addresses;
+    std::string device;            // "auto", "soft" or a name
+    uint32_t ops = 0;              // operations whose buffers it has
+    uint32_t queue_pairs_max = 1;  // as many as READs in flight need, at most so many
+    uint32_t reads_wanted = 0;     // in flight
+    int64_t connect_timeout_ns = 0;
+    bool reconnect = true;
+    const Clock* clock = Clock::Real();
+    std::function<void(bool error, const std::string&)> log;
+  };
+  static constexpr uint32_t kQueuePairsMax = SessionMemory::kQueuePairsMax;
+
+  // `owner` outlives the session.
+  ClientSession(Options options, SessionOwner* owner);
+  // Closes and drains; waits at most kDrainNsMax. Reports nothing.
+  ~ClientSession();
+  ClientSession(const ClientSession&) = delete;
+  ClientSession& operator=(const ClientSession&) = delete;
+
+  void Poll(int64_t now_ns);
+
+  bool ready() const { return phase_ == Phase::kReady; }
+  bool was_ready() const { return was_ready_; }
+  // Not ready and will not be again: reconnect is off, or the first attempt failed.
+  bool dead() const { return phase_ == Phase::kDown && retry_ns_ == kNever; }
+  // Why it is not ready.
+  const absl::Status& status() const { return status_; }
+  const std::string& endpoint() const { return options_.endpoint; }
+
+  // The rest: REQUIRES was_ready().
+  const Grant& grant() const { return grant_; }
+  const IndexView& view() const { return view_; }
+  SessionMemory& memory() const { return *memory_; }
+  uint32_t read_depth() const { return read_depth_; }
+  uint32_t eager_bytes_max() const { return eager_bytes_max_; }
+  // By the NIC where server and local device both can, otherwise by RPC.
+  bool lock_by_nic() const { return lock_by_nic_; }
+  LockMode lock_mode() const {
+    const LockMode mode = static_cast<LockMode>(grant_.lock_mode);
+    return mode == LockMode::kNicCas && !lock_by_nic_ ? LockMode::kRpcLoopback : mode;
+  }
+  RequestWindow& window() { return window_; }
+
+  // REQUIRES: ready. Posted by the next Poll. Locks and what must follow them in order go to
+  // QueueOrdered, which is posted as it came, on the first queue pair.
+  void QueueRead(const QueuedWork& work) { reads_.Push(work); }
+  void QueueOrdered(const QueuedWork& work) { ordered_.Push(work); }
+  // At any time; sent when ready and there is a credit.
+  void QueueRequest(uint32_t op) { requests_.Push(op); }
+
+  // To sleep: arm, Poll once more, wait for one of the fds.
+  void AppendFds(std::vector<pollfd>* fds) const;
+  void Arm();
+  // Breaks the connections, as a failure would.
+  void Break(absl::Status why);
+
+ private:
+  enum class Phase : uint8_t { kDown, kConnecting, kReady, kDraining };
+  static constexpr int64_t kNever = INT64_MAX;
+  static constexpr int64_t kControlNs = 2 * kNsPerMs;  // how often the control path is looked at
+  static constexpr int64_t kDrainNsMax = 2 * kNsPerSecond;
+  static constexpr uint32_t kChainMax = 64;
+  static constexpr uint32_t kSendWrs = 512;
+
+  // client_session.cc
+  void PollControl(int64_t now_ns);
+  void PollDraining(int64_t now_ns);
+  void BeginDrain();
+  void DestroyLinks();
+  void Log(bool error, const std::string& line) const;
+  // session_connect.cc
+  void BeginConnect(int64_t now_ns);
+  void PollConnecting(int64_t now_ns);
+  void PollJoining(int64_t now_ns);
+  absl::Status StartLink(uint32_t index, int64_t now_ns);
+  absl::Status ConfigureLink(Link& link);
+  absl::Status CheckDevice(const Device& device) const;
+  absl::Status MakeMemory(ibv_context* verbs);
+  void OnConnectFailed(const Connector& connector);
+  void OnFirstEstablished(int64_t now_ns);
+  void AdoptGrant(const Grant& grant, int64_t now_ns);
+  void GiveUpAttempt(absl::Status why);
+  // session_datapath.cc
+  void PollCompletions(int64_t now_ns);
+  void OnCompletion(const ibv_wc& completion, int64_t now_ns);
+  void OnSendCompletion(Link& link, uint32_t position, const ibv_wc& completion);
+  void OnReceiveCompletion(Link& link, uint32_t receive, const ibv_wc& completion, int64_t now_ns);
+  void HandleReply(std::span<const std::byte> message);
+  void ReturnLent(const RequestWindow::Entry& entry);
+  bool PostReceives(Link& link);
+  void Flush(int64_t now_ns);
+  void FlushRequests(Link& first, int64_t now_ns);
+  void FlushReads();
+  void SendHeartbeats(int64_t now_ns);
+  void ResendUnanswered(int64_t now_ns);
+  Link* LinkOf(uint32_t owner);
+  // The chain being built.
+  void AddWork(Link& link, const QueuedWork& work);
+  void AddMessage(Link& link, uint32_t op, std::byte* data, uint32_t bytes, int64_t now_ns);
+  // A work request and its sge at the chain's end.
+  struct ChainEnd {
+    ibv_send_wr& request;
+    ibv_sge& sge;
+    uint64_t wr_id;
+    unsigned flags;
+  };
+  ChainEnd Extend(Link& link, InFlightWork::Work work);
+  void PostChain(Link& link);
+
+  Options options_;
+  SessionOwner* const owner_;
+  Phase phase_ = Phase::kDown;
+  absl::Status status_;
+  int64_t retry_ns_ = 0;  // when down: next attempt
+  int64_t next_control_ns_ = 0;
+  int64_t drain_until_ns_ = 0;
+  uint32_t attempts_ = 0;
+  bool was_ready_ = false;
+  uint64_t token_ = 0;        // of the session to resume; 0 = make a new one
+  bool report_lost_ = false;  // was ready on the connections that are being drained
+  Backoff backoff_;
+
+  Grant grant_{};
+  IndexView view_;
+  uint32_t read_depth_ = 0;
+  uint32_t eager_bytes_max_ = 0;
+  bool lock_by_nic_ = false;
+
+  RequestWindow window_;
+  FixedRing<QueuedWork> reads_;
+  FixedRing<QueuedWork> ordered_;
+  FixedRing<uint32_t> requests_;
+
+  uint32_t chained_ = 0;
+  std::array<ibv_send_wr, kChainMax> chain_;
+  std::array<ibv_sge, kChainMax> chain_sges_;
+  uint32_t chain_end_request_ = kNoOp;  // the op when the chain's last is a request
+
+  uint32_t next_owner_ = 1;
+  uint32_t next_read_link_ = 0;
+  std::unique_ptr<SessionMemory> memory_;  // before links_, whose queue pairs use it
+  std::vector<Link> links_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_SESSION_CLIENT_SESSION_H_

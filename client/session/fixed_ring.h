@@ -1,0 +1,40 @@
+#ifndef GANNET_CLIENT_SESSION_FIXED_RING_H_
+#define GANNET_CLIENT_SESSION_FIXED_RING_H_
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "common/base/check.h"
+
+namespace gannet {
+
+// A first-in-first-out queue with a bound, allocated once. One owner thread.
+template <class T>
+class FixedRing {
+ public:
+  explicit FixedRing(uint32_t capacity)
+      : slots_(std::bit_ceil(capacity)), mask_(static_cast<uint32_t>(slots_.size()) - 1) {}
+
+  bool empty() const { return head_ == tail_; }
+  uint32_t size() const { return tail_ - head_; }
+  // REQUIRES, front and Pop: not empty.
+  const T& front() const { return slots_[head_ & mask_]; }
+  void Pop() { ++head_; }
+  // The callers' own limits keep it from being full.
+  void Push(const T& value) {
+    GANNET_CHECK(size() < slots_.size(), "queue overrun");
+    slots_[tail_++ & mask_] = value;
+  }
+  void Clear() { head_ = tail_; }
+
+ private:
+  std::vector<T> slots_;
+  uint32_t mask_;
+  uint32_t head_ = 0;
+  uint32_t tail_ = 0;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_SESSION_FIXED_RING_H_

@@ -1,0 +1,38 @@
+#include "client/session/registered_pool.h"
+
+#include <utility>
+
+namespace gannet {
+
+LentBuffer RegisteredPool::Take(uint32_t bytes) {
+  for (uint8_t t = 0; t < kTiers.size(); ++t) {
+    if (bytes > kTiers[t].bytes || (!tiers_[t].made && !MakeTier(t))) continue;
+    Tier& tier = tiers_[t];
+    if (tier.free.empty()) return {};
+    std::byte* data = tier.free.back();
+    tier.free.pop_back();
+    return {data, kTiers[t].bytes, tier.memory.lkey(), tier.memory.rkey(), t};
+  }
+  return {};
+}
+
+void RegisteredPool::Return(LentBuffer buffer) {
+  if (buffer.data != nullptr) tiers_[buffer.tier].free.push_back(buffer.data);
+}
+
+bool RegisteredPool::MakeTier(uint8_t t) {
+  const auto [bytes, count] = kTiers[t];
+  auto memory = RegisteredBuffer::Create(pd_, uint64_t{bytes} * count, access_);
+  if (!memory.ok()) {
+    error_ = memory.status();
+    return false;
+  }
+  Tier& tier = tiers_[t];
+  tier.memory = *std::move(memory);
+  tier.free.reserve(count);
+  for (uint32_t i = count; i-- > 0;) tier.free.push_back(tier.memory.data() + uint64_t{i} * bytes);
+  tier.made = true;
+  return true;
+}
+
+}  // namespace gannet

@@ -1,0 +1,83 @@
+#ifndef GANNET_CLIENT_SESSION_REQUEST_WINDOW_H_
+#define GANNET_CLIENT_SESSION_REQUEST_WINDOW_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "client/session/registered_pool.h"
+#include "common/base/check.h"
+
+namespace gannet {
+
+inline constexpr uint32_t kNoOp = UINT32_MAX;
+
+// The unanswered requests of a session: sequence numbers and credits. A request keeps its number,
+// and its bytes (which the caller keeps at IndexOf), until it is answered, over any number of
+// connections: sent again with the same number, the server answers it from its record and does not
+// apply it twice.
+//
+//   answered | unanswered (oldest) | answered | unanswered | next
+//              <---------- less than `credits` ---------->
+//
+// One owner thread.
+class RequestWindow {
+ public:
+  // What a server may grant is cut to this, so that buffers have a bound.
+  static constexpr uint16_t kCreditsMax = 64;
+
+  struct Entry {
+    uint64_t sequence = 0;  // 0 = free
+    uint32_t op = kNoOp;    // kNoOp: abandoned, nobody waits for the answer
+    uint32_t bytes = 0;     // of the encoded request
+    LentBuffer value;       // lent to the server for reading until it answers
+    LentBuffer reply;       // lent to the server for writing until it answers
+  };
+
+  // A new session: empty, sequence numbers from 1. REQUIRES: 0 < credits <= kCreditsMax.
+  void Restart(uint16_t credits) {
+    entries_.assign(credits, Entry{});
+    next_ = oldest_ = 1;
+  }
+
+  bool CanSend() const { return next_ - oldest_ < entries_.size(); }
+  bool empty() const { return next_ == oldest_; }
+  uint32_t IndexOf(uint64_t sequence) const {
+    return static_cast<uint32_t>(sequence % entries_.size());
+  }
+
+  // The number that the next request gets. REQUIRES, both: CanSend().
+  uint64_t next() const { return next_; }
+  void Begin(const Entry& entry) {
+    GANNET_CHECK(CanSend() && entry.sequence == next_, "no credit, or another's number");
+    entries_[IndexOf(next_++)] = entry;
+  }
+
+  // The request that an answer belongs to, or nullptr when it is none of the unanswered ones (a
+  // request that was sent again can be answered twice). To be followed by End.
+  Entry* Find(uint64_t sequence) {
+    if (entries_.empty() || sequence == 0) return nullptr;
+    Entry& entry = entries_[IndexOf(sequence)];
+    return entry.sequence == sequence ? &entry : nullptr;
+  }
+  void End(Entry& entry) {
+    entry = Entry{};
+    while (oldest_ < next_ && entries_[IndexOf(oldest_)].sequence != oldest_) ++oldest_;
+  }
+
+  // Calls f(Entry&) for each unanswered request, oldest first; f may End it.
+  template <class F>
+  void ForEachUnanswered(F f) {
+    for (uint64_t s = oldest_; s < next_; ++s) {
+      if (Entry* entry = Find(s); entry != nullptr) f(*entry);
+    }
+  }
+
+ private:
+  std::vector<Entry> entries_;
+  uint64_t next_ = 1;
+  uint64_t oldest_ = 1;  // next_ when all are answered
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_SESSION_REQUEST_WINDOW_H_

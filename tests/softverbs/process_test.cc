@@ -1,0 +1,359 @@
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "tests/softverbs/support/child.h"
+#include "tests/softverbs/support/sanitizer.h"
+#include "tests/softverbs/support/verbs_fixture.h"
+
+// Two processes: what the wire between them promises, and what a process can do to another.
+
+namespace softverbs {
+namespace {
+
+constexpr uint8_t kPattern = 99;
+
+// What the test asks of the child.
+enum class Order : int { kDeregister, kError, kWord, kPostReceive };
+
+struct ChildOptions {
+  MemoryKind kind = MemoryKind::kMapped;
+  size_t memory = 1 << 16;
+  unsigned access = kAllAccess;
+  bool register_half = false;
+  uid_t uid = 0;
+};
+
+// Gives access to its memory, filled with a pattern, and obeys orders until the test hangs up.
+int Target(int socket) {
+  const auto options = Take<ChildOptions>(socket);
+  if (options.uid != 0 && setresuid(options.uid, options.uid, options.uid) != 0) return 2;
+  Owned<ibv_context> device = OpenDevice();
+  SideOptions side_options;
+  side_options.kind = options.kind;
+  side_options.memory = options.memory;
+  side_options.access = options.access;
+  Side side(device.get(), side_options);
+  if (options.register_half) {
+    side.mr.reset(ibv_reg_mr(side.pd, side.memory.data(), side.memory.size() / 2,
+                             static_cast<int>(options.access)));
+  }
+  side.Fill(0, side.memory.size(), kPattern);
+  Put(socket, side.address());
+  side.Connect(Take<Address>(socket));
+  Put(socket, char{1});
+  Order order;
+  while (ReceiveBytes(socket, &order, sizeof(order))) {
+    uint64_t answer = 0;
+    if (order == Order::kDeregister) {
+      side.mr.reset();
+      // Nobody may be reading it any more: it can go.
+      munmap(side.memory.data(), side.memory.size());
+    }
+    if (order == Order::kError) side.ToError();
+    if (order == Order::kWord) answer = __atomic_load_n(&side.Word(0), __ATOMIC_ACQUIRE);
+    if (order == Order::kPostReceive) answer = side.PostReceive(1, 0, 64);
+    Put(socket, answer);
+  }
+  return testing::Test::HasFailure() ? 1 : 0;
+}
+const RegisterRole target_role("target", Target);
+
+// Sends back what it receives until the test hangs up.
+int Echo(int socket) {
+  Owned<ibv_context> device = OpenDevice();
+  Side side(device.get(), {});
+  Put(socket, side.address());
+  side.Connect(Take<Address>(socket));
+  for (int i = 0; i < 32; ++i) {
+    if (side.PostReceive(i, 1024 * i, 1024) != 0) return 2;
+  }
+  Put(socket, char{1});
+  for (;;) {
+    ibv_wc wc;
+    if (ibv_poll_cq(side.cq.get(), 1, &wc) == 0) {
+      char end;
+      if (recv(socket, &end, 1, MSG_DONTWAIT) == 0) return 0;
+      continue;
+    }
+    if (wc.status != IBV_WC_SUCCESS) return 3;
+    if (wc.opcode == IBV_WC_SEND) {
+      if (side.PostReceive(wc.wr_id, 1024 * wc.wr_id, 1024) != 0) return 4;
+    } else if (side.PostSend(wc.wr_id, 1024 * wc.wr_id, wc.byte_len) != 0) {
+      return 5;
+    }
+  }
+}
+const RegisterRole echo_role("echo", Echo);
+
+std::vector<std::string> MappingsOf(const std::string& name) {
+  std::vector<std::string> found;
+  std::ifstream maps("/proc/self/maps");
+  for (std::string line; std::getline(maps, line);) {
+    if (line.find(name) != std::string::npos) found.push_back(line);
+  }
+  return found;
+}
+
+class ProcessTest : public ::testing::Test {
+ protected:
+  void Start(const std::string& role, const ChildOptions& options = {},
+             const ConnectOptions& connect = {}) {
+    child_ = std::make_unique<Child>(role);
+    if (role == "target") Put(child_->socket(), options);
+    peer_ = Take<Address>(child_->socket());
+    side_ = std::make_unique<Side>(device_.get(), SideOptions{});
+    side_->ToRtr(peer_, connect);
+    Put(child_->socket(), side_->address());
+    ASSERT_EQ(Take<char>(child_->socket()), 1);
+    side_->ToRts(connect);
+  }
+
+  uint64_t Do(Order order) {
+    Put(child_->socket(), order);
+    return Take<uint64_t>(child_->socket());
+  }
+
+  ibv_wc_status Read(size_t length = 64) {
+    EXPECT_EQ(side_->Read(1, 0, length, peer_, 0), 0);
+    return side_->Next().status;
+  }
+
+  // READs until this process has mapped the target's memory; the mapping's line in maps.
+  std::string AwaitMapping() {
+    const int64_t give_up = NowNs() + kTimeoutNs;
+    while (NowNs() < give_up) {
+      EXPECT_EQ(Read(), IBV_WC_SUCCESS);
+      const auto mappings = MappingsOf("softverbs-test");
+      if (!mappings.empty()) return mappings[0];
+    }
+    ADD_FAILURE() << "the target's memory was never mapped";
+    return "";
+  }
+
+  Owned<ibv_context> device_ = OpenDevice();
+  std::unique_ptr<Child> child_;
+  Address peer_;
+  std::unique_ptr<Side> side_;
+};
+
+TEST_F(ProcessTest, MessagesGoBothWays) {
+  Start("echo");
+  for (uint64_t i = 0; i < 2000; ++i) {
+    side_->Word(0) = i;
+    ASSERT_EQ(side_->PostReceive(1, 512, 512), 0);
+    ASSERT_EQ(side_->PostSend(2, 0, 8 + i % 500, 0), 0);
+    // A signalled request frees the places of the SENDs before it.
+    if (i % 16 == 15) {
+      ASSERT_EQ(side_->Write(3, 0, 0, peer_, 0), 0);
+    }
+    for (bool received = false; !received;) {
+      const ibv_wc wc = side_->Next();
+      ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
+      received = wc.opcode == IBV_WC_RECV;
+      if (received) {
+        ASSERT_EQ(wc.byte_len, 8 + i % 500);
+      }
+    }
+    ASSERT_EQ(side_->Word(512), i);
+  }
+  EXPECT_EQ(child_->Finish(), 0);
+}
+
+TEST_F(ProcessTest, PrivateMemoryIsReadAndWrittenByPackets) {
+  ChildOptions options;
+  options.kind = MemoryKind::kPrivate;
+  Start("target", options);
+  EXPECT_EQ(Read(1 << 16), IBV_WC_SUCCESS);
+  EXPECT_TRUE(side_->Matches(0, 1 << 16, kPattern));
+  side_->Word(0) = 4711;
+  ASSERT_EQ(side_->Write(2, 0, 8, peer_, 0), 0);
+  EXPECT_EQ(side_->Next().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(Do(Order::kWord), 4711u);
+  ASSERT_EQ(side_->FetchAdd(3, 8, peer_, 0, 9), 0);
+  EXPECT_EQ(side_->Next().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(Do(Order::kWord), 4720u);
+  EXPECT_EQ(child_->Finish(), 0);
+}
+
+TEST_F(ProcessTest, MappedMemoryIsReachedWhileTheTargetIsStopped) {
+  Start("target");
+  AwaitMapping();
+  child_->Signal(SIGSTOP);
+  EXPECT_EQ(Read(1 << 16), IBV_WC_SUCCESS);
+  EXPECT_TRUE(side_->Matches(0, 1 << 16, kPattern));
+  side_->Word(0) = 1000;
+  ASSERT_EQ(side_->Write(2, 0, 8, peer_, 0), 0);
+  EXPECT_EQ(side_->Next().status, IBV_WC_SUCCESS);
+  ASSERT_EQ(side_->CompareSwap(3, 8, peer_, 0, 1000, 2000), 0);
+  EXPECT_EQ(side_->Next().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(side_->Word(8), 1000u);
+  child_->Signal(SIGCONT);
+  EXPECT_EQ(Do(Order::kWord), 2000u);
+  EXPECT_EQ(child_->Finish(), 0);
+}
+
+TEST_F(ProcessTest, MemoryWithoutRemoteWriteCannotBeMappedWritable) {
+  ChildOptions options;
+  options.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
+  Start("target", options);
+  const std::string mapping = AwaitMapping();
+  EXPECT_NE(mapping.find(" r--s "), std::string::npos) << mapping;
+  void* begin = reinterpret_cast<void*>(std::stoull(mapping, nullptr, 16));
+  errno = 0;
+  EXPECT_EQ(mprotect(begin, 1 << 16, PROT_READ | PROT_WRITE), -1);
+  EXPECT_EQ(errno, EACCES);
+  ASSERT_EQ(side_->Write(1, 0, 8, peer_, 0), 0);
+  EXPECT_EQ(side_->Next().status, IBV_WC_REM_ACCESS_ERR);
+}
+
+TEST_F(ProcessTest, APartOfAFileIsNotHandedOverWritable) {
+  ChildOptions options;
+  options.register_half = true;
+  Start("target", options);
+  for (int i = 0; i < 100; ++i) ASSERT_EQ(Read(), IBV_WC_SUCCESS);
+  side_->Word(0) = 5;
+  ASSERT_EQ(side_->Write(1, 0, 8, peer_, 0), 0);
+  EXPECT_EQ(side_->Next().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(Do(Order::kWord), 5u);
+  EXPECT_TRUE(MappingsOf("softverbs-test").empty());
+}
+
+TEST_F(ProcessTest, ADeregisteredRegionIsUnmappedAndItsKeyRefused) {
+  Start("target");
+  AwaitMapping();
+  Do(Order::kDeregister);
+  EXPECT_EQ(Read(), IBV_WC_REM_ACCESS_ERR);
+  const int64_t give_up = NowNs() + kTimeoutNs;
+  while (!MappingsOf("softverbs-test").empty() && NowNs() < give_up) sched_yield();
+  EXPECT_TRUE(MappingsOf("softverbs-test").empty());
+}
+
+TEST_F(ProcessTest, ReadsRunUntilTheRegionIsDeregistered) {
+  Start("target");
+  AwaitMapping();
+  Put(child_->socket(), Order::kDeregister);
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  for (int i = 0; status == IBV_WC_SUCCESS; ++i) {
+    status = Read(4096);
+    if (status == IBV_WC_SUCCESS) {
+      ASSERT_TRUE(side_->Matches(0, 4096, kPattern));
+    }
+  }
+  EXPECT_EQ(status, IBV_WC_REM_ACCESS_ERR);
+  EXPECT_EQ(Take<uint64_t>(child_->socket()), 0u);
+  EXPECT_EQ(child_->Finish(), 0);
+}
+
+TEST_F(ProcessTest, ATargetInErrorIsNoticed) {
+  Start("target");
+  AwaitMapping();
+  Do(Order::kError);
+  EXPECT_EQ(Read(), IBV_WC_RETRY_EXC_ERR);
+}
+
+TEST_F(ProcessTest, AKilledPeerFailsOutstandingWork) {
+  Start("target");
+  ASSERT_EQ(side_->PostSend(1, 0, 8), 0);  // no receive is posted: retried for ever
+  ASSERT_EQ(side_->PostSend(2, 0, 8), 0);
+  ASSERT_EQ(side_->PostReceive(3, 0, 8), 0);
+  EXPECT_TRUE(side_->Idle());
+  child_->Signal(SIGKILL);
+  EXPECT_EQ(side_->Next().status, IBV_WC_RETRY_EXC_ERR);
+  EXPECT_EQ(side_->Next().status, IBV_WC_WR_FLUSH_ERR);
+  EXPECT_EQ(side_->Next().wr_id, 3u);
+  EXPECT_EQ(side_->State(), IBV_QPS_ERR);
+}
+
+TEST_F(ProcessTest, AnIdleConnectionDoesNotNoticeADeadPeerUntilItSends) {
+  Start("target");
+  AwaitMapping();
+  child_->Signal(SIGKILL);
+  EXPECT_EQ(child_->Finish(), -SIGKILL);
+  EXPECT_TRUE(side_->Idle());
+  EXPECT_EQ(side_->State(), IBV_QPS_RTS);
+  ASSERT_EQ(side_->PostSend(1, 0, 8), 0);
+  EXPECT_EQ(side_->Next().status, IBV_WC_RETRY_EXC_ERR);
+}
+
+TEST_F(ProcessTest, AMessageSentBeforeDeathIsReceived) {
+  Start("echo");
+  ASSERT_EQ(side_->PostReceive(1, 512, 512), 0);
+  side_->Word(0) = 12345;
+  ASSERT_EQ(side_->PostSend(2, 0, 8), 0);
+  EXPECT_EQ(side_->Next().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(side_->Next().status, IBV_WC_SUCCESS);
+  child_->Signal(SIGKILL);
+  EXPECT_EQ(side_->Word(512), 12345u);
+}
+
+TEST_F(ProcessTest, ConnectionsAfterADeathWork) {
+  for (int i = 0; i < 5; ++i) {
+    Start("target");
+    EXPECT_EQ(Read(), IBV_WC_SUCCESS);
+    child_->Signal(SIGKILL);
+  }
+}
+
+TEST_F(ProcessTest, AnotherUsersProcessIsRefused) {
+  if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
+  ChildOptions options;
+  options.uid = 65534;
+  Start("target", options);
+  EXPECT_EQ(Read(), IBV_WC_RETRY_EXC_ERR);
+}
+
+TEST_F(ProcessTest, AnotherHostsGidIsRefused) {
+  Side side(device_.get(), {});
+  Address peer = side.address();
+  peer.gid.raw[15] ^= 1;
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = 1;
+  ASSERT_EQ(ibv_modify_qp(side.qp.get(), &attr,
+                          IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS),
+            0);
+  attr.qp_state = IBV_QPS_RTR;
+  attr.path_mtu = IBV_MTU_4096;
+  attr.dest_qp_num = peer.qp_num;
+  attr.ah_attr.is_global = attr.ah_attr.port_num = 1;
+  attr.ah_attr.grh.dgid = peer.gid;
+  EXPECT_EQ(ibv_modify_qp(side.qp.get(), &attr,
+                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                              IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+            EHOSTUNREACH);
+  EXPECT_EQ(side.State(), IBV_QPS_INIT);
+}
+
+TEST_F(ProcessTest, AForkedChildMayLeaveInheritedObjectsAloneOrDestroyThem) {
+  if (kThreadSanitizer) GTEST_SKIP() << "TSan does not support threads after fork";
+  Start("target");
+  AwaitMapping();
+  const pid_t forked = fork();
+  if (forked == 0) {
+    side_.reset();  // succeeds without touching the parent's connection
+    device_.reset();
+    Owned<ibv_context> own = OpenDevice();
+    Pair pair(own.get());
+    const bool works = pair.b.PostReceive(1, 0, 64) == 0 && pair.a.PostSend(2, 0, 8) == 0 &&
+                       pair.b.Next().status == IBV_WC_SUCCESS;
+    _exit(works && !testing::Test::HasFailure() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(forked, &status, 0), forked);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(Read(), IBV_WC_SUCCESS);
+  EXPECT_EQ(child_->Finish(), 0);
+}
+
+}  // namespace
+}  // namespace softverbs
