@@ -16,6 +16,10 @@ if(GANNET_SANITIZE)
   target_link_options(gannet_flags INTERFACE -fsanitize=${GANNET_SANITIZE})
 endif()
 
+if(GANNET_FUZZ)
+  target_compile_options(gannet_flags INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
 # gannet_library(NAME SOURCES a.cc a.h ... DEPS target ...): one static library per folder.
 # A folder of headers only becomes an interface library.
 function(gannet_library name)

@@ -1,0 +1,123 @@
+#include "tests/fuzz/fuzz_targets.h"
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <vector>
+
+#include "common/layout/item.h"
+#include "common/layout/superblock.h"
+#include "common/protocol/connect.h"
+#include "common/protocol/message.h"
+
+namespace gannet::fuzz {
+namespace {
+
+void Require(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "a decoder accepted: %s\n", what);
+  std::abort();
+}
+
+// `view` lies within `bytes` (so touching it touches nothing else).
+void RequireWithin(std::string_view view, std::span<const std::byte> bytes) {
+  if (view.empty()) return;
+  const auto* begin = reinterpret_cast<const char*>(bytes.data());
+  Require(view.data() >= begin && view.size() <= bytes.size() &&
+              static_cast<size_t>(view.data() - begin) <= bytes.size() - view.size(),
+          "a view outside the message");
+}
+
+}  // namespace
+
+void ConnectRequestBytes(std::span<const std::byte> bytes) {
+  const auto request = DecodeConnectRequest(bytes);
+  if (!request.ok()) return;
+  Require(request->magic == kConnectMagic, "another magic");
+  Require(request->length <= bytes.size(), "a length beyond the private data");
+  Require(request->version_min <= request->version_max, "no version");
+}
+
+void GrantBytes(std::span<const std::byte> bytes) {
+  const auto grant = DecodeGrant(bytes);
+  if (!grant.ok() || grant->layout_version != kLayoutVersion) return;
+  Require(grant->length <= bytes.size(), "a length beyond the private data");
+  const IndexGeometry& index = grant->index;
+  Require(index.homes > 0 && index.stash_homes > 0, "an index without homes");
+  const uint64_t last = index.BucketOffset(index.buckets() - 1);
+  Require(last >= index.offset && last <= grant->region_bytes - kBucketBytes,
+          "a bucket outside the region");
+  Require(grant->lock_words > 0, "no lock words");
+}
+
+void RejectBytes(std::span<const std::byte> bytes) {
+  const auto reject = DecodeReject(bytes);
+  if (!reject.ok()) return;
+  const std::string reason = RejectReason(*reject);
+  Require(reason.size() <= sizeof(reject->reason), "too long a reason");
+  for (const char c : reason) Require(c >= 0x20 && c < 0x7f, "an unprintable reason");
+}
+
+void RequestBytes(std::span<const std::byte> bytes) {
+  if (bytes.size() < sizeof(RequestHeader)) return;
+  RequestView view;
+  if (DecodeRequest(bytes, &view)) return;
+  RequireWithin(view.key, bytes);
+  RequireWithin(view.value, bytes);
+  Require(view.key.size() == view.header.key_bytes, "another key length");
+  Require(view.key.size() <= kKeyBytesMax, "too long a key");
+  Require(view.header.value_bytes <= kValueBytesMax, "too long a value");
+  std::vector<std::byte> again(bytes.size());
+  EncodeRequest(view.header, view.key, view.value, again);
+  Require(std::memcmp(again.data(), bytes.data(), bytes.size()) == 0, "bytes nobody encodes");
+}
+
+void ReplyBytes(std::span<const std::byte> bytes) {
+  ReplyView view;
+  if (!DecodeReply(bytes, &view)) return;
+  RequireWithin(view.value, bytes);
+  Require(view.header.value_bytes <= kValueBytesMax, "too long a value");
+  std::vector<std::byte> again(bytes.size());
+  EncodeReply(view.header, view.value, again);
+  Require(std::memcmp(again.data(), bytes.data(), bytes.size()) == 0, "bytes nobody encodes");
+}
+
+void SuperblockBytes(std::span<const std::byte> bytes) {
+  Superblock superblock;
+  if (bytes.size() < sizeof(superblock)) return;
+  std::memcpy(&superblock, bytes.data(), sizeof(superblock));
+  // Past the checksum, which a fuzzer cannot guess and a hostile server can write.
+  superblock.checksum = SuperblockChecksum(superblock);
+  if (!SuperblockValid(superblock)) return;
+  const IndexGeometry& index = superblock.index;
+  const uint64_t last = index.BucketOffset(index.buckets() - 1);
+  Require(last >= index.offset && last <= superblock.region_bytes - kBucketBytes,
+          "a bucket outside the region");
+}
+
+void ItemBytesRead(std::span<const std::byte> bytes) {
+  constexpr uint64_t kIncarnation = 1;
+  constexpr uint64_t kOffset = 4096;
+  if (bytes.empty()) return;
+  std::vector<std::byte> copy(bytes.begin() + 1, bytes.end());
+  const bool make_right = (bytes[0] & std::byte{1}) != std::byte{0};
+  if (make_right && copy.size() >= sizeof(ItemHeader)) {
+    ItemHeader header;
+    std::memcpy(&header, copy.data(), sizeof(header));
+    const uint64_t item_bytes = ItemBytes(header.key_bytes(), header.value_bytes);
+    if (item_bytes <= copy.size()) {
+      const auto rest = std::span(copy).first(item_bytes).subspan(sizeof(header.commit));
+      header.commit = LiveCommitWord(rest, kIncarnation, kOffset);
+      std::memcpy(copy.data(), &header.commit, sizeof(header.commit));
+    }
+  }
+  ItemView view;
+  const ItemProof proof = ProveItem(copy, kIncarnation, kOffset, "key", &view);
+  if (proof != ItemProof::kThisKey && proof != ItemProof::kOtherKey) return;
+  RequireWithin(view.key, copy);
+  RequireWithin(view.value, copy);
+  Require((proof == ItemProof::kThisKey) == (view.key == "key"), "another key");
+}
+
+}  // namespace gannet::fuzz

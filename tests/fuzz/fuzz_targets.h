@@ -1,0 +1,40 @@
+#ifndef GANNET_TESTS_FUZZ_FUZZ_TARGETS_H_
+#define GANNET_TESTS_FUZZ_FUZZ_TARGETS_H_
+
+#include <cstddef>
+#include <span>
+
+namespace gannet::fuzz {
+
+// One function for each decoder of bytes that another machine wrote. Each takes any bytes, and
+// aborts when the decoder accepts something that its users could not use safely. libFuzzer calls
+// them (preset fuzz: build/fuzz/bin/fuzz_<name>), and fuzz_corpus_test replays
+// tests/fuzz/corpus/<name>/.
+
+void ConnectRequestBytes(std::span<const std::byte> bytes);
+void GrantBytes(std::span<const std::byte> bytes);
+void RejectBytes(std::span<const std::byte> bytes);
+void RequestBytes(std::span<const std::byte> bytes);
+void ReplyBytes(std::span<const std::byte> bytes);
+void SuperblockBytes(std::span<const std::byte> bytes);
+// An item as READ at offset 4096 of incarnation 1 for the key "key"; its commit word is made right
+// when the first byte is odd, so that the fuzzer gets past the checksum.
+void ItemBytesRead(std::span<const std::byte> bytes);
+
+struct Target {
+  const char* name;
+  void (*run)(std::span<const std::byte> bytes);
+};
+inline constexpr Target kTargets[] = {
+    {"connect_request", ConnectRequestBytes},
+    {"grant", GrantBytes},
+    {"reject", RejectBytes},
+    {"request", RequestBytes},
+    {"reply", ReplyBytes},
+    {"superblock", SuperblockBytes},
+    {"item", ItemBytesRead},
+};
+
+}  // namespace gannet::fuzz
+
+#endif  // GANNET_TESTS_FUZZ_FUZZ_TARGETS_H_
