@@ -13,6 +13,19 @@
 
 namespace gannet::model {
 
+// Sanitizers look at the models' code, for which a smaller state space is enough.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 // A small explicit-state model checker: visits every state that a model can reach, breadth first,
 // and stops at the first that breaks the model's property. What it does not find does not exist in
 // the model; the model says what it leaves out.

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "common/layout/superblock.h"
@@ -16,7 +19,8 @@ namespace {
 template <class T>
 std::vector<std::byte> Padded(const T& message, size_t size) {
   std::vector<std::byte> bytes(size);
-  std::memcpy(bytes.data(), &message, std::min(size, sizeof(message)));
+  const auto all = std::as_bytes(std::span(&message, 1));
+  std::copy_n(all.begin(), std::min(size, sizeof(message)), bytes.begin());
   return bytes;
 }
 
