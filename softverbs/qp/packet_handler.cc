@@ -40,8 +40,9 @@ void HandleLinkDown(Qp& qp, const Link& link) {
   if (qp.link.get() != &link) return;
   qp.responder.answers.clear();
   // A connection without outstanding work does not notice, as on a real one.
-  const bool sending = qp.state == IBV_QPS_RTS || qp.state == IBV_QPS_SQD;
-  if (sending && !qp.requester.queue.Idle()) FailOldest(qp, IBV_WC_RETRY_EXC_ERR);
+  if (qp.requester.queue.Idle()) return;
+  if (qp.state == IBV_QPS_RTS) HandlePeerGone(qp);
+  if (qp.state == IBV_QPS_SQD) FailOldest(qp, IBV_WC_RETRY_EXC_ERR);  // nothing is resent there
 }
 
 }  // namespace softverbs

@@ -31,6 +31,7 @@ struct Requester {
   uint32_t retries_left = 0;
   uint32_t rnr_retries_left = 0;
   bool backing_off = false;
+  bool peer_awaited = false;    // there was a wait for a peer that is gone, without an answer
   uint32_t back_off_count = 0;  // tells a late timer from the current one
 };
 

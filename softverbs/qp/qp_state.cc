@@ -103,7 +103,7 @@ void Reset(Qp& qp) {
   PurgeCompletions(*qp.recv_cq, qp.number);
   Requester& requester = qp.requester;
   requester.queue.Reset();
-  requester.began = requester.backing_off = false;
+  requester.began = requester.backing_off = requester.peer_awaited = false;
   requester.fetches = 0;
   // Not from zero: a late answer to the old connection must not look like one of the new.
   ++requester.epoch;

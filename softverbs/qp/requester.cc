@@ -148,7 +148,7 @@ Sent TransmitOne(Qp& qp, SendWqe& wqe) {
   }
   if ((wqe.send_flags & IBV_SEND_FENCE) != 0 && qp.requester.fetches > 0) return Sent::kWait;
   if (qp.link->state() == Link::State::kDown) {
-    if (oldest) FailOldest(qp, IBV_WC_RETRY_EXC_ERR);
+    if (oldest) HandlePeerGone(qp);
     return Sent::kWait;
   }
   switch (TryAccelerate(qp, wqe)) {
@@ -255,7 +255,10 @@ bool LostItsAnswer(Qp& qp, const PacketHeader& header) {
 }
 
 void HandleNak(Qp& qp, const PacketHeader& header) {
-  if (LostItsAnswer(qp, header)) return FailOldest(qp, IBV_WC_RETRY_EXC_ERR);
+  if (LostItsAnswer(qp, header)) {
+    if (header.nak == NakCode::kNoQueuePair) return HandlePeerGone(qp);
+    return FailOldest(qp, IBV_WC_RETRY_EXC_ERR);
+  }
   if (Answered(qp, header) == nullptr) return;
   switch (header.nak) {
     case NakCode::kReceiverNotReady:
@@ -268,6 +271,8 @@ void HandleNak(Qp& qp, const PacketHeader& header) {
       return FailOldest(qp, IBV_WC_REM_ACCESS_ERR);
     case NakCode::kRemoteOperational:
       return FailOldest(qp, IBV_WC_REM_OP_ERR);
+    case NakCode::kNoQueuePair:
+      return HandlePeerGone(qp);
     default:
       return FailOldest(qp, IBV_WC_RETRY_EXC_ERR);
   }
@@ -297,10 +302,21 @@ void HandleAnswer(Qp& qp, const PacketHeader& header, const uint8_t* payload) {
   Transmit(qp);
 }
 
+void HandlePeerGone(Qp& qp) {
+  // What retry_cnt and timeout add up to may be a minute; this is enough for tools that end.
+  constexpr int64_t kWaitMaxNs = 500'000'000;
+  if (qp.requester.peer_awaited) return FailOldest(qp, IBV_WC_RETRY_EXC_ERR);
+  qp.requester.peer_awaited = true;
+  const int64_t tries = qp.attr.retry_cnt + 1;
+  const bool bounded = qp.attr.timeout != 0;
+  BackOff(qp, bounded ? std::min(tries * AckTimeoutNs(qp.attr.timeout), kWaitMaxNs) : kWaitMaxNs);
+}
+
 void CompleteOldest(Qp& qp, ibv_wc_status status) {
   Requester& requester = qp.requester;
   SendQueue& queue = requester.queue;
   const SendWqe& wqe = queue.At(queue.done++);
+  requester.peer_awaited = false;
   requester.retries_left = qp.attr.retry_cnt;
   requester.rnr_retries_left = qp.attr.rnr_retry;
   const bool signalled = qp.signal_all || (wqe.send_flags & IBV_SEND_SIGNALED) != 0;

@@ -18,6 +18,11 @@ void Transmit(Qp& qp);
 // An acknowledgement, a refusal or the answer of a READ or atomic.
 void HandleAnswer(Qp& qp, const PacketHeader& header, const uint8_t* payload);
 
+// The peer's queue pair or process is gone, and there is work for it. The oldest request fails, but
+// only after a while: a real adapter resends until its timers run out, and programs live by that.
+// Of two that end together, one hears of what it waits for before it hears of the other's end.
+void HandlePeerGone(Qp& qp);
+
 // Completes the oldest request; signalled or failed ones get a completion.
 void CompleteOldest(Qp& qp, ibv_wc_status status);
 
