@@ -117,7 +117,8 @@ class CmId : public rdma_cm_id {
   CmId* parent = nullptr;  // the listener of a request that the application has not seen yet
 
   Agreement agreed;
-  std::optional<Message> request;   // a REQ that waits for room in the listener's backlog
+  std::optional<Message> request;  // the REQ, which may have to wait for the listener
+  int64_t listener_awaited_until = 0;
   std::vector<Loop::Timer> timers;  // of RunLater, cancelled by Shutdown
   bool connect_error = false;       // the application was told CONNECT_ERROR, and nothing after it
   ibv_ece local_ece = {};

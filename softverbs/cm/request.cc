@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 
 #include "softverbs/abi/export.h"
+#include "softverbs/base/clock.h"
 #include "softverbs/cm/cm_id.h"
 #include "softverbs/cm/link.h"
 #include "softverbs/cm/listener.h"
@@ -15,8 +16,12 @@
 namespace softverbs::cm {
 namespace {
 
-// How often a listener whose socket has a full backlog is tried again.
-constexpr int64_t kRetryNs = 5'000'000;
+// How often a listener that has no room, or is not there yet, is tried again.
+constexpr int64_t kRetryNs = 2'000'000;
+// How long a missing listener is waited for. On a network the way to the peer takes longer than
+// here, and there are programs that live by it: perftest -R connects, hangs up, and connects again
+// while its server is on the way to listen again.
+constexpr int64_t kListenerGraceNs = 100'000'000;
 
 void SendRequest(CmId* id);
 
@@ -47,7 +52,8 @@ void RetryRequest(CmId* id) {
 // Whatever happens from here on is an event. REQUIRES: id->port_holder and id->request are there.
 void SendRequest(CmId* id) {
   const int error = ConnectToListener(id, id->port_holder.get());
-  if (error == EAGAIN) return id->RunLater(kRetryNs, RetryRequest);
+  const bool may_come = error == ECONNREFUSED && MonotonicNs() < id->listener_awaited_until;
+  if (error == EAGAIN || may_come) return id->RunLater(kRetryNs, RetryRequest);
   if (error == ECONNREFUSED) return PushRejected(id, RejectReason::kNoListener, nullptr);
   if (error != 0) return Unreachable(id, error);
   if (!Link::PeerIsTrusted(id->port_holder.get())) {
@@ -94,6 +100,7 @@ int Connect(CmId* id, const rdma_conn_param* param) {
   request.ece_options = id->local_ece.options;
   id->request = request;
   id->state = IdState::kRequestSent;
+  id->listener_awaited_until = MonotonicNs() + kListenerGraceNs;
   id->RunLater(kAnswerTimeoutNs, OnAnswerTimeout);
   SendRequest(id);
   return 0;

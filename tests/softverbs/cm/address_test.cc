@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <poll.h>
 
 #include "tests/softverbs/cm/cm_fixture.h"
 
@@ -20,7 +21,10 @@ class AddressTest : public ::testing::Test {
     const Id active = Resolve(client_, port, host);
     rdma_conn_param param = Param();
     EXPECT_EQ(rdma_connect(active.get(), &param), 0);
-    if (Readable(client_)) return Expect(client_, RDMA_CM_EVENT_REJECTED)->status;
+    pollfd fds[2] = {{.fd = client_->fd, .events = POLLIN, .revents = 0},
+                     {.fd = server_->fd, .events = POLLIN, .revents = 0}};
+    EXPECT_EQ(poll(fds, 2, kPatienceMs), 1);
+    if (fds[0].revents != 0) return Expect(client_, RDMA_CM_EVENT_REJECTED)->status;
     const Id passive(Expect(server_, RDMA_CM_EVENT_CONNECT_REQUEST)->id);
     return 0;
   }
