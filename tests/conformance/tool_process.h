@@ -1,0 +1,48 @@
+#ifndef GANNET_TESTS_CONFORMANCE_TOOL_PROCESS_H_
+#define GANNET_TESTS_CONFORMANCE_TOOL_PROCESS_H_
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <string>
+
+namespace conformance {
+
+// A program under softverbs-run, its output (both streams) captured. Killed, with everything it
+// started, when the object goes. Not thread safe.
+class ToolProcess {
+ public:
+  // Starts `command`, words separated by blanks; the first is looked up in PATH.
+  explicit ToolProcess(const std::string& command);
+  ~ToolProcess();
+  ToolProcess(const ToolProcess&) = delete;
+  ToolProcess& operator=(const ToolProcess&) = delete;
+
+  // True if it ended within `limit`.
+  bool WaitForEnd(std::chrono::seconds limit);
+  bool Ended() { return WaitForEnd(std::chrono::seconds(0)); }
+  void Kill();
+
+  // Its exit code, or 128 + the signal that ended it. REQUIRES: it ended.
+  int exit_code() const { return exit_code_; }
+  std::string Output() const;
+
+ private:
+  int output_ = -1;  // a file in memory
+  pid_t pid_ = -1;
+  int exit_code_ = -1;
+};
+
+// A TCP port that nobody uses at this moment.
+int FreePort();
+
+// Whether a TCP socket, or an id of softverbs' connection manager, listens on the port.
+bool TcpListens(int port);
+bool RdmaListens(int port);
+
+// Whether a program of this name is in PATH.
+bool Installed(const std::string& program);
+
+}  // namespace conformance
+
+#endif  // GANNET_TESTS_CONFORMANCE_TOOL_PROCESS_H_
