@@ -16,7 +16,7 @@ class SharedReceiveQueueTest : public ::testing::Test {
     attr.attr.max_sge = 1;
     srq_.reset(ibv_create_srq(pd_.get(), &attr));
     ASSERT_NE(srq_, nullptr);
-    memory_.reset(ibv_reg_mr(pd_.get(), buffer_, sizeof(buffer_), IBV_ACCESS_LOCAL_WRITE));
+    memory_.reset(ibv_reg_mr(pd_.get(), buffer_, sizeof(buffer_), int{IBV_ACCESS_LOCAL_WRITE}));
     receiver_.srq = srq_.get();
     receiver_.pd = pd_.get();
   }

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/softverbs/support/child.h"
+#include "tests/softverbs/support/seed.h"
 
 int main(int argc, char** argv) {
   if (argc == 2) {
@@ -8,5 +9,8 @@ int main(int argc, char** argv) {
     if (exit_code >= 0) return exit_code;
   }
   testing::InitGoogleTest(&argc, argv);
+  for (int i = 1; i < argc; ++i) {
+    if (!softverbs::ParseSeed(argv[i])) return 2;
+  }
   return RUN_ALL_TESTS();
 }

@@ -1,0 +1,16 @@
+#ifndef GANNET_TESTS_SOFTVERBS_SUPPORT_SEED_H_
+#define GANNET_TESTS_SOFTVERBS_SUPPORT_SEED_H_
+
+#include <cstdint>
+
+namespace softverbs {
+
+// The seed of randomised tests: --seed=N on the command line (child_main.cc), or a new one, which
+// is printed.
+uint64_t TestSeed();
+// Takes the flag; false when `argument` is something else.
+bool ParseSeed(const char* argument);
+
+}  // namespace softverbs
+
+#endif  // GANNET_TESTS_SOFTVERBS_SUPPORT_SEED_H_
