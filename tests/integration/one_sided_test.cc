@@ -1,0 +1,70 @@
+#include <gannet/client.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/integration/server_process.h"
+
+namespace gannet {
+namespace {
+
+using std::chrono::nanoseconds;
+
+constexpr int kKeys = 1000;
+constexpr int kGets = 1'000'000;
+
+std::string Key(int i) { return "key-" + std::to_string(i); }
+
+TEST(OneSidedTest, AMillionGetsCostTheServerNothing) {
+  ServerProcess server;
+  auto client = Client::Connect({server.endpoint()});
+  ASSERT_TRUE(client.ok()) << client.status();
+  for (int i = 0; i < kKeys; ++i) ASSERT_TRUE((*client)->Put(Key(i), std::string(100, 'v')).ok());
+
+  const auto before = (*client)->Stats();
+  ASSERT_TRUE(before.ok()) << before.status();
+  const nanoseconds cpu_before = server.process().CpuTime();
+  std::string buffer(100, '\0');
+  const std::span<std::byte> out = std::as_writable_bytes(std::span(buffer));
+  std::vector<std::string> keys;
+  for (int i = 0; i < kKeys; ++i) keys.push_back(Key(i));
+  for (int i = 0; i < kGets; ++i) {
+    const auto got = (*client)->GetInto(keys[i % kKeys], out);
+    ASSERT_TRUE(got.ok() && got->has_value()) << i << ": " << got.status();
+  }
+  const nanoseconds cpu = server.process().CpuTime() - cpu_before;
+  const auto after = (*client)->Stats();
+  ASSERT_TRUE(after.ok()) << after.status();
+
+  // The second Stats is a request itself.
+  EXPECT_LE(after->at(0).rpcs - before->at(0).rpcs, 1u);
+  const double us_per_get = static_cast<double>(cpu.count()) / 1000 / kGets;
+  RecordProperty("server_cpu_us_per_get", std::to_string(us_per_get));
+  std::printf("server CPU per GET: %.5f us\n", us_per_get);
+  EXPECT_LE(us_per_get, 0.01);
+}
+
+TEST(OneSidedTest, IdleServerWithTenSessionsUsesNextToNoCpu) {
+  ServerProcess server;
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 10; ++i) {
+    auto client = Client::Connect({server.endpoint()});
+    ASSERT_TRUE(client.ok()) << client.status();
+    clients.push_back(*std::move(client));
+  }
+  const nanoseconds before = server.process().CpuTime();
+  constexpr std::chrono::seconds kWindow{5};
+  std::this_thread::sleep_for(kWindow);  // what is measured, not a wait for something
+  const nanoseconds used = server.process().CpuTime() - before;
+  const double percent = 100.0 * used.count() / nanoseconds(kWindow).count();
+  std::printf("idle server with 10 sessions: %.3f %% of a core\n", percent);
+  EXPECT_LE(percent, 0.5);
+  for (const auto& client : clients) EXPECT_TRUE(client->Ping().ok());
+}
+
+}  // namespace
+}  // namespace gannet
