@@ -138,6 +138,8 @@ int Main(char** argv) {
 }  // namespace gannet
 
 int main(int argc, char** argv) {
+  // Unset, it makes the C library read the time zone anew for each line of the log.
+  setenv("TZ", ":/etc/localtime", /*overwrite=*/0);
   FLAGS_logtostderr = true;
   gflags::SetUsageMessage(
       "serves Gannet's in-memory key-value store over RDMA\n"
