@@ -2,8 +2,11 @@
 // stdout and stays there until it is killed.
 //
 //   cm_peer resolve|connect|respond|establish|disconnect PORT   as the active side
+//   cm_peer fork PORT       established; then forks a child that lives until its stdin ends
+//   cm_peer stranger PORT   as another user; prints the event that its connecting leads to
 //   cm_peer listen|request|accept|serve                         as the passive side, which first
 //                                                               prints the port it listens on
+//   cm_peer stranger                                            the same, as another user
 
 #include <arpa/inet.h>
 #include <rdma/rdma_cma.h>
@@ -42,6 +45,25 @@ rdma_cm_id* Wait(rdma_cm_event_type type) {
   for (;;) pause();
 }
 
+[[noreturn]] void PrintEvent() {
+  rdma_cm_event* event = nullptr;
+  Check(rdma_get_cm_event(channel, &event), "rdma_get_cm_event");
+  printf("%s %d\n", rdma_event_str(event->event), event->status);
+  exit(0);
+}
+
+[[noreturn]] void Fork() {
+  if (fork() > 0) Stay("established");
+  for (char byte; read(STDIN_FILENO, &byte, 1) > 0;) {
+  }
+  _exit(0);
+}
+
+void BecomeStranger() {
+  constexpr uid_t kNobody = 65534;
+  Check(setuid(kNobody), "setuid");
+}
+
 sockaddr_in Loopback(int port) {
   sockaddr_in address = {};
   address.sin_family = AF_INET;
@@ -63,9 +85,11 @@ void RunActive(const std::string& stage, int port) {
   param.qp_num = 1;
   Check(rdma_connect(id, &param), "rdma_connect");
   if (stage == "connect") Stay("connecting");
+  if (stage == "stranger") PrintEvent();
   Wait(RDMA_CM_EVENT_CONNECT_RESPONSE);
   if (stage == "respond") Stay("answered");
   Check(rdma_establish(id), "rdma_establish");
+  if (stage == "fork") Fork();
   if (stage == "establish") Stay("established");
   Check(rdma_disconnect(id), "rdma_disconnect");
   Stay("disconnecting");
@@ -79,7 +103,7 @@ void RunPassive(const std::string& stage) {
   Check(rdma_listen(listener, 0), "rdma_listen");
   printf("%d\n", ntohs(rdma_get_src_port(listener)));
   fflush(stdout);
-  if (stage == "listen") Stay("listening");
+  if (stage == "listen" || stage == "stranger") Stay("listening");
   rdma_cm_id* id = Wait(RDMA_CM_EVENT_CONNECT_REQUEST);
   if (stage == "request") Stay("requested");
   rdma_conn_param param = {};
@@ -93,6 +117,7 @@ void RunPassive(const std::string& stage) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  if (argc > 1 && strcmp(argv[1], "stranger") == 0) BecomeStranger();
   channel = rdma_create_event_channel();
   if (channel == nullptr) Check(-1, "rdma_create_event_channel");
   if (argc == 3) RunActive(argv[1], atoi(argv[2]));

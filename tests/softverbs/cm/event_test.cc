@@ -1,5 +1,6 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <thread>
@@ -53,6 +54,21 @@ TEST_F(EventTest, GetBlocksUntilAnEventComes) {
   const Id id = WithEvent(client_);
   waiter.join();
   EXPECT_TRUE(got);
+}
+
+void* GetOneEvent(void* channel) {
+  rdma_cm_event* event = nullptr;
+  rdma_get_cm_event(static_cast<rdma_event_channel*>(channel), &event);
+  return nullptr;
+}
+
+TEST_F(EventTest, WaitingThreadCanBeCancelled) {
+  pthread_t waiter;
+  ASSERT_EQ(pthread_create(&waiter, nullptr, GetOneEvent, client_.get()), 0);
+  ASSERT_EQ(pthread_cancel(waiter), 0);
+  void* result = nullptr;
+  ASSERT_EQ(pthread_join(waiter, &result), 0);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
 }
 
 TEST_F(EventTest, DestroyingAnIdPurgesItsQueuedEvents) {

@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <spawn.h>
@@ -28,13 +29,13 @@ std::string PeerPath() {
 class Peer {
  public:
   explicit Peer(std::vector<std::string> args) {
-    int out[2];
-    EXPECT_EQ(pipe(out), 0);
+    int out[2], in[2];
+    EXPECT_EQ(pipe2(out, O_CLOEXEC), 0);
+    EXPECT_EQ(pipe2(in, O_CLOEXEC), 0);
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-    posix_spawn_file_actions_addclose(&actions, out[0]);
-    posix_spawn_file_actions_addclose(&actions, out[1]);
+    posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
     args.insert(args.begin(), PeerPath());
     std::vector<char*> argv;
     for (std::string& arg : args) argv.push_back(arg.data());
@@ -42,11 +43,14 @@ class Peer {
     EXPECT_EQ(posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ), 0);
     posix_spawn_file_actions_destroy(&actions);
     close(out[1]);
+    close(in[0]);
     out_ = fdopen(out[0], "r");
+    in_ = in[1];
   }
   ~Peer() {
     Kill();
     fclose(out_);
+    close(in_);
   }
 
   // The next line it prints, without the newline.
@@ -65,6 +69,7 @@ class Peer {
  private:
   pid_t pid_ = -1;
   FILE* out_ = nullptr;
+  int in_ = -1;  // its stdin, which ends with this object
 };
 
 // Whether the kernel still lists a name of the connection manager with this port.
@@ -209,6 +214,34 @@ TEST_F(PeerDeathTest, ActiveSideWhileItDisconnects) {
   peer.Kill();
   EXPECT_EQ(rdma_disconnect(id.get()), 0);
   Expect(server_, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+}
+
+TEST_F(PeerDeathTest, ProcessWhoseForkedChildLivesOn) {
+  Peer peer({"fork", Port()});
+  const Id id = AcceptFrom(peer);
+  EXPECT_EQ(Expect(server_, RDMA_CM_EVENT_ESTABLISHED)->id, id.get());
+  ASSERT_EQ(peer.Line(), "established");
+  peer.Kill();
+  EXPECT_EQ(Expect(server_, RDMA_CM_EVENT_DISCONNECTED)->id, id.get());
+}
+
+class OtherUserTest : public PeerDeathTest {
+ protected:
+  void SetUp() override {
+    if (geteuid() != 0) GTEST_SKIP() << "only root can run a process as another user";
+  }
+};
+
+TEST_F(OtherUserTest, IsRefusedWhenItConnects) {
+  Peer peer({"stranger", Port()});
+  EXPECT_EQ(peer.Line(), "RDMA_CM_EVENT_REJECTED 28");
+  EXPECT_FALSE(Readable(server_));
+}
+
+TEST_F(OtherUserTest, IsNotConnectedTo) {
+  Peer peer({"stranger"});
+  const Id id = ConnectTo(static_cast<uint16_t>(std::stoi(peer.Line())));
+  EXPECT_EQ(Expect(client_, RDMA_CM_EVENT_REJECTED)->status, 28);
 }
 
 }  // namespace
