@@ -1,0 +1,296 @@
+// The parts of a session that need no device: credits and sequence numbers, the send queue's
+// accounting, heartbeats, the handshake, held locks.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "client/locks/lock_table.h"
+#include "client/session/fixed_ring.h"
+#include "client/session/handshake.h"
+#include "client/session/in_flight_work.h"
+#include "client/session/liveness.h"
+#include "client/session/request_window.h"
+#include "common/layout/superblock.h"
+
+namespace gannet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class RequestWindowTest : public ::testing::Test {
+ protected:
+  RequestWindowTest() { window_.Restart(4); }
+  uint64_t Send(uint32_t op) {
+    RequestWindow::Entry entry{.sequence = window_.next(), .op = op};
+    window_.Begin(entry);
+    return entry.sequence;
+  }
+  void Answer(uint64_t sequence) {
+    RequestWindow::Entry* entry = window_.Find(sequence);
+    ASSERT_NE(entry, nullptr);
+    window_.End(*entry);
+  }
+  std::vector<uint64_t> Unanswered() {
+    std::vector<uint64_t> all;
+    window_.ForEachUnanswered([&](const RequestWindow::Entry& e) { all.push_back(e.sequence); });
+    return all;
+  }
+
+  RequestWindow window_;
+};
+
+TEST_F(RequestWindowTest, NumbersFromOneAndStopsAtTheCredits) {
+  for (uint64_t expected = 1; expected <= 4; ++expected) {
+    ASSERT_TRUE(window_.CanSend());
+    EXPECT_EQ(Send(0), expected);
+  }
+  EXPECT_FALSE(window_.CanSend());
+}
+
+TEST_F(RequestWindowTest, TheOldestUnansweredHoldsTheWindow) {
+  for (int i = 0; i < 4; ++i) Send(0);
+  Answer(2);
+  Answer(4);
+  EXPECT_FALSE(window_.CanSend());
+  EXPECT_THAT(Unanswered(), ElementsAre(1, 3));
+  Answer(1);
+  EXPECT_TRUE(window_.CanSend());
+  EXPECT_EQ(Send(0), 5u);
+  EXPECT_EQ(Send(0), 6u);
+  EXPECT_FALSE(window_.CanSend());  // 3 is the oldest: 7 would be 4 ahead
+}
+
+TEST_F(RequestWindowTest, KnowsOnlyWhatIsUnanswered) {
+  const uint64_t sequence = Send(9);
+  EXPECT_EQ(window_.Find(sequence)->op, 9u);
+  EXPECT_EQ(window_.Find(0), nullptr);
+  EXPECT_EQ(window_.Find(sequence + 4), nullptr);
+  Answer(sequence);
+  EXPECT_EQ(window_.Find(sequence), nullptr);
+  EXPECT_TRUE(window_.empty());
+}
+
+TEST_F(RequestWindowTest, ANewSessionForgetsTheOld) {
+  Send(0);
+  window_.Restart(2);
+  EXPECT_TRUE(window_.empty());
+  EXPECT_EQ(window_.next(), 1u);
+}
+
+TEST(InFlightWorkTest, OneCompletionFinishesAllBeforeIt) {
+  InFlightWork work(16);
+  bool signal;
+  for (uint32_t op = 0; op < 5; ++op) work.Push({op, InFlightWork::Kind::kRead}, &signal);
+  std::vector<uint32_t> done;
+  std::vector<bool> signaled;
+  EXPECT_TRUE(work.Complete(3, [&](InFlightWork::Work w, bool s) {
+    done.push_back(w.op);
+    signaled.push_back(s);
+  }));
+  EXPECT_THAT(done, ElementsAre(0, 1, 2, 3));
+  EXPECT_THAT(signaled, ElementsAre(false, false, false, true));
+  EXPECT_EQ(work.in_flight(), 1u);
+}
+
+TEST(InFlightWorkTest, RefusesACompletionOfNothing) {
+  InFlightWork work(4);
+  bool signal;
+  EXPECT_FALSE(work.Complete(0, [](auto, bool) {}));
+  work.Push({0, InFlightWork::Kind::kRead}, &signal);
+  EXPECT_FALSE(work.Complete(1, [](auto, bool) {}));
+  EXPECT_TRUE(work.Complete(0, [](auto, bool) {}));
+  EXPECT_FALSE(work.Complete(0, [](auto, bool) {}));
+}
+
+TEST(InFlightWorkTest, SignalsOftenEnoughToFreeTheQueue) {
+  InFlightWork work(64);
+  int signals = 0;
+  for (uint32_t op = 0; op < 64; ++op) {
+    bool signal;
+    work.Push({op, InFlightWork::Kind::kRead}, &signal);
+    signals += signal;
+  }
+  EXPECT_EQ(signals, 64 / static_cast<int>(InFlightWork::kSignalEvery));
+  EXPECT_EQ(work.room(), 0u);
+}
+
+TEST(LivenessTest, HeartbeatsOnlyWhenNothingElseWasSent) {
+  Liveness liveness;
+  liveness.Restart(0);
+  const int64_t interval = kHeartbeatMs * kNsPerMs;
+  EXPECT_FALSE(liveness.HeartbeatDue(interval - 1));
+  EXPECT_TRUE(liveness.HeartbeatDue(interval));
+  liveness.OnSent(interval - 1);
+  EXPECT_FALSE(liveness.HeartbeatDue(interval));
+}
+
+TEST(LivenessTest, ASilentPeerIsDeadOnlyWhileItOwesAnAnswer) {
+  Liveness liveness;
+  liveness.Restart(0);
+  const int64_t silence = kPeerSilenceMsMax * kNsPerMs;
+  EXPECT_FALSE(liveness.PeerDead(10 * silence));
+  liveness.OnSent(10 * silence);
+  EXPECT_FALSE(liveness.PeerDead(11 * silence));
+  EXPECT_TRUE(liveness.PeerDead(11 * silence + 1));
+  liveness.OnHeard(11 * silence + 2);
+  EXPECT_FALSE(liveness.PeerDead(20 * silence));
+}
+
+TEST(LivenessTest, AnyAnswerIsASignOfLife) {
+  Liveness liveness;
+  liveness.Restart(0);
+  const int64_t silence = kPeerSilenceMsMax * kNsPerMs;
+  liveness.OnSent(0);
+  liveness.OnSent(0);
+  liveness.OnHeard(silence);
+  EXPECT_FALSE(liveness.PeerDead(2 * silence));
+  EXPECT_TRUE(liveness.PeerDead(2 * silence + 1));
+}
+
+TEST(BackoffTest, DoublesToItsBoundAndStartsAnew) {
+  Backoff backoff;
+  EXPECT_EQ(backoff.NextNs(0), Backoff::kFirstNs);
+  EXPECT_EQ(backoff.NextNs(0), 2 * Backoff::kFirstNs);
+  for (int i = 0; i < 20; ++i) backoff.NextNs(0);
+  EXPECT_EQ(backoff.NextNs(0), Backoff::kMaxNs);
+  EXPECT_GE(backoff.NextNs(UINT64_MAX), Backoff::kMaxNs * 3 / 4);
+  backoff.Reset();
+  EXPECT_EQ(backoff.NextNs(0), Backoff::kFirstNs);
+}
+
+TEST(FixedRingTest, IsFirstInFirstOutRoundTheEnd) {
+  FixedRing<int> ring(4);
+  for (int i = 0; i < 10; ++i) {
+    ring.Push(i);
+    ring.Push(i + 100);
+    EXPECT_EQ(ring.front(), i);
+    ring.Pop();
+    EXPECT_EQ(ring.front(), i + 100);
+    ring.Pop();
+  }
+  EXPECT_TRUE(ring.empty());
+}
+
+Grant GoodGrant() {
+  Grant grant = NewGrant();
+  grant.incarnation = 5;
+  grant.region_bytes = 1 << 20;
+  grant.lock_words = 8;
+  grant.connection_id = 3;
+  grant.session_token = 77;
+  grant.index = {1, 4096, 16, 1};
+  grant.message_bytes_max = kMessageBytesMax;
+  grant.value_bytes_max = kValueBytesMax;
+  grant.credits = 32;
+  grant.lock_mode = 1;
+  return grant;
+}
+
+absl::StatusOr<Grant> Check(const Grant& grant) {
+  return CheckGrant(std::as_bytes(std::span(&grant, 1)), "host:1");
+}
+
+TEST(HandshakeTest, TakesAGoodGrant) {
+  const auto grant = Check(GoodGrant());
+  ASSERT_TRUE(grant.ok()) << grant.status();
+  EXPECT_EQ(grant->session_token, 77u);
+}
+
+TEST(HandshakeTest, RefusesALayoutThatItDoesNotKnow) {
+  Grant grant = GoodGrant();
+  grant.layout_version = kLayoutVersion + 1;
+  EXPECT_TRUE(absl::IsUnimplemented(Check(grant).status())) << Check(grant).status();
+}
+
+TEST(HandshakeTest, RefusesWhatNoClientCanWorkWith) {
+  Grant grant = GoodGrant();
+  grant.message_bytes_max = 64;
+  EXPECT_FALSE(Check(grant).ok());
+  grant = GoodGrant();
+  grant.session_token = 0;
+  EXPECT_FALSE(Check(grant).ok());
+  grant = GoodGrant();
+  grant.incarnation = 0;
+  EXPECT_FALSE(Check(grant).ok());
+  grant = GoodGrant();
+  grant.magic ^= 1;
+  EXPECT_THAT(std::string(Check(grant).status().message()), HasSubstr("host:1"));
+}
+
+TEST(HandshakeTest, ARefusalSaysTheServersReasonAndTheDevice) {
+  const Reject reject = NewReject(RejectCode::kTooManyConnections, "1024 connections are open");
+  RejectCode code;
+  const absl::Status status =
+      RefusalStatus(std::as_bytes(std::span(&reject, 1)), "host:1",
+                    absl::UnavailableError("refused; the local device is rxe0"), &code);
+  EXPECT_EQ(code, RejectCode::kTooManyConnections);
+  EXPECT_TRUE(absl::IsUnavailable(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("1024 connections are open"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("rxe0"));
+}
+
+TEST(HandshakeTest, ARefusalWithoutWordsIsTheTransports) {
+  RejectCode code;
+  const absl::Status transport = absl::UnavailableError("nobody listens");
+  EXPECT_EQ(RefusalStatus({}, "host:1", transport, &code), transport);
+  EXPECT_EQ(code, RejectCode{});
+}
+
+TEST(HandshakeTest, TheRequestCarriesTokenAndIndex) {
+  const ConnectRequest request = MakeConnectRequest(7, 3, 11, 13);
+  const auto decoded = DecodeConnectRequest(std::as_bytes(std::span(&request, 1)));
+  ASSERT_TRUE(decoded.ok());
+  EXPECT_EQ(decoded->session_token, 7u);
+  EXPECT_EQ(decoded->qp_index, 3u);
+}
+
+TEST(LockTableTest, EveryAcquisitionHasItsOwnWord) {
+  LockTable locks;
+  locks.Restart(9, 16);
+  const KeyHash key(0x123456789abcdef0);
+  const LockWord first = locks.NextWord(key), second = locks.NextWord(key);
+  EXPECT_NE(first, second);
+  EXPECT_EQ(first.connection_id(), 9u);
+  EXPECT_EQ(first.key_tag(), key.LockTag());
+}
+
+TEST(LockTableTest, NoticesTwoKeysOfOneWord) {
+  LockTable locks;
+  locks.Restart(9, 16);
+  const KeyHash a(16), b(32), other(17);  // a and b: word 0
+  const LockWord word = locks.NextWord(a);
+  locks.OnAcquired(a, word);
+  EXPECT_TRUE(locks.Holds(a, word));
+  EXPECT_FALSE(locks.HoldsForAnotherKey(a));
+  EXPECT_TRUE(locks.HoldsForAnotherKey(b));
+  EXPECT_FALSE(locks.HoldsForAnotherKey(other));
+  locks.OnReleased(a, word);
+  EXPECT_FALSE(locks.HoldsForAnotherKey(b));
+}
+
+TEST(LockTableTest, AReleaseOfAnEarlierAcquisitionChangesNothing) {
+  LockTable locks;
+  locks.Restart(9, 16);
+  const KeyHash key(16);
+  const LockWord earlier = locks.NextWord(key), now = locks.NextWord(key);
+  locks.OnAcquired(key, now);
+  locks.OnReleased(key, earlier);
+  EXPECT_TRUE(locks.Holds(key, now));
+}
+
+TEST(LockTableTest, ANewConnectionHoldsNothing) {
+  LockTable locks;
+  locks.Restart(9, 16);
+  const KeyHash key(16);
+  const LockWord word = locks.NextWord(key);
+  locks.OnAcquired(key, word);
+  locks.Restart(10, 16);
+  EXPECT_FALSE(locks.Holds(key, word));
+  EXPECT_FALSE(locks.IsOfThisConnection(word));
+}
+
+}  // namespace
+}  // namespace gannet
