@@ -34,8 +34,9 @@ inline void StoreWordRelease(void* p, uint64_t value) {
 inline void StoreWords(void* dst, const void* src, size_t size) {
   auto* to = static_cast<uint8_t*>(dst);
   const auto* from = static_cast<const uint8_t*>(src);
+  const size_t whole = size & ~size_t{7};
   size_t i = 0;
-  for (; i + 8 <= size; i += 8) {
+  for (; i != whole; i += 8) {
     uint64_t word;
     std::memcpy(&word, from + i, 8);
     StoreWord(to + i, word);
@@ -52,8 +53,9 @@ inline void StoreWords(void* dst, const void* src, size_t size) {
 inline void LoadWords(void* dst, const void* src, size_t size) {
   auto* to = static_cast<uint8_t*>(dst);
   const auto* from = static_cast<const uint8_t*>(src);
+  const size_t whole = size & ~size_t{7};
   size_t i = 0;
-  for (; i + 8 <= size; i += 8) {
+  for (; i != whole; i += 8) {
     const uint64_t word = LoadWord(from + i);
     std::memcpy(to + i, &word, 8);
   }

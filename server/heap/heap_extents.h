@@ -4,7 +4,6 @@
 #include <jemalloc/jemalloc.h>
 
 #include <cstddef>
-#include <mutex>
 #include <span>
 
 #include "common/base/mutex.h"

@@ -24,10 +24,6 @@ constexpr uint64_t kLargeRegionBytes = 64 << 20;
 // docs/memory-layout.md says what that means for smaller and larger items.
 constexpr uint64_t kRegionBytesPerSlot = 240;
 
-bool Expired(const ItemHeader& header, uint64_t now_ms) {
-  return header.expiry_ms() != 0 && header.expiry_ms() <= now_ms;
-}
-
 absl::StatusOr<Superblock> LayOut(const Store::Options& options) {
   const uint64_t region_bytes = options.region.size() / kPageBytes * kPageBytes;
   const uint64_t slots =
@@ -99,27 +95,32 @@ bool Store::IsKey(Slot slot, std::string_view key) const {
          std::memcmp(block + sizeof(ItemHeader), key.data(), key.size()) == 0;
 }
 
-std::optional<Store::Current> Store::FindCurrent(KeyHash hash, std::string_view key,
-                                                 uint64_t now_ms) {
+bool Store::Expired(Slot slot, uint64_t now_ms) const {
+  const std::byte* block = Block(slot.offset());
+  const uint64_t expiry_ms = LoadWord(block + offsetof(ItemHeader, expiry_and_key)) >> 16;
+  return expiry_ms != 0 && expiry_ms <= now_ms;
+}
+
+Store::Current Store::FindCurrent(KeyHash hash, std::string_view key, uint64_t now_ms) {
   const auto found = index_.Find(hash, [&](Slot slot) { return IsKey(slot, key); });
-  if (!found) return std::nullopt;
-  const ItemHeader header = LoadHeader(found->slot);
-  if (Expired(header, now_ms)) {
+  if (!found) return {};
+  if (Expired(found->slot, now_ms)) {
     RemoveItem(found->place, found->slot);
-    return std::nullopt;
+    return {};
   }
-  return Current{found->place, found->slot, header.version};
+  const std::byte* version = Block(found->slot.offset()) + offsetof(ItemHeader, version);
+  return {found->place, found->slot, LoadWord(version)};
 }
 
 ReadOutcome Store::Get(std::string_view key, std::span<std::byte> value_out, uint64_t now_ms) {
   const KeyHash hash = KeyHash::Of(key, superblock_.hash_seed);
   Index::Lock lock(index_, hash);
-  const std::optional<Current> current = FindCurrent(hash, key, now_ms);
-  if (!current) return {.status = ReplyStatus::kNotFound};
-  const std::byte* block = Block(current->slot.offset());
-  const ItemHeader header = LoadHeader(current->slot);
+  const Current current = FindCurrent(hash, key, now_ms);
+  if (!current.there()) return {.status = ReplyStatus::kNotFound};
+  const std::byte* block = Block(current.slot.offset());
+  const ItemHeader header = LoadHeader(current.slot);
   ReadOutcome outcome{.version = header.version,
-                      .slot = current->slot.word(),
+                      .slot = current.slot.word(),
                       .value_bytes = header.value_bytes,
                       .attributes = {header.flags, header.expiry_ms()}};
   if (header.value_bytes > value_out.size()) {
@@ -147,7 +148,7 @@ bool Store::RemoveOneExpired(uint64_t bucket, uint64_t now_ms) {
   std::array<Index::Found, 2 * kSlotsPerBucket> found;
   const size_t n = index_.List(bucket, found);
   for (size_t i = 0; i < n; ++i) {
-    if (!Expired(LoadHeader(found[i].slot), now_ms)) continue;
+    if (!Expired(found[i].slot, now_ms)) continue;
     RemoveItem(found[i].place, found[i].slot);
     return true;
   }

@@ -92,7 +92,7 @@ class Store {
                    const WriteConditions& conditions, uint64_t now_ms);
   WriteOutcome Delete(std::string_view key, const WriteConditions& conditions, uint64_t now_ms);
 
-  // nullopt: the heap is full. REQUIRES: key and value within the layout's limits.
+  // nullopt: the heap is full (or key or value are longer than the layout allows).
   std::optional<Reservation> Reserve(std::string_view key, uint32_t value_bytes);
   // Publishes the reserved item; whatever the outcome, the reservation is used up.
   // REQUIRES: `key` is that of Reserve, and nobody writes into the reservation any more.
@@ -111,11 +111,12 @@ class Store {
   void FillStats(StatsReply* stats) const;
 
  private:
-  // A key's item, found under the key's lock.
+  // A key's item, found under the key's lock; an empty slot and version 0: there is none.
   struct Current {
-    Index::Place place;
+    bool there() const { return !slot.empty(); }
+    Index::Place place{};
     Slot slot;
-    uint64_t version;
+    uint64_t version = 0;
   };
   // New content in a block of its own, not live yet.
   struct Pending {
@@ -129,21 +130,21 @@ class Store {
 
   std::byte* Block(uint64_t offset) const { return region_.data() + offset; }
   ItemHeader LoadHeader(Slot slot) const;
+  bool Expired(Slot slot, uint64_t now_ms) const;
   KeyHash HashOf(Slot slot) const;
   bool IsKey(Slot slot, std::string_view key) const;
   // The live item of a key; removes it when it has expired. REQUIRES: the key's Index::Lock, as
   // all below that take a Current.
-  std::optional<Current> FindCurrent(KeyHash hash, std::string_view key, uint64_t now_ms);
+  Current FindCurrent(KeyHash hash, std::string_view key, uint64_t now_ms);
   // kOk, or why the write is refused, filled in.
-  WriteOutcome Check(KeyHash hash, const std::optional<Current>& current,
-                     const WriteConditions& conditions) const;
+  WriteOutcome Check(KeyHash hash, const Current& current, const WriteConditions& conditions) const;
   WriteOutcome PutSmall(KeyHash hash, std::string_view key, std::string_view value,
-                        ItemAttributes attributes, const std::optional<Current>& current);
+                        ItemAttributes attributes, const Current& current);
   WriteOutcome PutLarge(KeyHash hash, std::string_view key, std::string_view value,
-                        ItemAttributes attributes, const std::optional<Current>& current);
+                        ItemAttributes attributes, const Current& current);
   // Makes pending content the key's item; frees what it replaces, or, with no room in the index,
   // the pending block.
-  WriteOutcome Install(KeyHash hash, const std::optional<Current>& current, const Pending& pending);
+  WriteOutcome Install(KeyHash hash, const Current& current, const Pending& pending);
   void RemoveItem(const Index::Place& place, Slot slot);
   bool RemoveOneExpired(uint64_t bucket, uint64_t now_ms);
   void FreeBlock(uint64_t offset, uint32_t size_class);

@@ -20,7 +20,7 @@ WriteOutcome Store::Put(std::string_view key, std::string_view value, ItemAttrib
   if (!WithinLimits(key, value.size())) return {.status = ReplyStatus::kInvalidArgument};
   const KeyHash hash = KeyHash::Of(key, superblock_.hash_seed);
   Index::Lock lock(index_, hash);
-  const std::optional<Current> current = FindCurrent(hash, key, now_ms);
+  const Current current = FindCurrent(hash, key, now_ms);
   const WriteOutcome refused = Check(hash, current, conditions);
   if (refused.status != ReplyStatus::kOk) return refused;
   return ItemBytes(key.size(), value.size()) <= kSmallItemBytesMax
@@ -32,15 +32,16 @@ WriteOutcome Store::Delete(std::string_view key, const WriteConditions& conditio
                            uint64_t now_ms) {
   const KeyHash hash = KeyHash::Of(key, superblock_.hash_seed);
   Index::Lock lock(index_, hash);
-  const std::optional<Current> current = FindCurrent(hash, key, now_ms);
+  const Current current = FindCurrent(hash, key, now_ms);
   const WriteOutcome refused = Check(hash, current, conditions);
   if (refused.status != ReplyStatus::kOk) return refused;
-  if (!current) return {.status = ReplyStatus::kNotFound};
-  RemoveItem(current->place, current->slot);
+  if (!current.there()) return {.status = ReplyStatus::kNotFound};
+  RemoveItem(current.place, current.slot);
   return {};
 }
 
 std::optional<Store::Reservation> Store::Reserve(std::string_view key, uint32_t value_bytes) {
+  if (!WithinLimits(key, value_bytes)) return std::nullopt;
   const uint32_t size_class = SizeClassFor(ItemBytes(key.size(), value_bytes));
   std::byte* block = heap_->Allocate(size_class);
   if (block == nullptr) return std::nullopt;
@@ -60,7 +61,7 @@ WriteOutcome Store::CommitPut(const Reservation& reservation, std::string_view k
                               uint64_t now_ms) {
   const KeyHash hash = KeyHash::Of(key, superblock_.hash_seed);
   Index::Lock lock(index_, hash);
-  const std::optional<Current> current = FindCurrent(hash, key, now_ms);
+  const Current current = FindCurrent(hash, key, now_ms);
   const WriteOutcome refused = Check(hash, current, conditions);
   if (refused.status != ReplyStatus::kOk) {
     Abandon(reservation);
@@ -75,7 +76,7 @@ WriteOutcome Store::CommitPut(const Reservation& reservation, std::string_view k
   return Install(hash, current, {reservation.offset, reservation.size_class, header.version, live});
 }
 
-WriteOutcome Store::Check(KeyHash hash, const std::optional<Current>& current,
+WriteOutcome Store::Check(KeyHash hash, const Current& current,
                           const WriteConditions& conditions) const {
   if (conditions.under_lock) {
     // Acquire: nothing of the change that follows is seen before this load.
@@ -85,12 +86,8 @@ WriteOutcome Store::Check(KeyHash hash, const std::optional<Current>& current,
       return {.status = ReplyStatus::kLockLost, .lock_word = word};
     }
   }
-  WriteOutcome outcome;
-  if (current) {
-    outcome.version = current->version;
-    outcome.slot = current->slot.word();
-  }
-  if (conditions.only_if_absent && current) {
+  WriteOutcome outcome{.version = current.version, .slot = current.slot.word()};
+  if (conditions.only_if_absent && current.there()) {
     outcome.status = ReplyStatus::kExists;
   } else if (conditions.only_if_version && *conditions.only_if_version != outcome.version) {
     outcome.status = ReplyStatus::kVersionMismatch;
@@ -109,16 +106,16 @@ ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes, ItemAttributes
 }
 
 WriteOutcome Store::PutSmall(KeyHash hash, std::string_view key, std::string_view value,
-                             ItemAttributes attributes, const std::optional<Current>& current) {
+                             ItemAttributes attributes, const Current& current) {
   const ItemHeader header = NewHeader(key.size(), value.size(), attributes);
   const SmallItem item(header, key, value);
   const uint32_t size_class = SizeClassFor(ItemBytes(key.size(), value.size()));
-  if (current && current->slot.size_class() == size_class) {
+  if (current.slot.size_class() == size_class) {
     // In place. The old commit word stays until the new one: with any of the new content it fails.
-    const uint64_t offset = current->slot.offset();
+    const uint64_t offset = current.slot.offset();
     item.StoreContent(Block(offset));
     StoreLive(Block(offset), item.LiveCommit(superblock_.incarnation, offset));
-    return {.version = header.version, .slot = current->slot.word()};
+    return {.version = header.version, .slot = current.slot.word()};
   }
   std::byte* block = heap_->Allocate(size_class);
   if (block == nullptr) return {.status = ReplyStatus::kOutOfMemory};
@@ -130,7 +127,7 @@ WriteOutcome Store::PutSmall(KeyHash hash, std::string_view key, std::string_vie
 }
 
 WriteOutcome Store::PutLarge(KeyHash hash, std::string_view key, std::string_view value,
-                             ItemAttributes attributes, const std::optional<Current>& current) {
+                             ItemAttributes attributes, const Current& current) {
   const size_t item_bytes = ItemBytes(key.size(), value.size());
   const uint32_t size_class = SizeClassFor(item_bytes);
   std::byte* block = heap_->Allocate(size_class);
@@ -145,18 +142,17 @@ WriteOutcome Store::PutLarge(KeyHash hash, std::string_view key, std::string_vie
   return Install(hash, current, {offset, size_class, header.version, live});
 }
 
-WriteOutcome Store::Install(KeyHash hash, const std::optional<Current>& current,
-                            const Pending& pending) {
+WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending& pending) {
   std::byte* block = Block(pending.offset);
   const Slot slot = Slot::Of(hash.Tag(), pending.size_class, pending.offset);
-  if (current) {
+  if (current.there()) {
     // Old dead before new live: never two live commit words. Between the two a reader finds neither
     // and looks again. Then the slot; only when the bucket's checksum is out may the old block be
     // used again.
-    StoreDead(Block(current->slot.offset()));
+    StoreDead(Block(current.slot.offset()));
     StoreLive(block, pending.live_commit);
-    index_.Replace(current->place, slot);
-    FreeBlock(current->slot.offset(), current->slot.size_class());
+    index_.Replace(current.place, slot);
+    FreeBlock(current.slot.offset(), current.slot.size_class());
   } else {
     // The slot leads to a dead item until the commit word, so the key appears at one moment for
     // those who look it up and those who remember where it was.

@@ -1,6 +1,7 @@
 #include "server/store/store.h"
 
 #include <gtest/gtest.h>
+#include <jemalloc/jemalloc.h>
 
 #include <string>
 
@@ -169,6 +170,31 @@ TEST(StoreTest, ABufferTooSmallSaysWhatIsNeeded) {
   const ReadOutcome read = store->Get("key", value, 1);
   EXPECT_EQ(read.status, ReplyStatus::kBufferTooSmall);
   EXPECT_EQ(read.value_bytes, 5u);
+}
+
+TEST(StoreTest, UpdatesInPlaceAndReadsAllocateNothing) {
+  TestStore store(kRegionBytes);
+  std::byte value[64];
+  store.Put("key", "value");
+  uint64_t before = 0, after = 0;
+  size_t size = sizeof(before);
+  ASSERT_EQ(mallctl("thread.allocated", &before, &size, nullptr, 0), 0);
+  for (int i = 0; i < 1000; ++i) {
+    ASSERT_EQ(store->Put("key", "other", {}, {.only_if_version = 1 + i}, 1).status,
+              ReplyStatus::kOk);
+    ASSERT_EQ(store->Get("key", value, 1).status, ReplyStatus::kOk);
+    ASSERT_EQ(store->Get("none", value, 1).status, ReplyStatus::kNotFound);
+  }
+  ASSERT_EQ(mallctl("thread.allocated", &after, &size, nullptr, 0), 0);
+  EXPECT_EQ(after, before);
+}
+
+TEST(StoreTest, AReservationOutsideTheLayoutIsRefused) {
+  TestStore store(kRegionBytes);
+  EXPECT_FALSE(store->Reserve("", 10));
+  EXPECT_FALSE(store->Reserve(std::string(251, 'k'), 10));
+  EXPECT_FALSE(store->Reserve("key", (1 << 20) + 1));
+  EXPECT_FALSE(store->Reserve("key", UINT32_MAX));
 }
 
 TEST(StoreTest, AnAbandonedReservationLeavesNothing) {

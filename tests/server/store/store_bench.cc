@@ -1,0 +1,107 @@
+// store_bench [KEYS [VALUE_BYTES]]: what the store's operations cost, without network. JSON on
+// stdout.
+//
+// Times are only trends. Instructions do not depend on the machine; count those of one operation
+// with
+//
+//   valgrind --tool=callgrind --toggle-collect='gannet::bench::PutInPlace*' store_bench 10000
+//
+// and divide what was collected by the number of keys.
+
+#include <glog/logging.h>
+#include <sys/mman.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "server/store/store.h"
+
+namespace gannet::bench {
+
+using Keys = std::vector<std::string>;
+
+void PutAll(Store& store, const Keys& keys, const std::string& value) {
+  for (const std::string& key : keys) {
+    CHECK(store.Put(key, value, {}, {}, 1).status == ReplyStatus::kOk);
+  }
+}
+
+// Each of its own name, so that a profiler can be told which to look at.
+__attribute__((noinline)) void Insert(Store& store, const Keys& keys, const std::string& value) {
+  PutAll(store, keys, value);
+}
+__attribute__((noinline)) void PutInPlace(Store& store, const Keys& keys,
+                                          const std::string& value) {
+  PutAll(store, keys, value);
+}
+__attribute__((noinline)) void PutElsewhere(Store& store, const Keys& keys,
+                                            const std::string& value) {
+  PutAll(store, keys, value);
+}
+__attribute__((noinline)) void Get(Store& store, const Keys& keys, std::string* value) {
+  for (const std::string& key : keys) {
+    const auto read = store.Get(key, std::as_writable_bytes(std::span(*value)), 1);
+    CHECK(read.status == ReplyStatus::kOk);
+  }
+}
+__attribute__((noinline)) void Delete(Store& store, const Keys& keys) {
+  for (const std::string& key : keys) CHECK(store.Delete(key, {}, 1).status == ReplyStatus::kOk);
+}
+
+template <class Work>
+void Time(const char* name, const Keys& keys, Work work) {
+  const int64_t start_ns = MonotonicNs();
+  work();
+  const int64_t ns = MonotonicNs() - start_ns;
+  std::printf(", \"%s_ns\": %.1f", name, static_cast<double>(ns) / keys.size());
+}
+
+void Run(size_t n, size_t value_bytes) {
+  // Room for every key twice, and an index three quarters full.
+  const size_t block = SizeClassBytes(SizeClassFor(ItemBytes(16, 2 * value_bytes)));
+  const size_t bytes = (64 << 20) + n * (2 * block + 16);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  PCHECK(memory != MAP_FAILED);
+  const std::vector<uint64_t> lock_words(1);
+  auto created = Store::Create({.region = {static_cast<std::byte*>(memory), bytes},
+                                .lock_words = lock_words,
+                                .index_slots = n * 4 / 3 + 100,
+                                .incarnation = 1,
+                                .hash_seed = 1});
+  CHECK(created.ok()) << created.status();
+  Store& store = **created;
+  Keys keys;
+  for (size_t i = 0; i < n; ++i) {
+    const std::string number = std::to_string(i);
+    keys.push_back(std::string(16 - number.size(), 'k') + number);
+  }
+  const std::string value(value_bytes, 'a'), other(value_bytes, 'b'), longer(2 * value_bytes, 'c');
+  std::string out(2 * value_bytes, '\0');
+  std::printf("{\"keys\": %zu, \"key_bytes\": 16, \"value_bytes\": %zu", n, value_bytes);
+  Time("insert", keys, [&] { Insert(store, keys, value); });
+  Time("put_in_place", keys, [&] { PutInPlace(store, keys, other); });
+  Time("get", keys, [&] { Get(store, keys, &out); });
+  Time("put_elsewhere", keys, [&] { PutElsewhere(store, keys, longer); });
+  Time("delete", keys, [&] { Delete(store, keys); });
+  std::printf("}\n");
+  StatsReply stats{};
+  store.FillStats(&stats);
+  CHECK_EQ(stats.items, 0u);
+  CHECK_EQ(stats.heap_bytes, 0u);
+}
+
+}  // namespace gannet::bench
+
+int main(int argc, char** argv) {
+  const size_t keys = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 1'000'000;
+  const size_t value_bytes = argc > 2 ? std::strtoull(argv[2], nullptr, 10) : 64;
+  if (keys == 0 || value_bytes == 0 || 2 * value_bytes > gannet::kValueBytesMax) {
+    std::fprintf(stderr, "usage: store_bench [KEYS [VALUE_BYTES]]\n");
+    return 2;
+  }
+  gannet::bench::Run(keys, value_bytes);
+}
