@@ -24,12 +24,19 @@ bool IsDue(Cq& cq, const Cqe& cqe) {
   return cq.armed == Cq::Armed::kAny || cqe.solicited || cqe.status != IBV_WC_SUCCESS;
 }
 
+// Takes the oldest completion out; it stays readable until the lock is released. REQUIRES: lock
+// held, the CQ is not empty.
+const Cqe& TakeLocked(Cq& cq) {
+  const Cqe& cqe = cq.ring[cq.head++ & cq.mask];
+  // Release pairs with the acquire in post_send: nobody reads the place any more.
+  if (cqe.sq_freed != nullptr) cqe.sq_freed->store(cqe.sq_free_to, std::memory_order_release);
+  return cqe;
+}
+
 bool TryPop(Cq& cq, Cqe* cqe) {
   const std::lock_guard<SpinLock> guard(cq.lock);
   if (cq.head == cq.tail) return false;
-  *cqe = cq.ring[cq.head++ & cq.mask];
-  // Release pairs with the acquire in post_send: the slot's reader is done with it.
-  if (cqe->sq_freed != nullptr) cqe->sq_freed->store(cqe->sq_free_to, std::memory_order_release);
+  *cqe = TakeLocked(cq);
   return true;
 }
 
@@ -47,6 +54,13 @@ void FillWc(const Cqe& cqe, ibv_wc* wc) {
   wc->slid = 0;
   wc->sl = 0;
   wc->dlid_path_bits = 0;
+}
+
+int TryPoll(Cq& cq, int entries, ibv_wc* wc) {
+  const std::lock_guard<SpinLock> guard(cq.lock);
+  int polled = 0;
+  while (polled < entries && cq.head != cq.tail) FillWc(TakeLocked(cq), &wc[polled++]);
+  return polled;
 }
 
 }  // namespace
@@ -102,13 +116,10 @@ void PurgeCompletions(Cq& cq, uint32_t qp_num) {
 
 int PollCq(ibv_cq* ibv, int entries, ibv_wc* wc) {
   Cq& cq = *Cq::From(ibv);
-  Cqe cqe;
-  int polled = 0;
-  while (polled < entries && TryPop(cq, &cqe)) FillWc(cqe, &wc[polled++]);
+  const int polled = TryPoll(cq, entries, wc);
   if (polled > 0 || entries <= 0) return polled;
   cq.context->nic->engine().Poll();
-  while (polled < entries && TryPop(cq, &cqe)) FillWc(cqe, &wc[polled++]);
-  return polled;
+  return TryPoll(cq, entries, wc);
 }
 
 int RequestNotify(ibv_cq* ibv, int solicited_only) {

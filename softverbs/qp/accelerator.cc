@@ -14,19 +14,16 @@ struct Needs {
   bool writable;
 };
 
-Needs NeedsOf(ibv_wr_opcode opcode) {
-  switch (opcode) {
-    case IBV_WR_RDMA_READ:
-      return {kTargetRead, IBV_ACCESS_REMOTE_READ, false};
-    case IBV_WR_RDMA_WRITE:
-      return {kTargetWrite, IBV_ACCESS_REMOTE_WRITE, true};
-    case IBV_WR_ATOMIC_CMP_AND_SWP:
-    case IBV_WR_ATOMIC_FETCH_AND_ADD:
-      return {kTargetAtomic, IBV_ACCESS_REMOTE_ATOMIC, true};
-    default:
-      return {0, 0, false};
-  }
-}
+constexpr Needs kNeeds[] = {
+    {kTargetWrite, IBV_ACCESS_REMOTE_WRITE, true},    // IBV_WR_RDMA_WRITE
+    {0, 0, false},                                    // IBV_WR_RDMA_WRITE_WITH_IMM
+    {0, 0, false},                                    // IBV_WR_SEND
+    {0, 0, false},                                    // IBV_WR_SEND_WITH_IMM
+    {kTargetRead, IBV_ACCESS_REMOTE_READ, false},     // IBV_WR_RDMA_READ
+    {kTargetAtomic, IBV_ACCESS_REMOTE_ATOMIC, true},  // IBV_WR_ATOMIC_CMP_AND_SWP
+    {kTargetAtomic, IBV_ACCESS_REMOTE_ATOMIC, true},  // IBV_WR_ATOMIC_FETCH_AND_ADD
+};
+static_assert(IBV_WR_ATOMIC_FETCH_AND_ADD == 6);
 
 // Marks the queue pair in flight for as long as it lives.
 class InFlight {
@@ -46,13 +43,11 @@ class InFlight {
   const uint64_t count_;
 };
 
-bool Enabled() {
-  static const bool enabled = [] {
-    const char* value = getenv("SOFTVERBS_ACCELERATE");
-    return value == nullptr || strcmp(value, "0") != 0;
-  }();
-  return enabled;
-}
+// Read once, before any operation.
+const bool enabled = [] {
+  const char* value = getenv("SOFTVERBS_ACCELERATE");
+  return value == nullptr || strcmp(value, "0") != 0;
+}();
 
 // Where the operation's memory is in this process; null when any check fails. REQUIRES: in flight.
 uint8_t* ResolveRemote(Qp& qp, const SharedTables& tables, const RemoteOperation& operation,
@@ -136,8 +131,8 @@ bool Atomic(const Qp& qp, const RemoteOperation& operation, uint8_t* remote) {
 }  // namespace
 
 bool CanAccelerate(Qp& qp, ibv_wr_opcode opcode, uint32_t rkey, uint32_t length) {
-  const Needs needs = NeedsOf(opcode);
-  if (needs.target_right == 0 || length == 0 || !Enabled()) return false;
+  const Needs& needs = kNeeds[opcode];
+  if (needs.target_right == 0 || length == 0 || !enabled) return false;
   const SharedTables* tables = qp.link->peer_tables();
   if (tables == nullptr || qp.link->state() != Link::State::kUp) return false;
   const SharedMr& mr = tables->mrs[MrIndex(rkey)];
@@ -153,9 +148,13 @@ bool CanAccelerate(Qp& qp, ibv_wr_opcode opcode, uint32_t rkey, uint32_t length)
 }
 
 bool Accelerate(Qp& qp, const RemoteOperation& operation) {
-  const Needs needs = NeedsOf(operation.opcode);
+  const Needs& needs = kNeeds[operation.opcode];
+  const SharedTables* tables = qp.link->peer_tables();
+  if (needs.target_right == 0 || operation.length == 0 || tables == nullptr || !enabled) {
+    return false;
+  }
   const InFlight in_flight(*qp.shared);
-  uint8_t* remote = ResolveRemote(qp, *qp.link->peer_tables(), operation, needs);
+  uint8_t* remote = ResolveRemote(qp, *tables, operation, needs);
   if (remote == nullptr) return false;
   switch (operation.opcode) {
     case IBV_WR_RDMA_READ:

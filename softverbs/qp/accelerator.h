@@ -35,8 +35,9 @@ struct RemoteOperation {
 // and when the region is not mapped (it is asked for then). REQUIRES: lock held.
 bool CanAccelerate(Qp& qp, ibv_wr_opcode opcode, uint32_t rkey, uint32_t length);
 
-// True when the operation was executed. REQUIRES: lock held; every earlier request is complete;
-// the local list is allowed and as long as the operation.
+// True when the operation was executed; false leaves at most a part of a READ's or WRITE's bytes
+// copied. Checks the local list too. REQUIRES: lock held; every earlier request is complete; the
+// operation is as long as its list, 8 bytes for atomics.
 bool Accelerate(Qp& qp, const RemoteOperation& operation);
 
 }  // namespace softverbs

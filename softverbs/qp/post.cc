@@ -26,9 +26,7 @@ bool IsAtomic(ibv_wr_opcode opcode) {
 }
 
 // errno value for what a real provider refuses in the call itself.
-int CheckRequest(const Qp& qp, const ibv_send_wr& wr, uint64_t length) {
-  if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > qp.cap.max_send_sge) return EINVAL;
-  if (wr.opcode > IBV_WR_ATOMIC_FETCH_AND_ADD) return EINVAL;
+int CheckInline(const Qp& qp, const ibv_send_wr& wr, uint64_t length) {
   if ((wr.send_flags & IBV_SEND_INLINE) == 0) return 0;
   const bool carries_data = wr.opcode <= IBV_WR_SEND_WITH_IMM;
   return carries_data && length <= qp.cap.max_inline_data ? 0 : EINVAL;
@@ -76,9 +74,11 @@ void FillLocal(const ibv_send_wr& wr, SendWqe* wqe) {
 int Enqueue(Qp& qp, const ibv_send_wr& wr) {
   SendQueue& queue = qp.requester.queue;
   if (queue.Full()) return ENOMEM;
-  const SgeList list{wr.sg_list, static_cast<uint32_t>(std::max(wr.num_sge, 0))};
+  if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > qp.cap.max_send_sge) return EINVAL;
+  if (wr.opcode > IBV_WR_ATOMIC_FETCH_AND_ADD) return EINVAL;
+  const SgeList list{wr.sg_list, static_cast<uint32_t>(wr.num_sge)};
   const uint64_t length = TotalLength(list);
-  if (const int error = CheckRequest(qp, wr, length)) return error;
+  if (const int error = CheckInline(qp, wr, length)) return error;
   SendWqe& wqe = queue.At(queue.posted);
   wqe.wr_id = wr.wr_id;
   wqe.opcode = wr.opcode;
@@ -90,6 +90,42 @@ int Enqueue(Qp& qp, const ibv_send_wr& wr) {
   FillLocal(wr, &wqe);
   ++queue.posted;
   return 0;
+}
+
+// The fast path: nothing is under way, and the accelerator can do it now. False leaves everything
+// to the queue, which also finds out what was wrong.
+bool ExecuteNow(Qp& qp, const ibv_send_wr& wr) {
+  Requester& requester = qp.requester;
+  SendQueue& queue = requester.queue;
+  if (qp.state != IBV_QPS_RTS || !queue.Idle() || queue.Full() || !qp.responder.answers.empty() ||
+      wr.opcode < IBV_WR_RDMA_READ || wr.opcode > IBV_WR_ATOMIC_FETCH_AND_ADD ||
+      (wr.send_flags & IBV_SEND_INLINE) != 0 ||
+      static_cast<uint32_t>(wr.num_sge) > qp.cap.max_send_sge || qp.attr.max_rd_atomic == 0) {
+    return false;
+  }
+  RemoteOperation operation;
+  operation.opcode = wr.opcode;
+  operation.local = {wr.sg_list, static_cast<uint32_t>(wr.num_sge)};
+  operation.inline_data = nullptr;
+  const uint64_t length = TotalLength(operation.local);
+  operation.length = static_cast<uint32_t>(length);
+  if (wr.opcode == IBV_WR_RDMA_READ) {
+    if (length > kMaxMessage) return false;
+    operation.remote_addr = wr.wr.rdma.remote_addr;
+    operation.rkey = wr.wr.rdma.rkey;
+  } else {
+    if (length != kAtomicBytes) return false;
+    operation.remote_addr = wr.wr.atomic.remote_addr;
+    operation.rkey = wr.wr.atomic.rkey;
+    operation.compare_add = wr.wr.atomic.compare_add;
+    operation.swap = wr.wr.atomic.swap;
+  }
+  if (!Accelerate(qp, operation)) return false;
+  queue.next = queue.done = ++queue.posted;
+  if (qp.signal_all || (wr.send_flags & IBV_SEND_SIGNALED) != 0) {
+    CompleteFetch(qp, wr.wr_id, wr.opcode, operation.length);
+  }
+  return true;
 }
 
 bool CanPost(const Qp& qp) {
@@ -109,6 +145,8 @@ void StartPosted(Qp& qp) {
 int PostSend(ibv_qp* ibv, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   Qp& qp = *Qp::From(ibv);
   const std::lock_guard<SpinLock> guard(qp.lock);
+  while (wr != nullptr && ExecuteNow(qp, *wr)) wr = wr->next;
+  if (wr == nullptr) return 0;
   int error = CanPost(qp) ? 0 : EINVAL;
   while (wr != nullptr && error == 0) {
     error = Enqueue(qp, *wr);

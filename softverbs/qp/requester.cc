@@ -283,7 +283,7 @@ void HandleNak(Qp& qp, const PacketHeader& header) {
 void Transmit(Qp& qp) {
   SendQueue& queue = qp.requester.queue;
   // Answers first: what the application posts after it saw a request must follow its answer.
-  if (queue.next != queue.posted && !SendAnswers(qp)) return;
+  if (!qp.responder.answers.empty() && !SendAnswers(qp)) return;
   while (qp.state == IBV_QPS_RTS && !qp.requester.backing_off && queue.next != queue.posted) {
     if (TransmitOne(qp, queue.At(queue.next)) == Sent::kWait) return;
   }
@@ -327,6 +327,18 @@ void CompleteOldest(Qp& qp, ibv_wc_status status) {
   cqe.status = status;
   cqe.opcode = CompletionOpcode(wqe.opcode);
   cqe.byte_len = wqe.is_fetch() ? wqe.length : 0;
+  cqe.sq_freed = &queue.freed;
+  cqe.sq_free_to = queue.done;
+  PushCompletion(*qp.send_cq, cqe);
+}
+
+void CompleteFetch(Qp& qp, uint64_t wr_id, ibv_wr_opcode opcode, uint32_t bytes) {
+  SendQueue& queue = qp.requester.queue;
+  Cqe cqe{};
+  cqe.wr_id = wr_id;
+  cqe.qp_num = qp.number;
+  cqe.opcode = CompletionOpcode(opcode);
+  cqe.byte_len = bytes;
   cqe.sq_freed = &queue.freed;
   cqe.sq_free_to = queue.done;
   PushCompletion(*qp.send_cq, cqe);
