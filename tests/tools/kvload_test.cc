@@ -178,6 +178,7 @@ TEST_F(KvloadTest, ReplaysATrace) {
   const Json json = Measure({"--trace=" + trace.path(), "--depth=4"});
   ExpectCommonFields(json);
   EXPECT_EQ(json.at("workload"), "trace");
+  EXPECT_TRUE(json.at("value_size").is_null());
   const Json& ops = json.at("ops");
   EXPECT_EQ(ops.at("get").at("count"), reads);
   EXPECT_EQ(ops.at("put").at("count"),

@@ -45,7 +45,8 @@ DEFINE_uint64(target_ops, 0,
               "0 = closed loop, as fast as possible");
 DEFINE_bool(verify, true, "check every value that is read");
 DEFINE_bool(allow_misses, false, "do not fail when a key that this run loaded is not found");
-DEFINE_uint64(deadline_ms, 1000, "of every operation");
+DEFINE_uint64(deadline_ms, 10'000,
+              "of every operation; long, since a slow answer is a latency and not an error");
 DEFINE_string(trace, "", "replay this trace (CSV: version,time,op,size,lbn) instead of a workload");
 DEFINE_string(json, "", "write the result to this file");
 

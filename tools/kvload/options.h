@@ -39,7 +39,7 @@ struct Options {
   uint64_t target_ops = 0;  // a second, over all threads; 0 = as fast as possible
   bool verify = true;
   bool allow_misses = false;
-  std::chrono::milliseconds deadline{1000};
+  std::chrono::milliseconds deadline{10'000};
   std::string trace_file;
   std::string json_file;
 };

@@ -80,6 +80,10 @@ Json ErrorsJson(const Metrics& metrics) {
 
 Json OptionsJson(const Report& report) {
   const Options& options = report.options;
+  // A trace brings its own records and sizes.
+  const auto unless_trace = [&report](uint64_t value) {
+    return report.workload == kTraceWorkload ? Json(nullptr) : Json(value);
+  };
   return {{"schema", kReportSchema},
           {"commit", BuildCommit()},
           {"build", BuildKind()},
@@ -89,9 +93,9 @@ Json OptionsJson(const Report& report) {
           {"seed", options.seed},
           {"threads", options.threads},
           {"depth", options.depth},
-          {"records", options.records},
-          {"key_size", options.sizes.key_bytes},
-          {"value_size", options.sizes.value_bytes},
+          {"records", unless_trace(options.records)},
+          {"key_size", unless_trace(options.sizes.key_bytes)},
+          {"value_size", unless_trace(options.sizes.value_bytes)},
           {"location_cache", options.location_cache_bytes},
           {"target_ops", options.target_ops},
           {"verify", options.verify},

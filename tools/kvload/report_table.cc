@@ -70,9 +70,13 @@ std::string ToTable(const Report& report) {
   absl::StrAppendFormat(&out, "workload  %s%s%s on %s (%s), commit %s, %s\n", report.workload,
                         report.distribution.empty() ? "" : ", ", report.distribution, report.device,
                         report.kind, BuildCommit(), BuildKind());
-  absl::StrAppendFormat(&out, "settings  %d threads, depth %d, keys %d B, values %d B, seed %d\n",
-                        options.threads, options.depth, options.sizes.key_bytes,
-                        options.sizes.value_bytes, options.seed);
+  absl::StrAppendFormat(&out, "settings  %d threads, depth %d, seed %d", options.threads,
+                        options.depth, options.seed);
+  if (report.workload != kTraceWorkload) {
+    absl::StrAppendFormat(&out, ", keys %d B, values %d B", options.sizes.key_bytes,
+                          options.sizes.value_bytes);
+  }
+  absl::StrAppend(&out, "\n");
   if (report.load) AppendPhase("load", *report.load, out);
   AppendPhase("measured", measured, out);
   const uint64_t rpcs = measured.after.rpcs - measured.before.rpcs;
