@@ -13,9 +13,7 @@ namespace gannet {
 class AsyncClient::State {
  public:
   State(std::unique_ptr<Engine> e, const Options& options)
-      : engine(std::move(e)),
-        targets(2 * options.depth),
-        timeout_ns(options.deadline.count() * kNsPerMs) {}
+      : engine(std::move(e)), targets(2 * options.depth), timeout_ns(TimeoutNs(options.deadline)) {}
 
   struct Target {
     std::span<std::byte> out;
@@ -131,7 +129,7 @@ size_t AsyncClient::Poll(std::span<Completion> out) {
 }
 
 void AsyncClient::set_deadline(std::chrono::milliseconds deadline) {
-  state_->timeout_ns = deadline.count() * kNsPerMs;
+  state_->timeout_ns = TimeoutNs(deadline);
 }
 
 uint32_t AsyncClient::in_flight() const { return state_->engine->alive(); }

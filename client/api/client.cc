@@ -28,7 +28,7 @@ class Client::State {
       : driver(std::move(engine)), deadline(options.deadline) {}
 
   int64_t TimeoutNs(std::optional<Milliseconds> given) const {
-    return given.value_or(deadline).count() * kNsPerMs;
+    return gannet::TimeoutNs(given.value_or(deadline));
   }
 
   // Runs one request; `use` sees the operation when it ended well.

@@ -157,8 +157,7 @@ ServerStats StatsOf(const Engine& engine, const Op& op) {
 
 absl::StatusOr<std::unique_ptr<Engine>> ConnectEngine(Engine::Settings settings) {
   const Clock& clock = *settings.clock;
-  const int64_t deadline_ns =
-      clock.MonotonicNs() + settings.options.connect_timeout.count() * kNsPerMs;
+  const int64_t deadline_ns = clock.MonotonicNs() + TimeoutNs(settings.options.connect_timeout);
   absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(std::move(settings));
   if (!engine.ok()) return engine;
   std::vector<pollfd> fds;

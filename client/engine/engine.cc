@@ -31,7 +31,9 @@ std::function<void(bool, const std::string&)> LogOf(const Options& options) {
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Settings settings) {
   if (settings.endpoints.empty()) return absl::InvalidArgumentError("no endpoint");
-  if (settings.options.depth == 0) return absl::InvalidArgumentError("depth 0");
+  if (settings.options.depth == 0 || settings.options.depth > kDepthMax) {
+    return absl::InvalidArgumentError(absl::StrCat("depth must be 1 to ", kDepthMax));
+  }
   GANNET_RETURN_IF_ERROR(CheckDeviceOption(settings.options.device));
   std::vector<std::vector<SocketAddress>> addresses;
   for (const std::string& endpoint : settings.endpoints) {
@@ -56,18 +58,17 @@ Engine::Engine(Settings settings, const std::vector<std::vector<SocketAddress>>&
   for (uint32_t s = 0; s < servers; ++s) {
     caches_.emplace_back(settings.options.location_cache_bytes / servers);
     sessions_.push_back(std::make_unique<ClientSession>(
-        ClientSession::Options{
-            .number = s,
-            .endpoint = settings.endpoints[s],
-            .addresses = addresses[s],
-            .device = settings.options.device,
-            .ops = slots,
-            .queue_pairs_max = settings.queue_pairs_max,
-            .reads_wanted = depth_,
-            .connect_timeout_ns = settings.options.connect_timeout.count() * kNsPerMs,
-            .reconnect = settings.options.reconnect,
-            .clock = clock_,
-            .log = LogOf(settings.options)},
+        ClientSession::Options{.number = s,
+                               .endpoint = settings.endpoints[s],
+                               .addresses = addresses[s],
+                               .device = settings.options.device,
+                               .ops = slots,
+                               .queue_pairs_max = settings.queue_pairs_max,
+                               .reads_wanted = depth_,
+                               .connect_timeout_ns = TimeoutNs(settings.options.connect_timeout),
+                               .reconnect = settings.options.reconnect,
+                               .clock = clock_,
+                               .log = LogOf(settings.options)},
         this));
   }
 }
@@ -97,7 +98,7 @@ uint32_t Engine::Begin(const OpRequest& request) {
   op.value = {};
   op.word = LockWord(request.lock_word);
   op.request = request;
-  std::memcpy(op.key, request.key.data(), request.key.size());
+  if (!request.key.empty()) std::memcpy(op.key, request.key.data(), request.key.size());
   op.request.key = {op.key, request.key.size()};
   fresh_.Push(i);
   return i;

@@ -4,6 +4,8 @@
 #include <gannet/types.h>
 #include <poll.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -19,6 +21,12 @@
 #include "client/session/client_session.h"
 
 namespace gannet {
+
+// Of a time that a user gave, whatever it was.
+inline int64_t TimeoutNs(std::chrono::milliseconds timeout) {
+  constexpr int64_t kMsMax = 1'000'000'000;
+  return std::clamp<int64_t>(timeout.count(), 0, kMsMax) * kNsPerMs;
+}
 
 // Everything the client does, for one owner thread: operations in fixed slots, each a state machine
 // over the sessions. AsyncClient and Client are thin covers of it.
@@ -43,12 +51,14 @@ class Engine final : public SessionOwner {
   static absl::StatusOr<std::unique_ptr<Engine>> Create(Settings settings);
   ~Engine() override;
 
+  static constexpr uint32_t kDepthMax = 1 << 14;
+
   static constexpr const char* kConnecting = "connecting";
   // OK: every server is connected. Unavailable, kConnecting: not yet. Otherwise why one cannot be.
   absl::Status ConnectStatus() const;
 
   // kNoOp: as many operations as Options::depth are alive, or their slots are not yet free.
-  // REQUIRES: the request is valid (see api/validate.h).
+  // REQUIRES: the request is valid (client/api/requests.h makes valid ones).
   uint32_t Begin(const OpRequest& request);
   // Makes progress with everything; never blocks.
   void Poll(int64_t now_ns);

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/integration/server_process.h"
@@ -282,6 +283,25 @@ TEST_F(ClientTest, TellsOfItsServer) {
   ASSERT_TRUE(stats.ok()) << stats.status();
   EXPECT_EQ((*stats)[0].slots_total, info[0].index_slots);
   EXPECT_GT((*stats)[0].rpcs, 0u);
+}
+
+// Nothing but its heartbeats tells the server that it lives.
+TEST_F(ClientTest, AnIdleClientStaysConnected) {
+  ServerProcess server;
+  auto idle = Client::Connect({server.endpoint()}, PatientOptions()).value();
+  auto watcher = Client::Connect({server.endpoint()}, PatientOptions()).value();
+  const uint64_t connections = watcher->Stats().value()[0].connections;
+  EXPECT_EQ(connections, 2u);
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  ServerStats stats;
+  do {
+    std::this_thread::sleep_for(milliseconds(20));
+    stats = watcher->Stats().value()[0];
+  } while (stats.heartbeats < 4 && std::chrono::steady_clock::now() < give_up);
+  // The watcher needs none: its requests are signs of life enough. So they were the idle one's.
+  EXPECT_GE(stats.heartbeats, 4u);
+  EXPECT_EQ(stats.connections, 2u);
+  EXPECT_TRUE(idle->Ping().ok());
 }
 
 TEST_F(ClientTest, NobodyThereIsUnavailable) {

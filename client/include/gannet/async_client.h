@@ -24,9 +24,13 @@ struct Completion {
   uint64_t user_data = 0;  // as given when it was started
   OpType type = OpType::kGet;
   absl::StatusCode code = absl::StatusCode::kOk;
-  bool found = false;      // get, delete: the key was there; lock: it was acquired
-  ItemInfo info;           // get; put: the new version; FailedPrecondition: the current version
-  uint64_t lock_word = 0;  // lock: Lock::word
+  // Get, delete: the key was there. Lock, LockAndGet: the lock was acquired.
+  bool found = false;
+  // Get, LockAndGet: of the item, version 0 when there is none. Put: the new version.
+  // FailedPrecondition: the current version, 0 = absent.
+  ItemInfo info;
+  // Lock, LockAndGet: Lock::word, or, when it was not acquired, the holder's.
+  uint64_t lock_word = 0;
   OpCost cost;
 };
 

@@ -32,14 +32,15 @@ namespace gannet {
 // an error.
 //
 // Errors, of every call:
-//   InvalidArgument     the key or value is too long or empty; nothing was sent
-//   Unavailable         not applied; retry the call
-//   Unknown             a write that may or may not have been applied
-//   DeadlineExceeded    the server lives but was too slow; a write may have been applied
-//   ResourceExhausted   the server's memory or index is full; nothing was changed
-//   FailedPrecondition  only_if_version does not match; or the call cannot work (after fork(), no
-//   device) AlreadyExists       only_if_absent, and the key is there Aborted             the lock
-//   was lost; nothing was changed
+//   - InvalidArgument: the key or value is too long or empty; nothing was sent.
+//   - Unavailable: not applied; retry the call.
+//   - Unknown: a write that may or may not have been applied.
+//   - DeadlineExceeded: the server lives but was too slow; a write may have been applied.
+//   - ResourceExhausted: the server's memory or index is full; nothing was changed.
+//   - FailedPrecondition: only_if_version does not match; two keys of one lock word; or the call
+//     cannot work here (after fork(), no device).
+//   - AlreadyExists: only_if_absent, and the key is there.
+//   - Aborted: the lock was lost; nothing was changed.
 //
 // Thread safety: all methods may be called from any thread; calls of different threads go on in
 // parallel only as far as one connection allows (for throughput use one Client a thread, or
@@ -66,7 +67,8 @@ class Client {
   absl::StatusOr<bool> GetView(std::string_view key,
                                const std::function<void(std::string_view, const ItemInfo&)>& use,
                                std::optional<Milliseconds> deadline = {});
-  // One result per key, in order.
+  // One result per key, in order; all their first READs go out at once. An error of one is an error
+  // of all.
   absl::StatusOr<std::vector<std::optional<Value>>> MultiGet(
       std::span<const std::string> keys, std::optional<Milliseconds> deadline = {});
 

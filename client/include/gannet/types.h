@@ -23,7 +23,7 @@ struct Options {
   std::chrono::milliseconds deadline{1000};
   // Memory for remembered item locations (16 bytes each); 0 = off.
   uint64_t location_cache_bytes = 1 << 20;
-  // AsyncClient: operations in flight at most, over all servers.
+  // Operations in flight at most, over all servers; 1 to 16,384.
   uint32_t depth = 128;
   // Reconnect after a broken connection. Off: every later call is Unavailable.
   bool reconnect = true;
