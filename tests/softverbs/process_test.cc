@@ -304,6 +304,50 @@ TEST_F(ProcessTest, ConnectionsAfterADeathWork) {
   }
 }
 
+TEST_F(ProcessTest, ManyProcessesConnectToOne) {
+  constexpr int kProcesses = 24;
+  std::vector<std::unique_ptr<Child>> children;
+  std::vector<std::unique_ptr<Side>> sides;
+  std::vector<Address> peers;
+  for (int i = 0; i < kProcesses; ++i) {
+    Start("target");
+    children.push_back(std::move(child_));
+    sides.push_back(std::move(side_));
+    peers.push_back(peer_);
+  }
+  for (int i = 0; i < kProcesses; ++i) {
+    ASSERT_EQ(sides[i]->Read(1, 0, 1000, peers[i], 0), 0);
+    ASSERT_EQ(sides[i]->FetchAdd(2, 1008, peers[i], 0, 1), 0);
+  }
+  for (int i = 0; i < kProcesses; ++i) {
+    EXPECT_EQ(sides[i]->Next().status, IBV_WC_SUCCESS);
+    EXPECT_EQ(sides[i]->Next().status, IBV_WC_SUCCESS);
+    EXPECT_TRUE(sides[i]->Matches(0, 1000, kPattern));
+  }
+}
+
+TEST_F(ProcessTest, AThousandConnections) {
+  constexpr int kConnections = 1000;
+  SideOptions small;
+  small.memory = 4096;
+  small.max_send_wr = small.max_recv_wr = 4;
+  small.cqe = 8;
+  std::vector<std::unique_ptr<Pair>> pairs;
+  for (int i = 0; i < kConnections; ++i) {
+    pairs.push_back(std::make_unique<Pair>(device_.get(), small, small));
+  }
+  for (int round = 0; round < 3; ++round) {
+    for (auto& pair : pairs) {
+      ASSERT_EQ(pair->b.PostReceive(1, 0, 64), 0);
+      ASSERT_EQ(pair->a.PostSend(2, 0, 64), 0);
+    }
+    for (auto& pair : pairs) {
+      ASSERT_EQ(pair->a.Next().status, IBV_WC_SUCCESS);
+      ASSERT_EQ(pair->b.Next().qp_num, pair->b.qp->qp_num);
+    }
+  }
+}
+
 TEST_F(ProcessTest, AnotherUsersProcessIsRefused) {
   if (geteuid() != 0) GTEST_SKIP() << "needs root to become another user";
   ChildOptions options;
