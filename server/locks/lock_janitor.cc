@@ -9,8 +9,8 @@ namespace gannet {
 
 int64_t LockJanitor::Period(int64_t now_ns) const {
   const int64_t words = static_cast<int64_t>(words_.size());
-  const int64_t per_word = now_ns < quick_until_ns_ ? kQuickNsPerWord : kLeisureNsPerWord;
-  return std::max(kPassNsMin, words * per_word);
+  if (now_ns < quick_until_ns_) return std::max(kQuickPassNsMin, words * kQuickNsPerWord);
+  return std::max(kLeisurePassNsMin, words * kLeisureNsPerWord);
 }
 
 void LockJanitor::Hasten(int64_t now_ns) {

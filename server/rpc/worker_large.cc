@@ -84,12 +84,17 @@ bool Worker::ServeLargeGet(ServerConnection* connection, const LargeGet& get, ui
     AnswerLong(connection, get.header, reply);
     return false;
   }
+  reply.value_in_buffer = 1;
+  if (reply.value_bytes == 0) {
+    // It shrank while this waited; devices differ in what a WRITE of nothing means.
+    AnswerLong(connection, get.header, reply);
+    return false;
+  }
   // The reply is behind the value in the same queue, so it arrives after it.
   if (!batch_.AddWrite(connection, staging_.Sge(staging, reply.value_bytes),
                        get.header.buffer_address, get.header.buffer_rkey, staging)) {
     return false;
   }
-  reply.value_in_buffer = 1;
   AnswerLong(connection, get.header, reply);
   return true;
 }

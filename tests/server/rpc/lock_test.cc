@@ -213,7 +213,7 @@ TEST_F(NicLockTest, LateLockOfTheDeadIsBrokenToo) {
   ASSERT_TRUE(StepUntil([this] { return stats().connections == 1; }));
   for (int i = 0; i < 100; ++i) Step();
   ASSERT_EQ(other.Cas(IndexOf(other), 0, late), 0u);
-  Advance(LockJanitor::kPassNsMin);
+  Advance(LockJanitor::kQuickPassNsMin);
   ASSERT_TRUE(StepUntil([this] { return stats().locks_broken == 1; }));
   EXPECT_EQ(other.Cas(IndexOf(other), 0, WordOf(other, 1)), 0u);
 }

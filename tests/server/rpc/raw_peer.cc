@@ -132,7 +132,9 @@ bool RawPeer::Send(std::span<const std::byte> message) {
     return false;
   }
   const uint64_t offset = uint64_t{next_send_++ % kSends} * kMessageBytesMax;
-  std::memcpy(sends_.data() + offset, message.data(), message.size());
+  if (!message.empty()) {
+    std::memcpy(sends_.data() + offset, message.data(), message.size());
+  }
   ibv_sge sge = sends_.Sge(offset, static_cast<uint32_t>(message.size()));
   ibv_send_wr send = SendRequest(WrId{.kind = kSend}.Pack(), &sge, IBV_SEND_SIGNALED);
   if (PostSend(connector_->connection()->qp(), &send) != PostResult::kPosted) return false;

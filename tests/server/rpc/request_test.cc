@@ -1,5 +1,7 @@
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <random>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -191,6 +193,44 @@ TEST_F(RequestTest, FloodsDoNotDrainTheSharedReceiveQueue) {
     }
     ASSERT_EQ(peer_->Call(Header(Opcode::kPing))->status(), ReplyStatus::kOk) << round;
   }
+  ExpectServing();
+}
+
+// Headers with a few bits wrong, and noise, as messages of all lengths.
+TEST_F(RequestTest, SurvivesRandomMessages) {
+  const uint32_t seed = std::random_device{}();
+  SCOPED_TRACE(testing::Message() << "seed " << seed);
+  std::mt19937 random(seed);
+  ASSERT_EQ(peer_->Put("anchor", "value"), ReplyStatus::kOk);
+  for (int round = 0; round < 40; ++round) {
+    RawPeer hostile(this);
+    ASSERT_TRUE(hostile.Connect());
+    for (int i = 0; i < 25 && !hostile.broken(); ++i) {
+      RequestHeader header = hostile.Header(static_cast<Opcode>(random() % 10));
+      header.flags = static_cast<uint8_t>(random() % 16);
+      header.key_bytes = static_cast<uint16_t>(random() % 300);
+      header.value_bytes = random() % 4 == 0 ? random() : random() % 5000;
+      header.buffer_address = hostile.lent().address() + random() % 4096;
+      header.buffer_rkey = random() % 4 == 0 ? random() : hostile.lent().rkey();
+      std::array<std::byte, kMessageBytesMax> message;
+      std::memcpy(message.data(), &header, sizeof(header));
+      for (size_t j = sizeof(header); j < message.size(); ++j) {
+        message[j] = static_cast<std::byte>(random());
+      }
+      for (uint32_t flips = random() % 3; flips > 0; --flips) {
+        message[random() % sizeof(header)] ^= static_cast<std::byte>(1u << random() % 8);
+      }
+      const bool whole = random() % 2 == 0;
+      size_t bytes = random() % message.size();
+      if (whole)
+        bytes = std::min<size_t>(sizeof(header) + header.key_bytes + header.value_bytes, 4096);
+      if (!hostile.Send(std::span(message).first(bytes))) break;
+      Step();
+    }
+  }
+  ASSERT_EQ(peer_->Call(Header(Opcode::kPing))->status(), ReplyStatus::kOk);
+  ASSERT_TRUE(StepUntil([this] { return stats().connections == 1; }));
+  EXPECT_EQ(peer_->Get("anchor"), "value");
   ExpectServing();
 }
 
