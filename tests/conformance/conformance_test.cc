@@ -21,7 +21,7 @@ namespace {
 using std::chrono::seconds;
 
 constexpr seconds kStartLimit(10);  // until a server listens
-constexpr seconds kRunLimit(30);    // until a tool ends
+constexpr seconds kRunLimit(60);    // until a tool ends
 constexpr int kClientsInTurn = 3;   // of a server that stays
 
 enum class Server {
@@ -48,6 +48,7 @@ constexpr const char* kRpingQuirk =
 constexpr const char* kPerftestQuirk =
     "perftest -R connects twice and does not wait until its server listens the second time";
 constexpr const char* kLatency = "t_typical";  // the header of perftest's latency table
+constexpr const char* kBandwidth = "BW average";
 constexpr const char* kDone = "[0-9]+ iters in [0-9.]+ seconds";
 
 #define RPING(options) \
@@ -75,6 +76,9 @@ constexpr Row kRows[] = {
 
   {"RcPingpong", Server::kTcp, PAIR("ibv_rc_pingpong -g 0 -n 200"), kDone, kDone},
   {"RcPingpongEvents", Server::kTcp, PAIR("ibv_rc_pingpong -g 0 -n 200 -e"), kDone, kDone},
+  {"RcPingpongTimestamps", Server::kTcp, PAIR("ibv_rc_pingpong -g 0 -n 200 -t"), kDone, kDone},
+  {"RcPingpongNewSend", Server::kTcp, PAIR("ibv_rc_pingpong -g 0 -n 200 -N"), kDone, kDone},
+  {"RcPingpongChecked", Server::kTcp, PAIR("ibv_rc_pingpong -g 0 -n 200 -c"), kDone, kDone},
   {"SrqPingpong", Server::kTcp, PAIR("ibv_srq_pingpong -g 0 -n 50"), kDone, kDone},
   {"SrqPingpongEvents", Server::kTcp, PAIR("ibv_srq_pingpong -g 0 -n 50 -e"), kDone, kDone},
 
@@ -84,6 +88,12 @@ constexpr Row kRows[] = {
   {"SendLatEvents", Server::kTcp, PAIR("ib_send_lat -F -n 200 -e"), kLatency, kLatency},
   {"AtomicLat", Server::kTcp, PAIR("ib_atomic_lat -F -n 200"), "", kLatency},
   {"AtomicLatFetchAdd", Server::kTcp, PAIR("ib_atomic_lat -F -n 200 -A FETCH_AND_ADD"), "", kLatency},
+  {"ReadBandwidth", Server::kTcp, PAIR("ib_read_bw -F -n 200"), "", kBandwidth},
+  {"WriteBandwidth", Server::kTcp, PAIR("ib_write_bw -F -n 200"), "", kBandwidth},
+  {"SendBandwidth", Server::kTcp, PAIR("ib_send_bw -F -n 200"), "", kBandwidth},
+  {"SendBandwidthSrq", Server::kTcp, PAIR("ib_send_bw -F -n 200 --use-srq -q 4"), "", kBandwidth},
+  {"ReadBandwidthManyQueuePairs", Server::kTcp, PAIR("ib_read_bw -F -n 200 -q 8"), "", kBandwidth},
+  {"AtomicBandwidth", Server::kTcp, PAIR("ib_atomic_bw -F -n 200"), "", kBandwidth},
   {"ReadLatCm", Server::kRdmaCm, PAIR("ib_read_lat -F -n 200 -R"), "", kLatency, kPerftestQuirk},
   {"WriteLatCm", Server::kRdmaCm, PAIR("ib_write_lat -F -n 200 -R"), kLatency, kLatency, kPerftestQuirk},
   {"SendLatCm", Server::kRdmaCm, PAIR("ib_send_lat -F -n 200 -R"), kLatency, kLatency, kPerftestQuirk},
