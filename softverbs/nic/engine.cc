@@ -17,7 +17,12 @@ constexpr size_t kLinksPerPoll = 64;   // looked at by one poll of the applicati
 constexpr uint32_t kPollsToWake = 32;  // a program that waits for events polls once or twice
 constexpr int64_t kFirstStandbyNs = 50'000;
 constexpr int64_t kLastStandbyNs = 1'000'000;
-constexpr int64_t kSpinNs = 20'000;  // a wake-up costs more than this on most machines
+constexpr int64_t kSteadyPollNs = 4'000;  // a steady poller polls at least so often
+constexpr int64_t kSpinNs = 20'000;       // a wake-up costs more than this on most machines
+// Spinning pays while it finds something. Where it does not, say because the peer waits for the
+// very core we spin on, it is only tried now and then.
+constexpr int kSpinCredit = 8;
+constexpr uint32_t kSpinAnywayEvery = 64;
 constexpr int kTurnsToSleep = 16;
 constexpr size_t kMaxRefusals = 256;  // only a hostile peer has more requests refused at once
 
@@ -47,16 +52,23 @@ void Engine::OnDoorbell() {
   mutex_.lock();
   WakeLocked();
   const uint32_t polls_before = polls_.load(std::memory_order_relaxed);
-  int64_t give_up = MonotonicNs() + kSpinNs;
+  const bool spin = spin_credit_ > 0 || ++doorbells_ % kSpinAnywayEvery == 0;
+  bool spinning = false;
+  int64_t give_up = 0;
   for (;;) {
     const bool worked = DriveLocked(true);
+    if (spinning && worked) spin_credit_ = kSpinCredit;
     if (polls_.load(std::memory_order_relaxed) - polls_before > kPollsToWake) {
       StartStandbyLocked();  // the application polls: stand back
       break;
     }
     const int64_t now = MonotonicNs();
-    if (worked) give_up = now + kSpinNs;
-    if (!worked && now >= give_up && !SleepLocked()) break;
+    if (worked) give_up = spin ? now + kSpinNs : now;
+    if (!worked && now >= give_up) {
+      if (spinning && spin_credit_ > 0) --spin_credit_;
+      if (!SleepLocked()) break;
+    }
+    spinning = spin;
     if (controls_.load(std::memory_order_relaxed) > 0) {
       mutex_.unlock();
       sched_yield();
@@ -191,8 +203,9 @@ void Engine::StartStandbyLocked() {
 void Engine::ArmStandbyLocked() {
   standby_ = true;
   standby_polls_ = polls_.load(std::memory_order_relaxed);
-  Loop::Get().RunAt(MonotonicNs() + standby_ns_, [this] { Standby(); });
-  // A steady poller is checked ever more seldom; one that polls in bursts is found out soon.
+  standby_since_ = MonotonicNs();
+  Loop::Get().RunAt(standby_since_ + standby_ns_, [this] { Standby(); });
+  // A steady poller is checked ever more seldom.
   standby_ns_ = std::min(standby_ns_ * 2, kLastStandbyNs);
 }
 
@@ -202,7 +215,10 @@ void Engine::Standby() {
     const Pause pause(*this);
     standby_ = false;
     if (asleep_) return;
-    if (polls_.load(std::memory_order_relaxed) != standby_polls_) return ArmStandbyLocked();
+    // One that polls in bursts, between other work, would keep its peers waiting for our next look:
+    // they had better ring.
+    const uint32_t polls = polls_.load(std::memory_order_relaxed) - standby_polls_;
+    if (polls * kSteadyPollNs >= MonotonicNs() - standby_since_) return ArmStandbyLocked();
     busy = SleepLocked();
   }
   if (busy) OnDoorbell();

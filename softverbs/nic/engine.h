@@ -77,8 +77,11 @@ class Engine {
   size_t next_link_ = 0;
   bool asleep_ = true;
   uint32_t empty_polls_ = 0;
+  int spin_credit_ = 1;
+  uint32_t doorbells_ = 0;
   bool standby_ = false;
   uint32_t standby_polls_ = 0;
+  int64_t standby_since_ = 0;
   int64_t standby_ns_ = 0;
 };
 
