@@ -140,6 +140,7 @@ absl::Status Server::CreateWorkers() {
                             Worker::Create({.index = i,
                                             .workers = options_.workers,
                                             .connections_max = options_.connections_max,
+                                            .reply_buffers = options_.reply_buffers,
                                             .session_grace_ns = options_.session_grace_ns},
                                            &node_));
   }

@@ -34,6 +34,7 @@ class Server {
     HugePages huge_pages = HugePages::kAuto;
     int64_t session_grace_ns = 30'000'000'000;
     uint32_t connections_max = 1024;  // of each worker
+    uint32_t reply_buffers = 512;     // of each worker: replies with values on their way at once
     // Instead of the mode that suits the device; kNicCas and kRpcLoopback need its atomics.
     std::optional<LockMode> lock_mode;
     // 64 unpredictable bits: incarnation, hash seed, session tokens. By default the kernel's.

@@ -43,8 +43,8 @@ ItemAttributes AttributesOf(const RequestHeader& request) {
   return {.flags = request.user_flags, .expiry_ms = request.expiry_ms};
 }
 
-bool IsRepeatable(const RequestHeader& request) {
-  switch (static_cast<Opcode>(request.opcode)) {
+bool IsRepeatable(Opcode opcode) {
+  switch (opcode) {
     case Opcode::kHeartbeat:
     case Opcode::kGet:
     case Opcode::kStats:

@@ -26,8 +26,8 @@ class Dispatcher {
 
   // Executes a request whose value, if it has one, is in the message: heartbeat, GET, eager PUT,
   // DELETE, STATS, PING. The reply's value is written to `value_out`, header.value_bytes long. A
-  // GET of a longer value is kBufferTooSmall, and nothing is written. REQUIRES: value_out.size() >=
-  // sizeof(StatsReply).
+  // GET of a longer value is kBufferTooSmall, and nothing is written. REQUIRES, for GET and STATS:
+  // value_out.size() >= sizeof(StatsReply).
   ReplyHeader Execute(const RequestView& request, std::span<std::byte> value_out, const Now& now);
 
  private:
@@ -45,8 +45,9 @@ ReplyHeader ReplyOfRead(const RequestHeader& request, const ReadOutcome& outcome
 WriteConditions ConditionsOf(const RequestHeader& request);
 ItemAttributes AttributesOf(const RequestHeader& request);
 
-// True when executing the request twice does the same as once, so that its answer need not be kept.
-bool IsRepeatable(const RequestHeader& request);
+// True when executing such a request twice does the same as once, so that its answer need not be
+// kept.
+bool IsRepeatable(Opcode opcode);
 
 }  // namespace gannet
 

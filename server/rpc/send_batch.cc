@@ -1,5 +1,7 @@
 #include "server/rpc/send_batch.h"
 
+#include <cstring>
+#include <optional>
 #include <utility>
 
 #include "server/rpc/work_kind.h"
@@ -50,6 +52,26 @@ bool SendBatch::AddReply(ServerConnection* connection, uint32_t buffer, uint32_t
     entry->request.send_flags |= IBV_SEND_INLINE;
     inline_buffers_.push_back(buffer);
   }
+  return true;
+}
+
+bool SendBatch::AddHeader(ServerConnection* connection, const ReplyHeader& reply) {
+  if (connection->closing) return false;
+  if (sizeof(reply) > connection->rdma->limits().inline_bytes) {
+    const std::optional<uint32_t> buffer = replies_->Take();
+    if (!buffer) {
+      refused_(connection, "no reply buffer is free");
+      return false;
+    }
+    std::memcpy(replies_->Bytes(*buffer).data(), &reply, sizeof(reply));
+    return AddReply(connection, *buffer, sizeof(reply));
+  }
+  Entry* entry = Add(connection, {}, {}, /*signaled=*/false);
+  if (entry == nullptr) return false;
+  entry->header = reply;
+  // Inline: copied at the post, so it needs no registered memory.
+  entry->sge = {reinterpret_cast<uint64_t>(&entry->header), sizeof(entry->header), 0};
+  entry->request.send_flags |= IBV_SEND_INLINE;
   return true;
 }
 

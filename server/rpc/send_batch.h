@@ -15,8 +15,9 @@ namespace gannet {
 // What one Poll of a worker has to send, collected into a chain for each connection, so that each
 // connection costs one doorbell however many replies it gets.
 //
-// A reply is written into a buffer of the pool; short ones are then sent inline and their buffer is
-// free again once posted. Owner thread only.
+// A reply with a value is written into a buffer of the pool; short ones are sent inline, and their
+// buffer is free again once posted. A reply of only a header takes no buffer where the device sends
+// as much inline. Owner thread only.
 class SendBatch {
  public:
   // Called for connections that took no more: their send queue overran or the device refused.
@@ -28,6 +29,7 @@ class SendBatch {
   //
   // A reply that lies in buffer `buffer` of the pool, `bytes` long. Takes the buffer over.
   bool AddReply(ServerConnection* connection, uint32_t buffer, uint32_t bytes);
+  bool AddHeader(ServerConnection* connection, const ReplyHeader& reply);
   // READ from the peer into `sge`.
   bool AddRead(ServerConnection* connection, const ibv_sge& sge, uint64_t address, uint32_t rkey);
   // WRITE to the peer from `sge`; `staging` is busy until it completed.
@@ -43,6 +45,7 @@ class SendBatch {
   struct Entry {
     ibv_send_wr request;
     ibv_sge sge;
+    ReplyHeader header;  // of a reply that is sent inline from here
   };
 
   // An entry for `connection`, linked into its chain; nullptr: refused.

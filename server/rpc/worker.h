@@ -135,15 +135,15 @@ class Worker {
   bool Admit(ServerConnection* connection, const RequestHeader& header);
   void CloseExecutorOf(const ServerConnection* asking, uint64_t sequence);
   void Execute(ServerConnection* connection, const RequestView& request);
+  // The reply's value is made in a reply buffer.
+  void ExecuteInto(uint32_t buffer, ServerConnection* connection, const RequestView& request);
+  // Of an admitted request.
+  void Record(Session* session, const ReplyHeader& reply);
   // A reply of only a header, without a record.
   void Reply(ServerConnection* connection, const ReplyHeader& reply);
-  // A reply whose value lies in the buffer already, behind the room for the header.
-  void SendReply(ServerConnection* connection, const ReplyHeader& reply, uint32_t buffer,
-                 uint32_t value_bytes);
   // An admitted request that takes several completions, from here to its recorded answer.
   void BeginLong(ServerConnection* connection, const RequestHeader& header);
-  void AnswerLong(ServerConnection* connection, const RequestHeader& request,
-                  const ReplyHeader& reply);
+  void AnswerLong(ServerConnection* connection, const ReplyHeader& reply);
 
   // worker_large.cc: values too long for a message.
   void BeginLargePut(ServerConnection* connection, const RequestView& request);

@@ -24,11 +24,14 @@ bool IsLargePut(const RequestHeader& header) {
          (header.flags & kValueInBuffer) != 0 && header.value_bytes > 0;
 }
 
-// The reply says that the value is too long for it, and the client named a buffer that holds it.
+bool CarriesValue(const RequestHeader& request) {
+  return request.opcode == static_cast<uint8_t>(Opcode::kGet) ||
+         request.opcode == static_cast<uint8_t>(Opcode::kStats);
+}
+
+// The client named a buffer that holds the value, which is too long for a reply.
 bool FitsBuffer(const RequestHeader& header, const ReplyHeader& reply) {
-  return header.opcode == static_cast<uint8_t>(Opcode::kGet) &&
-         reply.status == static_cast<uint8_t>(ReplyStatus::kBufferTooSmall) &&
-         (header.flags & kValueInBuffer) != 0 && header.value_bytes >= reply.value_bytes;
+  return (header.flags & kValueInBuffer) != 0 && header.value_bytes >= reply.value_bytes;
 }
 
 }  // namespace
@@ -156,58 +159,60 @@ void Worker::CloseExecutorOf(const ServerConnection* asking, uint64_t sequence) 
 }
 
 void Worker::Execute(ServerConnection* connection, const RequestView& request) {
-  const RequestHeader& header = request.header;
-  Session* session = connection->session;
+  if (!CarriesValue(request.header)) {
+    const ReplyHeader reply = dispatcher_.Execute(request, {}, now_);
+    Record(connection->session, reply);
+    return Reply(connection, reply);
+  }
   const std::optional<uint32_t> buffer = replies_.Take();
   if (!buffer) {
-    session->Forget(header.sequence);
-    return CloseConnection(connection, "no reply buffer is free");
+    // All are on their way to clients. This one may ask again when some of them have arrived.
+    connection->session->Forget(request.header.sequence);
+    return Reply(connection, ReplyTo(request.header, ReplyStatus::kTryAgain));
   }
-  std::span<std::byte> bytes = replies_.Bytes(*buffer);
+  ExecuteInto(*buffer, connection, request);
+}
+
+void Worker::ExecuteInto(uint32_t buffer, ServerConnection* connection,
+                         const RequestView& request) {
+  const std::span<std::byte> bytes = replies_.Bytes(buffer);
   const ReplyHeader reply = dispatcher_.Execute(request, bytes.subspan(sizeof(ReplyHeader)), now_);
-  if (FitsBuffer(header, reply)) {
-    replies_.Give(*buffer);
-    return BeginLargeGet(connection, request);
+  const bool too_long = reply.status == static_cast<uint8_t>(ReplyStatus::kBufferTooSmall);
+  if (too_long || reply.value_bytes == 0) {
+    replies_.Give(buffer);
+    if (too_long && FitsBuffer(request.header, reply)) return BeginLargeGet(connection, request);
+    Record(connection->session, reply);
+    return Reply(connection, reply);
   }
-  if (IsRepeatable(header)) {
-    session->RecordRepeatable(header.sequence);
+  Record(connection->session, reply);
+  std::memcpy(bytes.data(), &reply, sizeof(reply));
+  if (batch_.AddReply(connection, buffer, sizeof(reply) + reply.value_bytes)) {
+    ++connection->answers_in_chain;
+  }
+}
+
+void Worker::Record(Session* session, const ReplyHeader& reply) {
+  if (IsRepeatable(static_cast<Opcode>(reply.opcode))) {
+    session->RecordRepeatable(reply.sequence);
+  } else if (reply.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) {
+    // Not applied: sent again under the same number, it is executed.
+    session->Forget(reply.sequence);
   } else {
-    session->RecordAnswer(header.sequence, reply);
+    session->RecordAnswer(reply.sequence, reply);
   }
-  const bool carries_value = reply.status != static_cast<uint8_t>(ReplyStatus::kBufferTooSmall);
-  SendReply(connection, reply, *buffer, carries_value ? reply.value_bytes : 0);
 }
 
 void Worker::Reply(ServerConnection* connection, const ReplyHeader& reply) {
-  if (connection->closing) return;
-  const std::optional<uint32_t> buffer = replies_.Take();
-  if (!buffer) return CloseConnection(connection, "no reply buffer is free");
-  SendReply(connection, reply, *buffer, 0);
-}
-
-void Worker::SendReply(ServerConnection* connection, const ReplyHeader& reply, uint32_t buffer,
-                       uint32_t value_bytes) {
-  std::memcpy(replies_.Bytes(buffer).data(), &reply, sizeof(reply));
-  if (batch_.AddReply(connection, buffer, sizeof(reply) + value_bytes)) {
-    ++connection->answers_in_chain;
-  }
+  if (batch_.AddHeader(connection, reply)) ++connection->answers_in_chain;
 }
 
 void Worker::BeginLong(ServerConnection* connection, const RequestHeader& header) {
   connection->in_progress.push_back(header.sequence);
 }
 
-void Worker::AnswerLong(ServerConnection* connection, const RequestHeader& request,
-                        const ReplyHeader& reply) {
-  connection->RemoveInProgress(request.sequence);
-  if (IsRepeatable(request)) {
-    connection->session->RecordRepeatable(request.sequence);
-  } else if (reply.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) {
-    // Not applied: sent again under the same number, it is executed.
-    connection->session->Forget(request.sequence);
-  } else {
-    connection->session->RecordAnswer(request.sequence, reply);
-  }
+void Worker::AnswerLong(ServerConnection* connection, const ReplyHeader& reply) {
+  connection->RemoveInProgress(reply.sequence);
+  Record(connection->session, reply);
   Reply(connection, reply);
 }
 

@@ -12,8 +12,7 @@ void Worker::BeginLargePut(ServerConnection* connection, const RequestView& requ
   BeginLong(connection, request.header);
   if (connection->rdma->depth().issued == 0) {
     // It asked for a connection without READs.
-    return AnswerLong(connection, request.header,
-                      ReplyTo(request.header, ReplyStatus::kInvalidArgument));
+    return AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kInvalidArgument));
   }
   connection->puts_waiting.push_back({request.header, std::string(request.key), {}});
   PostReads(connection);
@@ -29,7 +28,7 @@ void Worker::PostReads(ServerConnection* connection) {
     std::optional<Store::Reservation> reservation =
         node_->store->Reserve(put.key, put.header.value_bytes);
     if (!reservation) {
-      AnswerLong(connection, put.header, ReplyTo(put.header, ReplyStatus::kOutOfMemory));
+      AnswerLong(connection, ReplyTo(put.header, ReplyStatus::kOutOfMemory));
       continue;
     }
     put.reservation = *reservation;
@@ -51,13 +50,13 @@ void Worker::OnRead(ServerConnection* connection, bool ok) {
   if (!ok || connection->closing) return node_->store->Abandon(put.reservation);
   const WriteOutcome outcome = node_->store->CommitPut(
       put.reservation, put.key, AttributesOf(put.header), ConditionsOf(put.header), now_.wall_ms);
-  AnswerLong(connection, put.header, ReplyOfWrite(put.header, outcome));
+  AnswerLong(connection, ReplyOfWrite(put.header, outcome));
 }
 
 void Worker::BeginLargeGet(ServerConnection* connection, const RequestView& request) {
   BeginLong(connection, request.header);
   if (large_gets_.size() >= kLargeGetsMax) {
-    return AnswerLong(connection, request.header, ReplyTo(request.header, ReplyStatus::kTryAgain));
+    return AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kTryAgain));
   }
   large_gets_.push_back({connection->id, request.header, std::string(request.key)});
 }
@@ -81,13 +80,13 @@ bool Worker::ServeLargeGet(ServerConnection* connection, const LargeGet& get, ui
   // Looked up anew: while it waited, the value may have changed, or gone.
   ReplyHeader reply = ReplyOfRead(get.header, node_->store->Get(get.key, room, now_.wall_ms));
   if (reply.status != static_cast<uint8_t>(ReplyStatus::kOk)) {
-    AnswerLong(connection, get.header, reply);
+    AnswerLong(connection, reply);
     return false;
   }
   reply.value_in_buffer = 1;
   if (reply.value_bytes == 0) {
     // It shrank while this waited; devices differ in what a WRITE of nothing means.
-    AnswerLong(connection, get.header, reply);
+    AnswerLong(connection, reply);
     return false;
   }
   // The reply is behind the value in the same queue, so it arrives after it.
@@ -95,7 +94,7 @@ bool Worker::ServeLargeGet(ServerConnection* connection, const LargeGet& get, ui
                        get.header.buffer_address, get.header.buffer_rkey, staging)) {
     return false;
   }
-  AnswerLong(connection, get.header, reply);
+  AnswerLong(connection, reply);
   return true;
 }
 

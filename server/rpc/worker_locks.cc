@@ -14,10 +14,10 @@ void Worker::BeginLock(ServerConnection* connection, const RequestView& request)
   const LockWord word(header.lock_word);
   if (word.key_tag() != hash.LockTag() || !OwnsLock(*connection, header)) {
     // A lock of a connection that is gone was lost with it.
-    return AnswerLong(connection, header, ReplyTo(header, ReplyStatus::kInvalidArgument));
+    return AnswerLong(connection, ReplyTo(header, ReplyStatus::kInvalidArgument));
   }
   if (lock_requests_.size() >= kLockRequestsMax) {
-    return AnswerLong(connection, header, ReplyTo(header, ReplyStatus::kTryAgain));
+    return AnswerLong(connection, ReplyTo(header, ReplyStatus::kTryAgain));
   }
   lock_requests_.push_back({connection->id, header, hash.LockIndex(node_->lock_words.size())});
 }
@@ -74,7 +74,7 @@ void Worker::OnLockDone(uint32_t connection_id, const RequestHeader& header, boo
     reply.status = static_cast<uint8_t>(taking ? ReplyStatus::kLockHeld : ReplyStatus::kLockLost);
     reply.lock_word = old;
   }
-  AnswerLong(connection, header, reply);
+  AnswerLong(connection, reply);
 }
 
 }  // namespace gannet

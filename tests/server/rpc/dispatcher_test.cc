@@ -108,16 +108,11 @@ TEST_F(DispatcherTest, PingIsAnswered) {
 }
 
 TEST(RepeatableTest, OnlyWhatChangesSomethingIsRemembered) {
-  const auto repeatable = [](Opcode opcode) {
-    RequestHeader header{};
-    header.opcode = static_cast<uint8_t>(opcode);
-    return IsRepeatable(header);
-  };
   for (Opcode opcode : {Opcode::kGet, Opcode::kStats, Opcode::kPing, Opcode::kHeartbeat}) {
-    EXPECT_TRUE(repeatable(opcode));
+    EXPECT_TRUE(IsRepeatable(opcode));
   }
   for (Opcode opcode : {Opcode::kPut, Opcode::kDelete, Opcode::kLock, Opcode::kUnlock}) {
-    EXPECT_FALSE(repeatable(opcode));
+    EXPECT_FALSE(IsRepeatable(opcode));
   }
 }
 

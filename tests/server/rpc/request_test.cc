@@ -245,5 +245,38 @@ TEST_F(RequestTest, PeerThatTakesNoRepliesIsCutOff) {
   ExpectServing();
 }
 
+class FewReplyBuffersTest : public ServerTest {
+ protected:
+  void SetUp() override {
+    StartServer([](Server::Options* options) { options->reply_buffers = 1; });
+  }
+};
+
+TEST_F(FewReplyBuffersTest, ReadersBeyondTheReplyBuffersAreToldToTryAgain) {
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  const std::string value(1000, 'v');  // too long to be sent inline
+  ASSERT_EQ(peer.Put("key", value), ReplyStatus::kOk);
+  constexpr int kReads = 8;
+  for (int i = 0; i < kReads; ++i) {
+    RequestHeader get = peer.Header(Opcode::kGet);
+    get.key_bytes = 3;
+    ASSERT_TRUE(peer.Send(get, "key"));
+  }
+  ASSERT_TRUE(peer.WaitSent()) << "the server finds all of them at once";
+  int found = 0;
+  int told_to_try_again = 0;
+  for (int i = 0; i < kReads; ++i) {
+    const auto reply = peer.Receive();
+    ASSERT_TRUE(reply);
+    found += reply->status() == ReplyStatus::kOk && reply->value == value;
+    told_to_try_again += reply->status() == ReplyStatus::kTryAgain;
+  }
+  EXPECT_GE(found, 1);
+  EXPECT_GE(told_to_try_again, 1);
+  EXPECT_EQ(found + told_to_try_again, kReads);
+  EXPECT_EQ(peer.Get("key"), value);
+}
+
 }  // namespace
 }  // namespace gannet
