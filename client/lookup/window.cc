@@ -5,12 +5,14 @@
 namespace gannet {
 namespace {
 
-// Branch-free, so that the compiler may vectorise it.
-uint32_t MatchingSlotsOfBucket(const Bucket& bucket, uint64_t tag_bits, uint64_t below) {
+constexpr uint32_t kTagShift = kOffsetBits + kSizeClassBits;
+
+// A match is rare enough for the branch to cost less than gathering bits would.
+uint32_t MatchingSlotsOfBucket(const Bucket& bucket, uint64_t tag) {
   uint32_t mask = 0;
   for (uint32_t i = 0; i < kSlotsPerBucket; ++i) {
     const uint64_t word = bucket.slots[i];
-    mask |= static_cast<uint32_t>(((word ^ tag_bits) < below) & (word != 0)) << i;
+    if (word >> kTagShift == tag && word != 0) mask |= 1u << i;
   }
   return mask;
 }
@@ -18,11 +20,8 @@ uint32_t MatchingSlotsOfBucket(const Bucket& bucket, uint64_t tag_bits, uint64_t
 }  // namespace
 
 uint32_t MatchingSlots(const Bucket* window, uint32_t tag) {
-  constexpr uint32_t kTagShift = kOffsetBits + kSizeClassBits;
-  const uint64_t tag_bits = static_cast<uint64_t>(tag) << kTagShift;
-  constexpr uint64_t kBelow = 1ull << kTagShift;
-  return MatchingSlotsOfBucket(window[0], tag_bits, kBelow) |
-         MatchingSlotsOfBucket(window[1], tag_bits, kBelow) << kSlotsPerBucket;
+  return MatchingSlotsOfBucket(window[0], tag) | MatchingSlotsOfBucket(window[1], tag)
+                                                     << kSlotsPerBucket;
 }
 
 bool ChecksumsRight(const Bucket* window, const IndexView& view, uint64_t first_bucket) {
