@@ -44,6 +44,7 @@ class Engine final : public SessionOwner {
     std::vector<std::string> endpoints;
     gannet::Options options;
     uint32_t queue_pairs_max = 1;  // per server
+    bool nic_locks = true;         // false: as if the local device had no atomics
     const Clock* clock = Clock::Real();
   };
   // Looks the names up (may block on DNS) and begins to connect. FailedPrecondition: no device;

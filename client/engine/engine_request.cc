@@ -204,16 +204,17 @@ void Engine::OnWriteReply(uint32_t i, const ReplyView& reply) {
 void Engine::OnLockReply(uint32_t i, const ReplyView& reply) {
   Op& op = ops_[i];
   const auto status = static_cast<ReplyStatus>(reply.header.status);
-  if (op.request.type == OpType::kUnlock) {
-    LocksOf(op).OnReleased(op.hash, op.word);
-    return Finish(i, OutcomeOf(status));
+  const bool unlock = op.request.type == OpType::kUnlock;
+  if (unlock) LocksOf(op).OnReleased(op.hash, op.word);
+  // Of a connection that broke before the answer came: whatever it says, the lock is lost.
+  if (!LocksOf(op).IsOfThisConnection(op.word)) {
+    return Finish(i, unlock ? Outcome::kLockLost : Outcome::kUnavailable);
   }
+  if (unlock) return Finish(i, OutcomeOf(status));
   if (status == ReplyStatus::kLockHeld) {
     return OnLockAnswer(i, false, LockWord(reply.header.lock_word));
   }
   if (status != ReplyStatus::kOk) return Finish(i, OutcomeOf(status));
-  // Acquired on a connection that broke before the answer came: lost again.
-  if (!LocksOf(op).IsOfThisConnection(op.word)) return Finish(i, Outcome::kUnavailable);
   OnLockAnswer(i, true, op.word);
 }
 

@@ -104,6 +104,7 @@ class ClientSession {
     uint32_t reads_wanted = 0;     // in flight
     int64_t connect_timeout_ns = 0;
     bool reconnect = true;
+    bool nic_locks = true;  // where both devices can
     const Clock* clock = Clock::Real();
     std::function<void(bool error, const std::string&)> log;
   };

@@ -167,7 +167,7 @@ void ClientSession::AdoptGrant(const Grant& grant, int64_t now_ns) {
   token_ = grant.session_token;
   eager_bytes_max_ = std::min(grant.message_bytes_max, kMessageBytesMax);
   lock_by_nic_ = static_cast<LockMode>(grant.lock_mode) == LockMode::kNicCas &&
-                 memory_->device.caps.has_atomics();
+                 memory_->device.caps.has_atomics() && options_.nic_locks;
   was_ready_ = true;
   phase_ = Phase::kReady;
   status_ = absl::OkStatus();

@@ -12,9 +12,8 @@
 #include <functional>
 #include <string>
 
-#include "client/api/requests.h"
-#include "client/engine/engine.h"
 #include "tests/client/async_run.h"
+#include "tests/client/engine_run.h"
 #include "tests/integration/server_process.h"
 
 namespace gannet {
@@ -140,134 +139,83 @@ TEST(RecoveryTest, WhatChangesNothingGoesOnWithTheNewServer) {
 // Drives an Engine itself, so that its connections can be broken at will.
 class BrokenConnectionTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    auto engine = ConnectEngine({.endpoints = {server_.endpoint()}, .options = PatientOptions()});
-    ASSERT_TRUE(engine.ok()) << engine.status();
-    engine_ = *std::move(engine);
-  }
-  uint32_t Begin(absl::StatusOr<OpRequest> request) {
-    EXPECT_TRUE(request.ok()) << request.status();
-    request->timeout_ns = 30 * kNsPerSecond;
-    return engine_->Begin(*request);
-  }
-  void Poll() { engine_->Poll(MonotonicNs()); }
-  void Break() { engine_->Break(0, absl::UnavailableError("broken by the test")); }
-  // Polls until every one of `count` operations is over; releases them and returns their outcomes.
-  std::vector<Outcome> Finish(size_t count) {
-    std::vector<Outcome> outcomes;
-    Eventually([&] {
-      Poll();
-      for (uint32_t i = engine_->NextFinished(); i != kNoOp; i = engine_->NextFinished()) {
-        outcomes.push_back(engine_->op(i).outcome);
-        word_ = engine_->op(i).word.word();
-        engine_->Release(i);
-      }
-      return outcomes.size() >= count;
+  // Free for the next one, as soon as the server broke it or the client gave it back.
+  bool LockBecomesFree(const std::string& key) {
+    return Eventually([&] {
+      run_.Poll();
+      return other_.TryLock(key).found;
     });
-    return outcomes;
-  }
-  Outcome Run(absl::StatusOr<OpRequest> request) {
-    Begin(std::move(request));
-    const std::vector<Outcome> outcomes = Finish(1);
-    return outcomes.empty() ? Outcome::kServerBug : outcomes[0];
   }
 
   ServerProcess server_;
-  std::unique_ptr<Engine> engine_;
-  uint64_t word_ = 0;  // of the last operation
+  EngineRun run_{{.endpoints = {server_.endpoint()}}};
+  EngineRun other_{{.endpoints = {server_.endpoint()}}};
 };
 
 TEST_F(BrokenConnectionTest, WritesAreAppliedExactlyOnceOverBreaks) {
   constexpr int kRounds = 20, kWrites = 24;
   int resumed = 0;
   for (int round = 0; round < kRounds; ++round) {
-    std::vector<std::string> keys;
     for (int i = 0; i < kWrites; ++i) {
-      keys.push_back("once " + std::to_string(round) + " " + std::to_string(i));
+      const std::string key = "once " + std::to_string(round) + " " + std::to_string(i);
+      run_.Begin(PutRequest(run_.engine(), key, "value", {.only_if_absent = true}));
     }
-    for (const std::string& key : keys) {
-      Begin(PutRequest(*engine_, key, "value", {.only_if_absent = true}));
-    }
-    for (int polls = 0; polls <= round; ++polls) Poll();
-    resumed += !engine_->HasFinished();
-    Break();
-    const std::vector<Outcome> outcomes = Finish(kWrites);
-    ASSERT_EQ(outcomes.size(), static_cast<size_t>(kWrites));
+    for (int polls = 0; polls <= round; ++polls) run_.Poll();
+    resumed += !run_.engine().HasFinished();
+    run_.Break();
     // Applied twice, the second time it would be there already.
-    for (const Outcome outcome : outcomes) EXPECT_EQ(outcome, Outcome::kOk);
+    for (const OpResult& result : run_.Finish(kWrites)) EXPECT_EQ(result.outcome, Outcome::kOk);
   }
   EXPECT_GT(resumed, 0) << "no break hit writes in flight";
 }
 
 TEST_F(BrokenConnectionTest, LongValuesSurviveABreak) {
   const std::string value(300'000, 'v');
-  Begin(PutRequest(*engine_, "long", value, {}));
-  Poll();
-  Break();
-  EXPECT_EQ(Finish(1), std::vector<Outcome>{Outcome::kOk});
-  EXPECT_EQ(Run(KeyRequest(*engine_, OpType::kGet, "long")), Outcome::kOk);
+  run_.Begin(PutRequest(run_.engine(), "long", value, {}));
+  run_.Poll();
+  run_.Break();
+  EXPECT_EQ(run_.Finish(1)[0].outcome, Outcome::kOk);
+  EXPECT_TRUE(run_.Get("long").value == value);
 }
 
 TEST_F(BrokenConnectionTest, GetsInFlightAreDoneAgain) {
-  ASSERT_EQ(Run(PutRequest(*engine_, "key", "value", {})), Outcome::kOk);
-  for (int i = 0; i < 10; ++i) Begin(KeyRequest(*engine_, OpType::kGet, "key"));
-  Break();
-  const std::vector<Outcome> outcomes = Finish(10);
-  EXPECT_EQ(outcomes, std::vector<Outcome>(10, Outcome::kOk));
+  ASSERT_EQ(run_.Put("key", "value").outcome, Outcome::kOk);
+  for (int i = 0; i < 10; ++i) run_.Begin(KeyRequest(run_.engine(), OpType::kGet, "key"));
+  run_.Break();
+  for (const OpResult& result : run_.Finish(10)) {
+    EXPECT_EQ(result.outcome, Outcome::kOk);
+    EXPECT_EQ(result.value, "value");
+  }
 }
 
 TEST_F(BrokenConnectionTest, LocksAreLost) {
-  ASSERT_EQ(Run(KeyRequest(*engine_, OpType::kLock, "locked")), Outcome::kOk);
-  const Lock lock{"locked", word_, 0};
-  ASSERT_NE(lock.word, 0u);
-  Break();
-  EXPECT_EQ(Run(UnlockRequest(*engine_, lock)), Outcome::kLockLost);
-  EXPECT_EQ(Run(PutRequest(*engine_, "locked", "x", {.only_if_version = 0, .lock = &lock})),
+  const OpResult locked = run_.TryLock("locked");
+  ASSERT_TRUE(locked.found);
+  const Lock lock{"locked", locked.word.word(), 0};
+  run_.Break();
+  EXPECT_EQ(run_.Unlock(lock).outcome, Outcome::kLockLost);
+  EXPECT_EQ(run_.Put("locked", "x", {.only_if_version = 0, .lock = &lock}).outcome,
             Outcome::kLockLost);
-  // Free for the next one, this client included, as soon as the server broke it.
-  EXPECT_TRUE(Eventually([&] {
-    const uint32_t i = Begin(KeyRequest(*engine_, OpType::kLock, "locked"));
-    bool acquired = false;
-    Eventually([&] {
-      Poll();
-      if (engine_->NextFinished() != i) return false;
-      acquired = engine_->op(i).found;
-      engine_->Release(i);
-      return true;
-    });
-    return acquired;
-  }));
+  EXPECT_TRUE(LockBecomesFree("locked"));
 }
 
 TEST_F(BrokenConnectionTest, OperationsPastTheirDeadlineLeaveNothingBehind) {
+  constexpr int kEach = 20;
+  const auto key = [](int i) { return "late" + std::to_string(i); };
   for (int round = 0; round < 10; ++round) {
-    for (int i = 0; i < 20; ++i) {
-      absl::StatusOr<OpRequest> request =
-          i % 4 == 0   ? PutRequest(*engine_, "late", "value", {})
-          : i % 4 == 1 ? KeyRequest(*engine_, OpType::kGet, "late")
-          : i % 4 == 2 ? KeyRequest(*engine_, OpType::kLock, "late" + std::to_string(i))
-                       : KeyRequest(*engine_, OpType::kLockAndGet, "late" + std::to_string(i));
-      request->timeout_ns = 0;
-      ASSERT_NE(engine_->Begin(*request), kNoOp);
+    for (int i = 0; i < kEach; i += 4) {
+      Engine& engine = run_.engine();
+      run_.Begin(PutRequest(engine, key(i), "value", {}), 0);
+      run_.Begin(KeyRequest(engine, OpType::kGet, key(i)), 0);
+      run_.Begin(KeyRequest(engine, OpType::kLock, key(i + 2)), 0);
+      run_.Begin(KeyRequest(engine, OpType::kLockAndGet, key(i + 3)), 0);
     }
-    ASSERT_EQ(Finish(20).size(), 20u);
+    ASSERT_EQ(run_.Finish(kEach).size(), static_cast<size_t>(kEach));
   }
-  EXPECT_EQ(engine_->alive(), 0u);
-  // Every lock that was taken too late was given back.
-  for (int i = 2; i < 20; i += i % 4 == 2 ? 1 : 3) {
-    const std::string key = "late" + std::to_string(i);
-    EXPECT_TRUE(Eventually([&] {
-      const uint32_t op = Begin(KeyRequest(*engine_, OpType::kLock, key));
-      bool acquired = false;
-      Eventually([&] {
-        Poll();
-        if (engine_->NextFinished() != op) return false;
-        acquired = engine_->op(op).found;
-        engine_->Release(op);
-        return true;
-      });
-      return acquired;
-    })) << key;
+  EXPECT_EQ(run_.engine().alive(), 0u);
+  for (int i = 0; i < kEach; i += 4) {
+    EXPECT_TRUE(LockBecomesFree(key(i + 2))) << i;
+    EXPECT_TRUE(LockBecomesFree(key(i + 3))) << i;
   }
 }
 

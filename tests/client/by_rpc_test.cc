@@ -1,0 +1,126 @@
+// What goes by RPC when it cannot go one-sided: GETs of items past their expiry by this client's
+// clock, locks without a NIC's compare-and-swap.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/client/engine_run.h"
+#include "tests/integration/server_process.h"
+
+namespace gannet {
+namespace {
+
+// An hour ahead of the server: everything with a time to live looks expired.
+class FastClock : public Clock {
+ public:
+  uint64_t WallMs() const override { return Clock::WallMs() + 3'600'000; }
+};
+
+class ByRpcTest : public ::testing::Test {
+ protected:
+  static Engine::Settings SettingsOf(const ServerProcess& server) {
+    return {.endpoints = {server.endpoint()}};
+  }
+
+  ServerProcess server_;
+};
+
+TEST_F(ByRpcTest, TheServerNotThisClockDecidesWhatIsExpired) {
+  EngineRun writer(SettingsOf(server_));
+  const FastClock clock;
+  Engine::Settings settings = SettingsOf(server_);
+  settings.clock = &clock;
+  EngineRun reader(settings);
+  // In the reply; in the buffer that the request names; in a second, larger one.
+  for (const size_t bytes : {0, 10, 4000, 5000, 300'000, 1 << 20}) {
+    const std::string value(bytes, static_cast<char>('a' + bytes % 26));
+    ASSERT_EQ(writer.Put("key", value, {.flags = 3, .ttl = std::chrono::minutes(10)}).outcome,
+              Outcome::kOk);
+    const OpResult got = reader.Get("key");
+    EXPECT_EQ(got.outcome, Outcome::kOk) << bytes;
+    EXPECT_TRUE(got.found);
+    EXPECT_TRUE(got.value == value) << bytes;
+    EXPECT_TRUE(got.cost.by_rpc);
+    EXPECT_EQ(got.info.flags, 3u);
+    EXPECT_EQ(got.info.version, writer.Get("key").info.version);
+    EXPECT_EQ(got.info.value_bytes, bytes);
+  }
+}
+
+TEST_F(ByRpcTest, AnItemThatIsExpiredForAllIsAMiss) {
+  EngineRun run(SettingsOf(server_));
+  ASSERT_EQ(run.Put("key", "value", {.ttl = std::chrono::milliseconds(1)}).outcome, Outcome::kOk);
+  const auto give_up = std::chrono::steady_clock::now() + kHang;
+  while (run.Get("key").found && std::chrono::steady_clock::now() < give_up) {
+  }
+  EXPECT_FALSE(run.Get("key").found);
+}
+
+TEST_F(ByRpcTest, LocksWithoutANicsCompareAndSwap) {
+  Engine::Settings settings = SettingsOf(server_);
+  settings.nic_locks = false;
+  EngineRun one(settings), other(settings), by_nic(SettingsOf(server_));
+  const OpResult locked = one.TryLock("key");
+  ASSERT_EQ(locked.outcome, Outcome::kOk);
+  ASSERT_TRUE(locked.found);
+  EXPECT_EQ(locked.cost.cas, 0u);
+  EXPECT_EQ(locked.cost.sends, 1u);
+  const OpResult refused = other.TryLock("key");
+  EXPECT_EQ(refused.outcome, Outcome::kOk);
+  EXPECT_FALSE(refused.found);
+  EXPECT_EQ(refused.word, locked.word);
+  EXPECT_FALSE(by_nic.TryLock("key").found);  // it is the same word
+  const Lock lock{"key", locked.word.word(), 0};
+  EXPECT_EQ(one.Put("key", "1", {.only_if_version = 0, .lock = &lock}).outcome, Outcome::kOk);
+  EXPECT_EQ(one.Unlock(lock).outcome, Outcome::kOk);
+  EXPECT_EQ(one.Unlock(lock).outcome, Outcome::kLockLost);
+  const OpResult read = other.LockAndGet("key");
+  EXPECT_EQ(read.outcome, Outcome::kOk);
+  EXPECT_TRUE(read.found);
+  EXPECT_EQ(read.value, "1");
+  EXPECT_EQ(other.Unlock({"key", read.word.word(), 0}).outcome, Outcome::kOk);
+}
+
+TEST_F(ByRpcTest, ALockByRpcThatComesTooLateIsGivenBack) {
+  Engine::Settings settings = SettingsOf(server_);
+  settings.nic_locks = false;
+  EngineRun late(settings), other(settings);
+  for (int i = 0; i < 20; ++i) {
+    late.Begin(KeyRequest(late.engine(), i % 2 ? OpType::kLock : OpType::kLockAndGet, "key"), 0);
+    EXPECT_EQ(late.Finish(1)[0].outcome, Outcome::kDeadlineExceeded);
+  }
+  const auto give_up = std::chrono::steady_clock::now() + kHang;
+  bool acquired = false;
+  while (!acquired && std::chrono::steady_clock::now() < give_up) {
+    late.Poll();
+    acquired = other.TryLock("key").found;
+  }
+  EXPECT_TRUE(acquired);
+}
+
+TEST_F(ByRpcTest, ASessionThatTheServerForgotLeavesWritesUnknown) {
+  ServerProcess forgetful({"--session_grace_ms=0"});
+  EngineRun run(SettingsOf(forgetful));
+  constexpr int kRounds = 20, kWrites = 16;
+  int unknown = 0, done = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    for (int i = 0; i < kWrites; ++i) {
+      run.Begin(PutRequest(run.engine(), "key" + std::to_string(i), "value", {}));
+    }
+    run.Begin(KeyRequest(run.engine(), OpType::kGet, "key0"));
+    run.Begin(ServerRequest(run.engine(), OpType::kPing, 0));
+    for (int polls = 0; polls <= round % 3; ++polls) run.Poll();
+    run.Break();
+    for (const OpResult& result : run.Finish(kWrites + 2)) {
+      unknown += result.outcome == Outcome::kUnknown;
+      done += result.outcome == Outcome::kOk;
+    }
+  }
+  EXPECT_EQ(unknown + done, kRounds * (kWrites + 2));
+  EXPECT_GT(unknown, 0);
+  EXPECT_EQ(run.Put("key", "after").outcome, Outcome::kOk);
+}
+
+}  // namespace
+}  // namespace gannet

@@ -1,0 +1,86 @@
+#ifndef GANNET_TESTS_CLIENT_ENGINE_RUN_H_
+#define GANNET_TESTS_CLIENT_ENGINE_RUN_H_
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/api/requests.h"
+#include "client/engine/engine.h"
+#include "common/base/clock.h"
+#include "tests/client/async_run.h"
+
+namespace gannet {
+
+// What is left of an operation after it was released.
+struct OpResult {
+  Outcome outcome = Outcome::kServerBug;
+  bool found = false;
+  std::string value;
+  ItemInfo info;
+  LockWord word;
+  OpCost cost;
+};
+
+// Drives an Engine itself, for what the public API does not let a test do.
+class EngineRun {
+ public:
+  explicit EngineRun(Engine::Settings settings) {
+    settings.options.connect_timeout = std::chrono::milliseconds(30'000);
+    auto engine = ConnectEngine(std::move(settings));
+    EXPECT_TRUE(engine.ok()) << engine.status();
+    if (engine.ok()) engine_ = *std::move(engine);
+  }
+
+  Engine& engine() { return *engine_; }
+  void Poll() { engine_->Poll(MonotonicNs()); }
+  void Break() { engine_->Break(0, absl::UnavailableError("broken by the test")); }
+
+  uint32_t Begin(absl::StatusOr<OpRequest> request, int64_t timeout_ns = 30 * kNsPerSecond) {
+    EXPECT_TRUE(request.ok()) << request.status();
+    if (!request.ok()) return kNoOp;
+    request->timeout_ns = timeout_ns;
+    return engine_->Begin(*request);
+  }
+  // Polls until `count` operations are over, and releases them.
+  std::vector<OpResult> Finish(size_t count) {
+    std::vector<OpResult> results;
+    const auto give_up = std::chrono::steady_clock::now() + kHang;
+    while (results.size() < count && std::chrono::steady_clock::now() < give_up) {
+      Poll();
+      for (uint32_t i = engine_->NextFinished(); i != kNoOp; i = engine_->NextFinished()) {
+        const Op& op = engine_->op(i);
+        results.push_back({op.outcome, op.found, std::string(op.value), op.info, op.word, op.cost});
+        engine_->Release(i);
+      }
+    }
+    EXPECT_EQ(results.size(), count) << "an operation hangs";
+    return results;
+  }
+  OpResult Run(absl::StatusOr<OpRequest> request) {
+    Begin(std::move(request));
+    const std::vector<OpResult> results = Finish(1);
+    return results.empty() ? OpResult{} : results[0];
+  }
+
+  OpResult Get(std::string_view key) { return Run(KeyRequest(*engine_, OpType::kGet, key)); }
+  OpResult Put(std::string_view key, std::string_view value, const PutOptions& options = {}) {
+    return Run(PutRequest(*engine_, key, value, options));
+  }
+  OpResult TryLock(std::string_view key) { return Run(KeyRequest(*engine_, OpType::kLock, key)); }
+  OpResult LockAndGet(std::string_view key) {
+    return Run(KeyRequest(*engine_, OpType::kLockAndGet, key));
+  }
+  OpResult Unlock(const Lock& lock) { return Run(UnlockRequest(*engine_, lock)); }
+
+ private:
+  std::unique_ptr<Engine> engine_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_TESTS_CLIENT_ENGINE_RUN_H_
