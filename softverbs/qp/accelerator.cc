@@ -149,10 +149,11 @@ bool CanAccelerate(Qp& qp, ibv_wr_opcode opcode, uint32_t rkey, uint32_t length)
 
 bool Accelerate(Qp& qp, const RemoteOperation& operation) {
   const Needs& needs = kNeeds[operation.opcode];
+  if (needs.target_right == 0 || operation.length == 0 || !enabled) return false;
+  // The memory and the tables of a peer that died are still mapped, but it must not answer.
+  if (qp.link->state() != Link::State::kUp) return false;
   const SharedTables* tables = qp.link->peer_tables();
-  if (needs.target_right == 0 || operation.length == 0 || tables == nullptr || !enabled) {
-    return false;
-  }
+  if (tables == nullptr) return false;
   const InFlight in_flight(*qp.shared);
   uint8_t* remote = ResolveRemote(qp, *tables, operation, needs);
   if (remote == nullptr) return false;

@@ -285,6 +285,17 @@ TEST_F(ProcessTest, AnIdleConnectionDoesNotNoticeADeadPeerUntilItSends) {
   EXPECT_EQ(side_->Next().status, IBV_WC_RETRY_EXC_ERR);
 }
 
+TEST_F(ProcessTest, MappedMemoryOfADeadPeerIsNotReadAnyMore) {
+  Start("target");
+  AwaitMapping();
+  child_->Signal(SIGKILL);
+  EXPECT_EQ(child_->Finish(), -SIGKILL);
+  ibv_wc_status status = IBV_WC_SUCCESS;
+  const int64_t give_up = NowNs() + kTimeoutNs;
+  while (status == IBV_WC_SUCCESS && NowNs() < give_up) status = Read();
+  EXPECT_EQ(status, IBV_WC_RETRY_EXC_ERR);
+}
+
 TEST_F(ProcessTest, AMessageSentBeforeDeathIsReceived) {
   Start("echo");
   ASSERT_EQ(side_->PostReceive(1, 512, 512), 0);
