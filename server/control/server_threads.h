@@ -20,7 +20,7 @@ class ServerThreads {
     int64_t busy_poll_ns = 100'000;
   };
 
-  // Starts to serve. ResourceExhausted: no file descriptor or thread.
+  // Starts to serve. ResourceExhausted: no file descriptor.
   static absl::StatusOr<std::unique_ptr<ServerThreads>> Start(std::unique_ptr<Server> server,
                                                               const Options& options);
   // Stops, and waits for it.

@@ -58,7 +58,6 @@ struct ServerConnection {
 
   bool closing = false;
   int64_t closing_since_ns = 0;
-  bool established = false;
   int64_t heard_ns = 0;  // when the peer was last heard of
 
   // The account of the queue pair's send queue, and the chain that is not posted yet.

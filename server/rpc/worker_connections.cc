@@ -1,4 +1,5 @@
-#include <cstring>
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"

@@ -196,6 +196,20 @@ TEST_F(RequestTest, FloodsDoNotDrainTheSharedReceiveQueue) {
   ExpectServing();
 }
 
+TEST_F(RequestTest, ExpiredItemsGoWithoutAnybodyAskingForThem) {
+  RequestHeader put = Header(Opcode::kPut, "key", "value");
+  put.expiry_ms = now().wall_ms + 5000;
+  ASSERT_EQ(peer_->Call(put, "key", "value")->status(), ReplyStatus::kOk);
+  Step();
+  ASSERT_EQ(stats().items, 1u);
+  for (int second = 0; second < 320; ++second) {
+    Advance(kNsPerSecond);
+    Step();
+  }
+  EXPECT_EQ(stats().items, 0u);
+  EXPECT_EQ(stats().heap_bytes, 0u);
+}
+
 // Headers with a few bits wrong, and noise, as messages of all lengths.
 TEST_F(RequestTest, SurvivesRandomMessages) {
   const uint32_t seed = std::random_device{}();
