@@ -9,13 +9,28 @@
 
 #include "tests/integration/server_process.h"
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define GANNET_INSTRUMENTED 1
+#endif
+#endif
+
 namespace gannet {
 namespace {
 
 using std::chrono::nanoseconds;
 
 constexpr int kKeys = 1000;
+#ifdef GANNET_INSTRUMENTED
+// The heartbeats alone cost an instrumented server more than all of it may cost the real one.
+constexpr int kGets = 100'000;
+constexpr double kUsPerGetMax = 0.5;
+constexpr double kIdlePercentMax = 5;
+#else
 constexpr int kGets = 1'000'000;
+constexpr double kUsPerGetMax = 0.01;
+constexpr double kIdlePercentMax = 0.5;
+#endif
 
 std::string Key(int i) { return "key-" + std::to_string(i); }
 
@@ -43,9 +58,8 @@ TEST(OneSidedTest, AMillionGetsCostTheServerNothing) {
   // The second Stats is a request itself.
   EXPECT_LE(after->at(0).rpcs - before->at(0).rpcs, 1u);
   const double us_per_get = static_cast<double>(cpu.count()) / 1000 / kGets;
-  RecordProperty("server_cpu_us_per_get", std::to_string(us_per_get));
   std::printf("server CPU per GET: %.5f us\n", us_per_get);
-  EXPECT_LE(us_per_get, 0.01);
+  EXPECT_LE(us_per_get, kUsPerGetMax);
 }
 
 TEST(OneSidedTest, IdleServerWithTenSessionsUsesNextToNoCpu) {
@@ -62,7 +76,7 @@ TEST(OneSidedTest, IdleServerWithTenSessionsUsesNextToNoCpu) {
   const nanoseconds used = server.process().CpuTime() - before;
   const double percent = 100.0 * used.count() / nanoseconds(kWindow).count();
   std::printf("idle server with 10 sessions: %.3f %% of a core\n", percent);
-  EXPECT_LE(percent, 0.5);
+  EXPECT_LE(percent, kIdlePercentMax);
   for (const auto& client : clients) EXPECT_TRUE(client->Ping().ok());
 }
 
