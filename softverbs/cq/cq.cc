@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "softverbs/base/log.h"
+#include "softverbs/base/stats.h"
 
 namespace softverbs {
 namespace {
@@ -29,6 +30,7 @@ bool IsDue(Cq& cq, const Cqe& cqe) {
 const Cqe& TakeLocked(Cq& cq) {
   const Cqe& cqe = cq.ring[cq.head++ & cq.mask];
   // Release pairs with the acquire in post_send: nobody reads the place any more.
+  Count(stats.completions);
   if (cqe.sq_freed != nullptr) cqe.sq_freed->store(cqe.sq_free_to, std::memory_order_release);
   return cqe;
 }

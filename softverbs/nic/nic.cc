@@ -9,6 +9,7 @@
 
 #include "softverbs/base/clock.h"
 #include "softverbs/base/log.h"
+#include "softverbs/base/stats.h"
 #include "softverbs/nic/control_socket.h"
 
 namespace softverbs {
@@ -52,6 +53,7 @@ Nic* Nic::Create() {
     return true;
   }();
   (void)registered;
+  StartStats();
   uint32_t slot = 0;
   UniqueFd listener = ClaimSlot(&slot);
   UniqueFd tables_fd = CreateSealedMemory("softverbs-nic", sizeof(SharedTables));

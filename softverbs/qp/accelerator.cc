@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "softverbs/base/shared_copy.h"
+#include "softverbs/base/stats.h"
 
 namespace softverbs {
 namespace {
@@ -157,14 +158,20 @@ bool Accelerate(Qp& qp, const RemoteOperation& operation) {
   const InFlight in_flight(*qp.shared);
   uint8_t* remote = ResolveRemote(qp, *tables, operation, needs);
   if (remote == nullptr) return false;
+  bool executed;
   switch (operation.opcode) {
     case IBV_WR_RDMA_READ:
-      return Read(qp, operation, remote);
+      executed = Read(qp, operation, remote);
+      break;
     case IBV_WR_RDMA_WRITE:
-      return Write(qp, operation, remote);
+      executed = Write(qp, operation, remote);
+      break;
     default:
-      return Atomic(qp, operation, remote);
+      executed = Atomic(qp, operation, remote);
+      break;
   }
+  if (executed) Count(stats.sends[operation.opcode].accelerated);
+  return executed;
 }
 
 }  // namespace softverbs

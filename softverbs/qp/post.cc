@@ -5,6 +5,7 @@
 #include <cstring>
 #include <mutex>
 
+#include "softverbs/base/stats.h"
 #include "softverbs/qp/accelerator.h"
 #include "softverbs/qp/qp.h"
 #include "softverbs/qp/requester.h"
@@ -89,6 +90,7 @@ int Enqueue(Qp& qp, const ibv_send_wr& wr) {
   FillRemote(wr, &wqe);
   FillLocal(wr, &wqe);
   ++queue.posted;
+  CountPost(wr.opcode, length);
   return 0;
 }
 
@@ -122,6 +124,7 @@ bool ExecuteNow(Qp& qp, const ibv_send_wr& wr) {
   }
   if (!Accelerate(qp, operation)) return false;
   queue.next = queue.done = ++queue.posted;
+  CountPost(wr.opcode, length);
   if (qp.signal_all || (wr.send_flags & IBV_SEND_SIGNALED) != 0) {
     CompleteFetch(qp, wr.wr_id, wr.opcode, operation.length);
   }
@@ -179,7 +182,9 @@ int PostReceive(ibv_qp* ibv, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
   int error = qp.state == IBV_QPS_RESET || qp.srq != nullptr ? EINVAL : 0;
   while (wr != nullptr && error == 0) {
     error = qp.receives.Post(*wr);
-    if (error == 0) wr = wr->next;
+    if (error != 0) break;
+    Count(stats.receives);
+    wr = wr->next;
   }
   if (error != 0) *bad_wr = wr;
   if (qp.state == IBV_QPS_ERR) FlushQueues(qp);

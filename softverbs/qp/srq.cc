@@ -2,6 +2,8 @@
 
 #include <mutex>
 
+#include "softverbs/base/stats.h"
+
 namespace softverbs {
 
 bool Srq::Take(ReceiveWqe* wqe) {
@@ -30,6 +32,7 @@ int PostSrqReceive(ibv_srq* ibv, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
       *bad_wr = wr;
       return error;
     }
+    Count(stats.receives);
   }
   return 0;
 }

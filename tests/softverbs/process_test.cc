@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -94,6 +95,23 @@ int Echo(int socket) {
   }
 }
 const RegisterRole echo_role("echo", Echo);
+
+// Ten READs and a SEND within one process.
+int Count(int) {
+  Owned<ibv_context> device = OpenDevice();
+  SideOptions target;
+  target.kind = MemoryKind::kMapped;
+  Pair pair(device.get(), {}, target);
+  if (pair.b.PostReceive(1, 0, 64) != 0 || pair.a.PostSend(1, 0, 8) != 0) return 2;
+  if (pair.a.Next().status != IBV_WC_SUCCESS) return 3;
+  if (pair.b.Next().status != IBV_WC_SUCCESS) return 3;
+  for (int i = 0; i < 10; ++i) {
+    if (pair.a.Read(1, 0, 64, pair.b.address(), 0) != 0) return 4;
+    if (pair.a.Next().status != IBV_WC_SUCCESS) return 5;
+  }
+  return 0;
+}
+const RegisterRole count_role("count", Count);
 
 std::vector<std::string> MappingsOf(const std::string& name) {
   std::vector<std::string> found;
@@ -365,6 +383,25 @@ TEST_F(ProcessTest, AnotherUsersProcessIsRefused) {
   options.uid = 65534;
   Start("target", options);
   EXPECT_EQ(Read(), IBV_WC_RETRY_EXC_ERR);
+}
+
+TEST_F(ProcessTest, StatisticsArePrintedAtExit) {
+  char program[4096] = "";
+  ASSERT_GT(readlink("/proc/self/exe", program, sizeof(program) - 1), 0);
+  const std::string command =
+      std::string("SOFTVERBS_STATS=1 '") + program + "' --role=count 2>&1 >/dev/null";
+  FILE* output = popen(command.c_str(), "r");
+  ASSERT_NE(output, nullptr);
+  char line[4096] = "";
+  EXPECT_NE(fgets(line, sizeof(line), output), nullptr);
+  EXPECT_EQ(pclose(output), 0);
+  const std::string text = line;
+  EXPECT_EQ(text.find("softverbs stats: {\"receives\":1,\"completions\":12,"), 0u) << text;
+  EXPECT_NE(text.find("\"read\":{\"posts\":10,\"bytes\":640,\"accelerated\":10}"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("\"send\":{\"posts\":1,\"bytes\":8,\"accelerated\":0}"), std::string::npos)
+      << text;
 }
 
 TEST_F(ProcessTest, AnotherHostsGidIsRefused) {

@@ -1,0 +1,43 @@
+#ifndef SOFTVERBS_BASE_STATS_H_
+#define SOFTVERBS_BASE_STATS_H_
+
+#include <infiniband/verbs.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace softverbs {
+
+// What the application asked of the device, counted when SOFTVERBS_STATS is set to something but 0
+// and printed on stderr as one line of JSON when the process exits. A forked child starts at zero.
+struct Stats {
+  struct PerOpcode {
+    std::atomic<uint64_t> posts{0};
+    std::atomic<uint64_t> bytes{0};
+    std::atomic<uint64_t> accelerated{0};  // executed by the initiator itself
+  };
+  PerOpcode sends[IBV_WR_ATOMIC_FETCH_AND_ADD + 1];
+  std::atomic<uint64_t> receives{0};
+  std::atomic<uint64_t> completions{0};  // polled
+};
+
+extern const bool stats_enabled;
+extern Stats stats;
+
+// Arranges the printing; called when the device is opened first.
+void StartStats();
+
+// Relaxed everywhere: only sums are wanted.
+inline void Count(std::atomic<uint64_t>& counter, uint64_t amount = 1) {
+  if (stats_enabled) counter.fetch_add(amount, std::memory_order_relaxed);
+}
+
+inline void CountPost(ibv_wr_opcode opcode, uint64_t bytes) {
+  if (!stats_enabled) return;
+  Count(stats.sends[opcode].posts);
+  Count(stats.sends[opcode].bytes, bytes);
+}
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_BASE_STATS_H_
