@@ -2,6 +2,7 @@
 
 #include <gannet/client.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <atomic>
@@ -76,20 +77,27 @@ class HotKeyClient {
     int operations = 0;
     size_t value_bytes_min = 0;
     bool hasty = false;  // deadlines so short that the outcome of some writes is unknown
+    // Counted up: what the client did, and what it logged (the loss of a connection, its return).
+    std::atomic<uint64_t>* steps = nullptr;
+    std::atomic<uint64_t>* lines = nullptr;
   };
 
   explicit HotKeyClient(const Options& options)
       : options_(options), random_(options.seed + options.number) {}
 
   void Run() {
+    gannet::Options client_options{.connect_timeout = milliseconds(30'000),
+                                   .deadline = milliseconds(30'000)};
     // Every other client looks each key up in the index every time.
-    auto client = Client::Connect(
-        {options_.endpoint}, {.connect_timeout = milliseconds(30'000),
-                              .deadline = milliseconds(30'000),
-                              .location_cache_bytes = options_.number % 2 == 0 ? 0u : 1u << 16});
+    client_options.location_cache_bytes = options_.number % 2 == 0 ? 0 : 1 << 16;
+    client_options.log = [this](LogLevel, std::string_view) { CountUp(options_.lines); };
+    auto client = Client::Connect({options_.endpoint}, client_options);
     ASSERT_TRUE(client.ok()) << client.status();
     client_ = std::move(*client);
-    for (int i = 0; i < options_.operations; ++i) Step();
+    for (int i = 0; i < options_.operations; ++i) {
+      Step();
+      CountUp(options_.steps);
+    }
   }
 
   const SeenByKey& seen() const { return seen_; }
@@ -102,6 +110,11 @@ class HotKeyClient {
     uint64_t version = 0;
     uint64_t id = linearizability::kAbsent;
   };
+
+  static void CountUp(std::atomic<uint64_t>* counter) {
+    counter->fetch_add(1);
+    counter->notify_all();
+  }
 
   void Step() {
     const std::string& key = kHotKeys[random_() % kHotKeys.size()];
@@ -292,40 +305,62 @@ std::vector<Operation> HistoryOf(const std::vector<Seen>& seen) {
   return history;
 }
 
-void RunAndCheck(HotKeyClient::Options options, uint32_t clients) {
-  ServerProcess server({"--memory=256M", "--index_slots=512"});
-  options.endpoint = server.endpoint();
-  options.seed = Seed();
-  std::atomic<bool> stop{false};
-  Churn churn(options.endpoint, options.seed);
-  churn.Fill();
-  std::thread churner([&] { churn.Run(stop); });
-  std::vector<std::unique_ptr<HotKeyClient>> runners;
-  std::vector<std::thread> threads;
-  for (uint32_t i = 0; i < clients; ++i) {
-    options.number = i;
-    runners.push_back(std::make_unique<HotKeyClient>(options));
-    threads.emplace_back([runner = runners.back().get()] { runner->Run(); });
+// Waits until the counter is at least `value`.
+void WaitFor(const std::atomic<uint64_t>& counter, uint64_t value) {
+  for (uint64_t now = counter.load(); now < value; now = counter.load()) counter.wait(now);
+}
+
+class HotKeyRun {
+ public:
+  static constexpr uint32_t kClients = 6;
+
+  explicit HotKeyRun(HotKeyClient::Options options)
+      : server_({"--memory=256M", "--index_slots=512"}) {
+    options.endpoint = server_.endpoint();
+    options.seed = Seed();
+    options.steps = &steps_;
+    options.lines = &lines_;
+    churn_.emplace(options.endpoint, options.seed);
+    churn_->Fill();
+    for (options.number = 0; options.number < kClients; ++options.number) {
+      clients_.push_back(std::make_unique<HotKeyClient>(options));
+    }
   }
-  for (std::thread& thread : threads) thread.join();
-  stop.store(true, std::memory_order_relaxed);
-  churner.join();
 
-  auto client = Client::Connect({server.endpoint()});
-  ASSERT_TRUE(client.ok()) << client.status();
-  const auto stats = (*client)->Stats();
-  ASSERT_TRUE(stats.ok()) << stats.status();
-  std::cout << "displacements " << stats->front().displacements << ", in the stash "
-            << stats->front().stash_used << ", rpcs " << stats->front().rpcs << std::endl;
-  EXPECT_GT(stats->front().displacements, 0u) << "nothing was moved: the test shows less";
+  // Returns when all clients have done what they were to do.
+  void Run() {
+    std::atomic<bool> stop{false};
+    std::thread churner([&] { churn_->Run(stop); });
+    std::vector<std::thread> threads;
+    for (const auto& client : clients_) threads.emplace_back([&client] { client->Run(); });
+    for (std::thread& thread : threads) thread.join();
+    stop.store(true, std::memory_order_relaxed);
+    churner.join();
+    ExpectMoves();
+    for (const std::string& key : kHotKeys) CheckHistory(key);
+  }
 
-  for (const std::string& key : kHotKeys) {
+  ServerProcess& server() { return server_; }
+  const std::atomic<uint64_t>& steps() const { return steps_; }
+  const std::atomic<uint64_t>& lines() const { return lines_; }
+
+ private:
+  void ExpectMoves() {
+    auto client = Client::Connect({server_.endpoint()});
+    ASSERT_TRUE(client.ok()) << client.status();
+    const auto stats = (*client)->Stats();
+    ASSERT_TRUE(stats.ok()) << stats.status();
+    std::cout << "displacements " << stats->front().displacements << ", in the stash "
+              << stats->front().stash_used << ", rpcs " << stats->front().rpcs << std::endl;
+    EXPECT_GT(stats->front().displacements, 0u) << "nothing was moved: the test shows less";
+  }
+
+  void CheckHistory(const std::string& key) {
     std::vector<Seen> all;
-    for (const auto& runner : runners) {
-      const auto seen = runner->seen().find(key);
-      if (seen != runner->seen().end()) {
-        all.insert(all.end(), seen->second.begin(), seen->second.end());
-      }
+    for (const auto& client : clients_) {
+      const auto seen = client->seen().find(key);
+      if (seen == client->seen().end()) continue;
+      all.insert(all.end(), seen->second.begin(), seen->second.end());
     }
     const std::vector<Operation> history = HistoryOf(all);
     const size_t unknown = std::ranges::count(history, Outcome::kUnknown, &Operation::outcome);
@@ -335,14 +370,38 @@ void RunAndCheck(HotKeyClient::Options options, uint32_t clients) {
     std::string why;
     EXPECT_TRUE(linearizability::Check(history, &why)) << key << ": " << why;
   }
-}
+
+  ServerProcess server_;
+  std::atomic<uint64_t> steps_{0};
+  std::atomic<uint64_t> lines_{0};
+  std::optional<Churn> churn_;
+  std::vector<std::unique_ptr<HotKeyClient>> clients_;
+};
 
 TEST(LinearizabilityTest, HoldsForHotKeysThatMove) {
-  RunAndCheck({.operations = 1500, .value_bytes_min = 0}, 6);
+  HotKeyRun({.operations = 1500, .value_bytes_min = 0}).Run();
 }
 
 TEST(LinearizabilityTest, HoldsWhenDeadlinesLeaveOutcomesUnknown) {
-  RunAndCheck({.operations = 1000, .value_bytes_min = kIdBytes, .hasty = true}, 6);
+  HotKeyRun({.operations = 1000, .value_bytes_min = kIdBytes, .hasty = true}).Run();
+}
+
+// The server stands still for so long that clients take it for dead, and come back to it with the
+// same requests: each is applied once, and none is unknown.
+TEST(LinearizabilityTest, HoldsWhenTheServerStandsStillAndRequestsAreSentAgain) {
+  HotKeyRun run({.operations = 600, .value_bytes_min = 0});
+  std::thread fault([&run] {
+    for (const uint64_t after_steps : {500u, 1500u}) {
+      WaitFor(run.steps(), after_steps);
+      const uint64_t lines = run.lines().load();
+      run.server().process().Signal(SIGSTOP);
+      WaitFor(run.lines(), lines + 1);
+      run.server().process().Signal(SIGCONT);
+    }
+  });
+  run.Run();
+  fault.join();
+  EXPECT_GT(run.lines().load(), 0u);
 }
 
 }  // namespace
