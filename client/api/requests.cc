@@ -117,6 +117,8 @@ absl::Status StatusOf(const Engine& engine, const Op& op) {
       return with_cause(absl::StrCat("this client holds ", LockTable::kHeldMax, " locks"));
     case Outcome::kOutOfMemory:
       return with_cause("the server's heap or index is full");
+    case Outcome::kNoBuffers:
+      return with_cause("no memory can be registered here for so long a value");
     case Outcome::kInvalidArgument:
       return with_cause("the server takes the request for invalid");
     case Outcome::kUnimplemented:

@@ -67,7 +67,7 @@ Engine::Engine(Settings settings, const std::vector<std::vector<SocketAddress>>&
                                .reads_wanted = depth_,
                                .connect_timeout_ns = TimeoutNs(settings.options.connect_timeout),
                                .reconnect = settings.options.reconnect,
-            .nic_locks = settings.nic_locks,
+                               .nic_locks = settings.nic_locks,
                                .clock = clock_,
                                .log = LogOf(settings.options)},
         this));

@@ -113,6 +113,7 @@ class Engine final : public SessionOwner {
   void StartGet(uint32_t i);
   void Advance(uint32_t i, Lookup::Step step);
   bool PlanRead(uint32_t i, bool ordered);
+  void Starve(uint32_t i);
   std::byte* ItemBuffer(uint32_t i, uint32_t bytes);
   void OnReadDone(uint32_t i);
   void FinishHit(uint32_t i);
@@ -132,6 +133,7 @@ class Engine final : public SessionOwner {
   // engine_request.cc
   void QueueRequest(uint32_t i);
   RequestHeader HeaderOf(const Op& op) const;
+  uint32_t EncodeLater(uint32_t i, const RegisteredPool& pool);
   void OnGetReply(uint32_t i, RequestWindow::Entry* entry, const ReplyView& reply);
   void OnWriteReply(uint32_t i, const ReplyView& reply);
   void OnLockReply(uint32_t i, const ReplyView& reply);

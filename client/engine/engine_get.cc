@@ -55,11 +55,7 @@ void Engine::OnReadDone(uint32_t i) {
 void Engine::Advance(uint32_t i, Lookup::Step step) {
   switch (step) {
     case Lookup::Step::kRead:
-      if (!PlanRead(i, false)) {
-        ops_[i].phase = Op::Phase::kStarved;
-        if (!ops_[i].starving) starved_.Push(i);
-        ops_[i].starving = true;
-      }
+      if (!PlanRead(i, false)) Starve(i);
       return;
     case Lookup::Step::kHit:
       return FinishHit(i);
@@ -68,6 +64,15 @@ void Engine::Advance(uint32_t i, Lookup::Step step) {
     case Lookup::Step::kAskServer:
       return QueueRequest(i);
   }
+}
+
+// Waits for a long buffer, if there will ever be one.
+void Engine::Starve(uint32_t i) {
+  Op& op = ops_[i];
+  if (!SessionOf(op).memory().items.error().ok()) return Finish(i, Outcome::kNoBuffers);
+  op.phase = Op::Phase::kStarved;
+  if (!op.starving) starved_.Push(i);
+  op.starving = true;
 }
 
 // Queues the READ that the lookup wants. False: there is no buffer for so long an item now.
@@ -126,22 +131,22 @@ void Engine::FinishHit(uint32_t i) {
   Finish(i, Outcome::kOk);
 }
 
-// Operations that waited for a long buffer, in their order.
+// Operations that waited for a long buffer get it in turn.
 void Engine::FeedStarved() {
   for (uint32_t n = starved_.size(); n > 0; --n) {
     const uint32_t i = starved_.front();
+    starved_.Pop();
     Op& op = ops_[i];
+    op.starving = false;
     if (op.phase == Op::Phase::kStarved) {
       op.phase = Op::Phase::kLookingUp;
-      const bool fed = op.request.raw_read ? (StartRawRead(i), op.phase != Op::Phase::kStarved)
-                                           : PlanRead(i, false);
-      if (!fed) {
-        op.phase = Op::Phase::kStarved;
-        return;
+      if (op.request.raw_read) {
+        StartRawRead(i);
+      } else if (!PlanRead(i, false)) {
+        Starve(i);
       }
+      if (op.phase == Op::Phase::kStarved) return;
     }
-    starved_.Pop();
-    op.starving = false;
     FreeIfQuiet(i);
   }
 }
@@ -155,12 +160,7 @@ void Engine::StartRawRead(uint32_t i) {
     return Finish(i, Outcome::kInvalidArgument);
   }
   std::byte* local = ItemBuffer(i, request.raw_bytes);
-  if (local == nullptr) {
-    op.phase = Op::Phase::kStarved;
-    if (!op.starving) starved_.Push(i);
-    op.starving = true;
-    return;
-  }
+  if (local == nullptr) return Starve(i);
   op.phase = Op::Phase::kLookingUp;
   ++op.in_flight;
   ++op.cost.reads;

@@ -106,14 +106,14 @@ uint32_t Engine::OnEncode(uint32_t i, RequestWindow::Entry* entry, std::span<std
   std::string_view value = op.request.value;
   if (header.opcode == static_cast<uint8_t>(Opcode::kGet)) {
     entry->reply = session.memory().replies.Take(std::max(op.value_needed, kReplyRoom));
-    if (entry->reply.data == nullptr) return kNotNow;
+    if (entry->reply.data == nullptr) return EncodeLater(i, session.memory().replies);
     header.flags |= kValueInBuffer;
     header.value_bytes = std::min<uint32_t>(entry->reply.bytes, kValueBytesMax);
     header.buffer_address = entry->reply.address();
     header.buffer_rkey = entry->reply.rkey;
   } else if (sizeof(header) + op.request.key.size() + value.size() > session.eager_bytes_max()) {
     entry->value = session.memory().values.Take(static_cast<uint32_t>(value.size()));
-    if (entry->value.data == nullptr) return kNotNow;
+    if (entry->value.data == nullptr) return EncodeLater(i, session.memory().values);
     std::memcpy(entry->value.data, value.data(), value.size());
     header.flags |= kValueInBuffer;
     header.buffer_address = entry->value.address();
@@ -124,6 +124,14 @@ uint32_t Engine::OnEncode(uint32_t i, RequestWindow::Entry* entry, std::span<std
   op.sequence = entry->sequence;
   if (!op.over()) op.phase = Op::Phase::kRequestSent;
   return static_cast<uint32_t>(EncodeRequest(header, op.request.key, value, out));
+}
+
+// There is no buffer to lend: now, or ever.
+uint32_t Engine::EncodeLater(uint32_t i, const RegisteredPool& pool) {
+  if (pool.error().ok()) return kNotNow;
+  ops_[i].queued_request = false;
+  Finish(i, Outcome::kNoBuffers);
+  return kNotWanted;
 }
 
 void Engine::OnRequestPosted(uint32_t i, bool doorbell) {

@@ -17,6 +17,7 @@ enum class Outcome : uint8_t {
   kKeysShareWord,    // this client holds the key's lock word for another key
   kTooManyLocks,
   kOutOfMemory,  // the server's; nothing was changed
+  kNoBuffers,    // this client cannot register memory for a long item or value
   kInvalidArgument,
   kUnimplemented,
   kServerBug,    // the answer makes no sense
@@ -38,6 +39,7 @@ constexpr absl::StatusCode CodeOf(Outcome outcome) {
       return absl::StatusCode::kAborted;
     case Outcome::kTooManyLocks:
     case Outcome::kOutOfMemory:
+    case Outcome::kNoBuffers:
       return absl::StatusCode::kResourceExhausted;
     case Outcome::kInvalidArgument:
       return absl::StatusCode::kInvalidArgument;

@@ -159,7 +159,7 @@ class ClientSession {
   static constexpr int64_t kNever = INT64_MAX;
   static constexpr int64_t kControlNs = 2 * kNsPerMs;  // how often the control path is looked at
   static constexpr int64_t kDrainNsMax = 2 * kNsPerSecond;
-  static constexpr uint32_t kChainMax = 64;
+  static constexpr uint32_t kChainMax = 128;
   static constexpr uint32_t kSendWrs = 512;
 
   // client_session.cc

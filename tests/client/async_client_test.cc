@@ -193,6 +193,28 @@ TEST_F(AsyncClientTest, MixesManyOperationsOfEveryKindInFlight) {
   }
 }
 
+TEST_F(AsyncClientTest, MoreLongValuesAtOnceThanThereAreBuffers) {
+  constexpr uint32_t kValues = 24, kBytes = 600'000;
+  std::vector<std::string> values(kValues);
+  for (uint32_t i = 0; i < kValues; ++i) {
+    values[i].assign(kBytes + i, static_cast<char>('a' + i));
+    ASSERT_TRUE(client_->Put("vast" + std::to_string(i), values[i], {}, i).ok());
+  }
+  for (const Completion& done : PollUntil(*client_, kValues)) {
+    EXPECT_EQ(done.code, absl::StatusCode::kOk);
+  }
+  std::vector<std::vector<std::byte>> out(kValues, std::vector<std::byte>(kBytes + kValues));
+  for (uint32_t i = 0; i < kValues; ++i) {
+    ASSERT_TRUE(client_->Get("vast" + std::to_string(i), out[i], i).ok());
+  }
+  for (const Completion& done : PollUntil(*client_, kValues)) {
+    ASSERT_TRUE(done.found);
+    const std::string_view got(reinterpret_cast<const char*>(out[done.user_data].data()),
+                               done.info.value_bytes);
+    EXPECT_TRUE(got == values[done.user_data]) << done.user_data;
+  }
+}
+
 TEST_F(AsyncClientTest, OpensAsManyQueuePairsAsTheReadsNeed) {
   Options options = PatientOptions();
   options.depth = 512;

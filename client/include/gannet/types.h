@@ -27,7 +27,8 @@ struct Options {
   uint32_t depth = 128;
   // Reconnect after a broken connection. Off: every later call is Unavailable.
   bool reconnect = true;
-  // Called with one line, no newline, from any thread of the client; nothing is printed otherwise.
+  // Called with one line, no newline, from any thread of the client, which it must not call back;
+  // nothing is printed otherwise.
   std::function<void(LogLevel, std::string_view)> log;
 };
 
