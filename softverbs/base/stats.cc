@@ -1,9 +1,9 @@
 #include "softverbs/base/stats.h"
 
-#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 #include "softverbs/base/fork.h"
 
@@ -18,20 +18,22 @@ uint64_t Get(const std::atomic<uint64_t>& counter) {
 }
 
 void Print() {
-  char line[2048];
-  size_t used = 0;
-  const auto add = [&](const char* format, auto... values) {
-    used += static_cast<size_t>(snprintf(line + used, sizeof(line) - used, format, values...));
+  std::string line = "softverbs stats: {";
+  const auto add = [&line](const char* before, uint64_t value) {
+    line += before + std::to_string(value);
   };
-  add("softverbs stats: {\"receives\":%" PRIu64 ",\"completions\":%" PRIu64, Get(stats.receives),
-      Get(stats.completions));
+  add("\"receives\":", Get(stats.receives));
+  add(",\"completions\":", Get(stats.completions));
   for (int opcode = 0; opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD; ++opcode) {
     const Stats::PerOpcode& counts = stats.sends[opcode];
-    add(",\"%s\":{\"posts\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"accelerated\":%" PRIu64 "}",
-        kNames[opcode], Get(counts.posts), Get(counts.bytes), Get(counts.accelerated));
+    line += std::string(",\"") + kNames[opcode] + "\":";
+    add("{\"posts\":", Get(counts.posts));
+    add(",\"bytes\":", Get(counts.bytes));
+    add(",\"accelerated\":", Get(counts.accelerated));
+    line += "}";
   }
-  add("}\n");
-  fwrite(line, 1, used, stderr);
+  line += "}\n";
+  fwrite(line.data(), 1, line.size(), stderr);
 }
 
 void Zero() {
