@@ -53,7 +53,11 @@ pid_t Spawn(const ChildProcess::Options& options, int in, int out, int err) {
   posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
+  // setpriv becomes the program, which is killed when this test ends in whatever way: a test that
+  // aborts runs no destructor.
+  std::string setpriv[] = {"/usr/bin/setpriv", "--pdeathsig", "KILL", "--"};
   std::vector<char*> argv;
+  for (std::string& argument : setpriv) argv.push_back(argument.data());
   for (const std::string& argument : options.argv) {
     argv.push_back(const_cast<char*>(argument.c_str()));
   }
@@ -71,7 +75,7 @@ pid_t Spawn(const ChildProcess::Options& options, int in, int out, int err) {
                                 Environment(options.inherit_library_path).data());
   posix_spawnattr_destroy(&attributes);
   posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) std::fprintf(stderr, "cannot start %s\n", argv[0]);
+  if (error != 0) std::fprintf(stderr, "cannot start %s\n", options.argv[0].c_str());
   GANNET_CHECK(error == 0, "posix_spawn failed");
   return pid;
 }

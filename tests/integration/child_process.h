@@ -17,7 +17,8 @@ namespace gannet {
 inline constexpr std::chrono::seconds kStepTimeout{60};
 
 // A program of ours under test: spoken to through its stdin and stdout, and hit with signals. Its
-// stderr goes to a file, for failure messages. Killed and reaped when destroyed. Not thread safe.
+// stderr goes to a file, for failure messages. Killed and reaped when destroyed, and killed when
+// the thread that started it ends. Not thread safe.
 class ChildProcess {
  public:
   struct Options {
