@@ -33,7 +33,7 @@ void ServerTest::StopServer() {
 }
 
 Now ServerTest::now() const {
-  Now now = Now::Read();
+  Now now = started_;
   now.monotonic_ns += offset_ns_;
   now.wall_ms += static_cast<uint64_t>(offset_ns_ / kNsPerMs);
   return now;

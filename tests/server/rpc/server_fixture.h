@@ -24,8 +24,9 @@ class Driver {
   virtual bool StepUntil(const std::function<bool()>& done) = 0;
 };
 
-// A server on the test's device, stepped by the test's own thread, on a clock that the test may set
-// forward: so time-outs are tested without waiting for them.
+// A server on the test's device, stepped by the test's own thread, on a clock that stands still
+// until the test sets it forward: so time-outs are tested without waiting for them, and a machine
+// that stalls makes nobody seem dead.
 class ServerTest : public testing::Test, public Driver {
  protected:
   void TearDown() override { StopServer(); }
@@ -47,6 +48,7 @@ class ServerTest : public testing::Test, public Driver {
 
  private:
   std::unique_ptr<Server> server_;
+  const Now started_ = Now::Read();
   int64_t offset_ns_ = 0;
 };
 
