@@ -1,0 +1,35 @@
+# In a guest: the real programs on a software NIC of the kernel, found by --device=auto.
+#   store.sh rxe PROGRAM_DIR
+kind=$1
+cd "$2" || exit 1
+ip link add dummy1 type dummy
+software_nic_up "$kind" dummy1 10.77.0.1/24 || exit 1
+server=10.77.0.1:7471
+
+fail() { echo "FAILED: $*"; cat /run/kvserver.log; exit 1; }
+# expect CODE OUTPUT ARGS...: a kvcli command, its exit code and what it prints.
+expect() {
+  local code=0 got
+  got=$(timeout 20 ./kvcli --server=$server --deadline_ms=10000 "${@:3}" 2> /run/kvcli.err) || code=$?
+  [ "$code $got" = "$1 $2" ] || fail "kvcli ${*:3}: exit code $code, printed '$got'; $(cat /run/kvcli.err)"
+}
+
+./kvserver --listen=$server --memory=64M > /run/ready 2> /run/kvserver.log &
+pid=$!
+for _ in $(seq 200); do grep -qs READY /run/ready && break; sleep 0.1; done
+[ "$(cat /run/ready)" = "READY $server device=${kind}0 kind=kernel-software" ] || fail "$(cat /run/ready)"
+
+expect 0 1 put greeting hello
+expect 0 hello get greeting
+expect 0 mine lock greeting -- echo mine
+expect 0 "" del greeting
+expect 1 "" get greeting
+head -c 300000 /dev/urandom > /run/value
+timeout 20 ./kvcli --server=$server put large - < /run/value > /run/version 2> /run/kvcli.err || fail "put of 300,000 bytes"
+timeout 20 ./kvcli --server=$server get large 2> /run/kvcli.err | cmp - /run/value || fail "get of 300,000 bytes"
+# kvload fails by itself when a value is wrong.
+timeout 60 ./kvload --server=$server --workload=a --records=300 --operations=1000 || fail "kvload a"
+timeout 60 ./kvload --server=$server --workload=c --records=300 --operations=1000 --json=/run/c.json || fail "kvload c"
+grep -q '"server_rpcs": 0,' /run/c.json || fail "GETs moved the server's RPC counter"
+kill $pid
+wait $pid || fail "kvserver stopped with exit code $?"
