@@ -152,7 +152,7 @@ void Engine::Start(uint32_t i) {
   op.hash = KeyHash::Of(op.request.key, session.view().hash_seed);
   switch (op.request.type) {
     case OpType::kGet:
-      return op.request.raw_read ? StartRawRead(i) : StartGet(i);
+      return StartGet(i);
     case OpType::kLock:
     case OpType::kLockAndGet:
       return StartLock(i);

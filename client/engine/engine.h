@@ -117,8 +117,6 @@ class Engine final : public SessionOwner {
   std::byte* ItemBuffer(uint32_t i, uint32_t bytes);
   void OnReadDone(uint32_t i);
   void FinishHit(uint32_t i);
-  void StartRawRead(uint32_t i);
-  void FinishRawRead(uint32_t i);
   void FeedStarved();
   void ReturnItem(Op& op);
 

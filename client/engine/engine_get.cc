@@ -37,7 +37,6 @@ void Engine::OnWorkDone(uint32_t i, InFlightWork::Kind kind, bool signaled) {
 
 void Engine::OnReadDone(uint32_t i) {
   Op& op = ops_[i];
-  if (op.request.raw_read) return FinishRawRead(i);
   if (op.phase == Op::Phase::kLocking) {  // LockAndGet; its compare-and-swap came before
     if (!op.lock_acquired) return Finish(i, Outcome::kOk);
     op.phase = Op::Phase::kLookingUp;
@@ -140,47 +139,11 @@ void Engine::FeedStarved() {
     op.starving = false;
     if (op.phase == Op::Phase::kStarved) {
       op.phase = Op::Phase::kLookingUp;
-      if (op.request.raw_read) {
-        StartRawRead(i);
-      } else if (!PlanRead(i, false)) {
-        Starve(i);
-      }
+      if (!PlanRead(i, false)) Starve(i);
       if (op.phase == Op::Phase::kStarved) return;
     }
     FreeIfQuiet(i);
   }
-}
-
-// A bare READ, for measuring the floor: the same queueing and polling, none of the store's logic.
-void Engine::StartRawRead(uint32_t i) {
-  Op& op = ops_[i];
-  ClientSession& session = SessionOf(op);
-  const OpRequest& request = op.request;
-  if (!session.view().Contains(request.raw_offset, request.raw_bytes)) {
-    return Finish(i, Outcome::kInvalidArgument);
-  }
-  std::byte* local = ItemBuffer(i, request.raw_bytes);
-  if (local == nullptr) return Starve(i);
-  op.phase = Op::Phase::kLookingUp;
-  ++op.in_flight;
-  ++op.cost.reads;
-  op.cost.read_bytes += request.raw_bytes;
-  session.QueueRead(
-      {.op = i,
-       .kind = InFlightWork::Kind::kRead,
-       .bytes = request.raw_bytes,
-       .lkey = local == op.item.data ? op.item.lkey : session.memory().op_buffers.lkey(),
-       .local = local,
-       .offset = request.raw_offset});
-}
-
-void Engine::FinishRawRead(uint32_t i) {
-  Op& op = ops_[i];
-  const std::byte* data = ItemBuffer(i, op.request.raw_bytes);
-  op.found = true;
-  op.value = {reinterpret_cast<const char*>(data), op.request.raw_bytes};
-  op.info.value_bytes = op.request.raw_bytes;
-  Finish(i, Outcome::kOk);
 }
 
 }  // namespace gannet

@@ -21,14 +21,11 @@ namespace gannet {
 // finished.
 struct OpRequest {
   OpType type = OpType::kGet;
-  bool raw_read = false;  // kGet: bare READ of `raw_bytes` at `raw_offset`, no key
   bool only_if_absent = false;
   bool only_if_version = false;
   bool under_lock = false;
   uint32_t server = 0;
   uint32_t flags = 0;
-  uint32_t raw_bytes = 0;
-  uint64_t raw_offset = 0;
   std::string_view key;
   std::string_view value;
   uint64_t expiry_ms = 0;

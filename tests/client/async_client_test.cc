@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "client/raw_read.h"
 #include "tests/client/async_run.h"
 #include "tests/integration/server_process.h"
 
@@ -235,29 +234,6 @@ TEST_F(AsyncClientTest, OpensAsManyQueuePairsAsTheReadsNeed) {
   std::byte out[8];
   for (uint32_t i = 0; i < options.depth; ++i) ASSERT_TRUE(client->Get("wide", out, i).ok());
   for (const Completion& done : PollUntil(*client, options.depth)) EXPECT_TRUE(done.found);
-}
-
-TEST_F(AsyncClientTest, RawReadsAreBareReads) {
-  auto reader = RawReader::Connect(server_->endpoint(), PatientOptions()).value();
-  ASSERT_GT(reader->region_bytes(), 1u << 20);
-  for (const uint32_t bytes : {64u, 1024u, 100'000u}) {
-    ASSERT_TRUE(reader->Read(reader->region_bytes() - bytes, bytes, bytes).ok());
-  }
-  size_t finished = 0;
-  const auto give_up = std::chrono::steady_clock::now() + kHang;
-  while (finished < 3 && std::chrono::steady_clock::now() < give_up) {
-    Completion done[4];
-    const size_t n = reader->Poll(done);
-    for (size_t i = 0; i < n; ++i) {
-      EXPECT_EQ(done[i].code, absl::StatusCode::kOk);
-      EXPECT_EQ(done[i].cost.reads, 1u);
-      EXPECT_EQ(done[i].cost.read_bytes, done[i].user_data);
-    }
-    finished += n;
-  }
-  EXPECT_EQ(finished, 3u);
-  EXPECT_TRUE(absl::IsInvalidArgument(reader->Read(reader->region_bytes() - 63, 64, 1)));
-  EXPECT_TRUE(absl::IsInvalidArgument(reader->Read(0, 0, 1)));
 }
 
 TEST_F(AsyncClientTest, StatsAndPing) {
