@@ -8,17 +8,11 @@
 #include <vector>
 
 #include "tests/client/async_run.h"
+#include "tests/client/patient_options.h"
 #include "tests/integration/server_process.h"
 
 namespace gannet {
 namespace {
-
-Options PatientOptions() {
-  Options options;
-  options.connect_timeout = std::chrono::milliseconds(30'000);
-  options.deadline = std::chrono::milliseconds(30'000);
-  return options;
-}
 
 class AsyncClientTest : public ::testing::Test {
  protected:

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/client/patient_options.h"
 #include "tests/integration/server_process.h"
 
 namespace gannet {
@@ -16,14 +17,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
-
-// Deadlines that only a hang reaches.
-Options PatientOptions() {
-  Options options;
-  options.connect_timeout = milliseconds(30'000);
-  options.deadline = milliseconds(30'000);
-  return options;
-}
 
 class ClientTest : public ::testing::Test {
  protected:

@@ -14,6 +14,7 @@
 
 #include "tests/client/async_run.h"
 #include "tests/client/engine_run.h"
+#include "tests/client/patient_options.h"
 #include "tests/integration/server_process.h"
 
 namespace gannet {
@@ -21,13 +22,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using ::testing::HasSubstr;
-
-Options PatientOptions() {
-  Options options;
-  options.connect_timeout = milliseconds(30'000);
-  options.deadline = milliseconds(30'000);
-  return options;
-}
 
 bool Eventually(const std::function<bool()>& condition) {
   const auto give_up = std::chrono::steady_clock::now() + kHang;

@@ -8,17 +8,11 @@
 #include <thread>
 #include <vector>
 
+#include "tests/client/patient_options.h"
 #include "tests/integration/server_process.h"
 
 namespace gannet {
 namespace {
-
-Options PatientOptions() {
-  Options options;
-  options.connect_timeout = std::chrono::milliseconds(30'000);
-  options.deadline = std::chrono::milliseconds(30'000);
-  return options;
-}
 
 void RunThreads(int count, const std::function<void(int)>& body) {
   std::vector<std::thread> threads;
