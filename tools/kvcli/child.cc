@@ -1,8 +1,11 @@
 #include "tools/kvcli/child.h"
 
+#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -77,6 +80,19 @@ int Spawn(const std::vector<char*>& argv, pid_t* pid) {
   return error;
 }
 
+// Returns when the child has ended (or at once on a kernel without pidfds). waitpid alone would do,
+// but ThreadSanitizer does not know that it blocks, and would hold a signal back until it returns.
+void WaitForEnd(pid_t pid) {
+  const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+  if (fd < 0) return;
+  struct pollfd ended {};
+  ended.fd = fd;
+  ended.events = POLLIN;
+  while (poll(&ended, 1, -1) < 0 && errno == EINTR) {
+  }
+  close(fd);
+}
+
 }  // namespace
 
 int RunChild(std::span<const std::string> words) {
@@ -92,6 +108,7 @@ int RunChild(std::span<const std::string> words) {
   }
   child_pid.store(pid);
   PassPendingOn();
+  WaitForEnd(pid);
   int status = 0;
   while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
