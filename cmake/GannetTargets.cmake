@@ -61,17 +61,20 @@ function(gannet_test name)
   endif()
 endfunction()
 
-# gannet_instructions(NAME TARGET test FILTER gtest-filter FUNCTION glob OPERATIONS n MAX m): a ctest
-# entry that counts instructions of a gannet_test program, verbs calls aside (tools/figures/instructions),
-# and fails above MAX an operation. Only where that means something: optimised, no sanitizer.
+# gannet_instructions(NAME TARGET test FILTER gtest-filter FUNCTION glob OPERATIONS n MAX m [OF what]):
+# a ctest entry that counts instructions of a gannet_test program (tools/figures/instructions): its
+# own, verbs calls aside, or OF verbs or total. It fails above MAX an operation. Only where that means something: optimised, no sanitizer.
 function(gannet_instructions name)
-  cmake_parse_arguments(ARG "" "TARGET;FILTER;FUNCTION;OPERATIONS;MAX" "" ${ARGN})
+  cmake_parse_arguments(ARG "" "TARGET;FILTER;FUNCTION;OPERATIONS;MAX;OF" "" ${ARGN})
   if(GANNET_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug")
     return()
   endif()
+  if(NOT ARG_OF)
+    set(ARG_OF own)
+  endif()
   add_test(NAME ${name}
            COMMAND ${PROJECT_SOURCE_DIR}/tools/figures/instructions --function ${ARG_FUNCTION}
-                   --operations ${ARG_OPERATIONS} --max ${ARG_MAX} --
+                   --operations ${ARG_OPERATIONS} --max ${ARG_MAX} --of ${ARG_OF} --
                    $<TARGET_FILE:${ARG_TARGET}> --gtest_filter=${ARG_FILTER})
   set_tests_properties(${name} PROPERTIES TIMEOUT 120 LABELS figures PROCESSORS 2
                        ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/lib/softverbs")

@@ -20,27 +20,52 @@ inline void StoreShared(uint8_t* word, uint64_t value) {
   __atomic_store_n(reinterpret_cast<uint64_t*>(word), value, __ATOMIC_RELAXED);
 }
 
-inline void CopyFromShared(void* to, const void* shared, size_t size) {
-  auto* out = static_cast<uint8_t*>(to);
-  auto* in = static_cast<const uint8_t*>(shared);
+// Four words, by hand: compilers do not unroll loops of atomic loads and stores.
+inline void LoadFourShared(uint8_t* to, const uint8_t* shared) {
+  const uint64_t first = LoadShared(shared), second = LoadShared(shared + 8);
+  const uint64_t third = LoadShared(shared + 16), fourth = LoadShared(shared + 24);
+  memcpy(to, &first, 8);
+  memcpy(to + 8, &second, 8);
+  memcpy(to + 16, &third, 8);
+  memcpy(to + 24, &fourth, 8);
+}
+
+inline void StoreFourShared(uint8_t* shared, const uint8_t* from) {
+  uint64_t words[4];
+  memcpy(words, from, sizeof(words));
+  StoreShared(shared, words[0]);
+  StoreShared(shared + 8, words[1]);
+  StoreShared(shared + 16, words[2]);
+  StoreShared(shared + 24, words[3]);
+}
+
+// Any size and alignment of the shared side.
+[[gnu::noinline]] inline void CopyAnyFromShared(uint8_t* out, const uint8_t* in, size_t size) {
   while (size > 0 && reinterpret_cast<uintptr_t>(in) % 8 != 0) {
     *out++ = __atomic_load_n(in++, __ATOMIC_RELAXED);
     --size;
   }
-  // By hand, as compilers do not unroll loops of atomic loads.
-  for (; size >= 32; size -= 32, in += 32, out += 32) {
-    const uint64_t first = LoadShared(in), second = LoadShared(in + 8);
-    const uint64_t third = LoadShared(in + 16), fourth = LoadShared(in + 24);
-    memcpy(out, &first, 8);
-    memcpy(out + 8, &second, 8);
-    memcpy(out + 16, &third, 8);
-    memcpy(out + 24, &fourth, 8);
-  }
+  for (; size >= 32; size -= 32, in += 32, out += 32) LoadFourShared(out, in);
   for (; size >= 8; size -= 8, in += 8, out += 8) {
     const uint64_t word = LoadShared(in);
     memcpy(out, &word, sizeof(word));
   }
   while (size-- > 0) *out++ = __atomic_load_n(in++, __ATOMIC_RELAXED);
+}
+
+// Inline: whole aligned blocks of 64 bytes, which is what short READs are made of.
+inline void CopyFromShared(void* to, const void* shared, size_t size) {
+  auto* out = static_cast<uint8_t*>(to);
+  auto* in = static_cast<const uint8_t*>(shared);
+  if (reinterpret_cast<uintptr_t>(in) % 8 == 0) {
+    for (const uint8_t* end = in + size / 64 * 64; in != end; in += 64, out += 64) {
+      LoadFourShared(out, in);
+      LoadFourShared(out + 32, in + 32);
+    }
+    size %= 64;
+    if (size == 0) return;
+  }
+  CopyAnyFromShared(out, in, size);
 }
 
 inline void CopyToShared(void* shared, const void* from, size_t size) {
@@ -50,14 +75,7 @@ inline void CopyToShared(void* shared, const void* from, size_t size) {
     __atomic_store_n(out++, *in++, __ATOMIC_RELAXED);
     --size;
   }
-  for (; size >= 32; size -= 32, in += 32, out += 32) {
-    uint64_t words[4];
-    memcpy(words, in, sizeof(words));
-    StoreShared(out, words[0]);
-    StoreShared(out + 8, words[1]);
-    StoreShared(out + 16, words[2]);
-    StoreShared(out + 24, words[3]);
-  }
+  for (; size >= 32; size -= 32, in += 32, out += 32) StoreFourShared(out, in);
   for (; size >= 8; size -= 8, in += 8, out += 8) {
     uint64_t word;
     memcpy(&word, in, sizeof(word));

@@ -30,7 +30,6 @@ bool IsDue(Cq& cq, const Cqe& cqe) {
 const Cqe& TakeLocked(Cq& cq) {
   const Cqe& cqe = cq.ring[cq.head++ & cq.mask];
   // Release pairs with the acquire in post_send: nobody reads the place any more.
-  Count(stats.completions);
   if (cqe.sq_freed != nullptr) cqe.sq_freed->store(cqe.sq_free_to, std::memory_order_release);
   return cqe;
 }
@@ -39,30 +38,23 @@ bool TryPop(Cq& cq, Cqe* cqe) {
   const std::lock_guard<SpinLock> guard(cq.lock);
   if (cq.head == cq.tail) return false;
   *cqe = TakeLocked(cq);
+  Count(stats.completions);
   return true;
 }
 
-void FillWc(const Cqe& cqe, ibv_wc* wc) {
-  wc->wr_id = cqe.wr_id;
-  wc->status = cqe.status;
-  wc->opcode = cqe.opcode;
-  wc->vendor_err = 0;
-  wc->byte_len = cqe.byte_len;
-  wc->imm_data = cqe.imm;
-  wc->qp_num = cqe.qp_num;
-  wc->src_qp = cqe.src_qp;
-  wc->wc_flags = cqe.wc_flags;
-  wc->pkey_index = 0;
-  wc->slid = 0;
-  wc->sl = 0;
-  wc->dlid_path_bits = 0;
-}
-
-int TryPoll(Cq& cq, int entries, ibv_wc* wc) {
+[[gnu::always_inline]] inline int TryPoll(Cq& cq, int entries, ibv_wc* wc) {
   const std::lock_guard<SpinLock> guard(cq.lock);
   int polled = 0;
-  while (polled < entries && cq.head != cq.tail) FillWc(TakeLocked(cq), &wc[polled++]);
+  while (polled < entries && cq.head != cq.tail) wc[polled++] = TakeLocked(cq);
+  Count(stats.completions, static_cast<uint64_t>(polled));
   return polled;
+}
+
+// Out of PollCq, which thereby keeps nothing on its stack.
+[[gnu::noinline]] int PollAfterDriving(Cq& cq, int entries, ibv_wc* wc) {
+  if (entries <= 0) return 0;
+  cq.context->nic->engine().Poll();
+  return TryPoll(cq, entries, wc);
 }
 
 }  // namespace
@@ -80,7 +72,7 @@ void Cq::Resize(uint32_t new_capacity) {
   ex.cqe = static_cast<int>(new_capacity);
 }
 
-void PushCompletion(Cq& cq, const Cqe& cqe) {
+void PushToFullOrArmed(Cq& cq, const Cqe& cqe) {
   bool due = false, lost = false;
   {
     const std::lock_guard<SpinLock> guard(cq.lock);
@@ -119,9 +111,7 @@ void PurgeCompletions(Cq& cq, uint32_t qp_num) {
 int PollCq(ibv_cq* ibv, int entries, ibv_wc* wc) {
   Cq& cq = *Cq::From(ibv);
   const int polled = TryPoll(cq, entries, wc);
-  if (polled > 0 || entries <= 0) return polled;
-  cq.context->nic->engine().Poll();
-  return TryPoll(cq, entries, wc);
+  return polled > 0 ? polled : PollAfterDriving(cq, entries, wc);
 }
 
 int RequestNotify(ibv_cq* ibv, int solicited_only) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 
 #include "softverbs/abi/context.h"
 #include "softverbs/base/spin_lock.h"
@@ -23,21 +24,14 @@ struct Channel {
   static Channel* From(ibv_comp_channel* channel) { return reinterpret_cast<Channel*>(channel); }
 };
 
-// A completion as it waits in a CQ.
-struct Cqe {
-  uint64_t wr_id;
-  uint32_t qp_num;
-  uint32_t src_qp;
-  uint32_t byte_len;
-  uint32_t imm;
-  ibv_wc_status status;
-  ibv_wc_opcode opcode;
-  uint32_t wc_flags;
-  bool solicited;
+// A completion as it waits in a CQ: what polling hands out, copied as a whole, and what it does.
+struct Cqe : ibv_wc {
   // Polling a send completion frees the send queue up to here; null for receives.
   std::atomic<uint32_t>* sq_freed;
   uint32_t sq_free_to;
+  bool solicited;
 };
+static_assert(sizeof(Cqe) == 64);
 
 // A completion queue; also an ibv_cq_ex, whichever way it was created.
 //
@@ -73,9 +67,27 @@ struct Cq {
   ibv_cq* ibv() { return reinterpret_cast<ibv_cq*>(&ex); }
 };
 
-// Adds a completion and raises an event if the CQ is armed for it. A full CQ loses it, is marked
-// overrun for good and raises IBV_EVENT_CQ_ERR.
-void PushCompletion(Cq& cq, const Cqe& cqe);
+// PushCompletion when the CQ is full or armed.
+void PushToFullOrArmed(Cq& cq, const Cqe& cqe);
+
+// Adds a completion, a Cqe of zeroes that `fill(Cqe&)` completes, and raises an event if the CQ is
+// armed for it. A full CQ loses it, is marked overrun for good and raises IBV_EVENT_CQ_ERR. Inline:
+// the completion is built in its place.
+template <class Fill>
+[[gnu::always_inline]] inline void PushCompletion(Cq& cq, Fill&& fill) {
+  {
+    const std::lock_guard<SpinLock> guard(cq.lock);
+    if (cq.tail - cq.head != cq.capacity && cq.armed == Cq::Armed::kNo) [[likely]] {
+      Cqe& cqe = cq.ring[cq.tail++ & cq.mask];
+      cqe = {};
+      fill(cqe);
+      return;
+    }
+  }
+  Cqe cqe{};
+  fill(cqe);
+  PushToFullOrArmed(cq, cqe);
+}
 
 // The oldest completion; false when there is none even after the NIC was driven once.
 bool PopCompletion(Cq& cq, Cqe* cqe);

@@ -35,7 +35,7 @@ void EndPoll(ibv_cq_ex* ex) { Cq::From(ex)->poll_owner.unlock(); }
 ibv_wc_opcode ReadOpcode(ibv_cq_ex* ex) { return Cq::From(ex)->current.opcode; }
 uint32_t ReadVendorError(ibv_cq_ex*) { return 0; }
 uint32_t ReadByteLength(ibv_cq_ex* ex) { return Cq::From(ex)->current.byte_len; }
-__be32 ReadImmediate(ibv_cq_ex* ex) { return Cq::From(ex)->current.imm; }
+__be32 ReadImmediate(ibv_cq_ex* ex) { return Cq::From(ex)->current.imm_data; }
 uint32_t ReadQpNumber(ibv_cq_ex* ex) { return Cq::From(ex)->current.qp_num; }
 uint32_t ReadSourceQp(ibv_cq_ex* ex) { return Cq::From(ex)->current.src_qp; }
 unsigned int ReadFlags(ibv_cq_ex* ex) { return Cq::From(ex)->current.wc_flags; }

@@ -25,6 +25,7 @@ constexpr uint32_t MrIndex(uint32_t key) { return key & (kMaxMrs - 1); }
 
 // SharedQp::target: who may do what through this queue pair. 0 = nobody. Bits 0-23 the number of
 // the peer's queue pair, 24-27 the rights below, 28 set, 32-63 the protection domain.
+constexpr uint64_t kTargetNumber = 0xffffff;
 enum TargetRights : uint64_t {
   kTargetWrite = 1u << 24,
   kTargetRead = 1u << 25,

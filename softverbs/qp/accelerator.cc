@@ -15,12 +15,13 @@ struct Needs {
   bool writable;
 };
 
+constexpr Needs kReadNeeds{kTargetRead, IBV_ACCESS_REMOTE_READ, false};
 constexpr Needs kNeeds[] = {
     {kTargetWrite, IBV_ACCESS_REMOTE_WRITE, true},    // IBV_WR_RDMA_WRITE
     {0, 0, false},                                    // IBV_WR_RDMA_WRITE_WITH_IMM
     {0, 0, false},                                    // IBV_WR_SEND
     {0, 0, false},                                    // IBV_WR_SEND_WITH_IMM
-    {kTargetRead, IBV_ACCESS_REMOTE_READ, false},     // IBV_WR_RDMA_READ
+    kReadNeeds,                                       // IBV_WR_RDMA_READ
     {kTargetAtomic, IBV_ACCESS_REMOTE_ATOMIC, true},  // IBV_WR_ATOMIC_CMP_AND_SWP
     {kTargetAtomic, IBV_ACCESS_REMOTE_ATOMIC, true},  // IBV_WR_ATOMIC_FETCH_AND_ADD
 };
@@ -50,44 +51,62 @@ const bool enabled = [] {
   return value == nullptr || strcmp(value, "0") != 0;
 }();
 
-// Where the operation's memory is in this process; null when any check fails. REQUIRES: in flight.
-uint8_t* ResolveRemote(Qp& qp, const SharedTables& tables, const RemoteOperation& operation,
-                       const Needs& needs) {
+// What the target's memory is needed for.
+struct RemoteRange {
+  uint64_t addr;
+  uint32_t rkey;
+  uint32_t length;
+};
+
+// Where the range is in this process; null when any check fails. REQUIRES: in flight. Inlined, so
+// that constant needs cost nothing.
+[[gnu::always_inline]] inline uint8_t* ResolveRemote(const Qp& qp, const SharedTables& tables,
+                                                     RemoteRange range, Needs needs) {
   const uint32_t dest = qp.attr.dest_qp_num;
   const uint64_t target = tables.qps[QpIndex(dest)].target.load(std::memory_order_seq_cst);
   const uint64_t required = needs.target_right | kTargetOpen;
-  if ((target & 0xffffff) != qp.number || (target & required) != required) return nullptr;
+  if ((target & (required | kTargetNumber)) != (required | qp.number)) return nullptr;
 
-  const SharedMr& mr = tables.mrs[MrIndex(operation.rkey)];
-  if (operation.rkey == 0 || mr.key.load(std::memory_order_seq_cst) != operation.rkey) {
-    return nullptr;
-  }
+  const SharedMr& mr = tables.mrs[MrIndex(range.rkey)];
+  if (range.rkey == 0 || mr.key.load(std::memory_order_seq_cst) != range.rkey) return nullptr;
   if (mr.pd.load(std::memory_order_relaxed) != target >> 32 ||
       (mr.access.load(std::memory_order_relaxed) & needs.access) == 0) {
     return nullptr;
   }
-  const uint64_t offset = operation.remote_addr - mr.iova.load(std::memory_order_relaxed);
+  const uint64_t offset = range.addr - mr.iova.load(std::memory_order_relaxed);
   const uint64_t size = mr.length.load(std::memory_order_relaxed);
-  if (offset > size || operation.length > size - offset) return nullptr;
+  if (offset > size || range.length > size - offset) return nullptr;
 
   const ImportedRegions::Region region =
       qp.link->regions().Find(mr.region.load(std::memory_order_relaxed));
   if (region.base == nullptr || (needs.writable && !region.writable)) return nullptr;
   // The peer's numbers are its own affair up to here; this bound protects us.
   const uint64_t in_file = mr.region_offset.load(std::memory_order_relaxed) + offset;
-  if (in_file > region.size || operation.length > region.size - in_file) return nullptr;
+  if (in_file > region.size || range.length > region.size - in_file) return nullptr;
   return region.base + in_file;
 }
 
-bool Read(const Qp& qp, const RemoteOperation& operation, const uint8_t* remote) {
-  const MemoryTable& memory = qp.nic->memory();
-  for (uint32_t i = 0; i < operation.local.count; ++i) {
-    const ibv_sge& sge = operation.local.sges[i];
-    if (sge.length == 0) continue;
-    uint8_t* local =
-        memory.Resolve(sge.lkey, sge.addr, sge.length, qp.pd_id, IBV_ACCESS_LOCAL_WRITE);
-    if (local == nullptr) return false;
-    CopyFromShared(local, remote, sge.length);
+// The peer's tables; null when the accelerator must keep out.
+const SharedTables* TablesOf(const Qp& qp) {
+  // The memory and the tables of a peer that died are still mapped, but it must not answer.
+  const Link& link = *qp.link;
+  return enabled && link.state() == Link::State::kUp ? link.peer_tables() : nullptr;
+}
+
+[[gnu::always_inline]] inline bool ReadPiece(const Qp& qp, const ibv_sge& sge,
+                                             const uint8_t* remote) {
+  uint8_t* local =
+      qp.nic->memory().Resolve(sge.lkey, sge.addr, sge.length, qp.pd_id, IBV_ACCESS_LOCAL_WRITE);
+  if (local == nullptr) return false;
+  CopyFromShared(local, remote, sge.length);
+  return true;
+}
+
+[[gnu::noinline]] bool ReadPieces(const Qp& qp, SgeList list, const uint8_t* remote) {
+  for (uint32_t i = 0; i < list.count; ++i) {
+    const ibv_sge& sge = list.sges[i];
+    // IBTA: the key of an empty element is not checked.
+    if (sge.length != 0 && !ReadPiece(qp, sge, remote)) return false;
     remote += sge.length;
   }
   return true;
@@ -149,28 +168,34 @@ bool CanAccelerate(Qp& qp, ibv_wr_opcode opcode, uint32_t rkey, uint32_t length)
 }
 
 bool Accelerate(Qp& qp, const RemoteOperation& operation) {
+  if (operation.opcode == IBV_WR_RDMA_READ) {
+    return AccelerateRead(qp, operation.remote_addr, operation.rkey, operation.length,
+                          operation.local);
+  }
   const Needs& needs = kNeeds[operation.opcode];
-  if (needs.target_right == 0 || operation.length == 0 || !enabled) return false;
-  // The memory and the tables of a peer that died are still mapped, but it must not answer.
-  if (qp.link->state() != Link::State::kUp) return false;
-  const SharedTables* tables = qp.link->peer_tables();
+  if (needs.target_right == 0 || operation.length == 0) return false;
+  const SharedTables* tables = TablesOf(qp);
   if (tables == nullptr) return false;
   const InFlight in_flight(*qp.shared);
-  uint8_t* remote = ResolveRemote(qp, *tables, operation, needs);
+  const RemoteRange range{operation.remote_addr, operation.rkey, operation.length};
+  uint8_t* remote = ResolveRemote(qp, *tables, range, needs);
   if (remote == nullptr) return false;
-  bool executed;
-  switch (operation.opcode) {
-    case IBV_WR_RDMA_READ:
-      executed = Read(qp, operation, remote);
-      break;
-    case IBV_WR_RDMA_WRITE:
-      executed = Write(qp, operation, remote);
-      break;
-    default:
-      executed = Atomic(qp, operation, remote);
-      break;
-  }
+  const bool executed = operation.opcode == IBV_WR_RDMA_WRITE ? Write(qp, operation, remote)
+                                                              : Atomic(qp, operation, remote);
   if (executed) Count(stats.sends[operation.opcode].accelerated);
+  return executed;
+}
+
+bool AccelerateRead(Qp& qp, uint64_t remote_addr, uint32_t rkey, uint32_t length, SgeList local) {
+  const SharedTables* tables = TablesOf(qp);
+  if (tables == nullptr || length == 0) return false;
+  const InFlight in_flight(*qp.shared);
+  const uint8_t* remote = ResolveRemote(qp, *tables, {remote_addr, rkey, length}, kReadNeeds);
+  if (remote == nullptr) return false;
+  // One element is what matters, and without the loop it takes a fifth less.
+  const bool executed =
+      local.count == 1 ? ReadPiece(qp, local.sges[0], remote) : ReadPieces(qp, local, remote);
+  if (executed) Count(stats.sends[IBV_WR_RDMA_READ].accelerated);
   return executed;
 }
 

@@ -14,7 +14,7 @@
 namespace softverbs {
 namespace {
 
-constexpr uint64_t kAtomicBytes = sizeof(uint64_t);
+constexpr uint32_t kAtomicBytes = sizeof(uint64_t);
 
 // What a request needs of its own queue pair and of its local memory.
 struct Checked {
@@ -94,41 +94,60 @@ int Enqueue(Qp& qp, const ibv_send_wr& wr) {
   return 0;
 }
 
+// A READ or atomic was executed while the queue was empty.
+[[gnu::always_inline]] inline void CompleteNow(Qp& qp, const ibv_send_wr& wr, ibv_wc_opcode opcode,
+                                               uint32_t bytes) {
+  SendQueue& queue = qp.requester.queue;
+  queue.next = queue.done = ++queue.posted;
+  CountPost(wr.opcode, bytes);
+  if (!qp.signal_all && (wr.send_flags & IBV_SEND_SIGNALED) == 0) return;
+  PushCompletion(*qp.send_cq, [&](Cqe& cqe) {
+    cqe.wr_id = wr.wr_id;
+    cqe.qp_num = qp.number;
+    cqe.opcode = opcode;
+    cqe.byte_len = bytes;
+    cqe.sq_freed = &queue.freed;
+    cqe.sq_free_to = queue.done;
+  });
+}
+
+bool ExecuteAtomic(Qp& qp, const ibv_send_wr& wr, SgeList local) {
+  const bool swap = wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
+  if (TotalLength(local) != kAtomicBytes) return false;
+  const RemoteOperation operation{wr.opcode,
+                                  wr.wr.atomic.remote_addr,
+                                  wr.wr.atomic.rkey,
+                                  kAtomicBytes,
+                                  wr.wr.atomic.compare_add,
+                                  wr.wr.atomic.swap,
+                                  nullptr,
+                                  local};
+  if (!Accelerate(qp, operation)) return false;
+  CompleteNow(qp, wr, swap ? IBV_WC_COMP_SWAP : IBV_WC_FETCH_ADD, kAtomicBytes);
+  return true;
+}
+
+bool ExecuteRead(Qp& qp, const ibv_send_wr& wr, SgeList local) {
+  const uint64_t length = local.count == 1 ? local.sges[0].length : TotalLength(local);
+  if (length > kMaxMessage) return false;
+  const auto bytes = static_cast<uint32_t>(length);
+  if (!AccelerateRead(qp, wr.wr.rdma.remote_addr, wr.wr.rdma.rkey, bytes, local)) return false;
+  CompleteNow(qp, wr, IBV_WC_RDMA_READ, bytes);
+  return true;
+}
+
 // The fast path: nothing is under way, and the accelerator can do it now. False leaves everything
 // to the queue, which also finds out what was wrong.
 bool ExecuteNow(Qp& qp, const ibv_send_wr& wr) {
-  Requester& requester = qp.requester;
-  SendQueue& queue = requester.queue;
+  const SendQueue& queue = qp.requester.queue;
   if (qp.state != IBV_QPS_RTS || !queue.Idle() || queue.Full() || !qp.responder.answers.empty() ||
-      wr.opcode < IBV_WR_RDMA_READ || wr.opcode > IBV_WR_ATOMIC_FETCH_AND_ADD ||
       (wr.send_flags & IBV_SEND_INLINE) != 0 ||
       static_cast<uint32_t>(wr.num_sge) > qp.cap.max_send_sge || qp.attr.max_rd_atomic == 0) {
     return false;
   }
-  RemoteOperation operation;
-  operation.opcode = wr.opcode;
-  operation.local = {wr.sg_list, static_cast<uint32_t>(wr.num_sge)};
-  operation.inline_data = nullptr;
-  const uint64_t length = TotalLength(operation.local);
-  operation.length = static_cast<uint32_t>(length);
-  if (wr.opcode == IBV_WR_RDMA_READ) {
-    if (length > kMaxMessage) return false;
-    operation.remote_addr = wr.wr.rdma.remote_addr;
-    operation.rkey = wr.wr.rdma.rkey;
-  } else {
-    if (length != kAtomicBytes) return false;
-    operation.remote_addr = wr.wr.atomic.remote_addr;
-    operation.rkey = wr.wr.atomic.rkey;
-    operation.compare_add = wr.wr.atomic.compare_add;
-    operation.swap = wr.wr.atomic.swap;
-  }
-  if (!Accelerate(qp, operation)) return false;
-  queue.next = queue.done = ++queue.posted;
-  CountPost(wr.opcode, length);
-  if (qp.signal_all || (wr.send_flags & IBV_SEND_SIGNALED) != 0) {
-    CompleteFetch(qp, wr.wr_id, wr.opcode, operation.length);
-  }
-  return true;
+  const SgeList local{wr.sg_list, static_cast<uint32_t>(wr.num_sge)};
+  if (wr.opcode == IBV_WR_RDMA_READ) return ExecuteRead(qp, wr, local);
+  return IsAtomic(wr.opcode) && ExecuteAtomic(qp, wr, local);
 }
 
 bool CanPost(const Qp& qp) {

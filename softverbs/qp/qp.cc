@@ -33,12 +33,12 @@ void RevokeTarget(Qp& qp) {
 }
 
 void CompleteReceive(Qp& qp, const ReceiveWqe& receive, ibv_wc_status status) {
-  Cqe cqe{};
-  cqe.wr_id = receive.wr_id;
-  cqe.qp_num = qp.number;
-  cqe.status = status;
-  cqe.opcode = IBV_WC_RECV;
-  PushCompletion(*qp.recv_cq, cqe);
+  PushCompletion(*qp.recv_cq, [&](Cqe& cqe) {
+    cqe.wr_id = receive.wr_id;
+    cqe.qp_num = qp.number;
+    cqe.status = status;
+    cqe.opcode = IBV_WC_RECV;
+  });
 }
 
 void FlushQueues(Qp& qp) {
@@ -46,13 +46,13 @@ void FlushQueues(Qp& qp) {
   SendQueue& queue = requester.queue;
   while (queue.done != queue.posted) {
     const SendWqe& wqe = queue.At(queue.done++);
-    Cqe cqe{};
-    cqe.wr_id = wqe.wr_id;
-    cqe.qp_num = qp.number;
-    cqe.status = IBV_WC_WR_FLUSH_ERR;
-    cqe.sq_freed = &queue.freed;
-    cqe.sq_free_to = queue.done;
-    PushCompletion(*qp.send_cq, cqe);
+    PushCompletion(*qp.send_cq, [&](Cqe& cqe) {
+      cqe.wr_id = wqe.wr_id;
+      cqe.qp_num = qp.number;
+      cqe.status = IBV_WC_WR_FLUSH_ERR;
+      cqe.sq_freed = &queue.freed;
+      cqe.sq_free_to = queue.done;
+    });
   }
   queue.next = queue.posted;
   Responder& responder = qp.responder;

@@ -321,27 +321,15 @@ void CompleteOldest(Qp& qp, ibv_wc_status status) {
   requester.rnr_retries_left = qp.attr.rnr_retry;
   const bool signalled = qp.signal_all || (wqe.send_flags & IBV_SEND_SIGNALED) != 0;
   if (!signalled && status == IBV_WC_SUCCESS) return;
-  Cqe cqe{};
-  cqe.wr_id = wqe.wr_id;
-  cqe.qp_num = qp.number;
-  cqe.status = status;
-  cqe.opcode = CompletionOpcode(wqe.opcode);
-  cqe.byte_len = wqe.is_fetch() ? wqe.length : 0;
-  cqe.sq_freed = &queue.freed;
-  cqe.sq_free_to = queue.done;
-  PushCompletion(*qp.send_cq, cqe);
-}
-
-void CompleteFetch(Qp& qp, uint64_t wr_id, ibv_wr_opcode opcode, uint32_t bytes) {
-  SendQueue& queue = qp.requester.queue;
-  Cqe cqe{};
-  cqe.wr_id = wr_id;
-  cqe.qp_num = qp.number;
-  cqe.opcode = CompletionOpcode(opcode);
-  cqe.byte_len = bytes;
-  cqe.sq_freed = &queue.freed;
-  cqe.sq_free_to = queue.done;
-  PushCompletion(*qp.send_cq, cqe);
+  PushCompletion(*qp.send_cq, [&](Cqe& cqe) {
+    cqe.wr_id = wqe.wr_id;
+    cqe.qp_num = qp.number;
+    cqe.status = status;
+    cqe.opcode = CompletionOpcode(wqe.opcode);
+    cqe.byte_len = wqe.is_fetch() ? wqe.length : 0;
+    cqe.sq_freed = &queue.freed;
+    cqe.sq_free_to = queue.done;
+  });
 }
 
 void FailOldest(Qp& qp, ibv_wc_status status) {

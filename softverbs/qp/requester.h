@@ -26,9 +26,6 @@ void HandlePeerGone(Qp& qp);
 // Completes the oldest request; signalled or failed ones get a completion.
 void CompleteOldest(Qp& qp, ibv_wc_status status);
 
-// The successful completion of a READ or atomic that was executed while the queue was empty.
-void CompleteFetch(Qp& qp, uint64_t wr_id, ibv_wr_opcode opcode, uint32_t bytes);
-
 // Completes the oldest request with an error and moves the queue pair to the error state.
 void FailOldest(Qp& qp, ibv_wc_status status);
 

@@ -83,20 +83,18 @@ bool TakeReceive(Qp& qp) {
 }
 
 void DeliverReceive(Qp& qp, const PacketHeader& request, ibv_wc_opcode opcode) {
-  const ReceiveWqe& receive = qp.responder.receive;
-  Cqe cqe{};
-  cqe.wr_id = receive.wr_id;
-  cqe.qp_num = qp.number;
-  cqe.src_qp = request.from_qpn;
-  cqe.opcode = opcode;
-  cqe.byte_len = request.message_bytes;
-  cqe.solicited = (request.flags & kPacketSolicited) != 0;
-  if ((request.flags & kPacketImmediate) != 0) {
-    cqe.wc_flags |= IBV_WC_WITH_IMM;
-    cqe.imm = request.imm;
-  }
   qp.responder.has_receive = false;
-  PushCompletion(*qp.recv_cq, cqe);
+  PushCompletion(*qp.recv_cq, [&](Cqe& cqe) {
+    cqe.wr_id = qp.responder.receive.wr_id;
+    cqe.qp_num = qp.number;
+    cqe.src_qp = request.from_qpn;
+    cqe.opcode = opcode;
+    cqe.byte_len = request.message_bytes;
+    cqe.solicited = (request.flags & kPacketSolicited) != 0;
+    if ((request.flags & kPacketImmediate) == 0) return;
+    cqe.wc_flags |= IBV_WC_WITH_IMM;
+    cqe.imm_data = request.imm;
+  });
 }
 
 // Segments arrive in order and without gaps; anything else is a broken or hostile peer.
