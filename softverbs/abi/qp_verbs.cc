@@ -2,6 +2,7 @@
 
 #include <pthread.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 
@@ -74,6 +75,10 @@ Qp* CreateQp(ibv_context* context, const ibv_qp_init_attr_ex& attr) {
   qp->srq = attr.srq != nullptr ? Srq::From(attr.srq) : nullptr;
   qp->cap = attr.cap;
   if (qp->srq != nullptr) qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
+  // What a place of the send queue holds anyway may be inline data: there are programs that send a
+  // few bytes inline without having asked for room, and adapters let them.
+  qp->cap.max_inline_data = std::max<uint32_t>(
+      qp->cap.max_inline_data, qp->cap.max_send_sge * static_cast<uint32_t>(sizeof(ibv_sge)));
   qp->signal_all = attr.sq_sig_all != 0;
   qp->requester.queue.Init(qp->cap.max_send_wr, qp->cap.max_send_sge, qp->cap.max_inline_data);
   qp->receives.Init(qp->cap.max_recv_wr, qp->cap.max_recv_sge);

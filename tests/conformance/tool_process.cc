@@ -42,11 +42,23 @@ std::vector<std::string> Split(const std::string& text, char separator) {
   return words;
 }
 
+std::string ReadAll(int file) {
+  std::string text;
+  char chunk[4096];
+  for (off_t at = 0;;) {
+    const ssize_t got = pread(file, chunk, sizeof(chunk), at);
+    if (got <= 0) return text;
+    text.append(chunk, static_cast<size_t>(got));
+    at += got;
+  }
+}
+
 }  // namespace
 
 ToolProcess::ToolProcess(const std::string& command)
-    : output_(memfd_create("output", MFD_CLOEXEC)) {
+    : output_(memfd_create("output", MFD_CLOEXEC)), errors_(memfd_create("errors", MFD_CLOEXEC)) {
   fcntl(output_, F_SETFL, O_APPEND);
+  fcntl(errors_, F_SETFL, O_APPEND);
   std::vector<std::string> words = Split(command, ' ');
   words.insert(words.begin(), Launcher());
   std::vector<char*> argv;
@@ -57,7 +69,7 @@ ToolProcess::ToolProcess(const std::string& command)
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, output_, STDOUT_FILENO);
-  posix_spawn_file_actions_adddup2(&actions, output_, STDERR_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, errors_, STDERR_FILENO);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);  // a group of its own, to kill
@@ -69,6 +81,7 @@ ToolProcess::ToolProcess(const std::string& command)
 ToolProcess::~ToolProcess() {
   Kill();
   close(output_);
+  close(errors_);
 }
 
 bool ToolProcess::WaitForEnd(std::chrono::seconds limit) {
@@ -76,6 +89,7 @@ bool ToolProcess::WaitForEnd(std::chrono::seconds limit) {
   while (pid_ > 0) {
     int status = 0;
     if (waitpid(pid_, &status, WNOHANG) == pid_) {
+      crashed_ = WIFSIGNALED(status);
       exit_code_ = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
       pid_ = -1;
     } else if (std::chrono::steady_clock::now() >= deadline) {
@@ -94,16 +108,7 @@ void ToolProcess::Kill() {
   pid_ = -1;
 }
 
-std::string ToolProcess::Output() const {
-  std::string text;
-  char chunk[4096];
-  for (off_t at = 0;;) {
-    const ssize_t got = pread(output_, chunk, sizeof(chunk), at);
-    if (got <= 0) return text;
-    text.append(chunk, static_cast<size_t>(got));
-    at += got;
-  }
-}
+std::string ToolProcess::Output() const { return ReadAll(output_) + ReadAll(errors_); }
 
 int FreePort() {
   const int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);

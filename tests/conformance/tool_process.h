@@ -8,7 +8,7 @@
 
 namespace conformance {
 
-// A program under softverbs-run, its output (both streams) captured. Killed, with everything it
+// A program under softverbs-run, its output captured. Killed, with everything it
 // started, when the object goes. Not thread safe.
 class ToolProcess {
  public:
@@ -25,12 +25,17 @@ class ToolProcess {
 
   // Its exit code, or 128 + the signal that ended it. REQUIRES: it ended.
   int exit_code() const { return exit_code_; }
+  bool crashed() const { return crashed_; }
+  // What it wrote so far: its standard output, then its standard error, which would cut lines of
+  // the first in two.
   std::string Output() const;
 
  private:
-  int output_ = -1;  // a file in memory
+  int output_ = -1;  // files in memory
+  int errors_ = -1;
   pid_t pid_ = -1;
   int exit_code_ = -1;
+  bool crashed_ = false;  // ended by a signal
 };
 
 // A TCP port that nobody uses at this moment.

@@ -1,0 +1,41 @@
+// ibverbs-utils: the example programs of libibverbs.
+
+#include "tests/conformance/row.h"
+
+namespace conformance {
+namespace {
+
+Row PingPong(std::string name, const std::string& command, int iterations) {
+  const std::string count = std::to_string(iterations);
+  return Pair(std::move(name), Server::kTcp, command + " -g 0 -n " + count,
+              {"\n" + count + " iters in [0-9.]+ seconds"});
+}
+
+std::vector<Row> Rows() {
+  return {
+      {.name = "Devices", .client = "ibv_devices", .client_says = {"softverbs0"}},
+      {.name = "DevInfo",
+       .client = "ibv_devinfo -v",
+       .client_says = {"hca_id:\\s+softverbs0[^]*PORT_ACTIVE"}},
+
+      PingPong("Rc", "ibv_rc_pingpong", 200),
+      PingPong("RcEvents", "ibv_rc_pingpong -e", 200),
+      PingPong("RcTimestamps", "ibv_rc_pingpong -t", 200),
+      // Not -t with -e: it takes an event whose completion it has already polled for an error.
+      PingPong("RcNewSend", "ibv_rc_pingpong -N", 200),
+      PingPong("RcNewSendEvents", "ibv_rc_pingpong -N -e", 200),
+      PingPong("RcChecked", "ibv_rc_pingpong -c", 200),
+      PingPong("RcCheckedEvents", "ibv_rc_pingpong -c -e", 200),
+      PingPong("RcNewSendCheckedEvents", "ibv_rc_pingpong -N -c -e -s 100000", 50),
+
+      PingPong("Srq", "ibv_srq_pingpong", 50),
+      PingPong("SrqEvents", "ibv_srq_pingpong -e", 50),
+      PingPong("SrqChecked", "ibv_srq_pingpong -c", 50),
+      PingPong("SrqCheckedEvents", "ibv_srq_pingpong -c -e", 50),
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(IbverbsUtils, RowTest, ::testing::ValuesIn(Rows()), RowName);
+
+}  // namespace
+}  // namespace conformance

@@ -1,0 +1,104 @@
+// perftest: every tool with every option of a list that it has, alone and in some company.
+
+#include "tests/conformance/row.h"
+
+namespace conformance {
+namespace {
+
+constexpr const char* kConnectQuirk =
+    "perftest -R connects twice and does not wait until its server listens the second time";
+
+constexpr int kIterations = 200;
+constexpr int kIterationsOfEach = 20;  // with -a
+constexpr int kSizes = 23;             // with -a: 2, 4, ... 2^23 bytes
+
+enum Traits : unsigned {
+  kBandwidth = 1,
+  kLatency = 2,
+  kSends = 4,
+  kSizesVary = 8,  // has -a
+  kEvents = 16,    // has -e
+};
+
+struct Tool {
+  const char* program;
+  const char* name;
+  int bytes;  // of a message, by default
+  unsigned traits;
+};
+constexpr Tool kTools[] = {
+    {"ib_read_lat", "ReadLat", 2, kLatency | kSizesVary | kEvents},
+    {"ib_write_lat", "WriteLat", 2, kLatency | kSizesVary},
+    {"ib_send_lat", "SendLat", 2, kLatency | kSizesVary | kEvents | kSends},
+    {"ib_atomic_lat", "AtomicLat", 8, kLatency | kEvents},
+    {"ib_read_bw", "ReadBw", 65536, kBandwidth | kSizesVary | kEvents},
+    {"ib_write_bw", "WriteBw", 65536, kBandwidth | kSizesVary},
+    {"ib_send_bw", "SendBw", 65536, kBandwidth | kSizesVary | kEvents | kSends},
+    {"ib_atomic_bw", "AtomicBw", 8, kBandwidth | kEvents},
+};
+
+struct Option {
+  const char* name;
+  const char* flags;
+  unsigned needs;  // traits
+  int queue_pairs = 1;
+};
+constexpr Option kOptions[] = {
+    {"", "", 0},
+    {"Cm", "-R", 0},
+    {"OldPost", "--use_old_post_send", 0},
+    {"Events", "-e", kEvents},
+    {"EventsCm", "-e -R", kEvents},
+    {"BothWays", "-b", kBandwidth},
+    {"BothWaysCm", "-b -R", kBandwidth},
+    {"QueuePairs", "-q 8", kBandwidth, 8},
+    {"QueuePairsCm", "-q 8 -R", kBandwidth, 8},
+    {"QueuePairsBothWaysEvents", "-q 8 -b -e", kBandwidth | kEvents, 8},
+    {"Srq", "--use-srq", kSends},
+    {"SrqEvents", "--use-srq -e", kSends},
+    {"SrqQueuePairs", "--use-srq -q 8", kSends | kBandwidth, 8},
+};
+
+bool Contains(const std::string& text, const char* word) {
+  return text.find(word) != std::string::npos;
+}
+
+Row Run(const Tool& tool, const std::string& name, const std::string& flags, Says says) {
+  const bool cm = Contains(flags, "-R");
+  Row row = Pair(tool.name + name, cm ? Server::kRdmaCm : Server::kTcp,
+                 std::string(tool.program) + " -F " + flags, std::move(says));
+  row.server_says = {"", 0};  // a server whose part is passive prints no table
+  if (cm) row.quirk = kConnectQuirk;
+  return row;
+}
+
+// A line of the table that a tool prints: bytes, iterations and figures.
+std::string Line(const std::string& bytes, int iterations) {
+  return "\n\\s*" + bytes + "\\s+" + std::to_string(iterations) + "\\s+[0-9]+\\.";
+}
+
+std::vector<Row> Rows() {
+  std::vector<Row> rows;
+  for (const Tool& tool : kTools) {
+    for (const Option& option : kOptions) {
+      if ((tool.traits & option.needs) != option.needs) continue;
+      const std::string flags = std::string(option.flags) + " -n " + std::to_string(kIterations);
+      rows.push_back(Run(tool, option.name, flags,
+                         {Line(std::to_string(tool.bytes), kIterations * option.queue_pairs), 1}));
+    }
+    if ((tool.traits & kSizesVary) == 0) continue;
+    const std::string flags = "-a -n " + std::to_string(kIterationsOfEach);
+    rows.push_back(Run(tool, "AllSizes", flags, {Line("[0-9]+", kIterationsOfEach), kSizes}));
+  }
+  const Says added = {Line("8", kIterations), 1};
+  const std::string flags = "-A FETCH_AND_ADD -n " + std::to_string(kIterations);
+  for (const Tool& tool : kTools) {
+    if (tool.bytes == 8) rows.push_back(Run(tool, "FetchAdd", flags, added));
+  }
+  return rows;
+}
+
+INSTANTIATE_TEST_SUITE_P(Perftest, RowTest, ::testing::ValuesIn(Rows()), RowName);
+
+}  // namespace
+}  // namespace conformance

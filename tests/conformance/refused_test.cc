@@ -1,0 +1,31 @@
+// What softverbs lacks it refuses as a device does that lacks it: the programs say so and end.
+
+#include "tests/conformance/row.h"
+
+namespace conformance {
+namespace {
+
+Row Refused(std::string name, std::string command, std::string says) {
+  return {.name = std::move(name),
+          .client = std::move(command),
+          .client_says = {std::move(says)},
+          .refused = true};
+}
+
+std::vector<Row> Rows() {
+  return {
+      Refused("XrcSharedReceiveQueue", "ibv_xsrq_pingpong -g 0", "Couldn't Open the XRC Domain 95"),
+      Refused("XrcServer", "rdma_xserver -c x -p {p}", "rdma_create_ep: Operation not supported"),
+      Refused("OnDemandPaging", "ibv_rc_pingpong -g 0 -o", "(?:)"),
+      Refused("DeviceMemory", "ibv_rc_pingpong -g 0 -j", "(?:)"),
+      // rsockets live in librdmacm, on its private structures.
+      Refused("RsocketStream", "rstream -b 127.0.0.1", "rsocket failed: Function not implemented"),
+      Refused("RsocketDatagrams", "udpong -b 127.0.0.1",
+              "rsocket failed: Function not implemented"),
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(Refused, RowTest, ::testing::ValuesIn(Rows()), RowName);
+
+}  // namespace
+}  // namespace conformance

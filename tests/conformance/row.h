@@ -1,0 +1,57 @@
+#ifndef GANNET_TESTS_CONFORMANCE_ROW_H_
+#define GANNET_TESTS_CONFORMANCE_ROW_H_
+
+#include <gtest/gtest.h>
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace conformance {
+
+enum class Server {
+  kNone,    // the row is one program
+  kTcp,     // a server that exchanges addresses over TCP
+  kRdmaCm,  // a server that listens through rdma_cm
+  kStays,   // the same, and it serves one client after the other until it is stopped
+  kPeer,    // no server: the other is started first, and waited for until it says `server_ready`
+};
+
+// What a program's output must match: a regular expression, found somewhere, or exactly `times`
+// times if that is not 0.
+struct Says {
+  std::string pattern;
+  int times = 0;
+};
+
+// A run of a program that nobody here wrote, unmodified, on softverbs.
+//
+// A row fails when a program is not installed, does not end in time, does not exit with 0, does not
+// print what it should, or complains about the data it received. A tool that is known to fail by
+// its own fault now and then may be run a second time; the row says what the fault is. Nothing else
+// is retried.
+struct Row {
+  std::string name;
+  Server kind = Server::kNone;
+  std::string server = {};  // {p} is a free port
+  std::string client = {};
+  Says server_says = {};
+  Says client_says = {};
+  const char* quirk = nullptr;  // the tool's own fault that one retry is for
+  bool refused = false;         // the client must fail, by itself and with these words
+  std::string server_ready = {};
+};
+
+inline void PrintTo(const Row& row, std::ostream* out) { *out << row.client; }
+
+// Client and server with the same options, as most tools have them.
+Row Pair(std::string name, Server kind, const std::string& command, Says says);
+
+// The tests of all rows of a package: INSTANTIATE_TEST_SUITE_P(Package, RowTest, ...).
+class RowTest : public ::testing::TestWithParam<Row> {};
+
+inline std::string RowName(const ::testing::TestParamInfo<Row>& info) { return info.param.name; }
+
+}  // namespace conformance
+
+#endif  // GANNET_TESTS_CONFORMANCE_ROW_H_

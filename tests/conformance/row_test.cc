@@ -1,0 +1,122 @@
+#include "tests/conformance/row.h"
+
+#include <chrono>
+#include <iterator>
+#include <optional>
+#include <regex>
+#include <string>
+#include <thread>
+
+#include "tests/conformance/tool_process.h"
+
+namespace conformance {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr seconds kStartLimit(10);  // until a server listens
+constexpr seconds kRunLimit(60);    // until a tool ends
+constexpr int kClientsInTurn = 3;   // of a server that stays
+
+// What a tool says when it received other bytes than were sent.
+constexpr const char* kComplaint = "invalid data in page|data mismatch";
+
+std::string WithPort(std::string command, int port) {
+  for (size_t at; (at = command.find("{p}")) != std::string::npos;) {
+    command.replace(at, 3, std::to_string(port));
+  }
+  return command;
+}
+
+bool Matches(const std::string& output, const Says& says) {
+  const std::regex pattern(says.pattern);
+  if (says.times == 0) return std::regex_search(output, pattern);
+  const auto first = std::sregex_iterator(output.begin(), output.end(), pattern);
+  return std::distance(first, std::sregex_iterator()) == says.times;
+}
+
+bool Ready(const Row& row, int port, const ToolProcess& server) {
+  if (row.kind == Server::kPeer) return Matches(server.Output(), {row.server_ready});
+  return row.kind == Server::kTcp ? TcpListens(port) : RdmaListens(port);
+}
+
+// Waits until the server listens; false if it ended before, or took too long.
+bool WaitUntilReady(const Row& row, int port, ToolProcess* server) {
+  const auto deadline = std::chrono::steady_clock::now() + kStartLimit;
+  while (!Ready(row, port, *server)) {
+    if (server->Ended() || std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  return true;
+}
+
+// How a tool may end.
+enum class Ending { kWell, kRefused };
+
+// What is wrong with a tool that should have ended; empty if nothing is.
+std::string Judge(const char* who, ToolProcess* tool, const Says& says, Ending ending) {
+  std::string complaint;
+  if (!tool->WaitForEnd(kRunLimit)) {
+    tool->Kill();
+    complaint = "did not end";
+  } else if (ending == Ending::kWell && tool->exit_code() != 0) {
+    complaint = "exited with " + std::to_string(tool->exit_code());
+  } else if (ending == Ending::kRefused && (tool->exit_code() == 0 || tool->crashed())) {
+    complaint = "should have been refused, but exited with " + std::to_string(tool->exit_code());
+  } else if (!Matches(tool->Output(), says)) {
+    complaint = "does not say \"" + says.pattern + "\"";
+    if (says.times != 0) complaint += " " + std::to_string(says.times) + " times";
+  } else if (Matches(tool->Output(), {kComplaint})) {
+    complaint = "received wrong data";
+  }
+  if (complaint.empty()) return "";
+  return std::string(who) + " " + complaint + "; its output:\n" + tool->Output() + "\n";
+}
+
+// One run of a row: what went wrong, or an empty string.
+std::string RunRow(const Row& row) {
+  const int port = FreePort();
+  std::optional<ToolProcess> server;
+  if (row.kind != Server::kNone) {
+    server.emplace(WithPort(row.server, port));
+    if (!WaitUntilReady(row, port, &*server)) {
+      return "the server does not listen; its output:\n" + server->Output();
+    }
+  }
+  const Ending ending = row.refused ? Ending::kRefused : Ending::kWell;
+  for (int left = row.kind == Server::kStays ? kClientsInTurn : 1; left > 0; left--) {
+    ToolProcess client(WithPort(row.client, port));
+    const std::string complaint = Judge("the client", &client, row.client_says, ending);
+    // Then the server need not be waited for: it may never end.
+    if (!complaint.empty()) return complaint + (server ? "the server:\n" + server->Output() : "");
+  }
+  if (row.kind == Server::kNone) return "";
+  if (row.kind != Server::kStays) {
+    return Judge("the server", &*server, row.server_says, Ending::kWell);
+  }
+  return server->Ended() ? "the server ended:\n" + server->Output() : "";
+}
+
+}  // namespace
+
+Row Pair(std::string name, Server kind, const std::string& command, Says says) {
+  Row row{.name = std::move(name), .kind = kind};
+  row.server = command + " -p {p}";
+  row.client = command + " -p {p} 127.0.0.1";
+  row.server_says = row.client_says = std::move(says);
+  return row;
+}
+
+TEST_P(RowTest, RunsOnSoftverbs) {
+  const Row& row = GetParam();
+  const std::string program = row.client.substr(0, row.client.find(' '));
+  ASSERT_TRUE(Installed(program)) << program << ": `./dev deps` installs it";
+  std::string complaint = RunRow(row);
+  if (!complaint.empty() && row.quirk != nullptr) {
+    std::cout << "second try (" << row.quirk << ") after:\n" << complaint << std::endl;
+    complaint = RunRow(row);
+  }
+  EXPECT_TRUE(complaint.empty()) << complaint;
+}
+
+}  // namespace conformance
