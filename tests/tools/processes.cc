@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <termios.h>
@@ -84,6 +86,42 @@ std::string ReadLine(int fd, int limit_ms) {
   return line;
 }
 
+sockaddr_in Loopback(uint16_t port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(port);
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+// Nobody listens on it now; somebody may before the caller does, who then has to try another.
+uint16_t FreePort() {
+  const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address = Loopback(0);
+  socklen_t size = sizeof(address);
+  EXPECT_EQ(bind(socket.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  EXPECT_EQ(getsockname(socket.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  return ntohs(address.sin_port);
+}
+
+bool Accepts(uint16_t port) {
+  const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_in address = Loopback(port);
+  return connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+}
+
+// Until it accepts connections; false when it ended instead, or takes too long.
+bool AwaitAccepting(pid_t pid, uint16_t port) {
+  constexpr int kStepMs = 10;
+  const Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  pollfd ended{pidfd.get(), POLLIN, 0};
+  for (int waited = 0; waited < kTimeLimitMs; waited += kStepMs) {
+    if (poll(&ended, 1, kStepMs) == 1) return false;
+    if (Accepts(port)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::string ProgramPath(std::string_view name) {
@@ -151,6 +189,27 @@ void ServerProcess::Signal(int number) const { kill(pid_, number); }
 ServerProcess::~ServerProcess() {
   if (pid_ < 0) return;
   kill(pid_, SIGCONT);
+  kill(pid_, SIGTERM);
+  WaitFor(pid_, kStopLimitMs);
+}
+
+std::unique_ptr<TcpServerProcess> TcpServerProcess::Start(
+    const std::function<std::vector<std::string>(const std::string& port)>& command) {
+  constexpr int kPortsTried = 5;
+  const Fd null(open("/dev/null", O_RDWR | O_CLOEXEC));
+  for (int i = 0; i < kPortsTried; ++i) {
+    const uint16_t port = FreePort();
+    std::unique_ptr<TcpServerProcess> server(new TcpServerProcess());
+    server->pid_ = Spawn(command(std::to_string(port)), null.get(), null.get(), STDERR_FILENO);
+    server->address_ = "127.0.0.1:" + std::to_string(port);
+    if (server->pid_ >= 0 && AwaitAccepting(server->pid_, port)) return server;
+  }
+  ADD_FAILURE() << command("PORT")[0] << " did not start";
+  return nullptr;
+}
+
+TcpServerProcess::~TcpServerProcess() {
+  if (pid_ < 0) return;
   kill(pid_, SIGTERM);
   WaitFor(pid_, kStopLimitMs);
 }

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -42,6 +43,26 @@ class ServerProcess {
 
  private:
   ServerProcess() = default;
+  pid_t pid_ = -1;
+  std::string address_;
+};
+
+// A server of somebody else's, on a TCP port of its own on loopback.
+class TcpServerProcess {
+ public:
+  // `command` makes the words that start it on a port. nullptr, and a failed expectation, when it
+  // does not accept connections within 30 s.
+  static std::unique_ptr<TcpServerProcess> Start(
+      const std::function<std::vector<std::string>(const std::string& port)>& command);
+  // Asks it to stop; after 10 s it is killed.
+  ~TcpServerProcess();
+  TcpServerProcess(const TcpServerProcess&) = delete;
+  TcpServerProcess& operator=(const TcpServerProcess&) = delete;
+
+  const std::string& address() const { return address_; }
+
+ private:
+  TcpServerProcess() = default;
   pid_t pid_ = -1;
   std::string address_;
 };

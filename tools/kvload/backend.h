@@ -5,10 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace gannet::kvload {
 
@@ -17,12 +20,40 @@ namespace gannet::kvload {
 class Backend {
  public:
   virtual ~Backend() = default;
-  // Each starts one operation; an error means that it was not started.
+  // Each starts one operation, sent at the latest by the next Poll; an error means that it was not
+  // started.
   virtual absl::Status Get(std::string_view key, std::span<std::byte> out, uint64_t user_data) = 0;
   virtual absl::Status Put(std::string_view key, std::string_view value, uint64_t user_data) = 0;
-  virtual absl::Status RawRead(std::span<std::byte> out, uint64_t user_data) = 0;
-  // Makes progress and fills in finished operations. Never blocks.
+  virtual absl::Status RawRead(std::span<std::byte> /*out*/, uint64_t /*user_data*/) {
+    return absl::UnimplementedError("no bare READs");
+  }
+  // Makes progress and fills in finished operations. One that speaks to its server through the
+  // kernel may wait for an answer, as its users would have it wait; the others never block.
   virtual size_t Poll(std::span<Completion> out) = 0;
+};
+
+// Sums over all servers of what the run is charged for.
+struct ServerTotals {
+  uint64_t rpcs = 0;
+  uint64_t cpu_us = 0;
+  uint64_t slots_used = 0;
+  uint64_t slots_total = 0;  // 0: the server has no such thing
+};
+
+// A store under load: where a run gets its backends and the server's side of the figures.
+class Store {
+ public:
+  // What carries the requests, for the report.
+  struct Transport {
+    std::string device;
+    std::string kind;
+  };
+
+  virtual ~Store() = default;
+  // A backend for one thread, called on that thread; thread safe. Blocks until connected.
+  virtual absl::StatusOr<std::unique_ptr<Backend>> Connect(uint32_t thread) = 0;
+  virtual absl::StatusOr<ServerTotals> Totals() = 0;
+  virtual Transport transport() const = 0;
 };
 
 }  // namespace gannet::kvload

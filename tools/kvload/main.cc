@@ -1,9 +1,9 @@
-// kvload: puts a Gannet server under load, checks every value, and says what it cost.
+// kvload: puts a Gannet server under load, or for comparison a Redis or a memcached server, checks
+// every value, and says what it cost.
 //
 // Exit code: 0 when every operation was answered and every value was right; 1 otherwise; 2 for
 // wrong usage.
 
-#include <gannet/client.h>
 #include <gflags/gflags.h>
 #include <unistd.h>
 
@@ -17,13 +17,17 @@
 #include "common/base/status_macros.h"
 #include "common/rdma/device_choice.h"
 #include "tools/build_stamp/build_stamp.h"
-#include "tools/kvload/gannet_backend.h"
+#include "tools/kvload/gannet_store.h"
+#include "tools/kvload/memcached_store.h"
 #include "tools/kvload/options.h"
-#include "tools/kvload/raw_read_backend.h"
+#include "tools/kvload/redis_store.h"
 #include "tools/kvload/report.h"
 #include "tools/kvload/run.h"
 
-DEFINE_string(server, "127.0.0.1:7471", "HOST:PORT of the server, or several with commas");
+DEFINE_string(backend, "gannet", "who is put under load: gannet, redis or memcached");
+DEFINE_string(server, "",
+              "HOST:PORT of the server, or of several Gannet servers with commas; empty: the "
+              "backend's usual port on this host");
 DEFINE_string(device, "auto", "auto, soft (the user-space device), or an RDMA device's name");
 DEFINE_string(workload, "b",
               "YCSB core workload: a (50 % updates), b (5 % updates), c (reads only), d (5 % "
@@ -44,6 +48,10 @@ DEFINE_uint64(target_ops, 0,
               "operations a second in an open loop: latency counts from when an operation was due; "
               "0 = closed loop, as fast as possible");
 DEFINE_bool(verify, true, "check every value that is read");
+DEFINE_bool(warm_up, false,
+            "before the run, on its connections and unmeasured, read every record once, so that "
+            "locations are known and pages mapped; with raw_read, --records READs");
+DEFINE_uint64(raw_span, 0, "bytes of the server's region that raw_read reads from; 0 = all");
 DEFINE_bool(allow_misses, false, "do not fail when a key that this run loaded is not found");
 DEFINE_uint64(deadline_ms, 10'000,
               "of every operation; long, since a slow answer is a latency and not an error");
@@ -60,7 +68,9 @@ constexpr int kExitUsage = 2;
 
 absl::StatusOr<Options> OptionsFromFlags() {
   Options options;
-  options.servers = absl::StrSplit(FLAGS_server, ',', absl::SkipEmpty());
+  GANNET_ASSIGN_OR_RETURN(options.backend, BackendOf(FLAGS_backend));
+  const std::string servers = FLAGS_server.empty() ? DefaultServer(options.backend) : FLAGS_server;
+  options.servers = absl::StrSplit(servers, ',', absl::SkipEmpty());
   options.device = FLAGS_device;
   options.workload = FLAGS_workload;
   if (!FLAGS_distribution.empty()) {
@@ -77,6 +87,8 @@ absl::StatusOr<Options> OptionsFromFlags() {
   options.target_ops = FLAGS_target_ops;
   options.verify = FLAGS_verify;
   options.allow_misses = FLAGS_allow_misses;
+  options.warm_up = FLAGS_warm_up;
+  options.raw_span_bytes = FLAGS_raw_span;
   options.deadline = std::chrono::milliseconds(FLAGS_deadline_ms);
   options.trace_file = FLAGS_trace;
   options.json_file = FLAGS_json;
@@ -84,34 +96,25 @@ absl::StatusOr<Options> OptionsFromFlags() {
   return options;
 }
 
-absl::StatusOr<ServerTotals> TotalsOf(Client& client) {
-  GANNET_ASSIGN_OR_RETURN(const std::vector<ServerStats> stats, client.Stats());
-  ServerTotals totals;
-  for (const ServerStats& server : stats) {
-    totals.rpcs += server.rpcs;
-    totals.cpu_us += server.cpu_us;
-    totals.slots_used += server.slots_used;
-    totals.slots_total += server.slots_total;
+absl::StatusOr<std::unique_ptr<Store>> Open(const Options& options) {
+  switch (options.backend) {
+    case BackendKind::kRedis:
+      return OpenRedis(options);
+    case BackendKind::kMemcached:
+      return OpenMemcached(options);
+    default:
+      return OpenGannet(options);
   }
-  return totals;
-}
-
-absl::StatusOr<std::unique_ptr<Backend>> ConnectBackend(const Options& options, uint32_t thread) {
-  if (options.workload != kRawReadWorkload) return GannetBackend::Connect(options);
-  return RawReadBackend::Connect({.endpoint = options.servers.front(),
-                                  .depth = options.depth,
-                                  .read_bytes = options.sizes.value_bytes,
-                                  .seed = options.seed + thread});
 }
 
 void ShowProgress(std::string_view line) {
   std::fprintf(stderr, "\r\033[K%.*s", static_cast<int>(line.size()), line.data());
 }
 
-Environment EnvironmentOf(const Options& options, Client& client) {
+Environment EnvironmentOf(Store& store) {
   Environment environment;
-  environment.connect = [&options](uint32_t thread) { return ConnectBackend(options, thread); };
-  environment.totals = [&client] { return TotalsOf(client); };
+  environment.connect = [&store](uint32_t thread) { return store.Connect(thread); };
+  environment.totals = [&store] { return store.Totals(); };
   if (isatty(STDERR_FILENO) != 0) environment.progress = ShowProgress;
   return environment;
 }
@@ -125,20 +128,14 @@ absl::Status WriteFile(const std::string& path, const std::string& text) {
 }
 
 absl::StatusOr<Report> Measure(const Options& options) {
-  gannet::Options client_options;
-  client_options.device = options.device;
-  client_options.deadline = options.deadline;
-  GANNET_ASSIGN_OR_RETURN(const std::unique_ptr<Client> client,
-                          Client::Connect(options.servers, client_options));
-  const ServerInfo info = client->Info().front();
-  std::fprintf(stderr, "kvload: device=%s kind=%s\n", info.device.c_str(), info.kind.c_str());
-  // What asking for the totals adds to them.
-  GANNET_ASSIGN_OR_RETURN(const ServerTotals first, TotalsOf(*client));
-  GANNET_ASSIGN_OR_RETURN(const ServerTotals second, TotalsOf(*client));
-  GANNET_ASSIGN_OR_RETURN(Report report, Run(options, EnvironmentOf(options, *client)));
-  report.device = info.device;
-  report.kind = info.kind;
-  report.rpcs_of_measuring = second.rpcs - first.rpcs;
+  GANNET_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, Open(options));
+  const Store::Transport transport = store->transport();
+  std::fprintf(stderr, "kvload: backend=%s device=%s kind=%s\n",
+               std::string(NameOf(options.backend)).c_str(), transport.device.c_str(),
+               transport.kind.c_str());
+  GANNET_ASSIGN_OR_RETURN(Report report, Run(options, EnvironmentOf(*store)));
+  report.device = transport.device;
+  report.kind = transport.kind;
   return report;
 }
 
@@ -150,8 +147,10 @@ int Fail(int code, const absl::Status& status) {
 int Main(char** argv) {
   const auto options = OptionsFromFlags();
   if (!options.ok()) return Fail(kExitUsage, options.status());
-  const auto device = UseDevice(options->device, argv);
-  if (!device.ok()) return Fail(kExitFailed, device.status());
+  if (options->backend == BackendKind::kGannet) {
+    const auto device = UseDevice(options->device, argv);
+    if (!device.ok()) return Fail(kExitFailed, device.status());
+  }
   const auto report = Measure(*options);
   if (!report.ok()) return Fail(kExitFailed, report.status());
   std::fputs(ToTable(*report).c_str(), stdout);

@@ -44,7 +44,50 @@ absl::Status CheckKeySpace(const Options& options) {
                                                  " of them do not fit"));
 }
 
+// The others have no memory to READ and no client for several servers.
+absl::Status CheckBackend(const Options& options) {
+  if (options.backend == BackendKind::kGannet) return absl::OkStatus();
+  const std::string backend(NameOf(options.backend));
+  if (IsRawRead(options)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--workload=raw_read reads Gannet's memory: --backend=", backend, " has none"));
+  }
+  if (options.servers.size() == 1) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--backend=", backend, " takes one --server, not ", options.servers.size()));
+}
+
 }  // namespace
+
+absl::StatusOr<BackendKind> BackendOf(std::string_view name) {
+  if (name == "gannet") return BackendKind::kGannet;
+  if (name == "redis") return BackendKind::kRedis;
+  if (name == "memcached") return BackendKind::kMemcached;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--backend=", std::string(name), ": gannet, redis or memcached"));
+}
+
+std::string_view NameOf(BackendKind backend) {
+  switch (backend) {
+    case BackendKind::kRedis:
+      return "redis";
+    case BackendKind::kMemcached:
+      return "memcached";
+    default:
+      return "gannet";
+  }
+}
+
+std::string DefaultServer(BackendKind backend) {
+  switch (backend) {
+    case BackendKind::kRedis:
+      return "127.0.0.1:6379";
+    case BackendKind::kMemcached:
+      return "127.0.0.1:11211";
+    default:
+      return "127.0.0.1:7471";
+  }
+}
 
 absl::StatusOr<Phase> PhaseOf(std::string_view name) {
   if (name == "load") return Phase::kLoad;
@@ -67,6 +110,7 @@ absl::Status Validate(const Options& options) {
   GANNET_RETURN_IF_ERROR(
       CheckRange("deadline_ms", static_cast<uint64_t>(options.deadline.count()), 1, 3'600'000));
   if (options.servers.empty()) return absl::InvalidArgumentError("--server is empty");
+  GANNET_RETURN_IF_ERROR(CheckBackend(options));
   GANNET_RETURN_IF_ERROR(CheckSizes(options));
   return CheckKeySpace(options);
 }

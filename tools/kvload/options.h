@@ -14,6 +14,15 @@
 
 namespace gannet::kvload {
 
+// Who is put under load.
+enum class BackendKind : uint8_t { kGannet, kRedis, kMemcached };
+
+// "gannet", "redis" or "memcached".
+absl::StatusOr<BackendKind> BackendOf(std::string_view name);
+std::string_view NameOf(BackendKind backend);
+// Where such a server listens when nobody says otherwise.
+std::string DefaultServer(BackendKind backend);
+
 enum class Phase : uint8_t { kLoad, kRun, kBoth };
 
 // "load", "run" or "both".
@@ -24,6 +33,7 @@ inline constexpr char kTraceWorkload[] = "trace";
 
 // What to run; one field per flag of the program, which says more about each.
 struct Options {
+  BackendKind backend = BackendKind::kGannet;
   std::vector<std::string> servers = {"127.0.0.1:7471"};
   std::string device = "auto";
   std::string workload = "b";
@@ -39,6 +49,8 @@ struct Options {
   uint64_t target_ops = 0;  // a second, over all threads; 0 = as fast as possible
   bool verify = true;
   bool allow_misses = false;
+  bool warm_up = false;
+  uint64_t raw_span_bytes = 0;  // of the region, for bare READs; 0 = all of it
   std::chrono::milliseconds deadline{10'000};
   std::string trace_file;
   std::string json_file;

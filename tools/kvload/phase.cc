@@ -1,5 +1,7 @@
 #include "tools/kvload/phase.h"
 
+#include <time.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -29,6 +31,14 @@ struct Part {
   int64_t ended_ns = 0;
 };
 
+// CPU time that this process has used.
+uint64_t ProcessCpuUs() {
+  timespec used;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return (static_cast<uint64_t>(used.tv_sec) * kNsPerSecond + static_cast<uint64_t>(used.tv_nsec)) /
+         1000;
+}
+
 class Phase {
  public:
   Phase(const PhasePlan& plan, const Environment& environment)
@@ -43,6 +53,7 @@ class Phase {
   enum class State : int { kConnecting, kRunning, kEnding };
 
   void ThreadMain(uint32_t thread);
+  void WarmUp(uint32_t thread, Backend& backend) const;
   void Arrive();
   void WaitForAll(bool with_progress);
   void ShowProgress();
@@ -112,6 +123,15 @@ void Phase::PollWhile(State state, Backend& backend) {
   }
 }
 
+void Phase::WarmUp(uint32_t thread, Backend& backend) const {
+  Worker::Options options = OptionsOf(thread);
+  options.interval_ns = 0;
+  const std::unique_ptr<OperationSource> source = plan_.warm_up(thread);
+  Worker worker(options, backend, *source, values_, &MonotonicNs);
+  while (worker.Poll()) {
+  }
+}
+
 void Phase::ThreadMain(uint32_t thread) {
   Part& part = parts_[thread];
   auto backend = environment_.connect(thread);
@@ -123,6 +143,7 @@ void Phase::ThreadMain(uint32_t thread) {
   const std::unique_ptr<OperationSource> source = plan_.source(thread);
   part.worker =
       std::make_unique<Worker>(OptionsOf(thread), **backend, *source, values_, &MonotonicNs);
+  if (plan_.warm_up) WarmUp(thread, **backend);
   Arrive();
   PollWhile(State::kConnecting, **backend);
   if (state_.load(std::memory_order_acquire) == State::kEnding) return;  // another failed
@@ -146,8 +167,10 @@ absl::StatusOr<PhaseResult> Phase::Measure() {
   PhaseResult result;
   GANNET_ASSIGN_OR_RETURN(result.before, environment_.totals());
   begin_ns_ = MonotonicNs() + kHeadStartNs;
+  const uint64_t cpu_before_us = ProcessCpuUs();
   SetState(State::kRunning);
   WaitForAll(true);
+  result.client_cpu_us = ProcessCpuUs() - cpu_before_us;
   int64_t ended_ns = begin_ns_;
   for (const Part& part : parts_) {
     result.metrics.Merge(part.worker->metrics());

@@ -15,14 +15,6 @@
 
 namespace gannet::kvload {
 
-// Sums over all servers of what the run is charged for.
-struct ServerTotals {
-  uint64_t rpcs = 0;
-  uint64_t cpu_us = 0;
-  uint64_t slots_used = 0;
-  uint64_t slots_total = 0;
-};
-
 // What a phase needs of the world outside.
 struct Environment {
   // A backend for one thread, called on that thread.
@@ -41,11 +33,14 @@ struct PhasePlan {
   Worker::Options worker;   // thread and interval_ns are filled in
   uint64_t seed = 0;        // of the values' noise
   std::function<std::unique_ptr<OperationSource>(uint32_t thread)> source;
+  // What a thread does before, on the same connection and unmeasured; may be empty.
+  std::function<std::unique_ptr<OperationSource>(uint32_t thread)> warm_up;
 };
 
 struct PhaseResult {
   Metrics metrics;
-  double seconds = 0;  // from the first operation to the end of the last thread's
+  double seconds = 0;          // from the first operation to the end of the last thread's
+  uint64_t client_cpu_us = 0;  // of this process, meanwhile
   ServerTotals before;
   ServerTotals after;
 };

@@ -94,8 +94,10 @@ absl::Status RawReadBackend::MakeResources() {
 absl::Status RawReadBackend::TakeGrant() {
   SetRnrTimer(connector_->connection()->qp());
   GANNET_ASSIGN_OR_RETURN(grant_, DecodeGrant(connector_->private_data()));
-  if (grant_.region_bytes < AlignUp(options_.read_bytes, kReadAlignment)) {
-    return absl::InvalidArgumentError("the server's region is smaller than one READ");
+  span_bytes_ = options_.span_bytes == 0 ? grant_.region_bytes
+                                         : std::min(options_.span_bytes, grant_.region_bytes);
+  if (span_bytes_ < AlignUp(options_.read_bytes, kReadAlignment)) {
+    return absl::InvalidArgumentError("what is to be read is smaller than one READ");
   }
   return absl::OkStatus();
 }
@@ -130,7 +132,7 @@ void RawReadBackend::PostChain() {
   chain = pending_;
   pending_.size = 0;
   const uint64_t stride = AlignUp(options_.read_bytes, kReadAlignment);
-  const uint64_t places = (grant_.region_bytes - options_.read_bytes) / kReadAlignment + 1;
+  const uint64_t places = (span_bytes_ - options_.read_bytes) / kReadAlignment + 1;
   ibv_sge sges[kChainMax];
   ibv_send_wr reads[kChainMax];
   for (uint32_t i = 0; i < chain.size; ++i) {

@@ -28,11 +28,12 @@ class RawReadBackend : public Backend {
     std::string endpoint;
     uint32_t depth = 1;
     uint32_t read_bytes = 64;
+    uint64_t span_bytes = 0;  // READs fall into so many bytes from the region's begin; 0 = all
     uint64_t seed = 0;
     std::chrono::milliseconds connect_timeout{3000};
   };
   // Blocks until connected. Unavailable, DeadlineExceeded, FailedPrecondition; InvalidArgument: the
-  // region is smaller than a READ.
+  // region, or what is to be read of it, is smaller than a READ.
   static absl::StatusOr<std::unique_ptr<RawReadBackend>> Connect(const Options& options);
   ~RawReadBackend() override;
 
@@ -71,6 +72,7 @@ class RawReadBackend : public Backend {
   const Options options_;
   Random random_;
   Grant grant_{};
+  uint64_t span_bytes_ = 0;
 
   // In the order that makes destruction legal.
   Handle<ibv_pd> pd_;

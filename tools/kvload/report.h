@@ -18,8 +18,6 @@ struct Report {
   std::string kind;
   std::optional<PhaseResult> load;  // when the phase measured is not the load itself
   PhaseResult measured;
-  // RPCs that the measuring itself costs, to be taken off.
-  uint64_t rpcs_of_measuring = 0;
 };
 
 inline constexpr int kReportSchema = 1;

@@ -45,8 +45,9 @@ Json OpsJson(const Metrics& metrics) {
   return ops;
 }
 
-Json VerbsOfAll(const Metrics& metrics) {
+Json VerbsOfAll(const Options& options, const Metrics& metrics) {
   Json verbs = Json::object();
+  if (options.backend != BackendKind::kGannet) return verbs;
   const auto add = [&verbs](std::string_view name, const VerbSums& sums) {
     if (sums.operations > 0) verbs[std::string(name)] = VerbsJson(sums);
   };
@@ -65,8 +66,8 @@ Json ServerCpuPerGet(const PhaseResult& result) {
          static_cast<double>(gets);
 }
 
-double IndexFill(const ServerTotals& totals) {
-  if (totals.slots_total == 0) return 0;
+Json IndexFill(const ServerTotals& totals) {
+  if (totals.slots_total == 0) return nullptr;
   return static_cast<double>(totals.slots_used) / static_cast<double>(totals.slots_total);
 }
 
@@ -87,7 +88,7 @@ Json OptionsJson(const Report& report) {
   return {{"schema", kReportSchema},
           {"commit", BuildCommit()},
           {"build", BuildKind()},
-          {"backend", "gannet"},
+          {"backend", NameOf(options.backend)},
           {"workload", report.workload},
           {"distribution", report.distribution.empty() ? Json(nullptr) : Json(report.distribution)},
           {"seed", options.seed},
@@ -96,7 +97,10 @@ Json OptionsJson(const Report& report) {
           {"records", unless_trace(options.records)},
           {"key_size", unless_trace(options.sizes.key_bytes)},
           {"value_size", unless_trace(options.sizes.value_bytes)},
-          {"location_cache", options.location_cache_bytes},
+          {"location_cache", options.backend == BackendKind::kGannet
+                                 ? Json(options.location_cache_bytes)
+                                 : Json(nullptr)},
+          {"warm_up", options.warm_up},
           {"target_ops", options.target_ops},
           {"verify", options.verify},
           {"device", report.device},
@@ -107,25 +111,25 @@ Json OptionsJson(const Report& report) {
 
 std::string ToJson(const Report& report) {
   const PhaseResult& measured = report.measured;
-  const uint64_t rpcs = measured.after.rpcs - measured.before.rpcs;
   Json json = OptionsJson(report);
   json["seconds"] = measured.seconds;
   json["operations"] = measured.metrics.answered();
   json["ops_per_second"] = PerSecond(measured);
   json["index_fill"] = IndexFill(measured.after);
-  json["server_rpcs"] = rpcs > report.rpcs_of_measuring ? rpcs - report.rpcs_of_measuring : 0;
+  json["server_rpcs"] = measured.after.rpcs - measured.before.rpcs;
   json["server_cpu_us"] = measured.after.cpu_us - measured.before.cpu_us;
+  json["client_cpu_us"] = measured.client_cpu_us;
   json["server_cpu_us_per_get"] = ServerCpuPerGet(measured);
   json["wrong_values"] = WrongValues(report);
   json["errors"] = ErrorsJson(measured.metrics);
   json["ops"] = OpsJson(measured.metrics);
-  json["verbs"] = VerbsOfAll(measured.metrics);
+  json["verbs"] = VerbsOfAll(report.options, measured.metrics);
   if (report.load) {
     json["load"] = {{"seconds", report.load->seconds},
                     {"operations", report.load->metrics.answered()},
                     {"ops_per_second", PerSecond(*report.load)},
                     {"ops", OpsJson(report.load->metrics)},
-                    {"verbs", VerbsOfAll(report.load->metrics)}};
+                    {"verbs", VerbsOfAll(report.options, report.load->metrics)}};
   }
   return json.dump(2) + "\n";
 }

@@ -31,6 +31,19 @@ void AppendOps(std::string_view prefix, const Metrics& metrics, std::string& out
   }
 }
 
+// What it took on both sides.
+void AppendCosts(const PhaseResult& result, std::string& out) {
+  absl::StrAppendFormat(&out, "server    %d RPCs, %d us of CPU",
+                        result.after.rpcs - result.before.rpcs,
+                        result.after.cpu_us - result.before.cpu_us);
+  if (result.after.slots_total > 0) {
+    absl::StrAppendFormat(&out, ", index %.1f %% full",
+                          100.0 * static_cast<double>(result.after.slots_used) /
+                              static_cast<double>(result.after.slots_total));
+  }
+  absl::StrAppendFormat(&out, "\nclient    %d us of CPU\n", result.client_cpu_us);
+}
+
 void AppendVerbs(std::string_view name, const VerbSums& sums, std::string& out) {
   if (sums.operations == 0) return;
   const auto per_op = [&sums](uint64_t count) {
@@ -40,6 +53,15 @@ void AppendVerbs(std::string_view name, const VerbSums& sums, std::string& out) 
                         std::string(name), sums.operations, per_op(sums.reads),
                         per_op(sums.read_bytes), per_op(sums.sends), per_op(sums.cas),
                         per_op(sums.posts), per_op(sums.completions));
+}
+
+void AppendVerbsOfAll(const Metrics& metrics, std::string& out) {
+  absl::StrAppendFormat(&out, "\n%-14s %10s %7s %10s %7s %7s %7s %12s\n", "verbs per op", "count",
+                        "READs", "READ bytes", "SENDs", "CAS", "posts", "completions");
+  for (size_t i = 0; i < kOpKinds; ++i) AppendVerbs(kOpNames[i], metrics.ops[i].verbs, out);
+  AppendVerbs("get_warm", metrics.get_warm, out);
+  AppendVerbs("get_cold", metrics.get_cold, out);
+  AppendVerbs("get_miss", metrics.get_miss, out);
 }
 
 void AppendWrong(const Metrics& metrics, std::string& out) {
@@ -67,7 +89,8 @@ std::string ToTable(const Report& report) {
   const Options& options = report.options;
   const PhaseResult& measured = report.measured;
   std::string out;
-  absl::StrAppendFormat(&out, "workload  %s%s%s on %s (%s), commit %s, %s\n", report.workload,
+  absl::StrAppendFormat(&out, "workload  %s: %s%s%s on %s (%s), commit %s, %s\n",
+                        NameOf(options.backend), report.workload,
                         report.distribution.empty() ? "" : ", ", report.distribution, report.device,
                         report.kind, BuildCommit(), BuildKind());
   absl::StrAppendFormat(&out, "settings  %d threads, depth %d, seed %d", options.threads,
@@ -79,25 +102,12 @@ std::string ToTable(const Report& report) {
   absl::StrAppend(&out, "\n");
   if (report.load) AppendPhase("load", *report.load, out);
   AppendPhase("measured", measured, out);
-  const uint64_t rpcs = measured.after.rpcs - measured.before.rpcs;
-  absl::StrAppendFormat(&out, "server    %d RPCs, %d us of CPU, index %.1f %% full\n",
-                        rpcs > report.rpcs_of_measuring ? rpcs - report.rpcs_of_measuring : 0,
-                        measured.after.cpu_us - measured.before.cpu_us,
-                        measured.after.slots_total == 0
-                            ? 0.0
-                            : 100.0 * static_cast<double>(measured.after.slots_used) /
-                                  static_cast<double>(measured.after.slots_total));
+  AppendCosts(measured, out);
   absl::StrAppendFormat(&out, "\n%-14s %10s %9s %7s %9s %9s %9s %10s\n", "latency", "count",
                         "not found", "errors", "p50 us", "p99 us", "p99.9 us", "max us");
   if (report.load) AppendOps("load ", report.load->metrics, out);
   AppendOps("", measured.metrics, out);
-  absl::StrAppendFormat(&out, "\n%-14s %10s %7s %10s %7s %7s %7s %12s\n", "verbs per op", "count",
-                        "READs", "READ bytes", "SENDs", "CAS", "posts", "completions");
-  for (size_t i = 0; i < kOpKinds; ++i)
-    AppendVerbs(kOpNames[i], measured.metrics.ops[i].verbs, out);
-  AppendVerbs("get_warm", measured.metrics.get_warm, out);
-  AppendVerbs("get_cold", measured.metrics.get_cold, out);
-  AppendVerbs("get_miss", measured.metrics.get_miss, out);
+  if (options.backend == BackendKind::kGannet) AppendVerbsOfAll(measured.metrics, out);
   if (report.load) AppendWrong(report.load->metrics, out);
   AppendWrong(measured.metrics, out);
   return out;

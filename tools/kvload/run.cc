@@ -51,6 +51,12 @@ absl::StatusOr<PhaseResult> RunYcsb(const Options& options, const Mix& mix, bool
   PhasePlan plan = PlanOf(options, options.workload, options.operations);
   plan.target_ops = options.target_ops;
   plan.worker.misses_are_wrong = loaded && !options.allow_misses;
+  if (options.warm_up) {
+    plan.warm_up = [&options](uint32_t thread) {
+      const Share share = ShareOf(options.records, thread, options.threads);
+      return std::make_unique<LoadSource>(share.first, share.end, options.sizes, OpKind::kGet);
+    };
+  }
   AcknowledgedCounter records(options.records);
   plan.source = [&](uint32_t thread) {
     return std::make_unique<YcsbSource>(mix,
@@ -103,6 +109,11 @@ absl::StatusOr<Report> RunRawReads(const Options& options, const Environment& en
     return std::make_unique<RawReadSource>(
         ShareOf(options.operations, thread, options.threads).size());
   };
+  if (options.warm_up) {
+    plan.warm_up = [&options](uint32_t) {
+      return std::make_unique<RawReadSource>(options.records);
+    };
+  }
   Report report{.options = options, .workload = kRawReadWorkload};
   GANNET_ASSIGN_OR_RETURN(report.measured, RunPhase(plan, environment));
   return report;

@@ -9,7 +9,7 @@
 namespace gannet::kvload {
 
 // Runs what the options ask for: a load, a YCSB workload, bare READs or a trace. The report's
-// device, kind and rpcs_of_measuring are the caller's to fill in. Fails when it could not be
+// device and kind are the caller's to fill in. Fails when it could not be
 // measured; errors of operations and wrong values are in the report.
 absl::StatusOr<Report> Run(const Options& options, const Environment& environment);
 

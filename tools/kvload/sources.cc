@@ -16,7 +16,7 @@ void WriteKey(uint64_t record, uint32_t bytes, std::string& key) {
 
 bool LoadSource::Next(Operation& operation) {
   if (next_ == end_) return false;
-  operation.kind = OpKind::kInsert;
+  operation.kind = kind_;
   operation.put_on_miss = false;
   operation.value_bytes = sizes_.value_bytes;
   operation.record = next_++;

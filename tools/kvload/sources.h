@@ -18,13 +18,15 @@ struct Sizes {
   uint32_t value_bytes = 100;
 };
 
-// Inserts records [first, end), each once.
+// Inserts records [first, end), each once; or, to warm up, reads them.
 class LoadSource : public OperationSource {
  public:
-  LoadSource(uint64_t first, uint64_t end, Sizes sizes) : next_(first), end_(end), sizes_(sizes) {}
+  LoadSource(uint64_t first, uint64_t end, Sizes sizes, OpKind kind = OpKind::kInsert)
+      : kind_(kind), next_(first), end_(end), sizes_(sizes) {}
   bool Next(Operation& operation) override;
 
  private:
+  const OpKind kind_;
   uint64_t next_;
   uint64_t end_;
   Sizes sizes_;

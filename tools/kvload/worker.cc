@@ -25,6 +25,7 @@ Worker::Worker(const Options& options, Backend& backend, OperationSource& source
       completions_(std::min<size_t>(options.depth, kCompletionsPerPollMax)),
       sequence_(uint64_t{options.thread} << kThreadShift) {
   for (uint32_t i = options.depth; i > 0; --i) free_.push_back(i - 1);
+  starting_.reserve(options.depth);
   for (Slot& slot : slots_) slot.buffer.resize(options.value_bytes_max);
 }
 
@@ -38,21 +39,27 @@ bool Worker::Poll() {
   return !source_empty_ || free_.size() < slots_.size();
 }
 
-bool Worker::IsDue(int64_t now) const { return options_.interval_ns == 0 || next_due_ns_ <= now; }
-
+// What is done for the operations themselves, choosing a key for one, comes before the clock.
 void Worker::StartDue() {
   if (source_empty_ || free_.empty()) return;
-  const int64_t now = clock_();
-  while (!source_empty_ && !free_.empty() && IsDue(now)) {
+  const bool closed_loop = options_.interval_ns == 0;
+  const int64_t now = closed_loop ? 0 : clock_();
+  starting_.clear();
+  while (!free_.empty() && (closed_loop || next_due_ns_ <= now)) {
     const uint32_t index = free_.back();
-    Slot& slot = slots_[index];
-    if (!source_.Next(slot.operation)) {
+    if (!source_.Next(slots_[index].operation)) {
       source_empty_ = true;
-      return;
+      break;
     }
     free_.pop_back();
-    slot.began_ns = options_.interval_ns == 0 ? now : next_due_ns_;
+    slots_[index].began_ns = next_due_ns_;
     next_due_ns_ += options_.interval_ns;
+    starting_.push_back(index);
+  }
+  if (starting_.empty()) return;
+  const int64_t began_ns = closed_loop ? clock_() : 0;
+  for (const uint32_t index : starting_) {
+    if (closed_loop) slots_[index].began_ns = began_ns;
     Start(index);
   }
 }

@@ -67,7 +67,6 @@ class Worker {
   };
 
   void StartDue();
-  bool IsDue(int64_t now) const;
   void Start(uint32_t index);
   absl::Status StartRead(uint32_t index);
   absl::Status StartWrite(uint32_t index);
@@ -87,6 +86,7 @@ class Worker {
 
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;
+  std::vector<uint32_t> starting_;  // within StartDue
   std::vector<Completion> completions_;
   bool source_empty_ = false;
   int64_t next_due_ns_ = 0;

@@ -1,0 +1,101 @@
+#include "tools/kvload/gannet_store.h"
+
+#include <gannet/client.h>
+
+#include <utility>
+#include <vector>
+
+#include "common/base/status_macros.h"
+#include "tools/kvload/raw_read_backend.h"
+
+namespace gannet::kvload {
+namespace {
+
+class GannetBackend : public Backend {
+ public:
+  explicit GannetBackend(std::unique_ptr<AsyncClient> client) : client_(std::move(client)) {}
+
+  absl::Status Get(std::string_view key, std::span<std::byte> out, uint64_t user_data) override {
+    return client_->Get(key, out, user_data);
+  }
+  absl::Status Put(std::string_view key, std::string_view value, uint64_t user_data) override {
+    return client_->Put(key, value, {}, user_data);
+  }
+  size_t Poll(std::span<Completion> out) override { return client_->Poll(out); }
+
+ private:
+  const std::unique_ptr<AsyncClient> client_;
+};
+
+gannet::Options ClientOptions(const Options& options) {
+  gannet::Options client;
+  client.device = options.device;
+  client.deadline = options.deadline;
+  return client;
+}
+
+absl::StatusOr<ServerTotals> AskForTotals(Client& client) {
+  GANNET_ASSIGN_OR_RETURN(const std::vector<ServerStats> stats, client.Stats());
+  ServerTotals totals;
+  for (const ServerStats& server : stats) {
+    totals.rpcs += server.rpcs;
+    totals.cpu_us += server.cpu_us;
+    totals.slots_used += server.slots_used;
+    totals.slots_total += server.slots_total;
+  }
+  return totals;
+}
+
+class GannetStore : public Store {
+ public:
+  static absl::StatusOr<std::unique_ptr<Store>> Open(const Options& options) {
+    GANNET_ASSIGN_OR_RETURN(auto client, Client::Connect(options.servers, ClientOptions(options)));
+    GANNET_ASSIGN_OR_RETURN(const ServerTotals first, AskForTotals(*client));
+    GANNET_ASSIGN_OR_RETURN(const ServerTotals second, AskForTotals(*client));
+    return std::unique_ptr<Store>(
+        new GannetStore(options, std::move(client), second.rpcs - first.rpcs));
+  }
+
+  absl::StatusOr<std::unique_ptr<Backend>> Connect(uint32_t thread) override {
+    if (options_.workload == kRawReadWorkload) {
+      return RawReadBackend::Connect({.endpoint = options_.servers.front(),
+                                      .depth = options_.depth,
+                                      .read_bytes = options_.sizes.value_bytes,
+                                      .span_bytes = options_.raw_span_bytes,
+                                      .seed = options_.seed + thread});
+    }
+    gannet::Options client = ClientOptions(options_);
+    client.depth = options_.depth;
+    client.location_cache_bytes = LocationCacheBytesOfThread(options_);
+    GANNET_ASSIGN_OR_RETURN(auto connected, AsyncClient::Connect(options_.servers, client));
+    return std::make_unique<GannetBackend>(std::move(connected));
+  }
+
+  absl::StatusOr<ServerTotals> Totals() override {
+    GANNET_ASSIGN_OR_RETURN(ServerTotals totals, AskForTotals(*client_));
+    totals.rpcs -= asked_++ * rpcs_of_asking_;
+    return totals;
+  }
+
+  Transport transport() const override {
+    const ServerInfo info = client_->Info().front();
+    return {info.device, info.kind};
+  }
+
+ private:
+  GannetStore(const Options& options, std::unique_ptr<Client> client, uint64_t rpcs_of_asking)
+      : options_(options), client_(std::move(client)), rpcs_of_asking_(rpcs_of_asking) {}
+
+  const Options options_;
+  const std::unique_ptr<Client> client_;
+  const uint64_t rpcs_of_asking_;  // what asking for the totals adds to them
+  uint64_t asked_ = 0;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Store>> OpenGannet(const Options& options) {
+  return GannetStore::Open(options);
+}
+
+}  // namespace gannet::kvload

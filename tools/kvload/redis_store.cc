@@ -1,0 +1,208 @@
+#include "tools/kvload/redis_store.h"
+
+#include <fcntl.h>
+#include <hiredis/hiredis.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <charconv>
+#include <deque>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+#include "tools/kvload/endpoint.h"
+
+namespace gannet::kvload {
+namespace {
+
+struct Free {
+  void operator()(redisContext* context) const { redisFree(context); }
+  void operator()(redisReply* reply) const { freeReplyObject(reply); }
+};
+using Connection = std::unique_ptr<redisContext, Free>;
+using Reply = std::unique_ptr<redisReply, Free>;
+
+absl::StatusOr<Connection> ConnectTo(const Options& options) {
+  const std::string& server = options.servers.front();
+  GANNET_ASSIGN_OR_RETURN(const Endpoint to, EndpointOf(server));
+  constexpr timeval kTimeout{3, 0};
+  Connection connection(redisConnectWithTimeout(to.host.c_str(), to.port, kTimeout));
+  if (connection == nullptr) return absl::ResourceExhaustedError("no memory for a connection");
+  if (connection->err == 0) return connection;
+  return absl::UnavailableError(absl::StrCat("no Redis at ", server, ": ", connection->errstr,
+                                             "; start one with: redis-server --port ", to.port,
+                                             " --save '' --appendonly no"));
+}
+
+absl::StatusCode CodeOf(const redisReply& error) {
+  return std::string_view(error.str, error.len).starts_with("OOM")
+             ? absl::StatusCode::kResourceExhausted
+             : absl::StatusCode::kInternal;
+}
+
+// One connection, not blocking. The answers come in the order of the operations.
+class RedisBackend : public Backend {
+ public:
+  RedisBackend(Connection connection, std::chrono::milliseconds deadline)
+      : connection_(std::move(connection)),
+        deadline_ns_(deadline.count() * kNsPerMs),
+        progress_ns_(MonotonicNs()) {
+    fcntl(connection_->fd, F_SETFL, fcntl(connection_->fd, F_GETFL) | O_NONBLOCK);
+    connection_->flags &= ~REDIS_BLOCK;
+  }
+
+  absl::Status Get(std::string_view key, std::span<std::byte> out, uint64_t user_data) override {
+    const char* words[] = {"GET", key.data()};
+    const size_t sizes[] = {3, key.size()};
+    return Append(words, sizes, 2, {user_data, OpType::kGet, out});
+  }
+
+  absl::Status Put(std::string_view key, std::string_view value, uint64_t user_data) override {
+    const char* words[] = {"SET", key.data(), value.data()};
+    const size_t sizes[] = {3, key.size(), value.size()};
+    return Append(words, sizes, 3, {user_data, OpType::kPut, {}});
+  }
+
+  size_t Poll(std::span<Completion> out) override {
+    if (pending_.empty()) return 0;
+    Transfer();
+    size_t done = TakeAnswers(out);
+    if (done == 0 && connection_->err == 0) {
+      Wait();
+      Transfer();
+      done = TakeAnswers(out);
+    }
+    return done > 0 || connection_->err == 0 ? done : FailAll(out);
+  }
+
+ private:
+  struct Pending {
+    uint64_t user_data;
+    OpType type;
+    std::span<std::byte> out;
+  };
+
+  absl::Status Append(const char** words, const size_t* sizes, int count, const Pending& pending) {
+    if (pending_.empty()) progress_ns_ = MonotonicNs();
+    if (redisAppendCommandArgv(connection_.get(), count, words, sizes) != REDIS_OK) {
+      return absl::UnavailableError(connection_->errstr);
+    }
+    pending_.push_back(pending);
+    written_ = 0;
+    return absl::OkStatus();
+  }
+
+  // Whatever the socket takes and gives now. Failures stay in the connection.
+  void Transfer() {
+    if (written_ == 0) redisBufferWrite(connection_.get(), &written_);
+    if (connection_->err == 0) redisBufferRead(connection_.get());
+  }
+
+  // Until the socket is ready, but not for long: an open loop has operations due meanwhile.
+  void Wait() {
+    pollfd socket{connection_->fd, static_cast<short>(written_ ? POLLIN : POLLIN | POLLOUT), 0};
+    constexpr timespec kWait{0, kRedisWaitUs * 1000};
+    if (ppoll(&socket, 1, &kWait, nullptr) == 0 && MonotonicNs() - progress_ns_ > deadline_ns_) {
+      connection_->err = REDIS_ERR_OTHER;
+      late_ = true;
+    }
+  }
+
+  size_t TakeAnswers(std::span<Completion> out) {
+    size_t done = 0;
+    void* answer = nullptr;
+    while (done < out.size() && !pending_.empty() &&
+           redisGetReplyFromReader(connection_.get(), &answer) == REDIS_OK && answer != nullptr) {
+      const Reply reply(static_cast<redisReply*>(answer));
+      out[done++] = Finish(pending_.front(), *reply);
+      pending_.pop_front();
+    }
+    if (done > 0) progress_ns_ = MonotonicNs();
+    return done;
+  }
+
+  static Completion Finish(const Pending& pending, const redisReply& reply) {
+    Completion done{.user_data = pending.user_data, .type = pending.type};
+    if (reply.type == REDIS_REPLY_ERROR) {
+      done.code = CodeOf(reply);
+    } else if (pending.type == OpType::kGet && reply.type == REDIS_REPLY_STRING) {
+      done.found = true;
+      done.info.value_bytes = static_cast<uint32_t>(reply.len);
+      std::copy_n(reply.str, std::min<size_t>(reply.len, pending.out.size()),
+                  reinterpret_cast<char*>(pending.out.data()));
+    }
+    return done;
+  }
+
+  size_t FailAll(std::span<Completion> out) {
+    size_t done = 0;
+    for (; done < out.size() && !pending_.empty(); pending_.pop_front()) {
+      const auto code =
+          late_ ? absl::StatusCode::kDeadlineExceeded : absl::StatusCode::kUnavailable;
+      out[done++] = {.user_data = pending_.front().user_data, .code = code};
+    }
+    return done;
+  }
+
+  const Connection connection_;
+  const int64_t deadline_ns_;
+  int64_t progress_ns_;  // the last answer, or the first operation after a pause
+  bool late_ = false;
+  int written_ = 1;  // everything appended
+  std::deque<Pending> pending_;
+};
+
+// The number after "NAME:" in the answer of INFO; 0 when it is not there.
+double NumberIn(std::string_view info, std::string_view name) {
+  const size_t at = info.find(absl::StrCat("\n", std::string(name), ":"));
+  if (at == std::string_view::npos) return 0;
+  const char* begin = info.data() + at + name.size() + 2;
+  double number = 0;
+  std::from_chars(begin, info.data() + info.size(), number);
+  return number;
+}
+
+class RedisStore : public Store {
+ public:
+  RedisStore(const Options& options, Connection connection)
+      : options_(options), connection_(std::move(connection)) {}
+
+  absl::StatusOr<std::unique_ptr<Backend>> Connect(uint32_t) override {
+    GANNET_ASSIGN_OR_RETURN(Connection connection, ConnectTo(options_));
+    return std::make_unique<RedisBackend>(std::move(connection), options_.deadline);
+  }
+
+  absl::StatusOr<ServerTotals> Totals() override {
+    const Reply reply(static_cast<redisReply*>(redisCommand(connection_.get(), "INFO")));
+    if (reply == nullptr || reply->type != REDIS_REPLY_STRING) {
+      return absl::UnavailableError("Redis does not answer INFO");
+    }
+    const std::string_view info(reply->str, reply->len);
+    constexpr double kUsPerSecond = 1e6;
+    ServerTotals totals;
+    totals.rpcs = static_cast<uint64_t>(NumberIn(info, "total_commands_processed")) - asked_++;
+    totals.cpu_us = static_cast<uint64_t>(
+        (NumberIn(info, "used_cpu_user") + NumberIn(info, "used_cpu_sys")) * kUsPerSecond);
+    return totals;
+  }
+
+  Transport transport() const override { return {"tcp", "kernel-tcp"}; }
+
+ private:
+  const Options options_;
+  const Connection connection_;
+  uint64_t asked_ = 0;  // INFO is a command too
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Store>> OpenRedis(const Options& options) {
+  GANNET_ASSIGN_OR_RETURN(Connection connection, ConnectTo(options));
+  auto store = std::make_unique<RedisStore>(options, std::move(connection));
+  GANNET_RETURN_IF_ERROR(store->Totals().status());
+  return store;
+}
+
+}  // namespace gannet::kvload

@@ -1,0 +1,23 @@
+#ifndef GANNET_TOOLS_KVLOAD_REDIS_STORE_H_
+#define GANNET_TOOLS_KVLOAD_REDIS_STORE_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "tools/kvload/backend.h"
+#include "tools/kvload/options.h"
+
+namespace gannet::kvload {
+
+// A Redis server through hiredis. Operations are pipelined: what was started between two Polls goes
+// out with one write, each is answered by itself, and the answers are taken as they come. Poll
+// waits for up to kRedisWaitUs when there is none.
+//
+// Unavailable, naming the address and how to start one.
+absl::StatusOr<std::unique_ptr<Store>> OpenRedis(const Options& options);
+
+inline constexpr int kRedisWaitUs = 100;
+
+}  // namespace gannet::kvload
+
+#endif  // GANNET_TOOLS_KVLOAD_REDIS_STORE_H_
