@@ -7,27 +7,21 @@
 
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
-#include <span>
-#include <string>
 #include <vector>
 
-// What the store relies on, said on the plain verbs and rdma_cm API, so that it can be put to any
-// device. Everything here reports failures through GoogleTest.
+#include "tests/verbs_contract/device.h"
+
+// Connected queue pairs and what belongs to them, on the plain verbs and rdma_cm API. Everything
+// here reports failures through GoogleTest.
 namespace verbs_contract {
 
-// The address that leads to the device under test: 127.0.0.1 on softverbs, else an address of the
-// device (rdma_cm over loopback does not work on kernel devices), named by VERBS_CONTRACT_ADDRESS.
-std::string TestAddress();
+// How long a test waits for what must come. Only a failing test waits that long.
+inline constexpr int kPatienceMs = 20'000;
 
-// What a device says that it lacks; a case that needs it is skipped with the reason.
-bool HasAtomics(ibv_context* verbs);
-bool IsIwarp(ibv_context* verbs);
-
-#define SKIP_WITHOUT_ATOMICS(pair)                                                    \
-  do {                                                                                \
-    if (!HasAtomics((pair).client().id->verbs)) GTEST_SKIP() << "atomic_cap is NONE"; \
-  } while (0)
+inline constexpr int kAllAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
+                                  IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC;
 
 // A registered buffer.
 class Buffer {
@@ -40,9 +34,8 @@ class Buffer {
   uint8_t* data() { return bytes_.data(); }
   uint64_t address() const { return reinterpret_cast<uint64_t>(bytes_.data()); }
   size_t size() const { return bytes_.size(); }
-  ibv_mr* mr() { return mr_; }
-  uint32_t rkey() const { return mr_->rkey; }
-  // Deregisters; lkey and rkey are stale from then on.
+  uint32_t rkey() const { return rkey_; }
+  // Deregisters; Sge and rkey keep giving the stale keys.
   void Deregister();
   ibv_sge Sge(size_t offset, uint32_t length) const { return {address() + offset, length, lkey_}; }
   void Fill(uint8_t value) { std::memset(bytes_.data(), value, bytes_.size()); }
@@ -52,12 +45,8 @@ class Buffer {
   std::vector<uint8_t> bytes_;
   ibv_mr* mr_ = nullptr;
   uint32_t lkey_ = 0;
+  uint32_t rkey_ = 0;
 };
-
-// Waits (up to 5 s) for the next event and checks its type; the caller acknowledges it.
-rdma_cm_event* NextEvent(rdma_event_channel* channel);
-// The same, acknowledged here; returns its status.
-int ExpectEvent(rdma_event_channel* channel, rdma_cm_event_type type);
 
 struct PairOptions {
   uint8_t responder_resources = 4;
@@ -69,24 +58,21 @@ struct PairOptions {
   uint32_t inline_bytes = 64;
   uint32_t cq_entries = 256;
   bool server_srq = false;
-  bool signal_all = false;
 };
 
-// One end of a connection: its cm id with a queue pair, a completion queue with a channel, and a
-// buffer with every access right.
-struct End {
-  explicit End(const PairOptions& options) : options(options) {}
-  ~End();
-  End(const End&) = delete;
-  End& operator=(const End&) = delete;
+rdma_conn_param ConnectionParameters(const PairOptions& options);
 
-  // Makes pd, cq, srq and the queue pair on `id`.
-  void Equip(rdma_cm_id* cm_id, bool with_srq);
-  ibv_qp* qp() { return id->qp; }
+using EventChannel = std::shared_ptr<rdma_event_channel>;
+EventChannel MakeEventChannel();
 
-  PairOptions options;
-  rdma_event_channel* events = nullptr;
-  rdma_cm_id* id = nullptr;
+// What queue pairs may share: protection domain, completion queue with its channel, shared receive
+// queue, and a buffer with every access right.
+struct Resources {
+  Resources(ibv_context* verbs, const PairOptions& options, bool with_srq);
+  ~Resources();
+  Resources(const Resources&) = delete;
+  Resources& operator=(const Resources&) = delete;
+
   ibv_pd* pd = nullptr;
   ibv_comp_channel* channel = nullptr;
   ibv_cq* cq = nullptr;
@@ -94,25 +80,79 @@ struct End {
   std::unique_ptr<Buffer> buffer;
 };
 
+// One end of a connection: its cm id with a queue pair on resources, its own or shared.
+struct End {
+  // Owns `cm_id`. Makes resources if none are given.
+  End(rdma_cm_id* cm_id, EventChannel event_channel, const PairOptions& options, bool with_srq,
+      std::shared_ptr<Resources> shared = nullptr);
+  ~End();
+  End(const End&) = delete;
+  End& operator=(const End&) = delete;
+
+  ibv_qp* qp() { return id->qp; }
+  void MigrateTo(EventChannel event_channel);
+
+  EventChannel event_channel;
+  rdma_event_channel* events;
+  rdma_cm_id* id;
+  std::shared_ptr<Resources> resources;
+  // The same as in *resources.
+  ibv_pd* pd;
+  ibv_comp_channel* channel;
+  ibv_cq* cq;
+  ibv_srq* srq;
+  Buffer* buffer;
+};
+
+// Listens on a port of its own of the device under test.
+struct Listener {
+  explicit Listener(int backlog = 64);
+  ~Listener();
+
+  EventChannel events;
+  rdma_cm_id* id = nullptr;
+};
+
+// An id with its route to `to` resolved, and with a short timeout of acknowledgements.
+rdma_cm_id* Resolve(rdma_event_channel* events, sockaddr* to);
+
 // Two connected queue pairs of one process.
 class Pair {
  public:
   explicit Pair(const PairOptions& options = {});
-  ~Pair();
+  // Shares the resources, event channels and listener of `first`.
+  Pair(const PairOptions& options, Pair& first);
+  // Shares the server's resources, event channels and listener only.
+  static std::unique_ptr<Pair> ToServerOf(const PairOptions& options, Pair& first);
 
   End& client() { return *client_; }
   End& server() { return *server_; }
 
  private:
-  rdma_event_channel* listen_events_;
-  rdma_cm_id* listener_;
-  std::unique_ptr<End> client_;
+  Pair(const PairOptions& options, std::shared_ptr<Listener> listener, EventChannel client_events,
+       EventChannel server_events, std::shared_ptr<Resources> client_resources,
+       std::shared_ptr<Resources> server_resources);
+
+  std::shared_ptr<Listener> listener_;
   std::unique_ptr<End> server_;
+  std::unique_ptr<End> client_;  // destroyed first
 };
 
-// Polls until a completion comes or 5 s have passed (a failure; status then is IBV_WC_GENERAL_ERR).
+// The next event, which the caller acknowledges; null, and a failure, if none comes.
+rdma_cm_event* NextEvent(rdma_event_channel* events);
+// The next event must be of this type; it is acknowledged here; returns its status.
+int ExpectEvent(rdma_event_channel* events, rdma_cm_event_type type);
+// The next asynchronous event of this type, which the caller acknowledges; others are acknowledged
+// here. False if none came in `patience_ms`.
+bool AwaitAsyncEvent(ibv_context* verbs, ibv_event_type type, ibv_async_event* event,
+                     int patience_ms = kPatienceMs);
+bool Readable(int fd, int timeout_ms);
+
+// Polls until a completion comes; if none does that is a failure, and the status
+// IBV_WC_GENERAL_ERR.
 ibv_wc NextCompletion(ibv_cq* cq);
-// True when no completion comes although the queue was polled many times.
+// Polls many times; false when no completion came.
+bool PollForAWhile(ibv_cq* cq, ibv_wc* wc);
 bool NoCompletion(ibv_cq* cq);
 
 ibv_send_wr Read(ibv_sge* sge, uint64_t address, uint32_t rkey, uint64_t id = 1);
@@ -123,13 +163,19 @@ ibv_send_wr CompareAndSwap(ibv_sge* sge, uint64_t address, uint32_t rkey, uint64
 ibv_send_wr FetchAndAdd(ibv_sge* sge, uint64_t address, uint32_t rkey, uint64_t add,
                         uint64_t id = 1);
 
-// Posts; returns what ibv_post_send returned.
+// Posts; returns the error number of ibv_post_send (positive, though siw's are negative).
 int Post(End& end, ibv_send_wr wr);
 int PostReceive(End& end, ibv_sge sge, uint64_t id = 1);
 // Posts and waits for the completion.
 ibv_wc Do(End& end, ibv_send_wr wr);
 
 ibv_qp_state StateOf(ibv_qp* qp);
+// A device may not tell states (siw always says RESET): then nothing is expected.
+void ExpectErrorState(End& end);
+void ToState(ibv_qp* qp, ibv_qp_state state);
+
+// `destroy` must not return before `acknowledge` was called.
+void ExpectWaitsFor(const std::function<void()>& acknowledge, const std::function<void()>& destroy);
 
 }  // namespace verbs_contract
 

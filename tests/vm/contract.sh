@@ -1,12 +1,11 @@
 # In a guest: the verbs contract suite on a software NIC of the kernel.
-#   contract.sh rxe|siw TEST...
-kind=$1
-shift
-ip link add dummy0 type dummy
-software_nic_up "$kind" dummy0 10.77.0.1/24 || exit 1
-export VERBS_CONTRACT_ADDRESS=10.77.0.1
-failed=0
-for test in "$@"; do
-  timeout 100 "$test" --gtest_brief=1 || { echo "FAILED: $test"; failed=1; }
-done
-exit $failed
+#   contract.sh rxe|siw VERBS_CONTRACT_TEST
+# Left out is only what is a fault of that NIC in this kernel; docs/testing.md has the evidence.
+kind=$1 suite=$2
+case $kind in
+  rxe) faults='DrainTest.WorkThatWasKeptBack*' ;;
+  siw) faults='*/RefusalTest.MissingRight/Read:*/RefusalTest.NoRemoteRightAtAll/Read:*.SolicitedArming*:*.InUseIsNotDestroyed' ;;
+esac
+ip link add contract0 type dummy
+software_nic_up "$kind" contract0 10.77.0.1/24 || exit 1
+timeout 150 "$suite" "--device=${kind}0" --gtest_brief=1 "--gtest_filter=-$faults"

@@ -1,0 +1,39 @@
+#ifndef GANNET_TESTS_VERBS_CONTRACT_DEVICE_H_
+#define GANNET_TESTS_VERBS_CONTRACT_DEVICE_H_
+
+#include <infiniband/verbs.h>
+#include <sys/socket.h>
+
+#include <string>
+
+namespace verbs_contract {
+
+// The device that the suite is put to, what it says about itself, and an address of this host that
+// leads to it. Trivially copyable: the processes that a test starts are told it in so many bytes.
+struct Device {
+  char name[64];
+  sockaddr_storage address;  // port 0
+  ibv_transport_type transport;
+  ibv_device_attr attr;
+
+  bool has_atomics() const { return attr.atomic_cap != IBV_ATOMIC_NONE; }
+  // iWARP has no NAK, no RNR, no immediate data; its connections are TCP's.
+  bool is_iwarp() const { return transport == IBV_TRANSPORT_IWARP; }
+};
+
+// REQUIRES: UseDevice or ChooseDevice succeeded.
+const Device& TheDevice();
+void UseDevice(const Device& device);
+
+// Finds the device of this name, or the first one if the name is empty, and an address of it. On
+// failure returns false and says why on stderr.
+bool ChooseDevice(const std::string& name);
+
+#define SKIP_WITHOUT_ATOMICS() \
+  if (!TheDevice().has_atomics()) GTEST_SKIP() << "its atomic_cap is IBV_ATOMIC_NONE"
+#define SKIP_ON_IWARP(reason) \
+  if (TheDevice().is_iwarp()) GTEST_SKIP() << "its transport is iWARP: " << (reason)
+
+}  // namespace verbs_contract
+
+#endif  // GANNET_TESTS_VERBS_CONTRACT_DEVICE_H_

@@ -1,0 +1,55 @@
+// verbs_contract_test [--device=NAME] [GoogleTest's flags]: the suite, on softverbs0, rxe0, siw0,
+// mlx5_0...
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <string>
+
+#include "tests/softverbs/support/child.h"
+#include "tests/verbs_contract/device.h"
+
+namespace {
+
+// A thousand connections need more descriptors than a process is given at first.
+void TakeAllDescriptors() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+void PrintDevice() {
+  const verbs_contract::Device& device = verbs_contract::TheDevice();
+  char address[INET_ADDRSTRLEN] = "";
+  inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(device.address).sin_addr, address,
+            sizeof(address));
+  std::printf("verbs_contract: on %s (%s) at %s\n", device.name,
+              device.is_iwarp() ? "iWARP" : "InfiniBand or RoCE", address);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  TakeAllDescriptors();
+  if (argc == 2) {
+    const int exit_code = softverbs::RunRole(argv[1]);
+    if (exit_code >= 0) return exit_code;
+  }
+  testing::InitGoogleTest(&argc, argv);
+  const std::string flag = "--device=";
+  std::string name;
+  for (int i = 1; i < argc; ++i) {
+    const std::string argument = argv[i];
+    if (!argument.starts_with(flag)) {
+      std::fprintf(stderr, "usage: verbs_contract_test [--device=NAME] [--gtest_...]\n");
+      return 2;
+    }
+    name = argument.substr(flag.size());
+  }
+  if (!verbs_contract::ChooseDevice(name)) return 1;
+  PrintDevice();
+  return RUN_ALL_TESTS();
+}
