@@ -31,6 +31,7 @@ struct Link {
   std::unique_ptr<Connector> connector;
 
   ibv_qp* qp() const { return connector->connection()->qp(); }
+  unsigned send_flags() const { return connector->connection()->send_flags(); }
   uint32_t inline_bytes() const { return connector->connection()->limits().inline_bytes; }
 };
 

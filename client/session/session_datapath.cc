@@ -173,7 +173,7 @@ void ClientSession::AddMessage(Link& link, uint32_t op, std::byte* data, uint32_
   const ChainEnd end = Extend(link, {op, InFlightWork::Kind::kMessage});
   end.sge = {reinterpret_cast<uint64_t>(data), bytes, memory_->requests.lkey()};
   const unsigned inline_flag = bytes <= link.inline_bytes() ? unsigned{IBV_SEND_INLINE} : 0u;
-  end.request = SendRequest(end.wr_id, &end.sge, end.flags | inline_flag);
+  end.request = SendRequest(end.wr_id, &end.sge, end.flags | inline_flag | link.send_flags());
   if (op != kNoOp) {
     owner_->OnRequestPosted(op, doorbell);
     if ((end.flags & IBV_SEND_SIGNALED) == 0) {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/rdma/device.h"
 #include "common/rdma/status.h"
 
 namespace gannet {
@@ -38,6 +39,7 @@ absl::StatusOr<std::unique_ptr<CompletionQueue>> CompletionQueue::Create(ibv_con
   queue->cq_.reset(
       ibv_create_cq(verbs, static_cast<int>(entries), nullptr, queue->channel_.get(), 0));
   if (queue->cq_ == nullptr) return LastErrnoStatusOfPinning("cannot create a completion queue");
+  queue->yields_ = KindOf(*verbs->device) == DeviceKind::kKernelSoftware;
   queue->capacity_ = static_cast<uint32_t>(queue->cq_->cqe);
   return queue;
 }

@@ -2,6 +2,7 @@
 #define GANNET_COMMON_RDMA_COMPLETION_H_
 
 #include <infiniband/verbs.h>
+#include <sched.h>
 
 #include <cstdint>
 #include <memory>
@@ -19,6 +20,9 @@ namespace gannet {
 // 2. Sleeping: Poll until empty; Arm; Poll once more, since what came before Arm wakes nobody; wait
 //    until fd() is readable; TakeEvents; from the start.
 // 3. Each event is acknowledged as it is taken, so destruction never waits.
+// 4. On the kernel's software devices an empty Poll gives up the core: they transmit on threads
+//    that have to share it with us. siw's starve beside a poller that never yields, and a READ
+//    takes 4 ms, a scheduler's tick, instead of some microseconds.
 //
 // Owner thread only.
 class CompletionQueue {
@@ -32,9 +36,9 @@ class CompletionQueue {
   // when the device lost the queue.
   size_t Poll(std::span<ibv_wc> out) {
     const int n = ibv_poll_cq(cq_.get(), static_cast<int>(out.size()), out.data());
-    if (n >= 0) [[likely]]
-      return static_cast<size_t>(n);
-    broken_ = true;
+    if (n > 0) return static_cast<size_t>(n);
+    broken_ |= n < 0;
+    if (yields_) sched_yield();
     return 0;
   }
   bool broken() const { return broken_; }
@@ -61,6 +65,7 @@ class CompletionQueue {
   uint32_t capacity_ = 0;
   uint32_t reserved_ = 0;
   bool broken_ = false;
+  bool yields_ = false;
 };
 
 }  // namespace gannet

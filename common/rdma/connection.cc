@@ -9,7 +9,17 @@ constexpr uint8_t kAckTimeoutExponent = 14;
 // 0.64 ms (IBTA table 46).
 constexpr uint8_t kMinRnrTimer = 12;
 
+bool IsIwarp(const rdma_cm_id& id) {
+  return id.verbs->device->transport_type == IBV_TRANSPORT_IWARP;
+}
+
 }  // namespace
+
+Connection::Connection(Handle<rdma_cm_id> id, QueuePairLimits limits, ReadDepth depth)
+    : id_(std::move(id)),
+      limits_(limits),
+      depth_(depth),
+      send_flags_(IsIwarp(*id_) ? unsigned{IBV_SEND_FENCE} : 0u) {}
 
 bool Connection::BeginClose(uint64_t drain_wr_id) {
   if (closing_) return drain_posted_;
@@ -18,6 +28,9 @@ bool Connection::BeginClose(uint64_t drain_wr_id) {
   // Fails when the peer's disconnect came first, or the connection never was: both are fine.
   rdma_disconnect(id_.get());
   if (!in_error) return false;
+  // What is posted in the error state is never flushed by siw, and refused by iWARP NICs, where all
+  // before it was flushed when the state changed.
+  if (IsIwarp(*id_)) return false;
   // CreateQueuePair kept a place for it.
   ibv_send_wr drain = SendRequest(drain_wr_id, nullptr, IBV_SEND_SIGNALED);
   drain_posted_ = PostSend(id_->qp, &drain) == PostResult::kPosted;

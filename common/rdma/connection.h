@@ -55,8 +55,7 @@ struct ReadDepth {
 class Connection {
  public:
   // Takes `id` over.
-  Connection(Handle<rdma_cm_id> id, QueuePairLimits limits, ReadDepth depth)
-      : id_(std::move(id)), limits_(limits), depth_(depth) {}
+  Connection(Handle<rdma_cm_id> id, QueuePairLimits limits, ReadDepth depth);
 
   ibv_qp* qp() const { return id_->qp; }
   uint32_t qp_number() const { return id_->qp->qp_num; }
@@ -65,6 +64,11 @@ class Connection {
   // As negotiated, on the active side once established. Work beyond it waits in the device.
   ReadDepth depth() const { return depth_; }
   void set_depth(ReadDepth depth) { depth_ = depth; }
+
+  // Flags that every SEND and WRITE must carry here. siw completes those before the READs in front
+  // of it have arrived, unless it is told to wait; all other devices complete in order by
+  // themselves.
+  unsigned send_flags() const { return send_flags_; }
 
   // True: a completion with `drain_wr_id` comes last. May be called again; only the first call does
   // anything.
@@ -75,6 +79,7 @@ class Connection {
   Handle<rdma_cm_id> id_;
   QueuePairLimits limits_;
   ReadDepth depth_;
+  unsigned send_flags_;
   bool closing_ = false;
   bool drain_posted_ = false;
 };

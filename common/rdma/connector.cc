@@ -111,11 +111,12 @@ void Connector::HandleEvent(const CmEvent& event) {
 }
 
 void Connector::HandleReject(const CmEvent& event) {
-  // Both InfiniBand's "consumer reject" and iWARP's refusal say so; only a server's own words tell
-  // them from nobody listening.
+  // InfiniBand has a reason of its own for a server's refusal. iWARP has a negative errno, the same
+  // when nobody listens; only a server has something to say (unpadded there).
   constexpr int kConsumerReject = 28;
   private_data_ = event.private_data;
-  refused_ = event.status == kConsumerReject;
+  refused_ =
+      event.status == kConsumerReject || (event.status < 0 && !event.private_data.bytes().empty());
   const char* why = refused_ ? " refused the connection" : ": nobody listens there";
   Fail(absl::UnavailableError(
       absl::StrCat(options_.to.ToString(), why, LocalDevice(connection_->id()->verbs))));

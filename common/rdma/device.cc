@@ -26,11 +26,6 @@ bool IsKernelSoftware(const ibv_device& device) {
   return name.starts_with("rxe") || name.starts_with("siw");
 }
 
-DeviceKind KindOf(const ibv_device& device) {
-  if (device.name == kSoftverbsDeviceName) return DeviceKind::kSoftverbs;
-  return IsKernelSoftware(device) ? DeviceKind::kKernelSoftware : DeviceKind::kHardware;
-}
-
 bool TakesInline(ibv_pd* pd, ibv_cq* cq, uint32_t bytes) {
   ibv_qp_init_attr attributes{};
   attributes.send_cq = cq;
@@ -91,6 +86,11 @@ std::string_view DeviceKindName(DeviceKind kind) {
       return "softverbs";
   }
   return "?";
+}
+
+DeviceKind KindOf(const ibv_device& device) {
+  if (device.name == kSoftverbsDeviceName) return DeviceKind::kSoftverbs;
+  return IsKernelSoftware(device) ? DeviceKind::kKernelSoftware : DeviceKind::kHardware;
 }
 
 std::vector<ibv_context*> ListDevices() {

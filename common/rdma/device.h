@@ -16,6 +16,7 @@ enum class DeviceKind : uint8_t { kHardware, kKernelSoftware, kSoftverbs };
 
 // "hardware", "kernel-software", "softverbs".
 std::string_view DeviceKindName(DeviceKind kind);
+DeviceKind KindOf(const ibv_device& device);
 
 // The device that softverbs offers, and the only one it offers.
 inline constexpr std::string_view kSoftverbsDeviceName = "softverbs0";

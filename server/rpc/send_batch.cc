@@ -24,11 +24,11 @@ SendBatch::Entry* SendBatch::Add(ServerConnection* connection, const ibv_sge& sg
   }
   SendQueue& queue = connection->send_queue;
   const uint32_t position = queue.Add(resource);
-  const unsigned flags = queue.ShouldSignal(signaled) ? IBV_SEND_SIGNALED : 0;
+  const unsigned signal = queue.ShouldSignal(signaled) ? IBV_SEND_SIGNALED : 0;
   Entry& entry = entries_[used_++];
   entry.sge = sge;
-  entry.request =
-      SendRequest(PackWorkId(WorkKind::kSend, connection->id, position), &entry.sge, flags);
+  entry.request = SendRequest(PackWorkId(WorkKind::kSend, connection->id, position), &entry.sge,
+                              connection->rdma->send_flags() | signal);
   if (connection->chain_head == nullptr) {
     connection->chain_head = &entry.request;
     touched_.push_back(connection);
@@ -80,6 +80,7 @@ bool SendBatch::AddRead(ServerConnection* connection, const ibv_sge& sge, uint64
   Entry* entry = Add(connection, sge, {Resource::Kind::kRead, 0}, /*signaled=*/true);
   if (entry == nullptr) return false;
   entry->request.opcode = IBV_WR_RDMA_READ;
+  entry->request.send_flags &= ~unsigned{IBV_SEND_FENCE};  // READs complete in order among READs
   entry->request.wr.rdma = {address, rkey};
   return true;
 }

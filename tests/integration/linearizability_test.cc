@@ -21,6 +21,7 @@
 #include "common/base/clock.h"
 #include "common/base/hash.h"
 #include "tests/integration/server_process.h"
+#include "tests/rdma/test_device.h"
 
 namespace gannet {
 namespace {
@@ -94,7 +95,7 @@ class HotKeyClient {
     auto client = Client::Connect({options_.endpoint}, client_options);
     ASSERT_TRUE(client.ok()) << client.status();
     client_ = std::move(*client);
-    for (int i = 0; i < options_.operations; ++i) {
+    for (int i = 0; i < options_.operations / TestSlowness(); ++i) {
       Step();
       CountUp(options_.steps);
     }
@@ -391,8 +392,8 @@ TEST(LinearizabilityTest, HoldsWhenDeadlinesLeaveOutcomesUnknown) {
 TEST(LinearizabilityTest, HoldsWhenTheServerStandsStillAndRequestsAreSentAgain) {
   HotKeyRun run({.operations = 600, .value_bytes_min = 0});
   std::thread fault([&run] {
-    for (const uint64_t after_steps : {500u, 1500u}) {
-      WaitFor(run.steps(), after_steps);
+    for (const int after_steps : {500, 1500}) {
+      WaitFor(run.steps(), after_steps / TestSlowness());
       const uint64_t lines = run.lines().load();
       run.server().process().Signal(SIGSTOP);
       WaitFor(run.lines(), lines + 1);

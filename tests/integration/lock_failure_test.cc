@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/integration/server_process.h"
+#include "tests/rdma/test_device.h"
 
 namespace gannet {
 namespace {
@@ -23,8 +24,8 @@ class LockFailureTest : public ::testing::Test {
     StartHolder();
   }
   void StartHolder() {
-    holder_ = std::make_unique<ChildProcess>(
-        ChildProcess::Options{.argv = {TestProgramPath("lock_holder"), server_.endpoint(), "key"}});
+    holder_ = std::make_unique<ChildProcess>(ChildProcess::Options{
+        .argv = {TestProgramPath("lock_holder"), TestDevice().name, server_.endpoint(), "key"}});
     ASSERT_EQ(holder_->ReadLine(), "CONNECTED") << holder_->Stderr();
     ASSERT_TRUE(holder_->WriteLine("lock"));
     const std::string answer = holder_->ReadLine().value_or("");

@@ -1,5 +1,5 @@
-// A client of its own process, for tests that stop or kill it: lock_holder ENDPOINT KEY. It says
-// CONNECTED, and then answers each line of its stdin with one line:
+// A client of its own process, for tests that stop or kill it: lock_holder DEVICE ENDPOINT KEY. It
+// says CONNECTED, and then answers each line of its stdin with one line:
 //   lock        LOCKED <version>, of the value that was read together with the lock
 //   put VALUE   OK, or the name of the error; the write carries the lock and that version
 
@@ -21,12 +21,12 @@ std::string NameOf(const absl::Status& status) {
 }
 
 int Main(char** argv) {
-  if (auto device = UseDevice("auto", argv); !device.ok()) {
+  if (auto device = UseDevice(argv[1], argv); !device.ok()) {
     std::cerr << device.status() << std::endl;
     return 1;
   }
-  const std::string endpoint = argv[1];
-  const std::string key = argv[2];
+  const std::string endpoint = argv[2];
+  const std::string key = argv[3];
   auto client = Client::Connect({endpoint});
   if (!client.ok()) {
     std::cerr << client.status() << std::endl;
@@ -55,4 +55,4 @@ int Main(char** argv) {
 }  // namespace
 }  // namespace gannet
 
-int main(int argc, char** argv) { return argc == 3 ? gannet::Main(argv) : 2; }
+int main(int argc, char** argv) { return argc == 4 ? gannet::Main(argv) : 2; }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "tests/integration/server_process.h"
+#include "tests/rdma/test_device.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
@@ -40,6 +41,7 @@ TEST(OneSidedTest, AMillionGetsCostTheServerNothing) {
   ASSERT_TRUE(client.ok()) << client.status();
   for (int i = 0; i < kKeys; ++i) ASSERT_TRUE((*client)->Put(Key(i), std::string(100, 'v')).ok());
 
+  const int gets = kGets / TestSlowness();
   const auto before = (*client)->Stats();
   ASSERT_TRUE(before.ok()) << before.status();
   const nanoseconds cpu_before = server.process().CpuTime();
@@ -47,7 +49,7 @@ TEST(OneSidedTest, AMillionGetsCostTheServerNothing) {
   const std::span<std::byte> out = std::as_writable_bytes(std::span(buffer));
   std::vector<std::string> keys;
   for (int i = 0; i < kKeys; ++i) keys.push_back(Key(i));
-  for (int i = 0; i < kGets; ++i) {
+  for (int i = 0; i < gets; ++i) {
     const auto got = (*client)->GetInto(keys[i % kKeys], out);
     ASSERT_TRUE(got.ok() && got->has_value()) << i << ": " << got.status();
   }
@@ -57,9 +59,11 @@ TEST(OneSidedTest, AMillionGetsCostTheServerNothing) {
 
   // The second Stats is a request itself.
   EXPECT_LE(after->at(0).rpcs - before->at(0).rpcs, 1u);
-  const double us_per_get = static_cast<double>(cpu.count()) / 1000 / kGets;
+  const double us_per_get = static_cast<double>(cpu.count()) / 1000 / gets;
   std::printf("server CPU per GET: %.5f us\n", us_per_get);
-  EXPECT_LE(us_per_get, kUsPerGetMax);
+  // What there is are heartbeats: on a slow machine each costs so much more, and as many more of
+  // them come during one GET.
+  EXPECT_LE(us_per_get, kUsPerGetMax * TestSlowness() * TestSlowness());
 }
 
 TEST(OneSidedTest, IdleServerWithTenSessionsUsesNextToNoCpu) {
@@ -76,7 +80,7 @@ TEST(OneSidedTest, IdleServerWithTenSessionsUsesNextToNoCpu) {
   const nanoseconds used = server.process().CpuTime() - before;
   const double percent = 100.0 * used.count() / nanoseconds(kWindow).count();
   std::printf("idle server with 10 sessions: %.3f %% of a core\n", percent);
-  EXPECT_LE(percent, kIdlePercentMax);
+  EXPECT_LE(percent, kIdlePercentMax * TestSlowness());
   for (const auto& client : clients) EXPECT_TRUE(client->Ping().ok());
 }
 

@@ -6,6 +6,7 @@
 #include <regex>
 
 #include "common/base/check.h"
+#include "tests/rdma/test_device.h"
 
 namespace gannet {
 
@@ -18,11 +19,12 @@ ReadyLine ParseReadyLine(const std::string& line) {
 }
 
 ServerProcess::ServerProcess(std::vector<std::string> flags) : flags_(std::move(flags)) {
-  Start("127.0.0.1:0");
+  Start(TestListenAddress());
 }
 
 void ServerProcess::Start(const std::string& listen) {
-  std::vector<std::string> argv = {ProgramPath("kvserver"), "--listen=" + listen, "--memory=64M",
+  std::vector<std::string> argv = {ProgramPath("kvserver"), "--listen=" + listen,
+                                   "--device=" + TestDevice().name, "--memory=64M",
                                    "--busy_poll_us=0"};
   argv.insert(argv.end(), flags_.begin(), flags_.end());
   process_ = std::make_unique<ChildProcess>(ChildProcess::Options{.argv = argv});

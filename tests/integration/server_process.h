@@ -9,7 +9,7 @@
 
 namespace gannet {
 
-// A kvserver on a port that it chose itself, ready.
+// A kvserver on the device under test (see test_device.h), on a port that it chose itself, ready.
 class ServerProcess {
  public:
   // Returns when it said READY; ends the test program, with what the server said, when it does not.
@@ -17,7 +17,7 @@ class ServerProcess {
   // otherwise.
   explicit ServerProcess(std::vector<std::string> flags = {});
 
-  // "127.0.0.1:PORT".
+  // "127.0.0.1:PORT" on softverbs.
   const std::string& endpoint() const { return endpoint_; }
   const std::string& ready_line() const { return ready_line_; }
   ChildProcess& process() { return *process_; }

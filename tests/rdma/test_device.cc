@@ -3,12 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/rdma/device_choice.h"
+#include "common/rdma/loopback.h"
 
 namespace gannet {
 namespace {
@@ -42,6 +46,20 @@ int Main(int argc, char** argv) {
 }  // namespace
 
 const Device& TestDevice() { return test_device; }
+
+std::string TestListenAddress() {
+  if (test_device.kind == DeviceKind::kSoftverbs) return "127.0.0.1:0";
+  absl::StatusOr<SocketAddress> address = OwnAddress(test_device);
+  if (!address.ok()) std::fprintf(stderr, "%s\n", std::string(address.status().message()).c_str());
+  GANNET_CHECK(address.ok(), "the device under test has no address");
+  address->set_port(0);
+  return address->ToString();
+}
+
+int TestSlowness() {
+  const char* given = std::getenv("GANNET_TEST_SLOWNESS");
+  return given == nullptr ? 1 : std::max(1, std::atoi(given));
+}
 
 }  // namespace gannet
 

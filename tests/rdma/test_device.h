@@ -1,6 +1,8 @@
 #ifndef GANNET_TESTS_RDMA_TEST_DEVICE_H_
 #define GANNET_TESTS_RDMA_TEST_DEVICE_H_
 
+#include <string>
+
 #include "common/rdma/device.h"
 
 namespace gannet {
@@ -9,6 +11,15 @@ namespace gannet {
 // Started without an RDMA device and without softverbs, the program executes itself again on
 // softverbs, as ours do. Linking test_device brings the main() that chooses and prints it.
 const Device& TestDevice();
+
+// Where a server of a test listens, with a port of its own choice: "127.0.0.1:0" on softverbs, an
+// address of the device otherwise, since an RDMA device is not reached through loopback. Ends the
+// test program when the device has none.
+std::string TestListenAddress();
+
+// How many times slower than a real one this machine is (GANNET_TEST_SLOWNESS, 1 when not set): an
+// emulated one gets larger values. Tests divide their counts by it, never what they check.
+int TestSlowness();
 
 }  // namespace gannet
 

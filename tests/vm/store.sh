@@ -1,5 +1,5 @@
 # In a guest: the real programs on a software NIC of the kernel, found by --device=auto.
-#   store.sh rxe PROGRAM_DIR
+#   store.sh rxe|siw PROGRAM_DIR PROJECT_DIR
 kind=$1
 cd "$2" || exit 1
 ip link add dummy1 type dummy
@@ -22,6 +22,11 @@ for _ in $(seq 200); do grep -qs READY /run/ready && break; sleep 0.1; done
 expect 0 1 put greeting hello
 expect 0 hello get greeting
 expect 0 mine lock greeting -- echo mine
+# siw has no atomics: the server's CPU changes the lock words, and only the grant says so.
+lock_mode=nic
+[ "$kind" != siw ] || lock_mode=rpc-server
+timeout 20 ./kvcli --server=$server --json info 2> /run/kvcli.err | tee /run/info | grep -q "\"lock_mode\":\"$lock_mode\"" ||
+  fail "lock mode is not $lock_mode: $(cat /run/info)"
 expect 0 "" del greeting
 expect 1 "" get greeting
 head -c 300000 /dev/urandom > /run/value
@@ -33,3 +38,4 @@ timeout 60 ./kvload --server=$server --workload=c --records=300 --operations=100
 grep -q '"server_rpcs": 0,' /run/c.json || fail "GETs moved the server's RPC counter"
 kill $pid
 wait $pid || fail "kvserver stopped with exit code $?"
+[ "$kind" != rxe ] || "$3/dev" demo --built 200 || fail "dev demo"
