@@ -39,7 +39,10 @@ TEST(OneSidedTest, AMillionGetsCostTheServerNothing) {
   ServerProcess server;
   auto client = Client::Connect({server.endpoint()});
   ASSERT_TRUE(client.ok()) << client.status();
-  for (int i = 0; i < kKeys; ++i) ASSERT_TRUE((*client)->Put(Key(i), std::string(100, 'v')).ok());
+  for (int i = 0; i < kKeys; ++i) {
+    const auto put = (*client)->Put(Key(i), std::string(100, 'v'), {}, std::chrono::seconds(20));
+    ASSERT_TRUE(put.ok()) << put.status();
+  }
 
   const int gets = kGets / TestSlowness();
   const auto before = (*client)->Stats();

@@ -6,10 +6,10 @@ shift
 ip link add dummy1 type dummy
 software_nic_up "$kind" dummy1 10.77.0.1/24 || exit 1
 # Emulated: counts are cut to this part.
-export GANNET_TEST_SLOWNESS=20
+export GANNET_TEST_SLOWNESS=40
 failed=0
 for test in "$@"; do
   echo "== ${test##*/}"
-  time timeout 100 "$test" "--device=${kind}0" --gtest_brief=1 || { echo "FAILED: $test"; failed=1; }
+  time timeout 200 "$test" "--device=${kind}0" --gtest_brief=1 || { echo "FAILED: $test"; failed=1; }
 done
 exit $failed

@@ -10,13 +10,13 @@ fail() { echo "FAILED: $*"; cat /run/kvserver.log; exit 1; }
 # expect CODE OUTPUT ARGS...: a kvcli command, its exit code and what it prints.
 expect() {
   local code=0 got
-  got=$(timeout 20 ./kvcli --server=$server --deadline_ms=10000 "${@:3}" 2> /run/kvcli.err) || code=$?
+  got=$(timeout 60 ./kvcli --server=$server --deadline_ms=30000 "${@:3}" 2> /run/kvcli.err) || code=$?
   [ "$code $got" = "$1 $2" ] || fail "kvcli ${*:3}: exit code $code, printed '$got'; $(cat /run/kvcli.err)"
 }
 
 ./kvserver --listen=$server --memory=64M > /run/ready 2> /run/kvserver.log &
 pid=$!
-for _ in $(seq 200); do grep -qs READY /run/ready && break; sleep 0.1; done
+for _ in $(seq 600); do grep -qs READY /run/ready && break; sleep 0.1; done
 [ "$(cat /run/ready)" = "READY $server device=${kind}0 kind=kernel-software" ] || fail "$(cat /run/ready)"
 
 expect 0 1 put greeting hello
@@ -25,16 +25,16 @@ expect 0 mine lock greeting -- echo mine
 # siw has no atomics: the server's CPU changes the lock words, and only the grant says so.
 lock_mode=nic
 [ "$kind" != siw ] || lock_mode=rpc-server
-timeout 20 ./kvcli --server=$server --json info 2> /run/kvcli.err | tee /run/info | grep -q "\"lock_mode\":\"$lock_mode\"" ||
+timeout 60 ./kvcli --server=$server --deadline_ms=30000 --json info 2> /run/kvcli.err | tee /run/info | grep -q "\"lock_mode\":\"$lock_mode\"" ||
   fail "lock mode is not $lock_mode: $(cat /run/info)"
 expect 0 "" del greeting
 expect 1 "" get greeting
 head -c 300000 /dev/urandom > /run/value
-timeout 20 ./kvcli --server=$server put large - < /run/value > /run/version 2> /run/kvcli.err || fail "put of 300,000 bytes"
-timeout 20 ./kvcli --server=$server get large 2> /run/kvcli.err | cmp - /run/value || fail "get of 300,000 bytes"
+timeout 60 ./kvcli --server=$server --deadline_ms=30000 put large - < /run/value > /run/version 2> /run/kvcli.err || fail "put of 300,000 bytes"
+timeout 60 ./kvcli --server=$server --deadline_ms=30000 get large 2> /run/kvcli.err | cmp - /run/value || fail "get of 300,000 bytes"
 # kvload fails by itself when a value is wrong.
-timeout 60 ./kvload --server=$server --workload=a --records=300 --operations=1000 || fail "kvload a"
-timeout 60 ./kvload --server=$server --workload=c --records=300 --operations=1000 --json=/run/c.json || fail "kvload c"
+timeout 100 ./kvload --server=$server --deadline_ms=30000 --workload=a --records=300 --operations=1000 || fail "kvload a"
+timeout 100 ./kvload --server=$server --deadline_ms=30000 --workload=c --records=300 --operations=1000 --json=/run/c.json || fail "kvload c"
 grep -q '"server_rpcs": 0,' /run/c.json || fail "GETs moved the server's RPC counter"
 kill $pid
 wait $pid || fail "kvserver stopped with exit code $?"
