@@ -71,6 +71,14 @@ ibv_gid GidAt(int index) {
   return gid;
 }
 
+bool IsMappedIpv4(const ibv_gid& gid) {
+  return memcmp(gid.raw, MappedIpv4(in_addr{}).raw, sizeof(gid.raw) - sizeof(in_addr)) == 0;
+}
+
+bool IsMulticastGid(const ibv_gid& gid) {
+  return gid.raw[0] == 0xff || (IsMappedIpv4(gid) && IN_MULTICAST(gid.raw[12] << 24));
+}
+
 bool IsGidOfThisHost(const ibv_gid& gid) {
   const ibv_gid loopback = GidAt(1);
   if (Equal(gid, GidAt(0)) || Equal(gid, loopback)) return true;

@@ -12,6 +12,7 @@ constexpr uint32_t kMaxInline = 512;
 constexpr uint32_t kMaxCqe = 1u << 22;
 constexpr uint32_t kMaxReadAtomic = 128;  // outstanding per queue pair, each direction
 constexpr uint32_t kMaxMessage = 1u << 30;
+constexpr uint32_t kMaxDatagram = 4096;     // the port's MTU, which is what a datagram may have
 constexpr uint32_t kMaxObjects = 1u << 16;  // CQs, PDs, SRQs, AHs: bounded by memory only
 constexpr int kCompVectors = 8;
 

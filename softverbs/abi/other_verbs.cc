@@ -6,74 +6,16 @@
 #include <cerrno>
 #include <cstring>
 
-#include "softverbs/abi/context.h"
 #include "softverbs/abi/export.h"
-#include "softverbs/abi/gid.h"
 
-// What the library must export beside the verbs proper: fork support, address handles, and what
-// this device does not have.
-
-using softverbs::Pd;
-
-namespace {
-
-struct Ah {
-  ibv_ah ibv{};  // first
-  ibv_ah_attr attr{};
-};
-
-}  // namespace
+// What the library must export beside the verbs proper: fork support, and what this device does not
+// have.
 
 // Registered memory is not pinned and forked children leave everything alone: nothing to do.
 SOFTVERBS_EXPORT int ibv_fork_init() { return 0; }
 SOFTVERBS_EXPORT ibv_fork_status ibv_is_fork_initialized() { return IBV_FORK_UNNEEDED; }
 SOFTVERBS_EXPORT int ibv_dontfork_range(void*, size_t) { return 0; }
 SOFTVERBS_EXPORT int ibv_dofork_range(void*, size_t) { return 0; }
-
-SOFTVERBS_EXPORT ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
-  if (attr->port_num != 1) {
-    errno = EINVAL;
-    return nullptr;
-  }
-  if (attr->is_global && !softverbs::IsGidOfThisHost(attr->grh.dgid)) {
-    errno = EHOSTUNREACH;
-    return nullptr;
-  }
-  auto* ah = new Ah;
-  ah->ibv.context = pd->context;
-  ah->ibv.pd = pd;
-  ah->attr = *attr;
-  Pd::From(pd)->users.fetch_add(1, std::memory_order_acq_rel);
-  return &ah->ibv;
-}
-
-SOFTVERBS_EXPORT int ibv_init_ah_from_wc(ibv_context*, uint8_t port, ibv_wc* wc, ibv_grh* grh,
-                                         ibv_ah_attr* attr) {
-  memset(attr, 0, sizeof(*attr));
-  attr->port_num = port;
-  attr->sl = wc->sl;
-  if ((wc->wc_flags & IBV_WC_GRH) != 0) {
-    attr->is_global = 1;
-    attr->grh.dgid = grh->sgid;
-  }
-  return 0;
-}
-
-SOFTVERBS_EXPORT ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, uint8_t port) {
-  ibv_ah_attr attr;
-  ibv_init_ah_from_wc(pd->context, port, wc, grh, &attr);
-  return ibv_create_ah(pd, &attr);
-}
-
-SOFTVERBS_EXPORT int ibv_destroy_ah(ibv_ah* ah) {
-  if (softverbs::Inherited(ah->context)) return 0;
-  Pd::From(ah->pd)->users.fetch_sub(1, std::memory_order_acq_rel);
-  delete reinterpret_cast<Ah*>(ah);
-  return 0;
-}
-
-SOFTVERBS_EXPORT int ibv_attach_mcast(ibv_qp*, const ibv_gid*, uint16_t) { return EOPNOTSUPP; }
-SOFTVERBS_EXPORT int ibv_detach_mcast(ibv_qp*, const ibv_gid*, uint16_t) { return EOPNOTSUPP; }
 
 SOFTVERBS_EXPORT int ibv_resolve_eth_l2_from_gid(ibv_context*, ibv_ah_attr*, uint8_t mac[6],
                                                  uint16_t* vlan) {

@@ -15,10 +15,23 @@
 namespace softverbs {
 namespace {
 
-constexpr uint64_t kSendOperations =
-    IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND |
-    IBV_QP_EX_WITH_SEND_WITH_IMM | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
-    IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+// The IBV_QP_EX_WITH_* that a type of queue pair has; none: there is no such type here.
+uint64_t SendOperations(ibv_qp_type type) {
+  constexpr uint64_t kSend = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
+  constexpr uint64_t kWrite = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
+  constexpr uint64_t kFetch = IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+                              IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+  switch (type) {
+    case IBV_QPT_RC:
+      return kSend | kWrite | kFetch;
+    case IBV_QPT_UC:
+      return kSend | kWrite;
+    case IBV_QPT_UD:
+      return kSend;
+    default:
+      return 0;
+  }
+}
 
 int CheckAttributes(const ibv_qp_init_attr_ex& attr) {
   constexpr uint32_t kKnown =
@@ -26,10 +39,10 @@ int CheckAttributes(const ibv_qp_init_attr_ex& attr) {
   if ((attr.comp_mask & ~kKnown) != 0) return EOPNOTSUPP;
   if ((attr.comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr.create_flags) return EOPNOTSUPP;
   if ((attr.comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) &&
-      (attr.send_ops_flags & ~kSendOperations) != 0) {
+      (attr.send_ops_flags & ~SendOperations(attr.qp_type)) != 0) {
     return EOPNOTSUPP;
   }
-  if (attr.qp_type != IBV_QPT_RC) return EOPNOTSUPP;
+  if (SendOperations(attr.qp_type) == 0) return EOPNOTSUPP;
   if (!(attr.comp_mask & IBV_QP_INIT_ATTR_PD) || attr.pd == nullptr) return EINVAL;
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr) return EINVAL;
   const ibv_qp_cap& cap = attr.cap;
@@ -81,6 +94,9 @@ Qp* CreateQp(ibv_context* context, const ibv_qp_init_attr_ex& attr) {
       qp->cap.max_inline_data, qp->cap.max_send_sge * static_cast<uint32_t>(sizeof(ibv_sge)));
   qp->signal_all = attr.sq_sig_all != 0;
   qp->requester.queue.Init(qp->cap.max_send_wr, qp->cap.max_send_sge, qp->cap.max_inline_data);
+  if (attr.qp_type == IBV_QPT_UD) {
+    qp->routes = std::make_unique<DatagramRoute[]>(qp->requester.queue.places());
+  }
   qp->receives.Init(qp->cap.max_recv_wr, qp->cap.max_recv_sge);
   FillPublic(*qp, context, attr);
   qp->number = qp->nic->qps().Add(qp.get());
@@ -173,6 +189,7 @@ SOFTVERBS_EXPORT int ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, uint32_t
 SOFTVERBS_EXPORT int ibv_destroy_qp(ibv_qp* ibv) {
   if (softverbs::Inherited(ibv->context)) return 0;
   Qp* qp = Qp::From(ibv);
+  if (qp->nic->multicast().IsAttached(qp->number)) return EBUSY;
   softverbs::Detach(*qp);
   softverbs::AwaitAcknowledged(*qp);
   qp->nic->qps().Free(qp->number);

@@ -33,6 +33,8 @@ ibv_device_attr DeviceAttributes() {
                           IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_PORT_ACTIVE_EVENT;
   attr.max_sge = attr.max_sge_rd = attr.max_srq_sge = kMaxSge;
   attr.max_cq = attr.max_pd = attr.max_srq = attr.max_ah = kMaxObjects;
+  attr.max_mcast_grp = attr.max_total_mcast_qp_attach = kMaxObjects;
+  attr.max_mcast_qp_attach = kQpsPerProcess;
   attr.max_cqe = kMaxCqe;
   attr.max_mr = kMaxMrs;
   attr.max_srq_wr = kMaxWr;

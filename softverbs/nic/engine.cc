@@ -6,6 +6,7 @@
 
 #include "softverbs/base/clock.h"
 #include "softverbs/base/log.h"
+#include "softverbs/nic/grh.h"
 #include "softverbs/nic/nic.h"
 #include "softverbs/nic/packet_handler.h"
 
@@ -135,10 +136,19 @@ bool Engine::DriveLink(Link& link) {
 }
 
 void Engine::Dispatch(Link& link, const PacketHeader& header, const uint8_t* payload) {
-  if (Qp* qp = qps_->Find(header.to_qpn)) {
+  if (header.type == PacketType::kDatagram && header.to_qpn == kMulticastQpn) {
+    DispatchMulticast(link, header, payload);
+  } else if (Qp* qp = qps_->Find(header.to_qpn)) {
     HandlePacket(*qp, link, header, payload);
   } else if (header.type <= PacketType::kFetchAdd) {
     Refuse(link, header);
+  }
+}
+
+void Engine::DispatchMulticast(Link& link, const PacketHeader& header, const uint8_t* payload) {
+  if (header.payload_bytes < kGrhBytes) return;
+  for (uint32_t qpn : Nic::Get()->multicast().Members(ParseGrh(payload).destination)) {
+    if (Qp* qp = qps_->Find(qpn)) HandlePacket(*qp, link, header, payload);
   }
 }
 

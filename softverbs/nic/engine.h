@@ -55,6 +55,8 @@ class Engine {
   bool DriveLocked(bool all);
   bool DriveLink(Link& link);
   void Dispatch(Link& link, const PacketHeader& header, const uint8_t* payload);
+  // To every queue pair of the group that is attached in this process.
+  void DispatchMulticast(Link& link, const PacketHeader& header, const uint8_t* payload);
   void Refuse(Link& link, const PacketHeader& request);
   bool SendRefusals(Link& link);
   bool ResumeWaiting(Link& link);

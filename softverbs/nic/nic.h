@@ -9,6 +9,7 @@
 #include "softverbs/nic/exported_regions.h"
 #include "softverbs/nic/link_directory.h"
 #include "softverbs/nic/memory_table.h"
+#include "softverbs/nic/multicast_groups.h"
 #include "softverbs/nic/qp_table.h"
 #include "softverbs/nic/shared_memory.h"
 #include "softverbs/nic/shared_tables.h"
@@ -29,6 +30,7 @@ class Nic {
   QpTable& qps() { return qps_; }
   MemoryTable& memory() { return memory_; }
   ExportedRegions& exported() { return exported_; }
+  MulticastGroups& multicast() { return multicast_; }
   LinkDirectory& links() { return links_; }
   Engine& engine() { return engine_; }
 
@@ -54,6 +56,7 @@ class Nic {
   QpTable qps_;
   MemoryTable memory_;
   ExportedRegions exported_;
+  MulticastGroups multicast_;
   Engine engine_;
   LinkDirectory links_;
 };

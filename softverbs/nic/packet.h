@@ -22,6 +22,7 @@ enum class PacketType : uint8_t {
   kAtomicResponse,
   kAck,
   kNak,
+  kDatagram,  // a global route header and a message; rkey carries the Q_Key. Nothing answers it
 };
 
 enum PacketFlags : uint8_t {
@@ -60,6 +61,9 @@ struct PacketHeader {
   uint64_t swap;
 };
 static_assert(sizeof(PacketHeader) == 64 && std::is_trivially_copyable_v<PacketHeader>);
+
+// Where a datagram goes that is for a multicast group. No queue pair has this number.
+constexpr uint32_t kMulticastQpn = 0xffffff;
 
 constexpr uint32_t kRecordAlign = 64;
 constexpr uint32_t kMaxPayload = 16 * 1024;

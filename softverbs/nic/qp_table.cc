@@ -1,12 +1,14 @@
 #include "softverbs/nic/qp_table.h"
 
+#include "softverbs/nic/packet.h"
+
 namespace softverbs {
 
 uint32_t QpTable::Add(Qp* qp) {
   const std::lock_guard<std::mutex> guard(mutex_);
   for (uint32_t tried = 0; tried < kQpsPerProcess; ++tried) {
     const uint32_t index = next_++ % kQpsPerProcess;
-    if (taken_[index]) continue;
+    if (taken_[index] || QpNumber(slot_, index) == kMulticastQpn) continue;
     taken_[index] = true;
     qps_[index].store(qp, std::memory_order_release);
     return QpNumber(slot_, index);

@@ -2,6 +2,7 @@
 
 #include <mutex>
 
+#include "softverbs/qp/datagram_receiver.h"
 #include "softverbs/qp/qp.h"
 #include "softverbs/qp/requester.h"
 #include "softverbs/qp/responder.h"
@@ -22,9 +23,12 @@ void HandlePacket(Qp& qp, Link& link, const PacketHeader& header, const uint8_t*
     case PacketType::kAck:
     case PacketType::kNak:
       // Only from the peer this queue pair is connected to; others' answers are stale or forged.
-      if (qp.link.get() == &link && header.from_qpn == qp.attr.dest_qp_num) {
+      if (qp.IsReliable() && qp.link.get() == &link && header.from_qpn == qp.attr.dest_qp_num) {
         HandleAnswer(qp, header, payload);
       }
+      return;
+    case PacketType::kDatagram:
+      if (qp.IsDatagram()) HandleDatagram(qp, header, payload);
       return;
   }
 }
@@ -35,8 +39,20 @@ void HandleLinkSpace(Qp& qp) {
   if (SendAnswers(qp)) Transmit(qp);
 }
 
+namespace {
+
+// What waited for space in the link is lost like all that was in it.
+void HandleLossyLinkDown(Qp& qp, const Link& link) {
+  if (!qp.IsDatagram() && qp.link.get() != &link) return;
+  qp.waits_for_link = false;
+  Transmit(qp);
+}
+
+}  // namespace
+
 void HandleLinkDown(Qp& qp, const Link& link) {
   const std::lock_guard<SpinLock> guard(qp.lock);
+  if (!qp.IsReliable()) return HandleLossyLinkDown(qp, link);
   if (qp.link.get() != &link) return;
   qp.responder.answers.clear();
   // A connection without outstanding work does not notice, as on a real one.

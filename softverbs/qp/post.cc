@@ -7,6 +7,7 @@
 
 #include "softverbs/base/stats.h"
 #include "softverbs/qp/accelerator.h"
+#include "softverbs/qp/datagram_sender.h"
 #include "softverbs/qp/qp.h"
 #include "softverbs/qp/requester.h"
 #include "softverbs/qp/scatter_gather.h"
@@ -71,12 +72,24 @@ void FillLocal(const ibv_send_wr& wr, SendWqe* wqe) {
   }
 }
 
-// Adds the request to the queue without transmitting it. 0 or an errno value.
+bool Supports(const Qp& qp, ibv_wr_opcode opcode) {
+  switch (qp.type()) {
+    case IBV_QPT_UD:
+      return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM;
+    case IBV_QPT_UC:
+      return opcode <= IBV_WR_SEND_WITH_IMM;  // the WRITEs and SENDs
+    default:
+      return opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD;
+  }
+}
+
+}  // namespace
+
 int Enqueue(Qp& qp, const ibv_send_wr& wr) {
   SendQueue& queue = qp.requester.queue;
   if (queue.Full()) return ENOMEM;
   if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > qp.cap.max_send_sge) return EINVAL;
-  if (wr.opcode > IBV_WR_ATOMIC_FETCH_AND_ADD) return EINVAL;
+  if (!Supports(qp, wr.opcode)) return EINVAL;
   const SgeList list{wr.sg_list, static_cast<uint32_t>(wr.num_sge)};
   const uint64_t length = TotalLength(list);
   if (const int error = CheckInline(qp, wr, length)) return error;
@@ -136,6 +149,8 @@ bool ExecuteRead(Qp& qp, const ibv_send_wr& wr, SgeList local) {
   return true;
 }
 
+namespace {
+
 // The fast path: nothing is under way, and the accelerator can do it now. False leaves everything
 // to the queue, which also finds out what was wrong.
 bool ExecuteNow(Qp& qp, const ibv_send_wr& wr) {
@@ -150,22 +165,24 @@ bool ExecuteNow(Qp& qp, const ibv_send_wr& wr) {
   return IsAtomic(wr.opcode) && ExecuteAtomic(qp, wr, local);
 }
 
+}  // namespace
+
 bool CanPost(const Qp& qp) {
-  return qp.state == IBV_QPS_RTS || qp.state == IBV_QPS_SQD || qp.state == IBV_QPS_ERR;
+  return qp.state == IBV_QPS_RTS || qp.state == IBV_QPS_SQD || qp.FlushesSends();
 }
 
 void StartPosted(Qp& qp) {
-  if (qp.state == IBV_QPS_ERR) {
+  if (qp.FlushesSends()) {
     FlushQueues(qp);
   } else {
     Transmit(qp);
   }
 }
 
-}  // namespace
-
 int PostSend(ibv_qp* ibv, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   Qp& qp = *Qp::From(ibv);
+  if (qp.IsDatagram()) [[unlikely]]
+    return PostDatagrams(qp, wr, bad_wr);
   const std::lock_guard<SpinLock> guard(qp.lock);
   while (wr != nullptr && ExecuteNow(qp, *wr)) wr = wr->next;
   if (wr == nullptr) return 0;
@@ -181,6 +198,7 @@ int PostSend(ibv_qp* ibv, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
 
 int PostSendAllOrNone(ibv_qp* ibv, ibv_send_wr* wr) {
   Qp& qp = *Qp::From(ibv);
+  if (qp.IsDatagram()) return PostDatagrams(qp, wr, nullptr);
   const std::lock_guard<SpinLock> guard(qp.lock);
   if (!CanPost(qp)) return EINVAL;
   SendQueue& queue = qp.requester.queue;

@@ -12,7 +12,7 @@ void RaiseQpEvent(Qp& qp, ibv_event_type type) {
 
 void PublishTarget(Qp& qp) {
   uint64_t target = 0;
-  if (qp.CanReceive()) {
+  if (qp.CanReceive() && !qp.IsDatagram()) {
     const bool fetches = qp.attr.max_dest_rd_atomic > 0;
     const unsigned access = qp.attr.qp_access_flags;
     target = uint64_t{qp.pd_id} << 32 | kTargetOpen | qp.attr.dest_qp_num;
@@ -41,6 +41,21 @@ void CompleteReceive(Qp& qp, const ReceiveWqe& receive, ibv_wc_status status) {
   });
 }
 
+void EnterSendError(Qp& qp) {
+  if (qp.IsReliable()) return EnterError(qp);
+  qp.state = IBV_QPS_SQE;
+  qp.requester.began = false;
+  FlushQueues(qp);
+}
+
+bool TakeReceive(Qp& qp) {
+  Responder& responder = qp.responder;
+  if (responder.has_receive) return true;
+  responder.has_receive =
+      qp.srq != nullptr ? qp.srq->Take(&responder.receive) : qp.receives.Take(&responder.receive);
+  return responder.has_receive;
+}
+
 void FlushQueues(Qp& qp) {
   Requester& requester = qp.requester;
   SendQueue& queue = requester.queue;
@@ -55,6 +70,7 @@ void FlushQueues(Qp& qp) {
     });
   }
   queue.next = queue.posted;
+  if (qp.state != IBV_QPS_ERR) return;
   Responder& responder = qp.responder;
   if (responder.has_receive) {
     responder.has_receive = false;

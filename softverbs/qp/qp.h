@@ -13,6 +13,7 @@
 #include "softverbs/cq/cq.h"
 #include "softverbs/nic/link.h"
 #include "softverbs/nic/packet.h"
+#include "softverbs/qp/datagram_route.h"
 #include "softverbs/qp/receive_queue.h"
 #include "softverbs/qp/send_queue.h"
 #include "softverbs/qp/srq.h"
@@ -60,7 +61,9 @@ struct Responder {
   std::deque<Answer> answers;
 };
 
-// A queue pair of type RC.
+// A queue pair: reliable or unreliable connected, or unreliable datagram. RC is what the files
+// beside this one are about; what is different with UC they say, UD has files of its own
+// (datagram_*).
 //
 // Everything below `lock` is guarded by it. Order of locks: the engine's progress lock, then a
 // queue pair's, then one of (link transmit, CQ, SRQ). Never two queue pairs' at once.
@@ -92,14 +95,22 @@ struct Qp {
   Requester requester;
   Responder responder;
   ReceiveQueue receives;
+  std::unique_ptr<DatagramRoute[]> routes;  // UD: one for each place of the send queue
 
   static Qp* From(ibv_qp* qp) { return reinterpret_cast<Qp*>(qp); }
   static Qp* From(ibv_qp_ex* qp) { return reinterpret_cast<Qp*>(qp); }
   ibv_qp* ibv() { return &ex.qp_base; }
 
+  ibv_qp_type type() const { return ex.qp_base.qp_type; }
+  bool IsReliable() const { return type() == IBV_QPT_RC; }
+  bool IsDatagram() const { return type() == IBV_QPT_UD; }
+
   bool CanReceive() const {
-    return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD;
+    return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD ||
+           state == IBV_QPS_SQE;
   }
+  // In these states what is posted to the send queue is flushed.
+  bool FlushesSends() const { return state == IBV_QPS_ERR || state == IBV_QPS_SQE; }
 };
 
 void RaiseQpEvent(Qp& qp, ibv_event_type type);
@@ -116,8 +127,16 @@ void RevokeTarget(Qp& qp);
 // owed, tells users of an SRQ that the last receive was reached. REQUIRES: lock held.
 void EnterError(Qp& qp);
 
-// Flushes what was posted in the error state. REQUIRES: lock held.
+// A send failed. A reliable connection cannot go on, so that is EnterError; otherwise only the send
+// queue stops and is flushed (IBV_QPS_SQE), and receives go on. REQUIRES: lock held.
+void EnterSendError(Qp& qp);
+
+// Flushes what was posted in the error states. REQUIRES: lock held.
 void FlushQueues(Qp& qp);
+
+// Takes a receive into responder.receive unless it holds one; false when there is none. REQUIRES:
+// lock held.
+bool TakeReceive(Qp& qp);
 
 // Completes the receive that the current message holds. REQUIRES: lock held.
 void CompleteReceive(Qp& qp, const ReceiveWqe& receive, ibv_wc_status status);

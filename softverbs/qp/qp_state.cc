@@ -8,48 +8,10 @@
 #include "softverbs/abi/limits.h"
 #include "softverbs/base/log.h"
 #include "softverbs/qp/requester.h"
+#include "softverbs/qp/transitions.h"
 
 namespace softverbs {
 namespace {
-
-struct Transition {
-  ibv_qp_state from, to;
-  int required, optional;
-};
-
-constexpr int kAnyTime = IBV_QP_STATE | IBV_QP_CUR_STATE;
-constexpr int kInitAttributes = IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
-constexpr int kRtrAttributes = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                               IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
-constexpr int kRtsAttributes =
-    IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC;
-constexpr int kPathAttributes = IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE;
-constexpr int kWhileConnected = IBV_QP_ACCESS_FLAGS | IBV_QP_MIN_RNR_TIMER | kPathAttributes;
-
-// IBTA 11.2.5.2 for RC. Any state may go to RESET and ERR.
-constexpr Transition kTransitions[] = {
-    {IBV_QPS_RESET, IBV_QPS_INIT, kInitAttributes, 0},
-    {IBV_QPS_INIT, IBV_QPS_INIT, 0, kInitAttributes},
-    {IBV_QPS_INIT, IBV_QPS_RTR, kRtrAttributes,
-     IBV_QP_ALT_PATH | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX},
-    {IBV_QPS_RTR, IBV_QPS_RTS, kRtsAttributes, kWhileConnected},
-    {IBV_QPS_RTS, IBV_QPS_RTS, 0, kWhileConnected},
-    {IBV_QPS_RTS, IBV_QPS_SQD, 0, IBV_QP_EN_SQD_ASYNC_NOTIFY},
-    {IBV_QPS_SQD, IBV_QPS_SQD, 0,
-     kWhileConnected | (kRtsAttributes & ~IBV_QP_SQ_PSN) | IBV_QP_AV | IBV_QP_PORT |
-         IBV_QP_PKEY_INDEX | IBV_QP_MAX_DEST_RD_ATOMIC},
-    {IBV_QPS_SQD, IBV_QPS_RTS, 0, kWhileConnected},
-};
-
-bool IsLegal(ibv_qp_state from, ibv_qp_state to, int mask) {
-  if (to == IBV_QPS_RESET || to == IBV_QPS_ERR) return (mask & ~kAnyTime) == 0;
-  for (const Transition& transition : kTransitions) {
-    if (transition.from != from || transition.to != to) continue;
-    return (mask & transition.required) == transition.required &&
-           (mask & ~(transition.required | transition.optional | kAnyTime)) == 0;
-  }
-  return false;
-}
 
 int CheckValues(const ibv_qp_attr& attr, int mask) {
   const bool valid =
@@ -93,6 +55,7 @@ void CopyAttributes(const ibv_qp_attr& from, int mask, ibv_qp_attr* to) {
   copy(IBV_QP_MAX_DEST_RD_ATOMIC, &ibv_qp_attr::max_dest_rd_atomic);
   copy(IBV_QP_PATH_MIG_STATE, &ibv_qp_attr::path_mig_state);
   copy(IBV_QP_DEST_QPN, &ibv_qp_attr::dest_qp_num);
+  copy(IBV_QP_QKEY, &ibv_qp_attr::qkey);
   to->rq_psn &= kPsnMask;
   to->sq_psn &= kPsnMask;
 }
@@ -133,7 +96,7 @@ int ModifyLocked(Qp& qp, const ibv_qp_attr& attr, int mask, std::shared_ptr<Link
   const ibv_qp_state from = qp.state;
   const ibv_qp_state to = (mask & IBV_QP_STATE) ? attr.qp_state : from;
   if ((mask & IBV_QP_CUR_STATE) && attr.cur_qp_state != from) return EINVAL;
-  if (!IsLegal(from, to, mask)) return EINVAL;
+  if (!IsLegalTransition(qp.type(), from, to, mask)) return EINVAL;
   if (const int error = CheckValues(attr, mask)) return error;
   if (to == IBV_QPS_RESET) {
     Reset(qp);
@@ -185,7 +148,7 @@ void QueryQp(Qp& qp, ibv_qp_attr* attr, ibv_qp_init_attr* init_attr) {
   init_attr->recv_cq = qp.ex.qp_base.recv_cq;
   init_attr->srq = qp.ex.qp_base.srq;
   init_attr->cap = qp.cap;
-  init_attr->qp_type = IBV_QPT_RC;
+  init_attr->qp_type = qp.type();
   init_attr->sq_sig_all = qp.signal_all;
 }
 

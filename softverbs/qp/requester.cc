@@ -4,6 +4,7 @@
 
 #include "softverbs/base/clock.h"
 #include "softverbs/qp/accelerator.h"
+#include "softverbs/qp/datagram_sender.h"
 #include "softverbs/qp/responder.h"
 #include "softverbs/qp/scatter_gather.h"
 #include "softverbs/qp/timers.h"
@@ -138,6 +139,14 @@ Accelerated TryAccelerate(Qp& qp, SendWqe& wqe) {
   return Accelerate(qp, operation) ? Accelerated::kDone : Accelerated::kNo;
 }
 
+// On an unreliable connection a request is complete when it was sent, wherever it went.
+Sent CompleteUnanswered(Qp& qp) {
+  ++qp.requester.queue.next;
+  qp.requester.began = false;
+  CompleteOldest(qp, IBV_WC_SUCCESS);
+  return Sent::kAll;
+}
+
 // Transmits the request at queue.next.
 Sent TransmitOne(Qp& qp, SendWqe& wqe) {
   SendQueue& queue = qp.requester.queue;
@@ -148,6 +157,7 @@ Sent TransmitOne(Qp& qp, SendWqe& wqe) {
   }
   if ((wqe.send_flags & IBV_SEND_FENCE) != 0 && qp.requester.fetches > 0) return Sent::kWait;
   if (qp.link->state() == Link::State::kDown) {
+    if (!qp.IsReliable()) return CompleteUnanswered(qp);
     if (oldest) HandlePeerGone(qp);
     return Sent::kWait;
   }
@@ -162,6 +172,7 @@ Sent TransmitOne(Qp& qp, SendWqe& wqe) {
       break;
   }
   if (SendPackets(qp, wqe) == Sent::kWait) return Sent::kWait;
+  if (!qp.IsReliable()) return CompleteUnanswered(qp);
   ++queue.next;
   qp.requester.began = false;
   return Sent::kAll;
@@ -281,6 +292,7 @@ void HandleNak(Qp& qp, const PacketHeader& header) {
 }  // namespace
 
 void Transmit(Qp& qp) {
+  if (qp.IsDatagram()) return TransmitDatagrams(qp);
   SendQueue& queue = qp.requester.queue;
   // Answers first: what the application posts after it saw a request must follow its answer.
   if (!qp.responder.answers.empty() && !SendAnswers(qp)) return;
@@ -334,7 +346,7 @@ void CompleteOldest(Qp& qp, ibv_wc_status status) {
 
 void FailOldest(Qp& qp, ibv_wc_status status) {
   CompleteOldest(qp, status);
-  EnterError(qp);
+  EnterSendError(qp);
 }
 
 void NoteDrained(Qp& qp) {

@@ -26,7 +26,7 @@ void HandlePeerGone(Qp& qp);
 // Completes the oldest request; signalled or failed ones get a completion.
 void CompleteOldest(Qp& qp, ibv_wc_status status);
 
-// Completes the oldest request with an error and moves the queue pair to the error state.
+// Completes the oldest request with an error; then EnterSendError.
 void FailOldest(Qp& qp, ibv_wc_status status);
 
 // Raises IBV_EVENT_SQ_DRAINED if that was asked for and nothing is in progress any more.

@@ -20,6 +20,7 @@ Answer AnswerTo(const PacketHeader& request, PacketType type) {
 }
 
 void Acknowledge(Qp& qp, const PacketHeader& request) {
+  if (!qp.IsReliable()) return;
   std::deque<Answer>& answers = qp.responder.answers;
   if (!answers.empty() && answers.back().type == PacketType::kAck &&
       answers.back().epoch == request.epoch) {
@@ -30,8 +31,13 @@ void Acknowledge(Qp& qp, const PacketHeader& request) {
   SendAnswers(qp);
 }
 
+// An unreliable connection loses the message, and nobody hears of it (IBTA 9.9.3, class D). The
+// receive that it took serves the next.
+void Drop(Qp& qp) { qp.responder.in_message = false; }
+
 // Refuses the request; it will be repeated (or the requester gives up).
 void Refuse(Qp& qp, const PacketHeader& request, NakCode code) {
+  if (!qp.IsReliable()) return Drop(qp);
   Answer nak = AnswerTo(request, PacketType::kNak);
   nak.nak = code;
   nak.imm = qp.attr.min_rnr_timer;
@@ -56,13 +62,16 @@ void EmitNak(Link& link, const Qp& qp, const PacketHeader& request, NakCode code
 // Refuses for good: this end goes to the error state too. The refusal must still leave, although
 // EnterError drops the answers, so it goes by the link's own list, behind what was sent.
 void Fail(Qp& qp, Link& link, const PacketHeader& request, NakCode code) {
-  SendAnswers(qp);
-  EmitNak(link, qp, request, code);
+  if (qp.IsReliable()) {
+    SendAnswers(qp);
+    EmitNak(link, qp, request, code);
+  }
   EnterError(qp);
 }
 
 void FailReceive(Qp& qp, Link& link, const PacketHeader& request, ibv_wc_status status,
                  NakCode code) {
+  if (!qp.IsReliable() && status == IBV_WC_LOC_LEN_ERR) return Drop(qp);
   qp.responder.has_receive = false;
   CompleteReceive(qp, qp.responder.receive, status);
   Fail(qp, link, request, code);
@@ -70,16 +79,9 @@ void FailReceive(Qp& qp, Link& link, const PacketHeader& request, ibv_wc_status 
 
 // IBTA: access violations and malformed requests raise an affiliated event at the responder.
 void FailWithEvent(Qp& qp, Link& link, const PacketHeader& request, NakCode code) {
+  if (!qp.IsReliable()) return Drop(qp);
   Fail(qp, link, request, code);
   RaiseQpEvent(qp, code == NakCode::kRemoteAccess ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);
-}
-
-bool TakeReceive(Qp& qp) {
-  Responder& responder = qp.responder;
-  if (responder.has_receive) return true;
-  responder.has_receive =
-      qp.srq != nullptr ? qp.srq->Take(&responder.receive) : qp.receives.Take(&responder.receive);
-  return responder.has_receive;
 }
 
 void DeliverReceive(Qp& qp, const PacketHeader& request, ibv_wc_opcode opcode) {
@@ -247,6 +249,21 @@ Step SendAnswer(Qp& qp, Answer& answer) {
   return read && answer.sent < answer.length ? Step::kMore : Step::kDone;
 }
 
+// A request on an unreliable connection. One that begins may have any number: others were lost.
+void HandleUnreliable(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* payload) {
+  Responder& responder = qp.responder;
+  if (!qp.CanReceive() || qp.link.get() != &link || request.from_qpn != qp.attr.dest_qp_num) {
+    return EmitNak(link, qp, request, NakCode::kNoQueuePair);  // heard if the other is reliable
+  }
+  if ((request.flags & kPacketFirst) != 0) {
+    responder.in_message = false;
+    responder.expected_psn = request.psn;
+  }
+  if (request.psn != responder.expected_psn || !IsNextSegment(responder, request)) return Drop(qp);
+  if (request.type == PacketType::kSend) HandleSend(qp, link, request, payload);
+  if (request.type == PacketType::kWrite) HandleWrite(qp, link, request, payload);
+}
+
 }  // namespace
 
 bool SendAnswers(Qp& qp) {
@@ -271,6 +288,7 @@ bool SendAnswers(Qp& qp) {
 }
 
 void HandleRequest(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* payload) {
+  if (!qp.IsReliable()) return HandleUnreliable(qp, link, request, payload);
   Responder& responder = qp.responder;
   if (qp.state == IBV_QPS_RESET || qp.state == IBV_QPS_INIT) {
     responder.refused = true;

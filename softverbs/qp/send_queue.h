@@ -54,6 +54,7 @@ class SendQueue {
   SendWqe& At(uint32_t index) {
     return *reinterpret_cast<SendWqe*>(storage_.get() + (index & mask_) * stride_);
   }
+  uint32_t places() const { return mask_ + 1; }  // a power of two
   // Acquire pairs with the release in Cq's poll.
   bool Full() const { return posted - freed.load(std::memory_order_acquire) >= capacity_; }
   bool Idle() const { return done == posted; }

@@ -52,6 +52,14 @@ void WorkRequestBuilder::SetSges(const ibv_sge* sges, size_t count) {
   sges_.insert(sges_.end(), sges, sges + count);
 }
 
+void WorkRequestBuilder::SetDestination(ibv_ah* ah, uint32_t qpn, uint32_t qkey) {
+  if (parts_.empty()) return Fail(EINVAL);
+  ibv_send_wr& wr = parts_.back().wr;
+  wr.wr.ud.ah = ah;
+  wr.wr.ud.remote_qpn = qpn;
+  wr.wr.ud.remote_qkey = qkey;
+}
+
 void WorkRequestBuilder::SetInline(size_t count, const ibv_data_buf* buffers) {
   if (parts_.empty()) return Fail(EINVAL);
   Part& part = parts_.back();
@@ -111,6 +119,10 @@ void SendImmediate(ibv_qp_ex* qp, __be32 imm) {
   Builder(qp).Begin(*qp, IBV_WR_SEND_WITH_IMM).imm_data = imm;
 }
 
+void SetUdAddress(ibv_qp_ex* qp, ibv_ah* ah, uint32_t remote_qpn, uint32_t remote_qkey) {
+  Builder(qp).SetDestination(ah, remote_qpn, remote_qkey);
+}
+
 void SetSge(ibv_qp_ex* qp, uint32_t lkey, uint64_t addr, uint32_t length) {
   const ibv_sge sge{addr, length, lkey};
   Builder(qp).SetSges(&sge, 1);
@@ -143,6 +155,7 @@ void InstallWorkRequestCalls(ibv_qp_ex& qp) {
   qp.wr_rdma_write_imm = WriteImmediate;
   qp.wr_send = Send;
   qp.wr_send_imm = SendImmediate;
+  qp.wr_set_ud_addr = SetUdAddress;
   qp.wr_set_sge = SetSge;
   qp.wr_set_sge_list = SetSgeList;
   qp.wr_set_inline_data = SetInlineData;

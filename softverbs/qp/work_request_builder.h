@@ -21,6 +21,8 @@ class WorkRequestBuilder {
 
   // Begins a request with the queue pair's current wr_id and wr_flags.
   ibv_send_wr& Begin(const ibv_qp_ex& qp, ibv_wr_opcode opcode);
+  // UD only: where the request goes.
+  void SetDestination(ibv_ah* ah, uint32_t qpn, uint32_t qkey);
   void SetSges(const ibv_sge* sges, size_t count);
   // Copies the data: the application may reuse them at once.
   void SetInline(size_t count, const ibv_data_buf* buffers);

@@ -28,6 +28,16 @@ std::vector<Row> Rows() {
       PingPong("RcCheckedEvents", "ibv_rc_pingpong -c -e", 200),
       PingPong("RcNewSendCheckedEvents", "ibv_rc_pingpong -N -c -e -s 100000", 50),
 
+      PingPong("Uc", "ibv_uc_pingpong", 200),
+      PingPong("UcEvents", "ibv_uc_pingpong -e", 200),
+      PingPong("UcChecked", "ibv_uc_pingpong -c", 200),
+      PingPong("UcCheckedEvents", "ibv_uc_pingpong -c -e", 200),
+
+      PingPong("Ud", "ibv_ud_pingpong", 200),
+      PingPong("UdEvents", "ibv_ud_pingpong -e", 200),
+      PingPong("UdChecked", "ibv_ud_pingpong -c", 200),
+      PingPong("UdCheckedEvents", "ibv_ud_pingpong -c -e", 200),
+
       PingPong("Srq", "ibv_srq_pingpong", 50),
       PingPong("SrqEvents", "ibv_srq_pingpong -e", 50),
       PingPong("SrqChecked", "ibv_srq_pingpong -c", 50),

@@ -18,6 +18,7 @@ enum Traits : unsigned {
   kSends = 4,
   kSizesVary = 8,  // has -a
   kEvents = 16,    // has -e
+  kWrites = 32,
 };
 
 struct Tool {
@@ -28,11 +29,11 @@ struct Tool {
 };
 constexpr Tool kTools[] = {
     {"ib_read_lat", "ReadLat", 2, kLatency | kSizesVary | kEvents},
-    {"ib_write_lat", "WriteLat", 2, kLatency | kSizesVary},
+    {"ib_write_lat", "WriteLat", 2, kLatency | kSizesVary | kWrites},
     {"ib_send_lat", "SendLat", 2, kLatency | kSizesVary | kEvents | kSends},
     {"ib_atomic_lat", "AtomicLat", 8, kLatency | kEvents},
     {"ib_read_bw", "ReadBw", 65536, kBandwidth | kSizesVary | kEvents},
-    {"ib_write_bw", "WriteBw", 65536, kBandwidth | kSizesVary},
+    {"ib_write_bw", "WriteBw", 65536, kBandwidth | kSizesVary | kWrites},
     {"ib_send_bw", "SendBw", 65536, kBandwidth | kSizesVary | kEvents | kSends},
     {"ib_atomic_bw", "AtomicBw", 8, kBandwidth | kEvents},
 };
@@ -77,14 +78,47 @@ std::string Line(const std::string& bytes, int iterations) {
   return "\n\\s*" + bytes + "\\s+" + std::to_string(iterations) + "\\s+[0-9]+\\.";
 }
 
-std::vector<Row> Rows() {
+// A run of fixed length.
+Row Run(const Tool& tool, const Option& option) {
+  const std::string flags = std::string(option.flags) + " -n " + std::to_string(kIterations);
+  return Run(tool, option.name, flags,
+             {Line(std::to_string(tool.bytes), kIterations * option.queue_pairs), 1});
+}
+
+// The unreliable types of queue pair. A datagram that finds no receive is lost, and the tool waits
+// for it for ever: so no more of them than a queue holds by default.
+std::vector<Row> UnreliableRows() {
+  constexpr int kMtu = 4096;
+  constexpr int kUpToMtu = 12;  // sizes
+  constexpr Tool kDatagrams[] = {{"ib_send_lat", "SendLat", 2, kLatency | kEvents},
+                                 {"ib_send_bw", "SendBw", kMtu, kBandwidth | kEvents}};
+  constexpr Option kDatagramOptions[] = {
+      {"Ud", "-c UD", 0},
+      {"UdEvents", "-c UD -e", 0},
+      {"UdOldPost", "-c UD --use_old_post_send", 0},
+      {"UdBothWays", "-c UD -b", kBandwidth},
+      {"UdQueuePairs", "-c UD -q 8", kBandwidth, 8},
+      {"UdSrq", "-c UD --use-srq", 0},
+  };
   std::vector<Row> rows;
+  for (const Tool& tool : kDatagrams) {
+    for (const Option& option : kDatagramOptions) {
+      if ((tool.traits & option.needs) == option.needs) rows.push_back(Run(tool, option));
+    }
+    const std::string flags = "-c UD -a -n " + std::to_string(kIterationsOfEach);
+    rows.push_back(Run(tool, "UdAllSizes", flags, {Line("[0-9]+", kIterationsOfEach), kUpToMtu}));
+  }
+  for (const Tool& tool : kTools) {
+    if ((tool.traits & (kSends | kWrites)) != 0) rows.push_back(Run(tool, {"Uc", "-c UC", 0}));
+  }
+  return rows;
+}
+
+std::vector<Row> Rows() {
+  std::vector<Row> rows = UnreliableRows();
   for (const Tool& tool : kTools) {
     for (const Option& option : kOptions) {
-      if ((tool.traits & option.needs) != option.needs) continue;
-      const std::string flags = std::string(option.flags) + " -n " + std::to_string(kIterations);
-      rows.push_back(Run(tool, option.name, flags,
-                         {Line(std::to_string(tool.bytes), kIterations * option.queue_pairs), 1}));
+      if ((tool.traits & option.needs) == option.needs) rows.push_back(Run(tool, option));
     }
     if ((tool.traits & kSizesVary) == 0) continue;
     const std::string flags = "-a -n " + std::to_string(kIterationsOfEach);

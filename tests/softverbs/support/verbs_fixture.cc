@@ -54,7 +54,7 @@ Side::Side(ibv_context* device, const SideOptions& options)
   ibv_qp_init_attr attr{};
   attr.send_cq = attr.recv_cq = cq.get();
   attr.srq = options.srq;
-  attr.qp_type = IBV_QPT_RC;
+  attr.qp_type = options.type;
   attr.sq_sig_all = options.signal_all;
   attr.cap.max_send_wr = options.max_send_wr;
   attr.cap.max_recv_wr = options.max_recv_wr;
@@ -75,7 +75,16 @@ Address Side::address() const {
   return address;
 }
 
+namespace {
+
+constexpr int kReliableRtr = IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+constexpr int kReliableRts =
+    IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
+
+}  // namespace
+
 void Side::ToRtr(const Address& peer, const ConnectOptions& options) {
+  const bool reliable = qp->qp_type == IBV_QPT_RC;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_INIT;
   attr.port_num = 1;
@@ -96,11 +105,12 @@ void Side::ToRtr(const Address& peer, const ConnectOptions& options) {
   attr.ah_attr.grh.hop_limit = 1;
   ASSERT_EQ(ibv_modify_qp(qp.get(), &attr,
                           IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
-                              IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+                              IBV_QP_RQ_PSN | (reliable ? kReliableRtr : 0)),
             0);
 }
 
 void Side::ToRts(const ConnectOptions& options) {
+  const bool reliable = qp->qp_type == IBV_QPT_RC;
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_RTS;
   attr.timeout = options.timeout;
@@ -108,10 +118,9 @@ void Side::ToRts(const ConnectOptions& options) {
   attr.rnr_retry = options.rnr_retry;
   attr.sq_psn = address().psn;
   attr.max_rd_atomic = options.max_rd_atomic;
-  ASSERT_EQ(ibv_modify_qp(qp.get(), &attr,
-                          IBV_QP_STATE | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY |
-                              IBV_QP_SQ_PSN | IBV_QP_MAX_QP_RD_ATOMIC),
-            0);
+  ASSERT_EQ(
+      ibv_modify_qp(qp.get(), &attr, IBV_QP_STATE | IBV_QP_SQ_PSN | (reliable ? kReliableRts : 0)),
+      0);
 }
 
 void Side::Connect(const Address& peer, const ConnectOptions& options) {
@@ -199,15 +208,17 @@ int Side::FetchAdd(uint64_t wr_id, size_t offset, const Address& peer, size_t at
   return Post(AtomicRequest(wr_id, IBV_WR_ATOMIC_FETCH_AND_ADD, peer, at, add, 0), Sge(offset, 8));
 }
 
-ibv_wc Side::Next() {
+ibv_wc NextCompletion(ibv_cq* cq) {
   ibv_wc wc{};
   const int64_t give_up = NowNs() + kTimeoutNs;
   int polled = 0;
-  while ((polled = ibv_poll_cq(cq.get(), 1, &wc)) == 0 && NowNs() < give_up) sched_yield();
+  while ((polled = ibv_poll_cq(cq, 1, &wc)) == 0 && NowNs() < give_up) sched_yield();
   EXPECT_EQ(polled, 1) << "no completion";
   if (polled != 1) wc.status = IBV_WC_GENERAL_ERR;
   return wc;
 }
+
+ibv_wc Side::Next() { return NextCompletion(cq.get()); }
 
 bool Side::Idle() {
   ibv_wc wc;

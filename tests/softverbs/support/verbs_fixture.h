@@ -13,6 +13,9 @@
 
 namespace softverbs {
 
+// The next completion of a queue, waited for; fails the test on a time-out.
+ibv_wc NextCompletion(ibv_cq* cq);
+
 // However slow the machine is, nothing in these tests takes so long; only a hang does.
 inline constexpr int64_t kTimeoutNs = 20'000'000'000;
 
@@ -25,6 +28,7 @@ struct Delete {
   void operator()(ibv_mr* mr) const { EXPECT_EQ(ibv_dereg_mr(mr), 0); }
   void operator()(ibv_cq* cq) const { EXPECT_EQ(ibv_destroy_cq(cq), 0); }
   void operator()(ibv_srq* srq) const { EXPECT_EQ(ibv_destroy_srq(srq), 0); }
+  void operator()(ibv_ah* ah) const { EXPECT_EQ(ibv_destroy_ah(ah), 0); }
   void operator()(ibv_qp* qp) const { EXPECT_EQ(ibv_destroy_qp(qp), 0); }
   void operator()(ibv_comp_channel* channel) const {
     EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
@@ -65,6 +69,7 @@ struct SideOptions {
   uint32_t max_sge = 4;
   uint32_t max_inline = 256;
   int cqe = 256;
+  ibv_qp_type type = IBV_QPT_RC;  // or UC
   bool signal_all = false;
   bool with_channel = false;
   ibv_srq* srq = nullptr;

@@ -1,0 +1,81 @@
+#include "softverbs/abi/ah_verbs.h"
+
+#include <cerrno>
+#include <cstring>
+
+#include "softverbs/abi/context.h"
+#include "softverbs/abi/export.h"
+#include "softverbs/abi/gid.h"
+#include "softverbs/base/log.h"
+#include "softverbs/nic/grh.h"
+
+namespace softverbs {
+namespace {
+
+constexpr uint8_t kReplyHopLimit = 0xff;
+
+// 0 or an errno value.
+int CheckAddress(const ibv_ah_attr& attr) {
+  // On Ethernet there is no way but by GIDs.
+  if (attr.port_num != 1 || attr.is_global == 0 || attr.grh.sgid_index >= kGidCount) return EINVAL;
+  if (IsMulticastGid(attr.grh.dgid) || IsGidOfThisHost(attr.grh.dgid)) return 0;
+  Report("destination GID is of another host: same host only");
+  return EHOSTUNREACH;
+}
+
+// The index of the GID a datagram came to, for the way back. A multicast group is none of ours.
+uint8_t IndexOf(const ibv_gid& gid) {
+  for (int index = 0; index < kGidCount; ++index) {
+    const ibv_gid own = GidAt(index);
+    if (memcmp(own.raw, gid.raw, sizeof(gid.raw)) == 0) return static_cast<uint8_t>(index);
+  }
+  return IsMappedIpv4(gid) ? 1 : 0;
+}
+
+}  // namespace
+}  // namespace softverbs
+
+using softverbs::Ah;
+using softverbs::Pd;
+
+SOFTVERBS_EXPORT ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
+  if (const int error = softverbs::CheckAddress(*attr)) {
+    errno = error;
+    return nullptr;
+  }
+  auto* ah = new Ah;
+  ah->ibv.context = pd->context;
+  ah->ibv.pd = pd;
+  ah->route = attr->grh;
+  Pd::From(pd)->users.fetch_add(1, std::memory_order_acq_rel);
+  return &ah->ibv;
+}
+
+SOFTVERBS_EXPORT int ibv_init_ah_from_wc(ibv_context*, uint8_t port, ibv_wc* wc, ibv_grh* grh,
+                                         ibv_ah_attr* attr) {
+  memset(attr, 0, sizeof(*attr));
+  attr->port_num = port;
+  attr->sl = wc->sl;
+  if ((wc->wc_flags & IBV_WC_GRH) == 0) return 0;
+  const softverbs::GrhFields fields = softverbs::ParseGrh(reinterpret_cast<const uint8_t*>(grh));
+  attr->is_global = 1;
+  attr->grh.dgid = fields.source;
+  attr->grh.sgid_index = softverbs::IndexOf(fields.destination);
+  attr->grh.flow_label = fields.flow_label;
+  attr->grh.traffic_class = fields.traffic_class;
+  attr->grh.hop_limit = softverbs::kReplyHopLimit;
+  return 0;
+}
+
+SOFTVERBS_EXPORT ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* grh, uint8_t port) {
+  ibv_ah_attr attr;
+  ibv_init_ah_from_wc(pd->context, port, wc, grh, &attr);
+  return ibv_create_ah(pd, &attr);
+}
+
+SOFTVERBS_EXPORT int ibv_destroy_ah(ibv_ah* ah) {
+  if (softverbs::Inherited(ah->context)) return 0;
+  Pd::From(ah->pd)->users.fetch_sub(1, std::memory_order_acq_rel);
+  delete reinterpret_cast<Ah*>(ah);
+  return 0;
+}

@@ -1,0 +1,22 @@
+#include <cerrno>
+
+#include "softverbs/abi/context.h"
+#include "softverbs/abi/export.h"
+#include "softverbs/abi/gid.h"
+#include "softverbs/qp/qp.h"
+
+using softverbs::Qp;
+
+// The LID of a group means nothing on Ethernet.
+
+SOFTVERBS_EXPORT int ibv_attach_mcast(ibv_qp* ibv, const ibv_gid* group, uint16_t) {
+  Qp& qp = *Qp::From(ibv);
+  if (!qp.IsDatagram() || !softverbs::IsMulticastGid(*group)) return EINVAL;
+  return qp.nic->multicast().Attach(*group, qp.number);
+}
+
+SOFTVERBS_EXPORT int ibv_detach_mcast(ibv_qp* ibv, const ibv_gid* group, uint16_t) {
+  if (softverbs::Inherited(ibv->context)) return 0;
+  Qp& qp = *Qp::From(ibv);
+  return qp.nic->multicast().Detach(*group, qp.number);
+}

@@ -1,0 +1,49 @@
+#ifndef SOFTVERBS_NIC_MULTICAST_GROUPS_H_
+#define SOFTVERBS_NIC_MULTICAST_GROUPS_H_
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "softverbs/base/unique_fd.h"
+
+namespace softverbs {
+
+// The multicast groups that queue pairs of this process are attached to.
+//
+// A process that has a queue pair in a group holds the abstract UNIX name
+// softverbs/mcast/<group in hex>/<slot>: the kernel is the registry of groups too, and a killed
+// process has left all of them. Thread safe.
+class MulticastGroups {
+ public:
+  explicit MulticastGroups(uint32_t slot) : slot_(slot) {}
+
+  // 0 or an errno value. Attaching twice is attaching once; detaching what is not attached: EINVAL.
+  int Attach(const ibv_gid& group, uint32_t qpn);
+  int Detach(const ibv_gid& group, uint32_t qpn);
+
+  bool IsAttached(uint32_t qpn) const;  // to any group
+  std::vector<uint32_t> Members(const ibv_gid& group) const;
+
+  // The slots of all processes of this host that have a queue pair in the group. Reads the kernel's
+  // list of sockets.
+  static std::vector<uint32_t> Slots(const ibv_gid& group);
+
+ private:
+  struct Group {
+    std::vector<uint32_t> members;  // never empty
+    UniqueFd name;
+  };
+
+  const uint32_t slot_;
+  mutable std::mutex mutex_;
+  std::map<std::string, Group> groups_;  // by name without the slot; guarded by mutex_
+};
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_NIC_MULTICAST_GROUPS_H_

@@ -1,0 +1,171 @@
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cerrno>
+
+#include "tests/softverbs/support/child.h"
+#include "tests/softverbs/support/datagram_side.h"
+
+// Multicast groups: every attached queue pair of this host gets a copy.
+
+namespace softverbs {
+namespace {
+
+constexpr uint32_t kAnyQpn = 0xffffff;
+
+ibv_gid Group(const char* address) {
+  ibv_gid gid;
+  EXPECT_EQ(inet_pton(AF_INET6, address, &gid), 1);
+  return gid;
+}
+
+// The test's own: others may run on this host at the same time.
+ibv_gid OwnGroup() { return Group(("ff15::5056:" + std::to_string(getpid() % 10000)).c_str()); }
+
+// Attached to the group it is told, it waits for one datagram and tells its text.
+int Member(int socket) {
+  Owned<ibv_context> device = OpenDevice();
+  DatagramSide side(device.get());
+  const auto group = Take<ibv_gid>(socket);
+  if (side.PostReceive(1, 0, 1024) != 0) return 2;
+  if (ibv_attach_mcast(side.qp.get(), &group, 0) != 0) return 3;
+  Put(socket, char{1});
+  const std::string text = side.Text(0, side.NextReceived());
+  const bool detached = ibv_detach_mcast(side.qp.get(), &group, 0) == 0;
+  return text == "to all" && detached ? 0 : 4;
+}
+const RegisterRole kMember("member", Member);
+
+class MulticastTest : public ::testing::Test {
+ protected:
+  void Attach(DatagramSide& side) {
+    ASSERT_EQ(side.PostReceive(1, 0, 1024), 0);
+    ASSERT_EQ(ibv_attach_mcast(side.qp.get(), &group_, 0), 0);
+  }
+  void Detach(DatagramSide& side) { ASSERT_EQ(ibv_detach_mcast(side.qp.get(), &group_, 0), 0); }
+  void StartMember(Child& child) {
+    Put(child.socket(), group_);
+    ASSERT_EQ(Take<char>(child.socket()), 1);
+  }
+
+  const ibv_gid group_ = OwnGroup();
+  Owned<ibv_context> device_ = OpenDevice();
+  DatagramSide sender_{device_.get()};
+  Owned<ibv_ah> handle_ = sender_.GroupHandle(group_);
+};
+
+TEST_F(MulticastTest, ReachesEveryMemberAndTheSenderIfItIsOne) {
+  DatagramSide one(device_.get()), two(device_.get()), outsider(device_.get());
+  Attach(one);
+  Attach(two);
+  Attach(sender_);
+  ASSERT_EQ(outsider.PostReceive(1, 0, 1024), 0);
+  EXPECT_EQ(sender_.Send(handle_.get(), kAnyQpn, "to all").status, IBV_WC_SUCCESS);
+  for (DatagramSide* member : {&one, &two, &sender_}) {
+    const ibv_wc wc = member->NextReceived();
+    EXPECT_EQ(member->Text(0, wc), "to all");
+    EXPECT_EQ(wc.src_qp, sender_.qp->qp_num);
+    EXPECT_EQ(wc.qp_num, member->qp->qp_num);
+    Detach(*member);
+  }
+  EXPECT_TRUE(outsider.NothingReceived());
+}
+
+TEST_F(MulticastTest, MembersWithAnotherQkeyOrWithoutReceiveAreLeftOut) {
+  DatagramSide other_key(device_.get(), kQkey + 1), empty(device_.get()), member(device_.get());
+  Attach(other_key);
+  Attach(member);
+  ASSERT_EQ(ibv_attach_mcast(empty.qp.get(), &group_, 0), 0);
+  sender_.Send(handle_.get(), kAnyQpn, "to all");
+  EXPECT_EQ(member.Text(0, member.NextReceived()), "to all");
+  EXPECT_TRUE(other_key.NothingReceived());
+  EXPECT_TRUE(empty.NothingReceived());
+  for (DatagramSide* each : {&other_key, &empty, &member}) Detach(*each);
+}
+
+TEST_F(MulticastTest, IsNotHeardAfterDetaching) {
+  DatagramSide gone(device_.get()), member(device_.get());
+  Attach(gone);
+  Attach(member);
+  Detach(gone);
+  EXPECT_EQ(ibv_detach_mcast(gone.qp.get(), &group_, 0), EINVAL);
+  sender_.Send(handle_.get(), kAnyQpn, "to all");
+  EXPECT_EQ(member.Text(0, member.NextReceived()), "to all");
+  EXPECT_TRUE(gone.NothingReceived());
+  Detach(member);
+}
+
+TEST_F(MulticastTest, AttachedTwiceIsAttachedOnceAndCannotBeDestroyed) {
+  DatagramSide member(device_.get());
+  Attach(member);
+  EXPECT_EQ(ibv_attach_mcast(member.qp.get(), &group_, 0), 0);
+  EXPECT_EQ(ibv_destroy_qp(member.qp.get()), EBUSY);
+  sender_.Send(handle_.get(), kAnyQpn, "to all");
+  EXPECT_EQ(member.Text(0, member.NextReceived()), "to all");
+  EXPECT_TRUE(member.NothingReceived());
+  Detach(member);
+}
+
+TEST_F(MulticastTest, IsForDatagramsAndGroupsOnly) {
+  Side connected(device_.get(), {});
+  EXPECT_EQ(ibv_attach_mcast(connected.qp.get(), &group_, 0), EINVAL);
+  const ibv_gid unicast = Group("::ffff:127.0.0.1");
+  EXPECT_EQ(ibv_attach_mcast(sender_.qp.get(), &unicast, 0), EINVAL);
+  const ibv_gid ipv4 = Group("::ffff:239.1.2.3");
+  EXPECT_EQ(ibv_attach_mcast(sender_.qp.get(), &ipv4, 0), 0);
+  EXPECT_EQ(ibv_detach_mcast(sender_.qp.get(), &ipv4, 0), 0);
+}
+
+TEST_F(MulticastTest, ReachesOtherProcessesAndADeadMemberDoesNotMatter) {
+  DatagramSide member(device_.get());
+  Attach(member);
+  Child alive("member"), dead("member"), also_alive("member");
+  StartMember(alive);
+  StartMember(dead);
+  StartMember(also_alive);
+  dead.Signal(SIGKILL);
+  EXPECT_EQ(dead.Finish(), -SIGKILL);
+  EXPECT_EQ(sender_.Send(handle_.get(), kAnyQpn, "to all").status, IBV_WC_SUCCESS);
+  EXPECT_EQ(member.Text(0, member.NextReceived()), "to all");
+  EXPECT_EQ(alive.Finish(), 0);
+  EXPECT_EQ(also_alive.Finish(), 0);
+  // Nobody is left in the group, in any process.
+  Detach(member);
+  EXPECT_EQ(sender_.Send(handle_.get(), kAnyQpn, "to nobody").status, IBV_WC_SUCCESS);
+}
+
+// Members that die while the sender waits for space in their rings.
+TEST_F(MulticastTest, DyingMembersDoNotHoldTheSenderUp) {
+  Child stopped("member");
+  StartMember(stopped);
+  stopped.Signal(SIGSTOP);
+  const std::string text(kMtu, 'x');
+  memcpy(sender_.memory.data(), text.data(), text.size());
+  constexpr int kMoreThanARing = 100;  // of 256 KiB
+  ibv_send_wr wr{};
+  wr.opcode = IBV_WR_SEND;
+  int posted = 0, completed = 0;
+  bool killed = false;
+  const int64_t give_up = NowNs() + kTimeoutNs;
+  while (completed < kMoreThanARing && NowNs() < give_up) {
+    if (posted < kMoreThanARing &&
+        sender_.Post(wr, handle_.get(), kAnyQpn, sender_.Sge(0, kMtu)) == 0) {
+      ++posted;
+      continue;
+    }
+    ibv_wc wc;
+    if (ibv_poll_cq(sender_.send_cq.get(), 1, &wc) == 1) {
+      EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
+      ++completed;
+    } else if (!killed) {
+      stopped.Signal(SIGKILL);
+      killed = true;
+    }
+  }
+  EXPECT_EQ(completed, kMoreThanARing);
+  EXPECT_TRUE(killed) << "the ring was never full";
+}
+
+}  // namespace
+}  // namespace softverbs
