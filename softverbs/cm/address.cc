@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "softverbs/abi/gid.h"
 #include "softverbs/base/unique_fd.h"
 
 namespace softverbs::cm {
@@ -75,6 +76,8 @@ void Address::set_port(uint16_t port) {
 bool Address::IsWildcard() const {
   return std::all_of(bytes(), bytes() + byte_count(), [](uint8_t b) { return b == 0; });
 }
+
+bool Address::IsMulticast() const { return IsMulticastGid(ToGid()); }
 
 bool Address::IsLoopback() const {
   const Address plain = Unmapped();

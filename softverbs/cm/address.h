@@ -31,6 +31,7 @@ class Address {
   void set_port(uint16_t port);
 
   bool IsWildcard() const;
+  bool IsMulticast() const;
   bool IsLoopback() const;                    // 127.0.0.0/8 or ::1
   bool SameHost(const Address& other) const;  // everything but the port is equal
   Address Unmapped() const;

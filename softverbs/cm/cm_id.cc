@@ -109,9 +109,9 @@ void CmId::RunLater(int64_t delay_ns, void (*fn)(CmId*)) {
 
 int CreateId(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space ps,
              ibv_qp_type type) {
-  if (ps == RDMA_PS_UDP || ps == RDMA_PS_IPOIB) return EOPNOTSUPP;  // no unreliable datagrams yet
-  if (ps != RDMA_PS_TCP && ps != RDMA_PS_IB) return EINVAL;
-  if (type != IBV_QPT_RC) return EOPNOTSUPP;
+  if (ps == RDMA_PS_IPOIB) return EOPNOTSUPP;  // there is no IPoIB on Ethernet
+  if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP && ps != RDMA_PS_IB) return EINVAL;
+  if (type != (ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC)) return EOPNOTSUPP;
   const bool sync = channel == nullptr;
   auto events = sync ? EventChannel::Create() : EventChannel::Find(channel);
   if (events == nullptr) return sync ? errno : EBADF;
@@ -175,7 +175,8 @@ using softverbs::cm::Result;
 
 SOFTVERBS_EXPORT int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context,
                                     rdma_port_space ps) {
-  return Result(softverbs::cm::CreateId(channel, id, context, ps, IBV_QPT_RC));
+  const ibv_qp_type type = ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC;
+  return Result(softverbs::cm::CreateId(channel, id, context, ps, type));
 }
 
 SOFTVERBS_EXPORT int rdma_destroy_id(rdma_cm_id* handle) {

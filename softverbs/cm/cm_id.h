@@ -33,6 +33,9 @@ class Listener;
 //   kEstablished   ---- RTU ---->      kEstablished
 //   kDisconnectSent --- DREQ --->      kDisconnectReceived     (or the other way round)
 //   kTimeWait      <--- DREP ----      kTimeWait
+//
+// The service of a datagram id is resolved, not connected to (SIDR): after REQ and REP of other
+// names both ends are kResolved, and neither hears any more of the other.
 enum class IdState {
   kIdle,
   kBound,
@@ -47,6 +50,7 @@ enum class IdState {
   kDisconnectSent,
   kDisconnectReceived,
   kTimeWait,
+  kResolved,
   kClosed,  // refused, failed, or past kTimeWait
 };
 
@@ -60,6 +64,14 @@ struct Agreement {
   uint32_t local_psn = 0;
   uint32_t remote_psn = 0;
   uint32_t remote_qp_num = 0;
+};
+
+// A multicast group that an id joined.
+struct Membership {
+  Address address;
+  bool send_only = false;
+  bool attached = false;  // the id's queue pair
+  void* context = nullptr;
 };
 
 // An rdma_cm_id. The public fields belong to the application's threads, as with rdma-core: they
@@ -94,6 +106,9 @@ class CmId : public rdma_cm_id {
   // Whether there is, or was, a connection or the attempt at one.
   bool Connecting() const { return state >= IdState::kRequestSent; }
 
+  // Of RDMA_PS_UDP.
+  bool IsDatagram() const { return qp_type == IBV_QPT_UD; }
+
   const uint64_t handle;           // never reused; immutable
   const uint32_t fork_generation;  // immutable
   IdState state = IdState::kIdle;
@@ -120,7 +135,8 @@ class CmId : public rdma_cm_id {
   std::optional<Message> request;  // the REQ, which may have to wait for the listener
   int64_t listener_awaited_until = 0;
   std::vector<Loop::Timer> timers;  // of RunLater, cancelled by Shutdown
-  bool connect_error = false;       // the application was told CONNECT_ERROR, and nothing after it
+  std::vector<Membership> memberships;
+  bool connect_error = false;  // the application was told CONNECT_ERROR, and nothing after it
   ibv_ece local_ece = {};
   ibv_ece remote_ece = {};
 

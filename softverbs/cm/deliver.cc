@@ -14,6 +14,7 @@
 #include "softverbs/cm/cm_id.h"
 #include "softverbs/cm/device.h"
 #include "softverbs/cm/listener.h"
+#include "softverbs/cm/multicast.h"
 #include "softverbs/cm/qp_state.h"
 
 namespace softverbs::cm {
@@ -135,6 +136,8 @@ Verdict Deliver(CmEvent* event) {
     case RDMA_CM_EVENT_CONNECT_RESPONSE:
       DeliverResponse(event);
       return Verdict::kDeliver;
+    case RDMA_CM_EVENT_MULTICAST_JOIN:
+      return EnterGroup(event) ? Verdict::kDeliver : Verdict::kDrop;
     case RDMA_CM_EVENT_REJECTED:
     case RDMA_CM_EVENT_DISCONNECTED:
       return DeliverEnd(event);

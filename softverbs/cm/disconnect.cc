@@ -76,6 +76,7 @@ SOFTVERBS_EXPORT int rdma_disconnect(rdma_cm_id* handle) {
   using softverbs::cm::Result;
   CmId* id = CmId::From(handle);
   if (id == nullptr || id->verbs == nullptr) return Result(EINVAL);
+  if (id->IsDatagram()) return Result(softverbs::cm::ToError(id));  // there is nobody to tell
   // Whoever disconnects stops its own queue pair; the peer's goes on until its application acts.
   if (const int error = softverbs::cm::ToError(id)) return Result(error);
   {

@@ -77,6 +77,7 @@ void Link::Dispatch(const Message& message) {
   if (owner == nullptr) return;
   switch (static_cast<MessageKind>(message.kind)) {
     case MessageKind::kRequest:
+    case MessageKind::kServiceRequest:
       return;  // only as the first message, above
     case MessageKind::kReply:
       return OnReply(owner, message);
@@ -88,6 +89,8 @@ void Link::Dispatch(const Message& message) {
       return OnDisconnectRequest(owner);
     case MessageKind::kDisconnectReply:
       return OnDisconnectReply(owner);
+    case MessageKind::kServiceReply:
+      return OnServiceReply(owner, message);
   }
 }
 

@@ -114,7 +114,9 @@ void Listener::Pause() {
 void Listener::OnFirstMessage(std::shared_ptr<Link> link, const Message& message) {
   silent_.erase(link);
   link->listener = nullptr;
-  if (static_cast<MessageKind>(message.kind) != MessageKind::kRequest) {
+  const MessageKind awaited =
+      owner_->IsDatagram() ? MessageKind::kServiceRequest : MessageKind::kRequest;
+  if (static_cast<MessageKind>(message.kind) != awaited) {
     Report("dropped a connection that does not begin with a request");
     return link->Close();  // from its own handler
   }

@@ -6,11 +6,14 @@
 #include <cstring>
 #include <random>
 
+#include "softverbs/abi/gid.h"
+
 namespace softverbs::cm {
 namespace {
 
 // Without parameters rdma-core asks for endless retries.
 constexpr uint8_t kDefaultRetries = 7;
+constexpr uint8_t kHopLimit = 64;
 
 uint8_t Retries(uint8_t wanted) { return std::min(wanted, kRetryCountMax); }
 
@@ -66,6 +69,31 @@ void ShowParam(const Message& message, size_t data_size, CmEvent* event) {
   param.rnr_retry_count = message.rnr_retry_count;
   param.srq = message.srq;
   param.qp_num = message.qp_num;
+}
+
+void ShowService(const Message& message, size_t data_size, CmEvent* event) {
+  std::memcpy(event->data.data(), message.private_data, data_size);
+  rdma_ud_param& param = event->param.ud;
+  param.private_data = event->data.data();
+  param.private_data_len = static_cast<uint8_t>(data_size);
+  param.qp_num = message.qp_num;
+  param.qkey = message.qkey;
+}
+
+ibv_ah_attr AddressHandle(const CmId* id, const Address& to) {
+  ibv_ah_attr attr = {};
+  attr.is_global = 1;
+  attr.port_num = id->port_num;
+  attr.grh.dgid = to.ToGid();
+  attr.grh.hop_limit = kHopLimit;
+  const ibv_gid own = id->local.ToGid();
+  for (int index = 0; index < kGidCount; ++index) {
+    const ibv_gid gid = GidAt(index);
+    if (std::memcmp(gid.raw, own.raw, sizeof(own.raw)) == 0) {
+      attr.grh.sgid_index = static_cast<uint8_t>(index);
+    }
+  }
+  return attr;
 }
 
 uint32_t RandomPsn() {

@@ -27,6 +27,11 @@ bool AppendData(const void* data, size_t size, size_t max, size_t* used, Message
 // depth is our responder resources. `data_size` bytes of private data are always there.
 void ShowParam(const Message& message, size_t data_size, CmEvent* event);
 
+// The same for the requests and replies of datagram ids; the address handle is left out.
+void ShowService(const Message& message, size_t data_size, CmEvent* event);
+// How datagrams get from the id to `to`.
+ibv_ah_attr AddressHandle(const CmId* id, const Address& to);
+
 // A first packet sequence number.
 uint32_t RandomPsn();
 

@@ -77,7 +77,7 @@ int CreateQp(CmId* id, ibv_qp_init_attr_ex* attr) {
   if (attr->recv_cq == nullptr) attr->recv_cq = id->recv_cq;
   if (attr->srq == nullptr) attr->srq = id->srq;
   ibv_qp* qp = ibv_create_qp_ex(id->verbs, attr);
-  int error = qp == nullptr ? errno : ToInit(id, qp);
+  int error = qp == nullptr ? errno : Prepare(id, qp);
   if (error != 0) {
     if (qp != nullptr) ibv_destroy_qp(qp);
     DestroyQueues(id);

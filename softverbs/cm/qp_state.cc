@@ -50,6 +50,23 @@ int FillReadyToSend(const CmId* id, ibv_qp_attr* attr) {
          IBV_QP_MAX_QP_RD_ATOMIC;
 }
 
+int FillDatagram(const CmId* id, ibv_qp_attr* attr) {
+  switch (attr->qp_state) {
+    case IBV_QPS_INIT:
+      attr->pkey_index = 0;
+      attr->port_num = id->port_num;
+      attr->qkey = RDMA_UDP_QKEY;
+      return IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY;
+    case IBV_QPS_RTR:
+      return IBV_QP_STATE;
+    case IBV_QPS_RTS:
+      attr->sq_psn = 0;
+      return IBV_QP_STATE | IBV_QP_SQ_PSN;
+    default:
+      return 0;
+  }
+}
+
 ibv_mtu PathMtu(const CmId* id) {
   ibv_port_attr port = {};
   return ibv_query_port(id->verbs, id->port_num, &port) == 0 ? port.active_mtu : IBV_MTU_1024;
@@ -57,6 +74,7 @@ ibv_mtu PathMtu(const CmId* id) {
 
 // Fills *attr for attr->qp_state and returns the mask, or 0 if the id can not go there.
 int FillAttributes(CmId* id, ibv_qp_attr* attr) {
+  if (id->IsDatagram()) return FillDatagram(id, attr);
   const ibv_mtu mtu = PathMtu(id);
   const Lock lock = LockState();
   const bool peer_known = id->Connecting() && id->state != IdState::kRequestSent;
@@ -81,7 +99,12 @@ int Move(CmId* id, ibv_qp* qp, ibv_qp_state to) {
 
 }  // namespace
 
-int ToInit(CmId* id, ibv_qp* qp) { return Move(id, qp, IBV_QPS_INIT); }
+int Prepare(CmId* id, ibv_qp* qp) {
+  int error = Move(id, qp, IBV_QPS_INIT);
+  if (!id->IsDatagram()) return error;
+  if (error == 0) error = Move(id, qp, IBV_QPS_RTR);
+  return error == 0 ? Move(id, qp, IBV_QPS_RTS) : error;
+}
 
 int ToReadyToSend(CmId* id) {
   if (id->qp == nullptr) return 0;

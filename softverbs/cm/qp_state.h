@@ -9,7 +9,8 @@ namespace softverbs::cm {
 // do nothing for an id without a queue pair. They return 0 or an errno.
 // REQUIRES: State::mutex is not held.
 
-int ToInit(CmId* id, ibv_qp* qp);
+// To INIT; a queue pair for datagrams, which needs no peer, to RTS.
+int Prepare(CmId* id, ibv_qp* qp);
 // INIT again (the access rights are known only now), RTR, RTS.
 int ToReadyToSend(CmId* id);
 int ToError(CmId* id);

@@ -45,7 +45,8 @@ int Reject(CmId* id, RejectReason reason, const void* data, size_t size) {
   Message reject = MakeMessage(MessageKind::kReject);
   reject.reason = static_cast<uint32_t>(reason);
   size_t used = 0;
-  if (!AppendData(data, size, kRejectDataMax, &used, &reject)) return EINVAL;
+  const size_t data_max = id->IsDatagram() ? kServiceReplyDataMax : kRejectDataMax;
+  if (!AppendData(data, size, data_max, &used, &reject)) return EINVAL;
   const Lock lock = LockState();
   if (!Answering(id) || id->state == IdState::kRequestSent) return EINVAL;
   id->Send(reject);
@@ -55,8 +56,32 @@ int Reject(CmId* id, RejectReason reason, const void* data, size_t size) {
 
 }  // namespace
 
+namespace {
+
+// A service that cannot be resolved is unreachable; the status is that of a SIDR_REP.
+void PushUnresolved(CmId* id, RejectReason reason, const uint8_t* data) {
+  constexpr int kUnsupported = 1;
+  constexpr int kRefused = 2;
+  const int status = reason == RejectReason::kTimeout      ? -ETIMEDOUT
+                     : reason == RejectReason::kNoListener ? kUnsupported
+                                                           : kRefused;
+  auto event = id->NewEvent(RDMA_CM_EVENT_UNREACHABLE, status);
+  if (data != nullptr) std::memcpy(event->data.data(), data, kServiceReplyDataMax);
+  event->param.ud.private_data = event->data.data();
+  event->param.ud.private_data_len = kServiceReplyDataMax;
+  id->events->Push(std::move(event));
+}
+
+// Whoever asked for a service may go before the answer without harm to whoever is asked.
+bool IsAskedForService(const CmId* id) {
+  return id->IsDatagram() && id->state == IdState::kRequestReceived;
+}
+
+}  // namespace
+
 void PushRejected(CmId* id, RejectReason reason, const uint8_t* data) {
   id->state = IdState::kClosed;
+  if (id->IsDatagram()) return PushUnresolved(id, reason, data);
   auto event = id->NewEvent(RDMA_CM_EVENT_REJECTED, static_cast<int>(reason));
   if (data != nullptr) std::memcpy(event->data.data(), data, kRejectDataMax);
   event->param.conn.private_data = event->data.data();
@@ -65,16 +90,17 @@ void PushRejected(CmId* id, RejectReason reason, const uint8_t* data) {
 }
 
 void OnReject(CmId* id, const Message& reject) {
-  if (!Answering(id) || DropUnseen(id)) return;
+  if (!Answering(id) || DropUnseen(id) || IsAskedForService(id)) return;
   PushRejected(id, static_cast<RejectReason>(reject.reason & 0xffff), reject.private_data);
 }
 
 void OnPeerGone(CmId* id) {
   if (!Answering(id)) return OnConnectionLost(id);
-  if (DropUnseen(id)) return;
+  if (DropUnseen(id) || IsAskedForService(id)) return;
   // What the kernel says for a process that is killed while it connects or accepts.
   const bool asked = id->state == IdState::kRequestReceived;
-  PushRejected(id, asked ? RejectReason::kTimeout : RejectReason::kConsumer, nullptr);
+  PushRejected(id, asked || id->IsDatagram() ? RejectReason::kTimeout : RejectReason::kConsumer,
+               nullptr);
 }
 
 }  // namespace softverbs::cm

@@ -10,6 +10,7 @@
 #include "softverbs/cm/deliver.h"
 #include "softverbs/cm/param.h"
 #include "softverbs/cm/qp_state.h"
+#include "softverbs/cm/service.h"
 #include "softverbs/cm/steps.h"
 
 namespace softverbs::cm {
@@ -120,6 +121,7 @@ using softverbs::cm::Result;
 SOFTVERBS_EXPORT int rdma_accept(rdma_cm_id* handle, rdma_conn_param* conn_param) {
   CmId* id = CmId::From(handle);
   if (id == nullptr) return -1;
+  if (id->IsDatagram()) return Result(softverbs::cm::AcceptService(id, conn_param));
   if (const int error = softverbs::cm::Accept(id, conn_param)) return Result(error);
   return softverbs::cm::Complete(id);
 }

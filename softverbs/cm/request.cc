@@ -77,16 +77,21 @@ void AgreeAsRequester(CmId* id, const rdma_conn_param* param) {
   id->agreed.local_psn = RandomPsn();
 }
 
+size_t RequestDataMax(const CmId* id) {
+  return id->IsDatagram() ? kServiceRequestDataMax : kRequestDataMax;
+}
+
 // Returns 0 or an errno. REQUIRES: mutex held.
 int Connect(CmId* id, const rdma_conn_param* param) {
   if (id->state != IdState::kRouteResolved) return EINVAL;
   if (const int error = CheckParam(id, param)) return error;
-  Message request = MakeMessage(MessageKind::kRequest);
+  Message request =
+      MakeMessage(id->IsDatagram() ? MessageKind::kServiceRequest : MessageKind::kRequest);
+  const size_t data_max = RequestDataMax(id);
   size_t used = 0;
-  if (!AppendData(id->endpoint_data.data(), id->endpoint_data.size(), kRequestDataMax, &used,
-                  &request) ||
-      (param != nullptr && !AppendData(param->private_data, param->private_data_len,
-                                       kRequestDataMax, &used, &request))) {
+  if (!AppendData(id->endpoint_data.data(), id->endpoint_data.size(), data_max, &used, &request) ||
+      (param != nullptr &&
+       !AppendData(param->private_data, param->private_data_len, data_max, &used, &request))) {
     return EINVAL;
   }
   if (!id->port_holder) id->port_holder = UnnamedSocket();  // a shared port has no holder
@@ -144,7 +149,11 @@ void OnRequest(CmId* listening, std::shared_ptr<Link> link, const Message& reque
   auto event = listening->NewEvent(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
   event->id = id;
   event->listen_id = listening;
-  ShowParam(request, kRequestDataMax, event.get());
+  if (listening->IsDatagram()) {
+    ShowService(request, kServiceRequestDataMax, event.get());
+  } else {
+    ShowParam(request, kRequestDataMax, event.get());
+  }
   listening->events->Push(std::move(event));
 }
 

@@ -29,7 +29,8 @@ int ChooseSource(const CmId* id, const std::optional<Address>& wanted, const Add
 // REQUIRES: mutex held.
 int Resolve(CmId* id, const std::optional<Address>& wanted, const Address& destination) {
   if (id->state != IdState::kIdle && id->state != IdState::kBound) return EINVAL;
-  const int local_error = CheckLocal(destination);
+  const bool group = id->IsDatagram() && destination.IsMulticast();
+  const int local_error = group ? 0 : CheckLocal(destination);
   if (local_error != 0 && local_error != EADDRNOTAVAIL) return local_error;
   // A public field, but before the event: whoever gets that may be another thread.
   destination.CopyTo(&id->route.addr.dst_storage);

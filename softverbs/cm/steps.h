@@ -12,8 +12,8 @@ class CmId;
 class Link;
 
 // The steps of the protocol that are taken when something arrives, in the order of their files:
-// request.cc, reply.cc, reject.cc, disconnect.cc. All REQUIRE State::mutex and run on the loop
-// thread; a message that does not fit the id's state is ignored.
+// request.cc, reply.cc, reject.cc, disconnect.cc, service.cc. All REQUIRE State::mutex and run on
+// the loop thread; a message that does not fit the id's state is ignored.
 
 // How long an answer of the peer may take. The real CM gives up after about a minute too: 16 tries
 // of 4.3 seconds.
@@ -28,6 +28,7 @@ void OnReadyToUse(CmId* id);
 void OnReject(CmId* id, const Message& reject);
 void OnDisconnectRequest(CmId* id);
 void OnDisconnectReply(CmId* id);
+void OnServiceReply(CmId* id, const Message& reply);
 // The link ended: the peer's id was destroyed, or its process died. After the connection was
 // established, that is OnConnectionLost.
 void OnPeerGone(CmId* id);

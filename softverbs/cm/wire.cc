@@ -23,14 +23,15 @@ bool Valid(const Message& message, size_t size) {
   if (size != sizeof(Message)) return false;
   if (message.magic != kWireMagic || message.version != kWireVersion) return false;
   if (message.kind < static_cast<uint16_t>(MessageKind::kRequest) ||
-      message.kind > static_cast<uint16_t>(MessageKind::kDisconnectReply)) {
+      message.kind > static_cast<uint16_t>(MessageKind::kServiceReply)) {
     return false;
   }
   if ((message.qp_num & ~kQueuePairMask) != 0 || (message.psn & ~kPsnMask) != 0) return false;
   if (message.retry_count > kRetryCountMax || message.rnr_retry_count > kRetryCountMax) {
     return false;
   }
-  if (message.kind != static_cast<uint16_t>(MessageKind::kRequest)) return true;
+  const auto kind = static_cast<MessageKind>(message.kind);
+  if (kind != MessageKind::kRequest && kind != MessageKind::kServiceRequest) return true;
   return ValidAddress(message.source) && ValidAddress(message.destination) &&
          message.source.family == message.destination.family;
 }

@@ -16,13 +16,15 @@ namespace softverbs::cm {
 // A message is hostile until Valid() says otherwise: it comes from another process.
 
 inline constexpr uint32_t kWireMagic = 0x4d435653;  // "SVCM"
-inline constexpr uint16_t kWireVersion = 1;
+inline constexpr uint16_t kWireVersion = 2;
 
 // What a consumer may send, which is also what its peer is always given: the real CM pads private
 // data with zeroes to the size of its MAD field and reports that size.
 inline constexpr size_t kRequestDataMax = 56;
 inline constexpr size_t kReplyDataMax = 196;
 inline constexpr size_t kRejectDataMax = 148;
+inline constexpr size_t kServiceRequestDataMax = 180;
+inline constexpr size_t kServiceReplyDataMax = 136;
 inline constexpr size_t kPrivateDataMax = kReplyDataMax;
 
 inline constexpr uint8_t kRetryCountMax = 7;            // three bits in the MAD; 7 = no limit
@@ -36,6 +38,8 @@ enum class MessageKind : uint16_t {
   kReject = 4,             // REJ: from either side, before RTU
   kDisconnectRequest = 5,  // DREQ
   kDisconnectReply = 6,    // DREP
+  kServiceRequest = 7,     // SIDR_REQ: where do datagrams for this port go? First on the socket
+  kServiceReply = 8,       // SIDR_REP: to qp_num, with qkey; a kReject refuses
 };
 
 // Why a connection was refused; the numbers of the InfiniBand specification (table 112), which
@@ -71,15 +75,16 @@ struct Message {
   uint32_t reason;  // RejectReason of a kReject, else zero
   uint32_t ece_vendor;
   uint32_t ece_options;
-  WireAddress source;       // of a kRequest only: who asks,
+  uint32_t qkey;            // of a kServiceReply
+  WireAddress source;       // of the requests only: who asks,
   WireAddress destination;  // and the address it connected to
   uint8_t private_data[kPrivateDataMax];
 };
 
 static_assert(sizeof(WireAddress) == 24);
-static_assert(sizeof(Message) == 36 + 2 * 24 + 196);
-static_assert(offsetof(Message, source) == 36);
-static_assert(offsetof(Message, private_data) == 84);
+static_assert(sizeof(Message) == 40 + 2 * 24 + 196);
+static_assert(offsetof(Message, source) == 40);
+static_assert(offsetof(Message, private_data) == 88);
 static_assert(std::is_trivially_copyable_v<Message>);
 
 // A message of `kind`, everything else zero.

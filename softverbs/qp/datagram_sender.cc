@@ -1,5 +1,7 @@
 #include "softverbs/qp/datagram_sender.h"
 
+#include <sched.h>
+
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -8,6 +10,7 @@
 #include "softverbs/abi/ah_verbs.h"
 #include "softverbs/abi/gid.h"
 #include "softverbs/abi/limits.h"
+#include "softverbs/base/clock.h"
 #include "softverbs/nic/grh.h"
 #include "softverbs/qp/post.h"
 #include "softverbs/qp/requester.h"
@@ -18,6 +21,17 @@ namespace {
 
 // IBTA 10.2.5: with this bit set the Q_Key is that of the sending queue pair.
 constexpr uint32_t kOwnQkey = 0x80000000;
+
+// How long the first datagram to a process waits, in the call that posts it, for their link to come
+// up. There are programs that post and leave, and to an adapter that is enough.
+constexpr int64_t kFirstContactNs = 100'000'000;
+
+std::shared_ptr<Link> OpenLink(LinkDirectory& links, uint32_t slot) {
+  std::shared_ptr<Link> link = links.Get(slot);
+  const int64_t give_up = MonotonicNs() + kFirstContactNs;
+  while (link->state() == Link::State::kConnecting && MonotonicNs() < give_up) sched_yield();
+  return link;
+}
 
 DatagramRoute RouteTo(const Qp& qp, const ibv_send_wr& wr) {
   DatagramRoute to;
@@ -31,12 +45,12 @@ DatagramRoute RouteTo(const Qp& qp, const ibv_send_wr& wr) {
   to.route = ah->route;
   LinkDirectory& links = qp.nic->links();
   if (!IsMulticastGid(ah->route.dgid)) {
-    to.links.push_back(links.Get(QpSlot(to.qpn)));
+    to.links.push_back(OpenLink(links, QpSlot(to.qpn)));
     return to;
   }
   to.qpn = kMulticastQpn;
   for (uint32_t slot : MulticastGroups::Slots(ah->route.dgid)) {
-    to.links.push_back(links.Get(slot));
+    to.links.push_back(OpenLink(links, slot));
   }
   return to;
 }

@@ -94,6 +94,7 @@ std::vector<Row> UnreliableRows() {
                                  {"ib_send_bw", "SendBw", kMtu, kBandwidth | kEvents}};
   constexpr Option kDatagramOptions[] = {
       {"Ud", "-c UD", 0},
+      {"UdCm", "-c UD -R", 0},
       {"UdEvents", "-c UD -e", 0},
       {"UdOldPost", "-c UD --use_old_post_send", 0},
       {"UdBothWays", "-c UD -b", kBandwidth},

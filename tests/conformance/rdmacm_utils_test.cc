@@ -35,6 +35,24 @@ Row Connecting(std::string name, const std::string& program, const std::string& 
   return row;
 }
 
+// It listens on a port of its own, 7174, and has no option for another.
+Row Udaddy(std::string name, const std::string& options) {
+  Row row{.name = std::move(name), .kind = Server::kRdmaCm, .own_port = 7174};
+  row.server = "udaddy -b 127.0.0.1 " + options;
+  row.client = "udaddy -s 127.0.0.1 " + options;
+  row.server_says = row.client_says = {kSucceeded};
+  return row;
+}
+
+// A member of a group, and another that sends.
+Row Mckey(std::string name, const std::string& sender_options) {
+  Row row{.name = std::move(name), .kind = Server::kGroup};
+  row.server = "mckey -m {g} " + (sender_options == "-o" ? "" : sender_options);
+  row.client = "mckey -s -m {g} " + sender_options;
+  row.server_says = row.client_says = {kSucceeded};
+  return row;
+}
+
 std::vector<Row> Rows() {
   Row persistent = VerboseRping("RpingPersistent", "", 10);
   persistent.kind = Server::kStays;
@@ -60,6 +78,13 @@ std::vector<Row> Rows() {
       Connecting("UcmatoseLarge", "ucmatose", "-c 10 -S 65536"),
       Connecting("UcmatoseMigrate", "ucmatose", "-c 50 -m"),
       timing,
+
+      Udaddy("Udaddy", ""),
+      Udaddy("UdaddyMany", "-c 50 -C 20"),
+      Udaddy("UdaddyWholeMtu", "-S 4096"),
+      Mckey("Mckey", ""),
+      Mckey("MckeyMany", "-c 10 -C 50 -S 4096"),
+      Mckey("MckeySendOnly", "-o"),
 
       {.name = "RdmaClientServer",
        .kind = Server::kRdmaCm,

@@ -14,7 +14,7 @@ enum class Server {
   kTcp,     // a server that exchanges addresses over TCP
   kRdmaCm,  // a server that listens through rdma_cm
   kStays,   // the same, and it serves one client after the other until it is stopped
-  kPeer,    // no server: the other is started first, and waited for until it says `server_ready`
+  kGroup,   // no server, but a member of the multicast group {g}
 };
 
 // What a program's output must match: a regular expression, found somewhere, or exactly `times`
@@ -33,13 +33,13 @@ struct Says {
 struct Row {
   std::string name;
   Server kind = Server::kNone;
-  std::string server = {};  // {p} is a free port
+  std::string server = {};  // {p} is a free port, {g} a multicast group of its own
   std::string client = {};
+  int own_port = 0;  // where it listens, if that cannot be chosen
   Says server_says = {};
   Says client_says = {};
   const char* quirk = nullptr;  // the tool's own fault that one retry is for
   bool refused = false;         // the client must fail, by itself and with these words
-  std::string server_ready = {};
 };
 
 inline void PrintTo(const Row& row, std::ostream* out) { *out << row.client; }

@@ -21,11 +21,14 @@ constexpr int kClientsInTurn = 3;   // of a server that stays
 // What a tool says when it received other bytes than were sent.
 constexpr const char* kComplaint = "invalid data in page|data mismatch";
 
-std::string WithPort(std::string command, int port) {
-  for (size_t at; (at = command.find("{p}")) != std::string::npos;) {
-    command.replace(at, 3, std::to_string(port));
-  }
+// A word in braces has three characters.
+std::string Replaced(std::string command, const char* word, const std::string& by) {
+  for (size_t at; (at = command.find(word)) != std::string::npos;) command.replace(at, 3, by);
   return command;
+}
+
+std::string WithPort(const std::string& command, int port) {
+  return Replaced(Replaced(command, "{p}", std::to_string(port)), "{g}", GroupOf(port));
 }
 
 bool Matches(const std::string& output, const Says& says) {
@@ -35,15 +38,15 @@ bool Matches(const std::string& output, const Says& says) {
   return std::distance(first, std::sregex_iterator()) == says.times;
 }
 
-bool Ready(const Row& row, int port, const ToolProcess& server) {
-  if (row.kind == Server::kPeer) return Matches(server.Output(), {row.server_ready});
+bool Ready(const Row& row, int port) {
+  if (row.kind == Server::kGroup) return GroupHasMember(port);
   return row.kind == Server::kTcp ? TcpListens(port) : RdmaListens(port);
 }
 
 // Waits until the server listens; false if it ended before, or took too long.
 bool WaitUntilReady(const Row& row, int port, ToolProcess* server) {
   const auto deadline = std::chrono::steady_clock::now() + kStartLimit;
-  while (!Ready(row, port, *server)) {
+  while (!Ready(row, port)) {
     if (server->Ended() || std::chrono::steady_clock::now() >= deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
@@ -75,7 +78,7 @@ std::string Judge(const char* who, ToolProcess* tool, const Says& says, Ending e
 
 // One run of a row: what went wrong, or an empty string.
 std::string RunRow(const Row& row) {
-  const int port = FreePort();
+  const int port = row.own_port != 0 ? row.own_port : FreePort();
   std::optional<ToolProcess> server;
   if (row.kind != Server::kNone) {
     server.emplace(WithPort(row.server, port));

@@ -151,6 +151,20 @@ bool RdmaListens(int port) {
   return false;
 }
 
+std::string GroupOf(int port) {
+  return "239.77." + std::to_string(port >> 8) + "." + std::to_string(port & 0xff);
+}
+
+bool GroupHasMember(int port) {
+  char name[64];
+  snprintf(name, sizeof(name), "@softverbs/mcast/00000000000000000000ffffef4d%04x/", port);
+  std::ifstream in("/proc/net/unix");
+  for (std::string line; std::getline(in, line);) {
+    if (line.find(name) != std::string::npos) return true;
+  }
+  return false;
+}
+
 bool Installed(const std::string& program) {
   const char* path = getenv("PATH");
   for (const std::string& folder : Split(path == nullptr ? "" : path, ':')) {

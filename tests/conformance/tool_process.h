@@ -45,6 +45,10 @@ int FreePort();
 bool TcpListens(int port);
 bool RdmaListens(int port);
 
+// A multicast address made of a port, and whether anybody is in its group.
+std::string GroupOf(int port);
+bool GroupHasMember(int port);
+
 // Whether a program of this name is in PATH.
 bool Installed(const std::string& program);
 

@@ -19,13 +19,13 @@ TEST(WireTest, GoldenHeader) {
   Message message = Request();
   message.qp_num = 0x112233;
   message.psn = 0x445566;
-  const uint8_t golden[16] = {0x53, 0x56, 0x43, 0x4d, 1,    0,    1,    0,
+  const uint8_t golden[16] = {0x53, 0x56, 0x43, 0x4d, 2,    0,    1,    0,
                               0x33, 0x22, 0x11, 0,    0x66, 0x55, 0x44, 0};
   EXPECT_EQ(std::memcmp(&message, golden, sizeof(golden)), 0);
 }
 
 TEST(WireTest, AcceptsEveryKindOfOurOwn) {
-  for (int kind = 1; kind <= 6; kind++) {
+  for (int kind = 1; kind <= 8; kind++) {
     Message message = Request();
     message.kind = static_cast<uint16_t>(kind);
     EXPECT_TRUE(Valid(message, sizeof(message))) << kind;
@@ -45,9 +45,9 @@ TEST(WireTest, RefusesFieldsOutOfRange) {
     return !Valid(message, sizeof(message));
   };
   EXPECT_TRUE(refused([](Message& m) { m.magic++; }));
-  EXPECT_TRUE(refused([](Message& m) { m.version = 2; }));
+  EXPECT_TRUE(refused([](Message& m) { m.version = 3; }));
   EXPECT_TRUE(refused([](Message& m) { m.kind = 0; }));
-  EXPECT_TRUE(refused([](Message& m) { m.kind = 7; }));
+  EXPECT_TRUE(refused([](Message& m) { m.kind = 9; }));
   EXPECT_TRUE(refused([](Message& m) { m.qp_num = 1 << 24; }));
   EXPECT_TRUE(refused([](Message& m) { m.psn = 1 << 24; }));
   EXPECT_TRUE(refused([](Message& m) { m.retry_count = 8; }));

@@ -8,7 +8,8 @@ namespace softverbs {
 namespace {
 
 constexpr size_t kMemory = 1 << 16;
-constexpr size_t kOutgoing = kMemory / 2;  // where texts to be sent are put
+constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE;  // an int: ibv_reg_mr is a macro that looks at it
+constexpr size_t kOutgoing = kMemory / 2;        // where texts to be sent are put
 
 void ToReadyToSend(ibv_qp* qp, uint32_t qkey) {
   ibv_qp_attr attr{};
@@ -30,7 +31,7 @@ DatagramSide::DatagramSide(ibv_context* context, uint32_t qkey, ibv_srq* srq)
       send_cq(ibv_create_cq(context, 64, nullptr, nullptr, 0)),
       recv_cq(ibv_create_cq(context, 64, nullptr, nullptr, 0)),
       memory(MemoryKind::kPrivate, kMemory),
-      mr(ibv_reg_mr(pd.get(), memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE)) {
+      mr(ibv_reg_mr(pd.get(), memory.data(), memory.size(), kAccess)) {
   ibv_qp_init_attr attr{};
   attr.send_cq = send_cq.get();
   attr.recv_cq = recv_cq.get();
