@@ -157,9 +157,18 @@ absl::StatusOr<Handle<ibv_mr>> RegisterMemory(ibv_pd* pd, std::span<std::byte> m
 
 absl::StatusOr<RegisteredBuffer> RegisteredBuffer::Create(ibv_pd* pd, uint64_t bytes,
                                                           RemoteAccess access) {
-  GANNET_ASSIGN_OR_RETURN(PrivateMemory memory, PrivateMemory::Create(bytes));
-  GANNET_ASSIGN_OR_RETURN(Handle<ibv_mr> mr, RegisterMemory(pd, memory.bytes(), access));
-  return RegisteredBuffer{std::move(memory), std::move(mr)};
+  RegisteredBuffer buffer;
+  if (access == RemoteAccess::kRead) {
+    const SharedMemory::Options options{
+        .name = "gannet-lent", .bytes = bytes, .huge_pages = HugePages::kOff, .prefault = false};
+    GANNET_ASSIGN_OR_RETURN(buffer.shared_memory, SharedMemory::Create(options));
+    buffer.bytes = buffer.shared_memory->bytes();
+  } else {
+    GANNET_ASSIGN_OR_RETURN(buffer.private_memory, PrivateMemory::Create(bytes));
+    buffer.bytes = buffer.private_memory.bytes();
+  }
+  GANNET_ASSIGN_OR_RETURN(buffer.mr, RegisterMemory(pd, buffer.bytes, access));
+  return buffer;
 }
 
 }  // namespace gannet

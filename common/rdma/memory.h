@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -91,19 +92,24 @@ enum class RemoteAccess : uint8_t {
 absl::StatusOr<Handle<ibv_mr>> RegisterMemory(ibv_pd* pd, std::span<std::byte> memory,
                                               RemoteAccess access);
 
-// Private memory with its MR: the usual message buffers.
+// Memory of its own with its MR: message buffers, READ sinks, lent values. What peers may only READ
+// is shared memory, so that on softverbs they do so without this process's CPU.
 struct RegisteredBuffer {
   static absl::StatusOr<RegisteredBuffer> Create(ibv_pd* pd, uint64_t bytes,
                                                  RemoteAccess access = RemoteAccess::kNone);
 
-  std::byte* data() const { return memory.bytes().data(); }
-  uint64_t size() const { return memory.bytes().size(); }
+  std::byte* data() const { return bytes.data(); }
+  uint64_t size() const { return bytes.size(); }
   uint64_t address() const { return reinterpret_cast<uint64_t>(data()); }
   uint32_t lkey() const { return mr->lkey; }
   uint32_t rkey() const { return mr->rkey; }
-  ibv_sge Sge(uint64_t offset, uint32_t bytes) const { return {address() + offset, bytes, lkey()}; }
+  ibv_sge Sge(uint64_t offset, uint32_t length) const {
+    return {address() + offset, length, lkey()};
+  }
 
-  PrivateMemory memory;
+  std::span<std::byte> bytes;  // of one of these
+  PrivateMemory private_memory;
+  std::optional<SharedMemory> shared_memory;
   Handle<ibv_mr> mr;
 };
 

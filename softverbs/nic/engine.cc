@@ -18,8 +18,10 @@ constexpr size_t kLinksPerPoll = 64;   // looked at by one poll of the applicati
 constexpr uint32_t kPollsToWake = 32;  // a program that waits for events polls once or twice
 constexpr int64_t kFirstStandbyNs = 50'000;
 constexpr int64_t kLastStandbyNs = 1'000'000;
-constexpr int64_t kSteadyPollNs = 4'000;  // a steady poller polls at least so often
-constexpr int64_t kSpinNs = 20'000;       // a wake-up costs more than this on most machines
+// A steady poller polls at least so often, on average. To wait for it costs no more than to wake
+// the loop thread, which then takes a core from somebody who may need it more.
+constexpr int64_t kSteadyPollNs = 50'000;
+constexpr int64_t kSpinNs = 20'000;  // a wake-up costs more than this on most machines
 // Spinning pays while it finds something. Where it does not, say because the peer waits for the
 // very core we spin on, it is only tried now and then.
 constexpr int kSpinCredit = 8;

@@ -29,7 +29,8 @@ TestSide::TestSide() : pd(ibv_alloc_pd(TestDevice().verbs)) {
   completions = *std::move(queue);
   auto memory = PrivateMemory::Create(kBufferBytes);
   GANNET_CHECK(memory.ok(), memory.status().ToString().c_str());
-  buffer.memory = *std::move(memory);
+  buffer.private_memory = *std::move(memory);
+  buffer.bytes = buffer.private_memory.bytes();
   const int all = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
                   (TestDevice().caps.has_atomics() ? IBV_ACCESS_REMOTE_ATOMIC : 0);
   buffer.mr.reset(ibv_reg_mr(pd.get(), buffer.data(), buffer.size(), all));
