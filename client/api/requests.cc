@@ -154,6 +154,10 @@ ServerStats StatsOf(const Engine& engine, const Op& op) {
   stats.stash_used = reply.stash_used;
   stats.locks_broken = reply.locks_broken;
   stats.uptime_ms = reply.uptime_ms;
+  stats.session_bytes = reply.session_bytes;
+  stats.reply_posts = reply.reply_posts;
+  stats.receive_posts = reply.receive_posts;
+  stats.send_completions = reply.send_completions;
   return stats;
 }
 

@@ -1,11 +1,9 @@
 #include "common/base/hash.h"
 
-#include <xxhash.h>
+#include "common/base/xxh3_inline.h"
 
 namespace gannet {
 
-uint64_t Xxh3(const void* data, size_t size, uint64_t seed) {
-  return XXH3_64bits_withSeed(data, size, seed);
-}
+uint64_t Xxh3(const void* data, size_t size, uint64_t seed) { return Xxh3Inline(data, size, seed); }
 
 }  // namespace gannet

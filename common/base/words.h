@@ -35,12 +35,19 @@ inline void StoreWords(void* dst, const void* src, size_t size) {
   auto* to = static_cast<uint8_t*>(dst);
   const auto* from = static_cast<const uint8_t*>(src);
   const size_t whole = size & ~size_t{7};
-  size_t i = 0;
-  for (; i != whole; i += 8) {
+  const auto copy_word = [&](size_t at) {
     uint64_t word;
-    std::memcpy(&word, from + i, 8);
-    StoreWord(to + i, word);
+    std::memcpy(&word, from + at, 8);
+    StoreWord(to + at, word);
+  };
+  size_t i = 0;
+  for (; i + 32 <= whole; i += 32) {
+    copy_word(i);
+    copy_word(i + 8);
+    copy_word(i + 16);
+    copy_word(i + 24);
   }
+  for (; i != whole; i += 8) copy_word(i);
   if (i < size) {
     uint64_t word = 0;
     std::memcpy(&word, from + i, size - i);

@@ -1,11 +1,9 @@
 #include "common/layout/item.h"
 
-#include "common/base/hash.h"
-
 namespace gannet {
 
 uint64_t LiveCommitWord(std::span<const std::byte> rest, uint64_t incarnation, uint64_t offset) {
-  return kCommitLive | Xxh3(rest.data(), rest.size(), incarnation ^ Mix64(offset));
+  return kCommitLive | Xxh3(rest.data(), rest.size(), ItemSeed(incarnation, offset));
 }
 
 ItemProof ProveItem(std::span<const std::byte> copy, uint64_t incarnation, uint64_t offset,

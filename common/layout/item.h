@@ -8,6 +8,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "common/base/hash.h"
+
 namespace gannet {
 
 inline constexpr size_t kKeyBytesMax = 250;         // as memcached
@@ -41,8 +43,13 @@ constexpr uint64_t ItemBytes(size_t key_bytes, size_t value_bytes) {
   return sizeof(ItemHeader) + key_bytes + value_bytes;
 }
 
+// Where and in which server run an item lives: the seed of its checksum.
+constexpr uint64_t ItemSeed(uint64_t incarnation, uint64_t offset) {
+  return incarnation ^ Mix64(offset);
+}
+
 // The live commit word of an item whose bytes after the commit word are `rest` (header from offset
-// 8, key, value), seeded with where and in which server run it lives.
+// 8, key, value).
 uint64_t LiveCommitWord(std::span<const std::byte> rest, uint64_t incarnation, uint64_t offset);
 
 // What a copy of an item's bytes turned out to be.

@@ -143,8 +143,12 @@ struct StatsReply {
   uint64_t stash_used;
   uint64_t locks_broken;
   uint64_t uptime_ms;
+  uint64_t session_bytes;     // that the server keeps for its sessions, queue pairs aside
+  uint64_t reply_posts;       // doorbells for replies and values
+  uint64_t receive_posts;     // doorbells for receives
+  uint64_t send_completions;  // polled
 };
-static_assert(sizeof(StatsReply) == 112 && std::is_trivially_copyable_v<StatsReply>);
+static_assert(sizeof(StatsReply) == 144 && std::is_trivially_copyable_v<StatsReply>);
 
 }  // namespace gannet
 

@@ -71,9 +71,10 @@ struct ListenerEvent {
 class Listener {
  public:
   // FailedPrecondition: the port is in use, no device has the address, no RDMA here. Port 0 takes
-  // any.
+  // any. Requests beyond `backlog` that were not polled yet are refused without a reason; the
+  // default is as many as Linux allows, so that a thousand clients may come at once.
   static absl::StatusOr<std::unique_ptr<Listener>> Create(const SocketAddress& address,
-                                                          int backlog = 256);
+                                                          int backlog = 1024);
 
   // With the port that was chosen.
   SocketAddress address() const;

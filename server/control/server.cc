@@ -130,6 +130,7 @@ absl::Status Server::CreateWorkers() {
   node_.listener = listener_.get();
   node_.store = store_.get();
   node_.connection_ids = &connection_ids_;
+  node_.refusals = &refusals_;
   node_.grant = GrantTemplate();
   node_.region_lkey = region_mr_->lkey;
   node_.lock_words = WordsOf(locks_->bytes(), options_.lock_words);
@@ -188,7 +189,7 @@ void Server::Notify(uint64_t connection, Notice::Type type) {
 }
 
 void Server::Reject(IncomingRequest request, RejectCode code, std::string_view reason) {
-  LOG(WARNING) << "refused " << request.peer().ToString() << ": " << reason;
+  node_.LogRefusal(request, reason);
   const struct Reject reject = NewReject(code, reason);
   listener_->Reject(std::move(request), std::as_bytes(std::span(&reject, 1)));
 }
@@ -251,6 +252,10 @@ StatsReply Server::Stats(const Now& now) const {
     stats.sessions += counters.sessions.value();
     stats.connections += counters.connections.value();
     stats.locks_broken += counters.locks_broken.value();
+    stats.session_bytes += counters.session_bytes.value();
+    stats.reply_posts += counters.reply_posts.value();
+    stats.receive_posts += counters.receive_posts.value();
+    stats.send_completions += counters.send_completions.value();
   }
   stats.cpu_us = static_cast<uint64_t>(ProcessCpuUs());
   stats.uptime_ms = static_cast<uint64_t>((now.monotonic_ns - started_ns_) / kNsPerMs);

@@ -96,6 +96,7 @@ class Server {
   std::unique_ptr<Store> store_;
   std::unique_ptr<Listener> listener_;
   ConnectionIds connection_ids_;
+  LogLimit refusals_;
   Node node_;
   std::vector<std::unique_ptr<Worker>> workers_;
 

@@ -1,14 +1,8 @@
 #include "server/index/index.h"
 
-#include <algorithm>
 #include <utility>
 
-#include "server/index/displacement.h"
-
 namespace gannet {
-
-// A Lock covers [home - kChainMovesMax, home + 1 + kChainMovesMax].
-static_assert(2 * kChainMovesMax + 2 <= 1024);
 
 Index::Index(Options options)
     : table_(options.region, options.geometry, options.incarnation),
@@ -16,24 +10,6 @@ Index::Index(Options options)
       ranges_(options.geometry.main_buckets() / kBucketsPerRange + 1),
       occupancy_(options.geometry.main_buckets()),
       stash_(options.geometry.main_buckets(), options.geometry.stash_homes) {}
-
-Index::Lock::Lock(Index& index, uint64_t home) {
-  const uint64_t first = home < kChainMovesMax ? 0 : home - kChainMovesMax;
-  const uint64_t last = std::min(home + 1 + kChainMovesMax, index.geometry().main_buckets() - 1);
-  first_ = &index.ranges_[first / kBucketsPerRange].mutex;
-  second_ = &index.ranges_[last / kBucketsPerRange].mutex;
-  first_->native().lock();
-  if (second_ == first_) {
-    second_ = nullptr;
-  } else {
-    second_->native().lock();
-  }
-}
-
-Index::Lock::~Lock() {
-  if (second_ != nullptr) second_->native().unlock();
-  first_->native().unlock();
-}
 
 bool Index::Insert(KeyHash hash, Slot slot) {
   const uint64_t home = hash.Home(geometry().homes);

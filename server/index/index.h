@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_INDEX_INDEX_H_
 #define GANNET_SERVER_INDEX_INDEX_H_
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -11,9 +12,11 @@
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "common/base/word_mutex.h"
 #include "common/layout/index_geometry.h"
 #include "common/layout/key_hash.h"
 #include "server/index/bucket_table.h"
+#include "server/index/displacement.h"
 #include "server/index/occupancy.h"
 #include "server/index/stash.h"
 
@@ -51,13 +54,17 @@ class Index {
    public:
     Lock(Index& index, KeyHash hash) : Lock(index, hash.Home(index.geometry().homes)) {}
     Lock(Index& index, uint64_t home);
-    ~Lock();
+    ~Lock() {
+      if (second_ != nullptr) [[unlikely]]
+        second_->Unlock();
+      first_->Unlock();
+    }
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;
 
    private:
-    Mutex* first_;
-    Mutex* second_;  // nullptr: one range covers it
+    WordMutex* first_;
+    WordMutex* second_;  // nullptr: one range covers it
   };
 
   // Where a key's slot is. Valid while the Lock is held and the index not changed.
@@ -96,7 +103,7 @@ class Index {
   // A power of two, and wide enough for a Lock to need two ranges at most.
   static constexpr uint64_t kBucketsPerRange = 1024;
   struct alignas(64) Range {
-    Mutex mutex;
+    WordMutex mutex;
   };
 
   bool InStash(uint64_t bucket) const { return bucket >= geometry().main_buckets(); }
@@ -131,8 +138,23 @@ class Index {
   std::atomic<uint64_t> displacements_{0};
 };
 
+// It covers [home - kChainMovesMax, home + 1 + kChainMovesMax].
+inline Index::Lock::Lock(Index& index, uint64_t home) : second_(nullptr) {
+  static_assert(2 * kChainMovesMax + 2 <= kBucketsPerRange);
+  const uint64_t first = home < kChainMovesMax ? 0 : home - kChainMovesMax;
+  // Past the last bucket there may be no range, and the last one's is enough.
+  const uint64_t last = std::min(home + 1 + kChainMovesMax, index.geometry().main_buckets() - 1);
+  first_ = &index.ranges_[first / kBucketsPerRange].mutex;
+  WordMutex* const second = &index.ranges_[last / kBucketsPerRange].mutex;
+  first_->Lock();
+  if (second == first_) return;
+  second_ = second;
+  second_->Lock();
+}
+
 template <class IsKey>
-std::optional<Index::Found> Index::Find(KeyHash hash, IsKey&& is_key) const {
+[[gnu::always_inline]] inline std::optional<Index::Found> Index::Find(KeyHash hash,
+                                                                      IsKey&& is_key) const {
   const uint64_t home = hash.Home(geometry().homes);
   const uint32_t tag = hash.Tag();
   for (uint64_t bucket = home; bucket <= home + 1; ++bucket) {

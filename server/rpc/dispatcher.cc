@@ -4,22 +4,6 @@
 
 namespace gannet {
 
-ReplyHeader ReplyTo(const RequestHeader& request, ReplyStatus status) {
-  ReplyHeader reply{};
-  reply.opcode = request.opcode;
-  reply.status = static_cast<uint8_t>(status);
-  reply.sequence = request.sequence;
-  return reply;
-}
-
-ReplyHeader ReplyOfWrite(const RequestHeader& request, const WriteOutcome& outcome) {
-  ReplyHeader reply = ReplyTo(request, outcome.status);
-  reply.version = outcome.version;
-  reply.slot = outcome.slot;
-  reply.lock_word = outcome.lock_word;
-  return reply;
-}
-
 ReplyHeader ReplyOfRead(const RequestHeader& request, const ReadOutcome& outcome) {
   ReplyHeader reply = ReplyTo(request, outcome.status);
   if (outcome.status == ReplyStatus::kNotFound) return reply;
@@ -29,34 +13,6 @@ ReplyHeader ReplyOfRead(const RequestHeader& request, const ReadOutcome& outcome
   reply.user_flags = outcome.attributes.flags;
   reply.expiry_ms = outcome.attributes.expiry_ms;
   return reply;
-}
-
-WriteConditions ConditionsOf(const RequestHeader& request) {
-  WriteConditions conditions;
-  conditions.only_if_absent = (request.flags & kOnlyIfAbsent) != 0;
-  if (request.flags & kOnlyIfVersion) conditions.only_if_version = request.expected_version;
-  if (request.flags & kUnderLock) conditions.under_lock = request.lock_word;
-  return conditions;
-}
-
-ItemAttributes AttributesOf(const RequestHeader& request) {
-  return {.flags = request.user_flags, .expiry_ms = request.expiry_ms};
-}
-
-bool IsRepeatable(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kHeartbeat:
-    case Opcode::kGet:
-    case Opcode::kStats:
-    case Opcode::kPing:
-      return true;
-    case Opcode::kPut:
-    case Opcode::kDelete:
-    case Opcode::kLock:
-    case Opcode::kUnlock:
-      return false;
-  }
-  return false;
 }
 
 ReplyHeader Dispatcher::Execute(const RequestView& request, std::span<std::byte> value_out,
@@ -69,8 +25,7 @@ ReplyHeader Dispatcher::Execute(const RequestView& request, std::span<std::byte>
     case Opcode::kGet:
       return Get(request, value_out, now);
     case Opcode::kPut:
-      return ReplyOfWrite(header, store_->Put(request.key, request.value, AttributesOf(header),
-                                              ConditionsOf(header), now.wall_ms));
+      return ReplyOfWrite(header, Put(request, now));
     case Opcode::kDelete:
       return ReplyOfWrite(header, store_->Delete(request.key, ConditionsOf(header), now.wall_ms));
     case Opcode::kStats:

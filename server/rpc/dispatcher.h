@@ -30,6 +30,9 @@ class Dispatcher {
   // value_out.size() >= sizeof(StatsReply).
   ReplyHeader Execute(const RequestView& request, std::span<std::byte> value_out, const Now& now);
 
+  // Execute, for an eager PUT.
+  WriteOutcome Put(const RequestView& request, const Now& now);
+
  private:
   ReplyHeader Get(const RequestView& request, std::span<std::byte> value_out, const Now& now);
   ReplyHeader Stats(const RequestHeader& header, std::span<std::byte> value_out, const Now& now);
@@ -39,15 +42,65 @@ class Dispatcher {
 };
 
 // The pieces, for requests that are carried out in steps.
-ReplyHeader ReplyTo(const RequestHeader& request, ReplyStatus status);
-ReplyHeader ReplyOfWrite(const RequestHeader& request, const WriteOutcome& outcome);
+inline ReplyHeader ReplyTo(const RequestHeader& request, ReplyStatus status) {
+  ReplyHeader reply{};
+  reply.opcode = request.opcode;
+  reply.status = static_cast<uint8_t>(status);
+  reply.sequence = request.sequence;
+  return reply;
+}
+
+inline ReplyHeader ReplyOfWrite(const RequestHeader& request, const WriteOutcome& outcome) {
+  ReplyHeader reply = ReplyTo(request, outcome.status);
+  reply.version = outcome.version;
+  reply.slot = outcome.slot;
+  reply.lock_word = outcome.lock_word;
+  return reply;
+}
+
 ReplyHeader ReplyOfRead(const RequestHeader& request, const ReadOutcome& outcome);
-WriteConditions ConditionsOf(const RequestHeader& request);
-ItemAttributes AttributesOf(const RequestHeader& request);
+
+inline WriteConditions ConditionsOf(const RequestHeader& request) {
+  WriteConditions conditions;
+  conditions.only_if_absent = (request.flags & kOnlyIfAbsent) != 0;
+  if (request.flags & kOnlyIfVersion) conditions.only_if_version = request.expected_version;
+  if (request.flags & kUnderLock) conditions.under_lock = request.lock_word;
+  return conditions;
+}
+
+inline ItemAttributes AttributesOf(const RequestHeader& request) {
+  return {.flags = request.user_flags, .expiry_ms = request.expiry_ms};
+}
 
 // True when executing such a request twice does the same as once, so that its answer need not be
 // kept.
-bool IsRepeatable(Opcode opcode);
+inline bool IsRepeatable(Opcode opcode) {
+  switch (opcode) {
+    case Opcode::kHeartbeat:
+    case Opcode::kGet:
+    case Opcode::kStats:
+    case Opcode::kPing:
+      return true;
+    case Opcode::kPut:
+    case Opcode::kDelete:
+    case Opcode::kLock:
+    case Opcode::kUnlock:
+      return false;
+  }
+  return false;
+}
+
+[[gnu::always_inline]] inline WriteOutcome Dispatcher::Put(const RequestView& request,
+                                                           const Now& now) {
+  // The usual, made once and not for each.
+  static constexpr WriteConditions kNone;
+  const RequestHeader& header = request.header;
+  if (header.flags == 0) [[likely]] {
+    return store_->Put(request.key, request.value, AttributesOf(header), kNone, now.wall_ms);
+  }
+  return store_->Put(request.key, request.value, AttributesOf(header), ConditionsOf(header),
+                     now.wall_ms);
+}
 
 }  // namespace gannet
 

@@ -3,12 +3,17 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
+#include <string_view>
 
+#include "absl/strings/str_cat.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/message.h"
 #include "common/rdma/device.h"
 #include "common/rdma/listener.h"
+#include "glog/logging.h"
+#include "server/rpc/log_limit.h"
 #include "server/rpc/now.h"
 #include "server/session/connection_ids.h"
 #include "server/store/store.h"
@@ -23,12 +28,21 @@ struct Node {
   Listener* listener = nullptr;
   Store* store = nullptr;
   ConnectionIds* connection_ids = nullptr;
+  LogLimit* refusals = nullptr;
   // The grant, except for what differs from connection to connection.
   Grant grant{};
   uint32_t region_lkey = 0;  // READ values straight into the region
   std::span<uint64_t> lock_words;
   std::function<StatsReply(const Now&)> stats;  // of the whole server
   std::function<uint64_t()> random;             // secrets: 64 unpredictable bits
+
+  // Says, not too often, who was refused and why.
+  void LogRefusal(const IncomingRequest& request, std::string_view reason) const {
+    const std::optional<uint64_t> left_out = refusals->Allow(MonotonicNs());
+    if (!left_out) return;
+    LOG(WARNING) << "refused " << request.peer().ToString() << ": " << reason
+                 << (*left_out > 0 ? absl::StrCat(" (and ", *left_out, " before it)") : "");
+  }
 
   LockMode lock_mode() const { return static_cast<LockMode>(grant.lock_mode); }
 };

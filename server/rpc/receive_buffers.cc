@@ -32,6 +32,7 @@ bool ReceiveBuffers::Repost() {
     requests_[recycled_[i]].next = &requests_[recycled_[i + 1]];
   }
   requests_[recycled_.back()].next = nullptr;
+  ++posts_;
   const PostResult result = PostReceive(srq_.get(), &requests_[recycled_.front()]);
   recycled_.clear();
   return result == PostResult::kPosted;

@@ -34,6 +34,7 @@ class ReceiveBuffers {
   void Recycle(uint32_t slot) { recycled_.push_back(slot); }
   // False: the device refused; the worker can receive no more.
   bool Repost();
+  uint64_t posts() const { return posts_; }  // doorbells so far
 
  private:
   ReceiveBuffers() = default;
@@ -41,6 +42,7 @@ class ReceiveBuffers {
   RegisteredBuffer buffers_;
   Handle<ibv_srq> srq_;
   uint32_t count_ = 0;
+  uint64_t posts_ = 0;
   std::vector<uint32_t> recycled_;
   // Filled in at Create, by slot; only linked anew at each post.
   std::vector<ibv_sge> sges_;

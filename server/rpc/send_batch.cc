@@ -1,10 +1,8 @@
 #include "server/rpc/send_batch.h"
 
-#include <cstring>
+#include <new>
 #include <optional>
 #include <utility>
-
-#include "server/rpc/work_kind.h"
 
 namespace gannet {
 
@@ -12,42 +10,19 @@ SendBatch::SendBatch(BufferPool* replies, Refused refused)
     : replies_(replies), refused_(std::move(refused)) {
   touched_.reserve(kRequestsMax);
   inline_buffers_.reserve(kRequestsMax);
-}
-
-SendBatch::Entry* SendBatch::Add(ServerConnection* connection, const ibv_sge& sge,
-                                 Resource resource, bool signaled) {
-  if (used_ == kRequestsMax) Flush();
-  if (connection->closing) return nullptr;
-  if (!connection->send_queue.HasRoom(1)) {
-    refused_(connection, "the peer does not take its replies");
-    return nullptr;
-  }
-  SendQueue& queue = connection->send_queue;
-  const uint32_t position = queue.Add(resource);
-  const unsigned signal = queue.ShouldSignal(signaled) ? IBV_SEND_SIGNALED : 0;
-  Entry& entry = entries_[used_++];
-  entry.sge = sge;
-  entry.request = SendRequest(PackWorkId(WorkKind::kSend, connection->id, position), &entry.sge,
-                              connection->rdma->send_flags() | signal);
-  if (connection->chain_head == nullptr) {
-    connection->chain_head = &entry.request;
-    touched_.push_back(connection);
-  } else {
-    connection->chain_tail->next = &entry.request;
-  }
-  connection->chain_tail = &entry.request;
-  return &entry;
+  for (Entry& entry : entries_) entry.request = SendRequest(0, &entry.sge, 0);
 }
 
 bool SendBatch::AddReply(ServerConnection* connection, uint32_t buffer, uint32_t bytes) {
-  const bool fits_inline = bytes <= connection->rdma->limits().inline_bytes;
+  const bool fits_inline = bytes <= connection->inline_bytes;
   Resource resource;
   if (!fits_inline) resource = {Resource::Kind::kReplyBuffer, buffer};
-  Entry* entry = Add(connection, replies_->Sge(buffer, bytes), resource, !fits_inline);
+  Entry* entry = Add(connection, IBV_WR_SEND, resource, !fits_inline);
   if (entry == nullptr) {
     replies_->Give(buffer);
     return false;
   }
+  entry->sge = replies_->Sge(buffer, bytes);
   if (fits_inline) {
     entry->request.send_flags |= IBV_SEND_INLINE;
     inline_buffers_.push_back(buffer);
@@ -55,31 +30,22 @@ bool SendBatch::AddReply(ServerConnection* connection, uint32_t buffer, uint32_t
   return true;
 }
 
-bool SendBatch::AddHeader(ServerConnection* connection, const ReplyHeader& reply) {
-  if (connection->closing) return false;
-  if (sizeof(reply) > connection->rdma->limits().inline_bytes) {
-    const std::optional<uint32_t> buffer = replies_->Take();
-    if (!buffer) {
-      refused_(connection, "no reply buffer is free");
-      return false;
-    }
-    std::memcpy(replies_->Bytes(*buffer).data(), &reply, sizeof(reply));
-    return AddReply(connection, *buffer, sizeof(reply));
+ReplyHeader* SendBatch::AddHeaderInBuffer(ServerConnection* connection) {
+  if (connection->closing) return nullptr;
+  const std::optional<uint32_t> buffer = replies_->Take();
+  if (!buffer) {
+    refused_(connection, "no reply buffer is free");
+    return nullptr;
   }
-  Entry* entry = Add(connection, {}, {}, /*signaled=*/false);
-  if (entry == nullptr) return false;
-  entry->header = reply;
-  // Inline: copied at the post, so it needs no registered memory.
-  entry->sge = {reinterpret_cast<uint64_t>(&entry->header), sizeof(entry->header), 0};
-  entry->request.send_flags |= IBV_SEND_INLINE;
-  return true;
+  if (!AddReply(connection, *buffer, sizeof(ReplyHeader))) return nullptr;
+  return new (replies_->Bytes(*buffer).data()) ReplyHeader;
 }
 
 bool SendBatch::AddRead(ServerConnection* connection, const ibv_sge& sge, uint64_t address,
                         uint32_t rkey) {
-  Entry* entry = Add(connection, sge, {Resource::Kind::kRead, 0}, /*signaled=*/true);
+  Entry* entry = Add(connection, IBV_WR_RDMA_READ, {Resource::Kind::kRead, 0}, /*signaled=*/true);
   if (entry == nullptr) return false;
-  entry->request.opcode = IBV_WR_RDMA_READ;
+  entry->sge = sge;
   entry->request.send_flags &= ~unsigned{IBV_SEND_FENCE};  // READs complete in order among READs
   entry->request.wr.rdma = {address, rkey};
   return true;
@@ -87,9 +53,10 @@ bool SendBatch::AddRead(ServerConnection* connection, const ibv_sge& sge, uint64
 
 bool SendBatch::AddWrite(ServerConnection* connection, const ibv_sge& sge, uint64_t address,
                          uint32_t rkey, uint32_t staging) {
-  Entry* entry = Add(connection, sge, {Resource::Kind::kStaging, staging}, /*signaled=*/true);
+  Entry* entry =
+      Add(connection, IBV_WR_RDMA_WRITE, {Resource::Kind::kStaging, staging}, /*signaled=*/true);
   if (entry == nullptr) return false;
-  entry->request.opcode = IBV_WR_RDMA_WRITE;
+  entry->sge = sge;
   entry->request.wr.rdma = {address, rkey};
   return true;
 }
@@ -100,6 +67,7 @@ void SendBatch::Post(ServerConnection* connection) {
   connection->unanswered -= std::exchange(connection->answers_in_chain, 0);
   // What a closing connection had in its chain is released with the rest of its send queue.
   if (connection->closing) return;
+  ++posts_;
   if (PostSend(connection->rdma->qp(), chain) != PostResult::kPosted) {
     refused_(connection, "the device refused to send");
   }

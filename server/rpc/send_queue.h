@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_RPC_SEND_QUEUE_H_
 #define GANNET_SERVER_RPC_SEND_QUEUE_H_
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <vector>
@@ -26,25 +27,33 @@ struct Resource {
 class SendQueue {
  public:
   // At least every this many work requests, one is signaled.
-  static constexpr uint32_t kSignalEvery = 16;
+  static constexpr uint32_t kSignalEvery = 32;
 
   // The first work request gets the position after `start`.
   explicit SendQueue(uint32_t places, uint32_t start = 0)
-      : places_(places), ring_(std::bit_ceil(places)), last_(start), done_(start) {}
+      : places_(places),
+        signal_every_(std::clamp<uint32_t>(places / 3, 1, kSignalEvery)),
+        ring_(std::bit_ceil(places)),
+        mask_(std::bit_ceil(places) - 1),
+        last_(start),
+        done_(start) {}
 
   bool HasRoom(uint32_t wrs) const { return in_queue() + wrs + 1 <= places_; }
   uint32_t in_queue() const { return last_ - done_; }
+
+  size_t MemoryBytes() const { return ring_.capacity() * sizeof(Resource); }
 
   // Takes a place; returns its position. REQUIRES: HasRoom(1).
   uint32_t Add(Resource resource) {
     GANNET_CHECK(HasRoom(1), "send queue overrun");
     ++last_;
-    ring_[last_ % ring_.size()] = resource;
+    ring_[last_ & mask_] = resource;
+    busy_ += resource.kind != Resource::Kind::kNothing;
     return last_;
   }
   // True when the next work request to be posted should be signaled; call once for each.
   bool ShouldSignal(bool wanted) {
-    if (!wanted && ++unsignaled_ < kSignalEvery) return false;
+    if (!wanted && ++unsignaled_ < signal_every_) return false;
     unsignaled_ = 0;
     return true;
   }
@@ -54,23 +63,31 @@ class SendQueue {
     Complete(last_, release);
   }
 
-  // Everything up to `position` is done: calls release(Resource) for each, in order. Positions that
+  // Everything up to `position` is done: calls release(Resource) for each that keeps
+  // something busy, in order. Positions that
   // are not in the queue (hostile or late completions cannot make any) are ignored.
   template <class Release>
   void Complete(uint32_t position, Release&& release) {
     // Differences, not values: positions wrap.
     if (position - done_ > last_ - done_) position = last_;
+    if (busy_ == 0) done_ = position;  // nothing but headers
     while (done_ != position) {
       ++done_;
-      release(ring_[done_ % ring_.size()]);
+      const Resource resource = ring_[done_ & mask_];
+      if (resource.kind == Resource::Kind::kNothing) continue;
+      --busy_;
+      release(resource);
     }
   }
 
  private:
   const uint32_t places_;
-  std::vector<Resource> ring_;  // by position; a power of two, so that positions may wrap
-  uint32_t last_;               // position of the newest work request
-  uint32_t done_;               // all up to here completed
+  const uint32_t signal_every_;  // so that a short queue is never full of unsignaled requests
+  std::vector<Resource> ring_;   // by position; a power of two, so that positions may wrap
+  const uint32_t mask_;
+  uint32_t last_;      // position of the newest work request
+  uint32_t done_;      // all up to here completed
+  uint32_t busy_ = 0;  // of those in the queue, keep something busy
   uint32_t unsignaled_ = 0;
 };
 

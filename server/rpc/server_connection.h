@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +11,7 @@
 #include "common/protocol/message.h"
 #include "common/rdma/connection.h"
 #include "server/rpc/send_queue.h"
+#include "server/rpc/work_kind.h"
 #include "server/session/session.h"
 #include "server/store/store.h"
 
@@ -38,7 +39,12 @@ struct ServerConnection {
         session(session),
         rdma(std::move(connection)),
         qp_number(rdma->qp_number()),
-        send_queue(send_places) {}
+        inline_bytes(rdma->limits().inline_bytes),
+        send_flags(rdma->send_flags()),
+        send_id(PackWorkId(WorkKind::kSend, id, 0)),
+        send_queue(send_places) {
+    in_progress.reserve(session->credits());
+  }
 
   // Requests that are carried out over several completions, so that they can be given up.
   void AddInProgress(uint64_t sequence) { in_progress.push_back(sequence); }
@@ -52,9 +58,13 @@ struct ServerConnection {
 
   const uint32_t id;  // never reused; the holder in lock words
   const uint16_t qp_index;
+  size_t accounted_bytes = 0;  // in the worker's figure
   Session* const session;
   std::unique_ptr<Connection> rdma;
   const uint32_t qp_number;
+  const uint32_t inline_bytes;  // that a SEND takes
+  const unsigned send_flags;    // of every send
+  const uint64_t send_id;       // WrId of a send, but for its position
 
   bool closing = false;
   int64_t closing_since_ns = 0;
@@ -70,8 +80,16 @@ struct ServerConnection {
   uint32_t answers_in_chain = 0;
   std::vector<uint64_t> in_progress;  // at most `credits`
   // Large PUTs in the order of their READs: posted (at most rdma->depth().issued), and waiting.
-  std::deque<LargePut> puts_reading;
-  std::deque<LargePut> puts_waiting;
+  // Lists, as they are mostly empty, and then take no memory.
+  std::list<LargePut> puts_reading;
+  std::list<LargePut> puts_waiting;
+
+  // By own accounting: all that the server keeps for it while no large value is on its way. The
+  // queue pair and the cm id are the device's.
+  size_t MemoryBytes() const {
+    return sizeof(*this) + sizeof(*rdma) + send_queue.MemoryBytes() +
+           in_progress.capacity() * sizeof(uint64_t);
+  }
 };
 
 }  // namespace gannet

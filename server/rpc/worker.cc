@@ -143,10 +143,19 @@ void Worker::CheckSilence() {
   }
 }
 
+size_t Worker::MapBytes() const {
+  // A byte of control for each place, as absl's tables have.
+  return connections_.capacity() * (sizeof(*connections_.begin()) + 1) +
+         by_qp_number_.capacity() * (sizeof(*by_qp_number_.begin()) + 1);
+}
+
 void Worker::PublishCounters() {
   counters_.sessions.Set(sessions_.size());
   counters_.connections.Set(connections_.size());
   counters_.locks_broken.Set(janitor_->locks_broken());
+  counters_.session_bytes.Set(sessions_.MemoryBytes() + connection_bytes_ + MapBytes());
+  counters_.reply_posts.Set(batch_.posts());
+  counters_.receive_posts.Set(receives_->posts());
 }
 
 absl::Status Worker::Arm() { return cq_->Arm(); }

@@ -105,6 +105,8 @@ class Worker {
   void RunTimers();
   void CheckSilence();
   void PublishCounters();
+  // Of the tables by which connections are found.
+  size_t MapBytes() const;
 
   // worker_connections.cc: from a connection request to the destroyed queue pair.
   void OnArrival(Arrival arrival);
@@ -118,7 +120,13 @@ class Worker {
   ServerConnection* Find(uint32_t connection_id);
   // Of a completion; nullptr: gone. Queue pair numbers are not reused before the last completion of
   // the old one was polled (invariant 4).
-  ServerConnection* FindOwner(const ibv_wc& completion);
+  ServerConnection* FindOwner(const ibv_wc& completion) {
+    ServerConnection* recent = recent_[completion.qp_num % kRecent];
+    if (recent != nullptr && recent->qp_number == completion.qp_num) [[likely]]
+      return recent;
+    return FindOwnerInMap(completion);
+  }
+  ServerConnection* FindOwnerInMap(const ibv_wc& completion);
   ServerConnection* FindQueuePair(const Session* session, uint16_t qp_index);
   void CloseConnection(ServerConnection* connection, std::string_view why);
   void CloseAll();
@@ -133,9 +141,14 @@ class Worker {
   void OnMessage(ServerConnection* connection, std::span<const std::byte> message);
   void OnRequest(ServerConnection* connection, const RequestView& request);
   bool Admit(ServerConnection* connection, const RequestHeader& header);
+  // What was not admitted: a duplicate, or against the rules. True: executed after all.
+  bool AdmitAgain(ServerConnection* connection, const RequestHeader& header,
+                  Session::Admission admission, ReplyHeader recorded);
   void CloseExecutorOf(const ServerConnection* asking, uint64_t sequence);
   void Execute(ServerConnection* connection, const RequestView& request);
-  // The reply's value is made in a reply buffer.
+  void ExecutePut(ServerConnection* connection, const RequestView& request);
+  // GET and STATS: the reply's value is made in a reply buffer.
+  void ExecuteWithValue(ServerConnection* connection, const RequestView& request);
   void ExecuteInto(uint32_t buffer, ServerConnection* connection, const RequestView& request);
   // Of an admitted request.
   void Record(Session* session, const ReplyHeader& reply);
@@ -164,6 +177,7 @@ class Worker {
                   uint64_t old);
 
   static constexpr size_t kPollMax = 64;
+  static constexpr uint32_t kRecent = 1024;
   static constexpr size_t kLargeGetsMax = 1024;
   static constexpr size_t kLockRequestsMax = 1024;
 
@@ -184,6 +198,9 @@ class Worker {
   SessionTable sessions_;
   absl::flat_hash_map<uint32_t, std::unique_ptr<ServerConnection>> connections_;  // by id
   absl::flat_hash_map<uint32_t, ServerConnection*> by_qp_number_;
+  // The last one found of those with the same low bits: devices number queue pairs in a row, so
+  // that a completion's owner is nearly always here.
+  std::array<ServerConnection*, kRecent> recent_{};
   SendBatch batch_;
 
   std::vector<Arrival> waiting_arrivals_;  // for an old queue pair to be flushed
@@ -194,7 +211,8 @@ class Worker {
   int64_t timers_due_ns_ = 0;
   bool closing_ = false;
   bool failed_ = false;
-  bool served_ = false;  // a request, in this Poll
+  bool served_ = false;          // a request, in this Poll
+  size_t connection_bytes_ = 0;  // of connections_, what each says
   WorkerCounters counters_;
 };
 

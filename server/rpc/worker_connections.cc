@@ -23,7 +23,7 @@ std::span<const std::byte> BytesOf(const T& message) {
 }  // namespace
 
 void Worker::Reject(Arrival arrival, RejectCode code, std::string_view reason) {
-  LOG(WARNING) << "refused " << arrival.incoming.peer().ToString() << ": " << reason;
+  node_->LogRefusal(arrival.incoming, reason);
   const struct Reject reject = NewReject(code, reason);
   node_->listener->Reject(std::move(arrival.incoming), BytesOf(reject));
   node_->connection_ids->Retire(arrival.connection);
@@ -118,6 +118,8 @@ void Worker::Accept(Arrival arrival, Session* session) {
   ServerConnection* raw = connection.get();
   by_qp_number_[raw->qp_number] = raw;
   connections_[id] = std::move(connection);
+  raw->accounted_bytes = raw->MemoryBytes();
+  connection_bytes_ += raw->accounted_bytes;
   sessions_.Attach(session);
   timers_due_ns_ = std::min(timers_due_ns_, now_.monotonic_ns + options_.silence_ns_max);
   const Grant grant = GrantFor(*raw, resumed);
@@ -148,9 +150,11 @@ ServerConnection* Worker::Find(uint32_t connection_id) {
   return it == connections_.end() ? nullptr : it->second.get();
 }
 
-ServerConnection* Worker::FindOwner(const ibv_wc& completion) {
+ServerConnection* Worker::FindOwnerInMap(const ibv_wc& completion) {
   auto it = by_qp_number_.find(completion.qp_num);
-  return it == by_qp_number_.end() ? nullptr : it->second;
+  if (it == by_qp_number_.end()) return nullptr;
+  recent_[completion.qp_num % kRecent] = it->second;
+  return it->second;
 }
 
 ServerConnection* Worker::FindQueuePair(const Session* session, uint16_t qp_index) {
@@ -201,11 +205,14 @@ void Worker::Destroy(ServerConnection* connection) {
   connection->send_queue.CompleteAll(
       [&](Resource resource) { Release(connection, resource, /*ok=*/false); });
   by_qp_number_.erase(connection->qp_number);
+  ServerConnection*& recent = recent_[connection->qp_number % kRecent];
+  if (recent == connection) recent = nullptr;
   cq_->Release(send_places_);
   node_->connection_ids->Retire(id);
   janitor_->Hasten(now_.monotonic_ns);
   sessions_.Detach(connection->session, now_.monotonic_ns);
   timers_due_ns_ = now_.monotonic_ns;
+  connection_bytes_ -= connection->accounted_bytes;
   connections_.erase(id);
 }
 

@@ -27,6 +27,10 @@ struct WorkerCounters {
   Counter sessions;
   Counter connections;
   Counter locks_broken;
+  Counter session_bytes;
+  Counter reply_posts;
+  Counter receive_posts;
+  Counter send_completions;
 };
 
 }  // namespace gannet

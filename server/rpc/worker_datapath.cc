@@ -1,5 +1,6 @@
 #include <cstring>
 
+#include "common/protocol/decode_request.h"
 #include "glog/logging.h"
 #include "server/rpc/work_kind.h"
 #include "server/rpc/worker.h"
@@ -14,19 +15,8 @@ bool IsHeartbeat(const RequestHeader& header) {
   return header.opcode == static_cast<uint8_t>(Opcode::kHeartbeat);
 }
 
-bool IsLock(const RequestHeader& header) {
-  return header.opcode == static_cast<uint8_t>(Opcode::kLock) ||
-         header.opcode == static_cast<uint8_t>(Opcode::kUnlock);
-}
-
-bool IsLargePut(const RequestHeader& header) {
-  return header.opcode == static_cast<uint8_t>(Opcode::kPut) &&
-         (header.flags & kValueInBuffer) != 0 && header.value_bytes > 0;
-}
-
-bool CarriesValue(const RequestHeader& request) {
-  return request.opcode == static_cast<uint8_t>(Opcode::kGet) ||
-         request.opcode == static_cast<uint8_t>(Opcode::kStats);
+bool ValueInBuffer(const RequestHeader& header) {
+  return (header.flags & kValueInBuffer) != 0 && header.value_bytes > 0;
 }
 
 // The client named a buffer that holds the value, which is too long for a reply.
@@ -35,6 +25,10 @@ bool FitsBuffer(const RequestHeader& header, const ReplyHeader& reply) {
 }
 
 }  // namespace
+
+// Every small request passes through here. The steps that each takes are inlined into one function:
+// as calls they would cost it more than what they do.
+#define GANNET_STEP [[gnu::always_inline]] inline
 
 void Worker::OnCompletion(const ibv_wc& completion) {
   const WrId id = WrId::Unpack(completion.wr_id);
@@ -50,7 +44,7 @@ void Worker::OnCompletion(const ibv_wc& completion) {
   LOG(DFATAL) << "completion of unknown work " << completion.wr_id;
 }
 
-void Worker::OnReceive(const ibv_wc& completion) {
+GANNET_STEP void Worker::OnReceive(const ibv_wc& completion) {
   const uint32_t slot = WrId::Unpack(completion.wr_id).slot;
   ServerConnection* connection = FindOwner(completion);
   if (connection != nullptr && !connection->closing) {
@@ -66,6 +60,7 @@ void Worker::OnReceive(const ibv_wc& completion) {
 
 void Worker::OnSendDone(const ibv_wc& completion, const WrId& id) {
   ServerConnection* connection = FindOwner(completion);
+  counters_.send_completions.Add(1);
   if (connection == nullptr) return;
   const bool ok = completion.status == IBV_WC_SUCCESS;
   if (!ok) CloseConnection(connection, ibv_wc_status_str(completion.status));
@@ -90,12 +85,13 @@ void Worker::Release(ServerConnection* connection, Resource resource, bool ok) {
   }
 }
 
-void Worker::OnMessage(ServerConnection* connection, std::span<const std::byte> message) {
+GANNET_STEP void Worker::OnMessage(ServerConnection* connection,
+                                   std::span<const std::byte> message) {
   if (message.size() < sizeof(RequestHeader)) {
     return CloseConnection(connection, "a message shorter than a header");
   }
   RequestView request;
-  const std::optional<RequestError> error = DecodeRequest(message, &request);
+  const std::optional<RequestError> error = DecodeRequestInline(message, &request);
   const bool heartbeat = IsHeartbeat(request.header);
   if (connection->unanswered >= options_.credits + kHeartbeatsUnanswered) {
     return CloseConnection(connection, "more requests unanswered than credits");
@@ -110,25 +106,41 @@ void Worker::OnMessage(ServerConnection* connection, std::span<const std::byte> 
   OnRequest(connection, request);
 }
 
-void Worker::OnRequest(ServerConnection* connection, const RequestView& request) {
+GANNET_STEP void Worker::OnRequest(ServerConnection* connection, const RequestView& request) {
   if (IsHeartbeat(request.header)) {
     return Reply(connection, ReplyTo(request.header, ReplyStatus::kOk));
   }
   if (!Admit(connection, request.header)) return;
-  if (IsLock(request.header)) return BeginLock(connection, request);
-  if (IsLargePut(request.header)) return BeginLargePut(connection, request);
-  Execute(connection, request);
+  switch (static_cast<Opcode>(request.header.opcode)) {
+    case Opcode::kPut:
+      if (ValueInBuffer(request.header)) return BeginLargePut(connection, request);
+      return ExecutePut(connection, request);
+    case Opcode::kLock:
+    case Opcode::kUnlock:
+      return BeginLock(connection, request);
+    case Opcode::kGet:
+    case Opcode::kStats:
+      return ExecuteWithValue(connection, request);
+    default:
+      return Execute(connection, request);
+  }
 }
 
-bool Worker::Admit(ServerConnection* connection, const RequestHeader& header) {
-  Session* session = connection->session;
+GANNET_STEP bool Worker::Admit(ServerConnection* connection, const RequestHeader& header) {
   ReplyHeader recorded;
-  Session::Admission admission = session->Admit(header.sequence, &recorded);
+  const Session::Admission admission = connection->session->Admit(header.sequence, &recorded);
+  if (admission == Session::Admission::kExecute) [[likely]]
+    return true;
+  return AdmitAgain(connection, header, admission, recorded);
+}
+
+bool Worker::AdmitAgain(ServerConnection* connection, const RequestHeader& header,
+                        Session::Admission admission, ReplyHeader recorded) {
   if (admission == Session::Admission::kInProgress) {
     // The client took another of its connections for broken, and may be right. That one's copy is
     // given up, and this one executed.
     CloseExecutorOf(connection, header.sequence);
-    admission = session->Admit(header.sequence, &recorded);
+    admission = connection->session->Admit(header.sequence, &recorded);
   }
   switch (admission) {
     case Session::Admission::kExecute:
@@ -158,12 +170,23 @@ void Worker::CloseExecutorOf(const ServerConnection* asking, uint64_t sequence) 
   }
 }
 
+GANNET_STEP void Worker::ExecutePut(ServerConnection* connection, const RequestView& request) {
+  const WriteOutcome outcome = dispatcher_.Put(request, now_);
+  connection->session->RecordAnswer(request.header.sequence, request.header.opcode, outcome.status,
+                                    outcome.version, outcome.slot, outcome.lock_word);
+  ReplyHeader* reply = batch_.AddHeader(connection);
+  if (reply == nullptr) return;
+  *reply = ReplyOfWrite(request.header, outcome);
+  ++connection->answers_in_chain;
+}
+
 void Worker::Execute(ServerConnection* connection, const RequestView& request) {
-  if (!CarriesValue(request.header)) {
-    const ReplyHeader reply = dispatcher_.Execute(request, {}, now_);
-    Record(connection->session, reply);
-    return Reply(connection, reply);
-  }
+  const ReplyHeader reply = dispatcher_.Execute(request, {}, now_);
+  Record(connection->session, reply);
+  Reply(connection, reply);
+}
+
+void Worker::ExecuteWithValue(ServerConnection* connection, const RequestView& request) {
   const std::optional<uint32_t> buffer = replies_.Take();
   if (!buffer) {
     // All are on their way to clients. This one may ask again when some of them have arrived.
@@ -203,7 +226,10 @@ void Worker::Record(Session* session, const ReplyHeader& reply) {
 }
 
 void Worker::Reply(ServerConnection* connection, const ReplyHeader& reply) {
-  if (batch_.AddHeader(connection, reply)) ++connection->answers_in_chain;
+  ReplyHeader* header = batch_.AddHeader(connection);
+  if (header == nullptr) return;
+  *header = reply;
+  ++connection->answers_in_chain;
 }
 
 void Worker::BeginLong(ServerConnection* connection, const RequestHeader& header) {
@@ -215,5 +241,7 @@ void Worker::AnswerLong(ServerConnection* connection, const ReplyHeader& reply) 
   Record(connection->session, reply);
   Reply(connection, reply);
 }
+
+#undef GANNET_STEP
 
 }  // namespace gannet

@@ -1,29 +1,40 @@
 #include "server/session/session.h"
 
-#include "glog/logging.h"
+#include <bit>
+#include <span>
 
 namespace gannet {
 
 Session::Session(uint32_t id, uint64_t token, uint16_t credits)
-    : id_(id), token_(token), records_(credits) {
-  CHECK_GE(credits, 1);
+    : id_(id),
+      token_(token),
+      credits_(credits),
+      mask_(static_cast<uint16_t>(std::bit_ceil(uint32_t{credits}) - 1)),
+      records_(std::make_unique<Record[]>(mask_ + size_t{1})) {
+  GANNET_CHECK(credits >= 1, "a session without credits");
 }
 
 bool Session::AnyInProgressBelow(uint64_t floor) const {
   if (in_progress_ == 0) return false;
-  for (const Record& record : records_) {
+  for (const Record& record : std::span(records_.get(), mask_ + size_t{1})) {
     if (record.state == State::kInProgress && record.sequence < floor) return true;
   }
   return false;
 }
 
-Session::Admission Session::Admit(uint64_t sequence, ReplyHeader* recorded) {
+Session::Admission Session::AdmitOutOfOrder(uint64_t sequence, ReplyHeader* recorded) {
   if (sequence < floor_) return Admission::kStale;
-  Record& record = At(sequence);
+  const Record& record = At(sequence);
   if (record.sequence == sequence) {
     if (record.state == State::kInProgress) return Admission::kInProgress;
     if (record.state == State::kAnswered) {
-      *recorded = record.reply;
+      *recorded = ReplyHeader{};
+      recorded->opcode = record.opcode;
+      recorded->status = record.status;
+      recorded->sequence = sequence;
+      recorded->version = record.version;
+      recorded->slot = record.slot;
+      recorded->lock_word = record.lock_word;
       return Admission::kReplay;
     }
   }
@@ -35,27 +46,8 @@ Session::Admission Session::Admit(uint64_t sequence, ReplyHeader* recorded) {
     floor_ = floor;
   }
   if (sequence > highest_) highest_ = sequence;
-  record.sequence = sequence;
-  record.state = State::kInProgress;
-  ++in_progress_;
-  return Admission::kExecute;
+  return Begin(sequence);
 }
-
-Session::Record& Session::Finish(uint64_t sequence, State state) {
-  Record& record = At(sequence);
-  CHECK(record.sequence == sequence && record.state == State::kInProgress) << sequence;
-  record.state = state;
-  --in_progress_;
-  return record;
-}
-
-void Session::RecordAnswer(uint64_t sequence, const ReplyHeader& reply) {
-  Finish(sequence, State::kAnswered).reply = reply;
-}
-
-void Session::RecordRepeatable(uint64_t sequence) { Finish(sequence, State::kRepeatable); }
-
-void Session::Forget(uint64_t sequence) { Finish(sequence, State::kNone); }
 
 uint64_t Session::AnsweredBelow() const {
   uint64_t sequence = floor_;

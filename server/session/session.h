@@ -3,8 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
+#include <memory>
 
+#include "common/base/check.h"
 #include "common/protocol/message.h"
 
 namespace gannet {
@@ -40,17 +41,37 @@ class Session {
 
   uint32_t id() const { return id_; }
   uint64_t token() const { return token_; }
-  uint16_t credits() const { return static_cast<uint16_t>(records_.size()); }
+  uint16_t credits() const { return credits_; }
 
   // Decides about a request with this number; on kReplay `*recorded` is the answer.
-  Admission Admit(uint64_t sequence, ReplyHeader* recorded);
+  Admission Admit(uint64_t sequence, ReplyHeader* recorded) {
+    // The usual: the next number, and all before it are answered.
+    if (sequence != highest_ + 1 || in_progress_ != 0) [[unlikely]]
+      return AdmitOutOfOrder(sequence, recorded);
+    highest_ = sequence;
+    if (sequence - floor_ >= credits_) floor_ = sequence - credits_ + 1;
+    return Begin(sequence);
+  }
   // The request in progress changed something, or was refused after it was admitted: its answer is
-  // remembered.
-  void RecordAnswer(uint64_t sequence, const ReplyHeader& reply);
+  // remembered. Of the header: opcode, status, version, slot and lock word, which is all that the
+  // answers of such requests say.
+  void RecordAnswer(uint64_t sequence, uint8_t opcode, ReplyStatus status, uint64_t version,
+                    uint64_t slot, uint64_t lock_word) {
+    Record& record = Finish(sequence, State::kAnswered);
+    record.opcode = opcode;
+    record.status = static_cast<uint8_t>(status);
+    record.version = version;
+    record.slot = slot;
+    record.lock_word = lock_word;
+  }
+  void RecordAnswer(uint64_t sequence, const ReplyHeader& reply) {
+    RecordAnswer(sequence, reply.opcode, static_cast<ReplyStatus>(reply.status), reply.version,
+                 reply.slot, reply.lock_word);
+  }
   // The request in progress is answered and may be executed again.
-  void RecordRepeatable(uint64_t sequence);
+  void RecordRepeatable(uint64_t sequence) { Finish(sequence, State::kRepeatable); }
   // The request in progress was not applied and not answered; sent again, it is executed.
-  void Forget(uint64_t sequence);
+  void Forget(uint64_t sequence) { Finish(sequence, State::kNone); }
 
   // The smallest number in the window that has no answer yet.
   uint64_t AnsweredBelow() const;
@@ -62,27 +83,48 @@ class Session {
   int64_t detached_ns = 0;
 
   // By own accounting: this object and its records.
-  size_t MemoryBytes() const { return sizeof(*this) + records_.capacity() * sizeof(Record); }
+  size_t MemoryBytes() const { return sizeof(*this) + (mask_ + 1) * sizeof(Record); }
 
  private:
   enum class State : uint8_t { kNone, kInProgress, kAnswered, kRepeatable };
   struct Record {
     uint64_t sequence = 0;
+    uint64_t version = 0;
+    uint64_t slot = 0;
+    uint64_t lock_word = 0;
+    uint8_t opcode = 0;
+    uint8_t status = 0;
     State state = State::kNone;
-    ReplyHeader reply{};
   };
 
-  Record& At(uint64_t sequence) { return records_[sequence % records_.size()]; }
-  const Record& At(uint64_t sequence) const { return records_[sequence % records_.size()]; }
+  Record& At(uint64_t sequence) { return records_[sequence & mask_]; }
+  const Record& At(uint64_t sequence) const { return records_[sequence & mask_]; }
+  Admission AdmitOutOfOrder(uint64_t sequence, ReplyHeader* recorded);
+  Admission Begin(uint64_t sequence) {
+    Record& record = At(sequence);
+    record.sequence = sequence;
+    record.state = State::kInProgress;
+    ++in_progress_;
+    return Admission::kExecute;
+  }
   // True when a request numbered below `floor` is still being executed.
   bool AnyInProgressBelow(uint64_t floor) const;
-  Record& Finish(uint64_t sequence, State state);
+  Record& Finish(uint64_t sequence, State state) {
+    Record& record = At(sequence);
+    GANNET_CHECK(record.sequence == sequence && record.state == State::kInProgress,
+                 "a request that is not in progress");
+    record.state = state;
+    --in_progress_;
+    return record;
+  }
 
   const uint32_t id_;
   const uint64_t token_;
-  std::vector<Record> records_;  // one per credit, by sequence % credits
-  uint64_t floor_ = 1;           // numbers below are over
-  uint64_t highest_ = 0;         // ever admitted
+  const uint16_t credits_;
+  const uint16_t mask_;                      // of the records: a power of two, at least `credits`
+  const std::unique_ptr<Record[]> records_;  // by sequence & mask_
+  uint64_t floor_ = 1;                       // numbers below are over
+  uint64_t highest_ = 0;                     // ever admitted
   uint32_t in_progress_ = 0;
 };
 

@@ -25,6 +25,7 @@ Session* SessionTable::Create(int64_t now_ns) {
   const uint32_t id = created_++ * options_.workers + options_.worker + 1;
   auto session = std::make_unique<Session>(id, token, options_.credits);
   session->detached_ns = now_ns;
+  session_bytes_ += session->MemoryBytes();
   return sessions_.emplace(token, std::move(session)).first->second.get();
 }
 
@@ -44,7 +45,9 @@ void SessionTable::Detach(Session* session, int64_t now_ns) {
 void SessionTable::Expire(int64_t now_ns) {
   absl::erase_if(sessions_, [&](const auto& entry) {
     const Session& session = *entry.second;
-    return session.connections == 0 && now_ns - session.detached_ns >= options_.grace_ns;
+    if (session.connections > 0 || now_ns - session.detached_ns < options_.grace_ns) return false;
+    session_bytes_ -= session.MemoryBytes();
+    return true;
   });
 }
 
@@ -65,6 +68,7 @@ bool SessionTable::EvictOne() {
     }
   }
   if (oldest == sessions_.end()) return false;
+  session_bytes_ -= oldest->second->MemoryBytes();
   sessions_.erase(oldest);
   return true;
 }

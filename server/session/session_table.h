@@ -49,6 +49,10 @@ class SessionTable {
   int64_t next_expiry_ns() const;
 
   size_t size() const { return sessions_.size(); }
+  // By own accounting: the sessions and the table.
+  size_t MemoryBytes() const {
+    return session_bytes_ + sessions_.capacity() * (sizeof(*sessions_.begin()) + 1);
+  }
 
   static uint32_t WorkerOf(uint64_t token, uint32_t workers) {
     return static_cast<uint32_t>(token % workers);
@@ -61,6 +65,7 @@ class SessionTable {
   Options options_;
   absl::flat_hash_map<uint64_t, std::unique_ptr<Session>> sessions_;  // by token
   uint32_t created_ = 0;
+  size_t session_bytes_ = 0;
 };
 
 }  // namespace gannet

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "common/base/words.h"
+#include "common/base/xxh3_inline.h"
 #include "common/layout/item.h"
 
 namespace gannet {
@@ -12,42 +14,53 @@ namespace gannet {
 // How items get into blocks of the region, word by word, while clients may be reading them. A live
 // commit word is only ever stored last, and content is only ever changed under a dead one, or under
 // one whose checksum then fails.
+//
+// Content is checksummed where it lies: whoever writes an item is the only one who writes there,
+// and may read it as plain memory.
 
-// Items up to this many bytes are put together outside the region, and may be updated in place: the
-// stores then take so little time that a reader seldom meets a half-written item.
-inline constexpr size_t kSmallItemBytesMax = 1024;
-
-// A small item in private memory.
-class SmallItem {
- public:
-  // REQUIRES: ItemBytes(key.size(), value.size()) <= kSmallItemBytesMax; header says those lengths.
-  SmallItem(const ItemHeader& header, std::string_view key, std::string_view value);
-
-  uint64_t LiveCommit(uint64_t incarnation, uint64_t offset) const;
-  // Stores everything but the commit word.
-  void StoreContent(std::byte* block) const;
-
- private:
-  const size_t bytes_;
-  std::byte copy_[kSmallItemBytesMax];
-};
+// Items up to this many bytes may be updated in place: storing and checksumming them takes so
+// little time that a reader seldom meets a half-written item.
+inline constexpr size_t kInPlaceBytesMax = 1024;
 
 // Declares whatever is in a block dead. Nothing that this thread (or one that handed the block
 // over) stored before is seen after it; content stored afterwards needs no such care, as no
 // mixture of two contents passes the checksum.
-void StoreDead(std::byte* block);
+inline void StoreDead(std::byte* block) { StoreWordRelease(block, 0); }
 // The content of a dead item becomes live: nothing of it is seen later than the commit word.
-void StoreLive(std::byte* block, uint64_t live_commit);
+inline void StoreLive(std::byte* block, uint64_t live_commit) {
+  StoreWordRelease(block, live_commit);
+}
 
-// An item of any size is written in two steps, its value before, between or after them by whoever
-// brings it. REQUIRES: block is dead.
-void StoreKey(std::byte* block, std::string_view key);
-void StoreHeader(std::byte* block, const ItemHeader& header);
+// The content of an item is header (but for the commit word), key and value, in any order.
+inline void StoreHeader(std::byte* block, const ItemHeader& header) {
+  StoreWord(block + offsetof(ItemHeader, version), header.version);
+  StoreWord(block + offsetof(ItemHeader, value_bytes),
+            header.value_bytes | uint64_t{header.flags} << 32);
+  StoreWord(block + offsetof(ItemHeader, expiry_and_key), header.expiry_and_key);
+}
+inline void StoreKey(std::byte* block, std::string_view key) {
+  StoreWords(block + sizeof(ItemHeader), key.data(), key.size());
+}
 // The value behind a key of `key_bytes`; call it after StoreKey, whose last word it shares.
 void StoreValue(std::byte* block, size_t key_bytes, std::string_view value);
-// The live commit word for what is in the block. REQUIRES: nobody writes into it any more.
-uint64_t LiveCommitOf(const std::byte* block, size_t item_bytes, uint64_t incarnation,
-                      uint64_t offset);
+// Both; with one pass where they are neighbours, as in a request.
+inline void StoreKeyAndValue(std::byte* block, std::string_view key, std::string_view value) {
+  if (key.data() + key.size() == value.data()) {
+    StoreWords(block + sizeof(ItemHeader), key.data(), key.size() + value.size());
+  } else {
+    StoreKey(block, key);
+    StoreValue(block, key.size(), value);
+  }
+}
+
+// The live commit word for what is in the block: LiveCommitWord (item.h), compiled in. REQUIRES:
+// nobody writes into it any more.
+inline uint64_t LiveCommitOf(const std::byte* block, size_t item_bytes, uint64_t incarnation,
+                             uint64_t offset) {
+  constexpr size_t kCommitBytes = sizeof(ItemHeader::commit);
+  return kCommitLive |
+         Xxh3Inline(block + kCommitBytes, item_bytes - kCommitBytes, ItemSeed(incarnation, offset));
+}
 
 }  // namespace gannet
 

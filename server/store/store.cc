@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/words.h"
+#include "server/store/store_find.h"
 
 namespace gannet {
 namespace {
@@ -85,31 +86,6 @@ ItemHeader Store::LoadHeader(Slot slot) const {
 KeyHash Store::HashOf(Slot slot) const {
   const char* key = reinterpret_cast<const char*>(Block(slot.offset())) + sizeof(ItemHeader);
   return KeyHash::Of({key, LoadHeader(slot).key_bytes()}, superblock_.hash_seed);
-}
-
-// Items only change under the lock that the caller holds, so they may be read as plain memory.
-bool Store::IsKey(Slot slot, std::string_view key) const {
-  const std::byte* block = Block(slot.offset());
-  const uint64_t expiry_and_key = LoadWord(block + offsetof(ItemHeader, expiry_and_key));
-  return (expiry_and_key & 0xffff) == key.size() &&
-         std::memcmp(block + sizeof(ItemHeader), key.data(), key.size()) == 0;
-}
-
-bool Store::Expired(Slot slot, uint64_t now_ms) const {
-  const std::byte* block = Block(slot.offset());
-  const uint64_t expiry_ms = LoadWord(block + offsetof(ItemHeader, expiry_and_key)) >> 16;
-  return expiry_ms != 0 && expiry_ms <= now_ms;
-}
-
-Store::Current Store::FindCurrent(KeyHash hash, std::string_view key, uint64_t now_ms) {
-  const auto found = index_.Find(hash, [&](Slot slot) { return IsKey(slot, key); });
-  if (!found) return {};
-  if (Expired(found->slot, now_ms)) {
-    RemoveItem(found->place, found->slot);
-    return {};
-  }
-  const std::byte* version = Block(found->slot.offset()) + offsetof(ItemHeader, version);
-  return {found->place, found->slot, LoadWord(version)};
 }
 
 ReadOutcome Store::Get(std::string_view key, std::span<std::byte> value_out, uint64_t now_ms) {

@@ -24,6 +24,8 @@ struct WriteConditions {
   std::optional<uint64_t> only_if_version;
   // The exact lock word the writer holds; compared under the key's mutex.
   std::optional<uint64_t> under_lock;
+
+  bool any() const { return only_if_absent || only_if_version || under_lock; }
 };
 
 struct ItemAttributes {
@@ -138,10 +140,11 @@ class Store {
   Current FindCurrent(KeyHash hash, std::string_view key, uint64_t now_ms);
   // kOk, or why the write is refused, filled in.
   WriteOutcome Check(KeyHash hash, const Current& current, const WriteConditions& conditions) const;
-  WriteOutcome PutSmall(KeyHash hash, std::string_view key, std::string_view value,
+  WriteOutcome PutShort(KeyHash hash, std::string_view key, std::string_view value,
                         ItemAttributes attributes, const Current& current);
-  WriteOutcome PutLarge(KeyHash hash, std::string_view key, std::string_view value,
-                        ItemAttributes attributes, const Current& current);
+  // Without any lock held.
+  WriteOutcome PutLong(std::string_view key, std::string_view value, ItemAttributes attributes,
+                       const WriteConditions& conditions, uint64_t now_ms);
   // Makes pending content the key's item; frees what it replaces, or, with no room in the index,
   // the pending block.
   WriteOutcome Install(KeyHash hash, const Current& current, const Pending& pending);
@@ -158,7 +161,7 @@ class Store {
   const std::unique_ptr<Heap> heap_;
 
   Index index_;
-  // Unique is all a version must be between keys; per key the range's lock orders them. Relaxed.
+  // Unique is all that a version must be: nobody compares two but for equality. Relaxed.
   std::atomic<uint64_t> next_version_{1};
   // Whether Sweep has anything to look for, and where it is. Relaxed: a step may come late.
   std::atomic<bool> any_expiry_{false};

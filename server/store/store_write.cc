@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "server/store/item_writer.h"
-#include "server/store/store.h"
+#include "server/store/store_find.h"
 
 namespace gannet {
 namespace {
@@ -15,17 +15,81 @@ bool WithinLimits(std::string_view key, size_t value_bytes) {
 
 }  // namespace
 
+WriteOutcome Store::Check(KeyHash hash, const Current& current,
+                          const WriteConditions& conditions) const {
+  if (conditions.under_lock) {
+    // Acquire: nothing of the change that follows is seen before this load.
+    const uint64_t word =
+        __atomic_load_n(&lock_words_[hash.LockIndex(lock_words_.size())], __ATOMIC_ACQUIRE);
+    if (word != *conditions.under_lock) {
+      return {.status = ReplyStatus::kLockLost, .lock_word = word};
+    }
+  }
+  WriteOutcome outcome{.version = current.version, .slot = current.slot.word()};
+  if (conditions.only_if_absent && current.there()) {
+    outcome.status = ReplyStatus::kExists;
+  } else if (conditions.only_if_version && *conditions.only_if_version != outcome.version) {
+    outcome.status = ReplyStatus::kVersionMismatch;
+  }
+  return outcome;
+}
+
+inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
+                                   ItemAttributes attributes) {
+  if (attributes.expiry_ms != 0) any_expiry_.store(true, std::memory_order_relaxed);
+  ItemHeader header{};
+  header.version = NextVersion();
+  header.value_bytes = static_cast<uint32_t>(value_bytes);
+  header.flags = attributes.flags;
+  header.SetExpiryAndKeyBytes(std::min(attributes.expiry_ms, kExpiryMsMax), key_bytes);
+  return header;
+}
+
+[[gnu::always_inline]] inline WriteOutcome Store::PutShort(KeyHash hash, std::string_view key,
+                                                           std::string_view value,
+                                                           ItemAttributes attributes,
+                                                           const Current& current) {
+  const size_t item_bytes = ItemBytes(key.size(), value.size());
+  const uint32_t size_class = SizeClassFor(item_bytes);
+  const ItemHeader header = NewHeader(key.size(), value.size(), attributes);
+  // In place where it fits. The old commit word stays until the new one: with any of the new
+  // content it fails.
+  const bool in_place = current.slot.size_class() == size_class;
+  std::byte* block = in_place ? Block(current.slot.offset()) : heap_->Allocate(size_class);
+  if (block == nullptr) return {.status = ReplyStatus::kOutOfMemory};
+  if (!in_place) StoreDead(block);
+  const uint64_t offset = block - region_.data();
+  StoreHeader(block, header);
+  StoreKeyAndValue(block, key, value);
+  const uint64_t live = LiveCommitOf(block, item_bytes, superblock_.incarnation, offset);
+  if (!in_place) return Install(hash, current, {offset, size_class, header.version, live});
+  StoreLive(block, live);
+  return {.version = header.version, .slot = current.slot.word()};
+}
+
 WriteOutcome Store::Put(std::string_view key, std::string_view value, ItemAttributes attributes,
                         const WriteConditions& conditions, uint64_t now_ms) {
   if (!WithinLimits(key, value.size())) return {.status = ReplyStatus::kInvalidArgument};
-  const KeyHash hash = KeyHash::Of(key, superblock_.hash_seed);
+  if (ItemBytes(key.size(), value.size()) > kInPlaceBytesMax) {
+    return PutLong(key, value, attributes, conditions, now_ms);
+  }
+  const KeyHash hash(Xxh3Inline(key.data(), key.size(), superblock_.hash_seed));  // KeyHash::Of
   Index::Lock lock(index_, hash);
   const Current current = FindCurrent(hash, key, now_ms);
-  const WriteOutcome refused = Check(hash, current, conditions);
-  if (refused.status != ReplyStatus::kOk) return refused;
-  return ItemBytes(key.size(), value.size()) <= kSmallItemBytesMax
-             ? PutSmall(hash, key, value, attributes, current)
-             : PutLarge(hash, key, value, attributes, current);
+  if (conditions.any()) {
+    const WriteOutcome checked = Check(hash, current, conditions);
+    if (checked.status != ReplyStatus::kOk) return checked;
+  }
+  return PutShort(hash, key, value, attributes, current);
+}
+
+// As a value that the NIC brings: all that takes time is done before the lock.
+WriteOutcome Store::PutLong(std::string_view key, std::string_view value, ItemAttributes attributes,
+                            const WriteConditions& conditions, uint64_t now_ms) {
+  const std::optional<Reservation> reservation = Reserve(key, static_cast<uint32_t>(value.size()));
+  if (!reservation) return {.status = ReplyStatus::kOutOfMemory};
+  StoreValue(Block(reservation->offset), key.size(), value);
+  return CommitPut(*reservation, key, attributes, conditions, now_ms);
 }
 
 WriteOutcome Store::Delete(std::string_view key, const WriteConditions& conditions,
@@ -60,86 +124,22 @@ WriteOutcome Store::CommitPut(const Reservation& reservation, std::string_view k
                               ItemAttributes attributes, const WriteConditions& conditions,
                               uint64_t now_ms) {
   const KeyHash hash = KeyHash::Of(key, superblock_.hash_seed);
-  Index::Lock lock(index_, hash);
-  const Current current = FindCurrent(hash, key, now_ms);
-  const WriteOutcome refused = Check(hash, current, conditions);
-  if (refused.status != ReplyStatus::kOk) {
-    Abandon(reservation);
-    return refused;
-  }
+  // The checksum of a long value takes long, and needs nothing that the lock guards: the block is
+  // nobody else's yet, and a version must only be one that no other item has.
   std::byte* block = Block(reservation.offset);
   const size_t value_bytes = reservation.value.size();
   const ItemHeader header = NewHeader(key.size(), value_bytes, attributes);
   StoreHeader(block, header);
   const uint64_t live = LiveCommitOf(block, ItemBytes(key.size(), value_bytes),
                                      superblock_.incarnation, reservation.offset);
+  Index::Lock lock(index_, hash);
+  const Current current = FindCurrent(hash, key, now_ms);
+  const WriteOutcome checked = Check(hash, current, conditions);
+  if (checked.status != ReplyStatus::kOk) {
+    Abandon(reservation);
+    return checked;
+  }
   return Install(hash, current, {reservation.offset, reservation.size_class, header.version, live});
-}
-
-WriteOutcome Store::Check(KeyHash hash, const Current& current,
-                          const WriteConditions& conditions) const {
-  if (conditions.under_lock) {
-    // Acquire: nothing of the change that follows is seen before this load.
-    const uint64_t word =
-        __atomic_load_n(&lock_words_[hash.LockIndex(lock_words_.size())], __ATOMIC_ACQUIRE);
-    if (word != *conditions.under_lock) {
-      return {.status = ReplyStatus::kLockLost, .lock_word = word};
-    }
-  }
-  WriteOutcome outcome{.version = current.version, .slot = current.slot.word()};
-  if (conditions.only_if_absent && current.there()) {
-    outcome.status = ReplyStatus::kExists;
-  } else if (conditions.only_if_version && *conditions.only_if_version != outcome.version) {
-    outcome.status = ReplyStatus::kVersionMismatch;
-  }
-  return outcome;
-}
-
-ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes, ItemAttributes attributes) {
-  if (attributes.expiry_ms != 0) any_expiry_.store(true, std::memory_order_relaxed);
-  ItemHeader header{};
-  header.version = NextVersion();
-  header.value_bytes = static_cast<uint32_t>(value_bytes);
-  header.flags = attributes.flags;
-  header.SetExpiryAndKeyBytes(std::min(attributes.expiry_ms, kExpiryMsMax), key_bytes);
-  return header;
-}
-
-WriteOutcome Store::PutSmall(KeyHash hash, std::string_view key, std::string_view value,
-                             ItemAttributes attributes, const Current& current) {
-  const ItemHeader header = NewHeader(key.size(), value.size(), attributes);
-  const SmallItem item(header, key, value);
-  const uint32_t size_class = SizeClassFor(ItemBytes(key.size(), value.size()));
-  if (current.slot.size_class() == size_class) {
-    // In place. The old commit word stays until the new one: with any of the new content it fails.
-    const uint64_t offset = current.slot.offset();
-    item.StoreContent(Block(offset));
-    StoreLive(Block(offset), item.LiveCommit(superblock_.incarnation, offset));
-    return {.version = header.version, .slot = current.slot.word()};
-  }
-  std::byte* block = heap_->Allocate(size_class);
-  if (block == nullptr) return {.status = ReplyStatus::kOutOfMemory};
-  const uint64_t offset = block - region_.data();
-  StoreDead(block);
-  item.StoreContent(block);
-  const uint64_t live = item.LiveCommit(superblock_.incarnation, offset);
-  return Install(hash, current, {offset, size_class, header.version, live});
-}
-
-WriteOutcome Store::PutLarge(KeyHash hash, std::string_view key, std::string_view value,
-                             ItemAttributes attributes, const Current& current) {
-  const size_t item_bytes = ItemBytes(key.size(), value.size());
-  const uint32_t size_class = SizeClassFor(item_bytes);
-  std::byte* block = heap_->Allocate(size_class);
-  if (block == nullptr) return {.status = ReplyStatus::kOutOfMemory};
-  const uint64_t offset = block - region_.data();
-  const ItemHeader header = NewHeader(key.size(), value.size(), attributes);
-  StoreDead(block);
-  StoreKey(block, key);
-  StoreValue(block, key.size(), value);
-  StoreHeader(block, header);
-  const uint64_t live = LiveCommitOf(block, item_bytes, superblock_.incarnation, offset);
-  return Install(hash, current, {offset, size_class, header.version, live});
 }
 
 WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending& pending) {

@@ -97,7 +97,8 @@ TEST(MessageTest, GoldenBytesOfTheStats) {
                              stats.slots_used,   stats.slots_total,   stats.heap_bytes,
                              stats.heap_total,   stats.sessions,      stats.connections,
                              stats.items,        stats.displacements, stats.stash_used,
-                             stats.locks_broken, stats.uptime_ms};
+                             stats.locks_broken, stats.uptime_ms,     stats.session_bytes,
+                             stats.reply_posts,  stats.receive_posts, stats.send_completions};
   for (uint64_t i = 0; i < std::size(words); ++i) EXPECT_EQ(fields[i], i + 1);
 }
 

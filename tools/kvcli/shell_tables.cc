@@ -21,14 +21,25 @@ std::string AsText(const Json& object) {
 }
 
 Json StatsJson(const ServerStats& s) {
-  return {{"endpoint", s.endpoint},     {"rpcs", s.rpcs},
-          {"heartbeats", s.heartbeats}, {"cpu_us", s.cpu_us},
-          {"slots_used", s.slots_used}, {"slots_total", s.slots_total},
-          {"heap_bytes", s.heap_bytes}, {"heap_total", s.heap_total},
-          {"sessions", s.sessions},     {"connections", s.connections},
-          {"items", s.items},           {"displacements", s.displacements},
-          {"stash_used", s.stash_used}, {"locks_broken", s.locks_broken},
-          {"uptime_ms", s.uptime_ms}};
+  return {{"endpoint", s.endpoint},
+          {"rpcs", s.rpcs},
+          {"heartbeats", s.heartbeats},
+          {"cpu_us", s.cpu_us},
+          {"slots_used", s.slots_used},
+          {"slots_total", s.slots_total},
+          {"heap_bytes", s.heap_bytes},
+          {"heap_total", s.heap_total},
+          {"sessions", s.sessions},
+          {"connections", s.connections},
+          {"items", s.items},
+          {"displacements", s.displacements},
+          {"stash_used", s.stash_used},
+          {"locks_broken", s.locks_broken},
+          {"uptime_ms", s.uptime_ms},
+          {"session_bytes", s.session_bytes},
+          {"reply_posts", s.reply_posts},
+          {"receive_posts", s.receive_posts},
+          {"send_completions", s.send_completions}};
 }
 
 Json InfoJson(const ServerInfo& s) {

@@ -95,6 +95,13 @@ struct ServerStats {
   uint64_t stash_used = 0;
   uint64_t locks_broken = 0;
   uint64_t uptime_ms = 0;
+  // Memory for sessions, queue pairs aside.
+  uint64_t session_bytes = 0;
+  // What replies cost the server's device: doorbells for replies and for receives, and completions
+  // of sends.
+  uint64_t reply_posts = 0;
+  uint64_t receive_posts = 0;
+  uint64_t send_completions = 0;
 };
 
 // What a connection to one server is.

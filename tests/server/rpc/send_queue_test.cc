@@ -59,11 +59,34 @@ TEST(SendQueueTest, PositionsWrap) {
 }
 
 TEST(SendQueueTest, SignalsWhatIsWantedAndEveryFew) {
-  SendQueue queue(4);
+  SendQueue queue(112);
   EXPECT_TRUE(queue.ShouldSignal(true));
   uint32_t unsignaled = 0;
   while (!queue.ShouldSignal(false)) ++unsignaled;
   EXPECT_EQ(unsignaled, SendQueue::kSignalEvery - 1);
+}
+
+TEST(SendQueueTest, AShortQueueIsNeverFullOfUnsignaledRequests) {
+  for (uint32_t places = 3; places < 100; ++places) {
+    SendQueue queue(places);
+    bool signaled = false;
+    while (queue.HasRoom(1)) {
+      queue.Add({});
+      signaled |= queue.ShouldSignal(false);
+    }
+    EXPECT_TRUE(signaled) << places;
+  }
+}
+
+TEST(SendQueueTest, ReleasesNothingForWhatKeepsNothingBusy) {
+  SendQueue queue(8);
+  queue.Add({});
+  queue.Add(Buffer(1));
+  const uint32_t last = queue.Add({});
+  std::vector<uint32_t> released;
+  queue.Complete(last, [&](Resource resource) { released.push_back(resource.index); });
+  EXPECT_EQ(released, std::vector<uint32_t>{1});
+  EXPECT_EQ(queue.in_queue(), 0u);
 }
 
 }  // namespace

@@ -39,7 +39,7 @@ class ServerTest : public testing::Test, public Driver {
   Now now() const;
   void Advance(int64_t ns) { offset_ns_ += ns; }
   // One Poll of everything.
-  void Step();
+  virtual void Step();
   SocketAddress address() const override { return server_->address(); }
   bool StepUntil(const std::function<bool()>& done) override;
 

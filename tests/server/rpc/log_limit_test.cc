@@ -1,0 +1,17 @@
+#include "server/rpc/log_limit.h"
+
+#include "gtest/gtest.h"
+
+namespace gannet {
+namespace {
+
+TEST(LogLimitTest, LetsAFewThroughEachSecondAndCountsTheRest) {
+  LogLimit limit;
+  for (uint32_t i = 0; i < LogLimit::kLinesPerSecond; ++i) EXPECT_EQ(limit.Allow(i), 0u);
+  for (uint32_t i = 0; i < 1000; ++i) EXPECT_EQ(limit.Allow(kNsPerSecond - 1), std::nullopt);
+  EXPECT_EQ(limit.Allow(kNsPerSecond), 1000u) << "the next one says how many were left out";
+  EXPECT_EQ(limit.Allow(kNsPerSecond), 0u);
+}
+
+}  // namespace
+}  // namespace gannet
