@@ -15,7 +15,7 @@ namespace {
 using std::chrono::seconds;
 
 constexpr seconds kStartLimit(10);  // until a server listens
-constexpr seconds kRunLimit(60);    // until a tool ends
+constexpr seconds kRunLimit(120);   // until a tool ends; only a hang takes so long
 constexpr int kClientsInTurn = 3;   // of a server that stays
 
 // What a tool says when it received other bytes than were sent.
