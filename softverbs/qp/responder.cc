@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "softverbs/base/shared_copy.h"
+#include "softverbs/qp/deliver_receive.h"
 #include "softverbs/qp/scatter_gather.h"
 
 namespace softverbs {
@@ -84,21 +85,6 @@ void FailWithEvent(Qp& qp, Link& link, const PacketHeader& request, NakCode code
   RaiseQpEvent(qp, code == NakCode::kRemoteAccess ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);
 }
 
-void DeliverReceive(Qp& qp, const PacketHeader& request, ibv_wc_opcode opcode) {
-  qp.responder.has_receive = false;
-  PushCompletion(*qp.recv_cq, [&](Cqe& cqe) {
-    cqe.wr_id = qp.responder.receive.wr_id;
-    cqe.qp_num = qp.number;
-    cqe.src_qp = request.from_qpn;
-    cqe.opcode = opcode;
-    cqe.byte_len = request.message_bytes;
-    cqe.solicited = (request.flags & kPacketSolicited) != 0;
-    if ((request.flags & kPacketImmediate) == 0) return;
-    cqe.wc_flags |= IBV_WC_WITH_IMM;
-    cqe.imm_data = request.imm;
-  });
-}
-
 // Segments arrive in order and without gaps; anything else is a broken or hostile peer.
 bool IsNextSegment(const Responder& responder, const PacketHeader& request) {
   const bool first = (request.flags & kPacketFirst) != 0;
@@ -137,7 +123,7 @@ void HandleSend(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* 
   if ((request.flags & kPacketLast) == 0) return;
   EndMessage(qp);
   Acknowledge(qp, request);
-  DeliverReceive(qp, request, IBV_WC_RECV);
+  DeliverReceive(qp, request, IBV_WC_RECV, request.message_bytes);
 }
 
 void HandleWrite(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* payload) {
@@ -158,7 +144,7 @@ void HandleWrite(Qp& qp, Link& link, const PacketHeader& request, const uint8_t*
   if (!last) return;
   EndMessage(qp);
   Acknowledge(qp, request);
-  if (takes_receive) DeliverReceive(qp, request, IBV_WC_RECV_RDMA_WITH_IMM);
+  if (takes_receive) DeliverReceive(qp, request, IBV_WC_RECV_RDMA_WITH_IMM, request.message_bytes);
 }
 
 void HandleRead(Qp& qp, Link& link, const PacketHeader& request) {
