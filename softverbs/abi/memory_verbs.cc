@@ -6,6 +6,7 @@
 
 #include "softverbs/abi/context.h"
 #include "softverbs/abi/export.h"
+#include "softverbs/base/locked_pages.h"
 #include "softverbs/nic/nic.h"
 #include "softverbs/qp/qp.h"
 
@@ -65,6 +66,10 @@ ibv_mr* Register(ibv_pd* pd, void* addr, size_t length, uint64_t iova, unsigned 
     errno = EINVAL;
     return nullptr;
   }
+  if (!TakeLockedPages(begin, length)) {
+    errno = ENOMEM;
+    return nullptr;
+  }
   Nic& nic = *Context::From(pd->context)->nic;
   auto mr = std::make_unique<Mr>();
   ExportedRegions::Location location;
@@ -75,6 +80,7 @@ ibv_mr* Register(ibv_pd* pd, void* addr, size_t length, uint64_t iova, unsigned 
                                          Pd::From(pd)->id, location.region, location.offset});
   if (key == 0) {
     if (location.region != 0) nic.exported().Release(location.region);
+    ReturnLockedPages(begin, length);
     errno = ENOMEM;
     return nullptr;
   }
@@ -149,6 +155,7 @@ SOFTVERBS_EXPORT int ibv_dereg_mr(ibv_mr* ibv) {
   if (mr->region != 0 && nic.exported().Release(mr->region)) {
     nic.links().AnnounceRegionGone(mr->region);
   }
+  softverbs::ReturnLockedPages(reinterpret_cast<uint64_t>(ibv->addr), ibv->length);
   pd.users.fetch_sub(1, std::memory_order_acq_rel);
   delete mr;
   return 0;

@@ -7,10 +7,12 @@
 #include "softverbs/abi/export.h"
 #include "softverbs/cm/cm_id.h"
 #include "softverbs/cm/state.h"
+#include "softverbs/nic/loop.h"
 
 namespace softverbs::cm {
 
 std::shared_ptr<EventChannel> EventChannel::Create() {
+  if (!Loop::Start()) return nullptr;
   std::shared_ptr<EventChannel> channel(new EventChannel);
   if (channel->queue_.fd() < 0) {
     errno = EMFILE;

@@ -39,10 +39,14 @@ EpollLoop* StartLoop() {
     return true;
   }();
   (void)registered;
-  auto* loop = new EpollLoop;  // never destroyed: its thread runs until the process ends
-  loop->Start();
-  the_loop.store(loop, std::memory_order_release);
-  return loop;
+  auto loop = std::make_unique<EpollLoop>();
+  if (!loop->valid()) {
+    errno = EMFILE;
+    return nullptr;
+  }
+  loop->StartThread();
+  the_loop.store(loop.get(), std::memory_order_release);
+  return loop.release();  // never destroyed: its thread runs until the process ends
 }
 
 // The kernel's struct sched_attr; its header and the C library's <sched.h> exclude each other.
@@ -77,24 +81,30 @@ void DrainCounter(int fd) {
 
 }  // namespace
 
+bool Loop::Start() {
+  return the_loop.load(std::memory_order_acquire) != nullptr || StartLoop() != nullptr;
+}
+
 Loop& Loop::Get() {
   // Acquire pairs with the release in StartLoop: the object is complete.
   if (EpollLoop* loop = the_loop.load(std::memory_order_acquire)) return *loop;
-  return *StartLoop();
+  EpollLoop* loop = StartLoop();
+  if (loop == nullptr) abort();
+  return *loop;
 }
 
 EpollLoop::EpollLoop()
     : epoll_(epoll_create1(EPOLL_CLOEXEC)),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
-  if (!epoll_ || !wake_ || !timer_) abort();  // out of descriptors: nothing can work
+  if (!valid()) return;
   epoll_event event{.events = EPOLLIN, .data = {.u64 = kWakeId}};
   epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, wake_.get(), &event);
   event.data.u64 = kTimerId;
   epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, timer_.get(), &event);
 }
 
-void EpollLoop::Start() {
+void EpollLoop::StartThread() {
   // The application's signal handlers belong on the application's threads.
   sigset_t all, old;
   sigfillset(&all);

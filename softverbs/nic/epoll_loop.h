@@ -18,9 +18,11 @@ namespace softverbs {
 // Loop over one epoll descriptor; see loop.h for what it promises.
 class EpollLoop final : public Loop {
  public:
+  // Check valid(): without descriptors it is good for nothing.
   EpollLoop();
-  // Starts the thread. REQUIRES: called once, and the object is never destroyed.
-  void Start();
+  bool valid() const { return epoll_ && wake_ && timer_; }
+  // Starts the thread. REQUIRES: valid, called once, and the object is never destroyed.
+  void StartThread();
 
   Watch Add(int fd, uint32_t epoll_events, Handler handler) override;
   void Remove(Watch watch) override;

@@ -16,7 +16,10 @@ namespace softverbs {
 // 5. A forked child has no such thread: Get() makes a new loop there, the old one is forgotten.
 class Loop {
  public:
-  // Starts the thread on first use.
+  // Starts the thread unless it runs. False with errno set when there are no descriptors for it.
+  static bool Start();
+  // Starts the thread on first use, and ends the process if it cannot: calls that can fail begin
+  // with Start().
   static Loop& Get();
 
   using Handler = std::function<void(uint32_t epoll_events)>;

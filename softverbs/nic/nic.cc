@@ -54,6 +54,7 @@ Nic* Nic::Create() {
   }();
   (void)registered;
   StartStats();
+  if (!Loop::Start()) return nullptr;
   uint32_t slot = 0;
   UniqueFd listener = ClaimSlot(&slot);
   UniqueFd tables_fd = CreateSealedMemory("softverbs-nic", sizeof(SharedTables));

@@ -16,11 +16,9 @@ using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-// Runs a kvserver that cannot start, and returns the one line, after what it logged before, in
-// which it says why. It must exit with 1.
-std::string FailingStart(const std::vector<std::string>& flags) {
-  std::vector<std::string> argv = {ProgramPath("kvserver")};
-  argv.insert(argv.end(), flags.begin(), flags.end());
+// Runs a command that becomes a kvserver that cannot start, and returns the one line, after what it
+// logged before, in which it says why. It must exit with 1.
+std::string FailingCommand(const std::vector<std::string>& argv) {
   ChildProcess server({.argv = argv});
   EXPECT_EQ(server.ReadLine(), std::nullopt);
   EXPECT_EQ(server.Wait(), 1);
@@ -30,6 +28,12 @@ std::string FailingStart(const std::vector<std::string>& flags) {
   EXPECT_EQ(std::ranges::count(said, '\n'), 1) << all;
   EXPECT_EQ(all.find("kvserver: "), start) << all;
   return said;
+}
+
+std::string FailingStart(const std::vector<std::string>& flags) {
+  std::vector<std::string> argv = {ProgramPath("kvserver")};
+  argv.insert(argv.end(), flags.begin(), flags.end());
+  return FailingCommand(argv);
 }
 
 TEST(StartupTest, SaysWhereItListensAndOnWhat) {
@@ -101,6 +105,14 @@ TEST(StartupTest, TooLittleMemoryIsOneClearLine) {
   EXPECT_THAT(FailingStart({listen, "--memory=4K"}), HasSubstr("memory"));
   const std::string said = FailingStart({listen, "--memory=64T"});
   EXPECT_THAT(said, AnyOf(HasSubstr("MiB are available"), HasSubstr("--memory")));
+}
+
+TEST(StartupTest, TooLittleMemlockIsOneClearLineThatSaysWhatToDo) {
+  const std::string said = FailingCommand(
+      {"/bin/sh", "-c", "ulimit -l 8192; SOFTVERBS_MEMLOCK=1 exec \"$0\" \"$@\"",
+       ProgramPath("kvserver"), "--listen=127.0.0.1:0", "--memory=64M", "--device=soft"});
+  EXPECT_THAT(said, HasSubstr("RLIMIT_MEMLOCK"));
+  EXPECT_THAT(said, HasSubstr("ulimit -l unlimited"));
 }
 
 TEST(StartupTest, MalformedAddressIsOneClearLine) {

@@ -157,5 +157,24 @@ TEST(QueueTest, MoreThanTheDeviceHasIsRefused) {
   EXPECT_EQ(ibv_create_qp(pair.client().pd, &attr), nullptr);
 }
 
+// ibv_rereg_mr(3): a device may lack it, or refuse; with IBV_REREG_MR_ERR_INPUT the region is as
+// before.
+TEST(RegionTest, IsReregisteredOrStaysAsItWas) {
+  Pair pair;
+  std::vector<uint8_t> bytes(4096, 0x5a);
+  const int access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;
+  ibv_mr* mr = ibv_reg_mr(pair.server().pd, bytes.data(), bytes.size(), access);
+  ASSERT_NE(mr, nullptr);
+  const int result =
+      ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, nullptr, nullptr, 0, IBV_ACCESS_LOCAL_WRITE);
+  if (result == 0 || result == IBV_REREG_MR_ERR_INPUT) {
+    ibv_sge sge = pair.client().buffer->Sge(0, 8);
+    const auto address = reinterpret_cast<uint64_t>(bytes.data());
+    const ibv_wc wc = Do(pair.client(), Read(&sge, address, mr->rkey));
+    EXPECT_EQ(wc.status, result == 0 ? IBV_WC_REM_ACCESS_ERR : IBV_WC_SUCCESS);
+  }
+  EXPECT_EQ(ibv_dereg_mr(mr), 0);
+}
+
 }  // namespace
 }  // namespace verbs_contract

@@ -1,0 +1,284 @@
+#include <dirent.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <rdma/rdma_cma.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/softverbs/support/child.h"
+#include "tests/softverbs/support/sanitizer.h"
+#include "tests/softverbs/support/verbs_fixture.h"
+
+// What a process takes from the host, what it is refused, and that its death gives all of it back.
+
+namespace softverbs {
+namespace {
+
+constexpr uint32_t kSlotShift = 13;  // of a queue pair number: docs/softverbs.md
+
+std::set<std::string> NamesIn(const char* directory) {
+  std::set<std::string> names;
+  DIR* dir = opendir(directory);
+  if (dir == nullptr) return names;
+  while (const dirent* entry = readdir(dir)) names.insert(entry->d_name);
+  closedir(dir);
+  return names;
+}
+
+size_t LinesWith(const char* file, const std::string& text) {
+  size_t count = 0;
+  std::ifstream lines(file);
+  for (std::string line; std::getline(lines, line);) {
+    if ((line + "\n").find(text) != std::string::npos) ++count;
+  }
+  return count;
+}
+
+bool SocketNameExists(const std::string& name) {
+  return LinesWith("/proc/net/unix", "@" + name + "\n") != 0;
+}
+
+bool Becomes(const std::function<bool()>& condition) {
+  const int64_t give_up = NowNs() + kTimeoutNs;
+  while (!condition()) {
+    if (NowNs() > give_up) return false;
+    std::this_thread::yield();
+  }
+  return true;
+}
+
+// --- kill -9
+// --------------------------------------------------------------------------------------
+
+struct Holding {
+  Address address;
+  in_port_t port;  // network byte order
+};
+
+// Holds one of everything: a slot, a mapped region, a queue pair, a listener of rdma_cm.
+int Hold(int socket) {
+  Owned<ibv_context> device = OpenDevice();
+  SideOptions options;
+  options.kind = MemoryKind::kMapped;
+  options.memory = 1 << 16;
+  Side side(device.get(), options);
+  rdma_event_channel* events = rdma_create_event_channel();
+  rdma_cm_id* listener = nullptr;
+  sockaddr_in any{};
+  any.sin_family = AF_INET;
+  any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  if (rdma_create_id(events, &listener, nullptr, RDMA_PS_TCP) != 0) return 2;
+  if (rdma_bind_addr(listener, reinterpret_cast<sockaddr*>(&any)) != 0) return 3;
+  if (rdma_listen(listener, 1) != 0) return 4;
+  Put(socket, Holding{side.address(), rdma_get_src_port(listener)});
+  side.Connect(Take<Address>(socket));
+  Put(socket, char{1});
+  for (;;) pause();
+}
+const RegisterRole hold_role("hold", Hold);
+
+class KillTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    // The process's own adapter, with its link to itself, is there before anything is counted.
+    Pair warm_up(device_.get());
+    descriptors_ = NamesIn("/proc/self/fd").size();
+    mappings_ = LinesWith("/proc/self/maps", "softverbs-");
+    child_ = std::make_unique<Child>("hold");
+    holding_ = Take<Holding>(child_->socket());
+    ASSERT_TRUE(SocketNameExists(SlotName()));
+    ASSERT_TRUE(SocketNameExists(PortName()));
+  }
+
+  void Connect() {
+    side_ = std::make_unique<Side>(device_.get(), SideOptions{});
+    side_->ToRtr(holding_.address);
+    Put(child_->socket(), side_->address());
+    ASSERT_EQ(Take<char>(child_->socket()), 1);
+    side_->ToRts();
+  }
+  ibv_wc_status Read() {
+    EXPECT_EQ(side_->Read(1, 0, 4096, holding_.address, 0), 0);
+    return side_->Next().status;
+  }
+  void AwaitMapping() {
+    EXPECT_TRUE(Becomes([&] {
+      EXPECT_EQ(Read(), IBV_WC_SUCCESS);
+      return LinesWith("/proc/self/maps", "softverbs-test") != 0;
+    }));
+  }
+
+  void ExpectNothingLeft() {
+    child_->Signal(SIGKILL);
+    EXPECT_EQ(child_->Finish(), -SIGKILL);
+    EXPECT_FALSE(SocketNameExists(SlotName()));
+    EXPECT_FALSE(SocketNameExists(PortName()));
+    for (const std::string& name : NamesIn("/dev/shm")) {
+      EXPECT_EQ(name.find("softverbs"), std::string::npos) << name;
+    }
+    side_.reset();
+    // Its memory goes with the last process that maps it: us.
+    EXPECT_TRUE(Becomes([&] { return LinesWith("/proc/self/maps", "softverbs-") <= mappings_; }))
+        << LinesWith("/proc/self/maps", "softverbs-") << " of " << mappings_;
+    EXPECT_TRUE(Becomes([&] { return NamesIn("/proc/self/fd").size() <= descriptors_; }))
+        << NamesIn("/proc/self/fd").size() << " of " << descriptors_;
+  }
+
+  std::string SlotName() const {
+    return "softverbs/nic/" + std::to_string(holding_.address.qp_num >> kSlotShift);
+  }
+  std::string PortName() const {
+    return "softverbs/cm/0106/127.0.0.1/" + std::to_string(ntohs(holding_.port));
+  }
+
+  Owned<ibv_context> device_ = OpenDevice();
+  size_t descriptors_ = 0;
+  size_t mappings_ = 0;
+  std::unique_ptr<Child> child_;
+  Holding holding_{};
+  std::unique_ptr<Side> side_;
+};
+
+TEST_F(KillTest, AloneLeavesNothing) { ExpectNothingLeft(); }
+
+TEST_F(KillTest, ConnectedLeavesNothing) {
+  Connect();
+  ExpectNothingLeft();
+}
+
+TEST_F(KillTest, WithItsMemoryMappedLeavesNothing) {
+  Connect();
+  AwaitMapping();
+  ExpectNothingLeft();
+}
+
+TEST_F(KillTest, WithWorkInFlightLeavesNothing) {
+  Connect();
+  ASSERT_EQ(side_->PostSend(1, 0, 8), 0);  // no receive is posted: retried for ever
+  ASSERT_EQ(side_->Read(2, 0, 4096, holding_.address, 0), 0);
+  ExpectNothingLeft();
+}
+
+// --- limits
+// ---------------------------------------------------------------------------------------
+
+// Runs `call` with one descriptor more each time until it succeeds; before that, it must have
+// failed with EMFILE. 0 or what was wrong.
+int WithMoreAndMoreDescriptors(const std::function<bool()>& call) {
+  // Numbers below the limit are what counts, and the next free one is the first that is new.
+  const int next = dup(0);
+  close(next);
+  int failures = 0;
+  for (int limit = next; limit < next + 32; ++limit) {
+    const rlimit few = {.rlim_cur = static_cast<rlim_t>(limit), .rlim_max = 1024};
+    if (setrlimit(RLIMIT_NOFILE, &few) != 0) return 2;
+    errno = 0;
+    if (call()) return failures > 0 ? 0 : 3;
+    if (errno != EMFILE) return 4;
+    ++failures;
+  }
+  return 5;
+}
+
+int OpenWithFewDescriptors(int) {
+  int count = 0;
+  ibv_device** list = ibv_get_device_list(&count);
+  return WithMoreAndMoreDescriptors([&] { return ibv_open_device(list[0]) != nullptr; });
+}
+const RegisterRole open_role("open_with_few_descriptors", OpenWithFewDescriptors);
+
+int ChannelWithFewDescriptors(int) {
+  return WithMoreAndMoreDescriptors([] { return rdma_create_event_channel() != nullptr; });
+}
+const RegisterRole channel_role("channel_with_few_descriptors", ChannelWithFewDescriptors);
+
+TEST(DescriptorTest, ADeviceThatCannotBeOpenedSaysSo) {
+  EXPECT_EQ(Child("open_with_few_descriptors").Finish(), 0);
+}
+
+TEST(DescriptorTest, AnEventChannelThatCannotBeMadeSaysSo) {
+  EXPECT_EQ(Child("channel_with_few_descriptors").Finish(), 0);
+}
+
+// What a registration of `pages` pages says: 0 or the error number.
+int TryRegister(ibv_pd* pd, std::vector<uint8_t>& memory, size_t pages, Owned<ibv_mr>* mr) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  auto* begin = memory.data() + page - reinterpret_cast<uintptr_t>(memory.data()) % page;
+  errno = 0;
+  mr->reset(ibv_reg_mr(pd, begin, pages * page, static_cast<int>(kAllAccess)));
+  return *mr ? 0 : errno;
+}
+
+// With a limit of ten pages: registrations are counted each, and given back.
+int MemoryLock(int) {
+  setenv("SOFTVERBS_MEMLOCK", "1", 1);
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  const rlimit ten_pages = {.rlim_cur = 10 * page, .rlim_max = 10 * page};
+  EXPECT_EQ(setrlimit(RLIMIT_MEMLOCK, &ten_pages), 0);
+  Owned<ibv_context> device = OpenDevice();
+  Owned<ibv_pd> pd(ibv_alloc_pd(device.get()));
+  std::vector<uint8_t> memory(12 * page);
+  Owned<ibv_mr> first, second;
+  EXPECT_EQ(TryRegister(pd.get(), memory, 11, &first), ENOMEM);
+  EXPECT_EQ(TryRegister(pd.get(), memory, 6, &first), 0);
+  EXPECT_EQ(TryRegister(pd.get(), memory, 5, &second), ENOMEM);
+  EXPECT_EQ(TryRegister(pd.get(), memory, 4, &second), 0);
+  first.reset();
+  second.reset();
+  EXPECT_EQ(TryRegister(pd.get(), memory, 10, &first), 0);
+  // A range counts the pages it touches.
+  first.reset(ibv_reg_mr(pd.get(), memory.data() + page - 1, 9 * page + 2, 0));
+  EXPECT_EQ(first, nullptr);
+  return ::testing::Test::HasFailure() ? 1 : 0;
+}
+const RegisterRole memory_lock_role("memory_lock", MemoryLock);
+
+TEST(MemoryLockTest, RegistrationPastTheLimitIsRefused) {
+  EXPECT_EQ(Child("memory_lock").Finish(), 0);
+}
+
+// --- slots
+// ----------------------------------------------------------------------------------------
+
+uint32_t SlotOf(ibv_context* device) { return Side(device, {}).address().qp_num >> kSlotShift; }
+
+TEST(SlotTest, AProcessHasOneHoweverManyOpenTheDevice) {
+  constexpr int kThreads = 8;
+  std::vector<uint32_t> slots(kThreads);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kThreads; ++i) {
+    threads.emplace_back([&, i] { slots[i] = SlotOf(OpenDevice().get()); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const uint32_t slot : slots) EXPECT_EQ(slot, slots[0]);
+  EXPECT_TRUE(SocketNameExists("softverbs/nic/" + std::to_string(slots[0])));
+}
+
+TEST(SlotTest, AForkedChildTakesOneOfItsOwn) {
+  if (kThreadSanitizer) GTEST_SKIP() << "TSan does not support threads after fork";
+  const Owned<ibv_context> device = OpenDevice();
+  const uint32_t slot = SlotOf(device.get());
+  const pid_t forked = fork();
+  if (forked == 0) {
+    const Owned<ibv_context> own = OpenDevice();
+    _exit(SlotOf(own.get()) != slot && !testing::Test::HasFailure() ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(forked, &status, 0), forked);
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(SlotOf(device.get()), slot);
+}
+
+}  // namespace
+}  // namespace softverbs
