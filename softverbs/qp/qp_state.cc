@@ -107,6 +107,9 @@ int ModifyLocked(Qp& qp, const ibv_qp_attr& attr, int mask, std::shared_ptr<Link
     EnterError(qp);
     return 0;
   }
+  const SendQueue& queue = qp.requester.queue;
+  if (from == IBV_QPS_SQD && queue.done != queue.next)
+    return EINVAL;  // IBTA: not before it is drained
   CopyAttributes(attr, mask, &qp.attr);
   if (link) qp.link = std::move(link);
   if (to == IBV_QPS_SQD && from == IBV_QPS_RTS) {

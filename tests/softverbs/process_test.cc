@@ -220,6 +220,24 @@ TEST_F(ProcessTest, MappedMemoryIsReachedWhileTheTargetIsStopped) {
   EXPECT_EQ(child_->Finish(), 0);
 }
 
+TEST_F(ProcessTest, ADrainingQueuePairIsNotReadyBeforeItIsDrained) {
+  ChildOptions options;
+  options.kind = MemoryKind::kPrivate;
+  Start("target", options);
+  child_->Signal(SIGSTOP);
+  ASSERT_EQ(side_->Read(1, 0, 64, peer_, 0), 0);
+  EXPECT_TRUE(side_->Idle());
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_SQD;
+  ASSERT_EQ(ibv_modify_qp(side_->qp.get(), &attr, IBV_QP_STATE), 0);
+  attr.qp_state = IBV_QPS_RTS;
+  EXPECT_EQ(ibv_modify_qp(side_->qp.get(), &attr, IBV_QP_STATE), EINVAL);
+  EXPECT_EQ(side_->State(), IBV_QPS_SQD);
+  child_->Signal(SIGCONT);
+  EXPECT_EQ(side_->Next().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(ibv_modify_qp(side_->qp.get(), &attr, IBV_QP_STATE), 0);
+}
+
 TEST_F(ProcessTest, MemoryWithoutRemoteWriteCannotBeMappedWritable) {
   ChildOptions options;
   options.access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ;

@@ -98,7 +98,7 @@ TEST_F(ArmThenPollTest, NoWakeUpIsLostInAStream) {
 // One message at a time, later and later after the receiver began to arm: every place between its
 // steps is hit.
 TEST_F(ArmThenPollTest, NoWakeUpIsLostWhateverTheMoment) {
-  constexpr uint32_t kRounds = 1500;
+  constexpr uint32_t kRounds = 1000;
   ASSERT_EQ(PostReceive(pair_.server(), pair_.server().buffer->Sge(0, 64)), 0);
   std::thread sender([&] {
     for (uint32_t i = 0; i < kRounds; ++i) {

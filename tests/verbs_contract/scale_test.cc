@@ -14,7 +14,7 @@ TEST(ThreadsTest, TwoOnTwoQueuePairs) {
   const auto work = [](Pair& pair, uint8_t mark) {
     pair.server().buffer->Fill(mark);
     ibv_sge sge = pair.client().buffer->Sge(0, 256);
-    for (int i = 0; i < 3000; ++i) {
+    for (int i = 0; i < 1000; ++i) {
       const ibv_wc wc = Do(
           pair.client(), Read(&sge, pair.server().buffer->address(), pair.server().buffer->rkey()));
       ASSERT_EQ(wc.status, IBV_WC_SUCCESS);
@@ -29,7 +29,7 @@ TEST(ThreadsTest, TwoOnTwoQueuePairs) {
 TEST(ThreadsTest, TwoPollOneCompletionQueue) {
   Pair pair;
   std::atomic<int> polled{0};
-  constexpr int kCount = 2000;
+  constexpr int kCount = 1000;
   const auto poller = [&] {
     ibv_wc wc{};
     while (polled.load() < kCount) {
