@@ -61,6 +61,9 @@ function(gannet_test name)
   endif()
 endfunction()
 
+# Everything whose instructions are counted.
+add_custom_target(figures)
+
 # gannet_instructions(NAME TARGET test FILTER gtest-filter FUNCTION glob OPERATIONS n MAX m [OF what]):
 # a ctest entry that counts instructions of a gannet_test program (tools/figures/instructions): its
 # own, verbs calls aside, or OF verbs or total. It fails above MAX an operation. Only where that means something: optimised, no sanitizer.
@@ -76,6 +79,7 @@ function(gannet_instructions name)
            COMMAND ${PROJECT_SOURCE_DIR}/tools/figures/instructions --function ${ARG_FUNCTION}
                    --operations ${ARG_OPERATIONS} --max ${ARG_MAX} --of ${ARG_OF} --
                    $<TARGET_FILE:${ARG_TARGET}> --gtest_filter=${ARG_FILTER})
+  add_dependencies(figures ${ARG_TARGET})
   set_tests_properties(${name} PROPERTIES TIMEOUT 120 LABELS figures PROCESSORS 2
                        ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/lib/softverbs")
 endfunction()

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Runs every part of ./dev bench once, tiny, and puts its tables into a copy of the page.
+# usage: bench_quick.sh SOURCE_DIR BUILD_DIR
+set -euo pipefail
+source=$1 build=$2
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+
+"$source/tools/bench/bench" quick --build "$build" --json "$scratch/bench.json" >"$scratch/tables"
+cp "$source/docs/performance.md" "$scratch/page.md"
+"$source/tools/bench/render.py" "$scratch/bench.json" "$scratch/page.md"
+# The page has the tables now, word for word, and the rest as it was.
+python3 - "$scratch" "$source/docs/performance.md" <<'PYTHON'
+import sys
+
+scratch, original = sys.argv[1:]
+tables = open(f"{scratch}/tables", encoding="utf-8").read().strip()
+page = open(f"{scratch}/page.md", encoding="utf-8").read()
+assert tables in page, "the tables are not in the page"
+for what in ["GETs beside bare READs", "Side by side", "Instructions per operation", "redis", "memcached"]:
+    assert what in tables, what
+begin = "<!-- measured by ./dev bench: begin -->"
+assert page.partition(begin)[0] == open(original, encoding="utf-8").read().partition(begin)[0]
+PYTHON
+echo "every part ran"

@@ -1,0 +1,182 @@
+// What the machine can do without a device, as JSON: the floor that softverbs' figures stand
+// beside.
+//
+//   memcpy   64 bytes from a buffer of --footprint bytes: always the same ones, and random ones
+//   ring     a message of 64 bytes to another process and back, through shared memory, both polling
+//
+// Times are nanoseconds. A copy is timed together with --batch others, as a clock costs more than
+// it.
+
+#include <gflags/gflags.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+DEFINE_uint64(footprint, uint64_t{4} << 30, "bytes that random copies are spread over");
+DEFINE_uint32(batches, 20'000, "timed batches of copies");
+DEFINE_uint32(batch, 64, "copies in a batch");
+DEFINE_uint32(round_trips, 200'000, "messages sent and answered");
+
+namespace gannet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kMessage = 64;
+constexpr int kFailed = 1;
+
+int64_t NowNs() {
+  return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+}
+
+Json Percentiles(std::vector<double> samples) {
+  std::sort(samples.begin(), samples.end());
+  const auto at = [&](double share) {
+    return samples[static_cast<size_t>(share * static_cast<double>(samples.size() - 1))];
+  };
+  return {{"p50_ns", at(0.5)}, {"p99_ns", at(0.99)}};
+}
+
+void* Map(size_t bytes, int flags) {
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
+  return memory == MAP_FAILED ? nullptr : memory;
+}
+
+// --- memcpy
+// ---------------------------------------------------------------------------------------
+
+// The next of a sequence of addresses that nothing predicts (splitmix64).
+uint64_t NextRandom(uint64_t* state) {
+  uint64_t z = *state += 0x9e3779b97f4a7c15;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+  return z ^ (z >> 31);
+}
+
+// Each copy waits for the one before, as a GET that is one at a time does: its address depends on
+// what was copied, which is zero.
+Json TimeCopies(const uint8_t* from, uint64_t lines) {
+  std::vector<double> samples;
+  uint64_t state = 1, copied[kMessage / 8] = {};
+  for (uint32_t batch = 0; batch < FLAGS_batches; ++batch) {
+    const int64_t began = NowNs();
+    for (uint32_t i = 0; i < FLAGS_batch; ++i) {
+      const uint64_t line = (NextRandom(&state) + copied[7]) % lines;
+      memcpy(copied, from + line * kMessage, kMessage);
+      asm volatile("" : : "r"(copied) : "memory");
+    }
+    samples.push_back(static_cast<double>(NowNs() - began) / FLAGS_batch);
+  }
+  return Percentiles(std::move(samples));
+}
+
+// --- the ring
+// -------------------------------------------------------------------------------------
+
+// One producer, one consumer; the counters count messages and each has a cache line of its own.
+struct Ring {
+  static constexpr uint64_t kPlaces = 256;
+  alignas(64) std::atomic<uint64_t> tail;  // the producer's
+  alignas(64) std::atomic<uint64_t> head;  // the consumer's
+  alignas(64) uint64_t places[kPlaces][kMessage / 8];
+};
+struct Pair {
+  Ring there, back;
+};
+
+// Spins until done() holds. A core may be shared: after a while it goes to whoever waits for it.
+template <class Done>
+void SpinUntil(Done&& done) {
+  for (int spins = 0; !done(); ++spins) {
+    if (spins < 100'000) {
+      __builtin_ia32_pause();
+    } else {
+      sched_yield();
+    }
+  }
+}
+
+void Send(Ring* ring, const uint64_t* message) {
+  const uint64_t tail = ring->tail.load(std::memory_order_relaxed);
+  // Acquire pairs with the release in Receive: the place was read.
+  SpinUntil([&] { return tail - ring->head.load(std::memory_order_acquire) < Ring::kPlaces; });
+  memcpy(ring->places[tail % Ring::kPlaces], message, kMessage);
+  // Release: the message is complete when it is counted.
+  ring->tail.store(tail + 1, std::memory_order_release);
+}
+
+void Receive(Ring* ring, uint64_t* message) {
+  const uint64_t head = ring->head.load(std::memory_order_relaxed);
+  // Acquire pairs with the release in Send.
+  SpinUntil([&] { return ring->tail.load(std::memory_order_acquire) != head; });
+  memcpy(message, ring->places[head % Ring::kPlaces], kMessage);
+  ring->head.store(head + 1, std::memory_order_release);
+}
+
+void Answer(Pair* rings) {
+  uint64_t message[kMessage / 8];
+  for (uint32_t i = 0; i < FLAGS_round_trips; ++i) {
+    Receive(&rings->there, message);
+    Send(&rings->back, message);
+  }
+}
+
+Json TimeRoundTrips(Pair* rings) {
+  std::vector<double> samples;
+  uint64_t message[kMessage / 8] = {};
+  for (uint32_t i = 0; i < FLAGS_round_trips; ++i) {
+    const int64_t began = NowNs();
+    Send(&rings->there, message);
+    Receive(&rings->back, message);
+    samples.push_back(static_cast<double>(NowNs() - began));
+  }
+  return Percentiles(std::move(samples));
+}
+
+int Fail(const char* what) {
+  perror(what);
+  return kFailed;
+}
+
+int Run() {
+  auto* rings = static_cast<Pair*>(Map(sizeof(Pair), MAP_SHARED));
+  if (rings == nullptr) return Fail("floor: mapping the rings");
+  const pid_t peer = fork();
+  if (peer < 0) return Fail("floor: fork");
+  if (peer == 0) {
+    Answer(rings);
+    _exit(0);
+  }
+  Json report;
+  report["ring_64_round_trip"] = TimeRoundTrips(rings);
+  waitpid(peer, nullptr, 0);
+
+  const uint64_t lines = std::max<uint64_t>(FLAGS_footprint / kMessage, 1);
+  auto* memory = static_cast<uint8_t*>(Map(lines * kMessage, MAP_SHARED));
+  if (memory == nullptr) return Fail("floor: mapping --footprint bytes");
+  memset(memory, 0, lines * kMessage);
+  report["footprint"] = lines * kMessage;
+  report["memcpy_64_hot"] = TimeCopies(memory, 1);
+  report["memcpy_64_random"] = TimeCopies(memory, lines);
+  printf("%s\n", report.dump(2).c_str());
+  return 0;
+}
+
+}  // namespace
+}  // namespace gannet
+
+int main(int argc, char** argv) {
+  gflags::SetUsageMessage("floor [--footprint=BYTES]: what memory alone takes, as JSON");
+  gflags::ParseCommandLineFlags(&argc, &argv, true);
+  return gannet::Run();
+}

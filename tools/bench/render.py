@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+"""Renders what tools/bench/bench measured as Markdown.
+
+    render.py BENCH.json              # prints the tables
+    render.py BENCH.json PAGE.md      # replaces what is between the markers in the page by them
+"""
+
+import json
+import sys
+
+BEGIN = "<!-- measured by ./dev bench: begin -->"
+END = "<!-- measured by ./dev bench: end -->"
+
+
+def table(header, rows):
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
+
+
+def number(value, digits=0):
+    return "-" if value is None else f"{value:,.{digits}f}"
+
+
+def of(figures, *path, digits=2, factor=1.0):
+    """The figure at a path of keys; '-' where it is not."""
+    for key in path:
+        figures = (figures or {}).get(key)
+    return number(None if figures is None else figures * factor, digits)
+
+
+def heading(result):
+    machine = result["machine"]
+    before, after = result["load_average_before"], result["load_average_after"]
+    return (f"Commit {result['commit']}, {result['build']}, {result['date']}: {machine['cpu']}, "
+            f"{machine['cores']} cores, {machine['memory_gib']} GiB, Linux {machine['kernel']}, load "
+            f"average {before:.1f} before and {after:.1f} after (`./dev bench {result['scale']}`).")
+
+
+def device(result):
+    floor, perftest = result["floor"], result["perftest"]
+    half_ring = floor["ring_64_round_trip"]["p50_ns"] / 2
+    send = (perftest["send_64"] or {}).get("typical_us")
+    ratio = number(None if send is None else send * 1000 / half_ring, 2)
+    rows = [
+        ["READ of 64 B, hot (`ib_read_lat`)", of(perftest, "read_64", "typical_us"),
+         of(perftest, "read_64", "p99_us")],
+        ["READ of 1 KiB, hot (`ib_read_lat`)", of(perftest, "read_1024", "typical_us"),
+         of(perftest, "read_1024", "p99_us")],
+        ["memcpy of 64 B, hot", of(floor, "memcpy_64_hot", "p50_ns", digits=3, factor=1e-3),
+         of(floor, "memcpy_64_hot", "p99_ns", digits=3, factor=1e-3)],
+        [f"memcpy of 64 B, random over {floor['footprint'] / 2**30:.1f} GiB",
+         of(floor, "memcpy_64_random", "p50_ns", digits=3, factor=1e-3),
+         of(floor, "memcpy_64_random", "p99_ns", digits=3, factor=1e-3)],
+        ["SEND of 64 B, one way, both polling (`ib_send_lat`)",
+         of(perftest, "send_64", "typical_us"), of(perftest, "send_64", "p99_us")],
+        ["bare ring in shared memory, 64 B, half a round trip", number(half_ring / 1000, 3),
+         of(floor, "ring_64_round_trip", "p99_ns", digits=3, factor=0.5e-3)],
+    ]
+    return ("**The device and its floor**, microseconds\n\n" + table(["", "typical", "p99"], rows) +
+            f"\n\nA SEND takes {ratio} times half the ring's round trip (bound: 3).")
+
+
+def instructions(result):
+    rows = []
+    for name, counted in sorted(result["instructions"].items()):
+        for line in counted:
+            rows.append([f"`{name}`", number(line["own"], 1), number(line["verbs"], 1),
+                         number(line["total"], 1)])
+    return ("**Instructions per operation**, counted by callgrind; the tests of these names bound "
+            "them\n\n" + table(["test", "own", "inside verbs calls", "together"], rows))
+
+
+def ratio(span, kind, figure):
+    get, raw = span[kind]["get"][figure], span[kind]["raw_item"][figure]
+    return get / raw if raw else 0
+
+
+def spans(result):
+    bounds = {64: 1.25, 1024: 1.6}
+    rows = []
+    for span in result["spans"]:
+        latency, throughput = span["latency"], span["throughput"]
+        rows.append([
+            f"{span['value_size']} B ({span['item_bytes_read']} READ), {span['records']:,} items",
+            f"{latency['get']['p50_us']:.2f} / {latency['get']['p99_us']:.2f}",
+            f"{latency['raw_item']['p50_us']:.2f} / {latency['raw_item']['p99_us']:.2f}",
+            f"{ratio(span, 'latency', 'p50_us'):.2f} (aim: at most {bounds[span['value_size']]})",
+            f"{ratio(span, 'hot', 'p50_us'):.2f}",
+            f"{throughput['get']['ops_per_second']:,.0f}",
+            f"{throughput['raw_item']['ops_per_second']:,.0f}",
+            f"{ratio(span, 'throughput', 'ops_per_second'):.2f} (aim: at least 0.75)",
+            f"{latency['get']['reads_per_op']:.3f}",
+        ])
+    header = ["value", "GET p50 / p99 us", "bare READ p50 / p99 us", "ratio", "ratio, hot buffer",
+              "GETs/s at depth 32", "bare READs/s", "ratio", "READs per GET"]
+    return ("**GETs beside bare READs** of as many bytes, over the same memory (4 GiB in a full run): "
+            "uniformly random keys, locations known, depth 1 for latency\n\n" + table(header, rows))
+
+
+def verbs(result):
+    rows = []
+    for row in result["ycsb"]:
+        if (row["backend"], row["workload"], row["depth"]) != ("gannet", "b", 32):
+            continue
+        for name, label in [("get_warm", "GET, location known"), ("get_cold", "GET, not known"),
+                            ("put", "PUT")]:
+            cost = row["verbs"].get(name)
+            figures = ["reads_per_op", "read_bytes_per_op", "sends_per_op", "posts_per_op",
+                       "completions_per_op"]
+            rows.append([label, *(of(cost, figure, digits=3) for figure in figures)])
+    return ("**Verbs per operation**, workload b at depth 32\n\n" +
+            table(["", "READs", "bytes READ", "SENDs", "posts", "completions"], rows))
+
+
+def ycsb(result):
+    rows = []
+    for row in sorted(result["ycsb"], key=lambda r: (r["depth"], r["workload"])):
+        reads = row["verbs"].get("get", {}).get("reads_per_op")
+        rows.append([row["depth"], row["workload"], row["backend"],
+                     number(row["ops_per_second"]), of(row["ops"], "get", "p50_us"),
+                     of(row["ops"], "get", "p99_us"), of(row["ops"], "put", "p50_us"),
+                     number(row["client_cpu_seconds_per_million"], 2),
+                     number(row["server_cpu_seconds_per_million"], 3), number(reads, 3)])
+    first = result["ycsb"][0]
+    header = ["depth", "workload", "backend", "operations/s", "GET p50 us", "GET p99 us",
+              "PUT p50 us", "client CPU s per million", "server CPU s per million",
+              "READs per GET"]
+    return (f"**Side by side**: {first['records']:,} records, 16-byte keys, {first['value_size']}-byte "
+            "values, zipfian (d: latest), one thread, every value checked\n\n" + table(header, rows))
+
+
+def tables(result):
+    parts = [heading, device, instructions, spans, ycsb, verbs]
+    return "\n\n".join(part(result) for part in parts)
+
+
+def insert(page, text):
+    """The page with what is between the markers replaced."""
+    before, begin, rest = page.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the page has no '{BEGIN}' ... '{END}'")
+    return f"{before}{BEGIN}\n{text}\n{END}{after}"
+
+
+def main():
+    if len(sys.argv) not in (2, 3):
+        sys.exit(__doc__.strip())
+    with open(sys.argv[1], encoding="utf-8") as file:
+        text = tables(json.load(file))
+    if len(sys.argv) == 2:
+        print(text)
+        return
+    with open(sys.argv[2], encoding="utf-8") as file:
+        page = file.read()
+    with open(sys.argv[2], "w", encoding="utf-8") as file:
+        file.write(insert(page, text))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,77 @@
+"""Servers that a measurement starts on loopback and stops by their process id."""
+
+import contextlib
+import os
+import socket
+import subprocess
+import time
+
+STOP_SECONDS = 10
+START_SECONDS = 120
+
+
+class DidNotStart(Exception):
+    pass
+
+
+def stop(process):
+    process.terminate()
+    try:
+        process.wait(STOP_SECONDS)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+@contextlib.contextmanager
+def gannet(build, *flags):
+    """A kvserver on softverbs; gives its address."""
+    command = [f"{build}/bin/kvserver", "--listen=127.0.0.1:0", "--device=soft", *flags]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        ready = process.stdout.readline().split()
+        if ready[:1] != ["READY"]:
+            raise DidNotStart(" ".join(command))
+        yield ready[1]
+    finally:
+        stop(process)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def accepts(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+@contextlib.contextmanager
+def tcp_server(command_of):
+    """The server that command_of(port) starts, on a free port; gives its address."""
+    port = free_port()
+    command = command_of(str(port))
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while not accepts(port):
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise DidNotStart(" ".join(command))
+            time.sleep(0.02)
+        yield f"127.0.0.1:{port}"
+    finally:
+        stop(process)
+
+
+def redis():
+    return tcp_server(lambda port: ["redis-server", "--port", port, "--bind", "127.0.0.1",
+                                    "--save", "", "--appendonly", "no"])
+
+
+def memcached(megabytes):
+    # One thread, as the others have; it does not run as root unless told to.
+    user = ["-u", "root"] if os.geteuid() == 0 else []
+    return tcp_server(lambda port: ["memcached", "-l", "127.0.0.1", "-p", port, "-t", "1",
+                                    "-m", str(megabytes), *user])
