@@ -19,7 +19,16 @@ ReadyLine ParseReadyLine(const std::string& line) {
 }
 
 ServerProcess::ServerProcess(std::vector<std::string> flags) : flags_(std::move(flags)) {
-  Start(TestListenAddress());
+  if (!TestServer().empty()) {
+    endpoint_ = TestServer();
+  } else {
+    Start(TestListenAddress());
+  }
+}
+
+ChildProcess& ServerProcess::process() {
+  GANNET_CHECK(process_ != nullptr, "this test needs a server of its own");
+  return *process_;
 }
 
 void ServerProcess::Start(const std::string& listen) {
@@ -39,10 +48,13 @@ void ServerProcess::Start(const std::string& listen) {
 }
 
 void ServerProcess::Kill() {
-  process_->Signal(SIGKILL);
-  process_->Wait();
+  process().Signal(SIGKILL);
+  process().Wait();
 }
 
-void ServerProcess::Restart() { Start(endpoint_); }
+void ServerProcess::Restart() {
+  GANNET_CHECK(process_ != nullptr, "this test needs a server of its own");
+  Start(endpoint_);
+}
 
 }  // namespace gannet

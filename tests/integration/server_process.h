@@ -10,6 +10,8 @@
 namespace gannet {
 
 // A kvserver on the device under test (see test_device.h), on a port that it chose itself, ready.
+// Or, with --server=HOST:PORT, only the name of one that runs elsewhere: that one is not killed,
+// and what it holds from earlier tests stays.
 class ServerProcess {
  public:
   // Returns when it said READY; ends the test program, with what the server said, when it does not.
@@ -20,7 +22,8 @@ class ServerProcess {
   // "127.0.0.1:PORT" on softverbs.
   const std::string& endpoint() const { return endpoint_; }
   const std::string& ready_line() const { return ready_line_; }
-  ChildProcess& process() { return *process_; }
+  // REQUIRES: no --server, as for Kill and Restart.
+  ChildProcess& process();
   // kill -9, and waits until it is gone.
   void Kill();
   // The same flags and the same port.

@@ -19,24 +19,28 @@ namespace {
 
 Device test_device;
 
-std::string DeviceFlag(int argc, char** argv) {
-  constexpr std::string_view kFlag = "--device=";
+std::string test_server;
+
+// `flag` is "--name=".
+std::string FlagValue(int argc, char** argv, std::string_view flag, const char* otherwise) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view argument = argv[i];
-    if (argument.starts_with(kFlag)) return std::string(argument.substr(kFlag.size()));
+    if (argument.starts_with(flag)) return std::string(argument.substr(flag.size()));
   }
-  return "auto";
+  return otherwise;
 }
 
 int Main(int argc, char** argv) {
   // GoogleTest takes its flags out of the list; a program that is executed again needs them all.
   std::vector<char*> arguments(argv, argv + argc + 1);
-  absl::StatusOr<Device> device = UseDevice(DeviceFlag(argc, argv), arguments.data());
+  absl::StatusOr<Device> device =
+      UseDevice(FlagValue(argc, argv, "--device=", "auto"), arguments.data());
   if (!device.ok()) {
     std::fprintf(stderr, "%s\n", std::string(device.status().message()).c_str());
     return 1;
   }
   test_device = *std::move(device);
+  test_server = FlagValue(argc, argv, "--server=", "");
   std::printf("device=%s kind=%s\n", test_device.name.c_str(),
               std::string(DeviceKindName(test_device.kind)).c_str());
   ::testing::InitGoogleMock(&argc, argv);
@@ -55,6 +59,8 @@ std::string TestListenAddress() {
   address->set_port(0);
   return address->ToString();
 }
+
+const std::string& TestServer() { return test_server; }
 
 int TestSlowness() {
   const char* given = std::getenv("GANNET_TEST_SLOWNESS");

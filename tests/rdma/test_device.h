@@ -17,6 +17,10 @@ const Device& TestDevice();
 // test program when the device has none.
 std::string TestListenAddress();
 
+// --server=HOST:PORT: a kvserver that runs already, perhaps on another host, and is to be tested
+// instead of one of the test's own; empty when not given.
+const std::string& TestServer();
+
 // How many times slower than a real one this machine is (GANNET_TEST_SLOWNESS, 1 when not set): an
 // emulated one gets larger values. Tests divide their counts by it, never what they check.
 int TestSlowness();
