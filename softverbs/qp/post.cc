@@ -107,6 +107,8 @@ int Enqueue(Qp& qp, const ibv_send_wr& wr) {
   return 0;
 }
 
+namespace {
+
 // A READ or atomic was executed while the queue was empty.
 [[gnu::always_inline]] inline void CompleteNow(Qp& qp, const ibv_send_wr& wr, ibv_wc_opcode opcode,
                                                uint32_t bytes) {
@@ -148,8 +150,6 @@ bool ExecuteRead(Qp& qp, const ibv_send_wr& wr, SgeList local) {
   CompleteNow(qp, wr, IBV_WC_RDMA_READ, bytes);
   return true;
 }
-
-namespace {
 
 // The fast path: nothing is under way, and the accelerator can do it now. False leaves everything
 // to the queue, which also finds out what was wrong.
