@@ -39,7 +39,7 @@ struct Row {
   Says server_says = {};
   Says client_says = {};
   const char* quirk = nullptr;  // the tool's own fault that one retry is for
-  bool refused = false;         // the client must fail, by itself and with these words
+  bool refused = false;         // both must fail, by themselves and with these words
 };
 
 inline void PrintTo(const Row& row, std::ostream* out) { *out << row.client; }

@@ -95,7 +95,7 @@ std::string RunRow(const Row& row) {
   }
   if (row.kind == Server::kNone) return "";
   if (row.kind != Server::kStays) {
-    return Judge("the server", &*server, row.server_says, Ending::kWell);
+    return Judge("the server", &*server, row.server_says, ending);
   }
   return server->Ended() ? "the server ended:\n" + server->Output() : "";
 }
