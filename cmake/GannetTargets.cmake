@@ -41,8 +41,8 @@ function(gannet_program name)
 endfunction()
 
 # gannet_test(NAME SOURCES ... DEPS ... LABELS ... [VERBS] [TIMEOUT s]): one GoogleTest program,
-# one ctest entry. VERBS runs it on softverbs. Labels select sets: unit, model, verbs, integration,
-# conformance, slow.
+# one ctest entry. VERBS runs it on softverbs. Labels select sets: unit, model, verbs, simulation,
+# integration, conformance, slow.
 function(gannet_test name)
   cmake_parse_arguments(ARG "VERBS" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})

@@ -13,8 +13,8 @@
 #include "softverbs/abi/qp_verbs.h"
 #include "softverbs/abi/query_verbs.h"
 #include "softverbs/abi/srq_verbs.h"
-#include "softverbs/base/log.h"
 #include "softverbs/cq/cq.h"
+#include "softverbs/fault/strict.h"
 #include "softverbs/qp/post.h"
 #include "softverbs/qp/srq.h"
 
@@ -104,8 +104,8 @@ SOFTVERBS_EXPORT int ibv_close_device(ibv_context* ibv) {
   Context* context = Context::From(ibv);
   if (context->objects.load(std::memory_order_acquire) != 0) {
     // The kernel would destroy what is left; here it may still be referred to, so it all stays.
-    softverbs::Report("ibv_close_device: %d objects were never destroyed",
-                      context->objects.load(std::memory_order_relaxed));
+    softverbs::fault::Misuse("ibv_close_device: %d objects were never destroyed",
+                             context->objects.load(std::memory_order_relaxed));
     return 0;
   }
   pthread_mutex_destroy(&ibv->mutex);

@@ -7,6 +7,7 @@
 #include "softverbs/abi/context.h"
 #include "softverbs/abi/export.h"
 #include "softverbs/base/locked_pages.h"
+#include "softverbs/fault/strict.h"
 #include "softverbs/nic/nic.h"
 #include "softverbs/qp/qp.h"
 
@@ -56,9 +57,32 @@ void AwaitInitiators(Nic& nic, uint32_t pd) {
   }
 }
 
+// Whether a request that is not complete has the key in its list.
+bool InUse(Nic& nic, uint32_t lkey) {
+  const Engine::Pause pause(nic.engine());
+  for (uint32_t index = 0; index < kQpsPerProcess; ++index) {
+    Qp* qp = nic.qps().At(index);
+    if (qp == nullptr) continue;
+    const std::lock_guard<SpinLock> guard(qp->lock);
+    SendQueue& queue = qp->requester.queue;
+    for (uint32_t place = queue.done; place != queue.posted; ++place) {
+      SendWqe& wqe = queue.At(place);
+      if (wqe.is_inline()) continue;
+      for (uint32_t i = 0; i < wqe.sge_count; ++i) {
+        if (wqe.sges()[i].lkey == lkey) return true;
+      }
+    }
+  }
+  return false;
+}
+
 ibv_mr* Register(ibv_pd* pd, void* addr, size_t length, uint64_t iova, unsigned access) {
   if (const int error = CheckAccess(access)) {
     errno = error;
+    return nullptr;
+  }
+  if (fault::StrikesNextCall(fault::Kind::kFailRegMr)) {
+    errno = ENOMEM;
     return nullptr;
   }
   const uint64_t begin = reinterpret_cast<uint64_t>(addr);
@@ -73,7 +97,8 @@ ibv_mr* Register(ibv_pd* pd, void* addr, size_t length, uint64_t iova, unsigned 
   Nic& nic = *Context::From(pd->context)->nic;
   auto mr = std::make_unique<Mr>();
   ExportedRegions::Location location;
-  if ((access & kRemoteAccess) != 0) {
+  // With a fault plan peers must not get past our engine.
+  if ((access & kRemoteAccess) != 0 && fault::Active() == nullptr) {
     location = nic.exported().Acquire(addr, length, (access & kRemoteChange) != 0);
   }
   const uint32_t key = nic.memory().Add({static_cast<uint8_t*>(addr), iova, length, access,
@@ -149,6 +174,10 @@ SOFTVERBS_EXPORT int ibv_dereg_mr(ibv_mr* ibv) {
   Mr* mr = Mr::From(ibv);
   Nic& nic = *Context::From(ibv->context)->nic;
   Pd& pd = *Pd::From(ibv->pd);
+  const softverbs::fault::Plan* plan = softverbs::fault::Active();
+  if (plan != nullptr && plan->strict && softverbs::InUse(nic, ibv->lkey)) {
+    softverbs::fault::Misuse("ibv_dereg_mr: a posted request uses the region");
+  }
   nic.memory().Invalidate(ibv->lkey);
   softverbs::AwaitInitiators(nic, pd.id);
   nic.memory().Free(ibv->lkey);

@@ -8,6 +8,7 @@
 
 #include "softverbs/abi/export.h"
 #include "softverbs/abi/limits.h"
+#include "softverbs/fault/held_completions.h"
 #include "softverbs/qp/qp.h"
 #include "softverbs/qp/qp_state.h"
 #include "softverbs/qp/requester.h"
@@ -133,8 +134,8 @@ void Detach(Qp& qp) {
   const std::lock_guard<SpinLock> guard(qp.lock);
   RevokeTarget(qp);
   qp.state = IBV_QPS_RESET;
-  PurgeCompletions(*qp.send_cq, qp.number);
-  PurgeCompletions(*qp.recv_cq, qp.number);
+  fault::Purge(*qp.send_cq, qp.number);
+  fault::Purge(*qp.recv_cq, qp.number);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "softverbs/abi/gid.h"
 #include "softverbs/abi/limits.h"
 #include "softverbs/base/clock.h"
+#include "softverbs/fault/strict.h"
 #include "softverbs/nic/shared_tables.h"
 
 #undef ibv_query_port
@@ -40,7 +41,7 @@ ibv_device_attr DeviceAttributes() {
   attr.max_srq_wr = kMaxWr;
   attr.max_qp_rd_atom = attr.max_qp_init_rd_atom = kMaxReadAtomic;
   attr.max_res_rd_atom = static_cast<int>(kMaxReadAtomic * kQpsPerProcess);
-  attr.atomic_cap = IBV_ATOMIC_GLOB;  // locked instructions on the memory itself
+  attr.atomic_cap = fault::AtomicCapability();
   attr.max_pkeys = 1;
   attr.local_ca_ack_delay = 15;
   attr.phys_port_cnt = 1;

@@ -3,12 +3,20 @@
 
 #include <time.h>
 
+#include <atomic>
 #include <cstdint>
 
 namespace softverbs {
 
-// CLOCK_MONOTONIC in nanoseconds.
+// What MonotonicNs says in a simulation; kRealTime otherwise. Written by the simulation only.
+constexpr int64_t kRealTime = -1;
+inline constinit std::atomic<int64_t> simulated_ns{kRealTime};
+
+// CLOCK_MONOTONIC in nanoseconds, or the simulation's clock. Relaxed: a simulation has one thread.
 inline int64_t MonotonicNs() {
+  const int64_t simulated = simulated_ns.load(std::memory_order_relaxed);
+  if (simulated != kRealTime) [[unlikely]]
+    return simulated;
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
   return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;

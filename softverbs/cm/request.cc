@@ -12,6 +12,7 @@
 #include "softverbs/cm/param.h"
 #include "softverbs/cm/port_name.h"
 #include "softverbs/cm/steps.h"
+#include "softverbs/fault/faults.h"
 
 namespace softverbs::cm {
 namespace {
@@ -107,7 +108,13 @@ int Connect(CmId* id, const rdma_conn_param* param) {
   id->state = IdState::kRequestSent;
   id->listener_awaited_until = MonotonicNs() + kListenerGraceNs;
   id->RunLater(kAnswerTimeoutNs, OnAnswerTimeout);
-  SendRequest(id);
+  if (fault::StrikesNextCall(fault::Kind::kRefuseConnect)) {
+    PushRejected(id, RejectReason::kNoListener, nullptr);
+  } else if (const auto delay_ns = fault::StrikesNextCall(fault::Kind::kSlowConnect)) {
+    id->RunLater(*delay_ns, RetryRequest);
+  } else {
+    SendRequest(id);
+  }
   return 0;
 }
 

@@ -32,6 +32,8 @@ constexpr size_t kMaxRefusals = 256;  // only a hostile peer has more requests r
 }  // namespace
 
 void Engine::Poll() {
+  if (simulated_) [[unlikely]]
+    return;  // the scheduler decides when something happens
   // Relaxed and not atomic as a whole: the loop thread only asks whether it changes.
   polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (!mutex_.try_lock()) return;  // whoever has it is driving
@@ -55,7 +57,7 @@ void Engine::OnDoorbell() {
   mutex_.lock();
   WakeLocked();
   const uint32_t polls_before = polls_.load(std::memory_order_relaxed);
-  const bool spin = spin_credit_ > 0 || ++doorbells_ % kSpinAnywayEvery == 0;
+  const bool spin = !simulated_ && (spin_credit_ > 0 || ++doorbells_ % kSpinAnywayEvery == 0);
   bool spinning = false;
   int64_t give_up = 0;
   for (;;) {
@@ -88,15 +90,56 @@ void Engine::AddLink(std::shared_ptr<Link> link) {
 
 void Engine::RemoveLink(const std::shared_ptr<Link>& link) {
   const Pause pause(*this);
-  if (link->state() == Link::State::kUp) {
-    while (DriveLink(*link)) {
-    }
-  }
+  if (link->state() == Link::State::kUp) FinishLink(*link);
   link->GoDown();
   links_.erase(std::remove(links_.begin(), links_.end(), link), links_.end());
   for (uint32_t index = 0; index < kQpsPerProcess; ++index) {
     if (Qp* qp = qps_->At(index)) HandleLinkDown(*qp, *link);
   }
+}
+
+// Executes all that the peer sent.
+void Engine::FinishLink(Link& link) {
+  bool worked;
+  do {
+    worked = DriveLink(link);
+    while (const auto packet = wire_.TakeOf(link)) {
+      Execute(link, packet->header, packet->payload.data());
+      worked = true;
+    }
+  } while (worked);
+}
+
+void Engine::HandleParked() {
+  if (simulated_) return;
+  bool was_full;
+  {
+    const Pause pause(*this);
+    was_full = wire_.Full();
+    while (const auto packet = wire_.Take(0)) {
+      Execute(*packet->link, packet->header, packet->payload.data());
+    }
+  }
+  if (was_full) Nic::Get()->WakeLoop();
+}
+
+void Engine::RestartSimulation() {
+  const Pause pause(*this);
+  wire_.EndStalls();
+}
+
+size_t Engine::SimulatedChoices() {
+  const Pause pause(*this);
+  return wire_.Choices();
+}
+
+bool Engine::ExecuteSimulated(size_t choice, PacketHeader* executed) {
+  const Pause pause(*this);
+  const auto packet = wire_.Take(choice);
+  if (!packet) return false;
+  *executed = packet->header;
+  Execute(*packet->link, packet->header, packet->payload.data());
+  return true;
 }
 
 void Engine::LockForControl() {
@@ -121,7 +164,7 @@ bool Engine::DriveLink(Link& link) {
   PacketHeader header;
   const uint8_t* payload;
   int handled = 0;
-  for (; handled < kPacketsPerTurn; ++handled) {
+  for (; handled < kPacketsPerTurn && !wire_.Full(); ++handled) {
     const RingConsumer::Result result = ring.Next(&header, &payload);
     if (result == RingConsumer::Result::kEmpty) break;
     if (result == RingConsumer::Result::kCorrupt) {
@@ -138,6 +181,12 @@ bool Engine::DriveLink(Link& link) {
 }
 
 void Engine::Dispatch(Link& link, const PacketHeader& header, const uint8_t* payload) {
+  if (wire_.Wants(header) && wire_.Park(link, header, payload)) [[unlikely]]
+    return;
+  Execute(link, header, payload);
+}
+
+void Engine::Execute(Link& link, const PacketHeader& header, const uint8_t* payload) {
   if (header.type == PacketType::kDatagram && header.to_qpn == kMulticastQpn) {
     DispatchMulticast(link, header, payload);
   } else if (Qp* qp = qps_->Find(header.to_qpn)) {

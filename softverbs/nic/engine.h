@@ -7,6 +7,7 @@
 #include <mutex>
 #include <vector>
 
+#include "softverbs/fault/wire.h"
 #include "softverbs/nic/link.h"
 #include "softverbs/nic/qp_table.h"
 
@@ -22,7 +23,8 @@ namespace softverbs {
 // stopped and puts it to sleep properly. req_notify puts it to sleep at once.
 class Engine {
  public:
-  Engine(SharedTables* own, QpTable* qps) : own_(own), qps_(qps) {
+  Engine(SharedTables* own, QpTable* qps)
+      : own_(own), qps_(qps), simulated_(Loop::Get().Simulated()), wire_(qps, simulated_) {
     own_->sleep_epoch.store(1, std::memory_order_seq_cst);
   }
 
@@ -32,6 +34,14 @@ class Engine {
   void PrepareToSleep();
   // Loop thread: a peer rang. Works, spins a little for more, sleeps.
   void OnDoorbell();
+
+  // Executes parked packets that need not wait any more: a fault is over.
+  void HandleParked();
+  // In a simulation: how many queue pairs have a packet to be executed, and execute the oldest of
+  // the choice-th. False when there is none.
+  size_t SimulatedChoices();
+  void RestartSimulation();
+  bool ExecuteSimulated(size_t choice, PacketHeader* executed);
 
   void AddLink(std::shared_ptr<Link> link);
   // Executes what the peer still sent, takes the link down and tells its queue pairs.
@@ -54,9 +64,12 @@ class Engine {
   // All Locked methods: with mutex_ held. Drive methods return whether there was anything to do.
   bool DriveLocked(bool all);
   bool DriveLink(Link& link);
+  // Executes the packet, or parks it.
   void Dispatch(Link& link, const PacketHeader& header, const uint8_t* payload);
   // To every queue pair of the group that is attached in this process.
   void DispatchMulticast(Link& link, const PacketHeader& header, const uint8_t* payload);
+  void Execute(Link& link, const PacketHeader& header, const uint8_t* payload);
+  void FinishLink(Link& link);
   void Refuse(Link& link, const PacketHeader& request);
   bool SendRefusals(Link& link);
   bool ResumeWaiting(Link& link);
@@ -69,12 +82,14 @@ class Engine {
 
   SharedTables* const own_;
   QpTable* const qps_;
+  const bool simulated_;
 
   std::atomic<uint32_t> polls_{0};  // by application threads; a hint, not exact
   std::atomic<int> controls_{0};    // control calls waiting for mutex_
 
   std::mutex mutex_;  // the progress lock
   // Guarded by mutex_.
+  fault::Wire wire_;
   std::vector<std::shared_ptr<Link>> links_;
   size_t next_link_ = 0;
   bool asleep_ = true;

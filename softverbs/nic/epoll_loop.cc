@@ -22,7 +22,7 @@ constexpr uint64_t kWakeId = 1;
 constexpr uint64_t kTimerId = 2;
 constexpr int kMaxEvents = 64;
 
-std::atomic<EpollLoop*> the_loop{nullptr};
+std::atomic<Loop*> the_loop{nullptr};
 std::mutex* start_mutex = new std::mutex;  // replaced in a forked child, where it may be held
 
 void ForgetLoop() {
@@ -31,9 +31,9 @@ void ForgetLoop() {
   start_mutex = new std::mutex;
 }
 
-EpollLoop* StartLoop() {
+Loop* StartLoop() {
   std::lock_guard<std::mutex> guard(*start_mutex);
-  if (EpollLoop* loop = the_loop.load(std::memory_order_acquire)) return loop;
+  if (Loop* loop = the_loop.load(std::memory_order_acquire)) return loop;
   static const bool registered = [] {
     OnForkChild(ForgetLoop);
     return true;
@@ -87,10 +87,17 @@ bool Loop::Start() {
 
 Loop& Loop::Get() {
   // Acquire pairs with the release in StartLoop: the object is complete.
-  if (EpollLoop* loop = the_loop.load(std::memory_order_acquire)) return *loop;
-  EpollLoop* loop = StartLoop();
+  if (Loop* loop = the_loop.load(std::memory_order_acquire)) return *loop;
+  Loop* loop = StartLoop();
   if (loop == nullptr) abort();
   return *loop;
+}
+
+bool Loop::Install(Loop* loop) {
+  const std::lock_guard<std::mutex> guard(*start_mutex);
+  Loop* current = the_loop.load(std::memory_order_acquire);
+  if (current == nullptr) the_loop.store(loop, std::memory_order_release);
+  return current == nullptr || current == loop;
 }
 
 EpollLoop::EpollLoop()

@@ -21,6 +21,8 @@ class Loop {
   // Starts the thread on first use, and ends the process if it cannot: calls that can fail begin
   // with Start().
   static Loop& Get();
+  // Makes Get return `loop` instead. False when it returned another one already.
+  static bool Install(Loop* loop);
 
   using Handler = std::function<void(uint32_t epoll_events)>;
   using Watch = uint64_t;  // never 0, never reused
@@ -41,6 +43,9 @@ class Loop {
   virtual void Post(std::function<void()> fn) = 0;
 
   virtual bool OnLoopThread() const = 0;
+
+  // Whether this is the loop of a simulation, which has no thread.
+  virtual bool Simulated() const { return false; }
 
  protected:
   ~Loop() = default;

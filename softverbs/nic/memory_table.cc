@@ -44,6 +44,13 @@ void MemoryTable::Invalidate(uint32_t key) {
   tables_->mrs[MrIndex(key)].key.exchange(0, std::memory_order_seq_cst);
 }
 
+void MemoryTable::StopSharing() {
+  // Relaxed: without a region the peer's requests come as packets, whenever it sees that.
+  for (uint32_t index = 0; index < kMaxMrs; ++index) {
+    tables_->mrs[index].region.store(0, std::memory_order_relaxed);
+  }
+}
+
 void MemoryTable::Free(uint32_t key) {
   const std::lock_guard<std::mutex> guard(mutex_);
   free_.push_back(MrIndex(key));

@@ -37,6 +37,9 @@ class MemoryTable {
   // Gives the key's place back. REQUIRES: Invalidate, and nobody can be using the entry.
   void Free(uint32_t key);
 
+  // Peers execute nothing on the regions themselves any more: a fault plan became active.
+  void StopSharing();
+
   // Where [addr, addr + length) of the region `key` is in this process; null unless the key is
   // valid, of protection domain `pd`, covers the range and has all the rights in `access`.
   uint8_t* Resolve(uint32_t key, uint64_t addr, uint64_t length, uint32_t pd,

@@ -39,6 +39,8 @@ UniqueFd ClaimSlot(uint32_t* slot) {
 
 }  // namespace
 
+Nic* Nic::Existing() { return the_nic.load(std::memory_order_acquire); }
+
 Nic* Nic::Get() {
   // Acquire pairs with the release in Create: the object is complete.
   if (Nic* nic = the_nic.load(std::memory_order_acquire)) return nic;

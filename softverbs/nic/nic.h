@@ -23,6 +23,8 @@ class Nic {
  public:
   // Null with errno set when the process cannot have one (no free slot, no descriptors).
   static Nic* Get();
+  // Null when there is none yet.
+  static Nic* Existing();
 
   uint32_t slot() const { return slot_; }
   SharedTables* tables() { return tables_; }

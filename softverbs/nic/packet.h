@@ -30,6 +30,7 @@ enum PacketFlags : uint8_t {
   kPacketLast = 2,       // the last one
   kPacketImmediate = 4,  // carries immediate data
   kPacketSolicited = 8,
+  kPacketTear = 16,  // a fault: read in pieces, by the seed in `operand`, over `swap` nanoseconds
 };
 
 enum class NakCode : uint8_t {

@@ -17,6 +17,15 @@ struct Qp;
 // checked. The payload may change while it is read.
 void HandlePacket(Qp& qp, Link& link, const PacketHeader& header, const uint8_t* payload);
 
+// Whether packets for `qp` must wait, because a torn READ is in progress there.
+bool MustWait(Qp& qp);
+
+// The queue pair's number for faults and simulation, which does not depend on the process.
+uint32_t OrdinalOf(const Qp& qp);
+
+// Counts the requests that arrive, for faults: the number of this one.
+uint64_t NextArrival(Qp& qp);
+
 // The link has space again, or came up.
 void HandleLinkSpace(Qp& qp);
 

@@ -45,11 +45,19 @@ class InFlight {
   const uint64_t count_;
 };
 
-// Read once, before any operation.
-const bool enabled = [] {
+// One word for two reasons to keep out: SOFTVERBS_ACCELERATE=0 and an active fault plan.
+// Initialised as a constant: a plan may come before `wanted`. Relaxed: operations under way when a
+// plan comes may still be accelerated.
+constinit std::atomic<bool> accelerating{true};
+
+const bool wanted = [] {
   const char* value = getenv("SOFTVERBS_ACCELERATE");
-  return value == nullptr || strcmp(value, "0") != 0;
+  const bool on = value == nullptr || strcmp(value, "0") != 0;
+  if (!on) accelerating.store(false, std::memory_order_relaxed);
+  return on;
 }();
+
+bool Accelerating() { return accelerating.load(std::memory_order_relaxed); }
 
 // What the target's memory is needed for.
 struct RemoteRange {
@@ -90,7 +98,7 @@ struct RemoteRange {
 const SharedTables* TablesOf(const Qp& qp) {
   // The memory and the tables of a peer that died are still mapped, but it must not answer.
   const Link& link = *qp.link;
-  return enabled && link.state() == Link::State::kUp ? link.peer_tables() : nullptr;
+  return Accelerating() && link.state() == Link::State::kUp ? link.peer_tables() : nullptr;
 }
 
 [[gnu::always_inline]] inline bool ReadPiece(const Qp& qp, const ibv_sge& sge,
@@ -150,9 +158,11 @@ bool Atomic(const Qp& qp, const RemoteOperation& operation, uint8_t* remote) {
 
 }  // namespace
 
+void SetAccelerating(bool on) { accelerating.store(on && wanted, std::memory_order_relaxed); }
+
 bool CanAccelerate(Qp& qp, ibv_wr_opcode opcode, uint32_t rkey, uint32_t length) {
   const Needs& needs = kNeeds[opcode];
-  if (needs.target_right == 0 || length == 0 || !enabled) return false;
+  if (needs.target_right == 0 || length == 0 || !Accelerating()) return false;
   const SharedTables* tables = qp.link->peer_tables();
   if (tables == nullptr || qp.link->state() != Link::State::kUp) return false;
   const SharedMr& mr = tables->mrs[MrIndex(rkey)];

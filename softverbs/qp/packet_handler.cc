@@ -33,6 +33,18 @@ void HandlePacket(Qp& qp, Link& link, const PacketHeader& header, const uint8_t*
   }
 }
 
+bool MustWait(Qp& qp) {
+  const std::lock_guard<SpinLock> guard(qp.lock);
+  return IsTearing(qp);
+}
+
+uint32_t OrdinalOf(const Qp& qp) { return qp.faults.ordinal; }
+
+uint64_t NextArrival(Qp& qp) {
+  const std::lock_guard<SpinLock> guard(qp.lock);
+  return qp.faults.arrivals++;
+}
+
 void HandleLinkSpace(Qp& qp) {
   const std::lock_guard<SpinLock> guard(qp.lock);
   qp.waits_for_link = false;

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "softverbs/base/stats.h"
+#include "softverbs/fault/strict.h"
 #include "softverbs/qp/accelerator.h"
 #include "softverbs/qp/datagram_sender.h"
 #include "softverbs/qp/qp.h"
@@ -31,7 +32,10 @@ bool IsAtomic(ibv_wr_opcode opcode) {
 int CheckInline(const Qp& qp, const ibv_send_wr& wr, uint64_t length) {
   if ((wr.send_flags & IBV_SEND_INLINE) == 0) return 0;
   const bool carries_data = wr.opcode <= IBV_WR_SEND_WITH_IMM;
-  return carries_data && length <= qp.cap.max_inline_data ? 0 : EINVAL;
+  if (carries_data && length <= qp.cap.max_inline_data) return 0;
+  fault::Misuse("queue pair %u: %llu bytes inline, of at most %u, with opcode %d", qp.number,
+                static_cast<unsigned long long>(length), qp.cap.max_inline_data, wr.opcode);
+  return EINVAL;
 }
 
 ibv_wc_status CheckLocal(const Qp& qp, const ibv_send_wr& wr, SgeList list, uint64_t length) {
@@ -39,9 +43,11 @@ ibv_wc_status CheckLocal(const Qp& qp, const ibv_send_wr& wr, SgeList list, uint
   if (IsAtomic(wr.opcode) && length != kAtomicBytes) return IBV_WC_LOC_LEN_ERR;
   if ((wr.send_flags & IBV_SEND_INLINE) != 0) return IBV_WC_SUCCESS;
   const bool fetch = wr.opcode >= IBV_WR_RDMA_READ;
-  return Allowed(qp.nic->memory(), qp.pd_id, list, fetch ? IBV_ACCESS_LOCAL_WRITE : 0)
-             ? IBV_WC_SUCCESS
-             : IBV_WC_LOC_PROT_ERR;
+  if (Allowed(qp.nic->memory(), qp.pd_id, list, fetch ? IBV_ACCESS_LOCAL_WRITE : 0)) {
+    return IBV_WC_SUCCESS;
+  }
+  fault::Misuse("queue pair %u: a list outside of its regions or their rights", qp.number);
+  return IBV_WC_LOC_PROT_ERR;
 }
 
 void FillRemote(const ibv_send_wr& wr, SendWqe* wqe) {
@@ -83,6 +89,26 @@ bool Supports(const Qp& qp, ibv_wr_opcode opcode) {
   }
 }
 
+// What an application finds that looks at a READ's sink before its completion.
+void Poison(const Qp& qp, SendWqe& wqe) {
+  for (uint32_t i = 0; i < wqe.sge_count; ++i) {
+    const ibv_sge& sge = wqe.sges()[i];
+    uint8_t* sink =
+        qp.nic->memory().Resolve(sge.lkey, sge.addr, sge.length, qp.pd_id, IBV_ACCESS_LOCAL_WRITE);
+    if (sink != nullptr) memset(sink, fault::kPoison, sge.length);
+  }
+}
+
+// What the plan does to the request.
+void Afflict(Qp& qp, const fault::Plan& plan, SendWqe& wqe) {
+  fault::QpFaults& faults = qp.faults;
+  wqe.faults = fault::DecideRequest(plan, faults.ordinal, faults.requests++, faults.of_connection++,
+                                    wqe.opcode);
+  const bool runs = wqe.error == IBV_WC_SUCCESS;
+  if (runs && plan.strict && wqe.is_fetch()) Poison(qp, wqe);
+  if (runs) wqe.error = wqe.faults.error;
+}
+
 }  // namespace
 
 int Enqueue(Qp& qp, const ibv_send_wr& wr) {
@@ -90,6 +116,7 @@ int Enqueue(Qp& qp, const ibv_send_wr& wr) {
   if (queue.Full()) return ENOMEM;
   if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > qp.cap.max_send_sge) return EINVAL;
   if (!Supports(qp, wr.opcode)) return EINVAL;
+  if (IsAtomic(wr.opcode) && !fault::HasAtomics()) return EINVAL;
   const SgeList list{wr.sg_list, static_cast<uint32_t>(wr.num_sge)};
   const uint64_t length = TotalLength(list);
   if (const int error = CheckInline(qp, wr, length)) return error;
@@ -102,6 +129,9 @@ int Enqueue(Qp& qp, const ibv_send_wr& wr) {
   wqe.error = CheckLocal(qp, wr, list, length);
   FillRemote(wr, &wqe);
   FillLocal(wr, &wqe);
+  wqe.faults = {};
+  if (const fault::Plan* plan = fault::Active()) [[unlikely]]
+    Afflict(qp, *plan, wqe);
   ++queue.posted;
   CountPost(wr.opcode, length);
   return 0;
@@ -165,6 +195,12 @@ bool ExecuteNow(Qp& qp, const ibv_send_wr& wr) {
   return IsAtomic(wr.opcode) && ExecuteAtomic(qp, wr, local);
 }
 
+int CheckState(const Qp& qp) {
+  if (CanPost(qp)) return 0;
+  fault::Misuse("queue pair %u: post_send in state %d", qp.number, qp.state);
+  return EINVAL;
+}
+
 }  // namespace
 
 bool CanPost(const Qp& qp) {
@@ -186,7 +222,7 @@ int PostSend(ibv_qp* ibv, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   const std::lock_guard<SpinLock> guard(qp.lock);
   while (wr != nullptr && ExecuteNow(qp, *wr)) wr = wr->next;
   if (wr == nullptr) return 0;
-  int error = CanPost(qp) ? 0 : EINVAL;
+  int error = CheckState(qp);
   while (wr != nullptr && error == 0) {
     error = Enqueue(qp, *wr);
     if (error == 0) wr = wr->next;
@@ -200,7 +236,7 @@ int PostSendAllOrNone(ibv_qp* ibv, ibv_send_wr* wr) {
   Qp& qp = *Qp::From(ibv);
   if (qp.IsDatagram()) return PostDatagrams(qp, wr, nullptr);
   const std::lock_guard<SpinLock> guard(qp.lock);
-  if (!CanPost(qp)) return EINVAL;
+  if (const int error = CheckState(qp)) return error;
   SendQueue& queue = qp.requester.queue;
   const uint32_t before = queue.posted;
   for (; wr != nullptr; wr = wr->next) {

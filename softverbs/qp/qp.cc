@@ -1,5 +1,7 @@
 #include "softverbs/qp/qp.h"
 
+#include "softverbs/fault/held_completions.h"
+
 namespace softverbs {
 
 void RaiseQpEvent(Qp& qp, ibv_event_type type) {
@@ -33,7 +35,7 @@ void RevokeTarget(Qp& qp) {
 }
 
 void CompleteReceive(Qp& qp, const ReceiveWqe& receive, ibv_wc_status status) {
-  PushCompletion(*qp.recv_cq, [&](Cqe& cqe) {
+  fault::Deliver(*qp.recv_cq, qp.faults, [&](Cqe& cqe) {
     cqe.wr_id = receive.wr_id;
     cqe.qp_num = qp.number;
     cqe.status = status;
@@ -44,13 +46,18 @@ void CompleteReceive(Qp& qp, const ReceiveWqe& receive, ibv_wc_status status) {
 void EnterSendError(Qp& qp) {
   if (qp.IsReliable()) return EnterError(qp);
   qp.state = IBV_QPS_SQE;
-  qp.requester.began = false;
+  qp.requester.began = qp.requester.held_back = false;
   FlushQueues(qp);
 }
 
 bool TakeReceive(Qp& qp) {
   Responder& responder = qp.responder;
   if (responder.has_receive) return true;
+  if (const fault::Plan* plan = fault::Active()) [[unlikely]] {
+    fault::QpFaults& faults = qp.faults;
+    const auto kind = fault::Kind::kReceiverNotReady;
+    if (fault::Strikes(*plan, kind, faults.ordinal, faults.receives++)) return false;
+  }
   responder.has_receive =
       qp.srq != nullptr ? qp.srq->Take(&responder.receive) : qp.receives.Take(&responder.receive);
   return responder.has_receive;
@@ -61,7 +68,7 @@ void FlushQueues(Qp& qp) {
   SendQueue& queue = requester.queue;
   while (queue.done != queue.posted) {
     const SendWqe& wqe = queue.At(queue.done++);
-    PushCompletion(*qp.send_cq, [&](Cqe& cqe) {
+    fault::Deliver(*qp.send_cq, qp.faults, [&](Cqe& cqe) {
       cqe.wr_id = wqe.wr_id;
       cqe.qp_num = qp.number;
       cqe.status = IBV_WC_WR_FLUSH_ERR;
@@ -85,7 +92,7 @@ void EnterError(Qp& qp) {
   RevokeTarget(qp);
   qp.state = IBV_QPS_ERR;
   qp.responder.answers.clear();
-  qp.requester.backing_off = false;
+  qp.requester.backing_off = qp.requester.held_back = false;
   qp.requester.began = false;
   qp.requester.fetches = 0;
   FlushQueues(qp);

@@ -11,12 +11,14 @@
 #include "softverbs/abi/context.h"
 #include "softverbs/base/spin_lock.h"
 #include "softverbs/cq/cq.h"
+#include "softverbs/fault/qp_faults.h"
 #include "softverbs/nic/link.h"
 #include "softverbs/nic/packet.h"
 #include "softverbs/qp/datagram_route.h"
 #include "softverbs/qp/receive_queue.h"
 #include "softverbs/qp/send_queue.h"
 #include "softverbs/qp/srq.h"
+#include "softverbs/qp/torn_read.h"
 #include "softverbs/qp/work_request_builder.h"
 
 namespace softverbs {
@@ -32,6 +34,8 @@ struct Requester {
   uint32_t retries_left = 0;
   uint32_t rnr_retries_left = 0;
   bool backing_off = false;
+  bool held_back = false;       // a fault delays the request at queue.next
+  uint32_t hold_count = 0;      // tells a late timer from the current one
   bool peer_awaited = false;    // there was a wait for a peer that is gone, without an answer
   uint32_t back_off_count = 0;  // tells a late timer from the current one
 };
@@ -48,6 +52,11 @@ struct Answer {
   uint32_t length;
   uint32_t sent;
   uint64_t value;
+  // Of a READ that a fault tears.
+  bool tear;
+  int64_t tear_ns;
+  uint64_t tear_seed;
+  std::shared_ptr<TornRead> torn;  // once it began
 };
 
 // The responder's half: see responder.h.
@@ -96,6 +105,7 @@ struct Qp {
   Responder responder;
   ReceiveQueue receives;
   std::unique_ptr<DatagramRoute[]> routes;  // UD: one for each place of the send queue
+  fault::QpFaults faults;
 
   static Qp* From(ibv_qp* qp) { return reinterpret_cast<Qp*>(qp); }
   static Qp* From(ibv_qp_ex* qp) { return reinterpret_cast<Qp*>(qp); }

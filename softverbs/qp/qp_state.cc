@@ -7,6 +7,7 @@
 #include "softverbs/abi/gid.h"
 #include "softverbs/abi/limits.h"
 #include "softverbs/base/log.h"
+#include "softverbs/fault/held_completions.h"
 #include "softverbs/qp/requester.h"
 #include "softverbs/qp/transitions.h"
 
@@ -62,16 +63,18 @@ void CopyAttributes(const ibv_qp_attr& from, int mask, ibv_qp_attr* to) {
 
 void Reset(Qp& qp) {
   RevokeTarget(qp);
-  PurgeCompletions(*qp.send_cq, qp.number);
-  PurgeCompletions(*qp.recv_cq, qp.number);
+  fault::Purge(*qp.send_cq, qp.number);
+  fault::Purge(*qp.recv_cq, qp.number);
   Requester& requester = qp.requester;
   requester.queue.Reset();
   requester.began = requester.backing_off = requester.peer_awaited = false;
+  requester.held_back = false;
   requester.fetches = 0;
   // Not from zero: a late answer to the old connection must not look like one of the new.
   ++requester.epoch;
   qp.responder = Responder{};
   qp.receives.Clear();
+  qp.faults.of_connection = 0;
   qp.link.reset();
   qp.attr = ibv_qp_attr{};
   qp.established = qp.notify_drained = false;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "softverbs/base/clock.h"
+#include "softverbs/fault/held_completions.h"
 #include "softverbs/qp/accelerator.h"
 #include "softverbs/qp/datagram_sender.h"
 #include "softverbs/qp/responder.h"
@@ -62,6 +63,11 @@ Sent SendFetch(Qp& qp, SendWqe& wqe) {
                                                                     : PacketType::kFetchAdd;
   PacketHeader header = RequestHeader(qp, wqe, type, 0);
   header.flags = kPacketFirst | kPacketLast;
+  if (wqe.faults.tear) [[unlikely]] {
+    header.flags |= kPacketTear;
+    header.operand = wqe.faults.tear_seed;
+    header.swap = static_cast<uint64_t>(wqe.faults.tear_ns);
+  }
   if (qp.link->Send(header, &qp.waits_for_link) != Link::SendResult::kSent) return Sent::kWait;
   wqe.received = 0;
   ++requester.fetches;
@@ -151,6 +157,10 @@ Sent CompleteUnanswered(Qp& qp) {
 Sent TransmitOne(Qp& qp, SendWqe& wqe) {
   SendQueue& queue = qp.requester.queue;
   const bool oldest = queue.next == queue.done;
+  if (wqe.faults.delay_ns != 0) [[unlikely]] {
+    HoldBack(qp, wqe.faults.delay_ns);
+    return Sent::kWait;
+  }
   if (wqe.error != IBV_WC_SUCCESS) {
     if (oldest) FailOldest(qp, wqe.error);
     return Sent::kWait;
@@ -180,12 +190,21 @@ Sent TransmitOne(Qp& qp, SendWqe& wqe) {
 
 bool Before(uint32_t psn, uint32_t other) { return static_cast<int32_t>(psn - other) < 0; }
 
+// A fault: the request was executed, but its answer does not arrive.
+bool LosesAnswer(Qp& qp, SendWqe& wqe) {
+  if (!wqe.faults.lost_ack) [[likely]]
+    return false;
+  fault::CountOne(fault::Kind::kLostAck);
+  FailOldest(qp, IBV_WC_RETRY_EXC_ERR);
+  return true;
+}
+
 // Requests before `psn` are acknowledged by whatever answers `psn` itself.
 void CompleteBefore(Qp& qp, uint32_t psn) {
   SendQueue& queue = qp.requester.queue;
   while (queue.done != queue.next) {
-    const SendWqe& wqe = queue.At(queue.done);
-    if (wqe.is_fetch() || !Before(wqe.psn, psn)) return;
+    SendWqe& wqe = queue.At(queue.done);
+    if (wqe.is_fetch() || !Before(wqe.psn, psn) || LosesAnswer(qp, wqe)) return;
     CompleteOldest(qp, IBV_WC_SUCCESS);
   }
 }
@@ -204,7 +223,7 @@ SendWqe* Answered(Qp& qp, const PacketHeader& header) {
 
 void HandleReadAnswer(Qp& qp, const PacketHeader& header, const uint8_t* payload) {
   SendWqe* wqe = Answered(qp, header);
-  if (wqe == nullptr || wqe->opcode != IBV_WR_RDMA_READ) return;
+  if (wqe == nullptr || wqe->opcode != IBV_WR_RDMA_READ || LosesAnswer(qp, *wqe)) return;
   if (header.offset != wqe->received || header.payload_bytes > wqe->length - wqe->received) {
     return FailOldest(qp, IBV_WC_BAD_RESP_ERR);
   }
@@ -220,7 +239,10 @@ void HandleReadAnswer(Qp& qp, const PacketHeader& header, const uint8_t* payload
 
 void HandleAtomicAnswer(Qp& qp, const PacketHeader& header) {
   SendWqe* wqe = Answered(qp, header);
-  if (wqe == nullptr || !wqe->is_fetch() || wqe->opcode == IBV_WR_RDMA_READ) return;
+  if (wqe == nullptr || !wqe->is_fetch() || wqe->opcode == IBV_WR_RDMA_READ ||
+      LosesAnswer(qp, *wqe)) {
+    return;
+  }
   const uint64_t original = header.operand;
   if (!Scatter(qp.nic->memory(), qp.pd_id, LocalList(*wqe), 0, sizeof(original),
                reinterpret_cast<const uint8_t*>(&original))) {
@@ -333,7 +355,7 @@ void CompleteOldest(Qp& qp, ibv_wc_status status) {
   requester.rnr_retries_left = qp.attr.rnr_retry;
   const bool signalled = qp.signal_all || (wqe.send_flags & IBV_SEND_SIGNALED) != 0;
   if (!signalled && status == IBV_WC_SUCCESS) return;
-  PushCompletion(*qp.send_cq, [&](Cqe& cqe) {
+  fault::Deliver(*qp.send_cq, qp.faults, [&](Cqe& cqe) {
     cqe.wr_id = wqe.wr_id;
     cqe.qp_num = qp.number;
     cqe.status = status;

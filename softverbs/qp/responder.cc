@@ -3,8 +3,11 @@
 #include <algorithm>
 
 #include "softverbs/base/shared_copy.h"
+#include "softverbs/fault/atomic_of_nic.h"
+#include "softverbs/fault/faults.h"
 #include "softverbs/qp/deliver_receive.h"
 #include "softverbs/qp/scatter_gather.h"
+#include "softverbs/qp/torn_read.h"
 
 namespace softverbs {
 namespace {
@@ -147,6 +150,22 @@ void HandleWrite(Qp& qp, Link& link, const PacketHeader& request, const uint8_t*
   if (takes_receive) DeliverReceive(qp, request, IBV_WC_RECV_RDMA_WITH_IMM, request.message_bytes);
 }
 
+// The requester's plan tears the READ, or ours does.
+void TearAnswer(Qp& qp, const PacketHeader& request, Answer* answer) {
+  constexpr uint64_t kLongestNs = 1'000'000'000;  // the peer's number
+  if ((request.flags & kPacketTear) != 0) {
+    answer->tear_seed = request.operand;
+    answer->tear_ns = static_cast<int64_t>(std::min(request.swap, kLongestNs));
+    answer->tear = true;
+  } else if (const fault::Plan* plan = fault::Active()) {
+    const fault::Kind kind = fault::Kind::kTearRead;
+    const uint64_t index = qp.faults.reads++;
+    answer->tear_seed = fault::Draw(*plan, kind, qp.faults.ordinal, index);
+    answer->tear_ns = (*plan)[kind].ns;
+    answer->tear = fault::Strikes(*plan, kind, qp.faults.ordinal, index);
+  }
+}
+
 void HandleRead(Qp& qp, Link& link, const PacketHeader& request) {
   if (qp.attr.max_dest_rd_atomic == 0 || qp.responder.answers.size() >= kMaxAnswers ||
       request.message_bytes > kMaxMessage) {
@@ -162,6 +181,7 @@ void HandleRead(Qp& qp, Link& link, const PacketHeader& request) {
   answer.rkey = request.rkey;
   answer.remote_addr = request.remote_addr;
   answer.length = request.message_bytes;
+  TearAnswer(qp, request, &answer);
   qp.responder.answers.push_back(answer);
   EndMessage(qp);
   SendAnswers(qp);
@@ -183,7 +203,10 @@ void HandleAtomic(Qp& qp, Link& link, const PacketHeader& request) {
   auto* word = reinterpret_cast<uint64_t*>(where);
   uint64_t original = request.operand;
   // Locked instructions: atomic also for the CPU's own accesses (IBV_ATOMIC_GLOB).
-  if (request.type == PacketType::kCompareSwap) {
+  const fault::Plan* plan = fault::Active();
+  if (plan != nullptr && plan->atomics != fault::Atomics::kGlobal) [[unlikely]] {
+    original = fault::AtomicOfNic(word, request);
+  } else if (request.type == PacketType::kCompareSwap) {
     __atomic_compare_exchange_n(word, &original, request.swap, false, __ATOMIC_SEQ_CST,
                                 __ATOMIC_SEQ_CST);
   } else {
@@ -213,14 +236,19 @@ PacketHeader AnswerHeader(const Qp& qp, const Answer& answer, uint32_t payload) 
   return header;
 }
 
-enum class Step { kDone, kMore, kFull, kFailed };
+enum class Step { kDone, kMore, kWait, kFailed };
 
 // One packet of the answer.
 Step SendAnswer(Qp& qp, Answer& answer) {
   const bool read = answer.type == PacketType::kReadResponse;
-  const uint32_t payload = read ? std::min(kMaxPayload, answer.length - answer.sent) : 0;
+  uint32_t payload = read ? std::min(kMaxPayload, answer.length - answer.sent) : 0;
   const uint8_t* from = nullptr;
-  if (payload > 0) {
+  if (payload > 0 && answer.tear) [[unlikely]] {
+    if (!PrepareTorn(qp, answer)) return Step::kWait;
+    if (answer.type == PacketType::kNak) return Step::kMore;
+    payload = std::min(payload, answer.torn->end() - answer.sent);
+    from = answer.torn->At(answer.sent);
+  } else if (payload > 0) {
     // Again at every packet: the region may be deregistered in between.
     from = qp.nic->memory().Resolve(answer.rkey, answer.remote_addr + answer.sent, payload,
                                     qp.pd_id, IBV_ACCESS_REMOTE_READ);
@@ -230,7 +258,7 @@ Step SendAnswer(Qp& qp, Answer& answer) {
       qp.link->Send(AnswerHeader(qp, answer, payload), &qp.waits_for_link, [&](uint8_t* to) {
         if (payload > 0) CopyFromShared(to, from, payload);
       });
-  if (result != Link::SendResult::kSent) return Step::kFull;
+  if (result != Link::SendResult::kSent) return Step::kWait;
   answer.sent += payload;
   return read && answer.sent < answer.length ? Step::kMore : Step::kDone;
 }
@@ -261,7 +289,7 @@ bool SendAnswers(Qp& qp) {
       case Step::kDone:
         answers.pop_front();
         break;
-      case Step::kFull:
+      case Step::kWait:
         return false;
       case Step::kFailed:
         // The region went away while its READ was being answered.

@@ -16,7 +16,7 @@ namespace softverbs {
 // A request packet; nothing in it has been checked.
 void HandleRequest(Qp& qp, Link& link, const PacketHeader& header, const uint8_t* payload);
 
-// Sends the answers owed; false when the link is full and some remain.
+// Sends the answers owed; false when some remain: the link is full, or a READ is being torn.
 bool SendAnswers(Qp& qp);
 
 }  // namespace softverbs

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <memory>
 
+#include "softverbs/fault/faults.h"
+
 namespace softverbs {
 
 // A posted send request. Its scatter/gather list, or its inline data, follows it in memory.
@@ -26,6 +28,7 @@ struct SendWqe {
   ibv_wr_opcode opcode;
   ibv_wc_status error;  // found at post, reported when its turn comes
   uint32_t sge_count;
+  fault::RequestFaults faults;
 
   ibv_sge* sges() { return reinterpret_cast<ibv_sge*>(this + 1); }
   uint8_t* inline_data() { return reinterpret_cast<uint8_t*>(this + 1); }

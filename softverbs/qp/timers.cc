@@ -19,19 +19,45 @@ int64_t RnrTimerNs(uint32_t code) {
 
 int64_t AckTimeoutNs(uint32_t code) { return int64_t{4096} << std::min(code & 31, 24u); }
 
-void ResumeAfter(Qp& qp, int64_t wait_ns) {
-  const uint32_t count = ++qp.requester.back_off_count;
-  Nic* nic = qp.nic;
-  // By number: the queue pair may be gone when the timer runs, and is looked up while nothing can
-  // be destroyed. The timer is never cancelled, which could not be waited for under these locks.
-  Loop::Get().RunAt(MonotonicNs() + wait_ns, [nic, number = qp.number, count] {
+namespace {
+
+// Runs `resume(qp)` later, then transmits, unless it says that the wait is over already. By number:
+// the queue pair may be gone when the timer runs, and is looked up while nothing can be destroyed.
+// The timer is never cancelled, which could not be waited for under these locks.
+template <class Resume>
+void TransmitAfter(Qp& qp, int64_t wait_ns, Resume resume) {
+  Loop::Get().RunAt(MonotonicNs() + wait_ns, [nic = qp.nic, number = qp.number, resume] {
     const Engine::Pause pause(nic->engine());
     Qp* qp = nic->qps().Find(number);
     if (qp == nullptr) return;
     const std::lock_guard<SpinLock> guard(qp->lock);
-    if (!qp->requester.backing_off || qp->requester.back_off_count != count) return;
-    qp->requester.backing_off = false;
-    Transmit(*qp);
+    if (resume(*qp)) Transmit(*qp);
+  });
+}
+
+}  // namespace
+
+void ResumeAfter(Qp& qp, int64_t wait_ns) {
+  const uint32_t count = ++qp.requester.back_off_count;
+  TransmitAfter(qp, wait_ns, [count](Qp& later) {
+    Requester& requester = later.requester;
+    if (!requester.backing_off || requester.back_off_count != count) return false;
+    requester.backing_off = false;
+    return true;
+  });
+}
+
+void HoldBack(Qp& qp, int64_t wait_ns) {
+  Requester& requester = qp.requester;
+  if (requester.held_back) return;
+  requester.held_back = true;
+  const uint32_t count = ++requester.hold_count;
+  TransmitAfter(qp, wait_ns, [count, place = requester.queue.next](Qp& later) {
+    Requester& requester = later.requester;
+    if (!requester.held_back || requester.hold_count != count) return false;
+    requester.held_back = false;
+    requester.queue.At(place).faults.delay_ns = 0;
+    return true;
   });
 }
 

@@ -17,6 +17,10 @@ int64_t AckTimeoutNs(uint32_t code);
 // the queue pair's lock, requester.backing_off.
 void ResumeAfter(Qp& qp, int64_t wait_ns);
 
+// Keeps the request at queue.next back for `wait_ns`, a fault, if that is not being done already.
+// REQUIRES: the queue pair's lock.
+void HoldBack(Qp& qp, int64_t wait_ns);
+
 }  // namespace softverbs
 
 #endif  // SOFTVERBS_QP_TIMERS_H_

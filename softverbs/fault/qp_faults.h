@@ -1,0 +1,24 @@
+#ifndef SOFTVERBS_FAULT_QP_FAULTS_H_
+#define SOFTVERBS_FAULT_QP_FAULTS_H_
+
+#include <cstdint>
+
+#include "softverbs/fault/faults.h"
+
+namespace softverbs::fault {
+
+// What a queue pair counts for the plan's decisions. Guarded by the queue pair's lock, `ordinal`
+// apart. The counts of the past are kept when it is reset: it does not live the same life again.
+struct QpFaults {
+  const uint32_t ordinal = NextOrdinal();
+  uint64_t requests = 0;       // posted while a plan was active
+  uint64_t of_connection = 0;  // those since it was reset
+  uint64_t completions = 0;
+  uint64_t arrivals = 0;  // of requests
+  uint64_t reads = 0;     // of READs
+  uint64_t receives = 0;  // that messages asked for
+};
+
+}  // namespace softverbs::fault
+
+#endif  // SOFTVERBS_FAULT_QP_FAULTS_H_

@@ -1,0 +1,77 @@
+#include "softverbs/fault/wire.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "softverbs/base/clock.h"
+#include "softverbs/nic/nic.h"
+#include "softverbs/nic/packet_handler.h"
+
+namespace softverbs::fault {
+
+bool Wire::Park(Link& link, const PacketHeader& header, const uint8_t* payload) {
+  disturbed_ = true;
+  Qp* qp = qps_->Find(header.to_qpn);
+  if (qp == nullptr) return false;
+  Mailbox& mailbox = mailboxes_[OrdinalOf(*qp)];
+  const bool request = header.type <= PacketType::kFetchAdd;
+  if (request && (header.flags & kPacketFirst) != 0) Stall(mailbox, *qp);
+  const bool waits = simulated_ || !mailbox.packets.empty() ||
+                     mailbox.stalled_until > MonotonicNs() || MustWait(*qp);
+  if (!waits) return false;
+  mailbox.packets.push_back({&link, header, {payload, payload + header.payload_bytes}});
+  bytes_ += Bytes(mailbox.packets.back());
+  return true;
+}
+
+void Wire::Stall(Mailbox& mailbox, Qp& qp) {
+  const Plan* plan = Active();
+  if (plan == nullptr) return;
+  const uint64_t arrival = NextArrival(qp);
+  const auto ns = StrikesFor(*plan, Kind::kStallPeer, OrdinalOf(qp), arrival);
+  if (!ns) return;
+  mailbox.stalled_until = std::max(mailbox.stalled_until, MonotonicNs() + *ns);
+  Loop::Get().RunAt(mailbox.stalled_until, [] { Nic::Get()->engine().HandleParked(); });
+}
+
+bool Wire::MayGo(const Mailbox& mailbox) const {
+  if (mailbox.packets.empty() || mailbox.stalled_until > MonotonicNs()) return false;
+  Qp* qp = qps_->Find(mailbox.packets.front().header.to_qpn);
+  return qp == nullptr || !MustWait(*qp);
+}
+
+Wire::Packet Wire::Pop(Mailbox& mailbox, size_t at) {
+  const auto taken = mailbox.packets.begin() + static_cast<ptrdiff_t>(at);
+  Packet packet = std::move(*taken);
+  mailbox.packets.erase(taken);
+  bytes_ -= Bytes(packet);
+  return packet;
+}
+
+size_t Wire::Choices() const {
+  return static_cast<size_t>(
+      std::count_if(mailboxes_.begin(), mailboxes_.end(),
+                    [this](const auto& entry) { return MayGo(entry.second); }));
+}
+
+std::optional<Wire::Packet> Wire::Take(size_t choice) {
+  for (auto& [ordinal, mailbox] : mailboxes_) {
+    if (MayGo(mailbox) && choice-- == 0) return Pop(mailbox, 0);
+  }
+  return std::nullopt;
+}
+
+void Wire::EndStalls() {
+  for (auto& [ordinal, mailbox] : mailboxes_) mailbox.stalled_until = 0;
+}
+
+std::optional<Wire::Packet> Wire::TakeOf(const Link& link) {
+  for (auto& [ordinal, mailbox] : mailboxes_) {
+    for (size_t at = 0; at < mailbox.packets.size(); ++at) {
+      if (mailbox.packets[at].link == &link) return Pop(mailbox, at);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace softverbs::fault

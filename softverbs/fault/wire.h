@@ -1,0 +1,73 @@
+#ifndef SOFTVERBS_FAULT_WIRE_H_
+#define SOFTVERBS_FAULT_WIRE_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "softverbs/fault/faults.h"
+#include "softverbs/nic/link.h"
+#include "softverbs/nic/packet.h"
+#include "softverbs/nic/qp_table.h"
+
+namespace softverbs::fault {
+
+// Packets that arrived and are not executed yet, with a fault plan or in a simulation: those for
+// one queue pair stay in order, others pass them. A queue pair's packets wait while its adapter
+// stands still (stall_peer), while a READ of it is being torn, and in a simulation until the
+// scheduler picks them.
+//
+// REQUIRES for all methods: the engine's progress lock.
+class Wire {
+ public:
+  Wire(QpTable* qps, bool simulated) : qps_(qps), simulated_(simulated), disturbed_(simulated) {}
+
+  struct Packet {
+    Link* link;
+    PacketHeader header;
+    std::vector<uint8_t> payload;
+  };
+
+  // Whether Park must be asked. Cheap: for every packet.
+  bool Wants(const PacketHeader& header) const {
+    return disturbed_ || Active() != nullptr || (header.flags & kPacketTear) != 0;
+  }
+  // Takes the packet if it has to wait; false: execute it now.
+  bool Park(Link& link, const PacketHeader& header, const uint8_t* payload);
+  // So many wait that the links' rings had better keep the rest.
+  bool Full() const { return bytes_ > kMaxBytes; }
+
+  // How many queue pairs have a packet that need not wait.
+  size_t Choices() const;
+  // The oldest packet of the `choice`-th of them, in the order of their ordinals.
+  std::optional<Packet> Take(size_t choice);
+  // A new run of the simulation: what is left of stalls is over.
+  void EndStalls();
+  // The oldest packet of this link, whether it has to wait or not.
+  std::optional<Packet> TakeOf(const Link& link);
+
+ private:
+  static constexpr size_t kMaxBytes = 16 << 20;
+
+  struct Mailbox {
+    std::deque<Packet> packets;
+    int64_t stalled_until = 0;
+  };
+
+  static size_t Bytes(const Packet& packet) { return sizeof(packet) + packet.payload.size(); }
+  bool MayGo(const Mailbox& mailbox) const;
+  void Stall(Mailbox& mailbox, Qp& qp);
+  Packet Pop(Mailbox& mailbox, size_t at);
+
+  QpTable* const qps_;
+  const bool simulated_;
+  bool disturbed_;  // packets may wait here, now or ever
+  size_t bytes_ = 0;
+  std::map<uint32_t, Mailbox> mailboxes_;  // by ordinal of the queue pair
+};
+
+}  // namespace softverbs::fault
+
+#endif  // SOFTVERBS_FAULT_WIRE_H_

@@ -1,0 +1,53 @@
+#ifndef SOFTVERBS_QP_TORN_READ_H_
+#define SOFTVERBS_QP_TORN_READ_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace softverbs {
+
+struct Qp;
+struct Answer;
+
+// A READ that is executed in several steps, its aligned 8-byte words in any order: a fault that
+// every reader of memory in use has to stand. Up to kUnitBytes of the answer are shuffled together.
+class TornRead {
+ public:
+  static constexpr uint32_t kUnitBytes = 1 << 20;
+
+  // For the bytes [begin, begin + size) of an answer; the first of them lies at `from`.
+  TornRead(const uint8_t* from, uint32_t begin, uint32_t size, uint64_t seed);
+
+  uint32_t begin() const { return begin_; }
+  uint32_t end() const { return begin_ + static_cast<uint32_t>(bytes_.size()); }
+  bool Done() const { return next_ == order_.size(); }
+  // Of the bytes from `offset` of the answer on. REQUIRES: Done().
+  const uint8_t* At(uint32_t offset) const { return bytes_.data() + (offset - begin_); }
+
+  // Copies one step's worth of words; `from` is where byte begin() is.
+  void Step(const uint8_t* from);
+
+ private:
+  struct Piece {
+    uint32_t at;
+    uint32_t size;
+  };
+
+  const uint32_t begin_;
+  std::vector<uint8_t> bytes_;
+  std::vector<Piece> order_;
+  size_t next_ = 0;
+};
+
+// Makes sure that the bytes of `answer` from `sent` on are there to be sent; false when they are
+// not yet. Then it goes on by itself, calling SendAnswers and Transmit at its end. REQUIRES: the
+// queue pair's lock held; `answer` is the first of those owed.
+bool PrepareTorn(Qp& qp, Answer& answer);
+
+// Whether a torn READ is in progress: the requests behind it wait. REQUIRES: lock held.
+bool IsTearing(const Qp& qp);
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_QP_TORN_READ_H_

@@ -1,0 +1,73 @@
+// The calls of softverbs/include/softverbs/control.h.
+
+#include "softverbs/include/softverbs/control.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <string>
+
+#include "softverbs/abi/export.h"
+#include "softverbs/base/clock.h"
+#include "softverbs/fault/atomic_of_nic.h"
+#include "softverbs/fault/faults.h"
+#include "softverbs/fault/strict.h"
+#include "softverbs/simulation/simulated_loop.h"
+
+namespace softverbs {
+namespace {
+
+// Null before the first softverbs_simulate. Of the simulation's one thread.
+SimulatedLoop* simulated_loop = nullptr;
+
+int Simulate(uint64_t seed) {
+  if (simulated_loop == nullptr) {
+    auto* loop = new SimulatedLoop;  // never destroyed, as every loop
+    if (!Loop::Install(loop)) {
+      delete loop;
+      return EBUSY;
+    }
+    simulated_loop = loop;
+  }
+  simulated_loop->Restart(seed);
+  return 0;
+}
+
+}  // namespace
+}  // namespace softverbs
+
+SOFTVERBS_EXPORT int softverbs_set_faults(const char* plan, char* error, size_t error_size) {
+  std::string why;
+  const int result = softverbs::fault::Set(plan, &why);
+  if (result != 0 && error != nullptr) snprintf(error, error_size, "%s", why.c_str());
+  return result;
+}
+
+SOFTVERBS_EXPORT void softverbs_clear_faults() { softverbs::fault::Clear(); }
+
+SOFTVERBS_EXPORT uint64_t softverbs_fault_count(const char* name) {
+  using softverbs::fault::Kind;
+  for (size_t i = 0; i < softverbs::fault::kKinds; ++i) {
+    const auto kind = static_cast<Kind>(i);
+    if (strcmp(name, softverbs::fault::Name(kind)) == 0) return softverbs::fault::Count(kind);
+  }
+  return 0;
+}
+
+SOFTVERBS_EXPORT uint64_t softverbs_misuse_count() { return softverbs::fault::MisuseCount(); }
+
+SOFTVERBS_EXPORT void softverbs_set_atomic_window(void (*window)(void*), void* argument) {
+  softverbs::fault::SetAtomicWindow(window, argument);
+}
+
+SOFTVERBS_EXPORT int softverbs_simulate(uint64_t seed) { return softverbs::Simulate(seed); }
+
+SOFTVERBS_EXPORT int softverbs_step() {
+  return softverbs::simulated_loop != nullptr && softverbs::simulated_loop->Step() ? 1 : 0;
+}
+
+SOFTVERBS_EXPORT int64_t softverbs_now_ns() { return softverbs::MonotonicNs(); }
+
+SOFTVERBS_EXPORT void softverbs_set_event_log(void (*log)(void*, const char*), void* argument) {
+  if (softverbs::simulated_loop != nullptr) softverbs::simulated_loop->SetLog(log, argument);
+}

@@ -1,0 +1,143 @@
+#include "softverbs/simulation/simulated_loop.h"
+
+#include <poll.h>
+
+#include "softverbs/base/clock.h"
+#include "softverbs/fault/faults.h"
+#include "softverbs/nic/nic.h"
+#include "softverbs/nic/packet_handler.h"
+
+namespace softverbs {
+namespace {
+
+constexpr int64_t kFirstNs = 1'000'000'000;
+constexpr int64_t kStepMaxNs = 500;
+// Enough for whatever a run leaves behind: connections in time wait, requests backing off.
+constexpr int kStepsToEnd = 1'000'000;
+
+int64_t Now() { return MonotonicNs(); }
+// Relaxed: there is one thread.
+void SetNow(int64_t ns) { simulated_ns.store(ns, std::memory_order_relaxed); }
+
+uint32_t OrdinalOfNumber(uint32_t qpn) {
+  const Qp* qp = Nic::Existing()->qps().Find(qpn);
+  return qp == nullptr ? 0 : OrdinalOf(*qp);
+}
+
+}  // namespace
+
+void SimulatedLoop::Restart(uint64_t seed) {
+  for (int steps = 0; steps < kStepsToEnd && Step();) ++steps;
+  if (Nic* nic = Nic::Existing()) nic->engine().RestartSimulation();
+  SetNow(kFirstNs);
+  random_.seed(seed);
+  fault::ResetOrdinals();
+}
+
+bool SimulatedLoop::Step() {
+  SetNow(Now() + 1 + static_cast<int64_t>(random_() % kStepMaxNs));
+  const size_t posted = posted_.empty() ? 0 : 1;
+  const size_t timers = TimerDue() ? 1 : 0;
+  const std::vector<Ready> ready = ReadyWatches();
+  Nic* nic = Nic::Existing();
+  const size_t packets = nic == nullptr ? 0 : nic->engine().SimulatedChoices();
+  const size_t choices = posted + timers + ready.size() + packets;
+  if (choices == 0) return JumpToTimer();
+  size_t choice = random_() % choices;
+  if (choice < posted) {
+    RunPosted();
+  } else if ((choice -= posted) < timers) {
+    RunTimer();
+  } else if ((choice -= timers) < ready.size()) {
+    RunWatch(ready, choice);
+  } else {
+    RunPacket(choice - ready.size());
+  }
+  return true;
+}
+
+Loop::Watch SimulatedLoop::Add(int fd, uint32_t epoll_events, Handler handler) {
+  const Watch watch = ++last_id_;
+  watches_.emplace(watch, Watched{fd, epoll_events, std::make_shared<Handler>(std::move(handler))});
+  return watch;
+}
+
+Loop::Timer SimulatedLoop::RunAt(int64_t monotonic_ns, std::function<void()> fn) {
+  const Timer timer = ++last_id_;
+  timers_.emplace(std::make_pair(monotonic_ns, timer), std::move(fn));
+  deadlines_.emplace(timer, monotonic_ns);
+  return timer;
+}
+
+void SimulatedLoop::Cancel(Timer timer) {
+  const auto found = deadlines_.find(timer);
+  if (found == deadlines_.end()) return;
+  timers_.erase({found->second, timer});
+  deadlines_.erase(found);
+}
+
+// The epoll bits of what is asked for (in, out, and what is never asked for) are those of poll.
+std::vector<SimulatedLoop::Ready> SimulatedLoop::ReadyWatches() const {
+  std::vector<pollfd> polled;
+  for (const auto& [watch, watched] : watches_) {
+    polled.push_back({watched.fd, static_cast<short>(watched.events), 0});
+  }
+  std::vector<Ready> ready;
+  if (polled.empty() || poll(polled.data(), polled.size(), 0) <= 0) return ready;
+  size_t i = 0;
+  for (const auto& [watch, watched] : watches_) {
+    if (polled[i].revents != 0) ready.emplace_back(watch, static_cast<uint32_t>(polled[i].revents));
+    ++i;
+  }
+  return ready;
+}
+
+bool SimulatedLoop::TimerDue() const {
+  return !timers_.empty() && timers_.begin()->first.first <= Now();
+}
+
+bool SimulatedLoop::JumpToTimer() {
+  if (timers_.empty()) return false;
+  SetNow(timers_.begin()->first.first);
+  RunTimer();
+  return true;
+}
+
+void SimulatedLoop::RunPosted() {
+  Log("work");
+  const std::function<void()> fn = std::move(posted_.front());
+  posted_.pop_front();
+  fn();
+}
+
+void SimulatedLoop::RunTimer() {
+  Log("timer");
+  const auto first = timers_.begin();
+  const std::function<void()> fn = std::move(first->second);
+  deadlines_.erase(first->first.second);
+  timers_.erase(first);
+  fn();
+}
+
+void SimulatedLoop::RunWatch(const std::vector<Ready>& ready, size_t choice) {
+  Log("descriptor " + std::to_string(choice + 1) + " of " + std::to_string(ready.size()));
+  const auto [watch, events] = ready[choice];
+  // A copy: the handler may remove its own watch.
+  const std::shared_ptr<Handler> handler = watches_.at(watch).handler;
+  (*handler)(events);
+}
+
+void SimulatedLoop::RunPacket(size_t choice) {
+  PacketHeader packet;
+  if (!Nic::Existing()->engine().ExecuteSimulated(choice, &packet)) return;
+  Log("packet " + std::to_string(OrdinalOfNumber(packet.from_qpn)) + ">" +
+      std::to_string(OrdinalOfNumber(packet.to_qpn)) + " type " +
+      std::to_string(static_cast<int>(packet.type)) + " bytes " +
+      std::to_string(packet.payload_bytes));
+}
+
+void SimulatedLoop::Log(const std::string& what) {
+  if (log_ != nullptr) log_(log_argument_, (std::to_string(Now()) + " " + what).c_str());
+}
+
+}  // namespace softverbs

@@ -1,0 +1,71 @@
+#ifndef SOFTVERBS_SIMULATION_SIMULATED_LOOP_H_
+#define SOFTVERBS_SIMULATION_SIMULATED_LOOP_H_
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "softverbs/nic/loop.h"
+
+namespace softverbs {
+
+// A Loop without a thread: whoever owns the process's one thread calls Step. With it the whole
+// device is a deterministic function of the calls made and of the seed: packets, timers, posted
+// work and descriptors that are ready wait until the scheduler picks one of them.
+//
+// 1. Time passes only in Step: a little at each, and to the next timer when nothing else can
+// happen.
+// 2. One thread; no method blocks.
+class SimulatedLoop final : public Loop {
+ public:
+  // Begins a run: what is left of the one before is brought to its end first. REQUIRES: installed.
+  void Restart(uint64_t seed);
+  bool Step();
+  void SetLog(void (*log)(void*, const char*), void* argument) {
+    log_ = log;
+    log_argument_ = argument;
+  }
+
+  Watch Add(int fd, uint32_t epoll_events, Handler handler) override;
+  void Remove(Watch watch) override { watches_.erase(watch); }
+  Timer RunAt(int64_t monotonic_ns, std::function<void()> fn) override;
+  void Cancel(Timer timer) override;
+  void Post(std::function<void()> fn) override { posted_.push_back(std::move(fn)); }
+  bool OnLoopThread() const override { return true; }
+  bool Simulated() const override { return true; }
+
+ private:
+  struct Watched {
+    int fd;
+    uint32_t events;
+    std::shared_ptr<Handler> handler;
+  };
+  using Ready = std::pair<Watch, uint32_t>;
+
+  std::vector<Ready> ReadyWatches() const;
+  bool TimerDue() const;
+  bool JumpToTimer();
+  void RunPosted();
+  void RunTimer();
+  void RunWatch(const std::vector<Ready>& ready, size_t choice);
+  void RunPacket(size_t choice);
+  void Log(const std::string& what);
+
+  std::mt19937_64 random_;
+  void (*log_)(void*, const char*) = nullptr;
+  void* log_argument_ = nullptr;
+  uint64_t last_id_ = 0;
+  std::map<Watch, Watched> watches_;
+  std::map<std::pair<int64_t, Timer>, std::function<void()>> timers_;
+  std::map<Timer, int64_t> deadlines_;
+  std::deque<std::function<void()>> posted_;
+};
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_SIMULATION_SIMULATED_LOOP_H_

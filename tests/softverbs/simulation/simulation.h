@@ -1,0 +1,44 @@
+#ifndef GANNET_TESTS_SOFTVERBS_SIMULATION_SIMULATION_H_
+#define GANNET_TESTS_SOFTVERBS_SIMULATION_SIMULATION_H_
+
+#include <gtest/gtest.h>
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "softverbs/control.h"
+#include "tests/softverbs/support/verbs_fixture.h"
+
+namespace softverbs {
+
+// One run of the simulated device, with the faults of `plan` ("" = none), and its event log. The
+// process has one at a time.
+class Simulation {
+ public:
+  explicit Simulation(uint64_t seed, const std::string& plan = "");
+  ~Simulation();
+  Simulation(const Simulation&) = delete;
+  Simulation& operator=(const Simulation&) = delete;
+
+  // Steps until nothing is left to happen.
+  void RunUntilIdle();
+  // Adds a line of the test's own.
+  void Note(const std::string& line) { log_ += line + "\n"; }
+  const std::string& log() const { return log_; }
+
+ private:
+  std::string log_;
+};
+
+// All that can be polled, after everything has happened.
+std::vector<ibv_wc> Drain(Simulation& simulation, Side& side);
+// The one completion there is, after everything has happened.
+ibv_wc Only(Simulation& simulation, Side& side);
+
+std::string ToString(const ibv_wc& wc);
+
+}  // namespace softverbs
+
+#endif  // GANNET_TESTS_SOFTVERBS_SIMULATION_SIMULATION_H_
