@@ -12,6 +12,7 @@
 #include "softverbs/qp/qp.h"
 #include "softverbs/qp/qp_state.h"
 #include "softverbs/qp/requester.h"
+#include "softverbs/qp/responder.h"
 
 namespace softverbs {
 namespace {
@@ -133,6 +134,7 @@ void Detach(Qp& qp) {
   qp.nic->qps().Remove(qp.number);
   const std::lock_guard<SpinLock> guard(qp.lock);
   RevokeTarget(qp);
+  HandRefusalToLink(qp);
   qp.state = IBV_QPS_RESET;
   fault::Purge(*qp.send_cq, qp.number);
   fault::Purge(*qp.recv_cq, qp.number);

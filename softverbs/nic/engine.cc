@@ -104,7 +104,7 @@ void Engine::FinishLink(Link& link) {
   do {
     worked = DriveLink(link);
     while (const auto packet = wire_.TakeOf(link)) {
-      Execute(link, packet->header, packet->payload.data());
+      ExecuteParked(*packet);
       worked = true;
     }
   } while (worked);
@@ -116,9 +116,7 @@ void Engine::HandleParked() {
   {
     const Pause pause(*this);
     was_full = wire_.Full();
-    while (const auto packet = wire_.Take(0)) {
-      Execute(*packet->link, packet->header, packet->payload.data());
-    }
+    while (const auto packet = wire_.Take(0)) ExecuteParked(*packet);
   }
   if (was_full) Nic::Get()->WakeLoop();
 }
@@ -138,8 +136,14 @@ bool Engine::ExecuteSimulated(size_t choice, PacketHeader* executed) {
   const auto packet = wire_.Take(choice);
   if (!packet) return false;
   *executed = packet->header;
-  Execute(*packet->link, packet->header, packet->payload.data());
+  ExecuteParked(*packet);
   return true;
+}
+
+void Engine::ExecuteParked(const fault::Wire::Packet& packet) {
+  Link& link = *packet.link;
+  Execute(link, packet.header, packet.payload.data());
+  if (!link.refusals().empty()) SendRefusals(link);
 }
 
 void Engine::LockForControl() {

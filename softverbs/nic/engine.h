@@ -69,6 +69,7 @@ class Engine {
   // To every queue pair of the group that is attached in this process.
   void DispatchMulticast(Link& link, const PacketHeader& header, const uint8_t* payload);
   void Execute(Link& link, const PacketHeader& header, const uint8_t* payload);
+  void ExecuteParked(const fault::Wire::Packet& packet);
   void FinishLink(Link& link);
   void Refuse(Link& link, const PacketHeader& request);
   bool SendRefusals(Link& link);

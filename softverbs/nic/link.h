@@ -28,7 +28,7 @@ namespace softverbs {
 class Link {
  public:
   enum class State : uint32_t { kConnecting, kUp, kDown };
-  enum class SendResult { kSent, kFull, kDown };
+  enum class SendResult { kSent, kFull, kDown, kNotFilled };
 
   explicit Link(uint32_t peer_slot) : peer_slot_(peer_slot) {}
   ~Link();
@@ -61,12 +61,13 @@ class Link {
   ImportedRegions& regions() { return regions_; }
 
   // --- Transmit side.
-  // Sends one packet whose payload `fill(uint8_t*)` writes. When the ring is full, or not there
-  // yet, header.from_qpn is noted (unless *waiting says it is already) for TakeWaiting.
+  // Sends one packet whose payload `bool fill(uint8_t*)` writes; false: it could not, and nothing
+  // is sent. When the ring is full, or not there yet, header.from_qpn is noted (unless *waiting
+  // says it is already) for TakeWaiting.
   template <class Fill>
   SendResult Send(const PacketHeader& header, bool* waiting, Fill&& fill);
   SendResult Send(const PacketHeader& header, bool* waiting) {
-    return Send(header, waiting, [](uint8_t*) {});
+    return Send(header, waiting, [](uint8_t*) { return true; });
   }
   // Wakes the peer's NIC if it sleeps.
   void RingDoorbell();
@@ -116,7 +117,7 @@ Link::SendResult Link::Send(const PacketHeader& header, bool* waiting, Fill&& fi
   uint8_t* record = ReserveLocked(header.record_bytes, header.from_qpn, waiting);
   if (record == nullptr) return SendResult::kFull;
   memcpy(record, &header, sizeof(header));
-  fill(record + sizeof(header));
+  if (!fill(record + sizeof(header))) return SendResult::kNotFilled;
   producer_.Publish(header.record_bytes);
   RingDoorbellLocked();
   return SendResult::kSent;

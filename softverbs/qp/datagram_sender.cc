@@ -95,12 +95,11 @@ bool SendDatagram(Qp& qp, SendWqe& wqe, DatagramRoute& to) {
   if (wqe.length > kMaxDatagram) return true;
   const PacketHeader header = DatagramHeader(qp, wqe, to);
   for (; to.reached < to.links.size(); ++to.reached) {
-    bool filled = true;
     const Link::SendResult result = to.links[to.reached]->Send(
         header, &qp.waits_for_link,
-        [&](uint8_t* payload) { filled = FillPayload(qp, wqe, to, payload); });
+        [&](uint8_t* payload) { return FillPayload(qp, wqe, to, payload); });
     if (result == Link::SendResult::kFull) return false;
-    if (!filled) to.error = IBV_WC_LOC_PROT_ERR;
+    if (result == Link::SendResult::kNotFilled) to.error = IBV_WC_LOC_PROT_ERR;
   }
   return true;
 }

@@ -1,6 +1,7 @@
 #include "softverbs/qp/qp.h"
 
 #include "softverbs/fault/held_completions.h"
+#include "softverbs/qp/responder.h"
 
 namespace softverbs {
 
@@ -91,7 +92,7 @@ void EnterError(Qp& qp) {
   if (qp.state == IBV_QPS_ERR) return;
   RevokeTarget(qp);
   qp.state = IBV_QPS_ERR;
-  qp.responder.answers.clear();
+  RefuseAnswers(qp);
   qp.requester.backing_off = qp.requester.held_back = false;
   qp.requester.began = false;
   qp.requester.fetches = 0;

@@ -133,8 +133,8 @@ void PublishTarget(Qp& qp);
 // lock held.
 void RevokeTarget(Qp& qp);
 
-// To the error state: revokes, flushes both queues with IBV_WC_WR_FLUSH_ERR, drops the answers
-// owed, tells users of an SRQ that the last receive was reached. REQUIRES: lock held.
+// To the error state: revokes, flushes both queues with IBV_WC_WR_FLUSH_ERR, refuses what it
+// owed answers to, tells users of an SRQ that the last receive was reached. REQUIRES: lock held.
 void EnterError(Qp& qp);
 
 // A send failed. A reliable connection cannot go on, so that is EnterError; otherwise only the send

@@ -9,6 +9,7 @@
 #include "softverbs/base/log.h"
 #include "softverbs/fault/held_completions.h"
 #include "softverbs/qp/requester.h"
+#include "softverbs/qp/responder.h"
 #include "softverbs/qp/transitions.h"
 
 namespace softverbs {
@@ -63,6 +64,7 @@ void CopyAttributes(const ibv_qp_attr& from, int mask, ibv_qp_attr* to) {
 
 void Reset(Qp& qp) {
   RevokeTarget(qp);
+  HandRefusalToLink(qp);
   fault::Purge(*qp.send_cq, qp.number);
   fault::Purge(*qp.recv_cq, qp.number);
   Requester& requester = qp.requester;

@@ -91,19 +91,20 @@ Sent SendSegment(Qp& qp, SendWqe& wqe) {
     header.imm = wqe.imm;
   }
   const MemoryTable& memory = qp.nic->memory();
-  bool gathered = true;
   const Link::SendResult result = qp.link->Send(header, &qp.waits_for_link, [&](uint8_t* to) {
-    if (wqe.is_inline()) {
-      memcpy(to, wqe.inline_data() + offset, payload);
-    } else if (payload > 0) {
-      gathered = Gather(memory, qp.pd_id, LocalList(wqe), offset, payload, to);
+    if (!wqe.is_inline()) {
+      return payload == 0 || Gather(memory, qp.pd_id, LocalList(wqe), offset, payload, to);
     }
+    memcpy(to, wqe.inline_data() + offset, payload);
+    return true;
   });
+  if (result == Link::SendResult::kNotFilled) {
+    // Deregistered since the post. Reported when its turn comes.
+    wqe.error = IBV_WC_LOC_PROT_ERR;
+    if (requester.queue.next == requester.queue.done) FailOldest(qp, wqe.error);
+  }
   if (result != Link::SendResult::kSent) return Sent::kWait;
   requester.sent_bytes += payload;
-  // Deregistered under our feet: what went out was garbage, so at least say it. The bytes were
-  // checked at post, so this is the application's bug.
-  if (!gathered) wqe.error = IBV_WC_LOC_PROT_ERR;
   return Sent::kAll;
 }
 

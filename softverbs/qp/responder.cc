@@ -257,6 +257,7 @@ Step SendAnswer(Qp& qp, Answer& answer) {
   const Link::SendResult result =
       qp.link->Send(AnswerHeader(qp, answer, payload), &qp.waits_for_link, [&](uint8_t* to) {
         if (payload > 0) CopyFromShared(to, from, payload);
+        return true;
       });
   if (result != Link::SendResult::kSent) return Step::kWait;
   answer.sent += payload;
@@ -299,6 +300,26 @@ bool SendAnswers(Qp& qp) {
     }
   }
   return true;
+}
+
+void RefuseAnswers(Qp& qp) {
+  std::deque<Answer>& answers = qp.responder.answers;
+  if (answers.empty()) return;
+  Answer refusal{};
+  refusal.type = PacketType::kNak;
+  refusal.nak = NakCode::kNoQueuePair;
+  refusal.psn = answers.front().psn;
+  refusal.epoch = answers.front().epoch;
+  answers.assign(1, refusal);
+  SendAnswers(qp);
+}
+
+void HandRefusalToLink(Qp& qp) {
+  RefuseAnswers(qp);
+  std::deque<Answer>& answers = qp.responder.answers;
+  if (answers.empty() || qp.link->refusals().size() >= kMaxAnswers) return;
+  qp.link->refusals().push_back(AnswerHeader(qp, answers.front(), 0));
+  answers.clear();
 }
 
 void HandleRequest(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* payload) {

@@ -10,7 +10,7 @@ namespace softverbs {
 
 // The responder: executes requests in the order they arrive and answers in that order. An
 // acknowledgement is handed to the link before the receive's completion becomes visible, so that
-// whatever the application sends in reaction follows it. Both functions REQUIRE the queue pair's
+// whatever the application sends in reaction follows it. All functions REQUIRE the queue pair's
 // lock.
 
 // A request packet; nothing in it has been checked.
@@ -18,6 +18,14 @@ void HandleRequest(Qp& qp, Link& link, const PacketHeader& header, const uint8_t
 
 // Sends the answers owed; false when some remain: the link is full, or a READ is being torn.
 bool SendAnswers(Qp& qp);
+
+// This end answers no more: the oldest answer owed becomes a refusal, so that the peer does not wait
+// for it for ever. SendAnswers sends it, at once or when the link has space.
+void RefuseAnswers(Qp& qp);
+
+// The same when the queue pair forgets its link: the refusal is left to the link. REQUIRES: the
+// engine's progress lock too.
+void HandRefusalToLink(Qp& qp);
 
 }  // namespace softverbs
 

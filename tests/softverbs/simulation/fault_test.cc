@@ -232,7 +232,8 @@ TEST_F(FaultTest, RegistrationFails) {
   ASSERT_EQ(softverbs_set_faults("seed=1,fail_reg_mr=1", nullptr, 0), 0);
   TestMemory memory(MemoryKind::kPrivate, 4096);
   errno = 0;
-  EXPECT_EQ(ibv_reg_mr(a().pd, memory.data(), memory.size(), IBV_ACCESS_LOCAL_WRITE), nullptr);
+  EXPECT_EQ(ibv_reg_mr(a().pd, memory.data(), memory.size(), static_cast<int>(kAllAccess)),
+            nullptr);
   EXPECT_EQ(errno, ENOMEM);
   EXPECT_EQ(softverbs_fault_count("fail_reg_mr"), 1u);
 }
@@ -279,6 +280,26 @@ TEST_F(FaultTest, FaultsHoldForMemoryThatWasSharedBefore) {
   ASSERT_EQ(a().Read(2, 0, 64, b().address(), 0), 0);
   EXPECT_EQ(Only(simulation(), a()).status, IBV_WC_SUCCESS);
   EXPECT_EQ(softverbs_fault_count("tear_read"), 1u);
+}
+
+// Found by the walk: these two hung, and wrote garbage.
+TEST_F(FaultTest, PeerThatBreaksRefusesTheAnswerItOwes) {
+  Begin("tear_read=1:1ms");
+  ASSERT_EQ(a().Read(1, 0, 64, b().address(), 0), 0);
+  while (simulation().log().find("type 3") == std::string::npos) {  // until the READ began
+    ASSERT_NE(softverbs_step(), 0);
+  }
+  b().ToError();
+  EXPECT_EQ(Only(simulation(), a()).status, IBV_WC_RETRY_EXC_ERR);
+}
+
+TEST_F(FaultTest, WriteWhoseSourceIsDeregisteredInTimeWritesNothing) {
+  Begin("delay_post=1:1ms");
+  b().Word(0) = 5;
+  ASSERT_EQ(a().Write(1, 0, 64, b().address(), 0), 0);
+  a().mr.reset();
+  EXPECT_EQ(Only(simulation(), a()).status, IBV_WC_LOC_PROT_ERR);
+  EXPECT_EQ(b().Word(0), 5u);
 }
 
 class StrictTest : public FaultTest {};
@@ -330,7 +351,7 @@ TEST_F(StrictTest, MisuseIsReported) {
   Side reset(device_.get(), {});
   EXPECT_EQ(reset.PostSend(1, 0, 8), EINVAL);
   EXPECT_EQ(misuses(), 3u);
-  Owned<ibv_mr> other(ibv_reg_mr(b().pd, b().memory.data(), 64, IBV_ACCESS_LOCAL_WRITE));
+  Owned<ibv_mr> other(ibv_reg_mr(b().pd, b().memory.data(), 64, static_cast<int>(kAllAccess)));
   ibv_sge sge{b().memory.address(), 8, other->lkey};
   ibv_send_wr wr{};
   wr.opcode = IBV_WR_SEND;

@@ -1,0 +1,121 @@
+#ifndef GANNET_TESTS_SOFTVERBS_SIMULATION_WALK_END_H_
+#define GANNET_TESTS_SOFTVERBS_SIMULATION_WALK_END_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/softverbs/support/verbs_fixture.h"
+
+namespace softverbs {
+
+// One end of a connection with the oracle of what the device owes it. The other end works on this
+// end's area and nobody else does, so what it must contain follows from the order of the other's
+// requests alone.
+//
+// 1. Send completions come in the order of the posts: successes, with what was fetched, then at
+//    most one failure, and it and all behind it, signalled or not, have a completion.
+// 2. Nothing fails unless something disturbed the connection.
+// 3. Receives are taken in the order they were posted, by the messages in the order they were sent.
+// 4. Once all is quiet: everything signalled is complete, and the area is the model's, with the
+//    requests of a broken connection that did not succeed applied up to some point.
+class WalkEnd {
+ public:
+  static constexpr size_t kArea = 8192;
+  static constexpr size_t kSlot = 4096;
+  static constexpr uint32_t kDepth = 16;
+
+  struct Options {
+    uint32_t number = 0;
+    MemoryKind kind = MemoryKind::kPrivate;
+    ibv_pd* pd = nullptr;
+    ibv_cq* cq = nullptr;
+    bool signal_all = false;
+  };
+
+  WalkEnd(ibv_context* context, const Options& options, std::function<uint64_t(uint64_t)> below);
+
+  void Connect(WalkEnd& peer);
+  uint32_t number() const { return options_.number; }
+  ibv_qp* qp() const { return side_.qp.get(); }
+  bool broken() const { return broken_; }
+
+  // Something happened after which requests may fail. Of both ends.
+  void Disturb() { disturbed_ = peer_->disturbed_ = true; }
+  bool disturbed() const { return disturbed_; }
+
+  void PostReceive();
+  void PostSend();
+  void PostWrite();
+  void PostRead();
+  void PostAtomic();
+  // With a key nobody has: breaks the connection.
+  void PostWrongKey();
+  void ToError();
+  void Reregister();
+
+  void TakeCompletion(const ibv_wc& wc);
+  // Makes sure that every message sent by the peer finds a receive.
+  void FeedReceives();
+  // Nothing is left to happen, and everything was polled.
+  void CheckQuiet();
+  // After CheckQuiet of both ends.
+  void CheckArea();
+
+  static constexpr uint64_t kReceiveBit = 1u << 31;
+  static uint64_t EndOf(uint64_t wr_id) { return wr_id >> 32; }
+
+ private:
+  struct Request {
+    ibv_wr_opcode opcode;
+    bool signalled;
+    std::vector<uint8_t> data;  // written or sent
+    size_t at = 0;              // in the peer's area
+    size_t size = 0;
+    uint64_t operand = 0, swap = 0;
+    size_t slot = 0;
+  };
+
+  uint64_t Id(uint64_t sequence, bool receive) const {
+    return uint64_t{options_.number} << 32 | (receive ? kReceiveBit : 0) | sequence;
+  }
+  size_t SlotOffset(size_t slot) const { return kArea + slot * kSlot; }
+  ibv_send_wr Begin(Request& request);
+  void Post(ibv_send_wr wr, Request request, size_t length);
+  bool Full() const { return posted_ - freed_ >= kDepth; }
+  std::vector<uint8_t> RandomBytes(size_t size);
+  void TakeReceive(const ibv_wc& wc);
+  void TakeSend(const ibv_wc& wc);
+  void Succeed(Request& request);
+  // Applies to the peer's model what the request does there; what it fetches.
+  static std::vector<uint8_t> Apply(const Request& request, std::vector<uint8_t>& area);
+  bool AreaIsExplained();
+
+  const Options options_;
+  std::function<uint64_t(uint64_t)> below_;
+  Side side_;
+  ConnectOptions connect_;
+  WalkEnd* peer_ = nullptr;
+
+  bool disturbed_ = false;
+  bool broken_ = false;              // a request failed, or the queue pair was moved
+  std::vector<uint8_t> model_;       // of this end's area
+  std::deque<Request> requests_;     // posted and not known to be complete
+  uint64_t posted_ = 0, freed_ = 0;  // send requests; their number is their sequence
+  uint64_t completed_ = 0;           // the sequence of requests_.front()
+  std::vector<Request> unapplied_;   // that did not succeed, in order
+
+  std::deque<uint64_t> receives_;  // posted
+  uint64_t receives_posted_ = 0;
+  uint64_t receives_taken_ = 0;
+  std::vector<std::vector<uint8_t>> sent_;  // messages, in order
+  uint64_t sends_succeeded_ = 0;
+  uint64_t received_ = 0;  // of the peer's sent_
+};
+
+}  // namespace softverbs
+
+#endif  // GANNET_TESTS_SOFTVERBS_SIMULATION_WALK_END_H_
