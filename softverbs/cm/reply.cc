@@ -76,7 +76,7 @@ int Accept(CmId* id, const rdma_conn_param* param) {
 }  // namespace
 
 void OnReply(CmId* id, const Message& reply) {
-  if (id->state != IdState::kRequestSent) return;
+  if (id->IsDatagram() || id->state != IdState::kRequestSent) return;
   id->agreed.responder_resources = reply.initiator_depth;
   id->agreed.initiator_depth = reply.responder_resources;
   id->agreed.remote_reads = reply.initiator_depth > 0;

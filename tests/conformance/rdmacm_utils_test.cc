@@ -54,6 +54,9 @@ Row Mckey(std::string name, const std::string& sender_options) {
 }
 
 std::vector<Row> Rows() {
+  Row udaddy_ipv6 = Udaddy("UdaddyIpv6", "");
+  udaddy_ipv6.server = "udaddy -b ::1";
+  udaddy_ipv6.client = "udaddy -s ::1";
   Row persistent = VerboseRping("RpingPersistent", "", 10);
   persistent.kind = Server::kStays;
   persistent.server = "rping -s -P -a 127.0.0.1 -p {p} -v";
@@ -82,6 +85,7 @@ std::vector<Row> Rows() {
       Udaddy("Udaddy", ""),
       Udaddy("UdaddyMany", "-c 50 -C 20"),
       Udaddy("UdaddyWholeMtu", "-S 4096"),
+      udaddy_ipv6,
       Mckey("Mckey", ""),
       Mckey("MckeyMany", "-c 10 -C 50 -S 4096"),
       Mckey("MckeySendOnly", "-o"),
