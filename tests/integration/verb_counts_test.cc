@@ -46,8 +46,9 @@ class VerbCountsTest : public ::testing::Test {
   void Connect() {
     client_.reset();
     // So few in flight that one queue pair does: no other joins while packets are counted.
-    auto client = AsyncClient::Connect(
-        {server_.endpoint()}, {.connect_timeout = kPatient, .deadline = kPatient, .depth = 1});
+    Options options{.connect_timeout = kPatient, .deadline = kPatient, .depth = 1};
+    options.log = [this](LogLevel, std::string_view) { ++breaks_; };
+    auto client = AsyncClient::Connect({server_.endpoint()}, options);
     ASSERT_TRUE(client.ok()) << client.status();
     client_ = *std::move(client);
   }
@@ -95,10 +96,11 @@ class VerbCountsTest : public ::testing::Test {
   // Counts it, checks the client's count, and expects the same on the wire.
   void Count(const char* what, const std::function<void(int)>& operation,
              const std::function<void()>& check) {
+    const uint64_t device_before = SettledDeviceSends();
     if (tap_.has_value()) tap_->Take();
-    const uint64_t device_before = DeviceSends();
     cost_ = {};
     for (int i = 0; i < kKeys && !HasFailure(); ++i) operation(i);
+    if (breaks_ > 0) return;
     check();
     std::printf("| %s | %.3f | %.3f | %.3f |", what, PerKey(cost_.reads), PerKey(cost_.sends),
                 PerKey(cost_.cas));
@@ -128,8 +130,23 @@ class VerbCountsTest : public ::testing::Test {
                 PerKey(wire.verbs.cas), PerKey(device - wire.heartbeats));
   }
 
-  uint64_t DeviceSends() const {
+  // After the messages of the connection manager, which the device counts too, have been counted.
+  // Nothing is sent meanwhile.
+  uint64_t SettledDeviceSends() const {
     if (!tap_.has_value()) return 0;
+    constexpr std::chrono::milliseconds kStill{100};
+    uint64_t sends = DeviceSends();
+    auto since = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - since < kStill) {
+      if (const uint64_t now = DeviceSends(); now != sends) {
+        sends = now;
+        since = std::chrono::steady_clock::now();
+      }
+    }
+    return sends;
+  }
+
+  uint64_t DeviceSends() const {
     uint64_t sends = 0;
     const std::string path =
         "/sys/class/infiniband/" + TestDevice().name + "/ports/1/hw_counters/rdma_sends";
@@ -143,10 +160,14 @@ class VerbCountsTest : public ::testing::Test {
   std::string buffer_ = std::string(1 << 17, '\0');
   std::unique_ptr<AsyncClient> client_;
   VerbCounts cost_;  // of the operations being counted
+  // What the client had to say of its connection. On a machine that stood still it breaks, and what
+  // was in flight is done again: then the counts mean nothing.
+  int breaks_ = 0;
+
+  void CountAll();
 };
 
-TEST_F(VerbCountsTest, EachOperationCostsTheSameVerbsWhoeverCounts) {
-  if (client_->Info().at(0).lock_mode != "nic") GTEST_SKIP() << "no atomics: locks are SENDs here";
+void VerbCountsTest::CountAll() {
   const std::string small(100, 'v'), large(20'000, 'v');
   Expect("PUT of 100 B, new key", {0, 1, 0}, [&](int i) { Put(Key(i), small); });
   Expect("PUT of 100 B, known key", {0, 1, 0}, [&](int i) { Put(Key(i), small); });
@@ -171,6 +192,17 @@ TEST_F(VerbCountsTest, EachOperationCostsTheSameVerbsWhoeverCounts) {
     LockAndUnlock(Key(i), [&] { return client_->LockAndGet(Key(i), out, 0); });
   });
   Expect("DELETE", {0, 1, 0}, [&](int i) { Run([&] { return client_->Delete(Key(i), {}, 0); }); });
+}
+
+TEST_F(VerbCountsTest, EachOperationCostsTheSameVerbsWhoeverCounts) {
+  if (client_->Info().at(0).lock_mode != "nic") GTEST_SKIP() << "no atomics: locks are SENDs here";
+  constexpr int kTries = 5;
+  int tries = 0;
+  do {
+    breaks_ = 0;
+    ASSERT_NO_FATAL_FAILURE(CountAll());
+  } while (breaks_ > 0 && ++tries < kTries);
+  EXPECT_EQ(breaks_, 0) << "the connection broke each time";
 }
 
 }  // namespace

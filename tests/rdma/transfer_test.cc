@@ -92,6 +92,27 @@ TEST_F(TransferTest, ChainIsOnePostAndOnlySignaledOnesComplete) {
   EXPECT_EQ(client_.completions->Poll({&more, 1}), 0u);
 }
 
+// What a client takes for granted when it signals only the last of a chain.
+TEST_F(TransferTest, SendCompletesAfterTheReadsInFrontOfIt) {
+  constexpr uint32_t kBytes = 4096;
+  constexpr uint64_t kMessage = kBytes;  // behind what is READ
+  for (uint64_t round = 1; round <= 50; ++round) {
+    server_.PostReceive(passive_->qp(), round, kMessage, 8);
+    server_.SetWord(kBytes - 8, round);
+    ibv_sge into = client_.buffer.Sge(0, kBytes);
+    ibv_sge message = client_.buffer.Sge(kMessage, 8);
+    ibv_send_wr read =
+        ReadRequest(round, &into, server_.buffer.address(), server_.buffer.rkey(), 0);
+    ibv_send_wr send =
+        SendRequest(round, &message, active_->connection()->send_flags() | IBV_SEND_SIGNALED);
+    read.next = &send;
+    ASSERT_EQ(PostSend(qp(), &read), PostResult::kPosted);
+    ASSERT_EQ(client_.Next().status, IBV_WC_SUCCESS);
+    ASSERT_EQ(client_.Word(kBytes - 8), round) << "the SEND completed before the READ";
+    ASSERT_EQ(server_.Next().status, IBV_WC_SUCCESS);
+  }
+}
+
 TEST_F(TransferTest, InlineSendTakesItsBytesAtThePost) {
   // An inline SEND needs a queue pair with room for it.
   Close();
