@@ -24,10 +24,10 @@ def stop(process):
 
 
 @contextlib.contextmanager
-def gannet(build, *flags):
-    """A kvserver on softverbs; gives its address."""
-    command = [f"{build}/bin/kvserver", "--listen=127.0.0.1:0", "--device=soft", *flags]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+def ready_server(command):
+    """A server that says READY and its address; gives the address."""
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, text=True)
     try:
         ready = process.stdout.readline().split()
         if ready[:1] != ["READY"]:
@@ -35,6 +35,11 @@ def gannet(build, *flags):
         yield ready[1]
     finally:
         stop(process)
+
+
+def gannet(build, *flags):
+    """A kvserver on softverbs."""
+    return ready_server([f"{build}/bin/kvserver", "--listen=127.0.0.1:0", "--device=soft", *flags])
 
 
 def free_port():
