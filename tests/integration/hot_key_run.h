@@ -1,0 +1,53 @@
+#ifndef GANNET_TESTS_INTEGRATION_HOT_KEY_RUN_H_
+#define GANNET_TESTS_INTEGRATION_HOT_KEY_RUN_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "tests/integration/server_process.h"
+
+namespace gannet {
+
+// Values at least so long say which write they are of.
+inline constexpr size_t kIdBytes = 8;
+
+struct HotKeyOptions {
+  int operations = 0;  // of each client
+  size_t value_bytes_min = 0;
+  bool hasty = false;  // deadlines so short that the outcome of some writes is unknown
+  uint32_t clients = 6;
+};
+
+// Several clients, each with its own connection, on a few hot keys, while others move them about in
+// a nearly full index. What they saw of each key must be linearizable. Its seed is printed, and
+// taken from GANNET_TEST_SEED.
+class HotKeyRun {
+ public:
+  // Starts a kvserver and fills its index.
+  explicit HotKeyRun(const HotKeyOptions& options);
+  ~HotKeyRun();
+  HotKeyRun(const HotKeyRun&) = delete;
+  HotKeyRun& operator=(const HotKeyRun&) = delete;
+
+  // Returns when all clients have done what they were to do, and their histories are checked.
+  void Run();
+
+  ServerProcess& server();
+  // Counted up during Run: what the clients did, and what they logged (the loss of a connection,
+  // its return).
+  const std::atomic<uint64_t>& steps() const;
+  const std::atomic<uint64_t>& lines() const;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+// Waits until the counter is at least `value`.
+void WaitFor(const std::atomic<uint64_t>& counter, uint64_t value);
+
+}  // namespace gannet
+
+#endif  // GANNET_TESTS_INTEGRATION_HOT_KEY_RUN_H_
