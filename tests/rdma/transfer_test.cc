@@ -160,7 +160,12 @@ TEST_F(TransferTest, MoreThanTheQueueHoldsIsRefusedAndHarmless) {
     if (result != PostResult::kPosted) break;
     ++posted;
   }
-  EXPECT_EQ(result, PostResult::kQueueFull);
+  // The kernel's devices free a place when its request is done, all others when its completion was
+  // polled: on the kernel's the queue may never be full.
+  const bool frees_early = TestDevice().kind == DeviceKind::kKernelSoftware;
+  if (!frees_early || result != PostResult::kPosted) {
+    EXPECT_EQ(result, PostResult::kQueueFull);
+  }
   for (uint32_t i = 0; i < posted; ++i) EXPECT_EQ(client_.Next().status, IBV_WC_SUCCESS);
   EXPECT_EQ(Do(ReadRequest(1, &sge, server_.buffer.address(), server_.buffer.rkey(), 0)).status,
             IBV_WC_SUCCESS);
