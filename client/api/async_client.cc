@@ -8,6 +8,13 @@
 #include "client/engine/engine.h"
 
 namespace gannet {
+namespace {
+
+absl::Status NoRoomStatus() {
+  return absl::ResourceExhaustedError("Options::depth operations are in flight; poll first");
+}
+
+}  // namespace
 
 // The caller's side of each operation in flight lies beside the engine's slot.
 class AsyncClient::State {
@@ -21,6 +28,7 @@ class AsyncClient::State {
   };
 
   absl::Status Begin(absl::StatusOr<OpRequest> request, const Target& target, uint64_t user_data);
+  absl::Status BeginGet(std::string_view key, std::span<std::byte> out, uint64_t user_data);
   void Complete(uint32_t i, Completion* completion);
 
   std::unique_ptr<Engine> engine;
@@ -36,24 +44,31 @@ absl::Status AsyncClient::State::Begin(absl::StatusOr<OpRequest> request, const 
   request->timeout_ns = timeout_ns;
   request->user_data = user_data;
   const uint32_t i = engine->Begin(*request);
-  if (i == kNoOp) {
-    return absl::ResourceExhaustedError("Options::depth operations are in flight; poll first");
-  }
+  if (i == kNoOp) return NoRoomStatus();
   targets[i] = target;
   return absl::OkStatus();
 }
 
-void AsyncClient::State::Complete(uint32_t i, Completion* completion) {
+// The hot path: nothing of a request is made that a GET does not need.
+inline absl::Status AsyncClient::State::BeginGet(std::string_view key, std::span<std::byte> out,
+                                                 uint64_t user_data) {
+  if (fork_guard.forked()) return ForkGuard::ForkedStatus();
+  if (!KeyFits(key)) return KeyError(key);
+  const uint32_t i = engine->BeginGet(key, timeout_ns, user_data);
+  if (i == kNoOp) return NoRoomStatus();
+  targets[i].out = out;
+  return absl::OkStatus();
+}
+
+inline void AsyncClient::State::Complete(uint32_t i, Completion* completion) {
   const Op& op = engine->op(i);
   const Target& target = targets[i];
+  *completion = op.done;
   completion->user_data = op.request.user_data;
   completion->type = op.request.type;
   completion->code = CodeOf(op.outcome);
-  completion->found = op.found;
-  completion->info = op.info;
   completion->lock_word = op.word.word();
-  completion->cost = op.cost;
-  if (op.request.type == OpType::kStats && op.outcome == Outcome::kOk) {
+  if (op.request.type == OpType::kStats && op.outcome == Outcome::kOk) [[unlikely]] {
     *target.stats = StatsOf(*engine, op);
   } else if (!op.value.empty() && !target.out.empty()) {
     std::memcpy(target.out.data(), op.value.data(), std::min(op.value.size(), target.out.size()));
@@ -79,7 +94,7 @@ AsyncClient::~AsyncClient() {
 }
 
 absl::Status AsyncClient::Get(std::string_view key, std::span<std::byte> out, uint64_t user_data) {
-  return state_->Begin(KeyRequest(*state_->engine, OpType::kGet, key), {.out = out}, user_data);
+  return state_->BeginGet(key, out, user_data);
 }
 
 absl::Status AsyncClient::Put(std::string_view key, std::string_view value,

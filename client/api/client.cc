@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "client/api/driver.h"
 #include "client/api/requests.h"
@@ -18,7 +19,7 @@ using Milliseconds = std::chrono::milliseconds;
 constexpr int64_t kLockPauseFirstNs = 5 * kNsPerUs;
 constexpr int64_t kLockPauseMaxNs = kNsPerMs;
 
-Value ValueOf(const Op& op) { return {std::string(op.value), op.info}; }
+Value ValueOf(const Op& op) { return {std::string(op.value), op.done.info}; }
 
 }  // namespace
 
@@ -67,7 +68,7 @@ absl::StatusOr<Lock> Client::State::Acquire(OpType type, std::string_view key, i
     const int64_t left_ns = deadline_ns - clock.MonotonicNs();
     absl::Status status = Run(KeyRequest(driver.engine(), type, key), std::max<int64_t>(left_ns, 0),
                               [&](const Op& op) {
-                                acquired = op.found;
+                                acquired = op.done.found;
                                 lock.word = op.word.word();
                                 lock.server = op.request.server;
                                 holder = op.word.connection_id();
@@ -112,7 +113,7 @@ absl::StatusOr<std::optional<Value>> Client::Get(std::string_view key,
   std::optional<Value> value;
   absl::Status status = state_->Run(KeyRequest(state_->driver.engine(), OpType::kGet, key),
                                     state_->TimeoutNs(deadline), [&](const Op& op) {
-                                      if (op.found) value = ValueOf(op);
+                                      if (op.done.found) value = ValueOf(op);
                                     });
   if (!status.ok()) return status;
   return value;
@@ -139,8 +140,8 @@ absl::StatusOr<bool> Client::GetView(
   bool found = false;
   absl::Status status = state_->Run(KeyRequest(state_->driver.engine(), OpType::kGet, key),
                                     state_->TimeoutNs(deadline), [&](const Op& op) {
-                                      found = op.found;
-                                      if (found) use(op.value, op.info);
+                                      found = op.done.found;
+                                      if (found) use(op.value, op.done.info);
                                     });
   if (!status.ok()) return status;
   return found;
@@ -150,23 +151,32 @@ absl::StatusOr<std::vector<std::optional<Value>>> Client::MultiGet(
     std::span<const std::string> keys, std::optional<Milliseconds> deadline) {
   if (state_->driver.forked()) return ForkGuard::ForkedStatus();
   std::vector<OpRequest> requests;
-  requests.reserve(keys.size());
+  std::vector<size_t> request_of_key;
+  absl::flat_hash_map<std::string_view, size_t> seen;  // equal keys are asked for once
   for (const std::string& key : keys) {
+    const auto [it, is_new] = seen.try_emplace(key, requests.size());
+    request_of_key.push_back(it->second);
+    if (!is_new) continue;
     absl::StatusOr<OpRequest> request = KeyRequest(state_->driver.engine(), OpType::kGet, key);
     if (!request.ok()) return request.status();
     request->timeout_ns = state_->TimeoutNs(deadline);
+    request->share_window = true;
     requests.push_back(*request);
   }
   absl::Status status;
-  std::vector<std::optional<Value>> values(keys.size());
+  std::vector<std::optional<Value>> answers(requests.size());
   state_->driver.Run(requests, [&](size_t i, const Op& op) {
     if (op.outcome != Outcome::kOk) {
       status.Update(state_->driver.StatusOf(op));
-    } else if (op.found) {
-      values[i] = ValueOf(op);
+    } else if (op.done.found) {
+      answers[i] = ValueOf(op);
     }
   });
   if (!status.ok()) return status;
+  if (requests.size() == keys.size()) return answers;
+  std::vector<std::optional<Value>> values;
+  values.reserve(keys.size());
+  for (const size_t request : request_of_key) values.push_back(answers[request]);
   return values;
 }
 
@@ -174,9 +184,9 @@ absl::StatusOr<uint64_t> Client::Put(std::string_view key, std::string_view valu
                                      const PutOptions& options,
                                      std::optional<Milliseconds> deadline) {
   uint64_t version = 0;
-  absl::Status status =
-      state_->Run(PutRequest(state_->driver.engine(), key, value, options),
-                  state_->TimeoutNs(deadline), [&](const Op& op) { version = op.info.version; });
+  absl::Status status = state_->Run(PutRequest(state_->driver.engine(), key, value, options),
+                                    state_->TimeoutNs(deadline),
+                                    [&](const Op& op) { version = op.done.info.version; });
   if (!status.ok()) return status;
   return version;
 }
@@ -186,7 +196,7 @@ absl::StatusOr<bool> Client::Delete(std::string_view key, const DeleteOptions& o
   bool found = false;
   absl::Status status =
       state_->Run(DeleteRequest(state_->driver.engine(), key, options), state_->TimeoutNs(deadline),
-                  [&](const Op& op) { found = op.found; });
+                  [&](const Op& op) { found = op.done.found; });
   if (!status.ok()) return status;
   return found;
 }
@@ -202,7 +212,8 @@ absl::StatusOr<std::optional<Lock>> Client::TryLock(std::string_view key,
   absl::Status status =
       state_->Run(KeyRequest(state_->driver.engine(), OpType::kLock, key),
                   state_->TimeoutNs(deadline), [&](const Op& op) {
-                    if (op.found) lock = Lock{std::string(key), op.word.word(), op.request.server};
+                    if (op.done.found)
+                      lock = Lock{std::string(key), op.word.word(), op.request.server};
                   });
   if (!status.ok()) return status;
   return lock;
@@ -218,7 +229,7 @@ absl::StatusOr<Client::LockedValue> Client::LockAndGet(std::string_view key,
   LockedValue locked;
   absl::StatusOr<Lock> lock =
       state_->Acquire(OpType::kLockAndGet, key, state_->TimeoutNs(deadline), [&](const Op& op) {
-        if (op.info.version != 0) locked.value = ValueOf(op);
+        if (op.done.info.version != 0) locked.value = ValueOf(op);
       });
   if (!lock.ok()) return lock.status();
   locked.lock = *std::move(lock);

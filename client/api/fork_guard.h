@@ -1,6 +1,7 @@
 #ifndef GANNET_CLIENT_API_FORK_GUARD_H_
 #define GANNET_CLIENT_API_FORK_GUARD_H_
 
+#include <atomic>
 #include <cstdint>
 
 #include "absl/status/status.h"
@@ -12,13 +13,19 @@ namespace gannet {
 class ForkGuard {
  public:
   ForkGuard();
-  bool forked() const;
+  bool forked() const { return forks.load(std::memory_order_relaxed) != forks_; }
   static absl::Status ForkedStatus() {
     return absl::FailedPreconditionError(
         "the client was made before fork(); a child process must connect anew");
   }
 
  private:
+  static void CountFork();
+
+  // How often this process and its ancestors forked, as their children count. Written only in the
+  // child of a fork, which has one thread: relaxed suffices.
+  static inline constinit std::atomic<uint32_t> forks{0};
+
   uint32_t forks_;
 };
 

@@ -7,13 +7,6 @@
 namespace gannet {
 namespace {
 
-absl::Status CheckKey(std::string_view key) {
-  if (key.empty()) return absl::InvalidArgumentError("empty key");
-  if (key.size() <= kKeyBytesMax) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("key of ", key.size(), " bytes, at most ", kKeyBytesMax, " are possible"));
-}
-
 // A write under a lock: the server compares the lock word and the version read under it.
 absl::Status AddConditions(const std::optional<uint64_t>& version, const Lock* lock,
                            OpRequest* request) {
@@ -34,8 +27,14 @@ absl::Status AddConditions(const std::optional<uint64_t>& version, const Lock* l
 
 }  // namespace
 
+absl::Status KeyError(std::string_view key) {
+  if (key.empty()) return absl::InvalidArgumentError("empty key");
+  return absl::InvalidArgumentError(
+      absl::StrCat("key of ", key.size(), " bytes, at most ", kKeyBytesMax, " are possible"));
+}
+
 absl::StatusOr<OpRequest> KeyRequest(const Engine& engine, OpType type, std::string_view key) {
-  if (absl::Status status = CheckKey(key); !status.ok()) return status;
+  if (!KeyFits(key)) return KeyError(key);
   OpRequest request;
   request.type = type;
   request.key = key;
@@ -105,9 +104,9 @@ absl::Status StatusOf(const Engine& engine, const Op& op) {
     case Outcome::kOk:
       return absl::OkStatus();
     case Outcome::kExists:
-      return with_cause(absl::StrCat("the key is there, version ", op.info.version));
+      return with_cause(absl::StrCat("the key is there, version ", op.done.info.version));
     case Outcome::kVersionMismatch:
-      return with_cause(absl::StrCat("the version is ", op.info.version, ", not ",
+      return with_cause(absl::StrCat("the version is ", op.done.info.version, ", not ",
                                      op.request.expected_version, " (0: absent)"));
     case Outcome::kLockLost:
       return with_cause("the lock was lost");

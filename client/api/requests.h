@@ -17,6 +17,10 @@ namespace gannet {
 // From the public calls to an Engine's requests and back; shared by Client and AsyncClient. The
 // requests lack only timeout and user data.
 
+inline bool KeyFits(std::string_view key) { return !key.empty() && key.size() <= kKeyBytesMax; }
+// InvalidArgument: why a key does not fit.
+absl::Status KeyError(std::string_view key);
+
 // InvalidArgument, each: what is wrong with the arguments. Nothing was sent.
 absl::StatusOr<OpRequest> KeyRequest(const Engine& engine, OpType type, std::string_view key);
 absl::StatusOr<OpRequest> PutRequest(const Engine& engine, std::string_view key,

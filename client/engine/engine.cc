@@ -86,91 +86,24 @@ absl::Status Engine::ConnectStatus() const {
 }
 
 uint32_t Engine::Begin(const OpRequest& request) {
-  if (alive_ == depth_ || free_.empty()) return kNoOp;
-  const uint32_t i = free_.back();
-  free_.pop_back();
-  ++alive_;
+  const uint32_t i = TakeSlot();
+  if (i == kNoOp) return kNoOp;
   Op& op = ops_[i];
-  op.phase = Op::Phase::kFresh;
-  op.found = op.acquiring = op.lock_acquired = op.releasing = op.awaits_reply = false;
   op.value_needed = 0;
-  op.cost = {};
-  op.info = {};
-  op.value = {};
   op.word = LockWord(request.lock_word);
   op.request = request;
   if (!request.key.empty()) std::memcpy(op.key, request.key.data(), request.key.size());
   op.request.key = {op.key, request.key.size()};
-  fresh_.Push(i);
   return i;
-}
-
-void Engine::Release(uint32_t i) {
-  --alive_;
-  ops_[i].phase = Op::Phase::kReleased;
-  FreeIfQuiet(i);
-}
-
-void Engine::FreeIfQuiet(uint32_t i) {
-  Op& op = ops_[i];
-  if (op.phase != Op::Phase::kReleased || op.in_flight > 0 || op.queued_request ||
-      op.awaits_reply || op.releasing || op.starving) {
-    return;
-  }
-  ReturnItem(op);
-  op.phase = Op::Phase::kFree;
-  free_.push_back(i);
 }
 
 void Engine::Poll(int64_t now_ns) {
   now_ns_ = now_ns;
+  ++polls_;
   StartFresh();
   for (const auto& session : sessions_) session->Poll(now_ns);
   if (!starved_.empty()) FeedStarved();
   if (now_ns >= earliest_deadline_ns_) CheckDeadlines();
-}
-
-void Engine::StartFresh() {
-  while (!fresh_.empty()) {
-    const uint32_t i = fresh_.front();
-    fresh_.Pop();
-    Op& op = ops_[i];
-    op.deadline_ns = now_ns_ + op.request.timeout_ns;
-    earliest_deadline_ns_ = std::min(earliest_deadline_ns_, op.deadline_ns);
-    Start(i);
-  }
-}
-
-void Engine::Start(uint32_t i) {
-  Op& op = ops_[i];
-  const ClientSession& session = SessionOf(op);
-  if (!session.ready()) {
-    if (session.dead()) return Finish(i, Outcome::kUnavailable);
-    op.phase = Op::Phase::kWaiting;
-    return;
-  }
-  op.hash = KeyHash::Of(op.request.key, session.view().hash_seed);
-  switch (op.request.type) {
-    case OpType::kGet:
-      return StartGet(i);
-    case OpType::kLock:
-    case OpType::kLockAndGet:
-      return StartLock(i);
-    case OpType::kUnlock:
-      return StartUnlock(i);
-    case OpType::kPut:
-    case OpType::kDelete:
-    case OpType::kStats:
-    case OpType::kPing:
-      return QueueRequest(i);
-  }
-}
-
-void Engine::Finish(uint32_t i, Outcome outcome) {
-  Op& op = ops_[i];
-  op.phase = Op::Phase::kFinished;
-  op.outcome = outcome;
-  finished_.Push(i);
 }
 
 void Engine::CheckDeadlines() {

@@ -5,6 +5,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -61,6 +62,8 @@ class Engine final : public SessionOwner {
   // kNoOp: as many operations as Options::depth are alive, or their slots are not yet free.
   // REQUIRES: the request is valid (client/api/requests.h makes valid ones).
   uint32_t Begin(const OpRequest& request);
+  // The same for a GET, in fewer steps. REQUIRES: the key is 1 to kKeyBytesMax long.
+  uint32_t BeginGet(std::string_view key, int64_t timeout_ns, uint64_t user_data);
   // Makes progress with everything; never blocks.
   void Poll(int64_t now_ns);
   // An operation that finished and was not yet returned; kNoOp: none.
@@ -73,7 +76,11 @@ class Engine final : public SessionOwner {
   bool HasFinished() const { return !finished_.empty(); }
   const Op& op(uint32_t i) const { return ops_[i]; }
   uint32_t slots() const { return static_cast<uint32_t>(ops_.size()); }
-  void Release(uint32_t i);
+  void Release(uint32_t i) {
+    --alive_;
+    ops_[i].phase = Op::Phase::kReleased;
+    FreeIfQuiet(i);
+  }
 
   uint32_t alive() const { return alive_; }
   uint32_t servers() const { return static_cast<uint32_t>(sessions_.size()); }
@@ -92,8 +99,9 @@ class Engine final : public SessionOwner {
   Engine(Settings settings, const std::vector<std::vector<SocketAddress>>& addresses);
 
   // SessionOwner: engine_recovery.cc, engine_get.cc, engine_request.cc.
-  bool OnPost(uint32_t i, InFlightWork::Kind kind, bool doorbell) override;
-  void OnWorkDone(uint32_t i, InFlightWork::Kind kind, bool signaled) override;
+  void OnDoorbell(uint32_t i) override;
+  bool OnPostOrdered(uint32_t i, InFlightWork::Kind kind, bool doorbell) override;
+  void OnWorksDone(std::span<const InFlightWork::Work> works, bool signaled) override;
   uint32_t OnEncode(uint32_t i, RequestWindow::Entry* entry, std::span<std::byte> out) override;
   void OnRequestPosted(uint32_t i, bool doorbell) override;
   void OnRequestSignaled(uint32_t i) override;
@@ -105,17 +113,35 @@ class Engine final : public SessionOwner {
   // engine.cc
   void StartFresh();
   void Start(uint32_t i);
-  void Finish(uint32_t i, Outcome outcome);
-  void FreeIfQuiet(uint32_t i);
+  void Finish(uint32_t i, Outcome outcome) {
+    Op& op = ops_[i];
+    op.phase = Op::Phase::kFinished;
+    op.outcome = outcome;
+    finished_.Push(i);
+  }
+  uint32_t TakeSlot();
+  // A slot that was released, once nothing is busy with it any more.
+  void FreeIfQuiet(uint32_t i) {
+    Op& op = ops_[i];
+    if (op.phase != Op::Phase::kReleased || op.busy != Op::Busy{}) return;
+    if (op.item.data != nullptr) ReturnItem(op);
+    op.phase = Op::Phase::kFree;
+    free_.push_back(i);
+  }
   void CheckDeadlines();
 
   // engine_get.cc
   void StartGet(uint32_t i);
   void Advance(uint32_t i, Lookup::Step step);
-  bool PlanRead(uint32_t i, bool ordered);
+  std::byte* PlanTarget(Op& op, uint32_t* lkey);
+  void PlanRead(uint32_t i);
+  void PlanOrderedRead(uint32_t i);
+  bool JoinWindowRead(uint32_t i);
+  void FeedSharers(uint32_t i);
   void Starve(uint32_t i);
-  std::byte* ItemBuffer(uint32_t i, uint32_t bytes);
+  std::byte* LongBuffer(Op& op, uint32_t bytes);
   void OnReadDone(uint32_t i);
+  void OnOtherReadDone(uint32_t i);
   void FinishHit(uint32_t i);
   void FeedStarved();
   void ReturnItem(Op& op);
@@ -154,11 +180,21 @@ class Engine final : public SessionOwner {
   int64_t now_ns_ = 0;
   int64_t earliest_deadline_ns_ = INT64_MAX;  // or earlier than it
   uint32_t alive_ = 0;                        // begun and not released
+  uint64_t polls_ = 0;
   std::vector<Op> ops_;
   std::vector<uint32_t> free_;
   FixedRing<uint32_t> fresh_;
   FixedRing<uint32_t> finished_;
   FixedRing<uint32_t> starved_;
+  // By a hash of the window, who READs it first of those begun with OpRequest::share_window and
+  // started by the same Poll; another one in its place costs a READ.
+  struct WindowRead {
+    uint64_t poll = 0;
+    uint64_t offset = 0;
+    uint32_t server = 0;
+    uint32_t op = 0;
+  };
+  std::array<WindowRead, 256> window_reads_;
   std::vector<LocationCache> caches_;
   std::vector<LockTable> locks_;
   std::vector<std::unique_ptr<ClientSession>> sessions_;  // last: they report to the above

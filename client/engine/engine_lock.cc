@@ -19,7 +19,7 @@ void Engine::StartLock(uint32_t i) {
   // lock carries the version read, so nothing depends on their order.
   const Slot cached = CacheOf(op).Find(op.hash);
   op.lookup.Start(&SessionOf(op).view(), op.request.key, op.hash, cached);
-  PlanRead(i, true);  // without a buffer for it: OnLockAnswer looks up afterwards
+  PlanOrderedRead(i);  // without a buffer for it: OnLockAnswer looks up afterwards
 }
 
 void Engine::StartUnlock(uint32_t i) {
@@ -33,8 +33,8 @@ void Engine::StartUnlock(uint32_t i) {
 void Engine::QueueCompareAndSwap(uint32_t i, uint64_t expected, uint64_t desired) {
   Op& op = ops_[i];
   ClientSession& session = SessionOf(op);
-  ++op.in_flight;
-  ++op.cost.cas;
+  ++op.busy.in_flight;
+  ++op.done.cost.cas;
   session.QueueOrdered({.op = i,
                         .kind = InFlightWork::Kind::kCompareAndSwap,
                         .of_locks = true,
@@ -49,8 +49,8 @@ void Engine::QueueCompareAndSwap(uint32_t i, uint64_t expected, uint64_t desired
 void Engine::OnCompareAndSwapDone(uint32_t i) {
   Op& op = ops_[i];
   const LockWord previous(BuffersOf(i)->cas_result);
-  if (op.releasing) {
-    op.releasing = false;
+  if (op.busy.releasing) {
+    op.busy.releasing = false;
   } else if (op.phase == Op::Phase::kUnlocking) {
     LocksOf(op).OnReleased(op.hash, op.word);
     Finish(i, previous == op.word ? Outcome::kOk : Outcome::kLockLost);
@@ -70,13 +70,13 @@ void Engine::OnLockAnswer(uint32_t i, bool acquired, LockWord holder) {
   if (!acquired) {
     if (locks.HoldsForAnotherKey(op.hash)) return Finish(i, Outcome::kKeysShareWord);
     op.word = holder;
-    if (op.in_flight == 0) Finish(i, Outcome::kOk);  // else after the READ behind it
+    if (op.busy.in_flight == 0) Finish(i, Outcome::kOk);  // else after the READ behind it
     return;
   }
   locks.OnAcquired(op.hash, op.word);
-  op.found = op.lock_acquired = true;
+  op.done.found = op.lock_acquired = true;
   if (op.request.type != OpType::kLockAndGet) return Finish(i, Outcome::kOk);
-  if (op.in_flight == 0) StartGet(i);
+  if (op.busy.in_flight == 0) StartGet(i);
 }
 
 // The operation is over, and nobody will ever unlock what it acquired.
@@ -84,9 +84,9 @@ void Engine::GiveBackLock(uint32_t i) {
   Op& op = ops_[i];
   LocksOf(op).OnReleased(op.hash, op.word);
   if (!SessionOf(op).ready()) return;  // the server breaks the locks of a lost connection
-  op.releasing = true;
+  op.busy.releasing = true;
   if (SessionOf(op).lock_by_nic()) return QueueCompareAndSwap(i, op.word.word(), 0);
-  op.queued_request = true;
+  op.busy.queued_request = true;
   SessionOf(op).QueueRequest(i);
 }
 

@@ -18,14 +18,14 @@ void Engine::Expire(uint32_t i) {
   if (sent && !ready && ChangesTheStore(op.request.type)) outcome = Outcome::kUnknown;
   const bool unlocking = op.request.type == OpType::kUnlock;
   if (unlocking && op.phase > Op::Phase::kWaiting) LocksOf(op).OnReleased(op.hash, op.word);
-  op.found = false;
+  op.done.found = false;
   const bool taking_lock =
       op.request.type == OpType::kLock || op.request.type == OpType::kLockAndGet;
   if (sent) {
     // A lock that this request takes has to be given back, so its answer matters.
-    op.awaits_reply = taking_lock && !op.lock_acquired;
+    op.busy.awaits_reply = taking_lock && !op.lock_acquired;
     RequestWindow::Entry* entry = session.window().Find(op.sequence);
-    if (entry != nullptr && !op.awaits_reply) entry->op = kNoOp;
+    if (entry != nullptr && !op.busy.awaits_reply) entry->op = kNoOp;
   }
   Finish(i, outcome);
   if (taking_lock && op.lock_acquired) GiveBackLock(i);
@@ -42,8 +42,9 @@ void Engine::OnLost(uint32_t server) {
 // Nothing of the operation is in flight any more; what it had posted may or may not have happened.
 void Engine::LoseOp(uint32_t i) {
   Op& op = ops_[i];
-  op.in_flight = 0;
-  op.acquiring = op.lock_acquired = op.releasing = false;
+  op.busy.in_flight = 0;
+  op.first_sharer = op.next_sharer = kNoOp;
+  op.acquiring = op.lock_acquired = op.busy.releasing = false;
   const bool locking = op.request.type == OpType::kLockAndGet || op.request.type == OpType::kLock;
   const bool over_with = SessionOf(op).dead();
   switch (op.phase) {
@@ -69,7 +70,7 @@ void Engine::LoseOp(uint32_t i) {
     case Op::Phase::kFresh:
     case Op::Phase::kFinished:
     case Op::Phase::kReleased:
-      op.awaits_reply &= !over_with;
+      op.busy.awaits_reply &= !over_with;
       return FreeIfQuiet(i);
   }
 }
@@ -94,7 +95,7 @@ void Engine::AbandonRequest(uint32_t i) {
 void Engine::OnAbandoned(uint32_t i) {
   Op& op = ops_[i];
   if (op.over()) {
-    op.awaits_reply = op.releasing = false;
+    op.busy.awaits_reply = op.busy.releasing = false;
     return FreeIfQuiet(i);
   }
   const bool repeatable = op.request.type == OpType::kGet || op.request.type == OpType::kStats ||

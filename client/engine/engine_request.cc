@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t kReplyRoom = 16 << 10;
 
 Opcode OpcodeOf(const Op& op) {
-  if (op.releasing) return Opcode::kUnlock;
+  if (op.busy.releasing) return Opcode::kUnlock;
   switch (op.request.type) {
     case OpType::kGet:
       return Opcode::kGet;
@@ -67,8 +67,8 @@ Outcome OutcomeOf(ReplyStatus status) {
 void Engine::QueueRequest(uint32_t i) {
   Op& op = ops_[i];
   op.phase = Op::Phase::kRequestQueued;
-  if (op.queued_request) return;
-  op.queued_request = true;
+  if (op.busy.queued_request) return;
+  op.busy.queued_request = true;
   SessionOf(op).QueueRequest(i);
 }
 
@@ -94,9 +94,9 @@ RequestHeader Engine::HeaderOf(const Op& op) const {
 uint32_t Engine::OnEncode(uint32_t i, RequestWindow::Entry* entry, std::span<std::byte> out) {
   Op& op = ops_[i];
   ClientSession& session = SessionOf(op);
-  const bool wanted = op.over() ? op.releasing : op.phase == Op::Phase::kRequestQueued;
+  const bool wanted = op.over() ? op.busy.releasing : op.phase == Op::Phase::kRequestQueued;
   if (!wanted || (op.request.under_lock && !LocksOf(op).Holds(op.hash, op.word))) {
-    op.queued_request = false;
+    op.busy.queued_request = false;
     if (wanted) Finish(i, Outcome::kLockLost);
     FreeIfQuiet(i);
     return kNotWanted;
@@ -120,7 +120,7 @@ uint32_t Engine::OnEncode(uint32_t i, RequestWindow::Entry* entry, std::span<std
     header.buffer_rkey = entry->value.rkey;
     value = {};
   }
-  op.queued_request = false;
+  op.busy.queued_request = false;
   op.sequence = entry->sequence;
   if (!op.over()) op.phase = Op::Phase::kRequestSent;
   return static_cast<uint32_t>(EncodeRequest(header, op.request.key, value, out));
@@ -129,22 +129,22 @@ uint32_t Engine::OnEncode(uint32_t i, RequestWindow::Entry* entry, std::span<std
 // There is no buffer to lend: now, or ever.
 uint32_t Engine::EncodeLater(uint32_t i, const RegisteredPool& pool) {
   if (pool.error().ok()) return kNotNow;
-  ops_[i].queued_request = false;
+  ops_[i].busy.queued_request = false;
   Finish(i, Outcome::kNoBuffers);
   return kNotWanted;
 }
 
 void Engine::OnRequestPosted(uint32_t i, bool doorbell) {
-  ++ops_[i].cost.sends;
-  ops_[i].cost.posts += doorbell;
+  ++ops_[i].done.cost.sends;
+  ops_[i].done.cost.posts += doorbell;
 }
 
-void Engine::OnRequestSignaled(uint32_t i) { ++ops_[i].cost.completions; }
+void Engine::OnRequestSignaled(uint32_t i) { ++ops_[i].done.cost.completions; }
 
 void Engine::OnReply(RequestWindow::Entry* entry, const ReplyView& reply) {
   const uint32_t i = entry->op;
   Op& op = ops_[i];
-  ++op.cost.completions;
+  ++op.done.cost.completions;
   if (op.over()) return OnLateReply(i, reply);
   const Opcode opcode = OpcodeOf(op);
   if (reply.header.opcode != static_cast<uint8_t>(opcode)) return Finish(i, Outcome::kServerBug);
@@ -170,7 +170,7 @@ void Engine::OnReply(RequestWindow::Entry* entry, const ReplyView& reply) {
 void Engine::OnGetReply(uint32_t i, RequestWindow::Entry* entry, const ReplyView& reply) {
   Op& op = ops_[i];
   const ReplyHeader& header = reply.header;
-  op.cost.by_rpc = true;
+  op.done.cost.by_rpc = true;
   const auto status = static_cast<ReplyStatus>(header.status);
   if (status == ReplyStatus::kBufferTooSmall && header.value_bytes > op.value_needed) {
     op.value_needed = header.value_bytes;
@@ -188,9 +188,9 @@ void Engine::OnGetReply(uint32_t i, RequestWindow::Entry* entry, const ReplyView
   ReturnItem(op);
   op.item = std::exchange(entry->reply, {});  // Release returns it
   op.item_is_reply = true;
-  op.found = true;
+  op.done.found = true;
   op.value = {reinterpret_cast<const char*>(op.item.data), header.value_bytes};
-  op.info = {header.version, header.user_flags, header.expiry_ms, header.value_bytes};
+  op.done.info = {header.version, header.user_flags, header.expiry_ms, header.value_bytes};
   CacheOf(op).Remember(op.hash, Slot(header.slot));
   Finish(i, Outcome::kOk);
 }
@@ -199,8 +199,8 @@ void Engine::OnWriteReply(uint32_t i, const ReplyView& reply) {
   Op& op = ops_[i];
   const ReplyHeader& header = reply.header;
   const auto status = static_cast<ReplyStatus>(header.status);
-  op.info.version = header.version;
-  op.found = status == ReplyStatus::kOk;
+  op.done.info.version = header.version;
+  op.done.found = status == ReplyStatus::kOk;
   if (status == ReplyStatus::kOk && op.request.type == OpType::kPut && header.slot != 0) {
     CacheOf(op).Remember(op.hash, Slot(header.slot));
   } else if (status == ReplyStatus::kOk || status == ReplyStatus::kNotFound) {
@@ -229,12 +229,12 @@ void Engine::OnLockReply(uint32_t i, const ReplyView& reply) {
 // The operation is over. What matters still is a lock that nobody will unlock.
 void Engine::OnLateReply(uint32_t i, const ReplyView& reply) {
   Op& op = ops_[i];
-  if (op.awaits_reply) {
-    op.awaits_reply = false;
+  if (op.busy.awaits_reply) {
+    op.busy.awaits_reply = false;
     const bool acquired = reply.header.status == static_cast<uint8_t>(ReplyStatus::kOk);
     if (acquired && LocksOf(op).IsOfThisConnection(op.word)) GiveBackLock(i);
   } else {
-    op.releasing = false;
+    op.busy.releasing = false;
   }
   FreeIfQuiet(i);
 }

@@ -11,7 +11,7 @@
 
 #include "client/engine/outcome.h"
 #include "client/lookup/lookup.h"
-#include "client/session/registered_pool.h"
+#include "client/session/session_memory.h"
 #include "common/layout/item.h"
 #include "common/layout/lock_word.h"
 
@@ -24,6 +24,7 @@ struct OpRequest {
   bool only_if_absent = false;
   bool only_if_version = false;
   bool under_lock = false;
+  bool share_window = false;  // GET: its first READ may be that of another GET begun with it
   uint32_t server = 0;
   uint32_t flags = 0;
   std::string_view key;
@@ -52,33 +53,47 @@ struct Op {
   };
   bool over() const { return phase >= Phase::kFinished; }
 
+  // Why a released slot cannot be reused yet: something may still write to its memory, or its
+  // number is in a queue.
+  struct Busy {
+    uint16_t in_flight = 0;       // READs and compare-and-swaps queued or posted
+    bool releasing = false;       // over, but it gives back a lock that came too late
+    bool queued_request = false;  // in its session's queue of requests
+    bool awaits_reply = false;    // over, but whether it got the lock is still to be heard
+    bool starving = false;        // in the engine's queue for long buffers
+    uint16_t zero = 0;            // so that all of it is one word
+
+    friend constexpr bool operator==(const Busy&, const Busy&) = default;
+  };
+
   // Hot: looked at for every READ.
   Phase phase = Phase::kFree;
   Outcome outcome = Outcome::kOk;
-  bool found = false;
-  bool acquiring = false;       // a compare-and-swap that takes the lock is queued or posted
-  bool lock_acquired = false;   // lock, LockAndGet
-  bool releasing = false;       // over, but it gives back a lock that came too late
-  bool queued_request = false;  // in its session's queue of requests
-  bool awaits_reply = false;    // over, but whether it got the lock is still to be heard
-  bool starving = false;        // in the engine's queue for long buffers
-  bool item_is_reply = false;   // `item` is from SessionMemory::replies
-  uint16_t in_flight = 0;       // READs and compare-and-swaps queued or posted
-  uint32_t value_needed = 0;    // GET by RPC: room to ask for
+  bool acquiring = false;      // a compare-and-swap that takes the lock is queued or posted
+  bool lock_acquired = false;  // lock, LockAndGet
+  bool item_is_reply = false;  // `item` is from SessionMemory::replies
+  Busy busy;
+  uint32_t buffers_lkey = 0;
+  OpBuffers* buffers = nullptr;  // of its session
   KeyHash hash{0};
   int64_t posted_ns = 0;  // of the READ in flight, or earlier
   Lookup lookup;
-  OpCost cost;
+  // GETs whose first READ is this one's, as a list; they count as in flight.
+  uint32_t first_sharer = kNoOp;
+  uint32_t next_sharer = kNoOp;
+  Completion done;         // what the caller is told; its code, type and lock_word come at the end
   std::string_view value;  // found: into the operation's buffers, valid until Release
-  ItemInfo info;
+  LentBuffer item;         // a long item, or the reply of a GET by RPC
 
   LockWord word;          // lock: ours, or after a refusal the holder's
   uint64_t sequence = 0;  // of the request sent
   int64_t deadline_ns = 0;
-  LentBuffer item;    // a long item, or the reply of a GET by RPC
-  OpRequest request;  // its key views `key`
+  uint32_t value_needed = 0;  // GET by RPC: room to ask for
+  OpRequest request;          // its key views `key`
   char key[kKeyBytesMax];
 };
+
+static_assert(sizeof(Op::Busy) == sizeof(uint64_t));
 
 }  // namespace gannet
 

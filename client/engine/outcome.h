@@ -27,6 +27,8 @@ enum class Outcome : uint8_t {
 };
 
 constexpr absl::StatusCode CodeOf(Outcome outcome) {
+  if (outcome == Outcome::kOk) [[likely]]
+    return absl::StatusCode::kOk;
   switch (outcome) {
     case Outcome::kOk:
       return absl::StatusCode::kOk;

@@ -1,16 +1,8 @@
 #include "client/location_cache/location_cache.h"
 
 #include <algorithm>
-#include <cstring>
-
-#include "common/base/align.h"
-
 namespace gannet {
 namespace {
-
-constexpr uint32_t kUsesMax = 255;
-constexpr uint32_t kUsesMask = 0xff;
-constexpr uint32_t kMarkMask = ~kUsesMask;
 
 uint32_t Counter(const uint8_t* sketch, uint32_t i) {
   return (sketch[i / 2] >> (4 * (i % 2))) & 15;
@@ -24,38 +16,6 @@ LocationCache::LocationCache(uint64_t bytes)
       uses_to_aging_(kUsesPerAging * kWays),
       uses_left_(uses_to_aging_) {
   if (sets_ > 0) memory_ = std::make_unique<Set[]>(sets_);
-}
-
-// The set comes from the high bits of a second mix, so that keys of neighbouring homes spread; the
-// 24 bits of the mark and the two counters from its low ones.
-LocationCache::Place LocationCache::PlaceOf(KeyHash hash) {
-  const uint64_t mixed = Mix64(hash.value() + 0x9e3779b97f4a7c15);
-  return {&memory_[MapToRange(mixed, sets_)], static_cast<uint32_t>(mixed) & kMarkMask, mixed};
-}
-
-int LocationCache::Way(const Place& place, KeyHash hash) {
-  const Set& set = *place.set;
-  for (uint32_t i = 0; i < kWays; ++i) {
-    if ((set.marks[i] & kMarkMask) == place.mark && set.slots[i] != 0 &&
-        Slot(set.slots[i]).tag() == hash.Tag()) {
-      return static_cast<int>(i);
-    }
-  }
-  return -1;
-}
-
-Slot LocationCache::Find(KeyHash hash) {
-  if (sets_ == 0) return Slot();
-  if (--uses_left_ == 0) Age();
-  const Place place = PlaceOf(hash);
-  const int way = Way(place, hash);
-  if (way < 0) {
-    CountMiss(place);
-    return Slot();
-  }
-  uint32_t& mark = place.set->marks[way];
-  if ((mark & kUsesMask) != kUsesMax) ++mark;
-  return Slot(place.set->slots[way]);
 }
 
 // Two counters a key, only the smaller one grows (conservative update).
@@ -84,32 +44,36 @@ void LocationCache::Remember(KeyHash hash, Slot slot) {
     set.slots[way] = slot.word();
     return;
   }
-  uint32_t victim = 0;
+  // A free one, or the least used; of those the first.
+  uint32_t least = UINT32_MAX;
   for (uint32_t i = 0; i < kWays; ++i) {
-    if (set.slots[i] == 0) {
-      victim = i;
-      break;
-    }
-    if ((set.marks[i] & kUsesMask) < (set.marks[victim] & kUsesMask)) victim = i;
+    const uint32_t taken = set.slots[i] != 0;
+    least = std::min(least, ((set.marks[i] & kUsesMask) * 2 + taken) * kWays + i);
   }
+  const uint32_t victim = least % kWays;
   const uint32_t uses = Estimate(place);
   if (set.slots[victim] != 0 && uses <= (set.marks[victim] & kUsesMask)) return;
   set.slots[victim] = slot.word();
   set.marks[victim] = place.mark | uses;
 }
 
+void LocationCache::Free(const Place& place, int way) {
+  place.set->slots[way] = 0;
+  place.set->marks[way] = 0;
+}
+
 void LocationCache::Forget(KeyHash hash, Slot stale) {
   if (sets_ == 0) return;
   const Place place = PlaceOf(hash);
   const int way = Way(place, hash);
-  if (way >= 0 && place.set->slots[way] == stale.word()) place.set->slots[way] = 0;
+  if (way >= 0 && place.set->slots[way] == stale.word()) Free(place, way);
 }
 
 void LocationCache::Forget(KeyHash hash) {
   if (sets_ == 0) return;
   const Place place = PlaceOf(hash);
   const int way = Way(place, hash);
-  if (way >= 0) place.set->slots[way] = 0;
+  if (way >= 0) Free(place, way);
 }
 
 void LocationCache::Clear() { std::fill_n(memory_.get(), sets_, Set{}); }

@@ -10,23 +10,8 @@ const Bucket* AsWindow(const std::byte* bytes) { return reinterpret_cast<const B
 
 }  // namespace
 
-Lookup::Step Lookup::Start(const IndexView* view, std::string_view key, KeyHash hash, Slot cached) {
-  view_ = view;
-  key_ = key;
-  hash_ = hash;
-  retries_ = 0;
-  home_buffer_ = 0;
-  if (!cached.empty() && view->Contains(cached.offset(), cached.read_bytes())) {
-    return PlanItem(cached, State::kCached);
-  }
-  return PlanWindow(home(), home_buffer_, State::kHome);
-}
-
-Lookup::Step Lookup::OnRead(const Buffers& buffers, int64_t posted_ns, const Clock& clock) {
+Lookup::Step Lookup::OnOtherRead(const Buffers& buffers, int64_t posted_ns, const Clock& clock) {
   switch (state_) {
-    case State::kCached:
-      if (Prove(buffers) == ItemProof::kThisKey) return Found(clock);
-      return PlanWindow(home(), home_buffer_, State::kHome);
     case State::kHome:
       return OnHomeWindow(buffers, posted_ns, clock);
     case State::kStash:
@@ -36,21 +21,10 @@ Lookup::Step Lookup::OnRead(const Buffers& buffers, int64_t posted_ns, const Clo
     case State::kHomeItem:
     case State::kStashItem:
       return OnItem(buffers, clock);
+    case State::kCached:
+      break;  // OnRead's
   }
   return Step::kAskServer;
-}
-
-Lookup::Step Lookup::PlanItem(Slot slot, State state) {
-  slot_ = slot;
-  state_ = state;
-  plan_ = {slot.offset(), static_cast<uint32_t>(slot.read_bytes()), Target::kItem};
-  return Step::kRead;
-}
-
-Lookup::Step Lookup::PlanWindow(uint64_t first_bucket, uint8_t buffer, State state) {
-  state_ = state;
-  plan_ = {view_->index.BucketOffset(first_bucket), kWindowBytes, static_cast<Target>(buffer)};
-  return Step::kRead;
 }
 
 Lookup::Step Lookup::Retry() {
@@ -138,17 +112,6 @@ Lookup::Step Lookup::OnConfirm(const Buffers& buffers, int64_t posted_ns, const 
 
 bool Lookup::Consistent(const Bucket* window) const {
   return ChecksumsRight(window, *view_, home()) && PairCountersAgree(window);
-}
-
-ItemProof Lookup::Prove(const Buffers& buffers) {
-  return ProveItem({buffers.item, plan_.bytes}, view_->incarnation, slot_.offset(), key_, &item_);
-}
-
-// The server, not this clock, decides what is expired.
-Lookup::Step Lookup::Found(const Clock& clock) {
-  const uint64_t expiry_ms = item_.header.expiry_ms();
-  if (expiry_ms != 0 && clock.WallMs() >= expiry_ms) return Step::kAskServer;
-  return Step::kHit;
 }
 
 }  // namespace gannet

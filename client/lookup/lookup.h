@@ -61,10 +61,25 @@ class Lookup {
   };
 
   // `key` and `view` must stay valid until the lookup ends. An empty `cached` slot: not known.
-  Step Start(const IndexView* view, std::string_view key, KeyHash hash, Slot cached);
+  Step Start(const IndexView* view, std::string_view key, KeyHash hash, Slot cached) {
+    view_ = view;
+    key_ = key;
+    hash_ = hash;
+    retries_ = 0;
+    home_buffer_ = 0;
+    if (!cached.empty() && view->Contains(cached.offset(), cached.read_bytes())) {
+      return PlanItem(cached, State::kCached);
+    }
+    return PlanWindow(home(), home_buffer_, State::kHome);
+  }
   // The READ planned is done. `posted_ns` is the time, or an earlier one, when it was posted; the
   // clock is read only where a miss depends on it.
-  Step OnRead(const Buffers& buffers, int64_t posted_ns, const Clock& clock);
+  Step OnRead(const Buffers& buffers, int64_t posted_ns, const Clock& clock) {
+    if (state_ != State::kCached) return OnOtherRead(buffers, posted_ns, clock);
+    if (Prove(buffers) == ItemProof::kThisKey) [[likely]]
+      return Found(clock);
+    return PlanWindow(home(), home_buffer_, State::kHome);
+  }
 
   const ReadPlan& plan() const { return plan_; }
   // After kHit: the item, pointing into the item buffer, and where it is.
@@ -76,8 +91,18 @@ class Lookup {
  private:
   enum class State : uint8_t { kCached, kHome, kHomeItem, kStash, kStashItem, kConfirm };
 
-  Step PlanItem(Slot slot, State state);
-  Step PlanWindow(uint64_t first_bucket, uint8_t buffer, State state);
+  Step PlanItem(Slot slot, State state) {
+    slot_ = slot;
+    state_ = state;
+    plan_ = {slot.offset(), static_cast<uint32_t>(slot.read_bytes()), Target::kItem};
+    return Step::kRead;
+  }
+  Step PlanWindow(uint64_t first_bucket, uint8_t buffer, State state) {
+    state_ = state;
+    plan_ = {view_->index.BucketOffset(first_bucket), kWindowBytes, static_cast<Target>(buffer)};
+    return Step::kRead;
+  }
+  Step OnOtherRead(const Buffers& buffers, int64_t posted_ns, const Clock& clock);
   Step Retry();
   Step OnHomeWindow(const Buffers& buffers, int64_t posted_ns, const Clock& clock);
   Step OnStashWindow(const Buffers& buffers, const Clock& clock);
@@ -86,8 +111,15 @@ class Lookup {
   Step NextCandidate(const Buffers& buffers, const Clock& clock);
   Step HomeExhausted(const Bucket* window, const Clock& clock);
   Step StashExhausted(const Bucket* window);
-  ItemProof Prove(const Buffers& buffers);
-  Step Found(const Clock& clock);
+  ItemProof Prove(const Buffers& buffers) {
+    return ProveItem({buffers.item, plan_.bytes}, view_->incarnation, slot_.offset(), key_, &item_);
+  }
+  // The server, not this clock, decides what is expired.
+  Step Found(const Clock& clock) {
+    const uint64_t expiry_ms = item_.header.expiry_ms();
+    if (expiry_ms != 0 && clock.WallMs() >= expiry_ms) return Step::kAskServer;
+    return Step::kHit;
+  }
   bool Consistent(const Bucket* window) const;
   uint64_t home() const { return hash_.Home(view_->index.homes); }
   uint64_t stash_bucket() const {

@@ -38,11 +38,13 @@ enum class Comeback : uint8_t {
 class SessionOwner {
  public:
   virtual ~SessionOwner() = default;
-  // About to post a READ or compare-and-swap of `op`; `doorbell`: it is the first of its chain.
-  // False: nobody wants it any more, do not post.
-  virtual bool OnPost(uint32_t op, InFlightWork::Kind kind, bool doorbell) = 0;
-  // A READ or compare-and-swap is done; `signaled`: it had a completion of its own.
-  virtual void OnWorkDone(uint32_t op, InFlightWork::Kind kind, bool signaled) = 0;
+  // About to post a READ of `op` as the first of its chain.
+  virtual void OnDoorbell(uint32_t op) = 0;
+  // About to post what came by QueueOrdered; `doorbell`: it is the first of its chain. False:
+  // nobody wants it any more, do not post.
+  virtual bool OnPostOrdered(uint32_t op, InFlightWork::Kind kind, bool doorbell) = 0;
+  // These are done, messages among them; `signaled`: with a completion that is the last one's.
+  virtual void OnWorksDone(std::span<const InFlightWork::Work> works, bool signaled) = 0;
   // A credit is free for `op`'s request: encode it, with the entry's number, to `out` and return
   // its bytes.
   static constexpr uint32_t kNotNow = 0;              // there is no buffer to lend
@@ -65,7 +67,16 @@ class SessionOwner {
   virtual void OnAbandoned(uint32_t op) = 0;
 };
 
-// A READ or compare-and-swap to be posted.
+// A READ of the region to be posted.
+struct QueuedRead {
+  std::byte* local;
+  uint64_t offset;
+  uint32_t op;
+  uint32_t bytes;
+  uint32_t lkey;
+};
+
+// A READ or compare-and-swap to be posted in the order in which it came.
 struct QueuedWork {
   uint32_t op;
   InFlightWork::Kind kind;
@@ -143,7 +154,7 @@ class ClientSession {
 
   // REQUIRES: ready. Posted by the next Poll. Locks and what must follow them in order go to
   // QueueOrdered, which is posted as it came, on the first queue pair.
-  void QueueRead(const QueuedWork& work) { reads_.Push(work); }
+  void QueueRead(const QueuedRead& read) { reads_.Push(read); }
   void QueueOrdered(const QueuedWork& work) { ordered_.Push(work); }
   // At any time; sent when ready and there is a credit.
   void QueueRequest(uint32_t op) { requests_.Push(op); }
@@ -195,7 +206,8 @@ class ClientSession {
   void ResendUnanswered(int64_t now_ns);
   Link* LinkOf(uint32_t owner);
   // The chain being built.
-  void AddWork(Link& link, const QueuedWork& work);
+  void AddRead(Link& link, const QueuedRead& read);
+  void AddOrdered(Link& link, const QueuedWork& work);
   void AddMessage(Link& link, uint32_t op, std::byte* data, uint32_t bytes, int64_t now_ns);
   // A work request and its sge at the chain's end.
   struct ChainEnd {
@@ -227,7 +239,7 @@ class ClientSession {
   bool lock_by_nic_ = false;
 
   RequestWindow window_;
-  FixedRing<QueuedWork> reads_;
+  FixedRing<QueuedRead> reads_;
   FixedRing<QueuedWork> ordered_;
   FixedRing<uint32_t> requests_;
 

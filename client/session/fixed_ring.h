@@ -23,7 +23,7 @@ class FixedRing {
   void Pop() { ++head_; }
   // The callers' own limits keep it from being full.
   void Push(const T& value) {
-    GANNET_CHECK(size() < slots_.size(), "queue overrun");
+    GANNET_CHECK(size() <= mask_, "queue overrun");
     slots_[tail_++ & mask_] = value;
   }
   void Clear() { head_ = tail_; }

@@ -1,8 +1,10 @@
 #ifndef GANNET_CLIENT_SESSION_IN_FLIGHT_WORK_H_
 #define GANNET_CLIENT_SESSION_IN_FLIGHT_WORK_H_
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "common/base/check.h"
@@ -30,7 +32,7 @@ class InFlightWork {
     GANNET_CHECK(std::has_single_bit(capacity), "capacity of a send queue");
   }
 
-  uint32_t room() const { return static_cast<uint32_t>(works_.size()) - in_flight(); }
+  uint32_t room() const { return mask_ + 1 - in_flight(); }
   uint32_t in_flight() const { return tail_ - head_; }
 
   // Adds the next work request and returns its position, for the completion. `signal`: whether it
@@ -38,28 +40,35 @@ class InFlightWork {
   uint32_t Push(Work work, bool* signal) {
     GANNET_CHECK(room() > 0, "send queue overrun");
     works_[tail_ & mask_] = work;
-    *signal = tail_ % kSignalEvery == kSignalEvery - 1;
+    *signal = ++unsignaled_ == kSignalEvery;
+    if (*signal) unsignaled_ = 0;
     return tail_++;
   }
+  // The last one pushed is signaled, as the end of its chain.
+  void OnChainEnd() { unsignaled_ = 0; }
 
-  // The completion of the work request at `position`: calls done(Work, bool signaled) for it and
-  // all before it, oldest first. False: no such position, a completion that is not ours.
+  // The completion of the work request at `position`: calls done(span of Work, signaled) for it and
+  // all before it, oldest first, in one or two calls; `signaled` says that the completion is the
+  // last one's of the span. `done` must not Push. False: no such position, a completion that is not
+  // ours.
   template <class F>
   bool Complete(uint32_t position, F done) {
-    if (position - head_ >= in_flight()) return false;
-    while (head_ != position + 1) {
-      const Work work = works_[head_ & mask_];
-      const bool last = head_++ == position;
-      done(work, last);
-    }
+    const uint32_t n = position - head_ + 1;
+    if (n - 1 >= in_flight()) return false;
+    const uint32_t first = head_ & mask_;
+    const uint32_t until_wrap = std::min(n, mask_ + 1 - first);
+    head_ += n;
+    done(std::span<const Work>(&works_[first], until_wrap), until_wrap == n);
+    if (until_wrap < n) done(std::span<const Work>(works_.data(), n - until_wrap), true);
     return true;
   }
 
  private:
   std::vector<Work> works_;
   uint32_t mask_;
-  uint32_t head_ = 0;  // oldest in flight
-  uint32_t tail_ = 0;  // next to be pushed
+  uint32_t head_ = 0;        // oldest in flight
+  uint32_t tail_ = 0;        // next to be pushed
+  uint32_t unsignaled_ = 0;  // since the last one that is signaled
 };
 
 }  // namespace gannet

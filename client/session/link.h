@@ -32,6 +32,10 @@ struct Link {
 
   ibv_qp* qp() const { return connector->connection()->qp(); }
   unsigned send_flags() const { return connector->connection()->send_flags(); }
+  // The work-request id of a position of `work`.
+  uint64_t SendId(uint32_t position) const {
+    return WrId{static_cast<uint8_t>(LinkWork::kSend), owner, position}.Pack();
+  }
   uint32_t inline_bytes() const { return connector->connection()->limits().inline_bytes; }
 };
 

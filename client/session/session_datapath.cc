@@ -7,6 +7,22 @@
 #include "common/rdma/status.h"
 
 namespace gannet {
+namespace {
+
+// As ReadRequest, into a request that is used again and again: on the hot path, 128 bytes need not
+// be cleared for the fields that a READ has.
+void FillReadRequest(ibv_send_wr* request, uint64_t wr_id, ibv_sge* sge, uint64_t remote_address,
+                     uint32_t rkey, unsigned flags) {
+  request->wr_id = wr_id;
+  request->sg_list = sge;
+  request->num_sge = 1;
+  request->opcode = IBV_WR_RDMA_READ;
+  request->send_flags = flags;
+  request->wr.rdma.remote_addr = remote_address;
+  request->wr.rdma.rkey = rkey;
+}
+
+}  // namespace
 
 void ClientSession::PollCompletions(int64_t now_ns) {
   constexpr size_t kBatch = 32;
@@ -55,11 +71,10 @@ void ClientSession::OnSendCompletion(Link& link, uint32_t position, const ibv_wc
   if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
     return Break(CompletionStatus(completion, absl::StrCat(endpoint(), ": connection broken")));
   }
-  const bool known = link.work.Complete(position, [&](InFlightWork::Work work, bool signaled) {
-    if (work.kind != InFlightWork::Kind::kMessage) {
-      owner_->OnWorkDone(work.op, work.kind, signaled);
-    }
-  });
+  const bool known =
+      link.work.Complete(position, [&](std::span<const InFlightWork::Work> works, bool signaled) {
+        owner_->OnWorksDone(works, signaled);
+      });
   if (!known) Break(absl::InternalError("a completion of nothing that was posted"));
 }
 
@@ -113,7 +128,7 @@ void ClientSession::Flush(int64_t now_ns) {
   while (!ordered_.empty() && first.work.room() > 0 && ready()) {
     const QueuedWork work = ordered_.front();
     ordered_.Pop();
-    AddWork(first, work);
+    AddOrdered(first, work);
   }
   if (!requests_.empty()) FlushRequests(first, now_ns);
   // With one queue pair the READs join the chain.
@@ -143,17 +158,37 @@ void ClientSession::FlushReads() {
     Link& link = links_[next_read_link_];
     next_read_link_ = next_read_link_ + 1 == n ? 0 : next_read_link_ + 1;
     if (link.phase != Link::Phase::kReady) continue;
-    while (!reads_.empty() && link.work.room() > 0 && ready()) {
-      const QueuedWork work = reads_.front();
+    for (uint32_t left = std::min(reads_.size(), link.work.room()); left > 0 && ready(); --left) {
+      AddRead(link, reads_.front());
       reads_.Pop();
-      AddWork(link, work);
     }
     PostChain(link);
   }
 }
 
-void ClientSession::AddWork(Link& link, const QueuedWork& work) {
-  if (!owner_->OnPost(work.op, work.kind, chained_ == 0 || chained_ == kChainMax)) return;
+// The chain's work requests are linked when it is posted.
+inline ClientSession::ChainEnd ClientSession::Extend(Link& link, InFlightWork::Work work) {
+  if (chained_ == kChainMax) [[unlikely]]
+    PostChain(link);
+  bool signal = false;
+  const uint32_t position = link.work.Push(work, &signal);
+  chain_end_request_ = kNoOp;
+  const uint32_t i = chained_++;
+  return {chain_[i], chain_sges_[i], link.SendId(position),
+          signal ? unsigned{IBV_SEND_SIGNALED} : 0u};
+}
+
+inline void ClientSession::AddRead(Link& link, const QueuedRead& read) {
+  if (chained_ == 0 || chained_ == kChainMax) owner_->OnDoorbell(read.op);
+  const ChainEnd end = Extend(link, {read.op, InFlightWork::Kind::kRead});
+  end.sge = {reinterpret_cast<uint64_t>(read.local), read.bytes, read.lkey};
+  FillReadRequest(&end.request, end.wr_id, &end.sge, grant_.region_address + read.offset,
+                  grant_.region_rkey, end.flags);
+}
+
+void ClientSession::AddOrdered(Link& link, const QueuedWork& work) {
+  const bool doorbell = chained_ == 0 || chained_ == kChainMax;
+  if (!owner_->OnPostOrdered(work.op, work.kind, doorbell)) return;
   const ChainEnd end = Extend(link, {work.op, work.kind});
   end.sge = {reinterpret_cast<uint64_t>(work.local), work.bytes, work.lkey};
   const uint64_t base = work.of_locks ? grant_.lock_address : grant_.region_address;
@@ -185,17 +220,6 @@ void ClientSession::AddMessage(Link& link, uint32_t op, std::byte* data, uint32_
   link.liveness.OnSent(now_ns);
 }
 
-ClientSession::ChainEnd ClientSession::Extend(Link& link, InFlightWork::Work work) {
-  if (chained_ == kChainMax) PostChain(link);
-  bool signal = false;
-  const uint32_t position = link.work.Push(work, &signal);
-  if (chained_ > 0) chain_[chained_ - 1].next = &chain_[chained_];
-  chain_end_request_ = kNoOp;
-  const WrId id{static_cast<uint8_t>(LinkWork::kSend), link.owner, position};
-  const uint32_t i = chained_++;
-  return {chain_[i], chain_sges_[i], id.Pack(), signal ? unsigned{IBV_SEND_SIGNALED} : 0u};
-}
-
 // One doorbell. The last work request is signaled, so that a chain's end is always heard of.
 void ClientSession::PostChain(Link& link) {
   if (chained_ == 0) return;
@@ -203,9 +227,11 @@ void ClientSession::PostChain(Link& link) {
     chained_ = 0;
     return;
   }
+  for (uint32_t i = 0; i + 1 < chained_; ++i) chain_[i].next = &chain_[i + 1];
   ibv_send_wr& last = chain_[chained_ - 1];
   last.send_flags |= IBV_SEND_SIGNALED;
   last.next = nullptr;
+  link.work.OnChainEnd();
   if (chain_end_request_ != kNoOp) owner_->OnRequestSignaled(chain_end_request_);
   chain_end_request_ = kNoOp;
   chained_ = 0;

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <span>
 #include <vector>
 
 #include "client/locks/lock_table.h"
@@ -85,14 +86,29 @@ TEST(InFlightWorkTest, OneCompletionFinishesAllBeforeIt) {
   bool signal;
   for (uint32_t op = 0; op < 5; ++op) work.Push({op, InFlightWork::Kind::kRead}, &signal);
   std::vector<uint32_t> done;
-  std::vector<bool> signaled;
-  EXPECT_TRUE(work.Complete(3, [&](InFlightWork::Work w, bool s) {
-    done.push_back(w.op);
-    signaled.push_back(s);
+  EXPECT_TRUE(work.Complete(3, [&](std::span<const InFlightWork::Work> works, bool signaled) {
+    for (const InFlightWork::Work& w : works) done.push_back(w.op);
+    EXPECT_TRUE(signaled);
   }));
   EXPECT_THAT(done, ElementsAre(0, 1, 2, 3));
-  EXPECT_THAT(signaled, ElementsAre(false, false, false, true));
   EXPECT_EQ(work.in_flight(), 1u);
+}
+
+TEST(InFlightWorkTest, CompletesAcrossTheEndOfItsMemory) {
+  InFlightWork work(4);
+  bool signal;
+  for (uint32_t op = 0; op < 3; ++op) work.Push({op, InFlightWork::Kind::kRead}, &signal);
+  EXPECT_TRUE(work.Complete(2, [](auto, bool) {}));
+  std::vector<uint32_t> done;
+  std::vector<bool> signals;
+  for (uint32_t op = 3; op < 7; ++op) work.Push({op, InFlightWork::Kind::kRead}, &signal);
+  EXPECT_EQ(work.room(), 0u);
+  EXPECT_TRUE(work.Complete(6, [&](std::span<const InFlightWork::Work> works, bool signaled) {
+    for (const InFlightWork::Work& w : works) done.push_back(w.op);
+    signals.push_back(signaled);
+  }));
+  EXPECT_THAT(done, ElementsAre(3, 4, 5, 6));
+  EXPECT_THAT(signals, ElementsAre(false, true));
 }
 
 TEST(InFlightWorkTest, RefusesACompletionOfNothing) {
@@ -115,6 +131,21 @@ TEST(InFlightWorkTest, SignalsOftenEnoughToFreeTheQueue) {
   }
   EXPECT_EQ(signals, 64 / static_cast<int>(InFlightWork::kSignalEvery));
   EXPECT_EQ(work.room(), 0u);
+}
+
+TEST(InFlightWorkTest, AChainBeginsToCountAnew) {
+  InFlightWork work(64);
+  bool signal = false;
+  for (uint32_t op = 0; op < 5; ++op) work.Push({op, InFlightWork::Kind::kRead}, &signal);
+  EXPECT_FALSE(signal);
+  work.OnChainEnd();
+  int signals = 0;
+  for (uint32_t op = 0; op < InFlightWork::kSignalEvery; ++op) {
+    work.Push({op, InFlightWork::Kind::kRead}, &signal);
+    signals += signal;
+  }
+  EXPECT_TRUE(signal);
+  EXPECT_EQ(signals, 1);
 }
 
 TEST(LivenessTest, HeartbeatsOnlyWhenNothingElseWasSent) {

@@ -1,0 +1,149 @@
+// What a GET costs its client: in verbs here, in instructions by the ctest entries
+// get_instructions_* which run these tests under tools/figures/instructions.
+
+#include <gannet/async_client.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "tests/client/async_run.h"
+#include "tests/client/patient_options.h"
+#include "tests/integration/server_process.h"
+
+namespace gannet {
+
+constexpr uint32_t kDepthMax = 128;
+using GetBuffers = std::array<std::array<std::byte, 64>, kDepthMax>;
+
+// What is measured: all keys asked for at once, then polled until each is answered.
+__attribute__((noinline)) void GetAll(AsyncClient& client, std::span<const std::string> keys,
+                                      GetBuffers& out, std::span<Completion> done) {
+  for (size_t i = 0; i < keys.size(); ++i) static_cast<void>(client.Get(keys[i], out[i], i));
+  for (size_t n = 0; n < keys.size();) n += client.Poll(done.subspan(n));
+}
+
+namespace {
+
+constexpr uint32_t kGets = 2048;
+constexpr uint64_t kSmallCacheBytes = 16 << 10;  // 1,024 locations
+
+struct Totals {
+  uint32_t found = 0;
+  uint32_t from_cached_location = 0;
+  uint32_t reads = 0;
+  uint32_t posts = 0;
+  uint32_t completions = 0;
+};
+
+// 16 bytes each.
+std::vector<std::string> Keys(const std::string& prefix, uint32_t n) {
+  std::vector<std::string> keys;
+  for (uint32_t i = 0; i < n; ++i) {
+    const std::string digits = std::to_string(i);
+    keys.push_back(prefix + std::string(16 - prefix.size() - digits.size(), '0') + digits);
+  }
+  return keys;
+}
+
+class GetCostTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { server_ = new ServerProcess; }
+  static void TearDownTestSuite() { delete server_; }
+
+  void Connect(uint64_t location_cache_bytes) {
+    Options options = PatientOptions();
+    options.deadline = kHang;  // valgrind is slow
+    options.location_cache_bytes = location_cache_bytes;
+    auto client = AsyncClient::Connect({server_->endpoint()}, options);
+    ASSERT_TRUE(client.ok()) << client.status();
+    client_ = *std::move(client);
+  }
+  void Load(const std::vector<std::string>& keys) {
+    for (const std::string& key : keys) {
+      ASSERT_EQ(RunPut(*client_, key, std::string(64, 'v')).code, absl::StatusCode::kOk);
+    }
+  }
+  void Warm(const std::vector<std::string>& keys) {
+    for (int round = 0; round < 8; ++round) {
+      for (size_t i = 0; i < keys.size();) {
+        for (; i < keys.size() && client_->Get(keys[i], {}, i).ok(); ++i) {
+        }
+        PollUntil(*client_, client_->in_flight());
+      }
+    }
+  }
+  Totals Measure(const std::vector<std::string>& keys, uint32_t depth) {
+    Totals totals;
+    for (size_t first = 0; first < keys.size(); first += depth) {
+      std::array<Completion, kDepthMax> done;
+      GetAll(*client_, std::span(keys).subspan(first, depth), out_, std::span(done).first(depth));
+      for (uint32_t i = 0; i < depth; ++i) {
+        if (done[i].code != absl::StatusCode::kOk) ADD_FAILURE() << "code " << done[i].code;
+        totals.found += done[i].found;
+        totals.from_cached_location += done[i].cost.from_cached_location;
+        totals.reads += done[i].cost.reads;
+        totals.posts += done[i].cost.posts;
+        totals.completions += done[i].cost.completions;
+      }
+    }
+    return totals;
+  }
+
+  void RunWarm(uint32_t depth) {
+    Connect(4 << 20);
+    const std::vector<std::string> keys = Keys("warm", kGets);
+    Load(keys);  // whose replies tell the locations
+    const Totals totals = Measure(keys, depth);
+    EXPECT_EQ(totals.found, kGets);
+    EXPECT_EQ(totals.from_cached_location, kGets);
+    EXPECT_EQ(totals.reads, kGets);
+    if (depth >= 16) ExpectShared(totals);
+  }
+  // As in a long run: the cache is full of keys more popular than those measured.
+  void RunCold(uint32_t depth) {
+    const std::vector<std::string> keys = Keys("cold", kGets);
+    Connect(0);
+    Load(keys);
+    Connect(kSmallCacheBytes);
+    const std::vector<std::string> popular = Keys("popular", kSmallCacheBytes / 16);
+    Load(popular);
+    Warm(popular);
+    const Totals totals = Measure(keys, depth);
+    EXPECT_EQ(totals.found, kGets);
+    EXPECT_LE(totals.from_cached_location, kGets / 100);
+    EXPECT_LE(totals.reads, 2 * kGets + kGets / 50);
+    if (depth >= 16) ExpectShared(totals);
+  }
+  void RunMisses(uint32_t depth) {
+    Connect(kSmallCacheBytes);
+    const Totals totals = Measure(Keys("none", kGets), depth);
+    EXPECT_EQ(totals.found, 0u);
+    EXPECT_EQ(totals.from_cached_location, 0u);
+  }
+
+  // At most an eighth of a post and of a completion a READ.
+  static void ExpectShared(const Totals& totals) {
+    EXPECT_LE(totals.posts * 8, totals.reads);
+    EXPECT_LE(totals.completions * 8, totals.reads);
+  }
+
+  static ServerProcess* server_;
+  std::unique_ptr<AsyncClient> client_;
+  GetBuffers out_;
+};
+ServerProcess* GetCostTest::server_ = nullptr;
+
+TEST_F(GetCostTest, WarmOneAtATime) { RunWarm(1); }
+TEST_F(GetCostTest, WarmThirtyTwoAtOnce) { RunWarm(32); }
+TEST_F(GetCostTest, ColdOneAtATime) { RunCold(1); }
+TEST_F(GetCostTest, ColdThirtyTwoAtOnce) { RunCold(32); }
+TEST_F(GetCostTest, MissesThirtyTwoAtOnce) { RunMisses(32); }
+// At the depths where work requests have to be shared, and beyond.
+TEST_F(GetCostTest, WarmSixteenAtOnce) { RunWarm(16); }
+TEST_F(GetCostTest, ColdSixteenAtOnce) { RunCold(16); }
+TEST_F(GetCostTest, WarmAHundredAndTwentyEightAtOnce) { RunWarm(128); }
+
+}  // namespace
+}  // namespace gannet
