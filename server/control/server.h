@@ -66,6 +66,8 @@ class Server {
   // Not OK: the device was lost; nothing more can be served.
   const absl::Status& status() const { return status_; }
 
+  // To fill it without a network.
+  Store& store() { return *store_; }
   const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }
   StatsReply Stats(const Now& now) const;
 

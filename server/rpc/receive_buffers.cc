@@ -1,5 +1,7 @@
 #include "server/rpc/receive_buffers.h"
 
+#include <algorithm>
+
 #include "common/base/status_macros.h"
 #include "server/rpc/work_kind.h"
 
@@ -8,6 +10,7 @@ namespace gannet {
 absl::StatusOr<std::unique_ptr<ReceiveBuffers>> ReceiveBuffers::Create(ibv_pd* pd, uint32_t count) {
   std::unique_ptr<ReceiveBuffers> result(new ReceiveBuffers());
   result->count_ = count;
+  result->repost_at_ = std::clamp<uint32_t>(count / 8, 1, kRepostAt);
   GANNET_ASSIGN_OR_RETURN(result->buffers_,
                           RegisteredBuffer::Create(pd, uint64_t{count} * kMessageBytesMax));
   GANNET_ASSIGN_OR_RETURN(result->srq_, CreateSharedReceiveQueue(pd, count));
@@ -22,12 +25,11 @@ absl::StatusOr<std::unique_ptr<ReceiveBuffers>> ReceiveBuffers::Create(ibv_pd* p
                                .num_sge = 1};
     result->Recycle(slot);
   }
-  if (!result->Repost()) return absl::InternalError("the device refused the receives");
+  if (!result->PostRecycled()) return absl::InternalError("the device refused the receives");
   return result;
 }
 
-bool ReceiveBuffers::Repost() {
-  if (recycled_.empty()) return true;
+bool ReceiveBuffers::PostRecycled() {
   for (size_t i = 0; i + 1 < recycled_.size(); ++i) {
     requests_[recycled_[i]].next = &requests_[recycled_[i + 1]];
   }

@@ -16,7 +16,7 @@ namespace gannet {
 
 // The shared receive queue of a worker and the buffers in it, so that memory does not grow with
 // clients. A buffer is: posted -> received (Message) -> recycled -> posted again by Repost, which
-// posts all that were recycled since with one call.
+// posts what was recycled since with one call.
 //
 // No request holds its buffer beyond the Poll that took it: what takes longer copies what it needs.
 // Owner thread only.
@@ -32,16 +32,21 @@ class ReceiveBuffers {
     return {buffers_.data() + uint64_t{slot} * kMessageBytesMax, bytes};
   }
   void Recycle(uint32_t slot) { recycled_.push_back(slot); }
-  // False: the device refused; the worker can receive no more.
-  bool Repost();
+  // Posts what was recycled, once it is worth a doorbell: a few receives less than count() may be
+  // posted at any time. False: the device refused; the worker can receive no more.
+  bool Repost() { return recycled_.size() < repost_at_ || PostRecycled(); }
   uint64_t posts() const { return posts_; }  // doorbells so far
 
  private:
+  static constexpr uint32_t kRepostAt = 32;
+
   ReceiveBuffers() = default;
+  bool PostRecycled();
 
   RegisteredBuffer buffers_;
   Handle<ibv_srq> srq_;
   uint32_t count_ = 0;
+  uint32_t repost_at_ = 0;
   uint64_t posts_ = 0;
   std::vector<uint32_t> recycled_;
   // Filled in at Create, by slot; only linked anew at each post.

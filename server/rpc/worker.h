@@ -136,7 +136,7 @@ class Worker {
   // worker_datapath.cc: from a completion to a posted reply.
   void OnCompletion(const ibv_wc& completion);
   void OnReceive(const ibv_wc& completion);
-  void OnSendDone(const ibv_wc& completion, const WrId& id);
+  void OnSendDone(const ibv_wc& completion, uint32_t position);
   void Release(ServerConnection* connection, Resource resource, bool ok);
   void OnMessage(ServerConnection* connection, std::span<const std::byte> message);
   void OnRequest(ServerConnection* connection, const RequestView& request);

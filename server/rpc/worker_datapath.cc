@@ -36,7 +36,7 @@ void Worker::OnCompletion(const ibv_wc& completion) {
     case WorkKind::kReceive:
       return OnReceive(completion);
     case WorkKind::kSend:
-      return OnSendDone(completion, id);
+      return OnSendDone(completion, id.slot);
     case WorkKind::kDrain:
       if (ServerConnection* connection = FindOwner(completion)) drained_.push_back(connection->id);
       return;
@@ -58,13 +58,13 @@ GANNET_STEP void Worker::OnReceive(const ibv_wc& completion) {
   receives_->Recycle(slot);
 }
 
-void Worker::OnSendDone(const ibv_wc& completion, const WrId& id) {
+void Worker::OnSendDone(const ibv_wc& completion, uint32_t position) {
   ServerConnection* connection = FindOwner(completion);
   counters_.send_completions.Add(1);
   if (connection == nullptr) return;
   const bool ok = completion.status == IBV_WC_SUCCESS;
   if (!ok) CloseConnection(connection, ibv_wc_status_str(completion.status));
-  connection->send_queue.Complete(id.slot,
+  connection->send_queue.Complete(position,
                                   [&](Resource resource) { Release(connection, resource, ok); });
   if (!connection->closing) PostReads(connection);
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 #include "common/base/words.h"
@@ -46,7 +47,16 @@ void StoreValue(std::byte* block, size_t key_bytes, std::string_view value);
 // Both; with one pass where they are neighbours, as in a request.
 inline void StoreKeyAndValue(std::byte* block, std::string_view key, std::string_view value) {
   if (key.data() + key.size() == value.data()) {
-    StoreWords(block + sizeof(ItemHeader), key.data(), key.size() + value.size());
+    std::byte* to = block + sizeof(ItemHeader);
+    const char* from = key.data();
+    size_t left = key.size() + value.size();
+    for (; left >= 16; left -= 16, to += 16, from += 16) {
+      uint64_t words[2];
+      std::memcpy(words, from, sizeof(words));
+      StoreWord(to, words[0]);
+      StoreWord(to + 8, words[1]);
+    }
+    if (left > 0) StoreWords(to, from, left);
   } else {
     StoreKey(block, key);
     StoreValue(block, key.size(), value);

@@ -132,9 +132,10 @@ class Store {
 
   std::byte* Block(uint64_t offset) const { return region_.data() + offset; }
   ItemHeader LoadHeader(Slot slot) const;
-  bool Expired(Slot slot, uint64_t now_ms) const;
+  bool Expired(Slot slot, uint64_t now_ms) const { return Expired(Block(slot.offset()), now_ms); }
+  static bool Expired(const std::byte* block, uint64_t now_ms);
   KeyHash HashOf(Slot slot) const;
-  bool IsKey(Slot slot, std::string_view key) const;
+  static bool IsKey(const std::byte* block, std::string_view key);
   // The live item of a key; removes it when it has expired. REQUIRES: the key's Index::Lock, as
   // all below that take a Current.
   Current FindCurrent(KeyHash hash, std::string_view key, uint64_t now_ms);

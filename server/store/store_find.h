@@ -26,28 +26,29 @@ inline bool SameKey(const std::byte* stored, std::string_view key) {
 }
 
 // Items only change under the lock that the caller holds, so they may be read as plain memory.
-inline bool Store::IsKey(Slot slot, std::string_view key) const {
-  const std::byte* block = Block(slot.offset());
+inline bool Store::IsKey(const std::byte* block, std::string_view key) {
   const uint64_t expiry_and_key = LoadWord(block + offsetof(ItemHeader, expiry_and_key));
   return (expiry_and_key & 0xffff) == key.size() && SameKey(block + sizeof(ItemHeader), key);
 }
 
-inline bool Store::Expired(Slot slot, uint64_t now_ms) const {
-  const std::byte* block = Block(slot.offset());
+inline bool Store::Expired(const std::byte* block, uint64_t now_ms) {
   const uint64_t expiry_ms = LoadWord(block + offsetof(ItemHeader, expiry_and_key)) >> 16;
   return expiry_ms != 0 && expiry_ms <= now_ms;
 }
 
 [[gnu::always_inline]] inline Store::Current Store::FindCurrent(KeyHash hash, std::string_view key,
                                                                 uint64_t now_ms) {
-  const auto found = index_.Find(hash, [&](Slot slot) { return IsKey(slot, key); });
+  const std::byte* block = nullptr;
+  const auto found = index_.Find(hash, [&](Slot slot) {
+    block = Block(slot.offset());
+    return IsKey(block, key);
+  });
   if (!found) return {};
-  if (Expired(found->slot, now_ms)) {
+  if (Expired(block, now_ms)) [[unlikely]] {
     RemoveItem(found->place, found->slot);
     return {};
   }
-  const std::byte* version = Block(found->slot.offset()) + offsetof(ItemHeader, version);
-  return {found->place, found->slot, LoadWord(version)};
+  return {found->place, found->slot, LoadWord(block + offsetof(ItemHeader, version))};
 }
 
 }  // namespace gannet

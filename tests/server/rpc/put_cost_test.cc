@@ -1,4 +1,6 @@
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/server/rpc/raw_peer.h"
@@ -18,7 +20,30 @@ constexpr int kPuts = 1024;
 class PutCostTest : public ServerTest {
  protected:
   void SetUp() override {
-    StartServer([](auto* options) { options->memory_bytes = 64 << 20; });
+    StartServer([](auto* options) {
+      options->memory_bytes = 64 << 20;
+      options->connections_max = 128;
+    });
+  }
+
+  // As many PUTs, one from each of so many sessions in each Poll.
+  void RunSessions(int sessions) {
+    std::vector<std::unique_ptr<RawPeer>> peers;
+    for (int i = 0; i < sessions; ++i) {
+      ASSERT_TRUE(peers.emplace_back(std::make_unique<RawPeer>(this))->Connect());
+    }
+    for (int i = 0; i < kPuts; ++i) ASSERT_EQ(peers[0]->Put(Key(i), value_), ReplyStatus::kOk);
+    Worker& worker = *server().workers()[0];
+    const uint64_t rpcs = stats().rpcs;
+    for (int i = 0; i < kPuts; i += sessions) {
+      for (int j = 0; j < sessions; ++j) {
+        Send(*peers[j], Key(i + j));
+        ASSERT_TRUE(peers[j]->WaitSent());
+      }
+      ServePuts(worker, now());
+      ASSERT_EQ(stats().rpcs, rpcs + i + sessions) << "not all in one Poll";
+      for (auto& peer : peers) ASSERT_EQ(peer->Receive()->status(), ReplyStatus::kOk);
+    }
   }
 
   // All PUTs of 64 B to keys that are there, `depth` of them in each Poll.
@@ -54,6 +79,7 @@ class PutCostTest : public ServerTest {
 
 TEST_F(PutCostTest, OneAtATime) { Run(1); }
 TEST_F(PutCostTest, ThirtyTwoAtOnce) { Run(32); }
+TEST_F(PutCostTest, FromThirtyTwoSessions) { RunSessions(32); }
 
 }  // namespace
 }  // namespace gannet
