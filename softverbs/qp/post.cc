@@ -4,7 +4,9 @@
 #include <cerrno>
 #include <cstring>
 #include <mutex>
+#include <vector>
 
+#include "softverbs/base/shared_copy.h"
 #include "softverbs/base/stats.h"
 #include "softverbs/fault/strict.h"
 #include "softverbs/qp/accelerator.h"
@@ -89,13 +91,18 @@ bool Supports(const Qp& qp, ibv_wr_opcode opcode) {
   }
 }
 
-// What an application finds that looks at a READ's sink before its completion.
+// What an application finds that looks at a READ's sink before its completion. By words, as an
+// adapter writes it: others may be reading the memory.
 void Poison(const Qp& qp, SendWqe& wqe) {
+  constexpr uint32_t kBlock = 64;
+  static const std::vector<uint8_t> poison(kBlock, fault::kPoison);
   for (uint32_t i = 0; i < wqe.sge_count; ++i) {
     const ibv_sge& sge = wqe.sges()[i];
     uint8_t* sink =
         qp.nic->memory().Resolve(sge.lkey, sge.addr, sge.length, qp.pd_id, IBV_ACCESS_LOCAL_WRITE);
-    if (sink != nullptr) memset(sink, fault::kPoison, sge.length);
+    for (uint32_t at = 0; sink != nullptr && at < sge.length; at += kBlock) {
+      CopyToShared(sink + at, poison.data(), std::min(kBlock, sge.length - at));
+    }
   }
 }
 

@@ -23,7 +23,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kOperations = 100;
+constexpr int kOperations = 60;
 
 // Faults of the servers started while it lives, and of this process's clients.
 class Faults {
@@ -44,7 +44,7 @@ class Faults {
 // How often a fault struck in the server, which ends with this. It says so as it exits.
 bool StruckInServer(ServerProcess& server, const std::string& fault) {
   server.process().Signal(SIGTERM);
-  EXPECT_EQ(server.process().Wait(), 0);
+  EXPECT_EQ(server.process().Wait(), 0) << server.process().Stderr();
   const std::string text = server.process().Stderr();
   const std::string name = '"' + fault + "\":";
   const size_t at = text.rfind(name);
@@ -80,7 +80,7 @@ TEST(FaultsTest, StrictDeviceFindsNoMisuse) {
 }
 
 TEST(FaultsTest, DroppedConnectionsAreMadeAnew) {
-  const Faults faults("seed=4,rnr=1/64", "seed=4,drop_connection_after=700");
+  const Faults faults("seed=4,rnr=1/64", "seed=4,drop_connection_after=300");
   HotKeyRun run({.operations = kOperations});
   run.Run();
   EXPECT_GT(softverbs_fault_count("drop_connection_after"), 0u);
