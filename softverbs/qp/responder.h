@@ -19,8 +19,8 @@ void HandleRequest(Qp& qp, Link& link, const PacketHeader& header, const uint8_t
 // Sends the answers owed; false when some remain: the link is full, or a READ is being torn.
 bool SendAnswers(Qp& qp);
 
-// This end answers no more: the oldest answer owed becomes a refusal, so that the peer does not wait
-// for it for ever. SendAnswers sends it, at once or when the link has space.
+// This end answers no more: the oldest answer owed becomes a refusal, so that the peer does not
+// wait for it for ever. SendAnswers sends it, at once or when the link has space.
 void RefuseAnswers(Qp& qp);
 
 // The same when the queue pair forgets its link: the refusal is left to the link. REQUIRES: the
