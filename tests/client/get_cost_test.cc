@@ -17,11 +17,15 @@ namespace gannet {
 constexpr uint32_t kDepthMax = 128;
 using GetBuffers = std::array<std::array<std::byte, 64>, kDepthMax>;
 
-// What is measured: all keys asked for at once, then polled until each is answered.
-__attribute__((noinline)) void GetAll(AsyncClient& client, std::span<const std::string> keys,
-                                      GetBuffers& out, std::span<Completion> done) {
+// What is measured: all keys asked for at once, and as many Polls as it takes to answer each: one
+// posts, each further one takes a round trip's READs. Returns how many were answered, all of them
+// unless the device was held up.
+__attribute__((noinline)) size_t GetAll(AsyncClient& client, std::span<const std::string> keys,
+                                        GetBuffers& out, int polls, std::span<Completion> done) {
   for (size_t i = 0; i < keys.size(); ++i) static_cast<void>(client.Get(keys[i], out[i], i));
-  for (size_t n = 0; n < keys.size();) n += client.Poll(done.subspan(n));
+  size_t n = 0;
+  for (int i = 0; i < polls && n < keys.size(); ++i) n += client.Poll(done.subspan(n));
+  return n;
 }
 
 namespace {
@@ -74,11 +78,14 @@ class GetCostTest : public ::testing::Test {
       }
     }
   }
-  Totals Measure(const std::vector<std::string>& keys, uint32_t depth) {
+  Totals Measure(const std::vector<std::string>& keys, uint32_t depth, int round_trips) {
     Totals totals;
     for (size_t first = 0; first < keys.size(); first += depth) {
       std::array<Completion, kDepthMax> done;
-      GetAll(*client_, std::span(keys).subspan(first, depth), out_, std::span(done).first(depth));
+      const auto room = std::span(done).first(depth);
+      size_t n =
+          GetAll(*client_, std::span(keys).subspan(first, depth), out_, 1 + round_trips, room);
+      while (n < depth) n += client_->Poll(room.subspan(n));
       for (uint32_t i = 0; i < depth; ++i) {
         if (done[i].code != absl::StatusCode::kOk) ADD_FAILURE() << "code " << done[i].code;
         totals.found += done[i].found;
@@ -95,7 +102,7 @@ class GetCostTest : public ::testing::Test {
     Connect(4 << 20);
     const std::vector<std::string> keys = Keys("warm", kGets);
     Load(keys);  // whose replies tell the locations
-    const Totals totals = Measure(keys, depth);
+    const Totals totals = Measure(keys, depth, 1);
     EXPECT_EQ(totals.found, kGets);
     EXPECT_EQ(totals.from_cached_location, kGets);
     EXPECT_EQ(totals.reads, kGets);
@@ -110,15 +117,17 @@ class GetCostTest : public ::testing::Test {
     const std::vector<std::string> popular = Keys("popular", kSmallCacheBytes / 16);
     Load(popular);
     Warm(popular);
-    const Totals totals = Measure(keys, depth);
+    const Totals totals = Measure(keys, depth, 2);
     EXPECT_EQ(totals.found, kGets);
     EXPECT_LE(totals.from_cached_location, kGets / 100);
     EXPECT_LE(totals.reads, 2 * kGets + kGets / 50);
-    if (depth >= 16) ExpectShared(totals);
+    // The second READs are one chain as well, unless the device is held up between the windows.
+    if (depth >= 16) EXPECT_LE(totals.posts * 8, totals.reads);
+    if (depth >= 16) EXPECT_LE(totals.completions * 7, totals.reads);
   }
   void RunMisses(uint32_t depth) {
     Connect(kSmallCacheBytes);
-    const Totals totals = Measure(Keys("none", kGets), depth);
+    const Totals totals = Measure(Keys("none", kGets), depth, 1);
     EXPECT_EQ(totals.found, 0u);
     EXPECT_EQ(totals.from_cached_location, 0u);
   }
