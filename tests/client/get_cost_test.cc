@@ -122,8 +122,10 @@ class GetCostTest : public ::testing::Test {
     EXPECT_LE(totals.from_cached_location, kGets / 100);
     EXPECT_LE(totals.reads, 2 * kGets + kGets / 50);
     // The second READs are one chain as well, unless the device is held up between the windows.
-    if (depth >= 16) EXPECT_LE(totals.posts * 8, totals.reads);
-    if (depth >= 16) EXPECT_LE(totals.completions * 7, totals.reads);
+    if (depth >= 16) {
+      EXPECT_LE(totals.posts * 8, totals.reads);
+      EXPECT_LE(totals.completions * 7, totals.reads);
+    }
   }
   void RunMisses(uint32_t depth) {
     Connect(kSmallCacheBytes);
