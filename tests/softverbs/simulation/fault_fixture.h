@@ -1,0 +1,62 @@
+#ifndef GANNET_TESTS_SOFTVERBS_SIMULATION_FAULT_FIXTURE_H_
+#define GANNET_TESTS_SOFTVERBS_SIMULATION_FAULT_FIXTURE_H_
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/softverbs/simulation/simulation.h"
+
+namespace softverbs {
+
+inline constexpr uint64_t kSeed = 7;
+
+// A connected pair on the simulated device, with a fault plan.
+class FaultTest : public testing::Test {
+ protected:
+  // Before the device: what is registered under a plan stays with it.
+  void Begin(const std::string& plan, uint64_t seed = kSeed, const ConnectOptions& connect = {}) {
+    pair_.reset();
+    device_.reset();
+    simulation_.reset();
+    simulation_ = std::make_unique<Simulation>(seed, plan);
+    device_ = OpenDevice();
+    const SideOptions options{.kind = MemoryKind::kMapped};
+    pair_ = std::make_unique<Pair>(device_.get(), options, options, connect);
+  }
+
+  Side& a() { return pair_->a; }
+  Side& b() { return pair_->b; }
+  Simulation& simulation() { return *simulation_; }
+
+  // What the completions of `operations`, posted all at once by a(), say.
+  std::vector<ibv_wc> Run(int count, const std::function<void(int)>& post) {
+    for (int i = 0; i < count; ++i) post(i);
+    return Drain(simulation(), a());
+  }
+
+  std::unique_ptr<Simulation> simulation_;
+  Owned<ibv_context> device_;
+  std::unique_ptr<Pair> pair_;
+};
+
+inline std::string Statuses(const std::vector<ibv_wc>& completions) {
+  std::string all;
+  for (const ibv_wc& wc : completions) all += ToString(wc) + "\n";
+  return all;
+}
+
+// Runs `scenario` twice with one seed and once with another: what it returns must be the same the
+// first two times. Returns whether the other seed differed.
+inline bool Replays(const std::function<std::string(uint64_t seed)>& scenario) {
+  const std::string first = scenario(kSeed);
+  EXPECT_EQ(scenario(kSeed), first) << "the seed does not give the run again";
+  return scenario(kSeed + 1) != first;
+}
+
+}  // namespace softverbs
+
+#endif  // GANNET_TESTS_SOFTVERBS_SIMULATION_FAULT_FIXTURE_H_
