@@ -32,6 +32,10 @@ WalkEnd::WalkEnd(ibv_context* context, const Options& options,
   // In the shared CQ, not the side's own.
   ibv_qp_init_attr attr{};
   attr.send_cq = attr.recv_cq = options.cq;
+  if (options.shared != nullptr) {
+    attr.srq = options.shared->srq();
+    attr.recv_cq = options.shared->cq();
+  }
   attr.qp_type = IBV_QPT_RC;
   attr.sq_sig_all = options.signal_all;
   attr.cap = {kDepth, kDepth, 4, 4, 256};
@@ -58,6 +62,7 @@ std::vector<uint8_t> WalkEnd::RandomBytes(size_t size) {
 }
 
 void WalkEnd::PostReceive() {
+  if (options_.shared != nullptr) return options_.shared->Post();
   if (receives_posted_ - receives_taken_ >= kReceiveSlots) return;
   const uint64_t id = Id(receives_posted_, true);
   const size_t slot = kSendSlots + receives_posted_ % kReceiveSlots;
@@ -219,14 +224,35 @@ void WalkEnd::TakeReceive(const ibv_wc& wc) {
     broken_ = true;
     return;
   }
+  TakeMessage(wc, side_.memory.data() + SlotOffset(slot));
+}
+
+void WalkEnd::TakeSharedReceive(const ibv_wc& wc) {
+  ASSERT_NE(options_.shared, nullptr);
+  EXPECT_GE(wc.wr_id, shared_next_) << "an earlier one than the message before it";
+  shared_next_ = wc.wr_id + 1;
+  TakeMessage(wc, options_.shared->Take(wc));
+}
+
+void WalkEnd::TakeLastReceiveEvent() {
+  EXPECT_NE(options_.shared, nullptr);
+  EXPECT_TRUE(disturbed_);
+  ++last_receive_events_;
+}
+
+uint64_t WalkEnd::SharedReceivesOwed() const {
+  if (options_.shared == nullptr || broken_) return 0;
+  return peer_->sent_.size() - received_;
+}
+
+void WalkEnd::TakeMessage(const ibv_wc& wc, const uint8_t* buffer) {
   ASSERT_LT(received_, peer_->sent_.size());
   const std::vector<uint8_t>& message = peer_->sent_[received_++];
   ASSERT_EQ(wc.byte_len, message.size());
   if ((wc.wc_flags & IBV_WC_WITH_IMM) != 0) {
     EXPECT_EQ(wc.imm_data, message.size());
   }
-  EXPECT_TRUE(std::equal(message.begin(), message.end(), side_.memory.data() + SlotOffset(slot)))
-      << "another message";
+  EXPECT_TRUE(std::equal(message.begin(), message.end(), buffer)) << "another message";
 }
 
 void WalkEnd::TakeSend(const ibv_wc& wc) {
@@ -257,8 +283,9 @@ void WalkEnd::TakeSend(const ibv_wc& wc) {
 }
 
 void WalkEnd::FeedReceives() {
-  while (!broken_ && received_ + receives_.size() < peer_->sent_.size() &&
-         receives_.size() < kReceiveSlots && !testing::Test::HasFailure()) {
+  while (options_.shared == nullptr && !broken_ &&
+         received_ + receives_.size() < peer_->sent_.size() && receives_.size() < kReceiveSlots &&
+         !testing::Test::HasFailure()) {
     PostReceive();
   }
 }
@@ -292,6 +319,7 @@ void WalkEnd::CheckQuiet() {
   } else {
     EXPECT_EQ(side_.State(), IBV_QPS_RTS);
   }
+  EXPECT_EQ(last_receive_events_, broken_ && options_.shared != nullptr ? 1u : 0u);
 }
 
 void WalkEnd::CheckArea() {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/softverbs/simulation/shared_receives.h"
 #include "tests/softverbs/support/verbs_fixture.h"
 
 namespace softverbs {
@@ -22,6 +23,8 @@ namespace softverbs {
 // 3. Receives are taken in the order they were posted, by the messages in the order they were sent.
 // 4. Once all is quiet: everything signalled is complete, and the area is the model's, with the
 //    requests of a broken connection that did not succeed applied up to some point.
+// 5. With shared receives (whose own rules are in shared_receives.h), the end's messages take later
+//    and later ones, and exactly a broken end says that it took its last.
 class WalkEnd {
  public:
   static constexpr size_t kArea = 8192;
@@ -33,6 +36,7 @@ class WalkEnd {
     MemoryKind kind = MemoryKind::kPrivate;
     ibv_pd* pd = nullptr;
     ibv_cq* cq = nullptr;
+    SharedReceives* shared = nullptr;  // null: receives of its own
     bool signal_all = false;
   };
 
@@ -58,6 +62,11 @@ class WalkEnd {
   void Reregister();
 
   void TakeCompletion(const ibv_wc& wc);
+  // The same for a shared receive.
+  void TakeSharedReceive(const ibv_wc& wc);
+  void TakeLastReceiveEvent();
+  // Messages on their way to shared receives.
+  uint64_t SharedReceivesOwed() const;
   // Makes sure that every message sent by the peer finds a receive.
   void FeedReceives();
   // Nothing is left to happen, and everything was polled.
@@ -88,6 +97,7 @@ class WalkEnd {
   bool Full() const { return posted_ - freed_ >= kDepth; }
   std::vector<uint8_t> RandomBytes(size_t size);
   void TakeReceive(const ibv_wc& wc);
+  void TakeMessage(const ibv_wc& wc, const uint8_t* buffer);
   void TakeSend(const ibv_wc& wc);
   void Succeed(Request& request);
   // Applies to the peer's model what the request does there; what it fetches.
@@ -113,7 +123,9 @@ class WalkEnd {
   uint64_t receives_taken_ = 0;
   std::vector<std::vector<uint8_t>> sent_;  // messages, in order
   uint64_t sends_succeeded_ = 0;
-  uint64_t received_ = 0;  // of the peer's sent_
+  uint64_t received_ = 0;     // of the peer's sent_
+  uint64_t shared_next_ = 0;  // the first shared receive that its next message may take
+  uint64_t last_receive_events_ = 0;
 };
 
 }  // namespace softverbs

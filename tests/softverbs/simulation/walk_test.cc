@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
@@ -8,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/softverbs/simulation/shared_receives.h"
 #include "tests/softverbs/simulation/simulation.h"
 #include "tests/softverbs/simulation/walk_end.h"
 
@@ -43,6 +46,12 @@ constexpr const char* kBreaking[] = {
     "error=any:0.01,lost_ack=any:0.01,tear_read=0.3,delay_completion=0.2,delay_post=0.2,rnr=0.1",
 };
 
+// What the walks so far met of what they are there for.
+struct Coverage {
+  uint64_t dry = 0;     // times that messages found no shared receive until one was posted
+  uint64_t limits = 0;  // limit events
+} coverage;
+
 class Walk {
  public:
   struct Options {
@@ -58,6 +67,10 @@ class Walk {
     pd_.reset(ibv_alloc_pd(device_.get()));
     for (Owned<ibv_cq>& cq : cqs_)
       cq.reset(ibv_create_cq(device_.get(), 1024, nullptr, nullptr, 0));
+    const bool completions_delayed = options.plan.find("delay_completion") != std::string::npos;
+    shared_ = std::make_unique<SharedReceives>(device_.get(), pd_.get(), completions_delayed);
+    const int fd = device_->async_fd;
+    EXPECT_EQ(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK), 0);
   }
 
   ~Walk() { ends_.clear(); }
@@ -72,6 +85,7 @@ class Walk {
         if (End(2 * i).broken() || End(2 * i + 1).broken()) Replace(i);
       }
     }
+    coverage.limits += shared_->limits_reached();
     return simulation_.log();
   }
 
@@ -91,6 +105,7 @@ class Walk {
                            .kind = Below(2) == 0 ? MemoryKind::kPrivate : MemoryKind::kMapped,
                            .pd = pd_.get(),
                            .cq = cqs_[Below(2)].get(),
+                           .shared = Below(2) == 0 ? shared_.get() : nullptr,
                            .signal_all = Below(2) == 0},
           below);
     }
@@ -100,7 +115,7 @@ class Walk {
 
   void Act() {
     WalkEnd& end = End(Below(ends_.size()));
-    const uint64_t action = Below(options_.disturb ? 82 : 80);
+    const uint64_t action = Below(options_.disturb ? 84 : 82);
     simulation_.Note("action " + std::to_string(action) + " of " + std::to_string(end.number()));
     if (action < 10) return end.PostReceive();
     if (action < 20) return end.PostSend();
@@ -109,6 +124,7 @@ class Walk {
     if (action < 44) return end.PostAtomic();
     if (action < 60) return Poll(cqs_[Below(2)].get(), 1 + static_cast<int>(Below(4)));
     if (action < 80) return Step(Below(12));
+    if (action < 82) return shared_->Arm(static_cast<uint32_t>(Below(SharedReceives::kDepth + 1)));
     Disturb(end);
   }
 
@@ -122,12 +138,43 @@ class Walk {
         return end.Reregister();
       default:
         // Destroyed as it is, with requests under way.
+        shared_->TakeLoss();
         return Replace(static_cast<int>(Below(kConnections)));
     }
   }
 
   void Step(uint64_t count) {
-    while (count-- > 0 && softverbs_step() != 0) {
+    while (count-- > 0 && StepOnce()) {
+    }
+  }
+
+  // What concerns the shared receives is seen at once, so that their oracle knows the order.
+  bool StepOnce() {
+    const bool stepped = softverbs_step() != 0;
+    TakeEvents();
+    ibv_wc wc;
+    while (ibv_poll_cq(shared_->cq(), 1, &wc) == 1) {
+      simulation_.Note("shared receive " + ToString(wc));
+      ++polled_;
+      WalkEnd* end = Find([&](const WalkEnd& it) { return it.qp()->qp_num == wc.qp_num; });
+      EXPECT_NE(end, nullptr) << "a completion of a queue pair that is gone";
+      if (end != nullptr) end->TakeSharedReceive(wc);
+    }
+    shared_->CheckLimit();
+    return stepped && !testing::Test::HasFailure();
+  }
+
+  void TakeEvents() {
+    ibv_async_event event;
+    while (ibv_get_async_event(device_.get(), &event) == 0) {
+      simulation_.Note("event " + std::to_string(event.event_type));
+      if (event.event_type == IBV_EVENT_SRQ_LIMIT_REACHED) shared_->TakeLimitEvent();
+      if (event.event_type == IBV_EVENT_QP_LAST_WQE_REACHED) {
+        WalkEnd* end = Find([&](const WalkEnd& it) { return it.qp() == event.element.qp; });
+        EXPECT_NE(end, nullptr) << "an event of a queue pair that is gone";
+        if (end != nullptr) end->TakeLastReceiveEvent();
+      }
+      ibv_ack_async_event(&event);
     }
   }
 
@@ -138,17 +185,29 @@ class Walk {
     polled_ += static_cast<uint64_t>(count);
     for (int i = 0; i < count; ++i) {
       simulation_.Note("polled " + ToString(wcs[i]));
-      WalkEnd* end = Owner(wcs[i].wr_id);
+      const uint64_t number = WalkEnd::EndOf(wcs[i].wr_id);
+      WalkEnd* end = Find([&](const WalkEnd& it) { return it.number() == number; });
       ASSERT_NE(end, nullptr) << "a completion of a queue pair that is gone";
       end->TakeCompletion(wcs[i]);
     }
   }
 
-  WalkEnd* Owner(uint64_t wr_id) {
+  template <class Matches>
+  WalkEnd* Find(Matches matches) {
+    const auto found = std::find_if(ends_.begin(), ends_.end(),
+                                    [&](const auto& end) { return end && matches(*end); });
+    return found != ends_.end() ? found->get() : nullptr;
+  }
+
+  // Makes sure that every message that was sent finds a receive.
+  void FeedReceives() {
+    uint64_t owed = 0;
     for (const auto& end : ends_) {
-      if (end->number() == WalkEnd::EndOf(wr_id)) return end.get();
+      end->FeedReceives();
+      owed += end->SharedReceivesOwed();
     }
-    return nullptr;
+    if (owed > 0 && shared_->posted() == 0) ++coverage.dry;
+    shared_->Feed(owed);
   }
 
   // Until nothing happens any more, whatever is offered; then everything must be as it should.
@@ -157,13 +216,14 @@ class Walk {
     uint64_t before;
     do {
       before = polled_;
-      for (const auto& end : ends_) end->FeedReceives();
+      FeedReceives();
       // Not to the end: a sender may be trying for ever to reach a receive that FeedReceives owes.
       Step(2000);
       for (const Owned<ibv_cq>& cq : cqs_) Poll(cq.get(), 16);
-    } while ((polled_ != before || softverbs_step() != 0) && !testing::Test::HasFailure());
+    } while ((polled_ != before || StepOnce()) && !testing::Test::HasFailure());
     for (const auto& end : ends_) end->CheckQuiet();
     for (const auto& end : ends_) end->CheckArea();
+    shared_->CheckQuiet();
   }
 
   const Options options_;
@@ -172,6 +232,7 @@ class Walk {
   Owned<ibv_context> device_;
   Owned<ibv_pd> pd_;
   Owned<ibv_cq> cqs_[2];
+  std::unique_ptr<SharedReceives> shared_;
   std::vector<std::unique_ptr<WalkEnd>> ends_;
   uint32_t last_number_ = 0;
   uint64_t polled_ = 0;
@@ -208,6 +269,8 @@ TEST(WalkTest, DeviceDoesWhatTheModelSays) {
   }
   for (uint64_t seed = 1; seed <= kSeeds && RunSeed(seed); ++seed) {
   }
+  EXPECT_GT(coverage.dry, 0u);
+  EXPECT_GT(coverage.limits, 0u);
 }
 
 TEST(WalkTest, OneSeedGivesOneRun) {

@@ -1,0 +1,76 @@
+#ifndef GANNET_TESTS_SOFTVERBS_SIMULATION_SHARED_RECEIVES_H_
+#define GANNET_TESTS_SOFTVERBS_SIMULATION_SHARED_RECEIVES_H_
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <deque>
+
+#include "tests/softverbs/support/verbs_fixture.h"
+
+namespace softverbs {
+
+// A shared receive queue with the oracle of what the device owes it. The receives of all its queue
+// pairs complete in one CQ of its own.
+//
+// 1. Messages take the receives in the order they were posted, whichever queue pair they came to.
+// 2. Nothing else takes one: the queue pairs' errors flush none of them.
+// 3. The limit event comes with the message that leaves fewer than the limit, once, and disarms.
+// 4. Once all is quiet the queue has room for as many as the model says, and for no more.
+//
+// With completions delayed, they do not tell the order and the time of what they complete; then 1
+// holds for each queue pair (its end checks that) and 3 is that no event comes unarmed.
+class SharedReceives {
+ public:
+  static constexpr uint32_t kDepth = 8;
+  static constexpr size_t kSlot = 4096;
+
+  SharedReceives(ibv_context* context, ibv_pd* pd, bool completions_delayed);
+
+  ibv_srq* srq() const { return srq_.get(); }
+  ibv_cq* cq() const { return cq_.get(); }
+  // Posted, and not known to be taken.
+  size_t posted() const { return posted_.size(); }
+
+  // Refused by the device when full.
+  void Post();
+  // Makes sure that `messages` find receives, as far as the queue has room.
+  void Feed(uint64_t messages);
+  void Arm(uint32_t limit);
+  // The message that the completion is of.
+  const uint8_t* Take(const ibv_wc& wc);
+  void TakeLimitEvent();
+  // All completions and events of what happened so far were taken.
+  void CheckLimit();
+  // A queue pair was destroyed: completions that it had delayed are gone.
+  void TakeLoss() { lost_ = completions_delayed_; }
+  // Nothing is left to happen, and everything was polled. Leaves the queue full.
+  void CheckQuiet();
+
+  uint64_t limits_reached() const { return limit_events_; }
+
+ private:
+  // 64 times as many as can be posted: none is used again while a completion of it is on its way.
+  static constexpr size_t kSlots = 64 * size_t{kDepth};
+
+  int PostNext();
+  // How many were needed.
+  uint32_t Fill();
+  const uint8_t* Slot(uint64_t id) const { return memory_.data() + id % kSlots * kSlot; }
+
+  const bool completions_delayed_;
+  Owned<ibv_cq> cq_;
+  TestMemory memory_;
+  Owned<ibv_mr> mr_;
+  Owned<ibv_srq> srq_;
+
+  std::deque<uint64_t> posted_;
+  uint64_t next_ = 0;
+  bool lost_ = false;   // what is in posted_ may have been taken long ago
+  uint32_t limit_ = 0;  // 0: not armed
+  uint64_t limit_events_ = 0, limit_events_due_ = 0;
+};
+
+}  // namespace softverbs
+
+#endif  // GANNET_TESTS_SOFTVERBS_SIMULATION_SHARED_RECEIVES_H_
