@@ -70,21 +70,25 @@ bool FindInMaps(uint64_t begin, uint64_t end, SharedFile* file) {
   return covered >= end;
 }
 
-bool IsOpenOn(int fd, const SharedFile& file, bool writable) {
-  struct stat info;
-  if (fstat(fd, &info) != 0 || info.st_dev != file.device || info.st_ino != file.inode) {
-    return false;
-  }
+bool IsSame(const struct stat& info, const SharedFile& file) {
+  return info.st_dev == file.device && info.st_ino == file.inode;
+}
+
+bool IsOpenFor(int fd, bool writable) {
   const int mode = fcntl(fd, F_GETFL) & O_ACCMODE;
   return mode == O_RDWR || (!writable && mode == O_RDONLY);
 }
 
+// The descriptors are other threads', which open and close them meanwhile: they are looked at by
+// path, which neither uses them nor looks to ThreadSanitizer as if it did.
 int FindOpenFd(const SharedFile& file, bool writable) {
   std::unique_ptr<DIR, CloseDirectory> directory(opendir("/proc/self/fd"));
   if (!directory) return -1;
   while (const dirent* entry = readdir(directory.get())) {
+    struct stat info;
+    if (fstatat(dirfd(directory.get()), entry->d_name, &info, 0) != 0) continue;
     const int fd = atoi(entry->d_name);
-    if (entry->d_name[0] != '.' && IsOpenOn(fd, file, writable)) return fd;
+    if (entry->d_name[0] != '.' && IsSame(info, file) && IsOpenFor(fd, writable)) return fd;
   }
   return -1;
 }
@@ -100,7 +104,8 @@ SharedFile FindSharedFile(const void* address, size_t length, bool writable) {
   file.fd = writable ? UniqueFd(fcntl(found, F_DUPFD_CLOEXEC, 0)) : ReopenReadOnly(found);
   struct stat info;
   // The number may have been closed and reused meanwhile: check what we hold now.
-  if (!file.fd || !IsOpenOn(file.fd.get(), file, writable) || fstat(file.fd.get(), &info) != 0) {
+  if (!file.fd || fstat(file.fd.get(), &info) != 0 || !IsSame(info, file) ||
+      !IsOpenFor(file.fd.get(), writable)) {
     file.fd.Reset();
     return file;
   }
