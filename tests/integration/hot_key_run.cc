@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <map>
@@ -21,6 +20,7 @@
 #include "common/base/hash.h"
 #include "tests/linearizability/linearizability.h"
 #include "tests/rdma/test_device.h"
+#include "tests/support/test_seed.h"
 
 namespace gannet {
 namespace {
@@ -31,14 +31,6 @@ using linearizability::Outcome;
 using std::chrono::milliseconds;
 
 const std::vector<std::string> kHotKeys = {"small", "medium", "large"};
-
-uint64_t Seed() {
-  const char* given = std::getenv("GANNET_TEST_SEED");
-  const uint64_t seed =
-      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::cout << "seed " << seed << " (GANNET_TEST_SEED repeats it)" << std::endl;
-  return seed;
-}
 
 // A value says which write it is of, and every byte of it can be checked.
 std::string ValueOf(uint64_t id, size_t size) {
@@ -304,7 +296,7 @@ class HotKeyRun::State {
  public:
   explicit State(HotKeyClient::Options options) : server_({"--memory=256M", "--index_slots=512"}) {
     options.endpoint = server_.endpoint();
-    options.seed = Seed();
+    options.seed = TestSeed();
     options.steps = &steps_;
     options.lines = &lines_;
     churn_.emplace(options.endpoint, options.seed);

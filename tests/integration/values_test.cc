@@ -12,6 +12,7 @@
 
 #include "tests/integration/server_process.h"
 #include "tests/rdma/test_device.h"
+#include "tests/support/test_seed.h"
 
 namespace gannet {
 namespace {
@@ -163,8 +164,7 @@ void HammerGet(Client* client, const std::atomic<int>* writing) {
 }
 
 TEST_F(ValuesTest, TwoClientsHammeringOneKeySeeOnlyWholeValues) {
-  const uint64_t seed = std::random_device()();
-  std::printf("seed %llu\n", static_cast<unsigned long long>(seed));
+  const uint64_t seed = TestSeed();
   ASSERT_TRUE(client_->Put("hammered", Bytes(1, 64)).ok());
   constexpr int kClients = 2;
   std::atomic<int> writing{kClients};  // counts; publishes nothing else

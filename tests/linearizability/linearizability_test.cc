@@ -3,10 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <iostream>
 #include <random>
 #include <vector>
+
+#include "tests/support/test_seed.h"
 
 namespace gannet::linearizability {
 namespace {
@@ -161,14 +161,6 @@ bool LinearizableByDefinition(const History& history, uint64_t value, uint32_t d
   return false;
 }
 
-uint64_t Seed() {
-  const char* given = std::getenv("GANNET_TEST_SEED");
-  const uint64_t seed =
-      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
-  std::cout << "seed " << seed << " (GANNET_TEST_SEED repeats it)" << std::endl;
-  return seed;
-}
-
 // Answers at random, right or wrong, over a few values.
 History RandomHistory(std::mt19937_64& random) {
   const auto pick = [&random](int n) { return static_cast<int>(random() % n); };
@@ -199,7 +191,7 @@ History RandomHistory(std::mt19937_64& random) {
 }
 
 TEST(LinearizabilityTest, AgreesWithTheDefinition) {
-  std::mt19937_64 random(Seed());
+  std::mt19937_64 random(TestSeed());
   int linearizable = 0;
   constexpr int kHistories = 20'000;
   for (int i = 0; i < kHistories; ++i) {
@@ -272,7 +264,7 @@ History TrueHistory(std::mt19937_64& random, int clients, int operations) {
 }
 
 TEST(LinearizabilityTest, AcceptsLongTrueHistories) {
-  std::mt19937_64 random(Seed());
+  std::mt19937_64 random(TestSeed());
   for (const int clients : {1, 4, 8}) {
     const History history = TrueHistory(random, clients, 10'000);
     std::string why;
@@ -282,7 +274,7 @@ TEST(LinearizabilityTest, AcceptsLongTrueHistories) {
 
 // One wrong answer among ten thousand.
 TEST(LinearizabilityTest, FindsOneStaleReadInALongHistory) {
-  std::mt19937_64 random(Seed());
+  std::mt19937_64 random(TestSeed());
   for (int round = 0; round < 3; ++round) {
     History history = TrueHistory(random, 8, 10'000);
     // A value that a known write had replaced long before: five thousand operations ago.
