@@ -70,6 +70,18 @@ function(gannet_test name)
   endif()
 endfunction()
 
+# gannet_read_depth_test(NAME n [args ...]): the gannet_test NAME again, NAME_of_n, on a device that
+# allows n READs in flight per queue pair.
+function(gannet_read_depth_test name depth)
+  add_test(NAME ${name}_of_${depth} COMMAND ${name} ${ARGN})
+  foreach(property TIMEOUT LABELS PROCESSORS ENVIRONMENT)
+    get_test_property(${name} ${property} value)
+    set_tests_properties(${name}_of_${depth} PROPERTIES ${property} "${value}")
+  endforeach()
+  set_property(TEST ${name}_of_${depth} APPEND PROPERTY
+               ENVIRONMENT SOFTVERBS_MAX_RD_ATOMIC=${depth})
+endfunction()
+
 # Everything whose instructions are counted.
 add_custom_target(figures)
 

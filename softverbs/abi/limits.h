@@ -10,11 +10,14 @@ constexpr uint32_t kMaxWr = 16384;  // of a queue pair's either queue, or a shar
 constexpr uint32_t kMaxSge = 32;
 constexpr uint32_t kMaxInline = 512;
 constexpr uint32_t kMaxCqe = 1u << 22;
-constexpr uint32_t kMaxReadAtomic = 128;  // outstanding per queue pair, each direction
 constexpr uint32_t kMaxMessage = 1u << 30;
 constexpr uint32_t kMaxDatagram = 4096;     // the port's MTU, which is what a datagram may have
 constexpr uint32_t kMaxObjects = 1u << 16;  // CQs, PDs, SRQs, AHs: bounded by memory only
 constexpr int kCompVectors = 8;
+// READs and atomics outstanding per queue pair, each direction: SOFTVERBS_MAX_RD_ATOMIC, or the
+// constant, which is also the most.
+constexpr uint32_t kMaxReadAtomic = 128;
+uint32_t MaxReadAtomic();
 
 }  // namespace softverbs
 

@@ -39,8 +39,8 @@ ibv_device_attr DeviceAttributes() {
   attr.max_cqe = kMaxCqe;
   attr.max_mr = kMaxMrs;
   attr.max_srq_wr = kMaxWr;
-  attr.max_qp_rd_atom = attr.max_qp_init_rd_atom = kMaxReadAtomic;
-  attr.max_res_rd_atom = static_cast<int>(kMaxReadAtomic * kQpsPerProcess);
+  attr.max_qp_rd_atom = attr.max_qp_init_rd_atom = static_cast<int>(MaxReadAtomic());
+  attr.max_res_rd_atom = static_cast<int>(MaxReadAtomic() * kQpsPerProcess);
   attr.atomic_cap = fault::AtomicCapability();
   attr.max_pkeys = 1;
   attr.local_ca_ack_delay = 15;

@@ -21,8 +21,8 @@ int CheckValues(const ibv_qp_attr& attr, int mask) {
       (!(mask & IBV_QP_PKEY_INDEX) || attr.pkey_index == 0) &&
       (!(mask & IBV_QP_PATH_MTU) ||
        (attr.path_mtu >= IBV_MTU_256 && attr.path_mtu <= IBV_MTU_4096)) &&
-      (!(mask & IBV_QP_MAX_QP_RD_ATOMIC) || attr.max_rd_atomic <= kMaxReadAtomic) &&
-      (!(mask & IBV_QP_MAX_DEST_RD_ATOMIC) || attr.max_dest_rd_atomic <= kMaxReadAtomic) &&
+      (!(mask & IBV_QP_MAX_QP_RD_ATOMIC) || attr.max_rd_atomic <= MaxReadAtomic()) &&
+      (!(mask & IBV_QP_MAX_DEST_RD_ATOMIC) || attr.max_dest_rd_atomic <= MaxReadAtomic()) &&
       (!(mask & IBV_QP_MIN_RNR_TIMER) || attr.min_rnr_timer < 32) &&
       (!(mask & IBV_QP_TIMEOUT) || attr.timeout < 32) &&
       (!(mask & IBV_QP_RETRY_CNT) || attr.retry_cnt < 8) &&

@@ -347,6 +347,13 @@ void HandlePeerGone(Qp& qp) {
   BackOff(qp, bounded ? std::min(tries * AckTimeoutNs(qp.attr.timeout), kWaitMaxNs) : kWaitMaxNs);
 }
 
+uint32_t CountFetchesInFlight(Qp& qp) {
+  SendQueue& queue = qp.requester.queue;
+  uint32_t count = 0;
+  for (uint32_t i = queue.done; i != queue.next; ++i) count += queue.At(i).is_fetch();
+  return count;
+}
+
 void CompleteOldest(Qp& qp, ibv_wc_status status) {
   Requester& requester = qp.requester;
   SendQueue& queue = requester.queue;

@@ -23,6 +23,10 @@ void HandleAnswer(Qp& qp, const PacketHeader& header, const uint8_t* payload);
 // Of two that end together, one hears of what it waits for before it hears of the other's end.
 void HandlePeerGone(Qp& qp);
 
+// READs and atomics that are with the peer, counted from the queue itself: what `fetches` has to
+// say, and must not exceed attr.max_rd_atomic.
+uint32_t CountFetchesInFlight(Qp& qp);
+
 // Completes the oldest request; signalled or failed ones get a completion.
 void CompleteOldest(Qp& qp, ibv_wc_status status);
 

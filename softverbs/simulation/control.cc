@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 #include <string>
 
 #include "softverbs/abi/export.h"
@@ -12,6 +13,7 @@
 #include "softverbs/fault/atomic_of_nic.h"
 #include "softverbs/fault/faults.h"
 #include "softverbs/fault/strict.h"
+#include "softverbs/qp/requester.h"
 #include "softverbs/simulation/simulated_loop.h"
 
 namespace softverbs {
@@ -55,6 +57,12 @@ SOFTVERBS_EXPORT uint64_t softverbs_fault_count(const char* name) {
 }
 
 SOFTVERBS_EXPORT uint64_t softverbs_misuse_count() { return softverbs::fault::MisuseCount(); }
+
+SOFTVERBS_EXPORT uint32_t softverbs_reads_in_flight(ibv_qp* ibv) {
+  softverbs::Qp& qp = *softverbs::Qp::From(ibv);
+  const std::lock_guard<softverbs::SpinLock> guard(qp.lock);
+  return softverbs::CountFetchesInFlight(qp);
+}
 
 SOFTVERBS_EXPORT void softverbs_set_atomic_window(void (*window)(void*), void* argument) {
   softverbs::fault::SetAtomicWindow(window, argument);

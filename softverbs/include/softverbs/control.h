@@ -12,6 +12,8 @@
 extern "C" {
 #endif
 
+struct ibv_qp;
+
 // Makes a fault plan active, in place of the one there was. 0, or EINVAL with `error` (may be
 // null) saying which part is wrong and what is accepted. Counts start at zero. Thread safe.
 int softverbs_set_faults(const char* plan, char* error, size_t error_size);
@@ -22,6 +24,10 @@ uint64_t softverbs_fault_count(const char* name);
 
 // What an application must not do, and did: counted always, said on stderr with strict=1.
 uint64_t softverbs_misuse_count(void);
+
+// READs and atomics of the queue pair, an RC one of this library, that were sent to its peer and
+// not yet answered: at most its max_rd_atomic, whatever was posted. Thread safe.
+uint32_t softverbs_reads_in_flight(struct ibv_qp* qp);
 
 // With atomics=hca: called between the reading and the writing of every atomic. Null: nothing.
 void softverbs_set_atomic_window(void (*window)(void*), void* argument);

@@ -24,6 +24,8 @@ bool IsSend(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM;
 }
 
+bool ChangesArea(ibv_wr_opcode opcode) { return !IsSend(opcode) && opcode != IBV_WR_RDMA_READ; }
+
 }  // namespace
 
 WalkEnd::WalkEnd(ibv_context* context, const Options& options,
@@ -77,8 +79,10 @@ ibv_send_wr WalkEnd::Begin(Request& request) {
   ibv_send_wr wr{};
   wr.wr_id = Id(posted_, false);
   wr.opcode = request.opcode;
-  // Fenced, so that a READ before it has read.
-  wr.send_flags = IBV_SEND_FENCE | (request.signalled ? IBV_SEND_SIGNALED : 0);
+  // Fenced, so that a READ before it has read. READs themselves are not: as many as may be are in
+  // flight at once.
+  wr.send_flags = request.signalled ? IBV_SEND_SIGNALED : 0;
+  if (ChangesArea(request.opcode)) wr.send_flags |= IBV_SEND_FENCE;
   return wr;
 }
 

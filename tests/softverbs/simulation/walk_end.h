@@ -23,7 +23,8 @@ namespace softverbs {
 // 3. Receives are taken in the order they were posted, by the messages in the order they were sent.
 // 4. Once all is quiet: everything signalled is complete, and the area is the model's, with the
 //    requests of a broken connection that did not succeed applied up to some point.
-// 5. With shared receives (whose own rules are in shared_receives.h), the end's messages take later
+// 5. Of its READs and atomics, at most max_rd_atomic are in flight (the walk looks at each step).
+// 6. With shared receives (whose own rules are in shared_receives.h), the end's messages take later
 //    and later ones, and exactly a broken end says that it took its last.
 class WalkEnd {
  public:
@@ -46,6 +47,7 @@ class WalkEnd {
   uint32_t number() const { return options_.number; }
   ibv_qp* qp() const { return side_.qp.get(); }
   bool broken() const { return broken_; }
+  uint32_t reads_in_flight_max() const { return connect_.max_rd_atomic; }
 
   // Something happened after which requests may fail. Of both ends.
   void Disturb() { disturbed_ = peer_->disturbed_ = true; }

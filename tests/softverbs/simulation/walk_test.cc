@@ -50,6 +50,8 @@ constexpr const char* kBreaking[] = {
 struct Coverage {
   uint64_t dry = 0;     // times that messages found no shared receive until one was posted
   uint64_t limits = 0;  // limit events
+  // Looks at an end that had as many READs and atomics in flight as it may, more than one.
+  uint64_t full_depths = 0;
 } coverage;
 
 class Walk {
@@ -79,7 +81,10 @@ class Walk {
   std::string Run() {
     for (int i = 0; i < kConnections; ++i) Replace(i);
     for (int round = 0; round < kRounds && !testing::Test::HasFailure(); ++round) {
-      for (int i = 0; i < kActionsPerRound && !testing::Test::HasFailure(); ++i) Act();
+      for (int i = 0; i < kActionsPerRound && !testing::Test::HasFailure(); ++i) {
+        Act();
+        CheckDepths();
+      }
       Quiesce();
       for (int i = 0; i < kConnections; ++i) {
         if (End(2 * i).broken() || End(2 * i + 1).broken()) Replace(i);
@@ -161,7 +166,16 @@ class Walk {
       if (end != nullptr) end->TakeSharedReceive(wc);
     }
     shared_->CheckLimit();
+    CheckDepths();
     return stepped && !testing::Test::HasFailure();
+  }
+
+  void CheckDepths() {
+    for (const auto& end : ends_) {
+      const uint32_t in_flight = softverbs_reads_in_flight(end->qp());
+      EXPECT_LE(in_flight, end->reads_in_flight_max()) << "of " << end->number();
+      coverage.full_depths += in_flight > 1 && in_flight == end->reads_in_flight_max();
+    }
   }
 
   void TakeEvents() {
@@ -271,6 +285,7 @@ TEST(WalkTest, DeviceDoesWhatTheModelSays) {
   }
   EXPECT_GT(coverage.dry, 0u);
   EXPECT_GT(coverage.limits, 0u);
+  EXPECT_GT(coverage.full_depths, 0u);
 }
 
 TEST(WalkTest, OneSeedGivesOneRun) {
