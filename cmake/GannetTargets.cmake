@@ -71,7 +71,8 @@ function(gannet_test name)
 endfunction()
 
 # gannet_read_depth_test(NAME n [args ...]): the gannet_test NAME again, NAME_of_n, on a device that
-# allows n READs in flight per queue pair.
+# allows n READs in flight per queue pair. They go as packets: what the initiator executes itself is
+# never in flight.
 function(gannet_read_depth_test name depth)
   add_test(NAME ${name}_of_${depth} COMMAND ${name} ${ARGN})
   foreach(property TIMEOUT LABELS PROCESSORS ENVIRONMENT)
@@ -79,7 +80,7 @@ function(gannet_read_depth_test name depth)
     set_tests_properties(${name}_of_${depth} PROPERTIES ${property} "${value}")
   endforeach()
   set_property(TEST ${name}_of_${depth} APPEND PROPERTY
-               ENVIRONMENT SOFTVERBS_MAX_RD_ATOMIC=${depth})
+               ENVIRONMENT SOFTVERBS_MAX_RD_ATOMIC=${depth} SOFTVERBS_ACCELERATE=0)
 endfunction()
 
 # Everything whose instructions are counted.

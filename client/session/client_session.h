@@ -172,6 +172,7 @@ class ClientSession {
   static constexpr int64_t kDrainNsMax = 2 * kNsPerSecond;
   static constexpr uint32_t kChainMax = 128;
   static constexpr uint32_t kSendWrs = 512;
+  static constexpr uint32_t kReadsPerPost = 16;  // if so many are to be posted
 
   // client_session.cc
   void PollControl(int64_t now_ns);

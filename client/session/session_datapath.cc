@@ -151,14 +151,17 @@ void ClientSession::FlushRequests(Link& first, int64_t now_ns) {
   }
 }
 
-// READs go to one queue pair as long as it has room, the next Flush starts with the next one.
+// A queue pair has only so many READs in flight, whatever is posted to it: more are spread over
+// several, as long as each doorbell is worth it. The next Flush starts with the next queue pair.
 void ClientSession::FlushReads() {
-  const uint32_t n = static_cast<uint32_t>(links_.size());
+  const bool joining = links_.back().phase != Link::Phase::kReady;  // or could not
+  const uint32_t n = static_cast<uint32_t>(links_.size()) - joining;
+  const uint32_t share = std::max({read_depth_, kReadsPerPost, (reads_.size() + n - 1) / n});
   for (uint32_t tried = 0; tried < n && !reads_.empty() && ready(); ++tried) {
     Link& link = links_[next_read_link_];
-    next_read_link_ = next_read_link_ + 1 == n ? 0 : next_read_link_ + 1;
-    if (link.phase != Link::Phase::kReady) continue;
-    for (uint32_t left = std::min(reads_.size(), link.work.room()); left > 0 && ready(); --left) {
+    next_read_link_ = next_read_link_ + 1 < n ? next_read_link_ + 1 : 0;
+    const uint32_t room = std::min(share, link.work.room());
+    for (uint32_t left = std::min(reads_.size(), room); left > 0 && ready(); --left) {
       AddRead(link, reads_.front());
       reads_.Pop();
     }

@@ -1,4 +1,5 @@
-// A device that allows fewer READs and atomics in flight: run once for each SOFTVERBS_MAX_RD_ATOMIC.
+// A device that allows fewer READs and atomics in flight: run once for each
+// SOFTVERBS_MAX_RD_ATOMIC.
 
 #include <gtest/gtest.h>
 #include <rdma/rdma_cma.h>
