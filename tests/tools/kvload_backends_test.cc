@@ -114,6 +114,14 @@ TEST(KvloadBackendsUsageTest, WrongFlagsAreRefused) {
               HasSubstr("gannet, redis or memcached"));
   EXPECT_EQ(RunProgram({kvload, "--backend=redis", "--workload=raw_read"}).exit_code, 2);
   EXPECT_EQ(RunProgram({kvload, "--backend=redis", "--server=a:1,b:2"}).exit_code, 2);
+  for (const std::string flag : {"--device=soft", "--location_cache=1000"}) {
+    for (const std::string backend : {"redis", "memcached"}) {
+      const Finished done = RunProgram({kvload, "--backend=" + backend, flag});
+      EXPECT_EQ(done.exit_code, 2);
+      EXPECT_THAT(done.err, HasSubstr("means nothing with --backend=" + backend));
+    }
+  }
+  EXPECT_THAT(RunProgram({kvload, "--raw_items"}).err, HasSubstr("--workload=raw_read"));
   EXPECT_THAT(RunProgram({kvload, "--backend=memcached", "--server=here"}).err,
               HasSubstr("HOST:PORT"));
 }

@@ -158,6 +158,25 @@ TEST_F(KvloadTest, RawReadsAreBare) {
   EXPECT_EQ(verbs.at("sends_per_op"), 0);
 }
 
+// 5,000 items of 112 bytes fill some 137 pages, and every tenth of them lies in as many.
+TEST_F(KvloadTest, BareReadsOfItemsGoWhereTheGetsGo) {
+  Measure({"--phase=load", "--records=5000", "--value_size=64"});
+  const auto measure = [&](const std::string& stride) {
+    return Measure({"--workload=raw_read", "--raw_items", "--records=5000", "--value_size=112",
+                    "--operations=20000", "--depth=4", "--stride=" + stride});
+  };
+  const Json all = measure("1");
+  const Json some = measure("10");
+  EXPECT_EQ(all.at("ops").at("raw_read").at("count"), 20000);
+  EXPECT_EQ(all.at("distribution"), "uniform");
+  EXPECT_EQ(all.at("errors").size(), 0u);
+  EXPECT_GE(all.at("spread").at("span_bytes"), 5000 * 112);
+  EXPECT_GE(all.at("spread").at("pages"), 5000 * 112 / 4096);
+  EXPECT_GE(some.at("spread").at("span_bytes"), 4990 * 112);
+  EXPECT_GE(some.at("spread").at("pages"), 4990 * 112 / 4096);
+  EXPECT_EQ(some.at("verbs").at("raw_read").at("read_bytes_per_op"), 112);
+}
+
 // The seed is printed with a failure: it names the trace.
 TEST_F(KvloadTest, ReplaysATrace) {
   constexpr uint64_t kSeed = 11;

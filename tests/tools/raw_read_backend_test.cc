@@ -7,6 +7,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/tools/processes.h"
@@ -95,6 +96,35 @@ TEST_F(RawReadBackendTest, DeadServerFailsWhatIsStartedAfterwards) {
     code = done[0].code;
   }
   EXPECT_EQ(code, absl::StatusCode::kUnavailable);
+}
+
+TEST_F(RawReadBackendTest, AfterGetsItReadsTheirItemsInTheirOrder) {
+  constexpr size_t kItemBytes = 112;  // header, key of 16, value of 64
+  const Finished load =
+      RunProgram({ProgramPath("kvload"), "--server=" + server_->address(), "--phase=load",
+                  "--records=2000", "--value_size=64", "--device=soft"});
+  ASSERT_EQ(load.exit_code, 0) << load.err;
+  const auto backend = Connect(1);
+  ASSERT_NE(backend, nullptr);
+  const std::vector<std::string> keys = {"0000000000000007", "0000000000001999", "no such key"};
+  for (const std::string& key : keys) {
+    ASSERT_TRUE(backend->Get(key, {}, 5).ok());
+    const std::vector<Completion> done = PollFor(*backend, 1);
+    ASSERT_EQ(done.size(), 1u);
+    EXPECT_EQ(done[0].user_data, 5u);
+    EXPECT_EQ(done[0].found, key != "no such key");
+  }
+  EXPECT_GT(backend->spread().span_bytes, 1992 * kItemBytes);
+  EXPECT_EQ(backend->spread().pages, 3u);
+  for (int round = 0; round < 2; ++round) {
+    for (const std::string& key : keys) {
+      ASSERT_TRUE(backend->RawRead(sink_, 0).ok());
+      ASSERT_EQ(PollFor(*backend, 1).size(), 1u);
+      const std::string_view read(reinterpret_cast<const char*>(backend->sinks().data()),
+                                  kReadBytes);
+      EXPECT_EQ(read.find(key) < kItemBytes, key != "no such key") << key << ", round " << round;
+    }
+  }
 }
 
 TEST_F(RawReadBackendTest, NobodyListensIsAnError) {

@@ -96,6 +96,53 @@ TEST(YcsbSourceTest, UniformReachesAllRecords) {
   EXPECT_EQ(seen.size(), 50u);
 }
 
+TEST(YcsbSourceTest, StrideReachesEverySoManiethRecord) {
+  Mix mix = *MixOf("c");
+  mix.distribution = Distribution::kUniform;
+  AcknowledgedCounter records(10);
+  YcsbSource source(mix, 1000, kSizes, 1, records, /*stride=*/7);
+  std::set<uint64_t> seen;
+  Operation operation;
+  while (source.Next(operation)) {
+    EXPECT_EQ(operation.record % 7, 0u);
+    seen.insert(operation.record);
+    std::string key;
+    WriteKey(operation.record, kSizes.key_bytes, key);
+    EXPECT_EQ(operation.key, key);
+  }
+  EXPECT_EQ(seen.size(), 10u);
+  EXPECT_EQ(*seen.rbegin(), 63u);
+  LoadSource warm_up(8, 10, kSizes, OpKind::kGet, 7);
+  ASSERT_TRUE(warm_up.Next(operation));
+  EXPECT_EQ(operation.record, 56u);
+}
+
+// First every key by a GET, then every READ; both are what the GETs would be.
+TEST(RawReadSourceTest, FollowsTheGetsAndSoDoesWhatLocatesThem) {
+  AcknowledgedCounter records(1000);
+  const YcsbSource gets(*MixOf("c"), 100, kSizes, 3, records);
+  std::vector<std::string> keys;
+  Operation operation;
+  for (YcsbSource copy = gets; copy.Next(operation);) keys.push_back(operation.key);
+  ASSERT_EQ(keys.size(), 100u);
+  RawReadSource reads(gets);
+  for (const std::string& key : keys) {
+    ASSERT_TRUE(reads.Next(operation));
+    EXPECT_EQ(operation.kind, OpKind::kRawRead);
+    EXPECT_EQ(operation.key, key);
+  }
+  EXPECT_FALSE(reads.Next(operation));
+  LocateSource locate(gets);
+  for (const OpKind kind : {OpKind::kGet, OpKind::kRawRead}) {
+    for (const std::string& key : keys) {
+      ASSERT_TRUE(locate.Next(operation));
+      EXPECT_EQ(operation.kind, kind);
+      EXPECT_EQ(operation.key, key);
+    }
+  }
+  EXPECT_FALSE(locate.Next(operation));
+}
+
 TEST(AcknowledgedCounterTest, GrowsOverAGaplessPrefixOnly) {
   AcknowledgedCounter counter(10);
   EXPECT_EQ(counter.Take(), 10u);
@@ -168,6 +215,10 @@ TEST(OptionsTest, RefusesWhatCannotRun) {
   EXPECT_TRUE(refused([](Options& o) { o.sizes.key_bytes = 251; }));
   EXPECT_TRUE(refused([](Options& o) { o.sizes.key_bytes = 5; }));  // a million and more keys
   EXPECT_TRUE(refused([](Options& o) { o.servers.clear(); }));
+  EXPECT_TRUE(refused([](Options& o) { o.stride = 0; }));
+  EXPECT_TRUE(refused([](Options& o) { o.stride = o.records + 1; }));
+  EXPECT_TRUE(refused([](Options& o) { o.workload = "d", o.stride = 2; }));
+  EXPECT_TRUE(refused([](Options& o) { o.trace_file = "t.csv", o.stride = 2; }));
   EXPECT_TRUE(refused([](Options& o) { o.deadline = {}; }));
 }
 

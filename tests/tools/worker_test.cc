@@ -161,8 +161,9 @@ TEST_F(WorkerTest, TraceReadThatMissesIsFollowedByAPut) {
   EXPECT_EQ(items_["2"].size(), 48u);
 }
 
-TEST_F(WorkerTest, RawReadsNeedNoKeyAndNoValue) {
-  RawReadSource source(5);
+TEST_F(WorkerTest, RawReadsNeedNoItemAndNoValue) {
+  AcknowledgedCounter records(10);
+  RawReadSource source(YcsbSource(*MixOf("c"), 5, kSizes, 1, records));
   const Metrics metrics = Drive(source);
   EXPECT_EQ(metrics.of(OpKind::kRawRead).latency_ns.count(), 5u);
   EXPECT_EQ(metrics.of(OpKind::kRawRead).not_found, 0u);

@@ -15,6 +15,12 @@
 
 namespace gannet::kvload {
 
+// How far what is READ lies apart.
+struct Spread {
+  uint64_t span_bytes = 0;  // from the first place to the last; 0: not known
+  uint64_t pages = 0;       // different ones of 4 KiB in which a READ begins
+};
+
 // What one thread of a load run drives: many operations in flight, finished ones by polling. One
 // owner thread. A key, buffer or value must stay as it is until its operation is finished.
 class Backend {
@@ -30,6 +36,7 @@ class Backend {
   // Makes progress and fills in finished operations. One that speaks to its server through the
   // kernel may wait for an answer, as its users would have it wait; the others never block.
   virtual size_t Poll(std::span<Completion> out) = 0;
+  virtual Spread spread() const { return {}; }
 };
 
 // Sums over all servers of what the run is charged for.

@@ -9,7 +9,9 @@
 
 #include <cstdio>
 #include <fstream>
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -52,6 +54,13 @@ DEFINE_bool(warm_up, false,
             "before the run, on its connections and unmeasured, read every record once, so that "
             "locations are known and pages mapped; with raw_read, --records READs");
 DEFINE_uint64(raw_span, 0, "bytes of the server's region that raw_read reads from; 0 = all");
+DEFINE_bool(
+    raw_items, false,
+    "raw_read reads what a run of GETs with the same flags would read: the items of the same "
+    "keys in the same order, looked up before; otherwise random places");
+DEFINE_uint64(stride, 1,
+              "operations go to every so manieth record only, so that few records lie scattered "
+              "over as much memory as all of them");
 DEFINE_bool(allow_misses, false, "do not fail when a key that this run loaded is not found");
 DEFINE_uint64(deadline_ms, 10'000,
               "of every operation; long, since a slow answer is a latency and not an error");
@@ -66,9 +75,30 @@ namespace {
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
+// A flag that cannot mean anything is a mistake, and silence would hide it.
+absl::Status RefuseGiven(std::initializer_list<const char*> flags, std::string_view why) {
+  for (const char* flag : flags) {
+    if (gflags::GetCommandLineFlagInfoOrDie(flag).is_default) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", flag, " means nothing ", std::string(why)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckFlagsGiven(BackendKind backend) {
+  if (backend != BackendKind::kGannet) {
+    GANNET_RETURN_IF_ERROR(
+        RefuseGiven({"device", "location_cache"},
+                    absl::StrCat("with --backend=", FLAGS_backend, ", which speaks kernel TCP")));
+  }
+  if (FLAGS_workload == kRawReadWorkload) return absl::OkStatus();
+  return RefuseGiven({"raw_span", "raw_items"}, "without --workload=raw_read");
+}
+
 absl::StatusOr<Options> OptionsFromFlags() {
   Options options;
   GANNET_ASSIGN_OR_RETURN(options.backend, BackendOf(FLAGS_backend));
+  GANNET_RETURN_IF_ERROR(CheckFlagsGiven(options.backend));
   const std::string servers = FLAGS_server.empty() ? DefaultServer(options.backend) : FLAGS_server;
   options.servers = absl::StrSplit(servers, ',', absl::SkipEmpty());
   options.device = FLAGS_device;
@@ -89,6 +119,8 @@ absl::StatusOr<Options> OptionsFromFlags() {
   options.allow_misses = FLAGS_allow_misses;
   options.warm_up = FLAGS_warm_up;
   options.raw_span_bytes = FLAGS_raw_span;
+  options.raw_items = FLAGS_raw_items;
+  options.stride = FLAGS_stride;
   options.deadline = std::chrono::milliseconds(FLAGS_deadline_ms);
   options.trace_file = FLAGS_trace;
   options.json_file = FLAGS_json;

@@ -44,6 +44,15 @@ absl::Status CheckKeySpace(const Options& options) {
                                                  " of them do not fit"));
 }
 
+// Whatever a workload inserts would lie between the records that a stride leaves out.
+absl::Status CheckStride(const Options& options) {
+  GANNET_RETURN_IF_ERROR(CheckRange("stride", options.stride, 1, options.records));
+  if (options.stride == 1) return absl::OkStatus();
+  const auto mix = MixOf(options.workload);
+  if (options.trace_file.empty() && (!mix.ok() || mix->insert == 0)) return absl::OkStatus();
+  return absl::InvalidArgumentError("--stride is for workloads that insert nothing, and no trace");
+}
+
 // The others have no memory to READ and no client for several servers.
 absl::Status CheckBackend(const Options& options) {
   if (options.backend == BackendKind::kGannet) return absl::OkStatus();
@@ -111,9 +120,12 @@ absl::Status Validate(const Options& options) {
       CheckRange("deadline_ms", static_cast<uint64_t>(options.deadline.count()), 1, 3'600'000));
   if (options.servers.empty()) return absl::InvalidArgumentError("--server is empty");
   GANNET_RETURN_IF_ERROR(CheckBackend(options));
+  GANNET_RETURN_IF_ERROR(CheckStride(options));
   GANNET_RETURN_IF_ERROR(CheckSizes(options));
   return CheckKeySpace(options);
 }
+
+uint64_t RecordsUsed(const Options& options) { return options.records / options.stride; }
 
 uint64_t LocationCacheBytesOfThread(const Options& options) {
   return options.location_cache_bytes / options.threads;

@@ -51,6 +51,8 @@ struct Options {
   bool allow_misses = false;
   bool warm_up = false;
   uint64_t raw_span_bytes = 0;  // of the region, for bare READs; 0 = all of it
+  bool raw_items = false;       // bare READs of the items that GETs would read
+  uint64_t stride = 1;          // between the records that operations go to
   std::chrono::milliseconds deadline{10'000};
   std::string trace_file;
   std::string json_file;
@@ -63,6 +65,9 @@ inline constexpr uint32_t kValueBytesMax = 1 << 20;
 
 // InvalidArgument, naming the flag.
 absl::Status Validate(const Options& options);
+
+// How many records operations go to.
+uint64_t RecordsUsed(const Options& options);
 
 // Bytes of client memory for remembered locations over all threads.
 uint64_t LocationCacheBytesOfThread(const Options& options);

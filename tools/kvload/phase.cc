@@ -29,6 +29,7 @@ struct Part {
   absl::Status connected;
   std::unique_ptr<Worker> worker;
   int64_t ended_ns = 0;
+  Spread spread;
 };
 
 // CPU time that this process has used.
@@ -157,6 +158,7 @@ void Phase::ThreadMain(uint32_t thread) {
   while (part.worker->Poll()) {
   }
   part.ended_ns = MonotonicNs();
+  part.spread = (*backend)->spread();
   Arrive();
   PollWhile(State::kRunning, **backend);
 }
@@ -176,6 +178,7 @@ absl::StatusOr<PhaseResult> Phase::Measure() {
     result.metrics.Merge(part.worker->metrics());
     ended_ns = std::max(ended_ns, part.ended_ns);
   }
+  result.spread = parts_.front().spread;
   result.seconds = static_cast<double>(ended_ns - begin_ns_) / kNsPerSecond;
   if (environment_.progress) environment_.progress("");
   // After errors the server may be gone; the result is worth more than its totals.

@@ -43,6 +43,7 @@ struct PhaseResult {
   uint64_t client_cpu_us = 0;  // of this process, meanwhile
   ServerTotals before;
   ServerTotals after;
+  Spread spread;  // of the first thread's READs
 };
 
 // Runs one phase: connects all threads, lets them go at once, waits for them. The server's totals

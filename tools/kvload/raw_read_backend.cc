@@ -3,26 +3,41 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/align.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
+#include "common/layout/bucket.h"
+#include "common/layout/key_hash.h"
+#include "common/layout/slot.h"
 #include "common/protocol/message.h"
 #include "common/rdma/status.h"
 
 namespace gannet::kvload {
 namespace {
 
-enum WorkKind : uint8_t { kChain = 1, kHeartbeat = 2, kReceive = 3, kDrain = 4 };
+enum WorkKind : uint8_t { kChain = 1, kHeartbeat = 2, kReceive = 3, kDrain = 4, kWindow = 5 };
 
 constexpr uint32_t kReceives = 4;
 constexpr uint64_t kHeartbeatOffset = uint64_t{kReceives} * kMessageBytesMax;
 constexpr uint64_t kReadAlignment = 64;
+constexpr uint64_t kPageBytes = 4096;
 constexpr size_t kCompletionsPerPoll = 16;
 // A look at the clock costs as much as a good part of a READ.
 constexpr uint32_t kPollsPerClock = 64;
 constexpr int64_t kDrainNs = 2 * kNsPerSecond;
+
+// The first slot with the tag; an empty one when there is none.
+Slot SlotWithTag(const Bucket (&window)[2], uint32_t tag) {
+  for (const Bucket& bucket : window) {
+    for (const uint64_t word : bucket.slots) {
+      if (const Slot slot(word); !slot.empty() && slot.tag() == tag) return slot;
+    }
+  }
+  return Slot();
+}
 
 }  // namespace
 
@@ -74,11 +89,12 @@ absl::Status RawReadBackend::MakeResources() {
   GANNET_ASSIGN_OR_RETURN(const Device device, DescribeDevice(connector_->verbs()));
   pd_.reset(ibv_alloc_pd(device.verbs));
   if (pd_ == nullptr) return LastErrnoStatus("cannot allocate a protection domain");
-  const uint32_t sends = options_.depth + 2;  // a heartbeat, the drain
+  const uint32_t sends = options_.depth + 3;  // a heartbeat, a window, the drain
   GANNET_ASSIGN_OR_RETURN(queue_, CompletionQueue::Create(device.verbs, sends + kReceives, false));
   GANNET_RETURN_IF_ERROR(queue_->Reserve(sends + kReceives));
   const uint64_t stride = AlignUp(options_.read_bytes, kReadAlignment);
   GANNET_ASSIGN_OR_RETURN(sinks_, RegisteredBuffer::Create(pd_.get(), options_.depth * stride));
+  GANNET_ASSIGN_OR_RETURN(window_, RegisteredBuffer::Create(pd_.get(), kWindowBytes));
   GANNET_ASSIGN_OR_RETURN(messages_,
                           RegisteredBuffer::Create(pd_.get(), kHeartbeatOffset + kMessageBytesMax));
   GANNET_RETURN_IF_ERROR(connector_->CreateConnection({.queue_pair = {.pd = pd_.get(),
@@ -113,33 +129,81 @@ RawReadBackend::~RawReadBackend() {
   }
 }
 
+absl::Status RawReadBackend::ReadWindow(uint64_t address) {
+  if (broken_) return absl::UnavailableError("the connection is broken");
+  ibv_sge sge = window_.Sge(0, kWindowBytes);
+  ibv_send_wr read = ReadRequest(WrId{.kind = kWindow}.Pack(), &sge, address, grant_.region_rkey,
+                                 IBV_SEND_SIGNALED);
+  if (PostSend(connector_->connection()->qp(), &read) != PostResult::kPosted) Break();
+  window_read_ = false;
+  while (!window_read_ && !broken_) {
+    const size_t n = queue_->Poll(wcs_);
+    for (size_t i = 0; i < n && !broken_; ++i) HandleCompletion(wcs_[i]);
+  }
+  return broken_ ? absl::UnavailableError("the connection broke") : absl::OkStatus();
+}
+
+absl::Status RawReadBackend::Get(std::string_view key, std::span<std::byte>, uint64_t user_data) {
+  const KeyHash hash = KeyHash::Of(key, grant_.hash_seed);
+  const uint64_t at = grant_.index.BucketOffset(hash.Home(grant_.index.homes));
+  GANNET_RETURN_IF_ERROR(ReadWindow(grant_.region_address + at));
+  Bucket window[2];
+  std::memcpy(window, window_.data(), sizeof(window));
+  const Slot slot = SlotWithTag(window, hash.Tag());
+  const uint64_t place = slot.empty() ? at : slot.offset();
+  // Whatever a slot says, the READ stays within the region.
+  items_.push_back(grant_.region_address +
+                   std::min(place, grant_.region_bytes - options_.read_bytes));
+  finished_.push_back({.user_data = user_data, .found = !slot.empty()});
+  return absl::OkStatus();
+}
+
+Spread RawReadBackend::spread() const {
+  if (items_.empty()) return {};
+  std::vector<uint64_t> places = items_;
+  std::sort(places.begin(), places.end());
+  Spread spread{.span_bytes = places.back() - places.front() + options_.read_bytes, .pages = 1};
+  for (size_t i = 1; i < places.size(); ++i) {
+    spread.pages += places[i] / kPageBytes != places[i - 1] / kPageBytes ? 1 : 0;
+  }
+  return spread;
+}
+
+uint64_t RawReadBackend::NextAddress() {
+  if (items_.empty()) {
+    const uint64_t places = (span_bytes_ - options_.read_bytes) / kReadAlignment + 1;
+    return grant_.region_address + random_.Below(places) * kReadAlignment;
+  }
+  const uint64_t address = items_[next_item_];
+  if (++next_item_ == items_.size()) next_item_ = 0;
+  return address;
+}
+
 absl::Status RawReadBackend::RawRead(std::span<std::byte> out, uint64_t user_data) {
   if (broken_) return absl::UnavailableError("the connection is broken");
   if (out.size() != options_.read_bytes) return absl::InvalidArgumentError("not the READ's size");
   if (free_sinks_.empty()) return absl::ResourceExhaustedError("too many in flight");
-  pending_.user_data[pending_.size] = user_data;
-  pending_.sinks[pending_.size++] = free_sinks_.back();
+  Chain& chain = chains_[free_chains_.back()];
+  chain.user_data[chain.size] = user_data;
+  chain.addresses[chain.size] = NextAddress();
+  chain.sinks[chain.size++] = free_sinks_.back();
   free_sinks_.pop_back();
-  if (pending_.size == kChainMax) PostChain();
+  if (chain.size == kChainMax) PostChain();
   return absl::OkStatus();
 }
 
-// Every chain in flight holds at least one sink, so there is always a free entry for it.
 void RawReadBackend::PostChain() {
   const uint32_t index = free_chains_.back();
+  const Chain& chain = chains_[index];
+  if (chain.size == 0) return;
   free_chains_.pop_back();
-  Chain& chain = chains_[index];
-  chain = pending_;
-  pending_.size = 0;
   const uint64_t stride = AlignUp(options_.read_bytes, kReadAlignment);
-  const uint64_t places = (span_bytes_ - options_.read_bytes) / kReadAlignment + 1;
   ibv_sge sges[kChainMax];
   ibv_send_wr reads[kChainMax];
   for (uint32_t i = 0; i < chain.size; ++i) {
     const bool last = i + 1 == chain.size;
     sges[i] = sinks_.Sge(chain.sinks[i] * stride, options_.read_bytes);
-    reads[i] = ReadRequest(WrId{.kind = kChain, .slot = index}.Pack(), &sges[i],
-                           grant_.region_address + random_.Below(places) * kReadAlignment,
+    reads[i] = ReadRequest(WrId{.kind = kChain, .slot = index}.Pack(), &sges[i], chain.addresses[i],
                            grant_.region_rkey, last ? IBV_SEND_SIGNALED : 0);
     reads[i].next = last ? nullptr : &reads[i + 1];
   }
@@ -178,8 +242,6 @@ void RawReadBackend::Break() {
     if (chains_[i].size > 0) Finish(chains_[i], absl::StatusCode::kUnavailable);
     chains_[i].size = 0;
   }
-  Finish(pending_, absl::StatusCode::kUnavailable);
-  pending_.size = 0;
 }
 
 void RawReadBackend::Finish(const Chain& chain, absl::StatusCode code) {
@@ -203,6 +265,9 @@ void RawReadBackend::HandleCompletion(const ibv_wc& wc) {
       chains_[id.slot].size = 0;
       free_chains_.push_back(id.slot);
       return;
+    case kWindow:
+      window_read_ = true;
+      return;
     case kHeartbeat:
       heartbeat_in_flight_ = false;
       return;
@@ -216,7 +281,7 @@ void RawReadBackend::HandleCompletion(const ibv_wc& wc) {
 
 size_t RawReadBackend::Poll(std::span<Completion> out) {
   if (!broken_) {
-    if (pending_.size > 0) PostChain();
+    if (!free_chains_.empty()) PostChain();
     if (polls_++ % kPollsPerClock == 0) KeepAlive();
     const size_t n = queue_->Poll(wcs_);
     for (size_t i = 0; i < n && !broken_; ++i) HandleCompletion(wcs_[i]);

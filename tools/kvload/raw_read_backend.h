@@ -21,6 +21,9 @@ namespace gannet::kvload {
 // client makes its own, with no store logic and no copy. The READs started between two Polls go out
 // as chains of up to kChainMax with one doorbell and one completion each.
 //
+// After Gets, which only find out where keys' items are, READs go to these items instead, in the
+// order of the Gets, over and over: to be compared with GETs of the same keys.
+//
 // One owner thread; it must Poll, since this also sends the heartbeats that keep the session alive.
 class RawReadBackend : public Backend {
  public:
@@ -37,15 +40,19 @@ class RawReadBackend : public Backend {
   static absl::StatusOr<std::unique_ptr<RawReadBackend>> Connect(const Options& options);
   ~RawReadBackend() override;
 
-  absl::Status Get(std::string_view, std::span<std::byte>, uint64_t) override {
-    return absl::UnimplementedError("raw reads only");
-  }
+  // Notes where the key's item is: the first slot of its window with its tag says so. Found: there
+  // is one; otherwise the place noted is the window itself. Blocks for a READ.
+  absl::Status Get(std::string_view key, std::span<std::byte> out, uint64_t user_data) override;
   absl::Status Put(std::string_view, std::string_view, uint64_t) override {
     return absl::UnimplementedError("raw reads only");
   }
-  // The bytes stay in the backend's own buffer.
+  // The bytes stay in the backend's own buffer, sinks().
   absl::Status RawRead(std::span<std::byte> out, uint64_t user_data) override;
   size_t Poll(std::span<Completion> out) override;
+  // Where the READs go: a place for each that may be in flight.
+  std::span<const std::byte> sinks() const { return sinks_.bytes; }
+  // Of the items; otherwise of nothing.
+  Spread spread() const override;
 
   static constexpr uint32_t kChainMax = 16;
 
@@ -54,6 +61,7 @@ class RawReadBackend : public Backend {
   struct Chain {
     uint32_t size = 0;
     uint64_t user_data[kChainMax];
+    uint64_t addresses[kChainMax];
     uint32_t sinks[kChainMax];
   };
 
@@ -62,6 +70,9 @@ class RawReadBackend : public Backend {
   absl::Status WaitWhile(Connector::Step step, int64_t deadline_ns);
   absl::Status MakeResources();
   absl::Status TakeGrant();
+  // Waits for a READ of a window into window_.
+  absl::Status ReadWindow(uint64_t address);
+  uint64_t NextAddress();
   void PostChain();
   void Receive(uint32_t slot);
   void KeepAlive();
@@ -78,13 +89,17 @@ class RawReadBackend : public Backend {
   Handle<ibv_pd> pd_;
   std::unique_ptr<CompletionQueue> queue_;
   RegisteredBuffer sinks_;
+  RegisteredBuffer window_;
   RegisteredBuffer messages_;  // receives, then the heartbeat
   std::unique_ptr<Connector> connector_;
 
   std::vector<Chain> chains_;
+  // The last one is being filled. A chain in flight holds a sink, so there is one for every sink.
   std::vector<uint32_t> free_chains_;
   std::vector<uint32_t> free_sinks_;
-  Chain pending_;
+  std::vector<uint64_t> items_;  // addresses that Gets noted
+  size_t next_item_ = 0;
+  bool window_read_ = false;
   std::vector<Completion> finished_;  // not yet handed out
   std::vector<ibv_wc> wcs_;
   bool heartbeat_in_flight_ = false;

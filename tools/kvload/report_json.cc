@@ -100,6 +100,7 @@ Json OptionsJson(const Report& report) {
           {"location_cache", options.backend == BackendKind::kGannet
                                  ? Json(options.location_cache_bytes)
                                  : Json(nullptr)},
+          {"stride", options.stride},
           {"warm_up", options.warm_up},
           {"target_ops", options.target_ops},
           {"verify", options.verify},
@@ -124,6 +125,9 @@ std::string ToJson(const Report& report) {
   json["errors"] = ErrorsJson(measured.metrics);
   json["ops"] = OpsJson(measured.metrics);
   json["verbs"] = VerbsOfAll(report.options, measured.metrics);
+  if (measured.spread.pages > 0) {
+    json["spread"] = {{"span_bytes", measured.spread.span_bytes}, {"pages", measured.spread.pages}};
+  }
   if (report.load) {
     json["load"] = {{"seconds", report.load->seconds},
                     {"operations", report.load->metrics.answered()},

@@ -37,6 +37,13 @@ PhasePlan PlanOf(const Options& options, std::string name, uint64_t operations) 
   return plan;
 }
 
+// A thread's share of `operations` of the mix.
+YcsbSource SourceOf(const Options& options, const Mix& mix, uint64_t operations, uint32_t thread,
+                    AcknowledgedCounter& records) {
+  return YcsbSource(mix, ShareOf(operations, thread, options.threads).size(), options.sizes,
+                    options.seed + thread, records, options.stride);
+}
+
 absl::StatusOr<PhaseResult> RunLoadPhase(const Options& options, const Environment& environment) {
   PhasePlan plan = PlanOf(options, "load", options.records);
   plan.source = [&options](uint32_t thread) {
@@ -53,15 +60,15 @@ absl::StatusOr<PhaseResult> RunYcsb(const Options& options, const Mix& mix, bool
   plan.worker.misses_are_wrong = loaded && !options.allow_misses;
   if (options.warm_up) {
     plan.warm_up = [&options](uint32_t thread) {
-      const Share share = ShareOf(options.records, thread, options.threads);
-      return std::make_unique<LoadSource>(share.first, share.end, options.sizes, OpKind::kGet);
+      const Share share = ShareOf(RecordsUsed(options), thread, options.threads);
+      return std::make_unique<LoadSource>(share.first, share.end, options.sizes, OpKind::kGet,
+                                          options.stride);
     };
   }
-  AcknowledgedCounter records(options.records);
+  AcknowledgedCounter records(RecordsUsed(options));
   plan.source = [&](uint32_t thread) {
-    return std::make_unique<YcsbSource>(mix,
-                                        ShareOf(options.operations, thread, options.threads).size(),
-                                        options.sizes, options.seed + thread, records);
+    return std::make_unique<YcsbSource>(
+        SourceOf(options, mix, options.operations, thread, records));
   };
   return RunPhase(plan, environment);
 }
@@ -103,18 +110,27 @@ absl::StatusOr<Report> RunTrace(const Options& options, const Environment& envir
 }
 
 absl::StatusOr<Report> RunRawReads(const Options& options, const Environment& environment) {
+  const Mix gets{.get = 100, .distribution = options.distribution.value_or(Distribution::kUniform)};
   PhasePlan plan = PlanOf(options, kRawReadWorkload, options.operations);
   plan.target_ops = options.target_ops;
-  plan.source = [&options](uint32_t thread) {
+  AcknowledgedCounter records(RecordsUsed(options));
+  plan.source = [&](uint32_t thread) {
     return std::make_unique<RawReadSource>(
-        ShareOf(options.operations, thread, options.threads).size());
+        SourceOf(options, gets, options.operations, thread, records));
   };
-  if (options.warm_up) {
-    plan.warm_up = [&options](uint32_t) {
-      return std::make_unique<RawReadSource>(options.records);
+  if (options.raw_items) {
+    plan.warm_up = [&](uint32_t thread) {
+      return std::make_unique<LocateSource>(
+          SourceOf(options, gets, options.operations, thread, records));
+    };
+  } else if (options.warm_up) {
+    plan.warm_up = [&](uint32_t thread) {
+      return std::make_unique<RawReadSource>(
+          SourceOf(options, gets, options.records * options.threads, thread, records));
     };
   }
   Report report{.options = options, .workload = kRawReadWorkload};
+  if (options.raw_items) report.distribution = NameOf(gets.distribution);
   GANNET_ASSIGN_OR_RETURN(report.measured, RunPhase(plan, environment));
   return report;
 }

@@ -19,7 +19,7 @@ bool LoadSource::Next(Operation& operation) {
   operation.kind = kind_;
   operation.put_on_miss = false;
   operation.value_bytes = sizes_.value_bytes;
-  operation.record = next_++;
+  operation.record = stride_ * next_++;
   WriteKey(operation.record, sizes_.key_bytes, operation.key);
   return true;
 }
@@ -53,6 +53,7 @@ bool YcsbSource::Next(Operation& operation) {
   operation.put_on_miss = false;
   operation.value_bytes = sizes_.value_bytes;
   operation.record = operation.kind == OpKind::kInsert ? records_.Take() : ChooseRecord();
+  operation.record *= stride_;
   WriteKey(operation.record, sizes_.key_bytes, operation.key);
   return true;
 }
@@ -73,11 +74,13 @@ bool TraceSource::Next(Operation& operation) {
 }
 
 bool RawReadSource::Next(Operation& operation) {
-  if (left_ == 0) return false;
-  --left_;
+  if (!gets_.Next(operation)) return false;
   operation.kind = OpKind::kRawRead;
-  operation.put_on_miss = false;
   return true;
+}
+
+bool LocateSource::Next(Operation& operation) {
+  return gets_.Next(operation) || reads_.Next(operation);
 }
 
 }  // namespace gannet::kvload

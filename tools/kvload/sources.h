@@ -18,11 +18,13 @@ struct Sizes {
   uint32_t value_bytes = 100;
 };
 
-// Inserts records [first, end), each once; or, to warm up, reads them.
+// Inserts records [first, end), each once; or, to warm up, reads them. With a stride it is the
+// records `stride * [first, end)`.
 class LoadSource : public OperationSource {
  public:
-  LoadSource(uint64_t first, uint64_t end, Sizes sizes, OpKind kind = OpKind::kInsert)
-      : kind_(kind), next_(first), end_(end), sizes_(sizes) {}
+  LoadSource(uint64_t first, uint64_t end, Sizes sizes, OpKind kind = OpKind::kInsert,
+             uint64_t stride = 1)
+      : kind_(kind), next_(first), end_(end), sizes_(sizes), stride_(stride) {}
   bool Next(Operation& operation) override;
 
  private:
@@ -30,14 +32,21 @@ class LoadSource : public OperationSource {
   uint64_t next_;
   uint64_t end_;
   Sizes sizes_;
+  const uint64_t stride_;
 };
 
-// A YCSB core workload. `records` is shared by the threads of a run.
+// A YCSB core workload. `records` is shared by the threads of a run; every one stands for `stride`
+// of those that were loaded.
 class YcsbSource : public OperationSource {
  public:
   YcsbSource(const Mix& mix, uint64_t operations, Sizes sizes, uint64_t seed,
-             AcknowledgedCounter& records)
-      : mix_(mix), left_(operations), sizes_(sizes), random_(seed), records_(records) {}
+             AcknowledgedCounter& records, uint64_t stride = 1)
+      : mix_(mix),
+        left_(operations),
+        sizes_(sizes),
+        stride_(stride),
+        random_(seed),
+        records_(records) {}
   bool Next(Operation& operation) override;
   void Inserted(uint64_t record) override { records_.Acknowledge(record); }
 
@@ -48,6 +57,7 @@ class YcsbSource : public OperationSource {
   const Mix mix_;
   uint64_t left_;
   const Sizes sizes_;
+  const uint64_t stride_;
   Random random_;
   const Zipf zipf_{kZipfTheta};
   AcknowledgedCounter& records_;
@@ -67,14 +77,27 @@ class TraceSource : public OperationSource {
   uint32_t threads_;
 };
 
-// Bare READs, without a key.
+// Bare READs in place of the GETs of another source. Whose items they are is the backend's to know;
+// the source draws the keys all the same, so that the caller's work is a GET's.
 class RawReadSource : public OperationSource {
  public:
-  explicit RawReadSource(uint64_t operations) : left_(operations) {}
+  explicit RawReadSource(const YcsbSource& gets) : gets_(gets) {}
   bool Next(Operation& operation) override;
 
  private:
-  uint64_t left_;
+  YcsbSource gets_;
+};
+
+// What comes before READs of items: a GET of every key, from which the backend learns the item's
+// place, and then the READs themselves, which map the pages.
+class LocateSource : public OperationSource {
+ public:
+  explicit LocateSource(const YcsbSource& gets) : gets_(gets), reads_(gets) {}
+  bool Next(Operation& operation) override;
+
+ private:
+  YcsbSource gets_;
+  RawReadSource reads_;
 };
 
 }  // namespace gannet::kvload
