@@ -9,7 +9,7 @@
 #include "client/lookup/clock.h"
 #include "client/lookup/index_view.h"
 #include "client/lookup/window.h"
-#include "common/layout/item.h"
+#include "common/layout/item_proof.h"
 #include "common/layout/slot.h"
 
 namespace gannet {
@@ -112,7 +112,8 @@ class Lookup {
   Step HomeExhausted(const Bucket* window, const Clock& clock);
   Step StashExhausted(const Bucket* window);
   ItemProof Prove(const Buffers& buffers) {
-    return ProveItem({buffers.item, plan_.bytes}, view_->incarnation, slot_.offset(), key_, &item_);
+    const ItemPlace place = {view_->incarnation, view_->hash_seed, slot_.offset()};
+    return ProveItem({buffers.item, plan_.bytes}, place, key_, hash_, &item_);
   }
   // The server, not this clock, decides what is expired.
   Step Found(const Clock& clock) {

@@ -3,12 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <span>
 #include <string_view>
 #include <type_traits>
-
-#include "common/base/hash.h"
 
 namespace gannet {
 
@@ -16,10 +12,13 @@ inline constexpr size_t kKeyBytesMax = 250;         // as memcached
 inline constexpr size_t kValueBytesMax = 1u << 20;  // 1 MiB
 inline constexpr uint64_t kCommitLive = 1ull << 63;
 
-// The 32 bytes before an item's key and value. `commit` is the linearization point: top bit set,
-// the item is live and the other 63 bits are the checksum of all that follows; top bit clear, the
-// item is dead or not yet born, whatever follows. State and checksum are one word on purpose: a
-// state kept apart can be sampled from another life of the same address.
+// The 32 bytes before an item's value and key. `commit` is the linearization point: top bit set,
+// the item is live and the other 63 bits prove header, value, key and place (item_proof.h); top bit
+// clear, the item is dead or not yet born, whatever follows. State and checksum are one word on
+// purpose: a state kept apart can be sampled from another life of the same address.
+//
+// The value comes first: header and value are then one run of bytes to checksum, and the key needs
+// none, as its hash is part of the commit word and both sides have it already.
 struct ItemHeader {
   uint64_t commit;
   uint64_t version;  // from one server-wide counter; never reused, never 0
@@ -40,24 +39,15 @@ static_assert(offsetof(ItemHeader, flags) == 20 && offsetof(ItemHeader, expiry_a
 inline constexpr uint64_t kExpiryMsMax = (1ull << 48) - 1;
 
 constexpr uint64_t ItemBytes(size_t key_bytes, size_t value_bytes) {
-  return sizeof(ItemHeader) + key_bytes + value_bytes;
+  return sizeof(ItemHeader) + value_bytes + key_bytes;
 }
-
-// Where and in which server run an item lives: the seed of its checksum.
-constexpr uint64_t ItemSeed(uint64_t incarnation, uint64_t offset) {
-  return incarnation ^ Mix64(offset);
-}
-
-// The live commit word of an item whose bytes after the commit word are `rest` (header from offset
-// 8, key, value).
-uint64_t LiveCommitWord(std::span<const std::byte> rest, uint64_t incarnation, uint64_t offset);
 
 // What a copy of an item's bytes turned out to be.
 enum class ItemProof : uint8_t {
   kThisKey,   // live, whole, and the key asked for: a correct answer
   kOtherKey,  // live and whole, another key (the slot's tag collided)
   kDead,      // commit word not live: never believed as a miss, look again
-  kTorn,      // lengths or checksum wrong: look again
+  kTorn,      // lengths, checksum or key wrong: look again
 };
 
 struct ItemView {
@@ -65,11 +55,6 @@ struct ItemView {
   std::string_view key;    // into the copy
   std::string_view value;  // into the copy
 };
-
-// Checks a private copy of the bytes READ at `offset`; never believes a length before it is bounded
-// by the copy. `view` is filled for kThisKey and kOtherKey.
-ItemProof ProveItem(std::span<const std::byte> copy, uint64_t incarnation, uint64_t offset,
-                    std::string_view key, ItemView* view);
 
 }  // namespace gannet
 

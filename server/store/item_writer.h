@@ -1,13 +1,13 @@
 #ifndef GANNET_SERVER_STORE_ITEM_WRITER_H_
 #define GANNET_SERVER_STORE_ITEM_WRITER_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string_view>
 
 #include "common/base/words.h"
-#include "common/base/xxh3_inline.h"
 #include "common/layout/item.h"
 
 namespace gannet {
@@ -32,44 +32,37 @@ inline void StoreLive(std::byte* block, uint64_t live_commit) {
   StoreWordRelease(block, live_commit);
 }
 
-// The content of an item is header (but for the commit word), key and value, in any order.
+// The content of an item is header (but for the commit word), value and key, in any order but that
+// of the last two.
 inline void StoreHeader(std::byte* block, const ItemHeader& header) {
   StoreWord(block + offsetof(ItemHeader, version), header.version);
   StoreWord(block + offsetof(ItemHeader, value_bytes),
             header.value_bytes | uint64_t{header.flags} << 32);
   StoreWord(block + offsetof(ItemHeader, expiry_and_key), header.expiry_and_key);
 }
-inline void StoreKey(std::byte* block, std::string_view key) {
-  StoreWords(block + sizeof(ItemHeader), key.data(), key.size());
+// Keeps what lies behind the value: the key, where an item is updated in place and its value is as
+// long as the one before.
+inline void StoreValue(std::byte* block, std::string_view value) {
+  std::byte* at = block + sizeof(ItemHeader);
+  const size_t whole = value.size() & ~size_t{7};
+  StoreWords(at, value.data(), whole);
+  if (whole == value.size()) return;
+  uint64_t word = LoadWord(at + whole);
+  std::memcpy(&word, value.data() + whole, value.size() - whole);
+  StoreWord(at + whole, word);
 }
-// The value behind a key of `key_bytes`; call it after StoreKey, whose last word it shares.
-void StoreValue(std::byte* block, size_t key_bytes, std::string_view value);
-// Both; with one pass where they are neighbours, as in a request.
-inline void StoreKeyAndValue(std::byte* block, std::string_view key, std::string_view value) {
-  if (key.data() + key.size() == value.data()) {
-    std::byte* to = block + sizeof(ItemHeader);
-    const char* from = key.data();
-    size_t left = key.size() + value.size();
-    for (; left >= 16; left -= 16, to += 16, from += 16) {
-      uint64_t words[2];
-      std::memcpy(words, from, sizeof(words));
-      StoreWord(to, words[0]);
-      StoreWord(to + 8, words[1]);
-    }
-    if (left > 0) StoreWords(to, from, left);
-  } else {
-    StoreKey(block, key);
-    StoreValue(block, key.size(), value);
+// Behind a value of `value_bytes`; call it when the value is there, whose last word it shares.
+inline void StoreKey(std::byte* block, size_t value_bytes, std::string_view key) {
+  std::byte* at = block + sizeof(ItemHeader) + value_bytes;
+  if (const size_t in_word = value_bytes % 8; in_word != 0) {
+    const size_t n = std::min(key.size(), 8 - in_word);
+    uint64_t word = LoadWord(at - in_word);
+    std::memcpy(reinterpret_cast<std::byte*>(&word) + in_word, key.data(), n);
+    StoreWord(at - in_word, word);
+    at += n;
+    key.remove_prefix(n);
   }
-}
-
-// The live commit word for what is in the block: LiveCommitWord (item.h), compiled in. REQUIRES:
-// nobody writes into it any more.
-inline uint64_t LiveCommitOf(const std::byte* block, size_t item_bytes, uint64_t incarnation,
-                             uint64_t offset) {
-  constexpr size_t kCommitBytes = sizeof(ItemHeader::commit);
-  return kCommitLive |
-         Xxh3Inline(block + kCommitBytes, item_bytes - kCommitBytes, ItemSeed(incarnation, offset));
+  StoreWords(at, key.data(), key.size());
 }
 
 }  // namespace gannet

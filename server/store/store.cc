@@ -84,8 +84,9 @@ ItemHeader Store::LoadHeader(Slot slot) const {
 }
 
 KeyHash Store::HashOf(Slot slot) const {
-  const char* key = reinterpret_cast<const char*>(Block(slot.offset())) + sizeof(ItemHeader);
-  return KeyHash::Of({key, LoadHeader(slot).key_bytes()}, superblock_.hash_seed);
+  const ItemHeader header = LoadHeader(slot);
+  const char* key = KeyAt(Block(slot.offset()), header.value_bytes);
+  return KeyHash::Of({key, header.key_bytes()}, superblock_.hash_seed);
 }
 
 ReadOutcome Store::Get(std::string_view key, std::span<std::byte> value_out, uint64_t now_ms) {
@@ -102,7 +103,7 @@ ReadOutcome Store::Get(std::string_view key, std::span<std::byte> value_out, uin
   if (header.value_bytes > value_out.size()) {
     outcome.status = ReplyStatus::kBufferTooSmall;
   } else {
-    std::copy_n(block + sizeof(header) + key.size(), header.value_bytes, value_out.data());
+    std::copy_n(block + sizeof(header), header.value_bytes, value_out.data());
   }
   return outcome;
 }

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "common/layout/item_proof.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/message.h"
 #include "server/heap/heap.h"
@@ -131,6 +132,9 @@ class Store {
   Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap);
 
   std::byte* Block(uint64_t offset) const { return region_.data() + offset; }
+  ItemPlace PlaceOf(uint64_t offset) const {
+    return {superblock_.incarnation, superblock_.hash_seed, offset};
+  }
   ItemHeader LoadHeader(Slot slot) const;
   bool Expired(Slot slot, uint64_t now_ms) const { return Expired(Block(slot.offset()), now_ms); }
   static bool Expired(const std::byte* block, uint64_t now_ms);

@@ -1,8 +1,7 @@
 #ifndef GANNET_SERVER_STORE_STORE_FIND_H_
 #define GANNET_SERVER_STORE_STORE_FIND_H_
 
-#include <cstring>
-
+#include "common/base/same_bytes.h"
 #include "common/base/words.h"
 #include "server/store/store.h"
 
@@ -10,25 +9,18 @@ namespace gannet {
 
 // How the store finds a key's item, for the sources of Store: inlined into every operation.
 
-// Keys are short: a call of memcmp costs more than comparing them word by word.
-inline bool SameKey(const std::byte* stored, std::string_view key) {
-  const auto word = [](const void* p) {
-    uint64_t value;
-    std::memcpy(&value, p, sizeof(value));
-    return value;
-  };
-  if (key.size() < 8) return std::memcmp(stored, key.data(), key.size()) == 0;
-  const size_t last = key.size() - 8;  // overlaps the last of the loop
-  for (size_t i = 0; i < last; i += 8) {
-    if (word(stored + i) != word(key.data() + i)) return false;
-  }
-  return word(stored + last) == word(key.data() + last);
+inline uint32_t ValueBytes(const std::byte* block) {
+  return static_cast<uint32_t>(LoadWord(block + offsetof(ItemHeader, value_bytes)));
+}
+inline const char* KeyAt(const std::byte* block, uint32_t value_bytes) {
+  return reinterpret_cast<const char*>(block) + sizeof(ItemHeader) + value_bytes;
 }
 
 // Items only change under the lock that the caller holds, so they may be read as plain memory.
 inline bool Store::IsKey(const std::byte* block, std::string_view key) {
   const uint64_t expiry_and_key = LoadWord(block + offsetof(ItemHeader, expiry_and_key));
-  return (expiry_and_key & 0xffff) == key.size() && SameKey(block + sizeof(ItemHeader), key);
+  return (expiry_and_key & 0xffff) == key.size() &&
+         SameBytes(KeyAt(block, ValueBytes(block)), key.data(), key.size());
 }
 
 inline bool Store::Expired(const std::byte* block, uint64_t now_ms) {

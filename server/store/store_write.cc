@@ -49,8 +49,7 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
                                                            std::string_view value,
                                                            ItemAttributes attributes,
                                                            const Current& current) {
-  const size_t item_bytes = ItemBytes(key.size(), value.size());
-  const uint32_t size_class = SizeClassFor(item_bytes);
+  const uint32_t size_class = SizeClassFor(ItemBytes(key.size(), value.size()));
   const ItemHeader header = NewHeader(key.size(), value.size(), attributes);
   // In place where it fits. The old commit word stays until the new one: with any of the new
   // content it fails.
@@ -59,9 +58,12 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
   if (block == nullptr) return {.status = ReplyStatus::kOutOfMemory};
   if (!in_place) StoreDead(block);
   const uint64_t offset = block - region_.data();
+  // The key is there already when it does not move.
+  const bool key_stays = in_place && ValueBytes(block) == value.size();
   StoreHeader(block, header);
-  StoreKeyAndValue(block, key, value);
-  const uint64_t live = LiveCommitOf(block, item_bytes, superblock_.incarnation, offset);
+  StoreValue(block, value);
+  if (!key_stays) StoreKey(block, value.size(), key);
+  const uint64_t live = LiveCommitWord(block, header.value_bytes, hash, PlaceOf(offset));
   if (!in_place) return Install(hash, current, {offset, size_class, header.version, live});
   StoreLive(block, live);
   return {.version = header.version, .slot = current.slot.word()};
@@ -88,7 +90,7 @@ WriteOutcome Store::PutLong(std::string_view key, std::string_view value, ItemAt
                             const WriteConditions& conditions, uint64_t now_ms) {
   const std::optional<Reservation> reservation = Reserve(key, static_cast<uint32_t>(value.size()));
   if (!reservation) return {.status = ReplyStatus::kOutOfMemory};
-  StoreValue(Block(reservation->offset), key.size(), value);
+  StoreValue(Block(reservation->offset), value);
   return CommitPut(*reservation, key, attributes, conditions, now_ms);
 }
 
@@ -110,9 +112,8 @@ std::optional<Store::Reservation> Store::Reserve(std::string_view key, uint32_t 
   std::byte* block = heap_->Allocate(size_class);
   if (block == nullptr) return std::nullopt;
   StoreDead(block);
-  StoreKey(block, key);
   return Reservation{static_cast<uint64_t>(block - region_.data()),
-                     {block + sizeof(ItemHeader) + key.size(), value_bytes},
+                     {block + sizeof(ItemHeader), value_bytes},
                      size_class};
 }
 
@@ -130,8 +131,9 @@ WriteOutcome Store::CommitPut(const Reservation& reservation, std::string_view k
   const size_t value_bytes = reservation.value.size();
   const ItemHeader header = NewHeader(key.size(), value_bytes, attributes);
   StoreHeader(block, header);
-  const uint64_t live = LiveCommitOf(block, ItemBytes(key.size(), value_bytes),
-                                     superblock_.incarnation, reservation.offset);
+  StoreKey(block, value_bytes, key);
+  const uint64_t live =
+      LiveCommitWord(block, header.value_bytes, hash, PlaceOf(reservation.offset));
   Index::Lock lock(index_, hash);
   const Current current = FindCurrent(hash, key, now_ms);
   const WriteOutcome checked = Check(hash, current, conditions);

@@ -70,10 +70,10 @@ class HandMadeRegion {
     header.flags = 7;
     header.SetExpiryAndKeyBytes(expiry_ms, key.size());
     std::memcpy(at(offset), &header, sizeof(header));
-    std::memcpy(at(offset) + sizeof(header), key.data(), key.size());
-    std::memcpy(at(offset) + sizeof(header) + key.size(), value.data(), value.size());
-    const uint64_t bytes = ItemBytes(key.size(), value.size());
-    header.commit = LiveCommitWord({at(offset) + 8, bytes - 8}, view_.incarnation, offset);
+    std::memcpy(at(offset) + sizeof(header), value.data(), value.size());
+    std::memcpy(at(offset) + sizeof(header) + value.size(), key.data(), key.size());
+    header.commit = LiveCommitWord(at(offset), header.value_bytes, HashOf(key),
+                                   {view_.incarnation, view_.hash_seed, offset});
     std::memcpy(at(offset), &header.commit, 8);
     return Slot::Of(HashOf(tag_of).Tag(), size_class, offset);
   }

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/layout/item.h"
+#include "common/layout/item_proof.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/message.h"
@@ -97,27 +97,29 @@ void SuperblockBytes(std::span<const std::byte> bytes) {
 }
 
 void ItemBytesRead(std::span<const std::byte> bytes) {
-  constexpr uint64_t kIncarnation = 1;
-  constexpr uint64_t kOffset = 4096;
+  constexpr ItemPlace kPlace = {.incarnation = 1, .hash_seed = 2, .offset = 4096};
+  constexpr std::string_view kKey = "key";
   if (bytes.empty()) return;
   std::vector<std::byte> copy(bytes.begin() + 1, bytes.end());
   const bool make_right = (bytes[0] & std::byte{1}) != std::byte{0};
   if (make_right && copy.size() >= sizeof(ItemHeader)) {
     ItemHeader header;
     std::memcpy(&header, copy.data(), sizeof(header));
-    const uint64_t item_bytes = ItemBytes(header.key_bytes(), header.value_bytes);
-    if (item_bytes <= copy.size()) {
-      const auto rest = std::span(copy).first(item_bytes).subspan(sizeof(header.commit));
-      header.commit = LiveCommitWord(rest, kIncarnation, kOffset);
+    if (ItemBytes(header.key_bytes(), header.value_bytes) <= copy.size()) {
+      const std::string_view key(
+          reinterpret_cast<const char*>(copy.data()) + sizeof(header) + header.value_bytes,
+          header.key_bytes());
+      header.commit = LiveCommitWord(copy.data(), header.value_bytes,
+                                     KeyHash::Of(key, kPlace.hash_seed), kPlace);
       std::memcpy(copy.data(), &header.commit, sizeof(header.commit));
     }
   }
   ItemView view;
-  const ItemProof proof = ProveItem(copy, kIncarnation, kOffset, "key", &view);
+  const ItemProof proof = ProveItem(copy, kPlace, kKey, KeyHash::Of(kKey, kPlace.hash_seed), &view);
   if (proof != ItemProof::kThisKey && proof != ItemProof::kOtherKey) return;
   RequireWithin(view.key, copy);
   RequireWithin(view.value, copy);
-  Require((proof == ItemProof::kThisKey) == (view.key == "key"), "another key");
+  Require((proof == ItemProof::kThisKey) == (view.key == kKey), "another key");
 }
 
 }  // namespace gannet::fuzz

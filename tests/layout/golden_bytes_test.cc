@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "common/layout/item.h"
+#include "common/layout/item_proof.h"
 #include "common/layout/lock_word.h"
 #include "common/layout/superblock.h"
 
@@ -26,7 +26,7 @@ Bytes BytesOf(const T& value) {
 TEST(GoldenBytesTest, Superblock) {
   Superblock s{};
   s.magic = kSuperblockMagic;
-  s.layout_version = 1;
+  s.layout_version = 2;
   s.struct_bytes = sizeof(s);
   s.incarnation = 0x1122334455667788;
   s.region_bytes = 1 << 30;
@@ -36,7 +36,7 @@ TEST(GoldenBytesTest, Superblock) {
   s.checksum = SuperblockChecksum(s);
   const Bytes golden = {
       'G',  'N',  'E',  'T',  'B',  'L',  'K',  '1',   // magic
-      1,    0,    0,    0,                             // layout version
+      2,    0,    0,    0,                             // layout version
       120,  0,    0,    0,                             // bytes of the struct
       0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,  // incarnation
       0,    0,    0,    0x40, 0,    0,    0,    0,     // region bytes
@@ -49,7 +49,7 @@ TEST(GoldenBytesTest, Superblock) {
       0,    0,    0,    0,    0,    0,    0,    0,     // next index: none
       0,    0,    0,    0,    0,    0,    0,    0,    0, 0, 0, 0,
       0,    0,    0,    0,    0,    0,    0,    0,    0, 0, 0, 0,  //
-      0x26, 0x27, 0x12, 0x5e, 0xb9, 0x04, 0x67, 0xa2,              // checksum
+      0x42, 0xb4, 0x29, 0x46, 0xaf, 0x83, 0xea, 0x61,              // checksum
   };
   EXPECT_EQ(BytesOf(s), golden);
   EXPECT_TRUE(SuperblockValid(s));
@@ -88,11 +88,12 @@ TEST(GoldenBytesTest, Item) {
   header.flags = 0xa1b2c3d4;
   header.SetExpiryAndKeyBytes(0x18bcfe56800, 3);
   std::memcpy(item.data(), &header, sizeof(header));
-  std::memcpy(item.data() + 32, "keyvalue", 8);
-  header.commit = LiveCommitWord(std::span(item).subspan(8), /*incarnation=*/0x1122334455667788,
-                                 /*offset=*/0x400010);
+  std::memcpy(item.data() + 32, "valuekey", 8);
+  constexpr ItemPlace kPlace = {
+      .incarnation = 0x1122334455667788, .hash_seed = 42, .offset = 0x400010};
+  header.commit = LiveCommitWord(item.data(), 5, KeyHash::Of("key", kPlace.hash_seed), kPlace);
   const Bytes golden = {
-      0x27, 0x5b, 0xbc, 0xde, 0x55, 0xaa, 0x35, 0xfc,  // commit: live, checksum
+      0xab, 0xf0, 0x25, 0x28, 0x1a, 0x8d, 0x6d, 0xf4,  // commit: live, checksum
       8,    7,    6,    5,    4,    3,    2,    1,     // version
       5,    0,    0,    0,                             // value bytes
       0xd4, 0xc3, 0xb2, 0xa1,                          // flags

@@ -1,5 +1,3 @@
-#include "common/layout/item.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,12 +7,12 @@
 #include <vector>
 
 #include "common/base/align.h"
+#include "common/layout/item_proof.h"
 
 namespace gannet {
 namespace {
 
-constexpr uint64_t kIncarnation = 77;
-constexpr uint64_t kOffset = 4096;
+constexpr ItemPlace kPlace = {.incarnation = 77, .hash_seed = 42, .offset = 4096};
 
 using Copy = std::vector<std::byte>;
 
@@ -26,6 +24,8 @@ struct Content {
   uint64_t expiry_ms = 9;
 };
 
+KeyHash Hash(std::string_view key) { return KeyHash::Of(key, kPlace.hash_seed); }
+
 // The bytes of a live item, in a block of `block_bytes`.
 Copy Live(const Content& content, size_t block_bytes) {
   Copy copy(block_bytes);
@@ -35,23 +35,23 @@ Copy Live(const Content& content, size_t block_bytes) {
   header.flags = content.flags;
   header.SetExpiryAndKeyBytes(content.expiry_ms, content.key.size());
   std::memcpy(copy.data(), &header, sizeof(header));
-  const std::string body = content.key + content.value;
+  const std::string body = content.value + content.key;
   std::memcpy(copy.data() + sizeof(header), body.data(), body.size());
-  const auto rest = std::span(copy).first(sizeof(header) + body.size()).subspan(8);
-  const uint64_t commit = LiveCommitWord(rest, kIncarnation, kOffset);
+  const uint64_t commit =
+      LiveCommitWord(copy.data(), header.value_bytes, Hash(content.key), kPlace);
   std::memcpy(copy.data(), &commit, sizeof(commit));
   return copy;
 }
 
-ItemProof Prove(const Copy& copy, std::string_view key) {
+ItemProof Prove(const Copy& copy, std::string_view key, const ItemPlace& place = kPlace) {
   ItemView view;
-  return ProveItem(copy, kIncarnation, kOffset, key, &view);
+  return ProveItem(copy, place, key, Hash(key), &view);
 }
 
 TEST(ItemTest, ALiveItemProvesItself) {
   const Copy copy = Live({1, "key", "value"}, 48);
   ItemView view;
-  ASSERT_EQ(ProveItem(copy, kIncarnation, kOffset, "key", &view), ItemProof::kThisKey);
+  ASSERT_EQ(ProveItem(copy, kPlace, "key", Hash("key"), &view), ItemProof::kThisKey);
   EXPECT_EQ(view.key, "key");
   EXPECT_EQ(view.value, "value");
   EXPECT_EQ(view.header.version, 1u);
@@ -73,7 +73,7 @@ TEST(ItemTest, AnotherKeysItemIsNotThisKeys) {
   const Copy copy = Live({1, "key", "value"}, 48);
   EXPECT_EQ(Prove(copy, "kez"), ItemProof::kOtherKey);
   EXPECT_EQ(Prove(copy, "ke"), ItemProof::kOtherKey);
-  EXPECT_EQ(Prove(copy, "keyv"), ItemProof::kOtherKey);  // key and value are told apart
+  EXPECT_EQ(Prove(copy, "ekey"), ItemProof::kOtherKey);  // value and key are told apart
 }
 
 TEST(ItemTest, ADeadItemIsDeadWhateverFollows) {
@@ -86,33 +86,81 @@ TEST(ItemTest, ADeadItemIsDeadWhateverFollows) {
 
 TEST(ItemTest, BelongsToItsPlaceAndServerRun) {
   const Copy copy = Live({1, "key", "value"}, 48);
-  ItemView view;
-  EXPECT_EQ(ProveItem(copy, kIncarnation, kOffset + 16, "key", &view), ItemProof::kTorn);
-  EXPECT_EQ(ProveItem(copy, kIncarnation + 1, kOffset, "key", &view), ItemProof::kTorn);
+  ItemPlace place = kPlace;
+  place.offset += 16;
+  EXPECT_EQ(Prove(copy, "key", place), ItemProof::kTorn);
+  EXPECT_EQ(Prove(copy, "other key", place), ItemProof::kTorn);
+  place = kPlace;
+  ++place.incarnation;
+  EXPECT_EQ(Prove(copy, "key", place), ItemProof::kTorn);
+  EXPECT_EQ(Prove(copy, "other key", place), ItemProof::kTorn);
 }
 
-// Every set of words from the one and the other version that is not wholly one of them, torn at
-// every 8-byte boundary: from the front, from the back, and single words.
+TEST(ItemTest, AKeyIsBelievedOnlyWithTheCommitWordOfItsHash) {
+  const Copy whole = Live({1, "key", "value"}, 48);
+  for (size_t i = 0; i < 3; ++i) {
+    Copy copy = whole;
+    copy[sizeof(ItemHeader) + 5 + i] ^= std::byte{1};
+    EXPECT_EQ(Prove(copy, "key"), ItemProof::kTorn);
+    const std::string seen(reinterpret_cast<const char*>(copy.data()) + sizeof(ItemHeader) + 5, 3);
+    EXPECT_EQ(Prove(copy, seen), ItemProof::kTorn);
+  }
+}
+
+// Every set of words from the one and the other item in one block that is not wholly one of them,
+// torn at every 8-byte boundary: from the front, from the back, and single words.
+void ExpectNoMixturePasses(const Content& before, const Content& after) {
+  const size_t old_bytes = ItemBytes(before.key.size(), before.value.size());
+  const size_t new_bytes = ItemBytes(after.key.size(), after.value.size());
+  const size_t bytes = AlignUp(std::max(old_bytes, new_bytes), 8);
+  const Copy old_copy = Live(before, bytes), new_copy = Live(after, bytes);
+  const auto expect_torn = [&](const Copy& copy, const char* what, size_t at) {
+    if (std::equal(copy.begin(), copy.begin() + old_bytes, old_copy.begin()) ||
+        std::equal(copy.begin(), copy.begin() + new_bytes, new_copy.begin())) {
+      return;  // they differ only in words that both share, or behind the item
+    }
+    EXPECT_EQ(Prove(copy, before.key), ItemProof::kTorn) << what << " " << at;
+    EXPECT_EQ(Prove(copy, after.key), ItemProof::kTorn) << what << " " << at;
+  };
+  for (size_t at = 0; at < bytes; at += 8) {
+    Copy copy = old_copy;
+    std::copy(new_copy.begin() + at, new_copy.end(), copy.begin() + at);
+    expect_torn(copy, "new from", at);
+    copy = new_copy;
+    std::copy(old_copy.begin() + at, old_copy.end(), copy.begin() + at);
+    expect_torn(copy, "old from", at);
+    copy = old_copy;
+    std::copy_n(new_copy.begin() + at, 8, copy.begin() + at);
+    expect_torn(copy, "one new word at", at);
+  }
+}
+
 TEST(ItemTest, RejectsValueTornAcrossUpdate) {
   for (size_t value_bytes : {5, 64, 65, 1000}) {
-    const Content before{1, "key", std::string(value_bytes, 'a')};
-    const Content after{2, "key", std::string(value_bytes, 'b')};
-    const size_t bytes = AlignUp(ItemBytes(3, value_bytes), 8);
-    const Copy old_copy = Live(before, bytes), new_copy = Live(after, bytes);
-    for (size_t at = 8; at < bytes; at += 8) {
-      Copy copy = old_copy;
-      std::copy(new_copy.begin() + at, new_copy.end(), copy.begin() + at);
-      EXPECT_EQ(Prove(copy, "key"), ItemProof::kTorn) << "new from " << at;
-      copy = new_copy;
-      std::copy(old_copy.begin() + at, old_copy.end(), copy.begin() + at);
-      EXPECT_EQ(Prove(copy, "key"), ItemProof::kTorn) << "old from " << at;
+    ExpectNoMixturePasses({1, "key", std::string(value_bytes, 'a')},
+                          {2, "key", std::string(value_bytes, 'b')});
+  }
+}
+
+TEST(ItemTest, RejectsAnUpdateThatMovesTheKey) {
+  for (size_t key_bytes : {1, 3, 8, 16, 17, 32, 33, 250}) {
+    const std::string key(key_bytes, 'k');
+    for (size_t longer : {1, 3, 8, 11}) {
+      // The value is of the key's bytes, so that the key is found at the old place as well.
+      ExpectNoMixturePasses({1, key, std::string(40, 'k')},
+                            {2, key, std::string(40 + longer, 'k')});
+      ExpectNoMixturePasses({1, key, std::string(40 + longer, 'k')},
+                            {2, key, std::string(40, 'k')});
     }
-    for (size_t at = 0; at < bytes; at += 8) {
-      Copy copy = old_copy;
-      std::copy_n(new_copy.begin() + at, 8, copy.begin() + at);
-      if (copy == old_copy) continue;  // a word that both share
-      EXPECT_EQ(Prove(copy, "key"), ItemProof::kTorn) << "one new word at " << at;
-    }
+  }
+}
+
+TEST(ItemTest, RejectsAMixtureOfTwoKeysItems) {
+  for (size_t value_bytes : {0, 5, 16, 64}) {
+    const std::string value(value_bytes, 'v');
+    ExpectNoMixturePasses({1, "key", value}, {2, "kez", value});
+    ExpectNoMixturePasses({1, "a key of 16 byte", value},
+                          {2, "another key of 21 bit", value + "more"});
   }
 }
 

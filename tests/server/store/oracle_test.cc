@@ -142,7 +142,7 @@ class Oracle {
                            ItemAttributes attributes, const WriteConditions& conditions) {
     const auto reservation = store_->Reserve(key, value.size());
     if (!reservation) return {.status = ReplyStatus::kOutOfMemory};
-    StoreValue(store_.region().data() + reservation->offset, key.size(), value);
+    StoreValue(store_.region().data() + reservation->offset, value);
     return store_->CommitPut(*reservation, key, attributes, conditions, now_ms_);
   }
 

@@ -63,7 +63,7 @@ class TestStore {
                            const WriteConditions& conditions = {}, uint64_t now_ms = 1) {
     auto reservation = store_->Reserve(key, value.size());
     if (!reservation) return {.status = ReplyStatus::kOutOfMemory};
-    StoreValue(region_.span().data() + reservation->offset, key.size(), value);
+    StoreValue(region_.span().data() + reservation->offset, value);
     return store_->CommitPut(*reservation, key, {}, conditions, now_ms);
   }
   std::optional<std::string> Get(std::string_view key, uint64_t now_ms = 1) {
