@@ -121,8 +121,8 @@ TEST_F(ReadDepthTest, AsManyQueuePairsAsTheDepthNeeds) {
   EXPECT_EQ(QueuePairs(), QueuePairsExpected());
 }
 
-// What is begun together is in flight together, as far as the devices allow it: each queue pair gets
-// its part with one doorbell.
+// What is begun together is in flight together, as far as the devices allow it: each queue pair
+// gets its part with one doorbell.
 TEST_F(ReadDepthTest, AllQueuePairsAreUsedAtOnce) {
   ASSERT_NO_FATAL_FAILURE(AwaitQueuePairs());
   ASSERT_NO_FATAL_FAILURE(Load());

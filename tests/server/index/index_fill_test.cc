@@ -1,5 +1,6 @@
 // How many keys do not fit their window, and how many moves that costs, by share of all slots in
-// use: the figures of docs/memory-layout.md. READs per GET of the index = 1 + stash share.
+// use: the figures of docs/memory-layout.md. READs per GET of the index = 1 + stash share; what is
+// to be 1.000 is at most 1.0005.
 
 #include <gtest/gtest.h>
 
@@ -12,10 +13,10 @@ namespace gannet {
 namespace {
 
 struct Fill {
-  double share;                 // of all slots
-  double stash_max;             // of the keys
-  double moves_per_insert_max;  // under churn
+  double share;  // of all slots
+  double reads_per_hit_max;
   double reads_per_miss_max;
+  double moves_per_insert_max;  // under churn
 };
 
 class IndexFillSharesTest : public testing::TestWithParam<Fill> {};
@@ -44,7 +45,6 @@ TEST_P(IndexFillSharesTest, FewKeysLiveInTheStashAfterChurn) {
       "insert %.3f filling, %.3f churning\n",
       100 * GetParam().share, index->geometry().slots(), kSeed, 100 * fresh_stash, 100 * stash,
       fresh_moves, moves);
-  EXPECT_LE(stash, GetParam().stash_max);
   EXPECT_LE(moves, GetParam().moves_per_insert_max);
   // A key that is not there costs two more READs when its stash tag is set in its home: the stash,
   // and the window again.
@@ -52,7 +52,9 @@ TEST_P(IndexFillSharesTest, FewKeysLiveInTheStashAfterChurn) {
   constexpr int kMisses = 1'000'000;
   for (int i = 0; i < kMisses; ++i) sent_to_stash += index.SendsToStash(KeyHash(Mix64(i + 1)));
   const double reads_per_miss = 1 + 2.0 * sent_to_stash / kMisses;
-  std::printf("     READs of the index: %.4f a hit, %.4f a miss\n", 1 + stash, reads_per_miss);
+  const double reads_per_hit = 1 + stash;
+  std::printf("     READs of the index: %.3f a hit, %.3f a miss\n", reads_per_hit, reads_per_miss);
+  EXPECT_LE(reads_per_hit, GetParam().reads_per_hit_max);
   EXPECT_LE(reads_per_miss, GetParam().reads_per_miss_max);
   for (uint64_t key : keys) ASSERT_TRUE(index.Find(key));
   index.CheckAll(n);
@@ -69,10 +71,10 @@ TEST(IndexFillTest, TakesNearlyAllItsSlotsBeforeItRefuses) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Shares, IndexFillSharesTest,
-                         testing::Values(Fill{0.50, 0.0, 0.01, 1.0},
-                                         Fill{0.75, 0.0005, 0.15, 1.001},
-                                         Fill{0.85, 0.002, 0.5, 1.01}, Fill{0.90, 0.006, 1.0, 1.02},
-                                         Fill{0.95, 0.018, 1.5, 1.08}));
+                         testing::Values(Fill{0.50, 1.0, 1.0, 0.01},
+                                         Fill{0.75, 1.0005, 1.001, 0.15},
+                                         Fill{0.85, 1.002, 1.01, 0.5}, Fill{0.90, 1.006, 1.02, 1.0},
+                                         Fill{0.95, 1.018, 1.08, 1.5}));
 
 }  // namespace
 }  // namespace gannet
