@@ -86,20 +86,25 @@ endfunction()
 # Everything whose instructions are counted.
 add_custom_target(figures)
 
-# gannet_instructions(NAME TARGET test FILTER gtest-filter FUNCTION glob OPERATIONS n MAX m [OF what]):
+# gannet_instructions(NAME TARGET test FILTER gtest-filter FUNCTION glob OPERATIONS n MAX m [OF what] [CALLEES]):
 # a ctest entry that counts instructions of a gannet_test program (tools/figures/instructions): its
-# own, verbs calls aside, or OF verbs or total. It fails above MAX an operation. Only where that means something: optimised, no sanitizer.
+# own, verbs calls aside, or OF verbs or total; with CALLEES not what the function executes itself.
+# It fails above MAX an operation. Only where that means something: optimised, no sanitizer.
 function(gannet_instructions name)
-  cmake_parse_arguments(ARG "" "TARGET;FILTER;FUNCTION;OPERATIONS;MAX;OF" "" ${ARGN})
+  cmake_parse_arguments(ARG "CALLEES" "TARGET;FILTER;FUNCTION;OPERATIONS;MAX;OF" "" ${ARGN})
   if(GANNET_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug")
     return()
   endif()
   if(NOT ARG_OF)
     set(ARG_OF own)
   endif()
+  set(callees)
+  if(ARG_CALLEES)
+    set(callees --callees)
+  endif()
   add_test(NAME ${name}
            COMMAND ${PROJECT_SOURCE_DIR}/tools/figures/instructions --function ${ARG_FUNCTION}
-                   --operations ${ARG_OPERATIONS} --max ${ARG_MAX} --of ${ARG_OF} --
+                   ${callees} --operations ${ARG_OPERATIONS} --max ${ARG_MAX} --of ${ARG_OF} --
                    $<TARGET_FILE:${ARG_TARGET}> --gtest_filter=${ARG_FILTER})
   add_dependencies(figures ${ARG_TARGET})
   set_tests_properties(${name} PROPERTIES TIMEOUT 120 LABELS figures PROCESSORS 2

@@ -16,62 +16,60 @@ absl::Status NoRoomStatus() {
 
 }  // namespace
 
-// The caller's side of each operation in flight lies beside the engine's slot.
 class AsyncClient::State {
  public:
   State(std::unique_ptr<Engine> e, const Options& options)
-      : engine(std::move(e)), targets(2 * options.depth), timeout_ns(TimeoutNs(options.deadline)) {}
+      : engine(std::move(e)),
+        stats_of(2 * options.depth),
+        timeout_ns(TimeoutNs(options.deadline)) {}
 
-  struct Target {
-    std::span<std::byte> out;
-    ServerStats* stats = nullptr;
-  };
-
-  absl::Status Begin(absl::StatusOr<OpRequest> request, const Target& target, uint64_t user_data);
-  absl::Status BeginGet(std::string_view key, std::span<std::byte> out, uint64_t user_data);
+  absl::Status Begin(absl::StatusOr<OpRequest> request, uint64_t user_data,
+                     std::span<std::byte> out = {}, ServerStats* stats = nullptr);
+  // Of operations that the engine did not report itself; returns how many.
+  size_t TakeFinished(std::span<Completion> completions);
   void Complete(uint32_t i, Completion* completion);
 
   std::unique_ptr<Engine> engine;
-  std::vector<Target> targets;
+  std::vector<ServerStats*> stats_of;  // by operation: where its Stats go
   int64_t timeout_ns;
   const ForkGuard fork_guard;
 };
 
-absl::Status AsyncClient::State::Begin(absl::StatusOr<OpRequest> request, const Target& target,
-                                       uint64_t user_data) {
+absl::Status AsyncClient::State::Begin(absl::StatusOr<OpRequest> request, uint64_t user_data,
+                                       std::span<std::byte> out, ServerStats* stats) {
   if (fork_guard.forked()) return ForkGuard::ForkedStatus();
   if (!request.ok()) return request.status();
   request->timeout_ns = timeout_ns;
   request->user_data = user_data;
+  request->out = out;
   const uint32_t i = engine->Begin(*request);
   if (i == kNoOp) return NoRoomStatus();
-  targets[i] = target;
+  stats_of[i] = stats;
   return absl::OkStatus();
 }
 
-// The hot path: nothing of a request is made that a GET does not need.
-inline absl::Status AsyncClient::State::BeginGet(std::string_view key, std::span<std::byte> out,
-                                                 uint64_t user_data) {
-  if (fork_guard.forked()) return ForkGuard::ForkedStatus();
-  if (!KeyFits(key)) return KeyError(key);
-  const uint32_t i = engine->BeginGet(key, timeout_ns, user_data);
-  if (i == kNoOp) return NoRoomStatus();
-  targets[i].out = out;
-  return absl::OkStatus();
+size_t AsyncClient::State::TakeFinished(std::span<Completion> completions) {
+  size_t n = 0;
+  while (n < completions.size()) {
+    const uint32_t i = engine->NextFinished();
+    if (i == kNoOp) break;
+    Complete(i, &completions[n++]);
+  }
+  return n;
 }
 
-inline void AsyncClient::State::Complete(uint32_t i, Completion* completion) {
+void AsyncClient::State::Complete(uint32_t i, Completion* completion) {
   const Op& op = engine->op(i);
-  const Target& target = targets[i];
+  const std::span<std::byte> out = op.request.out;
   *completion = op.done;
   completion->user_data = op.request.user_data;
   completion->type = op.request.type;
   completion->code = CodeOf(op.outcome);
   completion->lock_word = op.word.word();
-  if (op.request.type == OpType::kStats && op.outcome == Outcome::kOk) [[unlikely]] {
-    *target.stats = StatsOf(*engine, op);
-  } else if (!op.value.empty() && !target.out.empty()) {
-    std::memcpy(target.out.data(), op.value.data(), std::min(op.value.size(), target.out.size()));
+  if (op.request.type == OpType::kStats && op.outcome == Outcome::kOk) {
+    *stats_of[i] = StatsOf(*engine, op);
+  } else if (!op.value.empty() && !out.empty()) {
+    std::memcpy(out.data(), op.value.data(), std::min(op.value.size(), out.size()));
   }
   engine->Release(i);
 }
@@ -93,54 +91,53 @@ AsyncClient::~AsyncClient() {
   if (state_->fork_guard.forked()) static_cast<void>(state_.release());
 }
 
+// The hot path: nothing of a request is made that a GET does not need.
 absl::Status AsyncClient::Get(std::string_view key, std::span<std::byte> out, uint64_t user_data) {
-  return state_->BeginGet(key, out, user_data);
+  State& state = *state_;
+  if (state.fork_guard.forked()) return ForkGuard::ForkedStatus();
+  if (!KeyFits(key)) return KeyError(key);
+  if (state.engine->BeginGet(key, out, state.timeout_ns, user_data) == kNoOp) return NoRoomStatus();
+  return absl::OkStatus();
 }
 
 absl::Status AsyncClient::Put(std::string_view key, std::string_view value,
                               const PutOptions& options, uint64_t user_data) {
-  return state_->Begin(PutRequest(*state_->engine, key, value, options), {}, user_data);
+  return state_->Begin(PutRequest(*state_->engine, key, value, options), user_data);
 }
 
 absl::Status AsyncClient::Delete(std::string_view key, const DeleteOptions& options,
                                  uint64_t user_data) {
-  return state_->Begin(DeleteRequest(*state_->engine, key, options), {}, user_data);
+  return state_->Begin(DeleteRequest(*state_->engine, key, options), user_data);
 }
 
 absl::Status AsyncClient::TryLock(std::string_view key, uint64_t user_data) {
-  return state_->Begin(KeyRequest(*state_->engine, OpType::kLock, key), {}, user_data);
+  return state_->Begin(KeyRequest(*state_->engine, OpType::kLock, key), user_data);
 }
 
 absl::Status AsyncClient::LockAndGet(std::string_view key, std::span<std::byte> out,
                                      uint64_t user_data) {
-  return state_->Begin(KeyRequest(*state_->engine, OpType::kLockAndGet, key), {.out = out},
-                       user_data);
+  return state_->Begin(KeyRequest(*state_->engine, OpType::kLockAndGet, key), user_data, out);
 }
 
 absl::Status AsyncClient::Unlock(const Lock& lock, uint64_t user_data) {
-  return state_->Begin(UnlockRequest(*state_->engine, lock), {}, user_data);
+  return state_->Begin(UnlockRequest(*state_->engine, lock), user_data);
 }
 
 absl::Status AsyncClient::Ping(uint32_t server, uint64_t user_data) {
-  return state_->Begin(ServerRequest(*state_->engine, OpType::kPing, server), {}, user_data);
+  return state_->Begin(ServerRequest(*state_->engine, OpType::kPing, server), user_data);
 }
 
 absl::Status AsyncClient::Stats(uint32_t server, ServerStats* out, uint64_t user_data) {
-  return state_->Begin(ServerRequest(*state_->engine, OpType::kStats, server), {.stats = out},
-                       user_data);
+  return state_->Begin(ServerRequest(*state_->engine, OpType::kStats, server), user_data, {}, out);
 }
 
+// What found no room in an earlier call's `out` comes first.
 size_t AsyncClient::Poll(std::span<Completion> out) {
   if (state_->fork_guard.forked()) return 0;
   Engine& engine = *state_->engine;
-  engine.Poll(engine.clock().MonotonicNs());
-  size_t n = 0;
-  while (n < out.size()) {
-    const uint32_t i = engine.NextFinished();
-    if (i == kNoOp) break;
-    state_->Complete(i, &out[n++]);
-  }
-  return n;
+  size_t n = engine.HasFinished() ? state_->TakeFinished(out) : 0;
+  n += engine.Poll(engine.clock().MonotonicNs(), out.subspan(n));
+  return engine.HasFinished() ? n + state_->TakeFinished(out.subspan(n)) : n;
 }
 
 void AsyncClient::set_deadline(std::chrono::milliseconds deadline) {

@@ -47,17 +47,15 @@ Engine::Engine(Settings settings, const std::vector<std::vector<SocketAddress>>&
       depth_(settings.options.depth),
       rendezvous_(settings.endpoints),
       ops_(2 * depth_),
+      free_(2 * depth_),
       fresh_(2 * depth_),
       finished_(2 * depth_),
       starved_(2 * depth_) {
   const uint32_t slots = 2 * depth_;
-  free_.reserve(slots);
-  for (uint32_t i = slots; i-- > 0;) free_.push_back(i);
+  for (uint32_t i = slots; i-- > 0;) free_.Push(i);
   const uint32_t servers = static_cast<uint32_t>(settings.endpoints.size());
-  locks_.resize(servers);
   for (uint32_t s = 0; s < servers; ++s) {
-    caches_.emplace_back(settings.options.location_cache_bytes / servers);
-    sessions_.push_back(std::make_unique<ClientSession>(
+    auto session = std::make_unique<ClientSession>(
         ClientSession::Options{.number = s,
                                .endpoint = settings.endpoints[s],
                                .addresses = addresses[s],
@@ -70,7 +68,10 @@ Engine::Engine(Settings settings, const std::vector<std::vector<SocketAddress>>&
                                .nic_locks = settings.nic_locks,
                                .clock = clock_,
                                .log = LogOf(settings.options)},
-        this));
+        this);
+    servers_.push_back({.cache = LocationCache(settings.options.location_cache_bytes / servers),
+                        .locks = {},
+                        .session = std::move(session)});
   }
 }
 
@@ -78,9 +79,9 @@ Engine::~Engine() = default;
 
 absl::Status Engine::ConnectStatus() const {
   absl::Status connecting;
-  for (const auto& session : sessions_) {
-    if (session->dead()) return session->status();
-    if (!session->ready()) connecting = absl::UnavailableError(kConnecting);
+  for (const Server& server : servers_) {
+    if (server.session->dead()) return server.session->status();
+    if (!server.session->ready()) connecting = absl::UnavailableError(kConnecting);
   }
   return connecting;
 }
@@ -89,21 +90,61 @@ uint32_t Engine::Begin(const OpRequest& request) {
   const uint32_t i = TakeSlot();
   if (i == kNoOp) return kNoOp;
   Op& op = ops_[i];
-  op.value_needed = 0;
   op.word = LockWord(request.lock_word);
   op.request = request;
   if (!request.key.empty()) std::memcpy(op.key, request.key.data(), request.key.size());
   op.request.key = {op.key, request.key.size()};
+  op.hash = HashOf(op);
   return i;
 }
 
-void Engine::Poll(int64_t now_ns) {
+size_t Engine::Poll(int64_t now_ns, std::span<Completion> completions) {
   now_ns_ = now_ns;
   ++polls_;
+  report_ = completions.data();
+  report_end_ = report_ + completions.size();
   StartFresh();
-  for (const auto& session : sessions_) session->Poll(now_ns);
+  for (const Server& server : servers_) server.session->Poll(now_ns);
   if (!starved_.empty()) FeedStarved();
   if (now_ns >= earliest_deadline_ns_) CheckDeadlines();
+  return static_cast<size_t>(report_ - completions.data());
+}
+
+void Engine::Start(uint32_t i) {
+  Op& op = ops_[i];
+  Server& server = ServerOf(op);
+  if (!server.session->ready()) {
+    if (server.session->dead()) return Finish(i, Outcome::kUnavailable);
+    op.phase = Op::Phase::kWaiting;
+    return;
+  }
+  switch (op.request.type) {
+    case OpType::kGet:
+      return StartGet(server, i);
+    case OpType::kLock:
+    case OpType::kLockAndGet:
+      return StartLock(i);
+    case OpType::kUnlock:
+      return StartUnlock(i);
+    case OpType::kPut:
+    case OpType::kDelete:
+    case OpType::kStats:
+    case OpType::kPing:
+      return QueueRequest(i);
+  }
+}
+
+// What an operation of any kind may have left behind.
+void Engine::Free(uint32_t i) {
+  Op& op = ops_[i];
+  if (op.item.data != nullptr) ReturnItem(op);
+  op.phase = Op::Phase::kFree;
+  op.acquiring = op.lock_acquired = false;
+  op.done = {};
+  op.value = {};
+  op.word = LockWord();
+  op.value_needed = 0;
+  free_.Push(i);
 }
 
 void Engine::CheckDeadlines() {
@@ -121,7 +162,8 @@ void Engine::CheckDeadlines() {
 
 std::vector<ServerInfo> Engine::Info() const {
   std::vector<ServerInfo> infos;
-  for (const auto& session : sessions_) {
+  for (const Server& server : servers_) {
+    const ClientSession* session = server.session.get();
     ServerInfo& info = infos.emplace_back();
     info.endpoint = session->endpoint();
     if (!session->was_ready()) continue;
@@ -141,11 +183,11 @@ std::vector<ServerInfo> Engine::Info() const {
 }
 
 void Engine::AppendFds(std::vector<pollfd>* fds) const {
-  for (const auto& session : sessions_) session->AppendFds(fds);
+  for (const Server& server : servers_) server.session->AppendFds(fds);
 }
 
 void Engine::Arm() {
-  for (const auto& session : sessions_) session->Arm();
+  for (const Server& server : servers_) server.session->Arm();
 }
 
 }  // namespace gannet

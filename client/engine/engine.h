@@ -9,17 +9,21 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/engine/fixed_stack.h"
 #include "client/engine/op.h"
 #include "client/location_cache/location_cache.h"
 #include "client/locks/lock_table.h"
 #include "client/lookup/clock.h"
 #include "client/routing/rendezvous.h"
 #include "client/session/client_session.h"
+#include "common/base/copy_bytes.h"
 
 namespace gannet {
 
@@ -63,9 +67,12 @@ class Engine final : public SessionOwner {
   // REQUIRES: the request is valid (client/api/requests.h makes valid ones).
   uint32_t Begin(const OpRequest& request);
   // The same for a GET, in fewer steps. REQUIRES: the key is 1 to kKeyBytesMax long.
-  uint32_t BeginGet(std::string_view key, int64_t timeout_ns, uint64_t user_data);
-  // Makes progress with everything; never blocks.
-  void Poll(int64_t now_ns);
+  uint32_t BeginGet(std::string_view key, std::span<std::byte> out, int64_t timeout_ns,
+                    uint64_t user_data);
+  // Makes progress with everything; never blocks. Ordinary GETs that end are reported to
+  // `completions` as long as it has room, and are released then; returns how many. All else goes to
+  // NextFinished.
+  size_t Poll(int64_t now_ns, std::span<Completion> completions = {});
   // An operation that finished and was not yet returned; kNoOp: none.
   uint32_t NextFinished() {
     if (finished_.empty()) return kNoOp;
@@ -83,9 +90,9 @@ class Engine final : public SessionOwner {
   }
 
   uint32_t alive() const { return alive_; }
-  uint32_t servers() const { return static_cast<uint32_t>(sessions_.size()); }
+  uint32_t servers() const { return static_cast<uint32_t>(servers_.size()); }
   uint32_t ServerOf(std::string_view key) const { return rendezvous_.ServerOf(key); }
-  const ClientSession& session(uint32_t i) const { return *sessions_[i]; }
+  const ClientSession& session(uint32_t i) const { return *servers_[i].session; }
   std::vector<ServerInfo> Info() const;
   const Clock& clock() const { return *clock_; }
 
@@ -93,15 +100,24 @@ class Engine final : public SessionOwner {
   void AppendFds(std::vector<pollfd>* fds) const;
   void Arm();
   // For tests: breaks the connections to a server, as a failure would.
-  void Break(uint32_t server, absl::Status why) { sessions_[server]->Break(std::move(why)); }
+  void Break(uint32_t server, absl::Status why) { servers_[server].session->Break(std::move(why)); }
 
  private:
   Engine(Settings settings, const std::vector<std::vector<SocketAddress>>& addresses);
 
+  struct Server {
+    LocationCache cache;
+    LockTable locks;
+    OpBuffers* buffers = nullptr;  // of the session, by operation; from its first OnReady on
+    uint32_t buffers_lkey = 0;
+    std::unique_ptr<ClientSession> session;
+  };
+
   // SessionOwner: engine_recovery.cc, engine_get.cc, engine_request.cc.
   void OnDoorbell(uint32_t i) override;
   bool OnPostOrdered(uint32_t i, InFlightWork::Kind kind, bool doorbell) override;
-  void OnWorksDone(std::span<const InFlightWork::Work> works, bool signaled) override;
+  void OnWorksDone(uint32_t server, std::span<const InFlightWork::Work> works,
+                   bool signaled) override;
   uint32_t OnEncode(uint32_t i, RequestWindow::Entry* entry, std::span<std::byte> out) override;
   void OnRequestPosted(uint32_t i, bool doorbell) override;
   void OnRequestSignaled(uint32_t i) override;
@@ -111,7 +127,6 @@ class Engine final : public SessionOwner {
   void OnAbandoned(uint32_t i) override;
 
   // engine.cc
-  void StartFresh();
   void Start(uint32_t i);
   void Finish(uint32_t i, Outcome outcome) {
     Op& op = ops_[i];
@@ -119,30 +134,61 @@ class Engine final : public SessionOwner {
     op.outcome = outcome;
     finished_.Push(i);
   }
-  uint32_t TakeSlot();
+  KeyHash HashOf(const Op& op) {
+    return KeyHash::Of(op.request.key, SessionOf(op).view().hash_seed);
+  }
+  uint32_t TakeSlot() {
+    if (alive_ == depth_ || free_.empty()) return kNoOp;
+    ++alive_;
+    const uint32_t i = free_.Pop();
+    ops_[i].phase = Op::Phase::kFresh;
+    fresh_.Push(i);
+    return i;
+  }
   // A slot that was released, once nothing is busy with it any more.
   void FreeIfQuiet(uint32_t i) {
-    Op& op = ops_[i];
-    if (op.phase != Op::Phase::kReleased || op.busy != Op::Busy{}) return;
-    if (op.item.data != nullptr) ReturnItem(op);
-    op.phase = Op::Phase::kFree;
-    free_.push_back(i);
+    const Op& op = ops_[i];
+    if (op.phase == Op::Phase::kReleased && op.busy == Op::Busy{}) Free(i);
   }
+  void Free(uint32_t i);
   void CheckDeadlines();
 
+  // engine_ordinary_get.cc
+  void StartFresh();
+  void StartGet(Server& server, uint32_t i);
+  bool ReadItem(Server& server, uint32_t i, Slot slot, Op::Phase phase);
+  void ReadWindow(Server& server, uint32_t i);
+  void OnReadDone(Server& server, uint32_t i);
+  void OnWindow(Server& server, uint32_t i);
+  void OnItem(Server& server, uint32_t i);
+  void Report(uint32_t i, const ItemView& item);
+  static ItemInfo InfoOf(const ItemHeader& header) {
+    return {header.version, header.flags, header.expiry_ms(), header.value_bytes};
+  }
+  // Where its item was found: at the cached location, or from now on cached.
+  void OnFound(Op& op, Slot slot, bool cached) {
+    op.done.cost.from_cached_location = cached;
+    if (!cached) CacheOf(op).Remember(op.hash, slot);
+  }
+  bool PastExpiry(const ItemHeader& header) const {
+    return header.expiry_ms() != 0 && clock_->WallMs() >= header.expiry_ms();
+  }
+
   // engine_get.cc
-  void StartGet(uint32_t i);
+  void StartLookup(uint32_t i, Slot cached);
+  void GoOnAsLookup(uint32_t i);
   void Advance(uint32_t i, Lookup::Step step);
-  std::byte* PlanTarget(Op& op, uint32_t* lkey);
+  std::byte* PlanTarget(uint32_t i, uint32_t* lkey);
   void PlanRead(uint32_t i);
   void PlanOrderedRead(uint32_t i);
   bool JoinWindowRead(uint32_t i);
   void FeedSharers(uint32_t i);
   void Starve(uint32_t i);
   std::byte* LongBuffer(Op& op, uint32_t bytes);
-  void OnReadDone(uint32_t i);
-  void OnOtherReadDone(uint32_t i);
-  void FinishHit(uint32_t i);
+  void OnLookupRead(uint32_t i);
+  void FeedLookup(uint32_t i);
+  Lookup::Buffers LookupBuffers(uint32_t i);
+  void FinishHit(uint32_t i, const ItemView& item);
   void FeedStarved();
   void ReturnItem(Op& op);
 
@@ -169,10 +215,11 @@ class Engine final : public SessionOwner {
   void LoseOp(uint32_t i);
   void AbandonRequest(uint32_t i);
 
-  ClientSession& SessionOf(const Op& op) { return *sessions_[op.request.server]; }
-  LocationCache& CacheOf(const Op& op) { return caches_[op.request.server]; }
-  LockTable& LocksOf(const Op& op) { return locks_[op.request.server]; }
-  OpBuffers* BuffersOf(uint32_t i) { return SessionOf(ops_[i]).memory().op(i); }
+  Server& ServerOf(const Op& op) { return servers_[op.request.server]; }
+  ClientSession& SessionOf(const Op& op) { return *ServerOf(op).session; }
+  LocationCache& CacheOf(const Op& op) { return ServerOf(op).cache; }
+  LockTable& LocksOf(const Op& op) { return ServerOf(op).locks; }
+  OpBuffers& BuffersOf(uint32_t i) { return ServerOf(ops_[i]).buffers[i]; }
 
   const Clock* const clock_;
   const uint32_t depth_;
@@ -182,8 +229,10 @@ class Engine final : public SessionOwner {
   uint32_t alive_ = 0;                        // begun and not released
   uint64_t polls_ = 0;
   std::vector<Op> ops_;
-  std::vector<uint32_t> free_;
-  FixedRing<uint32_t> fresh_;
+  FixedStack<uint32_t> free_;
+  FixedStack<uint32_t> fresh_;
+  Completion* report_ = nullptr;  // of this Poll's caller: the next to fill in, and the end
+  Completion* report_end_ = nullptr;
   FixedRing<uint32_t> finished_;
   FixedRing<uint32_t> starved_;
   // By a hash of the window, who READs it first of those begun with OpRequest::share_window and
@@ -195,10 +244,26 @@ class Engine final : public SessionOwner {
     uint32_t op = 0;
   };
   std::array<WindowRead, 256> window_reads_;
-  std::vector<LocationCache> caches_;
-  std::vector<LockTable> locks_;
-  std::vector<std::unique_ptr<ClientSession>> sessions_;  // last: they report to the above
+  std::vector<Server> servers_;  // last: their sessions report to the above
 };
+
+inline uint32_t Engine::BeginGet(std::string_view key, std::span<std::byte> out, int64_t timeout_ns,
+                                 uint64_t user_data) {
+  const uint32_t i = TakeSlot();
+  if (i == kNoOp) return kNoOp;
+  Op& op = ops_[i];
+  OpRequest& request = op.request;
+  request.type = OpType::kGet;
+  request.under_lock = request.share_window = false;
+  request.server = rendezvous_.ServerOf(key);
+  request.key = {op.key, key.size()};
+  request.timeout_ns = timeout_ns;
+  request.user_data = user_data;
+  request.out = out;
+  CopyBytes(op.key, key.data(), key.size());
+  op.hash = HashOf(op);
+  return i;
+}
 
 }  // namespace gannet
 

@@ -1,4 +1,4 @@
-// GET: the one-sided path, where no operation costs an allocation or a system call.
+// Every GET that is not an ordinary one: its lookup says what to READ.
 
 #include <cstring>
 #include <utility>
@@ -7,46 +7,16 @@
 
 namespace gannet {
 
-uint32_t Engine::TakeSlot() {
-  if (alive_ == depth_ || free_.empty()) return kNoOp;
-  const uint32_t i = free_.back();
-  free_.pop_back();
-  ++alive_;
-  Op& op = ops_[i];
-  op.phase = Op::Phase::kFresh;
-  op.acquiring = op.lock_acquired = false;
-  op.first_sharer = op.next_sharer = kNoOp;
-  op.done = {};
-  op.value = {};
-  fresh_.Push(i);
-  return i;
-}
-
-uint32_t Engine::BeginGet(std::string_view key, int64_t timeout_ns, uint64_t user_data) {
-  const uint32_t i = TakeSlot();
-  if (i == kNoOp) return kNoOp;
-  Op& op = ops_[i];
-  OpRequest& request = op.request;
-  request.type = OpType::kGet;
-  request.under_lock = request.share_window = false;
-  request.server = rendezvous_.ServerOf(key);
-  request.timeout_ns = timeout_ns;
-  request.user_data = user_data;
-  request.key = {op.key, key.size()};
-  std::memcpy(op.key, key.data(), key.size());
-  op.value_needed = 0;
-  op.word = LockWord();
-  return i;
-}
-
 // Where the READ that the lookup wants goes, and counts it. nullptr: there is no buffer for so long
 // an item now.
-inline std::byte* Engine::PlanTarget(Op& op, uint32_t* lkey) {
+inline std::byte* Engine::PlanTarget(uint32_t i, uint32_t* lkey) {
+  Op& op = ops_[i];
+  OpBuffers& buffers = BuffersOf(i);
   const Lookup::ReadPlan& plan = op.lookup.plan();
-  std::byte* local = op.buffers->window[static_cast<int>(plan.target) & 1];
-  *lkey = op.buffers_lkey;
+  std::byte* local = buffers.window[static_cast<int>(plan.target) & 1];
+  *lkey = ServerOf(op).buffers_lkey;
   if (plan.target == Lookup::Target::kItem) {
-    local = op.buffers->item;
+    local = buffers.item;
     if (plan.bytes > OpBuffers::kSmallItemBytes) [[unlikely]] {
       local = LongBuffer(op, plan.bytes);
       if (local == nullptr) return nullptr;
@@ -60,10 +30,10 @@ inline std::byte* Engine::PlanTarget(Op& op, uint32_t* lkey) {
   return local;
 }
 
-inline void Engine::PlanRead(uint32_t i) {
+void Engine::PlanRead(uint32_t i) {
   Op& op = ops_[i];
   uint32_t lkey;
-  std::byte* local = PlanTarget(op, &lkey);
+  std::byte* local = PlanTarget(i, &lkey);
   if (local == nullptr) [[unlikely]]
     return Starve(i);
   const Lookup::ReadPlan& plan = op.lookup.plan();
@@ -74,7 +44,7 @@ inline void Engine::PlanRead(uint32_t i) {
 void Engine::PlanOrderedRead(uint32_t i) {
   Op& op = ops_[i];
   uint32_t lkey;
-  std::byte* local = PlanTarget(op, &lkey);
+  std::byte* local = PlanTarget(i, &lkey);
   if (local == nullptr) return;
   SessionOf(op).QueueOrdered({.op = i,
                               .kind = InFlightWork::Kind::kRead,
@@ -84,65 +54,23 @@ void Engine::PlanOrderedRead(uint32_t i) {
                               .offset = op.lookup.plan().offset});
 }
 
-void Engine::StartGet(uint32_t i) {
+void Engine::StartLookup(uint32_t i, Slot cached) {
   Op& op = ops_[i];
   op.phase = Op::Phase::kLookingUp;
-  const Slot cached = CacheOf(op).Find(op.hash);
   op.lookup.Start(&SessionOf(op).view(), op.request.key, op.hash, cached);
-  if (op.request.share_window && JoinWindowRead(i)) [[unlikely]]
-    return;
+  if (op.request.share_window && JoinWindowRead(i)) return;
   PlanRead(i);
 }
 
-void Engine::StartFresh() {
-  while (!fresh_.empty()) {
-    const uint32_t i = fresh_.front();
-    fresh_.Pop();
-    Op& op = ops_[i];
-    op.deadline_ns = now_ns_ + op.request.timeout_ns;
-    earliest_deadline_ns_ = std::min(earliest_deadline_ns_, op.deadline_ns);
-    Start(i);
-  }
-}
-
-void Engine::Start(uint32_t i) {
+// A GET that began as an ordinary one: its lookup is told of all that was READ so far, in that
+// order, as if it had asked for it.
+void Engine::GoOnAsLookup(uint32_t i) {
   Op& op = ops_[i];
-  const ClientSession& session = SessionOf(op);
-  if (!session.ready()) {
-    if (session.dead()) return Finish(i, Outcome::kUnavailable);
-    op.phase = Op::Phase::kWaiting;
-    return;
-  }
-  op.hash = KeyHash::Of(op.request.key, session.view().hash_seed);
-  op.buffers = session.memory().op(i);
-  op.buffers_lkey = session.memory().op_buffers.lkey();
-  if (op.request.type == OpType::kGet) [[likely]]
-    return StartGet(i);
-  switch (op.request.type) {
-    case OpType::kLock:
-    case OpType::kLockAndGet:
-      return StartLock(i);
-    case OpType::kUnlock:
-      return StartUnlock(i);
-    case OpType::kPut:
-    case OpType::kDelete:
-    case OpType::kStats:
-    case OpType::kPing:
-      return QueueRequest(i);
-    case OpType::kGet:
-      return;  // above
-  }
-}
-
-inline void Engine::FinishHit(uint32_t i) {
-  Op& op = ops_[i];
-  const ItemHeader& header = op.lookup.item().header;
-  op.done.found = true;
-  op.value = op.lookup.item().value;
-  op.done.info = {header.version, header.flags, header.expiry_ms(), header.value_bytes};
-  op.done.cost.from_cached_location = op.lookup.from_cached();
-  if (!op.done.cost.from_cached_location) CacheOf(op).Remember(op.hash, op.lookup.slot());
-  Finish(i, Outcome::kOk);
+  const Op::Phase was = std::exchange(op.phase, Op::Phase::kLookingUp);
+  const Slot cached = was == Op::Phase::kReadingCached ? op.slot : Slot();
+  op.lookup.Start(&SessionOf(op).view(), op.request.key, op.hash, cached);
+  if (was == Op::Phase::kReadingItem) op.lookup.OnRead(LookupBuffers(i), op.posted_ns, *clock_);
+  FeedLookup(i);
 }
 
 void Engine::OnDoorbell(uint32_t i) { ++ops_[i].done.cost.posts; }
@@ -159,48 +87,40 @@ bool Engine::OnPostOrdered(uint32_t i, InFlightWork::Kind kind, bool doorbell) {
   return true;
 }
 
-void Engine::OnWorksDone(std::span<const InFlightWork::Work> works, bool signaled) {
-  const InFlightWork::Work last = works.back();
-  if (signaled && last.kind != InFlightWork::Kind::kMessage) ++ops_[last.op].done.cost.completions;
-  for (const InFlightWork::Work& work : works) {
-    if (work.kind == InFlightWork::Kind::kRead) [[likely]] {
-      OnReadDone(work.op);
-    } else if (work.kind == InFlightWork::Kind::kCompareAndSwap) {
-      --ops_[work.op].busy.in_flight;
-      OnCompareAndSwapDone(work.op);
-      FreeIfQuiet(work.op);
-    }
-  }
+Lookup::Buffers Engine::LookupBuffers(uint32_t i) {
+  const Op& op = ops_[i];
+  const OpBuffers& buffers = BuffersOf(i);
+  const bool is_long = op.lookup.plan().bytes > OpBuffers::kSmallItemBytes;
+  return {{buffers.window[0], buffers.window[1]}, is_long ? op.item.data : buffers.item};
 }
 
-inline void Engine::OnReadDone(uint32_t i) {
+// A READ that is not an ordinary GET's; or that, and the operation is over.
+void Engine::OnLookupRead(uint32_t i) {
   Op& op = ops_[i];
-  --op.busy.in_flight;
-  if (op.first_sharer != kNoOp) [[unlikely]]
-    FeedSharers(i);
-  if (op.phase != Op::Phase::kLookingUp) [[unlikely]]
-    return OnOtherReadDone(i);
+  if (op.first_sharer != kNoOp) FeedSharers(i);
+  if (op.over()) return FreeIfQuiet(i);
+  if (op.phase == Op::Phase::kLocking) {  // a LockAndGet's, whose compare-and-swap came before
+    if (!op.lock_acquired) return Finish(i, Outcome::kOk);
+    op.phase = Op::Phase::kLookingUp;
+  }
+  if (op.phase == Op::Phase::kLookingUp) FeedLookup(i);
+}
+
+// What the lookup wanted is READ.
+void Engine::FeedLookup(uint32_t i) {
+  Op& op = ops_[i];
   const bool cached = op.lookup.from_cached();
-  const OpBuffers* buffers = op.buffers;
-  const bool is_long = op.lookup.plan().bytes > OpBuffers::kSmallItemBytes;
-  const Lookup::Step step = op.lookup.OnRead(
-      {{buffers->window[0], buffers->window[1]}, is_long ? op.item.data : buffers->item},
-      op.posted_ns, *clock_);
-  if (step == Lookup::Step::kHit) [[likely]]
-    return FinishHit(i);
-  if (cached) CacheOf(op).Forget(op.hash, op.lookup.slot());
+  const Lookup::Step step = op.lookup.OnRead(LookupBuffers(i), op.posted_ns, *clock_);
+  if (cached && step != Lookup::Step::kHit) CacheOf(op).Forget(op.hash, op.lookup.slot());
   Advance(i, step);
 }
 
-// Of an operation that is over, or the READ of a LockAndGet, whose compare-and-swap came before.
-void Engine::OnOtherReadDone(uint32_t i) {
+void Engine::FinishHit(uint32_t i, const ItemView& item) {
   Op& op = ops_[i];
-  if (op.over()) return FreeIfQuiet(i);
-  if (op.phase != Op::Phase::kLocking) return;
-  if (!op.lock_acquired) return Finish(i, Outcome::kOk);
-  op.phase = Op::Phase::kLookingUp;
-  ++op.busy.in_flight;
-  OnReadDone(i);
+  op.done.found = true;
+  op.done.info = InfoOf(item.header);
+  op.value = item.value;
+  Finish(i, Outcome::kOk);
 }
 
 void Engine::Advance(uint32_t i, Lookup::Step step) {
@@ -209,7 +129,8 @@ void Engine::Advance(uint32_t i, Lookup::Step step) {
       PlanRead(i);
       return;
     case Lookup::Step::kHit:
-      return FinishHit(i);
+      OnFound(ops_[i], ops_[i].lookup.slot(), ops_[i].lookup.from_cached());
+      return FinishHit(i, ops_[i].lookup.item());
     case Lookup::Step::kMiss:
       return Finish(i, Outcome::kOk);
     case Lookup::Step::kAskServer:
@@ -261,13 +182,14 @@ bool Engine::JoinWindowRead(uint32_t i) {
 }
 
 void Engine::FeedSharers(uint32_t i) {
-  const std::byte* window = ops_[i].buffers->window[0];
+  const std::byte* window = BuffersOf(i).window[0];
   uint32_t next = std::exchange(ops_[i].first_sharer, kNoOp);
   while (next != kNoOp) {
     const uint32_t sharer = next;
     next = std::exchange(ops_[sharer].next_sharer, kNoOp);
-    std::memcpy(ops_[sharer].buffers->window[0], window, kWindowBytes);
-    OnReadDone(sharer);
+    std::memcpy(BuffersOf(sharer).window[0], window, kWindowBytes);
+    --ops_[sharer].busy.in_flight;
+    OnLookupRead(sharer);
   }
 }
 

@@ -40,7 +40,7 @@ void Engine::QueueCompareAndSwap(uint32_t i, uint64_t expected, uint64_t desired
                         .of_locks = true,
                         .bytes = sizeof(uint64_t),
                         .lkey = session.memory().op_buffers.lkey(),
-                        .local = reinterpret_cast<std::byte*>(&BuffersOf(i)->cas_result),
+                        .local = reinterpret_cast<std::byte*>(&BuffersOf(i).cas_result),
                         .offset = LocksOf(op).IndexOf(op.hash) * sizeof(uint64_t),
                         .expected = expected,
                         .desired = desired});
@@ -48,7 +48,7 @@ void Engine::QueueCompareAndSwap(uint32_t i, uint64_t expected, uint64_t desired
 
 void Engine::OnCompareAndSwapDone(uint32_t i) {
   Op& op = ops_[i];
-  const LockWord previous(BuffersOf(i)->cas_result);
+  const LockWord previous(BuffersOf(i).cas_result);
   if (op.busy.releasing) {
     op.busy.releasing = false;
   } else if (op.phase == Op::Phase::kUnlocking) {
@@ -76,7 +76,7 @@ void Engine::OnLockAnswer(uint32_t i, bool acquired, LockWord holder) {
   locks.OnAcquired(op.hash, op.word);
   op.done.found = op.lock_acquired = true;
   if (op.request.type != OpType::kLockAndGet) return Finish(i, Outcome::kOk);
-  if (op.busy.in_flight == 0) StartGet(i);
+  if (op.busy.in_flight == 0) StartLookup(i, CacheOf(op).Find(op.hash));
 }
 
 // The operation is over, and nobody will ever unlock what it acquired.

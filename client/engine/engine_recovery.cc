@@ -32,7 +32,7 @@ void Engine::Expire(uint32_t i) {
 }
 
 void Engine::OnLost(uint32_t server) {
-  locks_[server].Restart(0, 1);
+  servers_[server].locks.Restart(0, 1);
   for (uint32_t i = 0; i < ops_.size(); ++i) {
     const Op& op = ops_[i];
     if (op.phase > Op::Phase::kFresh && op.request.server == server) LoseOp(i);
@@ -48,8 +48,12 @@ void Engine::LoseOp(uint32_t i) {
   const bool locking = op.request.type == OpType::kLockAndGet || op.request.type == OpType::kLock;
   const bool over_with = SessionOf(op).dead();
   switch (op.phase) {
+    case Op::Phase::kReadingWindow:
+    case Op::Phase::kReadingItem:
+    case Op::Phase::kReadingCached:
     case Op::Phase::kLookingUp:
     case Op::Phase::kStarved:
+      ReturnItem(op);
       op.phase = Op::Phase::kWaiting;
       [[fallthrough]];
     case Op::Phase::kWaiting:
@@ -105,19 +109,21 @@ void Engine::OnAbandoned(uint32_t i) {
 }
 
 void Engine::OnReady(uint32_t server, Comeback comeback) {
-  const ClientSession& session = *sessions_[server];
-  locks_[server].Restart(session.grant().connection_id, session.grant().lock_words);
-  if (comeback == Comeback::kNewIncarnation) caches_[server].Clear();
+  Server& of = servers_[server];
+  const ClientSession& session = *of.session;
+  of.buffers = session.memory().op(0);
+  of.buffers_lkey = session.memory().op_buffers.lkey();
+  of.locks.Restart(session.grant().connection_id, session.grant().lock_words);
+  if (comeback == Comeback::kNewIncarnation) of.cache.Clear();
   for (uint32_t i = 0; i < ops_.size(); ++i) {
     Op& op = ops_[i];
     if (op.phase <= Op::Phase::kFresh || op.over() || op.request.server != server) continue;
+    op.hash = HashOf(op);
     const bool unsent = op.phase == Op::Phase::kWaiting || op.phase == Op::Phase::kRequestQueued;
     if (comeback == Comeback::kNewIncarnation && unsent && ChangesTheStore(op.request.type)) {
       Finish(i, Outcome::kUnavailable);  // it was meant for another store
     } else if (op.phase == Op::Phase::kWaiting) {
       Start(i);
-    } else {
-      op.hash = KeyHash::Of(op.request.key, session.view().hash_seed);
     }
   }
 }

@@ -243,7 +243,7 @@ void Engine::OnLateReply(uint32_t i, const ReplyView& reply) {
 void Engine::KeepReplyBytes(uint32_t i, const ReplyView& reply) {
   Op& op = ops_[i];
   const size_t n = std::min<size_t>(reply.value.size(), OpBuffers::kSmallItemBytes);
-  std::byte* kept = BuffersOf(i)->item;
+  std::byte* kept = BuffersOf(i).item;
   std::memcpy(kept, reply.value.data(), n);
   op.value = {reinterpret_cast<const char*>(kept), n};
 }

@@ -13,12 +13,14 @@
 #include "client/lookup/lookup.h"
 #include "client/session/session_memory.h"
 #include "common/layout/item.h"
+#include "common/layout/key_hash.h"
 #include "common/layout/lock_word.h"
+#include "common/layout/slot.h"
 
 namespace gannet {
 
-// What a caller asks of an Engine. The key is copied; the value must live until the operation is
-// finished.
+// What a caller asks of an Engine. The key is copied; `value` and `out` must live until the
+// operation is finished.
 struct OpRequest {
   OpType type = OpType::kGet;
   bool only_if_absent = false;
@@ -26,24 +28,29 @@ struct OpRequest {
   bool under_lock = false;
   bool share_window = false;  // GET: its first READ may be that of another GET begun with it
   uint32_t server = 0;
-  uint32_t flags = 0;
   std::string_view key;
+  int64_t timeout_ns = 0;  // from the next Poll on
+  uint64_t user_data = 0;
+  std::span<std::byte> out;  // AsyncClient: where as much of the value goes as it has room for
   std::string_view value;
   uint64_t expiry_ms = 0;
   uint64_t expected_version = 0;
   uint64_t lock_word = 0;  // unlock, or of a write under a lock
-  int64_t timeout_ns = 0;  // from the next Poll on
-  uint64_t user_data = 0;
+  uint32_t flags = 0;
 };
 
-// One operation of an Engine. Slots are reused: Engine::Begin sets every member but the buffers.
-struct Op {
+// One operation of an Engine. Slots are reused: whatever an operation may leave behind that the
+// next one would not overwrite is reset when its slot becomes free (Engine::FreeIfQuiet).
+struct alignas(64) Op {
   enum class Phase : uint8_t {
     kFree,
     kFresh,          // begun, to be started by the next Poll
     kWaiting,        // for the session to be ready
     kStarved,        // for a long buffer
-    kLookingUp,      // READs
+    kReadingWindow,  // the READs of an ordinary GET (engine_ordinary_get.cc): of its home window,
+    kReadingItem,    // of the item that the window names,
+    kReadingCached,  // or of the item whose location is cached
+    kLookingUp,      // READs as `lookup` wants them
     kLocking,        // compare-and-swap, in a LockAndGet with a READ behind it
     kUnlocking,      // compare-and-swap
     kRequestQueued,  // no credit or connection yet
@@ -73,24 +80,24 @@ struct Op {
   bool lock_acquired = false;  // lock, LockAndGet
   bool item_is_reply = false;  // `item` is from SessionMemory::replies
   Busy busy;
-  uint32_t buffers_lkey = 0;
-  OpBuffers* buffers = nullptr;  // of its session
   KeyHash hash{0};
-  int64_t posted_ns = 0;  // of the READ in flight, or earlier
-  Lookup lookup;
-  // GETs whose first READ is this one's, as a list; they count as in flight.
-  uint32_t first_sharer = kNoOp;
-  uint32_t next_sharer = kNoOp;
-  Completion done;         // what the caller is told; its code, type and lock_word come at the end
+  Slot slot;              // of the item that an ordinary GET READs
+  int64_t posted_ns = 0;  // of the window's READ in flight, or earlier
+  int64_t deadline_ns = 0;
+  OpRequest request;  // its key views `key`
+  char key[kKeyBytesMax];
+  Completion done;  // what the caller is told; its code, type and lock_word come at the end
+
   std::string_view value;  // found: into the operation's buffers, valid until Release
   LentBuffer item;         // a long item, or the reply of a GET by RPC
-
-  LockWord word;          // lock: ours, or after a refusal the holder's
-  uint64_t sequence = 0;  // of the request sent
-  int64_t deadline_ns = 0;
+  Lookup lookup;
+  // GETs whose first READ is this one's, as a list; they count as in flight. Both are kNoOp again
+  // when that READ is done or lost.
+  uint32_t first_sharer = kNoOp;
+  uint32_t next_sharer = kNoOp;
+  LockWord word;              // lock: ours, or after a refusal the holder's
+  uint64_t sequence = 0;      // of the request sent
   uint32_t value_needed = 0;  // GET by RPC: room to ask for
-  OpRequest request;          // its key views `key`
-  char key[kKeyBytesMax];
 };
 
 static_assert(sizeof(Op::Busy) == sizeof(uint64_t));

@@ -12,7 +12,9 @@ ClientSession::ClientSession(Options options, SessionOwner* owner)
       owner_(owner),
       reads_(4 * options_.ops),
       ordered_(4 * options_.ops),
-      requests_(options_.ops) {}
+      requests_(options_.ops) {
+  links_.reserve(kQueuePairsMax);
+}
 
 ClientSession::~ClientSession() {
   report_lost_ = false;
@@ -73,7 +75,8 @@ void ClientSession::Break(absl::Status why) {
 void ClientSession::BeginDrain() {
   phase_ = Phase::kDraining;
   drain_until_ns_ = 0;
-  chained_ = 0;
+  chain_.Clear();
+  read_room_ = 0;
   for (Link& link : links_) {
     if (link.connector->connection() == nullptr) {
       link.phase = Link::Phase::kDrained;

@@ -19,6 +19,7 @@
 #include "client/session/link.h"
 #include "client/session/liveness.h"
 #include "client/session/request_window.h"
+#include "client/session/send_chain.h"
 #include "client/session/session_memory.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/message.h"
@@ -44,7 +45,8 @@ class SessionOwner {
   // nobody wants it any more, do not post.
   virtual bool OnPostOrdered(uint32_t op, InFlightWork::Kind kind, bool doorbell) = 0;
   // These are done, messages among them; `signaled`: with a completion that is the last one's.
-  virtual void OnWorksDone(std::span<const InFlightWork::Work> works, bool signaled) = 0;
+  virtual void OnWorksDone(uint32_t session, std::span<const InFlightWork::Work> works,
+                           bool signaled) = 0;
   // A credit is free for `op`'s request: encode it, with the entry's number, to `out` and return
   // its bytes.
   static constexpr uint32_t kNotNow = 0;              // there is no buffer to lend
@@ -65,15 +67,6 @@ class SessionOwner {
   virtual void OnReady(uint32_t session, Comeback comeback) = 0;
   // The answer to the request of `op` will never be known.
   virtual void OnAbandoned(uint32_t op) = 0;
-};
-
-// A READ of the region to be posted.
-struct QueuedRead {
-  std::byte* local;
-  uint64_t offset;
-  uint32_t op;
-  uint32_t bytes;
-  uint32_t lkey;
 };
 
 // A READ or compare-and-swap to be posted in the order in which it came.
@@ -152,9 +145,16 @@ class ClientSession {
   }
   RequestWindow& window() { return window_; }
 
-  // REQUIRES: ready. Posted by the next Poll. Locks and what must follow them in order go to
-  // QueueOrdered, which is posted as it came, on the first queue pair.
-  void QueueRead(const QueuedRead& read) { reads_.Push(read); }
+  // REQUIRES: ready. Posted by this or the next Poll. Locks and what must follow them in order go
+  // to QueueOrdered, which is posted as it came, on the first queue pair. A READ is put into the
+  // chain at once where there is room for it.
+  void QueueRead(const QueuedRead& read) {
+    if (read_room_ == 0) [[unlikely]] {
+      if (!reads_.empty() || !OpenReads(read.op)) return reads_.Push(read);
+    }
+    --read_room_;
+    chain_.AddRead(read);
+  }
   void QueueOrdered(const QueuedWork& work) { ordered_.Push(work); }
   // At any time; sent when ready and there is a credit.
   void QueueRequest(uint32_t op) { requests_.Push(op); }
@@ -170,7 +170,6 @@ class ClientSession {
   static constexpr int64_t kNever = INT64_MAX;
   static constexpr int64_t kControlNs = 2 * kNsPerMs;  // how often the control path is looked at
   static constexpr int64_t kDrainNsMax = 2 * kNsPerSecond;
-  static constexpr uint32_t kChainMax = 128;
   static constexpr uint32_t kSendWrs = 512;
   static constexpr uint32_t kReadsPerPost = 16;  // if so many are to be posted
 
@@ -203,22 +202,15 @@ class ClientSession {
   void Flush(int64_t now_ns);
   void FlushRequests(Link& first, int64_t now_ns);
   void FlushReads();
+  bool OpenReads(uint32_t op);
   void SendHeartbeats(int64_t now_ns);
   void ResendUnanswered(int64_t now_ns);
   Link* LinkOf(uint32_t owner);
   // The chain being built.
-  void AddRead(Link& link, const QueuedRead& read);
+  bool OpenChain(Link& link);
   void AddOrdered(Link& link, const QueuedWork& work);
   void AddMessage(Link& link, uint32_t op, std::byte* data, uint32_t bytes, int64_t now_ns);
-  // A work request and its sge at the chain's end.
-  struct ChainEnd {
-    ibv_send_wr& request;
-    ibv_sge& sge;
-    uint64_t wr_id;
-    unsigned flags;
-  };
-  ChainEnd Extend(Link& link, InFlightWork::Work work);
-  void PostChain(Link& link);
+  void PostChain();
 
   Options options_;
   SessionOwner* const owner_;
@@ -244,15 +236,14 @@ class ClientSession {
   FixedRing<QueuedWork> ordered_;
   FixedRing<uint32_t> requests_;
 
-  uint32_t chained_ = 0;
-  std::array<ibv_send_wr, kChainMax> chain_;
-  std::array<ibv_sge, kChainMax> chain_sges_;
+  SendChain chain_;
+  uint32_t read_room_ = 0;              // READs that may still be put into it as it is
   uint32_t chain_end_request_ = kNoOp;  // the op when the chain's last is a request
 
   uint32_t next_owner_ = 1;
   uint32_t next_read_link_ = 0;
   std::unique_ptr<SessionMemory> memory_;  // before links_, whose queue pairs use it
-  std::vector<Link> links_;
+  std::vector<Link> links_;                // never moved: the chain points to one
 };
 
 }  // namespace gannet

@@ -13,14 +13,11 @@ namespace gannet {
 
 // What was posted to one queue pair's send queue and has not completed, in order. Work requests of
 // a reliable connection complete in the order in which they were posted, so one signaled completion
-// finishes every unsignaled one before it. A send queue slot is free again only then, which is why
-// every kSignalEvery-th work request and the last of each chain is signaled.
+// finishes every unsignaled one before it. A send queue slot is free again only then.
 //
 // One owner thread.
 class InFlightWork {
  public:
-  static constexpr uint32_t kSignalEvery = 8;
-
   enum class Kind : uint8_t { kRead, kCompareAndSwap, kMessage };
   struct Work {
     uint32_t op;
@@ -35,40 +32,34 @@ class InFlightWork {
   uint32_t room() const { return mask_ + 1 - in_flight(); }
   uint32_t in_flight() const { return tail_ - head_; }
 
-  // Adds the next work request and returns its position, for the completion. `signal`: whether it
-  // must be signaled although it is not the last of its chain. REQUIRES: room() > 0.
-  uint32_t Push(Work work, bool* signal) {
+  // Adds the next work request and returns its position, for the completion. REQUIRES: room() > 0.
+  uint32_t Push(Work work) {
     GANNET_CHECK(room() > 0, "send queue overrun");
     works_[tail_ & mask_] = work;
-    *signal = ++unsignaled_ == kSignalEvery;
-    if (*signal) unsignaled_ = 0;
     return tail_++;
   }
-  // The last one pushed is signaled, as the end of its chain.
-  void OnChainEnd() { unsignaled_ = 0; }
 
   // The completion of the work request at `position`: calls done(span of Work, signaled) for it and
   // all before it, oldest first, in one or two calls; `signaled` says that the completion is the
-  // last one's of the span. `done` must not Push. False: no such position, a completion that is not
-  // ours.
+  // last one's of the span. `done` may Push: the room of what it is told of is not yet free. False:
+  // no such position, a completion that is not ours.
   template <class F>
   bool Complete(uint32_t position, F done) {
     const uint32_t n = position - head_ + 1;
     if (n - 1 >= in_flight()) return false;
     const uint32_t first = head_ & mask_;
     const uint32_t until_wrap = std::min(n, mask_ + 1 - first);
-    head_ += n;
     done(std::span<const Work>(&works_[first], until_wrap), until_wrap == n);
     if (until_wrap < n) done(std::span<const Work>(works_.data(), n - until_wrap), true);
+    head_ += n;
     return true;
   }
 
  private:
   std::vector<Work> works_;
   uint32_t mask_;
-  uint32_t head_ = 0;        // oldest in flight
-  uint32_t tail_ = 0;        // next to be pushed
-  uint32_t unsignaled_ = 0;  // since the last one that is signaled
+  uint32_t head_ = 0;  // oldest in flight
+  uint32_t tail_ = 0;  // next to be pushed
 };
 
 }  // namespace gannet

@@ -7,23 +7,6 @@
 #include "common/rdma/status.h"
 
 namespace gannet {
-namespace {
-
-// As ReadRequest, into a request that is used again and again: on the hot path, 128 bytes need not
-// be cleared for the fields that a READ has.
-void FillReadRequest(ibv_send_wr* request, uint64_t wr_id, ibv_sge* sge, uint64_t remote_address,
-                     uint32_t rkey, unsigned flags) {
-  request->wr_id = wr_id;
-  request->sg_list = sge;
-  request->num_sge = 1;
-  request->opcode = IBV_WR_RDMA_READ;
-  request->send_flags = flags;
-  request->wr.rdma.remote_addr = remote_address;
-  request->wr.rdma.rkey = rkey;
-}
-
-}  // namespace
-
 void ClientSession::PollCompletions(int64_t now_ns) {
   constexpr size_t kBatch = 32;
   constexpr uint32_t kBatchesMax = 8;  // then others get their turn
@@ -73,7 +56,7 @@ void ClientSession::OnSendCompletion(Link& link, uint32_t position, const ibv_wc
   }
   const bool known =
       link.work.Complete(position, [&](std::span<const InFlightWork::Work> works, bool signaled) {
-        owner_->OnWorksDone(works, signaled);
+        owner_->OnWorksDone(options_.number, works, signaled);
       });
   if (!known) Break(absl::InternalError("a completion of nothing that was posted"));
 }
@@ -131,10 +114,8 @@ void ClientSession::Flush(int64_t now_ns) {
     AddOrdered(first, work);
   }
   if (!requests_.empty()) FlushRequests(first, now_ns);
-  // With one queue pair the READs join the chain.
-  if (links_.size() > 1) PostChain(first);
   if (!reads_.empty()) FlushReads();
-  PostChain(first);
+  PostChain();
 }
 
 void ClientSession::FlushRequests(Link& first, int64_t now_ns) {
@@ -151,94 +132,83 @@ void ClientSession::FlushRequests(Link& first, int64_t now_ns) {
   }
 }
 
-// A queue pair has only so many READs in flight, whatever is posted to it: more are spread over
-// several, as long as each doorbell is worth it. The next Flush starts with the next queue pair.
+// What found no room in a chain before.
 void ClientSession::FlushReads() {
-  const bool joining = links_.back().phase != Link::Phase::kReady;  // or could not
-  const uint32_t n = static_cast<uint32_t>(links_.size()) - joining;
-  const uint32_t share = std::max({read_depth_, kReadsPerPost, (reads_.size() + n - 1) / n});
-  for (uint32_t tried = 0; tried < n && !reads_.empty() && ready(); ++tried) {
-    Link& link = links_[next_read_link_];
-    next_read_link_ = next_read_link_ + 1 < n ? next_read_link_ + 1 : 0;
-    const uint32_t room = std::min(share, link.work.room());
-    for (uint32_t left = std::min(reads_.size(), room); left > 0 && ready(); --left) {
-      AddRead(link, reads_.front());
-      reads_.Pop();
-    }
-    PostChain(link);
+  while (!reads_.empty() && (read_room_ > 0 || OpenReads(reads_.front().op))) {
+    --read_room_;
+    chain_.AddRead(reads_.front());
+    reads_.Pop();
   }
 }
 
-// The chain's work requests are linked when it is posted.
-inline ClientSession::ChainEnd ClientSession::Extend(Link& link, InFlightWork::Work work) {
-  if (chained_ == kChainMax) [[unlikely]]
-    PostChain(link);
-  bool signal = false;
-  const uint32_t position = link.work.Push(work, &signal);
-  chain_end_request_ = kNoOp;
-  const uint32_t i = chained_++;
-  return {chain_[i], chain_sges_[i], link.SendId(position),
-          signal ? unsigned{IBV_SEND_SIGNALED} : 0u};
+// Makes the chain one of READs, `op`'s first, on the queue pair whose turn it is. That has only so
+// many READs in flight, whatever is posted to it: more are spread over several, as long as each
+// doorbell is worth it. False: none has room.
+bool ClientSession::OpenReads(uint32_t op) {
+  const uint32_t n = static_cast<uint32_t>(links_.size());
+  const uint32_t share = n == 1 ? SendChain::kMax : std::max(read_depth_, kReadsPerPost);
+  for (uint32_t tried = 0; tried < n && ready(); ++tried) {
+    Link& link = links_[next_read_link_];
+    next_read_link_ = next_read_link_ + 1 < n ? next_read_link_ + 1 : 0;
+    if (link.phase != Link::Phase::kReady || link.work.room() == 0 || !OpenChain(link)) continue;
+    if (chain_.empty()) owner_->OnDoorbell(op);
+    read_room_ = std::min(share, chain_.room());
+    return true;
+  }
+  return false;
 }
 
-inline void ClientSession::AddRead(Link& link, const QueuedRead& read) {
-  if (chained_ == 0 || chained_ == kChainMax) owner_->OnDoorbell(read.op);
-  const ChainEnd end = Extend(link, {read.op, InFlightWork::Kind::kRead});
-  end.sge = {reinterpret_cast<uint64_t>(read.local), read.bytes, read.lkey};
-  FillReadRequest(&end.request, end.wr_id, &end.sge, grant_.region_address + read.offset,
-                  grant_.region_rkey, end.flags);
+// For one work request more on `link`; what is for another queue pair is posted before. False: that
+// failed. REQUIRES: the link's queue has room.
+bool ClientSession::OpenChain(Link& link) {
+  if (!chain_.empty() && (chain_.link() != &link || chain_.size() == SendChain::kMax)) PostChain();
+  if (!ready()) return false;
+  chain_.Open(&link);
+  chain_end_request_ = kNoOp;
+  read_room_ = 0;
+  return true;
 }
 
 void ClientSession::AddOrdered(Link& link, const QueuedWork& work) {
-  const bool doorbell = chained_ == 0 || chained_ == kChainMax;
-  if (!owner_->OnPostOrdered(work.op, work.kind, doorbell)) return;
-  const ChainEnd end = Extend(link, {work.op, work.kind});
-  end.sge = {reinterpret_cast<uint64_t>(work.local), work.bytes, work.lkey};
-  const uint64_t base = work.of_locks ? grant_.lock_address : grant_.region_address;
+  if (!OpenChain(link)) return;
+  if (!owner_->OnPostOrdered(work.op, work.kind, chain_.empty())) return;
+  const ibv_sge sge = {reinterpret_cast<uint64_t>(work.local), work.bytes, work.lkey};
+  const uint64_t address =
+      work.offset + (work.of_locks ? grant_.lock_address : grant_.region_address);
   const uint32_t rkey = work.of_locks ? grant_.lock_rkey : grant_.region_rkey;
-  if (work.kind == InFlightWork::Kind::kRead) {
-    end.request = ReadRequest(end.wr_id, &end.sge, base + work.offset, rkey, end.flags);
-  } else {
-    end.request = CompareAndSwapRequest(end.wr_id, &end.sge, base + work.offset, rkey,
-                                        work.expected, work.desired, end.flags);
-  }
+  const ibv_send_wr request =
+      work.kind == InFlightWork::Kind::kRead
+          ? ReadRequest(0, nullptr, address, rkey, 0)
+          : CompareAndSwapRequest(0, nullptr, address, rkey, work.expected, work.desired, 0);
+  chain_.Add({work.op, work.kind}, request, sge);
 }
 
 // `op` is kNoOp for what nobody waits for.
 void ClientSession::AddMessage(Link& link, uint32_t op, std::byte* data, uint32_t bytes,
                                int64_t now_ns) {
-  const bool doorbell = chained_ == 0 || chained_ == kChainMax;
-  const ChainEnd end = Extend(link, {op, InFlightWork::Kind::kMessage});
-  end.sge = {reinterpret_cast<uint64_t>(data), bytes, memory_->requests.lkey()};
-  const unsigned inline_flag = bytes <= link.inline_bytes() ? unsigned{IBV_SEND_INLINE} : 0u;
-  end.request = SendRequest(end.wr_id, &end.sge, end.flags | inline_flag | link.send_flags());
+  if (!OpenChain(link)) return;
   if (op != kNoOp) {
-    owner_->OnRequestPosted(op, doorbell);
-    if ((end.flags & IBV_SEND_SIGNALED) == 0) {
-      chain_end_request_ = op;
-    } else {
+    owner_->OnRequestPosted(op, chain_.empty());
+    if (chain_.NextIsSignaled()) {
       owner_->OnRequestSignaled(op);
+    } else {
+      chain_end_request_ = op;
     }
   }
+  const unsigned inline_flag = bytes <= link.inline_bytes() ? unsigned{IBV_SEND_INLINE} : 0u;
+  chain_.Add({op, InFlightWork::Kind::kMessage},
+             SendRequest(0, nullptr, inline_flag | link.send_flags()),
+             {reinterpret_cast<uint64_t>(data), bytes, memory_->requests.lkey()});
   link.liveness.OnSent(now_ns);
 }
 
-// One doorbell. The last work request is signaled, so that a chain's end is always heard of.
-void ClientSession::PostChain(Link& link) {
-  if (chained_ == 0) return;
-  if (!ready()) {
-    chained_ = 0;
-    return;
-  }
-  for (uint32_t i = 0; i + 1 < chained_; ++i) chain_[i].next = &chain_[i + 1];
-  ibv_send_wr& last = chain_[chained_ - 1];
-  last.send_flags |= IBV_SEND_SIGNALED;
-  last.next = nullptr;
-  link.work.OnChainEnd();
+// One doorbell.
+void ClientSession::PostChain() {
+  read_room_ = 0;
+  if (chain_.empty() || !ready()) return chain_.Clear();
   if (chain_end_request_ != kNoOp) owner_->OnRequestSignaled(chain_end_request_);
   chain_end_request_ = kNoOp;
-  chained_ = 0;
-  if (PostSend(link.qp(), chain_.data()) != PostResult::kPosted) [[unlikely]] {
+  if (chain_.Post() != PostResult::kPosted) [[unlikely]] {
     Break(absl::UnavailableError(absl::StrCat(endpoint(), ": the device refused a chain")));
   }
 }
@@ -249,7 +219,7 @@ void ClientSession::SendHeartbeats(int64_t now_ns) {
     const bool due = link.phase == Link::Phase::kReady && link.liveness.HeartbeatDue(now_ns);
     if (!due || link.work.room() == 0) continue;
     AddMessage(link, kNoOp, memory_->heartbeat(), sizeof(RequestHeader), now_ns);
-    PostChain(link);
+    PostChain();
   }
 }
 
@@ -259,7 +229,7 @@ void ClientSession::ResendUnanswered(int64_t now_ns) {
     AddMessage(links_[0], entry.op, memory_->request(window_.IndexOf(entry.sequence)), entry.bytes,
                now_ns);
   });
-  PostChain(links_[0]);
+  PostChain();
 }
 
 }  // namespace gannet

@@ -45,8 +45,7 @@ struct ItemPlace {
   if (copy.size() < sizeof(ItemHeader)) return false;
   ItemHeader& header = view->header;
   std::memcpy(&header, copy.data(), sizeof(header));
-  if (header.key_bytes() != key.size() ||
-      ItemBytes(key.size(), header.value_bytes) > copy.size() ||
+  if (header.key_bytes() != key.size() || ItemBytes(key.size(), header.value_bytes) > copy.size() ||
       LiveCommitWord(copy.data(), header.value_bytes, hash, place) != header.commit) {
     return false;
   }

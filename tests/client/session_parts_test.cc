@@ -13,6 +13,7 @@
 #include "client/session/in_flight_work.h"
 #include "client/session/liveness.h"
 #include "client/session/request_window.h"
+#include "client/session/send_chain.h"
 #include "common/layout/superblock.h"
 
 namespace gannet {
@@ -83,8 +84,7 @@ TEST_F(RequestWindowTest, ANewSessionForgetsTheOld) {
 
 TEST(InFlightWorkTest, OneCompletionFinishesAllBeforeIt) {
   InFlightWork work(16);
-  bool signal;
-  for (uint32_t op = 0; op < 5; ++op) work.Push({op, InFlightWork::Kind::kRead}, &signal);
+  for (uint32_t op = 0; op < 5; ++op) work.Push({op, InFlightWork::Kind::kRead});
   std::vector<uint32_t> done;
   EXPECT_TRUE(work.Complete(3, [&](std::span<const InFlightWork::Work> works, bool signaled) {
     for (const InFlightWork::Work& w : works) done.push_back(w.op);
@@ -96,12 +96,11 @@ TEST(InFlightWorkTest, OneCompletionFinishesAllBeforeIt) {
 
 TEST(InFlightWorkTest, CompletesAcrossTheEndOfItsMemory) {
   InFlightWork work(4);
-  bool signal;
-  for (uint32_t op = 0; op < 3; ++op) work.Push({op, InFlightWork::Kind::kRead}, &signal);
+  for (uint32_t op = 0; op < 3; ++op) work.Push({op, InFlightWork::Kind::kRead});
   EXPECT_TRUE(work.Complete(2, [](auto, bool) {}));
   std::vector<uint32_t> done;
   std::vector<bool> signals;
-  for (uint32_t op = 3; op < 7; ++op) work.Push({op, InFlightWork::Kind::kRead}, &signal);
+  for (uint32_t op = 3; op < 7; ++op) work.Push({op, InFlightWork::Kind::kRead});
   EXPECT_EQ(work.room(), 0u);
   EXPECT_TRUE(work.Complete(6, [&](std::span<const InFlightWork::Work> works, bool signaled) {
     for (const InFlightWork::Work& w : works) done.push_back(w.op);
@@ -113,39 +112,89 @@ TEST(InFlightWorkTest, CompletesAcrossTheEndOfItsMemory) {
 
 TEST(InFlightWorkTest, RefusesACompletionOfNothing) {
   InFlightWork work(4);
-  bool signal;
   EXPECT_FALSE(work.Complete(0, [](auto, bool) {}));
-  work.Push({0, InFlightWork::Kind::kRead}, &signal);
+  work.Push({0, InFlightWork::Kind::kRead});
   EXPECT_FALSE(work.Complete(1, [](auto, bool) {}));
   EXPECT_TRUE(work.Complete(0, [](auto, bool) {}));
   EXPECT_FALSE(work.Complete(0, [](auto, bool) {}));
 }
 
-TEST(InFlightWorkTest, SignalsOftenEnoughToFreeTheQueue) {
-  InFlightWork work(64);
-  int signals = 0;
-  for (uint32_t op = 0; op < 64; ++op) {
-    bool signal;
-    work.Push({op, InFlightWork::Kind::kRead}, &signal);
-    signals += signal;
-  }
-  EXPECT_EQ(signals, 64 / static_cast<int>(InFlightWork::kSignalEvery));
-  EXPECT_EQ(work.room(), 0u);
+TEST(InFlightWorkTest, WhatIsReportedMayBeFollowedByMore) {
+  InFlightWork work(4);
+  for (uint32_t op = 0; op < 3; ++op) work.Push({op, InFlightWork::Kind::kRead});
+  std::vector<uint32_t> done;
+  EXPECT_TRUE(work.Complete(2, [&](std::span<const InFlightWork::Work> works, bool) {
+    EXPECT_EQ(work.room(), 1u) << "of the places reported none is free yet";
+    work.Push({9, InFlightWork::Kind::kRead});
+    for (const InFlightWork::Work& w : works) done.push_back(w.op);
+  }));
+  EXPECT_THAT(done, ElementsAre(0, 1, 2));
+  EXPECT_EQ(work.in_flight(), 1u);
 }
 
-TEST(InFlightWorkTest, AChainBeginsToCountAnew) {
-  InFlightWork work(64);
-  bool signal = false;
-  for (uint32_t op = 0; op < 5; ++op) work.Push({op, InFlightWork::Kind::kRead}, &signal);
-  EXPECT_FALSE(signal);
-  work.OnChainEnd();
-  int signals = 0;
-  for (uint32_t op = 0; op < InFlightWork::kSignalEvery; ++op) {
-    work.Push({op, InFlightWork::Kind::kRead}, &signal);
-    signals += signal;
+class SendChainTest : public ::testing::Test {
+ protected:
+  SendChainTest() {
+    link_.work = InFlightWork(256);
+    chain_.Open(&link_);
+    chain_.SetRegion(1000, 7);
   }
-  EXPECT_TRUE(signal);
-  EXPECT_EQ(signals, 1);
+  void AddReads(uint32_t n) {
+    for (uint32_t op = 0; op < n; ++op) chain_.AddRead({nullptr, 16 * op, op, 64, 3});
+  }
+  std::vector<uint32_t> Signaled() {
+    std::vector<uint32_t> signaled;
+    for (uint32_t i = 0; i < chain_.size(); ++i) {
+      if ((chain_.request(i).send_flags & IBV_SEND_SIGNALED) != 0) signaled.push_back(i);
+    }
+    return signaled;
+  }
+
+  Link link_;
+  SendChain chain_;
+};
+
+TEST_F(SendChainTest, SignalsOftenEnoughToFreeTheQueueAndItsLast) {
+  AddReads(20);
+  EXPECT_THAT(Signaled(), ElementsAre());
+  chain_.Signal();
+  EXPECT_THAT(Signaled(), ElementsAre(7, 15, 19));
+}
+
+TEST_F(SendChainTest, AChainBeginsToCountAnew) {
+  AddReads(5);
+  chain_.Clear();
+  AddReads(9);
+  chain_.Signal();
+  EXPECT_THAT(Signaled(), ElementsAre(7, 8));
+}
+
+TEST_F(SendChainTest, AReadAfterAnotherWorkRequestIsWhole) {
+  AddReads(1);
+  chain_.Add({5, InFlightWork::Kind::kCompareAndSwap},
+             CompareAndSwapRequest(0, nullptr, 4000, 8, 1, 2, 0), {1, 8, 4});
+  chain_.Clear();
+  AddReads(3);
+  for (uint32_t i = 0; i < 3; ++i) {
+    const ibv_send_wr& request = chain_.request(i);
+    EXPECT_EQ(request.wr_id, link_.SendId(2 + i));
+    EXPECT_EQ(request.next, &chain_.request(i + 1));
+    EXPECT_EQ(request.opcode, IBV_WR_RDMA_READ);
+    EXPECT_EQ(request.num_sge, 1);
+    EXPECT_EQ(request.sg_list->length, 64u);
+    EXPECT_EQ(request.sg_list->lkey, 3u);
+    EXPECT_EQ(request.wr.rdma.remote_addr, 1000u + 16 * i);
+    EXPECT_EQ(request.wr.rdma.rkey, 7u);
+  }
+}
+
+TEST_F(SendChainTest, HasRoomForWhatItAndTheSendQueueHave) {
+  EXPECT_EQ(chain_.room(), SendChain::kMax);
+  AddReads(SendChain::kMax - 1);
+  EXPECT_EQ(chain_.room(), 1u);
+  chain_.Clear();
+  for (uint32_t op = 0; op < 100; ++op) link_.work.Push({op, InFlightWork::Kind::kRead});
+  EXPECT_EQ(chain_.room(), 256u - 100 - (SendChain::kMax - 1));
 }
 
 TEST(LivenessTest, HeartbeatsOnlyWhenNothingElseWasSent) {

@@ -131,8 +131,7 @@ TEST_F(IndexReadsTest, AHitIsOneReadOfTheIndexAtNearlyAnyFill) {
   struct {
     double share;
     double reads_max;
-  } const bounds[] = {
-      {0.50, 1.0005}, {0.75, 1.0005}, {0.85, 1.002}, {0.90, 1.006}, {0.95, 1.018}};
+  } const bounds[] = {{0.50, 1.0005}, {0.75, 1.0005}, {0.85, 1.002}, {0.90, 1.006}, {0.95, 1.018}};
   for (const auto& bound : bounds) {
     ASSERT_NO_FATAL_FAILURE(FillTo(bound.share));
     const Sums cold = Get(*Connect(0), keys_, Key);
