@@ -6,19 +6,12 @@
 """
 
 import json
+import os
 import sys
 
-BEGIN = "<!-- measured by ./dev bench: begin -->"
-END = "<!-- measured by ./dev bench: end -->"
-
-
-def table(header, rows):
-    lines = [header, ["---"] * len(header), *rows]
-    return "\n".join("| " + " | ".join(str(cell) for cell in line) + " |" for line in lines)
-
-
-def number(value, digits=0):
-    return "-" if value is None else f"{value:,.{digits}f}"
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../figures"))
+from tables import SCALE, insert, number, table  # noqa: E402
 
 
 def of(figures, *path, digits=2, factor=1.0):
@@ -139,18 +132,14 @@ def ycsb(result):
             "values, zipfian (d: latest), one thread, every value checked\n\n" + table(header, rows))
 
 
+def growth(result):
+    return "\n\n".join(f"**By {what}**, counts only\n\n" + SCALE[what](result["growth"][what])
+                       for what in ["items", "sessions"])
+
+
 def tables(result):
-    parts = [heading, device, instructions, spans, ycsb, verbs]
+    parts = [heading, device, instructions, spans, ycsb, verbs, growth]
     return "\n\n".join(part(result) for part in parts)
-
-
-def insert(page, text):
-    """The page with what is between the markers replaced."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"the page has no '{BEGIN}' ... '{END}'")
-    return f"{before}{BEGIN}\n{text}\n{END}{after}"
 
 
 def main():
@@ -161,10 +150,7 @@ def main():
     if len(sys.argv) == 2:
         print(text)
         return
-    with open(sys.argv[2], encoding="utf-8") as file:
-        page = file.read()
-    with open(sys.argv[2], "w", encoding="utf-8") as file:
-        file.write(insert(page, text))
+    insert(sys.argv[2], "./dev bench", text)
 
 
 if __name__ == "__main__":
