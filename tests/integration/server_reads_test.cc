@@ -64,7 +64,8 @@ TEST(ServerReadsTest, ALargePutIsOneReadOfItsValueAndASmallOneNone) {
   if (TestDevice().kind != DeviceKind::kSoftverbs) GTEST_SKIP() << "only softverbs counts these";
   if (!TestServer().empty()) GTEST_SKIP() << "needs a server of its own";
   EXPECT_EQ(ReadsOfPuts(1000).posts, 0u);
-  for (const size_t bytes : {size_t{20'000}, size_t{64} << 10, size_t{256} << 10, size_t{1} << 20}) {
+  for (const size_t bytes :
+       {size_t{20'000}, size_t{64} << 10, size_t{256} << 10, size_t{1} << 20}) {
     const Reads reads = ReadsOfPuts(bytes);
     std::printf("PUT of %zu B: %.3f READs of %.0f B by the server\n", bytes,
                 static_cast<double>(reads.posts) / kPuts,

@@ -132,14 +132,59 @@ def ycsb(result):
             "values, zipfian (d: latest), one thread, every value checked\n\n" + table(header, rows))
 
 
+FILL_BOUNDS = {50: 1.000, 75: 1.000, 85: 1.002, 90: 1.006, 95: 1.018}
+
+
+def by_fill(lookup):
+    rows = []
+    for row in lookup["by_fill"]:
+        percent = round(100 * row["fill"])
+        ninety = percent == 90
+        rows.append([
+            f"{percent} %", number(row["keys"]),
+            f"{row['index_reads_per_hit']:.3f} (aim: at most {FILL_BOUNDS[percent]:.3f})",
+            f"{row['reads_per_cold_get']:.3f}" + (" (aim: at most 2.02)" if ninety else ""),
+            f"{row['index_reads_per_miss']:.3f}" + (" (aim: at most 1.02)" if ninety else "")])
+    return ("**READs by fill of the index**, of all slots, after every key was deleted and inserted "
+            "again twice\n\n" + table(["fill", "keys", "READs of the index per hit",
+                                       "READs per cold GET", "READs per miss"], rows))
+
+
+def popular(lookup):
+    zipf = lookup["zipf"]
+    return (f"**Popular keys**: zipf 0.99 over {zipf['keys']:,} keys, a location cache of "
+            f"{zipf['location_cache']:,} bytes (1 % of them), {zipf['gets']:,} GETs from an empty cache "
+            f"on: {zipf['reads_per_get']:.3f} READs a GET (aim: at most 1.33).")
+
+
+def shared(lookup):
+    rows = [[f"GET, {'location known' if row['kind'] == 'get_warm' else 'not known'}, {row['depth']} in "
+             "flight", number(row["reads_per_op"], 3), number(row["posts_per_op"], 3),
+             number(row["completions_per_op"], 3)] for row in lookup["by_depth"]]
+    for row in lookup["multi_get"]:
+        rows.append([f"MultiGet of {row['keys']} keys, {row['kind']}: all of it", row["reads"],
+                     f"{row['posts']} (one a round trip)", row["completions"]])
+    puts = lookup["puts"]
+    posts = puts["server_reply_posts_per_put"] + puts["server_receive_posts_per_put"]
+    rows.append(["PUT, four clients with 32 in flight each: the client's", number(puts["reads_per_op"], 3),
+                 number(puts["posts_per_op"], 3), number(puts["completions_per_op"], 3)])
+    rows.append(["the server's (posts of replies and receives; completions of sends)", "-",
+                 f"{posts:.3f} (aim: at most 0.125)",
+                 f"{puts['server_send_completions_per_put']:.3f} (aim: at most 0.031)"])
+    return ("**Posts and completions per operation**; aim of GETs from 16 in flight on: at most 0.125 of "
+            "each\n\n" + table(["", "READs", "posts", "completions"], rows))
+
+
 def growth(result):
     return "\n\n".join(f"**By {what}**, counts only\n\n" + SCALE[what](result["growth"][what])
                        for what in ["items", "sessions"])
 
 
 def tables(result):
-    parts = [heading, device, instructions, spans, ycsb, verbs, growth]
-    return "\n\n".join(part(result) for part in parts)
+    parts = [heading, device, instructions, spans, ycsb, verbs]
+    counts = [by_fill, popular, shared]
+    return "\n\n".join([part(result) for part in parts] +
+                       [part(result["lookup"]) for part in counts] + [growth(result)])
 
 
 def main():

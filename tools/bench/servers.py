@@ -23,6 +23,11 @@ def stop(process):
         process.wait()
 
 
+def softverbs(build):
+    """What makes a program that does not choose its device itself use softverbs."""
+    return {"LD_LIBRARY_PATH": os.path.join(build, "lib/softverbs")}
+
+
 @contextlib.contextmanager
 def ready_server(command):
     """A server that says READY and its address; gives the address."""

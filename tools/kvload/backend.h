@@ -43,6 +43,10 @@ class Backend {
 struct ServerTotals {
   uint64_t rpcs = 0;
   uint64_t cpu_us = 0;
+  // Doorbells for replies and for receives, and completions of sends; 0 where there are no verbs.
+  uint64_t reply_posts = 0;
+  uint64_t receive_posts = 0;
+  uint64_t send_completions = 0;
   uint64_t slots_used = 0;
   uint64_t slots_total = 0;  // 0: the server has no such thing
 };

@@ -40,6 +40,9 @@ absl::StatusOr<ServerTotals> AskForTotals(Client& client) {
   for (const ServerStats& server : stats) {
     totals.rpcs += server.rpcs;
     totals.cpu_us += server.cpu_us;
+    totals.reply_posts += server.reply_posts;
+    totals.receive_posts += server.receive_posts;
+    totals.send_completions += server.send_completions;
     totals.slots_used += server.slots_used;
     totals.slots_total += server.slots_total;
   }

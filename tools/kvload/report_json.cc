@@ -119,6 +119,12 @@ std::string ToJson(const Report& report) {
   json["index_fill"] = IndexFill(measured.after);
   json["server_rpcs"] = measured.after.rpcs - measured.before.rpcs;
   json["server_cpu_us"] = measured.after.cpu_us - measured.before.cpu_us;
+  if (report.options.backend == BackendKind::kGannet) {
+    json["server_verbs"] = {
+        {"reply_posts", measured.after.reply_posts - measured.before.reply_posts},
+        {"receive_posts", measured.after.receive_posts - measured.before.receive_posts},
+        {"send_completions", measured.after.send_completions - measured.before.send_completions}};
+  }
   json["client_cpu_us"] = measured.client_cpu_us;
   json["server_cpu_us_per_get"] = ServerCpuPerGet(measured);
   json["wrong_values"] = WrongValues(report);

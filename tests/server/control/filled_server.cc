@@ -1,6 +1,7 @@
-// filled_server ITEMS MEMORY_BYTES INDEX_SLOTS: a server that already holds ITEMS items, with
-// kvload's keys of 16 bytes and values of 64, put there without a network. Prints READY and its
-// address; ends when its standard input does. For tools/figures/scale.
+// filled_server ITEMS MEMORY_BYTES INDEX_SLOTS [CHURN]: a server that already holds ITEMS items,
+// with kvload's keys of 16 bytes and values of 64, put there without a network; with CHURN, all of
+// them deleted and inserted again so often. Prints READY and its address; ends when its standard
+// input does. For tools/figures/scale and tools/bench.
 
 #include <cstdio>
 #include <cstdlib>
@@ -15,17 +16,34 @@
 namespace gannet {
 namespace {
 
-void Fill(Store& store, uint64_t items) {
+void Put(Store& store, uint64_t begin, uint64_t end) {
   const std::string value(64, 'v');
   std::string key;
-  for (uint64_t i = 0; i < items; ++i) {
+  for (uint64_t i = begin; i < end; ++i) {
     kvload::WriteKey(i, 16, key);
     const WriteOutcome outcome = store.Put(key, value, {}, {}, /*now_ms=*/1);
     CHECK(outcome.status == ReplyStatus::kOk) << "no room after " << i << " items";
   }
 }
 
-int Run(uint64_t items, uint64_t memory_bytes, uint64_t index_slots, char** argv) {
+void Delete(Store& store, uint64_t begin, uint64_t end) {
+  std::string key;
+  for (uint64_t i = begin; i < end; ++i) {
+    kvload::WriteKey(i, 16, key);
+    CHECK(store.Delete(key, {}, /*now_ms=*/1).status == ReplyStatus::kOk);
+  }
+}
+
+// A part of the keys at once: a key that comes back before another left would find its old slot.
+void Churn(Store& store, uint64_t items) {
+  constexpr uint64_t kParts = 16;
+  for (uint64_t i = 0; i < kParts; ++i) {
+    Delete(store, items * i / kParts, items * (i + 1) / kParts);
+    Put(store, items * i / kParts, items * (i + 1) / kParts);
+  }
+}
+
+int Run(uint64_t items, uint64_t memory_bytes, uint64_t index_slots, uint64_t churn, char** argv) {
   Server::Options options;
   const auto device = UseDevice("auto", argv);
   CHECK(device.ok()) << device.status();
@@ -35,7 +53,8 @@ int Run(uint64_t items, uint64_t memory_bytes, uint64_t index_slots, char** argv
   options.index_slots = index_slots;
   auto server = Server::Create(options);
   CHECK(server.ok()) << server.status();
-  Fill((*server)->store(), items);
+  Put((*server)->store(), 0, items);
+  for (uint64_t i = 0; i < churn; ++i) Churn((*server)->store(), items);
   const std::string address = (*server)->address().ToString();
   auto threads = ServerThreads::Start(*std::move(server), {});
   CHECK(threads.ok()) << threads.status();
@@ -51,12 +70,13 @@ int Run(uint64_t items, uint64_t memory_bytes, uint64_t index_slots, char** argv
 }  // namespace gannet
 
 int main(int argc, char** argv) {
-  if (argc != 4) {
-    std::fprintf(stderr, "usage: filled_server ITEMS MEMORY_BYTES INDEX_SLOTS\n");
+  if (argc != 4 && argc != 5) {
+    std::fprintf(stderr, "usage: filled_server ITEMS MEMORY_BYTES INDEX_SLOTS [CHURN]\n");
     return 2;
   }
   FLAGS_logtostderr = true;
   google::InitGoogleLogging(argv[0]);
   return gannet::Run(std::strtoull(argv[1], nullptr, 10), std::strtoull(argv[2], nullptr, 10),
-                     std::strtoull(argv[3], nullptr, 10), argv);
+                     std::strtoull(argv[3], nullptr, 10),
+                     argc == 5 ? std::strtoull(argv[4], nullptr, 10) : 0, argv);
 }
