@@ -50,7 +50,8 @@ Engine::Engine(Settings settings, const std::vector<std::vector<SocketAddress>>&
       free_(2 * depth_),
       fresh_(2 * depth_),
       finished_(2 * depth_),
-      starved_(2 * depth_) {
+      starved_(2 * depth_),
+      shared_windows_(2 * depth_) {
   const uint32_t slots = 2 * depth_;
   for (uint32_t i = slots; i-- > 0;) free_.Push(i);
   const uint32_t servers = static_cast<uint32_t>(settings.endpoints.size());
@@ -100,7 +101,6 @@ uint32_t Engine::Begin(const OpRequest& request) {
 
 size_t Engine::Poll(int64_t now_ns, std::span<Completion> completions) {
   now_ns_ = now_ns;
-  ++polls_;
   report_ = completions.data();
   report_end_ = report_ + completions.size();
   StartFresh();

@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "client/engine/fixed_stack.h"
 #include "client/engine/op.h"
+#include "client/engine/shared_windows.h"
 #include "client/location_cache/location_cache.h"
 #include "client/locks/lock_table.h"
 #include "client/lookup/clock.h"
@@ -160,6 +161,7 @@ class Engine final : public SessionOwner {
   void ReadWindow(Server& server, uint32_t i);
   void OnReadDone(Server& server, uint32_t i);
   void OnWindow(Server& server, uint32_t i);
+  void OnSharedWindow(uint32_t i);
   void OnItem(Server& server, uint32_t i);
   void Report(uint32_t i, const ItemView& item);
   static ItemInfo InfoOf(const ItemHeader& header) {
@@ -181,8 +183,6 @@ class Engine final : public SessionOwner {
   std::byte* PlanTarget(uint32_t i, uint32_t* lkey);
   void PlanRead(uint32_t i);
   void PlanOrderedRead(uint32_t i);
-  bool JoinWindowRead(uint32_t i);
-  void FeedSharers(uint32_t i);
   void Starve(uint32_t i);
   std::byte* LongBuffer(Op& op, uint32_t bytes);
   void OnLookupRead(uint32_t i);
@@ -191,6 +191,11 @@ class Engine final : public SessionOwner {
   void FinishHit(uint32_t i, const ItemView& item);
   void FeedStarved();
   void ReturnItem(Op& op);
+
+  // engine_multi_get.cc
+  void ShareWindow(Server& server, uint32_t i);
+  void ReadSharedWindows();
+  void FeedSharers(uint32_t i);
 
   // engine_lock.cc
   void StartLock(uint32_t i);
@@ -227,7 +232,6 @@ class Engine final : public SessionOwner {
   int64_t now_ns_ = 0;
   int64_t earliest_deadline_ns_ = INT64_MAX;  // or earlier than it
   uint32_t alive_ = 0;                        // begun and not released
-  uint64_t polls_ = 0;
   std::vector<Op> ops_;
   FixedStack<uint32_t> free_;
   FixedStack<uint32_t> fresh_;
@@ -235,16 +239,8 @@ class Engine final : public SessionOwner {
   Completion* report_end_ = nullptr;
   FixedRing<uint32_t> finished_;
   FixedRing<uint32_t> starved_;
-  // By a hash of the window, who READs it first of those begun with OpRequest::share_window and
-  // started by the same Poll; another one in its place costs a READ.
-  struct WindowRead {
-    uint64_t poll = 0;
-    uint64_t offset = 0;
-    uint32_t server = 0;
-    uint32_t op = 0;
-  };
-  std::array<WindowRead, 256> window_reads_;
-  std::vector<Server> servers_;  // last: their sessions report to the above
+  SharedWindows shared_windows_;  // of operations that are being started
+  std::vector<Server> servers_;   // last: their sessions report to the above
 };
 
 inline uint32_t Engine::BeginGet(std::string_view key, std::span<std::byte> out, int64_t timeout_ns,

@@ -58,7 +58,6 @@ void Engine::StartLookup(uint32_t i, Slot cached) {
   Op& op = ops_[i];
   op.phase = Op::Phase::kLookingUp;
   op.lookup.Start(&SessionOf(op).view(), op.request.key, op.hash, cached);
-  if (op.request.share_window && JoinWindowRead(i)) return;
   PlanRead(i);
 }
 
@@ -99,6 +98,7 @@ void Engine::OnLookupRead(uint32_t i) {
   Op& op = ops_[i];
   if (op.first_sharer != kNoOp) FeedSharers(i);
   if (op.over()) return FreeIfQuiet(i);
+  if (op.phase == Op::Phase::kReadingWindows) return OnSharedWindow(i);
   if (op.phase == Op::Phase::kLocking) {  // a LockAndGet's, whose compare-and-swap came before
     if (!op.lock_acquired) return Finish(i, Outcome::kOk);
     op.phase = Op::Phase::kLookingUp;
@@ -162,35 +162,6 @@ void Engine::ReturnItem(Op& op) {
   (op.item_is_reply ? memory.replies : memory.items).Return(op.item);
   op.item = {};
   op.item_is_reply = false;
-}
-
-// Whether the window that the operation wants first is already being READ for another one that was
-// begun with it; it then gets a copy. That READ is posted after both were begun.
-bool Engine::JoinWindowRead(uint32_t i) {
-  Op& op = ops_[i];
-  const Lookup::ReadPlan& plan = op.lookup.plan();
-  if (plan.target == Lookup::Target::kItem) return false;
-  WindowRead& read = window_reads_[Mix64(plan.offset) % window_reads_.size()];
-  if (read.poll != polls_ || read.offset != plan.offset || read.server != op.request.server) {
-    read = {polls_, plan.offset, op.request.server, i};
-    return false;
-  }
-  op.next_sharer = std::exchange(ops_[read.op].first_sharer, i);
-  op.posted_ns = now_ns_;
-  ++op.busy.in_flight;
-  return true;
-}
-
-void Engine::FeedSharers(uint32_t i) {
-  const std::byte* window = BuffersOf(i).window[0];
-  uint32_t next = std::exchange(ops_[i].first_sharer, kNoOp);
-  while (next != kNoOp) {
-    const uint32_t sharer = next;
-    next = std::exchange(ops_[sharer].next_sharer, kNoOp);
-    std::memcpy(BuffersOf(sharer).window[0], window, kWindowBytes);
-    --ops_[sharer].busy.in_flight;
-    OnLookupRead(sharer);
-  }
 }
 
 // Operations that waited for a long buffer get it in turn.

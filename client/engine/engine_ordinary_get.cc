@@ -32,6 +32,8 @@ void Engine::StartFresh() {
     }
   }
   fresh_.Clear();
+  if (!shared_windows_.empty()) [[unlikely]]
+    ReadSharedWindows();
 }
 
 // False: nothing that this lane may READ.
@@ -66,11 +68,11 @@ inline void Engine::ReadWindow(Server& server, uint32_t i) {
 void Engine::StartGet(Server& server, uint32_t i) {
   const Op& op = ops_[i];
   const Slot cached = server.cache.Find(op.hash);
-  if (op.request.share_window) [[unlikely]]
-    return StartLookup(i, cached);
   if (ReadItem(server, i, cached, Op::Phase::kReadingCached)) return;
-  if (cached.empty()) return ReadWindow(server, i);
-  StartLookup(i, cached);
+  if (!cached.empty()) return StartLookup(i, cached);
+  if (op.request.share_window) [[unlikely]]
+    return ShareWindow(server, i);
+  ReadWindow(server, i);
 }
 
 void Engine::OnWorksDone(uint32_t number, std::span<const InFlightWork::Work> works,
@@ -110,6 +112,8 @@ inline void Engine::OnWindow(Server& server, uint32_t i) {
   }
   GoOnAsLookup(i);
 }
+
+void Engine::OnSharedWindow(uint32_t i) { OnWindow(ServerOf(ops_[i]), i); }
 
 inline void Engine::OnItem(Server& server, uint32_t i) {
   Op& op = ops_[i];

@@ -49,6 +49,7 @@ void Engine::LoseOp(uint32_t i) {
   const bool over_with = SessionOf(op).dead();
   switch (op.phase) {
     case Op::Phase::kReadingWindow:
+    case Op::Phase::kReadingWindows:
     case Op::Phase::kReadingItem:
     case Op::Phase::kReadingCached:
     case Op::Phase::kLookingUp:
@@ -126,6 +127,7 @@ void Engine::OnReady(uint32_t server, Comeback comeback) {
       Start(i);
     }
   }
+  ReadSharedWindows();
 }
 
 }  // namespace gannet

@@ -26,7 +26,7 @@ struct OpRequest {
   bool only_if_absent = false;
   bool only_if_version = false;
   bool under_lock = false;
-  bool share_window = false;  // GET: its first READ may be that of another GET begun with it
+  bool share_window = false;  // GET: its window may come with that of another GET begun with it
   uint32_t server = 0;
   std::string_view key;
   int64_t timeout_ns = 0;  // from the next Poll on
@@ -44,16 +44,17 @@ struct OpRequest {
 struct alignas(64) Op {
   enum class Phase : uint8_t {
     kFree,
-    kFresh,          // begun, to be started by the next Poll
-    kWaiting,        // for the session to be ready
-    kStarved,        // for a long buffer
-    kReadingWindow,  // the READs of an ordinary GET (engine_ordinary_get.cc): of its home window,
-    kReadingItem,    // of the item that the window names,
-    kReadingCached,  // or of the item whose location is cached
-    kLookingUp,      // READs as `lookup` wants them
-    kLocking,        // compare-and-swap, in a LockAndGet with a READ behind it
-    kUnlocking,      // compare-and-swap
-    kRequestQueued,  // no credit or connection yet
+    kFresh,           // begun, to be started by the next Poll
+    kWaiting,         // for the session to be ready
+    kStarved,         // for a long buffer
+    kReadingWindow,   // the READs of an ordinary GET (engine_ordinary_get.cc): of its home window,
+    kReadingItem,     // of the item that the window names,
+    kReadingCached,   // or of the item whose location is cached
+    kReadingWindows,  // as kReadingWindow, for others too (engine_multi_get.cc)
+    kLookingUp,       // READs as `lookup` wants them
+    kLocking,         // compare-and-swap, in a LockAndGet with a READ behind it
+    kUnlocking,       // compare-and-swap
+    kRequestQueued,   // no credit or connection yet
     kRequestSent,
     kFinished,  // the caller has still to Release it
     kReleased,  // but its memory may still be written to, or its number is in a queue
@@ -91,8 +92,8 @@ struct alignas(64) Op {
   std::string_view value;  // found: into the operation's buffers, valid until Release
   LentBuffer item;         // a long item, or the reply of a GET by RPC
   Lookup lookup;
-  // GETs whose first READ is this one's, as a list; they count as in flight. Both are kNoOp again
-  // when that READ is done or lost.
+  // GETs whose windows come with this one's READ, as a list; they count as in flight. Both are
+  // kNoOp again when that READ is done or lost.
   uint32_t first_sharer = kNoOp;
   uint32_t next_sharer = kNoOp;
   LockWord word;              // lock: ours, or after a refusal the holder's

@@ -1,5 +1,6 @@
 // What GETs that are begun together share, counted in verbs.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,13 +29,37 @@ class MultiGetTest : public ::testing::Test {
     }
     return run_.Finish(keys.size());
   }
-  std::vector<std::string> KeysOfOneHome(size_t n) {
-    std::vector<std::string> keys = {"first"};
-    for (int i = 0; keys.size() < n; ++i) {
-      const std::string key = "other" + std::to_string(i);
-      if (HomeOf(key) == HomeOf(keys[0])) keys.push_back(key);
+  // The first lives anywhere, each other one so many homes behind it; no two are the same.
+  std::vector<std::string> KeysOfHomes(const std::vector<uint64_t>& behind) {
+    uint64_t tried = 0;
+    const auto key_of_home = [&](auto wanted) {
+      std::string key;
+      do {
+        key = "key" + std::to_string(tried++);
+      } while (!wanted(HomeOf(key)));
+      return key;
+    };
+    const uint64_t homes = run_.engine().session(0).view().index.homes;
+    std::vector<std::string> keys = {key_of_home([&](uint64_t home) { return home < homes / 2; })};
+    const uint64_t first = HomeOf(keys[0]);
+    for (const uint64_t distance : behind) {
+      keys.push_back(key_of_home([&](uint64_t home) { return home == first + distance; }));
     }
     return keys;
+  }
+  void Put(const std::vector<std::string>& keys) {
+    EngineRun other({.endpoints = {server_.endpoint()}});
+    for (const std::string& key : keys) {
+      ASSERT_EQ(other.Put(key, key).outcome, Outcome::kOk);
+    }
+  }
+  static void ExpectValues(const std::vector<OpResult>& results, std::vector<std::string> values) {
+    std::vector<std::string> got;
+    for (const OpResult& result : results) {
+      EXPECT_TRUE(result.found);
+      got.push_back(result.value);
+    }
+    EXPECT_THAT(got, ::testing::UnorderedElementsAreArray(values));
   }
   static OpCost Sum(const std::vector<OpResult>& results) {
     OpCost sum;
@@ -52,17 +77,10 @@ class MultiGetTest : public ::testing::Test {
 };
 
 TEST_F(MultiGetTest, AWindowThatSeveralKeysShareIsReadOnce) {
-  const std::vector<std::string> keys = KeysOfOneHome(3);
-  for (const std::string& key : keys) {
-    ASSERT_EQ(EngineRun({.endpoints = {server_.endpoint()}}).Put(key, key).outcome, Outcome::kOk);
-  }
+  const std::vector<std::string> keys = KeysOfHomes({0, 0});
+  Put(keys);
   const std::vector<OpResult> results = Get(keys);
-  std::vector<std::string> values;
-  for (const OpResult& result : results) {
-    EXPECT_TRUE(result.found);
-    values.push_back(result.value);
-  }
-  EXPECT_TRUE(std::is_permutation(values.begin(), values.end(), keys.begin(), keys.end()));
+  ExpectValues(results, keys);
   const OpCost cold = Sum(results);
   EXPECT_EQ(cold.reads, 1u + 3u);
   EXPECT_EQ(cold.posts, 2u);  // two round trips
@@ -71,6 +89,43 @@ TEST_F(MultiGetTest, AWindowThatSeveralKeysShareIsReadOnce) {
   EXPECT_EQ(warm.reads, 3u);
   EXPECT_EQ(warm.posts, 1u);
   EXPECT_EQ(warm.completions, 1u);
+}
+
+// A key's two buckets are neighbours, so that windows of neighbouring homes overlap.
+TEST_F(MultiGetTest, WindowsThatOverlapComeWithOneRead) {
+  const std::vector<std::string> keys = KeysOfHomes({1, 2, 1, 0, 2});
+  Put(keys);
+  const std::vector<OpResult> results = Get(keys);
+  ExpectValues(results, keys);
+  const OpCost cold = Sum(results);
+  EXPECT_EQ(cold.reads, 1u + 6u);
+  EXPECT_EQ(cold.posts, 2u);
+  EXPECT_EQ(cold.completions, 2u);
+  uint32_t item_bytes = 0;
+  for (const OpResult& result : Get(keys)) item_bytes += result.cost.read_bytes;
+  uint32_t bytes = 0;
+  for (const OpResult& result : results) bytes += result.cost.read_bytes;
+  EXPECT_EQ(bytes, item_bytes + 4 * kBucketBytes);
+}
+
+TEST_F(MultiGetTest, OneReadCannotBringAllOfALongLineOfWindows) {
+  const std::vector<std::string> keys = KeysOfHomes({1, 2, 3, 4, 9});
+  Put(keys);
+  const std::vector<OpResult> results = Get(keys);
+  ExpectValues(results, keys);
+  EXPECT_EQ(Sum(results).reads, 3u + 6u);
+}
+
+// The absent ones are believed to be absent, each of its own window; a slow READ makes it look
+// again.
+TEST_F(MultiGetTest, AbsentKeysShareWindowsToo) {
+  const std::vector<std::string> keys = KeysOfHomes({1, 2, 0, 1, 2});
+  Put({keys[1], keys[3]});
+  const std::vector<OpResult> results = Get(keys);
+  EXPECT_EQ(std::count_if(results.begin(), results.end(), [](auto& r) { return r.found; }), 2);
+  for (const OpResult& result : results) {
+    EXPECT_EQ(result.outcome, Outcome::kOk);
+  }
 }
 
 // Not of keys that are absent: a miss whose READ took too long on a busy machine is looked up
@@ -94,7 +149,7 @@ TEST_F(MultiGetTest, AllFirstReadsAreOnePost) {
 }
 
 TEST_F(MultiGetTest, OneThatIsPastItsDeadlineDoesNotHoldUpTheOthers) {
-  const std::vector<std::string> keys = KeysOfOneHome(2);
+  const std::vector<std::string> keys = KeysOfHomes({1});
   ASSERT_EQ(EngineRun({.endpoints = {server_.endpoint()}}).Put(keys[1], "there").outcome,
             Outcome::kOk);
   for (const std::string& key : keys) {
@@ -107,7 +162,7 @@ TEST_F(MultiGetTest, OneThatIsPastItsDeadlineDoesNotHoldUpTheOthers) {
 }
 
 TEST_F(MultiGetTest, SharersStartAgainWhenTheConnectionBreaks) {
-  const std::vector<std::string> keys = KeysOfOneHome(3);
+  const std::vector<std::string> keys = KeysOfHomes({0, 2});
   for (int round = 0; round < 5; ++round) {
     for (const std::string& key : keys) {
       auto request = KeyRequest(run_.engine(), OpType::kGet, key);

@@ -1,0 +1,59 @@
+#ifndef GANNET_CLIENT_ENGINE_SHARED_WINDOWS_H_
+#define GANNET_CLIENT_ENGINE_SHARED_WINDOWS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <tuple>
+#include <vector>
+
+#include "client/session/session_memory.h"
+
+namespace gannet {
+
+// The windows that GETs begun together READ first, brought by fewer READs where they are the same,
+// overlap or touch: one READ goes on to the end of the last window that begins within it and fits a
+// READ's buffer. Each window lies whole in one READ, as a miss needs it. Allocates only when made.
+// One owner thread.
+class SharedWindows {
+ public:
+  static constexpr uint64_t kReadBytesMax = sizeof(OpBuffers::window);
+
+  struct Wanted {
+    uint32_t server;
+    uint32_t op;
+    uint64_t offset;
+  };
+
+  explicit SharedWindows(uint32_t capacity) { wanted_.reserve(capacity); }
+
+  bool empty() const { return wanted_.empty(); }
+  // The callers' own limits keep it within its capacity.
+  void Add(const Wanted& wanted) { wanted_.push_back(wanted); }
+  // Calls read(span of Wanted, bytes) for each READ: of so many bytes, from where the first of its
+  // windows begins. Empty afterwards.
+  template <class F>
+  void Take(F read) {
+    std::sort(wanted_.begin(), wanted_.end(), [](const Wanted& a, const Wanted& b) {
+      return std::tie(a.server, a.offset) < std::tie(b.server, b.offset);
+    });
+    for (auto first = wanted_.begin(); first != wanted_.end();) {
+      const auto end = std::find_if(first, wanted_.end(), [&](const Wanted& it) {
+        return it.server != first->server || End(it) - first->offset > kReadBytesMax;
+      });
+      read(std::span<const Wanted>(first, end),
+           static_cast<uint32_t>(End(*(end - 1)) - first->offset));
+      first = end;
+    }
+    wanted_.clear();
+  }
+
+ private:
+  static uint64_t End(const Wanted& wanted) { return wanted.offset + kWindowBytes; }
+
+  std::vector<Wanted> wanted_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_ENGINE_SHARED_WINDOWS_H_
