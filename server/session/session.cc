@@ -23,7 +23,7 @@ bool Session::AnyInProgressBelow(uint64_t floor) const {
 }
 
 Session::Admission Session::AdmitOutOfOrder(uint64_t sequence, ReplyHeader* recorded) {
-  if (sequence < floor_) return Admission::kStale;
+  if (sequence < floor()) return Admission::kStale;
   const Record& record = At(sequence);
   if (record.sequence == sequence) {
     if (record.state == State::kInProgress) return Admission::kInProgress;
@@ -38,19 +38,17 @@ Session::Admission Session::AdmitOutOfOrder(uint64_t sequence, ReplyHeader* reco
       return Admission::kReplay;
     }
   }
-  // Subtracting, not adding: a hostile number near 2^64 must not wrap.
-  if (sequence > highest_ && sequence - highest_ > kSequenceJumpMax) return Admission::kOverrun;
-  const uint64_t floor = sequence >= credits() ? sequence - credits() + 1 : 1;
-  if (floor > floor_) {
-    if (AnyInProgressBelow(floor)) return Admission::kOverrun;
-    floor_ = floor;
+  if (sequence > highest_) {
+    // Subtracting, not adding: a hostile number near 2^64 must not wrap.
+    if (sequence - highest_ > kSequenceJumpMax) return Admission::kOverrun;
+    if (AnyInProgressBelow(FloorAt(sequence))) return Admission::kOverrun;
+    highest_ = sequence;
   }
-  if (sequence > highest_) highest_ = sequence;
   return Begin(sequence);
 }
 
 uint64_t Session::AnsweredBelow() const {
-  uint64_t sequence = floor_;
+  uint64_t sequence = floor();
   for (; sequence <= highest_; ++sequence) {
     const Record& record = At(sequence);
     const bool answered = record.sequence == sequence &&

@@ -45,12 +45,25 @@ class Session {
 
   // Decides about a request with this number; on kReplay `*recorded` is the answer.
   Admission Admit(uint64_t sequence, ReplyHeader* recorded) {
-    // The usual: the next number, and all before it are answered.
-    if (sequence != highest_ + 1 || in_progress_ != 0) [[unlikely]]
+    if (!IsNext(sequence)) [[unlikely]]
       return AdmitOutOfOrder(sequence, recorded);
     highest_ = sequence;
-    if (sequence - floor_ >= credits_) floor_ = sequence - credits_ + 1;
     return Begin(sequence);
+  }
+  // The usual: the next number, and all before it are answered.
+  bool IsNext(uint64_t sequence) const { return sequence == highest_ + 1 && in_progress_ == 0; }
+  // Admit and RecordAnswer in one, for the next request, which was executed and succeeded. Its
+  // number. REQUIRES: IsNext of that number.
+  uint64_t AnswerNext(Opcode opcode, uint64_t version, uint64_t slot) {
+    const uint64_t sequence = ++highest_;
+    At(sequence) = {.sequence = sequence,
+                    .version = version,
+                    .slot = slot,
+                    .lock_word = 0,
+                    .opcode = static_cast<uint8_t>(opcode),
+                    .status = static_cast<uint8_t>(ReplyStatus::kOk),
+                    .state = State::kAnswered};
+    return sequence;
   }
   // The request in progress changed something, or was refused after it was admitted: its answer is
   // remembered. Of the header: opcode, status, version, slot and lock word, which is all that the
@@ -97,6 +110,11 @@ class Session {
     State state = State::kNone;
   };
 
+  // Numbers below are over.
+  uint64_t floor() const { return FloorAt(highest_); }
+  uint64_t FloorAt(uint64_t highest) const {
+    return highest >= credits_ ? highest - credits_ + 1 : 1;
+  }
   Record& At(uint64_t sequence) { return records_[sequence & mask_]; }
   const Record& At(uint64_t sequence) const { return records_[sequence & mask_]; }
   Admission AdmitOutOfOrder(uint64_t sequence, ReplyHeader* recorded);
@@ -123,7 +141,6 @@ class Session {
   const uint16_t credits_;
   const uint16_t mask_;                      // of the records: a power of two, at least `credits`
   const std::unique_ptr<Record[]> records_;  // by sequence & mask_
-  uint64_t floor_ = 1;                       // numbers below are over
   uint64_t highest_ = 0;                     // ever admitted
   uint32_t in_progress_ = 0;
 };

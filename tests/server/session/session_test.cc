@@ -58,6 +58,32 @@ TEST_F(SessionTest, NeverExecutesANumberThatFellOutOfTheWindow) {
   EXPECT_EQ(Admit(2), Admission::kExecute);
 }
 
+TEST_F(SessionTest, RemembersTheAnswerOfTheNextRequest) {
+  EXPECT_FALSE(session_.IsNext(0));
+  EXPECT_FALSE(session_.IsNext(2));
+  for (uint64_t n = 1; n <= 10; ++n) {
+    ASSERT_TRUE(session_.IsNext(n)) << n;
+    ASSERT_EQ(session_.AnswerNext(Opcode::kPut, n * 1000, n * 7), n);
+    ASSERT_FALSE(session_.IsNext(n)) << n;
+  }
+  EXPECT_EQ(Admit(6), Admission::kStale);
+  ASSERT_EQ(Admit(7), Admission::kReplay);
+  EXPECT_EQ(recorded_.opcode, static_cast<uint8_t>(Opcode::kPut));
+  EXPECT_EQ(recorded_.status, static_cast<uint8_t>(ReplyStatus::kOk));
+  EXPECT_EQ(recorded_.sequence, 7u);
+  EXPECT_EQ(recorded_.version, 7000u);
+  EXPECT_EQ(recorded_.slot, 49u);
+  EXPECT_EQ(recorded_.lock_word, 0u);
+  EXPECT_EQ(session_.AnsweredBelow(), 11u);
+}
+
+TEST_F(SessionTest, NoRequestIsJustTheNextWhileOneIsInProgress) {
+  ASSERT_EQ(Admit(1), Admission::kExecute);
+  EXPECT_FALSE(session_.IsNext(2));
+  session_.RecordAnswer(1, AnswerTo(1));
+  EXPECT_TRUE(session_.IsNext(2));
+}
+
 TEST_F(SessionTest, TellsADuplicateOfARequestInProgress) {
   EXPECT_EQ(Admit(1), Admission::kExecute);
   EXPECT_EQ(Admit(1), Admission::kInProgress);
@@ -141,6 +167,13 @@ TEST(SessionRandomTest, NeverExecutesAnAnsweredRequestTwice) {
   for (uint64_t step = 1; step < 100'000; ++step) {
     const uint64_t sequence = oldest + random() % kCredits;
     ReplyHeader reply{};
+    if (session.IsNext(sequence) && random() % 2 == 0) {
+      ASSERT_FALSE(answers.contains(sequence)) << sequence;
+      ASSERT_EQ(session.AnswerNext(Opcode::kPut, step, 0), sequence);
+      answers[sequence] = step;
+      while (answers.contains(oldest)) ++oldest;
+      continue;
+    }
     switch (session.Admit(sequence, &reply)) {
       case Admission::kExecute:
         ASSERT_FALSE(answers.contains(sequence)) << sequence;
