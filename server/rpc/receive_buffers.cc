@@ -1,6 +1,7 @@
 #include "server/rpc/receive_buffers.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/status_macros.h"
 #include "server/rpc/work_kind.h"
@@ -16,7 +17,6 @@ absl::StatusOr<std::unique_ptr<ReceiveBuffers>> ReceiveBuffers::Create(ibv_pd* p
   GANNET_ASSIGN_OR_RETURN(result->srq_, CreateSharedReceiveQueue(pd, count));
   result->sges_.resize(count);
   result->requests_.resize(count);
-  result->recycled_.reserve(count);
   for (uint32_t slot = 0; slot < count; ++slot) {
     result->sges_[slot] = result->buffers_.Sge(uint64_t{slot} * kMessageBytesMax, kMessageBytesMax);
     result->requests_[slot] = {.wr_id = PackWorkId(WorkKind::kReceive, 0, slot),
@@ -30,14 +30,9 @@ absl::StatusOr<std::unique_ptr<ReceiveBuffers>> ReceiveBuffers::Create(ibv_pd* p
 }
 
 bool ReceiveBuffers::PostRecycled() {
-  for (size_t i = 0; i + 1 < recycled_.size(); ++i) {
-    requests_[recycled_[i]].next = &requests_[recycled_[i + 1]];
-  }
-  requests_[recycled_.back()].next = nullptr;
   ++posts_;
-  const PostResult result = PostReceive(srq_.get(), &requests_[recycled_.front()]);
-  recycled_.clear();
-  return result == PostResult::kPosted;
+  recycled_count_ = 0;
+  return PostReceive(srq_.get(), std::exchange(recycled_, nullptr)) == PostResult::kPosted;
 }
 
 }  // namespace gannet

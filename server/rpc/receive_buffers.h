@@ -27,14 +27,19 @@ class ReceiveBuffers {
   ibv_srq* srq() const { return srq_.get(); }
   uint32_t count() const { return count_; }
 
-  // REQUIRES: the slot was received and not yet recycled; bytes <= kMessageBytesMax.
+  // REQUIRES: the slot was received and not yet posted again; bytes <= kMessageBytesMax.
   std::span<const std::byte> Message(uint32_t slot, uint32_t bytes) const {
     return {buffers_.data() + uint64_t{slot} * kMessageBytesMax, bytes};
   }
-  void Recycle(uint32_t slot) { recycled_.push_back(slot); }
+  // The bytes of a recycled slot stay until Repost.
+  void Recycle(uint32_t slot) {
+    requests_[slot].next = recycled_;
+    recycled_ = &requests_[slot];
+    ++recycled_count_;
+  }
   // Posts what was recycled, once it is worth a doorbell: a few receives less than count() may be
   // posted at any time. False: the device refused; the worker can receive no more.
-  bool Repost() { return recycled_.size() < repost_at_ || PostRecycled(); }
+  bool Repost() { return recycled_count_ < repost_at_ || PostRecycled(); }
   uint64_t posts() const { return posts_; }  // doorbells so far
 
  private:
@@ -48,10 +53,11 @@ class ReceiveBuffers {
   uint32_t count_ = 0;
   uint32_t repost_at_ = 0;
   uint64_t posts_ = 0;
-  std::vector<uint32_t> recycled_;
-  // Filled in at Create, by slot; only linked anew at each post.
+  // Filled in at Create, by slot; only linked anew, as they are recycled.
   std::vector<ibv_sge> sges_;
   std::vector<ibv_recv_wr> requests_;
+  ibv_recv_wr* recycled_ = nullptr;  // a chain, the last recycled first
+  uint32_t recycled_count_ = 0;
 };
 
 }  // namespace gannet

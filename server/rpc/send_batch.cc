@@ -10,7 +10,23 @@ SendBatch::SendBatch(BufferPool* replies, Refused refused)
     : replies_(replies), refused_(std::move(refused)) {
   touched_.reserve(kRequestsMax);
   inline_buffers_.reserve(kRequestsMax);
-  for (Entry& entry : entries_) entry.request = SendRequest(0, &entry.sge, 0);
+  for (Entry& entry : entries_) {
+    entry.request = SendRequest(0, &entry.sge, 0);
+    entry.header_sge = {reinterpret_cast<uint64_t>(&entry.header), sizeof(entry.header), 0};
+  }
+}
+
+SendBatch::Entry* SendBatch::Add(ServerConnection* connection, ibv_wr_opcode opcode,
+                                 Resource resource, bool signaled) {
+  if (next_ == entries_.end()) Flush();
+  if (connection->closing) return nullptr;
+  if (!connection->send_queue.HasRoom()) {
+    refused_(connection, "the peer does not take its replies");
+    return nullptr;
+  }
+  Entry* entry = Take(connection, opcode, resource, signaled);
+  entry->request.sg_list = &entry->sge;
+  return entry;
 }
 
 bool SendBatch::AddReply(ServerConnection* connection, uint32_t buffer, uint32_t bytes) {
@@ -28,6 +44,12 @@ bool SendBatch::AddReply(ServerConnection* connection, uint32_t buffer, uint32_t
     inline_buffers_.push_back(buffer);
   }
   return true;
+}
+
+ReplyHeader* SendBatch::AddHeader(ServerConnection* connection) {
+  if (sizeof(ReplyHeader) > connection->inline_bytes) return AddHeaderInBuffer(connection);
+  Entry* entry = Add(connection, IBV_WR_SEND, {}, /*signaled=*/false);
+  return entry == nullptr ? nullptr : InlineHeader(entry);
 }
 
 ReplyHeader* SendBatch::AddHeaderInBuffer(ServerConnection* connection) {
@@ -61,9 +83,12 @@ bool SendBatch::AddWrite(ServerConnection* connection, const ibv_sge& sge, uint6
   return true;
 }
 
+void SendBatch::Touch(ServerConnection* connection) { touched_.push_back(connection); }
+
 void SendBatch::Post(ServerConnection* connection) {
+  *connection->chain_end = nullptr;
   ibv_send_wr* chain = std::exchange(connection->chain_head, nullptr);
-  connection->chain_tail = nullptr;
+  connection->chain_end = &connection->chain_head;
   connection->unanswered -= std::exchange(connection->answers_in_chain, 0);
   // What a closing connection had in its chain is released with the rest of its send queue.
   if (connection->closing) return;
@@ -78,7 +103,7 @@ void SendBatch::Flush() {
   touched_.clear();
   for (uint32_t buffer : inline_buffers_) replies_->Give(buffer);
   inline_buffers_.clear();
-  used_ = 0;
+  next_ = entries_.begin();
 }
 
 }  // namespace gannet

@@ -31,6 +31,11 @@ class SendBatch {
   bool AddReply(ServerConnection* connection, uint32_t buffer, uint32_t bytes);
   // A reply of only a header, to be filled in before anything else is added; nullptr when refused.
   ReplyHeader* AddHeader(ServerConnection* connection);
+  // AddHeader, where nothing stands against it. REQUIRES: TakesHeader(*connection).
+  ReplyHeader* AddInlineHeader(ServerConnection* connection);
+  bool TakesHeader(const ServerConnection& connection) const {
+    return connection.direct && connection.send_queue.HasRoom() && next_ != entries_.end();
+  }
   // READ from the peer into `sge`.
   bool AddRead(ServerConnection* connection, const ibv_sge& sge, uint64_t address, uint32_t rkey);
   // WRITE to the peer from `sge`; `staging` is busy until it completed.
@@ -39,7 +44,6 @@ class SendBatch {
 
   // Posts all chains.
   void Flush();
-  bool empty() const { return used_ == 0; }
   uint64_t posts() const { return posts_; }  // doorbells so far
 
  private:
@@ -47,64 +51,56 @@ class SendBatch {
   struct Entry {
     ibv_send_wr request;
     ibv_sge sge;
+    ibv_sge header_sge;  // always of `header`
     ReplyHeader header;  // of a reply that is sent inline from here
   };
 
   // Where the device does not send a header inline.
   ReplyHeader* AddHeaderInBuffer(ServerConnection* connection);
-  // An entry for `connection`, linked into its chain, its sge to be filled in; nullptr: refused.
+  // Takes an entry and a place in the send queue, and links it into the connection's chain.
+  Entry* Take(ServerConnection* connection, ibv_wr_opcode opcode, Resource resource, bool signaled);
+  // Makes it the SEND of its own header.
+  static ReplyHeader* InlineHeader(Entry* entry) {
+    // Inline: copied at the post, so it needs no registered memory.
+    entry->request.send_flags |= IBV_SEND_INLINE;
+    entry->request.sg_list = &entry->header_sge;
+    return &entry->header;
+  }
+  // An entry for `connection`, its sge to be filled in; nullptr: refused.
   Entry* Add(ServerConnection* connection, ibv_wr_opcode opcode, Resource resource, bool signaled);
+  void Touch(ServerConnection* connection);
   void Post(ServerConnection* connection);
 
   BufferPool* const replies_;
   const Refused refused_;
   std::array<Entry, kRequestsMax> entries_;
-  uint32_t used_ = 0;
+  std::array<Entry, kRequestsMax>::iterator next_ = entries_.begin();  // free from here on
   uint64_t posts_ = 0;
   std::vector<ServerConnection*> touched_;  // with a chain
   std::vector<uint32_t> inline_buffers_;    // free again after the post
 };
 
-// What no kind of request changes was filled in at construction.
-[[gnu::always_inline]] inline SendBatch::Entry* SendBatch::Add(ServerConnection* connection,
-                                                               ibv_wr_opcode opcode,
-                                                               Resource resource, bool signaled) {
-  if (used_ == kRequestsMax) [[unlikely]]
-    Flush();
-  if (connection->closing) [[unlikely]]
-    return nullptr;
-  if (!connection->send_queue.HasRoom(1)) [[unlikely]] {
-    refused_(connection, "the peer does not take its replies");
-    return nullptr;
-  }
-  SendQueue& queue = connection->send_queue;
-  const uint32_t position = queue.Add(resource);
-  const unsigned signal = queue.ShouldSignal(signaled) ? IBV_SEND_SIGNALED : 0;
-  Entry& entry = entries_[used_++];
-  entry.request.wr_id = connection->send_id | position;
-  entry.request.next = nullptr;
-  entry.request.opcode = opcode;
-  entry.request.send_flags = connection->send_flags | signal;
-  if (connection->chain_head == nullptr) {
-    connection->chain_head = &entry.request;
-    touched_.push_back(connection);
-  } else {
-    connection->chain_tail->next = &entry.request;
-  }
-  connection->chain_tail = &entry.request;
-  return &entry;
+// What no kind of request changes was filled in at construction; the end of a chain is marked at
+// its post.
+[[gnu::always_inline]] inline SendBatch::Entry* SendBatch::Take(ServerConnection* connection,
+                                                                ibv_wr_opcode opcode,
+                                                                Resource resource, bool signaled) {
+  const SendQueue::Place place = connection->send_queue.Add(resource, signaled);
+  Entry* const entry = next_++;
+  entry->request.wr_id = connection->send_id | place.position;
+  entry->request.opcode = opcode;
+  entry->request.send_flags = connection->send_flags;
+  if (place.signaled) [[unlikely]]
+    entry->request.send_flags |= IBV_SEND_SIGNALED;
+  if (connection->chain_end == &connection->chain_head) Touch(connection);
+  *connection->chain_end = &entry->request;
+  connection->chain_end = &entry->request.next;
+  return entry;
 }
 
-[[gnu::always_inline]] inline ReplyHeader* SendBatch::AddHeader(ServerConnection* connection) {
-  if (sizeof(ReplyHeader) > connection->inline_bytes) [[unlikely]]
-    return AddHeaderInBuffer(connection);
-  Entry* entry = Add(connection, IBV_WR_SEND, {}, /*signaled=*/false);
-  if (entry == nullptr) [[unlikely]]
-    return nullptr;
-  // Inline: copied at the post, so it needs no registered memory.
-  entry->sge = {reinterpret_cast<uint64_t>(&entry->header), sizeof(entry->header), 0};
-  entry->request.send_flags |= IBV_SEND_INLINE;
-  return &entry->header;
+[[gnu::always_inline]] inline ReplyHeader* SendBatch::AddInlineHeader(
+    ServerConnection* connection) {
+  return InlineHeader(Take(connection, IBV_WR_SEND, {}, /*signaled=*/false));
 }
 
 }  // namespace gannet

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "common/base/check.h"
@@ -36,26 +37,31 @@ class SendQueue {
         ring_(std::bit_ceil(places)),
         mask_(std::bit_ceil(places) - 1),
         last_(start),
+        full_at_(start + places - 1),
+        signal_at_(start + signal_every_),
         done_(start) {}
 
-  bool HasRoom(uint32_t wrs) const { return in_queue() + wrs + 1 <= places_; }
+  bool HasRoom() const { return last_ != full_at_; }
   uint32_t in_queue() const { return last_ - done_; }
 
   size_t MemoryBytes() const { return ring_.capacity() * sizeof(Resource); }
 
-  // Takes a place; returns its position. REQUIRES: HasRoom(1).
-  uint32_t Add(Resource resource) {
-    GANNET_CHECK(HasRoom(1), "send queue overrun");
+  struct Place {
+    uint32_t position;
+    bool signaled;  // the work request must be
+  };
+  // Takes a place. REQUIRES: HasRoom().
+  Place Add(Resource resource, bool signaled) {
+    GANNET_CHECK(HasRoom(), "send queue overrun");
     ++last_;
-    ring_[last_ & mask_] = resource;
-    busy_ += resource.kind != Resource::Kind::kNothing;
-    return last_;
-  }
-  // True when the next work request to be posted should be signaled; call once for each.
-  bool ShouldSignal(bool wanted) {
-    if (!wanted && ++unsignaled_ < signal_every_) return false;
-    unsignaled_ = 0;
-    return true;
+    if (resource.kind != Resource::Kind::kNothing) {
+      ring_[last_ & mask_] = resource;
+      ++busy_;
+    }
+    if (last_ == signal_at_) [[unlikely]]
+      signaled = true;
+    if (signaled) signal_at_ = last_ + signal_every_;
+    return {last_, signaled};
   }
 
   template <class Release>
@@ -70,25 +76,33 @@ class SendQueue {
   void Complete(uint32_t position, Release&& release) {
     // Differences, not values: positions wrap.
     if (position - done_ > last_ - done_) position = last_;
-    if (busy_ == 0) done_ = position;  // nothing but headers
-    while (done_ != position) {
-      ++done_;
-      const Resource resource = ring_[done_ & mask_];
+    while (busy_ > 0 && done_ != position) {
+      SetDone(done_ + 1);
+      const Resource resource = std::exchange(ring_[done_ & mask_], {});
       if (resource.kind == Resource::Kind::kNothing) continue;
       --busy_;
       release(resource);
     }
+    SetDone(position);
   }
 
  private:
+  void SetDone(uint32_t position) {
+    done_ = position;
+    full_at_ = position + places_ - 1;
+  }
+
   const uint32_t places_;
   const uint32_t signal_every_;  // so that a short queue is never full of unsignaled requests
-  std::vector<Resource> ring_;   // by position; a power of two, so that positions may wrap
+  // By position; a power of two, so that positions may wrap. kNothing but for what is busy, so that
+  // the others need not write it.
+  std::vector<Resource> ring_;
   const uint32_t mask_;
-  uint32_t last_;      // position of the newest work request
-  uint32_t done_;      // all up to here completed
-  uint32_t busy_ = 0;  // of those in the queue, keep something busy
-  uint32_t unsignaled_ = 0;
+  uint32_t last_;       // position of the newest work request
+  uint32_t full_at_;    // what last_ is when only the drain's place is left
+  uint32_t signal_at_;  // the position that must be signaled if none before it is
+  uint32_t done_;       // all up to here completed
+  uint32_t busy_ = 0;   // of those in the queue, keep something busy
 };
 
 }  // namespace gannet

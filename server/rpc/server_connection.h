@@ -42,6 +42,7 @@ struct ServerConnection {
         inline_bytes(rdma->limits().inline_bytes),
         send_flags(rdma->send_flags()),
         send_id(PackWorkId(WorkKind::kSend, id, 0)),
+        direct(inline_bytes >= sizeof(ReplyHeader)),
         send_queue(send_places) {
     in_progress.reserve(session->credits());
   }
@@ -67,13 +68,14 @@ struct ServerConnection {
   const uint64_t send_id;       // WrId of a send, but for its position
 
   bool closing = false;
+  bool direct;  // open, and the header of a reply is sent inline
   int64_t closing_since_ns = 0;
   int64_t heard_ns = 0;  // when the peer was last heard of
 
   // The account of the queue pair's send queue, and the chain that is not posted yet.
   SendQueue send_queue;
   ibv_send_wr* chain_head = nullptr;
-  ibv_send_wr* chain_tail = nullptr;
+  ibv_send_wr** chain_end = &chain_head;  // where the next one is linked in
 
   // Requests received and not answered; a reply counts from when it is posted.
   uint32_t unanswered = 0;

@@ -171,6 +171,7 @@ void Worker::CloseConnection(ServerConnection* connection, std::string_view why)
   LOG(INFO) << "closing connection " << connection->id << " of session "
             << connection->session->id() << ": " << why;
   connection->closing = true;
+  connection->direct = false;
   connection->closing_since_ns = now_.monotonic_ns;
   // Not applied and not answered: sent again on another connection, they are executed. A READ that
   // is under way keeps its reservation until its flush.

@@ -13,7 +13,7 @@ Resource Buffer(uint32_t index) { return {Resource::Kind::kReplyBuffer, index}; 
 TEST(SendQueueTest, ReleasesInOrderUpToTheCompletedPosition) {
   SendQueue queue(8);
   std::vector<uint32_t> positions;
-  for (uint32_t i = 0; i < 5; ++i) positions.push_back(queue.Add(Buffer(i)));
+  for (uint32_t i = 0; i < 5; ++i) positions.push_back(queue.Add(Buffer(i), false).position);
   std::vector<uint32_t> released;
   const auto release = [&](Resource resource) { released.push_back(resource.index); };
   queue.Complete(positions[2], release);
@@ -27,16 +27,16 @@ TEST(SendQueueTest, ReleasesInOrderUpToTheCompletedPosition) {
 TEST(SendQueueTest, KeepsOnePlaceForTheDrain) {
   SendQueue queue(4);
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(queue.HasRoom(1));
-    queue.Add({});
+    ASSERT_TRUE(queue.HasRoom());
+    queue.Add({}, false);
   }
-  EXPECT_FALSE(queue.HasRoom(1));
+  EXPECT_FALSE(queue.HasRoom());
 }
 
 TEST(SendQueueTest, PositionsThatAreNotInTheQueueReleaseNothingTwice) {
   SendQueue queue(8);
-  const uint32_t first = queue.Add(Buffer(1));
-  const uint32_t second = queue.Add(Buffer(2));
+  const uint32_t first = queue.Add(Buffer(1), false).position;
+  const uint32_t second = queue.Add(Buffer(2), false).position;
   int released = 0;
   const auto release = [&](Resource) { ++released; };
   queue.Complete(second, release);
@@ -52,7 +52,7 @@ TEST(SendQueueTest, PositionsWrap) {
   uint32_t added = 0;
   for (int i = 0; i < 300; ++i) {
     uint32_t position = 0;
-    while (queue.HasRoom(1)) position = queue.Add(Buffer(added++));
+    while (queue.HasRoom()) position = queue.Add(Buffer(added++), false).position;
     queue.Complete(position, [&](Resource resource) { ASSERT_EQ(resource.index, expected++); });
   }
   EXPECT_EQ(expected, added);
@@ -60,9 +60,9 @@ TEST(SendQueueTest, PositionsWrap) {
 
 TEST(SendQueueTest, SignalsWhatIsWantedAndEveryFew) {
   SendQueue queue(112);
-  EXPECT_TRUE(queue.ShouldSignal(true));
+  EXPECT_TRUE(queue.Add({}, true).signaled);
   uint32_t unsignaled = 0;
-  while (!queue.ShouldSignal(false)) ++unsignaled;
+  while (!queue.Add({}, false).signaled) ++unsignaled;
   EXPECT_EQ(unsignaled, SendQueue::kSignalEvery - 1);
 }
 
@@ -70,9 +70,8 @@ TEST(SendQueueTest, AShortQueueIsNeverFullOfUnsignaledRequests) {
   for (uint32_t places = 3; places < 100; ++places) {
     SendQueue queue(places);
     bool signaled = false;
-    while (queue.HasRoom(1)) {
-      queue.Add({});
-      signaled |= queue.ShouldSignal(false);
+    while (queue.HasRoom()) {
+      signaled |= queue.Add({}, false).signaled;
     }
     EXPECT_TRUE(signaled) << places;
   }
@@ -80,9 +79,9 @@ TEST(SendQueueTest, AShortQueueIsNeverFullOfUnsignaledRequests) {
 
 TEST(SendQueueTest, ReleasesNothingForWhatKeepsNothingBusy) {
   SendQueue queue(8);
-  queue.Add({});
-  queue.Add(Buffer(1));
-  const uint32_t last = queue.Add({});
+  queue.Add({}, false);
+  queue.Add(Buffer(1), false);
+  const uint32_t last = queue.Add({}, false).position;
   std::vector<uint32_t> released;
   queue.Complete(last, [&](Resource resource) { released.push_back(resource.index); });
   EXPECT_EQ(released, std::vector<uint32_t>{1});
