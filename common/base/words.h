@@ -31,7 +31,7 @@ inline void StoreWordRelease(void* p, uint64_t value) {
 
 // Copies `size` bytes into published memory, word by word; the last word is padded with zero bytes.
 // REQUIRES: dst is 8-byte aligned and has AlignUp(size, 8) bytes.
-inline void StoreWords(void* dst, const void* src, size_t size) {
+[[gnu::always_inline]] inline void StoreWords(void* dst, const void* src, size_t size) {
   auto* to = static_cast<uint8_t*>(dst);
   const auto* from = static_cast<const uint8_t*>(src);
   const size_t whole = size & ~size_t{7};
@@ -41,11 +41,9 @@ inline void StoreWords(void* dst, const void* src, size_t size) {
     StoreWord(to + at, word);
   };
   size_t i = 0;
-  for (; i + 32 <= whole; i += 32) {
-    copy_word(i);
-    copy_word(i + 8);
-    copy_word(i + 16);
-    copy_word(i + 24);
+  for (; i + 64 <= whole; i += 64) {
+#pragma GCC unroll 8
+    for (size_t j = 0; j < 64; j += 8) copy_word(i + j);
   }
   for (; i != whole; i += 8) copy_word(i);
   if (i < size) {

@@ -12,7 +12,9 @@ namespace gannet {
 
 // Xxh3 (hash.h) for the few sources where every instruction counts; it makes them larger.
 [[gnu::always_inline]] inline uint64_t Xxh3Inline(const void* data, size_t size, uint64_t seed) {
-  return XXH3_64bits_withSeed(data, size, seed);
+  // XXH3_64bits_withSeed, which the compiler takes for too large to be inlined.
+  return XXH3_64bits_internal(data, size, seed, XXH3_kSecret, sizeof(XXH3_kSecret),
+                              XXH3_hashLong_64b_withSeed);
 }
 
 }  // namespace gannet

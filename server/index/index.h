@@ -67,6 +67,20 @@ class Index {
     WordMutex* second_;  // nullptr: one range covers it
   };
 
+  // Excludes every other writer from one bucket only. That is enough to change the item of a slot
+  // that is in it, as whoever takes that slot away, or changes it, has a Lock over its bucket. It
+  // is not enough to change a bucket.
+  class BucketLock {
+   public:
+    BucketLock(Index& index, uint64_t bucket) : mutex_(index.RangeOf(bucket)) { mutex_.Lock(); }
+    ~BucketLock() { mutex_.Unlock(); }
+    BucketLock(const BucketLock&) = delete;
+    BucketLock& operator=(const BucketLock&) = delete;
+
+   private:
+    WordMutex& mutex_;
+  };
+
   // Where a key's slot is. Valid while the Lock is held and the index not changed.
   struct Place {
     uint64_t home;
@@ -81,6 +95,9 @@ class Index {
   // The slot of the key, told from others of the same tag by `is_key(Slot)`.
   template <class IsKey>
   std::optional<Found> Find(KeyHash hash, IsKey&& is_key) const;
+  // The first slot of the home bucket with the key's tag, if there is one: most keys' slot.
+  // REQUIRES: BucketLock(index, home).
+  Slot FirstAtHome(uint64_t home, uint32_t tag) const;
   // False: there is no room for this key, and nothing was changed.
   // REQUIRES: the key is not in the index.
   bool Insert(KeyHash hash, Slot slot);
@@ -106,6 +123,7 @@ class Index {
     WordMutex mutex;
   };
 
+  WordMutex& RangeOf(uint64_t bucket) { return ranges_[bucket / kBucketsPerRange].mutex; }
   bool InStash(uint64_t bucket) const { return bucket >= geometry().main_buckets(); }
   std::optional<uint64_t> WindowBucketWithRoom(uint64_t home);
   // Makes room in a full window by a chain of moves; the bucket with room.
@@ -144,12 +162,20 @@ inline Index::Lock::Lock(Index& index, uint64_t home) : second_(nullptr) {
   const uint64_t first = home < kChainMovesMax ? 0 : home - kChainMovesMax;
   // Past the last bucket there may be no range, and the last one's is enough.
   const uint64_t last = std::min(home + 1 + kChainMovesMax, index.geometry().main_buckets() - 1);
-  first_ = &index.ranges_[first / kBucketsPerRange].mutex;
-  WordMutex* const second = &index.ranges_[last / kBucketsPerRange].mutex;
+  first_ = &index.RangeOf(first);
+  WordMutex* const second = &index.RangeOf(last);
   first_->Lock();
   if (second == first_) return;
   second_ = second;
   second_->Lock();
+}
+
+[[gnu::always_inline]] inline Slot Index::FirstAtHome(uint64_t home, uint32_t tag) const {
+  for (uint32_t i = 0; i < kSlotsPerBucket; ++i) {
+    const Slot slot = table_.LoadSlot(home, i);
+    if (slot.tag() == tag) return slot;
+  }
+  return Slot();
 }
 
 template <class IsKey>

@@ -42,7 +42,7 @@ inline void StoreHeader(std::byte* block, const ItemHeader& header) {
 }
 // Keeps what lies behind the value: the key, where an item is updated in place and its value is as
 // long as the one before.
-inline void StoreValue(std::byte* block, std::string_view value) {
+[[gnu::always_inline]] inline void StoreValue(std::byte* block, std::string_view value) {
   std::byte* at = block + sizeof(ItemHeader);
   const size_t whole = value.size() & ~size_t{7};
   StoreWords(at, value.data(), whole);

@@ -93,6 +93,16 @@ class Store {
   // kInvalidArgument: key or value longer than the layout allows, or an empty key.
   WriteOutcome Put(std::string_view key, std::string_view value, ItemAttributes attributes,
                    const WriteConditions& conditions, uint64_t now_ms);
+  // What most PUTs are: without conditions and expiry, of a key that is there with a value just as
+  // long and no expiry, that fits its item and lies in its home bucket. In store_update.h, to be
+  // compiled into the callers. False: nothing is done; Put. `flags()` are the item's; it is called
+  // once, when they are stored.
+  struct Update {
+    uint64_t version = 0;
+    uint64_t slot = 0;
+  };
+  template <class Flags>
+  bool UpdateInPlace(std::string_view key, std::string_view value, Flags&& flags, Update* update);
   WriteOutcome Delete(std::string_view key, const WriteConditions& conditions, uint64_t now_ms);
 
   // nullopt: the heap is full (or key or value are longer than the layout allows).

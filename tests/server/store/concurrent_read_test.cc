@@ -54,7 +54,7 @@ class KeyHistory {
 std::string KeyName(size_t key) { return "key-" + std::to_string(key); }
 
 std::string ValueOf(size_t key, uint32_t n) {
-  static constexpr size_t kLengths[] = {16, 40, 41, 60, 100, 500, 900, 1500, 3000};
+  static constexpr size_t kLengths[] = {16, 40, 40, 41, 41, 41, 60, 100, 500, 900, 1500, 3000};
   std::string value(kLengths[Mix64(key * 1000 + n) % std::size(kLengths)], '\0');
   const uint64_t head = static_cast<uint64_t>(key) << 32 | n;
   for (size_t i = 0; i < value.size(); ++i) value[i] = static_cast<char>(Mix64(head + i / 8) + i);
@@ -94,6 +94,7 @@ class ConcurrentRead {
         hits_.load(), misses_.load(), asked_.load(), refused_.load(), stats.displacements,
         stats.stash_used, 100.0 * stats.slots_used / stats.slots_total);
     EXPECT_GT(hits_, 0u);
+    EXPECT_GT(store_.updates_in_place(), 0u);
     EXPECT_GT(misses_, 0u);
     EXPECT_GT(stats.displacements + stats.stash_used, 0u);
   }

@@ -72,6 +72,7 @@ class ReplayedRead {
         seed_, trace_->now(), stats.displacements, refused_,
         100.0 * stats.slots_used / stats.slots_total, stats.stash_used, hits_, misses_, asked_);
     EXPECT_GT(hits_, 0);
+    EXPECT_GT(store_.updates_in_place(), 0u);
     EXPECT_GT(misses_, 0);
     EXPECT_LT(asked_, (hits_ + misses_) / 10);
   }
@@ -111,8 +112,9 @@ class ReplayedRead {
       key.writes.push_back({begin, trace_->now(), 0, Slot()});
       return;
     }
-    // Either side of a class's border: in place and out of place.
-    const std::string value(random_() % 2 == 0 ? 30 + random_() % 20 : random_() % 80, 'v');
+    // Either side of a class's border: in place and out of place; and as long as another.
+    const size_t lengths[] = {37, 30 + random_() % 20, random_() % 80};
+    const std::string value(lengths[random_() % 3], 'v');
     const WriteOutcome outcome =
         random_() % 2 == 0 ? store_.Put(key.name, value) : store_.PutReserved(key.name, value);
     if (outcome.status == ReplyStatus::kOutOfMemory) {

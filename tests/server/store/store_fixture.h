@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/mman.h>
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 
 #include "server/store/item_writer.h"
 #include "server/store/store.h"
+#include "server/store/store_update.h"
 
 namespace gannet {
 
@@ -56,8 +58,21 @@ class TestStore {
   }
 
   WriteOutcome Put(std::string_view key, std::string_view value, uint64_t now_ms = 1) {
-    return store_->Put(key, value, {}, {}, now_ms);
+    return Put(key, value, {}, {}, now_ms);
   }
+  // As a worker does it: in place and at once where that is possible.
+  WriteOutcome Put(std::string_view key, std::string_view value, ItemAttributes attributes,
+                   const WriteConditions& conditions, uint64_t now_ms) {
+    Store::Update update;
+    if (!conditions.any() && attributes.expiry_ms == 0 &&
+        store_->UpdateInPlace(
+            key, value, [&] { return attributes.flags; }, &update)) {
+      updates_in_place_.fetch_add(1, std::memory_order_relaxed);
+      return {.version = update.version, .slot = update.slot};
+    }
+    return store_->Put(key, value, attributes, conditions, now_ms);
+  }
+  uint64_t updates_in_place() const { return updates_in_place_.load(std::memory_order_relaxed); }
   // Reserve, bring the value, commit: as for a value that the NIC pulls in.
   WriteOutcome PutReserved(std::string_view key, std::string_view value,
                            const WriteConditions& conditions = {}, uint64_t now_ms = 1) {
@@ -86,6 +101,7 @@ class TestStore {
   TestRegion region_;
   std::vector<uint64_t> lock_words_;
   std::unique_ptr<Store> store_;
+  std::atomic<uint64_t> updates_in_place_{0};  // threads count together
 };
 
 }  // namespace gannet

@@ -64,6 +64,56 @@ TEST(StoreTest, SmallValuesOfOneClassAreUpdatedInPlace) {
   EXPECT_EQ(store.Get("key"), std::string(200, 'c'));
 }
 
+TEST(StoreTest, AnUpdateInPlaceIsAPut) {
+  TestStore store(kRegionBytes);
+  for (const size_t key_bytes : {1, 7, 8, 16, 17, 33, 250}) {
+    for (const size_t value_bytes : {0, 1, 8, 15, 64, 100, 105, 700}) {
+      SCOPED_TRACE(testing::Message() << key_bytes << " " << value_bytes);
+      const std::string key(key_bytes, 'k');
+      ASSERT_EQ(store->Put(key, std::string(value_bytes, 'a'), {.flags = 1}, {}, 1).status,
+                ReplyStatus::kOk);
+      const WriteOutcome before = store->Put(key, std::string(value_bytes, 'b'), {}, {}, 1);
+      Store::Update update;
+      const std::string value(value_bytes, 'c');
+      ASSERT_TRUE(store->UpdateInPlace(
+          key, value, [] { return 7u; }, &update));
+      EXPECT_EQ(update.slot, before.slot);
+      EXPECT_GT(update.version, before.version);
+      EXPECT_EQ(store.Get(key), value);
+      const ReadOutcome read = store->Get(key, {}, 1);
+      EXPECT_EQ(read.version, update.version);
+      EXPECT_EQ(read.attributes.flags, 7u);
+      EXPECT_EQ(read.attributes.expiry_ms, 0u);
+    }
+  }
+}
+
+TEST(StoreTest, WhatIsNotJustAnUpdateIsNotDoneAsOne) {
+  TestStore store(kRegionBytes);
+  const std::string long_value(kInPlaceBytesMax, 'v');
+  ASSERT_EQ(store.Put("key", "value").status, ReplyStatus::kOk);
+  ASSERT_EQ(store.Put("long", long_value).status, ReplyStatus::kOk);
+  ASSERT_EQ(store->Put("expires", "value", {.expiry_ms = 1000}, {}, 1).status, ReplyStatus::kOk);
+  ASSERT_EQ(store.Put("gone", "value").status, ReplyStatus::kOk);
+  ASSERT_EQ(store.Delete("gone").status, ReplyStatus::kOk);
+  const auto updated = [&](std::string_view key, std::string_view value) {
+    Store::Update update;
+    return store->UpdateInPlace(
+        key, value, [] { return 0u; }, &update);
+  };
+  EXPECT_FALSE(updated("absent", "value"));
+  EXPECT_FALSE(updated("gone", "value"));
+  EXPECT_FALSE(updated("", ""));
+  EXPECT_FALSE(updated("ke", "yvalue")) << "the bytes are the same";
+  EXPECT_FALSE(updated("key", "valu"));
+  EXPECT_FALSE(updated("key", "values"));
+  EXPECT_FALSE(updated("expires", "other"));
+  EXPECT_FALSE(updated("long", long_value));
+  EXPECT_TRUE(updated("key", "other"));
+  EXPECT_EQ(store.Get("expires"), "value");
+  EXPECT_EQ(store.Stats().items, 3u);
+}
+
 TEST(StoreTest, LargeValuesMoveWithEveryUpdate) {
   TestStore store(kRegionBytes);
   const WriteOutcome first = store.Put("key", std::string(5000, 'a'));
