@@ -2,13 +2,7 @@
 
 #include <cstring>
 
-#include "common/protocol/decode_request.h"
-
 namespace gannet {
-
-std::optional<RequestError> DecodeRequest(std::span<const std::byte> message, RequestView* view) {
-  return DecodeRequestInline(message, view);
-}
 
 bool DecodeReply(std::span<const std::byte> message, ReplyView* view) {
   if (message.size() < sizeof(ReplyHeader)) return false;

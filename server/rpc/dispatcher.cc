@@ -25,7 +25,7 @@ ReplyHeader Dispatcher::Execute(const RequestView& request, std::span<std::byte>
     case Opcode::kGet:
       return Get(request, value_out, now);
     case Opcode::kPut:
-      return ReplyOfWrite(header, Put(request, now));
+      return Put(request, now);
     case Opcode::kDelete:
       return ReplyOfWrite(header, store_->Delete(request.key, ConditionsOf(header), now.wall_ms));
     case Opcode::kStats:
@@ -35,6 +35,12 @@ ReplyHeader Dispatcher::Execute(const RequestView& request, std::span<std::byte>
       break;
   }
   return ReplyTo(header, ReplyStatus::kUnimplemented);
+}
+
+ReplyHeader Dispatcher::Put(const RequestView& request, const Now& now) {
+  const RequestHeader& header = request.header;
+  return ReplyOfWrite(header, store_->Put(request.key, request.value, AttributesOf(header),
+                                          ConditionsOf(header), now.wall_ms));
 }
 
 ReplyHeader Dispatcher::Get(const RequestView& request, std::span<std::byte> value_out,

@@ -30,10 +30,8 @@ class Dispatcher {
   // value_out.size() >= sizeof(StatsReply).
   ReplyHeader Execute(const RequestView& request, std::span<std::byte> value_out, const Now& now);
 
-  // Execute, for an eager PUT.
-  WriteOutcome Put(const RequestView& request, const Now& now);
-
  private:
+  ReplyHeader Put(const RequestView& request, const Now& now);
   ReplyHeader Get(const RequestView& request, std::span<std::byte> value_out, const Now& now);
   ReplyHeader Stats(const RequestHeader& header, std::span<std::byte> value_out, const Now& now);
 
@@ -88,18 +86,6 @@ inline bool IsRepeatable(Opcode opcode) {
       return false;
   }
   return false;
-}
-
-[[gnu::always_inline]] inline WriteOutcome Dispatcher::Put(const RequestView& request,
-                                                           const Now& now) {
-  // The usual, made once and not for each.
-  static constexpr WriteConditions kNone;
-  const RequestHeader& header = request.header;
-  if (header.flags == 0) [[likely]] {
-    return store_->Put(request.key, request.value, AttributesOf(header), kNone, now.wall_ms);
-  }
-  return store_->Put(request.key, request.value, AttributesOf(header), ConditionsOf(header),
-                     now.wall_ms);
 }
 
 }  // namespace gannet

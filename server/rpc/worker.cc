@@ -15,6 +15,8 @@ namespace {
 // the next ones, heartbeats and READs of values, and the drain.
 constexpr uint32_t kSendPlacesPerCredit = 3;
 constexpr uint32_t kSendPlacesSpare = 16;
+// Beside `credits` requests, a heartbeat may be unanswered, and the next one behind it.
+constexpr uint32_t kHeartbeatsUnanswered = 2;
 // How long a closing queue pair may take to be flushed before it is destroyed regardless.
 constexpr int64_t kFlushNsMax = 10'000'000'000;
 
@@ -31,6 +33,8 @@ SessionTable::Options SessionOptions(const Worker::Options& options, const Node&
 Worker::Worker(const Options& options, const Node* node)
     : options_(options),
       node_(node),
+      store_(node->store),
+      unanswered_max_(options.credits + kHeartbeatsUnanswered),
       dispatcher_(node->store, node->stats),
       sessions_(SessionOptions(options, *node)),
       batch_(&replies_, [this](ServerConnection* connection, const char* why) {
@@ -107,14 +111,6 @@ bool Worker::TakeInbox() {
   for (Arrival& arrival : contents.arrivals) OnArrival(std::move(arrival));
   for (const Notice& notice : contents.notices) OnNotice(notice);
   return true;
-}
-
-bool Worker::PollCompletions() {
-  std::array<ibv_wc, kPollMax> completions;
-  const size_t n = cq_->Poll(completions);
-  for (size_t i = 0; i < n; ++i) OnCompletion(completions[i]);
-  if (cq_->broken()) failed_ = true;
-  return n > 0;
 }
 
 void Worker::RunTimers() {

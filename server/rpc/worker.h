@@ -101,7 +101,6 @@ class Worker {
 
   // worker.cc: one Poll.
   bool TakeInbox();
-  bool PollCompletions();
   void RunTimers();
   void CheckSilence();
   void PublishCounters();
@@ -134,8 +133,16 @@ class Worker {
   void Destroy(ServerConnection* connection);
 
   // worker_datapath.cc: from a completion to a posted reply.
+  bool PollCompletions();
   void OnCompletion(const ibv_wc& completion);
-  void OnReceive(const ibv_wc& completion);
+  void OnOtherCompletion(const ibv_wc& completion);
+  void OnReceive(const ibv_wc& completion, uint32_t slot);
+  bool ServeUpdate(ServerConnection* connection, std::span<const std::byte> message);
+  void OnOtherReceive(ServerConnection* connection, ibv_wc_status status,
+                      std::span<const std::byte> message);
+  void CountUpdates();
+  // More than it has credits for: it takes receives from the others.
+  bool TooManyUnanswered(const ServerConnection& connection) const;
   void OnSendDone(const ibv_wc& completion, uint32_t position);
   void Release(ServerConnection* connection, Resource resource, bool ok);
   void OnMessage(ServerConnection* connection, std::span<const std::byte> message);
@@ -146,7 +153,6 @@ class Worker {
                   Session::Admission admission, ReplyHeader recorded);
   void CloseExecutorOf(const ServerConnection* asking, uint64_t sequence);
   void Execute(ServerConnection* connection, const RequestView& request);
-  void ExecutePut(ServerConnection* connection, const RequestView& request);
   // GET and STATS: the reply's value is made in a reply buffer.
   void ExecuteWithValue(ServerConnection* connection, const RequestView& request);
   void ExecuteInto(uint32_t buffer, ServerConnection* connection, const RequestView& request);
@@ -184,7 +190,9 @@ class Worker {
   // Immutable after Create.
   const Options options_;
   const Node* const node_;
-  uint32_t send_places_ = 0;  // of each connection's send queue
+  Store* const store_;             // the node's
+  const uint32_t unanswered_max_;  // of a connection
+  uint32_t send_places_ = 0;       // of each connection's send queue
 
   // Owner thread only from here on, in the order of dependency.
   std::unique_ptr<Inbox> inbox_;
@@ -212,6 +220,7 @@ class Worker {
   bool closing_ = false;
   bool failed_ = false;
   bool served_ = false;          // a request, in this Poll
+  uint64_t updates_ = 0;         // by ServeUpdate, not counted yet
   size_t connection_bytes_ = 0;  // of connections_, what each says
   WorkerCounters counters_;
 };

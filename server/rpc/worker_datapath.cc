@@ -1,15 +1,15 @@
+#include <array>
 #include <cstring>
+#include <utility>
 
-#include "common/protocol/decode_request.h"
+#include "common/protocol/plain_put.h"
 #include "glog/logging.h"
 #include "server/rpc/work_kind.h"
 #include "server/rpc/worker.h"
+#include "server/store/store_update.h"
 
 namespace gannet {
 namespace {
-
-// Beside `credits` requests, a heartbeat may be unanswered, and the next one behind it.
-constexpr uint32_t kHeartbeatsUnanswered = 2;
 
 bool IsHeartbeat(const RequestHeader& header) {
   return header.opcode == static_cast<uint8_t>(Opcode::kHeartbeat);
@@ -30,32 +30,89 @@ bool FitsBuffer(const RequestHeader& header, const ReplyHeader& reply) {
 // as calls they would cost it more than what they do.
 #define GANNET_STEP [[gnu::always_inline]] inline
 
-void Worker::OnCompletion(const ibv_wc& completion) {
+GANNET_STEP bool Worker::TooManyUnanswered(const ServerConnection& connection) const {
+  return connection.unanswered >= unanswered_max_;
+}
+
+bool Worker::PollCompletions() {
+  std::array<ibv_wc, kPollMax> completions;
+  const size_t n = cq_->Poll(completions);
+  for (const ibv_wc& completion : std::span(completions).first(n)) OnCompletion(completion);
+  if (cq_->broken()) failed_ = true;
+  CountUpdates();
+  return n > 0;
+}
+
+GANNET_STEP void Worker::OnCompletion(const ibv_wc& completion) {
+  const WrId id = WrId::Unpack(completion.wr_id);
+  if (id.kind == static_cast<uint8_t>(WorkKind::kReceive)) [[likely]] {
+    OnReceive(completion, id.slot);
+  } else {
+    OnOtherCompletion(completion);
+  }
+}
+
+void Worker::OnOtherCompletion(const ibv_wc& completion) {
   const WrId id = WrId::Unpack(completion.wr_id);
   switch (static_cast<WorkKind>(id.kind)) {
-    case WorkKind::kReceive:
-      return OnReceive(completion);
     case WorkKind::kSend:
       return OnSendDone(completion, id.slot);
     case WorkKind::kDrain:
       if (ServerConnection* connection = FindOwner(completion)) drained_.push_back(connection->id);
       return;
+    case WorkKind::kReceive:
+      break;
   }
   LOG(DFATAL) << "completion of unknown work " << completion.wr_id;
 }
 
-GANNET_STEP void Worker::OnReceive(const ibv_wc& completion) {
-  const uint32_t slot = WrId::Unpack(completion.wr_id).slot;
+GANNET_STEP void Worker::OnReceive(const ibv_wc& completion, uint32_t slot) {
+  receives_->Recycle(slot);  // it is posted again at the end of this Poll
   ServerConnection* connection = FindOwner(completion);
-  if (connection != nullptr && !connection->closing) {
-    if (completion.status == IBV_WC_SUCCESS) {
-      connection->heard_ns = now_.monotonic_ns;
-      OnMessage(connection, receives_->Message(slot, completion.byte_len));
-    } else {
-      CloseConnection(connection, ibv_wc_status_str(completion.status));
-    }
+  if (connection == nullptr) [[unlikely]]
+    return;
+  const std::span<const std::byte> message = receives_->Message(slot, completion.byte_len);
+  if (completion.status != IBV_WC_SUCCESS || !ServeUpdate(connection, message)) [[unlikely]]
+    OnOtherReceive(connection, completion.status, message);
+}
+
+// What most requests are, an update in place, from the message to the reply. False: it is something
+// else, or not to be served just like that, and nothing was done.
+GANNET_STEP bool Worker::ServeUpdate(ServerConnection* connection,
+                                     std::span<const std::byte> message) {
+  PlainPut put;
+  if (!put.Decode(message) || !connection->session->IsNext(put.sequence()) ||
+      TooManyUnanswered(*connection) || !batch_.TakesHeader(*connection)) {
+    return false;
   }
-  receives_->Recycle(slot);
+  Store::Update update;
+  const auto flags = [&put] { return put.TakeUserFlags(); };
+  if (!store_->UpdateInPlace(put.key(), put.value(), flags, &update)) return false;
+  const uint64_t sequence =
+      connection->session->AnswerNext(Opcode::kPut, update.version, update.slot);
+  *batch_.AddInlineHeader(connection) = {.opcode = static_cast<uint8_t>(Opcode::kPut),
+                                         .status = static_cast<uint8_t>(ReplyStatus::kOk),
+                                         .sequence = sequence,
+                                         .version = update.version,
+                                         .slot = update.slot};
+  ++connection->unanswered;
+  ++connection->answers_in_chain;
+  connection->heard_ns = now_.monotonic_ns;
+  ++updates_;
+  return true;
+}
+
+void Worker::OnOtherReceive(ServerConnection* connection, ibv_wc_status status,
+                            std::span<const std::byte> message) {
+  if (connection->closing) return;
+  if (status != IBV_WC_SUCCESS) return CloseConnection(connection, ibv_wc_status_str(status));
+  connection->heard_ns = now_.monotonic_ns;
+  OnMessage(connection, message);
+}
+
+void Worker::CountUpdates() {
+  served_ |= updates_ > 0;
+  counters_.rpcs.Add(std::exchange(updates_, 0));
 }
 
 void Worker::OnSendDone(const ibv_wc& completion, uint32_t position) {
@@ -85,15 +142,14 @@ void Worker::Release(ServerConnection* connection, Resource resource, bool ok) {
   }
 }
 
-GANNET_STEP void Worker::OnMessage(ServerConnection* connection,
-                                   std::span<const std::byte> message) {
+void Worker::OnMessage(ServerConnection* connection, std::span<const std::byte> message) {
   if (message.size() < sizeof(RequestHeader)) {
     return CloseConnection(connection, "a message shorter than a header");
   }
   RequestView request;
-  const std::optional<RequestError> error = DecodeRequestInline(message, &request);
+  const std::optional<RequestError> error = DecodeRequest(message, &request);
   const bool heartbeat = IsHeartbeat(request.header);
-  if (connection->unanswered >= options_.credits + kHeartbeatsUnanswered) {
+  if (TooManyUnanswered(*connection)) {
     return CloseConnection(connection, "more requests unanswered than credits");
   }
   ++connection->unanswered;
@@ -106,7 +162,7 @@ GANNET_STEP void Worker::OnMessage(ServerConnection* connection,
   OnRequest(connection, request);
 }
 
-GANNET_STEP void Worker::OnRequest(ServerConnection* connection, const RequestView& request) {
+void Worker::OnRequest(ServerConnection* connection, const RequestView& request) {
   if (IsHeartbeat(request.header)) {
     return Reply(connection, ReplyTo(request.header, ReplyStatus::kOk));
   }
@@ -114,7 +170,7 @@ GANNET_STEP void Worker::OnRequest(ServerConnection* connection, const RequestVi
   switch (static_cast<Opcode>(request.header.opcode)) {
     case Opcode::kPut:
       if (ValueInBuffer(request.header)) return BeginLargePut(connection, request);
-      return ExecutePut(connection, request);
+      return Execute(connection, request);
     case Opcode::kLock:
     case Opcode::kUnlock:
       return BeginLock(connection, request);
@@ -126,7 +182,7 @@ GANNET_STEP void Worker::OnRequest(ServerConnection* connection, const RequestVi
   }
 }
 
-GANNET_STEP bool Worker::Admit(ServerConnection* connection, const RequestHeader& header) {
+bool Worker::Admit(ServerConnection* connection, const RequestHeader& header) {
   ReplyHeader recorded;
   const Session::Admission admission = connection->session->Admit(header.sequence, &recorded);
   if (admission == Session::Admission::kExecute) [[likely]]
@@ -170,16 +226,6 @@ void Worker::CloseExecutorOf(const ServerConnection* asking, uint64_t sequence) 
   }
 }
 
-GANNET_STEP void Worker::ExecutePut(ServerConnection* connection, const RequestView& request) {
-  const WriteOutcome outcome = dispatcher_.Put(request, now_);
-  connection->session->RecordAnswer(request.header.sequence, request.header.opcode, outcome.status,
-                                    outcome.version, outcome.slot, outcome.lock_word);
-  ReplyHeader* reply = batch_.AddHeader(connection);
-  if (reply == nullptr) return;
-  *reply = ReplyOfWrite(request.header, outcome);
-  ++connection->answers_in_chain;
-}
-
 void Worker::Execute(ServerConnection* connection, const RequestView& request) {
   const ReplyHeader reply = dispatcher_.Execute(request, {}, now_);
   Record(connection->session, reply);
@@ -198,6 +244,7 @@ void Worker::ExecuteWithValue(ServerConnection* connection, const RequestView& r
 
 void Worker::ExecuteInto(uint32_t buffer, ServerConnection* connection,
                          const RequestView& request) {
+  CountUpdates();  // STATS tells
   const std::span<std::byte> bytes = replies_.Bytes(buffer);
   const ReplyHeader reply = dispatcher_.Execute(request, bytes.subspan(sizeof(ReplyHeader)), now_);
   const bool too_long = reply.status == static_cast<uint8_t>(ReplyStatus::kBufferTooSmall);

@@ -10,6 +10,7 @@
 #include "common/layout/superblock.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/message.h"
+#include "common/protocol/plain_put.h"
 
 namespace gannet::fuzz {
 namespace {
@@ -62,7 +63,18 @@ void RejectBytes(std::span<const std::byte> bytes) {
 void RequestBytes(std::span<const std::byte> bytes) {
   if (bytes.size() < sizeof(RequestHeader)) return;
   RequestView view;
-  if (DecodeRequest(bytes, &view)) return;
+  PlainPut put;
+  const bool plain = put.Decode(bytes);
+  if (DecodeRequest(bytes, &view)) return Require(!plain, "as a plain PUT what is none");
+  const RequestHeader& header = view.header;
+  Require(plain == (header.opcode == static_cast<uint8_t>(Opcode::kPut) && header.flags == 0 &&
+                    header.expiry_ms == 0),
+          "another plain PUT");
+  if (plain) {
+    Require(put.sequence() == header.sequence && put.TakeUserFlags() == header.user_flags,
+            "another header");
+    Require(put.key() == view.key && put.value() == view.value, "another key or value");
+  }
   RequireWithin(view.key, bytes);
   RequireWithin(view.value, bytes);
   Require(view.key.size() == view.header.key_bytes, "another key length");

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <vector>
 
+#include "common/protocol/plain_put.h"
 #include "tests/protocol/golden_bytes.h"
 
 namespace gannet {
@@ -182,6 +184,44 @@ TEST(MessageTest, RefusesFlagsOfOtherOpcodes) {
   EXPECT_FALSE(refused(Opcode::kGet, kValueInBuffer));
 }
 
+TEST(MessageTest, APlainPutIsWhatDecodeRequestSays) {
+  RequestHeader header = APut("key", "value");
+  header.user_flags = 0x12345678;
+  header.expected_version = header.lock_word = header.buffer_address = 9;  // mean nothing here
+  const auto message = Encode(header, "key", "value");
+  PlainPut put;
+  ASSERT_TRUE(put.Decode(message));
+  EXPECT_EQ(put.sequence(), header.sequence);
+  EXPECT_EQ(put.TakeUserFlags(), header.user_flags);
+  EXPECT_EQ(put.key(), "key");
+  EXPECT_EQ(put.value(), "value");
+  EXPECT_EQ(Refusal(message), std::nullopt);
+}
+
+TEST(MessageTest, NothingButAPlainPutIsDecodedAsOne) {
+  const auto right = Encode(APut("key", "value"), "key", "value");
+  PlainPut put;
+  for (size_t size = 0; size <= right.size() + 8; ++size) {
+    std::vector<std::byte> message = right;
+    message.resize(std::max(size, sizeof(RequestHeader)));
+    EXPECT_EQ(put.Decode(std::span(message).first(size)), size == right.size()) << size;
+  }
+  for (int opcode = 0; opcode < 256; ++opcode) {
+    RequestHeader header = APut("key", "value");
+    header.opcode = static_cast<uint8_t>(opcode);
+    EXPECT_EQ(put.Decode(Encode(header, "key", "value")), opcode == static_cast<int>(Opcode::kPut));
+  }
+  const auto decoded_with = [&](void (*change)(RequestHeader*)) {
+    RequestHeader header = APut("key", "value");
+    change(&header);
+    return put.Decode(Encode(header, "key", "value"));
+  };
+  EXPECT_TRUE(decoded_with([](RequestHeader*) {}));
+  EXPECT_FALSE(decoded_with([](RequestHeader* h) { h->flags = kOnlyIfAbsent; }));
+  EXPECT_FALSE(decoded_with([](RequestHeader* h) { h->flags = 1 << 7; }));
+  EXPECT_FALSE(decoded_with([](RequestHeader* h) { h->expiry_ms = 1; }));
+}
+
 struct Fault {
   const char* name;
   void (*apply)(RequestHeader* header);
@@ -193,6 +233,7 @@ TEST_P(HostileRequest, IsRefused) {
   RequestHeader header = APut("key", "");
   GetParam().apply(&header);
   EXPECT_EQ(Refusal(Encode(header, "key", "")), ReplyStatus::kInvalidArgument);
+  EXPECT_FALSE(PlainPut().Decode(Encode(header, "key", "")));
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -135,6 +135,41 @@ TEST_F(RequestTest, StatsCountWhatWasServed) {
   EXPECT_GT(stats.cpu_us, 0u);
 }
 
+// Updates in place are counted together; STATS between them tells all before it.
+TEST_F(RequestTest, StatsCountTheUpdatesOfTheSamePoll) {
+  ASSERT_EQ(peer_->Put("key", "value"), ReplyStatus::kOk);
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(peer_->Send(Header(Opcode::kPut, "key", "other"), "key", "other"));
+  }
+  ASSERT_TRUE(peer_->Send(Header(Opcode::kStats)));
+  ASSERT_TRUE(peer_->Send(Header(Opcode::kPut, "key", "third"), "key", "third"));
+  ASSERT_TRUE(peer_->WaitSent()) << "all of them lie in the server's receive queue";
+  for (int i = 0; i < 5; ++i) ASSERT_EQ(peer_->Receive()->status(), ReplyStatus::kOk);
+  const auto reply = peer_->Receive();
+  ASSERT_TRUE(reply);
+  ASSERT_EQ(reply->value.size(), sizeof(StatsReply));
+  StatsReply told;
+  std::memcpy(&told, reply->value.data(), sizeof(told));
+  EXPECT_EQ(told.rpcs, 7u) << "itself included";
+  ASSERT_EQ(peer_->Receive()->status(), ReplyStatus::kOk);
+  EXPECT_EQ(stats().rpcs, 8u);
+  EXPECT_EQ(peer_->Get("key"), "third");
+}
+
+TEST_F(RequestTest, DuplicateUpdateIsAnsweredFromTheRecordAndNotExecuted) {
+  ASSERT_EQ(peer_->Put("key", "first"), ReplyStatus::kOk);
+  const RequestHeader put = Header(Opcode::kPut, "key", "value");
+  const auto first = peer_->Call(put, "key", "value");
+  ASSERT_EQ(peer_->Put("key", "third"), ReplyStatus::kOk);
+  const auto again = peer_->Call(put, "key", "value");
+  ASSERT_TRUE(first && again);
+  EXPECT_EQ(again->status(), ReplyStatus::kOk);
+  EXPECT_EQ(again->header.sequence, put.sequence);
+  EXPECT_EQ(again->header.version, first->header.version);
+  EXPECT_EQ(again->header.slot, first->header.slot);
+  EXPECT_EQ(peer_->Get("key"), "third");
+}
+
 TEST_F(RequestTest, DuplicateIsAnsweredFromTheRecordAndNotExecuted) {
   RequestHeader put = Header(Opcode::kPut, "key", "first");
   put.flags = kOnlyIfAbsent;
@@ -178,6 +213,17 @@ TEST_F(RequestTest, AllCreditsMayBeUsedAtOnce) {
 TEST_F(RequestTest, FloodBeyondTheCreditsBreaksTheConnection) {
   constexpr int kFlood = 60;
   for (int i = 0; i < kFlood; ++i) ASSERT_TRUE(peer_->Send(Header(Opcode::kPing)));
+  ASSERT_TRUE(peer_->WaitSent()) << "all of them lie in the server's receive queue";
+  EXPECT_TRUE(peer_->WaitBroken());
+  ExpectServing();
+}
+
+TEST_F(RequestTest, FloodOfUpdatesBreaksTheConnectionToo) {
+  constexpr int kFlood = 60;
+  ASSERT_EQ(peer_->Put("key", "value"), ReplyStatus::kOk);
+  for (int i = 0; i < kFlood; ++i) {
+    ASSERT_TRUE(peer_->Send(Header(Opcode::kPut, "key", "other"), "key", "other"));
+  }
   ASSERT_TRUE(peer_->WaitSent()) << "all of them lie in the server's receive queue";
   EXPECT_TRUE(peer_->WaitBroken());
   ExpectServing();

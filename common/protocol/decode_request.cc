@@ -1,18 +1,12 @@
-#ifndef GANNET_COMMON_PROTOCOL_DECODE_REQUEST_H_
-#define GANNET_COMMON_PROTOCOL_DECODE_REQUEST_H_
-
 #include <cstring>
 #include <iterator>
 
 #include "common/protocol/message.h"
 
 namespace gannet {
+namespace {
 
-// DecodeRequest (message.h), compiled into the server's path of every request.
-
-namespace decode_request {
-
-inline constexpr uint8_t kKnownFlags = kOnlyIfAbsent | kOnlyIfVersion | kUnderLock | kValueInBuffer;
+constexpr uint8_t kKnownFlags = kOnlyIfAbsent | kOnlyIfVersion | kUnderLock | kValueInBuffer;
 
 // What may be in a request, by opcode. A flag that means nothing to it would be ignored, against
 // the sender's hope.
@@ -21,7 +15,7 @@ struct RequestRule {
   uint16_t key_bytes_min, key_bytes_max;
   bool names_lock;
 };
-inline constexpr RequestRule kRules[] = {
+constexpr RequestRule kRules[] = {
     {0, 0, 0, false},                                       // heartbeat
     {kValueInBuffer, 1, kKeyBytesMax, false},               // get
     {kKnownFlags, 1, kKeyBytesMax, false},                  // put
@@ -33,11 +27,11 @@ inline constexpr RequestRule kRules[] = {
 };
 static_assert(std::size(kRules) == static_cast<size_t>(Opcode::kPing) + 1);
 
-inline std::optional<RequestError> Invalid(const char* reason) {
+std::optional<RequestError> Invalid(const char* reason) {
   return RequestError{ReplyStatus::kInvalidArgument, reason};
 }
 
-inline std::optional<RequestError> CheckConditions(const RequestHeader& h,
+std::optional<RequestError> CheckConditions(const RequestHeader& h,
                                                    const RequestRule& rule) {
   const bool under_lock = (h.flags & kUnderLock) != 0;
   if (under_lock && (h.flags & kOnlyIfVersion) == 0) {
@@ -51,7 +45,7 @@ inline std::optional<RequestError> CheckConditions(const RequestHeader& h,
   return std::nullopt;
 }
 
-[[gnu::always_inline]] inline std::optional<RequestError> CheckHeader(const RequestHeader& h) {
+std::optional<RequestError> CheckHeader(const RequestHeader& h) {
   if (h.opcode > static_cast<uint8_t>(Opcode::kPing)) {
     return RequestError{ReplyStatus::kUnimplemented, "unknown opcode"};
   }
@@ -72,19 +66,18 @@ inline std::optional<RequestError> CheckConditions(const RequestHeader& h,
   return CheckConditions(h, rule);
 }
 
-}  // namespace decode_request
+}  // namespace
 
-[[gnu::always_inline]] inline std::optional<RequestError> DecodeRequestInline(
-    std::span<const std::byte> message, RequestView* view) {
+std::optional<RequestError> DecodeRequest(std::span<const std::byte> message, RequestView* view) {
   std::memcpy(&view->header, message.data(), sizeof(view->header));
   const RequestHeader& h = view->header;
-  if (auto error = decode_request::CheckHeader(h)) return error;
+  if (auto error = CheckHeader(h)) return error;
   const size_t body = message.size() - sizeof(h);
   const bool eager_value =
       h.opcode == static_cast<uint8_t>(Opcode::kPut) && !(h.flags & kValueInBuffer);
   const size_t value_bytes = eager_value ? h.value_bytes : 0;
   if (body != h.key_bytes + value_bytes)
-    return decode_request::Invalid("length does not match the message");
+    return Invalid("length does not match the message");
   const char* data = reinterpret_cast<const char*>(message.data()) + sizeof(h);
   view->key = {data, h.key_bytes};
   view->value = {data + h.key_bytes, value_bytes};
@@ -92,5 +85,3 @@ inline std::optional<RequestError> CheckConditions(const RequestHeader& h,
 }
 
 }  // namespace gannet
-
-#endif  // GANNET_COMMON_PROTOCOL_DECODE_REQUEST_H_

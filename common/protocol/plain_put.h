@@ -1,0 +1,62 @@
+#ifndef GANNET_COMMON_PROTOCOL_PLAIN_PUT_H_
+#define GANNET_COMMON_PROTOCOL_PLAIN_PUT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "common/protocol/message.h"
+
+namespace gannet {
+
+// The request that servers get most: a PUT of an eager value, without conditions and expiry. Each
+// field is loaded once, when it is checked or asked for: what was checked is what is used.
+class PlainPut {
+ public:
+  // DecodeRequest. False: it is something else, or wrong; DecodeRequest tells. REQUIRES:
+  // sizeof(RequestHeader) bytes may be read, however long the message is.
+  [[gnu::always_inline]] bool Decode(std::span<const std::byte> message) {
+    message_ = message.data();
+    const auto lengths = Field<uint64_t>(0);
+    key_bytes_ = lengths >> 16 & 0xffff;
+    value_bytes_ = lengths >> 32;
+    if ((lengths & 0xffff) != static_cast<uint8_t>(Opcode::kPut)) return false;  // flags are 0
+    if (key_bytes_ - 1 >= kKeyBytesMax) return false;
+    // Messages are short, so this bounds the value too.
+    if (message.size() != sizeof(RequestHeader) + key_bytes_ + value_bytes_) return false;
+    const auto expiry_ms = Field<uint64_t>(offsetof(RequestHeader, expiry_ms));
+    const auto reserved = Field<uint64_t>(offsetof(RequestHeader, reserved));
+    sequence_ = Field<uint64_t>(offsetof(RequestHeader, sequence));
+    return (expiry_ms | reserved) == 0 && sequence_ != 0;
+  }
+
+  uint64_t sequence() const { return sequence_; }
+  // Call it once.
+  uint32_t TakeUserFlags() const { return Field<uint32_t>(offsetof(RequestHeader, user_flags)); }
+  std::string_view key() const { return {Body(), key_bytes_}; }
+  std::string_view value() const { return {Body() + key_bytes_, value_bytes_}; }
+
+ private:
+  template <class T>
+  T Field(size_t offset) const {
+    T value;
+    std::memcpy(&value, message_ + offset, sizeof(value));
+    return value;
+  }
+  const char* Body() const {
+    return reinterpret_cast<const char*>(message_) + sizeof(RequestHeader);
+  }
+
+  const std::byte* message_;
+  uint64_t key_bytes_;
+  uint64_t value_bytes_;
+  uint64_t sequence_;
+};
+static_assert(offsetof(RequestHeader, flags) == 1 && offsetof(RequestHeader, key_bytes) == 2 &&
+              offsetof(RequestHeader, value_bytes) == 4 && kMessageBytesMax <= kValueBytesMax);
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_PROTOCOL_PLAIN_PUT_H_
