@@ -9,7 +9,6 @@
 
 #include "common/base/hash.h"
 #include "common/base/same_bytes.h"
-#include "common/base/xxh3_inline.h"
 #include "common/layout/item.h"
 #include "common/layout/key_hash.h"
 
@@ -26,15 +25,12 @@ struct ItemPlace {
 };
 
 // The live commit word of the item whose header (but for the commit word) and value lie at `item`,
-// and whose key has this hash. The checksum has no seed, so that its constants are the compiler's.
+// and whose key has this hash. The checksum has no seed: that costs less (hash.h).
 [[gnu::always_inline]] inline uint64_t LiveCommitWord(const std::byte* item, uint32_t value_bytes,
                                                       KeyHash hash, const ItemPlace& place) {
   constexpr size_t kCommitBytes = sizeof(ItemHeader::commit);
-  constexpr size_t kInlineBytesMax = 128;  // beyond it a call costs little beside the hashing
-  const std::byte* content = item + kCommitBytes;
-  const size_t bytes = sizeof(ItemHeader) - kCommitBytes + size_t{value_bytes};
-  const uint64_t checksum = bytes <= kInlineBytesMax ? Xxh3Inline(content, bytes, /*seed=*/0)
-                                                     : Xxh3(content, bytes, /*seed=*/0);
+  const uint64_t checksum =
+      Xxh3Unseeded(item + kCommitBytes, sizeof(ItemHeader) - kCommitBytes + size_t{value_bytes});
   return kCommitLive | (checksum ^ hash.value() ^ place.incarnation ^ place.offset);
 }
 

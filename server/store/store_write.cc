@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "common/base/xxh3_inline.h"
 #include "server/store/item_writer.h"
 #include "server/store/store_find.h"
 

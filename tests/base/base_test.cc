@@ -10,6 +10,7 @@
 #include "common/base/clock.h"
 #include "common/base/hash.h"
 #include "common/base/mutex.h"
+#include "common/base/same_bytes.h"
 #include "common/base/status_macros.h"
 #include "common/base/words.h"
 
@@ -34,6 +35,30 @@ TEST(HashTest, IsXxh3AsPublished) {
   EXPECT_EQ(Xxh3("", 0, 0), 0x2d06800538d394c2u);  // the reference's own test vector
   EXPECT_EQ(Xxh3("gannet", 6, 1), 0xd30f40ad472226e7u);
   EXPECT_EQ(HashKey("gannet", 1), Xxh3("gannet", 6, 1));
+}
+
+TEST(HashTest, UnseededIsTheLibrarys) {
+  std::string bytes(600, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(Mix64(i + 1));
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    for (size_t at : {0, 1}) {
+      EXPECT_EQ(Xxh3Unseeded(&bytes[at], size), Xxh3(&bytes[at], size, 0)) << size << " at " << at;
+    }
+  }
+}
+
+TEST(SameBytesTest, SeesEveryDifferenceAndNothingBehindTheEnd) {
+  for (size_t size = 0; size <= 70; ++size) {
+    const std::string a(size + 1, 'a');
+    std::string b = a;
+    b[size] = 'b';
+    EXPECT_TRUE(SameBytes(a.data(), b.data(), size)) << size;
+    for (size_t at = 0; at < size; ++at) {
+      std::string c = b;
+      c[at] = 'c';
+      EXPECT_FALSE(SameBytes(a.data(), c.data(), size)) << size << " at " << at;
+    }
+  }
 }
 
 TEST(HashTest, Mix64IsMurmursFinaliser) {
