@@ -10,6 +10,10 @@
 namespace gannet {
 namespace {
 
+// Of many GETs in flight, the first are answered and their successors on their way while the last
+// are still being READ.
+constexpr uint32_t kSignalEvery = 8;
+
 absl::Status NoRoomStatus() {
   return absl::ResourceExhaustedError("Options::depth operations are in flight; poll first");
 }
@@ -78,7 +82,8 @@ absl::StatusOr<std::unique_ptr<AsyncClient>> AsyncClient::Connect(
     std::vector<std::string> endpoints, Options options) {
   auto engine = ConnectEngine({.endpoints = std::move(endpoints),
                                .options = options,
-                               .queue_pairs_max = ClientSession::kQueuePairsMax});
+                               .queue_pairs_max = ClientSession::kQueuePairsMax,
+                               .signal_every = kSignalEvery});
   if (!engine.ok()) return engine.status();
   return std::unique_ptr<AsyncClient>(
       new AsyncClient(std::make_unique<State>(*std::move(engine), options)));

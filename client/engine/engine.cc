@@ -67,6 +67,7 @@ Engine::Engine(Settings settings, const std::vector<std::vector<SocketAddress>>&
                                .connect_timeout_ns = TimeoutNs(settings.options.connect_timeout),
                                .reconnect = settings.options.reconnect,
                                .nic_locks = settings.nic_locks,
+                               .signal_every = settings.signal_every,
                                .clock = clock_,
                                .log = LogOf(settings.options)},
         this);

@@ -51,6 +51,9 @@ class Engine final : public SessionOwner {
     gannet::Options options;
     uint32_t queue_pairs_max = 1;  // per server
     bool nic_locks = true;         // false: as if the local device had no atomics
+    // Work requests begun together that one completion may finish: all, for a caller who waits for
+    // all; or fewer, for one who goes on with each.
+    uint32_t signal_every = SendChain::kMax;
     const Clock* clock = Clock::Real();
   };
   // Looks the names up (may block on DNS) and begins to connect. FailedPrecondition: no device;

@@ -12,7 +12,8 @@ ClientSession::ClientSession(Options options, SessionOwner* owner)
       owner_(owner),
       reads_(4 * options_.ops),
       ordered_(4 * options_.ops),
-      requests_(options_.ops) {
+      requests_(options_.ops),
+      chain_(options_.signal_every) {
   links_.reserve(kQueuePairsMax);
 }
 

@@ -108,7 +108,8 @@ class ClientSession {
     uint32_t reads_wanted = 0;     // in flight
     int64_t connect_timeout_ns = 0;
     bool reconnect = true;
-    bool nic_locks = true;  // where both devices can
+    bool nic_locks = true;                    // where both devices can
+    uint32_t signal_every = SendChain::kMax;  // work requests, beside the last that go together
     const Clock* clock = Clock::Real();
     std::function<void(bool error, const std::string&)> log;
   };

@@ -20,9 +20,9 @@ struct QueuedRead {
   uint32_t lkey;
 };
 
-// Work requests for one queue pair, to be posted with one doorbell. Every kSignalEvery-th of a
-// chain and its last are signaled, so that a chain's end is always heard of and the send queue's
-// slots become free while a long chain is under way.
+// Work requests for one queue pair, to be posted with one doorbell. A chain's last is signaled, so
+// that its end is always heard of; and every so many-th, for callers to whom the first is of use
+// before the last.
 //
 // Whatever of a work request is the same in all of them is filled in once.
 //
@@ -30,9 +30,9 @@ struct QueuedRead {
 class SendChain {
  public:
   static constexpr uint32_t kMax = 128;
-  static constexpr uint32_t kSignalEvery = 8;
 
-  SendChain() {
+  // `signal_every`: at least 1.
+  explicit SendChain(uint32_t signal_every) : signal_every_(signal_every) {
     for (uint32_t i = 0; i < kMax; ++i) Preset(i);
   }
   SendChain(const SendChain&) = delete;
@@ -44,7 +44,7 @@ class SendChain {
   bool empty() const { return size_ == 0; }
   // How many more work requests fit, into it and into its queue pair.
   uint32_t room() const { return std::min(kMax - size_, link_->work.room()); }
-  bool NextIsSignaled() const { return size_ % kSignalEvery == kSignalEvery - 1; }
+  bool NextIsSignaled() const { return size_ % signal_every_ == signal_every_ - 1; }
 
   // Where the region is.
   void SetRegion(uint64_t address, uint32_t rkey) {
@@ -90,7 +90,7 @@ class SendChain {
 
   // For Post, and tests.
   void Signal() {
-    for (uint32_t i = kSignalEvery - 1; i < size_; i += kSignalEvery) {
+    for (uint32_t i = signal_every_ - 1; i < size_; i += signal_every_) {
       requests_[i].send_flags |= IBV_SEND_SIGNALED;
     }
     requests_[size_ - 1].send_flags |= IBV_SEND_SIGNALED;
@@ -104,6 +104,7 @@ class SendChain {
     requests_[i].num_sge = 1;
   }
 
+  const uint32_t signal_every_;
   Link* link_ = nullptr;
   uint32_t size_ = 0;
   uint32_t region_rkey_ = 0;

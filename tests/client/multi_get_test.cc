@@ -61,6 +61,7 @@ class MultiGetTest : public ::testing::Test {
     }
     EXPECT_THAT(got, ::testing::UnorderedElementsAreArray(values));
   }
+  // Completions may be fewer than round trips: one that is a heartbeat's too is no operation's.
   static OpCost Sum(const std::vector<OpResult>& results) {
     OpCost sum;
     for (const OpResult& result : results) {
@@ -84,11 +85,11 @@ TEST_F(MultiGetTest, AWindowThatSeveralKeysShareIsReadOnce) {
   const OpCost cold = Sum(results);
   EXPECT_EQ(cold.reads, 1u + 3u);
   EXPECT_EQ(cold.posts, 2u);  // two round trips
-  EXPECT_EQ(cold.completions, 2u);
+  EXPECT_LE(cold.completions, 2u);
   const OpCost warm = Sum(Get(keys));
   EXPECT_EQ(warm.reads, 3u);
   EXPECT_EQ(warm.posts, 1u);
-  EXPECT_EQ(warm.completions, 1u);
+  EXPECT_LE(warm.completions, 1u);
 }
 
 // A key's two buckets are neighbours, so that windows of neighbouring homes overlap.
@@ -100,7 +101,7 @@ TEST_F(MultiGetTest, WindowsThatOverlapComeWithOneRead) {
   const OpCost cold = Sum(results);
   EXPECT_EQ(cold.reads, 1u + 6u);
   EXPECT_EQ(cold.posts, 2u);
-  EXPECT_EQ(cold.completions, 2u);
+  EXPECT_LE(cold.completions, 2u);
   uint32_t item_bytes = 0;
   for (const OpResult& result : Get(keys)) item_bytes += result.cost.read_bytes;
   uint32_t bytes = 0;
@@ -130,7 +131,7 @@ TEST_F(MultiGetTest, AbsentKeysShareWindowsToo) {
 
 // Not of keys that are absent: a miss whose READ took too long on a busy machine is looked up
 // again.
-TEST_F(MultiGetTest, AllFirstReadsAreOnePost) {
+TEST_F(MultiGetTest, AllFirstReadsAreOnePostAndOneCompletion) {
   std::vector<std::string> keys;
   {
     EngineRun other({.endpoints = {server_.endpoint()}});
@@ -141,11 +142,12 @@ TEST_F(MultiGetTest, AllFirstReadsAreOnePost) {
   }
   const OpCost cold = Sum(Get(keys));
   EXPECT_LE(cold.reads, 200u);
-  EXPECT_LE(cold.posts * 8, cold.reads);  // two, unless the device is held up between the windows
+  EXPECT_EQ(cold.posts, 2u);
+  EXPECT_LE(cold.completions, 2u);
   const OpCost warm = Sum(Get(keys));
   EXPECT_EQ(warm.reads, 100u);
   EXPECT_EQ(warm.posts, 1u);
-  EXPECT_EQ(warm.completions, 13u);
+  EXPECT_LE(warm.completions, 1u);
 }
 
 TEST_F(MultiGetTest, OneThatIsPastItsDeadlineDoesNotHoldUpTheOthers) {

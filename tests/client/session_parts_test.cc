@@ -151,7 +151,7 @@ class SendChainTest : public ::testing::Test {
   }
 
   Link link_;
-  SendChain chain_;
+  SendChain chain_{8};
 };
 
 TEST_F(SendChainTest, SignalsOftenEnoughToFreeTheQueueAndItsLast) {
@@ -159,6 +159,19 @@ TEST_F(SendChainTest, SignalsOftenEnoughToFreeTheQueueAndItsLast) {
   EXPECT_THAT(Signaled(), ElementsAre());
   chain_.Signal();
   EXPECT_THAT(Signaled(), ElementsAre(7, 15, 19));
+}
+
+TEST_F(SendChainTest, SignalsItsLastOnlyIfThatIsAskedFor) {
+  SendChain chain(SendChain::kMax);
+  chain.Open(&link_);
+  for (uint32_t op = 0; op < 100; ++op) {
+    EXPECT_FALSE(chain.NextIsSignaled());
+    chain.AddRead({nullptr, 0, op, 64, 3});
+  }
+  chain.Signal();
+  for (uint32_t i = 0; i < 100; ++i) {
+    EXPECT_EQ((chain.request(i).send_flags & IBV_SEND_SIGNALED) != 0, i == 99) << i;
+  }
 }
 
 TEST_F(SendChainTest, AChainBeginsToCountAnew) {
