@@ -100,6 +100,12 @@ uint32_t Engine::Begin(const OpRequest& request) {
   return i;
 }
 
+void Engine::TakeKey(Op& op, std::string_view key) {
+  std::memcpy(op.key, key.data(), key.size());
+  op.request.server = rendezvous_.ServerOf(key);
+  op.hash = HashOf(op);
+}
+
 size_t Engine::Poll(int64_t now_ns, std::span<Completion> completions) {
   now_ns_ = now_ns;
   report_ = completions.data();

@@ -25,6 +25,7 @@
 #include "client/routing/rendezvous.h"
 #include "client/session/client_session.h"
 #include "common/base/copy_bytes.h"
+#include "common/base/xxh3_inline.h"
 
 namespace gannet {
 
@@ -109,7 +110,7 @@ class Engine final : public SessionOwner {
  private:
   Engine(Settings settings, const std::vector<std::vector<SocketAddress>>& addresses);
 
-  struct Server {
+  struct alignas(64) Server {
     LocationCache cache;
     LockTable locks;
     OpBuffers* buffers = nullptr;  // of the session, by operation; from its first OnReady on
@@ -141,6 +142,8 @@ class Engine final : public SessionOwner {
   KeyHash HashOf(const Op& op) {
     return KeyHash::Of(op.request.key, SessionOf(op).view().hash_seed);
   }
+  // Copies the key, and what follows from it.
+  void TakeKey(Op& op, std::string_view key);
   uint32_t TakeSlot() {
     if (alive_ == depth_ || free_.empty()) return kNoOp;
     ++alive_;
@@ -152,7 +155,7 @@ class Engine final : public SessionOwner {
   // A slot that was released, once nothing is busy with it any more.
   void FreeIfQuiet(uint32_t i) {
     const Op& op = ops_[i];
-    if (op.phase == Op::Phase::kReleased && op.busy == Op::Busy{}) Free(i);
+    if (op.phase == Op::Phase::kReleased && op.busy.quiet()) Free(i);
   }
   void Free(uint32_t i);
   void CheckDeadlines();
@@ -160,13 +163,14 @@ class Engine final : public SessionOwner {
   // engine_ordinary_get.cc
   void StartFresh();
   void StartGet(Server& server, uint32_t i);
-  bool ReadItem(Server& server, uint32_t i, Slot slot, Op::Phase phase);
-  void ReadWindow(Server& server, uint32_t i);
+  void StartOrdinaryGet(Server& server, Op& op, uint32_t i);
+  bool ReadItem(Server& server, Op& op, uint32_t i, Slot slot, Op::Phase phase);
+  void ReadWindow(Server& server, Op& op, uint32_t i);
   void OnReadDone(Server& server, uint32_t i);
-  void OnWindow(Server& server, uint32_t i);
+  void OnWindow(Server& server, Op& op, uint32_t i);
   void OnSharedWindow(uint32_t i);
-  void OnItem(Server& server, uint32_t i);
-  void Report(uint32_t i, const ItemView& item);
+  void OnItem(Server& server, Op& op, uint32_t i);
+  void Report(Op& op, uint32_t i, const ItemView& item);
   static ItemInfo InfoOf(const ItemHeader& header) {
     return {header.version, header.flags, header.expiry_ms(), header.value_bytes};
   }
@@ -191,7 +195,7 @@ class Engine final : public SessionOwner {
   void OnLookupRead(uint32_t i);
   void FeedLookup(uint32_t i);
   Lookup::Buffers LookupBuffers(uint32_t i);
-  void FinishHit(uint32_t i, const ItemView& item);
+  void FinishHit(uint32_t i, ItemInfo info, std::string_view value);
   void FeedStarved();
   void ReturnItem(Op& op);
 
@@ -235,6 +239,7 @@ class Engine final : public SessionOwner {
   int64_t now_ns_ = 0;
   int64_t earliest_deadline_ns_ = INT64_MAX;  // or earlier than it
   uint32_t alive_ = 0;                        // begun and not released
+  uint64_t hash_seed_ = 0;                    // of the only server
   std::vector<Op> ops_;
   FixedStack<uint32_t> free_;
   FixedStack<uint32_t> fresh_;
@@ -249,18 +254,24 @@ class Engine final : public SessionOwner {
 inline uint32_t Engine::BeginGet(std::string_view key, std::span<std::byte> out, int64_t timeout_ns,
                                  uint64_t user_data) {
   const uint32_t i = TakeSlot();
-  if (i == kNoOp) return kNoOp;
+  if (i == kNoOp) [[unlikely]]
+    return kNoOp;
   Op& op = ops_[i];
   OpRequest& request = op.request;
   request.type = OpType::kGet;
   request.under_lock = request.share_window = false;
-  request.server = rendezvous_.ServerOf(key);
+  request.server = 0;
   request.key = {op.key, key.size()};
   request.timeout_ns = timeout_ns;
   request.user_data = user_data;
   request.out = out;
-  CopyBytes(op.key, key.data(), key.size());
-  op.hash = HashOf(op);
+  // 9 to 16 bytes, and no server to choose: no call.
+  if (key.size() - 9 > 7 || servers_.size() != 1) [[unlikely]] {
+    TakeKey(op, key);
+  } else {
+    CopyKeyBytes(op.key, key.data(), key.size());
+    op.hash = KeyHash(Xxh3Inline(key.data(), key.size(), hash_seed_));
+  }
   return i;
 }
 

@@ -115,11 +115,11 @@ void Engine::FeedLookup(uint32_t i) {
   Advance(i, step);
 }
 
-void Engine::FinishHit(uint32_t i, const ItemView& item) {
+void Engine::FinishHit(uint32_t i, ItemInfo info, std::string_view value) {
   Op& op = ops_[i];
   op.done.found = true;
-  op.done.info = InfoOf(item.header);
-  op.value = item.value;
+  op.done.info = info;
+  op.value = value;
   Finish(i, Outcome::kOk);
 }
 
@@ -128,9 +128,11 @@ void Engine::Advance(uint32_t i, Lookup::Step step) {
     case Lookup::Step::kRead:
       PlanRead(i);
       return;
-    case Lookup::Step::kHit:
-      OnFound(ops_[i], ops_[i].lookup.slot(), ops_[i].lookup.from_cached());
-      return FinishHit(i, ops_[i].lookup.item());
+    case Lookup::Step::kHit: {
+      const Lookup& lookup = ops_[i].lookup;
+      OnFound(ops_[i], lookup.slot(), lookup.from_cached());
+      return FinishHit(i, InfoOf(lookup.item().header), lookup.item().value);
+    }
     case Lookup::Step::kMiss:
       return Finish(i, Outcome::kOk);
     case Lookup::Step::kAskServer:

@@ -19,41 +19,23 @@
 
 namespace gannet {
 
-void Engine::StartFresh() {
-  for (const uint32_t i : fresh_.all()) {
-    Op& op = ops_[i];
-    op.deadline_ns = now_ns_ + op.request.timeout_ns;
-    earliest_deadline_ns_ = std::min(earliest_deadline_ns_, op.deadline_ns);
-    Server& server = ServerOf(op);
-    if (op.request.type == OpType::kGet && server.session->ready()) [[likely]] {
-      StartGet(server, i);
-    } else {
-      Start(i);
-    }
-  }
-  fresh_.Clear();
-  if (!shared_windows_.empty()) [[unlikely]]
-    ReadSharedWindows();
-}
-
 // False: nothing that this lane may READ.
-inline bool Engine::ReadItem(Server& server, uint32_t i, Slot slot, Op::Phase phase) {
-  const uint64_t bytes = slot.read_bytes();
+inline bool Engine::ReadItem(Server& server, Op& op, uint32_t i, Slot slot, Op::Phase phase) {
+  const uint32_t bytes = static_cast<uint32_t>(slot.read_bytes());
   const IndexView& view = server.session->view();
-  if (bytes > OpBuffers::kSmallItemBytes || !view.Contains(slot.offset(), bytes)) return false;
-  Op& op = ops_[i];
+  if (bytes - 1 >= OpBuffers::kSmallItemBytes) return false;  // none, or too many
+  if (slot.offset() + bytes > view.region_bytes) return false;
   op.slot = slot;
+  op.item_bytes = static_cast<uint16_t>(bytes);
   op.phase = phase;
   ++op.busy.in_flight;
   ++op.done.cost.reads;
-  op.done.cost.read_bytes += static_cast<uint32_t>(bytes);
-  server.session->QueueRead({server.buffers[i].item, slot.offset(), i, static_cast<uint32_t>(bytes),
-                             server.buffers_lkey});
+  op.done.cost.read_bytes += bytes;
+  server.session->QueueRead({server.buffers[i].item, slot.offset(), i, bytes, server.buffers_lkey});
   return true;
 }
 
-inline void Engine::ReadWindow(Server& server, uint32_t i) {
-  Op& op = ops_[i];
+inline void Engine::ReadWindow(Server& server, Op& op, uint32_t i) {
   op.phase = Op::Phase::kReadingWindow;
   op.posted_ns = now_ns_;
   ++op.busy.in_flight;
@@ -65,14 +47,36 @@ inline void Engine::ReadWindow(Server& server, uint32_t i) {
                              server.buffers_lkey});
 }
 
-void Engine::StartGet(Server& server, uint32_t i) {
-  const Op& op = ops_[i];
+[[gnu::always_inline]] inline void Engine::StartOrdinaryGet(Server& server, Op& op, uint32_t i) {
   const Slot cached = server.cache.Find(op.hash);
-  if (ReadItem(server, i, cached, Op::Phase::kReadingCached)) return;
+  if (ReadItem(server, op, i, cached, Op::Phase::kReadingCached)) [[likely]]
+    return;
   if (!cached.empty()) return StartLookup(i, cached);
   if (op.request.share_window) [[unlikely]]
     return ShareWindow(server, i);
-  ReadWindow(server, i);
+  ReadWindow(server, op, i);
+}
+
+void Engine::StartGet(Server& server, uint32_t i) { StartOrdinaryGet(server, ops_[i], i); }
+
+void Engine::StartFresh() {
+  const int64_t now_ns = now_ns_;
+  int64_t earliest_ns = earliest_deadline_ns_;
+  for (const uint32_t i : fresh_.all()) {
+    Op& op = ops_[i];
+    op.deadline_ns = now_ns + op.request.timeout_ns;
+    earliest_ns = std::min(earliest_ns, op.deadline_ns);
+    Server& server = ServerOf(op);
+    if (op.request.type == OpType::kGet && server.session->ready()) [[likely]] {
+      StartOrdinaryGet(server, op, i);
+    } else {
+      Start(i);
+    }
+  }
+  earliest_deadline_ns_ = earliest_ns;
+  fresh_.Clear();
+  if (!shared_windows_.empty()) [[unlikely]]
+    ReadSharedWindows();
 }
 
 void Engine::OnWorksDone(uint32_t number, std::span<const InFlightWork::Work> works,
@@ -95,49 +99,48 @@ inline void Engine::OnReadDone(Server& server, uint32_t i) {
   Op& op = ops_[i];
   --op.busy.in_flight;
   if (op.phase == Op::Phase::kReadingCached || op.phase == Op::Phase::kReadingItem) [[likely]] {
-    return OnItem(server, i);
+    return OnItem(server, op, i);
   }
-  if (op.phase == Op::Phase::kReadingWindow) return OnWindow(server, i);
+  if (op.phase == Op::Phase::kReadingWindow) return OnWindow(server, op, i);
   OnLookupRead(i);
 }
 
-inline void Engine::OnWindow(Server& server, uint32_t i) {
+inline void Engine::OnWindow(Server& server, Op& op, uint32_t i) {
   // The buffer is aligned and holds implicit-lifetime Buckets that the NIC filled in.
   const auto* window = reinterpret_cast<const Bucket*>(server.buffers[i].window[0]);
-  const uint32_t candidates = MatchingSlots(window, ops_[i].hash.Tag());
+  const uint32_t candidates = MatchingSlots(window, op.hash.Tag());
   if (candidates != 0) [[likely]] {
     const Slot slot = SlotOfWindow(window, static_cast<uint32_t>(std::countr_zero(candidates)));
-    if (ReadItem(server, i, slot, Op::Phase::kReadingItem)) [[likely]]
+    if (ReadItem(server, op, i, slot, Op::Phase::kReadingItem)) [[likely]]
       return;
   }
   GoOnAsLookup(i);
 }
 
-void Engine::OnSharedWindow(uint32_t i) { OnWindow(ServerOf(ops_[i]), i); }
+void Engine::OnSharedWindow(uint32_t i) { OnWindow(ServerOf(ops_[i]), ops_[i], i); }
 
-inline void Engine::OnItem(Server& server, uint32_t i) {
-  Op& op = ops_[i];
+inline void Engine::OnItem(Server& server, Op& op, uint32_t i) {
   ItemView item;
-  const std::span copy(server.buffers[i].item, op.slot.read_bytes());
+  const std::span<const std::byte> copy(server.buffers[i].item, op.item_bytes);
   const IndexView& view = server.session->view();
   const ItemPlace place = {view.incarnation, view.hash_seed, op.slot.offset()};
   if (!IsItemOf(copy, place, op.request.key, op.hash, &item) || PastExpiry(item.header))
       [[unlikely]]
     return GoOnAsLookup(i);
   OnFound(op, op.slot, op.phase == Op::Phase::kReadingCached);
-  if (report_ == report_end_ || op.busy != Op::Busy{}) return FinishHit(i, item);
-  Report(i, item);
+  if (report_ == report_end_ || !op.busy.quiet()) [[unlikely]]
+    return FinishHit(i, InfoOf(item.header), item.value);
+  Report(op, i, item);
 }
 
 // Tells the caller of Poll at once, and frees the slot, which nothing is busy with.
-inline void Engine::Report(uint32_t i, const ItemView& item) {
-  Op& op = ops_[i];
+inline void Engine::Report(Op& op, uint32_t i, const ItemView& item) {
   *report_++ = {.user_data = op.request.user_data,
                 .found = true,
                 .info = InfoOf(item.header),
                 .cost = op.done.cost};
-  CopyBytes(op.request.out.data(), item.value.data(),
-            std::min(op.request.out.size(), item.value.size()));
+  CopyValueBytes(op.request.out.data(), item.value.data(),
+                 std::min(op.request.out.size(), item.value.size()));
   op.done.cost = {};
   op.phase = Op::Phase::kFree;
   --alive_;

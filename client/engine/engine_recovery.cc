@@ -114,6 +114,7 @@ void Engine::OnReady(uint32_t server, Comeback comeback) {
   const ClientSession& session = *of.session;
   of.buffers = session.memory().op(0);
   of.buffers_lkey = session.memory().op_buffers.lkey();
+  hash_seed_ = session.view().hash_seed;
   of.locks.Restart(session.grant().connection_id, session.grant().lock_words);
   if (comeback == Comeback::kNewIncarnation) of.cache.Clear();
   for (uint32_t i = 0; i < ops_.size(); ++i) {

@@ -13,12 +13,12 @@ namespace gannet {
 template <class T>
 class FixedStack {
  public:
-  explicit FixedStack(uint32_t capacity) : slots_(capacity) {}
+  explicit FixedStack(uint32_t capacity) : slots_(capacity), capacity_(capacity) {}
 
   bool empty() const { return size_ == 0; }
   // The callers' own limits keep it from being full.
   void Push(const T& value) {
-    GANNET_CHECK(size_ < slots_.size(), "stack overrun");
+    GANNET_CHECK(size_ < capacity_, "stack overrun");
     slots_[size_++] = value;
   }
   // REQUIRES: not empty.
@@ -29,6 +29,7 @@ class FixedStack {
 
  private:
   std::vector<T> slots_;
+  uint32_t capacity_;
   uint32_t size_ = 0;
 };
 

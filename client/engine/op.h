@@ -4,6 +4,7 @@
 #include <gannet/async_client.h>
 #include <gannet/types.h>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -71,7 +72,7 @@ struct alignas(64) Op {
     bool starving = false;        // in the engine's queue for long buffers
     uint16_t zero = 0;            // so that all of it is one word
 
-    friend constexpr bool operator==(const Busy&, const Busy&) = default;
+    bool quiet() const { return std::bit_cast<uint64_t>(*this) == 0; }
   };
 
   // Hot: looked at for every READ.
@@ -80,9 +81,10 @@ struct alignas(64) Op {
   bool acquiring = false;      // a compare-and-swap that takes the lock is queued or posted
   bool lock_acquired = false;  // lock, LockAndGet
   bool item_is_reply = false;  // `item` is from SessionMemory::replies
+  uint16_t item_bytes = 0;     // READ, or being READ, by an ordinary GET from `slot`
   Busy busy;
   KeyHash hash{0};
-  Slot slot;              // of the item that an ordinary GET READs
+  Slot slot;
   int64_t posted_ns = 0;  // of the window's READ in flight, or earlier
   int64_t deadline_ns = 0;
   OpRequest request;  // its key views `key`

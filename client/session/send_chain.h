@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "client/session/link.h"
+#include "common/base/check.h"
 #include "common/rdma/queue_pair.h"
 
 namespace gannet {
@@ -52,7 +53,10 @@ class SendChain {
     region_rkey_ = rkey;
   }
   // REQUIRES: empty, or it is for this queue pair already.
-  void Open(Link* link) { link_ = link; }
+  void Open(Link* link) {
+    link_ = link;
+    first_id_ = link->SendId(0);
+  }
   void Clear() { size_ = 0; }
 
   // REQUIRES, both: room() > 0.
@@ -61,7 +65,7 @@ class SendChain {
     const uint32_t position = link_->work.Push({read.op, InFlightWork::Kind::kRead});
     sges_[i] = {reinterpret_cast<uint64_t>(read.local), read.bytes, read.lkey};
     ibv_send_wr& request = requests_[i];
-    request.wr_id = link_->SendId(position);
+    request.wr_id = first_id_ + position;
     request.opcode = IBV_WR_RDMA_READ;
     request.send_flags = 0;
     request.wr.rdma.remote_addr = region_address_ + read.offset;
@@ -69,12 +73,13 @@ class SendChain {
   }
   // Of `request` all but wr_id, the sge and the link to the next.
   void Add(InFlightWork::Work work, const ibv_send_wr& request, const ibv_sge& sge) {
+    GANNET_CHECK(room() > 0, "send queue overrun");
     const uint32_t i = size_++;
     const uint32_t position = link_->work.Push(work);
     sges_[i] = sge;
     requests_[i] = request;
     Preset(i);
-    requests_[i].wr_id = link_->SendId(position);
+    requests_[i].wr_id = first_id_ + position;
   }
 
   // Signals and posts, and is empty then. REQUIRES: not empty.
@@ -109,6 +114,7 @@ class SendChain {
   uint32_t size_ = 0;
   uint32_t region_rkey_ = 0;
   uint64_t region_address_ = 0;
+  uint64_t first_id_ = 0;  // the work-request id of the queue pair's position 0
   std::array<ibv_send_wr, kMax + 1> requests_{};  // the one more is never posted
   std::array<ibv_sge, kMax> sges_{};
 };

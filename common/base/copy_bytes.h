@@ -7,41 +7,57 @@
 
 namespace gannet {
 
-// memcpy(to, from, size) for what is mostly short, as keys and small values are: a call costs more
-// than copying up to 128 bytes as words that overlap. The two must not overlap.
-inline void CopyBytes(void* to, const void* from, size_t size) {
-  struct Block {
-    uint64_t words[2];
-  };
+// memcpy(to, from, size) for what is mostly short: a call costs more than copying some words, two
+// of which may overlap. `to` and `from` must not overlap.
+
+namespace copy_bytes_internal {
+
+struct Pair {
+  uint64_t words[2];
+};
+
+template <class Word>
+void CopyWord(uint8_t* to, const uint8_t* from) {
+  Word word;
+  std::memcpy(&word, from, sizeof(word));
+  std::memcpy(to, &word, sizeof(word));
+}
+
+// Two of them, `inset` from the start and from the end of `size` bytes.
+template <class Word>
+void CopyEnds(uint8_t* to, const uint8_t* from, size_t inset, size_t size) {
+  CopyWord<Word>(to + inset, from + inset);
+  const size_t last = size - inset - sizeof(Word);
+  CopyWord<Word>(to + last, from + last);
+}
+
+}  // namespace copy_bytes_internal
+
+// For keys: 8 to 32 bytes without a call.
+inline void CopyKeyBytes(void* to, const void* from, size_t size) {
   auto* out = static_cast<uint8_t*>(to);
   const auto* in = static_cast<const uint8_t*>(from);
-  const auto copy = [out, in]<class Word>(size_t at, Word word) {
-    std::memcpy(&word, in + at, sizeof(word));
-    std::memcpy(out + at, &word, sizeof(word));
-  };
-  if (size - 33 <= 31) {  // 33 to 64
-    copy(0, Block{});
-    copy(16, Block{});
-    copy(size - 32, Block{});
-    copy(size - 16, Block{});
-  } else if (size - 8 <= 8) {  // 8 to 16
-    copy(0, uint64_t{});
-    copy(size - 8, uint64_t{});
-  } else if (size - 17 <= 15) {  // 17 to 32
-    copy(0, Block{});
-    copy(size - 16, Block{});
-  } else if (size - 65 <= 63) {  // 65 to 128
-    copy(0, Block{});
-    copy(16, Block{});
-    copy(32, Block{});
-    copy(48, Block{});
-    copy(size - 64, Block{});
-    copy(size - 48, Block{});
-    copy(size - 32, Block{});
-    copy(size - 16, Block{});
-  } else {
-    std::memcpy(to, from, size);
+  if (size - 8 <= 8) return copy_bytes_internal::CopyEnds<uint64_t>(out, in, 0, size);
+  if (size - 17 <= 15) {
+    return copy_bytes_internal::CopyEnds<copy_bytes_internal::Pair>(out, in, 0, size);
   }
+  std::memcpy(to, from, size);
+}
+
+// For values: 32 to 128 bytes without a call.
+inline void CopyValueBytes(void* to, const void* from, size_t size) {
+  using copy_bytes_internal::CopyEnds, copy_bytes_internal::Pair;
+  auto* out = static_cast<uint8_t*>(to);
+  const auto* in = static_cast<const uint8_t*>(from);
+  if (size - 32 > 96) [[unlikely]] {
+    if (size > 0) std::memcpy(to, from, size);
+    return;
+  }
+  CopyEnds<Pair>(out, in, 0, size);
+  CopyEnds<Pair>(out, in, 16, size);
+  if (size <= 64) return;
+  CopyEnds<Pair>(out, in, 32, size);
+  CopyEnds<Pair>(out, in, 48, size);
 }
 
 }  // namespace gannet

@@ -34,18 +34,32 @@ struct ItemPlace {
   return kCommitLive | (checksum ^ hash.value() ^ place.incarnation ^ place.offset);
 }
 
+// Field by field, so that a caller who needs only some of them has these in registers.
+inline ItemHeader LoadItemHeader(const std::byte* item) {
+  const auto load = [item]<class Field>(size_t offset, Field* field) {
+    std::memcpy(field, item + offset, sizeof(*field));
+  };
+  ItemHeader header;
+  load(offsetof(ItemHeader, commit), &header.commit);
+  load(offsetof(ItemHeader, version), &header.version);
+  load(offsetof(ItemHeader, value_bytes), &header.value_bytes);
+  load(offsetof(ItemHeader, flags), &header.flags);
+  load(offsetof(ItemHeader, expiry_and_key), &header.expiry_and_key);
+  return header;
+}
+
 // Whether a private copy of what was READ at `place` is `key`'s item, live and whole, and then
 // fills `view`. `hash` is the key's. Never believes a length before it is bounded by the copy.
 [[gnu::always_inline]] inline bool IsItemOf(std::span<const std::byte> copy, const ItemPlace& place,
                                             std::string_view key, KeyHash hash, ItemView* view) {
   if (copy.size() < sizeof(ItemHeader)) return false;
-  ItemHeader& header = view->header;
-  std::memcpy(&header, copy.data(), sizeof(header));
+  const ItemHeader header = LoadItemHeader(copy.data());
   if (header.key_bytes() != key.size() || ItemBytes(key.size(), header.value_bytes) > copy.size() ||
       LiveCommitWord(copy.data(), header.value_bytes, hash, place) != header.commit) {
     return false;
   }
   const char* value = reinterpret_cast<const char*>(copy.data()) + sizeof(header);
+  view->header = header;
   view->value = {value, header.value_bytes};
   view->key = {value + header.value_bytes, key.size()};
   return SameBytes(view->key.data(), key.data(), key.size());

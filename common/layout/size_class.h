@@ -1,6 +1,7 @@
 #ifndef GANNET_COMMON_LAYOUT_SIZE_CLASS_H_
 #define GANNET_COMMON_LAYOUT_SIZE_CLASS_H_
 
+#include <array>
 #include <bit>
 #include <cstdint>
 
@@ -18,13 +19,21 @@ inline constexpr uint32_t kSizeClassMax = 68;
 inline constexpr uint32_t kSizeClassMarker = 127;
 inline constexpr uint64_t kItemAlignment = 16;
 
+// Bytes of a block by size class; 0 for one that does not exist.
+inline constexpr std::array<uint32_t, 128> kSizeClassBytes = [] {
+  std::array<uint32_t, 128> bytes{};
+  for (uint32_t size_class = 1; size_class <= 8; ++size_class) bytes[size_class] = size_class * 16;
+  for (uint32_t size_class = 9; size_class <= kSizeClassMax; ++size_class) {
+    const uint32_t doubling = (size_class - 9) / 4;
+    const uint32_t step = (size_class - 9) % 4 + 1;
+    bytes[size_class] = (128u << doubling) + step * (32u << doubling);
+  }
+  return bytes;
+}();
+
 // Bytes of a block of `size_class`; 0 for a class that does not exist (a hostile or torn slot).
 constexpr uint64_t SizeClassBytes(uint32_t size_class) {
-  if (size_class <= 8) return size_class * 16;
-  if (size_class > kSizeClassMax) return 0;
-  const uint32_t doubling = (size_class - 9) / 4;
-  const uint32_t step = (size_class - 9) % 4 + 1;
-  return (128ull << doubling) + step * (32ull << doubling);
+  return size_class < kSizeClassBytes.size() ? kSizeClassBytes[size_class] : 0;
 }
 
 // The smallest class that holds `bytes`; kSizeClassNone when none does (more than 4 MiB, or 0).
