@@ -17,6 +17,8 @@ inline constexpr size_t kSlotsPerWindow = 2 * kSlotsPerBucket;
 
 // Bit i set: slot i of the window (home bucket's first) is not empty and carries `tag`.
 uint32_t MatchingSlots(const Bucket* window, uint32_t tag);
+// The same for machines without SSE2: slot by slot.
+uint32_t MatchingSlotsPortable(const Bucket* window, uint32_t tag);
 
 inline Slot SlotOfWindow(const Bucket* window, uint32_t i) {
   return i < kSlotsPerBucket ? Slot(window[0].slots[i])
