@@ -202,7 +202,7 @@ void Engine::OnWriteReply(uint32_t i, const ReplyView& reply) {
   op.done.info.version = header.version;
   op.done.found = status == ReplyStatus::kOk;
   if (status == ReplyStatus::kOk && op.request.type == OpType::kPut && header.slot != 0) {
-    CacheOf(op).Remember(op.hash, Slot(header.slot));
+    CacheOf(op).RememberWritten(op.hash, Slot(header.slot));
   } else if (status == ReplyStatus::kOk || status == ReplyStatus::kNotFound) {
     CacheOf(op).Forget(op.hash);
   }

@@ -1,88 +1,91 @@
 #include "client/location_cache/location_cache.h"
 
-#include <algorithm>
+#include <cstring>
+
 namespace gannet {
-namespace {
-
-uint32_t Counter(const uint8_t* sketch, uint32_t i) {
-  return (sketch[i / 2] >> (4 * (i % 2))) & 15;
-}
-void Increment(uint8_t* sketch, uint32_t i) { sketch[i / 2] += 1 << (4 * (i % 2)); }
-
-}  // namespace
 
 LocationCache::LocationCache(uint64_t bytes)
-    : sets_(bytes / sizeof(Set)),
+    : memory_(bytes / sizeof(Set)),
+      sets_(bytes / sizeof(Set)),
       uses_to_aging_(kUsesPerAging * kWays),
-      uses_left_(uses_to_aging_) {
-  if (sets_ > 0) memory_ = std::make_unique<Set[]>(sets_);
+      uses_left_(uses_to_aging_) {}
+
+// REQUIRES: uses is 1 to 128.
+inline bool LocationCache::AnyUsedLessThan(const Set& set, uint32_t uses) {
+  uint64_t counts;
+  std::memcpy(&counts, set.uses, sizeof(counts));
+  return ((counts - kOnes * uses) & ~counts & kTops) != 0;
 }
 
-// Two counters a key, only the smaller one grows (conservative update).
-uint32_t LocationCache::CountMiss(const Place& place) {
-  uint8_t* sketch = place.set->sketch;
-  const uint32_t a = (place.mixed >> 8) % kCounters;
-  const uint32_t b = (place.mixed >> 14) % kCounters;
-  const uint32_t count = std::min(Counter(sketch, a), Counter(sketch, b));
-  if (count == 15) return count;
-  if (Counter(sketch, a) == count) Increment(sketch, a);
-  if (a != b && Counter(sketch, b) == count) Increment(sketch, b);
-  return count + 1;
+// A free entry, or the least used; of those the first.
+inline size_t LocationCache::LeastUsed(const Set& set) {
+  uint32_t least = UINT32_MAX;
+  for (uint32_t i = 0; i < kWays; ++i) {
+    const uint32_t taken = set.slots[i] != 0;
+    least = std::min(least, (set.uses[i] * 2 + taken) * kWays + i);
+  }
+  return least % kWays;
 }
 
-uint32_t LocationCache::Estimate(const Place& place) {
-  const uint8_t* sketch = place.set->sketch;
-  return std::min(Counter(sketch, (place.mixed >> 8) % kCounters),
-                  Counter(sketch, (place.mixed >> 14) % kCounters));
+inline void LocationCache::Enter(Set& set, size_t way, KeyHash hash, Slot slot, uint32_t uses) {
+  set.slots[way] = slot.word();
+  set.uses[way] = static_cast<uint8_t>(uses);
+  const size_t shift = 8 * way;
+  set.fingerprints = (set.fingerprints & ~(0xffull << shift)) | (BitsOf(hash) & 0xff) << shift;
 }
 
 void LocationCache::Remember(KeyHash hash, Slot slot) {
   if (sets_ == 0 || slot.empty() || slot.tag() != hash.Tag()) return;
-  const Place place = PlaceOf(hash);
-  Set& set = *place.set;
-  if (const int way = Way(place, hash); way >= 0) {
+  Set& set = *SetOf(hash);
+  const uint32_t uses = Estimate(set, hash);
+  if (const size_t way = Way(set, hash); way != kNone) {
     set.slots[way] = slot.word();
     return;
   }
-  // A free one, or the least used; of those the first.
-  uint32_t least = UINT32_MAX;
-  for (uint32_t i = 0; i < kWays; ++i) {
-    const uint32_t taken = set.slots[i] != 0;
-    least = std::min(least, ((set.marks[i] & kUsesMask) * 2 + taken) * kWays + i);
-  }
-  const uint32_t victim = least % kWays;
-  const uint32_t uses = Estimate(place);
-  if (set.slots[victim] != 0 && uses <= (set.marks[victim] & kUsesMask)) return;
-  set.slots[victim] = slot.word();
-  set.marks[victim] = place.mark | uses;
+  // The ordinary case of a full cache, at once: all eight are used as much.
+  if (!AnyUsedLessThan(set, std::max(uses, 1u))) return;
+  const size_t victim = LeastUsed(set);
+  if (set.slots[victim] == 0 || uses > set.uses[victim]) Enter(set, victim, hash, slot, uses);
 }
 
-void LocationCache::Free(const Place& place, int way) {
-  place.set->slots[way] = 0;
-  place.set->marks[way] = 0;
+void LocationCache::RememberWritten(KeyHash hash, Slot slot) {
+  if (sets_ == 0 || slot.empty() || slot.tag() != hash.Tag()) return;
+  Set& set = *SetOf(hash);
+  if (const size_t way = Way(set, hash); way != kNone) {
+    set.slots[way] = slot.word();
+    return;
+  }
+  const size_t victim = LeastUsed(set);
+  Enter(set, victim, hash, slot, std::max<uint32_t>(set.uses[victim], Estimate(set, hash)));
+}
+
+inline void LocationCache::Free(Set& set, size_t way) {
+  set.slots[way] = 0;
+  set.uses[way] = 0;
 }
 
 void LocationCache::Forget(KeyHash hash, Slot stale) {
   if (sets_ == 0) return;
-  const Place place = PlaceOf(hash);
-  const int way = Way(place, hash);
-  if (way >= 0 && place.set->slots[way] == stale.word()) Free(place, way);
+  Set& set = *SetOf(hash);
+  const size_t way = Way(set, hash);
+  if (way != kNone && set.slots[way] == stale.word()) Free(set, way);
 }
 
 void LocationCache::Forget(KeyHash hash) {
   if (sets_ == 0) return;
-  const Place place = PlaceOf(hash);
-  const int way = Way(place, hash);
-  if (way >= 0) Free(place, way);
+  Set& set = *SetOf(hash);
+  const size_t way = Way(set, hash);
+  if (way != kNone) Free(set, way);
 }
 
 void LocationCache::Clear() { std::fill_n(memory_.get(), sets_, Set{}); }
 
 void LocationCache::Age() {
   uses_left_ = uses_to_aging_;
-  Set& set = memory_[next_to_age_];
-  for (uint32_t& mark : set.marks) mark = (mark & kMarkMask) | ((mark & kUsesMask) >> 1);
-  for (uint8_t& pair : set.sketch) pair = (pair >> 1) & 0x77;
+  Set& set = memory_.get()[next_to_age_];
+  for (uint8_t& count : set.uses) count >>= 1;
+  for (uint8_t& count : set.first_row) count >>= 1;
+  for (uint8_t& count : set.second_row) count >>= 1;
   if (++next_to_age_ == sets_) next_to_age_ = 0;
 }
 

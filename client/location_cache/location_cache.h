@@ -1,12 +1,13 @@
 #ifndef GANNET_CLIENT_LOCATION_CACHE_LOCATION_CACHE_H_
 #define GANNET_CLIENT_LOCATION_CACHE_LOCATION_CACHE_H_
 
+#include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 
+#include "client/location_cache/huge_page_array.h"
 #include "common/base/align.h"
-#include "common/base/hash.h"
 #include "common/layout/key_hash.h"
 #include "common/layout/slot.h"
 
@@ -16,14 +17,20 @@ namespace gannet {
 // or stale answer is harmless, since the item READ there proves itself.
 //
 // Memory is an array of 128-byte sets (two cache lines, and everything that one operation touches):
-// eight entries of 12 bytes, i.e. the slot word (which holds 20 bits of the hash), 24 further bits
-// of it and a use count; and 64 four-bit counters that estimate how often keys of this set that are
-// *not* in it are asked for. So an entry costs 16 bytes, its share of the counters included.
+// eight entries, i.e. the slot word (which holds the hash's 20 bits of the tag), 8 further bits of
+// the hash as a fingerprint, and a use count; and 48 counters that estimate how often keys of this
+// set that are *not* in it are asked for. So an entry costs 16 bytes, its share of the counters
+// included. Set and fingerprint are other bits of the hash than the tag; eight fingerprints, or use
+// counts, are one word, and are compared at once.
 //
 // A key enters when it is asked for more often than the least used entry of its set (as TinyLFU
 // does: Einziger, Friedman, Manes, "TinyLFU: A Highly Efficient Cache Admission Policy", 2017).
 // Plain LRU would let the long tail of a zipf distribution wash the popular keys out. All counts
 // are halved again and again, one set at a time as the operations go by, so that popularity fades.
+//
+// A key just written enters at once, in the place and with the count of the least used entry: what
+// is new is often what is asked for next, and how often nobody knows yet. It stays the least used
+// one until it is found, so a run of such writes costs a set one entry.
 //
 // One owner thread. No allocation after construction.
 class LocationCache {
@@ -33,23 +40,31 @@ class LocationCache {
   // At most `bytes`; less than one set of 128 bytes is off: it remembers nothing.
   explicit LocationCache(uint64_t bytes);
 
+  // What Find will touch is on its way into the processor's cache: for a batch of keys.
+  void Prefetch(KeyHash hash) const {
+    const Set* set = SetOf(hash);
+    __builtin_prefetch(set->slots);
+    __builtin_prefetch(&set->fingerprints);
+  }
   // Where the key may be; an empty slot when not known. Counts as one use of the key.
   Slot Find(KeyHash hash) {
     if (sets_ == 0) return Slot();
     if (--uses_left_ == 0) [[unlikely]]
       Age();
-    const Place place = PlaceOf(hash);
-    const int way = Way(place, hash);
-    if (way < 0) {
-      CountMiss(place);
+    Set& set = *SetOf(hash);
+    const size_t way = Way(set, hash);
+    if (way == kNone) {
+      CountMiss(set, hash);
       return Slot();
     }
-    uint32_t& mark = place.set->marks[way];
-    if ((mark & kUsesMask) != kUsesMax) ++mark;
-    return Slot(place.set->slots[way]);
+    uint8_t& uses = set.uses[way];
+    if (uses != kUsesMax) ++uses;
+    return Slot(set.slots[way]);
   }
   // The key was found at `slot`: remembers it if the key is known or popular enough.
   void Remember(KeyHash hash, Slot slot);
+  // The key was written there: remembers it in any case.
+  void RememberWritten(KeyHash hash, Slot slot);
   // The key was deleted, or is not at `stale` any more. Keeps a newer location.
   void Forget(KeyHash hash, Slot stale);
   void Forget(KeyHash hash);
@@ -60,48 +75,68 @@ class LocationCache {
 
  private:
   static constexpr uint32_t kWays = 8;
-  static constexpr uint32_t kCounters = 64;
-  static constexpr uint32_t kUsesMax = 255;
-  static constexpr uint32_t kUsesMask = 0xff;
-  static constexpr uint32_t kMarkMask = ~kUsesMask;
+  static constexpr size_t kNone = kWays;
+  // Every key has one counter in each of two rows.
+  static constexpr uint32_t kFirstRow = 32, kSecondRow = 16;
+  static constexpr uint32_t kUsesMax = 127;  // the top bit is free for comparing eight at once
   // Each set's counts are halved once per this many uses of the whole cache, per entry.
-  static constexpr uint64_t kUsesPerAging = 32;
+  static constexpr uint64_t kUsesPerAging = 64;
+  // One byte, the lowest bit and the highest, in each of eight.
+  static constexpr uint64_t kOnes = 0x0101010101010101;
+  static constexpr uint64_t kTops = kOnes << 7;
 
-  struct alignas(64) Set {
-    uint64_t slots[kWays];          // Slot words; 0 = free
-    uint32_t marks[kWays];          // hash bits : 24 | uses : 8; 0 when free
-    uint8_t sketch[kCounters / 2];  // four-bit counters of keys that are not here
+  struct alignas(128) Set {
+    uint64_t slots[kWays];  // Slot words; 0 = free
+    uint64_t fingerprints;  // byte i: of entry i
+    uint8_t uses[kWays];    // 0 when free
+    uint8_t first_row[kFirstRow];
+    uint8_t second_row[kSecondRow];
   };
   static_assert(sizeof(Set) == kWays * kEntryBytes);
 
-  struct Place {
-    Set* set;
-    uint32_t mark;  // the hash bits of a mark, uses 0
-    uint64_t mixed;
-  };
-  // The set comes from the high bits of a second mix, so that keys of neighbouring homes spread;
-  // the 24 bits of the mark and the two counters from its low ones.
-  Place PlaceOf(KeyHash hash) {
-    const uint64_t mixed = Mix64(hash.value() + 0x9e3779b97f4a7c15);
-    return {&memory_[MapToRange(mixed, sets_)], static_cast<uint32_t>(mixed) & kMarkMask, mixed};
-  }
-  // Which entry of the set is the key's; -1: none.
-  static int Way(const Place& place, KeyHash hash) {
-    const Set& set = *place.set;
-    for (uint32_t i = 0; i < kWays; ++i) {
-      if (((set.marks[i] ^ place.mark) & kMarkMask) == 0 && set.slots[i] != 0 &&
-          Slot(set.slots[i]).tag() == hash.Tag()) {
-        return static_cast<int>(i);
-      }
+  // By the hash's high bits.
+  Set* SetOf(KeyHash hash) const { return memory_.get() + MapToRange(hash.value(), sets_); }
+  // The bits above the tag, for the fingerprint and the two counters.
+  static uint64_t BitsOf(KeyHash hash) { return hash.value() >> kTagBits; }
+
+  // Which entry of the set is the key's; kNone: none. A free one may be taken for it (fingerprint
+  // and tag 0): its slot is empty, which is what there is to know.
+  static size_t Way(const Set& set, KeyHash hash) {
+    // Bytes that are 0; one above another such byte may be 1 as well, but then the tag decides.
+    const uint64_t differences = set.fingerprints ^ (BitsOf(hash) & 0xff) * kOnes;
+    uint64_t same = (differences - kOnes) & ~differences & kTops;
+    for (; same != 0; same &= same - 1) {
+      const size_t way = static_cast<size_t>(std::countr_zero(same)) / 8;
+      if (Slot(set.slots[way]).tag() == hash.Tag()) [[likely]]
+        return way;
     }
-    return -1;
+    return kNone;
   }
-  static uint32_t CountMiss(const Place& place);
-  static uint32_t Estimate(const Place& place);
-  static void Free(const Place& place, int way);
+  // Only the smaller of the two counters grows (conservative update).
+  static void CountMiss(Set& set, KeyHash hash) {
+    uint8_t& first = FirstCounter(set, hash);
+    uint8_t& second = SecondCounter(set, hash);
+    const uint8_t count = std::min(first, second);
+    if (count == kUsesMax) return;
+    first += first == count;
+    second += second == count;
+  }
+  static uint8_t& FirstCounter(Set& set, KeyHash hash) {
+    return set.first_row[BitsOf(hash) % kFirstRow];
+  }
+  static uint8_t& SecondCounter(Set& set, KeyHash hash) {
+    return set.second_row[BitsOf(hash) / kFirstRow % kSecondRow];
+  }
+  static uint32_t Estimate(Set& set, KeyHash hash) {
+    return std::min(FirstCounter(set, hash), SecondCounter(set, hash));
+  }
+  static bool AnyUsedLessThan(const Set& set, uint32_t uses);
+  static size_t LeastUsed(const Set& set);
+  static void Enter(Set& set, size_t way, KeyHash hash, Slot slot, uint32_t uses);
+  static void Free(Set& set, size_t way);
   void Age();
 
-  std::unique_ptr<Set[]> memory_;
+  HugePageArray<Set> memory_;
   uint64_t sets_;
   uint64_t uses_to_aging_;
   uint64_t uses_left_;  // until the next set is aged

@@ -1,0 +1,35 @@
+#ifndef GANNET_CLIENT_LOCATION_CACHE_HUGE_PAGE_ARRAY_H_
+#define GANNET_CLIENT_LOCATION_CACHE_HUGE_PAGE_ARRAY_H_
+
+#include <cstddef>
+#include <memory>
+#include <type_traits>
+
+namespace gannet {
+
+// Zeroed pages of the system's, 4096 byte aligned, which take memory only as they are touched.
+// From 2 MiB on they are huge ones as far as `bytes` fill such, where the system has them: an access
+// anywhere in a large table is then one cache miss, and seldom one of the TLB on top.
+struct PagesDeleter {
+  size_t bytes = 0;
+  void operator()(void* pages) const;
+};
+using Pages = std::unique_ptr<void, PagesDeleter>;
+// nullptr when `bytes` is 0. Out of memory is fatal, as everywhere in the client.
+Pages AllocatePages(size_t bytes);
+
+template <class T>
+class HugePageArray {
+  static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 4096);
+
+ public:
+  explicit HugePageArray(size_t size) : pages_(AllocatePages(size * sizeof(T))) {}
+  T* get() const { return static_cast<T*>(pages_.get()); }
+
+ private:
+  Pages pages_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_LOCATION_CACHE_HUGE_PAGE_ARRAY_H_
