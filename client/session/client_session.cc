@@ -27,7 +27,9 @@ ClientSession::~ClientSession() {
 void ClientSession::Poll(int64_t now_ns) {
   switch (phase_) {
     case Phase::kReady:
-      PollCompletions(now_ns);
+      // READs that were begun just now: where they are quick, they complete in the same Poll.
+      PostChain();
+      if (ready()) PollCompletions(now_ns);
       if (ready() && now_ns >= next_control_ns_) PollControl(now_ns);
       if (ready()) Flush(now_ns);
       return;
