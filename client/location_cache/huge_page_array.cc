@@ -28,8 +28,8 @@ Pages AllocatePages(size_t bytes) {
   // Aligned, and what is left over at both ends given back.
   auto* begin = static_cast<char*>(mapped);
   char* end = begin + size + slack;
-  auto* aligned = reinterpret_cast<char*>(
-      AlignUp(reinterpret_cast<uintptr_t>(begin), kHugePageBytes));
+  auto* aligned =
+      reinterpret_cast<char*>(AlignUp(reinterpret_cast<uintptr_t>(begin), kHugePageBytes));
   if (aligned != begin) munmap(begin, aligned - begin);
   if (aligned + size != end) munmap(aligned + size, end - (aligned + size));
   // Only a wish. The last, partial huge page would take more than was asked for.

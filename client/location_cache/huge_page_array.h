@@ -8,8 +8,8 @@
 namespace gannet {
 
 // Zeroed pages of the system's, 4096 byte aligned, which take memory only as they are touched.
-// From 2 MiB on they are huge ones as far as `bytes` fill such, where the system has them: an access
-// anywhere in a large table is then one cache miss, and seldom one of the TLB on top.
+// From 2 MiB on they are huge ones as far as `bytes` fill such, where the system has them: an
+// access anywhere in a large table is then one cache miss, and seldom one of the TLB on top.
 struct PagesDeleter {
   size_t bytes = 0;
   void operator()(void* pages) const;
