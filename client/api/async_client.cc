@@ -101,7 +101,7 @@ absl::Status AsyncClient::Get(std::string_view key, std::span<std::byte> out, ui
   State& state = *state_;
   if (state.fork_guard.forked()) return ForkGuard::ForkedStatus();
   if (!KeyFits(key)) return KeyError(key);
-  if (state.engine->BeginGet(key, out, state.timeout_ns, user_data) == kNoOp) return NoRoomStatus();
+  if (!state.engine->BeginGet(key, out, state.timeout_ns, user_data)) return NoRoomStatus();
   return absl::OkStatus();
 }
 

@@ -46,6 +46,7 @@ Engine::Engine(Settings settings, const std::vector<std::vector<SocketAddress>>&
     : clock_(settings.clock),
       depth_(settings.options.depth),
       rendezvous_(settings.endpoints),
+      several_servers_(settings.endpoints.size() > 1),
       ops_(2 * depth_),
       free_(2 * depth_),
       fresh_(2 * depth_),
@@ -89,8 +90,8 @@ absl::Status Engine::ConnectStatus() const {
 }
 
 uint32_t Engine::Begin(const OpRequest& request) {
+  if (!HasRoom()) return kNoOp;
   const uint32_t i = TakeSlot();
-  if (i == kNoOp) return kNoOp;
   Op& op = ops_[i];
   op.word = LockWord(request.lock_word);
   op.request = request;
@@ -104,6 +105,7 @@ void Engine::TakeKey(Op& op, std::string_view key) {
   std::memcpy(op.key, key.data(), key.size());
   op.request.server = rendezvous_.ServerOf(key);
   op.hash = HashOf(op);
+  CacheOf(op).Prefetch(op.hash);
 }
 
 size_t Engine::Poll(int64_t now_ns, std::span<Completion> completions) {

@@ -71,9 +71,10 @@ class Engine final : public SessionOwner {
   // kNoOp: as many operations as Options::depth are alive, or their slots are not yet free.
   // REQUIRES: the request is valid (client/api/requests.h makes valid ones).
   uint32_t Begin(const OpRequest& request);
-  // The same for a GET, in fewer steps. REQUIRES: the key is 1 to kKeyBytesMax long.
-  uint32_t BeginGet(std::string_view key, std::span<std::byte> out, int64_t timeout_ns,
-                    uint64_t user_data);
+  // The same for a GET, in fewer steps; false: as kNoOp. REQUIRES: the key is 1 to kKeyBytesMax
+  // long.
+  bool BeginGet(std::string_view key, std::span<std::byte> out, int64_t timeout_ns,
+                uint64_t user_data);
   // Makes progress with everything; never blocks. Ordinary GETs that end are reported to
   // `completions` as long as it has room, and are released then; returns how many. All else goes to
   // NextFinished.
@@ -144,8 +145,9 @@ class Engine final : public SessionOwner {
   }
   // Copies the key, and what follows from it.
   void TakeKey(Op& op, std::string_view key);
+  bool HasRoom() const { return alive_ != depth_ && !free_.empty(); }
+  // REQUIRES: HasRoom().
   uint32_t TakeSlot() {
-    if (alive_ == depth_ || free_.empty()) return kNoOp;
     ++alive_;
     const uint32_t i = free_.Pop();
     ops_[i].phase = Op::Phase::kFresh;
@@ -236,6 +238,7 @@ class Engine final : public SessionOwner {
   const Clock* const clock_;
   const uint32_t depth_;
   const Rendezvous rendezvous_;
+  const bool several_servers_;
   int64_t now_ns_ = 0;
   int64_t earliest_deadline_ns_ = INT64_MAX;  // or earlier than it
   uint32_t alive_ = 0;                        // begun and not released
@@ -251,11 +254,11 @@ class Engine final : public SessionOwner {
   std::vector<Server> servers_;   // last: their sessions report to the above
 };
 
-inline uint32_t Engine::BeginGet(std::string_view key, std::span<std::byte> out, int64_t timeout_ns,
-                                 uint64_t user_data) {
+inline bool Engine::BeginGet(std::string_view key, std::span<std::byte> out, int64_t timeout_ns,
+                             uint64_t user_data) {
+  if (!HasRoom()) [[unlikely]]
+    return false;
   const uint32_t i = TakeSlot();
-  if (i == kNoOp) [[unlikely]]
-    return kNoOp;
   Op& op = ops_[i];
   OpRequest& request = op.request;
   request.type = OpType::kGet;
@@ -266,13 +269,14 @@ inline uint32_t Engine::BeginGet(std::string_view key, std::span<std::byte> out,
   request.user_data = user_data;
   request.out = out;
   // 9 to 16 bytes, and no server to choose: no call.
-  if (key.size() - 9 > 7 || servers_.size() != 1) [[unlikely]] {
+  if (key.size() - 9 > 7 || several_servers_) [[unlikely]] {
     TakeKey(op, key);
   } else {
     CopyKeyBytes(op.key, key.data(), key.size());
     op.hash = KeyHash(Xxh3Inline(key.data(), key.size(), hash_seed_));
+    servers_.front().cache.Prefetch(op.hash);
   }
-  return i;
+  return true;
 }
 
 }  // namespace gannet

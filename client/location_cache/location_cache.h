@@ -42,9 +42,10 @@ class LocationCache {
 
   // What Find will touch is on its way into the processor's cache: for a batch of keys.
   void Prefetch(KeyHash hash) const {
-    const auto* set = reinterpret_cast<const char*>(SetOf(hash));  // null when off
-    __builtin_prefetch(set + offsetof(Set, slots));
-    __builtin_prefetch(set + offsetof(Set, fingerprints));
+    if (sets_ == 0) return;
+    const Set* set = SetOf(hash);
+    __builtin_prefetch(set->slots);
+    __builtin_prefetch(&set->fingerprints);
   }
   // Where the key may be; an empty slot when not known. Counts as one use of the key.
   Slot Find(KeyHash hash) {

@@ -8,6 +8,7 @@
 
 #include "common/base/align.h"
 #include "common/base/clock.h"
+#include "common/base/copy_bytes.h"
 #include "common/base/hash.h"
 #include "common/base/mutex.h"
 #include "common/base/same_bytes.h"
@@ -120,6 +121,18 @@ TEST(MutexTest, Excludes) {
   }
   for (auto& thread : threads) thread.join();
   EXPECT_EQ(count, 40'000);
+}
+
+TEST(CopyBytesTest, CopiesAllAndNothingElse) {
+  std::string from(300, '\0');
+  for (size_t i = 0; i < from.size(); ++i) from[i] = static_cast<char>(i * 7 + 1);
+  for (size_t size = 0; size <= 250; ++size) {
+    for (const auto copy : {&CopyKeyBytes, &CopyValueBytes}) {
+      std::string to(size + 2, '#');
+      copy(to.data() + 1, from.data(), size);
+      EXPECT_EQ(to, "#" + from.substr(0, size) + "#");
+    }
+  }
 }
 
 absl::StatusOr<int> Half(int n) {

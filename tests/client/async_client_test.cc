@@ -230,6 +230,44 @@ TEST_F(AsyncClientTest, OpensAsManyQueuePairsAsTheReadsNeed) {
   for (const Completion& done : PollUntil(*client, options.depth)) EXPECT_TRUE(done.found);
 }
 
+// Keys and values of few bytes take other ways than longer ones, and answers that find no room in
+// one Poll come with the next.
+TEST_F(AsyncClientTest, AnswersOfEveryLengthWhateverRoomThereIs) {
+  constexpr size_t kKeys = 80, kOutBytes = 200;
+  std::vector<std::string> keys, values;
+  for (size_t i = 0; i < kKeys; ++i) {
+    keys.push_back(std::string(i / 2, 'k') + std::to_string(i));
+    values.push_back(std::string(2 * i, static_cast<char>('a' + i % 26)));
+    if (!values[i].empty()) values[i].back() = '.';
+    ASSERT_EQ(RunPut(*client_, keys[i], values[i]).code, absl::StatusCode::kOk);
+  }
+  for (const size_t room : {size_t{1}, size_t{3}, kKeys}) {
+    std::vector<std::string> out(kKeys, std::string(kOutBytes, '#'));
+    const auto out_bytes = [&](size_t i) { return i % 3 == 0 ? i : kOutBytes; };  // some too few
+    for (size_t i = 0; i < kKeys; ++i) {
+      const auto bytes = std::as_writable_bytes(std::span(out[i])).first(out_bytes(i));
+      ASSERT_TRUE(client_->Get(keys[i], bytes, i).ok());
+    }
+    std::vector<int> answers(kKeys);
+    const auto give_up = std::chrono::steady_clock::now() + kHang;
+    while (client_->in_flight() > 0 && std::chrono::steady_clock::now() < give_up) {
+      std::vector<Completion> done(room);
+      const size_t n = client_->Poll(done);
+      for (const Completion& get : std::span(done).first(n)) {
+        const size_t i = get.user_data;
+        ++answers.at(i);
+        EXPECT_TRUE(get.found);
+        EXPECT_EQ(get.type, OpType::kGet);
+        EXPECT_EQ(get.cost.reads, 1u);
+        EXPECT_EQ(get.info.value_bytes, values[i].size());
+        const size_t copied = std::min(values[i].size(), out_bytes(i));
+        EXPECT_EQ(out[i], values[i].substr(0, copied) + std::string(kOutBytes - copied, '#'));
+      }
+    }
+    EXPECT_EQ(answers, std::vector<int>(kKeys, 1));
+  }
+}
+
 TEST_F(AsyncClientTest, StatsAndPing) {
   ServerStats stats;
   EXPECT_EQ(RunOne(*client_, [&] { return client_->Stats(0, &stats, 1); }).code,
