@@ -25,7 +25,9 @@ def heading(result):
     machine = result["machine"]
     before, after = result["load_average_before"], result["load_average_after"]
     return (f"Commit {result['commit']}, {result['build']}, {result['date']}: {machine['cpu']}, "
-            f"{machine['cores']} cores, {machine['memory_gib']} GiB, Linux {machine['kernel']}, load "
+            f"{machine['cores']} cores, {machine['memory_gib']} GiB, Linux {machine['kernel']}, "
+            f"transparent huge pages `{machine['transparent_huge_pages']}`, of shared memory "
+            f"`{machine['transparent_huge_pages_of_shared_memory']}`, load "
             f"average {before:.1f} before and {after:.1f} after (`./dev bench {result['scale']}`).")
 
 
