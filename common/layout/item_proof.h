@@ -24,6 +24,11 @@ struct ItemPlace {
   uint64_t offset;       // from the region's base
 };
 
+// The live commit word over the checksum of header and value, without a seed.
+inline uint64_t CommitWordOf(uint64_t checksum, KeyHash hash, const ItemPlace& place) {
+  return kCommitLive | (checksum ^ hash.value() ^ place.incarnation ^ place.offset);
+}
+
 // The live commit word of the item whose header (but for the commit word) and value lie at `item`,
 // and whose key has this hash. The checksum has no seed: that costs less (hash.h).
 [[gnu::always_inline]] inline uint64_t LiveCommitWord(const std::byte* item, uint32_t value_bytes,

@@ -31,8 +31,7 @@ std::optional<RequestError> Invalid(const char* reason) {
   return RequestError{ReplyStatus::kInvalidArgument, reason};
 }
 
-std::optional<RequestError> CheckConditions(const RequestHeader& h,
-                                                   const RequestRule& rule) {
+std::optional<RequestError> CheckConditions(const RequestHeader& h, const RequestRule& rule) {
   const bool under_lock = (h.flags & kUnderLock) != 0;
   if (under_lock && (h.flags & kOnlyIfVersion) == 0) {
     return Invalid("a write under a lock without the version it read");
@@ -76,8 +75,7 @@ std::optional<RequestError> DecodeRequest(std::span<const std::byte> message, Re
   const bool eager_value =
       h.opcode == static_cast<uint8_t>(Opcode::kPut) && !(h.flags & kValueInBuffer);
   const size_t value_bytes = eager_value ? h.value_bytes : 0;
-  if (body != h.key_bytes + value_bytes)
-    return Invalid("length does not match the message");
+  if (body != h.key_bytes + value_bytes) return Invalid("length does not match the message");
   const char* data = reinterpret_cast<const char*>(message.data()) + sizeof(h);
   view->key = {data, h.key_bytes};
   view->value = {data + h.key_bytes, value_bytes};

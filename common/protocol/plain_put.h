@@ -32,6 +32,15 @@ class PlainPut {
     return (expiry_ms | reserved) == 0 && sequence_ != 0;
   }
 
+  // Of a message that may be anything: what its key is if it has one, or empty. REQUIRES: as
+  // Decode, and the longest key behind it.
+  [[gnu::always_inline]] static std::string_view KeyOf(const std::byte* message) {
+    uint16_t key_bytes;
+    std::memcpy(&key_bytes, message + offsetof(RequestHeader, key_bytes), sizeof(key_bytes));
+    const char* key = reinterpret_cast<const char*>(message) + sizeof(RequestHeader);
+    return {key, key_bytes <= kKeyBytesMax ? key_bytes : size_t{0}};
+  }
+
   uint64_t sequence() const { return sequence_; }
   // Call it once.
   uint32_t TakeUserFlags() const { return Field<uint32_t>(offsetof(RequestHeader, user_flags)); }

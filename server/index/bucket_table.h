@@ -27,10 +27,11 @@ class BucketTable {
   BucketMeta LoadMeta(uint64_t bucket) const {
     return BucketMeta(LoadWord(Address(bucket) + offsetof(Bucket, meta)));
   }
+  const std::byte* Address(uint64_t bucket) const { return first_ + bucket * kBucketBytes; }
 
  private:
   friend class BucketChange;
-  std::byte* Address(uint64_t bucket) const { return first_ + bucket * kBucketBytes; }
+  std::byte* Address(uint64_t bucket) { return first_ + bucket * kBucketBytes; }
   uint64_t Seed(uint64_t bucket) const {
     return BucketSeed(incarnation_, geometry_.generation, bucket);
   }

@@ -95,9 +95,12 @@ class Index {
   // The slot of the key, told from others of the same tag by `is_key(Slot)`.
   template <class IsKey>
   std::optional<Found> Find(KeyHash hash, IsKey&& is_key) const;
-  // The first slot of the home bucket with the key's tag, if there is one: most keys' slot.
-  // REQUIRES: BucketLock(index, home).
-  Slot FirstAtHome(uint64_t home, uint32_t tag) const;
+  // For who knows a key before its turn comes: asks for the home bucket's memory; then says where
+  // in it the key's slot probably is, which is where the first slot with its tag is, or the last
+  // slot. Neither needs a lock. REQUIRES, for the load: BucketLock(index, home).
+  void PrefetchBucket(uint64_t home) const;
+  const std::byte* GuessSlot(uint64_t home, uint32_t tag) const;
+  static Slot LoadGuessed(const std::byte* slot) { return Slot(LoadWord(slot)); }
   // False: there is no room for this key, and nothing was changed.
   // REQUIRES: the key is not in the index.
   bool Insert(KeyHash hash, Slot slot);
@@ -170,12 +173,17 @@ inline Index::Lock::Lock(Index& index, uint64_t home) : second_(nullptr) {
   second_->Lock();
 }
 
-[[gnu::always_inline]] inline Slot Index::FirstAtHome(uint64_t home, uint32_t tag) const {
-  for (uint32_t i = 0; i < kSlotsPerBucket; ++i) {
-    const Slot slot = table_.LoadSlot(home, i);
-    if (slot.tag() == tag) return slot;
-  }
-  return Slot();
+[[gnu::always_inline]] inline void Index::PrefetchBucket(uint64_t home) const {
+  const std::byte* bucket = table_.Address(home);
+  __builtin_prefetch(bucket);
+  __builtin_prefetch(bucket + kBucketBytes / 2);
+}
+
+[[gnu::always_inline]] inline const std::byte* Index::GuessSlot(uint64_t home, uint32_t tag) const {
+  const std::byte* slot = table_.Address(home) + offsetof(Bucket, slots);
+  const std::byte* const last = slot + (kSlotsPerBucket - 1) * sizeof(Slot);
+  while (Slot(LoadWord(slot)).tag() != tag && slot != last) slot += sizeof(Slot);
+  return slot;
 }
 
 template <class IsKey>

@@ -16,15 +16,15 @@ SendBatch::SendBatch(BufferPool* replies, Refused refused)
   }
 }
 
-SendBatch::Entry* SendBatch::Add(ServerConnection* connection, ibv_wr_opcode opcode,
+SendBatch::Entry* SendBatch::Add(ServerConnection* connection, ibv_wr_opcode opcode, unsigned flags,
                                  Resource resource, bool signaled) {
-  if (next_ == entries_.end()) Flush();
+  if (next_ >= entries_.data() + kRequestsMax) Flush();
   if (connection->closing) return nullptr;
   if (!connection->send_queue.HasRoom()) {
     refused_(connection, "the peer does not take its replies");
     return nullptr;
   }
-  Entry* entry = Take(connection, opcode, resource, signaled);
+  Entry* entry = Take(connection, opcode, flags, resource, signaled);
   entry->request.sg_list = &entry->sge;
   return entry;
 }
@@ -33,7 +33,7 @@ bool SendBatch::AddReply(ServerConnection* connection, uint32_t buffer, uint32_t
   const bool fits_inline = bytes <= connection->inline_bytes;
   Resource resource;
   if (!fits_inline) resource = {Resource::Kind::kReplyBuffer, buffer};
-  Entry* entry = Add(connection, IBV_WR_SEND, resource, !fits_inline);
+  Entry* entry = Add(connection, IBV_WR_SEND, connection->send_flags, resource, !fits_inline);
   if (entry == nullptr) {
     replies_->Give(buffer);
     return false;
@@ -48,7 +48,7 @@ bool SendBatch::AddReply(ServerConnection* connection, uint32_t buffer, uint32_t
 
 ReplyHeader* SendBatch::AddHeader(ServerConnection* connection) {
   if (sizeof(ReplyHeader) > connection->inline_bytes) return AddHeaderInBuffer(connection);
-  Entry* entry = Add(connection, IBV_WR_SEND, {}, /*signaled=*/false);
+  Entry* entry = Add(connection, IBV_WR_SEND, connection->header_flags, {}, false);
   return entry == nullptr ? nullptr : InlineHeader(entry);
 }
 
@@ -65,7 +65,8 @@ ReplyHeader* SendBatch::AddHeaderInBuffer(ServerConnection* connection) {
 
 bool SendBatch::AddRead(ServerConnection* connection, const ibv_sge& sge, uint64_t address,
                         uint32_t rkey) {
-  Entry* entry = Add(connection, IBV_WR_RDMA_READ, {Resource::Kind::kRead, 0}, /*signaled=*/true);
+  Entry* entry = Add(connection, IBV_WR_RDMA_READ, connection->send_flags,
+                     {Resource::Kind::kRead, 0}, /*signaled=*/true);
   if (entry == nullptr) return false;
   entry->sge = sge;
   entry->request.send_flags &= ~unsigned{IBV_SEND_FENCE};  // READs complete in order among READs
@@ -75,8 +76,8 @@ bool SendBatch::AddRead(ServerConnection* connection, const ibv_sge& sge, uint64
 
 bool SendBatch::AddWrite(ServerConnection* connection, const ibv_sge& sge, uint64_t address,
                          uint32_t rkey, uint32_t staging) {
-  Entry* entry =
-      Add(connection, IBV_WR_RDMA_WRITE, {Resource::Kind::kStaging, staging}, /*signaled=*/true);
+  Entry* entry = Add(connection, IBV_WR_RDMA_WRITE, connection->send_flags,
+                     {Resource::Kind::kStaging, staging}, /*signaled=*/true);
   if (entry == nullptr) return false;
   entry->sge = sge;
   entry->request.wr.rdma = {address, rkey};
@@ -103,7 +104,7 @@ void SendBatch::Flush() {
   touched_.clear();
   for (uint32_t buffer : inline_buffers_) replies_->Give(buffer);
   inline_buffers_.clear();
-  next_ = entries_.begin();
+  next_ = entries_.data();
 }
 
 }  // namespace gannet

@@ -31,11 +31,13 @@ class SendBatch {
   bool AddReply(ServerConnection* connection, uint32_t buffer, uint32_t bytes);
   // A reply of only a header, to be filled in before anything else is added; nullptr when refused.
   ReplyHeader* AddHeader(ServerConnection* connection);
-  // AddHeader, where nothing stands against it. REQUIRES: TakesHeader(*connection).
+  // AddHeader, where nothing stands against it. REQUIRES: TakesHeader(*connection); at most
+  // kDirectMax times between two Flush.
   ReplyHeader* AddInlineHeader(ServerConnection* connection);
-  bool TakesHeader(const ServerConnection& connection) const {
-    return connection.direct && connection.send_queue.HasRoom() && next_ != entries_.end();
+  static bool TakesHeader(const ServerConnection& connection) {
+    return connection.direct && connection.send_queue.HasRoom();
   }
+  static constexpr uint32_t kDirectMax = 64;
   // READ from the peer into `sge`.
   bool AddRead(ServerConnection* connection, const ibv_sge& sge, uint64_t address, uint32_t rkey);
   // WRITE to the peer from `sge`; `staging` is busy until it completed.
@@ -47,7 +49,7 @@ class SendBatch {
   uint64_t posts() const { return posts_; }  // doorbells so far
 
  private:
-  static constexpr uint32_t kRequestsMax = 128;
+  static constexpr uint32_t kRequestsMax = 128;  // then all are posted, kDirectMax aside
   struct Entry {
     ibv_send_wr request;
     ibv_sge sge;
@@ -58,23 +60,24 @@ class SendBatch {
   // Where the device does not send a header inline.
   ReplyHeader* AddHeaderInBuffer(ServerConnection* connection);
   // Takes an entry and a place in the send queue, and links it into the connection's chain.
-  Entry* Take(ServerConnection* connection, ibv_wr_opcode opcode, Resource resource, bool signaled);
-  // Makes it the SEND of its own header.
+  Entry* Take(ServerConnection* connection, ibv_wr_opcode opcode, unsigned flags, Resource resource,
+              bool signaled);
+  // Makes it the SEND of its own header, inline: copied at the post, that needs no registered
+  // memory.
   static ReplyHeader* InlineHeader(Entry* entry) {
-    // Inline: copied at the post, so it needs no registered memory.
-    entry->request.send_flags |= IBV_SEND_INLINE;
     entry->request.sg_list = &entry->header_sge;
     return &entry->header;
   }
   // An entry for `connection`, its sge to be filled in; nullptr: refused.
-  Entry* Add(ServerConnection* connection, ibv_wr_opcode opcode, Resource resource, bool signaled);
+  Entry* Add(ServerConnection* connection, ibv_wr_opcode opcode, unsigned flags, Resource resource,
+             bool signaled);
   void Touch(ServerConnection* connection);
   void Post(ServerConnection* connection);
 
   BufferPool* const replies_;
   const Refused refused_;
-  std::array<Entry, kRequestsMax> entries_;
-  std::array<Entry, kRequestsMax>::iterator next_ = entries_.begin();  // free from here on
+  std::array<Entry, kRequestsMax + kDirectMax> entries_;
+  Entry* next_ = entries_.data();  // free from here on
   uint64_t posts_ = 0;
   std::vector<ServerConnection*> touched_;  // with a chain
   std::vector<uint32_t> inline_buffers_;    // free again after the post
@@ -84,12 +87,13 @@ class SendBatch {
 // its post.
 [[gnu::always_inline]] inline SendBatch::Entry* SendBatch::Take(ServerConnection* connection,
                                                                 ibv_wr_opcode opcode,
-                                                                Resource resource, bool signaled) {
+                                                                unsigned flags, Resource resource,
+                                                                bool signaled) {
   const SendQueue::Place place = connection->send_queue.Add(resource, signaled);
   Entry* const entry = next_++;
   entry->request.wr_id = connection->send_id | place.position;
   entry->request.opcode = opcode;
-  entry->request.send_flags = connection->send_flags;
+  entry->request.send_flags = flags;
   if (place.signaled) [[unlikely]]
     entry->request.send_flags |= IBV_SEND_SIGNALED;
   if (connection->chain_end == &connection->chain_head) Touch(connection);
@@ -100,7 +104,7 @@ class SendBatch {
 
 [[gnu::always_inline]] inline ReplyHeader* SendBatch::AddInlineHeader(
     ServerConnection* connection) {
-  return InlineHeader(Take(connection, IBV_WR_SEND, {}, /*signaled=*/false));
+  return InlineHeader(Take(connection, IBV_WR_SEND, connection->header_flags, {}, false));
 }
 
 }  // namespace gannet

@@ -7,8 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "common/base/check.h"
-
 namespace gannet {
 
 // What a work request keeps busy until it completed.
@@ -52,7 +50,6 @@ class SendQueue {
   };
   // Takes a place. REQUIRES: HasRoom().
   Place Add(Resource resource, bool signaled) {
-    GANNET_CHECK(HasRoom(), "send queue overrun");
     ++last_;
     if (resource.kind != Resource::Kind::kNothing) {
       ring_[last_ & mask_] = resource;

@@ -41,6 +41,7 @@ struct ServerConnection {
         qp_number(rdma->qp_number()),
         inline_bytes(rdma->limits().inline_bytes),
         send_flags(rdma->send_flags()),
+        header_flags(send_flags | IBV_SEND_INLINE),
         send_id(PackWorkId(WorkKind::kSend, id, 0)),
         direct(inline_bytes >= sizeof(ReplyHeader)),
         send_queue(send_places) {
@@ -65,6 +66,7 @@ struct ServerConnection {
   const uint32_t qp_number;
   const uint32_t inline_bytes;  // that a SEND takes
   const unsigned send_flags;    // of every send
+  const unsigned header_flags;  // of a reply's header that is sent inline
   const uint64_t send_id;       // WrId of a send, but for its position
 
   bool closing = false;

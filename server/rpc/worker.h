@@ -84,6 +84,15 @@ class Worker {
   const WorkerCounters& counters() const { return counters_; }
 
  private:
+  // A request that came in this Poll, not served yet.
+  struct Received {
+    ServerConnection* connection;
+    const std::byte* data;
+    uint32_t bytes;
+    Store::Guess guess;  // if it is a key's
+
+    std::span<const std::byte> message() const { return {data, bytes}; }
+  };
   struct LargeGet {
     uint32_t connection;
     RequestHeader header;
@@ -134,12 +143,9 @@ class Worker {
 
   // worker_datapath.cc: from a completion to a posted reply.
   bool PollCompletions();
-  void OnCompletion(const ibv_wc& completion);
+  bool OnCompletion(const ibv_wc& completion, Received* received);
   void OnOtherCompletion(const ibv_wc& completion);
-  void OnReceive(const ibv_wc& completion, uint32_t slot);
-  bool ServeUpdate(ServerConnection* connection, std::span<const std::byte> message);
-  void OnOtherReceive(ServerConnection* connection, ibv_wc_status status,
-                      std::span<const std::byte> message);
+  bool ServeUpdate(const Received& request);
   void CountUpdates();
   // More than it has credits for: it takes receives from the others.
   bool TooManyUnanswered(const ServerConnection& connection) const;
@@ -183,6 +189,7 @@ class Worker {
                   uint64_t old);
 
   static constexpr size_t kPollMax = 64;
+  static_assert(kPollMax <= SendBatch::kDirectMax);
   static constexpr uint32_t kRecent = 1024;
   static constexpr size_t kLargeGetsMax = 1024;
   static constexpr size_t kLockRequestsMax = 1024;

@@ -34,22 +34,51 @@ GANNET_STEP bool Worker::TooManyUnanswered(const ServerConnection& connection) c
   return connection.unanswered >= unanswered_max_;
 }
 
+// In three steps, each for all requests that came: so the memory that the next step needs of the
+// store is on its way meanwhile. Where the store is larger than the caches, that is most of the
+// time that a request takes.
 bool Worker::PollCompletions() {
   std::array<ibv_wc, kPollMax> completions;
+  std::array<Received, kPollMax> received;
   const size_t n = cq_->Poll(completions);
-  for (const ibv_wc& completion : std::span(completions).first(n)) OnCompletion(completion);
+  Received* end = received.data();
+  for (const ibv_wc& completion : std::span(completions).first(n)) {
+    end += OnCompletion(completion, end);
+  }
+  for (Received* request = received.data(); request != end; ++request) {
+    store_->GuessItem(&request->guess);
+  }
+  for (Received* request = received.data(); request != end; ++request) {
+    if (!ServeUpdate(*request)) OnMessage(request->connection, request->message());
+  }
   if (cq_->broken()) failed_ = true;
   CountUpdates();
   return n > 0;
 }
 
-GANNET_STEP void Worker::OnCompletion(const ibv_wc& completion) {
+// True: a request came, and `received` is filled in. Anything else is done at once, before the
+// requests that came with it, which is as if they had come a little later.
+GANNET_STEP bool Worker::OnCompletion(const ibv_wc& completion, Received* received) {
   const WrId id = WrId::Unpack(completion.wr_id);
-  if (id.kind == static_cast<uint8_t>(WorkKind::kReceive)) [[likely]] {
-    OnReceive(completion, id.slot);
-  } else {
+  if (id.kind != static_cast<uint8_t>(WorkKind::kReceive)) [[unlikely]] {
     OnOtherCompletion(completion);
+    return false;
   }
+  ReceiveBuffers* const receives = receives_.get();
+  receives->Recycle(id.slot);  // it is posted again at the end of this Poll
+  ServerConnection* connection = FindOwner(completion);
+  if (connection == nullptr) [[unlikely]]
+    return false;
+  if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
+    CloseConnection(connection, ibv_wc_status_str(completion.status));
+    return false;
+  }
+  connection->heard_ns = now_.monotonic_ns;
+  received->connection = connection;
+  received->bytes = completion.byte_len;
+  received->data = receives->Message(id.slot, completion.byte_len).data();
+  store_->GuessBucket(PlainPut::KeyOf(received->data), &received->guess);
+  return true;
 }
 
 void Worker::OnOtherCompletion(const ibv_wc& completion) {
@@ -66,28 +95,19 @@ void Worker::OnOtherCompletion(const ibv_wc& completion) {
   LOG(DFATAL) << "completion of unknown work " << completion.wr_id;
 }
 
-GANNET_STEP void Worker::OnReceive(const ibv_wc& completion, uint32_t slot) {
-  receives_->Recycle(slot);  // it is posted again at the end of this Poll
-  ServerConnection* connection = FindOwner(completion);
-  if (connection == nullptr) [[unlikely]]
-    return;
-  const std::span<const std::byte> message = receives_->Message(slot, completion.byte_len);
-  if (completion.status != IBV_WC_SUCCESS || !ServeUpdate(connection, message)) [[unlikely]]
-    OnOtherReceive(connection, completion.status, message);
-}
-
 // What most requests are, an update in place, from the message to the reply. False: it is something
 // else, or not to be served just like that, and nothing was done.
-GANNET_STEP bool Worker::ServeUpdate(ServerConnection* connection,
-                                     std::span<const std::byte> message) {
+GANNET_STEP bool Worker::ServeUpdate(const Received& request) {
+  ServerConnection* const connection = request.connection;
   PlainPut put;
-  if (!put.Decode(message) || !connection->session->IsNext(put.sequence()) ||
-      TooManyUnanswered(*connection) || !batch_.TakesHeader(*connection)) {
+  if (!put.Decode(request.message()) || !connection->session->IsNext(put.sequence()) ||
+      TooManyUnanswered(*connection) || !SendBatch::TakesHeader(*connection)) {
     return false;
   }
   Store::Update update;
   const auto flags = [&put] { return put.TakeUserFlags(); };
-  if (!store_->UpdateInPlace(put.key(), put.value(), flags, &update)) return false;
+  if (!store_->UpdateInPlace(request.guess, put.key(), put.value(), flags, &update)) return false;
+  ++connection->unanswered;
   const uint64_t sequence =
       connection->session->AnswerNext(Opcode::kPut, update.version, update.slot);
   *batch_.AddInlineHeader(connection) = {.opcode = static_cast<uint8_t>(Opcode::kPut),
@@ -95,19 +115,9 @@ GANNET_STEP bool Worker::ServeUpdate(ServerConnection* connection,
                                          .sequence = sequence,
                                          .version = update.version,
                                          .slot = update.slot};
-  ++connection->unanswered;
   ++connection->answers_in_chain;
-  connection->heard_ns = now_.monotonic_ns;
   ++updates_;
   return true;
-}
-
-void Worker::OnOtherReceive(ServerConnection* connection, ibv_wc_status status,
-                            std::span<const std::byte> message) {
-  if (connection->closing) return;
-  if (status != IBV_WC_SUCCESS) return CloseConnection(connection, ibv_wc_status_str(status));
-  connection->heard_ns = now_.monotonic_ns;
-  OnMessage(connection, message);
 }
 
 void Worker::CountUpdates() {
@@ -143,6 +153,7 @@ void Worker::Release(ServerConnection* connection, Resource resource, bool ok) {
 }
 
 void Worker::OnMessage(ServerConnection* connection, std::span<const std::byte> message) {
+  if (connection->closing) return;
   if (message.size() < sizeof(RequestHeader)) {
     return CloseConnection(connection, "a message shorter than a header");
   }

@@ -108,6 +108,7 @@ class Session {
     uint8_t opcode = 0;
     uint8_t status = 0;
     State state = State::kNone;
+    uint8_t unused = 0;  // the last four bytes are written at once
   };
 
   // Numbers below are over.

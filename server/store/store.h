@@ -95,14 +95,26 @@ class Store {
                    const WriteConditions& conditions, uint64_t now_ms);
   // What most PUTs are: without conditions and expiry, of a key that is there with a value just as
   // long and no expiry, that fits its item and lies in its home bucket. In store_update.h, to be
-  // compiled into the callers. False: nothing is done; Put. `flags()` are the item's; it is called
-  // once, when they are stored.
+  // compiled into the callers, in steps: with many updates to do, each step is done for all of
+  // them, so that the memory which the next one needs is on its way meanwhile.
+  //
+  // Where the key's item probably is.
+  struct Guess {
+    uint64_t hash;
+    uint64_t home;
+    const std::byte* slot;  // in the home bucket
+  };
+  void GuessBucket(std::string_view key, Guess* guess) const;
+  void GuessItem(Guess* guess) const;
+  // False: nothing is done; Put. `flags()` are the item's; it is called once, when they are stored.
+  // REQUIRES: the guess is of this key, by both steps.
   struct Update {
     uint64_t version = 0;
     uint64_t slot = 0;
   };
   template <class Flags>
-  bool UpdateInPlace(std::string_view key, std::string_view value, Flags&& flags, Update* update);
+  bool UpdateInPlace(const Guess& guess, std::string_view key, std::string_view value,
+                     Flags&& flags, Update* update);
   WriteOutcome Delete(std::string_view key, const WriteConditions& conditions, uint64_t now_ms);
 
   // nullopt: the heap is full (or key or value are longer than the layout allows).

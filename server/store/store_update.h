@@ -10,22 +10,35 @@
 
 namespace gannet {
 
+[[gnu::always_inline]] inline void Store::GuessBucket(std::string_view key, Guess* guess) const {
+  const KeyHash hash(Xxh3Inline(key.data(), key.size(), superblock_.hash_seed));  // KeyHash::Of
+  guess->hash = hash.value();
+  guess->home = hash.Home(index_.geometry().homes);
+  index_.PrefetchBucket(guess->home);
+}
+
+[[gnu::always_inline]] inline void Store::GuessItem(Guess* guess) const {
+  guess->slot = index_.GuessSlot(guess->home, KeyHash(guess->hash).Tag());
+  const std::byte* block = Block(Index::LoadGuessed(guess->slot).offset());
+  __builtin_prefetch(block);
+  __builtin_prefetch(block + 64);
+}
+
 // Of the item's content only version, flags and value change. The old commit word stays until the
 // new one: with any of the new content it fails.
 template <class Flags>
-[[gnu::always_inline]] inline bool Store::UpdateInPlace(std::string_view key,
+[[gnu::always_inline]] inline bool Store::UpdateInPlace(const Guess& guess, std::string_view key,
                                                         std::string_view value, Flags&& flags,
                                                         Update* update) {
   if (ItemBytes(key.size(), value.size()) > kInPlaceBytesMax) [[unlikely]]
     return false;
-  const KeyHash hash(Xxh3Inline(key.data(), key.size(), superblock_.hash_seed));  // KeyHash::Of
-  const uint64_t home = hash.Home(index_.geometry().homes);
-  const Index::BucketLock lock(index_, home);
-  const Slot slot = index_.FirstAtHome(home, hash.Tag());
+  const Index::BucketLock lock(index_, guess.home);
+  const Slot slot = Index::LoadGuessed(guess.slot);
   if (slot.empty()) return false;
   std::byte* const block = Block(slot.offset());
   const uint32_t value_bytes = static_cast<uint32_t>(value.size());
-  // The whole word is the length of the key when there is no expiry. An empty key has none.
+  // Whichever slot led here, the item with this key is the key's. The whole word is the length of
+  // the key when there is no expiry. An empty key has none.
   if (LoadWord(block + offsetof(ItemHeader, expiry_and_key)) != key.size() ||
       ValueBytes(block) != value_bytes ||
       !SameBytes(KeyAt(block, value_bytes), key.data(), key.size())) [[unlikely]] {
@@ -35,7 +48,12 @@ template <class Flags>
   StoreWord(block + offsetof(ItemHeader, version), version);
   StoreWord(block + offsetof(ItemHeader, value_bytes), value_bytes | uint64_t{flags()} << 32);
   StoreValue(block, value);
-  StoreLive(block, LiveCommitWord(block, value_bytes, hash, PlaceOf(slot.offset())));
+  // LiveCommitWord, with the checksum of short items compiled in.
+  const std::byte* content = block + sizeof(ItemHeader::commit);
+  const size_t bytes = sizeof(ItemHeader) - sizeof(ItemHeader::commit) + size_t{value_bytes};
+  const uint64_t checksum =
+      bytes <= 128 ? Xxh3Inline(content, bytes, /*seed=*/0) : Xxh3Unseeded(content, bytes);
+  StoreLive(block, CommitWordOf(checksum, KeyHash(guess.hash), PlaceOf(slot.offset())));
   *update = {version, slot.word()};
   return true;
 }

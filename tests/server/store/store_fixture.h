@@ -65,12 +65,19 @@ class TestStore {
                    const WriteConditions& conditions, uint64_t now_ms) {
     Store::Update update;
     if (!conditions.any() && attributes.expiry_ms == 0 &&
-        store_->UpdateInPlace(
-            key, value, [&] { return attributes.flags; }, &update)) {
+        UpdateInPlace(key, value, attributes.flags, &update)) {
       updates_in_place_.fetch_add(1, std::memory_order_relaxed);
       return {.version = update.version, .slot = update.slot};
     }
     return store_->Put(key, value, attributes, conditions, now_ms);
+  }
+  bool UpdateInPlace(std::string_view key, std::string_view value, uint32_t flags,
+                     Store::Update* update) {
+    Store::Guess guess;
+    store_->GuessBucket(key, &guess);
+    store_->GuessItem(&guess);
+    return store_->UpdateInPlace(
+        guess, key, value, [flags] { return flags; }, update);
   }
   uint64_t updates_in_place() const { return updates_in_place_.load(std::memory_order_relaxed); }
   // Reserve, bring the value, commit: as for a value that the NIC pulls in.

@@ -75,8 +75,7 @@ TEST(StoreTest, AnUpdateInPlaceIsAPut) {
       const WriteOutcome before = store->Put(key, std::string(value_bytes, 'b'), {}, {}, 1);
       Store::Update update;
       const std::string value(value_bytes, 'c');
-      ASSERT_TRUE(store->UpdateInPlace(
-          key, value, [] { return 7u; }, &update));
+      ASSERT_TRUE(store.UpdateInPlace(key, value, 7, &update));
       EXPECT_EQ(update.slot, before.slot);
       EXPECT_GT(update.version, before.version);
       EXPECT_EQ(store.Get(key), value);
@@ -98,8 +97,7 @@ TEST(StoreTest, WhatIsNotJustAnUpdateIsNotDoneAsOne) {
   ASSERT_EQ(store.Delete("gone").status, ReplyStatus::kOk);
   const auto updated = [&](std::string_view key, std::string_view value) {
     Store::Update update;
-    return store->UpdateInPlace(
-        key, value, [] { return 0u; }, &update);
+    return store.UpdateInPlace(key, value, 0, &update);
   };
   EXPECT_FALSE(updated("absent", "value"));
   EXPECT_FALSE(updated("gone", "value"));
