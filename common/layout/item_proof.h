@@ -36,37 +36,46 @@ inline uint64_t CommitWordOf(uint64_t checksum, KeyHash hash, const ItemPlace& p
   constexpr size_t kCommitBytes = sizeof(ItemHeader::commit);
   const uint64_t checksum =
       Xxh3Unseeded(item + kCommitBytes, sizeof(ItemHeader) - kCommitBytes + size_t{value_bytes});
-  return kCommitLive | (checksum ^ hash.value() ^ place.incarnation ^ place.offset);
+  return CommitWordOf(checksum, hash, place);
+}
+
+// The field of an item's header that lies at `offset` in it.
+template <class Field>
+Field ItemField(const std::byte* item, size_t offset) {
+  Field field;
+  std::memcpy(&field, item + offset, sizeof(field));
+  return field;
 }
 
 // Field by field, so that a caller who needs only some of them has these in registers.
 inline ItemHeader LoadItemHeader(const std::byte* item) {
-  const auto load = [item]<class Field>(size_t offset, Field* field) {
-    std::memcpy(field, item + offset, sizeof(*field));
-  };
   ItemHeader header;
-  load(offsetof(ItemHeader, commit), &header.commit);
-  load(offsetof(ItemHeader, version), &header.version);
-  load(offsetof(ItemHeader, value_bytes), &header.value_bytes);
-  load(offsetof(ItemHeader, flags), &header.flags);
-  load(offsetof(ItemHeader, expiry_and_key), &header.expiry_and_key);
+  header.commit = ItemField<uint64_t>(item, offsetof(ItemHeader, commit));
+  header.version = ItemField<uint64_t>(item, offsetof(ItemHeader, version));
+  header.value_bytes = ItemField<uint32_t>(item, offsetof(ItemHeader, value_bytes));
+  header.flags = ItemField<uint32_t>(item, offsetof(ItemHeader, flags));
+  header.expiry_and_key = ItemField<uint64_t>(item, offsetof(ItemHeader, expiry_and_key));
   return header;
 }
 
 // Whether a private copy of what was READ at `place` is `key`'s item, live and whole, and then
-// fills `view`. `hash` is the key's. Never believes a length before it is bounded by the copy.
+// fills `view`. `hash` is the key's. Never believes a length before it is bounded by the copy. The
+// header is taken from the copy after the checksum's call, which would not leave it in registers.
 [[gnu::always_inline]] inline bool IsItemOf(std::span<const std::byte> copy, const ItemPlace& place,
                                             std::string_view key, KeyHash hash, ItemView* view) {
+  const std::byte* item = copy.data();
   if (copy.size() < sizeof(ItemHeader)) return false;
-  const ItemHeader header = LoadItemHeader(copy.data());
-  if (header.key_bytes() != key.size() || ItemBytes(key.size(), header.value_bytes) > copy.size() ||
-      LiveCommitWord(copy.data(), header.value_bytes, hash, place) != header.commit) {
+  const auto key_bytes = ItemField<uint16_t>(item, offsetof(ItemHeader, expiry_and_key));
+  const auto value_bytes = ItemField<uint32_t>(item, offsetof(ItemHeader, value_bytes));
+  if (key_bytes != key.size() || ItemBytes(key.size(), value_bytes) > copy.size()) return false;
+  if (LiveCommitWord(item, value_bytes, hash, place) !=
+      ItemField<uint64_t>(item, offsetof(ItemHeader, commit))) {
     return false;
   }
-  const char* value = reinterpret_cast<const char*>(copy.data()) + sizeof(header);
-  view->header = header;
-  view->value = {value, header.value_bytes};
-  view->key = {value + header.value_bytes, key.size()};
+  const char* value = reinterpret_cast<const char*>(item) + sizeof(ItemHeader);
+  view->header = LoadItemHeader(item);
+  view->value = {value, view->header.value_bytes};
+  view->key = {value + view->header.value_bytes, key.size()};
   return SameBytes(view->key.data(), key.data(), key.size());
 }
 
