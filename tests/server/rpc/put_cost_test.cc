@@ -3,28 +3,17 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/server/rpc/raw_peer.h"
-#include "tests/server/rpc/server_fixture.h"
+#include "tests/server/rpc/put_fixture.h"
 
 namespace gannet {
-
-// What is measured: tools/figures/instructions collects while this is on the stack, and the ctest
-// entries put_instructions_* bound what it finds. All of a worker's Poll, so the receives, the
-// store, the replies' post and the receives' repost.
-__attribute__((noinline)) void ServePuts(Worker& worker, const Now& now) { worker.Poll(now); }
-
 namespace {
 
+// The ctest entries put_instructions_* bound what ServePuts executes.
 constexpr int kPuts = 1024;
 
-class PutCostTest : public ServerTest {
+class PutCostTest : public PutTest {
  protected:
-  void SetUp() override {
-    StartServer([](auto* options) {
-      options->memory_bytes = 64 << 20;
-      options->connections_max = 128;
-    });
-  }
+  void SetUp() override { Start(/*connections_max=*/128); }
 
   // As many PUTs, one from each of so many sessions in each Poll.
   void RunSessions(int sessions) {
@@ -61,20 +50,6 @@ class PutCostTest : public ServerTest {
       for (int j = 0; j < depth; ++j) ASSERT_EQ(peer.Receive()->status(), ReplyStatus::kOk);
     }
   }
-
- private:
-  void Send(RawPeer& peer, const std::string& key) {
-    RequestHeader header = peer.Header(Opcode::kPut);
-    header.key_bytes = static_cast<uint16_t>(key.size());
-    header.value_bytes = static_cast<uint32_t>(value_.size());
-    ASSERT_TRUE(peer.Send(header, key, value_));
-  }
-  static std::string Key(int i) {
-    const std::string number = std::to_string(i);
-    return std::string(16 - number.size(), 'k') + number;
-  }
-
-  const std::string value_ = std::string(64, 'v');
 };
 
 TEST_F(PutCostTest, OneAtATime) { Run(1); }

@@ -1,5 +1,5 @@
 // That a PUT's instructions do not grow with the sessions a server has: counted by the ctest
-// entries put_instructions_among_* and by tools/figures/scale, which run these tests under
+// entry scale_sessions_flat and by tools/figures/scale, which run these tests under
 // tools/figures/instructions.
 
 #include <algorithm>
@@ -8,40 +8,17 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/server/rpc/raw_peer.h"
-#include "tests/server/rpc/server_fixture.h"
+#include "tests/server/rpc/put_fixture.h"
 
 namespace gannet {
-
-// What is measured: all of a worker's Poll.
-__attribute__((noinline)) void ServePuts(Worker& worker, const Now& now) { worker.Poll(now); }
-
 namespace {
 
 constexpr int kPolls = 64;
 constexpr int kPutsOfPoll = 10;  // in each Poll, as many sessions as there are, at most so many
 
-class PutScaleTest : public ServerTest, public testing::WithParamInterface<int> {
+class PutScaleTest : public PutTest, public testing::WithParamInterface<int> {
  protected:
-  void SetUp() override {
-    StartServer([](auto* options) {
-      options->memory_bytes = 64 << 20;
-      options->connections_max = 1024;
-    });
-  }
-
-  void Send(RawPeer& peer, const std::string& key) {
-    RequestHeader header = peer.Header(Opcode::kPut);
-    header.key_bytes = static_cast<uint16_t>(key.size());
-    header.value_bytes = static_cast<uint32_t>(value_.size());
-    ASSERT_TRUE(peer.Send(header, key, value_));
-  }
-  static std::string Key(int i) {
-    const std::string number = std::to_string(i);
-    return std::string(16 - number.size(), 'k') + number;
-  }
-
-  const std::string value_ = std::string(64, 'v');
+  void SetUp() override { Start(/*connections_max=*/1024); }
 };
 
 // All sessions take turns; each Poll finds a PUT of as many of them as there are, at most
