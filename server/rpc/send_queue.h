@@ -66,9 +66,9 @@ class SendQueue {
     Complete(last_, release);
   }
 
-  // Everything up to `position` is done: calls release(Resource) for each that keeps
-  // something busy, in order. Positions that
-  // are not in the queue (hostile or late completions cannot make any) are ignored.
+  // Everything up to `position` is done: calls release(Resource) for each that keeps something
+  // busy, in order. A position that is not in the queue, which no completion can have, counts as
+  // the last one.
   template <class Release>
   void Complete(uint32_t position, Release&& release) {
     // Differences, not values: positions wrap.
