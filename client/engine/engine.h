@@ -25,7 +25,7 @@
 #include "client/routing/rendezvous.h"
 #include "client/session/client_session.h"
 #include "common/base/copy_bytes.h"
-#include "common/base/xxh3_inline.h"
+#include "common/layout/key_hash_inline.h"
 
 namespace gannet {
 
@@ -273,7 +273,7 @@ inline bool Engine::BeginGet(std::string_view key, std::span<std::byte> out, int
     TakeKey(op, key);
   } else {
     CopyKeyBytes(op.key, key.data(), key.size());
-    op.hash = KeyHash(Xxh3Inline(key.data(), key.size(), hash_seed_));
+    op.hash = InlineKeyHash(key, hash_seed_);
     servers_.front().cache.Prefetch(op.hash);
   }
   return true;

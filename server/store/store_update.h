@@ -4,6 +4,7 @@
 #include "common/base/same_bytes.h"
 #include "common/base/words.h"
 #include "common/base/xxh3_inline.h"
+#include "common/layout/key_hash_inline.h"
 #include "server/store/item_writer.h"
 #include "server/store/store.h"
 #include "server/store/store_find.h"
@@ -11,7 +12,7 @@
 namespace gannet {
 
 [[gnu::always_inline]] inline void Store::GuessBucket(std::string_view key, Guess* guess) const {
-  const KeyHash hash(Xxh3Inline(key.data(), key.size(), superblock_.hash_seed));  // KeyHash::Of
+  const KeyHash hash = InlineKeyHash(key, superblock_.hash_seed);
   guess->hash = hash.value();
   guess->home = hash.Home(index_.geometry().homes);
   index_.PrefetchBucket(guess->home);

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "common/base/xxh3_inline.h"
+#include "common/layout/key_hash_inline.h"
 #include "server/store/item_writer.h"
 #include "server/store/store_find.h"
 
@@ -76,7 +76,7 @@ WriteOutcome Store::Put(std::string_view key, std::string_view value, ItemAttrib
   if (ItemBytes(key.size(), value.size()) > kInPlaceBytesMax) {
     return PutLong(key, value, attributes, conditions, now_ms);
   }
-  const KeyHash hash(Xxh3Inline(key.data(), key.size(), superblock_.hash_seed));  // KeyHash::Of
+  const KeyHash hash = InlineKeyHash(key, superblock_.hash_seed);
   Index::Lock lock(index_, hash);
   const Current current = FindCurrent(hash, key, now_ms);
   if (conditions.any()) {
