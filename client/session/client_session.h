@@ -204,6 +204,7 @@ class ClientSession {
   void FlushRequests(Link& first, int64_t now_ns);
   void FlushReads();
   bool OpenReads(uint32_t op);
+  bool OthersWillJoin() const;
   void SendHeartbeats(int64_t now_ns);
   void ResendUnanswered(int64_t now_ns);
   Link* LinkOf(uint32_t owner);
@@ -239,6 +240,7 @@ class ClientSession {
 
   SendChain chain_;
   uint32_t read_room_ = 0;              // READs that may still be put into it as it is
+  size_t completed_ = 0;                // work requests, in this Poll
   uint32_t chain_end_request_ = kNoOp;  // the op when the chain's last is a request
 
   uint32_t next_owner_ = 1;

@@ -10,6 +10,7 @@ namespace gannet {
 void ClientSession::PollCompletions(int64_t now_ns) {
   constexpr size_t kBatch = 32;
   constexpr uint32_t kBatchesMax = 8;  // then others get their turn
+  completed_ = 0;
   std::array<ibv_wc, kBatch> completions;
   for (uint32_t batch = 0; batch < kBatchesMax; ++batch) {
     const size_t n = memory_->completions->Poll(completions);
@@ -56,6 +57,7 @@ void ClientSession::OnSendCompletion(Link& link, uint32_t position, const ibv_wc
   }
   const bool known =
       link.work.Complete(position, [&](std::span<const InFlightWork::Work> works, bool signaled) {
+        completed_ += works.size();
         owner_->OnWorksDone(options_.number, works, signaled);
       });
   if (!known) Break(absl::InternalError("a completion of nothing that was posted"));
@@ -108,6 +110,7 @@ bool ClientSession::PostReceives(Link& link) {
 // Everything queued, in as few calls into the device as there are queue pairs to use.
 void ClientSession::Flush(int64_t now_ns) {
   Link& first = links_[0];
+  const bool only_reads = ordered_.empty() && requests_.empty();
   while (!ordered_.empty() && first.work.room() > 0 && ready()) {
     const QueuedWork work = ordered_.front();
     ordered_.Pop();
@@ -115,7 +118,17 @@ void ClientSession::Flush(int64_t now_ns) {
   }
   if (!requests_.empty()) FlushRequests(first, now_ns);
   if (!reads_.empty()) FlushReads();
-  PostChain();
+  if (!only_reads || !OthersWillJoin()) PostChain();
+}
+
+// More completed in this Poll than READs follow from it: operations ended, and a caller who keeps
+// many in flight begins others in their place. The next Poll, which posts first of all, then posts
+// both with one doorbell. Otherwise the operations in flight would part into those that READ
+// windows and those that READ items, and stay so, with a doorbell and a completion for each part.
+bool ClientSession::OthersWillJoin() const {
+  const bool keeps_many = options_.signal_every < SendChain::kMax;
+  return keeps_many && read_room_ > 0 &&
+         chain_.size() < std::min<size_t>(completed_, options_.signal_every);
 }
 
 void ClientSession::FlushRequests(Link& first, int64_t now_ns) {
