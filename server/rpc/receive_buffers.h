@@ -43,7 +43,7 @@ class ReceiveBuffers {
   uint64_t posts() const { return posts_; }  // doorbells so far
 
  private:
-  static constexpr uint32_t kRepostAt = 32;
+  static constexpr uint32_t kRepostAt = 64;
 
   ReceiveBuffers() = default;
   bool PostRecycled();

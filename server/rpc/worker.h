@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -110,6 +111,7 @@ class Worker {
 
   // worker.cc: one Poll.
   bool TakeInbox();
+  bool ServeWhatCame();
   void RunTimers();
   void CheckSilence();
   void PublishCounters();
@@ -142,11 +144,15 @@ class Worker {
   void Destroy(ServerConnection* connection);
 
   // worker_datapath.cc: from a completion to a posted reply.
-  bool PollCompletions();
+  // At most `most`; returns how many there were.
+  size_t PollCompletions(size_t most);
   bool OnCompletion(const ibv_wc& completion, Received* received);
   void OnOtherCompletion(const ibv_wc& completion);
   bool ServeUpdate(const Received& request);
-  void CountUpdates();
+  void CountUpdates() {
+    served_ |= updates_ > 0;
+    counters_.rpcs.Add(std::exchange(updates_, 0));
+  }
   // More than it has credits for: it takes receives from the others.
   bool TooManyUnanswered(const ServerConnection& connection) const;
   void OnSendDone(const ibv_wc& completion, uint32_t position);
@@ -188,8 +194,9 @@ class Worker {
   void OnLockDone(uint32_t connection_id, const RequestHeader& header, bool taking, bool ok,
                   uint64_t old);
 
-  static constexpr size_t kPollMax = 64;
+  static constexpr size_t kPollMax = 64;  // completions, before replies are posted
   static_assert(kPollMax <= SendBatch::kDirectMax);
+  static constexpr size_t kFew = 4;  // completions in a Poll without load
   static constexpr uint32_t kRecent = 1024;
   static constexpr size_t kLargeGetsMax = 1024;
   static constexpr size_t kLockRequestsMax = 1024;
@@ -227,6 +234,7 @@ class Worker {
   bool closing_ = false;
   bool failed_ = false;
   bool served_ = false;          // a request, in this Poll
+  bool loaded_ = false;          // by the last Poll that had completions
   uint64_t updates_ = 0;         // by ServeUpdate, not counted yet
   size_t connection_bytes_ = 0;  // of connections_, what each says
   WorkerCounters counters_;

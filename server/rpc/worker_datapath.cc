@@ -37,10 +37,10 @@ GANNET_STEP bool Worker::TooManyUnanswered(const ServerConnection& connection) c
 // In three steps, each for all requests that came: so the memory that the next step needs of the
 // store is on its way meanwhile. Where the store is larger than the caches, that is most of the
 // time that a request takes.
-bool Worker::PollCompletions() {
+size_t Worker::PollCompletions(size_t most) {
   std::array<ibv_wc, kPollMax> completions;
   std::array<Received, kPollMax> received;
-  const size_t n = cq_->Poll(completions);
+  const size_t n = cq_->Poll(std::span(completions).first(most));
   Received* end = received.data();
   for (const ibv_wc& completion : std::span(completions).first(n)) {
     end += OnCompletion(completion, end);
@@ -51,9 +51,7 @@ bool Worker::PollCompletions() {
   for (Received* request = received.data(); request != end; ++request) {
     if (!ServeUpdate(*request)) OnMessage(request->connection, request->message());
   }
-  if (cq_->broken()) failed_ = true;
-  CountUpdates();
-  return n > 0;
+  return n;
 }
 
 // True: a request came, and `received` is filled in. Anything else is done at once, before the
@@ -118,11 +116,6 @@ GANNET_STEP bool Worker::ServeUpdate(const Received& request) {
   ++connection->answers_in_chain;
   ++updates_;
   return true;
-}
-
-void Worker::CountUpdates() {
-  served_ |= updates_ > 0;
-  counters_.rpcs.Add(std::exchange(updates_, 0));
 }
 
 void Worker::OnSendDone(const ibv_wc& completion, uint32_t position) {

@@ -263,5 +263,34 @@ TEST_F(StormTest, RepliesAndReceivesOfABatchShareDoorbells) {
   EXPECT_LE(after.send_completions - before.send_completions, puts / 32);
 }
 
+// Of which the first are there when the worker looks, and the others when it looks again.
+TEST_F(StormTest, RequestsThatComeWhileOthersAreServedShareTheirDoorbell) {
+  constexpr int kFirst = 8, kDepth = 32, kRounds = 32;
+  StartServer();
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  const auto send = [&peer](int from, int to) {
+    for (int i = from; i < to; ++i) {
+      const std::string key = "key" + std::to_string(i);
+      RequestHeader header = peer.Header(Opcode::kPut);
+      header.key_bytes = static_cast<uint16_t>(key.size());
+      header.value_bytes = 1;
+      ASSERT_TRUE(peer.Send(header, key, "v"));
+    }
+  };
+  uint64_t posts = 0, answered = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    send(0, kFirst);
+    ASSERT_TRUE(peer.WaitSent());
+    send(kFirst, kDepth);  // on their way still: nobody polls an empty completion queue
+    const StatsReply before = stats();
+    server().workers()[0]->Poll(now());
+    posts += stats().reply_posts - before.reply_posts;
+    answered += stats().rpcs - before.rpcs;
+    for (int i = 0; i < kDepth; ++i) ASSERT_EQ(peer.Receive()->status(), ReplyStatus::kOk);
+  }
+  EXPECT_GE(answered / posts, kDepth * 3 / 4);
+}
+
 }  // namespace
 }  // namespace gannet
