@@ -48,6 +48,27 @@ TEST_F(ByRpcTest, TheServerNotThisClockDecidesWhatIsExpired) {
   }
 }
 
+// An asynchronous GET sets only what a GET needs: the slot's request may still name a PUT's value.
+TEST_F(ByRpcTest, AGetInTheSlotOfAPutSendsNothingOfThatValue) {
+  EngineRun writer(SettingsOf(server_));
+  ASSERT_EQ(writer.Put("key", "right", {.ttl = std::chrono::minutes(10)}).outcome, Outcome::kOk);
+  const FastClock clock;
+  Engine::Settings settings = SettingsOf(server_);
+  settings.options.depth = 1;
+  settings.clock = &clock;
+  EngineRun run(settings);
+  for (const size_t bytes : {1, 4000, 300'000}) {
+    // The slot that became free last is taken next.
+    ASSERT_EQ(run.Put("other", std::string(bytes, 'w')).outcome, Outcome::kOk);
+    ASSERT_TRUE(run.engine().BeginGet("key", {}, 30 * kNsPerSecond, 0));
+    const std::vector<OpResult> results = run.Finish(1);
+    ASSERT_EQ(results.size(), 1u);
+    EXPECT_TRUE(results[0].cost.by_rpc);
+    ASSERT_EQ(results[0].outcome, Outcome::kOk) << bytes;
+    EXPECT_EQ(results[0].value, "right");
+  }
+}
+
 TEST_F(ByRpcTest, AnItemThatIsExpiredForAllIsAMiss) {
   EngineRun run(SettingsOf(server_));
   ASSERT_EQ(run.Put("key", "value", {.ttl = std::chrono::milliseconds(1)}).outcome, Outcome::kOk);
