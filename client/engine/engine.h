@@ -228,6 +228,7 @@ class Engine final : public SessionOwner {
   void Expire(uint32_t i);
   void LoseOp(uint32_t i);
   void AbandonRequest(uint32_t i);
+  void IgnoreAnswer(uint32_t i);
 
   Server& ServerOf(const Op& op) { return servers_[op.request.server]; }
   ClientSession& SessionOf(const Op& op) { return *ServerOf(op).session; }

@@ -1,5 +1,7 @@
 // Locks: one compare-and-swap each way, or by RPC where a NIC cannot.
 
+#include <utility>
+
 #include "client/engine/engine.h"
 
 namespace gannet {
@@ -86,8 +88,8 @@ void Engine::GiveBackLock(uint32_t i) {
   if (!SessionOf(op).ready()) return;  // the server breaks the locks of a lost connection
   op.busy.releasing = true;
   if (SessionOf(op).lock_by_nic()) return QueueCompareAndSwap(i, op.word.word(), 0);
-  op.busy.queued_request = true;
-  SessionOf(op).QueueRequest(i);
+  // Where the operation's own request is still queued, the unlock goes in its place.
+  if (!std::exchange(op.busy.queued_request, true)) SessionOf(op).QueueRequest(i);
 }
 
 }  // namespace gannet

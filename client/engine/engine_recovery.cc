@@ -24,11 +24,17 @@ void Engine::Expire(uint32_t i) {
   if (sent) {
     // A lock that this request takes has to be given back, so its answer matters.
     op.busy.awaits_reply = taking_lock && !op.lock_acquired;
-    RequestWindow::Entry* entry = session.window().Find(op.sequence);
-    if (entry != nullptr && !op.busy.awaits_reply) entry->op = kNoOp;
+    if (!op.busy.awaits_reply) IgnoreAnswer(i);
   }
   Finish(i, outcome);
   if (taking_lock && op.lock_acquired) GiveBackLock(i);
+}
+
+// To the request that the operation sent last, if it is unanswered: the slot may be another's when
+// it comes.
+void Engine::IgnoreAnswer(uint32_t i) {
+  RequestWindow::Entry* entry = SessionOf(ops_[i]).window().Find(ops_[i].sequence);
+  if (entry != nullptr && entry->op == i) entry->op = kNoOp;
 }
 
 void Engine::OnLost(uint32_t server) {
@@ -42,6 +48,7 @@ void Engine::OnLost(uint32_t server) {
 // Nothing of the operation is in flight any more; what it had posted may or may not have happened.
 void Engine::LoseOp(uint32_t i) {
   Op& op = ops_[i];
+  if (op.busy.releasing) IgnoreAnswer(i);  // the lock is lost anyway
   op.busy.in_flight = 0;
   op.first_sharer = op.next_sharer = kNoOp;
   op.acquiring = op.lock_acquired = op.busy.releasing = false;
@@ -83,9 +90,7 @@ void Engine::LoseOp(uint32_t i) {
 // The answer to the operation's request will not come.
 void Engine::AbandonRequest(uint32_t i) {
   Op& op = ops_[i];
-  if (RequestWindow::Entry* entry = SessionOf(op).window().Find(op.sequence); entry != nullptr) {
-    entry->op = kNoOp;
-  }
+  IgnoreAnswer(i);
   switch (op.request.type) {
     case OpType::kPut:
     case OpType::kDelete:

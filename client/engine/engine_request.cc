@@ -100,7 +100,8 @@ RequestHeader Engine::HeaderOf(const Op& op) const {
 uint32_t Engine::OnEncode(uint32_t i, RequestWindow::Entry* entry, std::span<std::byte> out) {
   Op& op = ops_[i];
   ClientSession& session = SessionOf(op);
-  const bool wanted = op.over() ? op.busy.releasing : op.phase == Op::Phase::kRequestQueued;
+  const bool unlocks = op.busy.releasing && !session.lock_by_nic();
+  const bool wanted = op.over() ? unlocks : op.phase == Op::Phase::kRequestQueued;
   if (!wanted || (op.request.under_lock && !LocksOf(op).Holds(op.hash, op.word))) {
     op.busy.queued_request = false;
     if (wanted) Finish(i, Outcome::kLockLost);

@@ -120,6 +120,65 @@ TEST_F(ByRpcTest, ALockByRpcThatComesTooLateIsGivenBack) {
   EXPECT_TRUE(acquired);
 }
 
+TEST_F(ByRpcTest, TheAnswerToALateUnlockIsNotTakenForAnotherOperations) {
+  Engine::Settings settings = SettingsOf(server_);
+  settings.nic_locks = false;
+  EngineRun run(settings);
+  for (int round = 0; round < 20; ++round) {
+    const uint32_t i = run.Begin(KeyRequest(run.engine(), OpType::kLock, "key"), 0);
+    EXPECT_EQ(run.Finish(1)[0].outcome, Outcome::kDeadlineExceeded);
+    const Op& op = run.engine().op(i);
+    ASSERT_TRUE(run.PollUntil([&] { return op.busy.releasing && !op.busy.queued_request; }));
+    // Unless the answer comes in time, the unlock is sent again, and answered when the slot is the
+    // PUT's.
+    run.Break();
+    ASSERT_TRUE(run.PollUntil([&] { return op.phase == Op::Phase::kFree; }));
+    ASSERT_EQ(run.Begin(PutRequest(run.engine(), "other", "value", {})), i);
+    ASSERT_EQ(run.Finish(1)[0].outcome, Outcome::kOk) << round;
+  }
+}
+
+// A LockAndGet of "key", whose GET goes by RPC, that is past its deadline when this GET waits for a
+// credit behind `puts` PUTs. Finish must not be told of anything else.
+void LockAndLetTheDeadlinePass(EngineRun& run, uint32_t puts, EngineRun& other) {
+  Engine& engine = run.engine();
+  const int64_t now_ns = MonotonicNs();
+  const Op& op = engine.op(run.Begin(KeyRequest(engine, OpType::kLockAndGet, "key"), kNsPerSecond));
+  ASSERT_TRUE(run.PollUntil([&] { return op.lock_acquired || op.over(); }, now_ns));
+  for (uint32_t i = 0; i < puts; ++i) {
+    run.Begin(PutRequest(engine, "put" + std::to_string(i), "value", {}));
+  }
+  ASSERT_TRUE(run.PollUntil([&] { return op.phase >= Op::Phase::kRequestQueued; }, now_ns));
+  engine.Poll(now_ns + kNsPerSecond);
+  for (int i = 0; i < 4; ++i) other.Put("any", "");  // most likely, `run` is answered meanwhile
+  for (const OpResult& result : run.Finish(puts + 1)) {
+    EXPECT_TRUE(result.outcome == Outcome::kOk || result.outcome == Outcome::kDeadlineExceeded);
+    const bool locked = result.found && result.word.word() != 0;
+    if (locked) run.Unlock({"key", result.word.word(), 0});
+  }
+  EXPECT_EQ(run.Run(ServerRequest(engine, OpType::kPing, 0)).outcome, Outcome::kOk);
+  ASSERT_EQ(engine.alive(), 0u);
+}
+
+TEST_F(ByRpcTest, ALockIsGivenBackOnceWhenItsGetIsStillQueued) {
+  EngineRun other(SettingsOf(server_));
+  ASSERT_EQ(other.Put("key", "value", {.ttl = std::chrono::minutes(10)}).outcome, Outcome::kOk);
+  const FastClock clock;
+  Engine::Settings settings = SettingsOf(server_);
+  settings.clock = &clock;
+  settings.options.depth = 256;
+  for (const bool nic_locks : {false, true}) {
+    SCOPED_TRACE(nic_locks);
+    settings.nic_locks = nic_locks;
+    EngineRun run(settings);
+    // By RPC, the deadline must find the GET queued; by the NIC, its turn must come just then.
+    const uint32_t puts = run.engine().session(0).grant().credits * (nic_locks ? 1 : 4);
+    for (int round = 0; round < 30 && !HasFailure(); ++round) {
+      LockAndLetTheDeadlinePass(run, puts, other);
+    }
+  }
+}
+
 TEST_F(ByRpcTest, ASessionThatTheServerForgotLeavesWritesUnknown) {
   ServerProcess forgetful({"--session_grace_ms=0"});
   EngineRun run(SettingsOf(forgetful));

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +46,15 @@ class EngineRun {
     if (!request.ok()) return kNoOp;
     request->timeout_ns = timeout_ns;
     return engine_->Begin(*request);
+  }
+  // Polls, at the given time if there is one, until done(); false when that hangs.
+  template <class F>
+  bool PollUntil(F done, std::optional<int64_t> now_ns = std::nullopt) {
+    const auto give_up = std::chrono::steady_clock::now() + kHang;
+    while (!done() && std::chrono::steady_clock::now() < give_up) {
+      engine_->Poll(now_ns.value_or(MonotonicNs()));
+    }
+    return done();
   }
   // Polls until `count` operations are over, and releases them.
   std::vector<OpResult> Finish(size_t count) {
