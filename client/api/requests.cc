@@ -118,8 +118,8 @@ absl::Status StatusOf(const Engine& engine, const Op& op) {
       return with_cause("the server's heap or index is full");
     case Outcome::kNoBuffers:
       return with_cause("no memory can be registered here for so long a value");
-    case Outcome::kInvalidArgument:
-      return with_cause("the server takes the request for invalid");
+    case Outcome::kRefused:
+      return with_cause("the server takes the request for invalid; its log says why");
     case Outcome::kUnimplemented:
       return with_cause("the server does not know this request");
     case Outcome::kServerBug:

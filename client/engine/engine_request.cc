@@ -56,7 +56,7 @@ Outcome OutcomeOf(ReplyStatus status) {
     case ReplyStatus::kOutOfMemory:
       return Outcome::kOutOfMemory;
     case ReplyStatus::kInvalidArgument:
-      return Outcome::kInvalidArgument;
+      return Outcome::kRefused;
     case ReplyStatus::kUnimplemented:
       return Outcome::kUnimplemented;
     case ReplyStatus::kTryAgain:

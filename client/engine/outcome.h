@@ -18,7 +18,7 @@ enum class Outcome : uint8_t {
   kTooManyLocks,
   kOutOfMemory,  // the server's; nothing was changed
   kNoBuffers,    // this client cannot register memory for a long item or value
-  kInvalidArgument,
+  kRefused,      // the server takes it for invalid, though it was checked before it was sent
   kUnimplemented,
   kServerBug,    // the answer makes no sense
   kUnavailable,  // not applied
@@ -43,10 +43,9 @@ constexpr absl::StatusCode CodeOf(Outcome outcome) {
     case Outcome::kOutOfMemory:
     case Outcome::kNoBuffers:
       return absl::StatusCode::kResourceExhausted;
-    case Outcome::kInvalidArgument:
-      return absl::StatusCode::kInvalidArgument;
     case Outcome::kUnimplemented:
       return absl::StatusCode::kUnimplemented;
+    case Outcome::kRefused:
     case Outcome::kServerBug:
       return absl::StatusCode::kInternal;
     case Outcome::kUnavailable:

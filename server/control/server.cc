@@ -189,7 +189,7 @@ void Server::Notify(uint64_t connection, Notice::Type type) {
 }
 
 void Server::Reject(IncomingRequest request, RejectCode code, std::string_view reason) {
-  node_.LogRefusal(request, reason);
+  node_.LogRefusal(request.peer().ToString(), reason);
   const struct Reject reject = NewReject(code, reason);
   listener_->Reject(std::move(request), std::as_bytes(std::span(&reject, 1)));
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
@@ -36,11 +37,11 @@ struct Node {
   std::function<StatsReply(const Now&)> stats;  // of the whole server
   std::function<uint64_t()> random;             // secrets: 64 unpredictable bits
 
-  // Says, not too often, who was refused and why.
-  void LogRefusal(const IncomingRequest& request, std::string_view reason) const {
+  // Says, not too often, what was refused and why.
+  void LogRefusal(const std::string& what, std::string_view reason) const {
     const std::optional<uint64_t> left_out = refusals->Allow(MonotonicNs());
     if (!left_out) return;
-    LOG(WARNING) << "refused " << request.peer().ToString() << ": " << reason
+    LOG(WARNING) << "refused " << what << ": " << reason
                  << (*left_out > 0 ? absl::StrCat(" (and ", *left_out, " before it)") : "");
   }
 

@@ -172,6 +172,7 @@ class Worker {
   void Record(Session* session, const ReplyHeader& reply);
   // A reply of only a header, without a record.
   void Reply(ServerConnection* connection, const ReplyHeader& reply);
+  void Refuse(ServerConnection* connection, const RequestHeader& header, RequestError error);
   // An admitted request that takes several completions, from here to its recorded answer.
   void BeginLong(ServerConnection* connection, const RequestHeader& header);
   void AnswerLong(ServerConnection* connection, const ReplyHeader& reply);

@@ -23,7 +23,7 @@ std::span<const std::byte> BytesOf(const T& message) {
 }  // namespace
 
 void Worker::Reject(Arrival arrival, RejectCode code, std::string_view reason) {
-  node_->LogRefusal(arrival.incoming, reason);
+  node_->LogRefusal(arrival.incoming.peer().ToString(), reason);
   const struct Reject reject = NewReject(code, reason);
   node_->listener->Reject(std::move(arrival.incoming), BytesOf(reject));
   node_->connection_ids->Retire(arrival.connection);

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/protocol/plain_put.h"
 #include "glog/logging.h"
 #include "server/rpc/work_kind.h"
@@ -159,10 +160,7 @@ void Worker::OnMessage(ServerConnection* connection, std::span<const std::byte> 
   ++connection->unanswered;
   (heartbeat ? counters_.heartbeats : counters_.rpcs).Add(1);
   served_ |= !heartbeat;
-  if (error) {
-    VLOG(1) << "connection " << connection->id << ": " << error->reason;
-    return Reply(connection, ReplyTo(request.header, error->status));
-  }
+  if (error) return Refuse(connection, request.header, *error);
   OnRequest(connection, request);
 }
 
@@ -209,7 +207,8 @@ bool Worker::AdmitAgain(ServerConnection* connection, const RequestHeader& heade
       Reply(connection, recorded);
       return false;
     case Session::Admission::kStale:
-      Reply(connection, ReplyTo(header, ReplyStatus::kInvalidArgument));
+      Refuse(connection, header,
+             {ReplyStatus::kInvalidArgument, "a sequence number below the credits"});
       return false;
     case Session::Admission::kInProgress:
       CloseConnection(connection, "a request sent twice on one connection");
@@ -281,6 +280,13 @@ void Worker::Reply(ServerConnection* connection, const ReplyHeader& reply) {
   if (header == nullptr) return;
   *header = reply;
   ++connection->answers_in_chain;
+}
+
+// What no client of this version sends: whoever finds out why needs more than the status.
+void Worker::Refuse(ServerConnection* connection, const RequestHeader& header, RequestError error) {
+  node_->LogRefusal(absl::StrCat("request ", header.sequence, " of connection ", connection->id),
+                    error.reason);
+  Reply(connection, ReplyTo(header, error.status));
 }
 
 void Worker::BeginLong(ServerConnection* connection, const RequestHeader& header) {

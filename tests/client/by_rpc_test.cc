@@ -179,6 +179,18 @@ TEST_F(ByRpcTest, ALockIsGivenBackOnceWhenItsGetIsStillQueued) {
   }
 }
 
+TEST_F(ByRpcTest, WhatOnlyTheServerFindsInvalidIsNotTheCallersFaultAndIsLogged) {
+  EngineRun run(SettingsOf(server_));
+  absl::StatusOr<OpRequest> request = PutRequest(run.engine(), "key", "value", {});
+  ASSERT_TRUE(request.ok()) << request.status();
+  request->only_if_absent = request->only_if_version = true;  // PutRequest would refuse it
+  const OpResult refused = run.Run(request);
+  EXPECT_EQ(refused.outcome, Outcome::kRefused);
+  EXPECT_EQ(CodeOf(refused.outcome), absl::StatusCode::kInternal);
+  EXPECT_NE(server_.process().Stderr().find("only-if-absent and only-if-version together"),
+            std::string::npos);
+}
+
 TEST_F(ByRpcTest, ASessionThatTheServerForgotLeavesWritesUnknown) {
   ServerProcess forgetful({"--session_grace_ms=0"});
   EngineRun run(SettingsOf(forgetful));

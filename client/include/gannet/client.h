@@ -41,6 +41,7 @@ namespace gannet {
 //     cannot work here (after fork(), no device).
 //   - AlreadyExists: only_if_absent, and the key is there.
 //   - Aborted: the lock was lost; nothing was changed.
+//   - Internal: the server refused a request, or gave an answer, that there should not be: a bug.
 //
 // Thread safety: all methods may be called from any thread; calls of different threads go on in
 // parallel only as far as one connection allows (for throughput use one Client a thread, or
