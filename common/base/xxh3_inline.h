@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "common/base/hash.h"
+
 namespace gannet {
 
 // Xxh3 (hash.h) for the few sources where every instruction counts; it makes them larger.
@@ -15,6 +17,11 @@ namespace gannet {
   // XXH3_64bits_withSeed, which the compiler takes for too large to be inlined.
   return XXH3_64bits_internal(data, size, seed, XXH3_kSecret, sizeof(XXH3_kSecret),
                               XXH3_hashLong_64b_withSeed);
+}
+
+// Xxh3Unseeded, the short lengths compiled in.
+[[gnu::always_inline]] inline uint64_t Xxh3UnseededInline(const void* data, size_t size) {
+  return size <= 128 ? Xxh3Inline(data, size, /*seed=*/0) : Xxh3Unseeded(data, size);
 }
 
 }  // namespace gannet

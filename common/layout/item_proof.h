@@ -24,19 +24,31 @@ struct ItemPlace {
   uint64_t offset;       // from the region's base
 };
 
-// The live commit word over the checksum of header and value, without a seed.
-inline uint64_t CommitWordOf(uint64_t checksum, KeyHash hash, const ItemPlace& place) {
-  return kCommitLive | (checksum ^ hash.value() ^ place.incarnation ^ place.offset);
-}
+// All that a live commit word says beside the checksum: whose item it is, where, in which run.
+class ItemSeal {
+ public:
+  ItemSeal() = default;
+  ItemSeal(KeyHash hash, uint64_t incarnation, uint64_t offset)
+      : word_(hash.value() ^ incarnation ^ offset) {}
+  ItemSeal(KeyHash hash, const ItemPlace& place)
+      : ItemSeal(hash, place.incarnation, place.offset) {}
 
-// The live commit word of the item whose header (but for the commit word) and value lie at `item`,
-// and whose key has this hash. The checksum has no seed: that costs less (hash.h).
+  // The live commit word over the checksum of header and value, without a seed.
+  uint64_t CommitWordOf(uint64_t checksum) const { return kCommitLive | (checksum ^ word_); }
+
+ private:
+  uint64_t word_ = 0;
+};
+
+// The live commit word of the item whose header (but for the commit word) and value lie at `item`.
+// The checksum has no seed: that costs less (hash.h). Checksum: Xxh3Unseeded, or Xxh3UnseededInline
+// where every instruction counts.
+template <auto Checksum = Xxh3Unseeded>
 [[gnu::always_inline]] inline uint64_t LiveCommitWord(const std::byte* item, uint32_t value_bytes,
-                                                      KeyHash hash, const ItemPlace& place) {
+                                                      ItemSeal seal) {
   constexpr size_t kCommitBytes = sizeof(ItemHeader::commit);
-  const uint64_t checksum =
-      Xxh3Unseeded(item + kCommitBytes, sizeof(ItemHeader) - kCommitBytes + size_t{value_bytes});
-  return CommitWordOf(checksum, hash, place);
+  return seal.CommitWordOf(
+      Checksum(item + kCommitBytes, sizeof(ItemHeader) - kCommitBytes + size_t{value_bytes}));
 }
 
 // The field of an item's header that lies at `offset` in it.
@@ -58,36 +70,44 @@ inline ItemHeader LoadItemHeader(const std::byte* item) {
   return header;
 }
 
-// Whether a private copy of what was READ at `place` is `key`'s item, live and whole, and then
-// fills `view`. `hash` is the key's. Never believes a length before it is bounded by the copy. The
-// header is taken from the copy after the checksum's call, which would not leave it in registers.
-[[gnu::always_inline]] inline bool IsItemOf(std::span<const std::byte> copy, const ItemPlace& place,
-                                            std::string_view key, KeyHash hash, ItemView* view) {
+// What a copy holds whose lengths are bounded by it.
+inline ItemView ViewOfItem(const std::byte* item) {
+  ItemView view;
+  view.header = LoadItemHeader(item);
+  const char* value = reinterpret_cast<const char*>(item) + sizeof(ItemHeader);
+  view.value = {value, view.header.value_bytes};
+  view.key = {value + view.header.value_bytes, view.header.key_bytes()};
+  return view;
+}
+
+// Whether a private copy of what was READ is `key`'s item, live and whole; `seal`: of the key and
+// of the place. Never believes a length before it is bounded by the copy.
+template <auto Checksum = Xxh3Unseeded>
+[[gnu::always_inline]] inline bool IsItemOf(std::span<const std::byte> copy, ItemSeal seal,
+                                            std::string_view key) {
   const std::byte* item = copy.data();
   if (copy.size() < sizeof(ItemHeader)) return false;
   const auto key_bytes = ItemField<uint16_t>(item, offsetof(ItemHeader, expiry_and_key));
   const auto value_bytes = ItemField<uint32_t>(item, offsetof(ItemHeader, value_bytes));
-  if (key_bytes != key.size() || ItemBytes(key.size(), value_bytes) > copy.size()) return false;
-  if (LiveCommitWord(item, value_bytes, hash, place) !=
+  if (key_bytes != key.size() || ItemBytes(key_bytes, value_bytes) > copy.size()) return false;
+  if (LiveCommitWord<Checksum>(item, value_bytes, seal) !=
       ItemField<uint64_t>(item, offsetof(ItemHeader, commit))) {
     return false;
   }
-  const char* value = reinterpret_cast<const char*>(item) + sizeof(ItemHeader);
-  view->header = LoadItemHeader(item);
-  view->value = {value, view->header.value_bytes};
-  view->key = {value + view->header.value_bytes, key.size()};
-  return SameBytes(view->key.data(), key.data(), key.size());
+  if (!SameBytes(item + sizeof(ItemHeader) + value_bytes, key.data(), key_bytes)) return false;
+  return true;
 }
 
 // What a copy is for which IsItemOf said no: never kThisKey. `view` is filled for kOtherKey.
 ItemProof ProveOtherItem(std::span<const std::byte> copy, const ItemPlace& place, ItemView* view);
 
-// Both.
+// Both. `hash` is the key's.
 inline ItemProof ProveItem(std::span<const std::byte> copy, const ItemPlace& place,
                            std::string_view key, KeyHash hash, ItemView* view) {
-  if (IsItemOf(copy, place, key, hash, view)) [[likely]]
-    return ItemProof::kThisKey;
-  return ProveOtherItem(copy, place, view);
+  if (!IsItemOf(copy, ItemSeal(hash, place), key)) [[unlikely]]
+    return ProveOtherItem(copy, place, view);
+  *view = ViewOfItem(copy.data());
+  return ItemProof::kThisKey;
 }
 
 }  // namespace gannet

@@ -49,12 +49,8 @@ template <class Flags>
   StoreWord(block + offsetof(ItemHeader, version), version);
   StoreWord(block + offsetof(ItemHeader, value_bytes), value_bytes | uint64_t{flags()} << 32);
   StoreValue(block, value);
-  // LiveCommitWord, with the checksum of short items compiled in.
-  const std::byte* content = block + sizeof(ItemHeader::commit);
-  const size_t bytes = sizeof(ItemHeader) - sizeof(ItemHeader::commit) + size_t{value_bytes};
-  const uint64_t checksum =
-      bytes <= 128 ? Xxh3Inline(content, bytes, /*seed=*/0) : Xxh3Unseeded(content, bytes);
-  StoreLive(block, CommitWordOf(checksum, KeyHash(guess.hash), PlaceOf(slot.offset())));
+  const ItemSeal seal(KeyHash(guess.hash), PlaceOf(slot.offset()));
+  StoreLive(block, LiveCommitWord<Xxh3UnseededInline>(block, value_bytes, seal));
   *update = {version, slot.word()};
   return true;
 }

@@ -64,7 +64,7 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
   StoreHeader(block, header);
   StoreValue(block, value);
   if (!key_stays) StoreKey(block, value.size(), key);
-  const uint64_t live = LiveCommitWord(block, header.value_bytes, hash, PlaceOf(offset));
+  const uint64_t live = LiveCommitWord(block, header.value_bytes, ItemSeal(hash, PlaceOf(offset)));
   if (!in_place) return Install(hash, current, {offset, size_class, header.version, live});
   StoreLive(block, live);
   return {.version = header.version, .slot = current.slot.word()};
@@ -134,7 +134,7 @@ WriteOutcome Store::CommitPut(const Reservation& reservation, std::string_view k
   StoreHeader(block, header);
   StoreKey(block, value_bytes, key);
   const uint64_t live =
-      LiveCommitWord(block, header.value_bytes, hash, PlaceOf(reservation.offset));
+      LiveCommitWord(block, header.value_bytes, ItemSeal(hash, PlaceOf(reservation.offset)));
   Index::Lock lock(index_, hash);
   const Current current = FindCurrent(hash, key, now_ms);
   const WriteOutcome checked = Check(hash, current, conditions);

@@ -72,8 +72,8 @@ class HandMadeRegion {
     std::memcpy(at(offset), &header, sizeof(header));
     std::memcpy(at(offset) + sizeof(header), value.data(), value.size());
     std::memcpy(at(offset) + sizeof(header) + value.size(), key.data(), key.size());
-    header.commit = LiveCommitWord(at(offset), header.value_bytes, HashOf(key),
-                                   {view_.incarnation, view_.hash_seed, offset});
+    header.commit = LiveCommitWord(at(offset), header.value_bytes,
+                                   ItemSeal(HashOf(key), view_.incarnation, offset));
     std::memcpy(at(offset), &header.commit, 8);
     return Slot::Of(HashOf(tag_of).Tag(), size_class, offset);
   }

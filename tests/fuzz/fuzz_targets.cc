@@ -122,7 +122,7 @@ void ItemBytesRead(std::span<const std::byte> bytes) {
           reinterpret_cast<const char*>(copy.data()) + sizeof(header) + header.value_bytes,
           header.key_bytes());
       header.commit = LiveCommitWord(copy.data(), header.value_bytes,
-                                     KeyHash::Of(key, kPlace.hash_seed), kPlace);
+                                     ItemSeal(KeyHash::Of(key, kPlace.hash_seed), kPlace));
       std::memcpy(copy.data(), &header.commit, sizeof(header.commit));
     }
   }

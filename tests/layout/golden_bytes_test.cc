@@ -91,7 +91,8 @@ TEST(GoldenBytesTest, Item) {
   std::memcpy(item.data() + 32, "valuekey", 8);
   constexpr ItemPlace kPlace = {
       .incarnation = 0x1122334455667788, .hash_seed = 42, .offset = 0x400010};
-  header.commit = LiveCommitWord(item.data(), 5, KeyHash::Of("key", kPlace.hash_seed), kPlace);
+  const ItemSeal seal(KeyHash::Of("key", kPlace.hash_seed), kPlace);
+  header.commit = LiveCommitWord(item.data(), 5, seal);
   const Bytes golden = {
       0xab, 0xf0, 0x25, 0x28, 0x1a, 0x8d, 0x6d, 0xf4,  // commit: live, checksum
       8,    7,    6,    5,    4,    3,    2,    1,     // version

@@ -38,7 +38,7 @@ Copy Live(const Content& content, size_t block_bytes) {
   const std::string body = content.value + content.key;
   std::memcpy(copy.data() + sizeof(header), body.data(), body.size());
   const uint64_t commit =
-      LiveCommitWord(copy.data(), header.value_bytes, Hash(content.key), kPlace);
+      LiveCommitWord(copy.data(), header.value_bytes, ItemSeal(Hash(content.key), kPlace));
   std::memcpy(copy.data(), &commit, sizeof(commit));
   return copy;
 }
