@@ -79,7 +79,6 @@ void ClientSession::BeginDrain() {
   phase_ = Phase::kDraining;
   drain_until_ns_ = 0;
   chain_.Clear();
-  read_room_ = 0;
   for (Link& link : links_) {
     if (link.connector->connection() == nullptr) {
       link.phase = Link::Phase::kDrained;

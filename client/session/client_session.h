@@ -150,10 +150,9 @@ class ClientSession {
   // to QueueOrdered, which is posted as it came, on the first queue pair. A READ is put into the
   // chain at once where there is room for it.
   void QueueRead(const QueuedRead& read) {
-    if (read_room_ == 0) [[unlikely]] {
+    if (!chain_.TakesRead()) [[unlikely]] {
       if (!reads_.empty() || !OpenReads(read.op)) return reads_.Push(read);
     }
-    --read_room_;
     chain_.AddRead(read);
   }
   void QueueOrdered(const QueuedWork& work) { ordered_.Push(work); }
@@ -239,7 +238,6 @@ class ClientSession {
   FixedRing<uint32_t> requests_;
 
   SendChain chain_;
-  uint32_t read_room_ = 0;              // READs that may still be put into it as it is
   size_t completed_ = 0;                // work requests, in this Poll
   uint32_t chain_end_request_ = kNoOp;  // the op when the chain's last is a request
 

@@ -19,9 +19,20 @@ namespace gannet {
 class InFlightWork {
  public:
   enum class Kind : uint8_t { kRead, kCompareAndSwap, kMessage };
-  struct Work {
-    uint32_t op;
-    Kind kind;
+  // One word: READs, which are most, are just the number of their operation.
+  class Work {
+   public:
+    Work() = default;
+    // REQUIRES: op is below 2^30.
+    Work(uint32_t op, Kind kind) : word_(op | static_cast<uint32_t>(kind) << kKindShift) {}
+    Kind kind() const { return static_cast<Kind>(word_ >> kKindShift); }
+    bool is_read() const { return word_ >> kKindShift == 0; }
+    uint32_t op() const { return word_ << (32 - kKindShift) >> (32 - kKindShift); }
+
+   private:
+    static constexpr int kKindShift = 30;
+    static_assert(static_cast<int>(Kind::kRead) == 0);
+    uint32_t word_ = 0;
   };
 
   // REQUIRES: `capacity` is a power of two, since positions wrap at 2^32.

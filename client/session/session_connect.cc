@@ -164,7 +164,7 @@ void ClientSession::AdoptGrant(const Grant& grant, int64_t now_ns) {
   }
   grant_ = grant;
   view_ = IndexView::Of(grant);
-  chain_.SetRegion(grant.region_address, grant.region_rkey);
+  chain_.SetRegion(grant.region_address, grant.region_rkey, memory_->op_buffers.lkey());
   token_ = grant.session_token;
   eager_bytes_max_ = std::min(grant.message_bytes_max, kMessageBytesMax);
   lock_by_nic_ = static_cast<LockMode>(grant.lock_mode) == LockMode::kNicCas &&

@@ -127,7 +127,7 @@ void ClientSession::Flush(int64_t now_ns) {
 // windows and those that READ items, and stay so, with a doorbell and a completion for each part.
 bool ClientSession::OthersWillJoin() const {
   const bool keeps_many = options_.signal_every < SendChain::kMax;
-  return keeps_many && read_room_ > 0 &&
+  return keeps_many && chain_.TakesRead() &&
          chain_.size() < std::min<size_t>(completed_, options_.signal_every);
 }
 
@@ -147,8 +147,7 @@ void ClientSession::FlushRequests(Link& first, int64_t now_ns) {
 
 // What found no room in a chain before.
 void ClientSession::FlushReads() {
-  while (!reads_.empty() && (read_room_ > 0 || OpenReads(reads_.front().op))) {
-    --read_room_;
+  while (!reads_.empty() && (chain_.TakesRead() || OpenReads(reads_.front().op))) {
     chain_.AddRead(reads_.front());
     reads_.Pop();
   }
@@ -165,7 +164,7 @@ bool ClientSession::OpenReads(uint32_t op) {
     next_read_link_ = next_read_link_ + 1 < n ? next_read_link_ + 1 : 0;
     if (link.phase != Link::Phase::kReady || link.work.room() == 0 || !OpenChain(link)) continue;
     if (chain_.empty()) owner_->OnDoorbell(op);
-    read_room_ = std::min(share, chain_.room());
+    chain_.AllowReads(share);
     return true;
   }
   return false;
@@ -178,7 +177,6 @@ bool ClientSession::OpenChain(Link& link) {
   if (!ready()) return false;
   chain_.Open(&link);
   chain_end_request_ = kNoOp;
-  read_room_ = 0;
   return true;
 }
 
@@ -209,7 +207,7 @@ void ClientSession::AddMessage(Link& link, uint32_t op, std::byte* data, uint32_
     }
   }
   const unsigned inline_flag = bytes <= link.inline_bytes() ? unsigned{IBV_SEND_INLINE} : 0u;
-  chain_.Add({op, InFlightWork::Kind::kMessage},
+  chain_.Add({0, InFlightWork::Kind::kMessage},  // its operation goes on with the reply
              SendRequest(0, nullptr, inline_flag | link.send_flags()),
              {reinterpret_cast<uint64_t>(data), bytes, memory_->requests.lkey()});
   link.liveness.OnSent(now_ns);
@@ -217,7 +215,6 @@ void ClientSession::AddMessage(Link& link, uint32_t op, std::byte* data, uint32_
 
 // One doorbell.
 void ClientSession::PostChain() {
-  read_room_ = 0;
   if (chain_.empty() || !ready()) return chain_.Clear();
   if (chain_end_request_ != kNoOp) owner_->OnRequestSignaled(chain_end_request_);
   chain_end_request_ = kNoOp;

@@ -87,7 +87,7 @@ TEST(InFlightWorkTest, OneCompletionFinishesAllBeforeIt) {
   for (uint32_t op = 0; op < 5; ++op) work.Push({op, InFlightWork::Kind::kRead});
   std::vector<uint32_t> done;
   EXPECT_TRUE(work.Complete(3, [&](std::span<const InFlightWork::Work> works, bool signaled) {
-    for (const InFlightWork::Work& w : works) done.push_back(w.op);
+    for (const InFlightWork::Work& w : works) done.push_back(w.op());
     EXPECT_TRUE(signaled);
   }));
   EXPECT_THAT(done, ElementsAre(0, 1, 2, 3));
@@ -103,7 +103,7 @@ TEST(InFlightWorkTest, CompletesAcrossTheEndOfItsMemory) {
   for (uint32_t op = 3; op < 7; ++op) work.Push({op, InFlightWork::Kind::kRead});
   EXPECT_EQ(work.room(), 0u);
   EXPECT_TRUE(work.Complete(6, [&](std::span<const InFlightWork::Work> works, bool signaled) {
-    for (const InFlightWork::Work& w : works) done.push_back(w.op);
+    for (const InFlightWork::Work& w : works) done.push_back(w.op());
     signals.push_back(signaled);
   }));
   EXPECT_THAT(done, ElementsAre(3, 4, 5, 6));
@@ -126,7 +126,7 @@ TEST(InFlightWorkTest, WhatIsReportedMayBeFollowedByMore) {
   EXPECT_TRUE(work.Complete(2, [&](std::span<const InFlightWork::Work> works, bool) {
     EXPECT_EQ(work.room(), 1u) << "of the places reported none is free yet";
     work.Push({9, InFlightWork::Kind::kRead});
-    for (const InFlightWork::Work& w : works) done.push_back(w.op);
+    for (const InFlightWork::Work& w : works) done.push_back(w.op());
   }));
   EXPECT_THAT(done, ElementsAre(0, 1, 2));
   EXPECT_EQ(work.in_flight(), 1u);
@@ -137,10 +137,10 @@ class SendChainTest : public ::testing::Test {
   SendChainTest() {
     link_.work = InFlightWork(256);
     chain_.Open(&link_);
-    chain_.SetRegion(1000, 7);
+    chain_.SetRegion(1000, 7, 3);
   }
   void AddReads(uint32_t n) {
-    for (uint32_t op = 0; op < n; ++op) chain_.AddRead({nullptr, 16 * op, op, 64, 3});
+    for (uint32_t op = 0; op < n; ++op) chain_.AddRead({nullptr, 16 * op, op, 64, {}});
   }
   std::vector<uint32_t> Signaled() {
     std::vector<uint32_t> signaled;
@@ -166,7 +166,7 @@ TEST_F(SendChainTest, SignalsItsLastOnlyIfThatIsAskedFor) {
   chain.Open(&link_);
   for (uint32_t op = 0; op < 100; ++op) {
     EXPECT_FALSE(chain.NextIsSignaled());
-    chain.AddRead({nullptr, 0, op, 64, 3});
+    chain.AddRead({nullptr, 0, op, 64, {}});
   }
   chain.Signal();
   for (uint32_t i = 0; i < 100; ++i) {
