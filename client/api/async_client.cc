@@ -30,6 +30,7 @@ class AsyncClient::State {
         stats_of(2 * options.depth),
         timeout_ns(TimeoutNs(options.deadline)) {}
 
+  absl::Status Get(std::string_view key, std::span<std::byte> out, uint64_t user_data);
   absl::Status Begin(absl::StatusOr<OpRequest> request, uint64_t user_data,
                      std::span<std::byte> out = {}, ServerStats* stats = nullptr);
   // Of operations that the engine did not report itself; returns how many.
@@ -41,6 +42,14 @@ class AsyncClient::State {
   int64_t timeout_ns;
   const ForkGuard fork_guard;
 };
+
+absl::Status AsyncClient::State::Get(std::string_view key, std::span<std::byte> out,
+                                     uint64_t user_data) {
+  if (fork_guard.forked()) return ForkGuard::ForkedStatus();
+  if (!KeyFits(key)) return KeyError(key);
+  if (!engine->BeginGet(key, out, timeout_ns, user_data)) return NoRoomStatus();
+  return absl::OkStatus();
+}
 
 absl::Status AsyncClient::State::Begin(absl::StatusOr<OpRequest> request, uint64_t user_data,
                                        std::span<std::byte> out, ServerStats* stats) {
@@ -99,12 +108,15 @@ AsyncClient::~AsyncClient() {
   if (state_->fork_guard.forked()) static_cast<void>(state_.release());
 }
 
-// The hot path: nothing of a request is made that a GET does not need.
+// The hot path: nothing of a request is made that a GET does not need, and nothing is called but at
+// the end.
 absl::Status AsyncClient::Get(std::string_view key, std::span<std::byte> out, uint64_t user_data) {
   State& state = *state_;
-  if (state.fork_guard.forked()) return ForkGuard::ForkedStatus();
-  if (!KeyFits(key)) return KeyError(key);
-  if (!state.engine->BeginGet(key, out, state.timeout_ns, user_data)) return NoRoomStatus();
+  Engine& engine = *state.engine;
+  if (state.fork_guard.forked() || !engine.BeginsInline(key)) [[unlikely]]
+    return state.Get(key, out, user_data);
+  if (!engine.BeginGetInline(key, out, state.timeout_ns, user_data)) [[unlikely]]
+    return NoRoomStatus();
   return absl::OkStatus();
 }
 

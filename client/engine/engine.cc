@@ -46,7 +46,8 @@ Engine::Engine(Settings settings, const std::vector<std::vector<SocketAddress>>&
     : clock_(settings.clock),
       depth_(settings.options.depth),
       rendezvous_(settings.endpoints),
-      several_servers_(settings.endpoints.size() > 1),
+      inline_key_sizes_(settings.endpoints.size() > 1 ? 0 : 8),
+      spare_(depth_),
       ops_(2 * depth_),
       free_(2 * depth_),
       fresh_(2 * depth_),
@@ -54,7 +55,10 @@ Engine::Engine(Settings settings, const std::vector<std::vector<SocketAddress>>&
       starved_(2 * depth_),
       shared_windows_(2 * depth_) {
   const uint32_t slots = 2 * depth_;
-  for (uint32_t i = slots; i-- > 0;) free_.Push(i);
+  for (uint32_t i = slots; i-- > 0;) {
+    ops_[i].number = i;
+    free_.Push(&ops_[i]);
+  }
   const uint32_t servers = static_cast<uint32_t>(settings.endpoints.size());
   for (uint32_t s = 0; s < servers; ++s) {
     auto session = std::make_unique<ClientSession>(
@@ -76,6 +80,7 @@ Engine::Engine(Settings settings, const std::vector<std::vector<SocketAddress>>&
                         .locks = {},
                         .session = std::move(session)});
   }
+  for (Op& op : ops_) op.server = &servers_.front();
 }
 
 Engine::~Engine() = default;
@@ -91,21 +96,34 @@ absl::Status Engine::ConnectStatus() const {
 
 uint32_t Engine::Begin(const OpRequest& request) {
   if (!HasRoom()) return kNoOp;
-  const uint32_t i = TakeSlot();
-  Op& op = ops_[i];
+  Op& op = TakeSlot();
   op.word = LockWord(request.lock_word);
   op.request = request;
-  if (!request.key.empty()) std::memcpy(op.key, request.key.data(), request.key.size());
-  op.request.key = {op.key, request.key.size()};
-  op.hash = HashOf(op);
-  return i;
+  op.request.key = {};
+  TakeKey(op, request.server, request.key);
+  return op.number;
 }
 
-void Engine::TakeKey(Op& op, std::string_view key) {
-  std::memcpy(op.key, key.data(), key.size());
-  op.request.server = rendezvous_.ServerOf(key);
-  op.hash = HashOf(op);
-  CacheOf(op).Prefetch(op.hash);
+bool Engine::BeginGet(std::string_view key, std::span<std::byte> out, int64_t timeout_ns,
+                      uint64_t user_data) {
+  Op* const op = TakeGetSlot(out, timeout_ns, user_data);
+  if (op == nullptr) return false;
+  TakeKey(*op, ServerOf(key), key);
+  return true;
+}
+
+void Engine::TakeKey(Op& op, uint32_t server, std::string_view key) {
+  op.request.server = server;
+  op.server = &servers_[server];
+  op.buffers = BuffersOf(op);
+  op.key_bytes = static_cast<uint8_t>(key.size());
+  if (!key.empty()) std::memcpy(op.key_memory, key.data(), key.size());
+  HashKeyOf(op);
+}
+
+void Engine::HashKeyOf(Op& op) {
+  op.hash = KeyHash::Of(op.key(), SessionOf(op).view().hash_seed);
+  op.place = CacheOf(op).Prefetch(op.hash);
 }
 
 size_t Engine::Poll(int64_t now_ns, std::span<Completion> completions) {
@@ -129,7 +147,7 @@ void Engine::Start(uint32_t i) {
   }
   switch (op.request.type) {
     case OpType::kGet:
-      return StartGet(server, i);
+      return StartGet(server, op);
     case OpType::kLock:
     case OpType::kLockAndGet:
       return StartLock(i);
@@ -144,16 +162,35 @@ void Engine::Start(uint32_t i) {
 }
 
 // What an operation of any kind may have left behind.
-void Engine::Free(uint32_t i) {
-  Op& op = ops_[i];
+void Engine::Free(Op& op) {
   if (op.item.data != nullptr) ReturnItem(op);
   op.phase = Op::Phase::kFree;
   op.acquiring = op.lock_acquired = false;
+  op.request = {};
   op.done = {};
   op.value = {};
   op.word = LockWord();
   op.value_needed = 0;
-  free_.Push(i);
+  free_.Push(&op);
+}
+
+void Engine::Release(uint32_t i) {
+  Op& op = ops_[i];
+  if (op.busy.quiet()) return Free(op);
+  op.phase = Op::Phase::kReleased;
+  KeepReleased(lingering_ + 1);
+}
+
+void Engine::FreeIfQuiet(uint32_t i) {
+  Op& op = ops_[i];
+  if (op.phase != Op::Phase::kReleased || !op.busy.quiet()) return;
+  KeepReleased(lingering_ - 1);
+  Free(op);
+}
+
+void Engine::KeepReleased(uint32_t n) {
+  lingering_ = n;
+  spare_ = depth_ - std::min(depth_, n);
 }
 
 void Engine::CheckDeadlines() {

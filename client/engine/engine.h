@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,6 +35,13 @@ inline int64_t TimeoutNs(std::chrono::milliseconds timeout) {
   constexpr int64_t kMsMax = 1'000'000'000;
   return std::clamp<int64_t>(timeout.count(), 0, kMsMax) * kNsPerMs;
 }
+
+// What an Engine keeps of one server.
+struct alignas(64) EngineServer {
+  LocationCache cache;
+  LockTable locks;
+  std::unique_ptr<ClientSession> session;
+};
 
 // Everything the client does, for one owner thread: operations in fixed slots, each a state machine
 // over the sessions. AsyncClient and Client are thin covers of it.
@@ -75,6 +83,11 @@ class Engine final : public SessionOwner {
   // long.
   bool BeginGet(std::string_view key, std::span<std::byte> out, int64_t timeout_ns,
                 uint64_t user_data);
+  // And without a call: for keys of 9 to 16 bytes, where there is no server to choose.
+  bool BeginsInline(std::string_view key) const { return key.size() - 9 < inline_key_sizes_; }
+  // REQUIRES: BeginsInline.
+  bool BeginGetInline(std::string_view key, std::span<std::byte> out, int64_t timeout_ns,
+                      uint64_t user_data);
   // Makes progress with everything; never blocks. Ordinary GETs that end are reported to
   // `completions` as long as it has room, and are released then; returns how many. All else goes to
   // NextFinished.
@@ -89,13 +102,10 @@ class Engine final : public SessionOwner {
   bool HasFinished() const { return !finished_.empty(); }
   const Op& op(uint32_t i) const { return ops_[i]; }
   uint32_t slots() const { return static_cast<uint32_t>(ops_.size()); }
-  void Release(uint32_t i) {
-    --alive_;
-    ops_[i].phase = Op::Phase::kReleased;
-    FreeIfQuiet(i);
-  }
+  void Release(uint32_t i);
 
-  uint32_t alive() const { return alive_; }
+  // Begun and not released.
+  uint32_t alive() const { return slots() - free_.size() - lingering_; }
   uint32_t servers() const { return static_cast<uint32_t>(servers_.size()); }
   uint32_t ServerOf(std::string_view key) const { return rendezvous_.ServerOf(key); }
   const ClientSession& session(uint32_t i) const { return *servers_[i].session; }
@@ -111,13 +121,7 @@ class Engine final : public SessionOwner {
  private:
   Engine(Settings settings, const std::vector<std::vector<SocketAddress>>& addresses);
 
-  struct alignas(64) Server {
-    LocationCache cache;
-    LockTable locks;
-    OpBuffers* buffers = nullptr;  // of the session, by operation; from its first OnReady on
-    uint32_t buffers_lkey = 0;
-    std::unique_ptr<ClientSession> session;
-  };
+  using Server = EngineServer;
 
   // SessionOwner: engine_recovery.cc, engine_get.cc, engine_request.cc.
   void OnDoorbell(uint32_t i) override;
@@ -140,46 +144,47 @@ class Engine final : public SessionOwner {
     op.outcome = outcome;
     finished_.Push(i);
   }
-  KeyHash HashOf(const Op& op) {
-    return KeyHash::Of(op.request.key, SessionOf(op).view().hash_seed);
-  }
-  // Copies the key, and what follows from it.
-  void TakeKey(Op& op, std::string_view key);
-  bool HasRoom() const { return alive_ != depth_ && !free_.empty(); }
+  // Copies the key, and what follows from it and its server.
+  void TakeKey(Op& op, uint32_t server, std::string_view key);
+  void HashKeyOf(Op& op);
+  // Less than depth_ operations are alive, and a slot is free.
+  bool HasRoom() const { return free_.size() > spare_; }
   // REQUIRES: HasRoom().
-  uint32_t TakeSlot() {
-    ++alive_;
-    const uint32_t i = free_.Pop();
-    ops_[i].phase = Op::Phase::kFresh;
-    fresh_.Push(i);
-    return i;
+  Op& TakeSlot() {
+    Op* op = free_.Pop();
+    op->phase = Op::Phase::kFresh;
+    fresh_.Push(op);
+    return *op;
+  }
+  // For a GET; nullptr: there is none.
+  Op* TakeGetSlot(std::span<std::byte> out, int64_t timeout_ns, uint64_t user_data) {
+    if (!HasRoom()) [[unlikely]]
+      return nullptr;
+    Op& op = TakeSlot();
+    op.request.timeout_ns = timeout_ns;
+    op.request.user_data = user_data;
+    op.request.out = out;
+    return &op;
   }
   // A slot that was released, once nothing is busy with it any more.
-  void FreeIfQuiet(uint32_t i) {
-    const Op& op = ops_[i];
-    if (op.phase == Op::Phase::kReleased && op.busy.quiet()) Free(i);
-  }
-  void Free(uint32_t i);
+  void FreeIfQuiet(uint32_t i);
+  void Free(Op& op);
+  void KeepReleased(uint32_t n);
   void CheckDeadlines();
 
   // engine_ordinary_get.cc
   void StartFresh();
-  void StartGet(Server& server, uint32_t i);
-  void StartOrdinaryGet(Server& server, Op& op, uint32_t i);
-  bool ReadItem(Server& server, Op& op, uint32_t i, Slot slot, Op::Phase phase);
-  void ReadWindow(Server& server, Op& op, uint32_t i);
-  void OnReadDone(Server& server, uint32_t i);
-  void OnWindow(Server& server, Op& op, uint32_t i);
-  void OnSharedWindow(uint32_t i);
-  void OnItem(Server& server, Op& op, uint32_t i);
-  void Report(Op& op, uint32_t i, const ItemView& item);
+  void StartGet(Server& server, Op& op);
+  void StartOrdinaryGet(Server& server, Op& op);
+  bool ReadItem(Server& server, Op& op, Slot slot, Op::Phase phase);
+  void ReadWindow(Server& server, Op& op);
+  void OnReadDone(Server& server, Op& op);
+  void OnWindow(Server& server, Op& op);
+  void OnSharedWindow(Op& op);
+  void OnItem(Op& op, bool cached);
+  void Report(Op& op, const ItemHeader& header);
   static ItemInfo InfoOf(const ItemHeader& header) {
     return {header.version, header.flags, header.expiry_ms(), header.value_bytes};
-  }
-  // Where its item was found: at the cached location, or from now on cached.
-  void OnFound(Op& op, Slot slot, bool cached) {
-    op.done.cost.from_cached_location = cached;
-    if (!cached) CacheOf(op).Remember(op.hash, slot);
   }
   bool PastExpiry(const ItemHeader& header) const {
     return header.expiry_ms() != 0 && clock_->WallMs() >= header.expiry_ms();
@@ -189,7 +194,7 @@ class Engine final : public SessionOwner {
   void StartLookup(uint32_t i, Slot cached);
   void GoOnAsLookup(uint32_t i);
   void Advance(uint32_t i, Lookup::Step step);
-  std::byte* PlanTarget(uint32_t i, uint32_t* lkey);
+  std::byte* PlanTarget(uint32_t i, std::optional<uint32_t>* lkey);
   void PlanRead(uint32_t i);
   void PlanOrderedRead(uint32_t i);
   void Starve(uint32_t i);
@@ -230,23 +235,28 @@ class Engine final : public SessionOwner {
   void AbandonRequest(uint32_t i);
   void IgnoreAnswer(uint32_t i);
 
-  Server& ServerOf(const Op& op) { return servers_[op.request.server]; }
+  Server& ServerOf(const Op& op) { return *op.server; }
   ClientSession& SessionOf(const Op& op) { return *ServerOf(op).session; }
   LocationCache& CacheOf(const Op& op) { return ServerOf(op).cache; }
   LockTable& LocksOf(const Op& op) { return ServerOf(op).locks; }
-  OpBuffers& BuffersOf(uint32_t i) { return ServerOf(ops_[i]).buffers[i]; }
+  // nullptr: its server was never connected.
+  OpBuffers* BuffersOf(const Op& op) {
+    const ClientSession& session = SessionOf(op);
+    return session.was_ready() ? session.memory().op(op.number) : nullptr;
+  }
 
   const Clock* const clock_;
   const uint32_t depth_;
   const Rendezvous rendezvous_;
-  const bool several_servers_;
+  const size_t inline_key_sizes_;  // see BeginsInline
   int64_t now_ns_ = 0;
   int64_t earliest_deadline_ns_ = INT64_MAX;  // or earlier than it
-  uint32_t alive_ = 0;                        // begun and not released
   uint64_t hash_seed_ = 0;                    // of the only server
+  uint32_t lingering_ = 0;                    // released, but something is busy with them
+  uint32_t spare_;                            // so many free slots are more than depth_ allows
   std::vector<Op> ops_;
-  FixedStack<uint32_t> free_;
-  FixedStack<uint32_t> fresh_;
+  FixedStack<Op*> free_;
+  FixedStack<Op*> fresh_;
   Completion* report_ = nullptr;  // of this Poll's caller: the next to fill in, and the end
   Completion* report_end_ = nullptr;
   FixedRing<uint32_t> finished_;
@@ -255,28 +265,16 @@ class Engine final : public SessionOwner {
   std::vector<Server> servers_;   // last: their sessions report to the above
 };
 
-inline bool Engine::BeginGet(std::string_view key, std::span<std::byte> out, int64_t timeout_ns,
-                             uint64_t user_data) {
-  if (!HasRoom()) [[unlikely]]
+inline bool Engine::BeginGetInline(std::string_view key, std::span<std::byte> out,
+                                   int64_t timeout_ns, uint64_t user_data) {
+  Op* const op = TakeGetSlot(out, timeout_ns, user_data);
+  if (op == nullptr) [[unlikely]]
     return false;
-  const uint32_t i = TakeSlot();
-  Op& op = ops_[i];
-  OpRequest& request = op.request;
-  request.type = OpType::kGet;
-  request.under_lock = request.share_window = false;
-  request.server = 0;
-  request.key = {op.key, key.size()};
-  request.timeout_ns = timeout_ns;
-  request.user_data = user_data;
-  request.out = out;
-  // 9 to 16 bytes, and no server to choose: no call.
-  if (key.size() - 9 > 7 || several_servers_) [[unlikely]] {
-    TakeKey(op, key);
-  } else {
-    CopyKeyBytes(op.key, key.data(), key.size());
-    op.hash = InlineKeyHash(key, hash_seed_);
-    servers_.front().cache.Prefetch(op.hash);
-  }
+  if (key.size() - 9 > 7) __builtin_unreachable();  // for what is compiled in below
+  op->key_bytes = static_cast<uint8_t>(key.size());
+  CopyKeyBytes(op->key_memory, key.data(), key.size());
+  op->hash = InlineKeyHash(key, hash_seed_);
+  op->place = op->server->cache.Prefetch(op->hash);
   return true;
 }
 

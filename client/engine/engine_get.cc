@@ -9,12 +9,11 @@ namespace gannet {
 
 // Where the READ that the lookup wants goes, and counts it. nullptr: there is no buffer for so long
 // an item now.
-inline std::byte* Engine::PlanTarget(uint32_t i, uint32_t* lkey) {
+inline std::byte* Engine::PlanTarget(uint32_t i, std::optional<uint32_t>* lkey) {
   Op& op = ops_[i];
-  OpBuffers& buffers = BuffersOf(i);
+  OpBuffers& buffers = *op.buffers;
   const Lookup::ReadPlan& plan = op.lookup.plan();
   std::byte* local = buffers.window[static_cast<int>(plan.target) & 1];
-  *lkey = ServerOf(op).buffers_lkey;
   if (plan.target == Lookup::Target::kItem) {
     local = buffers.item;
     if (plan.bytes > OpBuffers::kSmallItemBytes) [[unlikely]] {
@@ -32,7 +31,7 @@ inline std::byte* Engine::PlanTarget(uint32_t i, uint32_t* lkey) {
 
 void Engine::PlanRead(uint32_t i) {
   Op& op = ops_[i];
-  uint32_t lkey;
+  std::optional<uint32_t> lkey;
   std::byte* local = PlanTarget(i, &lkey);
   if (local == nullptr) [[unlikely]]
     return Starve(i);
@@ -43,13 +42,13 @@ void Engine::PlanRead(uint32_t i) {
 // Behind a compare-and-swap. Does nothing when there is no buffer.
 void Engine::PlanOrderedRead(uint32_t i) {
   Op& op = ops_[i];
-  uint32_t lkey;
+  std::optional<uint32_t> lkey;
   std::byte* local = PlanTarget(i, &lkey);
   if (local == nullptr) return;
   SessionOf(op).QueueOrdered({.op = i,
                               .kind = InFlightWork::Kind::kRead,
                               .bytes = op.lookup.plan().bytes,
-                              .lkey = lkey,
+                              .lkey = lkey.value_or(SessionOf(op).memory().op_buffers.lkey()),
                               .local = local,
                               .offset = op.lookup.plan().offset});
 }
@@ -57,7 +56,7 @@ void Engine::PlanOrderedRead(uint32_t i) {
 void Engine::StartLookup(uint32_t i, Slot cached) {
   Op& op = ops_[i];
   op.phase = Op::Phase::kLookingUp;
-  op.lookup.Start(&SessionOf(op).view(), op.request.key, op.hash, cached);
+  op.lookup.Start(&SessionOf(op).view(), op.key(), op.hash, cached);
   PlanRead(i);
 }
 
@@ -67,7 +66,7 @@ void Engine::GoOnAsLookup(uint32_t i) {
   Op& op = ops_[i];
   const Op::Phase was = std::exchange(op.phase, Op::Phase::kLookingUp);
   const Slot cached = was == Op::Phase::kReadingCached ? op.slot : Slot();
-  op.lookup.Start(&SessionOf(op).view(), op.request.key, op.hash, cached);
+  op.lookup.Start(&SessionOf(op).view(), op.key(), op.hash, cached);
   if (was == Op::Phase::kReadingItem) op.lookup.OnRead(LookupBuffers(i), op.posted_ns, *clock_);
   FeedLookup(i);
 }
@@ -88,7 +87,7 @@ bool Engine::OnPostOrdered(uint32_t i, InFlightWork::Kind kind, bool doorbell) {
 
 Lookup::Buffers Engine::LookupBuffers(uint32_t i) {
   const Op& op = ops_[i];
-  const OpBuffers& buffers = BuffersOf(i);
+  const OpBuffers& buffers = *op.buffers;
   const bool is_long = op.lookup.plan().bytes > OpBuffers::kSmallItemBytes;
   return {{buffers.window[0], buffers.window[1]}, is_long ? op.item.data : buffers.item};
 }
@@ -98,7 +97,7 @@ void Engine::OnLookupRead(uint32_t i) {
   Op& op = ops_[i];
   if (op.first_sharer != kNoOp) FeedSharers(i);
   if (op.over()) return FreeIfQuiet(i);
-  if (op.phase == Op::Phase::kReadingWindows) return OnSharedWindow(i);
+  if (op.phase == Op::Phase::kReadingWindows) return OnSharedWindow(op);
   if (op.phase == Op::Phase::kLocking) {  // a LockAndGet's, whose compare-and-swap came before
     if (!op.lock_acquired) return Finish(i, Outcome::kOk);
     op.phase = Op::Phase::kLookingUp;
@@ -129,8 +128,10 @@ void Engine::Advance(uint32_t i, Lookup::Step step) {
       PlanRead(i);
       return;
     case Lookup::Step::kHit: {
-      const Lookup& lookup = ops_[i].lookup;
-      OnFound(ops_[i], lookup.slot(), lookup.from_cached());
+      Op& op = ops_[i];
+      const Lookup& lookup = op.lookup;
+      op.done.cost.from_cached_location = lookup.from_cached();
+      if (!lookup.from_cached()) CacheOf(op).Remember(op.hash, op.place, lookup.slot());
       return FinishHit(i, InfoOf(lookup.item().header), lookup.item().value);
     }
     case Lookup::Step::kMiss:

@@ -19,8 +19,8 @@ void Engine::StartLock(uint32_t i) {
   if (op.request.type != OpType::kLockAndGet) return;
   // The first READ travels behind the compare-and-swap. It may be served before: a write under the
   // lock carries the version read, so nothing depends on their order.
-  const Slot cached = CacheOf(op).Find(op.hash);
-  op.lookup.Start(&SessionOf(op).view(), op.request.key, op.hash, cached);
+  const Slot cached = CacheOf(op).Find(op.hash, op.place);
+  op.lookup.Start(&SessionOf(op).view(), op.key(), op.hash, cached);
   PlanOrderedRead(i);  // without a buffer for it: OnLockAnswer looks up afterwards
 }
 
@@ -42,7 +42,7 @@ void Engine::QueueCompareAndSwap(uint32_t i, uint64_t expected, uint64_t desired
                         .of_locks = true,
                         .bytes = sizeof(uint64_t),
                         .lkey = session.memory().op_buffers.lkey(),
-                        .local = reinterpret_cast<std::byte*>(&BuffersOf(i).cas_result),
+                        .local = reinterpret_cast<std::byte*>(&op.buffers->cas_result),
                         .offset = LocksOf(op).IndexOf(op.hash) * sizeof(uint64_t),
                         .expected = expected,
                         .desired = desired});
@@ -50,7 +50,7 @@ void Engine::QueueCompareAndSwap(uint32_t i, uint64_t expected, uint64_t desired
 
 void Engine::OnCompareAndSwapDone(uint32_t i) {
   Op& op = ops_[i];
-  const LockWord previous(BuffersOf(i).cas_result);
+  const LockWord previous(ops_[i].buffers->cas_result);
   if (op.busy.releasing) {
     op.busy.releasing = false;
   } else if (op.phase == Op::Phase::kUnlocking) {
@@ -78,7 +78,7 @@ void Engine::OnLockAnswer(uint32_t i, bool acquired, LockWord holder) {
   locks.OnAcquired(op.hash, op.word);
   op.done.found = op.lock_acquired = true;
   if (op.request.type != OpType::kLockAndGet) return Finish(i, Outcome::kOk);
-  if (op.busy.in_flight == 0) StartLookup(i, CacheOf(op).Find(op.hash));
+  if (op.busy.in_flight == 0) StartLookup(i, CacheOf(op).Find(op.hash, op.place));
 }
 
 // The operation is over, and nobody will ever unlock what it acquired.

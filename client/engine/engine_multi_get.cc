@@ -37,30 +37,26 @@ void Engine::ReadSharedWindows() {
     }
     ++reader.done.cost.reads;
     reader.done.cost.read_bytes += bytes;
-    const Server& server = servers_[wanted[0].server];
-    server.session->QueueRead(
-        {server.buffers[i].window[0], wanted[0].offset, i, bytes, server.buffers_lkey});
+    SessionOf(reader).QueueRead({reader.buffers->window[0], wanted[0].offset, i, bytes, {}});
   });
 }
 
 // Before the reader goes on: its buffers, which may be over with, still hold all the windows.
 void Engine::FeedSharers(uint32_t i) {
-  Server& server = ServerOf(ops_[i]);
-  const IndexView& view = server.session->view();
-  const std::byte* read = server.buffers[i].window[0];
+  const IndexView& view = SessionOf(ops_[i]).view();
+  const std::byte* read = ops_[i].buffers->window[0];
   const uint64_t begin = WindowOffset(view, ops_[i]);
   uint32_t next = std::exchange(ops_[i].first_sharer, kNoOp);
   while (next != kNoOp) {
     const uint32_t sharer = next;
     Op& op = ops_[sharer];
     next = std::exchange(op.next_sharer, kNoOp);
-    std::memcpy(server.buffers[sharer].window[0], read + (WindowOffset(view, op) - begin),
-                kWindowBytes);
+    std::memcpy(op.buffers->window[0], read + (WindowOffset(view, op) - begin), kWindowBytes);
     --op.busy.in_flight;
     if (op.over()) {
       FreeIfQuiet(sharer);
     } else {
-      OnSharedWindow(sharer);
+      OnSharedWindow(op);
     }
   }
 }

@@ -15,62 +15,73 @@
 
 #include "client/engine/engine.h"
 #include "common/base/copy_bytes.h"
+#include "common/base/xxh3_inline.h"
 #include "common/layout/item_proof.h"
 
 namespace gannet {
 
 // False: nothing that this lane may READ.
-inline bool Engine::ReadItem(Server& server, Op& op, uint32_t i, Slot slot, Op::Phase phase) {
+inline bool Engine::ReadItem(Server& server, Op& op, Slot slot, Op::Phase phase) {
   const uint32_t bytes = static_cast<uint32_t>(slot.read_bytes());
+  // No such class, too short for an item, or too long for the operation's own buffer.
+  constexpr uint32_t kHeaderBytes = sizeof(ItemHeader);
+  if (bytes - kHeaderBytes > OpBuffers::kSmallItemBytes - kHeaderBytes) return false;
   const IndexView& view = server.session->view();
-  if (bytes - 1 >= OpBuffers::kSmallItemBytes) return false;  // none, or too many
-  if (slot.offset() + bytes > view.region_bytes) return false;
+  const uint64_t offset = slot.offset();
+  if (offset + bytes > view.region_bytes) return false;
   op.slot = slot;
-  op.item_bytes = static_cast<uint16_t>(bytes);
+  op.seal = ItemSeal(op.hash, view.incarnation, offset);
+  op.item_bytes = bytes;
   op.phase = phase;
   ++op.busy.in_flight;
   ++op.done.cost.reads;
   op.done.cost.read_bytes += bytes;
-  server.session->QueueRead({server.buffers[i].item, slot.offset(), i, bytes, server.buffers_lkey});
+  server.session->QueueRead({op.buffers->item, offset, op.number, bytes, {}});
   return true;
 }
 
-inline void Engine::ReadWindow(Server& server, Op& op, uint32_t i) {
+inline void Engine::ReadWindow(Server& server, Op& op) {
   op.phase = Op::Phase::kReadingWindow;
   op.posted_ns = now_ns_;
   ++op.busy.in_flight;
   ++op.done.cost.reads;
   op.done.cost.read_bytes += kWindowBytes;
   const IndexGeometry& index = server.session->view().index;
-  server.session->QueueRead({server.buffers[i].window[0],
-                             index.BucketOffset(op.hash.Home(index.homes)), i, kWindowBytes,
-                             server.buffers_lkey});
+  server.session->QueueRead({op.buffers->window[0],
+                             index.BucketOffset(op.hash.Home(index.homes)),
+                             op.number,
+                             kWindowBytes,
+                             {}});
 }
 
-[[gnu::always_inline]] inline void Engine::StartOrdinaryGet(Server& server, Op& op, uint32_t i) {
-  const Slot cached = server.cache.Find(op.hash);
-  if (ReadItem(server, op, i, cached, Op::Phase::kReadingCached)) [[likely]]
+[[gnu::always_inline]] inline void Engine::StartOrdinaryGet(Server& server, Op& op) {
+  const Slot cached = server.cache.Find(op.hash, op.place);
+  if (ReadItem(server, op, cached, Op::Phase::kReadingCached)) [[likely]]
     return;
-  if (!cached.empty()) return StartLookup(i, cached);
+  if (!cached.empty()) return StartLookup(op.number, cached);
   if (op.request.share_window) [[unlikely]]
-    return ShareWindow(server, i);
-  ReadWindow(server, op, i);
+    return ShareWindow(server, op.number);
+  ReadWindow(server, op);
 }
 
-void Engine::StartGet(Server& server, uint32_t i) { StartOrdinaryGet(server, ops_[i], i); }
+// One that is still in a queue is not an ordinary one: Report would free its slot.
+void Engine::StartGet(Server& server, Op& op) {
+  if (!op.busy.quiet()) return StartLookup(op.number, server.cache.Find(op.hash, op.place));
+  StartOrdinaryGet(server, op);
+}
 
 void Engine::StartFresh() {
   const int64_t now_ns = now_ns_;
   int64_t earliest_ns = earliest_deadline_ns_;
-  for (const uint32_t i : fresh_.all()) {
-    Op& op = ops_[i];
+  for (Op* const fresh : fresh_.all()) {
+    Op& op = *fresh;
     op.deadline_ns = now_ns + op.request.timeout_ns;
     earliest_ns = std::min(earliest_ns, op.deadline_ns);
     Server& server = ServerOf(op);
     if (op.request.type == OpType::kGet && server.session->ready()) [[likely]] {
-      StartOrdinaryGet(server, op, i);
+      StartOrdinaryGet(server, op);
     } else {
-      Start(i);
+      Start(op.number);
     }
   }
   earliest_deadline_ns_ = earliest_ns;
@@ -83,68 +94,67 @@ void Engine::OnWorksDone(uint32_t number, std::span<const InFlightWork::Work> wo
                          bool signaled) {
   Server& server = servers_[number];
   const InFlightWork::Work last = works.back();
-  if (signaled && last.kind != InFlightWork::Kind::kMessage) ++ops_[last.op].done.cost.completions;
-  for (const InFlightWork::Work& work : works) {
-    if (work.kind == InFlightWork::Kind::kRead) [[likely]] {
-      OnReadDone(server, work.op);
-    } else if (work.kind == InFlightWork::Kind::kCompareAndSwap) {
-      --ops_[work.op].busy.in_flight;
-      OnCompareAndSwapDone(work.op);
-      FreeIfQuiet(work.op);
+  if (signaled && last.kind() != InFlightWork::Kind::kMessage) {
+    ++ops_[last.op()].done.cost.completions;
+  }
+  for (const InFlightWork::Work work : works) {
+    if (work.is_read()) [[likely]] {
+      OnReadDone(server, ops_[work.op()]);
+    } else if (work.kind() == InFlightWork::Kind::kCompareAndSwap) {
+      --ops_[work.op()].busy.in_flight;
+      OnCompareAndSwapDone(work.op());
+      FreeIfQuiet(work.op());
     }
   }
 }
 
-inline void Engine::OnReadDone(Server& server, uint32_t i) {
-  Op& op = ops_[i];
+inline void Engine::OnReadDone(Server& server, Op& op) {
   --op.busy.in_flight;
-  if (op.phase == Op::Phase::kReadingCached || op.phase == Op::Phase::kReadingItem) [[likely]] {
-    return OnItem(server, op, i);
-  }
-  if (op.phase == Op::Phase::kReadingWindow) return OnWindow(server, op, i);
-  OnLookupRead(i);
+  if (op.phase == Op::Phase::kReadingCached) [[likely]]
+    return OnItem(op, true);
+  if (op.phase == Op::Phase::kReadingItem) return OnItem(op, false);
+  if (op.phase == Op::Phase::kReadingWindow) return OnWindow(server, op);
+  OnLookupRead(op.number);
 }
 
-inline void Engine::OnWindow(Server& server, Op& op, uint32_t i) {
+inline void Engine::OnWindow(Server& server, Op& op) {
   // The buffer is aligned and holds implicit-lifetime Buckets that the NIC filled in.
-  const auto* window = reinterpret_cast<const Bucket*>(server.buffers[i].window[0]);
-  const uint32_t candidates = MatchingSlots(window, op.hash.Tag());
-  if (candidates != 0) [[likely]] {
-    const Slot slot = SlotOfWindow(window, static_cast<uint32_t>(std::countr_zero(candidates)));
-    if (ReadItem(server, op, i, slot, Op::Phase::kReadingItem)) [[likely]]
-      return;
-  }
-  GoOnAsLookup(i);
+  const auto* window = reinterpret_cast<const Bucket*>(op.buffers->window[0]);
+  const Slot slot = FirstMatchingSlot(window, op.hash.Tag());
+  if (!ReadItem(server, op, slot, Op::Phase::kReadingItem)) [[unlikely]]
+    GoOnAsLookup(op.number);
 }
 
-void Engine::OnSharedWindow(uint32_t i) { OnWindow(ServerOf(ops_[i]), ops_[i], i); }
+void Engine::OnSharedWindow(Op& op) { OnWindow(ServerOf(op), op); }
 
-inline void Engine::OnItem(Server& server, Op& op, uint32_t i) {
-  ItemView item;
-  const std::span<const std::byte> copy(server.buffers[i].item, op.item_bytes);
-  const IndexView& view = server.session->view();
-  const ItemPlace place = {view.incarnation, view.hash_seed, op.slot.offset()};
-  if (!IsItemOf(copy, place, op.request.key, op.hash, &item) || PastExpiry(item.header))
-      [[unlikely]]
-    return GoOnAsLookup(i);
-  OnFound(op, op.slot, op.phase == Op::Phase::kReadingCached);
-  if (report_ == report_end_ || !op.busy.quiet()) [[unlikely]]
-    return FinishHit(i, InfoOf(item.header), item.value);
-  Report(op, i, item);
+[[gnu::always_inline]] inline void Engine::OnItem(Op& op, bool cached) {
+  const std::byte* const item = op.buffers->item;
+  const uint32_t bytes = op.item_bytes;
+  if (bytes < sizeof(ItemHeader)) __builtin_unreachable();  // ReadItem saw to it
+  if (!IsItemOf<Xxh3UnseededInline>({item, bytes}, op.seal, op.key())) [[unlikely]]
+    return GoOnAsLookup(op.number);
+  const ItemHeader header = LoadItemHeader(item);
+  if (PastExpiry(header)) [[unlikely]]
+    return GoOnAsLookup(op.number);
+  op.done.cost.from_cached_location = cached;
+  if (!cached) op.server->cache.Remember(op.hash, op.place, op.slot);
+  Report(op, header);
 }
 
 // Tells the caller of Poll at once, and frees the slot, which nothing is busy with.
-inline void Engine::Report(Op& op, uint32_t i, const ItemView& item) {
+[[gnu::always_inline]] inline void Engine::Report(Op& op, const ItemHeader& header) {
+  const auto* value = reinterpret_cast<const char*>(op.buffers->item + sizeof(ItemHeader));
+  if (report_ == report_end_) [[unlikely]]
+    return FinishHit(op.number, InfoOf(header), {value, header.value_bytes});
   *report_++ = {.user_data = op.request.user_data,
                 .found = true,
-                .info = InfoOf(item.header),
+                .info = InfoOf(header),
                 .cost = op.done.cost};
-  CopyValueBytes(op.request.out.data(), item.value.data(),
-                 std::min(op.request.out.size(), item.value.size()));
+  CopyValueBytes(op.request.out.data(), value,
+                 std::min<size_t>(op.request.out.size(), header.value_bytes));
   op.done.cost = {};
   op.phase = Op::Phase::kFree;
-  --alive_;
-  free_.Push(i);
+  free_.Push(&op);
 }
 
 }  // namespace gannet

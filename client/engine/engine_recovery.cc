@@ -41,7 +41,7 @@ void Engine::OnLost(uint32_t server) {
   servers_[server].locks.Restart(0, 1);
   for (uint32_t i = 0; i < ops_.size(); ++i) {
     const Op& op = ops_[i];
-    if (op.phase > Op::Phase::kFresh && op.request.server == server) LoseOp(i);
+    if (op.phase > Op::Phase::kFresh && op.server == &servers_[server]) LoseOp(i);
   }
 }
 
@@ -117,15 +117,15 @@ void Engine::OnAbandoned(uint32_t i) {
 void Engine::OnReady(uint32_t server, Comeback comeback) {
   Server& of = servers_[server];
   const ClientSession& session = *of.session;
-  of.buffers = session.memory().op(0);
-  of.buffers_lkey = session.memory().op_buffers.lkey();
   hash_seed_ = session.view().hash_seed;
   of.locks.Restart(session.grant().connection_id, session.grant().lock_words);
   if (comeback == Comeback::kNewIncarnation) of.cache.Clear();
   for (uint32_t i = 0; i < ops_.size(); ++i) {
     Op& op = ops_[i];
-    if (op.phase <= Op::Phase::kFresh || op.over() || op.request.server != server) continue;
-    op.hash = HashOf(op);
+    if (op.server != &of) continue;
+    op.buffers = BuffersOf(op);
+    if (op.phase <= Op::Phase::kFresh || op.over()) continue;
+    HashKeyOf(op);
     const bool unsent = op.phase == Op::Phase::kWaiting || op.phase == Op::Phase::kRequestQueued;
     if (comeback == Comeback::kNewIncarnation && unsent && ChangesTheStore(op.request.type)) {
       Finish(i, Outcome::kUnavailable);  // it was meant for another store

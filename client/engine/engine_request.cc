@@ -83,7 +83,7 @@ RequestHeader Engine::HeaderOf(const Op& op) const {
   const Opcode opcode = OpcodeOf(op);
   RequestHeader header{};
   header.opcode = static_cast<uint8_t>(opcode);
-  header.key_bytes = static_cast<uint16_t>(request.key.size());
+  header.key_bytes = op.key_bytes;
   if (opcode == Opcode::kLock || opcode == Opcode::kUnlock) header.lock_word = op.word.word();
   if (opcode != Opcode::kPut && opcode != Opcode::kDelete) return header;
   header.value_bytes = static_cast<uint32_t>(request.value.size());
@@ -118,7 +118,7 @@ uint32_t Engine::OnEncode(uint32_t i, RequestWindow::Entry* entry, std::span<std
     header.value_bytes = std::min<uint32_t>(entry->reply.bytes, kValueBytesMax);
     header.buffer_address = entry->reply.address();
     header.buffer_rkey = entry->reply.rkey;
-  } else if (sizeof(header) + op.request.key.size() + value.size() > session.eager_bytes_max()) {
+  } else if (sizeof(header) + op.key_bytes + value.size() > session.eager_bytes_max()) {
     entry->value = session.memory().values.Take(static_cast<uint32_t>(value.size()));
     if (entry->value.data == nullptr) return EncodeLater(i, session.memory().values);
     std::memcpy(entry->value.data, value.data(), value.size());
@@ -130,7 +130,7 @@ uint32_t Engine::OnEncode(uint32_t i, RequestWindow::Entry* entry, std::span<std
   op.busy.queued_request = false;
   op.sequence = entry->sequence;
   if (!op.over()) op.phase = Op::Phase::kRequestSent;
-  return static_cast<uint32_t>(EncodeRequest(header, op.request.key, value, out));
+  return static_cast<uint32_t>(EncodeRequest(header, op.key(), value, out));
 }
 
 // There is no buffer to lend: now, or ever.
@@ -250,7 +250,7 @@ void Engine::OnLateReply(uint32_t i, const ReplyView& reply) {
 void Engine::KeepReplyBytes(uint32_t i, const ReplyView& reply) {
   Op& op = ops_[i];
   const size_t n = std::min<size_t>(reply.value.size(), OpBuffers::kSmallItemBytes);
-  std::byte* kept = BuffersOf(i).item;
+  std::byte* kept = ops_[i].buffers->item;
   std::memcpy(kept, reply.value.data(), n);
   op.value = {reinterpret_cast<const char*>(kept), n};
 }

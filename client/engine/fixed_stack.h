@@ -2,10 +2,8 @@
 #define GANNET_CLIENT_ENGINE_FIXED_STACK_H_
 
 #include <cstdint>
+#include <memory>
 #include <span>
-#include <vector>
-
-#include "common/base/check.h"
 
 namespace gannet {
 
@@ -13,23 +11,20 @@ namespace gannet {
 template <class T>
 class FixedStack {
  public:
-  explicit FixedStack(uint32_t capacity) : slots_(capacity), capacity_(capacity) {}
+  explicit FixedStack(uint32_t capacity) : slots_(std::make_unique<T[]>(capacity)) {}
 
   bool empty() const { return size_ == 0; }
-  // The callers' own limits keep it from being full.
-  void Push(const T& value) {
-    GANNET_CHECK(size_ < capacity_, "stack overrun");
-    slots_[size_++] = value;
-  }
+  uint32_t size() const { return size_; }
+  // REQUIRES: less than its capacity in it.
+  void Push(const T& value) { slots_[size_++] = value; }
   // REQUIRES: not empty.
   T Pop() { return slots_[--size_]; }
   // Everything in it, oldest first; valid until the next Push or Clear.
-  std::span<const T> all() const { return {slots_.data(), size_}; }
+  std::span<const T> all() const { return {slots_.get(), size_}; }
   void Clear() { size_ = 0; }
 
  private:
-  std::vector<T> slots_;
-  uint32_t capacity_;
+  std::unique_ptr<T[]> slots_;
   uint32_t size_ = 0;
 };
 

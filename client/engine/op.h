@@ -11,17 +11,18 @@
 #include <string_view>
 
 #include "client/engine/outcome.h"
+#include "client/location_cache/location_cache.h"
 #include "client/lookup/lookup.h"
 #include "client/session/session_memory.h"
-#include "common/layout/item.h"
+#include "common/layout/item_proof.h"
 #include "common/layout/key_hash.h"
 #include "common/layout/lock_word.h"
 #include "common/layout/slot.h"
 
 namespace gannet {
 
-// What a caller asks of an Engine. The key is copied; `value` and `out` must live until the
-// operation is finished.
+// What a caller asks of an Engine. The key is copied, and is then the Op's; `value` and `out` must
+// live until the operation is finished.
 struct OpRequest {
   OpType type = OpType::kGet;
   bool only_if_absent = false;
@@ -42,8 +43,10 @@ struct OpRequest {
   uint32_t flags = 0;
 };
 
-// One operation of an Engine. Slots are reused: whatever an operation may leave behind that the
-// next one would not overwrite is reset when its slot becomes free (Engine::FreeIfQuiet).
+struct EngineServer;
+
+// One operation of an Engine. Slots are reused: a free one is as a new one, but for what every
+// operation sets itself (Engine::Free, Engine::Report).
 struct alignas(64) Op {
   enum class Phase : uint8_t {
     kFree,
@@ -83,14 +86,20 @@ struct alignas(64) Op {
   bool acquiring = false;      // a compare-and-swap that takes the lock is queued or posted
   bool lock_acquired = false;  // lock, LockAndGet
   bool item_is_reply = false;  // `item` is from SessionMemory::replies
-  uint16_t item_bytes = 0;     // READ, or being READ, by an ordinary GET from `slot`
+  uint8_t key_bytes = 0;
   Busy busy;
+  uint32_t item_bytes = 0;         // READ, or being READ, by an ordinary GET from `slot`
+  EngineServer* server = nullptr;  // request.server's
+  OpBuffers* buffers = nullptr;    // of its session; nullptr before that is ready
   KeyHash hash{0};
+  LocationCache::Place place;  // of the hash, in its server's cache
+  // Of an ordinary GET: what it READs, or has READ.
   Slot slot;
+  ItemSeal seal;          // if it is the key's item
   int64_t posted_ns = 0;  // of the window's READ in flight, or earlier
   int64_t deadline_ns = 0;
-  OpRequest request;  // its key views `key`
-  char key[kKeyBytesMax];
+  OpRequest request;  // without its key
+  char key_memory[kKeyBytesMax];
   Completion done;  // what the caller is told; its code, type and lock_word come at the end
 
   std::string_view value;  // found: into the operation's buffers, valid until Release
@@ -103,6 +112,9 @@ struct alignas(64) Op {
   LockWord word;              // lock: ours, or after a refusal the holder's
   uint64_t sequence = 0;      // of the request sent
   uint32_t value_needed = 0;  // GET by RPC: room to ask for
+  uint32_t number = 0;        // of the slot
+
+  std::string_view key() const { return {key_memory, key_bytes}; }
 };
 
 static_assert(sizeof(Op::Busy) == sizeof(uint64_t));

@@ -1,21 +1,13 @@
 #include "client/location_cache/location_cache.h"
 
-#include <cstring>
-
 namespace gannet {
 
 LocationCache::LocationCache(uint64_t bytes)
-    : memory_(bytes / sizeof(Set)),
-      sets_(bytes / sizeof(Set)),
+    : on_(bytes >= sizeof(Set)),
+      sets_(on_ ? bytes / sizeof(Set) : 1),
+      memory_(sets_),
       uses_to_aging_(kUsesPerAging * kWays),
       uses_left_(uses_to_aging_) {}
-
-// REQUIRES: uses is 1 to 128.
-inline bool LocationCache::AnyUsedLessThan(const Set& set, uint32_t uses) {
-  uint64_t counts;
-  std::memcpy(&counts, set.uses, sizeof(counts));
-  return ((counts - kOnes * uses) & ~counts & kTops) != 0;
-}
 
 // A free entry, or the least used; of those the first.
 inline size_t LocationCache::LeastUsed(const Set& set) {
@@ -34,22 +26,19 @@ inline void LocationCache::Enter(Set& set, size_t way, KeyHash hash, Slot slot, 
   set.fingerprints = (set.fingerprints & ~(0xffull << shift)) | (BitsOf(hash) & 0xff) << shift;
 }
 
-void LocationCache::Remember(KeyHash hash, Slot slot) {
-  if (sets_ == 0 || slot.empty() || slot.tag() != hash.Tag()) return;
-  Set& set = *SetOf(hash);
-  const uint32_t uses = Estimate(set, hash);
+void LocationCache::EnterFound(KeyHash hash, Place place, Slot slot, uint32_t uses) {
+  if (!on_) return;
+  Set& set = *place.set;
   if (const size_t way = Way(set, hash); way != kNone) {
     set.slots[way] = slot.word();
     return;
   }
-  // The ordinary case of a full cache, at once: all eight are used as much.
-  if (!AnyUsedLessThan(set, std::max(uses, 1u))) return;
   const size_t victim = LeastUsed(set);
   if (set.slots[victim] == 0 || uses > set.uses[victim]) Enter(set, victim, hash, slot, uses);
 }
 
 void LocationCache::RememberWritten(KeyHash hash, Slot slot) {
-  if (sets_ == 0 || slot.empty() || slot.tag() != hash.Tag()) return;
+  if (!on_ || slot.empty() || slot.tag() != hash.Tag()) return;
   Set& set = *SetOf(hash);
   if (const size_t way = Way(set, hash); way != kNone) {
     set.slots[way] = slot.word();
@@ -65,14 +54,12 @@ inline void LocationCache::Free(Set& set, size_t way) {
 }
 
 void LocationCache::Forget(KeyHash hash, Slot stale) {
-  if (sets_ == 0) return;
   Set& set = *SetOf(hash);
   const size_t way = Way(set, hash);
   if (way != kNone && set.slots[way] == stale.word()) Free(set, way);
 }
 
 void LocationCache::Forget(KeyHash hash) {
-  if (sets_ == 0) return;
   Set& set = *SetOf(hash);
   const size_t way = Way(set, hash);
   if (way != kNone) Free(set, way);

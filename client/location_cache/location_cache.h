@@ -5,6 +5,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 #include "client/location_cache/huge_page_array.h"
 #include "common/base/align.h"
@@ -34,36 +35,57 @@ namespace gannet {
 //
 // One owner thread. No allocation after construction.
 class LocationCache {
+  struct Set;
+
  public:
+  // Which set is a key's.
+  class Place {
+    friend class LocationCache;
+    Set* set = nullptr;
+  };
+
   static constexpr size_t kEntryBytes = 16;
 
   // At most `bytes`; less than one set of 128 bytes is off: it remembers nothing.
   explicit LocationCache(uint64_t bytes);
 
-  // What Find will touch is on its way into the processor's cache: for a batch of keys.
-  void Prefetch(KeyHash hash) const {
-    if (sets_ == 0) return;
-    const Set* set = SetOf(hash);
-    __builtin_prefetch(set->slots);
-    __builtin_prefetch(&set->fingerprints);
+  // The key's place, for Find. What that will touch is then on its way into the processor's cache:
+  // for a batch of keys.
+  Place Prefetch(KeyHash hash) const {
+    Place place;
+    place.set = SetOf(hash);
+    __builtin_prefetch(place.set->slots);
+    __builtin_prefetch(&place.set->fingerprints);
+    return place;
   }
-  // Where the key may be; an empty slot when not known. Counts as one use of the key.
-  Slot Find(KeyHash hash) {
-    if (sets_ == 0) return Slot();
+  // Where the key may be; an empty slot when not known. Counts as one use of the key. REQUIRES:
+  // `place` is the hash's.
+  Slot Find(KeyHash hash, Place place) {
     if (--uses_left_ == 0) [[unlikely]]
       Age();
-    Set& set = *SetOf(hash);
+    Set& set = *place.set;
     const size_t way = Way(set, hash);
     if (way == kNone) {
       CountMiss(set, hash);
       return Slot();
     }
+    const Slot slot(set.slots[way]);
     uint8_t& uses = set.uses[way];
-    if (uses != kUsesMax) ++uses;
-    return Slot(set.slots[way]);
+    uses = static_cast<uint8_t>(uses + (uses != kUsesMax));
+    return slot;
   }
-  // The key was found at `slot`: remembers it if the key is known or popular enough.
-  void Remember(KeyHash hash, Slot slot);
+  Slot Find(KeyHash hash) { return Find(hash, Prefetch(hash)); }
+  // The key was found at `slot`: remembers it if the key is popular enough. REQUIRES: the slot is
+  // the key's, `place` is the hash's.
+  void Remember(KeyHash hash, Place place, Slot slot) {
+    const uint32_t uses = Estimate(*place.set, hash);
+    // Not, ordinarily, when the cache is full: all eight are used as much.
+    if (AnyUsedLessThan(*place.set, std::max(uses, 1u))) EnterFound(hash, place, slot, uses);
+  }
+  // The same, where a peer names the slot.
+  void Remember(KeyHash hash, Slot slot) {
+    if (!slot.empty() && slot.tag() == hash.Tag()) Remember(hash, Prefetch(hash), slot);
+  }
   // The key was written there: remembers it in any case.
   void RememberWritten(KeyHash hash, Slot slot);
   // The key was deleted, or is not at `stale` any more. Keeps a newer location.
@@ -72,7 +94,7 @@ class LocationCache {
   // Another server run: no location holds any more.
   void Clear();
 
-  uint64_t capacity() const { return sets_ * kWays; }
+  uint64_t capacity() const { return on_ ? sets_ * kWays : 0; }
 
  private:
   static constexpr uint32_t kWays = 8;
@@ -107,7 +129,7 @@ class LocationCache {
     const uint64_t differences = set.fingerprints ^ (BitsOf(hash) & 0xff) * kOnes;
     uint64_t same = (differences - kOnes) & ~differences & kTops;
     for (; same != 0; same &= same - 1) {
-      const size_t way = static_cast<size_t>(std::countr_zero(same)) / 8;
+      const uint32_t way = static_cast<uint32_t>(std::countr_zero(same)) / 8;
       if (Slot(set.slots[way]).tag() == hash.Tag()) [[likely]]
         return way;
     }
@@ -131,14 +153,21 @@ class LocationCache {
   static uint32_t Estimate(Set& set, KeyHash hash) {
     return std::min(FirstCounter(set, hash), SecondCounter(set, hash));
   }
-  static bool AnyUsedLessThan(const Set& set, uint32_t uses);
+  // REQUIRES: uses is 1 to 128.
+  static bool AnyUsedLessThan(const Set& set, uint32_t uses) {
+    uint64_t counts;
+    std::memcpy(&counts, set.uses, sizeof(counts));
+    return ((counts - kOnes * uses) & ~counts & kTops) != 0;
+  }
+  void EnterFound(KeyHash hash, Place place, Slot slot, uint32_t uses);
   static size_t LeastUsed(const Set& set);
   static void Enter(Set& set, size_t way, KeyHash hash, Slot slot, uint32_t uses);
   static void Free(Set& set, size_t way);
   void Age();
 
+  const bool on_;
+  uint64_t sets_;  // at least one, of which nothing but counters is used when off
   HugePageArray<Set> memory_;
-  uint64_t sets_;
   uint64_t uses_to_aging_;
   uint64_t uses_left_;  // until the next set is aged
   uint64_t next_to_age_ = 0;

@@ -36,14 +36,14 @@ Lookup::Step Lookup::OnHomeWindow(const Buffers& buffers, int64_t posted_ns, con
   home_posted_ns_ = posted_ns;
   tag_matched_ = false;
   doubt_ = false;
-  candidates_ = MatchingSlots(AsWindow(buffers.window[home_buffer_]), hash_.Tag());
+  candidates_ = MatchingSlotsOfWindow(AsWindow(buffers.window[home_buffer_]), hash_.Tag());
   state_ = State::kHomeItem;
   return NextCandidate(buffers, clock);
 }
 
 Lookup::Step Lookup::OnStashWindow(const Buffers& buffers, const Clock& clock) {
   stash_tag_matched_ = false;
-  candidates_ = MatchingSlots(AsWindow(buffers.window[1 - home_buffer_]), hash_.Tag());
+  candidates_ = MatchingSlotsOfWindow(AsWindow(buffers.window[1 - home_buffer_]), hash_.Tag());
   state_ = State::kStashItem;
   return NextCandidate(buffers, clock);
 }

@@ -1,12 +1,17 @@
 #ifndef GANNET_CLIENT_LOOKUP_WINDOW_H_
 #define GANNET_CLIENT_LOOKUP_WINDOW_H_
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 
 #include "client/lookup/index_view.h"
 #include "common/layout/bucket.h"
 #include "common/layout/key_hash.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 namespace gannet {
 
@@ -15,10 +20,57 @@ namespace gannet {
 
 inline constexpr size_t kSlotsPerWindow = 2 * kSlotsPerBucket;
 
+// Bit i set: slot i of the bucket is not empty and carries `tag`.
+uint32_t MatchingSlotsPortable(const Bucket& bucket, uint32_t tag);
+
+#if defined(__SSE2__)
+namespace window_internal {
+
+// In each lane, whether the word is a slot of the tag: of the four words from `words` on, by their
+// high halves.
+inline __m128i SameTagsOf4(const uint64_t* words, __m128i tags) {
+  constexpr int kTagShiftInHighHalf = kOffsetBits + kSizeClassBits - 32;
+  const __m128 low = _mm_loadu_ps(reinterpret_cast<const float*>(words));
+  const __m128 high = _mm_loadu_ps(reinterpret_cast<const float*>(words + 2));
+  const __m128i halves = _mm_castps_si128(_mm_shuffle_ps(low, high, _MM_SHUFFLE(3, 1, 3, 1)));
+  return _mm_cmpeq_epi32(_mm_srli_epi32(halves, kTagShiftInHighHalf), tags);
+}
+
+}  // namespace window_internal
+
+// The same as the portable form. Compared are all 16 words of the bucket; the header's two are then
+// shifted out.
+inline uint32_t MatchingSlots(const Bucket& bucket, uint32_t tag) {
+  using window_internal::SameTagsOf4;
+  static_assert(offsetof(Bucket, slots) == 2 * sizeof(uint64_t));
+  if (tag == 0) [[unlikely]]  // an empty slot would match
+    return MatchingSlotsPortable(bucket, tag);
+  const __m128i tags = _mm_set1_epi32(static_cast<int>(tag));
+  const auto* words = reinterpret_cast<const uint64_t*>(&bucket);
+  const __m128i first = _mm_packs_epi32(SameTagsOf4(words, tags), SameTagsOf4(words + 4, tags));
+  const __m128i last = _mm_packs_epi32(SameTagsOf4(words + 8, tags), SameTagsOf4(words + 12, tags));
+  return static_cast<uint32_t>(_mm_movemask_epi8(_mm_packs_epi16(first, last))) >> 2;
+}
+#else
+inline uint32_t MatchingSlots(const Bucket& bucket, uint32_t tag) {
+  return MatchingSlotsPortable(bucket, tag);
+}
+#endif
+
 // Bit i set: slot i of the window (home bucket's first) is not empty and carries `tag`.
-uint32_t MatchingSlots(const Bucket* window, uint32_t tag);
-// The same for machines without SSE2: slot by slot.
-uint32_t MatchingSlotsPortable(const Bucket* window, uint32_t tag);
+inline uint32_t MatchingSlotsOfWindow(const Bucket* window, uint32_t tag) {
+  return MatchingSlots(window[0], tag) | MatchingSlots(window[1], tag) << kSlotsPerBucket;
+}
+
+// The first of them; an empty one when there is none. Mostly it is in the home bucket, and then the
+// other is not looked at.
+inline Slot FirstMatchingSlot(const Bucket* window, uint32_t tag) {
+  for (uint32_t bucket = 0; bucket < 2; ++bucket) {
+    const uint32_t matching = MatchingSlots(window[bucket], tag);
+    if (matching != 0) return Slot(window[bucket].slots[std::countr_zero(matching)]);
+  }
+  return Slot();
+}
 
 inline Slot SlotOfWindow(const Bucket* window, uint32_t i) {
   return i < kSlotsPerBucket ? Slot(window[0].slots[i])

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cstring>
 #include <random>
 
@@ -34,8 +35,13 @@ TEST(WindowTest, MatchesTheSlotsOfATagInEveryForm) {
     Bucket window[2];
     std::memcpy(window, words, sizeof(window));
     const uint32_t expected = Expected(window, tag);
-    ASSERT_EQ(MatchingSlots(window, tag), expected);
-    ASSERT_EQ(MatchingSlotsPortable(window, tag), expected);
+    ASSERT_EQ(MatchingSlotsOfWindow(window, tag), expected);
+    ASSERT_EQ(MatchingSlotsPortable(window[0], tag), expected & ((1u << kSlotsPerBucket) - 1));
+    ASSERT_EQ(MatchingSlotsPortable(window[1], tag), expected >> kSlotsPerBucket);
+    const Slot first =
+        expected == 0 ? Slot()
+                      : SlotOfWindow(window, static_cast<uint32_t>(std::countr_zero(expected)));
+    ASSERT_EQ(FirstMatchingSlot(window, tag), first);
   }
 }
 
