@@ -268,6 +268,34 @@ TEST_F(AsyncClientTest, AnswersOfEveryLengthWhateverRoomThereIs) {
   }
 }
 
+// Keys of some lengths begin in a way of their own, but only where there is one server.
+void ExpectKeysOfEveryLengthFound(AsyncClient& client) {
+  for (size_t length = 1; length <= 250; ++length) {
+    SCOPED_TRACE(length);
+    std::string key(length, '\0');
+    key.front() = static_cast<char>(length);
+    const std::string expected = "value of " + std::to_string(length);
+    ASSERT_EQ(RunPut(client, key, expected).code, absl::StatusCode::kOk);
+    std::string value;
+    ASSERT_TRUE(RunGet(client, key, &value).found);
+    EXPECT_EQ(value, expected);
+    key.back() = static_cast<char>(key.back() + 1);
+    EXPECT_FALSE(RunGet(client, key).found);
+  }
+  for (const std::string& key : {std::string(), std::string(251, 'k')}) {
+    EXPECT_EQ(client.Get(key, {}, 1).code(), absl::StatusCode::kInvalidArgument);
+  }
+}
+
+TEST_F(AsyncClientTest, FindsKeysOfEveryLength) { ExpectKeysOfEveryLengthFound(*client_); }
+
+TEST_F(AsyncClientTest, FindsKeysOfEveryLengthOnTwoServers) {
+  const ServerProcess second;
+  auto client = AsyncClient::Connect({server_->endpoint(), second.endpoint()}, PatientOptions());
+  ASSERT_TRUE(client.ok()) << client.status();
+  ExpectKeysOfEveryLengthFound(**client);
+}
+
 TEST_F(AsyncClientTest, StatsAndPing) {
   ServerStats stats;
   EXPECT_EQ(RunOne(*client_, [&] { return client_->Stats(0, &stats, 1); }).code,
