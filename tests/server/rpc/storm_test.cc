@@ -2,6 +2,7 @@
 
 #include <jemalloc/jemalloc.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -15,6 +16,7 @@
 #include "tests/rdma/test_device.h"
 #include "tests/server/rpc/raw_peer.h"
 #include "tests/server/rpc/server_fixture.h"
+#include "tests/softverbs/support/sanitizer.h"
 
 namespace gannet {
 namespace {
@@ -265,7 +267,9 @@ TEST_F(StormTest, RepliesAndReceivesOfABatchShareDoorbells) {
 
 // Of which the first are there when the worker looks, and the others when it looks again.
 TEST_F(StormTest, RequestsThatComeWhileOthersAreServedShareTheirDoorbell) {
-  constexpr int kFirst = 8, kDepth = 32, kRounds = 32;
+  if (softverbs::kThreadSanitizer)
+    GTEST_SKIP() << "the worker looks sooner than the slowed device delivers";
+  constexpr int kFirst = 8, kDepth = 32, kRounds = 33;
   StartServer();
   RawPeer peer(this);
   ASSERT_TRUE(peer.Connect());
@@ -278,18 +282,23 @@ TEST_F(StormTest, RequestsThatComeWhileOthersAreServedShareTheirDoorbell) {
       ASSERT_TRUE(peer.Send(header, key, "v"));
     }
   };
-  uint64_t posts = 0, answered = 0;
+  std::vector<uint64_t> answered_per_post;  // in each round
   for (int round = 0; round < kRounds; ++round) {
     send(0, kFirst);
     ASSERT_TRUE(peer.WaitSent());
     send(kFirst, kDepth);  // on their way still: nobody polls an empty completion queue
     const StatsReply before = stats();
     server().workers()[0]->Poll(now());
-    posts += stats().reply_posts - before.reply_posts;
-    answered += stats().rpcs - before.rpcs;
+    const StatsReply after = stats();
+    ASSERT_GT(after.reply_posts, before.reply_posts);
+    answered_per_post.push_back((after.rpcs - before.rpcs) /
+                                (after.reply_posts - before.reply_posts));
     for (int i = 0; i < kDepth; ++i) ASSERT_EQ(peer.Receive()->status(), ReplyStatus::kOk);
   }
-  EXPECT_GE(answered / posts, kDepth * 3 / 4);
+  // The median: now and then the device is held up.
+  std::nth_element(answered_per_post.begin(), answered_per_post.begin() + kRounds / 2,
+                   answered_per_post.end());
+  EXPECT_EQ(answered_per_post[kRounds / 2], uint64_t{kDepth});
 }
 
 }  // namespace
