@@ -35,12 +35,6 @@ Opcode OpcodeOf(const Op& op) {
   return Opcode::kPing;
 }
 
-// Only a PUT has one: a GET's request may name the value of the slot's last operation, which may be
-// gone.
-std::string_view ValueOf(const Op& op) {
-  return OpcodeOf(op) == Opcode::kPut ? op.request.value : std::string_view();
-}
-
 Outcome OutcomeOf(ReplyStatus status) {
   switch (status) {
     case ReplyStatus::kOk:
@@ -110,7 +104,7 @@ uint32_t Engine::OnEncode(uint32_t i, RequestWindow::Entry* entry, std::span<std
   }
   RequestHeader header = HeaderOf(op);
   header.sequence = entry->sequence;
-  std::string_view value = ValueOf(op);
+  std::string_view value = op.request.value;
   if (header.opcode == static_cast<uint8_t>(Opcode::kGet)) {
     entry->reply = session.memory().replies.Take(std::max(op.value_needed, kReplyRoom));
     if (entry->reply.data == nullptr) return EncodeLater(i, session.memory().replies);

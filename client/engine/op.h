@@ -34,8 +34,7 @@ struct OpRequest {
   int64_t timeout_ns = 0;  // from the next Poll on
   uint64_t user_data = 0;
   std::span<std::byte> out;  // AsyncClient: where as much of the value goes as it has room for
-  // Of writes and unlocks. A GET begun by Engine::BeginGet leaves what the slot's last operation
-  // said, so that only those may look at it.
+  // Of writes and unlocks. Engine::BeginGet does not set these: Engine::Free made them as here.
   std::string_view value;
   uint64_t expiry_ms = 0;
   uint64_t expected_version = 0;
