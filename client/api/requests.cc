@@ -55,8 +55,8 @@ absl::StatusOr<OpRequest> PutRequest(const Engine& engine, std::string_view key,
   }
   if (options.ttl.count() < 0) return absl::InvalidArgumentError("negative ttl");
   if (options.ttl.count() > 0) {
-    request->expiry_ms = engine.clock().WallMs() + static_cast<uint64_t>(options.ttl.count());
-    if (request->expiry_ms > kExpiryMsMax) return absl::InvalidArgumentError("ttl too long");
+    request->ttl_ms = static_cast<uint64_t>(options.ttl.count());
+    if (request->ttl_ms > kTtlMsMax) return absl::InvalidArgumentError("ttl too long");
   }
   request->value = value;
   request->flags = options.flags;
@@ -114,8 +114,10 @@ absl::Status StatusOf(const Engine& engine, const Op& op) {
       return with_cause("this client holds a lock whose word this key's lock shares");
     case Outcome::kTooManyLocks:
       return with_cause(absl::StrCat("this client holds ", LockTable::kHeldMax, " locks"));
-    case Outcome::kOutOfMemory:
-      return with_cause("the server's heap or index is full");
+    case Outcome::kHeapFull:
+      return with_cause("the server's memory is full; start it with more --memory");
+    case Outcome::kIndexFull:
+      return with_cause("the server's index is full; start it with more --index_slots");
     case Outcome::kNoBuffers:
       return with_cause("no memory can be registered here for so long a value");
     case Outcome::kRefused:
@@ -157,6 +159,13 @@ ServerStats StatsOf(const Engine& engine, const Op& op) {
   stats.reply_posts = reply.reply_posts;
   stats.receive_posts = reply.receive_posts;
   stats.send_completions = reply.send_completions;
+  stats.refused_heap_full = reply.refused_heap_full;
+  stats.refused_index_full = reply.refused_index_full;
+  stats.items_expired = reply.items_expired;
+  stats.items_moved = reply.items_moved;
+  stats.locks_expired = reply.locks_expired;
+  stats.refused_connections = reply.refused_connections;
+  stats.refused_requests = reply.refused_requests;
   return stats;
 }
 

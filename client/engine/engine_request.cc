@@ -47,8 +47,10 @@ Outcome OutcomeOf(ReplyStatus status) {
       return Outcome::kVersionMismatch;
     case ReplyStatus::kLockLost:
       return Outcome::kLockLost;
-    case ReplyStatus::kOutOfMemory:
-      return Outcome::kOutOfMemory;
+    case ReplyStatus::kHeapFull:
+      return Outcome::kHeapFull;
+    case ReplyStatus::kIndexFull:
+      return Outcome::kIndexFull;
     case ReplyStatus::kInvalidArgument:
       return Outcome::kRefused;
     case ReplyStatus::kUnimplemented:
@@ -81,7 +83,7 @@ RequestHeader Engine::HeaderOf(const Op& op) const {
   if (opcode == Opcode::kLock || opcode == Opcode::kUnlock) header.lock_word = op.word.word();
   if (opcode != Opcode::kPut && opcode != Opcode::kDelete) return header;
   header.value_bytes = static_cast<uint32_t>(request.value.size());
-  header.expiry_ms = request.expiry_ms;
+  header.ttl_ms = request.ttl_ms;
   header.user_flags = request.flags;
   header.expected_version = request.expected_version;
   header.lock_word = request.under_lock ? request.lock_word : 0;
@@ -164,6 +166,8 @@ void Engine::OnReply(RequestWindow::Entry* entry, const ReplyView& reply) {
       [[fallthrough]];
     case Opcode::kPing:
     case Opcode::kHeartbeat:
+    case Opcode::kExtendLock:
+    case Opcode::kListLocks:
       return Finish(i, OutcomeOf(static_cast<ReplyStatus>(reply.header.status)));
   }
 }

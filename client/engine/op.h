@@ -36,7 +36,7 @@ struct OpRequest {
   std::span<std::byte> out;  // AsyncClient: where as much of the value goes as it has room for
   // Of writes and unlocks. Engine::BeginGet does not set these: Engine::Free made them as here.
   std::string_view value;
-  uint64_t expiry_ms = 0;
+  uint64_t ttl_ms = 0;  // 0: never expires
   uint64_t expected_version = 0;
   uint64_t lock_word = 0;  // unlock, or of a write under a lock
   uint32_t flags = 0;

@@ -16,9 +16,10 @@ enum class Outcome : uint8_t {
   kLockLost,         // a write under a lock, or an unlock, came too late; nothing was changed
   kKeysShareWord,    // this client holds the key's lock word for another key
   kTooManyLocks,
-  kOutOfMemory,  // the server's; nothing was changed
-  kNoBuffers,    // this client cannot register memory for a long item or value
-  kRefused,      // the server takes it for invalid, though it was checked before it was sent
+  kHeapFull,   // the server's; nothing was changed
+  kIndexFull,  // the same
+  kNoBuffers,  // this client cannot register memory for a long item or value
+  kRefused,    // the server takes it for invalid, though it was checked before it was sent
   kUnimplemented,
   kServerBug,    // the answer makes no sense
   kUnavailable,  // not applied
@@ -40,7 +41,8 @@ constexpr absl::StatusCode CodeOf(Outcome outcome) {
     case Outcome::kLockLost:
       return absl::StatusCode::kAborted;
     case Outcome::kTooManyLocks:
-    case Outcome::kOutOfMemory:
+    case Outcome::kHeapFull:
+    case Outcome::kIndexFull:
     case Outcome::kNoBuffers:
       return absl::StatusCode::kResourceExhausted;
     case Outcome::kUnimplemented:

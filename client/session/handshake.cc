@@ -21,6 +21,7 @@ absl::StatusCode CodeOf(RejectCode code) {
     case RejectCode::kSessionUnknown:
     case RejectCode::kTooManyConnections:
     case RejectCode::kShuttingDown:
+    case RejectCode::kStarting:
       return absl::StatusCode::kUnavailable;
   }
   return absl::StatusCode::kUnavailable;

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
+#include "common/base/check.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/limits.h"
 
@@ -49,9 +51,9 @@ const char* WhatIsWrong(const Grant& grant) {
       grant.lock_mode > static_cast<uint8_t>(LockMode::kRpcServer)) {
     return "an unknown lock mode";
   }
-  if (grant.resumed > 1 || grant.reserved[0] != 0 || grant.reserved[1] != 0) {
-    return "reserved bytes that are not zero";
-  }
+  if (grant.resumed > 1) return "a flag that is neither 0 nor 1";
+  if (grant.silence_ms < kSilenceMsMin) return "too short a silence";
+  if (!NameOf(grant).empty() && !IsServerName(NameOf(grant))) return "a name with odd characters";
   return nullptr;
 }
 
@@ -72,7 +74,27 @@ Grant NewGrant() {
   grant.version = kProtocolVersionMax;
   grant.length = sizeof(grant);
   grant.layout_version = kLayoutVersion;
+  grant.silence_ms = kSilenceMsDefault;
   return grant;
+}
+
+bool IsServerName(std::string_view name) {
+  constexpr std::string_view kOthers = "._:-[]";
+  return !name.empty() && name.size() <= kServerNameBytesMax &&
+         std::ranges::all_of(name, [&](char c) {
+           return absl::ascii_isalnum(static_cast<unsigned char>(c)) ||
+                  kOthers.find(c) != std::string_view::npos;
+         });
+}
+
+void SetName(Grant* grant, std::string_view name) {
+  GANNET_CHECK(name.empty() || IsServerName(name), "not a name of a server");
+  std::fill(std::begin(grant->name), std::end(grant->name), '\0');
+  std::ranges::copy(name, grant->name);
+}
+
+std::string_view NameOf(const Grant& grant) {
+  return {grant.name, strnlen(grant.name, sizeof(grant.name))};
 }
 
 Reject NewReject(RejectCode code, std::string_view reason) {

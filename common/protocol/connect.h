@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/layout/index_geometry.h"
+#include "common/protocol/limits.h"
 
 namespace gannet {
 
@@ -71,17 +72,18 @@ struct Grant {
   uint16_t features;
   uint8_t lock_mode;    // LockMode
   uint8_t resumed;      // 1: the session existed, its answers are still remembered
-  uint8_t reserved[2];  // zero
-  uint64_t
-      answered_below;  // on resume: requests below this sequence number are known to be answered
-  uint8_t mac[32];     // zero = not authenticated
+  uint16_t silence_ms;  // after so much silence either side takes the other for dead
+  uint64_t time_ms;     // the server's clock when it accepted; items' expiries are by that clock
+  uint8_t mac[16];      // zero = not authenticated
+  char name[kServerNameBytesMax];  // of the server, NUL padded; empty: it goes by its address
 };
-static_assert(sizeof(Grant) == 168 && std::is_trivially_copyable_v<Grant>);
+static_assert(sizeof(Grant) == 184 && std::is_trivially_copyable_v<Grant>);
 static_assert(offsetof(Grant, incarnation) == 8 && offsetof(Grant, region_rkey) == 40);
 static_assert(offsetof(Grant, session_token) == 56 && offsetof(Grant, hash_seed) == 72);
 static_assert(offsetof(Grant, index) == 80 && offsetof(Grant, message_bytes_max) == 112);
-static_assert(offsetof(Grant, lock_mode) == 124 && offsetof(Grant, answered_below) == 128 &&
-              offsetof(Grant, mac) == 136);
+static_assert(offsetof(Grant, lock_mode) == 124 && offsetof(Grant, silence_ms) == 126);
+static_assert(offsetof(Grant, time_ms) == 128 && offsetof(Grant, mac) == 136 &&
+              offsetof(Grant, name) == 152);
 
 enum class RejectCode : uint32_t {
   kMalformed = 1,
@@ -90,6 +92,7 @@ enum class RejectCode : uint32_t {
   kTooManyConnections = 4,
   kShuttingDown = 5,
   kAuthentication = 6,
+  kStarting = 7,  // the server is still preparing its memory: try again soon
 };
 
 // Private data of a reject: the reason, for the user to read.
@@ -107,6 +110,12 @@ ConnectRequest NewConnectRequest();
 Grant NewGrant();
 // `reason` is cut to fit, unprintable bytes become '?'.
 Reject NewReject(RejectCode code, std::string_view reason);
+
+// A server's name has 1 to kServerNameBytesMax letters, digits and any of "._:-[]". So it never has
+// the '@' and ',' by which lists of servers are cut.
+bool IsServerName(std::string_view name);
+void SetName(Grant* grant, std::string_view name);
+std::string_view NameOf(const Grant& grant);
 
 // Each decoder copies, then checks; private data may be longer than the message. InvalidArgument
 // says what is wrong; Unimplemented: no protocol version in common.

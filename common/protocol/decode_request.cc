@@ -6,7 +6,8 @@
 namespace gannet {
 namespace {
 
-constexpr uint8_t kKnownFlags = kOnlyIfAbsent | kOnlyIfVersion | kUnderLock | kValueInBuffer;
+constexpr uint8_t kPutFlags = kOnlyIfAbsent | kOnlyIfVersion | kUnderLock | kValueInBuffer;
+constexpr uint8_t kKnownFlags = kPutFlags | kForce;
 
 // What may be in a request, by opcode. A flag that means nothing to it would be ignored, against
 // the sender's hope.
@@ -14,18 +15,21 @@ struct RequestRule {
   uint8_t flags;
   uint16_t key_bytes_min, key_bytes_max;
   bool names_lock;
+  bool takes_ttl;
 };
 constexpr RequestRule kRules[] = {
-    {0, 0, 0, false},                                       // heartbeat
-    {kValueInBuffer, 1, kKeyBytesMax, false},               // get
-    {kKnownFlags, 1, kKeyBytesMax, false},                  // put
-    {kOnlyIfVersion | kUnderLock, 1, kKeyBytesMax, false},  // delete
-    {0, 1, kKeyBytesMax, true},                             // lock
-    {0, 1, kKeyBytesMax, true},                             // unlock
-    {0, 0, 0, false},                                       // stats
-    {0, 0, 0, false},                                       // ping
+    {0, 0, 0, false, false},                                       // heartbeat
+    {kValueInBuffer, 1, kKeyBytesMax, false, false},               // get
+    {kPutFlags, 1, kKeyBytesMax, false, true},                     // put
+    {kOnlyIfVersion | kUnderLock, 1, kKeyBytesMax, false, false},  // delete
+    {0, 1, kKeyBytesMax, true, true},                              // lock
+    {kForce, 1, kKeyBytesMax, true, false},                        // unlock
+    {0, 0, 0, false, false},                                       // stats
+    {0, 0, 0, false, false},                                       // ping
+    {0, 1, kKeyBytesMax, true, true},                              // extend lock
+    {0, 0, 0, false, false},                                       // list locks
 };
-static_assert(std::size(kRules) == static_cast<size_t>(Opcode::kPing) + 1);
+static_assert(std::size(kRules) == static_cast<size_t>(Opcode::kListLocks) + 1);
 
 std::optional<RequestError> Invalid(const char* reason) {
   return RequestError{ReplyStatus::kInvalidArgument, reason};
@@ -40,12 +44,15 @@ std::optional<RequestError> CheckConditions(const RequestHeader& h, const Reques
     return Invalid("only-if-absent and only-if-version together");
   }
   // Zero is what a free lock word holds: nobody's.
-  if ((under_lock || rule.names_lock) && h.lock_word == 0) return Invalid("a lock word of zero");
+  const bool anyones = (h.flags & kForce) != 0;
+  if ((under_lock || rule.names_lock) && h.lock_word == 0 && !anyones) {
+    return Invalid("a lock word of zero");
+  }
   return std::nullopt;
 }
 
 std::optional<RequestError> CheckHeader(const RequestHeader& h) {
-  if (h.opcode > static_cast<uint8_t>(Opcode::kPing)) {
+  if (h.opcode > static_cast<uint8_t>(Opcode::kListLocks)) {
     return RequestError{ReplyStatus::kUnimplemented, "unknown opcode"};
   }
   const RequestRule& rule = kRules[h.opcode];
@@ -53,14 +60,14 @@ std::optional<RequestError> CheckHeader(const RequestHeader& h) {
     if ((h.flags & ~kKnownFlags) == 0) return Invalid("flag of another opcode");
     return RequestError{ReplyStatus::kUnimplemented, "unknown flag"};
   }
-  if (h.reserved != 0) return Invalid("reserved bytes are not zero");
   const bool numbered = h.opcode != static_cast<uint8_t>(Opcode::kHeartbeat);
+  if (numbered && h.server_set != 0) return Invalid("a set of servers outside a heartbeat");
   if ((h.sequence != 0) != numbered) return Invalid("sequence number");
   if (h.key_bytes < rule.key_bytes_min || h.key_bytes > rule.key_bytes_max) {
     return Invalid("key length");
   }
   if (h.value_bytes > kValueBytesMax) return Invalid("value too long");
-  if (h.expiry_ms > kExpiryMsMax) return Invalid("expiry too late");
+  if (h.ttl_ms > (rule.takes_ttl ? kTtlMsMax : 0)) return Invalid("time to live");
   if (h.flags == 0 && !rule.names_lock) return std::nullopt;
   return CheckConditions(h, rule);
 }

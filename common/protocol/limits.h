@@ -5,8 +5,8 @@
 
 namespace gannet {
 
-inline constexpr uint8_t kProtocolVersionMin = 1;
-inline constexpr uint8_t kProtocolVersionMax = 1;
+inline constexpr uint8_t kProtocolVersionMin = 2;
+inline constexpr uint8_t kProtocolVersionMax = 2;
 inline constexpr uint16_t kDefaultPort = 7471;
 
 // A message (header, key, eager value) never exceeds this, so receives have one size.
@@ -14,10 +14,19 @@ inline constexpr uint32_t kMessageBytesMax = 4096;
 // Requests of a session that may be unanswered at once, heartbeats aside.
 inline constexpr uint16_t kCreditsDefault = 32;
 
-inline constexpr uint32_t kHeartbeatMs = 500;        // the client SENDs at least this often
-inline constexpr uint32_t kPeerSilenceMsMax = 1500;  // then the peer is dead
-inline constexpr uint8_t kRetryCount = 6;            // 7 means for ever on Soft-RoCE
+// After so much silence a peer is dead, unless the server says otherwise; a client sends at least
+// every third of it.
+inline constexpr uint16_t kSilenceMsDefault = 1500;
+inline constexpr uint16_t kSilenceMsMin = 30;
+inline constexpr uint32_t kHeartbeatMs = kSilenceMsDefault / 3;
+inline constexpr uint32_t kPeerSilenceMsMax = kSilenceMsDefault;
+inline constexpr uint8_t kRetryCount = 6;  // 7 means for ever on Soft-RoCE
 inline constexpr uint8_t kRnrRetryCount = 6;
+
+// A name of a server, without the NULs behind it.
+inline constexpr uint32_t kServerNameBytesMax = 32;
+// Of values and of leases. Now plus this still fits the 48 bits of an item's expiry.
+inline constexpr uint64_t kTtlMsMax = 1ull << 47;
 
 }  // namespace gannet
 

@@ -12,7 +12,7 @@ bool DecodeReply(std::span<const std::byte> message, ReplyView* view) {
   // A GET that found too small a buffer says how long the value is and carries none.
   const bool carries_value =
       !h.value_in_buffer && h.status != static_cast<uint8_t>(ReplyStatus::kBufferTooSmall);
-  if (h.value_in_buffer > 1 || h.reserved0 != 0 || h.reserved1 != 0 || h.reserved2 != 0) {
+  if (h.value_in_buffer > 1 || h.reserved0 != 0 || h.reserved1 != 0) {
     return false;
   }
   if (h.value_bytes > kValueBytesMax || body != (carries_value ? h.value_bytes : 0)) return false;

@@ -22,10 +22,12 @@ enum class Opcode : uint8_t {
   kGet = 1,        // the fall-back for one-sided lookups
   kPut = 2,
   kDelete = 3,
-  kLock = 4,  // LockMode kRpc*: lock_word = the word to set
-  kUnlock = 5,
-  kStats = 6,  // the reply's value is a StatsReply
+  kLock = 4,    // LockMode kRpc*: lock_word = the word to set; ttl_ms = its lease, 0 = none
+  kUnlock = 5,  // lock_word = the word held; with kForce any word, and it may be 0
+  kStats = 6,   // the reply's value is a StatsReply
   kPing = 7,
+  kExtendLock = 8,  // gives the lock that lock_word names a lease of ttl_ms from now on
+  kListLocks = 9,   // the reply's value is an array of LockEntry
 };
 
 enum RequestFlag : uint8_t {
@@ -34,6 +36,7 @@ enum RequestFlag : uint8_t {
   kUnderLock = 1 << 2,      // lock_word must be the lock word's value; implies kOnlyIfVersion
   kValueInBuffer = 1 << 3,  // PUT: READ the value from (buffer_address, buffer_rkey);
                             // GET: a value too long for a reply may be written there
+  kForce = 1 << 4,          // UNLOCK: whoever holds the lock loses it
 };
 
 // Outcome of a request, one byte; made an absl::Status once, at the client API's edge.
@@ -44,12 +47,13 @@ enum class ReplyStatus : uint8_t {
   kVersionMismatch = 3,  // version = the current one (0 = absent)
   kLockLost = 4,         // the lock word is not the one sent; lock_word = what it is
   kLockHeld = 5,         // kLock: held by another; lock_word = what it is
-  kOutOfMemory = 6,      // heap or index full; nothing was changed
+  kHeapFull = 6,         // no memory for the item; nothing was changed
   kInvalidArgument = 7,
   kUnimplemented = 8,
   kBufferTooSmall = 9,  // kGet: value_bytes = what is needed
   kTryAgain = 10,       // not applied; send it again
   kInternal = 11,       // not applied
+  kIndexFull = 12,      // no slot for the key; nothing was changed
 };
 
 struct RequestHeader {
@@ -58,13 +62,13 @@ struct RequestHeader {
   uint16_t key_bytes;
   uint32_t value_bytes;  // PUT: of the value, wherever it is; GET: room in the named buffer
   uint64_t sequence;     // session-wide, from 1; less than `credits` ahead of the oldest unanswered
-  uint64_t expiry_ms;    // PUT: since the Unix epoch, 0 = never
+  uint64_t ttl_ms;  // PUT: until the item expires; LOCK, EXTEND: until the lock does; 0 = never
   uint32_t user_flags;
   uint32_t buffer_rkey;
   uint64_t buffer_address;
-  uint64_t expected_version;
+  uint64_t expected_version;  // LIST LOCKS: the index of the lock word to begin with
   uint64_t lock_word;
-  uint64_t reserved;  // zero
+  uint64_t server_set;  // heartbeat: hash of the client's list of servers; 0 = not known
 };
 static_assert(sizeof(RequestHeader) == 64 && std::is_trivially_copyable_v<RequestHeader>);
 static_assert(offsetof(RequestHeader, sequence) == 8 && offsetof(RequestHeader, user_flags) == 24);
@@ -77,18 +81,19 @@ struct ReplyHeader {
   uint8_t value_in_buffer;  // 1: the value was written into the request's buffer
   uint8_t reserved0;        // zero
   uint32_t value_bytes;
-  uint64_t sequence;  // of the request; 0 for a heartbeat
-  uint64_t version;   // of the item after the request
-  uint64_t slot;      // Slot word where the item is now; 0 = unknown or gone
-  uint64_t expiry_ms;
+  uint64_t sequence;   // of the request; 0 for a heartbeat
+  uint64_t version;    // of the item after the request; LIST LOCKS: where to go on, 0 = the end
+  uint64_t slot;       // Slot word where the item is now; 0 = unknown or gone
+  uint64_t expiry_ms;  // of the item, by the server's clock; 0 = never
   uint64_t lock_word;
   uint32_t user_flags;
   uint32_t reserved1;  // zero
-  uint64_t reserved2;  // zero
+  uint64_t time_ms;    // the server's clock; only of heartbeats and PING, 0 in all others
 };
 static_assert(sizeof(ReplyHeader) == 64 && std::is_trivially_copyable_v<ReplyHeader>);
 static_assert(offsetof(ReplyHeader, sequence) == 8 && offsetof(ReplyHeader, slot) == 24);
-static_assert(offsetof(ReplyHeader, lock_word) == 40 && offsetof(ReplyHeader, user_flags) == 48);
+static_assert(offsetof(ReplyHeader, lock_word) == 40 && offsetof(ReplyHeader, user_flags) == 48 &&
+              offsetof(ReplyHeader, time_ms) == 56);
 
 // The longest value that travels inside a request or reply with a key of `key_bytes` (0 in a
 // reply).
@@ -143,12 +148,31 @@ struct StatsReply {
   uint64_t stash_used;
   uint64_t locks_broken;
   uint64_t uptime_ms;
-  uint64_t session_bytes;     // that the server keeps for its sessions, queue pairs aside
-  uint64_t reply_posts;       // doorbells for replies and values
-  uint64_t receive_posts;     // doorbells for receives
-  uint64_t send_completions;  // polled
+  uint64_t session_bytes;       // that the server keeps for its sessions, queue pairs aside
+  uint64_t reply_posts;         // doorbells for replies and values
+  uint64_t receive_posts;       // doorbells for receives
+  uint64_t send_completions;    // polled
+  uint64_t refused_heap_full;   // writes
+  uint64_t refused_index_full;  // writes
+  uint64_t items_expired;       // removed because their time was over
+  uint64_t items_moved;         // to other blocks, so that free memory lies together
+  uint64_t locks_expired;       // broken because their lease was over
+  uint64_t refused_connections;
+  uint64_t refused_requests;  // that were malformed or against the rules
 };
-static_assert(sizeof(StatsReply) == 144 && std::is_trivially_copyable_v<StatsReply>);
+static_assert(sizeof(StatsReply) == 200 && std::is_trivially_copyable_v<StatsReply>);
+
+// One lock that is held, in the value of a kListLocks reply.
+struct LockEntry {
+  uint64_t lock_word;   // names the holder's connection
+  uint32_t index;       // of the lock word
+  uint32_t session_id;  // of the holder; 0: its connection is gone
+  uint32_t lease_ms;    // until it is broken; 0: it has no lease
+  uint32_t reserved;    // zero
+  char peer[40];        // the holder's address, NUL padded; empty: its connection is gone
+};
+static_assert(sizeof(LockEntry) == 64 && std::is_trivially_copyable_v<LockEntry>);
+static_assert(offsetof(LockEntry, session_id) == 12 && offsetof(LockEntry, peer) == 24);
 
 }  // namespace gannet
 

@@ -26,10 +26,10 @@ class PlainPut {
     if (key_bytes_ - 1 >= kKeyBytesMax) return false;
     // Messages are short, so this bounds the value too.
     if (message.size() != sizeof(RequestHeader) + key_bytes_ + value_bytes_) return false;
-    const auto expiry_ms = Field<uint64_t>(offsetof(RequestHeader, expiry_ms));
-    const auto reserved = Field<uint64_t>(offsetof(RequestHeader, reserved));
+    const auto ttl_ms = Field<uint64_t>(offsetof(RequestHeader, ttl_ms));
+    const auto server_set = Field<uint64_t>(offsetof(RequestHeader, server_set));
     sequence_ = Field<uint64_t>(offsetof(RequestHeader, sequence));
-    return (expiry_ms | reserved) == 0 && sequence_ != 0;
+    return (ttl_ms | server_set) == 0 && sequence_ != 0;
   }
 
   // Of a message that may be anything: what its key is if it has one, or empty. REQUIRES: as

@@ -21,7 +21,7 @@ ReplyHeader Dispatcher::Execute(const RequestView& request, std::span<std::byte>
   switch (static_cast<Opcode>(header.opcode)) {
     case Opcode::kHeartbeat:
     case Opcode::kPing:
-      return ReplyTo(header, ReplyStatus::kOk);
+      return ReplyWithTime(header, now);
     case Opcode::kGet:
       return Get(request, value_out, now);
     case Opcode::kPut:
@@ -32,6 +32,8 @@ ReplyHeader Dispatcher::Execute(const RequestView& request, std::span<std::byte>
       return Stats(header, value_out, now);
     case Opcode::kLock:
     case Opcode::kUnlock:
+    case Opcode::kExtendLock:
+    case Opcode::kListLocks:
       break;
   }
   return ReplyTo(header, ReplyStatus::kUnimplemented);
@@ -39,8 +41,9 @@ ReplyHeader Dispatcher::Execute(const RequestView& request, std::span<std::byte>
 
 ReplyHeader Dispatcher::Put(const RequestView& request, const Now& now) {
   const RequestHeader& header = request.header;
-  return ReplyOfWrite(header, store_->Put(request.key, request.value, AttributesOf(header),
-                                          ConditionsOf(header), now.wall_ms));
+  return ReplyOfWrite(header,
+                      store_->Put(request.key, request.value, AttributesOf(header, now.wall_ms),
+                                  ConditionsOf(header), now.wall_ms));
 }
 
 ReplyHeader Dispatcher::Get(const RequestView& request, std::span<std::byte> value_out,

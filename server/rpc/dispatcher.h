@@ -48,6 +48,13 @@ inline ReplyHeader ReplyTo(const RequestHeader& request, ReplyStatus status) {
   return reply;
 }
 
+// Of heartbeats and PING: clients learn the server's clock from it.
+inline ReplyHeader ReplyWithTime(const RequestHeader& request, const Now& now) {
+  ReplyHeader reply = ReplyTo(request, ReplyStatus::kOk);
+  reply.time_ms = now.wall_ms;
+  return reply;
+}
+
 inline ReplyHeader ReplyOfWrite(const RequestHeader& request, const WriteOutcome& outcome) {
   ReplyHeader reply = ReplyTo(request, outcome.status);
   reply.version = outcome.version;
@@ -66,8 +73,10 @@ inline WriteConditions ConditionsOf(const RequestHeader& request) {
   return conditions;
 }
 
-inline ItemAttributes AttributesOf(const RequestHeader& request) {
-  return {.flags = request.user_flags, .expiry_ms = request.expiry_ms};
+// `now_ms` is the server's clock, which alone says when an item expires.
+inline ItemAttributes AttributesOf(const RequestHeader& request, uint64_t now_ms) {
+  return {.flags = request.user_flags,
+          .expiry_ms = request.ttl_ms == 0 ? 0 : now_ms + request.ttl_ms};
 }
 
 // True when executing such a request twice does the same as once, so that its answer need not be
@@ -78,11 +87,13 @@ inline bool IsRepeatable(Opcode opcode) {
     case Opcode::kGet:
     case Opcode::kStats:
     case Opcode::kPing:
+    case Opcode::kListLocks:
       return true;
     case Opcode::kPut:
     case Opcode::kDelete:
     case Opcode::kLock:
     case Opcode::kUnlock:
+    case Opcode::kExtendLock:
       return false;
   }
   return false;

@@ -91,7 +91,8 @@ Grant Worker::GrantFor(const ServerConnection& connection, bool resumed) const {
   grant.session_id = connection.session->id();
   grant.credits = connection.session->credits();
   grant.resumed = resumed;
-  grant.answered_below = connection.session->AnsweredBelow();
+  grant.silence_ms = static_cast<uint16_t>(options_.silence_ns_max / kNsPerMs);
+  grant.time_ms = now_.wall_ms;
   return grant;
 }
 

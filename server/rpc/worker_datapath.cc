@@ -166,7 +166,7 @@ void Worker::OnMessage(ServerConnection* connection, std::span<const std::byte> 
 
 void Worker::OnRequest(ServerConnection* connection, const RequestView& request) {
   if (IsHeartbeat(request.header)) {
-    return Reply(connection, ReplyTo(request.header, ReplyStatus::kOk));
+    return Reply(connection, ReplyWithTime(request.header, now_));
   }
   if (!Admit(connection, request.header)) return;
   switch (static_cast<Opcode>(request.header.opcode)) {

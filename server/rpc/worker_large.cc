@@ -28,7 +28,7 @@ void Worker::PostReads(ServerConnection* connection) {
     std::optional<Store::Reservation> reservation =
         node_->store->Reserve(put.key, put.header.value_bytes);
     if (!reservation) {
-      AnswerLong(connection, ReplyTo(put.header, ReplyStatus::kOutOfMemory));
+      AnswerLong(connection, ReplyTo(put.header, ReplyStatus::kHeapFull));
       continue;
     }
     put.reservation = *reservation;
@@ -48,8 +48,9 @@ void Worker::OnRead(ServerConnection* connection, bool ok) {
   LargePut put = std::move(connection->puts_reading.front());
   connection->puts_reading.pop_front();
   if (!ok || connection->closing) return node_->store->Abandon(put.reservation);
-  const WriteOutcome outcome = node_->store->CommitPut(
-      put.reservation, put.key, AttributesOf(put.header), ConditionsOf(put.header), now_.wall_ms);
+  const WriteOutcome outcome =
+      node_->store->CommitPut(put.reservation, put.key, AttributesOf(put.header, now_.wall_ms),
+                              ConditionsOf(put.header), now_.wall_ms);
   AnswerLong(connection, ReplyOfWrite(put.header, outcome));
 }
 

@@ -47,15 +47,4 @@ Session::Admission Session::AdmitOutOfOrder(uint64_t sequence, ReplyHeader* reco
   return Begin(sequence);
 }
 
-uint64_t Session::AnsweredBelow() const {
-  uint64_t sequence = floor();
-  for (; sequence <= highest_; ++sequence) {
-    const Record& record = At(sequence);
-    const bool answered = record.sequence == sequence &&
-                          (record.state == State::kAnswered || record.state == State::kRepeatable);
-    if (!answered) break;
-  }
-  return sequence;
-}
-
 }  // namespace gannet

@@ -86,8 +86,6 @@ class Session {
   // The request in progress was not applied and not answered; sent again, it is executed.
   void Forget(uint64_t sequence) { Finish(sequence, State::kNone); }
 
-  // The smallest number in the window that has no answer yet.
-  uint64_t AnsweredBelow() const;
   uint32_t in_progress() const { return in_progress_; }
 
   // Queue pairs that the session has now; the table's.

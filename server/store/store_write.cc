@@ -56,7 +56,7 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
   // content it fails.
   const bool in_place = current.slot.size_class() == size_class;
   std::byte* block = in_place ? Block(current.slot.offset()) : heap_->Allocate(size_class);
-  if (block == nullptr) return {.status = ReplyStatus::kOutOfMemory};
+  if (block == nullptr) return {.status = ReplyStatus::kHeapFull};
   if (!in_place) StoreDead(block);
   const uint64_t offset = block - region_.data();
   // The key is there already when it does not move.
@@ -90,7 +90,7 @@ WriteOutcome Store::Put(std::string_view key, std::string_view value, ItemAttrib
 WriteOutcome Store::PutLong(std::string_view key, std::string_view value, ItemAttributes attributes,
                             const WriteConditions& conditions, uint64_t now_ms) {
   const std::optional<Reservation> reservation = Reserve(key, static_cast<uint32_t>(value.size()));
-  if (!reservation) return {.status = ReplyStatus::kOutOfMemory};
+  if (!reservation) return {.status = ReplyStatus::kHeapFull};
   StoreValue(Block(reservation->offset), value);
   return CommitPut(*reservation, key, attributes, conditions, now_ms);
 }
@@ -161,7 +161,7 @@ WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending&
     // those who look it up and those who remember where it was.
     if (!index_.Insert(hash, slot)) {
       FreeBlock(pending.offset, pending.size_class);
-      return {.status = ReplyStatus::kOutOfMemory};
+      return {.status = ReplyStatus::kIndexFull};
     }
     StoreLive(block, pending.live_commit);
   }

@@ -56,7 +56,9 @@ Grant AGrant() {
   grant.features = 0x5152;
   grant.lock_mode = static_cast<uint8_t>(LockMode::kNicCas);
   grant.resumed = 1;
-  grant.answered_below = 0x6162636465666768;
+  grant.silence_ms = 0x5354;
+  grant.time_ms = 0x6162636465666768;
+  SetName(&grant, "cache-1.example:7471");
   for (uint8_t i = 0; i < sizeof(grant.mac); ++i) grant.mac[i] = 0xc0 + i;
   return grant;
 }
@@ -64,7 +66,7 @@ Grant AGrant() {
 // A change of these bytes is a change of the protocol: of its version and of docs/protocol.md too.
 TEST(ConnectTest, GoldenBytesOfTheRequest) {
   EXPECT_EQ(HexOf(AConnectRequest()),
-            "47 4e 54 43 01 01 38 00 02 01 03 00 07 06 05 04\n"
+            "47 4e 54 43 02 02 38 00 02 01 03 00 07 06 05 04\n"
             "18 17 16 15 14 13 12 11 28 27 26 25 24 23 22 21\n"
             "38 37 36 35 34 33 32 31 a0 a1 a2 a3 a4 a5 a6 a7\n"
             "a8 a9 aa ab ac ad ae af");
@@ -72,24 +74,25 @@ TEST(ConnectTest, GoldenBytesOfTheRequest) {
 
 TEST(ConnectTest, GoldenBytesOfTheGrant) {
   EXPECT_EQ(HexOf(AGrant()),
-            "47 4e 54 47 01 00 a8 00 08 07 06 05 04 03 02 01\n"
+            "47 4e 54 47 02 00 b8 00 08 07 06 05 04 03 02 01\n"
             "00 00 00 00 00 7f 00 00 00 00 10 00 00 00 00 00\n"
             "00 00 00 00 10 7f 00 00 14 13 12 11 24 23 22 21\n"
             "00 00 01 00 07 00 00 00 38 37 36 35 34 33 32 31\n"
             "09 00 00 00 02 00 00 00 48 47 46 45 44 43 42 41\n"
             "01 00 00 00 00 00 00 00 00 10 00 00 00 00 00 00\n"
             "64 00 00 00 00 00 00 00 02 00 00 00 00 00 00 00\n"
-            "00 10 00 00 00 00 10 00 20 00 52 51 01 01 00 00\n"
+            "00 10 00 00 00 00 10 00 20 00 52 51 01 01 54 53\n"
             "68 67 66 65 64 63 62 61 c0 c1 c2 c3 c4 c5 c6 c7\n"
-            "c8 c9 ca cb cc cd ce cf d0 d1 d2 d3 d4 d5 d6 d7\n"
-            "d8 d9 da db dc dd de df");
+            "c8 c9 ca cb cc cd ce cf 63 61 63 68 65 2d 31 2e\n"
+            "65 78 61 6d 70 6c 65 3a 37 34 37 31 00 00 00 00\n"
+            "00 00 00 00 00 00 00 00");
 }
 
 TEST(ConnectTest, GoldenBytesOfTheReject) {
   const Reject reject = NewReject(RejectCode::kVersion, "no\tway");
   const std::string hex = HexOf(reject);
   EXPECT_EQ(hex.substr(0, 3 * 32 - 1),
-            "47 4e 54 52 01 00 94 00 02 00 00 00 6e 6f 3f 77\n"
+            "47 4e 54 52 02 00 94 00 02 00 00 00 6e 6f 3f 77\n"
             "61 79 00 00 00 00 00 00 00 00 00 00 00 00 00 00");
   EXPECT_EQ(hex.find_first_not_of("0 \n", 3 * 18), std::string::npos);
 }
@@ -105,6 +108,20 @@ TEST(ConnectTest, DecodesWhatItEncoded) {
   ASSERT_TRUE(reject.ok()) << reject.status();
   EXPECT_EQ(reject->code, static_cast<uint32_t>(RejectCode::kShuttingDown));
   EXPECT_EQ(RejectReason(*reject), "bye");
+}
+
+TEST(ConnectTest, AGrantHasANameOfAnyLengthUpToTheLongest) {
+  Grant grant = AGrant();
+  const std::string longest(kServerNameBytesMax, 'n');
+  for (const std::string& name : {std::string(), std::string("[::1]:7471"), longest}) {
+    SetName(&grant, name);
+    const auto decoded = DecodeGrant(Padded(grant, 196));
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_EQ(NameOf(*decoded), name);
+  }
+  EXPECT_FALSE(IsServerName(""));
+  EXPECT_FALSE(IsServerName(longest + "n"));
+  EXPECT_FALSE(IsServerName("two words"));
 }
 
 TEST(ConnectTest, FitsThePrivateDataOfRdmaCm) {
@@ -206,8 +223,10 @@ INSTANTIATE_TEST_SUITE_P(
         GrantFault{"LockModeZero", [](Grant* g) { g->lock_mode = 0; }},
         GrantFault{"LockModeUnknown", [](Grant* g) { g->lock_mode = 4; }},
         GrantFault{"ResumedNotABool", [](Grant* g) { g->resumed = 2; }},
-        GrantFault{"FirstReserved", [](Grant* g) { g->reserved[0] = 1; }},
-        GrantFault{"SecondReserved", [](Grant* g) { g->reserved[1] = 1; }}),
+        GrantFault{"NoSilence", [](Grant* g) { g->silence_ms = 0; }},
+        GrantFault{"TooShortASilence", [](Grant* g) { g->silence_ms = kSilenceMsMin - 1; }},
+        GrantFault{"AnOddName", [](Grant* g) { std::memcpy(g->name, "a@b", 3); }},
+        GrantFault{"AnUnprintableName", [](Grant* g) { g->name[0] = '\n'; }}),
     [](const auto& param_info) { return std::string(param_info.param.name); });
 
 // The client says so itself; it can still GET by RPC.

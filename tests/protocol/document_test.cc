@@ -44,7 +44,8 @@ Grant ExampleGrant() {
   grant.value_bytes_max = kValueBytesMax;
   grant.credits = 32;
   grant.lock_mode = static_cast<uint8_t>(LockMode::kNicCas);
-  grant.answered_below = 1;
+  grant.time_ms = 1763650000000;
+  SetName(&grant, "cache-1");
   return grant;
 }
 

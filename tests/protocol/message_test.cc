@@ -56,7 +56,7 @@ TEST(MessageTest, GoldenBytesOfARequest) {
   RequestHeader header = APut("key", "value");
   header.flags = kOnlyIfVersion | kUnderLock;
   header.sequence = 0x0102030405060708;
-  header.expiry_ms = 0x0000112233445566;
+  header.ttl_ms = 0x0000112233445566;
   header.user_flags = 0x21222324;
   header.buffer_rkey = 0x31323334;
   header.buffer_address = 0x4142434445464748;
@@ -81,11 +81,12 @@ TEST(MessageTest, GoldenBytesOfAReply) {
   header.expiry_ms = 0x3132333435363738;
   header.lock_word = 0x4142434445464748;
   header.user_flags = 0x51525354;
+  header.time_ms = 0x6162636465666768;
   EXPECT_EQ(Hex(Encode(header, "value")),
             "01 00 00 00 05 00 00 00 08 07 06 05 04 03 02 01\n"
             "18 17 16 15 14 13 12 11 28 27 26 25 24 23 22 21\n"
             "38 37 36 35 34 33 32 31 48 47 46 45 44 43 42 41\n"
-            "54 53 52 51 00 00 00 00 00 00 00 00 00 00 00 00\n"
+            "54 53 52 51 00 00 00 00 68 67 66 65 64 63 62 61\n"
             "76 61 6c 75 65");
 }
 
@@ -95,21 +96,42 @@ TEST(MessageTest, GoldenBytesOfTheStats) {
   uint64_t words[sizeof(stats) / sizeof(uint64_t)];
   for (uint64_t i = 0; i < std::size(words); ++i) words[i] = i + 1;
   std::memcpy(&stats, words, sizeof(stats));
-  const uint64_t fields[] = {stats.rpcs,         stats.heartbeats,    stats.cpu_us,
-                             stats.slots_used,   stats.slots_total,   stats.heap_bytes,
-                             stats.heap_total,   stats.sessions,      stats.connections,
-                             stats.items,        stats.displacements, stats.stash_used,
-                             stats.locks_broken, stats.uptime_ms,     stats.session_bytes,
-                             stats.reply_posts,  stats.receive_posts, stats.send_completions};
+  const uint64_t fields[] = {stats.rpcs,
+                             stats.heartbeats,
+                             stats.cpu_us,
+                             stats.slots_used,
+                             stats.slots_total,
+                             stats.heap_bytes,
+                             stats.heap_total,
+                             stats.sessions,
+                             stats.connections,
+                             stats.items,
+                             stats.displacements,
+                             stats.stash_used,
+                             stats.locks_broken,
+                             stats.uptime_ms,
+                             stats.session_bytes,
+                             stats.reply_posts,
+                             stats.receive_posts,
+                             stats.send_completions,
+                             stats.refused_heap_full,
+                             stats.refused_index_full,
+                             stats.items_expired,
+                             stats.items_moved,
+                             stats.locks_expired,
+                             stats.refused_connections,
+                             stats.refused_requests};
   for (uint64_t i = 0; i < std::size(words); ++i) EXPECT_EQ(fields[i], i + 1);
 }
 
 TEST(MessageTest, GoldenNumbersOfOpcodesFlagsAndStatuses) {
   EXPECT_EQ(static_cast<int>(Opcode::kHeartbeat), 0);
   EXPECT_EQ(static_cast<int>(Opcode::kPing), 7);
+  EXPECT_EQ(static_cast<int>(Opcode::kListLocks), 9);
+  EXPECT_EQ(kForce, 16);
   EXPECT_EQ(kOnlyIfAbsent | kOnlyIfVersion << 4 | kUnderLock << 8 | kValueInBuffer << 12, 0x8421);
-  EXPECT_EQ(static_cast<int>(ReplyStatus::kOutOfMemory), 6);
-  EXPECT_EQ(static_cast<int>(ReplyStatus::kInternal), 11);
+  EXPECT_EQ(static_cast<int>(ReplyStatus::kHeapFull), 6);
+  EXPECT_EQ(static_cast<int>(ReplyStatus::kIndexFull), 12);
 }
 
 TEST(MessageTest, DecodesWhatItEncoded) {
@@ -127,12 +149,13 @@ TEST(MessageTest, AcceptsEveryOpcode) {
   for (const Opcode opcode : {Opcode::kGet, Opcode::kPut, Opcode::kDelete}) {
     EXPECT_EQ(Refusal(Encode(ARequest(opcode), "key", "")), std::nullopt);
   }
-  for (const Opcode opcode : {Opcode::kLock, Opcode::kUnlock}) {
+  for (const Opcode opcode : {Opcode::kLock, Opcode::kUnlock, Opcode::kExtendLock}) {
     RequestHeader header = ARequest(opcode);
     header.lock_word = 1;
     EXPECT_EQ(Refusal(Encode(header, "key", "")), std::nullopt);
   }
-  for (const Opcode opcode : {Opcode::kHeartbeat, Opcode::kStats, Opcode::kPing}) {
+  for (const Opcode opcode :
+       {Opcode::kHeartbeat, Opcode::kStats, Opcode::kPing, Opcode::kListLocks}) {
     RequestHeader header = ARequest(opcode);
     header.key_bytes = 0;
     header.sequence = opcode == Opcode::kHeartbeat ? 0 : 1;
@@ -158,11 +181,11 @@ TEST(MessageTest, RefusesEveryLengthButTheRightOne) {
 }
 
 TEST(MessageTest, RefusesWhatItDoesNotKnowAsUnimplemented) {
-  for (int opcode = static_cast<int>(Opcode::kPing) + 1; opcode <= 255; ++opcode) {
+  for (int opcode = static_cast<int>(Opcode::kListLocks) + 1; opcode <= 255; ++opcode) {
     EXPECT_EQ(Refusal(Encode(ARequest(static_cast<Opcode>(opcode)), "key", "")),
               ReplyStatus::kUnimplemented);
   }
-  for (int bit = 4; bit < 8; ++bit) {
+  for (int bit = 5; bit < 8; ++bit) {
     RequestHeader header = APut("key", "");
     header.flags = static_cast<uint8_t>(1 << bit);
     EXPECT_EQ(Refusal(Encode(header, "key", "")), ReplyStatus::kUnimplemented);
@@ -180,6 +203,8 @@ TEST(MessageTest, RefusesFlagsOfOtherOpcodes) {
   EXPECT_TRUE(refused(Opcode::kDelete, kOnlyIfAbsent));
   EXPECT_TRUE(refused(Opcode::kDelete, kValueInBuffer));
   EXPECT_TRUE(refused(Opcode::kLock, kOnlyIfVersion));
+  EXPECT_TRUE(refused(Opcode::kLock, kForce));
+  EXPECT_FALSE(refused(Opcode::kUnlock, kForce));
   EXPECT_FALSE(refused(Opcode::kDelete, kOnlyIfVersion | kUnderLock));
   EXPECT_FALSE(refused(Opcode::kGet, kValueInBuffer));
 }
@@ -219,7 +244,43 @@ TEST(MessageTest, NothingButAPlainPutIsDecodedAsOne) {
   EXPECT_TRUE(decoded_with([](RequestHeader*) {}));
   EXPECT_FALSE(decoded_with([](RequestHeader* h) { h->flags = kOnlyIfAbsent; }));
   EXPECT_FALSE(decoded_with([](RequestHeader* h) { h->flags = 1 << 7; }));
-  EXPECT_FALSE(decoded_with([](RequestHeader* h) { h->expiry_ms = 1; }));
+  EXPECT_FALSE(decoded_with([](RequestHeader* h) { h->ttl_ms = 1; }));
+}
+
+TEST(MessageTest, OnlyPutLockAndExtendTakeATimeToLive) {
+  for (int opcode = 0; opcode <= static_cast<int>(Opcode::kListLocks); ++opcode) {
+    const auto of = static_cast<Opcode>(opcode);
+    const bool has_key = of != Opcode::kHeartbeat && of != Opcode::kStats && of != Opcode::kPing &&
+                         of != Opcode::kListLocks;
+    RequestHeader header = ARequest(of);
+    header.key_bytes = has_key ? 3 : 0;
+    header.sequence = of == Opcode::kHeartbeat ? 0 : 1;
+    header.lock_word = 1;
+    header.ttl_ms = kTtlMsMax;
+    const bool takes = of == Opcode::kPut || of == Opcode::kLock || of == Opcode::kExtendLock;
+    EXPECT_EQ(!Refusal(Encode(header, has_key ? "key" : "", "")), takes) << opcode;
+  }
+}
+
+TEST(MessageTest, AForcedUnlockNamesAnyLockOrNone) {
+  RequestHeader header = ARequest(Opcode::kUnlock);
+  header.flags = kForce;
+  EXPECT_EQ(Refusal(Encode(header, "key", "")), std::nullopt);
+  header.lock_word = 7;
+  EXPECT_EQ(Refusal(Encode(header, "key", "")), std::nullopt);
+}
+
+TEST(MessageTest, GoldenBytesOfALock) {
+  LockEntry entry{};
+  entry.lock_word = 0x0102030405060708;
+  entry.index = 0x11121314;
+  entry.session_id = 0x21222324;
+  entry.lease_ms = 0x31323334;
+  std::memcpy(entry.peer, "1.2.3.4:5", 9);
+  EXPECT_EQ(HexOf(entry).substr(0, 3 * 48 - 1),
+            "08 07 06 05 04 03 02 01 14 13 12 11 24 23 22 21\n"
+            "34 33 32 31 00 00 00 00 31 2e 32 2e 33 2e 34 3a\n"
+            "35 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00");
 }
 
 struct Fault {
@@ -247,8 +308,8 @@ INSTANTIATE_TEST_SUITE_P(
         Fault{"ValueTooLong", [](RequestHeader* h) { h->value_bytes = kValueBytesMax + 1; }},
         Fault{"ValueLengthAllOnes", [](RequestHeader* h) { h->value_bytes = 0xffffffff; }},
         Fault{"NoSequenceNumber", [](RequestHeader* h) { h->sequence = 0; }},
-        Fault{"ExpiryTooLate", [](RequestHeader* h) { h->expiry_ms = kExpiryMsMax + 1; }},
-        Fault{"Reserved", [](RequestHeader* h) { h->reserved = 1ull << 63; }},
+        Fault{"TimeToLiveTooLong", [](RequestHeader* h) { h->ttl_ms = kTtlMsMax + 1; }},
+        Fault{"ServerSetOutsideAHeartbeat", [](RequestHeader* h) { h->server_set = 1ull << 63; }},
         Fault{"LockWithoutVersion",
               [](RequestHeader* h) {
                 h->flags = kUnderLock;
@@ -307,7 +368,6 @@ TEST(MessageTest, RefusesHostileReplies) {
   EXPECT_TRUE(refused([](ReplyHeader* h) { h->value_in_buffer = 2; }));
   EXPECT_TRUE(refused([](ReplyHeader* h) { h->reserved0 = 1; }));
   EXPECT_TRUE(refused([](ReplyHeader* h) { h->reserved1 = 1; }));
-  EXPECT_TRUE(refused([](ReplyHeader* h) { h->reserved2 = 1; }));
 }
 
 }  // namespace

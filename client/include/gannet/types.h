@@ -102,6 +102,17 @@ struct ServerStats {
   uint64_t reply_posts = 0;
   uint64_t receive_posts = 0;
   uint64_t send_completions = 0;
+  // Writes that found no memory for the item, or no slot for the key.
+  uint64_t refused_heap_full = 0;
+  uint64_t refused_index_full = 0;
+  // Items removed because their time was over, and items moved so that free memory lies together.
+  uint64_t items_expired = 0;
+  uint64_t items_moved = 0;
+  // Locks broken because their lease was over.
+  uint64_t locks_expired = 0;
+  uint64_t refused_connections = 0;
+  // Requests that were malformed or against the rules.
+  uint64_t refused_requests = 0;
 };
 
 // What a connection to one server is.

@@ -47,7 +47,7 @@ class DispatcherTest : public testing::Test {
 TEST_F(DispatcherTest, PutGetDelete) {
   RequestHeader put = Header(Opcode::kPut);
   put.user_flags = 9;
-  put.expiry_ms = kNow.wall_ms + 1;
+  put.ttl_ms = 1;
   const ReplyHeader stored = Execute(put, "key", "value");
   EXPECT_EQ(StatusOf(stored), ReplyStatus::kOk);
   EXPECT_NE(stored.version, 0u);

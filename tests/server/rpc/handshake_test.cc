@@ -35,7 +35,9 @@ TEST_F(HandshakeTest, GrantDescribesTheServer) {
   EXPECT_EQ(grant.credits, kCreditsDefault);
   EXPECT_EQ(grant.message_bytes_max, kMessageBytesMax);
   EXPECT_EQ(grant.resumed, 0);
-  EXPECT_EQ(grant.answered_below, 1u);
+  EXPECT_EQ(grant.silence_ms, kSilenceMsDefault);
+  EXPECT_NE(grant.time_ms, 0u);
+  EXPECT_LE(grant.time_ms, now().wall_ms);
   EXPECT_EQ(stats().connections, 1u);
   EXPECT_EQ(stats().sessions, 1u);
 }
@@ -74,7 +76,7 @@ TEST_F(HandshakeTest, RefusesAVersionFromTheFuture) {
   request.version_max = kProtocolVersionMax + 2;
   RawPeer peer(this);
   EXPECT_FALSE(peer.Connect(request));
-  ExpectRefused(peer, RejectCode::kVersion, "client speaks protocol 2 to 3");
+  ExpectRefused(peer, RejectCode::kVersion, "client speaks protocol 3 to 4");
 }
 
 TEST_F(HandshakeTest, RefusesAnUnknownSession) {

@@ -124,7 +124,7 @@ TEST_F(LargeValueTest, FullHeapIsOutOfMemoryAndHarmsNothing) {
     const std::string key = "key" + std::to_string(stored);
     status = peer.Call(PutHeader(&peer, key, 0, kLarge), key)->status();
   }
-  EXPECT_EQ(status, ReplyStatus::kOutOfMemory);
+  EXPECT_EQ(status, ReplyStatus::kHeapFull);
   EXPECT_GT(stored, 5);
   EXPECT_EQ(peer.Call(GetHeader(&peer, "key0", 0, kLarge), "key0")->status(), ReplyStatus::kOk);
 }

@@ -83,9 +83,9 @@ TEST_F(RequestTest, MalformedRequestsAreInvalidAndHarmless) {
   EXPECT_EQ(peer_->Call(long_key, std::string(251, 'k'))->status(), ReplyStatus::kInvalidArgument);
   RequestHeader no_key = Header(Opcode::kGet);
   EXPECT_EQ(peer_->Call(no_key)->status(), ReplyStatus::kInvalidArgument);
-  RequestHeader reserved = Header(Opcode::kPing);
-  reserved.reserved = 1;
-  EXPECT_EQ(peer_->Call(reserved)->status(), ReplyStatus::kInvalidArgument);
+  RequestHeader server_set = Header(Opcode::kPing);
+  server_set.server_set = 1;
+  EXPECT_EQ(peer_->Call(server_set)->status(), ReplyStatus::kInvalidArgument);
   RequestHeader lying = Header(Opcode::kPut, "key");
   lying.value_bytes = 1000;  // the message ends after the key
   EXPECT_EQ(peer_->Call(lying, "key")->status(), ReplyStatus::kInvalidArgument);
@@ -245,7 +245,7 @@ TEST_F(RequestTest, FloodsDoNotDrainTheSharedReceiveQueue) {
 
 TEST_F(RequestTest, ExpiredItemsGoWithoutAnybodyAskingForThem) {
   RequestHeader put = Header(Opcode::kPut, "key", "value");
-  put.expiry_ms = now().wall_ms + 5000;
+  put.ttl_ms = 5000;
   ASSERT_EQ(peer_->Call(put, "key", "value")->status(), ReplyStatus::kOk);
   Step();
   ASSERT_EQ(stats().items, 1u);

@@ -74,7 +74,6 @@ TEST_F(SessionTest, RemembersTheAnswerOfTheNextRequest) {
   EXPECT_EQ(recorded_.version, 7000u);
   EXPECT_EQ(recorded_.slot, 49u);
   EXPECT_EQ(recorded_.lock_word, 0u);
-  EXPECT_EQ(session_.AnsweredBelow(), 11u);
 }
 
 TEST_F(SessionTest, NoRequestIsJustTheNextWhileOneIsInProgress) {
@@ -102,7 +101,6 @@ TEST_F(SessionTest, ExecutesAForgottenRequestAgain) {
 TEST_F(SessionTest, ExecutesRepeatableRequestsAgain) {
   EXPECT_EQ(Admit(1), Admission::kExecute);
   session_.RecordRepeatable(1);
-  EXPECT_EQ(session_.AnsweredBelow(), 2u);
   EXPECT_EQ(Admit(1), Admission::kExecute);
 }
 
@@ -138,17 +136,6 @@ TEST_F(SessionTest, RefusesHostileNumbers) {
   Answer(1);
   EXPECT_EQ(Admit(kTop), Admission::kOverrun);
   EXPECT_EQ(Admit(1), Admission::kReplay);
-}
-
-TEST_F(SessionTest, SaysBelowWhichNumberAllIsAnswered) {
-  EXPECT_EQ(session_.AnsweredBelow(), 1u);
-  Answer(1);
-  Answer(3);
-  EXPECT_EQ(session_.AnsweredBelow(), 2u);
-  EXPECT_EQ(Admit(2), Admission::kExecute);
-  EXPECT_EQ(session_.AnsweredBelow(), 2u);
-  session_.RecordRepeatable(2);
-  EXPECT_EQ(session_.AnsweredBelow(), 4u);
 }
 
 TEST(SessionMemoryTest, StaysWithinItsBudget) {

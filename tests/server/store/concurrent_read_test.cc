@@ -118,7 +118,7 @@ class ConcurrentRead {
                                    : random() % 2
                                        ? store_.Put(KeyName(key), ValueOf(key, n))
                                        : store_.PutReserved(KeyName(key), ValueOf(key, n));
-      if (outcome.status == ReplyStatus::kOutOfMemory) {
+      if (outcome.status == ReplyStatus::kIndexFull) {
         ASSERT_FALSE(history.PresentAfter(n - 1));  // only a new key needs a slot
         history.Refuse(n);
         refused_.fetch_add(1, std::memory_order_relaxed);

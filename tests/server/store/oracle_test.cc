@@ -124,7 +124,7 @@ class Oracle {
     const WriteOutcome outcome = random_() % 2 == 0
                                      ? store_.Put(key, value, attributes, conditions, now_ms_)
                                      : PutReserved(key, value, attributes, conditions);
-    if (outcome.status == ReplyStatus::kOutOfMemory) {
+    if (outcome.status == ReplyStatus::kHeapFull || outcome.status == ReplyStatus::kIndexFull) {
       // The conditions of a reserved put were not looked at.
       ++refused_;
     } else if (want != ReplyStatus::kOk) {
@@ -143,7 +143,7 @@ class Oracle {
   WriteOutcome PutReserved(const std::string& key, const std::string& value,
                            ItemAttributes attributes, const WriteConditions& conditions) {
     const auto reservation = store_->Reserve(key, value.size());
-    if (!reservation) return {.status = ReplyStatus::kOutOfMemory};
+    if (!reservation) return {.status = ReplyStatus::kHeapFull};
     StoreValue(store_.region().data() + reservation->offset, value);
     return store_->CommitPut(*reservation, key, attributes, conditions, now_ms_);
   }

@@ -117,7 +117,7 @@ class ReplayedRead {
     const std::string value(lengths[random_() % 3], 'v');
     const WriteOutcome outcome =
         random_() % 2 == 0 ? store_.Put(key.name, value) : store_.PutReserved(key.name, value);
-    if (outcome.status == ReplyStatus::kOutOfMemory) {
+    if (outcome.status == ReplyStatus::kIndexFull) {
       ASSERT_FALSE(there);
       ++refused_;
       return;

@@ -84,7 +84,7 @@ class TestStore {
   WriteOutcome PutReserved(std::string_view key, std::string_view value,
                            const WriteConditions& conditions = {}, uint64_t now_ms = 1) {
     auto reservation = store_->Reserve(key, value.size());
-    if (!reservation) return {.status = ReplyStatus::kOutOfMemory};
+    if (!reservation) return {.status = ReplyStatus::kHeapFull};
     StoreValue(region_.span().data() + reservation->offset, value);
     return store_->CommitPut(*reservation, key, {}, conditions, now_ms);
   }

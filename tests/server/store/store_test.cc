@@ -260,7 +260,7 @@ TEST(StoreTest, AFullHeapHarmsNothing) {
   int n = 0;
   while (store.Put("key" + std::to_string(n), value).status == ReplyStatus::kOk) ++n;
   ASSERT_GT(n, 20);
-  EXPECT_EQ(store.Put("key0", value).status, ReplyStatus::kOutOfMemory);
+  EXPECT_EQ(store.Put("key0", value).status, ReplyStatus::kHeapFull);
   EXPECT_EQ(store->Reserve("key0", value.size()), std::nullopt);
   for (int i = 0; i < n; ++i) ASSERT_EQ(store.Get("key" + std::to_string(i)), value);
   EXPECT_EQ(store.Stats().items, static_cast<uint64_t>(n));
@@ -276,8 +276,8 @@ TEST(StoreTest, AFullIndexHarmsNothing) {
   EXPECT_GE(n, total * 85 / 100);
   EXPECT_LE(n, total);
   const uint64_t heap_bytes = store.Stats().heap_bytes;
-  EXPECT_EQ(store.Put("key" + std::to_string(n), "v").status, ReplyStatus::kOutOfMemory);
-  EXPECT_EQ(store.PutReserved("key" + std::to_string(n), "v").status, ReplyStatus::kOutOfMemory);
+  EXPECT_EQ(store.Put("key" + std::to_string(n), "v").status, ReplyStatus::kIndexFull);
+  EXPECT_EQ(store.PutReserved("key" + std::to_string(n), "v").status, ReplyStatus::kIndexFull);
   EXPECT_EQ(store.Stats().heap_bytes, heap_bytes);
   for (uint64_t i = 0; i < n; ++i) {
     ASSERT_EQ(store.Put("key" + std::to_string(i), "w").status, ReplyStatus::kOk);
