@@ -1,12 +1,11 @@
-#include "softverbs/abi/ah_verbs.h"
-
 #include <cerrno>
 #include <cstring>
 
-#include "softverbs/abi/context.h"
-#include "softverbs/abi/export.h"
-#include "softverbs/abi/gid.h"
+#include "softverbs/base/export.h"
+#include "softverbs/base/gid.h"
 #include "softverbs/base/log.h"
+#include "softverbs/nic/address_handle.h"
+#include "softverbs/nic/context.h"
 #include "softverbs/nic/grh.h"
 
 namespace softverbs {

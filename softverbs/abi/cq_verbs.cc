@@ -5,10 +5,10 @@
 #include <cerrno>
 #include <mutex>
 
-#include "softverbs/abi/context.h"
-#include "softverbs/abi/export.h"
-#include "softverbs/abi/limits.h"
+#include "softverbs/base/export.h"
+#include "softverbs/base/limits.h"
 #include "softverbs/cq/cq.h"
+#include "softverbs/nic/context.h"
 
 namespace softverbs {
 namespace {

@@ -5,16 +5,16 @@
 #include <cerrno>
 #include <cstring>
 
-#include "softverbs/abi/context.h"
 #include "softverbs/abi/cq_verbs.h"
-#include "softverbs/abi/export.h"
-#include "softverbs/abi/gid.h"
-#include "softverbs/abi/limits.h"
 #include "softverbs/abi/qp_verbs.h"
 #include "softverbs/abi/query_verbs.h"
 #include "softverbs/abi/srq_verbs.h"
+#include "softverbs/base/export.h"
+#include "softverbs/base/gid.h"
+#include "softverbs/base/limits.h"
 #include "softverbs/cq/cq.h"
 #include "softverbs/fault/strict.h"
+#include "softverbs/nic/context.h"
 #include "softverbs/qp/post.h"
 #include "softverbs/qp/srq.h"
 

@@ -4,10 +4,10 @@
 #include <mutex>
 #include <vector>
 
-#include "softverbs/abi/context.h"
-#include "softverbs/abi/export.h"
+#include "softverbs/base/export.h"
 #include "softverbs/base/locked_pages.h"
 #include "softverbs/fault/strict.h"
+#include "softverbs/nic/context.h"
 #include "softverbs/nic/nic.h"
 #include "softverbs/qp/qp.h"
 

@@ -1,8 +1,8 @@
 #include <cerrno>
 
-#include "softverbs/abi/context.h"
-#include "softverbs/abi/export.h"
-#include "softverbs/abi/gid.h"
+#include "softverbs/base/export.h"
+#include "softverbs/base/gid.h"
+#include "softverbs/nic/context.h"
 #include "softverbs/qp/qp.h"
 
 using softverbs::Qp;

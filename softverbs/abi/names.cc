@@ -1,6 +1,6 @@
 #include <infiniband/verbs.h>
 
-#include "softverbs/abi/export.h"
+#include "softverbs/base/export.h"
 
 // The texts of the names are this library's own; programs print them, none should parse them.
 

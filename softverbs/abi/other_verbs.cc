@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "softverbs/abi/export.h"
+#include "softverbs/base/export.h"
 
 // What the library must export beside the verbs proper: fork support, and what this device does not
 // have.

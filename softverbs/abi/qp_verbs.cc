@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <memory>
 
-#include "softverbs/abi/export.h"
-#include "softverbs/abi/limits.h"
-#include "softverbs/fault/held_completions.h"
+#include "softverbs/base/export.h"
+#include "softverbs/base/limits.h"
+#include "softverbs/cq/held_completions.h"
 #include "softverbs/qp/qp.h"
 #include "softverbs/qp/qp_state.h"
 #include "softverbs/qp/requester.h"
@@ -136,8 +136,8 @@ void Detach(Qp& qp) {
   RevokeTarget(qp);
   HandRefusalToLink(qp);
   qp.state = IBV_QPS_RESET;
-  fault::Purge(*qp.send_cq, qp.number);
-  fault::Purge(*qp.recv_cq, qp.number);
+  Purge(*qp.send_cq, qp.number);
+  Purge(*qp.recv_cq, qp.number);
 }
 
 }  // namespace

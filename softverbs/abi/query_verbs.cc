@@ -7,10 +7,10 @@
 #include <cstdio>
 #include <cstring>
 
-#include "softverbs/abi/export.h"
-#include "softverbs/abi/gid.h"
-#include "softverbs/abi/limits.h"
 #include "softverbs/base/clock.h"
+#include "softverbs/base/export.h"
+#include "softverbs/base/gid.h"
+#include "softverbs/base/limits.h"
 #include "softverbs/fault/strict.h"
 #include "softverbs/nic/shared_tables.h"
 

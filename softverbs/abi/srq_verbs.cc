@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <mutex>
 
-#include "softverbs/abi/export.h"
-#include "softverbs/abi/limits.h"
+#include "softverbs/base/export.h"
+#include "softverbs/base/limits.h"
 #include "softverbs/qp/srq.h"
 
 namespace softverbs {

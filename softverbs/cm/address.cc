@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "softverbs/abi/gid.h"
+#include "softverbs/base/gid.h"
 #include "softverbs/base/unique_fd.h"
 
 namespace softverbs::cm {

@@ -8,7 +8,7 @@
 
 #include <memory>
 
-#include "softverbs/abi/export.h"
+#include "softverbs/base/export.h"
 #include "softverbs/cm/cm_id.h"
 
 namespace softverbs::cm {

@@ -6,11 +6,12 @@
 #include <rdma/rdma_cma.h>
 
 #include <algorithm>
+#include <utility>
 
-#include "softverbs/abi/export.h"
-#include "softverbs/cm/device.h"
+#include "softverbs/base/export.h"
 #include "softverbs/cm/listener.h"
 #include "softverbs/cm/port_name.h"
+#include "softverbs/cm/steps.h"
 
 namespace softverbs::cm {
 namespace {
@@ -35,7 +36,12 @@ int StartListening(CmId* id, int backlog) {
   if (id->state != IdState::kBound) return EINVAL;
   if (const int error = ClaimShared(id)) return error;
   const int places = backlog <= 0 ? kBacklogMax : std::min(backlog, kBacklogMax);
-  auto listener = std::make_shared<Listener>(id, std::move(id->port_holder), places);
+  auto listener = std::make_shared<Listener>(
+      id->IsDatagram() ? MessageKind::kServiceRequest : MessageKind::kRequest,
+      [id](std::shared_ptr<Link> link, const Message& message) {
+        OnRequest(id, std::move(link), message);
+      },
+      std::move(id->port_holder), places);
   if (const int error = listener->Start()) return error;
   id->listener = std::move(listener);
   id->state = IdState::kListening;
@@ -67,7 +73,7 @@ int Bind(CmId* id, const Address& wanted) {
   }
   PublishLocal(id);
   // A wildcard is not bound to a device yet: each of its connections will be.
-  return wanted.IsWildcard() ? 0 : BindDevice(id);
+  return wanted.IsWildcard() ? 0 : id->BindDevice();
 }
 
 }  // namespace softverbs::cm

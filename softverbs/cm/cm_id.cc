@@ -5,15 +5,16 @@
 #include <cstdlib>
 #include <utility>
 
-#include "softverbs/abi/export.h"
 #include "softverbs/base/clock.h"
+#include "softverbs/base/export.h"
 #include "softverbs/base/fork.h"
 #include "softverbs/cm/device.h"
-#include "softverbs/cm/link.h"
 #include "softverbs/cm/listener.h"
 
 namespace softverbs::cm {
 namespace {
+
+constexpr uint16_t kDefaultPkey = 0xffff;
 
 Message RejectMessage(RejectReason reason) {
   Message reject = MakeMessage(MessageKind::kReject);
@@ -72,7 +73,10 @@ CmId::CmId(std::shared_ptr<EventChannel> channel, bool is_sync, void* user_conte
   State::Get().ids.emplace(handle, this);
 }
 
-CmId::~CmId() { free(route.path_rec); }
+CmId::~CmId() {
+  if (holds_device) ReleaseDevice();
+  free(route.path_rec);
+}
 
 CmId* CmId::From(rdma_cm_id* id) {
   auto* cm = static_cast<CmId*>(id);
@@ -96,7 +100,26 @@ std::unique_ptr<CmEvent> CmId::NewEvent(rdma_cm_event_type type, int status) {
   return event;
 }
 
-void CmId::PushEvent(rdma_cm_event_type type, int status) { events->Push(NewEvent(type, status)); }
+void CmId::QueueEvent(std::unique_ptr<CmEvent> event) {
+  event->account->outstanding++;
+  events->Push(std::move(event));
+}
+
+void CmId::PushEvent(rdma_cm_event_type type, int status) { QueueEvent(NewEvent(type, status)); }
+
+int CmId::BindDevice() {
+  if (holds_device) return 0;
+  AcquiredDevice device;
+  if (const int error = AcquireDevice(&device)) return error;
+  holds_device = true;
+  verbs = device.context;
+  // A passive endpoint may have been given a domain of its own already.
+  if (pd == nullptr) pd = device.pd;
+  limits = device.limits;
+  port_num = 1;
+  route.addr.addr.ibaddr.pkey = htobe16(kDefaultPkey);
+  return 0;
+}
 
 bool CmId::Send(const Message& message) { return link != nullptr && link->Send(message); }
 
@@ -188,7 +211,6 @@ SOFTVERBS_EXPORT int rdma_destroy_id(rdma_cm_id* handle) {
     softverbs::cm::Lock lock = softverbs::cm::LockState();
     id->acknowledged.wait(lock, [id] { return id->outstanding == 0; });
   }
-  softverbs::cm::ReleaseDevice(id);
   if (id->sync) EventChannel::Forget(id->channel);
   delete id;
   return 0;

@@ -13,13 +13,13 @@
 #include "softverbs/cm/address.h"
 #include "softverbs/cm/device.h"
 #include "softverbs/cm/event_channel.h"
+#include "softverbs/cm/link.h"
 #include "softverbs/cm/state.h"
 #include "softverbs/cm/wire.h"
 #include "softverbs/nic/loop.h"
 
 namespace softverbs::cm {
 
-class Link;
 class Listener;
 
 // Where an id is in its life. The active side goes down the left column of this picture, the
@@ -74,6 +74,20 @@ struct Membership {
   void* context = nullptr;
 };
 
+class CmId;
+
+// Takes what arrives on an id's link to the steps of the protocol (dispatch.cc). It is no base of
+// CmId, which must lie at the address of its rdma_cm_id.
+class LinkReceiver final : public LinkOwner {
+ public:
+  explicit LinkReceiver(CmId* id) : id_(id) {}
+  void OnMessage(std::shared_ptr<Link> link, const Message& message) override;
+  void OnEnd(const std::shared_ptr<Link>& link) override;
+
+ private:
+  CmId* const id_;
+};
+
 // An rdma_cm_id. The public fields belong to the application's threads, as with rdma-core: they
 // are written only inside calls on the id and inside rdma_get_cm_event. Everything below is
 // guarded by State::mutex unless it says otherwise.
@@ -94,7 +108,8 @@ class CmId : public rdma_cm_id {
 
   // An event about this id, on its account, with no parameters.
   std::unique_ptr<CmEvent> NewEvent(rdma_cm_event_type type, int status);
-  // Queues it where this id's events go. REQUIRES: mutex held.
+  // Queues it where this id's events go, and counts it on its account. REQUIRES, both: mutex held.
+  void QueueEvent(std::unique_ptr<CmEvent> event);
   void PushEvent(rdma_cm_event_type type, int status);
 
   // Sends on the link, if there is one. REQUIRES: mutex held.
@@ -102,6 +117,10 @@ class CmId : public rdma_cm_id {
   // Runs `fn(id)` on the loop thread after `delay_ns` with the mutex held, unless the id is gone
   // by then. REQUIRES: mutex held.
   void RunLater(int64_t delay_ns, void (*fn)(CmId*));
+
+  // Takes the device once: fills in verbs, pd, port_num, pkey and limits. Returns 0 or an errno.
+  // REQUIRES: mutex not held.
+  int BindDevice();
 
   // Whether there is, or was, a connection or the attempt at one.
   bool Connecting() const { return state >= IdState::kRequestSent; }
@@ -129,7 +148,8 @@ class CmId : public rdma_cm_id {
 
   std::shared_ptr<Listener> listener;
   std::shared_ptr<Link> link;
-  CmId* parent = nullptr;  // the listener of a request that the application has not seen yet
+  LinkReceiver receiver{this};  // the link's owner
+  CmId* parent = nullptr;       // the listener of a request that the application has not seen yet
 
   Agreement agreed;
   std::optional<Message> request;  // the REQ, which may have to wait for the listener
@@ -142,7 +162,7 @@ class CmId : public rdma_cm_id {
 
   // Owned by the application's threads, like the public fields.
   bool sync;
-  bool holds_device = false;  // between BindDevice and ReleaseDevice
+  bool holds_device = false;  // since BindDevice
   DeviceLimits limits;
   std::optional<ibv_qp_init_attr> endpoint_qp;  // of a passive rdma_create_ep
   std::vector<uint8_t> endpoint_data;           // ai_connect of an active one

@@ -10,7 +10,7 @@
 
 #include <cstdlib>
 
-#include "softverbs/abi/export.h"
+#include "softverbs/base/export.h"
 #include "softverbs/cm/cm_id.h"
 #include "softverbs/cm/device.h"
 #include "softverbs/cm/listener.h"
@@ -39,7 +39,7 @@ int PublishAddresses(CmId* id) {
   remote.CopyTo(&id->route.addr.dst_storage);
   id->route.addr.addr.ibaddr.sgid = local.ToGid();
   id->route.addr.addr.ibaddr.dgid = remote.ToGid();
-  return BindDevice(id);
+  return id->BindDevice();
 }
 
 // Returns 0 or an errno.
@@ -164,4 +164,15 @@ SOFTVERBS_EXPORT int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_even
     }
     rdma_ack_cm_event(next.release());
   }
+}
+
+SOFTVERBS_EXPORT int rdma_ack_cm_event(rdma_cm_event* event) {
+  if (event == nullptr) return softverbs::cm::Result(EINVAL);
+  const std::unique_ptr<softverbs::cm::CmEvent> owned(static_cast<softverbs::cm::CmEvent*>(event));
+  const softverbs::cm::Lock lock = softverbs::cm::LockState();
+  owned->account->outstanding--;
+  owned->account->acknowledged_count++;
+  // Under the lock: whoever waits may free the id as soon as it can take it.
+  owned->account->acknowledged.notify_all();
+  return 0;
 }

@@ -9,14 +9,11 @@
 #include <cstdlib>
 #include <mutex>
 
-#include "softverbs/abi/export.h"
+#include "softverbs/base/export.h"
 #include "softverbs/base/fork.h"
-#include "softverbs/cm/cm_id.h"
 
 namespace softverbs::cm {
 namespace {
-
-constexpr uint16_t kDefaultPkey = 0xffff;
 
 struct Device {
   std::mutex mutex;
@@ -62,27 +59,18 @@ int Open(Device& device) {
 
 }  // namespace
 
-int BindDevice(CmId* id) {
-  if (id->holds_device) return 0;
+int AcquireDevice(AcquiredDevice* acquired) {
   Device& device = GetDevice();
   const std::lock_guard<std::mutex> lock(device.mutex);
   if (const int error = Open(device)) return error;
   if (device.pd == nullptr) device.pd = ibv_alloc_pd(device.context);
   if (device.pd == nullptr) return errno;
   device.users++;
-  id->holds_device = true;
-  id->verbs = device.context;
-  // A passive endpoint may have been given a domain of its own already.
-  if (id->pd == nullptr) id->pd = device.pd;
-  id->limits = device.limits;
-  id->port_num = 1;
-  id->route.addr.addr.ibaddr.pkey = htobe16(kDefaultPkey);
+  *acquired = {device.context, device.pd, device.limits};
   return 0;
 }
 
-void ReleaseDevice(CmId* id) {
-  if (!id->holds_device) return;
-  id->holds_device = false;
+void ReleaseDevice() {
   Device& device = GetDevice();
   const std::lock_guard<std::mutex> lock(device.mutex);
   if (--device.users > 0) return;

@@ -1,11 +1,11 @@
 #ifndef GANNET_SOFTVERBS_CM_DEVICE_H_
 #define GANNET_SOFTVERBS_CM_DEVICE_H_
 
+#include <infiniband/verbs.h>
+
 #include <cstdint>
 
 namespace softverbs::cm {
-
-class CmId;
 
 // The device that ids are bound to: opened once per process, with a default protection domain that
 // exists while an id is bound. Thread safe.
@@ -17,10 +17,15 @@ struct DeviceLimits {
   uint8_t initiator_depth = 0;
 };
 
-// Fills the id's verbs, pd, port_num, pkey and limits, once. Returns 0 or an errno.
-int BindDevice(CmId* id);
-// Undoes it when the id is destroyed.
-void ReleaseDevice(CmId* id);
+struct AcquiredDevice {
+  ibv_context* context = nullptr;
+  ibv_pd* pd = nullptr;
+  DeviceLimits limits;
+};
+
+// Returns 0 or an errno. Each success must be followed by one ReleaseDevice.
+int AcquireDevice(AcquiredDevice* acquired);
+void ReleaseDevice();
 
 }  // namespace softverbs::cm
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <rdma/rdma_cma.h>
 
-#include "softverbs/abi/export.h"
+#include "softverbs/base/export.h"
 #include "softverbs/cm/cm_id.h"
 #include "softverbs/cm/qp_state.h"
 #include "softverbs/cm/steps.h"

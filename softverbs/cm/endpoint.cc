@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "softverbs/abi/export.h"
+#include "softverbs/base/export.h"
 #include "softverbs/cm/bind.h"
 #include "softverbs/cm/cm_id.h"
 

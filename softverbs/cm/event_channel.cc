@@ -4,8 +4,7 @@
 
 #include <utility>
 
-#include "softverbs/abi/export.h"
-#include "softverbs/cm/cm_id.h"
+#include "softverbs/base/export.h"
 #include "softverbs/cm/state.h"
 #include "softverbs/nic/loop.h"
 
@@ -37,10 +36,7 @@ void EventChannel::Forget(rdma_event_channel* handle) {
   State::Get().channels.erase(handle);
 }
 
-void EventChannel::Push(std::unique_ptr<CmEvent> event) {
-  event->account->outstanding++;
-  queue_.Push(std::move(event));
-}
+void EventChannel::Push(std::unique_ptr<CmEvent> event) { queue_.Push(std::move(event)); }
 
 std::unique_ptr<CmEvent> EventChannel::Pop() {
   auto event = queue_.Pop();
@@ -57,7 +53,7 @@ std::vector<std::unique_ptr<CmEvent>> EventChannel::Take(const CmId* account) {
   return taken;
 }
 
-std::unique_ptr<CmEvent> EventChannel::TakeRequest(const CmId* child) {
+std::unique_ptr<CmEvent> EventChannel::TakeRequest(const rdma_cm_id* child) {
   std::unique_ptr<CmEvent> taken;
   queue_.Purge([&](std::unique_ptr<CmEvent>& event) {
     if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST || event->id != child) return false;
@@ -69,7 +65,6 @@ std::unique_ptr<CmEvent> EventChannel::TakeRequest(const CmId* child) {
 
 }  // namespace softverbs::cm
 
-using softverbs::cm::CmEvent;
 using softverbs::cm::EventChannel;
 
 SOFTVERBS_EXPORT rdma_event_channel* rdma_create_event_channel(void) {
@@ -78,17 +73,6 @@ SOFTVERBS_EXPORT rdma_event_channel* rdma_create_event_channel(void) {
 
 SOFTVERBS_EXPORT void rdma_destroy_event_channel(rdma_event_channel* channel) {
   EventChannel::Forget(channel);
-}
-
-SOFTVERBS_EXPORT int rdma_ack_cm_event(rdma_cm_event* event) {
-  if (event == nullptr) return softverbs::cm::Result(EINVAL);
-  const std::unique_ptr<CmEvent> owned(static_cast<CmEvent*>(event));
-  const softverbs::cm::Lock lock = softverbs::cm::LockState();
-  owned->account->outstanding--;
-  owned->account->acknowledged_count++;
-  // Under the lock: whoever waits may free the id as soon as it can take it.
-  owned->account->acknowledged.notify_all();
-  return 0;
 }
 
 SOFTVERBS_EXPORT const char* rdma_event_str(rdma_cm_event_type event) {

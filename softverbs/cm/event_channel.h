@@ -36,7 +36,7 @@ class EventChannel : public rdma_event_channel {
   static std::shared_ptr<EventChannel> Find(rdma_event_channel* handle);
   static void Forget(rdma_event_channel* handle);
 
-  // Queues `event` and counts it on its account. REQUIRES: State::mutex is held.
+  // Queues `event`, which CmId::QueueEvent counted. REQUIRES: State::mutex is held.
   void Push(std::unique_ptr<CmEvent> event);
   // The oldest event; waits for one unless the descriptor is non-blocking. Null and errno (EAGAIN,
   // EINTR).
@@ -44,7 +44,7 @@ class EventChannel : public rdma_event_channel {
   // Takes every queued event on `account` out, oldest first; they stay counted.
   std::vector<std::unique_ptr<CmEvent>> Take(const CmId* account);
   // Takes out the connection request that would introduce `child`, if it is still queued.
-  std::unique_ptr<CmEvent> TakeRequest(const CmId* child);
+  std::unique_ptr<CmEvent> TakeRequest(const rdma_cm_id* child);
 
  private:
   EventChannel() = default;

@@ -6,9 +6,7 @@
 #include <unistd.h>
 
 #include "softverbs/base/log.h"
-#include "softverbs/cm/cm_id.h"
-#include "softverbs/cm/listener.h"
-#include "softverbs/cm/steps.h"
+#include "softverbs/cm/state.h"
 
 namespace softverbs::cm {
 
@@ -67,38 +65,15 @@ void Link::OnReadable() {
       Report("dropped a connection: malformed message of %zu bytes", size);
       size = 0;
     }
-    if (size == 0) return OnEnd();
-    Dispatch(message);
+    if (size == 0) return End();
+    if (owner != nullptr) owner->OnMessage(shared_from_this(), message);
   }
 }
 
-void Link::Dispatch(const Message& message) {
-  if (listener != nullptr) return listener->OnFirstMessage(shared_from_this(), message);
-  if (owner == nullptr) return;
-  switch (static_cast<MessageKind>(message.kind)) {
-    case MessageKind::kRequest:
-    case MessageKind::kServiceRequest:
-      return;  // only as the first message, above
-    case MessageKind::kReply:
-      return OnReply(owner, message);
-    case MessageKind::kReadyToUse:
-      return OnReadyToUse(owner);
-    case MessageKind::kReject:
-      return OnReject(owner, message);
-    case MessageKind::kDisconnectRequest:
-      return OnDisconnectRequest(owner);
-    case MessageKind::kDisconnectReply:
-      return OnDisconnectReply(owner);
-    case MessageKind::kServiceReply:
-      return OnServiceReply(owner, message);
-  }
-}
-
-void Link::OnEnd() {
+void Link::End() {
   // From within the handler Remove does not wait, so the mutex may be held.
   Loop::Get().Remove(watch_);
-  if (listener != nullptr) return listener->OnLost(shared_from_this());
-  if (owner != nullptr) OnPeerGone(owner);
+  if (owner != nullptr) owner->OnEnd(shared_from_this());
 }
 
 }  // namespace softverbs::cm

@@ -9,8 +9,19 @@
 
 namespace softverbs::cm {
 
-class CmId;
-class Listener;
+class Link;
+
+// Who is told what arrives on a link. REQUIRES, for both: State::mutex held, on the loop thread, in
+// the link's own handler.
+class LinkOwner {
+ public:
+  virtual void OnMessage(std::shared_ptr<Link> link, const Message& message) = 0;
+  // The peer's end is gone, or sent what is no message.
+  virtual void OnEnd(const std::shared_ptr<Link>& link) = 0;
+
+ protected:
+  ~LinkOwner() = default;
+};
 
 // The socket that joins two ids, one end of it. It stays open for the connection's life, so its
 // end says that the peer's id, or process, is gone. What arrives is read on the loop thread.
@@ -31,17 +42,15 @@ class Link : public std::enable_shared_from_this<Link> {
   // Whether the process at the other end runs as this process's user; reports it if not.
   static bool PeerIsTrusted(int fd);
 
-  // Who is told what arrives: an id, or the listener while the request is still to come. Both null:
-  // nobody, the link is being closed.
-  CmId* owner = nullptr;
-  Listener* listener = nullptr;
+  // Who is told what arrives: an id, or the listener while the request is still to come. Null: the
+  // link is being closed.
+  LinkOwner* owner = nullptr;
 
  private:
   void OnReadable();
   // Reads one message; false when there is nothing (more) to read. A size of 0: the end.
   bool Receive(Message* message, size_t* size);
-  void Dispatch(const Message& message);
-  void OnEnd();
+  void End();
 
   UniqueFd fd_;
   Loop::Watch watch_ = 0;

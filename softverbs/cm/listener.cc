@@ -9,10 +9,7 @@
 
 #include "softverbs/base/clock.h"
 #include "softverbs/base/log.h"
-#include "softverbs/cm/cm_id.h"
-#include "softverbs/cm/link.h"
 #include "softverbs/cm/state.h"
-#include "softverbs/cm/steps.h"
 
 namespace softverbs::cm {
 namespace {
@@ -47,10 +44,10 @@ void Listener::Close() {
   std::unordered_set<std::shared_ptr<Link>> silent;
   {
     const Lock lock = LockState();
-    owner_ = nullptr;  // a paused listener does not come back
+    closed_ = true;  // a paused listener does not come back
     watch = watch_;
     silent.swap(silent_);
-    for (const auto& link : silent) link->listener = nullptr;
+    for (const auto& link : silent) link->owner = nullptr;
   }
   Loop::Get().Remove(watch);
   for (const auto& link : silent) link->Close();
@@ -68,7 +65,7 @@ bool Listener::TakePlace() {
 void Listener::OnReadable() {
   for (;;) {
     const Lock lock = LockState();
-    if (owner_ == nullptr) return;
+    if (closed_) return;
     UniqueFd fd(accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd) {
       Adopt(std::move(fd));
@@ -84,7 +81,7 @@ void Listener::Adopt(UniqueFd fd) {
   if (!Link::PeerIsTrusted(fd.get())) return Refuse(fd.get(), RejectReason::kConsumer);
   if (silent_.size() >= kSilentMax) return Refuse(fd.get(), RejectReason::kNoResources);
   auto link = std::make_shared<Link>(std::move(fd));
-  link->listener = this;
+  link->owner = this;
   silent_.insert(link);
   link->Start();
 }
@@ -104,28 +101,26 @@ void Listener::Pause() {
   watch_ = 0;
   loop.RunAt(MonotonicNs() + kPauseNs, [self = shared_from_this()] {
     const Lock lock = LockState();
-    if (self->owner_ == nullptr) return;
+    if (self->closed_) return;
     if (!self->spare_) self->spare_ = SpareFd();
     self->watch_ =
         Loop::Get().Add(self->fd_.get(), EPOLLIN, [self](uint32_t) { self->OnReadable(); });
   });
 }
 
-void Listener::OnFirstMessage(std::shared_ptr<Link> link, const Message& message) {
+void Listener::OnMessage(std::shared_ptr<Link> link, const Message& message) {
   silent_.erase(link);
-  link->listener = nullptr;
-  const MessageKind awaited =
-      owner_->IsDatagram() ? MessageKind::kServiceRequest : MessageKind::kRequest;
-  if (static_cast<MessageKind>(message.kind) != awaited) {
+  link->owner = nullptr;
+  if (static_cast<MessageKind>(message.kind) != awaited_) {
     Report("dropped a connection that does not begin with a request");
     return link->Close();  // from its own handler
   }
-  OnRequest(owner_, std::move(link), message);
+  on_request_(std::move(link), message);
 }
 
-void Listener::OnLost(const std::shared_ptr<Link>& link) {
+void Listener::OnEnd(const std::shared_ptr<Link>& link) {
   silent_.erase(link);
-  link->listener = nullptr;
+  link->owner = nullptr;
 }
 
 }  // namespace softverbs::cm

@@ -2,25 +2,30 @@
 #define GANNET_SOFTVERBS_CM_LISTENER_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <unordered_set>
 
 #include "softverbs/base/unique_fd.h"
+#include "softverbs/cm/link.h"
 #include "softverbs/cm/wire.h"
 #include "softverbs/nic/loop.h"
 
 namespace softverbs::cm {
 
-class CmId;
-class Link;
-
 // The listening socket of an id, and the connections that have not sent their request yet.
 // Members are guarded by State::mutex.
-class Listener : public std::enable_shared_from_this<Listener> {
+class Listener final : public LinkOwner, public std::enable_shared_from_this<Listener> {
  public:
-  // `backlog` bounds the requests that the application has not fetched yet.
-  Listener(CmId* owner, UniqueFd fd, int backlog)
-      : owner_(owner), fd_(std::move(fd)), backlog_(backlog) {}
+  // Is given each connection and its first message, with the mutex held, until Close.
+  using RequestHandler = std::function<void(std::shared_ptr<Link>, const Message&)>;
+  // A connection must begin with a message of the kind `awaited`. `backlog` bounds the requests
+  // that the application has not fetched yet.
+  Listener(MessageKind awaited, RequestHandler on_request, UniqueFd fd, int backlog)
+      : awaited_(awaited),
+        on_request_(std::move(on_request)),
+        fd_(std::move(fd)),
+        backlog_(backlog) {}
 
   // Returns 0 or an errno. REQUIRES: mutex held; called once.
   int Start();
@@ -32,9 +37,8 @@ class Listener : public std::enable_shared_from_this<Listener> {
   bool TakePlace();
   void GivePlaceBack() { backlog_++; }
 
-  // What links report while `Link::listener` is this.
-  void OnFirstMessage(std::shared_ptr<Link> link, const Message& message);
-  void OnLost(const std::shared_ptr<Link>& link);
+  void OnMessage(std::shared_ptr<Link> link, const Message& message) override;
+  void OnEnd(const std::shared_ptr<Link>& link) override;
 
  private:
   void OnReadable();
@@ -43,7 +47,9 @@ class Listener : public std::enable_shared_from_this<Listener> {
   void RefuseOne();
   void Pause();
 
-  CmId* owner_;  // null once closed
+  const MessageKind awaited_;
+  const RequestHandler on_request_;
+  bool closed_ = false;
   UniqueFd fd_;
   int backlog_;
   Loop::Watch watch_ = 0;

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "softverbs/abi/export.h"
+#include "softverbs/base/export.h"
 #include "softverbs/cm/cm_id.h"
 
 namespace softverbs::cm {
@@ -21,13 +21,13 @@ void Move(CmId* id, std::shared_ptr<EventChannel> to) {
   const int queued = static_cast<int>(moved.size());
   const int delivered = id->outstanding - queued;
   for (auto& event : moved) {
-    id->outstanding--;  // Push counts it again
+    id->outstanding--;  // QueueEvent counts it again
     if (event->event == RDMA_CM_EVENT_CONNECT_REQUEST) {
       auto* child = static_cast<CmId*>(event->id);  // not known to the application yet
       child->events = id->events;
       child->channel = id->channel;
     }
-    id->events->Push(std::move(event));
+    id->QueueEvent(std::move(event));
   }
   const uint64_t awaited = id->acknowledged_count + delivered;
   id->acknowledged.wait(lock, [&] { return id->acknowledged_count >= awaited; });

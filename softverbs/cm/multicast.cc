@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "softverbs/abi/export.h"
+#include "softverbs/base/export.h"
 #include "softverbs/cm/cm_id.h"
 #include "softverbs/cm/param.h"
 
@@ -36,7 +36,7 @@ int Join(CmId* id, const Address& address, bool send_only, void* context) {
   param.qp_num = kMulticastQueuePair;
   param.qkey = RDMA_UDP_QKEY;
   param.ah_attr = AddressHandle(id, address);
-  id->events->Push(std::move(event));
+  id->QueueEvent(std::move(event));
   return 0;
 }
 

@@ -6,7 +6,7 @@
 
 #include <cstring>
 
-#include "softverbs/abi/export.h"
+#include "softverbs/base/export.h"
 #include "softverbs/cm/cm_id.h"
 
 namespace softverbs::cm {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <random>
 
-#include "softverbs/abi/gid.h"
+#include "softverbs/base/gid.h"
 
 namespace softverbs::cm {
 namespace {

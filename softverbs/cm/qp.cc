@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "softverbs/abi/export.h"
+#include "softverbs/base/export.h"
 #include "softverbs/cm/cm_id.h"
 #include "softverbs/cm/qp_state.h"
 

@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <rdma/rdma_cma.h>
 
-#include "softverbs/abi/export.h"
+#include "softverbs/base/export.h"
 
 namespace softverbs::cm {
 namespace {

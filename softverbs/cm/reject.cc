@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "softverbs/abi/export.h"
+#include "softverbs/base/export.h"
 #include "softverbs/cm/cm_id.h"
 #include "softverbs/cm/link.h"
 #include "softverbs/cm/listener.h"
@@ -69,7 +69,7 @@ void PushUnresolved(CmId* id, RejectReason reason, const uint8_t* data) {
   if (data != nullptr) std::memcpy(event->data.data(), data, kServiceReplyDataMax);
   event->param.ud.private_data = event->data.data();
   event->param.ud.private_data_len = kServiceReplyDataMax;
-  id->events->Push(std::move(event));
+  id->QueueEvent(std::move(event));
 }
 
 // Whoever asked for a service may go before the answer without harm to whoever is asked.
@@ -86,7 +86,7 @@ void PushRejected(CmId* id, RejectReason reason, const uint8_t* data) {
   if (data != nullptr) std::memcpy(event->data.data(), data, kRejectDataMax);
   event->param.conn.private_data = event->data.data();
   event->param.conn.private_data_len = kRejectDataMax;
-  id->events->Push(std::move(event));
+  id->QueueEvent(std::move(event));
 }
 
 void OnReject(CmId* id, const Message& reject) {

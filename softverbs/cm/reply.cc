@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "softverbs/abi/export.h"
+#include "softverbs/base/export.h"
 #include "softverbs/cm/cm_id.h"
 #include "softverbs/cm/deliver.h"
 #include "softverbs/cm/param.h"
@@ -89,7 +89,7 @@ void OnReply(CmId* id, const Message& reply) {
   auto event = id->NewEvent(RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
   ShowParam(reply, kReplyDataMax, event.get());
   event->param.conn.retry_count = 0;  // a REP has none
-  id->events->Push(std::move(event));
+  id->QueueEvent(std::move(event));
 }
 
 void OnReadyToUse(CmId* id) {

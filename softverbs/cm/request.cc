@@ -4,8 +4,8 @@
 #include <rdma/rdma_cma.h>
 #include <sys/socket.h>
 
-#include "softverbs/abi/export.h"
 #include "softverbs/base/clock.h"
+#include "softverbs/base/export.h"
 #include "softverbs/cm/cm_id.h"
 #include "softverbs/cm/link.h"
 #include "softverbs/cm/listener.h"
@@ -61,7 +61,7 @@ void SendRequest(CmId* id) {
     return PushRejected(id, RejectReason::kConsumer, nullptr);
   }
   id->link = std::make_shared<Link>(std::move(id->port_holder));
-  id->link->owner = id;
+  id->link->owner = &id->receiver;
   // A listener that goes right now is seen as the end of the link.
   id->link->Send(*id->request);
   id->link->Start();
@@ -150,7 +150,7 @@ void OnRequest(CmId* listening, std::shared_ptr<Link> link, const Message& reque
                 .remote_qp_num = request.qp_num};
   id->remote_ece.vendor_id = request.ece_vendor;
   id->remote_ece.options = request.ece_options;
-  link->owner = id;
+  link->owner = &id->receiver;
   id->link = std::move(link);
 
   auto event = listening->NewEvent(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
@@ -161,7 +161,7 @@ void OnRequest(CmId* listening, std::shared_ptr<Link> link, const Message& reque
   } else {
     ShowParam(request, kRequestDataMax, event.get());
   }
-  listening->events->Push(std::move(event));
+  listening->QueueEvent(std::move(event));
 }
 
 }  // namespace softverbs::cm

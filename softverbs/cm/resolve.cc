@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <rdma/rdma_cma.h>
 
-#include "softverbs/abi/export.h"
+#include "softverbs/base/export.h"
 #include "softverbs/base/log.h"
 #include "softverbs/cm/bind.h"
 #include "softverbs/cm/cm_id.h"

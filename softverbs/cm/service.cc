@@ -36,7 +36,7 @@ void OnServiceReply(CmId* id, const Message& reply) {
   auto event = id->NewEvent(RDMA_CM_EVENT_ESTABLISHED, 0);
   ShowService(reply, kServiceReplyDataMax, event.get());
   event->param.ud.ah_attr = AddressHandle(id, id->remote);
-  id->events->Push(std::move(event));
+  id->QueueEvent(std::move(event));
 }
 
 }  // namespace softverbs::cm

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <rdma/rsocket.h>
 
-#include "softverbs/abi/export.h"
+#include "softverbs/base/export.h"
 
 namespace {
 

@@ -8,8 +8,8 @@
 #include <memory>
 #include <mutex>
 
-#include "softverbs/abi/context.h"
 #include "softverbs/base/spin_lock.h"
+#include "softverbs/nic/context.h"
 #include "softverbs/nic/event_queue.h"
 
 namespace softverbs {

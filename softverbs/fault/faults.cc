@@ -10,9 +10,7 @@
 #include <random>
 #include <vector>
 
-#include "softverbs/fault/held_completions.h"
-#include "softverbs/nic/nic.h"
-#include "softverbs/qp/accelerator.h"
+#include "softverbs/base/accelerating.h"
 
 namespace softverbs::fault {
 namespace internal {
@@ -93,14 +91,12 @@ int Set(const std::string& text, std::string* error) {
   ResetOrdinals();
   for (auto& count : struck) count = 0;
   for (auto& count : calls) count = 0;
-  if (Nic* nic = Nic::Existing()) nic->memory().StopSharing();
   return 0;
 }
 
 void Clear() {
   internal::active.store(nullptr, std::memory_order_release);
   SetAccelerating(true);
-  HeldCompletions::Get().ReleaseAll();
 }
 
 // Relaxed: queue pairs that threads create at the same time have no order to keep.

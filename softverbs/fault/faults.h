@@ -23,8 +23,8 @@ namespace softverbs::fault {
 inline const Plan* Active();
 
 // The plan of SOFTVERBS_FAULTS is active before main; a wrong one ends the process with status 2.
-// 0 or EINVAL, then with `*error`. Regions registered so far are reached by packets from now on,
-// for as long as they stay registered.
+// 0 or EINVAL, then with `*error`. Both change the plan only: the calls of softverbs/control.h also
+// bring the device into line with it.
 int Set(const std::string& text, std::string* error);
 void Clear();
 

@@ -140,7 +140,7 @@ bool Engine::ExecuteSimulated(size_t choice, PacketHeader* executed) {
   return true;
 }
 
-void Engine::ExecuteParked(const fault::Wire::Packet& packet) {
+void Engine::ExecuteParked(const Wire::Packet& packet) {
   Link& link = *packet.link;
   Execute(link, packet.header, packet.payload.data());
   if (!link.refusals().empty()) SendRefusals(link);

@@ -7,9 +7,9 @@
 #include <mutex>
 #include <vector>
 
-#include "softverbs/fault/wire.h"
 #include "softverbs/nic/link.h"
 #include "softverbs/nic/qp_table.h"
+#include "softverbs/nic/wire.h"
 
 namespace softverbs {
 
@@ -69,7 +69,7 @@ class Engine {
   // To every queue pair of the group that is attached in this process.
   void DispatchMulticast(Link& link, const PacketHeader& header, const uint8_t* payload);
   void Execute(Link& link, const PacketHeader& header, const uint8_t* payload);
-  void ExecuteParked(const fault::Wire::Packet& packet);
+  void ExecuteParked(const Wire::Packet& packet);
   void FinishLink(Link& link);
   void Refuse(Link& link, const PacketHeader& request);
   bool SendRefusals(Link& link);
@@ -90,7 +90,7 @@ class Engine {
 
   std::mutex mutex_;  // the progress lock
   // Guarded by mutex_.
-  fault::Wire wire_;
+  Wire wire_;
   std::vector<std::shared_ptr<Link>> links_;
   size_t next_link_ = 0;
   bool asleep_ = true;

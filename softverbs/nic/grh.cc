@@ -5,7 +5,7 @@
 
 #include <cstring>
 
-#include "softverbs/abi/gid.h"
+#include "softverbs/base/gid.h"
 
 namespace softverbs {
 namespace {

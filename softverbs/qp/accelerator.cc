@@ -1,8 +1,6 @@
 #include "softverbs/qp/accelerator.h"
 
-#include <cstdlib>
-#include <cstring>
-
+#include "softverbs/base/accelerating.h"
 #include "softverbs/base/shared_copy.h"
 #include "softverbs/base/stats.h"
 
@@ -44,20 +42,6 @@ class InFlight {
   std::atomic<uint64_t>& word_;
   const uint64_t count_;
 };
-
-// One word for two reasons to keep out: SOFTVERBS_ACCELERATE=0 and an active fault plan.
-// Initialised as a constant: a plan may come before `wanted`. Relaxed: operations under way when a
-// plan comes may still be accelerated.
-constinit std::atomic<bool> accelerating{true};
-
-const bool wanted = [] {
-  const char* value = getenv("SOFTVERBS_ACCELERATE");
-  const bool on = value == nullptr || strcmp(value, "0") != 0;
-  if (!on) accelerating.store(false, std::memory_order_relaxed);
-  return on;
-}();
-
-bool Accelerating() { return accelerating.load(std::memory_order_relaxed); }
 
 // What the target's memory is needed for.
 struct RemoteRange {
@@ -157,8 +141,6 @@ bool Atomic(const Qp& qp, const RemoteOperation& operation, uint8_t* remote) {
 }
 
 }  // namespace
-
-void SetAccelerating(bool on) { accelerating.store(on && wanted, std::memory_order_relaxed); }
 
 bool CanAccelerate(Qp& qp, ibv_wr_opcode opcode, uint32_t rkey, uint32_t length) {
   const Needs& needs = kNeeds[opcode];

@@ -43,9 +43,6 @@ bool Accelerate(Qp& qp, const RemoteOperation& operation);
 // The same for a READ, in fewer instructions: what the tests count.
 bool AccelerateRead(Qp& qp, uint64_t remote_addr, uint32_t rkey, uint32_t length, SgeList local);
 
-// On again, unless SOFTVERBS_ACCELERATE=0, or off: a fault plan is active.
-void SetAccelerating(bool on);
-
 }  // namespace softverbs
 
 #endif  // SOFTVERBS_QP_ACCELERATOR_H_

@@ -1,6 +1,6 @@
 #include "softverbs/qp/datagram_receiver.h"
 
-#include "softverbs/abi/limits.h"
+#include "softverbs/base/limits.h"
 #include "softverbs/nic/grh.h"
 #include "softverbs/qp/deliver_receive.h"
 #include "softverbs/qp/scatter_gather.h"

@@ -7,10 +7,10 @@
 #include <mutex>
 #include <utility>
 
-#include "softverbs/abi/ah_verbs.h"
-#include "softverbs/abi/gid.h"
-#include "softverbs/abi/limits.h"
 #include "softverbs/base/clock.h"
+#include "softverbs/base/gid.h"
+#include "softverbs/base/limits.h"
+#include "softverbs/nic/address_handle.h"
 #include "softverbs/nic/grh.h"
 #include "softverbs/qp/post.h"
 #include "softverbs/qp/requester.h"

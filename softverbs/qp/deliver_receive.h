@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "softverbs/fault/held_completions.h"
+#include "softverbs/cq/held_completions.h"
 #include "softverbs/nic/packet.h"
 #include "softverbs/qp/qp.h"
 
@@ -14,7 +14,7 @@ namespace softverbs {
 inline void DeliverReceive(Qp& qp, const PacketHeader& header, ibv_wc_opcode opcode, uint32_t bytes,
                            unsigned wc_flags = 0) {
   qp.responder.has_receive = false;
-  fault::Deliver(*qp.recv_cq, qp.faults, [&](Cqe& cqe) {
+  Deliver(*qp.recv_cq, qp.faults, [&](Cqe& cqe) {
     cqe.wr_id = qp.responder.receive.wr_id;
     cqe.qp_num = qp.number;
     cqe.src_qp = header.from_qpn;

@@ -1,6 +1,6 @@
 #include "softverbs/qp/qp.h"
 
-#include "softverbs/fault/held_completions.h"
+#include "softverbs/cq/held_completions.h"
 #include "softverbs/qp/responder.h"
 
 namespace softverbs {
@@ -36,7 +36,7 @@ void RevokeTarget(Qp& qp) {
 }
 
 void CompleteReceive(Qp& qp, const ReceiveWqe& receive, ibv_wc_status status) {
-  fault::Deliver(*qp.recv_cq, qp.faults, [&](Cqe& cqe) {
+  Deliver(*qp.recv_cq, qp.faults, [&](Cqe& cqe) {
     cqe.wr_id = receive.wr_id;
     cqe.qp_num = qp.number;
     cqe.status = status;
@@ -69,7 +69,7 @@ void FlushQueues(Qp& qp) {
   SendQueue& queue = requester.queue;
   while (queue.done != queue.posted) {
     const SendWqe& wqe = queue.At(queue.done++);
-    fault::Deliver(*qp.send_cq, qp.faults, [&](Cqe& cqe) {
+    Deliver(*qp.send_cq, qp.faults, [&](Cqe& cqe) {
       cqe.wr_id = wqe.wr_id;
       cqe.qp_num = qp.number;
       cqe.status = IBV_WC_WR_FLUSH_ERR;

@@ -8,10 +8,10 @@
 #include <deque>
 #include <memory>
 
-#include "softverbs/abi/context.h"
 #include "softverbs/base/spin_lock.h"
 #include "softverbs/cq/cq.h"
 #include "softverbs/fault/qp_faults.h"
+#include "softverbs/nic/context.h"
 #include "softverbs/nic/link.h"
 #include "softverbs/nic/packet.h"
 #include "softverbs/qp/datagram_route.h"

@@ -4,10 +4,10 @@
 #include <mutex>
 #include <utility>
 
-#include "softverbs/abi/gid.h"
-#include "softverbs/abi/limits.h"
+#include "softverbs/base/gid.h"
+#include "softverbs/base/limits.h"
 #include "softverbs/base/log.h"
-#include "softverbs/fault/held_completions.h"
+#include "softverbs/cq/held_completions.h"
 #include "softverbs/qp/requester.h"
 #include "softverbs/qp/responder.h"
 #include "softverbs/qp/transitions.h"
@@ -65,8 +65,8 @@ void CopyAttributes(const ibv_qp_attr& from, int mask, ibv_qp_attr* to) {
 void Reset(Qp& qp) {
   RevokeTarget(qp);
   HandRefusalToLink(qp);
-  fault::Purge(*qp.send_cq, qp.number);
-  fault::Purge(*qp.recv_cq, qp.number);
+  Purge(*qp.send_cq, qp.number);
+  Purge(*qp.recv_cq, qp.number);
   Requester& requester = qp.requester;
   requester.queue.Reset();
   requester.began = requester.backing_off = requester.peer_awaited = false;

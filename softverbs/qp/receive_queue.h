@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "softverbs/abi/limits.h"
+#include "softverbs/base/limits.h"
 
 namespace softverbs {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "softverbs/base/clock.h"
-#include "softverbs/fault/held_completions.h"
+#include "softverbs/cq/held_completions.h"
 #include "softverbs/qp/accelerator.h"
 #include "softverbs/qp/datagram_sender.h"
 #include "softverbs/qp/responder.h"
@@ -363,7 +363,7 @@ void CompleteOldest(Qp& qp, ibv_wc_status status) {
   requester.rnr_retries_left = qp.attr.rnr_retry;
   const bool signalled = qp.signal_all || (wqe.send_flags & IBV_SEND_SIGNALED) != 0;
   if (!signalled && status == IBV_WC_SUCCESS) return;
-  fault::Deliver(*qp.send_cq, qp.faults, [&](Cqe& cqe) {
+  Deliver(*qp.send_cq, qp.faults, [&](Cqe& cqe) {
     cqe.wr_id = wqe.wr_id;
     cqe.qp_num = qp.number;
     cqe.status = status;

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "softverbs/base/shared_copy.h"
-#include "softverbs/fault/atomic_of_nic.h"
 #include "softverbs/fault/faults.h"
+#include "softverbs/qp/atomic_of_nic.h"
 #include "softverbs/qp/deliver_receive.h"
 #include "softverbs/qp/scatter_gather.h"
 #include "softverbs/qp/torn_read.h"
@@ -205,7 +205,7 @@ void HandleAtomic(Qp& qp, Link& link, const PacketHeader& request) {
   // Locked instructions: atomic also for the CPU's own accesses (IBV_ATOMIC_GLOB).
   const fault::Plan* plan = fault::Active();
   if (plan != nullptr && plan->atomics != fault::Atomics::kGlobal) [[unlikely]] {
-    original = fault::AtomicOfNic(word, request);
+    original = AtomicOfNic(word, request);
   } else if (request.type == PacketType::kCompareSwap) {
     __atomic_compare_exchange_n(word, &original, request.swap, false, __ATOMIC_SEQ_CST,
                                 __ATOMIC_SEQ_CST);

@@ -6,8 +6,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "softverbs/abi/context.h"
 #include "softverbs/base/spin_lock.h"
+#include "softverbs/nic/context.h"
 #include "softverbs/qp/receive_queue.h"
 
 namespace softverbs {

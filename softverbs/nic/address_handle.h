@@ -1,5 +1,5 @@
-#ifndef SOFTVERBS_ABI_AH_VERBS_H_
-#define SOFTVERBS_ABI_AH_VERBS_H_
+#ifndef SOFTVERBS_NIC_ADDRESS_HANDLE_H_
+#define SOFTVERBS_NIC_ADDRESS_HANDLE_H_
 
 #include <infiniband/verbs.h>
 
@@ -15,4 +15,4 @@ struct Ah {
 
 }  // namespace softverbs
 
-#endif  // SOFTVERBS_ABI_AH_VERBS_H_
+#endif  // SOFTVERBS_NIC_ADDRESS_HANDLE_H_

@@ -1,5 +1,5 @@
-#ifndef SOFTVERBS_FAULT_HELD_COMPLETIONS_H_
-#define SOFTVERBS_FAULT_HELD_COMPLETIONS_H_
+#ifndef SOFTVERBS_CQ_HELD_COMPLETIONS_H_
+#define SOFTVERBS_CQ_HELD_COMPLETIONS_H_
 
 #include <cstdint>
 #include <mutex>
@@ -8,7 +8,7 @@
 #include "softverbs/cq/cq.h"
 #include "softverbs/fault/qp_faults.h"
 
-namespace softverbs::fault {
+namespace softverbs {
 
 // Completions that the plan delays. Those of one queue pair in one CQ stay in order, so what comes
 // behind a delayed one waits too and both arrive at once; those of other queue pairs overtake.
@@ -19,7 +19,7 @@ class HeldCompletions {
   static HeldCompletions& Get();
 
   // Adds the completion to the CQ, now or later.
-  void Deliver(Cq& cq, const Cqe& cqe, QpFaults& faults);
+  void Deliver(Cq& cq, const Cqe& cqe, fault::QpFaults& faults);
   // The queue pair is destroyed or reset: its completions never arrive.
   void Purge(Cq& cq, uint32_t qp_num);
   // All of them, now.
@@ -43,8 +43,8 @@ class HeldCompletions {
 
 // PushCompletion, for what a plan may delay. REQUIRES: the queue pair's lock held.
 template <class Fill>
-inline void Deliver(Cq& cq, QpFaults& faults, Fill&& fill) {
-  if (Active() == nullptr) [[likely]] {
+inline void Deliver(Cq& cq, fault::QpFaults& faults, Fill&& fill) {
+  if (fault::Active() == nullptr) [[likely]] {
     PushCompletion(cq, fill);
   } else {
     Cqe cqe{};
@@ -56,6 +56,6 @@ inline void Deliver(Cq& cq, QpFaults& faults, Fill&& fill) {
 // PurgeCompletions, for those that wait too.
 void Purge(Cq& cq, uint32_t qp_num);
 
-}  // namespace softverbs::fault
+}  // namespace softverbs
 
-#endif  // SOFTVERBS_FAULT_HELD_COMPLETIONS_H_
+#endif  // SOFTVERBS_CQ_HELD_COMPLETIONS_H_

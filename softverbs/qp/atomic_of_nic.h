@@ -1,11 +1,11 @@
-#ifndef SOFTVERBS_FAULT_ATOMIC_OF_NIC_H_
-#define SOFTVERBS_FAULT_ATOMIC_OF_NIC_H_
+#ifndef SOFTVERBS_QP_ATOMIC_OF_NIC_H_
+#define SOFTVERBS_QP_ATOMIC_OF_NIC_H_
 
 #include <cstdint>
 
 #include "softverbs/nic/packet.h"
 
-namespace softverbs::fault {
+namespace softverbs {
 
 // Executes an atomic request as a NIC does whose atomics the CPU is not part of (IBV_ATOMIC_HCA):
 // the word is read, compared and written, and what the CPU stores in between is lost. Returns the
@@ -17,6 +17,6 @@ uint64_t AtomicOfNic(uint64_t* word, const PacketHeader& request);
 // a chance to run.
 void SetAtomicWindow(void (*window)(void*), void* argument);
 
-}  // namespace softverbs::fault
+}  // namespace softverbs
 
-#endif  // SOFTVERBS_FAULT_ATOMIC_OF_NIC_H_
+#endif  // SOFTVERBS_QP_ATOMIC_OF_NIC_H_

@@ -1,4 +1,4 @@
-#include "softverbs/fault/wire.h"
+#include "softverbs/nic/wire.h"
 
 #include <algorithm>
 #include <utility>
@@ -7,7 +7,7 @@
 #include "softverbs/nic/nic.h"
 #include "softverbs/nic/packet_handler.h"
 
-namespace softverbs::fault {
+namespace softverbs {
 
 bool Wire::Park(Link& link, const PacketHeader& header, const uint8_t* payload) {
   disturbed_ = true;
@@ -25,10 +25,10 @@ bool Wire::Park(Link& link, const PacketHeader& header, const uint8_t* payload) 
 }
 
 void Wire::Stall(Mailbox& mailbox, Qp& qp) {
-  const Plan* plan = Active();
+  const fault::Plan* plan = fault::Active();
   if (plan == nullptr) return;
   const uint64_t arrival = NextArrival(qp);
-  const auto ns = StrikesFor(*plan, Kind::kStallPeer, OrdinalOf(qp), arrival);
+  const auto ns = fault::StrikesFor(*plan, fault::Kind::kStallPeer, OrdinalOf(qp), arrival);
   if (!ns) return;
   mailbox.stalled_until = std::max(mailbox.stalled_until, MonotonicNs() + *ns);
   Loop::Get().RunAt(mailbox.stalled_until, [] { Nic::Get()->engine().HandleParked(); });
@@ -74,4 +74,4 @@ std::optional<Wire::Packet> Wire::TakeOf(const Link& link) {
   return std::nullopt;
 }
 
-}  // namespace softverbs::fault
+}  // namespace softverbs

@@ -1,4 +1,4 @@
-#include "softverbs/abi/gid.h"
+#include "softverbs/base/gid.h"
 
 #include <arpa/inet.h>
 #include <endian.h>

@@ -1,5 +1,5 @@
-#ifndef SOFTVERBS_ABI_CONTEXT_H_
-#define SOFTVERBS_ABI_CONTEXT_H_
+#ifndef SOFTVERBS_NIC_CONTEXT_H_
+#define SOFTVERBS_NIC_CONTEXT_H_
 
 #include <infiniband/verbs.h>
 
@@ -45,4 +45,4 @@ struct Pd {
 
 }  // namespace softverbs
 
-#endif  // SOFTVERBS_ABI_CONTEXT_H_
+#endif  // SOFTVERBS_NIC_CONTEXT_H_

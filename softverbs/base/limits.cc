@@ -1,4 +1,4 @@
-#include "softverbs/abi/limits.h"
+#include "softverbs/base/limits.h"
 
 #include <unistd.h>
 

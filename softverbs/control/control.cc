@@ -8,11 +8,13 @@
 #include <mutex>
 #include <string>
 
-#include "softverbs/abi/export.h"
 #include "softverbs/base/clock.h"
-#include "softverbs/fault/atomic_of_nic.h"
+#include "softverbs/base/export.h"
+#include "softverbs/cq/held_completions.h"
 #include "softverbs/fault/faults.h"
 #include "softverbs/fault/strict.h"
+#include "softverbs/nic/nic.h"
+#include "softverbs/qp/atomic_of_nic.h"
 #include "softverbs/qp/requester.h"
 #include "softverbs/simulation/simulated_loop.h"
 
@@ -35,17 +37,31 @@ int Simulate(uint64_t seed) {
   return 0;
 }
 
+// Regions registered so far are reached by packets from now on, for as long as they stay
+// registered: only packets pass the faults.
+int SetFaults(const char* plan, std::string* error) {
+  if (const int result = fault::Set(plan, error)) return result;
+  if (Nic* nic = Nic::Existing()) nic->memory().StopSharing();
+  return 0;
+}
+
+// Completions that the plan delayed arrive now.
+void ClearFaults() {
+  fault::Clear();
+  HeldCompletions::Get().ReleaseAll();
+}
+
 }  // namespace
 }  // namespace softverbs
 
 SOFTVERBS_EXPORT int softverbs_set_faults(const char* plan, char* error, size_t error_size) {
   std::string why;
-  const int result = softverbs::fault::Set(plan, &why);
+  const int result = softverbs::SetFaults(plan, &why);
   if (result != 0 && error != nullptr) snprintf(error, error_size, "%s", why.c_str());
   return result;
 }
 
-SOFTVERBS_EXPORT void softverbs_clear_faults() { softverbs::fault::Clear(); }
+SOFTVERBS_EXPORT void softverbs_clear_faults() { softverbs::ClearFaults(); }
 
 SOFTVERBS_EXPORT uint64_t softverbs_fault_count(const char* name) {
   using softverbs::fault::Kind;
@@ -65,7 +81,7 @@ SOFTVERBS_EXPORT uint32_t softverbs_reads_in_flight(ibv_qp* ibv) {
 }
 
 SOFTVERBS_EXPORT void softverbs_set_atomic_window(void (*window)(void*), void* argument) {
-  softverbs::fault::SetAtomicWindow(window, argument);
+  softverbs::SetAtomicWindow(window, argument);
 }
 
 SOFTVERBS_EXPORT int softverbs_simulate(uint64_t seed) { return softverbs::Simulate(seed); }

@@ -1,5 +1,5 @@
-#ifndef SOFTVERBS_ABI_GID_H_
-#define SOFTVERBS_ABI_GID_H_
+#ifndef SOFTVERBS_BASE_GID_H_
+#define SOFTVERBS_BASE_GID_H_
 
 #include <infiniband/verbs.h>
 
@@ -26,4 +26,4 @@ bool IsGidOfThisHost(const ibv_gid& gid);
 
 }  // namespace softverbs
 
-#endif  // SOFTVERBS_ABI_GID_H_
+#endif  // SOFTVERBS_BASE_GID_H_

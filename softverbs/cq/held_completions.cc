@@ -1,4 +1,4 @@
-#include "softverbs/fault/held_completions.h"
+#include "softverbs/cq/held_completions.h"
 
 #include <algorithm>
 #include <limits>
@@ -7,7 +7,7 @@
 #include "softverbs/base/fork.h"
 #include "softverbs/nic/loop.h"
 
-namespace softverbs::fault {
+namespace softverbs {
 namespace {
 
 void Push(Cq& cq, const Cqe& cqe) {
@@ -27,11 +27,12 @@ HeldCompletions& HeldCompletions::Get() {
   return *instance;
 }
 
-void HeldCompletions::Deliver(Cq& cq, const Cqe& cqe, QpFaults& faults) {
-  const Plan* plan = Active();
+void HeldCompletions::Deliver(Cq& cq, const Cqe& cqe, fault::QpFaults& faults) {
+  const fault::Plan* plan = fault::Active();
   std::optional<int64_t> delay;
   if (plan != nullptr) {
-    delay = StrikesFor(*plan, Kind::kDelayCompletion, faults.ordinal, faults.completions++);
+    delay = fault::StrikesFor(*plan, fault::Kind::kDelayCompletion, faults.ordinal,
+                              faults.completions++);
   }
   const std::lock_guard<std::mutex> guard(mutex_);
   int64_t due = delay ? MonotonicNs() + *delay : 0;
@@ -65,4 +66,4 @@ void HeldCompletions::Release(int64_t now_ns) {
   });
 }
 
-}  // namespace softverbs::fault
+}  // namespace softverbs

@@ -1,5 +1,5 @@
-#ifndef SOFTVERBS_FAULT_WIRE_H_
-#define SOFTVERBS_FAULT_WIRE_H_
+#ifndef SOFTVERBS_NIC_WIRE_H_
+#define SOFTVERBS_NIC_WIRE_H_
 
 #include <cstdint>
 #include <deque>
@@ -12,7 +12,7 @@
 #include "softverbs/nic/packet.h"
 #include "softverbs/nic/qp_table.h"
 
-namespace softverbs::fault {
+namespace softverbs {
 
 // Packets that arrived and are not executed yet, with a fault plan or in a simulation: those for
 // one queue pair stay in order, others pass them. A queue pair's packets wait while its adapter
@@ -32,7 +32,7 @@ class Wire {
 
   // Whether Park must be asked. Cheap: for every packet.
   bool Wants(const PacketHeader& header) const {
-    return disturbed_ || Active() != nullptr || (header.flags & kPacketTear) != 0;
+    return disturbed_ || fault::Active() != nullptr || (header.flags & kPacketTear) != 0;
   }
   // Takes the packet if it has to wait; false: execute it now.
   bool Park(Link& link, const PacketHeader& header, const uint8_t* payload);
@@ -68,6 +68,6 @@ class Wire {
   std::map<uint32_t, Mailbox> mailboxes_;  // by ordinal of the queue pair
 };
 
-}  // namespace softverbs::fault
+}  // namespace softverbs
 
-#endif  // SOFTVERBS_FAULT_WIRE_H_
+#endif  // SOFTVERBS_NIC_WIRE_H_

@@ -1,5 +1,5 @@
-#ifndef SOFTVERBS_ABI_LIMITS_H_
-#define SOFTVERBS_ABI_LIMITS_H_
+#ifndef SOFTVERBS_BASE_LIMITS_H_
+#define SOFTVERBS_BASE_LIMITS_H_
 
 #include <cstdint>
 
@@ -21,4 +21,4 @@ uint32_t MaxReadAtomic();
 
 }  // namespace softverbs
 
-#endif  // SOFTVERBS_ABI_LIMITS_H_
+#endif  // SOFTVERBS_BASE_LIMITS_H_

@@ -1,10 +1,10 @@
-#include "softverbs/fault/atomic_of_nic.h"
+#include "softverbs/qp/atomic_of_nic.h"
 
 #include <sched.h>
 
 #include <mutex>
 
-namespace softverbs::fault {
+namespace softverbs {
 namespace {
 
 std::mutex window_mutex;
@@ -39,4 +39,4 @@ uint64_t AtomicOfNic(uint64_t* word, const PacketHeader& request) {
   return original;
 }
 
-}  // namespace softverbs::fault
+}  // namespace softverbs

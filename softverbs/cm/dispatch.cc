@@ -1,0 +1,30 @@
+// What a link tells the id that owns it, as steps of the protocol.
+
+#include "softverbs/cm/cm_id.h"
+#include "softverbs/cm/steps.h"
+
+namespace softverbs::cm {
+
+void LinkReceiver::OnMessage(std::shared_ptr<Link>, const Message& message) {
+  switch (static_cast<MessageKind>(message.kind)) {
+    case MessageKind::kRequest:
+    case MessageKind::kServiceRequest:
+      return;  // only as the first message, which the listener takes
+    case MessageKind::kReply:
+      return OnReply(id_, message);
+    case MessageKind::kReadyToUse:
+      return OnReadyToUse(id_);
+    case MessageKind::kReject:
+      return OnReject(id_, message);
+    case MessageKind::kDisconnectRequest:
+      return OnDisconnectRequest(id_);
+    case MessageKind::kDisconnectReply:
+      return OnDisconnectReply(id_);
+    case MessageKind::kServiceReply:
+      return OnServiceReply(id_, message);
+  }
+}
+
+void LinkReceiver::OnEnd(const std::shared_ptr<Link>&) { OnPeerGone(id_); }
+
+}  // namespace softverbs::cm
