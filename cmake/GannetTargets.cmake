@@ -8,7 +8,8 @@ endif()
 
 # What every target of ours is compiled with; warnings are errors for our code only.
 add_library(gannet_flags INTERFACE)
-target_compile_options(gannet_flags INTERFACE -Wall -Wextra -Werror -Wno-missing-field-initializers)
+target_compile_options(gannet_flags INTERFACE -Wall -Wextra -Werror -Wno-missing-field-initializers
+                       $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
 target_include_directories(gannet_flags INTERFACE ${PROJECT_SOURCE_DIR})
 if(GANNET_SANITIZE)
   target_compile_options(gannet_flags INTERFACE -fsanitize=${GANNET_SANITIZE} -fno-omit-frame-pointer

@@ -4,15 +4,17 @@
 #include <atomic>
 #include <cstdint>
 
+#include "common/base/mutex.h"
+
 namespace gannet {
 
 // A mutex of one word for hot paths: taking it and giving it back, when nobody else wants it, are
 // two inlined atomic instructions (std::mutex: 60 instructions in two library calls). Who has to
 // wait spins a little and then sleeps in the kernel. Not fair, not recursive, no condition
-// variables; elsewhere use Mutex, which the compiler checks.
-class WordMutex {
+// variables; elsewhere use Mutex.
+class GANNET_THREAD_ANNOTATION(capability("mutex")) WordMutex {
  public:
-  void Lock() {
+  void Lock() GANNET_THREAD_ANNOTATION(acquire_capability()) {
     uint32_t free = kFree;
     // Acquire: what the last holder did is seen.
     if (!word_.compare_exchange_strong(free, kHeld, std::memory_order_acquire,
@@ -20,7 +22,7 @@ class WordMutex {
       LockSlowly();
     }
   }
-  void Unlock() {
+  void Unlock() GANNET_THREAD_ANNOTATION(release_capability()) {
     // Release: what this holder did is seen by the next.
     if (word_.exchange(kFree, std::memory_order_release) == kContended) [[unlikely]] {
       word_.notify_one();
