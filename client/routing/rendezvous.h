@@ -9,29 +9,27 @@
 namespace gannet {
 
 // Which of several servers owns a key, by rendezvous hashing ("highest random weight", Thaler and
-// Ravishankar, 1998): every client with the same endpoint strings gives the same answer in whatever
+// Ravishankar, 1998): every client with the same names of servers gives the same answer in whatever
 // order it lists them, and taking one server away moves only that server's keys.
 //
 // The hashes are unseeded XXH3-64 (not an index's seeded hash, which differs per server); the
-// weight of an endpoint is Mix64(hash of key ^ hash of endpoint). Changing any of it loses sight of
+// weight of a server is Mix64(hash of key ^ hash of its name). Changing any of it loses sight of
 // every stored key: a golden test keeps it.
 //
-// Immutable, thread safe.
+// Thread safe as long as nobody assigns to it.
 class Rendezvous {
  public:
-  // REQUIRES: at least one endpoint. They count by their text, so every client must spell them the
-  // same.
-  explicit Rendezvous(const std::vector<std::string>& endpoints);
+  explicit Rendezvous(const std::vector<std::string>& names);
 
-  // Index of the endpoint that owns `key`.
+  // Index of the server that owns `key`. REQUIRES: there is at least one.
   uint32_t ServerOf(std::string_view key) const {
-    return endpoint_hashes_.size() == 1 ? 0 : HighestWeight(key);
+    return name_hashes_.size() == 1 ? 0 : HighestWeight(key);
   }
 
  private:
   uint32_t HighestWeight(std::string_view key) const;
 
-  std::vector<uint64_t> endpoint_hashes_;
+  std::vector<uint64_t> name_hashes_;
 };
 
 }  // namespace gannet
