@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/protocol/connect.h"
 #include "common/rdma/address.h"
 #include "common/rdma/device_choice.h"
 #include "gflags/gflags.h"
@@ -19,6 +20,9 @@
 DECLARE_bool(help);
 
 DEFINE_string(listen, "0.0.0.0:7471", "ADDR:PORT to accept clients on; port 0 takes any");
+DEFINE_string(name, "",
+              "what clients call this server when they choose whose keys are whose; without it its "
+              "address");
 DEFINE_string(memory, "1G", "bytes of the region: index and heap; K, M, G, T are powers of 1024");
 DEFINE_uint64(index_slots, 0, "items that the index has room for; 0 = by memory");
 DEFINE_uint64(lock_words, 65536, "lock words; keys whose hashes meet in one share a lock");
@@ -42,6 +46,10 @@ constexpr uint32_t kSessionGraceMsMax = 24 * 3600 * 1000;
 
 // All that can be wrong with the flags by themselves.
 absl::Status CheckFlags() {
+  if (!FLAGS_name.empty() && !IsServerName(FLAGS_name)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--name must be 1 to ", kServerNameBytesMax, " letters, digits or ._:-[]"));
+  }
   if (FLAGS_workers < 1 || FLAGS_workers > kWorkersMax) {
     return absl::InvalidArgumentError(absl::StrCat("--workers must be 1 to ", kWorkersMax));
   }
@@ -71,6 +79,8 @@ absl::StatusOr<Server::Options> OptionsFromFlags() {
   Server::Options options;
   GANNET_ASSIGN_OR_RETURN(options.memory_bytes, ParseByteSize(FLAGS_memory));
   GANNET_ASSIGN_OR_RETURN(options.listen, Resolve(FLAGS_listen, kDefaultPort));
+  options.name = FLAGS_name;
+  options.answer_while_starting = true;
   options.index_slots = FLAGS_index_slots;
   options.lock_words = FLAGS_lock_words;
   options.workers = FLAGS_workers;

@@ -49,8 +49,9 @@ class Client::State {
   // Tries for a lock until it has it or the time is over.
   template <class F>
   absl::StatusOr<Lock> Acquire(OpType type, std::string_view key, int64_t timeout_ns, F use);
-  absl::Status RunOnEach(OpType type, int64_t timeout_ns,
-                         const std::function<void(const Op&)>& use);
+  // Asks every server at once; use(number of the server, Op, how it ended) for each.
+  template <class F>
+  void RunOnEach(OpType type, int64_t timeout_ns, F use);
 
   Driver driver;
   const Milliseconds deadline;
@@ -85,13 +86,15 @@ absl::StatusOr<Lock> Client::State::Acquire(OpType type, std::string_view key, i
   }
 }
 
-absl::Status Client::State::RunOnEach(OpType type, int64_t timeout_ns,
-                                      const std::function<void(const Op&)>& use) {
-  for (uint32_t server = 0; server < driver.engine().servers(); ++server) {
-    absl::Status status = Run(ServerRequest(driver.engine(), type, server), timeout_ns, use);
-    if (!status.ok()) return status;
+template <class F>
+void Client::State::RunOnEach(OpType type, int64_t timeout_ns, F use) {
+  std::vector<OpRequest> requests(driver.engine().servers());
+  for (uint32_t server = 0; server < requests.size(); ++server) {
+    requests[server].type = type;
+    requests[server].server = server;
+    requests[server].timeout_ns = timeout_ns;
   }
-  return absl::OkStatus();
+  driver.Run(requests, [&](size_t server, const Op& op) { use(server, op, driver.StatusOf(op)); });
 }
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(std::vector<std::string> endpoints,
@@ -147,37 +150,39 @@ absl::StatusOr<bool> Client::GetView(
   return found;
 }
 
-absl::StatusOr<std::vector<std::optional<Value>>> Client::MultiGet(
+std::vector<absl::StatusOr<std::optional<Value>>> Client::MultiGet(
     std::span<const std::string> keys, std::optional<Milliseconds> deadline) {
-  if (state_->driver.forked()) return ForkGuard::ForkedStatus();
+  using Answer = absl::StatusOr<std::optional<Value>>;
+  if (state_->driver.forked()) return {keys.size(), Answer(ForkGuard::ForkedStatus())};
+  std::vector<Answer> answers(keys.size());
   std::vector<OpRequest> requests;
-  std::vector<size_t> request_of_key;
-  absl::flat_hash_map<std::string_view, size_t> seen;  // equal keys are asked for once
-  for (const std::string& key : keys) {
-    const auto [it, is_new] = seen.try_emplace(key, requests.size());
-    request_of_key.push_back(it->second);
-    if (!is_new) continue;
-    absl::StatusOr<OpRequest> request = KeyRequest(state_->driver.engine(), OpType::kGet, key);
-    if (!request.ok()) return request.status();
+  std::vector<size_t> key_of_request;
+  absl::flat_hash_map<std::string_view, size_t> first;  // equal keys are asked for once
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (!first.try_emplace(keys[i], i).second) continue;
+    absl::StatusOr<OpRequest> request = KeyRequest(state_->driver.engine(), OpType::kGet, keys[i]);
+    if (!request.ok()) {
+      answers[i] = request.status();
+      continue;
+    }
     request->timeout_ns = state_->TimeoutNs(deadline);
     request->share_window = true;
     requests.push_back(*request);
+    key_of_request.push_back(i);
   }
-  absl::Status status;
-  std::vector<std::optional<Value>> answers(requests.size());
   state_->driver.Run(requests, [&](size_t i, const Op& op) {
+    Answer& answer = answers[key_of_request[i]];
     if (op.outcome != Outcome::kOk) {
-      status.Update(state_->driver.StatusOf(op));
-    } else if (op.done.found) {
-      answers[i] = ValueOf(op);
+      answer = state_->driver.StatusOf(op);
+    } else {
+      answer = op.done.found ? std::optional<Value>(ValueOf(op)) : std::nullopt;
     }
   });
-  if (!status.ok()) return status;
-  if (requests.size() == keys.size()) return answers;
-  std::vector<std::optional<Value>> values;
-  values.reserve(keys.size());
-  for (const size_t request : request_of_key) values.push_back(answers[request]);
-  return values;
+  if (first.size() == keys.size()) return answers;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    if (const size_t asked = first[keys[i]]; asked != i) answers[i] = answers[asked];
+  }
+  return answers;
 }
 
 absl::StatusOr<uint64_t> Client::Put(std::string_view key, std::string_view value,
@@ -236,17 +241,48 @@ absl::StatusOr<Client::LockedValue> Client::LockAndGet(std::string_view key,
   return locked;
 }
 
-absl::StatusOr<std::vector<ServerStats>> Client::Stats(std::optional<Milliseconds> deadline) {
-  std::vector<ServerStats> stats;
-  absl::Status status = state_->RunOnEach(
-      OpType::kStats, state_->TimeoutNs(deadline),
-      [&](const Op& op) { stats.push_back(StatsOf(state_->driver.engine(), op)); });
-  if (!status.ok()) return status;
-  return stats;
+std::vector<ServerReport> Client::Stats(std::optional<Milliseconds> deadline) {
+  const Engine& engine = state_->driver.engine();
+  std::vector<ServerReport> reports;
+  for (uint32_t server = 0; server < engine.servers(); ++server) {
+    reports.push_back({engine.session(server).endpoint(), "", ForkGuard::ForkedStatus()});
+  }
+  if (state_->driver.forked()) return reports;
+  state_->RunOnEach(OpType::kStats, state_->TimeoutNs(deadline),
+                    [&](size_t server, const Op& op, absl::Status status) {
+                      absl::StatusOr<ServerStats>& stats = reports[server].stats;
+                      if (status.ok()) {
+                        stats = StatsOf(engine, op);
+                      } else {
+                        stats = std::move(status);
+                      }
+                    });
+  const std::vector<ServerInfo> infos = Info();
+  for (size_t server = 0; server < infos.size(); ++server)
+    reports[server].name = infos[server].name;
+  return reports;
+}
+
+std::vector<ServerPing> Client::PingEach(std::optional<Milliseconds> deadline) {
+  const Engine& engine = state_->driver.engine();
+  std::vector<ServerPing> pings;
+  for (uint32_t server = 0; server < engine.servers(); ++server) {
+    pings.push_back({engine.session(server).endpoint(), "", ForkGuard::ForkedStatus()});
+  }
+  if (state_->driver.forked()) return pings;
+  state_->RunOnEach(OpType::kPing, state_->TimeoutNs(deadline),
+                    [&](size_t server, const Op&, absl::Status status) {
+                      pings[server].status = std::move(status);
+                    });
+  const std::vector<ServerInfo> infos = Info();
+  for (size_t server = 0; server < infos.size(); ++server) pings[server].name = infos[server].name;
+  return pings;
 }
 
 absl::Status Client::Ping(std::optional<Milliseconds> deadline) {
-  return state_->RunOnEach(OpType::kPing, state_->TimeoutNs(deadline), [](const Op&) {});
+  absl::Status first;
+  for (const ServerPing& ping : PingEach(deadline)) first.Update(ping.status);
+  return first;
 }
 
 std::vector<ServerInfo> Client::Info() const {

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kSpinNs = 200 * kNsPerUs;
 constexpr int kSleepMs = 5;                         // deadlines are looked at so often
 constexpr int64_t kKeepAliveNs = 100 * kNsPerMs;    // well below a heartbeat
-constexpr int64_t kReconnectPollNs = 2 * kNsPerMs;  // while a server is not connected
+constexpr int64_t kReconnectPollNs = 2 * kNsPerMs;  // while a server is being connected to
 constexpr int64_t kNoRoomNs = 100 * kNsPerUs;       // until operations of others are over
 
 }  // namespace
@@ -151,9 +151,9 @@ void Driver::LetOthersIn() {
 void Driver::KeepAlive() {
   MutexLock lock(mutex_);
   while (!stopping_) {
-    if (!driving_) PollAndDeliver(clock_.MonotonicNs());
-    const bool connected = engine_->ConnectStatus().ok();
-    WaitFor(&stop_, connected ? kKeepAliveNs : kReconnectPollNs);
+    const int64_t now_ns = clock_.MonotonicNs();
+    if (!driving_) PollAndDeliver(now_ns);
+    WaitFor(&stop_, std::clamp(engine_->IdleNs(now_ns), kReconnectPollNs, kKeepAliveNs));
   }
 }
 

@@ -33,12 +33,11 @@ absl::Status KeyError(std::string_view key) {
       absl::StrCat("key of ", key.size(), " bytes, at most ", kKeyBytesMax, " are possible"));
 }
 
-absl::StatusOr<OpRequest> KeyRequest(const Engine& engine, OpType type, std::string_view key) {
+absl::StatusOr<OpRequest> KeyRequest(const Engine& /*engine*/, OpType type, std::string_view key) {
   if (!KeyFits(key)) return KeyError(key);
   OpRequest request;
   request.type = type;
   request.key = key;
-  request.server = engine.ServerOf(key);
   return request;
 }
 
@@ -128,6 +127,9 @@ absl::Status StatusOf(const Engine& engine, const Op& op) {
       return with_cause("the server could not carry out the request");
     case Outcome::kUnavailable:
       return with_cause("not applied, try again");
+    case Outcome::kUnrouted:
+      return engine.routing_status().ok() ? with_cause("not applied, try again")
+                                          : engine.routing_status();
     case Outcome::kUnknown:
       return with_cause("the connection broke; the write may have been applied");
     case Outcome::kDeadlineExceeded:
@@ -178,12 +180,9 @@ absl::StatusOr<std::unique_ptr<Engine>> ConnectEngine(Engine::Settings settings)
   for (;;) {
     const int64_t now_ns = clock.MonotonicNs();
     (*engine)->Poll(now_ns);
-    const absl::Status status = (*engine)->ConnectStatus();
-    if (status.ok()) return engine;
-    if (status.message() != Engine::kConnecting) return status;
-    if (now_ns >= deadline_ns) {
-      return absl::UnavailableError("no answer from a server within the connect timeout");
-    }
+    const std::optional<absl::Status> status = (*engine)->StartStatus(now_ns >= deadline_ns);
+    if (status.has_value() && status->ok()) return engine;
+    if (status.has_value()) return *status;
     fds.clear();
     (*engine)->AppendFds(&fds);
     poll(fds.data(), fds.size(), 1);

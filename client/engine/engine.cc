@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/session/handshake.h"
+#include "client/routing/endpoint.h"
 #include "common/base/status_macros.h"
 #include "common/rdma/device.h"
 #include "common/rdma/softverbs_exec.h"
@@ -36,16 +36,22 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Settings settings) {
   }
   GANNET_RETURN_IF_ERROR(CheckDeviceOption(settings.options.device));
   std::vector<std::vector<SocketAddress>> addresses;
-  for (const std::string& endpoint : settings.endpoints) {
-    GANNET_ASSIGN_OR_RETURN(addresses.emplace_back(), ResolveAll(endpoint, kDefaultPort));
+  std::vector<Router::Server> servers;
+  for (const std::string& text : settings.endpoints) {
+    GANNET_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(text));
+    GANNET_ASSIGN_OR_RETURN(addresses.emplace_back(), ResolveAll(endpoint.address, kDefaultPort));
+    servers.push_back({text, endpoint.name, CanonicalAddress(addresses.back())});
   }
-  return std::unique_ptr<Engine>(new Engine(std::move(settings), addresses));
+  GANNET_ASSIGN_OR_RETURN(Router router, Router::Create(std::move(servers)));
+  return std::unique_ptr<Engine>(new Engine(std::move(settings), addresses, std::move(router)));
 }
 
-Engine::Engine(Settings settings, const std::vector<std::vector<SocketAddress>>& addresses)
+Engine::Engine(Settings settings, const std::vector<std::vector<SocketAddress>>& addresses,
+               Router router)
     : clock_(settings.clock),
       depth_(settings.options.depth),
-      rendezvous_(settings.endpoints),
+      log_(settings.options.log),
+      router_(std::move(router)),
       inline_key_sizes_(settings.endpoints.size() > 1 ? 0 : 8),
       spare_(depth_),
       ops_(2 * depth_),
@@ -79,20 +85,12 @@ Engine::Engine(Settings settings, const std::vector<std::vector<SocketAddress>>&
     servers_.push_back({.cache = LocationCache(settings.options.location_cache_bytes / servers),
                         .locks = {},
                         .session = std::move(session)});
+    servers_.back().session->SetServerSet(router_.set_hash());
   }
   for (Op& op : ops_) op.server = &servers_.front();
 }
 
 Engine::~Engine() = default;
-
-absl::Status Engine::ConnectStatus() const {
-  absl::Status connecting;
-  for (const Server& server : servers_) {
-    if (server.session->dead()) return server.session->status();
-    if (!server.session->ready()) connecting = absl::UnavailableError(kConnecting);
-  }
-  return connecting;
-}
 
 uint32_t Engine::Begin(const OpRequest& request) {
   if (!HasRoom()) return kNoOp;
@@ -100,7 +98,12 @@ uint32_t Engine::Begin(const OpRequest& request) {
   op.word = LockWord(request.lock_word);
   op.request = request;
   op.request.key = {};
-  TakeKey(op, request.server, request.key);
+  if (request.key.empty()) {
+    TakeKey(op, request.server, {});
+    return op.number;
+  }
+  if (!router_.status().ok()) return FinishUnrouted(op);
+  TakeKey(op, ServerOf(request.key), request.key);
   return op.number;
 }
 
@@ -108,6 +111,10 @@ bool Engine::BeginGet(std::string_view key, std::span<std::byte> out, int64_t ti
                       uint64_t user_data) {
   Op* const op = TakeGetSlot(out, timeout_ns, user_data);
   if (op == nullptr) return false;
+  if (!router_.status().ok()) {
+    FinishUnrouted(*op);
+    return true;
+  }
   TakeKey(*op, ServerOf(key), key);
   return true;
 }
@@ -141,7 +148,7 @@ void Engine::Start(uint32_t i) {
   Op& op = ops_[i];
   Server& server = ServerOf(op);
   if (!server.session->ready()) {
-    if (server.session->dead()) return Finish(i, Outcome::kUnavailable);
+    if (server.session->down()) return Finish(i, Outcome::kUnavailable);
     op.phase = Op::Phase::kWaiting;
     return;
   }
@@ -204,28 +211,6 @@ void Engine::CheckDeadlines() {
       earliest_deadline_ns_ = std::min(earliest_deadline_ns_, op.deadline_ns);
     }
   }
-}
-
-std::vector<ServerInfo> Engine::Info() const {
-  std::vector<ServerInfo> infos;
-  for (const Server& server : servers_) {
-    const ClientSession* session = server.session.get();
-    ServerInfo& info = infos.emplace_back();
-    info.endpoint = session->endpoint();
-    if (!session->was_ready()) continue;
-    const Grant& grant = session->grant();
-    info.device = session->memory().device.name;
-    info.kind = DeviceKindName(session->memory().device.kind);
-    info.lock_mode = LockModeName(session->lock_mode());
-    info.incarnation = grant.incarnation;
-    info.region_bytes = grant.region_bytes;
-    info.index_slots = grant.index.slots();
-    info.lock_words = grant.lock_words;
-    info.protocol_version = grant.version;
-    info.session_id = grant.session_id;
-    info.read_depth = session->read_depth();
-  }
-  return infos;
 }
 
 void Engine::AppendFds(std::vector<pollfd>* fds) const {

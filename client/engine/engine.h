@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,7 +24,7 @@
 #include "client/location_cache/location_cache.h"
 #include "client/locks/lock_table.h"
 #include "client/lookup/clock.h"
-#include "client/routing/rendezvous.h"
+#include "client/routing/router.h"
 #include "client/session/client_session.h"
 #include "common/base/copy_bytes.h"
 #include "common/layout/key_hash_inline.h"
@@ -66,17 +67,24 @@ class Engine final : public SessionOwner {
     const Clock* clock = Clock::Real();
   };
   // Looks the names up (may block on DNS) and begins to connect. FailedPrecondition: no device;
-  // InvalidArgument: an endpoint that is none.
+  // InvalidArgument: an endpoint that is none, or a server that is listed twice; Unavailable: DNS
+  // does not know a host.
   static absl::StatusOr<std::unique_ptr<Engine>> Create(Settings settings);
   ~Engine() override;
 
   static constexpr uint32_t kDepthMax = 1 << 14;
 
-  static constexpr const char* kConnecting = "connecting";
-  // OK: every server is connected. Unavailable, kConnecting: not yet. Otherwise why one cannot be.
-  absl::Status ConnectStatus() const;
+  // Whether the client can start: at least one server is connected, every other one is too or
+  // cannot be reached, and it is known whose keys are whose. nullopt: not yet; call it again after
+  // a Poll. An error: it cannot, and why. `last_call`: no more is waited for.
+  std::optional<absl::Status> StartStatus(bool last_call);
+  // Why keys cannot be routed; OK: they can.
+  const absl::Status& routing_status() const { return router_.status(); }
+  // How long Poll may be put off as far as connecting goes.
+  int64_t IdleNs(int64_t now_ns) const;
 
   // kNoOp: as many operations as Options::depth are alive, or their slots are not yet free.
+  // A request with a key goes to the server that has the key, any other to `request.server`.
   // REQUIRES: the request is valid (client/api/requests.h makes valid ones).
   uint32_t Begin(const OpRequest& request);
   // The same for a GET, in fewer steps; false: as kNoOp. REQUIRES: the key is 1 to kKeyBytesMax
@@ -107,7 +115,7 @@ class Engine final : public SessionOwner {
   // Begun and not released.
   uint32_t alive() const { return slots() - free_.size() - lingering_; }
   uint32_t servers() const { return static_cast<uint32_t>(servers_.size()); }
-  uint32_t ServerOf(std::string_view key) const { return rendezvous_.ServerOf(key); }
+  uint32_t ServerOf(std::string_view key) const { return router_.ServerOf(key); }
   const ClientSession& session(uint32_t i) const { return *servers_[i].session; }
   std::vector<ServerInfo> Info() const;
   const Clock& clock() const { return *clock_; }
@@ -119,11 +127,12 @@ class Engine final : public SessionOwner {
   void Break(uint32_t server, absl::Status why) { servers_[server].session->Break(std::move(why)); }
 
  private:
-  Engine(Settings settings, const std::vector<std::vector<SocketAddress>>& addresses);
+  Engine(Settings settings, const std::vector<std::vector<SocketAddress>>& addresses,
+         Router router);
 
   using Server = EngineServer;
 
-  // SessionOwner: engine_recovery.cc, engine_get.cc, engine_request.cc.
+  // SessionOwner: engine_recovery.cc, engine_get.cc, engine_request.cc, engine_servers.cc.
   void OnDoorbell(uint32_t i) override;
   bool OnPostOrdered(uint32_t i, InFlightWork::Kind kind, bool doorbell) override;
   void OnWorksDone(uint32_t server, std::span<const InFlightWork::Work> works,
@@ -135,6 +144,12 @@ class Engine final : public SessionOwner {
   void OnLost(uint32_t server) override;
   void OnReady(uint32_t server, Comeback comeback) override;
   void OnAbandoned(uint32_t i) override;
+  absl::Status OnNamed(uint32_t server, std::string_view name) override;
+
+  // engine_servers.cc
+  bool StaysWhereItIs(const Op& op) const;
+  void OnKeysMoved(uint32_t server);
+  uint32_t FinishUnrouted(Op& op);
 
   // engine.cc
   void Start(uint32_t i);
@@ -247,7 +262,9 @@ class Engine final : public SessionOwner {
 
   const Clock* const clock_;
   const uint32_t depth_;
-  const Rendezvous rendezvous_;
+  const std::function<void(LogLevel, std::string_view)> log_;
+  Router router_;
+  bool started_ = false;           // StartStatus was OK
   const size_t inline_key_sizes_;  // see BeginsInline
   int64_t now_ns_ = 0;
   int64_t earliest_deadline_ns_ = INT64_MAX;  // or earlier than it

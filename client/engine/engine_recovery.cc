@@ -53,7 +53,7 @@ void Engine::LoseOp(uint32_t i) {
   op.first_sharer = op.next_sharer = kNoOp;
   op.acquiring = op.lock_acquired = op.busy.releasing = false;
   const bool locking = op.request.type == OpType::kLockAndGet || op.request.type == OpType::kLock;
-  const bool over_with = SessionOf(op).dead();
+  const bool over_with = SessionOf(op).down();
   switch (op.phase) {
     case Op::Phase::kReadingWindow:
     case Op::Phase::kReadingWindows:
@@ -82,7 +82,10 @@ void Engine::LoseOp(uint32_t i) {
     case Op::Phase::kFresh:
     case Op::Phase::kFinished:
     case Op::Phase::kReleased:
-      op.busy.awaits_reply &= !over_with;
+      if (over_with && op.busy.awaits_reply) {
+        IgnoreAnswer(i);  // the session may come back, and the slot be another operation's
+        op.busy.awaits_reply = false;
+      }
       return FreeIfQuiet(i);
   }
 }
@@ -129,6 +132,8 @@ void Engine::OnReady(uint32_t server, Comeback comeback) {
     const bool unsent = op.phase == Op::Phase::kWaiting || op.phase == Op::Phase::kRequestQueued;
     if (comeback == Comeback::kNewIncarnation && unsent && ChangesTheStore(op.request.type)) {
       Finish(i, Outcome::kUnavailable);  // it was meant for another store
+    } else if (op.phase == Op::Phase::kWaiting && !StaysWhereItIs(op)) {
+      Finish(i, Outcome::kUnavailable);
     } else if (op.phase == Op::Phase::kWaiting) {
       Start(i);
     }

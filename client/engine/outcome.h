@@ -23,6 +23,7 @@ enum class Outcome : uint8_t {
   kUnimplemented,
   kServerBug,    // the answer makes no sense
   kUnavailable,  // not applied
+  kUnrouted,     // the same: it is not known which server has the key
   kUnknown,      // may have been applied
   kDeadlineExceeded,
 };
@@ -51,6 +52,7 @@ constexpr absl::StatusCode CodeOf(Outcome outcome) {
     case Outcome::kServerBug:
       return absl::StatusCode::kInternal;
     case Outcome::kUnavailable:
+    case Outcome::kUnrouted:
       return absl::StatusCode::kUnavailable;
     case Outcome::kUnknown:
       return absl::StatusCode::kUnknown;

@@ -18,8 +18,7 @@ ClientSession::ClientSession(Options options, SessionOwner* owner)
 }
 
 ClientSession::~ClientSession() {
-  report_lost_ = false;
-  options_.reconnect = false;
+  closing_ = true;
   if (phase_ != Phase::kDown && phase_ != Phase::kDraining) BeginDrain();
   while (phase_ == Phase::kDraining) PollDraining(options_.clock->MonotonicNs());
 }
@@ -106,13 +105,37 @@ void ClientSession::PollDraining(int64_t now_ns) {
   if (!drained) return;
   DestroyLinks();
   phase_ = Phase::kDown;
-  retry_ns_ = kNever;
-  if (options_.reconnect && (was_ready_ || attempts_ < options_.addresses.size())) {
-    retry_ns_ = was_ready_ ? now_ns + backoff_.NextNs(Mix64(now_ns)) : now_ns;
-  }
+  retry_ns_ = NextAttemptNs(now_ns);
   reads_.Clear();
   ordered_.Clear();
-  if (std::exchange(report_lost_, false)) owner_->OnLost(options_.number);
+  const bool lost = std::exchange(report_lost_, false);
+  if ((lost || down()) && !closing_) owner_->OnLost(options_.number);
+}
+
+// The server's next address at once; the first one again after a pause.
+int64_t ClientSession::NextAttemptNs(int64_t now_ns) {
+  // One that is starting answered already: it is not a connection that broke.
+  const bool again = options_.reconnect || (!was_ready_ && (tried_ > 0 || starting()));
+  if (!again) return kNever;
+  return tried_ > 0 ? now_ns : now_ns + backoff_.NextNs(Mix64(static_cast<uint64_t>(now_ns)));
+}
+
+int64_t ClientSession::IdleNs(int64_t now_ns) const {
+  switch (phase_) {
+    case Phase::kReady:
+      return kNever;
+    case Phase::kDown:
+      return retry_ns_ == kNever ? kNever : std::max<int64_t>(retry_ns_ - now_ns, 0);
+    case Phase::kConnecting:
+    case Phase::kDraining:
+      return 0;
+  }
+  return 0;
+}
+
+void ClientSession::SetServerSet(uint64_t hash) {
+  server_set_ = hash;
+  if (memory_ != nullptr) memory_->SetServerSet(hash);
 }
 
 void ClientSession::DestroyLinks() {

@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -60,8 +61,12 @@ class SessionOwner {
   // returned to its pool.
   virtual void OnReply(RequestWindow::Entry* entry, const ReplyView& reply) = 0;
   // The connections are gone and flushed: no memory of READs and compare-and-swaps is touched any
-  // more, and none of them will be reported. Locks are lost. Unanswered requests stay.
+  // more, and none of them will be reported. Locks are lost. Unanswered requests stay. Also called
+  // each time when an attempt to connect failed and the session is down().
   virtual void OnLost(uint32_t session) = 0;
+  // Connected, and the server says what it is called; empty: it has no name. If the answer is not
+  // OK, the connection is given up for that reason. Otherwise OnReady follows.
+  virtual absl::Status OnNamed(uint32_t session, std::string_view name) = 0;
   // Connected again. Unless kFirst or kResumed, OnAbandoned was called before for each unanswered
   // request.
   virtual void OnReady(uint32_t session, Comeback comeback) = 0;
@@ -86,6 +91,9 @@ struct QueuedWork {
 // break. A state machine: Poll(now) does everything, nothing blocks, no thread is started.
 //
 //   down --backoff--> connecting --grant--> ready --break or silence--> draining --flushed--> down
+//
+// A session is unreachable() when all addresses of its server were tried and failed, until it is
+// ready again. It goes on trying, with a back-off; meanwhile nobody should wait for it.
 //
 // 1. Nothing is posted unless ready. Work queued at other times is dropped by OnLost or kept by the
 //    owner; requests wait.
@@ -126,10 +134,20 @@ class ClientSession {
 
   bool ready() const { return phase_ == Phase::kReady; }
   bool was_ready() const { return was_ready_; }
-  // Not ready and will not be again: reconnect is off, or the first attempt failed.
+  // Not ready and will not be again: reconnect is off.
   bool dead() const { return phase_ == Phase::kDown && retry_ns_ == kNever; }
-  // Why it is not ready.
+  // Not ready, and every address of the server was tried in vain since it was.
+  bool unreachable() const { return unreachable_; }
+  // Operations are not to wait for it. REQUIRES: not ready.
+  bool down() const { return unreachable_ || dead(); }
+  // The server said at the last attempt that it is still preparing its memory.
+  bool starting() const { return !ready() && refused_with_ == RejectCode::kStarting; }
+  // Why it is not ready; OK: it is ready, or was not tried yet.
   const absl::Status& status() const { return status_; }
+  // How long Poll may be put off, if nothing else wants it.
+  int64_t IdleNs(int64_t now_ns) const;
+  // What the client's heartbeats tell of its list of servers: Router::set_hash().
+  void SetServerSet(uint64_t hash);
   const std::string& endpoint() const { return options_.endpoint; }
 
   // The rest: REQUIRES was_ready().
@@ -190,7 +208,9 @@ class ClientSession {
   void OnConnectFailed(const Connector& connector);
   void OnFirstEstablished(int64_t now_ns);
   void AdoptGrant(const Grant& grant, int64_t now_ns);
-  void GiveUpAttempt(absl::Status why);
+  // `code`: the server's, if it refused.
+  void GiveUpAttempt(absl::Status why, RejectCode code = {});
+  int64_t NextAttemptNs(int64_t now_ns);
   // session_datapath.cc
   void PollCompletions(int64_t now_ns);
   void OnCompletion(const ibv_wc& completion, int64_t now_ns);
@@ -220,7 +240,13 @@ class ClientSession {
   int64_t retry_ns_ = 0;  // when down: next attempt
   int64_t next_control_ns_ = 0;
   int64_t drain_until_ns_ = 0;
-  uint32_t attempts_ = 0;
+  uint32_t address_ = 0;  // of options_.addresses: connected to, or to be tried next
+  uint32_t tried_ = 0;    // addresses that failed, in this round over all of them
+  bool spoke_ = false;    // in this round the server answered, though it did not connect
+  bool unreachable_ = false;
+  RejectCode refused_with_{};  // at the last attempt; 0: it was not refused by the server
+  bool closing_ = false;       // being destroyed
+  uint64_t server_set_ = 0;
   bool was_ready_ = false;
   uint64_t token_ = 0;        // of the session to resume; 0 = make a new one
   bool report_lost_ = false;  // was ready on the connections that are being drained

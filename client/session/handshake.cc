@@ -3,12 +3,16 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "common/layout/item.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/message.h"
 
 namespace gannet {
 namespace {
+
+// What the servers' reason begins with: said already.
+constexpr const char* kStartingReason = "the server is starting: ";
 
 absl::StatusCode CodeOf(RejectCode code) {
   switch (code) {
@@ -68,6 +72,12 @@ absl::Status RefusalStatus(std::span<const std::byte> private_data, std::string_
   const absl::StatusOr<Reject> reject = DecodeReject(private_data);
   if (!reject.ok()) return transport;
   *code = static_cast<RejectCode>(reject->code);
+  if (*code == RejectCode::kStarting) {
+    const std::string reason = RejectReason(*reject);
+    return absl::UnavailableError(
+        absl::StrCat(std::string(endpoint),
+                     " is starting: ", std::string(absl::StripPrefix(reason, kStartingReason))));
+  }
   return {CodeOf(*code), absl::StrCat(std::string(endpoint), " refused: ", RejectReason(*reject),
                                       " [", std::string(transport.message()), "]")};
 }

@@ -26,7 +26,7 @@ absl::StatusOr<Grant> CheckGrant(std::span<const std::byte> private_data,
 // names the local device); the server's own words, where it sent any, go in front. `code` gets the
 // server's code, 0 when there was none.
 //
-// Unavailable: worth another try (shutting down, too many connections, nobody listens).
+// Unavailable: worth another try (starting, shutting down, too many connections, nobody listens).
 // Unimplemented: no protocol version in common. PermissionDenied: authentication.
 absl::Status RefusalStatus(std::span<const std::byte> private_data, std::string_view endpoint,
                            const absl::Status& transport, RejectCode* code);

@@ -27,7 +27,7 @@ void ClientSession::BeginConnect(int64_t now_ns) {
 
 // Starts a connection to the current address as the session's queue pair `index`.
 absl::Status ClientSession::StartLink(uint32_t index, int64_t now_ns) {
-  const SocketAddress& to = options_.addresses[attempts_ % options_.addresses.size()];
+  const SocketAddress& to = options_.addresses[address_];
   GANNET_ASSIGN_OR_RETURN(
       auto connector,
       Connector::Start({.to = to, .deadline_ns = now_ns + options_.connect_timeout_ns}));
@@ -116,6 +116,7 @@ absl::Status ClientSession::MakeMemory(ibv_context* verbs) {
   const uint32_t completions =
       options_.queue_pairs_max * (sends + 2) + SessionMemory::kReceives + 64;
   GANNET_ASSIGN_OR_RETURN(memory_, SessionMemory::Create(device, options_.ops, completions));
+  memory_->SetServerSet(server_set_);
   return absl::OkStatus();
 }
 
@@ -128,17 +129,34 @@ void ClientSession::OnConnectFailed(const Connector& connector) {
   if (connector.refused()) {
     status = RefusalStatus(connector.private_data(), endpoint(), status, &code);
   }
+  GiveUpAttempt(std::move(status), code);
+}
+
+void ClientSession::GiveUpAttempt(absl::Status why, RejectCode code) {
+  // Later rounds have the same to say, unless the server refuses for another reason.
+  if (!unreachable_ || code != refused_with_) Log(!was_ready_, std::string(why.message()));
+  // What a server said tells more than that nobody is at another of its addresses.
+  const bool spoke = links_.size() > 0 && links_[0].connector->answered();
+  if (spoke || !spoke_) {
+    status_ = std::move(why);
+    refused_with_ = code;
+    spoke_ = spoke;
+  }
+  const uint32_t addresses = static_cast<uint32_t>(options_.addresses.size());
   if (code == RejectCode::kSessionUnknown && token_ != 0) {
     token_ = 0;  // forgotten, or another server run: ask again, for a new one, at once
     backoff_.Reset();
+  } else if (code == RejectCode::kStarting) {
+    tried_ = addresses;  // this is its address
+  } else {
+    ++tried_;
+    address_ = (address_ + 1) % addresses;
   }
-  GiveUpAttempt(std::move(status));
-}
-
-void ClientSession::GiveUpAttempt(absl::Status why) {
-  status_ = std::move(why);
-  Log(was_ready_ ? false : true, std::string(status_.message()));
-  ++attempts_;
+  if (tried_ >= addresses) {
+    tried_ = 0;
+    unreachable_ = true;
+    spoke_ = false;
+  }
   BeginDrain();
 }
 
@@ -150,6 +168,9 @@ void ClientSession::OnFirstEstablished(int64_t now_ns) {
   if (read_depth_ == 0) {
     return GiveUpAttempt(absl::FailedPreconditionError(
         absl::StrCat(endpoint(), ": no RDMA READs on this connection (negotiated depth 0)")));
+  }
+  if (absl::Status status = owner_->OnNamed(options_.number, NameOf(*grant)); !status.ok()) {
+    return GiveUpAttempt(std::move(status));
   }
   link.phase = Link::Phase::kReady;
   AdoptGrant(*grant, now_ns);
@@ -169,9 +190,14 @@ void ClientSession::AdoptGrant(const Grant& grant, int64_t now_ns) {
   eager_bytes_max_ = std::min(grant.message_bytes_max, kMessageBytesMax);
   lock_by_nic_ = static_cast<LockMode>(grant.lock_mode) == LockMode::kNicCas &&
                  memory_->device.caps.has_atomics() && options_.nic_locks;
+  if (unreachable_) Log(false, absl::StrCat(endpoint(), ": connected"));
   was_ready_ = true;
   phase_ = Phase::kReady;
   status_ = absl::OkStatus();
+  refused_with_ = {};
+  spoke_ = false;
+  tried_ = 0;
+  unreachable_ = false;
   backoff_.Reset();
   links_[0].liveness.Restart(now_ns);
   next_read_link_ = 0;

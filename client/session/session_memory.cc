@@ -3,7 +3,6 @@
 #include <cstring>
 
 #include "common/base/status_macros.h"
-#include "common/protocol/message.h"
 #include "common/rdma/status.h"
 
 namespace gannet {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 
 #include "absl/status/statusor.h"
@@ -10,6 +11,7 @@
 #include "client/session/request_window.h"
 #include "common/layout/bucket.h"
 #include "common/protocol/limits.h"
+#include "common/protocol/message.h"
 #include "common/rdma/completion.h"
 #include "common/rdma/device.h"
 #include "common/rdma/memory.h"
@@ -48,6 +50,10 @@ struct SessionMemory {
   std::byte* receive(uint32_t i) const { return receives.data() + uint64_t{i} * kMessageBytesMax; }
   // A heartbeat's bytes, behind the requests.
   std::byte* heartbeat() const { return request(RequestWindow::kCreditsMax); }
+  // Of the heartbeats from now on.
+  void SetServerSet(uint64_t hash) const {
+    std::memcpy(heartbeat() + offsetof(RequestHeader, server_set), &hash, sizeof(hash));
+  }
 
   Device device;
   Handle<ibv_pd> pd;

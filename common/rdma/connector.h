@@ -66,6 +66,8 @@ class Connector {
   const absl::Status& status() const { return status_; }
   // The peer refused, in its own words: private_data().
   bool refused() const { return refused_; }
+  // There is somebody: the peer accepted, or refused in its own words.
+  bool answered() const { return refused_ || step_ == Step::kEstablished; }
   std::span<const std::byte> private_data() const { return private_data_.bytes(); }
 
  private:

@@ -78,15 +78,6 @@ Mapping MapMemfd(const SharedMemory::Options& options, bool huge) {
   return mapping;
 }
 
-absl::Status Prefault(const Mapping& mapping) {
-  // Unlike touching the pages, this reports a lack of memory instead of a SIGBUS.
-  if (madvise(mapping.address, mapping.bytes, MADV_POPULATE_WRITE) == 0) return absl::OkStatus();
-  if (errno != EINVAL) return TooLittleMemory(mapping.bytes, std::strerror(errno));
-  auto* bytes = static_cast<volatile char*>(mapping.address);  // a kernel before 5.14
-  for (uint64_t at = 0; at < mapping.bytes; at += mapping.page_bytes) bytes[at] = 0;
-  return absl::OkStatus();
-}
-
 int AccessFlags(RemoteAccess access) {
   switch (access) {
     case RemoteAccess::kNone:
@@ -122,7 +113,10 @@ absl::StatusOr<SharedMemory> SharedMemory::Create(const Options& options) {
     // Only a wish: it depends on /sys/kernel/mm/transparent_hugepage/shmem_enabled.
     madvise(mapping.address, mapping.bytes, MADV_HUGEPAGE);
   }
-  if (options.prefault) GANNET_RETURN_IF_ERROR(Prefault(mapping));
+  if (!options.prefault) return memory;
+  if (const int error = Prefault(memory.bytes_, mapping.page_bytes, options.prefault_hooks)) {
+    return TooLittleMemory(mapping.bytes, std::strerror(error));
+  }
   return memory;
 }
 

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/rdma/handle.h"
+#include "common/rdma/prefault.h"
 
 namespace gannet {
 
@@ -30,6 +31,7 @@ class SharedMemory {
     HugePages huge_pages = HugePages::kAuto;
     // Touch every page now: no page fault later, and no surprise by the OOM killer.
     bool prefault = true;
+    PrefaultHooks prefault_hooks;
     // Peers change it (lock words). Otherwise the memfd is sealed: with softverbs, where peers get
     // the file, the kernel itself then keeps them from ever mapping it writable.
     bool remote_write = false;

@@ -44,6 +44,11 @@ double MsSince(int64_t start_ns) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Create(const Options& options) {
+  if (!options.name.empty() && !IsServerName(options.name)) {
+    return absl::InvalidArgumentError(absl::StrCat("a server's name has 1 to ", kServerNameBytesMax,
+                                                   " letters, digits or ._:-[], unlike \"",
+                                                   options.name, "\""));
+  }
   std::unique_ptr<Server> server(new Server(options));
   if (!server->options_.random) server->options_.random = KernelRandom;
   server->started_ns_ = MonotonicNs();
@@ -53,10 +58,20 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const Options& options) {
   server->hash_seed_ = server->options_.random();
   // Before the memory, which takes long: a port in use is the likelier mistake.
   GANNET_ASSIGN_OR_RETURN(server->listener_, Listener::Create(options.listen));
-  GANNET_RETURN_IF_ERROR(server->CreateMemory());
-  GANNET_RETURN_IF_ERROR(server->CreateStore());
-  GANNET_RETURN_IF_ERROR(server->CreateWorkers());
+  if (options.answer_while_starting) {
+    GANNET_ASSIGN_OR_RETURN(server->startup_answers_,
+                            StartupAnswers::Start(server->listener_.get(), options.memory_bytes));
+  }
+  const absl::Status status = server->CreateAll();
+  server->startup_answers_.reset();
+  if (!status.ok()) return status;
   return server;
+}
+
+absl::Status Server::CreateAll() {
+  GANNET_RETURN_IF_ERROR(CreateMemory());
+  GANNET_RETURN_IF_ERROR(CreateStore());
+  return CreateWorkers();
 }
 
 Server::~Server() {
@@ -69,9 +84,15 @@ absl::Status Server::CreateMemory() {
   const int64_t start_ns = MonotonicNs();
   pd_.reset(ibv_alloc_pd(device.verbs));
   if (pd_ == nullptr) return LastErrnoStatus("cannot allocate a protection domain");
-  GANNET_ASSIGN_OR_RETURN(region_, SharedMemory::Create({.name = "gannet-region",
-                                                         .bytes = options_.memory_bytes,
-                                                         .huge_pages = options_.huge_pages}));
+  const auto on_ready = [this](uint64_t bytes) {
+    if (startup_answers_ != nullptr) startup_answers_->AddReady(bytes);
+  };
+  GANNET_ASSIGN_OR_RETURN(
+      region_,
+      SharedMemory::Create({.name = "gannet-region",
+                            .bytes = options_.memory_bytes,
+                            .huge_pages = options_.huge_pages,
+                            .prefault_hooks = {.on_ready = on_ready, .touch = options_.touch}}));
   const double allocated_ms = MsSince(start_ns);
   const int64_t register_ns = MonotonicNs();
   GANNET_ASSIGN_OR_RETURN(region_mr_,
@@ -86,7 +107,7 @@ absl::Status Server::CreateMemory() {
   const RemoteAccess lock_access =
       lock_mode_ == LockMode::kRpcServer ? RemoteAccess::kRead : RemoteAccess::kReadAtomic;
   GANNET_ASSIGN_OR_RETURN(locks_mr_, RegisterMemory(pd_.get(), locks_->bytes(), lock_access));
-  LOG(INFO) << "allocated " << region_->bytes().size() << " bytes in pages of "
+  LOG(INFO) << "allocated and touched " << region_->bytes().size() << " bytes in pages of "
             << region_->page_bytes() << " in " << allocated_ms << " ms, registered them and "
             << options_.lock_words << " lock words with " << device.name << " in "
             << MsSince(register_ns) << " ms";
@@ -109,6 +130,7 @@ absl::Status Server::CreateStore() {
 
 Grant Server::GrantTemplate() const {
   Grant grant = NewGrant();
+  SetName(&grant, options_.name);
   grant.incarnation = incarnation_;
   grant.region_address = reinterpret_cast<uint64_t>(region_->bytes().data());
   grant.region_bytes = region_->bytes().size();

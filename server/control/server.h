@@ -5,10 +5,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/rdma/memory.h"
+#include "server/control/startup_answers.h"
 #include "server/rpc/node.h"
 #include "server/rpc/worker.h"
 
@@ -27,6 +30,7 @@ class Server {
   struct Options {
     SocketAddress listen;
     Device device;
+    std::string name;  // that clients know it by; empty: they take its address. IsServerName
     uint64_t memory_bytes = 1ull << 30;  // of the region: index and heap
     uint64_t index_slots = 0;            // 0 = by memory
     uint64_t lock_words = 65536;
@@ -37,15 +41,21 @@ class Server {
     uint32_t reply_buffers = 512;     // of each worker: replies with values on their way at once
     // Instead of the mode that suits the device; kNicCas and kRpcLoopback need its atomics.
     std::optional<LockMode> lock_mode;
+    // Create starts a thread that refuses those who connect before it returns, with the reason.
+    // Otherwise they wait until Poll is called.
+    bool answer_while_starting = false;
+    // For tests: instead of asking the kernel for a piece of the region's pages; see PrefaultHooks.
+    std::function<int(std::span<std::byte>)> touch;
     // 64 unpredictable bits: incarnation, hash seed, session tokens. By default the kernel's.
     std::function<uint64_t()> random;
   };
 
   static constexpr uint64_t kLockWordsMax = 1 << 24;
 
-  // Says in the log what was registered and how long it took. The errors' texts say what to do:
-  // InvalidArgument, too little memory for the index; ResourceExhausted, no such memory, or not
-  // allowed to lock it; FailedPrecondition, the port is in use or the device does not work.
+  // Says in the log what was touched and registered and how long it took. The errors' texts say
+  // what to do: InvalidArgument, a name that is none, or too little memory for the index;
+  // ResourceExhausted, no such memory, or not allowed to lock it; FailedPrecondition, the port is
+  // in use or the device does not work.
   static absl::StatusOr<std::unique_ptr<Server>> Create(const Options& options);
   // REQUIRES: every worker is closed(), or was never polled.
   ~Server();
@@ -74,6 +84,7 @@ class Server {
  private:
   explicit Server(const Options& options) : options_(options) {}
 
+  absl::Status CreateAll();
   absl::Status CreateMemory();
   absl::Status CreateStore();
   absl::Status CreateWorkers();
@@ -98,6 +109,7 @@ class Server {
   std::unique_ptr<Store> store_;
   std::unique_ptr<Listener> listener_;
   ConnectionIds connection_ids_;
+  std::unique_ptr<StartupAnswers> startup_answers_;  // while Create works
   LogLimit refusals_;
   Node node_;
   std::vector<std::unique_ptr<Worker>> workers_;

@@ -38,6 +38,7 @@ class EngineRun {
   }
 
   Engine& engine() { return *engine_; }
+  const Engine& engine() const { return *engine_; }
   void Poll() { engine_->Poll(MonotonicNs()); }
   void Break() { engine_->Break(0, absl::UnavailableError("broken by the test")); }
 

@@ -222,7 +222,7 @@ TEST(ForkTest, AChildMustConnectAnew) {
   if (child == 0) {
     bool right = absl::IsFailedPrecondition(client->Get("key").status()) &&
                  absl::IsFailedPrecondition(client->Put("key", "value").status()) &&
-                 absl::IsFailedPrecondition(client->MultiGet({{"key"}}).status()) &&
+                 absl::IsFailedPrecondition(client->MultiGet({{"key"}})[0].status()) &&
                  absl::IsFailedPrecondition(client->Ping()) &&
                  absl::IsFailedPrecondition(client->AcquireLock("key").status()) &&
                  absl::IsFailedPrecondition(async->Get("key", {}, 1));

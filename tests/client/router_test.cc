@@ -151,8 +151,8 @@ TEST(RouterTest, AnotherNameThanTheUserWroteIsAnError) {
 
 TEST(RouterTest, TwoServersOfOneNameAreAnErrorThatNamesBoth) {
   const auto both = AllOf(HasSubstr("10.0.0.1:7471"), HasSubstr("10.0.0.2:7471"));
-  const auto same = Router::Create({{"a@10.0.0.1:7471", "a", "10.0.0.1:7471"},
-                                    {"a@10.0.0.2:7471", "a", "10.0.0.2:7471"}});
+  const auto same = Router::Create(
+      {{"a@10.0.0.1:7471", "a", "10.0.0.1:7471"}, {"a@10.0.0.2:7471", "a", "10.0.0.2:7471"}});
   EXPECT_TRUE(absl::IsInvalidArgument(same.status()));
   EXPECT_THAT(TextOf(same.status()), both);
   const auto twice = Router::Create(

@@ -47,7 +47,7 @@ TEST(ThreadsTest, MoreThreadsThanOperationsThatFit) {
     const std::vector<std::string> keys(5, "shared");
     for (int i = 0; i < 50; ++i) {
       const auto values = client->MultiGet(keys);
-      if (!values.ok() || (*values)[4]->data != "value") ++wrong;
+      if (!values[4].ok() || (*values[4])->data != "value") ++wrong;
     }
   });
   EXPECT_EQ(wrong, 0);

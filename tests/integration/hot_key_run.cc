@@ -327,11 +327,11 @@ class HotKeyRun::State {
   void ExpectMoves() {
     auto client = Client::Connect({server_.endpoint()});
     ASSERT_TRUE(client.ok()) << client.status();
-    const auto stats = (*client)->Stats();
+    const auto stats = (*client)->Stats().front().stats;
     ASSERT_TRUE(stats.ok()) << stats.status();
-    std::cout << "displacements " << stats->front().displacements << ", in the stash "
-              << stats->front().stash_used << ", rpcs " << stats->front().rpcs << std::endl;
-    EXPECT_GT(stats->front().displacements, 0u) << "nothing was moved: the test shows less";
+    std::cout << "displacements " << stats->displacements << ", in the stash " << stats->stash_used
+              << ", rpcs " << stats->rpcs << std::endl;
+    EXPECT_GT(stats->displacements, 0u) << "nothing was moved: the test shows less";
   }
 
   void CheckHistory(const std::string& key) {

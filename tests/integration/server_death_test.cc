@@ -34,7 +34,7 @@ std::vector<Call> AllCalls() {
       {"MultiGet", false,
        [](Client& c) {
          const std::vector<std::string> keys = {"key", "other"};
-         return c.MultiGet(keys, kDeadline).status();
+         return c.MultiGet(keys, kDeadline)[0].status();
        }},
       {"Put", true, [](Client& c) { return c.Put("key", "value", {}, kDeadline).status(); }},
       {"PutLarge", true,
@@ -43,7 +43,7 @@ std::vector<Call> AllCalls() {
       {"AcquireLock", false, [](Client& c) { return c.AcquireLock("locked", kDeadline).status(); }},
       {"TryLock", false, [](Client& c) { return c.TryLock("tried", kDeadline).status(); }},
       {"LockAndGet", false, [](Client& c) { return c.LockAndGet("both", kDeadline).status(); }},
-      {"Stats", false, [](Client& c) { return c.Stats(kDeadline).status(); }},
+      {"Stats", false, [](Client& c) { return c.Stats(kDeadline)[0].stats.status(); }},
       {"Ping", false, [](Client& c) { return c.Ping(kDeadline); }},
   };
 }

@@ -37,6 +37,10 @@ absl::StatusOr<std::unique_ptr<Client>> Connect(const Invocation& invocation) {
   auto client = Client::Connect(invocation.servers, options);
   if (client.ok()) {
     for (const ServerInfo& info : (*client)->Info()) {
+      if (!info.connected) {
+        std::fprintf(stderr, "kvcli: not connected: %s\n", info.why_not.c_str());
+        continue;
+      }
       std::fprintf(stderr, "kvcli: %s device=%s kind=%s\n", info.endpoint.c_str(),
                    info.device.c_str(), info.kind.c_str());
     }

@@ -1,5 +1,6 @@
 #include "tools/kvcli/shell.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 #include <vector>
@@ -183,15 +184,16 @@ int Shell::Get(const Command& command) {
 
 int Shell::MultiGet(const Command& command) {
   const auto values = client_.MultiGet(command.keys);
-  if (!values.ok()) return Report(values.status());
   int code = kExitDone;
-  for (size_t i = 0; i < values->size(); ++i) {
-    if (!(*values)[i].has_value()) {
-      code = NotFound(command.keys[i]);
-      continue;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!values[i].ok()) {
+      code = std::max(code, Report(values[i].status()));
+    } else if (!values[i]->has_value()) {
+      code = std::max(code, NotFound(command.keys[i]));
+    } else {
+      ShowItem(command.keys[i], **values[i], false);
+      if (options_.raw && !options_.json) Say("\n");
     }
-    ShowItem(command.keys[i], *(*values)[i], false);
-    if (options_.raw && !options_.json) Say("\n");
   }
   return code;
 }
@@ -272,15 +274,21 @@ int Shell::Unlock(const Command& command) {
 
 int Shell::Ping() {
   const int64_t began = MonotonicNs();
-  const absl::Status status = client_.Ping();
+  const std::vector<ServerPing> pings = client_.PingEach();
   const double us = static_cast<double>(MonotonicNs() - began) / kNsPerUs;
-  if (!status.ok()) return Report(status);
+  int code = kExitDone;
+  bool answered = false;
+  for (const ServerPing& ping : pings) {
+    answered |= ping.status.ok();
+    if (!ping.status.ok()) code = std::max(code, Report(ping.status));
+  }
+  if (!answered) return code;
   if (options_.json) {
     ShowJson({{"round_trip_us", us}});
   } else {
     Say(absl::StrFormat("pong after %.1f us\n", us));
   }
-  return kExitDone;
+  return code;
 }
 
 int Shell::Help(const Command& command) {

@@ -1,5 +1,6 @@
 // The commands of Shell that show a server's counters and grants.
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <variant>
@@ -20,8 +21,10 @@ std::string AsText(const Json& object) {
   return text;
 }
 
-Json StatsJson(const ServerStats& s) {
+Json StatsJson(const ServerReport& report) {
+  const ServerStats& s = *report.stats;
   return {{"endpoint", s.endpoint},
+          {"name", report.name},
           {"rpcs", s.rpcs},
           {"heartbeats", s.heartbeats},
           {"cpu_us", s.cpu_us},
@@ -44,6 +47,9 @@ Json StatsJson(const ServerStats& s) {
 
 Json InfoJson(const ServerInfo& s) {
   return {{"endpoint", s.endpoint},
+          {"name", s.name},
+          {"connected", s.connected},
+          {"why_not", s.why_not},
           {"device", s.device},
           {"kind", s.kind},
           {"lock_mode", s.lock_mode},
@@ -59,29 +65,34 @@ Json InfoJson(const ServerInfo& s) {
 }  // namespace
 
 int Shell::Stats() {
-  const auto stats = client_.Stats();
-  if (!stats.ok()) return Report(stats.status());
-  for (const ServerStats& server : *stats) {
-    const Json json = StatsJson(server);
+  int code = kExitDone;
+  for (const ServerReport& report : client_.Stats()) {
+    if (!report.stats.ok()) {
+      code = std::max(code, Report(report.stats.status()));
+      continue;
+    }
+    const Json json = StatsJson(report);
     if (options_.json) {
       ShowJson(json);
     } else {
       std::fputs(AsText(json).c_str(), stdout);
     }
   }
-  return kExitDone;
+  return code;
 }
 
 int Shell::Info() {
+  int code = kExitDone;
   for (const ServerInfo& server : client_.Info()) {
     const Json json = InfoJson(server);
+    if (!server.connected) code = kExitError;
     if (options_.json) {
       ShowJson(json);
     } else {
       std::fputs(AsText(json).c_str(), stdout);
     }
   }
-  return kExitDone;
+  return code;
 }
 
 }  // namespace gannet::kvcli

@@ -2,6 +2,8 @@
 
 #include <gannet/client.h>
 
+#include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -34,10 +36,16 @@ gannet::Options ClientOptions(const Options& options) {
   return client;
 }
 
+// Without the name before it.
+std::string AddressOf(const std::string& endpoint) {
+  return endpoint.substr(endpoint.rfind('@') + 1);
+}
+
 absl::StatusOr<ServerTotals> AskForTotals(Client& client) {
-  GANNET_ASSIGN_OR_RETURN(const std::vector<ServerStats> stats, client.Stats());
   ServerTotals totals;
-  for (const ServerStats& server : stats) {
+  for (const ServerReport& report : client.Stats()) {
+    GANNET_RETURN_IF_ERROR(report.stats.status());  // totals of some would not be totals
+    const ServerStats& server = *report.stats;
     totals.rpcs += server.rpcs;
     totals.cpu_us += server.cpu_us;
     totals.reply_posts += server.reply_posts;
@@ -61,7 +69,7 @@ class GannetStore : public Store {
 
   absl::StatusOr<std::unique_ptr<Backend>> Connect(uint32_t thread) override {
     if (options_.workload == kRawReadWorkload) {
-      return RawReadBackend::Connect({.endpoint = options_.servers.front(),
+      return RawReadBackend::Connect({.endpoint = AddressOf(options_.servers.front()),
                                       .depth = options_.depth,
                                       .read_bytes = options_.sizes.value_bytes,
                                       .span_bytes = options_.raw_span_bytes,
@@ -81,7 +89,9 @@ class GannetStore : public Store {
   }
 
   Transport transport() const override {
-    const ServerInfo info = client_->Info().front();
+    const std::vector<ServerInfo> infos = client_->Info();
+    const auto connected = std::ranges::find(infos, true, &ServerInfo::connected);
+    const ServerInfo& info = connected != infos.end() ? *connected : infos.front();
     return {info.device, info.kind};
   }
 

@@ -46,6 +46,7 @@ struct Completion {
 // and release its locks. Keys are copied; buffers and values must stay valid until the completion.
 class AsyncClient {
  public:
+  // As Client::Connect.
   static absl::StatusOr<std::unique_ptr<AsyncClient>> Connect(std::vector<std::string> endpoints,
                                                               Options options = {});
   ~AsyncClient();
@@ -73,7 +74,7 @@ class AsyncClient {
   // Of every operation started from now on.
   void set_deadline(std::chrono::milliseconds deadline);
   uint32_t in_flight() const;
-  // Index of the endpoint that owns a key.
+  // Index of the endpoint that owns a key, as far as the servers' names are known.
   uint32_t ServerOf(std::string_view key) const;
   std::vector<ServerInfo> Info() const;
 

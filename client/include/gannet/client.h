@@ -18,9 +18,21 @@
 
 namespace gannet {
 
+// What one server answered, or why it did not.
+struct ServerReport {
+  std::string endpoint;
+  std::string name;  // as ServerInfo::name
+  absl::StatusOr<ServerStats> stats;
+};
+struct ServerPing {
+  std::string endpoint;
+  std::string name;
+  absl::Status status;
+};
+
 // A synchronous client of one or several Gannet servers. A key's server is chosen by rendezvous
-// hashing of the key; GETs are one-sided RDMA READs, everything else is one round trip to that
-// server.
+// hashing of the key and the servers' names; GETs are one-sided RDMA READs, everything else is one
+// round trip to that server.
 //
 //   auto client = gannet::Client::Connect({"10.0.0.1:7471"});
 //   if (!client.ok()) ...
@@ -33,7 +45,8 @@ namespace gannet {
 //
 // Errors, of every call:
 //   - InvalidArgument: the key or value is too long or empty; nothing was sent.
-//   - Unavailable: not applied; retry the call.
+//   - Unavailable: not applied; retry the call. While the key's server cannot be reached, every
+//     call ends so at once, and others go on; the client tries to reconnect by itself.
 //   - Unknown: a write that may or may not have been applied.
 //   - DeadlineExceeded: the server lives but was too slow; a write may have been applied.
 //   - ResourceExhausted: the server's memory or index is full; nothing was changed.
@@ -50,9 +63,16 @@ class Client {
  public:
   using Milliseconds = std::chrono::milliseconds;
 
-  // Connects to every endpoint, "HOST:PORT" or "[IPV6]:PORT" (port 7471 when left out).
-  // FailedPrecondition: no RDMA device here (the message names softverbs-run and
-  // gannet::softverbs).
+  // Connects to every endpoint, "HOST:PORT" or "[IPV6]:PORT" (port 7471 when left out), before
+  // which may stand the name that the server must have, "NAME@HOST:PORT". Returns when at least one
+  // server is connected and each other one is too or cannot be reached, at the latest after
+  // Options::connect_timeout; Info tells which are not.
+  //
+  // Unavailable: none can be reached, or one that cannot has a name that is not known (write
+  // NAME@HOST:PORT). FailedPrecondition: a server has another name than was written; no RDMA device
+  // here (the message names softverbs-run and gannet::softverbs). InvalidArgument: an endpoint that
+  // is none, or two of them are one server. PermissionDenied, Unimplemented: a server refuses this
+  // client, or speaks another version.
   static absl::StatusOr<std::unique_ptr<Client>> Connect(std::vector<std::string> endpoints,
                                                          Options options = {});
   ~Client();
@@ -68,9 +88,9 @@ class Client {
   absl::StatusOr<bool> GetView(std::string_view key,
                                const std::function<void(std::string_view, const ItemInfo&)>& use,
                                std::optional<Milliseconds> deadline = {});
-  // One result per key, in order; all their first READs go out at once. An error of one is an error
-  // of all.
-  absl::StatusOr<std::vector<std::optional<Value>>> MultiGet(
+  // One result per key, in order; all their first READs go out at once. Each key has its own error:
+  // where one server does not answer, the keys of the others are found all the same.
+  std::vector<absl::StatusOr<std::optional<Value>>> MultiGet(
       std::span<const std::string> keys, std::optional<Milliseconds> deadline = {});
 
   // Returns the new version.
@@ -98,8 +118,11 @@ class Client {
   absl::StatusOr<LockedValue> LockAndGet(std::string_view key,
                                          std::optional<Milliseconds> deadline = {});
 
-  absl::StatusOr<std::vector<ServerStats>> Stats(std::optional<Milliseconds> deadline = {});
+  // Each of these asks all servers at once; one report per server, in the order of the endpoints.
+  std::vector<ServerReport> Stats(std::optional<Milliseconds> deadline = {});
   // A round trip through the server's CPU.
+  std::vector<ServerPing> PingEach(std::optional<Milliseconds> deadline = {});
+  // OK: every server answered. Otherwise the first error.
   absl::Status Ping(std::optional<Milliseconds> deadline = {});
   std::vector<ServerInfo> Info() const;
 

@@ -25,7 +25,8 @@ struct Options {
   uint64_t location_cache_bytes = 1 << 20;
   // Operations in flight at most, over all servers; 1 to 16,384.
   uint32_t depth = 128;
-  // Reconnect after a broken connection. Off: every later call is Unavailable.
+  // Reconnect after a broken connection, and go on trying servers that could not be reached. Off:
+  // every later call to such a server is Unavailable.
   bool reconnect = true;
   // Called with one line, no newline, from any thread of the client, which it must not call back;
   // nothing is printed otherwise.
@@ -115,9 +116,14 @@ struct ServerStats {
   uint64_t refused_requests = 0;
 };
 
-// What a connection to one server is.
+// What a connection to one server is. All from `device` on is empty if there never was one, and of
+// the last one if it is broken.
 struct ServerInfo {
-  std::string endpoint;
+  std::string endpoint;  // as given to Connect
+  // By which keys find it: its own, or its address if it has none.
+  std::string name;
+  bool connected = false;
+  std::string why_not;    // it is not connected
   std::string device;     // the local device
   std::string kind;       // "hardware", "kernel-software" or "softverbs"
   std::string lock_mode;  // "nic", "rpc-loopback" or "rpc-server"

@@ -1,0 +1,47 @@
+#ifndef GANNET_SERVER_CONTROL_STARTUP_ANSWERS_H_
+#define GANNET_SERVER_CONTROL_STARTUP_ANSWERS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/status/statusor.h"
+#include "common/rdma/listener.h"
+#include "server/rpc/log_limit.h"
+
+namespace gannet {
+
+// Refuses those who connect while a server prepares its memory, which takes minutes where there is
+// much: RejectCode::kStarting, and how far the memory is. A thread of its own polls the listener
+// from Start to the destruction, and nobody else may meanwhile.
+class StartupAnswers {
+ public:
+  // `listener` outlives it; `bytes` is all memory that is prepared. ResourceExhausted: no file
+  // descriptor.
+  static absl::StatusOr<std::unique_ptr<StartupAnswers>> Start(Listener* listener, uint64_t bytes);
+  ~StartupAnswers();
+
+  // So many bytes more are ready. From any thread.
+  void AddReady(uint64_t bytes) { ready_.fetch_add(bytes, std::memory_order_relaxed); }
+
+ private:
+  StartupAnswers(Listener* listener, uint64_t bytes, int stop_fd)
+      : listener_(listener), bytes_(bytes), stop_fd_(stop_fd) {}
+
+  void Run();
+  void Refuse(IncomingRequest request);
+  std::string Reason() const;
+
+  Listener* const listener_;
+  const uint64_t bytes_;
+  const int stop_fd_;  // an eventfd; readable once it is to end
+  std::atomic<uint64_t> ready_{0};  // only a figure to be told: relaxed
+  LogLimit refusals_;
+  std::thread thread_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_CONTROL_STARTUP_ANSWERS_H_
