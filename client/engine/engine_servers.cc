@@ -1,4 +1,5 @@
-// The servers as a whole: when a client can start, what they are called, and so whose keys are whose.
+// The servers as a whole: when a client can start, what they are called, and so whose keys are
+// whose.
 
 #include <algorithm>
 

@@ -30,7 +30,8 @@ int Prefault(std::span<std::byte> memory, uint64_t page_bytes, const PrefaultHoo
     while (error.load(std::memory_order_relaxed) == 0) {
       const uint64_t begin = next.fetch_add(kPrefaultPieceBytes, std::memory_order_relaxed);
       if (begin >= memory.size()) return;
-      const auto piece = memory.subspan(begin, std::min(kPrefaultPieceBytes, memory.size() - begin));
+      const auto piece =
+          memory.subspan(begin, std::min(kPrefaultPieceBytes, memory.size() - begin));
       const int failed = hooks.touch ? hooks.touch(piece) : TouchPiece(piece, page_bytes);
       if (failed != 0) return error.store(failed, std::memory_order_relaxed);
       if (hooks.on_ready) hooks.on_ready(piece.size());

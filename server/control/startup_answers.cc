@@ -67,8 +67,9 @@ void StartupAnswers::Refuse(IncomingRequest request) {
 
 std::string StartupAnswers::Reason() const {
   const uint64_t ready = std::min(ready_.load(std::memory_order_relaxed), bytes_);
-  return absl::StrCat("the server is starting: ", 100 * (ready >> 10) / std::max(bytes_ >> 10, uint64_t{1}),
-                      " % of its memory is ready");
+  return absl::StrCat(
+      "the server is starting: ", 100 * (ready >> 10) / std::max(bytes_ >> 10, uint64_t{1}),
+      " % of its memory is ready");
 }
 
 }  // namespace gannet

@@ -36,7 +36,7 @@ class StartupAnswers {
 
   Listener* const listener_;
   const uint64_t bytes_;
-  const int stop_fd_;  // an eventfd; readable once it is to end
+  const int stop_fd_;               // an eventfd; readable once it is to end
   std::atomic<uint64_t> ready_{0};  // only a figure to be told: relaxed
   LogLimit refusals_;
   std::thread thread_;

@@ -1,0 +1,58 @@
+#include "common/rdma/prefault.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cerrno>
+#include <map>
+#include <mutex>
+
+#include "common/rdma/memory.h"
+
+namespace gannet {
+namespace {
+
+// Never touched itself: the hook stands for that.
+std::span<std::byte> Imagined(uint64_t bytes) {
+  return {reinterpret_cast<std::byte*>(uint64_t{1} << 40), bytes};
+}
+
+TEST(PrefaultTest, TouchesEveryByteOnceAndTellsWhatIsReady) {
+  const uint64_t bytes = 5 * kPrefaultPieceBytes + 4096;
+  std::mutex mutex;
+  std::map<uint64_t, uint64_t> touched;  // begin -> bytes
+  std::atomic<uint64_t> ready{0};
+  const auto memory = Imagined(bytes);
+  const PrefaultHooks hooks{.on_ready = [&](uint64_t n) { ready += n; },
+                            .touch = [&](std::span<std::byte> piece) {
+                              const std::lock_guard lock(mutex);
+                              const uint64_t begin = piece.data() - memory.data();
+                              EXPECT_TRUE(touched.emplace(begin, piece.size()).second);
+                              return 0;
+                            }};
+  EXPECT_EQ(Prefault(memory, 4096, hooks), 0);
+  uint64_t end = 0;
+  for (const auto& [begin, size] : touched) {
+    EXPECT_EQ(begin, end);
+    end = begin + size;
+  }
+  EXPECT_EQ(end, bytes);
+  EXPECT_EQ(ready, bytes);
+}
+
+TEST(PrefaultTest, StopsAtAnErrorAndReturnsIt) {
+  std::atomic<uint64_t> ready{0};
+  const PrefaultHooks hooks{.on_ready = [&](uint64_t n) { ready += n; },
+                            .touch = [](std::span<std::byte>) { return ENOMEM; }};
+  EXPECT_EQ(Prefault(Imagined(1000 * kPrefaultPieceBytes), 4096, hooks), ENOMEM);
+  EXPECT_EQ(ready, 0u);
+}
+
+TEST(PrefaultTest, SharedMemoryTellsAnErrorInWords) {
+  const auto memory = SharedMemory::Create(
+      {.bytes = 4096, .prefault_hooks = {.touch = [](std::span<std::byte>) { return ENOMEM; }}});
+  EXPECT_TRUE(absl::IsResourceExhausted(memory.status())) << memory.status();
+}
+
+}  // namespace
+}  // namespace gannet
