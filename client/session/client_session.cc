@@ -128,7 +128,7 @@ int64_t ClientSession::IdleNs(int64_t now_ns) const {
       return retry_ns_ == kNever ? kNever : std::max<int64_t>(retry_ns_ - now_ns, 0);
     case Phase::kConnecting:
     case Phase::kDraining:
-      return 0;
+      return unreachable_ ? kUnhurriedNs : 0;
   }
   return 0;
 }

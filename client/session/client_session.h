@@ -188,6 +188,7 @@ class ClientSession {
   static constexpr int64_t kNever = INT64_MAX;
   static constexpr int64_t kControlNs = 2 * kNsPerMs;  // how often the control path is looked at
   static constexpr int64_t kDrainNsMax = 2 * kNsPerSecond;
+  static constexpr int64_t kUnhurriedNs = 20 * kNsPerMs;  // while nobody waits for the connection
   static constexpr uint32_t kSendWrs = 512;
   static constexpr uint32_t kReadsPerPost = 16;  // if so many are to be posted
 

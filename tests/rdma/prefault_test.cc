@@ -24,12 +24,13 @@ TEST(PrefaultTest, TouchesEveryByteOnceAndTellsWhatIsReady) {
   std::atomic<uint64_t> ready{0};
   const auto memory = Imagined(bytes);
   const PrefaultHooks hooks{.on_ready = [&](uint64_t n) { ready += n; },
-                            .touch = [&](std::span<std::byte> piece) {
-                              const std::lock_guard lock(mutex);
-                              const uint64_t begin = piece.data() - memory.data();
-                              EXPECT_TRUE(touched.emplace(begin, piece.size()).second);
-                              return 0;
-                            }};
+                            .touch =
+                                [&](std::span<std::byte> piece) {
+                                  const std::lock_guard lock(mutex);
+                                  const uint64_t begin = piece.data() - memory.data();
+                                  EXPECT_TRUE(touched.emplace(begin, piece.size()).second);
+                                  return 0;
+                                }};
   EXPECT_EQ(Prefault(memory, 4096, hooks), 0);
   uint64_t end = 0;
   for (const auto& [begin, size] : touched) {

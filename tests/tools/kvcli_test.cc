@@ -201,7 +201,7 @@ TEST_F(KvcliTest, StatsInfoAndPing) {
   EXPECT_EQ(info.at("endpoint"), server_->address());
   EXPECT_EQ(info.at("kind"), "softverbs");
   EXPECT_GT(info.at("region_bytes"), 0);
-  EXPECT_EQ(info.at("protocol_version"), 1);
+  EXPECT_EQ(info.at("protocol_version"), 2);
   EXPECT_GT(RunJson({"ping"}).at("round_trip_us"), 0);
   EXPECT_THAT(Run({"ping"}).out, StartsWith("pong after "));
   EXPECT_THAT(Run({"stats"}).out, HasSubstr("\nrpcs "));
@@ -321,6 +321,34 @@ TEST(KvcliDeadServerTest, StoppedServerIsAnErrorWithinTheDeadline) {
   const Finished done = RunProgram({ProgramPath("kvcli"), "--server=" + server->address(),
                                     "--device=soft", "--deadline_ms=500", "get", "key"});
   EXPECT_EQ(done.exit_code, 3) << done.err;
+}
+
+TEST(KvcliDeadServerTest, WithOneOfTwoDownShowsWhatTheOtherAnswers) {
+  const auto alive = ServerProcess::Start({"--name=alive"});
+  const auto dead = ServerProcess::Start();
+  ASSERT_TRUE(alive != nullptr && dead != nullptr);
+  dead->Signal(SIGKILL);
+  const auto run = [&](const Words& words) {
+    Words all = {ProgramPath("kvcli"),
+                 "--server=alive@" + alive->address() + ",dead@" + dead->address(), "--device=soft",
+                 "--json"};
+    all.insert(all.end(), words.begin(), words.end());
+    return RunProgram(all);
+  };
+  for (const char* command : {"stats", "info", "ping"}) {
+    const Finished done = run({command});
+    EXPECT_EQ(done.exit_code, 3) << command;
+    EXPECT_THAT(done.err, HasSubstr(dead->address())) << command;
+  }
+  EXPECT_THAT(run({"stats"}).out, HasSubstr("\"name\":\"alive\""));
+  EXPECT_THAT(run({"info"}).out, HasSubstr("\"connected\":false"));
+  EXPECT_THAT(run({"ping"}).out, HasSubstr("round_trip_us"));
+  Words keys = {"mget"};
+  for (int i = 0; i < 20; ++i) keys.push_back("key" + std::to_string(i));
+  const Finished found = run(keys);
+  EXPECT_EQ(found.exit_code, 3);
+  EXPECT_THAT(found.out, HasSubstr("\"found\":false"));
+  EXPECT_THAT(found.out, HasSubstr("\"error\":\"UNAVAILABLE\""));
 }
 
 TEST(KvcliDeadServerTest, UnknownDeviceIsAClearError) {
