@@ -9,7 +9,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/protocol/connect.h"
 #include "common/rdma/address.h"
 #include "common/rdma/device_choice.h"
 #include "gflags/gflags.h"
@@ -46,10 +45,6 @@ constexpr uint32_t kSessionGraceMsMax = 24 * 3600 * 1000;
 
 // All that can be wrong with the flags by themselves.
 absl::Status CheckFlags() {
-  if (!FLAGS_name.empty() && !IsServerName(FLAGS_name)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--name must be 1 to ", kServerNameBytesMax, " letters, digits or ._:-[]"));
-  }
   if (FLAGS_workers < 1 || FLAGS_workers > kWorkersMax) {
     return absl::InvalidArgumentError(absl::StrCat("--workers must be 1 to ", kWorkersMax));
   }

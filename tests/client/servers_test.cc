@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <memory>
@@ -76,6 +77,12 @@ int PutAll(Client& client, const std::string& value, const std::string& down = "
     EXPECT_THAT(TextOf(version.status()), HasSubstr(down));
   }
   return put;
+}
+
+void Stop(ServerProcess& server) {
+  server.process().Signal(SIGSTOP);
+  siginfo_t info;
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(server.process().pid()), &info, WSTOPPED), 0);
 }
 
 // A server that was here, whose port nobody has now.
@@ -167,9 +174,7 @@ TEST(ServersTest, WithNobodyThereTheErrorNamesEachEndpoint) {
 
 TEST(ServersTest, AServerThatDoesNotAnswerIsNamedWithTheCause) {
   ServerProcess server;
-  server.process().Signal(SIGSTOP);
-  siginfo_t info;
-  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(server.process().pid()), &info, WSTOPPED), 0);
+  Stop(server);
   Options options;
   options.connect_timeout = milliseconds(200);
   const absl::Status status = Client::Connect({server.endpoint()}, options).status();
@@ -212,6 +217,50 @@ TEST(ServersTest, AWrongNameFailsAtOnceAndSaysBoth) {
   const absl::Status status = ConnectError({other.endpoint(), "cache-2@" + server.endpoint()});
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_THAT(TextOf(status), HasSubstr("calls itself cache-1, not cache-2"));
+}
+
+// Wants no server, whatever its name is.
+class RefusingOwner : public SessionOwner {
+ public:
+  absl::Status OnNamed(uint32_t, std::string_view) override {
+    return absl::FailedPreconditionError("not this one");
+  }
+  void OnLost(uint32_t) override {}
+  void OnDoorbell(uint32_t) override {}
+  bool OnPostOrdered(uint32_t, InFlightWork::Kind, bool) override { return false; }
+  void OnWorksDone(uint32_t, std::span<const InFlightWork::Work>, bool) override {}
+  uint32_t OnEncode(uint32_t, RequestWindow::Entry*, std::span<std::byte>) override {
+    return kNotWanted;
+  }
+  void OnRequestPosted(uint32_t, bool) override {}
+  void OnRequestSignaled(uint32_t) override {}
+  void OnReply(RequestWindow::Entry*, const ReplyView&) override {}
+  void OnReady(uint32_t, Comeback) override { ADD_FAILURE() << "it was refused"; }
+  void OnAbandoned(uint32_t) override {}
+};
+
+// Of a host with several addresses the server listens on one. What happened there counts, not that
+// nobody is at the others.
+TEST(ServersTest, TheAddressThatAnsweredSaysWhyItFailed) {
+  ServerProcess server;
+  AbsentServer absent;
+  const SocketAddress here = Resolve(server.endpoint(), 0).value();
+  const SocketAddress nobody = Resolve(absent.endpoint(), 0).value();
+  for (const std::vector<SocketAddress>& addresses :
+       {std::vector{here, nobody}, std::vector{nobody, here}}) {
+    RefusingOwner owner;
+    ClientSession session({.endpoint = "a host",
+                           .addresses = addresses,
+                           .device = "auto",
+                           .ops = 4,
+                           .connect_timeout_ns = 30 * kNsPerSecond},
+                          &owner);
+    ASSERT_TRUE(Eventually([&] {
+      session.Poll(MonotonicNs());
+      return session.unreachable();
+    }));
+    EXPECT_EQ(TextOf(session.status()), "not this one");
+  }
 }
 
 TEST(ServersTest, TwoServersOfOneNameAreRefused) {
@@ -285,6 +334,52 @@ TEST(ServersTest, ACallWhoseServerNobodyKnowsIsUnavailableWithTheReason) {
     EXPECT_THAT(TextOf(value.status()), HasSubstr(advice));
   }
   EXPECT_TRUE(client->Stats()[0].stats.ok()) << "what has no key needs no routing";
+}
+
+constexpr int64_t kNever = int64_t{24} * 3600 * kNsPerSecond;
+
+TEST(ServersTest, WhatWaitsForAServerEndsWhenThatCannotBeReached) {
+  ServerProcess server;
+  EngineRun run({.endpoints = {server.endpoint()}});
+  Stop(server);
+  const uint32_t put = run.Begin(PutRequest(run.engine(), "put", "value", {}), kNever);
+  run.Poll();  // sent
+  server.Kill();
+  const uint32_t get = run.Begin(KeyRequest(run.engine(), OpType::kGet, "get"), kNever);
+  const auto over = [&] { return run.engine().op(put).over() && run.engine().op(get).over(); };
+  ASSERT_TRUE(run.PollUntil(over));
+  EXPECT_EQ(run.engine().op(put).outcome, Outcome::kUnknown);
+  EXPECT_EQ(run.engine().op(get).outcome, Outcome::kUnavailable);
+  run.Finish(2);
+  EXPECT_EQ(run.Put("later", "value").outcome, Outcome::kUnavailable);
+}
+
+// Their server comes back with another name: those whose keys went elsewhere must not be done
+// there.
+TEST(ServersTest, WhatWaitedForAServerIsNotDoneAtTheWrongOne) {
+  ServerProcess first, second;
+  EngineRun run({.endpoints = {first.endpoint(), second.endpoint()}});
+  std::vector<uint32_t> ops;
+  std::vector<std::string> keys;
+  for (int i = 0; i < kKeys; ++i) {
+    if (run.engine().ServerOf(Key(i)) != 1) continue;
+    keys.push_back(Key(i));
+    ops.push_back(run.Begin(KeyRequest(run.engine(), OpType::kGet, Key(i)), kNever));
+  }
+  run.engine().Break(1, absl::UnavailableError("broken by the test"));
+  second.Kill();
+  ServerProcess renamed({"--listen=" + second.endpoint(), "--name=late"});
+  ASSERT_TRUE(run.PollUntil([&] {
+    return std::ranges::all_of(ops, [&](uint32_t op) { return run.engine().op(op).over(); });
+  }));
+  int moved = 0;
+  for (size_t i = 0; i < ops.size(); ++i) {
+    const bool stays = run.engine().ServerOf(keys[i]) == 1;
+    moved += !stays;
+    EXPECT_EQ(run.engine().op(ops[i]).outcome, stays ? Outcome::kOk : Outcome::kUnavailable);
+  }
+  EXPECT_GT(moved, 0);
+  EXPECT_LT(moved, static_cast<int>(ops.size()));
 }
 
 uint64_t ServerSetOf(const EngineRun& run, uint32_t server) {

@@ -2,10 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <chrono>
+#include <condition_variable>
 #include <map>
 #include <mutex>
+#include <thread>
 
 #include "common/rdma/memory.h"
 
@@ -39,6 +43,21 @@ TEST(PrefaultTest, TouchesEveryByteOnceAndTellsWhatIsReady) {
   }
   EXPECT_EQ(end, bytes);
   EXPECT_EQ(ready, bytes);
+}
+
+TEST(PrefaultTest, TouchesAsManyPiecesAtOnceAsThereAreCores) {
+  const uint32_t wanted = std::min(std::thread::hardware_concurrency(), kPrefaultThreadsMax);
+  std::mutex mutex;
+  std::condition_variable changed;
+  uint32_t at_once = 0;
+  const PrefaultHooks hooks{.touch = [&](std::span<std::byte>) {
+    std::unique_lock lock(mutex);
+    ++at_once;
+    changed.notify_all();
+    const auto all_here = [&] { return at_once == wanted; };
+    return changed.wait_for(lock, std::chrono::seconds(60), all_here) ? 0 : ETIMEDOUT;
+  }};
+  EXPECT_EQ(Prefault(Imagined(wanted * kPrefaultPieceBytes), 4096, hooks), 0);
 }
 
 TEST(PrefaultTest, StopsAtAnErrorAndReturnsIt) {
