@@ -85,7 +85,6 @@ Engine::Engine(Settings settings, const std::vector<std::vector<SocketAddress>>&
     servers_.push_back({.cache = LocationCache(settings.options.location_cache_bytes / servers),
                         .locks = {},
                         .session = std::move(session)});
-    servers_.back().session->SetServerSet(router_.set_hash());
   }
   for (Op& op : ops_) op.server = &servers_.front();
 }

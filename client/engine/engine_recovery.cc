@@ -132,8 +132,6 @@ void Engine::OnReady(uint32_t server, Comeback comeback) {
     const bool unsent = op.phase == Op::Phase::kWaiting || op.phase == Op::Phase::kRequestQueued;
     if (comeback == Comeback::kNewIncarnation && unsent && ChangesTheStore(op.request.type)) {
       Finish(i, Outcome::kUnavailable);  // it was meant for another store
-    } else if (op.phase == Op::Phase::kWaiting && !StaysWhereItIs(op)) {
-      Finish(i, Outcome::kUnavailable);
     } else if (op.phase == Op::Phase::kWaiting) {
       Start(i);
     }

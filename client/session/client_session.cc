@@ -134,7 +134,6 @@ int64_t ClientSession::IdleNs(int64_t now_ns) const {
 }
 
 void ClientSession::SetServerSet(uint64_t hash) {
-  server_set_ = hash;
   if (memory_ != nullptr) memory_->SetServerSet(hash);
 }
 

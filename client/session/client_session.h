@@ -146,7 +146,8 @@ class ClientSession {
   const absl::Status& status() const { return status_; }
   // How long Poll may be put off, if nothing else wants it.
   int64_t IdleNs(int64_t now_ns) const;
-  // What the client's heartbeats tell of its list of servers: Router::set_hash().
+  // What the client's heartbeats tell of its list of servers: Router::set_hash(). Forgotten if
+  // there was no connection yet; OnNamed comes with each.
   void SetServerSet(uint64_t hash);
   const std::string& endpoint() const { return options_.endpoint; }
 
@@ -247,7 +248,6 @@ class ClientSession {
   bool unreachable_ = false;
   RejectCode refused_with_{};  // at the last attempt; 0: it was not refused by the server
   bool closing_ = false;       // being destroyed
-  uint64_t server_set_ = 0;
   bool was_ready_ = false;
   uint64_t token_ = 0;        // of the session to resume; 0 = make a new one
   bool report_lost_ = false;  // was ready on the connections that are being drained

@@ -116,7 +116,6 @@ absl::Status ClientSession::MakeMemory(ibv_context* verbs) {
   const uint32_t completions =
       options_.queue_pairs_max * (sends + 2) + SessionMemory::kReceives + 64;
   GANNET_ASSIGN_OR_RETURN(memory_, SessionMemory::Create(device, options_.ops, completions));
-  memory_->SetServerSet(server_set_);
   return absl::OkStatus();
 }
 

@@ -351,7 +351,10 @@ TEST(ServersTest, WhatWaitsForAServerEndsWhenThatCannotBeReached) {
   EXPECT_EQ(run.engine().op(put).outcome, Outcome::kUnknown);
   EXPECT_EQ(run.engine().op(get).outcome, Outcome::kUnavailable);
   run.Finish(2);
-  EXPECT_EQ(run.Put("later", "value").outcome, Outcome::kUnavailable);
+  const uint32_t later = run.Begin(PutRequest(run.engine(), "later", "value", {}), kNever);
+  run.Poll();
+  EXPECT_TRUE(run.engine().op(later).over()) << "not only when the next attempt has failed";
+  EXPECT_EQ(run.engine().op(later).outcome, Outcome::kUnavailable);
 }
 
 // Their server comes back with another name: those whose keys went elsewhere must not be done
@@ -380,6 +383,38 @@ TEST(ServersTest, WhatWaitedForAServerIsNotDoneAtTheWrongOne) {
   }
   EXPECT_GT(moved, 0);
   EXPECT_LT(moved, static_cast<int>(ops.size()));
+}
+
+// Those that found no credit yet.
+TEST(ServersTest, WhatIsQueuedForAServerIsNotSentToTheWrongOne) {
+  ServerProcess first, second;
+  EngineRun run({.endpoints = {first.endpoint(), second.endpoint()}});
+  Stop(first);
+  std::vector<uint32_t> queued;
+  std::vector<std::string> keys;
+  for (int i = 0; queued.size() < 32; ++i) {
+    if (run.engine().ServerOf(Key(i)) != 0) continue;
+    const uint32_t op = run.Begin(PutRequest(run.engine(), Key(i), "value", {}), kNever);
+    keys.push_back(Key(i));
+    if (keys.size() > kCreditsDefault) queued.push_back(op);
+  }
+  run.Poll();
+  run.engine().Break(1, absl::UnavailableError("broken by the test"));
+  second.Kill();
+  ServerProcess renamed({"--listen=" + second.endpoint(), "--name=late"});
+  ASSERT_TRUE(run.PollUntil([&] { return run.engine().session(1).ready(); }));
+  int moved = 0;
+  for (size_t i = 0; i < queued.size(); ++i) {
+    const Op& op = run.engine().op(queued[i]);
+    if (run.engine().ServerOf(keys[kCreditsDefault + i]) == 0) {
+      EXPECT_EQ(op.phase, Op::Phase::kRequestQueued);
+    } else {
+      ++moved;
+      EXPECT_TRUE(op.over());
+      EXPECT_EQ(op.outcome, Outcome::kUnavailable);
+    }
+  }
+  EXPECT_GT(moved, 0);
 }
 
 uint64_t ServerSetOf(const EngineRun& run, uint32_t server) {
