@@ -213,6 +213,7 @@ std::vector<ServerInfo> Engine::Info() const {
     ServerInfo& info = infos.emplace_back();
     info.endpoint = session->endpoint();
     if (!session->was_ready()) continue;
+    info.connected = session->ready();
     const Grant& grant = session->grant();
     info.device = session->memory().device.name;
     info.kind = DeviceKindName(session->memory().device.kind);

@@ -50,6 +50,7 @@ struct Options {
   bool verify = true;
   bool allow_misses = false;
   bool warm_up = false;
+  bool waits_for_server = false;
   uint64_t raw_span_bytes = 0;  // of the region, for bare READs; 0 = all of it
   bool raw_items = false;       // bare READs of the items that GETs would read
   uint64_t stride = 1;          // between the records that operations go to

@@ -77,6 +77,10 @@ class RedisBackend : public Backend {
     return done > 0 || connection_->err == 0 ? done : FailAll(out);
   }
 
+  std::string_view lost() const override {
+    return connection_->err == 0 ? std::string_view() : connection_->errstr;
+  }
+
  private:
   struct Pending {
     uint64_t user_data;

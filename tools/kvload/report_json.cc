@@ -113,7 +113,9 @@ Json OptionsJson(const Report& report) {
 std::string ToJson(const Report& report) {
   const PhaseResult& measured = report.measured;
   Json json = OptionsJson(report);
+  json["cut_short"] = measured.cut_short.empty() ? Json(nullptr) : Json(measured.cut_short);
   json["seconds"] = measured.seconds;
+  json["dead_seconds"] = measured.dead_seconds;
   json["operations"] = measured.metrics.answered();
   json["ops_per_second"] = PerSecond(measured);
   json["index_fill"] = IndexFill(measured.after);

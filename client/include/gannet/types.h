@@ -118,9 +118,10 @@ struct ServerStats {
 // What a connection to one server is.
 struct ServerInfo {
   std::string endpoint;
-  std::string device;     // the local device
-  std::string kind;       // "hardware", "kernel-software" or "softverbs"
-  std::string lock_mode;  // "nic", "rpc-loopback" or "rpc-server"
+  bool connected = false;  // now; the rest is of the last connection
+  std::string device;      // the local device
+  std::string kind;        // "hardware", "kernel-software" or "softverbs"
+  std::string lock_mode;   // "nic", "rpc-loopback" or "rpc-server"
   uint64_t incarnation = 0;
   uint64_t region_bytes = 0;
   uint64_t index_slots = 0;
