@@ -47,6 +47,8 @@ DEFINE_uint64(records, 100'000, "records that are loaded, and run on");
 DEFINE_uint64(operations, 1'000'000, "operations of the run");
 DEFINE_uint32(threads, 1, "threads, each with a connection of its own");
 DEFINE_uint32(depth, 16, "operations in flight per thread");
+DEFINE_uint32(connections, 1,
+              "connections of a thread, which share its --depth; with --backend=redis");
 DEFINE_uint32(key_size, 16, "bytes of a key");
 DEFINE_uint32(value_size, 100, "bytes of a value; at least 24 when verifying");
 DEFINE_uint64(location_cache, 1 << 20, "bytes for remembered locations, over all threads; 0 = off");
@@ -103,6 +105,10 @@ absl::Status CheckFlagsGiven(BackendKind backend) {
         RefuseGiven({"device", "location_cache"},
                     absl::StrCat("with --backend=", FLAGS_backend, ", which speaks kernel TCP")));
   }
+  if (backend != BackendKind::kRedis) {
+    GANNET_RETURN_IF_ERROR(
+        RefuseGiven({"connections"}, absl::StrCat("with --backend=", FLAGS_backend)));
+  }
   if (FLAGS_workload == kRawReadWorkload) return absl::OkStatus();
   return RefuseGiven({"raw_span", "raw_items"}, "without --workload=raw_read");
 }
@@ -129,6 +135,7 @@ absl::StatusOr<Options> OptionsFromFlags() {
   options.operations = FLAGS_operations;
   options.threads = FLAGS_threads;
   options.depth = FLAGS_depth;
+  options.connections = FLAGS_connections;
   options.sizes = {FLAGS_key_size, FLAGS_value_size};
   options.location_cache_bytes = FLAGS_location_cache;
   options.seed = FLAGS_seed;

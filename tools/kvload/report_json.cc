@@ -94,6 +94,7 @@ Json OptionsJson(const Report& report) {
           {"seed", options.seed},
           {"threads", options.threads},
           {"depth", options.depth},
+          {"connections", options.connections},
           {"records", unless_trace(options.records)},
           {"key_size", unless_trace(options.sizes.key_bytes)},
           {"value_size", unless_trace(options.sizes.value_bytes)},
