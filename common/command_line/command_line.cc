@@ -132,8 +132,7 @@ std::string HelpText(const Program& program) {
   for (const Flag& flag : flags) {
     if (flag.filename.ends_with(program.flags_file)) AppendFlag(flag, &text);
   }
-  AppendWrapped(std::string_view("  -h, --help").size(), "this text",
-                &text.append("  -h, --help"));
+  AppendWrapped(std::string_view("  -h, --help").size(), "this text", &text.append("  -h, --help"));
   AppendWrapped(std::string_view("  --version").size(), "the version", &text.append("  --version"));
   if (!program.notes.empty()) absl::StrAppend(&text, "\n", program.notes);
   return text;

@@ -8,7 +8,8 @@
 #include <vector>
 
 DEFINE_string(test_name, "nobody", "who it is");
-DEFINE_uint32(test_count, 3, "how many of them there are, in words that go on for so long that no "
+DEFINE_uint32(test_count, 3,
+              "how many of them there are, in words that go on for so long that no "
               "line of a terminal holds them all, so that they have to be wrapped");
 DEFINE_bool(test_loud, true, "whether it speaks up");
 

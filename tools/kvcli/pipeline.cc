@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -27,7 +28,7 @@ std::string_view TextOf(absl::StatusCode code, Verb verb) {
       return verb == Verb::kGet ? "no answer within the deadline"
                                 : "no answer within the deadline; the write may have been applied";
     case absl::StatusCode::kResourceExhausted:
-      return "the server's heap or index is full";
+      return "the server's memory or index is full; kvcli stats tells which";
     default:
       return "the server refused the request; its log says why";
   }
@@ -102,6 +103,8 @@ void Pipeline::Poll() {
     std::array<Completion, 64> answers;
     const size_t n = async_->Poll(answers);
     for (size_t i = 0; i < n; ++i) OnAnswer(answers[i]);
+    // A server on this host may be waiting for this core.
+    if (n == 0) std::this_thread::yield();
   }
   while (!entries_.empty() && entries_.front().done) ShowFront();
 }

@@ -41,6 +41,8 @@ class Pipeline {
   void Poll();
   // Until all that was started is shown.
   void Finish();
+  // Gives the connection back; the next command makes another. REQUIRES: idle.
+  void Disconnect() { async_.reset(); }
   bool idle() const { return entries_.empty(); }
   // The highest exit code of the commands shown.
   int worst() const { return worst_; }

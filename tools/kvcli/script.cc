@@ -87,6 +87,8 @@ int RunScript(Shell& shell, Pipeline& pipeline) {
       continue;
     }
     if (command->verb == Verb::kQuit) break;
+    // Nobody polls the connection while a child runs, and the server would take it for dead.
+    if (!command->child.empty()) pipeline.Disconnect();
     worst = std::max(worst, shell.Execute(*command));
   }
   pipeline.Finish();
