@@ -5,20 +5,21 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
+#include "common/command_line/command_line.h"
 #include "common/rdma/address.h"
 #include "common/rdma/device_choice.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
 #include "server/control/byte_size.h"
 #include "server/control/server_threads.h"
+#include "server/control/stop_signals.h"
 
-DECLARE_bool(help);
-
-DEFINE_string(listen, "0.0.0.0:7471", "ADDR:PORT to accept clients on; port 0 takes any");
+DEFINE_string(listen, "0.0.0.0:7471",
+              "ADDR:PORT to accept clients on; a PORT alone means every address, port 0 takes any");
 DEFINE_string(name, "",
               "what clients call this server when they choose whose keys are whose; without it its "
               "address");
@@ -39,6 +40,7 @@ DEFINE_string(on_full, "reject", "what a write finds when the memory is full: re
 namespace gannet {
 namespace {
 
+constexpr int kExitFailed = 1;
 constexpr uint32_t kWorkersMax = 64;
 constexpr uint32_t kBusyPollUsMax = 1'000'000;
 constexpr uint32_t kSessionGraceMsMax = 24 * 3600 * 1000;
@@ -73,7 +75,7 @@ absl::StatusOr<Server::Options> OptionsFromFlags() {
   GANNET_RETURN_IF_ERROR(CheckFlags());
   Server::Options options;
   GANNET_ASSIGN_OR_RETURN(options.memory_bytes, ParseByteSize(FLAGS_memory));
-  GANNET_ASSIGN_OR_RETURN(options.listen, Resolve(FLAGS_listen, kDefaultPort));
+  GANNET_ASSIGN_OR_RETURN(options.listen, ResolveListen(FLAGS_listen, kDefaultPort));
   options.name = FLAGS_name;
   options.answer_while_starting = true;
   options.index_slots = FLAGS_index_slots;
@@ -94,28 +96,41 @@ void RaiseFileLimit() {
 }
 
 ServerThreads* g_running = nullptr;
+StopSignals g_stop_signals;
 
-// The first signal stops cleanly; its default action is restored then, so a second one ends the
-// process at once.
-void OnStopSignal(int) { g_running->RequestStop(); }
+void OnStopSignal(int signal) {
+  switch (g_stop_signals.Judge(MonotonicNs())) {
+    case StopSignals::Meaning::kStop:
+      g_running->RequestStop();
+      return;
+    case StopSignals::Meaning::kRepeat:
+      return;
+    case StopSignals::Meaning::kEndAtOnce:
+      std::signal(signal, SIG_DFL);
+      std::raise(signal);  // delivered when this handler returns
+      return;
+  }
+}
 
 void InstallStopSignals(ServerThreads* threads) {
   g_running = threads;
   struct sigaction action {};
   action.sa_handler = OnStopSignal;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
 }
 
 int Fail(const absl::Status& status) {
   std::fprintf(stderr, "kvserver: %s\n", std::string(status.message()).c_str());
-  return 1;
+  return kExitFailed;
 }
 
 int Main(char** argv) {
   absl::StatusOr<Server::Options> options = OptionsFromFlags();
-  if (!options.ok()) return Fail(options.status());
+  if (!options.ok()) {
+    Fail(options.status());
+    return absl::IsInvalidArgument(options.status()) ? kExitWrongUsage : kExitFailed;
+  }
   absl::StatusOr<Device> device = UseDevice(FLAGS_device, argv);
   if (!device.ok()) return Fail(device.status());
   options->device = *device;
@@ -146,26 +161,15 @@ int main(int argc, char** argv) {
   // Unset, it makes the C library read the time zone anew for each line of the log.
   setenv("TZ", ":/etc/localtime", /*overwrite=*/0);
   FLAGS_logtostderr = true;
-  gflags::SetUsageMessage(
-      "serves Gannet's in-memory key-value store over RDMA\n"
-      "  kvserver [--listen=ADDR:PORT] [--memory=SIZE] [--device=auto|soft|NAME] ...");
-  gflags::SetVersionString("0.1.0");
-  // gflags changes argv, and the program may have to be started again with all of it.
-  int flags_argc = argc;
-  std::vector<char*> flags_argv(argv, argv + argc + 1);
-  char** flags_argv_data = flags_argv.data();
-  gflags::ParseCommandLineNonHelpFlags(&flags_argc, &flags_argv_data, /*remove_flags=*/true);
-  if (FLAGS_help) {
-    // Only ours: gflags would list those of every library, and exit with 1.
-    gflags::ShowUsageWithFlagsRestrict(argv[0], "server/main.cc");
-    return 0;
-  }
-  gflags::HandleCommandLineHelpFlags();
-  if (flags_argc > 1) {
-    std::fprintf(stderr, "kvserver: unexpected argument '%s'; all options are --flags\n",
-                 flags_argv_data[1]);
-    return 1;
-  }
+  const gannet::Program program = {
+      .name = "kvserver",
+      .purpose = "serves Gannet's in-memory key-value store over RDMA",
+      .version = "0.1.0",
+      .flags_file = "server/main.cc",
+      .notes =
+          "There is no authentication: whoever reaches the address may read and write all.\n"
+          "Exit code: 0 stopped, 1 could not start or serve on, 2 wrong usage.\n"};
+  if (const auto exit_code = gannet::ParseCommandLine(program, argc, argv)) return *exit_code;
   google::InitGoogleLogging(argv[0]);
   return gannet::Main(argv);
 }

@@ -25,6 +25,8 @@ absl::Status AddConditions(const std::optional<uint64_t>& version, const Lock* l
   return absl::OkStatus();
 }
 
+bool MayHaveWritten(OpType type) { return type == OpType::kPut || type == OpType::kDelete; }
+
 }  // namespace
 
 absl::Status KeyError(std::string_view key) {
@@ -133,7 +135,9 @@ absl::Status StatusOf(const Engine& engine, const Op& op) {
     case Outcome::kUnknown:
       return with_cause("the connection broke; the write may have been applied");
     case Outcome::kDeadlineExceeded:
-      return with_cause("no answer within the deadline; a write may have been applied");
+      return with_cause(MayHaveWritten(op.request.type)
+                            ? "no answer within the deadline; the write may have been applied"
+                            : "no answer within the deadline");
   }
   return absl::InternalError("?");
 }

@@ -38,6 +38,10 @@ bool IsLinkLocal(const sockaddr& address) {
          IN6_IS_ADDR_LINKLOCAL(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
 }
 
+bool IsNumber(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
+}
+
 }  // namespace
 
 SocketAddress::SocketAddress(const sockaddr& address) {
@@ -94,6 +98,7 @@ absl::StatusOr<HostPort> ParseHostPort(std::string_view text, uint16_t default_p
     if (colon != std::string_view::npos) rest = text.substr(colon);
   }
   if (result.host.empty()) return Malformed(text, "there is no host");
+  if (IsNumber(result.host)) return Malformed(text, "a number alone is a port, not a host");
   if (!rest.empty()) {
     GANNET_ASSIGN_OR_RETURN(result.port, ParsePort(text, rest.substr(1)));
   }
@@ -128,6 +133,17 @@ absl::StatusOr<SocketAddress> Resolve(std::string_view text, uint16_t default_po
   GANNET_ASSIGN_OR_RETURN(const std::vector<SocketAddress> addresses,
                           ResolveAll(text, default_port));
   return addresses.front();
+}
+
+absl::StatusOr<SocketAddress> ResolveListen(std::string_view text, uint16_t default_port) {
+  constexpr char kAny[] = "0.0.0.0";
+  if (IsNumber(text)) {
+    return Resolve(absl::StrCat(kAny, ":", std::string(text)), default_port);
+  }
+  if (text.starts_with(':') && IsNumber(text.substr(1))) {
+    return Resolve(absl::StrCat(kAny, std::string(text)), default_port);
+  }
+  return Resolve(text, default_port);
 }
 
 absl::StatusOr<std::vector<SocketAddress>> LocalAddresses() {

@@ -44,7 +44,8 @@ class SocketAddress {
 };
 
 // "HOST:PORT", "HOST", "[IPV6]:PORT", "[IPV6]" or a bare "IPV6", split. InvalidArgument says what
-// is wrong with the text.
+// is wrong with the text. A HOST that is a number alone is refused: it is a port in the wrong
+// place, which the C library would take for the address 0.0.29.47.
 struct HostPort {
   std::string host;
   uint16_t port = 0;
@@ -56,6 +57,9 @@ absl::StatusOr<HostPort> ParseHostPort(std::string_view text, uint16_t default_p
 absl::StatusOr<std::vector<SocketAddress>> ResolveAll(std::string_view text, uint16_t default_port);
 // The first of them.
 absl::StatusOr<SocketAddress> Resolve(std::string_view text, uint16_t default_port);
+
+// Where to listen: as Resolve, and "PORT" or ":PORT" alone is that port of every IPv4 address.
+absl::StatusOr<SocketAddress> ResolveListen(std::string_view text, uint16_t default_port);
 
 // The addresses of this host's interfaces that are up, loopback last, link-local ones left out.
 absl::StatusOr<std::vector<SocketAddress>> LocalAddresses();

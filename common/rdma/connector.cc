@@ -24,11 +24,14 @@ std::string LocalDevice(const ibv_context* verbs) {
                       "; a server that runs on softverbs is reached with --device=soft)");
 }
 
-// With softverbs as the only device, an address that does not resolve is another host's.
-std::string NoWay() {
+bool SoftverbsOnly() {
   const std::vector<ibv_context*> devices = ListDevices();
-  if (devices.size() != 1 || devices[0]->device->name != kSoftverbsDeviceName) return "";
-  return "; softverbs reaches the same host only";
+  return devices.size() == 1 && devices[0]->device->name == kSoftverbsDeviceName;
+}
+
+absl::Status CannotReach(const SocketAddress& to, std::string_view why) {
+  return absl::UnavailableError(
+      absl::StrCat("cannot reach ", to.ToString(), ": ", std::string(why)));
 }
 
 }  // namespace
@@ -44,8 +47,12 @@ absl::StatusOr<std::unique_ptr<Connector>> Connector::Start(const Options& optio
   Options& own = connector->options_;
   sockaddr* from = own.from.has_value() ? own.from->get() : nullptr;
   if (rdma_resolve_addr(raw, from, own.to.get(), own.resolve_timeout_ms) != 0) {
-    const absl::Status status = LastErrnoStatus(absl::StrCat("no way to ", options.to.ToString()));
-    return absl::Status(status.code(), absl::StrCat(std::string(status.message()), NoWay()));
+    const absl::Status status =
+        LastErrnoStatus(absl::StrCat("cannot reach ", options.to.ToString()));
+    if (!SoftverbsOnly()) return status;
+    return absl::Status(status.code(),
+                        absl::StrCat(std::string(status.message()),
+                                     "; softverbs reaches servers on this host only"));
   }
   return connector;
 }
@@ -59,19 +66,19 @@ Connector::Step Connector::Poll(int64_t now_ns) {
   const bool pending = step_ <= Step::kConnecting;
   if (pending && now_ns >= options_.deadline_ns) {
     Fail(absl::DeadlineExceededError(
-        absl::StrCat(options_.to.ToString(), " did not answer in time",
+        absl::StrCat("cannot reach ", options_.to.ToString(), ": no answer in time",
                      LocalDevice(connection_ != nullptr ? verbs() : nullptr))));
   }
   return step_;
 }
 
 void Connector::HandleEvent(const CmEvent& event) {
-  const std::string to = options_.to.ToString();
   switch (event.type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       SetAckTimeout(id_.get());
       if (rdma_resolve_route(id_.get(), options_.resolve_timeout_ms) != 0) {
-        Fail(LastErrnoStatus(absl::StrCat("no route to ", to)));
+        Fail(LastErrnoStatus(
+            absl::StrCat("cannot reach ", options_.to.ToString(), ": no path was found")));
       }
       return;
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
@@ -88,8 +95,7 @@ void Connector::HandleEvent(const CmEvent& event) {
     case RDMA_CM_EVENT_ADDR_ERROR:
     case RDMA_CM_EVENT_ROUTE_ERROR:
     case RDMA_CM_EVENT_UNREACHABLE:
-      Fail(absl::UnavailableError(absl::StrCat("no way to ", to, ": ", rdma_event_str(event.type),
-                                               ", status ", event.status, NoWay())));
+      Fail(CannotReach(options_.to, FailureText(event.type, event.status, SoftverbsOnly())));
       return;
     case RDMA_CM_EVENT_REJECTED:
       HandleReject(event);
@@ -102,8 +108,7 @@ void Connector::HandleEvent(const CmEvent& event) {
       }
       [[fallthrough]];
     case RDMA_CM_EVENT_CONNECT_ERROR:
-      Fail(absl::UnavailableError(absl::StrCat(
-          "cannot connect to ", to, ": ", rdma_event_str(event.type), ", status ", event.status)));
+      Fail(CannotReach(options_.to, FailureText(event.type, event.status, SoftverbsOnly())));
       return;
     default:  // TIMEWAIT_EXIT, ADDR_CHANGE: nothing to do
       return;
@@ -117,9 +122,15 @@ void Connector::HandleReject(const CmEvent& event) {
   private_data_ = event.private_data;
   refused_ =
       event.status == kConsumerReject || (event.status < 0 && !event.private_data.bytes().empty());
-  const char* why = refused_ ? " refused the connection" : ": nobody listens there";
-  Fail(absl::UnavailableError(
-      absl::StrCat(options_.to.ToString(), why, LocalDevice(connection_->id()->verbs))));
+  const std::string device = LocalDevice(connection_->id()->verbs);
+  if (refused_) {
+    Fail(absl::UnavailableError(
+        absl::StrCat(options_.to.ToString(), " refused the connection", device)));
+  } else {
+    Fail(CannotReach(
+        options_.to,
+        absl::StrCat("nobody listens there; check that kvserver runs, and its port", device)));
+  }
 }
 
 void Connector::Fail(absl::Status status) {

@@ -66,7 +66,7 @@ absl::StatusOr<std::optional<Device>> ChooseDevice(std::string_view flag) {
   return device;
 }
 
-absl::StatusOr<Device> UseDevice(std::string_view flag, char** argv) {
+absl::StatusOr<Device> UseDevice(std::string_view flag, char** argv, SoftverbsNotice notice) {
   std::optional<Device> device;
   std::string why_not;
   if (flag == "auto") {
@@ -80,7 +80,7 @@ absl::StatusOr<Device> UseDevice(std::string_view flag, char** argv) {
     RestoreEnvironmentAfterReexec();
     return *std::move(device);
   }
-  if (flag == "auto") {
+  if (flag == "auto" && notice == SoftverbsNotice::kSaid) {
     std::fprintf(stderr,
                  "%sNO USABLE RDMA DEVICE: running on softverbs, the user-space device for one "
                  "host (--device=soft says so without this notice)\n",

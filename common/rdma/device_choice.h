@@ -1,6 +1,7 @@
 #ifndef GANNET_COMMON_RDMA_DEVICE_CHOICE_H_
 #define GANNET_COMMON_RDMA_DEVICE_CHOICE_H_
 
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -23,10 +24,15 @@ absl::Status ProbeDevice(const Device& device);
 // The device, or nullopt where it is to be softverbs and this process does not run on that.
 absl::StatusOr<std::optional<Device>> ChooseDevice(std::string_view flag);
 
-// The whole choice for a main(): may execute the program again on softverbs (it says so on stderr),
-// and then does not return. Call it before threads are started and anything is done that must not
+// Whether `auto` says on stderr that it took softverbs, as no device works. A server that runs on
+// the wrong device by mistake is slow for everybody; a client would say it at every call.
+enum class SoftverbsNotice : uint8_t { kSaid, kNotSaid };
+
+// The whole choice for a main(): may execute the program again on softverbs, and then does not
+// return. Call it before threads are started and anything is done that must not
 // be done twice.
-absl::StatusOr<Device> UseDevice(std::string_view flag, char** argv);
+absl::StatusOr<Device> UseDevice(std::string_view flag, char** argv,
+                                 SoftverbsNotice notice = SoftverbsNotice::kSaid);
 
 }  // namespace gannet
 

@@ -132,6 +132,56 @@ absl::Status CompletionStatus(const ibv_wc& completion, std::string_view what) {
                    completion.vendor_err, ")", Advice(completion.status)));
 }
 
+namespace {
+
+const char* Happened(rdma_cm_event_type event) {
+  switch (event) {
+    case RDMA_CM_EVENT_ADDR_ERROR:
+      return "the address was not resolved";
+    case RDMA_CM_EVENT_ROUTE_ERROR:
+      return "no path was found";
+    case RDMA_CM_EVENT_UNREACHABLE:
+      return "no answer";
+    case RDMA_CM_EVENT_CONNECT_ERROR:
+      return "the connection was not made";
+    case RDMA_CM_EVENT_DISCONNECTED:
+      return "it closed the connection";
+    case RDMA_CM_EVENT_DEVICE_REMOVAL:
+      return "the local device was removed";
+    default:
+      return rdma_event_str(event);
+  }
+}
+
+const char* WhatToDo(rdma_cm_event_type event, int status, bool softverbs) {
+  if (softverbs && status == -EACCES) {
+    return "; on softverbs client and server must be processes of one user";
+  }
+  const bool unresolved = event == RDMA_CM_EVENT_ADDR_ERROR || event == RDMA_CM_EVENT_ROUTE_ERROR;
+  if (softverbs && unresolved) return "; softverbs reaches servers on this host only";
+  if (unresolved) {
+    return "; check the address, and that an RDMA device of this host is on that network "
+           "(`ibv_devinfo` shows its ports, `ip route get` the way)";
+  }
+  if (event == RDMA_CM_EVENT_UNREACHABLE) {
+    return "; check that the server's host is up and that nothing blocks RDMA on the way";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string FailureText(rdma_cm_event_type event, int status, bool softverbs) {
+  std::string text = Happened(event);
+  char buffer[128];
+  if (status < 0) {
+    absl::StrAppend(&text, ": ", strerror_r(-status, buffer, sizeof(buffer)));
+  } else if (status > 0) {
+    absl::StrAppend(&text, " (reason ", status, " of the device)");
+  }
+  return absl::StrCat(text, WhatToDo(event, status, softverbs));
+}
+
 absl::Status NoDeviceStatus() {
   return absl::FailedPreconditionError(
       "there is no RDMA device here; run the program with `softverbs-run PROGRAM ARGS...`, or link "

@@ -2,7 +2,9 @@
 #define GANNET_COMMON_RDMA_STATUS_H_
 
 #include <infiniband/verbs.h>
+#include <rdma/rdma_cma.h>
 
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -28,6 +30,10 @@ absl::Status LastErrnoStatusOfPinning(std::string_view what);
 
 // For work completions. OK for IBV_WC_SUCCESS.
 absl::Status CompletionStatus(const ibv_wc& completion, std::string_view what);
+
+// Why a connection failed, and what to do: for RDMA-CM events that end an attempt, whose status is
+// a negative errno value or a number of the device's own. `softverbs`: no other device is there.
+std::string FailureText(rdma_cm_event_type event, int status, bool softverbs);
 
 // What a program says where there is no device to run on.
 absl::Status NoDeviceStatus();

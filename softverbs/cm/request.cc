@@ -57,9 +57,7 @@ void SendRequest(CmId* id) {
   if (error == EAGAIN || may_come) return id->RunLater(kRetryNs, RetryRequest);
   if (error == ECONNREFUSED) return PushRejected(id, RejectReason::kNoListener, nullptr);
   if (error != 0) return Unreachable(id, error);
-  if (!Link::PeerIsTrusted(id->port_holder.get())) {
-    return PushRejected(id, RejectReason::kConsumer, nullptr);
-  }
+  if (!Link::PeerIsTrusted(id->port_holder.get())) return Unreachable(id, EACCES);
   id->link = std::make_shared<Link>(std::move(id->port_holder));
   id->link->owner = &id->receiver;
   // A listener that goes right now is seen as the end of the link.

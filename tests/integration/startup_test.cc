@@ -3,6 +3,8 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,14 +16,15 @@ namespace {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 // Runs a command that becomes a kvserver that cannot start, and returns the one line, after what it
-// logged before, in which it says why. It must exit with 1.
-std::string FailingCommand(const std::vector<std::string>& argv) {
+// logged before, in which it says why. It must exit with this code.
+std::string FailingCommand(const std::vector<std::string>& argv, int exit_code = 1) {
   ChildProcess server({.argv = argv});
   EXPECT_EQ(server.ReadLine(), std::nullopt);
-  EXPECT_EQ(server.Wait(), 1);
+  EXPECT_EQ(server.Wait(), exit_code);
   const std::string all = server.Stderr();
   const size_t start = all.rfind("kvserver: ");
   const std::string said = start == std::string::npos ? "" : all.substr(start);
@@ -30,10 +33,10 @@ std::string FailingCommand(const std::vector<std::string>& argv) {
   return said;
 }
 
-std::string FailingStart(const std::vector<std::string>& flags) {
+std::string FailingStart(const std::vector<std::string>& flags, int exit_code = 1) {
   std::vector<std::string> argv = {ProgramPath("kvserver")};
   argv.insert(argv.end(), flags.begin(), flags.end());
-  return FailingCommand(argv);
+  return FailingCommand(argv, exit_code);
 }
 
 TEST(StartupTest, SaysWhereItListensAndOnWhat) {
@@ -87,6 +90,26 @@ TEST(StartupTest, StopsCleanlyOnSigtermAndSigint) {
   }
 }
 
+// GNU timeout signals its child and then its process group, and users press Ctrl-C again.
+TEST(StartupTest, RepeatedStopSignalsEndItCleanly) {
+  ServerProcess server;
+  std::optional<int> exit_code;
+  while (!exit_code) {
+    server.process().Signal(SIGTERM);
+    exit_code = server.process().Wait(std::chrono::milliseconds(0));
+  }
+  EXPECT_EQ(exit_code, 0) << server.process().Stderr();
+}
+
+TEST(StartupTest, APortAloneIsThatPortOfEveryAddress) {
+  if (TestDevice().kind != DeviceKind::kSoftverbs) {
+    GTEST_SKIP() << "RDMA devices have a port space that other tests use";
+  }
+  ChildProcess server({.argv = {ProgramPath("kvserver"), "--listen=0", "--memory=64M"}});
+  EXPECT_THAT(ParseReadyLine(server.ReadLine().value_or("")).endpoint, StartsWith("0.0.0.0:"))
+      << server.Stderr();
+}
+
 TEST(StartupTest, PortInUseIsOneClearLine) {
   ServerProcess server;
   const std::string said = FailingStart({"--listen=" + server.endpoint(), "--memory=64M"});
@@ -115,8 +138,24 @@ TEST(StartupTest, TooLittleMemlockIsOneClearLineThatSaysWhatToDo) {
   EXPECT_THAT(said, HasSubstr("ulimit -l unlimited"));
 }
 
-TEST(StartupTest, MalformedAddressIsOneClearLine) {
-  EXPECT_THAT(FailingStart({"--listen=127.0.0.1:notaport", "--memory=64M"}), HasSubstr("notaport"));
+TEST(StartupTest, WrongUsageIsOneClearLineAndExitsWithTwo) {
+  constexpr int kWrongUsage = 2;
+  EXPECT_THAT(FailingStart({"--listen=127.0.0.1:notaport", "--memory=64M"}, kWrongUsage),
+              HasSubstr("notaport"));
+  EXPECT_THAT(FailingStart({"--memory=much"}, kWrongUsage), HasSubstr("much"));
+  EXPECT_THAT(FailingStart({"--memry=1G"}, kWrongUsage), HasSubstr("no flag --memry=1G"));
+  EXPECT_THAT(FailingStart({"--workers=0"}, kWrongUsage), HasSubstr("--workers"));
+  EXPECT_THAT(FailingStart({"1G"}, kWrongUsage), HasSubstr("'1G'"));
+}
+
+TEST(StartupTest, HelpIsATableOfItsOwnFlags) {
+  ChildProcess server({.argv = {ProgramPath("kvserver"), "--help"}});
+  std::string help;
+  while (const auto line = server.ReadLine()) help += *line + "\n";
+  EXPECT_EQ(server.Wait(), 0);
+  EXPECT_THAT(help, HasSubstr("--listen=TEXT"));
+  EXPECT_THAT(help, HasSubstr("no authentication"));
+  EXPECT_THAT(help, Not(HasSubstr("main.cc"))) << "paths of the build";
 }
 
 }  // namespace

@@ -41,6 +41,26 @@ TEST(AddressTest, RefusesMalformedTextAndSaysWhatToWrite) {
   }
 }
 
+TEST(AddressTest, ANumberAloneIsNoHost) {
+  for (const char* text : {"7471", "7471:80", "99999"}) {
+    const auto parsed = ParseHostPort(text, 7471);
+    ASSERT_FALSE(parsed.ok()) << text;
+    EXPECT_THAT(std::string(parsed.status().message()), HasSubstr("a port, not a host")) << text;
+  }
+}
+
+TEST(AddressTest, ANumberAloneIsAPortToListenOn) {
+  EXPECT_EQ(ResolveListen("7472", 7471)->ToString(), "0.0.0.0:7472");
+  EXPECT_EQ(ResolveListen(":7472", 7471)->ToString(), "0.0.0.0:7472");
+  EXPECT_EQ(ResolveListen("0", 7471)->ToString(), "0.0.0.0:0");
+  EXPECT_EQ(ResolveListen("127.0.0.1:7472", 7471)->ToString(), "127.0.0.1:7472");
+  EXPECT_EQ(ResolveListen("127.0.0.1", 7471)->ToString(), "127.0.0.1:7471");
+  for (const char* text : {"", ":", "65536", ":x"}) {
+    EXPECT_EQ(ResolveListen(text, 7471).status().code(), absl::StatusCode::kInvalidArgument)
+        << text;
+  }
+}
+
 TEST(AddressTest, ResolvesLiteralsAndFormatsThemBack) {
   for (const char* text : {"127.0.0.1:7471", "10.1.2.3:1", "[::1]:7471", "[fd00::a]:65535"}) {
     const auto address = Resolve(text, 1);

@@ -56,6 +56,21 @@ TEST(StatusTest, CompletionsCarryTheRetryClass) {
   EXPECT_THAT(TextOf(CompletionStatus(done, "a READ")), HasSubstr("a READ"));
 }
 
+TEST(FailureTextTest, SaysWhatHappenedWhyAndWhatToDo) {
+  const std::string unresolved = FailureText(RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH, false);
+  EXPECT_THAT(unresolved, HasSubstr("the address was not resolved: No route to host; check"));
+  EXPECT_THAT(FailureText(RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH, true),
+              HasSubstr("softverbs reaches servers on this host only"));
+  EXPECT_THAT(FailureText(RDMA_CM_EVENT_ROUTE_ERROR, -ETIMEDOUT, false),
+              HasSubstr("no path was found: Connection timed out"));
+  EXPECT_THAT(FailureText(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, false),
+              HasSubstr("no answer: Connection timed out; check that the server's host is up"));
+  EXPECT_THAT(FailureText(RDMA_CM_EVENT_UNREACHABLE, -EACCES, true),
+              HasSubstr("must be processes of one user"));
+  EXPECT_THAT(FailureText(RDMA_CM_EVENT_CONNECT_ERROR, 7, false),
+              HasSubstr("the connection was not made (reason 7 of the device)"));
+}
+
 TEST(WrIdTest, PacksEveryPart) {
   for (const WrId id : {WrId{}, WrId{255, WrId::kOwnerMask, ~0u}, WrId{1, 2, 3}, WrId{7, 0, ~0u}}) {
     EXPECT_EQ(WrId::Unpack(id.Pack()), id);

@@ -80,7 +80,7 @@ TEST(CommandTest, LockTakesACommandWithItsOwnOptions) {
   EXPECT_THAT(command.child, ElementsAre("ls", "--all", "--", "-"));
   EXPECT_THAT(Parsed({"lock", "key"}).child, IsEmpty());
   EXPECT_THAT(ErrorOf({"lock", "key", "--"}), HasSubstr("no command"));
-  EXPECT_THAT(ErrorOf({"lock", "key", "ls"}), HasSubstr("too much"));
+  EXPECT_THAT(ErrorOf({"lock", "key", "ls"}), HasSubstr("is one word too many"));
 }
 
 TEST(CommandTest, OneShotLocksNeedACommand) {
@@ -93,10 +93,10 @@ TEST(CommandTest, OneShotLocksNeedACommand) {
 TEST(CommandTest, WrongUsageShowsTheUsage) {
   EXPECT_THAT(ErrorOf({"put", "key"}), HasSubstr("usage: put KEY VALUE"));
   EXPECT_THAT(ErrorOf({"get"}), HasSubstr("usage: get KEY"));
-  EXPECT_THAT(ErrorOf({"get", "a", "b"}), HasSubstr("too much"));
-  EXPECT_THAT(ErrorOf({"mget"}), HasSubstr("something is missing"));
+  EXPECT_THAT(ErrorOf({"get", "a", "b"}), HasSubstr("is one word too many"));
+  EXPECT_THAT(ErrorOf({"mget"}), HasSubstr("KEY is missing"));
   EXPECT_THAT(ErrorOf({"del"}), HasSubstr("usage: del"));
-  EXPECT_THAT(ErrorOf({"stats", "x"}), HasSubstr("too much"));
+  EXPECT_THAT(ErrorOf({"stats", "x"}), HasSubstr("is one word too many"));
   EXPECT_THAT(ErrorOf({"put", "k", "v", "--meta"}), HasSubstr("no option --meta"));
   EXPECT_THAT(ErrorOf({"get", "k", "--meta=1"}), HasSubstr("takes no value"));
   EXPECT_THAT(ErrorOf({"put", "k", "v", "--flags"}), HasSubstr("needs a number"));

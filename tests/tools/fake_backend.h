@@ -45,6 +45,7 @@ class FakeBackend : public Backend {
   }
 
   size_t Poll(std::span<Completion> out) override {
+    if (!why_lost.empty()) return 0;
     const size_t n = std::min(out.size(), pending_.size());
     for (size_t i = 0; i < n; ++i) {
       out[i] = pending_.front();
@@ -53,6 +54,9 @@ class FakeBackend : public Backend {
     return n;
   }
 
+  std::string_view lost() const override { return why_lost; }
+
+  std::string why_lost;                           // while it is set, nothing is answered
   absl::StatusCode code = absl::StatusCode::kOk;  // of every completion
   bool refuse = false;                            // to start anything
   bool warm = false;                              // locations are known

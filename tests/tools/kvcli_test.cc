@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -62,8 +65,28 @@ TEST_F(KvcliTest, PutsAndGetsRawValues) {
   EXPECT_EQ(get.out, "a value");
 }
 
-TEST_F(KvcliTest, SaysWhichDeviceCarriesIt) {
-  EXPECT_THAT(Run({"ping"}).err, HasSubstr("device=softverbs0 kind=softverbs"));
+TEST_F(KvcliTest, SaysWhichDeviceCarriesItWhenAsked) {
+  EXPECT_THAT(Run({"--verbose", "ping"}).err, HasSubstr("device=softverbs0 kind=softverbs"));
+  EXPECT_EQ(Run({"ping"}).err, "");
+}
+
+TEST_F(KvcliTest, SaysNothingOfTheDeviceItFound) {
+  const std::string server = "--server=" + server_->address();
+  EXPECT_EQ(RunProgram({ProgramPath("kvcli"), server, "ping"}).err, "");
+}
+
+TEST_F(KvcliTest, TakesTheServerOfTheEnvironment) {
+  setenv("GANNET_SERVER", server_->address().c_str(), 1);
+  const Finished done = RunProgram({ProgramPath("kvcli"), "ping"});
+  unsetenv("GANNET_SERVER");
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+}
+
+TEST_F(KvcliTest, QuietSaysOnlyErrors) {
+  EXPECT_EQ(Run({"--quiet", "get", "nothing"}).err, "");
+  EXPECT_EQ(Run({"--quiet", "cas", "nothing", "77", "x"}).err, "");
+  EXPECT_EQ(Run({"--quiet", "cas", "nothing", "77", "x"}).exit_code, 1);
+  EXPECT_THAT(Run({"--quiet", "get", ""}).err, HasSubstr("empty key"));
 }
 
 TEST_F(KvcliTest, BinaryValuesOfAllSizesGoThroughStdin) {
@@ -100,7 +123,7 @@ TEST_F(KvcliTest, DeletesOnlyTheVersionItIsToldTo) {
       0);
 }
 
-TEST_F(KvcliTest, MgetPrintsALinePerKeyAndNamesWhatIsMissing) {
+TEST_F(KvcliTest, MgetPrintsALinePerKeyAlsoForWhatIsMissing) {
   Run({"put", "m1", "one"});
   Run({"put", "m2", "two"});
   const Finished all = Run({"mget", "m1", "m2"});
@@ -108,8 +131,10 @@ TEST_F(KvcliTest, MgetPrintsALinePerKeyAndNamesWhatIsMissing) {
   EXPECT_EQ(all.out, "one\ntwo\n");
   const Finished some = Run({"mget", "m1", "missing", "m2"});
   EXPECT_EQ(some.exit_code, 1);
-  EXPECT_EQ(some.out, "one\ntwo\n");
-  EXPECT_THAT(some.err, HasSubstr("not found: missing"));
+  EXPECT_EQ(some.out, "one\n(nil)\ntwo\n");
+  const Finished json = Run({"--json", "mget", "missing", "m2"});
+  EXPECT_EQ(json.exit_code, 1);
+  EXPECT_EQ(Json::parse(json.out.substr(0, json.out.find('\n'))).at("found"), false);
 }
 
 TEST_F(KvcliTest, CasWritesOnlyOverItsVersion) {
@@ -181,7 +206,7 @@ TEST_F(KvcliTest, LockKeepsOthersOut) {
   Words nested = Command({"lock", "l2", "--wait=0", "--", "true"});
   nested.insert(nested.begin(), {"lock", "l2", "--"});
   const Finished done = Run(nested);
-  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_EQ(done.exit_code, 75) << "1 would be the command's";
   EXPECT_THAT(done.err, HasSubstr("another holds the lock of l2"));
 }
 
@@ -202,6 +227,7 @@ TEST_F(KvcliTest, StatsInfoAndPing) {
   EXPECT_EQ(info.at("kind"), "softverbs");
   EXPECT_GT(info.at("region_bytes"), 0);
   EXPECT_EQ(info.at("protocol_version"), 2);
+  EXPECT_EQ(info.at("connected"), true);
   EXPECT_GT(RunJson({"ping"}).at("round_trip_us"), 0);
   EXPECT_THAT(Run({"ping"}).out, StartsWith("pong after "));
   EXPECT_THAT(Run({"stats"}).out, HasSubstr("\nrpcs "));
@@ -243,9 +269,70 @@ TEST_F(KvcliTest, ScriptHoldsLocksUntilTheyAreUnlocked) {
   Words rival = Command({"lock", "s4", "--wait=0", "--", "true"});
   std::string line = "lock s5 --";
   for (const std::string& word : rival) line += " " + word;
-  EXPECT_EQ(Run({}, "lock s4\n" + line + "\n").exit_code, 1);
+  EXPECT_EQ(Run({}, "lock s4\n" + line + "\n").exit_code, 75);
   EXPECT_EQ(Run({}, "lock s4\nunlock s4\n" + line + "\n").exit_code, 0);
   EXPECT_EQ(Run({"lock", "s4", "--wait=0", "--", "true"}).exit_code, 0) << "free after the script";
+}
+
+// Whatever is under way together, what is seen is as if each had waited for the one before.
+TEST_F(KvcliTest, ScriptAnswersInOrderAndSeesItsOwnWrites) {
+  std::string script;
+  std::string wanted;
+  for (int i = 0; i < 2000; ++i) {
+    const std::string key = "order" + std::to_string(i % 7);
+    const std::string value = std::to_string(i);
+    script += "del " + key + "\ncas " + key + " 0 old\ndel " + key + "\nput " + key + " " + value +
+              " --if_absent\nget " + key + "\n";
+  }
+  const Finished done = Run({"--json"}, script);
+  EXPECT_LE(done.exit_code, 1) << done.err;
+  std::istringstream lines(done.out);
+  std::string line;
+  std::vector<std::string> values;
+  while (std::getline(lines, line)) {
+    const Json json = Json::parse(line);
+    EXPECT_FALSE(json.contains("error")) << line;
+    if (json.contains("value")) values.push_back(json.at("value"));
+  }
+  ASSERT_EQ(values.size(), 2000u);
+  for (size_t i = 0; i < values.size(); ++i) EXPECT_EQ(values[i], std::to_string(i));
+}
+
+TEST_F(KvcliTest, ScriptGetsLongValuesToo) {
+  const std::string value(100'000, 'x');
+  ASSERT_EQ(Run({"put", "long_one", "-"}, value).exit_code, 0);
+  const Finished done = Run({}, "get long_one\nput long_one short\nget long_one\n");
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_THAT(done.out, StartsWith(value + "\n"));
+  EXPECT_THAT(done.out, HasSubstr("\nshort\n"));
+}
+
+// Puts that waited for each other would be answered by a post each.
+TEST_F(KvcliTest, ScriptedPutsShareTheirDoorbells) {
+  const Json before = RunJson({"stats"});
+  std::string script;
+  for (int i = 0; i < 10'000; ++i) script += "put bulk" + std::to_string(i) + " value\n";
+  const Finished done = Run({}, script);
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(std::ranges::count(done.out, '\n'), 10'000);
+  const Json after = RunJson({"stats"});
+  const auto grown = [&](const char* what) {
+    return after.at(what).get<int64_t>() - before.at(what).get<int64_t>();
+  };
+  EXPECT_GE(grown("rpcs"), 10'000);
+  EXPECT_LT(grown("reply_posts"), 9'500);
+}
+
+TEST_F(KvcliTest, WhoWaitsForAScriptsAnswersGetsThem) {
+  const std::string kvcli = ProgramPath("kvcli") + " --server=" + server_->address();
+  const Finished done = RunProgram({"bash", "-c", R"(
+    coproc )" + kvcli + R"(
+    for i in 1 2 3; do
+      echo "put talk $i" >&${COPROC[1]}; read -t 20 version <&${COPROC[0]} || exit 9
+      echo "get talk" >&${COPROC[1]}; read -t 20 value <&${COPROC[0]} || exit 8
+      [ "$value" = "$i" ] || exit 7
+    done)"});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
 }
 
 TEST_F(KvcliTest, CasUnderAHeldLockCarriesIt) {
@@ -262,6 +349,43 @@ TEST_F(KvcliTest, PromptAnswersOnATerminal) {
   EXPECT_THAT(done.out, HasSubstr("prompted\r\n"));
   EXPECT_THAT(done.out, HasSubstr("no command 'fetch'"));
   EXPECT_THAT(done.out, HasSubstr("get KEY [--meta]"));
+}
+
+// Ctrl-C, as the terminal sends it.
+TEST_F(KvcliTest, CtrlCGivesUpTheLineAndKeepsThePromptAndItsLocks) {
+  setenv("GANNET_HISTORY", "", 1);
+  TerminalProgram kvcli(Command({}));
+  ASSERT_TRUE(kvcli.Await("> "));
+  kvcli.Type("lock p3\nput p3 prompted\nget p3\n");
+  ASSERT_TRUE(kvcli.Await("prompted\r\n"));
+  ASSERT_TRUE(kvcli.Await("> "));
+  kvcli.Type("del p3");
+  ASSERT_TRUE(kvcli.Await("del p3"));
+  kvcli.Type("\003");
+  ASSERT_TRUE(kvcli.Await("> "));
+  kvcli.Type("get p3\n");
+  EXPECT_TRUE(kvcli.Await("prompted\r\n"));
+  const Finished rival = Run({"lock", "p3", "--wait=0", "--", "true"});
+  EXPECT_EQ(rival.exit_code, 75) << "the prompt holds it still";
+  kvcli.Type("quit\n");
+  EXPECT_EQ(kvcli.Wait(), 0);
+}
+
+TEST_F(KvcliTest, CtrlCEndsAWaitForALock) {
+  setenv("GANNET_HISTORY", "", 1);
+  TerminalProgram holder(Command({}));
+  ASSERT_TRUE(holder.Await("> "));
+  holder.Type("lock p4\nput p4 held\nget p4\n");
+  ASSERT_TRUE(holder.Await("held\r\n"));
+  TerminalProgram waiting(Command({}));
+  ASSERT_TRUE(waiting.Await("> "));
+  waiting.Type("lock p4 --wait=1h\n");
+  ASSERT_TRUE(waiting.Await("--wait=1h\r\n"));
+  // It may not have begun to wait: as impatient users do.
+  do waiting.Type("\003");
+  while (!waiting.Await("another holds the lock", 500));
+  waiting.Type("quit\n");
+  EXPECT_EQ(waiting.Wait(), 0);
 }
 
 TEST_F(KvcliTest, PromptCompletesCommands) {
@@ -294,6 +418,7 @@ TEST(KvcliUsageTest, WrongUsageExitsWithTwoAndHelps) {
   EXPECT_THAT(flag.err, HasSubstr("no flag --sever=x"));
   const Finished missing = RunProgram({kvcli, server, "put", "key"});
   EXPECT_EQ(missing.exit_code, 2);
+  EXPECT_THAT(missing.err, HasSubstr("VALUE is missing"));
   EXPECT_THAT(missing.err, HasSubstr("usage: put KEY VALUE"));
   EXPECT_EQ(RunProgram({kvcli, server, "lock", "key"}).exit_code, 2);
   EXPECT_EQ(RunProgram({kvcli, server, "unlock", "key"}).exit_code, 2);
@@ -303,6 +428,7 @@ TEST(KvcliUsageTest, HelpAndVersionNeedNoServer) {
   const std::string kvcli = ProgramPath("kvcli");
   EXPECT_EQ(RunProgram({kvcli, "--help"}).exit_code, 0);
   EXPECT_THAT(RunProgram({kvcli, "--help"}).out, HasSubstr("usage: kvcli"));
+  EXPECT_THAT(RunProgram({kvcli, "-h"}).out, HasSubstr("usage: kvcli"));
   EXPECT_THAT(RunProgram({kvcli, "help", "cas"}).out, HasSubstr("cas KEY VERSION VALUE"));
   EXPECT_EQ(RunProgram({kvcli, "--version"}).exit_code, 0);
 }

@@ -92,6 +92,30 @@ TEST_P(KvloadBackendsTest, SeveralThreadsAndLargeValues) {
   EXPECT_EQ(json.at("wrong_values"), 0);
 }
 
+TEST(KvloadRedisTest, SeveralConnectionsOfAThreadFindEveryValueRight) {
+  const auto server =
+      TcpServerProcess::Start([](const std::string& port) { return CommandOf("redis", port); });
+  ASSERT_NE(server, nullptr);
+  const Finished done = RunProgram(
+      {ProgramPath("kvload"), "--backend=redis", "--server=" + server->address(), "--workload=a",
+       "--records=500", "--operations=20000", "--depth=30", "--connections=4", "--threads=2"});
+  EXPECT_EQ(done.exit_code, 0) << done.out << done.err;
+  EXPECT_EQ(RunProgram({ProgramPath("kvload"), "--connections=2"}).exit_code, 2);
+}
+
+TEST(KvloadRedisTest, AServerThatDiesEndsTheRunWithWords) {
+  auto server =
+      TcpServerProcess::Start([](const std::string& port) { return CommandOf("redis", port); });
+  ASSERT_NE(server, nullptr);
+  BackgroundProgram run({ProgramPath("kvload"), "--backend=redis", "--server=" + server->address(),
+                         "--operations=1000000000"});
+  ASSERT_TRUE(run.AwaitStderr("backend=redis"));
+  server.reset();
+  const Finished done = run.Wait();
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_NE(done.err, "");
+}
+
 TEST_P(KvloadBackendsTest, MissesOfWhatWasNeverLoadedAreOnlyCounted) {
   const Json json =
       Measure({"--phase=run", "--workload=c", "--records=100", "--operations=1000", "--depth=16"});

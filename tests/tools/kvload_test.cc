@@ -2,9 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -18,6 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using Words = std::vector<std::string>;
 
 // A file that is gone with its scope.
@@ -237,12 +240,17 @@ TEST(KvloadUsageTest, ScansAreRefusedWithTheReason) {
 
 TEST(KvloadUsageTest, WrongFlagsAreRefused) {
   const std::string kvload = ProgramPath("kvload");
-  EXPECT_NE(RunProgram({kvload, "--recods=5"}).exit_code, 0);
+  EXPECT_EQ(RunProgram({kvload, "--recods=5"}).exit_code, 2);
+  EXPECT_EQ(RunProgram({kvload, "--records=many"}).exit_code, 2);
+  EXPECT_EQ(RunProgram({kvload, "--on_server_loss=cry"}).exit_code, 2);
   EXPECT_EQ(RunProgram({kvload, "--value_size=23"}).exit_code, 2);
   EXPECT_EQ(RunProgram({kvload, "--distribution=normal"}).exit_code, 2);
   EXPECT_EQ(RunProgram({kvload, "--phase=warm"}).exit_code, 2);
   EXPECT_EQ(RunProgram({kvload, "words"}).exit_code, 2);
-  EXPECT_EQ(RunProgram({kvload, "--help"}).exit_code, 0);
+  const Finished help = RunProgram({kvload, "--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.out, HasSubstr("  --backend=TEXT"));
+  EXPECT_THAT(help.out, Not(HasSubstr("main.cc")));
 }
 
 TEST(KvloadUsageTest, DeadServerIsAClearError) {
@@ -250,6 +258,67 @@ TEST(KvloadUsageTest, DeadServerIsAClearError) {
       RunProgram({ProgramPath("kvload"), "--server=127.0.0.1:1", "--device=soft"});
   EXPECT_EQ(done.exit_code, 1);
   EXPECT_THAT(done.err, HasSubstr("127.0.0.1:1"));
+}
+
+// Until the server has answered so many: more than a load phase has, and the run is under way.
+void AwaitRequests(const std::string& server, uint64_t requests) {
+  uint64_t answered = 0;
+  for (int i = 0; i < 1000 && answered < requests; ++i) {
+    const Finished stats =
+        RunProgram({ProgramPath("kvcli"), "--server=" + server, "--json", "stats"});
+    ASSERT_EQ(stats.exit_code, 0) << stats.err;
+    answered = Json::parse(stats.out).at("rpcs");
+  }
+  ASSERT_GE(answered, requests);
+}
+
+// A run without an end, whose server dies once the load is done.
+TEST_F(KvloadTest, AServerThatDiesEndsTheRunWithWordsAndFigures) {
+  const ScratchFile file("lost.json");
+  std::unique_ptr<ServerProcess> server = std::move(server_);
+  BackgroundProgram run({ProgramPath("kvload"), "--server=" + server->address(), "--device=soft",
+                         "--workload=a", "--records=1000", "--operations=1000000000",
+                         "--json=" + file.path()});
+  AwaitRequests(server->address(), 10'000);
+  server->Signal(SIGKILL);
+  const Finished done = run.Wait();
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_THAT(done.err, HasSubstr("the server is lost: "));
+  EXPECT_THAT(done.err, HasSubstr(server->address()));
+  std::ifstream in(file.path());
+  const Json json = Json::parse(in, nullptr, false);
+  EXPECT_GT(json.at("operations"), 0);
+  EXPECT_EQ(json.at("errors").size(), 0u);
+  EXPECT_THAT(json.at("cut_short").get<std::string>(), HasSubstr("the server is lost"));
+}
+
+TEST_F(KvloadTest, CtrlCEndsTheRunWithItsTable) {
+  const ScratchFile file("interrupted.json");
+  BackgroundProgram run({ProgramPath("kvload"), "--server=" + server_->address(), "--device=soft",
+                         "--workload=b", "--records=1000", "--operations=1000000000",
+                         "--json=" + file.path()});
+  ASSERT_TRUE(run.AwaitStderr("device=softverbs0"));
+  run.Signal(SIGINT);
+  const Finished done = run.Wait();
+  EXPECT_EQ(done.exit_code, 130);
+  EXPECT_THAT(done.out, HasSubstr("CUT SHORT: interrupted"));
+  std::ifstream in(file.path());
+  EXPECT_EQ(Json::parse(in, nullptr, false).at("cut_short"), "interrupted");
+}
+
+TEST_F(KvloadTest, AJsonFileThatCannotBeWrittenIsNoticedBeforeTheRun) {
+  const Finished done = Run({"--json=/nonexistent/kvload.json", "--operations=1000000000"});
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_EQ(done.out, "");
+  EXPECT_THAT(done.err, HasSubstr("/nonexistent/kvload.json"));
+}
+
+TEST_F(KvloadTest, TakesTheServerOfTheEnvironment) {
+  setenv("GANNET_SERVER", server_->address().c_str(), 1);
+  const Finished done =
+      RunProgram({ProgramPath("kvload"), "--device=soft", "--records=10", "--operations=10"});
+  unsetenv("GANNET_SERVER");
+  EXPECT_EQ(done.exit_code, 0) << done.err;
 }
 
 TEST_F(KvloadTest, MissingTraceIsAClearError) {

@@ -72,6 +72,16 @@ TEST_F(PhaseTest, OpenLoopKeepsToTheTargetRate) {
   EXPECT_EQ(result->metrics.answered(), 300u);
 }
 
+TEST_F(PhaseTest, AnInterruptedPhaseHasAResultThatSaysSo) {
+  const std::atomic<bool> interrupted = true;
+  environment_.interrupted = &interrupted;
+  plan_.source = [](uint32_t) { return std::make_unique<LoadSource>(0, 1'000'000, kSizes); };
+  const auto result = RunPhase(plan_, environment_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->cut_short, kInterrupted);
+  EXPECT_LT(result->metrics.answered(), 1000u);
+}
+
 class ReportTest : public PhaseTest {
  protected:
   Report Make() {

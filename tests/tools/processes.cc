@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <utility>
 
 extern char** environ;
 
@@ -158,6 +159,78 @@ Finished RunOnTerminal(const std::vector<std::string>& words, std::string_view i
     finished.out.append(block, static_cast<size_t>(n));
   }
   finished.exit_code = WaitFor(pid, kStopLimitMs);
+  return finished;
+}
+
+// The terminal has to be the program's controlling one, or Ctrl-C signals nobody.
+TerminalProgram::TerminalProgram(const std::vector<std::string>& words) {
+  terminal_ = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  EXPECT_EQ(grantpt(terminal_) | unlockpt(terminal_), 0);
+  const Fd inner(open(ptsname(terminal_), O_RDWR | O_NOCTTY | O_CLOEXEC));
+  std::vector<std::string> with_terminal = {"setsid", "--ctty"};
+  with_terminal.insert(with_terminal.end(), words.begin(), words.end());
+  pid_ = Spawn(with_terminal, inner.get(), inner.get(), inner.get());
+}
+
+TerminalProgram::~TerminalProgram() {
+  if (pid_ >= 0) WaitFor(pid_, 0);
+  close(terminal_);
+}
+
+void TerminalProgram::Type(std::string_view text) const {
+  EXPECT_EQ(write(terminal_, text.data(), text.size()), static_cast<ssize_t>(text.size()));
+}
+
+bool TerminalProgram::Await(std::string_view text, int limit_ms) {
+  char block[4096];
+  pollfd readable{terminal_, POLLIN, 0};
+  for (;;) {
+    const size_t at = shown_.find(text);
+    if (at != std::string::npos) {
+      shown_.erase(0, at + text.size());
+      return true;
+    }
+    if (poll(&readable, 1, limit_ms) != 1) return false;
+    const ssize_t n = read(terminal_, block, sizeof(block));
+    if (n <= 0) return false;
+    shown_.append(block, static_cast<size_t>(n));
+  }
+}
+
+int TerminalProgram::Wait() {
+  while (Await("\n", kStopLimitMs)) {
+  }
+  return WaitFor(std::exchange(pid_, -1), kStopLimitMs);
+}
+
+BackgroundProgram::BackgroundProgram(const std::vector<std::string>& words)
+    : out_(MemoryFile()), err_(MemoryFile()) {
+  const Fd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  pid_ = Spawn(words, null.get(), out_, err_);
+}
+
+BackgroundProgram::~BackgroundProgram() {
+  if (pid_ >= 0) WaitFor(pid_, 0);
+  close(out_);
+  close(err_);
+}
+
+bool BackgroundProgram::AwaitStderr(std::string_view text) const {
+  constexpr int kStepMs = 10;
+  for (int waited = 0; waited < kTimeLimitMs; waited += kStepMs) {
+    if (Content(err_).find(text) != std::string::npos) return true;
+    poll(nullptr, 0, kStepMs);
+  }
+  return false;
+}
+
+void BackgroundProgram::Signal(int number) const { kill(pid_, number); }
+
+Finished BackgroundProgram::Wait() {
+  Finished finished;
+  finished.exit_code = WaitFor(std::exchange(pid_, -1), kTimeLimitMs);
+  finished.out = Content(out_);
+  finished.err = Content(err_);
   return finished;
 }
 

@@ -28,6 +28,46 @@ Finished RunProgram(const std::vector<std::string>& words, std::string_view inpu
 // The same with a terminal as stdin, stdout and stderr; the output of both is in `out`.
 Finished RunOnTerminal(const std::vector<std::string>& words, std::string_view input);
 
+// A program that runs while the test goes on.
+class BackgroundProgram {
+ public:
+  explicit BackgroundProgram(const std::vector<std::string>& words);
+  ~BackgroundProgram();
+  BackgroundProgram(const BackgroundProgram&) = delete;
+  BackgroundProgram& operator=(const BackgroundProgram&) = delete;
+
+  // Until it wrote this to stderr. False: it did not within 30 s.
+  bool AwaitStderr(std::string_view text) const;
+  void Signal(int number) const;
+  // Until it ends, for at most 30 s.
+  Finished Wait();
+
+ private:
+  int out_ = -1;
+  int err_ = -1;
+  pid_t pid_ = -1;
+};
+
+// A program on a terminal of its own, to type at.
+class TerminalProgram {
+ public:
+  explicit TerminalProgram(const std::vector<std::string>& words);
+  ~TerminalProgram();
+  TerminalProgram(const TerminalProgram&) = delete;
+  TerminalProgram& operator=(const TerminalProgram&) = delete;
+
+  void Type(std::string_view text) const;
+  // Until it has shown this after what was awaited before. False: it did not in time.
+  bool Await(std::string_view text, int limit_ms = 30'000);
+  // Its exit code, as in Finished.
+  int Wait();
+
+ private:
+  int terminal_ = -1;
+  pid_t pid_ = -1;
+  std::string shown_;
+};
+
 // A kvserver on a port of its own.
 class ServerProcess {
  public:

@@ -142,6 +142,51 @@ TEST_F(WorkerTest, ErrorsAreCountedByCodeAndEndTheRun) {
   EXPECT_EQ(metrics.errors_by_code.at(absl::StatusCode::kUnavailable), metrics.errors());
 }
 
+TEST_F(WorkerTest, ALostServerEndsTheRunAtItsLastAnswer) {
+  LoadSource source(0, 1000, kSizes);
+  Worker worker({.depth = 4, .value_bytes_max = 64}, backend_, source, values_, &FakeNow);
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(worker.Poll());
+  const int64_t last_answer_ns = fake_now_ns;
+  fake_now_ns += 1'000'000'000;
+  backend_.why_lost = "gone";
+  EXPECT_FALSE(worker.Poll());
+  EXPECT_EQ(worker.End(), last_answer_ns);
+  EXPECT_EQ(worker.metrics().lost, "gone");
+  EXPECT_EQ(worker.metrics().errors(), 0u);
+  EXPECT_EQ(worker.metrics().dead_ns, 0);
+}
+
+TEST_F(WorkerTest, TheTimeThatAWorkerWaitsForItsServerIsCountedApart) {
+  LoadSource source(0, 100, kSizes);
+  Worker worker({.depth = 4, .value_bytes_max = 64, .waits_for_server = true}, backend_, source,
+                values_, &FakeNow);
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(worker.Poll());
+  constexpr int64_t kAwayNs = 1'000'000'000;
+  backend_.why_lost = "gone";
+  EXPECT_TRUE(worker.Poll());
+  fake_now_ns += kAwayNs;
+  EXPECT_TRUE(worker.Poll());
+  backend_.why_lost.clear();
+  while (worker.Poll()) {
+  }
+  worker.End();
+  EXPECT_EQ(worker.metrics().lost, "");
+  EXPECT_EQ(worker.metrics().answered(), 100u);
+  EXPECT_GE(worker.metrics().dead_ns, kAwayNs);
+  EXPECT_LT(worker.metrics().dead_ns, kAwayNs + kAwayNs / 1000);
+}
+
+TEST_F(WorkerTest, AStoppedWorkerFinishesWhatIsInFlight) {
+  LoadSource source(0, 1000, kSizes);
+  Worker worker({.depth = 4, .value_bytes_max = 64}, backend_, source, values_, &FakeNow);
+  for (int i = 0; i < 10; ++i) EXPECT_TRUE(worker.Poll());
+  worker.Stop();
+  while (worker.Poll()) {
+  }
+  EXPECT_EQ(worker.metrics().answered(), items_.size());
+  EXPECT_LT(items_.size(), 1000u);
+}
+
 TEST_F(WorkerTest, RefusedStartsAreErrors) {
   backend_.refuse = true;
   const Metrics metrics = Run("c", 10);

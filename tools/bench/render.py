@@ -2,7 +2,8 @@
 """Renders what tools/bench/bench measured as Markdown.
 
     render.py BENCH.json              # prints the tables
-    render.py BENCH.json PAGE.md      # replaces what is between the markers in the page by them
+    render.py BENCH.json PAGE.md      # replaces what is between the markers in the page by them;
+                                      # a page with markers of the summary gets that instead
 """
 
 import json
@@ -11,7 +12,10 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../figures"))
-from tables import SCALE, insert, number, table  # noqa: E402
+from tables import SCALE, has_markers, insert, number, table  # noqa: E402
+
+
+SUMMARY = "./dev bench, its summary"
 
 
 def of(figures, *path, digits=2, factor=1.0):
@@ -105,7 +109,7 @@ def spans(result):
 def verbs(result):
     rows = []
     for row in result["ycsb"]:
-        if (row["backend"], row["workload"], row["depth"]) != ("gannet", "b", 32):
+        if (row["backend"], row["workload"], row["aim"]) != ("gannet", "b", "throughput"):
             continue
         for name, label in [("get_warm", "GET, location known"), ("get_cold", "GET, not known"),
                             ("put", "PUT")]:
@@ -113,25 +117,80 @@ def verbs(result):
             figures = ["reads_per_op", "read_bytes_per_op", "sends_per_op", "posts_per_op",
                        "completions_per_op"]
             rows.append([label, *(of(cost, figure, digits=3) for figure in figures)])
-    return ("**Verbs per operation**, workload b at depth 32\n\n" +
+    return ("**Verbs per operation**, workload b with many in flight\n\n" +
             table(["", "READs", "bytes READ", "SENDs", "posts", "completions"], rows))
 
 
+STORES = ["gannet", "redis", "memcached"]
+
+
+def setting(row):
+    text = f"{row['threads']} x {row['depth']}"
+    return f"{text} over {row['connections']}" if row["connections"] > 1 else text
+
+
 def ycsb(result):
-    rows = []
-    for row in sorted(result["ycsb"], key=lambda r: (r["depth"], r["workload"])):
-        reads = row["verbs"].get("get", {}).get("reads_per_op")
-        rows.append([row["depth"], row["workload"], row["backend"],
-                     number(row["ops_per_second"]), of(row["ops"], "get", "p50_us"),
-                     of(row["ops"], "get", "p99_us"), of(row["ops"], "put", "p50_us"),
-                     number(row["client_cpu_seconds_per_million"], 2),
-                     number(row["server_cpu_seconds_per_million"], 3), number(reads, 3)])
-    first = result["ycsb"][0]
-    header = ["depth", "workload", "backend", "operations/s", "GET p50 us", "GET p99 us",
-              "PUT p50 us", "client CPU s per million", "server CPU s per million",
-              "READs per GET"]
+    """One operation at a time, and each store at its best."""
+    parts = []
+    for aim, heading in [("throughput", "the best of all settings"), ("latency", "one operation at a time")]:
+        rows = []
+        for row in sorted((r for r in result["ycsb"] if r["aim"] == aim),
+                          key=lambda r: (r["workload"], STORES.index(r["backend"]))):
+            rows.append([row["workload"], row["backend"], number(row["ops_per_second"]),
+                         setting(row), of(row["ops"], "get", "p50_us"),
+                         of(row["ops"], "get", "p99_us"), of(row["ops"], "put", "p50_us"),
+                         number(row["client_cpu_seconds_per_million"], 2),
+                         number(row["server_cpu_seconds_per_million"], 3),
+                         number(row["verbs"].get("get", {}).get("reads_per_op"), 3)])
+        header = ["workload", "store", "operations/s", "threads x in flight of each", "GET p50 us",
+                  "GET p99 us", "PUT p50 us", "client CPU s per million",
+                  "server CPU s per million", "READs per GET"]
+        parts.append(f"*{heading[0].upper()}{heading[1:]}*\n\n" + table(header, rows))
+    first = next(row for row in result["ycsb"] if row["aim"] == "throughput")
     return (f"**Side by side**: {first['records']:,} records, 16-byte keys, {first['value_size']}-byte "
-            "values, zipfian (d: latest), one thread, every value checked\n\n" + table(header, rows))
+            f"values, zipfian (d: latest), every value checked; the best of {first['of_runs']} runs with "
+            "several numbers of threads, of operations in flight and, for Redis, of connections (\"over\")"
+            "\n\n" + "\n\n".join(parts) + "\n\n" + own_generators(result))
+
+
+def own_generators(result):
+    own = result["own_generators"]
+    redis = [[row["clients"], row["threads"], row["pipeline"], number(row["gets_per_second"]),
+              number(row["puts_per_second"])] for row in own["redis"]]
+    memcached = [[row["clients"], row["threads"], row["keys"], number(row["ops_per_second"])]
+                 for row in own["memcached"]]
+    return ("*`redis-benchmark`, Redis' own generator: uniformly random keys, no values checked*\n\n" +
+            table(["connections", "threads", "pipeline", "GETs/s", "SETs/s"], redis) +
+            "\n\n*memaslap (`memcaslap`) of libmemcached: 90 % GETs, no values checked*\n\n" +
+            table(["connections", "threads", "keys of a multi-get", "operations/s"], memcached))
+
+
+def best(rows, figure):
+    return number(max((row[figure] for row in rows), default=None))
+
+
+def side_by_side(result):
+    """The rows of ycsb that the README shows."""
+    rows_of = {(row["workload"], row["backend"]): row
+               for row in result["ycsb"] if row["aim"] == "throughput"}
+    mixes = {"a": "50 % PUT", "b": "5 % PUT", "c": "GET only", "d": "5 % insert, latest",
+             "f": "50 % read-modify-write"}
+    rows = []
+    for workload, mix in mixes.items():
+        ours = rows_of[workload, "gannet"]
+        rows.append([f"{workload}: {mix}", *(f"{number(rows_of[workload, store]['ops_per_second'])} "
+                                             f"({setting(rows_of[workload, store])})" for store in STORES),
+                     of(ours["ops"], "get", "p50_us", digits=1),
+                     of(ours["verbs"], "get", "reads_per_op", digits=3),
+                     number(ours["server_cpu_seconds_per_million"], 3)])
+    own = result["own_generators"]
+    text = table(["workload", "Gannet: operations/s (threads x in flight)", "Redis", "memcached",
+                  "Gannet: GET p50 us", "READs per GET", "server CPU s per million"], rows)
+    return (text + "\n\nThe best of several settings and runs for each; docs/performance.md has all. Other "
+            "generators, which check no values: `redis-benchmark` got "
+            f"{best(own['redis'], 'gets_per_second')} GETs/s and "
+            f"{best(own['redis'], 'puts_per_second')} SETs/s out of Redis, memaslap "
+            f"{best(own['memcached'], 'ops_per_second')} operations/s (90 % GETs) out of memcached.")
 
 
 FILL_BOUNDS = {50: 1.000, 75: 1.000, 85: 1.002, 90: 1.006, 95: 1.018}
@@ -193,11 +252,13 @@ def main():
     if len(sys.argv) not in (2, 3):
         sys.exit(__doc__.strip())
     with open(sys.argv[1], encoding="utf-8") as file:
-        text = tables(json.load(file))
+        result = json.load(file)
     if len(sys.argv) == 2:
-        print(text)
-        return
-    insert(sys.argv[2], "./dev bench", text)
+        print(tables(result))
+    elif has_markers(sys.argv[2], SUMMARY):
+        insert(sys.argv[2], SUMMARY, side_by_side(result))
+    else:
+        insert(sys.argv[2], "./dev bench", tables(result))
 
 
 if __name__ == "__main__":

@@ -14,6 +14,11 @@ def markers(by):
     return f"<!-- measured by {by}: begin -->", f"<!-- measured by {by}: end -->"
 
 
+def has_markers(path, by):
+    with open(path, encoding="utf-8") as file:
+        return markers(by)[0] in file.read()
+
+
 def insert(path, by, text):
     """Replaces what is between a program's markers in a page."""
     begin, end = markers(by)

@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
 
 namespace gannet::kvcli {
@@ -36,7 +37,10 @@ constexpr std::array<Spec, 12> kSpecs = {{
      "--meta prints version, flags, expiry and size instead. Exit code 1: not found.\n", 1, 1,
      " meta "},
     {Verb::kMultiGet, "mget", "KEY...", "print several values, a line each",
-     "Keys that are not found are named on stderr, and the exit code is 1.\n", 1, kAnyNumber, " "},
+     "(nil) stands for a key that is not found, and the exit code is then 1. --json tells it from "
+     "a\n"
+     "value of these five characters.\n",
+     1, kAnyNumber, " "},
     {Verb::kDelete, "del", "KEY [--if_version=N]", "delete a key", "Exit code 1: not found.\n", 1,
      1, " if_version "},
     {Verb::kCompareAndSet, "cas", "KEY VERSION VALUE [--ttl=TIME] [--flags=N]",
@@ -47,7 +51,8 @@ constexpr std::array<Spec, 12> kSpecs = {{
     {Verb::kLock, "lock", "KEY [--wait=TIME] -- COMMAND...",
      "hold a lock while a command runs; exits with the command's code",
      "At the prompt and in scripts COMMAND may be left out: the lock is held until unlock, or the\n"
-     "end. Waits for --deadline_ms, or --wait (0: one try). Exit code 1: another holds it.\n"
+     "end. Waits for --deadline_ms, or --wait (0: one try). Exit code 75: another holds it, and\n"
+     "COMMAND did not run; without COMMAND it is 1.\n"
      "Locks are among those who lock: a plain put does not look at them.\n",
      1, 1, " wait "},
     {Verb::kUnlock, "unlock", "KEY", "release a lock (at the prompt and in scripts)",
@@ -136,9 +141,25 @@ void TakeValue(const Word& word, Command* command) {
   if (!command->value_from_stdin) command->value = word.text;
 }
 
+// The name of a command's word in its usage: KEY, VALUE and so on.
+std::string NameOfWord(const Spec& spec, size_t number) {
+  size_t at = 0;
+  for (const std::string& name : std::vector<std::string>(absl::StrSplit(spec.usage, ' '))) {
+    if (name.starts_with('[') || at++ != number) continue;
+    return name.ends_with("...") ? name.substr(0, name.size() - 3) : name;
+  }
+  return "a word";
+}
+
 absl::Status TakeWords(const Spec& spec, const std::vector<Word>& words, Command* command) {
-  if (words.size() < spec.words_min) return UsageError(spec, "something is missing");
-  if (words.size() > spec.words_max) return UsageError(spec, "too much");
+  if (words.size() < spec.words_min) {
+    return UsageError(spec, absl::StrCat(NameOfWord(spec, words.size()), " is missing"));
+  }
+  if (words.size() > spec.words_max) {
+    const bool splits = spec.verb == Verb::kPut || spec.verb == Verb::kCompareAndSet;
+    return UsageError(spec, absl::StrCat("'", words[spec.words_max].text, "' is one word too many",
+                                         splits ? "; put quotes around a VALUE with blanks" : ""));
+  }
   switch (spec.verb) {
     case Verb::kHelp:
       if (!words.empty()) command->topic = words[0].text;

@@ -35,6 +35,8 @@ absl::Status SetServers(std::string_view text, Invocation* invocation) {
 // False: `name` takes a value.
 bool SetSwitch(std::string_view name, Invocation* invocation) {
   bool* target = name == "json"      ? &invocation->json
+                 : name == "verbose" ? &invocation->verbose
+                 : name == "quiet"   ? &invocation->quiet
                  : name == "help"    ? &invocation->help
                  : name == "version" ? &invocation->version
                                      : nullptr;
@@ -56,10 +58,21 @@ bool TakesValue(std::string_view name) {
 
 }  // namespace
 
-absl::StatusOr<Invocation> ParseInvocation(std::span<const std::string> arguments) {
+absl::StatusOr<Invocation> ParseInvocation(std::span<const std::string> arguments,
+                                           const char* default_servers) {
   Invocation invocation;
+  if (default_servers != nullptr && *default_servers != '\0') {
+    GANNET_RETURN_IF_ERROR(SetServers(default_servers, &invocation));
+  }
   size_t i = 0;
-  for (; i < arguments.size() && arguments[i].starts_with("--"); ++i) {
+  for (; i < arguments.size() && arguments[i].starts_with('-') && arguments[i] != "-"; ++i) {
+    if (arguments[i] == "-h") {
+      invocation.help = true;
+      continue;
+    }
+    if (!arguments[i].starts_with("--")) {
+      return absl::InvalidArgumentError(absl::StrCat("no flag ", arguments[i]));
+    }
     std::string_view name = std::string_view(arguments[i]).substr(2);
     if (name.empty()) {
       ++i;
@@ -85,14 +98,18 @@ std::string UsageText() {
   return absl::StrCat(
       "usage: kvcli [FLAGS] [COMMAND ARGS...]\n\n",
       "Without a command: a prompt, or, when stdin is not a terminal, one command a line.\n\n",
-      "  --server=HOST:PORT  the server, or several with commas (default 127.0.0.1:7471)\n",
+      "  --server=HOST:PORT  the server, or several with commas (default $GANNET_SERVER, or\n",
+      "                      127.0.0.1:7471)\n",
       "  --device=DEVICE     auto, soft (the user-space device), or an RDMA device's name\n",
       "  --deadline_ms=N     of connecting and of every command (default 3000)\n",
-      "  --json              answers as JSON, a line each; values also as base64\n", "\n",
-      HelpText(),
+      "  --json              answers as JSON, a line each; values also as base64\n",
+      "  --verbose           says on stderr which device carries it\n",
+      "  --quiet             says on stderr only what is an error, not what was not found\n",
+      "  -h, --help, --version\n", "\n", HelpText(),
       "\nIn lines, '...' is literal, \"...\" knows \\n \\t \\r \\0 \\\\ \\\" \\xHH, # begins a "
       "comment line.\n",
-      "Exit code: 0 done, 1 not found or condition failed, 2 wrong usage, 3 error.\n");
+      "Exit code: 0 done, 1 not found or condition failed, 2 wrong usage, 3 error. lock KEY --\n"
+      "COMMAND exits with the command's code, or with 75 when another holds the lock.\n");
 }
 
 }  // namespace gannet::kvcli

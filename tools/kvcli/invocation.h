@@ -18,15 +18,21 @@ struct Invocation {
   std::string device = "auto";
   std::chrono::milliseconds deadline{3000};
   bool json = false;
+  bool verbose = false;  // says on which device it runs
+  bool quiet = false;    // says on stderr only what is an error
   bool help = false;
   bool version = false;
   std::vector<std::string> words;  // empty: a prompt, or a script on stdin
 };
 
 // `arguments` is without the program's name. Flags are --name=value or --name value. The first word
-// that is no flag, or the one behind a "--", begins the command. InvalidArgument: an unknown flag,
-// or a value missing or wrong.
-absl::StatusOr<Invocation> ParseInvocation(std::span<const std::string> arguments);
+// that is no flag, or the one behind a "--", begins the command. `default_servers` is what --server
+// is when nobody says; empty or null: this host. InvalidArgument: an unknown flag, or a value
+// missing or wrong.
+absl::StatusOr<Invocation> ParseInvocation(std::span<const std::string> arguments,
+                                           const char* default_servers = nullptr);
+
+inline constexpr char kServerVariable[] = "GANNET_SERVER";
 
 std::string UsageText();
 

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <string>
@@ -18,6 +19,7 @@
 #include "tools/build_stamp/build_stamp.h"
 #include "tools/kvcli/command.h"
 #include "tools/kvcli/invocation.h"
+#include "tools/kvcli/pipeline.h"
 #include "tools/kvcli/prompt.h"
 #include "tools/kvcli/shell.h"
 
@@ -29,33 +31,39 @@ int Fail(int code, const absl::Status& status) {
   return code;
 }
 
-absl::StatusOr<std::unique_ptr<Client>> Connect(const Invocation& invocation) {
+gannet::Options ClientOptions(const Invocation& invocation) {
   gannet::Options options;
   options.device = invocation.device;
   options.connect_timeout = invocation.deadline;
   options.deadline = invocation.deadline;
-  auto client = Client::Connect(invocation.servers, options);
-  if (client.ok()) {
-    for (const ServerInfo& info : (*client)->Info()) {
-      if (!info.connected) {
-        std::fprintf(stderr, "kvcli: not connected: %s\n", info.why_not.c_str());
-        continue;
-      }
-      std::fprintf(stderr, "kvcli: %s device=%s kind=%s\n", info.endpoint.c_str(),
-                   info.device.c_str(), info.kind.c_str());
+  return options;
+}
+
+void SayDevices(const Client& client) {
+  for (const ServerInfo& info : client.Info()) {
+    if (!info.connected) {
+      std::fprintf(stderr, "kvcli: not connected: %s\n", info.why_not.c_str());
+      continue;
     }
+    std::fprintf(stderr, "kvcli: %s device=%s kind=%s\n", info.endpoint.c_str(),
+                 info.device.c_str(), info.kind.c_str());
   }
-  return client;
+}
+
+bool AtPrompt(const Invocation& invocation) {
+  return invocation.words.empty() && isatty(STDIN_FILENO) != 0;
 }
 
 int RunOn(Client& client, const Invocation& invocation, const Command* command) {
-  const bool stdin_is_terminal = isatty(STDIN_FILENO) != 0;
   Shell shell(client, {.json = invocation.json,
+                       .quiet = invocation.quiet,
                        .one_shot = command != nullptr,
                        .raw = command != nullptr && isatty(STDOUT_FILENO) == 0,
                        .deadline = invocation.deadline});
   if (command != nullptr) return shell.Execute(*command);
-  return stdin_is_terminal ? RunPrompt(shell, invocation.servers.front()) : RunScript(shell);
+  if (AtPrompt(invocation)) return RunPrompt(shell, invocation.servers.front());
+  Pipeline pipeline(shell, client, invocation.servers, ClientOptions(invocation));
+  return RunScript(shell, pipeline);
 }
 
 int ShowUsage(int code, const absl::Status& status) {
@@ -76,10 +84,13 @@ int RunCommandLine(const Invocation& invocation, char** argv) {
     if (!sensible.ok()) return Fail(kExitUsage, sensible);
     command = *std::move(parsed);
   }
-  const auto device = UseDevice(invocation.device, argv);
+  const bool says_device = invocation.verbose || (AtPrompt(invocation) && !invocation.quiet);
+  const auto device = UseDevice(invocation.device, argv,
+                                says_device ? SoftverbsNotice::kSaid : SoftverbsNotice::kNotSaid);
   if (!device.ok()) return Fail(kExitError, device.status());
-  const auto client = Connect(invocation);
+  const auto client = Client::Connect(invocation.servers, ClientOptions(invocation));
   if (!client.ok()) return Fail(kExitError, client.status());
+  if (says_device) SayDevices(**client);
   return RunOn(**client, invocation, command ? &*command : nullptr);
 }
 
@@ -92,7 +103,7 @@ int ShowHelp(std::string_view topic) {
 }
 
 int Main(const std::vector<std::string>& arguments, char** argv) {
-  const auto invocation = ParseInvocation(arguments);
+  const auto invocation = ParseInvocation(arguments, std::getenv(kServerVariable));
   if (!invocation.ok()) return ShowUsage(kExitUsage, invocation.status());
   const std::vector<std::string>& words = invocation->words;
   if (invocation->help) return ShowHelp(words.empty() ? "" : words[0]);

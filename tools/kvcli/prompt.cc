@@ -6,12 +6,18 @@
 #include <readline/history.h>
 #include <readline/readline.h>
 // clang-format on
+#include <poll.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <set>
+#include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -63,9 +69,65 @@ void SaveHistory(const std::string& file) {
   umask(before);
 }
 
+// What the prompt's callbacks and signal handler share with its loop. One thread.
+struct Line {
+  bool complete = false;
+  bool at_end = false;
+  std::string text;
+};
+Line line;
+Shell* interrupted_shell = nullptr;
+volatile std::sig_atomic_t interrupted = 0;
+
+// While a line is read, readline puts the terminal right and raises the signal again, for this
+// handler; while a command runs it comes here at once.
+void OnInterrupt(int) {
+  interrupted = 1;
+  interrupted_shell->Interrupt();
+}
+
+void OnLine(char* text) {
+  line.complete = true;
+  line.at_end = text == nullptr;
+  if (text != nullptr) line.text = text;
+  std::free(text);
+  rl_callback_handler_remove();
+}
+
+void GiveLineUp() {
+  interrupted = 0;
+  rl_free_line_state();
+  rl_callback_sigcleanup();
+  rl_replace_line("", /*clear_undo=*/1);
+  rl_crlf();
+  rl_on_new_line();
+  rl_redisplay();
+}
+
+// A line, or nullopt at the end of the input.
+std::optional<std::string> ReadLine(const std::string& prompt) {
+  // readline's handler only notes a signal, perhaps just before the wait begins.
+  constexpr int kLookMs = 100;
+  line = {};
+  interrupted = 0;
+  rl_callback_handler_install(prompt.c_str(), OnLine);
+  while (!line.complete) {
+    pollfd in{STDIN_FILENO, POLLIN, 0};
+    const bool readable = poll(&in, 1, kLookMs) > 0;
+    rl_check_signals();
+    if (interrupted != 0) {
+      GiveLineUp();
+    } else if (readable) {
+      rl_callback_read_char();
+    }
+  }
+  if (line.at_end) return std::nullopt;
+  return std::move(line.text);
+}
+
 // True: quit.
-bool RunLine(Shell& shell, const char* line) {
-  const auto words = SplitLine(line);
+bool RunLine(Shell& shell, const std::string& text) {
+  const auto words = SplitLine(text);
   if (words.ok() && words->empty()) return false;
   const auto command = words.ok() ? ParseCommand(*words) : words.status();
   if (!command.ok()) {
@@ -90,17 +152,21 @@ int RunPrompt(Shell& shell, const std::string& server) {
   if (!history.empty()) read_history(history.c_str());
   std::printf("help lists the commands, quit or Ctrl-D leaves\n");
   const std::string prompt = absl::StrCat("gannet ", server, "> ");
+  interrupted_shell = &shell;
+  struct sigaction action {};
+  action.sa_handler = OnInterrupt;
+  sigaction(SIGINT, &action, nullptr);
   bool quit = false;
   while (!quit) {
-    char* line = readline(prompt.c_str());
-    if (line == nullptr) {
+    const std::optional<std::string> text = ReadLine(prompt);
+    if (!text) {
       std::printf("\n");
       break;
     }
-    if (*line != '\0') add_history(line);
-    quit = RunLine(shell, line);
-    std::free(line);
+    if (!text->empty()) add_history(text->c_str());
+    quit = RunLine(shell, *text);
   }
+  std::signal(SIGINT, SIG_DFL);
   SaveHistory(history);
   return kExitDone;
 }

@@ -108,8 +108,15 @@ int Shell::Report(const absl::Status& status) {
 }
 
 int Shell::ReportRefused(const absl::Status& status) {
-  Report(status);
+  const std::string name = absl::StatusCodeToString(status.code());
+  const std::string message(status.message());
+  SayUnlessQuiet(absl::StrCat(name, ": ", message));
+  if (options_.json) ShowJson({{"error", name}, {"message", message}});
   return kExitNotFound;
+}
+
+void Shell::SayUnlessQuiet(std::string_view text) const {
+  if (!options_.quiet) Complain(text);
 }
 
 int Shell::NotFound(std::string_view key) {
@@ -118,7 +125,7 @@ int Shell::NotFound(std::string_view key) {
     json["found"] = false;
     ShowJson(json);
   } else {
-    Complain(absl::StrCat("not found: ", std::string(key)));
+    SayUnlessQuiet(absl::StrCat("not found: ", std::string(key)));
   }
   return kExitNotFound;
 }
@@ -135,8 +142,11 @@ int Shell::Put(const Command& command) {
                      .only_if_version = command.if_version};
   const auto held = locks_.find(key);
   if (command.verb == Verb::kCompareAndSet && held != locks_.end()) options.lock = &held->second;
-  const auto version =
-      client_.Put(key, command.value_from_stdin ? ReadStdin() : command.value, options);
+  return ShowPut(command,
+                 client_.Put(key, command.value_from_stdin ? ReadStdin() : command.value, options));
+}
+
+int Shell::ShowPut(const Command& command, const absl::StatusOr<uint64_t>& version) {
   const absl::StatusCode code = version.status().code();
   if (code == absl::StatusCode::kAlreadyExists ||
       (code == absl::StatusCode::kFailedPrecondition && command.if_version)) {
@@ -144,7 +154,7 @@ int Shell::Put(const Command& command) {
   }
   if (!version.ok()) return Report(version.status());
   if (options_.json) {
-    Json json = KeyJson(key);
+    Json json = KeyJson(command.keys[0]);
     json["version"] = *version;
     ShowJson(json);
   } else {
@@ -173,9 +183,10 @@ void Shell::ShowItem(std::string_view key, const Value& value, bool meta) {
   }
 }
 
-int Shell::Get(const Command& command) {
+int Shell::Get(const Command& command) { return ShowGet(command, client_.Get(command.keys[0])); }
+
+int Shell::ShowGet(const Command& command, const absl::StatusOr<std::optional<Value>>& value) {
   const std::string& key = command.keys[0];
-  const auto value = client_.Get(key);
   if (!value.ok()) return Report(value.status());
   if (!value->has_value()) return NotFound(key);
   ShowItem(key, **value, command.meta);
@@ -188,8 +199,10 @@ int Shell::MultiGet(const Command& command) {
   for (size_t i = 0; i < values.size(); ++i) {
     if (!values[i].ok()) {
       code = std::max(code, Report(values[i].status()));
+      if (!options_.json) Say("(error)\n");
     } else if (!values[i]->has_value()) {
-      code = std::max(code, NotFound(command.keys[i]));
+      code = std::max(code, options_.json ? NotFound(command.keys[i]) : int{kExitNotFound});
+      if (!options_.json) Say("(nil)\n");
     } else {
       ShowItem(command.keys[i], **values[i], false);
       if (options_.raw && !options_.json) Say("\n");
@@ -200,7 +213,11 @@ int Shell::MultiGet(const Command& command) {
 
 int Shell::Delete(const Command& command) {
   const std::string& key = command.keys[0];
-  const auto deleted = client_.Delete(key, {.only_if_version = command.if_version});
+  return ShowDelete(command, client_.Delete(key, {.only_if_version = command.if_version}));
+}
+
+int Shell::ShowDelete(const Command& command, const absl::StatusOr<bool>& deleted) {
+  const std::string& key = command.keys[0];
   if (deleted.status().code() == absl::StatusCode::kFailedPrecondition && command.if_version) {
     return ReportRefused(deleted.status());
   }
@@ -219,8 +236,14 @@ int Shell::Delete(const Command& command) {
 absl::StatusOr<std::optional<Lock>> Shell::Acquire(const Command& command) {
   const std::string& key = command.keys[0];
   const std::chrono::milliseconds wait = command.wait.value_or(options_.deadline);
-  if (wait.count() > 0) {
-    auto lock = client_.AcquireLock(key, wait);
+  interrupted_.store(false, std::memory_order_relaxed);
+  const int64_t until_ns = MonotonicNs() + wait.count() * kNsPerMs;
+  // In slices, for the sake of Interrupt.
+  constexpr std::chrono::milliseconds kSlice{100};
+  for (int64_t left_ns = wait.count() * kNsPerMs; left_ns > 0; left_ns = until_ns - MonotonicNs()) {
+    if (interrupted_.load(std::memory_order_relaxed)) break;
+    const std::chrono::milliseconds left(std::max<int64_t>(1, left_ns / kNsPerMs));
+    auto lock = client_.AcquireLock(key, std::min(left, kSlice));
     if (lock.ok()) return *std::move(lock);
     if (lock.status().code() != absl::StatusCode::kDeadlineExceeded) return lock.status();
   }
@@ -236,9 +259,9 @@ int Shell::LockKey(const Command& command) {
   auto lock = Acquire(command);
   if (!lock.ok()) return Report(lock.status());
   if (!lock->has_value()) {
-    Complain(absl::StrCat("another holds the lock of ", key));
+    SayUnlessQuiet(absl::StrCat("another holds the lock of ", key));
     if (options_.json) ShowJson({{"error", "Held"}, {"message", "another holds the lock"}});
-    return kExitNotFound;
+    return command.child.empty() ? kExitNotFound : kExitHeld;
   }
   if (!command.child.empty()) return HoldWhileRunning(command, **lock);
   locks_[key] = **std::move(lock);

@@ -3,8 +3,11 @@
 
 #include <gannet/client.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,6 +23,7 @@ enum ExitCode : int {
   kExitNotFound = 1,  // or a condition that failed
   kExitUsage = 2,
   kExitError = 3,
+  kExitHeld = 75,  // EX_TEMPFAIL: another holds the lock, so the command under it did not run
 };
 
 // Runs commands against a client and writes their answers to stdout, problems to stderr. Holds the
@@ -28,6 +32,7 @@ class Shell {
  public:
   struct Options {
     bool json = false;
+    bool quiet = false;     // what was not found, or failed its condition, is not said on stderr
     bool one_shot = false;  // one command of the command line: stdin is for values
     bool raw = false;       // values get no newline behind them
     std::chrono::milliseconds deadline{3000};
@@ -42,6 +47,14 @@ class Shell {
   int Execute(const Command& command);
   // Reports a line that could not be parsed.
   int ReportUsage(const absl::Status& status);
+  // What Execute does with the answers, for whoever asked the server by himself.
+  int ShowPut(const Command& command, const absl::StatusOr<uint64_t>& version);
+  int ShowGet(const Command& command, const absl::StatusOr<std::optional<Value>>& value);
+  int ShowDelete(const Command& command, const absl::StatusOr<bool>& deleted);
+  bool holds(const std::string& key) const { return locks_.contains(key); }
+
+  // Ends a wait for a lock early, as if its time were over. For signal handlers.
+  void Interrupt() { interrupted_.store(true, std::memory_order_relaxed); }
 
  private:
   int Put(const Command& command);
@@ -61,6 +74,7 @@ class Shell {
   void ShowItem(std::string_view key, const Value& value, bool meta);
   void ShowJson(const Json& json);
   int NotFound(std::string_view key);
+  void SayUnlessQuiet(std::string_view text) const;
   // A status that is not OK: as wrong usage or an error, by its code ...
   int Report(const absl::Status& status);
   // ... or as a condition that failed.
@@ -69,6 +83,8 @@ class Shell {
   Client& client_;
   const Options options_;
   std::map<std::string, Lock> locks_;
+  // Relaxed: nothing is published with it.
+  std::atomic<bool> interrupted_{false};
 };
 
 }  // namespace gannet::kvcli

@@ -37,6 +37,9 @@ class Backend {
   // kernel may wait for an answer, as its users would have it wait; the others never block.
   virtual size_t Poll(std::span<Completion> out) = 0;
   virtual Spread spread() const { return {}; }
+  // Why no server answers any more, or the one that does is not the one that was loaded. Empty as
+  // long as there is hope. Set and cleared by Poll.
+  virtual std::string_view lost() const { return {}; }
 };
 
 // Sums over all servers of what the run is charged for.

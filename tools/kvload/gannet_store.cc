@@ -7,7 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
+#include "tools/kvload/loss_watch.h"
 #include "tools/kvload/raw_read_backend.h"
 
 namespace gannet::kvload {
@@ -15,7 +17,11 @@ namespace {
 
 class GannetBackend : public Backend {
  public:
-  explicit GannetBackend(std::unique_ptr<AsyncClient> client) : client_(std::move(client)) {}
+  // `client`'s Options::log has to be watch->Log.
+  GannetBackend(std::unique_ptr<AsyncClient> client, std::shared_ptr<LossWatch> watch, bool waits)
+      : client_(std::move(client)), watch_(std::move(watch)), waits_(waits) {
+    watch_->Begin(client_->Info());
+  }
 
   absl::Status Get(std::string_view key, std::span<std::byte> out, uint64_t user_data) override {
     return client_->Get(key, out, user_data);
@@ -23,10 +29,19 @@ class GannetBackend : public Backend {
   absl::Status Put(std::string_view key, std::string_view value, uint64_t user_data) override {
     return client_->Put(key, value, {}, user_data);
   }
-  size_t Poll(std::span<Completion> out) override { return client_->Poll(out); }
+  size_t Poll(std::span<Completion> out) override {
+    const size_t done = client_->Poll(out);
+    if (!watch_->troubled()) [[likely]]
+      return done;
+    watch_->Look(client_->Info(), MonotonicNs());
+    return watch_->lost().empty() || waits_ ? done : 0;
+  }
+  std::string_view lost() const override { return watch_->lost(); }
 
  private:
   const std::unique_ptr<AsyncClient> client_;
+  const std::shared_ptr<LossWatch> watch_;
+  const bool waits_;  // answers count, whatever happened
 };
 
 gannet::Options ClientOptions(const Options& options) {
@@ -78,8 +93,13 @@ class GannetStore : public Store {
     gannet::Options client = ClientOptions(options_);
     client.depth = options_.depth;
     client.location_cache_bytes = LocationCacheBytesOfThread(options_);
+    auto watch = std::make_shared<LossWatch>(options_.waits_for_server);
+    client.log = [watch](LogLevel level, std::string_view line) {
+      watch->Log(level, line, MonotonicNs());
+    };
     GANNET_ASSIGN_OR_RETURN(auto connected, AsyncClient::Connect(options_.servers, client));
-    return std::make_unique<GannetBackend>(std::move(connected));
+    return std::make_unique<GannetBackend>(std::move(connected), std::move(watch),
+                                           options_.waits_for_server);
   }
 
   absl::StatusOr<ServerTotals> Totals() override {

@@ -7,16 +7,21 @@
 #include <gflags/gflags.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <initializer_list>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
+#include "common/command_line/command_line.h"
 #include "common/rdma/device_choice.h"
 #include "tools/build_stamp/build_stamp.h"
 #include "tools/kvload/gannet_store.h"
@@ -28,8 +33,8 @@
 
 DEFINE_string(backend, "gannet", "who is put under load: gannet, redis or memcached");
 DEFINE_string(server, "",
-              "HOST:PORT of the server, or of several Gannet servers with commas; empty: the "
-              "backend's usual port on this host");
+              "HOST:PORT of the server, or of several Gannet servers with commas; empty: "
+              "$GANNET_SERVER, or the backend's usual port on this host");
 DEFINE_string(device, "auto", "auto, soft (the user-space device), or an RDMA device's name");
 DEFINE_string(workload, "b",
               "YCSB core workload: a (50 % updates), b (5 % updates), c (reads only), d (5 % "
@@ -42,6 +47,8 @@ DEFINE_uint64(records, 100'000, "records that are loaded, and run on");
 DEFINE_uint64(operations, 1'000'000, "operations of the run");
 DEFINE_uint32(threads, 1, "threads, each with a connection of its own");
 DEFINE_uint32(depth, 16, "operations in flight per thread");
+DEFINE_uint32(connections, 1,
+              "connections of a thread, which share its --depth; with --backend=redis");
 DEFINE_uint32(key_size, 16, "bytes of a key");
 DEFINE_uint32(value_size, 100, "bytes of a value; at least 24 when verifying");
 DEFINE_uint64(location_cache, 1 << 20, "bytes for remembered locations, over all threads; 0 = off");
@@ -59,21 +66,28 @@ DEFINE_bool(
     "raw_read reads what a run of GETs with the same flags would read: the items of the same "
     "keys in the same order, looked up before; otherwise random places");
 DEFINE_uint64(stride, 1,
-              "operations go to every so manieth record only, so that few records lie scattered "
+              "operations go to every Kth record only, so that few records lie scattered "
               "over as much memory as all of them");
 DEFINE_bool(allow_misses, false, "do not fail when a key that this run loaded is not found");
 DEFINE_uint64(deadline_ms, 10'000,
               "of every operation; long, since a slow answer is a latency and not an error");
 DEFINE_string(trace, "", "replay this trace (CSV: version,time,op,size,lbn) instead of a workload");
 DEFINE_string(json, "", "write the result to this file");
-
-DECLARE_bool(help);
+DEFINE_string(on_server_loss, "exit",
+              "what to do when the server is gone for two seconds, or came back without its data: "
+              "exit, with what was measured until then, or wait for it, with the time without it "
+              "left out of the rate");
 
 namespace gannet::kvload {
 namespace {
 
 constexpr int kExitFailed = 1;
-constexpr int kExitUsage = 2;
+constexpr int kExitInterrupted = 130;
+
+constexpr char kNotes[] =
+    "GANNET_SERVER in the environment is the default of --server with --backend=gannet.\n"
+    "Exit code: 0 every operation was answered and every value right, 1 otherwise, 2 wrong usage,\n"
+    "130 interrupted (Ctrl-C); what was measured until then is shown all the same.\n";
 
 // A flag that cannot mean anything is a mistake, and silence would hide it.
 absl::Status RefuseGiven(std::initializer_list<const char*> flags, std::string_view why) {
@@ -91,15 +105,25 @@ absl::Status CheckFlagsGiven(BackendKind backend) {
         RefuseGiven({"device", "location_cache"},
                     absl::StrCat("with --backend=", FLAGS_backend, ", which speaks kernel TCP")));
   }
+  if (backend != BackendKind::kRedis) {
+    GANNET_RETURN_IF_ERROR(
+        RefuseGiven({"connections"}, absl::StrCat("with --backend=", FLAGS_backend)));
+  }
   if (FLAGS_workload == kRawReadWorkload) return absl::OkStatus();
   return RefuseGiven({"raw_span", "raw_items"}, "without --workload=raw_read");
+}
+
+std::string DefaultOf(BackendKind backend) {
+  const char* named = std::getenv("GANNET_SERVER");
+  const bool given = backend == BackendKind::kGannet && named != nullptr && *named != '\0';
+  return given ? named : DefaultServer(backend);
 }
 
 absl::StatusOr<Options> OptionsFromFlags() {
   Options options;
   GANNET_ASSIGN_OR_RETURN(options.backend, BackendOf(FLAGS_backend));
   GANNET_RETURN_IF_ERROR(CheckFlagsGiven(options.backend));
-  const std::string servers = FLAGS_server.empty() ? DefaultServer(options.backend) : FLAGS_server;
+  const std::string servers = FLAGS_server.empty() ? DefaultOf(options.backend) : FLAGS_server;
   options.servers = absl::StrSplit(servers, ',', absl::SkipEmpty());
   options.device = FLAGS_device;
   options.workload = FLAGS_workload;
@@ -111,6 +135,7 @@ absl::StatusOr<Options> OptionsFromFlags() {
   options.operations = FLAGS_operations;
   options.threads = FLAGS_threads;
   options.depth = FLAGS_depth;
+  options.connections = FLAGS_connections;
   options.sizes = {FLAGS_key_size, FLAGS_value_size};
   options.location_cache_bytes = FLAGS_location_cache;
   options.seed = FLAGS_seed;
@@ -124,6 +149,11 @@ absl::StatusOr<Options> OptionsFromFlags() {
   options.deadline = std::chrono::milliseconds(FLAGS_deadline_ms);
   options.trace_file = FLAGS_trace;
   options.json_file = FLAGS_json;
+  if (FLAGS_on_server_loss != "exit" && FLAGS_on_server_loss != "wait") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--on_server_loss=", FLAGS_on_server_loss, ": exit or wait"));
+  }
+  options.waits_for_server = FLAGS_on_server_loss == "wait";
   GANNET_RETURN_IF_ERROR(Validate(options));
   return options;
 }
@@ -139,6 +169,20 @@ absl::StatusOr<std::unique_ptr<Store>> Open(const Options& options) {
   }
 }
 
+std::atomic<bool> interrupted{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+// The first Ctrl-C ends the run, a second one the process.
+// Relaxed: the threads only have to see it some time.
+void OnInterrupt(int) { interrupted.store(true, std::memory_order_relaxed); }
+
+void HandleInterrupts() {
+  struct sigaction action {};
+  action.sa_handler = OnInterrupt;
+  action.sa_flags = static_cast<int>(SA_RESETHAND | SA_RESTART);
+  sigaction(SIGINT, &action, nullptr);
+}
+
 void ShowProgress(std::string_view line) {
   std::fprintf(stderr, "\r\033[K%.*s", static_cast<int>(line.size()), line.data());
 }
@@ -147,8 +191,18 @@ Environment EnvironmentOf(Store& store) {
   Environment environment;
   environment.connect = [&store](uint32_t thread) { return store.Connect(thread); };
   environment.totals = [&store] { return store.Totals(); };
+  environment.interrupted = &interrupted;
   if (isatty(STDERR_FILENO) != 0) environment.progress = ShowProgress;
   return environment;
+}
+
+// Notices a path that cannot be written before the run and not after it. Leaves an empty file.
+absl::Status CheckWritable(const std::string& path) {
+  if (path.empty()) return absl::OkStatus();
+  const std::ofstream file(path, std::ios::app);
+  if (file) return absl::OkStatus();
+  return absl::InternalError(
+      absl::StrCat("--json=", path, ": cannot be written: ", std::strerror(errno)));
 }
 
 absl::Status WriteFile(const std::string& path, const std::string& text) {
@@ -178,17 +232,27 @@ int Fail(int code, const absl::Status& status) {
 
 int Main(char** argv) {
   const auto options = OptionsFromFlags();
-  if (!options.ok()) return Fail(kExitUsage, options.status());
+  if (!options.ok()) return Fail(kExitWrongUsage, options.status());
   if (options->backend == BackendKind::kGannet) {
     const auto device = UseDevice(options->device, argv);
     if (!device.ok()) return Fail(kExitFailed, device.status());
   }
+  if (const absl::Status status = CheckWritable(options->json_file); !status.ok()) {
+    return Fail(kExitFailed, status);
+  }
+  HandleInterrupts();
   const auto report = Measure(*options);
-  if (!report.ok()) return Fail(kExitFailed, report.status());
+  if (!report.ok()) {
+    return Fail(interrupted.load() ? kExitInterrupted : kExitFailed, report.status());
+  }
   std::fputs(ToTable(*report).c_str(), stdout);
   if (!options->json_file.empty()) {
     const absl::Status written = WriteFile(options->json_file, ToJson(*report));
     if (!written.ok()) return Fail(kExitFailed, written);
+  }
+  if (!report->measured.cut_short.empty()) {
+    std::fprintf(stderr, "kvload: %s\n", report->measured.cut_short.c_str());
+    return report->measured.cut_short == kInterrupted ? kExitInterrupted : kExitFailed;
   }
   return WrongValues(*report) == 0 && Errors(*report) == 0 ? 0 : kExitFailed;
 }
@@ -197,20 +261,12 @@ int Main(char** argv) {
 }  // namespace gannet::kvload
 
 int main(int argc, char** argv) {
-  // gflags reorders argv; executing the program again needs it as it was.
-  std::vector<char*> original(argv, argv + argc + 1);
-  gflags::SetUsageMessage(
-      "puts a Gannet server under load, checks every value, and says what it cost");
-  gflags::SetVersionString(absl::StrCat(gannet::BuildCommit(), ", ", gannet::BuildKind()));
-  gflags::ParseCommandLineNonHelpFlags(&argc, &argv, true);
-  if (FLAGS_help) {
-    gflags::ShowUsageWithFlagsRestrict(argv[0], "kvload/main");
-    return 0;
-  }
-  gflags::HandleCommandLineHelpFlags();
-  if (argc > 1) {
-    std::fprintf(stderr, "kvload: takes flags only, not '%s'; see --help\n", argv[1]);
-    return gannet::kvload::kExitUsage;
-  }
-  return gannet::kvload::Main(original.data());
+  const gannet::Program program = {
+      .name = "kvload",
+      .purpose = "puts a Gannet server under load, checks every value, and says what it cost",
+      .version = absl::StrCat(gannet::BuildCommit(), ", ", gannet::BuildKind()),
+      .flags_file = "kvload/main.cc",
+      .notes = gannet::kvload::kNotes};
+  if (const auto exit_code = gannet::ParseCommandLine(program, argc, argv)) return *exit_code;
+  return gannet::kvload::Main(argv);
 }

@@ -50,6 +50,8 @@ void Metrics::Merge(const Metrics& other) {
   }
   for (const auto& [code, count] : other.errors_by_code) errors_by_code[code] += count;
   gave_up = gave_up || other.gave_up;
+  if (lost.empty()) lost = other.lost;
+  dead_ns = std::max(dead_ns, other.dead_ns);
 }
 
 uint64_t Metrics::answered() const {

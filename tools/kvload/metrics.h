@@ -54,6 +54,8 @@ struct Metrics {
   std::vector<std::string> first_wrong;  // described; at most kWrongDescribedMax
   std::map<absl::StatusCode, uint64_t> errors_by_code;
   bool gave_up = false;  // a thread stopped early: nothing but errors
+  std::string lost;      // a thread stopped early: why its server is lost
+  int64_t dead_ns = 0;   // without a server, of the thread that missed it longest
 
   static constexpr size_t kWrongDescribedMax = 5;
 

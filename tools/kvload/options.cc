@@ -115,6 +115,7 @@ absl::Status Validate(const Options& options) {
   GANNET_RETURN_IF_ERROR(CheckRange("operations", options.operations, 1, kCountMax));
   GANNET_RETURN_IF_ERROR(CheckRange("threads", options.threads, 1, kThreadsMax));
   GANNET_RETURN_IF_ERROR(CheckRange("depth", options.depth, 1, kDepthMax));
+  GANNET_RETURN_IF_ERROR(CheckRange("connections", options.connections, 1, kConnectionsMax));
   GANNET_RETURN_IF_ERROR(CheckRange("target_ops", options.target_ops, 0, 1'000'000'000));
   GANNET_RETURN_IF_ERROR(
       CheckRange("deadline_ms", static_cast<uint64_t>(options.deadline.count()), 1, 3'600'000));

@@ -43,6 +43,7 @@ struct Options {
   uint64_t operations = 1'000'000;
   uint32_t threads = 1;
   uint32_t depth = 16;
+  uint32_t connections = 1;  // a thread, with Redis
   Sizes sizes;
   uint64_t location_cache_bytes = 1 << 20;
   uint64_t seed = 1;
@@ -50,6 +51,7 @@ struct Options {
   bool verify = true;
   bool allow_misses = false;
   bool warm_up = false;
+  bool waits_for_server = false;
   uint64_t raw_span_bytes = 0;  // of the region, for bare READs; 0 = all of it
   bool raw_items = false;       // bare READs of the items that GETs would read
   uint64_t stride = 1;          // between the records that operations go to
@@ -60,6 +62,7 @@ struct Options {
 
 inline constexpr uint32_t kThreadsMax = 1024;
 inline constexpr uint32_t kDepthMax = 4096;
+inline constexpr uint32_t kConnectionsMax = 64;
 inline constexpr uint32_t kKeyBytesMax = 250;
 inline constexpr uint32_t kValueBytesMax = 1 << 20;
 

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
@@ -55,6 +56,11 @@ class Phase {
 
   void ThreadMain(uint32_t thread);
   void WarmUp(uint32_t thread, Backend& backend) const;
+  // Relaxed: nothing is published with it.
+  bool Interrupted() const {
+    return environment_.interrupted != nullptr &&
+           environment_.interrupted->load(std::memory_order_relaxed);
+  }
   void Arrive();
   void WaitForAll(bool with_progress);
   void ShowProgress();
@@ -130,6 +136,7 @@ void Phase::WarmUp(uint32_t thread, Backend& backend) const {
   const std::unique_ptr<OperationSource> source = plan_.warm_up(thread);
   Worker worker(options, backend, *source, values_, &MonotonicNs);
   while (worker.Poll()) {
+    if (Interrupted()) worker.Stop();
   }
 }
 
@@ -156,8 +163,10 @@ void Phase::ThreadMain(uint32_t thread) {
   while (MonotonicNs() < begin_ns_) {
   }
   while (part.worker->Poll()) {
+    if (Interrupted()) [[unlikely]]
+      part.worker->Stop();
   }
-  part.ended_ns = MonotonicNs();
+  part.ended_ns = part.worker->End();
   part.spread = (*backend)->spread();
   Arrive();
   PollWhile(State::kRunning, **backend);
@@ -179,12 +188,21 @@ absl::StatusOr<PhaseResult> Phase::Measure() {
     ended_ns = std::max(ended_ns, part.ended_ns);
   }
   result.spread = parts_.front().spread;
-  result.seconds = static_cast<double>(ended_ns - begin_ns_) / kNsPerSecond;
+  const int64_t dead_ns = result.metrics.dead_ns;
+  result.dead_seconds = static_cast<double>(dead_ns) / kNsPerSecond;
+  result.seconds =
+      static_cast<double>(std::max<int64_t>(0, ended_ns - begin_ns_ - dead_ns)) / kNsPerSecond;
   if (environment_.progress) environment_.progress("");
+  result.after = result.before;
+  if (!result.metrics.lost.empty()) {
+    result.cut_short = absl::StrCat("the server is lost: ", result.metrics.lost);
+    return result;
+  }
+  if (Interrupted()) result.cut_short = kInterrupted;
   // After errors the server may be gone; the result is worth more than its totals.
   auto after = environment_.totals();
   if (!after.ok() && result.metrics.errors() == 0) return after.status();
-  result.after = after.ok() ? *after : result.before;
+  if (after.ok()) result.after = *after;
   return result;
 }
 

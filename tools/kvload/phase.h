@@ -1,6 +1,7 @@
 #ifndef GANNET_TOOLS_KVLOAD_PHASE_H_
 #define GANNET_TOOLS_KVLOAD_PHASE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -23,7 +24,12 @@ struct Environment {
   // Called about once a second with a line of progress, and with an empty one at the end; may be
   // empty.
   std::function<void(std::string_view)> progress;
+  // True once the user wants the run to end: what is in flight is finished, nothing more started.
+  const std::atomic<bool>* interrupted = nullptr;
 };
+
+// PhaseResult::cut_short of a run that the user ended.
+inline constexpr char kInterrupted[] = "interrupted";
 
 struct PhasePlan {
   std::string name;         // for the progress line
@@ -39,7 +45,9 @@ struct PhasePlan {
 
 struct PhaseResult {
   Metrics metrics;
-  double seconds = 0;          // from the first operation to the end of the last thread's
+  double seconds = 0;  // from the first operation to the end of the last thread's, dead ones aside
+  double dead_seconds = 0;     // without a server
+  std::string cut_short;       // why it ended before its operations were done; empty: it did not
   uint64_t client_cpu_us = 0;  // of this process, meanwhile
   ServerTotals before;
   ServerTotals after;
@@ -48,8 +56,9 @@ struct PhaseResult {
 
 // Runs one phase: connects all threads, lets them go at once, waits for them. The server's totals
 // are taken while everyone is connected and nobody works, so neither connecting nor disconnecting
-// is charged to the run. Fails when a thread cannot connect or the totals cannot be had; errors of
-// operations are counted in the result instead.
+// is charged to the run. Fails when a thread cannot connect or the totals cannot be had. Errors of
+// operations are counted in the result instead. A run that lost its server, or was interrupted, has
+// a result of what was measured until then, which says so.
 absl::StatusOr<PhaseResult> RunPhase(const PhasePlan& plan, const Environment& environment);
 
 }  // namespace gannet::kvload

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <deque>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
@@ -43,38 +44,47 @@ absl::StatusCode CodeOf(const redisReply& error) {
 }
 
 // One connection, not blocking. The answers come in the order of the operations.
-class RedisBackend : public Backend {
+class Lane {
  public:
-  RedisBackend(Connection connection, std::chrono::milliseconds deadline)
-      : connection_(std::move(connection)),
-        deadline_ns_(deadline.count() * kNsPerMs),
-        progress_ns_(MonotonicNs()) {
+  explicit Lane(Connection connection) : connection_(std::move(connection)) {
     fcntl(connection_->fd, F_SETFL, fcntl(connection_->fd, F_GETFL) | O_NONBLOCK);
     connection_->flags &= ~REDIS_BLOCK;
   }
 
-  absl::Status Get(std::string_view key, std::span<std::byte> out, uint64_t user_data) override {
+  absl::Status Get(std::string_view key, std::span<std::byte> out, uint64_t user_data) {
     const char* words[] = {"GET", key.data()};
     const size_t sizes[] = {3, key.size()};
     return Append(words, sizes, 2, {user_data, OpType::kGet, out});
   }
 
-  absl::Status Put(std::string_view key, std::string_view value, uint64_t user_data) override {
+  absl::Status Put(std::string_view key, std::string_view value, uint64_t user_data) {
     const char* words[] = {"SET", key.data(), value.data()};
     const size_t sizes[] = {3, key.size(), value.size()};
     return Append(words, sizes, 3, {user_data, OpType::kPut, {}});
   }
 
-  size_t Poll(std::span<Completion> out) override {
+  // Whatever the socket takes and gives now. Failures stay in the connection.
+  size_t Poll(std::span<Completion> out) {
     if (pending_.empty()) return 0;
-    Transfer();
-    size_t done = TakeAnswers(out);
-    if (done == 0 && connection_->err == 0) {
-      Wait();
-      Transfer();
-      done = TakeAnswers(out);
-    }
+    if (written_ == 0) redisBufferWrite(connection_.get(), &written_);
+    if (connection_->err == 0) redisBufferRead(connection_.get());
+    const size_t done = TakeAnswers(out);
     return done > 0 || connection_->err == 0 ? done : FailAll(out);
+  }
+
+  // What to wait for. A negative descriptor, which poll ignores, where nothing is under way.
+  pollfd Awaited() const {
+    const auto events = static_cast<short>(written_ ? POLLIN : POLLIN | POLLOUT);
+    return {pending_.empty() ? -1 : connection_->fd, events, 0};
+  }
+
+  void GiveUp() {
+    connection_->err = REDIS_ERR_OTHER;
+    late_ = true;
+  }
+
+  std::string_view lost() const {
+    return connection_->err == 0 || late_ ? std::string_view() : connection_->errstr;
   }
 
  private:
@@ -85,29 +95,12 @@ class RedisBackend : public Backend {
   };
 
   absl::Status Append(const char** words, const size_t* sizes, int count, const Pending& pending) {
-    if (pending_.empty()) progress_ns_ = MonotonicNs();
     if (redisAppendCommandArgv(connection_.get(), count, words, sizes) != REDIS_OK) {
       return absl::UnavailableError(connection_->errstr);
     }
     pending_.push_back(pending);
     written_ = 0;
     return absl::OkStatus();
-  }
-
-  // Whatever the socket takes and gives now. Failures stay in the connection.
-  void Transfer() {
-    if (written_ == 0) redisBufferWrite(connection_.get(), &written_);
-    if (connection_->err == 0) redisBufferRead(connection_.get());
-  }
-
-  // Until the socket is ready, but not for long: an open loop has operations due meanwhile.
-  void Wait() {
-    pollfd socket{connection_->fd, static_cast<short>(written_ ? POLLIN : POLLIN | POLLOUT), 0};
-    constexpr timespec kWait{0, kRedisWaitUs * 1000};
-    if (ppoll(&socket, 1, &kWait, nullptr) == 0 && MonotonicNs() - progress_ns_ > deadline_ns_) {
-      connection_->err = REDIS_ERR_OTHER;
-      late_ = true;
-    }
   }
 
   size_t TakeAnswers(std::span<Completion> out) {
@@ -119,7 +112,6 @@ class RedisBackend : public Backend {
       out[done++] = Finish(pending_.front(), *reply);
       pending_.pop_front();
     }
-    if (done > 0) progress_ns_ = MonotonicNs();
     return done;
   }
 
@@ -146,12 +138,81 @@ class RedisBackend : public Backend {
     return done;
   }
 
-  const Connection connection_;
-  const int64_t deadline_ns_;
-  int64_t progress_ns_;  // the last answer, or the first operation after a pause
+  Connection connection_;
   bool late_ = false;
   int written_ = 1;  // everything appended
   std::deque<Pending> pending_;
+};
+
+// Several lanes, so that the server works on one while this thread works on another. An operation's
+// lane is its slot's, which keeps them equally full.
+class RedisBackend : public Backend {
+ public:
+  RedisBackend(std::vector<Connection> connections, std::chrono::milliseconds deadline)
+      : deadline_ns_(deadline.count() * kNsPerMs) {
+    lanes_.reserve(connections.size());
+    for (Connection& connection : connections) lanes_.emplace_back(std::move(connection));
+    awaited_.resize(lanes_.size());
+  }
+
+  absl::Status Get(std::string_view key, std::span<std::byte> out, uint64_t user_data) override {
+    return LaneOf(user_data).Get(key, out, user_data);
+  }
+
+  absl::Status Put(std::string_view key, std::string_view value, uint64_t user_data) override {
+    return LaneOf(user_data).Put(key, value, user_data);
+  }
+
+  size_t Poll(std::span<Completion> out) override {
+    size_t done = PollLanes(out);
+    if (done == 0) {
+      Wait();
+      done = PollLanes(out);
+    }
+    if (done > 0) progress_ns_ = 0;
+    return done;
+  }
+
+  std::string_view lost() const override {
+    for (const Lane& lane : lanes_) {
+      if (!lane.lost().empty()) return lane.lost();
+    }
+    return {};
+  }
+
+ private:
+  Lane& LaneOf(uint64_t user_data) { return lanes_[user_data % lanes_.size()]; }
+
+  size_t PollLanes(std::span<Completion> out) {
+    size_t done = 0;
+    for (Lane& lane : lanes_) done += lane.Poll(out.subspan(done));
+    return done;
+  }
+
+  // Until a socket is ready, but not for long: an open loop has operations due meanwhile.
+  void Wait() {
+    bool awaits = false;
+    for (size_t i = 0; i < lanes_.size(); ++i) {
+      awaited_[i] = lanes_[i].Awaited();
+      awaits |= awaited_[i].fd >= 0;
+    }
+    if (!awaits) {
+      progress_ns_ = 0;
+      return;
+    }
+    constexpr timespec kWait{0, kRedisWaitUs * 1000};
+    const int64_t now_ns = MonotonicNs();
+    if (progress_ns_ == 0) progress_ns_ = now_ns;
+    if (ppoll(awaited_.data(), awaited_.size(), &kWait, nullptr) == 0 &&
+        now_ns - progress_ns_ > deadline_ns_) {
+      for (Lane& lane : lanes_) lane.GiveUp();
+    }
+  }
+
+  std::vector<Lane> lanes_;
+  std::vector<pollfd> awaited_;
+  const int64_t deadline_ns_;
+  int64_t progress_ns_ = 0;  // when the present wait for an answer began; 0: there is none
 };
 
 // The number after "NAME:" in the answer of INFO; 0 when it is not there.
@@ -170,8 +231,12 @@ class RedisStore : public Store {
       : options_(options), connection_(std::move(connection)) {}
 
   absl::StatusOr<std::unique_ptr<Backend>> Connect(uint32_t) override {
-    GANNET_ASSIGN_OR_RETURN(Connection connection, ConnectTo(options_));
-    return std::make_unique<RedisBackend>(std::move(connection), options_.deadline);
+    std::vector<Connection> connections;
+    for (uint32_t i = 0; i < options_.connections; ++i) {
+      GANNET_ASSIGN_OR_RETURN(Connection connection, ConnectTo(options_));
+      connections.push_back(std::move(connection));
+    }
+    return std::make_unique<RedisBackend>(std::move(connections), options_.deadline);
   }
 
   absl::StatusOr<ServerTotals> Totals() override {

@@ -94,6 +94,7 @@ Json OptionsJson(const Report& report) {
           {"seed", options.seed},
           {"threads", options.threads},
           {"depth", options.depth},
+          {"connections", options.connections},
           {"records", unless_trace(options.records)},
           {"key_size", unless_trace(options.sizes.key_bytes)},
           {"value_size", unless_trace(options.sizes.value_bytes)},
@@ -113,7 +114,9 @@ Json OptionsJson(const Report& report) {
 std::string ToJson(const Report& report) {
   const PhaseResult& measured = report.measured;
   Json json = OptionsJson(report);
+  json["cut_short"] = measured.cut_short.empty() ? Json(nullptr) : Json(measured.cut_short);
   json["seconds"] = measured.seconds;
+  json["dead_seconds"] = measured.dead_seconds;
   json["operations"] = measured.metrics.answered();
   json["ops_per_second"] = PerSecond(measured);
   json["index_fill"] = IndexFill(measured.after);

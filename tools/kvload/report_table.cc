@@ -15,6 +15,10 @@ void AppendPhase(std::string_view name, const PhaseResult& result, std::string& 
       result.seconds > 0 ? static_cast<double>(result.metrics.answered()) / result.seconds : 0;
   absl::StrAppendFormat(&out, "%-9s %d operations in %.2f s: %.0f operations/s\n",
                         std::string(name), result.metrics.answered(), result.seconds, rate);
+  if (result.dead_seconds > 0) {
+    absl::StrAppendFormat(&out, "          and %.2f s without a server, which are left out\n",
+                          result.dead_seconds);
+  }
 }
 
 void AppendOps(std::string_view prefix, const Metrics& metrics, std::string& out) {
@@ -110,6 +114,9 @@ std::string ToTable(const Report& report) {
   if (options.backend == BackendKind::kGannet) AppendVerbsOfAll(measured.metrics, out);
   if (report.load) AppendWrong(report.load->metrics, out);
   AppendWrong(measured.metrics, out);
+  if (!measured.cut_short.empty()) {
+    absl::StrAppend(&out, "CUT SHORT: ", measured.cut_short, "; the figures are until then\n");
+  }
   return out;
 }
 

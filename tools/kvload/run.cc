@@ -34,6 +34,7 @@ PhasePlan PlanOf(const Options& options, std::string name, uint64_t operations) 
   plan.worker.depth = options.depth;
   plan.worker.value_bytes_max = options.sizes.value_bytes;
   plan.worker.verify = options.verify;
+  plan.worker.waits_for_server = options.waits_for_server;
   return plan;
 }
 
@@ -57,7 +58,8 @@ absl::StatusOr<PhaseResult> RunYcsb(const Options& options, const Mix& mix, bool
                                     const Environment& environment) {
   PhasePlan plan = PlanOf(options, options.workload, options.operations);
   plan.target_ops = options.target_ops;
-  plan.worker.misses_are_wrong = loaded && !options.allow_misses;
+  // A server that came back while the run waited for it is empty.
+  plan.worker.misses_are_wrong = loaded && !options.allow_misses && !options.waits_for_server;
   if (options.warm_up) {
     plan.warm_up = [&options](uint32_t thread) {
       const Share share = ShareOf(RecordsUsed(options), thread, options.threads);
@@ -80,7 +82,7 @@ absl::StatusOr<Report> RunWorkload(const Options& options, const Environment& en
   report.distribution = NameOf(mix.distribution);
   if (options.phase != Phase::kRun) {
     GANNET_ASSIGN_OR_RETURN(report.measured, RunLoadPhase(options, environment));
-    if (options.phase == Phase::kLoad) return report;
+    if (options.phase == Phase::kLoad || !report.measured.cut_short.empty()) return report;
     report.load = std::move(report.measured);
   }
   const bool loaded = report.load && report.load->metrics.errors() == 0;

@@ -35,8 +35,24 @@ bool Worker::Poll() {
   if (done > 0) {
     const int64_t now = clock_();
     for (size_t i = 0; i < done; ++i) Finish(completions_[i], now);
+  } else if (!backend_.lost().empty()) [[unlikely]] {
+    if (!GoesOnWithoutServer()) return false;
   }
   return !source_empty_ || free_.size() < slots_.size();
+}
+
+bool Worker::GoesOnWithoutServer() {
+  if (lost_since_ns_ == 0) lost_since_ns_ = last_answer_ns_ == 0 ? clock_() : last_answer_ns_;
+  if (options_.waits_for_server) return true;
+  metrics_.lost = backend_.lost();
+  return false;
+}
+
+int64_t Worker::End() {
+  if (!metrics_.lost.empty()) return lost_since_ns_;
+  const int64_t now = clock_();
+  if (lost_since_ns_ != 0) metrics_.dead_ns += now - lost_since_ns_;
+  return now;
 }
 
 // What is done for the operations themselves, choosing a key for one, comes before the clock.
@@ -99,6 +115,11 @@ void Worker::Finish(const Completion& completion, int64_t now) {
     return;
   }
   errors_in_a_row_ = 0;
+  last_answer_ns_ = now;
+  if (lost_since_ns_ != 0) [[unlikely]] {
+    metrics_.dead_ns += now - lost_since_ns_;
+    lost_since_ns_ = 0;
+  }
   if (slot.stage == Stage::kReading) {
     FinishRead(index, completion, now);
     return;

@@ -34,6 +34,7 @@ class Worker {
     bool verify = true;             // of every value that is read
     bool misses_are_wrong = false;  // every key is known to be there
     int64_t interval_ns = 0;        // 0 = closed loop
+    bool waits_for_server = false;  // when it is lost; otherwise the worker stops
   };
   using Clock = int64_t (*)();  // nanoseconds, monotonic
 
@@ -43,9 +44,14 @@ class Worker {
 
   // Open loop: when operation 0 is due. Call it before the first Poll.
   void Begin(int64_t first_due_ns) { next_due_ns_ = first_due_ns; }
-  // Starts what is due and finishes what is done. False: the source is empty and nothing is in
-  // flight, or nothing but errors came back and it gave up.
+  // Starts what is due and finishes what is done. Returns false if the source is empty and nothing
+  // is in flight, if nothing but errors came back and it gave up, or if the server is lost.
   bool Poll();
+  // Starts nothing more. What is in flight is still finished by Poll.
+  void Stop() { source_empty_ = true; }
+  // When the work was over: the last answer of a server that was lost, the clock's time otherwise.
+  // Call it once, after Poll returned false.
+  int64_t End();
 
   const Metrics& metrics() const { return metrics_; }
   // Operations ended so far, for a progress line. Any thread.
@@ -76,6 +82,7 @@ class Worker {
   void CountGet(const Completion& completion);
   void Record(uint32_t index, const OpCost& cost, bool found, int64_t now);
   void Fail(uint32_t index, absl::StatusCode code);
+  bool GoesOnWithoutServer();
   void Release(uint32_t index);
 
   const Options options_;
@@ -92,6 +99,8 @@ class Worker {
   int64_t next_due_ns_ = 0;
   uint64_t sequence_;
   uint32_t errors_in_a_row_ = 0;
+  int64_t last_answer_ns_ = 0;
+  int64_t lost_since_ns_ = 0;  // 0: the server is there
   Metrics metrics_;
   std::atomic<uint64_t> finished_{0};
 };

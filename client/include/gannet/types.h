@@ -1,6 +1,8 @@
 #ifndef GANNET_TYPES_H_
 #define GANNET_TYPES_H_
 
+#include <gannet/abseil.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -14,6 +16,9 @@ namespace gannet {
 // headers.
 
 enum class LogLevel : uint8_t { kInfo, kWarning, kError };
+
+// In a namespace of abseil's name, so that a program with another abseil does not link.
+inline namespace GANNET_ABSEIL {
 
 struct Options {
   // "auto", "soft", or a device name as `ibv_devices` lists it.
@@ -32,6 +37,8 @@ struct Options {
   // nothing is printed otherwise.
   std::function<void(LogLevel, std::string_view)> log;
 };
+
+}  // namespace GANNET_ABSEIL
 
 // The verbs that one operation cost its client.
 struct OpCost {

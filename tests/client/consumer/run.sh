@@ -18,6 +18,17 @@ cmake -S "$source_dir/tests/client/consumer" -B "$work/build" -G Ninja \
   -DEXAMPLE="$source_dir/client/example/read_modify_write.cc" >"$work/configure.log"
 cmake --build "$work/build" >"$work/build.log" || { cat "$work/build.log"; fail "build"; }
 
+for program in kvserver kvcli kvload softverbs-run; do
+  [ -x "$work/prefix/bin/$program" ] || fail "no $program"
+done
+
+# A program that is not built with CMake.
+export PKG_CONFIG_PATH=$work/prefix/$(cd "$work/prefix" && find . -name pkgconfig)
+[ "$(pkg-config --modversion gannet)" = 0.1.0 ] || fail "the version that pkg-config knows"
+read -ra flags <<<"$(pkg-config --cflags --libs gannet)"
+g++ -std=c++20 "$source_dir/client/example/read_modify_write.cc" "${flags[@]}" \
+  -Wl,-rpath,"$(pkg-config --variable=libdir gannet)" -o "$work/build/by_pkg_config" || fail "pkg-config"
+
 library=$(find "$work/prefix" -name 'libgannet.so.0')
 [ -n "$library" ] || fail "no libgannet.so.0"
 dynamic=$(readelf -d "$library")
@@ -29,7 +40,7 @@ foreign=$(grep -vE '^ *(gannet::(Async)?Client::|GANNET_0)' <<<"$symbols" || tru
 [ -z "$foreign" ] || fail "symbols that are not ours: $foreign"
 grep -rnE '#include.*(infiniband|rdma/|glog|gflags)' "$work/prefix/include" && fail "foreign header"
 
-exec 3< <(exec "$build_dir/bin/kvserver" --device=soft --listen=127.0.0.1:0 --memory=64M \
+exec 3< <(exec "$work/prefix/bin/kvserver" --device=soft --listen=127.0.0.1:0 --memory=64M \
             --busy_poll_us=0 2>"$work/server.log")
 server_pid=$!
 read -r -t 60 _ endpoint _ <&3 || { cat "$work/server.log"; fail "kvserver"; }
@@ -43,4 +54,6 @@ visits=3
 expect "$work/build/on_softverbs"
 visits=6
 expect "$work/prefix/bin/softverbs-run" "$work/build/on_any_device"
+visits=9
+expect "$work/prefix/bin/softverbs-run" "$work/build/by_pkg_config"
 echo "installed, found, linked, run"

@@ -234,14 +234,14 @@ class OtherUserTest : public PeerDeathTest {
 
 TEST_F(OtherUserTest, IsRefusedWhenItConnects) {
   Peer peer({"stranger", Port()});
-  EXPECT_EQ(peer.Line(), "RDMA_CM_EVENT_REJECTED 28");
+  EXPECT_EQ(peer.Line(), "RDMA_CM_EVENT_UNREACHABLE -13");
   EXPECT_FALSE(Readable(server_));
 }
 
 TEST_F(OtherUserTest, IsNotConnectedTo) {
   Peer peer({"stranger"});
   const Id id = ConnectTo(static_cast<uint16_t>(std::stoi(peer.Line())));
-  EXPECT_EQ(Expect(client_, RDMA_CM_EVENT_REJECTED)->status, 28);
+  EXPECT_EQ(Expect(client_, RDMA_CM_EVENT_UNREACHABLE)->status, -EACCES);
 }
 
 }  // namespace

@@ -1,0 +1,35 @@
+#ifndef GANNET_COMMON_COMMAND_LINE_COMMAND_LINE_H_
+#define GANNET_COMMON_COMMAND_LINE_COMMAND_LINE_H_
+
+#include <optional>
+#include <string>
+
+namespace gannet {
+
+// What a program that takes gflags, and nothing but flags, says of itself.
+struct Program {
+  std::string name;
+  std::string purpose;     // one line
+  std::string version;     // one line
+  std::string flags_file;  // the end of the path of the source file that defines its flags
+  std::string notes;       // lines below the table of flags; may be empty
+};
+
+inline constexpr int kExitWrongUsage = 2;
+
+// Sets the program's flags: --name=value, --name value, --name and --noname of a switch. Leaves
+// argv as it is, so that the program can be executed again with all of it.
+//
+// Returns nullopt if the program goes on. Otherwise returns its exit code: 0 after --help, -h or
+// --version, which are answered on stdout; kExitWrongUsage for a flag that does not exist, a value
+// that does not fit or a word that is no flag, which are named on stderr.
+//
+// gflags' own parser is not used: it exits with 1, and its help shows paths of the build.
+std::optional<int> ParseCommandLine(const Program& program, int argc, char** argv);
+
+// The answer to --help.
+std::string HelpText(const Program& program);
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_COMMAND_LINE_COMMAND_LINE_H_

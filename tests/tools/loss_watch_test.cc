@@ -1,0 +1,68 @@
+#include "tools/kvload/loss_watch.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace gannet::kvload {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr int64_t kBrokenNs = 7 * kNsPerSecond;
+
+std::vector<ServerInfo> Servers(bool connected, uint64_t incarnation = 1) {
+  return {{.endpoint = "other:1", .connected = true, .incarnation = 5},
+          {.endpoint = "host:2", .connected = connected, .incarnation = incarnation}};
+}
+
+class LossWatchTest : public ::testing::Test {
+ protected:
+  LossWatchTest() {
+    watch_.Begin(Servers(true));
+    forgiving_.Begin(Servers(true));
+    for (LossWatch* watch : {&watch_, &forgiving_}) {
+      watch->Log(LogLevel::kWarning, "host:2: the connection broke", kBrokenNs);
+      watch->Log(LogLevel::kInfo, "cannot reach host:2: nobody listens", kBrokenNs + 1);
+    }
+  }
+  LossWatch watch_{false};
+  LossWatch forgiving_{true};
+};
+
+TEST_F(LossWatchTest, LinesThatWarnOfNothingAreNoTrouble) {
+  LossWatch watch(false);
+  watch.Log(LogLevel::kInfo, "queue pair 3 could not join", 1);
+  EXPECT_FALSE(watch.troubled());
+}
+
+TEST_F(LossWatchTest, AServerThatStaysAwayIsLostWithTheLastReason) {
+  EXPECT_TRUE(watch_.troubled());
+  watch_.Look(Servers(false), kBrokenNs + LossWatch::kAwayNs - 1);
+  EXPECT_EQ(watch_.lost(), "");
+  watch_.Look(Servers(false), kBrokenNs + LossWatch::kAwayNs);
+  EXPECT_EQ(watch_.lost(), "cannot reach host:2: nobody listens");
+}
+
+TEST_F(LossWatchTest, AConnectionThatComesBackIsNotLost) {
+  watch_.Look(Servers(true), kBrokenNs + 10);
+  EXPECT_FALSE(watch_.troubled());
+  EXPECT_EQ(watch_.lost(), "");
+}
+
+TEST_F(LossWatchTest, AnotherRunOfTheServerIsLostAtOnceAndForGood) {
+  watch_.Look(Servers(true, 2), kBrokenNs + 10);
+  EXPECT_THAT(std::string(watch_.lost()), HasSubstr("host:2 was started anew"));
+  watch_.Look(Servers(true, 2), kBrokenNs + 20);
+  EXPECT_NE(watch_.lost(), "");
+}
+
+TEST_F(LossWatchTest, WhoForgivesTakesAnotherRun) {
+  forgiving_.Look(Servers(false), kBrokenNs + LossWatch::kAwayNs);
+  EXPECT_NE(forgiving_.lost(), "");
+  forgiving_.Look(Servers(true, 2), kBrokenNs + LossWatch::kAwayNs + 1);
+  EXPECT_EQ(forgiving_.lost(), "");
+  EXPECT_FALSE(forgiving_.troubled());
+}
+
+}  // namespace
+}  // namespace gannet::kvload

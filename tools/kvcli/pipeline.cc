@@ -1,0 +1,174 @@
+#include "tools/kvcli/pipeline.h"
+
+#include <algorithm>
+#include <array>
+#include <thread>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace gannet::kvcli {
+namespace {
+
+// A value longer than this is asked for again, through the other client.
+constexpr size_t kValueRoom = 4096;
+
+std::string_view TextOf(absl::StatusCode code, Verb verb) {
+  switch (code) {
+    case absl::StatusCode::kAlreadyExists:
+      return "the key is there";
+    case absl::StatusCode::kFailedPrecondition:
+      return "the version is another";
+    case absl::StatusCode::kUnavailable:
+      return "not applied, try again";
+    case absl::StatusCode::kUnknown:
+      return "the connection broke; the write may have been applied";
+    case absl::StatusCode::kDeadlineExceeded:
+      return verb == Verb::kGet ? "no answer within the deadline"
+                                : "no answer within the deadline; the write may have been applied";
+    case absl::StatusCode::kResourceExhausted:
+      return "the server's memory or index is full; kvcli stats tells which";
+    default:
+      return "the server refused the request; its log says why";
+  }
+}
+
+}  // namespace
+
+Pipeline::Pipeline(Shell& shell, Client& client, std::vector<std::string> servers,
+                   const gannet::Options& options)
+    : shell_(shell), client_(client), servers_(std::move(servers)), options_(options) {
+  options_.depth = kInFlightMax;
+}
+
+bool Pipeline::Takes(const Command& command) const {
+  switch (command.verb) {
+    case Verb::kPut:
+      return !command.value_from_stdin;
+    case Verb::kCompareAndSet:
+      return !command.value_from_stdin && !shell_.holds(command.keys[0]);
+    case Verb::kGet:
+    case Verb::kDelete:
+      return true;
+    default:
+      return false;
+  }
+}
+
+absl::Status Pipeline::Connect() {
+  if (async_ != nullptr) return absl::OkStatus();
+  GANNET_ASSIGN_OR_RETURN(async_, AsyncClient::Connect(servers_, options_));
+  return absl::OkStatus();
+}
+
+void Pipeline::Run(Command command) {
+  const std::string& key = command.keys[0];
+  while (in_flight_ == kInFlightMax || entries_.size() == kUnshownMax || busy_keys_.contains(key)) {
+    Poll();
+  }
+  Entry& entry = entries_.emplace_back();
+  entry.command = std::move(command);
+  entry.refused = Connect();
+  if (entry.refused.ok()) entry.refused = Start(entry);
+  entry.done = !entry.refused.ok();
+  if (entry.done) return;
+  ++in_flight_;
+  entry.holds_key = true;
+  busy_keys_.insert(entry.command.keys[0]);
+}
+
+absl::Status Pipeline::Start(Entry& entry) {
+  const Command& command = entry.command;
+  const std::string& key = command.keys[0];
+  const uint64_t number = first_number_ + entries_.size() - 1;
+  switch (command.verb) {
+    case Verb::kGet:
+      entry.value.resize(kValueRoom);
+      return async_->Get(key, entry.value, number);
+    case Verb::kDelete:
+      return async_->Delete(key, {.only_if_version = command.if_version}, number);
+    default:
+      return async_->Put(key, command.value,
+                         {.flags = command.flags,
+                          .ttl = command.ttl,
+                          .only_if_absent = command.if_absent,
+                          .only_if_version = command.if_version},
+                         number);
+  }
+}
+
+void Pipeline::Poll() {
+  if (async_ != nullptr) {
+    std::array<Completion, 64> answers;
+    const size_t n = async_->Poll(answers);
+    for (size_t i = 0; i < n; ++i) OnAnswer(answers[i]);
+    // A server on this host may be waiting for this core.
+    if (n == 0) std::this_thread::yield();
+  }
+  while (!entries_.empty() && entries_.front().done) ShowFront();
+}
+
+void Pipeline::OnAnswer(const Completion& answer) {
+  Entry& entry = entries_[answer.user_data - first_number_];
+  entry.answer = answer;
+  entry.done = true;
+  --in_flight_;
+  // The next command on the key must not change what is still to be asked for.
+  if (answer.info.value_bytes <= entry.value.size() || entry.command.verb != Verb::kGet) {
+    GiveKeyBack(entry);
+  }
+}
+
+void Pipeline::GiveKeyBack(Entry& entry) {
+  if (std::exchange(entry.holds_key, false)) busy_keys_.erase(entry.command.keys[0]);
+}
+
+void Pipeline::ShowFront() {
+  Entry& entry = entries_.front();
+  worst_ = std::max(worst_, Show(entry));
+  GiveKeyBack(entry);
+  entries_.pop_front();
+  ++first_number_;
+}
+
+absl::Status Pipeline::StatusOf(const Entry& entry) const {
+  if (!entry.refused.ok()) return entry.refused;
+  if (entry.answer.code == absl::StatusCode::kOk) return absl::OkStatus();
+  const uint32_t server = async_->ServerOf(entry.command.keys[0]);
+  std::string text = absl::StrCat(async_->Info()[server].endpoint, ": ",
+                                  std::string(TextOf(entry.answer.code, entry.command.verb)));
+  if (entry.answer.code == absl::StatusCode::kFailedPrecondition) {
+    absl::StrAppend(&text, ": ", entry.answer.info.version, " (0: absent)");
+  }
+  return absl::Status(entry.answer.code, text);
+}
+
+int Pipeline::Show(const Entry& entry) {
+  const absl::Status status = StatusOf(entry);
+  const Completion& answer = entry.answer;
+  switch (entry.command.verb) {
+    case Verb::kGet: {
+      if (!status.ok()) return shell_.ShowGet(entry.command, status);
+      if (!answer.found) return shell_.ShowGet(entry.command, std::nullopt);
+      if (answer.info.value_bytes > entry.value.size()) {
+        return shell_.ShowGet(entry.command, client_.Get(entry.command.keys[0]));
+      }
+      const auto* bytes = reinterpret_cast<const char*>(entry.value.data());
+      return shell_.ShowGet(entry.command,
+                            Value{std::string(bytes, answer.info.value_bytes), answer.info});
+    }
+    case Verb::kDelete:
+      if (!status.ok()) return shell_.ShowDelete(entry.command, status);
+      return shell_.ShowDelete(entry.command, answer.found);
+    default:
+      if (!status.ok()) return shell_.ShowPut(entry.command, status);
+      return shell_.ShowPut(entry.command, answer.info.version);
+  }
+}
+
+void Pipeline::Finish() {
+  while (!idle()) Poll();
+}
+
+}  // namespace gannet::kvcli
