@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/rdma/status.h"
 #include "glog/logging.h"
+#include "server/control/first_version.h"
 
 namespace gannet {
 namespace {
@@ -51,6 +52,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const Options& options) {
     server->incarnation_ = server->options_.random();
   } while (server->incarnation_ == 0);
   server->hash_seed_ = server->options_.random();
+  if (server->options_.first_version == 0) {
+    GANNET_ASSIGN_OR_RETURN(server->options_.first_version, FirstVersionByClock(WallNs()));
+  }
   // Before the memory, which takes long: a port in use is the likelier mistake.
   GANNET_ASSIGN_OR_RETURN(server->listener_, Listener::Create(options.listen));
   GANNET_RETURN_IF_ERROR(server->CreateMemory());
@@ -100,6 +104,7 @@ absl::Status Server::CreateStore() {
   options.index_slots = options_.index_slots;
   options.incarnation = incarnation_;
   options.hash_seed = hash_seed_;
+  options.first_version = options_.first_version;
   GANNET_ASSIGN_OR_RETURN(store_, Store::Create(options));
   const IndexGeometry& index = store_->superblock().index;
   LOG(INFO) << "index of " << index.slots() << " slots (" << index.bytes() << " bytes), heap of "

@@ -37,6 +37,8 @@ class Server {
     uint32_t reply_buffers = 512;     // of each worker: replies with values on their way at once
     // Instead of the mode that suits the device; kNicCas and kRpcLoopback need its atomics.
     std::optional<LockMode> lock_mode;
+    // Of the items that this run writes; 0 = by the wall clock, as common/layout/version.h says.
+    uint64_t first_version = 0;
     // 64 unpredictable bits: incarnation, hash seed, session tokens. By default the kernel's.
     std::function<uint64_t()> random;
   };
@@ -45,7 +47,8 @@ class Server {
 
   // Says in the log what was registered and how long it took. The errors' texts say what to do:
   // InvalidArgument, too little memory for the index; ResourceExhausted, no such memory, or not
-  // allowed to lock it; FailedPrecondition, the port is in use or the device does not work.
+  // allowed to lock it; FailedPrecondition, the port is in use, the device does not
+  // work, or the clock is not set.
   static absl::StatusOr<std::unique_ptr<Server>> Create(const Options& options);
   // REQUIRES: every worker is closed(), or was never polled.
   ~Server();

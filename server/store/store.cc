@@ -58,6 +58,7 @@ absl::StatusOr<Superblock> LayOut(const Store::Options& options) {
 absl::StatusOr<std::unique_ptr<Store>> Store::Create(const Options& options) {
   CHECK_EQ(reinterpret_cast<uintptr_t>(options.region.data()) % kPageBytes, 0u);
   CHECK(!options.lock_words.empty());
+  CHECK_NE(options.first_version, 0u);
   GANNET_ASSIGN_OR_RETURN(const Superblock superblock, LayOut(options));
   const auto heap_memory =
       options.region.first(superblock.region_bytes).subspan(superblock.heap_offset);
@@ -73,7 +74,8 @@ Store::Store(const Options& options, const Superblock& superblock, std::unique_p
       index_({.region = options.region,
               .geometry = superblock.index,
               .incarnation = superblock.incarnation,
-              .hash_of = [this](Slot slot) { return HashOf(slot); }}) {
+              .hash_of = [this](Slot slot) { return HashOf(slot); }}),
+      next_version_(options.first_version) {
   StoreWords(region_.data(), &superblock_, sizeof(superblock_));
 }
 

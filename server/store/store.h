@@ -70,6 +70,7 @@ class Store {
     uint64_t index_slots = 0;              // 0 = by memory
     uint64_t incarnation = 0;              // random, not 0
     uint64_t hash_seed = 0;
+    uint64_t first_version = 1;  // common/layout/version.h; not 0
   };
   // InvalidArgument: the region is too small for the index, with what would do.
   static absl::StatusOr<std::unique_ptr<Store>> Create(const Options& options);
@@ -189,7 +190,7 @@ class Store {
 
   Index index_;
   // Unique is all that a version must be: nobody compares two but for equality. Relaxed.
-  std::atomic<uint64_t> next_version_{1};
+  std::atomic<uint64_t> next_version_;
   // Whether Sweep has anything to look for, and where it is. Relaxed: a step may come late.
   std::atomic<bool> any_expiry_{false};
   std::atomic<uint64_t> sweep_bucket_{0};
