@@ -16,9 +16,10 @@ namespace gannet {
 namespace {
 
 constexpr int kEventsPerPollMax = 64;
-constexpr int64_t kSweepPeriodNs = kNsPerSecond;
-// Every bucket is looked at once in so many periods, if any item ever had an expiry.
-constexpr uint64_t kSweepPeriods = 300;
+// Between two steps of tidying the store: when the last one left nothing to do, and when it did. A
+// step takes some 2 ms, so that a server with much to tidy spends up to a fifth of a core on it.
+constexpr int64_t kTidyPeriodNs = kNsPerSecond;
+constexpr int64_t kTidyAgainNs = 10 * kNsPerMs;
 
 uint64_t KernelRandom() {
   uint64_t value = 0;
@@ -178,10 +179,9 @@ bool Server::Poll(const Now& now) {
         break;
     }
   }
-  if (now.monotonic_ns >= next_sweep_ns_) {
-    next_sweep_ns_ = now.monotonic_ns + kSweepPeriodNs;
-    const uint64_t buckets = store_->superblock().index.buckets();
-    store_->Sweep(now.wall_ms, buckets / kSweepPeriods + 1);
+  if (now.monotonic_ns >= next_tidy_ns_) {
+    const bool more = store_->Tidy(now.wall_ms);
+    next_tidy_ns_ = now.monotonic_ns + (more ? kTidyAgainNs : kTidyPeriodNs);
   }
   return events > 0;
 }

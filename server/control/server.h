@@ -62,7 +62,7 @@ class Server {
   bool Poll(const Now& now);
   // To sleep on, and when Poll must be called at the latest.
   int fd() const { return listener_->fd(); }
-  int64_t deadline_ns() const { return next_sweep_ns_; }
+  int64_t deadline_ns() const { return next_tidy_ns_; }
 
   // Refuses new connections from now on and tells the workers to close theirs.
   void BeginStop();
@@ -108,7 +108,7 @@ class Server {
   // Owner thread only.
   bool stopping_ = false;
   absl::Status status_;
-  int64_t next_sweep_ns_ = 0;
+  int64_t next_tidy_ns_ = 0;
 };
 
 }  // namespace gannet

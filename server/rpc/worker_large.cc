@@ -26,7 +26,7 @@ void Worker::PostReads(ServerConnection* connection) {
     connection->puts_waiting.pop_front();
     // Reserved only now, so that requests that wait take nothing from the heap.
     std::optional<Store::Reservation> reservation =
-        node_->store->Reserve(put.key, put.header.value_bytes);
+        node_->store->Reserve(put.key, put.header.value_bytes, now_.wall_ms);
     if (!reservation) {
       AnswerLong(connection, ReplyTo(put.header, ReplyStatus::kHeapFull));
       continue;

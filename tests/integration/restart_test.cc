@@ -60,13 +60,11 @@ TEST_F(RestartTest, AVersionOfAnEarlierRunNeverMatches) {
   const uint64_t incarnation = client->Info().at(0).incarnation;
   for (const std::string value : {"998", "999"}) {  // two restarts
     RestartAndPut(value);
-    const absl::Status put = UntilReached([&] {
-      return client->Put("acct", "101", {.only_if_version = *seen}, kDeadline).status();
-    });
+    const absl::Status put = UntilReached(
+        [&] { return client->Put("acct", "101", {.only_if_version = *seen}, kDeadline).status(); });
     EXPECT_EQ(put.code(), absl::StatusCode::kFailedPrecondition) << put;
-    const absl::Status deleted = UntilReached([&] {
-      return client->Delete("acct", {.only_if_version = *seen}, kDeadline).status();
-    });
+    const absl::Status deleted = UntilReached(
+        [&] { return client->Delete("acct", {.only_if_version = *seen}, kDeadline).status(); });
     EXPECT_EQ(deleted.code(), absl::StatusCode::kFailedPrecondition) << deleted;
     EXPECT_EQ(Value(), value);
     EXPECT_NE(client->Info().at(0).incarnation, incarnation);
@@ -81,7 +79,8 @@ TEST_F(RestartTest, ALockOfAnEarlierRunIsLost) {
   ASSERT_TRUE(locked.ok()) << locked.status();
   ASSERT_TRUE(locked->value.has_value());
   RestartAndPut("999");
-  const PutOptions under_lock{.only_if_version = locked->value->info.version, .lock = &locked->lock};
+  const PutOptions under_lock{.only_if_version = locked->value->info.version,
+                              .lock = &locked->lock};
   const absl::Status put =
       UntilReached([&] { return client->Put("acct", "101", under_lock, kDeadline).status(); });
   EXPECT_TRUE(put.code() == absl::StatusCode::kAborted ||

@@ -142,7 +142,7 @@ class Oracle {
 
   WriteOutcome PutReserved(const std::string& key, const std::string& value,
                            ItemAttributes attributes, const WriteConditions& conditions) {
-    const auto reservation = store_->Reserve(key, value.size());
+    const auto reservation = store_->Reserve(key, value.size(), now_ms_);
     if (!reservation) return {.status = ReplyStatus::kHeapFull};
     StoreValue(store_.region().data() + reservation->offset, value);
     return store_->CommitPut(*reservation, key, attributes, conditions, now_ms_);
@@ -165,7 +165,7 @@ class Oracle {
   }
 
   void Abandon(const std::string& key) {
-    if (const auto reservation = store_->Reserve(key, 500)) store_->Abandon(*reservation);
+    if (const auto reservation = store_->Reserve(key, 500, now_ms_)) store_->Abandon(*reservation);
     Get(key);
   }
 

@@ -192,11 +192,16 @@ TEST(StoreTest, SweepRemovesWhatExpired) {
     store->Put("key" + std::to_string(i), "a", {.expiry_ms = i % 3 == 0 ? 1000u : 0u}, {}, 1);
   }
   const uint64_t buckets = store->superblock().index.main_buckets();
-  EXPECT_EQ(store->Sweep(999, buckets), 0u);
+  EXPECT_EQ(store->Sweep(999, buckets).removed, 0u);
   size_t removed = 0;
-  for (uint64_t i = 0; i < buckets; ++i) removed += store->Sweep(1000, 1);
-  removed += store->Sweep(1000, 2 * buckets);
+  for (bool more = true; more;) {
+    const Store::Swept swept = store->Sweep(1000, 1);
+    removed += swept.removed;
+    more = swept.more;
+  }
   EXPECT_EQ(removed, 300u);
+  EXPECT_EQ(store->Sweep(1000, 2 * buckets).removed, 0u);
+  EXPECT_EQ(store.Stats().items_expired, 300u);
   EXPECT_EQ(store.Stats().items, 600u);
 }
 
@@ -239,15 +244,15 @@ TEST(StoreTest, UpdatesInPlaceAndReadsAllocateNothing) {
 
 TEST(StoreTest, AReservationOutsideTheLayoutIsRefused) {
   TestStore store(kRegionBytes);
-  EXPECT_FALSE(store->Reserve("", 10));
-  EXPECT_FALSE(store->Reserve(std::string(251, 'k'), 10));
-  EXPECT_FALSE(store->Reserve("key", (1 << 20) + 1));
-  EXPECT_FALSE(store->Reserve("key", UINT32_MAX));
+  EXPECT_FALSE(store->Reserve("", 10, 1));
+  EXPECT_FALSE(store->Reserve(std::string(251, 'k'), 10, 1));
+  EXPECT_FALSE(store->Reserve("key", (1 << 20) + 1, 1));
+  EXPECT_FALSE(store->Reserve("key", UINT32_MAX, 1));
 }
 
 TEST(StoreTest, AnAbandonedReservationLeavesNothing) {
   TestStore store(kRegionBytes);
-  auto reservation = store->Reserve("key", 1000);
+  auto reservation = store->Reserve("key", 1000, 1);
   ASSERT_TRUE(reservation);
   EXPECT_EQ(store.Get("key"), std::nullopt);
   store->Abandon(*reservation);
@@ -260,8 +265,8 @@ TEST(StoreTest, AFullHeapHarmsNothing) {
   int n = 0;
   while (store.Put("key" + std::to_string(n), value).status == ReplyStatus::kOk) ++n;
   ASSERT_GT(n, 20);
-  EXPECT_EQ(store.Put("key0", value).status, ReplyStatus::kHeapFull);
-  EXPECT_EQ(store->Reserve("key0", value.size()), std::nullopt);
+  EXPECT_EQ(store.Put("another", value).status, ReplyStatus::kHeapFull);
+  EXPECT_EQ(store->Reserve("key0", value.size(), 1), std::nullopt);
   for (int i = 0; i < n; ++i) ASSERT_EQ(store.Get("key" + std::to_string(i)), value);
   EXPECT_EQ(store.Stats().items, static_cast<uint64_t>(n));
   store.Delete("key0");
