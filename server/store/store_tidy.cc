@@ -172,7 +172,8 @@ uint64_t Store::MoveDown(const Index::Found& found, Holes* holes) {
   if (oversized_bytes_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     const ItemHeader header = LoadHeader(found.slot);
     const uint32_t size_class = SizeClassFor(ItemBytes(header.key_bytes(), header.value_bytes));
-    if (size_class != old_class && MoveBelow(found, region_.data() + region_.size(), size_class, holes)) {
+    if (size_class != old_class &&
+        MoveBelow(found, region_.data() + region_.size(), size_class, holes)) {
       return SizeClassBytes(size_class);
     }
   }

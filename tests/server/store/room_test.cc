@@ -56,7 +56,8 @@ TEST(RoomTest, AFullStoreReplacesEveryItemByOneOfTheSameSizeOrSmaller) {
     }
     const uint64_t some = std::min<uint64_t>(n, 20);
     for (uint64_t i = 0; i < some; ++i) {
-      const std::string same(value_bytes, 'c'), shorter(value_bytes / 2, 'd'), again(value_bytes, 'e');
+      const std::string same(value_bytes, 'c'), shorter(value_bytes / 2, 'd'),
+          again(value_bytes, 'e');
       for (const std::string& value : {same, shorter, again}) {
         ASSERT_EQ(store.Put(Name(i), value).status, ReplyStatus::kOk) << value.size();
         ASSERT_EQ(store.Get(Name(i)), value);
@@ -122,7 +123,8 @@ TEST(RoomTest, ConditionsHoldForWhatIsWrittenOverTheOldItem) {
 TEST(RoomTest, WhatIsLargerThanNeededIsFreeAgainAfterCompaction) {
   TestStore store(16 << 20, 20'000);
   const uint64_t n = Fill(store, std::string(100'000, 'a'));
-  while (store.Put(Name(n + store.Stats().items), std::string(64, 'a')).status == ReplyStatus::kOk) {
+  while (store.Put(Name(n + store.Stats().items), std::string(64, 'a')).status ==
+         ReplyStatus::kOk) {
   }
   for (uint64_t i = 0; i < n; ++i) ASSERT_EQ(store.Put(Name(i), "short").status, ReplyStatus::kOk);
   // One page is all that the first needs.
@@ -139,7 +141,8 @@ TEST(RoomTest, WritesTakeTheRoomOfExpiredItems) {
     TestStore store(8 << 20, 80'000);
     const std::string value(value_bytes, 'v');
     uint64_t n = 0;
-    while (store->Put(Name(n), value, {.expiry_ms = 3000}, {}, 1000).status == ReplyStatus::kOk) ++n;
+    while (store->Put(Name(n), value, {.expiry_ms = 3000}, {}, 1000).status == ReplyStatus::kOk)
+      ++n;
     ASSERT_GT(n, 5'000u);
     uint64_t refused = 0;
     for (uint64_t i = 0; i < n; ++i) {
@@ -174,10 +177,10 @@ TEST(RoomTest, ACacheWithATimeToLiveNeedsLittleMoreThanItsLiveBytes) {
   double worst = 0;
   for (uint64_t now_ms = 1; now_ms < 4 * kTtlMs; ++now_ms) {
     for (uint64_t i = 0; i < kWritesPerMs; ++i) {
-      ASSERT_EQ(store->Put(Name(key++), std::string(200, 'v'), {.expiry_ms = now_ms + kTtlMs}, {},
-                           now_ms)
-                    .status,
-                ReplyStatus::kOk);
+      ASSERT_EQ(
+          store->Put(Name(key++), std::string(200, 'v'), {.expiry_ms = now_ms + kTtlMs}, {}, now_ms)
+              .status,
+          ReplyStatus::kOk);
     }
     if (now_ms >= tidy_ms) {
       tidy_ms = now_ms + (store->Tidy(now_ms) ? 10 : 1000);
@@ -289,10 +292,11 @@ TEST_P(SurvivorsTest, DoNotPinTheHeap) {
   // Without any idle time: the writes that are refused do the work.
   FillAndThin(busy);
   const uint64_t after_refusals = FillWith(busy, GetParam(), 1000);
-  std::printf("%zu bytes: %lu in an empty heap; %lu (%.1f %%) after %d idle steps and %lu moves; "
-              "%lu (%.1f %%) while 1,000 writes were refused\n",
-              GetParam(), all, after_idle, 100.0 * after_idle / all, steps,
-              idle.Stats().items_moved, after_refusals, 100.0 * after_refusals / all);
+  std::printf(
+      "%zu bytes: %lu in an empty heap; %lu (%.1f %%) after %d idle steps and %lu moves; "
+      "%lu (%.1f %%) while 1,000 writes were refused\n",
+      GetParam(), all, after_idle, 100.0 * after_idle / all, steps, idle.Stats().items_moved,
+      after_refusals, 100.0 * after_refusals / all);
   EXPECT_GE(after_idle * 100, all * 90);
   // Some long values came into the midst of it.
   EXPECT_GE(after_refusals * 100, all * 85);
