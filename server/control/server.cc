@@ -179,11 +179,18 @@ bool Server::Poll(const Now& now) {
         break;
     }
   }
-  if (now.monotonic_ns >= next_tidy_ns_) {
-    const bool more = store_->Tidy(now.wall_ms);
-    next_tidy_ns_ = now.monotonic_ns + (more ? kTidyAgainNs : kTidyPeriodNs);
-  }
+  if (now.monotonic_ns >= next_tidy_ns_) TidyStore(now);
   return events > 0;
+}
+
+void Server::TidyStore(const Now& now) {
+  const bool more = store_->Tidy(now.wall_ms);
+  next_tidy_ns_ = now.monotonic_ns + (more ? kTidyAgainNs : kTidyPeriodNs);
+  StatsReply stats{};
+  store_->FillStats(&stats);
+  const FullLog::Lines lines = full_log_.Report(stats, now.monotonic_ns);
+  if (lines.heap) LOG(WARNING) << *lines.heap;
+  if (lines.index) LOG(WARNING) << *lines.index;
 }
 
 void Server::Notify(uint64_t connection, Notice::Type type) {

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/rdma/memory.h"
+#include "server/control/full_log.h"
 #include "server/rpc/node.h"
 #include "server/rpc/worker.h"
 
@@ -82,6 +83,7 @@ class Server {
   absl::Status CreateWorkers();
   Grant GrantTemplate() const;
 
+  void TidyStore(const Now& now);
   void OnRequest(IncomingRequest request);
   void Reject(IncomingRequest request, RejectCode code, std::string_view reason);
   Worker& WorkerFor(const ConnectRequest& request);
@@ -109,6 +111,7 @@ class Server {
   bool stopping_ = false;
   absl::Status status_;
   int64_t next_tidy_ns_ = 0;
+  FullLog full_log_;
 };
 
 }  // namespace gannet

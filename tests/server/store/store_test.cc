@@ -301,6 +301,27 @@ TEST(StoreTest, TooSmallARegionSaysWhatItTakes) {
   EXPECT_NE(store.status().message().find("1000006 slots"), std::string::npos) << store.status();
 }
 
+// Machines with pages of 64 KiB, where jemalloc wants its memory aligned to these.
+TEST(StoreTest, TheHeapIsAlignedToThePagesOfTheSystem) {
+  for (const uint64_t page_bytes : {4u << 10, 16u << 10, 64u << 10}) {
+    for (const size_t region_bytes : {1u << 20, (1u << 20) + 4096u, 100u << 20}) {
+      TestRegion region(region_bytes + page_bytes);
+      const uint64_t misaligned = reinterpret_cast<uintptr_t>(region.span().data()) % page_bytes;
+      std::vector<uint64_t> lock_words(1);
+      const auto store = Store::Create(
+          {.region = region.span().subspan((page_bytes - misaligned) % page_bytes, region_bytes),
+           .lock_words = lock_words,
+           .index_slots = 1000,
+           .incarnation = 1,
+           .page_bytes = page_bytes});
+      ASSERT_TRUE(store.ok()) << store.status();
+      EXPECT_EQ((*store)->superblock().heap_offset % page_bytes, 0u);
+      EXPECT_EQ((*store)->superblock().region_bytes % page_bytes, 0u);
+      EXPECT_EQ((*store)->Put("key", "value", {}, {}, 1).status, ReplyStatus::kOk);
+    }
+  }
+}
+
 TEST(StoreTest, TheRegionStartsWithItsSuperblock) {
   TestStore store(64 << 20);
   Superblock copy;
