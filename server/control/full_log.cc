@@ -21,9 +21,9 @@ uint64_t FullLog::Counter::TakeNew(uint64_t refused, int64_t now_ns) {
 FullLog::Lines FullLog::Report(const StatsReply& stats, int64_t now_ns) {
   Lines lines;
   if (const uint64_t n = heap_.TakeNew(stats.refused_heap_full, now_ns)) {
-    lines.heap = absl::StrCat("refused ", n, " writes: the memory is full (", stats.heap_bytes,
-                              " of ", stats.heap_total,
-                              " bytes are in items); start the server with more --memory");
+    lines.heap =
+        absl::StrCat("refused ", n, " writes: the memory is full (", stats.heap_bytes, " of ",
+                     stats.heap_total, " bytes are in items); start the server with more --memory");
   }
   if (const uint64_t n = index_.TakeNew(stats.refused_index_full, now_ns)) {
     lines.index = absl::StrCat("refused ", n, " writes: the index is full (", stats.slots_used,

@@ -85,11 +85,9 @@ class ConcurrentRead {
     std::vector<std::thread> readers, writers;
     for (int id = 0; id < plan_.writers; ++id) writers.emplace_back([this, id] { Write(id); });
     for (int id = 0; id < plan_.readers; ++id) readers.emplace_back([this, id] { Read(id); });
-    std::thread tidier([this] { Tidy(); });
     for (auto& writer : writers) writer.join();
     stop_.store(true, std::memory_order_relaxed);
     for (auto& reader : readers) reader.join();
-    tidier.join();
     const StatsReply stats = store_.Stats();
     std::printf(
         "hits %lu, misses %lu, asked %lu, refused %lu; moves %lu, in the stash %lu, %.1f %% full\n",
@@ -106,14 +104,11 @@ class ConcurrentRead {
  private:
   // Moves items, and stores others that are expired at once: those go when a writer needs their
   // slots, or by a sweep.
-  void Tidy() {
-    std::mt19937_64 random(plan_.seed + 2000);
-    for (uint64_t i = 0; !stop_.load(std::memory_order_relaxed); ++i) {
-      store_->Put("doomed-" + std::to_string(i % 16), std::string(random() % 100, 'd'),
-                  {.expiry_ms = 1}, {}, 0);
-      if (i % 4 == 0) store_->Compact(8);
-      if (i % 64 == 0) store_->Sweep(1, 4);
-    }
+  void Tidy(std::mt19937_64& random) {
+    store_->Put("doomed-" + std::to_string(random() % 16), std::string(random() % 100, 'd'),
+                {.expiry_ms = 1}, {}, 0);
+    store_->Compact(4);
+    if (random() % 16 == 0) store_->Sweep(1, 4);
   }
 
   void Write(int id) {
@@ -142,6 +137,7 @@ class ConcurrentRead {
         ASSERT_EQ(outcome.status, ReplyStatus::kOk);
       }
       history.Acknowledge(n);
+      if (random() % 8 == 0) Tidy(random);
     }
   }
 

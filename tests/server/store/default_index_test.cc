@@ -18,12 +18,9 @@ TEST(DefaultIndexTest, SmallItemsFillTheMemoryToo) {
     size_t value_bytes;
     int share;  // percent of the region that is in items when the first write is refused
     ReplyStatus full;
-  } cases[] = {{16, 60, ReplyStatus::kIndexFull},
-               {32, 78, ReplyStatus::kIndexFull},
-               {48, 87, ReplyStatus::kHeapFull},
-               {64, 87, ReplyStatus::kHeapFull},
-               {200, 87, ReplyStatus::kHeapFull},
-               {3000, 87, ReplyStatus::kHeapFull}};
+  } cases[] = {{16, 60, ReplyStatus::kIndexFull}, {32, 78, ReplyStatus::kIndexFull},
+               {48, 87, ReplyStatus::kHeapFull},  {64, 87, ReplyStatus::kHeapFull},
+               {200, 87, ReplyStatus::kHeapFull}, {3000, 87, ReplyStatus::kHeapFull}};
   for (const auto& expected : cases) {
     TestStore store(kRegionBytes);
     const std::string value(expected.value_bytes, 'v');
