@@ -21,12 +21,14 @@ inline int64_t MonotonicNs() {
   return t.tv_sec * kNsPerSecond + t.tv_nsec;
 }
 
-// Milliseconds since the Unix epoch: expiry of items.
-inline uint64_t WallMs() {
+// Since the Unix epoch.
+inline int64_t WallNs() {
   timespec t;
   clock_gettime(CLOCK_REALTIME, &t);
-  return static_cast<uint64_t>(t.tv_sec) * 1000 + static_cast<uint64_t>(t.tv_nsec) / 1'000'000;
+  return t.tv_sec * kNsPerSecond + t.tv_nsec;
 }
+// Milliseconds since the Unix epoch: expiry of items.
+inline uint64_t WallMs() { return static_cast<uint64_t>(WallNs() / kNsPerMs); }
 
 }  // namespace gannet
 

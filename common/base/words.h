@@ -2,11 +2,17 @@
 #define GANNET_COMMON_BASE_WORDS_H_
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 
 namespace gannet {
+
+// Integers that two machines share are little-endian everywhere, and are used as they lie in
+// memory.
+static_assert(std::endian::native == std::endian::little,
+              "Gannet's layouts are little-endian: it runs on little-endian machines only");
 
 // Bytes that clients READ while the server writes them are only touched through these: single
 // aligned 8-byte relaxed accesses. A word is therefore never torn; anything wider may be, and is

@@ -21,7 +21,7 @@ inline constexpr uint64_t kCommitLive = 1ull << 63;
 // none, as its hash is part of the commit word and both sides have it already.
 struct ItemHeader {
   uint64_t commit;
-  uint64_t version;  // from one server-wide counter; never reused, never 0
+  uint64_t version;  // version.h; never reused, by a later run neither, and never 0
   uint32_t value_bytes;
   uint32_t flags;           // the user's, opaque
   uint64_t expiry_and_key;  // expiry, ms since the Unix epoch (0 = never) << 16 | key bytes

@@ -51,6 +51,11 @@ template <auto Checksum = Xxh3Unseeded>
       Checksum(item + kCommitBytes, sizeof(ItemHeader) - kCommitBytes + size_t{value_bytes}));
 }
 
+// The live commit word of the same item at another offset. Offsets do not reach the live bit.
+constexpr uint64_t Resealed(uint64_t live_commit, uint64_t old_offset, uint64_t new_offset) {
+  return live_commit ^ old_offset ^ new_offset;
+}
+
 // The field of an item's header that lies at `offset` in it.
 template <class Field>
 Field ItemField(const std::byte* item, size_t offset) {

@@ -13,13 +13,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/align.h"
+#include "common/base/page_size.h"
 #include "common/base/status_macros.h"
 #include "common/rdma/status.h"
 
 namespace gannet {
 namespace {
 
-constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kHugePageBytes = 2 << 20;
 
 // 0 when /proc does not say.
@@ -59,7 +59,7 @@ void Seal(int fd, bool remote_write) {
 // An unusable mapping leaves errno set. Reserved huge pages are all taken at once by the mapping
 // (no MAP_NORESERVE), so too few of them fail here and not as a SIGBUS later.
 Mapping MapMemfd(const SharedMemory::Options& options, bool huge) {
-  Mapping mapping{.page_bytes = huge ? kHugePageBytes : kPageBytes};
+  Mapping mapping{.page_bytes = huge ? kHugePageBytes : options.page_bytes};
   mapping.bytes = AlignUp(options.bytes, mapping.page_bytes);
   const unsigned flags = huge ? MFD_HUGETLB | MFD_HUGE_2MB : 0u;
   mapping.fd = memfd_create(options.name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
@@ -109,7 +109,7 @@ absl::StatusOr<SharedMemory> SharedMemory::Create(const Options& options) {
   memory.bytes_ = {static_cast<std::byte*>(mapping.address), mapping.bytes};
   memory.page_bytes_ = mapping.page_bytes;
   memory.fd_ = mapping.fd;
-  if (options.huge_pages == HugePages::kAuto && mapping.page_bytes == kPageBytes) {
+  if (options.huge_pages == HugePages::kAuto && mapping.page_bytes != kHugePageBytes) {
     // Only a wish: it depends on /sys/kernel/mm/transparent_hugepage/shmem_enabled.
     madvise(mapping.address, mapping.bytes, MADV_HUGEPAGE);
   }
@@ -127,7 +127,7 @@ SharedMemory::~SharedMemory() {
 }
 
 absl::StatusOr<PrivateMemory> PrivateMemory::Create(uint64_t bytes) {
-  const uint64_t size = AlignUp(std::max<uint64_t>(bytes, 1), kPageBytes);
+  const uint64_t size = AlignUp(std::max<uint64_t>(bytes, 1), SystemPageBytes());
   void* address = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (address == MAP_FAILED) return TooLittleMemory(size, std::strerror(errno));
   PrivateMemory memory;

@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "absl/status/statusor.h"
+#include "common/base/page_size.h"
 #include "common/rdma/handle.h"
 #include "common/rdma/prefault.h"
 
@@ -29,6 +30,7 @@ class SharedMemory {
     std::string name = "gannet";  // as /proc/PID/maps shows it
     uint64_t bytes = 0;           // rounded up to whole pages of the kind that is used
     HugePages huge_pages = HugePages::kAuto;
+    uint64_t page_bytes = SystemPageBytes();  // of those that are not huge
     // Touch every page now: no page fault later, and no surprise by the OOM killer.
     bool prefault = true;
     PrefaultHooks prefault_hooks;
@@ -46,7 +48,7 @@ class SharedMemory {
   ~SharedMemory();
 
   std::span<std::byte> bytes() const { return bytes_; }
-  // 4096, or the size of a huge page when the region is made of reserved ones.
+  // Of the system, or of a huge page when the region is made of reserved ones.
   uint64_t page_bytes() const { return page_bytes_; }
 
  private:

@@ -10,14 +10,16 @@
 #include "common/base/status_macros.h"
 #include "common/rdma/status.h"
 #include "glog/logging.h"
+#include "server/control/first_version.h"
 
 namespace gannet {
 namespace {
 
 constexpr int kEventsPerPollMax = 64;
-constexpr int64_t kSweepPeriodNs = kNsPerSecond;
-// Every bucket is looked at once in so many periods, if any item ever had an expiry.
-constexpr uint64_t kSweepPeriods = 300;
+// Between two steps of tidying the store: when the last one left nothing to do, and when it did. A
+// step takes some 2 ms, so that a server with much to tidy spends up to a fifth of a core on it.
+constexpr int64_t kTidyPeriodNs = kNsPerSecond;
+constexpr int64_t kTidyAgainNs = 10 * kNsPerMs;
 
 uint64_t KernelRandom() {
   uint64_t value = 0;
@@ -56,6 +58,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const Options& options) {
     server->incarnation_ = server->options_.random();
   } while (server->incarnation_ == 0);
   server->hash_seed_ = server->options_.random();
+  if (server->options_.first_version == 0) {
+    GANNET_ASSIGN_OR_RETURN(server->options_.first_version, FirstVersionByClock(WallNs()));
+  }
   // Before the memory, which takes long: a port in use is the likelier mistake.
   GANNET_ASSIGN_OR_RETURN(server->listener_, Listener::Create(options.listen));
   if (options.answer_while_starting) {
@@ -121,6 +126,7 @@ absl::Status Server::CreateStore() {
   options.index_slots = options_.index_slots;
   options.incarnation = incarnation_;
   options.hash_seed = hash_seed_;
+  options.first_version = options_.first_version;
   GANNET_ASSIGN_OR_RETURN(store_, Store::Create(options));
   const IndexGeometry& index = store_->superblock().index;
   LOG(INFO) << "index of " << index.slots() << " slots (" << index.bytes() << " bytes), heap of "
@@ -195,12 +201,18 @@ bool Server::Poll(const Now& now) {
         break;
     }
   }
-  if (now.monotonic_ns >= next_sweep_ns_) {
-    next_sweep_ns_ = now.monotonic_ns + kSweepPeriodNs;
-    const uint64_t buckets = store_->superblock().index.buckets();
-    store_->Sweep(now.wall_ms, buckets / kSweepPeriods + 1);
-  }
+  if (now.monotonic_ns >= next_tidy_ns_) TidyStore(now);
   return events > 0;
+}
+
+void Server::TidyStore(const Now& now) {
+  const bool more = store_->Tidy(now.wall_ms);
+  next_tidy_ns_ = now.monotonic_ns + (more ? kTidyAgainNs : kTidyPeriodNs);
+  StatsReply stats{};
+  store_->FillStats(&stats);
+  const FullLog::Lines lines = full_log_.Report(stats, now.monotonic_ns);
+  if (lines.heap) LOG(WARNING) << *lines.heap;
+  if (lines.index) LOG(WARNING) << *lines.index;
 }
 
 void Server::Notify(uint64_t connection, Notice::Type type) {

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "common/rdma/memory.h"
 #include "server/control/startup_answers.h"
+#include "server/control/full_log.h"
 #include "server/rpc/node.h"
 #include "server/rpc/worker.h"
 
@@ -46,6 +47,8 @@ class Server {
     bool answer_while_starting = false;
     // For tests: instead of asking the kernel for a piece of the region's pages; see PrefaultHooks.
     std::function<int(std::span<std::byte>)> touch;
+    // Of the items that this run writes; 0 = by the wall clock, as common/layout/version.h says.
+    uint64_t first_version = 0;
     // 64 unpredictable bits: incarnation, hash seed, session tokens. By default the kernel's.
     std::function<uint64_t()> random;
   };
@@ -55,7 +58,7 @@ class Server {
   // Says in the log what was touched and registered and how long it took. The errors' texts say
   // what to do: InvalidArgument, a name that is none, or too little memory for the index;
   // ResourceExhausted, no such memory, or not allowed to lock it; FailedPrecondition, the port is
-  // in use or the device does not work.
+  // in use, the device does not work, or the clock is not set.
   static absl::StatusOr<std::unique_ptr<Server>> Create(const Options& options);
   // REQUIRES: every worker is closed(), or was never polled.
   ~Server();
@@ -69,7 +72,7 @@ class Server {
   bool Poll(const Now& now);
   // To sleep on, and when Poll must be called at the latest.
   int fd() const { return listener_->fd(); }
-  int64_t deadline_ns() const { return next_sweep_ns_; }
+  int64_t deadline_ns() const { return next_tidy_ns_; }
 
   // Refuses new connections from now on and tells the workers to close theirs.
   void BeginStop();
@@ -90,6 +93,7 @@ class Server {
   absl::Status CreateWorkers();
   Grant GrantTemplate() const;
 
+  void TidyStore(const Now& now);
   void OnRequest(IncomingRequest request);
   void Reject(IncomingRequest request, RejectCode code, std::string_view reason);
   Worker& WorkerFor(const ConnectRequest& request);
@@ -117,7 +121,8 @@ class Server {
   // Owner thread only.
   bool stopping_ = false;
   absl::Status status_;
-  int64_t next_sweep_ns_ = 0;
+  int64_t next_tidy_ns_ = 0;
+  FullLog full_log_;
 };
 
 }  // namespace gannet

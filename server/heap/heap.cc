@@ -3,17 +3,18 @@
 #include <glog/logging.h>
 #include <jemalloc/jemalloc.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/page_size.h"
 #include "common/base/status_macros.h"
 #include "server/heap/heap_extents.h"
 
 namespace gannet {
 namespace {
 
-constexpr size_t kPageBytes = 4096;
 constexpr size_t kSeedBytesMin = 16 * 1024;  // jemalloc's smallest block that is an extent
 
 // What experimental.arenas_create_ext takes (jemalloc 5.3, arena_config_s). metadata_use_hooks
@@ -39,9 +40,17 @@ absl::Status Set(const std::string& name, T value) {
 
 }  // namespace
 
+uint64_t Heap::PageBytes() {
+  size_t page_bytes = 0;
+  size_t size = sizeof(page_bytes);
+  CHECK_EQ(mallctl("arenas.page", &page_bytes, &size, nullptr, 0), 0);
+  return std::max<uint64_t>(page_bytes, SystemPageBytes());
+}
+
 absl::StatusOr<std::unique_ptr<Heap>> Heap::Create(std::span<std::byte> memory) {
-  CHECK_EQ(reinterpret_cast<uintptr_t>(memory.data()) % kPageBytes, 0u);
-  const size_t usable = memory.size() / kPageBytes * kPageBytes;
+  const uint64_t page_bytes = PageBytes();
+  CHECK_EQ(reinterpret_cast<uintptr_t>(memory.data()) % page_bytes, 0u);
+  const size_t usable = memory.size() / page_bytes * page_bytes;
   if (usable == 0) return absl::InvalidArgumentError("a heap needs at least one page of memory");
   std::unique_ptr<Heap> heap(new Heap(memory.first(usable)));
   GANNET_RETURN_IF_ERROR(heap->Open());
@@ -94,14 +103,25 @@ std::byte* Heap::Allocate(uint32_t size_class) {
   const uint64_t bytes = SizeClassBytes(size_class);
   void* block = mallocx(bytes, flags_);
   if (block == nullptr) return nullptr;
-  allocated_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  taken_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   return static_cast<std::byte*>(block);
 }
 
 void Heap::Free(std::byte* block, uint32_t size_class) {
   const uint64_t bytes = SizeClassBytes(size_class);
-  allocated_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  freed_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   sdallocx(block, bytes, flags_);
+}
+
+uint64_t Heap::ActiveBytes() const {
+  uint64_t epoch = 1;  // any value: asks for new statistics
+  CHECK_EQ(mallctl("epoch", nullptr, nullptr, &epoch, sizeof(epoch)), 0);
+  const std::string name = absl::StrCat("stats.arenas.", arena_, ".pactive");
+  size_t pages = 0, page_bytes = 0;
+  size_t size = sizeof(pages);
+  CHECK_EQ(mallctl(name.c_str(), &pages, &size, nullptr, 0), 0);
+  CHECK_EQ(mallctl("arenas.page", &page_bytes, &size, nullptr, 0), 0);
+  return uint64_t{pages} * page_bytes;
 }
 
 }  // namespace gannet

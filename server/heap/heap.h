@@ -27,6 +27,9 @@ class HeapExtents;
 // locks). docs/memory-layout.md has the measured fragmentation and the rejected alternatives.
 class Heap {
  public:
+  // Bytes that its memory must be aligned to: a page of jemalloc, as it was built, or of the
+  // system.
+  static uint64_t PageBytes();
   // REQUIRES: memory starts on a page. InvalidArgument: less than one page of it.
   // ResourceExhausted: jemalloc has no more arenas (4,095 a process).
   static absl::StatusOr<std::unique_ptr<Heap>> Create(std::span<std::byte> memory);
@@ -42,7 +45,15 @@ class Heap {
 
   uint64_t capacity_bytes() const { return capacity_bytes_; }
   // Of all blocks in use.
-  uint64_t allocated_bytes() const { return allocated_bytes_.load(std::memory_order_relaxed); }
+  uint64_t allocated_bytes() const {
+    const uint64_t freed = freed_bytes();
+    return taken_bytes_.load(std::memory_order_relaxed) - freed;
+  }
+  // Of all blocks that were ever given back.
+  uint64_t freed_bytes() const { return freed_bytes_.load(std::memory_order_relaxed); }
+  // Of all pages with a block in use: what is free in them serves blocks of one class only. Asks
+  // jemalloc for its statistics, which takes some 10 us.
+  uint64_t ActiveBytes() const;
 
  private:
   explicit Heap(std::span<std::byte> memory);
@@ -55,8 +66,9 @@ class Heap {
   unsigned arena_ = 0;
   bool open_ = false;
   int flags_ = 0;  // of mallocx: this arena, no thread cache
-  // A statistic: ordered with nothing.
-  std::atomic<uint64_t> allocated_bytes_{0};
+  // Statistics: ordered with nothing.
+  std::atomic<uint64_t> taken_bytes_{0};
+  std::atomic<uint64_t> freed_bytes_{0};
 };
 
 }  // namespace gannet

@@ -44,11 +44,12 @@ void Index::Remove(const Place& place) {
 
 size_t Index::List(uint64_t home, std::span<Found> out) const {
   size_t n = 0;
-  for (uint32_t i = 0; i < kSlotsPerBucket && n < out.size(); ++i) {
-    const Slot slot = table_.LoadSlot(home, i);
-    if (slot.empty()) continue;
-    const uint64_t home_of_slot = occupancy_.FromPrevious(home, i) ? home - 1 : home;
-    out[n++] = {{home_of_slot, home, i}, slot};
+  for (uint64_t bucket = home; bucket <= home + 1; ++bucket) {
+    for (uint32_t i = 0; i < kSlotsPerBucket && n < out.size(); ++i) {
+      const Slot slot = table_.LoadSlot(bucket, i);
+      if (slot.empty() || occupancy_.FromPrevious(bucket, i) != (bucket != home)) continue;
+      out[n++] = {{home, bucket, i}, slot};
+    }
   }
   if (table_.LoadMeta(home).stash_tags() == 0) return n;
   MutexLock lock(stash_mutex_);

@@ -43,6 +43,10 @@ class Index {
     // The hash of the key whose item a slot of this index leads to.
     std::function<KeyHash(Slot)> hash_of;
   };
+  // Neighbouring buckets that share a mutex. A power of two, and wide enough for a Lock to need two
+  // ranges at most.
+  static constexpr uint64_t kBucketsPerRange = 1024;
+
   // Publishes an empty index. REQUIRES: geometry.ValidWithin(region.size()), its bytes are zero.
   explicit Index(Options options);
   Index(const Index&) = delete;
@@ -109,8 +113,8 @@ class Index {
   // Takes a key out; may bring another one back from the stash.
   void Remove(const Place& place);
 
-  // The slots of bucket `home` and the keys of that home in the stash; fewer than `out` has room
-  // for are left out. REQUIRES: Lock(index, home).
+  // All keys of home `home`; those that `out` has no room for are left out.
+  // REQUIRES: Lock(index, home).
   size_t List(uint64_t home, std::span<Found> out) const;
 
   const IndexGeometry& geometry() const { return table_.geometry(); }
@@ -120,8 +124,6 @@ class Index {
   uint64_t displacements() const { return displacements_.load(std::memory_order_relaxed); }
 
  private:
-  // A power of two, and wide enough for a Lock to need two ranges at most.
-  static constexpr uint64_t kBucketsPerRange = 1024;
   struct alignas(64) Range {
     WordMutex mutex;
   };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,9 @@ namespace gannet {
 struct LargePut {
   RequestHeader header;
   std::string key;
-  Store::Reservation reservation;  // once its READ is posted
+  // Where the value goes, once its READ is posted: one of these.
+  std::optional<Store::Reservation> reservation;
+  std::optional<uint32_t> buffer;  // the heap is full, and this replaces an item of its size
 };
 
 // One queue pair of a session, as its worker sees it.

@@ -66,6 +66,8 @@ absl::Status Worker::CreateQueues() {
                           BufferPool::Create(node_->pd, options_.reply_buffers, kMessageBytesMax));
   GANNET_ASSIGN_OR_RETURN(staging_,
                           BufferPool::Create(node_->pd, options_.staging_buffers, kValueBytesMax));
+  GANNET_ASSIGN_OR_RETURN(
+      replacing_, BufferPool::Create(node_->pd, options_.replacing_buffers, kValueBytesMax));
   return absl::OkStatus();
 }
 
@@ -92,6 +94,8 @@ Worker::Activity Worker::Poll(const Now& now) {
   active |= cas_->Poll();
   ServeLocks();
   ServeLargeGets();
+  if (!replacing_waits_.empty()) [[unlikely]]
+    ServeReplacing();
   batch_.Flush();
   FinishClosing();
   if (!receives_->Repost()) failed_ = true;

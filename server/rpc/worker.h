@@ -50,7 +50,8 @@ class Worker {
     uint32_t connections_max = 1024;
     uint32_t receives = 1024;
     uint32_t reply_buffers = 512;
-    uint32_t staging_buffers = 4;  // of the longest value: GETs by RPC of long values at once
+    uint32_t staging_buffers = 4;    // of the longest value: GETs by RPC of long values at once
+    uint32_t replacing_buffers = 2;  // as long: PUTs that replace, at once, while the heap is full
     int64_t session_grace_ns = 30'000'000'000;
     int64_t silence_ns_max = int64_t{kPeerSilenceMsMax} * 1'000'000;
   };
@@ -180,6 +181,13 @@ class Worker {
   // worker_large.cc: values too long for a message.
   void BeginLargePut(ServerConnection* connection, const RequestView& request);
   void PostReads(ServerConnection* connection);
+  // Finds out where the value of a PUT may go.
+  enum class Sink : uint8_t { kFound, kWait, kNone };
+  Sink FindSink(ServerConnection* connection, LargePut* put);
+  void GiveSink(const LargePut& put);
+  // PUTs that waited for a buffer.
+  void ServeReplacing();
+  WriteOutcome Commit(const LargePut& put);
   void OnRead(ServerConnection* connection, bool ok);
   void BeginLargeGet(ServerConnection* connection, const RequestView& request);
   void ServeLargeGets();
@@ -215,6 +223,7 @@ class Worker {
   std::unique_ptr<ReceiveBuffers> receives_;
   BufferPool replies_;
   BufferPool staging_;
+  BufferPool replacing_;
   std::unique_ptr<LockCas> cas_;
   std::unique_ptr<LockJanitor> janitor_;
   Dispatcher dispatcher_;
@@ -229,6 +238,7 @@ class Worker {
   std::vector<Arrival> waiting_arrivals_;  // for an old queue pair to be flushed
   std::vector<uint32_t> drained_;          // ids; to be destroyed at the end of this Poll
   std::deque<LargeGet> large_gets_;        // waiting for a staging buffer
+  std::deque<uint32_t> replacing_waits_;   // connections waiting for a buffer of replacing_
   std::deque<LockRequest> lock_requests_;  // waiting for a place in cas_
   Now now_;
   int64_t timers_due_ns_ = 0;

@@ -196,6 +196,11 @@ void Worker::FinishClosing() {
   for (uint32_t id : std::exchange(drained_, {})) {
     if (ServerConnection* connection = Find(id)) Destroy(connection);
   }
+  if (!replacing_waits_.empty()) {
+    // What was destroyed may have had the buffer that others wait for.
+    ServeReplacing();
+    batch_.Flush();
+  }
   for (Arrival& arrival : std::exchange(waiting_arrivals_, {})) OnArrival(std::move(arrival));
 }
 

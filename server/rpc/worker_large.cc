@@ -14,7 +14,7 @@ void Worker::BeginLargePut(ServerConnection* connection, const RequestView& requ
     // It asked for a connection without READs.
     return AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kInvalidArgument));
   }
-  connection->puts_waiting.push_back({request.header, std::string(request.key), {}});
+  connection->puts_waiting.push_back({.header = request.header, .key = std::string(request.key)});
   PostReads(connection);
 }
 
@@ -22,36 +22,79 @@ void Worker::PostReads(ServerConnection* connection) {
   const size_t depth = connection->rdma->depth().issued;
   while (!connection->closing && !connection->puts_waiting.empty() &&
          connection->puts_reading.size() < depth) {
+    // Reserved only now, so that requests that wait take nothing from the heap.
+    const Sink found = FindSink(connection, &connection->puts_waiting.front());
+    if (found == Sink::kWait) return;
     LargePut put = std::move(connection->puts_waiting.front());
     connection->puts_waiting.pop_front();
-    // Reserved only now, so that requests that wait take nothing from the heap.
-    std::optional<Store::Reservation> reservation =
-        node_->store->Reserve(put.key, put.header.value_bytes);
-    if (!reservation) {
+    if (found == Sink::kNone) {
       AnswerLong(connection, ReplyTo(put.header, ReplyStatus::kHeapFull));
       continue;
     }
-    put.reservation = *reservation;
-    const ibv_sge sge{reinterpret_cast<uint64_t>(reservation->value.data()), put.header.value_bytes,
-                      node_->region_lkey};
+    const uint32_t bytes = put.header.value_bytes;
+    const ibv_sge sge = put.buffer
+                            ? replacing_.Sge(*put.buffer, bytes)
+                            : ibv_sge{reinterpret_cast<uint64_t>(put.reservation->value.data()),
+                                      bytes, node_->region_lkey};
     const uint64_t address = put.header.buffer_address;
     const uint32_t rkey = put.header.buffer_rkey;
     connection->puts_reading.push_back(std::move(put));
     if (!batch_.AddRead(connection, sge, address, rkey)) {
-      node_->store->Abandon(connection->puts_reading.back().reservation);
+      GiveSink(connection->puts_reading.back());
       connection->puts_reading.pop_back();
     }
   }
 }
 
+Worker::Sink Worker::FindSink(ServerConnection* connection, LargePut* put) {
+  const uint32_t bytes = put->header.value_bytes;
+  put->reservation = node_->store->Reserve(put->key, bytes, now_.wall_ms);
+  if (put->reservation) return Sink::kFound;
+  if (!node_->store->FitsOld(put->key, bytes, now_.wall_ms)) return Sink::kNone;
+  // One a connection, so that none keeps the others waiting; when its READ is done, this is called
+  // again.
+  const auto has_buffer = [](const LargePut& other) { return other.buffer.has_value(); };
+  if (std::ranges::any_of(connection->puts_reading, has_buffer)) return Sink::kWait;
+  put->buffer = replacing_.Take();
+  if (put->buffer) return Sink::kFound;
+  if (std::ranges::find(replacing_waits_, connection->id) == replacing_waits_.end()) {
+    replacing_waits_.push_back(connection->id);
+  }
+  return Sink::kWait;
+}
+
+void Worker::GiveSink(const LargePut& put) {
+  if (put.reservation) node_->store->Abandon(*put.reservation);
+  if (put.buffer) replacing_.Give(*put.buffer);
+}
+
+void Worker::ServeReplacing() {
+  while (!replacing_waits_.empty() && replacing_.available() > 0) {
+    ServerConnection* connection = Find(replacing_waits_.front());
+    replacing_waits_.pop_front();
+    if (connection != nullptr) PostReads(connection);
+  }
+}
+
 void Worker::OnRead(ServerConnection* connection, bool ok) {
-  LargePut put = std::move(connection->puts_reading.front());
+  const LargePut put = std::move(connection->puts_reading.front());
   connection->puts_reading.pop_front();
-  if (!ok || connection->closing) return node_->store->Abandon(put.reservation);
+  if (!ok || connection->closing) return GiveSink(put);
+  AnswerLong(connection, ReplyOfWrite(put.header, Commit(put)));
+}
+
+WriteOutcome Worker::Commit(const LargePut& put) {
+  const ItemAttributes attributes = AttributesOf(put.header, now_.wall_ms);
+  const WriteConditions conditions = ConditionsOf(put.header);
+  if (!put.buffer) {
+    return node_->store->CommitPut(*put.reservation, put.key, attributes, conditions, now_.wall_ms);
+  }
+  const std::span<std::byte> value = replacing_.Bytes(*put.buffer).first(put.header.value_bytes);
   const WriteOutcome outcome =
-      node_->store->CommitPut(put.reservation, put.key, AttributesOf(put.header, now_.wall_ms),
-                              ConditionsOf(put.header), now_.wall_ms);
-  AnswerLong(connection, ReplyOfWrite(put.header, outcome));
+      node_->store->Put(put.key, {reinterpret_cast<const char*>(value.data()), value.size()},
+                        attributes, conditions, now_.wall_ms);
+  replacing_.Give(*put.buffer);
+  return outcome;
 }
 
 void Worker::BeginLargeGet(ServerConnection* connection, const RequestView& request) {

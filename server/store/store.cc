@@ -3,7 +3,6 @@
 #include <glog/logging.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <utility>
 
@@ -15,18 +14,17 @@
 namespace gannet {
 namespace {
 
-constexpr uint64_t kPageBytes = 4096;
 constexpr uint64_t kHugePageBytes = 2 << 20;
 // Regions of this size and more keep the heap's huge pages to the heap.
 constexpr uint64_t kLargeRegionBytes = 64 << 20;
 
-// --index_slots=0: enough for items of 256 bytes (a 16-byte key and 200-byte value) when the heap
-// is full and the index at 90 % of its slots: 256 * 0.9 bytes of heap and 9.1 of index a slot.
+// --index_slots=0: enough for items of 96 bytes (a 16-byte key and a 48-byte value) when the heap
+// is full and the index at 90 % of its slots: 96 * 0.9 bytes of heap and 9.1 of index a slot.
 // docs/memory-layout.md says what that means for smaller and larger items.
-constexpr uint64_t kRegionBytesPerSlot = 240;
+constexpr uint64_t kRegionBytesPerSlot = 96;
 
 absl::StatusOr<Superblock> LayOut(const Store::Options& options) {
-  const uint64_t region_bytes = options.region.size() / kPageBytes * kPageBytes;
+  const uint64_t region_bytes = options.region.size() / options.page_bytes * options.page_bytes;
   const uint64_t slots =
       options.index_slots != 0 ? options.index_slots : region_bytes / kRegionBytesPerSlot;
   if (region_bytes > kRegionBytesMax || slots > kRegionBytesMax / sizeof(Slot)) {
@@ -40,10 +38,11 @@ absl::StatusOr<Superblock> LayOut(const Store::Options& options) {
   superblock.region_bytes = region_bytes;
   superblock.hash_seed = options.hash_seed;
   superblock.index = GeometryForSlots(slots, kSuperblockBytes, /*generation=*/1);
-  const uint64_t heap_alignment = region_bytes >= kLargeRegionBytes ? kHugePageBytes : kPageBytes;
+  const uint64_t heap_alignment =
+      region_bytes >= kLargeRegionBytes ? kHugePageBytes : options.page_bytes;
   superblock.heap_offset =
       AlignUp(superblock.index.BucketOffset(superblock.index.buckets()), heap_alignment);
-  if (superblock.heap_offset + kPageBytes > region_bytes) {
+  if (superblock.heap_offset + options.page_bytes > region_bytes) {
     return absl::InvalidArgumentError(
         absl::StrCat(region_bytes, " bytes of memory are too few for an index of ",
                      superblock.index.slots(), " slots: it takes ", superblock.heap_offset,
@@ -56,8 +55,9 @@ absl::StatusOr<Superblock> LayOut(const Store::Options& options) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Store>> Store::Create(const Options& options) {
-  CHECK_EQ(reinterpret_cast<uintptr_t>(options.region.data()) % kPageBytes, 0u);
+  CHECK_EQ(reinterpret_cast<uintptr_t>(options.region.data()) % options.page_bytes, 0u);
   CHECK(!options.lock_words.empty());
+  CHECK_NE(options.first_version, 0u);
   GANNET_ASSIGN_OR_RETURN(const Superblock superblock, LayOut(options));
   const auto heap_memory =
       options.region.first(superblock.region_bytes).subspan(superblock.heap_offset);
@@ -73,7 +73,9 @@ Store::Store(const Options& options, const Superblock& superblock, std::unique_p
       index_({.region = options.region,
               .geometry = superblock.index,
               .incarnation = superblock.incarnation,
-              .hash_of = [this](Slot slot) { return HashOf(slot); }}) {
+              .hash_of = [this](Slot slot) { return HashOf(slot); }}),
+      next_version_(options.first_version),
+      floors_(superblock.index.homes, Index::kBucketsPerRange) {
   StoreWords(region_.data(), &superblock_, sizeof(superblock_));
 }
 
@@ -108,30 +110,6 @@ ReadOutcome Store::Get(std::string_view key, std::span<std::byte> value_out, uin
   return outcome;
 }
 
-size_t Store::Sweep(uint64_t now_ms, size_t buckets) {
-  if (!any_expiry_.load(std::memory_order_relaxed)) return 0;
-  size_t removed = 0;
-  for (size_t i = 0; i < buckets; ++i) {
-    const uint64_t bucket =
-        sweep_bucket_.fetch_add(1, std::memory_order_relaxed) % index_.geometry().main_buckets();
-    Index::Lock lock(index_, bucket);
-    // A removal may move another key of this bucket out of the stash, so the list is made again.
-    while (RemoveOneExpired(bucket, now_ms)) ++removed;
-  }
-  return removed;
-}
-
-bool Store::RemoveOneExpired(uint64_t bucket, uint64_t now_ms) {
-  std::array<Index::Found, 2 * kSlotsPerBucket> found;
-  const size_t n = index_.List(bucket, found);
-  for (size_t i = 0; i < n; ++i) {
-    if (!Expired(found[i].slot, now_ms)) continue;
-    RemoveItem(found[i].place, found[i].slot);
-    return true;
-  }
-  return false;
-}
-
 void Store::FillStats(StatsReply* stats) const {
   stats->slots_used = index_.slots_used();
   stats->slots_total = index_.geometry().slots();
@@ -140,6 +118,10 @@ void Store::FillStats(StatsReply* stats) const {
   stats->items = index_.slots_used();
   stats->displacements = index_.displacements();
   stats->stash_used = index_.stash_used();
+  stats->items_expired = items_expired_.load(std::memory_order_relaxed);
+  stats->items_moved = items_moved_.load(std::memory_order_relaxed);
+  stats->refused_heap_full = refused_heap_full_.load(std::memory_order_relaxed);
+  stats->refused_index_full = refused_index_full_.load(std::memory_order_relaxed);
 }
 
 }  // namespace gannet

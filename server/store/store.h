@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_STORE_STORE_H_
 #define GANNET_SERVER_STORE_STORE_H_
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -15,6 +16,7 @@
 #include "common/protocol/message.h"
 #include "server/heap/heap.h"
 #include "server/index/index.h"
+#include "server/store/expiry_floors.h"
 
 namespace gannet {
 
@@ -58,6 +60,8 @@ struct ReadOutcome {
 //    at which the change happens.
 // 2. A block is freed only after the slot that led to it, and its bucket's checksum, are published.
 // 3. A refused write, a full heap or index included, changes nothing.
+// 4. A write that replaces an item by one of the same size class or a smaller one is never refused
+//    for want of room: with no other block, the new item is written over the old one.
 //
 // Thread safety: all methods may be called from any thread. The lock of a key's range of buckets is
 // held from the load of its lock word to the end of the change, and keys of different ranges are
@@ -70,6 +74,8 @@ class Store {
     uint64_t index_slots = 0;              // 0 = by memory
     uint64_t incarnation = 0;              // random, not 0
     uint64_t hash_seed = 0;
+    uint64_t first_version = 1;               // common/layout/version.h; not 0
+    uint64_t page_bytes = Heap::PageBytes();  // that the heap must be aligned to
   };
   // InvalidArgument: the region is too small for the index, with what would do.
   static absl::StatusOr<std::unique_ptr<Store>> Create(const Options& options);
@@ -118,7 +124,10 @@ class Store {
   WriteOutcome Delete(std::string_view key, const WriteConditions& conditions, uint64_t now_ms);
 
   // nullopt: the heap is full (or key or value are longer than the layout allows).
-  std::optional<Reservation> Reserve(std::string_view key, uint32_t value_bytes);
+  std::optional<Reservation> Reserve(std::string_view key, uint32_t value_bytes, uint64_t now_ms);
+  // For who got no reservation: whether the value fits the block of the key's item. If so, bring it
+  // elsewhere and Put it, which writes over that block. If not, the write is refused, and counted.
+  bool FitsOld(std::string_view key, uint32_t value_bytes, uint64_t now_ms);
   // Publishes the reserved item; whatever the outcome, the reservation is used up.
   // REQUIRES: `key` is that of Reserve, and nobody writes into the reservation any more.
   WriteOutcome CommitPut(const Reservation& reservation, std::string_view key,
@@ -127,12 +136,22 @@ class Store {
   // REQUIRES: nobody writes into the reservation any more.
   void Abandon(const Reservation& reservation);
 
-  // Removes expired items of the next `buckets` buckets, going round; how many. A step for an idle
-  // worker; free of charge as long as no item ever had an expiry.
-  size_t Sweep(uint64_t now_ms, size_t buckets);
+  // Steps for a thread that has time (store_tidy.cc). A write that finds no room takes some, too.
+  //
+  // Does what there is to do, a bounded piece of it. Returns whether there is more at once.
+  bool Tidy(uint64_t now_ms);
+  // Removes the expired items of the next `homes` homes that have some, going round.
+  struct Swept {
+    size_t removed = 0;
+    bool more = false;  // homes with expired items
+  };
+  Swept Sweep(uint64_t now_ms, size_t homes);
+  // Moves items of the next `homes` homes to free blocks at lower addresses, so that what is free
+  // comes together at higher ones. An item keeps its version when it moves. Returns how many moved.
+  size_t Compact(size_t homes);
 
   const Superblock& superblock() const { return superblock_; }
-  // Fills the counters of `stats` that the store keeps: slots, heap, items, displacements, stash.
+  // Fills the counters of `stats` that the store keeps.
   void FillStats(StatsReply* stats) const;
 
  private:
@@ -149,7 +168,12 @@ class Store {
     uint32_t size_class;
     uint64_t version;
     uint64_t live_commit;
+    uint64_t expiry_ms;
   };
+  // What a step of compaction learns: below this address no block of the class is free.
+  using Holes = std::array<const std::byte*, kSizeClassMax + 1>;
+  // Nearly all homes have fewer keys.
+  using FoundOfHome = std::array<Index::Found, 3 * kSlotsPerBucket>;
 
   Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap);
 
@@ -168,16 +192,39 @@ class Store {
   // kOk, or why the write is refused, filled in.
   WriteOutcome Check(KeyHash hash, const Current& current, const WriteConditions& conditions) const;
   WriteOutcome PutShort(KeyHash hash, std::string_view key, std::string_view value,
-                        ItemAttributes attributes, const Current& current);
+                        ItemAttributes attributes, const Current& current, uint64_t now_ms);
+  // Writes over the key's item. REQUIRES: the new one fits its block.
+  WriteOutcome PutInPlace(KeyHash hash, std::string_view key, std::string_view value,
+                          ItemAttributes attributes, const Current& current);
   // Without any lock held.
   WriteOutcome PutLong(std::string_view key, std::string_view value, ItemAttributes attributes,
                        const WriteConditions& conditions, uint64_t now_ms);
+  WriteOutcome PutOverOld(std::string_view key, std::string_view value, ItemAttributes attributes,
+                          const WriteConditions& conditions, uint64_t now_ms);
   // Makes pending content the key's item; frees what it replaces, or, with no room in the index,
   // the pending block.
-  WriteOutcome Install(KeyHash hash, const Current& current, const Pending& pending);
+  WriteOutcome Install(KeyHash hash, const Current& current, const Pending& pending,
+                       uint64_t now_ms);
   void RemoveItem(const Index::Place& place, Slot slot);
-  bool RemoveOneExpired(uint64_t bucket, uint64_t now_ms);
   void FreeBlock(uint64_t offset, uint32_t size_class);
+
+  // store_tidy.cc. Without any lock held: nullptr when there is no room even after a bounded search
+  // for expired items and for items to move.
+  std::byte* AllocateOrMakeRoom(uint32_t size_class, uint64_t now_ms);
+  // REQUIRES: the lock of this home (of a home so near that its lock covers all that is touched).
+  size_t RemoveExpired(uint64_t home, uint64_t now_ms);
+  size_t RemoveExpiredNear(KeyHash hash, uint64_t now_ms);
+  uint64_t FreedSinceRound() const;
+  bool FragmentedWhenIdle() const;
+  bool InCompactionRound() const;
+  bool BeginCompactionRound();
+  // How many moved; `*again`: call again for this home.
+  size_t CompactHome(uint64_t home, Holes* holes, bool* again);
+  // The bytes that were moved; 0: it stays.
+  uint64_t MoveDown(const Index::Found& found, Holes* holes);
+  bool MoveBelow(const Index::Found& found, const std::byte* end, uint32_t size_class,
+                 Holes* holes);
+  void Move(const Index::Found& found, std::byte* to, uint32_t size_class);
   uint64_t NextVersion() { return next_version_.fetch_add(1, std::memory_order_relaxed); }
   ItemHeader NewHeader(size_t key_bytes, size_t value_bytes, ItemAttributes attributes);
 
@@ -189,10 +236,20 @@ class Store {
 
   Index index_;
   // Unique is all that a version must be: nobody compares two but for equality. Relaxed.
-  std::atomic<uint64_t> next_version_{1};
-  // Whether Sweep has anything to look for, and where it is. Relaxed: a step may come late.
-  std::atomic<bool> any_expiry_{false};
-  std::atomic<uint64_t> sweep_bucket_{0};
+  std::atomic<uint64_t> next_version_;
+  // All below are relaxed: positions from which to go on, hints, statistics.
+  ExpiryFloors floors_;
+  std::atomic<uint64_t> sweep_home_{0};
+  std::atomic<uint64_t> compact_position_{0};  // homes looked at so far, round after round
+  std::atomic<uint64_t> compact_until_{0};     // where this round ends
+  std::atomic<uint64_t> freed_at_round_{0};    // bytes, before this round
+  std::atomic<bool> compaction_wanted_{false};
+  // By which the blocks of items were larger than needed, when these were written over longer ones.
+  std::atomic<uint64_t> oversized_bytes_{0};
+  std::atomic<uint64_t> items_expired_{0};
+  std::atomic<uint64_t> items_moved_{0};
+  std::atomic<uint64_t> refused_heap_full_{0};
+  std::atomic<uint64_t> refused_index_full_{0};
 };
 
 }  // namespace gannet

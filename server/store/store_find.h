@@ -12,6 +12,9 @@ namespace gannet {
 inline uint32_t ValueBytes(const std::byte* block) {
   return static_cast<uint32_t>(LoadWord(block + offsetof(ItemHeader, value_bytes)));
 }
+inline uint64_t ExpiryMs(const std::byte* block) {
+  return LoadWord(block + offsetof(ItemHeader, expiry_and_key)) >> 16;
+}
 inline const char* KeyAt(const std::byte* block, uint32_t value_bytes) {
   return reinterpret_cast<const char*>(block) + sizeof(ItemHeader) + value_bytes;
 }
@@ -24,7 +27,7 @@ inline bool Store::IsKey(const std::byte* block, std::string_view key) {
 }
 
 inline bool Store::Expired(const std::byte* block, uint64_t now_ms) {
-  const uint64_t expiry_ms = LoadWord(block + offsetof(ItemHeader, expiry_and_key)) >> 16;
+  const uint64_t expiry_ms = ExpiryMs(block);
   return expiry_ms != 0 && expiry_ms <= now_ms;
 }
 
@@ -38,6 +41,7 @@ inline bool Store::Expired(const std::byte* block, uint64_t now_ms) {
   if (!found) return {};
   if (Expired(block, now_ms)) [[unlikely]] {
     RemoveItem(found->place, found->slot);
+    items_expired_.fetch_add(1, std::memory_order_relaxed);
     return {};
   }
   return {found->place, found->slot, LoadWord(block + offsetof(ItemHeader, version))};

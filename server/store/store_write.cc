@@ -37,7 +37,6 @@ WriteOutcome Store::Check(KeyHash hash, const Current& current,
 
 inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
                                    ItemAttributes attributes) {
-  if (attributes.expiry_ms != 0) any_expiry_.store(true, std::memory_order_relaxed);
   ItemHeader header{};
   header.version = NextVersion();
   header.value_bytes = static_cast<uint32_t>(value_bytes);
@@ -46,53 +45,108 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
   return header;
 }
 
-[[gnu::always_inline]] inline WriteOutcome Store::PutShort(KeyHash hash, std::string_view key,
-                                                           std::string_view value,
-                                                           ItemAttributes attributes,
-                                                           const Current& current) {
-  const uint32_t size_class = SizeClassFor(ItemBytes(key.size(), value.size()));
+// The old commit word stays until the new one: with any of the new content it fails. The block may
+// be larger than the new item needs.
+[[gnu::always_inline]] inline WriteOutcome Store::PutInPlace(KeyHash hash, std::string_view key,
+                                                             std::string_view value,
+                                                             ItemAttributes attributes,
+                                                             const Current& current) {
+  std::byte* block = Block(current.slot.offset());
   const ItemHeader header = NewHeader(key.size(), value.size(), attributes);
-  // In place where it fits. The old commit word stays until the new one: with any of the new
-  // content it fails.
-  const bool in_place = current.slot.size_class() == size_class;
-  std::byte* block = in_place ? Block(current.slot.offset()) : heap_->Allocate(size_class);
-  if (block == nullptr) return {.status = ReplyStatus::kHeapFull};
-  if (!in_place) StoreDead(block);
-  const uint64_t offset = block - region_.data();
   // The key is there already when it does not move.
-  const bool key_stays = in_place && ValueBytes(block) == value.size();
+  const bool key_stays = ValueBytes(block) == value.size();
   StoreHeader(block, header);
   StoreValue(block, value);
   if (!key_stays) StoreKey(block, value.size(), key);
-  const uint64_t live = LiveCommitWord(block, header.value_bytes, ItemSeal(hash, PlaceOf(offset)));
-  if (!in_place) return Install(hash, current, {offset, size_class, header.version, live});
-  StoreLive(block, live);
+  const ItemSeal seal(hash, PlaceOf(current.slot.offset()));
+  StoreLive(block, LiveCommitWord(block, header.value_bytes, seal));
+  if (attributes.expiry_ms != 0) floors_.Lower(current.place.home, attributes.expiry_ms);
   return {.version = header.version, .slot = current.slot.word()};
+}
+
+[[gnu::always_inline]] inline WriteOutcome Store::PutShort(KeyHash hash, std::string_view key,
+                                                           std::string_view value,
+                                                           ItemAttributes attributes,
+                                                           const Current& current,
+                                                           uint64_t now_ms) {
+  const uint32_t size_class = SizeClassFor(ItemBytes(key.size(), value.size()));
+  if (current.slot.size_class() == size_class) {
+    return PutInPlace(hash, key, value, attributes, current);
+  }
+  std::byte* block = heap_->Allocate(size_class);
+  if (block == nullptr) return {.status = ReplyStatus::kHeapFull};
+  StoreDead(block);
+  const uint64_t offset = block - region_.data();
+  const ItemHeader header = NewHeader(key.size(), value.size(), attributes);
+  StoreHeader(block, header);
+  StoreValue(block, value);
+  StoreKey(block, value.size(), key);
+  const uint64_t live = LiveCommitWord(block, header.value_bytes, ItemSeal(hash, PlaceOf(offset)));
+  return Install(hash, current, {offset, size_class, header.version, live, attributes.expiry_ms},
+                 now_ms);
 }
 
 WriteOutcome Store::Put(std::string_view key, std::string_view value, ItemAttributes attributes,
                         const WriteConditions& conditions, uint64_t now_ms) {
   if (!WithinLimits(key, value.size())) return {.status = ReplyStatus::kInvalidArgument};
-  if (ItemBytes(key.size(), value.size()) > kInPlaceBytesMax) {
-    return PutLong(key, value, attributes, conditions, now_ms);
+  if (ItemBytes(key.size(), value.size()) <= kInPlaceBytesMax) {
+    const KeyHash hash = InlineKeyHash(key, superblock_.hash_seed);
+    Index::Lock lock(index_, hash);
+    const Current current = FindCurrent(hash, key, now_ms);
+    if (conditions.any()) {
+      const WriteOutcome checked = Check(hash, current, conditions);
+      if (checked.status != ReplyStatus::kOk) return checked;
+    }
+    const WriteOutcome outcome = PutShort(hash, key, value, attributes, current, now_ms);
+    if (outcome.status != ReplyStatus::kHeapFull) [[likely]]
+      return outcome;
   }
-  const KeyHash hash = InlineKeyHash(key, superblock_.hash_seed);
-  Index::Lock lock(index_, hash);
-  const Current current = FindCurrent(hash, key, now_ms);
-  if (conditions.any()) {
-    const WriteOutcome checked = Check(hash, current, conditions);
-    if (checked.status != ReplyStatus::kOk) return checked;
-  }
-  return PutShort(hash, key, value, attributes, current);
+  // A long one, or there is no room, which can only be made without a lock.
+  return PutLong(key, value, attributes, conditions, now_ms);
 }
 
 // As a value that the NIC brings: all that takes time is done before the lock.
 WriteOutcome Store::PutLong(std::string_view key, std::string_view value, ItemAttributes attributes,
                             const WriteConditions& conditions, uint64_t now_ms) {
-  const std::optional<Reservation> reservation = Reserve(key, static_cast<uint32_t>(value.size()));
-  if (!reservation) return {.status = ReplyStatus::kHeapFull};
+  const std::optional<Reservation> reservation =
+      Reserve(key, static_cast<uint32_t>(value.size()), now_ms);
+  if (!reservation) return PutOverOld(key, value, attributes, conditions, now_ms);
   StoreValue(Block(reservation->offset), value);
   return CommitPut(*reservation, key, attributes, conditions, now_ms);
+}
+
+// The room for the new item is that of the old one. If it is long, readers meet it half-written
+// more often than others, and look again.
+WriteOutcome Store::PutOverOld(std::string_view key, std::string_view value,
+                               ItemAttributes attributes, const WriteConditions& conditions,
+                               uint64_t now_ms) {
+  const uint32_t size_class = SizeClassFor(ItemBytes(key.size(), value.size()));
+  const KeyHash hash = KeyHash::Of(key, superblock_.hash_seed);
+  Index::Lock lock(index_, hash);
+  const Current current = FindCurrent(hash, key, now_ms);
+  const WriteOutcome checked = Check(hash, current, conditions);
+  if (checked.status != ReplyStatus::kOk) return checked;
+  if (!current.there() || current.slot.size_class() < size_class) {
+    refused_heap_full_.fetch_add(1, std::memory_order_relaxed);
+    return {.status = ReplyStatus::kHeapFull};
+  }
+  if (current.slot.size_class() != size_class) {
+    oversized_bytes_.fetch_add(current.slot.read_bytes() - SizeClassBytes(size_class),
+                               std::memory_order_relaxed);
+  }
+  return PutInPlace(hash, key, value, attributes, current);
+}
+
+bool Store::FitsOld(std::string_view key, uint32_t value_bytes, uint64_t now_ms) {
+  const KeyHash hash = KeyHash::Of(key, superblock_.hash_seed);
+  Index::Lock lock(index_, hash);
+  const Current current = FindCurrent(hash, key, now_ms);
+  if (current.there() &&
+      current.slot.size_class() >= SizeClassFor(ItemBytes(key.size(), value_bytes))) {
+    return true;
+  }
+  refused_heap_full_.fetch_add(1, std::memory_order_relaxed);
+  return false;
 }
 
 WriteOutcome Store::Delete(std::string_view key, const WriteConditions& conditions,
@@ -107,10 +161,11 @@ WriteOutcome Store::Delete(std::string_view key, const WriteConditions& conditio
   return {};
 }
 
-std::optional<Store::Reservation> Store::Reserve(std::string_view key, uint32_t value_bytes) {
+std::optional<Store::Reservation> Store::Reserve(std::string_view key, uint32_t value_bytes,
+                                                 uint64_t now_ms) {
   if (!WithinLimits(key, value_bytes)) return std::nullopt;
   const uint32_t size_class = SizeClassFor(ItemBytes(key.size(), value_bytes));
-  std::byte* block = heap_->Allocate(size_class);
+  std::byte* block = AllocateOrMakeRoom(size_class, now_ms);
   if (block == nullptr) return std::nullopt;
   StoreDead(block);
   return Reservation{static_cast<uint64_t>(block - region_.data()),
@@ -142,10 +197,14 @@ WriteOutcome Store::CommitPut(const Reservation& reservation, std::string_view k
     Abandon(reservation);
     return checked;
   }
-  return Install(hash, current, {reservation.offset, reservation.size_class, header.version, live});
+  return Install(
+      hash, current,
+      {reservation.offset, reservation.size_class, header.version, live, attributes.expiry_ms},
+      now_ms);
 }
 
-WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending& pending) {
+WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending& pending,
+                            uint64_t now_ms) {
   std::byte* block = Block(pending.offset);
   const Slot slot = Slot::Of(hash.Tag(), pending.size_class, pending.offset);
   if (current.there()) {
@@ -159,11 +218,16 @@ WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending&
   } else {
     // The slot leads to a dead item until the commit word, so the key appears at one moment for
     // those who look it up and those who remember where it was.
-    if (!index_.Insert(hash, slot)) {
+    if (!index_.Insert(hash, slot) &&
+        (RemoveExpiredNear(hash, now_ms) == 0 || !index_.Insert(hash, slot))) {
+      refused_index_full_.fetch_add(1, std::memory_order_relaxed);
       FreeBlock(pending.offset, pending.size_class);
       return {.status = ReplyStatus::kIndexFull};
     }
     StoreLive(block, pending.live_commit);
+  }
+  if (pending.expiry_ms != 0) {
+    floors_.Lower(hash.Home(index_.geometry().homes), pending.expiry_ms);
   }
   return {.version = pending.version, .slot = slot.word()};
 }

@@ -10,6 +10,7 @@
 #include "common/layout/item_proof.h"
 #include "common/layout/lock_word.h"
 #include "common/layout/superblock.h"
+#include "common/layout/version.h"
 
 namespace gannet {
 namespace {
@@ -114,6 +115,13 @@ TEST(GoldenBytesTest, Slot) {
   EXPECT_EQ(last.word(), ~0ull);
   EXPECT_EQ(last.offset(), kRegionBytesMax - 16);
   EXPECT_EQ(last.read_bytes(), 0u);  // a class that does not exist
+}
+
+// A server that starts at 2026-06-01T12:00:00.123456789Z.
+TEST(GoldenBytesTest, FirstVersion) {
+  const uint64_t version = FirstVersionAt(1'780'315'200'123'456'789).value();
+  EXPECT_EQ(version, 0x05d01d80b389a2a0u);
+  EXPECT_EQ(VersionEpoch(version), 0x05d01u);
 }
 
 TEST(GoldenBytesTest, LockWord) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/layout/superblock.h"
+#include "common/layout/version.h"
 
 namespace gannet {
 namespace {
@@ -113,6 +114,38 @@ TEST(IndexGeometryTest, HostileGeometryIsNotValid) {
     geometry.offset = bad;
     EXPECT_FALSE(geometry.ValidWithin(region));
   }
+}
+
+constexpr int64_t kSecondNs = 1'000'000'000;
+constexpr int64_t kDayNs = 86'400 * kSecondNs;
+
+TEST(VersionTest, ARunBeginsAboveAllThatAnEarlierOneCanHaveGiven) {
+  // 20 versions a nanosecond, far more than a machine can count.
+  for (const int64_t start_ns : {int64_t{1}, kSecondNs, 300 * kDayNs, 6600 * kDayNs}) {
+    const uint64_t first = FirstVersionAt(kVersionClockStartNs + start_ns).value();
+    for (const int64_t ran_ns : {int64_t{1}, int64_t{1000}, kSecondNs, 30 * kDayNs}) {
+      const uint64_t last = first + 20 * static_cast<uint64_t>(ran_ns);
+      EXPECT_GT(FirstVersionAt(kVersionClockStartNs + start_ns + ran_ns), last);
+    }
+  }
+}
+
+TEST(VersionTest, TheUpperTwentyBitsAreTheEpoch) {
+  const auto epoch_at = [](int64_t ns) {
+    return VersionEpoch(FirstVersionAt(kVersionClockStartNs + ns).value());
+  };
+  EXPECT_EQ(epoch_at(1), 0u);
+  EXPECT_EQ(epoch_at((1ll << 39) - 1), 0u);
+  EXPECT_EQ(epoch_at(1ll << 39), 1u);
+  EXPECT_EQ(epoch_at((1ll << 59) - 1), (1u << 20) - 1);
+}
+
+TEST(VersionTest, AClockThatIsNotSetGivesNone) {
+  EXPECT_FALSE(FirstVersionAt(0));
+  EXPECT_FALSE(FirstVersionAt(-1));
+  EXPECT_FALSE(FirstVersionAt(kVersionClockStartNs));  // 0 is the version of what is absent
+  EXPECT_EQ(FirstVersionAt(kVersionClockStartNs + 1), 32u);
+  EXPECT_FALSE(FirstVersionAt(kVersionClockStartNs + (1ll << 59)));
 }
 
 TEST(SuperblockTest, AnyFlippedBitMakesItInvalid) {

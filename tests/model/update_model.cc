@@ -93,6 +93,8 @@ void UpdateModel::StartOperation(const State& state, const Emit& emit) const {
       if (present) {
         emit(k ? "replace K out of place" : "replace X out of place",
              ReplaceOutOfPlace(state, key, block));
+        // What a move of X does to a reader of K, its replacement does.
+        if (k) emit("move K", Move(state, key, block));
       } else {
         emit(k ? "insert K" : "insert X", Insert(state, key, block));
       }
@@ -101,8 +103,9 @@ void UpdateModel::StartOperation(const State& state, const Emit& emit) const {
 }
 
 UpdateModel::State UpdateModel::Insert(State state, Key key, uint8_t block) const {
-  WriteContent(&state, key, block, 0);
-  SetLive(&state, key, block, 1);
+  const uint8_t version = state.next_version++;
+  WriteContent(&state, key, block, 0, version);
+  SetLive(&state, key, block, 1, version);
   state.block_of[key] = block;
   if (key == kKeyK) state.known |= 1 << block;
   AcknowledgeFirst(&state);
@@ -112,23 +115,39 @@ UpdateModel::State UpdateModel::Insert(State state, Key key, uint8_t block) cons
 
 UpdateModel::State UpdateModel::ReplaceInPlace(State state, Key key) const {
   const uint8_t block = state.block_of[key];
-  WriteContent(&state, key, block, 0);
+  const uint8_t version = state.next_version++;
+  WriteContent(&state, key, block, 0, version);
   // The other order means: the commit word's store and the content's in any order.
-  SetLive(&state, key, block, rules_.content_before_commit ? 1 : 0);
+  SetLive(&state, key, block, rules_.content_before_commit ? 1 : 0, version);
   AcknowledgeFirst(&state);
   --state.operations_left;
   return state;
 }
 
 UpdateModel::State UpdateModel::ReplaceOutOfPlace(State state, Key key, uint8_t block) const {
-  WriteContent(&state, key, block, 0);
+  const uint8_t version = state.next_version++;
+  WriteContent(&state, key, block, 0, version);
   const bool dead_first = rules_.old_dead_before_new_live;
   if (dead_first) SetDead(&state, state.block_of[key], 1, kSameTruth);
-  SetLive(&state, key, block, 2);
+  SetLive(&state, key, block, 2, version);
   if (!dead_first) SetDead(&state, state.block_of[key], 3, kSameTruth);
   state.block_of[key] = block;
   if (key == kKeyK) state.known |= 1 << block;
   AcknowledgeFirst(&state);
+  --state.operations_left;
+  return state;
+}
+
+UpdateModel::State UpdateModel::Move(State state, Key key, uint8_t block) const {
+  const uint8_t from = state.block_of[key];
+  const auto version = static_cast<uint8_t>(state.memory[WordOf(from, kValueFirst)]);
+  WriteContent(&state, key, block, 0, version);
+  const bool dead_first = rules_.old_dead_before_new_live;
+  if (rules_.mark_dead_on_move && dead_first) SetDead(&state, from, 1, kSameTruth);
+  SetLive(&state, key, block, 2, version);
+  if (rules_.mark_dead_on_move && !dead_first) SetDead(&state, from, 3, kSameTruth);
+  state.block_of[key] = block;
+  if (key == kKeyK) state.known |= 1 << block;
   --state.operations_left;
   return state;
 }
@@ -147,8 +166,8 @@ UpdateModel::State UpdateModel::Delete(State state, Key key) const {
   return state;
 }
 
-void UpdateModel::WriteContent(State* state, Key key, uint8_t block, uint8_t group) const {
-  const uint8_t version = state->next_version++;
+void UpdateModel::WriteContent(State* state, Key key, uint8_t block, uint8_t group,
+                               uint8_t version) const {
   Add(state, group, WordOf(block, kKey), key + 1);
   Add(state, group, WordOf(block, kValueFirst), version);
   Add(state, group, WordOf(block, kValueLast), version);
@@ -157,8 +176,8 @@ void UpdateModel::WriteContent(State* state, Key key, uint8_t block, uint8_t gro
   }
 }
 
-void UpdateModel::SetLive(State* state, Key key, uint8_t block, uint8_t group) const {
-  const uint8_t version = state->next_version - 1;
+void UpdateModel::SetLive(State* state, Key key, uint8_t block, uint8_t group,
+                          uint8_t version) const {
   const uint16_t truth = key == kKeyK ? version : kSameTruth;
   if (rules_.state_in_commit_word) {
     Add(state, group, WordOf(block, kCommit), CommitOf(key + 1, version, version), truth);

@@ -8,9 +8,9 @@
 
 namespace gannet::model {
 
-// One writer inserts, replaces and deletes two keys, K and X, in three blocks of the heap; one
-// reader GETs K twice, each time by one READ of a block where K is or ever was: it remembers the
-// location, or has just found it in a slot. A READ that does not prove K's item gives no answer
+// One writer inserts, replaces, moves and deletes two keys, K and X, in three blocks of the heap;
+// one reader GETs K twice, each time by one READ of a block where K is or ever was: it remembers
+// the location, or has just found it in a slot. A READ that does not prove K's item gives no answer
 // (the client goes on to the window: the lookup model).
 //
 // As in the lookup model, stores of one group happen in any order, groups in order, and each word
@@ -25,6 +25,7 @@ struct UpdateRules {
   bool acknowledge_last = true;       // a write is not done before its commit word says so
   bool content_before_commit = true;  // replace in place
   bool mark_dead_on_delete = true;    // or only clear the slot
+  bool mark_dead_on_move = true;      // the block that the item left; else it is freed as it is
   // False: look for what a reader sees only, not for the cause.
   bool count_live_items = true;
 };
@@ -84,9 +85,11 @@ class UpdateModel {
   State Insert(State state, Key key, uint8_t block) const;
   State ReplaceInPlace(State state, Key key) const;
   State ReplaceOutOfPlace(State state, Key key, uint8_t block) const;
+  // The same content, with the same version, in another block.
+  State Move(State state, Key key, uint8_t block) const;
   State Delete(State state, Key key) const;
-  void WriteContent(State* state, Key key, uint8_t block, uint8_t group) const;
-  void SetLive(State* state, Key key, uint8_t block, uint8_t group) const;
+  void WriteContent(State* state, Key key, uint8_t block, uint8_t group, uint8_t version) const;
+  void SetLive(State* state, Key key, uint8_t block, uint8_t group, uint8_t version) const;
   void SetDead(State* state, uint8_t block, uint8_t group, uint16_t truth) const;
   void AcknowledgeFirst(State* state) const;
   State Complete(State state) const;

@@ -63,7 +63,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Variant{"acknowledged before the commit word",
                             {.acknowledge_last = false, .count_live_items = false}},
                     Variant{"delete leaves the item live",
-                            {.mark_dead_on_delete = false, .count_live_items = false}}),
+                            {.mark_dead_on_delete = false, .count_live_items = false}},
+                    Variant{"a move leaves two live items", {.mark_dead_on_move = false}},
+                    Variant{"a move leaves the old block live",
+                            {.mark_dead_on_move = false, .count_live_items = false}}),
     [](const auto& param_info) {
       std::string name = param_info.param.name;
       for (char& c : name) c = isalnum(c) ? c : '_';

@@ -47,6 +47,17 @@ TEST(SharedMemoryTest, IsZeroFilledPageAlignedAndWritable) {
   }
 }
 
+TEST(SharedMemoryTest, HasWholePagesOfTheSystem) {
+  for (const uint64_t page_bytes : {4096, 65536}) {
+    auto memory = SharedMemory::Create(
+        {.bytes = 100'000, .huge_pages = HugePages::kOff, .page_bytes = page_bytes});
+    ASSERT_TRUE(memory.ok()) << memory.status();
+    EXPECT_EQ(memory->page_bytes(), page_bytes);
+    EXPECT_EQ(memory->bytes().size(), (100'000 + page_bytes - 1) / page_bytes * page_bytes);
+  }
+  EXPECT_EQ(SystemPageBytes(), static_cast<uint64_t>(getpagesize()));
+}
+
 TEST(SharedMemoryTest, IsSealedAgainstPeersUnlessTheyWriteIt) {
   auto read_only = SharedMemory::Create({.name = "sealed", .bytes = 4096});
   auto writable = SharedMemory::Create({.name = "open", .bytes = 4096, .remote_write = true});

@@ -92,18 +92,19 @@ TEST(IndexTest, TheStashEmptiesWhenThereIsRoomAgain) {
   index.CheckAll(keys.size());
 }
 
-TEST(IndexTest, ListNamesTheKeysOfABucketAndItsStash) {
+TEST(IndexTest, ListNamesTheKeysOfAHomeWhereverTheyAre) {
   TestIndex index(2000, 5);
   uint64_t n = 0;
   while (index.Insert(index.NewKey())) ++n;
   uint64_t listed = 0;
-  for (uint64_t bucket = 0; bucket < index->geometry().main_buckets(); ++bucket) {
-    Index::Lock lock(*index, bucket);
-    Index::Found found[2 * kSlotsPerBucket];
-    const size_t size = index->List(bucket, found);
+  for (uint64_t home = 0; home < index->geometry().homes; ++home) {
+    Index::Lock lock(*index, home);
+    Index::Found found[4 * kSlotsPerBucket];
+    const size_t size = index->List(home, found);
     listed += size;
     for (size_t i = 0; i < size; ++i) {
-      EXPECT_EQ(index.HashOf(found[i].slot).Home(index->geometry().homes), found[i].place.home);
+      EXPECT_EQ(found[i].place.home, home);
+      EXPECT_EQ(index.HashOf(found[i].slot).Home(index->geometry().homes), home);
     }
   }
   EXPECT_EQ(listed, n);

@@ -1,4 +1,5 @@
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -126,7 +127,81 @@ TEST_F(LargeValueTest, FullHeapIsOutOfMemoryAndHarmsNothing) {
   }
   EXPECT_EQ(status, ReplyStatus::kHeapFull);
   EXPECT_GT(stored, 5);
+  EXPECT_EQ(stats().refused_heap_full, 1u);
   EXPECT_EQ(peer.Call(GetHeader(&peer, "key0", 0, kLarge), "key0")->status(), ReplyStatus::kOk);
+}
+
+// Each PUT of those that replace has a buffer of its connection's own while its READ is under way;
+// the others wait for it.
+TEST_F(LargeValueTest, AFullHeapStillReplacesForManyConnectionsAtOnce) {
+  std::vector<std::unique_ptr<RawPeer>> peers;
+  for (int i = 0; i < 4; ++i) {
+    peers.push_back(std::make_unique<RawPeer>(this));
+    ASSERT_TRUE(peers.back()->Connect());
+  }
+  RawPeer& first = *peers.front();
+  int stored = 0;
+  const auto key_of = [](int i) { return "key" + std::to_string(i); };
+  while (first.Call(PutHeader(&first, key_of(stored), 0, kLarge), key_of(stored))->status() ==
+         ReplyStatus::kOk) {
+    ++stored;
+  }
+  ASSERT_GT(stored, 8);
+  constexpr int kPutsEach = 8;
+  for (uint64_t p = 0; p < peers.size(); ++p) {
+    const std::span<std::byte> lent(peers[p]->lent().data(), peers[p]->lent().size());
+    Fill(lent.first(kLarge), p);
+    for (int i = 0; i < kPutsEach; ++i) {
+      ASSERT_TRUE(peers[p]->Send(PutHeader(peers[p].get(), key_of(i), 0, kLarge), key_of(i)));
+    }
+    ASSERT_TRUE(peers[p]->Send(PutHeader(peers[p].get(), "new", 0, kLarge), "new"));
+  }
+  for (const auto& peer : peers) {
+    int done = 0, refused = 0;
+    for (int i = 0; i < kPutsEach + 1; ++i) {
+      const ReplyStatus status = peer->Receive()->status();
+      done += status == ReplyStatus::kOk;
+      refused += status == ReplyStatus::kHeapFull;
+    }
+    EXPECT_EQ(done, kPutsEach);
+    EXPECT_EQ(refused, 1) << "a new key";
+  }
+  for (int i = 0; i < kPutsEach; ++i) {
+    std::vector<std::byte> any(kLarge);
+    ASSERT_EQ(first.Call(GetHeader(&first, key_of(i), kLarge, kLarge), key_of(i))->status(),
+              ReplyStatus::kOk);
+    uint64_t matches = 0;
+    for (uint64_t p = 0; p < peers.size(); ++p) {
+      Fill(any, p);
+      matches += std::memcmp(first.lent().data() + kLarge, any.data(), kLarge) == 0;
+    }
+    EXPECT_EQ(matches, 1u) << key_of(i);
+  }
+}
+
+// A client that dies while its value is READ leaves the item as it was, and its buffer to others.
+TEST_F(LargeValueTest, AReplacementThatFailsChangesNothing) {
+  RawPeer good(this);
+  ASSERT_TRUE(good.Connect());
+  int stored = 0;
+  const auto key_of = [](int i) { return "key" + std::to_string(i); };
+  Fill({good.lent().data(), kLarge}, 1);
+  while (good.Call(PutHeader(&good, key_of(stored), 0, kLarge), key_of(stored))->status() ==
+         ReplyStatus::kOk) {
+    ++stored;
+  }
+  for (int round = 0; round < 5; ++round) {
+    RawPeer peer(this);
+    ASSERT_TRUE(peer.Connect());
+    RequestHeader header = PutHeader(&peer, "key0", 0, kLarge);
+    header.buffer_rkey ^= 0x5a5a5a;
+    ASSERT_TRUE(peer.Send(header, "key0"));
+    EXPECT_TRUE(peer.WaitBroken());
+  }
+  ASSERT_EQ(good.Call(GetHeader(&good, "key0", kLarge, kLarge), "key0")->status(),
+            ReplyStatus::kOk);
+  EXPECT_EQ(std::memcmp(good.lent().data(), good.lent().data() + kLarge, kLarge), 0);
+  EXPECT_EQ(good.Call(PutHeader(&good, "key0", 0, kLarge), "key0")->status(), ReplyStatus::kOk);
 }
 
 TEST_F(LargeValueTest, BadKeyOfThePutBufferBreaksTheConnectionAndLeaksNothing) {

@@ -96,10 +96,21 @@ class ConcurrentRead {
     EXPECT_GT(hits_, 0u);
     EXPECT_GT(store_.updates_in_place(), 0u);
     EXPECT_GT(misses_, 0u);
+    EXPECT_GT(stats.items_moved, 0u);
+    EXPECT_GT(stats.items_expired, 0u);
     EXPECT_GT(stats.displacements + stats.stash_used, 0u);
   }
 
  private:
+  // Moves items, and stores others that are expired at once: those go when a writer needs their
+  // slots, or by a sweep.
+  void Tidy(std::mt19937_64& random) {
+    store_->Put("doomed-" + std::to_string(random() % 16), std::string(random() % 100, 'd'),
+                {.expiry_ms = 1}, {}, 0);
+    store_->Compact(4);
+    if (random() % 16 == 0) store_->Sweep(1, 4);
+  }
+
   void Write(int id) {
     std::mt19937_64 random(plan_.seed + id);
     std::vector<size_t> mine;
@@ -126,6 +137,7 @@ class ConcurrentRead {
         ASSERT_EQ(outcome.status, ReplyStatus::kOk);
       }
       history.Acknowledge(n);
+      if (random() % 8 == 0) Tidy(random);
     }
   }
 

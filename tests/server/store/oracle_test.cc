@@ -22,9 +22,9 @@ struct Expected {
 
 class Oracle {
  public:
-  // `sweeps`: the keys of this oracle, with its own idea of the time, are the only ones.
-  Oracle(TestStore& store, std::string prefix, uint64_t seed, bool sweeps = true)
-      : store_(store), prefix_(std::move(prefix)), sweeps_(sweeps), random_(seed) {}
+  // `alone`: there are no other keys, so nobody else's idea of the time decides what has expired.
+  Oracle(TestStore& store, std::string prefix, uint64_t seed, bool alone = true)
+      : store_(store), prefix_(std::move(prefix)), alone_(alone), random_(seed) {}
 
   void Step() {
     now_ms_ += random_() % 3;
@@ -41,10 +41,23 @@ class Oracle {
       case 6:
         return Abandon(key);
       case 7:
-        if (sweeps_ && random_() % 50 == 0) store_->Sweep(now_ms_, 20);
-        return;
+        return Tidy();
       default:
         return Get(key);
+    }
+  }
+
+  void Tidy() {
+    switch (random_() % 50) {
+      case 0:
+        if (alone_) store_->Sweep(now_ms_, 20);
+        return;
+      case 1:
+        if (alone_) store_->Tidy(now_ms_);
+        return;
+      case 2:
+        store_->Compact(20);
+        return;
     }
   }
 
@@ -113,8 +126,9 @@ class Oracle {
     const uint64_t version_before = expected == nullptr ? 0 : expected->version;
     WriteConditions conditions;
     const ReplyStatus want = PickConditions(key, expected, &conditions);
-    const ItemAttributes attributes{static_cast<uint32_t>(random_()),
-                                    random_() % 3 == 0 ? now_ms_ + random_() % 3000 : 0};
+    const ItemAttributes attributes{
+        static_cast<uint32_t>(random_()),
+        alone_ && random_() % 3 == 0 ? now_ms_ + 1 + random_() % 3000 : 0};
     static constexpr size_t kLengths[] = {0, 20, 60, 64, 200, 900, 1100, 7000};
     const bool same_length = expected != nullptr && random_() % 4 == 0;
     const size_t other_length = kLengths[random_() % std::size(kLengths)] + random_() % 30;
@@ -142,7 +156,7 @@ class Oracle {
 
   WriteOutcome PutReserved(const std::string& key, const std::string& value,
                            ItemAttributes attributes, const WriteConditions& conditions) {
-    const auto reservation = store_->Reserve(key, value.size());
+    const auto reservation = store_->Reserve(key, value.size(), now_ms_);
     if (!reservation) return {.status = ReplyStatus::kHeapFull};
     StoreValue(store_.region().data() + reservation->offset, value);
     return store_->CommitPut(*reservation, key, attributes, conditions, now_ms_);
@@ -165,13 +179,13 @@ class Oracle {
   }
 
   void Abandon(const std::string& key) {
-    if (const auto reservation = store_->Reserve(key, 500)) store_->Abandon(*reservation);
+    if (const auto reservation = store_->Reserve(key, 500, now_ms_)) store_->Abandon(*reservation);
     Get(key);
   }
 
   TestStore& store_;
   const std::string prefix_;
-  const bool sweeps_;
+  const bool alone_;
   std::mt19937_64 random_;
   std::map<std::string, Expected> items_;
   uint64_t now_ms_ = 1000;
@@ -188,6 +202,8 @@ TEST(OracleTest, RandomOperationsAgree) {
     EXPECT_EQ(store.Stats().items, oracle.items_at_most());
     EXPECT_EQ(oracle.refused(), 0);
     EXPECT_GT(store.updates_in_place(), 100u);
+    EXPECT_GT(store.Stats().items_moved, 100u);
+    EXPECT_GT(store.Stats().items_expired, 100u);
   }
 }
 
@@ -218,7 +234,7 @@ TEST(OracleTest, ThreadsWithTheirOwnKeysDoNotDisturbEachOther) {
   std::vector<std::thread> threads;
   for (uint64_t id = 0; id < 4; ++id) {
     threads.emplace_back([&store, id] {
-      Oracle oracle(store, "thread" + std::to_string(id) + "-", 31 + id, /*sweeps=*/false);
+      Oracle oracle(store, "thread" + std::to_string(id) + "-", 31 + id, /*alone=*/false);
       for (int i = 0; i < 20'000 && !testing::Test::HasFailure(); ++i) oracle.Step();
       oracle.CheckAll();
     });

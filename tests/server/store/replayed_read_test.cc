@@ -46,6 +46,7 @@ struct Key {
   std::vector<Seen> seen;  // by number of writes before
 };
 
+constexpr uint64_t kNowMs = 1, kLaterMs = 2000;
 constexpr int kChangesLookedAt = 2000;
 constexpr int kLookupsPerChange = 60;
 
@@ -67,12 +68,15 @@ class ReplayedRead {
     }
     const StatsReply stats = store_.Stats();
     std::printf(
-        "seed %lu: %u stores, %lu moves, %lu refused, %.1f %% full, %lu in the stash; %d hits, %d "
-        "misses, %d asked\n",
-        seed_, trace_->now(), stats.displacements, refused_,
+        "seed %lu: %u stores, %lu moves, %lu moves of items, %lu expired, %lu refused, %.1f %% "
+        "full, "
+        "%lu in the stash; %d hits, %d misses, %d asked\n",
+        seed_, trace_->now(), stats.displacements, stats.items_moved, stats.items_expired, refused_,
         100.0 * stats.slots_used / stats.slots_total, stats.stash_used, hits_, misses_, asked_);
     EXPECT_GT(hits_, 0);
     EXPECT_GT(store_.updates_in_place(), 0u);
+    EXPECT_GT(stats.items_moved, 0u);
+    EXPECT_GT(stats.items_expired, 0u);
     EXPECT_GT(misses_, 0);
     EXPECT_LT(asked_, (hits_ + misses_) / 10);
   }
@@ -99,13 +103,43 @@ class ReplayedRead {
 
   void Record(size_t changes) {
     trace_.emplace(store_.region());
-    for (size_t i = 0; i < changes; ++i) Change(keys_[random_() % keys_.size()]);
+    for (size_t i = 0; i < changes; ++i) {
+      if (random_() % 16 == 0) {
+        Tidy();
+      } else {
+        Change(keys_[random_() % keys_.size()]);
+      }
+    }
     trace_->Stop();
     ASSERT_TRUE(trace_->Complete());
   }
 
+  // Moves items, or removes those that have an expiry.
+  void Tidy() {
+    const uint32_t begin = trace_->now();
+    if (random_() % 2 == 0) {
+      store_->Compact(1 + random_() % 8);
+    } else {
+      store_->Sweep(kLaterMs, random_() % 3);
+    }
+    Observe(begin);
+  }
+  // Writes down what became of keys that were not written themselves.
+  void Observe(uint32_t begin, const Key* written = nullptr) {
+    for (Key& key : keys_) {
+      if (key.writes.empty() || &key == written) continue;
+      const ReadOutcome now = store_->Get(key.name, {}, kNowMs);
+      const bool there = now.status != ReplyStatus::kNotFound;
+      const Write& last = key.writes.back();
+      if (there ? now.slot == last.slot.word() : last.version == 0) continue;
+      ASSERT_TRUE(!there || now.version == last.version) << "a move changes the place only";
+      key.writes.push_back({begin, trace_->now(), there ? last.version : 0, Slot(now.slot)});
+    }
+  }
+
   void Change(Key& key) {
     const bool there = !key.writes.empty() && key.writes.back().version != 0;
+    const bool expires = there && store_->Get(key.name, {}, kNowMs).attributes.expiry_ms != 0;
     const uint32_t begin = trace_->now();
     if (there && random_() % 8 == 0) {
       ASSERT_EQ(store_.Delete(key.name).status, ReplyStatus::kOk);
@@ -115,14 +149,24 @@ class ReplayedRead {
     // Either side of a class's border: in place and out of place; and as long as another.
     const size_t lengths[] = {37, 30 + random_() % 20, random_() % 80};
     const std::string value(lengths[random_() % 3], 'v');
-    const WriteOutcome outcome =
-        random_() % 2 == 0 ? store_.Put(key.name, value) : store_.PutReserved(key.name, value);
+    // Readers' clocks stand still before any expiry. To some writes what has one is expired, and
+    // they remove it when they need its slot.
+    const uint64_t now_ms = random_() % 4 == 0 ? kLaterMs : kNowMs;
+    const ItemAttributes attributes{.expiry_ms = random_() % 4 == 0 ? kLaterMs : 0};
+    const WriteOutcome outcome = random_() % 2 == 0
+                                     ? store_.Put(key.name, value, attributes, {}, now_ms)
+                                     : store_.PutReserved(key.name, value, {}, now_ms);
     if (outcome.status == ReplyStatus::kIndexFull) {
-      ASSERT_FALSE(there);
+      ASSERT_TRUE(!there || now_ms == kLaterMs);
       ++refused_;
-      return;
+      return Observe(begin);
     }
     ASSERT_EQ(outcome.status, ReplyStatus::kOk);
+    Observe(begin, &key);
+    // It was removed first.
+    if (there && expires && now_ms == kLaterMs) {
+      key.writes.push_back({begin, trace_->now(), 0, Slot()});
+    }
     key.writes.push_back({begin, trace_->now(), outcome.version, Slot(outcome.slot)});
   }
 

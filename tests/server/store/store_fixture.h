@@ -83,7 +83,7 @@ class TestStore {
   // Reserve, bring the value, commit: as for a value that the NIC pulls in.
   WriteOutcome PutReserved(std::string_view key, std::string_view value,
                            const WriteConditions& conditions = {}, uint64_t now_ms = 1) {
-    auto reservation = store_->Reserve(key, value.size());
+    auto reservation = store_->Reserve(key, value.size(), now_ms);
     if (!reservation) return {.status = ReplyStatus::kHeapFull};
     StoreValue(region_.span().data() + reservation->offset, value);
     return store_->CommitPut(*reservation, key, {}, conditions, now_ms);

@@ -192,11 +192,16 @@ TEST(StoreTest, SweepRemovesWhatExpired) {
     store->Put("key" + std::to_string(i), "a", {.expiry_ms = i % 3 == 0 ? 1000u : 0u}, {}, 1);
   }
   const uint64_t buckets = store->superblock().index.main_buckets();
-  EXPECT_EQ(store->Sweep(999, buckets), 0u);
+  EXPECT_EQ(store->Sweep(999, buckets).removed, 0u);
   size_t removed = 0;
-  for (uint64_t i = 0; i < buckets; ++i) removed += store->Sweep(1000, 1);
-  removed += store->Sweep(1000, 2 * buckets);
+  for (bool more = true; more;) {
+    const Store::Swept swept = store->Sweep(1000, 1);
+    removed += swept.removed;
+    more = swept.more;
+  }
   EXPECT_EQ(removed, 300u);
+  EXPECT_EQ(store->Sweep(1000, 2 * buckets).removed, 0u);
+  EXPECT_EQ(store.Stats().items_expired, 300u);
   EXPECT_EQ(store.Stats().items, 600u);
 }
 
@@ -239,15 +244,15 @@ TEST(StoreTest, UpdatesInPlaceAndReadsAllocateNothing) {
 
 TEST(StoreTest, AReservationOutsideTheLayoutIsRefused) {
   TestStore store(kRegionBytes);
-  EXPECT_FALSE(store->Reserve("", 10));
-  EXPECT_FALSE(store->Reserve(std::string(251, 'k'), 10));
-  EXPECT_FALSE(store->Reserve("key", (1 << 20) + 1));
-  EXPECT_FALSE(store->Reserve("key", UINT32_MAX));
+  EXPECT_FALSE(store->Reserve("", 10, 1));
+  EXPECT_FALSE(store->Reserve(std::string(251, 'k'), 10, 1));
+  EXPECT_FALSE(store->Reserve("key", (1 << 20) + 1, 1));
+  EXPECT_FALSE(store->Reserve("key", UINT32_MAX, 1));
 }
 
 TEST(StoreTest, AnAbandonedReservationLeavesNothing) {
   TestStore store(kRegionBytes);
-  auto reservation = store->Reserve("key", 1000);
+  auto reservation = store->Reserve("key", 1000, 1);
   ASSERT_TRUE(reservation);
   EXPECT_EQ(store.Get("key"), std::nullopt);
   store->Abandon(*reservation);
@@ -260,8 +265,8 @@ TEST(StoreTest, AFullHeapHarmsNothing) {
   int n = 0;
   while (store.Put("key" + std::to_string(n), value).status == ReplyStatus::kOk) ++n;
   ASSERT_GT(n, 20);
-  EXPECT_EQ(store.Put("key0", value).status, ReplyStatus::kHeapFull);
-  EXPECT_EQ(store->Reserve("key0", value.size()), std::nullopt);
+  EXPECT_EQ(store.Put("another", value).status, ReplyStatus::kHeapFull);
+  EXPECT_EQ(store->Reserve("key0", value.size(), 1), std::nullopt);
   for (int i = 0; i < n; ++i) ASSERT_EQ(store.Get("key" + std::to_string(i)), value);
   EXPECT_EQ(store.Stats().items, static_cast<uint64_t>(n));
   store.Delete("key0");
@@ -294,6 +299,27 @@ TEST(StoreTest, TooSmallARegionSaysWhatItTakes) {
                                     .incarnation = 1});
   EXPECT_EQ(store.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(store.status().message().find("1000006 slots"), std::string::npos) << store.status();
+}
+
+// Machines with pages of 64 KiB, where jemalloc wants its memory aligned to these.
+TEST(StoreTest, TheHeapIsAlignedToThePagesOfTheSystem) {
+  for (const uint64_t page_bytes : {4u << 10, 16u << 10, 64u << 10}) {
+    for (const size_t region_bytes : {1u << 20, (1u << 20) + 4096u, 100u << 20}) {
+      TestRegion region(region_bytes + page_bytes);
+      const uint64_t misaligned = reinterpret_cast<uintptr_t>(region.span().data()) % page_bytes;
+      std::vector<uint64_t> lock_words(1);
+      const auto store = Store::Create(
+          {.region = region.span().subspan((page_bytes - misaligned) % page_bytes, region_bytes),
+           .lock_words = lock_words,
+           .index_slots = 1000,
+           .incarnation = 1,
+           .page_bytes = page_bytes});
+      ASSERT_TRUE(store.ok()) << store.status();
+      EXPECT_EQ((*store)->superblock().heap_offset % page_bytes, 0u);
+      EXPECT_EQ((*store)->superblock().region_bytes % page_bytes, 0u);
+      EXPECT_EQ((*store)->Put("key", "value", {}, {}, 1).status, ReplyStatus::kOk);
+    }
+  }
 }
 
 TEST(StoreTest, TheRegionStartsWithItsSuperblock) {

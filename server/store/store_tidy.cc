@@ -1,0 +1,218 @@
+// Store: room for writes. Expired items go, and the others are moved together; in small steps, by a
+// thread that has time and by writes that found no room.
+
+#include <algorithm>
+
+#include "server/store/item_writer.h"
+#include "server/store/store_find.h"
+
+namespace gannet {
+namespace {
+
+// A step of Tidy: some 2 ms.
+constexpr size_t kSweepHomesPerStep = 1024;
+constexpr size_t kCompactHomesPerStep = 1024;
+constexpr size_t kMovesPerStep = 256;
+// Moved under one lock.
+constexpr uint64_t kMovedBytesPerLock = 256 << 10;
+// What a write that finds no room does at most before it is refused.
+constexpr int kSweepsPerWrite = 64;
+constexpr size_t kSweepHomesPerSweep = 16;
+// Homes to both sides whose keys a key's lock covers, with all that removing one touches: the two
+// buckets of its window, and their neighbours, where a key comes back to from the stash.
+constexpr uint64_t kNearHomes = kChainMovesMax - 1;
+// A round of compaction is worth while again when so much of the heap was freed since the last.
+constexpr uint64_t kFreedShare = 32;
+// A heap of which half is in use is compacted before it is full, when so much of it is free, but in
+// slabs where only blocks of one class can use it.
+constexpr uint64_t kSlackShare = 8;
+
+}  // namespace
+
+bool Store::Tidy(uint64_t now_ms) {
+  const bool more = Sweep(now_ms, kSweepHomesPerStep).more;
+  if (!InCompactionRound()) {
+    if (!compaction_wanted_.load(std::memory_order_relaxed) && !FragmentedWhenIdle()) return more;
+    compaction_wanted_.store(false, std::memory_order_relaxed);
+    if (!BeginCompactionRound()) return more;
+  }
+  Compact(kCompactHomesPerStep);
+  return more || InCompactionRound();
+}
+
+Store::Swept Store::Sweep(uint64_t now_ms, size_t homes) {
+  Swept swept;
+  size_t looked_at = 0;
+  uint64_t home = sweep_home_.load(std::memory_order_relaxed);
+  for (uint64_t passed = 0; passed < floors_.homes() && !swept.more;) {
+    const uint64_t end = floors_.RangeEnd(home);
+    uint64_t due = floors_.NextDue(home, end, now_ms);
+    for (; due != end && looked_at < homes; due = floors_.NextDue(due + 1, end, now_ms)) {
+      const Index::Lock lock(index_, due);
+      swept.removed += RemoveExpired(due, now_ms);
+      ++looked_at;
+    }
+    swept.more = due != end;
+    if (!swept.more && floors_.RangeDue(home, now_ms)) {
+      const Index::BucketLock lock(index_, home);
+      floors_.RaiseRange(home);
+    }
+    passed += due - home;
+    home = due == floors_.homes() ? 0 : due;
+  }
+  sweep_home_.store(home, std::memory_order_relaxed);
+  return swept;
+}
+
+size_t Store::RemoveExpired(uint64_t home, uint64_t now_ms) {
+  for (size_t removed = 0;; ++removed) {
+    // A removal may move another key of this home out of the stash, so the list is made again.
+    FoundOfHome found;
+    const size_t n = index_.List(home, found);
+    // If some were left out, they are looked at next time.
+    uint64_t floor = n == found.size() ? now_ms : ExpiryFloors::kNever;
+    const auto expired = std::find_if(found.begin(), found.begin() + n, [&](const auto& item) {
+      const uint64_t expiry_ms = ExpiryMs(Block(item.slot.offset()));
+      if (expiry_ms != 0) floor = std::min(floor, expiry_ms);
+      return expiry_ms != 0 && expiry_ms <= now_ms;
+    });
+    if (expired == found.begin() + n) {
+      floors_.Set(home, floor);
+      return removed;
+    }
+    RemoveItem(expired->place, expired->slot);
+    items_expired_.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+size_t Store::RemoveExpiredNear(KeyHash hash, uint64_t now_ms) {
+  const uint64_t home = hash.Home(floors_.homes());
+  const uint64_t first = home < kNearHomes ? 0 : home - kNearHomes;
+  const uint64_t last = std::min(home + kNearHomes, floors_.homes() - 1);
+  size_t removed = 0;
+  for (uint64_t near = first; near <= last; ++near) {
+    if (floors_.Due(near, now_ms)) removed += RemoveExpired(near, now_ms);
+  }
+  return removed;
+}
+
+std::byte* Store::AllocateOrMakeRoom(uint32_t size_class, uint64_t now_ms) {
+  std::byte* block = heap_->Allocate(size_class);
+  for (int i = 0; block == nullptr && i < kSweepsPerWrite; ++i) {
+    const Swept swept = Sweep(now_ms, kSweepHomesPerSweep);
+    if (swept.removed == 0 && !swept.more) break;
+    block = heap_->Allocate(size_class);
+  }
+  if (block != nullptr) return block;
+  compaction_wanted_.store(true, std::memory_order_relaxed);
+  if (!InCompactionRound() && !BeginCompactionRound()) return nullptr;
+  return Compact(kCompactHomesPerStep) > 0 ? heap_->Allocate(size_class) : nullptr;
+}
+
+uint64_t Store::FreedSinceRound() const {
+  return heap_->freed_bytes() + oversized_bytes_.load(std::memory_order_relaxed) -
+         freed_at_round_.load(std::memory_order_relaxed);
+}
+
+bool Store::FragmentedWhenIdle() const {
+  const uint64_t capacity = heap_->capacity_bytes();
+  if (FreedSinceRound() < capacity / kFreedShare) return false;
+  const uint64_t active = heap_->ActiveBytes();
+  return active > capacity / 2 && active > heap_->allocated_bytes() + capacity / kSlackShare;
+}
+
+bool Store::InCompactionRound() const {
+  return compact_position_.load(std::memory_order_relaxed) <
+         compact_until_.load(std::memory_order_relaxed);
+}
+
+// False: too little was freed since the last round for another to find more.
+bool Store::BeginCompactionRound() {
+  if (FreedSinceRound() < heap_->capacity_bytes() / kFreedShare) return false;
+  compact_until_.store(compact_position_.load(std::memory_order_relaxed) + floors_.homes(),
+                       std::memory_order_relaxed);
+  return true;
+}
+
+size_t Store::Compact(size_t homes) {
+  const bool in_round = InCompactionRound();
+  Holes holes{};
+  size_t moved = 0;
+  for (size_t i = 0; i < homes && moved < kMovesPerStep; ++i) {
+    const uint64_t position = compact_position_.fetch_add(1, std::memory_order_relaxed);
+    for (bool again = true; again;) {
+      moved += CompactHome(position % floors_.homes(), &holes, &again);
+    }
+  }
+  items_moved_.fetch_add(moved, std::memory_order_relaxed);
+  if (in_round && !InCompactionRound()) {
+    freed_at_round_.fetch_add(FreedSinceRound(), std::memory_order_relaxed);
+  }
+  return moved;
+}
+
+size_t Store::CompactHome(uint64_t home, Holes* holes, bool* again) {
+  const Index::Lock lock(index_, home);
+  FoundOfHome found;
+  const size_t n = index_.List(home, found);
+  size_t moved = 0;
+  uint64_t bytes = 0;
+  size_t i = 0;
+  for (; i < n && bytes < kMovedBytesPerLock; ++i) {
+    const uint64_t bytes_of_one = MoveDown(found[i], holes);
+    moved += bytes_of_one > 0;
+    bytes += bytes_of_one;
+  }
+  *again = i < n;
+  return moved;
+}
+
+uint64_t Store::MoveDown(const Index::Found& found, Holes* holes) {
+  const uint32_t old_class = found.slot.size_class();
+  if (oversized_bytes_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    const ItemHeader header = LoadHeader(found.slot);
+    const uint32_t size_class = SizeClassFor(ItemBytes(header.key_bytes(), header.value_bytes));
+    if (size_class != old_class &&
+        MoveBelow(found, region_.data() + region_.size(), size_class, holes)) {
+      return SizeClassBytes(size_class);
+    }
+  }
+  const bool moved = MoveBelow(found, Block(found.slot.offset()), old_class, holes);
+  return moved ? SizeClassBytes(old_class) : 0;
+}
+
+// jemalloc hands out the lowest free block of a class. So each move fills a lower hole, and a heap
+// that nobody changes comes to rest.
+bool Store::MoveBelow(const Index::Found& found, const std::byte* end, uint32_t size_class,
+                      Holes* holes) {
+  const std::byte*& hole = (*holes)[size_class];
+  if (end <= hole) return false;
+  std::byte* block = heap_->Allocate(size_class);
+  hole = block == nullptr ? region_.data() + region_.size() : block;
+  if (block == nullptr) return false;
+  if (block > end) {
+    heap_->Free(block, size_class);
+    return false;
+  }
+  Move(found, block, size_class);
+  return true;
+}
+
+// As a replacement out of place (docs/consistency.md), with the content and the version that there
+// are. The commit word covers them and the place, and only the place changes.
+void Store::Move(const Index::Found& found, std::byte* to, uint32_t size_class) {
+  const uint64_t old_offset = found.slot.offset();
+  const uint64_t new_offset = to - region_.data();
+  const std::byte* old = Block(old_offset);
+  const ItemHeader header = LoadHeader(found.slot);
+  constexpr size_t kCommitBytes = sizeof(header.commit);
+  StoreDead(to);
+  StoreWords(to + kCommitBytes, old + kCommitBytes,
+             ItemBytes(header.key_bytes(), header.value_bytes) - kCommitBytes);
+  StoreDead(Block(old_offset));
+  StoreLive(to, Resealed(header.commit, old_offset, new_offset));
+  index_.Replace(found.place, Slot::Of(found.slot.tag(), size_class, new_offset));
+  FreeBlock(old_offset, found.slot.size_class());
+}
+
+}  // namespace gannet

@@ -1,0 +1,310 @@
+// What a store that is full, or looks full, still takes: replacements, and whatever there is room
+// for when expired items are gone and the others are moved together.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <deque>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/server/store/store_fixture.h"
+
+namespace gannet {
+namespace {
+
+std::string Name(uint64_t i) {
+  std::string name = std::to_string(i);
+  return std::string(16 - name.size(), 'k') + name;
+}
+// Of an item with a key of 16 bytes that fills a block of this class.
+size_t ValueBytesOf(uint32_t size_class) {
+  return std::min<size_t>(SizeClassBytes(size_class) - sizeof(ItemHeader) - 16, kValueBytesMax);
+}
+// The largest class is that of the longest key and value.
+constexpr uint32_t kFirstClass = SizeClassFor(sizeof(ItemHeader) + 17);
+constexpr uint32_t kLastClass = SizeClassFor(sizeof(ItemHeader) + 16 + kValueBytesMax);
+
+// As a worker brings a value that is too long for a message: into the heap, or elsewhere and then
+// over the old item.
+WriteOutcome PutAsWorker(TestStore& store, std::string_view key, std::string_view value) {
+  if (const auto reservation = store->Reserve(key, value.size(), 1)) {
+    StoreValue(store.region().data() + reservation->offset, value);
+    return store->CommitPut(*reservation, key, {}, {}, 1);
+  }
+  if (!store->FitsOld(key, value.size(), 1)) return {.status = ReplyStatus::kHeapFull};
+  return store->Put(key, value, {}, {}, 1);
+}
+
+uint64_t Fill(TestStore& store, std::string_view value, uint64_t first = 0) {
+  uint64_t n = first;
+  while (store.Put(Name(n), value).status == ReplyStatus::kOk) ++n;
+  return n - first;
+}
+
+TEST(RoomTest, AFullStoreReplacesEveryItemByOneOfTheSameSizeOrSmaller) {
+  for (uint32_t size_class = kFirstClass; size_class <= kLastClass; ++size_class) {
+    SCOPED_TRACE(testing::Message() << "class " << size_class);
+    TestStore store(8 << 20, 100'000);
+    const size_t value_bytes = ValueBytesOf(size_class);
+    const uint64_t n = Fill(store, std::string(value_bytes, 'a'));
+    // Small leftovers are filled too, so that no class finds room.
+    for (uint32_t c = size_class; c-- > kFirstClass;) {
+      Fill(store, std::string(ValueBytesOf(c), 'b'), 1'000'000ull * c);
+    }
+    const uint64_t some = std::min<uint64_t>(n, 20);
+    for (uint64_t i = 0; i < some; ++i) {
+      const std::string same(value_bytes, 'c'), shorter(value_bytes / 2, 'd'),
+          again(value_bytes, 'e');
+      for (const std::string& value : {same, shorter, again}) {
+        ASSERT_EQ(store.Put(Name(i), value).status, ReplyStatus::kOk) << value.size();
+        ASSERT_EQ(store.Get(Name(i)), value);
+        ASSERT_EQ(PutAsWorker(store, Name(i), value).status, ReplyStatus::kOk) << value.size();
+        ASSERT_EQ(store.Get(Name(i)), value);
+        if (&value == &shorter) break;
+      }
+      ASSERT_EQ(store.Put(Name(i), "").status, ReplyStatus::kOk);
+      ASSERT_EQ(store.Get(Name(i)), "");
+    }
+    for (uint64_t i = some; i < n; i += 1 + n / 100) {
+      ASSERT_EQ(store.Get(Name(i)), std::string(value_bytes, 'a')) << i;
+    }
+  }
+}
+
+// Reservations take what room there is; the items of others, and of the same keys, can be replaced
+// all the same.
+TEST(RoomTest, AFullStoreReplacesWithReservationsOpen) {
+  TestStore store(16 << 20, 1000);
+  const std::string value(kValueBytesMax, 'a'), other(kValueBytesMax, 'b');
+  std::vector<Store::Reservation> open;
+  ASSERT_EQ(store.Put(Name(0), value).status, ReplyStatus::kOk);
+  ASSERT_EQ(store.Put(Name(1), value).status, ReplyStatus::kOk);
+  while (const auto reservation = store->Reserve(Name(0), kValueBytesMax, 1)) {
+    open.push_back(*reservation);
+  }
+  ASSERT_GT(open.size(), 5u);
+  EXPECT_EQ(PutAsWorker(store, Name(0), other).status, ReplyStatus::kOk);
+  EXPECT_EQ(PutAsWorker(store, Name(1), other).status, ReplyStatus::kOk);
+  EXPECT_EQ(PutAsWorker(store, Name(2), other).status, ReplyStatus::kHeapFull);
+  EXPECT_EQ(store.Get(Name(0)), other);
+  EXPECT_EQ(store.Get(Name(1)), other);
+  for (const Store::Reservation& reservation : open) {
+    StoreValue(store.region().data() + reservation.offset, value);
+    ASSERT_EQ(store->CommitPut(reservation, Name(0), {}, {}, 1).status, ReplyStatus::kOk);
+    ASSERT_EQ(store.Get(Name(0)), value);
+  }
+  EXPECT_EQ(store.Stats().heap_bytes, 2 * SizeClassBytes(kLastClass));
+}
+
+TEST(RoomTest, ConditionsHoldForWhatIsWrittenOverTheOldItem) {
+  TestStore store(8 << 20, 1000);
+  const std::string value(100'000, 'a'), other(100'000, 'b');
+  const uint64_t n = Fill(store, value);
+  const uint64_t version = store->Get(Name(0), {}, 1).version;
+  EXPECT_EQ(store->Put(Name(0), other, {}, {.only_if_version = version + 1}, 1).status,
+            ReplyStatus::kVersionMismatch);
+  EXPECT_EQ(store->Put(Name(0), other, {}, {.only_if_absent = true}, 1).status,
+            ReplyStatus::kExists);
+  EXPECT_EQ(store->Put(Name(0), other, {}, {.under_lock = 77}, 1).status, ReplyStatus::kLockLost);
+  EXPECT_EQ(store.Get(Name(0)), value);
+  const WriteOutcome put =
+      store->Put(Name(0), other, {.flags = 7}, {.only_if_version = version}, 1);
+  EXPECT_EQ(put.status, ReplyStatus::kOk);
+  EXPECT_GT(put.version, version);
+  EXPECT_EQ(store->Get(Name(0), {}, 1).attributes.flags, 7u);
+  EXPECT_EQ(store.Stats().refused_heap_full, 1u) << "only the write that ended the filling";
+  EXPECT_EQ(store.Stats().items, n);
+}
+
+// An item written over a longer one is moved to a block of its own size when there is one.
+TEST(RoomTest, WhatIsLargerThanNeededIsFreeAgainAfterCompaction) {
+  TestStore store(16 << 20, 20'000);
+  const uint64_t n = Fill(store, std::string(100'000, 'a'));
+  while (store.Put(Name(n + store.Stats().items), std::string(64, 'a')).status ==
+         ReplyStatus::kOk) {
+  }
+  for (uint64_t i = 0; i < n; ++i) ASSERT_EQ(store.Put(Name(i), "short").status, ReplyStatus::kOk);
+  // One page is all that the first needs.
+  for (int i = 0; i < 2; ++i) store.Delete(Name(i));
+  while (store->Tidy(1)) {
+  }
+  EXPECT_GT(Fill(store, std::string(100'000, 'b'), 1'000'000), n * 9 / 10);
+}
+
+// The reproduction: 8 MiB, 6,272 items that live for 2 s, all expired, then 6,000 writes.
+TEST(RoomTest, WritesTakeTheRoomOfExpiredItems) {
+  for (const size_t value_bytes : {1000, 1'100, 64}) {
+    SCOPED_TRACE(value_bytes);
+    TestStore store(8 << 20, 80'000);
+    const std::string value(value_bytes, 'v');
+    uint64_t n = 0;
+    while (store->Put(Name(n), value, {.expiry_ms = 3000}, {}, 1000).status == ReplyStatus::kOk)
+      ++n;
+    ASSERT_GT(n, 5'000u);
+    uint64_t refused = 0;
+    for (uint64_t i = 0; i < n; ++i) {
+      const ItemAttributes attributes{.expiry_ms = 5000};
+      refused +=
+          store->Put(Name(1'000'000 + i), value, attributes, {}, 3000).status != ReplyStatus::kOk;
+    }
+    EXPECT_EQ(refused, 0u);
+    EXPECT_GT(store.Stats().items_expired, n * 9 / 10);
+    EXPECT_NE(store->Put(Name(1), value, {}, {}, 4999).status, ReplyStatus::kOk);
+  }
+}
+
+TEST(RoomTest, WritesTakeTheSlotsOfExpiredItems) {
+  TestStore store(8 << 20, 1'000);
+  uint64_t n = 0;
+  while (store->Put(Name(n), "v", {.expiry_ms = 3000}, {}, 1000).status == ReplyStatus::kOk) ++n;
+  EXPECT_EQ(store.Stats().refused_index_full, 1u);
+  EXPECT_EQ(store.Stats().refused_heap_full, 0u);
+  uint64_t refused = 0;
+  for (uint64_t i = 0; i < n * 9 / 10; ++i) {
+    refused += store->Put(Name(10'000 + i), "v", {}, {}, 3000).status != ReplyStatus::kOk;
+  }
+  EXPECT_EQ(refused, 0u);
+}
+
+// A server's life in virtual time: writes all the time, tidying as often as Server::Poll does.
+TEST(RoomTest, ACacheWithATimeToLiveNeedsLittleMoreThanItsLiveBytes) {
+  constexpr uint64_t kTtlMs = 10'000, kWritesPerMs = 4;
+  TestStore store(64 << 20, 100'000);
+  uint64_t tidy_ms = 0, key = 0, steps = 0;
+  double worst = 0;
+  for (uint64_t now_ms = 1; now_ms < 4 * kTtlMs; ++now_ms) {
+    for (uint64_t i = 0; i < kWritesPerMs; ++i) {
+      ASSERT_EQ(
+          store->Put(Name(key++), std::string(200, 'v'), {.expiry_ms = now_ms + kTtlMs}, {}, now_ms)
+              .status,
+          ReplyStatus::kOk);
+    }
+    if (now_ms >= tidy_ms) {
+      tidy_ms = now_ms + (store->Tidy(now_ms) ? 10 : 1000);
+      ++steps;
+    }
+    if (now_ms <= 2 * kTtlMs) continue;
+    const double live = kTtlMs * kWritesPerMs * SizeClassBytes(SizeClassFor(32 + 16 + 200));
+    worst = std::max(worst, store.Stats().heap_bytes / live);
+  }
+  std::printf("at most %.3f times the live bytes, in %lu steps\n", worst, steps);
+  EXPECT_LE(worst, 1.2);
+  EXPECT_LE(steps, 10 * 4 * kTtlMs / 1000);
+}
+
+// Nothing expires, so nothing is looked at: a sweep of a full index is a few loads.
+TEST(RoomTest, AHomeIsLookedAtOnlyWhenSomethingInItExpired) {
+  TestStore store(8 << 20, 10'000);
+  for (int i = 0; i < 9'000; ++i) {
+    store->Put(Name(i), "v", {.expiry_ms = i == 4321 ? 2000u : 5000u}, {}, 1000);
+  }
+  EXPECT_EQ(store->Sweep(1999, 0).more, false);
+  EXPECT_EQ(store->Sweep(2000, 0).more, true);
+  const Store::Swept swept = store->Sweep(2000, 1);
+  EXPECT_EQ(swept.removed, 1u);
+  EXPECT_FALSE(swept.more);
+}
+
+TEST(RoomTest, AMovedItemKeepsAllButItsPlace) {
+  TestStore store(8 << 20, 10'000);
+  for (int i = 0; i < 2'000; ++i) {
+    store->Put(Name(i), std::string(i, 'v'), {.flags = 1000u + i, .expiry_ms = 9'999'999}, {}, 1);
+  }
+  for (int i = 0; i < 2'000; i += 2) store.Delete(Name(i));
+  std::vector<ReadOutcome> before;
+  for (int i = 1; i < 2'000; i += 2) before.push_back(store->Get(Name(i), {}, 1));
+  for (int round = 0; round < 3; ++round) store->Compact(10'000);
+  EXPECT_GT(store.Stats().items_moved, 100u);
+  uint64_t moved = 0;
+  for (int i = 1; i < 2'000; i += 2) {
+    const ReadOutcome after = store->Get(Name(i), {}, 1);
+    const ReadOutcome& was = before[i / 2];
+    ASSERT_EQ(after.version, was.version);
+    ASSERT_EQ(after.attributes.flags, was.attributes.flags);
+    ASSERT_EQ(after.attributes.expiry_ms, was.attributes.expiry_ms);
+    ASSERT_LE(Slot(after.slot).offset(), Slot(was.slot).offset());
+    ASSERT_EQ(store.Get(Name(i)), std::string(i, 'v'));
+    moved += after.slot != was.slot;
+    const WriteConditions same{.only_if_version = was.version};
+    ASSERT_EQ(store->Put(Name(i), std::string(i, 'w'), {}, same, 1).status, ReplyStatus::kOk);
+    ASSERT_EQ(store.Get(Name(i)), std::string(i, 'w'));
+  }
+  EXPECT_GT(moved, 100u);
+  EXPECT_EQ(store.Stats().heap_bytes, [&] {
+    uint64_t bytes = 0;
+    for (int i = 1; i < 2'000; i += 2) bytes += SizeClassBytes(SizeClassFor(ItemBytes(16, i)));
+    return bytes;
+  }());
+}
+
+TEST(RoomTest, AHeapThatNobodyChangesComesToRest) {
+  TestStore store(8 << 20, 10'000);
+  std::mt19937_64 random(1);
+  for (int i = 0; i < 3'000; ++i) store.Put(Name(i), std::string(random() % 3'000, 'v'));
+  for (int i = 0; i < 3'000; i += 3) store.Delete(Name(i));
+  while (store->Compact(10'000) > 0) {
+  }
+  const uint64_t moved = store.Stats().items_moved;
+  store->Compact(10'000);
+  EXPECT_EQ(store.Stats().items_moved, moved);
+  for (int i = 0; i < 10 && store->Tidy(1); ++i) {
+  }
+  EXPECT_FALSE(store->Tidy(1));
+}
+
+// The reproduction: a heap of small items, 99 % of them deleted at random.
+class SurvivorsTest : public testing::TestWithParam<size_t> {
+ protected:
+  static constexpr size_t kRegion = 96 << 20;
+  static constexpr uint64_t kSlots = 700'000;
+
+  void FillAndThin(TestStore& store) {
+    const uint64_t n = Fill(store, std::string(64, 's'));
+    std::mt19937_64 random(7);
+    for (uint64_t i = 0; i < n; ++i) {
+      if (random() % 100 != 0) store.Delete(Name(i));
+    }
+  }
+  // Puts until `refusals` were refused.
+  uint64_t FillWith(TestStore& store, size_t value_bytes, int refusals) {
+    const std::string value(value_bytes, 'l');
+    uint64_t taken = 0;
+    for (uint64_t i = 0; refusals > 0; ++i) {
+      const bool ok = store.Put(Name(1'000'000'000 + i), value).status == ReplyStatus::kOk;
+      taken += ok;
+      refusals -= !ok;
+    }
+    return taken;
+  }
+};
+
+TEST_P(SurvivorsTest, DoNotPinTheHeap) {
+  TestStore empty(kRegion, kSlots), idle(kRegion, kSlots), busy(kRegion, kSlots);
+  const uint64_t all = FillWith(empty, GetParam(), 1);
+  FillAndThin(idle);
+  int steps = 1;
+  for (; idle->Tidy(1); ++steps) {
+  }
+  const uint64_t after_idle = FillWith(idle, GetParam(), 1);
+  // Without any idle time: the writes that are refused do the work.
+  FillAndThin(busy);
+  const uint64_t after_refusals = FillWith(busy, GetParam(), 1000);
+  std::printf(
+      "%zu bytes: %lu in an empty heap; %lu (%.1f %%) after %d idle steps and %lu moves; "
+      "%lu (%.1f %%) while 1,000 writes were refused\n",
+      GetParam(), all, after_idle, 100.0 * after_idle / all, steps, idle.Stats().items_moved,
+      after_refusals, 100.0 * after_refusals / all);
+  EXPECT_GE(after_idle * 100, all * 90);
+  // Some long values came into the midst of it.
+  EXPECT_GE(after_refusals * 100, all * 85);
+  EXPECT_LE(steps, 200);
+}
+
+INSTANTIATE_TEST_SUITE_P(Values, SurvivorsTest, testing::Values(3'000, 1 << 20),
+                         testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace gannet
