@@ -142,7 +142,8 @@ absl::Status Server::CreateWorkers() {
                                             .workers = options_.workers,
                                             .connections_max = options_.connections_max,
                                             .reply_buffers = options_.reply_buffers,
-                                            .session_grace_ns = options_.session_grace_ns},
+                                            .session_grace_ns = options_.session_grace_ns,
+                                            .silence_ns_max = options_.silence_ms * kNsPerMs},
                                            &node_));
   }
   return absl::OkStatus();

@@ -33,6 +33,8 @@ class Server {
     uint32_t workers = 1;
     HugePages huge_pages = HugePages::kAuto;
     int64_t session_grace_ns = 30'000'000'000;
+    // After so much silence a peer is dead; kSilenceMsMin to 65,535.
+    uint32_t silence_ms = kSilenceMsDefault;
     uint32_t connections_max = 1024;  // of each worker
     uint32_t reply_buffers = 512;     // of each worker: replies with values on their way at once
     // Instead of the mode that suits the device; kNicCas and kRpcLoopback need its atomics.

@@ -77,7 +77,7 @@ void ServerThreads::RunWorker(Worker* worker) {
   pthread_setname_np(pthread_self(), "kv-worker");
   int64_t busy_until_ns = 0;
   while (!worker->closed() && !worker->failed()) {
-    const Now now = Now::Read();
+    const Now now = clock_.Read();
     const Worker::Activity activity = worker->Poll(now);
     if (activity == Worker::Activity::kRequests) {
       busy_until_ns = now.monotonic_ns + options_.busy_poll_ns;
@@ -90,7 +90,7 @@ void ServerThreads::RunWorker(Worker* worker) {
     }
     // Armed, then polled once more: what came before the arming wakes nobody.
     if (!worker->Arm().ok()) break;
-    if (worker->Poll(Now::Read()) != Worker::Activity::kNone) continue;
+    if (worker->Poll(clock_.Read()) != Worker::Activity::kNone) continue;
     if (worker->closed()) break;
     pollfd fds[] = {{worker->completion_fd(), POLLIN, 0}, {worker->inbox().fd(), POLLIN, 0}};
     WaitUntil(fds, worker->deadline_ns());
@@ -114,7 +114,7 @@ void ServerThreads::RunControl() {
   // The connection manager is polled to the end: workers that destroy connections wait for events
   // to be acknowledged.
   while (running_.load(std::memory_order_acquire) > 0) {
-    const Now now = Now::Read();
+    const Now now = clock_.Read();
     while (server_->Poll(now)) {
     }
     const bool failed = !server_->status().ok() || worker_failed_.load(std::memory_order_relaxed);

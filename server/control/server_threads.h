@@ -18,6 +18,7 @@ class ServerThreads {
  public:
   struct Options {
     int64_t busy_poll_ns = 100'000;
+    ServerClock::Source time = {};  // where the server's clock comes from
   };
 
   // Starts to serve. ResourceExhausted: no file descriptor.
@@ -32,10 +33,14 @@ class ServerThreads {
   absl::Status Wait();
 
   const Server& server() const { return *server_; }
+  Now now() const { return clock_.Read(); }
 
  private:
   ServerThreads(std::unique_ptr<Server> server, const Options& options, int stop_fd)
-      : server_(std::move(server)), options_(options), stop_fd_(stop_fd) {}
+      : server_(std::move(server)),
+        options_(options),
+        clock_(ServerClock::Start(options.time)),
+        stop_fd_(stop_fd) {}
 
   void RunControl();
   void RunWorker(Worker* worker);
@@ -44,6 +49,7 @@ class ServerThreads {
 
   const std::unique_ptr<Server> server_;
   const Options options_;
+  const ServerClock clock_;
   const int stop_fd_;  // an eventfd; readable once a stop was requested
   // Workers that still run. Release by a worker as the last thing it does, acquire by the control
   // thread before it takes the worker's state for final.

@@ -19,6 +19,9 @@ constexpr uint32_t kSendPlacesSpare = 16;
 constexpr uint32_t kHeartbeatsUnanswered = 2;
 // How long a closing queue pair may take to be flushed before it is destroyed regardless.
 constexpr int64_t kFlushNsMax = 10'000'000'000;
+// While there are connections, a Tick comes so often within the time after which silence means
+// death. So it is noticed if the worker stands still for a part of that time.
+constexpr int64_t kTicksPerSilence = 3;
 
 SessionTable::Options SessionOptions(const Worker::Options& options, const Node& node) {
   return {.credits = options.credits,
@@ -94,8 +97,8 @@ Worker::Activity Worker::Poll(const Now& now) {
   ServeLargeGets();
   batch_.Flush();
   FinishClosing();
-  if (!receives_->Repost()) failed_ = true;
   if (now.monotonic_ns >= timers_due_ns_) RunTimers();
+  if (!receives_->Repost()) failed_ = true;
   active |= janitor_->Poll(now.monotonic_ns);
   PublishCounters();
   if (served_) return Activity::kRequests;
@@ -130,16 +133,51 @@ bool Worker::TakeInbox() {
 }
 
 void Worker::RunTimers() {
+  // First: nobody is silent whose message waits to be read.
+  ServeAllThatWaits();
+  if (now_.monotonic_ns >= tick_due_ns_) Tick();
+  timers_due_ns_ = tick_due_ns_;
+}
+
+// Receives are posted again only after it, so it ends soon, however fast requests come.
+void Worker::ServeAllThatWaits() {
+  uint32_t left = cq_->capacity();
+  while (left > 0) {
+    const size_t n = PollCompletions(kPollMax);
+    if (n == 0) break;
+    left -= std::min<uint32_t>(left, static_cast<uint32_t>(n));
+    batch_.Flush();
+  }
+  CountUpdates();
+}
+
+void Worker::Tick() {
+  // What sleeps wakes in time for its Tick. One that comes late means that the worker did not run.
+  if (tick_due_ns_ > 0) Forgive(now_.monotonic_ns - tick_due_ns_);
   CheckSilence();
   sessions_.Expire(now_.monotonic_ns);
-  timers_due_ns_ = std::numeric_limits<int64_t>::max();
+  tick_due_ns_ = NextTickNs();
+}
+
+void Worker::TickBy(int64_t due_ns) {
+  tick_due_ns_ = std::min(tick_due_ns_, due_ns);
+  timers_due_ns_ = std::min(timers_due_ns_, tick_due_ns_);
+}
+
+int64_t Worker::NextTickNs() const {
+  int64_t next =
+      sessions_.size() > 0 ? sessions_.next_expiry_ns() : std::numeric_limits<int64_t>::max();
   for (const auto& [id, connection] : connections_) {
-    const int64_t due = connection->closing ? connection->closing_since_ns + kFlushNsMax
-                                            : connection->heard_ns + options_.silence_ns_max;
-    timers_due_ns_ = std::min(timers_due_ns_, due);
+    next = std::min(next, connection->closing ? connection->closing_since_ns + kFlushNsMax
+                                              : connection->heard_ns + options_.silence_ns_max);
   }
-  if (sessions_.size() > 0) {
-    timers_due_ns_ = std::min(timers_due_ns_, sessions_.next_expiry_ns());
+  if (connections_.empty()) return next;
+  return std::min(next, now_.monotonic_ns + options_.silence_ns_max / kTicksPerSilence);
+}
+
+void Worker::Forgive(int64_t gap_ns) {
+  for (const auto& [id, connection] : connections_) {
+    connection->heard_ns = std::min(connection->heard_ns + gap_ns, now_.monotonic_ns);
   }
 }
 

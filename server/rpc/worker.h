@@ -52,7 +52,8 @@ class Worker {
     uint32_t reply_buffers = 512;
     uint32_t staging_buffers = 4;  // of the longest value: GETs by RPC of long values at once
     int64_t session_grace_ns = 30'000'000'000;
-    int64_t silence_ns_max = int64_t{kPeerSilenceMsMax} * 1'000'000;
+    // After so much silence a peer is dead; told in the grant. At most 65,535 ms.
+    int64_t silence_ns_max = int64_t{kSilenceMsDefault} * kNsPerMs;
   };
 
   // `node` outlives the worker. Blocks while the loopback queue pair connects. ResourceExhausted,
@@ -113,7 +114,14 @@ class Worker {
   bool TakeInbox();
   bool ServeWhatCame();
   void RunTimers();
+  // Reads and serves every message that waits.
+  void ServeAllThatWaits();
+  void Tick();
+  void TickBy(int64_t due_ns);
+  // The worker stood still for so long: those who were to be heard meanwhile get as much more time.
+  void Forgive(int64_t gap_ns);
   void CheckSilence();
+  int64_t NextTickNs() const;
   void PublishCounters();
   // Of the tables by which connections are found.
   size_t MapBytes() const;
@@ -231,7 +239,8 @@ class Worker {
   std::deque<LargeGet> large_gets_;        // waiting for a staging buffer
   std::deque<LockRequest> lock_requests_;  // waiting for a place in cas_
   Now now_;
-  int64_t timers_due_ns_ = 0;
+  int64_t timers_due_ns_ = 0;  // when RunTimers has something to do
+  int64_t tick_due_ns_ = 0;    // of that: when Tick has
   bool closing_ = false;
   bool failed_ = false;
   bool served_ = false;          // a request, in this Poll

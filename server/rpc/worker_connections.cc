@@ -122,7 +122,7 @@ void Worker::Accept(Arrival arrival, Session* session) {
   raw->accounted_bytes = raw->MemoryBytes();
   connection_bytes_ += raw->accounted_bytes;
   sessions_.Attach(session);
-  timers_due_ns_ = std::min(timers_due_ns_, now_.monotonic_ns + options_.silence_ns_max);
+  TickBy(NextTickNs());
   const Grant grant = GrantFor(*raw, resumed);
   if (absl::Status status = node_->listener->FinishAccept(raw->rdma.get(), BytesOf(grant));
       !status.ok()) {
@@ -181,7 +181,6 @@ void Worker::CloseConnection(ServerConnection* connection, std::string_view why)
   connection->puts_waiting.clear();
   const uint64_t drain = PackWorkId(WorkKind::kDrain, connection->id, 0);
   if (!connection->rdma->BeginClose(drain)) drained_.push_back(connection->id);
-  timers_due_ns_ = std::min(timers_due_ns_, now_.monotonic_ns + options_.silence_ns_max);
 }
 
 void Worker::CloseAll() {
@@ -213,7 +212,7 @@ void Worker::Destroy(ServerConnection* connection) {
   node_->connection_ids->Retire(id);
   janitor_->Hasten(now_.monotonic_ns);
   sessions_.Detach(connection->session, now_.monotonic_ns);
-  timers_due_ns_ = now_.monotonic_ns;
+  TickBy(now_.monotonic_ns);  // for the session's end
   connection_bytes_ -= connection->accounted_bytes;
   connections_.erase(id);
 }
