@@ -215,6 +215,11 @@ void Server::OnRequest(IncomingRequest request) {
                   absl::StrCat("the server serves device ", options_.device.name,
                                " only; connect to an address of that"));
   }
+  if (request.wants_endless_retries()) {
+    return Reject(std::move(request), RejectCode::kMalformed,
+                  "replies would be sent for ever to a client that takes none: connect with an "
+                  "rnr_retry_count of at most 6");
+  }
   const std::optional<uint32_t> connection = connection_ids_.Take();
   if (!connection) {
     return Reject(std::move(request), RejectCode::kTooManyConnections,

@@ -37,7 +37,7 @@ RawPeer::RawPeer(Driver* driver) : driver_(driver) {
 
 RawPeer::~RawPeer() {
   if (connector_ == nullptr || connector_->connection() == nullptr) return;
-  if (connector_->connection()->BeginClose(WrId{.kind = kDrain}.Pack())) {
+  if (connector_->connection()->BeginClose(WrId{.kind = kDrain}.Pack()) && !drained_) {
     EXPECT_TRUE(driver_->StepUntil([this] {
       silent_ = false;
       Poll();
@@ -47,8 +47,9 @@ RawPeer::~RawPeer() {
 }
 
 bool RawPeer::Connect(std::span<const std::byte> private_data) {
-  connector_ =
-      Must(Connector::Start({.to = driver_->address(), .deadline_ns = MonotonicNs() + kStepNsMax}));
+  connector_ = Must(Connector::Start({.to = driver_->address(),
+                                      .deadline_ns = MonotonicNs() + kStepNsMax,
+                                      .rnr_retry_count = rnr_retry_count_}));
   const bool ended = driver_->StepUntil([&] {
     const Connector::Step step = connector_->Poll(MonotonicNs());
     if (step == Connector::Step::kResolved) {
@@ -189,8 +190,15 @@ std::optional<std::string> RawPeer::Get(std::string_view key) {
   return reply->value;
 }
 
-bool RawPeer::WaitSent() {
+bool RawPeer::CloseAlone() {
+  connector_->connection()->BeginClose(WrId{.kind = kDrain}.Pack());
   const int64_t deadline_ns = MonotonicNs() + kStepNsMax;
+  while (!drained_ && MonotonicNs() < deadline_ns) Poll();
+  return drained_ && sends_in_flight_ == 0;
+}
+
+bool RawPeer::WaitSent(int64_t for_ns) {
+  const int64_t deadline_ns = MonotonicNs() + for_ns;
   while (sends_in_flight_ > 0 && MonotonicNs() < deadline_ns) Poll();
   return sends_in_flight_ == 0;
 }
