@@ -130,7 +130,7 @@ absl::Status Server::CreateWorkers() {
   node_.listener = listener_.get();
   node_.store = store_.get();
   node_.connection_ids = &connection_ids_;
-  node_.refusals = &refusals_;
+  node_.log = &log_;
   node_.grant = GrantTemplate();
   node_.region_lkey = region_mr_->lkey;
   node_.lock_words = WordsOf(locks_->bytes(), options_.lock_words);
@@ -150,6 +150,7 @@ absl::Status Server::CreateWorkers() {
 }
 
 bool Server::Poll(const Now& now) {
+  now_ = now;
   int events = 0;
   for (; events < kEventsPerPollMax; ++events) {
     std::optional<ListenerEvent> event = listener_->Poll();
@@ -176,6 +177,7 @@ bool Server::Poll(const Now& now) {
   }
   if (now.monotonic_ns >= next_sweep_ns_) {
     next_sweep_ns_ = now.monotonic_ns + kSweepPeriodNs;
+    log_.connections.Poll(now.monotonic_ns);
     const uint64_t buckets = store_->superblock().index.buckets();
     store_->Sweep(now.wall_ms, buckets / kSweepPeriods + 1);
   }
@@ -185,12 +187,13 @@ bool Server::Poll(const Now& now) {
 void Server::Notify(uint64_t connection, Notice::Type type) {
   // Whose it is, its worker knows; these are rare enough to ask each.
   for (const auto& worker : workers_) {
-    worker->inbox().Put(Notice{type, static_cast<uint32_t>(connection)});
+    worker->inbox().Put(Notice{type, connection});
   }
 }
 
 void Server::Reject(IncomingRequest request, RejectCode code, std::string_view reason) {
-  node_.LogRefusal(request.peer().ToString(), reason);
+  refused_connections_.Add(1);
+  node_.LogRefusal(&log_.refused_connections, now_.monotonic_ns, request.peer().ToString(), reason);
   const struct Reject reject = NewReject(code, reason);
   listener_->Reject(std::move(request), std::as_bytes(std::span(&reject, 1)));
 }
@@ -225,10 +228,11 @@ void Server::OnRequest(IncomingRequest request) {
     return Reject(std::move(request), RejectCode::kTooManyConnections,
                   "all connection ids of this run of the server are used up; restart it");
   }
-  request.Name(*connection);
-  Arrival arrival{*connection, *decoded, std::move(request)};
+  const uint64_t name = NameOf(*connection, ++requests_);
+  request.Name(name);
+  Arrival arrival{*connection, name, *decoded, std::move(request)};
   if (!WorkerFor(*decoded).inbox().Put(arrival)) {
-    connection_ids_.Retire(*connection);
+    connection_ids_.GiveBack(*connection);
     Reject(std::move(arrival.incoming), RejectCode::kTooManyConnections,
            "too many connection requests at once");
   }
@@ -262,7 +266,10 @@ StatsReply Server::Stats(const Now& now) const {
     stats.reply_posts += counters.reply_posts.value();
     stats.receive_posts += counters.receive_posts.value();
     stats.send_completions += counters.send_completions.value();
+    stats.refused_connections += counters.refused_connections.value();
+    stats.refused_requests += counters.refused_requests.value();
   }
+  stats.refused_connections += refused_connections_.value();
   stats.cpu_us = static_cast<uint64_t>(ProcessCpuUs());
   stats.uptime_ms = static_cast<uint64_t>((now.monotonic_ns - started_ns_) / kNsPerMs);
   return stats;

@@ -100,13 +100,16 @@ class Server {
   std::unique_ptr<Store> store_;
   std::unique_ptr<Listener> listener_;
   ConnectionIds connection_ids_;
-  LogLimit refusals_;
+  ServerLog log_;
   Node node_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  Counter refused_connections_;  // by this thread; the workers count theirs
 
   // Owner thread only.
   bool stopping_ = false;
   absl::Status status_;
+  Now now_;                // of this Poll
+  uint32_t requests_ = 0;  // connection requests so far
   int64_t next_sweep_ns_ = 0;
 };
 

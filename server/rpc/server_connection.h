@@ -59,6 +59,7 @@ struct ServerConnection {
   }
 
   const uint32_t id;  // never reused; the holder in lock words
+  uint64_t name = 0;  // by which events are about it
   const uint16_t qp_index;
   size_t accounted_bytes = 0;  // in the worker's figure
   Session* const session;

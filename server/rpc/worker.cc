@@ -102,7 +102,7 @@ Worker::Activity Worker::Poll(const Now& now) {
   active |= janitor_->Poll(now.monotonic_ns);
   PublishCounters();
   if (served_) return Activity::kRequests;
-  active |= cas_->in_flight() > 0 || !drained_.empty();
+  active |= cas_->in_flight() > 0 || !drained_.empty() || !arrivals_.empty();
   return active ? Activity::kHousekeeping : Activity::kNone;
 }
 
@@ -121,14 +121,19 @@ inline bool Worker::ServeWhatCame() {
 }
 
 bool Worker::TakeInbox() {
-  Inbox::Contents contents = inbox_->Take();
-  if (contents.empty()) return false;
+  if (!inbox_->filled() && arrivals_.empty()) return false;
+  Inbox::Contents contents = inbox_->Take(arrivals_.empty() ? kArrivalsPerPoll : 0);
   if (contents.close && !closing_) {
     closing_ = true;
     CloseAll();
   }
-  for (Arrival& arrival : contents.arrivals) OnArrival(std::move(arrival));
+  for (Arrival& arrival : contents.arrivals) arrivals_.push_back(std::move(arrival));
   for (const Notice& notice : contents.notices) OnNotice(notice);
+  for (size_t i = 0; i < kArrivalsPerPoll && !arrivals_.empty(); ++i) {
+    Arrival arrival = std::move(arrivals_.front());
+    arrivals_.pop_front();
+    OnArrival(std::move(arrival));
+  }
   return true;
 }
 

@@ -131,7 +131,13 @@ class Worker {
   void OnNotice(const Notice& notice);
   // Until its predecessor's queue pair is flushed.
   void Wait(Arrival arrival);
+  // Of those that wait, the one that `connection` was in the way of.
+  void EndWait(const ServerConnection& connection);
+  void GiveUp(Arrival arrival);
+  // Null: in a session of its own.
   void Accept(Arrival arrival, Session* session);
+  // The connection, in the tables; its session exists from here on.
+  ServerConnection* Add(const Arrival& arrival, Session* session, std::unique_ptr<Connection> rdma);
   void Reject(Arrival arrival, RejectCode code, std::string_view reason);
   ConnectionOptions OptionsForConnection() const;
   Grant GrantFor(const ServerConnection& connection, bool resumed) const;
@@ -207,6 +213,8 @@ class Worker {
   static_assert(kPollMax <= SendBatch::kDirectMax);
   static constexpr size_t kFew = 4;  // completions in a Poll without load
   static constexpr uint32_t kRecent = 1024;
+  // Each takes most of a millisecond, in which nobody is served.
+  static constexpr size_t kArrivalsPerPoll = 4;
   static constexpr size_t kLargeGetsMax = 1024;
   static constexpr size_t kLockRequestsMax = 1024;
 
@@ -234,6 +242,7 @@ class Worker {
   std::array<ServerConnection*, kRecent> recent_{};
   SendBatch batch_;
 
+  std::deque<Arrival> arrivals_;           // to be looked at, a few in each Poll
   std::vector<Arrival> waiting_arrivals_;  // for an old queue pair to be flushed
   std::vector<uint32_t> drained_;          // ids; to be destroyed at the end of this Poll
   std::deque<LargeGet> large_gets_;        // waiting for a staging buffer

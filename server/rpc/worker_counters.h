@@ -31,6 +31,8 @@ struct WorkerCounters {
   Counter reply_posts;
   Counter receive_posts;
   Counter send_completions;
+  Counter refused_connections;
+  Counter refused_requests;
 };
 
 }  // namespace gannet

@@ -284,7 +284,9 @@ void Worker::Reply(ServerConnection* connection, const ReplyHeader& reply) {
 
 // What no client of this version sends: whoever finds out why needs more than the status.
 void Worker::Refuse(ServerConnection* connection, const RequestHeader& header, RequestError error) {
-  node_->LogRefusal(absl::StrCat("request ", header.sequence, " of connection ", connection->id),
+  counters_.refused_requests.Add(1);
+  node_->LogRefusal(&node_->log->refused_requests, now_.monotonic_ns,
+                    absl::StrCat("request ", header.sequence, " of connection ", connection->id),
                     error.reason);
   Reply(connection, ReplyTo(header, error.status));
 }

@@ -128,7 +128,7 @@ TEST_F(ResumeTest, SilentPeerIsTakenForDead) {
   peer.FallSilent();
   Pass(int64_t{kSilenceMsDefault} * kNsPerMs - 500 * kNsPerMs);
   EXPECT_EQ(stats().connections, 1u);
-  Pass(500 * kNsPerMs);
+  Pass(int64_t{kSilenceMsDefault} * kNsPerMs);
   EXPECT_TRUE(WaitConnections(0));
   EXPECT_EQ(stats().sessions, 1u) << "it may come back";
 }
