@@ -130,10 +130,12 @@ absl::Status Server::CreateWorkers() {
   node_.listener = listener_.get();
   node_.store = store_.get();
   node_.connection_ids = &connection_ids_;
+  node_.server_sets = &server_sets_;
   node_.log = &log_;
   node_.grant = GrantTemplate();
   node_.region_lkey = region_mr_->lkey;
   node_.lock_words = WordsOf(locks_->bytes(), options_.lock_words);
+  node_.leases = &leases_.emplace(node_.lock_words, options_.workers);
   node_.stats = [this](const Now& now) { return Stats(now); };
   node_.random = options_.random;
   for (uint32_t i = 0; i < options_.workers; ++i) {
@@ -178,10 +180,20 @@ bool Server::Poll(const Now& now) {
   if (now.monotonic_ns >= next_sweep_ns_) {
     next_sweep_ns_ = now.monotonic_ns + kSweepPeriodNs;
     log_.connections.Poll(now.monotonic_ns);
+    WarnOfDifferentSets(now);
     const uint64_t buckets = store_->superblock().index.buckets();
     store_->Sweep(now.wall_ms, buckets / kSweepPeriods + 1);
   }
   return events > 0;
+}
+
+void Server::WarnOfDifferentSets(const Now& now) {
+  const auto different = server_sets_.Different();
+  if (!different || !log_.different_sets.Allow(now.monotonic_ns)) return;
+  LOG(WARNING) << "clients have different lists of servers, " << different->first << " and "
+               << different->second
+               << " for example: what one of them stores the other may look for at another server, "
+                  "and not find. Start all clients with the same list";
 }
 
 void Server::Notify(uint64_t connection, Notice::Type type) {
@@ -262,6 +274,7 @@ StatsReply Server::Stats(const Now& now) const {
     stats.sessions += counters.sessions.value();
     stats.connections += counters.connections.value();
     stats.locks_broken += counters.locks_broken.value();
+    stats.locks_expired += counters.locks_expired.value();
     stats.session_bytes += counters.session_bytes.value();
     stats.reply_posts += counters.reply_posts.value();
     stats.receive_posts += counters.receive_posts.value();

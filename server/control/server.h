@@ -84,6 +84,7 @@ class Server {
   void OnRequest(IncomingRequest request);
   void Reject(IncomingRequest request, RejectCode code, std::string_view reason);
   Worker& WorkerFor(const ConnectRequest& request);
+  void WarnOfDifferentSets(const Now& now);
   void Notify(uint64_t connection, Notice::Type type);
 
   // Immutable after Create, in the order of dependency.
@@ -100,6 +101,8 @@ class Server {
   std::unique_ptr<Store> store_;
   std::unique_ptr<Listener> listener_;
   ConnectionIds connection_ids_;
+  ServerSets server_sets_;
+  std::optional<LockLeases> leases_;
   ServerLog log_;
   Node node_;
   std::vector<std::unique_ptr<Worker>> workers_;

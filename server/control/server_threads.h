@@ -44,6 +44,8 @@ class ServerThreads {
 
   void RunControl();
   void RunWorker(Worker* worker);
+  // A Poll that took longer than others should have to wait.
+  void NoteSlowPoll(const Worker* worker, int64_t began_ns, int64_t ended_ns);
   // True: the stop was asked for.
   bool SleepControl(bool stopping);
 
@@ -56,6 +58,7 @@ class ServerThreads {
   std::atomic<size_t> running_{0};
   std::atomic<bool> worker_failed_{false};
   absl::Status status_;  // the control thread's until it is joined
+  LogLimit slow_polls_{1, ServerLog::kNsPerMinute};
   std::vector<std::thread> workers_;
   std::thread control_;
 };

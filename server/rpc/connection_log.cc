@@ -7,7 +7,8 @@
 
 namespace gannet {
 
-ConnectionLog::ConnectionLog() : ConnectionLog([](const std::string& line) { LOG(INFO) << line; }) {}
+ConnectionLog::ConnectionLog()
+    : ConnectionLog([](const std::string& line) { LOG(INFO) << line; }) {}
 
 void ConnectionLog::Came(int64_t now_ns, std::string_view what) {
   MutexLock lock(mutex_);

@@ -14,9 +14,11 @@
 #include "common/rdma/device.h"
 #include "common/rdma/listener.h"
 #include "glog/logging.h"
+#include "server/locks/lock_leases.h"
 #include "server/rpc/now.h"
 #include "server/rpc/server_log.h"
 #include "server/session/connection_ids.h"
+#include "server/session/server_sets.h"
 #include "server/store/store.h"
 
 namespace gannet {
@@ -29,6 +31,8 @@ struct Node {
   Listener* listener = nullptr;
   Store* store = nullptr;
   ConnectionIds* connection_ids = nullptr;
+  ServerSets* server_sets = nullptr;
+  LockLeases* leases = nullptr;
   ServerLog* log = nullptr;
   // The grant, except for what differs from connection to connection.
   Grant grant{};

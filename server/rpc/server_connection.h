@@ -24,6 +24,12 @@ struct LargePut {
   Store::Reservation reservation;  // once its READ is posted
 };
 
+// A GET of a value that is too long for a reply, which waits for a staging buffer.
+struct LargeGet {
+  RequestHeader header;
+  std::string key;
+};
+
 // One queue pair of a session, as its worker sees it.
 //
 //   open --> closing --> drained, destroyed
@@ -80,6 +86,14 @@ struct ServerConnection {
   ibv_send_wr* chain_head = nullptr;
   ibv_send_wr** chain_end = &chain_head;  // where the next one is linked in
 
+  // Whether the peer takes what it is sent: since when the send queue, which awaits a completion,
+  // has been at this position.
+  uint32_t done_seen = 0;
+  int64_t untaken_since_ns = 0;
+  // Of the worker's pools, that its sends keep busy.
+  uint32_t reply_buffers = 0;
+  uint32_t staging_buffers = 0;
+
   // Requests received and not answered; a reply counts from when it is posted.
   uint32_t unanswered = 0;
   uint32_t answers_in_chain = 0;
@@ -88,6 +102,7 @@ struct ServerConnection {
   // Lists, as they are mostly empty, and then take no memory.
   std::list<LargePut> puts_reading;
   std::list<LargePut> puts_waiting;
+  std::list<LargeGet> gets_waiting;
 
   // By own accounting: all that the server keeps for it while no large value is on its way. The
   // queue pair and the cm id are the device's.

@@ -16,7 +16,6 @@ struct ServerLog {
   LogLimit refused_requests{1, kNsPerMinute};
   LogLimit broken_locks{1, kNsPerMinute};
   LogLimit different_sets{1, kNsPerMinute};
-  LogLimit slow_polls{1, kNsPerMinute};
 };
 
 }  // namespace gannet

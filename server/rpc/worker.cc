@@ -99,7 +99,10 @@ Worker::Activity Worker::Poll(const Now& now) {
   FinishClosing();
   if (now.monotonic_ns >= timers_due_ns_) RunTimers();
   if (!receives_->Repost()) failed_ = true;
-  active |= janitor_->Poll(now.monotonic_ns);
+  if (janitor_->Poll(now.monotonic_ns)) {
+    active = true;
+    TellBrokenLocks();
+  }
   PublishCounters();
   if (served_) return Activity::kRequests;
   active |= cas_->in_flight() > 0 || !drained_.empty() || !arrivals_.empty();
@@ -138,10 +141,11 @@ bool Worker::TakeInbox() {
 }
 
 void Worker::RunTimers() {
-  // First: nobody is silent whose message waits to be read.
+  // First: nobody is silent, and no lease is over, whose message waits to be read.
   ServeAllThatWaits();
   if (now_.monotonic_ns >= tick_due_ns_) Tick();
-  timers_due_ns_ = tick_due_ns_;
+  BreakExpired();
+  timers_due_ns_ = std::min(tick_due_ns_, node_->leases->NextNs(options_.index));
 }
 
 // Receives are posted again only after it, so it ends soon, however fast requests come.
@@ -160,6 +164,7 @@ void Worker::Tick() {
   // What sleeps wakes in time for its Tick. One that comes late means that the worker did not run.
   if (tick_due_ns_ > 0) Forgive(now_.monotonic_ns - tick_due_ns_);
   CheckSilence();
+  TellBrokenLocks();
   sessions_.Expire(now_.monotonic_ns);
   tick_due_ns_ = NextTickNs();
 }
@@ -183,6 +188,8 @@ int64_t Worker::NextTickNs() const {
 void Worker::Forgive(int64_t gap_ns) {
   for (const auto& [id, connection] : connections_) {
     connection->heard_ns = std::min(connection->heard_ns + gap_ns, now_.monotonic_ns);
+    connection->untaken_since_ns =
+        std::min(connection->untaken_since_ns + gap_ns, now_.monotonic_ns);
   }
 }
 
@@ -194,8 +201,24 @@ void Worker::CheckSilence() {
       drained_.push_back(id);
     } else if (now_.monotonic_ns - connection->heard_ns >= options_.silence_ns_max) {
       CloseConnection(connection.get(), "the peer is silent");
+    } else {
+      CheckTaking(connection.get());
     }
   }
+}
+
+void Worker::CheckTaking(ServerConnection* connection) {
+  SendQueue& queue = connection->send_queue;
+  const bool awaits = queue.AwaitsSignaled();
+  if (awaits && queue.done() == connection->done_seen) {
+    if (now_.monotonic_ns - connection->untaken_since_ns < options_.silence_ns_max) return;
+    return CloseConnection(connection, "the peer takes no replies");
+  }
+  connection->done_seen = queue.done();
+  connection->untaken_since_ns = now_.monotonic_ns;
+  // Whether those in the queue were taken, only one that is signaled will tell: the next reply,
+  // which is that to a heartbeat at the latest.
+  if (!awaits && queue.in_queue() > 0) queue.SignalNext();
 }
 
 size_t Worker::MapBytes() const {

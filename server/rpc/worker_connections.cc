@@ -150,7 +150,7 @@ ServerConnection* Worker::Add(const Arrival& arrival, Session* session,
   auto connection = std::make_unique<ServerConnection>(id, arrival.request.qp_index, session,
                                                        send_places_, std::move(rdma));
   connection->name = arrival.name;
-  connection->heard_ns = now_.monotonic_ns;
+  connection->heard_ns = connection->untaken_since_ns = now_.monotonic_ns;
   ServerConnection* raw = connection.get();
   by_qp_number_[raw->qp_number] = raw;
   connections_[id] = std::move(connection);
@@ -214,6 +214,8 @@ void Worker::CloseConnection(ServerConnection* connection, std::string_view why)
   for (uint64_t sequence : connection->in_progress) connection->session->Forget(sequence);
   connection->in_progress.clear();
   connection->puts_waiting.clear();
+  large_gets_waiting_ -= connection->gets_waiting.size();
+  connection->gets_waiting.clear();
   const uint64_t drain = PackWorkId(WorkKind::kDrain, connection->id, 0);
   if (!connection->rdma->BeginClose(drain)) drained_.push_back(connection->id);
 }
@@ -248,6 +250,10 @@ void Worker::Destroy(ServerConnection* connection) {
   node_->connection_ids->Retire(id);
   janitor_->Hasten(now_.monotonic_ns);
   EndWait(*connection);
+  if (connection->session->connections == 1 && connection->session->server_set != 0) {
+    node_->server_sets->Forget(connection->session->id());
+    connection->session->server_set = 0;
+  }
   sessions_.Detach(connection->session, now_.monotonic_ns);
   TickBy(now_.monotonic_ns);  // for the session's end
   connection_bytes_ -= connection->accounted_bytes;

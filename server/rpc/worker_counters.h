@@ -27,6 +27,7 @@ struct WorkerCounters {
   Counter sessions;
   Counter connections;
   Counter locks_broken;
+  Counter locks_expired;
   Counter session_bytes;
   Counter reply_posts;
   Counter receive_posts;

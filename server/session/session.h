@@ -91,6 +91,8 @@ class Session {
   // True if its client has surely heard of it, so that it may come back and ask for it.
   bool IsKnown() const { return established || highest_ > 0; }
   bool established = false;
+  // The client's list of servers, as a hash; 0: not told since it is connected.
+  uint64_t server_set = 0;
 
   // Queue pairs that the session has now; the table's.
   uint32_t connections = 0;

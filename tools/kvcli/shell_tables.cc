@@ -39,7 +39,14 @@ Json StatsJson(const ServerStats& s) {
           {"session_bytes", s.session_bytes},
           {"reply_posts", s.reply_posts},
           {"receive_posts", s.receive_posts},
-          {"send_completions", s.send_completions}};
+          {"send_completions", s.send_completions},
+          {"refused_heap_full", s.refused_heap_full},
+          {"refused_index_full", s.refused_index_full},
+          {"items_expired", s.items_expired},
+          {"items_moved", s.items_moved},
+          {"locks_expired", s.locks_expired},
+          {"refused_connections", s.refused_connections},
+          {"refused_requests", s.refused_requests}};
 }
 
 Json InfoJson(const ServerInfo& s) {

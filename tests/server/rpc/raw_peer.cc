@@ -100,6 +100,15 @@ void RawPeer::PostReceive(uint32_t slot) {
   }
 }
 
+void RawPeer::TakeSlowly() {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_RTS;
+  attributes.min_rnr_timer = 0;
+  EXPECT_EQ(ibv_modify_qp(connector_->connection()->qp(), &attributes,
+                          IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER),
+            0);
+}
+
 void RawPeer::Poll() {
   if (silent_) return;
   if (connector_->Poll(MonotonicNs()) == Connector::Step::kClosed) broken_ = true;
@@ -154,6 +163,11 @@ std::optional<RawPeer::Reply> RawPeer::Receive() {
     Poll();
     return !replies_.empty() || broken_;
   })) << "no reply";
+  return TryReceive();
+}
+
+std::optional<RawPeer::Reply> RawPeer::TryReceive() {
+  Poll();
   if (replies_.empty()) return std::nullopt;
   Reply reply = std::move(replies_.front());
   replies_.pop_front();

@@ -50,6 +50,8 @@ class RawPeer {
   bool Send(const RequestHeader& header, std::string_view key = "", std::string_view value = "");
   // The next reply, in the order of arrival; nullopt: the connection broke first.
   std::optional<Reply> Receive();
+  // The next reply if it is there.
+  std::optional<Reply> TryReceive();
   std::optional<Reply> Call(const RequestHeader& header, std::string_view key = "",
                             std::string_view value = "");
   // A header with the next sequence number.
@@ -66,7 +68,11 @@ class RawPeer {
   void Poll();
   // Before Connect: how often the server's device may try to send to this peer.
   void AskForRetries(uint8_t rnr_retry_count) { rnr_retry_count_ = rnr_retry_count; }
+  // From now on, or, before Connect, none at all.
   void PostNoMoreReceives() { receiving_ = false; }
+  // While it has no receive posted, the server's device waits 655 ms before each try. REQUIRES:
+  // connected.
+  void TakeSlowly();
 
   // Steps until the connection is broken; false when it does not break.
   bool WaitBroken();
