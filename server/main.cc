@@ -35,6 +35,10 @@ DEFINE_uint32(busy_poll_us, 100,
               "shorter costs each request a wake-up");
 DEFINE_uint32(session_grace_ms, 30000,
               "how long the answers of a client that lost its connection are remembered");
+DEFINE_uint32(
+    silence_ms, gannet::kSilenceMsDefault,
+    "after how long without a word a peer is dead; clients hear of it when they connect, and "
+    "send a heartbeat every third of it");
 DEFINE_string(on_full, "reject", "what a write finds when the memory is full: reject");
 
 namespace gannet {
@@ -44,6 +48,8 @@ constexpr int kExitFailed = 1;
 constexpr uint32_t kWorkersMax = 64;
 constexpr uint32_t kBusyPollUsMax = 1'000'000;
 constexpr uint32_t kSessionGraceMsMax = 24 * 3600 * 1000;
+constexpr uint32_t kSilenceMsLeast = 100;  // below it, a busy machine would seem dead
+constexpr uint32_t kSilenceMsMost = 60'000;
 
 // All that can be wrong with the flags by themselves.
 absl::Status CheckFlags() {
@@ -68,6 +74,10 @@ absl::Status CheckFlags() {
     return absl::InvalidArgumentError(
         absl::StrCat("--session_grace_ms must be at most ", kSessionGraceMsMax));
   }
+  if (FLAGS_silence_ms < kSilenceMsLeast || FLAGS_silence_ms > kSilenceMsMost) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--silence_ms must be ", kSilenceMsLeast, " to ", kSilenceMsMost));
+  }
   return absl::OkStatus();
 }
 
@@ -83,6 +93,7 @@ absl::StatusOr<Server::Options> OptionsFromFlags() {
   options.workers = FLAGS_workers;
   options.huge_pages = FLAGS_hugepages == "off" ? HugePages::kOff : HugePages::kAuto;
   options.session_grace_ns = int64_t{FLAGS_session_grace_ms} * kNsPerMs;
+  options.silence_ms = FLAGS_silence_ms;
   return options;
 }
 

@@ -40,6 +40,7 @@ std::optional<CmEvent> CmChannel::Next() {
   copy.private_data = PrivateData(conn.private_data, conn.private_data_len);
   copy.responder_resources = conn.responder_resources;
   copy.initiator_depth = conn.initiator_depth;
+  copy.rnr_retry_count = conn.rnr_retry_count;
   rdma_ack_cm_event(event);
   return copy;
 }

@@ -39,6 +39,9 @@ struct CmEvent {
   // CONNECT_REQUEST and ESTABLISHED.
   uint8_t responder_resources = 0;
   uint8_t initiator_depth = 0;
+  // How often the peer wants this side's device to try again when the peer has no receive posted;
+  // 7: for ever. Only in CONNECT_REQUEST; 0 from iWARP, which knows no such thing.
+  uint8_t rnr_retry_count = 0;
   PrivateData private_data;
 };
 

@@ -159,7 +159,7 @@ absl::Status Connector::Connect(std::span<const std::byte> private_data) {
   param.responder_resources = caps_.max_qp_rd_atom;
   param.initiator_depth = caps_.max_qp_init_rd_atom;
   param.retry_count = kRetryCount;
-  param.rnr_retry_count = kRnrRetryCount;
+  param.rnr_retry_count = options_.rnr_retry_count;
   if (rdma_connect(connection_->id(), &param) != 0) {
     Fail(LastErrnoStatus(absl::StrCat("cannot connect to ", options_.to.ToString())));
     return status_;

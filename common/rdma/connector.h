@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/protocol/limits.h"
 #include "common/rdma/address.h"
 #include "common/rdma/cm_event.h"
 #include "common/rdma/connection.h"
@@ -43,6 +44,8 @@ class Connector {
     std::optional<SocketAddress> from;  // binds to this address's device
     int64_t deadline_ns = 0;            // until established; on the clock that Poll is given
     int resolve_timeout_ms = 2000;      // of the kernel, each for address and route
+    // How often the peer's device may try to send to this side while it has no receive posted.
+    uint8_t rnr_retry_count = kRnrRetryCount;
   };
 
   // FailedPrecondition: no RDMA here. Unavailable: no way to that address. Both also later, in

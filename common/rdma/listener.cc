@@ -104,7 +104,11 @@ absl::Status Listener::FinishAccept(Connection* connection,
   param.private_data_len = static_cast<uint8_t>(private_data.size());
   param.responder_resources = connection->depth().served;
   param.initiator_depth = connection->depth().issued;
-  param.rnr_retry_count = kRnrRetryCount;
+  // For ever: clients' requests share one receive queue and may wait for each other as long as the
+  // worker does not run. Any bound breaks connections, and with them locks, on a busy machine. It
+  // keeps nobody waiting for a dead server: lost packets are governed by retry_count, and whoever
+  // hears nothing for the time of silence closes the connection.
+  param.rnr_retry_count = kRnrRetryForEver;
   if (rdma_accept(connection->id(), &param) != 0) {
     return LastErrnoStatus("cannot accept a connection");
   }

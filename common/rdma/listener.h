@@ -15,20 +15,30 @@
 
 namespace gannet {
 
+// A count of retries after "receiver not ready" (RNR); any less is what it says.
+inline constexpr uint8_t kRnrRetryForEver = 7;
+
 // A peer that wants to connect. Destroying it without Accept or Reject refuses it without a reason.
+//
+// How often a device tries again to SEND to a peer that has no receive posted, its peer says: the
+// count in the request governs what the accepting side sends, the one in the accept what the
+// requesting side sends (rdma_connect(3), rdma_accept(3)).
 class IncomingRequest {
  public:
   explicit IncomingRequest(const CmEvent& event)
       : id_(event.id),
         private_data_(event.private_data),
         responder_resources_(event.responder_resources),
-        initiator_depth_(event.initiator_depth) {}
+        initiator_depth_(event.initiator_depth),
+        rnr_retry_count_(event.rnr_retry_count) {}
 
   // Padded: see PrivateData. Hostile.
   std::span<const std::byte> private_data() const { return private_data_.bytes(); }
   // The device it came in through; another one than the server's is to be refused.
   ibv_context* verbs() const { return id_->verbs; }
   SocketAddress peer() const;
+  // True if this side's device would try for ever to send to a peer that takes nothing.
+  bool wants_endless_retries() const { return rnr_retry_count_ >= kRnrRetryForEver; }
   // Events of the connection that this becomes will carry the number `connection`, not 0, which is
   // to be given to BeginAccept too. To be called before the request goes to another thread than the
   // Listener's.
@@ -41,6 +51,7 @@ class IncomingRequest {
   PrivateData private_data_;
   uint8_t responder_resources_;
   uint8_t initiator_depth_;
+  uint8_t rnr_retry_count_;
 };
 
 // Something happened to a connection that was accepted, or wants to be.

@@ -20,6 +20,7 @@ constexpr int kEventsPerPollMax = 64;
 // step takes some 2 ms, so that a server with much to tidy spends up to a fifth of a core on it.
 constexpr int64_t kTidyPeriodNs = kNsPerSecond;
 constexpr int64_t kTidyAgainNs = 10 * kNsPerMs;
+constexpr int64_t kLookPeriodNs = kNsPerSecond;
 
 uint64_t KernelRandom() {
   uint64_t value = 0;
@@ -158,10 +159,12 @@ absl::Status Server::CreateWorkers() {
   node_.listener = listener_.get();
   node_.store = store_.get();
   node_.connection_ids = &connection_ids_;
-  node_.refusals = &refusals_;
+  node_.server_sets = &server_sets_;
+  node_.log = &log_;
   node_.grant = GrantTemplate();
   node_.region_lkey = region_mr_->lkey;
   node_.lock_words = WordsOf(locks_->bytes(), options_.lock_words);
+  node_.leases = &leases_.emplace(node_.lock_words, options_.workers);
   node_.stats = [this](const Now& now) { return Stats(now); };
   node_.random = options_.random;
   for (uint32_t i = 0; i < options_.workers; ++i) {
@@ -170,13 +173,15 @@ absl::Status Server::CreateWorkers() {
                                             .workers = options_.workers,
                                             .connections_max = options_.connections_max,
                                             .reply_buffers = options_.reply_buffers,
-                                            .session_grace_ns = options_.session_grace_ns},
+                                            .session_grace_ns = options_.session_grace_ns,
+                                            .silence_ns_max = options_.silence_ms * kNsPerMs},
                                            &node_));
   }
   return absl::OkStatus();
 }
 
 bool Server::Poll(const Now& now) {
+  now_ = now;
   int events = 0;
   for (; events < kEventsPerPollMax; ++events) {
     std::optional<ListenerEvent> event = listener_->Poll();
@@ -202,6 +207,11 @@ bool Server::Poll(const Now& now) {
     }
   }
   if (now.monotonic_ns >= next_tidy_ns_) TidyStore(now);
+  if (now.monotonic_ns >= next_look_ns_) {
+    next_look_ns_ = now.monotonic_ns + kLookPeriodNs;
+    log_.connections.Poll(now.monotonic_ns);
+    WarnOfDifferentSets(now);
+  }
   return events > 0;
 }
 
@@ -215,15 +225,25 @@ void Server::TidyStore(const Now& now) {
   if (lines.index) LOG(WARNING) << *lines.index;
 }
 
+void Server::WarnOfDifferentSets(const Now& now) {
+  const auto different = server_sets_.Different();
+  if (!different || !log_.different_sets.Allow(now.monotonic_ns)) return;
+  LOG(WARNING) << "clients have different lists of servers, " << different->first << " and "
+               << different->second
+               << " for example: what one of them stores the other may look for at another server, "
+                  "and not find. Start all clients with the same list";
+}
+
 void Server::Notify(uint64_t connection, Notice::Type type) {
   // Whose it is, its worker knows; these are rare enough to ask each.
   for (const auto& worker : workers_) {
-    worker->inbox().Put(Notice{type, static_cast<uint32_t>(connection)});
+    worker->inbox().Put(Notice{type, connection});
   }
 }
 
 void Server::Reject(IncomingRequest request, RejectCode code, std::string_view reason) {
-  node_.LogRefusal(request.peer().ToString(), reason);
+  refused_connections_.Add(1);
+  node_.LogRefusal(&log_.refused_connections, now_.monotonic_ns, request.peer().ToString(), reason);
   const struct Reject reject = NewReject(code, reason);
   listener_->Reject(std::move(request), std::as_bytes(std::span(&reject, 1)));
 }
@@ -248,15 +268,21 @@ void Server::OnRequest(IncomingRequest request) {
                   absl::StrCat("the server serves device ", options_.device.name,
                                " only; connect to an address of that"));
   }
+  if (request.wants_endless_retries()) {
+    return Reject(std::move(request), RejectCode::kMalformed,
+                  "replies would be sent for ever to a client that takes none: connect with an "
+                  "rnr_retry_count of at most 6");
+  }
   const std::optional<uint32_t> connection = connection_ids_.Take();
   if (!connection) {
     return Reject(std::move(request), RejectCode::kTooManyConnections,
                   "all connection ids of this run of the server are used up; restart it");
   }
-  request.Name(*connection);
-  Arrival arrival{*connection, *decoded, std::move(request)};
+  const uint64_t name = NameOf(*connection, ++requests_);
+  request.Name(name);
+  Arrival arrival{*connection, name, *decoded, std::move(request)};
   if (!WorkerFor(*decoded).inbox().Put(arrival)) {
-    connection_ids_.Retire(*connection);
+    connection_ids_.GiveBack(*connection);
     Reject(std::move(arrival.incoming), RejectCode::kTooManyConnections,
            "too many connection requests at once");
   }
@@ -286,11 +312,15 @@ StatsReply Server::Stats(const Now& now) const {
     stats.sessions += counters.sessions.value();
     stats.connections += counters.connections.value();
     stats.locks_broken += counters.locks_broken.value();
+    stats.locks_expired += counters.locks_expired.value();
     stats.session_bytes += counters.session_bytes.value();
     stats.reply_posts += counters.reply_posts.value();
     stats.receive_posts += counters.receive_posts.value();
     stats.send_completions += counters.send_completions.value();
+    stats.refused_connections += counters.refused_connections.value();
+    stats.refused_requests += counters.refused_requests.value();
   }
+  stats.refused_connections += refused_connections_.value();
   stats.cpu_us = static_cast<uint64_t>(ProcessCpuUs());
   stats.uptime_ms = static_cast<uint64_t>((now.monotonic_ns - started_ns_) / kNsPerMs);
   return stats;

@@ -38,6 +38,8 @@ class Server {
     uint32_t workers = 1;
     HugePages huge_pages = HugePages::kAuto;
     int64_t session_grace_ns = 30'000'000'000;
+    // After so much silence a peer is dead; kSilenceMsMin to 65,535.
+    uint32_t silence_ms = kSilenceMsDefault;
     uint32_t connections_max = 1024;  // of each worker
     uint32_t reply_buffers = 512;     // of each worker: replies with values on their way at once
     // Instead of the mode that suits the device; kNicCas and kRpcLoopback need its atomics.
@@ -72,7 +74,7 @@ class Server {
   bool Poll(const Now& now);
   // To sleep on, and when Poll must be called at the latest.
   int fd() const { return listener_->fd(); }
-  int64_t deadline_ns() const { return next_tidy_ns_; }
+  int64_t deadline_ns() const { return std::min(next_tidy_ns_, next_look_ns_); }
 
   // Refuses new connections from now on and tells the workers to close theirs.
   void BeginStop();
@@ -97,6 +99,7 @@ class Server {
   void OnRequest(IncomingRequest request);
   void Reject(IncomingRequest request, RejectCode code, std::string_view reason);
   Worker& WorkerFor(const ConnectRequest& request);
+  void WarnOfDifferentSets(const Now& now);
   void Notify(uint64_t connection, Notice::Type type);
 
   // Immutable after Create, in the order of dependency.
@@ -114,14 +117,20 @@ class Server {
   std::unique_ptr<Listener> listener_;
   ConnectionIds connection_ids_;
   std::unique_ptr<StartupAnswers> startup_answers_;  // while Create works
-  LogLimit refusals_;
+  ServerSets server_sets_;
+  std::optional<LockLeases> leases_;
+  ServerLog log_;
   Node node_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  Counter refused_connections_;  // by this thread; the workers count theirs
 
   // Owner thread only.
   bool stopping_ = false;
   absl::Status status_;
+  Now now_;                // of this Poll
+  uint32_t requests_ = 0;  // connection requests so far
   int64_t next_tidy_ns_ = 0;
+  int64_t next_look_ns_ = 0;
   FullLog full_log_;
 };
 

@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
@@ -19,6 +20,8 @@ namespace {
 
 // While stopping, the workers' progress is looked at this often.
 constexpr int64_t kStopPollNs = 5 * kNsPerMs;
+// Worth a line in the log.
+constexpr int64_t kSlowPollNs = 100 * kNsPerMs;
 // Then the process ends whatever still hangs.
 constexpr int64_t kStopNsMax = 15 * kNsPerSecond;
 
@@ -76,13 +79,19 @@ absl::Status ServerThreads::Wait() {
 void ServerThreads::RunWorker(Worker* worker) {
   pthread_setname_np(pthread_self(), "kv-worker");
   int64_t busy_until_ns = 0;
+  int64_t poll_began_ns = 0;  // of a Poll that this one follows at once
   while (!worker->closed() && !worker->failed()) {
-    const Now now = Now::Read();
+    const Now now = clock_.Read();
+    if (poll_began_ns != 0) NoteSlowPoll(worker, poll_began_ns, now.monotonic_ns);
+    poll_began_ns = 0;
     const Worker::Activity activity = worker->Poll(now);
     if (activity == Worker::Activity::kRequests) {
       busy_until_ns = now.monotonic_ns + options_.busy_poll_ns;
     }
-    if (activity != Worker::Activity::kNone) continue;
+    if (activity != Worker::Activity::kNone) {
+      poll_began_ns = now.monotonic_ns;
+      continue;
+    }
     if (now.monotonic_ns < busy_until_ns) {
       // Others may need this core to send us something.
       sched_yield();
@@ -90,7 +99,7 @@ void ServerThreads::RunWorker(Worker* worker) {
     }
     // Armed, then polled once more: what came before the arming wakes nobody.
     if (!worker->Arm().ok()) break;
-    if (worker->Poll(Now::Read()) != Worker::Activity::kNone) continue;
+    if (worker->Poll(clock_.Read()) != Worker::Activity::kNone) continue;
     if (worker->closed()) break;
     pollfd fds[] = {{worker->completion_fd(), POLLIN, 0}, {worker->inbox().fd(), POLLIN, 0}};
     WaitUntil(fds, worker->deadline_ns());
@@ -98,6 +107,16 @@ void ServerThreads::RunWorker(Worker* worker) {
   }
   if (!worker->closed()) worker_failed_.store(true, std::memory_order_relaxed);
   running_.fetch_sub(1, std::memory_order_release);
+}
+
+void ServerThreads::NoteSlowPoll(const Worker* worker, int64_t began_ns, int64_t ended_ns) {
+  if (ended_ns - began_ns < kSlowPollNs) return;
+  const std::optional<uint64_t> left_out = slow_polls_.Allow(ended_ns);
+  if (!left_out) return;
+  LOG(WARNING) << "worker " << worker->index() << " took " << (ended_ns - began_ns) / kNsPerMs
+               << " ms for what should take less than one (" << *left_out
+               << " times more since the last such line): it had to wait for a CPU, or its memory "
+                  "is swapped out";
 }
 
 bool ServerThreads::SleepControl(bool stopping) {
@@ -114,7 +133,7 @@ void ServerThreads::RunControl() {
   // The connection manager is polled to the end: workers that destroy connections wait for events
   // to be acknowledged.
   while (running_.load(std::memory_order_acquire) > 0) {
-    const Now now = Now::Read();
+    const Now now = clock_.Read();
     while (server_->Poll(now)) {
     }
     const bool failed = !server_->status().ok() || worker_failed_.load(std::memory_order_relaxed);

@@ -18,6 +18,7 @@ class ServerThreads {
  public:
   struct Options {
     int64_t busy_poll_ns = 100'000;
+    ServerClock::Source time = {};  // where the server's clock comes from
   };
 
   // Starts to serve. ResourceExhausted: no file descriptor.
@@ -32,24 +33,32 @@ class ServerThreads {
   absl::Status Wait();
 
   const Server& server() const { return *server_; }
+  Now now() const { return clock_.Read(); }
 
  private:
   ServerThreads(std::unique_ptr<Server> server, const Options& options, int stop_fd)
-      : server_(std::move(server)), options_(options), stop_fd_(stop_fd) {}
+      : server_(std::move(server)),
+        options_(options),
+        clock_(ServerClock::Start(options.time)),
+        stop_fd_(stop_fd) {}
 
   void RunControl();
   void RunWorker(Worker* worker);
+  // A Poll that took longer than others should have to wait.
+  void NoteSlowPoll(const Worker* worker, int64_t began_ns, int64_t ended_ns);
   // True: the stop was asked for.
   bool SleepControl(bool stopping);
 
   const std::unique_ptr<Server> server_;
   const Options options_;
+  const ServerClock clock_;
   const int stop_fd_;  // an eventfd; readable once a stop was requested
   // Workers that still run. Release by a worker as the last thing it does, acquire by the control
   // thread before it takes the worker's state for final.
   std::atomic<size_t> running_{0};
   std::atomic<bool> worker_failed_{false};
   absl::Status status_;  // the control thread's until it is joined
+  LogLimit slow_polls_{1, ServerLog::kNsPerMinute};
   std::vector<std::thread> workers_;
   std::thread control_;
 };

@@ -43,6 +43,8 @@ class LockJanitor {
   int64_t next_pass_ns() const { return next_pass_ns_; }
   bool in_pass() const { return position_ < words_.size(); }
 
+  // Somebody else broke one.
+  void CountBroken() { ++locks_broken_; }
   uint64_t locks_broken() const { return locks_broken_; }
 
  private:

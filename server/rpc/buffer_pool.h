@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_RPC_BUFFER_POOL_H_
 #define GANNET_SERVER_RPC_BUFFER_POOL_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -34,6 +35,12 @@ class BufferPool {
   }
   void Give(uint32_t index) { free_.push_back(index); }
   size_t available() const { return free_.size(); }
+  // True if who holds `held` of them may take another: at most a quarter as many as are free, or
+  // one. So each that takes as many as it can, and gives none back, leaves most of the rest to the
+  // others: after ten such, a tenth is free.
+  bool MayTake(uint32_t held) const {
+    return !free_.empty() && held < std::max<size_t>(free_.size() / 4, 1);
+  }
 
   std::span<std::byte> Bytes(uint32_t index) const {
     return {memory_.data() + uint64_t{index} * buffer_bytes_, buffer_bytes_};

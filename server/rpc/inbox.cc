@@ -35,6 +35,9 @@ bool Inbox::Put(Arrival& arrival) {
 void Inbox::Put(Notice notice) {
   {
     MutexLock lock(mutex_);
+    for (Arrival& arrival : contents_.arrivals) {
+      arrival.gone |= arrival.name == notice.name && notice.type == Notice::Type::kGone;
+    }
     contents_.notices.push_back(notice);
   }
   Wake();
@@ -60,12 +63,25 @@ void Inbox::Silence() {
   [[maybe_unused]] const ssize_t n = read(fd_, &count, sizeof(count));
 }
 
-Inbox::Contents Inbox::Take() {
+size_t Inbox::arrivals() const {
+  MutexLock lock(mutex_);
+  return contents_.arrivals.size();
+}
+
+Inbox::Contents Inbox::Take(size_t arrivals_max) {
   // A plain load first: an exchange would take the cache line from the other thread at every Poll.
-  if (!filled_.load(std::memory_order_relaxed)) return {};
+  if (!filled()) return {};
   filled_.exchange(false, std::memory_order_acquire);
   MutexLock lock(mutex_);
-  return std::exchange(contents_, {});
+  Contents taken{.notices = std::exchange(contents_.notices, {}),
+                 .close = std::exchange(contents_.close, false)};
+  for (; arrivals_max > 0 && !contents_.arrivals.empty(); --arrivals_max) {
+    taken.arrivals.push_back(std::move(contents_.arrivals.front()));
+    contents_.arrivals.pop_front();
+  }
+  // Relaxed: whoever takes is this thread.
+  if (!contents_.arrivals.empty()) filled_.store(true, std::memory_order_relaxed);
+  return taken;
 }
 
 }  // namespace gannet

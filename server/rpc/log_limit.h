@@ -9,20 +9,22 @@
 
 namespace gannet {
 
-// Keeps a line that strangers can cause from filling the log: so many a second, and the next one
-// after a pause says how many were left out. Thread safe.
+// Keeps a line that strangers can cause from filling the log: so many in a period, and the next one
+// after it says how many were left out. Thread safe.
 class LogLimit {
  public:
-  static constexpr uint32_t kLinesPerSecond = 10;
+  // At most `lines` in each period of `period_ns`.
+  LogLimit(uint32_t lines, int64_t period_ns)
+      : lines_max_(lines), period_ns_(period_ns), period_began_ns_(-period_ns) {}
 
   // nullopt: not this one. Otherwise how many were left out before it.
   std::optional<uint64_t> Allow(int64_t now_ns) {
     MutexLock lock(mutex_);
-    if (now_ns - second_began_ns_ >= kNsPerSecond) {
-      second_began_ns_ = now_ns;
+    if (now_ns - period_began_ns_ >= period_ns_) {
+      period_began_ns_ = now_ns;
       lines_ = 0;
     }
-    if (lines_ == kLinesPerSecond) {
+    if (lines_ == lines_max_) {
       ++left_out_;
       return std::nullopt;
     }
@@ -33,8 +35,10 @@ class LogLimit {
   }
 
  private:
+  const uint32_t lines_max_;
+  const int64_t period_ns_;
   Mutex mutex_;
-  int64_t second_began_ns_ GANNET_GUARDED_BY(mutex_) = -kNsPerSecond;
+  int64_t period_began_ns_ GANNET_GUARDED_BY(mutex_);
   uint32_t lines_ GANNET_GUARDED_BY(mutex_) = 0;
   uint64_t left_out_ GANNET_GUARDED_BY(mutex_) = 0;
 };

@@ -14,9 +14,11 @@
 #include "common/rdma/device.h"
 #include "common/rdma/listener.h"
 #include "glog/logging.h"
-#include "server/rpc/log_limit.h"
+#include "server/locks/lock_leases.h"
 #include "server/rpc/now.h"
+#include "server/rpc/server_log.h"
 #include "server/session/connection_ids.h"
+#include "server/session/server_sets.h"
 #include "server/store/store.h"
 
 namespace gannet {
@@ -29,7 +31,9 @@ struct Node {
   Listener* listener = nullptr;
   Store* store = nullptr;
   ConnectionIds* connection_ids = nullptr;
-  LogLimit* refusals = nullptr;
+  ServerSets* server_sets = nullptr;
+  LockLeases* leases = nullptr;
+  ServerLog* log = nullptr;
   // The grant, except for what differs from connection to connection.
   Grant grant{};
   uint32_t region_lkey = 0;  // READ values straight into the region
@@ -37,9 +41,10 @@ struct Node {
   std::function<StatsReply(const Now&)> stats;  // of the whole server
   std::function<uint64_t()> random;             // secrets: 64 unpredictable bits
 
-  // Says, not too often, what was refused and why.
-  void LogRefusal(const std::string& what, std::string_view reason) const {
-    const std::optional<uint64_t> left_out = refusals->Allow(MonotonicNs());
+  // Says what was refused and why, if `limit` allows another line.
+  void LogRefusal(LogLimit* limit, int64_t now_ns, const std::string& what,
+                  std::string_view reason) const {
+    const std::optional<uint64_t> left_out = limit->Allow(now_ns);
     if (!left_out) return;
     LOG(WARNING) << "refused " << what << ": " << reason
                  << (*left_out > 0 ? absl::StrCat(" (and ", *left_out, " before it)") : "");

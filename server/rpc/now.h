@@ -10,10 +10,37 @@ namespace gannet {
 // The times at which one Poll happens, given to it by the main loop or by a simulation.
 struct Now {
   int64_t monotonic_ns = 0;
-  uint64_t wall_ms = 0;
+  uint64_t wall_ms = 0;  // the server's clock
+};
+
+// The server's clock, by which items expire: the wall clock when it was started, plus the monotonic
+// time since. Nobody's step of the wall clock (ntpd, an operator, a virtual machine that moved)
+// makes it jump, so no item expires early or lives on. Does not change after its start: any thread
+// may use it.
+class ServerClock {
+ public:
+  // Where the times come from; a test gives its own.
+  struct Source {
+    uint64_t (*wall_ms)() = WallMs;
+    int64_t (*monotonic_ns)() = MonotonicNs;
+  };
+
+  static ServerClock Start() { return Start(Source()); }
+  static ServerClock Start(const Source& source) { return ServerClock(source); }
 
   // For main loops only.
-  static Now Read() { return {MonotonicNs(), WallMs()}; }
+  Now Read() const {
+    const int64_t now_ns = source_.monotonic_ns();
+    return {now_ns, wall_ms_ + static_cast<uint64_t>((now_ns - started_ns_) / kNsPerMs)};
+  }
+
+ private:
+  explicit ServerClock(const Source& source)
+      : source_(source), wall_ms_(source.wall_ms()), started_ns_(source.monotonic_ns()) {}
+
+  const Source source_;
+  const uint64_t wall_ms_;
+  const int64_t started_ns_;
 };
 
 }  // namespace gannet

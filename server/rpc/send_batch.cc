@@ -39,6 +39,7 @@ bool SendBatch::AddReply(ServerConnection* connection, uint32_t buffer, uint32_t
     return false;
   }
   entry->sge = replies_->Sge(buffer, bytes);
+  connection->reply_buffers += !fits_inline;
   if (fits_inline) {
     entry->request.send_flags |= IBV_SEND_INLINE;
     inline_buffers_.push_back(buffer);
@@ -79,6 +80,7 @@ bool SendBatch::AddWrite(ServerConnection* connection, const ibv_sge& sge, uint6
   Entry* entry = Add(connection, IBV_WR_RDMA_WRITE, connection->send_flags,
                      {Resource::Kind::kStaging, staging}, /*signaled=*/true);
   if (entry == nullptr) return false;
+  ++connection->staging_buffers;
   entry->sge = sge;
   entry->request.wr.rdma = {address, rkey};
   return true;

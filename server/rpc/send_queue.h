@@ -41,6 +41,15 @@ class SendQueue {
 
   bool HasRoom() const { return last_ != full_at_; }
   uint32_t in_queue() const { return last_ - done_; }
+  // All up to this position completed.
+  uint32_t done() const { return done_; }
+  // True if one of the signaled work requests did not complete yet. If not, nobody knows of those
+  // in the queue whether they did.
+  bool AwaitsSignaled() const {
+    return static_cast<int32_t>(signal_at_ - signal_every_ - done_) > 0;
+  }
+  // The next work request is signaled. REQUIRES: !AwaitsSignaled().
+  void SignalNext() { signal_at_ = last_ + 1; }
 
   size_t MemoryBytes() const { return ring_.capacity() * sizeof(Resource); }
 

@@ -27,6 +27,12 @@ struct LargePut {
   std::optional<uint32_t> buffer;  // the heap is full, and this replaces an item of its size
 };
 
+// A GET of a value that is too long for a reply, which waits for a staging buffer.
+struct LargeGet {
+  RequestHeader header;
+  std::string key;
+};
+
 // One queue pair of a session, as its worker sees it.
 //
 //   open --> closing --> drained, destroyed
@@ -62,6 +68,7 @@ struct ServerConnection {
   }
 
   const uint32_t id;  // never reused; the holder in lock words
+  uint64_t name = 0;  // by which events are about it
   const uint16_t qp_index;
   size_t accounted_bytes = 0;  // in the worker's figure
   Session* const session;
@@ -82,6 +89,14 @@ struct ServerConnection {
   ibv_send_wr* chain_head = nullptr;
   ibv_send_wr** chain_end = &chain_head;  // where the next one is linked in
 
+  // Whether the peer takes what it is sent: since when the send queue, which awaits a completion,
+  // has been at this position.
+  uint32_t done_seen = 0;
+  int64_t untaken_since_ns = 0;
+  // Of the worker's pools, that its sends keep busy.
+  uint32_t reply_buffers = 0;
+  uint32_t staging_buffers = 0;
+
   // Requests received and not answered; a reply counts from when it is posted.
   uint32_t unanswered = 0;
   uint32_t answers_in_chain = 0;
@@ -90,6 +105,7 @@ struct ServerConnection {
   // Lists, as they are mostly empty, and then take no memory.
   std::list<LargePut> puts_reading;
   std::list<LargePut> puts_waiting;
+  std::list<LargeGet> gets_waiting;
 
   // By own accounting: all that the server keeps for it while no large value is on its way. The
   // queue pair and the cm id are the device's.

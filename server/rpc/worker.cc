@@ -19,6 +19,9 @@ constexpr uint32_t kSendPlacesSpare = 16;
 constexpr uint32_t kHeartbeatsUnanswered = 2;
 // How long a closing queue pair may take to be flushed before it is destroyed regardless.
 constexpr int64_t kFlushNsMax = 10'000'000'000;
+// While there are connections, a Tick comes so often within the time after which silence means
+// death. So it is noticed if the worker stands still for a part of that time.
+constexpr int64_t kTicksPerSilence = 3;
 
 SessionTable::Options SessionOptions(const Worker::Options& options, const Node& node) {
   return {.credits = options.credits,
@@ -98,12 +101,15 @@ Worker::Activity Worker::Poll(const Now& now) {
     ServeReplacing();
   batch_.Flush();
   FinishClosing();
-  if (!receives_->Repost()) failed_ = true;
   if (now.monotonic_ns >= timers_due_ns_) RunTimers();
-  active |= janitor_->Poll(now.monotonic_ns);
+  if (!receives_->Repost()) failed_ = true;
+  if (janitor_->Poll(now.monotonic_ns)) {
+    active = true;
+    TellBrokenLocks();
+  }
   PublishCounters();
   if (served_) return Activity::kRequests;
-  active |= cas_->in_flight() > 0 || !drained_.empty();
+  active |= cas_->in_flight() > 0 || !drained_.empty() || !arrivals_.empty();
   return active ? Activity::kHousekeeping : Activity::kNone;
 }
 
@@ -122,28 +128,72 @@ inline bool Worker::ServeWhatCame() {
 }
 
 bool Worker::TakeInbox() {
-  Inbox::Contents contents = inbox_->Take();
-  if (contents.empty()) return false;
+  if (!inbox_->filled() && arrivals_.empty()) return false;
+  Inbox::Contents contents = inbox_->Take(arrivals_.empty() ? kArrivalsPerPoll : 0);
   if (contents.close && !closing_) {
     closing_ = true;
     CloseAll();
   }
-  for (Arrival& arrival : contents.arrivals) OnArrival(std::move(arrival));
+  for (Arrival& arrival : contents.arrivals) arrivals_.push_back(std::move(arrival));
   for (const Notice& notice : contents.notices) OnNotice(notice);
+  for (size_t i = 0; i < kArrivalsPerPoll && !arrivals_.empty(); ++i) {
+    Arrival arrival = std::move(arrivals_.front());
+    arrivals_.pop_front();
+    OnArrival(std::move(arrival));
+  }
   return true;
 }
 
 void Worker::RunTimers() {
-  CheckSilence();
-  sessions_.Expire(now_.monotonic_ns);
-  timers_due_ns_ = std::numeric_limits<int64_t>::max();
-  for (const auto& [id, connection] : connections_) {
-    const int64_t due = connection->closing ? connection->closing_since_ns + kFlushNsMax
-                                            : connection->heard_ns + options_.silence_ns_max;
-    timers_due_ns_ = std::min(timers_due_ns_, due);
+  // First: nobody is silent, and no lease is over, whose message waits to be read.
+  ServeAllThatWaits();
+  if (now_.monotonic_ns >= tick_due_ns_) Tick();
+  BreakExpired();
+  timers_due_ns_ = std::min(tick_due_ns_, node_->leases->NextNs(options_.index));
+}
+
+// Receives are posted again only after it, so it ends soon, however fast requests come.
+void Worker::ServeAllThatWaits() {
+  uint32_t left = cq_->capacity();
+  while (left > 0) {
+    const size_t n = PollCompletions(kPollMax);
+    if (n == 0) break;
+    left -= std::min<uint32_t>(left, static_cast<uint32_t>(n));
+    batch_.Flush();
   }
-  if (sessions_.size() > 0) {
-    timers_due_ns_ = std::min(timers_due_ns_, sessions_.next_expiry_ns());
+  CountUpdates();
+}
+
+void Worker::Tick() {
+  // What sleeps wakes in time for its Tick. One that comes late means that the worker did not run.
+  if (tick_due_ns_ > 0) Forgive(now_.monotonic_ns - tick_due_ns_);
+  CheckSilence();
+  TellBrokenLocks();
+  sessions_.Expire(now_.monotonic_ns);
+  tick_due_ns_ = NextTickNs();
+}
+
+void Worker::TickBy(int64_t due_ns) {
+  tick_due_ns_ = std::min(tick_due_ns_, due_ns);
+  timers_due_ns_ = std::min(timers_due_ns_, tick_due_ns_);
+}
+
+int64_t Worker::NextTickNs() const {
+  int64_t next =
+      sessions_.size() > 0 ? sessions_.next_expiry_ns() : std::numeric_limits<int64_t>::max();
+  for (const auto& [id, connection] : connections_) {
+    next = std::min(next, connection->closing ? connection->closing_since_ns + kFlushNsMax
+                                              : connection->heard_ns + options_.silence_ns_max);
+  }
+  if (connections_.empty()) return next;
+  return std::min(next, now_.monotonic_ns + options_.silence_ns_max / kTicksPerSilence);
+}
+
+void Worker::Forgive(int64_t gap_ns) {
+  for (const auto& [id, connection] : connections_) {
+    connection->heard_ns = std::min(connection->heard_ns + gap_ns, now_.monotonic_ns);
+    connection->untaken_since_ns =
+        std::min(connection->untaken_since_ns + gap_ns, now_.monotonic_ns);
   }
 }
 
@@ -155,8 +205,24 @@ void Worker::CheckSilence() {
       drained_.push_back(id);
     } else if (now_.monotonic_ns - connection->heard_ns >= options_.silence_ns_max) {
       CloseConnection(connection.get(), "the peer is silent");
+    } else {
+      CheckTaking(connection.get());
     }
   }
+}
+
+void Worker::CheckTaking(ServerConnection* connection) {
+  SendQueue& queue = connection->send_queue;
+  const bool awaits = queue.AwaitsSignaled();
+  if (awaits && queue.done() == connection->done_seen) {
+    if (now_.monotonic_ns - connection->untaken_since_ns < options_.silence_ns_max) return;
+    return CloseConnection(connection, "the peer takes no replies");
+  }
+  connection->done_seen = queue.done();
+  connection->untaken_since_ns = now_.monotonic_ns;
+  // Whether those in the queue were taken, only one that is signaled will tell: the next reply,
+  // which is that to a heartbeat at the latest.
+  if (!awaits && queue.in_queue() > 0) queue.SignalNext();
 }
 
 size_t Worker::MapBytes() const {

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -53,7 +55,8 @@ class Worker {
     uint32_t staging_buffers = 4;    // of the longest value: GETs by RPC of long values at once
     uint32_t replacing_buffers = 2;  // as long: PUTs that replace, at once, while the heap is full
     int64_t session_grace_ns = 30'000'000'000;
-    int64_t silence_ns_max = int64_t{kPeerSilenceMsMax} * 1'000'000;
+    // After so much silence a peer is dead; told in the grant. At most 65,535 ms.
+    int64_t silence_ns_max = int64_t{kSilenceMsDefault} * kNsPerMs;
   };
 
   // `node` outlives the worker. Blocks while the loopback queue pair connects. ResourceExhausted,
@@ -82,6 +85,7 @@ class Worker {
   // The device lost the queues: nothing can be served any more.
   bool failed() const { return failed_; }
 
+  uint32_t index() const { return options_.index; }
   Inbox& inbox() { return *inbox_; }
   const WorkerCounters& counters() const { return counters_; }
 
@@ -95,15 +99,11 @@ class Worker {
 
     std::span<const std::byte> message() const { return {data, bytes}; }
   };
-  struct LargeGet {
-    uint32_t connection;
-    RequestHeader header;
-    std::string key;
-  };
   struct LockRequest {
     uint32_t connection;
     RequestHeader header;
-    size_t index;  // of the lock word
+    size_t index;                      // of the lock word
+    uint32_t tries = kForcedTriesMax;  // of a forced unlock
   };
 
   Worker(const Options& options, const Node* node);
@@ -114,7 +114,16 @@ class Worker {
   bool TakeInbox();
   bool ServeWhatCame();
   void RunTimers();
+  // Reads and serves every message that waits.
+  void ServeAllThatWaits();
+  void Tick();
+  void TickBy(int64_t due_ns);
+  // The worker stood still for so long: those who were to be heard meanwhile get as much more time.
+  void Forgive(int64_t gap_ns);
   void CheckSilence();
+  // Closes a connection whose peer lives, but takes no replies.
+  void CheckTaking(ServerConnection* connection);
+  int64_t NextTickNs() const;
   void PublishCounters();
   // Of the tables by which connections are found.
   size_t MapBytes() const;
@@ -124,7 +133,13 @@ class Worker {
   void OnNotice(const Notice& notice);
   // Until its predecessor's queue pair is flushed.
   void Wait(Arrival arrival);
+  // Of those that wait, the one that `connection` was in the way of.
+  void EndWait(const ServerConnection& connection);
+  void GiveUp(Arrival arrival);
+  // Null: in a session of its own.
   void Accept(Arrival arrival, Session* session);
+  // The connection, in the tables; its session exists from here on.
+  ServerConnection* Add(const Arrival& arrival, Session* session, std::unique_ptr<Connection> rdma);
   void Reject(Arrival arrival, RejectCode code, std::string_view reason);
   ConnectionOptions OptionsForConnection() const;
   Grant GrantFor(const ServerConnection& connection, bool resumed) const;
@@ -166,9 +181,13 @@ class Worker {
                   Session::Admission admission, ReplyHeader recorded);
   void CloseExecutorOf(const ServerConnection* asking, uint64_t sequence);
   void Execute(ServerConnection* connection, const RequestView& request);
-  // GET and STATS: the reply's value is made in a reply buffer.
+  // GET, STATS, LIST LOCKS: their replies have values.
   void ExecuteWithValue(ServerConnection* connection, const RequestView& request);
-  void ExecuteInto(uint32_t buffer, ServerConnection* connection, const RequestView& request);
+  ReplyHeader ExecuteInto(std::span<std::byte> value_out, const RequestView& request);
+  void ReplyWithValue(ServerConnection* connection, const ReplyHeader& reply);
+  void OnServerSet(ServerConnection* connection, uint64_t server_set);
+  // A write under a lock of somebody else.
+  void RefuseLock(ServerConnection* connection, const RequestView& request);
   // Of an admitted request.
   void Record(Session* session, const ReplyHeader& reply);
   // A reply of only a header, without a record.
@@ -190,7 +209,9 @@ class Worker {
   WriteOutcome Commit(const LargePut& put);
   void OnRead(ServerConnection* connection, bool ok);
   void BeginLargeGet(ServerConnection* connection, const RequestView& request);
+  // One for each connection, in turn.
   void ServeLargeGets();
+  void ServeNextLargeGet(ServerConnection* connection);
   // True: the staging buffer is in use.
   bool ServeLargeGet(ServerConnection* connection, const LargeGet& get, uint32_t staging);
 
@@ -200,15 +221,32 @@ class Worker {
   void ServeLocks();
   // False: no place is free.
   bool StartLock(const LockRequest& request);
-  void OnLockDone(uint32_t connection_id, const RequestHeader& header, bool taking, bool ok,
-                  uint64_t old);
+  void OnLockDone(const LockRequest& request, bool ok, uint64_t old);
+
+  // worker_leases.cc: locks that end otherwise than by their holder's unlock, and the list of
+  // locks.
+  uint64_t LockWordNow(std::string_view key) const;
+  // False: the lock is being broken.
+  bool SetLease(const RequestHeader& header, size_t index);
+  ReplyHeader ExtendLock(const RequestHeader& header, size_t index);
+  void BreakExpired();
+  // False: no place is free.
+  bool StartForcedUnlock(const LockRequest& request);
+  void OnForcedUnlockDone(LockRequest request, uint64_t word, bool ok, uint64_t old);
+  void AnswerForcedUnlock(const LockRequest& request, ReplyStatus status, uint64_t word);
+  ReplyHeader ListLocks(const RequestHeader& header, std::span<std::byte> value_out) const;
+  LockEntry EntryOf(size_t index, uint64_t word) const;
+  void TellBrokenLocks();
 
   static constexpr size_t kPollMax = 64;  // completions, before replies are posted
   static_assert(kPollMax <= SendBatch::kDirectMax);
   static constexpr size_t kFew = 4;  // completions in a Poll without load
   static constexpr uint32_t kRecent = 1024;
+  // Each takes most of a millisecond, in which nobody is served.
+  static constexpr size_t kArrivalsPerPoll = 4;
   static constexpr size_t kLargeGetsMax = 1024;
   static constexpr size_t kLockRequestsMax = 1024;
+  static constexpr uint32_t kForcedTriesMax = 16;
 
   // Immutable after Create.
   const Options options_;
@@ -235,13 +273,20 @@ class Worker {
   std::array<ServerConnection*, kRecent> recent_{};
   SendBatch batch_;
 
+  std::deque<Arrival> arrivals_;           // to be looked at, a few in each Poll
   std::vector<Arrival> waiting_arrivals_;  // for an old queue pair to be flushed
   std::vector<uint32_t> drained_;          // ids; to be destroyed at the end of this Poll
-  std::deque<LargeGet> large_gets_;        // waiting for a staging buffer
-  std::deque<uint32_t> replacing_waits_;   // connections waiting for a buffer of replacing_
+  std::deque<uint32_t> large_get_turns_;  // ids of connections with large GETs that wait
+  size_t large_gets_waiting_ = 0;         // of all connections
+  std::deque<uint32_t> replacing_waits_;  // connections waiting for a buffer of replacing_
   std::deque<LockRequest> lock_requests_;  // waiting for a place in cas_
+  // Where the values of replies are made, before it is known whether they need a buffer.
+  std::array<std::byte, EagerValueBytesMax(0)> value_;
+  uint64_t broken_told_ = 0;   // locks_broken as last told in the log
+  uint64_t expired_told_ = 0;  // locks_expired
   Now now_;
-  int64_t timers_due_ns_ = 0;
+  int64_t timers_due_ns_ = 0;  // when RunTimers has something to do
+  int64_t tick_due_ns_ = 0;    // of that: when Tick has
   bool closing_ = false;
   bool failed_ = false;
   bool served_ = false;          // a request, in this Poll

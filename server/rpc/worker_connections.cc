@@ -23,13 +23,19 @@ std::span<const std::byte> BytesOf(const T& message) {
 }  // namespace
 
 void Worker::Reject(Arrival arrival, RejectCode code, std::string_view reason) {
-  node_->LogRefusal(arrival.incoming.peer().ToString(), reason);
+  counters_.refused_connections.Add(1);
+  node_->LogRefusal(&node_->log->refused_connections, now_.monotonic_ns,
+                    arrival.incoming.peer().ToString(), reason);
   const struct Reject reject = NewReject(code, reason);
   node_->listener->Reject(std::move(arrival.incoming), BytesOf(reject));
-  node_->connection_ids->Retire(arrival.connection);
+  node_->connection_ids->GiveBack(arrival.connection);
 }
 
+// What is left of the request is destroyed with it.
+void Worker::GiveUp(Arrival arrival) { node_->connection_ids->GiveBack(arrival.connection); }
+
 void Worker::OnArrival(Arrival arrival) {
+  if (arrival.gone) return GiveUp(std::move(arrival));
   if (closing_) {
     return Reject(std::move(arrival), RejectCode::kShuttingDown, "the server is shutting down");
   }
@@ -38,25 +44,17 @@ void Worker::OnArrival(Arrival arrival) {
     return Reject(std::move(arrival), RejectCode::kTooManyConnections,
                   absl::StrCat("a session has at most ", kQueuePairsMax, " queue pairs"));
   }
-  Session* session = nullptr;
-  if (request.session_token == 0) {
-    session = sessions_.Create(now_.monotonic_ns);
-    if (session == nullptr) {
-      return Reject(std::move(arrival), RejectCode::kTooManyConnections,
-                    absl::StrCat("the server serves ", sessions_.size(), " sessions already"));
-    }
-  } else {
-    session = sessions_.Find(request.session_token);
-    if (session == nullptr) {
-      return Reject(std::move(arrival), RejectCode::kSessionUnknown,
-                    "the session expired, or is of an earlier run of the server");
-    }
-    if (ServerConnection* old = FindQueuePair(session, request.qp_index)) {
-      // The old queue pair must be gone before the client hears that it has a new one: a write or a
-      // lock of its earlier life must not come after.
-      CloseConnection(old, "its client connects anew");
-      return Wait(std::move(arrival));
-    }
+  if (request.session_token == 0) return Accept(std::move(arrival), nullptr);
+  Session* session = sessions_.Find(request.session_token);
+  if (session == nullptr) {
+    return Reject(std::move(arrival), RejectCode::kSessionUnknown,
+                  "the session expired, or is of an earlier run of the server");
+  }
+  if (ServerConnection* old = FindQueuePair(session, request.qp_index)) {
+    // The old queue pair must be gone before the client hears that it has a new one: a write or a
+    // lock of its earlier life must not come after.
+    CloseConnection(old, "its client connects anew");
+    return Wait(std::move(arrival));
   }
   Accept(std::move(arrival), session);
 }
@@ -71,6 +69,18 @@ void Worker::Wait(Arrival arrival) {
     }
   }
   waiting_arrivals_.push_back(std::move(arrival));
+}
+
+void Worker::EndWait(const ServerConnection& connection) {
+  for (Arrival& arrival : waiting_arrivals_) {
+    if (arrival.request.session_token != connection.session->token() ||
+        arrival.request.qp_index != connection.qp_index) {
+      continue;
+    }
+    arrivals_.push_back(std::move(arrival));
+    std::swap(arrival, waiting_arrivals_.back());
+    return waiting_arrivals_.pop_back();
+  }
 }
 
 ConnectionOptions Worker::OptionsForConnection() const {
@@ -96,49 +106,73 @@ Grant Worker::GrantFor(const ServerConnection& connection, bool resumed) const {
   return grant;
 }
 
+// A request that is refused leaves nothing behind: it makes no session, and so none of an absent
+// client has to go for it.
 void Worker::Accept(Arrival arrival, Session* session) {
-  const uint32_t id = arrival.connection;
-  const uint16_t qp_index = arrival.request.qp_index;
-  const bool resumed = arrival.request.session_token != 0;
+  if (session == nullptr && !sessions_.HasRoom()) {
+    return Reject(std::move(arrival), RejectCode::kTooManyConnections,
+                  absl::StrCat("the server serves ", sessions_.size(), " sessions already"));
+  }
   if (connections_.size() >= options_.connections_max || !cq_->Reserve(send_places_).ok()) {
     return Reject(std::move(arrival), RejectCode::kTooManyConnections,
                   absl::StrCat("the server serves ", connections_.size(),
                                " connections already and has no room for more"));
   }
   const std::string peer = arrival.incoming.peer().ToString();
-  auto rdma = node_->listener->BeginAccept(std::move(arrival.incoming), OptionsForConnection(), id);
+  auto rdma = node_->listener->BeginAccept(std::move(arrival.incoming), OptionsForConnection(),
+                                           arrival.name);
   if (!rdma.ok()) {
-    LOG(ERROR) << "cannot serve " << peer << ": " << rdma.status().message();
+    counters_.refused_connections.Add(1);
+    node_->LogRefusal(&node_->log->refused_connections, now_.monotonic_ns, peer,
+                      std::string(rdma.status().message()));
     cq_->Release(send_places_);
-    node_->connection_ids->Retire(id);
-    return;
+    return node_->connection_ids->GiveBack(arrival.connection);
   }
-  auto connection =
-      std::make_unique<ServerConnection>(id, qp_index, session, send_places_, *std::move(rdma));
-  connection->heard_ns = now_.monotonic_ns;
+  const bool resumed = session != nullptr;
+  ServerConnection* connection = Add(arrival, session, *std::move(rdma));
+  node_->connection_ids->Describe(connection->id, connection->session->id(), peer);
+  const Grant grant = GrantFor(*connection, resumed);
+  if (absl::Status status = node_->listener->FinishAccept(connection->rdma.get(), BytesOf(grant));
+      !status.ok()) {
+    const std::string why(status.message());
+    return CloseConnection(connection, why);
+  }
+  node_->log->connections.Came(
+      now_.monotonic_ns, absl::StrCat("session ", connection->session->id(),
+                                      resumed ? " resumed" : "", ": connection ", connection->id,
+                                      " from ", peer, ", queue pair ", connection->qp_index));
+}
+
+ServerConnection* Worker::Add(const Arrival& arrival, Session* session,
+                              std::unique_ptr<Connection> rdma) {
+  if (session == nullptr) session = sessions_.Create(now_.monotonic_ns);
+  const uint32_t id = arrival.connection;
+  auto connection = std::make_unique<ServerConnection>(id, arrival.request.qp_index, session,
+                                                       send_places_, std::move(rdma));
+  connection->name = arrival.name;
+  connection->heard_ns = connection->untaken_since_ns = now_.monotonic_ns;
   ServerConnection* raw = connection.get();
   by_qp_number_[raw->qp_number] = raw;
   connections_[id] = std::move(connection);
   raw->accounted_bytes = raw->MemoryBytes();
   connection_bytes_ += raw->accounted_bytes;
   sessions_.Attach(session);
-  timers_due_ns_ = std::min(timers_due_ns_, now_.monotonic_ns + options_.silence_ns_max);
-  const Grant grant = GrantFor(*raw, resumed);
-  if (absl::Status status = node_->listener->FinishAccept(raw->rdma.get(), BytesOf(grant));
-      !status.ok()) {
-    const std::string why(status.message());
-    return CloseConnection(raw, why);
-  }
-  LOG(INFO) << "session " << session->id() << (resumed ? " resumed" : "") << ": connection " << id
-            << " from " << peer << ", queue pair " << qp_index;
+  TickBy(NextTickNs());
+  return raw;
 }
 
 void Worker::OnNotice(const Notice& notice) {
-  ServerConnection* connection = Find(notice.connection);
-  if (connection == nullptr) return;
+  ServerConnection* connection = Find(ConnectionOfName(notice.name));
+  if (connection == nullptr || connection->name != notice.name) {
+    if (notice.type != Notice::Type::kGone) return;
+    for (Arrival& arrival : arrivals_) arrival.gone |= arrival.name == notice.name;
+    for (Arrival& arrival : waiting_arrivals_) arrival.gone |= arrival.name == notice.name;
+    return;
+  }
   switch (notice.type) {
     case Notice::Type::kEstablished:
       connection->heard_ns = now_.monotonic_ns;
+      connection->session->established = true;
       break;
     case Notice::Type::kGone:
       CloseConnection(connection, "disconnected");
@@ -169,8 +203,9 @@ ServerConnection* Worker::FindQueuePair(const Session* session, uint16_t qp_inde
 
 void Worker::CloseConnection(ServerConnection* connection, std::string_view why) {
   if (connection->closing) return;
-  LOG(INFO) << "closing connection " << connection->id << " of session "
-            << connection->session->id() << ": " << why;
+  node_->log->connections.Went(now_.monotonic_ns,
+                               absl::StrCat("closing connection ", connection->id, " of session ",
+                                            connection->session->id(), ": ", std::string(why)));
   connection->closing = true;
   connection->direct = false;
   connection->closing_since_ns = now_.monotonic_ns;
@@ -179,16 +214,19 @@ void Worker::CloseConnection(ServerConnection* connection, std::string_view why)
   for (uint64_t sequence : connection->in_progress) connection->session->Forget(sequence);
   connection->in_progress.clear();
   connection->puts_waiting.clear();
+  large_gets_waiting_ -= connection->gets_waiting.size();
+  connection->gets_waiting.clear();
   const uint64_t drain = PackWorkId(WorkKind::kDrain, connection->id, 0);
   if (!connection->rdma->BeginClose(drain)) drained_.push_back(connection->id);
-  timers_due_ns_ = std::min(timers_due_ns_, now_.monotonic_ns + options_.silence_ns_max);
 }
 
 void Worker::CloseAll() {
   for (const auto& [id, connection] : connections_) {
     CloseConnection(connection.get(), "the server is shutting down");
   }
-  for (Arrival& arrival : std::exchange(waiting_arrivals_, {})) OnArrival(std::move(arrival));
+  for (Arrival& arrival : std::exchange(waiting_arrivals_, {})) {
+    arrivals_.push_back(std::move(arrival));
+  }
 }
 
 void Worker::FinishClosing() {
@@ -201,7 +239,6 @@ void Worker::FinishClosing() {
     ServeReplacing();
     batch_.Flush();
   }
-  for (Arrival& arrival : std::exchange(waiting_arrivals_, {})) OnArrival(std::move(arrival));
 }
 
 void Worker::Destroy(ServerConnection* connection) {
@@ -217,8 +254,13 @@ void Worker::Destroy(ServerConnection* connection) {
   cq_->Release(send_places_);
   node_->connection_ids->Retire(id);
   janitor_->Hasten(now_.monotonic_ns);
+  EndWait(*connection);
+  if (connection->session->connections == 1 && connection->session->server_set != 0) {
+    node_->server_sets->Forget(connection->session->id());
+    connection->session->server_set = 0;
+  }
   sessions_.Detach(connection->session, now_.monotonic_ns);
-  timers_due_ns_ = now_.monotonic_ns;
+  TickBy(now_.monotonic_ns);  // for the session's end
   connection_bytes_ -= connection->accounted_bytes;
   connections_.erase(id);
 }

@@ -27,10 +27,13 @@ struct WorkerCounters {
   Counter sessions;
   Counter connections;
   Counter locks_broken;
+  Counter locks_expired;
   Counter session_bytes;
   Counter reply_posts;
   Counter receive_posts;
   Counter send_completions;
+  Counter refused_connections;
+  Counter refused_requests;
 };
 
 }  // namespace gannet

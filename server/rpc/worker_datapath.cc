@@ -136,9 +136,11 @@ void Worker::Release(ServerConnection* connection, Resource resource, bool ok) {
       break;
     case Resource::Kind::kReplyBuffer:
       replies_.Give(resource.index);
+      --connection->reply_buffers;
       break;
     case Resource::Kind::kStaging:
       staging_.Give(resource.index);
+      --connection->staging_buffers;
       break;
     case Resource::Kind::kRead:
       OnRead(connection, ok);
@@ -166,18 +168,24 @@ void Worker::OnMessage(ServerConnection* connection, std::span<const std::byte> 
 
 void Worker::OnRequest(ServerConnection* connection, const RequestView& request) {
   if (IsHeartbeat(request.header)) {
+    OnServerSet(connection, request.header.server_set);
     return Reply(connection, ReplyWithTime(request.header, now_));
   }
   if (!Admit(connection, request.header)) return;
+  if ((request.header.flags & kUnderLock) && !OwnsLock(*connection, request.header)) {
+    return RefuseLock(connection, request);
+  }
   switch (static_cast<Opcode>(request.header.opcode)) {
     case Opcode::kPut:
       if (ValueInBuffer(request.header)) return BeginLargePut(connection, request);
       return Execute(connection, request);
     case Opcode::kLock:
     case Opcode::kUnlock:
+    case Opcode::kExtendLock:
       return BeginLock(connection, request);
     case Opcode::kGet:
     case Opcode::kStats:
+    case Opcode::kListLocks:
       return ExecuteWithValue(connection, request);
     default:
       return Execute(connection, request);
@@ -235,33 +243,62 @@ void Worker::Execute(ServerConnection* connection, const RequestView& request) {
   Reply(connection, reply);
 }
 
+// What is found decides whether a buffer is needed: a miss, and a value that is too long for a
+// reply, need none, however many are held by others.
 void Worker::ExecuteWithValue(ServerConnection* connection, const RequestView& request) {
-  const std::optional<uint32_t> buffer = replies_.Take();
-  if (!buffer) {
-    // All are on their way to clients. This one may ask again when some of them have arrived.
-    connection->session->Forget(request.header.sequence);
-    return Reply(connection, ReplyTo(request.header, ReplyStatus::kTryAgain));
-  }
-  ExecuteInto(*buffer, connection, request);
+  const ReplyHeader reply = ExecuteInto(value_, request);
+  const bool too_long = reply.status == static_cast<uint8_t>(ReplyStatus::kBufferTooSmall);
+  if (too_long && FitsBuffer(request.header, reply)) return BeginLargeGet(connection, request);
+  if (!too_long && reply.value_bytes > 0) return ReplyWithValue(connection, reply);
+  Record(connection->session, reply);
+  Reply(connection, reply);
 }
 
-void Worker::ExecuteInto(uint32_t buffer, ServerConnection* connection,
-                         const RequestView& request) {
+ReplyHeader Worker::ExecuteInto(std::span<std::byte> value_out, const RequestView& request) {
+  if (request.header.opcode == static_cast<uint8_t>(Opcode::kListLocks)) {
+    return ListLocks(request.header, value_out);
+  }
   CountUpdates();  // STATS tells
-  const std::span<std::byte> bytes = replies_.Bytes(buffer);
-  const ReplyHeader reply = dispatcher_.Execute(request, bytes.subspan(sizeof(ReplyHeader)), now_);
-  const bool too_long = reply.status == static_cast<uint8_t>(ReplyStatus::kBufferTooSmall);
-  if (too_long || reply.value_bytes == 0) {
-    replies_.Give(buffer);
-    if (too_long && FitsBuffer(request.header, reply)) return BeginLargeGet(connection, request);
-    Record(connection->session, reply);
-    return Reply(connection, reply);
+  return dispatcher_.Execute(request, value_out, now_);
+}
+
+void Worker::ReplyWithValue(ServerConnection* connection, const ReplyHeader& reply) {
+  std::optional<uint32_t> buffer;
+  if (replies_.MayTake(connection->reply_buffers)) buffer = replies_.Take();
+  if (!buffer) {
+    // This one has its share of them, or all are on their way to clients. It may ask again when
+    // some have arrived.
+    connection->session->Forget(reply.sequence);
+    ReplyHeader again{};
+    again.opcode = reply.opcode;
+    again.status = static_cast<uint8_t>(ReplyStatus::kTryAgain);
+    again.sequence = reply.sequence;
+    return Reply(connection, again);
   }
   Record(connection->session, reply);
+  const std::span<std::byte> bytes = replies_.Bytes(*buffer);
   std::memcpy(bytes.data(), &reply, sizeof(reply));
-  if (batch_.AddReply(connection, buffer, sizeof(reply) + reply.value_bytes)) {
+  std::memcpy(bytes.data() + sizeof(reply), value_.data(), reply.value_bytes);
+  if (batch_.AddReply(connection, *buffer, sizeof(reply) + reply.value_bytes)) {
     ++connection->answers_in_chain;
   }
+}
+
+void Worker::OnServerSet(ServerConnection* connection, uint64_t server_set) {
+  Session* const session = connection->session;
+  if (server_set == 0 || server_set == session->server_set) return;
+  session->server_set = server_set;
+  const auto holder = node_->connection_ids->HolderOf(connection->id);
+  const char* const peer = holder->peer.data();
+  node_->server_sets->Tell(session->id(), server_set,
+                           std::string(peer, strnlen(peer, holder->peer.size())));
+}
+
+void Worker::RefuseLock(ServerConnection* connection, const RequestView& request) {
+  ReplyHeader reply = ReplyTo(request.header, ReplyStatus::kLockLost);
+  reply.lock_word = LockWordNow(request.key);
+  Record(connection->session, reply);
+  Reply(connection, reply);
 }
 
 void Worker::Record(Session* session, const ReplyHeader& reply) {
@@ -284,7 +321,9 @@ void Worker::Reply(ServerConnection* connection, const ReplyHeader& reply) {
 
 // What no client of this version sends: whoever finds out why needs more than the status.
 void Worker::Refuse(ServerConnection* connection, const RequestHeader& header, RequestError error) {
-  node_->LogRefusal(absl::StrCat("request ", header.sequence, " of connection ", connection->id),
+  counters_.refused_requests.Add(1);
+  node_->LogRefusal(&node_->log->refused_requests, now_.monotonic_ns,
+                    absl::StrCat("request ", header.sequence, " of connection ", connection->id),
                     error.reason);
   Reply(connection, ReplyTo(header, error.status));
 }

@@ -99,23 +99,32 @@ WriteOutcome Worker::Commit(const LargePut& put) {
 
 void Worker::BeginLargeGet(ServerConnection* connection, const RequestView& request) {
   BeginLong(connection, request.header);
-  if (large_gets_.size() >= kLargeGetsMax) {
+  if (large_gets_waiting_ >= kLargeGetsMax) {
     return AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kTryAgain));
   }
-  large_gets_.push_back({connection->id, request.header, std::string(request.key)});
+  if (connection->gets_waiting.empty()) large_get_turns_.push_back(connection->id);
+  connection->gets_waiting.push_back({request.header, std::string(request.key)});
+  ++large_gets_waiting_;
 }
 
+// Whoever is passed over holds staging buffers, whose completion comes and brings the next turn.
 void Worker::ServeLargeGets() {
-  while (!large_gets_.empty()) {
-    const std::optional<uint32_t> staging = staging_.Take();
-    if (!staging) return;
-    const LargeGet get = std::move(large_gets_.front());
-    large_gets_.pop_front();
-    ServerConnection* connection = Find(get.connection);
-    if (connection == nullptr || connection->closing || !ServeLargeGet(connection, get, *staging)) {
-      staging_.Give(*staging);
-    }
+  if (large_get_turns_.empty()) return;
+  for (size_t turns = large_get_turns_.size(); turns > 0 && staging_.available() > 0; --turns) {
+    ServerConnection* connection = Find(large_get_turns_.front());
+    large_get_turns_.pop_front();
+    if (connection == nullptr || connection->closing) continue;
+    if (staging_.MayTake(connection->staging_buffers)) ServeNextLargeGet(connection);
+    if (!connection->gets_waiting.empty()) large_get_turns_.push_back(connection->id);
   }
+}
+
+void Worker::ServeNextLargeGet(ServerConnection* connection) {
+  const LargeGet get = std::move(connection->gets_waiting.front());
+  connection->gets_waiting.pop_front();
+  --large_gets_waiting_;
+  const uint32_t staging = *staging_.Take();
+  if (!ServeLargeGet(connection, get, staging)) staging_.Give(staging);
 }
 
 bool Worker::ServeLargeGet(ServerConnection* connection, const LargeGet& get, uint32_t staging) {

@@ -5,21 +5,34 @@
 namespace gannet {
 
 // kLock and kUnlock, for clients whose own NIC cannot compare-and-swap the server's lock words. The
-// words and their rules are the same: only who swaps is different.
+// words and their rules are the same: only who swaps is different. kExtendLock is for all clients.
 
 void Worker::BeginLock(ServerConnection* connection, const RequestView& request) {
   const RequestHeader& header = request.header;
   BeginLong(connection, header);
   const KeyHash hash = KeyHash::Of(request.key, node_->grant.hash_seed);
+  const size_t index = hash.LockIndex(node_->lock_words.size());
   const LockWord word(header.lock_word);
-  if (word.key_tag() != hash.LockTag() || !OwnsLock(*connection, header)) {
-    // A lock of a connection that is gone was lost with it.
+  const bool force = (header.flags & kForce) != 0;
+  if (!force && word.key_tag() != hash.LockTag()) {
     return AnswerLong(connection, ReplyTo(header, ReplyStatus::kInvalidArgument));
   }
-  if (lock_requests_.size() >= kLockRequestsMax) {
+  const bool extend = header.opcode == static_cast<uint8_t>(Opcode::kExtendLock);
+  if (!force && !OwnsLock(*connection, header)) {
+    // A lock of a connection that is gone was lost with it.
+    ReplyHeader reply =
+        ReplyTo(header, extend ? ReplyStatus::kLockLost : ReplyStatus::kInvalidArgument);
+    if (extend) reply.lock_word = LockWordNow(request.key);
+    return AnswerLong(connection, reply);
+  }
+  if (extend) return AnswerLong(connection, ExtendLock(header, index));
+  // The lease of a lock must have room before the lock is taken.
+  if (lock_requests_.size() >= kLockRequestsMax ||
+      (header.ttl_ms > 0 &&
+       !node_->leases->HasRoom({index, header.lock_word}, now_.monotonic_ns))) {
     return AnswerLong(connection, ReplyTo(header, ReplyStatus::kTryAgain));
   }
-  lock_requests_.push_back({connection->id, header, hash.LockIndex(node_->lock_words.size())});
+  lock_requests_.push_back({connection->id, header, index});
 }
 
 bool Worker::OwnsLock(const ServerConnection& connection, const RequestHeader& header) {
@@ -46,26 +59,27 @@ void Worker::ServeLocks() {
 
 bool Worker::StartLock(const LockRequest& request) {
   const RequestHeader& header = request.header;
+  if ((header.flags & kForce) != 0) return StartForcedUnlock(request);
   const bool taking = header.opcode == static_cast<uint8_t>(Opcode::kLock);
   const uint64_t expected = taking ? 0 : header.lock_word;
   const uint64_t desired = taking ? header.lock_word : 0;
-  const auto done = [this, id = request.connection, header, taking](bool ok, uint64_t old) {
-    OnLockDone(id, header, taking, ok, old);
-  };
+  const auto done = [this, request](bool ok, uint64_t old) { OnLockDone(request, ok, old); };
   if (cas_->Start(request.index, expected, desired, done)) return true;
   if (cas_->in_flight() > 0) return false;
   // Nothing in flight and yet refused: swaps do not work any more.
-  OnLockDone(request.connection, header, taking, false, 0);
+  OnLockDone(request, false, 0);
   return true;
 }
 
-void Worker::OnLockDone(uint32_t connection_id, const RequestHeader& header, bool taking, bool ok,
-                        uint64_t old) {
-  ServerConnection* connection = Find(connection_id);
-  // Gone meanwhile: if it took the lock, the janitor will find it.
-  if (connection == nullptr || connection->closing) return;
+void Worker::OnLockDone(const LockRequest& request, bool ok, uint64_t old) {
+  const RequestHeader& header = request.header;
+  const bool taking = header.opcode == static_cast<uint8_t>(Opcode::kLock);
   // Taken, or (its holder's own word) taken already.
   const bool success = taking ? old == 0 || old == header.lock_word : old == header.lock_word;
+  if (ok && success && !taking) node_->leases->Drop({request.index, header.lock_word});
+  ServerConnection* connection = Find(request.connection);
+  // Gone meanwhile: if it took the lock, the janitor will find it.
+  if (connection == nullptr || connection->closing) return;
   ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
   reply.lock_word = taking ? header.lock_word : 0;
   if (!ok) {
@@ -73,6 +87,8 @@ void Worker::OnLockDone(uint32_t connection_id, const RequestHeader& header, boo
   } else if (!success) {
     reply.status = static_cast<uint8_t>(taking ? ReplyStatus::kLockHeld : ReplyStatus::kLockLost);
     reply.lock_word = old;
+  } else if (taking && header.ttl_ms > 0) {
+    SetLease(header, request.index);
   }
   AnswerLong(connection, reply);
 }

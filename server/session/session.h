@@ -88,6 +88,12 @@ class Session {
 
   uint32_t in_progress() const { return in_progress_; }
 
+  // True if its client has surely heard of it, so that it may come back and ask for it.
+  bool IsKnown() const { return established || highest_ > 0; }
+  bool established = false;
+  // The client's list of servers, as a hash; 0: not told since it is connected.
+  uint64_t server_set = 0;
+
   // Queue pairs that the session has now; the table's.
   uint32_t connections = 0;
   // When the last queue pair went (monotonic ns); meaningful while connections == 0.

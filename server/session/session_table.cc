@@ -29,6 +29,12 @@ Session* SessionTable::Create(int64_t now_ns) {
   return sessions_.emplace(token, std::move(session)).first->second.get();
 }
 
+bool SessionTable::HasRoom() const {
+  return sessions_.size() < options_.sessions_max ||
+         std::any_of(sessions_.begin(), sessions_.end(),
+                     [](const auto& entry) { return entry.second->connections == 0; });
+}
+
 Session* SessionTable::Find(uint64_t token) {
   auto it = sessions_.find(token);
   return it == sessions_.end() ? nullptr : it->second.get();
@@ -40,6 +46,9 @@ void SessionTable::Detach(Session* session, int64_t now_ns) {
   // Whoever executed its requests has given them up before the connection was taken away.
   CHECK_EQ(session->in_progress(), 0u);
   session->detached_ns = now_ns;
+  if (session->IsKnown()) return;
+  session_bytes_ -= session->MemoryBytes();
+  sessions_.erase(session->token());
 }
 
 void SessionTable::Expire(int64_t now_ns) {

@@ -36,10 +36,13 @@ class SessionTable {
   // A session with no connection yet, gone since `now_ns`. Null: sessions_max of them are
   // connected.
   Session* Create(int64_t now_ns);
+  // True if Create has room, or can make some.
+  bool HasRoom() const;
   // Null: unknown, expired, or of an earlier incarnation.
   Session* Find(uint64_t token);
 
   void Attach(Session* session) { ++session->connections; }
+  // A session that no client knows is dropped with its last connection.
   void Detach(Session* session, int64_t now_ns);
 
   // Drops the sessions whose grace is over. None of them has a request in progress.

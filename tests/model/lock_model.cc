@@ -56,6 +56,7 @@ std::vector<State> LockModel::Initial() const {
   state.next_serial = 1;
   state.plain_puts_left = scenario_.plain_puts;
   state.deaths_left = scenario_.deaths;
+  state.leases_left = scenario_.leases;
   for (Client& client : state.clients) {
     client.connection = state.next_connection++;
     client.owner = state.next_owner++;
@@ -69,6 +70,7 @@ void LockModel::Next(const State& state, const Emit& emit) const {
   NicSteps(state, emit);
   WorkerSteps(state, emit);
   JanitorSteps(state, emit);
+  LeaseSteps(state, emit);
   ConnectionSteps(state, emit);
   if (state.plain_puts_left > 0 && !MutexHeld(state)) {
     State next = state;
@@ -154,6 +156,9 @@ void LockModel::NicSteps(const State& state, const Emit& emit) const {
       case CasKind::kRelease:
         emit("a CAS to release takes effect", DoCas(state, i));
         break;
+      case CasKind::kExpire:
+        emit("the CAS of a lease that is over takes effect", DoCas(state, i));
+        break;
       default:
         emit("the janitor's CAS takes effect", DoCas(state, i));
     }
@@ -164,7 +169,12 @@ State LockModel::DoCas(State state, int i) const {
   const Cas cas = state.cas[i];
   Remove(&state, i);
   const bool acquire = cas.kind == CasKind::kAcquire;
-  const bool stores = cas.kind == CasKind::kBreak && !rules_.break_by_cas;
+  const bool stores = (cas.kind == CasKind::kBreak && !rules_.break_by_cas) ||
+                      (cas.kind == CasKind::kExpire && !rules_.lease_breaks_its_word);
+  if (stores && cas.kind == CasKind::kExpire && state.lock_word != 0 &&
+      state.lock_word != cas.word) {
+    state.breach = Breach::kLaterLockBroken;
+  }
   const bool done = stores || state.lock_word == (acquire ? 0 : cas.word);
   if (done && cas.kind == CasKind::kBreak && state.lock_owner != kNobody &&
       (state.dead_owners >> state.lock_owner & 1) == 0) {
@@ -271,6 +281,27 @@ void LockModel::JanitorSteps(const State& state, const Emit& emit) const {
   emit("the janitor looks at the locks of the dead, once", next);
 }
 
+// The server loads the lock word and compares it with the one that the client names; later it swaps
+// that one back. What the NIC does between is not its to know.
+void LockModel::LeaseSteps(const State& state, const Emit& emit) const {
+  if (state.leased_word != 0) {
+    State next = state;
+    next.leased_word = 0;
+    Add(&next, Cas{CasKind::kExpire, state.leased_word, kNobody, kNobody});
+    emit("a lease is over", next);
+    return;
+  }
+  if (state.leases_left == 0) return;
+  for (const Client& client : state.clients) {
+    const bool believes = client.cas == CasResult::kTaken || client.phase == Phase::kWriting;
+    if (!believes || client.word != state.lock_word) continue;
+    State next = state;
+    --next.leases_left;
+    next.leased_word = client.word;
+    emit("the server gives a lease", next);
+  }
+}
+
 State LockModel::PostBreak(State state) const {
   Add(&state, Cas{CasKind::kBreak, state.lock_word, kNobody, kNobody});
   return state;
@@ -339,6 +370,8 @@ const char* LockModel::Broken(const State& state) const {
       return "a write of an acquisition that does not hold the lock was accepted";
     case Breach::kLivingLockBroken:
       return "the lock of a living connection was broken";
+    case Breach::kLaterLockBroken:
+      return "a lock was broken by the lease of an earlier one";
     case Breach::kStaleRead:
       return "a value READ under the lock is older than the lock's acquisition";
     case Breach::kNothing:

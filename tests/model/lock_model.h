@@ -18,6 +18,9 @@ namespace gannet::model {
 // server's two workers loads the lock word, compares, and applies: two steps, between which the
 // NIC may change the lock word again.
 //
+// A lock may get a lease: the server remembers the lock word that it found, and when the lease is
+// over, at any time, it posts a CAS that breaks the lock.
+//
 // "Serial" and "owner" below are the model's own knowledge, which no program has: they tell
 // acquisitions and connections apart whatever bits they use.
 struct LockRules {
@@ -28,6 +31,7 @@ struct LockRules {
   bool count_acquisitions = true;     // the lock word has the connection's own count
   bool break_again_and_again = true;  // or one look at the locks for each dead connection
   bool break_by_cas = true;           // or by a store of the server's CPU
+  bool lease_breaks_its_word = true;  // or whatever the lock word is when the lease is over
   // The second client only reads under the lock, and believes what it READ: it must be at least as
   // new as the item was when the lock was taken. Its READ is posted after the CAS completed, or
   // with it.
@@ -39,6 +43,7 @@ struct LockScenario {
   uint8_t attempts = 2;  // to lock, per client
   uint8_t plain_puts = 1;
   uint8_t deaths = 1;  // of the first client's connection
+  uint8_t leases = 0;  // that the server gives
 };
 
 class LockModel {
@@ -51,9 +56,16 @@ class LockModel {
   enum class Phase : uint8_t { kIdle, kLocking, kWriting, kReleasing, kDisconnected };
   enum class CasResult : uint8_t { kNone, kPosted, kTaken, kFailed };
   enum class ReadResult : uint8_t { kNone, kPosted, kSampled, kDone };
-  enum class CasKind : uint8_t { kNone, kAcquire, kRelease, kBreak };
+  enum class CasKind : uint8_t { kNone, kAcquire, kRelease, kExpire, kBreak };
   enum class Progress : uint8_t { kNone, kReceived, kLockLoaded };
-  enum class Breach : uint8_t { kNothing, kLostUpdate, kLateHolder, kLivingLockBroken, kStaleRead };
+  enum class Breach : uint8_t {
+    kNothing,
+    kLostUpdate,
+    kLateHolder,
+    kLivingLockBroken,
+    kLaterLockBroken,
+    kStaleRead
+  };
 
   struct Client {
     Phase phase;
@@ -71,7 +83,7 @@ class LockModel {
   // On its way in the NIC.
   struct Cas {
     CasKind kind;
-    uint8_t word;    // acquire: 0 -> word; release and break: word -> 0
+    uint8_t word;    // acquire: 0 -> word; release, expire and break: word -> 0
     uint8_t owner;   // connection that posted it
     uint8_t client;  // that waits for it; kNobody: its connection died
   };
@@ -100,6 +112,8 @@ class LockModel {
     uint8_t next_serial;
     uint8_t plain_puts_left;
     uint8_t deaths_left;
+    uint8_t leases_left;
+    uint8_t leased_word;  // that the server remembers; 0: none
     Breach breach;
   };
 
@@ -117,6 +131,7 @@ class LockModel {
   void NicSteps(const State& state, const Emit& emit) const;
   void WorkerSteps(const State& state, const Emit& emit) const;
   void JanitorSteps(const State& state, const Emit& emit) const;
+  void LeaseSteps(const State& state, const Emit& emit) const;
   void ConnectionSteps(const State& state, const Emit& emit) const;
 
   State PostLock(State state, uint8_t i) const;

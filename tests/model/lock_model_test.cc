@@ -34,6 +34,10 @@ TEST(LockModel, HoldsForTwoDeaths) {
   ExpectHolds("two deaths", {},
               {.attempts = kSanitized ? uint8_t{1} : uint8_t{2}, .plain_puts = 0, .deaths = 2});
 }
+TEST(LockModel, HoldsForLeases) {
+  ExpectHolds("leases", {},
+              {.plain_puts = 0, .deaths = kSanitized ? uint8_t{0} : uint8_t{1}, .leases = 1});
+}
 TEST(LockModel, HoldsForReadsUnderTheLock) {
   ExpectHolds("reads under the lock", {.second_only_reads = true}, {});
 }
@@ -41,13 +45,14 @@ TEST(LockModel, HoldsForReadsUnderTheLock) {
 struct Variant {
   const char* name;
   LockRules rules;
+  LockScenario scenario = {};
 };
 
 class WeakerLock : public testing::TestWithParam<Variant> {};
 
 TEST_P(WeakerLock, HasACounterexample) {
   const Variant& variant = GetParam();
-  const Exploration result = ExploreAndPrint(variant.name, variant.rules, {});
+  const Exploration result = ExploreAndPrint(variant.name, variant.rules, variant.scenario);
   EXPECT_NE(result.broken, "");
   for (const std::string& step : result.trace) EXPECT_NE(step, "");
 }
@@ -61,6 +66,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Variant{"no count of acquisitions", {.count_acquisitions = false}},
                     Variant{"the dead's lock broken once", {.break_again_and_again = false}},
                     Variant{"broken by a store", {.break_by_cas = false}},
+                    Variant{"a lease breaks whatever is there",
+                            {.lease_breaks_its_word = false},
+                            {.leases = 1}},
                     Variant{"READ with the CAS believed",
                             {.second_only_reads = true, .read_after_cas = false}}),
     [](const auto& param_info) {

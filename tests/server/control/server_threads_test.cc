@@ -81,7 +81,7 @@ TEST(ServerThreadsTest, ServesFromSeveralWorkers) {
   Hammer(threads.get(), 4, 200);
   threads->RequestStop();
   EXPECT_TRUE(threads->Wait().ok());
-  EXPECT_EQ(threads->server().Stats(Now::Read()).connections, 0u);
+  EXPECT_EQ(threads->server().Stats(threads->now()).connections, 0u);
 }
 
 TEST(ServerThreadsTest, WakesFromSleepForEachRequest) {

@@ -1,10 +1,12 @@
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "common/layout/superblock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/rdma/test_device.h"
 #include "tests/server/rpc/raw_peer.h"
 #include "tests/server/rpc/server_fixture.h"
 
@@ -120,6 +122,51 @@ TEST_F(HandshakeTest, RefusesConnectionsBeyondItsCapacityAndTakesThemAgainLater)
   ASSERT_TRUE(StepUntil([this] { return stats().connections == 1; }));
   RawPeer fourth(this);
   EXPECT_TRUE(fourth.Connect());
+}
+
+TEST_F(HandshakeTest, RefusedConnectionLeavesNothingBehind) {
+  StartServer([](Server::Options* options) { options->connections_max = 1; });
+  std::optional<RawPeer> first(this);
+  ASSERT_TRUE(first->Connect());
+  for (int i = 0; i < 20; ++i) {
+    RawPeer refused(this);
+    EXPECT_FALSE(refused.Connect());
+  }
+  EXPECT_EQ(stats().sessions, 1u) << "each session would push out that of an absent client";
+  EXPECT_EQ(stats().refused_connections, 20u);
+  const uint32_t id = first->grant().connection_id;
+  first.reset();
+  ASSERT_TRUE(StepUntil([this] { return stats().connections == 0; }));
+  RawPeer second(this);
+  ASSERT_TRUE(second.Connect());
+  EXPECT_EQ(second.grant().connection_id, id + 1) << "nobody was told the ids between";
+}
+
+// Its request waits for the worker, and it goes: no session is kept for who never had it.
+TEST_F(HandshakeTest, ClientThatGoesBeforeItIsAcceptedLeavesNothingBehind) {
+  StartServer();
+  {
+    const Handle<ibv_pd> pd(ibv_alloc_pd(TestDevice().verbs));
+    const auto cq = CompletionQueue::Create(TestDevice().verbs, 16, /*with_channel=*/false);
+    const auto client =
+        Connector::Start({.to = address(), .deadline_ns = MonotonicNs() + kStepNsMax});
+    ASSERT_TRUE(client.ok());
+    ASSERT_TRUE(
+        StepUntil([&] { return (*client)->Poll(MonotonicNs()) == Connector::Step::kResolved; }));
+    ConnectionOptions options{.caps = TestDevice().caps};
+    options.queue_pair = {
+        .pd = pd.get(), .send_cq = (*cq)->get(), .recv_cq = (*cq)->get(), .recv_wrs = 1};
+    ASSERT_TRUE((*client)->CreateConnection(options).ok());
+    const ConnectRequest request = NewConnectRequest();
+    ASSERT_TRUE((*client)->Connect(std::as_bytes(std::span(&request, 1))).ok());
+    const int64_t deadline_ns = MonotonicNs() + kStepNsMax;
+    while (!server().workers()[0]->inbox().filled() && MonotonicNs() < deadline_ns) {
+      server().Poll(now());
+    }
+  }
+  Pass(2 * kNsPerSecond);
+  EXPECT_TRUE(StepUntil([this] { return stats().connections == 0; }));
+  EXPECT_EQ(stats().sessions, 0u);
 }
 
 TEST_F(HandshakeTest, RefusesWhenShuttingDown) {

@@ -14,22 +14,24 @@ bool Readable(const Inbox& inbox) {
   return poll(&fd, 1, 0) == 1;
 }
 
-Notice NoticeOf(uint32_t connection) { return {Notice::Type::kGone, connection}; }
+Notice NoticeOf(uint64_t name) { return {Notice::Type::kGone, name}; }
+
+constexpr size_t kAll = Inbox::kArrivalsMax;
 
 TEST(InboxTest, GivesWhatWasPutOnceAndInOrder) {
   auto inbox = Inbox::Create();
   ASSERT_TRUE(inbox.ok()) << inbox.status();
-  EXPECT_TRUE((*inbox)->Take().empty());
+  EXPECT_TRUE((*inbox)->Take(kAll).empty());
   (*inbox)->Put(NoticeOf(1));
   (*inbox)->Put(NoticeOf(2));
-  const Inbox::Contents contents = (*inbox)->Take();
+  const Inbox::Contents contents = (*inbox)->Take(kAll);
   ASSERT_EQ(contents.notices.size(), 2u);
-  EXPECT_EQ(contents.notices[0].connection, 1u);
-  EXPECT_EQ(contents.notices[1].connection, 2u);
+  EXPECT_EQ(contents.notices[0].name, 1u);
+  EXPECT_EQ(contents.notices[1].name, 2u);
   EXPECT_FALSE(contents.close);
-  EXPECT_TRUE((*inbox)->Take().empty());
+  EXPECT_TRUE((*inbox)->Take(kAll).empty());
   (*inbox)->PutClose();
-  EXPECT_TRUE((*inbox)->Take().close);
+  EXPECT_TRUE((*inbox)->Take(kAll).close);
 }
 
 TEST(InboxTest, IsReadableFromPutUntilSilenced) {
@@ -40,7 +42,7 @@ TEST(InboxTest, IsReadableFromPutUntilSilenced) {
   EXPECT_TRUE(Readable(**inbox));
   (*inbox)->Silence();
   EXPECT_FALSE(Readable(**inbox));
-  EXPECT_EQ((*inbox)->Take().notices.size(), 1u) << "silencing loses nothing";
+  EXPECT_EQ((*inbox)->Take(kAll).notices.size(), 1u) << "silencing loses nothing";
 }
 
 // As a worker does: sleep until readable, silence, take. A wake-up that is lost is a hang here.
@@ -56,8 +58,8 @@ TEST(InboxTest, NothingIsLostBetweenThreads) {
     pollfd fd{(*inbox)->fd(), POLLIN, 0};
     if (poll(&fd, 1, /*timeout=*/20'000) != 1) break;
     (*inbox)->Silence();
-    for (const Notice& notice : (*inbox)->Take().notices) {
-      ASSERT_EQ(notice.connection, expected);
+    for (const Notice& notice : (*inbox)->Take(kAll).notices) {
+      ASSERT_EQ(notice.name, expected);
       ++expected;
     }
   }

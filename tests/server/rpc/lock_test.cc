@@ -121,9 +121,9 @@ TEST_P(LockTest, LockOfADeadClientIsBrokenAndItsWriteRefused) {
   ASSERT_EQ(Call(&holder, Opcode::kLock, word).status(), ReplyStatus::kOk);
   ASSERT_EQ(Call(&other, Opcode::kLock, WordOf(other, 1)).status(), ReplyStatus::kLockHeld);
 
-  Advance(kNsPerSecond);
+  Pass(kNsPerSecond);
   ASSERT_TRUE(other.Call(other.Header(Opcode::kHeartbeat)));
-  Advance(kNsPerSecond);  // the holder was not heard of for 2 s, the other for 1
+  Pass(kNsPerSecond);  // the holder was not heard of for 2 s, the other for 1
   ASSERT_TRUE(StepUntil([this] { return stats().locks_broken == 1; }));
   EXPECT_EQ(Call(&other, Opcode::kLock, WordOf(other, 2)).status(), ReplyStatus::kOk);
 

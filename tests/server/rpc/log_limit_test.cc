@@ -6,8 +6,9 @@ namespace gannet {
 namespace {
 
 TEST(LogLimitTest, LetsAFewThroughEachSecondAndCountsTheRest) {
-  LogLimit limit;
-  for (uint32_t i = 0; i < LogLimit::kLinesPerSecond; ++i) EXPECT_EQ(limit.Allow(i), 0u);
+  constexpr uint32_t kLines = 10;
+  LogLimit limit(kLines, kNsPerSecond);
+  for (uint32_t i = 0; i < kLines; ++i) EXPECT_EQ(limit.Allow(i), 0u);
   for (uint32_t i = 0; i < 1000; ++i) EXPECT_EQ(limit.Allow(kNsPerSecond - 1), std::nullopt);
   EXPECT_EQ(limit.Allow(kNsPerSecond), 1000u) << "the next one says how many were left out";
   EXPECT_EQ(limit.Allow(kNsPerSecond), 0u);

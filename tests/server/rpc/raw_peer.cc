@@ -37,7 +37,7 @@ RawPeer::RawPeer(Driver* driver) : driver_(driver) {
 
 RawPeer::~RawPeer() {
   if (connector_ == nullptr || connector_->connection() == nullptr) return;
-  if (connector_->connection()->BeginClose(WrId{.kind = kDrain}.Pack())) {
+  if (connector_->connection()->BeginClose(WrId{.kind = kDrain}.Pack()) && !drained_) {
     EXPECT_TRUE(driver_->StepUntil([this] {
       silent_ = false;
       Poll();
@@ -47,8 +47,9 @@ RawPeer::~RawPeer() {
 }
 
 bool RawPeer::Connect(std::span<const std::byte> private_data) {
-  connector_ =
-      Must(Connector::Start({.to = driver_->address(), .deadline_ns = MonotonicNs() + kStepNsMax}));
+  connector_ = Must(Connector::Start({.to = driver_->address(),
+                                      .deadline_ns = MonotonicNs() + kStepNsMax,
+                                      .rnr_retry_count = rnr_retry_count_}));
   const bool ended = driver_->StepUntil([&] {
     const Connector::Step step = connector_->Poll(MonotonicNs());
     if (step == Connector::Step::kResolved) {
@@ -97,6 +98,15 @@ void RawPeer::PostReceive(uint32_t slot) {
   if (gannet::PostReceive(connector_->connection()->qp(), &receive) != PostResult::kPosted) {
     broken_ = true;
   }
+}
+
+void RawPeer::TakeSlowly() {
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_RTS;
+  attributes.min_rnr_timer = 0;
+  EXPECT_EQ(ibv_modify_qp(connector_->connection()->qp(), &attributes,
+                          IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER),
+            0);
 }
 
 void RawPeer::Poll() {
@@ -153,6 +163,11 @@ std::optional<RawPeer::Reply> RawPeer::Receive() {
     Poll();
     return !replies_.empty() || broken_;
   })) << "no reply";
+  return TryReceive();
+}
+
+std::optional<RawPeer::Reply> RawPeer::TryReceive() {
+  Poll();
   if (replies_.empty()) return std::nullopt;
   Reply reply = std::move(replies_.front());
   replies_.pop_front();
@@ -189,8 +204,15 @@ std::optional<std::string> RawPeer::Get(std::string_view key) {
   return reply->value;
 }
 
-bool RawPeer::WaitSent() {
+bool RawPeer::CloseAlone() {
+  connector_->connection()->BeginClose(WrId{.kind = kDrain}.Pack());
   const int64_t deadline_ns = MonotonicNs() + kStepNsMax;
+  while (!drained_ && MonotonicNs() < deadline_ns) Poll();
+  return drained_ && sends_in_flight_ == 0;
+}
+
+bool RawPeer::WaitSent(int64_t for_ns) {
+  const int64_t deadline_ns = MonotonicNs() + for_ns;
   while (sends_in_flight_ > 0 && MonotonicNs() < deadline_ns) Poll();
   return sends_in_flight_ == 0;
 }

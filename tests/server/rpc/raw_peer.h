@@ -50,6 +50,8 @@ class RawPeer {
   bool Send(const RequestHeader& header, std::string_view key = "", std::string_view value = "");
   // The next reply, in the order of arrival; nullopt: the connection broke first.
   std::optional<Reply> Receive();
+  // The next reply if it is there.
+  std::optional<Reply> TryReceive();
   std::optional<Reply> Call(const RequestHeader& header, std::string_view key = "",
                             std::string_view value = "");
   // A header with the next sequence number.
@@ -58,8 +60,19 @@ class RawPeer {
   std::optional<std::string> Get(std::string_view key);
 
   // Until everything sent was taken by the server's device, while the server itself does nothing.
-  bool WaitSent();
+  // False: it was not within `for_ns`.
+  bool WaitSent(int64_t for_ns = kStepNsMax);
+  // Closes the connection while the server does nothing; true once all that was sent came back.
+  bool CloseAlone();
+  // Takes what has completed.
+  void Poll();
+  // Before Connect: how often the server's device may try to send to this peer.
+  void AskForRetries(uint8_t rnr_retry_count) { rnr_retry_count_ = rnr_retry_count; }
+  // From now on, or, before Connect, none at all.
   void PostNoMoreReceives() { receiving_ = false; }
+  // While it has no receive posted, the server's device waits 655 ms before each try. REQUIRES:
+  // connected.
+  void TakeSlowly();
 
   // Steps until the connection is broken; false when it does not break.
   bool WaitBroken();
@@ -79,7 +92,6 @@ class RawPeer {
  private:
   void Prepare();
   void PostReceive(uint32_t slot);
-  void Poll();
 
   Driver* const driver_;
   Handle<ibv_pd> pd_;
@@ -91,6 +103,7 @@ class RawPeer {
   Grant grant_{};
   std::optional<Reject> reject_;
   std::deque<Reply> replies_;
+  uint8_t rnr_retry_count_ = kRnrRetryCount;
   uint32_t next_send_ = 0;
   uint32_t sends_in_flight_ = 0;
   bool cas_done_ = false;

@@ -88,5 +88,20 @@ TEST(SendQueueTest, ReleasesNothingForWhatKeepsNothingBusy) {
   EXPECT_EQ(queue.in_queue(), 0u);
 }
 
+TEST(SendQueueTest, KnowsWhetherACompletionIsStillToCome) {
+  SendQueue queue(64);
+  EXPECT_FALSE(queue.AwaitsSignaled());
+  queue.Add({}, false);
+  EXPECT_FALSE(queue.AwaitsSignaled()) << "nobody will tell of it";
+  queue.SignalNext();
+  const SendQueue::Place place = queue.Add({}, false);
+  EXPECT_TRUE(place.signaled);
+  EXPECT_TRUE(queue.AwaitsSignaled());
+  queue.Add({}, false);
+  EXPECT_TRUE(queue.AwaitsSignaled());
+  queue.Complete(place.position, [](Resource) {});
+  EXPECT_FALSE(queue.AwaitsSignaled());
+}
+
 }  // namespace
 }  // namespace gannet

@@ -44,6 +44,14 @@ void ServerTest::Step() {
   for (const auto& worker : server_->workers()) worker->Poll(now());
 }
 
+void ServerTest::Pass(int64_t ns) {
+  constexpr int64_t kPart = 100 * kNsPerMs;
+  for (; ns > 0; ns -= kPart) {
+    Advance(std::min(ns, kPart));
+    Step();
+  }
+}
+
 bool ServerTest::StepUntil(const std::function<bool()>& done) {
   const int64_t deadline_ns = MonotonicNs() + kStepNsMax;
   while (!done()) {

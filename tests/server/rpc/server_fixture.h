@@ -37,7 +37,10 @@ class ServerTest : public testing::Test, public Driver {
 
  public:
   Now now() const;
+  // All at once: the server stands still meanwhile.
   void Advance(int64_t ns) { offset_ns_ += ns; }
+  // Tenths of a second at a time, with a Step after each: the server runs meanwhile.
+  void Pass(int64_t ns);
   // One Poll of everything.
   virtual void Step();
   SocketAddress address() const override { return server_->address(); }
@@ -48,7 +51,7 @@ class ServerTest : public testing::Test, public Driver {
 
  private:
   std::unique_ptr<Server> server_;
-  const Now started_ = Now::Read();
+  const Now started_ = ServerClock::Start().Read();
   int64_t offset_ns_ = 0;
 };
 

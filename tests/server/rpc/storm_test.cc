@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,23 @@ class Storm {
     server_->StepUntil([this] { return server_->stats().connections == 0; });
   }
 
+  // Until each has asked, and the server's connection thread has passed it on.
+  bool WaitRequested() {
+    const int64_t deadline_ns = MonotonicNs() + kStepNsMax;
+    const auto asked = [](const auto& client) {
+      return client->step() >= Connector::Step::kConnecting;
+    };
+    while (!std::all_of(clients_.begin(), clients_.end(), asked)) {
+      if (MonotonicNs() > deadline_ns) return false;
+      for (uint32_t i = 0; i < clients_.size(); ++i) Poll(i);
+    }
+    for (size_t events = 0; events < clients_.size();) {
+      if (MonotonicNs() > deadline_ns) return false;
+      server_->server().Poll(server_->now());
+      events = server_->server().workers()[0]->inbox().arrivals();
+    }
+    return true;
+  }
   // Until each is in or refused; how many are in.
   size_t Settle() {
     EXPECT_TRUE(server_->StepUntil([this] {
@@ -198,6 +216,30 @@ TEST_F(StormTest, AThousandClientsAtOnceAllGetInAndAreServed) {
   EXPECT_LE(stats().session_bytes / kClients, 8192u);
 }
 
+// Accepting takes most of a millisecond for each.
+TEST_F(StormTest, RequestsAreServedBetweenTheClientsThatConnect) {
+  constexpr uint32_t kClients = 64;
+  StartServer([](Server::Options* options) { options->connections_max = 128; });
+  std::optional<RawPeer> peer(this);
+  ASSERT_TRUE(peer->Connect());
+  Worker& worker = *server().workers()[0];
+  ASSERT_EQ(peer->Put("key", "value"), ReplyStatus::kOk);
+  Storm storm(this, kClients);
+  ASSERT_TRUE(storm.WaitRequested()) << "all of them lie in the worker's inbox";
+  const StatsReply before = stats();
+  for (uint32_t poll = 1; poll <= 8; ++poll) {
+    RequestHeader put = peer->Header(Opcode::kPut);
+    put.key_bytes = put.value_bytes = 3;
+    ASSERT_TRUE(peer->Send(put, "key", "two"));
+    ASSERT_TRUE(peer->WaitSent());
+    worker.Poll(now());
+    ASSERT_EQ(stats().rpcs, before.rpcs + poll);
+    ASSERT_LE(stats().connections, before.connections + 4 * poll);
+  }
+  EXPECT_EQ(storm.Settle(), kClients);
+  peer.reset();
+}
+
 TEST_F(StormTest, TheServersAccountOfItsSessionsIsWhatMallocSays) {
   if (!MallocIsJemallocs()) GTEST_SKIP() << "malloc is not jemalloc's here";
   constexpr int64_t kClients = 500;
@@ -210,8 +252,9 @@ TEST_F(StormTest, TheServersAccountOfItsSessionsIsWhatMallocSays) {
   const int64_t by_account = static_cast<int64_t>(stats().session_bytes) / kClients;
   std::printf("a session: %ld bytes by malloc, a queue pair's %ld aside; %ld by its own account\n",
               by_malloc, QueuePairBytes(), by_account);
-  // The difference is the cm id, which is the device's, and what malloc rounds up.
-  EXPECT_GE(by_malloc, by_account * 9 / 10);
+  // The difference is the cm id, which is the device's, what malloc rounds up, and the events that
+  // the device's thread allocated and this one freed.
+  EXPECT_GE(by_malloc, by_account * 85 / 100);
   EXPECT_LE(by_malloc, by_account + 2048);
   EXPECT_LE(by_malloc, 8192);
 }

@@ -33,6 +33,7 @@ TEST(SessionTableTest, SessionOutlivesItsConnectionsForTheGracePeriod) {
   const uint64_t token = session->token();
   table.Attach(session);
   table.Attach(session);
+  session->established = true;
   table.Detach(session, 1000);
   table.Expire(1000 + kGrace);
   EXPECT_EQ(table.Find(token), session) << "it still has a connection";
@@ -41,6 +42,14 @@ TEST(SessionTableTest, SessionOutlivesItsConnectionsForTheGracePeriod) {
   EXPECT_EQ(table.Find(token), session);
   table.Expire(2000 + kGrace);
   EXPECT_EQ(table.Find(token), nullptr);
+  EXPECT_EQ(table.size(), 0u);
+}
+
+TEST(SessionTableTest, SessionThatNoClientKnowsGoesWithItsConnection) {
+  SessionTable table(TestOptions());
+  Session* session = table.Create(0);
+  table.Attach(session);
+  table.Detach(session, 0);
   EXPECT_EQ(table.size(), 0u);
 }
 

@@ -1,0 +1,79 @@
+// Who is taken for dead, on a clock that is given.
+
+#include <memory>
+#include <vector>
+
+#include "gtest/gtest.h"
+#include "tests/server/rpc/raw_peer.h"
+#include "tests/server/rpc/server_fixture.h"
+
+namespace gannet {
+namespace {
+
+class SilenceTest : public ServerTest {
+ protected:
+  void Connect(int peers, uint32_t silence_ms = kSilenceMsDefault) {
+    StartServer([=](Server::Options* options) {
+      options->silence_ms = silence_ms;
+      options->connections_max = 256;
+    });
+    for (int i = 0; i < peers; ++i) {
+      ASSERT_TRUE(peers_.emplace_back(std::make_unique<RawPeer>(this))->Connect());
+    }
+  }
+  void TearDown() override {
+    peers_.clear();
+    ServerTest::TearDown();
+  }
+  // Each peer sends a heartbeat, which waits in the server's receive queue.
+  void SendHeartbeats() {
+    for (auto& peer : peers_) ASSERT_TRUE(peer->Send(peer->Header(Opcode::kHeartbeat)));
+    for (auto& peer : peers_) ASSERT_TRUE(peer->WaitSent());
+  }
+
+  std::vector<std::unique_ptr<RawPeer>> peers_;
+};
+
+// More than a worker reads in one Poll.
+constexpr int kPeers = 200;
+
+TEST_F(SilenceTest, ServerThatStoodStillReadsWhatWaitsBeforeItTakesAnyoneForDead) {
+  Connect(kPeers);
+  for (int64_t stood_still_ms : {1000, 1400, 1500, 2000, 5000}) {
+    Pass(400 * kNsPerMs);  // since when nobody was heard
+    SendHeartbeats();
+    Advance(stood_still_ms * kNsPerMs);
+    for (int i = 0; i < 3; ++i) Step();
+    ASSERT_EQ(stats().connections, uint64_t{kPeers}) << stood_still_ms;
+  }
+}
+
+// Their heartbeats are still on the way: the receives ran out meanwhile.
+TEST_F(SilenceTest, ThoseWhoWereToBeHeardWhileTheServerStoodStillGetThatMuchMoreTime) {
+  Connect(4);
+  for (int64_t stood_still_ms : {1000, 1400, 1500, 2000, 5000}) {
+    Pass(400 * kNsPerMs);
+    Advance(stood_still_ms * kNsPerMs);
+    Step();
+    Pass(200 * kNsPerMs);
+    ASSERT_EQ(stats().connections, 4u) << stood_still_ms;
+    SendHeartbeats();
+    Step();
+  }
+  Pass(int64_t{kSilenceMsDefault} * kNsPerMs);
+  EXPECT_TRUE(StepUntil([this] { return stats().connections == 0; })) << "they are dead after all";
+}
+
+TEST_F(SilenceTest, LimitIsTheServersAndToldInTheGrant) {
+  Connect(2, /*silence_ms=*/300);
+  EXPECT_EQ(peers_[0]->grant().silence_ms, 300u);
+  for (int i = 0; i < 5; ++i) {
+    Pass(100 * kNsPerMs);
+    ASSERT_TRUE(peers_[0]->Call(peers_[0]->Header(Opcode::kHeartbeat)));
+  }
+  EXPECT_TRUE(StepUntil([this] { return stats().connections == 1; }));
+  EXPECT_TRUE(peers_[1]->WaitBroken());
+}
+
+}  // namespace
+}  // namespace gannet
