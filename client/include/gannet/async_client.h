@@ -17,7 +17,19 @@
 
 namespace gannet {
 
-enum class OpType : uint8_t { kGet, kPut, kDelete, kLock, kUnlock, kLockAndGet, kStats, kPing };
+enum class OpType : uint8_t {
+  kGet,
+  kPut,
+  kDelete,
+  kLock,
+  kUnlock,
+  kLockAndGet,
+  kStats,
+  kPing,
+  kExtendLock,
+  kBreakLock,
+  kListLocks,
+};
 
 // One finished operation. `code` is absl::StatusCode::kOk also for a miss; `found` tells.
 struct Completion {

@@ -47,8 +47,13 @@ struct OpCost {
 struct ItemInfo {
   uint64_t version = 0;  // never 0 for an item that is there
   uint32_t flags = 0;
-  uint64_t expiry_ms = 0;    // since the Unix epoch; 0 = never
+  // By the server's clock, since the Unix epoch; 0 = never. Other clocks may differ by hours, so
+  // that it says little here: see ttl_left.
+  uint64_t expiry_ms = 0;
   uint32_t value_bytes = 0;  // of the whole value, even where the caller's buffer was shorter
+  // How long the item still lived when it was read, or a little longer than this (some ms). 0 where
+  // it never expires, and where its time is nearly over.
+  std::chrono::milliseconds ttl_left{0};
 };
 
 struct Value {
@@ -128,6 +133,8 @@ struct ServerInfo {
   uint32_t protocol_version = 0;
   uint32_t session_id = 0;
   uint32_t read_depth = 0;  // RDMA READs in flight per queue pair, as negotiated
+  // After so much silence either side takes the other for dead (--silence_ms of the server).
+  uint32_t silence_ms = 0;
 };
 
 }  // namespace gannet
