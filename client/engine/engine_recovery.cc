@@ -52,8 +52,11 @@ void Engine::OnLost(uint32_t server) {
 // Nothing of the operation is in flight any more; what it had posted may or may not have happened.
 void Engine::LoseOp(uint32_t i) {
   Op& op = ops_[i];
-  if (op.busy.releasing) IgnoreAnswer(i);  // the lock is lost anyway
-  if (op.over()) CancelRequest(i);
+  if (op.over()) {  // what it still had to do was about a lock, which is lost with the connection
+    CancelRequest(i);
+    IgnoreAnswer(i);
+    op.busy.awaits_reply = false;
+  }
   op.busy.in_flight = 0;
   op.first_sharer = op.next_sharer = kNoOp;
   op.acquiring = op.lock_acquired = op.busy.releasing = false;
@@ -92,7 +95,6 @@ void Engine::LoseOp(uint32_t i) {
     case Op::Phase::kFresh:
     case Op::Phase::kFinished:
     case Op::Phase::kReleased:
-      op.busy.awaits_reply &= !over_with;
       return FreeIfQuiet(i);
   }
 }

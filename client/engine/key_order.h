@@ -31,8 +31,8 @@ class KeyOrder {
   // No write is under way.
   bool empty() const { return chains_ == 0; }
 
-  // `op` wants to start. Returns true if it may; a write is then the first of its key's chain. False:
-  // it waits in a chain. REQUIRES: it is in none.
+  // `op` wants to start. Returns true if it may; a write is then the first of its key's chain.
+  // False: it waits in a chain. REQUIRES: it is in none.
   bool Enter(uint32_t op, uint64_t key, bool write) {
     const uint32_t place = PlaceOf(key);
     const uint32_t first = places_[place];
@@ -50,8 +50,8 @@ class KeyOrder {
   }
 
   // `op` is over, or does not want to wait any more. Calls start(op, bool stays) for each that may
-  // start now, in their order; those that do not stay are in no chain any more. REQUIRES: it is in a
-  // chain.
+  // start now, in their order; those that do not stay are in no chain any more. REQUIRES: it is in
+  // a chain.
   template <class F>
   void Leave(uint32_t op, F start) {
     const uint32_t place = PlaceOf(nodes_[op].key);
@@ -85,7 +85,8 @@ class KeyOrder {
   // Where the key is, or would be.
   uint32_t PlaceOf(uint64_t key) const {
     uint32_t place = HomeOf(key);
-    while (places_[place] != kNoOp && nodes_[places_[place]].key != key) place = (place + 1) & mask_;
+    while (places_[place] != kNoOp && nodes_[places_[place]].key != key)
+      place = (place + 1) & mask_;
     return place;
   }
 

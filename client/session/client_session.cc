@@ -27,7 +27,7 @@ ClientSession::~ClientSession() {
 void ClientSession::Poll(int64_t now_ns) {
   switch (phase_) {
     case Phase::kReady:
-      watched_.Look(now_ns);
+      if (now_ns >= next_control_ns_) watched_.Look(now_ns);  // before anything is heard
       // READs that were begun just now: where they are quick, they complete in the same Poll.
       PostChain();
       if (ready()) PollCompletions(now_ns);

@@ -13,8 +13,8 @@ namespace gannet {
 //
 // A server that is merely slow must not be taken for such a one. So long as it answers any request,
 // it is not; and callers who said that they wait for a minute do wait for it. It is stuck when
-// requests are unanswered and none was answered for the granted silence *and* the longest timeout of
-// those that are unanswered, in watched time. One owner thread.
+// requests are unanswered and none was answered for the granted silence *and* the longest timeout
+// of those that are unanswered, in watched time. One owner thread.
 class RequestWatch {
  public:
   void Restart(const WatchedTime& watched) { quiet_since_ns_ = watched.ns(); }

@@ -8,16 +8,16 @@
 
 namespace gannet {
 
-// What a client knows of its server's clock: a time that this clock has not passed yet. Items expire
-// by that clock alone, so an item whose expiry is later than the bound is alive. Of any other only
-// the server can tell.
+// What a client knows of its server's clock: a time that this clock has not passed yet. Items
+// expire by that clock alone, so an item whose expiry is later than the bound is alive. Of any
+// other only the server can tell.
 //
 //   server told T, in answer to a question of local time t:   clock(now) <= T + (now - t) + drift
 //
 // Local times are of the monotonic clock, and may be earlier than the real ones: the bound is then
 // only later. The client's wall clock is not used. A machine that was suspended has a monotonic
-// clock that stood still; its connections broke meanwhile, unless that was for less than the silence
-// after which they do.
+// clock that stood still; its connections broke meanwhile, unless that was for less than the
+// silence after which they do.
 //
 // One owner thread.
 class ServerClock {

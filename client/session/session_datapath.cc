@@ -11,7 +11,6 @@ void ClientSession::PollCompletions(int64_t now_ns) {
   constexpr size_t kBatch = 32;
   constexpr uint32_t kBatchesMax = 8;  // then others get their turn
   completed_ = 0;
-  all_read_ = false;
   std::array<ibv_wc, kBatch> completions;
   for (uint32_t batch = 0; batch < kBatchesMax; ++batch) {
     const size_t n = memory_->completions->Poll(completions);

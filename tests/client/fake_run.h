@@ -62,7 +62,7 @@ class FakeRun : public ::testing::Test {
     engine_->Poll(clock_.now_ns);
     for (uint32_t i = engine_->NextFinished(); i != kNoOp; i = engine_->NextFinished()) {
       const Op& op = engine_->op(i);
-      ended_[op.request.user_data] = {op.outcome,  op.done.found, std::string(op.value),
+      ended_[op.request.user_data] = {op.outcome,   op.done.found, std::string(op.value),
                                       op.done.info, op.word,       op.done.cost.by_rpc,
                                       clock_.now_ns};
       engine_->Release(i);

@@ -36,8 +36,7 @@ struct FakeServer::Peer {
   bool closing = false;
 };
 
-FakeServer::FakeServer()
-    : device_(Must(OpenDevice(kSoftverbsDeviceName))), grant_(NewGrant()) {
+FakeServer::FakeServer() : device_(Must(OpenDevice(kSoftverbsDeviceName))), grant_(NewGrant()) {
   ibv_context* verbs = device_.verbs;
   pd_.reset(ibv_alloc_pd(verbs));
   GANNET_CHECK(pd_ != nullptr, "no protection domain");
@@ -99,6 +98,11 @@ ReplyHeader FakeServer::ReplyTo(const Request& request, ReplyStatus status) {
   reply.status = static_cast<uint8_t>(status);
   reply.sequence = request.header.sequence;
   return reply;
+}
+
+void FakeServer::AnswerNow(const Request& request, ReplyStatus status) {
+  const auto it = peers_.find(request.connection);
+  if (it != peers_.end()) Send(*it->second, ReplyTo(request, status), {});
 }
 
 void FakeServer::Step() {

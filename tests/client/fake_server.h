@@ -43,6 +43,8 @@ class FakeServer {
 
   // Done, and nothing else to say.
   static ReplyHeader ReplyTo(const Request& request, ReplyStatus status = ReplyStatus::kOk);
+  // Answers a request that `answer` left unanswered.
+  void AnswerNow(const Request& request, ReplyStatus status);
   // Sends the value with the answers.
   void set_value(std::string value) { value_ = std::move(value); }
 

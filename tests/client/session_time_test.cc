@@ -1,5 +1,5 @@
-// What a session knows of time: when to send heartbeats, when its server counts as dead, and what the
-// server's clock shows.
+// What a session knows of time: when to send heartbeats, when its server counts as dead, and what
+// the server's clock shows.
 
 #include <gtest/gtest.h>
 
