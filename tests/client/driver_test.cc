@@ -1,5 +1,5 @@
-// Calls end by their deadlines, whatever part of it they spend waiting for room among the operations
-// that may be in flight.
+// Calls end by their deadlines, whatever part of it they spend waiting for room among the
+// operations that may be in flight.
 
 #include "client/api/driver.h"
 

@@ -64,8 +64,7 @@ TEST_F(LateUnlockTest, IsSentAgainWhenTheServerSaysTryAgain) {
   ASSERT_EQ(server_->Count(Opcode::kUnlock), 1u);
   int refusals = 3;
   server_->answer = [&](const FakeServer::Request& request) {
-    return FakeServer::ReplyTo(request,
-                               refusals-- > 0 ? ReplyStatus::kTryAgain : ReplyStatus::kOk);
+    return FakeServer::ReplyTo(request, refusals-- > 0 ? ReplyStatus::kTryAgain : ReplyStatus::kOk);
   };
   server_->AnswerNow(server_->requests().back(), ReplyStatus::kTryAgain);
   Settle();

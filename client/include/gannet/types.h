@@ -69,6 +69,26 @@ struct Lock {
   uint32_t server = 0;  // index of the endpoint
 };
 
+struct LockOptions {
+  // The server breaks the lock when so much time has passed since it took it, or since it was last
+  // extended, whatever its holder does meanwhile; so a holder that hangs does not keep it for ever.
+  // Time passes by the server's clock, from the moment when the server got the request: a holder
+  // must assume a lease that is shorter by the round trip. A write under a lock that was broken is
+  // refused (Aborted), so a holder who is late harms nobody. At least 1 ms. None: the lock is held
+  // until it is unlocked, or its holder's connection ends.
+  std::optional<std::chrono::milliseconds> lease;
+};
+
+// A lock that somebody holds, as the server sees it.
+struct HeldLock {
+  uint64_t word = 0;        // names the connection that holds it
+  uint32_t index = 0;       // of the lock word; keys may share one
+  uint32_t session_id = 0;  // of the holder; 0: its connection is gone
+  // Until the server breaks it; 0: it has no lease.
+  std::chrono::milliseconds lease{0};
+  std::string holder;  // its address; empty: its connection is gone
+};
+
 struct PutOptions {
   uint32_t flags = 0;
   std::chrono::milliseconds ttl{0};  // 0 = for ever
