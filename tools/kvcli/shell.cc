@@ -26,11 +26,10 @@ std::string ReadStdin() {
   return bytes;
 }
 
-std::string Expiry(uint64_t expiry_ms) {
-  if (expiry_ms == 0) return "never";
-  const uint64_t now = WallMs();
-  const uint64_t left = expiry_ms > now ? expiry_ms - now : 0;
-  return absl::StrFormat("in %d.%03d s", left / 1000, left % 1000);
+std::string Expiry(const ItemInfo& info) {
+  if (info.expiry_ms == 0) return "never";
+  const int64_t left_ms = info.ttl_left.count();
+  return absl::StrFormat("in %d.%03d s", left_ms / 1000, left_ms % 1000);
 }
 
 Json KeyJson(std::string_view key) {
@@ -68,7 +67,10 @@ int Shell::Execute(const Command& command) {
       code = LockKey(command);
       break;
     case Verb::kUnlock:
-      code = Unlock(command);
+      code = command.force ? BreakLock(command.keys[0]) : Unlock(command);
+      break;
+    case Verb::kLocks:
+      code = Locks();
       break;
     case Verb::kStats:
       code = Stats();
@@ -165,7 +167,7 @@ void Shell::ShowItem(std::string_view key, const Value& value, bool meta) {
     ShowJson(json);
   } else if (meta) {
     Say(absl::StrFormat("version %d\nflags %d\nexpires %s\nvalue_bytes %d\n", info.version,
-                        info.flags, Expiry(info.expiry_ms), info.value_bytes));
+                        info.flags, Expiry(info), info.value_bytes));
   } else {
     Say(value.data);
     if (!options_.raw) Say("\n");
@@ -218,11 +220,11 @@ absl::StatusOr<std::optional<Lock>> Shell::Acquire(const Command& command) {
   const std::string& key = command.keys[0];
   const std::chrono::milliseconds wait = command.wait.value_or(options_.deadline);
   if (wait.count() > 0) {
-    auto lock = client_.AcquireLock(key, wait);
+    auto lock = client_.AcquireLock(key, wait, {.lease = command.lease});
     if (lock.ok()) return *std::move(lock);
     if (lock.status().code() != absl::StatusCode::kDeadlineExceeded) return lock.status();
   }
-  return client_.TryLock(key);
+  return client_.TryLock(key, {}, {.lease = command.lease});
 }
 
 int Shell::LockKey(const Command& command) {
