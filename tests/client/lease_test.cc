@@ -47,7 +47,8 @@ TEST_P(LeaseTest, IsTakenWithTheLockByTheServer) {
 }
 
 TEST_P(LeaseTest, NoLockIsHandedOutThatTheServerDidNotAcknowledge) {
-  const uint64_t op = Begin(LockRequest(*engine_, OpType::kLock, "key", {.lease = milliseconds(9)}));
+  const uint64_t op =
+      Begin(LockRequest(*engine_, OpType::kLock, "key", {.lease = milliseconds(9)}));
   Settle();
   EXPECT_FALSE(HasEnded(op));
   PassMs(1000);
@@ -99,8 +100,7 @@ TEST_P(LeaseTest, TooShortOrTooLongIsInvalid) {
   for (const int64_t ms : {int64_t{0}, int64_t{-1}, static_cast<int64_t>(kTtlMsMax) + 1}) {
     EXPECT_TRUE(absl::IsInvalidArgument(
         LockRequest(*engine_, OpType::kLock, "key", {.lease = milliseconds(ms)}).status()));
-    EXPECT_TRUE(
-        absl::IsInvalidArgument(ExtendRequest(*engine_, lock, milliseconds(ms)).status()));
+    EXPECT_TRUE(absl::IsInvalidArgument(ExtendRequest(*engine_, lock, milliseconds(ms)).status()));
   }
 }
 
