@@ -130,13 +130,20 @@ absl::Status AsyncClient::Delete(std::string_view key, const DeleteOptions& opti
   return state_->Begin(DeleteRequest(*state_->engine, key, options), user_data);
 }
 
-absl::Status AsyncClient::TryLock(std::string_view key, uint64_t user_data) {
-  return state_->Begin(KeyRequest(*state_->engine, OpType::kLock, key), user_data);
+absl::Status AsyncClient::TryLock(std::string_view key, uint64_t user_data,
+                                  const LockOptions& options) {
+  return state_->Begin(LockRequest(*state_->engine, OpType::kLock, key, options), user_data);
 }
 
 absl::Status AsyncClient::LockAndGet(std::string_view key, std::span<std::byte> out,
-                                     uint64_t user_data) {
-  return state_->Begin(KeyRequest(*state_->engine, OpType::kLockAndGet, key), user_data, out);
+                                     uint64_t user_data, const LockOptions& options) {
+  return state_->Begin(LockRequest(*state_->engine, OpType::kLockAndGet, key, options), user_data,
+                       out);
+}
+
+absl::Status AsyncClient::Extend(const Lock& lock, std::chrono::milliseconds lease,
+                                 uint64_t user_data) {
+  return state_->Begin(ExtendRequest(*state_->engine, lock, lease), user_data);
 }
 
 absl::Status AsyncClient::Unlock(const Lock& lock, uint64_t user_data) {

@@ -48,7 +48,8 @@ class Client::State {
 
   // Tries for a lock until it has it or the time is over.
   template <class F>
-  absl::StatusOr<Lock> Acquire(OpType type, std::string_view key, int64_t timeout_ns, F use);
+  absl::StatusOr<Lock> Acquire(OpType type, std::string_view key, const LockOptions& options,
+                               int64_t timeout_ns, F use);
   // Asks every server at once; use(number of the server, Op, how it ended) for each.
   template <class F>
   void RunOnEach(OpType type, int64_t timeout_ns, F use);
@@ -58,8 +59,8 @@ class Client::State {
 };
 
 template <class F>
-absl::StatusOr<Lock> Client::State::Acquire(OpType type, std::string_view key, int64_t timeout_ns,
-                                            F use) {
+absl::StatusOr<Lock> Client::State::Acquire(OpType type, std::string_view key,
+                                            const LockOptions& options, int64_t timeout_ns, F use) {
   const Clock& clock = driver.engine().clock();
   const int64_t deadline_ns = clock.MonotonicNs() + timeout_ns;
   Lock lock{.key = std::string(key)};
@@ -67,8 +68,8 @@ absl::StatusOr<Lock> Client::State::Acquire(OpType type, std::string_view key, i
   for (int64_t pause_ns = kLockPauseFirstNs;; pause_ns = std::min(2 * pause_ns, kLockPauseMaxNs)) {
     bool acquired = false;
     const int64_t left_ns = deadline_ns - clock.MonotonicNs();
-    absl::Status status = Run(KeyRequest(driver.engine(), type, key), std::max<int64_t>(left_ns, 0),
-                              [&](const Op& op) {
+    absl::Status status = Run(LockRequest(driver.engine(), type, key, options),
+                              std::max<int64_t>(left_ns, 0), [&](const Op& op) {
                                 acquired = op.done.found;
                                 lock.word = op.word.word();
                                 lock.server = op.request.server;
@@ -206,16 +207,18 @@ absl::StatusOr<bool> Client::Delete(std::string_view key, const DeleteOptions& o
   return found;
 }
 
-absl::StatusOr<Lock> Client::AcquireLock(std::string_view key,
-                                         std::optional<Milliseconds> deadline) {
-  return state_->Acquire(OpType::kLock, key, state_->TimeoutNs(deadline), [](const Op&) {});
+absl::StatusOr<Lock> Client::AcquireLock(std::string_view key, std::optional<Milliseconds> deadline,
+                                         const LockOptions& options) {
+  return state_->Acquire(OpType::kLock, key, options, state_->TimeoutNs(deadline),
+                         [](const Op&) {});
 }
 
 absl::StatusOr<std::optional<Lock>> Client::TryLock(std::string_view key,
-                                                    std::optional<Milliseconds> deadline) {
+                                                    std::optional<Milliseconds> deadline,
+                                                    const LockOptions& options) {
   std::optional<Lock> lock;
   absl::Status status =
-      state_->Run(KeyRequest(state_->driver.engine(), OpType::kLock, key),
+      state_->Run(LockRequest(state_->driver.engine(), OpType::kLock, key, options),
                   state_->TimeoutNs(deadline), [&](const Op& op) {
                     if (op.done.found)
                       lock = Lock{std::string(key), op.word.word(), op.request.server};
@@ -229,13 +232,47 @@ absl::Status Client::Unlock(const Lock& lock, std::optional<Milliseconds> deadli
                      [](const Op&) {});
 }
 
+absl::Status Client::Extend(const Lock& lock, Milliseconds lease,
+                            std::optional<Milliseconds> deadline) {
+  return state_->Run(ExtendRequest(state_->driver.engine(), lock, lease),
+                     state_->TimeoutNs(deadline), [](const Op&) {});
+}
+
+absl::StatusOr<std::vector<HeldLock>> Client::Locks(uint32_t server,
+                                                    std::optional<Milliseconds> deadline) {
+  const Engine& engine = state_->driver.engine();
+  const int64_t deadline_ns = engine.clock().MonotonicNs() + state_->TimeoutNs(deadline);
+  std::vector<HeldLock> locks;
+  for (uint64_t from = 0, next = 0;; from = next) {
+    absl::StatusOr<OpRequest> request = ServerRequest(engine, OpType::kListLocks, server);
+    if (request.ok()) request->expected_version = from;
+    const int64_t left_ns = std::max<int64_t>(deadline_ns - engine.clock().MonotonicNs(), 0);
+    absl::Status status = state_->Run(std::move(request), left_ns,
+                                      [&](const Op& op) { next = TakeLocks(op, &locks); });
+    if (!status.ok()) return status;
+    if (next == 0) return locks;
+    if (next <= from) return absl::InternalError("the server's list of locks does not end");
+  }
+}
+
+absl::StatusOr<bool> Client::BreakLock(std::string_view key, std::optional<Milliseconds> deadline) {
+  bool found = false;
+  absl::Status status =
+      state_->Run(KeyRequest(state_->driver.engine(), OpType::kBreakLock, key),
+                  state_->TimeoutNs(deadline), [&](const Op& op) { found = op.done.found; });
+  if (!status.ok()) return status;
+  return found;
+}
+
 absl::StatusOr<Client::LockedValue> Client::LockAndGet(std::string_view key,
-                                                       std::optional<Milliseconds> deadline) {
+                                                       std::optional<Milliseconds> deadline,
+                                                       const LockOptions& options) {
   LockedValue locked;
-  absl::StatusOr<Lock> lock =
-      state_->Acquire(OpType::kLockAndGet, key, state_->TimeoutNs(deadline), [&](const Op& op) {
-        if (op.done.info.version != 0) locked.value = ValueOf(op);
-      });
+  absl::StatusOr<Lock> lock = state_->Acquire(OpType::kLockAndGet, key, options,
+                                              state_->TimeoutNs(deadline), [&](const Op& op) {
+                                                if (op.done.info.version != 0)
+                                                  locked.value = ValueOf(op);
+                                              });
   if (!lock.ok()) return lock.status();
   locked.lock = *std::move(lock);
   return locked;

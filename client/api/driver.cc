@@ -11,7 +11,7 @@ namespace {
 // A round trip takes a few microseconds, waking a sleeping thread 50: poll first.
 constexpr int64_t kSpinNs = 200 * kNsPerUs;
 constexpr int kSleepMs = 5;                         // deadlines are looked at so often
-constexpr int64_t kKeepAliveNs = 100 * kNsPerMs;    // well below a heartbeat
+constexpr int64_t kKeepAliveNs = 100 * kNsPerMs;    // at most
 constexpr int64_t kReconnectPollNs = 2 * kNsPerMs;  // while a server is being connected to
 constexpr int64_t kNoRoomNs = 100 * kNsPerUs;       // until operations of others are over
 
@@ -32,31 +32,47 @@ Driver::~Driver() {
   keep_alive_.join();
 }
 
-size_t Driver::BeginAndWait(std::span<const OpRequest> requests, uint32_t* ops) {
+size_t Driver::BeginAndWait(std::span<const OpRequest> requests, int64_t called_ns, uint32_t* ops) {
   Waiter waiter;
   entering_.fetch_add(1, std::memory_order_relaxed);
   MutexLock lock(mutex_);
   entering_.fetch_sub(1, std::memory_order_relaxed);
-  size_t n = BeginSome(requests, ops, &waiter);
+  const int64_t deadline_ns = called_ns + requests[0].timeout_ns;
+  size_t n = BeginSome(requests, called_ns, ops, &waiter);
   while (n == 0) {
-    PollAndDeliver(clock_.MonotonicNs());
+    const int64_t now_ns = clock_.MonotonicNs();
+    if (now_ns >= deadline_ns) return 0;
+    PollAndDeliver(now_ns);
     WaitFor(&waiter.wake, kNoRoomNs);
-    n = BeginSome(requests, ops, &waiter);
+    n = BeginSome(requests, called_ns, ops, &waiter);
   }
   PollAndDeliver(clock_.MonotonicNs());  // posts them, whoever drives
   Wait(&waiter);
   return n;
 }
 
-size_t Driver::BeginSome(std::span<const OpRequest> requests, uint32_t* ops, Waiter* waiter) {
+size_t Driver::BeginSome(std::span<const OpRequest> requests, int64_t called_ns, uint32_t* ops,
+                         Waiter* waiter) {
+  const int64_t passed_ns = clock_.MonotonicNs() - called_ns;
   size_t n = 0;
   for (; n < requests.size(); ++n) {
-    ops[n] = engine_->Begin(requests[n]);
+    OpRequest request = requests[n];
+    request.timeout_ns = std::max<int64_t>(request.timeout_ns - passed_ns, 0);
+    ops[n] = engine_->Begin(request);
     if (ops[n] == kNoOp) break;
     waiter_of_op_[ops[n]] = waiter;
   }
   waiter->remaining = static_cast<uint32_t>(n);
   return n;
+}
+
+Op Driver::TooLate(const OpRequest& request) {
+  MutexLock lock(mutex_);
+  Op op;
+  op.request = request;
+  if (!request.key.empty()) op.request.server = engine_->ServerOf(request.key);
+  op.outcome = engine_->LateOutcome(op.request.server);
+  return op;
 }
 
 void Driver::ReleaseAll(std::span<const uint32_t> ops) {
@@ -153,7 +169,8 @@ void Driver::KeepAlive() {
   while (!stopping_) {
     const int64_t now_ns = clock_.MonotonicNs();
     if (!driving_) PollAndDeliver(now_ns);
-    WaitFor(&stop_, std::clamp(engine_->IdleNs(now_ns), kReconnectPollNs, kKeepAliveNs));
+    const int64_t idle_ns = std::min(engine_->IdleNs(now_ns), engine_->IdlePollNs());
+    WaitFor(&stop_, std::clamp(idle_ns, kReconnectPollNs, kKeepAliveNs));
   }
 }
 

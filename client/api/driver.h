@@ -32,9 +32,11 @@ class Driver {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  // Runs the requests, all at once as far as there is room, and waits until each is over (which its
-  // timeout bounds). Calls use(index of the request, const Op&) once for each, in any order, on
-  // this thread and without a lock: what the Op views is valid during the call.
+  // Runs the requests, all at once as far as there is room, and waits until each is over. Their
+  // timeouts count from this call on, whatever part of it is spent waiting for room; where that
+  // comes too late, they end without having begun. Calls use(index of the request, const Op&) once
+  // for each, in any order, on this thread and without a lock: what the Op views is valid during
+  // the call.
   template <class F>
   void Run(std::span<const OpRequest> requests, F use) {
     std::vector<uint32_t> ops(requests.size());
@@ -62,18 +64,26 @@ class Driver {
 
   template <class F>
   void RunOps(std::span<const OpRequest> requests, uint32_t* ops, F use) {
+    const int64_t called_ns = clock_.MonotonicNs();
     for (size_t done = 0; done < requests.size();) {
-      const size_t n = BeginAndWait(requests.subspan(done), ops);
+      const size_t n = BeginAndWait(requests.subspan(done), called_ns, ops);
       for (size_t i = 0; i < n; ++i) use(done + i, engine_->op(ops[i]));
       ReleaseAll({ops, n});
       done += n;
+      if (n == 0) {
+        use(done, TooLate(requests[done]));
+        ++done;
+      }
     }
   }
 
-  // Begins as many as there is room for, at least one, and waits for them.
-  size_t BeginAndWait(std::span<const OpRequest> requests, uint32_t* ops);
-  size_t BeginSome(std::span<const OpRequest> requests, uint32_t* ops, Waiter* waiter)
-      GANNET_REQUIRES(mutex_);
+  // Begins as many as there is room for, and waits for them. Returns 0 if there was no room for the
+  // first until its deadline.
+  size_t BeginAndWait(std::span<const OpRequest> requests, int64_t called_ns, uint32_t* ops);
+  size_t BeginSome(std::span<const OpRequest> requests, int64_t called_ns, uint32_t* ops,
+                   Waiter* waiter) GANNET_REQUIRES(mutex_);
+  // As an operation that ended before it began.
+  Op TooLate(const OpRequest& request);
   void ReleaseAll(std::span<const uint32_t> ops);
   void Wait(Waiter* waiter) GANNET_REQUIRES(mutex_);
   void Drive(Waiter* waiter) GANNET_REQUIRES(mutex_);

@@ -27,6 +27,13 @@ absl::Status AddConditions(const std::optional<uint64_t>& version, const Lock* l
 
 bool MayHaveWritten(OpType type) { return type == OpType::kPut || type == OpType::kDelete; }
 
+absl::Status AddLease(std::chrono::milliseconds lease, OpRequest* request) {
+  if (lease.count() < 1) return absl::InvalidArgumentError("a lease is at least 1 ms");
+  request->ttl_ms = static_cast<uint64_t>(lease.count());
+  if (request->ttl_ms > kTtlMsMax) return absl::InvalidArgumentError("lease too long");
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status KeyError(std::string_view key) {
@@ -72,6 +79,25 @@ absl::StatusOr<OpRequest> DeleteRequest(const Engine& engine, std::string_view k
   absl::StatusOr<OpRequest> request = KeyRequest(engine, OpType::kDelete, key);
   if (!request.ok()) return request;
   absl::Status status = AddConditions(options.only_if_version, options.lock, &*request);
+  if (!status.ok()) return status;
+  return request;
+}
+
+absl::StatusOr<OpRequest> LockRequest(const Engine& engine, OpType type, std::string_view key,
+                                      const LockOptions& options) {
+  absl::StatusOr<OpRequest> request = KeyRequest(engine, type, key);
+  if (!request.ok() || !options.lease.has_value()) return request;
+  absl::Status status = AddLease(*options.lease, &*request);
+  if (!status.ok()) return status;
+  return request;
+}
+
+absl::StatusOr<OpRequest> ExtendRequest(const Engine& engine, const Lock& lock,
+                                        std::chrono::milliseconds lease) {
+  absl::StatusOr<OpRequest> request = UnlockRequest(engine, lock);
+  if (!request.ok()) return request;
+  request->type = OpType::kExtendLock;
+  absl::Status status = AddLease(lease, &*request);
   if (!status.ok()) return status;
   return request;
 }
@@ -173,6 +199,19 @@ ServerStats StatsOf(const Engine& engine, const Op& op) {
   stats.refused_connections = reply.refused_connections;
   stats.refused_requests = reply.refused_requests;
   return stats;
+}
+
+uint64_t TakeLocks(const Op& op, std::vector<HeldLock>* locks) {
+  for (size_t at = 0; at + sizeof(LockEntry) <= op.value.size(); at += sizeof(LockEntry)) {
+    LockEntry entry;
+    std::memcpy(&entry, op.value.data() + at, sizeof(entry));
+    locks->push_back({.word = entry.lock_word,
+                      .index = entry.index,
+                      .session_id = entry.session_id,
+                      .lease = std::chrono::milliseconds(entry.lease_ms),
+                      .holder = std::string(entry.peer, strnlen(entry.peer, sizeof(entry.peer)))});
+  }
+  return op.done.info.version;
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> ConnectEngine(Engine::Settings settings) {

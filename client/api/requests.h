@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,7 +28,12 @@ absl::StatusOr<OpRequest> PutRequest(const Engine& engine, std::string_view key,
                                      std::string_view value, const PutOptions& options);
 absl::StatusOr<OpRequest> DeleteRequest(const Engine& engine, std::string_view key,
                                         const DeleteOptions& options);
+// kLock or kLockAndGet.
+absl::StatusOr<OpRequest> LockRequest(const Engine& engine, OpType type, std::string_view key,
+                                      const LockOptions& options);
 absl::StatusOr<OpRequest> UnlockRequest(const Engine& engine, const Lock& lock);
+absl::StatusOr<OpRequest> ExtendRequest(const Engine& engine, const Lock& lock,
+                                        std::chrono::milliseconds lease);
 absl::StatusOr<OpRequest> ServerRequest(const Engine& engine, OpType type, uint32_t server);
 
 // Of a finished operation, with a text for people. OK also for a miss and a lock not acquired.
@@ -35,6 +41,9 @@ absl::Status StatusOf(const Engine& engine, const Op& op);
 
 // A Stats operation's answer.
 ServerStats StatsOf(const Engine& engine, const Op& op);
+
+// A ListLocks operation's answer, added to `locks`. Returns the index to go on from, 0 at the end.
+uint64_t TakeLocks(const Op& op, std::vector<HeldLock>* locks);
 
 // An Engine that is connected to every server; blocks, at most for Options::connect_timeout.
 absl::StatusOr<std::unique_ptr<Engine>> ConnectEngine(Engine::Settings settings);

@@ -59,6 +59,8 @@ Engine::Engine(Settings settings, const std::vector<std::vector<SocketAddress>>&
       fresh_(2 * depth_),
       finished_(2 * depth_),
       starved_(2 * depth_),
+      order_(2 * depth_),
+      released_(2 * depth_),
       shared_windows_(2 * depth_) {
   const uint32_t slots = 2 * depth_;
   for (uint32_t i = slots; i-- > 0;) {
@@ -78,6 +80,7 @@ Engine::Engine(Settings settings, const std::vector<std::vector<SocketAddress>>&
                                .connect_timeout_ns = TimeoutNs(settings.options.connect_timeout),
                                .reconnect = settings.options.reconnect,
                                .nic_locks = settings.nic_locks,
+                               .server_clock = settings.server_clocks,
                                .signal_every = settings.signal_every,
                                .clock = clock_,
                                .log = LogOf(settings.options)},
@@ -136,6 +139,8 @@ size_t Engine::Poll(int64_t now_ns, std::span<Completion> completions) {
   now_ns_ = now_ns;
   report_ = completions.data();
   report_end_ = report_ + completions.size();
+  if (!released_.empty()) [[unlikely]]
+    StartReleased();
   StartFresh();
   for (const Server& server : servers_) server.session->Poll(now_ns);
   if (!starved_.empty()) FeedStarved();
@@ -159,11 +164,43 @@ void Engine::Start(uint32_t i) {
       return StartLock(i);
     case OpType::kUnlock:
       return StartUnlock(i);
+    case OpType::kExtendLock:
+      if (!LocksOf(op).Holds(op.hash, op.word)) return Finish(i, Outcome::kLockLost);
+      return QueueRequest(i);
     case OpType::kPut:
     case OpType::kDelete:
     case OpType::kStats:
     case OpType::kPing:
+    case OpType::kBreakLock:
+    case OpType::kListLocks:
       return QueueRequest(i);
+  }
+}
+
+void Engine::StartInOrder(Op& op) {
+  if (op.key_bytes == 0) return Start(op.number);
+  const bool write = op.request.type == OpType::kPut || op.request.type == OpType::kDelete;
+  const bool first = order_.Enter(op.number, op.hash.value(), write);
+  op.in_order = write || !first;
+  if (first) return Start(op.number);
+  op.phase = Op::Phase::kHeldBack;
+}
+
+void Engine::LeaveOrder(Op& op) {
+  op.in_order = false;
+  order_.Leave(op.number, [this](uint32_t next, bool stays) {
+    ops_[next].in_order = stays;
+    released_.Push(next);
+  });
+}
+
+// Those that ended before their turn came are passed over. What starts here may end at once, and
+// release others.
+void Engine::StartReleased() {
+  while (!released_.empty()) {
+    const uint32_t i = released_.front();
+    released_.Pop();
+    if (ops_[i].phase == Op::Phase::kHeldBack) Start(i);
   }
 }
 
@@ -210,6 +247,22 @@ void Engine::CheckDeadlines() {
       earliest_deadline_ns_ = std::min(earliest_deadline_ns_, op.deadline_ns);
     }
   }
+}
+
+int64_t Engine::IdlePollNs() const {
+  int64_t poll_ns = INT64_MAX;
+  for (const Server& server : servers_) {
+    const ClientSession& session = *server.session;
+    if (session.was_ready()) {
+      poll_ns = std::min(poll_ns, Liveness::HeartbeatNs(session.silence_ns()) / 5);
+    }
+  }
+  return poll_ns;
+}
+
+std::chrono::milliseconds Engine::TtlLeft(const Server& server, uint64_t expiry_ms) const {
+  const uint64_t left_ms = server.session->server_clock().LeftMs(expiry_ms, now_ns_);
+  return std::chrono::milliseconds(left_ms);
 }
 
 void Engine::AppendFds(std::vector<pollfd>* fds) const {

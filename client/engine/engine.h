@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/engine/fixed_stack.h"
+#include "client/engine/key_order.h"
 #include "client/engine/op.h"
 #include "client/engine/shared_windows.h"
 #include "client/location_cache/location_cache.h"
@@ -53,7 +54,11 @@ struct alignas(64) EngineServer {
 // 2. An operation ends at its deadline on the client's clock whatever the network does. Its slot is
 //    reused only when nothing can write to its memory any more, and its number is in no queue:
 //    there are twice as many slots as operations that may be alive.
-// 3. A lock that is acquired after its operation ended is given back.
+// 3. A lock that is acquired after its operation ended is given back. It, and one whose unlock came
+//    to its deadline, keeps its slot until the server answered that it is released, or until the
+//    connection, and the lock with it, is gone. A connection that does not answer is broken, so no
+//    slot is kept for ever.
+// 4. Whatever is begun behind a write of its key starts when that write is over (key_order.h).
 class Engine final : public SessionOwner {
  public:
   struct Settings {
@@ -61,6 +66,7 @@ class Engine final : public SessionOwner {
     gannet::Options options;
     uint32_t queue_pairs_max = 1;  // per server
     bool nic_locks = true;         // false: as if the local device had no atomics
+    bool server_clocks = true;     // false: as if nothing were known of the servers' clocks
     // Work requests begun together that one completion may finish: all, for a caller who waits for
     // all; or fewer, for one who goes on with each.
     uint32_t signal_every = SendChain::kMax;
@@ -119,6 +125,13 @@ class Engine final : public SessionOwner {
   const ClientSession& session(uint32_t i) const { return *servers_[i].session; }
   std::vector<ServerInfo> Info() const;
   const Clock& clock() const { return *clock_; }
+  // How often to Poll where nothing is in flight, so that servers hear from this client in time and
+  // dead ones are noticed.
+  int64_t IdlePollNs() const;
+  // Of an operation for a server that ends now, though nothing of it was sent.
+  Outcome LateOutcome(uint32_t server) const {
+    return session(server).ready() ? Outcome::kDeadlineExceeded : Outcome::kUnavailable;
+  }
 
   // To sleep: Arm, Poll once more, wait for one of the fds.
   void AppendFds(std::vector<pollfd>* fds) const;
@@ -153,10 +166,15 @@ class Engine final : public SessionOwner {
 
   // engine.cc
   void Start(uint32_t i);
+  void StartInOrder(Op& op);
+  void StartReleased();
+  void LeaveOrder(Op& op);
   void Finish(uint32_t i, Outcome outcome) {
     Op& op = ops_[i];
     op.phase = Op::Phase::kFinished;
     op.outcome = outcome;
+    if (op.in_order) [[unlikely]]
+      LeaveOrder(op);
     finished_.Push(i);
   }
   // Copies the key, and what follows from it and its server.
@@ -197,12 +215,22 @@ class Engine final : public SessionOwner {
   void OnWindow(Server& server, Op& op);
   void OnSharedWindow(Op& op);
   void OnItem(Op& op, bool cached);
-  void Report(Op& op, const ItemHeader& header);
-  static ItemInfo InfoOf(const ItemHeader& header) {
-    return {header.version, header.flags, header.expiry_ms(), header.value_bytes};
+  void OnExpiringItem(Op& op, bool cached);
+  void Report(Op& op, const ItemInfo& info);
+  std::chrono::milliseconds TtlLeft(const Server& server, uint64_t expiry_ms) const;
+  static ItemInfo NeverExpiring(const ItemHeader& header) {
+    return {header.version, header.flags, 0, header.value_bytes};
   }
-  bool PastExpiry(const ItemHeader& header) const {
-    return header.expiry_ms() != 0 && clock_->WallMs() >= header.expiry_ms();
+  ItemInfo InfoOf(const Server& server, const ItemHeader& header) const {
+    ItemInfo info{header.version, header.flags, header.expiry_ms(), header.value_bytes};
+    if (info.expiry_ms != 0) info.ttl_left = TtlLeft(server, info.expiry_ms);
+    return info;
+  }
+  // Perhaps: only the server can tell. This Poll began after the operation did, so an item that was
+  // not expired then is an answer.
+  bool PastExpiry(const Server& server, const ItemHeader& header) const {
+    return header.expiry_ms() != 0 &&
+           !server.session->server_clock().SurelyBefore(header.expiry_ms(), now_ns_);
   }
 
   // engine_get.cc
@@ -233,16 +261,21 @@ class Engine final : public SessionOwner {
   void OnCompareAndSwapDone(uint32_t i);
   void OnLockAnswer(uint32_t i, bool acquired, LockWord holder);
   void GiveBackLock(uint32_t i);
+  void KeepReleasing(uint32_t i, Op::Phase was);
 
   // engine_request.cc
   void QueueRequest(uint32_t i);
+  void PushRequest(uint32_t i);
+  void CancelRequest(uint32_t i);
   RequestHeader HeaderOf(const Op& op) const;
   uint32_t EncodeLater(uint32_t i, const RegisteredPool& pool);
   void OnGetReply(uint32_t i, RequestWindow::Entry* entry, const ReplyView& reply);
   void OnWriteReply(uint32_t i, const ReplyView& reply);
+  void OnAnswer(uint32_t i, RequestWindow::Entry* entry, const ReplyView& reply);
   void OnLockReply(uint32_t i, const ReplyView& reply);
   void OnLateReply(uint32_t i, const ReplyView& reply);
-  void KeepReplyBytes(uint32_t i, const ReplyView& reply);
+  void OnBreakReply(Op& op, ReplyStatus status);
+  bool KeepReplyBytes(uint32_t i, const ReplyView& reply);
 
   // engine_recovery.cc
   void Expire(uint32_t i);
@@ -278,6 +311,8 @@ class Engine final : public SessionOwner {
   Completion* report_end_ = nullptr;
   FixedRing<uint32_t> finished_;
   FixedRing<uint32_t> starved_;
+  KeyOrder order_;
+  FixedRing<uint32_t> released_;  // by `order_`, to be started
   SharedWindows shared_windows_;  // of operations that are being started
   std::vector<Server> servers_;   // last: their sessions report to the above
 };

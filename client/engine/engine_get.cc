@@ -130,9 +130,11 @@ void Engine::Advance(uint32_t i, Lookup::Step step) {
     case Lookup::Step::kHit: {
       Op& op = ops_[i];
       const Lookup& lookup = op.lookup;
+      // The server, not this client, decides what is expired.
+      if (PastExpiry(*op.server, lookup.item().header)) return QueueRequest(i);
       op.done.cost.from_cached_location = lookup.from_cached();
       if (!lookup.from_cached()) CacheOf(op).Remember(op.hash, op.place, lookup.slot());
-      return FinishHit(i, InfoOf(lookup.item().header), lookup.item().value);
+      return FinishHit(i, InfoOf(*op.server, lookup.item().header), lookup.item().value);
     }
     case Lookup::Step::kMiss:
       return Finish(i, Outcome::kOk);

@@ -12,7 +12,8 @@ void Engine::StartLock(uint32_t i) {
   if (locks.HoldsForAnotherKey(op.hash)) return Finish(i, Outcome::kKeysShareWord);
   if (locks.full()) return Finish(i, Outcome::kTooManyLocks);
   op.word = locks.NextWord(op.hash);
-  if (!SessionOf(op).lock_by_nic()) return QueueRequest(i);
+  // Only the server can break a lock at the end of its lease, so it takes the lock with the lease.
+  if (!SessionOf(op).lock_by_nic() || op.request.ttl_ms != 0) return QueueRequest(i);
   op.phase = Op::Phase::kLocking;
   op.acquiring = true;
   QueueCompareAndSwap(i, 0, op.word.word());
@@ -88,8 +89,26 @@ void Engine::GiveBackLock(uint32_t i) {
   if (!SessionOf(op).ready()) return;  // the server breaks the locks of a lost connection
   op.busy.releasing = true;
   if (SessionOf(op).lock_by_nic()) return QueueCompareAndSwap(i, op.word.word(), 0);
-  // Where the operation's own request is still queued, the unlock goes in its place.
-  if (!std::exchange(op.busy.queued_request, true)) SessionOf(op).QueueRequest(i);
+  PushRequest(i);
+}
+
+// An unlock is at its deadline, in the phase that it `was` in. Its caller is told so, but goes on
+// to count on it: it is sent, or sent again, until the lock is surely released.
+void Engine::KeepReleasing(uint32_t i, Op::Phase was) {
+  Op& op = ops_[i];
+  LockTable& locks = LocksOf(op);
+  const bool held = locks.Holds(op.hash, op.word);
+  locks.OnReleased(op.hash, op.word);
+  const bool begun = was == Op::Phase::kUnlocking || was == Op::Phase::kRequestQueued ||
+                     was == Op::Phase::kRequestSent;
+  if (!SessionOf(op).ready()) {  // the lock is lost with the connection
+    CancelRequest(i);
+    IgnoreAnswer(i);
+  } else if (begun) {
+    op.busy.releasing = true;  // its compare-and-swap, or request, is on its way
+  } else if (held) {
+    GiveBackLock(i);
+  }
 }
 
 }  // namespace gannet

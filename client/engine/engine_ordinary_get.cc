@@ -78,10 +78,10 @@ void Engine::StartFresh() {
     op.deadline_ns = now_ns + op.request.timeout_ns;
     earliest_ns = std::min(earliest_ns, op.deadline_ns);
     Server& server = ServerOf(op);
-    if (op.request.type == OpType::kGet && server.session->ready()) [[likely]] {
+    if (op.request.type == OpType::kGet && server.session->ready() && order_.empty()) [[likely]] {
       StartOrdinaryGet(server, op);
     } else {
-      Start(op.number);
+      StartInOrder(op);
     }
   }
   earliest_deadline_ns_ = earliest_ns;
@@ -134,24 +134,31 @@ void Engine::OnSharedWindow(Op& op) { OnWindow(ServerOf(op), op); }
   if (!IsItemOf<Xxh3UnseededInline>({item, bytes}, op.seal, op.key())) [[unlikely]]
     return GoOnAsLookup(op.number);
   const ItemHeader header = LoadItemHeader(item);
-  if (PastExpiry(header)) [[unlikely]]
-    return GoOnAsLookup(op.number);
+  if (header.expiry_ms() != 0) [[unlikely]]
+    return OnExpiringItem(op, cached);
   op.done.cost.from_cached_location = cached;
   if (!cached) op.server->cache.Remember(op.hash, op.place, op.slot);
-  Report(op, header);
+  Report(op, NeverExpiring(header));
+}
+
+// Apart, so that what it needs costs the others nothing.
+[[gnu::noinline]] void Engine::OnExpiringItem(Op& op, bool cached) {
+  const ItemHeader header = LoadItemHeader(op.buffers->item);
+  if (PastExpiry(*op.server, header)) return GoOnAsLookup(op.number);
+  op.done.cost.from_cached_location = cached;
+  if (!cached) op.server->cache.Remember(op.hash, op.place, op.slot);
+  Report(op, InfoOf(*op.server, header));
 }
 
 // Tells the caller of Poll at once, and frees the slot, which nothing is busy with.
-[[gnu::always_inline]] inline void Engine::Report(Op& op, const ItemHeader& header) {
+[[gnu::always_inline]] inline void Engine::Report(Op& op, const ItemInfo& info) {
   const auto* value = reinterpret_cast<const char*>(op.buffers->item + sizeof(ItemHeader));
   if (report_ == report_end_) [[unlikely]]
-    return FinishHit(op.number, InfoOf(header), {value, header.value_bytes});
-  *report_++ = {.user_data = op.request.user_data,
-                .found = true,
-                .info = InfoOf(header),
-                .cost = op.done.cost};
+    return FinishHit(op.number, info, {value, info.value_bytes});
+  *report_++ = {
+      .user_data = op.request.user_data, .found = true, .info = info, .cost = op.done.cost};
   CopyValueBytes(op.request.out.data(), value,
-                 std::min<size_t>(op.request.out.size(), header.value_bytes));
+                 std::min<size_t>(op.request.out.size(), info.value_bytes));
   op.done.cost = {};
   op.phase = Op::Phase::kFree;
   free_.Push(&op);

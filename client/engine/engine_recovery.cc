@@ -7,26 +7,30 @@ namespace {
 
 bool ChangesTheStore(OpType type) { return type == OpType::kPut || type == OpType::kDelete; }
 
+// Done twice, it is as if it was done once.
+bool Repeatable(OpType type) {
+  return type == OpType::kGet || type == OpType::kStats || type == OpType::kPing ||
+         type == OpType::kListLocks;
+}
+
 }  // namespace
 
 void Engine::Expire(uint32_t i) {
   Op& op = ops_[i];
   ClientSession& session = SessionOf(op);
-  const bool ready = session.ready();
-  const bool sent = op.phase == Op::Phase::kRequestSent;
-  Outcome outcome = ready ? Outcome::kDeadlineExceeded : Outcome::kUnavailable;
-  if (sent && !ready && ChangesTheStore(op.request.type)) outcome = Outcome::kUnknown;
-  const bool unlocking = op.request.type == OpType::kUnlock;
-  if (unlocking && op.phase > Op::Phase::kWaiting) LocksOf(op).OnReleased(op.hash, op.word);
+  const Op::Phase was = op.phase;
+  const bool sent = was == Op::Phase::kRequestSent;
+  Outcome outcome = LateOutcome(op.request.server);
+  if (sent && !session.ready() && ChangesTheStore(op.request.type)) outcome = Outcome::kUnknown;
   op.done.found = false;
+  Finish(i, outcome);
+  if (op.request.type == OpType::kUnlock) return KeepReleasing(i, was);
+  CancelRequest(i);
   const bool taking_lock =
       op.request.type == OpType::kLock || op.request.type == OpType::kLockAndGet;
-  if (sent) {
-    // A lock that this request takes has to be given back, so its answer matters.
-    op.busy.awaits_reply = taking_lock && !op.lock_acquired;
-    if (!op.busy.awaits_reply) IgnoreAnswer(i);
-  }
-  Finish(i, outcome);
+  // A lock that this request takes has to be given back, so its answer matters.
+  op.busy.awaits_reply = sent && taking_lock && !op.lock_acquired;
+  if (sent && !op.busy.awaits_reply) IgnoreAnswer(i);
   if (taking_lock && op.lock_acquired) GiveBackLock(i);
 }
 
@@ -48,11 +52,17 @@ void Engine::OnLost(uint32_t server) {
 // Nothing of the operation is in flight any more; what it had posted may or may not have happened.
 void Engine::LoseOp(uint32_t i) {
   Op& op = ops_[i];
-  if (op.busy.releasing) IgnoreAnswer(i);  // the lock is lost anyway
+  if (op.over()) {  // what it still had to do was about a lock, which is lost with the connection
+    CancelRequest(i);
+    IgnoreAnswer(i);
+    op.busy.awaits_reply = false;
+  }
   op.busy.in_flight = 0;
   op.first_sharer = op.next_sharer = kNoOp;
   op.acquiring = op.lock_acquired = op.busy.releasing = false;
   const bool locking = op.request.type == OpType::kLockAndGet || op.request.type == OpType::kLock;
+  const bool needs_lock =
+      op.request.type == OpType::kUnlock || op.request.type == OpType::kExtendLock;
   const bool over_with = SessionOf(op).down();
   switch (op.phase) {
     case Op::Phase::kReadingWindow:
@@ -72,8 +82,11 @@ void Engine::LoseOp(uint32_t i) {
     case Op::Phase::kUnlocking:
       return Finish(i, Outcome::kLockLost);
     case Op::Phase::kRequestQueued:
-      if (op.request.type == OpType::kUnlock) return Finish(i, Outcome::kLockLost);
-      if (locking || over_with) Finish(i, Outcome::kUnavailable);
+      if (!locking && !needs_lock && !over_with) return;  // it is sent when connected again
+      CancelRequest(i);
+      return Finish(i, needs_lock ? Outcome::kLockLost : Outcome::kUnavailable);
+    case Op::Phase::kHeldBack:
+      if (over_with) Finish(i, Outcome::kUnavailable);
       return;
     case Op::Phase::kRequestSent:
       if (over_with) AbandonRequest(i);
@@ -82,10 +95,6 @@ void Engine::LoseOp(uint32_t i) {
     case Op::Phase::kFresh:
     case Op::Phase::kFinished:
     case Op::Phase::kReleased:
-      if (over_with && op.busy.awaits_reply) {
-        IgnoreAnswer(i);  // the session may come back, and the slot be another operation's
-        op.busy.awaits_reply = false;
-      }
       return FreeIfQuiet(i);
   }
 }
@@ -99,6 +108,7 @@ void Engine::AbandonRequest(uint32_t i) {
     case OpType::kDelete:
       return Finish(i, Outcome::kUnknown);
     case OpType::kUnlock:
+    case OpType::kExtendLock:
       return Finish(i, Outcome::kLockLost);
     default:
       return Finish(i, Outcome::kUnavailable);
@@ -111,9 +121,7 @@ void Engine::OnAbandoned(uint32_t i) {
     op.busy.awaits_reply = op.busy.releasing = false;
     return FreeIfQuiet(i);
   }
-  const bool repeatable = op.request.type == OpType::kGet || op.request.type == OpType::kStats ||
-                          op.request.type == OpType::kPing;
-  if (!repeatable) return AbandonRequest(i);
+  if (!Repeatable(op.request.type)) return AbandonRequest(i);
   op.phase = Op::Phase::kWaiting;  // OnReady starts it again
 }
 
@@ -129,8 +137,10 @@ void Engine::OnReady(uint32_t server, Comeback comeback) {
     op.buffers = BuffersOf(op);
     if (op.phase <= Op::Phase::kFresh || op.over()) continue;
     HashKeyOf(op);
-    const bool unsent = op.phase == Op::Phase::kWaiting || op.phase == Op::Phase::kRequestQueued;
+    const bool unsent = op.phase == Op::Phase::kWaiting || op.phase == Op::Phase::kHeldBack ||
+                        op.phase == Op::Phase::kRequestQueued;
     if (comeback == Comeback::kNewIncarnation && unsent && ChangesTheStore(op.request.type)) {
+      CancelRequest(i);
       Finish(i, Outcome::kUnavailable);  // it was meant for another store
     } else if (op.phase == Op::Phase::kWaiting) {
       Start(i);

@@ -26,7 +26,12 @@ Opcode OpcodeOf(const Op& op) {
     case OpType::kLockAndGet:
       return op.lock_acquired ? Opcode::kGet : Opcode::kLock;
     case OpType::kUnlock:
+    case OpType::kBreakLock:
       return Opcode::kUnlock;
+    case OpType::kExtendLock:
+      return Opcode::kExtendLock;
+    case OpType::kListLocks:
+      return Opcode::kListLocks;
     case OpType::kStats:
       return Opcode::kStats;
     case OpType::kPing:
@@ -67,11 +72,23 @@ Outcome OutcomeOf(ReplyStatus status) {
 }  // namespace
 
 void Engine::QueueRequest(uint32_t i) {
+  ops_[i].phase = Op::Phase::kRequestQueued;
+  PushRequest(i);
+}
+
+void Engine::PushRequest(uint32_t i) {
   Op& op = ops_[i];
-  op.phase = Op::Phase::kRequestQueued;
   if (op.busy.queued_request) return;
   op.busy.queued_request = true;
   SessionOf(op).QueueRequest(i);
+}
+
+// Nobody waits for it any more: it leaves without a credit, which may never come.
+void Engine::CancelRequest(uint32_t i) {
+  Op& op = ops_[i];
+  if (!op.busy.queued_request) return;
+  op.busy.queued_request = false;
+  SessionOf(op).CancelRequest(i);
 }
 
 RequestHeader Engine::HeaderOf(const Op& op) const {
@@ -80,8 +97,24 @@ RequestHeader Engine::HeaderOf(const Op& op) const {
   RequestHeader header{};
   header.opcode = static_cast<uint8_t>(opcode);
   header.key_bytes = op.key_bytes;
-  if (opcode == Opcode::kLock || opcode == Opcode::kUnlock) header.lock_word = op.word.word();
-  if (opcode != Opcode::kPut && opcode != Opcode::kDelete) return header;
+  switch (opcode) {
+    case Opcode::kLock:
+    case Opcode::kExtendLock:
+      header.ttl_ms = request.ttl_ms;
+      [[fallthrough]];
+    case Opcode::kUnlock:
+      header.lock_word = op.word.word();
+      header.flags = request.type == OpType::kBreakLock ? kForce : 0;
+      return header;
+    case Opcode::kListLocks:
+      header.expected_version = request.expected_version;
+      return header;
+    case Opcode::kPut:
+    case Opcode::kDelete:
+      break;
+    default:
+      return header;
+  }
   header.value_bytes = static_cast<uint32_t>(request.value.size());
   header.ttl_ms = request.ttl_ms;
   header.user_flags = request.flags;
@@ -96,12 +129,10 @@ RequestHeader Engine::HeaderOf(const Op& op) const {
 uint32_t Engine::OnEncode(uint32_t i, RequestWindow::Entry* entry, std::span<std::byte> out) {
   Op& op = ops_[i];
   ClientSession& session = SessionOf(op);
-  const bool unlocks = op.busy.releasing && !session.lock_by_nic();
-  const bool wanted = op.over() ? unlocks : op.phase == Op::Phase::kRequestQueued;
-  if (!wanted || (op.request.under_lock && !LocksOf(op).Holds(op.hash, op.word))) {
+  const bool under_lock = op.request.under_lock || op.request.type == OpType::kExtendLock;
+  if (under_lock && !LocksOf(op).Holds(op.hash, op.word)) {
     op.busy.queued_request = false;
-    if (wanted) Finish(i, Outcome::kLockLost);
-    FreeIfQuiet(i);
+    Finish(i, Outcome::kLockLost);
     return kNotWanted;
   }
   RequestHeader header = HeaderOf(op);
@@ -124,6 +155,7 @@ uint32_t Engine::OnEncode(uint32_t i, RequestWindow::Entry* entry, std::span<std
     value = {};
   }
   op.busy.queued_request = false;
+  entry->timeout_ns = op.request.timeout_ns;
   op.sequence = entry->sequence;
   if (!op.over()) op.phase = Op::Phase::kRequestSent;
   return static_cast<uint32_t>(EncodeRequest(header, op.key(), value, out));
@@ -149,7 +181,12 @@ void Engine::OnReply(RequestWindow::Entry* entry, const ReplyView& reply) {
   Op& op = ops_[i];
   ++op.done.cost.completions;
   if (op.over()) return OnLateReply(i, reply);
-  const Opcode opcode = OpcodeOf(op);
+  OnAnswer(i, entry, reply);
+  if (!released_.empty()) StartReleased();
+}
+
+void Engine::OnAnswer(uint32_t i, RequestWindow::Entry* entry, const ReplyView& reply) {
+  const Opcode opcode = OpcodeOf(ops_[i]);
   if (reply.header.opcode != static_cast<uint8_t>(opcode)) return Finish(i, Outcome::kServerBug);
   if (reply.header.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) return QueueRequest(i);
   switch (opcode) {
@@ -160,14 +197,14 @@ void Engine::OnReply(RequestWindow::Entry* entry, const ReplyView& reply) {
       return OnWriteReply(i, reply);
     case Opcode::kLock:
     case Opcode::kUnlock:
+    case Opcode::kExtendLock:
       return OnLockReply(i, reply);
     case Opcode::kStats:
-      KeepReplyBytes(i, reply);
+    case Opcode::kListLocks:
+      if (!KeepReplyBytes(i, reply)) return Finish(i, Outcome::kUnavailable);
       [[fallthrough]];
     case Opcode::kPing:
     case Opcode::kHeartbeat:
-    case Opcode::kExtendLock:
-    case Opcode::kListLocks:
       return Finish(i, OutcomeOf(static_cast<ReplyStatus>(reply.header.status)));
   }
 }
@@ -196,6 +233,7 @@ void Engine::OnGetReply(uint32_t i, RequestWindow::Entry* entry, const ReplyView
   op.done.found = true;
   op.value = {reinterpret_cast<const char*>(op.item.data), header.value_bytes};
   op.done.info = {header.version, header.user_flags, header.expiry_ms, header.value_bytes};
+  if (header.expiry_ms != 0) op.done.info.ttl_left = TtlLeft(*op.server, header.expiry_ms);
   CacheOf(op).Remember(op.hash, Slot(header.slot));
   Finish(i, Outcome::kOk);
 }
@@ -217,18 +255,27 @@ void Engine::OnWriteReply(uint32_t i, const ReplyView& reply) {
 void Engine::OnLockReply(uint32_t i, const ReplyView& reply) {
   Op& op = ops_[i];
   const auto status = static_cast<ReplyStatus>(reply.header.status);
-  const bool unlock = op.request.type == OpType::kUnlock;
-  if (unlock) LocksOf(op).OnReleased(op.hash, op.word);
+  const OpType type = op.request.type;
+  if (type == OpType::kBreakLock) return OnBreakReply(op, status);
+  const bool taking = type == OpType::kLock || type == OpType::kLockAndGet;
+  const bool released = type == OpType::kUnlock || status == ReplyStatus::kLockLost;
+  if (released) LocksOf(op).OnReleased(op.hash, op.word);
   // Of a connection that broke before the answer came: whatever it says, the lock is lost.
   if (!LocksOf(op).IsOfThisConnection(op.word)) {
-    return Finish(i, unlock ? Outcome::kLockLost : Outcome::kUnavailable);
+    return Finish(i, taking ? Outcome::kUnavailable : Outcome::kLockLost);
   }
-  if (unlock) return Finish(i, OutcomeOf(status));
+  if (!taking) return Finish(i, OutcomeOf(status));
   if (status == ReplyStatus::kLockHeld) {
     return OnLockAnswer(i, false, LockWord(reply.header.lock_word));
   }
   if (status != ReplyStatus::kOk) return Finish(i, OutcomeOf(status));
   OnLockAnswer(i, true, op.word);
+}
+
+// Nobody held it: that is as good.
+void Engine::OnBreakReply(Op& op, ReplyStatus status) {
+  op.done.found = status == ReplyStatus::kOk;
+  Finish(op.number, status == ReplyStatus::kLockLost ? Outcome::kOk : OutcomeOf(status));
 }
 
 // The operation is over. What matters still is a lock that nobody will unlock.
@@ -238,19 +285,25 @@ void Engine::OnLateReply(uint32_t i, const ReplyView& reply) {
     op.busy.awaits_reply = false;
     const bool acquired = reply.header.status == static_cast<uint8_t>(ReplyStatus::kOk);
     if (acquired && LocksOf(op).IsOfThisConnection(op.word)) GiveBackLock(i);
+  } else if (reply.header.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) {
+    PushRequest(i);  // the lock is still held
   } else {
     op.busy.releasing = false;
   }
   FreeIfQuiet(i);
 }
 
-// Stats: the reply's bytes outlive the receive buffer in the operation's own.
-void Engine::KeepReplyBytes(uint32_t i, const ReplyView& reply) {
+// The reply's bytes outlive the receive buffer in the operation's own, or in a long one. False:
+// none is free now.
+bool Engine::KeepReplyBytes(uint32_t i, const ReplyView& reply) {
   Op& op = ops_[i];
-  const size_t n = std::min<size_t>(reply.value.size(), OpBuffers::kSmallItemBytes);
-  std::byte* kept = ops_[i].buffers->item;
-  std::memcpy(kept, reply.value.data(), n);
+  const auto n = static_cast<uint32_t>(reply.value.size());
+  std::byte* kept = n <= OpBuffers::kSmallItemBytes ? op.buffers->item : LongBuffer(op, n);
+  if (kept == nullptr) return false;
+  if (n > 0) std::memcpy(kept, reply.value.data(), n);
   op.value = {reinterpret_cast<const char*>(kept), n};
+  op.done.info.version = reply.header.version;  // list locks: where to go on
+  return true;
 }
 
 }  // namespace gannet

@@ -69,8 +69,11 @@ void Engine::OnKeysMoved(uint32_t server) {
                    router_.NameOf(server), ", not as assumed: keys changed their servers");
   if (log_) log_(LogLevel::kWarning, why);
   for (Op& op : ops_) {
-    const bool unsent = op.phase == Op::Phase::kWaiting || op.phase == Op::Phase::kRequestQueued;
-    if (unsent && !StaysWhereItIs(op)) Finish(op.number, Outcome::kUnavailable);
+    const bool unsent = op.phase == Op::Phase::kWaiting || op.phase == Op::Phase::kHeldBack ||
+                        op.phase == Op::Phase::kRequestQueued;
+    if (!unsent || StaysWhereItIs(op)) continue;
+    CancelRequest(op.number);
+    Finish(op.number, Outcome::kUnavailable);
   }
   // Unlocks follow their keys, so they would not find the locks that are held elsewhere now. With
   // the connections those locks go.
@@ -114,6 +117,7 @@ std::vector<ServerInfo> Engine::Info() const {
     info.protocol_version = grant.version;
     info.session_id = grant.session_id;
     info.read_depth = session->read_depth();
+    info.silence_ms = grant.silence_ms;
   }
   return infos;
 }

@@ -36,9 +36,9 @@ struct OpRequest {
   std::span<std::byte> out;  // AsyncClient: where as much of the value goes as it has room for
   // Of writes and unlocks. Engine::BeginGet does not set these: Engine::Free made them as here.
   std::string_view value;
-  uint64_t ttl_ms = 0;  // 0: never expires
-  uint64_t expected_version = 0;
-  uint64_t lock_word = 0;  // unlock, or of a write under a lock
+  uint64_t ttl_ms = 0;            // of the item, or (lock, extend lock) the lease; 0: for ever
+  uint64_t expected_version = 0;  // list locks: the index to begin with
+  uint64_t lock_word = 0;         // unlock, extend lock, or of a write under a lock
   uint32_t flags = 0;
 };
 
@@ -50,6 +50,7 @@ struct alignas(64) Op {
   enum class Phase : uint8_t {
     kFree,
     kFresh,           // begun, to be started by the next Poll
+    kHeldBack,        // behind a write of its key (key_order.h)
     kWaiting,         // for the session to be ready
     kStarved,         // for a long buffer
     kReadingWindow,   // the READs of an ordinary GET (engine_ordinary_get.cc): of its home window,
@@ -70,7 +71,8 @@ struct alignas(64) Op {
   // number is in a queue.
   struct Busy {
     uint16_t in_flight = 0;       // READs and compare-and-swaps queued or posted
-    bool releasing = false;       // over, but it gives back a lock that came too late
+    bool releasing = false;       // over, but a lock is still to be released: one that came too
+                                  // late, or whose unlock did
     bool queued_request = false;  // in its session's queue of requests
     bool awaits_reply = false;    // over, but whether it got the lock is still to be heard
     bool starving = false;        // in the engine's queue for long buffers
@@ -85,6 +87,7 @@ struct alignas(64) Op {
   bool acquiring = false;      // a compare-and-swap that takes the lock is queued or posted
   bool lock_acquired = false;  // lock, LockAndGet
   bool item_is_reply = false;  // `item` is from SessionMemory::replies
+  bool in_order = false;       // it is in the engine's KeyOrder
   uint8_t key_bytes = 0;
   Busy busy;
   uint32_t item_bytes = 0;         // READ, or being READ, by an ordinary GET from `slot`

@@ -13,7 +13,6 @@ class Clock {
  public:
   virtual ~Clock() = default;
   virtual int64_t MonotonicNs() const { return gannet::MonotonicNs(); }
-  virtual uint64_t WallMs() const { return gannet::WallMs(); }
 
   // The machine's own.
   static const Clock* Real() {

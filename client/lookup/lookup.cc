@@ -51,7 +51,7 @@ Lookup::Step Lookup::OnStashWindow(const Buffers& buffers, const Clock& clock) {
 Lookup::Step Lookup::OnItem(const Buffers& buffers, const Clock& clock) {
   switch (Prove(buffers)) {
     case ItemProof::kThisKey:
-      return Found(clock);
+      return Step::kHit;
     case ItemProof::kOtherKey:
       (state_ == State::kStashItem ? stash_tag_matched_ : tag_matched_) = true;
       break;

@@ -15,8 +15,8 @@
 namespace gannet {
 
 // One GET as a state machine over copied bytes: it says what to READ next and into which buffer,
-// is told when that READ is done, and ends in a hit, a believed miss, or "ask the server". No verbs
-// in it.
+// is told when that READ is done, and ends in a hit, a believed miss, or "ask the server". A hit
+// may be past its expiry, which is for the caller to judge. No verbs in it.
 //
 //        cached location                    home window               stash window
 //   READ item ---- other/dead/torn ---> READ ---> items ---> READ ---> items ---> READ home again
@@ -77,7 +77,7 @@ class Lookup {
   Step OnRead(const Buffers& buffers, int64_t posted_ns, const Clock& clock) {
     if (state_ != State::kCached) return OnOtherRead(buffers, posted_ns, clock);
     if (Prove(buffers) == ItemProof::kThisKey) [[likely]]
-      return Found(clock);
+      return Step::kHit;
     return PlanWindow(home(), home_buffer_, State::kHome);
   }
 
@@ -114,12 +114,6 @@ class Lookup {
   ItemProof Prove(const Buffers& buffers) {
     const ItemPlace place = {view_->incarnation, view_->hash_seed, slot_.offset()};
     return ProveItem({buffers.item, plan_.bytes}, place, key_, hash_, &item_);
-  }
-  // The server, not this clock, decides what is expired.
-  Step Found(const Clock& clock) {
-    const uint64_t expiry_ms = item_.header.expiry_ms();
-    if (expiry_ms != 0 && clock.WallMs() >= expiry_ms) return Step::kAskServer;
-    return Step::kHit;
   }
   bool Consistent(const Bucket* window) const;
   uint64_t home() const { return hash_.Home(view_->index.homes); }

@@ -26,6 +26,7 @@ ClientSession::~ClientSession() {
 void ClientSession::Poll(int64_t now_ns) {
   switch (phase_) {
     case Phase::kReady:
+      if (now_ns >= next_control_ns_) watched_.Look(now_ns);  // before anything is heard
       // READs that were begun just now: where they are quick, they complete in the same Poll.
       PostChain();
       if (ready()) PollCompletions(now_ns);
@@ -55,14 +56,25 @@ void ClientSession::PollControl(int64_t now_ns) {
     }
   }
   PollJoining(now_ns);
+  CheckSilence();
+  if (ready()) SendHeartbeats(now_ns);
+}
+
+// After the completions were read: whoever is judged had the chance to be heard. Where more of them
+// wait than one Poll reads, the server gets another look's time.
+void ClientSession::CheckSilence() {
+  const int64_t grace_ns = all_read_ ? 0 : watched_.step_max_ns();
   const auto dead = [&](const Link& link) {
-    return link.phase == Link::Phase::kReady && link.liveness.PeerDead(now_ns);
+    return link.phase == Link::Phase::kReady && link.liveness.PeerDead(watched_, grace_ns);
   };
   if (std::any_of(links_.begin(), links_.end(), dead)) {
     return Break(absl::UnavailableError(
-        absl::StrCat(endpoint(), ": the server is silent for ", kPeerSilenceMsMax, " ms")));
+        absl::StrCat(endpoint(), ": the server is silent for ", grant_.silence_ms, " ms")));
   }
-  SendHeartbeats(now_ns);
+  if (request_watch_.Stuck(window_, watched_, silence_ns() + grace_ns)) {
+    Break(absl::UnavailableError(
+        absl::StrCat(endpoint(), ": the server answers heartbeats, but no requests")));
+  }
 }
 
 void ClientSession::Break(absl::Status why) {

@@ -19,9 +19,13 @@
 #include "client/session/fixed_ring.h"
 #include "client/session/link.h"
 #include "client/session/liveness.h"
+#include "client/session/request_queue.h"
+#include "client/session/request_watch.h"
 #include "client/session/request_window.h"
 #include "client/session/send_chain.h"
+#include "client/session/server_clock.h"
 #include "client/session/session_memory.h"
+#include "client/session/watched_time.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/message.h"
 #include "common/rdma/address.h"
@@ -95,6 +99,9 @@ struct QueuedWork {
 // A session is unreachable() when all addresses of its server were tried and failed, until it is
 // ready again. It goes on trying, with a back-off; meanwhile nobody should wait for it.
 //
+// Silence is that of a server of which nothing is heard (liveness.h), or which answers heartbeats
+// but no requests (request_watch.h).
+//
 // 1. Nothing is posted unless ready. Work queued at other times is dropped by OnLost or kept by the
 //    owner; requests wait.
 // 2. What was posted is reported (OnWorkDone, OnReply) or OnLost comes after its queue pair was
@@ -117,6 +124,7 @@ class ClientSession {
     int64_t connect_timeout_ns = 0;
     bool reconnect = true;
     bool nic_locks = true;                    // where both devices can
+    bool server_clock = true;                 // to be learned; otherwise nothing is known of it
     uint32_t signal_every = SendChain::kMax;  // work requests, beside the last that go together
     const Clock* clock = Clock::Real();
     std::function<void(bool error, const std::string&)> log;
@@ -164,6 +172,8 @@ class ClientSession {
     return mode == LockMode::kNicCas && !lock_by_nic_ ? LockMode::kRpcLoopback : mode;
   }
   RequestWindow& window() { return window_; }
+  const ServerClock& server_clock() const { return server_clock_; }
+  int64_t silence_ns() const { return grant_.silence_ms * kNsPerMs; }
 
   // REQUIRES: ready. Posted by this or the next Poll. Locks and what must follow them in order go
   // to QueueOrdered, which is posted as it came, on the first queue pair. A READ is put into the
@@ -175,8 +185,10 @@ class ClientSession {
     chain_.AddRead(read);
   }
   void QueueOrdered(const QueuedWork& work) { ordered_.Push(work); }
-  // At any time; sent when ready and there is a credit.
+  // At any time; sent when ready and there is a credit. REQUIRES: it is not queued.
   void QueueRequest(uint32_t op) { requests_.Push(op); }
+  // REQUIRES: it is queued, and was not sent yet.
+  void CancelRequest(uint32_t op) { requests_.Remove(op); }
 
   // To sleep: arm, Poll once more, wait for one of the fds.
   void AppendFds(std::vector<pollfd>* fds) const;
@@ -195,6 +207,7 @@ class ClientSession {
 
   // client_session.cc
   void PollControl(int64_t now_ns);
+  void CheckSilence();
   void PollDraining(int64_t now_ns);
   void BeginDrain();
   void DestroyLinks();
@@ -218,7 +231,8 @@ class ClientSession {
   void OnCompletion(const ibv_wc& completion, int64_t now_ns);
   void OnSendCompletion(Link& link, uint32_t position, const ibv_wc& completion);
   void OnReceiveCompletion(Link& link, uint32_t receive, const ibv_wc& completion, int64_t now_ns);
-  void HandleReply(std::span<const std::byte> message);
+  void HandleReply(Link& link, std::span<const std::byte> message, int64_t now_ns);
+  void OnHeartbeatReply(Link& link, uint64_t time_ms, int64_t now_ns);
   void ReturnLent(const RequestWindow::Entry& entry);
   bool PostReceives(Link& link);
   void Flush(int64_t now_ns);
@@ -259,10 +273,16 @@ class ClientSession {
   uint32_t eager_bytes_max_ = 0;
   bool lock_by_nic_ = false;
 
+  int64_t asked_ns_ = 0;  // when the connection was asked for that brings the next grant
+  ServerClock server_clock_;
+  WatchedTime watched_;
+  RequestWatch request_watch_;
+  bool all_read_ = true;  // of the completions, in this Poll
+
   RequestWindow window_;
   FixedRing<QueuedRead> reads_;
   FixedRing<QueuedWork> ordered_;
-  FixedRing<uint32_t> requests_;
+  RequestQueue requests_;
 
   SendChain chain_;
   size_t completed_ = 0;                // work requests, in this Poll

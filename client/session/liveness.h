@@ -1,45 +1,83 @@
 #ifndef GANNET_CLIENT_SESSION_LIVENESS_H_
 #define GANNET_CLIENT_SESSION_LIVENESS_H_
 
+#include <array>
 #include <cstdint>
+#include <optional>
 
+#include "client/session/watched_time.h"
 #include "common/base/clock.h"
-#include "common/protocol/limits.h"
 
 namespace gannet {
 
-// When to send a heartbeat, and when the server counts as dead. Only what needs the server's CPU
-// tells of its life: RDMA READs of a stopped process go on as ever.
+// When to send a heartbeat to the server over one queue pair, and when the server counts as dead.
+// Only what needs the server's CPU tells of its life: RDMA READs of a stopped process go on as
+// ever.
 //
-// Invariants: a message goes out at least every kHeartbeatMs; the peer is dead when an answer is
-// outstanding and nothing at all was heard for kPeerSilenceMsMax. One owner thread.
+// 1. A message goes out at least every third of the silence that the server granted.
+// 2. A heartbeat goes out at least every kHeartbeatNsMax whatever else is sent, as only replies to
+//    heartbeats tell the server's clock.
+// 3. The server is dead when an answer is outstanding and nothing at all was heard for that
+// silence,
+//    counted in watched time (watched_time.h).
+//
+// One owner thread.
 class Liveness {
  public:
-  void Restart(int64_t now_ns) {
-    last_sent_ns_ = quiet_since_ns_ = now_ns;
-    outstanding_ = 0;
+  static constexpr int64_t kHeartbeatNsMax = 2 * kNsPerSecond;
+  // Unanswered ones at most: each needs a receive.
+  static constexpr uint32_t kHeartbeatsMax = 4;
+
+  static constexpr int64_t HeartbeatNs(int64_t silence_ns) { return silence_ns / 3; }
+  // Polls that are further apart than this notice a dead server later.
+  static constexpr int64_t WatchStepNs(int64_t silence_ns) { return silence_ns / 6; }
+
+  void Restart(int64_t now_ns, const WatchedTime& watched, int64_t silence_ns) {
+    *this = Liveness();
+    silence_ns_ = silence_ns;
+    sent_ns_ = heartbeat_ns_ = now_ns;
+    quiet_since_ns_ = watched.ns();
   }
   // A message that will be answered went out.
-  void OnSent(int64_t now_ns) {
-    last_sent_ns_ = now_ns;
-    if (outstanding_++ == 0) quiet_since_ns_ = now_ns;
+  void OnSent(int64_t now_ns, const WatchedTime& watched) {
+    sent_ns_ = now_ns;
+    if (outstanding_++ == 0) quiet_since_ns_ = watched.ns();
   }
-  void OnHeard(int64_t now_ns) {
-    quiet_since_ns_ = now_ns;
+  void OnHeard(const WatchedTime& watched) {
+    quiet_since_ns_ = watched.ns();
     if (outstanding_ > 0) --outstanding_;
+  }
+  // Also OnSent.
+  void OnHeartbeatSent(int64_t now_ns) {
+    heartbeat_ns_ = now_ns;
+    asked_ns_[heartbeats_++ % kHeartbeatsMax] = now_ns;
+  }
+  // Returns when the heartbeat was sent, or an earlier time: the server answers them in order.
+  // nullopt: none is unanswered. Also OnHeard.
+  std::optional<int64_t> OnHeartbeatAnswered() {
+    if (answered_ == heartbeats_) return std::nullopt;
+    return asked_ns_[answered_++ % kHeartbeatsMax];
   }
 
   bool HeartbeatDue(int64_t now_ns) const {
-    return now_ns - last_sent_ns_ >= kHeartbeatMs * kNsPerMs;
+    if (heartbeats_ - answered_ == kHeartbeatsMax) return false;
+    return now_ns - sent_ns_ >= HeartbeatNs(silence_ns_) ||
+           now_ns - heartbeat_ns_ >= kHeartbeatNsMax;
   }
-  bool PeerDead(int64_t now_ns) const {
-    return outstanding_ > 0 && now_ns - quiet_since_ns_ > kPeerSilenceMsMax * kNsPerMs;
+  // `grace_ns`: what may lie unread in the completion queue counts as so much more time.
+  bool PeerDead(const WatchedTime& watched, int64_t grace_ns = 0) const {
+    return outstanding_ > 0 && watched.ns() - quiet_since_ns_ > silence_ns_ + grace_ns;
   }
 
  private:
-  int64_t last_sent_ns_ = 0;
-  int64_t quiet_since_ns_ = 0;  // last heard, or since when an answer is waited for
+  int64_t silence_ns_ = 0;
+  int64_t sent_ns_ = 0;
+  int64_t heartbeat_ns_ = 0;    // the last one sent
+  int64_t quiet_since_ns_ = 0;  // watched: last heard, or since when an answer is waited for
   uint32_t outstanding_ = 0;    // answers
+  uint32_t heartbeats_ = 0;     // sent
+  uint32_t answered_ = 0;       // of them
+  std::array<int64_t, kHeartbeatsMax> asked_ns_{};
 };
 
 // How long to wait before the next attempt to reconnect: doubles to a second, with up to a quarter

@@ -1,6 +1,7 @@
 #ifndef GANNET_CLIENT_SESSION_REQUEST_WINDOW_H_
 #define GANNET_CLIENT_SESSION_REQUEST_WINDOW_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -26,11 +27,12 @@ class RequestWindow {
   static constexpr uint16_t kCreditsMax = 64;
 
   struct Entry {
-    uint64_t sequence = 0;  // 0 = free
-    uint32_t op = kNoOp;    // kNoOp: abandoned, nobody waits for the answer
-    uint32_t bytes = 0;     // of the encoded request
-    LentBuffer value;       // lent to the server for reading until it answers
-    LentBuffer reply;       // lent to the server for writing until it answers
+    uint64_t sequence = 0;   // 0 = free
+    uint32_t op = kNoOp;     // kNoOp: abandoned, nobody waits for the answer
+    uint32_t bytes = 0;      // of the encoded request
+    int64_t timeout_ns = 0;  // of the operation
+    LentBuffer value;        // lent to the server for reading until it answers
+    LentBuffer reply;        // lent to the server for writing until it answers
   };
 
   // A new session: empty, sequence numbers from 1. REQUIRES: 0 < credits <= kCreditsMax.
@@ -62,6 +64,13 @@ class RequestWindow {
   void End(Entry& entry) {
     entry = Entry{};
     while (oldest_ < next_ && entries_[IndexOf(oldest_)].sequence != oldest_) ++oldest_;
+  }
+
+  // The longest of the unanswered requests' operations.
+  int64_t LongestTimeoutNs() const {
+    int64_t longest_ns = 0;
+    for (const Entry& entry : entries_) longest_ns = std::max(longest_ns, entry.timeout_ns);
+    return longest_ns;
   }
 
   // Calls f(Entry&) for each unanswered request, oldest first; f may End it.

@@ -86,10 +86,11 @@ absl::Status ClientSession::ConfigureLink(Link& link) {
           : SessionMemory::kFirstReceives + (link.index - 1) * SessionMemory::kHeartbeatReceives;
   for (uint32_t i = 0; i < receives; ++i) link.used_receives.push_back(first_receive + i);
   if (!PostReceives(link)) return absl::InternalError("the device refuses receives");
+  const int64_t asked_ns = options_.clock->MonotonicNs();
+  if (link.index == 0) asked_ns_ = asked_ns;
   const ConnectRequest request =
       MakeConnectRequest(token_, static_cast<uint16_t>(link.index),
-                         Mix64(static_cast<uint64_t>(options_.clock->MonotonicNs()) + link.owner),
-                         options_.clock->WallMs());
+                         Mix64(static_cast<uint64_t>(asked_ns) + link.owner), WallMs());
   return connector.Connect(std::as_bytes(std::span(&request, 1)));
 }
 
@@ -198,7 +199,11 @@ void ClientSession::AdoptGrant(const Grant& grant, int64_t now_ns) {
   tried_ = 0;
   unreachable_ = false;
   backoff_.Reset();
-  links_[0].liveness.Restart(now_ns);
+  server_clock_.Forget();
+  if (options_.server_clock) server_clock_.OnTold(grant.time_ms, asked_ns_, now_ns);
+  watched_.Restart(now_ns, Liveness::WatchStepNs(silence_ns()));
+  request_watch_.Restart(watched_);
+  links_[0].liveness.Restart(now_ns, watched_, silence_ns());
   next_read_link_ = 0;
   next_control_ns_ = now_ns;
   if (comeback == Comeback::kResumed) {
@@ -228,7 +233,7 @@ void ClientSession::PollJoining(int64_t now_ns) {
       const bool same = grant.ok() && grant->incarnation == grant_.incarnation &&
                         grant->session_token == grant_.session_token;
       last.phase = same ? Link::Phase::kReady : Link::Phase::kFailed;
-      last.liveness.Restart(now_ns);
+      last.liveness.Restart(now_ns, watched_, silence_ns());
     } else if (step >= Connector::Step::kClosed) {
       last.phase = Link::Phase::kFailed;
     }

@@ -15,7 +15,8 @@ void ClientSession::PollCompletions(int64_t now_ns) {
   for (uint32_t batch = 0; batch < kBatchesMax; ++batch) {
     const size_t n = memory_->completions->Poll(completions);
     for (size_t i = 0; i < n; ++i) OnCompletion(completions[i], now_ns);
-    if (n < kBatch) break;
+    all_read_ = n < kBatch;
+    if (all_read_) break;
   }
   if (memory_->completions->broken()) {
     Break(absl::UnavailableError(absl::StrCat(endpoint(), ": the device lost its completions")));
@@ -68,22 +69,34 @@ void ClientSession::OnReceiveCompletion(Link& link, uint32_t receive, const ibv_
   if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
     return Break(CompletionStatus(completion, absl::StrCat(endpoint(), ": connection broken")));
   }
-  link.liveness.OnHeard(now_ns);
-  HandleReply({memory_->receive(receive), completion.byte_len});
+  link.liveness.OnHeard(watched_);
+  HandleReply(link, {memory_->receive(receive), completion.byte_len}, now_ns);
   link.used_receives.push_back(receive);
 }
 
-void ClientSession::HandleReply(std::span<const std::byte> message) {
+void ClientSession::HandleReply(Link& link, std::span<const std::byte> message, int64_t now_ns) {
   ReplyView reply;
   if (message.size() > kMessageBytesMax || !DecodeReply(message, &reply)) {
     return Break(absl::UnavailableError(absl::StrCat(endpoint(), " sent what is no reply")));
   }
   RequestWindow::Entry* entry = window_.Find(reply.header.sequence);
-  if (entry == nullptr) return;  // a heartbeat's, or the second of a request sent twice
+  if (entry == nullptr) {  // a heartbeat's, or the second of a request sent twice
+    if (reply.header.opcode == static_cast<uint8_t>(Opcode::kHeartbeat)) {
+      OnHeartbeatReply(link, reply.header.time_ms, now_ns);
+    }
+    return;
+  }
+  request_watch_.OnAnswer(watched_);
   RequestWindow::Entry answered = *entry;
   window_.End(*entry);
   if (answered.op != kNoOp) owner_->OnReply(&answered, reply);
   ReturnLent(answered);
+}
+
+void ClientSession::OnHeartbeatReply(Link& link, uint64_t time_ms, int64_t now_ns) {
+  const std::optional<int64_t> asked_ns = link.liveness.OnHeartbeatAnswered();
+  if (!asked_ns.has_value() || time_ms == 0 || !options_.server_clock) return;
+  server_clock_.OnTold(time_ms, *asked_ns, now_ns);
 }
 
 void ClientSession::ReturnLent(const RequestWindow::Entry& entry) {
@@ -138,8 +151,9 @@ void ClientSession::FlushRequests(Link& first, int64_t now_ns) {
     std::byte* out = memory_->request(window_.IndexOf(entry.sequence));
     entry.bytes = owner_->OnEncode(op, &entry, {out, kMessageBytesMax});
     if (entry.bytes == SessionOwner::kNotNow) return;
-    requests_.Pop();
+    requests_.Remove(op);
     if (entry.bytes == SessionOwner::kNotWanted) continue;
+    request_watch_.OnSend(window_, watched_);
     window_.Begin(entry);
     AddMessage(first, op, out, entry.bytes, now_ns);
   }
@@ -210,7 +224,7 @@ void ClientSession::AddMessage(Link& link, uint32_t op, std::byte* data, uint32_
   chain_.Add({0, InFlightWork::Kind::kMessage},  // its operation goes on with the reply
              SendRequest(0, nullptr, inline_flag | link.send_flags()),
              {reinterpret_cast<uint64_t>(data), bytes, memory_->requests.lkey()});
-  link.liveness.OnSent(now_ns);
+  link.liveness.OnSent(now_ns, watched_);
 }
 
 // One doorbell.
@@ -223,19 +237,27 @@ void ClientSession::PostChain() {
   }
 }
 
-// On each queue pair that had nothing else to send.
+// On each queue pair that had nothing else to send, or had no heartbeat for long.
 void ClientSession::SendHeartbeats(int64_t now_ns) {
   for (Link& link : links_) {
     const bool due = link.phase == Link::Phase::kReady && link.liveness.HeartbeatDue(now_ns);
     if (!due || link.work.room() == 0) continue;
     AddMessage(link, kNoOp, memory_->heartbeat(), sizeof(RequestHeader), now_ns);
+    link.liveness.OnHeartbeatSent(now_ns);
     PostChain();
   }
 }
 
-// After a resumption: the server answers from its record what it had already done.
+// After a resumption: the server answers from its record what it had already done. What nobody
+// waits for any more is not sent again, so that a request which the server cannot answer holds up
+// only one connection.
 void ClientSession::ResendUnanswered(int64_t now_ns) {
-  window_.ForEachUnanswered([&](const RequestWindow::Entry& entry) {
+  window_.ForEachUnanswered([&](RequestWindow::Entry& entry) {
+    if (entry.op == kNoOp) {
+      ReturnLent(entry);
+      window_.End(entry);
+      return;
+    }
     AddMessage(links_[0], entry.op, memory_->request(window_.IndexOf(entry.sequence)), entry.bytes,
                now_ns);
   });

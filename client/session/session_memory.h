@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
+#include "client/session/liveness.h"
 #include "client/session/registered_pool.h"
 #include "client/session/request_window.h"
 #include "common/layout/bucket.h"
@@ -34,8 +35,7 @@ static_assert(sizeof(OpBuffers) == 2 * kWindowBytes + 64 + OpBuffers::kSmallItem
 //
 // Members are in the order of dependency. One owner thread.
 struct SessionMemory {
-  // Unanswered heartbeats of a queue pair at most, before its server counts as dead.
-  static constexpr uint32_t kHeartbeatReceives = 4;
+  static constexpr uint32_t kHeartbeatReceives = Liveness::kHeartbeatsMax;
   static constexpr uint32_t kQueuePairsMax = 8;
   // Of the first queue pair; the others have heartbeats only.
   static constexpr uint32_t kFirstReceives = RequestWindow::kCreditsMax + kHeartbeatReceives;

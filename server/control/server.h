@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_CONTROL_SERVER_H_
 #define GANNET_SERVER_CONTROL_SERVER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>

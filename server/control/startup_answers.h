@@ -38,7 +38,7 @@ class StartupAnswers {
   const uint64_t bytes_;
   const int stop_fd_;               // an eventfd; readable once it is to end
   std::atomic<uint64_t> ready_{0};  // only a figure to be told: relaxed
-  LogLimit refusals_;
+  LogLimit refusals_{10, kNsPerSecond};
   std::thread thread_;
 };
 

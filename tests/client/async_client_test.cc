@@ -186,6 +186,24 @@ TEST_F(AsyncClientTest, MixesManyOperationsOfEveryKindInFlight) {
   }
 }
 
+// A long value takes the server longer than the short one behind it.
+TEST_F(AsyncClientTest, TheLastWriteOfAPipelineWinsAndGetsSeeIt) {
+  const std::string large(1 << 20, 'a');
+  for (int round = 0; round < 50; ++round) {
+    std::byte out{};
+    ASSERT_TRUE(client_->Put("ordered", large, {}, 1).ok());
+    ASSERT_TRUE(client_->Put("ordered", "b", {}, 2).ok());
+    ASSERT_TRUE(client_->Get("ordered", {&out, 1}, 3).ok());
+    uint64_t version = 0;
+    for (const Completion& done : PollUntil(*client_, 3)) {
+      ASSERT_EQ(done.code, absl::StatusCode::kOk);
+      EXPECT_GT(done.info.version + (done.user_data == 3), version);
+      version = done.info.version;
+    }
+    EXPECT_EQ(out, std::byte{'b'}) << "round " << round;
+  }
+}
+
 TEST_F(AsyncClientTest, MoreLongValuesAtOnceThanThereAreBuffers) {
   constexpr uint32_t kValues = 24, kBytes = 600'000;
   std::vector<std::string> values(kValues);

@@ -1,5 +1,5 @@
-// What goes by RPC when it cannot go one-sided: GETs of items past their expiry by this client's
-// clock, locks without a NIC's compare-and-swap.
+// What goes by RPC when it cannot go one-sided: GETs of items that may be expired, for all that the
+// client knows of the server's clock; locks without a NIC's compare-and-swap.
 
 #include <gtest/gtest.h>
 
@@ -11,12 +11,6 @@
 namespace gannet {
 namespace {
 
-// An hour ahead of the server: everything with a time to live looks expired.
-class FastClock : public Clock {
- public:
-  uint64_t WallMs() const override { return Clock::WallMs() + 3'600'000; }
-};
-
 class ByRpcTest : public ::testing::Test {
  protected:
   static Engine::Settings SettingsOf(const ServerProcess& server) {
@@ -26,11 +20,10 @@ class ByRpcTest : public ::testing::Test {
   ServerProcess server_;
 };
 
-TEST_F(ByRpcTest, TheServerNotThisClockDecidesWhatIsExpired) {
+TEST_F(ByRpcTest, TheServerDecidesWhatIsExpired) {
   EngineRun writer(SettingsOf(server_));
-  const FastClock clock;
   Engine::Settings settings = SettingsOf(server_);
-  settings.clock = &clock;
+  settings.server_clocks = false;
   EngineRun reader(settings);
   // In the reply; in the buffer that the request names; in a second, larger one.
   for (const size_t bytes : {0, 10, 4000, 5000, 300'000, 1 << 20}) {
@@ -52,10 +45,9 @@ TEST_F(ByRpcTest, TheServerNotThisClockDecidesWhatIsExpired) {
 TEST_F(ByRpcTest, AGetInTheSlotOfAPutSendsNothingOfThatValue) {
   EngineRun writer(SettingsOf(server_));
   ASSERT_EQ(writer.Put("key", "right", {.ttl = std::chrono::minutes(10)}).outcome, Outcome::kOk);
-  const FastClock clock;
   Engine::Settings settings = SettingsOf(server_);
   settings.options.depth = 1;
-  settings.clock = &clock;
+  settings.server_clocks = false;
   EngineRun run(settings);
   for (const size_t bytes : {1, 4000, 300'000}) {
     // The slot that became free last is taken next.
@@ -163,9 +155,8 @@ void LockAndLetTheDeadlinePass(EngineRun& run, uint32_t puts, EngineRun& other) 
 TEST_F(ByRpcTest, ALockIsGivenBackOnceWhenItsGetIsStillQueued) {
   EngineRun other(SettingsOf(server_));
   ASSERT_EQ(other.Put("key", "value", {.ttl = std::chrono::minutes(10)}).outcome, Outcome::kOk);
-  const FastClock clock;
   Engine::Settings settings = SettingsOf(server_);
-  settings.clock = &clock;
+  settings.server_clocks = false;
   settings.options.depth = 256;
   for (const bool nic_locks : {false, true}) {
     SCOPED_TRACE(nic_locks);

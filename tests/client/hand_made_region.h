@@ -15,9 +15,7 @@ namespace gannet {
 class TestClock : public Clock {
  public:
   int64_t MonotonicNs() const override { return now_ns; }
-  uint64_t WallMs() const override { return wall_ms; }
   int64_t now_ns = 1'000'000'000;
-  uint64_t wall_ms = 1'700'000'000'000;
 };
 
 // A server's region, small, built by hand: what the server would have published, or must not have.

@@ -1,5 +1,5 @@
 // The parts of a session that need no device: credits and sequence numbers, the send queue's
-// accounting, heartbeats, the handshake, held locks.
+// accounting, the handshake, held locks.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -12,6 +12,7 @@
 #include "client/session/handshake.h"
 #include "client/session/in_flight_work.h"
 #include "client/session/liveness.h"
+#include "client/session/request_queue.h"
 #include "client/session/request_window.h"
 #include "client/session/send_chain.h"
 #include "common/layout/superblock.h"
@@ -210,37 +211,27 @@ TEST_F(SendChainTest, HasRoomForWhatItAndTheSendQueueHave) {
   EXPECT_EQ(chain_.room(), 256u - 100 - (SendChain::kMax - 1));
 }
 
-TEST(LivenessTest, HeartbeatsOnlyWhenNothingElseWasSent) {
-  Liveness liveness;
-  liveness.Restart(0);
-  const int64_t interval = kHeartbeatMs * kNsPerMs;
-  EXPECT_FALSE(liveness.HeartbeatDue(interval - 1));
-  EXPECT_TRUE(liveness.HeartbeatDue(interval));
-  liveness.OnSent(interval - 1);
-  EXPECT_FALSE(liveness.HeartbeatDue(interval));
+TEST(RequestQueueTest, IsFirstInFirstOut) {
+  RequestQueue queue(4);
+  EXPECT_TRUE(queue.empty());
+  for (const uint32_t op : {2u, 0u, 3u, 1u}) queue.Push(op);
+  for (const uint32_t op : {2u, 0u, 3u, 1u}) {
+    EXPECT_EQ(queue.front(), op);
+    queue.Remove(op);
+    EXPECT_FALSE(queue.Contains(op));
+  }
+  EXPECT_TRUE(queue.empty());
 }
 
-TEST(LivenessTest, ASilentPeerIsDeadOnlyWhileItOwesAnAnswer) {
-  Liveness liveness;
-  liveness.Restart(0);
-  const int64_t silence = kPeerSilenceMsMax * kNsPerMs;
-  EXPECT_FALSE(liveness.PeerDead(10 * silence));
-  liveness.OnSent(10 * silence);
-  EXPECT_FALSE(liveness.PeerDead(11 * silence));
-  EXPECT_TRUE(liveness.PeerDead(11 * silence + 1));
-  liveness.OnHeard(11 * silence + 2);
-  EXPECT_FALSE(liveness.PeerDead(20 * silence));
-}
-
-TEST(LivenessTest, AnyAnswerIsASignOfLife) {
-  Liveness liveness;
-  liveness.Restart(0);
-  const int64_t silence = kPeerSilenceMsMax * kNsPerMs;
-  liveness.OnSent(0);
-  liveness.OnSent(0);
-  liveness.OnHeard(silence);
-  EXPECT_FALSE(liveness.PeerDead(2 * silence));
-  EXPECT_TRUE(liveness.PeerDead(2 * silence + 1));
+TEST(RequestQueueTest, AnyOneCanLeaveAndComeBack) {
+  RequestQueue queue(4);
+  for (uint32_t op = 0; op < 4; ++op) queue.Push(op);
+  queue.Remove(1);
+  queue.Remove(3);
+  queue.Push(1);
+  std::vector<uint32_t> order;
+  for (; !queue.empty(); queue.Remove(order.back())) order.push_back(queue.front());
+  EXPECT_THAT(order, ElementsAre(0, 2, 1));
 }
 
 TEST(BackoffTest, DoublesToItsBoundAndStartsAnew) {

@@ -27,7 +27,7 @@ struct Spec {
   const char* options;  // those it takes, each between blanks
 };
 
-constexpr std::array<Spec, 12> kSpecs = {{
+constexpr std::array<Spec, 13> kSpecs = {{
     {Verb::kPut, "put", "KEY VALUE [--ttl=TIME] [--flags=N] [--if_absent] [--if_version=N]",
      "store a value; prints its version",
      "VALUE - reads it from stdin. TIME: 10 or 10s, 500ms, 5m, 2h, 7d.\n"
@@ -48,15 +48,18 @@ constexpr std::array<Spec, 12> kSpecs = {{
      "While this prompt or script holds the key's lock, the write is refused once that was lost.\n"
      "Exit code 1: its version is another.\n",
      3, 3, " ttl flags "},
-    {Verb::kLock, "lock", "KEY [--wait=TIME] -- COMMAND...",
+    {Verb::kLock, "lock", "KEY [--wait=TIME] [--lease=TIME] -- COMMAND...",
      "hold a lock while a command runs; exits with the command's code",
      "At the prompt and in scripts COMMAND may be left out: the lock is held until unlock, or the\n"
      "end. Waits for --deadline_ms, or --wait (0: one try). Exit code 75: another holds it, and\n"
      "COMMAND did not run; without COMMAND it is 1.\n"
-     "Locks are among those who lock: a plain put does not look at them.\n",
-     1, 1, " wait "},
-    {Verb::kUnlock, "unlock", "KEY", "release a lock (at the prompt and in scripts)",
-     "Exit code 1: it was not held.\n", 1, 1, " "},
+     "Locks are advisory: a plain put ignores them.\n"
+     "--lease: the server breaks the lock after that time, even if COMMAND still runs.\n",
+     1, 1, " wait lease "},
+    {Verb::kUnlock, "unlock", "KEY [--force]", "release a lock (at the prompt and in scripts)",
+     "--force: whoever holds it, and from the command line too. Exit code 1: it was not held.\n", 1,
+     1, " force "},
+    {Verb::kLocks, "locks", "", "the locks that are held: lock word, holder, lease", "", 0, 0, " "},
     {Verb::kStats, "stats", "", "the server's counters", "", 0, 0, " "},
     {Verb::kInfo, "info", "", "the connection, and what the server granted", "", 0, 0, " "},
     {Verb::kPing, "ping", "", "one round trip through the server's CPU, with its time", "", 0, 0,
@@ -124,6 +127,8 @@ absl::Status ApplyOption(const Spec& spec, const Option& option, Command* comman
   }
   if (name == "ttl") return ApplyDuration(option, &command->ttl);
   if (name == "wait") return ApplyDuration(option, &command->wait.emplace());
+  if (name == "lease") return ApplyDuration(option, &command->lease.emplace());
+  if (name == "force") return ApplySwitch(option, &command->force);
   if (name == "flags") return ApplyNumber(option, &command->flags);
   if (name == "if_version") return ApplyNumber(option, &command->if_version.emplace());
   if (name == "if_absent") return ApplySwitch(option, &command->if_absent);
@@ -259,8 +264,9 @@ absl::Status CheckOneShot(const Command& command) {
                       "the lock would be free again at once, as kvcli ends: give it a command to "
                       "run, or use the prompt or a script");
   }
-  if (command.verb == Verb::kUnlock) {
-    return UsageError(SpecOf(command.verb), "only at the prompt and in scripts, which hold locks");
+  if (command.verb == Verb::kUnlock && !command.force) {
+    return UsageError(SpecOf(command.verb),
+                      "only at the prompt and in scripts, which hold locks; or with --force");
   }
   return absl::OkStatus();
 }

@@ -21,6 +21,7 @@ enum class Verb : uint8_t {
   kCompareAndSet,
   kLock,
   kUnlock,
+  kLocks,
   kStats,
   kInfo,
   kPing,
@@ -39,10 +40,12 @@ struct Command {
   bool if_absent = false;
   std::optional<uint64_t> if_version;  // 0 = absent
   uint32_t flags = 0;
-  std::chrono::milliseconds ttl{0};               // 0 = for ever
-  std::optional<std::chrono::milliseconds> wait;  // lock; none: the deadline
-  std::vector<std::string> child;                 // lock: the command to run while holding it
-  std::string topic;                              // help: of this command; empty: of all
+  std::chrono::milliseconds ttl{0};                // 0 = for ever
+  std::optional<std::chrono::milliseconds> wait;   // lock; none: the deadline
+  std::optional<std::chrono::milliseconds> lease;  // lock
+  bool force = false;                              // unlock: whoever holds it
+  std::vector<std::string> child;                  // lock: the command to run while holding it
+  std::string topic;                               // help: of this command; empty: of all
 };
 
 // InvalidArgument, with the command's usage. `words` begins with the verb.

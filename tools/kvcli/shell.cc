@@ -27,11 +27,10 @@ std::string ReadStdin() {
   return bytes;
 }
 
-std::string Expiry(uint64_t expiry_ms) {
-  if (expiry_ms == 0) return "never";
-  const uint64_t now = WallMs();
-  const uint64_t left = expiry_ms > now ? expiry_ms - now : 0;
-  return absl::StrFormat("in %d.%03d s", left / 1000, left % 1000);
+std::string Expiry(const ItemInfo& info) {
+  if (info.expiry_ms == 0) return "never";
+  const int64_t left_ms = info.ttl_left.count();
+  return absl::StrFormat("in %d.%03d s", left_ms / 1000, left_ms % 1000);
 }
 
 Json KeyJson(std::string_view key) {
@@ -69,7 +68,10 @@ int Shell::Execute(const Command& command) {
       code = LockKey(command);
       break;
     case Verb::kUnlock:
-      code = Unlock(command);
+      code = command.force ? BreakLock(command.keys[0]) : Unlock(command);
+      break;
+    case Verb::kLocks:
+      code = Locks();
       break;
     case Verb::kStats:
       code = Stats();
@@ -176,7 +178,7 @@ void Shell::ShowItem(std::string_view key, const Value& value, bool meta) {
     ShowJson(json);
   } else if (meta) {
     Say(absl::StrFormat("version %d\nflags %d\nexpires %s\nvalue_bytes %d\n", info.version,
-                        info.flags, Expiry(info.expiry_ms), info.value_bytes));
+                        info.flags, Expiry(info), info.value_bytes));
   } else {
     Say(value.data);
     if (!options_.raw) Say("\n");
@@ -243,11 +245,11 @@ absl::StatusOr<std::optional<Lock>> Shell::Acquire(const Command& command) {
   for (int64_t left_ns = wait.count() * kNsPerMs; left_ns > 0; left_ns = until_ns - MonotonicNs()) {
     if (interrupted_.load(std::memory_order_relaxed)) break;
     const std::chrono::milliseconds left(std::max<int64_t>(1, left_ns / kNsPerMs));
-    auto lock = client_.AcquireLock(key, std::min(left, kSlice));
+    auto lock = client_.AcquireLock(key, std::min(left, kSlice), {.lease = command.lease});
     if (lock.ok()) return *std::move(lock);
     if (lock.status().code() != absl::StatusCode::kDeadlineExceeded) return lock.status();
   }
-  return client_.TryLock(key);
+  return client_.TryLock(key, {}, {.lease = command.lease});
 }
 
 int Shell::LockKey(const Command& command) {

@@ -64,6 +64,8 @@ class Shell {
   int LockKey(const Command& command);
   int HoldWhileRunning(const Command& command, const Lock& lock);
   int Unlock(const Command& command);
+  int BreakLock(const std::string& key);
+  int Locks();
   int Stats();
   int Info();
   int Ping();

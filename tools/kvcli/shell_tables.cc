@@ -66,7 +66,8 @@ Json InfoJson(const ServerInfo& s) {
           {"lock_words", s.lock_words},
           {"protocol_version", s.protocol_version},
           {"session_id", s.session_id},
-          {"read_depth", s.read_depth}};
+          {"read_depth", s.read_depth},
+          {"silence_ms", s.silence_ms}};
 }
 
 }  // namespace

@@ -222,7 +222,7 @@ void RawReadBackend::Receive(uint32_t slot) {
 void RawReadBackend::KeepAlive() {
   const int64_t now = MonotonicNs();
   if (connector_->Poll(now) != Connector::Step::kEstablished) return Break();
-  if (heartbeat_in_flight_ || now - heartbeat_ns_ < kHeartbeatMs * kNsPerMs) return;
+  if (heartbeat_in_flight_ || now - heartbeat_ns_ < grant_.silence_ms * kNsPerMs / 3) return;
   heartbeat_ns_ = now;
   RequestHeader header{};
   header.opcode = static_cast<uint8_t>(Opcode::kHeartbeat);

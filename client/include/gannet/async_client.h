@@ -3,6 +3,7 @@
 
 #include <gannet/types.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -17,7 +18,19 @@
 
 namespace gannet {
 
-enum class OpType : uint8_t { kGet, kPut, kDelete, kLock, kUnlock, kLockAndGet, kStats, kPing };
+enum class OpType : uint8_t {
+  kGet,
+  kPut,
+  kDelete,
+  kLock,
+  kUnlock,
+  kLockAndGet,
+  kStats,
+  kPing,
+  kExtendLock,
+  kBreakLock,
+  kListLocks,
+};
 
 // One finished operation. `code` is absl::StatusCode::kOk also for a miss; `found` tells.
 struct Completion {
@@ -37,13 +50,25 @@ struct Completion {
 // Many operations in flight from one thread: start operations, then Poll for completions, as with a
 // completion queue. No allocation, lock or system call per operation.
 //
+// Order. What is started behind a Put or Delete of the same key takes effect after it: writes of a
+// key happen in the order in which they were started, and a Get sees every write that was started
+// before it. So a second write of a key leaves only when the first was answered. A write does not
+// wait for Gets of its key that were started before it, and they may see it. Operations on
+// different keys have no order. A write that came to its deadline may still happen, at any later
+// time.
+//
 //   client.Get("key", buffer, 1);
 //   client.Put("other", value, {}, 2);
 //   Completion done[16];
 //   size_t n = client.Poll(done);
 //
-// One owner thread; it must call Poll at least every 250 ms or the servers take the client for dead
-// and release its locks. Keys are copied; buffers and values must stay valid until the completion.
+// One owner thread. It must call Poll at least every sixth of what its servers' --silence_ms is
+// (ServerInfo::silence_ms; 250 ms by default): then servers hear from it in time, and it notices
+// dead ones in time. With up to four sixths (1 s) between Polls servers still hear from it in time;
+// but as each gap counts as one sixth of silence, it notices a dead one only after seven of them.
+// With more than that servers may take the client for dead, and release its locks.
+//
+// Keys are copied; buffers and values must stay valid until the completion.
 class AsyncClient {
  public:
   // As Client::Connect.
@@ -61,9 +86,12 @@ class AsyncClient {
                    uint64_t user_data);
   absl::Status Delete(std::string_view key, const DeleteOptions& options, uint64_t user_data);
   // One try; Completion::found tells whether it was acquired.
-  absl::Status TryLock(std::string_view key, uint64_t user_data);
-  absl::Status LockAndGet(std::string_view key, std::span<std::byte> out, uint64_t user_data);
+  absl::Status TryLock(std::string_view key, uint64_t user_data, const LockOptions& options = {});
+  absl::Status LockAndGet(std::string_view key, std::span<std::byte> out, uint64_t user_data,
+                          const LockOptions& options = {});
   absl::Status Unlock(const Lock& lock, uint64_t user_data);
+  // Client::Extend.
+  absl::Status Extend(const Lock& lock, std::chrono::milliseconds lease, uint64_t user_data);
   absl::Status Ping(uint32_t server, uint64_t user_data);
   // `out` must outlive the operation.
   absl::Status Stats(uint32_t server, ServerStats* out, uint64_t user_data);

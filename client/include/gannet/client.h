@@ -104,19 +104,33 @@ class Client {
   // Waits for the lock until the deadline (DeadlineExceeded, the message names the holder's
   // connection id). Locks are among those who lock: a plain Put does not look at them. Two keys may
   // share a lock word; taking both is FailedPrecondition.
-  absl::StatusOr<Lock> AcquireLock(std::string_view key, std::optional<Milliseconds> deadline = {});
+  absl::StatusOr<Lock> AcquireLock(std::string_view key, std::optional<Milliseconds> deadline = {},
+                                   const LockOptions& options = {});
   // One try: nullopt when another holds it.
   absl::StatusOr<std::optional<Lock>> TryLock(std::string_view key,
-                                              std::optional<Milliseconds> deadline = {});
-  // Aborted: it had been lost.
+                                              std::optional<Milliseconds> deadline = {},
+                                              const LockOptions& options = {});
+  // Aborted: it had been lost. DeadlineExceeded: it will be released all the same, as soon as the
+  // server answers or the connection ends.
   absl::Status Unlock(const Lock& lock, std::optional<Milliseconds> deadline = {});
+  // From now on the lock has this lease, whatever it had before. Aborted: it had been lost.
+  absl::Status Extend(const Lock& lock, Milliseconds lease,
+                      std::optional<Milliseconds> deadline = {});
   struct LockedValue {
     Lock lock;
     std::optional<Value> value;
   };
   // Lock and read in one round trip; for read-modify-write with Put(.lock, .only_if_version).
   absl::StatusOr<LockedValue> LockAndGet(std::string_view key,
-                                         std::optional<Milliseconds> deadline = {});
+                                         std::optional<Milliseconds> deadline = {},
+                                         const LockOptions& options = {});
+  // The locks that are held at a server (its index among the endpoints), whoever holds them. Each
+  // was held at some moment of the call.
+  absl::StatusOr<std::vector<HeldLock>> Locks(uint32_t server,
+                                              std::optional<Milliseconds> deadline = {});
+  // Takes the key's lock from whoever holds it; writes under it are refused from then on. False:
+  // nobody held it.
+  absl::StatusOr<bool> BreakLock(std::string_view key, std::optional<Milliseconds> deadline = {});
 
   // Each of these asks all servers at once; one report per server, in the order of the endpoints.
   std::vector<ServerReport> Stats(std::optional<Milliseconds> deadline = {});

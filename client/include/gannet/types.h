@@ -55,8 +55,13 @@ struct OpCost {
 struct ItemInfo {
   uint64_t version = 0;  // never 0 for an item that is there
   uint32_t flags = 0;
-  uint64_t expiry_ms = 0;    // since the Unix epoch; 0 = never
+  // By the server's clock, since the Unix epoch; 0 = never. Other clocks may differ by hours, so
+  // that it says little here: see ttl_left.
+  uint64_t expiry_ms = 0;
   uint32_t value_bytes = 0;  // of the whole value, even where the caller's buffer was shorter
+  // How long the item still lived when it was read, or a little longer than this (some ms). 0 where
+  // it never expires, and where its time is nearly over.
+  std::chrono::milliseconds ttl_left{0};
 };
 
 struct Value {
@@ -70,6 +75,26 @@ struct Lock {
   std::string key;
   uint64_t word = 0;
   uint32_t server = 0;  // index of the endpoint
+};
+
+struct LockOptions {
+  // The server breaks the lock when so much time has passed since it took it, or since it was last
+  // extended, whatever its holder does meanwhile; so a holder that hangs does not keep it for ever.
+  // Time passes by the server's clock, from the moment when the server got the request: a holder
+  // must assume a lease that is shorter by the round trip. A write under a lock that was broken is
+  // refused (Aborted), so a holder who is late harms nobody. At least 1 ms. None: the lock is held
+  // until it is unlocked, or its holder's connection ends.
+  std::optional<std::chrono::milliseconds> lease;
+};
+
+// A lock that somebody holds, as the server sees it.
+struct HeldLock {
+  uint64_t word = 0;        // names the connection that holds it
+  uint32_t index = 0;       // of the lock word; keys may share one
+  uint32_t session_id = 0;  // of the holder; 0: its connection is gone
+  // Until the server breaks it; 0: it has no lease.
+  std::chrono::milliseconds lease{0};
+  std::string holder;  // its address; empty: its connection is gone
 };
 
 struct PutOptions {
@@ -141,6 +166,8 @@ struct ServerInfo {
   uint32_t protocol_version = 0;
   uint32_t session_id = 0;
   uint32_t read_depth = 0;  // RDMA READs in flight per queue pair, as negotiated
+  // After so much silence either side takes the other for dead (--silence_ms of the server).
+  uint32_t silence_ms = 0;
 };
 
 }  // namespace gannet

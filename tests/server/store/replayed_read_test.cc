@@ -23,7 +23,6 @@ namespace {
 class StandingClock : public Clock {
  public:
   int64_t MonotonicNs() const override { return 1; }
-  uint64_t WallMs() const override { return 1; }
 };
 
 // One change of one key, and the stores that made it.

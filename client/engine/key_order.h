@@ -1,0 +1,124 @@
+#ifndef GANNET_CLIENT_ENGINE_KEY_ORDER_H_
+#define GANNET_CLIENT_ENGINE_KEY_ORDER_H_
+
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include "client/session/request_window.h"
+
+namespace gannet {
+
+// Which keys have a write under way, and which operations wait for one. Whatever is begun behind a
+// write of its key waits until that write is over, so that the operations of a pipeline do not
+// overtake each other. Reads are not kept: a write does not wait for the reads ahead of it.
+//
+//   key -> write under way -> waiting -> waiting (a write again) -> waiting ...
+//
+// Keys are known by their hashes. Two keys of one hash wait for each other, which does no harm.
+//
+// 1. The first of each chain is a write that may go on. All others wait.
+// 2. An operation is in at most one chain, at most once. So neither the chains nor the table of
+//    their keys, which has twice as many places as there are operations, ever overflow.
+//
+// Allocated once: 32 to 40 bytes an operation. One owner thread.
+class KeyOrder {
+ public:
+  // Operations are numbered from 0 to `ops` - 1.
+  explicit KeyOrder(uint32_t ops)
+      : nodes_(ops), places_(std::bit_ceil(2 * ops), kNoOp), mask_(Size(places_) - 1) {}
+
+  // No write is under way.
+  bool empty() const { return chains_ == 0; }
+
+  // `op` wants to start. Returns true if it may; a write is then the first of its key's chain.
+  // False: it waits in a chain. REQUIRES: it is in none.
+  bool Enter(uint32_t op, uint64_t key, bool write) {
+    const uint32_t place = PlaceOf(key);
+    const uint32_t first = places_[place];
+    if (first == kNoOp) {
+      if (!write) return true;
+      nodes_[op] = {key, op, op, true};
+      places_[place] = op;
+      ++chains_;
+      return true;
+    }
+    const uint32_t last = nodes_[first].previous;
+    nodes_[op] = {key, last, first, write};
+    nodes_[last].next = nodes_[first].previous = op;
+    return false;
+  }
+
+  // `op` is over, or does not want to wait any more. Calls start(op, bool stays) for each that may
+  // start now, in their order; those that do not stay are in no chain any more. REQUIRES: it is in
+  // a chain.
+  template <class F>
+  void Leave(uint32_t op, F start) {
+    const uint32_t place = PlaceOf(nodes_[op].key);
+    const bool was_first = places_[place] == op;
+    uint32_t next = Unlink(op);
+    if (!was_first) return;
+    while (next != kNoOp && !nodes_[next].write) {
+      const uint32_t read = next;
+      next = Unlink(read);
+      start(read, false);
+    }
+    if (next == kNoOp) return Erase(place);
+    places_[place] = next;
+    start(next, true);
+  }
+
+ private:
+  // In a ring: the first is behind the last.
+  struct Node {
+    uint64_t key;
+    uint32_t previous;
+    uint32_t next;
+    bool write;
+  };
+
+  static uint32_t Size(const std::vector<uint32_t>& places) {
+    return static_cast<uint32_t>(places.size());
+  }
+  uint32_t HomeOf(uint64_t key) const { return static_cast<uint32_t>(key >> 32) & mask_; }
+
+  // Where the key is, or would be.
+  uint32_t PlaceOf(uint64_t key) const {
+    uint32_t place = HomeOf(key);
+    while (places_[place] != kNoOp && nodes_[places_[place]].key != key)
+      place = (place + 1) & mask_;
+    return place;
+  }
+
+  // Returns the one behind it in the ring; kNoOp: it was alone.
+  uint32_t Unlink(uint32_t op) {
+    const Node node = nodes_[op];
+    if (node.next == op) return kNoOp;
+    nodes_[node.previous].next = node.next;
+    nodes_[node.next].previous = node.previous;
+    return node.next;
+  }
+
+  // Empties a place, and moves those behind it that would not be found any more.
+  void Erase(uint32_t place) {
+    --chains_;
+    uint32_t hole = place;
+    for (uint32_t next = (hole + 1) & mask_; places_[next] != kNoOp; next = (next + 1) & mask_) {
+      const uint32_t home = HomeOf(nodes_[places_[next]].key);
+      // It may lie anywhere from its home on, so into the hole only if that is not before it.
+      if (((next - home) & mask_) < ((next - hole) & mask_)) continue;
+      places_[hole] = places_[next];
+      hole = next;
+    }
+    places_[hole] = kNoOp;
+  }
+
+  std::vector<Node> nodes_;
+  std::vector<uint32_t> places_;  // by hash: the first of a chain
+  uint32_t mask_;
+  uint32_t chains_ = 0;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_ENGINE_KEY_ORDER_H_

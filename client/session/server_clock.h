@@ -1,0 +1,65 @@
+#ifndef GANNET_CLIENT_SESSION_SERVER_CLOCK_H_
+#define GANNET_CLIENT_SESSION_SERVER_CLOCK_H_
+
+#include <algorithm>
+#include <cstdint>
+
+#include "common/base/clock.h"
+
+namespace gannet {
+
+// What a client knows of its server's clock: a time that this clock has not passed yet. Items
+// expire by that clock alone, so an item whose expiry is later than the bound is alive. Of any
+// other only the server can tell.
+//
+//   server told T, in answer to a question of local time t:   clock(now) <= T + (now - t) + drift
+//
+// Local times are of the monotonic clock, and may be earlier than the real ones: the bound is then
+// only later. The client's wall clock is not used. A machine that was suspended has a monotonic
+// clock that stood still; its connections broke meanwhile, unless that was for less than the
+// silence after which they do.
+//
+// One owner thread.
+class ServerClock {
+ public:
+  // Two clocks that are both slewed by NTP (at most 500 ppm each) and have bad crystals differ by
+  // less than 2 ms a second.
+  static constexpr int64_t kDriftShift = 9;
+
+  // Another server, or none: nothing is known of its clock, which may show any time.
+  void Forget() { *this = ServerClock(); }
+  // The server's clock was `time_ms` at some moment after `asked_ns`. Keeps what bounds it best.
+  void OnTold(uint64_t time_ms, int64_t asked_ns, int64_t now_ns) {
+    ServerClock told;
+    told.time_ms_ = std::min(time_ms, kNever);
+    told.asked_ns_ = asked_ns;
+    if (told.UpperMs(now_ns) <= UpperMs(now_ns)) *this = told;
+  }
+
+  // The server's clock is not later than this.
+  uint64_t UpperMs(int64_t now_ns) const {
+    const int64_t passed_ns = std::max<int64_t>(now_ns - asked_ns_, 0);
+    const int64_t bound_ns = passed_ns + (passed_ns >> kDriftShift);
+    // Both times were cut to whole milliseconds.
+    return time_ms_ + static_cast<uint64_t>(bound_ns / kNsPerMs) + 2;
+  }
+  bool SurelyBefore(uint64_t expiry_ms, int64_t now_ns) const {
+    return UpperMs(now_ns) <= expiry_ms;
+  }
+  // How long until `expiry_ms` at least; 0: perhaps it has passed.
+  uint64_t LeftMs(uint64_t expiry_ms, int64_t now_ns) const {
+    const uint64_t upper_ms = UpperMs(now_ns);
+    return expiry_ms > upper_ms ? expiry_ms - upper_ms : 0;
+  }
+
+ private:
+  // Later than any expiry, and far from overflow.
+  static constexpr uint64_t kNever = 1ull << 62;
+
+  uint64_t time_ms_ = kNever;
+  int64_t asked_ns_ = 0;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_SESSION_SERVER_CLOCK_H_

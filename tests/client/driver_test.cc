@@ -1,0 +1,101 @@
+// Calls end by their deadlines, whatever part of it they spend waiting for room among the
+// operations that may be in flight.
+
+#include "client/api/driver.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "client/api/requests.h"
+#include "common/rdma/listener.h"
+#include "tests/rdma/test_device.h"
+
+namespace gannet {
+namespace {
+
+// Goes on by a millisecond whenever it is looked at, so that waiting takes time, but little of the
+// real one.
+class WatchedClock : public Clock {
+ public:
+  // Only a count: relaxed.
+  int64_t MonotonicNs() const override {
+    return now_ns_.fetch_add(kNsPerMs, std::memory_order_relaxed);
+  }
+  void PassSeconds(int64_t seconds) { now_ns_.fetch_add(seconds * kNsPerSecond); }
+
+ private:
+  mutable std::atomic<int64_t> now_ns_{kNsPerSecond};
+};
+
+// The server's port is open, but nobody answers.
+class DriverTest : public ::testing::Test {
+ protected:
+  void MakeDriver(uint32_t depth) {
+    const auto addresses = ResolveAll(TestListenAddress(), 0);
+    ASSERT_TRUE(addresses.ok()) << addresses.status();
+    listener_ = Listener::Create(addresses->front()).value();
+    Engine::Settings settings{.endpoints = {listener_->address().ToString()}, .clock = &clock_};
+    settings.options.depth = depth;
+    settings.options.connect_timeout = std::chrono::hours(24);
+    auto engine = Engine::Create(std::move(settings));
+    ASSERT_TRUE(engine.ok()) << engine.status();
+    driver_ = std::make_unique<Driver>(*std::move(engine));
+  }
+  OpRequest Request(OpType type, const std::string& key, int64_t timeout_ms) {
+    OpRequest request = KeyRequest(driver_->engine(), type, key).value();
+    request.timeout_ns = timeout_ms * kNsPerMs;
+    return request;
+  }
+
+  WatchedClock clock_;
+  std::unique_ptr<Listener> listener_;
+  std::unique_ptr<Driver> driver_;
+};
+
+TEST_F(DriverTest, ABatchOfMoreThanThereIsRoomForHasOneDeadline) {
+  MakeDriver(16);
+  std::vector<OpRequest> requests;
+  for (int i = 0; i < 400; ++i) {
+    requests.push_back(Request(OpType::kGet, "key", 1000));
+  }
+  std::vector<int> uses(requests.size());
+  const int64_t called_ns = clock_.MonotonicNs();
+  driver_->Run(requests, [&](size_t i, const Op& op) {
+    ++uses[i];
+    EXPECT_EQ(op.outcome, Outcome::kUnavailable);
+    EXPECT_TRUE(absl::IsUnavailable(driver_->StatusOf(op)));
+  });
+  EXPECT_EQ(uses, std::vector<int>(requests.size(), 1));
+  // A second, and the milliseconds of looking at the clock; not 25 seconds.
+  EXPECT_LT(clock_.MonotonicNs() - called_ns, 5 * kNsPerSecond);
+}
+
+TEST_F(DriverTest, WaitingForRoomEndsAtTheCallsDeadline) {
+  MakeDriver(1);
+  std::atomic<bool> put_over = false;
+  std::thread other([&] {
+    driver_->RunOne(Request(OpType::kPut, "put", 900'000'000), [&](const Op&) { put_over = true; });
+  });
+  // Most of these find no room.
+  for (int i = 0; i < 20; ++i) {
+    int uses = 0;
+    driver_->RunOne(Request(OpType::kGet, "get", 20), [&](const Op& op) {
+      ++uses;
+      EXPECT_EQ(op.outcome, Outcome::kUnavailable);
+    });
+    EXPECT_EQ(uses, 1);
+  }
+  EXPECT_FALSE(put_over);
+  clock_.PassSeconds(1'000'000);
+  other.join();
+  EXPECT_TRUE(put_over);
+}
+
+}  // namespace
+}  // namespace gannet

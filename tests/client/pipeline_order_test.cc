@@ -1,0 +1,110 @@
+// Operations of one client on one key happen in the order in which they were begun, so far as
+// writes are concerned; and one absolute deadline holds for what waits.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/client/fake_run.h"
+
+namespace gannet {
+namespace {
+
+class PipelineOrderTest : public FakeRun {
+ protected:
+  std::vector<std::string> Sent() const {
+    std::vector<std::string> sent;
+    for (const FakeServer::Request& request : server_->requests()) {
+      sent.push_back(std::to_string(request.header.opcode) + " " + request.key + " " +
+                     std::to_string(request.header.value_bytes));
+    }
+    return sent;
+  }
+};
+
+TEST_F(PipelineOrderTest, AWriteWaitsForTheWriteOfItsKeyAheadOfIt) {
+  Connect(8);
+  BeginPut("key", std::string(1 << 20, 'a'));
+  BeginPut("key", "b");
+  BeginPut("other", "c");
+  Begin(DeleteRequest(*engine_, "key", {}));
+  Settle();
+  EXPECT_EQ(Sent(), (std::vector<std::string>{"2 key 1048576", "2 other 1"}));
+  engine_->Break(0, absl::UnavailableError("by the test"));  // sent again, and now answered
+  AnswerEverything();
+  PassMs(100);
+  EXPECT_EQ(Sent(), (std::vector<std::string>{"2 key 1048576", "2 other 1", "2 key 1048576",
+                                              "2 other 1", "2 key 1", "3 key 0"}));
+  for (const auto& [op, ended] : ended_) EXPECT_EQ(ended.outcome, Outcome::kOk) << op;
+  EXPECT_EQ(ended_.size(), 4u);
+}
+
+TEST_F(PipelineOrderTest, AGetReadsWhatTheWriteAheadOfItWrote) {
+  HandMadeRegion& region = server_->region();
+  region.SetSlot(region.HomeOf("key"), 0, region.AddItem("key", "old"));
+  server_->PublishRegion();
+  Connect(8);
+  const uint64_t put = BeginPut("key", "new");
+  const uint64_t get = BeginKey(OpType::kGet, "key");
+  const uint64_t other = BeginKey(OpType::kGet, "other");
+  Settle();
+  EXPECT_FALSE(HasEnded(get));
+  EXPECT_TRUE(HasEnded(other));
+  // The server writes the item while the GET waits.
+  region.SetSlot(region.HomeOf("key"), 0, region.AddItem("key", "new"));
+  server_->PublishRegion();
+  AnswerEverything();
+  engine_->Break(0, absl::UnavailableError("by the test"));
+  PassMs(100);
+  ASSERT_TRUE(HasEnded(put) && HasEnded(get));
+  EXPECT_EQ(ended_[get].value, "new");
+}
+
+TEST_F(PipelineOrderTest, WhatWaitsBehindAWriteEndsAtItsOwnDeadline) {
+  Connect(8);
+  BeginPut("key", "a", 500);
+  const uint64_t put = BeginPut("key", "b", 20);
+  const uint64_t get = BeginKey(OpType::kGet, "key", 30);
+  const uint64_t last = BeginPut("key", "c", 5000);
+  const int64_t begun_ns = clock_.now_ns;
+  Settle();
+  PassMs(100);
+  ASSERT_TRUE(HasEnded(put) && HasEnded(get));
+  EXPECT_EQ(ended_[put].outcome, Outcome::kDeadlineExceeded);
+  EXPECT_EQ(ended_[put].at_ns - begun_ns, 20 * kNsPerMs);
+  EXPECT_EQ(ended_[get].at_ns - begun_ns, 30 * kNsPerMs);
+  AnswerEverything();
+  PassMs(500);  // the first is given up, and the last sent
+  ASSERT_TRUE(HasEnded(last));
+  EXPECT_EQ(ended_[last].outcome, Outcome::kOk);
+  EXPECT_EQ(Sent(), (std::vector<std::string>{"2 key 1", "2 key 1"}));
+}
+
+TEST_F(PipelineOrderTest, WritesThatWaitAreNotForAnotherServersStore) {
+  Connect(8);
+  BeginPut("key", "a", 60'000);
+  const uint64_t waiting = BeginPut("key", "b", 60'000);
+  Settle();
+  server_->grant().incarnation += 2;
+  engine_->Break(0, absl::UnavailableError("by the test"));
+  PassMs(100);
+  ASSERT_TRUE(HasEnded(waiting));
+  EXPECT_EQ(ended_[waiting].outcome, Outcome::kUnavailable);
+  EXPECT_EQ(server_->requests().size(), 1u);
+}
+
+// As many as there may be, on one key, of a client that is not allowed to connect again.
+TEST_F(PipelineOrderTest, ALongChainEndsWithItsServer) {
+  constexpr uint32_t kDepth = 4096;
+  Connect(kDepth, [](Engine::Settings& settings) { settings.options.reconnect = false; });
+  for (uint32_t i = 0; i < kDepth; ++i) ASSERT_NE(BeginPut("key", "a", 60'000), 0u);
+  Settle();
+  engine_->Break(0, absl::UnavailableError("by the test"));
+  PassMs(100);
+  EXPECT_EQ(ended_.size(), kDepth);
+  EXPECT_EQ(engine_->alive(), 0u);
+}
+
+}  // namespace
+}  // namespace gannet

@@ -1,0 +1,248 @@
+// What a session knows of time: when to send heartbeats, when its server counts as dead, and what
+// the server's clock shows.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <vector>
+
+#include "client/session/liveness.h"
+#include "client/session/request_watch.h"
+#include "client/session/request_window.h"
+#include "client/session/server_clock.h"
+#include "client/session/watched_time.h"
+#include "common/layout/item.h"
+
+namespace gannet {
+namespace {
+
+constexpr int64_t kSilence = 1500 * kNsPerMs;
+
+class LivenessTest : public ::testing::Test {
+ protected:
+  LivenessTest() {
+    watched_.Restart(0, Liveness::WatchStepNs(kSilence));
+    liveness_.Restart(0, watched_, kSilence);
+  }
+  // Polled often.
+  void PassTo(int64_t ns) {
+    while (now_ns_ < ns) watched_.Look(now_ns_ = std::min(now_ns_ + kNsPerMs, ns));
+  }
+  // Not polled meanwhile.
+  void StandStillUntil(int64_t ns) { watched_.Look(now_ns_ = ns); }
+  void Send() { liveness_.OnSent(now_ns_, watched_); }
+  void SendHeartbeat() {
+    Send();
+    liveness_.OnHeartbeatSent(now_ns_);
+  }
+
+  WatchedTime watched_;
+  Liveness liveness_;
+  int64_t now_ns_ = 0;
+};
+
+TEST_F(LivenessTest, HeartbeatsGoOutAfterAThirdOfTheSilenceWithoutAnythingElse) {
+  EXPECT_FALSE(liveness_.HeartbeatDue(kSilence / 3 - 1));
+  EXPECT_TRUE(liveness_.HeartbeatDue(kSilence / 3));
+  PassTo(kSilence / 3 - 1);
+  Send();
+  EXPECT_FALSE(liveness_.HeartbeatDue(kSilence / 3));
+}
+
+TEST_F(LivenessTest, ABusyConnectionHasHeartbeatsToo) {
+  SendHeartbeat();
+  for (int i = 1; i < 20; ++i) {
+    PassTo(i * Liveness::kHeartbeatNsMax / 20);
+    Send();
+    EXPECT_FALSE(liveness_.HeartbeatDue(now_ns_));
+  }
+  PassTo(Liveness::kHeartbeatNsMax);
+  Send();
+  EXPECT_TRUE(liveness_.HeartbeatDue(now_ns_));
+}
+
+TEST_F(LivenessTest, NoMoreHeartbeatsGoOutThanThereAreReceives) {
+  for (uint32_t i = 0; i < Liveness::kHeartbeatsMax; ++i) {
+    PassTo(now_ns_ + kSilence / 3);
+    ASSERT_TRUE(liveness_.HeartbeatDue(now_ns_));
+    SendHeartbeat();
+  }
+  PassTo(now_ns_ + kSilence);
+  EXPECT_FALSE(liveness_.HeartbeatDue(now_ns_));
+  EXPECT_TRUE(liveness_.OnHeartbeatAnswered().has_value());
+  EXPECT_TRUE(liveness_.HeartbeatDue(now_ns_));
+}
+
+TEST_F(LivenessTest, TellsWhenTheAnsweredHeartbeatWasSent) {
+  EXPECT_EQ(liveness_.OnHeartbeatAnswered(), std::nullopt);
+  std::vector<int64_t> sent;
+  for (int i = 0; i < 3; ++i) {
+    PassTo(now_ns_ + 100);
+    SendHeartbeat();
+    sent.push_back(now_ns_);
+  }
+  for (const int64_t ns : sent) EXPECT_EQ(liveness_.OnHeartbeatAnswered(), ns);
+  EXPECT_EQ(liveness_.OnHeartbeatAnswered(), std::nullopt);
+}
+
+TEST_F(LivenessTest, ASilentPeerIsDeadOnlyWhileItOwesAnAnswer) {
+  PassTo(10 * kSilence);
+  EXPECT_FALSE(liveness_.PeerDead(watched_));
+  Send();
+  PassTo(11 * kSilence);
+  EXPECT_FALSE(liveness_.PeerDead(watched_));
+  PassTo(11 * kSilence + 1);
+  EXPECT_TRUE(liveness_.PeerDead(watched_));
+  EXPECT_FALSE(liveness_.PeerDead(watched_, 1));
+  liveness_.OnHeard(watched_);
+  PassTo(20 * kSilence);
+  EXPECT_FALSE(liveness_.PeerDead(watched_));
+}
+
+TEST_F(LivenessTest, AnyAnswerIsASignOfLife) {
+  Send();
+  Send();
+  PassTo(kSilence);
+  liveness_.OnHeard(watched_);
+  PassTo(2 * kSilence);
+  EXPECT_FALSE(liveness_.PeerDead(watched_));
+  PassTo(2 * kSilence + 1);
+  EXPECT_TRUE(liveness_.PeerDead(watched_));
+}
+
+TEST_F(LivenessTest, WhoStoodStillHimselfTakesNobodyForSilent) {
+  Send();
+  PassTo(kSilence / 2);
+  StandStillUntil(100 * kSilence);
+  EXPECT_FALSE(liveness_.PeerDead(watched_));
+  // The gap counts as one step; then the peer has what was left to it.
+  PassTo(100 * kSilence + kSilence / 2 - Liveness::WatchStepNs(kSilence));
+  EXPECT_FALSE(liveness_.PeerDead(watched_));
+  PassTo(now_ns_ + 1);
+  EXPECT_TRUE(liveness_.PeerDead(watched_));
+}
+
+TEST_F(LivenessTest, WhoPollsSeldomNoticesADeadPeerLater) {
+  Send();
+  int polls = 0;
+  while (!liveness_.PeerDead(watched_)) {
+    StandStillUntil(now_ns_ + kSilence);
+    ++polls;
+  }
+  EXPECT_EQ(polls, 7);
+}
+
+class RequestWatchTest : public ::testing::Test {
+ protected:
+  RequestWatchTest() {
+    window_.Restart(4);
+    watched_.Restart(0, kNsPerSecond);
+  }
+  void Send(int64_t timeout_ns) {
+    watch_.OnSend(window_, watched_);
+    window_.Begin({.sequence = window_.next(), .op = 0, .timeout_ns = timeout_ns});
+  }
+  void Answer(uint64_t sequence) {
+    watch_.OnAnswer(watched_);
+    window_.End(*window_.Find(sequence));
+  }
+  bool StuckAt(int64_t ns) {
+    while (now_ns_ < ns) watched_.Look(now_ns_ = std::min(now_ns_ + kNsPerSecond, ns));
+    return watch_.Stuck(window_, watched_, kSilence);
+  }
+
+  RequestWindow window_;
+  WatchedTime watched_;
+  RequestWatch watch_;
+  int64_t now_ns_ = 0;
+};
+
+TEST_F(RequestWatchTest, WaitsForTheLongestTimeoutAndTheSilence) {
+  EXPECT_FALSE(StuckAt(100 * kSilence));
+  Send(20);
+  Send(5 * kNsPerSecond);
+  Send(0);
+  EXPECT_FALSE(StuckAt(101 * kSilence + 5 * kNsPerSecond));
+  EXPECT_TRUE(StuckAt(101 * kSilence + 5 * kNsPerSecond + 1));
+}
+
+TEST_F(RequestWatchTest, AnAnswerToAnyRequestIsProgress) {
+  Send(0);
+  Send(0);
+  EXPECT_FALSE(StuckAt(kSilence));
+  Answer(2);
+  EXPECT_FALSE(StuckAt(2 * kSilence));
+  EXPECT_TRUE(StuckAt(2 * kSilence + 1));
+  Answer(1);
+  EXPECT_FALSE(StuckAt(10 * kSilence)) << "nothing is unanswered";
+}
+
+TEST_F(RequestWatchTest, RequestsSentMeanwhileAreNoProgress) {
+  Send(0);
+  EXPECT_FALSE(StuckAt(kSilence));
+  Send(0);
+  EXPECT_TRUE(StuckAt(kSilence + 1));
+}
+
+class ServerClockTest : public ::testing::Test {
+ protected:
+  static constexpr uint64_t kTold = 1'700'000'000'000;
+  static constexpr int64_t kAsked = 50 * kNsPerSecond;  // the client's clock knows nothing of it
+  ServerClock clock_;
+};
+
+TEST_F(ServerClockTest, NothingIsSurelyBeforeItsExpiryUntilTheServerToldItsTime) {
+  EXPECT_FALSE(clock_.SurelyBefore(kExpiryMsMax, 0));
+  EXPECT_EQ(clock_.LeftMs(kExpiryMsMax, 0), 0u);
+  clock_.OnTold(kTold, kAsked, kAsked);
+  EXPECT_TRUE(clock_.SurelyBefore(kTold + 1000, kAsked));
+  clock_.Forget();
+  EXPECT_FALSE(clock_.SurelyBefore(kTold + 1000, kAsked));
+}
+
+// Whatever the server's clock does within the drift allowed, and whenever between question and
+// answer it was read.
+TEST_F(ServerClockTest, IsNeverBehindTheServersClock) {
+  constexpr int64_t kRoundTrip = 7 * kNsPerMs;
+  for (const double speed : {0.998, 1.0, 1.0019}) {
+    for (const int64_t read_ns : {int64_t{0}, kRoundTrip / 2, kRoundTrip}) {
+      const double server_at_asking = kTold + 0.9;
+      const auto server_ms = [&](int64_t ns) {
+        return static_cast<uint64_t>(server_at_asking + speed * static_cast<double>(ns) / 1e6);
+      };
+      ServerClock clock;
+      clock.OnTold(server_ms(read_ns), kAsked, kAsked + kRoundTrip);
+      for (int64_t ns = kRoundTrip; ns < 3600 * kNsPerSecond; ns += 97 * kNsPerMs) {
+        ASSERT_GT(clock.UpperMs(kAsked + ns), server_ms(ns)) << speed << " " << read_ns;
+      }
+    }
+  }
+}
+
+TEST_F(ServerClockTest, KeepsTheBestOfWhatItWasTold) {
+  clock_.OnTold(kTold, kAsked, kAsked + 300 * kNsPerMs);
+  const int64_t later_ns = kAsked + 1000 * kNsPerMs;
+  clock_.OnTold(kTold + 900, later_ns - 10 * kNsPerMs, later_ns);  // a quick answer
+  EXPECT_LE(clock_.UpperMs(later_ns), kTold + 900 + 10 + 3);
+  const uint64_t upper_ms = clock_.UpperMs(later_ns);
+  clock_.OnTold(kTold + 900, later_ns - 200 * kNsPerMs, later_ns);  // a slow one says less
+  EXPECT_EQ(clock_.UpperMs(later_ns), upper_ms);
+}
+
+TEST_F(ServerClockTest, BelievesANewAnswerWhenTheOldOneGotTooVague) {
+  clock_.OnTold(kTold, kAsked, kAsked);
+  const int64_t later_ns = kAsked + 1000 * kNsPerSecond;
+  EXPECT_GT(clock_.UpperMs(later_ns), kTold + 1'001'500);
+  clock_.OnTold(kTold + 1'000'000, later_ns - 5 * kNsPerMs, later_ns);
+  EXPECT_LE(clock_.UpperMs(later_ns), kTold + 1'000'000 + 5 + 3);
+}
+
+TEST_F(ServerClockTest, AHostileTimeMakesNothingOverflow) {
+  clock_.OnTold(UINT64_MAX, INT64_MAX, INT64_MAX);
+  EXPECT_FALSE(clock_.SurelyBefore(kExpiryMsMax, INT64_MAX));
+  EXPECT_EQ(clock_.LeftMs(kExpiryMsMax, INT64_MAX), 0u);
+}
+
+}  // namespace
+}  // namespace gannet
