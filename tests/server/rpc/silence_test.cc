@@ -48,6 +48,21 @@ TEST_F(SilenceTest, ServerThatStoodStillReadsWhatWaitsBeforeItTakesAnyoneForDead
   }
 }
 
+// It is never late for its looks at who is silent, but reads only a part of what waits in each
+// Poll.
+TEST_F(SilenceTest, ServerThatRunsTooSeldomReadsAllThatWaitsBeforeItTakesAnyoneForDead) {
+  Connect(kPeers);
+  for (auto& peer : peers_) {
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(peer->Send(peer->Header(Opcode::kHeartbeat)));
+    ASSERT_TRUE(peer->WaitSent());
+  }
+  for (int i = 0; i < 3; ++i) {
+    Advance(int64_t{kSilenceMsDefault} * kNsPerMs / 3);
+    Step();
+  }
+  EXPECT_EQ(stats().connections, uint64_t{kPeers});
+}
+
 // Their heartbeats are still on the way: the receives ran out meanwhile.
 TEST_F(SilenceTest, ThoseWhoWereToBeHeardWhileTheServerStoodStillGetThatMuchMoreTime) {
   Connect(4);
