@@ -134,8 +134,8 @@ TEST_P(LeaseTest, RenewalThatWaitedWhileTheServerStoodStillCounts) {
   ASSERT_EQ(Call(&*holder_, Opcode::kLock, word, kLeaseMs).status(), ReplyStatus::kOk);
   // Behind more than a worker reads in one Poll.
   RawPeer busy[3] = {RawPeer(this), RawPeer(this), RawPeer(this)};
+  for (RawPeer& peer : busy) ASSERT_TRUE(peer.Connect());
   for (RawPeer& peer : busy) {
-    ASSERT_TRUE(peer.Connect());
     for (int i = 0; i < 30; ++i) ASSERT_TRUE(peer.Send(peer.Header(Opcode::kHeartbeat)));
     ASSERT_TRUE(peer.WaitSent());
   }
