@@ -132,6 +132,13 @@ TEST_P(LeaseTest, LeaseEndsWithItsAcquisition) {
 TEST_P(LeaseTest, RenewalThatWaitedWhileTheServerStoodStillCounts) {
   const uint64_t word = WordOf(*holder_, 1);
   ASSERT_EQ(Call(&*holder_, Opcode::kLock, word, kLeaseMs).status(), ReplyStatus::kOk);
+  // Behind more than a worker reads in one Poll.
+  RawPeer busy[3] = {RawPeer(this), RawPeer(this), RawPeer(this)};
+  for (RawPeer& peer : busy) ASSERT_TRUE(peer.Connect());
+  for (RawPeer& peer : busy) {
+    for (int i = 0; i < 30; ++i) ASSERT_TRUE(peer.Send(peer.Header(Opcode::kHeartbeat)));
+    ASSERT_TRUE(peer.WaitSent());
+  }
   ASSERT_TRUE(holder_->Send(Header(&*holder_, Opcode::kExtendLock, word, kLeaseMs), "key"));
   ASSERT_TRUE(holder_->WaitSent());
   Advance(3 * kNsPerSecond);

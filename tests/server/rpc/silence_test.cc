@@ -43,9 +43,25 @@ TEST_F(SilenceTest, ServerThatStoodStillReadsWhatWaitsBeforeItTakesAnyoneForDead
     Pass(400 * kNsPerMs);  // since when nobody was heard
     SendHeartbeats();
     Advance(stood_still_ms * kNsPerMs);
-    for (int i = 0; i < 3; ++i) Step();
+    for (int i = 0; i < 20; ++i) Step();
     ASSERT_EQ(stats().connections, uint64_t{kPeers}) << stood_still_ms;
   }
+}
+
+// It is never late for its looks at who is silent, but reads only a part of what waits in each
+// Poll.
+TEST_F(SilenceTest, ServerThatRunsTooSeldomReadsAllThatWaitsBeforeItTakesAnyoneForDead) {
+  Connect(kPeers);
+  for (auto& peer : peers_) {
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(peer->Send(peer->Header(Opcode::kHeartbeat)));
+    ASSERT_TRUE(peer->WaitSent());
+  }
+  for (int i = 0; i < 3; ++i) {
+    Advance(int64_t{kSilenceMsDefault} * kNsPerMs / 3);
+    Step();
+  }
+  for (int i = 0; i < 20; ++i) Step();  // those that are closed go
+  EXPECT_EQ(stats().connections, uint64_t{kPeers});
 }
 
 // Their heartbeats are still on the way: the receives ran out meanwhile.
