@@ -2,6 +2,8 @@
 
 #include <poll.h>
 
+#include <algorithm>
+
 #include "softverbs/base/clock.h"
 #include "softverbs/fault/faults.h"
 #include "softverbs/nic/nic.h"
@@ -34,7 +36,7 @@ void SimulatedLoop::Restart(uint64_t seed) {
   fault::ResetOrdinals();
 }
 
-bool SimulatedLoop::Step() {
+bool SimulatedLoop::Step(int64_t until_ns) {
   SetNow(Now() + 1 + static_cast<int64_t>(random_() % kStepMaxNs));
   const size_t posted = posted_.empty() ? 0 : 1;
   const size_t timers = TimerDue() ? 1 : 0;
@@ -42,7 +44,7 @@ bool SimulatedLoop::Step() {
   Nic* nic = Nic::Existing();
   const size_t packets = nic == nullptr ? 0 : nic->engine().SimulatedChoices();
   const size_t choices = posted + timers + ready.size() + packets;
-  if (choices == 0) return JumpToTimer();
+  if (choices == 0) return JumpToTimer(until_ns);
   size_t choice = random_() % choices;
   if (choice < posted) {
     RunPosted();
@@ -96,8 +98,11 @@ bool SimulatedLoop::TimerDue() const {
   return !timers_.empty() && timers_.begin()->first.first <= Now();
 }
 
-bool SimulatedLoop::JumpToTimer() {
-  if (timers_.empty()) return false;
+bool SimulatedLoop::JumpToTimer(int64_t until_ns) {
+  if (timers_.empty() || timers_.begin()->first.first > until_ns) {
+    if (until_ns != kForever) SetNow(std::max(Now(), until_ns));
+    return false;
+  }
   SetNow(timers_.begin()->first.first);
   RunTimer();
   return true;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <random>
@@ -23,9 +24,12 @@ namespace softverbs {
 // 2. One thread; no method blocks.
 class SimulatedLoop final : public Loop {
  public:
+  static constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
+
   // Begins a run: what is left of the one before is brought to its end first. REQUIRES: installed.
   void Restart(uint64_t seed);
-  bool Step();
+  // Does not jump beyond `until_ns`: when nothing happens before, it is that time then.
+  bool Step(int64_t until_ns = kForever);
   void SetLog(void (*log)(void*, const char*), void* argument) {
     log_ = log;
     log_argument_ = argument;
@@ -49,7 +53,7 @@ class SimulatedLoop final : public Loop {
 
   std::vector<Ready> ReadyWatches() const;
   bool TimerDue() const;
-  bool JumpToTimer();
+  bool JumpToTimer(int64_t until_ns);
   void RunPosted();
   void RunTimer();
   void RunWatch(const std::vector<Ready>& ready, size_t choice);
