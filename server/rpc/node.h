@@ -36,6 +36,7 @@ struct Node {
   std::span<uint64_t> lock_words;
   std::function<StatsReply(const Now&)> stats;  // of the whole server
   std::function<uint64_t()> random;             // secrets: 64 unpredictable bits
+  std::function<void()> idle;                   // Server::Options'
 
   // Says, not too often, what was refused and why.
   void LogRefusal(const std::string& what, std::string_view reason) const {

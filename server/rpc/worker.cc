@@ -76,7 +76,8 @@ absl::Status Worker::CreateLocks() {
     GANNET_ASSIGN_OR_RETURN(
         cas_, LoopbackLockCas::Create(node_->device, {.pd = node_->pd,
                                                       .address = node_->grant.lock_address,
-                                                      .rkey = node_->grant.lock_rkey}));
+                                                      .rkey = node_->grant.lock_rkey,
+                                                      .idle = node_->idle}));
   }
   janitor_ = std::make_unique<LockJanitor>(node_->lock_words, node_->connection_ids, cas_.get());
   return absl::OkStatus();

@@ -50,7 +50,8 @@ class Worker {
     uint32_t connections_max = 1024;
     uint32_t receives = 1024;
     uint32_t reply_buffers = 512;
-    uint32_t staging_buffers = 4;  // of the longest value: GETs by RPC of long values at once
+    uint32_t lock_requests_max = 1024;  // by RPC, waiting for a compare-and-swap
+    uint32_t staging_buffers = 4;       // of the longest value: GETs by RPC of long values at once
     int64_t session_grace_ns = 30'000'000'000;
     int64_t silence_ns_max = int64_t{kPeerSilenceMsMax} * 1'000'000;
   };
@@ -200,7 +201,6 @@ class Worker {
   static constexpr size_t kFew = 4;  // completions in a Poll without load
   static constexpr uint32_t kRecent = 1024;
   static constexpr size_t kLargeGetsMax = 1024;
-  static constexpr size_t kLockRequestsMax = 1024;
 
   // Immutable after Create.
   const Options options_;

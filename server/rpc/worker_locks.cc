@@ -16,7 +16,7 @@ void Worker::BeginLock(ServerConnection* connection, const RequestView& request)
     // A lock of a connection that is gone was lost with it.
     return AnswerLong(connection, ReplyTo(header, ReplyStatus::kInvalidArgument));
   }
-  if (lock_requests_.size() >= kLockRequestsMax) {
+  if (lock_requests_.size() >= options_.lock_requests_max) {
     return AnswerLong(connection, ReplyTo(header, ReplyStatus::kTryAgain));
   }
   lock_requests_.push_back({connection->id, header, hash.LockIndex(node_->lock_words.size())});

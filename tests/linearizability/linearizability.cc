@@ -62,9 +62,7 @@ class PossibilitySet {
   absl::flat_hash_map<std::pair<uint64_t, uint64_t>, std::vector<UnseenCounts>> sets_;
 };
 
-bool Compares(Kind kind) {
-  return kind == Kind::kCompareAndSet || kind == Kind::kCompareAndDelete;
-}
+bool Compares(Kind kind) { return kind == Kind::kCompareAndSet || kind == Kind::kCompareAndDelete; }
 
 bool WritesAValue(Kind kind) { return kind == Kind::kPut || kind == Kind::kCompareAndSet; }
 
