@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/base/check.h"
 
 namespace gannet::simulation {
@@ -48,8 +49,11 @@ SimulatedClient::SimulatedClient(const Options& options, Run* run, History* hist
   public_options.connect_timeout = std::chrono::milliseconds(3000);
   public_options.location_cache_bytes = options.location_cache_bytes;
   public_options.depth = options.depth;
+  // The endpoint's port is another in every run.
   public_options.log = [this](LogLevel, std::string_view line) {
-    run_->Note(absl::StrCat("client ", options_.number, " logs: ", std::string(line)));
+    const std::string text =
+        absl::StrReplaceAll(std::string(line), {{options_.endpoint, "the server"}});
+    run_->Note(absl::StrCat("client ", options_.number, " logs: ", text));
   };
   auto engine = Engine::Create({.endpoints = {options.endpoint},
                                 .options = public_options,

@@ -40,7 +40,7 @@ struct Outcome {
   uint64_t trace = 0;
 };
 
-Outcome RunSeed(uint64_t seed, bool print = false) {
+Outcome RunOnce(uint64_t seed, bool print) {
   Run run({.seed = seed, .off = Off(), .print = print});
   Outcome outcome;
   {
@@ -51,6 +51,12 @@ Outcome RunSeed(uint64_t seed, bool print = false) {
   outcome.failure = run.failure();
   outcome.trace = run.trace();
   return outcome;
+}
+
+// The first run of a process differs from others: the device comes to be, and connects to itself.
+Outcome RunSeed(uint64_t seed, bool print = false) {
+  static const Outcome first = RunOnce(0, false);
+  return RunOnce(seed, print);
 }
 
 TEST(SimulationTest, EverythingHolds) {
@@ -75,7 +81,7 @@ TEST(SimulationTest, EverythingHolds) {
 }
 
 TEST(SimulationTest, OneSeedGivesOneRun) {
-  for (uint64_t seed = 1; seed <= 10; ++seed) {
+  for (uint64_t seed = 1; seed <= 40; ++seed) {
     const Outcome once = RunSeed(seed);
     const Outcome again = RunSeed(seed);
     EXPECT_EQ(once.trace, again.trace) << "seed " << seed << ": " << once.scenario;
