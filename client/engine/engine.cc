@@ -212,6 +212,12 @@ void Engine::CheckDeadlines() {
   }
 }
 
+uint32_t Engine::busy() const {
+  uint32_t busy = slots() - free_.size();
+  for (const Server& server : servers_) busy += server.session->busy();
+  return busy;
+}
+
 void Engine::AppendFds(std::vector<pollfd>* fds) const {
   for (const Server& server : servers_) server.session->AppendFds(fds);
 }

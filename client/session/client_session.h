@@ -178,6 +178,9 @@ class ClientSession {
   // At any time; sent when ready and there is a credit.
   void QueueRequest(uint32_t op) { requests_.Push(op); }
 
+  // For tests: what is queued, unanswered or lent. 0 when nothing is under way, or something leaks.
+  uint32_t busy() const;
+
   // To sleep: arm, Poll once more, wait for one of the fds.
   void AppendFds(std::vector<pollfd>* fds) const;
   void Arm();

@@ -171,6 +171,17 @@ void Worker::PublishCounters() {
   counters_.receive_posts.Set(receives_->posts());
 }
 
+size_t Worker::busy() const {
+  size_t busy = options_.reply_buffers - replies_.available();
+  busy += options_.staging_buffers - staging_.available();
+  busy += large_gets_.size() + lock_requests_.size() + cas_->in_flight() + waiting_arrivals_.size();
+  for (const auto& [id, connection] : connections_) {
+    busy += connection->in_progress.size() + connection->puts_reading.size() +
+            connection->puts_waiting.size() + connection->closing;
+  }
+  return busy;
+}
+
 absl::Status Worker::Arm() { return cq_->Arm(); }
 
 int64_t Worker::deadline_ns() const { return std::min(timers_due_ns_, janitor_->next_pass_ns()); }

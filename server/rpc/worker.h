@@ -82,6 +82,10 @@ class Worker {
   // The device lost the queues: nothing can be served any more.
   bool failed() const { return failed_; }
 
+  // For tests: buffers that are taken and requests that wait; 0 when nothing is under way, or
+  // something leaks.
+  size_t busy() const;
+
   Inbox& inbox() { return *inbox_; }
   const WorkerCounters& counters() const { return counters_; }
 

@@ -1,6 +1,8 @@
 #ifndef SOFTVERBS_SIMULATION_SIMULATED_LOOP_H_
 #define SOFTVERBS_SIMULATION_SIMULATED_LOOP_H_
 
+#include <sys/epoll.h>
+
 #include <cstdint>
 #include <deque>
 #include <limits>
@@ -11,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "softverbs/base/unique_fd.h"
 #include "softverbs/nic/loop.h"
 
 namespace softverbs {
@@ -36,7 +39,7 @@ class SimulatedLoop final : public Loop {
   }
 
   Watch Add(int fd, uint32_t epoll_events, Handler handler) override;
-  void Remove(Watch watch) override { watches_.erase(watch); }
+  void Remove(Watch watch) override;
   Timer RunAt(int64_t monotonic_ns, std::function<void()> fn) override;
   void Cancel(Timer timer) override;
   void Post(std::function<void()> fn) override { posted_.push_back(std::move(fn)); }
@@ -46,7 +49,6 @@ class SimulatedLoop final : public Loop {
  private:
   struct Watched {
     int fd;
-    uint32_t events;
     std::shared_ptr<Handler> handler;
   };
   using Ready = std::pair<Watch, uint32_t>;
@@ -64,6 +66,7 @@ class SimulatedLoop final : public Loop {
   void (*log_)(void*, const char*) = nullptr;
   void* log_argument_ = nullptr;
   uint64_t last_id_ = 0;
+  const UniqueFd epoll_{epoll_create1(EPOLL_CLOEXEC)};
   std::map<Watch, Watched> watches_;
   std::map<std::pair<int64_t, Timer>, std::function<void()>> timers_;
   std::map<Timer, int64_t> deadlines_;

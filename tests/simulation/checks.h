@@ -28,9 +28,12 @@ enum class Check : uint8_t {
 };
 
 inline constexpr std::array<const char*, static_cast<size_t>(Check::kCount)> kCheckNames = {
-    "Linearizable",      "WritesInOrder",  "VersionsUnique", "Values",
-    "LocksExclude",      "LocksHaveHolders", "EndsByDeadline", "RoomComesBack",
-    "HealthyConnection", "Patience",       "EverythingBack", "Connects",
+    "Linearizable",      "WritesInOrder",
+    "VersionsUnique",    "Values",
+    "LocksExclude",      "LocksHaveHolders",
+    "EndsByDeadline",    "RoomComesBack",
+    "HealthyConnection", "Patience",
+    "EverythingBack",    "Connects",
     "Answers",           "Ends"};
 
 inline const char* NameOf(Check check) { return kCheckNames[static_cast<size_t>(check)]; }

@@ -25,7 +25,8 @@ void SimulatedClient::Act(bool patient) {
 
 bool SimulatedClient::BeginOne(bool patient) {
   timeout_ns_ = Timeout(patient);
-  const uint32_t key = static_cast<uint32_t>(run_->Below(run_->OneIn(2) ? kKeysMax : options_.keys));
+  const uint32_t key =
+      static_cast<uint32_t>(run_->Below(run_->OneIn(2) ? kKeysMax : options_.keys));
   if (run_->Below(100) < options_.locks_percent) return BeginLockOp(key);
   switch (run_->Below(16)) {
     case 0:

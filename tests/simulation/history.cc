@@ -174,11 +174,11 @@ void History::CheckLocks() {
     const auto [before, first] = last.try_emplace(acquired.key, acquired);
     if (first) continue;
     if (before->second.until > acquired.from) {
-      run_->Fail(Check::kLocksExclude,
-                 absl::StrCat("key ", acquired.key, " was locked by client ", acquired.client,
-                              " at ", acquired.from, " while client ", before->second.client,
-                              " held it, from ", before->second.from, " to ",
-                              before->second.until));
+      run_->Fail(
+          Check::kLocksExclude,
+          absl::StrCat("key ", acquired.key, " was locked by client ", acquired.client, " at ",
+                       acquired.from, " while client ", before->second.client, " held it, from ",
+                       before->second.from, " to ", before->second.until));
     }
     if (acquired.until >= before->second.until) before->second = acquired;
   }

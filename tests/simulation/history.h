@@ -29,8 +29,8 @@ class History {
   // `value` is what was read of an item with these flags, or its beginning.
   void CheckValue(uint32_t id, uint32_t bytes, std::string_view value);
 
-  // --- operations. Of a key that is checked, only so many writes and operations may be under way at
-  // once, or there are too many orders to try. Of the others, order and values are checked only.
+  // --- operations. Of a key that is checked, only so many writes and operations may be under way
+  // at once, or there are too many orders to try. Of the others, order and values are checked only.
   static constexpr uint32_t kWritesAtOnceMax = 5;
   static constexpr uint32_t kOperationsAtOnceMax = 40;
   // False: not now.

@@ -32,8 +32,8 @@ T Must(absl::StatusOr<T> result) {
 
 RudePeer::RudePeer(Kind kind, const std::string& endpoint, Run* run) : kind_(kind), run_(run) {
   run_->Note(absl::StrCat("a rude peer comes: ", static_cast<int>(kind)));
-  connector_ = Must(Connector::Start({.to = Must(ResolveAll(endpoint, 0)).front(),
-                                      .deadline_ns = run->now_ns() + kConnectNs}));
+  connector_ = Must(Connector::Start(
+      {.to = Must(ResolveAll(endpoint, 0)).front(), .deadline_ns = run->now_ns() + kConnectNs}));
   sends_left_ = static_cast<uint32_t>(run->LogUniform(1, 200));
   if (kind == Kind::kTakesFewReplies || kind == Kind::kSendsGarbage) receives_left_ = kReceives;
 }
@@ -130,8 +130,8 @@ uint32_t RudePeer::Garbage(std::byte* out) {
 
 // Well-formed, but for what a garbage peer changes.
 uint32_t RudePeer::Request(std::byte* out) {
-  const Opcode opcodes[] = {Opcode::kGet, Opcode::kGet, Opcode::kGet, Opcode::kStats,
-                            Opcode::kHeartbeat, Opcode::kPing};
+  const Opcode opcodes[] = {Opcode::kGet,   Opcode::kGet,       Opcode::kGet,
+                            Opcode::kStats, Opcode::kHeartbeat, Opcode::kPing};
   RequestHeader header{};
   header.opcode = static_cast<uint8_t>(opcodes[run_->Below(std::size(opcodes))]);
   std::string key;
@@ -144,8 +144,8 @@ uint32_t RudePeer::Request(std::byte* out) {
     header.buffer_address = reinterpret_cast<uint64_t>(lent_.data());
     header.buffer_rkey = lent_.rkey();
   }
-  const auto bytes = static_cast<uint32_t>(
-      EncodeRequest(header, key, "", std::span(out, kMessageBytesMax)));
+  const auto bytes =
+      static_cast<uint32_t>(EncodeRequest(header, key, "", std::span(out, kMessageBytesMax)));
   if (kind_ == Kind::kSendsGarbage && run_->OneIn(2)) {
     out[run_->Below(bytes)] = static_cast<std::byte>(run_->Below(256));
   }

@@ -22,8 +22,8 @@ constexpr int64_t kIdleNs = 20 * kNsPerUs;
 Run::Run(Options options)
     : options_(std::move(options)), random_(options_.seed), clock_(this), trace_(options_.seed) {
   GANNET_CHECK(softverbs_simulate(options_.seed) == 0, "the device was used before the simulation");
-  softverbs_set_event_log(
-      [](void* self, const char* line) { static_cast<Run*>(self)->Note(line); }, this);
+  softverbs_set_event_log([](void* self, const char* line) { static_cast<Run*>(self)->Note(line); },
+                          this);
   SetFaults("");
 }
 
@@ -35,9 +35,9 @@ Run::~Run() {
 int64_t Run::LogUniform(int64_t low, int64_t high) {
   const double share = static_cast<double>(Below(1 << 20)) / (1 << 20);
   const double ratio = static_cast<double>(high) / static_cast<double>(std::max<int64_t>(low, 1));
-  return std::clamp(static_cast<int64_t>(static_cast<double>(std::max<int64_t>(low, 1)) *
-                                         std::pow(ratio, share)),
-                    low, high);
+  return std::clamp(
+      static_cast<int64_t>(static_cast<double>(std::max<int64_t>(low, 1)) * std::pow(ratio, share)),
+      low, high);
 }
 
 int64_t Run::now_ns() const { return softverbs_now_ns(); }
@@ -63,8 +63,8 @@ int64_t Run::VirtualClock::MonotonicNs() const {
 // There is always a plan: with one, nothing is executed outside of the device's steps.
 void Run::SetFaults(const std::string& plan) {
   Note(absl::StrCat("faults ", plan));
-  const std::string text = absl::StrCat("seed=", options_.seed + ++plans_, plan.empty() ? "" : ",",
-                                        plan);
+  const std::string text =
+      absl::StrCat("seed=", options_.seed + ++plans_, plan.empty() ? "" : ",", plan);
   char error[512] = "";
   GANNET_CHECK(softverbs_set_faults(text.c_str(), error, sizeof(error)) == 0, error);
 }
@@ -79,8 +79,8 @@ void Run::Note(std::string_view line) {
 
 void Run::Fail(Check check, const std::string& what) {
   if (failed() || options_.off.contains(check)) return;
-  failure_ = absl::StrCat(NameOf(check), " does not hold in seed ", options_.seed, ", step ", steps_,
-                          ", at ", now_ns(), " ns: ", what);
+  failure_ = absl::StrCat(NameOf(check), " does not hold in seed ", options_.seed, ", step ",
+                          steps_, ", at ", now_ns(), " ns: ", what);
   Note(failure_);
 }
 

@@ -9,14 +9,23 @@ namespace {
 
 // Faults that change when things happen, and make nothing fail.
 constexpr const char* kHarmless[] = {
-    "tear_read=0.2:20us",   "delay_completion=0.1:200us", "delay_post=0.1:100us",
-    "stall_peer=0.02:1ms",  "rnr=0.02",                   "slow_connect=0.3:100ms",
+    "tear_read=0.2:20us",
+    "delay_completion=0.1:200us",
+    "delay_post=0.1:100us",
+    "stall_peer=0.02:1ms",
+    "rnr=0.02",
+    "slow_connect=0.3:100ms",
     "refuse_connect=0.2",
 };
 // Atomics are left out: the server's own queue pair, which breaks locks, would fail too.
 constexpr const char* kBreaking[] = {
-    "error=send:0.02",     "error=read:0.02",    "error=write:0.1", "lost_ack=send:0.02",
-    "lost_ack=read:0.02", "lost_ack=write:0.1", "error=any:0,lost_ack=send:0.1",
+    "error=send:0.02",
+    "error=read:0.02",
+    "error=write:0.1",
+    "lost_ack=send:0.02",
+    "lost_ack=read:0.02",
+    "lost_ack=write:0.1",
+    "error=any:0,lost_ack=send:0.1",
 };
 
 template <class T, size_t N>
@@ -67,10 +76,9 @@ Scenario::Scenario(Run* run) {
 
 std::string Scenario::ToString() const {
   std::string text = absl::StrCat(
-      clients, " clients, ", keys, " keys, ", acts_per_client, " acts, ", active_ns / kNsPerMs,
-      "+", calm_ns / kNsPerMs, " ms, workers ", server.workers, ", memory ",
-      server.memory_bytes >> 20, "M, slots ", server.index_slots, ", lock words ",
-      server.lock_words);
+      clients, " clients, ", keys, " keys, ", acts_per_client, " acts, ", active_ns / kNsPerMs, "+",
+      calm_ns / kNsPerMs, " ms, workers ", server.workers, ", memory ", server.memory_bytes >> 20,
+      "M, slots ", server.index_slots, ", lock words ", server.lock_words);
   absl::StrAppend(&text, ", credits ", server.credits, ", receives ", server.receives,
                   ", reply buffers ", server.reply_buffers, ", lock requests ",
                   server.lock_requests_max, ", hasty ", hasty_percent, ", locks ", locks_percent,

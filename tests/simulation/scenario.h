@@ -13,19 +13,19 @@ namespace gannet::simulation {
 // Something that happens at a time of its own.
 struct Event {
   enum class Type : uint8_t {
-    kStallServer,   // control part and all workers are not polled
-    kStallWorker,   // one of them
-    kStallClient,   // one of them
-    kStallAll,      // nobody is polled: a machine that was suspended
-    kRestart,       // the server stops, and another begins
-    kBreak,         // a client's connections break, as of a fault
-    kReplaceClient, // a client goes, and another comes
+    kStallServer,     // control part and all workers are not polled
+    kStallWorker,     // one of them
+    kStallClient,     // one of them
+    kStallAll,        // nobody is polled: a machine that was suspended
+    kRestart,         // the server stops, and another begins
+    kBreak,           // a client's connections break, as of a fault
+    kReplaceClient,   // a client goes, and another comes
     kBreakingFaults,  // the device fails requests for a while
-    kRudePeer,      // comes
+    kRudePeer,        // comes
     kCount,
   };
   Type type = Type::kStallServer;
-  int64_t at_ns = 0;        // since the run's begin
+  int64_t at_ns = 0;  // since the run's begin
   int64_t duration_ns = 0;
 };
 
@@ -39,7 +39,7 @@ struct Scenario {
   uint32_t keys = 0;
   uint32_t acts_per_client = 0;
   int64_t active_ns = 0;
-  int64_t calm_ns = 0;       // then, before everybody becomes idle
+  int64_t calm_ns = 0;  // then, before everybody becomes idle
   bool rude_peers_stay = false;
   uint32_t hasty_percent = 0;
   uint32_t locks_percent = 0;

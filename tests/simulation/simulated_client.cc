@@ -42,18 +42,14 @@ SimulatedClient::SimulatedClient(const Options& options, Run* run, History* hist
       history_(history),
       server_(server),
       last_poll_ns_(run->now_ns()),
-      pending_(options.depth),
-      connecting_since_ns_(run->now_ns()) {
+      pending_(options.depth) {
   gannet::Options public_options;
   public_options.device = "soft";
   public_options.connect_timeout = std::chrono::milliseconds(3000);
   public_options.location_cache_bytes = options.location_cache_bytes;
   public_options.depth = options.depth;
-  // The endpoint's port is another in every run.
   public_options.log = [this](LogLevel, std::string_view line) {
-    const std::string text =
-        absl::StrReplaceAll(std::string(line), {{options_.endpoint, "the server"}});
-    run_->Note(absl::StrCat("client ", options_.number, " logs: ", text));
+    run_->Note(absl::StrCat("client ", options_.number, " logs: ", WithoutPort(line)));
   };
   auto engine = Engine::Create({.endpoints = {options.endpoint},
                                 .options = public_options,
@@ -74,6 +70,11 @@ SimulatedClient::~SimulatedClient() {
   engine_.reset();
 }
 
+// The port is another in every run.
+std::string SimulatedClient::WithoutPort(std::string_view text) const {
+  return absl::StrReplaceAll(std::string(text), {{options_.endpoint, "the server"}});
+}
+
 // A write that nobody waits for any more may have been applied, or still be.
 void SimulatedClient::Abandon(const Pending& p) {
   if (InHistory(p.type)) history_->End(p.key, Writes(p.type));
@@ -87,9 +88,9 @@ void SimulatedClient::Abandon(const Pending& p) {
 // The server counts from when it got the write.
 void SimulatedClient::AddExpiry(const Pending& p) {
   if (p.ttl_ms == 0) return;
-  history_->AddExpiry(p.key, static_cast<uint32_t>(p.operation.value),
-                      p.operation.invoke_ns +
-                          Run::TickOf(static_cast<int64_t>(p.ttl_ms - 1) * kNsPerMs));
+  history_->AddExpiry(
+      p.key, static_cast<uint32_t>(p.operation.value),
+      p.operation.invoke_ns + Run::TickOf(static_cast<int64_t>(p.ttl_ms - 1) * kNsPerMs));
 }
 
 void SimulatedClient::Poll() {
@@ -105,12 +106,11 @@ void SimulatedClient::Poll() {
   for (size_t k = 0; k < n; ++k) {
     const Completion& done = completions[k];
     const Pending& p = pending_[done.user_data];
-    Finish(done.user_data,
-           {.outcome = OutcomeOfCode(done.code),
-            .found = done.found,
-            .info = done.info,
-            .value = {reinterpret_cast<const char*>(p.out.data()),
-                      std::min<size_t>(done.info.value_bytes, p.out.size())}});
+    Finish(done.user_data, {.outcome = OutcomeOfCode(done.code),
+                            .found = done.found,
+                            .info = done.info,
+                            .value = {reinterpret_cast<const char*>(p.out.data()),
+                                      std::min<size_t>(done.info.value_bytes, p.out.size())}});
   }
   for (uint32_t i = engine_->NextFinished(); i != kNoOp; i = engine_->NextFinished()) {
     const Op& op = engine_->op(i);
@@ -130,31 +130,30 @@ void SimulatedClient::WatchConnection() {
   const int64_t now_ns = run_->now_ns();
   const uint32_t connection = ready() ? grant().connection_id : 0;
   if (connection == connection_) return;
-  run_->Note(absl::StrCat("client ", number(), " has connection ", connection, " after ",
-                          connection_));
+  run_->Note(
+      absl::StrCat("client ", number(), " has connection ", connection, " after ", connection_));
   if (connection_ != 0) {
     const int64_t excused_ns = std::max(server_->excused_ns(now_ns), health_.excused_ns(now_ns));
     if (connected_ns_ > excused_ns) {
       run_->Fail(Check::kHealthyConnection,
                  absl::StrCat("client ", number(), " lost its connection: ",
-                              std::string(engine_->session(0).status().message())));
+                              WithoutPort(engine_->session(0).status().ToString())));
     }
     health_.Disturb(now_ns);
   }
   held_.clear();
   connection_ = connection;
   connected_ns_ = now_ns;
-  connecting_since_ns_ = now_ns;
 }
 
 void SimulatedClient::WatchDeadlines() {
   const int64_t now_ns = run_->now_ns();
   for (const Pending& p : pending_) {
     if (!p.used || p.deadline_ns == 0 || now_ns < p.deadline_ns) continue;
-    run_->Fail(Check::kEndsByDeadline,
-               absl::StrCat("client ", number(), "'s operation ", static_cast<int>(p.type),
-                            " of key ", p.key, " goes on ", now_ns - p.deadline_ns,
-                            " ns after its deadline"));
+    run_->Fail(
+        Check::kEndsByDeadline,
+        absl::StrCat("client ", number(), "'s operation ", static_cast<int>(p.type), " of key ",
+                     p.key, " goes on ", now_ns - p.deadline_ns, " ns after its deadline"));
   }
 }
 
@@ -165,10 +164,10 @@ void SimulatedClient::WatchRoom(bool began) {
   } else if (no_room_since_ns_ == 0) {
     no_room_since_ns_ = now_ns;
   } else if (now_ns - std::max(no_room_since_ns_, calm_ns()) > kRoomNsMax) {
-    run_->Fail(Check::kRoomComesBack,
-               absl::StrCat("client ", number(), " has no room for an operation since ",
-                            no_room_since_ns_, ", though only ", engine_->alive(), " of ",
-                            options_.depth, " are alive"));
+    run_->Fail(
+        Check::kRoomComesBack,
+        absl::StrCat("client ", number(), " has no room for an operation since ", no_room_since_ns_,
+                     ", though only ", engine_->alive(), " of ", options_.depth, " are alive"));
   }
 }
 
@@ -183,8 +182,8 @@ void SimulatedClient::CheckPatience(const Pending& p, Outcome outcome) {
   if (p.connection == 0 || p.connection != connection_) return;
   run_->Fail(Check::kPatience,
              absl::StrCat("client ", number(), "'s operation ", static_cast<int>(p.type),
-                          " of key ", p.key, ", begun at ", p.begun_ns,
-                          ", failed with outcome ", static_cast<int>(outcome)));
+                          " of key ", p.key, ", begun at ", p.begun_ns, ", failed with outcome ",
+                          static_cast<int>(outcome)));
 }
 
 void SimulatedClient::Finish(size_t i, const Result& result) {
@@ -196,9 +195,9 @@ void SimulatedClient::Finish(size_t i, const Result& result) {
   p.operation.respond_ns = run_->Tick();
   if (InHistory(p.type)) history_->End(p.key, Writes(p.type));
   if (IsBug(result.outcome)) {
-    run_->Fail(Check::kAnswers, absl::StrCat("client ", number(), "'s operation ",
-                                             static_cast<int>(p.type), " ended with outcome ",
-                                             static_cast<int>(result.outcome)));
+    run_->Fail(Check::kAnswers,
+               absl::StrCat("client ", number(), "'s operation ", static_cast<int>(p.type),
+                            " ended with outcome ", static_cast<int>(result.outcome)));
   }
   CheckPatience(p, result.outcome);
   switch (p.type) {
@@ -233,8 +232,8 @@ void SimulatedClient::OnRead(Pending& p, const Result& result) {
     history_->CheckValue(info.flags, info.value_bytes, result.value);
     history_->AddVersion(info.version, info.flags);
     if (result.whole && result.value.size() != info.value_bytes) {
-      run_->Fail(Check::kValues, absl::StrCat("a value of ", info.value_bytes, " bytes has ",
-                                              result.value.size()));
+      run_->Fail(Check::kValues,
+                 absl::StrCat("a value of ", info.value_bytes, " bytes has ", result.value.size()));
     }
   }
   history_->Add(p.key, p.operation);
@@ -300,11 +299,6 @@ void SimulatedClient::Break() {
   run_->Note(absl::StrCat("client ", number(), " breaks its connection"));
   health_.Excuse(run_->now_ns());
   engine_->Break(0, absl::UnavailableError("broken by the simulation"));
-}
-
-std::string SimulatedClient::NotBack() const {
-  if (engine_->alive() > 0) return absl::StrCat(engine_->alive(), " operations are alive");
-  return "";
 }
 
 }  // namespace gannet::simulation

@@ -52,13 +52,13 @@ class SimulatedClient {
 
   bool idle() const { return pending_count_ == 0; }
   bool ready() const { return engine_->session(0).ready(); }
-  bool was_ready() const { return engine_->session(0).was_ready(); }
-  int64_t connecting_since_ns() const { return connecting_since_ns_; }
+  // Its first attempt to connect failed, and it will make no other.
+  bool dead() const { return engine_->session(0).dead(); }
   const Grant& grant() const { return engine_->session(0).grant(); }
   // Whether it believes to hold a lock by this word.
   bool Holds(uint64_t word) const;
-  // With nothing to do: what is not as it was at the beginning; empty: nothing.
-  std::string NotBack() const;
+  // What is taken or waits; 0 with nothing to do.
+  uint32_t busy() const { return engine_->busy(); }
 
  private:
   // An operation that was begun.
@@ -70,8 +70,8 @@ class SimulatedClient {
     std::string value;           // of a PUT
     std::vector<std::byte> out;  // of a GET
     uint64_t ttl_ms = 0;
-    uint64_t number = 0;      // among this client's writes
-    size_t acquisition = 0;   // of an unlock, or a write under a lock
+    uint64_t number = 0;     // among this client's writes
+    size_t acquisition = 0;  // of an unlock, or a write under a lock
     bool under_lock = false;
     uint32_t connection = 0;  // when it was begun; 0: none
     int64_t timeout_ns = 0;
@@ -97,6 +97,7 @@ class SimulatedClient {
   };
 
   // simulated_client.cc
+  std::string WithoutPort(std::string_view text) const;
   void WatchConnection();
   void WatchDeadlines();
   void WatchRoom(bool began);
@@ -144,7 +145,6 @@ class SimulatedClient {
   std::map<uint32_t, Held> held_;    // by key
   uint32_t connection_ = 0;          // 0: none
   int64_t connected_ns_ = 0;
-  int64_t connecting_since_ns_ = 0;
   int64_t no_room_since_ns_ = 0;  // 0: there is
 };
 

@@ -101,6 +101,10 @@ void SimulatedServer::WatchGaps() {
   }
 }
 
-std::string SimulatedServer::NotBack() const { return ""; }
+size_t SimulatedServer::busy() const {
+  size_t busy = 0;
+  for (const auto& worker : server_->workers()) busy += worker->busy();
+  return busy;
+}
 
 }  // namespace gannet::simulation

@@ -39,8 +39,8 @@ class SimulatedServer {
   void WatchGaps();
   Health& health() { return health_; }
 
-  // With nothing to do: what is not as it was at the beginning; empty: nothing.
-  std::string NotBack() const;
+  // What is taken or waits; 0 with nothing to do.
+  size_t busy() const;
 
  private:
   struct Part {
