@@ -18,6 +18,7 @@ enum WorkKind : uint8_t { kSend = 1, kReceive = 2, kDrain = 3 };
 constexpr uint32_t kSends = 64;
 constexpr uint32_t kReceives = 4;
 constexpr uint64_t kLentBytes = 1 << 20;
+constexpr int64_t kHeartbeatNs = 400 * kNsPerMs;
 constexpr int64_t kConnectNs = 3 * kNsPerSecond;
 constexpr uint8_t kRetryForEver = 7;
 constexpr int kStepsToDrain = 1'000'000;
@@ -34,7 +35,7 @@ RudePeer::RudePeer(Kind kind, const std::string& endpoint, Run* run) : kind_(kin
   run_->Note(absl::StrCat("a rude peer comes: ", static_cast<int>(kind)));
   connector_ = Must(Connector::Start(
       {.to = Must(ResolveAll(endpoint, 0)).front(), .deadline_ns = run->now_ns() + kConnectNs}));
-  sends_left_ = static_cast<uint32_t>(run->LogUniform(1, 200));
+  sends_left_ = static_cast<uint32_t>(run->LogUniform(1, 100));
   if (kind == Kind::kTakesFewReplies || kind == Kind::kSendsGarbage) receives_left_ = kReceives;
 }
 
@@ -115,11 +116,22 @@ void RudePeer::PollCompletions() {
 }
 
 void RudePeer::SendSomething() {
-  if (sends_left_ == 0 || !run_->OneIn(3)) return;
+  if (sends_left_ == 0) return SendHeartbeat();
+  if (!run_->OneIn(3)) return;
   // A slot is not reused: with 64, what was sent long ago has surely left.
   std::byte* out = sends_.data() + uint64_t{sends_left_ % kSends} * kMessageBytesMax;
   --sends_left_;
   Send(out, kind_ == Kind::kSendsGarbage && run_->OneIn(4) ? Garbage(out) : Request(out));
+}
+
+// So that the server does not take it for dead.
+void RudePeer::SendHeartbeat() {
+  if (run_->now_ns() < next_heartbeat_ns_) return;
+  next_heartbeat_ns_ = run_->now_ns() + kHeartbeatNs;
+  RequestHeader header{};
+  header.opcode = static_cast<uint8_t>(Opcode::kHeartbeat);
+  std::memcpy(sends_.data(), &header, sizeof(header));
+  Send(sends_.data(), sizeof(header));
 }
 
 uint32_t RudePeer::Garbage(std::byte* out) {

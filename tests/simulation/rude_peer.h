@@ -37,6 +37,7 @@ class RudePeer {
   void Connect();
   void PollCompletions();
   void SendSomething();
+  void SendHeartbeat();
   uint32_t Garbage(std::byte* out);
   uint32_t Request(std::byte* out);
   void Send(const std::byte* message, uint32_t bytes);
@@ -52,6 +53,7 @@ class RudePeer {
   uint32_t receives_left_ = 0;
   uint32_t sends_left_ = 0;
   uint64_t sequence_ = 0;
+  int64_t next_heartbeat_ns_ = 0;
   bool prepared_ = false;
   bool over_ = false;
   bool drained_ = false;

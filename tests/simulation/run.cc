@@ -63,6 +63,7 @@ int64_t Run::VirtualClock::MonotonicNs() const {
 // There is always a plan: with one, nothing is executed outside of the device's steps.
 void Run::SetFaults(const std::string& plan) {
   Note(absl::StrCat("faults ", plan));
+  faults_ = plan;
   const std::string text =
       absl::StrCat("seed=", options_.seed + ++plans_, plan.empty() ? "" : ",", plan);
   char error[512] = "";

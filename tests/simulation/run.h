@@ -62,6 +62,7 @@ class Run {
 
   // The device's faults from now on, in the grammar of docs/softverbs.md.
   void SetFaults(const std::string& plan);
+  const std::string& faults() const { return faults_; }
 
   // --- what happened
   void Note(std::string_view line);
@@ -95,6 +96,7 @@ class Run {
   uint64_t steps_ = 0;
   uint64_t trace_ = 0;
   uint64_t plans_ = 0;
+  std::string faults_;
   std::string failure_;
 };
 

@@ -56,7 +56,11 @@ Scenario::Scenario(Run* run) {
   acts_per_client = static_cast<uint32_t>(run->LogUniform(4, 60));
   active_ns = run->LogUniform(2 * kNsPerMs, 4 * kNsPerSecond);
   calm_ns = run->LogUniform(10 * kNsPerMs, 8 * kNsPerSecond);
-  rude_peers_stay = run->OneIn(2);
+  if (run->OneIn(5)) {
+    besiegers = 1 + static_cast<uint32_t>(run->Below(8));
+    calm_ns = std::max(calm_ns, 3 * kNsPerSecond);
+  }
+  rude_peers_stay = besiegers > 0 || run->OneIn(2);
   hasty_percent = Choose<uint32_t>(run, {0, 20, 60});
   locks_percent = Choose<uint32_t>(run, {0, 20, 70});
   ttl_percent = Choose<uint32_t>(run, {0, 10, 50});
@@ -79,8 +83,8 @@ std::string Scenario::ToString() const {
       clients, " clients, ", keys, " keys, ", acts_per_client, " acts, ", active_ns / kNsPerMs, "+",
       calm_ns / kNsPerMs, " ms, workers ", server.workers, ", memory ", server.memory_bytes >> 20,
       "M, slots ", server.index_slots, ", lock words ", server.lock_words);
-  absl::StrAppend(&text, ", credits ", server.credits, ", receives ", server.receives,
-                  ", reply buffers ", server.reply_buffers, ", lock requests ",
+  absl::StrAppend(&text, ", besiegers ", besiegers, ", credits ", server.credits, ", receives ",
+                  server.receives, ", reply buffers ", server.reply_buffers, ", lock requests ",
                   server.lock_requests_max, ", hasty ", hasty_percent, ", locks ", locks_percent,
                   ", ttl ", ttl_percent, ", values ", value_bytes_max, ", faults ", faults);
   for (const Event& event : events) {

@@ -39,7 +39,8 @@ struct Scenario {
   uint32_t keys = 0;
   uint32_t acts_per_client = 0;
   int64_t active_ns = 0;
-  int64_t calm_ns = 0;  // then, before everybody becomes idle
+  int64_t calm_ns = 0;     // then, before everybody becomes idle
+  uint32_t besiegers = 0;  // peers that take no replies, from the beginning to the end
   bool rude_peers_stay = false;
   uint32_t hasty_percent = 0;
   uint32_t locks_percent = 0;

@@ -30,12 +30,15 @@ class World {
   const Scenario& scenario() const { return scenario_; }
 
  private:
+  // No run that ends takes nearly so many.
+  static constexpr uint64_t kLoopsMax = 400'000;
   struct Guest {
     std::unique_ptr<SimulatedClient> client;
     int64_t next_act_ns = 0;
     int64_t stalled_until_ns = 0;
   };
 
+  void Besiege();
   std::unique_ptr<SimulatedClient> NewClient();
   // Until that time, or until `done` if that comes first.
   template <class Done>
@@ -47,6 +50,8 @@ class World {
   size_t participants() const;
   void Act();
   int64_t NextTime() const;
+
+  bool over() const { return run_->failed() || loops_ > kLoopsMax; }
 
   void HandleEvents();
   void Happen(const Event& event);
