@@ -82,7 +82,6 @@ class Run {
    public:
     explicit VirtualClock(Run* run) : run_(run) {}
     int64_t MonotonicNs() const override;
-    uint64_t WallMs() const override { return run_->wall_ms(); }
     bool waiting = false;
 
    private:
