@@ -265,6 +265,12 @@ std::chrono::milliseconds Engine::TtlLeft(const Server& server, uint64_t expiry_
   return std::chrono::milliseconds(left_ms);
 }
 
+uint32_t Engine::busy() const {
+  uint32_t busy = slots() - free_.size();
+  for (const Server& server : servers_) busy += server.session->busy();
+  return busy;
+}
+
 void Engine::AppendFds(std::vector<pollfd>* fds) const {
   for (const Server& server : servers_) server.session->AppendFds(fds);
 }

@@ -120,6 +120,9 @@ class Engine final : public SessionOwner {
 
   // Begun and not released.
   uint32_t alive() const { return slots() - free_.size() - lingering_; }
+  // For tests: slots, requests, queue entries and buffers that are not free; 0 when nothing is
+  // under way, or something leaks.
+  uint32_t busy() const;
   uint32_t servers() const { return static_cast<uint32_t>(servers_.size()); }
   uint32_t ServerOf(std::string_view key) const { return router_.ServerOf(key); }
   const ClientSession& session(uint32_t i) const { return *servers_[i].session; }

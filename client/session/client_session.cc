@@ -156,6 +156,13 @@ void ClientSession::DestroyLinks() {
   links_.clear();
 }
 
+uint32_t ClientSession::busy() const {
+  const uint32_t queued = reads_.size() + ordered_.size() + (requests_.empty() ? 0 : 1);
+  if (memory_ == nullptr) return queued;
+  return queued + window_.unanswered() + memory_->items.lent() + memory_->values.lent() +
+         memory_->replies.lent();
+}
+
 void ClientSession::AppendFds(std::vector<pollfd>* fds) const {
   for (const Link& link : links_) fds->push_back({link.connector->fd(), POLLIN, 0});
   if (memory_ != nullptr) fds->push_back({memory_->completions->fd(), POLLIN, 0});

@@ -190,6 +190,9 @@ class ClientSession {
   // REQUIRES: it is queued, and was not sent yet.
   void CancelRequest(uint32_t op) { requests_.Remove(op); }
 
+  // For tests: what is queued, unanswered or lent. 0 when nothing is under way, or something leaks.
+  uint32_t busy() const;
+
   // To sleep: arm, Poll once more, wait for one of the fds.
   void AppendFds(std::vector<pollfd>* fds) const;
   void Arm();

@@ -20,6 +20,14 @@ void RegisteredPool::Return(LentBuffer buffer) {
   if (buffer.data != nullptr) tiers_[buffer.tier].free.push_back(buffer.data);
 }
 
+uint32_t RegisteredPool::lent() const {
+  uint32_t lent = 0;
+  for (size_t t = 0; t < kTiers.size(); ++t) {
+    if (tiers_[t].made) lent += kTiers[t].count - static_cast<uint32_t>(tiers_[t].free.size());
+  }
+  return lent;
+}
+
 bool RegisteredPool::MakeTier(uint8_t t) {
   const auto [bytes, count] = kTiers[t];
   auto memory = RegisteredBuffer::Create(pd_, uint64_t{bytes} * count, access_);

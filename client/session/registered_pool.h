@@ -37,6 +37,8 @@ class RegisteredPool {
   LentBuffer Take(uint32_t bytes);
   void Return(LentBuffer buffer);
   const absl::Status& error() const { return error_; }
+  // Taken and not returned.
+  uint32_t lent() const;
 
  private:
   struct TierSize {

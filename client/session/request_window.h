@@ -43,6 +43,8 @@ class RequestWindow {
 
   bool CanSend() const { return next_ - oldest_ < entries_.size(); }
   bool empty() const { return next_ == oldest_; }
+  // At most so many, skipped ones included.
+  uint32_t unanswered() const { return static_cast<uint32_t>(next_ - oldest_); }
   uint32_t IndexOf(uint64_t sequence) const {
     return static_cast<uint32_t>(sequence % entries_.size());
   }

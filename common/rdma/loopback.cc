@@ -116,6 +116,7 @@ bool Loopback::IsOwn(const IncomingRequest& request) const {
 }
 
 void Loopback::WaitForEvents(int64_t deadline_ns) const {
+  if (options_.idle) return options_.idle();
   const int64_t left_ms = (deadline_ns - MonotonicNs()) / kNsPerMs;
   pollfd fds[] = {{listener_->fd(), POLLIN, 0}, {active_->fd(), POLLIN, 0}};
   poll(fds, 2, static_cast<int>(std::clamp<int64_t>(left_ms, 0, kPollMsMax)));
@@ -201,7 +202,11 @@ Loopback::~Loopback() {
   const int64_t deadline_ns = MonotonicNs() + options_.timeout_ns;
   while (drains > 0 && !completions_->broken() && MonotonicNs() < deadline_ns) {
     ibv_wc done;
-    if (completions_->Poll({&done, 1}) == 1 && WrId::Unpack(done.wr_id).kind == kDrain) --drains;
+    if (completions_->Poll({&done, 1}) == 1) {
+      drains -= WrId::Unpack(done.wr_id).kind == kDrain;
+    } else if (options_.idle) {
+      options_.idle();
+    }
   }
 }
 

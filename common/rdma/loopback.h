@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -29,6 +30,9 @@ class Loopback {
     ibv_pd* pd = nullptr;
     uint32_t depth = 16;  // compare-and-swaps in flight at most
     int64_t timeout_ns = 2'000'000'000;
+    // Called between two looks at the device while this blocks, instead of sleeping. For
+    // simulations, whose device moves only when it is stepped.
+    std::function<void()> idle;
   };
   // Blocks until connected, at most for the timeout (DeadlineExceeded). FailedPrecondition: the
   // device has no address of this host.

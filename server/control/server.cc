@@ -167,12 +167,16 @@ absl::Status Server::CreateWorkers() {
   node_.leases = &leases_.emplace(node_.lock_words, options_.workers);
   node_.stats = [this](const Now& now) { return Stats(now); };
   node_.random = options_.random;
+  node_.idle = options_.idle;
   for (uint32_t i = 0; i < options_.workers; ++i) {
     GANNET_ASSIGN_OR_RETURN(workers_.emplace_back(),
                             Worker::Create({.index = i,
                                             .workers = options_.workers,
+                                            .credits = options_.credits,
                                             .connections_max = options_.connections_max,
+                                            .receives = options_.receives,
                                             .reply_buffers = options_.reply_buffers,
+                                             .lock_requests_max = options_.lock_requests_max,
                                             .session_grace_ns = options_.session_grace_ns,
                                             .silence_ns_max = options_.silence_ms * kNsPerMs},
                                            &node_));

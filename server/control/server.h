@@ -41,8 +41,11 @@ class Server {
     int64_t session_grace_ns = 30'000'000'000;
     // After so much silence a peer is dead; kSilenceMsMin to 65,535.
     uint32_t silence_ms = kSilenceMsDefault;
-    uint32_t connections_max = 1024;  // of each worker
-    uint32_t reply_buffers = 512;     // of each worker: replies with values on their way at once
+    uint32_t connections_max = 1024;     // of each worker
+    uint16_t credits = kCreditsDefault;  // of each session: requests unanswered at once
+    uint32_t lock_requests_max = 1024;   // of each worker: by RPC, waiting to be carried out
+    uint32_t receives = 1024;            // of each worker: requests that it has not looked at yet
+    uint32_t reply_buffers = 512;        // of each worker: replies with values on their way at once
     // Instead of the mode that suits the device; kNicCas and kRpcLoopback need its atomics.
     std::optional<LockMode> lock_mode;
     // Create starts a thread that refuses those who connect before it returns, with the reason.
@@ -54,6 +57,9 @@ class Server {
     uint64_t first_version = 0;
     // 64 unpredictable bits: incarnation, hash seed, session tokens. By default the kernel's.
     std::function<uint64_t()> random;
+    // Called while Create or the destructor wait for the device, instead of sleeping. For
+    // simulations, whose device moves only when it is stepped.
+    std::function<void()> idle;
   };
 
   static constexpr uint64_t kLockWordsMax = 1 << 24;

@@ -9,8 +9,9 @@ namespace gannet {
 
 absl::StatusOr<std::unique_ptr<LoopbackLockCas>> LoopbackLockCas::Create(const Device& device,
                                                                          const Options& options) {
-  GANNET_ASSIGN_OR_RETURN(std::unique_ptr<Loopback> loopback,
-                          Loopback::Create(device, {.pd = options.pd, .depth = kDepth}));
+  GANNET_ASSIGN_OR_RETURN(
+      std::unique_ptr<Loopback> loopback,
+      Loopback::Create(device, {.pd = options.pd, .depth = kDepth, .idle = options.idle}));
   return std::unique_ptr<LoopbackLockCas>(new LoopbackLockCas(options, std::move(loopback)));
 }
 

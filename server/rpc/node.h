@@ -40,6 +40,7 @@ struct Node {
   std::span<uint64_t> lock_words;
   std::function<StatsReply(const Now&)> stats;  // of the whole server
   std::function<uint64_t()> random;             // secrets: 64 unpredictable bits
+  std::function<void()> idle;                   // Server::Options'
 
   // Says what was refused and why, if `limit` allows another line.
   void LogRefusal(LogLimit* limit, int64_t now_ns, const std::string& what,

@@ -81,7 +81,8 @@ absl::Status Worker::CreateLocks() {
     GANNET_ASSIGN_OR_RETURN(
         cas_, LoopbackLockCas::Create(node_->device, {.pd = node_->pd,
                                                       .address = node_->grant.lock_address,
-                                                      .rkey = node_->grant.lock_rkey}));
+                                                      .rkey = node_->grant.lock_rkey,
+                                                      .idle = node_->idle}));
   }
   janitor_ = std::make_unique<LockJanitor>(node_->lock_words, node_->connection_ids, cas_.get());
   return absl::OkStatus();
@@ -238,6 +239,19 @@ void Worker::PublishCounters() {
   counters_.session_bytes.Set(sessions_.MemoryBytes() + connection_bytes_ + MapBytes());
   counters_.reply_posts.Set(batch_.posts());
   counters_.receive_posts.Set(receives_->posts());
+}
+
+size_t Worker::busy() const {
+  size_t busy = options_.reply_buffers - replies_.available();
+  busy += options_.staging_buffers - staging_.available();
+  busy += options_.replacing_buffers - replacing_.available() + replacing_waits_.size();
+  busy += large_gets_waiting_ + lock_requests_.size() + cas_->in_flight();
+  busy += arrivals_.size() + waiting_arrivals_.size();
+  for (const auto& [id, connection] : connections_) {
+    busy += connection->in_progress.size() + connection->puts_reading.size() +
+            connection->puts_waiting.size() + connection->closing;
+  }
+  return busy;
 }
 
 absl::Status Worker::Arm() { return cq_->Arm(); }

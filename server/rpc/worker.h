@@ -52,8 +52,9 @@ class Worker {
     uint32_t connections_max = 1024;
     uint32_t receives = 1024;
     uint32_t reply_buffers = 512;
-    uint32_t staging_buffers = 4;    // of the longest value: GETs by RPC of long values at once
-    uint32_t replacing_buffers = 2;  // as long: PUTs that replace, at once, while the heap is full
+    uint32_t lock_requests_max = 1024;  // by RPC, waiting for a compare-and-swap
+    uint32_t staging_buffers = 4;       // of the longest value: GETs by RPC of long values at once
+    uint32_t replacing_buffers = 2;     // as long: PUTs that replace, at once, in a full heap
     int64_t session_grace_ns = 30'000'000'000;
     // After so much silence a peer is dead; told in the grant. At most 65,535 ms.
     int64_t silence_ns_max = int64_t{kSilenceMsDefault} * kNsPerMs;
@@ -86,6 +87,10 @@ class Worker {
   bool failed() const { return failed_; }
 
   uint32_t index() const { return options_.index; }
+  // For tests: buffers that are taken and requests that wait; 0 when nothing is under way, or
+  // something leaks.
+  size_t busy() const;
+
   Inbox& inbox() { return *inbox_; }
   const WorkerCounters& counters() const { return counters_; }
 
@@ -245,7 +250,6 @@ class Worker {
   // Each takes most of a millisecond, in which nobody is served.
   static constexpr size_t kArrivalsPerPoll = 4;
   static constexpr size_t kLargeGetsMax = 1024;
-  static constexpr size_t kLockRequestsMax = 1024;
   static constexpr uint32_t kForcedTriesMax = 16;
 
   // Immutable after Create.

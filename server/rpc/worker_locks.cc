@@ -27,7 +27,7 @@ void Worker::BeginLock(ServerConnection* connection, const RequestView& request)
   }
   if (extend) return AnswerLong(connection, ExtendLock(header, index));
   // The lease of a lock must have room before the lock is taken.
-  if (lock_requests_.size() >= kLockRequestsMax ||
+  if (lock_requests_.size() >= options_.lock_requests_max ||
       (header.ttl_ms > 0 &&
        !node_->leases->HasRoom({index, header.lock_word}, now_.monotonic_ns))) {
     return AnswerLong(connection, ReplyTo(header, ReplyStatus::kTryAgain));

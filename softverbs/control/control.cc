@@ -90,6 +90,10 @@ SOFTVERBS_EXPORT int softverbs_step() {
   return softverbs::simulated_loop != nullptr && softverbs::simulated_loop->Step() ? 1 : 0;
 }
 
+SOFTVERBS_EXPORT int softverbs_step_until(int64_t ns) {
+  return softverbs::simulated_loop != nullptr && softverbs::simulated_loop->Step(ns) ? 1 : 0;
+}
+
 SOFTVERBS_EXPORT int64_t softverbs_now_ns() { return softverbs::MonotonicNs(); }
 
 SOFTVERBS_EXPORT void softverbs_set_event_log(void (*log)(void*, const char*), void* argument) {

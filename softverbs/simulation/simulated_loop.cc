@@ -1,6 +1,9 @@
 #include "softverbs/simulation/simulated_loop.h"
 
-#include <poll.h>
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <cstdlib>
 
 #include "softverbs/base/clock.h"
 #include "softverbs/fault/faults.h"
@@ -34,7 +37,7 @@ void SimulatedLoop::Restart(uint64_t seed) {
   fault::ResetOrdinals();
 }
 
-bool SimulatedLoop::Step() {
+bool SimulatedLoop::Step(int64_t until_ns) {
   SetNow(Now() + 1 + static_cast<int64_t>(random_() % kStepMaxNs));
   const size_t posted = posted_.empty() ? 0 : 1;
   const size_t timers = TimerDue() ? 1 : 0;
@@ -42,7 +45,7 @@ bool SimulatedLoop::Step() {
   Nic* nic = Nic::Existing();
   const size_t packets = nic == nullptr ? 0 : nic->engine().SimulatedChoices();
   const size_t choices = posted + timers + ready.size() + packets;
-  if (choices == 0) return JumpToTimer();
+  if (choices == 0) return JumpToTimer(until_ns);
   size_t choice = random_() % choices;
   if (choice < posted) {
     RunPosted();
@@ -58,8 +61,17 @@ bool SimulatedLoop::Step() {
 
 Loop::Watch SimulatedLoop::Add(int fd, uint32_t epoll_events, Handler handler) {
   const Watch watch = ++last_id_;
-  watches_.emplace(watch, Watched{fd, epoll_events, std::make_shared<Handler>(std::move(handler))});
+  epoll_event event{.events = epoll_events, .data = {.u64 = watch}};
+  if (epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) abort();
+  watches_.emplace(watch, Watched{fd, std::make_shared<Handler>(std::move(handler))});
   return watch;
+}
+
+void SimulatedLoop::Remove(Watch watch) {
+  const auto found = watches_.find(watch);
+  if (found == watches_.end()) return;
+  epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found->second.fd, nullptr);
+  watches_.erase(found);
 }
 
 Loop::Timer SimulatedLoop::RunAt(int64_t monotonic_ns, std::function<void()> fn) {
@@ -76,19 +88,17 @@ void SimulatedLoop::Cancel(Timer timer) {
   deadlines_.erase(found);
 }
 
-// The epoll bits of what is asked for (in, out, and what is never asked for) are those of poll.
+// The kernel's order is another in every run: sorted, it is that in which they were added.
 std::vector<SimulatedLoop::Ready> SimulatedLoop::ReadyWatches() const {
-  std::vector<pollfd> polled;
-  for (const auto& [watch, watched] : watches_) {
-    polled.push_back({watched.fd, static_cast<short>(watched.events), 0});
-  }
   std::vector<Ready> ready;
-  if (polled.empty() || poll(polled.data(), polled.size(), 0) <= 0) return ready;
-  size_t i = 0;
-  for (const auto& [watch, watched] : watches_) {
-    if (polled[i].revents != 0) ready.emplace_back(watch, static_cast<uint32_t>(polled[i].revents));
-    ++i;
+  if (watches_.empty()) return ready;
+  std::vector<epoll_event> events(watches_.size());
+  const int n = epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), 0);
+  for (int i = 0; i < n; ++i) {
+    const epoll_event event = events[i];  // packed
+    ready.emplace_back(Watch{event.data.u64}, uint32_t{event.events});
   }
+  std::sort(ready.begin(), ready.end());
   return ready;
 }
 
@@ -96,8 +106,11 @@ bool SimulatedLoop::TimerDue() const {
   return !timers_.empty() && timers_.begin()->first.first <= Now();
 }
 
-bool SimulatedLoop::JumpToTimer() {
-  if (timers_.empty()) return false;
+bool SimulatedLoop::JumpToTimer(int64_t until_ns) {
+  if (timers_.empty() || timers_.begin()->first.first > until_ns) {
+    if (until_ns != kForever) SetNow(std::max(Now(), until_ns));
+    return false;
+  }
   SetNow(timers_.begin()->first.first);
   RunTimer();
   return true;

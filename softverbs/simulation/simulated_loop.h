@@ -1,8 +1,11 @@
 #ifndef SOFTVERBS_SIMULATION_SIMULATED_LOOP_H_
 #define SOFTVERBS_SIMULATION_SIMULATED_LOOP_H_
 
+#include <sys/epoll.h>
+
 #include <cstdint>
 #include <deque>
+#include <limits>
 #include <map>
 #include <memory>
 #include <random>
@@ -10,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "softverbs/base/unique_fd.h"
 #include "softverbs/nic/loop.h"
 
 namespace softverbs {
@@ -23,16 +27,19 @@ namespace softverbs {
 // 2. One thread; no method blocks.
 class SimulatedLoop final : public Loop {
  public:
+  static constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
+
   // Begins a run: what is left of the one before is brought to its end first. REQUIRES: installed.
   void Restart(uint64_t seed);
-  bool Step();
+  // Does not jump beyond `until_ns`: when nothing happens before, it is that time then.
+  bool Step(int64_t until_ns = kForever);
   void SetLog(void (*log)(void*, const char*), void* argument) {
     log_ = log;
     log_argument_ = argument;
   }
 
   Watch Add(int fd, uint32_t epoll_events, Handler handler) override;
-  void Remove(Watch watch) override { watches_.erase(watch); }
+  void Remove(Watch watch) override;
   Timer RunAt(int64_t monotonic_ns, std::function<void()> fn) override;
   void Cancel(Timer timer) override;
   void Post(std::function<void()> fn) override { posted_.push_back(std::move(fn)); }
@@ -42,14 +49,13 @@ class SimulatedLoop final : public Loop {
  private:
   struct Watched {
     int fd;
-    uint32_t events;
     std::shared_ptr<Handler> handler;
   };
   using Ready = std::pair<Watch, uint32_t>;
 
   std::vector<Ready> ReadyWatches() const;
   bool TimerDue() const;
-  bool JumpToTimer();
+  bool JumpToTimer(int64_t until_ns);
   void RunPosted();
   void RunTimer();
   void RunWatch(const std::vector<Ready>& ready, size_t choice);
@@ -60,6 +66,7 @@ class SimulatedLoop final : public Loop {
   void (*log_)(void*, const char*) = nullptr;
   void* log_argument_ = nullptr;
   uint64_t last_id_ = 0;
+  const UniqueFd epoll_{epoll_create1(EPOLL_CLOEXEC)};
   std::map<Watch, Watched> watches_;
   std::map<std::pair<int64_t, Timer>, std::function<void()>> timers_;
   std::map<Timer, int64_t> deadlines_;

@@ -62,6 +62,10 @@ class PossibilitySet {
   absl::flat_hash_map<std::pair<uint64_t, uint64_t>, std::vector<UnseenCounts>> sets_;
 };
 
+bool Compares(Kind kind) { return kind == Kind::kCompareAndSet || kind == Kind::kCompareAndDelete; }
+
+bool WritesAValue(Kind kind) { return kind == Kind::kPut || kind == Kind::kCompareAndSet; }
+
 bool OnlyLooks(const Operation& op) {
   return op.kind == Kind::kGet || op.outcome == Outcome::kRefused ||
          (op.kind == Kind::kDelete && op.outcome == Outcome::kDone && !op.found);
@@ -76,13 +80,9 @@ bool Fits(const Operation& op, uint64_t value) {
 
 // Whether an operation that writes can take effect; `*value` is then the new value.
 bool Apply(const Operation& op, uint64_t* value) {
-  if (op.kind == Kind::kDelete) {
-    if (*value == kAbsent) return false;
-    *value = kAbsent;
-    return true;
-  }
-  if (op.kind == Kind::kCompareAndSet && *value != op.expected) return false;
-  *value = op.value;
+  if (op.kind == Kind::kDelete && *value == kAbsent) return false;
+  if (Compares(op.kind) && *value != op.expected) return false;
+  *value = WritesAValue(op.kind) ? op.value : kAbsent;
   return true;
 }
 
@@ -139,7 +139,7 @@ class Search {
       if (op.outcome != Outcome::kUnknown && op.respond_ns < op.invoke_ns) {
         return Fail(absl::StrCat("returned before it was called: ", ToString(op)));
       }
-      if (op.kind != Kind::kPut && op.kind != Kind::kCompareAndSet) continue;
+      if (!WritesAValue(op.kind)) continue;
       if (op.value == kAbsent || op.value == kUnseen || !written.insert(op.value).second) {
         return Fail(absl::StrCat("value is not unique: ", ToString(op)));
       }
@@ -152,18 +152,16 @@ class Search {
     absl::flat_hash_map<uint64_t, int64_t> seen_by_ns;
     absl::flat_hash_set<uint64_t> told_apart;
     for (const Operation& op : operations_) {
-      if (op.kind == Kind::kCompareAndSet) told_apart.insert(op.expected);
+      if (Compares(op.kind)) told_apart.insert(op.expected);
       if (op.outcome != Outcome::kDone) continue;
-      const bool saw_a_value = op.kind == Kind::kGet ? op.found : op.kind == Kind::kCompareAndSet;
+      const bool saw_a_value = op.kind == Kind::kGet ? op.found : Compares(op.kind);
       if (!saw_a_value) continue;
       const uint64_t saw = op.kind == Kind::kGet ? op.value : op.expected;
       auto [seen, first] = seen_by_ns.try_emplace(saw, op.respond_ns);
       seen->second = std::min(seen->second, op.respond_ns);
     }
     for (Operation& op : operations_) {
-      if (op.outcome != Outcome::kUnknown || op.kind == Kind::kGet || op.kind == Kind::kDelete) {
-        continue;
-      }
+      if (op.outcome != Outcome::kUnknown || !WritesAValue(op.kind)) continue;
       const auto seen = seen_by_ns.find(op.value);
       if (seen != seen_by_ns.end() && seen->second >= op.invoke_ns) {
         op.outcome = Outcome::kDone;
@@ -178,7 +176,7 @@ class Search {
   static UnseenKind UnseenKindOf(const Operation& op) {
     if (op.outcome != Outcome::kUnknown) return kUnseenKinds;
     if (op.kind == Kind::kDelete) return kUnseenDelete;
-    if (op.value != kUnseen) return kUnseenKinds;
+    if (!WritesAValue(op.kind) || op.value != kUnseen) return kUnseenKinds;
     if (op.kind == Kind::kPut) return kUnseenPut;
     return op.expected == kAbsent ? kUnseenInsert : kUnseenKinds;
   }
@@ -223,7 +221,7 @@ class Search {
     possible_before_ = std::exchange(possible_, after.All());
     if (possible_.empty()) return Fail(Explain(*op));
     slots_[slot] = nullptr;
-    if (!OnlyLooks(*op) && op->kind != Kind::kDelete) returned_writes_.insert(op->value);
+    if (!OnlyLooks(*op) && WritesAValue(op->kind)) returned_writes_.insert(op->value);
     ForgetImpossible();
     return true;
   }
@@ -325,6 +323,12 @@ std::string ToString(const Operation& op) {
       break;
     case Kind::kCompareAndSet:
       absl::StrAppend(&text, "CAS ", op.expected, " -> ", op.value);
+      break;
+    case Kind::kCompareAndDelete:
+      absl::StrAppend(&text, "DELETE IF ", op.expected);
+      break;
+    case Kind::kClear:
+      absl::StrAppend(&text, "CLEAR");
       break;
   }
   if (op.outcome == Outcome::kRefused) absl::StrAppend(&text, " refused");

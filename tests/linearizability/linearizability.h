@@ -16,12 +16,19 @@ namespace gannet::linearizability {
 // fits. Operations that only look are taken as soon as they fit. With c clients the set is at most
 // about c * 2^c, and mostly a handful.
 
-enum class Kind : uint8_t { kGet, kPut, kDelete, kCompareAndSet };
+enum class Kind : uint8_t {
+  kGet,
+  kPut,
+  kDelete,
+  kCompareAndSet,
+  kCompareAndDelete,  // a conditional DELETE; of unknown outcome also an item's expiry
+  kClear,             // absent afterwards, whatever was there: a server that lost its memory
+};
 
 enum class Outcome : uint8_t {
   kDone,  // GET: `found` and `value` are the answer; PUT: applied; DELETE: `found` is the answer;
           // compare-and-set: applied
-  kRefused,  // compare-and-set: the value was not `expected`; nothing was changed
+  kRefused,  // compare-and-set or -delete: the value was not `expected`; nothing was changed
   kUnknown,  // a write that may have been applied at any time since its call, or never
 };
 
@@ -32,7 +39,7 @@ struct Operation {
   uint32_t client = 0;
   Kind kind = Kind::kGet;
   uint64_t value = kAbsent;     // read or to be written; each written value is unique, not 0
-  uint64_t expected = kAbsent;  // compare-and-set: the value that must be there; 0 = absent
+  uint64_t expected = kAbsent;  // compare-and-...: the value that must be there; 0 = absent
   bool found = false;
   int64_t invoke_ns = 0;
   int64_t respond_ns = kNever;  // ignored when kUnknown

@@ -39,6 +39,17 @@ Operation Cas(uint32_t client, uint64_t expected, uint64_t value, Outcome outcom
           .respond_ns = to,
           .outcome = outcome};
 }
+Operation DeleteIf(uint32_t client, uint64_t expected, Outcome outcome, int64_t from, int64_t to) {
+  return {.client = client,
+          .kind = Kind::kCompareAndDelete,
+          .expected = expected,
+          .invoke_ns = from,
+          .respond_ns = to,
+          .outcome = outcome};
+}
+Operation Clear(int64_t from, int64_t to) {
+  return {.kind = Kind::kClear, .invoke_ns = from, .respond_ns = to};
+}
 Operation Unknown(Operation operation) {
   operation.outcome = Outcome::kUnknown;
   operation.respond_ns = kNever;
@@ -92,6 +103,29 @@ TEST(LinearizabilityTest, ChecksCompareAndSet) {
   EXPECT_TRUE(Linearizable({Put(1, 7, 0, 1), Cas(1, 7, 8, Outcome::kDone, 2, 3),
                             Cas(2, 7, 9, Outcome::kRefused, 4, 5), Get(2, 8, 6, 7)}));
   EXPECT_FALSE(Linearizable({Put(1, 7, 0, 1), Cas(1, 7, 8, Outcome::kRefused, 2, 3)}));
+}
+
+TEST(LinearizabilityTest, ChecksCompareAndDelete) {
+  EXPECT_TRUE(Linearizable({Put(1, 7, 0, 1), DeleteIf(1, 7, Outcome::kDone, 2, 3),
+                            DeleteIf(2, 7, Outcome::kRefused, 4, 5), Get(2, 0, 6, 7)}));
+  EXPECT_FALSE(Linearizable({Put(1, 7, 0, 1), DeleteIf(1, 7, Outcome::kRefused, 2, 3)}));
+  EXPECT_FALSE(
+      Linearizable({Put(1, 7, 0, 1), DeleteIf(1, 7, Outcome::kDone, 2, 3), Get(2, 7, 4, 5)}));
+}
+
+// An item that expires: it goes at some time after that, once, and no other in its place.
+TEST(LinearizabilityTest, LetsAnUnknownCompareAndDeleteExplainAMissOfItsValueOnly) {
+  const Operation expiry = Unknown(DeleteIf(0, 7, Outcome::kDone, 5, 5));
+  EXPECT_TRUE(Linearizable({Put(1, 7, 0, 1), expiry, Get(2, 7, 6, 7), Get(2, 0, 8, 9)}));
+  EXPECT_FALSE(Linearizable({Put(1, 7, 0, 1), expiry, Get(2, 0, 2, 3)}));
+  EXPECT_FALSE(Linearizable({Put(1, 7, 0, 1), expiry, Get(2, 0, 6, 7), Get(2, 7, 8, 9)}));
+  EXPECT_FALSE(Linearizable({Put(1, 7, 0, 1), Put(1, 8, 2, 3), expiry, Get(2, 0, 6, 7)}));
+}
+
+TEST(LinearizabilityTest, ClearsWhateverIsThere) {
+  EXPECT_TRUE(Linearizable({Put(1, 7, 0, 1), Clear(2, 3), Get(2, 0, 4, 5)}));
+  EXPECT_TRUE(Linearizable({Clear(0, 1), Clear(2, 3), Get(2, 0, 4, 5)}));
+  EXPECT_FALSE(Linearizable({Put(1, 7, 0, 1), Clear(2, 3), Get(2, 7, 4, 5)}));
 }
 
 // Both wrote on top of the same value.
@@ -151,11 +185,12 @@ bool LinearizableByDefinition(const History& history, uint64_t value, uint32_t d
       fits = op.outcome == Outcome::kUnknown || op.found == (value != kAbsent);
       after = kAbsent;
     }
-    if (op.kind == Kind::kCompareAndSet) {
+    if (op.kind == Kind::kCompareAndSet || op.kind == Kind::kCompareAndDelete) {
       const bool equal = value == op.expected;
       fits = op.outcome == Outcome::kUnknown || equal == (op.outcome == Outcome::kDone);
-      if (equal) after = op.value;
+      if (equal) after = op.kind == Kind::kCompareAndSet ? op.value : kAbsent;
     }
+    if (op.kind == Kind::kClear) after = kAbsent;
     if (fits && LinearizableByDefinition(history, after, done | 1u << i)) return true;
   }
   return false;
@@ -170,7 +205,7 @@ History RandomHistory(std::mt19937_64& random) {
   for (int i = 0; i < operations; ++i) {
     const int64_t from = pick(12);
     const int64_t to = from + 1 + pick(6);
-    switch (pick(6)) {
+    switch (pick(8)) {
       case 0:
       case 1:
         history.push_back(Put(i, next_value++, from, to));
@@ -182,6 +217,13 @@ History RandomHistory(std::mt19937_64& random) {
         history.push_back(
             Cas(i, pick(3), next_value++, pick(2) ? Outcome::kDone : Outcome::kRefused, from, to));
         break;
+      case 4:
+        history.push_back(
+            DeleteIf(i, pick(3), pick(2) ? Outcome::kDone : Outcome::kRefused, from, to));
+        break;
+      case 5:
+        history.push_back(Clear(from, to));
+        continue;
       default:
         history.push_back(Get(i, pick(4), from, to));
     }

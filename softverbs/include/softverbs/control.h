@@ -41,6 +41,9 @@ int softverbs_simulate(uint64_t seed);
 // Lets one thing happen: a packet is executed, a timer runs, a connection makes a step; which, is
 // chosen by the seed. When only timers are left, time jumps to the first. 0: nothing is left.
 int softverbs_step(void);
+// The same, but time does not jump beyond `ns`. 0: nothing is left to happen before `ns`, and it is
+// `ns` now, or already was later. For programs that have times of their own to wait for.
+int softverbs_step_until(int64_t ns);
 // The simulation's clock, CLOCK_MONOTONIC outside of one.
 int64_t softverbs_now_ns(void);
 // Is called with a line of text for each step. Null: nobody.

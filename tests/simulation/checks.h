@@ -1,0 +1,43 @@
+#ifndef GANNET_TESTS_SIMULATION_CHECKS_H_
+#define GANNET_TESTS_SIMULATION_CHECKS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace gannet::simulation {
+
+// What must hold in every run. Each can be switched off by name (Run::Options::off), for a bug that
+// is known and not yet mended.
+enum class Check : uint8_t {
+  kLinearizable,       // what clients saw of each key fits some order (docs/consistency.md)
+  kWritesInOrder,      // one client's writes of one key are applied in the order of their begin
+  kVersionsUnique,     // a version names one write, also across restarts of the server
+  kValues,             // a value that is read is one that was written, whole
+  kLocksExclude,       // two acquisitions of a lock never hold it at once
+  kLocksHaveHolders,   // in the end each lock word is held by a client that knows of it
+  kEndsByDeadline,     // each operation ends by its deadline and one polling step more
+  kRoomComesBack,      // a client that has few operations alive can begin others before long
+  kHealthyConnection,  // nobody loses a connection without a fault, a stall or a restart
+  kPatience,           // an operation that waits for seconds, with nothing wrong, is carried out
+  kEverythingBack,     // in the end all slots, credits and buffers are free
+  kConnects,           // a client that finds its server well is connected before long
+  kAnswers,            // no answer says that server or client have a bug
+  kEnds,               // a run ends
+  kCount,
+};
+
+inline constexpr std::array<const char*, static_cast<size_t>(Check::kCount)> kCheckNames = {
+    "Linearizable",      "WritesInOrder",
+    "VersionsUnique",    "Values",
+    "LocksExclude",      "LocksHaveHolders",
+    "EndsByDeadline",    "RoomComesBack",
+    "HealthyConnection", "Patience",
+    "EverythingBack",    "Connects",
+    "Answers",           "Ends"};
+
+inline const char* NameOf(Check check) { return kCheckNames[static_cast<size_t>(check)]; }
+
+}  // namespace gannet::simulation
+
+#endif  // GANNET_TESTS_SIMULATION_CHECKS_H_

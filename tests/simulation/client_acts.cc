@@ -1,0 +1,206 @@
+// What a simulated client begins.
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/api/requests.h"
+#include "tests/simulation/simulated_client.h"
+
+namespace gannet::simulation {
+namespace {
+
+using linearizability::Kind;
+
+// Shorter than any that is sent in a message.
+constexpr int64_t kSmallBytes = 1000;
+
+}  // namespace
+
+void SimulatedClient::Act(bool patient) {
+  for (uint64_t n = 1 + run_->Below(options_.depth); n > 0; --n) {
+    if (!BeginOne(patient)) return;
+  }
+}
+
+bool SimulatedClient::BeginOne(bool patient) {
+  timeout_ns_ = Timeout(patient);
+  const uint32_t key =
+      static_cast<uint32_t>(run_->Below(run_->OneIn(2) ? kKeysMax : options_.keys));
+  if (run_->Below(100) < options_.locks_percent) return BeginLockOp(key);
+  switch (run_->Below(16)) {
+    case 0:
+      return BeginOther();
+    case 1:
+      return BeginDelete(key);
+    case 2:
+    case 3:
+      return BeginMultiGet();
+    case 4:
+    case 5:
+    case 6:
+    case 7:
+    case 8:
+      return BeginPut(key);
+    default:
+      return BeginGet(key, false);
+  }
+}
+
+int64_t SimulatedClient::Timeout(bool patient) {
+  if (patient || run_->Below(100) >= options_.hasty_percent) {
+    return (2'000 + static_cast<int64_t>(run_->Below(3'000))) * kNsPerMs;
+  }
+  return run_->LogUniform(1, 200 * kNsPerMs);
+}
+
+uint32_t SimulatedClient::ValueBytes() {
+  if (run_->OneIn(16)) return 0;
+  if (!run_->OneIn(4)) return static_cast<uint32_t>(run_->LogUniform(1, kSmallBytes));
+  return static_cast<uint32_t>(run_->LogUniform(1, options_.value_bytes_max));
+}
+
+bool SimulatedClient::Begin(Pending p, absl::StatusOr<OpRequest> request) {
+  const auto free = std::find_if(pending_.begin(), pending_.end(),
+                                 [](const Pending& other) { return !other.used; });
+  if (free == pending_.end()) {
+    WatchRoom(false);
+    return false;
+  }
+  if (!request.ok()) {
+    run_->Fail(Check::kAnswers, std::string(request.status().message()));
+    return false;
+  }
+  if (InHistory(p.type) && !history_->Begin(p.key, Writes(p.type))) return true;
+  p.out = std::move(free->out);
+  *free = std::move(p);
+  Pending& pending = *free;
+  request->timeout_ns = timeout_ns_;
+  request->user_data = static_cast<uint64_t>(free - pending_.begin());
+  request->out = pending.out;
+  if (request->type == OpType::kPut) request->value = pending.value;
+  pending.timeout_ns = timeout_ns_;
+  pending.connection = connection_;
+  pending.begun_ns = run_->now_ns();
+  pending.operation.client = number();
+  pending.operation.invoke_ns = run_->Tick();
+  const bool began = engine_->Begin(*request) != kNoOp;
+  WatchRoom(began);
+  if (!began) {
+    if (InHistory(pending.type)) history_->End(pending.key, Writes(pending.type));
+    return false;
+  }
+  run_->Note(absl::StrCat("client ", number(), " begins ", static_cast<int>(pending.type),
+                          " of key ", pending.key, " write ", pending.operation.value, " of ",
+                          pending.value.size(), " bytes, if ", pending.operation.expected, ", ",
+                          pending.timeout_ns, " ns"));
+  pending.used = true;
+  ++pending_count_;
+  return true;
+}
+
+bool SimulatedClient::BeginGet(uint32_t key, bool share) {
+  auto request = KeyRequest(*engine_, OpType::kGet, KeyName(key));
+  if (request.ok()) request->share_window = share;
+  Pending p{.type = OpType::kGet, .key = key};
+  p.operation.kind = Kind::kGet;
+  return Begin(std::move(p), std::move(request));
+}
+
+bool SimulatedClient::BeginMultiGet() {
+  for (uint32_t key = static_cast<uint32_t>(run_->Below(2)); key < options_.keys; key += 2) {
+    if (!BeginGet(key, true)) return false;
+  }
+  return true;
+}
+
+SimulatedClient::Pending SimulatedClient::Write(Kind kind, OpType type, uint32_t key) {
+  Pending p{.type = type, .key = key, .number = ++writes_};
+  p.operation.kind = kind;
+  return p;
+}
+
+bool SimulatedClient::BeginPut(uint32_t key) {
+  Pending p = Write(Kind::kPut, OpType::kPut, key);
+  PutOptions put;
+  Lock lock{.key = KeyName(key)};
+  const auto held = held_.find(key);
+  const auto known = known_.find(key);
+  if (held != held_.end() && known != known_.end()) {
+    lock.word = held->second.word;
+    put.lock = &lock;
+    p.under_lock = true;
+    p.acquisition = held->second.acquisition;
+  }
+  if (p.under_lock || (known != known_.end() && run_->OneIn(3))) {
+    p.operation.kind = Kind::kCompareAndSet;
+    p.operation.expected = known->second.id;
+    put.only_if_version = known->second.version;
+  } else if (run_->OneIn(8)) {
+    p.operation.kind = Kind::kCompareAndSet;
+    put.only_if_absent = true;
+  }
+  if (run_->Below(100) < options_.ttl_percent) {
+    put.ttl = std::chrono::milliseconds(run_->LogUniform(1, 2'000));
+    p.ttl_ms = static_cast<uint64_t>(put.ttl.count());
+  }
+  const uint32_t id = history_->NextWrite();
+  p.operation.value = put.flags = id;
+  p.value = History::ValueOf(id, ValueBytes());
+  auto request = PutRequest(*engine_, KeyName(key), p.value, put);
+  return Begin(std::move(p), std::move(request));
+}
+
+bool SimulatedClient::BeginDelete(uint32_t key) {
+  Pending p = Write(Kind::kDelete, OpType::kDelete, key);
+  DeleteOptions options;
+  const auto known = known_.find(key);
+  if (known != known_.end() && known->second.version != 0 && run_->OneIn(3)) {
+    p.operation.kind = Kind::kCompareAndDelete;
+    p.operation.expected = known->second.id;
+    options.only_if_version = known->second.version;
+  }
+  auto request = DeleteRequest(*engine_, KeyName(key), options);
+  return Begin(std::move(p), std::move(request));
+}
+
+// Locks what is free; writes under, or gives back, what is held.
+bool SimulatedClient::BeginLockOp(uint32_t key) {
+  if (!held_.empty() && run_->OneIn(2)) {
+    key = std::next(held_.begin(), static_cast<long>(run_->Below(held_.size())))->first;
+    return run_->OneIn(2) ? BeginPut(key) : BeginUnlock(key);
+  }
+  if (held_.contains(key)) return BeginUnlock(key);
+  Pending p{.type = run_->OneIn(2) ? OpType::kLock : OpType::kLockAndGet, .key = key};
+  p.operation.kind = Kind::kGet;
+  auto request = KeyRequest(*engine_, p.type, KeyName(key));
+  return Begin(std::move(p), std::move(request));
+}
+
+// Whatever becomes of it, the client does not count on the lock any more.
+bool SimulatedClient::BeginUnlock(uint32_t key) {
+  const Held held = held_.at(key);
+  Pending p{.type = OpType::kUnlock, .key = key, .acquisition = held.acquisition};
+  const Lock lock{.key = KeyName(key), .word = held.word};
+  if (!Begin(std::move(p), UnlockRequest(*engine_, lock))) return false;
+  held_.erase(key);
+  return true;
+}
+
+bool SimulatedClient::BeginOther() {
+  const OpType type = run_->OneIn(2) ? OpType::kStats : OpType::kPing;
+  return Begin({.type = type}, ServerRequest(*engine_, type, 0));
+}
+
+void SimulatedClient::ReadAll() {
+  timeout_ns_ = Timeout(true);
+  for (uint32_t key = 0; key < options_.keys; ++key) BeginGet(key, false);
+}
+
+void SimulatedClient::UnlockAll() {
+  timeout_ns_ = Timeout(true);
+  while (!held_.empty() && BeginUnlock(held_.begin()->first)) {
+  }
+}
+
+}  // namespace gannet::simulation

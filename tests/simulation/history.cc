@@ -1,0 +1,187 @@
+#include "tests/simulation/history.h"
+
+#include <algorithm>
+#include <cstring>
+#include <set>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/hash.h"
+
+namespace gannet::simulation {
+namespace {
+
+using linearizability::Kind;
+using linearizability::Outcome;
+
+constexpr uint32_t kPatternShifts = 4096;
+
+// Values are pieces of one text without repetitions, so that they are made and compared quickly.
+const std::string& Pattern() {
+  static const std::string pattern = [] {
+    std::string text(History::kValueBytesMax + kPatternShifts, '\0');
+    for (size_t i = 0; i + 8 <= text.size(); i += 8) {
+      const uint64_t word = Mix64(i + 1);
+      std::memcpy(text.data() + i, &word, sizeof(word));
+    }
+    return text;
+  }();
+  return pattern;
+}
+
+std::string_view PieceOf(uint32_t id, uint32_t bytes) {
+  return std::string_view(Pattern()).substr(Mix64(id) % kPatternShifts, bytes);
+}
+
+}  // namespace
+
+std::string History::ValueOf(uint32_t id, uint32_t bytes) {
+  return std::string(PieceOf(id, bytes));
+}
+
+void History::CheckValue(uint32_t id, uint32_t bytes, std::string_view value) {
+  if (id == 0 || id > writes_) {
+    return run_->Fail(Check::kValues, absl::StrCat("an item of write ", id, ", which nobody made"));
+  }
+  if (bytes > kValueBytesMax || value != PieceOf(id, bytes).substr(0, value.size())) {
+    run_->Fail(Check::kValues, absl::StrCat("the value of write ", id, ", ", bytes,
+                                            " bytes, is not what was written"));
+  }
+}
+
+bool History::Begin(uint32_t key, bool write) {
+  Key& of = keys_[key];
+  if (key < checked_) {
+    if (write && of.writes == kWritesAtOnceMax) return false;
+    if (of.writes + of.others == kOperationsAtOnceMax) return false;
+  }
+  ++(write ? of.writes : of.others);
+  return true;
+}
+
+void History::End(uint32_t key, bool write) {
+  Key& of = keys_[key];
+  --(write ? of.writes : of.others);
+}
+
+void History::AddApplied(uint32_t client, uint32_t key, uint64_t number, uint64_t version,
+                         uint32_t id) {
+  keys_[key].applied[client].push_back({number, version});
+  AddVersion(version, id);
+}
+
+void History::AddVersion(uint64_t version, uint32_t id) {
+  version_of_id_[id] = version;
+  const auto [known, first] = id_of_version_.try_emplace(version, id);
+  if (!first && known->second != id) {
+    run_->Fail(Check::kVersionsUnique, absl::StrCat("version ", version, " is of write ",
+                                                    known->second, " and of write ", id));
+  }
+}
+
+void History::AddExpiry(uint32_t key, uint32_t id, int64_t not_before_tick) {
+  Add(key, {.kind = Kind::kCompareAndDelete,
+            .expected = id,
+            .invoke_ns = not_before_tick,
+            .outcome = Outcome::kUnknown});
+}
+
+void History::AddRestart(int64_t from_tick, int64_t to_tick) {
+  restarts_.push_back(from_tick);
+  for (uint32_t key = 0; key < checked_; ++key) {
+    Add(key, {.kind = Kind::kClear, .invoke_ns = from_tick, .respond_ns = to_tick});
+  }
+}
+
+size_t History::AddAcquired(uint32_t key, uint32_t client, uint64_t word, int64_t tick) {
+  acquisitions_.push_back({key, client, word, tick, tick});
+  return acquisitions_.size() - 1;
+}
+
+void History::AddHeldUntil(size_t acquisition, int64_t tick) {
+  Acquisition& held = acquisitions_[acquisition];
+  held.until = std::max(held.until, tick);
+}
+
+// With many writes under way at once there are too many orders to try. But the versions tell the
+// order in which the server applied them, so each took effect before any later one returned.
+std::vector<Operation> History::Prepared(uint32_t key) const {
+  std::vector<Operation> operations = keys_[key].operations;
+  std::set<uint64_t> seen;
+  for (const Operation& op : operations) {
+    if (op.outcome != Outcome::kDone) continue;
+    if (op.kind == Kind::kGet && op.found) seen.insert(op.value);
+    if (op.expected != linearizability::kAbsent) seen.insert(op.expected);
+  }
+  std::map<std::pair<size_t, uint64_t>, Operation*> by_version;
+  for (Operation& op : operations) {
+    const bool unknown = op.outcome == Outcome::kUnknown;
+    if (unknown && op.kind == Kind::kCompareAndDelete && !seen.contains(op.expected) &&
+        !version_of_id_.contains(static_cast<uint32_t>(op.expected))) {
+      // The expiry of what nobody saw, and which may not have been written at all.
+      op = {.kind = Kind::kDelete, .invoke_ns = op.invoke_ns, .outcome = Outcome::kUnknown};
+    }
+    if (unknown || (op.kind != Kind::kPut && op.kind != Kind::kCompareAndSet)) continue;
+    const auto run_of = [this](int64_t tick) {
+      return std::lower_bound(restarts_.begin(), restarts_.end(), tick) - restarts_.begin();
+    };
+    const auto version = version_of_id_.find(static_cast<uint32_t>(op.value));
+    if (op.outcome != Outcome::kDone || version == version_of_id_.end()) continue;
+    if (run_of(op.invoke_ns) != run_of(op.respond_ns)) continue;
+    by_version[{run_of(op.invoke_ns), version->second}] = &op;
+  }
+  size_t run = 0;
+  int64_t limit = 0;
+  for (auto it = by_version.rbegin(); it != by_version.rend(); ++it) {
+    Operation& op = *it->second;
+    if (it == by_version.rbegin() || it->first.first != run) limit = op.respond_ns;
+    run = it->first.first;
+    limit = std::min(limit, op.respond_ns);
+    op.respond_ns = std::max(limit, op.invoke_ns);
+  }
+  return operations;
+}
+
+void History::Check() {
+  for (uint32_t key = 0; key < keys_.size(); ++key) {
+    std::string why;
+    if (!linearizability::Check(Prepared(key), &why)) {
+      run_->Fail(Check::kLinearizable, absl::StrCat("key ", key, ": ", why));
+    }
+    CheckOrder(key);
+  }
+  CheckLocks();
+}
+
+void History::CheckOrder(uint32_t key) {
+  for (auto& [client, applied] : keys_[key].applied) {
+    std::sort(applied.begin(), applied.end(),
+              [](const Applied& a, const Applied& b) { return a.number < b.number; });
+    for (size_t i = 1; i < applied.size(); ++i) {
+      if (applied[i].version > applied[i - 1].version) continue;
+      run_->Fail(Check::kWritesInOrder,
+                 absl::StrCat("client ", client, "'s write ", applied[i].number, " of key ", key,
+                              " has version ", applied[i].version, ", its write ",
+                              applied[i - 1].number, " before it ", applied[i - 1].version));
+    }
+  }
+}
+
+void History::CheckLocks() {
+  std::sort(acquisitions_.begin(), acquisitions_.end(),
+            [](const Acquisition& a, const Acquisition& b) { return a.from < b.from; });
+  std::map<uint32_t, Acquisition> last;  // by key: the one that is held longest so far
+  for (const Acquisition& acquired : acquisitions_) {
+    const auto [before, first] = last.try_emplace(acquired.key, acquired);
+    if (first) continue;
+    if (before->second.until > acquired.from) {
+      run_->Fail(
+          Check::kLocksExclude,
+          absl::StrCat("key ", acquired.key, " was locked by client ", acquired.client, " at ",
+                       acquired.from, " while client ", before->second.client, " held it, from ",
+                       before->second.from, " to ", before->second.until));
+    }
+    if (acquired.until >= before->second.until) before->second = acquired;
+  }
+}
+
+}  // namespace gannet::simulation

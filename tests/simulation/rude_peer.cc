@@ -1,0 +1,173 @@
+#include "tests/simulation/rude_peer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/protocol/connect.h"
+#include "common/rdma/queue_pair.h"
+#include "tests/simulation/simulated_client.h"
+
+namespace gannet::simulation {
+namespace {
+
+enum WorkKind : uint8_t { kSend = 1, kReceive = 2, kDrain = 3 };
+
+constexpr uint32_t kSends = 64;
+constexpr uint32_t kReceives = 4;
+constexpr uint64_t kLentBytes = 1 << 20;
+constexpr int64_t kHeartbeatNs = 400 * kNsPerMs;
+constexpr int64_t kConnectNs = 3 * kNsPerSecond;
+constexpr uint8_t kRetryForEver = 7;
+constexpr int kStepsToDrain = 1'000'000;
+
+template <class T>
+T Must(absl::StatusOr<T> result) {
+  GANNET_CHECK(result.ok(), std::string(result.status().message()).c_str());
+  return *std::move(result);
+}
+
+}  // namespace
+
+RudePeer::RudePeer(Kind kind, const std::string& endpoint, Run* run) : kind_(kind), run_(run) {
+  run_->Note(absl::StrCat("a rude peer comes: ", static_cast<int>(kind)));
+  connector_ = Must(Connector::Start(
+      {.to = Must(ResolveAll(endpoint, 0)).front(), .deadline_ns = run->now_ns() + kConnectNs}));
+  sends_left_ = static_cast<uint32_t>(run->LogUniform(1, 100));
+  if (kind == Kind::kTakesFewReplies || kind == Kind::kSendsGarbage) receives_left_ = kReceives;
+}
+
+RudePeer::~RudePeer() {
+  run_->Note("a rude peer goes");
+  if (!prepared_ || connector_->connection() == nullptr) return;
+  if (!connector_->connection()->BeginClose(WrId{.kind = kDrain}.Pack())) return;
+  for (int steps = 0; !drained_ && steps < kStepsToDrain; ++steps) {
+    run_->Idle();
+    PollCompletions();
+  }
+}
+
+void RudePeer::Poll() {
+  const Connector::Step step = connector_->Poll(run_->now_ns());
+  if (step == Connector::Step::kResolved && !prepared_) {
+    Prepare();
+    Connect();
+  }
+  if (prepared_) PollCompletions();
+  if (step == Connector::Step::kEstablished && !over_ && kind_ != Kind::kSilent) SendSomething();
+}
+
+void RudePeer::Prepare() {
+  prepared_ = true;
+  ibv_context* verbs = connector_->verbs();
+  pd_.reset(ibv_alloc_pd(verbs));
+  cq_ = Must(CompletionQueue::Create(verbs, kSends + kReceives + 8, /*with_channel=*/false));
+  sends_ = Must(RegisteredBuffer::Create(pd_.get(), kSends * uint64_t{kMessageBytesMax}));
+  receives_ = Must(RegisteredBuffer::Create(pd_.get(), kReceives * uint64_t{kMessageBytesMax}));
+  lent_ = Must(RegisteredBuffer::Create(pd_.get(), kLentBytes, RemoteAccess::kReadWrite));
+  ConnectionOptions options{.caps = Must(DescribeDevice(verbs)).caps};
+  options.queue_pair = {.pd = pd_.get(),
+                        .send_cq = cq_->get(),
+                        .recv_cq = cq_->get(),
+                        .send_wrs = kSends,
+                        .recv_wrs = kReceives};
+  if (!connector_->CreateConnection(options).ok()) {
+    over_ = true;
+    return;
+  }
+  PostReceives();
+}
+
+void RudePeer::PostReceives() {
+  for (uint32_t slot = 0; slot < receives_left_; ++slot) {
+    ibv_sge sge = receives_.Sge(uint64_t{slot} * kMessageBytesMax, kMessageBytesMax);
+    ibv_recv_wr receive{
+        .wr_id = WrId{.kind = kReceive, .slot = slot}.Pack(), .sg_list = &sge, .num_sge = 1};
+    over_ |= PostReceive(connector_->connection()->qp(), &receive) != PostResult::kPosted;
+  }
+}
+
+// As Connector::Connect, but that the server is to try for ever when no receive is posted here.
+void RudePeer::Connect() {
+  if (over_) return;
+  ConnectRequest request = NewConnectRequest();
+  request.nonce = run_->Draw();
+  if (kind_ == Kind::kAsksForNonsense) {
+    for (auto& byte : std::as_writable_bytes(std::span(&request, 1))) {
+      if (run_->OneIn(4)) byte = static_cast<std::byte>(run_->Below(256));
+    }
+  }
+  rdma_conn_param param{};
+  param.private_data = &request;
+  param.private_data_len = sizeof(request);
+  param.responder_resources = param.initiator_depth = 4;
+  param.retry_count = param.rnr_retry_count = kRetryForEver;
+  over_ = rdma_connect(connector_->connection()->id(), &param) != 0;
+}
+
+void RudePeer::PollCompletions() {
+  ibv_wc done;
+  while (cq_->Poll({&done, 1}) == 1) {
+    drained_ |= WrId::Unpack(done.wr_id).kind == kDrain;
+    over_ |= done.status != IBV_WC_SUCCESS;
+  }
+}
+
+void RudePeer::SendSomething() {
+  if (sends_left_ == 0) return SendHeartbeat();
+  if (!run_->OneIn(3)) return;
+  // A slot is not reused: with 64, what was sent long ago has surely left.
+  std::byte* out = sends_.data() + uint64_t{sends_left_ % kSends} * kMessageBytesMax;
+  --sends_left_;
+  Send(out, kind_ == Kind::kSendsGarbage && run_->OneIn(4) ? Garbage(out) : Request(out));
+}
+
+// So that the server does not take it for dead.
+void RudePeer::SendHeartbeat() {
+  if (run_->now_ns() < next_heartbeat_ns_) return;
+  next_heartbeat_ns_ = run_->now_ns() + kHeartbeatNs;
+  RequestHeader header{};
+  header.opcode = static_cast<uint8_t>(Opcode::kHeartbeat);
+  std::memcpy(sends_.data(), &header, sizeof(header));
+  Send(sends_.data(), sizeof(header));
+}
+
+uint32_t RudePeer::Garbage(std::byte* out) {
+  const auto bytes = static_cast<uint32_t>(run_->LogUniform(1, 300));
+  for (uint32_t i = 0; i < bytes; ++i) out[i] = static_cast<std::byte>(run_->Below(256));
+  return bytes;
+}
+
+// Well-formed, but for what a garbage peer changes.
+uint32_t RudePeer::Request(std::byte* out) {
+  const Opcode opcodes[] = {Opcode::kGet,   Opcode::kGet,       Opcode::kGet,
+                            Opcode::kStats, Opcode::kHeartbeat, Opcode::kPing};
+  RequestHeader header{};
+  header.opcode = static_cast<uint8_t>(opcodes[run_->Below(std::size(opcodes))]);
+  std::string key;
+  if (header.opcode != static_cast<uint8_t>(Opcode::kHeartbeat)) header.sequence = ++sequence_;
+  if (header.opcode == static_cast<uint8_t>(Opcode::kGet)) {
+    key = KeyName(static_cast<uint32_t>(run_->Below(4)));
+    header.key_bytes = static_cast<uint16_t>(key.size());
+    header.flags = kValueInBuffer;
+    header.value_bytes = kLentBytes;
+    header.buffer_address = reinterpret_cast<uint64_t>(lent_.data());
+    header.buffer_rkey = lent_.rkey();
+  }
+  const auto bytes =
+      static_cast<uint32_t>(EncodeRequest(header, key, "", std::span(out, kMessageBytesMax)));
+  if (kind_ == Kind::kSendsGarbage && run_->OneIn(2)) {
+    out[run_->Below(bytes)] = static_cast<std::byte>(run_->Below(256));
+  }
+  return bytes;
+}
+
+void RudePeer::Send(const std::byte* message, uint32_t bytes) {
+  ibv_sge sge = sends_.Sge(static_cast<uint64_t>(message - sends_.data()), bytes);
+  ibv_send_wr send = SendRequest(WrId{.kind = kSend}.Pack(), &sge, IBV_SEND_SIGNALED);
+  over_ |= PostSend(connector_->connection()->qp(), &send) != PostResult::kPosted;
+}
+
+}  // namespace gannet::simulation

@@ -1,0 +1,97 @@
+#include "tests/simulation/scenario.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+
+namespace gannet::simulation {
+namespace {
+
+// Faults that change when things happen, and make nothing fail.
+constexpr const char* kHarmless[] = {
+    "tear_read=0.2:20us",
+    "delay_completion=0.1:200us",
+    "delay_post=0.1:100us",
+    "stall_peer=0.02:1ms",
+    "rnr=0.02",
+    "slow_connect=0.3:100ms",
+    "refuse_connect=0.2",
+};
+// Atomics are left out: the server's own queue pair, which breaks locks, would fail too.
+constexpr const char* kBreaking[] = {
+    "error=send:0.02",
+    "error=read:0.02",
+    "error=write:0.1",
+    "lost_ack=send:0.02",
+    "lost_ack=read:0.02",
+    "lost_ack=write:0.1",
+    "error=any:0,lost_ack=send:0.1",
+};
+
+template <class T, size_t N>
+T Choose(Run* run, const T (&choices)[N]) {
+  return choices[run->Below(N)];
+}
+
+}  // namespace
+
+Scenario::Scenario(Run* run) {
+  server.workers = 1 + static_cast<uint32_t>(run->Below(2));
+  server.memory_bytes = Choose<uint64_t>(run, {2 << 20, 4 << 20, 8 << 20});
+  server.index_slots = Choose<uint64_t>(run, {0, 64, 512});
+  server.lock_words = Choose<uint64_t>(run, {2, 16, 256});
+  server.huge_pages = HugePages::kOff;
+  server.connections_max = 128;
+  server.session_grace_ns = Choose<int64_t>(run, {30, 1, 5}) * kNsPerSecond;
+  server.credits = Choose<uint16_t>(run, {32, 4, 2, 8});
+  server.receives = Choose<uint32_t>(run, {1024, 16, 64});
+  server.reply_buffers = Choose<uint32_t>(run, {512, 2, 8});
+  server.lock_requests_max = Choose<uint32_t>(run, {1024, 1, 2});
+  if (run->OneIn(3)) {
+    server.lock_mode =
+        Choose<LockMode>(run, {LockMode::kNicCas, LockMode::kRpcLoopback, LockMode::kRpcServer});
+  }
+  clients = 2 + static_cast<uint32_t>(run->Below(run->OneIn(4) ? 11 : 4));
+  keys = 1 + static_cast<uint32_t>(run->Below(4));
+  acts_per_client = static_cast<uint32_t>(run->LogUniform(4, 60));
+  active_ns = run->LogUniform(2 * kNsPerMs, 4 * kNsPerSecond);
+  calm_ns = run->LogUniform(10 * kNsPerMs, 8 * kNsPerSecond);
+  if (run->OneIn(5)) {
+    besiegers = 1 + static_cast<uint32_t>(run->Below(8));
+    calm_ns = std::max(calm_ns, 3 * kNsPerSecond);
+  }
+  rude_peers_stay = besiegers > 0 || run->OneIn(2);
+  hasty_percent = Choose<uint32_t>(run, {0, 20, 60});
+  locks_percent = Choose<uint32_t>(run, {0, 20, 70});
+  ttl_percent = Choose<uint32_t>(run, {0, 10, 50});
+  value_bytes_max = Choose<uint32_t>(run, {4'000, 20'000, 1 << 20});
+  if (run->OneIn(2)) faults = Choose(run, kHarmless);
+  breaking_faults = Choose(run, kBreaking);
+  const uint64_t count = run->OneIn(4) ? 0 : 1 + run->Below(6);
+  for (uint64_t i = 0; i < count; ++i) {
+    Event& event = events.emplace_back();
+    event.type = static_cast<Event::Type>(run->Below(static_cast<uint64_t>(Event::Type::kCount)));
+    event.at_ns = static_cast<int64_t>(run->Below(static_cast<uint64_t>(active_ns)));
+    event.duration_ns = run->LogUniform(1 * kNsPerMs, 3 * kNsPerSecond);
+  }
+  std::sort(events.begin(), events.end(),
+            [](const Event& a, const Event& b) { return a.at_ns < b.at_ns; });
+}
+
+std::string Scenario::ToString() const {
+  std::string text = absl::StrCat(
+      clients, " clients, ", keys, " keys, ", acts_per_client, " acts, ", active_ns / kNsPerMs, "+",
+      calm_ns / kNsPerMs, " ms, workers ", server.workers, ", memory ", server.memory_bytes >> 20,
+      "M, slots ", server.index_slots, ", lock words ", server.lock_words);
+  absl::StrAppend(&text, ", besiegers ", besiegers, ", credits ", server.credits, ", receives ",
+                  server.receives, ", reply buffers ", server.reply_buffers, ", lock requests ",
+                  server.lock_requests_max, ", hasty ", hasty_percent, ", locks ", locks_percent,
+                  ", ttl ", ttl_percent, ", values ", value_bytes_max, ", faults ", faults);
+  for (const Event& event : events) {
+    absl::StrAppend(&text, ", event ", static_cast<int>(event.type), "@", event.at_ns / kNsPerMs,
+                    "+", event.duration_ns / kNsPerMs);
+  }
+  return text;
+}
+
+}  // namespace gannet::simulation

@@ -1,0 +1,56 @@
+#ifndef GANNET_TESTS_SIMULATION_SCENARIO_H_
+#define GANNET_TESTS_SIMULATION_SCENARIO_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "server/control/server.h"
+#include "tests/simulation/run.h"
+
+namespace gannet::simulation {
+
+// Something that happens at a time of its own.
+struct Event {
+  enum class Type : uint8_t {
+    kStallServer,     // control part and all workers are not polled
+    kStallWorker,     // one of them
+    kStallClient,     // one of them
+    kStallAll,        // nobody is polled: a machine that was suspended
+    kRestart,         // the server stops, and another begins
+    kBreak,           // a client's connections break, as of a fault
+    kReplaceClient,   // a client goes, and another comes
+    kBreakingFaults,  // the device fails requests for a while
+    kRudePeer,        // comes
+    kCount,
+  };
+  Type type = Type::kStallServer;
+  int64_t at_ns = 0;  // since the run's begin
+  int64_t duration_ns = 0;
+};
+
+// What a run is made of, drawn from its seed.
+struct Scenario {
+  explicit Scenario(Run* run);
+  std::string ToString() const;
+
+  Server::Options server;
+  uint32_t clients = 0;
+  uint32_t keys = 0;
+  uint32_t acts_per_client = 0;
+  int64_t active_ns = 0;
+  int64_t calm_ns = 0;     // then, before everybody becomes idle
+  uint32_t besiegers = 0;  // peers that take no replies, from the beginning to the end
+  bool rude_peers_stay = false;
+  uint32_t hasty_percent = 0;
+  uint32_t locks_percent = 0;
+  uint32_t ttl_percent = 0;
+  uint32_t value_bytes_max = 0;
+  std::string faults;           // that break nothing, all the time
+  std::string breaking_faults;  // during Event::kBreakingFaults
+  std::vector<Event> events;    // by time
+};
+
+}  // namespace gannet::simulation
+
+#endif  // GANNET_TESTS_SIMULATION_SCENARIO_H_

@@ -1,0 +1,304 @@
+#include "tests/simulation/simulated_client.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "common/base/check.h"
+
+namespace gannet::simulation {
+namespace {
+
+using linearizability::Kind;
+
+constexpr size_t kOutBytes = 2048;
+// An operation that has so long must be carried out when nothing is wrong.
+constexpr int64_t kPatientNs = 2 * kNsPerSecond;
+// The time after which a connection that answers nothing is given up, and a new one made.
+constexpr int64_t kRoomNsMax = 5 * kNsPerSecond;
+
+bool IsBug(Outcome outcome) {
+  return outcome == Outcome::kRefused || outcome == Outcome::kUnimplemented ||
+         outcome == Outcome::kServerBug || outcome == Outcome::kNoBuffers;
+}
+
+Outcome OutcomeOfCode(absl::StatusCode code) {
+  return code == absl::StatusCode::kOk ? Outcome::kOk : Outcome::kServerBug;
+}
+
+}  // namespace
+
+const std::string& KeyName(uint32_t key) {
+  static const std::string names[kKeysMax] = {
+      "a", "key-1", "key number two", "3", "a key of more than sixteen bytes", "5", "6", "7"};
+  return names[key];
+}
+
+SimulatedClient::SimulatedClient(const Options& options, Run* run, History* history,
+                                 const Health* server)
+    : options_(options),
+      run_(run),
+      history_(history),
+      server_(server),
+      last_poll_ns_(run->now_ns()),
+      pending_(options.depth) {
+  gannet::Options public_options;
+  public_options.device = "soft";
+  public_options.connect_timeout = std::chrono::milliseconds(3000);
+  public_options.location_cache_bytes = options.location_cache_bytes;
+  public_options.depth = options.depth;
+  public_options.log = [this](LogLevel, std::string_view line) {
+    run_->Note(absl::StrCat("client ", options_.number, " logs: ", WithoutPort(line)));
+  };
+  auto engine = Engine::Create({.endpoints = {options.endpoint},
+                                .options = public_options,
+                                .queue_pairs_max = options.queue_pairs_max,
+                                .nic_locks = options.nic_locks,
+                                .signal_every = options.signal_every,
+                                .clock = run->clock()});
+  GANNET_CHECK(engine.ok(), std::string(engine.status().message()).c_str());
+  engine_ = *std::move(engine);
+  for (Pending& p : pending_) p.out.resize(kOutBytes);
+}
+
+SimulatedClient::~SimulatedClient() {
+  for (const Pending& p : pending_) {
+    if (p.used) Abandon(p);
+  }
+  const Run::Waiting waiting(run_);
+  engine_.reset();
+}
+
+// The port is another in every run.
+std::string SimulatedClient::WithoutPort(std::string_view text) const {
+  return absl::StrReplaceAll(std::string(text), {{options_.endpoint, "the server"}});
+}
+
+// A write that nobody waits for any more may have been applied, or still be.
+void SimulatedClient::Abandon(const Pending& p) {
+  if (InHistory(p.type)) history_->End(p.key, Writes(p.type));
+  if (!Writes(p.type)) return;
+  Operation unknown = p.operation;
+  unknown.outcome = linearizability::Outcome::kUnknown;
+  history_->Add(p.key, unknown);
+  AddExpiry(p);
+}
+
+// The server counts from when it got the write.
+void SimulatedClient::AddExpiry(const Pending& p) {
+  if (p.ttl_ms == 0) return;
+  history_->AddExpiry(
+      p.key, static_cast<uint32_t>(p.operation.value),
+      p.operation.invoke_ns + Run::TickOf(static_cast<int64_t>(p.ttl_ms - 1) * kNsPerMs));
+}
+
+void SimulatedClient::Poll() {
+  const int64_t now_ns = run_->now_ns();
+  health_.OnPoll(last_poll_ns_, now_ns, Health::kClientGapNsMax);
+  last_poll_ns_ = now_ns;
+  for (Pending& p : pending_) {
+    if (p.used && p.deadline_ns == 0) p.deadline_ns = now_ns + p.timeout_ns;
+  }
+  std::array<Completion, 16> completions;
+  const size_t n = engine_->Poll(now_ns, std::span(completions).first(options_.completions));
+  WatchConnection();
+  for (size_t k = 0; k < n; ++k) {
+    const Completion& done = completions[k];
+    const Pending& p = pending_[done.user_data];
+    Finish(done.user_data, {.outcome = OutcomeOfCode(done.code),
+                            .found = done.found,
+                            .info = done.info,
+                            .value = {reinterpret_cast<const char*>(p.out.data()),
+                                      std::min<size_t>(done.info.value_bytes, p.out.size())}});
+  }
+  for (uint32_t i = engine_->NextFinished(); i != kNoOp; i = engine_->NextFinished()) {
+    const Op& op = engine_->op(i);
+    Finish(op.request.user_data, {.outcome = op.outcome,
+                                  .found = op.done.found,
+                                  .info = op.done.info,
+                                  .lock_word = op.word.word(),
+                                  .value = op.value,
+                                  .whole = true});
+    engine_->Release(i);
+  }
+  WatchDeadlines();
+}
+
+// The connections of a client that was polled, to a server that was, last.
+void SimulatedClient::WatchConnection() {
+  const int64_t now_ns = run_->now_ns();
+  const uint32_t connection = ready() ? grant().connection_id : 0;
+  if (connection == connection_) return;
+  run_->Note(
+      absl::StrCat("client ", number(), " has connection ", connection, " after ", connection_));
+  if (connection_ != 0) {
+    const int64_t excused_ns = std::max(server_->excused_ns(now_ns), health_.excused_ns(now_ns));
+    if (connected_ns_ > excused_ns) {
+      run_->Fail(Check::kHealthyConnection,
+                 absl::StrCat("client ", number(), " lost its connection: ",
+                              WithoutPort(engine_->session(0).status().ToString())));
+    }
+    health_.Disturb(now_ns);
+  }
+  held_.clear();
+  connection_ = connection;
+  connected_ns_ = now_ns;
+}
+
+void SimulatedClient::WatchDeadlines() {
+  const int64_t now_ns = run_->now_ns();
+  for (const Pending& p : pending_) {
+    if (!p.used || p.deadline_ns == 0 || now_ns < p.deadline_ns) continue;
+    run_->Fail(
+        Check::kEndsByDeadline,
+        absl::StrCat("client ", number(), "'s operation ", static_cast<int>(p.type), " of key ",
+                     p.key, " goes on ", now_ns - p.deadline_ns, " ns after its deadline"));
+  }
+}
+
+void SimulatedClient::WatchRoom(bool began) {
+  const int64_t now_ns = run_->now_ns();
+  if (began || engine_->alive() >= options_.depth) {
+    no_room_since_ns_ = 0;
+  } else if (no_room_since_ns_ == 0) {
+    no_room_since_ns_ = now_ns;
+  } else if (now_ns - std::max(no_room_since_ns_, calm_ns()) > kRoomNsMax) {
+    run_->Fail(
+        Check::kRoomComesBack,
+        absl::StrCat("client ", number(), " has no room for an operation since ", no_room_since_ns_,
+                     ", though only ", engine_->alive(), " of ", options_.depth, " are alive"));
+  }
+}
+
+int64_t SimulatedClient::calm_ns() const {
+  const int64_t now_ns = run_->now_ns();
+  return std::max(server_->calm_ns(now_ns), health_.calm_ns(now_ns));
+}
+
+void SimulatedClient::CheckPatience(const Pending& p, Outcome outcome) {
+  if (outcome != Outcome::kDeadlineExceeded && outcome != Outcome::kUnavailable) return;
+  if (p.timeout_ns < kPatientNs || calm_ns() >= p.begun_ns) return;
+  if (p.connection == 0 || p.connection != connection_) return;
+  run_->Fail(Check::kPatience,
+             absl::StrCat("client ", number(), "'s operation ", static_cast<int>(p.type),
+                          " of key ", p.key, ", begun at ", p.begun_ns, ", failed with outcome ",
+                          static_cast<int>(outcome)));
+}
+
+void SimulatedClient::Finish(size_t i, const Result& result) {
+  Pending& p = pending_[i];
+  GANNET_CHECK(p.used, "an operation that ended twice");
+  run_->Note(absl::StrCat("client ", number(), " ends ", static_cast<int>(p.type), " of key ",
+                          p.key, ": ", static_cast<int>(result.outcome), result.found ? "+" : "-",
+                          " ", result.info.flags, " ", result.info.value_bytes));
+  p.operation.respond_ns = run_->Tick();
+  if (InHistory(p.type)) history_->End(p.key, Writes(p.type));
+  if (IsBug(result.outcome)) {
+    run_->Fail(Check::kAnswers,
+               absl::StrCat("client ", number(), "'s operation ", static_cast<int>(p.type),
+                            " ended with outcome ", static_cast<int>(result.outcome)));
+  }
+  CheckPatience(p, result.outcome);
+  switch (p.type) {
+    case OpType::kGet:
+      OnRead(p, result);
+      break;
+    case OpType::kPut:
+    case OpType::kDelete:
+      OnWrite(p, result);
+      break;
+    case OpType::kLock:
+    case OpType::kLockAndGet:
+      OnLock(p, result);
+      break;
+    case OpType::kUnlock:
+      OnUnlock(p, result);
+      break;
+    default:
+      break;
+  }
+  p.used = false;
+  --pending_count_;
+}
+
+void SimulatedClient::OnRead(Pending& p, const Result& result) {
+  if (result.outcome != Outcome::kOk) return;
+  const ItemInfo& info = result.info;
+  p.operation.found = info.version != 0;
+  p.operation.value = info.version != 0 ? info.flags : linearizability::kAbsent;
+  known_[p.key] = {info.version, info.version != 0 ? info.flags : 0};
+  if (p.operation.found) {
+    history_->CheckValue(info.flags, info.value_bytes, result.value);
+    history_->AddVersion(info.version, info.flags);
+    if (result.whole && result.value.size() != info.value_bytes) {
+      run_->Fail(Check::kValues,
+                 absl::StrCat("a value of ", info.value_bytes, " bytes has ", result.value.size()));
+    }
+  }
+  history_->Add(p.key, p.operation);
+}
+
+void SimulatedClient::OnWrite(Pending& p, const Result& result) {
+  Operation& op = p.operation;
+  const bool compares = op.kind == Kind::kCompareAndSet || op.kind == Kind::kCompareAndDelete;
+  switch (result.outcome) {
+    case Outcome::kOk:
+      op.found = result.found;
+      if (op.kind == Kind::kCompareAndDelete && !result.found) {
+        op.outcome = linearizability::Outcome::kRefused;
+      }
+      break;
+    case Outcome::kExists:
+    case Outcome::kVersionMismatch:
+      if (!compares) run_->Fail(Check::kAnswers, "a condition that nobody asked for");
+      op.outcome = linearizability::Outcome::kRefused;
+      known_.erase(p.key);
+      break;
+    case Outcome::kUnknown:
+    case Outcome::kDeadlineExceeded:
+      op.outcome = linearizability::Outcome::kUnknown;
+      break;
+    default:
+      return;  // not applied
+  }
+  history_->Add(p.key, op);
+  if (op.outcome == linearizability::Outcome::kRefused) return;
+  AddExpiry(p);
+  if (op.outcome != linearizability::Outcome::kDone) return;
+  if (p.under_lock) history_->AddHeldUntil(p.acquisition, op.invoke_ns);
+  if (p.type == OpType::kDelete) {
+    known_[p.key] = {};
+    return;
+  }
+  known_[p.key] = {result.info.version, static_cast<uint32_t>(op.value)};
+  history_->AddApplied(number(), p.key, p.number, result.info.version,
+                       static_cast<uint32_t>(op.value));
+}
+
+void SimulatedClient::OnLock(Pending& p, const Result& result) {
+  if (result.outcome != Outcome::kOk || !result.found) return;
+  const size_t acquisition =
+      history_->AddAcquired(p.key, number(), result.lock_word, p.operation.respond_ns);
+  if (LockWord(result.lock_word).connection_id() == connection_) {
+    held_[p.key] = {result.lock_word, acquisition};
+  }
+  if (p.type == OpType::kLockAndGet) OnRead(p, result);
+}
+
+void SimulatedClient::OnUnlock(Pending& p, const Result& result) {
+  if (result.outcome == Outcome::kOk) history_->AddHeldUntil(p.acquisition, p.operation.invoke_ns);
+}
+
+bool SimulatedClient::Holds(uint64_t word) const {
+  return std::any_of(held_.begin(), held_.end(),
+                     [word](const auto& held) { return held.second.word == word; });
+}
+
+void SimulatedClient::Break() {
+  run_->Note(absl::StrCat("client ", number(), " breaks its connection"));
+  health_.Excuse(run_->now_ns());
+  engine_->Break(0, absl::UnavailableError("broken by the simulation"));
+}
+
+}  // namespace gannet::simulation

@@ -1,0 +1,157 @@
+#ifndef GANNET_TESTS_SIMULATION_SIMULATED_CLIENT_H_
+#define GANNET_TESTS_SIMULATION_SIMULATED_CLIENT_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "client/engine/engine.h"
+#include "tests/simulation/health.h"
+#include "tests/simulation/history.h"
+#include "tests/simulation/run.h"
+
+namespace gannet::simulation {
+
+// One client: an Engine, the operations that it begins at random, what it believes to hold, and the
+// checks of what it may expect.
+class SimulatedClient {
+ public:
+  struct Options {
+    uint32_t number = 0;
+    std::string endpoint;
+    uint32_t keys = 0;
+    uint32_t depth = 1;
+    uint32_t queue_pairs_max = 1;
+    uint32_t signal_every = 0;
+    uint32_t completions = 0;  // that GETs are reported to; 0: as a Client does it
+    bool nic_locks = true;
+    uint64_t location_cache_bytes = 0;
+    uint32_t value_bytes_max = 0;
+    uint32_t hasty_percent = 0;  // of the operations have short deadlines
+    uint32_t locks_percent = 0;  // of the operations have to do with locks
+    uint32_t ttl_percent = 0;    // of the PUTs
+  };
+
+  // All outlive the client.
+  SimulatedClient(const Options& options, Run* run, History* history, const Health* server);
+  ~SimulatedClient();
+  SimulatedClient(const SimulatedClient&) = delete;
+  SimulatedClient& operator=(const SimulatedClient&) = delete;
+
+  uint32_t number() const { return options_.number; }
+  void Poll();
+  // Begins some operations.
+  void Act(bool patient);
+  // For the end of a run: reads every key.
+  void ReadAll();
+  void UnlockAll();
+  void Break();
+  Health& health() { return health_; }
+
+  bool idle() const { return pending_count_ == 0; }
+  bool ready() const { return engine_->session(0).ready(); }
+  // Its first attempt to connect failed, and it will make no other.
+  bool dead() const { return engine_->session(0).dead(); }
+  const Grant& grant() const { return engine_->session(0).grant(); }
+  // Whether it believes to hold a lock by this word.
+  bool Holds(uint64_t word) const;
+  // What is taken or waits; 0 with nothing to do.
+  uint32_t busy() const { return engine_->busy(); }
+
+ private:
+  // An operation that was begun.
+  struct Pending {
+    bool used = false;
+    OpType type = OpType::kGet;
+    uint32_t key = 0;
+    Operation operation;
+    std::string value;           // of a PUT
+    std::vector<std::byte> out;  // of a GET
+    uint64_t ttl_ms = 0;
+    uint64_t number = 0;     // among this client's writes
+    size_t acquisition = 0;  // of an unlock, or a write under a lock
+    bool under_lock = false;
+    uint32_t connection = 0;  // when it was begun; 0: none
+    int64_t timeout_ns = 0;
+    int64_t begun_ns = 0;
+    int64_t deadline_ns = 0;  // 0: before its first Poll
+  };
+  struct Held {
+    uint64_t word = 0;
+    size_t acquisition = 0;
+  };
+  struct Known {
+    uint64_t version = 0;  // 0: absent
+    uint32_t id = 0;
+  };
+  // What a finished operation says.
+  struct Result {
+    Outcome outcome = Outcome::kOk;
+    bool found = false;
+    ItemInfo info;
+    uint64_t lock_word = 0;
+    std::string_view value;
+    bool whole = false;  // `value` is not cut
+  };
+
+  // simulated_client.cc
+  std::string WithoutPort(std::string_view text) const;
+  void WatchConnection();
+  void WatchDeadlines();
+  void WatchRoom(bool began);
+  void Finish(size_t i, const Result& result);
+  void OnRead(Pending& p, const Result& result);
+  void OnWrite(Pending& p, const Result& result);
+  void OnLock(Pending& p, const Result& result);
+  void OnUnlock(Pending& p, const Result& result);
+  void Abandon(const Pending& p);
+  void AddExpiry(const Pending& p);
+  void CheckPatience(const Pending& p, Outcome outcome);
+  int64_t calm_ns() const;
+
+  // client_acts.cc
+  bool BeginOne(bool patient);
+  bool BeginGet(uint32_t key, bool share);
+  bool BeginMultiGet();
+  bool BeginPut(uint32_t key);
+  bool BeginDelete(uint32_t key);
+  bool BeginLockOp(uint32_t key);
+  bool BeginUnlock(uint32_t key);
+  bool BeginOther();
+  bool Begin(Pending p, absl::StatusOr<OpRequest> request);
+  static bool Writes(OpType type) { return type == OpType::kPut || type == OpType::kDelete; }
+  // Whether it is in the history of its key.
+  static bool InHistory(OpType type) {
+    return Writes(type) || type == OpType::kGet || type == OpType::kLockAndGet;
+  }
+  int64_t Timeout(bool patient);
+  uint32_t ValueBytes();
+  Pending Write(linearizability::Kind kind, OpType type, uint32_t key);
+
+  const Options options_;
+  Run* const run_;
+  History* const history_;
+  const Health* const server_;
+  std::unique_ptr<Engine> engine_;
+  Health health_;
+  int64_t last_poll_ns_;
+  int64_t timeout_ns_ = 0;  // of what is being begun
+  std::vector<Pending> pending_;
+  uint32_t pending_count_ = 0;
+  uint64_t writes_ = 0;
+  std::map<uint32_t, Known> known_;  // by key
+  std::map<uint32_t, Held> held_;    // by key
+  uint32_t connection_ = 0;          // 0: none
+  int64_t connected_ns_ = 0;
+  int64_t no_room_since_ns_ = 0;  // 0: there is
+};
+
+// Valid for ever. REQUIRES: key < kKeysMax.
+inline constexpr uint32_t kKeysMax = 8;
+const std::string& KeyName(uint32_t key);
+
+}  // namespace gannet::simulation
+
+#endif  // GANNET_TESTS_SIMULATION_SIMULATED_CLIENT_H_

@@ -1,0 +1,114 @@
+#include "tests/simulation/simulated_server.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+
+namespace gannet::simulation {
+namespace {
+
+constexpr int kStepsToStop = 1'000'000;
+
+}  // namespace
+
+SimulatedServer::SimulatedServer(Server::Options options, Run* run, History* history)
+    : options_(std::move(options)), run_(run), history_(history), parts_(1 + options_.workers) {
+  const auto device = OpenDevice(kSoftverbsDeviceName);
+  GANNET_CHECK(device.ok(), "softverbs is not there");
+  options_.device = *device;
+  const auto any = ResolveAll("127.0.0.1:0", 0);
+  GANNET_CHECK(any.ok(), "no loopback address");
+  options_.listen = any->front();
+  options_.random = [run] { return run->Draw(); };
+  options_.idle = [run] { run->Idle(); };
+  Start();
+  options_.listen = server_->address();
+  endpoint_ = server_->address().ToString();
+}
+
+SimulatedServer::~SimulatedServer() {
+  if (up()) Stop();
+}
+
+void SimulatedServer::Start() {
+  // A server that cannot connect its device to itself does not start.
+  const std::string faults = run_->faults();
+  run_->SetFaults("");
+  auto server = Server::Create(options_);
+  GANNET_CHECK(server.ok(), std::string(server.status().message()).c_str());
+  server_ = *std::move(server);
+  run_->SetFaults(faults);
+  for (Part& part : parts_) part = {.last_poll_ns = run_->now_ns()};
+  run_->Note("the server starts");
+}
+
+void SimulatedServer::Stop() {
+  run_->Note("the server stops");
+  stopped_tick_ = run_->Tick();
+  const auto closed = [this] {
+    return std::all_of(server_->workers().begin(), server_->workers().end(),
+                       [](const auto& worker) { return worker->closed(); });
+  };
+  server_->BeginStop();
+  for (int steps = 0; !closed(); ++steps) {
+    GANNET_CHECK(steps < kStepsToStop, "the server does not stop");
+    run_->Idle();
+    server_->Poll(now());
+    for (const auto& worker : server_->workers()) worker->Poll(now());
+  }
+  server_.reset();
+}
+
+void SimulatedServer::Restart(int64_t pause_ns) {
+  if (!up()) return;
+  Stop();
+  start_ns_ = run_->now_ns() + pause_ns;
+  health_.Excuse(run_->now_ns());
+}
+
+void SimulatedServer::Continue() {
+  if (up() || run_->now_ns() < start_ns_) return;
+  Start();
+  health_.Excuse(run_->now_ns());
+  history_->AddRestart(stopped_tick_, run_->Tick());
+}
+
+void SimulatedServer::ContinueNow() {
+  start_ns_ = run_->now_ns();
+  Continue();
+}
+
+void SimulatedServer::Stall(size_t part, int64_t until_ns) {
+  parts_[part].stalled_until_ns = std::max(parts_[part].stalled_until_ns, until_ns);
+}
+
+bool SimulatedServer::stalled(size_t part) const {
+  return !up() || run_->now_ns() < parts_[part].stalled_until_ns;
+}
+
+void SimulatedServer::Poll(size_t part) {
+  WatchGaps();
+  parts_[part].last_poll_ns = run_->now_ns();
+  if (part == 0) {
+    server_->Poll(now());
+  } else {
+    server_->workers()[part - 1]->Poll(now());
+  }
+}
+
+void SimulatedServer::WatchGaps() {
+  if (!up()) health_.Excuse(run_->now_ns());
+  for (const Part& part : parts_) {
+    health_.OnPoll(part.last_poll_ns, run_->now_ns(), Health::kServerGapNsMax);
+  }
+}
+
+size_t SimulatedServer::busy() const {
+  size_t busy = 0;
+  for (const auto& worker : server_->workers()) busy += worker->busy();
+  return busy;
+}
+
+}  // namespace gannet::simulation

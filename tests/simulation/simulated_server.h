@@ -1,0 +1,67 @@
+#ifndef GANNET_TESTS_SIMULATION_SIMULATED_SERVER_H_
+#define GANNET_TESTS_SIMULATION_SIMULATED_SERVER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/control/server.h"
+#include "tests/simulation/health.h"
+#include "tests/simulation/history.h"
+#include "tests/simulation/run.h"
+
+namespace gannet::simulation {
+
+// A server, its restarts, and which of its parts stand still: part 0 is the control part, the
+// others are the workers.
+class SimulatedServer {
+ public:
+  SimulatedServer(Server::Options options, Run* run, History* history);
+  ~SimulatedServer();
+  SimulatedServer(const SimulatedServer&) = delete;
+  SimulatedServer& operator=(const SimulatedServer&) = delete;
+
+  // Stops it, if it runs, and begins another in its place after `pause_ns`.
+  void Restart(int64_t pause_ns);
+  // Begins the other when its time has come.
+  void Continue();
+  bool up() const { return server_ != nullptr; }
+  const std::string& endpoint() const { return endpoint_; }
+
+  size_t parts() const { return parts_.size(); }
+  void ContinueNow();
+  void Stall(size_t part, int64_t until_ns);
+  void EndStall(size_t part) { parts_[part].stalled_until_ns = 0; }
+  bool stalled(size_t part) const;
+  void Poll(size_t part);
+  // Takes note of how long parts have not been polled.
+  void WatchGaps();
+  Health& health() { return health_; }
+
+  // What is taken or waits; 0 with nothing to do.
+  size_t busy() const;
+
+ private:
+  struct Part {
+    int64_t last_poll_ns = 0;
+    int64_t stalled_until_ns = 0;
+  };
+  void Start();
+  void Stop();
+  Now now() const { return {run_->now_ns(), run_->wall_ms()}; }
+
+  Server::Options options_;
+  Run* const run_;
+  History* const history_;
+  std::unique_ptr<Server> server_;
+  std::string endpoint_;
+  std::vector<Part> parts_;
+  Health health_;
+  int64_t start_ns_ = 0;      // when the next one begins
+  int64_t stopped_tick_ = 0;  // when the last one began to stop
+};
+
+}  // namespace gannet::simulation
+
+#endif  // GANNET_TESTS_SIMULATION_SIMULATED_SERVER_H_

@@ -1,0 +1,269 @@
+#include "tests/simulation/world.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/words.h"
+#include "common/layout/lock_word.h"
+
+namespace gannet::simulation {
+namespace {
+
+// The longest jump of time while nothing happens: far less than the time between two heartbeats.
+constexpr int64_t kJumpNsMin = 5 * kNsPerUs;
+constexpr int64_t kJumpNsMax = 4 * kNsPerMs;
+constexpr int64_t kDrainNsMax = 8 * kNsPerSecond;
+// For the locks of the dead, which are looked for every 2 s.
+constexpr int64_t kQuietNs = 5 * kNsPerSecond;
+constexpr int64_t kConnectNsMax = 8 * kNsPerSecond;
+
+}  // namespace
+
+World::World(Run* run)
+    : run_(run),
+      scenario_(run),
+      began_ns_(run->now_ns()),
+      history_(run, scenario_.keys, kKeysMax),
+      server_(scenario_.server, run, &history_) {
+  run_->Note(scenario_.ToString());
+  run_->SetFaults(scenario_.faults);
+  for (uint32_t i = 0; i < scenario_.clients; ++i) {
+    // Some are there from the beginning, others come in the midst.
+    const int64_t act_ns = static_cast<int64_t>(
+        run->Below(static_cast<uint64_t>(scenario_.active_ns / (run->OneIn(2) ? 1 : 100) + 1)));
+    guests_.push_back({NewClient(), run_->now_ns() + act_ns, 0});
+  }
+}
+
+void World::Besiege() {
+  for (uint32_t i = 0; i < scenario_.besiegers; ++i) {
+    peers_.push_back(
+        std::make_unique<RudePeer>(RudePeer::Kind::kTakesNoReplies, server_.endpoint(), run_));
+  }
+}
+
+std::unique_ptr<SimulatedClient> World::NewClient() {
+  SimulatedClient::Options options{.number = ++last_client_,
+                                   .endpoint = server_.endpoint(),
+                                   .keys = scenario_.keys,
+                                   .value_bytes_max = scenario_.value_bytes_max,
+                                   .hasty_percent = scenario_.hasty_percent,
+                                   .locks_percent = scenario_.locks_percent,
+                                   .ttl_percent = scenario_.ttl_percent};
+  options.depth = static_cast<uint32_t>(run_->LogUniform(1, 64));
+  const bool async = run_->OneIn(2);
+  options.queue_pairs_max = async ? ClientSession::kQueuePairsMax : 1;
+  options.signal_every = async ? 32 : SendChain::kMax;
+  options.completions = async ? 1 + static_cast<uint32_t>(run_->Below(16)) : 0;
+  options.nic_locks = !run_->OneIn(3);
+  options.location_cache_bytes = run_->OneIn(2) ? 4096 : 0;
+  return std::make_unique<SimulatedClient>(options, run_, &history_, &server_.health());
+}
+
+void World::Execute() {
+  acting_ = true;
+  Besiege();
+  StepUntil(began_ns_ + scenario_.active_ns, [] { return false; });
+  EndStalls();
+  if (!scenario_.rude_peers_stay) peers_.clear();
+  patient_ = true;
+  StepUntil(run_->now_ns() + scenario_.calm_ns, [] { return false; });
+  acting_ = false;
+  StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
+  if (!over() && !AllIdle()) run_->Fail(Check::kEnds, "operations go on for ever");
+  peers_.clear();
+  StepUntil(run_->now_ns() + kConnectNsMax, [this] {
+    return std::all_of(guests_.begin(), guests_.end(),
+                       [](const Guest& guest) { return guest.client->ready(); });
+  });
+  StepUntil(run_->now_ns() + kQuietNs, [] { return false; });
+  CheckAtTheEnd();
+}
+
+template <class Done>
+void World::StepUntil(int64_t until_ns, Done done) {
+  int64_t jump_ns = kJumpNsMin;
+  uint64_t idle = 0;
+  while (!over() && run_->now_ns() < until_ns && !done()) {
+    if (++loops_ > kLoopsMax) return run_->Fail(Check::kEnds, "too many steps");
+    bool moved = false;
+    for (uint64_t n = 1 + run_->Below(4); n > 0; --n) moved |= run_->StepDevice(run_->now_ns());
+    HandleEvents();
+    PollSomebody();
+    Act();
+    idle = moved ? 0 : idle + 1;
+    if (moved) jump_ns = kJumpNsMin;
+    if (idle <= 2) continue;
+    // Nobody has anything to do, unless the next Poll shows otherwise.
+    PollEverybody();
+    if (run_->StepDevice(std::min({run_->now_ns() + jump_ns, NextTime(), until_ns}))) {
+      idle = 0;
+    } else {
+      jump_ns = std::min(2 * jump_ns, kJumpNsMax);
+    }
+  }
+}
+
+size_t World::participants() const { return server_.parts() + guests_.size() + peers_.size(); }
+
+void World::PollSomebody() {
+  uint64_t who = run_->Below(participants());
+  if (who < server_.parts()) return PollPart(who);
+  who -= server_.parts();
+  if (who < guests_.size()) return PollGuest(&guests_[who]);
+  peers_[who - guests_.size()]->Poll();
+}
+
+void World::PollEverybody() {
+  for (size_t part = 0; part < server_.parts(); ++part) PollPart(part);
+  for (Guest& guest : guests_) PollGuest(&guest);
+  for (const auto& peer : peers_) peer->Poll();
+}
+
+void World::PollPart(size_t part) {
+  server_.Continue();
+  if (!server_.stalled(part)) server_.Poll(part);
+}
+
+void World::PollGuest(Guest* guest) {
+  server_.WatchGaps();
+  if (run_->now_ns() < guest->stalled_until_ns) return;
+  guest->client->Poll();
+  if (guest->client->dead()) guest->client = NewClient();
+}
+
+void World::Act() {
+  if (!acting_) return;
+  Guest& guest = guests_[run_->Below(guests_.size())];
+  const int64_t now_ns = run_->now_ns();
+  if (now_ns < guest.next_act_ns || now_ns < guest.stalled_until_ns) return;
+  guest.client->Act(patient_);
+  const int64_t span_ns = patient_ ? scenario_.calm_ns : scenario_.active_ns;
+  const int64_t gap_ns = 2 * span_ns / scenario_.acts_per_client;
+  // In bursts: most gaps are short, few are long.
+  guest.next_act_ns = now_ns + run_->LogUniform(100, 4 * gap_ns + 1000);
+}
+
+// The next time at which somebody begins something.
+int64_t World::NextTime() const {
+  int64_t next_ns = INT64_MAX;
+  if (next_event_ < scenario_.events.size()) {
+    next_ns = began_ns_ + scenario_.events[next_event_].at_ns;
+  }
+  for (const Guest& guest : guests_) {
+    if (acting_) next_ns = std::min(next_ns, std::max(guest.next_act_ns, guest.stalled_until_ns));
+  }
+  return std::max(next_ns, run_->now_ns() + 1);
+}
+
+void World::HandleEvents() {
+  const int64_t now_ns = run_->now_ns();
+  if (breaking_until_ns_ != 0 && now_ns >= breaking_until_ns_) {
+    breaking_until_ns_ = 0;
+    run_->SetFaults(scenario_.faults);
+    server_.health().SetBreaking(false, now_ns);
+  }
+  if (next_event_ == scenario_.events.size()) return;
+  const Event& event = scenario_.events[next_event_];
+  if (now_ns < began_ns_ + event.at_ns) return;
+  ++next_event_;
+  Happen(event);
+}
+
+void World::Happen(const Event& event) {
+  const int64_t now_ns = run_->now_ns();
+  const int64_t until_ns = now_ns + event.duration_ns;
+  run_->Note(absl::StrCat("event ", static_cast<int>(event.type)));
+  Guest& guest = guests_[run_->Below(guests_.size())];
+  switch (event.type) {
+    case Event::Type::kStallAll:
+      for (Guest& each : guests_) each.stalled_until_ns = until_ns;
+      [[fallthrough]];
+    case Event::Type::kStallServer:
+      for (size_t part = 0; part < server_.parts(); ++part) server_.Stall(part, until_ns);
+      return;
+    case Event::Type::kStallWorker:
+      return server_.Stall(1 + run_->Below(server_.parts() - 1), until_ns);
+    case Event::Type::kStallClient:
+      guest.stalled_until_ns = until_ns;
+      return;
+    case Event::Type::kRestart:
+      return server_.Restart(event.duration_ns);
+    case Event::Type::kBreak:
+      return guest.client->Break();
+    case Event::Type::kReplaceClient:
+      guest.client.reset();
+      guest.client = NewClient();
+      return;
+    case Event::Type::kBreakingFaults:
+      run_->SetFaults(scenario_.breaking_faults);
+      server_.health().SetBreaking(true, now_ns);
+      breaking_until_ns_ = until_ns;
+      return;
+    case Event::Type::kRudePeer: {
+      const auto kind =
+          static_cast<RudePeer::Kind>(run_->Below(static_cast<uint64_t>(RudePeer::Kind::kCount)));
+      for (uint64_t n = 1 + run_->Below(4); n > 0; --n) {
+        peers_.push_back(std::make_unique<RudePeer>(kind, server_.endpoint(), run_));
+      }
+      return;
+    }
+    case Event::Type::kCount:
+      return;
+  }
+}
+
+void World::EndStalls() {
+  next_event_ = scenario_.events.size();
+  breaking_until_ns_ = 0;
+  run_->SetFaults(scenario_.faults);
+  server_.health().SetBreaking(false, run_->now_ns());
+  for (Guest& guest : guests_) guest.stalled_until_ns = 0;
+  for (size_t part = 0; part < server_.parts(); ++part) server_.EndStall(part);
+  if (!server_.up()) server_.ContinueNow();
+}
+
+bool World::AllIdle() const {
+  return std::all_of(guests_.begin(), guests_.end(),
+                     [](const Guest& guest) { return guest.client->idle(); });
+}
+
+void World::CheckAtTheEnd() {
+  if (over()) return;
+  for (const Guest& guest : guests_) {
+    if (!guest.client->ready()) {
+      return run_->Fail(Check::kConnects,
+                        absl::StrCat("client ", guest.client->number(), " is not connected"));
+    }
+    if (guest.client->busy() > 0) {
+      run_->Fail(Check::kEverythingBack,
+                 absl::StrCat("client ", guest.client->number(), ": ", guest.client->busy()));
+    }
+  }
+  if (server_.busy() > 0) {
+    run_->Fail(Check::kEverythingBack, absl::StrCat("server: ", server_.busy()));
+  }
+  CheckLockWords();
+  // Who uses what it has to the full must get it.
+  for (Guest& guest : guests_) guest.client->ReadAll();
+  StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
+  history_.Check();
+}
+
+// Server and clients are one process here: the words are where the grant says.
+void World::CheckLockWords() {
+  const Grant& grant = guests_[0].client->grant();
+  const auto* words = reinterpret_cast<const uint64_t*>(grant.lock_address);
+  for (uint32_t i = 0; i < grant.lock_words; ++i) {
+    const uint64_t word = LoadWord(&words[i]);
+    const bool held = std::any_of(guests_.begin(), guests_.end(),
+                                  [word](const Guest& guest) { return guest.client->Holds(word); });
+    if (word != 0 && !held) {
+      run_->Fail(Check::kLocksHaveHolders,
+                 absl::StrCat("lock word ", i, " is held by connection ",
+                              LockWord(word).connection_id(), ", and no client knows of it"));
+    }
+  }
+}
+
+}  // namespace gannet::simulation

@@ -1,0 +1,80 @@
+#ifndef GANNET_TESTS_SIMULATION_WORLD_H_
+#define GANNET_TESTS_SIMULATION_WORLD_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "tests/simulation/history.h"
+#include "tests/simulation/rude_peer.h"
+#include "tests/simulation/run.h"
+#include "tests/simulation/scenario.h"
+#include "tests/simulation/simulated_client.h"
+#include "tests/simulation/simulated_server.h"
+
+namespace gannet::simulation {
+
+// One server and its clients, from the begin of a run to its last check. One thread steps them all,
+// in an order that the seed chooses:
+//
+//   active: clients act, events happen --> calm: clients act --> drained: what is under way ends
+//   --> quiet: nobody does anything, until the dead are forgotten --> checks
+class World {
+ public:
+  explicit World(Run* run);
+  World(const World&) = delete;
+  World& operator=(const World&) = delete;
+
+  // Ends early when a check fails.
+  void Execute();
+  const Scenario& scenario() const { return scenario_; }
+
+ private:
+  // No run that ends takes nearly so many.
+  static constexpr uint64_t kLoopsMax = 400'000;
+  struct Guest {
+    std::unique_ptr<SimulatedClient> client;
+    int64_t next_act_ns = 0;
+    int64_t stalled_until_ns = 0;
+  };
+
+  void Besiege();
+  std::unique_ptr<SimulatedClient> NewClient();
+  // Until that time, or until `done` if that comes first.
+  template <class Done>
+  void StepUntil(int64_t until_ns, Done done);
+  void PollSomebody();
+  void PollEverybody();
+  void PollPart(size_t part);
+  void PollGuest(Guest* guest);
+  size_t participants() const;
+  void Act();
+  int64_t NextTime() const;
+
+  bool over() const { return run_->failed() || loops_ > kLoopsMax; }
+
+  void HandleEvents();
+  void Happen(const Event& event);
+  void EndStalls();
+  void CheckAtTheEnd();
+  void CheckLockWords();
+  bool AllIdle() const;
+
+  Run* const run_;
+  Scenario scenario_;
+  const int64_t began_ns_;
+  History history_;
+  SimulatedServer server_;
+  std::vector<Guest> guests_;
+  std::vector<std::unique_ptr<RudePeer>> peers_;
+  uint32_t last_client_ = 0;
+  size_t next_event_ = 0;
+  bool acting_ = false;
+  bool patient_ = false;
+  int64_t breaking_until_ns_ = 0;
+  uint64_t loops_ = 0;
+};
+
+}  // namespace gannet::simulation
+
+#endif  // GANNET_TESTS_SIMULATION_WORLD_H_
