@@ -261,7 +261,7 @@ int64_t Engine::IdlePollNs() const {
 }
 
 std::chrono::milliseconds Engine::TtlLeft(const Server& server, uint64_t expiry_ms) const {
-  const uint64_t left_ms = server.session->server_clock().LeftMs(expiry_ms, now_ns_);
+  const uint64_t left_ms = server.session->server_time().LeftMs(expiry_ms, now_ns_);
   return std::chrono::milliseconds(left_ms);
 }
 

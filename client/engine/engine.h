@@ -233,7 +233,7 @@ class Engine final : public SessionOwner {
   // not expired then is an answer.
   bool PastExpiry(const Server& server, const ItemHeader& header) const {
     return header.expiry_ms() != 0 &&
-           !server.session->server_clock().SurelyBefore(header.expiry_ms(), now_ns_);
+           !server.session->server_time().SurelyBefore(header.expiry_ms(), now_ns_);
   }
 
   // engine_get.cc

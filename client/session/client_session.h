@@ -23,7 +23,7 @@
 #include "client/session/request_watch.h"
 #include "client/session/request_window.h"
 #include "client/session/send_chain.h"
-#include "client/session/server_clock.h"
+#include "client/session/server_time_bound.h"
 #include "client/session/session_memory.h"
 #include "client/session/watched_time.h"
 #include "common/protocol/connect.h"
@@ -172,7 +172,7 @@ class ClientSession {
     return mode == LockMode::kNicCas && !lock_by_nic_ ? LockMode::kRpcLoopback : mode;
   }
   RequestWindow& window() { return window_; }
-  const ServerClock& server_clock() const { return server_clock_; }
+  const ServerTimeBound& server_time() const { return server_time_; }
   int64_t silence_ns() const { return grant_.silence_ms * kNsPerMs; }
 
   // REQUIRES: ready. Posted by this or the next Poll. Locks and what must follow them in order go
@@ -277,7 +277,7 @@ class ClientSession {
   bool lock_by_nic_ = false;
 
   int64_t asked_ns_ = 0;  // when the connection was asked for that brings the next grant
-  ServerClock server_clock_;
+  ServerTimeBound server_time_;
   WatchedTime watched_;
   RequestWatch request_watch_;
   bool all_read_ = true;  // of the completions, in this Poll

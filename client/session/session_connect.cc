@@ -199,8 +199,8 @@ void ClientSession::AdoptGrant(const Grant& grant, int64_t now_ns) {
   tried_ = 0;
   unreachable_ = false;
   backoff_.Reset();
-  server_clock_.Forget();
-  if (options_.server_clock) server_clock_.OnTold(grant.time_ms, asked_ns_, now_ns);
+  server_time_.Forget();
+  if (options_.server_clock) server_time_.OnTold(grant.time_ms, asked_ns_, now_ns);
   watched_.Restart(now_ns, Liveness::WatchStepNs(silence_ns()));
   request_watch_.Restart(watched_);
   links_[0].liveness.Restart(now_ns, watched_, silence_ns());

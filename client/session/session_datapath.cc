@@ -96,7 +96,7 @@ void ClientSession::HandleReply(Link& link, std::span<const std::byte> message, 
 void ClientSession::OnHeartbeatReply(Link& link, uint64_t time_ms, int64_t now_ns) {
   const std::optional<int64_t> asked_ns = link.liveness.OnHeartbeatAnswered();
   if (!asked_ns.has_value() || time_ms == 0 || !options_.server_clock) return;
-  server_clock_.OnTold(time_ms, *asked_ns, now_ns);
+  server_time_.OnTold(time_ms, *asked_ns, now_ns);
 }
 
 void ClientSession::ReturnLent(const RequestWindow::Entry& entry) {

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "client/api/requests.h"
@@ -43,7 +44,8 @@ class FakeRun : public ::testing::Test {
     ASSERT_TRUE(engine.ok()) << engine.status();
     engine_ = *std::move(engine);
     Settle();
-    ASSERT_TRUE(engine_->ConnectStatus().ok()) << engine_->ConnectStatus();
+    const std::optional<absl::Status> status = engine_->StartStatus(/*last_call=*/true);
+    ASSERT_TRUE(status.has_value() && status->ok()) << status.value_or(absl::OkStatus());
   }
 
   // Everything that happens without time passing. The device's own time jumps when it has nothing

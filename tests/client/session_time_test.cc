@@ -10,7 +10,7 @@
 #include "client/session/liveness.h"
 #include "client/session/request_watch.h"
 #include "client/session/request_window.h"
-#include "client/session/server_clock.h"
+#include "client/session/server_time_bound.h"
 #include "client/session/watched_time.h"
 #include "common/layout/item.h"
 
@@ -189,7 +189,7 @@ class ServerClockTest : public ::testing::Test {
  protected:
   static constexpr uint64_t kTold = 1'700'000'000'000;
   static constexpr int64_t kAsked = 50 * kNsPerSecond;  // the client's clock knows nothing of it
-  ServerClock clock_;
+  ServerTimeBound clock_;
 };
 
 TEST_F(ServerClockTest, NothingIsSurelyBeforeItsExpiryUntilTheServerToldItsTime) {
@@ -211,7 +211,7 @@ TEST_F(ServerClockTest, IsNeverBehindTheServersClock) {
       const auto server_ms = [&](int64_t ns) {
         return static_cast<uint64_t>(server_at_asking + speed * static_cast<double>(ns) / 1e6);
       };
-      ServerClock clock;
+      ServerTimeBound clock;
       clock.OnTold(server_ms(read_ns), kAsked, kAsked + kRoundTrip);
       for (int64_t ns = kRoundTrip; ns < 3600 * kNsPerSecond; ns += 97 * kNsPerMs) {
         ASSERT_GT(clock.UpperMs(kAsked + ns), server_ms(ns)) << speed << " " << read_ns;

@@ -82,7 +82,7 @@ class StartupAnswersTest : public testing::Test, public Driver {
         std::this_thread::yield();
         continue;
       }
-      const Now now = Now::Read();
+      const Now now = clock_.Read();
       server_->Poll(now);
       server_->workers()[0]->Poll(now);
     }
@@ -102,6 +102,7 @@ class StartupAnswersTest : public testing::Test, public Driver {
     return reject;
   }
 
+  const ServerClock clock_ = ServerClock::Start();
   SlowTouch touch_{1};
   const SocketAddress address_;
   std::unique_ptr<Server> server_;

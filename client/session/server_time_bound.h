@@ -1,5 +1,5 @@
-#ifndef GANNET_CLIENT_SESSION_SERVER_CLOCK_H_
-#define GANNET_CLIENT_SESSION_SERVER_CLOCK_H_
+#ifndef GANNET_CLIENT_SESSION_SERVER_TIME_BOUND_H_
+#define GANNET_CLIENT_SESSION_SERVER_TIME_BOUND_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -20,17 +20,17 @@ namespace gannet {
 // silence after which they do.
 //
 // One owner thread.
-class ServerClock {
+class ServerTimeBound {
  public:
   // Two clocks that are both slewed by NTP (at most 500 ppm each) and have bad crystals differ by
   // less than 2 ms a second.
   static constexpr int64_t kDriftShift = 9;
 
   // Another server, or none: nothing is known of its clock, which may show any time.
-  void Forget() { *this = ServerClock(); }
+  void Forget() { *this = ServerTimeBound(); }
   // The server's clock was `time_ms` at some moment after `asked_ns`. Keeps what bounds it best.
   void OnTold(uint64_t time_ms, int64_t asked_ns, int64_t now_ns) {
-    ServerClock told;
+    ServerTimeBound told;
     told.time_ms_ = std::min(time_ms, kNever);
     told.asked_ns_ = asked_ns;
     if (told.UpperMs(now_ns) <= UpperMs(now_ns)) *this = told;
@@ -62,4 +62,4 @@ class ServerClock {
 
 }  // namespace gannet
 
-#endif  // GANNET_CLIENT_SESSION_SERVER_CLOCK_H_
+#endif  // GANNET_CLIENT_SESSION_SERVER_TIME_BOUND_H_
