@@ -81,6 +81,7 @@ void AsyncClient::State::Complete(uint32_t i, Completion* completion) {
   completion->user_data = op.request.user_data;
   completion->type = op.request.type;
   completion->code = CodeOf(op.outcome);
+  completion->index_full = op.outcome == Outcome::kIndexFull;
   completion->lock_word = op.word.word();
   if (op.request.type == OpType::kStats && op.outcome == Outcome::kOk) {
     *stats_of[i] = StatsOf(*engine, op);

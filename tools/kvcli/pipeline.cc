@@ -14,8 +14,8 @@ namespace {
 // A value longer than this is asked for again, through the other client.
 constexpr size_t kValueRoom = 4096;
 
-std::string_view TextOf(absl::StatusCode code, Verb verb) {
-  switch (code) {
+std::string_view TextOf(const Completion& answer, Verb verb) {
+  switch (answer.code) {
     case absl::StatusCode::kAlreadyExists:
       return "the key is there";
     case absl::StatusCode::kFailedPrecondition:
@@ -28,7 +28,8 @@ std::string_view TextOf(absl::StatusCode code, Verb verb) {
       return verb == Verb::kGet ? "no answer within the deadline"
                                 : "no answer within the deadline; the write may have been applied";
     case absl::StatusCode::kResourceExhausted:
-      return "the server's memory or index is full; kvcli stats tells which";
+      return answer.index_full ? "the server's index is full; start it with more --index_slots"
+                               : "the server's memory is full; start it with more --memory";
     default:
       return "the server refused the request; its log says why";
   }
@@ -137,7 +138,7 @@ absl::Status Pipeline::StatusOf(const Entry& entry) const {
   if (entry.answer.code == absl::StatusCode::kOk) return absl::OkStatus();
   const uint32_t server = async_->ServerOf(entry.command.keys[0]);
   std::string text = absl::StrCat(async_->Info()[server].endpoint, ": ",
-                                  std::string(TextOf(entry.answer.code, entry.command.verb)));
+                                  std::string(TextOf(entry.answer, entry.command.verb)));
   if (entry.answer.code == absl::StatusCode::kFailedPrecondition) {
     absl::StrAppend(&text, ": ", entry.answer.info.version, " (0: absent)");
   }

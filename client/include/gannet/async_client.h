@@ -39,6 +39,8 @@ struct Completion {
   absl::StatusCode code = absl::StatusCode::kOk;
   // Get, delete: the key was there. Lock, LockAndGet: the lock was acquired.
   bool found = false;
+  // ResourceExhausted, put: the server's index is full. Otherwise its memory is.
+  bool index_full = false;
   // Get, LockAndGet: of the item, version 0 when there is none. Put: the new version.
   // FailedPrecondition: the current version, 0 = absent.
   ItemInfo info;
