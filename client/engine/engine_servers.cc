@@ -105,6 +105,7 @@ std::vector<ServerInfo> Engine::Info() const {
     info.name = router_.NameOf(static_cast<uint32_t>(infos.size()) - 1);
     info.connected = session->ready();
     if (!info.connected) info.why_not = CauseOf(*session);
+    info.unreachable = session->down();
     if (!session->was_ready()) continue;
     const Grant& grant = session->grant();
     info.device = session->memory().device.name;

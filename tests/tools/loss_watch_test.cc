@@ -43,6 +43,19 @@ TEST_F(LossWatchTest, AServerThatStaysAwayIsLostWithTheLastReason) {
   EXPECT_EQ(watch_.lost(), "cannot reach host:2: nobody listens");
 }
 
+TEST_F(LossWatchTest, AServerThatCannotBeReachedIsAwayAndLostAtOnce) {
+  std::vector<ServerInfo> servers = Servers(false);
+  servers[1].unreachable = true;
+  watch_.Look(servers, kBrokenNs + 2);
+  EXPECT_TRUE(watch_.away());
+  EXPECT_EQ(watch_.lost(), "cannot reach host:2: nobody listens");
+  forgiving_.Look(servers, kBrokenNs + 2);
+  EXPECT_TRUE(forgiving_.away());
+  forgiving_.Look(Servers(true), kBrokenNs + 3);
+  EXPECT_FALSE(forgiving_.away());
+  EXPECT_EQ(forgiving_.lost(), "");
+}
+
 TEST_F(LossWatchTest, AConnectionThatComesBackIsNotLost) {
   watch_.Look(Servers(true), kBrokenNs + 10);
   EXPECT_FALSE(watch_.troubled());

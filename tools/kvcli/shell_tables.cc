@@ -93,7 +93,10 @@ int Shell::Info() {
   int code = kExitDone;
   for (const ServerInfo& server : client_.Info()) {
     const Json json = InfoJson(server);
-    if (!server.connected) code = kExitError;
+    if (!server.connected) {
+      code = kExitError;
+      std::fprintf(stderr, "kvcli: not connected: %s\n", server.why_not.c_str());
+    }
     if (options_.json) {
       ShowJson(json);
     } else {

@@ -40,6 +40,8 @@ class Backend {
   // Why no server answers any more, or the one that does is not the one that was loaded. Empty as
   // long as there is hope. Set and cleared by Poll.
   virtual std::string_view lost() const { return {}; }
+  // True while whatever is begun would fail at once, because a server cannot be reached.
+  virtual bool away() const { return false; }
 };
 
 // Sums over all servers of what the run is charged for.

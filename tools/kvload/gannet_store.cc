@@ -37,6 +37,7 @@ class GannetBackend : public Backend {
     return watch_->lost().empty() || waits_ ? done : 0;
   }
   std::string_view lost() const override { return watch_->lost(); }
+  bool away() const override { return watch_->away(); }
 
  private:
   const std::unique_ptr<AsyncClient> client_;

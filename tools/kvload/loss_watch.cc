@@ -20,10 +20,11 @@ void LossWatch::Look(const std::vector<ServerInfo>& now, int64_t now_ns) {
     lost_ = absl::StrCat(now[i].endpoint, " was started anew, without what it held");
     return;
   }
+  away_ = std::ranges::any_of(now, &ServerInfo::unreachable);
   if (std::ranges::all_of(now, &ServerInfo::connected)) {
     troubled_ = false;
     lost_.clear();
-  } else if (now_ns - since_ns_ >= kAwayNs) {
+  } else if (away_ || now_ns - since_ns_ >= kAwayNs) {
     lost_ = last_line_;
   }
 }

@@ -13,8 +13,8 @@
 namespace gannet::kvload {
 
 // Tells a server that is lost to a run from one whose connection only broke for a moment. A server
-// is lost when it stays away for kAwayNs, and at once when it comes back as another run of itself,
-// without what it held.
+// is lost when it stays away for kAwayNs, and at once when it cannot be reached, or comes back as
+// another run of itself, without what it held.
 //
 // Costs one look at a bool a Poll as long as nothing happens. One thread: the client's, which also
 // calls Log.
@@ -28,7 +28,7 @@ class LossWatch {
   // What the client is connected to.
   void Begin(std::vector<ServerInfo> servers) {
     servers_ = std::move(servers);
-    troubled_ = false;
+    troubled_ = away_ = false;
   }
   // A line of the client's log: a warning says that a connection broke, other lines why it does not
   // come back.
@@ -38,11 +38,14 @@ class LossWatch {
   void Look(const std::vector<ServerInfo>& now, int64_t now_ns);
   // Why, or empty.
   std::string_view lost() const { return lost_; }
+  // True if a server could not be reached when it was last tried.
+  bool away() const { return away_; }
 
  private:
   const bool forgives_;
   std::vector<ServerInfo> servers_;
   bool troubled_ = false;
+  bool away_ = false;
   int64_t since_ns_ = 0;
   std::string last_line_;
   std::string lost_;

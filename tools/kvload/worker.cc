@@ -57,7 +57,7 @@ int64_t Worker::End() {
 
 // What is done for the operations themselves, choosing a key for one, comes before the clock.
 void Worker::StartDue() {
-  if (source_empty_ || free_.empty()) return;
+  if (source_empty_ || free_.empty() || backend_.away()) return;
   const bool closed_loop = options_.interval_ns == 0;
   const int64_t now = closed_loop ? 0 : clock_();
   starting_.clear();

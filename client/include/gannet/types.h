@@ -156,6 +156,8 @@ struct ServerInfo {
   std::string name;
   bool connected = false;
   std::string why_not;    // it is not connected
+  // It was tried since, at all its addresses, and not reached: operations end at once.
+  bool unreachable = false;
   std::string device;     // the local device
   std::string kind;       // "hardware", "kernel-software" or "softverbs"
   std::string lock_mode;  // "nic", "rpc-loopback" or "rpc-server"
