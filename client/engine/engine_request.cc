@@ -272,10 +272,10 @@ void Engine::OnLockReply(uint32_t i, const ReplyView& reply) {
   OnLockAnswer(i, true, op.word);
 }
 
-// Nobody held it: that is as good.
+// Not found: nobody held it.
 void Engine::OnBreakReply(Op& op, ReplyStatus status) {
   op.done.found = status == ReplyStatus::kOk;
-  Finish(op.number, status == ReplyStatus::kLockLost ? Outcome::kOk : OutcomeOf(status));
+  Finish(op.number, OutcomeOf(status));
 }
 
 // The operation is over. What matters still is a lock that nobody will unlock.

@@ -18,8 +18,6 @@ inline constexpr uint16_t kCreditsDefault = 32;
 // every third of it.
 inline constexpr uint16_t kSilenceMsDefault = 1500;
 inline constexpr uint16_t kSilenceMsMin = 30;
-inline constexpr uint32_t kHeartbeatMs = kSilenceMsDefault / 3;
-inline constexpr uint32_t kPeerSilenceMsMax = kSilenceMsDefault;
 inline constexpr uint8_t kRetryCount = 6;  // 7 means for ever on Soft-RoCE
 inline constexpr uint8_t kRnrRetryCount = 6;
 

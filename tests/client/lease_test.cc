@@ -109,7 +109,7 @@ TEST_P(LeaseTest, BreakingSaysWhetherSomebodyHeldIt) {
   EXPECT_TRUE(Run(KeyRequest(*engine_, OpType::kBreakLock, "key")).found);
   EXPECT_EQ(server_->requests().back().opcode(), Opcode::kUnlock);
   EXPECT_EQ(server_->requests().back().header.flags, kForce);
-  AnswerWith(ReplyStatus::kLockLost);
+  AnswerWith(ReplyStatus::kNotFound);
   const Ended nobody = Run(KeyRequest(*engine_, OpType::kBreakLock, "key"));
   EXPECT_EQ(nobody.outcome, Outcome::kOk);
   EXPECT_FALSE(nobody.found);

@@ -83,10 +83,17 @@ TEST(CommandTest, LockTakesACommandWithItsOwnOptions) {
   EXPECT_THAT(ErrorOf({"lock", "key", "ls"}), HasSubstr("is one word too many"));
 }
 
+TEST(CommandTest, LocksMayHaveALease) {
+  EXPECT_EQ(Parsed({"lock", "key", "--lease=5s", "--", "true"}).lease, std::chrono::seconds(5));
+  EXPECT_FALSE(Parsed({"lock", "key"}).lease.has_value());
+}
+
 TEST(CommandTest, OneShotLocksNeedACommand) {
   EXPECT_FALSE(CheckOneShot(Parsed({"lock", "key"})).ok());
   EXPECT_TRUE(CheckOneShot(Parsed({"lock", "key", "--", "true"})).ok());
   EXPECT_FALSE(CheckOneShot(Parsed({"unlock", "key"})).ok());
+  EXPECT_TRUE(CheckOneShot(Parsed({"unlock", "key", "--force"})).ok());
+  EXPECT_TRUE(CheckOneShot(Parsed({"locks"})).ok());
   EXPECT_TRUE(CheckOneShot(Parsed({"get", "key"})).ok());
 }
 
