@@ -179,11 +179,18 @@ void Engine::Start(uint32_t i) {
 
 void Engine::StartInOrder(Op& op) {
   if (op.key_bytes == 0) return Start(op.number);
-  const bool write = op.request.type == OpType::kPut || op.request.type == OpType::kDelete;
-  const bool first = order_.Enter(op.number, op.hash.value(), write);
-  op.in_order = write || !first;
-  if (first) return Start(op.number);
+  const KeyOrder::Kind kind = OrderOf(op);
+  const bool starts = order_.Enter(op.number, op.hash.value(), kind);
+  op.in_order = kind != KeyOrder::Kind::kRead || !starts;
+  if (starts) return Start(op.number);
   op.phase = Op::Phase::kHeldBack;
+}
+
+// Where nothing was granted yet, any write may turn out to be a slow one.
+KeyOrder::Kind Engine::OrderOf(const Op& op) const {
+  const OpType type = op.request.type;
+  if (type != OpType::kPut && type != OpType::kDelete) return KeyOrder::Kind::kRead;
+  return IsEager(op) ? KeyOrder::Kind::kWrite : KeyOrder::Kind::kSlowWrite;
 }
 
 void Engine::LeaveOrder(Op& op) {

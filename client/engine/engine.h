@@ -58,7 +58,7 @@ struct alignas(64) EngineServer {
 //    to its deadline, keeps its slot until the server answered that it is released, or until the
 //    connection, and the lock with it, is gone. A connection that does not answer is broken, so no
 //    slot is kept for ever.
-// 4. Whatever is begun behind a write of its key starts when that write is over (key_order.h).
+// 4. Operations on a key do not overtake the writes of it that were begun before (key_order.h).
 class Engine final : public SessionOwner {
  public:
   struct Settings {
@@ -170,6 +170,7 @@ class Engine final : public SessionOwner {
   // engine.cc
   void Start(uint32_t i);
   void StartInOrder(Op& op);
+  KeyOrder::Kind OrderOf(const Op& op) const;
   void StartReleased();
   void LeaveOrder(Op& op);
   void Finish(uint32_t i, Outcome outcome) {
@@ -286,8 +287,13 @@ class Engine final : public SessionOwner {
   void AbandonRequest(uint32_t i);
   void IgnoreAnswer(uint32_t i);
 
-  Server& ServerOf(const Op& op) { return *op.server; }
-  ClientSession& SessionOf(const Op& op) { return *ServerOf(op).session; }
+  Server& ServerOf(const Op& op) const { return *op.server; }
+  ClientSession& SessionOf(const Op& op) const { return *ServerOf(op).session; }
+  // The value travels in the request. REQUIRES: it is that of a write.
+  bool IsEager(const Op& op) const {
+    const size_t bytes = sizeof(RequestHeader) + op.key_bytes + op.request.value.size();
+    return bytes <= SessionOf(op).eager_bytes_max();
+  }
   LocationCache& CacheOf(const Op& op) { return ServerOf(op).cache; }
   LockTable& LocksOf(const Op& op) { return ServerOf(op).locks; }
   // nullptr: its server was never connected.

@@ -145,7 +145,7 @@ uint32_t Engine::OnEncode(uint32_t i, RequestWindow::Entry* entry, std::span<std
     header.value_bytes = std::min<uint32_t>(entry->reply.bytes, kValueBytesMax);
     header.buffer_address = entry->reply.address();
     header.buffer_rkey = entry->reply.rkey;
-  } else if (sizeof(header) + op.key_bytes + value.size() > session.eager_bytes_max()) {
+  } else if (!IsEager(op)) {
     entry->value = session.memory().values.Take(static_cast<uint32_t>(value.size()));
     if (entry->value.data == nullptr) return EncodeLater(i, session.memory().values);
     std::memcpy(entry->value.data, value.data(), value.size());

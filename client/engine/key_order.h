@@ -9,21 +9,29 @@
 
 namespace gannet {
 
-// Which keys have a write under way, and which operations wait for one. Whatever is begun behind a
-// write of its key waits until that write is over, so that the operations of a pipeline do not
-// overtake each other. Reads are not kept: a write does not wait for the reads ahead of it.
+// Which keys have writes under way, and which operations wait for them, so that the operations of a
+// pipeline do not overtake each other.
 //
-//   key -> write under way -> waiting -> waiting (a write again) -> waiting ...
+//   key -> write under way -> write under way -> read, waiting -> slow write under way -> write,
+//   waiting ...
 //
-// Keys are known by their hashes. Two keys of one hash wait for each other, which does no harm.
+// A server executes requests in the order in which they came, but for slow writes: those whose
+// value it fetches first. So only what is behind a slow write is held back until that is over, and
+// reads, which do not go through the server's CPU, until all writes ahead of them are. A write does
+// not wait for reads. Keys are known by their hashes: two keys of one hash wait for each other,
+// which does no harm.
 //
-// 1. The first of each chain is a write that may go on. All others wait.
-// 2. An operation is in at most one chain, at most once. So neither the chains nor the table of
+// 1. The first of each chain is a write that may go on.
+// 2. Of a chain's slow writes the first may go on. All that is behind it waits; ahead of it, and
+//    where there is none, only reads do.
+// 3. An operation is in at most one chain, at most once. So neither the chains nor the table of
 //    their keys, which has twice as many places as there are operations, ever overflow.
 //
-// Allocated once: 32 to 40 bytes an operation. One owner thread.
+// Allocated once: 40 to 48 bytes an operation. One owner thread.
 class KeyOrder {
  public:
+  enum class Kind : uint8_t { kRead, kWrite, kSlowWrite };
+
   // Operations are numbered from 0 to `ops` - 1.
   explicit KeyOrder(uint32_t ops)
       : nodes_(ops), places_(std::bit_ceil(2 * ops), kNoOp), mask_(Size(places_) - 1) {}
@@ -31,41 +39,46 @@ class KeyOrder {
   // No write is under way.
   bool empty() const { return chains_ == 0; }
 
-  // `op` wants to start. Returns true if it may; a write is then the first of its key's chain.
-  // False: it waits in a chain. REQUIRES: it is in none.
-  bool Enter(uint32_t op, uint64_t key, bool write) {
+  // `op` wants to start. Returns true if it may; a write is then in its key's chain. False: it
+  // waits there. REQUIRES: it is in none.
+  bool Enter(uint32_t op, uint64_t key, Kind kind) {
     const uint32_t place = PlaceOf(key);
     const uint32_t first = places_[place];
+    const bool slow = kind == Kind::kSlowWrite;
     if (first == kNoOp) {
-      if (!write) return true;
-      nodes_[op] = {key, op, op, true};
+      if (kind == Kind::kRead) return true;
+      nodes_[op] = {key, op, op, slow, kind, false};
       places_[place] = op;
       ++chains_;
       return true;
     }
+    const bool waits = kind == Kind::kRead || nodes_[first].slow_writes > 0;
     const uint32_t last = nodes_[first].previous;
-    nodes_[op] = {key, last, first, write};
+    nodes_[op] = {key, last, first, 0, kind, waits};
     nodes_[last].next = nodes_[first].previous = op;
-    return false;
+    nodes_[first].slow_writes += slow;
+    return !waits;
   }
 
   // `op` is over, or does not want to wait any more. Calls start(op, bool stays) for each that may
-  // start now, in their order; those that do not stay are in no chain any more. REQUIRES: it is in
-  // a chain.
+  // start now; those that do not stay are in no chain any more. REQUIRES: it is in a chain.
   template <class F>
   void Leave(uint32_t op, F start) {
-    const uint32_t place = PlaceOf(nodes_[op].key);
+    const Node node = nodes_[op];
+    const uint32_t place = PlaceOf(node.key);
     const bool was_first = places_[place] == op;
+    const bool was_slow = node.kind == Kind::kSlowWrite;
+    uint32_t first = places_[place];
+    const uint32_t slow_writes = nodes_[first].slow_writes - was_slow;
     uint32_t next = Unlink(op);
-    if (!was_first) return;
-    while (next != kNoOp && !nodes_[next].write) {
-      const uint32_t read = next;
-      next = Unlink(read);
-      start(read, false);
+    if (was_first) {
+      next = first = StartReads(next, start);
+      if (first == kNoOp) return Erase(place);
+      places_[place] = first;
     }
-    if (next == kNoOp) return Erase(place);
-    places_[place] = next;
-    start(next, true);
+    nodes_[first].slow_writes = slow_writes;
+    const bool was_last = !was_first && next == first;
+    if (was_slow && !node.waits && !was_last) StartWrites(next, first, start);
   }
 
  private:
@@ -74,7 +87,9 @@ class KeyOrder {
     uint64_t key;
     uint32_t previous;
     uint32_t next;
-    bool write;
+    uint32_t slow_writes;  // in the chain; only the first's counts
+    Kind kind;
+    bool waits;
   };
 
   static uint32_t Size(const std::vector<uint32_t>& places) {
@@ -97,6 +112,31 @@ class KeyOrder {
     nodes_[node.previous].next = node.next;
     nodes_[node.next].previous = node.previous;
     return node.next;
+  }
+
+  // The reads that are first in the ring; returns what then is. kNoOp: nothing.
+  template <class F>
+  uint32_t StartReads(uint32_t op, F start) {
+    while (op != kNoOp && nodes_[op].kind == Kind::kRead) {
+      const uint32_t read = op;
+      op = Unlink(read);
+      start(read, false);
+    }
+    return op;
+  }
+
+  // The writes from `op` on, up to the first slow one, and that too.
+  template <class F>
+  void StartWrites(uint32_t op, uint32_t first, F start) {
+    do {
+      Node& node = nodes_[op];
+      if (node.waits && node.kind != Kind::kRead) {
+        node.waits = false;
+        start(op, true);
+        if (node.kind == Kind::kSlowWrite) return;
+      }
+      op = node.next;
+    } while (op != first);
   }
 
   // Empties a place, and moves those behind it that would not be found any more.

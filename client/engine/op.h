@@ -50,7 +50,7 @@ struct alignas(64) Op {
   enum class Phase : uint8_t {
     kFree,
     kFresh,           // begun, to be started by the next Poll
-    kHeldBack,        // behind a write of its key (key_order.h)
+    kHeldBack,        // until writes of its key are over (key_order.h)
     kWaiting,         // for the session to be ready
     kStarved,         // for a long buffer
     kReadingWindow,   // the READs of an ordinary GET (engine_ordinary_get.cc): of its home window,

@@ -25,14 +25,16 @@ ClientSession::~ClientSession() {
 
 void ClientSession::Poll(int64_t now_ns) {
   switch (phase_) {
-    case Phase::kReady:
-      if (now_ns >= next_control_ns_) watched_.Look(now_ns);  // before anything is heard
+    case Phase::kReady: {
+      const bool control = now_ns >= next_control_ns_;
+      if (control) watched_.Look(now_ns);  // before anything is heard
       // READs that were begun just now: where they are quick, they complete in the same Poll.
       PostChain();
       if (ready()) PollCompletions(now_ns);
-      if (ready() && now_ns >= next_control_ns_) PollControl(now_ns);
+      if (control && ready()) PollControl(now_ns);
       if (ready()) Flush(now_ns);
       return;
+    }
     case Phase::kDown:
       if (now_ns >= retry_ns_) BeginConnect(now_ns);
       return;

@@ -44,8 +44,8 @@ TEST_F(LockLeaseTest, AHolderThatHangsLosesItsLockAndItsWrites) {
   // The holder does nothing; its keep-alive thread goes on.
   const auto taken = other_->AcquireLock("key");
   ASSERT_TRUE(taken.ok()) << taken.status();
-  EXPECT_TRUE(absl::IsAborted(
-      holder_->Put("key", "late", {.only_if_version = 0, .lock = &lock}).status()));
+  EXPECT_TRUE(
+      absl::IsAborted(holder_->Put("key", "late", {.only_if_version = 0, .lock = &lock}).status()));
   EXPECT_TRUE(absl::IsAborted(holder_->Extend(lock, milliseconds(1000))));
   EXPECT_TRUE(absl::IsAborted(holder_->Unlock(lock)));
   EXPECT_TRUE(other_->Unlock(*taken).ok());
@@ -85,8 +85,8 @@ TEST_F(LockLeaseTest, WhoeverHoldsALockItCanBeBroken) {
   EXPECT_TRUE(other_->BreakLock("key").value());
   EXPECT_FALSE(other_->BreakLock("key").value());
   EXPECT_TRUE(HeldWords().empty());
-  EXPECT_TRUE(absl::IsAborted(
-      holder_->Put("key", "late", {.only_if_version = 0, .lock = &lock}).status()));
+  EXPECT_TRUE(
+      absl::IsAborted(holder_->Put("key", "late", {.only_if_version = 0, .lock = &lock}).status()));
   EXPECT_TRUE(other_->TryLock("key").value().has_value());
 }
 
@@ -96,8 +96,9 @@ TEST_F(LockLeaseTest, LockAndGetWithALeaseReadsUnderIt) {
   ASSERT_TRUE(locked.ok()) << locked.status();
   EXPECT_EQ(locked->value->data, "value");
   EXPECT_GT(other_->Locks(0).value().at(0).lease.count(), 0);
-  EXPECT_TRUE(holder_->Put("key", "new",
-                           {.only_if_version = locked->value->info.version, .lock = &locked->lock})
+  EXPECT_TRUE(holder_
+                  ->Put("key", "new",
+                        {.only_if_version = locked->value->info.version, .lock = &locked->lock})
                   .ok());
   EXPECT_TRUE(holder_->Unlock(locked->lock).ok());
 }

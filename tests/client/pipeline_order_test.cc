@@ -23,7 +23,17 @@ class PipelineOrderTest : public FakeRun {
   }
 };
 
-TEST_F(PipelineOrderTest, AWriteWaitsForTheWriteOfItsKeyAheadOfIt) {
+TEST_F(PipelineOrderTest, ShortWritesOfAKeyGoOutTogether) {
+  Connect(8);
+  BeginPut("key", "a");
+  BeginPut("key", "bb");
+  BeginPut("key", std::string(5000, 'c'));
+  BeginPut("key", "d");
+  Settle();
+  EXPECT_EQ(Sent(), (std::vector<std::string>{"2 key 1", "2 key 2", "2 key 5000"}));
+}
+
+TEST_F(PipelineOrderTest, AWriteWaitsForTheLongWriteOfItsKeyAheadOfIt) {
   Connect(8);
   BeginPut("key", std::string(1 << 20, 'a'));
   BeginPut("key", "b");
@@ -63,7 +73,7 @@ TEST_F(PipelineOrderTest, AGetReadsWhatTheWriteAheadOfItWrote) {
 
 TEST_F(PipelineOrderTest, WhatWaitsBehindAWriteEndsAtItsOwnDeadline) {
   Connect(8);
-  BeginPut("key", "a", 500);
+  BeginPut("key", std::string(5000, 'a'), 500);
   const uint64_t put = BeginPut("key", "b", 20);
   const uint64_t get = BeginKey(OpType::kGet, "key", 30);
   const uint64_t last = BeginPut("key", "c", 5000);
@@ -78,12 +88,12 @@ TEST_F(PipelineOrderTest, WhatWaitsBehindAWriteEndsAtItsOwnDeadline) {
   PassMs(500);  // the first is given up, and the last sent
   ASSERT_TRUE(HasEnded(last));
   EXPECT_EQ(ended_[last].outcome, Outcome::kOk);
-  EXPECT_EQ(Sent(), (std::vector<std::string>{"2 key 1", "2 key 1"}));
+  EXPECT_EQ(Sent(), (std::vector<std::string>{"2 key 5000", "2 key 1"}));
 }
 
 TEST_F(PipelineOrderTest, WritesThatWaitAreNotForAnotherServersStore) {
   Connect(8);
-  BeginPut("key", "a", 60'000);
+  BeginPut("key", std::string(5000, 'a'), 60'000);
   const uint64_t waiting = BeginPut("key", "b", 60'000);
   Settle();
   server_->grant().incarnation += 2;
@@ -98,7 +108,8 @@ TEST_F(PipelineOrderTest, WritesThatWaitAreNotForAnotherServersStore) {
 TEST_F(PipelineOrderTest, ALongChainEndsWithItsServer) {
   constexpr uint32_t kDepth = 4096;
   Connect(kDepth, [](Engine::Settings& settings) { settings.options.reconnect = false; });
-  for (uint32_t i = 0; i < kDepth; ++i) ASSERT_NE(BeginPut("key", "a", 60'000), 0u);
+  const std::string value(5000, 'a');
+  for (uint32_t i = 0; i < kDepth; ++i) ASSERT_NE(BeginPut("key", value, 60'000), 0u);
   Settle();
   engine_->Break(0, absl::UnavailableError("by the test"));
   PassMs(100);

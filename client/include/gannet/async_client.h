@@ -54,10 +54,10 @@ struct Completion {
 //
 // Order. What is started behind a Put or Delete of the same key takes effect after it: writes of a
 // key happen in the order in which they were started, and a Get sees every write that was started
-// before it. So a second write of a key leaves only when the first was answered. A write does not
-// wait for Gets of its key that were started before it, and they may see it. Operations on
-// different keys have no order. A write that came to its deadline may still happen, at any later
-// time.
+// before it. For that a Get waits for the answers to the writes of its key ahead of it, and a write
+// for those to writes of long values (over some 4,000 bytes). A write does not wait for Gets of its
+// key that were started before it, and they may see it. Operations on different keys have no order.
+// A write that came to its deadline may still happen, at any later time.
 //
 //   client.Get("key", buffer, 1);
 //   client.Put("other", value, {}, 2);
