@@ -209,6 +209,8 @@ void Engine::StartReleased() {
     released_.Pop();
     if (ops_[i].phase == Op::Phase::kHeldBack) Start(i);
   }
+  // Now, while all of them are still there to be read for.
+  if (!shared_windows_.empty()) ReadSharedWindows();
 }
 
 // What an operation of any kind may have left behind.

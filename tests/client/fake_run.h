@@ -64,6 +64,7 @@ class FakeRun : public ::testing::Test {
     engine_->Poll(clock_.now_ns);
     for (uint32_t i = engine_->NextFinished(); i != kNoOp; i = engine_->NextFinished()) {
       const Op& op = engine_->op(i);
+      EXPECT_FALSE(HasEnded(op.request.user_data)) << "it ends twice";
       ended_[op.request.user_data] = {op.outcome,   op.done.found, std::string(op.value),
                                       op.done.info, op.word,       op.done.cost.by_rpc,
                                       clock_.now_ns};

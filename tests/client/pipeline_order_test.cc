@@ -71,6 +71,27 @@ TEST_F(PipelineOrderTest, AGetReadsWhatTheWriteAheadOfItWrote) {
   EXPECT_EQ(ended_[get].value, "new");
 }
 
+// GETs that share a READ are started by the answer to the write ahead of them, and come to their
+// deadline in the same Poll.
+TEST_F(PipelineOrderTest, GetsThatShareAReadEndOnce) {
+  Connect(8);
+  BeginPut("key", "a", 60'000);
+  for (int i = 0; i < 2; ++i) {
+    absl::StatusOr<OpRequest> get = KeyRequest(*engine_, OpType::kGet, "key");
+    ASSERT_TRUE(get.ok());
+    get->share_window = true;
+    Begin(get, 20);
+  }
+  Settle();
+  server_->AnswerNow(server_->requests().back(), ReplyStatus::kOk);
+  while (softverbs_step() != 0) {
+  }
+  clock_.now_ns += 30 * kNsPerMs;
+  Settle();
+  EXPECT_EQ(ended_.size(), 3u);
+  EXPECT_EQ(engine_->alive(), 0u);
+}
+
 TEST_F(PipelineOrderTest, WhatWaitsBehindAWriteEndsAtItsOwnDeadline) {
   Connect(8);
   BeginPut("key", std::string(5000, 'a'), 500);
