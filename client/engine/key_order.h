@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "client/session/request_window.h"
@@ -21,7 +22,7 @@ namespace gannet {
 // 2. An operation is in at most one chain, at most once. So neither the chains nor the table of
 //    their keys, which has twice as many places as there are operations, ever overflow.
 //
-// Allocated once: 32 to 40 bytes an operation. One owner thread.
+// Allocates when it is made, 32 to 40 bytes an operation, and in Rehash. One owner thread.
 class KeyOrder {
  public:
   // Operations are numbered from 0 to `ops` - 1.
@@ -68,6 +69,17 @@ class KeyOrder {
     start(next, true);
   }
 
+  // The hashes of keys changed: key(op) is that of `op`'s key now.
+  template <class F>
+  void Rehash(F key) {
+    std::vector<uint32_t> firsts;
+    for (uint32_t& place : places_) {
+      if (place != kNoOp) firsts.push_back(std::exchange(place, kNoOp));
+    }
+    chains_ = 0;
+    for (const uint32_t first : firsts) AddChain(first, key(first));
+  }
+
  private:
   // In a ring: the first is behind the last.
   struct Node {
@@ -97,6 +109,26 @@ class KeyOrder {
     nodes_[node.previous].next = node.next;
     nodes_[node.next].previous = node.previous;
     return node.next;
+  }
+
+  // If there is a chain of this hash, its writes and those of the new one wait for each other from
+  // now on.
+  void AddChain(uint32_t first, uint64_t key) {
+    uint32_t op = first;
+    do {
+      nodes_[op].key = key;
+      op = nodes_[op].next;
+    } while (op != first);
+    uint32_t& place = places_[PlaceOf(key)];
+    if (place == kNoOp) {
+      place = first;
+      ++chains_;
+      return;
+    }
+    const uint32_t last = nodes_[place].previous;
+    nodes_[last].next = first;
+    nodes_[nodes_[first].previous].next = place;
+    std::swap(nodes_[place].previous, nodes_[first].previous);
   }
 
   // Empties a place, and moves those behind it that would not be found any more.

@@ -176,7 +176,7 @@ absl::Status Server::CreateWorkers() {
                                             .connections_max = options_.connections_max,
                                             .receives = options_.receives,
                                             .reply_buffers = options_.reply_buffers,
-                                             .lock_requests_max = options_.lock_requests_max,
+                                            .lock_requests_max = options_.lock_requests_max,
                                             .session_grace_ns = options_.session_grace_ns,
                                             .silence_ns_max = options_.silence_ms * kNsPerMs},
                                            &node_));

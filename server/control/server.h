@@ -12,8 +12,8 @@
 
 #include "absl/status/statusor.h"
 #include "common/rdma/memory.h"
-#include "server/control/startup_answers.h"
 #include "server/control/full_log.h"
+#include "server/control/startup_answers.h"
 #include "server/rpc/node.h"
 #include "server/rpc/worker.h"
 

@@ -280,9 +280,9 @@ class Worker {
   std::deque<Arrival> arrivals_;           // to be looked at, a few in each Poll
   std::vector<Arrival> waiting_arrivals_;  // for an old queue pair to be flushed
   std::vector<uint32_t> drained_;          // ids; to be destroyed at the end of this Poll
-  std::deque<uint32_t> large_get_turns_;  // ids of connections with large GETs that wait
-  size_t large_gets_waiting_ = 0;         // of all connections
-  std::deque<uint32_t> replacing_waits_;  // connections waiting for a buffer of replacing_
+  std::deque<uint32_t> large_get_turns_;   // ids of connections with large GETs that wait
+  size_t large_gets_waiting_ = 0;          // of all connections
+  std::deque<uint32_t> replacing_waits_;   // connections waiting for a buffer of replacing_
   std::deque<LockRequest> lock_requests_;  // waiting for a place in cas_
   // Where the values of replies are made, before it is known whether they need a buffer.
   std::array<std::byte, EagerValueBytesMax(0)> value_;

@@ -73,6 +73,33 @@ TEST_F(KeyOrderTest, WhoeverWaitsMayLeave) {
   EXPECT_TRUE(order_.empty());
 }
 
+TEST_F(KeyOrderTest, WhatComesAfterKeysWereHashedAnewWaitsForWhatCameBefore) {
+  EXPECT_TRUE(order_.Enter(0, 7, kWrite));
+  EXPECT_FALSE(order_.Enter(1, 7, kRead));
+  EXPECT_TRUE(order_.Enter(2, 8, kWrite));
+  order_.Rehash([](uint32_t op) -> uint64_t { return op < 2 ? 8 : 7; });
+  EXPECT_FALSE(order_.Enter(3, 8, kWrite));
+  EXPECT_FALSE(order_.Enter(4, 7, kRead));
+  EXPECT_THAT(Leave(0), ElementsAre(Pair(1, false), Pair(3, true)));
+  EXPECT_THAT(Leave(3), IsEmpty());
+  EXPECT_THAT(Leave(2), ElementsAre(Pair(4, false)));
+  EXPECT_TRUE(order_.empty());
+}
+
+TEST_F(KeyOrderTest, KeysThatGetOneHashWaitForEachOther) {
+  EXPECT_TRUE(order_.Enter(0, 7, kWrite));
+  EXPECT_FALSE(order_.Enter(1, 7, kWrite));
+  EXPECT_TRUE(order_.Enter(2, 8, kWrite));
+  EXPECT_FALSE(order_.Enter(3, 8, kRead));
+  order_.Rehash([](uint32_t) -> uint64_t { return 9; });
+  std::vector<uint32_t> started;
+  for (const uint32_t op : {0u, 1u, 2u}) {
+    for (const auto& [next, stays] : Leave(op)) started.push_back(next);
+  }
+  EXPECT_THAT(started, ::testing::IsSupersetOf({1u, 3u}));
+  EXPECT_TRUE(order_.empty());
+}
+
 // Against a queue for each key. Hashes are made so that places collide and wrap.
 TEST_F(KeyOrderTest, DoesAsQueuesDo) {
   std::mt19937_64 random(TestSeed());
