@@ -202,7 +202,8 @@ void Engine::LeaveOrder(Op& op) {
 }
 
 // Those that ended before their turn came are passed over. What starts here may end at once, and
-// release others.
+// release others. Windows that it shares are READ at once: until the next Poll, whose they would
+// be, those who want them may end.
 void Engine::StartReleased() {
   while (!released_.empty()) {
     const uint32_t i = released_.front();

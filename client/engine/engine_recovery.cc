@@ -59,6 +59,7 @@ void Engine::LoseOp(uint32_t i) {
   }
   op.busy.in_flight = 0;
   op.first_sharer = op.next_sharer = kNoOp;
+  const bool lost_lock = op.lock_acquired;
   op.acquiring = op.lock_acquired = op.busy.releasing = false;
   const bool locking = op.request.type == OpType::kLockAndGet || op.request.type == OpType::kLock;
   const bool needs_lock =
@@ -89,7 +90,8 @@ void Engine::LoseOp(uint32_t i) {
       if (over_with) Finish(i, Outcome::kUnavailable);
       return;
     case Op::Phase::kRequestSent:
-      if (over_with) AbandonRequest(i);
+      // The GET of a LockAndGet: what it finds is of no use without the lock.
+      if (over_with || lost_lock) AbandonRequest(i);
       return;
     case Op::Phase::kFree:
     case Op::Phase::kFresh:
@@ -145,6 +147,11 @@ void Engine::OnReady(uint32_t server, Comeback comeback) {
     } else if (op.phase == Op::Phase::kWaiting) {
       Start(i);
     }
+  }
+  // A server has a seed of its own for the hashes of keys, and so has each of its runs. What is
+  // begun from now on must find the writes that were begun before.
+  if (comeback != Comeback::kResumed) {
+    order_.Rehash([this](uint32_t op) { return ops_[op].hash.value(); });
   }
   ReadSharedWindows();
 }

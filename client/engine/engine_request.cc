@@ -218,9 +218,6 @@ void Engine::OnGetReply(uint32_t i, RequestWindow::Entry* entry, const ReplyView
     op.value_needed = header.value_bytes;
     return QueueRequest(i);
   }
-  if (op.request.type == OpType::kLockAndGet && !op.lock_acquired) {
-    return Finish(i, Outcome::kUnavailable);  // the lock was lost meanwhile
-  }
   if (status == ReplyStatus::kNotFound) CacheOf(op).Forget(op.hash);
   if (status != ReplyStatus::kOk) return Finish(i, OutcomeOf(status));
   if (header.value_bytes > entry->reply.bytes) return Finish(i, Outcome::kServerBug);

@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "client/session/request_window.h"
@@ -27,7 +28,7 @@ namespace gannet {
 // 3. An operation is in at most one chain, at most once. So neither the chains nor the table of
 //    their keys, which has twice as many places as there are operations, ever overflow.
 //
-// Allocated once: 40 to 48 bytes an operation. One owner thread.
+// Allocates when it is made, 40 to 48 bytes an operation, and in Rehash. One owner thread.
 class KeyOrder {
  public:
   enum class Kind : uint8_t { kRead, kWrite, kSlowWrite };
@@ -81,6 +82,17 @@ class KeyOrder {
     if (was_slow && !node.waits && !was_last) StartWrites(next, first, start);
   }
 
+  // The hashes of keys changed: key(op) is that of `op`'s key now.
+  template <class F>
+  void Rehash(F key) {
+    std::vector<uint32_t> firsts;
+    for (uint32_t& place : places_) {
+      if (place != kNoOp) firsts.push_back(std::exchange(place, kNoOp));
+    }
+    chains_ = 0;
+    for (const uint32_t first : firsts) AddChain(first, key(first));
+  }
+
  private:
   // In a ring: the first is behind the last.
   struct Node {
@@ -130,13 +142,35 @@ class KeyOrder {
   void StartWrites(uint32_t op, uint32_t first, F start) {
     do {
       Node& node = nodes_[op];
+      const bool slow = node.kind == Kind::kSlowWrite;
       if (node.waits && node.kind != Kind::kRead) {
         node.waits = false;
         start(op, true);
-        if (node.kind == Kind::kSlowWrite) return;
       }
+      if (slow) return;
       op = node.next;
     } while (op != first);
+  }
+
+  // If there is a chain of this hash, the new one is put behind it: what waits in either waits for
+  // the writes of both.
+  void AddChain(uint32_t first, uint64_t key) {
+    uint32_t op = first;
+    do {
+      nodes_[op].key = key;
+      op = nodes_[op].next;
+    } while (op != first);
+    uint32_t& place = places_[PlaceOf(key)];
+    if (place == kNoOp) {
+      place = first;
+      ++chains_;
+      return;
+    }
+    const uint32_t last = nodes_[place].previous;
+    nodes_[last].next = first;
+    nodes_[nodes_[first].previous].next = place;
+    std::swap(nodes_[place].previous, nodes_[first].previous);
+    nodes_[place].slow_writes += nodes_[first].slow_writes;
   }
 
   // Empties a place, and moves those behind it that would not be found any more.

@@ -18,6 +18,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 using ::testing::Pair;
+using ::testing::UnorderedElementsAre;
 
 using Kind = KeyOrder::Kind;
 using enum KeyOrder::Kind;
@@ -88,6 +89,34 @@ TEST_F(KeyOrderTest, WhoeverWaitsMayLeave) {
   EXPECT_THAT(Leave(3), IsEmpty()) << "the first still is under way";
   EXPECT_THAT(Leave(0), ElementsAre(Pair(2, false), Pair(4, true)));
   EXPECT_THAT(Leave(4), IsEmpty());
+  EXPECT_TRUE(order_.empty());
+}
+
+TEST_F(KeyOrderTest, WhatComesAfterKeysWereHashedAnewWaitsForWhatCameBefore) {
+  EXPECT_TRUE(order_.Enter(0, 7, kSlowWrite));
+  EXPECT_FALSE(order_.Enter(1, 7, kRead));
+  EXPECT_TRUE(order_.Enter(2, 8, kSlowWrite));
+  order_.Rehash([](uint32_t op) -> uint64_t { return op < 2 ? 8 : 7; });
+  EXPECT_FALSE(order_.Enter(3, 8, kWrite));
+  EXPECT_FALSE(order_.Enter(4, 7, kRead));
+  EXPECT_THAT(Leave(0), UnorderedElementsAre(Pair(1, false), Pair(3, true)));
+  EXPECT_THAT(Leave(3), IsEmpty());
+  EXPECT_THAT(Leave(2), ElementsAre(Pair(4, false)));
+  EXPECT_TRUE(order_.empty());
+}
+
+TEST_F(KeyOrderTest, KeysThatGetOneHashWaitForEachOther) {
+  EXPECT_TRUE(order_.Enter(0, 7, kSlowWrite));
+  EXPECT_FALSE(order_.Enter(1, 7, kSlowWrite));
+  EXPECT_TRUE(order_.Enter(2, 8, kSlowWrite));
+  EXPECT_FALSE(order_.Enter(3, 8, kRead));
+  EXPECT_FALSE(order_.Enter(4, 8, kWrite));
+  order_.Rehash([](uint32_t) -> uint64_t { return 9; });
+  std::vector<uint32_t> started;
+  for (const uint32_t op : {0u, 1u, 2u, 4u}) {
+    for (const auto& [next, stays] : Leave(op)) started.push_back(next);
+  }
+  EXPECT_THAT(started, UnorderedElementsAre(1u, 3u, 4u));
   EXPECT_TRUE(order_.empty());
 }
 

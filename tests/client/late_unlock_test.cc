@@ -119,5 +119,23 @@ TEST_F(LateUnlockTest, SlotsOfLocksThatAreBeingReleasedComeBackWithTheConnection
   for (uint32_t i = 0; i < kDepth; ++i) EXPECT_NE(BeginPut(std::to_string(i), "v"), 0u);
 }
 
+// The answer to its GET came after another connection was made, and was taken for nonsense.
+TEST_F(LateUnlockTest, OfALockAndGetThatAsksTheServerForTheItemComesWithTheConnectionsEnd) {
+  HandMadeRegion& region = server_->region();
+  // Perhaps it is past its expiry, so the server is asked.
+  region.SetSlot(region.HomeOf("key"), 0, region.AddItem("key", "value", "key", 1));
+  server_->PublishRegion();
+  Connect(8);
+  const uint64_t op = BeginKey(OpType::kLockAndGet, "key");
+  Settle();
+  ASSERT_FALSE(HasEnded(op));
+  ASSERT_EQ(server_->Count(Opcode::kGet), 1u);
+  engine_->Break(0, absl::UnavailableError("by the test"));
+  AnswerEverything();
+  PassMs(100);
+  ASSERT_TRUE(HasEnded(op));
+  EXPECT_EQ(ended_[op].outcome, Outcome::kUnavailable);
+}
+
 }  // namespace
 }  // namespace gannet

@@ -179,8 +179,7 @@ TEST(ServersTest, AServerThatDoesNotAnswerIsNamedWithTheCause) {
   options.connect_timeout = milliseconds(200);
   const absl::Status status = Client::Connect({server.endpoint()}, options).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_THAT(TextOf(status),
-              AllOf(HasSubstr(server.endpoint()), HasSubstr("no answer in time")));
+  EXPECT_THAT(TextOf(status), AllOf(HasSubstr(server.endpoint()), HasSubstr("no answer in time")));
 }
 
 TEST(ServersTest, HowAnAddressIsWrittenDoesNotMatter) {

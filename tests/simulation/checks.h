@@ -17,24 +17,30 @@ enum class Check : uint8_t {
   kLocksExclude,       // two acquisitions of a lock never hold it at once
   kLocksHaveHolders,   // in the end each lock word is held by a client that knows of it
   kEndsByDeadline,     // each operation ends by its deadline and one polling step more
+  kEndsOnce,           // and is reported once
   kRoomComesBack,      // a client that has few operations alive can begin others before long
   kHealthyConnection,  // nobody loses a connection without a fault, a stall or a restart
   kPatience,           // an operation that waits for seconds, with nothing wrong, is carried out
   kEverythingBack,     // in the end all slots, credits and buffers are free
   kConnects,           // a client that finds its server well is connected before long
   kAnswers,            // no answer says that server or client have a bug
+  kExpiry,             // what is past its time to live is not read
+  kRoom,               // a store that could make room refuses no write
+  kRefusals,           // who is refused leaves nothing behind
   kEnds,               // a run ends
   kCount,
 };
 
 inline constexpr std::array<const char*, static_cast<size_t>(Check::kCount)> kCheckNames = {
-    "Linearizable",      "WritesInOrder",
-    "VersionsUnique",    "Values",
-    "LocksExclude",      "LocksHaveHolders",
-    "EndsByDeadline",    "RoomComesBack",
-    "HealthyConnection", "Patience",
-    "EverythingBack",    "Connects",
-    "Answers",           "Ends"};
+    "Linearizable",   "WritesInOrder",
+    "VersionsUnique", "Values",
+    "LocksExclude",   "LocksHaveHolders",
+    "EndsByDeadline", "EndsOnce",
+    "RoomComesBack",  "HealthyConnection",
+    "Patience",       "EverythingBack",
+    "Connects",       "Answers",
+    "Expiry",         "Room",
+    "Refusals",       "Ends"};
 
 inline const char* NameOf(Check check) { return kCheckNames[static_cast<size_t>(check)]; }
 

@@ -22,6 +22,8 @@ class Health {
 
   // Something happened that may break connections made before `now_ns`.
   void Excuse(int64_t now_ns) { excused_ns_ = calm_ns_ = now_ns; }
+  // The same, but answers come in time.
+  void ExcuseBreaks(int64_t now_ns) { excused_ns_ = now_ns; }
   // Something happened that may delay answers.
   void Disturb(int64_t now_ns) { calm_ns_ = now_ns; }
   void SetBreaking(bool breaking, int64_t now_ns) {

@@ -51,7 +51,7 @@ void History::CheckValue(uint32_t id, uint32_t bytes, std::string_view value) {
 bool History::Begin(uint32_t key, bool write) {
   Key& of = keys_[key];
   if (key < checked_) {
-    if (write && of.writes == kWritesAtOnceMax) return false;
+    if (write && (of.writes == kWritesAtOnceMax || of.unknown >= kUnknownMax)) return false;
     if (of.writes + of.others == kOperationsAtOnceMax) return false;
   }
   ++(write ? of.writes : of.others);
@@ -83,6 +83,13 @@ void History::AddExpiry(uint32_t key, uint32_t id, int64_t not_before_tick) {
             .expected = id,
             .invoke_ns = not_before_tick,
             .outcome = Outcome::kUnknown});
+}
+
+void History::CheckAlive(uint32_t id, int64_t tick) {
+  const auto death = death_of_id_.find(id);
+  if (death == death_of_id_.end() || tick <= death->second) return;
+  run_->Fail(Check::kExpiry, absl::StrCat("write ", id, " was read at tick ", tick,
+                                          ", but was past its time to live at ", death->second));
 }
 
 void History::AddRestart(int64_t from_tick, int64_t to_tick) {

@@ -33,12 +33,16 @@ class History {
   // at once, or there are too many orders to try. Of the others, order and values are checked only.
   static constexpr uint32_t kWritesAtOnceMax = 5;
   static constexpr uint32_t kOperationsAtOnceMax = 40;
+  // Writes of unknown outcome, and expiries, may happen at any time until the end.
+  static constexpr uint32_t kUnknownMax = 16;
   // False: not now.
   bool Begin(uint32_t key, bool write);
   void End(uint32_t key, bool write);
   // When they are over.
   void Add(uint32_t key, const Operation& operation) {
-    if (key < checked_) keys_[key].operations.push_back(operation);
+    if (key >= checked_) return;
+    keys_[key].operations.push_back(operation);
+    keys_[key].unknown += operation.outcome == linearizability::Outcome::kUnknown;
   }
   // An item of this version has the value of this write.
   void AddVersion(uint64_t version, uint32_t id);
@@ -46,12 +50,21 @@ class History {
   void AddApplied(uint32_t client, uint32_t key, uint64_t number, uint64_t version, uint32_t id);
   // What was written by `id`, between the ticks, lives so long.
   void AddExpiry(uint32_t key, uint32_t id, int64_t not_before_tick);
+  // It is surely past its time to live at this tick.
+  void AddDeath(uint32_t id, int64_t tick) { death_of_id_[id] = tick; }
+  // The write was read by an operation that began at this tick.
+  void CheckAlive(uint32_t id, int64_t tick);
   // The server's memory was lost between the two ticks.
   void AddRestart(int64_t from_tick, int64_t to_tick);
 
   // --- locks
   // Returns the number of the acquisition.
   size_t AddAcquired(uint32_t key, uint32_t client, uint64_t word, int64_t tick);
+  // The last that was acquired; key and lock word. Word 0: none was.
+  std::pair<uint32_t, uint64_t> LastAcquired() const {
+    if (acquisitions_.empty()) return {};
+    return {acquisitions_.back().key, acquisitions_.back().word};
+  }
   // It was surely held until then.
   void AddHeldUntil(size_t acquisition, int64_t tick);
 
@@ -66,6 +79,7 @@ class History {
   struct Key {
     uint32_t writes = 0;  // under way
     uint32_t others = 0;
+    uint32_t unknown = 0;
     std::vector<Operation> operations;
     std::map<uint32_t, std::vector<Applied>> applied;  // by client
   };
@@ -87,6 +101,7 @@ class History {
   std::vector<Key> keys_;
   std::map<uint64_t, uint32_t> id_of_version_;
   std::map<uint32_t, uint64_t> version_of_id_;
+  std::map<uint32_t, int64_t> death_of_id_;
   std::vector<int64_t> restarts_;  // ticks
   std::vector<Acquisition> acquisitions_;
 };

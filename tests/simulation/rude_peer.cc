@@ -17,6 +17,7 @@ enum WorkKind : uint8_t { kSend = 1, kReceive = 2, kDrain = 3 };
 
 constexpr uint32_t kSends = 64;
 constexpr uint32_t kReceives = 4;
+constexpr uint32_t kWritesMax = 500;
 constexpr uint64_t kLentBytes = 1 << 20;
 constexpr int64_t kHeartbeatNs = 400 * kNsPerMs;
 constexpr int64_t kConnectNs = 3 * kNsPerSecond;
@@ -31,12 +32,15 @@ T Must(absl::StatusOr<T> result) {
 
 }  // namespace
 
-RudePeer::RudePeer(Kind kind, const std::string& endpoint, Run* run) : kind_(kind), run_(run) {
+RudePeer::RudePeer(Kind kind, const std::string& endpoint, Run* run, const History* history)
+    : kind_(kind), run_(run), history_(history) {
   run_->Note(absl::StrCat("a rude peer comes: ", static_cast<int>(kind)));
   connector_ = Must(Connector::Start(
       {.to = Must(ResolveAll(endpoint, 0)).front(), .deadline_ns = run->now_ns() + kConnectNs}));
   sends_left_ = static_cast<uint32_t>(run->LogUniform(1, 100));
+  if (kind == Kind::kUsesOthersLocks) sends_left_ = kWritesMax;
   if (kind == Kind::kTakesFewReplies || kind == Kind::kSendsGarbage) receives_left_ = kReceives;
+  if (kind == Kind::kUsesOthersLocks) receives_left_ = kReceives;
 }
 
 RudePeer::~RudePeer() {
@@ -81,12 +85,14 @@ void RudePeer::Prepare() {
 }
 
 void RudePeer::PostReceives() {
-  for (uint32_t slot = 0; slot < receives_left_; ++slot) {
-    ibv_sge sge = receives_.Sge(uint64_t{slot} * kMessageBytesMax, kMessageBytesMax);
-    ibv_recv_wr receive{
-        .wr_id = WrId{.kind = kReceive, .slot = slot}.Pack(), .sg_list = &sge, .num_sge = 1};
-    over_ |= PostReceive(connector_->connection()->qp(), &receive) != PostResult::kPosted;
-  }
+  for (uint32_t slot = 0; slot < receives_left_; ++slot) PostOneReceive(slot);
+}
+
+void RudePeer::PostOneReceive(uint32_t slot) {
+  ibv_sge sge = receives_.Sge(uint64_t{slot} * kMessageBytesMax, kMessageBytesMax);
+  ibv_recv_wr receive{
+      .wr_id = WrId{.kind = kReceive, .slot = slot}.Pack(), .sg_list = &sge, .num_sge = 1};
+  over_ |= PostReceive(connector_->connection()->qp(), &receive) != PostResult::kPosted;
 }
 
 // As Connector::Connect, but that the server is to try for ever when no receive is posted here.
@@ -112,11 +118,14 @@ void RudePeer::PollCompletions() {
   while (cq_->Poll({&done, 1}) == 1) {
     drained_ |= WrId::Unpack(done.wr_id).kind == kDrain;
     over_ |= done.status != IBV_WC_SUCCESS;
+    const WrId id = WrId::Unpack(done.wr_id);
+    if (kind_ == Kind::kUsesOthersLocks && id.kind == kReceive && !over_) OnReply(id.slot);
   }
 }
 
 void RudePeer::SendSomething() {
   if (sends_left_ == 0) return SendHeartbeat();
+  if (kind_ == Kind::kUsesOthersLocks && !MayWriteUnderLock()) return SendHeartbeat();
   if (!run_->OneIn(3)) return;
   // A slot is not reused: with 64, what was sent long ago has surely left.
   std::byte* out = sends_.data() + uint64_t{sends_left_ % kSends} * kMessageBytesMax;
@@ -142,6 +151,7 @@ uint32_t RudePeer::Garbage(std::byte* out) {
 
 // Well-formed, but for what a garbage peer changes.
 uint32_t RudePeer::Request(std::byte* out) {
+  if (kind_ == Kind::kUsesOthersLocks) return WriteUnderLock(out);
   const Opcode opcodes[] = {Opcode::kGet,   Opcode::kGet,       Opcode::kGet,
                             Opcode::kStats, Opcode::kHeartbeat, Opcode::kPing};
   RequestHeader header{};
@@ -162,6 +172,38 @@ uint32_t RudePeer::Request(std::byte* out) {
     out[run_->Below(bytes)] = static_cast<std::byte>(run_->Below(256));
   }
   return bytes;
+}
+
+// Of who writes one after the other, as a client does.
+void RudePeer::OnReply(uint32_t slot) {
+  ReplyHeader reply;
+  std::memcpy(&reply, receives_.data() + uint64_t{slot} * kMessageBytesMax, sizeof(reply));
+  answers_ += reply.opcode == static_cast<uint8_t>(Opcode::kPut);
+  PostOneReceive(slot);
+}
+
+bool RudePeer::MayWriteUnderLock() {
+  const int64_t now_ns = run_->now_ns();
+  const bool none = history_->LastAcquired().second == 0;
+  if (none || sequence_ > answers_ || now_ns < next_write_ns_) return false;
+  next_write_ns_ = now_ns + run_->LogUniform(10 * kNsPerUs, 20 * kNsPerMs);
+  return true;
+}
+
+// Under one that another client took. If that is carried out, somebody will read it.
+uint32_t RudePeer::WriteUnderLock(std::byte* out) {
+  const auto [key, word] = history_->LastAcquired();
+  RequestHeader header{};
+  header.opcode = static_cast<uint8_t>(Opcode::kPut);
+  header.sequence = ++sequence_;
+  header.flags = kUnderLock;
+  header.lock_word = word;
+  const std::string_view name = KeyName(key);
+  const std::string_view value = "stolen";
+  header.key_bytes = static_cast<uint16_t>(name.size());
+  header.value_bytes = static_cast<uint32_t>(value.size());
+  return static_cast<uint32_t>(
+      EncodeRequest(header, name, value, std::span(out, kMessageBytesMax)));
 }
 
 void RudePeer::Send(const std::byte* message, uint32_t bytes) {

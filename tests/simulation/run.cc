@@ -14,13 +14,17 @@
 namespace gannet::simulation {
 namespace {
 
+// Years after the clock of the machine, and by days another in each run: whoever asks that clock is
+// found out.
 constexpr uint64_t kWallMsAtStart = 1'900'000'000'000;
+constexpr uint64_t kWallMsDiffering = 300'000'000;
 constexpr int64_t kIdleNs = 20 * kNsPerUs;
 
 }  // namespace
 
 Run::Run(Options options)
     : options_(std::move(options)), random_(options_.seed), clock_(this), trace_(options_.seed) {
+  wall_ms_at_start_ = kWallMsAtStart + Below(kWallMsDiffering);
   GANNET_CHECK(softverbs_simulate(options_.seed) == 0, "the device was used before the simulation");
   softverbs_set_event_log([](void* self, const char* line) { static_cast<Run*>(self)->Note(line); },
                           this);
@@ -43,7 +47,7 @@ int64_t Run::LogUniform(int64_t low, int64_t high) {
 int64_t Run::now_ns() const { return softverbs_now_ns(); }
 
 uint64_t Run::wall_ms() const {
-  return kWallMsAtStart + static_cast<uint64_t>(now_ns() / kNsPerMs);
+  return wall_ms_at_start_ + static_cast<uint64_t>(now_ns() / kNsPerMs);
 }
 
 int64_t Run::Tick() { return last_tick_ = std::max(last_tick_ + 1, TickOf(now_ns())); }

@@ -91,6 +91,7 @@ class Run {
   const Options options_;
   std::mt19937_64 random_;
   VirtualClock clock_;
+  uint64_t wall_ms_at_start_ = 0;
   int64_t last_tick_ = 0;
   uint64_t steps_ = 0;
   uint64_t trace_ = 0;

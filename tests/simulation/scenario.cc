@@ -7,6 +7,11 @@
 namespace gannet::simulation {
 namespace {
 
+// Of a stall: nearly as long as a silence after which a peer is dead. A client that stands still
+// may have sent its last heartbeat long before.
+constexpr int64_t kLongStallNs[] = {1'000 * kNsPerMs, 1'280 * kNsPerMs};
+constexpr uint32_t kCrowdMax = 40;
+
 // Faults that change when things happen, and make nothing fail.
 constexpr const char* kHarmless[] = {
     "tear_read=0.2:20us",
@@ -72,7 +77,16 @@ Scenario::Scenario(Run* run) {
     Event& event = events.emplace_back();
     event.type = static_cast<Event::Type>(run->Below(static_cast<uint64_t>(Event::Type::kCount)));
     event.at_ns = static_cast<int64_t>(run->Below(static_cast<uint64_t>(active_ns)));
-    event.duration_ns = run->LogUniform(1 * kNsPerMs, 3 * kNsPerSecond);
+    event.duration_ns = run->OneIn(3) ? run->LogUniform(kLongStallNs[0], kLongStallNs[1])
+                                      : run->LogUniform(1 * kNsPerMs, 3 * kNsPerSecond);
+    if (event.type == Event::Type::kSuspend && run->OneIn(2)) event.duration_ns = 3 * kNsPerSecond;
+  }
+  lock_thief = run->OneIn(4);
+  fills = run->OneIn(4);
+  crowded = run->OneIn(8);
+  if (crowded) {
+    server.connections_max = kCrowdMax;
+    clients = std::min<uint32_t>(clients, 3);
   }
   std::sort(events.begin(), events.end(),
             [](const Event& a, const Event& b) { return a.at_ns < b.at_ns; });

@@ -16,7 +16,7 @@ struct Event {
     kStallServer,     // control part and all workers are not polled
     kStallWorker,     // one of them
     kStallClient,     // one of them
-    kStallAll,        // nobody is polled: a machine that was suspended
+    kSuspend,         // nobody is polled: a machine that was suspended
     kRestart,         // the server stops, and another begins
     kBreak,           // a client's connections break, as of a fault
     kReplaceClient,   // a client goes, and another comes
@@ -42,6 +42,9 @@ struct Scenario {
   int64_t calm_ns = 0;     // then, before everybody becomes idle
   uint32_t besiegers = 0;  // peers that take no replies, from the beginning to the end
   bool rude_peers_stay = false;
+  bool lock_thief = false;  // a peer that writes under others' locks, from the beginning
+  bool crowded = false;     // the server takes few connections, and all come in the end
+  bool fills = false;       // the store is filled in the end
   uint32_t hasty_percent = 0;
   uint32_t locks_percent = 0;
   uint32_t ttl_percent = 0;

@@ -15,8 +15,6 @@ using linearizability::Kind;
 constexpr size_t kOutBytes = 2048;
 // An operation that has so long must be carried out when nothing is wrong.
 constexpr int64_t kPatientNs = 2 * kNsPerSecond;
-// The time after which a connection that answers nothing is given up, and a new one made.
-constexpr int64_t kRoomNsMax = 5 * kNsPerSecond;
 
 bool IsBug(Outcome outcome) {
   return outcome == Outcome::kRefused || outcome == Outcome::kUnimplemented ||
@@ -163,7 +161,7 @@ void SimulatedClient::WatchRoom(bool began) {
     no_room_since_ns_ = 0;
   } else if (no_room_since_ns_ == 0) {
     no_room_since_ns_ = now_ns;
-  } else if (now_ns - std::max(no_room_since_ns_, calm_ns()) > kRoomNsMax) {
+  } else if (now_ns - std::max(no_room_since_ns_, calm_ns()) > options_.room_ns_max) {
     run_->Fail(
         Check::kRoomComesBack,
         absl::StrCat("client ", number(), " has no room for an operation since ", no_room_since_ns_,
@@ -188,7 +186,11 @@ void SimulatedClient::CheckPatience(const Pending& p, Outcome outcome) {
 
 void SimulatedClient::Finish(size_t i, const Result& result) {
   Pending& p = pending_[i];
-  GANNET_CHECK(p.used, "an operation that ended twice");
+  if (!p.used) {
+    return run_->Fail(Check::kEndsOnce,
+                      absl::StrCat("client ", number(), "'s operation ", static_cast<int>(p.type),
+                                   " of key ", p.key, " ended twice"));
+  }
   run_->Note(absl::StrCat("client ", number(), " ends ", static_cast<int>(p.type), " of key ",
                           p.key, ": ", static_cast<int>(result.outcome), result.found ? "+" : "-",
                           " ", result.info.flags, " ", result.info.value_bytes));
@@ -231,6 +233,7 @@ void SimulatedClient::OnRead(Pending& p, const Result& result) {
   if (p.operation.found) {
     history_->CheckValue(info.flags, info.value_bytes, result.value);
     history_->AddVersion(info.version, info.flags);
+    history_->CheckAlive(info.flags, p.operation.invoke_ns);
     if (result.whole && result.value.size() != info.value_bytes) {
       run_->Fail(Check::kValues,
                  absl::StrCat("a value of ", info.value_bytes, " bytes has ", result.value.size()));
@@ -267,6 +270,10 @@ void SimulatedClient::OnWrite(Pending& p, const Result& result) {
   AddExpiry(p);
   if (op.outcome != linearizability::Outcome::kDone) return;
   if (p.under_lock) history_->AddHeldUntil(p.acquisition, op.invoke_ns);
+  if (p.ttl_ms > 0) {
+    history_->AddDeath(static_cast<uint32_t>(op.value),
+                       op.respond_ns + Run::TickOf(static_cast<int64_t>(p.ttl_ms + 1) * kNsPerMs));
+  }
   if (p.type == OpType::kDelete) {
     known_[p.key] = {};
     return;

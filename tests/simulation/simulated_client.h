@@ -32,6 +32,9 @@ class SimulatedClient {
     uint32_t hasty_percent = 0;  // of the operations have short deadlines
     uint32_t locks_percent = 0;  // of the operations have to do with locks
     uint32_t ttl_percent = 0;    // of the PUTs
+    // With nothing wrong, a slot that is not alive any more is free again after so long: the time
+    // after which a connection that answers nothing is given up, and a new one made.
+    int64_t room_ns_max = 5 * kNsPerSecond;
   };
 
   // All outlive the client.
@@ -48,12 +51,14 @@ class SimulatedClient {
   void ReadAll();
   void UnlockAll();
   void Break();
-  Health& health() { return health_; }
+  // It stood still for so long, as everybody did.
+  void Suspend(int64_t ns) { last_poll_ns_ += ns; }
 
   bool idle() const { return pending_count_ == 0; }
   bool ready() const { return engine_->session(0).ready(); }
   // Its first attempt to connect failed, and it will make no other.
   bool dead() const { return engine_->session(0).dead(); }
+  uint32_t credits() const { return ready() ? grant().credits : 0; }
   const Grant& grant() const { return engine_->session(0).grant(); }
   // Whether it believes to hold a lock by this word.
   bool Holds(uint64_t word) const;

@@ -105,6 +105,11 @@ void SimulatedServer::WatchGaps() {
   }
 }
 
+void SimulatedServer::Suspend(int64_t ns) {
+  for (Part& part : parts_) part.last_poll_ns += ns;
+  health_.Disturb(run_->now_ns());
+}
+
 size_t SimulatedServer::busy() const {
   size_t busy = 0;
   for (const auto& worker : server_->workers()) busy += worker->busy();

@@ -35,12 +35,18 @@ class SimulatedServer {
   void EndStall(size_t part) { parts_[part].stalled_until_ns = 0; }
   bool stalled(size_t part) const;
   void Poll(size_t part);
+  // They stood still for so long, as everybody did.
+  void Suspend(int64_t ns);
   // Takes note of how long parts have not been polled.
   void WatchGaps();
   Health& health() { return health_; }
 
   // What is taken or waits; 0 with nothing to do.
   size_t busy() const;
+  // REQUIRES: up(), these and below.
+  uint64_t sessions() const { return server_->Stats(now()).sessions; }
+  Store& store() { return server_->store(); }
+  Now now() const { return {run_->now_ns(), run_->wall_ms()}; }
 
  private:
   struct Part {
@@ -49,7 +55,6 @@ class SimulatedServer {
   };
   void Start();
   void Stop();
-  Now now() const { return {run_->now_ns(), run_->wall_ms()}; }
 
   Server::Options options_;
   Run* const run_;

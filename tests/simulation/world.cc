@@ -1,10 +1,12 @@
 #include "tests/simulation/world.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/words.h"
 #include "common/layout/lock_word.h"
+#include "tests/simulation/room.h"
 
 namespace gannet::simulation {
 namespace {
@@ -16,6 +18,8 @@ constexpr int64_t kDrainNsMax = 8 * kNsPerSecond;
 // For the locks of the dead, which are looked for every 2 s.
 constexpr int64_t kQuietNs = 5 * kNsPerSecond;
 constexpr int64_t kConnectNsMax = 8 * kNsPerSecond;
+// Peers that must be refused for a run to see what that leaves behind.
+constexpr int kRefused = 3;
 
 }  // namespace
 
@@ -36,9 +40,13 @@ World::World(Run* run)
 }
 
 void World::Besiege() {
+  if (scenario_.lock_thief) {
+    peers_.push_back(std::make_unique<RudePeer>(RudePeer::Kind::kUsesOthersLocks,
+                                                server_.endpoint(), run_, &history_));
+  }
   for (uint32_t i = 0; i < scenario_.besiegers; ++i) {
-    peers_.push_back(
-        std::make_unique<RudePeer>(RudePeer::Kind::kTakesNoReplies, server_.endpoint(), run_));
+    peers_.push_back(std::make_unique<RudePeer>(RudePeer::Kind::kTakesNoReplies, server_.endpoint(),
+                                                run_, &history_));
   }
 }
 
@@ -52,7 +60,7 @@ std::unique_ptr<SimulatedClient> World::NewClient() {
                                    .ttl_percent = scenario_.ttl_percent};
   options.depth = static_cast<uint32_t>(run_->LogUniform(1, 64));
   const bool async = run_->OneIn(2);
-  options.queue_pairs_max = async ? ClientSession::kQueuePairsMax : 1;
+  options.queue_pairs_max = async && !scenario_.crowded ? ClientSession::kQueuePairsMax : 1;
   options.signal_every = async ? 32 : SendChain::kMax;
   options.completions = async ? 1 + static_cast<uint32_t>(run_->Below(16)) : 0;
   options.nic_locks = !run_->OneIn(3);
@@ -107,6 +115,7 @@ void World::StepUntil(int64_t until_ns, Done done) {
 size_t World::participants() const { return server_.parts() + guests_.size() + peers_.size(); }
 
 void World::PollSomebody() {
+  if (suspended()) return;
   uint64_t who = run_->Below(participants());
   if (who < server_.parts()) return PollPart(who);
   who -= server_.parts();
@@ -115,6 +124,7 @@ void World::PollSomebody() {
 }
 
 void World::PollEverybody() {
+  if (suspended()) return;
   for (size_t part = 0; part < server_.parts(); ++part) PollPart(part);
   for (Guest& guest : guests_) PollGuest(&guest);
   for (const auto& peer : peers_) peer->Poll();
@@ -133,7 +143,7 @@ void World::PollGuest(Guest* guest) {
 }
 
 void World::Act() {
-  if (!acting_) return;
+  if (!acting_ || suspended()) return;
   Guest& guest = guests_[run_->Below(guests_.size())];
   const int64_t now_ns = run_->now_ns();
   if (now_ns < guest.next_act_ns || now_ns < guest.stalled_until_ns) return;
@@ -146,6 +156,7 @@ void World::Act() {
 
 // The next time at which somebody begins something.
 int64_t World::NextTime() const {
+  if (suspended()) return suspended_until_ns_;
   int64_t next_ns = INT64_MAX;
   if (next_event_ < scenario_.events.size()) {
     next_ns = began_ns_ + scenario_.events[next_event_].at_ns;
@@ -158,6 +169,8 @@ int64_t World::NextTime() const {
 
 void World::HandleEvents() {
   const int64_t now_ns = run_->now_ns();
+  if (suspended()) return;
+  if (suspended_ns_ != 0) Resume();
   if (breaking_until_ns_ != 0 && now_ns >= breaking_until_ns_) {
     breaking_until_ns_ = 0;
     run_->SetFaults(scenario_.faults);
@@ -176,9 +189,8 @@ void World::Happen(const Event& event) {
   run_->Note(absl::StrCat("event ", static_cast<int>(event.type)));
   Guest& guest = guests_[run_->Below(guests_.size())];
   switch (event.type) {
-    case Event::Type::kStallAll:
-      for (Guest& each : guests_) each.stalled_until_ns = until_ns;
-      [[fallthrough]];
+    case Event::Type::kSuspend:
+      return Suspend(event.duration_ns);
     case Event::Type::kStallServer:
       for (size_t part = 0; part < server_.parts(); ++part) server_.Stall(part, until_ns);
       return;
@@ -204,7 +216,7 @@ void World::Happen(const Event& event) {
       const auto kind =
           static_cast<RudePeer::Kind>(run_->Below(static_cast<uint64_t>(RudePeer::Kind::kCount)));
       for (uint64_t n = 1 + run_->Below(4); n > 0; --n) {
-        peers_.push_back(std::make_unique<RudePeer>(kind, server_.endpoint(), run_));
+        peers_.push_back(std::make_unique<RudePeer>(kind, server_.endpoint(), run_, &history_));
       }
       return;
     }
@@ -213,7 +225,21 @@ void World::Happen(const Event& event) {
   }
 }
 
+void World::Suspend(int64_t ns) {
+  suspended_ns_ = ns;
+  suspended_until_ns_ = run_->now_ns() + ns;
+}
+
+// Nobody lost time against anybody else, so nobody has an excuse.
+void World::Resume() {
+  const int64_t ns = std::exchange(suspended_ns_, 0);
+  server_.Suspend(ns);
+  for (Guest& guest : guests_) guest.client->Suspend(ns);
+}
+
 void World::EndStalls() {
+  suspended_until_ns_ = 0;
+  if (suspended_ns_ != 0) Resume();
   next_event_ = scenario_.events.size();
   breaking_until_ns_ = 0;
   run_->SetFaults(scenario_.faults);
@@ -248,6 +274,25 @@ void World::CheckAtTheEnd() {
   for (Guest& guest : guests_) guest.client->ReadAll();
   StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
   history_.Check();
+  if (scenario_.crowded) CheckRefusals();
+  if (!over() && scenario_.fills) CheckRoom(run_, &server_.store(), server_.now().wall_ms);
+}
+
+void World::CheckRefusals() {
+  run_->SetFaults("");
+  for (int refused = 0; refused < kRefused && !over();) {
+    const uint64_t before = server_.sessions();
+    peers_.push_back(
+        std::make_unique<RudePeer>(RudePeer::Kind::kSilent, server_.endpoint(), run_, &history_));
+    const RudePeer& peer = *peers_.back();
+    StepUntil(run_->now_ns() + kConnectNsMax,
+              [&peer] { return peer.established() || peer.refused(); });
+    if (!peer.refused()) continue;
+    ++refused;
+    const uint64_t after = server_.sessions();
+    if (after <= before) continue;
+    run_->Fail(Check::kRefusals, absl::StrCat("of ", before, " sessions there are ", after));
+  }
 }
 
 // Server and clients are one process here: the words are where the grant says.

@@ -56,8 +56,12 @@ class World {
   void HandleEvents();
   void Happen(const Event& event);
   void EndStalls();
+  bool suspended() const { return run_->now_ns() < suspended_until_ns_; }
+  void Suspend(int64_t ns);
+  void Resume();
   void CheckAtTheEnd();
   void CheckLockWords();
+  void CheckRefusals();
   bool AllIdle() const;
 
   Run* const run_;
@@ -72,6 +76,8 @@ class World {
   bool acting_ = false;
   bool patient_ = false;
   int64_t breaking_until_ns_ = 0;
+  int64_t suspended_ns_ = 0;  // for how long nobody is polled; 0: they are
+  int64_t suspended_until_ns_ = 0;
   uint64_t loops_ = 0;
 };
 

@@ -155,7 +155,7 @@ struct ServerInfo {
   // By which keys find it: its own, or its address if it has none.
   std::string name;
   bool connected = false;
-  std::string why_not;    // it is not connected
+  std::string why_not;  // it is not connected
   // It was tried since, at all its addresses, and not reached: operations end at once.
   bool unreachable = false;
   std::string device;     // the local device

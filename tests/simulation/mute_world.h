@@ -1,0 +1,40 @@
+#ifndef GANNET_TESTS_SIMULATION_MUTE_WORLD_H_
+#define GANNET_TESTS_SIMULATION_MUTE_WORLD_H_
+
+#include <cstdint>
+#include <string>
+
+#include "tests/client/fake_server.h"
+#include "tests/simulation/health.h"
+#include "tests/simulation/history.h"
+#include "tests/simulation/run.h"
+#include "tests/simulation/simulated_client.h"
+
+namespace gannet::simulation {
+
+// A client beside a server that at times answers heartbeats, and nothing else: what it left
+// unanswered then, it never answers. So long as that lasts the client does what needs no answer,
+// and its operations end; afterwards it is as if it had never been.
+class MuteWorld {
+ public:
+  explicit MuteWorld(Run* run);
+  // Ends early when a check fails.
+  void Execute();
+  std::string ToString() const;
+
+ private:
+  void StepUntil(int64_t until_ns, bool acting);
+  std::optional<ReplyHeader> Answer(const FakeServer::Request& request);
+
+  Run* const run_;
+  Health health_;
+  History history_;
+  FakeServer server_;
+  SimulatedClient client_;
+  bool mute_ = false;
+  uint64_t version_ = 0;
+};
+
+}  // namespace gannet::simulation
+
+#endif  // GANNET_TESTS_SIMULATION_MUTE_WORLD_H_

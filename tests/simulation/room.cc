@@ -1,0 +1,130 @@
+#include "tests/simulation/room.h"
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace gannet::simulation {
+namespace {
+
+constexpr uint64_t kTtlMs = 2000;
+constexpr size_t kItemsMax = 30'000;
+constexpr uint64_t kRefusalsToFill = 8;
+// Of 100 items, one is left.
+constexpr uint64_t kSurvivorOf = 100;
+constexpr uint32_t kLongBytes = 100'000;
+// Of what is free, that long items must be able to take when nearly all short ones are gone.
+constexpr double kLongShare = 0.4;
+// Of the store's idle work, for a write that was refused.
+constexpr int kStepsMax = 300;
+
+class Filler {
+ public:
+  Filler(Run* run, Store* store, uint64_t now_ms) : run_(run), store_(store), now_ms_(now_ms) {}
+
+  void CheckExpired() {
+    const auto bytes = static_cast<uint32_t>(run_->LogUniform(100, 20'000));
+    Fill("expiring", {bytes}, now_ms_ + kTtlMs);
+    now_ms_ += 2 * kTtlMs;
+    for (size_t i = 0; i < items_.size() / 3; ++i) {
+      const std::string key = KeyOf("unending", i);
+      if (!Put(key, bytes, 0)) return Fail("a store of expired items", i, bytes);
+      store_->Delete(key, {}, now_ms_);
+    }
+  }
+
+  void CheckReplacing() {
+    Fill("replaced",
+         {Bytes(1, 1'000), Bytes(1'000, 8'000), Bytes(8'000, 100'000), Bytes(1, 100'000)}, 0);
+    for (size_t i = 0; i < items_.size(); ++i) {
+      const auto& [key, bytes] = items_[i];
+      if (!Put(key, bytes, 0)) return Fail("a full store, of as many bytes as before,", i, bytes);
+    }
+    for (const Item& item : items_) store_->Delete(item.key, {}, now_ms_);
+  }
+
+  void CheckHoles() {
+    Fill("short", {Bytes(100, 700)}, 0);
+    const bool full = items_.size() < kItemsMax;
+    const uint64_t survivor = run_->Below(kSurvivorOf);
+    for (size_t i = 0; i < items_.size(); ++i) {
+      if (i % kSurvivorOf != survivor) store_->Delete(items_[i].key, {}, now_ms_);
+    }
+    StatsReply stats{};
+    store_->FillStats(&stats);
+    uint64_t long_bytes = 0;
+    int steps = 0;
+    for (size_t i = 0; steps < kStepsMax; ++steps) {
+      const bool put = Put(KeyOf("long", i), kLongBytes, 0);
+      if (!put) store_->Tidy(now_ms_);
+      i += put;
+      long_bytes += put ? kLongBytes : 0;
+    }
+    if (!full || static_cast<double>(long_bytes) >=
+                     kLongShare * static_cast<double>(stats.heap_total - stats.heap_bytes)) {
+      return;
+    }
+    run_->Fail(Check::kRoom,
+               absl::StrCat("of ", stats.heap_total, " bytes, of which ", stats.heap_bytes,
+                            " are in use, long items found ", long_bytes));
+  }
+
+ private:
+  struct Item {
+    std::string key;
+    uint32_t bytes;
+  };
+
+  // As long for each `i`: items of values as long are of one size class.
+  static std::string KeyOf(const std::string& name, size_t i) {
+    return absl::StrCat(name, " ", kItemsMax * 10 + i);
+  }
+
+  uint32_t Bytes(int64_t low, int64_t high) {
+    return static_cast<uint32_t>(run_->LogUniform(low, high));
+  }
+
+  bool Put(const std::string& key, uint32_t bytes, uint64_t expiry_ms) {
+    value_.resize(bytes, 'x');
+    const WriteOutcome outcome = store_->Put(key, value_, {.expiry_ms = expiry_ms}, {}, now_ms_);
+    status_ = outcome.status;
+    return outcome.status == ReplyStatus::kOk;
+  }
+
+  // Until it refuses some in a row.
+  void Fill(const std::string& name, const std::vector<uint32_t>& sizes, uint64_t expiry_ms) {
+    items_.clear();
+    uint64_t refused = 0;
+    for (size_t i = 0; refused < kRefusalsToFill && items_.size() < kItemsMax; ++i) {
+      Item item{KeyOf(name, i), sizes[i % sizes.size()]};
+      const bool put = Put(item.key, item.bytes, expiry_ms);
+      refused = put ? 0 : refused + 1;
+      if (put) items_.push_back(std::move(item));
+    }
+  }
+
+  void Fail(const std::string& which, size_t i, uint32_t bytes) {
+    run_->Fail(Check::kRoom, absl::StrCat(which, " refuses write ", i, " of ", bytes,
+                                          " bytes with status ", static_cast<int>(status_),
+                                          ", though it took ", items_.size(), " items"));
+  }
+
+  Run* const run_;
+  Store* const store_;
+  uint64_t now_ms_;
+  ReplyStatus status_ = ReplyStatus::kOk;
+  std::string value_;
+  std::vector<Item> items_;
+};
+
+}  // namespace
+
+void CheckRoom(Run* run, Store* store, uint64_t now_ms) {
+  Filler filler(run, store, now_ms);
+  filler.CheckExpired();
+  filler.CheckReplacing();
+  if (store->superblock().index.slots() > kItemsMax / 4) filler.CheckHoles();
+}
+
+}  // namespace gannet::simulation
