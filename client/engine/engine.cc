@@ -186,11 +186,13 @@ void Engine::StartInOrder(Op& op) {
   op.phase = Op::Phase::kHeldBack;
 }
 
-// Where nothing was granted yet, any write may turn out to be a slow one.
+// Writes that are begun while there is no connection are started by OnReady, in no order of theirs.
+// So each of them waits for the one before.
 KeyOrder::Kind Engine::OrderOf(const Op& op) const {
   const OpType type = op.request.type;
   if (type != OpType::kPut && type != OpType::kDelete) return KeyOrder::Kind::kRead;
-  return IsEager(op) ? KeyOrder::Kind::kWrite : KeyOrder::Kind::kSlowWrite;
+  const bool in_turn = SessionOf(op).ready() && IsEager(op);
+  return in_turn ? KeyOrder::Kind::kWrite : KeyOrder::Kind::kSlowWrite;
 }
 
 void Engine::LeaveOrder(Op& op) {
