@@ -38,7 +38,7 @@ class ServerTimeBound {
 
   // The server's clock is not later than this.
   uint64_t UpperMs(int64_t now_ns) const {
-    const int64_t passed_ns = std::max<int64_t>(now_ns - asked_ns_, 0);
+    const int64_t passed_ns = std::clamp<int64_t>(now_ns - asked_ns_, 0, INT64_MAX / 2);
     const int64_t bound_ns = passed_ns + (passed_ns >> kDriftShift);
     // Both times were cut to whole milliseconds.
     return time_ms_ + static_cast<uint64_t>(bound_ns / kNsPerMs) + 2;

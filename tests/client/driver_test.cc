@@ -47,7 +47,7 @@ class DriverTest : public ::testing::Test {
     ASSERT_TRUE(engine.ok()) << engine.status();
     driver_ = std::make_unique<Driver>(*std::move(engine));
   }
-  OpRequest Request(OpType type, const std::string& key, int64_t timeout_ms) {
+  OpRequest Request(OpType type, std::string_view key, int64_t timeout_ms) {
     OpRequest request = KeyRequest(driver_->engine(), type, key).value();
     request.timeout_ns = timeout_ms * kNsPerMs;
     return request;

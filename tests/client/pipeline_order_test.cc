@@ -27,7 +27,8 @@ TEST_F(PipelineOrderTest, ShortWritesOfAKeyGoOutTogether) {
   Connect(8);
   BeginPut("key", "a");
   BeginPut("key", "bb");
-  BeginPut("key", std::string(5000, 'c'));
+  const std::string long_value(5000, 'c');
+  BeginPut("key", long_value);
   BeginPut("key", "d");
   Settle();
   EXPECT_EQ(Sent(), (std::vector<std::string>{"2 key 1", "2 key 2", "2 key 5000"}));
@@ -35,7 +36,8 @@ TEST_F(PipelineOrderTest, ShortWritesOfAKeyGoOutTogether) {
 
 TEST_F(PipelineOrderTest, AWriteWaitsForTheLongWriteOfItsKeyAheadOfIt) {
   Connect(8);
-  BeginPut("key", std::string(1 << 20, 'a'));
+  const std::string long_value(1 << 20, 'a');
+  BeginPut("key", long_value);
   BeginPut("key", "b");
   BeginPut("other", "c");
   Begin(DeleteRequest(*engine_, "key", {}));
@@ -94,7 +96,8 @@ TEST_F(PipelineOrderTest, GetsThatShareAReadEndOnce) {
 
 TEST_F(PipelineOrderTest, WhatWaitsBehindAWriteEndsAtItsOwnDeadline) {
   Connect(8);
-  BeginPut("key", std::string(5000, 'a'), 500);
+  const std::string long_value(5000, 'a');
+  BeginPut("key", long_value, 500);
   const uint64_t put = BeginPut("key", "b", 20);
   const uint64_t get = BeginKey(OpType::kGet, "key", 30);
   const uint64_t last = BeginPut("key", "c", 5000);
@@ -114,7 +117,8 @@ TEST_F(PipelineOrderTest, WhatWaitsBehindAWriteEndsAtItsOwnDeadline) {
 
 TEST_F(PipelineOrderTest, WritesThatWaitAreNotForAnotherServersStore) {
   Connect(8);
-  BeginPut("key", std::string(5000, 'a'), 60'000);
+  const std::string long_value(5000, 'a');
+  BeginPut("key", long_value, 60'000);
   const uint64_t waiting = BeginPut("key", "b", 60'000);
   Settle();
   server_->grant().incarnation += 2;

@@ -75,6 +75,7 @@ class LeaseTest : public ServerTest, public testing::WithParamInterface<LockMode
     EXPECT_EQ(reply->status(), ReplyStatus::kOk);
     *index = reply->header.version;
     std::vector<LockEntry> entries(reply->value.size() / sizeof(LockEntry));
+    if (entries.empty()) return entries;
     std::memcpy(entries.data(), reply->value.data(), entries.size() * sizeof(LockEntry));
     return entries;
   }
