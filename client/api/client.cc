@@ -50,9 +50,9 @@ class Client::State {
   template <class F>
   absl::StatusOr<Lock> Acquire(OpType type, std::string_view key, const LockOptions& options,
                                int64_t timeout_ns, F use);
-  // Asks every server at once; use(number of the server, Op, how it ended) for each.
-  template <class F>
-  void RunOnEach(OpType type, int64_t timeout_ns, F use);
+  // Asks every server at once; answer(its report, Op, how it ended) completes the report of each.
+  template <class Report, class F>
+  std::vector<Report> AskEach(OpType type, int64_t timeout_ns, F answer);
 
   Driver driver;
   const Milliseconds deadline;
@@ -87,15 +87,26 @@ absl::StatusOr<Lock> Client::State::Acquire(OpType type, std::string_view key,
   }
 }
 
-template <class F>
-void Client::State::RunOnEach(OpType type, int64_t timeout_ns, F use) {
-  std::vector<OpRequest> requests(driver.engine().servers());
+template <class Report, class F>
+std::vector<Report> Client::State::AskEach(OpType type, int64_t timeout_ns, F answer) {
+  const Engine& engine = driver.engine();
+  std::vector<Report> reports;
+  std::vector<OpRequest> requests(engine.servers());
   for (uint32_t server = 0; server < requests.size(); ++server) {
+    reports.push_back({engine.session(server).endpoint(), "", ForkGuard::ForkedStatus()});
     requests[server].type = type;
     requests[server].server = server;
     requests[server].timeout_ns = timeout_ns;
   }
-  driver.Run(requests, [&](size_t server, const Op& op) { use(server, op, driver.StatusOf(op)); });
+  if (driver.forked()) return reports;
+  driver.Run(requests, [&](size_t server, const Op& op) {
+    answer(reports[server], op, driver.StatusOf(op));
+  });
+  const std::vector<ServerInfo> infos = driver.Info();
+  for (size_t server = 0; server < infos.size(); ++server) {
+    reports[server].name = infos[server].name;
+  }
+  return reports;
 }
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(std::vector<std::string> endpoints,
@@ -279,41 +290,21 @@ absl::StatusOr<Client::LockedValue> Client::LockAndGet(std::string_view key,
 }
 
 std::vector<ServerReport> Client::Stats(std::optional<Milliseconds> deadline) {
-  const Engine& engine = state_->driver.engine();
-  std::vector<ServerReport> reports;
-  for (uint32_t server = 0; server < engine.servers(); ++server) {
-    reports.push_back({engine.session(server).endpoint(), "", ForkGuard::ForkedStatus()});
-  }
-  if (state_->driver.forked()) return reports;
-  state_->RunOnEach(OpType::kStats, state_->TimeoutNs(deadline),
-                    [&](size_t server, const Op& op, absl::Status status) {
-                      absl::StatusOr<ServerStats>& stats = reports[server].stats;
-                      if (status.ok()) {
-                        stats = StatsOf(engine, op);
-                      } else {
-                        stats = std::move(status);
-                      }
-                    });
-  const std::vector<ServerInfo> infos = Info();
-  for (size_t server = 0; server < infos.size(); ++server)
-    reports[server].name = infos[server].name;
-  return reports;
+  return state_->AskEach<ServerReport>(
+      OpType::kStats, state_->TimeoutNs(deadline),
+      [this](ServerReport& report, const Op& op, absl::Status status) {
+        if (status.ok()) {
+          report.stats = StatsOf(state_->driver.engine(), op);
+        } else {
+          report.stats = std::move(status);
+        }
+      });
 }
 
 std::vector<ServerPing> Client::PingEach(std::optional<Milliseconds> deadline) {
-  const Engine& engine = state_->driver.engine();
-  std::vector<ServerPing> pings;
-  for (uint32_t server = 0; server < engine.servers(); ++server) {
-    pings.push_back({engine.session(server).endpoint(), "", ForkGuard::ForkedStatus()});
-  }
-  if (state_->driver.forked()) return pings;
-  state_->RunOnEach(OpType::kPing, state_->TimeoutNs(deadline),
-                    [&](size_t server, const Op&, absl::Status status) {
-                      pings[server].status = std::move(status);
-                    });
-  const std::vector<ServerInfo> infos = Info();
-  for (size_t server = 0; server < infos.size(); ++server) pings[server].name = infos[server].name;
-  return pings;
+  return state_->AskEach<ServerPing>(
+      OpType::kPing, state_->TimeoutNs(deadline),
+      [](ServerPing& ping, const Op&, absl::Status status) { ping.status = std::move(status); });
 }
 
 absl::Status Client::Ping(std::optional<Milliseconds> deadline) {
