@@ -5,7 +5,8 @@
   2. A header's guard is its path. A source's first include is the header of its name, so that the
      header compiles alone. Files keep to the length limits below.
   3. No file has marks of unfinished work.
-  4. Links in documents lead to files. Paths and file:symbol pairs that documents name exist.
+  4. Links in documents lead to files, and their #fragments to headings. Paths and file:symbol pairs
+     that documents name exist.
 """
 
 import re
@@ -138,13 +139,24 @@ def check_files(sources):
                 problems.append(f"{path}:{number}: unfinished work: {line.strip()}")
 
 
+def anchors_of(text):
+    """The fragments that GitHub gives to a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
 def check_documents():
     sources = {str(path) for path in tracked("*.cc", "*.h")}
     for document in tracked("*.md"):
         text = (ROOT / document).read_text()
-        for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
-            if "://" not in target and not (ROOT / document.parent / target).exists():
+        for target, heading in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", text):
+            if "://" in target:
+                continue
+            path = ROOT / document.parent / target if target else ROOT / document
+            if not path.exists():
                 problems.append(f"{document}: no file {target}")
+            elif heading and heading not in anchors_of(path.read_text()):
+                problems.append(f"{document}: no heading #{heading} in {target or document}")
         for name in re.findall(r"`((?:client|common|docs|server|softverbs|tests|tools)/[\w./+-]*)`", text):
             if not (ROOT / name).exists():
                 problems.append(f"{document}: no file {name}")
