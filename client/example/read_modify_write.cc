@@ -9,8 +9,9 @@
 
 namespace {
 
-// Adds one to a number in the store. The write carries the lock and the version read under it, so
-// that it is refused, not lost, when this client was too slow and another took the lock.
+// Adds one to a number in the store. The write carries the lock and the version that was read under
+// it. If this client was too slow and another took the lock meanwhile, the server refuses the
+// write.
 absl::Status Increment(gannet::Client& client, const std::string& key) {
   absl::StatusOr<gannet::Client::LockedValue> locked = client.LockAndGet(key);
   if (!locked.ok()) return locked.status();

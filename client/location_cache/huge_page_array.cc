@@ -25,14 +25,15 @@ Pages AllocatePages(size_t bytes) {
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();
   if (slack == 0) return Pages(mapped, {size});
-  // Aligned, and what is left over at both ends given back.
+  // Keeps an aligned part, and gives back the rest at both ends.
   auto* begin = static_cast<char*>(mapped);
   char* end = begin + size + slack;
   auto* aligned =
       reinterpret_cast<char*>(AlignUp(reinterpret_cast<uintptr_t>(begin), kHugePageBytes));
   if (aligned != begin) munmap(begin, aligned - begin);
   if (aligned + size != end) munmap(aligned + size, end - (aligned + size));
-  // Only a wish. The last, partial huge page would take more than was asked for.
+  // Best effort: the kernel may ignore it. The last, partial huge page is left out, as it would
+  // take more memory than was asked for.
   madvise(aligned, size / kHugePageBytes * kHugePageBytes, MADV_HUGEPAGE);
   return Pages(aligned, {size});
 }

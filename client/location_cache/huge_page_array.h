@@ -7,15 +7,15 @@
 
 namespace gannet {
 
-// Zeroed pages of the system's, 4096 byte aligned, which take memory only as they are touched.
-// From 2 MiB on they are huge ones as far as `bytes` fill such, where the system has them: an
-// access anywhere in a large table is then one cache miss, and seldom one of the TLB on top.
+// Zeroed pages from the system, aligned to 4096 bytes. They take memory only when touched. From 2
+// MiB on they are huge pages, as far as whole ones fit into `bytes` and the system has them. Then
+// an access anywhere in a large table costs one cache miss and rarely a TLB miss on top.
 struct PagesDeleter {
   size_t bytes = 0;
   void operator()(void* pages) const;
 };
 using Pages = std::unique_ptr<void, PagesDeleter>;
-// nullptr when `bytes` is 0. Out of memory is fatal, as everywhere in the client.
+// Returns nullptr if `bytes` is 0. Running out of memory is fatal, as everywhere in the client.
 Pages AllocatePages(size_t bytes);
 
 template <class T>

@@ -9,7 +9,7 @@ LocationCache::LocationCache(uint64_t bytes)
       uses_to_aging_(kUsesPerAging * kWays),
       uses_left_(uses_to_aging_) {}
 
-// A free entry, or the least used; of those the first.
+// Returns the first free entry. If none is free, returns the first of the least used ones.
 inline size_t LocationCache::LeastUsed(const Set& set) {
   uint32_t least = UINT32_MAX;
   for (uint32_t i = 0; i < kWays; ++i) {

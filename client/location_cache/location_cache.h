@@ -14,31 +14,31 @@
 
 namespace gannet {
 
-// Where a client found its popular keys: key hash -> Slot word, in a fixed number of bytes. A wrong
-// or stale answer is harmless, since the item READ there proves itself.
+// Remembers where a client found its popular keys: key hash -> Slot word, in a fixed number of
+// bytes. A wrong or stale answer is harmless, because the item READ there proves itself.
 //
-// Memory is an array of 128-byte sets (two cache lines, and everything that one operation touches):
-// eight entries, i.e. the slot word (which holds the hash's 20 bits of the tag), 8 further bits of
-// the hash as a fingerprint, and a use count; and 48 counters that estimate how often keys of this
-// set that are *not* in it are asked for. So an entry costs 16 bytes, its share of the counters
-// included. Set and fingerprint are other bits of the hash than the tag; eight fingerprints, or use
-// counts, are one word, and are compared at once.
+// Memory is an array of 128-byte sets. A set is two cache lines, and one operation touches nothing
+// else. A set has eight entries: the slot word (which holds the 20 bits of the hash's tag), 8
+// further bits of the hash as a fingerprint, and a use count. It also has 48 counters that estimate
+// how often keys of this set that are *not* in it are asked for. So an entry costs 16 bytes, its
+// share of the counters included. Set and fingerprint are chosen by other bits of the hash than the
+// tag. Eight fingerprints are one word and are compared at once; so are eight use counts.
 //
-// A key enters when it is asked for more often than the least used entry of its set (as TinyLFU
-// does: Einziger, Friedman, Manes, "TinyLFU: A Highly Efficient Cache Admission Policy", 2017).
-// Plain LRU would let the long tail of a zipf distribution wash the popular keys out. All counts
-// are halved again and again, one set at a time as the operations go by, so that popularity fades.
+// A key enters if it is asked for more often than the least used entry of its set (as in TinyLFU:
+// Einziger, Friedman, Manes, "TinyLFU: A Highly Efficient Cache Admission Policy", 2017). With
+// plain LRU, the long tail of a zipf distribution would displace the popular keys. All counts are
+// halved from time to time, one set at a time as operations go by, so that popularity fades.
 //
-// A key just written enters at once, in the place and with the count of the least used entry: what
-// is new is often what is asked for next, and how often nobody knows yet. It stays the least used
-// one until it is found, so a run of such writes costs a set one entry.
+// A key that was just written enters at once. It replaces the least used entry and takes over its
+// count, because new keys are often asked for next, and nobody knows yet how often. It stays the
+// least used entry until it is found, so a run of such writes costs a set only one entry.
 //
 // One owner thread. No allocation after construction.
 class LocationCache {
   struct Set;
 
  public:
-  // Which set is a key's.
+  // The set that a key belongs to.
   class Place {
     friend class LocationCache;
     Set* set = nullptr;
@@ -46,11 +46,12 @@ class LocationCache {
 
   static constexpr size_t kEntryBytes = 16;
 
-  // At most `bytes`; less than one set of 128 bytes is off: it remembers nothing.
+  // Uses at most `bytes`. With less than one set of 128 bytes the cache is off and remembers
+  // nothing.
   explicit LocationCache(uint64_t bytes);
 
-  // The key's place, for Find. What that will touch is then on its way into the processor's cache:
-  // for a batch of keys.
+  // Returns the key's place, for Find, and prefetches the memory that Find will touch. For batches
+  // of keys.
   Place Prefetch(KeyHash hash) const {
     Place place;
     place.set = SetOf(hash);
@@ -58,8 +59,8 @@ class LocationCache {
     __builtin_prefetch(&place.set->fingerprints);
     return place;
   }
-  // Where the key may be; an empty slot when not known. Counts as one use of the key. REQUIRES:
-  // `place` is the hash's.
+  // Returns the slot where the key may be, or an empty one if it is not known. Counts as one use of
+  // the key. REQUIRES: `place` belongs to `hash`.
   Slot Find(KeyHash hash, Place place) {
     if (--uses_left_ == 0) [[unlikely]]
       Age();
@@ -75,23 +76,23 @@ class LocationCache {
     return slot;
   }
   Slot Find(KeyHash hash) { return Find(hash, Prefetch(hash)); }
-  // The key was found at `slot`: remembers it if the key is popular enough. REQUIRES: the slot is
-  // the key's, `place` is the hash's.
+  // Remembers that the key was found at `slot`, if the key is popular enough. REQUIRES: the slot
+  // has the key's tag, and `place` belongs to `hash`.
   void Remember(KeyHash hash, Place place, Slot slot) {
     const uint32_t uses = Estimate(*place.set, hash);
-    // Not, ordinarily, when the cache is full: all eight are used as much.
+    // Mostly false when the cache is full, because then all eight are used as much as this key.
     if (AnyUsedLessThan(*place.set, std::max(uses, 1u))) EnterFound(hash, place, slot, uses);
   }
-  // The same, where a peer names the slot.
+  // The same for a slot that a peer named, which may be wrong.
   void Remember(KeyHash hash, Slot slot) {
     if (!slot.empty() && slot.tag() == hash.Tag()) Remember(hash, Prefetch(hash), slot);
   }
-  // The key was written there: remembers it in any case.
+  // Remembers in any case that the key was written to `slot`.
   void RememberWritten(KeyHash hash, Slot slot);
-  // The key was deleted, or is not at `stale` any more. Keeps a newer location.
+  // Forgets the location `stale`, where the key is not found any more. Keeps a newer location.
   void Forget(KeyHash hash, Slot stale);
   void Forget(KeyHash hash);
-  // Another server run: no location holds any more.
+  // Forgets everything, because another server run has no item where it was.
   void Clear();
 
   uint64_t capacity() const { return on_ ? sets_ * kWays : 0; }
@@ -99,12 +100,12 @@ class LocationCache {
  private:
   static constexpr uint32_t kWays = 8;
   static constexpr size_t kNone = kWays;
-  // Every key has one counter in each of two rows.
+  // Each key has one counter in each of two rows.
   static constexpr uint32_t kFirstRow = 32, kSecondRow = 16;
   static constexpr uint32_t kUsesMax = 127;  // the top bit is free for comparing eight at once
   // Each set's counts are halved once per this many uses of the whole cache, per entry.
   static constexpr uint64_t kUsesPerAging = 64;
-  // One byte, the lowest bit and the highest, in each of eight.
+  // Words with the lowest, and with the highest, bit of each of their eight bytes set.
   static constexpr uint64_t kOnes = 0x0101010101010101;
   static constexpr uint64_t kTops = kOnes << 7;
 
@@ -117,15 +118,16 @@ class LocationCache {
   };
   static_assert(sizeof(Set) == kWays * kEntryBytes);
 
-  // By the hash's high bits.
+  // Chooses the set by the hash's high bits.
   Set* SetOf(KeyHash hash) const { return memory_.get() + MapToRange(hash.value(), sets_); }
   // The bits above the tag, for the fingerprint and the two counters.
   static uint64_t BitsOf(KeyHash hash) { return hash.value() >> kTagBits; }
 
-  // Which entry of the set is the key's; kNone: none. A free one may be taken for it (fingerprint
-  // and tag 0): its slot is empty, which is what there is to know.
+  // Returns the index of the key's entry in the set, or kNone. It may return a free entry
+  // (fingerprint and tag 0); its slot is empty, which means "not known" too.
   static size_t Way(const Set& set, KeyHash hash) {
-    // Bytes that are 0; one above another such byte may be 1 as well, but then the tag decides.
+    // Marks the bytes that are 0. A byte of 1 above such a byte may be marked too; then the tag
+    // decides.
     const uint64_t differences = set.fingerprints ^ (BitsOf(hash) & 0xff) * kOnes;
     uint64_t same = (differences - kOnes) & ~differences & kTops;
     for (; same != 0; same &= same - 1) {

@@ -9,18 +9,17 @@
 
 namespace gannet {
 
-// The locks that this client holds at one server, on its present connection: which words, and for
-// which keys. A word stands for many keys, so two keys of one client can meet in one.
-//
-// One owner thread.
+// The locks that this client holds at one server on its present connection: which lock words, and
+// for which keys. Many keys share a word, so two keys of one client can have the same word.
 class LockTable {
  public:
-  // Held at once by one client; more is refused, so that memory has a bound.
+  // The most locks that a client may hold at once. Further ones are refused, so that memory has a
+  // bound.
   static constexpr uint32_t kHeldMax = 4096;
 
   LockTable() { held_.reserve(64); }
 
-  // A new connection: whatever was held on the old one is lost.
+  // Starts over on a new connection. All locks held on the old one are lost.
   void Restart(uint32_t connection_id, uint32_t lock_words) {
     connection_id_ = connection_id;
     lock_words_ = lock_words;
@@ -31,7 +30,8 @@ class LockTable {
   uint64_t IndexOf(KeyHash hash) const { return hash.LockIndex(lock_words_); }
   bool full() const { return held_.size() >= kHeldMax; }
 
-  // The word to acquire a key's lock with: no earlier acquisition had it (until 2^20 later ones).
+  // Returns the word with which to acquire a key's lock. No earlier acquisition had it (until 2^20
+  // later ones).
   LockWord NextWord(KeyHash hash) { return LockWord::Of(connection_id_, ++count_, hash.LockTag()); }
 
   void OnAcquired(KeyHash hash, LockWord word) { held_[IndexOf(hash)] = {word, hash.value()}; }
@@ -45,8 +45,8 @@ class LockTable {
     auto it = held_.find(IndexOf(hash));
     return it != held_.end() && it->second.word == word;
   }
-  // Whether this client holds the lock word of `hash` for another key: waiting for it would be
-  // waiting for oneself.
+  // Returns whether this client holds the lock word of `hash` for another key. To wait for it would
+  // be to wait for oneself.
   bool HoldsForAnotherKey(KeyHash hash) const {
     auto it = held_.find(IndexOf(hash));
     return it != held_.end() && it->second.key_hash != hash.value();

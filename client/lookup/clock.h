@@ -7,14 +7,14 @@
 
 namespace gannet {
 
-// The time as the client's state machines see it, so that tests and simulations can run them in
-// virtual time. Thread safe.
+// The clock of the client's state machines. Tests and simulations replace it to run them in virtual
+// time. Thread safe.
 class Clock {
  public:
   virtual ~Clock() = default;
   virtual int64_t MonotonicNs() const { return gannet::MonotonicNs(); }
 
-  // The machine's own.
+  // The machine's clock.
   static const Clock* Real() {
     static const Clock clock;
     return &clock;

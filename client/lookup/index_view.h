@@ -10,13 +10,14 @@
 
 namespace gannet {
 
-// The largest block that holds an item; a slot that asks for more is not one of ours.
+// The largest block that holds an item. A slot that names a larger one was not written by our
+// server.
 inline constexpr uint32_t kItemReadBytesMax =
     SizeClassBytes(SizeClassFor(ItemBytes(kKeyBytesMax, kValueBytesMax)));
 
-// What a lookup must know of one server run's memory; a plain copy of the grant's part. A new grant
-// (reconnect, restart) means a new view: locations found through the old one are void when the
-// incarnation differs.
+// What a lookup must know about the memory of one server run. It is a plain copy of that part of
+// the grant. A new grant (after a reconnect or restart) brings a new view. If its incarnation
+// differs, locations found through the old view are void.
 struct IndexView {
   uint64_t incarnation = 0;
   uint64_t hash_seed = 0;
@@ -27,7 +28,8 @@ struct IndexView {
     return {grant.incarnation, grant.hash_seed, grant.region_bytes, grant.index};
   }
 
-  // Whether an item may be READ there: memory that the grant covers, of a possible size.
+  // Returns whether an item may be READ there: the grant covers the memory, and an item can have
+  // that size.
   constexpr bool Contains(uint64_t offset, uint64_t bytes) const {
     return bytes > 0 && bytes <= kItemReadBytesMax && offset <= region_bytes &&
            bytes <= region_bytes - offset;

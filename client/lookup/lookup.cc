@@ -22,7 +22,7 @@ Lookup::Step Lookup::OnOtherRead(const Buffers& buffers, int64_t posted_ns, cons
     case State::kStashItem:
       return OnItem(buffers, clock);
     case State::kCached:
-      break;  // OnRead's
+      break;  // handled in OnRead
   }
   return Step::kAskServer;
 }
@@ -72,7 +72,7 @@ Lookup::Step Lookup::NextCandidate(const Buffers& buffers, const Clock& clock) {
     candidates_ &= candidates_ - 1;
     const Slot slot = SlotOfWindow(window, i);
     if (view_->Contains(slot.offset(), slot.read_bytes())) return PlanItem(slot, state_);
-    doubt_ = true;  // a class or place that this client does not know: only the server can tell
+    doubt_ = true;  // this client does not know the class or the place: only the server can tell
   }
   if (doubt_) return Retry();
   return in_stash ? StashExhausted(window) : HomeExhausted(window, clock);
@@ -85,20 +85,21 @@ Lookup::Step Lookup::HomeExhausted(const Bucket* window, const Clock& clock) {
     return PlanWindow(stash_bucket(), 1 - home_buffer_, State::kStash);
   }
   if (tag_matched_) return PlanWindow(home(), 1 - home_buffer_, State::kConfirm);
-  // No item READ came between, so the clock still tells how long the window's READ took.
+  // No item was READ in between, so the clock still tells how long the window's READ took.
   if (clock.MonotonicNs() - home_posted_ns_ >= kMissReadNsMax) return Retry();
   return Step::kMiss;
 }
 
 Lookup::Step Lookup::StashExhausted(const Bucket* window) {
   if (!ChecksumsRight(window, *view_, stash_bucket())) return Retry();
-  // The slot may have been this key's when it was READ: then the item was replaced, its block went
-  // to the other key, and nothing of that shows in the home window.
+  // The slot may have been this key's when it was READ. If then the item was replaced and its block
+  // went to the other key, nothing in the home window shows that.
   if (stash_tag_matched_) return Step::kAskServer;
   return PlanWindow(home(), 1 - home_buffer_, State::kConfirm);
 }
 
-// The second READ of the home window: identical, nothing happened to it since the first.
+// Judges the second READ of the home window. If it is identical, nothing happened to the window
+// since the first.
 Lookup::Step Lookup::OnConfirm(const Buffers& buffers, int64_t posted_ns, const Clock& clock) {
   const bool same = SameWindow(AsWindow(buffers.window[0]), AsWindow(buffers.window[1]));
   const int64_t now_ns = clock.MonotonicNs();

@@ -14,9 +14,9 @@
 
 namespace gannet {
 
-// One GET as a state machine over copied bytes: it says what to READ next and into which buffer,
-// is told when that READ is done, and ends in a hit, a believed miss, or "ask the server". A hit
-// may be past its expiry, which is for the caller to judge. No verbs in it.
+// One GET as a state machine over copied bytes. It says what to READ next and into which buffer, is
+// told when that READ is done, and ends in a hit, a believed miss, or "ask the server". A hit may
+// be past its expiry; the caller judges that. Knows nothing of verbs.
 //
 //        cached location                    home window               stash window
 //   READ item ---- other/dead/torn ---> READ ---> items ---> READ ---> items ---> READ home again
@@ -25,42 +25,45 @@ namespace gannet {
 //     hit                              (W1 holds, no tag matched, no stash tag)
 //
 // Invariants:
-//  1. A hit is believed by the item's own proof alone.
-//  2. A dead, torn or unreadable item, or anything wrong with a window, is never a miss: the home
-//     window is READ again, at most kRetriesMax times, then the server is asked.
-//  3. A miss needs: both checksums right, pair counters equal, the READ shorter than
-//     kMissReadNsMax (W1); and if some tag matched or the stash was looked into, a second READ of
-//     the home window identical to the first, versions included (W3);
-//     if a tag matched in the stash, none is believed: the server is asked.
-//  4. No READ leaves the region.
+//   1. A hit is believed by the item's own proof alone.
+//   2. If an item is dead, torn or unreadable, or anything is wrong with a window, that is never a
+//      miss: the home window is READ again, at most kRetriesMax times, and then the server is
+//      asked.
+//   3. A miss needs rule W1: both checksums are right, the pair counters are equal, and the READ
+//      took less than kMissReadNsMax. If a tag matched, or the stash was looked into, it also needs
+//      rule W3: a second READ of the home window is identical to the first, versions included. If a
+//      tag matched in the stash, no miss is believed, and the server is asked.
+//   4. No READ leaves the region.
 //
-// Docs: docs/consistency.md. One owner thread. The buffers belong to the caller and must keep what
+// See docs/consistency.md. One owner thread. The buffers belong to the caller, who must keep what
 // was READ into them until the lookup ends.
 class Lookup {
  public:
   static constexpr uint32_t kRetriesMax = 16;
-  // The pair counters have 16 bits: 65,536 moves within one READ would go unseen.
+  // The pair counters have 16 bits, so 65,536 moves within one READ would go unseen.
   static constexpr int64_t kMissReadNsMax = kNsPerMs;
-  // The version has 24 bits: as above, for the time from a window to its identical copy.
+  // The version has 24 bits, so 2^24 changes between a window and its second READ would go unseen.
   static constexpr int64_t kConfirmNsMax = 100 * kNsPerMs;
 
   enum class Step : uint8_t { kRead, kHit, kMiss, kAskServer };
-  // Which of the caller's three buffers the READ goes to.
+  // The one of the caller's three buffers that the READ goes to.
   enum class Target : uint8_t { kWindow0 = 0, kWindow1 = 1, kItem = 2 };
 
-  // When kRead: what to READ.
+  // What to READ, after Step::kRead.
   struct ReadPlan {
     uint64_t offset;
     uint32_t bytes;
     Target target;
   };
-  // Where the READs went: two windows of kWindowBytes, 8-byte aligned, and the last item's bytes.
+  // The caller's buffers: two windows of kWindowBytes, 8-byte aligned, and the bytes of the last
+  // item.
   struct Buffers {
     const std::byte* window[2];
     const std::byte* item;
   };
 
-  // `key` and `view` must stay valid until the lookup ends. An empty `cached` slot: not known.
+  // Begins a lookup. `key` and `view` must stay valid until it ends. `cached` is empty if no
+  // location is known.
   Step Start(const IndexView* view, std::string_view key, KeyHash hash, Slot cached) {
     view_ = view;
     key_ = key;
@@ -72,8 +75,8 @@ class Lookup {
     }
     return PlanWindow(home(), home_buffer_, State::kHome);
   }
-  // The READ planned is done. `posted_ns` is the time, or an earlier one, when it was posted; the
-  // clock is read only where a miss depends on it.
+  // Takes note that the planned READ is done, and returns the next step. `posted_ns` is when it was
+  // posted, or an earlier time. Reads the clock only if a miss depends on it.
   Step OnRead(const Buffers& buffers, int64_t posted_ns, const Clock& clock) {
     if (state_ != State::kCached) return OnOtherRead(buffers, posted_ns, clock);
     if (Prove(buffers) == ItemProof::kThisKey) [[likely]]
@@ -82,10 +85,10 @@ class Lookup {
   }
 
   const ReadPlan& plan() const { return plan_; }
-  // After kHit: the item, pointing into the item buffer, and where it is.
+  // After kHit: the item, which points into the item buffer, and its slot.
   const ItemView& item() const { return item_; }
   Slot slot() const { return slot_; }
-  // True while, and after, the cached location was the place looked at.
+  // Returns whether the last place looked at was the cached location.
   bool from_cached() const { return state_ == State::kCached; }
 
  private:
@@ -125,7 +128,7 @@ class Lookup {
   std::string_view key_;
   KeyHash hash_{0};
   ReadPlan plan_{};
-  Slot slot_;                   // being READ, or found
+  Slot slot_;                   // of the item that is being READ or was found
   ItemView item_{};             // valid after kHit
   int64_t home_posted_ns_ = 0;  // when the home window's READ was posted
   uint32_t candidates_ = 0;     // slots of the window being looked through, not yet READ

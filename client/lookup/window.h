@@ -15,19 +15,19 @@
 
 namespace gannet {
 
-// What a private copy of a window (two neighbouring buckets, one READ) says. Pure functions: the
-// bytes are a peer's and may be torn, so nothing here follows an offset or believes a length.
+// Functions that interpret a private copy of a window (two neighbouring buckets, one READ). The
+// bytes come from a peer and may be torn, so nothing here follows an offset or trusts a length.
 
 inline constexpr size_t kSlotsPerWindow = 2 * kSlotsPerBucket;
 
-// Bit i set: slot i of the bucket is not empty and carries `tag`.
+// Returns a mask: bit i is set if slot i of the bucket is not empty and has `tag`.
 uint32_t MatchingSlotsPortable(const Bucket& bucket, uint32_t tag);
 
 #if defined(__SSE2__)
 namespace window_internal {
 
-// In each lane, whether the word is a slot of the tag: of the four words from `words` on, by their
-// high halves.
+// Compares the tags of the four words from `words` on, using their high halves. A lane is all ones
+// if its word has the tag.
 inline __m128i SameTagsOf4(const uint64_t* words, __m128i tags) {
   constexpr int kTagShiftInHighHalf = kOffsetBits + kSizeClassBits - 32;
   const __m128 low = _mm_loadu_ps(reinterpret_cast<const float*>(words));
@@ -38,8 +38,8 @@ inline __m128i SameTagsOf4(const uint64_t* words, __m128i tags) {
 
 }  // namespace window_internal
 
-// The same as the portable form. Compared are all 16 words of the bucket; the header's two are then
-// shifted out.
+// Does the same as the portable form. Compares all 16 words of the bucket, then shifts out the
+// header's two.
 inline uint32_t MatchingSlots(const Bucket& bucket, uint32_t tag) {
   using window_internal::SameTagsOf4;
   static_assert(offsetof(Bucket, slots) == 2 * sizeof(uint64_t));
@@ -57,13 +57,14 @@ inline uint32_t MatchingSlots(const Bucket& bucket, uint32_t tag) {
 }
 #endif
 
-// Bit i set: slot i of the window (home bucket's first) is not empty and carries `tag`.
+// Returns a mask: bit i is set if slot i of the window is not empty and has `tag`. The home
+// bucket's slots come first.
 inline uint32_t MatchingSlotsOfWindow(const Bucket* window, uint32_t tag) {
   return MatchingSlots(window[0], tag) | MatchingSlots(window[1], tag) << kSlotsPerBucket;
 }
 
-// The first of them; an empty one when there is none. Mostly it is in the home bucket, and then the
-// other is not looked at.
+// Returns the first matching slot, or an empty one if there is none. Mostly it is in the home
+// bucket, and then the other bucket is not looked at.
 inline Slot FirstMatchingSlot(const Bucket* window, uint32_t tag) {
   for (uint32_t bucket = 0; bucket < 2; ++bucket) {
     const uint32_t matching = MatchingSlots(window[bucket], tag);
@@ -77,22 +78,22 @@ inline Slot SlotOfWindow(const Bucket* window, uint32_t i) {
                              : Slot(window[1].slots[i - kSlotsPerBucket]);
 }
 
-// Whether both buckets' checksums are right: each copy is then one publication, untorn.
-// `first_bucket` is the number of the window's first bucket.
+// Returns whether both buckets' checksums are right. If so, each copy is one publication and not
+// torn. `first_bucket` is the number of the window's first bucket.
 bool ChecksumsRight(const Bucket* window, const IndexView& view, uint64_t first_bucket);
 
-// Whether no move between the two buckets lies between their two copies (rule W1). REQUIRES:
-// ChecksumsRight.
+// Returns whether no key moved between the two buckets between the sampling of the two copies (rule
+// W1). REQUIRES: ChecksumsRight.
 inline bool PairCountersAgree(const Bucket* window) {
   return BucketMeta(window[0].meta).moves_next() == BucketMeta(window[1].meta).moves_prev();
 }
 
-// Whether keys like this one may be in the stash. REQUIRES: ChecksumsRight.
+// Returns whether the key may be in the stash. REQUIRES: ChecksumsRight.
 inline bool MayBeInStash(const Bucket* window, KeyHash hash) {
   return (BucketMeta(window[0].meta).stash_tags() & hash.StashTag()) != 0;
 }
 
-// Rule W3's comparison: every byte, versions included.
+// Compares every byte, versions included, for rule W3.
 bool SameWindow(const Bucket* a, const Bucket* b);
 
 }  // namespace gannet

@@ -10,20 +10,20 @@
 
 namespace gannet {
 
-// Where a server is, as a user writes it: "HOST:PORT", or "NAME@HOST:PORT" if the name that the
-// server has must be NAME.
+// A server's address as a user writes it: "HOST:PORT", or "NAME@HOST:PORT" if the server must have
+// the name NAME.
 struct Endpoint {
-  std::string text;     // the whole of it
+  std::string text;     // the whole endpoint
   std::string name;     // empty: the user gave none
   std::string address;  // "HOST:PORT", still to be resolved
 };
 
-// InvalidArgument: the name is none. The address is not looked at.
+// Splits an endpoint. InvalidArgument: the name is not a valid one. Does not check the address.
 absl::StatusOr<Endpoint> ParseEndpoint(std::string_view text);
 
-// What a server without a name is called: the lowest of its IPv4 addresses, or of its IPv6
-// addresses if it has no other, with the port. So neither how the address was written nor the order
-// in which DNS answers matters. REQUIRES: at least one address.
+// Returns the name that clients use for a server without a name: the lowest of its IPv4 addresses,
+// or if it has none, of its IPv6 addresses, with the port. So it does not matter how the address
+// was written, nor in which order DNS answers. REQUIRES: at least one address.
 std::string CanonicalAddress(std::span<const SocketAddress> addresses);
 
 }  // namespace gannet

@@ -8,20 +8,20 @@
 
 namespace gannet {
 
-// Which of several servers owns a key, by rendezvous hashing ("highest random weight", Thaler and
-// Ravishankar, 1998): every client with the same names of servers gives the same answer in whatever
-// order it lists them, and taking one server away moves only that server's keys.
+// Decides which of several servers owns a key, by rendezvous hashing ("highest random weight",
+// Thaler and Ravishankar, 1998). Every client with the same server names gets the same answer, in
+// whatever order it lists them. Removing a server moves only that server's keys.
 //
-// The hashes are unseeded XXH3-64 (not an index's seeded hash, which differs per server); the
-// weight of a server is Mix64(hash of key ^ hash of its name). Changing any of it loses sight of
-// every stored key: a golden test keeps it.
+// The hashes are unseeded XXH3-64 (an index's seeded hash differs per server). The weight of a
+// server is Mix64(hash of key ^ hash of its name). Any change of this would lose all stored keys,
+// so a golden test fixes it.
 //
 // Thread safe as long as nobody assigns to it.
 class Rendezvous {
  public:
   explicit Rendezvous(const std::vector<std::string>& names);
 
-  // Index of the server that owns `key`. REQUIRES: there is at least one.
+  // Returns the index of the server that owns `key`. REQUIRES: there is at least one server.
   uint32_t ServerOf(std::string_view key) const {
     return name_hashes_.size() == 1 ? 0 : HighestWeight(key);
   }

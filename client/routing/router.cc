@@ -9,7 +9,7 @@
 namespace gannet {
 namespace {
 
-// Also what the server compares: docs/protocol.md.
+// Servers compare it too: docs/protocol.md.
 constexpr uint64_t kHashOfOneServer = 1;
 
 absl::Status SameName(const std::string& name, const std::string& a, const std::string& b) {
@@ -85,7 +85,7 @@ uint64_t Router::HashOfSet() const {
   return std::max<uint64_t>(Xxh3(hashes.data(), hashes.size() * sizeof(hashes[0]), 0), 1);
 }
 
-// All that follows from what the servers told.
+// Computes everything that follows from the names that servers told.
 void Router::Update() {
   names_.clear();
   std::optional<uint32_t> named;

@@ -13,16 +13,16 @@
 
 namespace gannet {
 
-// Which server of a client's list has a key. What counts is a server's name, not how its address
-// was written: the name that it tells when a client connects, or, if it has none, its canonical
-// address.
+// Decides which server of a client's list has a key. It goes by a server's name, not by how its
+// address was written. The name is the one that the server tells when a client connects. A server
+// without one has its canonical address for a name.
 //
 // A server that was never reached has told nothing. Its name is then
-//   - the one that the user wrote before the '@', if there is one;
+//   - the one that the user wrote before the '@', if any;
 //   - otherwise its canonical address, as long as no server that was reached has a name;
-//   - otherwise unknown. Any key may then be its key, so none can be routed: status().
+//   - otherwise unknown. Then any key may belong to it, so no key can be routed: see status().
 //
-// A server that tells another name than was assumed changes whose keys are whose. One owner thread.
+// If a server tells another name than was assumed, keys change their servers. One owner thread.
 class Router {
  public:
   struct Server {
@@ -30,23 +30,24 @@ class Router {
     std::string name;      // as the user wrote it; may be empty
     std::string address;   // canonical
   };
-  // InvalidArgument: two of them have the same name or address.
+  // InvalidArgument: two servers have the same name or address.
   static absl::StatusOr<Router> Create(std::vector<Server> servers);
 
-  // Server number `server` was reached and says that its name is `name`; empty: it has none.
-  // Returns true if keys changed their servers. Nothing changes after an error. FailedPrecondition:
-  // the user wrote another name. InvalidArgument: another server of the list has that name.
+  // Takes note that server number `server` was reached and is called `name` (empty: it has no
+  // name). Returns true if keys changed their servers. FailedPrecondition: the user wrote another
+  // name. InvalidArgument: another server of the list has that name. After an error nothing has
+  // changed.
   absl::StatusOr<bool> OnName(uint32_t server, std::string_view name);
 
-  // OK, or Unavailable with what to do: a server's name is unknown.
+  // OK, or Unavailable if a server's name is unknown; the message says what to do.
   const absl::Status& status() const { return status_; }
-  // The number of the server that has `key`. REQUIRES: status() is OK.
+  // Returns the number of the server that has `key`. REQUIRES: status() is OK.
   uint32_t ServerOf(std::string_view key) const { return rendezvous_.ServerOf(key); }
-  // As far as it is known.
+  // Returns the server's name, or the assumed one.
   const std::string& NameOf(uint32_t server) const { return names_[server]; }
-  // Of the names of all servers, the same in whatever order they are listed; 0 as long as one of
-  // them is only assumed. A list of one server has the same hash whatever it is called: only lists
-  // with several servers can disagree about keys.
+  // A hash of the names of all servers, independent of their order. It is 0 as long as one of the
+  // names is only assumed. All lists of one server have the same hash, whatever the server's name:
+  // only lists with several servers can disagree about keys.
   uint64_t set_hash() const { return set_hash_; }
 
  private:
@@ -59,7 +60,7 @@ class Router {
 
   std::vector<Server> servers_;
   std::vector<std::optional<std::string>> told_;  // by a server that was reached
-  std::vector<std::string> names_;                // by which they are routed
+  std::vector<std::string> names_;                // that decide which server has a key
   Rendezvous rendezvous_;
   absl::Status status_;
   uint64_t set_hash_ = 0;
