@@ -5,8 +5,8 @@
 
 namespace gannet {
 
-// The smallest multiple of `alignment` that is at least `n`. REQUIRES: alignment is a power of two
-// and the result fits 64 bits.
+// Returns the smallest multiple of `alignment` that is at least `n`. REQUIRES: alignment is a power
+// of two, and the result fits 64 bits.
 constexpr uint64_t AlignUp(uint64_t n, uint64_t alignment) {
   return (n + alignment - 1) & ~(alignment - 1);
 }

@@ -4,8 +4,9 @@
 #include <cstdio>
 #include <cstdlib>
 
-// GANNET_CHECK(condition, "what is broken"): a bug of ours, never bad input, ends the process. For
-// code that is also in the client library, which must not bring glog into its users' programs.
+// GANNET_CHECK(condition, "what is broken") ends the process if the condition is false. Use it for
+// our own bugs, never for bad input. It exists because glog must not get into the programs of the
+// client library's users.
 #define GANNET_CHECK(condition, what)                                \
   do {                                                               \
     if (!(condition)) [[unlikely]]                                   \

@@ -8,26 +8,26 @@
 namespace gannet {
 
 // State machines below main() take the time as an argument, so that a simulation can run them in
-// virtual time; only main loops and the synchronous wrappers read these clocks.
+// virtual time. Only main loops and the synchronous wrappers read these clocks.
 
 inline constexpr int64_t kNsPerUs = 1'000;
 inline constexpr int64_t kNsPerMs = 1'000'000;
 inline constexpr int64_t kNsPerSecond = 1'000'000'000;
 
-// Nanoseconds of CLOCK_MONOTONIC: deadlines, time-outs, latencies.
+// Nanoseconds of CLOCK_MONOTONIC. For deadlines, timeouts and latencies.
 inline int64_t MonotonicNs() {
   timespec t;
   clock_gettime(CLOCK_MONOTONIC, &t);
   return t.tv_sec * kNsPerSecond + t.tv_nsec;
 }
 
-// Since the Unix epoch.
+// Nanoseconds since the Unix epoch.
 inline int64_t WallNs() {
   timespec t;
   clock_gettime(CLOCK_REALTIME, &t);
   return t.tv_sec * kNsPerSecond + t.tv_nsec;
 }
-// Milliseconds since the Unix epoch: expiry of items.
+// Milliseconds since the Unix epoch. For the expiry of items.
 inline uint64_t WallMs() { return static_cast<uint64_t>(WallNs() / kNsPerMs); }
 
 }  // namespace gannet

@@ -7,8 +7,8 @@
 
 namespace gannet {
 
-// memcpy(to, from, size) for what is mostly short: a call costs more than copying some words, two
-// of which may overlap. `to` and `from` must not overlap.
+// memcpy(to, from, size) for copies that are mostly short. A call costs more than copying some
+// words, so short sizes are copied as words that may overlap. `to` and `from` must not overlap.
 
 namespace copy_bytes_internal {
 
@@ -23,7 +23,7 @@ void CopyWord(uint8_t* to, const uint8_t* from) {
   std::memcpy(to, &word, sizeof(word));
 }
 
-// Two of them, `inset` from the start and from the end of `size` bytes.
+// Copies one word `inset` bytes from the start, and one that ends `inset` bytes before the end.
 template <class Word>
 void CopyEnds(uint8_t* to, const uint8_t* from, size_t inset, size_t size) {
   CopyWord<Word>(to + inset, from + inset);
@@ -33,7 +33,7 @@ void CopyEnds(uint8_t* to, const uint8_t* from, size_t inset, size_t size) {
 
 }  // namespace copy_bytes_internal
 
-// For keys: 8 to 32 bytes without a call.
+// For keys. Copies 8 to 32 bytes without a call.
 inline void CopyKeyBytes(void* to, const void* from, size_t size) {
   auto* out = static_cast<uint8_t*>(to);
   const auto* in = static_cast<const uint8_t*>(from);
@@ -44,7 +44,7 @@ inline void CopyKeyBytes(void* to, const void* from, size_t size) {
   std::memcpy(to, from, size);
 }
 
-// For values: 32 to 128 bytes without a call.
+// For values. Copies 32 to 128 bytes without a call.
 inline void CopyValueBytes(void* to, const void* from, size_t size) {
   using copy_bytes_internal::CopyEnds, copy_bytes_internal::Pair;
   auto* out = static_cast<uint8_t*>(to);

@@ -7,16 +7,17 @@
 
 namespace gannet {
 
-// XXH3-64 of `size` bytes (xxhash, stable since 0.8.0). The one hash and the one checksum of the
-// project.
+// XXH3-64 of `size` bytes (xxhash, stable since 0.8.0). The project uses it for every hash and
+// every checksum.
 uint64_t Xxh3(const void* data, size_t size, uint64_t seed);
 
-// Xxh3(data, size, 0), in fewer instructions: without a seed the secret's constants are known where
-// it is compiled. Out of line on purpose: it would compete for registers with what surrounds it.
+// Xxh3(data, size, 0) in fewer instructions: without a seed, the compiler knows the secret's
+// constants. Out of line on purpose, because inlined it would compete for registers with the code
+// around it.
 uint64_t Xxh3Unseeded(const void* data, size_t size);
 
-// Hash of a key under an index's seed (Superblock::hash_seed). Every part of a lookup takes its own
-// bits of it: see layout/key_hash.h.
+// Hash of a key under an index's seed (Superblock::hash_seed). layout/key_hash.h says which bits of
+// it decide what.
 inline uint64_t HashKey(std::string_view key, uint64_t seed) {
   return Xxh3(key.data(), key.size(), seed);
 }

@@ -4,8 +4,8 @@
 #include <condition_variable>
 #include <mutex>
 
-// std::mutex with Clang's thread-safety annotations. Not absl::Mutex: Debian's abseil is not
-// instrumented, and gives false races under TSan.
+// std::mutex with Clang's thread-safety annotations. absl::Mutex is not used because Debian's
+// abseil is not instrumented, so TSan reports false races.
 
 #if defined(__clang__)
 #define GANNET_THREAD_ANNOTATION(x) __attribute__((x))

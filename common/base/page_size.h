@@ -7,7 +7,7 @@
 
 namespace gannet {
 
-// Bytes of a page of this system: 4 KiB on x86-64, up to 64 KiB elsewhere.
+// Returns the bytes of a page of this system: 4 KiB on x86-64, up to 64 KiB elsewhere.
 inline uint64_t SystemPageBytes() { return static_cast<uint64_t>(sysconf(_SC_PAGESIZE)); }
 
 }  // namespace gannet

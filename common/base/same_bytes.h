@@ -7,8 +7,8 @@
 
 namespace gannet {
 
-// memcmp(a, b, size) == 0 for what is mostly short, as keys are: a call costs more than comparing
-// up to 32 bytes as words that overlap.
+// Returns memcmp(a, b, size) == 0, for sizes that are mostly short, as keys are. A call costs more
+// than comparing up to 32 bytes as words that overlap.
 inline bool SameBytes(const void* a, const void* b, size_t size) {
   const auto* x = static_cast<const uint8_t*>(a);
   const auto* y = static_cast<const uint8_t*>(b);

@@ -7,13 +7,14 @@
 #define GANNET_CONCAT_INNER(a, b) a##b
 #define GANNET_CONCAT(a, b) GANNET_CONCAT_INNER(a, b)
 
-// Returns from the function when `expr` (an absl::Status) is not OK.
+// Returns `expr` (an absl::Status) from the function if it is not OK.
 #define GANNET_RETURN_IF_ERROR(expr)                                                    \
   do {                                                                                  \
     if (absl::Status gannet_status = (expr); !gannet_status.ok()) return gannet_status; \
   } while (0)
 
-// GANNET_ASSIGN_OR_RETURN(auto x, F()): x takes F()'s value, or the function returns its Status.
+// GANNET_ASSIGN_OR_RETURN(auto x, F()): assigns F()'s value to x, or returns F()'s status from the
+// function.
 #define GANNET_ASSIGN_OR_RETURN(lhs, expr) \
   GANNET_ASSIGN_OR_RETURN_IMPL(GANNET_CONCAT(gannet_statusor_, __LINE__), lhs, expr)
 #define GANNET_ASSIGN_OR_RETURN_IMPL(tmp, lhs, expr) \

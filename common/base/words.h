@@ -14,13 +14,13 @@ namespace gannet {
 static_assert(std::endian::native == std::endian::little,
               "Gannet's layouts are little-endian: it runs on little-endian machines only");
 
-// Bytes that clients READ while the server writes them are only touched through these: single
-// aligned 8-byte relaxed accesses. A word is therefore never torn; anything wider may be, and is
-// proved by a checksum. (A plain memcpy racing with a READ would be a data race to the language and
-// to TSan.)
+// Functions for bytes that clients READ while the server writes them. Such bytes may be touched
+// only by these: single aligned 8-byte relaxed accesses. So a word is never torn. Anything wider
+// may be torn, and a checksum proves it. (A plain memcpy that races with a READ would be a data
+// race by the language's rules, and to TSan.)
 //
-// Ordering between words is the caller's: a store that must not be seen before earlier ones uses
-// StoreWordRelease.
+// The caller is responsible for the order between words. Use StoreWordRelease for a store that must
+// not be seen before earlier ones.
 
 inline uint64_t LoadWord(const void* p) {
   return __atomic_load_n(static_cast<const uint64_t*>(p), __ATOMIC_RELAXED);
@@ -30,12 +30,12 @@ inline void StoreWord(void* p, uint64_t value) {
   __atomic_store_n(static_cast<uint64_t*>(p), value, __ATOMIC_RELAXED);
 }
 
-// Everything this thread stored before is visible to whoever sees `value`.
+// A reader that sees `value` also sees everything that this thread stored before.
 inline void StoreWordRelease(void* p, uint64_t value) {
   __atomic_store_n(static_cast<uint64_t*>(p), value, __ATOMIC_RELEASE);
 }
 
-// Copies `size` bytes into published memory, word by word; the last word is padded with zero bytes.
+// Copies `size` bytes into published memory, word by word, and pads the last word with zeroes.
 // REQUIRES: dst is 8-byte aligned and has AlignUp(size, 8) bytes.
 [[gnu::always_inline]] inline void StoreWords(void* dst, const void* src, size_t size) {
   auto* to = static_cast<uint8_t*>(dst);

@@ -1,7 +1,8 @@
 #ifndef GANNET_COMMON_BASE_XXH3_INLINE_H_
 #define GANNET_COMMON_BASE_XXH3_INLINE_H_
 
-// Compiled in, not called: for a short key or a small item the call costs as much as the hashing.
+// Compiles the hash in, because for a short key or a small item the call costs as much as the
+// hashing.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -12,14 +13,14 @@
 
 namespace gannet {
 
-// Xxh3 (hash.h) for the few sources where every instruction counts; it makes them larger.
+// Xxh3 (hash.h) for the few sources where every instruction counts. It makes them larger.
 [[gnu::always_inline]] inline uint64_t Xxh3Inline(const void* data, size_t size, uint64_t seed) {
-  // XXH3_64bits_withSeed, which the compiler takes for too large to be inlined.
+  // This is XXH3_64bits_withSeed, which the compiler considers too large to inline.
   return XXH3_64bits_internal(data, size, seed, XXH3_kSecret, sizeof(XXH3_kSecret),
                               XXH3_hashLong_64b_withSeed);
 }
 
-// Xxh3Unseeded, the short lengths compiled in.
+// Xxh3Unseeded with the short lengths compiled in.
 [[gnu::always_inline]] inline uint64_t Xxh3UnseededInline(const void* data, size_t size) {
   return size <= 128 ? Xxh3Inline(data, size, /*seed=*/0) : Xxh3Unseeded(data, size);
 }

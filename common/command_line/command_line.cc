@@ -25,7 +25,8 @@ std::string Head(const Flag& flag) {
   return absl::StrCat("  --", flag.name, flag.type == "string" ? "=TEXT" : "=N");
 }
 
-// Appends `text` in lines of at most kLineMax, from kTextColumn on. `out` ends within a line.
+// Appends `text` as lines of at most kLineMax characters, starting at kTextColumn. REQUIRES: the
+// last line of `out` has `column` characters.
 void AppendWrapped(size_t column, const std::string& text, std::string* out) {
   for (const std::string& word : std::vector<std::string>(absl::StrSplit(text, ' '))) {
     if (column < kTextColumn) {

@@ -6,7 +6,7 @@
 
 namespace gannet {
 
-// What a program that takes gflags, and nothing but flags, says of itself.
+// Describes a program that takes only gflags on its command line.
 struct Program {
   std::string name;
   std::string purpose;     // one line
@@ -18,16 +18,16 @@ struct Program {
 inline constexpr int kExitWrongUsage = 2;
 
 // Sets the program's flags: --name=value, --name value, --name and --noname of a switch. Leaves
-// argv as it is, so that the program can be executed again with all of it.
+// argv as it is, so that the program can be executed again with all its arguments.
 //
-// Returns nullopt if the program goes on. Otherwise returns its exit code: 0 after --help, -h or
-// --version, which are answered on stdout; kExitWrongUsage for a flag that does not exist, a value
-// that does not fit or a word that is no flag, which are named on stderr.
+// Returns nullopt if the program should go on. Otherwise returns its exit code: 0 after --help, -h
+// or --version, which it answers on stdout; kExitWrongUsage for an unknown flag, a value that does
+// not fit, or a word that is no flag, which it names on stderr.
 //
-// gflags' own parser is not used: it exits with 1, and its help shows paths of the build.
+// gflags' own parser is not used because it exits with 1, and its help shows paths of the build.
 std::optional<int> ParseCommandLine(const Program& program, int argc, char** argv);
 
-// The answer to --help.
+// Returns the answer to --help.
 std::string HelpText(const Program& program);
 
 }  // namespace gannet

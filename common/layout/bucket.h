@@ -19,10 +19,10 @@ inline constexpr size_t kWindowBytes = 2 * kBucketBytes;  // home bucket and the
 //   63       62         56 55            40 39            24 23       0
 //   [migrated][stash tags ][ moves prev : 16 ][ moves next : 16 ][ version ]
 //
-// version: bumped by every publication. moves next / moves prev: the counters of this bucket's pair
-// with the bucket after / before it; every move between the two bumps both sides. stash tags: which
-// KeyHash::StashTag bits keys of this home have in the stash. migrated: reserved for the online
-// resize.
+// version: every publication bumps it. moves next, moves prev: how many keys moved between this
+// bucket and the one after it, or before it; every such move bumps the counters of both buckets.
+// stash tags: the KeyHash::StashTag bits of this home's keys that are in the stash. migrated:
+// reserved for the online resize.
 class BucketMeta {
  public:
   constexpr BucketMeta() = default;
@@ -55,8 +55,8 @@ class BucketMeta {
   uint64_t word_ = 0;
 };
 
-// 128 bytes: 16-byte header and fourteen slots. A copy is exact for a miss only when the checksum
-// is right; a hit never needs it (the item proves itself).
+// 128 bytes: a 16-byte header and fourteen slots. A copy of a bucket can prove a miss only if its
+// checksum is right. A hit does not need the checksum, because the item proves itself.
 struct Bucket {
   uint64_t checksum;
   uint64_t meta;
@@ -65,9 +65,9 @@ struct Bucket {
 static_assert(sizeof(Bucket) == kBucketBytes && std::is_trivially_copyable_v<Bucket>);
 static_assert(offsetof(Bucket, meta) == 8 && offsetof(Bucket, slots) == 16);
 
-// Which bucket of which index of which server run a checksum belongs to, so that a copy of another
-// bucket, or of an earlier run's, is never taken for it. Stash buckets continue the numbering after
-// the homes + 1.
+// Seeds a bucket's checksum with its number, its index and its server run. So a copy of another
+// bucket, or of one of an earlier run, never passes for it. The numbers of stash buckets follow
+// those of the N + 1 home buckets.
 constexpr uint64_t BucketSeed(uint64_t incarnation, uint64_t generation, uint64_t bucket_number) {
   return Mix64(incarnation ^ Mix64(generation ^ Mix64(bucket_number + 1)));
 }

@@ -7,13 +7,13 @@
 
 namespace gannet {
 
-// Where an index lies in the region and how many buckets it has. Plain data: it is part of the
+// Where an index lies in the region, and how many buckets it has. Plain data, part of the
 // superblock and of the grant.
 //
 //   offset                                   StashOffset()
 //   | home 0 | home 1 | ... | home N-1 | +1  | stash 0 | ... | stash S-1 | +1 |
 //
-// N homes have N + 1 buckets and S stash homes S + 1, so that a window (two neighbours) never
+// N homes have N + 1 buckets, and S stash homes have S + 1, so that a window (two neighbours) never
 // wraps. The stash is about 2 % of the buckets. Bucket numbers (BucketSeed) run through both parts.
 struct IndexGeometry {
   uint64_t generation;   // of the index; 1 for the first
@@ -25,12 +25,13 @@ struct IndexGeometry {
   constexpr uint64_t buckets() const { return homes + 1 + stash_homes + 1; }
   constexpr uint64_t slots() const { return buckets() * kSlotsPerBucket; }
   constexpr uint64_t bytes() const { return buckets() * kBucketBytes; }
-  // Offset from the region's base of bucket `number` in [0, buckets()).
+  // Returns the offset of bucket `number` from the region's base. REQUIRES: number < buckets().
   constexpr uint64_t BucketOffset(uint64_t number) const { return offset + number * kBucketBytes; }
-  // Number of the first bucket of stash home `s`.
+  // Returns the number of the first bucket of stash home `s`.
   constexpr uint64_t StashBucket(uint64_t s) const { return main_buckets() + s; }
 
-  // Bounds that a geometry from a peer must keep before any of the above is used.
+  // Returns whether a geometry from a peer is within bounds. Check it before using any of the
+  // above.
   constexpr bool ValidWithin(uint64_t region_bytes) const {
     constexpr uint64_t kBucketsMax = kRegionBytesMax / kBucketBytes;
     return homes >= 1 && stash_homes >= 1 && homes < kBucketsMax && stash_homes < kBucketsMax &&
@@ -41,7 +42,8 @@ struct IndexGeometry {
 };
 static_assert(sizeof(IndexGeometry) == 32);
 
-// The smallest geometry at `offset` with at least `slots` slots, a fiftieth of them in the stash.
+// Returns the smallest geometry at `offset` with at least `slots` slots, a fiftieth of them in the
+// stash.
 constexpr IndexGeometry GeometryForSlots(uint64_t slots, uint64_t offset, uint64_t generation) {
   uint64_t buckets = (slots + kSlotsPerBucket - 1) / kSlotsPerBucket;
   if (buckets < 4) buckets = 4;

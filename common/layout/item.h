@@ -12,16 +12,17 @@ inline constexpr size_t kKeyBytesMax = 250;         // as memcached
 inline constexpr size_t kValueBytesMax = 1u << 20;  // 1 MiB
 inline constexpr uint64_t kCommitLive = 1ull << 63;
 
-// The 32 bytes before an item's value and key. `commit` is the linearization point: top bit set,
-// the item is live and the other 63 bits prove header, value, key and place (item_proof.h); top bit
-// clear, the item is dead or not yet born, whatever follows. State and checksum are one word on
-// purpose: a state kept apart can be sampled from another life of the same address.
+// The 32 bytes before an item's value and key. A store to `commit` is the linearization point of a
+// change. If its top bit is set, the item is live, and the other 63 bits prove header, value, key
+// and place (item_proof.h). If the top bit is clear, the item is dead or not yet born, whatever the
+// other bits are. State and checksum are one word on purpose: a separate state could be sampled
+// from another life of the same address.
 //
-// The value comes first: header and value are then one run of bytes to checksum, and the key needs
-// none, as its hash is part of the commit word and both sides have it already.
+// The value comes first, so that header and value are one run of bytes to checksum. The key needs
+// no checksum: its hash is part of the commit word, and both sides have that hash already.
 struct ItemHeader {
   uint64_t commit;
-  uint64_t version;  // version.h; never reused, by a later run neither, and never 0
+  uint64_t version;  // version.h; never 0 and never reused, not even by a later run
   uint32_t value_bytes;
   uint32_t flags;           // the user's, opaque
   uint64_t expiry_and_key;  // expiry, ms since the Unix epoch (0 = never) << 16 | key bytes
@@ -42,11 +43,11 @@ constexpr uint64_t ItemBytes(size_t key_bytes, size_t value_bytes) {
   return sizeof(ItemHeader) + value_bytes + key_bytes;
 }
 
-// What a copy of an item's bytes turned out to be.
+// What a copy of an item's bytes proved to be.
 enum class ItemProof : uint8_t {
   kThisKey,   // live, whole, and the key asked for: a correct answer
   kOtherKey,  // live and whole, another key (the slot's tag collided)
-  kDead,      // commit word not live: never believed as a miss, look again
+  kDead,      // commit word not live: not a miss, look again
   kTorn,      // lengths, checksum or key wrong: look again
 };
 

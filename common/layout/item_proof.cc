@@ -8,7 +8,8 @@ ItemProof ProveOtherItem(std::span<const std::byte> copy, const ItemPlace& place
   if ((header.commit & kCommitLive) == 0) return ItemProof::kDead;
   if (ItemBytes(header.key_bytes(), header.value_bytes) > copy.size()) return ItemProof::kTorn;
   *view = ViewOfItem(copy.data());
-  // The key is believed only with the rest: one that is torn has another hash.
+  // The seal uses the hash of the copy's own key bytes. If they are torn, their hash is another
+  // one, and the commit word does not match.
   const ItemSeal seal(KeyHash::Of(view->key, place.hash_seed), place);
   const bool whole = LiveCommitWord(copy.data(), header.value_bytes, seal) == header.commit;
   return whole ? ItemProof::kOtherKey : ItemProof::kTorn;

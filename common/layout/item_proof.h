@@ -14,17 +14,18 @@
 
 namespace gannet {
 
-// How an item is sealed and how a copy of it is believed: docs/consistency.md says why that is
-// enough. Compiled in where it is used, as every GET and PUT does it once.
+// How an item is sealed, and how a copy of it proves itself. docs/consistency.md says why that is
+// enough. These functions are inlined, as every GET and PUT calls them once.
 
-// Where an item lies, for its proof.
+// An item's place, for its proof.
 struct ItemPlace {
   uint64_t incarnation;  // of the server's run
-  uint64_t hash_seed;    // of KeyHash
+  uint64_t hash_seed;    // for KeyHash
   uint64_t offset;       // from the region's base
 };
 
-// All that a live commit word says beside the checksum: whose item it is, where, in which run.
+// What a live commit word covers besides the checksum: the key's hash, the place, and the server
+// run.
 class ItemSeal {
  public:
   ItemSeal() = default;
@@ -33,16 +34,16 @@ class ItemSeal {
   ItemSeal(KeyHash hash, const ItemPlace& place)
       : ItemSeal(hash, place.incarnation, place.offset) {}
 
-  // The live commit word over the checksum of header and value, without a seed.
+  // Returns the live commit word for an unseeded checksum of header and value.
   uint64_t CommitWordOf(uint64_t checksum) const { return kCommitLive | (checksum ^ word_); }
 
  private:
   uint64_t word_ = 0;
 };
 
-// The live commit word of the item whose header (but for the commit word) and value lie at `item`.
-// The checksum has no seed: that costs less (hash.h). Checksum: Xxh3Unseeded, or Xxh3UnseededInline
-// where every instruction counts.
+// Returns the live commit word of the item at `item`: its header (without the commit word) and
+// value must be there. The checksum has no seed because that costs less (hash.h). Checksum is
+// Xxh3Unseeded, or Xxh3UnseededInline where every instruction counts.
 template <auto Checksum = Xxh3Unseeded>
 [[gnu::always_inline]] inline uint64_t LiveCommitWord(const std::byte* item, uint32_t value_bytes,
                                                       ItemSeal seal) {
@@ -51,12 +52,13 @@ template <auto Checksum = Xxh3Unseeded>
       Checksum(item + kCommitBytes, sizeof(ItemHeader) - kCommitBytes + size_t{value_bytes}));
 }
 
-// The live commit word of the same item at another offset. Offsets do not reach the live bit.
+// Returns the live commit word of the same item at another offset. Offsets are too small to change
+// the live bit.
 constexpr uint64_t Resealed(uint64_t live_commit, uint64_t old_offset, uint64_t new_offset) {
   return live_commit ^ old_offset ^ new_offset;
 }
 
-// The field of an item's header that lies at `offset` in it.
+// Returns the field at `offset` of an item's header.
 template <class Field>
 Field ItemField(const std::byte* item, size_t offset) {
   Field field;
@@ -64,7 +66,7 @@ Field ItemField(const std::byte* item, size_t offset) {
   return field;
 }
 
-// Field by field, so that a caller who needs only some of them has these in registers.
+// Loads field by field, so that a caller who needs only some fields has these in registers.
 inline ItemHeader LoadItemHeader(const std::byte* item) {
   ItemHeader header;
   header.commit = ItemField<uint64_t>(item, offsetof(ItemHeader, commit));
@@ -75,7 +77,7 @@ inline ItemHeader LoadItemHeader(const std::byte* item) {
   return header;
 }
 
-// What a copy holds whose lengths are bounded by it.
+// Returns a view of an item's copy. REQUIRES: the item's lengths are within the copy.
 inline ItemView ViewOfItem(const std::byte* item) {
   ItemView view;
   view.header = LoadItemHeader(item);
@@ -85,8 +87,8 @@ inline ItemView ViewOfItem(const std::byte* item) {
   return view;
 }
 
-// Whether a private copy of what was READ is `key`'s item, live and whole; `seal`: of the key and
-// of the place. Never believes a length before it is bounded by the copy.
+// Returns whether a private copy of what was READ is `key`'s item, live and whole. `seal` is that
+// of the key and the place. Trusts a length only after checking it against the copy's size.
 template <auto Checksum = Xxh3Unseeded>
 [[gnu::always_inline]] inline bool IsItemOf(std::span<const std::byte> copy, ItemSeal seal,
                                             std::string_view key) {
@@ -103,10 +105,10 @@ template <auto Checksum = Xxh3Unseeded>
   return true;
 }
 
-// What a copy is for which IsItemOf said no: never kThisKey. `view` is filled for kOtherKey.
+// Returns what a copy is that IsItemOf rejected; never kThisKey. Fills in `view` for kOtherKey.
 ItemProof ProveOtherItem(std::span<const std::byte> copy, const ItemPlace& place, ItemView* view);
 
-// Both. `hash` is the key's.
+// Does both: IsItemOf, and ProveOtherItem if that fails. `hash` is the key's hash.
 inline ItemProof ProveItem(std::span<const std::byte> copy, const ItemPlace& place,
                            std::string_view key, KeyHash hash, ItemView* view) {
   if (!IsItemOf(copy, ItemSeal(hash, place), key)) [[unlikely]]

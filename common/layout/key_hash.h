@@ -12,30 +12,30 @@ namespace gannet {
 inline constexpr uint32_t kTagBits = 20;
 inline constexpr uint32_t kStashTagBits = 7;
 
-// The 64-bit hash of a key and which of its bits decide what. Home takes the high bits, the slot's
-// tag the lowest 20, the stash tag bits 20-31; the stash home is a second mix, so that keys crowded
-// in one home do not crowd in one stash bucket.
+// The 64-bit hash of a key. Its bits decide where the key goes: the home takes the high bits, the
+// slot's tag the lowest 20, the stash tag bits 20-31. The stash home is a second mix, so that keys
+// crowded in one home do not crowd in one stash bucket.
 class KeyHash {
  public:
   constexpr explicit KeyHash(uint64_t hash) : hash_(hash) {}
   static KeyHash Of(std::string_view key, uint64_t seed) { return KeyHash(HashKey(key, seed)); }
 
   constexpr uint64_t value() const { return hash_; }
-  // Home bucket in [0, homes).
+  // Returns the home bucket, in [0, homes).
   constexpr uint64_t Home(uint64_t homes) const { return MapToRange(hash_, homes); }
-  // First of the two stash buckets the key may be in, in [0, stash_homes).
+  // Returns the first of the two stash buckets that the key may be in, in [0, stash_homes).
   constexpr uint64_t StashHome(uint64_t stash_homes) const {
     return MapToRange(Mix64(hash_), stash_homes);
   }
-  // Tag in the slot, 20 bits.
+  // The 20-bit tag in the key's slot.
   constexpr uint32_t Tag() const { return static_cast<uint32_t>(hash_) & ((1u << kTagBits) - 1); }
-  // One-hot bit in the home bucket's 7 stash tags.
+  // The key's bit, one of the home bucket's 7 stash tags.
   constexpr uint32_t StashTag() const {
     return 1u << (((hash_ >> 20) & 0xfff) * kStashTagBits >> 12);
   }
-  // Index of the key's lock word.
+  // Returns the index of the key's lock word.
   constexpr uint64_t LockIndex(uint64_t lock_words) const { return hash_ % lock_words; }
-  // Key tag in a held lock word, 12 bits.
+  // The 12-bit key tag in a held lock word.
   constexpr uint32_t LockTag() const { return static_cast<uint32_t>(hash_ >> 32) & 0xfff; }
 
  private:

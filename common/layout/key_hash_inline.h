@@ -9,7 +9,7 @@
 
 namespace gannet {
 
-// KeyHash::Of, compiled in, for the few sources where every instruction counts.
+// KeyHash::Of, inlined for the few sources where every instruction counts.
 [[gnu::always_inline]] inline KeyHash InlineKeyHash(std::string_view key, uint64_t seed) {
   return KeyHash(Xxh3Inline(key.data(), key.size(), seed));
 }

@@ -5,14 +5,14 @@
 
 namespace gannet {
 
-// A lock word: 0 when free; held, it names its holder and one acquisition of it, so that a release
-// or a guarded write of an earlier acquisition never matches:
+// A lock word. It is 0 when free. When held, it names its holder and the acquisition, so that a
+// release or a guarded write of an earlier acquisition never matches:
 //
 //   63              32 31          12 11        0
 //   [ connection : 32 ][ count : 20  ][ key tag : 12 ]
 //
-// Connection ids start at 1 and are never reused within an incarnation. The word is only ever
-// changed by the NIC (CAS); the server's CPU reads it.
+// Connection ids start at 1 and are never reused within an incarnation. Only the NIC changes the
+// word (by CAS); the server's CPU reads it.
 class LockWord {
  public:
   constexpr LockWord() = default;

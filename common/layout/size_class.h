@@ -7,9 +7,9 @@
 
 namespace gannet {
 
-// A slot says how many bytes to READ by a 7-bit size class: 16-byte steps to 128 bytes, then four
-// steps a doubling, the spacing of jemalloc's size classes, so that a block has exactly its class's
-// bytes.
+// The size classes of blocks. A slot says by a 7-bit class how many bytes to READ. Classes have
+// steps of 16 bytes up to 128 bytes, then four steps per doubling. That is the spacing of
+// jemalloc's size classes, so a block has exactly as many bytes as its class.
 //
 //   class   1 .. 8:   16, 32, ..., 128 bytes
 //   class   9 .. 68:  160, 192, 224, 256, 320, 384, 448, 512, ..., 4 MiB
@@ -19,7 +19,7 @@ inline constexpr uint32_t kSizeClassMax = 68;
 inline constexpr uint32_t kSizeClassMarker = 127;
 inline constexpr uint64_t kItemAlignment = 16;
 
-// Bytes of a block by size class; 0 for one that does not exist.
+// Bytes of a block by size class; 0 if the class does not exist.
 inline constexpr std::array<uint32_t, 128> kSizeClassBytes = [] {
   std::array<uint32_t, 128> bytes{};
   for (uint32_t size_class = 1; size_class <= 8; ++size_class) bytes[size_class] = size_class * 16;
@@ -31,12 +31,14 @@ inline constexpr std::array<uint32_t, 128> kSizeClassBytes = [] {
   return bytes;
 }();
 
-// Bytes of a block of `size_class`; 0 for a class that does not exist (a hostile or torn slot).
+// Returns the bytes of a block of `size_class`, or 0 if the class does not exist (a hostile or torn
+// slot).
 constexpr uint64_t SizeClassBytes(uint32_t size_class) {
   return size_class < kSizeClassBytes.size() ? kSizeClassBytes[size_class] : 0;
 }
 
-// The smallest class that holds `bytes`; kSizeClassNone when none does (more than 4 MiB, or 0).
+// Returns the smallest class that holds `bytes`, or kSizeClassNone if none does (more than 4 MiB,
+// or 0).
 constexpr uint32_t SizeClassFor(uint64_t bytes) {
   if (bytes <= 128) return static_cast<uint32_t>((bytes + 15) / 16);
   if (bytes > SizeClassBytes(kSizeClassMax)) return kSizeClassNone;

@@ -12,7 +12,7 @@ inline constexpr uint32_t kOffsetBits = 37;  // of 16-byte units: regions of up 
 inline constexpr uint32_t kSizeClassBits = 7;
 inline constexpr uint64_t kRegionBytesMax = (1ull << kOffsetBits) * kItemAlignment;
 
-// One entry of a bucket, a 64-bit word always read and written whole, so never torn:
+// One entry of a bucket: a 64-bit word, always read and written whole, so never torn.
 //
 //   63        44 43       37 36                    0
 //   [ tag : 20 ][ class : 7 ][ offset / 16 : 37    ]
@@ -36,11 +36,11 @@ class Slot {
   constexpr uint32_t size_class() const {
     return static_cast<uint32_t>(word_ >> kOffsetBits) & ((1u << kSizeClassBits) - 1);
   }
-  // Offset of the item from the region's base, bytes.
+  // The item's offset from the region's base, in bytes.
   constexpr uint64_t offset() const {
     return (word_ & ((1ull << kOffsetBits) - 1)) * kItemAlignment;
   }
-  // Bytes to READ at offset(); 0 when the class does not exist.
+  // The bytes to READ at offset(); 0 if the class does not exist.
   constexpr uint64_t read_bytes() const { return SizeClassBytes(size_class()); }
 
   friend constexpr bool operator==(Slot, Slot) = default;

@@ -35,7 +35,7 @@ absl::StatusOr<T> Copy(std::span<const std::byte> private_data, uint32_t magic, 
   return message;
 }
 
-// What a client could not use safely; nullptr: nothing.
+// Returns what a client could not use safely, or nullptr if there is nothing.
 const char* WhatIsWrong(const Grant& grant) {
   if (grant.layout_version == kLayoutVersion &&
       (grant.region_bytes > kRegionBytesMax || !grant.index.ValidWithin(grant.region_bytes))) {

@@ -15,8 +15,9 @@
 
 namespace gannet {
 
-// The bytes in RDMA-CM private data. It arrives padded with zeroes to the transport's maximum, so
-// each message carries its own magic, version and length. Layouts, byte by byte: docs/protocol.md.
+// The bytes in RDMA-CM private data. Private data arrives padded with zeroes to the transport's
+// maximum, so each message carries its own magic, version and length. docs/protocol.md has the
+// layouts byte by byte.
 
 inline constexpr uint32_t kConnectMagic = 0x43544e47;  // "GNTC"
 inline constexpr uint32_t kGrantMagic = 0x47544e47;    // "GNTG"
@@ -41,14 +42,14 @@ static_assert(sizeof(ConnectRequest) == 56 && std::is_trivially_copyable_v<Conne
 static_assert(offsetof(ConnectRequest, features) == 8 && offsetof(ConnectRequest, key_id) == 12);
 static_assert(offsetof(ConnectRequest, session_token) == 16 && offsetof(ConnectRequest, mac) == 40);
 
-// Who may change lock words, and so how a client locks.
+// How clients lock, which depends on who may change lock words.
 enum class LockMode : uint8_t {
   kNicCas = 1,       // the client's own RDMA compare-and-swap
-  kRpcLoopback = 2,  // by RPC, the server's loopback queue pair does the compare-and-swap
-  kRpcServer = 3,    // by RPC, the server's CPU alone (no client can CAS)
+  kRpcLoopback = 2,  // by RPC; the server's loopback queue pair does the compare-and-swap
+  kRpcServer = 3,    // by RPC; the server's CPU changes the words, as no client can CAS
 };
 
-// Private data of the accept: the grant.
+// The grant: private data of the accept.
 struct Grant {
   uint32_t magic;
   uint16_t version;  // chosen by the server
@@ -60,7 +61,7 @@ struct Grant {
   uint32_t region_rkey;
   uint32_t lock_rkey;
   uint32_t lock_words;
-  uint32_t connection_id;  // of this queue pair; holder in its lock words
+  uint32_t connection_id;  // of this connection; names the holder in its lock words
   uint64_t session_token;  // secret; to join or resume
   uint32_t session_id;     // public; for logs
   uint32_t layout_version;
@@ -72,10 +73,10 @@ struct Grant {
   uint16_t features;
   uint8_t lock_mode;    // LockMode
   uint8_t resumed;      // 1: the session existed, its answers are still remembered
-  uint16_t silence_ms;  // after so much silence either side takes the other for dead
-  uint64_t time_ms;     // the server's clock when it accepted; items' expiries are by that clock
+  uint16_t silence_ms;  // after so much silence each side takes the other for dead
+  uint64_t time_ms;     // the server's clock when it accepted; items expire by that clock
   uint8_t mac[16];      // zero = not authenticated
-  char name[kServerNameBytesMax];  // of the server, NUL padded; empty: it goes by its address
+  char name[kServerNameBytesMax];  // of the server, NUL padded; empty: clients use its address
 };
 static_assert(sizeof(Grant) == 184 && std::is_trivially_copyable_v<Grant>);
 static_assert(offsetof(Grant, incarnation) == 8 && offsetof(Grant, region_rkey) == 40);
@@ -95,7 +96,7 @@ enum class RejectCode : uint32_t {
   kStarting = 7,  // the server is still preparing its memory: try again soon
 };
 
-// Private data of a reject: the reason, for the user to read.
+// Private data of a reject, with the reason for the user to read.
 struct Reject {
   uint32_t magic;
   uint16_t version;
@@ -105,25 +106,25 @@ struct Reject {
 };
 static_assert(sizeof(Reject) == 148 && std::is_trivially_copyable_v<Reject>);
 
-// Fills in magic, versions and length; the rest is zero.
+// Return a message with magic, versions and length filled in; the rest is zero.
 ConnectRequest NewConnectRequest();
 Grant NewGrant();
-// `reason` is cut to fit, unprintable bytes become '?'.
+// Cuts `reason` to fit, and replaces unprintable bytes by '?'.
 Reject NewReject(RejectCode code, std::string_view reason);
 
 // A server's name has 1 to kServerNameBytesMax letters, digits and any of "._:-[]". So it never has
-// the '@' and ',' by which lists of servers are cut.
+// '@' or ',', at which lists of servers are split.
 bool IsServerName(std::string_view name);
 void SetName(Grant* grant, std::string_view name);
 std::string_view NameOf(const Grant& grant);
 
-// Each decoder copies, then checks; private data may be longer than the message. InvalidArgument
-// says what is wrong; Unimplemented: no protocol version in common.
+// Each decoder copies, then checks. Private data may be longer than the message. InvalidArgument
+// says what is wrong. Unimplemented: no protocol version in common.
 absl::StatusOr<ConnectRequest> DecodeConnectRequest(std::span<const std::byte> private_data);
 absl::StatusOr<Grant> DecodeGrant(std::span<const std::byte> private_data);
 absl::StatusOr<Reject> DecodeReject(std::span<const std::byte> private_data);
 
-// The reason as text, bounded and printable whatever the peer sent.
+// Returns the reason as text, which is bounded and printable whatever the peer sent.
 std::string RejectReason(const Reject& reject);
 
 }  // namespace gannet

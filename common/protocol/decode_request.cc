@@ -9,8 +9,8 @@ namespace {
 constexpr uint8_t kPutFlags = kOnlyIfAbsent | kOnlyIfVersion | kUnderLock | kValueInBuffer;
 constexpr uint8_t kKnownFlags = kPutFlags | kForce;
 
-// What may be in a request, by opcode. A flag that means nothing to it would be ignored, against
-// the sender's hope.
+// What a request of each opcode may have. A flag that its opcode does not know is refused, because
+// to ignore it would betray what the sender asked for.
 struct RequestRule {
   uint8_t flags;
   uint16_t key_bytes_min, key_bytes_max;
@@ -43,7 +43,7 @@ std::optional<RequestError> CheckConditions(const RequestHeader& h, const Reques
   if ((h.flags & kOnlyIfAbsent) != 0 && (h.flags & kOnlyIfVersion) != 0) {
     return Invalid("only-if-absent and only-if-version together");
   }
-  // Zero is what a free lock word holds: nobody's.
+  // A free lock word is zero, so zero names no holder.
   const bool anyones = (h.flags & kForce) != 0;
   if ((under_lock || rule.names_lock) && h.lock_word == 0 && !anyones) {
     return Invalid("a lock word of zero");

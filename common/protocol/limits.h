@@ -11,19 +11,20 @@ inline constexpr uint16_t kDefaultPort = 7471;
 
 // A message (header, key, eager value) never exceeds this, so receives have one size.
 inline constexpr uint32_t kMessageBytesMax = 4096;
-// Requests of a session that may be unanswered at once, heartbeats aside.
+// How many requests of a session may be unanswered at once, without heartbeats.
 inline constexpr uint16_t kCreditsDefault = 32;
 
-// After so much silence a peer is dead, unless the server says otherwise; a client sends at least
-// every third of it.
+// A peer counts as dead after so much silence, unless the server sets another value. A client sends
+// a message at least every third of it.
 inline constexpr uint16_t kSilenceMsDefault = 1500;
 inline constexpr uint16_t kSilenceMsMin = 30;
 inline constexpr uint8_t kRetryCount = 6;  // 7 means for ever on Soft-RoCE
 inline constexpr uint8_t kRnrRetryCount = 6;
 
-// A name of a server, without the NULs behind it.
+// The longest server name, without the NULs behind it.
 inline constexpr uint32_t kServerNameBytesMax = 32;
-// Of values and of leases. Now plus this still fits the 48 bits of an item's expiry.
+// The longest time to live of values and of leases. Now plus this still fits the 48 bits of an
+// item's expiry.
 inline constexpr uint64_t kTtlMsMax = 1ull << 47;
 
 }  // namespace gannet

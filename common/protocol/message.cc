@@ -9,7 +9,7 @@ bool DecodeReply(std::span<const std::byte> message, ReplyView* view) {
   std::memcpy(&view->header, message.data(), sizeof(view->header));
   const ReplyHeader& h = view->header;
   const size_t body = message.size() - sizeof(h);
-  // A GET that found too small a buffer says how long the value is and carries none.
+  // If a GET's buffer is too small, the reply says how long the value is but carries none.
   const bool carries_value =
       !h.value_in_buffer && h.status != static_cast<uint8_t>(ReplyStatus::kBufferTooSmall);
   if (h.value_in_buffer > 1 || h.reserved0 != 0 || h.reserved1 != 0) {

@@ -13,20 +13,20 @@
 
 namespace gannet {
 
-// The bytes in SENDs: a request is a header, the key, and (eager) the value; a reply is a header
-// and a value. Layouts, byte by byte: docs/protocol.md. Unknown opcodes are answered
+// The bytes in SENDs. A request is a header, the key, and the value if it is eager. A reply is a
+// header and a value. docs/protocol.md has the layouts byte by byte. Unknown opcodes are answered
 // kUnimplemented.
 
 enum class Opcode : uint8_t {
   kHeartbeat = 0,  // has no sequence number and no credit; answered with an empty reply
-  kGet = 1,        // the fall-back for one-sided lookups
+  kGet = 1,        // the fallback for one-sided lookups
   kPut = 2,
   kDelete = 3,
   kLock = 4,    // LockMode kRpc*: lock_word = the word to set; ttl_ms = its lease, 0 = none
   kUnlock = 5,  // lock_word = the word held; with kForce any word, and it may be 0
   kStats = 6,   // the reply's value is a StatsReply
   kPing = 7,
-  kExtendLock = 8,  // gives the lock that lock_word names a lease of ttl_ms from now on
+  kExtendLock = 8,  // gives the lock named by lock_word a lease of ttl_ms, counted from now
   kListLocks = 9,   // the reply's value is an array of LockEntry
 };
 
@@ -36,17 +36,17 @@ enum RequestFlag : uint8_t {
   kUnderLock = 1 << 2,      // lock_word must be the lock word's value; implies kOnlyIfVersion
   kValueInBuffer = 1 << 3,  // PUT: READ the value from (buffer_address, buffer_rkey);
                             // GET: a value too long for a reply may be written there
-  kForce = 1 << 4,          // UNLOCK: whoever holds the lock loses it
+  kForce = 1 << 4,          // UNLOCK: breaks the lock, whoever holds it
 };
 
-// Outcome of a request, one byte; made an absl::Status once, at the client API's edge.
+// Outcome of a request, one byte. The client API turns it into an absl::Status once, at its edge.
 enum class ReplyStatus : uint8_t {
   kOk = 0,
   kNotFound = 1,
-  kExists = 2,           // kOnlyIfAbsent and the key is there
+  kExists = 2,           // kOnlyIfAbsent, but the key exists
   kVersionMismatch = 3,  // version = the current one (0 = absent)
-  kLockLost = 4,         // the lock word is not the one sent; lock_word = what it is
-  kLockHeld = 5,         // kLock: held by another; lock_word = what it is
+  kLockLost = 4,         // the lock word is not the one sent; lock_word = its present value
+  kLockHeld = 5,         // kLock: held by another; lock_word = its present value
   kHeapFull = 6,         // no memory for the item; nothing was changed
   kInvalidArgument = 7,
   kUnimplemented = 8,
@@ -61,8 +61,8 @@ struct RequestHeader {
   uint8_t flags;   // RequestFlag bits
   uint16_t key_bytes;
   uint32_t value_bytes;  // PUT: of the value, wherever it is; GET: room in the named buffer
-  uint64_t sequence;     // session-wide, from 1; less than `credits` ahead of the oldest unanswered
-  uint64_t ttl_ms;  // PUT: until the item expires; LOCK, EXTEND: until the lock does; 0 = never
+  uint64_t sequence;     // of the session, from 1; less than `credits` after the oldest unanswered
+  uint64_t ttl_ms;       // until the item (PUT) or the lock (LOCK, EXTEND) expires; 0 = never
   uint32_t user_flags;
   uint32_t buffer_rkey;
   uint64_t buffer_address;
@@ -88,14 +88,14 @@ struct ReplyHeader {
   uint64_t lock_word;
   uint32_t user_flags;
   uint32_t reserved1;  // zero
-  uint64_t time_ms;    // the server's clock; only of heartbeats and PING, 0 in all others
+  uint64_t time_ms;    // the server's clock; only in replies to heartbeats and PING, else 0
 };
 static_assert(sizeof(ReplyHeader) == 64 && std::is_trivially_copyable_v<ReplyHeader>);
 static_assert(offsetof(ReplyHeader, sequence) == 8 && offsetof(ReplyHeader, slot) == 24);
 static_assert(offsetof(ReplyHeader, lock_word) == 40 && offsetof(ReplyHeader, user_flags) == 48 &&
               offsetof(ReplyHeader, time_ms) == 56);
 
-// The longest value that travels inside a request or reply with a key of `key_bytes` (0 in a
+// Returns the longest value that fits into a request or reply with a key of `key_bytes` (0 in a
 // reply).
 constexpr size_t EagerValueBytesMax(size_t key_bytes) {
   return kMessageBytesMax - sizeof(RequestHeader) - key_bytes;
@@ -112,27 +112,28 @@ struct ReplyView {
   std::string_view value;  // empty when it was written into the buffer
 };
 
-// Why a request could not be decoded decides how it is answered: kInvalidArgument or kUnimplemented
-// with its sequence number, or not at all (shorter than a header: the connection is broken).
+// Why a request could not be decoded, and so how it is answered: kInvalidArgument or kUnimplemented
+// with its sequence number. (A message shorter than a header is not answered; it breaks the
+// connection.)
 struct RequestError {
   ReplyStatus status;
   const char* reason;  // static text for the log
 };
 
-// Checks lengths against the message, key and value limits, flag combinations, reserved bytes. On
-// an error `view->header` holds the header's copy. REQUIRES: message.size() >=
+// Checks lengths against the message, key and value limits, flag combinations and reserved bytes.
+// On an error, `view->header` holds a copy of the header. REQUIRES: message.size() >=
 // sizeof(RequestHeader).
 std::optional<RequestError> DecodeRequest(std::span<const std::byte> message, RequestView* view);
-// False: not a reply; the connection is broken.
+// Returns false if the message is not a valid reply. Then the connection must be broken.
 bool DecodeReply(std::span<const std::byte> message, ReplyView* view);
 
-// Writes header, key and (when `value` is not in a buffer) value; returns the bytes used.
-// REQUIRES: out has room for sizeof(header) + key.size() + value.size().
+// Writes header, key and value, and returns the bytes used. Pass an empty `value` if it is in a
+// buffer. REQUIRES: out has room for sizeof(header) + key.size() + value.size().
 size_t EncodeRequest(const RequestHeader& header, std::string_view key, std::string_view value,
                      std::span<std::byte> out);
 size_t EncodeReply(const ReplyHeader& header, std::string_view value, std::span<std::byte> out);
 
-// The value of a kStats reply. New counters are appended: a reader takes what fits.
+// The value of a kStats reply. New counters are appended, and a reader takes as many as it knows.
 struct StatsReply {
   uint64_t rpcs;  // requests served, heartbeats aside, since start
   uint64_t heartbeats;
@@ -148,21 +149,21 @@ struct StatsReply {
   uint64_t stash_used;
   uint64_t locks_broken;
   uint64_t uptime_ms;
-  uint64_t session_bytes;       // that the server keeps for its sessions, queue pairs aside
+  uint64_t session_bytes;       // of memory for sessions, without queue pairs
   uint64_t reply_posts;         // doorbells for replies and values
   uint64_t receive_posts;       // doorbells for receives
   uint64_t send_completions;    // polled
   uint64_t refused_heap_full;   // writes
   uint64_t refused_index_full;  // writes
   uint64_t items_expired;       // removed because their time was over
-  uint64_t items_moved;         // to other blocks, so that free memory lies together
+  uint64_t items_moved;         // to other blocks, to bring free memory together
   uint64_t locks_expired;       // broken because their lease was over
   uint64_t refused_connections;
-  uint64_t refused_requests;  // that were malformed or against the rules
+  uint64_t refused_requests;  // malformed or against the rules
 };
 static_assert(sizeof(StatsReply) == 200 && std::is_trivially_copyable_v<StatsReply>);
 
-// One lock that is held, in the value of a kListLocks reply.
+// A held lock, in the value of a kListLocks reply.
 struct LockEntry {
   uint64_t lock_word;   // names the holder's connection
   uint32_t index;       // of the lock word

@@ -11,12 +11,14 @@
 
 namespace gannet {
 
-// The request that servers get most: a PUT of an eager value, without conditions and expiry. Each
-// field is loaded once, when it is checked or asked for: what was checked is what is used.
+// The most frequent request of servers: a PUT of an eager value, without conditions and expiry.
+// Each field is loaded only once, when it is checked or asked for, so a peer cannot change it
+// between check and use.
 class PlainPut {
  public:
-  // DecodeRequest. False: it is something else, or wrong; DecodeRequest tells. REQUIRES:
-  // sizeof(RequestHeader) bytes may be read, however long the message is.
+  // A fast DecodeRequest for such PUTs. Returns false if the message is something else or
+  // malformed; DecodeRequest tells which. REQUIRES: sizeof(RequestHeader) bytes may be read,
+  // however long the message is.
   [[gnu::always_inline]] bool Decode(std::span<const std::byte> message) {
     message_ = message.data();
     const auto lengths = Field<uint64_t>(0);
@@ -32,8 +34,8 @@ class PlainPut {
     return (ttl_ms | server_set) == 0 && sequence_ != 0;
   }
 
-  // Of a message that may be anything: what its key is if it has one, or empty. REQUIRES: as
-  // Decode, and the longest key behind it.
+  // Returns the key of any message, or an empty view if it cannot have one. REQUIRES: as for
+  // Decode, and the bytes of the longest key behind the header may be read.
   [[gnu::always_inline]] static std::string_view KeyOf(const std::byte* message) {
     uint16_t key_bytes;
     std::memcpy(&key_bytes, message + offsetof(RequestHeader, key_bytes), sizeof(key_bytes));
@@ -42,7 +44,7 @@ class PlainPut {
   }
 
   uint64_t sequence() const { return sequence_; }
-  // Call it once.
+  // Call it only once, because each call loads the field.
   uint32_t TakeUserFlags() const { return Field<uint32_t>(offsetof(RequestHeader, user_flags)); }
   std::string_view key() const { return {Body(), key_bytes_}; }
   std::string_view value() const { return {Body() + key_bytes_, value_bytes_}; }

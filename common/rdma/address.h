@@ -20,7 +20,7 @@ class SocketAddress {
   explicit SocketAddress(const sockaddr& address);
 
   const sockaddr* get() const { return &any_.base; }
-  // librdmacm takes addresses by pointer to non-const, and changes none.
+  // librdmacm takes pointers to non-const addresses, but changes none.
   sockaddr* get() { return &any_.base; }
   int family() const { return any_.base.sa_family; }
   uint16_t port() const;
@@ -30,7 +30,7 @@ class SocketAddress {
   bool is_loopback() const;
   // "10.0.0.1:7471", "[fd00::1]:7471".
   std::string ToString() const;
-  // Without the port and the brackets.
+  // The address without port and brackets.
   std::string HostString() const;
 
  private:
@@ -43,25 +43,27 @@ class SocketAddress {
   Any any_{};
 };
 
-// "HOST:PORT", "HOST", "[IPV6]:PORT", "[IPV6]" or a bare "IPV6", split. InvalidArgument says what
-// is wrong with the text. A HOST that is a number alone is refused: it is a port in the wrong
-// place, which the C library would take for the address 0.0.29.47.
+// Splits "HOST:PORT", "HOST", "[IPV6]:PORT", "[IPV6]" or a bare "IPV6". InvalidArgument says what
+// is wrong with the text. A HOST that is only a number is refused: it is a port in the wrong place,
+// and the C library would take 7471 for the address 0.0.29.47.
 struct HostPort {
   std::string host;
   uint16_t port = 0;
 };
 absl::StatusOr<HostPort> ParseHostPort(std::string_view text, uint16_t default_port);
 
-// ParseHostPort and a look-up of the name; it may block on DNS. The addresses are in the order in
-// which they should be tried, at least one. Unavailable: the name is not known.
+// Parses the text and looks the name up; may block on DNS. Returns at least one address, in the
+// order in which to try them. Unavailable: the name is not known.
 absl::StatusOr<std::vector<SocketAddress>> ResolveAll(std::string_view text, uint16_t default_port);
-// The first of them.
+// Returns the first address of ResolveAll.
 absl::StatusOr<SocketAddress> Resolve(std::string_view text, uint16_t default_port);
 
-// Where to listen: as Resolve, and "PORT" or ":PORT" alone is that port of every IPv4 address.
+// As Resolve, for an address to listen on: "PORT" or ":PORT" alone means that port of every IPv4
+// address.
 absl::StatusOr<SocketAddress> ResolveListen(std::string_view text, uint16_t default_port);
 
-// The addresses of this host's interfaces that are up, loopback last, link-local ones left out.
+// Returns the addresses of this host's interfaces that are up, loopback last, without link-local
+// ones.
 absl::StatusOr<std::vector<SocketAddress>> LocalAddresses();
 
 }  // namespace gannet

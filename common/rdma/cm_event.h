@@ -14,8 +14,8 @@
 
 namespace gannet {
 
-// Private data as it arrived: padded with zeroes to the transport's maximum, so its length says
-// nothing about the message in it.
+// Private data as it arrived. It is padded with zeroes to the transport's maximum, so its length
+// says nothing about the message in it.
 class PrivateData {
  public:
   PrivateData() = default;
@@ -27,37 +27,36 @@ class PrivateData {
   size_t size_ = 0;
 };
 
-// An event of librdmacm, copied, and acknowledged.
+// A copy of an event of librdmacm, which is already acknowledged.
 struct CmEvent {
   rdma_cm_event_type type = RDMA_CM_EVENT_ADDR_ERROR;
   rdma_cm_id* id = nullptr;  // CONNECT_REQUEST: a new id, which the receiver owns
-  // id->context, taken while the event still kept the id alive: unless the owner of this channel is
-  // also who destroys its ids, the id itself may be gone by now.
+  // id->context, taken while the unacknowledged event still kept the id alive. The id itself may be
+  // gone by now, unless the owner of this channel also destroys its ids.
   void* context = nullptr;
   int status = 0;
-  // READs and atomics in flight that the peer wants served, and that it serves. Only in
+  // How many READs and atomics in flight the peer wants served, and how many it serves. Only in
   // CONNECT_REQUEST and ESTABLISHED.
   uint8_t responder_resources = 0;
   uint8_t initiator_depth = 0;
-  // How often the peer wants this side's device to try again when the peer has no receive posted;
-  // 7: for ever. Only in CONNECT_REQUEST; 0 from iWARP, which knows no such thing.
+  // How often this side's device should try again when the peer has no receive posted, by the
+  // peer's wish; 7: for ever. Only in CONNECT_REQUEST. iWARP knows no such count and gives 0.
   uint8_t rnr_retry_count = 0;
   PrivateData private_data;
 };
 
-// The event channel. Next takes one event and acknowledges it at once, so that destroying an id,
-// which waits for acknowledgements, cannot hang; and destroying an id drops its events that were
-// not yet taken. An event may speak of an id that another thread destroyed since it was taken:
-// look at its context, not at its id.
+// The event channel. Next takes one event and acknowledges it at once. Destroying an id waits for
+// acknowledgements, so it cannot hang. It also drops the id's events that were not taken yet. An
+// event may name an id that another thread has destroyed since: look at its context, not at its id.
 //
-// Owner thread only. Ids of the channel may be destroyed by any one thread each.
+// Owner thread only. Each id of the channel may be destroyed by any one thread.
 class CmChannel {
  public:
-  // FailedPrecondition: no RDMA here.
+  // FailedPrecondition: this machine has no RDMA.
   static absl::StatusOr<CmChannel> Create();
 
   rdma_event_channel* get() const { return channel_.get(); }
-  // Non-blocking; readable while an event is there.
+  // A non-blocking descriptor that is readable while there is an event.
   int fd() const { return channel_->fd; }
   std::optional<CmEvent> Next();
 

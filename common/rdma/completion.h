@@ -15,25 +15,25 @@ namespace gannet {
 
 // A completion queue that many queue pairs share, with a channel to sleep on.
 //
-// 1. It cannot overrun: whoever may have work requests in flight reserves room for their
-//    completions first (a queue pair: its send and receive sizes; an SRQ: its size).
-// 2. Sleeping: Poll until empty; Arm; Poll once more, since what came before Arm wakes nobody; wait
-//    until fd() is readable; TakeEvents; from the start.
+// 1. It cannot overrun. Whoever may have work requests in flight first reserves room for their
+//    completions (a queue pair: its send and receive sizes; an SRQ: its size).
+// 2. To sleep: Poll until it is empty; Arm; Poll once more, because completions from before Arm
+//    wake nobody; wait until fd() is readable; TakeEvents; start again.
 // 3. Each event is acknowledged as it is taken, so destruction never waits.
-// 4. On the kernel's software devices an empty Poll gives up the core: they transmit on threads
-//    that have to share it with us. siw's starve beside a poller that never yields, and a READ
-//    takes 4 ms, a scheduler's tick, instead of some microseconds.
+// 4. On the kernel's software devices an empty Poll yields the core, because these devices transmit
+//    on threads that share it with us. Next to a poller that never yields, siw's threads starve,
+//    and a READ takes 4 ms, a scheduler's tick, instead of some microseconds.
 //
 // Owner thread only.
 class CompletionQueue {
  public:
-  // `entries` is cut to what the device can do; capacity() tells.
+  // Cuts `entries` to the device's limit; capacity() tells the result.
   static absl::StatusOr<std::unique_ptr<CompletionQueue>> Create(ibv_context* verbs,
                                                                  uint32_t entries,
                                                                  bool with_channel);
 
-  // Fills in at most out.size() completions and returns how many. None, and broken() from then on,
-  // when the device lost the queue.
+  // Fills in at most out.size() completions and returns their number. If the device lost the queue,
+  // returns 0, and broken() is true from then on.
   size_t Poll(std::span<ibv_wc> out) {
     const int n = ibv_poll_cq(cq_.get(), static_cast<int>(out.size()), out.data());
     if (n > 0) return static_cast<size_t>(n);
@@ -43,13 +43,13 @@ class CompletionQueue {
   }
   bool broken() const { return broken_; }
 
-  // ResourceExhausted: the queue has no room for so many more completions.
+  // Reserves room for so many more completions. ResourceExhausted: the queue has no room.
   absl::Status Reserve(uint32_t entries);
   void Release(uint32_t entries);
   uint32_t capacity() const { return capacity_; }
   uint32_t reserved() const { return reserved_; }
 
-  // REQUIRES, for these three: made with a channel.
+  // The next three need a queue that was made with a channel.
   absl::Status Arm();
   // Non-blocking; readable while an event is there.
   int fd() const { return channel_->fd; }

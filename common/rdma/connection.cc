@@ -3,8 +3,8 @@
 namespace gannet {
 namespace {
 
-// 4.096 us * 2^14 = 67 ms: a lost packet is noticed early, and with kRetryCount tries the device
-// gives up in about half a second. The default of the connection manager makes it 15 s.
+// 4.096 us * 2^14 = 67 ms. A lost packet is noticed early, and after kRetryCount tries the device
+// gives up, in about half a second. With the connection manager's default that takes 15 s.
 constexpr uint8_t kAckTimeoutExponent = 14;
 // 0.64 ms (IBTA table 46).
 constexpr uint8_t kMinRnrTimer = 12;
@@ -25,13 +25,14 @@ bool Connection::BeginClose(uint64_t drain_wr_id) {
   if (closing_) return drain_posted_;
   closing_ = true;
   const bool in_error = MoveToError(id_->qp).ok();
-  // Fails when the peer's disconnect came first, or the connection never was: both are fine.
+  // This fails if the peer disconnected first, or if the connection was never established. Both are
+  // fine.
   rdma_disconnect(id_.get());
   if (!in_error) return false;
-  // What is posted in the error state is never flushed by siw, and refused by iWARP NICs, where all
-  // before it was flushed when the state changed.
+  // siw never flushes what is posted in the error state, and iWARP NICs refuse it. There everything
+  // posted earlier was flushed when the state changed.
   if (IsIwarp(*id_)) return false;
-  // CreateQueuePair kept a place for it.
+  // CreateQueuePair kept room for it.
   ibv_send_wr drain = SendRequest(drain_wr_id, nullptr, IBV_SEND_SIGNALED);
   drain_posted_ = PostSend(id_->qp, &drain) == PostResult::kPosted;
   return drain_posted_;
@@ -39,7 +40,8 @@ bool Connection::BeginClose(uint64_t drain_wr_id) {
 
 void SetAckTimeout(rdma_cm_id* id) {
   uint8_t exponent = kAckTimeoutExponent;
-  // Not known to kernels before 5.2, and of no meaning to iWARP: deadlines are ours in any case.
+  // Best effort: kernels before 5.2 do not know it, and iWARP ignores it. Our deadlines do not
+  // depend on it.
   rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &exponent, sizeof(exponent));
 }
 

@@ -12,7 +12,7 @@
 namespace gannet {
 namespace {
 
-// Where the address may be right and only the device is not.
+// Names the local device, for errors where the address may be right and only the device is wrong.
 std::string LocalDevice(const ibv_context* verbs) {
   if (verbs == nullptr) return "";
   const std::string_view name = verbs->device->name;
@@ -116,8 +116,8 @@ void Connector::HandleEvent(const CmEvent& event) {
 }
 
 void Connector::HandleReject(const CmEvent& event) {
-  // InfiniBand has a reason of its own for a server's refusal. iWARP has a negative errno, the same
-  // when nobody listens; only a server has something to say (unpadded there).
+  // InfiniBand has a separate reason code for a server's refusal. iWARP has a negative errno that
+  // is the same when nobody listens; there only a server's refusal has private data (unpadded).
   constexpr int kConsumerReject = 28;
   private_data_ = event.private_data;
   refused_ =

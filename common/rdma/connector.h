@@ -16,17 +16,21 @@
 
 namespace gannet {
 
-// The active side: one connection, from the address to its end. Starts no thread and never blocks:
-// step it by Poll, with the caller's clock, when fd() is readable or the deadline came.
+// The active side of one connection, from the address to its end. Starts no thread and never
+// blocks. Step it by Poll, with the caller's clock, whenever fd() is readable or the deadline has
+// come.
 //
 //   auto connector = Connector::Start({.to = address, .deadline_ns = now + ...});
 //   while (connector->Poll(now) == kResolving) wait for fd();
-//   kResolved: make what is needed on connector->verbs(), then connector->CreateConnection(...),
-//   post receives on connector->connection(), and connector->Connect(private data).
+//   // kResolved: make what is needed on connector->verbs(), then
+//   connector->CreateConnection(...);
+//   // post receives on connector->connection(), then
+//   connector->Connect(private data);
 //   while (connector->Poll(now) == kConnecting) wait for fd();
-//   kEstablished: private_data() is the peer's answer; post on connection().
-//   kClosed or kFailed at any time: connection(), if there is one, remains to be closed
-//   (Connection::BeginClose), drained and destroyed, with the Connector.
+//   // kEstablished: private_data() is the peer's answer; post on connection().
+//
+// kClosed or kFailed may come at any time. If there is a connection() then, close it
+// (Connection::BeginClose), drain it, and destroy it with the Connector.
 //
 // Owner thread only.
 class Connector {
@@ -42,34 +46,35 @@ class Connector {
   struct Options {
     SocketAddress to;
     std::optional<SocketAddress> from;  // binds to this address's device
-    int64_t deadline_ns = 0;            // until established; on the clock that Poll is given
-    int resolve_timeout_ms = 2000;      // of the kernel, each for address and route
-    // How often the peer's device may try to send to this side while it has no receive posted.
+    int64_t deadline_ns = 0;            // until established, on the clock of Poll's argument
+    int resolve_timeout_ms = 2000;      // in the kernel; once for the address, once for the route
+    // How often the peer's device may try again to send while this side has no receive posted.
     uint8_t rnr_retry_count = kRnrRetryCount;
   };
 
-  // FailedPrecondition: no RDMA here. Unavailable: no way to that address. Both also later, in
-  // status().
+  // FailedPrecondition: this machine has no RDMA. Unavailable: cannot reach that address. Both may
+  // also come later, in status().
   static absl::StatusOr<std::unique_ptr<Connector>> Start(const Options& options);
 
   int fd() const { return channel_.fd(); }
   Step step() const { return step_; }
   Step Poll(int64_t now_ns);
 
-  // The device that leads there. REQUIRES: kResolved or later.
+  // The device that reaches the peer. REQUIRES: kResolved or later.
   ibv_context* verbs() const { return id_ != nullptr ? id_->verbs : connection_->id()->verbs; }
-  // REQUIRES, both: kResolved. After an error the Connector is kFailed.
+  // Both REQUIRE: kResolved. After an error the Connector is kFailed.
   absl::Status CreateConnection(const ConnectionOptions& options);
-  // At most kRequestPrivateBytesMax.
+  // REQUIRES: at most kRequestPrivateBytesMax bytes.
   absl::Status Connect(std::span<const std::byte> private_data);
 
   // nullptr before CreateConnection.
   Connection* connection() const { return connection_.get(); }
-  // kFailed: why. Unavailable: nobody listens, the peer refused, unreachable; DeadlineExceeded.
+  // Why it is kFailed. Unavailable: nobody listens, the peer refused, or the peer is unreachable.
+  // DeadlineExceeded: the deadline passed.
   const absl::Status& status() const { return status_; }
-  // The peer refused, in its own words: private_data().
+  // True if the peer refused and gave a reason, which is in private_data().
   bool refused() const { return refused_; }
-  // There is somebody: the peer accepted, or refused in its own words.
+  // True if the peer answered: it accepted, or refused with a reason.
   bool answered() const { return refused_ || step_ == Step::kEstablished; }
   std::span<const std::byte> private_data() const { return private_data_.bytes(); }
 

@@ -15,8 +15,8 @@
 namespace gannet {
 namespace {
 
-// The kernel hangs its software devices (rdma_rxe, siw) below /sys/devices/virtual; a NIC hangs
-// below its bus.
+// The kernel puts its software devices (rdma_rxe, siw) below /sys/devices/virtual, and a NIC below
+// its bus.
 bool IsKernelSoftware(const ibv_device& device) {
   char path[PATH_MAX];
   if (realpath(device.ibdev_path, path) != nullptr) {
@@ -39,7 +39,7 @@ bool TakesInline(ibv_pd* pd, ibv_cq* cq, uint32_t bytes) {
   return Handle<ibv_qp>(ibv_create_qp(pd, &attributes)) != nullptr;
 }
 
-// No attribute tells how much a device takes inline: it is found by making queue pairs.
+// No attribute tells how much a device takes inline, so this makes queue pairs to find out.
 absl::StatusOr<uint32_t> ProbeInlineBytes(ibv_context* verbs) {
   const Handle<ibv_pd> pd(ibv_alloc_pd(verbs));
   if (pd == nullptr) return LastErrnoStatus("cannot allocate a protection domain");
@@ -95,7 +95,7 @@ DeviceKind KindOf(const ibv_device& device) {
 
 std::vector<ibv_context*> ListDevices() {
   int count = 0;
-  // NULL with ENODEV or ENOSYS where the kernel has no RDMA: that is an empty list.
+  // NULL with ENODEV or ENOSYS means that the kernel has no RDMA. That is an empty list.
   const std::unique_ptr<ibv_context*, decltype(&rdma_free_devices)> list(rdma_get_devices(&count),
                                                                          &rdma_free_devices);
   if (list == nullptr) return {};

@@ -18,10 +18,10 @@ enum class DeviceKind : uint8_t { kHardware, kKernelSoftware, kSoftverbs };
 std::string_view DeviceKindName(DeviceKind kind);
 DeviceKind KindOf(const ibv_device& device);
 
-// The device that softverbs offers, and the only one it offers.
+// The only device that softverbs offers.
 inline constexpr std::string_view kSoftverbsDeviceName = "softverbs0";
 
-// What the device says of itself; to be obeyed.
+// The limits that the device reports. Obey them.
 struct DeviceCaps {
   uint32_t max_qp_wr = 0;   // without the send that closing a connection needs
   uint32_t max_sge = 0;     // of SENDs and WRITEs
@@ -29,7 +29,7 @@ struct DeviceCaps {
   uint32_t max_srq_wr = 0;
   uint32_t max_cqe = 0;
   uint32_t max_inline_data = 0;     // for a queue pair with one sge, found by making one
-  uint8_t max_qp_rd_atom = 0;       // READs and atomics of a peer served at once, per queue pair
+  uint8_t max_qp_rd_atom = 0;       // peer's READs and atomics served at once, per queue pair
   uint8_t max_qp_init_rd_atom = 0;  // own READs and atomics in flight, per queue pair
   ibv_atomic_cap atomics = IBV_ATOMIC_NONE;  // HCA: atomic among NIC operations only
   uint32_t mtu_bytes = 0;                    // active, of port 1
@@ -39,8 +39,8 @@ struct DeviceCaps {
 };
 
 // An opened device. librdmacm opens every device once and keeps it open for the life of the
-// process, and the connections it makes must use its contexts, so this one is borrowed: copies are
-// free, and nobody closes it.
+// process, and its connections must use its contexts. So `verbs` is borrowed: copies are free, and
+// nobody closes it.
 struct Device {
   ibv_context* verbs = nullptr;
   std::string name;
@@ -48,12 +48,13 @@ struct Device {
   DeviceCaps caps;
 };
 
-// The devices of this machine; empty when it has none. Never fails for want of RDMA support.
+// Returns the devices of this machine. Returns an empty list, not an error, if it has none or no
+// RDMA support.
 std::vector<ibv_context*> ListDevices();
 
-// FailedPrecondition: no such device (the text lists those that are there).
+// FailedPrecondition: no such device; the text lists the devices that exist.
 absl::StatusOr<Device> OpenDevice(std::string_view name);
-// For a context that a cm id gave, e.g. the one that leads to a server.
+// Describes the device of a context that came from a cm id, e.g. the one that reaches a server.
 absl::StatusOr<Device> DescribeDevice(ibv_context* verbs);
 
 }  // namespace gannet

@@ -18,19 +18,21 @@ namespace gannet {
 //   soft   softverbs
 //   NAME   that one, or an error that lists what is there; never another
 
-// Blocks for at most about two seconds. FailedPrecondition: the device does not work, and why.
+// Tests a device. Blocks for at most about two seconds. FailedPrecondition says why the device does
+// not work.
 absl::Status ProbeDevice(const Device& device);
 
-// The device, or nullopt where it is to be softverbs and this process does not run on that.
+// Returns the device, or nullopt if it should be softverbs and this process does not run on
+// softverbs.
 absl::StatusOr<std::optional<Device>> ChooseDevice(std::string_view flag);
 
-// Whether `auto` says on stderr that it took softverbs, as no device works. A server that runs on
-// the wrong device by mistake is slow for everybody; a client would say it at every call.
+// Whether `auto` says on stderr that it took softverbs because no device works. A server should say
+// it: on the wrong device it is slow for everybody. A client would repeat it at every call.
 enum class SoftverbsNotice : uint8_t { kSaid, kNotSaid };
 
-// The whole choice for a main(): may execute the program again on softverbs, and then does not
-// return. Call it before threads are started and anything is done that must not
-// be done twice.
+// Makes the whole choice for a main(). It may execute the program again on softverbs, and then does
+// not return. Call it before starting threads, and before doing anything that must not be done
+// twice.
 absl::StatusOr<Device> UseDevice(std::string_view flag, char** argv,
                                  SoftverbsNotice notice = SoftverbsNotice::kSaid);
 

@@ -10,11 +10,11 @@
 
 namespace gannet {
 
-// Owns any object of libibverbs or librdmacm. Destroying one that is still in use (a CQ with queue
-// pairs, a PD with memory regions) is a bug and ends the process, so declare members in the order
-// of dependency: channel, pd, cq, srq, memory, mr, queue pair.
+// Owns any object of libibverbs or librdmacm. Destroying an object that is still in use (a CQ with
+// queue pairs, a PD with memory regions) is a bug and ends the process. So declare members in the
+// order of dependency: channel, pd, cq, srq, memory, mr, queue pair.
 //
-// The destroy calls of a CQ and of a cm id wait until every event got from them was acknowledged;
+// The destroy calls of a CQ and of a cm id wait until all their events are acknowledged.
 // common/rdma acknowledges each event as it takes it.
 struct Deleter {
   void operator()(ibv_pd* pd) const { Check(ibv_dealloc_pd(pd), "ibv_dealloc_pd failed"); }
@@ -26,8 +26,8 @@ struct Deleter {
   void operator()(ibv_srq* srq) const { Check(ibv_destroy_srq(srq), "ibv_destroy_srq failed"); }
   void operator()(ibv_qp* qp) const { Check(ibv_destroy_qp(qp), "ibv_destroy_qp failed"); }
   void operator()(rdma_event_channel* channel) const { rdma_destroy_event_channel(channel); }
-  // A queue pair made on the id goes with it: only librdmacm may destroy it, since the id keeps a
-  // pointer to it.
+  // Also destroys a queue pair made on the id. Only librdmacm may destroy that, because the id
+  // keeps a pointer to it.
   void operator()(rdma_cm_id* id) const {
     if (id->qp != nullptr) rdma_destroy_qp(id);
     Check(rdma_destroy_id(id), "rdma_destroy_id failed");

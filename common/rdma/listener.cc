@@ -11,7 +11,7 @@
 namespace gannet {
 namespace {
 
-// An accepted id's context is the number that the caller gave its connection.
+// The context of an accepted id is the number that the caller gave its connection.
 uint64_t ConnectionOf(const CmEvent& event) { return reinterpret_cast<uint64_t>(event.context); }
 
 ListenerEvent FailedEvent(const CmEvent& event) {
@@ -85,7 +85,7 @@ std::optional<ListenerEvent> Listener::Poll() {
 absl::StatusOr<std::unique_ptr<Connection>> Listener::BeginAccept(IncomingRequest request,
                                                                   const ConnectionOptions& options,
                                                                   uint64_t connection) {
-  // A request that has its name is not touched: the Listener's thread may be reading it.
+  // Do not touch a request that already has its name: the Listener's thread may be reading it.
   if (request.id_->context != reinterpret_cast<void*>(connection)) request.Name(connection);
   SetAckTimeout(request.id_.get());
   GANNET_ASSIGN_OR_RETURN(const QueuePairLimits limits,
@@ -104,10 +104,10 @@ absl::Status Listener::FinishAccept(Connection* connection,
   param.private_data_len = static_cast<uint8_t>(private_data.size());
   param.responder_resources = connection->depth().served;
   param.initiator_depth = connection->depth().issued;
-  // For ever: clients' requests share one receive queue and may wait for each other as long as the
-  // worker does not run. Any bound breaks connections, and with them locks, on a busy machine. It
-  // keeps nobody waiting for a dead server: lost packets are governed by retry_count, and whoever
-  // hears nothing for the time of silence closes the connection.
+  // Clients' devices try for ever. Their requests share one receive queue, and may wait for each
+  // other for as long as the worker does not run. Any bound breaks connections, and with them
+  // locks, on a busy machine. Still nobody waits for a dead server: lost packets are governed by
+  // retry_count, and a client that hears nothing for the time of silence closes the connection.
   param.rnr_retry_count = kRnrRetryForEver;
   if (rdma_accept(connection->id(), &param) != 0) {
     return LastErrnoStatus("cannot accept a connection");
@@ -118,7 +118,7 @@ absl::Status Listener::FinishAccept(Connection* connection,
 
 void Listener::Reject(IncomingRequest request, std::span<const std::byte> private_data) {
   GANNET_CHECK(private_data.size() <= kRejectPrivateBytesMax, "too much private data");
-  // A peer that went away meanwhile makes it fail, and needs no reason any more.
+  // This fails if the peer went away meanwhile, which then needs no reason any more.
   rdma_reject(request.id_.get(), private_data.data(), static_cast<uint8_t>(private_data.size()));
 }
 

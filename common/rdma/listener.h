@@ -15,14 +15,14 @@
 
 namespace gannet {
 
-// A count of retries after "receiver not ready" (RNR); any less is what it says.
+// The count of retries after "receiver not ready" (RNR) that means for ever.
 inline constexpr uint8_t kRnrRetryForEver = 7;
 
-// A peer that wants to connect. Destroying it without Accept or Reject refuses it without a reason.
+// A peer's request to connect. Destroying it without Accept or Reject refuses it without a reason.
 //
-// How often a device tries again to SEND to a peer that has no receive posted, its peer says: the
-// count in the request governs what the accepting side sends, the one in the accept what the
-// requesting side sends (rdma_connect(3), rdma_accept(3)).
+// When a device finds that its peer has no receive posted, the peer has decided how often the
+// device tries again: the count in the request governs the accepting side's sends, the count in the
+// accept those of the requesting side (rdma_connect(3), rdma_accept(3)).
 class IncomingRequest {
  public:
   explicit IncomingRequest(const CmEvent& event)
@@ -32,15 +32,16 @@ class IncomingRequest {
         initiator_depth_(event.initiator_depth),
         rnr_retry_count_(event.rnr_retry_count) {}
 
-  // Padded: see PrivateData. Hostile.
+  // Padded (see PrivateData), and may be hostile.
   std::span<const std::byte> private_data() const { return private_data_.bytes(); }
-  // The device it came in through; another one than the server's is to be refused.
+  // The device that the request came in through. A server must refuse it if it is another than its
+  // own.
   ibv_context* verbs() const { return id_->verbs; }
   SocketAddress peer() const;
   // True if this side's device would try for ever to send to a peer that takes nothing.
   bool wants_endless_retries() const { return rnr_retry_count_ >= kRnrRetryForEver; }
-  // Events of the connection that this becomes will carry the number `connection`, not 0, which is
-  // to be given to BeginAccept too. To be called before the request goes to another thread than the
+  // Gives the future connection the number `connection`, not 0, which its events will carry. Pass
+  // the same number to BeginAccept. Call it before the request goes to another thread than the
   // Listener's.
   void Name(uint64_t connection);
 
@@ -54,13 +55,13 @@ class IncomingRequest {
   uint8_t rnr_retry_count_;
 };
 
-// Something happened to a connection that was accepted, or wants to be.
+// An event of a connection that was accepted, or of a request to connect.
 struct ListenerEvent {
   enum class Type : uint8_t {
     kRequest,       // `request`
-    kEstablished,   // the first message may be there before this event
-    kDisconnected,  // the peer closed it, or it died; begin to close it
-    kFailed,        // it never became established: `status`; begin to close it
+    kEstablished,   // the first message may arrive before this event
+    kDisconnected,  // the peer closed it or died; begin to close it
+    kFailed,        // it was never established, see `status`; begin to close it
     kDeviceRemoved,
   };
   Type type = Type::kRequest;
@@ -69,41 +70,42 @@ struct ListenerEvent {
   absl::Status status;
 };
 
-// The passive side: a listening cm id and the events of every connection that it accepted.
+// The passive side: a listening cm id, and the events of every connection that it accepted.
 //
 //   while (auto event = listener->Poll()) switch (event->type) ...
 //
-// Connections are named by numbers of the caller's, which it never reuses: an event of a connection
-// that is gone names nothing. Never blocks.
+// The caller names connections by numbers that it never reuses, so a late event of a connection
+// that is gone matches none. Never blocks.
 //
-// Poll is for one thread. What comes of a request (the two steps of accepting, Reject, the
-// connection and its destruction) may be another one's, so that a worker owns its connections.
-// Destroy the connections first.
+// One thread calls Poll. Other threads may handle what comes of a request (both steps of accepting,
+// Reject, the connection and its destruction), so that a worker owns its connections. Destroy the
+// connections before the Listener.
 class Listener {
  public:
-  // FailedPrecondition: the port is in use, no device has the address, no RDMA here. Port 0 takes
-  // any. Requests beyond `backlog` that were not polled yet are refused without a reason; the
-  // default is as many as Linux allows, so that a thousand clients may come at once.
+  // Listens. Port 0 takes any free port. FailedPrecondition: the port is in use, no device has the
+  // address, or this machine has no RDMA. If more than `backlog` requests wait for Poll, further
+  // ones are refused without a reason. The default is the most that Linux allows, so that a
+  // thousand clients may come at once.
   static absl::StatusOr<std::unique_ptr<Listener>> Create(const SocketAddress& address,
                                                           int backlog = 1024);
 
-  // With the port that was chosen.
+  // The address, with the port that was chosen.
   SocketAddress address() const;
-  // nullptr: every device (a wildcard address).
+  // The device, or nullptr if it listens on every device (a wildcard address).
   ibv_context* verbs() const { return id_->verbs; }
   int fd() const { return channel_.fd(); }
 
   // The next event, if there is one.
   std::optional<ListenerEvent> Poll();
 
-  // Accepting has two steps, so that receives can be posted and the answer can name the queue pair:
-  // BeginAccept makes the queue pair, FinishAccept sends the answer. `connection` is not 0.
-  // After an error of FinishAccept the connection only remains to be destroyed.
+  // Accepting has two steps, so that receives can be posted and the answer can name the queue pair.
+  // BeginAccept makes the queue pair, FinishAccept sends the answer. REQUIRES: `connection` is not
+  // 0. After an error of FinishAccept, destroy the connection.
   absl::StatusOr<std::unique_ptr<Connection>> BeginAccept(IncomingRequest request,
                                                           const ConnectionOptions& options,
                                                           uint64_t connection);
   absl::Status FinishAccept(Connection* connection, std::span<const std::byte> private_data);
-  // The peer gets `private_data` as the reason.
+  // Refuses the request. The peer gets `private_data` as the reason.
   void Reject(IncomingRequest request, std::span<const std::byte> private_data);
 
  private:

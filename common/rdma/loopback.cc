@@ -21,7 +21,7 @@ enum Kind : uint8_t { kCompareAndSwap = 1, kSend = 2, kReceive = 3, kDrain = 4 }
 
 constexpr uint64_t kPassiveConnection = 1;
 constexpr std::byte kProbeByte{0x5a};
-// Deep enough for the drains and the byte beside the compare-and-swaps.
+// Room for the drains and for the byte, in addition to the compare-and-swaps.
 constexpr uint32_t kSpareWrs = 4;
 constexpr int kPollMsMax = 10;
 
@@ -108,7 +108,8 @@ absl::Status Loopback::Step(const ConnectionOptions& options, int64_t now_ns) {
   return absl::OkStatus();
 }
 
-// A stranger that found the port is dropped, and so refused.
+// Returns whether the request is our own. A stranger's that found the port is dropped, which
+// refuses it.
 bool Loopback::IsOwn(const IncomingRequest& request) const {
   const std::span<const std::byte> data = request.private_data();
   return passive_ == nullptr && data.size() >= sizeof(nonce_) &&

@@ -18,47 +18,50 @@
 
 namespace gannet {
 
-// One device connected to itself, through rdma_cm on its own address. It is how a process changes
-// memory with the device's atomics, because those of the CPU are not atomic with them; and the
-// proof that the device works at all.
+// One device connected to itself, through rdma_cm on its own address. With it a process changes
+// memory by the device's atomics, because the CPU's atomics are not atomic with those. It also
+// proves that the device works.
 //
 // Owner thread only.
 class Loopback {
  public:
   struct Options {
-    // Of the memory that CompareAndSwap changes: an rkey is good only within its protection domain.
+    // The protection domain of the memory that CompareAndSwap changes. An rkey is valid only within
+    // its protection domain.
     ibv_pd* pd = nullptr;
     uint32_t depth = 16;  // compare-and-swaps in flight at most
     int64_t timeout_ns = 2'000'000'000;
-    // Called between two looks at the device while this blocks, instead of sleeping. For
-    // simulations, whose device moves only when it is stepped.
+    // Called between two looks at the device while this object blocks, instead of sleeping. For
+    // simulations, where the device moves only when it is stepped.
     std::function<void()> idle;
   };
-  // Blocks until connected, at most for the timeout (DeadlineExceeded). FailedPrecondition: the
-  // device has no address of this host.
+  // Blocks until connected, at most for the timeout (DeadlineExceeded). FailedPrecondition: this
+  // host has no address on the device.
   static absl::StatusOr<std::unique_ptr<Loopback>> Create(const Device& device,
                                                           const Options& options);
   // Blocks until everything in flight is flushed.
   ~Loopback();
 
-  // Carries one byte from one end to the other and looks at it. Blocks, at most for the timeout.
+  // Sends one byte from one end to the other and checks it. Blocks, at most for the timeout.
   // REQUIRES: nothing is in flight.
   absl::Status CarryByte();
 
-  // Starts a compare-and-swap of 8 aligned bytes in an MR with remote atomic rights of the same
-  // protection domain. False: `depth` are in flight, or broken().
-  // REQUIRES: the device has atomics.
+  // Starts a compare-and-swap of 8 aligned bytes, in an MR with remote atomic rights of the same
+  // protection domain. Returns false if `depth` are in flight already, or if broken(). REQUIRES:
+  // the device has atomics.
   bool CompareAndSwap(uint64_t address, uint32_t rkey, uint64_t expected, uint64_t desired,
                       uint64_t tag);
 
   struct Outcome {
     uint64_t tag = 0;
-    uint64_t previous = 0;  // it was done if this is what was expected
+    uint64_t previous = 0;  // the swap was done if this equals `expected`
   };
-  // Finished ones; what was in flight when it broke is dropped.
+  // Fills in outcomes of finished compare-and-swaps and returns their number. Those that were in
+  // flight when it broke are dropped.
   size_t Poll(std::span<Outcome> out);
   uint32_t in_flight() const { return in_flight_; }
-  // The outcome of what was in flight is unknown; make a new one.
+  // True if the connection broke. The outcome of what was in flight is unknown; make a new
+  // Loopback.
   bool broken() const { return broken_; }
   // To sleep on; see CompletionQueue.
   CompletionQueue& completions() { return *completions_; }
@@ -86,7 +89,8 @@ class Loopback {
   bool broken_ = false;
 };
 
-// An address of this host that rdma_cm finds on the device. FailedPrecondition: none.
+// Returns an address of this host that rdma_cm finds on the device. FailedPrecondition: there is
+// none.
 absl::StatusOr<SocketAddress> OwnAddress(const Device& device);
 
 }  // namespace gannet

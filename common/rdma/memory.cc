@@ -22,7 +22,7 @@ namespace {
 
 constexpr uint64_t kHugePageBytes = 2 << 20;
 
-// 0 when /proc does not say.
+// Returns 0 if /proc does not say.
 uint64_t AvailableMemoryBytes() {
   std::FILE* file = std::fopen("/proc/meminfo", "re");
   if (file == nullptr) return 0;
@@ -48,16 +48,16 @@ struct Mapping {
   uint64_t page_bytes = 0;
 };
 
-// Whoever gets hold of the file, as peers do with softverbs, can neither write it nor make this
-// process die of SIGBUS by shrinking it. A kernel before 5.1 lacks FUTURE_WRITE; a NIC does not
-// hand the file out, so that is no failure.
+// Seals the file. Processes that get it, as softverbs' peers do, can then neither write it nor
+// shrink it, which would kill this process by SIGBUS. Best effort: a kernel before 5.1 lacks
+// FUTURE_WRITE, and a NIC does not hand the file out.
 void Seal(int fd, bool remote_write) {
   fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
   if (!remote_write) fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
 }
 
-// An unusable mapping leaves errno set. Reserved huge pages are all taken at once by the mapping
-// (no MAP_NORESERVE), so too few of them fail here and not as a SIGBUS later.
+// If the mapping is unusable, errno says why. Reserved huge pages are all taken at once by the
+// mapping (no MAP_NORESERVE), so too few of them fail here and not later as a SIGBUS.
 Mapping MapMemfd(const SharedMemory::Options& options, bool huge) {
   Mapping mapping{.page_bytes = huge ? kHugePageBytes : options.page_bytes};
   mapping.bytes = AlignUp(options.bytes, mapping.page_bytes);
@@ -98,7 +98,7 @@ absl::StatusOr<SharedMemory> SharedMemory::Create(const Options& options) {
   if (options.bytes == 0) return absl::InvalidArgumentError("a region of 0 bytes is of no use");
   if (const uint64_t available = AvailableMemoryBytes();
       options.prefault && available != 0 && options.bytes > available) {
-    // Asking the kernel would bring the OOM killer, which may well choose another process.
+    // Asking the kernel for the memory would call the OOM killer, which may choose another process.
     return TooLittleMemory(options.bytes, "there is not so much");
   }
   Mapping mapping;
@@ -110,7 +110,7 @@ absl::StatusOr<SharedMemory> SharedMemory::Create(const Options& options) {
   memory.page_bytes_ = mapping.page_bytes;
   memory.fd_ = mapping.fd;
   if (options.huge_pages == HugePages::kAuto && mapping.page_bytes != kHugePageBytes) {
-    // Only a wish: it depends on /sys/kernel/mm/transparent_hugepage/shmem_enabled.
+    // Best effort: it depends on /sys/kernel/mm/transparent_hugepage/shmem_enabled.
     madvise(mapping.address, mapping.bytes, MADV_HUGEPAGE);
   }
   if (!options.prefault) return memory;

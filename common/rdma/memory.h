@@ -19,26 +19,27 @@ namespace gannet {
 
 enum class HugePages : uint8_t { kAuto, kOff };
 
-// Page-aligned, zero-filled memory of a memfd, mapped shared: what clients READ. On a NIC it is as
-// good as any memory; softverbs hands the memfd to peers (read-only where the MR gives no remote
-// write) and so serves their READs without this process.
+// Page-aligned, zero-filled memory of a memfd, mapped shared, for what clients READ. To a NIC it is
+// memory like any other. softverbs hands the memfd to peers (read-only if the MR gives no remote
+// write), so that they READ it without this process.
 //
-// Owns the mapping; destroy every MR on it first. Moving keeps the addresses.
+// Owns the mapping. Destroy every MR on it first. Moving keeps the addresses.
 class SharedMemory {
  public:
   struct Options {
     std::string name = "gannet";  // as /proc/PID/maps shows it
-    uint64_t bytes = 0;           // rounded up to whole pages of the kind that is used
+    uint64_t bytes = 0;           // rounded up to whole pages, huge or not
     HugePages huge_pages = HugePages::kAuto;
-    uint64_t page_bytes = SystemPageBytes();  // of those that are not huge
-    // Touch every page now: no page fault later, and no surprise by the OOM killer.
+    uint64_t page_bytes = SystemPageBytes();  // of pages that are not huge
+    // Touch every page now, so that there is no page fault later, and no surprise by the OOM
+    // killer.
     bool prefault = true;
     PrefaultHooks prefault_hooks;
-    // Peers change it (lock words). Otherwise the memfd is sealed: with softverbs, where peers get
-    // the file, the kernel itself then keeps them from ever mapping it writable.
+    // True if peers change the memory (lock words). Otherwise the memfd is sealed, so that the
+    // kernel keeps softverbs' peers, who get the file, from ever mapping it writable.
     bool remote_write = false;
   };
-  // ResourceExhausted: not that much memory (the text says how much there is).
+  // ResourceExhausted: there is not so much memory; the text says how much there is.
   static absl::StatusOr<SharedMemory> Create(const Options& options);
   SharedMemory(SharedMemory&& other) noexcept { Swap(other); }
   SharedMemory& operator=(SharedMemory&& other) noexcept {
@@ -48,7 +49,7 @@ class SharedMemory {
   ~SharedMemory();
 
   std::span<std::byte> bytes() const { return bytes_; }
-  // Of the system, or of a huge page when the region is made of reserved ones.
+  // The system's page size, or that of a huge page if the region is made of reserved ones.
   uint64_t page_bytes() const { return page_bytes_; }
 
  private:
@@ -61,7 +62,7 @@ class SharedMemory {
 
   std::span<std::byte> bytes_;
   uint64_t page_bytes_ = 0;
-  int fd_ = -1;  // stays open: softverbs looks among the open files for the one behind a mapping
+  int fd_ = -1;  // stays open: softverbs finds the file behind a mapping among the open files
 };
 
 // Page-aligned, zero-filled private memory: message buffers, READ sinks, the values a client lends.
@@ -83,7 +84,7 @@ class PrivateMemory {
   std::span<std::byte> bytes_;
 };
 
-// Least rights: what peers may do with the memory. Local access is always read and write.
+// What peers may do with the memory. Choose the least. Local access is always read and write.
 enum class RemoteAccess : uint8_t {
   kNone,        // SENDs, receives, own READ sinks
   kRead,        // the region; a value a client lends to the server
@@ -91,13 +92,13 @@ enum class RemoteAccess : uint8_t {
   kReadWrite,   // a buffer that the peer fills
 };
 
-// REQUIRES: the memory outlives the MR. ResourceExhausted: RLIMIT_MEMLOCK, with what to do;
-// FailedPrecondition: kReadAtomic on a device without atomics.
+// REQUIRES: the memory outlives the MR. ResourceExhausted: RLIMIT_MEMLOCK is too low; the text says
+// what to do. FailedPrecondition: kReadAtomic on a device without atomics.
 absl::StatusOr<Handle<ibv_mr>> RegisterMemory(ibv_pd* pd, std::span<std::byte> memory,
                                               RemoteAccess access);
 
-// Memory of its own with its MR: message buffers, READ sinks, lent values. What peers may only READ
-// is shared memory, so that on softverbs they do so without this process's CPU.
+// A buffer with its own memory and MR: message buffers, READ sinks, lent values. Memory that peers
+// may only READ is shared memory, so that on softverbs they READ it without this process's CPU.
 struct RegisteredBuffer {
   static absl::StatusOr<RegisteredBuffer> Create(ibv_pd* pd, uint64_t bytes,
                                                  RemoteAccess access = RemoteAccess::kNone);
@@ -111,7 +112,7 @@ struct RegisteredBuffer {
     return {address() + offset, length, lkey()};
   }
 
-  std::span<std::byte> bytes;  // of one of these
+  std::span<std::byte> bytes;  // in one of the next two
   PrivateMemory private_memory;
   std::optional<SharedMemory> shared_memory;
   Handle<ibv_mr> mr;

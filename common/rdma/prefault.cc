@@ -12,7 +12,7 @@ namespace gannet {
 namespace {
 
 int TouchPiece(std::span<std::byte> piece, uint64_t page_bytes) {
-  // Unlike touching the pages, this reports a lack of memory instead of a SIGBUS.
+  // Unlike touching the pages, this reports a lack of memory instead of causing a SIGBUS.
   if (madvise(piece.data(), piece.size(), MADV_POPULATE_WRITE) == 0) return 0;
   if (errno != EINVAL) return errno;
   auto* bytes = reinterpret_cast<volatile char*>(piece.data());  // a kernel before 5.14
@@ -23,7 +23,7 @@ int TouchPiece(std::span<std::byte> piece, uint64_t page_bytes) {
 }  // namespace
 
 int Prefault(std::span<std::byte> memory, uint64_t page_bytes, const PrefaultHooks& hooks) {
-  // Whoever joined the threads sees what they did, so relaxed suffices for both.
+  // Joining the threads makes their stores visible, so relaxed suffices for both.
   std::atomic<uint64_t> next{0};
   std::atomic<int> error{0};
   const auto touch_pieces = [&] {

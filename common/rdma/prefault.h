@@ -9,9 +9,9 @@
 namespace gannet {
 
 struct PrefaultHooks {
-  // Called when so many more bytes have their pages; by any thread, by several at once.
+  // Called when so many more bytes have their pages. Any thread may call it, several at once.
   std::function<void(uint64_t bytes)> on_ready;
-  // Instead of asking the kernel for the pages of a piece, for tests. Returns 0 or an errno.
+  // For tests: replaces asking the kernel for the pages of a piece. Returns 0 or an errno.
   std::function<int(std::span<std::byte> piece)> touch;
 };
 
@@ -19,11 +19,11 @@ inline constexpr uint64_t kPrefaultPieceBytes = 64 << 20;
 inline constexpr uint32_t kPrefaultThreadsMax = 32;
 
 // Makes the kernel give a writable mapping all its pages now, so that there is no page fault later,
-// and no surprise by the OOM killer. What the pages hold stays. Returns 0 or an errno.
+// and no surprise by the OOM killer. Does not change the contents. Returns 0 or an errno.
 //
-// The kernel's zeroing of pages takes the time, so pieces of the memory are touched in parallel, by
-// as many threads as this process has cores. Memory of one piece is touched by the caller's own
-// thread.
+// Most of the time goes into the kernel's zeroing of pages. So pieces of the memory are touched in
+// parallel, by as many threads as this process has cores. Memory of one piece is touched by the
+// caller's own thread.
 int Prefault(std::span<std::byte> memory, uint64_t page_bytes, const PrefaultHooks& hooks = {});
 
 }  // namespace gannet

@@ -12,9 +12,9 @@
 
 namespace gannet {
 
-// What a work request's 64-bit id says to whoever polls its completion: what kind of work it was,
-// whose (a number that is not soon reused, so that a late completion is told from a new owner's),
-// and which of the owner's slots.
+// The 64-bit id of a work request, as its completion returns it: the kind of work, its owner, and
+// one of the owner's slots. The owner is a number that is not reused soon, so that a late
+// completion is not taken for a new owner's.
 struct WrId {
   uint8_t kind = 0;
   uint32_t owner = 0;  // 24 bits
@@ -37,14 +37,15 @@ struct QueuePairOptions {
   ibv_cq* send_cq = nullptr;
   ibv_cq* recv_cq = nullptr;
   ibv_srq* srq = nullptr;  // then recv_wrs is ignored
-  uint32_t send_wrs = 64;  // one more is asked of the device, kept for closing
+  uint32_t send_wrs = 64;  // the queue pair gets one more, kept for closing
   uint32_t recv_wrs = 0;
   uint32_t send_sges = 1;
   uint32_t recv_sges = 1;
-  uint32_t inline_bytes = 0;  // wanted; the result may be less, see QueuePairLimits
+  uint32_t inline_bytes = 0;  // wanted; QueuePairLimits says how many there are
 };
 
-// What a queue pair really got: at least what was asked for, but for inline_bytes.
+// The limits that a queue pair got: at least what was asked for, except that inline_bytes may be
+// less.
 struct QueuePairLimits {
   uint32_t send_wrs = 0;
   uint32_t recv_wrs = 0;
@@ -52,8 +53,8 @@ struct QueuePairLimits {
 };
 
 // Makes a reliable-connection queue pair on a cm id, which from then on owns it. Only work requests
-// with IBV_SEND_SIGNALED complete. Inline is cut until the device takes it. ResourceExhausted: a
-// limit of the device, or memlock.
+// with IBV_SEND_SIGNALED complete. Reduces inline_bytes until the device accepts.
+// ResourceExhausted: a limit of the device, or memlock.
 absl::StatusOr<QueuePairLimits> CreateQueuePair(rdma_cm_id* id, const QueuePairOptions& options);
 
 absl::StatusOr<Handle<ibv_srq>> CreateSharedReceiveQueue(ibv_pd* pd, uint32_t wrs,
@@ -61,15 +62,15 @@ absl::StatusOr<Handle<ibv_srq>> CreateSharedReceiveQueue(ibv_pd* pd, uint32_t wr
 
 enum class PostResult : uint8_t {
   kPosted,
-  kQueueFull,  // nothing was taken: the queue is full; poll completions first
-  kBroken,     // the device refused, or took only part of the chain: nobody knows what is in
+  kQueueFull,  // the queue is full, and nothing was posted; poll completions first
+  kBroken,     // the device refused, or took only part of the chain. Nobody knows what is in
                // flight, so the connection must be closed
 };
 
-// What a refusal means, off the hot path. siw returns negative errno values.
+// Interprets a refusal, off the hot path. siw returns negative errno values.
 PostResult RefusalResult(int error, bool nothing_taken);
 
-// Each posts a chain of work requests with one call into the device (one doorbell).
+// Each of these posts a chain of work requests with one call into the device (one doorbell).
 inline PostResult PostSend(ibv_qp* qp, ibv_send_wr* chain) {
   ibv_send_wr* refused = nullptr;
   const int error = ibv_post_send(qp, chain, &refused);
@@ -86,9 +87,9 @@ inline PostResult PostReceive(ibv_srq* srq, ibv_recv_wr* chain) {
   return error == 0 ? PostResult::kPosted : RefusalResult(error, refused == chain);
 }
 
-// Work requests, filled in for one sge (nullptr: no bytes). The caller links them (.next) and gives
-// the flags: IBV_SEND_SIGNALED, IBV_SEND_INLINE for SENDs that fit. The sge must live until the
-// post.
+// Return a work request filled in for one sge (nullptr: no bytes). The caller links requests
+// (.next) and gives the flags: IBV_SEND_SIGNALED, and IBV_SEND_INLINE for SENDs that fit. The sge
+// must live until the post.
 inline ibv_send_wr MakeRequest(ibv_wr_opcode opcode, uint64_t wr_id, ibv_sge* sge, unsigned flags) {
   ibv_send_wr request{};
   request.wr_id = wr_id;
@@ -113,7 +114,7 @@ inline ibv_send_wr WriteRequest(uint64_t wr_id, ibv_sge* sge, uint64_t remote_ad
   request.wr.rdma = {remote_address, rkey};
   return request;
 }
-// The sge's 8 bytes receive the word as it was, in this host's byte order.
+// The sge's 8 bytes receive the previous value of the word, in this host's byte order.
 inline ibv_send_wr CompareAndSwapRequest(uint64_t wr_id, ibv_sge* sge, uint64_t remote_address,
                                          uint32_t rkey, uint64_t expected, uint64_t desired,
                                          unsigned flags) {
@@ -125,8 +126,9 @@ inline ibv_send_wr CompareAndSwapRequest(uint64_t wr_id, ibv_sge* sge, uint64_t 
   return request;
 }
 
-// Moves the queue pair to the error state: what is in flight is flushed as completions, nothing
-// more goes out. Not a DMA fence: memory may be reused once the flushes were polled.
+// Moves the queue pair to the error state: everything in flight is flushed as completions, and
+// nothing more goes out. This is not a DMA fence: memory may be reused only once the flushes were
+// polled.
 absl::Status MoveToError(ibv_qp* qp);
 
 }  // namespace gannet

@@ -16,8 +16,8 @@ namespace gannet {
 namespace {
 
 constexpr char kLibraryPath[] = "LD_LIBRARY_PATH";
-// Set in the new process: the loop guard. Its value is what LD_LIBRARY_PATH was, after a '=', or
-// empty when that was not set.
+// Set in the new process, to guard against a loop. Its value is a '=' followed by the old
+// LD_LIBRARY_PATH, or empty if that was not set.
 constexpr char kGuard[] = "GANNET_SOFTVERBS_EXEC";
 
 absl::StatusOr<std::string> OwnPath() {

@@ -8,25 +8,25 @@
 
 namespace gannet {
 
-// How our programs, and never the client library, get onto softverbs, the user-space device: they
-// execute themselves again with LD_LIBRARY_PATH leading to its drop-in libibverbs.so.1 and
+// How our programs (never the client library) get onto softverbs, the user-space device: they
+// execute themselves again with LD_LIBRARY_PATH set to its drop-in libibverbs.so.1 and
 // librdmacm.so.1.
 
-// softverbs is the verbs library of this process.
+// Returns whether softverbs is the verbs library of this process.
 bool RunningOnSoftverbs();
 
-// The directory of the drop-in libraries, found from where the executable `program` is: in the
-// build tree ../lib/softverbs, installed ../<libdir>/gannet/softverbs. FailedPrecondition: neither
-// is there.
+// Returns the directory of the drop-in libraries, relative to the executable `program`:
+// ../lib/softverbs in the build tree, ../<libdir>/gannet/softverbs if installed.
+// FailedPrecondition: neither exists.
 absl::StatusOr<std::string> FindSoftverbsDirectory(const std::string& program);
 
 // Replaces this process by the same program with the same arguments, on softverbs. Returns only on
-// failure: no drop-in libraries, or this already is the new process and it still has another verbs
-// library. REQUIRES: !RunningOnSoftverbs().
+// failure: there are no drop-in libraries, or this already is the new process and it still has
+// another verbs library. REQUIRES: !RunningOnSoftverbs().
 absl::Status ReexecOntoSoftverbs(char** argv);
 
-// To be called once on softverbs: takes back what ReexecOntoSoftverbs changed in the environment,
-// so that child processes are not affected.
+// Undoes what ReexecOntoSoftverbs changed in the environment, so that child processes are not
+// affected. Call it once on softverbs.
 void RestoreEnvironmentAfterReexec();
 
 }  // namespace gannet

@@ -44,7 +44,7 @@ absl::StatusCode CodeOf(int error) {
   }
 }
 
-// What to do, where there is something to say beyond the error itself.
+// Returns advice, if there is any beyond the error itself.
 const char* Advice(int error) {
   switch (error) {
     case ENOSYS:
@@ -104,7 +104,7 @@ absl::Status ErrnoStatus(int error, std::string_view what) {
 }
 
 absl::Status LastErrnoStatus(std::string_view what) {
-  // A failing call that left errno alone is still a failure.
+  // A failed call that did not set errno has still failed.
   return MakeStatus(errno == 0 ? EIO : errno, what);
 }
 

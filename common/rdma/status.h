@@ -11,12 +11,12 @@
 
 namespace gannet {
 
-// The three error conventions of verbs, made an absl::Status whose text says what failed, why, and
-// what to do about it. The codes carry the retry class: Unavailable = try again later,
+// Turn the three error conventions of verbs into an absl::Status whose text says what failed, why,
+// and what to do about it. The code carries the retry class: Unavailable = try again later,
 // ResourceExhausted = a limit is reached, FailedPrecondition = this machine has no (working)
 // device, PermissionDenied, InvalidArgument; the rest is Internal.
 
-// For functions that return an errno value (most of ibv_*). Also takes the negative ones of siw.
+// For functions that return an errno value (most of ibv_*). Also takes the negative values of siw.
 // 0 is OK.
 absl::Status ErrnoStatus(int error, std::string_view what);
 
@@ -24,18 +24,19 @@ absl::Status ErrnoStatus(int error, std::string_view what);
 // before anything else can change errno. Never OK.
 absl::Status LastErrnoStatus(std::string_view what);
 
-// As LastErrnoStatus, for calls that pin memory: ENOMEM names RLIMIT_MEMLOCK, its value, and
-// `ulimit -l`.
+// As LastErrnoStatus, for calls that pin memory: for ENOMEM, the text names RLIMIT_MEMLOCK, its
+// value, and `ulimit -l`.
 absl::Status LastErrnoStatusOfPinning(std::string_view what);
 
 // For work completions. OK for IBV_WC_SUCCESS.
 absl::Status CompletionStatus(const ibv_wc& completion, std::string_view what);
 
-// Why a connection failed, and what to do: for RDMA-CM events that end an attempt, whose status is
-// a negative errno value or a number of the device's own. `softverbs`: no other device is there.
+// Returns why a connection failed and what to do, for RDMA-CM events that end an attempt. Their
+// status is a negative errno value or a device-specific number. `softverbs`: there is no other
+// device.
 std::string FailureText(rdma_cm_event_type event, int status, bool softverbs);
 
-// What a program says where there is no device to run on.
+// Returns what a program says if there is no device to run on.
 absl::Status NoDeviceStatus();
 
 }  // namespace gannet

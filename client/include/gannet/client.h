@@ -35,11 +35,11 @@ struct ServerPing {
 // chosen by rendezvous hashing of the key and the servers' names. A GET is one or two one-sided
 // RDMA READs, and rarely a request to the server. Everything else is one round trip to that server.
 //
-//     auto client = gannet::Client::Connect({"10.0.0.1:7471"});
-//     if (!client.ok()) ...
-//     auto version = (*client)->Put("key", "value");
-//     auto value = (*client)->Get("key");       // StatusOr<std::optional<Value>>
-//     if (value.ok() && value->has_value()) use((*value)->data);
+//   auto client = gannet::Client::Connect({"10.0.0.1:7471"});
+//   if (!client.ok()) ...
+//   auto version = (*client)->Put("key", "value");
+//   auto value = (*client)->Get("key");       // StatusOr<std::optional<Value>>
+//   if (value.ok() && value->has_value()) use((*value)->data);
 //
 // Keys are 1 to 250 bytes, values 0 to 1 MiB, both binary. A miss is an answer (std::nullopt), not
 // an error.
