@@ -11,12 +11,12 @@
 
 namespace gannet {
 
-// --device=auto|soft|NAME. A device that is listed is not yet one that works: it is taken only
-// after it built a queue pair and carried a byte to itself.
+// Implements --device=auto|soft|NAME. A device that is listed does not always work, so a device is
+// taken only if it passes a loopback test: it built a queue pair and sent a byte to itself.
 //
-//   auto   the first device that works, softverbs where none does
+//   auto   the first device that works, or softverbs if none does
 //   soft   softverbs
-//   NAME   that one, or an error that lists what is there; never another
+//   NAME   that device, or an error that lists the devices that exist; never another
 
 // Tests a device. Blocks for at most about two seconds. FailedPrecondition says why the device does
 // not work.

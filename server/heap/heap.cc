@@ -17,9 +17,9 @@ namespace {
 
 constexpr size_t kSeedBytesMin = 16 * 1024;  // jemalloc's smallest block that is an extent
 
-// What experimental.arenas_create_ext takes (jemalloc 5.3, arena_config_s). metadata_use_hooks
-// false keeps jemalloc's metadata in ordinary memory: inside the heap it costs more than half of
-// it, and clients could READ it.
+// The argument of experimental.arenas_create_ext (jemalloc 5.3, arena_config_s). metadata_use_hooks
+// = false keeps jemalloc's metadata in ordinary memory. Inside the heap it would take more than
+// half of it, and clients could READ it.
 struct ArenaConfig {
   extent_hooks_t* extent_hooks;
   bool metadata_use_hooks;
@@ -74,10 +74,10 @@ absl::Status Heap::Open() {
   return Set<ssize_t>(arena + "muzzy_decay_ms", 0);
 }
 
-// jemalloc asks for memory a size class at a time and never merges what it got in two pieces, so
-// the pieces are made as few and large as its size classes allow: allocate the largest that fits,
-// again and again, then free them all. What is left over (less than kSeedBytesMin) is taken when it
-// is needed.
+// jemalloc asks for memory one size class at a time, and never merges what it got in two pieces. So
+// this makes the pieces as few and as large as its size classes allow: it allocates the largest
+// that fits, again and again, and then frees them all. The rest (less than kSeedBytesMin) is taken
+// when it is needed.
 void Heap::Seed() {
   std::vector<void*> pieces;
   size_t size = extents_->remaining();
@@ -86,7 +86,7 @@ void Heap::Seed() {
       pieces.push_back(piece);
       size = extents_->remaining();
     } else {
-      size -= size / 16;  // less than the distance of two size classes
+      size -= size / 16;  // less than the distance between two size classes
     }
   }
   for (void* piece : pieces) dallocx(piece, flags_);

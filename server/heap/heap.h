@@ -14,59 +14,60 @@ namespace gannet {
 
 class HeapExtents;
 
-// The blocks that items live in: jemalloc over one fixed piece of registered memory. A block of
-// class c has exactly SizeClassBytes(c) bytes; jemalloc never writes into the memory it hands out
-// and keeps its own metadata outside of it, so freed blocks keep their last (dead) commit word.
+// The blocks that items live in: jemalloc over one fixed span of registered memory. A block of
+// class c has exactly SizeClassBytes(c) bytes. jemalloc never writes into the memory that it hands
+// out, and keeps its own metadata outside of it. So a freed block keeps its last (dead) commit
+// word.
 //
 // Invariants:
-// 1. Every block lies inside `memory`; when there is no room Allocate says so.
-// 2. Nothing is cached per thread: what is freed can be allocated by any thread at once.
+//   1. Every block lies inside `memory`. Allocate fails if there is no room.
+//   2. Nothing is cached per thread: any thread can allocate at once what another freed.
 //
-// Ownership: `memory` outlives the Heap. Thread safety: all methods, from any thread. A block that
-// one thread frees and another allocates is handed over with a happens-before edge (jemalloc's own
-// locks). docs/memory-layout.md has the measured fragmentation and the rejected alternatives.
+// Ownership: `memory` outlives the Heap. Thread safety: all methods may be called from any thread.
+// When one thread frees a block and another allocates it, jemalloc's locks make the first happen
+// before the second. docs/memory-layout.md has the measured fragmentation and the rejected
+// alternatives.
 class Heap {
  public:
-  // Bytes that its memory must be aligned to: a page of jemalloc, as it was built, or of the
-  // system.
+  // The alignment that its memory needs: a page of jemalloc as it was built, or of the system.
   static uint64_t PageBytes();
-  // REQUIRES: memory starts on a page. InvalidArgument: less than one page of it.
-  // ResourceExhausted: jemalloc has no more arenas (4,095 a process).
+  // REQUIRES: memory starts on a page. InvalidArgument: it is less than one page.
+  // ResourceExhausted: jemalloc has no more arenas (4,095 per process).
   static absl::StatusOr<std::unique_ptr<Heap>> Create(std::span<std::byte> memory);
   ~Heap();
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
-  // 16-byte aligned, contents arbitrary; nullptr: the heap is full.
+  // Returns a 16-byte aligned block with arbitrary contents, or nullptr if the heap is full.
   // REQUIRES: 1 <= size_class <= kSizeClassMax.
   std::byte* Allocate(uint32_t size_class);
   // REQUIRES: block came from Allocate(size_class).
   void Free(std::byte* block, uint32_t size_class);
 
   uint64_t capacity_bytes() const { return capacity_bytes_; }
-  // Of all blocks in use.
+  // Bytes of all blocks in use.
   uint64_t allocated_bytes() const {
     const uint64_t freed = freed_bytes();
     return taken_bytes_.load(std::memory_order_relaxed) - freed;
   }
-  // Of all blocks that were ever given back.
+  // Bytes of all blocks that were ever freed.
   uint64_t freed_bytes() const { return freed_bytes_.load(std::memory_order_relaxed); }
-  // Of all pages with a block in use: what is free in them serves blocks of one class only. Asks
-  // jemalloc for its statistics, which takes some 10 us.
+  // Bytes of all pages with a block in use. Free memory in such a page serves blocks of one class
+  // only. Asks jemalloc for its statistics, which takes some 10 us.
   uint64_t ActiveBytes() const;
 
  private:
   explicit Heap(std::span<std::byte> memory);
   absl::Status Open();
-  // Makes all of the memory known to the arena, as free extents.
+  // Gives all of the memory to the arena, as free extents.
   void Seed();
 
   const uint64_t capacity_bytes_;
   std::unique_ptr<HeapExtents> extents_;  // outlives the arena
   unsigned arena_ = 0;
   bool open_ = false;
-  int flags_ = 0;  // of mallocx: this arena, no thread cache
-  // Statistics: ordered with nothing.
+  int flags_ = 0;  // for mallocx: this arena, no thread cache
+  // Statistics. Relaxed: no other memory depends on them.
   std::atomic<uint64_t> taken_bytes_{0};
   std::atomic<uint64_t> freed_bytes_{0};
 };

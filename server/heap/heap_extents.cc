@@ -5,7 +5,8 @@
 namespace gannet {
 namespace {
 
-// jemalloc's convention: true = refused. A refused deallocation makes the arena retain the extent.
+// In jemalloc's convention true means refused. After a refused deallocation the arena retains the
+// extent.
 bool RefuseDalloc(extent_hooks_t*, void*, size_t, bool, unsigned) { return true; }
 bool RefuseRange(extent_hooks_t*, void*, size_t, size_t, size_t, unsigned) { return true; }
 void ForgetExtent(extent_hooks_t*, void*, size_t, bool, unsigned) {}
@@ -36,7 +37,7 @@ size_t HeapExtents::remaining() {
 void* HeapExtents::Alloc(extent_hooks_t* hooks, void* address, size_t size, size_t alignment,
                          bool* zero, bool* commit, unsigned) {
   void* extent = reinterpret_cast<Hooks*>(hooks)->owner->Take(address, size, alignment);
-  // Asked for zeroes the hook must deliver them; items never ask.
+  // If *zero is set, the hook must deliver zeroed memory. Items never ask for that.
   if (extent == nullptr || *zero) return nullptr;
   *commit = true;
   return extent;

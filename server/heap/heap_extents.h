@@ -11,8 +11,8 @@
 namespace gannet {
 
 // The extent hooks through which a jemalloc arena gets its memory: a bump pointer over one fixed
-// span. What the arena once got it keeps for ever (deallocation is refused), splits and merges for
-// free, and is never decommitted or purged: the memory is registered with the NIC.
+// span. The arena keeps for ever what it got (deallocation is refused), and splits and merges it
+// for free. It never decommits or purges memory, because the memory is registered with the NIC.
 //
 // Thread safety: jemalloc calls the hooks from any thread.
 class HeapExtents {
@@ -26,7 +26,7 @@ class HeapExtents {
   size_t remaining();
 
  private:
-  // jemalloc hands the table's address back to each hook; it leads to the owner.
+  // jemalloc passes the table's address to each hook, which finds the owner behind it.
   struct Hooks {
     extent_hooks_t table;
     HeapExtents* owner;

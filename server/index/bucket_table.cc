@@ -41,14 +41,15 @@ BucketChange& BucketChange::SetStashTags(uint32_t tags) {
 }
 
 // A READ may sample each of the words at any time and in any order, so no order of these stores
-// could make a half-seen publication right. What does: every mixture of two states fails the
-// checksum (the version makes all states differ), so a reader that misses on one looks again, and a
-// reader that finds a slot in one is answered by the item alone. The order below is for the steps
-// around a publication, not within it:
-// - each store is a release, so nothing of this publication is seen before what this thread did
-//   earlier: the item's content, the destination of the move whose source this clears;
-// - the checksum comes last, so whoever sees what this thread stores later (with release) finds the
-//   publication complete: the source's clearing, an item's commit word, a freed block's new bytes.
+// could make a half-seen publication right. The checksum does that: every mixture of two states
+// fails it, because the version makes all states differ. A reader that finds no slot in such a
+// mixture looks again, and a reader that finds a slot in it believes only the item. The order below
+// matters for the steps before and after a publication, not within it:
+//   - Each store is a release, so nothing of this publication is seen before this thread's earlier
+//     stores: the item's content, or the destination of the move whose source this clears.
+//   - The checksum comes last. So whoever sees this thread's later release stores finds the
+//     publication complete: the source's clearing, an item's commit word, a freed block's new
+//     bytes.
 // On x86-64 a release store is a plain store.
 void BucketChange::Publish() {
   copy_.meta = BucketMeta(copy_.meta).WithNextVersion().word();

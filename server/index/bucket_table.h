@@ -10,14 +10,14 @@
 
 namespace gannet {
 
-// The buckets in the region, as clients READ them. Changes are made with BucketChange only.
+// The buckets in the region, as clients READ them. Only BucketChange changes them.
 //
-// Ownership: the region outlives the table. Thread safety: a bucket is read or changed by one
-// server thread at a time (Index holds the locks); clients' READs need nothing.
+// Ownership: the region outlives the table. Thread safety: only one server thread at a time reads
+// or changes a bucket (Index holds the locks). Clients' READs need no lock.
 class BucketTable {
  public:
-  // Writes every bucket, empty, so that its checksum is right.
-  // REQUIRES: geometry.ValidWithin(region.size()), and its bytes are zero.
+  // Writes every bucket as an empty one with the right checksum. REQUIRES:
+  // geometry.ValidWithin(region.size()), and its bytes are zero.
   BucketTable(std::span<std::byte> region, const IndexGeometry& geometry, uint64_t incarnation);
 
   const IndexGeometry& geometry() const { return geometry_; }
@@ -56,8 +56,8 @@ class BucketChange {
   BucketChange& BumpMovesPrev();
   BucketChange& SetStashTags(uint32_t tags);
 
-  // Returns after the whole publication was stored; whatever this thread stores afterwards with
-  // release order is not seen before it.
+  // Stores the whole publication. What this thread stores afterwards with release order is not seen
+  // before it.
   void Publish();
 
  private:

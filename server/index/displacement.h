@@ -8,21 +8,21 @@
 
 namespace gannet {
 
-// Moves per chain at most: docs/memory-layout.md has what other bounds give.
+// The most moves per chain. docs/memory-layout.md shows the effect of other bounds.
 inline constexpr uint32_t kChainMovesMax = 16;
 
-// A way to make room in a full window. As a key's two buckets are neighbours, a chain of moves is a
-// line: one key of bucket `start` goes to its neighbour, one of that to the next, ..., `moves`
-// times, until a bucket with room is reached.
+// A way to make room in a full window. A key's two buckets are neighbours, so a chain of moves is a
+// line: one key of bucket `start` moves to the next bucket, one of that bucket's keys to the next,
+// and so on, `moves` times, until a bucket with room is reached.
 struct Chain {
   uint64_t start;  // the bucket of the window that gets a free slot
   uint32_t moves;
   bool to_next;  // direction
 };
 
-// The shorter of the two chains that make room in {home, home + 1}; nullopt: none within
-// kChainMovesMax. Looks at buckets [home - kChainMovesMax, home + 1 + kChainMovesMax].
-// REQUIRES: both buckets are full; the locks of those buckets.
+// Returns the shorter of the two chains that make room in {home, home + 1}, or nullopt if there is
+// none within kChainMovesMax. Looks at buckets [home - kChainMovesMax, home + 1 + kChainMovesMax].
+// REQUIRES: both buckets are full; the caller holds the locks of all those buckets.
 std::optional<Chain> FindChain(const Occupancy& occupancy, uint64_t home);
 
 }  // namespace gannet

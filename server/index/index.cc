@@ -60,7 +60,7 @@ size_t Index::List(uint64_t home, std::span<Found> out) const {
   return n;
 }
 
-// Home first: most keys are then found by the server in the first bucket it looks at.
+// Tries the home bucket first, so that the server finds most keys in the first bucket it looks at.
 std::optional<uint64_t> Index::WindowBucketWithRoom(uint64_t home) {
   if (occupancy_.HasRoom(home)) return home;
   if (occupancy_.HasRoom(home + 1)) return home + 1;
@@ -74,7 +74,7 @@ void Index::InsertInWindow(uint64_t home, uint64_t bucket, Slot slot) {
   slots_used_.fetch_add(1, std::memory_order_relaxed);
 }
 
-// The far end of the chain moves first, so that every move has room to go to.
+// Moves the far end of the chain first, so that every move has a free slot to go to.
 std::optional<uint64_t> Index::Displace(uint64_t home) {
   const std::optional<Chain> chain = FindChain(occupancy_, home);
   if (!chain) return std::nullopt;
@@ -89,8 +89,8 @@ std::optional<uint64_t> Index::Displace(uint64_t home) {
   return chain->start;
 }
 
-// The destination is published before the source is cleared, and the pair's counter is bumped in
-// both publications: a reader that sees the source without the key and the destination before it
+// Publishes the destination before it clears the source, and bumps the pair's counter in both
+// publications. A reader that sees the source without the key and the destination before the key
 // came sees two different counters (W1).
 void Index::MoveToNext(uint64_t from) {
   const uint64_t to = from + 1;

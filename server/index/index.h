@@ -22,38 +22,39 @@
 
 namespace gannet {
 
-// The index that clients READ, and the server's ways to change it. It maps a key's hash to a slot;
-// it never looks at keys or items itself.
+// The index that clients READ, and the server's ways to change it. It maps a key's hash to a slot.
+// It never looks at keys or items itself.
 //
 // Invariants, for a client that samples any word at any time (docs/consistency.md):
-// 1. A key that is in the index is, at every moment, in its home bucket, in the next one, or in the
-//    stash with its stash tag set in the home bucket.
-// 2. Every change of a bucket is one publication (W1), a move publishes its destination first and
-//    bumps the move counters of both buckets it concerns (W1, W2).
-// 3. Slots never move inside the stash.
+//   1. A key of the index is at every moment in its home bucket, in the next one, or in the stash
+//      with its stash tag set in the home bucket.
+//   2. Every change of a bucket is one publication (W1). A move publishes its destination first,
+//      and bumps the move counters of both buckets (W1, W2).
+//   3. Slots never move inside the stash.
 //
-// Thread safety: find and change a key only while holding an Index::Lock of its hash. Keys of
-// different ranges are worked on in parallel. Order of locks: ranges ascending, then the stash.
+// Thread safety: hold an Index::Lock of a key's hash to find or change the key. Keys of different
+// ranges are handled in parallel. Order of locks: ranges ascending, then the stash.
 class Index {
  public:
   struct Options {
     std::span<std::byte> region;
     IndexGeometry geometry;
     uint64_t incarnation = 0;
-    // The hash of the key whose item a slot of this index leads to.
+    // Returns the hash of the key whose item a slot leads to.
     std::function<KeyHash(Slot)> hash_of;
   };
-  // Neighbouring buckets that share a mutex. A power of two, and wide enough for a Lock to need two
-  // ranges at most.
+  // How many neighbouring buckets share a mutex. A power of two, and so large that a Lock needs at
+  // most two ranges.
   static constexpr uint64_t kBucketsPerRange = 1024;
 
-  // Publishes an empty index. REQUIRES: geometry.ValidWithin(region.size()), its bytes are zero.
+  // Publishes an empty index. REQUIRES: geometry.ValidWithin(region.size()), and its bytes are
+  // zero.
   explicit Index(Options options);
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
 
-  // Excludes every other writer from all buckets that working on one key can touch, a chain of
-  // moves included. One key at a time per thread.
+  // Excludes other writers from all buckets that an operation on one key may touch, including a
+  // chain of moves. A thread holds at most one.
   class Lock {
    public:
     Lock(Index& index, KeyHash hash) : Lock(index, hash.Home(index.geometry().homes)) {}
@@ -68,12 +69,12 @@ class Index {
 
    private:
     WordMutex* first_;
-    WordMutex* second_;  // nullptr: one range covers it
+    WordMutex* second_;  // nullptr if one range covers it
   };
 
-  // Excludes every other writer from one bucket only. That is enough to change the item of a slot
-  // that is in it, as whoever takes that slot away, or changes it, has a Lock over its bucket. It
-  // is not enough to change a bucket.
+  // Excludes other writers from one bucket only. That is enough to change the item of a slot in
+  // that bucket, because whoever removes or changes the slot holds a Lock over the bucket. It is
+  // not enough to change a bucket.
   class BucketLock {
    public:
     BucketLock(Index& index, uint64_t bucket) : mutex_(index.RangeOf(bucket)) { mutex_.Lock(); }
@@ -85,7 +86,7 @@ class Index {
     WordMutex& mutex_;
   };
 
-  // Where a key's slot is. Valid while the Lock is held and the index not changed.
+  // The place of a key's slot. Valid while the Lock is held and the index does not change.
   struct Place {
     uint64_t home;
     uint64_t bucket;
@@ -96,25 +97,25 @@ class Index {
     Slot slot;
   };
 
-  // The slot of the key, told from others of the same tag by `is_key(Slot)`.
+  // Finds the slot of the key. `is_key(Slot)` tells it from other slots with the same tag.
   template <class IsKey>
   std::optional<Found> Find(KeyHash hash, IsKey&& is_key) const;
-  // For who knows a key before its turn comes: asks for the home bucket's memory; then says where
-  // in it the key's slot probably is, which is where the first slot with its tag is, or the last
-  // slot. Neither needs a lock. REQUIRES, for the load: BucketLock(index, home).
+  // Prefetch for batches: call PrefetchBucket for each key first, then GuessSlot. GuessSlot returns
+  // the place of the first slot with the key's tag in the home bucket, or else of the bucket's last
+  // slot. Neither needs a lock. LoadGuessed REQUIRES: BucketLock(index, home).
   void PrefetchBucket(uint64_t home) const;
   const std::byte* GuessSlot(uint64_t home, uint32_t tag) const;
   static Slot LoadGuessed(const std::byte* slot) { return Slot(LoadWord(slot)); }
-  // False: there is no room for this key, and nothing was changed.
-  // REQUIRES: the key is not in the index.
+  // Returns false if there is no room for the key; then nothing was changed. REQUIRES: the key is
+  // not in the index.
   bool Insert(KeyHash hash, Slot slot);
-  // The key's item lives elsewhere now.
+  // Stores the key's new slot after its item moved.
   void Replace(const Place& place, Slot slot);
-  // Takes a key out; may bring another one back from the stash.
+  // Removes a key. May bring another one back from the stash.
   void Remove(const Place& place);
 
-  // All keys of home `home`; those that `out` has no room for are left out.
-  // REQUIRES: Lock(index, home).
+  // Lists the keys of home `home`, as many as `out` has room for. Returns their number. REQUIRES:
+  // Lock(index, home).
   size_t List(uint64_t home, std::span<Found> out) const;
 
   const IndexGeometry& geometry() const { return table_.geometry(); }
@@ -131,18 +132,20 @@ class Index {
   WordMutex& RangeOf(uint64_t bucket) { return ranges_[bucket / kBucketsPerRange].mutex; }
   bool InStash(uint64_t bucket) const { return bucket >= geometry().main_buckets(); }
   std::optional<uint64_t> WindowBucketWithRoom(uint64_t home);
-  // Makes room in a full window by a chain of moves; the bucket with room.
+  // Makes room in a full window by a chain of moves. Returns the bucket with room.
   std::optional<uint64_t> Displace(uint64_t home);
   void MoveToNext(uint64_t from);
   void MoveToPrevious(uint64_t from);
   void InsertInWindow(uint64_t home, uint64_t bucket, Slot slot);
   bool InsertInStash(KeyHash hash, uint64_t home, Slot slot);
-  // Makes room in a full window by moving one of its keys into the stash; the bucket with room.
+  // Makes room in a full window by moving one of its keys into the stash. Returns the bucket with
+  // room.
   std::optional<uint64_t> MoveToStash(uint64_t home);
   void MoveSlotToStash(uint64_t from, uint32_t slot, const Stash::Entry& to)
       GANNET_REQUIRES(stash_mutex_);
   void RemoveFromStash(const Place& place);
-  // Brings one key whose window includes `bucket`, where there is room, back from the stash.
+  // Brings one key back from the stash, if there is one whose window includes `bucket`. REQUIRES:
+  // `bucket` has room.
   void PullBack(uint64_t bucket);
   void MoveFromStash(uint64_t home, const Stash::Entry& entry, uint64_t to)
       GANNET_REQUIRES(stash_mutex_);
@@ -155,17 +158,17 @@ class Index {
   // Also guards the stash's buckets in the region.
   mutable Mutex stash_mutex_;
   Stash stash_ GANNET_GUARDED_BY(stash_mutex_);
-  // Relaxed: ordered with nothing.
+  // Relaxed: no other memory depends on them.
   std::atomic<uint64_t> slots_used_{0};
   std::atomic<uint64_t> stash_used_{0};
   std::atomic<uint64_t> displacements_{0};
 };
 
-// It covers [home - kChainMovesMax, home + 1 + kChainMovesMax].
+// Covers buckets [home - kChainMovesMax, home + 1 + kChainMovesMax].
 inline Index::Lock::Lock(Index& index, uint64_t home) : second_(nullptr) {
   static_assert(2 * kChainMovesMax + 2 <= kBucketsPerRange);
   const uint64_t first = home < kChainMovesMax ? 0 : home - kChainMovesMax;
-  // Past the last bucket there may be no range, and the last one's is enough.
+  // There may be no range behind the last bucket's, and that one is enough.
   const uint64_t last = std::min(home + 1 + kChainMovesMax, index.geometry().main_buckets() - 1);
   first_ = &index.RangeOf(first);
   WordMutex* const second = &index.RangeOf(last);

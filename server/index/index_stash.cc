@@ -1,13 +1,13 @@
-// Index: the ways into and out of the stash. A move between window and stash bumps the pair's
-// counter in both buckets of the window, each in the publication that changes its slot or its tags
-// (W2): into the stash in the order stash, home, next; out of it in the order next, home, stash.
+// Index: moves into and out of the stash. A move between window and stash bumps the pair's counter
+// in both buckets of the window, each in the publication that changes its slot or its tags (W2).
+// The order into the stash is stash, home, next; out of it next, home, stash.
 
 #include "server/index/index.h"
 
 namespace gannet {
 
-// A new key is no move: no reader has seen it, its item is not live yet. The tag comes after the
-// slot, so that a reader sent to the stash by it seldom goes in vain.
+// A new key does not count as a move: its item is not live yet, so no reader has seen it. The tag
+// is published after the slot, so that a reader rarely looks into the stash in vain.
 bool Index::InsertInStash(KeyHash hash, uint64_t home, Slot slot) {
   MutexLock lock(stash_mutex_);
   const std::optional<Stash::Entry> room = stash_.FindRoom(hash);
@@ -20,7 +20,7 @@ bool Index::InsertInStash(KeyHash hash, uint64_t home, Slot slot) {
   return true;
 }
 
-// The key's item is dead: readers need neither the slot nor the tag any more.
+// The key's item is dead, so readers need neither the slot nor the tag any more.
 void Index::RemoveFromStash(const Place& place) {
   MutexLock lock(stash_mutex_);
   BucketChange(table_, place.bucket).SetSlot(place.slot, Slot()).Publish();
@@ -35,8 +35,8 @@ void Index::SetStashTags(uint64_t home, uint32_t tags) {
 }
 
 void Index::PullBack(uint64_t bucket) {
-  // Keys of this home and of the one before may live in `bucket`. The tags are guarded by the
-  // range's lock, so an empty stash costs no lock.
+  // Keys of this home and of the one before may live in `bucket`. The range's lock guards the tags,
+  // so an empty stash costs no lock.
   const uint64_t first = bucket == 0 ? 0 : bucket - 1;
   for (uint64_t home = bucket + 1; home-- > first;) {
     if (table_.LoadMeta(home).stash_tags() == 0) continue;
@@ -62,8 +62,8 @@ void Index::MoveFromStash(uint64_t home, const Stash::Entry& entry, uint64_t to)
   stash_used_.fetch_sub(1, std::memory_order_relaxed);
 }
 
-// The window, the chains and the key's own two stash buckets are full; one of the 28 keys in the
-// window has room in its stash buckets unless nearly the whole stash is full.
+// Called when the window, the chains and the key's own two stash buckets are full. Unless nearly
+// the whole stash is full, one of the 28 keys in the window has room in its stash buckets.
 std::optional<uint64_t> Index::MoveToStash(uint64_t home) {
   MutexLock lock(stash_mutex_);
   for (uint64_t bucket = home; bucket <= home + 1; ++bucket) {

@@ -10,8 +10,8 @@
 
 namespace gannet {
 
-// What the server remembers of its main buckets beside the region, four bytes each: which slots are
-// taken, and which of them belong to keys whose home is the bucket before. With it displacement
+// What the server remembers about its main buckets outside the region, four bytes each: which slots
+// are taken, and which of them belong to keys whose home is the bucket before. So displacement
 // never has to read an item to learn where else its key may be.
 //
 // Thread safety: a bucket's entry is guarded by the bucket's lock.
@@ -35,7 +35,7 @@ class Occupancy {
     entries_[bucket].from_previous &= ~(1u << slot);
   }
 
-  // A slot whose key may also live in the next (the previous) bucket.
+  // Returns a slot whose key may also live in the next (or previous) bucket.
   std::optional<uint32_t> MovableToNext(uint64_t bucket) const {
     return First(entries_[bucket].used & ~entries_[bucket].from_previous);
   }

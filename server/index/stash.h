@@ -11,12 +11,12 @@
 
 namespace gannet {
 
-// Which keys live in the stash, by home: the server's side of the stash buckets in the region.
-// Answers which of a home's stash tags are needed, which stash slots belong to a home, and where
-// there is room; the index does the publishing.
+// The keys in the stash by home: the server's view of the stash buckets in the region. It answers
+// which stash tags a home needs, which stash slots belong to a home, and where there is room. The
+// index does the publishing.
 //
-// Thread safety: none; Index guards it with one mutex (the stash holds few keys, and is only asked
-// when a home's stash tags say so or a window is full).
+// Thread safety: none. Index guards it with one mutex. One is enough: the stash holds few keys, and
+// is asked only if a home's stash tags say so or a window is full.
 class Stash {
  public:
   struct Entry {
@@ -25,19 +25,20 @@ class Stash {
     uint32_t slot;
   };
 
-  // Stash buckets are numbers [first_bucket, first_bucket + stash_homes + 1).
+  // The stash buckets have the numbers [first_bucket, first_bucket + stash_homes + 1).
   Stash(uint64_t first_bucket, uint64_t stash_homes);
 
-  // A free slot in one of the two buckets the key may be in, the emptier first; nullopt: both full.
+  // Returns a free slot in one of the key's two stash buckets, the emptier one first, or nullopt if
+  // both are full.
   std::optional<Entry> FindRoom(KeyHash hash) const;
-  // REQUIRES: entry came from FindRoom and nothing was added since.
+  // REQUIRES: `entry` came from FindRoom, and nothing was added since.
   void Add(uint64_t home, const Entry& entry);
   // REQUIRES: it was added.
   void Remove(uint64_t home, uint64_t bucket, uint32_t slot);
 
-  // Entries of one home; valid until the next change.
+  // Returns the entries of one home. Valid until the next change.
   const std::vector<Entry>& OfHome(uint64_t home) const;
-  // OR of the stash tags of a home's entries.
+  // Returns the OR of the stash tags of a home's entries.
   uint32_t TagsOf(uint64_t home) const;
 
  private:

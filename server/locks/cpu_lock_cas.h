@@ -9,8 +9,8 @@
 
 namespace gannet {
 
-// Lock words changed by the server's CPU alone: LockMode::kRpcServer, for devices that have no
-// atomics (siw). The swap happens in Start; only its report waits for Poll.
+// Changes lock words by the server's CPU: LockMode::kRpcServer, for devices without atomics (siw).
+// The swap happens in Start; only its report waits for Poll.
 class CpuLockCas final : public LockCas {
  public:
   static constexpr size_t kDepth = 64;

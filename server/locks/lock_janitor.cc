@@ -15,7 +15,8 @@ int64_t LockJanitor::Period(int64_t now_ns) const {
 
 void LockJanitor::Hasten(int64_t now_ns) {
   quick_until_ns_ = now_ns + kQuickNs;
-  // A pass under way may have gone past words of the newly dead: the next one follows it at once.
+  // A pass under way may already have passed words of the newly dead connection, so the next pass
+  // follows at once.
   next_pass_ns_ = now_ns;
 }
 
@@ -27,13 +28,14 @@ bool LockJanitor::Poll(int64_t now_ns) {
   }
   const size_t end = std::min(position_ + kWordsPerPoll, words_.size());
   while (position_ < end && Examine(position_)) ++position_;
-  // Refused with nothing in flight: swaps do not work any more, and waiting helps nobody.
+  // A refusal with nothing in flight means that swaps do not work any more. Waiting would help
+  // nobody.
   if (position_ < end && cas_->in_flight() == 0) position_ = words_.size();
   return in_pass();
 }
 
 bool LockJanitor::Examine(size_t index) {
-  // Relaxed: the word alone is looked at, and the swap compares it again.
+  // Relaxed: only the word itself matters, and the swap compares it again.
   const LockWord word(LoadWord(&words_[index]));
   if (word.free() || alive_->Alive(word.connection_id())) return true;
   return cas_->Start(index, word.word(), 0, [this, word](bool ok, uint64_t old) {

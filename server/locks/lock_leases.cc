@@ -76,7 +76,7 @@ void LockLeases::Erase(Entries::iterator it) {
 void LockLeases::Sweep() {
   for (auto it = entries_.begin(); it != entries_.end();) {
     const auto next = std::next(it);
-    // Relaxed: a value that is gone never comes back, so a late look does no harm.
+    // Relaxed: a value that is gone never comes back, so it does no harm to see the change late.
     if (!it->second.breaking && LoadWord(&words_[it->first]) != it->second.word) Erase(it);
     it = next;
   }

@@ -16,15 +16,15 @@
 
 namespace gannet {
 
-// Which locks end at which time: a client whose application hangs goes on sending heartbeats, and
-// would hold its locks for ever. Only locks that were given a lease are here.
+// The leases of locks. If a client's application hangs, its heartbeats go on, and without a lease
+// it would hold its locks for ever. Only locks that were given a lease are here.
 //
-// 1. A lease is of one lock word and one value of it, which names one acquisition. A lease that is
-//    over breaks exactly that acquisition: by a compare-and-swap of that value, never by a store.
-// 2. The worker that gave a lease breaks the lock when it is over (TakeDue, the swap, Drop). While
-//    it does so, the lease is not renewed any more.
-// 3. A lock may be released without the server's knowledge, so a lease may be of a value that its
-//    word has no longer. It is dropped when it is over, or when its place is needed.
+// 1. A lease belongs to one value of one lock word, and so to one acquisition. When it is over,
+//    exactly that acquisition is broken: by a compare-and-swap of that value, never by a store.
+// 2. The worker that gave a lease breaks the lock when the lease is over (TakeDue, the swap, Drop).
+//    While it does so, the lease cannot be renewed.
+// 3. A lock may be released without the server knowing. So a lease may be of a value that its word
+//    has no longer. It is dropped when it is over, or when its place is needed.
 //
 // Shared by all workers; thread safe.
 class LockLeases {
@@ -40,27 +40,28 @@ class LockLeases {
   LockLeases(std::span<const uint64_t> words, uint32_t workers)
       : words_(words), by_deadline_(workers) {}
 
-  // False: there are kLeasesMax of locks that are held. A lease that is there already can always be
+  // Returns false if kLeasesMax leases of held locks exist. A lease that exists can always be
   // renewed.
   bool HasRoom(const Lease& lease, int64_t now_ns);
-  // The lock is broken at `deadline_ns` by `worker`; never: it has no lease any more. False: it is
-  // being broken already.
+  // Sets the lease: `worker` breaks the lock at `deadline_ns`. kNever removes the lease. Returns
+  // false if the lock is being broken already.
   bool Set(uint32_t worker, const Lease& lease, int64_t deadline_ns);
-  // The lock was released, or broken.
+  // Drops the lease of a lock that was released or broken.
   void Drop(const Lease& lease);
 
-  // A lease of this worker that is over, which is being broken from here on, until Drop or PutBack.
+  // Returns a lease of this worker that is over. It counts as being broken until Drop or PutBack.
   std::optional<Lease> TakeDue(uint32_t worker, int64_t now_ns);
-  // It could not be broken now.
+  // Puts back a lease whose lock could not be broken now.
   void PutBack(const Lease& lease);
-  // When TakeDue has one.
+  // When TakeDue will have a lease.
   int64_t NextNs(uint32_t worker) const;
-  // kNever: it has no lease.
+  // Returns kNever if the lock has no lease.
   int64_t DeadlineNs(const Lease& lease) const;
   size_t size() const;
 
  private:
-  // Looking for leases of locks that are gone, in a full table, costs some 100 us.
+  // The least time between two sweeps. A sweep of a full table for leases of locks that are gone
+  // costs some 100 us.
   static constexpr int64_t kSweepNs = 10 * kNsPerMs;
 
   struct Entry {
@@ -77,7 +78,7 @@ class LockLeases {
   const std::span<const uint64_t> words_;
   mutable Mutex mutex_;
   Entries entries_ GANNET_GUARDED_BY(mutex_);
-  // Of each worker: deadline and index of the leases that are not being broken.
+  // For each worker: deadline and index of the leases that are not being broken.
   std::vector<std::set<std::pair<int64_t, size_t>>> by_deadline_ GANNET_GUARDED_BY(mutex_);
   int64_t next_sweep_ns_ GANNET_GUARDED_BY(mutex_) = 0;
 };

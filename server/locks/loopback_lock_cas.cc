@@ -35,7 +35,7 @@ bool LoopbackLockCas::Poll() {
   std::array<Loopback::Outcome, kDepth> outcomes;
   const size_t n = loopback_->Poll(outcomes);
   for (size_t i = 0; i < n; ++i) {
-    // Freed before the call, which may Start the next one.
+    // Frees the tag before the call, which may start the next swap.
     const uint32_t tag = static_cast<uint32_t>(outcomes[i].tag);
     const Done done = std::exchange(done_[tag], nullptr);
     free_tags_.push_back(tag);

@@ -11,11 +11,11 @@
 
 namespace gannet {
 
-// Lock words changed through a queue pair of the device to itself, so that clients'
+// Changes lock words through a queue pair that connects the device to itself, so that clients'
 // compare-and-swaps and the server's are atomic with each other.
 //
-// When the queue pair breaks (it should not), what was in flight is reported as failed and every
-// Start is refused; the device has then lost more than this.
+// If the queue pair breaks (it should not), everything in flight is reported as failed, and every
+// Start is refused. The device has then lost more than this.
 class LoopbackLockCas final : public LockCas {
  public:
   static constexpr uint32_t kDepth = 32;
@@ -24,7 +24,7 @@ class LoopbackLockCas final : public LockCas {
     ibv_pd* pd = nullptr;  // of the lock words' MR
     uint64_t address = 0;  // of word 0
     uint32_t rkey = 0;
-    std::function<void()> idle;  // Loopback's
+    std::function<void()> idle;  // as Loopback::Options::idle
   };
   // Blocks until connected, at most a few seconds.
   static absl::StatusOr<std::unique_ptr<LoopbackLockCas>> Create(const Device& device,

@@ -12,17 +12,17 @@
 
 namespace gannet {
 
-// Which list of servers each connected session has, as a hash that its client told. Keys are spread
-// over the servers of a client's own list: clients with different lists look for the same key at
-// different servers. Thread safe.
+// The list of servers that each connected session has, as a hash that its client told. A client
+// spreads keys over the servers of its own list, so clients with different lists look for the same
+// key at different servers. Thread safe.
 class ServerSets {
  public:
-  // The latest of this session, whose client is at `peer`. REQUIRES: set != 0.
+  // Records the latest hash of this session, whose client is at `peer`. REQUIRES: set != 0.
   void Tell(uint32_t session_id, uint64_t set, std::string peer);
-  // The session has no connection any more.
+  // Forgets a session that has no connection any more.
   void Forget(uint32_t session_id);
 
-  // The addresses of two clients whose lists differ, if there are any.
+  // Returns the addresses of two clients whose lists differ, if there are any.
   std::optional<std::pair<std::string, std::string>> Different() const;
 
  private:

@@ -39,7 +39,7 @@ Session::Admission Session::AdmitOutOfOrder(uint64_t sequence, ReplyHeader* reco
     }
   }
   if (sequence > highest_) {
-    // Subtracting, not adding: a hostile number near 2^64 must not wrap.
+    // Subtracts instead of adding, so that a hostile number near 2^64 does not wrap.
     if (sequence - highest_ > kSequenceJumpMax) return Admission::kOverrun;
     if (AnyInProgressBelow(FloorAt(sequence))) return Admission::kOverrun;
     highest_ = sequence;

@@ -11,16 +11,16 @@
 namespace gannet {
 
 // What the server remembers of one client across its connections: which of its sequence numbers are
-// being executed, and the answers of the last `credits` of them, so that a request sent again after
-// a break is executed exactly once.
+// being executed, and the answers to the last `credits` numbers. So a request that is sent again
+// after a break is executed exactly once.
 //
-// 1. A number is executed at most once while its answer is remembered; asked again, the recorded
-//    answer is the reply. Requests that change nothing are executed again instead: only headers are
-//    recorded, never values.
-// 2. The window: a client keeps less than `credits` requests unanswered, so number n says that
-//    everything up to n - credits is over for it. Those numbers are never executed again.
-// 3. Numbers may be skipped (requests a client gave up on before they arrived), by at most
-//    kSequenceJumpMax.
+// 1. A number is executed at most once while its answer is remembered. If it is asked again, the
+//    reply is the recorded answer. Requests that change nothing are executed again instead, because
+//    only headers are recorded, never values.
+// 2. The window: a client keeps fewer than `credits` requests unanswered. So number n tells that
+//    everything up to n - credits is over for the client. Those numbers are never executed again.
+// 3. Numbers may be skipped, by at most kSequenceJumpMax, for requests that a client gave up before
+//    they arrived.
 //
 // Owner: the SessionTable of one worker. Thread safety: that worker's thread only.
 class Session {
@@ -31,7 +31,7 @@ class Session {
   enum class Admission : uint8_t {
     kExecute,  // new; it is now in progress: RecordAnswer, RecordRepeatable or Forget must follow
     kReplay,   // answered before: send the recorded header
-    kInProgress,  // an earlier copy is being executed
+    kInProgress,  // an earlier copy is still being executed
     kStale,       // below the window: the client said that it is over
     kOverrun,     // the client has more than `credits` unanswered, or skips too far
   };
@@ -43,17 +43,18 @@ class Session {
   uint64_t token() const { return token_; }
   uint16_t credits() const { return credits_; }
 
-  // Decides about a request with this number; on kReplay `*recorded` is the answer.
+  // Decides what to do with the request of this number. On kReplay, fills in `*recorded` with the
+  // answer.
   Admission Admit(uint64_t sequence, ReplyHeader* recorded) {
     if (!IsNext(sequence)) [[unlikely]]
       return AdmitOutOfOrder(sequence, recorded);
     highest_ = sequence;
     return Begin(sequence);
   }
-  // The usual: the next number, and all before it are answered.
+  // Returns whether this is the usual case: the next number, with all numbers before it answered.
   bool IsNext(uint64_t sequence) const { return sequence == highest_ + 1 && in_progress_ == 0; }
-  // Admit and RecordAnswer in one, for the next request, which was executed and succeeded. Its
-  // number. REQUIRES: IsNext of that number.
+  // Does Admit and RecordAnswer in one for the next request, which was executed and succeeded.
+  // Returns its number. REQUIRES: IsNext of that number.
   uint64_t AnswerNext(Opcode opcode, uint64_t version, uint64_t slot) {
     const uint64_t sequence = ++highest_;
     At(sequence) = {.sequence = sequence,
@@ -65,9 +66,9 @@ class Session {
                     .state = State::kAnswered};
     return sequence;
   }
-  // The request in progress changed something, or was refused after it was admitted: its answer is
-  // remembered. Of the header: opcode, status, version, slot and lock word, which is all that the
-  // answers of such requests say.
+  // Remembers the answer to a request in progress that changed something, or was refused after it
+  // was admitted. Of the header it keeps opcode, status, version, slot and lock word. Answers to
+  // such requests use no other field.
   void RecordAnswer(uint64_t sequence, uint8_t opcode, ReplyStatus status, uint64_t version,
                     uint64_t slot, uint64_t lock_word) {
     Record& record = Finish(sequence, State::kAnswered);
@@ -81,25 +82,26 @@ class Session {
     RecordAnswer(sequence, reply.opcode, static_cast<ReplyStatus>(reply.status), reply.version,
                  reply.slot, reply.lock_word);
   }
-  // The request in progress is answered and may be executed again.
+  // Records that the request in progress is answered, and may be executed again.
   void RecordRepeatable(uint64_t sequence) { Finish(sequence, State::kRepeatable); }
-  // The request in progress was not applied and not answered; sent again, it is executed.
+  // Records that the request in progress was neither applied nor answered. If it is sent again, it
+  // is executed.
   void Forget(uint64_t sequence) { Finish(sequence, State::kNone); }
 
   uint32_t in_progress() const { return in_progress_; }
 
-  // True if its client has surely heard of it, so that it may come back and ask for it.
+  // Returns true if the client may know of the session, and so may come back to it.
   bool IsKnown() const { return established || highest_ > 0; }
   bool established = false;
-  // The client's list of servers, as a hash; 0: not told since it is connected.
+  // Hash of the client's list of servers; 0 if the client did not tell it since it connected.
   uint64_t server_set = 0;
 
-  // Queue pairs that the session has now; the table's.
+  // How many connections the session has now. Kept by SessionTable.
   uint32_t connections = 0;
-  // When the last queue pair went (monotonic ns); meaningful while connections == 0.
+  // When the last connection went (monotonic ns). Meaningful while connections == 0.
   int64_t detached_ns = 0;
 
-  // By own accounting: this object and its records.
+  // Bytes of this object and its records.
   size_t MemoryBytes() const { return sizeof(*this) + (mask_ + 1) * sizeof(Record); }
 
  private:
@@ -115,7 +117,7 @@ class Session {
     uint8_t unused = 0;  // the last four bytes are written at once
   };
 
-  // Numbers below are over.
+  // Numbers below this are over.
   uint64_t floor() const { return FloorAt(highest_); }
   uint64_t FloorAt(uint64_t highest) const {
     return highest >= credits_ ? highest - credits_ + 1 : 1;
@@ -130,7 +132,7 @@ class Session {
     ++in_progress_;
     return Admission::kExecute;
   }
-  // True when a request numbered below `floor` is still being executed.
+  // Returns true if a request with a number below `floor` is still being executed.
   bool AnyInProgressBelow(uint64_t floor) const;
   Record& Finish(uint64_t sequence, State state) {
     Record& record = At(sequence);
@@ -144,7 +146,7 @@ class Session {
   const uint32_t id_;
   const uint64_t token_;
   const uint16_t credits_;
-  const uint16_t mask_;                      // of the records: a power of two, at least `credits`
+  const uint16_t mask_;                      // records - 1; their number is a power of two
   const std::unique_ptr<Record[]> records_;  // by sequence & mask_
   uint64_t highest_ = 0;                     // ever admitted
   uint32_t in_progress_ = 0;

@@ -11,7 +11,8 @@ uint64_t SessionTable::NewToken() {
   for (;;) {
     uint64_t token = options_.random();
     token = token - token % options_.workers + options_.worker;
-    // 0 asks for a new session; and the subtraction above may have been at the very top.
+    // 0 means "a new session", so it is no token. And the arithmetic above may have overflowed at
+    // the very top.
     if (token != 0 && WorkerOf(token, options_.workers) == options_.worker &&
         !sessions_.contains(token)) {
       return token;
@@ -43,7 +44,7 @@ Session* SessionTable::Find(uint64_t token) {
 void SessionTable::Detach(Session* session, int64_t now_ns) {
   CHECK_GT(session->connections, 0u);
   if (--session->connections > 0) return;
-  // Whoever executed its requests has given them up before the connection was taken away.
+  // The worker gave up its requests before it took the connection away.
   CHECK_EQ(session->in_progress(), 0u);
   session->detached_ns = now_ns;
   if (session->IsKnown()) return;

@@ -11,11 +11,11 @@
 
 namespace gannet {
 
-// The sessions of one worker, by their secret token. A session lives while it has a connection and
+// The sessions of one worker, by their secret token. A session lives while it has a connection, and
 // for a grace period after its last one went.
 //
-// Tokens are random and say which worker has the session (token % workers), so that whoever takes
-// a connection request can route it without looking at any worker's table.
+// Tokens are random, and token % workers is the worker that has the session. So a connection
+// request can be routed without looking at any worker's table.
 //
 // Thread safety: the worker's thread only.
 class SessionTable {
@@ -25,34 +25,35 @@ class SessionTable {
     int64_t grace_ns = 0;
     uint32_t worker = 0;
     uint32_t workers = 1;
-    // Sessions without a connection make room for new ones beyond this, the longest gone first.
+    // If there are more sessions than this, those without a connection are dropped for new ones,
+    // the longest gone first.
     size_t sessions_max = 4096;
-    // A source of secrets; each call 64 unpredictable bits.
+    // A source of secrets. Each call gives 64 unpredictable bits.
     std::function<uint64_t()> random;
   };
 
   explicit SessionTable(Options options) : options_(std::move(options)) {}
 
-  // A session with no connection yet, gone since `now_ns`. Null: sessions_max of them are
-  // connected.
+  // Makes a session that has no connection yet and counts as gone since `now_ns`. Returns null if
+  // sessions_max sessions are connected.
   Session* Create(int64_t now_ns);
-  // True if Create has room, or can make some.
+  // Returns true if Create has room or can make room.
   bool HasRoom() const;
-  // Null: unknown, expired, or of an earlier incarnation.
+  // Returns null if the session is unknown, expired, or of an earlier incarnation.
   Session* Find(uint64_t token);
 
   void Attach(Session* session) { ++session->connections; }
-  // A session that no client knows is dropped with its last connection.
+  // Drops the session with its last connection if no client knows it.
   void Detach(Session* session, int64_t now_ns);
 
-  // Drops the sessions whose grace is over. None of them has a request in progress.
+  // Drops sessions whose grace period is over. None of them has a request in progress.
   void Expire(int64_t now_ns);
 
-  // When the next one's grace is over; the far future when all are connected.
+  // Returns when the next grace period is over, or the far future if all sessions are connected.
   int64_t next_expiry_ns() const;
 
   size_t size() const { return sessions_.size(); }
-  // By own accounting: the sessions and the table.
+  // Bytes of the sessions and of the table.
   size_t MemoryBytes() const {
     return session_bytes_ + sessions_.capacity() * (sizeof(*sessions_.begin()) + 1);
   }

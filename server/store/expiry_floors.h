@@ -8,13 +8,14 @@
 
 namespace gannet {
 
-// When the first item of each home bucket may expire, so that who looks for expired items does not
-// have to look at the others: a home, and a range of homes, has a floor below which none of its
-// items expires. A floor may be too low (the item is gone), never too high. 8 bytes a home, beside
-// the region.
+// When the first item of each home may expire, so that a search for expired items can skip the
+// other homes. Each home, and each range of homes, has a floor: none of its items expires before
+// that. A floor may be too low (if the item is gone), but never too high. It takes 8 bytes per
+// home, outside the region.
 //
-// Thread safety: what changes a home or its range needs the lock of that range (Index::Lock of the
-// home). NextDue needs nothing: it may miss what is being written, and the next call finds it.
+// Thread safety: to change a home or its range, hold the lock of that range (Index::Lock of the
+// home). NextDue needs no lock: it may miss a floor that is being written, and the next call finds
+// it.
 class ExpiryFloors {
  public:
   static constexpr uint64_t kNever = UINT64_MAX;
@@ -28,12 +29,12 @@ class ExpiryFloors {
     for (auto& floor : range_floors_) floor.store(kNever, std::memory_order_relaxed);
   }
 
-  // An item of this home expires then.
+  // Records that an item of this home expires at `expiry_ms`.
   void Lower(uint64_t home, uint64_t expiry_ms) {
     LowerTo(home_floors_[home], expiry_ms);
     LowerTo(range_floors_[home / homes_per_range_], expiry_ms);
   }
-  // All items of this home were looked at, and the first of them expires then.
+  // Records, after a look at all items of this home, that the first of them expires at `expiry_ms`.
   void Set(uint64_t home, uint64_t expiry_ms) {
     home_floors_[home].store(expiry_ms, std::memory_order_relaxed);
   }
@@ -41,8 +42,8 @@ class ExpiryFloors {
     return home_floors_[home].load(std::memory_order_relaxed) <= now_ms;
   }
 
-  // The first home in [home, end) that is due; end if there is none. REQUIRES: `end` is that of a
-  // range, and home is in the range or is its end.
+  // Returns the first home in [home, end) that is due, or `end` if there is none. REQUIRES: `end`
+  // is the end of a range, and `home` is in that range or equals `end`.
   uint64_t NextDue(uint64_t home, uint64_t end, uint64_t now_ms) const {
     if (home == end || !RangeDue(home, now_ms)) return end;
     while (home != end && !Due(home, now_ms)) ++home;
@@ -67,8 +68,7 @@ class ExpiryFloors {
   uint64_t homes() const { return homes_; }
 
  private:
-  // Relaxed, here and above: the lock orders those who change, and a reader that comes late comes
-  // again.
+  // Relaxed, here and above: the lock orders the changes, and a reader that misses one comes again.
   static void LowerTo(std::atomic<uint64_t>& floor, uint64_t expiry_ms) {
     if (expiry_ms < floor.load(std::memory_order_relaxed)) {
       floor.store(expiry_ms, std::memory_order_relaxed);

@@ -15,12 +15,12 @@ namespace gannet {
 namespace {
 
 constexpr uint64_t kHugePageBytes = 2 << 20;
-// Regions of this size and more keep the heap's huge pages to the heap.
+// In regions of this size and more, the heap starts on a huge page of its own.
 constexpr uint64_t kLargeRegionBytes = 64 << 20;
 
-// --index_slots=0: enough for items of 96 bytes (a 16-byte key and a 48-byte value) when the heap
-// is full and the index at 90 % of its slots: 96 * 0.9 bytes of heap and 9.1 of index a slot.
-// docs/memory-layout.md says what that means for smaller and larger items.
+// The default of --index_slots=0. It is enough for items of 96 bytes (a 16-byte key and a 48-byte
+// value) when the heap is full and the index at 90 % of its slots: per slot, 96 * 0.9 bytes of heap
+// and 9.1 bytes of index. docs/memory-layout.md says what that means for smaller and larger items.
 constexpr uint64_t kRegionBytesPerSlot = 96;
 
 absl::StatusOr<Superblock> LayOut(const Store::Options& options) {

@@ -20,12 +20,12 @@
 
 namespace gannet {
 
-// What a write asks for beyond key and value.
+// The conditions of a write.
 struct WriteConditions {
   bool only_if_absent = false;
-  // The version the writer read; 0 = absent.
+  // The version that the writer read; 0 if the key must be absent.
   std::optional<uint64_t> only_if_version;
-  // The exact lock word the writer holds; compared under the key's mutex.
+  // The exact lock word that the writer holds. Compared under the key's mutex.
   std::optional<uint64_t> under_lock;
 
   bool any() const { return only_if_absent || only_if_version || under_lock; }
@@ -38,9 +38,9 @@ struct ItemAttributes {
 
 struct WriteOutcome {
   ReplyStatus status = ReplyStatus::kOk;
-  uint64_t version = 0;    // of the item now (kVersionMismatch, kExists: of the one that is there)
+  uint64_t version = 0;    // of the item as it is now, also if the write was refused
   uint64_t slot = 0;       // Slot word of the item now; 0 = none
-  uint64_t lock_word = 0;  // kLockLost: what the lock word is
+  uint64_t lock_word = 0;  // kLockLost: the lock word's present value
 };
 
 struct ReadOutcome {
@@ -52,20 +52,20 @@ struct ReadOutcome {
 };
 
 // The key-value store in one region of memory that clients READ: superblock, index and heap. All
-// changes of a key go through here; the order of every store to the region follows
+// changes of a key go through this class. The order of every store to the region follows
 // docs/consistency.md.
 //
 // Invariants, for clients that READ at any time:
-// 1. A key has at most one live commit word, and storing it (or storing a dead one) is the moment
-//    at which the change happens.
-// 2. A block is freed only after the slot that led to it, and its bucket's checksum, are published.
-// 3. A refused write, a full heap or index included, changes nothing.
-// 4. A write that replaces an item by one of the same size class or a smaller one is never refused
-//    for want of room: with no other block, the new item is written over the old one.
+//   1. A key has at most one live commit word. A change happens at the moment when a commit word is
+//      stored, live or dead.
+//   2. A block is freed only after its slot has changed and the bucket's checksum is published.
+//   3. A refused write changes nothing, even if heap or index are full.
+//   4. A write that replaces an item by one of the same size class or a smaller one is never
+//      refused for lack of room. If there is no other block, the new item overwrites the old one.
 //
-// Thread safety: all methods may be called from any thread. The lock of a key's range of buckets is
-// held from the load of its lock word to the end of the change, and keys of different ranges are
-// worked on in parallel; readers (clients' READs) hold nothing.
+// Thread safety: all methods may be called from any thread. A change holds the lock of its key's
+// range of buckets, from the load of its lock word to its end. Keys of different ranges are handled
+// in parallel. Readers (clients' READs) hold no lock.
 class Store {
  public:
   struct Options {
@@ -75,36 +75,37 @@ class Store {
     uint64_t incarnation = 0;              // random, not 0
     uint64_t hash_seed = 0;
     uint64_t first_version = 1;               // common/layout/version.h; not 0
-    uint64_t page_bytes = Heap::PageBytes();  // that the heap must be aligned to
+    uint64_t page_bytes = Heap::PageBytes();  // alignment that the heap needs
   };
-  // InvalidArgument: the region is too small for the index, with what would do.
+  // InvalidArgument: the region is too small for the index; the text says which size would do.
   static absl::StatusOr<std::unique_ptr<Store>> Create(const Options& options);
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // A block of the heap that a value is being brought into, by the NIC or by the CPU, before any
-  // client takes it for an item. Must be given to CommitPut or Abandon. Clients may still READ the
-  // bytes through a stale location: who brings them by CPU uses StoreValue (item_writer.h).
+  // A block of the heap into which the NIC or the CPU brings a value, before any client takes it
+  // for an item. Must be passed to CommitPut or Abandon. Clients may still READ its bytes through a
+  // stale location, so the CPU must write the value by StoreValue (item_writer.h).
   struct Reservation {
     uint64_t offset = 0;         // of the item from the region's base
     std::span<std::byte> value;  // where the value goes
     uint32_t size_class = 0;
   };
 
-  // All with a key, `now_ms` and conditions: `now_ms` is the wall clock; an item past its expiry is
-  // treated as absent, and removed. The lock is compared first, then kExists, then the version.
+  // In all methods with a key, `now_ms` is the wall clock. An item past its expiry counts as
+  // absent, and is removed. Conditions are checked in this order: the lock, kExists, the version.
 
-  // Copies the value when it fits `value_out`.
+  // Copies the value to `value_out` if it fits.
   ReadOutcome Get(std::string_view key, std::span<std::byte> value_out, uint64_t now_ms);
-  // kInvalidArgument: key or value longer than the layout allows, or an empty key.
+  // kInvalidArgument: the key is empty, or key or value are longer than the layout allows.
   WriteOutcome Put(std::string_view key, std::string_view value, ItemAttributes attributes,
                    const WriteConditions& conditions, uint64_t now_ms);
-  // What most PUTs are: without conditions and expiry, of a key that is there with a value just as
-  // long and no expiry, that fits its item and lies in its home bucket. In store_update.h, to be
-  // compiled into the callers, in steps: with many updates to do, each step is done for all of
-  // them, so that the memory which the next one needs is on its way meanwhile.
+  // The fast path of a PUT, for the most frequent kind: it has no conditions and no expiry, and
+  // replaces a value of the same length without expiry, in an item that fits kInPlaceBytesMax and
+  // lies in its home bucket. It has three steps, inlined into the caller from store_update.h:
+  // GuessBucket, GuessItem, UpdateInPlace. With many updates, do each step for all of them, so that
+  // the memory for the next step is prefetched meanwhile.
   //
-  // Where the key's item probably is.
+  // A guess at the place of the key's item.
   struct Guess {
     uint64_t hash;
     uint64_t home;
@@ -112,8 +113,8 @@ class Store {
   };
   void GuessBucket(std::string_view key, Guess* guess) const;
   void GuessItem(Guess* guess) const;
-  // False: nothing is done; Put. `flags()` are the item's; it is called once, when they are stored.
-  // REQUIRES: the guess is of this key, by both steps.
+  // Returns false if nothing was done; then call Put. `flags()` returns the item's flags, and is
+  // called once, when they are stored. REQUIRES: both steps of the guess were made for this key.
   struct Update {
     uint64_t version = 0;
     uint64_t slot = 0;
@@ -123,30 +124,33 @@ class Store {
                      Flags&& flags, Update* update);
   WriteOutcome Delete(std::string_view key, const WriteConditions& conditions, uint64_t now_ms);
 
-  // nullopt: the heap is full (or key or value are longer than the layout allows).
+  // Returns nullopt if the heap is full, or if key or value are longer than the layout allows.
   std::optional<Reservation> Reserve(std::string_view key, uint32_t value_bytes, uint64_t now_ms);
-  // For who got no reservation: whether the value fits the block of the key's item. If so, bring it
-  // elsewhere and Put it, which writes over that block. If not, the write is refused, and counted.
+  // Call it if Reserve failed. Returns true if the value fits the block of the key's item: then
+  // bring the value elsewhere and Put it, which overwrites that block. Returns false if the write
+  // is refused, and counts that.
   bool FitsOld(std::string_view key, uint32_t value_bytes, uint64_t now_ms);
-  // Publishes the reserved item; whatever the outcome, the reservation is used up.
-  // REQUIRES: `key` is that of Reserve, and nobody writes into the reservation any more.
+  // Publishes the reserved item. The reservation is used up, whatever the outcome. REQUIRES: `key`
+  // is that of Reserve, and nobody writes into the reservation any more.
   WriteOutcome CommitPut(const Reservation& reservation, std::string_view key,
                          ItemAttributes attributes, const WriteConditions& conditions,
                          uint64_t now_ms);
   // REQUIRES: nobody writes into the reservation any more.
   void Abandon(const Reservation& reservation);
 
-  // Steps for a thread that has time (store_tidy.cc). A write that finds no room takes some, too.
+  // The next three are steps for a thread that has time (store_tidy.cc). A write that finds no room
+  // does some of them, too.
   //
-  // Does what there is to do, a bounded piece of it. Returns whether there is more at once.
+  // Does a bounded piece of the work that there is to do. Returns whether there is more to do at
+  // once.
   bool Tidy(uint64_t now_ms);
-  // Removes the expired items of the next `homes` homes that have some, going round.
+  // Removes the expired items of the next `homes` homes that have some, in a circle over all homes.
   struct Swept {
     size_t removed = 0;
     bool more = false;  // homes with expired items
   };
   Swept Sweep(uint64_t now_ms, size_t homes);
-  // Moves items of the next `homes` homes to free blocks at lower addresses, so that what is free
+  // Moves items of the next `homes` homes to free blocks at lower addresses, so that free memory
   // comes together at higher ones. An item keeps its version when it moves. Returns how many moved.
   size_t Compact(size_t homes);
 
@@ -155,14 +159,15 @@ class Store {
   void FillStats(StatsReply* stats) const;
 
  private:
-  // A key's item, found under the key's lock; an empty slot and version 0: there is none.
+  // A key's item, found under the key's lock. If there is none, the slot is empty and the version
+  // is 0.
   struct Current {
     bool there() const { return !slot.empty(); }
     Index::Place place{};
     Slot slot;
     uint64_t version = 0;
   };
-  // New content in a block of its own, not live yet.
+  // New content in a new block, not live yet.
   struct Pending {
     uint64_t offset;
     uint32_t size_class;
@@ -170,9 +175,9 @@ class Store {
     uint64_t live_commit;
     uint64_t expiry_ms;
   };
-  // What a step of compaction learns: below this address no block of the class is free.
+  // What a compaction step has learned: by class, the address below which no block is free.
   using Holes = std::array<const std::byte*, kSizeClassMax + 1>;
-  // Nearly all homes have fewer keys.
+  // Large enough for nearly all homes.
   using FoundOfHome = std::array<Index::Found, 3 * kSlotsPerBucket>;
 
   Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap);
@@ -186,41 +191,41 @@ class Store {
   static bool Expired(const std::byte* block, uint64_t now_ms);
   KeyHash HashOf(Slot slot) const;
   static bool IsKey(const std::byte* block, std::string_view key);
-  // The live item of a key; removes it when it has expired. REQUIRES: the key's Index::Lock, as
-  // all below that take a Current.
+  // Returns the live item of a key. Removes it if it has expired. REQUIRES: the key's Index::Lock,
+  // as do all methods below that take a Current.
   Current FindCurrent(KeyHash hash, std::string_view key, uint64_t now_ms);
-  // kOk, or why the write is refused, filled in.
+  // Returns kOk, or a complete outcome that says why the write is refused.
   WriteOutcome Check(KeyHash hash, const Current& current, const WriteConditions& conditions) const;
   WriteOutcome PutShort(KeyHash hash, std::string_view key, std::string_view value,
                         ItemAttributes attributes, const Current& current, uint64_t now_ms);
-  // Writes over the key's item. REQUIRES: the new one fits its block.
+  // Overwrites the key's item. REQUIRES: the new one fits its block.
   WriteOutcome PutInPlace(KeyHash hash, std::string_view key, std::string_view value,
                           ItemAttributes attributes, const Current& current);
-  // Without any lock held.
+  // REQUIRES: no lock is held.
   WriteOutcome PutLong(std::string_view key, std::string_view value, ItemAttributes attributes,
                        const WriteConditions& conditions, uint64_t now_ms);
   WriteOutcome PutOverOld(std::string_view key, std::string_view value, ItemAttributes attributes,
                           const WriteConditions& conditions, uint64_t now_ms);
-  // Makes pending content the key's item; frees what it replaces, or, with no room in the index,
-  // the pending block.
+  // Makes pending content the key's item, and frees the old block. If the index has no room, frees
+  // the pending block instead.
   WriteOutcome Install(KeyHash hash, const Current& current, const Pending& pending,
                        uint64_t now_ms);
   void RemoveItem(const Index::Place& place, Slot slot);
   void FreeBlock(uint64_t offset, uint32_t size_class);
 
-  // store_tidy.cc. Without any lock held: nullptr when there is no room even after a bounded search
-  // for expired items and for items to move.
+  // store_tidy.cc. Returns nullptr if there is no room, even after a bounded search for expired
+  // items and for items to move. REQUIRES: no lock is held.
   std::byte* AllocateOrMakeRoom(uint32_t size_class, uint64_t now_ms);
-  // REQUIRES: the lock of this home (of a home so near that its lock covers all that is touched).
+  // REQUIRES: the lock of this home, or of a home so near that its lock covers all that is touched.
   size_t RemoveExpired(uint64_t home, uint64_t now_ms);
   size_t RemoveExpiredNear(KeyHash hash, uint64_t now_ms);
   uint64_t FreedSinceRound() const;
   bool FragmentedWhenIdle() const;
   bool InCompactionRound() const;
   bool BeginCompactionRound();
-  // How many moved; `*again`: call again for this home.
+  // Returns how many moved. Sets `*again` if it must be called again for this home.
   size_t CompactHome(uint64_t home, Holes* holes, bool* again);
-  // The bytes that were moved; 0: it stays.
+  // Returns how many bytes were moved, or 0 if the item stays.
   uint64_t MoveDown(const Index::Found& found, Holes* holes);
   bool MoveBelow(const Index::Found& found, const std::byte* end, uint32_t size_class,
                  Holes* holes);
@@ -235,16 +240,16 @@ class Store {
   const std::unique_ptr<Heap> heap_;
 
   Index index_;
-  // Unique is all that a version must be: nobody compares two but for equality. Relaxed.
+  // Relaxed: versions must only be unique, since they are compared only for equality.
   std::atomic<uint64_t> next_version_;
-  // All below are relaxed: positions from which to go on, hints, statistics.
+  // All fields below are relaxed: they are positions to go on from, hints, and statistics.
   ExpiryFloors floors_;
   std::atomic<uint64_t> sweep_home_{0};
   std::atomic<uint64_t> compact_position_{0};  // homes looked at so far, round after round
   std::atomic<uint64_t> compact_until_{0};     // where this round ends
   std::atomic<uint64_t> freed_at_round_{0};    // bytes, before this round
   std::atomic<bool> compaction_wanted_{false};
-  // By which the blocks of items were larger than needed, when these were written over longer ones.
+  // The sum of what blocks had to spare when items were written over longer ones.
   std::atomic<uint64_t> oversized_bytes_{0};
   std::atomic<uint64_t> items_expired_{0};
   std::atomic<uint64_t> items_moved_{0};

@@ -7,7 +7,7 @@
 
 namespace gannet {
 
-// How the store finds a key's item, for the sources of Store: inlined into every operation.
+// How the store finds a key's item, inlined into every operation of Store.
 
 inline uint32_t ValueBytes(const std::byte* block) {
   return static_cast<uint32_t>(LoadWord(block + offsetof(ItemHeader, value_bytes)));
@@ -19,7 +19,7 @@ inline const char* KeyAt(const std::byte* block, uint32_t value_bytes) {
   return reinterpret_cast<const char*>(block) + sizeof(ItemHeader) + value_bytes;
 }
 
-// Items only change under the lock that the caller holds, so they may be read as plain memory.
+// Items change only under the lock that the caller holds, so they may be read as plain memory.
 inline bool Store::IsKey(const std::byte* block, std::string_view key) {
   const uint64_t expiry_and_key = LoadWord(block + offsetof(ItemHeader, expiry_and_key));
   return (expiry_and_key & 0xffff) == key.size() &&

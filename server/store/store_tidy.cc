@@ -1,5 +1,5 @@
-// Store: room for writes. Expired items go, and the others are moved together; in small steps, by a
-// thread that has time and by writes that found no room.
+// Store: makes room for writes. Removes expired items and moves the others together, in small
+// steps. The steps are done by a thread that has time, and by writes that found no room.
 
 #include <algorithm>
 
@@ -9,21 +9,22 @@
 namespace gannet {
 namespace {
 
-// A step of Tidy: some 2 ms.
+// A step of Tidy takes some 2 ms.
 constexpr size_t kSweepHomesPerStep = 1024;
 constexpr size_t kCompactHomesPerStep = 1024;
 constexpr size_t kMovesPerStep = 256;
-// Moved under one lock.
+// The most that is moved under one lock.
 constexpr uint64_t kMovedBytesPerLock = 256 << 10;
-// What a write that finds no room does at most before it is refused.
+// The most work that a write without room does before it is refused.
 constexpr int kSweepsPerWrite = 64;
 constexpr size_t kSweepHomesPerSweep = 16;
-// Homes to both sides whose keys a key's lock covers, with all that removing one touches: the two
-// buckets of its window, and their neighbours, where a key comes back to from the stash.
+// How far to both sides a key's lock covers homes and everything that removing one of their keys
+// touches: the two buckets of its window, and their neighbours, where a key from the stash may come
+// back to.
 constexpr uint64_t kNearHomes = kChainMovesMax - 1;
-// A round of compaction is worth while again when so much of the heap was freed since the last.
+// A new round of compaction is worthwhile if this share of the heap was freed since the last one.
 constexpr uint64_t kFreedShare = 32;
-// A heap of which half is in use is compacted before it is full, when so much of it is free, but in
+// A heap that is half in use is compacted before it is full, if this share of it is free, but in
 // slabs where only blocks of one class can use it.
 constexpr uint64_t kSlackShare = 8;
 
@@ -66,10 +67,10 @@ Store::Swept Store::Sweep(uint64_t now_ms, size_t homes) {
 
 size_t Store::RemoveExpired(uint64_t home, uint64_t now_ms) {
   for (size_t removed = 0;; ++removed) {
-    // A removal may move another key of this home out of the stash, so the list is made again.
+    // A removal may move another key of this home out of the stash, so this makes the list again.
     FoundOfHome found;
     const size_t n = index_.List(home, found);
-    // If some were left out, they are looked at next time.
+    // If some were left out, the next call looks at them.
     uint64_t floor = n == found.size() ? now_ms : ExpiryFloors::kNever;
     const auto expired = std::find_if(found.begin(), found.begin() + n, [&](const auto& item) {
       const uint64_t expiry_ms = ExpiryMs(Block(item.slot.offset()));
@@ -126,7 +127,7 @@ bool Store::InCompactionRound() const {
          compact_until_.load(std::memory_order_relaxed);
 }
 
-// False: too little was freed since the last round for another to find more.
+// Returns false if too little was freed since the last round for another one to find more.
 bool Store::BeginCompactionRound() {
   if (FreedSinceRound() < heap_->capacity_bytes() / kFreedShare) return false;
   compact_until_.store(compact_position_.load(std::memory_order_relaxed) + floors_.homes(),
@@ -181,8 +182,8 @@ uint64_t Store::MoveDown(const Index::Found& found, Holes* holes) {
   return moved ? SizeClassBytes(old_class) : 0;
 }
 
-// jemalloc hands out the lowest free block of a class. So each move fills a lower hole, and a heap
-// that nobody changes comes to rest.
+// jemalloc hands out the lowest free block of a class. So each move fills a lower hole, and the
+// moves end if nobody changes the heap.
 bool Store::MoveBelow(const Index::Found& found, const std::byte* end, uint32_t size_class,
                       Holes* holes) {
   const std::byte*& hole = (*holes)[size_class];
@@ -198,8 +199,8 @@ bool Store::MoveBelow(const Index::Found& found, const std::byte* end, uint32_t 
   return true;
 }
 
-// As a replacement out of place (docs/consistency.md), with the content and the version that there
-// are. The commit word covers them and the place, and only the place changes.
+// Works as a replacement out of place (docs/consistency.md), with the present content and version.
+// The commit word covers them and the place, and only the place changes.
 void Store::Move(const Index::Found& found, std::byte* to, uint32_t size_class) {
   const uint64_t old_offset = found.slot.offset();
   const uint64_t new_offset = to - region_.data();

@@ -25,8 +25,8 @@ namespace gannet {
   __builtin_prefetch(block + 64);
 }
 
-// Of the item's content only version, flags and value change. The old commit word stays until the
-// new one: with any of the new content it fails.
+// Changes only version, flags and value of the item's content. The old commit word stays until the
+// new one is stored; with any of the new content it fails the check.
 template <class Flags>
 [[gnu::always_inline]] inline bool Store::UpdateInPlace(const Guess& guess, std::string_view key,
                                                         std::string_view value, Flags&& flags,
@@ -38,8 +38,8 @@ template <class Flags>
   if (slot.empty()) return false;
   std::byte* const block = Block(slot.offset());
   const uint32_t value_bytes = static_cast<uint32_t>(value.size());
-  // Whichever slot led here, the item with this key is the key's. The whole word is the length of
-  // the key when there is no expiry. An empty key has none.
+  // An item with this key is the key's item, whichever slot led here. Without an expiry, the whole
+  // word is the key's length. An empty key never matches.
   if (LoadWord(block + offsetof(ItemHeader, expiry_and_key)) != key.size() ||
       ValueBytes(block) != value_bytes ||
       !SameBytes(KeyAt(block, value_bytes), key.data(), key.size())) [[unlikely]] {

@@ -1,5 +1,5 @@
-// Store: the changes of a key. The order of the stores is that of docs/consistency.md; each step
-// names what must not be seen before it.
+// Store: the changes of a key. The order of the stores is that of docs/consistency.md. Each step
+// says what must not be seen before it.
 
 #include <algorithm>
 
@@ -19,7 +19,7 @@ bool WithinLimits(std::string_view key, size_t value_bytes) {
 WriteOutcome Store::Check(KeyHash hash, const Current& current,
                           const WriteConditions& conditions) const {
   if (conditions.under_lock) {
-    // Acquire: nothing of the change that follows is seen before this load.
+    // Acquire: nobody sees the change that follows before this load.
     const uint64_t word =
         __atomic_load_n(&lock_words_[hash.LockIndex(lock_words_.size())], __ATOMIC_ACQUIRE);
     if (word != *conditions.under_lock) {
@@ -45,15 +45,15 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
   return header;
 }
 
-// The old commit word stays until the new one: with any of the new content it fails. The block may
-// be larger than the new item needs.
+// The old commit word stays until the new one is stored; with any of the new content it fails the
+// check. The block may be larger than the new item needs.
 [[gnu::always_inline]] inline WriteOutcome Store::PutInPlace(KeyHash hash, std::string_view key,
                                                              std::string_view value,
                                                              ItemAttributes attributes,
                                                              const Current& current) {
   std::byte* block = Block(current.slot.offset());
   const ItemHeader header = NewHeader(key.size(), value.size(), attributes);
-  // The key is there already when it does not move.
+  // The key is already in place if it does not move.
   const bool key_stays = ValueBytes(block) == value.size();
   StoreHeader(block, header);
   StoreValue(block, value);
@@ -101,11 +101,11 @@ WriteOutcome Store::Put(std::string_view key, std::string_view value, ItemAttrib
     if (outcome.status != ReplyStatus::kHeapFull) [[likely]]
       return outcome;
   }
-  // A long one, or there is no room, which can only be made without a lock.
+  // The value is long, or there is no room. Room can only be made without a lock.
   return PutLong(key, value, attributes, conditions, now_ms);
 }
 
-// As a value that the NIC brings: all that takes time is done before the lock.
+// Works like a value that the NIC brings: everything that takes time is done before the lock.
 WriteOutcome Store::PutLong(std::string_view key, std::string_view value, ItemAttributes attributes,
                             const WriteConditions& conditions, uint64_t now_ms) {
   const std::optional<Reservation> reservation =
@@ -115,8 +115,8 @@ WriteOutcome Store::PutLong(std::string_view key, std::string_view value, ItemAt
   return CommitPut(*reservation, key, attributes, conditions, now_ms);
 }
 
-// The room for the new item is that of the old one. If it is long, readers meet it half-written
-// more often than others, and look again.
+// Writes the new item over the old one. If it is long, readers see it half-written more often, and
+// look again.
 WriteOutcome Store::PutOverOld(std::string_view key, std::string_view value,
                                ItemAttributes attributes, const WriteConditions& conditions,
                                uint64_t now_ms) {
@@ -181,8 +181,8 @@ WriteOutcome Store::CommitPut(const Reservation& reservation, std::string_view k
                               ItemAttributes attributes, const WriteConditions& conditions,
                               uint64_t now_ms) {
   const KeyHash hash = KeyHash::Of(key, superblock_.hash_seed);
-  // The checksum of a long value takes long, and needs nothing that the lock guards: the block is
-  // nobody else's yet, and a version must only be one that no other item has.
+  // The checksum of a long value takes long, so it is computed without the lock. That is safe:
+  // nobody else uses the block yet, and a version must only be unique.
   std::byte* block = Block(reservation.offset);
   const size_t value_bytes = reservation.value.size();
   const ItemHeader header = NewHeader(key.size(), value_bytes, attributes);
@@ -208,16 +208,16 @@ WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending&
   std::byte* block = Block(pending.offset);
   const Slot slot = Slot::Of(hash.Tag(), pending.size_class, pending.offset);
   if (current.there()) {
-    // Old dead before new live: never two live commit words. Between the two a reader finds neither
-    // and looks again. Then the slot; only when the bucket's checksum is out may the old block be
-    // used again.
+    // Old dead before new live, so there are never two live commit words. Between the two stores a
+    // reader finds neither and looks again. Then the slot. The old block may be used again only
+    // after the bucket's checksum is published.
     StoreDead(Block(current.slot.offset()));
     StoreLive(block, pending.live_commit);
     index_.Replace(current.place, slot);
     FreeBlock(current.slot.offset(), current.slot.size_class());
   } else {
-    // The slot leads to a dead item until the commit word, so the key appears at one moment for
-    // those who look it up and those who remember where it was.
+    // The slot leads to a dead item until the commit word is stored. So the key appears at the same
+    // moment to those who look it up and to those who remember where it was.
     if (!index_.Insert(hash, slot) &&
         (RemoveExpiredNear(hash, now_ms) == 0 || !index_.Insert(hash, slot))) {
       refused_index_full_.fetch_add(1, std::memory_order_relaxed);
@@ -232,7 +232,8 @@ WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending&
   return {.version = pending.version, .slot = slot.word()};
 }
 
-// Dead first (the key is gone at this moment), then slot and checksum, then the block.
+// First marks the item dead, which is the moment when the key is gone. Then publishes slot and
+// checksum, and then frees the block.
 void Store::RemoveItem(const Index::Place& place, Slot slot) {
   StoreDead(Block(slot.offset()));
   index_.Remove(place);
