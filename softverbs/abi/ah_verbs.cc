@@ -13,16 +13,17 @@ namespace {
 
 constexpr uint8_t kReplyHopLimit = 0xff;
 
-// 0 or an errno value.
+// Returns 0 or an errno value.
 int CheckAddress(const ibv_ah_attr& attr) {
-  // On Ethernet there is no way but by GIDs.
+  // On Ethernet only GIDs lead to a destination.
   if (attr.port_num != 1 || attr.is_global == 0 || attr.grh.sgid_index >= kGidCount) return EINVAL;
   if (IsMulticastGid(attr.grh.dgid) || IsGidOfThisHost(attr.grh.dgid)) return 0;
   Report("destination GID is of another host: same host only");
   return EHOSTUNREACH;
 }
 
-// The index of the GID a datagram came to, for the way back. A multicast group is none of ours.
+// Returns the index of the GID that a datagram was sent to, for the way back. A multicast group is
+// none of our GIDs.
 uint8_t IndexOf(const ibv_gid& gid) {
   for (int index = 0; index < kGidCount; ++index) {
     const ibv_gid own = GidAt(index);

@@ -39,7 +39,8 @@ Cq* CreateCq(ibv_context* context, const ibv_cq_init_attr_ex& attr) {
   return cq;
 }
 
-// Until the application acknowledged what it took; what it did not take is purged.
+// Waits until the application acknowledged the events it took. Events that it did not take are
+// dropped.
 void AwaitAcknowledged(Cq& cq) {
   ibv_cq* ibv = cq.ibv();
   uint32_t comp_events = cq.comp_events_pushed.load(std::memory_order_relaxed);

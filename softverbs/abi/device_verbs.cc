@@ -34,7 +34,8 @@ ibv_device MakeDevice() {
   return device;
 }
 
-// There is one, for ever: pointers to it stay valid after ibv_free_device_list.
+// Returns the one device, which exists for ever: pointers to it stay valid after
+// ibv_free_device_list.
 ibv_device* Device() {
   static ibv_device device = MakeDevice();
   return &device;
@@ -103,7 +104,7 @@ SOFTVERBS_EXPORT int ibv_close_device(ibv_context* ibv) {
   if (softverbs::Inherited(ibv)) return 0;
   Context* context = Context::From(ibv);
   if (context->objects.load(std::memory_order_acquire) != 0) {
-    // The kernel would destroy what is left; here it may still be referred to, so it all stays.
+    // The kernel would destroy what is left. Here something may still refer to it, so it all stays.
     softverbs::fault::Misuse("ibv_close_device: %d objects were never destroyed",
                              context->objects.load(std::memory_order_relaxed));
     return 0;

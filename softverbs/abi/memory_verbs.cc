@@ -32,12 +32,12 @@ constexpr unsigned kSupported =
 
 int CheckAccess(unsigned access) {
   if ((access & ~kSupported) != 0) return EOPNOTSUPP;
-  // IBTA: who lets others write must be allowed to write.
+  // IBTA: a region that peers may write must be writable locally too.
   const bool changes = (access & kRemoteChange) != 0;
   return changes && (access & IBV_ACCESS_LOCAL_WRITE) == 0 ? EINVAL : 0;
 }
 
-// Peers may be executing operations on a region of this protection domain themselves: waits for
+// Peers may be executing operations on a region of this protection domain themselves. Waits for
 // those that may have begun before its key became invalid.
 void AwaitInitiators(Nic& nic, uint32_t pd) {
   std::vector<std::pair<std::shared_ptr<Link>, uint32_t>> initiators;
@@ -57,7 +57,7 @@ void AwaitInitiators(Nic& nic, uint32_t pd) {
   }
 }
 
-// Whether a request that is not complete has the key in its list.
+// Returns whether the list of an unfinished request has the key.
 bool InUse(Nic& nic, uint32_t lkey) {
   const Engine::Pause pause(nic.engine());
   for (uint32_t index = 0; index < kQpsPerProcess; ++index) {
@@ -97,7 +97,7 @@ ibv_mr* Register(ibv_pd* pd, void* addr, size_t length, uint64_t iova, unsigned 
   Nic& nic = *Context::From(pd->context)->nic;
   auto mr = std::make_unique<Mr>();
   ExportedRegions::Location location;
-  // With a fault plan peers must not get past our engine.
+  // With a fault plan, peers must not bypass our engine.
   if ((access & kRemoteAccess) != 0 && fault::Active() == nullptr) {
     location = nic.exported().Acquire(addr, length, (access & kRemoteChange) != 0);
   }

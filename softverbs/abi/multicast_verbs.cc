@@ -7,7 +7,7 @@
 
 using softverbs::Qp;
 
-// The LID of a group means nothing on Ethernet.
+// On Ethernet the LID of a group has no meaning.
 
 SOFTVERBS_EXPORT int ibv_attach_mcast(ibv_qp* ibv, const ibv_gid* group, uint16_t) {
   Qp& qp = *Qp::From(ibv);

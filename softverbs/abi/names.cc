@@ -2,7 +2,7 @@
 
 #include "softverbs/base/export.h"
 
-// The texts of the names are this library's own; programs print them, none should parse them.
+// The texts are this library's own. Programs print them, and none should parse them.
 
 namespace {
 
@@ -71,8 +71,8 @@ constexpr const char* kStatuses[] = {"success",
 
 struct Rate {
   ibv_rate rate;
-  int multiple;  // of 2.5 Gbit/s nominal
-  int mbps;      // what it really is
+  int multiple;  // of 2.5 Gbit/s, nominal
+  int mbps;      // the real rate
 };
 constexpr Rate kRates[] = {{IBV_RATE_2_5_GBPS, 1, 2500},      {IBV_RATE_5_GBPS, 2, 5000},
                            {IBV_RATE_10_GBPS, 4, 10000},      {IBV_RATE_20_GBPS, 8, 20000},

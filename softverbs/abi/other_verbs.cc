@@ -8,10 +8,10 @@
 
 #include "softverbs/base/export.h"
 
-// What the library must export beside the verbs proper: fork support, and what this device does not
-// have.
+// What the library must export besides the verbs proper: fork support, and functions for features
+// that this device does not have.
 
-// Registered memory is not pinned and forked children leave everything alone: nothing to do.
+// Nothing to do: registered memory is not pinned, and forked children leave everything alone.
 SOFTVERBS_EXPORT int ibv_fork_init() { return 0; }
 SOFTVERBS_EXPORT ibv_fork_status ibv_is_fork_initialized() { return IBV_FORK_UNNEEDED; }
 SOFTVERBS_EXPORT int ibv_dontfork_range(void*, size_t) { return 0; }
@@ -47,7 +47,7 @@ SOFTVERBS_EXPORT ibv_dm* ibv_import_dm(ibv_context*, uint32_t) {
 }
 SOFTVERBS_EXPORT void ibv_unimport_dm(ibv_dm*) {}
 
-// There is no kernel device behind this one.
+// This device has no kernel device behind it.
 SOFTVERBS_EXPORT const char* ibv_get_sysfs_path() { return "/sys"; }
 SOFTVERBS_EXPORT int ibv_read_sysfs_file(const char*, const char*, char*, size_t) { return -1; }
 SOFTVERBS_EXPORT int ibv_read_ibdev_sysfs_file(char*, size_t, ibv_device*, const char*, ...) {

@@ -17,7 +17,7 @@
 namespace softverbs {
 namespace {
 
-// The IBV_QP_EX_WITH_* that a type of queue pair has; none: there is no such type here.
+// Returns the IBV_QP_EX_WITH_* bits of a type of queue pair, or 0 if there is no such type here.
 uint64_t SendOperations(ibv_qp_type type) {
   constexpr uint64_t kSend = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM;
   constexpr uint64_t kWrite = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
@@ -90,8 +90,8 @@ Qp* CreateQp(ibv_context* context, const ibv_qp_init_attr_ex& attr) {
   qp->srq = attr.srq != nullptr ? Srq::From(attr.srq) : nullptr;
   qp->cap = attr.cap;
   if (qp->srq != nullptr) qp->cap.max_recv_wr = qp->cap.max_recv_sge = 0;
-  // What a place of the send queue holds anyway may be inline data: there are programs that send a
-  // few bytes inline without having asked for room, and adapters let them.
+  // Allows as much inline data as fits into the scatter/gather list of a request anyway. Some
+  // programs send a few bytes inline without having asked for room, and adapters let them.
   qp->cap.max_inline_data = std::max<uint32_t>(
       qp->cap.max_inline_data, qp->cap.max_send_sge * static_cast<uint32_t>(sizeof(ibv_sge)));
   qp->signal_all = attr.sq_sig_all != 0;
@@ -106,14 +106,15 @@ Qp* CreateQp(ibv_context* context, const ibv_qp_init_attr_ex& attr) {
     errno = ENOMEM;
     return nullptr;
   }
-  // Nobody can know the number yet.
+  // No lock is needed, because nobody can know the number yet.
   qp->shared = &qp->nic->tables()->qps[QpIndex(qp->number)];
   qp->ex.qp_base.qp_num = qp->ex.qp_base.handle = qp->number;
   AddUsers(*qp, 1);
   return qp.release();
 }
 
-// Until the application acknowledged the events it took; what it did not take is purged.
+// Waits until the application acknowledged the events it took. Events that it did not take are
+// dropped.
 void AwaitAcknowledged(Qp& qp) {
   ibv_qp* ibv = qp.ibv();
   uint32_t events = qp.events_pushed.load(std::memory_order_relaxed);
@@ -128,7 +129,7 @@ void AwaitAcknowledged(Qp& qp) {
   pthread_mutex_unlock(&ibv->mutex);
 }
 
-// After it nothing of the NIC knows the queue pair.
+// Removes the queue pair from the NIC. Afterwards no part of the NIC knows it.
 void Detach(Qp& qp) {
   const Engine::Pause pause(qp.nic->engine());
   qp.nic->qps().Remove(qp.number);

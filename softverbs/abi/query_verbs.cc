@@ -111,7 +111,7 @@ SOFTVERBS_EXPORT int ibv_query_device(ibv_context*, ibv_device_attr* attr) {
   return 0;
 }
 
-// The exported symbol serves programs older than the table; their struct ends before
+// The exported symbol serves programs that are older than the table. Their struct ends before
 // port_cap_flags2.
 SOFTVERBS_EXPORT int ibv_query_port(ibv_context* context, uint8_t port,
                                     _compat_ibv_port_attr* attr) {
@@ -145,7 +145,7 @@ SOFTVERBS_EXPORT ssize_t _ibv_query_gid_table(ibv_context*, ibv_gid_entry* entri
   return static_cast<ssize_t>(count);
 }
 
-// Of the private interface, but perftest calls it: 1 is RoCE v2 in its enum.
+// Part of the private interface, but perftest calls it. In its enum, 1 is RoCE v2.
 SOFTVERBS_EXPORT int ibv_query_gid_type(ibv_context*, uint8_t port, unsigned int index,
                                         uint32_t* type) {
   if (port != 1 || index >= softverbs::kGidCount) {

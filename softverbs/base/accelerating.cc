@@ -6,7 +6,8 @@
 namespace softverbs {
 namespace internal {
 
-// Initialised as a constant: a fault plan of the environment may come before `wanted`.
+// Constant-initialised, because the environment's fault plan may be read before `wanted` is
+// initialised.
 constinit std::atomic<bool> accelerating{true};
 
 }  // namespace internal

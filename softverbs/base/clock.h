@@ -8,11 +8,12 @@
 
 namespace softverbs {
 
-// What MonotonicNs says in a simulation; kRealTime otherwise. Written by the simulation only.
+// The time of a simulation, or kRealTime if there is none. Only the simulation writes it.
 constexpr int64_t kRealTime = -1;
 inline constinit std::atomic<int64_t> simulated_ns{kRealTime};
 
-// CLOCK_MONOTONIC in nanoseconds, or the simulation's clock. Relaxed: a simulation has one thread.
+// Returns CLOCK_MONOTONIC in nanoseconds, or the simulation's clock. Relaxed: a simulation has one
+// thread.
 inline int64_t MonotonicNs() {
   const int64_t simulated = simulated_ns.load(std::memory_order_relaxed);
   if (simulated != kRealTime) [[unlikely]]

@@ -13,7 +13,7 @@
 namespace softverbs {
 namespace {
 
-// FNV-1a: only has to differ between hosts.
+// FNV-1a. The hash only has to differ between hosts.
 uint64_t Hash(uint64_t hash, const void* data, size_t size) {
   auto* bytes = static_cast<const uint8_t*>(data);
   for (size_t i = 0; i < size; ++i) hash = (hash ^ bytes[i]) * 0x100000001b3;

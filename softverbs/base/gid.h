@@ -12,16 +12,16 @@ namespace softverbs {
 constexpr int kGidCount = 2;
 ibv_gid GidAt(int index);
 
-// The node GUID behind GID 0, in host byte order.
+// Returns the node GUID behind GID 0, in host byte order.
 uint64_t HostGuid();
 
-// Whether it is an IPv4 address, ::ffff:a.b.c.d, which RoCE v2 sends by IPv4.
+// Returns whether it is a mapped IPv4 address, ::ffff:a.b.c.d, which RoCE v2 sends by IPv4.
 bool IsMappedIpv4(const ibv_gid& gid);
 
-// An IPv6 multicast address, or a mapped one of IPv4.
+// Returns whether it is an IPv6 multicast address or a mapped IPv4 one.
 bool IsMulticastGid(const ibv_gid& gid);
 
-// One of the port's GIDs, or an address of a local network interface.
+// Returns whether it is one of the port's GIDs or an address of a local network interface.
 bool IsGidOfThisHost(const ibv_gid& gid);
 
 }  // namespace softverbs

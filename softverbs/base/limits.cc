@@ -10,8 +10,8 @@
 namespace softverbs {
 namespace {
 
-// Not a limit that is wrong, but going on with another one, would be the surprise.
-uint32_t MaxReadAtomicOf(std::string_view text) {
+// Fails fast on a wrong limit: silently using a default would be worse.
+uint32_t ParseMaxReadAtomic(std::string_view text) {
   uint32_t limit = 0;
   const auto [end, error] = std::from_chars(text.begin(), text.end(), limit);
   if (error == std::errc() && end == text.end() && limit >= 1 && limit <= kMaxReadAtomic) {
@@ -27,7 +27,7 @@ uint32_t MaxReadAtomicOf(std::string_view text) {
 uint32_t MaxReadAtomic() {
   static const uint32_t limit = [] {
     const char* text = getenv("SOFTVERBS_MAX_RD_ATOMIC");
-    return text == nullptr || *text == '\0' ? kMaxReadAtomic : MaxReadAtomicOf(text);
+    return text == nullptr || *text == '\0' ? kMaxReadAtomic : ParseMaxReadAtomic(text);
   }();
   return limit;
 }

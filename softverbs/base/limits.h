@@ -11,11 +11,12 @@ constexpr uint32_t kMaxSge = 32;
 constexpr uint32_t kMaxInline = 512;
 constexpr uint32_t kMaxCqe = 1u << 22;
 constexpr uint32_t kMaxMessage = 1u << 30;
-constexpr uint32_t kMaxDatagram = 4096;     // the port's MTU, which is what a datagram may have
+constexpr uint32_t kMaxDatagram = 4096;     // the port's MTU, the longest datagram
 constexpr uint32_t kMaxObjects = 1u << 16;  // CQs, PDs, SRQs, AHs: bounded by memory only
 constexpr int kCompVectors = 8;
-// READs and atomics outstanding per queue pair, each direction: SOFTVERBS_MAX_RD_ATOMIC, or the
-// constant, which is also the most.
+// READs and atomics outstanding per queue pair, in each direction. MaxReadAtomic() returns
+// SOFTVERBS_MAX_RD_ATOMIC, or the constant if that is not set. The constant is also the upper
+// bound.
 constexpr uint32_t kMaxReadAtomic = 128;
 uint32_t MaxReadAtomic();
 

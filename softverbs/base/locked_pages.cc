@@ -43,7 +43,7 @@ bool TakeLockedPages(uint64_t address, size_t length) {
     limit.rlim_cur = ~rlim_t{0};
   }
   const uint64_t pages = PagesOf(address, length);
-  // Relaxed: only the sum matters, nothing is published with it.
+  // Relaxed: only the sum matters, and nothing is published with it.
   const uint64_t before = locked_pages.fetch_add(pages, std::memory_order_relaxed);
   if (before + pages <= limit.rlim_cur / PageSize()) return true;
   locked_pages.fetch_sub(pages, std::memory_order_relaxed);

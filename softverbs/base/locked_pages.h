@@ -6,14 +6,15 @@
 
 namespace softverbs {
 
-// With SOFTVERBS_MEMLOCK=1: the pages that the process's registrations would pin, counted as the
-// kernel counts them (each registration its own), against RLIMIT_MEMLOCK. Root is not exempt,
-// unlike in the kernel: who sets the variable wants to see the limit. Without it nothing is
-// counted. Thread safe. A forked child has registered nothing.
+// With SOFTVERBS_MEMLOCK=1, counts the pages that the process's registrations would pin, against
+// RLIMIT_MEMLOCK. It counts as the kernel does: each registration has its own pages. Unlike in the
+// kernel, root is not exempt, because whoever sets the variable wants to see the limit. Without the
+// variable it counts nothing. Thread safe. A forked child has registered nothing.
 
-// The pages that [address, address + length) touches, taken; false if that exceeds the limit.
+// Takes the pages that [address, address + length) touches. Returns false if that exceeds the
+// limit.
 bool TakeLockedPages(uint64_t address, size_t length);
-// Gives back what was taken for the same range.
+// Gives back the pages that were taken for the same range.
 void ReturnLockedPages(uint64_t address, size_t length);
 
 }  // namespace softverbs

@@ -3,12 +3,12 @@
 
 namespace softverbs {
 
-// True when SOFTVERBS_VERBOSE is set to something but 0. The library never prints otherwise: it is
-// loaded into programs that know nothing of it.
+// Returns whether SOFTVERBS_VERBOSE is set to something other than 0. Otherwise the library never
+// prints, because it is loaded into programs that do not know about it.
 bool Verbose();
 
-// printf to stderr, one line, prefixed with "softverbs[pid]: ", when Verbose(). Misuse by the
-// application and refused peers are reported here. Keeps errno.
+// If Verbose(), prints one line to stderr, prefixed with "softverbs[pid]: ". Reports misuse by the
+// application and refused peers. Keeps errno.
 void Report(const char* format, ...) __attribute__((format(printf, 1, 2)));
 
 }  // namespace softverbs

@@ -8,9 +8,9 @@
 namespace softverbs {
 
 // Copies between private memory and memory that other threads or processes change meanwhile, as a
-// NIC does: every aligned 8-byte word of the shared side is copied at once, words in ascending
-// order, nothing is promised about a whole. Relaxed: order comes from the queues around the copy
-// (a completion is pushed under a lock, a packet is published with release).
+// NIC does. Every aligned 8-byte word of the shared side is copied at once, and words in ascending
+// order. The copy as a whole is not atomic. Relaxed: the queues around the copy give the order (a
+// completion is pushed under a lock, a packet is published with release).
 
 inline uint64_t LoadShared(const uint8_t* word) {
   return __atomic_load_n(reinterpret_cast<const uint64_t*>(word), __ATOMIC_RELAXED);
@@ -20,7 +20,7 @@ inline void StoreShared(uint8_t* word, uint64_t value) {
   __atomic_store_n(reinterpret_cast<uint64_t*>(word), value, __ATOMIC_RELAXED);
 }
 
-// Four words, by hand: compilers do not unroll loops of atomic loads and stores.
+// Copies four words, unrolled by hand: compilers do not unroll loops of atomic loads and stores.
 inline void LoadFourShared(uint8_t* to, const uint8_t* shared) {
   const uint64_t first = LoadShared(shared), second = LoadShared(shared + 8);
   const uint64_t third = LoadShared(shared + 16), fourth = LoadShared(shared + 24);
@@ -39,7 +39,7 @@ inline void StoreFourShared(uint8_t* shared, const uint8_t* from) {
   StoreShared(shared + 24, words[3]);
 }
 
-// Any size and alignment of the shared side.
+// For any size and alignment of the shared side.
 [[gnu::noinline]] inline void CopyAnyFromShared(uint8_t* out, const uint8_t* in, size_t size) {
   while (size > 0 && reinterpret_cast<uintptr_t>(in) % 8 != 0) {
     *out++ = __atomic_load_n(in++, __ATOMIC_RELAXED);
@@ -53,7 +53,7 @@ inline void StoreFourShared(uint8_t* shared, const uint8_t* from) {
   while (size-- > 0) *out++ = __atomic_load_n(in++, __ATOMIC_RELAXED);
 }
 
-// Inline: whole aligned blocks of 64 bytes, which is what short READs are made of.
+// Inlines only the copy of whole aligned blocks of 64 bytes, of which short READs consist.
 inline void CopyFromShared(void* to, const void* shared, size_t size) {
   auto* out = static_cast<uint8_t*>(to);
   auto* in = static_cast<const uint8_t*>(shared);

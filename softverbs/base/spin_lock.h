@@ -19,7 +19,8 @@ class SpinLock {
     return !held_.load(std::memory_order_relaxed) &&
            !held_.exchange(true, std::memory_order_acquire);
   }
-  // Release pairs with the acquire above: the next holder sees everything done under the lock.
+  // Release pairs with the acquire above: the next holder sees everything that was done under the
+  // lock.
   void unlock() { held_.store(false, std::memory_order_release); }
 
  private:

@@ -8,8 +8,9 @@
 
 namespace softverbs {
 
-// What the application asked of the device, counted when SOFTVERBS_STATS is set to something but 0
-// and printed on stderr as one line of JSON when the process exits. A forked child starts at zero.
+// Counts what the application asked of the device, if SOFTVERBS_STATS is set to something other
+// than 0. Prints the counts on stderr as one line of JSON when the process exits. A forked child
+// starts at zero.
 struct Stats {
   struct PerOpcode {
     std::atomic<uint64_t> posts{0};
@@ -24,10 +25,10 @@ struct Stats {
 extern const bool stats_enabled;
 extern Stats stats;
 
-// Arranges the printing; called when the device is opened first.
+// Arranges the printing. Called when the device is opened first.
 void StartStats();
 
-// Relaxed everywhere: only sums are wanted.
+// Relaxed everywhere: only sums matter.
 inline void Count(std::atomic<uint64_t>& counter, uint64_t amount = 1) {
   if (stats_enabled) counter.fetch_add(amount, std::memory_order_relaxed);
 }

@@ -9,9 +9,9 @@
 
 namespace softverbs {
 
-// An owned file descriptor of the library's own. A forked child closes its copies of all of them
-// (see fork.h): a socket that lives on in a child would hide the parent's death from its peers.
-// Descriptors that the application gets to see (channels) are owned by plain ints instead.
+// A file descriptor that the library owns. A forked child closes its copies of all of them (see
+// fork.h), because a socket that lives on in a child would hide the parent's death from its peers.
+// Descriptors that the application sees (channels) are plain ints instead.
 class UniqueFd {
  public:
   UniqueFd() = default;

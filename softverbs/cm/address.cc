@@ -104,7 +104,8 @@ socklen_t Address::size() const {
 }
 
 void Address::CopyTo(sockaddr_storage* to) const {
-  // Only what the family has: the rest of the caller's storage stays as it is, as with rdma-core.
+  // Copies only what the family has. As with rdma-core, the rest of the caller's storage stays as
+  // it is.
   std::memcpy(to, &storage_, size());
 }
 
@@ -153,10 +154,10 @@ std::optional<Address> SourceFor(const Address& destination) {
 }
 
 int CheckLocal(const Address& address) {
-  // All of 127.0.0.0/8 is this host, though the kernel answers from 127.0.0.1.
+  // All of 127.0.0.0/8 is this host, although the kernel answers from 127.0.0.1.
   if (address.IsLoopback()) return 0;
   const auto source = SourceFor(address);
-  // The kernel reaches an address of its own from that very address.
+  // The kernel reaches its own addresses from the same address.
   if (source) return source->SameHost(address) ? 0 : EADDRNOTAVAIL;
   return errno == EMFILE || errno == ENFILE ? errno : EADDRNOTAVAIL;
 }

@@ -13,14 +13,14 @@
 
 namespace softverbs::cm {
 
-// An IPv4 or IPv6 address with a port: a value. IPv4-mapped IPv6 addresses are kept as they are;
-// Unmapped() gives the IPv4 address meant.
+// An IPv4 or IPv6 address with a port. A value type. IPv4-mapped IPv6 addresses are kept as they
+// are; Unmapped() gives the IPv4 address that they mean.
 class Address {
  public:
   // The IPv4 wildcard, port 0.
   Address();
 
-  // Nothing if `from` is null or of another family.
+  // Returns nothing if `from` is null or of another family.
   static std::optional<Address> From(const sockaddr* from);
   static std::optional<Address> From(const WireAddress& from);
   static Address Wildcard(int family);
@@ -53,12 +53,12 @@ class Address {
   sockaddr_storage storage_;
 };
 
-// The address this host would send from to reach `destination`, by the kernel's routing; no packet
-// is sent. Nothing, and errno, if there is no route or no descriptor.
+// Returns the address from which this host would send to `destination`, by the kernel's routing.
+// Sends no packet. Returns nothing and sets errno if there is no route or no descriptor.
 std::optional<Address> SourceFor(const Address& destination);
 
-// 0 if a (specific) address is one of this host's own, else EADDRNOTAVAIL; or the errno that kept
-// us from finding out.
+// Returns 0 if a (specific) address is one of this host's own, EADDRNOTAVAIL if not, or the errno
+// that prevented finding out.
 int CheckLocal(const Address& address);
 
 }  // namespace softverbs::cm

@@ -72,7 +72,7 @@ int Look(const char* node, const char* service, const rdma_addrinfo& hints, rdma
   return Result(error);
 }
 
-// Without names the hints are the answer.
+// Without names, fills in the answer from the hints.
 int FillFromHints(const rdma_addrinfo& hints, rdma_addrinfo* out) {
   out->ai_flags = hints.ai_flags;
   out->ai_family = hints.ai_family;

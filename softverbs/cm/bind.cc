@@ -23,8 +23,8 @@ void PublishLocal(CmId* id) {
   id->route.addr.addr.ibaddr.sgid = id->local.ToGid();
 }
 
-// Claims the name of the id's address, which other ids may have been allowed to share so far.
-// REQUIRES: mutex held.
+// Claims the name of the id's address, which other ids were allowed to share so far. REQUIRES:
+// mutex held.
 int ClaimShared(CmId* id) {
   if (id->port_holder) return 0;
   return ClaimPort(id->ps, id->v6_only.value_or(false), PortUse::kListener, &id->local,
@@ -56,7 +56,8 @@ int ClaimFor(CmId* id, PortUse use, Address wanted) {
   const int error = ClaimPort(id->ps, id->v6_only.value_or(false), use, &wanted, &holder);
   if (error != 0) return error;
   id->local = wanted;
-  // A shared port is only checked now: what binds it may not be what listens on it.
+  // A shared port is only checked now, because the id that binds it may not be the one that listens
+  // on it.
   if (chosen || !id->reuse_address) id->port_holder = std::move(holder);
   return 0;
 }
@@ -72,7 +73,7 @@ int Bind(CmId* id, const Address& wanted) {
     id->state = IdState::kBound;
   }
   PublishLocal(id);
-  // A wildcard is not bound to a device yet: each of its connections will be.
+  // A wildcard is not bound to a device. Each of its connections will be.
   return wanted.IsWildcard() ? 0 : id->BindDevice();
 }
 

@@ -7,10 +7,10 @@
 
 namespace softverbs::cm {
 
-// rdma_bind_addr: claims an address of this host. Returns 0 or an errno.
+// Implements rdma_bind_addr: claims an address of this host. Returns 0 or an errno.
 int Bind(CmId* id, const Address& wanted);
 
-// Claims `wanted` (a port of 0: any) as the id's local address. Returns 0 or an errno.
+// Claims `wanted` as the id's local address; port 0 means any port. Returns 0 or an errno.
 // REQUIRES: State::mutex is held.
 int ClaimFor(CmId* id, PortUse use, Address wanted);
 

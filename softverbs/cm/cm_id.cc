@@ -22,7 +22,7 @@ Message RejectMessage(RejectReason reason) {
   return reject;
 }
 
-// What the peer must hear when the id goes in its present state.
+// Tells the peer what it must hear if the id is destroyed in its present state.
 void SayGoodbye(CmId* id) {
   switch (id->state) {
     case IdState::kRequestSent:
@@ -44,7 +44,7 @@ void SayGoodbye(CmId* id) {
   }
 }
 
-// Takes the id's queued events back. Returns the ids that only its connection requests know.
+// Takes back the id's queued events. Returns the ids that only its connection requests know.
 std::vector<CmId*> PurgeEvents(CmId* id) {
   std::vector<CmId*> unseen;
   for (const auto& event : id->events->Take(id)) {
@@ -113,7 +113,7 @@ int CmId::BindDevice() {
   if (const int error = AcquireDevice(&device)) return error;
   holds_device = true;
   verbs = device.context;
-  // A passive endpoint may have been given a domain of its own already.
+  // A passive endpoint may already have its own domain.
   if (pd == nullptr) pd = device.pd;
   limits = device.limits;
   port_num = 1;

@@ -22,8 +22,8 @@ namespace softverbs::cm {
 
 class Listener;
 
-// Where an id is in its life. The active side goes down the left column of this picture, the
-// passive side down the right one; kClosed is the end of both.
+// The state of an id. In this picture, the active side goes down the left column, the passive side
+// down the right one. kClosed is the end of both.
 //
 //   kIdle -> kBound -> kListening
 //   kAddressResolved                   (a connection request arrives: a new id)
@@ -34,8 +34,8 @@ class Listener;
 //   kDisconnectSent --- DREQ --->      kDisconnectReceived     (or the other way round)
 //   kTimeWait      <--- DREP ----      kTimeWait
 //
-// The service of a datagram id is resolved, not connected to (SIDR): after REQ and REP of other
-// names both ends are kResolved, and neither hears any more of the other.
+// A datagram id does not connect; it resolves a service (SIDR). After a REQ and a REP of other
+// names both ends are kResolved, and neither hears from the other any more.
 enum class IdState {
   kIdle,
   kBound,
@@ -54,11 +54,11 @@ enum class IdState {
   kClosed,  // refused, failed, or past kTimeWait
 };
 
-// What the two sides agreed on, seen from this side.
+// What the two sides agreed on, from this side's view.
 struct Agreement {
-  uint8_t responder_resources = 0;  // READs and atomics the peer may have in flight here
-  uint8_t initiator_depth = 0;      // and we there
-  bool remote_reads = false;        // whether the peer said it would send any
+  uint8_t responder_resources = 0;  // READs and atomics that the peer may have in flight here
+  uint8_t initiator_depth = 0;      // and that we may have in flight there
+  bool remote_reads = false;        // whether the peer said that it would send any
   uint8_t retry_count = 0;
   uint8_t rnr_retry_count = 0;
   uint32_t local_psn = 0;
@@ -76,8 +76,8 @@ struct Membership {
 
 class CmId;
 
-// Takes what arrives on an id's link to the steps of the protocol (dispatch.cc). It is no base of
-// CmId, which must lie at the address of its rdma_cm_id.
+// Passes messages that arrive on an id's link to the steps of the protocol (dispatch.cc). It cannot
+// be a base of CmId, which must lie at the address of its rdma_cm_id.
 class LinkReceiver final : public LinkOwner {
  public:
   explicit LinkReceiver(CmId* id) : id_(id) {}
@@ -93,22 +93,23 @@ class LinkReceiver final : public LinkOwner {
 // guarded by State::mutex unless it says otherwise.
 class CmId : public rdma_cm_id {
  public:
-  // Enters the id into State::ids. `sync` ids own their channel and every call on them waits for
-  // its event. REQUIRES: State::mutex is held.
+  // Enters the id into State::ids. A `sync` id owns its channel, and every call on it waits for its
+  // event. REQUIRES: State::mutex is held.
   CmId(std::shared_ptr<EventChannel> events, bool sync, void* context, rdma_port_space ps,
        ibv_qp_type type);
   ~CmId();
   CmId(const CmId&) = delete;
   CmId& operator=(const CmId&) = delete;
 
-  // Null, errno EINVAL, for a null pointer or an id inherited through fork().
+  // Returns null with errno EINVAL for a null pointer, or for an id inherited through fork().
   static CmId* From(rdma_cm_id* id);
-  // The id with this handle or null. REQUIRES: State::mutex is held.
+  // Returns the id with this handle, or null. REQUIRES: State::mutex is held.
   static CmId* Lookup(uint64_t handle);
 
-  // An event about this id, on its account, with no parameters.
+  // Makes an event about this id, on its account, with no parameters.
   std::unique_ptr<CmEvent> NewEvent(rdma_cm_event_type type, int status);
-  // Queues it where this id's events go, and counts it on its account. REQUIRES, both: mutex held.
+  // Queues the event where this id's events go, and counts it on its account. REQUIRES, both: mutex
+  // held.
   void QueueEvent(std::unique_ptr<CmEvent> event);
   void PushEvent(rdma_cm_event_type type, int status);
 
@@ -122,10 +123,10 @@ class CmId : public rdma_cm_id {
   // REQUIRES: mutex not held.
   int BindDevice();
 
-  // Whether there is, or was, a connection or the attempt at one.
+  // Returns whether there is or was a connection, or an attempt at one.
   bool Connecting() const { return state >= IdState::kRequestSent; }
 
-  // Of RDMA_PS_UDP.
+  // Returns whether the id is of RDMA_PS_UDP.
   bool IsDatagram() const { return qp_type == IBV_QPT_UD; }
 
   const uint64_t handle;           // never reused; immutable
@@ -154,7 +155,7 @@ class CmId : public rdma_cm_id {
   Agreement agreed;
   std::optional<Message> request;  // the REQ, which may have to wait for the listener
   int64_t listener_awaited_until = 0;
-  std::vector<Loop::Timer> timers;  // of RunLater, cancelled by Shutdown
+  std::vector<Loop::Timer> timers;  // from RunLater, cancelled by Shutdown
   std::vector<Membership> memberships;
   bool connect_error = false;  // the application was told CONNECT_ERROR, and nothing after it
   ibv_ece local_ece = {};
@@ -168,21 +169,21 @@ class CmId : public rdma_cm_id {
   std::vector<uint8_t> endpoint_data;           // ai_connect of an active one
 };
 
-// rdma_* calls return -1 and set errno. Zero is success.
+// Turns an errno into the result of an rdma_* call: -1 with errno set, or 0 for success.
 int Result(int error);
 
-// rdma_create_id with an explicit queue pair type; a null channel makes a synchronous id. Returns 0
-// or an errno.
+// Implements rdma_create_id with an explicit queue pair type. A null channel makes a synchronous
+// id. Returns 0 or an errno.
 int CreateId(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space ps,
              ibv_qp_type type);
 
-// For a synchronous id waits for the event that completes the call just made; else returns 0.
+// For a synchronous id, waits for the event that completes the call just made. Otherwise returns 0.
 int Complete(CmId* id);
 
-// Everything rdma_destroy_id does, except for waiting until the events of the id are acknowledged.
+// Does everything that rdma_destroy_id does, except waiting until the id's events are acknowledged.
 // REQUIRES: mutex not held.
 void Shutdown(CmId* id);
-// Shutdown, then delete: for an id that the application never saw.
+// Shuts down and deletes an id that the application never saw.
 void DestroyUnseen(CmId* id);
 
 }  // namespace softverbs::cm

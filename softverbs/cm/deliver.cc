@@ -1,6 +1,6 @@
-// rdma_get_cm_event: what happens to an id at the moment its application hears of an event. As with
-// rdma-core that is more than reading: public fields are filled and the queue pair is moved here,
-// on the application's thread.
+// rdma_get_cm_event: what happens to an id when its application hears of an event. As with
+// rdma-core, that is more than reading: this fills in public fields and moves the queue pair, on
+// the application's thread.
 
 #include "softverbs/cm/deliver.h"
 
@@ -81,8 +81,8 @@ void DeliverRoute(CmEvent* event) {
   }
 }
 
-// The application gets to know the new id, on the listener's channel or, if the listener is
-// synchronous, with a channel of its own.
+// Makes the new id known to the application, on the listener's channel. If the listener is
+// synchronous, the new id gets a channel of its own.
 Verdict DeliverRequest(CmEvent* event) {
   auto* id = static_cast<CmId*>(event->id);
   auto* listening = static_cast<CmId*>(event->listen_id);
@@ -112,7 +112,8 @@ void DeliverResponse(CmEvent* event) {
   id->connect_error = true;
 }
 
-// After CONNECT_ERROR the application hears no second end of the same connection.
+// Drops the event after a CONNECT_ERROR: the application must not hear twice that a connection
+// ended.
 Verdict DeliverEnd(CmEvent* event) {
   auto* id = static_cast<CmId*>(event->id);
   {
@@ -172,7 +173,8 @@ SOFTVERBS_EXPORT int rdma_ack_cm_event(rdma_cm_event* event) {
   const softverbs::cm::Lock lock = softverbs::cm::LockState();
   owned->account->outstanding--;
   owned->account->acknowledged_count++;
-  // Under the lock: whoever waits may free the id as soon as it can take it.
+  // Notifies under the lock, because the thread that waits may free the id as soon as it gets the
+  // lock.
   owned->account->acknowledged.notify_all();
   return 0;
 }

@@ -5,8 +5,9 @@ namespace softverbs::cm {
 
 class CmId;
 
-// The active side's part after a REP: the queue pair to RTS, RTU to the peer. Returns 0 or an
-// errno; then the queue pair is in the error state. REQUIRES: State::mutex is not held.
+// The active side's part after a REP: moves the queue pair to RTS and sends RTU to the peer.
+// Returns 0 or an errno; then the queue pair is in the error state. REQUIRES: State::mutex is not
+// held.
 int FinishConnect(CmId* id);
 
 }  // namespace softverbs::cm

@@ -74,7 +74,8 @@ void ReleaseDevice() {
   Device& device = GetDevice();
   const std::lock_guard<std::mutex> lock(device.mutex);
   if (--device.users > 0) return;
-  // Fails while the application still has objects in it; then it simply stays for the next id.
+  // This fails while the application still has objects in the domain. Then the domain stays for the
+  // next id.
   if (ibv_dealloc_pd(device.pd) == 0) device.pd = nullptr;
 }
 

@@ -11,7 +11,7 @@ namespace softverbs::cm {
 // exists while an id is bound. Thread safe.
 // REQUIRES: State::mutex is not held: these call ibv_*.
 
-// What an id may ask for at most.
+// The most that an id may ask for.
 struct DeviceLimits {
   uint8_t responder_resources = 0;
   uint8_t initiator_depth = 0;

@@ -1,4 +1,4 @@
-// DREQ and DREP: an established connection ends, from either side, or because the peer died.
+// DREQ and DREP: an established connection ends, by either side or because the peer died.
 
 #include <errno.h>
 #include <rdma/rdma_cma.h>
@@ -27,7 +27,7 @@ void Disconnected(CmId* id, int status) {
   EnterTimeWait(id);
 }
 
-// The peer's application has neither disconnected nor destroyed its id in all this time.
+// Called if the peer's application neither disconnected nor destroyed its id in all this time.
 void OnDisconnectTimeout(CmId* id) {
   if (id->state == IdState::kDisconnectSent) Disconnected(id, -ETIMEDOUT);
 }
@@ -43,7 +43,7 @@ int Disconnect(CmId* id) {
     id->Send(MakeMessage(MessageKind::kDisconnectReply));
     EnterTimeWait(id);
   }
-  // In all other states there is nothing to say, and the kernel does not call that an error.
+  // In all other states there is nothing to send, and the kernel does not call that an error.
   return 0;
 }
 
@@ -77,7 +77,8 @@ SOFTVERBS_EXPORT int rdma_disconnect(rdma_cm_id* handle) {
   CmId* id = CmId::From(handle);
   if (id == nullptr || id->verbs == nullptr) return Result(EINVAL);
   if (id->IsDatagram()) return Result(softverbs::cm::ToError(id));  // there is nobody to tell
-  // Whoever disconnects stops its own queue pair; the peer's goes on until its application acts.
+  // The side that disconnects stops its own queue pair. The peer's goes on until its application
+  // acts.
   if (const int error = softverbs::cm::ToError(id)) return Result(error);
   {
     const softverbs::cm::Lock lock = softverbs::cm::LockState();

@@ -1,4 +1,4 @@
-// What a link tells the id that owns it, as steps of the protocol.
+// Turns what a link tells its owner into steps of the protocol.
 
 #include "softverbs/cm/cm_id.h"
 #include "softverbs/cm/steps.h"

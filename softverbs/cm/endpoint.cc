@@ -1,4 +1,4 @@
-// Endpoints: ids made of an rdma_addrinfo, whose calls wait for their own completion.
+// Endpoints: ids made from an rdma_addrinfo, whose calls wait for their own completion.
 
 #include <errno.h>
 #include <rdma/rdma_cma.h>
@@ -41,7 +41,7 @@ int SetUpActive(CmId* id, const rdma_addrinfo& info, ibv_pd* pd, ibv_qp_init_att
   return 0;
 }
 
-// What a connection request event is for rdma_get_request. Returns 0 or an errno.
+// Turns the event that rdma_get_request waits for into its result. Returns 0 or an errno.
 int CheckRequest(const rdma_cm_event& event) {
   if (event.event == RDMA_CM_EVENT_REJECTED) return ECONNREFUSED;
   if (event.status != 0) return std::abs(event.status);

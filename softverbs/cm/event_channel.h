@@ -15,33 +15,33 @@ namespace softverbs::cm {
 
 class CmId;
 
-// One event, what the application gets a pointer to included. It belongs to the queue it is in,
-// then to the application, until rdma_ack_cm_event.
+// An event, including the part to which the application gets a pointer. It belongs to its queue,
+// and then to the application until rdma_ack_cm_event.
 struct CmEvent : rdma_cm_event {
-  // Whose rdma_destroy_id waits for this event: the id it is about, and for a connection request
-  // the listener.
+  // The id whose rdma_destroy_id waits for this event: the id that it is about, and for a
+  // connection request the listener.
   CmId* account = nullptr;
   std::array<uint8_t, kPrivateDataMax> data = {};
 };
 
-// An rdma_event_channel: a queue of events, readable through its descriptor. Shared by the
-// application's handle, the ids that report to it and the threads that wait on it, so that a
-// channel destroyed under a waiting thread is a bug of the application but not a crash.
-// Thread safe. Lock order: State::mutex, then the queue's own.
+// An rdma_event_channel: a queue of events, readable through its descriptor. The application's
+// handle, the ids that report to it and the threads that wait on it share it. So to destroy a
+// channel under a waiting thread is a bug of the application, but no crash. Thread safe. Lock
+// order: State::mutex, then the queue's own.
 class EventChannel : public rdma_event_channel {
  public:
-  // Null and errno EMFILE or ENFILE if there is no descriptor left. `Create` enters the channel
-  // into the table that Find reads; Forget takes it out.
+  // Returns null with errno EMFILE or ENFILE if there is no descriptor left. Create enters the
+  // channel into the table that Find reads; Forget takes it out.
   static std::shared_ptr<EventChannel> Create();
   static std::shared_ptr<EventChannel> Find(rdma_event_channel* handle);
   static void Forget(rdma_event_channel* handle);
 
   // Queues `event`, which CmId::QueueEvent counted. REQUIRES: State::mutex is held.
   void Push(std::unique_ptr<CmEvent> event);
-  // The oldest event; waits for one unless the descriptor is non-blocking. Null and errno (EAGAIN,
-  // EINTR).
+  // Returns the oldest event. Waits for one unless the descriptor is non-blocking. On failure
+  // returns null and sets errno (EAGAIN, EINTR).
   std::unique_ptr<CmEvent> Pop();
-  // Takes every queued event on `account` out, oldest first; they stay counted.
+  // Takes out every queued event on `account`, oldest first. They stay counted.
   std::vector<std::unique_ptr<CmEvent>> Take(const CmId* account);
   // Takes out the connection request that would introduce `child`, if it is still queued.
   std::unique_ptr<CmEvent> TakeRequest(const rdma_cm_id* child);

@@ -40,15 +40,15 @@ bool Link::PeerIsTrusted(int fd) {
 
 bool Link::Receive(Message* message, size_t* size) {
   for (;;) {
-    // MSG_TRUNC: the length of what was sent, so that an oversized message is seen as one.
+    // MSG_TRUNC returns the length of what was sent, so that an oversized message is recognised.
     const ssize_t got = recv(fd_.get(), message, sizeof(*message), MSG_DONTWAIT | MSG_TRUNC);
     if (got >= 0) {
       *size = static_cast<size_t>(got);
       return true;
     }
     if (errno == EAGAIN || errno == EWOULDBLOCK) return false;
-    // A reset (the peer closed with messages of ours unread) is reported once, ahead of what the
-    // peer had sent; that and the end of file follow.
+    // A reset means that the peer closed before it read all our messages. It is reported once,
+    // before the peer's last messages and the end of file.
     if (errno != ECONNRESET && errno != EINTR) {
       *size = 0;
       return true;
@@ -71,7 +71,7 @@ void Link::OnReadable() {
 }
 
 void Link::End() {
-  // From within the handler Remove does not wait, so the mutex may be held.
+  // In the handler, Remove does not wait, so the mutex may be held.
   Loop::Get().Remove(watch_);
   if (owner != nullptr) owner->OnEnd(shared_from_this());
 }

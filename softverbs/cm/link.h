@@ -11,20 +11,20 @@ namespace softverbs::cm {
 
 class Link;
 
-// Who is told what arrives on a link. REQUIRES, for both: State::mutex held, on the loop thread, in
-// the link's own handler.
+// The receiver of what arrives on a link. REQUIRES, for both: State::mutex held, on the loop
+// thread, in the link's own handler.
 class LinkOwner {
  public:
   virtual void OnMessage(std::shared_ptr<Link> link, const Message& message) = 0;
-  // The peer's end is gone, or sent what is no message.
+  // The peer's end is gone, or it sent an invalid message.
   virtual void OnEnd(const std::shared_ptr<Link>& link) = 0;
 
  protected:
   ~LinkOwner() = default;
 };
 
-// The socket that joins two ids, one end of it. It stays open for the connection's life, so its
-// end says that the peer's id, or process, is gone. What arrives is read on the loop thread.
+// One end of the socket that joins two ids. It stays open for the connection's life, so its end
+// means that the peer's id or process is gone. The loop thread reads what arrives.
 //
 // Members are guarded by State::mutex. The loop's watch keeps the Link alive.
 class Link : public std::enable_shared_from_this<Link> {
@@ -33,22 +33,23 @@ class Link : public std::enable_shared_from_this<Link> {
 
   // Begins to read. REQUIRES: mutex held; called once.
   void Start();
-  // False if the peer is gone. Never blocks: a connection sends far less than a socket buffers.
+  // Returns false if the peer is gone. Never blocks, because a connection sends far less than a
+  // socket buffers.
   bool Send(const Message& message);
   // Stops reading and closes the socket. REQUIRES: mutex not held, unless on the loop thread in
   // this link's own handler.
   void Close();
 
-  // Whether the process at the other end runs as this process's user; reports it if not.
+  // Returns whether the process at the other end runs as this process's user. Reports it if not.
   static bool PeerIsTrusted(int fd);
 
-  // Who is told what arrives: an id, or the listener while the request is still to come. Null: the
-  // link is being closed.
+  // The receiver of what arrives: an id, or the listener until the request comes. Null: the link is
+  // being closed.
   LinkOwner* owner = nullptr;
 
  private:
   void OnReadable();
-  // Reads one message; false when there is nothing (more) to read. A size of 0: the end.
+  // Reads one message. Returns false if there is nothing (more) to read. A size of 0 means the end.
   bool Receive(Message* message, size_t* size);
   void End();
 

@@ -14,9 +14,10 @@
 namespace softverbs::cm {
 namespace {
 
-// Connections the kernel keeps for us until the loop thread accepts them; it caps this itself.
+// How many connections the kernel keeps until the loop thread accepts them. The kernel has its own
+// cap.
 constexpr int kSocketBacklog = 4096;
-// Connections that have not said anything yet. Ours say it in the call that connects.
+// How many connections may be silent. Ours send their first message in the call that connects.
 constexpr size_t kSilentMax = 4096;
 constexpr int64_t kPauseNs = 10'000'000;
 
@@ -25,7 +26,7 @@ UniqueFd SpareFd() { return UniqueFd(open("/dev/null", O_RDONLY | O_CLOEXEC)); }
 void Refuse(int fd, RejectReason reason) {
   Message reject = MakeMessage(MessageKind::kReject);
   reject.reason = static_cast<uint32_t>(reason);
-  // Best effort: the end of the socket refuses the connection as well.
+  // Best effort: closing the socket refuses the connection as well.
   (void)send(fd, &reject, sizeof(reject), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
@@ -91,7 +92,7 @@ void Listener::RefuseOne() {
   spare_.Reset();
   const UniqueFd fd(accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
   if (fd) Refuse(fd.get(), RejectReason::kNoResources);
-  // Without a pause the loop thread would spin on what it can not accept.
+  // Without a pause the loop thread would spin on a connection that it cannot accept.
   Pause();
 }
 

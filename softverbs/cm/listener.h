@@ -17,7 +17,7 @@ namespace softverbs::cm {
 // Members are guarded by State::mutex.
 class Listener final : public LinkOwner, public std::enable_shared_from_this<Listener> {
  public:
-  // Is given each connection and its first message, with the mutex held, until Close.
+  // Called for each connection and its first message, with the mutex held, until Close.
   using RequestHandler = std::function<void(std::shared_ptr<Link>, const Message&)>;
   // A connection must begin with a message of the kind `awaited`. `backlog` bounds the requests
   // that the application has not fetched yet.
@@ -29,11 +29,11 @@ class Listener final : public LinkOwner, public std::enable_shared_from_this<Lis
 
   // Returns 0 or an errno. REQUIRES: mutex held; called once.
   int Start();
-  // Stops accepting, closes the socket and the connections without request. When it returns, the
-  // port is free. REQUIRES: mutex not held.
+  // Stops accepting, and closes the socket and the connections without request. When it returns,
+  // the port is free. REQUIRES: mutex not held.
   void Close();
 
-  // Takes one place of the backlog; false if there is none.
+  // Takes one place of the backlog. Returns false if there is none.
   bool TakePlace();
   void GivePlaceBack() { backlog_++; }
 
@@ -43,7 +43,8 @@ class Listener final : public LinkOwner, public std::enable_shared_from_this<Lis
  private:
   void OnReadable();
   void Adopt(UniqueFd fd);
-  // Out of descriptors: refuses one connection with the descriptor kept for it, or else pauses.
+  // Called when there are no descriptors left. Refuses one connection with the spare descriptor, or
+  // else pauses.
   void RefuseOne();
   void Pause();
 

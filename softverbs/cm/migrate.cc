@@ -1,4 +1,4 @@
-// rdma_migrate_id: an id reports to another channel from now on.
+// rdma_migrate_id: makes an id report to another channel.
 
 #include <errno.h>
 #include <rdma/rdma_cma.h>
@@ -11,8 +11,8 @@
 namespace softverbs::cm {
 namespace {
 
-// Moves the id and its queued events, and waits until those already delivered are acknowledged, so
-// that when it returns no thread works on an event of the old channel.
+// Moves the id and its queued events, and waits until those already delivered are acknowledged. So
+// when it returns, no thread works on an event of the old channel.
 void Move(CmId* id, std::shared_ptr<EventChannel> to) {
   Lock lock = LockState();
   const std::shared_ptr<EventChannel> from = std::exchange(id->events, std::move(to));

@@ -1,5 +1,5 @@
-// rdma_join_multicast and rdma_leave_multicast. Nobody has to be asked; the group of an address is
-// the GID of that address, as RoCE v2 has it.
+// rdma_join_multicast and rdma_leave_multicast. No other process has to be asked. As in RoCE v2,
+// the group of an address is the GID of that address.
 
 #include "softverbs/cm/multicast.h"
 
@@ -19,7 +19,7 @@ namespace {
 constexpr uint32_t kMulticastQueuePair = 0xffffff;
 constexpr uint16_t kNoLid = 0;
 
-// The first membership in the group of `address`, or the end. REQUIRES: mutex held.
+// Returns the first membership in the group of `address`, or the end. REQUIRES: mutex held.
 std::vector<Membership>::iterator Find(CmId* id, const Address& address) {
   return std::find_if(id->memberships.begin(), id->memberships.end(),
                       [&](const Membership& each) { return each.address.SameHost(address); });

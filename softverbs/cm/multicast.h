@@ -5,9 +5,9 @@ namespace softverbs::cm {
 
 struct CmEvent;
 
-// When the application hears that it joined a group, its queue pair is attached to it; if that
-// fails, the event says so. False when the group was left in the meantime. REQUIRES: State::mutex
-// is not held.
+// Attaches the id's queue pair to the group when the application hears that it joined. If that
+// fails, the event says so. Returns false if the group was left in the meantime. REQUIRES:
+// State::mutex is not held.
 bool EnterGroup(CmEvent* event);
 
 }  // namespace softverbs::cm

@@ -1,4 +1,4 @@
-// rdma_set_option, and the ECE calls, which are options in all but name.
+// rdma_set_option, and the ECE calls, which work like options.
 
 #include <errno.h>
 #include <infiniband/sa.h>
@@ -61,7 +61,7 @@ int SetIdOption(CmId* id, int name, const void* value, size_t size) {
   }
 }
 
-// A path chosen by the application stands in for rdma_resolve_route. There is only one path here.
+// A path chosen by the application replaces rdma_resolve_route. There is only one path here.
 int SetPath(CmId* id, const void* value, size_t size) {
   if (value == nullptr || size == 0 || size % sizeof(ibv_path_data) != 0) return EINVAL;
   if (id->state != IdState::kAddressResolved) return EINVAL;

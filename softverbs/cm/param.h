@@ -11,28 +11,29 @@
 
 namespace softverbs::cm {
 
-// Between rdma_conn_param and the messages.
+// Conversions between rdma_conn_param and the messages.
 
-// Whether `param` (may be null) can be used to connect or accept `id`: EINVAL when it asks for more
-// than the device has, or when there is neither a queue pair nor the number of one.
+// Returns 0 if `param` (may be null) can be used to connect or accept `id`. Returns EINVAL if it
+// asks for more than the device has, or if there is neither a queue pair nor the number of one.
 int CheckParam(const CmId* id, const rdma_conn_param* param);
 
-// Fills what REQ and REP have in common: the queue pair, depths (from id->agreed), retry counts.
+// Fills in what REQ and REP have in common: the queue pair, depths (from id->agreed), retry counts.
 void FillParam(const CmId* id, const rdma_conn_param* param, Message* message);
 
-// Appends private data to the `used` bytes a message has; false if they are more than `max` then.
+// Appends private data to the `used` bytes of a message. Returns false if they would exceed `max`.
 bool AppendData(const void* data, size_t size, size_t max, size_t* used, Message* message);
 
-// The parameters an event shows for a REQ or REP: seen from this side, so the peer's initiator
-// depth is our responder resources. `data_size` bytes of private data are always there.
+// Fills in the parameters that an event shows for a REQ or REP. They are seen from this side, so
+// the peer's initiator depth is our responder resources. There are always `data_size` bytes of
+// private data.
 void ShowParam(const Message& message, size_t data_size, CmEvent* event);
 
-// The same for the requests and replies of datagram ids; the address handle is left out.
+// The same for the requests and replies of datagram ids, without the address handle.
 void ShowService(const Message& message, size_t data_size, CmEvent* event);
-// How datagrams get from the id to `to`.
+// Returns the address handle attributes of datagrams from the id to `to`.
 ibv_ah_attr AddressHandle(const CmId* id, const Address& to);
 
-// A first packet sequence number.
+// Returns a random first packet sequence number.
 uint32_t RandomPsn();
 
 }  // namespace softverbs::cm

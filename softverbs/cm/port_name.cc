@@ -38,7 +38,7 @@ std::string Name(rdma_port_space ps, const Address& given, bool v6only) {
   return name;
 }
 
-// What a name claims, as far as overlaps are concerned.
+// What a name claims, as far as it matters for overlaps.
 struct Claim {
   std::string host;
   uint16_t port = 0;
@@ -49,7 +49,7 @@ struct Claim {
   bool TakesBothFamilies() const { return host == "::" && !v6only; }
 };
 
-// Parses what follows the prefix; false if it is not such a name.
+// Parses what follows the prefix. Returns false if it is not such a name.
 bool ParseClaim(std::string_view text, Claim* claim) {
   claim->v6only = text.ends_with(kV6OnlySuffix);
   if (claim->v6only) text.remove_suffix(kV6OnlySuffix.size());
@@ -68,9 +68,9 @@ bool Overlap(const Claim& a, const Claim& b) {
   return a.host == b.host || a.IsWildcard() || b.IsWildcard();
 }
 
-// Whether another name that is bound or listened on overlaps `name`. The kernel's list shows the
-// sockets of connections too (state 03): they keep a listener's name but do not own the port.
-// Where the list cannot be read, only equal names collide, in bind(2).
+// Returns whether another name that is bound or listened on overlaps `name`. The kernel's list also
+// shows the sockets of connections (state 03), which keep a listener's name but do not own the
+// port. If the list cannot be read, only equal names collide, in bind(2).
 bool OverlapsAnother(rdma_port_space ps, const std::string& name) {
   const std::string prefix = "@" + SpacePrefix(ps);
   Claim mine;
@@ -145,7 +145,7 @@ int ClaimPort(rdma_port_space ps, bool v6only, PortUse use, Address* address, Un
     const int error = ClaimName(name, &fd);
     if (error != 0 && error != EADDRINUSE) return error;
     if (error != 0) continue;
-    // Bound first, then compared: of two that overlap at least one sees the other.
+    // Binds first and compares afterwards, so that of two that overlap at least one sees the other.
     const bool chosen_source = ephemeral && use == PortUse::kSource;
     if (!chosen_source && OverlapsAnother(ps, name)) continue;
     *address = wanted;

@@ -1,4 +1,4 @@
-// rdma_create_qp, rdma_create_srq and their kin: verbs objects that belong to an id.
+// rdma_create_qp, rdma_create_srq and the like: verbs objects that belong to an id.
 
 #include <errno.h>
 #include <rdma/rdma_cma.h>
@@ -14,7 +14,7 @@
 namespace softverbs::cm {
 namespace {
 
-// Completion queues that the application did not bring, each with a channel of its own.
+// Completion queues for applications that bring none, each with its own channel.
 
 void DestroyQueue(ibv_cq** cq, ibv_comp_channel** channel) {
   if (*cq != nullptr) ibv_destroy_cq(std::exchange(*cq, nullptr));
@@ -53,7 +53,7 @@ bool Conflict(const ibv_cq* own, const ibv_cq* given) {
   return own != nullptr && given != nullptr && own != given;
 }
 
-// ECE is a vendor's matter; the device has none to offer, and says so with zeroes.
+// ECE is vendor-specific. The device has none to offer, and says so with zeroes.
 void NoteEce(CmId* id, ibv_qp* qp) {
   ibv_ece ece = {};
   if (ibv_query_ece(qp, &ece) != 0) return;

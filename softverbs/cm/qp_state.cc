@@ -8,7 +8,7 @@
 namespace softverbs::cm {
 namespace {
 
-// Exponents of 4.096 us * 2^n. 19 = 2.1 s, what the kernel arrives at for RoCE.
+// Exponents of 4.096 us * 2^n. 19 = 2.1 s is what the kernel computes for RoCE.
 constexpr uint8_t kDefaultAckTimeout = 19;
 constexpr uint8_t kHopLimit = 64;
 
@@ -72,7 +72,7 @@ ibv_mtu PathMtu(const CmId* id) {
   return ibv_query_port(id->verbs, id->port_num, &port) == 0 ? port.active_mtu : IBV_MTU_1024;
 }
 
-// Fills *attr for attr->qp_state and returns the mask, or 0 if the id can not go there.
+// Fills in *attr for attr->qp_state and returns the mask, or 0 if the id cannot go to that state.
 int FillAttributes(CmId* id, ibv_qp_attr* attr) {
   if (id->IsDatagram()) return FillDatagram(id, attr);
   const ibv_mtu mtu = PathMtu(id);

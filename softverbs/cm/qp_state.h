@@ -5,13 +5,13 @@
 
 namespace softverbs::cm {
 
-// The queue pair of an id through the states of a connection, with what the peers agreed on. All
-// do nothing for an id without a queue pair. They return 0 or an errno.
-// REQUIRES: State::mutex is not held.
+// Move the queue pair of an id through the states of a connection, with what the peers agreed on.
+// All do nothing for an id without a queue pair. They return 0 or an errno. REQUIRES: State::mutex
+// is not held.
 
 // To INIT; a queue pair for datagrams, which needs no peer, to RTS.
 int Prepare(CmId* id, ibv_qp* qp);
-// INIT again (the access rights are known only now), RTR, RTS.
+// INIT again (only now the access rights are known), RTR, RTS.
 int ToReadyToSend(CmId* id);
 int ToError(CmId* id);
 

@@ -15,7 +15,7 @@
 namespace softverbs::cm {
 namespace {
 
-// A request whose sender went before the application saw it: as if it had never come.
+// Drops a request whose sender went before the application saw it, as if it had never come.
 bool DropUnseen(CmId* id) {
   CmId* listening = id->parent;
   if (listening == nullptr || listening->events->TakeRequest(id) == nullptr) return false;
@@ -23,12 +23,12 @@ bool DropUnseen(CmId* id) {
   if (listening->listener != nullptr) listening->listener->GivePlaceBack();
   id->parent = nullptr;
   id->link->owner = nullptr;
-  // Later: this runs in the handler of the id's own link, with the mutex held.
+  // Destroys it later, because this runs in the handler of the id's own link, with the mutex held.
   Loop::Get().Post([id] { DestroyUnseen(id); });
   return true;
 }
 
-// The states in which a refusal makes sense.
+// Returns whether a refusal makes sense in the id's state.
 bool Answering(const CmId* id) {
   switch (id->state) {
     case IdState::kRequestSent:
@@ -58,7 +58,7 @@ int Reject(CmId* id, RejectReason reason, const void* data, size_t size) {
 
 namespace {
 
-// A service that cannot be resolved is unreachable; the status is that of a SIDR_REP.
+// A service that cannot be resolved is unreachable. The status is that of a SIDR_REP.
 void PushUnresolved(CmId* id, RejectReason reason, const uint8_t* data) {
   constexpr int kUnsupported = 1;
   constexpr int kRefused = 2;
@@ -72,7 +72,7 @@ void PushUnresolved(CmId* id, RejectReason reason, const uint8_t* data) {
   id->QueueEvent(std::move(event));
 }
 
-// Whoever asked for a service may go before the answer without harm to whoever is asked.
+// A peer that asked for a service may go before the answer, without harm to this side.
 bool IsAskedForService(const CmId* id) {
   return id->IsDatagram() && id->state == IdState::kRequestReceived;
 }
@@ -97,7 +97,7 @@ void OnReject(CmId* id, const Message& reject) {
 void OnPeerGone(CmId* id) {
   if (!Answering(id)) return OnConnectionLost(id);
   if (DropUnseen(id) || IsAskedForService(id)) return;
-  // What the kernel says for a process that is killed while it connects or accepts.
+  // What the kernel reports if a process is killed while it connects or accepts.
   const bool asked = id->state == IdState::kRequestReceived;
   PushRejected(id, asked || id->IsDatagram() ? RejectReason::kTimeout : RejectReason::kConsumer,
                nullptr);

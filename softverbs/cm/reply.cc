@@ -1,4 +1,4 @@
-// REP and RTU: the passive side accepts, the active side sets up its queue pair and says so.
+// REP and RTU: the passive side accepts; the active side sets up its queue pair and confirms.
 
 #include <errno.h>
 #include <rdma/rdma_cma.h>
@@ -22,7 +22,8 @@ void OnReadyTimeout(CmId* id) {
   id->PushEvent(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
 }
 
-// What was asked for, cut to what the device has, unless the application says otherwise.
+// Agrees to what the peer asked for, cut to what the device has, unless the application says
+// otherwise.
 void AgreeAsResponder(CmId* id, const rdma_conn_param* param) {
   Agreement& agreed = id->agreed;
   if (param != nullptr && param->initiator_depth != RDMA_MAX_INIT_DEPTH) {
@@ -137,7 +138,7 @@ SOFTVERBS_EXPORT int rdma_notify(rdma_cm_id* handle, ibv_event_type event) {
   if (id == nullptr || event != IBV_EVENT_COMM_EST) return Result(EINVAL);
   const softverbs::cm::Lock lock = softverbs::cm::LockState();
   if (!id->Connecting()) return Result(EINVAL);
-  // Data came before the RTU did: the connection is established.
+  // Data came before the RTU, so the connection is established.
   softverbs::cm::OnReadyToUse(id);
   return 0;
 }

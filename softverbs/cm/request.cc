@@ -1,4 +1,4 @@
-// REQ: rdma_connect sends it, the listener's side makes a new id of it.
+// REQ: rdma_connect sends it, and the listener's side makes a new id from it.
 
 #include <errno.h>
 #include <rdma/rdma_cma.h>
@@ -17,17 +17,17 @@
 namespace softverbs::cm {
 namespace {
 
-// How often a listener that has no room, or is not there yet, is tried again.
+// How long to wait before trying again a listener that has no room or is not there yet.
 constexpr int64_t kRetryNs = 2'000'000;
-// How long a missing listener is waited for. On a network the way to the peer takes longer than
-// here, and there are programs that live by it: perftest -R connects, hangs up, and connects again
-// while its server is on the way to listen again.
+// How long to wait for a missing listener. On a network the way to the peer takes longer than here,
+// and some programs depend on that: perftest -R connects, hangs up, and connects again before its
+// server listens again.
 constexpr int64_t kListenerGraceNs = 100'000'000;
 
 void SendRequest(CmId* id);
 
-// Connects `fd` to whoever listens for the id's destination: 0, EAGAIN when it has no room just
-// now, ECONNREFUSED when there is nobody, or another errno.
+// Connects `fd` to the listener for the id's destination. Returns 0, EAGAIN if it has no room just
+// now, ECONNREFUSED if there is none, or another errno.
 int ConnectToListener(const CmId* id, int fd) {
   for (const std::string& name : ListenerNames(id->ps, id->remote)) {
     const UnixName to = ToUnix(name);
@@ -50,7 +50,8 @@ void RetryRequest(CmId* id) {
   if (id->state == IdState::kRequestSent && id->link == nullptr) SendRequest(id);
 }
 
-// Whatever happens from here on is an event. REQUIRES: id->port_holder and id->request are there.
+// Sends the request. Everything that happens from here on is reported as an event. REQUIRES:
+// id->port_holder and id->request are there.
 void SendRequest(CmId* id) {
   const int error = ConnectToListener(id, id->port_holder.get());
   const bool may_come = error == ECONNREFUSED && MonotonicNs() < id->listener_awaited_until;
@@ -60,7 +61,7 @@ void SendRequest(CmId* id) {
   if (!Link::PeerIsTrusted(id->port_holder.get())) return Unreachable(id, EACCES);
   id->link = std::make_shared<Link>(std::move(id->port_holder));
   id->link->owner = &id->receiver;
-  // A listener that goes right now is seen as the end of the link.
+  // If the listener goes right now, that is seen as the end of the link.
   id->link->Send(*id->request);
   id->link->Start();
 }

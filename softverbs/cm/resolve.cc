@@ -12,7 +12,7 @@
 namespace softverbs::cm {
 namespace {
 
-// What the id's own address becomes when it goes to `destination`. Returns 0 or an errno.
+// Chooses the id's own address for a connection to `destination`. Returns 0 or an errno.
 int ChooseSource(const CmId* id, const std::optional<Address>& wanted, const Address& destination,
                  Address* source) {
   const bool bound = id->state == IdState::kBound;
@@ -20,7 +20,7 @@ int ChooseSource(const CmId* id, const std::optional<Address>& wanted, const Add
   if (bound) *source = id->local;
   const uint16_t port = source->port();
   if (!source->IsWildcard()) return bound ? 0 : CheckLocal(*source);
-  // An id bound to the IPv6 wildcard may go to an IPv4 address, and then has one.
+  // An id bound to the IPv6 wildcard may connect to an IPv4 address, and then has one itself.
   *source = SourceFor(destination).value_or(Address::Loopback(destination.family()));
   source->set_port(port);
   return 0;
@@ -32,7 +32,7 @@ int Resolve(CmId* id, const std::optional<Address>& wanted, const Address& desti
   const bool group = id->IsDatagram() && destination.IsMulticast();
   const int local_error = group ? 0 : CheckLocal(destination);
   if (local_error != 0 && local_error != EADDRNOTAVAIL) return local_error;
-  // A public field, but before the event: whoever gets that may be another thread.
+  // Writes a public field before the event, because another thread may get the event.
   destination.CopyTo(&id->route.addr.dst_storage);
   if (local_error != 0) {
     Report("can not reach %s: same host only", destination.Host().c_str());

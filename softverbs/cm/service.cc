@@ -1,5 +1,5 @@
-// SIDR, service id resolution: rdma_connect of a datagram id asks which queue pair the datagrams
-// for a port go to (request.cc), rdma_accept tells, and that is all there is between the two.
+// SIDR, service id resolution. rdma_connect of a datagram id asks which queue pair the datagrams
+// for a port go to (request.cc), and rdma_accept answers. Nothing more passes between the two.
 
 #include "softverbs/cm/service.h"
 
@@ -26,7 +26,7 @@ int AcceptService(CmId* id, const rdma_conn_param* param) {
   const Lock lock = LockState();
   if (id->state != IdState::kRequestReceived) return EINVAL;
   id->state = IdState::kResolved;
-  id->Send(reply);  // one who asked and is gone does not matter
+  id->Send(reply);  // best effort: the peer may be gone
   return 0;
 }
 

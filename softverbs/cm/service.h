@@ -7,7 +7,8 @@ namespace softverbs::cm {
 
 class CmId;
 
-// rdma_accept of a datagram id. Returns 0 or an errno. REQUIRES: State::mutex is not held.
+// Implements rdma_accept of a datagram id. Returns 0 or an errno. REQUIRES: State::mutex is not
+// held.
 int AcceptService(CmId* id, const rdma_conn_param* param);
 
 }  // namespace softverbs::cm

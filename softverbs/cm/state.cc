@@ -9,7 +9,8 @@ namespace {
 
 std::atomic<State*> the_state{nullptr};
 
-// The parent's locks may be held by nobody in the child: start anew, leave the old one alone.
+// In a forked child the parent's locks may be held by a thread that does not exist. So this starts
+// anew, and leaves the old state alone.
 void ForgetState() { the_state.store(new State, std::memory_order_relaxed); }
 
 }  // namespace

@@ -13,11 +13,11 @@ namespace softverbs::cm {
 class CmId;
 class EventChannel;
 
-// What the connection manager keeps for the process.
+// The connection manager's state for the process.
 //
-// One mutex guards all of it and every CmId, Link and Listener: connections are made and broken
-// seldom, and with one lock there is no order of locks to get wrong between an id, its listener,
-// its channel and the loop thread.
+// One mutex guards all of it, and every CmId, Link and Listener. Connections are made and broken
+// rarely, and with one lock there is no lock order to get wrong between an id, its listener, its
+// channel and the loop thread.
 //
 // Never held while: waiting for an event or an acknowledgement, calling ibv_*, or waiting for the
 // loop thread (Loop::Remove, Loop::Cancel), whose handlers take it.
@@ -27,7 +27,8 @@ struct State {
   uint64_t last_handle = 0;
   std::unordered_map<rdma_event_channel*, std::shared_ptr<EventChannel>> channels;
 
-  // Never destroyed: the loop thread outlives static destructors. A forked child gets a new one.
+  // Never destroyed, because the loop thread outlives static destructors. A forked child gets a new
+  // one.
   static State& Get();
 };
 

@@ -11,14 +11,15 @@ namespace softverbs::cm {
 class CmId;
 class Link;
 
-// The steps of the protocol that are taken when something arrives, in the order of their files:
-// request.cc, reply.cc, reject.cc, disconnect.cc, service.cc. All REQUIRE State::mutex and run on
-// the loop thread; a message that does not fit the id's state is ignored.
+// The steps of the protocol for what arrives, in the order of their files: request.cc, reply.cc,
+// reject.cc, disconnect.cc, service.cc. All REQUIRE State::mutex and run on the loop thread. A
+// message that does not fit the id's state is ignored.
 
-// How long an answer of the peer may take. The real CM gives up after about a minute too: 16 tries
-// of 4.3 seconds.
+// How long the peer's answer may take. The real CM gives up after about a minute too: 16 tries of
+// 4.3 seconds.
 inline constexpr int64_t kAnswerTimeoutNs = 68'000'000'000;
-// How long an id stays in kTimeWait. There are no late packets on one host; long enough to be seen.
+// How long an id stays in kTimeWait. There are no late packets on one host; the time is just long
+// enough to be seen.
 inline constexpr int64_t kTimeWaitNs = 100'000'000;
 
 // A REQ arrived at `listening`, on a link of its own.
@@ -29,13 +30,13 @@ void OnReject(CmId* id, const Message& reject);
 void OnDisconnectRequest(CmId* id);
 void OnDisconnectReply(CmId* id);
 void OnServiceReply(CmId* id, const Message& reply);
-// The link ended: the peer's id was destroyed, or its process died. After the connection was
-// established, that is OnConnectionLost.
+// The link ended because the peer's id was destroyed or its process died. After the connection was
+// established, this is OnConnectionLost.
 void OnPeerGone(CmId* id);
 void OnConnectionLost(CmId* id);
 
-// Tells the application that the connection was refused and ends the id. `data` has kRejectDataMax
-// bytes; null: zeroes.
+// Tells the application that the connection was refused, and ends the id. `data` has kRejectDataMax
+// bytes; null means zeroes.
 void PushRejected(CmId* id, RejectReason reason, const uint8_t* data);
 
 }  // namespace softverbs::cm

@@ -1,5 +1,5 @@
-// What the connection manager does not do, so that programs which link these symbols load, and hear
-// ENOSYS when they use them: rsockets.
+// Functions that the connection manager does not support: rsockets. They are here so that programs
+// which link these symbols load, and get ENOSYS when they use them.
 
 #include <errno.h>
 #include <rdma/rsocket.h>

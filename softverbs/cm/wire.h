@@ -10,16 +10,16 @@
 namespace softverbs::cm {
 
 // The messages that the connection managers of two processes exchange over a UNIX SOCK_SEQPACKET
-// socket: one fixed-size record a message, in the host's byte order (it never leaves the host).
-// They carry what the InfiniBand CM's messages of the same names carry.
+// socket. Each is one record of a fixed size, in the host's byte order (it never leaves the host).
+// They carry the same as the InfiniBand CM's messages of these names.
 //
-// A message is hostile until Valid() says otherwise: it comes from another process.
+// A message comes from another process, so it is hostile until Valid() says otherwise.
 
 inline constexpr uint32_t kWireMagic = 0x4d435653;  // "SVCM"
 inline constexpr uint16_t kWireVersion = 2;
 
-// What a consumer may send, which is also what its peer is always given: the real CM pads private
-// data with zeroes to the size of its MAD field and reports that size.
+// How much private data a consumer may send, and how much its peer is always given: the real CM
+// pads private data with zeroes to the size of its MAD field, and reports that size.
 inline constexpr size_t kRequestDataMax = 56;
 inline constexpr size_t kReplyDataMax = 196;
 inline constexpr size_t kRejectDataMax = 148;
@@ -42,8 +42,8 @@ enum class MessageKind : uint16_t {
   kServiceReply = 8,       // SIDR_REP: to qp_num, with qkey; a kReject refuses
 };
 
-// Why a connection was refused; the numbers of the InfiniBand specification (table 112), which
-// RDMA_CM_EVENT_REJECTED reports as its status.
+// Why a connection was refused. The numbers are those of the InfiniBand specification (table 112),
+// which RDMA_CM_EVENT_REJECTED reports as its status.
 enum class RejectReason : uint32_t {
   kNoResources = 3,
   kTimeout = 4,
@@ -87,10 +87,10 @@ static_assert(offsetof(Message, source) == 40);
 static_assert(offsetof(Message, private_data) == 88);
 static_assert(std::is_trivially_copyable_v<Message>);
 
-// A message of `kind`, everything else zero.
+// Returns a message of `kind` with everything else zero.
 Message MakeMessage(MessageKind kind);
 
-// Whether `size` received bytes at `message` are a message this version can act on.
+// Returns whether `size` received bytes at `message` are a message that this version can act on.
 bool Valid(const Message& message, size_t size);
 
 }  // namespace softverbs::cm

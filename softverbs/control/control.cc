@@ -1,4 +1,4 @@
-// The calls of softverbs/include/softverbs/control.h.
+// Implements softverbs/include/softverbs/control.h.
 
 #include "softverbs/include/softverbs/control.h"
 
@@ -21,7 +21,7 @@
 namespace softverbs {
 namespace {
 
-// Null before the first softverbs_simulate. Of the simulation's one thread.
+// Null before the first softverbs_simulate. Belongs to the simulation's one thread.
 SimulatedLoop* simulated_loop = nullptr;
 
 int Simulate(uint64_t seed) {
@@ -37,15 +37,15 @@ int Simulate(uint64_t seed) {
   return 0;
 }
 
-// Regions registered so far are reached by packets from now on, for as long as they stay
-// registered: only packets pass the faults.
+// From now on, peers reach the regions registered so far only by packets, for as long as those stay
+// registered, because only packets pass the faults.
 int SetFaults(const char* plan, std::string* error) {
   if (const int result = fault::Set(plan, error)) return result;
   if (Nic* nic = Nic::Existing()) nic->memory().StopSharing();
   return 0;
 }
 
-// Completions that the plan delayed arrive now.
+// Also delivers the completions that the plan delayed.
 void ClearFaults() {
   fault::Clear();
   HeldCompletions::Get().ReleaseAll();

@@ -36,7 +36,7 @@ bool Falls(uint64_t draw, double chance) {
   return static_cast<double>(draw >> 11) * 0x1p-53 < chance;
 }
 
-// Keeps all plans for ever, as a thread may be reading any of them.
+// Keeps all plans for ever, because a thread may be reading any of them.
 void Publish(const Plan& plan) {
   static auto* kept = new std::vector<const Plan*>;
   static auto* mutex = new std::mutex;
@@ -70,7 +70,7 @@ bool Activate(const std::string& text, std::string* error) {
   return true;
 }
 
-// Not a plan that is wrong, but going on as if there were none, would be the surprise.
+// Fails fast on a wrong plan: silently running without faults would be worse.
 const bool from_environment = [] {
   const char* text = getenv("SOFTVERBS_FAULTS");
   if (text == nullptr || *text == '\0') return false;
@@ -99,7 +99,7 @@ void Clear() {
   SetAccelerating(true);
 }
 
-// Relaxed: queue pairs that threads create at the same time have no order to keep.
+// Relaxed: queue pairs that threads create at the same time need no order.
 uint32_t NextOrdinal() { return ordinals.fetch_add(1, std::memory_order_relaxed) + 1; }
 void ResetOrdinals() { ordinals.store(0, std::memory_order_relaxed); }
 
@@ -108,7 +108,7 @@ uint64_t Draw(const Plan& plan, Kind kind, uint32_t stream, uint64_t index) {
   return Mix(Mix(Mix(plan.seed) ^ source) ^ index);
 }
 
-// Relaxed: counters that nothing depends on.
+// Relaxed: nothing depends on these counters.
 uint64_t Count(Kind kind) {
   return struck[static_cast<size_t>(kind)].load(std::memory_order_relaxed);
 }

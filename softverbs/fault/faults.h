@@ -12,49 +12,50 @@ namespace softverbs::fault {
 
 // The active plan of the process, and its decisions.
 //
-// 1. Whether the n-th request of the m-th queue pair meets a fault is a function of seed, m, n and
-//    the kind of fault, of nothing else: threads and time do not matter, the seed gives it again.
-// 2. With a plan active the accelerator is off, and regions are not shared with peers, so that all
+// 1. Whether the n-th request of the m-th queue pair meets a fault depends only on the seed, m, n
+//    and the kind of fault, and not on threads or time. So the seed reproduces it.
+// 2. While a plan is active, the accelerator is off, and regions are not shared with peers. So all
 //    requests pass through the engines, where the faults are.
-// 3. Without a plan all of this costs one load of a constant per request that goes as packets, and
+// 3. Without a plan, all of this costs one load of a constant per request that goes as packets, and
 //    nothing on the accelerated path.
 
-// Null when there are no faults. Plans are never freed: a reader needs no lock.
+// Returns null if there are no faults. Plans are never freed, so a reader needs no lock.
 inline const Plan* Active();
 
-// The plan of SOFTVERBS_FAULTS is active before main; a wrong one ends the process with status 2.
-// 0 or EINVAL, then with `*error`. Both change the plan only: the calls of softverbs/control.h also
-// bring the device into line with it.
+// Sets the plan. Returns 0, or EINVAL with `*error`. The plan of SOFTVERBS_FAULTS is active before
+// main; a wrong one ends the process with status 2. Set and Clear change only the plan; the calls
+// of softverbs/control.h also adapt the device to it.
 int Set(const std::string& text, std::string* error);
 void Clear();
 
-// The number of a queue pair in rule 1: counts up from the start, or from the last Set.
+// Returns the number of a queue pair in rule 1. Counts up from the start, or from the last Set.
 uint32_t NextOrdinal();
 void ResetOrdinals();
 
-// Whether `kind` strikes event number `index` of `stream`; counted if it does.
+// Returns whether `kind` strikes event number `index` of `stream`, and counts it if so.
 bool Strikes(const Plan& plan, Kind kind, uint32_t stream, uint64_t index);
-// The same, and for how many nanoseconds: 1 to the plan's.
+// The same, but returns for how many nanoseconds: 1 to the plan's time.
 std::optional<int64_t> StrikesFor(const Plan& plan, Kind kind, uint32_t stream, uint64_t index);
-// For the n-th call in the process of something that has no queue pair.
+// The same for the n-th call in this process of something that has no queue pair.
 std::optional<int64_t> StrikesNextCall(Kind kind);
-// A number from the seed, for whatever else has to be chosen.
+// Returns a number drawn from the seed, for other choices.
 uint64_t Draw(const Plan& plan, Kind kind, uint32_t stream, uint64_t index);
 
-// How often a kind struck.
+// Returns how often a kind struck.
 uint64_t Count(Kind kind);
 void CountOne(Kind kind);
 
-// What befalls a send request, decided when it is posted.
+// The faults of a send request, decided when it is posted.
 struct RequestFaults {
-  ibv_wc_status error = IBV_WC_SUCCESS;  // it fails with this, unexecuted
-  int64_t delay_ns = 0;                  // it is executed so much later
-  bool lost_ack = false;                 // executed, and reported as failed
-  bool tear = false;                     // a READ in pieces, in any order
-  int64_t tear_ns = 0;                   // that take so long together
+  ibv_wc_status error = IBV_WC_SUCCESS;  // fails with this, unexecuted
+  int64_t delay_ns = 0;                  // is executed so much later
+  bool lost_ack = false;                 // is executed, but reported as failed
+  bool tear = false;                     // the READ is executed in pieces, in any order
+  int64_t tear_ns = 0;                   // the pieces take so long together
   uint64_t tear_seed = 0;
 };
-// The number `index` of the queue pair's requests, `of_connection` of those since it was connected.
+// Decides the faults of request number `index` of the queue pair. `of_connection` is its number
+// since the queue pair was connected.
 RequestFaults DecideRequest(const Plan& plan, uint32_t stream, uint64_t index,
                             uint64_t of_connection, ibv_wr_opcode opcode);
 
@@ -62,7 +63,7 @@ namespace internal {
 extern constinit std::atomic<const Plan*> active;
 }
 
-// Acquire pairs with the release in Set: the plan is complete.
+// Acquire pairs with the release in Set, so the plan is complete.
 inline const Plan* Active() { return internal::active.load(std::memory_order_acquire); }
 
 }  // namespace softverbs::fault

@@ -98,7 +98,8 @@ bool ParseTime(std::string_view text, int64_t* ns) {
 const char kChanceForm[] = "CHANCE, from 0 to 1: 0.25 or 1/16";
 const char kTimedForm[] = "CHANCE[:TIME], like 1/16:20us (units ns, us, ms, s)";
 
-// One item of the plan. The parsers return null, or what the value should have looked like.
+// An item of the plan. The parsers return null, or a text that says what the value should look
+// like.
 using ItemParser = const char* (*)(std::string_view value, Plan* plan);
 
 const char* ParseSeed(std::string_view value, Plan* plan) {
@@ -228,7 +229,7 @@ bool ParseItem(std::string_view text, Plan* plan, std::string* error) {
   return false;
 }
 
-// A strict device is late with everything, if the plan does not say how late.
+// A strict device delays everything, even if the plan does not say by how much.
 void ImplyByStrict(Plan* plan) {
   Chance& delay = plan->chances[static_cast<size_t>(Kind::kDelayPost)];
   if (plan->strict && delay.chance == 0) delay = {1, 20 * kMicrosecond};

@@ -10,7 +10,7 @@
 
 namespace softverbs::fault {
 
-// What can go wrong on purpose. The names are those of the plan's grammar.
+// The kinds of faults. Their names are those of the plan's grammar.
 enum class Kind : uint8_t {
   kTearRead,
   kDelayCompletion,
@@ -25,10 +25,10 @@ enum class Kind : uint8_t {
   kSlowConnect,
 };
 constexpr size_t kKinds = 11;
-// Null past the last one.
+// Returns null past the last kind.
 const char* Name(Kind kind);
 
-// A chance, and how long the fault lasts at most.
+// A fault's chance, and the longest time that it lasts.
 struct Chance {
   double chance = 0;
   int64_t ns = 0;
@@ -38,10 +38,10 @@ constexpr size_t kOpcodes = IBV_WR_ATOMIC_FETCH_AND_ADD + 1;
 
 enum class Atomics : uint8_t { kGlobal, kNic, kNone };
 
-// A fault plan: what SOFTVERBS_FAULTS says. Immutable once it is active.
+// A fault plan, as SOFTVERBS_FAULTS describes it. Immutable once it is active.
 struct Plan {
   uint64_t seed = 0;
-  // By Kind; those by opcode and the count of kDropConnection are below.
+  // By Kind. The chances by opcode, and the count of kDropConnection, are below.
   std::array<Chance, kKinds> chances{};
   uint64_t drop_connection_after = 0;  // requests of one connection; 0 = never
   std::array<Chance, kOpcodes> error{};
@@ -53,8 +53,8 @@ struct Plan {
   const Chance& operator[](Kind kind) const { return chances[static_cast<size_t>(kind)]; }
 };
 
-// Parses `text` (grammar: docs/softverbs.md). False with `*error` naming the part that is wrong and
-// what is accepted there. Without a seed in the text the plan's stays as it is.
+// Parses `text` (grammar: docs/softverbs.md). On failure returns false, and `*error` names the
+// wrong part and what is accepted there. If the text has no seed, the plan's seed stays as it is.
 bool Parse(std::string_view text, Plan* plan, std::string* error);
 
 }  // namespace softverbs::fault

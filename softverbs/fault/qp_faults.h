@@ -7,8 +7,9 @@
 
 namespace softverbs::fault {
 
-// What a queue pair counts for the plan's decisions. Guarded by the queue pair's lock, `ordinal`
-// apart. The counts of the past are kept when it is reset: it does not live the same life again.
+// The counts of a queue pair for the plan's decisions. Guarded by the queue pair's lock, except
+// `ordinal`. A reset does not clear them, so that the queue pair does not meet the same faults
+// again.
 struct QpFaults {
   const uint32_t ordinal = NextOrdinal();
   uint64_t requests = 0;       // posted while a plan was active

@@ -6,7 +6,7 @@
 namespace softverbs::fault {
 namespace {
 
-std::atomic<uint64_t> misuses{0};  // relaxed: a number, nothing depends on it
+std::atomic<uint64_t> misuses{0};  // relaxed: nothing depends on it
 
 }  // namespace
 

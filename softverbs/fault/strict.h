@@ -10,9 +10,9 @@
 
 namespace softverbs::fault {
 
-// Strict mode (`strict=1`): what an application may not rely on does not happen to work. Sinks are
-// poisoned when a READ or atomic is posted, requests are executed later, and so sources copied
-// late; misuse is reported.
+// Strict mode (`strict=1`): the device does not let an application get away with what it may not
+// rely on. Sinks are poisoned when a READ or atomic is posted. Requests are executed later, so
+// their sources are copied late. Misuse is reported.
 
 constexpr uint8_t kPoison = 0xdb;
 
@@ -26,8 +26,8 @@ inline ibv_atomic_cap AtomicCapability() {
   return plan->atomics == Atomics::kNic ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE;
 }
 
-// Reports what an application must not do: on stderr in strict mode or with SOFTVERBS_VERBOSE.
-// Counted in any case.
+// Reports something that an application must not do, on stderr in strict mode or with
+// SOFTVERBS_VERBOSE. Counts it in any case.
 void Misuse(const char* format, ...) __attribute__((format(printf, 1, 2)));
 uint64_t MisuseCount();
 

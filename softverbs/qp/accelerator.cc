@@ -25,12 +25,13 @@ constexpr Needs kNeeds[] = {
 };
 static_assert(IBV_WR_ATOMIC_FETCH_AND_ADD == 6);
 
-// Marks the queue pair in flight for as long as it lives.
+// Marks the queue pair as in flight for as long as this object lives.
 class InFlight {
  public:
   explicit InFlight(SharedQp& shared)
       : word_(shared.in_flight), count_(word_.load(std::memory_order_relaxed)) {
-    // A full barrier: what the target revoked before it looks at this word is seen revoked below.
+    // A full barrier: if the target revoked something before it looks at this word, we see that
+    // below.
     word_.exchange(count_ + 1, std::memory_order_seq_cst);
   }
   // Release: a target that sees the even count knows our accesses are over.
@@ -43,15 +44,15 @@ class InFlight {
   const uint64_t count_;
 };
 
-// What the target's memory is needed for.
+// The target's memory that an operation touches.
 struct RemoteRange {
   uint64_t addr;
   uint32_t rkey;
   uint32_t length;
 };
 
-// Where the range is in this process; null when any check fails. REQUIRES: in flight. Inlined, so
-// that constant needs cost nothing.
+// Returns where the range is in this process, or null if any check fails. REQUIRES: in flight.
+// Inlined, so that constant needs cost nothing.
 [[gnu::always_inline]] inline uint8_t* ResolveRemote(const Qp& qp, const SharedTables& tables,
                                                      RemoteRange range, Needs needs) {
   const uint32_t dest = qp.attr.dest_qp_num;
@@ -72,15 +73,15 @@ struct RemoteRange {
   const ImportedRegions::Region region =
       qp.link->regions().Find(mr.region.load(std::memory_order_relaxed));
   if (region.base == nullptr || (needs.writable && !region.writable)) return nullptr;
-  // The peer's numbers are its own affair up to here; this bound protects us.
+  // The checks so far concern only the peer. This bound protects us.
   const uint64_t in_file = mr.region_offset.load(std::memory_order_relaxed) + offset;
   if (in_file > region.size || range.length > region.size - in_file) return nullptr;
   return region.base + in_file;
 }
 
-// The peer's tables; null when the accelerator must keep out.
+// Returns the peer's tables, or null if the accelerator must not be used.
 const SharedTables* TablesOf(const Qp& qp) {
-  // The memory and the tables of a peer that died are still mapped, but it must not answer.
+  // A dead peer's memory and tables are still mapped, but it must not answer.
   const Link& link = *qp.link;
   return Accelerating() && link.state() == Link::State::kUp ? link.peer_tables() : nullptr;
 }
@@ -124,7 +125,7 @@ bool Write(const Qp& qp, const RemoteOperation& operation, uint8_t* remote) {
 bool Atomic(const Qp& qp, const RemoteOperation& operation, uint8_t* remote) {
   if (reinterpret_cast<uintptr_t>(remote) % 8 != 0 || operation.local.count != 1) return false;
   const ibv_sge& sge = operation.local.sges[0];
-  // Before the atomic: once it happened it must not be repeated by another path.
+  // Checked before the atomic: once executed, it must not be repeated by another path.
   uint8_t* local = qp.nic->memory().Resolve(sge.lkey, sge.addr, sizeof(uint64_t), qp.pd_id,
                                             IBV_ACCESS_LOCAL_WRITE);
   if (local == nullptr) return false;
@@ -149,7 +150,7 @@ bool CanAccelerate(Qp& qp, ibv_wr_opcode opcode, uint32_t rkey, uint32_t length)
   if (tables == nullptr || qp.link->state() != Link::State::kUp) return false;
   const SharedMr& mr = tables->mrs[MrIndex(rkey)];
   const uint32_t region = mr.region.load(std::memory_order_relaxed);
-  // Read without being in flight: a hint only, Accelerate looks again.
+  // Read without being in flight, so it is only a hint. Accelerate looks again.
   if (region == 0 || mr.key.load(std::memory_order_relaxed) != rkey) return false;
   ImportedRegions::Region mapped = qp.link->regions().Find(region);
   if (mapped.base == nullptr) {
@@ -184,7 +185,7 @@ bool AccelerateRead(Qp& qp, uint64_t remote_addr, uint32_t rkey, uint32_t length
   const InFlight in_flight(*qp.shared);
   const uint8_t* remote = ResolveRemote(qp, *tables, {remote_addr, rkey, length}, kReadNeeds);
   if (remote == nullptr) return false;
-  // One element is what matters, and without the loop it takes a fifth less.
+  // Mostly there is one element, and without the loop it takes a fifth less.
   const bool executed =
       local.count == 1 ? ReadPiece(qp, local.sges[0], remote) : ReadPieces(qp, local, remote);
   if (executed) Count(stats.sends[IBV_WR_RDMA_READ].accelerated);

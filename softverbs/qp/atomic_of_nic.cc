@@ -29,7 +29,7 @@ void SetAtomicWindow(void (*window)(void*), void* argument) {
 }
 
 uint64_t AtomicOfNic(uint64_t* word, const PacketHeader& request) {
-  // Relaxed, and two instructions on purpose: the CPU's locked ones may come in between.
+  // Relaxed, and two instructions on purpose: the CPU's locked instructions may come between them.
   const uint64_t original = __atomic_load_n(word, __ATOMIC_RELAXED);
   Window();
   const bool compare = request.type == PacketType::kCompareSwap;

@@ -7,14 +7,14 @@
 
 namespace softverbs {
 
-// Executes an atomic request as a NIC does whose atomics the CPU is not part of (IBV_ATOMIC_HCA):
-// the word is read, compared and written, and what the CPU stores in between is lost. Returns the
+// Executes an atomic request like a NIC whose atomics do not include the CPU (IBV_ATOMIC_HCA): it
+// reads, compares and writes the word, and loses what the CPU stores in between. Returns the
 // original value. REQUIRES: the engine's progress lock, which is the NIC's own lock here; the word
 // is aligned.
 uint64_t AtomicOfNic(uint64_t* word, const PacketHeader& request);
 
-// What runs between the reading and the writing, for tests that want to be there. Null: others get
-// a chance to run.
+// Sets a function that runs between the read and the write, for tests. Null: other threads get a
+// chance to run.
 void SetAtomicWindow(void (*window)(void*), void* argument);
 
 }  // namespace softverbs

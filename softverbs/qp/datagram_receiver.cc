@@ -8,7 +8,7 @@
 namespace softverbs {
 namespace {
 
-// What a well-behaved sender sends; the record's size was checked before.
+// Checks what a well-behaved sender sends. The record's size was checked before.
 bool IsWellFormed(const PacketHeader& header) {
   return header.message_bytes <= kMaxDatagram &&
          header.payload_bytes == kGrhBytes + header.message_bytes;

@@ -8,9 +8,9 @@
 
 namespace softverbs {
 
-// A datagram arrived for a UD queue pair: header and data go to the next receive. It is lost, and
-// nobody hears of it, when the Q_Key is another, no receive is posted, or it does not fit into that
-// receive (which then serves the next datagram). REQUIRES: lock held.
+// Delivers a datagram that arrived for a UD queue pair: header and data go to the next receive. The
+// datagram is lost, without notice, if its Q_Key is wrong, if no receive is posted, or if it does
+// not fit into that receive (the next datagram then uses the receive). REQUIRES: lock held.
 void HandleDatagram(Qp& qp, const PacketHeader& header, const uint8_t* payload);
 
 }  // namespace softverbs

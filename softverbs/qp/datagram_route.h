@@ -13,14 +13,14 @@
 namespace softverbs {
 
 // Where a posted datagram goes: what its address handle said when it was posted, and the processes
-// that means.
+// to reach.
 struct DatagramRoute {
   ibv_wc_status error = IBV_WC_SUCCESS;
   uint32_t qpn = 0;  // kMulticastQpn for a group
   uint32_t qkey = 0;
   ibv_global_route route{};
-  std::vector<std::shared_ptr<Link>> links;  // one; for a group one for each process in it
-  size_t reached = 0;                        // of them, so far
+  std::vector<std::shared_ptr<Link>> links;  // one; for a group, one per process in it
+  size_t reached = 0;                        // how many of the links, so far
 };
 
 }  // namespace softverbs

@@ -22,8 +22,8 @@ namespace {
 // IBTA 10.2.5: with this bit set the Q_Key is that of the sending queue pair.
 constexpr uint32_t kOwnQkey = 0x80000000;
 
-// How long the first datagram to a process waits, in the call that posts it, for their link to come
-// up. There are programs that post and leave, and to an adapter that is enough.
+// How long the call that posts the first datagram to a process waits for the link to come up. Some
+// programs post and exit, and with an adapter that is enough.
 constexpr int64_t kFirstContactNs = 100'000'000;
 
 std::shared_ptr<Link> OpenLink(LinkDirectory& links, uint32_t slot) {
@@ -77,7 +77,7 @@ PacketHeader DatagramHeader(const Qp& qp, const SendWqe& wqe, const DatagramRout
   return header;
 }
 
-// False when the memory was deregistered since the request was posted.
+// Returns false if the memory was deregistered since the request was posted.
 bool FillPayload(const Qp& qp, SendWqe& wqe, const DatagramRoute& to, uint8_t* payload) {
   WriteGrh(to.route, wqe.length, payload);
   uint8_t* data = payload + kGrhBytes;
@@ -89,9 +89,9 @@ bool FillPayload(const Qp& qp, SendWqe& wqe, const DatagramRoute& to, uint8_t* p
   return wqe.length == 0 || Gather(qp.nic->memory(), qp.pd_id, list, 0, wqe.length, data);
 }
 
-// To everybody it goes to; false when it must wait for one of them.
+// Sends the datagram to all its destinations. Returns false if it must wait for one of them.
 bool SendDatagram(Qp& qp, SendWqe& wqe, DatagramRoute& to) {
-  // IBTA C10-93.1.1: what is longer than the MTU is not sent, and that is no error.
+  // IBTA C10-93.1.1: a datagram longer than the MTU is not sent, and that is no error.
   if (wqe.length > kMaxDatagram) return true;
   const PacketHeader header = DatagramHeader(qp, wqe, to);
   for (; to.reached < to.links.size(); ++to.reached) {

@@ -22,7 +22,8 @@ void HandlePacket(Qp& qp, Link& link, const PacketHeader& header, const uint8_t*
     case PacketType::kAtomicResponse:
     case PacketType::kAck:
     case PacketType::kNak:
-      // Only from the peer this queue pair is connected to; others' answers are stale or forged.
+      // Accepts answers only from the peer that this queue pair is connected to. Others are stale
+      // or forged.
       if (qp.IsReliable() && qp.link.get() == &link && header.from_qpn == qp.attr.dest_qp_num) {
         HandleAnswer(qp, header, payload);
       }
@@ -53,7 +54,7 @@ void HandleLinkSpace(Qp& qp) {
 
 namespace {
 
-// What waited for space in the link is lost like all that was in it.
+// Requests that waited for space in the link are lost, like those that were in it.
 void HandleLossyLinkDown(Qp& qp, const Link& link) {
   if (!qp.IsDatagram() && qp.link.get() != &link) return;
   qp.waits_for_link = false;
@@ -67,7 +68,7 @@ void HandleLinkDown(Qp& qp, const Link& link) {
   if (!qp.IsReliable()) return HandleLossyLinkDown(qp, link);
   if (qp.link.get() != &link) return;
   qp.responder.answers.clear();
-  // A connection without outstanding work does not notice, as on a real one.
+  // As on a real adapter, a connection without outstanding work does not notice.
   if (qp.requester.queue.Idle()) return;
   if (qp.state == IBV_QPS_RTS) HandlePeerGone(qp);
   if (qp.state == IBV_QPS_SQD) FailOldest(qp, IBV_WC_RETRY_EXC_ERR);  // nothing is resent there

@@ -20,17 +20,11 @@ namespace {
 
 constexpr uint32_t kAtomicBytes = sizeof(uint64_t);
 
-// What a request needs of its own queue pair and of its local memory.
-struct Checked {
-  uint64_t length = 0;
-  ibv_wc_status error = IBV_WC_SUCCESS;  // reported by a completion, not by the call
-};
-
 bool IsAtomic(ibv_wr_opcode opcode) {
   return opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
-// errno value for what a real provider refuses in the call itself.
+// Returns an errno value for what a real provider refuses in the call itself.
 int CheckInline(const Qp& qp, const ibv_send_wr& wr, uint64_t length) {
   if ((wr.send_flags & IBV_SEND_INLINE) == 0) return 0;
   const bool carries_data = wr.opcode <= IBV_WR_SEND_WITH_IMM;
@@ -91,8 +85,8 @@ bool Supports(const Qp& qp, ibv_wr_opcode opcode) {
   }
 }
 
-// What an application finds that looks at a READ's sink before its completion. By words, as an
-// adapter writes it: others may be reading the memory.
+// What an application finds if it looks at a READ's sink before its completion. Written by words,
+// as an adapter writes, because others may be reading the memory.
 void Poison(const Qp& qp, SendWqe& wqe) {
   constexpr uint32_t kBlock = 64;
   static const std::vector<uint8_t> poison(kBlock, fault::kPoison);
@@ -106,7 +100,7 @@ void Poison(const Qp& qp, SendWqe& wqe) {
   }
 }
 
-// What the plan does to the request.
+// Applies the plan to the request.
 void Afflict(Qp& qp, const fault::Plan& plan, SendWqe& wqe) {
   fault::QpFaults& faults = qp.faults;
   wqe.faults = fault::DecideRequest(plan, faults.ordinal, faults.requests++, faults.of_connection++,
@@ -188,8 +182,8 @@ bool ExecuteRead(Qp& qp, const ibv_send_wr& wr, SgeList local) {
   return true;
 }
 
-// The fast path: nothing is under way, and the accelerator can do it now. False leaves everything
-// to the queue, which also finds out what was wrong.
+// Fast path: nothing is under way, and the accelerator can execute the request now. If it returns
+// false, the queue handles the request, and also finds out what was wrong.
 bool ExecuteNow(Qp& qp, const ibv_send_wr& wr) {
   const SendQueue& queue = qp.requester.queue;
   if (qp.state != IBV_QPS_RTS || !queue.Idle() || queue.Full() || !qp.responder.answers.empty() ||

@@ -9,12 +9,12 @@ namespace softverbs {
 
 struct Qp;
 
-// ibv_context_ops: 0 or an errno value, and then *bad_wr is the first request not posted.
+// Functions of ibv_context_ops. Return 0, or an errno value with *bad_wr set to the first request
+// not posted.
 int PostSend(ibv_qp* qp, ibv_send_wr* wr, ibv_send_wr** bad_wr);
 int PostReceive(ibv_qp* qp, ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
 
-// The parts of both. REQUIRE the queue pair's lock.
-// Adds a request to the queue without transmitting it: 0 or an errno value.
+// Adds a request to the queue without transmitting it. Returns 0 or an errno value.
 int Enqueue(Qp& qp, const ibv_send_wr& wr);
 bool CanPost(const Qp& qp);
 // Transmits, or flushes, what was added.

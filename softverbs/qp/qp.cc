@@ -23,14 +23,14 @@ void PublishTarget(Qp& qp) {
     if ((access & IBV_ACCESS_REMOTE_READ) != 0 && fetches) target |= kTargetRead;
     if ((access & IBV_ACCESS_REMOTE_ATOMIC) != 0 && fetches) target |= kTargetAtomic;
   }
-  // Sequentially consistent against the initiator's in-flight word: see accelerator.h.
+  // Sequentially consistent with the initiator's in-flight word: see accelerator.h.
   qp.shared->target.exchange(target, std::memory_order_seq_cst);
 }
 
 void RevokeTarget(Qp& qp) {
   if (qp.shared->target.exchange(0, std::memory_order_seq_cst) == 0 || !qp.link) return;
   const SharedTables* peer = qp.link->peer_tables();
-  // A peer that is gone has no thread left to be waited for.
+  // A peer that is gone has no thread left to wait for.
   if (peer == nullptr || qp.link->state() != Link::State::kUp) return;
   AwaitQuiet(peer->qps[QpIndex(qp.attr.dest_qp_num)].in_flight);
 }

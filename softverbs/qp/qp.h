@@ -23,7 +23,7 @@
 
 namespace softverbs {
 
-// The requester's half of a queue pair: see requester.h.
+// The requester's half of a queue pair. See requester.h.
 struct Requester {
   SendQueue queue;
   uint32_t next_psn = 0;
@@ -40,7 +40,7 @@ struct Requester {
   uint32_t back_off_count = 0;  // tells a late timer from the current one
 };
 
-// An answer the responder owes, in the order of the requests.
+// An answer that the responder owes. Answers are in the order of the requests.
 struct Answer {
   PacketType type;
   NakCode nak;
@@ -52,14 +52,14 @@ struct Answer {
   uint32_t length;
   uint32_t sent;
   uint64_t value;
-  // Of a READ that a fault tears.
+  // For a READ that a fault tears.
   bool tear;
   int64_t tear_ns;
   uint64_t tear_seed;
   std::shared_ptr<TornRead> torn;  // once it began
 };
 
-// The responder's half: see responder.h.
+// The responder's half of a queue pair. See responder.h.
 struct Responder {
   uint32_t expected_psn = 0;
   bool refused = false;      // a request was refused; what follows it is dropped until its repeat
@@ -70,12 +70,13 @@ struct Responder {
   std::deque<Answer> answers;
 };
 
-// A queue pair: reliable or unreliable connected, or unreliable datagram. RC is what the files
-// beside this one are about; what is different with UC they say, UD has files of its own
+// A queue pair: reliable connected (RC), unreliable connected (UC), or unreliable datagram (UD).
+// The files of this folder are about RC, and say what differs with UC. UD has files of its own
 // (datagram_*).
 //
-// Everything below `lock` is guarded by it. Order of locks: the engine's progress lock, then a
-// queue pair's, then one of (link transmit, CQ, SRQ). Never two queue pairs' at once.
+// `lock` guards everything below it. Order of locks: the engine's progress lock, then a queue
+// pair's lock, then one of (link transmit, CQ, SRQ). A thread never holds the locks of two queue
+// pairs.
 struct Qp {
   ibv_qp_ex ex{};  // first
 
@@ -119,36 +120,37 @@ struct Qp {
     return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD ||
            state == IBV_QPS_SQE;
   }
-  // In these states what is posted to the send queue is flushed.
+  // In these states, requests posted to the send queue are flushed.
   bool FlushesSends() const { return state == IBV_QPS_ERR || state == IBV_QPS_SQE; }
 };
 
 void RaiseQpEvent(Qp& qp, ibv_event_type type);
 
-// What peers may do through this queue pair, published for their accelerators; nothing unless it
-// can receive. REQUIRES: lock held.
+// Publishes what peers may do through this queue pair, for their accelerators. Publishes nothing
+// unless the queue pair can receive. REQUIRES: lock held.
 void PublishTarget(Qp& qp);
 
-// Nobody may execute anything through this queue pair any more, and nobody still does. REQUIRES:
-// lock held.
+// Takes back the right to execute anything through this queue pair, and waits until nobody does so
+// any more. REQUIRES: lock held.
 void RevokeTarget(Qp& qp);
 
-// To the error state: revokes, flushes both queues with IBV_WC_WR_FLUSH_ERR, refuses what it
-// owed answers to, tells users of an SRQ that the last receive was reached. REQUIRES: lock held.
+// Moves to the error state: revokes the peers' rights, flushes both queues with
+// IBV_WC_WR_FLUSH_ERR, refuses requests whose answers it owed, and tells users of an SRQ that the
+// last receive was reached. REQUIRES: lock held.
 void EnterError(Qp& qp);
 
-// A send failed. A reliable connection cannot go on, so that is EnterError; otherwise only the send
-// queue stops and is flushed (IBV_QPS_SQE), and receives go on. REQUIRES: lock held.
+// Handles a failed send. A reliable connection cannot go on, so this is EnterError. Otherwise only
+// the send queue stops and is flushed (IBV_QPS_SQE), and receives go on. REQUIRES: lock held.
 void EnterSendError(Qp& qp);
 
-// Flushes what was posted in the error states. REQUIRES: lock held.
+// Flushes requests posted in the error states. REQUIRES: lock held.
 void FlushQueues(Qp& qp);
 
-// Takes a receive into responder.receive unless it holds one; false when there is none. REQUIRES:
-// lock held.
+// Takes a receive into responder.receive, unless it holds one. Returns false if there is none.
+// REQUIRES: lock held.
 bool TakeReceive(Qp& qp);
 
-// Completes the receive that the current message holds. REQUIRES: lock held.
+// Completes the receive that the current message took. REQUIRES: lock held.
 void CompleteReceive(Qp& qp, const ReceiveWqe& receive, ibv_wc_status status);
 
 }  // namespace softverbs

@@ -72,7 +72,8 @@ void Reset(Qp& qp) {
   requester.began = requester.backing_off = requester.peer_awaited = false;
   requester.held_back = false;
   requester.fetches = 0;
-  // Not from zero: a late answer to the old connection must not look like one of the new.
+  // Does not start from zero: a late answer to the old connection must not look like one of the
+  // new.
   ++requester.epoch;
   qp.responder = Responder{};
   qp.receives.Clear();
@@ -83,7 +84,7 @@ void Reset(Qp& qp) {
   qp.waits_for_link = false;
 }
 
-// What becomes true on arrival in a state.
+// Does what has to be done on arrival in a state.
 void Enter(Qp& qp, ibv_qp_state state) {
   if (state == IBV_QPS_RTR) qp.responder.expected_psn = qp.attr.rq_psn;
   if (state == IBV_QPS_RTS && qp.state == IBV_QPS_RTR) {
@@ -131,11 +132,11 @@ int ModifyQp(Qp& qp, const ibv_qp_attr& attr, int mask) {
   const bool connects = (mask & IBV_QP_STATE) && attr.qp_state == IBV_QPS_RTR;
   if (connects && (mask & IBV_QP_DEST_QPN)) {
     if (attr.dest_qp_num >= 1u << 24) return EINVAL;
-    // Before any lock: it may have to be made. An unknown number gives a link that is down, and
-    // sends on it fail as to a host that does not answer.
+    // Looks the link up before taking any lock, because it may have to be made. An unknown number
+    // gives a link that is down, and sends on it fail as to a host that does not answer.
     if (CheckValues(attr, mask) == 0) link = qp.nic->links().Get(QpSlot(attr.dest_qp_num));
   }
-  // Nothing is executed meanwhile: after a move to ERR or RESET nobody touches its memory.
+  // Pauses the engine, so that after a move to ERR or RESET nobody touches the queue pair's memory.
   const Engine::Pause pause(qp.nic->engine());
   const std::lock_guard<SpinLock> guard(qp.lock);
   const int error = ModifyLocked(qp, attr, mask, std::move(link));

@@ -20,7 +20,8 @@ struct ReceiveWqe {
   ibv_sge sges[kMaxSge];
 };
 
-// The receives of a queue pair or of a shared receive queue. Not thread safe: its owner's lock.
+// The receives of a queue pair or of a shared receive queue. Not thread safe: guarded by its
+// owner's lock.
 class ReceiveQueue {
  public:
   void Init(uint32_t max_wr, uint32_t max_sge) {
@@ -37,7 +38,7 @@ class ReceiveQueue {
   uint32_t size() const { return tail_ - head_; }
   void Clear() { head_ = tail_; }
 
-  // 0 or an errno value, as post_recv returns them.
+  // Returns 0 or an errno value, as post_recv does.
   int Post(const ibv_recv_wr& wr) {
     if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > max_sge_) return EINVAL;
     if (size() >= max_wr_) return ENOMEM;
@@ -48,7 +49,7 @@ class ReceiveQueue {
     return 0;
   }
 
-  // Takes the oldest; false when there is none.
+  // Takes the oldest receive. Returns false if there is none.
   bool Take(ReceiveWqe* wqe) {
     if (size() == 0) return false;
     const uint32_t place = head_++ & mask_;

@@ -50,7 +50,7 @@ ibv_wc_opcode CompletionOpcode(ibv_wr_opcode opcode) {
   }
 }
 
-// A READ or atomic: one packet, and its answer is awaited.
+// Sends a READ or atomic: one packet, whose answer is awaited.
 Sent SendFetch(Qp& qp, SendWqe& wqe) {
   Requester& requester = qp.requester;
   if (qp.attr.max_rd_atomic == 0) {
@@ -74,7 +74,7 @@ Sent SendFetch(Qp& qp, SendWqe& wqe) {
   return Sent::kAll;
 }
 
-// One segment of a SEND or WRITE.
+// Sends one segment of a SEND or WRITE.
 Sent SendSegment(Qp& qp, SendWqe& wqe) {
   Requester& requester = qp.requester;
   const uint32_t offset = requester.sent_bytes;
@@ -99,7 +99,7 @@ Sent SendSegment(Qp& qp, SendWqe& wqe) {
     return true;
   });
   if (result == Link::SendResult::kNotFilled) {
-    // Deregistered since the post. Reported when its turn comes.
+    // The memory was deregistered since the post. Reported when the request's turn comes.
     wqe.error = IBV_WC_LOC_PROT_ERR;
     if (requester.queue.next == requester.queue.done) FailOldest(qp, wqe.error);
   }
@@ -129,8 +129,8 @@ Accelerated TryAccelerate(Qp& qp, SendWqe& wqe) {
   if (qp.requester.began || !CanAccelerate(qp, wqe.opcode, wqe.rkey, wqe.length)) {
     return Accelerated::kNo;
   }
-  // Earlier requests are with the peer's NIC: this one must not overtake them. A READ waits for
-  // their acknowledgement rather than trouble the peer's CPU.
+  // Earlier requests are with the peer's NIC, and this one must not overtake them. A READ waits for
+  // their acknowledgement, rather than give the peer's CPU the work.
   if (queue.next != queue.done) {
     return wqe.is_fetch() ? Accelerated::kWait : Accelerated::kNo;
   }
@@ -146,7 +146,7 @@ Accelerated TryAccelerate(Qp& qp, SendWqe& wqe) {
   return Accelerate(qp, operation) ? Accelerated::kDone : Accelerated::kNo;
 }
 
-// On an unreliable connection a request is complete when it was sent, wherever it went.
+// On an unreliable connection a request is complete once it is sent, whether it arrives or not.
 Sent CompleteUnanswered(Qp& qp) {
   ++qp.requester.queue.next;
   qp.requester.began = false;
@@ -191,7 +191,7 @@ Sent TransmitOne(Qp& qp, SendWqe& wqe) {
 
 bool Before(uint32_t psn, uint32_t other) { return static_cast<int32_t>(psn - other) < 0; }
 
-// A fault: the request was executed, but its answer does not arrive.
+// Applies a fault: the request was executed, but its answer does not arrive.
 bool LosesAnswer(Qp& qp, SendWqe& wqe) {
   if (!wqe.faults.lost_ack) [[likely]]
     return false;
@@ -200,7 +200,7 @@ bool LosesAnswer(Qp& qp, SendWqe& wqe) {
   return true;
 }
 
-// Requests before `psn` are acknowledged by whatever answers `psn` itself.
+// Completes the requests before `psn`: any answer to `psn` acknowledges them.
 void CompleteBefore(Qp& qp, uint32_t psn) {
   SendQueue& queue = qp.requester.queue;
   while (queue.done != queue.next) {
@@ -210,8 +210,8 @@ void CompleteBefore(Qp& qp, uint32_t psn) {
   }
 }
 
-// The oldest request if it is the one that `header` answers: it must have been sent, at least
-// in part, in the current epoch.
+// Returns the oldest request if `header` answers it: it must have been sent, at least in part, in
+// the current epoch.
 SendWqe* Answered(Qp& qp, const PacketHeader& header) {
   Requester& requester = qp.requester;
   SendQueue& queue = requester.queue;
@@ -253,7 +253,7 @@ void HandleAtomicAnswer(Qp& qp, const PacketHeader& header) {
   CompleteOldest(qp, IBV_WC_SUCCESS);
 }
 
-// Goes back to the oldest request and waits. It and those after it were dropped by the peer.
+// Goes back to the oldest request and waits. The peer dropped it and those after it.
 void BackOff(Qp& qp, int64_t wait_ns) {
   Requester& requester = qp.requester;
   requester.next_psn = requester.queue.At(requester.queue.done).psn;
@@ -273,7 +273,8 @@ void HandleRnr(Qp& qp, uint32_t timer_code) {
   BackOff(qp, RnrTimerNs(timer_code));
 }
 
-// A real adapter's packets would be dropped and resent when the acknowledgement timer runs out.
+// With a real adapter the packets would be dropped, and resent when the acknowledgement timer runs
+// out.
 void HandleNotConnected(Qp& qp) {
   constexpr int64_t kWithoutTimeoutNs = 10'000'000;
   if (qp.attr.timeout == 0) return BackOff(qp, kWithoutTimeoutNs);
@@ -281,7 +282,7 @@ void HandleNotConnected(Qp& qp) {
   BackOff(qp, AckTimeoutNs(qp.attr.timeout));
 }
 
-// The peer gave up on a later request and with it on the answer of the oldest.
+// Returns whether the peer gave up a later request, and with it the answer to the oldest one.
 bool LostItsAnswer(Qp& qp, const PacketHeader& header) {
   const SendQueue& queue = qp.requester.queue;
   return header.nak >= NakCode::kNoQueuePair && !qp.requester.backing_off &&
@@ -317,7 +318,7 @@ void HandleNak(Qp& qp, const PacketHeader& header) {
 void Transmit(Qp& qp) {
   if (qp.IsDatagram()) return TransmitDatagrams(qp);
   SendQueue& queue = qp.requester.queue;
-  // Answers first: what the application posts after it saw a request must follow its answer.
+  // Sends answers first: what the application posts after it saw a request must follow its answer.
   if (!qp.responder.answers.empty() && !SendAnswers(qp)) return;
   while (qp.state == IBV_QPS_RTS && !qp.requester.backing_off && queue.next != queue.posted) {
     if (TransmitOne(qp, queue.At(queue.next)) == Sent::kWait) return;
@@ -338,7 +339,7 @@ void HandleAnswer(Qp& qp, const PacketHeader& header, const uint8_t* payload) {
 }
 
 void HandlePeerGone(Qp& qp) {
-  // What retry_cnt and timeout add up to may be a minute; this is enough for tools that end.
+  // retry_cnt and timeout may add up to a minute. This much is enough for tools that end.
   constexpr int64_t kWaitMaxNs = 500'000'000;
   if (qp.requester.peer_awaited) return FailOldest(qp, IBV_WC_RETRY_EXC_ERR);
   qp.requester.peer_awaited = true;

@@ -11,23 +11,24 @@ namespace softverbs {
 // The requester: takes posted requests in order, has each executed by the accelerator or sends it
 // as packets, and completes them in order. All functions REQUIRE the queue pair's lock.
 
-// Does what can be done now; is called again whenever that may have changed: after a post, an
-// answer, a timer, new space in the link.
+// Does what can be done now. It is called again whenever that may have changed: after a post, an
+// answer, a timer, or new space in the link.
 void Transmit(Qp& qp);
 
-// An acknowledgement, a refusal or the answer of a READ or atomic.
+// Handles an acknowledgement, a refusal, or the answer to a READ or atomic.
 void HandleAnswer(Qp& qp, const PacketHeader& header, const uint8_t* payload);
 
-// The peer's queue pair or process is gone, and there is work for it. The oldest request fails, but
-// only after a while: a real adapter resends until its timers run out, and programs live by that.
-// Of two that end together, one hears of what it waits for before it hears of the other's end.
+// Handles the end of the peer's queue pair or process while there is work for it. The oldest
+// request fails, but only after a while: a real adapter resends until its timers run out, and
+// programs depend on that. If two programs end together, each hears of what it waits for before it
+// hears of the other's end.
 void HandlePeerGone(Qp& qp);
 
-// READs and atomics that are with the peer, counted from the queue itself: what `fetches` has to
-// say, and must not exceed attr.max_rd_atomic.
+// Counts the READs and atomics that are with the peer, from the queue itself. `fetches` must equal
+// it, and it must not exceed attr.max_rd_atomic.
 uint32_t CountFetchesInFlight(Qp& qp);
 
-// Completes the oldest request; signalled or failed ones get a completion.
+// Completes the oldest request. Signaled and failed requests get a completion.
 void CompleteOldest(Qp& qp, ibv_wc_status status);
 
 // Completes the oldest request with an error; then EnterSendError.

@@ -12,7 +12,7 @@
 namespace softverbs {
 namespace {
 
-// Requesters keep to max_rd_atomic; only a hostile one makes more answers pending.
+// Requesters respect max_rd_atomic. Only a hostile one makes more answers pending.
 constexpr size_t kMaxAnswers = 1024;
 
 Answer AnswerTo(const PacketHeader& request, PacketType type) {
@@ -35,11 +35,11 @@ void Acknowledge(Qp& qp, const PacketHeader& request) {
   SendAnswers(qp);
 }
 
-// An unreliable connection loses the message, and nobody hears of it (IBTA 9.9.3, class D). The
-// receive that it took serves the next.
+// An unreliable connection loses the message without notice (IBTA 9.9.3, class D). The next message
+// uses the receive that this one took.
 void Drop(Qp& qp) { qp.responder.in_message = false; }
 
-// Refuses the request; it will be repeated (or the requester gives up).
+// Refuses the request. The requester will repeat it or give up.
 void Refuse(Qp& qp, const PacketHeader& request, NakCode code) {
   if (!qp.IsReliable()) return Drop(qp);
   Answer nak = AnswerTo(request, PacketType::kNak);
@@ -63,8 +63,8 @@ void EmitNak(Link& link, const Qp& qp, const PacketHeader& request, NakCode code
   if (link.refusals().size() < kMaxAnswers) link.refusals().push_back(nak);
 }
 
-// Refuses for good: this end goes to the error state too. The refusal must still leave, although
-// EnterError drops the answers, so it goes by the link's own list, behind what was sent.
+// Refuses for good: this end goes to the error state too. EnterError drops the answers, but the
+// refusal must still leave. So it goes by the link's own list, behind what was sent.
 void Fail(Qp& qp, Link& link, const PacketHeader& request, NakCode code) {
   if (qp.IsReliable()) {
     SendAnswers(qp);
@@ -134,7 +134,7 @@ void HandleWrite(Qp& qp, Link& link, const PacketHeader& request, const uint8_t*
     return FailWithEvent(qp, link, request, NakCode::kRemoteAccess);
   }
   if (request.message_bytes > 0) {
-    // For the whole message at every segment: the region may be deregistered in between.
+    // Checks the whole message at every segment, because the region may be deregistered in between.
     uint8_t* to = qp.nic->memory().Resolve(request.rkey, request.remote_addr, request.message_bytes,
                                            qp.pd_id, IBV_ACCESS_REMOTE_WRITE);
     if (to == nullptr) return FailWithEvent(qp, link, request, NakCode::kRemoteAccess);
@@ -150,7 +150,7 @@ void HandleWrite(Qp& qp, Link& link, const PacketHeader& request, const uint8_t*
   if (takes_receive) DeliverReceive(qp, request, IBV_WC_RECV_RDMA_WITH_IMM, request.message_bytes);
 }
 
-// The requester's plan tears the READ, or ours does.
+// Tears the READ if the requester's plan or ours says so.
 void TearAnswer(Qp& qp, const PacketHeader& request, Answer* answer) {
   constexpr uint64_t kLongestNs = 1'000'000'000;  // the peer's number
   if ((request.flags & kPacketTear) != 0) {
@@ -238,7 +238,7 @@ PacketHeader AnswerHeader(const Qp& qp, const Answer& answer, uint32_t payload) 
 
 enum class Step { kDone, kMore, kWait, kFailed };
 
-// One packet of the answer.
+// Sends one packet of the answer.
 Step SendAnswer(Qp& qp, Answer& answer) {
   const bool read = answer.type == PacketType::kReadResponse;
   uint32_t payload = read ? std::min(kMaxPayload, answer.length - answer.sent) : 0;
@@ -249,7 +249,7 @@ Step SendAnswer(Qp& qp, Answer& answer) {
     payload = std::min(payload, answer.torn->end() - answer.sent);
     from = answer.torn->At(answer.sent);
   } else if (payload > 0) {
-    // Again at every packet: the region may be deregistered in between.
+    // Checked at every packet, because the region may be deregistered in between.
     from = qp.nic->memory().Resolve(answer.rkey, answer.remote_addr + answer.sent, payload,
                                     qp.pd_id, IBV_ACCESS_REMOTE_READ);
     if (from == nullptr) return Step::kFailed;
@@ -264,7 +264,8 @@ Step SendAnswer(Qp& qp, Answer& answer) {
   return read && answer.sent < answer.length ? Step::kMore : Step::kDone;
 }
 
-// A request on an unreliable connection. One that begins may have any number: others were lost.
+// Handles a request on an unreliable connection. The first packet of a message may have any number,
+// because others may have been lost.
 void HandleUnreliable(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* payload) {
   Responder& responder = qp.responder;
   if (!qp.CanReceive() || qp.link.get() != &link || request.from_qpn != qp.attr.dest_qp_num) {

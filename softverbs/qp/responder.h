@@ -13,17 +13,18 @@ namespace softverbs {
 // whatever the application sends in reaction follows it. All functions REQUIRE the queue pair's
 // lock.
 
-// A request packet; nothing in it has been checked.
+// Handles a request packet. Nothing in it has been checked yet.
 void HandleRequest(Qp& qp, Link& link, const PacketHeader& header, const uint8_t* payload);
 
-// Sends the answers owed; false when some remain: the link is full, or a READ is being torn.
+// Sends the answers owed. Returns false if some remain because the link is full or a READ is being
+// torn.
 bool SendAnswers(Qp& qp);
 
-// This end answers no more: the oldest answer owed becomes a refusal, so that the peer does not
-// wait for it for ever. SendAnswers sends it, at once or when the link has space.
+// Stops answering: the oldest answer owed becomes a refusal, so that the peer does not wait for it
+// for ever. SendAnswers sends it, at once or when the link has space.
 void RefuseAnswers(Qp& qp);
 
-// The same when the queue pair forgets its link: the refusal is left to the link. REQUIRES: the
+// The same if the queue pair forgets its link: the refusal is left to the link. REQUIRES: the
 // engine's progress lock too.
 void HandRefusalToLink(Qp& qp);
 

@@ -9,8 +9,9 @@
 
 namespace softverbs {
 
-// Moves bytes between a message and local memory described by a scatter/gather list. Every key is
-// checked at the moment of the copy: false when one does not (or no longer) allow it.
+// Functions that move bytes between a message and local memory described by a scatter/gather list.
+// Every key is checked at the moment of the copy. They return false if a key does not (or no
+// longer) allow it.
 
 struct SgeList {
   const ibv_sge* sges;
@@ -23,15 +24,15 @@ inline uint64_t TotalLength(SgeList list) {
   return total;
 }
 
-// Copies bytes [offset, offset + size) of what the list describes to `to`.
+// Copies bytes [offset, offset + size) of the list's memory to `to`.
 bool Gather(const MemoryTable& memory, uint32_t pd, SgeList list, uint64_t offset, uint32_t size,
             uint8_t* to);
 
-// Copies `size` bytes from `from` to byte `offset` of what the list describes.
+// Copies `size` bytes from `from` to the list's memory, starting at byte `offset`.
 bool Scatter(const MemoryTable& memory, uint32_t pd, SgeList list, uint64_t offset, uint32_t size,
              const uint8_t* from);
 
-// True when every element may be read (written, for `access` IBV_ACCESS_LOCAL_WRITE).
+// Returns whether every element may be read (or written, if `access` is IBV_ACCESS_LOCAL_WRITE).
 bool Allowed(const MemoryTable& memory, uint32_t pd, SgeList list, uint32_t access);
 
 }  // namespace softverbs

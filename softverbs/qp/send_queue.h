@@ -13,7 +13,7 @@
 
 namespace softverbs {
 
-// A posted send request. Its scatter/gather list, or its inline data, follows it in memory.
+// A posted send request. Its scatter/gather list or its inline data follows it in memory.
 struct SendWqe {
   uint64_t wr_id;
   uint64_t remote_addr;
@@ -33,16 +33,16 @@ struct SendWqe {
   ibv_sge* sges() { return reinterpret_cast<ibv_sge*>(this + 1); }
   uint8_t* inline_data() { return reinterpret_cast<uint8_t*>(this + 1); }
   bool is_inline() const { return (send_flags & IBV_SEND_INLINE) != 0; }
-  // Answered with data rather than acknowledged.
+  // Returns whether the request is answered with data rather than acknowledged.
   bool is_fetch() const {
     return opcode == IBV_WR_RDMA_READ || opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
            opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
   }
 };
 
-// The send queue. All counters count up for ever; done <= next <= posted, and
-// posted - freed <= capacity: a place is free again only when a completion of it or of a later one
-// was polled, as on real adapters. Guarded by the queue pair's lock, `freed` apart.
+// The send queue. All counters count up for ever, with done <= next <= posted and posted - freed <=
+// capacity. As on real adapters, a place is free again only when its completion or a later one was
+// polled. Guarded by the queue pair's lock, except `freed`.
 class SendQueue {
  public:
   void Init(uint32_t max_wr, uint32_t max_sge, uint32_t max_inline) {

@@ -29,12 +29,12 @@ struct Srq {
 
   static Srq* From(ibv_srq* srq) { return reinterpret_cast<Srq*>(srq); }
 
-  // Takes the oldest receive; raises IBV_EVENT_SRQ_LIMIT_REACHED, once, when fewer than the limit
-  // remain.
+  // Takes the oldest receive. Raises IBV_EVENT_SRQ_LIMIT_REACHED once, when fewer receives than the
+  // limit remain.
   bool Take(ReceiveWqe* wqe);
 };
 
-// ibv_context_ops::post_srq_recv.
+// Implements ibv_context_ops::post_srq_recv.
 int PostSrqReceive(ibv_srq* srq, ibv_recv_wr* wr, ibv_recv_wr** bad_wr);
 
 }  // namespace softverbs

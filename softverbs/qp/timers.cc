@@ -21,9 +21,9 @@ int64_t AckTimeoutNs(uint32_t code) { return int64_t{4096} << std::min(code & 31
 
 namespace {
 
-// Runs `resume(qp)` later, then transmits, unless it says that the wait is over already. By number:
-// the queue pair may be gone when the timer runs, and is looked up while nothing can be destroyed.
-// The timer is never cancelled, which could not be waited for under these locks.
+// Runs `resume(qp)` later, and then transmits, unless `resume` says that the wait is over already.
+// Finds the queue pair by its number, while nothing can be destroyed, because it may be gone when
+// the timer runs. The timer is never cancelled: under these locks nobody could wait for that.
 template <class Resume>
 void TransmitAfter(Qp& qp, int64_t wait_ns, Resume resume) {
   Loop::Get().RunAt(MonotonicNs() + wait_ns, [nic = qp.nic, number = qp.number, resume] {

@@ -23,17 +23,17 @@ const uint8_t* Source(const Qp& qp, const Answer& answer, uint32_t begin, uint32
                                   IBV_ACCESS_REMOTE_READ);
 }
 
-// True: the answer may be looked at again.
+// Returns true, because the answer can go on.
 bool Refuse(Answer& answer) {
   answer.type = PacketType::kNak;
   answer.nak = NakCode::kRemoteAccess;
   return true;
 }
 
-// True when the answer may be looked at again: it is complete, or failed.
+// Returns true if the answer can go on: it is complete, or it failed.
 bool StepNow(Qp& qp, Answer& answer) {
   TornRead& torn = *answer.torn;
-  // Again at every step: the region may be deregistered in between.
+  // Checked at every step, because the region may be deregistered in between.
   const uint8_t* from = Source(qp, answer, torn.begin(), torn.end() - torn.begin());
   if (from == nullptr) return Refuse(answer);
   torn.Step(from);
@@ -54,7 +54,7 @@ void StepAndSend(Nic& nic, uint32_t number, const TornRead* torn) {
 
 void StepLater(Qp& qp, const Answer& answer) {
   const int64_t wait_ns = std::max<int64_t>(1, answer.tear_ns / static_cast<int64_t>(kSteps));
-  // The torn READ lives as long as the timer, so that its address is not that of another.
+  // The torn READ lives as long as the timer, so that no other torn READ gets its address.
   Loop::Get().RunAt(MonotonicNs() + wait_ns,
                     [nic = qp.nic, number = qp.number, torn = answer.torn] {
                       StepAndSend(*nic, number, torn.get());
@@ -66,7 +66,7 @@ void StepLater(Qp& qp, const Answer& answer) {
 
 TornRead::TornRead(const uint8_t* from, uint32_t begin, uint32_t size, uint64_t seed)
     : begin_(begin), bytes_(size) {
-  // A word that the answer's ends cut is as whole as the part they leave of it.
+  // If the answer begins or ends within a word, its part of that word is copied at once.
   for (uint32_t at = 0; at < size;) {
     const auto to_boundary = static_cast<uint32_t>(8 - reinterpret_cast<uintptr_t>(from + at) % 8);
     order_.push_back({at, std::min(to_boundary, size - at)});

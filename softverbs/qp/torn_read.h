@@ -10,22 +10,23 @@ namespace softverbs {
 struct Qp;
 struct Answer;
 
-// A READ that is executed in several steps, its aligned 8-byte words in any order: a fault that
-// every reader of memory in use has to stand. Up to kUnitBytes of the answer are shuffled together.
+// A READ that is executed in several steps, its aligned 8-byte words in any order. It is a fault
+// that every reader of memory in use must withstand. Up to kUnitBytes of the answer are shuffled
+// together.
 class TornRead {
  public:
   static constexpr uint32_t kUnitBytes = 1 << 20;
 
-  // For the bytes [begin, begin + size) of an answer; the first of them lies at `from`.
+  // For the bytes [begin, begin + size) of an answer. The first of them lies at `from`.
   TornRead(const uint8_t* from, uint32_t begin, uint32_t size, uint64_t seed);
 
   uint32_t begin() const { return begin_; }
   uint32_t end() const { return begin_ + static_cast<uint32_t>(bytes_.size()); }
   bool Done() const { return next_ == order_.size(); }
-  // Of the bytes from `offset` of the answer on. REQUIRES: Done().
+  // Returns the answer's bytes from `offset` on. REQUIRES: Done().
   const uint8_t* At(uint32_t offset) const { return bytes_.data() + (offset - begin_); }
 
-  // Copies one step's worth of words; `from` is where byte begin() is.
+  // Copies one step's worth of words. `from` is where byte begin() is.
   void Step(const uint8_t* from);
 
  private:
@@ -40,12 +41,12 @@ class TornRead {
   size_t next_ = 0;
 };
 
-// Makes sure that the bytes of `answer` from `sent` on are there to be sent; false when they are
-// not yet. Then it goes on by itself, calling SendAnswers and Transmit at its end. REQUIRES: the
-// queue pair's lock held; `answer` is the first of those owed.
+// Makes sure that the bytes of `answer` from `sent` on can be sent. Returns false if they are not
+// there yet; then it goes on by itself, and calls SendAnswers and Transmit at its end. REQUIRES:
+// the queue pair's lock held; `answer` is the first of those owed.
 bool PrepareTorn(Qp& qp, Answer& answer);
 
-// Whether a torn READ is in progress: the requests behind it wait. REQUIRES: lock held.
+// Returns whether a torn READ is in progress. The requests behind it wait. REQUIRES: lock held.
 bool IsTearing(const Qp& qp);
 
 }  // namespace softverbs

@@ -5,8 +5,8 @@
 
 namespace softverbs {
 
-// Whether a queue pair of this type may go from one state to another with the attributes of `mask`
-// (IBTA 11.2.5.2): all that are required, none that are not allowed.
+// Returns whether a queue pair of this type may go from one state to another with the attributes of
+// `mask` (IBTA 11.2.5.2): all that are required, and none that are not allowed.
 bool IsLegalTransition(ibv_qp_type type, ibv_qp_state from, ibv_qp_state to, int mask);
 
 }  // namespace softverbs

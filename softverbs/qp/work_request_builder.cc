@@ -19,7 +19,7 @@ void WorkRequestBuilder::Abort() { owner_.unlock(); }
 
 int WorkRequestBuilder::Complete(ibv_qp* qp) {
   int error = error_;
-  // Pointers are set only now: the vectors no longer grow.
+  // Pointers are set only now, when the vectors no longer grow.
   for (size_t i = 0; i < parts_.size(); ++i) {
     Part& part = parts_[i];
     part.wr.next = i + 1 < parts_.size() ? &parts_[i + 1].wr : nullptr;

@@ -10,9 +10,8 @@
 
 namespace softverbs {
 
-// The ibv_wr_* calls of one queue pair: collects requests between ibv_wr_start and
-// ibv_wr_complete, which posts them all. One thread at a time has it, from start to complete or
-// abort.
+// The ibv_wr_* calls of one queue pair. Collects requests between ibv_wr_start and ibv_wr_complete,
+// which posts them all. Only one thread at a time has it, from start to complete or abort.
 class WorkRequestBuilder {
  public:
   void Start();
@@ -21,10 +20,10 @@ class WorkRequestBuilder {
 
   // Begins a request with the queue pair's current wr_id and wr_flags.
   ibv_send_wr& Begin(const ibv_qp_ex& qp, ibv_wr_opcode opcode);
-  // UD only: where the request goes.
+  // UD only: sets where the request goes.
   void SetDestination(ibv_ah* ah, uint32_t qpn, uint32_t qkey);
   void SetSges(const ibv_sge* sges, size_t count);
-  // Copies the data: the application may reuse them at once.
+  // Copies the data, so that the application may reuse its buffers at once.
   void SetInline(size_t count, const ibv_data_buf* buffers);
   void Fail(int error) { error_ = error; }
 
@@ -37,7 +36,7 @@ class WorkRequestBuilder {
   };
 
   SpinLock owner_;
-  // Guarded by owner_, which is held from Start on. Kept to reuse their memory.
+  // Guarded by owner_, which is held from Start on. Kept between chains to reuse their memory.
   std::vector<Part> parts_;
   std::vector<ibv_sge> sges_;
   std::vector<uint8_t> inline_data_;

@@ -1,5 +1,5 @@
-// softverbs-run PROGRAM ARGS...: runs a program of somebody else's on softverbs, by preloading the
-// library that stands in for libibverbs and librdmacm.
+// softverbs-run PROGRAM ARGS... runs any RDMA program on softverbs, by preloading the library that
+// replaces libibverbs and librdmacm.
 
 #include <errno.h>
 #include <limits.h>
@@ -12,7 +12,7 @@
 
 namespace {
 
-// As env(1) and the shells have it.
+// The codes of env(1) and the shells.
 constexpr int kUsageError = 125;
 constexpr int kCanNotExecute = 126;
 constexpr int kNotFound = 127;
@@ -24,11 +24,11 @@ constexpr char kUsage[] =
     "place of libibverbs and librdmacm. The device is called softverbs0.\n"
     "SOFTVERBS_VERBOSE=1 in the environment makes it say what it refuses and why.\n";
 
-// Where the library is, seen from this program's own folder: in the build tree, and installed.
+// Where the library is, relative to this program's own folder: in the build tree, and installed.
 constexpr const char* kPlaces[] = {"/../lib/libsoftverbs.so",
                                    "/../" SOFTVERBS_INSTALL_LIBDIR "/gannet/libsoftverbs.so"};
 
-// The folder this program is in; empty if the kernel does not say.
+// Returns the folder of this program, or an empty text if the kernel does not say.
 std::string OwnFolder() {
   char path[PATH_MAX];
   const ssize_t size = readlink("/proc/self/exe", path, sizeof(path) - 1);
@@ -37,7 +37,7 @@ std::string OwnFolder() {
   return program.substr(0, program.rfind('/'));
 }
 
-// The library's path, or empty.
+// Returns the library's path, or an empty text.
 std::string FindLibrary() {
   const std::string folder = OwnFolder();
   for (const char* place : kPlaces) {
@@ -72,7 +72,7 @@ int main(int argc, char** argv) {
                                  std::string(SOFTVERBS_INSTALL_LIBDIR "/gannet") +
                                  " of this program's folder");
   }
-  // The dynamic linker splits LD_PRELOAD at both.
+  // The dynamic linker splits LD_PRELOAD at colons and at spaces.
   if (library.find_first_of(": ") != std::string::npos) {
     return Fail(kUsageError,
                 "can not preload a library with a colon or a space in its path: " + library);

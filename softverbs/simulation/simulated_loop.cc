@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kFirstNs = 1'000'000'000;
 constexpr int64_t kStepMaxNs = 500;
-// Enough for whatever a run leaves behind: connections in time wait, requests backing off.
+// Enough for everything that a run leaves behind: connections in time wait, requests backing off.
 constexpr int kStepsToEnd = 1'000'000;
 
 int64_t Now() { return MonotonicNs(); }
@@ -88,7 +88,8 @@ void SimulatedLoop::Cancel(Timer timer) {
   deadlines_.erase(found);
 }
 
-// The kernel's order is another in every run: sorted, it is that in which they were added.
+// The kernel's order differs from run to run. This sorts the watches by the order in which they
+// were added.
 std::vector<SimulatedLoop::Ready> SimulatedLoop::ReadyWatches() const {
   std::vector<Ready> ready;
   if (watches_.empty()) return ready;

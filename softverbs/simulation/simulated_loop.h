@@ -18,20 +18,21 @@
 
 namespace softverbs {
 
-// A Loop without a thread: whoever owns the process's one thread calls Step. With it the whole
-// device is a deterministic function of the calls made and of the seed: packets, timers, posted
-// work and descriptors that are ready wait until the scheduler picks one of them.
+// A Loop without a thread: the owner of the process's one thread calls Step. It makes the whole
+// device a deterministic function of the calls and of the seed. Packets, timers, posted work and
+// ready descriptors wait until the scheduler picks one of them.
 //
-// 1. Time passes only in Step: a little at each, and to the next timer when nothing else can
-// happen.
+// 1. Time passes only in Step: a little at each step, and up to the next timer when nothing else
+//    can happen.
 // 2. One thread; no method blocks.
 class SimulatedLoop final : public Loop {
  public:
   static constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
 
-  // Begins a run: what is left of the one before is brought to its end first. REQUIRES: installed.
+  // Begins a run, after bringing the rest of the previous one to its end. REQUIRES: installed.
   void Restart(uint64_t seed);
-  // Does not jump beyond `until_ns`: when nothing happens before, it is that time then.
+  // Makes one step. Time does not jump beyond `until_ns`: if nothing happens before, it is
+  // `until_ns` afterwards.
   bool Step(int64_t until_ns = kForever);
   void SetLog(void (*log)(void*, const char*), void* argument) {
     log_ = log;
