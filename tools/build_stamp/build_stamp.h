@@ -3,9 +3,9 @@
 
 namespace gannet {
 
-// What a result belongs to. Both strings are of this build and live for ever.
+// Identify the build that a result belongs to. Both strings live for ever.
 
-// The short git commit, with "-dirty" when the tree differed from it; "unknown" outside git.
+// The short git commit, with "-dirty" if the tree differed from it; "unknown" outside git.
 const char* BuildCommit();
 // Build type, sanitizers if any, and compiler: "RelWithDebInfo, GNU 12.2.0".
 const char* BuildKind();

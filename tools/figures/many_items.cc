@@ -1,6 +1,6 @@
-// many_items SERVER ITEMS warm|cold: GETs of records drawn from ITEMS, 32 in flight, whose
-// instructions tools/figures/instructions counts: all of GetAll. Warm: their locations are known.
-// Cold: they are not, in a location cache that is full of more popular keys.
+// many_items SERVER ITEMS warm|cold: runs GETs of records drawn from ITEMS, 32 in flight.
+// tools/figures/instructions counts their instructions: all of GetAll. Warm: their locations are
+// known. Cold: they are not, in a location cache that is full of more popular keys.
 
 #include <gannet/async_client.h>
 
@@ -23,8 +23,8 @@ namespace gannet {
 constexpr uint32_t kDepth = 32;
 using GetBuffers = std::array<std::array<std::byte, 64>, kDepth>;
 
-// What is counted. Each Poll but the first takes one round trip's READs; softverbs has done them
-// when the post returns, so that none is empty.
+// The part that is counted. Each Poll but the first takes one round trip's READs. softverbs has
+// executed them when the post returns, so no Poll is empty.
 __attribute__((noinline)) size_t GetAll(AsyncClient& client, std::span<const std::string> keys,
                                         GetBuffers& out, std::span<Completion> done) {
   for (size_t i = 0; i < keys.size(); ++i) static_cast<void>(client.Get(keys[i], out[i], i));
@@ -45,7 +45,7 @@ constexpr int kPopularRounds = 8;
   std::exit(1);
 }
 
-// Different records for different `stream`s, all over the items.
+// Draws keys from all over the items, different ones for each `stream`.
 std::vector<std::string> Keys(uint64_t items, uint64_t stream, uint32_t n) {
   std::vector<std::string> keys(n);
   for (uint32_t i = 0; i < n; ++i) {
@@ -84,7 +84,7 @@ class Gets {
   uint64_t from_cached_location_ = 0;
 };
 
-// The same without being counted.
+// The same, but not counted.
 size_t Prepare(AsyncClient& client, std::span<const std::string> keys, GetBuffers& out,
                std::span<Completion> done) {
   size_t n = 0;

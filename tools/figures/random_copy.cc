@@ -1,6 +1,6 @@
-// random_copy FOOTPRINT BYTES: what copying BYTES from random places of FOOTPRINT bytes of memory
-// costs one core, one copy after the other. JSON on stdout. The floor for anything that looks up
-// items in so much memory.
+// random_copy FOOTPRINT BYTES: measures what it costs one core to copy BYTES from random places of
+// FOOTPRINT bytes of memory, one copy after the other. Prints JSON on stdout. It is the floor for
+// anything that looks up items in so much memory.
 
 #include <sys/mman.h>
 
@@ -37,7 +37,7 @@ int Run(uint64_t footprint, uint64_t bytes) {
   for (int round = 0; round < kRounds; ++round) {
     const int64_t start_ns = MonotonicNs();
     for (uint64_t i = 0; i < kCopies; ++i) {
-      // What was copied decides on the next place, so that no copy begins before the last ended.
+      // The copied bytes decide the next place, so that no copy begins before the last one ended.
       const uint64_t place = MapToRange(Mix64(round * kCopies + i + 1 + seen), places);
       std::memcpy(copy.data(), from + 64 * place, bytes);
       seen += static_cast<uint64_t>(copy[bytes - 1]);

@@ -18,9 +18,9 @@ extern char** environ;
 namespace gannet::kvcli {
 namespace {
 
-// The child, 0 before and after it runs, and a signal that is still to be passed on to it. A signal
-// may come, on any thread, before the number of the child is known; whoever of the handler and
-// RunChild writes later must see what the other wrote, so both are sequentially consistent.
+// The child (0 before and after it runs), and a signal that must still be passed on to it. A signal
+// may come, on any thread, before the child's number is known. Of the handler and RunChild, the one
+// that writes later must see what the other wrote. So both are sequentially consistent.
 std::atomic<pid_t> child_pid{0};
 std::atomic<int> pending_signal{0};
 static_assert(std::atomic<pid_t>::is_always_lock_free);
@@ -37,7 +37,7 @@ extern "C" void HandleSignal(int signal) {
   PassPendingOn();
 }
 
-// Sets handlers for the time a child runs, and puts the old ones back.
+// Sets handlers while a child runs, and restores the old ones afterwards.
 class SignalGuard {
  public:
   SignalGuard() {
@@ -54,7 +54,7 @@ class SignalGuard {
   SignalGuard(const SignalGuard&) = delete;
   SignalGuard& operator=(const SignalGuard&) = delete;
 
-  // What the child starts with: ignored signals would stay ignored across exec.
+  // The signals that the child starts with. Ignored signals would stay ignored across exec.
   static sigset_t Defaults() {
     sigset_t set;
     sigemptyset(&set);
@@ -80,8 +80,9 @@ int Spawn(const std::vector<char*>& argv, pid_t* pid) {
   return error;
 }
 
-// Returns when the child has ended (or at once on a kernel without pidfds). waitpid alone would do,
-// but ThreadSanitizer does not know that it blocks, and would hold a signal back until it returns.
+// Returns when the child has ended (or at once on a kernel without pidfds). waitpid alone would be
+// enough, but ThreadSanitizer does not know that it blocks, and would hold a signal back until it
+// returns.
 void WaitForEnd(pid_t pid) {
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (fd < 0) return;

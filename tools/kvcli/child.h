@@ -7,12 +7,11 @@
 namespace gannet::kvcli {
 
 // Runs a program, found along PATH, and waits for it. Returns what a shell would: its exit code,
-// 128 + N when signal N killed it, 127 when there is no such program, 126 when it cannot be
-// started.
+// 128 + N if signal N killed it, 127 if there is no such program, 126 if it cannot be started.
 //
-// Meanwhile this process ignores SIGINT and SIGQUIT (the terminal sends them to both) and passes
-// SIGTERM and SIGHUP on, so that it does not leave, and lose its lock, before the child. Only one
-// thread may be in here.
+// Meanwhile this process ignores SIGINT and SIGQUIT (the terminal sends them to both) and passes on
+// SIGTERM and SIGHUP, so that it does not exit, and lose its lock, before the child. Only one
+// thread may call it at a time.
 int RunChild(std::span<const std::string> words);
 
 }  // namespace gannet::kvcli

@@ -135,7 +135,7 @@ absl::Status ApplyOption(const Spec& spec, const Option& option, Command* comman
   return ApplySwitch(option, &command->meta);
 }
 
-// Words as the user gave them; those behind a "--" are never options nor "-".
+// A word as the user gave it. A word behind a "--" is never an option or "-".
 struct Word {
   std::string text;
   bool literal = false;
@@ -146,7 +146,7 @@ void TakeValue(const Word& word, Command* command) {
   if (!command->value_from_stdin) command->value = word.text;
 }
 
-// The name of a command's word in its usage: KEY, VALUE and so on.
+// Returns the name of a command's word in its usage: KEY, VALUE and so on.
 std::string NameOfWord(const Spec& spec, size_t number) {
   size_t at = 0;
   for (const std::string& name : std::vector<std::string>(absl::StrSplit(spec.usage, ' '))) {

@@ -29,48 +29,50 @@ enum class Verb : uint8_t {
   kQuit,
 };
 
-// One command, parsed and checked as far as that goes without a server. Fields that a verb does not
+// One command, parsed, and checked as far as possible without a server. Fields that a verb does not
 // use keep their defaults.
 struct Command {
   Verb verb = Verb::kHelp;
-  std::vector<std::string> keys;  // mget: any number; others: one, where the verb takes a key
+  std::vector<std::string> keys;  // mget: any number; others: one if the verb takes a key
   std::string value;
   bool value_from_stdin = false;  // the value was given as "-"
-  bool meta = false;              // get: show what is known of the item, not its value
+  bool meta = false;              // get: show the item's metadata, not its value
   bool if_absent = false;
   std::optional<uint64_t> if_version;  // 0 = absent
   uint32_t flags = 0;
   std::chrono::milliseconds ttl{0};                // 0 = for ever
-  std::optional<std::chrono::milliseconds> wait;   // lock; none: the deadline
+  std::optional<std::chrono::milliseconds> wait;   // lock; if not given, the deadline
   std::optional<std::chrono::milliseconds> lease;  // lock
-  bool force = false;                              // unlock: whoever holds it
+  bool force = false;                              // unlock: break it, whoever holds it
   std::vector<std::string> child;                  // lock: the command to run while holding it
-  std::string topic;                               // help: of this command; empty: of all
+  std::string topic;                               // help: for this command; empty: for all
 };
 
-// InvalidArgument, with the command's usage. `words` begins with the verb.
+// Parses a command. `words` begins with the verb. InvalidArgument: the text has the command's
+// usage.
 absl::StatusOr<Command> ParseCommand(std::span<const std::string> words);
 
-// A line of the prompt or of a script, cut into words:
-//   words are separated by blanks; a line whose first character is # is a comment (no words)
-//   '...'   everything inside is meant literally
-//   "..."   \n \t \r \0 \\ \" and \xHH (a byte in hexadecimal) mean what they do in C
-//   \c      outside quotes: the character c itself
-// InvalidArgument: a quote that is not closed, an escape that is not known.
+// Splits a line of the prompt or of a script into words:
+//   - Blanks separate words. A line whose first character is # is a comment (no words).
+//   - '...' is literal.
+//   - In "...", \n \t \r \0 \\ \" and \xHH (a byte in hexadecimal) mean the same as in C.
+//   - \c outside quotes is the character c itself.
+//
+// InvalidArgument: a quote is not closed, or an escape is unknown.
 absl::StatusOr<std::vector<std::string>> SplitLine(std::string_view line);
 
-// "10" or "10s", "500ms", "5m", "2h", "7d". InvalidArgument for others, and for more than 100
-// years.
+// Parses "10" or "10s", "500ms", "5m", "2h", "7d". InvalidArgument for others, and for more than
+// 100 years.
 absl::StatusOr<std::chrono::milliseconds> ParseDuration(std::string_view text);
 
-// InvalidArgument for what makes no sense as the one command of a command line: a lock that is held
-// by nobody afterwards.
+// Returns InvalidArgument for a command that makes no sense as the only one of a command line: a
+// lock that nobody holds afterwards.
 absl::Status CheckOneShot(const Command& command);
 
-// All commands, or one; ends with a newline. NotFound: no such command.
+// Returns the help for all commands or for one. Ends with a newline. NotFound: no such command.
 absl::StatusOr<std::string> HelpText(std::string_view topic);
 std::string HelpText();
-// For completion at the prompt.
+// The verbs, for completion at the prompt.
 std::vector<std::string> VerbNames();
 std::optional<Verb> VerbOf(std::string_view name);
 

@@ -32,7 +32,7 @@ absl::Status SetServers(std::string_view text, Invocation* invocation) {
   return absl::InvalidArgumentError("--server needs HOST:PORT");
 }
 
-// False: `name` takes a value.
+// Returns false if `name` takes a value.
 bool SetSwitch(std::string_view name, Invocation* invocation) {
   bool* target = name == "json"      ? &invocation->json
                  : name == "verbose" ? &invocation->verbose

@@ -94,7 +94,7 @@ int RunCommandLine(const Invocation& invocation, char** argv) {
   return RunOn(**client, invocation, command ? &*command : nullptr);
 }
 
-// Help needs no server.
+// Prints help, which needs no server.
 int ShowHelp(std::string_view topic) {
   const auto text = HelpText(topic);
   if (!text.ok()) return Fail(kExitUsage, text.status());

@@ -11,7 +11,7 @@
 namespace gannet::kvcli {
 namespace {
 
-// A value longer than this is asked for again, through the other client.
+// If a value is longer than this, it is fetched again, through the other client.
 constexpr size_t kValueRoom = 4096;
 
 std::string_view TextOf(const Completion& answer, Verb verb) {
@@ -104,7 +104,7 @@ void Pipeline::Poll() {
     std::array<Completion, 64> answers;
     const size_t n = async_->Poll(answers);
     for (size_t i = 0; i < n; ++i) OnAnswer(answers[i]);
-    // A server on this host may be waiting for this core.
+    // A server on this host may need this core.
     if (n == 0) std::this_thread::yield();
   }
   while (!entries_.empty() && entries_.front().done) ShowFront();
@@ -115,7 +115,7 @@ void Pipeline::OnAnswer(const Completion& answer) {
   entry.answer = answer;
   entry.done = true;
   --in_flight_;
-  // The next command on the key must not change what is still to be asked for.
+  // The value must be fetched again, so the next command on the key must not change it first.
   if (answer.info.value_bytes <= entry.value.size() || entry.command.verb != Verb::kGet) {
     GiveKeyBack(entry);
   }

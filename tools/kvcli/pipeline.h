@@ -15,40 +15,46 @@
 
 namespace gannet::kvcli {
 
-// Runs commands of a script without waiting for each, which makes a script of many puts a hundred
-// times faster. What users see is as if they ran one after the other:
+// Runs commands of a script without waiting for each. That makes a script of many puts a hundred
+// times faster. Users see the same as if the commands ran one after the other: +   1. Answers are
+// shown in the order of the
+//   1. Answers are shown in the order of the commands.
+//   2. A command on a key starts after the earlier ones on that key have ended.
+//   3. All commands other than put, get, del and cas wait for everything before them. So does a cas
+//      under a held lock.
 //
 //   1. Answers are shown in the order of the commands.
 //   2. A command on a key starts after the earlier ones on that key have ended.
 //   3. What is no put, get, del or cas, and a cas under a held lock, waits for all before it.
 //
-// Owns a connection of its own, made for the first command. One thread.
+// Owns a connection, which is made for the first command. One thread.
 class Pipeline {
  public:
   static constexpr uint32_t kInFlightMax = 128;
-  // Answers that wait for an earlier command's.
+  // The most answers that may wait for an earlier command's answer.
   static constexpr size_t kUnshownMax = 1024;
 
   // `shell` and `client` must outlive it. `options` are the client's.
   Pipeline(Shell& shell, Client& client, std::vector<std::string> servers,
            const gannet::Options& options);
 
-  // Whether Run takes this command. It has to be executed by the shell otherwise, after Finish.
+  // Returns whether Run takes this command. Otherwise the shell must execute it, after Finish.
   bool Takes(const Command& command) const;
-  // Starts it, at the latest when others on its key have ended.
+  // Starts the command, at the latest when others on its key have ended.
   void Run(Command command);
-  // Makes progress and shows what is due. Call it at least every 100 ms.
+  // Makes progress and shows answers that are due. Call it at least every 100 ms.
   void Poll();
-  // Until all that was started is shown.
+  // Waits until all answers are shown.
   void Finish();
-  // Gives the connection back; the next command makes another. REQUIRES: idle.
+  // Closes the connection. The next command makes another. REQUIRES: idle.
   void Disconnect() { async_.reset(); }
   bool idle() const { return entries_.empty(); }
   // The highest exit code of the commands shown.
   int worst() const { return worst_; }
 
  private:
-  // Kept in order. A deque, so that entries stay where they are while they are under way.
+  // An entry per command, in order. They are in a deque, so that they keep their addresses while
+  // they are under way.
   struct Entry {
     Command command;
     std::vector<std::byte> value;  // room for a get's

@@ -27,7 +27,7 @@ namespace {
 
 constexpr int kHistoryLinesMax = 1000;
 
-// readline calls back without a context, so what it completes from is global. One thread.
+// readline calls back without a context, so the completion's data is global. One thread.
 std::vector<std::string> verbs;
 std::set<std::string> keys;
 
@@ -39,7 +39,7 @@ std::vector<std::string> Matching(std::string_view prefix, const auto& candidate
   return matching;
 }
 
-// readline asks for one candidate after the other: `state` is 0 at the first.
+// readline asks for one candidate after another. `state` is 0 for the first.
 char* NextMatch(const char* text, int state) {
   static std::vector<std::string> matches;
   if (state == 0) {
@@ -69,7 +69,7 @@ void SaveHistory(const std::string& file) {
   umask(before);
 }
 
-// What the prompt's callbacks and signal handler share with its loop. One thread.
+// State that the prompt's callbacks and signal handler share with its loop. One thread.
 struct Line {
   bool complete = false;
   bool at_end = false;
@@ -79,8 +79,8 @@ Line line;
 Shell* interrupted_shell = nullptr;
 volatile std::sig_atomic_t interrupted = 0;
 
-// While a line is read, readline puts the terminal right and raises the signal again, for this
-// handler; while a command runs it comes here at once.
+// While a line is read, readline restores the terminal and raises the signal again, for this
+// handler. While a command runs, the signal comes here at once.
 void OnInterrupt(int) {
   interrupted = 1;
   interrupted_shell->Interrupt();
@@ -104,9 +104,10 @@ void GiveLineUp() {
   rl_redisplay();
 }
 
-// A line, or nullopt at the end of the input.
+// Returns a line, or nullopt at the end of the input.
 std::optional<std::string> ReadLine(const std::string& prompt) {
-  // readline's handler only notes a signal, perhaps just before the wait begins.
+  // readline's handler only notes a signal, perhaps just before the wait begins. So this looks from
+  // time to time.
   constexpr int kLookMs = 100;
   line = {};
   interrupted = 0;
@@ -125,7 +126,7 @@ std::optional<std::string> ReadLine(const std::string& prompt) {
   return std::move(line.text);
 }
 
-// True: quit.
+// Returns true to quit.
 bool RunLine(Shell& shell, const std::string& text) {
   const auto words = SplitLine(text);
   if (words.ok() && words->empty()) return false;

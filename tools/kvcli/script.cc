@@ -14,10 +14,10 @@
 namespace gannet::kvcli {
 namespace {
 
-// Lines of stdin, and whether one can be had without waiting.
+// Reads lines of stdin, and knows whether one can be read without waiting.
 class Lines {
  public:
-  // Waits for at most `timeout_ms`. True if there is a line, or the end.
+  // Waits for at most `timeout_ms`. Returns true if there is a line, or the end.
   bool Ready(int timeout_ms) {
     while (!at_end_ && buffer_.find('\n', begin_) == std::string::npos) {
       pollfd in{STDIN_FILENO, POLLIN, 0};
@@ -27,7 +27,7 @@ class Lines {
     return true;
   }
 
-  // REQUIRES: Ready. nullopt: the end.
+  // Returns a line, or nullopt at the end. REQUIRES: Ready.
   std::optional<std::string> Next() {
     const size_t end = std::min(buffer_.find('\n', begin_), buffer_.size());
     if (begin_ == buffer_.size()) return std::nullopt;
@@ -53,10 +53,10 @@ class Lines {
   bool at_end_ = false;
 };
 
-// Below what a client may take between two Polls.
+// Less than the time that a client may take between two Polls.
 constexpr int kPollMs = 50;
 
-// Before it waits for a line, all answers are on their way to the reader.
+// Waits for a line, after sending all answers to the reader.
 void AwaitLine(Lines& lines, Pipeline& pipeline) {
   while (!lines.Ready(pipeline.idle() ? kPollMs : 0)) {
     pipeline.Poll();
@@ -87,7 +87,7 @@ int RunScript(Shell& shell, Pipeline& pipeline) {
       continue;
     }
     if (command->verb == Verb::kQuit) break;
-    // Nobody polls the connection while a child runs, and the server would take it for dead.
+    // While a child runs, nobody polls the connection, and the server would take it for dead.
     if (!command->child.empty()) pipeline.Disconnect();
     worst = std::max(worst, shell.Execute(*command));
   }

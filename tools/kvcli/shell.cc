@@ -233,14 +233,14 @@ int Shell::ShowDelete(const Command& command, const absl::StatusOr<bool>& delete
   return kExitDone;
 }
 
-// A lock that another holds and a server that does not answer both end as DeadlineExceeded: one
-// more try tells them apart.
+// If another client holds the lock, and also if the server does not answer, the call ends as
+// DeadlineExceeded. One more try tells the two apart.
 absl::StatusOr<std::optional<Lock>> Shell::Acquire(const Command& command) {
   const std::string& key = command.keys[0];
   const std::chrono::milliseconds wait = command.wait.value_or(options_.deadline);
   interrupted_.store(false, std::memory_order_relaxed);
   const int64_t until_ns = MonotonicNs() + wait.count() * kNsPerMs;
-  // In slices, for the sake of Interrupt.
+  // Waits in slices, so that Interrupt works.
   constexpr std::chrono::milliseconds kSlice{100};
   for (int64_t left_ns = wait.count() * kNsPerMs; left_ns > 0; left_ns = until_ns - MonotonicNs()) {
     if (interrupted_.load(std::memory_order_relaxed)) break;

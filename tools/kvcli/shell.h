@@ -26,14 +26,14 @@ enum ExitCode : int {
   kExitHeld = 75,  // EX_TEMPFAIL: another holds the lock, so the command under it did not run
 };
 
-// Runs commands against a client and writes their answers to stdout, problems to stderr. Holds the
-// locks that were taken without a command, until they are unlocked or the shell ends. One thread.
+// Runs commands against a client, and writes answers to stdout and problems to stderr. Holds locks
+// that were taken without a command until they are unlocked or the shell ends. One thread.
 class Shell {
  public:
   struct Options {
     bool json = false;
-    bool quiet = false;     // what was not found, or failed its condition, is not said on stderr
-    bool one_shot = false;  // one command of the command line: stdin is for values
+    bool quiet = false;     // stderr has no line for a miss or a failed condition
+    bool one_shot = false;  // the command line has the only command: stdin is for values
     bool raw = false;       // values get no newline behind them
     std::chrono::milliseconds deadline{3000};
   };
@@ -43,17 +43,17 @@ class Shell {
   Shell(const Shell&) = delete;
   Shell& operator=(const Shell&) = delete;
 
-  // An ExitCode, or what a command under a lock exited with. kQuit is the caller's.
+  // Returns an ExitCode, or the exit code of a command under a lock. The caller handles kQuit.
   int Execute(const Command& command);
   // Reports a line that could not be parsed.
   int ReportUsage(const absl::Status& status);
-  // What Execute does with the answers, for whoever asked the server by himself.
+  // Show an answer as Execute does, for a caller who asked the server itself.
   int ShowPut(const Command& command, const absl::StatusOr<uint64_t>& version);
   int ShowGet(const Command& command, const absl::StatusOr<std::optional<Value>>& value);
   int ShowDelete(const Command& command, const absl::StatusOr<bool>& deleted);
   bool holds(const std::string& key) const { return locks_.contains(key); }
 
-  // Ends a wait for a lock early, as if its time were over. For signal handlers.
+  // Ends a wait for a lock early, as if its time were over. A signal handler may call it.
   void Interrupt() { interrupted_.store(true, std::memory_order_relaxed); }
 
  private:
@@ -71,13 +71,13 @@ class Shell {
   int Ping();
   int Help(const Command& command);
 
-  // nullopt: another holds it, still at the end of the wait.
+  // Returns nullopt if another client holds it even at the end of the wait.
   absl::StatusOr<std::optional<Lock>> Acquire(const Command& command);
   void ShowItem(std::string_view key, const Value& value, bool meta);
   void ShowJson(const Json& json);
   int NotFound(std::string_view key);
   void SayUnlessQuiet(std::string_view text) const;
-  // A status that is not OK: as wrong usage or an error, by its code ...
+  // Reports a status that is not OK: as wrong usage or an error, depending on its code ...
   int Report(const absl::Status& status);
   // ... or as a condition that failed.
   int ReportRefused(const absl::Status& status);

@@ -1,4 +1,4 @@
-// The commands of Shell for locks that others hold.
+// Shell's commands for locks that others hold.
 
 #include <cstdio>
 #include <string>

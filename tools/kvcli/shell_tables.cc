@@ -1,4 +1,4 @@
-// The commands of Shell that show a server's counters and grants.
+// Shell's commands that show a server's counters and grants.
 
 #include <algorithm>
 #include <cstdio>

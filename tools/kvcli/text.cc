@@ -5,7 +5,7 @@
 namespace gannet::kvcli {
 namespace {
 
-// Bytes of the character that `rest` begins with; 0 when it is ill-formed.
+// Returns the bytes of the character that `rest` begins with, or 0 if it is ill-formed.
 size_t Utf8Length(std::string_view rest) {
   const auto byte = [rest](size_t i) -> unsigned {
     return i < rest.size() ? static_cast<unsigned char>(rest[i]) : 0;

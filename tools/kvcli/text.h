@@ -12,11 +12,12 @@ using Json = nlohmann::ordered_json;
 // RFC 4648, with padding.
 std::string Base64(std::string_view bytes);
 
-// Well-formed UTF-8 (Unicode 15, table 3-7): no overlong forms, no surrogates.
+// Returns whether `bytes` are well-formed UTF-8 (Unicode 15, table 3-7): no overlong forms, no
+// surrogates.
 bool IsUtf8(std::string_view bytes);
 
-// Puts `bytes` into an object: as `name` when they are UTF-8, and as `name`_base64 when they are
-// not or when `always_base64`, so that binary survives.
+// Adds `bytes` to an object: as `name` if they are UTF-8, and as `name`_base64 if they are not, or
+// if `always_base64`, so that binary survives.
 void AddBytes(std::string_view name, std::string_view bytes, bool always_base64, Json& object);
 
 }  // namespace gannet::kvcli
