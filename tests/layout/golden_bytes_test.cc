@@ -1,5 +1,5 @@
-// The exact bytes of everything that clients READ. A change here is a change of the layout: it
-// needs a new kLayoutVersion and a new docs/memory-layout.md.
+// The exact bytes of everything that clients READ. Whoever changes something here changes the
+// layout, and must also raise kLayoutVersion and update docs/memory-layout.md.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

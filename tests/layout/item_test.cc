@@ -26,7 +26,7 @@ struct Content {
 
 KeyHash Hash(std::string_view key) { return KeyHash::Of(key, kPlace.hash_seed); }
 
-// The bytes of a live item, in a block of `block_bytes`.
+// Returns the bytes of a live item in a block of `block_bytes`.
 Copy Live(const Content& content, size_t block_bytes) {
   Copy copy(block_bytes);
   ItemHeader header{};
@@ -107,8 +107,8 @@ TEST(ItemTest, AKeyIsBelievedOnlyWithTheCommitWordOfItsHash) {
   }
 }
 
-// Every set of words from the one and the other item in one block that is not wholly one of them,
-// torn at every 8-byte boundary: from the front, from the back, and single words.
+// Checks every mixture of words from the two items in one block, torn at every 8-byte boundary:
+// from the front, from the back, and single words.
 void ExpectNoMixturePasses(const Content& before, const Content& after) {
   const size_t old_bytes = ItemBytes(before.key.size(), before.value.size());
   const size_t new_bytes = ItemBytes(after.key.size(), after.value.size());
@@ -146,7 +146,7 @@ TEST(ItemTest, RejectsAnUpdateThatMovesTheKey) {
   for (size_t key_bytes : {1, 3, 8, 16, 17, 32, 33, 250}) {
     const std::string key(key_bytes, 'k');
     for (size_t longer : {1, 3, 8, 11}) {
-      // The value is of the key's bytes, so that the key is found at the old place as well.
+      // The value consists of the key's bytes, so that the key is found at the old place as well.
       ExpectNoMixturePasses({1, key, std::string(40, 'k')},
                             {2, key, std::string(40 + longer, 'k')});
       ExpectNoMixturePasses({1, key, std::string(40 + longer, 'k')},

@@ -14,27 +14,27 @@
 namespace gannet::linearizability {
 namespace {
 
-// A value that nobody is known to have seen: all such are the same to the search.
+// A value that nobody is known to have seen. To the search all such values are the same.
 constexpr uint64_t kUnseen = std::numeric_limits<uint64_t>::max();
 constexpr int kSlots = 64;
 
-// Writes of unknown outcome that nobody is known to have seen: all of one kind are alike, so the
-// search counts how many it used and takes the earliest first.
+// Writes of unknown outcome that nobody is known to have seen. All of one kind are alike, so the
+// search counts how many it used, and takes the earliest first.
 enum UnseenKind { kUnseenPut, kUnseenInsert, kUnseenDelete, kUnseenKinds };
 using UnseenCounts = std::array<uint32_t, kUnseenKinds>;
 
-// What may be the case at a moment.
+// A possible state at some moment.
 struct Possibility {
   uint64_t value;
   uint64_t applied;  // slots of pending operations that took effect already
   UnseenCounts used;
 };
 
-// Possibilities, without those that have used more unknown writes than another, all else equal:
-// they can explain nothing more.
+// A set of possibilities. It drops a possibility that has used more unknown writes than another,
+// all else equal: it can explain nothing more.
 class PossibilitySet {
  public:
-  // False: it was there, or a better one.
+  // Returns false if it was there already, or a better one.
   bool Insert(const Possibility& p) {
     std::vector<UnseenCounts>& all = sets_[{p.value, p.applied}];
     const auto at_most = [](const UnseenCounts& a, const UnseenCounts& b) {
@@ -71,14 +71,14 @@ bool OnlyLooks(const Operation& op) {
          (op.kind == Kind::kDelete && op.outcome == Outcome::kDone && !op.found);
 }
 
-// Whether an operation that only looks sees what it saw, when the key has `value`.
+// Returns whether an operation that only looks sees what it saw, if the key has `value`.
 bool Fits(const Operation& op, uint64_t value) {
   if (op.kind == Kind::kGet) return value == (op.found ? op.value : kAbsent);
   if (op.kind == Kind::kDelete) return value == kAbsent;
   return value != op.expected;
 }
 
-// Whether an operation that writes can take effect; `*value` is then the new value.
+// Returns whether an operation that writes can take effect. If so, `*value` becomes the new value.
 bool Apply(const Operation& op, uint64_t* value) {
   if (op.kind == Kind::kDelete && *value == kAbsent) return false;
   if (Compares(op.kind) && *value != op.expected) return false;
@@ -125,7 +125,7 @@ class Search {
       events_.push_back({op.invoke_ns, false, i});
       if (op.outcome != Outcome::kUnknown) events_.push_back({op.respond_ns, true, i});
     }
-    // At one time, calls before returns: such operations count as concurrent.
+    // Sorts calls before returns of the same time, so that such operations count as concurrent.
     std::sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) {
       return std::tie(a.time_ns, a.is_return, a.operation) <
              std::tie(b.time_ns, b.is_return, b.operation);
@@ -147,7 +147,8 @@ class Search {
     return true;
   }
 
-  // A write of unknown outcome whose value was seen did happen, before whoever saw it returned.
+  // If the value of a write of unknown outcome was seen, the write happened before that read
+  // returned.
   void BoundUnknownWrites() {
     absl::flat_hash_map<uint64_t, int64_t> seen_by_ns;
     absl::flat_hash_set<uint64_t> told_apart;
@@ -172,7 +173,7 @@ class Search {
     }
   }
 
-  // How the search counts it; kUnseenKinds: it does not, the operation has a slot.
+  // Returns how the search counts it, or kUnseenKinds if the operation has a slot instead.
   static UnseenKind UnseenKindOf(const Operation& op) {
     if (op.outcome != Outcome::kUnknown) return kUnseenKinds;
     if (op.kind == Kind::kDelete) return kUnseenDelete;
@@ -197,7 +198,7 @@ class Search {
     return true;
   }
 
-  // Every possibility must have the operation applied by now.
+  // Requires that every possibility has applied the operation by now.
   bool Return(uint32_t index) {
     const Operation* op = &operations_[index];
     const auto slot = std::find(slots_.begin(), slots_.end(), op) - slots_.begin();
@@ -226,9 +227,9 @@ class Search {
     return true;
   }
 
-  // A compare-and-set of unknown outcome can take effect only while its expected value is there.
-  // Once that was written for certain, and is there in no possibility, it never will be: values do
-  // not come back, and the slot is free again.
+  // A compare-and-set of unknown outcome can take effect only while its expected value is there. If
+  // that value was certainly written, but is there in no possibility, the compare-and-set will
+  // never take effect, because values do not come back. Then its slot is free again.
   void ForgetImpossible() {
     for (int i = 0; i < kSlots; ++i) {
       const Operation* op = slots_[i];
@@ -249,7 +250,7 @@ class Search {
     possible_ = set.All();
   }
 
-  // Everything that may take effect next.
+  // Finds everything that may take effect next.
   void Expand(const Possibility& p, std::vector<Possibility>* out) const {
     for (int i = 0; i < kSlots; ++i) {
       if (slots_[i] == nullptr || (p.applied >> i & 1) != 0 || OnlyLooks(*slots_[i])) continue;
@@ -270,7 +271,7 @@ class Search {
     }
   }
 
-  // Operations that only look change nothing for the others: take all that fit at once.
+  // Operations that only look change nothing for the others, so this takes all that fit at once.
   void AddLooked(Possibility p, std::vector<Possibility>* out) const {
     for (int i = 0; i < kSlots; ++i) {
       if (slots_[i] != nullptr && OnlyLooks(*slots_[i]) && Fits(*slots_[i], p.value)) {

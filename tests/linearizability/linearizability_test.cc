@@ -90,7 +90,7 @@ TEST(LinearizabilityTest, LetsConcurrentReadsSeeOldOrNew) {
   EXPECT_TRUE(Linearizable({Put(1, 7, 0, 1), Put(1, 8, 2, 9), Get(2, 7, 3, 4), Get(3, 8, 5, 6)}));
 }
 
-// New, then old: each read alone would be fine.
+// Reads the new value, then the old one. Each read alone would be fine.
 TEST(LinearizabilityTest, RejectsNewThenOld) {
   EXPECT_FALSE(Linearizable({Put(1, 7, 0, 1), Put(1, 8, 2, 9), Get(2, 8, 3, 4), Get(3, 7, 5, 6)}));
 }
@@ -113,7 +113,7 @@ TEST(LinearizabilityTest, ChecksCompareAndDelete) {
       Linearizable({Put(1, 7, 0, 1), DeleteIf(1, 7, Outcome::kDone, 2, 3), Get(2, 7, 4, 5)}));
 }
 
-// An item that expires: it goes at some time after that, once, and no other in its place.
+// An item that expires goes at some time after that, once, and no other item goes in its place.
 TEST(LinearizabilityTest, LetsAnUnknownCompareAndDeleteExplainAMissOfItsValueOnly) {
   const Operation expiry = Unknown(DeleteIf(0, 7, Outcome::kDone, 5, 5));
   EXPECT_TRUE(Linearizable({Put(1, 7, 0, 1), expiry, Get(2, 7, 6, 7), Get(2, 0, 8, 9)}));
@@ -128,7 +128,7 @@ TEST(LinearizabilityTest, ClearsWhateverIsThere) {
   EXPECT_FALSE(Linearizable({Put(1, 7, 0, 1), Clear(2, 3), Get(2, 7, 4, 5)}));
 }
 
-// Both wrote on top of the same value.
+// Two writers overwrote the same value.
 TEST(LinearizabilityTest, RejectsALostUpdate) {
   EXPECT_FALSE(Linearizable(
       {Put(1, 7, 0, 1), Cas(1, 7, 8, Outcome::kDone, 2, 9), Cas(2, 7, 9, Outcome::kDone, 2, 9)}));
@@ -164,7 +164,7 @@ TEST(LinearizabilityTest, RejectsHistoriesThatAreWrongThemselves) {
   EXPECT_FALSE(Linearizable({Put(1, 7, 1, 0)}));
 }
 
-// The definition, tried by brute force: any order of any subset that has all known operations.
+// The definition by brute force: tries any order of any subset that has all known operations.
 bool LinearizableByDefinition(const History& history, uint64_t value, uint32_t done) {
   bool all_known_done = true;
   int64_t first_return = kNever;
@@ -196,7 +196,7 @@ bool LinearizableByDefinition(const History& history, uint64_t value, uint32_t d
   return false;
 }
 
-// Answers at random, right or wrong, over a few values.
+// Makes random answers, right or wrong, over a few values.
 History RandomHistory(std::mt19937_64& random) {
   const auto pick = [&random](int n) { return static_cast<int>(random() % n); };
   const int operations = 7;
@@ -251,8 +251,8 @@ TEST(LinearizabilityTest, AgreesWithTheDefinition) {
   EXPECT_LT(linearizable, kHistories * 19 / 20);
 }
 
-// `clients` clients on a true register: each operation takes effect at a random moment of its
-// interval; some writes end unknown.
+// Simulates `clients` clients on a true register. Each operation takes effect at a random moment of
+// its interval, and some writes end with unknown outcome.
 History TrueHistory(std::mt19937_64& random, int clients, int operations) {
   struct Moment {
     int64_t at;
@@ -314,12 +314,12 @@ TEST(LinearizabilityTest, AcceptsLongTrueHistories) {
   }
 }
 
-// One wrong answer among ten thousand.
+// One wrong answer among ten thousand must be found.
 TEST(LinearizabilityTest, FindsOneStaleReadInALongHistory) {
   std::mt19937_64 random(TestSeed());
   for (int round = 0; round < 3; ++round) {
     History history = TrueHistory(random, 8, 10'000);
-    // A value that a known write had replaced long before: five thousand operations ago.
+    // A value that a known write replaced five thousand operations ago.
     uint64_t stale = kAbsent;
     for (size_t i = 100; stale == kAbsent; ++i) {
       if (history[i].kind == Kind::kPut && history[i].outcome == Outcome::kDone) {

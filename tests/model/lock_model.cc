@@ -21,8 +21,8 @@ constexpr uint8_t kCountBits = 4;
 uint8_t LockWordOf(uint8_t connection, uint8_t count) { return connection << kCountBits | count; }
 uint8_t ConnectionOf(uint8_t word) { return word >> kCountBits; }
 
-// The order in which things are on their way means nothing: keep them sorted, so that equal states
-// look equal.
+// The order of things under way has no meaning. This keeps them sorted, so that equal states look
+// equal.
 void Add(State* state, const Cas& cas) {
   auto& all = state->cas;
   if (all.back().kind != CasKind::kNone) std::abort();
@@ -281,8 +281,8 @@ void LockModel::JanitorSteps(const State& state, const Emit& emit) const {
   emit("the janitor looks at the locks of the dead, once", next);
 }
 
-// The server loads the lock word and compares it with the one that the client names; later it swaps
-// that one back. What the NIC does between is not its to know.
+// The server loads the lock word and compares it with the one that the client names. Later it swaps
+// that word back. It cannot see what the NIC does in between.
 void LockModel::LeaseSteps(const State& state, const Emit& emit) const {
   if (state.leased_word != 0) {
     State next = state;
@@ -319,8 +319,8 @@ void LockModel::ConnectionSteps(const State& state, const Emit& emit) const {
   }
 }
 
-// The queue pair goes to ERR before the locks are broken. What a worker has received, and what is
-// in the NIC, may still take effect.
+// The queue pair goes to ERR before the locks are broken. Requests that a worker has received, and
+// operations in the NIC, may still take effect.
 State LockModel::Die(State state, bool requests_received) const {
   Client& client = state.clients[0];
   --state.deaths_left;

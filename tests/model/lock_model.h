@@ -8,21 +8,21 @@
 
 namespace gannet::model {
 
-// Two clients read, modify and write one key under its lock, while plain PUTs come in between, the
+// Two clients read, modify and write one key under its lock, while plain PUTs come in between. The
 // connection of the first client may die at any moment (and be opened again), and a janitor breaks
-// the locks of the dead.
+// the locks of dead connections.
 //
-// A client posts a compare-and-swap (CAS) and a READ of the item together; the READ may be sampled
-// at any time from then on, even before the CAS. The NIC does a CAS at any time after its post,
-// also after its connection died. A write carries the lock word and the version READ; one of the
-// server's two workers loads the lock word, compares, and applies: two steps, between which the
-// NIC may change the lock word again.
+// A client posts a compare-and-swap (CAS) and a READ of the item together. The READ may be sampled
+// at any time from then on, even before the CAS. The NIC executes a CAS at any time after its post,
+// also after its connection died. A write carries the lock word and the version that was READ. One
+// of the server's two workers loads the lock word, compares, and applies. These are two steps,
+// between which the NIC may change the lock word again.
 //
-// A lock may get a lease: the server remembers the lock word that it found, and when the lease is
-// over, at any time, it posts a CAS that breaks the lock.
+// A lock may get a lease: the server remembers the lock word that it found. When the lease is over,
+// which may be at any time, it posts a CAS that breaks the lock.
 //
-// "Serial" and "owner" below are the model's own knowledge, which no program has: they tell
-// acquisitions and connections apart whatever bits they use.
+// "Serial" and "owner" below are the model's own knowledge, which no program has. They distinguish
+// acquisitions and connections, whatever bits those use.
 struct LockRules {
   bool compare_version = true;
   bool compare_lock_word = true;

@@ -8,7 +8,7 @@
 namespace gannet::model {
 namespace {
 
-// Takes store `i` off the plan and does it.
+// Removes store `i` from the plan and executes it.
 LookupModel::State Do(LookupModel::State state, int i) {
   const LookupModel::Store store = state.plan[i];
   std::copy(state.plan.begin() + i + 1, state.plan.end(), state.plan.begin() + i);

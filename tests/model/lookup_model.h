@@ -8,31 +8,31 @@
 
 namespace gannet::model {
 
-// One reader looks a key K up in an index that one writer changes, one 8-byte store at a time.
+// One reader looks up a key K in an index that one writer changes, one 8-byte store at a time.
 //
-// The index is K's window, the home bucket and the next, and one stash bucket; the heap has three
-// blocks. A second key X has the same home, the same tag and the same stash tag, so every slot
-// there is may match. The server changes a bucket only under that bucket's lock, so one writer is
-// all that a window ever sees.
+// The index is K's window (the home bucket and the next) and one stash bucket. The heap has three
+// blocks. A second key X has the same home, the same tag and the same stash tag, so every slot may
+// match. The server changes a bucket only under that bucket's lock, so a window never has more than
+// one writer.
 //
-// Stores of one group of a Plan happen in any order; groups happen in order (a release fence lies
-// between them). So the model says where the server needs a fence, and where it does not.
+// Stores of one group of a Plan happen in any order, and groups happen in order (a release fence
+// lies between them). So the model shows where the server needs a fence and where not.
 //
-// Each word of a READ is sampled at any moment between its post and its completion, in any order,
-// and every READ is posted as soon as it can be. Sampling at any moment is the same as sampling
-// just before some store to that word, or at the completion: only those steps are explored.
+// Each word of a READ is sampled at any moment between its post and its completion, in any order.
+// Every READ is posted as soon as it can be. Sampling at any moment is the same as sampling just
+// before some store to that word, or at the completion, so only those steps are explored.
 //
-// Left out, because it only makes the reader see less: retries (a retry is a new lookup that began
+// Left out, because they only make the reader see less: retries (a retry is a new lookup that began
 // earlier), tags that do not match, stash tags of other keys.
 
-// X may also be elsewhere: in a bucket that the lookup of K never sees.
+// X may also be elsewhere, in a bucket that the lookup of K never sees.
 enum Bucket : uint8_t { kHome, kNext, kStash, kElsewhere };
 inline constexpr int kBuckets = 3;  // that have words
 inline constexpr int kSlots = 1;
 inline constexpr int kBlocks = 3;
 
-// Every 8-byte word there is. An item is its commit word, its key and its value; `state` is used
-// only by the variant that keeps it apart from the checksum.
+// All 8-byte words. An item is its commit word, its key and its value. Only the variant that keeps
+// `state` apart from the checksum uses it.
 using Word = uint8_t;
 inline constexpr int kBucketWords = kSlots + 2;
 inline constexpr int kItemWords = 4;
@@ -63,7 +63,7 @@ enum Operation : uint32_t {
   kAllOperations = (1 << 11) - 1,
 };
 
-// The design's rules, each of which can be weakened.
+// The rules of the design. Each can be weakened.
 struct Rules {
   // Of the writer.
   bool destination_first = true;  // a move: destination published before the source is cleared
@@ -83,8 +83,8 @@ struct Rules {
   bool item_checksum = true;
   bool state_in_commit_word = true;
   bool window_again = true;  // W3
-  // A slot in the stash that matched, and was another key's: ask the server. The window, READ
-  // again, says nothing of what happened to that slot since.
+  // If a slot in the stash matched but was another key's: ask the server. Reading the window again
+  // does not show what happened to that slot since.
   bool ask_when_stash_matched = true;
 };
 

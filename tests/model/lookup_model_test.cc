@@ -28,7 +28,7 @@ void ExpectHolds(const std::string& name, const Rules& rules, const Scenario& sc
   EXPECT_EQ(result.broken, "") << absl::StrJoin(result.trace, "\n");
 }
 
-// The rules are right: every operation, every place that K and X may have at first.
+// The rules are right, for every operation and for every place where K and X may be at first.
 
 TEST(LookupModel, HoldsWithKAlone) {
   ExpectHolds("K at home", {}, {.k = kHome, .operations_max = kOperations});
@@ -65,15 +65,15 @@ TEST(LookupModel, HoldsThroughManyReplacements) {
                .operations_max = kOperations + 1});
 }
 
-// Within the window the two counters make either order right; destination first is for the readers,
-// who then never find the key in neither bucket and have to look again.
+// Within the window the two counters make either order right. Destination first helps readers:
+// otherwise they may find the key in neither bucket, and have to look again.
 TEST(LookupModel, HoldsWithEitherOrderOfAMoveWithinTheWindow) {
   ExpectHolds(
       "source first within the window", {.destination_first = false},
       {.operations = kAllOperations & ~(kMoveKStash | kMoveXStash), .operations_max = kOperations});
 }
 
-// Each rule is needed: without it there is a counterexample. This also shows that the model can
+// Every rule is needed: without it there is a counterexample. This also shows that the model can
 // fail.
 
 struct Variant {

@@ -81,7 +81,7 @@ void Reader::AfterWindow() {
   AfterWindowItems();
 }
 
-// A slot that matched: the item decides. A dead or torn one is never a miss.
+// A slot matched, so the item decides. A dead or torn item is never a miss.
 void Reader::AfterItems() {
   bool all_other_keys = true;
   for (int block = 0; block < kBlocks; ++block) {
@@ -147,7 +147,7 @@ uint8_t Reader::Candidates(int bucket) const {
 
 void Reader::Finish(Verdict verdict) {
   if (verdict == Verdict::kMiss && (state_.seen & 1) == 0) verdict = Verdict::kFalseMiss;
-  state_ = {};  // what the writer does next is of no interest
+  state_ = {};  // it does not matter what the writer does next
   state_.phase = Phase::kDone;
   state_.verdict = verdict;
 }

@@ -5,8 +5,8 @@
 
 namespace gannet::model {
 
-// The client's lookup of K: what it does when the READ under way completes. A hit is believed by
-// the item alone, a miss by W1 to W3; anything else is a retry.
+// The client's lookup of K: what it does when the READ under way completes. A hit is believed
+// because of the item alone, a miss because of W1 to W3. Anything else is a retry.
 class Reader {
  public:
   using State = LookupModel::State;
@@ -15,10 +15,11 @@ class Reader {
 
   Reader(const Rules& rules, const State& state) : rules_(rules), state_(state) {}
 
-  // True when the READ under way covers the word and has not sampled it yet.
+  // Returns whether the READ under way covers the word and has not sampled it yet.
   static bool MaySample(const State& state, Word word);
 
-  // Completes the READ under way (all words not sampled yet are sampled now) and posts the next.
+  // Completes the READ under way, sampling all words that were not sampled yet, and posts the next
+  // one.
   State Advance();
 
  private:

@@ -89,7 +89,7 @@ Writer::State Writer::ReplaceOutOfPlace(Key key, int block) {
   auto& place = after_.places[key];
   WriteContent(key, block, after_.next_value++);
   Fence();
-  // Dead is not absent: K keeps its old value until the new one is live.
+  // A dead item does not mean that K is absent: K keeps its old value until the new one is live.
   const uint16_t dead_commit =
       rules_.state_in_commit_word ? CommitWord(place.block) : StateWord(place.block);
   Store(dead_commit, 0);
@@ -148,7 +148,7 @@ Writer::State Writer::MoveToStash(Key key) {
   const Change at_stash = {.slot = place.slot, .slot_content = SlotContent(place.block)};
   if (rules_.destination_first) Publish(kStash, at_stash);
   FenceBetweenPublications();
-  // From the home bucket, its tag and its slot change in one publication.
+  // In the home bucket, tag and slot change in one publication.
   const bool from_home = from.bucket == kHome;
   Publish(kHome, {.slot = from_home ? from.slot : -1,
                   .bump = rules_.bump_home_on_stash_move,

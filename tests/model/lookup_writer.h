@@ -5,11 +5,11 @@
 
 namespace gannet::model {
 
-// What a bucket's checksum is over. Two contents are equal only when all their words are.
+// The content that a bucket's checksum covers. Two contents are equal only if all their words are.
 uint16_t BucketContent(const std::array<uint16_t, kWords>& words, int bucket);
 
-// The pair's counter in a bucket's second word, and whether the home says that its tag is in the
-// stash.
+// Read, from a bucket's second word, the pair's counter, and whether the home says that its tag is
+// in the stash.
 uint16_t MovesOf(uint16_t meta);
 bool StashTagOf(uint16_t meta);
 
@@ -19,17 +19,16 @@ bool IsLive(uint16_t commit);
 constexpr uint16_t KeyContent(Key key) { return key + 1; }
 constexpr uint16_t SlotContent(int block) { return block + 1; }
 
-// Writes an operation down as the stores it is made of: the order of every write of the server, in
-// one place. Each method ends in the state after the operation was planned and before its first
-// store.
+// Turns an operation into its stores. So the order of every write of the server is in one place.
+// Each method returns the state after the operation was planned and before its first store.
 class Writer {
  public:
   using State = LookupModel::State;
 
   Writer(const Rules& rules, const State& state) : rules_(rules), before_(state), after_(state) {}
 
-  // REQUIRES: the key is absent (Insert) or present (all others), `block` is free, the bucket moved
-  // to has a free slot.
+  // REQUIRES: the key is absent (Insert) or present (all others), `block` is free, and the
+  // destination bucket has a free slot.
   State Insert(Key key, Bucket bucket, int block);
   State Delete(Key key);
   State ReplaceInPlace(Key key);
@@ -37,14 +36,15 @@ class Writer {
   State MoveInWindow(Key key);
   State MoveToStash(Key key);
   State MoveFromStash(Key key, Bucket to);
-  // The variant that frees too early: X, elsewhere, gets K's old block before K's slot changes.
+  // The variant that frees too early: X, which is elsewhere, gets K's old block before K's slot
+  // changes.
   State ReplaceOutOfPlaceFreeingEarly(int block);
 
   static int FreeSlot(const State& state, int bucket);  // -1: full
   static bool BlockFree(const State& state, int block);
 
  private:
-  // One publication of a bucket: its slot, its second word and its checksum.
+  // A publication of a bucket: its slot, its second word and its checksum.
   struct Change {
     int slot = -1;  // none
     uint16_t slot_content = 0;

@@ -13,7 +13,7 @@
 
 namespace gannet::model {
 
-// Sanitizers look at the models' code, for which a smaller state space is enough.
+// Sanitizers check the models' code, for which a smaller state space is enough.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool kSanitized = true;
 #elif defined(__has_feature)
@@ -26,9 +26,9 @@ inline constexpr bool kSanitized = false;
 inline constexpr bool kSanitized = false;
 #endif
 
-// A small explicit-state model checker: visits every state that a model can reach, breadth first,
-// and stops at the first that breaks the model's property. What it does not find does not exist in
-// the model; the model says what it leaves out.
+// A small explicit-state model checker. It visits every state that a model can reach, breadth
+// first, and stops at the first state that breaks the model's property. If it finds no such state,
+// there is none in the model. The model says what it leaves out.
 //
 // A Model has
 //
@@ -41,8 +41,8 @@ inline constexpr bool kSanitized = false;
 //   const char* Broken(const State&) const;  nullptr, or the property that this state breaks
 //   const char* BrokenAtRest(const State&) const;  the same for a state that has no next step
 //
-// Only 64-bit fingerprints of visited states are kept (as TLC does): with 10^7 states the chance
-// that two share one, so that something is missed, is about 3e-6.
+// It keeps only 64-bit fingerprints of visited states (as TLC does). With 10^7 states, the chance
+// that two share a fingerprint, so that something is missed, is about 3e-6.
 struct Exploration {
   uint64_t states = 0;
   uint64_t transitions = 0;
@@ -60,7 +60,7 @@ class StateSpace {
 
   explicit StateSpace(const Model& model) : model_(model) {}
 
-  // Gives up (complete = false) after `states_max` states.
+  // Gives up after `states_max` states; then `complete` is false.
   Exploration Explore(uint64_t states_max) {
     for (const State& state : model_.Initial()) Visit(state, kNoParent);
     while (!next_layer_.empty() && result_.broken.empty()) {
@@ -105,7 +105,8 @@ class StateSpace {
     result_.trace = Trace(fingerprint);
   }
 
-  // Walks the way to `fingerprint` again from its initial state, for the labels of its steps.
+  // Follows the path to `fingerprint` again from its initial state, to collect the labels of its
+  // steps.
   std::vector<std::string> Trace(uint64_t fingerprint) const {
     std::vector<uint64_t> way;
     for (uint64_t f = fingerprint; f != kNoParent; f = parents_.at(f)) way.push_back(f);
@@ -119,7 +120,7 @@ class StateSpace {
     return labels;
   }
 
-  // Takes the step that leads to `fingerprint`; returns its label.
+  // Takes the step that leads to `fingerprint`, and returns its label.
   std::string Step(State* state, uint64_t fingerprint) const {
     std::string taken;
     State after = *state;

@@ -20,7 +20,7 @@ void Add(UpdateModel::State* state, uint8_t group, uint8_t word, uint16_t value,
   state->plan[state->plan_size++] = {word, group, value, truth};
 }
 
-// Takes store `i` off the plan and does it.
+// Removes store `i` from the plan and executes it.
 UpdateModel::State Do(UpdateModel::State state, int i) {
   const UpdateModel::Store store = state.plan[i];
   std::copy(state.plan.begin() + i + 1, state.plan.end(), state.plan.begin() + i);
@@ -93,7 +93,7 @@ void UpdateModel::StartOperation(const State& state, const Emit& emit) const {
       if (present) {
         emit(k ? "replace K out of place" : "replace X out of place",
              ReplaceOutOfPlace(state, key, block));
-        // What a move of X does to a reader of K, its replacement does.
+        // To a reader of K, a move of X looks like a replacement of X.
         if (k) emit("move K", Move(state, key, block));
       } else {
         emit(k ? "insert K" : "insert X", Insert(state, key, block));
@@ -117,7 +117,7 @@ UpdateModel::State UpdateModel::ReplaceInPlace(State state, Key key) const {
   const uint8_t block = state.block_of[key];
   const uint8_t version = state.next_version++;
   WriteContent(&state, key, block, 0, version);
-  // The other order means: the commit word's store and the content's in any order.
+  // The weaker rule: the stores to the commit word and to the content happen in any order.
   SetLive(&state, key, block, rules_.content_before_commit ? 1 : 0, version);
   AcknowledgeFirst(&state);
   --state.operations_left;
@@ -157,7 +157,7 @@ UpdateModel::State UpdateModel::Delete(State state, Key key) const {
   if (rules_.mark_dead_on_delete) {
     SetDead(&state, state.block_of[key], 0, truth);
   } else {
-    // The block stays as it is; some word outside it (the slot) is what changes.
+    // The block stays as it is. A word outside it changes, which stands for the slot.
     Add(&state, 0, WordOf(state.block_of[key], kKey),
         state.memory[WordOf(state.block_of[key], kKey)], truth);
   }
@@ -190,7 +190,7 @@ void UpdateModel::SetDead(State* state, uint8_t block, uint8_t group, uint16_t t
   Add(state, group, WordOf(block, rules_.state_in_commit_word ? kCommit : kLiveState), 0, truth);
 }
 
-// The variant: whoever waits for the write believes it done from its first store on.
+// The weaker variant: the write counts as done from its first store on.
 void UpdateModel::AcknowledgeFirst(State* state) const {
   if (rules_.acknowledge_last) return;
   for (int i = 1; i < state->plan_size; ++i) {

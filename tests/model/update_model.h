@@ -8,16 +8,16 @@
 
 namespace gannet::model {
 
-// One writer inserts, replaces, moves and deletes two keys, K and X, in three blocks of the heap;
-// one reader GETs K twice, each time by one READ of a block where K is or ever was: it remembers
+// One writer inserts, replaces, moves and deletes two keys, K and X, in three blocks of the heap.
+// One reader GETs K twice, each time by one READ of a block where K is or ever was: it remembers
 // the location, or has just found it in a slot. A READ that does not prove K's item gives no answer
-// (the client goes on to the window: the lookup model).
+// (the client goes on to the window, which is the lookup model).
 //
-// As in the lookup model, stores of one group happen in any order, groups in order, and each word
-// of a READ is sampled at any moment between its post and its completion.
+// As in the lookup model, stores of one group happen in any order, groups happen in order, and each
+// word of a READ is sampled at any moment between its post and its completion.
 //
-// Properties: a value returned was K's at some moment in the GET; versions never go back for a
-// reader; at most one live item of K exists at any time.
+// Properties: a value that is returned was K's at some moment during the GET; a reader never sees
+// versions go back; at most one live item of K exists at any time.
 struct UpdateRules {
   bool old_dead_before_new_live = true;
   bool item_checksum = true;
@@ -26,7 +26,7 @@ struct UpdateRules {
   bool content_before_commit = true;  // replace in place
   bool mark_dead_on_delete = true;    // or only clear the slot
   bool mark_dead_on_move = true;      // the block that the item left; else it is freed as it is
-  // False: look for what a reader sees only, not for the cause.
+  // False: check only what a reader sees, not the cause.
   bool count_live_items = true;
 };
 
@@ -85,7 +85,7 @@ class UpdateModel {
   State Insert(State state, Key key, uint8_t block) const;
   State ReplaceInPlace(State state, Key key) const;
   State ReplaceOutOfPlace(State state, Key key, uint8_t block) const;
-  // The same content, with the same version, in another block.
+  // Puts the same content, with the same version, into another block.
   State Move(State state, Key key, uint8_t block) const;
   State Delete(State state, Key key) const;
   void WriteContent(State* state, Key key, uint8_t block, uint8_t group, uint8_t version) const;

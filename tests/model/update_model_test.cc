@@ -33,7 +33,8 @@ TEST(UpdateModel, HoldsForTwoGets) { ExpectHolds("two GETs", {}, kSanitized ? 2 
 TEST(UpdateModel, HoldsForOneGet) { ExpectHolds("one GET", {}, kSanitized ? 3 : 5, 1); }
 
 // The commit word is a checksum of the content, so within a replacement in place the order of the
-// stores does not matter. (The server keeps content first: the commit word is then the moment.)
+// stores does not matter. (The server still stores the content first, so that the commit word's
+// store is the moment of change.)
 TEST(UpdateModel, HoldsWithReplacementsInPlaceInAnyOrder) {
   ExpectHolds("in place in any order", {.content_before_commit = false}, 3, 2);
 }

@@ -15,7 +15,7 @@
 namespace gannet {
 namespace {
 
-// Private data as it arrives: padded with zeroes to the transport's maximum.
+// Private data as it arrives, padded with zeroes to the transport's maximum.
 template <class T>
 std::vector<std::byte> Padded(const T& message, size_t size) {
   std::vector<std::byte> bytes(size);
@@ -63,7 +63,8 @@ Grant AGrant() {
   return grant;
 }
 
-// A change of these bytes is a change of the protocol: of its version and of docs/protocol.md too.
+// Whoever changes these bytes changes the protocol, and must also raise its version and update
+// docs/protocol.md.
 TEST(ConnectTest, GoldenBytesOfTheRequest) {
   EXPECT_EQ(HexOf(AConnectRequest()),
             "47 4e 54 43 02 02 38 00 02 01 03 00 07 06 05 04\n"
@@ -229,7 +230,7 @@ INSTANTIATE_TEST_SUITE_P(
         GrantFault{"AnUnprintableName", [](Grant* g) { g->name[0] = '\n'; }}),
     [](const auto& param_info) { return std::string(param_info.param.name); });
 
-// The client says so itself; it can still GET by RPC.
+// The client itself reports it, and can still GET by RPC.
 TEST(ConnectTest, LeavesTheIndexOfAnUnknownLayoutAlone) {
   Grant grant = AGrant();
   grant.layout_version = kLayoutVersion + 1;

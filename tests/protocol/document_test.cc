@@ -1,4 +1,4 @@
-// docs/protocol.md has a worked example; this is where it comes from.
+// Checks the worked example in docs/protocol.md against the bytes that the code produces.
 
 #include <gtest/gtest.h>
 

@@ -41,7 +41,7 @@ std::vector<std::byte> Encode(const ReplyHeader& header, std::string_view value)
   return message;
 }
 
-// The status that the message is answered with; nullopt: it is right.
+// Returns the status with which the message is answered, or nullopt if it is right.
 std::optional<ReplyStatus> Refusal(const std::vector<std::byte>& message) {
   RequestView view;
   const auto error = DecodeRequest(message, &view);
@@ -51,7 +51,8 @@ std::optional<ReplyStatus> Refusal(const std::vector<std::byte>& message) {
   return error->status;
 }
 
-// A change of these bytes is a change of the protocol: of its version and of docs/protocol.md too.
+// Whoever changes these bytes changes the protocol, and must also raise its version and update
+// docs/protocol.md.
 TEST(MessageTest, GoldenBytesOfARequest) {
   RequestHeader header = APut("key", "value");
   header.flags = kOnlyIfVersion | kUnderLock;

@@ -8,7 +8,7 @@
 
 namespace gannet {
 
-// What a randomised test begins with: GANNET_TEST_SEED, or something new. Printed, so that a run
+// Returns the seed of a randomised test: GANNET_TEST_SEED, or a new one. Prints it, so that a run
 // can be repeated.
 inline uint64_t TestSeed() {
   const char* given = std::getenv("GANNET_TEST_SEED");

@@ -1,4 +1,4 @@
-// What a target refuses, and what a refusal does: the initiator sees IBV_WC_REM_ACCESS_ERR
+// What a target refuses, and what follows from it: the initiator sees IBV_WC_REM_ACCESS_ERR
 // (ibv_poll_cq(3)), its queue pair goes to ERR, later work is flushed, and the target's memory is
 // untouched.
 #include <tuple>
@@ -12,8 +12,8 @@ constexpr size_t kBytes = 4096;
 constexpr uint8_t kMark = 0x5a;
 constexpr uint64_t kMarkedWord = 0x5a5a5a5a5a5a5a5a;
 
-// A registration that leaves out the first and the last byte of its memory, so that an aligned
-// atomic, too, can be out of bounds by one byte.
+// A registration without the first and the last byte of its memory, so that even an aligned atomic
+// can be out of bounds by one byte.
 class Target {
  public:
   Target(ibv_pd* pd, int access) : bytes_(kBytes, kMark) {
@@ -41,7 +41,7 @@ class Target {
   uint32_t rkey_ = 0;
 };
 
-// The rights that a registration needs for an operation.
+// Returns the rights that a registration needs for an operation.
 int RightFor(ibv_wr_opcode opcode) {
   if (opcode == IBV_WR_RDMA_READ) return IBV_ACCESS_REMOTE_READ;
   if (opcode == IBV_WR_RDMA_WRITE) return IBV_ACCESS_REMOTE_WRITE;
@@ -54,7 +54,7 @@ int AllAccess() {
 
 class AccessTest : public ::testing::Test {
  protected:
-  // Puts an operation of `length` bytes (8 for an atomic) to an address of a target.
+  // Tries an operation of `length` bytes (8 for an atomic) at an address of a target.
   ibv_wc Try(ibv_wr_opcode opcode, uint64_t address, uint32_t rkey, uint32_t length = 64) {
     pair_.client().buffer->Fill(0xa5);
     ibv_sge sge = pair_.client().buffer->Sge(0, length);
@@ -112,7 +112,7 @@ class RefusalTest : public AccessTest, public ::testing::WithParamInterface<ibv_
   ibv_wr_opcode opcode() const { return GetParam(); }
   uint32_t length() const { return opcode() == IBV_WR_ATOMIC_CMP_AND_SWP ? 8 : 64; }
 
-  // What goes to `address` of `target` is refused, and nothing of it is changed.
+  // Expects that operations at `address` of `target` are refused and change nothing.
   void ExpectRefusedAt(const Target& target, uint64_t address, uint32_t rkey) {
     ExpectRefused(opcode(), Try(opcode(), address, rkey, length()));
     target.ExpectUntouched();
@@ -233,8 +233,8 @@ TEST_F(AccessTest, WorkBehindARefusalIsFlushedInOrder) {
 
 class LocalKeyTest : public AccessTest {
  protected:
-  // A READ into `sge` must fail as a local error and break the queue pair. Some devices check at
-  // the post, most when the work request is executed.
+  // Expects that a READ into `sge` fails as a local error and breaks the queue pair. Some devices
+  // check at the post, most when they execute the work request.
   void ExpectLocalError(ibv_sge sge) {
     Buffer& target = *pair_.server().buffer;
     if (Post(pair_.client(), Read(&sge, target.address(), target.rkey())) != 0) return;

@@ -41,7 +41,7 @@ TEST(ChannelTest, ArmedQueueRaisesOneEvent) {
 // event; one after it must raise one, whatever the timing.
 class ArmThenPollTest : public ::testing::Test {
  protected:
-  // Polls what is there, and puts a receive back for each.
+  // Polls all completions, and posts a receive for each.
   void Drain() {
     ibv_wc wc{};
     while (ibv_poll_cq(pair_.server().cq, 1, &wc) == 1) {
@@ -86,7 +86,7 @@ TEST_F(ArmThenPollTest, NoWakeUpIsLostInAStream) {
   }
   std::thread sender([&] {
     for (uint32_t i = 0; i < kCount; ++i) {
-      // Not to run out of receives: iWARP does not wait for one.
+      // Waits so as not to run out of receives, because iWARP does not wait for one.
       while (i >= received_.load(std::memory_order_acquire) + 64) std::this_thread::yield();
       SendOne();
     }
@@ -95,8 +95,8 @@ TEST_F(ArmThenPollTest, NoWakeUpIsLostInAStream) {
   sender.join();
 }
 
-// One message at a time, later and later after the receiver began to arm: every place between its
-// steps is hit.
+// Sends one message at a time, each a little later after the receiver began to arm. So messages
+// arrive between all of its steps.
 TEST_F(ArmThenPollTest, NoWakeUpIsLostWhateverTheMoment) {
   constexpr uint32_t kRounds = 1000;
   ASSERT_EQ(PostReceive(pair_.server(), pair_.server().buffer->Sge(0, 64)), 0);
@@ -175,7 +175,8 @@ TEST(CompletionQueueTest, OverrunRaisesAnEvent) {
   ASSERT_GE(places, 16);
   ibv_sge sge = pair.client().buffer->Sge(0, 8);
   Buffer& target = *pair.server().buffer;
-  // Never polled. A queue pair larger than the queue is what makes overruns possible at all.
+  // The queue is never polled. An overrun is possible because the queue pair is larger than the
+  // queue.
   ibv_qp_attr attr{};
   ibv_qp_init_attr init{};
   ASSERT_EQ(ibv_query_qp(pair.client().qp(), &attr, IBV_QP_CAP, &init), 0);

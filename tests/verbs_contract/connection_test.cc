@@ -19,7 +19,7 @@ std::string Text(size_t size) {
   return text;
 }
 
-// A connection step by step: client and server are set up as far as the test went.
+// A connection step by step. Client and server are set up only as far as the test went.
 class ConnectionTest : public ::testing::Test {
  protected:
   // An active end with its route resolved.
@@ -31,7 +31,7 @@ class ConnectionTest : public ::testing::Test {
     rdma_conn_param param = ParametersWith(data);
     return rdma_connect(client_->id, &param);
   }
-  // Waits for the request; its private data.
+  // Waits for the request, and returns its private data.
   std::string TakeRequest() {
     rdma_cm_event* request = NextEvent(listener_.events.get());
     EXPECT_EQ(request->event, RDMA_CM_EVENT_CONNECT_REQUEST);
@@ -52,7 +52,7 @@ class ConnectionTest : public ::testing::Test {
     ExpectEvent(client_events_.get(), RDMA_CM_EVENT_ESTABLISHED);
     ExpectEvent(listener_.events.get(), RDMA_CM_EVENT_ESTABLISHED);
   }
-  // The next event of the client, which must be of this type: its private data, its status.
+  // Expects the client's next event to be of this type. Returns its private data and its status.
   std::string ClientData(rdma_cm_event_type type, int* status = nullptr) {
     rdma_cm_event* event = NextEvent(client_events_.get());
     EXPECT_STREQ(rdma_event_str(event->event), rdma_event_str(type));
@@ -248,7 +248,8 @@ TEST_F(ConnectionTest, DestroyingAConnectionWaitsForTheAcknowledgementOfItsEnd) 
   ExpectWaitsFor([&] { EXPECT_EQ(rdma_ack_cm_event(event), 0); }, [&] { client_.reset(); });
 }
 
-// ibv_get_async_event(3): the same for the events of a queue pair, such as that of a wrong key.
+// ibv_get_async_event(3): the same holds for the events of a queue pair, such as the one for a
+// wrong key.
 TEST_F(ConnectionTest, DestroyingATargetWaitsForTheAcknowledgementOfItsEvents) {
   Establish();
   ibv_sge sge = client_->buffer->Sge(0, 8);

@@ -31,7 +31,7 @@ std::vector<sockaddr_storage> LocalAddresses() {
   return outer;
 }
 
-// The name of the device that rdma_cm binds this address to; empty if none.
+// Returns the name of the device that rdma_cm binds this address to, or an empty text.
 std::string DeviceAt(const sockaddr_storage& address) {
   std::string name;
   rdma_event_channel* events = rdma_create_event_channel();

@@ -8,8 +8,8 @@
 
 namespace verbs_contract {
 
-// The device that the suite is put to, what it says about itself, and an address of this host that
-// leads to it. Trivially copyable: the processes that a test starts are told it in so many bytes.
+// The device under test, what it reports about itself, and an address of this host that leads to
+// it. Trivially copyable, because the processes that a test starts get it as bytes.
 struct Device {
   char name[64];
   sockaddr_storage address;  // port 0
@@ -25,7 +25,7 @@ struct Device {
 const Device& TheDevice();
 void UseDevice(const Device& device);
 
-// Finds the device of this name, or the first one if the name is empty, and an address of it. On
+// Finds the device of this name (or the first one if the name is empty) and an address of it. On
 // failure returns false and says why on stderr.
 bool ChooseDevice(const std::string& name);
 

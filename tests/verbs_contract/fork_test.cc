@@ -48,7 +48,7 @@ uint64_t ReadWord(Pair& pair) {
   return pair.client().buffer->Word(0);
 }
 
-// In a process of its own, since ibv_fork_init(3) comes before all other calls.
+// Runs in a separate process, because ibv_fork_init(3) must come before all other calls.
 int Parent(int socket) {
   if (ibv_fork_init() != 0) return 2;
   UseDevice(softverbs::Take<Device>(socket));
@@ -57,7 +57,8 @@ int Parent(int socket) {
   EXPECT_EQ(ReadWord(pair), kOld);
   for (int round = 0; round < 2; ++round) {
     Forked child;
-    // Copy on write gives one of the two new pages: the adapter must still see the parent's.
+    // Copy on write gives one of the two processes new pages. The adapter must still see the
+    // parent's.
     pair.server().buffer->Fill(0x02);
     EXPECT_EQ(ReadWord(pair), kNew);
     pair.server().buffer->Fill(0x01);

@@ -1,4 +1,4 @@
-// What a device says it can do is what it does: inline data, outstanding READs, sizes of queues.
+// A device can do what it reports: inline data, outstanding READs, sizes of queues.
 #include <algorithm>
 
 #include "tests/verbs_contract/pair.h"
@@ -15,7 +15,7 @@ ibv_qp_cap CapabilitiesOf(ibv_qp* qp) {
 
 class InlineTest : public ::testing::Test {
  protected:
-  // Sends `size` unregistered bytes inline; what the post returned.
+  // Sends `size` unregistered bytes inline. Returns what the post returned.
   int SendInline(uint32_t size) {
     bytes_.assign(size, 0x11);
     ibv_sge sge{reinterpret_cast<uint64_t>(bytes_.data()), size, 0};
@@ -51,7 +51,7 @@ TEST_F(InlineTest, OverTheLimitIsRefusedAtThePost) {
   const uint32_t limit = CapabilitiesOf(pair_.client().qp()).max_inline_data;
   EXPECT_NE(SendInline(limit + 1), 0);
   EXPECT_TRUE(NoCompletion(pair_.client().cq));
-  // The queue pair is as good as before.
+  // The queue pair still works.
   ibv_sge sge = pair_.client().buffer->Sge(0, 8);
   Buffer& target = *pair_.server().buffer;
   EXPECT_EQ(Do(pair_.client(), Read(&sge, target.address(), target.rkey())).status, IBV_WC_SUCCESS);
@@ -61,8 +61,8 @@ class DepthTest : public ::testing::Test {
  protected:
   static constexpr uint32_t kReads = 60;
 
-  // More READs than may be outstanding are posted: the device holds them back, none is lost, and
-  // they complete in order.
+  // Posts more READs than may be outstanding. The device must hold them back, lose none, and
+  // complete them in order.
   void ExpectAllComplete(Pair& pair) {
     for (size_t i = 0; i < kReads; ++i) {
       pair.server().buffer->data()[i * 8] = static_cast<uint8_t>(i);

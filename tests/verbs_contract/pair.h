@@ -17,7 +17,7 @@
 // here reports failures through GoogleTest.
 namespace verbs_contract {
 
-// How long a test waits for what must come. Only a failing test waits that long.
+// How long a test waits for something that must come. Only a failing test waits that long.
 inline constexpr int kPatienceMs = 20'000;
 
 inline constexpr int kAllAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -35,7 +35,7 @@ class Buffer {
   uint64_t address() const { return reinterpret_cast<uint64_t>(bytes_.data()); }
   size_t size() const { return bytes_.size(); }
   uint32_t rkey() const { return rkey_; }
-  // Deregisters; Sge and rkey keep giving the stale keys.
+  // Deregisters the buffer. Sge and rkey still return the stale keys.
   void Deregister();
   ibv_sge Sge(size_t offset, uint32_t length) const { return {address() + offset, length, lkey_}; }
   void Fill(uint8_t value) { std::memset(bytes_.data(), value, bytes_.size()); }
@@ -65,8 +65,8 @@ rdma_conn_param ConnectionParameters(const PairOptions& options);
 using EventChannel = std::shared_ptr<rdma_event_channel>;
 EventChannel MakeEventChannel();
 
-// What queue pairs may share: protection domain, completion queue with its channel, shared receive
-// queue, and a buffer with every access right.
+// Objects that queue pairs may share: protection domain, completion queue with its channel, shared
+// receive queue, and a buffer with every access right.
 struct Resources {
   Resources(ibv_context* verbs, const PairOptions& options, bool with_srq);
   ~Resources();
@@ -80,9 +80,9 @@ struct Resources {
   std::unique_ptr<Buffer> buffer;
 };
 
-// One end of a connection: its cm id with a queue pair on resources, its own or shared.
+// One end of a connection: its cm id, with a queue pair on its own or on shared resources.
 struct End {
-  // Owns `cm_id`. Makes resources if none are given.
+  // Takes ownership of `cm_id`. Makes resources if none are given.
   End(rdma_cm_id* cm_id, EventChannel event_channel, const PairOptions& options, bool with_srq,
       std::shared_ptr<Resources> shared = nullptr);
   ~End();
@@ -104,7 +104,7 @@ struct End {
   Buffer* buffer;
 };
 
-// Listens on a port of its own of the device under test.
+// Listens on a free port of the device under test.
 struct Listener {
   explicit Listener(int backlog = 64);
   ~Listener();
@@ -113,7 +113,7 @@ struct Listener {
   rdma_cm_id* id = nullptr;
 };
 
-// An id with its route to `to` resolved, and with a short timeout of acknowledgements.
+// Returns an id with its route to `to` resolved, and with a short acknowledgement timeout.
 rdma_cm_id* Resolve(rdma_event_channel* events, sockaddr* to);
 
 // Two connected queue pairs of one process.
@@ -138,20 +138,21 @@ class Pair {
   std::unique_ptr<End> client_;  // destroyed first
 };
 
-// The next event, which the caller acknowledges; null, and a failure, if none comes.
+// Returns the next event, which the caller must acknowledge. If none comes, returns null and the
+// test fails.
 rdma_cm_event* NextEvent(rdma_event_channel* events);
-// The next event must be of this type; it is acknowledged here; returns its status.
+// Expects the next event to be of this type, acknowledges it, and returns its status.
 int ExpectEvent(rdma_event_channel* events, rdma_cm_event_type type);
-// The next asynchronous event of this type, which the caller acknowledges; others are acknowledged
-// here. False if none came in `patience_ms`.
+// Waits for the next asynchronous event of this type, which the caller must acknowledge.
+// Acknowledges other events itself. Returns false if none came in `patience_ms`.
 bool AwaitAsyncEvent(ibv_context* verbs, ibv_event_type type, ibv_async_event* event,
                      int patience_ms = kPatienceMs);
 bool Readable(int fd, int timeout_ms);
 
-// Polls until a completion comes; if none does that is a failure, and the status
+// Polls until a completion comes. If none comes, the test fails, and the status is
 // IBV_WC_GENERAL_ERR.
 ibv_wc NextCompletion(ibv_cq* cq);
-// Polls many times; false when no completion came.
+// Polls many times. Returns false if no completion came.
 bool PollForAWhile(ibv_cq* cq, ibv_wc* wc);
 bool NoCompletion(ibv_cq* cq);
 
@@ -170,11 +171,11 @@ int PostReceive(End& end, ibv_sge sge, uint64_t id = 1);
 ibv_wc Do(End& end, ibv_send_wr wr);
 
 ibv_qp_state StateOf(ibv_qp* qp);
-// A device may not tell states (siw always says RESET): then nothing is expected.
+// Expects the error state, unless the device does not report states (siw always says RESET).
 void ExpectErrorState(End& end);
 void ToState(ibv_qp* qp, ibv_qp_state state);
 
-// `destroy` must not return before `acknowledge` was called.
+// Expects that `destroy` does not return before `acknowledge` was called.
 void ExpectWaitsFor(const std::function<void()>& acknowledge, const std::function<void()>& destroy);
 
 }  // namespace verbs_contract

@@ -17,7 +17,7 @@ using softverbs::Put;
 using softverbs::RegisterRole;
 using softverbs::Take;
 
-// How far the peer goes before it says so and waits for its end.
+// How far the peer goes before it reports, and waits to be killed.
 enum class Stage {
   kRequested,    // active: the request was sent; passive: it was received
   kAnswered,     // active: the answer has come and was not looked at; passive: it was sent
@@ -73,7 +73,7 @@ const RegisterRole passive_role("passive", Passive);
 
 class PeerDeathTest : public ::testing::Test {
  protected:
-  // We listen, the peer connects. Until its request has come.
+  // We listen and the peer connects. Returns when its request has come.
   void StartActive(Stage stage) {
     peer_.emplace("active");
     Put(peer_->socket(), Orders{TheDevice(), stage, rdma_get_src_port(listener_.id)});
@@ -86,7 +86,7 @@ class PeerDeathTest : public ::testing::Test {
     rdma_conn_param param = ConnectionParameters({});
     return rdma_accept(end_->id, &param);
   }
-  // The peer listens, we have sent our request.
+  // The peer listens. Returns when we have sent our request.
   void StartPassive(Stage stage) {
     peer_.emplace("passive");
     Put(peer_->socket(), Orders{TheDevice(), stage, 0});
@@ -103,8 +103,8 @@ class PeerDeathTest : public ::testing::Test {
     EXPECT_EQ(peer_->Finish(), -SIGKILL);
   }
 
-  // The survivor is told that the connection is over, perhaps after it was told that it had begun.
-  // Which event it is depends on how far the messages got (rdma_get_cm_event(3)).
+  // Expects that the survivor is told that the connection is over, perhaps after it was told that
+  // it had begun. Which event it is depends on how far the messages got (rdma_get_cm_event(3)).
   void ExpectToldOfTheEnd() {
     for (bool begun = false;; begun = true) {
       rdma_cm_event* event = NextEvent(end_->events);
@@ -140,11 +140,11 @@ TEST_F(PeerDeathTest, ActiveBeforeItsRequestIsAccepted) {
   StartActive(Stage::kRequested);
   AwaitStage();
   Kill();
-  // InfiniBand's CM has a REJ for it; where that gets lost, and on iWARP, only an answer would
-  // notice, and that may take a minute. The id can be destroyed at any time.
+  // InfiniBand's CM has a REJ for it. If that gets lost, and on iWARP, only an answer would notice,
+  // and that may take a minute. The id can be destroyed at any time.
   if (Readable(end_->events->fd, 1000)) ExpectToldOfTheEnd();
   end_.reset();
-  // Who connects next is served.
+  // The next client is served.
   StartActive(Stage::kEstablished);
   ASSERT_EQ(Accept(), 0);
   ExpectEvent(listener_.events.get(), RDMA_CM_EVENT_ESTABLISHED);
@@ -206,7 +206,8 @@ TEST_F(PeerDeathTest, WithWorkInFlight) {
   ExpectWorkToFail(4);
 }
 
-// Not told by rdma_cm, nobody calls rdma_disconnect: the retries run out (ibv_modify_qp(3)).
+// If rdma_cm does not report it and nobody calls rdma_disconnect, the retries run out
+// (ibv_modify_qp(3)).
 TEST_F(PeerDeathTest, WorkPostedAfterItFails) {
   SKIP_ON_IWARP("the connection's end flushes the queue pair");
   StartPassive(Stage::kEstablished);

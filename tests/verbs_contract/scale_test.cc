@@ -56,10 +56,10 @@ TEST(ThreadsTest, TwoPollOneCompletionQueue) {
 }
 
 TEST(ScaleTest, AThousandConnections) {
-  // As many as the device has queue pairs for; two each.
+  // As many connections as the device has queue pairs for; each takes two.
   const int wanted = std::min(1000, (TheDevice().attr.max_qp - 8) / 2);
   PairOptions small{.send_wrs = 2, .recv_wrs = 2, .inline_bytes = 0};
-  // One large queue: besides, siw cannot map what comes to lie at 0x90000 of a process's queues,
+  // One large queue. Besides, siw cannot map a queue that lies at 0x90000 of a process's queues,
   // and this one lies across it.
   small.cq_entries = static_cast<uint32_t>(std::min(16384, TheDevice().attr.max_cqe));
   Pair first(small);

@@ -4,8 +4,8 @@
 namespace verbs_contract {
 namespace {
 
-// Moves a queue pair to SQD and waits for its event; 0 or the error number. Only a drained queue
-// pair goes anywhere but to ERR and RESET.
+// Moves a queue pair to SQD and waits for its event. Returns 0 or the error number. Only a drained
+// queue pair may go anywhere but to ERR and RESET.
 int Drain(End& end, ibv_async_event* drained) {
   ibv_qp_attr attr{};
   attr.qp_state = IBV_QPS_SQD;
@@ -26,7 +26,7 @@ class StateTest : public ::testing::Test {
   }
   ibv_qp* qp() { return pair_->client().qp(); }
 
-  // 0 or the error number.
+  // Returns 0 or the error number.
   int MoveTo(ibv_qp_state state, int more = 0) {
     ibv_qp_attr attr{};
     attr.qp_state = state;

@@ -1,4 +1,4 @@
-// The operations themselves: bytes arrive, in order, once.
+// The operations themselves: bytes arrive in order and once.
 #include "tests/verbs_contract/pair.h"
 
 namespace verbs_contract {
@@ -110,8 +110,8 @@ TEST_F(TransferTest, FetchAndAddReturnsTheOldWord) {
   EXPECT_EQ(target().Word(0), 15u);
 }
 
-// The store's lock-and-get relies on it: a READ posted after a CAS on one queue pair sees what the
-// CAS did.
+// The store's lock-and-get relies on this: a READ posted after a CAS on the same queue pair sees
+// what the CAS did.
 TEST_F(TransferTest, ReadAfterCasSeesTheSwap) {
   SKIP_WITHOUT_ATOMICS();
   for (uint64_t i = 0; i < 200; ++i) {

@@ -163,7 +163,8 @@ void ExpectWaitsFor(const std::function<void()>& acknowledge,
   std::atomic<bool> early{false};
   std::thread destroyer([&] {
     destroy();
-    // Sequentially consistent: if destroy returned before the store below, it did not wait for it.
+    // Sequentially consistent: if destroy returned before the store below, it did not wait for the
+    // acknowledgement.
     early.store(!acknowledged.load());
   });
   for (int i = 0; i < 1000; ++i) std::this_thread::yield();
