@@ -29,7 +29,7 @@ class CompletionQueueTest : public ::testing::Test {
     return options;
   }
 
-  // Takes the event of `side` and acknowledges it.
+  // Takes and acknowledges the event of `side`.
   static void TakeEvent(Side& side) {
     ibv_cq* cq = nullptr;
     void* cq_context = nullptr;

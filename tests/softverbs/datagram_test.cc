@@ -6,15 +6,16 @@
 
 #include "tests/softverbs/support/datagram_side.h"
 
-// UD queue pairs: what arrives, what is lost, what is refused. Datagrams of one sender to one
-// receiver keep their order here, so that one was lost is seen when the next arrives instead.
+// UD queue pairs: what arrives, what is lost, what is refused. Here datagrams from one sender to
+// one receiver keep their order. So the arrival of the next one shows that one was lost.
 
 namespace softverbs {
 namespace {
 
 class DatagramTest : public ::testing::Test {
  protected:
-  // Sends after something that must have been lost, and expects it in receive `wr_id` at `offset`.
+  // Sends another datagram after one that must have been lost, and expects it in receive `wr_id` at
+  // `offset`.
   void ExpectNextArrives(uint64_t wr_id, size_t offset) {
     EXPECT_EQ(sender_.Send(handle_.get(), receiver_.qp->qp_num, "next").status, IBV_WC_SUCCESS);
     const ibv_wc wc = receiver_.NextReceived();

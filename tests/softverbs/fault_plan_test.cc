@@ -8,12 +8,12 @@
 
 #include "softverbs/control.h"
 
-// How a fault plan is written, and what happens when it is written wrong.
+// How a fault plan is written, and what happens if it is wrong.
 
 namespace softverbs {
 namespace {
 
-// "" when the plan is accepted.
+// Returns "" if the plan is accepted, otherwise the error.
 std::string WhyNot(const std::string& plan) {
   char error[1024] = "";
   const int result = softverbs_set_faults(plan.c_str(), error, sizeof(error));
@@ -75,7 +75,7 @@ struct Ended {
   std::string output;
 };
 
-// This program, with SOFTVERBS_FAULTS set, asked for the list of its tests.
+// Runs this program with SOFTVERBS_FAULTS set, to list its tests.
 Ended RunWith(const std::string& plan) {
   std::array<char, 4096> path{};
   EXPECT_GT(readlink("/proc/self/exe", path.data(), path.size() - 1), 0);

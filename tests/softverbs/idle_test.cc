@@ -23,8 +23,8 @@ Usage UsageNow() {
           usage.ru_nvcsw + usage.ru_nivcsw};
 }
 
-// Of this process while its application does nothing for 200 ms. An adapter that polled, or woke up
-// every millisecond, would show as hundreds of switches or as much of the time.
+// Measures this process while its application does nothing for 200 ms. An adapter that polled, or
+// woke up every millisecond, would show as hundreds of switches, or as much CPU time.
 Usage UsageOfIdleSpell() {
   const Usage before = UsageNow();
   poll(nullptr, 0, 200);
@@ -32,8 +32,8 @@ Usage UsageOfIdleSpell() {
   return {after.cpu_us - before.cpu_us, after.switches - before.switches};
 }
 
-// The adapter may look out for more for a few milliseconds, and on a busy machine later than it
-// wants, so that not the first spell must be an idle one.
+// The adapter may poll for a few milliseconds more, and on a busy machine later than it wants. So
+// the first spell need not be idle yet.
 void ExpectToFallIdle() {
   constexpr int kSpells = 25;
   constexpr Usage kMost{5'000, 10};

@@ -20,10 +20,10 @@ ibv_gid Group(const char* address) {
   return gid;
 }
 
-// The test's own: others may run on this host at the same time.
+// A group of this test only, because others may run on this host at the same time.
 ibv_gid OwnGroup() { return Group(("ff15::5056:" + std::to_string(getpid() % 10000)).c_str()); }
 
-// Attached to the group it is told, it waits for one datagram and tells its text.
+// A role that attaches to the given group, waits for one datagram, and sends its text back.
 int Member(int socket) {
   Owned<ibv_context> device = OpenDevice();
   DatagramSide side(device.get());
@@ -130,7 +130,7 @@ TEST_F(MulticastTest, ReachesOtherProcessesAndADeadMemberDoesNotMatter) {
   EXPECT_EQ(member.Text(0, member.NextReceived()), "to all");
   EXPECT_EQ(alive.Finish(), 0);
   EXPECT_EQ(also_alive.Finish(), 0);
-  // Nobody is left in the group, in any process.
+  // No process has a member in the group any more.
   Detach(member);
   EXPECT_EQ(sender_.Send(handle_.get(), kAnyQpn, "to nobody").status, IBV_WC_SUCCESS);
 }

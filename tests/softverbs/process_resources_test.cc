@@ -20,7 +20,7 @@
 #include "tests/softverbs/support/sanitizer.h"
 #include "tests/softverbs/support/verbs_fixture.h"
 
-// What a process takes from the host, what it is refused, and that its death gives all of it back.
+// What a process takes from the host, what it is refused, and that its death returns all of it.
 
 namespace softverbs {
 namespace {
@@ -91,7 +91,7 @@ const RegisterRole hold_role("hold", Hold);
 class KillTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    // The process's own adapter, with its link to itself, is there before anything is counted.
+    // Makes the process's adapter and its link to itself before counting anything.
     Pair warm_up(device_.get());
     descriptors_ = NamesIn("/proc/self/fd").size();
     mappings_ = LinesWith("/proc/self/maps", "softverbs-");
@@ -128,7 +128,7 @@ class KillTest : public ::testing::Test {
       EXPECT_EQ(name.find("softverbs"), std::string::npos) << name;
     }
     side_.reset();
-    // Its memory goes with the last process that maps it: us.
+    // Its memory goes with the last process that maps it, which is this one.
     EXPECT_TRUE(Becomes([&] { return LinesWith("/proc/self/maps", "softverbs-") <= mappings_; }))
         << LinesWith("/proc/self/maps", "softverbs-") << " of " << mappings_;
     EXPECT_TRUE(Becomes([&] { return NamesIn("/proc/self/fd").size() <= descriptors_; }))
@@ -173,10 +173,10 @@ TEST_F(KillTest, WithWorkInFlightLeavesNothing) {
 // --- limits
 // ---------------------------------------------------------------------------------------
 
-// Runs `call` with one descriptor more each time until it succeeds; before that, it must have
-// failed with EMFILE. 0 or what was wrong.
+// Runs `call` with one more descriptor each time until it succeeds. Every earlier call must have
+// failed with EMFILE. Returns 0, or a number for what was wrong.
 int WithMoreAndMoreDescriptors(const std::function<bool()>& call) {
-  // Numbers below the limit are what counts, and the next free one is the first that is new.
+  // The limit bounds descriptor numbers, and the next free number is the first new one.
   const int next = dup(0);
   close(next);
   int failures = 0;
@@ -219,7 +219,7 @@ TEST_F(DescriptorTest, AnEventChannelThatCannotBeMadeSaysSo) {
   EXPECT_EQ(Child("channel_with_few_descriptors").Finish(), 0);
 }
 
-// What a registration of `pages` pages says: 0 or the error number.
+// Returns the result of registering `pages` pages: 0 or the error number.
 int TryRegister(ibv_pd* pd, std::vector<uint8_t>& memory, size_t pages, Owned<ibv_mr>* mr) {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   auto* begin = memory.data() + page - reinterpret_cast<uintptr_t>(memory.data()) % page;
@@ -228,7 +228,7 @@ int TryRegister(ibv_pd* pd, std::vector<uint8_t>& memory, size_t pages, Owned<ib
   return *mr ? 0 : errno;
 }
 
-// With a limit of ten pages: registrations are counted each, and given back.
+// With a limit of ten pages, each registration is counted, and given back.
 int MemoryLock(int) {
   setenv("SOFTVERBS_MEMLOCK", "1", 1);
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));

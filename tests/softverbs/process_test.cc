@@ -16,7 +16,7 @@
 #include "tests/softverbs/support/sanitizer.h"
 #include "tests/softverbs/support/verbs_fixture.h"
 
-// Two processes: what the wire between them promises, and what a process can do to another.
+// Two processes: what the wire between them promises, and what one process can do to the other.
 
 namespace softverbs {
 namespace {
@@ -57,7 +57,7 @@ int Target(int socket) {
     uint64_t answer = 0;
     if (order == Order::kDeregister) {
       side.mr.reset();
-      // Nobody may be reading it any more: it can go.
+      // Nobody may read it any more, so it can be unmapped.
       munmap(side.memory.data(), side.memory.size());
     }
     if (order == Order::kError) side.ToError();
@@ -146,7 +146,7 @@ class ProcessTest : public ::testing::Test {
     return side_->Next().status;
   }
 
-  // READs until this process has mapped the target's memory; the mapping's line in maps.
+  // READs until this process has mapped the target's memory. Returns the mapping's line in maps.
   std::string AwaitMapping() {
     const int64_t give_up = NowNs() + kTimeoutNs;
     while (NowNs() < give_up) {
@@ -170,7 +170,7 @@ TEST_F(ProcessTest, MessagesGoBothWays) {
     side_->Word(0) = i;
     ASSERT_EQ(side_->PostReceive(1, 512, 512), 0);
     ASSERT_EQ(side_->PostSend(2, 0, 8 + i % 500, 0), 0);
-    // A signalled request frees the places of the SENDs before it.
+    // A signaled request frees the places of the SENDs before it.
     if (i % 16 == 15) {
       ASSERT_EQ(side_->Write(3, 0, 0, peer_, 0), 0);
     }

@@ -16,8 +16,8 @@ class RdmaTest : public ::testing::TestWithParam<MemoryKind> {
     return options;
   }
 
-  // The initiator got `status`, both ends are in error, the target heard of it and its memory is
-  // untouched.
+  // Expects that the initiator got `status`, both ends are in the error state, the target got the
+  // event, and its memory is untouched.
   void ExpectRefused(Pair& pair, ibv_wc_status status, ibv_event_type event) {
     EXPECT_EQ(pair.a.Next().status, status);
     EXPECT_EQ(pair.a.State(), IBV_QPS_ERR);

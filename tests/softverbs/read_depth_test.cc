@@ -62,8 +62,8 @@ TEST_F(ReadDepthTest, AConnectionIsNegotiatedWithinIt) {
   const cm_test::Id passive(request->id);
 }
 
-// Sent as packets, since a READ that the initiator executes itself is over when it is posted. The
-// peer answers on another thread, so that the depth is full now and then only.
+// READs are sent as packets here, because a READ that the initiator executes itself is over when it
+// is posted. The peer answers on another thread, so the depth is reached only now and then.
 TEST_F(ReadDepthTest, OfManyPostedNoMoreAreInFlight) {
   constexpr uint64_t kReads = 60;
   constexpr size_t kBytes = 16'000;

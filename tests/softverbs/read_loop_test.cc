@@ -10,8 +10,8 @@ namespace {
 constexpr int kReads = 1000;  // as many as tests/softverbs/CMakeLists.txt says
 constexpr size_t kBytes = 64;
 
-// What tools/figures/instructions counts: from ibv_post_send to the polled completion. A
-// function of its own, with C linkage, so that it is found by its name.
+// The part that tools/figures/instructions counts: from ibv_post_send to the polled completion. It
+// is a function with C linkage so that it is found by its name.
 extern "C" __attribute__((noinline)) bool PostReadAndPoll(ibv_qp* qp, ibv_send_wr* wr, ibv_cq* cq) {
   ibv_send_wr* bad;
   if (ibv_post_send(qp, wr, &bad) != 0) return false;

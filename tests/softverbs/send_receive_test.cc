@@ -296,13 +296,13 @@ TEST_F(SendReceiveTest, TheErrorStateFlushesBothQueuesInOrder) {
   }
   EXPECT_EQ(next_send, 5u);
   EXPECT_EQ(next_receive, 105u);
-  // What is posted afterwards is flushed too.
+  // Requests posted afterwards are flushed too.
   ASSERT_EQ(pair.a.PostSend(7, 0, 8, 0), 0);
   ASSERT_EQ(pair.a.PostReceive(107, 0, 64), 0);
   EXPECT_EQ(pair.a.Next().wr_id, 7u);
   EXPECT_EQ(pair.a.Next().wr_id, 107u);
   EXPECT_TRUE(pair.a.Idle());
-  // The peer hears of it when it sends.
+  // The peer notices when it sends.
   ASSERT_EQ(pair.b.PostSend(9, 0, 8), 0);
   EXPECT_EQ(pair.b.Next().status, IBV_WC_RETRY_EXC_ERR);
 }

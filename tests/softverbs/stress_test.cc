@@ -70,7 +70,7 @@ class Walk {
     }
   }
 
-  // Completes everything; the target's memory must then be the model's.
+  // Completes everything. The target's memory must then equal the model's.
   void Finish() {
     ReceiveAll();
     while (!expected_.empty()) TakeCompletion(pair_->a.Next());
@@ -79,7 +79,7 @@ class Walk {
     EXPECT_EQ(memcmp(pair_->b.memory.data(), model_.data(), kArea), 0);
   }
 
-  // A request that is refused, with others behind it: exactly those are flushed.
+  // Posts a request that is refused, with others behind it. Exactly those are flushed.
   void Break() {
     ReceiveAll();
     Address wrong = pair_->b.address();

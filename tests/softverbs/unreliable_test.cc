@@ -4,7 +4,8 @@
 
 #include "tests/softverbs/support/verbs_fixture.h"
 
-// UC queue pairs: what is sent is complete; what cannot be taken is lost without a word.
+// UC queue pairs: a request is complete when it is sent; a message that cannot be taken is lost
+// without notice.
 
 namespace softverbs {
 namespace {
@@ -17,7 +18,7 @@ SideOptions Unreliable() {
 
 class UnreliableTest : public ::testing::Test {
  protected:
-  // Both ends still work; a message sent now arrives in the receive `wr_id`.
+  // Expects that both ends still work: a message sent now arrives in the receive `wr_id`.
   void ExpectNextArrives(uint64_t wr_id) {
     pair_.a.Fill(0, 100, 77);
     ASSERT_EQ(pair_.a.PostSend(99, 0, 100), 0);
@@ -118,7 +119,7 @@ TEST_F(UnreliableTest, FailingToBeSentStopsSendsOnly) {
   ExpectNextArrives(2);
 }
 
-// Nothing that takes part in a reliable connection answers: the reliable end gives up.
+// Nobody answers for a reliable connection here, so the reliable end gives up.
 TEST_F(UnreliableTest, ReliableRequestsAreNotTaken) {
   ConnectOptions soon;
   soon.retry_cnt = 1;

@@ -11,12 +11,12 @@ namespace {
 
 class AddressTest : public ::testing::Test {
  protected:
-  // rdma_bind_addr's errno, or 0.
+  // Returns rdma_bind_addr's errno, or 0.
   static int Bind(const Id& id, const std::string& host, uint16_t port) {
     errno = 0;
     return rdma_bind_addr(id.get(), Endpoint(host, port).get()) == 0 ? 0 : errno;
   }
-  // The status of the refusal of a connection to host:port, or 0 if it is not refused.
+  // Returns the status with which a connection to host:port is refused, or 0 if it is not refused.
   int Connect(const std::string& host, uint16_t port) {
     const Id active = Resolve(client_, port, host);
     rdma_conn_param param = Param();
@@ -33,7 +33,7 @@ class AddressTest : public ::testing::Test {
   Channel client_ = MakeChannel();
 };
 
-// An IPv4 address of this host other than the loopback's, or empty.
+// Returns an IPv4 address of this host other than the loopback's, or an empty text.
 std::string OtherAddress() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return "";
@@ -158,7 +158,7 @@ TEST_F(AddressTest, FamilyOnlyOptionKeepsIpv4Out) {
   ASSERT_EQ(rdma_listen(id.get(), 0), 0);
   EXPECT_EQ(Connect("::1", PortOf(id)), 0);
   EXPECT_EQ(Connect("127.0.0.1", PortOf(id)), 8);
-  // So the IPv4 half of the port is free.
+  // The IPv4 half of the port is therefore free.
   const Id other = MakeId(server_);
   EXPECT_EQ(Bind(other, "0.0.0.0", PortOf(id)), 0);
 }

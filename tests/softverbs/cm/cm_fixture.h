@@ -12,7 +12,7 @@
 
 namespace softverbs::cm_test {
 
-// How long a test waits for what must come. Only a failing test waits that long.
+// How long a test waits for something that must come. Only a failing test waits that long.
 inline constexpr int kPatienceMs = 20'000;
 
 struct Deleter {
@@ -40,32 +40,34 @@ class Endpoint {
 Channel MakeChannel();
 Id MakeId(const Channel& channel, void* context = nullptr);
 
-// The next event, acknowledged when it goes out of scope; null (and a test failure) if none comes.
+// Returns the next event, which is acknowledged when it goes out of scope. If none comes, returns
+// null and the test fails.
 Event Next(const Channel& channel);
-// The next event, which must be of this type.
+// Returns the next event, and expects it to be of this type.
 Event Expect(const Channel& channel, rdma_cm_event_type type);
-// Whether the channel's descriptor is readable right now.
+// Returns whether the channel's descriptor is readable right now.
 bool Readable(const Channel& channel);
 
-// An id that listens on host, on a port of the library's choice.
+// Returns an id that listens on `host`, on a port that the library chooses.
 Id Listen(const Channel& channel, const std::string& host = "127.0.0.1", int backlog = 0);
 uint16_t PortOf(const Id& id);
 
-// An id with its route to host:port resolved.
+// Returns an id with its route to host:port resolved.
 Id Resolve(const Channel& channel, uint16_t port, const std::string& host = "127.0.0.1");
 
-// Connection parameters without a queue pair, with `data` as private data. `data` must outlive it.
+// Returns connection parameters without a queue pair, with `data` as private data. `data` must
+// outlive them.
 rdma_conn_param Param(std::string_view data = {});
 std::string DataOf(const Event& event);
-// `data` padded with zeroes to `size`.
+// Returns `data`, padded with zeroes to `size`.
 std::string Padded(std::string_view data, size_t size);
 
-// A listener and a client in one process, each side with a channel of its own.
+// A listener and a client in one process, each with its own channel.
 class CmTest : public ::testing::Test {
  protected:
   // Sends a request to listener_ and returns the id that accepts or rejects it.
   Id Request(const Id& active, rdma_conn_param param = Param());
-  // Both ids of an established connection; the active one is stored in *active.
+  // Returns the passive id of an established connection, and stores the active one in *active.
   Id Establish(Id* active);
 
   Channel server_ = MakeChannel();

@@ -187,7 +187,7 @@ TEST_F(ConnectTest, NotifyEstablishesBeforeTheReadyToUse) {
   Expect(client_, RDMA_CM_EVENT_CONNECT_RESPONSE);
   ASSERT_EQ(rdma_establish(active.get()), 0);
   ASSERT_EQ(rdma_disconnect(active.get()), 0);
-  // Not a second ESTABLISHED: the next thing to happen is the end.
+  // There is no second ESTABLISHED: the next event is the end.
   EXPECT_EQ(Expect(server_, RDMA_CM_EVENT_DISCONNECTED)->id, passive.get());
 }
 

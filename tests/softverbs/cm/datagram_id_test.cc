@@ -6,7 +6,7 @@
 
 #include "tests/softverbs/cm/cm_fixture.h"
 
-// Ids of RDMA_PS_UDP: a service is resolved to where its datagrams go; groups are joined.
+// Ids of RDMA_PS_UDP: resolving a service to the place where its datagrams go, and joining groups.
 
 namespace softverbs::cm_test {
 namespace {
@@ -75,7 +75,7 @@ struct Datagrams {
     const ibv_wc wc = Completion(IBV_WC_RECV);
     return {memory + sizeof(ibv_grh), wc.byte_len - sizeof(ibv_grh)};
   }
-  // The next completion, which must be of this kind.
+  // Returns the next completion, and expects it to be of this kind.
   ibv_wc Completion(ibv_wc_opcode opcode) {
     ibv_wc wc{};
     while (ibv_poll_cq(cq.get(), 1, &wc) == 0) usleep(100);  // the test's time limit bounds it
@@ -116,7 +116,7 @@ class DatagramIdTest : public ::testing::Test {
     Expect(client_, RDMA_CM_EVENT_ADDR_RESOLVED);
     return id;
   }
-  // The test's own group: others may run at the same time.
+  // A group of this test only, because others may run at the same time.
   static std::string OwnGroup() {
     return "239.78." + std::to_string(getpid() / 250 % 250) + "." + std::to_string(getpid() % 250);
   }
@@ -162,7 +162,7 @@ TEST_F(DatagramIdTest, TheEndOfOneSideIsNoEventOfTheOther) {
   ASSERT_EQ(rdma_accept(passive.get(), &param), 0);
   EXPECT_EQ(Expect(client_, RDMA_CM_EVENT_ESTABLISHED)->param.ud.qp_num, 77u);
   active.reset();
-  // What comes next is the next request: no DISCONNECTED came before it.
+  // The next event is the next request, so no DISCONNECTED came before it.
   const Id other = Resolve(port_);
   Ask(other);
   const Id next(Expect(server_, RDMA_CM_EVENT_CONNECT_REQUEST)->id);
@@ -200,7 +200,7 @@ TEST_F(DatagramIdTest, PrivateDataHasItsOwnLimits) {
   EXPECT_EQ(errno, EINVAL);
 }
 
-// A port of one space is not one of the other.
+// A port of one port space does not exist in the other.
 TEST_F(DatagramIdTest, SharesNoPortWithReliableIds) {
   rdma_cm_id* id = nullptr;
   ASSERT_EQ(rdma_create_id(server_.get(), &id, nullptr, RDMA_PS_TCP), 0);

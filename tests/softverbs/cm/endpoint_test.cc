@@ -47,7 +47,7 @@ Ep MakeEndpoint(const Info& info, ibv_qp_init_attr* attr) {
   return Ep(id);
 }
 
-// Everything here waits for its own completion, so the client needs a thread.
+// Every call here waits for its own completion, so the client needs a thread.
 class EndpointTest : public ::testing::Test {
  protected:
   EndpointTest() {

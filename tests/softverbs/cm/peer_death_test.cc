@@ -53,7 +53,7 @@ class Peer {
     close(in_);
   }
 
-  // The next line it prints, without the newline.
+  // Returns the next line that it prints, without the newline.
   std::string Line() {
     char line[128] = "";
     if (fgets(line, sizeof(line), out_) == nullptr) return "";
@@ -72,7 +72,7 @@ class Peer {
   int in_ = -1;  // its stdin, which ends with this object
 };
 
-// Whether the kernel still lists a name of the connection manager with this port.
+// Returns whether the kernel still lists a name of the connection manager with this port.
 bool NameExists(uint16_t port) {
   std::ifstream list("/proc/net/unix");
   const std::string end = "/" + std::to_string(port);
@@ -162,7 +162,7 @@ TEST_F(PeerDeathTest, ActiveSideBeforeWeSawItsRequest) {
   Peer peer({"connect", Port()});
   ASSERT_EQ(peer.Line(), "connecting");
   peer.Kill();
-  // The request is gone, or about to go; who comes later is served.
+  // The request is gone, or about to go. A later client is served.
   const Id active = Resolve(client_, port_);
   rdma_conn_param param = Param("later");
   ASSERT_EQ(rdma_connect(active.get(), &param), 0);

@@ -115,7 +115,7 @@ TEST_F(QpTest, LateRejectionEndsTheConnectionOnce) {
   ASSERT_EQ(rdma_accept(passive_.get(), &param), 0);
   ASSERT_EQ(rdma_reject(passive_.get(), nullptr, 0), 0);
   passive_.reset();
-  // Whether or not the rejection came in time, the application hears of one end.
+  // The application hears of one end only, whether or not the rejection came in time.
   const Event event = Next(client_);
   if (event->event == RDMA_CM_EVENT_ESTABLISHED) {
     Expect(client_, RDMA_CM_EVENT_DISCONNECTED);

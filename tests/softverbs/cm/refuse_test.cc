@@ -43,7 +43,7 @@ TEST_F(RefuseTest, ListenerThatComesAMomentLaterIsFound) {
   pollfd fds[2] = {{.fd = client_->fd, .events = POLLIN, .revents = 0},
                    {.fd = server_->fd, .events = POLLIN, .revents = 0}};
   ASSERT_EQ(poll(fds, 2, kPatienceMs), 1);
-  // On a machine too busy for the grace period the refusal is right as well.
+  // If the machine is too busy for the grace period, the refusal is right as well.
   if (fds[0].revents != 0) GTEST_SKIP() << "the grace period was over before rdma_listen";
   const Id passive(Expect(server_, RDMA_CM_EVENT_CONNECT_REQUEST)->id);
 }

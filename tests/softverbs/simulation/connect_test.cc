@@ -17,7 +17,7 @@ using cm_test::Endpoint;
 using cm_test::Event;
 using cm_test::Id;
 
-// The next event of the channel, once something made it happen.
+// Steps until the channel has an event, and returns it.
 Event Await(const Channel& channel) {
   while (!cm_test::Readable(channel) && softverbs_step() != 0) {
   }

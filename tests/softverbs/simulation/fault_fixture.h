@@ -17,7 +17,7 @@ inline constexpr uint64_t kSeed = 7;
 // A connected pair on the simulated device, with a fault plan.
 class FaultTest : public testing::Test {
  protected:
-  // Before the device: what is registered under a plan stays with it.
+  // Call it before the device is used: regions keep the plan under which they were registered.
   void Begin(const std::string& plan, uint64_t seed = kSeed, const ConnectOptions& connect = {}) {
     pair_.reset();
     device_.reset();
@@ -32,7 +32,7 @@ class FaultTest : public testing::Test {
   Side& b() { return pair_->b; }
   Simulation& simulation() { return *simulation_; }
 
-  // What the completions of `operations`, posted all at once by a(), say.
+  // Posts `count` operations at once on a(), and returns their completions.
   std::vector<ibv_wc> Run(int count, const std::function<void(int)>& post) {
     for (int i = 0; i < count; ++i) post(i);
     return Drain(simulation(), a());

@@ -7,8 +7,8 @@
 
 #include "tests/softverbs/simulation/fault_fixture.h"
 
-// The seed of a plan says which requests meet its faults: the same ones every time. (Torn reads and
-// delayed completions, whose seed says more than that, are replayed in fault_test.cc.)
+// The seed of a plan decides which requests meet its faults: the same ones every time. (For torn
+// reads and delayed completions the seed decides more; fault_test.cc replays those.)
 
 namespace softverbs {
 namespace {
@@ -17,7 +17,7 @@ class FaultReplayTest : public FaultTest {
  protected:
   static constexpr int kRequests = 48;
 
-  // How often the fault struck while each of the requests was made, in their order.
+  // Returns how often the fault struck during each of the requests, in their order.
   std::string Struck(const char* fault, const std::function<void(int)>& make) {
     std::string counts;
     for (int i = 0; i < kRequests; ++i) {
@@ -46,7 +46,7 @@ class FaultReplayTest : public FaultTest {
     }
   }
 
-  // One request after the other, until the answer of one is lost; that one's number.
+  // Makes one request after another until the answer to one is lost. Returns that one's number.
   std::string FirstLost(const std::string& plan, ibv_wr_opcode opcode, uint64_t seed) {
     Begin(plan, seed);
     for (int i = 0; i < kRequests; ++i) {
@@ -106,7 +106,7 @@ TEST_F(FaultReplayTest, FailedRegistrations) {
   }));
 }
 
-// Here the seed has nothing to choose: it is the N+1st of each connection, whichever the seed.
+// The seed decides nothing here: the fault strikes the N+1st request of each connection.
 TEST_F(FaultReplayTest, DroppedConnections) {
   const auto scenario = [this](uint64_t seed) {
     Begin("drop_connection_after=5", seed);

@@ -246,7 +246,7 @@ TEST_F(FaultTest, FaultsHoldForMemoryThatWasSharedBefore) {
   EXPECT_EQ(softverbs_fault_count("tear_read"), 1u);
 }
 
-// Found by the walk: these two hung, and wrote garbage.
+// The walk found these two: one hung, the other wrote garbage.
 TEST_F(FaultTest, PeerThatBreaksRefusesTheAnswerItOwes) {
   Begin("tear_read=1:1ms");
   ASSERT_EQ(a().Read(1, 0, 64, b().address(), 0), 0);

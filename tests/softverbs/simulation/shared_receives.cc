@@ -93,7 +93,7 @@ void SharedReceives::CheckQuiet() {
   if (!lost_) {
     EXPECT_EQ(known + room, kDepth) << "some were taken and never completed";
   }
-  // What was taken and lost was the oldest.
+  // The lost receives are the oldest ones.
   while (posted_.size() > kDepth) posted_.pop_front();
   lost_ = false;
 }

@@ -10,16 +10,19 @@
 
 namespace softverbs {
 
-// A shared receive queue with the oracle of what the device owes it. The receives of all its queue
-// pairs complete in one CQ of its own.
+// A shared receive queue with an oracle of what the device owes it. The receives of all its queue
+// pairs complete in one CQ.
 //
-// 1. Messages take the receives in the order they were posted, whichever queue pair they came to.
-// 2. Nothing else takes one: the queue pairs' errors flush none of them.
-// 3. The limit event comes with the message that leaves fewer than the limit, once, and disarms.
-// 4. Once all is quiet the queue has room for as many as the model says, and for no more.
+// 1. Messages take receives in the order in which these were posted, whichever queue pair a message
+//    came to.
+// 2. Nothing else takes one: errors of the queue pairs flush none of them.
+// 3. The limit event comes with the message that leaves fewer receives than the limit. It comes
+//    once, and disarms the limit.
+// 4. Once all is quiet, the queue has room for as many as the model says, and for no more.
 //
-// With completions delayed, they do not tell the order and the time of what they complete; then 1
-// holds for each queue pair (its end checks that) and 3 is that no event comes unarmed.
+// If completions are delayed, they do not show the order and the time of what they complete. Then
+// rule 1 holds for each queue pair (its end checks that), and rule 3 only says that no event comes
+// unarmed.
 class SharedReceives {
  public:
   static constexpr uint32_t kDepth = 8;
@@ -29,32 +32,33 @@ class SharedReceives {
 
   ibv_srq* srq() const { return srq_.get(); }
   ibv_cq* cq() const { return cq_.get(); }
-  // Posted, and not known to be taken.
+  // Receives that are posted and not known to be taken.
   size_t posted() const { return posted_.size(); }
 
-  // Refused by the device when full.
+  // Posts a receive. Expects the device to refuse it if the queue is full.
   void Post();
   // Makes sure that `messages` find receives, as far as the queue has room.
   void Feed(uint64_t messages);
   void Arm(uint32_t limit);
-  // The message that the completion is of.
+  // Returns the message of a completion.
   const uint8_t* Take(const ibv_wc& wc);
   void TakeLimitEvent();
-  // All completions and events of what happened so far were taken.
+  // REQUIRES: all completions and events of everything that happened so far were taken.
   void CheckLimit();
-  // A queue pair was destroyed: completions that it had delayed are gone.
+  // A queue pair was destroyed, so completions that it had delayed are gone.
   void TakeLoss() { lost_ = completions_delayed_; }
-  // Nothing is left to happen, and everything was polled. Leaves the queue full.
+  // REQUIRES: nothing is left to happen, and everything was polled. Leaves the queue full.
   void CheckQuiet();
 
   uint64_t limits_reached() const { return limit_events_; }
 
  private:
-  // 64 times as many as can be posted: none is used again while a completion of it is on its way.
+  // 64 times as many as can be posted, so that none is used again while its completion is on its
+  // way.
   static constexpr size_t kSlots = 64 * size_t{kDepth};
 
   int PostNext();
-  // How many were needed.
+  // Fills the queue. Returns how many receives that took.
   uint32_t Fill();
   const uint8_t* Slot(uint64_t id) const { return memory_.data() + id % kSlots * kSlot; }
 

@@ -13,8 +13,8 @@
 
 namespace softverbs {
 
-// One run of the simulated device, with the faults of `plan` ("" = none), and its event log. The
-// process has one at a time.
+// A run of the simulated device, with the faults of `plan` ("" = none), and its event log. The
+// process has one run at a time.
 class Simulation {
  public:
   explicit Simulation(uint64_t seed, const std::string& plan = "");
@@ -24,7 +24,7 @@ class Simulation {
 
   // Steps until nothing is left to happen.
   void RunUntilIdle();
-  // Adds a line of the test's own.
+  // Adds a line to the log.
   void Note(const std::string& line) { log_ += line + "\n"; }
   const std::string& log() const { return log_; }
 
@@ -32,9 +32,9 @@ class Simulation {
   std::string log_;
 };
 
-// All that can be polled, after everything has happened.
+// Runs until idle, and returns all completions.
 std::vector<ibv_wc> Drain(Simulation& simulation, Side& side);
-// The one completion there is, after everything has happened.
+// Runs until idle, and returns the only completion.
 ibv_wc Only(Simulation& simulation, Side& side);
 
 std::string ToString(const ibv_wc& wc);

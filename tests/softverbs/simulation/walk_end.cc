@@ -79,8 +79,8 @@ ibv_send_wr WalkEnd::Begin(Request& request) {
   ibv_send_wr wr{};
   wr.wr_id = Id(posted_, false);
   wr.opcode = request.opcode;
-  // Fenced, so that a READ before it has read. READs themselves are not: as many as may be are in
-  // flight at once.
+  // Fenced, so that a READ before it has read. READs themselves are not fenced, so that as many as
+  // allowed are in flight at once.
   wr.send_flags = request.signalled ? IBV_SEND_SIGNALED : 0;
   if (ChangesArea(request.opcode)) wr.send_flags |= IBV_SEND_FENCE;
   return wr;
@@ -263,7 +263,7 @@ void WalkEnd::TakeSend(const ibv_wc& wc) {
   const uint64_t sequence = wc.wr_id & (kReceiveBit - 1);
   ASSERT_GE(sequence, completed_) << "completed twice";
   ASSERT_LT(sequence, posted_) << "never posted";
-  // Those before it were not signalled, and succeeded.
+  // The requests before it were not signaled, and succeeded.
   for (; completed_ < sequence; ++completed_) {
     ASSERT_FALSE(requests_.front().signalled) << "its completion is missing";
     ASSERT_TRUE(unapplied_.empty()) << "the completion of one that failed is missing";
@@ -309,9 +309,10 @@ bool WalkEnd::AreaIsExplained() {
 void WalkEnd::CheckQuiet() {
   SCOPED_TRACE("end " + std::to_string(options_.number) + " of queue pair " +
                std::to_string(2 * options_.number));
-  // One that refused its peer breaks, and has no completion to say so when nothing was posted.
+  // An end that refused its peer breaks. If nothing was posted, no completion says so.
   if (disturbed_ && side_.State() == IBV_QPS_ERR) broken_ = true;
-  // What is left was neither signalled nor flushed: it succeeded, and the area must show it.
+  // The remaining requests were neither signaled nor flushed. So they succeeded, and the area must
+  // show it.
   for (; !requests_.empty(); requests_.pop_front(), ++completed_) {
     ASSERT_FALSE(requests_.front().signalled) << "request " << completed_ << " never completed";
     Succeed(requests_.front());

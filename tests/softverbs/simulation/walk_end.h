@@ -13,19 +13,19 @@
 
 namespace softverbs {
 
-// One end of a connection with the oracle of what the device owes it. The other end works on this
-// end's area and nobody else does, so what it must contain follows from the order of the other's
-// requests alone.
+// One end of a connection, with an oracle of what the device owes it. Only the other end works on
+// this end's area, so the order of the other's requests alone decides what the area must contain.
 //
-// 1. Send completions come in the order of the posts: successes, with what was fetched, then at
-//    most one failure, and it and all behind it, signalled or not, have a completion.
+// 1. Send completions come in the order of the posts: successes, with what was fetched, and then at
+//    most one failure. The failed request and all behind it, signaled or not, have a completion.
 // 2. Nothing fails unless something disturbed the connection.
-// 3. Receives are taken in the order they were posted, by the messages in the order they were sent.
-// 4. Once all is quiet: everything signalled is complete, and the area is the model's, with the
-//    requests of a broken connection that did not succeed applied up to some point.
-// 5. Of its READs and atomics, at most max_rd_atomic are in flight (the walk looks at each step).
-// 6. With shared receives (whose own rules are in shared_receives.h), the end's messages take later
-//    and later ones, and exactly a broken end says that it took its last.
+// 3. Messages take receives in the order in which both were posted.
+// 4. Once all is quiet, everything signaled is complete, and the area equals the model's. In the
+//    model, requests of a broken connection that did not succeed are applied up to some point.
+// 5. At most max_rd_atomic of its READs and atomics are in flight (the walk checks it at each
+//    step).
+// 6. With shared receives (whose own rules are in shared_receives.h), the end's messages take ever
+//    later ones, and exactly a broken end reports that it took its last.
 class WalkEnd {
  public:
   static constexpr size_t kArea = 8192;
@@ -49,7 +49,7 @@ class WalkEnd {
   bool broken() const { return broken_; }
   uint32_t reads_in_flight_max() const { return connect_.max_rd_atomic; }
 
-  // Something happened after which requests may fail. Of both ends.
+  // Notes, for both ends, that something happened after which requests may fail.
   void Disturb() { disturbed_ = peer_->disturbed_ = true; }
   bool disturbed() const { return disturbed_; }
 
@@ -58,7 +58,7 @@ class WalkEnd {
   void PostWrite();
   void PostRead();
   void PostAtomic();
-  // With a key nobody has: breaks the connection.
+  // Posts a request with a key that does not exist, which breaks the connection.
   void PostWrongKey();
   void ToError();
   void Reregister();
@@ -67,13 +67,13 @@ class WalkEnd {
   // The same for a shared receive.
   void TakeSharedReceive(const ibv_wc& wc);
   void TakeLastReceiveEvent();
-  // Messages on their way to shared receives.
+  // How many messages are on their way to shared receives.
   uint64_t SharedReceivesOwed() const;
   // Makes sure that every message sent by the peer finds a receive.
   void FeedReceives();
-  // Nothing is left to happen, and everything was polled.
+  // REQUIRES: nothing is left to happen, and everything was polled.
   void CheckQuiet();
-  // After CheckQuiet of both ends.
+  // REQUIRES: CheckQuiet of both ends was called.
   void CheckArea();
 
   static constexpr uint64_t kReceiveBit = 1u << 31;
@@ -102,7 +102,7 @@ class WalkEnd {
   void TakeMessage(const ibv_wc& wc, const uint8_t* buffer);
   void TakeSend(const ibv_wc& wc);
   void Succeed(Request& request);
-  // Applies to the peer's model what the request does there; what it fetches.
+  // Applies a request to the peer's model. Returns what it fetches.
   static std::vector<uint8_t> Apply(const Request& request, std::vector<uint8_t>& area);
   bool AreaIsExplained();
 

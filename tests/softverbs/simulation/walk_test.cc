@@ -26,8 +26,8 @@ constexpr int kActionsPerRound = 150;
 // Each plan meets the walk with and without disturbance several times.
 constexpr uint64_t kSeeds = 200;
 
-// What a run suffers from, by its seed. None of these makes a request fail, so that everything must
-// be right; those of kBreaking do.
+// The faults of a run, by its seed. None of these makes a request fail, so everything must be
+// right. Those of kBreaking do.
 constexpr const char* kHarmless[] = {
     "",
     "tear_read=0.5:5us",
@@ -46,11 +46,11 @@ constexpr const char* kBreaking[] = {
     "error=any:0.01,lost_ack=any:0.01,tear_read=0.3,delay_completion=0.2,delay_post=0.2,rnr=0.1",
 };
 
-// What the walks so far met of what they are there for.
+// What the walks have covered so far.
 struct Coverage {
   uint64_t dry = 0;     // times that messages found no shared receive until one was posted
   uint64_t limits = 0;  // limit events
-  // Looks at an end that had as many READs and atomics in flight as it may, more than one.
+  // How often an end had as many READs and atomics in flight as allowed, if more than one.
   uint64_t full_depths = 0;
 } coverage;
 
@@ -77,7 +77,7 @@ class Walk {
 
   ~Walk() { ends_.clear(); }
 
-  // The log of what happened.
+  // Returns the log of what happened.
   std::string Run() {
     for (int i = 0; i < kConnections; ++i) Replace(i);
     for (int round = 0; round < kRounds && !testing::Test::HasFailure(); ++round) {
@@ -98,7 +98,7 @@ class Walk {
   uint64_t Below(uint64_t bound) { return random_() % bound; }
   WalkEnd& End(size_t index) { return *ends_[index]; }
 
-  // A new connection in this place. Its ends share CQs with those of other connections.
+  // Replaces a connection by a new one, whose ends share CQs with those of other connections.
   void Replace(int connection) {
     ends_.resize(2 * kConnections);
     const auto below = [this](uint64_t bound) { return Below(bound); };
@@ -153,7 +153,7 @@ class Walk {
     }
   }
 
-  // What concerns the shared receives is seen at once, so that their oracle knows the order.
+  // Takes events of the shared receives at once, so that their oracle knows the order.
   bool StepOnce() {
     const bool stepped = softverbs_step() != 0;
     TakeEvents();
@@ -224,14 +224,15 @@ class Walk {
     shared_->Feed(owed);
   }
 
-  // Until nothing happens any more, whatever is offered; then everything must be as it should.
+  // Steps until nothing happens any more. Then everything must be as it should.
   void Quiesce() {
     simulation_.Note("quiesce");
     uint64_t before;
     do {
       before = polled_;
       FeedReceives();
-      // Not to the end: a sender may be trying for ever to reach a receive that FeedReceives owes.
+      // Does not step to the end, because a sender may be trying for ever to reach a receive that
+      // FeedReceives owes.
       Step(2000);
       for (const Owned<ibv_cq>& cq : cqs_) Poll(cq.get(), 16);
     } while ((polled_ != before || StepOnce()) && !testing::Test::HasFailure());
@@ -261,7 +262,7 @@ Walk::Options OptionsOf(uint64_t seed) {
           .disturb = seed / all % 2 == 1};
 }
 
-// Runs the seed; false, and the seed printed, when it found something.
+// Runs the seed. Returns false and prints the seed if it found something.
 bool RunSeed(uint64_t seed) {
   const Walk::Options options = OptionsOf(seed);
   SCOPED_TRACE("GANNET_TEST_SEED=" + std::to_string(seed) + " plan \"" + options.plan + "\"");

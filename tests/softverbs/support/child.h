@@ -8,17 +8,17 @@
 
 namespace softverbs {
 
-// A second process: this test program again, run as one of its roles. A role is a function that
-// gets a socket to the test and returns the exit code. The program's main is child_main.cc.
+// A second process: this test program again, run in one of its roles. A role is a function that
+// gets a socket to the test and returns the exit code. child_main.cc is the program's main.
 using Role = int (*)(int socket);
 struct RegisterRole {
   RegisterRole(const char* name, Role role);
 };
-// The role's exit code, or -1 when `argument` names none.
+// Runs a role and returns its exit code, or -1 if `argument` names none.
 int RunRole(const char* argument);
 
 void SendBytes(int socket, const void* data, size_t size);
-// False at end of file.
+// Returns false at end of file.
 bool ReceiveBytes(int socket, void* data, size_t size);
 
 template <class T>
@@ -43,7 +43,7 @@ class Child {
 
   int socket() const { return socket_; }
   void Signal(int signal);
-  // Closes the socket, which is how roles are told to end. The exit code, or -signal.
+  // Closes the socket, which tells the role to end. Returns the exit code, or -signal.
   int Finish();
 
  private:

@@ -18,18 +18,18 @@ inline constexpr size_t kMtu = 4096;
 struct DatagramSide {
   explicit DatagramSide(ibv_context* context, uint32_t qkey = kQkey, ibv_srq* srq = nullptr);
 
-  // An address handle for this host's GID of the index (0: IPv6, 1: IPv4), from the same; or for
-  // a group.
+  // Makes an address handle from this host's GID of the index (0: IPv6, 1: IPv4) to the same GID,
+  // or to a group.
   Owned<ibv_ah> Handle(uint8_t gid_index = 0) const;
   Owned<ibv_ah> GroupHandle(const ibv_gid& group) const;
 
-  // 0 or errno. The receive takes `length` bytes, header included, at `offset`.
+  // Posts a receive of `length` bytes, header included, at `offset`. Returns 0 or errno.
   int PostReceive(uint64_t wr_id, size_t offset, size_t length);
-  // Sends the text, signalled, and waits for the completion.
+  // Sends the text, signaled, and waits for the completion.
   ibv_wc Send(ibv_ah* to, uint32_t qpn, const std::string& text, uint32_t qkey = kQkey);
-  // Posts `wr`, whose destination and sge are filled in, signalled. 0 or errno.
+  // Posts `wr`, signaled, after filling in its destination and sge. Returns 0 or errno.
   int Post(ibv_send_wr wr, ibv_ah* to, uint32_t qpn, ibv_sge sge);
-  // What a receive at `offset` got, after the header.
+  // Returns what a receive at `offset` got, without the header.
   std::string Text(size_t offset, const ibv_wc& wc) const;
   ibv_qp_state State() const;
 

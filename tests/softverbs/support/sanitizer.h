@@ -25,7 +25,7 @@ inline constexpr bool kThreadSanitizer = true;
 inline constexpr bool kThreadSanitizer = false;
 #endif
 
-// The preset has UBSan with it.
+// The preset includes UBSan.
 #ifdef SOFTVERBS_TEST_ASAN
 inline constexpr bool kAddressSanitizer = true;
 #else

@@ -5,10 +5,10 @@
 
 namespace softverbs {
 
-// The seed of randomised tests: --seed=N on the command line (child_main.cc), or a new one, which
-// is printed.
+// Returns the seed of randomised tests: --seed=N on the command line (child_main.cc), or a new one.
+// Prints it.
 uint64_t TestSeed();
-// Takes the flag; false when `argument` is something else.
+// Takes the flag. Returns false if `argument` is something else.
 bool ParseSeed(const char* argument);
 
 }  // namespace softverbs

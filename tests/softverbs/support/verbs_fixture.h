@@ -13,10 +13,10 @@
 
 namespace softverbs {
 
-// The next completion of a queue, waited for; fails the test on a time-out.
+// Waits for the next completion of a queue. Fails the test on a timeout.
 ibv_wc NextCompletion(ibv_cq* cq);
 
-// However slow the machine is, nothing in these tests takes so long; only a hang does.
+// Nothing in these tests takes so long, however slow the machine is. Only a hang does.
 inline constexpr int64_t kTimeoutNs = 20'000'000'000;
 
 inline constexpr unsigned kAllAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ |
@@ -37,7 +37,7 @@ struct Delete {
 template <class T>
 using Owned = std::unique_ptr<T, Delete>;
 
-// The only device there is; fails the test when it is not softverbs0.
+// Opens the only device. Fails the test if it is not softverbs0.
 Owned<ibv_context> OpenDevice();
 
 // Memory to register: private, or a shared mapping of a memfd (which peers may map).
@@ -76,7 +76,7 @@ struct SideOptions {
   ibv_pd* pd = nullptr;  // null: its own
 };
 
-// What the other side must know to connect and to address this side's memory.
+// What the other side must know to connect, and to address this side's memory.
 struct Address {
   uint32_t qp_num;
   uint32_t psn;
@@ -102,7 +102,7 @@ struct Side {
 
   Address address() const;
   void Connect(const Address& peer, const ConnectOptions& options = {});
-  // To RTR only; Connect continues from there to RTS.
+  // Moves to RTR only. Connect continues from there to RTS.
   void ToRtr(const Address& peer, const ConnectOptions& options = {});
   void ToRts(const ConnectOptions& options = {});
   void ToError();
@@ -112,7 +112,7 @@ struct Side {
     return {memory.address() + offset, static_cast<uint32_t>(length), mr->lkey};
   }
   int PostReceive(uint64_t wr_id, size_t offset, size_t length);
-  // Signalled, one SGE. 0 or errno.
+  // Posts a signaled request with one SGE. Returns 0 or errno.
   int PostSend(uint64_t wr_id, size_t offset, size_t length, unsigned flags = IBV_SEND_SIGNALED);
   int Post(ibv_send_wr wr, ibv_sge sge);
   int Read(uint64_t wr_id, size_t offset, size_t length, const Address& peer, size_t at);
@@ -121,9 +121,9 @@ struct Side {
                   uint64_t swap);
   int FetchAdd(uint64_t wr_id, size_t offset, const Address& peer, size_t at, uint64_t add);
 
-  // The next completion, waited for; fails the test on a time-out.
+  // Waits for the next completion. Fails the test on a timeout.
   ibv_wc Next();
-  // True when there is none now.
+  // Returns true if there is no completion now.
   bool Idle();
 
   uint64_t& Word(size_t offset) { return *reinterpret_cast<uint64_t*>(memory.data() + offset); }
@@ -140,7 +140,8 @@ struct Side {
   Owned<ibv_qp> qp;
 };
 
-// The next asynchronous event of `context`, acknowledged; fails the test on a time-out.
+// Waits for the next asynchronous event of `context` and acknowledges it. Fails the test on a
+// timeout.
 ibv_async_event NextEvent(ibv_context* context);
 bool HasEvent(ibv_context* context);
 
