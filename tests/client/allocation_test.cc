@@ -15,7 +15,7 @@
 #include "tests/integration/server_process.h"
 
 namespace {
-// Of this whole program. Only a count: relaxed.
+// Allocations of the whole program. Relaxed: it is only a count.
 std::atomic<uint64_t> allocations{0};
 }  // namespace
 
@@ -43,7 +43,7 @@ class AllocationTest : public ::testing::Test {
     ASSERT_TRUE(client.ok()) << client.status();
     client_ = *std::move(client);
   }
-  // All keys at once, kRounds times; returns what was allocated in all but the first two rounds.
+  // GETs all keys at once, kRounds times. Returns the allocations of all but the first two rounds.
   uint64_t AllocationsOfGets(const std::string& prefix) {
     std::vector<std::string> keys;
     for (uint32_t i = 0; i < kDepth; ++i) keys.push_back(prefix + std::to_string(i));

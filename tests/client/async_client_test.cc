@@ -64,7 +64,7 @@ TEST_F(AsyncClientTest, AMissIsOneRead) {
 TEST_F(AsyncClientTest, APutTellsWhereTheItemIs) {
   ASSERT_EQ(RunPut(*client_, "put here", "value").code, absl::StatusCode::kOk);
   EXPECT_EQ(RunGet(*client_, "put here").cost.reads, 1u);
-  // Elsewhere now, by another client's doing: the stale location costs one READ more.
+  // Another client has moved the item, so the stale location costs one READ more.
   ASSERT_EQ(RunPut(*Connect(), "put here", std::string(500, 'x')).code, absl::StatusCode::kOk);
   std::string value;
   const Completion done = RunGet(*client_, "put here", &value);
@@ -186,7 +186,7 @@ TEST_F(AsyncClientTest, MixesManyOperationsOfEveryKindInFlight) {
   }
 }
 
-// A long value takes the server longer than the short one behind it.
+// A long value takes the server longer than the short one after it.
 TEST_F(AsyncClientTest, TheLastWriteOfAPipelineWinsAndGetsSeeIt) {
   const std::string large(1 << 20, 'a');
   for (int round = 0; round < 50; ++round) {
@@ -248,7 +248,7 @@ TEST_F(AsyncClientTest, OpensAsManyQueuePairsAsTheReadsNeed) {
   for (const Completion& done : PollUntil(*client, options.depth)) EXPECT_TRUE(done.found);
 }
 
-// Keys and values of few bytes take other ways than longer ones, and answers that find no room in
+// Keys and values of few bytes take other code paths than longer ones. Answers that find no room in
 // one Poll come with the next.
 TEST_F(AsyncClientTest, AnswersOfEveryLengthWhateverRoomThereIs) {
   constexpr size_t kKeys = 80, kOutBytes = 200;
@@ -286,7 +286,7 @@ TEST_F(AsyncClientTest, AnswersOfEveryLengthWhateverRoomThereIs) {
   }
 }
 
-// Keys of some lengths begin in a way of their own, but only where there is one server.
+// Keys of some lengths have their own fast path, but only if there is one server.
 void ExpectKeysOfEveryLengthFound(AsyncClient& client) {
   for (size_t length = 1; length <= 250; ++length) {
     SCOPED_TRACE(length);

@@ -12,10 +12,10 @@
 
 namespace gannet {
 
-// However slow the machine, nothing here takes so long; only a hang does.
+// Nothing here takes so long, however slow the machine is. Only a hang does.
 inline constexpr std::chrono::seconds kHang{60};
 
-// Polls until `count` operations are over; fewer are returned only after kHang.
+// Polls until `count` operations are over. Returns fewer only after kHang.
 inline std::vector<Completion> PollUntil(AsyncClient& client, size_t count) {
   const auto give_up = std::chrono::steady_clock::now() + kHang;
   std::vector<Completion> done;

@@ -1,5 +1,5 @@
-// What goes by RPC when it cannot go one-sided: GETs of items that may be expired, for all that the
-// client knows of the server's clock; locks without a NIC's compare-and-swap.
+// Operations that go by RPC because they cannot go one-sided: GETs of items that may be expired, as
+// far as the client knows the server's clock, and locks without a NIC's compare-and-swap.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ TEST_F(ByRpcTest, TheServerDecidesWhatIsExpired) {
   Engine::Settings settings = SettingsOf(server_);
   settings.server_clocks = false;
   EngineRun reader(settings);
-  // In the reply; in the buffer that the request names; in a second, larger one.
+  // Values in the reply, in the buffer that the request names, and in a second, larger buffer.
   for (const size_t bytes : {0, 10, 4000, 5000, 300'000, 1 << 20}) {
     const std::string value(bytes, static_cast<char>('a' + bytes % 26));
     ASSERT_EQ(writer.Put("key", value, {.flags = 3, .ttl = std::chrono::minutes(10)}).outcome,
@@ -41,7 +41,8 @@ TEST_F(ByRpcTest, TheServerDecidesWhatIsExpired) {
   }
 }
 
-// An asynchronous GET sets only what a GET needs: the slot's request may still name a PUT's value.
+// An asynchronous GET sets only the fields that a GET needs, so its slot's request may still name a
+// PUT's value.
 TEST_F(ByRpcTest, AGetInTheSlotOfAPutSendsNothingOfThatValue) {
   EngineRun writer(SettingsOf(server_));
   ASSERT_EQ(writer.Put("key", "right", {.ttl = std::chrono::minutes(10)}).outcome, Outcome::kOk);
@@ -50,7 +51,7 @@ TEST_F(ByRpcTest, AGetInTheSlotOfAPutSendsNothingOfThatValue) {
   settings.server_clocks = false;
   EngineRun run(settings);
   for (const size_t bytes : {1, 4000, 300'000}) {
-    // The slot that became free last is taken next.
+    // The next operation takes the slot that became free last.
     ASSERT_EQ(run.Put("other", std::string(bytes, 'w')).outcome, Outcome::kOk);
     ASSERT_TRUE(run.engine().BeginGet("key", {}, 30 * kNsPerSecond, 0));
     const std::vector<OpResult> results = run.Finish(1);
@@ -121,8 +122,8 @@ TEST_F(ByRpcTest, TheAnswerToALateUnlockIsNotTakenForAnotherOperations) {
     EXPECT_EQ(run.Finish(1)[0].outcome, Outcome::kDeadlineExceeded);
     const Op& op = run.engine().op(i);
     ASSERT_TRUE(run.PollUntil([&] { return op.busy.releasing && !op.busy.queued_request; }));
-    // Unless the answer comes in time, the unlock is sent again, and answered when the slot is the
-    // PUT's.
+    // If the answer does not come in time, the unlock is sent again, and answered when the slot
+    // belongs to the PUT.
     run.Break();
     ASSERT_TRUE(run.PollUntil([&] { return op.phase == Op::Phase::kFree; }));
     ASSERT_EQ(run.Begin(PutRequest(run.engine(), "other", "value", {})), i);
@@ -130,8 +131,8 @@ TEST_F(ByRpcTest, TheAnswerToALateUnlockIsNotTakenForAnotherOperations) {
   }
 }
 
-// A LockAndGet of "key", whose GET goes by RPC, that is past its deadline when this GET waits for a
-// credit behind `puts` PUTs. Finish must not be told of anything else.
+// Runs a LockAndGet of "key" whose GET goes by RPC. It is past its deadline while that GET waits
+// for a credit behind `puts` PUTs. Finish must not report anything else.
 void LockAndLetTheDeadlinePass(EngineRun& run, uint32_t puts, EngineRun& other) {
   Engine& engine = run.engine();
   const int64_t now_ns = MonotonicNs();
@@ -162,7 +163,7 @@ TEST_F(ByRpcTest, ALockIsGivenBackOnceWhenItsGetIsStillQueued) {
     SCOPED_TRACE(nic_locks);
     settings.nic_locks = nic_locks;
     EngineRun run(settings);
-    // By RPC, the deadline must find the GET queued; by the NIC, its turn must come just then.
+    // By RPC, the GET must be queued at the deadline. By the NIC, its turn must come just then.
     const uint32_t puts = run.engine().session(0).grant().credits * (nic_locks ? 1 : 4);
     for (int round = 0; round < 30 && !HasFailure(); ++round) {
       LockAndLetTheDeadlinePass(run, puts, other);

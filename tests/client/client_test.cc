@@ -238,7 +238,7 @@ TEST_F(ClientTest, ReadModifyWriteUnderALock) {
   EXPECT_EQ(locked->value->data, "1");
   const PutOptions under{.only_if_version = locked->value->info.version, .lock = &locked->lock};
   EXPECT_TRUE(client_->Put("counter", "2", under).ok());
-  // The version read is no more the current one.
+  // The version that was read is not the current one any more.
   EXPECT_TRUE(absl::IsFailedPrecondition(client_->Put("counter", "3", under).status()));
   EXPECT_TRUE(client_->Unlock(locked->lock).ok());
   EXPECT_TRUE(absl::IsAborted(client_->Put("counter", "3", under).status()));
@@ -290,7 +290,7 @@ TEST_F(ClientTest, TellsOfItsServer) {
   EXPECT_GT(stats[0].stats->rpcs, 0u);
 }
 
-// Nothing but its heartbeats tells the server that it lives.
+// Only its heartbeats tell the server that it is alive.
 TEST_F(ClientTest, AnIdleClientStaysConnected) {
   ServerProcess server;
   auto idle = Client::Connect({server.endpoint()}, PatientOptions()).value();
@@ -301,7 +301,8 @@ TEST_F(ClientTest, AnIdleClientStaysConnected) {
     std::this_thread::sleep_for(milliseconds(20));
     stats = watcher->Stats()[0].stats.value();
   } while (stats.heartbeats < 4 && std::chrono::steady_clock::now() < give_up);
-  // The watcher needs none: its requests are signs of life enough. So they were the idle one's.
+  // The watcher needs no heartbeats, because its requests show that it is alive. So these came from
+  // the idle client.
   EXPECT_GE(stats.heartbeats, 4u);
   EXPECT_EQ(stats.connections, 2u);
   EXPECT_TRUE(idle->Ping().ok());
@@ -323,7 +324,7 @@ TEST_F(ClientTest, RefusesWhatIsNoEndpointOrNoDevice) {
   EXPECT_THAT(std::string(client.status().message()), HasSubstr("no-such-device"));
 }
 
-// A name may lead to several addresses, of which the server listens on one.
+// A name may have several addresses, and the server may listen on only one of them.
 TEST_F(ClientTest, TakesNames) {
   const std::string port = server_->endpoint().substr(server_->endpoint().rfind(':'));
   auto client = Client::Connect({"localhost" + port}, PatientOptions());

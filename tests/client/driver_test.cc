@@ -1,5 +1,5 @@
-// Calls end by their deadlines, whatever part of it they spend waiting for room among the
-// operations that may be in flight.
+// Calls end by their deadlines, even if they spend some of the time waiting for room among the
+// operations in flight.
 
 #include "client/api/driver.h"
 
@@ -19,8 +19,8 @@
 namespace gannet {
 namespace {
 
-// Goes on by a millisecond whenever it is looked at, so that waiting takes time, but little of the
-// real one.
+// A clock that goes on by a millisecond whenever it is read, so that waiting takes virtual time but
+// little real time.
 class WatchedClock : public Clock {
  public:
   // Only a count: relaxed.

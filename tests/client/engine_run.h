@@ -17,7 +17,7 @@
 
 namespace gannet {
 
-// What is left of an operation after it was released.
+// The result of an operation, kept after it was released.
 struct OpResult {
   Outcome outcome = Outcome::kServerBug;
   bool found = false;
@@ -27,7 +27,7 @@ struct OpResult {
   OpCost cost;
 };
 
-// Drives an Engine itself, for what the public API does not let a test do.
+// Drives an Engine directly, for tests that the public API does not allow.
 class EngineRun {
  public:
   explicit EngineRun(Engine::Settings settings) {
@@ -48,7 +48,7 @@ class EngineRun {
     request->timeout_ns = timeout_ns;
     return engine_->Begin(*request);
   }
-  // Polls, at the given time if there is one, until done(); false when that hangs.
+  // Polls until done(), with the given time if there is one. Returns false if that hangs.
   template <class F>
   bool PollUntil(F done, std::optional<int64_t> now_ns = std::nullopt) {
     const auto give_up = std::chrono::steady_clock::now() + kHang;

@@ -17,9 +17,9 @@
 
 namespace gannet {
 
-// An Engine and a FakeServer in one thread on the simulated device. Time stands still but where the
-// test lets it pass, and everything that can happen happens in between: nothing depends on how fast
-// the machine is.
+// An Engine and a FakeServer in one thread, on the simulated device. Time stands still except where
+// the test lets it pass, and in between everything happens that can happen. So nothing depends on
+// how fast the machine is.
 class FakeRun : public ::testing::Test {
  protected:
   struct Ended {
@@ -34,7 +34,7 @@ class FakeRun : public ::testing::Test {
 
   FakeRun() { EXPECT_EQ(simulated_, 0); }
 
-  // With a server that is there; until it is connected.
+  // Connects to a running server. Returns when it is connected.
   void Connect(uint32_t depth, const std::function<void(Engine::Settings&)>& change = nullptr) {
     Engine::Settings settings{.endpoints = {server_->endpoint()}, .clock = &clock_};
     settings.options.depth = depth;
@@ -48,8 +48,8 @@ class FakeRun : public ::testing::Test {
     ASSERT_TRUE(status.has_value() && status->ok()) << status.value_or(absl::OkStatus());
   }
 
-  // Everything that happens without time passing. The device's own time jumps when it has nothing
-  // else to do, so everybody gets a turn after each of its steps.
+  // Lets everything happen that needs no time to pass. The device's own time jumps when it has
+  // nothing else to do, so everybody gets a turn after each of its steps.
   void Settle() {
     constexpr int kIdleRounds = 4, kRoundsMax = 100'000;
     int rounds = 0;
@@ -78,7 +78,8 @@ class FakeRun : public ::testing::Test {
     }
   }
 
-  // Returns the operation's number for ended_, 0 if there is no room. REQUIRES: a valid request.
+  // Begins an operation. Returns its number in ended_, or 0 if there is no room. REQUIRES: a valid
+  // request.
   uint64_t Begin(absl::StatusOr<OpRequest> request, int64_t timeout_ms = 1000) {
     EXPECT_TRUE(request.ok()) << request.status();
     request->timeout_ns = timeout_ms * kNsPerMs;
@@ -93,7 +94,7 @@ class FakeRun : public ::testing::Test {
   }
   bool HasEnded(uint64_t op) const { return ended_.contains(op); }
 
-  // A server that applies nothing, but answers that it did.
+  // Makes the server answer everything with success, without applying it.
   void AnswerEverything() {
     server_->answer = [](const FakeServer::Request& request) {
       return FakeServer::ReplyTo(request);

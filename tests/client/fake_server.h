@@ -20,8 +20,8 @@
 
 namespace gannet {
 
-// A server on softverbs that does what a test tells it: it grants a region made by hand, answers
-// heartbeats, and leaves every other request to the test. Steps only when it is told to.
+// A server on softverbs that does what a test tells it. It grants a region made by hand, answers
+// heartbeats, and leaves every other request to the test. It makes a step only when told to.
 class FakeServer {
  public:
   struct Request {
@@ -30,7 +30,7 @@ class FakeServer {
     uint64_t connection;
     Opcode opcode() const { return static_cast<Opcode>(header.opcode); }
   };
-  // What the next requests are answered with. nullopt: nothing, for ever.
+  // Answers the next requests. nullopt: does not answer, for ever.
   using Answer = std::function<std::optional<ReplyHeader>(const Request&)>;
 
   FakeServer();
@@ -41,21 +41,21 @@ class FakeServer {
   std::string endpoint() const;
   void Step();
 
-  // Done, and nothing else to say.
+  // Returns a reply to the request with nothing but a status.
   static ReplyHeader ReplyTo(const Request& request, ReplyStatus status = ReplyStatus::kOk);
   // Answers a request that `answer` left unanswered.
   void AnswerNow(const Request& request, ReplyStatus status);
   // Sends the value with the answers.
   void set_value(std::string value) { value_ = std::move(value); }
 
-  // As it is granted to those who connect from now on, but for what differs with each connection.
+  // The grant for clients that connect from now on, except for what differs with each connection.
   Grant& grant() { return grant_; }
   Answer answer;
   bool answers_heartbeats = true;
   std::function<uint64_t()> time_ms = [] { return uint64_t{1'000'000}; };
 
   HandMadeRegion& region() { return region_; }
-  // What was written into the region by hand becomes visible.
+  // Publishes what was written into the region by hand.
   void PublishRegion();
   uint64_t lock_word(uint64_t i) const;
   void set_lock_word(uint64_t i, uint64_t word);
@@ -63,7 +63,7 @@ class FakeServer {
   const std::vector<Request>& requests() const { return requests_; }
   size_t Count(Opcode opcode) const;
   uint32_t heartbeats() const { return heartbeats_; }
-  // Accepted so far, of first queue pairs.
+  // How many first queue pairs were accepted so far.
   uint32_t connections() const { return accepted_; }
 
  private:

@@ -1,5 +1,5 @@
-// What a GET costs its client: in verbs here, in instructions by the ctest entries
-// get_instructions_* which run these tests under tools/figures/instructions.
+// What a GET costs its client. These tests check verbs. The ctest entries get_instructions_* check
+// instructions, by running these tests under tools/figures/instructions.
 
 #include <gannet/async_client.h>
 #include <gtest/gtest.h>
@@ -18,9 +18,9 @@ namespace gannet {
 constexpr uint32_t kDepthMax = 128;
 using GetBuffers = std::array<std::array<std::byte, 64>, kDepthMax>;
 
-// What is measured: all keys asked for at once, and as many Polls as it takes to answer each: one
-// posts, each further one takes a round trip's READs. Returns how many were answered, all of them
-// unless the device was held up.
+// The measured part: asks for all keys at once, and Polls until all are answered. The first Poll
+// posts, and each further one takes one round trip's READs. Returns how many were answered, which
+// is all of them unless the device was held up.
 __attribute__((noinline)) size_t GetAll(AsyncClient& client, std::span<const std::string> keys,
                                         GetBuffers& out, int polls, std::span<Completion> done) {
   for (size_t i = 0; i < keys.size(); ++i) static_cast<void>(client.Get(keys[i], out[i], i));
@@ -102,7 +102,8 @@ class GetCostTest : public ::testing::Test {
     }
     return totals;
   }
-  // A GET begun for each that is answered. At first half of them are a READ behind the others.
+  // Begins a GET for each one that is answered. At first half of them are one READ behind the
+  // others.
   Totals MeasureKeptInFlight(const std::vector<std::string>& keys, uint32_t depth) {
     Totals totals;
     size_t begun = 0, over = 0;
@@ -132,7 +133,7 @@ class GetCostTest : public ::testing::Test {
     EXPECT_EQ(totals.reads, kGets);
     if (depth > 1) ExpectChains(totals, depth);
   }
-  // As in a long run: the cache is full of keys more popular than those measured.
+  // As in a long run, the cache is full of keys that are more popular than those measured.
   void RunCold(uint32_t depth) {
     const std::vector<std::string> keys = Keys("cold", kGets);
     Connect(0);
@@ -162,8 +163,8 @@ class GetCostTest : public ::testing::Test {
     EXPECT_EQ(totals.from_cached_location, 0u);
   }
 
-  // `chain` READs with one doorbell, 32 of them with a completion, but for a few: GETs that take a
-  // READ more, and times when the device was held up.
+  // Expects `chain` READs per doorbell and 32 READs per completion, with a few exceptions: GETs
+  // that take one READ more, and times when the device was held up.
   static void ExpectChains(const Totals& totals, uint32_t chain) {
     constexpr uint32_t kFew = kGets / 128;
     const uint32_t posts = totals.reads / chain;
@@ -182,12 +183,12 @@ TEST_F(GetCostTest, WarmThirtyTwoAtOnce) { RunWarm(32); }
 TEST_F(GetCostTest, ColdOneAtATime) { RunCold(1); }
 TEST_F(GetCostTest, ColdThirtyTwoAtOnce) { RunCold(32); }
 TEST_F(GetCostTest, MissesThirtyTwoAtOnce) { RunMisses(32); }
-// At the depths where work requests have to be shared, and beyond.
+// At depths where work requests must be shared, and beyond.
 TEST_F(GetCostTest, WarmSixteenAtOnce) { RunWarm(16); }
 TEST_F(GetCostTest, ColdSixteenAtOnce) { RunCold(16); }
 TEST_F(GetCostTest, WarmAHundredAndTwentyEightAtOnce) { RunWarm(128); }
 TEST_F(GetCostTest, ColdAHundredAndTwentyEightAtOnce) { RunCold(128); }
-// Halves that are worth a doorbell and a completion of their own may stay apart.
+// Halves that are large enough for their own doorbell and completion may stay apart.
 TEST_F(GetCostTest, ColdSixteenKeptInFlight) { RunColdKeptInFlight(16, 16); }
 TEST_F(GetCostTest, ColdThirtyTwoKeptInFlight) { RunColdKeptInFlight(32, 32); }
 TEST_F(GetCostTest, ColdAHundredAndTwentyEightKeptInFlight) { RunColdKeptInFlight(128, 64); }

@@ -18,7 +18,8 @@ class TestClock : public Clock {
   int64_t now_ns = 1'000'000'000;
 };
 
-// A server's region, small, built by hand: what the server would have published, or must not have.
+// A small server's region built by hand, with anything that a server would have published, or must
+// not have.
 class HandMadeRegion {
  public:
   static constexpr uint64_t kBytes = 64 * 1024;

@@ -25,7 +25,7 @@ using enum KeyOrder::Kind;
 
 class KeyOrderTest : public ::testing::Test {
  protected:
-  // What may start, and whether it stays.
+  // Returns the operations that may start, and whether each stays.
   std::vector<std::pair<uint32_t, bool>> Leave(uint32_t op) {
     std::vector<std::pair<uint32_t, bool>> started;
     order_.Leave(op, [&](uint32_t next, bool stays) { started.emplace_back(next, stays); });
@@ -120,8 +120,8 @@ TEST_F(KeyOrderTest, KeysThatGetOneHashWaitForEachOther) {
   EXPECT_TRUE(order_.empty());
 }
 
-// Against what the rules say of each operation in its queue. Hashes are made so that places collide
-// and wrap.
+// Compares with a model that applies the rules to each operation in its queue. Hashes are chosen so
+// that places collide and wrap.
 class KeyOrderModelTest : public KeyOrderTest {
  protected:
   struct Entry {
@@ -138,7 +138,8 @@ class KeyOrderModelTest : public KeyOrderTest {
     }
     return true;
   }
-  // All that may; reads are not kept. Which, and whether they stay.
+  // Starts all operations that may start, and returns them with whether they stay. Reads are not
+  // kept.
   static std::vector<std::pair<uint32_t, bool>> StartAll(Queue& queue) {
     std::vector<std::pair<uint32_t, bool>> started;
     for (size_t i = 0; i < queue.size(); ++i) {

@@ -1,5 +1,5 @@
-// An unlock that comes to its deadline still releases its lock, however long that takes; and the
-// slots that this keeps do not run out for ever.
+// An unlock that reaches its deadline still releases its lock, however long that takes, and the
+// slots that it keeps do not run out.
 
 #include <gtest/gtest.h>
 
@@ -74,7 +74,8 @@ TEST_F(LateUnlockTest, IsSentAgainWhenTheServerSaysTryAgain) {
 }
 
 TEST_F(LateUnlockTest, ByTheNicIsPostedWhenTheSendQueueHasRoom) {
-  // With a fault plan the device does nothing at once, so the send queue, of 512 at most, fills.
+  // With a fault plan the device executes nothing at once, so the send queue, of 512 at most,
+  // fills.
   ASSERT_EQ(softverbs_set_faults("seed=1,delay_post=1:1us", nullptr, 0), 0);
   Connect(1024);
   const Lock lock = Locked("key");
@@ -105,7 +106,7 @@ TEST_F(LateUnlockTest, SlotsOfLocksThatAreBeingReleasedComeBackWithTheConnection
   constexpr uint32_t kDepth = 4;
   Connect(kDepth);
   server_->answer = nullptr;
-  // Nobody knows whether the server gives these locks: their slots are kept.
+  // Nobody knows whether the server grants these locks, so their slots are kept.
   uint32_t begun = 0;
   while (BeginKey(OpType::kLock, "key" + std::to_string(begun), 20) != 0) {
     ++begun;
@@ -119,10 +120,11 @@ TEST_F(LateUnlockTest, SlotsOfLocksThatAreBeingReleasedComeBackWithTheConnection
   for (uint32_t i = 0; i < kDepth; ++i) EXPECT_NE(BeginPut(std::to_string(i), "v"), 0u);
 }
 
-// The answer to its GET came after another connection was made, and was taken for nonsense.
+// Regression: the answer to its GET came after another connection was made, and was treated as
+// invalid.
 TEST_F(LateUnlockTest, OfALockAndGetThatAsksTheServerForTheItemComesWithTheConnectionsEnd) {
   HandMadeRegion& region = server_->region();
-  // Perhaps it is past its expiry, so the server is asked.
+  // The item may be past its expiry, so the client asks the server.
   region.SetSlot(region.HomeOf("key"), 0, region.AddItem("key", "value", "key", 1));
   server_->PublishRegion();
   Connect(8);

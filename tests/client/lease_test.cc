@@ -1,5 +1,5 @@
-// Leases of locks, the list of locks, and breaking one: what the client asks, and what it makes of
-// the answers.
+// Leases of locks, the list of locks, and breaking one: what the client asks, and how it treats the
+// answers.
 
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ TEST_P(LeaseTest, NoLockIsHandedOutThatTheServerDidNotAcknowledge) {
   PassMs(1000);
   ASSERT_TRUE(HasEnded(op));
   EXPECT_FALSE(ended_[op].found);
-  // It was given after all, so it is given back.
+  // The server granted it after all, so the client gives it back.
   const FakeServer::Request request = server_->requests()[0];
   const uint64_t index = KeyHash::Of("key", engine_->session(0).grant().hash_seed)
                              .LockIndex(engine_->session(0).grant().lock_words);
@@ -76,7 +76,7 @@ TEST_P(LeaseTest, ExtendingSaysWhetherTheLockIsHeldStill) {
   EXPECT_EQ(server_->requests().back().header.lock_word, lock.word);
   AnswerWith(ReplyStatus::kLockLost);
   EXPECT_EQ(Run(ExtendRequest(*engine_, lock, milliseconds(800))).outcome, Outcome::kLockLost);
-  // Known now, and not asked again.
+  // The client knows it now, and does not ask again.
   const size_t asked = server_->requests().size();
   EXPECT_EQ(Run(ExtendRequest(*engine_, lock, milliseconds(800))).outcome, Outcome::kLockLost);
   EXPECT_EQ(server_->requests().size(), asked);

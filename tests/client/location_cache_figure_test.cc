@@ -8,7 +8,7 @@
 namespace gannet {
 namespace {
 
-// The figure of docs/performance.md, at its full size.
+// Measures the figure of docs/performance.md at its full size.
 TEST(LocationCacheFigureTest, ZipfOverTenMillionKeysWithOnePercentCached) {
   constexpr uint64_t kKeys = 10'000'000, kEntries = kKeys / 100;
   constexpr uint64_t kWarmUp = 20'000'000, kMeasured = 10'000'000;

@@ -73,7 +73,7 @@ TEST(LocationCacheTest, IsBoundedBy16BytesAnEntry) {
   EXPECT_GT(found, cache.capacity() / 2);
 }
 
-// Keys below `hot` asked for again and again, by the way that the engine does.
+// Asks for the keys below `hot` again and again, as the engine does.
 void AskForAll(LocationCache& cache, uint64_t hot, int rounds) {
   for (int round = 0; round < rounds; ++round) {
     for (uint64_t key = 0; key < hot; ++key) {
@@ -174,8 +174,8 @@ class Lru {
   std::unordered_map<uint64_t, std::list<uint64_t>::iterator> where_;
 };
 
-// Zipf 0.99 over 1 M keys, 1 % of them cached: between LRU and a perfect LFU, much nearer the
-// latter.
+// Zipf 0.99 over 1 M keys, 1 % of them cached. The result lies between LRU and a perfect LFU, much
+// nearer to LFU.
 TEST(LocationCacheTest, BeatsLruOnZipf) {
   constexpr uint64_t kKeys = 1'000'000, kEntries = kKeys / 100;
   constexpr uint64_t kWarmUp = 2'000'000, kMeasured = 2'000'000;
@@ -200,7 +200,7 @@ TEST(LocationCacheTest, BeatsLruOnZipf) {
   EXPECT_LT(reads, lru_reads - 0.05);
 }
 
-// The newest of 1 M keys are the popular ones, every 20th operation writes another, 6.5 % are
+// The newest of 1 M keys are the popular ones, every 20th operation writes a new key, and 6.5 % are
 // cached.
 TEST(LocationCacheTest, KnowsTheLatest) {
   constexpr uint64_t kKeys = 1'000'000, kOperations = 1'000'000;

@@ -41,7 +41,7 @@ class LockLeaseTest : public ::testing::Test {
 
 TEST_F(LockLeaseTest, AHolderThatHangsLosesItsLockAndItsWrites) {
   const Lock lock = holder_->AcquireLock("key", {}, {.lease = milliseconds(50)}).value();
-  // The holder does nothing; its keep-alive thread goes on.
+  // The holder does nothing, but its keep-alive thread goes on.
   const auto taken = other_->AcquireLock("key");
   ASSERT_TRUE(taken.ok()) << taken.status();
   EXPECT_TRUE(

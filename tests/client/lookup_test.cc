@@ -18,7 +18,7 @@ class LookupTest : public ::testing::Test {
   uint64_t home() const { return region_.HomeOf(kKey); }
   uint64_t stash() const { return region_.StashOf(kKey); }
   Slot AddHere(std::string_view value = "value") { return region_.AddItem(kKey, value); }
-  // Another key's item whose slot carries kKey's tag.
+  // Adds another key's item whose slot has kKey's tag.
   Slot AddCollision() { return region_.AddItem("another key", "x", kKey); }
   void SetStashTag() { region_.SetStashTags(home(), region_.HashOf(kKey).StashTag()); }
 
@@ -186,8 +186,8 @@ TEST_F(LookupTest, ConfirmsAMissAfterALookIntoTheStash) {
   EXPECT_EQ(run_.reads[2].offset, run_.reads[0].offset);
 }
 
-// The key's item in the stash may have been replaced, and its old block reused, meanwhile: the home
-// window does not change then.
+// The key's item in the stash may have been replaced meanwhile, and its old block reused. The home
+// window does not show that.
 TEST_F(LookupTest, BelievesNoMissAfterATagMatchedInTheStash) {
   SetStashTag();
   region_.SetSlot(stash(), 0, AddCollision());
@@ -260,7 +260,7 @@ TEST_F(LookupTest, AHitBehindADeadItemIsAHit) {
   EXPECT_EQ(run_.lookup().item().value, "new");
 }
 
-// Which is for the caller to judge.
+// The caller judges the expiry.
 TEST_F(LookupTest, FindsAnItemWhateverItsExpiry) {
   region_.SetSlot(home(), 0, region_.AddItem(kKey, "v", kKey, 1));
   ASSERT_EQ(run_.Run(), Step::kHit);

@@ -1,4 +1,5 @@
-// What a MultiGet costs in verbs, as JSON for ./dev bench, and bounded. A round trip is a post.
+// What a MultiGet costs in verbs: prints JSON for ./dev bench, and checks bounds. A round trip is a
+// post.
 
 #include <gtest/gtest.h>
 
@@ -47,8 +48,8 @@ TEST_P(MultiGetCostTest, TwoRoundTripsColdAndOneWarm) {
     keys.push_back("key" + std::to_string(i));
     ASSERT_EQ(other.Put(keys.back(), "value").outcome, Outcome::kOk);
   }
-  // A machine that is busy with other work may hold a READ up, and the rest then goes out in
-  // another post: of several tries the least disturbed one.
+  // A busy machine may hold a READ up, and the rest then goes out in another post. So this takes
+  // the least disturbed of several tries.
   constexpr int kTries = 10;
   OpCost cold, warm;
   for (int i = 0; i < kTries; ++i) {

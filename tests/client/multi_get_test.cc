@@ -1,4 +1,4 @@
-// What GETs that are begun together share, counted in verbs.
+// What GETs that are begun together share, counted as verbs.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,8 @@ class MultiGetTest : public ::testing::Test {
     }
     return run_.Finish(keys.size());
   }
-  // The first lives anywhere, each other one so many homes behind it; no two are the same.
+  // Returns keys: the first has any home, and each other one has a home so many homes behind it. No
+  // two are the same.
   std::vector<std::string> KeysOfHomes(const std::vector<uint64_t>& behind) {
     uint64_t tried = 0;
     const auto key_of_home = [&](auto wanted) {
@@ -61,7 +62,8 @@ class MultiGetTest : public ::testing::Test {
     }
     EXPECT_THAT(got, ::testing::UnorderedElementsAreArray(values));
   }
-  // Completions may be fewer than round trips: one that is a heartbeat's too is no operation's.
+  // Completions may be fewer than round trips: one that also completes a heartbeat is not counted
+  // for an operation.
   static OpCost Sum(const std::vector<OpResult>& results) {
     OpCost sum;
     for (const OpResult& result : results) {
@@ -92,7 +94,7 @@ TEST_F(MultiGetTest, AWindowThatSeveralKeysShareIsReadOnce) {
   EXPECT_LE(warm.completions, 1u);
 }
 
-// A key's two buckets are neighbours, so that windows of neighbouring homes overlap.
+// A key's two buckets are neighbours, so windows of neighbouring homes overlap.
 TEST_F(MultiGetTest, WindowsThatOverlapComeWithOneRead) {
   const std::vector<std::string> keys = KeysOfHomes({1, 2, 1, 0, 2});
   Put(keys);
@@ -117,7 +119,7 @@ TEST_F(MultiGetTest, OneReadCannotBringAllOfALongLineOfWindows) {
   EXPECT_EQ(Sum(results).reads, 3u + 6u);
 }
 
-// The absent ones are believed to be absent, each of its own window; a slow READ makes it look
+// Each absent key is believed to be absent by its own window. A slow READ makes the client look
 // again.
 TEST_F(MultiGetTest, AbsentKeysShareWindowsToo) {
   const std::vector<std::string> keys = KeysOfHomes({1, 2, 0, 1, 2});
@@ -129,8 +131,7 @@ TEST_F(MultiGetTest, AbsentKeysShareWindowsToo) {
   }
 }
 
-// Not of keys that are absent: a miss whose READ took too long on a busy machine is looked up
-// again.
+// Uses no absent keys: on a busy machine, a miss whose READ took too long is looked up again.
 TEST_F(MultiGetTest, AllFirstReadsAreOnePostAndOneCompletion) {
   std::vector<std::string> keys;
   {

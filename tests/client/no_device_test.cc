@@ -1,4 +1,4 @@
-// Runs without softverbs: what Connect says on a machine that has no RDMA device.
+// Runs without softverbs. Checks what Connect says on a machine that has no RDMA device.
 
 #include <gannet/async_client.h>
 #include <gannet/client.h>

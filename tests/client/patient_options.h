@@ -7,7 +7,7 @@
 
 namespace gannet {
 
-// Deadlines that only a hang reaches.
+// Options with deadlines that only a hang reaches.
 inline Options PatientOptions() {
   Options options;
   options.connect_timeout = std::chrono::milliseconds(30'000);

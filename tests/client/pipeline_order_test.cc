@@ -1,5 +1,5 @@
-// Operations of one client on one key happen in the order in which they were begun, so far as
-// writes are concerned; and one absolute deadline holds for what waits.
+// Writes of one client to one key take effect in the order in which they were begun, and later
+// operations see them. One absolute deadline holds for everything that waits.
 
 #include <gtest/gtest.h>
 
@@ -73,7 +73,7 @@ TEST_F(PipelineOrderTest, AGetReadsWhatTheWriteAheadOfItWrote) {
   EXPECT_EQ(ended_[get].value, "new");
 }
 
-// GETs that share a READ are started by the answer to the write ahead of them, and come to their
+// GETs that share a READ are started by the answer to the write before them, and reach their
 // deadline in the same Poll.
 TEST_F(PipelineOrderTest, GetsThatShareAReadEndOnce) {
   Connect(8);
@@ -129,7 +129,7 @@ TEST_F(PipelineOrderTest, WritesThatWaitAreNotForAnotherServersStore) {
   EXPECT_EQ(server_->requests().size(), 1u);
 }
 
-// As many as there may be, on one key, of a client that is not allowed to connect again.
+// As many operations as possible on one key, by a client that may not connect again.
 TEST_F(PipelineOrderTest, ALongChainEndsWithItsServer) {
   constexpr uint32_t kDepth = 4096;
   Connect(kDepth, [](Engine::Settings& settings) { settings.options.reconnect = false; });

@@ -1,5 +1,5 @@
-// READs in flight per queue pair are what the devices of both ends allow: how many queue pairs a
-// client opens, and what its GETs cost then. Run once for each SOFTVERBS_MAX_RD_ATOMIC.
+// The devices of both ends limit the READs in flight per queue pair. This checks how many queue
+// pairs a client opens, and what its GETs cost then. Run once for each SOFTVERBS_MAX_RD_ATOMIC.
 
 #include <gannet/async_client.h>
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ constexpr const char* kLimit = "SOFTVERBS_MAX_RD_ATOMIC";
 constexpr uint32_t kDepth = 128;
 constexpr uint32_t kGets = 10 * kDepth;
 
-// For as long as it lives, processes that are started are not limited.
+// While it lives, processes that are started are not limited.
 class Unlimited {
  public:
   Unlimited() : limit_(std::getenv(kLimit) == nullptr ? "" : std::getenv(kLimit)) {
@@ -48,7 +48,7 @@ class ReadDepthTest : public ::testing::Test {
     for (uint32_t i = 0; i < kDepth; ++i) keys_.push_back("key" + std::to_string(i));
   }
 
-  // As many as READs in flight need, and are allowed.
+  // As many queue pairs as the READs in flight need, within what is allowed.
   uint32_t QueuePairsExpected() const {
     const uint32_t depth = client_->Info().at(0).read_depth;
     return std::clamp((kDepth + depth - 1) / depth, 1u, ClientSession::kQueuePairsMax);
@@ -59,7 +59,7 @@ class ReadDepthTest : public ::testing::Test {
     EXPECT_EQ(done.code, absl::StatusCode::kOk);
     return stats.connections;
   }
-  // They join one after the other.
+  // Waits until all have joined, one after another.
   void AwaitQueuePairs() {
     const auto give_up = std::chrono::steady_clock::now() + kHang;
     while (QueuePairs() < QueuePairsExpected()) {
@@ -74,7 +74,7 @@ class ReadDepthTest : public ::testing::Test {
   void Begin(uint32_t i) {
     ASSERT_TRUE(client_->Get(keys_[i], std::as_writable_bytes(std::span(out_[i])), i).ok());
   }
-  // A GET each time that one is answered, so that kDepth are in flight. What all cost.
+  // Begins a GET each time one is answered, so that kDepth are in flight. Returns the cost of all.
   OpCost GetAll() {
     OpCost sum;
     for (uint32_t i = 0; i < kDepth; ++i) Begin(i);
@@ -121,8 +121,8 @@ TEST_F(ReadDepthTest, AsManyQueuePairsAsTheDepthNeeds) {
   EXPECT_EQ(QueuePairs(), QueuePairsExpected());
 }
 
-// What is begun together is in flight together, as far as the devices allow it: each queue pair
-// gets its part with one doorbell.
+// READs that are begun together are in flight together, as far as the devices allow it. Each queue
+// pair gets its part with one doorbell.
 TEST_F(ReadDepthTest, AllQueuePairsAreUsedAtOnce) {
   ASSERT_NO_FATAL_FAILURE(AwaitQueuePairs());
   ASSERT_NO_FATAL_FAILURE(Load());

@@ -31,13 +31,14 @@ bool Eventually(const std::function<bool()>& condition) {
   return false;
 }
 
-// Polls until the request was surely sent: it is in flight, and the client polled after it began.
+// Polls until the request was certainly sent: it is in flight, and the client polled after it
+// began.
 void PollOnce(AsyncClient& client) {
   Completion none;
   EXPECT_EQ(client.Poll({&none, 1}), 0u);
 }
 
-// Returns when the process does not run any more.
+// Stops the process. Returns when it does not run any more.
 void Stop(ServerProcess& server) {
   server.process().Signal(SIGSTOP);
   siginfo_t info;
@@ -50,7 +51,7 @@ TEST(RecoveryTest, ADeadServerIsAnErrorWithinTheDeadline) {
   ASSERT_TRUE(client->Put("key", "value").ok());
   server.Kill();
   const milliseconds deadline(100);
-  // Before the client noticed, what was sent may have been applied.
+  // Requests sent before the client noticed may have been applied.
   ASSERT_TRUE(Eventually(
       [&] { return absl::IsUnavailable(client->Put("key", "2", {}, deadline).status()); }));
   EXPECT_TRUE(absl::IsUnavailable(client->Get("key", deadline).status()));
@@ -130,10 +131,10 @@ TEST(RecoveryTest, WhatChangesNothingGoesOnWithTheNewServer) {
   EXPECT_EQ(done[0].code, absl::StatusCode::kOk);
 }
 
-// Drives an Engine itself, so that its connections can be broken at will.
+// Drives an Engine directly, so that its connections can be broken at will.
 class BrokenConnectionTest : public ::testing::Test {
  protected:
-  // Free for the next one, as soon as the server broke it or the client gave it back.
+  // Returns whether the lock becomes free, because the server broke it or the client gave it back.
   bool LockBecomesFree(const std::string& key) {
     return Eventually([&] {
       run_.Poll();
@@ -157,7 +158,7 @@ TEST_F(BrokenConnectionTest, WritesAreAppliedExactlyOnceOverBreaks) {
     for (int polls = 0; polls <= round; ++polls) run_.Poll();
     resumed += !run_.engine().HasFinished();
     run_.Break();
-    // Applied twice, the second time it would be there already.
+    // If it were applied twice, the key would exist the second time.
     for (const OpResult& result : run_.Finish(kWrites)) EXPECT_EQ(result.outcome, Outcome::kOk);
   }
   EXPECT_GT(resumed, 0) << "no break hit writes in flight";

@@ -14,7 +14,7 @@ std::string Owner(const std::vector<std::string>& endpoints, const std::string& 
   return endpoints[Rendezvous(endpoints).ServerOf(key)];
 }
 
-// A client that chooses otherwise loses sight of every key stored before it.
+// A client that chooses differently finds none of the keys stored before.
 TEST(RendezvousTest, Golden) {
   std::string owners;
   for (int i = 0; i < 24; ++i) {

@@ -186,7 +186,7 @@ TEST(RouterTest, TheHashOfTheSetIsKnownOnceAllNamesAre) {
   EXPECT_NE(fewer.set_hash(), 0u);
 }
 
-// By whatever address its clients call it.
+// Whatever address its clients use for it.
 TEST(RouterTest, AListOfOneServerIsAlwaysTheSame) {
   const uint64_t hash = Make({"127.0.0.1:7471"}).set_hash();
   EXPECT_NE(hash, 0u);

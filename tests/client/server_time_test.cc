@@ -1,5 +1,5 @@
-// Items expire by the server's clock, of which clients know an upper bound; and silence is that of
-// the server, not of a client that stood still.
+// Items expire by the server's clock, for which clients know an upper bound. Only the server's
+// silence counts, not time in which the client stood still.
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,8 @@ namespace {
 
 constexpr int64_t kHourMs = 3'600'000;
 
-// The server's clock is hours away from any that the client has, and a little too fast or slow.
+// The server's clock differs by hours from any clock that the client has, and is a little too fast
+// or too slow.
 class ServerTimeTest : public FakeRun, public ::testing::WithParamInterface<double> {
  protected:
   static constexpr uint64_t kServerStartMs = 1'700'000'000'000 + 17 * kHourMs;
@@ -60,7 +61,7 @@ TEST_P(ServerTimeTest, AnItemIsAliveUntilItsExpiryByTheServersClock) {
   EXPECT_EQ(server_->Count(Opcode::kGet), 1u);
 }
 
-// Heartbeats that tell the server's time go out though other requests do all the time.
+// Heartbeats, which bring the server's time, go out even if there are other requests all the time.
 TEST_P(ServerTimeTest, ABusyClientKnowsTheServersTimeToo) {
   AddItem("key", ServerMs() + kHourMs);
   Connect(8);

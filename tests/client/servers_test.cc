@@ -1,4 +1,4 @@
-// Clients of several servers, of which some are down, come late, or have names.
+// Clients of several servers, some of which are down, come late, or have names.
 
 #include <gannet/async_client.h>
 #include <gannet/client.h>
@@ -38,7 +38,7 @@ std::vector<std::string> AllKeys() {
   return keys;
 }
 
-// A call that waited for a server that is down would hang the test.
+// With these options, a call that waited for a server that is down would hang the test.
 Options EndlessOptions() {
   Options options = PatientOptions();
   options.deadline = std::chrono::hours(24);
@@ -67,7 +67,8 @@ bool Eventually(F done) {
   return true;
 }
 
-// How many keys could be put; every other one must be Unavailable because of `down`.
+// Puts all keys. Returns how many could be put; every other one must be Unavailable because of
+// `down`.
 int PutAll(Client& client, const std::string& value, const std::string& down = "") {
   int put = 0;
   for (int i = 0; i < kKeys; ++i) {
@@ -86,7 +87,7 @@ void Stop(ServerProcess& server) {
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(server.process().pid()), &info, WSTOPPED), 0);
 }
 
-// A server that was here, whose port nobody has now.
+// A server that is gone; nobody uses its port now.
 class AbsentServer {
  public:
   explicit AbsentServer(std::vector<std::string> flags = {}) : server_(std::move(flags)) {
@@ -180,7 +181,7 @@ TEST(ServersTest, AServerThatDoesNotAnswerIsNamedWithTheCause) {
   options.connect_timeout = milliseconds(200);
   const absl::Status status = Client::Connect({server.endpoint()}, options).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  // The attempt may have begun after the call, and then its time is not over when the call's is.
+  // The attempt may have begun after the call, and then is not over when the call's time is.
   EXPECT_THAT(TextOf(status), AllOf(HasSubstr(server.endpoint()),
                                     AnyOf(HasSubstr("no answer in time"),
                                           HasSubstr("no answer within the connect timeout"))));
@@ -222,7 +223,7 @@ TEST(ServersTest, AWrongNameFailsAtOnceAndSaysBoth) {
   EXPECT_THAT(TextOf(status), HasSubstr("calls itself cache-1, not cache-2"));
 }
 
-// Wants no server, whatever its name is.
+// Refuses every server, whatever its name is.
 class RefusingOwner : public SessionOwner {
  public:
   absl::Status OnNamed(uint32_t, std::string_view) override {
@@ -242,8 +243,8 @@ class RefusingOwner : public SessionOwner {
   void OnAbandoned(uint32_t) override {}
 };
 
-// Of a host with several addresses the server listens on one. What happened there counts, not that
-// nobody is at the others.
+// The server listens on one of its host's addresses. The error of that one counts, not that nobody
+// listens on the others.
 TEST(ServersTest, TheAddressThatAnsweredSaysWhyItFailed) {
   ServerProcess server;
   AbsentServer absent;
@@ -312,7 +313,7 @@ TEST(ServersTest, AServerThatComesWithANameMovesKeysAndTheLogSaysSo) {
     const std::lock_guard guard(mutex);
     EXPECT_THAT(log, HasSubstr(port.endpoint() + " is called late, not as assumed"));
   }
-  // Where the key of a lock went nobody can say, so all locks were given up.
+  // Nobody knows where the key of a lock went, so all locks were given up.
   EXPECT_TRUE(absl::IsAborted(client->Unlock(*lock)));
   ASSERT_EQ(PutAll(*client, "value"), kKeys);
   auto fresh = Connect({"late@" + second.endpoint(), first.endpoint()});
@@ -360,8 +361,8 @@ TEST(ServersTest, WhatWaitsForAServerEndsWhenThatCannotBeReached) {
   EXPECT_EQ(run.engine().op(later).outcome, Outcome::kUnavailable);
 }
 
-// Their server comes back with another name: those whose keys went elsewhere must not be done
-// there.
+// The server comes back with another name. Operations whose keys belong to another server now must
+// not be executed there.
 TEST(ServersTest, WhatWaitedForAServerIsNotDoneAtTheWrongOne) {
   ServerProcess first, second;
   EngineRun run({.endpoints = {first.endpoint(), second.endpoint()}});
@@ -388,7 +389,7 @@ TEST(ServersTest, WhatWaitedForAServerIsNotDoneAtTheWrongOne) {
   EXPECT_LT(moved, static_cast<int>(ops.size()));
 }
 
-// Those that found no credit yet.
+// Operations that still wait for a credit.
 TEST(ServersTest, WhatIsQueuedForAServerIsNotSentToTheWrongOne) {
   ServerProcess first, second;
   EngineRun run({.endpoints = {first.endpoint(), second.endpoint()}});

@@ -1,5 +1,5 @@
-// What a session knows of time: when to send heartbeats, when its server counts as dead, and what
-// the server's clock shows.
+// What a session knows about time: when to send heartbeats, when its server counts as dead, and
+// what the server's clock shows.
 
 #include <gtest/gtest.h>
 
@@ -25,11 +25,11 @@ class LivenessTest : public ::testing::Test {
     watched_.Restart(0, Liveness::WatchStepNs(kSilence));
     liveness_.Restart(0, watched_, kSilence);
   }
-  // Polled often.
+  // Passes time with frequent Polls.
   void PassTo(int64_t ns) {
     while (now_ns_ < ns) watched_.Look(now_ns_ = std::min(now_ns_ + kNsPerMs, ns));
   }
-  // Not polled meanwhile.
+  // Passes time without a Poll.
   void StandStillUntil(int64_t ns) { watched_.Look(now_ns_ = ns); }
   void Send() { liveness_.OnSent(now_ns_, watched_); }
   void SendHeartbeat() {
@@ -116,7 +116,7 @@ TEST_F(LivenessTest, WhoStoodStillHimselfTakesNobodyForSilent) {
   PassTo(kSilence / 2);
   StandStillUntil(100 * kSilence);
   EXPECT_FALSE(liveness_.PeerDead(watched_));
-  // The gap counts as one step; then the peer has what was left to it.
+  // The gap counts as one step. Then the peer has the rest of its time.
   PassTo(100 * kSilence + kSilence / 2 - Liveness::WatchStepNs(kSilence));
   EXPECT_FALSE(liveness_.PeerDead(watched_));
   PassTo(now_ns_ + 1);
@@ -201,8 +201,8 @@ TEST_F(ServerClockTest, NothingIsSurelyBeforeItsExpiryUntilTheServerToldItsTime)
   EXPECT_FALSE(clock_.SurelyBefore(kTold + 1000, kAsked));
 }
 
-// Whatever the server's clock does within the drift allowed, and whenever between question and
-// answer it was read.
+// Holds whatever the server's clock does within the allowed drift, and whenever it was read between
+// question and answer.
 TEST_F(ServerClockTest, IsNeverBehindTheServersClock) {
   constexpr int64_t kRoundTrip = 7 * kNsPerMs;
   for (const double speed : {0.998, 1.0, 1.0019}) {

@@ -91,8 +91,8 @@ TEST_F(SilentRequestsTest, AServerThatAnswersNowAndThenIsOnlySlow) {
   EXPECT_EQ(server_->connections(), 1u);
 }
 
-// What nobody waits for is not sent again: a request that the server never answers would otherwise
-// hold up every connection to come.
+// Requests that nobody waits for are not sent again: otherwise a request that the server never
+// answers would hold up every later connection.
 TEST_F(SilentRequestsTest, AfterABreakOnlyWhatIsWaitedForIsSentAgain) {
   Connect(kDepth);
   BeginPut("short", "value", 20);

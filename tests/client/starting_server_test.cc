@@ -1,5 +1,5 @@
-// A client that comes while its server prepares its memory. Server and client are in this process,
-// so that the test decides when the memory is ready.
+// A client that connects while its server prepares its memory. Both are in this process, so that
+// the test decides when the memory is ready.
 
 #include <gannet/client.h>
 #include <gmock/gmock.h>
@@ -88,7 +88,7 @@ TEST_F(StartingServerTest, AClientWaitsForIt) {
   EXPECT_TRUE((*client)->Ping().ok());
 }
 
-// `reconnect` is about connections that broke.
+// `reconnect` only concerns connections that broke.
 TEST_F(StartingServerTest, AClientWaitsForItWithoutReconnectToo) {
   Options options = PatientOptions();
   options.reconnect = false;

@@ -11,7 +11,7 @@
 namespace gannet {
 namespace {
 
-// What the two of them mean, slot by slot.
+// Computes the expected mask, slot by slot.
 uint32_t Expected(const Bucket* window, uint32_t tag) {
   uint32_t mask = 0;
   for (uint32_t i = 0; i < kSlotsPerWindow; ++i) {
@@ -25,7 +25,7 @@ TEST(WindowTest, MatchesTheSlotsOfATagInEveryForm) {
   std::mt19937_64 random(TestSeed());
   for (int i = 0; i < 20'000; ++i) {
     const uint32_t tag = i % 4 == 0 ? 0 : random() % (1u << kTagBits);
-    // Header words too: they may look like slots of the tag.
+    // Sets header words too, because they may look like slots with the tag.
     uint64_t words[kWindowBytes / sizeof(uint64_t)];
     for (uint64_t& word : words) {
       word = random() % 8 == 0 ? 0 : random();

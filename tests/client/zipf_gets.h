@@ -11,7 +11,7 @@
 
 namespace gannet {
 
-// What a location cache is asked in tests: keys are numbers, and each has its place.
+// Inputs for a location cache in tests: keys are numbers, and each has a place.
 inline KeyHash HashOf(uint64_t key) { return KeyHash(Mix64(key * 2 + 12345)); }
 inline Slot SlotOf(uint64_t key) { return Slot::Of(HashOf(key).Tag(), 5, (key + 1) * 16); }
 
@@ -34,7 +34,7 @@ class Zipf {
   std::vector<double> cumulated_;
 };
 
-// One GET as the engine does it: whether its location was known.
+// Does one GET like the engine. Returns whether its location was known.
 inline bool Get(LocationCache& cache, uint64_t key) {
   const Slot slot = cache.Find(HashOf(key));
   if (slot.empty()) cache.Remember(HashOf(key), SlotOf(key));

@@ -53,7 +53,7 @@ pid_t Spawn(const ChildProcess::Options& options, int in, int out, int err) {
   posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
   posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
   posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
-  // setpriv becomes the program, which is killed when this test ends in whatever way: a test that
+  // setpriv executes the program so that it is killed when this test ends in any way: a test that
   // aborts runs no destructor.
   std::string setpriv[] = {"/usr/bin/setpriv", "--pdeathsig", "KILL", "--"};
   std::vector<char*> argv;
@@ -62,7 +62,7 @@ pid_t Spawn(const ChildProcess::Options& options, int in, int out, int err) {
     argv.push_back(const_cast<char*>(argument.c_str()));
   }
   argv.push_back(nullptr);
-  // The test ignores SIGPIPE; its children are to have the usual behaviour.
+  // The test ignores SIGPIPE, but its children should have the usual behaviour.
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t defaults;
@@ -87,13 +87,14 @@ ChildProcess::ChildProcess(const Options& options) {
   stderr_ = memfd_create("child stderr", MFD_CLOEXEC);
   GANNET_CHECK(stderr_ >= 0, "no memfd");
   pid_ = Spawn(options, in.ends[0], out.ends[1], stderr_);
-  // Not pidfd_open's wrapper: this C library has none. Under valgrind there is no such call at all.
+  // Calls pidfd_open by its number, because this C library has no wrapper. Under valgrind there is
+  // no such call at all.
   pidfd_ = static_cast<int>(syscall(SYS_pidfd_open, pid_, 0));
   close(in.ends[0]);
   close(out.ends[1]);
   stdin_ = in.ends[1];
   stdout_ = out.ends[0];
-  // A child that died must not take the test with it.
+  // A dead child must not kill the test.
   signal(SIGPIPE, SIG_IGN);
 }
 
@@ -127,7 +128,8 @@ bool ChildProcess::WriteLine(std::string_view line) {
   return write(stdin_, text.data(), text.size()) == static_cast<ssize_t>(text.size());
 }
 
-// Only to a child that was not reaped: its number cannot be another process's yet.
+// Sends the signal only to a child that was not reaped, because only then its number cannot be
+// another process's.
 void ChildProcess::Signal(int signal) {
   if (!result_.has_value()) kill(pid_, signal);
 }

@@ -13,37 +13,39 @@
 
 namespace gannet {
 
-// However slow the machine is, no step of these tests takes so long; only a hang does.
+// No step of these tests takes so long, however slow the machine is. Only a hang does.
 inline constexpr std::chrono::seconds kStepTimeout{60};
 
-// A program of ours under test: spoken to through its stdin and stdout, and hit with signals. Its
-// stderr goes to a file, for failure messages. Killed and reaped when destroyed, and killed when
-// the thread that started it ends. Not thread safe.
+// One of our programs under test. The test talks to it through stdin and stdout, and sends it
+// signals. Its stderr goes to a file, for failure messages. It is killed and reaped when this
+// object is destroyed, and killed when the thread that started it ends. Not thread safe.
 class ChildProcess {
  public:
   struct Options {
     std::vector<std::string> argv;  // argv[0] is a path
-    // Our tests run on softverbs by LD_LIBRARY_PATH. Without it the child must find its way itself.
+    // Our tests run on softverbs by LD_LIBRARY_PATH. Without that, the child must find softverbs by
+    // itself.
     bool inherit_library_path = true;
   };
-  // Ends the test program when even starting fails.
+  // Ends the test program if it cannot start the child.
   explicit ChildProcess(const Options& options);
   ~ChildProcess();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
   pid_t pid() const { return pid_; }
-  // The next line of its stdout, without the newline; nullopt at its end or after the time-out.
+  // Returns the next line of its stdout, without the newline, or nullopt at its end or after the
+  // timeout.
   std::optional<std::string> ReadLine(std::chrono::milliseconds timeout = kStepTimeout);
-  // False: it does not read any more.
+  // Returns false if the child does not read any more.
   bool WriteLine(std::string_view line);
   void Signal(int signal);
 
-  // How it ended: its exit code, or 128 + the signal that killed it. nullopt: it still runs.
+  // Returns its exit code, or 128 + the signal that killed it, or nullopt if it still runs.
   std::optional<int> Wait(std::chrono::milliseconds timeout = kStepTimeout);
-  // All it wrote to stderr so far.
+  // Returns everything that it wrote to stderr so far.
   std::string Stderr() const;
-  // CPU time of all its threads so far.
+  // Returns the CPU time of all its threads so far.
   std::chrono::nanoseconds CpuTime() const;
 
  private:
@@ -58,9 +60,9 @@ class ChildProcess {
   std::optional<int> result_;
 };
 
-// A program of the build tree: build/<preset>/bin/<name>.
+// Returns the path of a program of the build tree: build/<preset>/bin/<name>.
 std::string ProgramPath(std::string_view name);
-// A small program that belongs to these tests.
+// Returns the path of a small program that belongs to these tests.
 std::string TestProgramPath(std::string_view name);
 
 }  // namespace gannet

@@ -25,7 +25,7 @@ using std::chrono::milliseconds;
 
 constexpr int kOperations = 60;
 
-// Faults of the servers started while it lives, and of this process's clients.
+// While it lives, servers that are started, and this process's clients, have these faults.
 class Faults {
  public:
   Faults(const std::string& servers, const std::string& clients) {
@@ -41,7 +41,7 @@ class Faults {
   Faults& operator=(const Faults&) = delete;
 };
 
-// How often a fault struck in the server, which ends with this. It says so as it exits.
+// Ends the server, and returns how often a fault struck in it. The server prints that as it exits.
 bool StruckInServer(ServerProcess& server, const std::string& fault) {
   server.process().Signal(SIGTERM);
   EXPECT_EQ(server.process().Wait(), 0) << server.process().Stderr();
@@ -87,8 +87,8 @@ TEST(FaultsTest, DroppedConnectionsAreMadeAnew) {
   EXPECT_GT(run.lines().load(), 0u) << "no client noticed";
 }
 
-// A lock that was taken although its compare-and-swap is said to have failed must come free again,
-// and no increment under locks may be lost.
+// If a lock was taken although its compare-and-swap was reported as failed, it must become free
+// again, and no increment under locks may be lost.
 TEST(FaultsTest, LostAnswersOfCompareAndSwapLoseNoUpdate) {
   constexpr int kClients = 3;
   const int increments = std::max(5, 30 / TestSlowness());
@@ -113,7 +113,7 @@ TEST(FaultsTest, LostAnswersOfCompareAndSwapLoseNoUpdate) {
         if (version.ok()) certain.fetch_add(1);
         if (version.ok() || absl::IsUnknown(version.status())) possible.fetch_add(1);
         done += version.ok() ? 1 : 0;
-        // May fail as its lock was lost with its connection, which freed it.
+        // May fail because the lock was lost with its connection, which freed it.
         const absl::Status unlocked = (*client)->Unlock(locked->lock);
         if (!unlocked.ok()) std::cout << "unlock: " << unlocked << std::endl;
       }

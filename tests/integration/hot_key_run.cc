@@ -32,7 +32,7 @@ using std::chrono::milliseconds;
 
 const std::vector<std::string> kHotKeys = {"small", "medium", "large"};
 
-// A value says which write it is of, and every byte of it can be checked.
+// A value names the write that it is from, and every byte of it can be checked.
 std::string ValueOf(uint64_t id, size_t size) {
   std::string value(size, '\0');
   for (size_t i = 0; i < size; i += kIdBytes) {
@@ -48,7 +48,7 @@ size_t SizeFor(const std::string& key, size_t size_min, std::mt19937_64& random)
   return random() % 8 == 0 ? 1 << 20 : size_min + random() % 4096;
 }
 
-// What one client did with one key, and how it is told to the checker.
+// What one client did with one key, and how it is passed to the checker.
 struct Seen {
   Operation operation;
   uint64_t version = 0;  // that the server named, of what was written or read; 0 = none
@@ -62,7 +62,7 @@ class HotKeyClient {
     std::string endpoint;
     uint32_t number = 0;
     uint64_t seed = 0;
-    // Counted up: what the client did, and what it logged (the loss of a connection, its return).
+    // Counts what the client did and what it logged (the loss of a connection, its return).
     std::atomic<uint64_t>* steps = nullptr;
     std::atomic<uint64_t>* lines = nullptr;
   };
@@ -73,7 +73,7 @@ class HotKeyClient {
   void Run() {
     gannet::Options client_options{.connect_timeout = milliseconds(30'000),
                                    .deadline = milliseconds(30'000)};
-    // Every other client looks each key up in the index every time.
+    // Every other client looks up each key in the index every time.
     client_options.location_cache_bytes = options_.number % 2 == 0 ? 0 : 1 << 16;
     client_options.log = [this](LogLevel, std::string_view) { CountUp(options_.lines); };
     auto client = Client::Connect({options_.endpoint}, client_options);
@@ -88,7 +88,7 @@ class HotKeyClient {
   const SeenByKey& seen() const { return seen_; }
 
  private:
-  // A READ is much shorter than a write's round trip: only many of them meet one half done.
+  // A READ is much shorter than a write's round trip, so only many READs meet a half-done write.
   static constexpr int kReadsInARow = 20;
 
   struct Known {
@@ -194,7 +194,7 @@ class HotKeyClient {
     Record(key, {op});
   }
 
-  // Whether a write with this status was, or may have been, applied.
+  // Returns whether a write with this status may have been applied.
   bool MayHaveHappened(const absl::Status& status) {
     if (status.ok()) return true;
     // The index is nearly full on purpose.
@@ -215,8 +215,8 @@ class HotKeyClient {
   SeenByKey seen_;
 };
 
-// Keeps other keys coming and going in an index that is nearly full, so that the hot keys are moved
-// between buckets and to and from the stash.
+// Inserts and deletes other keys in a nearly full index, so that the hot keys move between buckets
+// and to and from the stash.
 class Churn {
  public:
   Churn(const std::string& endpoint, uint64_t seed) : random_(seed) {
@@ -226,7 +226,7 @@ class Churn {
     client_ = std::move(*client);
   }
 
-  // Until the index is full, less a little room for the hot keys.
+  // Fills the index, except for a little room for the hot keys.
   void Fill() {
     while (Put()) {
     }
@@ -243,7 +243,7 @@ class Churn {
  private:
   static constexpr int kRoom = 12;
 
-  // False: the index is full.
+  // Returns false if the index is full.
   bool Put() {
     const std::string key = "filler " + std::to_string(next_++);
     const auto version = client_->Put(key, "filler");
@@ -265,7 +265,7 @@ class Churn {
   uint64_t next_ = 0;
 };
 
-// A read value too short to carry its writer's id is known by its version.
+// If a value is too short to contain its writer's id, its version identifies it.
 std::vector<Operation> HistoryOf(const std::vector<Seen>& seen) {
   std::map<uint64_t, const Seen*> writes;
   for (const Seen& s : seen) {
@@ -306,7 +306,7 @@ class HotKeyRun::State {
     }
   }
 
-  // Returns when all clients have done what they were to do.
+  // Returns when all clients have done their operations.
   void Run() {
     std::atomic<bool> stop{false};
     std::thread churner([&] { churn_->Run(stop); });

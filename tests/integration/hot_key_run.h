@@ -10,7 +10,7 @@
 
 namespace gannet {
 
-// Values at least so long say which write they are of.
+// Values of at least this length name the write that they are from.
 inline constexpr size_t kIdBytes = 8;
 
 struct HotKeyOptions {
@@ -20,9 +20,9 @@ struct HotKeyOptions {
   uint32_t clients = 6;
 };
 
-// Several clients, each with its own connection, on a few hot keys, while others move them about in
-// a nearly full index. What they saw of each key must be linearizable. Its seed is printed, and
-// taken from GANNET_TEST_SEED.
+// Runs several clients, each with its own connection, on a few hot keys, while others move these in
+// a nearly full index. What the clients saw of each key must be linearizable. Prints its seed, and
+// takes it from GANNET_TEST_SEED.
 class HotKeyRun {
  public:
   // Starts a kvserver and fills its index.
@@ -31,12 +31,12 @@ class HotKeyRun {
   HotKeyRun(const HotKeyRun&) = delete;
   HotKeyRun& operator=(const HotKeyRun&) = delete;
 
-  // Returns when all clients have done what they were to do, and their histories are checked.
+  // Returns when all clients have done their operations and their histories are checked.
   void Run();
 
   ServerProcess& server();
-  // Counted up during Run: what the clients did, and what they logged (the loss of a connection,
-  // its return).
+  // Counts, during Run, what the clients did and what they logged (the loss of a connection, its
+  // return).
   const std::atomic<uint64_t>& steps() const;
   const std::atomic<uint64_t>& lines() const;
 

@@ -1,5 +1,5 @@
-// READs of GETs through a real server, by share of all index slots in use, after churn: what
-// tests/server/index/index_fill_test shows of the index alone must be what clients pay.
+// READs per GET through a real server after churn, by share of all index slots in use.
+// tests/server/index/index_fill_test shows it for the index alone; here clients must pay the same.
 
 #include <gannet/async_client.h>
 #include <gtest/gtest.h>
@@ -17,8 +17,8 @@
 namespace gannet {
 namespace {
 
-// So many that chance moves the shares by a few percent only: keys meet buckets at random, by a
-// seed that the server chooses.
+// So many slots that chance changes the shares only by a few percent: keys meet buckets at random,
+// by a seed that the server chooses.
 constexpr uint64_t kSlots = 1 << 18;
 constexpr uint32_t kDepth = 128;
 constexpr std::chrono::seconds kPatient{60};
@@ -43,7 +43,7 @@ class IndexReadsTest : public ::testing::Test {
     return client.ok() ? *std::move(client) : nullptr;
   }
 
-  // Runs `start` for all of [begin, end), as many at once as the client takes.
+  // Runs `start` for all of [begin, end), with as many at once as the client takes.
   template <class Start, class Done>
   static void Run(AsyncClient& client, uint64_t begin, uint64_t end, Start start, Done done) {
     uint64_t next = begin, finished = begin;
@@ -75,7 +75,7 @@ class IndexReadsTest : public ::testing::Test {
         *writer_, begin, end, [&](uint64_t i) { return writer_->Delete(Key(i), {}, i); },
         [](const Completion& it) { EXPECT_TRUE(it.found); });
   }
-  // Every key is deleted and inserted again, twice.
+  // Deletes and inserts every key again, twice.
   void Churn(uint64_t keys) {
     constexpr uint64_t kAtOnce = 4096;
     for (int round = 0; round < 2; ++round) {
@@ -92,7 +92,7 @@ class IndexReadsTest : public ::testing::Test {
         [](const Completion&) {});
     return stats;
   }
-  // Until that share of all slots is in use, the stash's included.
+  // Inserts keys until that share of all slots is in use, the stash's included.
   void FillTo(double share) {
     const uint64_t keys = static_cast<uint64_t>(share * static_cast<double>(Stats().slots_total));
     ASSERT_NO_FATAL_FAILURE(Put(keys_, keys));
@@ -127,7 +127,7 @@ double Each(uint64_t reads, uint64_t gets) {
 }
 
 TEST_F(IndexReadsTest, AHitIsOneReadOfTheIndexAtNearlyAnyFill) {
-  // What is to be 1.000 is at most 1.0005: a slot's tag of 20 bits is now and then another key's.
+  // 1.000 means at most 1.0005: a slot's tag of 20 bits is now and then another key's.
   struct {
     double share;
     double reads_max;
@@ -156,8 +156,8 @@ TEST_F(IndexReadsTest, ColdWarmAndMissedAtNineTenths) {
   EXPECT_EQ(warm.found, keys_);
   EXPECT_GE(warm.from_cached_location, keys_ / 2);
   EXPECT_EQ(warm.reads_of_cached, warm.from_cached_location);
-  // One at a time: a miss is believed only of a READ of less than a millisecond, and what holds up
-  // a busy machine then makes one READ slow, not as many as are in flight.
+  // One at a time: a miss needs a READ of less than a millisecond. If a busy machine is held up,
+  // this makes one READ slow, and not as many as are in flight.
   const Sums missed = Get(*Connect(0, 1), keys_, Absent);
   EXPECT_EQ(missed.found, 0u);
   EXPECT_LE(Each(missed.reads, keys_), 1.02);

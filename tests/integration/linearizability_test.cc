@@ -19,8 +19,8 @@ TEST(LinearizabilityTest, HoldsWhenDeadlinesLeaveOutcomesUnknown) {
   HotKeyRun({.operations = 1000, .value_bytes_min = kIdBytes, .hasty = true}).Run();
 }
 
-// The server stands still for so long that clients take it for dead, and come back to it with the
-// same requests: each is applied once, and none is unknown.
+// The server stands still for so long that clients take it for dead. They come back with the same
+// requests: each is applied once, and none ends as unknown.
 TEST(LinearizabilityTest, HoldsWhenTheServerStandsStillAndRequestsAreSentAgain) {
   HotKeyRun run({.operations = 600, .value_bytes_min = 0});
   std::thread fault([&run] {

@@ -31,8 +31,8 @@ class LockFailureTest : public ::testing::Test {
     const std::string answer = holder_->ReadLine().value_or("");
     ASSERT_TRUE(answer.starts_with("LOCKED ")) << answer << holder_->Stderr();
   }
-  // The holder's answer to a put under its lock; Unavailable means that it was not applied and may
-  // be tried again, which is what a caller does.
+  // Returns the holder's answer to a put under its lock. Unavailable means that the put was not
+  // applied, so this tries again, as a caller does.
   std::string HolderPut(const std::string& value) {
     std::string answer;
     for (int tries = 0; tries < 20; ++tries) {

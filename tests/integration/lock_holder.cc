@@ -1,5 +1,5 @@
-// A client of its own process, for tests that stop or kill it: lock_holder DEVICE ENDPOINT KEY. It
-// says CONNECTED, and then answers each line of its stdin with one line:
+// A client in its own process, for tests that stop or kill it: lock_holder DEVICE ENDPOINT KEY. It
+// prints CONNECTED, and then answers each line of its stdin with one line:
 //   lock        LOCKED <version>, of the value that was read together with the lock
 //   put VALUE   OK, or the name of the error; the write carries the lock and that version
 

@@ -26,8 +26,8 @@ struct Outcomes {
   std::atomic<int> lock_lost{0};  // as it must say when the client was taken for dead
 };
 
-// One increment under the lock. All writers hold the lock, so the version that was read with it
-// can only have changed if the lock let two of them in.
+// Increments once under the lock. All writers hold the lock, so the version that was read with it
+// can change only if the lock let two of them in.
 void Increment(Client* client, Outcomes* outcomes) {
   auto locked = client->LockAndGet(kCounter, kPatient);
   ASSERT_TRUE(locked.ok()) << locked.status();

@@ -23,7 +23,8 @@ using std::chrono::nanoseconds;
 
 constexpr int kKeys = 1000;
 #ifdef GANNET_INSTRUMENTED
-// The heartbeats alone cost an instrumented server more than all of it may cost the real one.
+// The heartbeats alone cost an instrumented server more than the bound for everything that the real
+// server does.
 constexpr int kGets = 100'000;
 constexpr double kUsPerGetMax = 0.5;
 constexpr double kIdlePercentMax = 5;
@@ -64,8 +65,8 @@ TEST(OneSidedTest, AMillionGetsCostTheServerNothing) {
   EXPECT_LE(after->rpcs - before->rpcs, 1u);
   const double us_per_get = static_cast<double>(cpu.count()) / 1000 / gets;
   std::printf("server CPU per GET: %.5f us\n", us_per_get);
-  // What there is are heartbeats: on a slow machine each costs so much more, and as many more of
-  // them come during one GET.
+  // The rest are heartbeats. On a slow machine each costs more, and more of them come during one
+  // GET.
   EXPECT_LE(us_per_get, kUsPerGetMax * TestSlowness() * TestSlowness());
 }
 

@@ -1,4 +1,4 @@
-// What a client remembers of an earlier run of the server must not pass for what is there now.
+// What a client remembers of an earlier run of the server must not match what is there now.
 
 #include <gannet/client.h>
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ class RestartTest : public ::testing::Test {
     EXPECT_TRUE(client.ok()) << client.status();
     return client.ok() ? *std::move(client) : nullptr;
   }
-  // Until the client is connected again: before that, nothing is applied.
+  // Calls until the client is connected again. Before that, nothing is applied.
   static absl::Status UntilReached(const std::function<absl::Status()>& call) {
     const Clock::time_point give_up = Clock::now() + kStepTimeout;
     absl::Status status;
@@ -34,7 +34,7 @@ class RestartTest : public ::testing::Test {
     } while (status.code() == absl::StatusCode::kUnavailable && Clock::now() < give_up);
     return status;
   }
-  // Kills the server and starts it again; another client then stores the same keys, in the same
+  // Kills the server and starts it again. Another client then stores the same keys in the same
   // order, so that they would have the same versions if these began at 1 again.
   void RestartAndPut(const std::string& value) {
     server_.Kill();

@@ -19,7 +19,7 @@ using std::chrono::seconds;
 using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kDeadline{500};
-// A call may be late by what a busy machine costs, not by a hang.
+// A call may be late because the machine is busy, but not because of a hang.
 constexpr seconds kLateMax{5};
 
 struct Call {

@@ -10,13 +10,13 @@
 namespace gannet {
 
 // A kvserver on the device under test (see test_device.h), on a port that it chose itself, ready.
-// Or, with --server=HOST:PORT, only the name of one that runs elsewhere: that one is not killed,
-// and what it holds from earlier tests stays.
+// With --server=HOST:PORT it is only the name of a server that runs elsewhere: that one is not
+// killed, and its items from earlier tests stay.
 class ServerProcess {
  public:
-  // Returns when it said READY; ends the test program, with what the server said, when it does not.
-  // Small memory and --busy_poll_us=0 (the machine may have few cores) unless `flags` say
-  // otherwise.
+  // Returns when the server printed READY. If it does not, ends the test program with what the
+  // server said. The server gets small memory and --busy_poll_us=0 (the machine may have few cores)
+  // unless `flags` say otherwise.
   explicit ServerProcess(std::vector<std::string> flags = {});
 
   // "127.0.0.1:PORT" on softverbs.
@@ -24,9 +24,9 @@ class ServerProcess {
   const std::string& ready_line() const { return ready_line_; }
   // REQUIRES: no --server, as for Kill and Restart.
   ChildProcess& process();
-  // kill -9, and waits until it is gone.
+  // Kills it (kill -9), and waits until it is gone.
   void Kill();
-  // The same flags and the same port.
+  // Starts it again with the same flags and the same port.
   void Restart();
 
  private:
@@ -38,13 +38,13 @@ class ServerProcess {
   std::string endpoint_;
 };
 
-// The words of "READY <addr>:<port> device=<name> kind=<kind>".
+// The parts of "READY <addr>:<port> device=<name> kind=<kind>".
 struct ReadyLine {
   std::string endpoint;
   std::string device;
   std::string kind;
 };
-// An empty endpoint: not such a line.
+// Parses such a line. Returns an empty endpoint for any other line.
 ReadyLine ParseReadyLine(const std::string& line);
 
 }  // namespace gannet

@@ -24,7 +24,7 @@ struct Reads {
   uint64_t bytes = 0;
 };
 
-// Of all that the server did; it ends with this, and says so as it exits.
+// Ends the server, and returns all READs that it posted. The server prints them as it exits.
 Reads ReadsOf(ServerProcess& server) {
   server.process().Signal(SIGTERM);
   EXPECT_EQ(server.process().Wait(), 0) << server.process().Stderr();
@@ -40,7 +40,7 @@ Reads ReadsOf(ServerProcess& server) {
   return reads;
 }
 
-// What a server READs while one client puts values of that size.
+// Returns what a server READs while one client puts values of that size.
 Reads ReadsOfPuts(size_t value_bytes) {
   setenv(kStats, "1", 1);
   ServerProcess server;

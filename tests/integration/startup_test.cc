@@ -19,8 +19,8 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-// Runs a command that becomes a kvserver that cannot start, and returns the one line, after what it
-// logged before, in which it says why. It must exit with this code.
+// Runs a command that becomes a kvserver that cannot start. It must exit with this code. Returns
+// the line in which it says why, which follows its log lines.
 std::string FailingCommand(const std::vector<std::string>& argv, int exit_code = 1) {
   ChildProcess server({.argv = argv});
   EXPECT_EQ(server.ReadLine(), std::nullopt);

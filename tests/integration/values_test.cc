@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::chrono::seconds kPatient{20};
 
-// Bytes that follow from a seed: the first eight are the seed, as far as they fit.
+// Returns bytes computed from a seed. The first eight are the seed, as far as they fit.
 std::string Bytes(uint64_t seed, size_t size) {
   std::string bytes(size, '\0');
   uint64_t word = seed;
@@ -135,7 +135,7 @@ TEST_F(ValuesTest, FullServerRefusesAndKeepsWhatItHas) {
   EXPECT_TRUE(client_->Put("one more", Bytes(1, 1 << 20), {}, kPatient).ok());
 }
 
-// Sizes that change the place of the item all the time, and cross the eager limit.
+// Sizes that make the item move all the time, and that cross the eager limit.
 constexpr size_t kHammerSizes[] = {8, 64, 100, 1000, 4096, 20000};
 constexpr int kHammerPuts = 3000;  // of each writer, on a machine that is not slow
 
@@ -149,7 +149,7 @@ void HammerPut(Client* client, uint64_t writer, uint64_t seed) {
   }
 }
 
-// What is read is always one whole value, and versions never go back.
+// Expects that each read returns one whole value, and that versions never go back.
 void HammerGet(Client* client, const std::atomic<int>* writing) {
   uint64_t newest = 0;
   int gets = 0;

@@ -21,9 +21,9 @@ void PrintTo(const VerbCounts& counts, std::ostream* out) {
 
 namespace {
 
-// The table in docs/testing.md, as a test: the same on every device, whoever counts. The client
-// counts everywhere. With GANNET_TEST_WIRE=INTERFACE, which leads to a server on another host, the
-// packets on it and the SENDs that Soft-RoCE's own counters report are counted too.
+// Tests the table in docs/testing.md: the counts are the same on every device, whoever counts. The
+// client counts everywhere. With GANNET_TEST_WIRE=INTERFACE, which must lead to a server on another
+// host, the test also counts the packets on it, and the SENDs that Soft-RoCE's own counters report.
 
 constexpr int kKeys = 50;  // operations of each kind
 constexpr std::chrono::seconds kPatient{30};
@@ -42,10 +42,11 @@ class VerbCountsTest : public ::testing::Test {
     Connect();
   }
 
-  // Anew: a client that knows no locations.
+  // Connects a new client, which knows no locations.
   void Connect() {
     client_.reset();
-    // So few in flight that one queue pair does: no other joins while packets are counted.
+    // So few are in flight that one queue pair is enough, and no other joins while packets are
+    // counted.
     Options options{.connect_timeout = kPatient, .deadline = kPatient, .depth = 1};
     options.log = [this](LogLevel, std::string_view) { ++breaks_; };
     auto client = AsyncClient::Connect({server_.endpoint()}, options);
@@ -53,7 +54,7 @@ class VerbCountsTest : public ::testing::Test {
     client_ = *std::move(client);
   }
 
-  // Runs one operation to its end; what it cost is added to `cost_`.
+  // Runs one operation to its end, and adds its cost to `cost_`.
   Completion Run(const Start& start) {
     EXPECT_TRUE(start().ok());
     const auto give_up = std::chrono::steady_clock::now() + kPatient;
@@ -77,7 +78,7 @@ class VerbCountsTest : public ::testing::Test {
   void Put(const std::string& key, const std::string& value) {
     Run([&] { return client_->Put(key, value, {}, 0); });
   }
-  // At once unlocked again, since two keys may share a lock word.
+  // Locks and unlocks at once, because two keys may share a lock word.
   void LockAndUnlock(const std::string& key, const Start& lock) {
     const Completion done = Run(lock);
     EXPECT_TRUE(done.found) << key << " is locked by somebody";
@@ -85,7 +86,7 @@ class VerbCountsTest : public ::testing::Test {
     Run([&] { return client_->Unlock(held, 0); });
   }
 
-  // Runs `operation` for each key, and expects that each cost `each`, by every count there is.
+  // Runs `operation` for each key, and expects the cost `each` by all counts.
   void Expect(const char* what, VerbCounts each, const std::function<void(int)>& operation) {
     Count(what, operation, [&] {
       const VerbCounts all{each.reads * kKeys, each.sends * kKeys, each.cas * kKeys};
@@ -114,8 +115,8 @@ class VerbCountsTest : public ::testing::Test {
   void ExpectOnWire(const char* what, uint64_t device_before) {
     WireTap::Counts wire = tap_->Take();
     EXPECT_EQ(wire.verbs, cost_) << what << ", counted on the wire";
-    // The device counts a SEND when it was acknowledged, shows its counters every now and then,
-    // and knows no heartbeats.
+    // The device counts a SEND when it was acknowledged, updates its counters only now and then,
+    // and does not tell heartbeats apart.
     const auto give_up = std::chrono::steady_clock::now() + kPatient;
     uint64_t device = 0;
     do {
@@ -130,8 +131,8 @@ class VerbCountsTest : public ::testing::Test {
                 PerKey(wire.verbs.cas), PerKey(device - wire.heartbeats));
   }
 
-  // After the messages of the connection manager, which the device counts too, have been counted.
-  // Nothing is sent meanwhile.
+  // Waits until the messages of the connection manager, which the device counts too, have been
+  // counted. Nothing is sent meanwhile.
   uint64_t SettledDeviceSends() const {
     if (!tap_.has_value()) return 0;
     constexpr std::chrono::milliseconds kStill{100};
@@ -160,8 +161,8 @@ class VerbCountsTest : public ::testing::Test {
   std::string buffer_ = std::string(1 << 17, '\0');
   std::unique_ptr<AsyncClient> client_;
   VerbCounts cost_;  // of the operations being counted
-  // What the client had to say of its connection. On a machine that stood still it breaks, and what
-  // was in flight is done again: then the counts mean nothing.
+  // How often the client's connection broke. On a machine that stood still it breaks, and what was
+  // in flight is done again. Then the counts mean nothing.
   int breaks_ = 0;
 
   void CountAll();
@@ -171,13 +172,13 @@ void VerbCountsTest::CountAll() {
   const std::string small(100, 'v'), large(20'000, 'v');
   Expect("PUT of 100 B, new key", {0, 1, 0}, [&](int i) { Put(Key(i), small); });
   Expect("PUT of 100 B, known key", {0, 1, 0}, [&](int i) { Put(Key(i), small); });
-  // The server READs the value: those are not the client's.
+  // The server READs the value, and its READs do not count as the client's.
   Expect("PUT of 20,000 B", {0, 1, 0}, [&](int) { Put("large", large); });
   ASSERT_NO_FATAL_FAILURE(Connect());
   Expect("GET, location not known", {2, 0, 0}, [&](int i) { Get(Key(i), true); });
   Expect("GET, location known", {1, 0, 0}, [&](int i) { Get(Key(i), true); });
-  // A miss is believed only of a READ that took less than 1 ms: slower ones are repeated, and in
-  // the end the server is asked. So it is one READ where nothing is slow, and here at least one.
+  // A miss needs a READ that took less than 1 ms. Slower ones are repeated, and in the end the
+  // server is asked. So it is one READ if nothing is slow, and here at least one.
   Count(
       "GET, no such key", [&](int i) { Get(Absent(i), false); },
       [&] {

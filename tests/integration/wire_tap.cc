@@ -22,7 +22,7 @@ constexpr size_t kBaseHeaderBytes = 12;
 constexpr uint8_t kIpProtocolUdp = 17;
 constexpr int kReceiveBufferBytes = 32 << 20;
 
-// Of reliable connections. A message that takes several packets counts by its first.
+// Opcodes of reliable connections. A message of several packets counts by its first.
 enum BaseOpcode : uint8_t {
   kSendFirst = 0x00,
   kSendOnly = 0x04,
@@ -35,7 +35,7 @@ uint32_t BigEndian24(const std::byte* at) {
          std::to_integer<uint32_t>(at[2]);
 }
 
-// The transport packet in an IPv4 packet; empty when it is none.
+// Returns the transport packet in an IPv4 packet, or an empty one if there is none.
 std::span<const std::byte> TransportPacket(std::span<const std::byte> ip) {
   if (ip.size() < 20 || std::to_integer<uint8_t>(ip[9]) != kIpProtocolUdp) return {};
   const size_t ip_bytes = (std::to_integer<size_t>(ip[0]) & 15) * 4;

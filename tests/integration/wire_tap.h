@@ -10,7 +10,7 @@
 
 namespace gannet {
 
-// What of each verb one side asked for.
+// How often one side used each verb.
 struct VerbCounts {
   uint64_t reads = 0;
   uint64_t sends = 0;
@@ -19,18 +19,18 @@ struct VerbCounts {
   friend bool operator==(const VerbCounts&, const VerbCounts&) = default;
 };
 
-// The requests that leave this host through one network interface as RoCE v2 packets, counted by
-// the opcode of their base transport header (IBTA 9.2) and each once, however often it is sent
+// Counts the requests that leave this host through one network interface as RoCE v2 packets, by the
+// opcode of their base transport header (IBTA 9.2). Counts each only once, however often it is sent
 // again. Needs CAP_NET_RAW. One owner thread.
 class WireTap {
  public:
-  // Ends the test program when the interface cannot be listened to.
+  // Ends the test program if it cannot listen on the interface.
   explicit WireTap(const std::string& interface);
   ~WireTap();
   WireTap(const WireTap&) = delete;
   WireTap& operator=(const WireTap&) = delete;
 
-  // Those since the last call. Heartbeats of the store are counted beside.
+  // The counts since the last call. Heartbeats of the store are counted separately.
   struct Counts {
     VerbCounts verbs;
     uint64_t heartbeats = 0;

@@ -14,7 +14,7 @@
 namespace gannet {
 namespace {
 
-// The server runs by itself; waiting is all there is to do.
+// The server runs by itself, so this only waits.
 class ThreadsDriver : public Driver {
  public:
   explicit ThreadsDriver(SocketAddress address) : address_(address) {}

@@ -1,4 +1,4 @@
-// What a server answers to those who connect while it prepares its memory.
+// What a server answers to clients that connect while it prepares its memory.
 
 #include <condition_variable>
 #include <mutex>
@@ -19,7 +19,7 @@ using testing::HasSubstr;
 
 constexpr uint64_t kPieces = 4;
 
-// Lets `free` pieces of the memory be touched; the others wait.
+// Lets `free` pieces of the memory be touched. The others wait.
 class SlowTouch {
  public:
   explicit SlowTouch(uint64_t free) : free_(free) {}
@@ -67,7 +67,8 @@ class StartupAnswersTest : public testing::Test, public Driver {
     server_->BeginStop();
     EXPECT_TRUE(StepUntil([this] { return server_->workers()[0]->closed(); }));
   }
-  // A port that is free, for a moment: the listener of Create cannot be asked while it works.
+  // Returns an address with a port that is free at the moment. The listener of Create cannot be
+  // asked for its port while Create works.
   static SocketAddress FreeAddress() {
     return Listener::Create(OwnAddress(TestDevice()).value()).value()->address();
   }
@@ -90,7 +91,7 @@ class StartupAnswersTest : public testing::Test, public Driver {
   }
 
  protected:
-  // Connects until the server listens and refuses; what it says.
+  // Connects until the server listens and refuses. Returns its reject.
   std::optional<Reject> RefusalOf(const ConnectRequest& request) {
     std::optional<Reject> reject;
     const int64_t deadline_ns = MonotonicNs() + kStepNsMax;

@@ -119,7 +119,7 @@ TEST(HeapTest, OneSizeFillsNearlyAllOfTheHeap) {
   }
 }
 
-// Fill with sizes of one range, empty, refill with sizes of another, over and over.
+// Fills with sizes of one range, empties, and refills with sizes of another, over and over.
 TEST(HeapTest, ChangesOfSizesLeaveItUsable) {
   Memory memory(256 << 20);
   auto heap = MakeHeap(memory);

@@ -1,6 +1,6 @@
 // How many keys do not fit their window, and how many moves that costs, by share of all slots in
-// use: the figures of docs/memory-layout.md. READs per GET of the index = 1 + stash share; what is
-// to be 1.000 is at most 1.0005.
+// use: the figures of docs/memory-layout.md. READs of the index per GET = 1 + stash share; 1.000
+// means at most 1.0005.
 
 #include <gtest/gtest.h>
 
@@ -46,7 +46,7 @@ TEST_P(IndexFillSharesTest, FewKeysLiveInTheStashAfterChurn) {
       100 * GetParam().share, index->geometry().slots(), kSeed, 100 * fresh_stash, 100 * stash,
       fresh_moves, moves);
   EXPECT_LE(moves, GetParam().moves_per_insert_max);
-  // A key that is not there costs two more READs when its stash tag is set in its home: the stash,
+  // A key that does not exist costs two more READs if its stash tag is set in its home: the stash,
   // and the window again.
   int sent_to_stash = 0;
   constexpr int kMisses = 1'000'000;

@@ -15,8 +15,8 @@
 
 namespace gannet {
 
-// An index in memory of its own, with made-up keys: key number i has a random hash, and its slot
-// says i where an item's offset would be.
+// An index in its own memory, with made-up keys. Key number i has a random hash, and its slot has i
+// in place of an item's offset.
 class TestIndex {
  public:
   static constexpr uint64_t kIncarnation = 99;
@@ -33,7 +33,7 @@ class TestIndex {
   Index& operator*() { return *index_; }
   Index* operator->() { return &*index_; }
 
-  // A key never used before.
+  // Returns a key that was never used before.
   uint64_t NewKey() {
     hashes_.push_back(random_());
     return hashes_.size() - 1;
@@ -64,13 +64,13 @@ class TestIndex {
     return bucket;
   }
 
-  // Whether a client that does not find this key in its window looks into the stash.
+  // Returns whether a client that does not find this key in its window looks into the stash.
   bool SendsToStash(KeyHash hash) const {
     const Bucket home = BucketAt(hash.Home(index_->geometry().homes));
     return (BucketMeta(home.meta).stash_tags() & hash.StashTag()) != 0;
   }
 
-  // Checks every bucket as a client would see it, and that exactly `keys` keys are in it, each
+  // Checks every bucket as a client would see it, and that the index has exactly `keys` keys, each
   // where a client looks for it.
   void CheckAll(uint64_t keys) {
     const IndexGeometry& geometry = index_->geometry();

@@ -43,7 +43,7 @@ TEST(IndexTest, ReplaceKeepsThePlace) {
   EXPECT_EQ(after->place.slot, before.place.slot);
 }
 
-// Small enough that the ends of the table, the stash and refusals all take part.
+// The index is so small that the ends of the table, the stash and refusals all take part.
 TEST(IndexTest, RandomOperationsKeepEveryKeyInItsPlace) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
@@ -110,7 +110,7 @@ TEST(IndexTest, ListNamesTheKeysOfAHomeWhereverTheyAre) {
   EXPECT_EQ(listed, n);
 }
 
-// Threads work on their own keys of one index whose ranges, windows and stash they share.
+// Threads work on their own keys, but share the index's ranges, windows and stash.
 TEST(IndexTest, WritersOfManyThreadsKeepItRight) {
   constexpr int kThreads = 4;
   constexpr uint64_t kKeys = 12'000;

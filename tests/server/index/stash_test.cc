@@ -10,7 +10,7 @@ namespace {
 constexpr uint64_t kFirst = 1000;
 constexpr uint64_t kHomes = 4;
 
-// A hash with this stash home and stash tag.
+// Returns a hash with this stash home and stash tag.
 KeyHash HashWith(uint64_t stash_home, uint32_t tag, uint64_t skip = 0) {
   for (uint64_t i = 1;; ++i) {
     const KeyHash hash(Mix64(i));

@@ -9,8 +9,8 @@
 namespace gannet {
 namespace {
 
-// On words that only the CPU changes; the same janitor over the loopback queue pair is in
-// tests/server/rpc.
+// Tests the janitor on words that only the CPU changes. tests/server/rpc tests it over the loopback
+// queue pair.
 class LockJanitorTest : public testing::Test {
  protected:
   static constexpr size_t kWords = 40'000;

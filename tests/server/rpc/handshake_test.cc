@@ -142,7 +142,8 @@ TEST_F(HandshakeTest, RefusedConnectionLeavesNothingBehind) {
   EXPECT_EQ(second.grant().connection_id, id + 1) << "nobody was told the ids between";
 }
 
-// Its request waits for the worker, and it goes: no session is kept for who never had it.
+// The client goes while its request waits for the worker. No session is kept for a client that
+// never had it.
 TEST_F(HandshakeTest, ClientThatGoesBeforeItIsAcceptedLeavesNothingBehind) {
   StartServer();
   {

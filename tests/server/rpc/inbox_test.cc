@@ -45,7 +45,7 @@ TEST(InboxTest, IsReadableFromPutUntilSilenced) {
   EXPECT_EQ((*inbox)->Take(kAll).notices.size(), 1u) << "silencing loses nothing";
 }
 
-// As a worker does: sleep until readable, silence, take. A wake-up that is lost is a hang here.
+// Does as a worker: sleeps until readable, silences, takes. If a wake-up is lost, the test hangs.
 TEST(InboxTest, NothingIsLostBetweenThreads) {
   constexpr uint32_t kNotices = 20'000;
   auto inbox = Inbox::Create();

@@ -87,7 +87,7 @@ TEST_F(LargeValueTest, AllCreditsAtOnce) {
   for (int i = 0; i < kCreditsDefault; ++i) {
     const auto reply = peer.Receive();
     ASSERT_EQ(reply->status(), ReplyStatus::kOk);
-    // Each in a place of its own: the next ones are still being written.
+    // Each has its own place, because the next ones are still being written.
     const uint64_t place = kLarge + (reply->header.sequence - first_get) * kBytes;
     ASSERT_EQ(std::memcmp(lent.data(), lent.data() + place, kBytes), 0);
   }
@@ -131,8 +131,8 @@ TEST_F(LargeValueTest, FullHeapIsOutOfMemoryAndHarmsNothing) {
   EXPECT_EQ(peer.Call(GetHeader(&peer, "key0", 0, kLarge), "key0")->status(), ReplyStatus::kOk);
 }
 
-// Each PUT of those that replace has a buffer of its connection's own while its READ is under way;
-// the others wait for it.
+// Each replacing PUT has a buffer of its connection while its READ is under way. The others wait
+// for the buffer.
 TEST_F(LargeValueTest, AFullHeapStillReplacesForManyConnectionsAtOnce) {
   std::vector<std::unique_ptr<RawPeer>> peers;
   for (int i = 0; i < 4; ++i) {
@@ -179,7 +179,7 @@ TEST_F(LargeValueTest, AFullHeapStillReplacesForManyConnectionsAtOnce) {
   }
 }
 
-// A client that dies while its value is READ leaves the item as it was, and its buffer to others.
+// A client that dies while its value is READ leaves the item unchanged and its buffer to others.
 TEST_F(LargeValueTest, AReplacementThatFailsChangesNothing) {
   RawPeer good(this);
   ASSERT_TRUE(good.Connect());

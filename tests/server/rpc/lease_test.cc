@@ -1,4 +1,4 @@
-// Locks that end otherwise than by their holder's unlock, and the list of locks.
+// Locks that end in other ways than by their holder's unlock, and the list of locks.
 
 #include <cstring>
 #include <string>
@@ -64,7 +64,7 @@ class LeaseTest : public ServerTest, public testing::WithParamInterface<LockMode
     put.expected_version = version;
     return *peer->Call(put, "key", "value");
   }
-  // Whether the other client finds the lock free; then it has it.
+  // Returns whether the other client finds the lock free. Then it has the lock.
   bool OtherGetsIt(uint32_t count) {
     return Call(&*other_, Opcode::kLock, WordOf(*other_, count)).status() == ReplyStatus::kOk;
   }
@@ -133,7 +133,7 @@ TEST_P(LeaseTest, LeaseEndsWithItsAcquisition) {
 TEST_P(LeaseTest, RenewalThatWaitedWhileTheServerStoodStillCounts) {
   const uint64_t word = WordOf(*holder_, 1);
   ASSERT_EQ(Call(&*holder_, Opcode::kLock, word, kLeaseMs).status(), ReplyStatus::kOk);
-  // Behind more than a worker reads in one Poll.
+  // The request is behind more messages than a worker reads in one Poll.
   RawPeer busy[3] = {RawPeer(this), RawPeer(this), RawPeer(this)};
   for (RawPeer& peer : busy) ASSERT_TRUE(peer.Connect());
   for (RawPeer& peer : busy) {
@@ -216,7 +216,7 @@ TEST_P(LeaseTest, LongListComesInPages) {
   EXPECT_EQ(listed, taken);
 }
 
-// The server has not heard of the lock before.
+// The server has not known the lock before.
 TEST_P(LeaseTest, LockThatTheClientsOwnNicTookGetsALease) {
   if (GetParam() != LockMode::kNicCas) GTEST_SKIP() << "clients do not swap lock words here";
   const uint64_t word = WordOf(*holder_, 1);

@@ -164,7 +164,7 @@ TEST_P(LockTest, DisconnectReleasesAtOnce) {
   EXPECT_EQ(Call(&other, Opcode::kLock, WordOf(other, 1)).status(), ReplyStatus::kOk);
 }
 
-// By the client's own device, where it can.
+// Locks by the client's own device, if that has atomics.
 class NicLockTest : public ServerTest {
  protected:
   void SetUp() override {
@@ -200,7 +200,7 @@ TEST_F(NicLockTest, LockOfADeadClientIsBroken) {
   EXPECT_EQ(other.Cas(IndexOf(other), 0, WordOf(other, 1)), 0u);
 }
 
-// What a compare-and-swap of the dead that arrives late leaves behind, put there by the living.
+// Puts a lock word there as a late compare-and-swap of a dead client would leave it.
 TEST_F(NicLockTest, LateLockOfTheDeadIsBrokenToo) {
   RawPeer other(this);
   ASSERT_TRUE(other.Connect());

@@ -15,7 +15,7 @@ class PutCostTest : public PutTest {
  protected:
   void SetUp() override { Start(/*connections_max=*/128); }
 
-  // As many PUTs, one from each of so many sessions in each Poll.
+  // Runs the same number of PUTs, one from each of so many sessions in each Poll.
   void RunSessions(int sessions) {
     std::vector<std::unique_ptr<RawPeer>> peers;
     for (int i = 0; i < sessions; ++i) {
@@ -35,7 +35,7 @@ class PutCostTest : public PutTest {
     }
   }
 
-  // All PUTs of 64 B to keys that are there, `depth` of them in each Poll.
+  // Runs PUTs of 64 B to keys that exist, `depth` of them in each Poll.
   void Run(int depth) {
     RawPeer peer(this);
     ASSERT_TRUE(peer.Connect());

@@ -10,13 +10,13 @@
 
 namespace gannet {
 
-// What is measured: tools/figures/instructions collects while this is on the stack. All of a
-// worker's Poll, so the receives, the store, the replies' post and the receives' repost.
+// The measured part: tools/figures/instructions collects while this is on the stack. It is all of a
+// worker's Poll: the receives, the store, the post of the replies and the repost of the receives.
 __attribute__((noinline)) inline void ServePuts(Worker& worker, const Now& now) {
   worker.Poll(now);
 }
 
-// A server whose worker the test polls itself, and PUTs of 64 B under keys of 16.
+// A server whose worker the test polls, and PUTs of 64 B under keys of 16.
 class PutTest : public ServerTest {
  protected:
   void Start(uint32_t connections_max) {

@@ -1,5 +1,5 @@
-// That a PUT's instructions do not grow with the sessions a server has: counted by the ctest
-// entry scale_sessions_flat and by tools/figures/scale, which run these tests under
+// Shows that a PUT's instructions do not grow with the number of a server's sessions. The ctest
+// entry scale_sessions_flat and tools/figures/scale count them, by running these tests under
 // tools/figures/instructions.
 
 #include <algorithm>
@@ -21,15 +21,15 @@ class PutScaleTest : public PutTest, public testing::WithParamInterface<int> {
   void SetUp() override { Start(/*connections_max=*/1024); }
 };
 
-// All sessions take turns; each Poll finds a PUT of as many of them as there are, at most
-// kPutsOfPoll, of which the first ones have several where there are fewer.
+// All sessions take turns. Each Poll finds PUTs of as many sessions as there are, at most
+// kPutsOfPoll. If there are fewer sessions, the first ones have several PUTs.
 TEST_P(PutScaleTest, PutsInPlace) {
   const int sessions = GetParam();
   std::vector<std::unique_ptr<RawPeer>> peers;
   for (int i = 0; i < sessions; ++i) {
     ASSERT_TRUE(peers.emplace_back(std::make_unique<RawPeer>(this))->Connect());
   }
-  // No session's first PUT is counted, nor a key's.
+  // The first PUT of a session, and of a key, is not counted.
   for (int i = 0; i < std::max(sessions, kPutsOfPoll); ++i) {
     ASSERT_EQ(peers[i % sessions]->Put(Key(i % kPutsOfPoll), value_), ReplyStatus::kOk);
   }

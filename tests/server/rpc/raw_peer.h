@@ -18,8 +18,8 @@
 
 namespace gannet {
 
-// A client of bytes: connects with what it is told to, sends what it is told to, and checks
-// nothing. Steps the server while it waits.
+// A raw client: connects with the bytes that it is given, sends the bytes that it is given, and
+// checks nothing. Steps the server while it waits.
 class RawPeer {
  public:
   struct Reply {
@@ -31,56 +31,57 @@ class RawPeer {
   explicit RawPeer(Driver* driver);
   ~RawPeer();
 
-  // True: accepted, grant() is the answer. False: refused, or it failed; see reject().
+  // Returns true if accepted; then grant() is the answer. Returns false if it was refused or
+  // failed; see reject().
   bool Connect(std::span<const std::byte> private_data);
   bool Connect(const ConnectRequest& request) {
     return Connect(std::as_bytes(std::span(&request, 1)));
   }
   bool Connect() { return Connect(NewConnectRequest()); }
-  // Another queue pair of `other`'s session, or the same again.
+  // Joins `other`'s session with another queue pair, or with the same index again.
   bool Join(const RawPeer& other, uint16_t qp_index);
 
   const Grant& grant() const { return grant_; }
-  // nullopt: the server gave no reason.
+  // Returns nullopt if the server gave no reason.
   std::optional<Reject> reject() const { return reject_; }
 
-  // Sends bytes as they are, without waiting for anything. False: the connection does not take
-  // them.
+  // Sends bytes as they are, without waiting. Returns false if the connection does not take them.
   bool Send(std::span<const std::byte> message);
   bool Send(const RequestHeader& header, std::string_view key = "", std::string_view value = "");
-  // The next reply, in the order of arrival; nullopt: the connection broke first.
+  // Returns the next reply, in order of arrival, or nullopt if the connection broke first.
   std::optional<Reply> Receive();
-  // The next reply if it is there.
+  // Returns the next reply if it is there.
   std::optional<Reply> TryReceive();
   std::optional<Reply> Call(const RequestHeader& header, std::string_view key = "",
                             std::string_view value = "");
-  // A header with the next sequence number.
+  // Returns a header with the next sequence number.
   RequestHeader Header(Opcode opcode, uint8_t flags = 0);
   ReplyStatus Put(std::string_view key, std::string_view value);
   std::optional<std::string> Get(std::string_view key);
 
-  // Until everything sent was taken by the server's device, while the server itself does nothing.
-  // False: it was not within `for_ns`.
+  // Waits until the server's device has taken everything that was sent, while the server itself
+  // does nothing. Returns false if that did not happen within `for_ns`.
   bool WaitSent(int64_t for_ns = kStepNsMax);
-  // Closes the connection while the server does nothing; true once all that was sent came back.
+  // Closes the connection while the server does nothing. Returns true once all that was sent has
+  // completed.
   bool CloseAlone();
-  // Takes what has completed.
+  // Takes completions.
   void Poll();
-  // Before Connect: how often the server's device may try to send to this peer.
+  // Sets how often the server's device may try to send to this peer. Call it before Connect.
   void AskForRetries(uint8_t rnr_retry_count) { rnr_retry_count_ = rnr_retry_count; }
-  // From now on, or, before Connect, none at all.
+  // Posts no receives from now on; if called before Connect, none at all.
   void PostNoMoreReceives() { receiving_ = false; }
-  // While it has no receive posted, the server's device waits 655 ms before each try. REQUIRES:
-  // connected.
+  // Makes the server's device wait 655 ms before each try while this peer has no receive posted.
+  // REQUIRES: connected.
   void TakeSlowly();
 
-  // Steps until the connection is broken; false when it does not break.
+  // Steps until the connection is broken. Returns false if it does not break.
   bool WaitBroken();
   bool broken() const { return broken_; }
-  // Tells nobody, and does nothing any more: a process that was stopped.
+  // Stops doing anything, without telling anybody, like a stopped process.
   void FallSilent() { silent_ = true; }
 
-  // Compare-and-swap of a lock word by this peer's own device: what the word was.
+  // Swaps a lock word by this peer's own device. Returns the previous word.
   std::optional<uint64_t> Cas(size_t lock_index, uint64_t expected, uint64_t desired);
   std::optional<uint64_t> CasAt(uint64_t address, uint32_t rkey, uint64_t expected,
                                 uint64_t desired);

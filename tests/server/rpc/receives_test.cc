@@ -1,4 +1,4 @@
-// Requests beyond the receives that the server has posted: who waits, and for how long.
+// More requests than the server has posted receives: who waits, and for how long.
 
 #include <memory>
 #include <string>
@@ -34,7 +34,7 @@ TEST_F(ReceivesTest, RequestsBeyondTheReceivesWaitAndBreakNoConnection) {
   }
   for (int round = 0; round < kRounds; ++round) {
     for (auto& peer : peers) SendPuts(peer.get(), kCreditsDefault);
-    // Long enough for six retries of a device that is told to wait 0.64 ms before each.
+    // Long enough for six retries of a device that waits 0.64 ms before each.
     const int64_t until_ns = MonotonicNs() + kOffItsCpuNs;
     while (MonotonicNs() < until_ns) {
       for (auto& peer : peers) peer->Poll();
@@ -50,8 +50,8 @@ TEST_F(ReceivesTest, RequestsBeyondTheReceivesWaitAndBreakNoConnection) {
   EXPECT_EQ(stats().connections, uint64_t{kPeers});
 }
 
-// The peer's device goes on for ever, so the peer has to notice by itself, as clients do, that
-// nothing is answered. Its requests come back at once when it closes.
+// The peer's device tries for ever, so the peer itself must notice, as clients do, that nothing is
+// answered. When it closes, its requests come back at once.
 TEST_F(ReceivesTest, PeerOfAServerThatServesNobodyCanGiveUp) {
   constexpr int kPeers = 40;
   StartServer();

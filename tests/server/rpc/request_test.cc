@@ -28,7 +28,7 @@ class RequestTest : public ServerTest {
     header.value_bytes = static_cast<uint32_t>(value.size());
     return header;
   }
-  // The server lives and serves others.
+  // Expects that the server lives and serves others.
   void ExpectServing() {
     RawPeer other(this);
     ASSERT_TRUE(other.Connect());
@@ -135,7 +135,7 @@ TEST_F(RequestTest, StatsCountWhatWasServed) {
   EXPECT_GT(stats.cpu_us, 0u);
 }
 
-// Updates in place are counted together; STATS between them tells all before it.
+// Updates in place are counted in batches. A STATS request between them reports all before it.
 TEST_F(RequestTest, StatsCountTheUpdatesOfTheSamePoll) {
   ASSERT_EQ(peer_->Put("key", "value"), ReplyStatus::kOk);
   for (int i = 0; i < 5; ++i) {
@@ -209,7 +209,7 @@ TEST_F(RequestTest, AllCreditsMayBeUsedAtOnce) {
   EXPECT_TRUE(peer_->Receive());
 }
 
-// The server takes what is there in one go, so a client that overran its credits is seen at once.
+// The server takes all messages in one go, so it sees at once if a client overran its credits.
 TEST_F(RequestTest, FloodBeyondTheCreditsBreaksTheConnection) {
   constexpr int kFlood = 60;
   for (int i = 0; i < kFlood; ++i) ASSERT_TRUE(peer_->Send(Header(Opcode::kPing)));
@@ -229,7 +229,7 @@ TEST_F(RequestTest, FloodOfUpdatesBreaksTheConnectionToo) {
   ExpectServing();
 }
 
-// However often one client does it, the receives come back.
+// The receives come back, however often one client does it.
 TEST_F(RequestTest, FloodsDoNotDrainTheSharedReceiveQueue) {
   for (int round = 0; round < 30; ++round) {
     RawPeer hostile(this);
@@ -257,7 +257,7 @@ TEST_F(RequestTest, ExpiredItemsGoWithoutAnybodyAskingForThem) {
   EXPECT_EQ(stats().heap_bytes, 0u);
 }
 
-// Headers with a few bits wrong, and noise, as messages of all lengths.
+// Sends headers with a few wrong bits, and noise, as messages of all lengths.
 TEST_F(RequestTest, SurvivesRandomMessages) {
   std::mt19937 random(static_cast<uint32_t>(TestSeed()));
   ASSERT_EQ(peer_->Put("anchor", "value"), ReplyStatus::kOk);
@@ -293,7 +293,7 @@ TEST_F(RequestTest, SurvivesRandomMessages) {
   ExpectServing();
 }
 
-// A peer that takes no replies runs the server's send queue full, not its memory.
+// A peer that takes no replies fills the server's send queue, but not its memory.
 TEST_F(RequestTest, PeerThatTakesNoRepliesIsCutOff) {
   peer_->PostNoMoreReceives();
   for (int i = 0; i < 2000 && !peer_->broken(); ++i) {

@@ -80,8 +80,9 @@ TEST_F(ResumeTest, QueuePairsOfASessionShareItsRecord) {
   EXPECT_EQ(again->header.version, answer->header.version);
 }
 
-// The client believes that one of its connections is dead and asks again on another, while the
-// server still works on the first copy: that one is given up, and the request is executed once.
+// The client believes that one of its connections is dead, and asks again on another while the
+// server still works on the first copy. The server gives that one up, and executes the request
+// once.
 TEST_F(ResumeTest, RequestInProgressElsewhereIsExecutedOnce) {
   RawPeer first(this);
   ASSERT_TRUE(first.Connect());
@@ -97,7 +98,7 @@ TEST_F(ResumeTest, RequestInProgressElsewhereIsExecutedOnce) {
   copy.buffer_rkey = second.lent().rkey();
   ASSERT_TRUE(first.Send(insert, "key"));
   ASSERT_TRUE(second.Send(copy, "key"));
-  // Whether the first copy was done, under way, or not yet seen when the second arrived:
+  // This holds whether the first copy was done, under way, or not yet seen when the second arrived.
   EXPECT_EQ(second.Receive()->status(), ReplyStatus::kOk);
   EXPECT_EQ(stats().items, 1u);
 }

@@ -12,7 +12,7 @@
 
 namespace gannet {
 
-// However slow the machine is, nothing in these tests takes so long; only a hang does.
+// Nothing in these tests takes so long, however slow the machine is. Only a hang does.
 inline constexpr int64_t kStepNsMax = 20'000'000'000;
 
 // How a test waits while its server works.
@@ -20,28 +20,28 @@ class Driver {
  public:
   virtual ~Driver() = default;
   virtual SocketAddress address() const = 0;
-  // Until `done`; false when that takes longer than anything may.
+  // Waits until `done`. Returns false if that takes longer than anything may.
   virtual bool StepUntil(const std::function<bool()>& done) = 0;
 };
 
 // A server on the test's device, stepped by the test's own thread, on a clock that stands still
-// until the test sets it forward: so time-outs are tested without waiting for them, and a machine
+// until the test sets it forward. So timeouts are tested without waiting for them, and a machine
 // that stalls makes nobody seem dead.
 class ServerTest : public testing::Test, public Driver {
  protected:
   void TearDown() override { StopServer(); }
 
-  // With small memory, on any port, unless `change` says otherwise.
+  // Starts a server with small memory, on any port, unless `change` says otherwise.
   void StartServer(const std::function<void(Server::Options*)>& change = nullptr);
   void StopServer();
 
  public:
   Now now() const;
-  // All at once: the server stands still meanwhile.
+  // Passes time at once: the server stands still meanwhile.
   void Advance(int64_t ns) { offset_ns_ += ns; }
-  // Tenths of a second at a time, with a Step after each: the server runs meanwhile.
+  // Passes time in tenths of a second, with a Step after each: the server runs meanwhile.
   void Pass(int64_t ns);
-  // One Poll of everything.
+  // Polls everything once.
   virtual void Step();
   SocketAddress address() const override { return server_->address(); }
   bool StepUntil(const std::function<bool()>& done) override;

@@ -1,4 +1,4 @@
-// Clients with different lists of servers, and what the log says of them.
+// Clients with different lists of servers, and what the log says about them.
 
 #include <string>
 #include <vector>

@@ -1,4 +1,4 @@
-// Who is taken for dead, on a clock that is given.
+// Which peers count as dead, on a given clock.
 
 #include <memory>
 #include <vector>
@@ -48,7 +48,7 @@ TEST_F(SilenceTest, ServerThatStoodStillReadsWhatWaitsBeforeItTakesAnyoneForDead
   }
 }
 
-// It is never late for its looks at who is silent, but reads only a part of what waits in each
+// The server checks for silence in time, but reads only a part of the waiting messages in each
 // Poll.
 TEST_F(SilenceTest, ServerThatRunsTooSeldomReadsAllThatWaitsBeforeItTakesAnyoneForDead) {
   Connect(kPeers);
@@ -64,7 +64,7 @@ TEST_F(SilenceTest, ServerThatRunsTooSeldomReadsAllThatWaitsBeforeItTakesAnyoneF
   EXPECT_EQ(stats().connections, uint64_t{kPeers});
 }
 
-// Their heartbeats are still on the way: the receives ran out meanwhile.
+// Their heartbeats are still under way, because the receives ran out meanwhile.
 TEST_F(SilenceTest, ThoseWhoWereToBeHeardWhileTheServerStoodStillGetThatMuchMoreTime) {
   Connect(4);
   for (int64_t stood_still_ms : {1000, 1400, 1500, 2000, 5000}) {

@@ -1,4 +1,4 @@
-// Many sessions at once, each with as little as a client can have.
+// Many sessions at once, each with the least that a client can have.
 
 #include <jemalloc/jemalloc.h>
 
@@ -24,7 +24,7 @@ namespace {
 
 constexpr uint32_t kMessageBytes = 256;
 
-// Clients that begin to connect in the same moment, on one completion queue.
+// Clients that begin to connect at the same moment, on one completion queue.
 class Storm {
  public:
   Storm(ServerTest* server, uint32_t clients) : server_(server), clients_(clients) {
@@ -40,7 +40,7 @@ class Storm {
     server_->StepUntil([this] { return server_->stats().connections == 0; });
   }
 
-  // Until each has asked, and the server's connection thread has passed it on.
+  // Waits until each has asked, and the server's connection thread has passed it on.
   bool WaitRequested() {
     const int64_t deadline_ns = MonotonicNs() + kStepNsMax;
     const auto asked = [](const auto& client) {
@@ -57,7 +57,7 @@ class Storm {
     }
     return true;
   }
-  // Until each is in or refused; how many are in.
+  // Waits until each is connected or refused. Returns how many are connected.
   size_t Settle() {
     EXPECT_TRUE(server_->StepUntil([this] {
       size_t settled = 0;
@@ -68,7 +68,7 @@ class Storm {
     for (uint32_t i = 0; i < clients_.size(); ++i) in += left_[i] || IsIn(i);
     return in;
   }
-  // Those that were refused connect again.
+  // Makes those that were refused connect again.
   void Retry() {
     for (uint32_t i = 0; i < clients_.size(); ++i) {
       if (left_[i] || IsIn(i)) continue;
@@ -78,7 +78,7 @@ class Storm {
       Begin(i);
     }
   }
-  // False: it is not in.
+  // Returns false if it is not connected.
   bool Leave(uint32_t i) {
     if (!IsIn(i)) return false;
     clients_[i]->connection()->BeginClose(0);
@@ -86,7 +86,7 @@ class Storm {
     return true;
   }
 
-  // Each that is in PUTs one item; how many were answered with kOk.
+  // Each connected client PUTs one item. Returns how many were answered with kOk.
   size_t PutAll() {
     size_t sent = 0, answered = 0;
     for (uint32_t i = 0; i < clients_.size(); ++i) sent += !left_[i] && Put(i);
@@ -116,7 +116,7 @@ class Storm {
     clients_[i] =
         *Connector::Start({.to = server_->address(), .deadline_ns = MonotonicNs() + kStepNsMax});
   }
-  // True: it is over, one way or the other.
+  // Returns true if it is connected, refused or failed.
   bool Poll(uint32_t i) {
     Connector& client = *clients_[i];
     const Connector::Step step = client.Poll(MonotonicNs());
@@ -157,7 +157,7 @@ class Storm {
   std::vector<char> left_ = std::vector<char>(clients_.size());
 };
 
-// What this thread allocated and did not free, by jemalloc's account.
+// Returns what this thread allocated and did not free, by jemalloc's count.
 int64_t ThreadBytes() {
   uint64_t allocated = 0, freed = 0;
   size_t size = sizeof(allocated);
@@ -166,7 +166,7 @@ int64_t ThreadBytes() {
   return static_cast<int64_t>(allocated - freed);
 }
 
-// False under a sanitizer, whose malloc comes first.
+// Returns false under a sanitizer, whose malloc wins.
 bool MallocIsJemallocs() {
   const int64_t before = ThreadBytes();
   const auto probe = std::make_unique<std::string>(4000, 'x');
@@ -182,7 +182,7 @@ class StormTest : public ServerTest {
   }
 
  protected:
-  // What a queue pair like the server's takes from malloc.
+  // Returns what a queue pair like the server's takes from malloc.
   int64_t QueuePairBytes() {
     ibv_context* verbs = TestDevice().verbs;
     const Handle<ibv_pd> pd(ibv_alloc_pd(verbs));
@@ -208,7 +208,7 @@ TEST_F(StormTest, AThousandClientsAtOnceAllGetInAndAreServed) {
   constexpr uint32_t kClients = 1000;
   StartServer([](Server::Options* options) { options->connections_max = 1024; });
   Storm storm(this, kClients);
-  // One that is refused for the moment is told so, and gets in later.
+  // A client that is refused for the moment is told so, and gets in later.
   for (int tries = 0; storm.Settle() < kClients && tries < 10; ++tries) storm.Retry();
   EXPECT_EQ(storm.PutAll(), kClients);
   EXPECT_EQ(stats().sessions, kClients);
@@ -216,7 +216,7 @@ TEST_F(StormTest, AThousandClientsAtOnceAllGetInAndAreServed) {
   EXPECT_LE(stats().session_bytes / kClients, 8192u);
 }
 
-// Accepting takes most of a millisecond for each.
+// To accept one client takes most of a millisecond.
 TEST_F(StormTest, RequestsAreServedBetweenTheClientsThatConnect) {
   constexpr uint32_t kClients = 64;
   StartServer([](Server::Options* options) { options->connections_max = 128; });
@@ -252,7 +252,7 @@ TEST_F(StormTest, TheServersAccountOfItsSessionsIsWhatMallocSays) {
   const int64_t by_account = static_cast<int64_t>(stats().session_bytes) / kClients;
   std::printf("a session: %ld bytes by malloc, a queue pair's %ld aside; %ld by its own account\n",
               by_malloc, QueuePairBytes(), by_account);
-  // The difference is the cm id, which is the device's, what malloc rounds up, and the events that
+  // The difference is the cm id, which belongs to the device, malloc's rounding, and events that
   // the device's thread allocated and this one freed.
   EXPECT_GE(by_malloc, by_account * 85 / 100);
   EXPECT_LE(by_malloc, by_account + 2048);
@@ -265,7 +265,7 @@ TEST_F(StormTest, ThoseThatDoNotFitAreToldSoAndGetInOnceThereIsRoom) {
   Storm storm(this, kClients);
   EXPECT_EQ(storm.Settle(), kRoom);
   EXPECT_EQ(storm.PutAll(), kRoom);
-  // Half of those that are in go away.
+  // Half of the connected clients leave.
   for (uint32_t i = 0, leaving = kRoom / 2; leaving > 0; ++i) leaving -= storm.Leave(i);
   ASSERT_TRUE(StepUntil([this] { return stats().connections == kRoom / 2; }));
   storm.Retry();
@@ -273,7 +273,7 @@ TEST_F(StormTest, ThoseThatDoNotFitAreToldSoAndGetInOnceThereIsRoom) {
   EXPECT_EQ(stats().connections, kRoom);
 }
 
-// Of a worker that serves four sessions with 32 requests each in flight.
+// A worker serves four sessions with 32 requests each in flight.
 TEST_F(StormTest, RepliesAndReceivesOfABatchShareDoorbells) {
   constexpr int kSessions = 4, kDepth = 32, kRounds = 32;
   StartServer();
@@ -308,7 +308,7 @@ TEST_F(StormTest, RepliesAndReceivesOfABatchShareDoorbells) {
   EXPECT_LE(after.send_completions - before.send_completions, puts / 32);
 }
 
-// Of which the first are there when the worker looks, and the others when it looks again.
+// The first requests are there when the worker looks, the others when it looks again.
 TEST_F(StormTest, RequestsThatComeWhileOthersAreServedShareTheirDoorbell) {
   if (softverbs::kThreadSanitizer)
     GTEST_SKIP() << "the worker looks sooner than the slowed device delivers";
@@ -338,7 +338,7 @@ TEST_F(StormTest, RequestsThatComeWhileOthersAreServedShareTheirDoorbell) {
                                 (after.reply_posts - before.reply_posts));
     for (int i = 0; i < kDepth; ++i) ASSERT_EQ(peer.Receive()->status(), ReplyStatus::kOk);
   }
-  // The median: now and then the device is held up.
+  // Takes the median, because the device is held up now and then.
   std::nth_element(answered_per_post.begin(), answered_per_post.begin() + kRounds / 2,
                    answered_per_post.end());
   EXPECT_EQ(answered_per_post[kRounds / 2], uint64_t{kDepth});

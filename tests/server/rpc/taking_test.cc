@@ -1,4 +1,4 @@
-// Peers that live and ask, but take no replies.
+// Peers that are alive and send requests, but take no replies.
 
 #include <memory>
 #include <string>
@@ -40,7 +40,7 @@ class TakingTest : public ServerTest {
     header.buffer_rkey = peer->lent().rkey();
     return header;
   }
-  // A peer that takes nothing and has asked for small and large values.
+  // Adds a peer that takes no replies and has asked for small and large values.
   void AddIdlePeer(int small, int large) {
     RawPeer& peer = *idle_.emplace_back(std::make_unique<RawPeer>(this));
     peer.PostNoMoreReceives();
@@ -55,7 +55,7 @@ class TakingTest : public ServerTest {
     ASSERT_TRUE(peer.WaitSent());
     Step();
   }
-  // All say that they live, and time goes on.
+  // All send heartbeats, and time goes on.
   void LiveOn() {
     for (auto& peer : idle_) {
       if (!peer->broken()) peer->Send(peer->Header(Opcode::kHeartbeat));
@@ -64,7 +64,7 @@ class TakingTest : public ServerTest {
     Pass(300 * kNsPerMs);
     for (auto& peer : idle_) peer->Poll();
   }
-  // The answer of `good_`, as time goes on; of heartbeats none.
+  // Returns the answer to `good_` while time goes on. Ignores answers to heartbeats.
   std::optional<RawPeer::Reply> ReceiveWhileTimePasses(int64_t ns_max) {
     for (int64_t ns = 0; ns <= ns_max; ns += 300 * kNsPerMs) {
       LiveOn();
@@ -88,7 +88,7 @@ TEST_F(TakingTest, PeersThatTakeNothingStopNoOne) {
   // At once:
   EXPECT_EQ(good_->Get("small"), std::string(kSmall, 's'));
   EXPECT_EQ(good_->Call(good_->Header(Opcode::kStats))->status(), ReplyStatus::kOk);
-  // When those are cut off that hold all staging buffers:
+  // Answered once the peers are cut off that hold all staging buffers:
   ASSERT_TRUE(good_->Send(LargeHeader(&*good_, Opcode::kGet), "large"));
   const auto large = ReceiveWhileTimePasses(3 * kNsPerSecond);
   ASSERT_TRUE(large.has_value());

@@ -143,8 +143,8 @@ TEST(SessionMemoryTest, StaysWithinItsBudget) {
   EXPECT_LE(session.MemoryBytes(), 8u * 1024);
 }
 
-// A client that resends at random, on a server that forgets at random, against the rule itself:
-// what was recorded as an answer is never executed again.
+// A client that resends at random, on a server that forgets at random, against the rule itself: a
+// request whose answer was recorded is never executed again.
 TEST(SessionRandomTest, NeverExecutesAnAnsweredRequestTwice) {
   std::mt19937 random(static_cast<uint32_t>(TestSeed()));
   constexpr uint16_t kCredits = 8;

@@ -1,5 +1,5 @@
-// Readers that do the client's lookup on the region while writers insert, update, move and delete:
-// every answer must be one that the key had at some moment during the lookup.
+// Readers do the client's lookup on the region while writers insert, update, move and delete. Every
+// answer must be one that the key had at some moment during the lookup.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@
 namespace gannet {
 namespace {
 
-// What one key has been, by one writer: its state after write number n. The writer says when it
+// The history of one key with one writer: its state after write number n. The writer notes when it
 // begins a write and when the write is acknowledged, so a reader knows which states its lookup may
 // have met.
 class KeyHistory {
@@ -33,7 +33,7 @@ class KeyHistory {
     begun_.store(n, std::memory_order_release);
     return n;
   }
-  // The write begun was an insert, and had no effect.
+  // Notes that the last write begun was an insert that had no effect.
   void Refuse(uint32_t n) { present_[n].store(false, std::memory_order_relaxed); }
   void Acknowledge(uint32_t n) { acknowledged_.store(n, std::memory_order_release); }
   bool Full() const { return acknowledged_.load(std::memory_order_relaxed) + 1 >= present_.size(); }
@@ -102,8 +102,8 @@ class ConcurrentRead {
   }
 
  private:
-  // Moves items, and stores others that are expired at once: those go when a writer needs their
-  // slots, or by a sweep.
+  // Moves items, and stores others that expire at once. Those go when a writer needs their slots,
+  // or by a sweep.
   void Tidy(std::mt19937_64& random) {
     store_->Put("doomed-" + std::to_string(random() % 16), std::string(random() % 100, 'd'),
                 {.expiry_ms = 1}, {}, 0);
@@ -170,7 +170,7 @@ class ConcurrentRead {
       ReadWordsInAnyOrder(plan.offset, plan.bytes, to, random);
       step = lookup.OnRead({{windows[0], windows[1]}, item.data()}, posted_ns, *Clock::Real());
     }
-    // The lookup is over before this: it met one of the states first .. last.
+    // The lookup ended before this, so it met one of the states first .. last.
     const uint32_t last = history.begun();
     if (step == Lookup::Step::kHit) {
       *cached = lookup.slot();
@@ -193,8 +193,7 @@ class ConcurrentRead {
     }
   }
 
-  // A READ: every aligned word of it sampled once, in an order that nobody promised. What is
-  // sampled by the next READ is sampled later.
+  // A READ: samples every aligned word once, in any order. The next READ samples later.
   void ReadWordsInAnyOrder(uint64_t offset, uint32_t bytes, std::byte* to,
                            std::mt19937_64& random) {
     const uint32_t words = bytes / 8;
@@ -216,7 +215,7 @@ class ConcurrentRead {
   std::atomic<uint64_t> hits_{0}, misses_{0}, asked_{0}, refused_{0};
 };
 
-// Few buckets, nearly full: displacement, stash and reuse of blocks all the time.
+// Few buckets, nearly full, so there is displacement, stash and reuse of blocks all the time.
 TEST(ConcurrentReadTest, NeverAFalseMissNorAWrongValueInACrowdedIndex) {
   for (uint64_t seed : {1, 2}) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);

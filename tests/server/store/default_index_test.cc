@@ -1,5 +1,5 @@
-// What part of the memory items of one size fill before the first write is refused, and which of
-// the two is full then: the figures of docs/memory-layout.md.
+// Which part of the memory items of one size fill before the first write is refused, and whether
+// heap or index is full then: the figures of docs/memory-layout.md.
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Random operations on the store and on a map that does the same the simple way.
+// Random operations on the store and on a map that does the same in a simple way.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ struct Expected {
 
 class Oracle {
  public:
-  // `alone`: there are no other keys, so nobody else's idea of the time decides what has expired.
+  // `alone` means that there are no other keys, so that no other clock decides what has expired.
   Oracle(TestStore& store, std::string prefix, uint64_t seed, bool alone = true)
       : store_(store), prefix_(std::move(prefix)), alone_(alone), random_(seed) {}
 
@@ -95,7 +95,7 @@ class Oracle {
     ASSERT_EQ(read.attributes.expiry_ms, expected->attributes.expiry_ms);
   }
 
-  // Conditions that hold or do not, and what the store must say.
+  // Picks conditions that hold or not. Returns what the store must answer.
   ReplyStatus PickConditions(const std::string& key, const Expected* expected,
                              WriteConditions* conditions) {
     const uint64_t version = expected == nullptr ? 0 : expected->version;
@@ -139,7 +139,7 @@ class Oracle {
                                      ? store_.Put(key, value, attributes, conditions, now_ms_)
                                      : PutReserved(key, value, attributes, conditions);
     if (outcome.status == ReplyStatus::kHeapFull || outcome.status == ReplyStatus::kIndexFull) {
-      // The conditions of a reserved put were not looked at.
+      // The conditions of a reserved put were not checked.
       ++refused_;
     } else if (want != ReplyStatus::kOk) {
       ASSERT_EQ(outcome.status, want);
@@ -242,7 +242,7 @@ TEST(OracleTest, ThreadsWithTheirOwnKeysDoNotDisturbEachOther) {
   for (auto& thread : threads) thread.join();
 }
 
-// Writers of one key: of all who say they replace the same version, one succeeds.
+// Writers of one key: of all that replace the same version, one succeeds.
 TEST(OracleTest, CompareAndSetLosesNoUpdate) {
   TestStore store(1 << 20, 100);
   store.Put("key", "0");

@@ -1,6 +1,6 @@
-// The client's lookup against every state that the store's writing goes through: each store of the
-// production code is recorded, then lookups are run whose READs sample every word at a moment of
-// their own, in any order. No thread takes part, so a seed replays a failure exactly.
+// The client's lookup against every state that the store's writing goes through. Each store of the
+// production code is recorded. Then lookups run whose READs sample every word at its own moment, in
+// any order. No thread takes part, so a seed replays a failure exactly.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ class StandingClock : public Clock {
   int64_t MonotonicNs() const override { return 1; }
 };
 
-// One change of one key, and the stores that made it.
+// A change of one key, and the stores that made it.
 struct Write {
   uint32_t begin, end;  // times
   uint64_t version;     // 0: deleted
@@ -81,7 +81,7 @@ class ReplayedRead {
   }
 
  private:
-  // Names of which many share their tag with another of the same window: the 20 bits would
+  // Picks names so that many share their tag with another key of the same window. The 20 bits would
   // otherwise never collide among so few keys.
   void PickKeys(size_t n) {
     std::map<std::pair<uint32_t, uint64_t>, std::string> seen;
@@ -123,7 +123,7 @@ class ReplayedRead {
     }
     Observe(begin);
   }
-  // Writes down what became of keys that were not written themselves.
+  // Records what became of keys that were not written themselves.
   void Observe(uint32_t begin, const Key* written = nullptr) {
     for (Key& key : keys_) {
       if (key.writes.empty() || &key == written) continue;
@@ -145,11 +145,11 @@ class ReplayedRead {
       key.writes.push_back({begin, trace_->now(), 0, Slot()});
       return;
     }
-    // Either side of a class's border: in place and out of place; and as long as another.
+    // Lengths on both sides of a class's border, so in place and out of place, and equal lengths.
     const size_t lengths[] = {37, 30 + random_() % 20, random_() % 80};
     const std::string value(lengths[random_() % 3], 'v');
-    // Readers' clocks stand still before any expiry. To some writes what has one is expired, and
-    // they remove it when they need its slot.
+    // Readers' clocks stand still before any expiry. For some writes, items with an expiry have
+    // expired, and the writes remove them if they need their slots.
     const uint64_t now_ms = random_() % 4 == 0 ? kLaterMs : kNowMs;
     const ItemAttributes attributes{.expiry_ms = random_() % 4 == 0 ? kLaterMs : 0};
     const WriteOutcome outcome = random_() % 2 == 0
@@ -169,7 +169,7 @@ class ReplayedRead {
     key.writes.push_back({begin, trace_->now(), outcome.version, Slot(outcome.slot)});
   }
 
-  // Lookups around one change: of its key, and of keys whose window it may have changed.
+  // Runs lookups around one change: of its key, and of keys whose window it may have changed.
   void LookUpAround(Key& key) {
     const size_t n = random_() % key.writes.size();
     const Write& write = key.writes[n];
@@ -189,7 +189,7 @@ class ReplayedRead {
 
   void LookUpOnce(Key& key, Slot cached, uint32_t begin) {
     time_ = begin;
-    // How many stores a READ takes: none, a few, or some changes' worth.
+    // How many stores happen during a READ: none, a few, or those of some changes.
     const uint32_t stores_per_read = std::array{0, 2, 8, 30}[random_() % 4];
     Lookup lookup;
     auto step = lookup.Start(&view_, key.name, key.hash, cached);
@@ -238,8 +238,8 @@ class ReplayedRead {
     }
     const uint64_t version = step == Lookup::Step::kHit ? lookup.item().header.version : 0;
     ++(step == Lookup::Step::kHit ? hits_ : misses_);
-    // State n is after the first n writes. Possible are the one that the last write ended before
-    // `begin` left, and those of all writes begun by `end`.
+    // State n is the state after the first n writes. Possible are the state that the last write
+    // ended before `begin` left, and those of all writes begun by `end`.
     std::vector<size_t> answer;
     size_t first = 0;
     for (size_t n = 0; n <= key.writes.size(); ++n) {
@@ -254,7 +254,7 @@ class ReplayedRead {
     if (answer.size() == 1) CheckOrder(key, answer[0], begin, end);
   }
 
-  // Of two lookups, one after the other, the later must not see the earlier state.
+  // Of two successive lookups, the later one must not see the earlier state.
   void CheckOrder(Key& key, size_t state, uint32_t begin, uint32_t end) {
     key.seen.resize(key.writes.size() + 1);
     for (size_t n = 0; n < key.seen.size(); ++n) {

@@ -1,5 +1,5 @@
-// What a store that is full, or looks full, still takes: replacements, and whatever there is room
-// for when expired items are gone and the others are moved together.
+// What a full store still takes: replacements, and whatever fits once expired items are gone and
+// the others are moved together.
 
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@ std::string Name(uint64_t i) {
   std::string name = std::to_string(i);
   return std::string(16 - name.size(), 'k') + name;
 }
-// Of an item with a key of 16 bytes that fills a block of this class.
+// Returns the value size of an item with a key of 16 bytes that fills a block of this class.
 size_t ValueBytesOf(uint32_t size_class) {
   return std::min<size_t>(SizeClassBytes(size_class) - sizeof(ItemHeader) - 16, kValueBytesMax);
 }
@@ -27,8 +27,8 @@ size_t ValueBytesOf(uint32_t size_class) {
 constexpr uint32_t kFirstClass = SizeClassFor(sizeof(ItemHeader) + 17);
 constexpr uint32_t kLastClass = SizeClassFor(sizeof(ItemHeader) + 16 + kValueBytesMax);
 
-// As a worker brings a value that is too long for a message: into the heap, or elsewhere and then
-// over the old item.
+// Puts a value as a worker does that is too long for a message: into the heap, or elsewhere and
+// then over the old item.
 WriteOutcome PutAsWorker(TestStore& store, std::string_view key, std::string_view value) {
   if (const auto reservation = store->Reserve(key, value.size(), 1)) {
     StoreValue(store.region().data() + reservation->offset, value);
@@ -74,8 +74,7 @@ TEST(RoomTest, AFullStoreReplacesEveryItemByOneOfTheSameSizeOrSmaller) {
   }
 }
 
-// Reservations take what room there is; the items of others, and of the same keys, can be replaced
-// all the same.
+// Reservations take all the room. The items of others, and of the same keys, can still be replaced.
 TEST(RoomTest, AFullStoreReplacesWithReservationsOpen) {
   TestStore store(16 << 20, 1000);
   const std::string value(kValueBytesMax, 'a'), other(kValueBytesMax, 'b');
@@ -134,7 +133,7 @@ TEST(RoomTest, WhatIsLargerThanNeededIsFreeAgainAfterCompaction) {
   EXPECT_GT(Fill(store, std::string(100'000, 'b'), 1'000'000), n * 9 / 10);
 }
 
-// The reproduction: 8 MiB, 6,272 items that live for 2 s, all expired, then 6,000 writes.
+// Regression: 8 MiB, 6,272 items that live for 2 s, all expired, then 6,000 writes.
 TEST(RoomTest, WritesTakeTheRoomOfExpiredItems) {
   for (const size_t value_bytes : {1000, 1'100, 64}) {
     SCOPED_TRACE(value_bytes);
@@ -169,7 +168,7 @@ TEST(RoomTest, WritesTakeTheSlotsOfExpiredItems) {
   EXPECT_EQ(refused, 0u);
 }
 
-// A server's life in virtual time: writes all the time, tidying as often as Server::Poll does.
+// A server's life in virtual time, with constant writes, and tidying as often as Server::Poll does.
 TEST(RoomTest, ACacheWithATimeToLiveNeedsLittleMoreThanItsLiveBytes) {
   constexpr uint64_t kTtlMs = 10'000, kWritesPerMs = 4;
   TestStore store(64 << 20, 100'000);
@@ -195,7 +194,7 @@ TEST(RoomTest, ACacheWithATimeToLiveNeedsLittleMoreThanItsLiveBytes) {
   EXPECT_LE(steps, 10 * 4 * kTtlMs / 1000);
 }
 
-// Nothing expires, so nothing is looked at: a sweep of a full index is a few loads.
+// Nothing expires, so the sweep looks at no item: a sweep of a full index is a few loads.
 TEST(RoomTest, AHomeIsLookedAtOnlyWhenSomethingInItExpired) {
   TestStore store(8 << 20, 10'000);
   for (int i = 0; i < 9'000; ++i) {
@@ -255,7 +254,7 @@ TEST(RoomTest, AHeapThatNobodyChangesComesToRest) {
   EXPECT_FALSE(store->Tidy(1));
 }
 
-// The reproduction: a heap of small items, 99 % of them deleted at random.
+// Regression: a heap of small items, 99 % of them deleted at random.
 class SurvivorsTest : public testing::TestWithParam<size_t> {
  protected:
   static constexpr size_t kRegion = 96 << 20;
@@ -268,7 +267,7 @@ class SurvivorsTest : public testing::TestWithParam<size_t> {
       if (random() % 100 != 0) store.Delete(Name(i));
     }
   }
-  // Puts until `refusals` were refused.
+  // Puts items until `refusals` were refused. Returns how many were taken.
   uint64_t FillWith(TestStore& store, size_t value_bytes, int refusals) {
     const std::string value(value_bytes, 'l');
     uint64_t taken = 0;
@@ -289,7 +288,7 @@ TEST_P(SurvivorsTest, DoNotPinTheHeap) {
   for (; idle->Tidy(1); ++steps) {
   }
   const uint64_t after_idle = FillWith(idle, GetParam(), 1);
-  // Without any idle time: the writes that are refused do the work.
+  // Without idle time, the refused writes do the work.
   FillAndThin(busy);
   const uint64_t after_refusals = FillWith(busy, GetParam(), 1000);
   std::printf(

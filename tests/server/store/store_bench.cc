@@ -1,12 +1,12 @@
-// store_bench [KEYS [VALUE_BYTES]]: what the store's operations cost, without network. JSON on
-// stdout.
+// store_bench [KEYS [VALUE_BYTES]]: measures the cost of the store's operations, without network.
+// Prints JSON on stdout.
 //
 // Times are only trends. Instructions do not depend on the machine; count those of one operation
 // with
 //
 //   valgrind --tool=callgrind --toggle-collect='gannet::bench::PutInPlace*' store_bench 10000
 //
-// and divide what was collected by the number of keys.
+// and divide the result by the number of keys.
 
 #include <glog/logging.h>
 #include <sys/mman.h>
@@ -29,7 +29,7 @@ void PutAll(Store& store, const Keys& keys, const std::string& value) {
   }
 }
 
-// Each of its own name, so that a profiler can be told which to look at.
+// Each operation is a function, so that a profiler can be told which one to look at.
 __attribute__((noinline)) void Insert(Store& store, const Keys& keys, const std::string& value) {
   PutAll(store, keys, value);
 }

@@ -35,7 +35,7 @@ class TestRegion {
   std::span<std::byte> span_;
 };
 
-// A store in memory of its own, with short ways to call it.
+// A store in its own memory, with short ways to call it.
 class TestStore {
  public:
   explicit TestStore(size_t region_bytes, uint64_t index_slots = 0)
@@ -60,7 +60,7 @@ class TestStore {
   WriteOutcome Put(std::string_view key, std::string_view value, uint64_t now_ms = 1) {
     return Put(key, value, {}, {}, now_ms);
   }
-  // As a worker does it: in place and at once where that is possible.
+  // Puts as a worker does: by the fast path in place if that is possible.
   WriteOutcome Put(std::string_view key, std::string_view value, ItemAttributes attributes,
                    const WriteConditions& conditions, uint64_t now_ms) {
     Store::Update update;
@@ -80,7 +80,7 @@ class TestStore {
         guess, key, value, [flags] { return flags; }, update);
   }
   uint64_t updates_in_place() const { return updates_in_place_.load(std::memory_order_relaxed); }
-  // Reserve, bring the value, commit: as for a value that the NIC pulls in.
+  // Reserves, brings the value, and commits, as for a value that the NIC READs.
   WriteOutcome PutReserved(std::string_view key, std::string_view value,
                            const WriteConditions& conditions = {}, uint64_t now_ms = 1) {
     auto reservation = store_->Reserve(key, value.size(), now_ms);

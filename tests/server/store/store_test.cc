@@ -301,7 +301,7 @@ TEST(StoreTest, TooSmallARegionSaysWhatItTakes) {
   EXPECT_NE(store.status().message().find("1000006 slots"), std::string::npos) << store.status();
 }
 
-// Machines with pages of 64 KiB, where jemalloc wants its memory aligned to these.
+// For machines with pages of 64 KiB, where jemalloc needs its memory aligned to these.
 TEST(StoreTest, TheHeapIsAlignedToThePagesOfTheSystem) {
   for (const uint64_t page_bytes : {4u << 10, 16u << 10, 64u << 10}) {
     for (const size_t region_bytes : {1u << 20, (1u << 20) + 4096u, 100u << 20}) {

@@ -9,16 +9,16 @@
 
 namespace gannet {
 
-// Every store that a thread makes to a region, in program order, as the machine executes it: the
-// region is write-protected, each faulting store is single-stepped and written down. So a test can
-// show a reader any word as it was at any moment of the production code's writing.
+// Records every store that a thread makes to a region, in program order, as the machine executes
+// it. The region is write-protected, and each faulting store is single-stepped and recorded. So a
+// test can show a reader any word as it was at any moment of the production code's writing.
 //
 // x86-64 Linux. One StoreTrace at a time, one writing thread; the region is page aligned.
 class StoreTrace {
  public:
   static bool Supported();
 
-  // Starts recording; what is in the region now is the state at time 0.
+  // Starts recording. The present contents of the region are the state at time 0.
   explicit StoreTrace(std::span<std::byte> region);
   ~StoreTrace();
   StoreTrace(const StoreTrace&) = delete;
@@ -27,13 +27,13 @@ class StoreTrace {
   // Stops recording; the region is writable again.
   void Stop();
 
-  // Stores so far: the time.
+  // How many stores were made so far, which is the time.
   uint32_t now() const { return static_cast<uint32_t>(stores_.size()); }
-  // The 8-byte word at `offset` after the first `time` stores. REQUIRES: Stop was called.
+  // Returns the 8-byte word at `offset` after the first `time` stores. REQUIRES: Stop was called.
   uint64_t WordAt(uint64_t offset, uint32_t time) const;
-  // Offset of the word that store number `i` (from 0) changed.
+  // Returns the offset of the word that store number `i` (from 0) changed.
   uint64_t OffsetOf(uint32_t i) const { return stores_[i].offset; }
-  // Whether replaying all stores gives the memory as it is: nothing went unseen.
+  // Returns whether replaying all stores gives the present memory, so that no store went unseen.
   bool Complete() const;
 
  private:
