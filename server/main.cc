@@ -51,7 +51,7 @@ constexpr uint32_t kSessionGraceMsMax = 24 * 3600 * 1000;
 constexpr uint32_t kSilenceMsLeast = 100;  // below it, a busy machine would seem dead
 constexpr uint32_t kSilenceMsMost = 60'000;
 
-// All that can be wrong with the flags by themselves.
+// Checks everything about the flags that needs nothing else.
 absl::Status CheckFlags() {
   if (FLAGS_workers < 1 || FLAGS_workers > kWorkersMax) {
     return absl::InvalidArgumentError(absl::StrCat("--workers must be 1 to ", kWorkersMax));
@@ -97,8 +97,8 @@ absl::StatusOr<Server::Options> OptionsFromFlags() {
   return options;
 }
 
-// Each connection and worker costs file descriptors; the soft limit is for programs that use
-// select().
+// Raises the limit of file descriptors, because each connection and worker needs some. The soft
+// limit is meant for programs that use select().
 void RaiseFileLimit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
@@ -158,7 +158,7 @@ int Main(char** argv) {
               std::string(DeviceKindName(device->kind)).c_str());
   std::fflush(stdout);
   if (absl::Status status = (*threads)->Wait(); !status.ok()) {
-    // Nothing can be torn down in order on a device that is gone.
+    // Exits at once, because nothing can be torn down in order on a device that is gone.
     std::_Exit(Fail(status));
   }
   LOG(INFO) << "stopped";
@@ -169,7 +169,7 @@ int Main(char** argv) {
 }  // namespace gannet
 
 int main(int argc, char** argv) {
-  // Unset, it makes the C library read the time zone anew for each line of the log.
+  // If TZ is unset, the C library reads the time zone again for each line of the log.
   setenv("TZ", ":/etc/localtime", /*overwrite=*/0);
   FLAGS_logtostderr = true;
   const gannet::Program program = {

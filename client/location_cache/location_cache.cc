@@ -23,7 +23,8 @@ inline void LocationCache::Enter(Set& set, size_t way, KeyHash hash, Slot slot, 
   set.slots[way] = slot.word();
   set.uses[way] = static_cast<uint8_t>(uses);
   const size_t shift = 8 * way;
-  set.fingerprints = (set.fingerprints & ~(0xffull << shift)) | (BitsOf(hash) & 0xff) << shift;
+  set.fingerprints = (set.fingerprints & ~(0xffull << shift)) | (BitsAboveTag(hash) & 0xff)
+                                                                    << shift;
 }
 
 void LocationCache::EnterFound(KeyHash hash, Place place, Slot slot, uint32_t uses) {

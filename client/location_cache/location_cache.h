@@ -121,14 +121,14 @@ class LocationCache {
   // Chooses the set by the hash's high bits.
   Set* SetOf(KeyHash hash) const { return memory_.get() + MapToRange(hash.value(), sets_); }
   // The bits above the tag, for the fingerprint and the two counters.
-  static uint64_t BitsOf(KeyHash hash) { return hash.value() >> kTagBits; }
+  static uint64_t BitsAboveTag(KeyHash hash) { return hash.value() >> kTagBits; }
 
   // Returns the index of the key's entry in the set, or kNone. It may return a free entry
   // (fingerprint and tag 0); its slot is empty, which means "not known" too.
   static size_t Way(const Set& set, KeyHash hash) {
     // Marks the bytes that are 0. A byte of 1 above such a byte may be marked too; then the tag
     // decides.
-    const uint64_t differences = set.fingerprints ^ (BitsOf(hash) & 0xff) * kOnes;
+    const uint64_t differences = set.fingerprints ^ (BitsAboveTag(hash) & 0xff) * kOnes;
     uint64_t same = (differences - kOnes) & ~differences & kTops;
     for (; same != 0; same &= same - 1) {
       const uint32_t way = static_cast<uint32_t>(std::countr_zero(same)) / 8;
@@ -147,10 +147,10 @@ class LocationCache {
     second += second == count;
   }
   static uint8_t& FirstCounter(Set& set, KeyHash hash) {
-    return set.first_row[BitsOf(hash) % kFirstRow];
+    return set.first_row[BitsAboveTag(hash) % kFirstRow];
   }
   static uint8_t& SecondCounter(Set& set, KeyHash hash) {
-    return set.second_row[BitsOf(hash) / kFirstRow % kSecondRow];
+    return set.second_row[BitsAboveTag(hash) / kFirstRow % kSecondRow];
   }
   static uint32_t Estimate(Set& set, KeyHash hash) {
     return std::min(FirstCounter(set, hash), SecondCounter(set, hash));

@@ -52,7 +52,6 @@ class LockTable {
     return it != held_.end() && it->second.key_hash != hash.value();
   }
   bool IsOfThisConnection(LockWord word) const { return word.connection_id() == connection_id_; }
-  uint32_t held() const { return static_cast<uint32_t>(held_.size()); }
 
  private:
   struct Held {

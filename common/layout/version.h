@@ -26,7 +26,6 @@ namespace gannet {
 // second.
 inline constexpr int64_t kVersionClockStartNs = 1'767'225'600'000'000'000;  // 2026-01-01T00:00Z
 inline constexpr uint32_t kVersionsPerNsBits = 5;
-inline constexpr uint32_t kVersionCounterBits = 44;
 
 // Returns the first version of a run that starts when the wall clock says `wall_ns` since the Unix
 // epoch. Returns nullopt if the clock is not set: it is before 2026 or after 2044.
@@ -34,10 +33,6 @@ constexpr std::optional<uint64_t> FirstVersionAt(int64_t wall_ns) {
   const int64_t since_ns = wall_ns - kVersionClockStartNs;
   if (since_ns <= 0 || since_ns >> (64 - kVersionsPerNsBits) != 0) return std::nullopt;
   return static_cast<uint64_t>(since_ns) << kVersionsPerNsBits;
-}
-
-constexpr uint32_t VersionEpoch(uint64_t version) {
-  return static_cast<uint32_t>(version >> kVersionCounterBits);
 }
 
 }  // namespace gannet

@@ -12,7 +12,9 @@ namespace gannet {
 namespace {
 
 // The context of an accepted id is the number that the caller gave its connection.
-uint64_t ConnectionOf(const CmEvent& event) { return reinterpret_cast<uint64_t>(event.context); }
+uint64_t ConnectionNumber(const CmEvent& event) {
+  return reinterpret_cast<uint64_t>(event.context);
+}
 
 ListenerEvent FailedEvent(const CmEvent& event) {
   ListenerEvent result{.type = ListenerEvent::Type::kFailed};
@@ -71,12 +73,12 @@ std::optional<ListenerEvent> Listener::Poll() {
         break;
       case RDMA_CM_EVENT_DEVICE_REMOVAL:
         result.type = ListenerEvent::Type::kDeviceRemoved;
-        result.connection = ConnectionOf(*event);
+        result.connection = ConnectionNumber(*event);
         return result;
       default:  // TIMEWAIT_EXIT, ADDR_CHANGE: nothing to do
         continue;
     }
-    result.connection = ConnectionOf(*event);
+    result.connection = ConnectionNumber(*event);
     if (result.connection != 0) return result;
   }
   return std::nullopt;

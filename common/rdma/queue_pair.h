@@ -108,12 +108,6 @@ inline ibv_send_wr ReadRequest(uint64_t wr_id, ibv_sge* sge, uint64_t remote_add
   request.wr.rdma = {remote_address, rkey};
   return request;
 }
-inline ibv_send_wr WriteRequest(uint64_t wr_id, ibv_sge* sge, uint64_t remote_address,
-                                uint32_t rkey, unsigned flags) {
-  ibv_send_wr request = MakeRequest(IBV_WR_RDMA_WRITE, wr_id, sge, flags);
-  request.wr.rdma = {remote_address, rkey};
-  return request;
-}
 // The sge's 8 bytes receive the previous value of the word, in this host's byte order.
 inline ibv_send_wr CompareAndSwapRequest(uint64_t wr_id, ibv_sge* sge, uint64_t remote_address,
                                          uint32_t rkey, uint64_t expected, uint64_t desired,

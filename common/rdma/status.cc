@@ -12,7 +12,7 @@
 namespace gannet {
 namespace {
 
-absl::StatusCode CodeOf(int error) {
+absl::StatusCode StatusCodeForErrno(int error) {
   switch (error) {
     case EINVAL:
     case EAFNOSUPPORT:
@@ -63,11 +63,12 @@ const char* Advice(int error) {
 absl::Status MakeStatus(int error, std::string_view what) {
   char buffer[128];
   const char* text = strerror_r(error, buffer, sizeof(buffer));
-  return absl::Status(CodeOf(error), absl::StrCat(std::string(what), ": ", text, " (errno ", error,
-                                                  ")", Advice(error)));
+  return absl::Status(
+      StatusCodeForErrno(error),
+      absl::StrCat(std::string(what), ": ", text, " (errno ", error, ")", Advice(error)));
 }
 
-absl::StatusCode CodeOf(ibv_wc_status status) {
+absl::StatusCode StatusCodeForCompletion(ibv_wc_status status) {
   switch (status) {
     case IBV_WC_WR_FLUSH_ERR:
     case IBV_WC_RETRY_EXC_ERR:
@@ -127,7 +128,7 @@ absl::Status LastErrnoStatusOfPinning(std::string_view what) {
 absl::Status CompletionStatus(const ibv_wc& completion, std::string_view what) {
   if (completion.status == IBV_WC_SUCCESS) return absl::OkStatus();
   return absl::Status(
-      CodeOf(completion.status),
+      StatusCodeForCompletion(completion.status),
       absl::StrCat(std::string(what), ": ", ibv_wc_status_str(completion.status), " (vendor error ",
                    completion.vendor_err, ")", Advice(completion.status)));
 }

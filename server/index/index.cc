@@ -53,7 +53,7 @@ size_t Index::List(uint64_t home, std::span<Found> out) const {
   }
   if (table_.LoadMeta(home).stash_tags() == 0) return n;
   MutexLock lock(stash_mutex_);
-  for (const Stash::Entry& entry : stash_.OfHome(home)) {
+  for (const Stash::Entry& entry : stash_.EntriesOfHome(home)) {
     if (n == out.size()) break;
     out[n++] = {{home, entry.bucket, entry.slot}, table_.LoadSlot(entry.bucket, entry.slot)};
   }

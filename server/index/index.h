@@ -77,7 +77,7 @@ class Index {
   // not enough to change a bucket.
   class BucketLock {
    public:
-    BucketLock(Index& index, uint64_t bucket) : mutex_(index.RangeOf(bucket)) { mutex_.Lock(); }
+    BucketLock(Index& index, uint64_t bucket) : mutex_(index.RangeMutex(bucket)) { mutex_.Lock(); }
     ~BucketLock() { mutex_.Unlock(); }
     BucketLock(const BucketLock&) = delete;
     BucketLock& operator=(const BucketLock&) = delete;
@@ -129,7 +129,7 @@ class Index {
     WordMutex mutex;
   };
 
-  WordMutex& RangeOf(uint64_t bucket) { return ranges_[bucket / kBucketsPerRange].mutex; }
+  WordMutex& RangeMutex(uint64_t bucket) { return ranges_[bucket / kBucketsPerRange].mutex; }
   bool InStash(uint64_t bucket) const { return bucket >= geometry().main_buckets(); }
   std::optional<uint64_t> WindowBucketWithRoom(uint64_t home);
   // Makes room in a full window by a chain of moves. Returns the bucket with room.
@@ -170,8 +170,8 @@ inline Index::Lock::Lock(Index& index, uint64_t home) : second_(nullptr) {
   const uint64_t first = home < kChainMovesMax ? 0 : home - kChainMovesMax;
   // There may be no range behind the last bucket's, and that one is enough.
   const uint64_t last = std::min(home + 1 + kChainMovesMax, index.geometry().main_buckets() - 1);
-  first_ = &index.RangeOf(first);
-  WordMutex* const second = &index.RangeOf(last);
+  first_ = &index.RangeMutex(first);
+  WordMutex* const second = &index.RangeMutex(last);
   first_->Lock();
   if (second == first_) return;
   second_ = second;
@@ -204,7 +204,7 @@ template <class IsKey>
   }
   if ((table_.LoadMeta(home).stash_tags() & hash.StashTag()) == 0) return std::nullopt;
   MutexLock lock(stash_mutex_);
-  for (const Stash::Entry& entry : stash_.OfHome(home)) {
+  for (const Stash::Entry& entry : stash_.EntriesOfHome(home)) {
     if (entry.hash.value() != hash.value()) continue;
     const Slot slot = table_.LoadSlot(entry.bucket, entry.slot);
     if (is_key(slot)) return Found{{home, entry.bucket, entry.slot}, slot};

@@ -14,7 +14,7 @@ bool Index::InsertInStash(KeyHash hash, uint64_t home, Slot slot) {
   if (!room) return false;
   BucketChange(table_, room->bucket).SetSlot(room->slot, slot).Publish();
   stash_.Add(home, *room);
-  SetStashTags(home, stash_.TagsOf(home));
+  SetStashTags(home, stash_.TagsForHome(home));
   stash_used_.fetch_add(1, std::memory_order_relaxed);
   slots_used_.fetch_add(1, std::memory_order_relaxed);
   return true;
@@ -25,7 +25,7 @@ void Index::RemoveFromStash(const Place& place) {
   MutexLock lock(stash_mutex_);
   BucketChange(table_, place.bucket).SetSlot(place.slot, Slot()).Publish();
   stash_.Remove(place.home, place.bucket, place.slot);
-  SetStashTags(place.home, stash_.TagsOf(place.home));
+  SetStashTags(place.home, stash_.TagsForHome(place.home));
   stash_used_.fetch_sub(1, std::memory_order_relaxed);
 }
 
@@ -41,7 +41,7 @@ void Index::PullBack(uint64_t bucket) {
   for (uint64_t home = bucket + 1; home-- > first;) {
     if (table_.LoadMeta(home).stash_tags() == 0) continue;
     MutexLock lock(stash_mutex_);
-    const Stash::Entry entry = stash_.OfHome(home).front();
+    const Stash::Entry entry = stash_.EntriesOfHome(home).front();
     MoveFromStash(home, entry, bucket);
     return;
   }
@@ -51,7 +51,7 @@ void Index::MoveFromStash(uint64_t home, const Stash::Entry& entry, uint64_t to)
   const Slot moved = table_.LoadSlot(entry.bucket, entry.slot);
   const uint32_t free = occupancy_.FreeSlot(to);
   stash_.Remove(home, entry.bucket, entry.slot);
-  const uint32_t tags = stash_.TagsOf(home);
+  const uint32_t tags = stash_.TagsForHome(home);
   BucketChange next(table_, home + 1);
   BucketChange at_home(table_, home);
   (to == home ? at_home : next).SetSlot(free, moved);
@@ -84,7 +84,7 @@ void Index::MoveSlotToStash(uint64_t from, uint32_t slot, const Stash::Entry& to
   BucketChange at_home(table_, home);
   BucketChange next(table_, home + 1);
   (from == home ? at_home : next).SetSlot(slot, Slot());
-  at_home.SetStashTags(stash_.TagsOf(home)).BumpMovesNext().Publish();
+  at_home.SetStashTags(stash_.TagsForHome(home)).BumpMovesNext().Publish();
   next.BumpMovesPrev().Publish();
   occupancy_.Release(from, slot);
   stash_used_.fetch_add(1, std::memory_order_relaxed);

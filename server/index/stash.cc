@@ -37,15 +37,15 @@ void Stash::Remove(uint64_t home, uint64_t bucket, uint32_t slot) {
   Used(bucket) &= ~(1u << slot);
 }
 
-const std::vector<Stash::Entry>& Stash::OfHome(uint64_t home) const {
+const std::vector<Stash::Entry>& Stash::EntriesOfHome(uint64_t home) const {
   static const std::vector<Entry> kNone;
   const auto entries = homes_.find(home);
   return entries == homes_.end() ? kNone : entries->second;
 }
 
-uint32_t Stash::TagsOf(uint64_t home) const {
+uint32_t Stash::TagsForHome(uint64_t home) const {
   uint32_t tags = 0;
-  for (const Entry& entry : OfHome(home)) tags |= entry.hash.StashTag();
+  for (const Entry& entry : EntriesOfHome(home)) tags |= entry.hash.StashTag();
   return tags;
 }
 

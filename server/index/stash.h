@@ -37,9 +37,9 @@ class Stash {
   void Remove(uint64_t home, uint64_t bucket, uint32_t slot);
 
   // Returns the entries of one home. Valid until the next change.
-  const std::vector<Entry>& OfHome(uint64_t home) const;
+  const std::vector<Entry>& EntriesOfHome(uint64_t home) const;
   // Returns the OR of the stash tags of a home's entries.
-  uint32_t TagsOf(uint64_t home) const;
+  uint32_t TagsForHome(uint64_t home) const;
 
  private:
   uint16_t& Used(uint64_t bucket) { return used_[bucket - first_bucket_]; }

@@ -73,7 +73,7 @@ Store::Store(const Options& options, const Superblock& superblock, std::unique_p
       index_({.region = options.region,
               .geometry = superblock.index,
               .incarnation = superblock.incarnation,
-              .hash_of = [this](Slot slot) { return HashOf(slot); }}),
+              .hash_of = [this](Slot slot) { return KeyHashAt(slot); }}),
       next_version_(options.first_version),
       floors_(superblock.index.homes, Index::kBucketsPerRange) {
   StoreWords(region_.data(), &superblock_, sizeof(superblock_));
@@ -85,7 +85,7 @@ ItemHeader Store::LoadHeader(Slot slot) const {
   return header;
 }
 
-KeyHash Store::HashOf(Slot slot) const {
+KeyHash Store::KeyHashAt(Slot slot) const {
   const ItemHeader header = LoadHeader(slot);
   const char* key = KeyAt(Block(slot.offset()), header.value_bytes);
   return KeyHash::Of({key, header.key_bytes()}, superblock_.hash_seed);

@@ -183,13 +183,13 @@ class Store {
   Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap);
 
   std::byte* Block(uint64_t offset) const { return region_.data() + offset; }
-  ItemPlace PlaceOf(uint64_t offset) const {
+  ItemPlace PlaceAt(uint64_t offset) const {
     return {superblock_.incarnation, superblock_.hash_seed, offset};
   }
   ItemHeader LoadHeader(Slot slot) const;
   bool Expired(Slot slot, uint64_t now_ms) const { return Expired(Block(slot.offset()), now_ms); }
   static bool Expired(const std::byte* block, uint64_t now_ms);
-  KeyHash HashOf(Slot slot) const;
+  KeyHash KeyHashAt(Slot slot) const;
   static bool IsKey(const std::byte* block, std::string_view key);
   // Returns the live item of a key. Removes it if it has expired. REQUIRES: the key's Index::Lock,
   // as do all methods below that take a Current.

@@ -49,7 +49,7 @@ template <class Flags>
   StoreWord(block + offsetof(ItemHeader, version), version);
   StoreWord(block + offsetof(ItemHeader, value_bytes), value_bytes | uint64_t{flags()} << 32);
   StoreValue(block, value);
-  const ItemSeal seal(KeyHash(guess.hash), PlaceOf(slot.offset()));
+  const ItemSeal seal(KeyHash(guess.hash), PlaceAt(slot.offset()));
   StoreLive(block, LiveCommitWord<Xxh3UnseededInline>(block, value_bytes, seal));
   *update = {version, slot.word()};
   return true;

@@ -58,7 +58,7 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
   StoreHeader(block, header);
   StoreValue(block, value);
   if (!key_stays) StoreKey(block, value.size(), key);
-  const ItemSeal seal(hash, PlaceOf(current.slot.offset()));
+  const ItemSeal seal(hash, PlaceAt(current.slot.offset()));
   StoreLive(block, LiveCommitWord(block, header.value_bytes, seal));
   if (attributes.expiry_ms != 0) floors_.Lower(current.place.home, attributes.expiry_ms);
   return {.version = header.version, .slot = current.slot.word()};
@@ -81,7 +81,7 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
   StoreHeader(block, header);
   StoreValue(block, value);
   StoreKey(block, value.size(), key);
-  const uint64_t live = LiveCommitWord(block, header.value_bytes, ItemSeal(hash, PlaceOf(offset)));
+  const uint64_t live = LiveCommitWord(block, header.value_bytes, ItemSeal(hash, PlaceAt(offset)));
   return Install(hash, current, {offset, size_class, header.version, live, attributes.expiry_ms},
                  now_ms);
 }
@@ -189,7 +189,7 @@ WriteOutcome Store::CommitPut(const Reservation& reservation, std::string_view k
   StoreHeader(block, header);
   StoreKey(block, value_bytes, key);
   const uint64_t live =
-      LiveCommitWord(block, header.value_bytes, ItemSeal(hash, PlaceOf(reservation.offset)));
+      LiveCommitWord(block, header.value_bytes, ItemSeal(hash, PlaceAt(reservation.offset)));
   Index::Lock lock(index_, hash);
   const Current current = FindCurrent(hash, key, now_ms);
   const WriteOutcome checked = Check(hash, current, conditions);

@@ -24,7 +24,7 @@ int CheckAddress(const ibv_ah_attr& attr) {
 
 // Returns the index of the GID that a datagram was sent to, for the way back. A multicast group is
 // none of our GIDs.
-uint8_t IndexOf(const ibv_gid& gid) {
+uint8_t GidIndex(const ibv_gid& gid) {
   for (int index = 0; index < kGidCount; ++index) {
     const ibv_gid own = GidAt(index);
     if (memcmp(own.raw, gid.raw, sizeof(gid.raw)) == 0) return static_cast<uint8_t>(index);
@@ -60,7 +60,7 @@ SOFTVERBS_EXPORT int ibv_init_ah_from_wc(ibv_context*, uint8_t port, ibv_wc* wc,
   const softverbs::GrhFields fields = softverbs::ParseGrh(reinterpret_cast<const uint8_t*>(grh));
   attr->is_global = 1;
   attr->grh.dgid = fields.source;
-  attr->grh.sgid_index = softverbs::IndexOf(fields.destination);
+  attr->grh.sgid_index = softverbs::GidIndex(fields.destination);
   attr->grh.flow_label = fields.flow_label;
   attr->grh.traffic_class = fields.traffic_class;
   attr->grh.hop_limit = softverbs::kReplyHopLimit;

@@ -29,7 +29,7 @@ uint64_t PageSize() {
   return size;
 }
 
-uint64_t PagesOf(uint64_t address, size_t length) {
+uint64_t PagesTouched(uint64_t address, size_t length) {
   if (length == 0) return 0;
   return (address + length - 1) / PageSize() - address / PageSize() + 1;
 }
@@ -42,7 +42,7 @@ bool TakeLockedPages(uint64_t address, size_t length) {
   if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) {
     limit.rlim_cur = ~rlim_t{0};
   }
-  const uint64_t pages = PagesOf(address, length);
+  const uint64_t pages = PagesTouched(address, length);
   // Relaxed: only the sum matters, and nothing is published with it.
   const uint64_t before = locked_pages.fetch_add(pages, std::memory_order_relaxed);
   if (before + pages <= limit.rlim_cur / PageSize()) return true;
@@ -52,7 +52,7 @@ bool TakeLockedPages(uint64_t address, size_t length) {
 
 void ReturnLockedPages(uint64_t address, size_t length) {
   if (!Enforced()) return;
-  locked_pages.fetch_sub(PagesOf(address, length), std::memory_order_relaxed);
+  locked_pages.fetch_sub(PagesTouched(address, length), std::memory_order_relaxed);
 }
 
 }  // namespace softverbs

@@ -126,7 +126,7 @@ const char* ParseDrop(std::string_view value, Plan* plan) {
   return ParseNumber(value, &plan->drop_connection_after) ? nullptr : "a number of requests";
 }
 
-uint32_t OpcodesOf(std::string_view name) {
+uint32_t ParseOpcodes(std::string_view name) {
   for (const OpcodeName& known : kOpcodeNames) {
     if (known.name == name) return known.opcodes;
   }
@@ -138,7 +138,7 @@ const char* ParseError(std::string_view value, Plan* plan) {
       "OPCODE:CHANCE[:STATUS]; opcodes send, write, read, cas, faa, any; statuses retry_exc, "
       "rnr_retry_exc, rem_access, rem_inv_req, rem_op, loc_prot, loc_qp_op, loc_len, general";
   const std::vector<std::string_view> parts = Split(value, ':');
-  const uint32_t opcodes = OpcodesOf(parts[0]);
+  const uint32_t opcodes = ParseOpcodes(parts[0]);
   Chance chance;
   if (opcodes == 0 || parts.size() < 2 || parts.size() > 3 ||
       !ParseChance(parts[1], &chance.chance)) {
@@ -159,7 +159,7 @@ const char* ParseError(std::string_view value, Plan* plan) {
 
 const char* ParseLostAck(std::string_view value, Plan* plan) {
   const std::vector<std::string_view> parts = Split(value, ':');
-  const uint32_t opcodes = OpcodesOf(parts[0]);
+  const uint32_t opcodes = ParseOpcodes(parts[0]);
   Chance chance;
   if (opcodes == 0 || parts.size() != 2 || !ParseChance(parts[1], &chance.chance)) {
     return "OPCODE:CHANCE; opcodes send, write, read, cas, faa, any";

@@ -80,7 +80,7 @@ struct RemoteRange {
 }
 
 // Returns the peer's tables, or null if the accelerator must not be used.
-const SharedTables* TablesOf(const Qp& qp) {
+const SharedTables* UsablePeerTables(const Qp& qp) {
   // A dead peer's memory and tables are still mapped, but it must not answer.
   const Link& link = *qp.link;
   return Accelerating() && link.state() == Link::State::kUp ? link.peer_tables() : nullptr;
@@ -167,7 +167,7 @@ bool Accelerate(Qp& qp, const RemoteOperation& operation) {
   }
   const Needs& needs = kNeeds[operation.opcode];
   if (needs.target_right == 0 || operation.length == 0) return false;
-  const SharedTables* tables = TablesOf(qp);
+  const SharedTables* tables = UsablePeerTables(qp);
   if (tables == nullptr) return false;
   const InFlight in_flight(*qp.shared);
   const RemoteRange range{operation.remote_addr, operation.rkey, operation.length};
@@ -180,7 +180,7 @@ bool Accelerate(Qp& qp, const RemoteOperation& operation) {
 }
 
 bool AccelerateRead(Qp& qp, uint64_t remote_addr, uint32_t rkey, uint32_t length, SgeList local) {
-  const SharedTables* tables = TablesOf(qp);
+  const SharedTables* tables = UsablePeerTables(qp);
   if (tables == nullptr || length == 0) return false;
   const InFlight in_flight(*qp.shared);
   const uint8_t* remote = ResolveRemote(qp, *tables, {remote_addr, rkey, length}, kReadNeeds);

@@ -55,7 +55,7 @@ DatagramRoute RouteTo(const Qp& qp, const ibv_send_wr& wr) {
   return to;
 }
 
-DatagramRoute& RouteOf(Qp& qp, uint32_t index) {
+DatagramRoute& RouteAt(Qp& qp, uint32_t index) {
   return qp.routes[index & (qp.requester.queue.places() - 1)];
 }
 
@@ -119,7 +119,7 @@ int PostDatagrams(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
     const uint32_t place = queue.posted;
     error = Enqueue(qp, *wr);
     if (error != 0) break;
-    RouteOf(qp, place) = std::move(*route);
+    RouteAt(qp, place) = std::move(*route);
     wr = wr->next;
   }
   if (error != 0) {
@@ -137,7 +137,7 @@ void TransmitDatagrams(Qp& qp) {
   SendQueue& queue = qp.requester.queue;
   while (qp.state == IBV_QPS_RTS && queue.next != queue.posted) {
     SendWqe& wqe = queue.At(queue.next);
-    DatagramRoute& to = RouteOf(qp, queue.next);
+    DatagramRoute& to = RouteAt(qp, queue.next);
     if (wqe.error == IBV_WC_SUCCESS) wqe.error = to.error;
     if (wqe.error == IBV_WC_SUCCESS && !SendDatagram(qp, wqe, to)) return;
     if (wqe.error == IBV_WC_SUCCESS) wqe.error = to.error;

@@ -10,6 +10,12 @@
 namespace gannet {
 namespace {
 
+ibv_send_wr WriteRequest(uint64_t wr_id, ibv_sge* sge, uint64_t remote_address, uint32_t rkey) {
+  ibv_send_wr request = MakeRequest(IBV_WR_RDMA_WRITE, wr_id, sge, 0);
+  request.wr.rdma = {remote_address, rkey};
+  return request;
+}
+
 class TransferTest : public ConnectedPairTest {
  protected:
   void SetUp() override {
@@ -50,7 +56,7 @@ TEST_F(TransferTest, WriteChangesThePeersBytes) {
   client_.SetText(0, "written");
   ibv_sge sge = client_.buffer.Sge(0, 7);
   const ibv_wc done =
-      Do(WriteRequest(1, &sge, server_.buffer.address() + 8, server_.buffer.rkey(), 0));
+      Do(WriteRequest(1, &sge, server_.buffer.address() + 8, server_.buffer.rkey()));
   EXPECT_EQ(done.status, IBV_WC_SUCCESS);
   EXPECT_EQ(server_.Text(8, 7), "written");
 }
@@ -92,7 +98,7 @@ TEST_F(TransferTest, ChainIsOnePostAndOnlySignaledOnesComplete) {
   EXPECT_EQ(client_.completions->Poll({&more, 1}), 0u);
 }
 
-// What a client takes for granted when it signals only the last of a chain.
+// A client relies on this when it signals only the last work request of a chain.
 TEST_F(TransferTest, SendCompletesAfterTheReadsInFrontOfIt) {
   constexpr uint32_t kBytes = 4096;
   constexpr uint64_t kMessage = kBytes;  // behind what is READ
@@ -161,7 +167,7 @@ TEST_F(TransferTest, MoreThanTheQueueHoldsIsRefusedAndHarmless) {
     ++posted;
   }
   // The kernel's devices free a place when its request is done, all others when its completion was
-  // polled: on the kernel's the queue may never be full.
+  // polled. So on the kernel's devices the queue may never be full.
   const bool frees_early = TestDevice().kind == DeviceKind::kKernelSoftware;
   if (!frees_early || result != PostResult::kPosted) {
     EXPECT_EQ(result, PostResult::kQueueFull);
@@ -186,7 +192,7 @@ TEST_F(TransferTest, WriteIntoReadOnlyMemoryIsRefusedAndChangesNothing) {
   client_.SetText(0, "intruder");
   ibv_sge sge = client_.buffer.Sge(0, 8);
   const uint64_t address = reinterpret_cast<uint64_t>(memory->bytes().data());
-  const ibv_wc done = Do(WriteRequest(1, &sge, address, (*mr)->rkey, 0));
+  const ibv_wc done = Do(WriteRequest(1, &sge, address, (*mr)->rkey));
   EXPECT_EQ(done.status, IBV_WC_REM_ACCESS_ERR);
   EXPECT_EQ(memory->bytes()[0], std::byte{0});
   Close();  // before the memory region goes

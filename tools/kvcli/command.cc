@@ -210,7 +210,7 @@ absl::StatusOr<std::chrono::milliseconds> ParseDuration(std::string_view text) {
 
 absl::StatusOr<Command> ParseCommand(std::span<const std::string> words) {
   if (words.empty()) return absl::InvalidArgumentError("no command");
-  const auto verb = VerbOf(words[0]);
+  const auto verb = FindVerb(words[0]);
   if (!verb) {
     return absl::InvalidArgumentError(absl::StrCat("no command '", words[0], "'; try help"));
   }
@@ -251,7 +251,7 @@ std::string HelpText() {
 
 absl::StatusOr<std::string> HelpText(std::string_view topic) {
   if (topic.empty()) return HelpText();
-  const auto verb = VerbOf(topic);
+  const auto verb = FindVerb(topic);
   if (!verb) return absl::NotFoundError(absl::StrCat("no command '", std::string(topic), "'"));
   const Spec& spec = SpecOf(*verb);
   return absl::StrCat(spec.name, *spec.usage ? " " : "", spec.usage, "\n", spec.summary, "\n",
@@ -277,7 +277,7 @@ std::vector<std::string> VerbNames() {
   return names;
 }
 
-std::optional<Verb> VerbOf(std::string_view name) {
+std::optional<Verb> FindVerb(std::string_view name) {
   if (name == "exit") return Verb::kQuit;
   for (const Spec& spec : kSpecs) {
     if (name == spec.name) return spec.verb;

@@ -74,7 +74,7 @@ absl::StatusOr<std::string> HelpText(std::string_view topic);
 std::string HelpText();
 // The verbs, for completion at the prompt.
 std::vector<std::string> VerbNames();
-std::optional<Verb> VerbOf(std::string_view name);
+std::optional<Verb> FindVerb(std::string_view name);
 
 }  // namespace gannet::kvcli
 

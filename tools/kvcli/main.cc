@@ -76,7 +76,7 @@ int RunCommandLine(const Invocation& invocation, char** argv) {
   std::optional<Command> command;
   if (!invocation.words.empty()) {
     auto parsed = ParseCommand(invocation.words);
-    if (!parsed.ok() && !VerbOf(invocation.words[0])) {
+    if (!parsed.ok() && !FindVerb(invocation.words[0])) {
       return ShowUsage(kExitUsage, parsed.status());
     }
     if (!parsed.ok()) return Fail(kExitUsage, parsed.status());

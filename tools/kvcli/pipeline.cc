@@ -14,7 +14,7 @@ namespace {
 // If a value is longer than this, it is fetched again, through the other client.
 constexpr size_t kValueRoom = 4096;
 
-std::string_view TextOf(const Completion& answer, Verb verb) {
+std::string_view AnswerText(const Completion& answer, Verb verb) {
   switch (answer.code) {
     case absl::StatusCode::kAlreadyExists:
       return "the key is there";
@@ -138,7 +138,7 @@ absl::Status Pipeline::StatusOf(const Entry& entry) const {
   if (entry.answer.code == absl::StatusCode::kOk) return absl::OkStatus();
   const uint32_t server = async_->ServerOf(entry.command.keys[0]);
   std::string text = absl::StrCat(async_->Info()[server].endpoint, ": ",
-                                  std::string(TextOf(entry.answer, entry.command.verb)));
+                                  std::string(AnswerText(entry.answer, entry.command.verb)));
   if (entry.answer.code == absl::StatusCode::kFailedPrecondition) {
     absl::StrAppend(&text, ": ", entry.answer.info.version, " (0: absent)");
   }

@@ -39,7 +39,7 @@ TEST(StashTest, GivesRoomInTheEmptierOfTwoBuckets) {
 
 TEST(StashTest, KnowsWhichTagsAHomeNeeds) {
   Stash stash(kFirst, kHomes);
-  EXPECT_EQ(stash.TagsOf(8), 0u);
+  EXPECT_EQ(stash.TagsForHome(8), 0u);
   const auto a = *stash.FindRoom(HashWith(0, 4));
   stash.Add(8, a);
   const auto b = *stash.FindRoom(HashWith(0, 4, 1));
@@ -47,16 +47,16 @@ TEST(StashTest, KnowsWhichTagsAHomeNeeds) {
   const auto c = *stash.FindRoom(HashWith(1, 16));
   stash.Add(8, c);
   stash.Add(9, *stash.FindRoom(HashWith(1, 2)));
-  EXPECT_EQ(stash.TagsOf(8), 20u);
-  EXPECT_EQ(stash.OfHome(8).size(), 3u);
+  EXPECT_EQ(stash.TagsForHome(8), 20u);
+  EXPECT_EQ(stash.EntriesOfHome(8).size(), 3u);
   stash.Remove(8, a.bucket, a.slot);
-  EXPECT_EQ(stash.TagsOf(8), 20u);  // b needs it still
+  EXPECT_EQ(stash.TagsForHome(8), 20u);  // b needs it still
   stash.Remove(8, b.bucket, b.slot);
-  EXPECT_EQ(stash.TagsOf(8), 16u);
+  EXPECT_EQ(stash.TagsForHome(8), 16u);
   stash.Remove(8, c.bucket, c.slot);
-  EXPECT_EQ(stash.TagsOf(8), 0u);
-  EXPECT_TRUE(stash.OfHome(8).empty());
-  EXPECT_EQ(stash.TagsOf(9), 2u);
+  EXPECT_EQ(stash.TagsForHome(8), 0u);
+  EXPECT_TRUE(stash.EntriesOfHome(8).empty());
+  EXPECT_EQ(stash.TagsForHome(9), 2u);
 }
 
 }  // namespace
