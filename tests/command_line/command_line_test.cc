@@ -21,7 +21,7 @@ using ::testing::Not;
 
 class CommandLineTest : public ::testing::Test {
  protected:
-  // What ParseCommandLine says to these words; what it wrote is in out_ and err_.
+  // Returns what ParseCommandLine returns for these words. What it printed is in out_ and err_.
   std::optional<int> Parse(std::vector<std::string> words) {
     words.insert(words.begin(), "program");
     std::vector<char*> argv;

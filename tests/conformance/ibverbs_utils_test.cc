@@ -21,7 +21,8 @@ std::vector<Row> Rows() {
       PingPong("Rc", "ibv_rc_pingpong", 200),
       PingPong("RcEvents", "ibv_rc_pingpong -e", 200),
       PingPong("RcTimestamps", "ibv_rc_pingpong -t", 200),
-      // Not -t with -e: it takes an event whose completion it has already polled for an error.
+      // Never -t with -e: the tool treats an event as an error if it has already polled the
+      // completion.
       PingPong("RcNewSend", "ibv_rc_pingpong -N", 200),
       PingPong("RcNewSendEvents", "ibv_rc_pingpong -N -e", 200),
       PingPong("RcChecked", "ibv_rc_pingpong -c", 200),

@@ -1,4 +1,4 @@
-// perftest: every tool with every option of a list that it has, alone and in some company.
+// perftest: every tool with every option that it has of a list, alone and with some others.
 
 #include "tests/conformance/row.h"
 
@@ -73,7 +73,7 @@ Row Run(const Tool& tool, const std::string& name, const std::string& flags, Say
   return row;
 }
 
-// A line of the table that a tool prints: bytes, iterations and figures.
+// Returns a line of the table that a tool prints: bytes, iterations and figures.
 std::string Line(const std::string& bytes, int iterations) {
   return "\n\\s*" + bytes + "\\s+" + std::to_string(iterations) + "\\s+[0-9]+\\.";
 }
@@ -85,8 +85,8 @@ Row Run(const Tool& tool, const Option& option) {
              {Line(std::to_string(tool.bytes), kIterations * option.queue_pairs), 1});
 }
 
-// The unreliable types of queue pair. A datagram that finds no receive is lost, and the tool waits
-// for it for ever: so no more of them than a queue holds by default.
+// Returns rows for the unreliable types of queue pair. A datagram that finds no receive is lost,
+// and the tool waits for it for ever. So no more datagrams are sent than a queue holds by default.
 std::vector<Row> UnreliableRows() {
   constexpr int kMtu = 4096;
   constexpr int kUpToMtu = 12;  // sizes

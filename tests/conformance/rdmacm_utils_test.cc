@@ -19,7 +19,7 @@ Row Rping(std::string name, const std::string& address, const std::string& optio
   return row;
 }
 
-// With -v: every message is printed by both.
+// With -v, both print every message.
 Row VerboseRping(std::string name, const std::string& options, int count) {
   return Rping(std::move(name), "127.0.0.1", options + " -v -C " + std::to_string(count),
                {"server ping data: rdma-ping-[0-9]+:", count},
@@ -35,7 +35,7 @@ Row Connecting(std::string name, const std::string& program, const std::string& 
   return row;
 }
 
-// It listens on a port of its own, 7174, and has no option for another.
+// It listens on the fixed port 7174, and has no option for another.
 Row Udaddy(std::string name, const std::string& options) {
   Row row{.name = std::move(name), .kind = Server::kRdmaCm, .own_port = 7174};
   row.server = "udaddy -b 127.0.0.1 " + options;

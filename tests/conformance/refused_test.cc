@@ -1,4 +1,5 @@
-// What softverbs lacks it refuses as a device does that lacks it: the programs say so and end.
+// softverbs refuses what it does not support as a device does that lacks it: the programs say so
+// and end.
 
 #include "tests/conformance/row.h"
 
@@ -12,7 +13,7 @@ Row Refused(std::string name, std::string command, std::string says) {
           .refused = true};
 }
 
-// A type of queue pair that perftest knows. Both of its ends say it, before they meet or after.
+// A type of queue pair that perftest knows. Both ends report it, before they meet or after.
 Row RefusedType(std::string name, const std::string& type) {
   Row row = Pair(std::move(name), Server::kTcp, "ib_send_lat -F -c " + type,
                  {"Couldn't create IB resources"});

@@ -17,19 +17,19 @@ enum class Server {
   kGroup,   // no server, but a member of the multicast group {g}
 };
 
-// What a program's output must match: a regular expression, found somewhere, or exactly `times`
-// times if that is not 0.
+// What a program's output must match: a regular expression that is found somewhere, or exactly
+// `times` times if that is not 0.
 struct Says {
   std::string pattern;
   int times = 0;
 };
 
-// A run of a program that nobody here wrote, unmodified, on softverbs.
+// A run of an unmodified third-party program on softverbs.
 //
-// A row fails when a program is not installed, does not end in time, does not exit with 0, does not
-// print what it should, or complains about the data it received. A tool that is known to fail by
-// its own fault now and then may be run a second time; the row says what the fault is. Nothing else
-// is retried.
+// A row fails if a program is not installed, does not end in time, does not exit with 0, does not
+// print what it should, or complains about the data it received. A tool that is known to fail now
+// and then by its own fault may be run a second time; the row names the fault. Nothing else is
+// retried.
 struct Row {
   std::string name;
   Server kind = Server::kNone;
@@ -44,7 +44,7 @@ struct Row {
 
 inline void PrintTo(const Row& row, std::ostream* out) { *out << row.client; }
 
-// Client and server with the same options, as most tools have them.
+// Returns a row with the same options for client and server, as most tools have them.
 Row Pair(std::string name, Server kind, const std::string& command, Says says);
 
 // The tests of all rows of a package: INSTANTIATE_TEST_SUITE_P(Package, RowTest, ...).

@@ -18,7 +18,7 @@ constexpr seconds kStartLimit(10);  // until a server listens
 constexpr seconds kRunLimit(120);   // until a tool ends; only a hang takes so long
 constexpr int kClientsInTurn = 3;   // of a server that stays
 
-// What a tool says when it received other bytes than were sent.
+// What a tool prints if it received other bytes than were sent.
 constexpr const char* kComplaint = "invalid data in page|data mismatch";
 
 // A word in braces has three characters.
@@ -43,7 +43,7 @@ bool Ready(const Row& row, int port) {
   return row.kind == Server::kTcp ? TcpListens(port) : RdmaListens(port);
 }
 
-// Waits until the server listens; false if it ended before, or took too long.
+// Waits until the server listens. Returns false if it ended before, or took too long.
 bool WaitUntilReady(const Row& row, int port, ToolProcess* server) {
   const auto deadline = std::chrono::steady_clock::now() + kStartLimit;
   while (!Ready(row, port)) {
@@ -56,7 +56,7 @@ bool WaitUntilReady(const Row& row, int port, ToolProcess* server) {
 // How a tool may end.
 enum class Ending { kWell, kRefused };
 
-// What is wrong with a tool that should have ended; empty if nothing is.
+// Returns what is wrong with a tool that should have ended, or an empty text.
 std::string Judge(const char* who, ToolProcess* tool, const Says& says, Ending ending) {
   std::string complaint;
   if (!tool->WaitForEnd(kRunLimit)) {
@@ -76,7 +76,7 @@ std::string Judge(const char* who, ToolProcess* tool, const Says& says, Ending e
   return std::string(who) + " " + complaint + "; its output:\n" + tool->Output() + "\n";
 }
 
-// One run of a row: what went wrong, or an empty string.
+// Runs a row once. Returns what went wrong, or an empty text.
 std::string RunRow(const Row& row) {
   const int port = row.own_port != 0 ? row.own_port : FreePort();
   std::optional<ToolProcess> server;
@@ -90,7 +90,7 @@ std::string RunRow(const Row& row) {
   for (int left = row.kind == Server::kStays ? kClientsInTurn : 1; left > 0; left--) {
     ToolProcess client(WithPort(row.client, port));
     const std::string complaint = Judge("the client", &client, row.client_says, ending);
-    // Then the server need not be waited for: it may never end.
+    // Does not wait for the server, which may never end.
     if (!complaint.empty()) return complaint + (server ? "the server:\n" + server->Output() : "");
   }
   if (row.kind == Server::kNone) return "";

@@ -25,7 +25,7 @@ namespace {
 
 constexpr auto kPollInterval = std::chrono::milliseconds(5);
 
-// build/<preset>/bin, seen from this program in build/<preset>/tests.
+// Returns the path of softverbs-run in build/<preset>/bin. This program is in build/<preset>/tests.
 std::string Launcher() {
   char path[PATH_MAX] = "";
   if (readlink("/proc/self/exe", path, sizeof(path) - 1) < 0) return "";

@@ -8,8 +8,8 @@
 
 namespace conformance {
 
-// A program under softverbs-run, its output captured. Killed, with everything it
-// started, when the object goes. Not thread safe.
+// A program under softverbs-run, with its output captured. Destruction kills it and everything that
+// it started. Not thread safe.
 class ToolProcess {
  public:
   // Starts `command`, words separated by blanks; the first is looked up in PATH.
@@ -18,16 +18,16 @@ class ToolProcess {
   ToolProcess(const ToolProcess&) = delete;
   ToolProcess& operator=(const ToolProcess&) = delete;
 
-  // True if it ended within `limit`.
+  // Returns true if it ended within `limit`.
   bool WaitForEnd(std::chrono::seconds limit);
   bool Ended() { return WaitForEnd(std::chrono::seconds(0)); }
   void Kill();
 
-  // Its exit code, or 128 + the signal that ended it. REQUIRES: it ended.
+  // Returns its exit code, or 128 + the signal that ended it. REQUIRES: it ended.
   int exit_code() const { return exit_code_; }
   bool crashed() const { return crashed_; }
-  // What it wrote so far: its standard output, then its standard error, which would cut lines of
-  // the first in two.
+  // Returns what it wrote so far: its standard output, and then its standard error, which would
+  // otherwise split lines of the former.
   std::string Output() const;
 
  private:
@@ -38,18 +38,18 @@ class ToolProcess {
   bool crashed_ = false;  // ended by a signal
 };
 
-// A TCP port that nobody uses at this moment.
+// Returns a TCP port that nobody uses at this moment.
 int FreePort();
 
-// Whether a TCP socket, or an id of softverbs' connection manager, listens on the port.
+// Return whether a TCP socket, or an id of softverbs' connection manager, listens on the port.
 bool TcpListens(int port);
 bool RdmaListens(int port);
 
-// A multicast address made of a port, and whether anybody is in its group.
+// Return a multicast address made from a port, and whether anybody is in its group.
 std::string GroupOf(int port);
 bool GroupHasMember(int port);
 
-// Whether a program of this name is in PATH.
+// Returns whether a program of this name is in PATH.
 bool Installed(const std::string& program);
 
 }  // namespace conformance

@@ -29,7 +29,7 @@ std::vector<Bytes> Corpus(const std::string& name) {
 
 class FuzzCorpus : public testing::TestWithParam<Target> {};
 
-// A target aborts on its own when a decoder is wrong; the sanitizers see the rest.
+// A target aborts by itself if a decoder is wrong. The sanitizers find the rest.
 TEST_P(FuzzCorpus, Replays) {
   const std::vector<Bytes> corpus = Corpus(GetParam().name);
   ASSERT_FALSE(corpus.empty());

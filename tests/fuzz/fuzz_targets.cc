@@ -21,7 +21,7 @@ void Require(bool condition, const char* what) {
   std::abort();
 }
 
-// `view` lies within `bytes` (so touching it touches nothing else).
+// Requires that `view` lies within `bytes`.
 void RequireWithin(std::string_view view, std::span<const std::byte> bytes) {
   if (view.empty()) return;
   const auto* begin = reinterpret_cast<const char*>(bytes.data());
@@ -99,7 +99,7 @@ void SuperblockBytes(std::span<const std::byte> bytes) {
   Superblock superblock;
   if (bytes.size() < sizeof(superblock)) return;
   std::memcpy(&superblock, bytes.data(), sizeof(superblock));
-  // Past the checksum, which a fuzzer cannot guess and a hostile server can write.
+  // Makes the checksum right, which a fuzzer cannot guess, but a hostile server can write.
   superblock.checksum = SuperblockChecksum(superblock);
   if (!SuperblockValid(superblock)) return;
   const IndexGeometry& index = superblock.index;

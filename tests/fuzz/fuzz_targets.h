@@ -6,10 +6,9 @@
 
 namespace gannet::fuzz {
 
-// One function for each decoder of bytes that another machine wrote. Each takes any bytes, and
-// aborts when the decoder accepts something that its users could not use safely. libFuzzer calls
-// them (preset fuzz: build/fuzz/bin/fuzz_<name>), and fuzz_corpus_test replays
-// tests/fuzz/corpus/<name>/.
+// One function for each decoder of bytes from another machine. Each takes any bytes, and aborts if
+// the decoder accepts something that its users could not use safely. libFuzzer calls them (preset
+// fuzz: build/fuzz/bin/fuzz_<name>), and fuzz_corpus_test replays tests/fuzz/corpus/<name>/.
 
 void ConnectRequestBytes(std::span<const std::byte> bytes);
 void GrantBytes(std::span<const std::byte> bytes);
@@ -17,8 +16,8 @@ void RejectBytes(std::span<const std::byte> bytes);
 void RequestBytes(std::span<const std::byte> bytes);
 void ReplyBytes(std::span<const std::byte> bytes);
 void SuperblockBytes(std::span<const std::byte> bytes);
-// An item as READ at offset 4096 of incarnation 1 for the key "key"; its commit word is made right
-// when the first byte is odd, so that the fuzzer gets past the checksum.
+// An item as READ at offset 4096 of incarnation 1 for the key "key". If the first byte is odd, its
+// commit word is made right, so that the fuzzer gets past the checksum.
 void ItemBytesRead(std::span<const std::byte> bytes);
 
 struct Target {

@@ -20,16 +20,16 @@
 
 namespace gannet {
 
-// However slow the machine is, nothing in these tests takes so long; only a hang does.
+// Nothing in these tests takes so long, however slow the machine is. Only a hang does.
 inline constexpr int64_t kTestTimeoutNs = 20'000'000'000;
 
-// What one side of a test needs: a protection domain, one completion queue, and memory whose rkey
-// allows everything.
+// The objects of one side of a test: a protection domain, one completion queue, and memory whose
+// rkey allows everything.
 struct TestSide {
   TestSide();
   ConnectionOptions Options() const;
-  // The next completion, waited for. Fails the test and returns status IBV_WC_GENERAL_ERR on a
-  // time-out.
+  // Waits for the next completion. On a timeout, fails the test and returns status
+  // IBV_WC_GENERAL_ERR.
   ibv_wc Next();
   void PostReceive(ibv_qp* qp, uint64_t wr_id, uint64_t offset, uint32_t bytes);
   std::string Text(uint64_t offset, size_t bytes) const;
@@ -52,13 +52,13 @@ class ConnectedPairTest : public ::testing::Test {
   std::unique_ptr<Connector> StartConnector() { return StartConnector(listener_->address()); }
   // Steps both sides until the active one is at `step` or has failed.
   void StepUntil(Connector* connector, Connector::Step step);
-  // The next event of the listener, while the connector is stepped too; waited for.
+  // Waits for the next event of the listener, and steps the connector meanwhile.
   std::optional<ListenerEvent> NextListenerEvent(Connector* connector);
-  // StartConnector to kResolved, with its queue pair made.
+  // Starts a connector, steps it to kResolved, and makes its queue pair.
   std::unique_ptr<Connector> ResolvedConnector();
   // Connects active_ and passive_.
   void Connect();
-  // Both sides' sends are drained and the connections destroyed.
+  // Drains both sides' sends and destroys the connections.
   void Close();
   static void Drain(TestSide* side, Connection* connection);
 

@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The open file descriptor of the memfd with that name; -1 if there is none.
+// Returns the open file descriptor of the memfd with that name, or -1.
 int FindMemfd(const std::string& name) {
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
     std::error_code error;

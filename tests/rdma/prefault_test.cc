@@ -16,7 +16,7 @@
 namespace gannet {
 namespace {
 
-// Never touched itself: the hook stands for that.
+// Returns a span that is never touched: the hook replaces touching.
 std::span<std::byte> Imagined(uint64_t bytes) {
   return {reinterpret_cast<std::byte*>(uint64_t{1} << 40), bytes};
 }

@@ -31,7 +31,8 @@ std::string FlagValue(int argc, char** argv, std::string_view flag, const char* 
 }
 
 int Main(int argc, char** argv) {
-  // GoogleTest takes its flags out of the list; a program that is executed again needs them all.
+  // GoogleTest removes its flags from the list, but a program that is executed again needs them
+  // all.
   std::vector<char*> arguments(argv, argv + argc + 1);
   absl::StatusOr<Device> device =
       UseDevice(FlagValue(argc, argv, "--device=", "auto"), arguments.data());

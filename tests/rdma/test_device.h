@@ -7,22 +7,23 @@
 
 namespace gannet {
 
-// The device that this test program runs on: --device=auto|soft|NAME, "auto" when it was not given.
-// Started without an RDMA device and without softverbs, the program executes itself again on
-// softverbs, as ours do. Linking test_device brings the main() that chooses and prints it.
+// The device that this test program runs on: --device=auto|soft|NAME, by default "auto". Without an
+// RDMA device and without softverbs, the program executes itself again on softverbs, as our
+// programs do. test_device has the main() that chooses and prints the device.
 const Device& TestDevice();
 
-// Where a server of a test listens, with a port of its own choice: "127.0.0.1:0" on softverbs, an
-// address of the device otherwise, since an RDMA device is not reached through loopback. Ends the
-// test program when the device has none.
+// Returns where a test's server listens, on a port that it chooses: "127.0.0.1:0" on softverbs,
+// otherwise an address of the device, because an RDMA device cannot be reached through loopback.
+// Ends the test program if the device has no address.
 std::string TestListenAddress();
 
-// --server=HOST:PORT: a kvserver that runs already, perhaps on another host, and is to be tested
-// instead of one of the test's own; empty when not given.
+// Returns --server=HOST:PORT: a kvserver that already runs, perhaps on another host, and is tested
+// instead of the test's own. Empty if not given.
 const std::string& TestServer();
 
-// How many times slower than a real one this machine is (GANNET_TEST_SLOWNESS, 1 when not set): an
-// emulated one gets larger values. Tests divide their counts by it, never what they check.
+// Returns how many times slower than a real machine this one is (GANNET_TEST_SLOWNESS, by default
+// 1). Emulated machines get larger values. Tests divide their counts by it, but never relax what
+// they check.
 int TestSlowness();
 
 }  // namespace gannet

@@ -25,7 +25,7 @@ TEST(HistogramTest, SmallNumbersAreExact) {
   }
 }
 
-// Golden: the layout of buckets is what makes merged and stored figures comparable.
+// Golden: merged and stored figures can be compared only if the layout of buckets stays the same.
 TEST(HistogramTest, BucketsAreWhereTheyWere) {
   EXPECT_EQ(Histogram::IndexOf(255), 255u);
   EXPECT_EQ(Histogram::IndexOf(256), 256u);

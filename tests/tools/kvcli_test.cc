@@ -49,7 +49,7 @@ class KvcliTest : public ::testing::Test {
 
 ServerProcess* KvcliTest::server_ = nullptr;
 
-// All bytes, in an order that no text has.
+// Returns all bytes, in an order that no text has.
 std::string Binary(size_t size) {
   std::string bytes(size, '\0');
   for (size_t i = 0; i < size; ++i) bytes[i] = static_cast<char>(i * 131 + i / 256);
@@ -274,7 +274,7 @@ TEST_F(KvcliTest, ScriptHoldsLocksUntilTheyAreUnlocked) {
   EXPECT_EQ(Run({"lock", "s4", "--wait=0", "--", "true"}).exit_code, 0) << "free after the script";
 }
 
-// Whatever is under way together, what is seen is as if each had waited for the one before.
+// However many commands run concurrently, the results are as if each had waited for the one before.
 TEST_F(KvcliTest, ScriptAnswersInOrderAndSeesItsOwnWrites) {
   std::string script;
   std::string wanted;
@@ -381,7 +381,7 @@ TEST_F(KvcliTest, CtrlCEndsAWaitForALock) {
   ASSERT_TRUE(waiting.Await("> "));
   waiting.Type("lock p4 --wait=1h\n");
   ASSERT_TRUE(waiting.Await("--wait=1h\r\n"));
-  // It may not have begun to wait: as impatient users do.
+  // It may not have begun to wait, so this types again, as impatient users do.
   do waiting.Type("\003");
   while (!waiting.Await("another holds the lock", 500));
   waiting.Type("quit\n");
@@ -406,7 +406,7 @@ TEST_F(KvcliTest, TooLongAValueIsWrongUsage) {
   EXPECT_EQ(Run({"put", "long", "-"}, std::string((1 << 20) + 1, 'x')).exit_code, 2);
 }
 
-// Wrong usage is noticed before a server is needed: there is none at this port.
+// Wrong usage is noticed before a server is needed: there is no server at this port.
 TEST(KvcliUsageTest, WrongUsageExitsWithTwoAndHelps) {
   const std::string kvcli = ProgramPath("kvcli");
   const std::string server = "--server=127.0.0.1:1";

@@ -26,7 +26,7 @@ Words CommandOf(const std::string& backend, const std::string& port) {
             "--save",       "",       "--appendonly", "no"};
   }
   Words words = {"memcached", "-l", "127.0.0.1", "-p", port};
-  // It does not run as root unless told to.
+  // memcached does not run as root unless told to.
   if (geteuid() == 0) words.insert(words.end(), {"-u", "root"});
   return words;
 }

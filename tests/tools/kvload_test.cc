@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Words = std::vector<std::string>;
 
-// A file that is gone with its scope.
+// A file that is removed at the end of its scope.
 class ScratchFile {
  public:
   explicit ScratchFile(const std::string& name)
@@ -260,7 +260,8 @@ TEST(KvloadUsageTest, DeadServerIsAClearError) {
   EXPECT_THAT(done.err, HasSubstr("127.0.0.1:1"));
 }
 
-// Until the server has answered so many: more than a load phase has, and the run is under way.
+// Waits until the server has answered so many requests, which is more than a load phase has. Then
+// the run is under way.
 void AwaitRequests(const std::string& server, uint64_t requests) {
   uint64_t answered = 0;
   for (int i = 0; i < 1000 && answered < requests; ++i) {
@@ -272,7 +273,7 @@ void AwaitRequests(const std::string& server, uint64_t requests) {
   ASSERT_GE(answered, requests);
 }
 
-// A run without an end, whose server dies once the load is done.
+// An endless run whose server dies once the load is done.
 TEST_F(KvloadTest, AServerThatDiesEndsTheRunWithWordsAndFigures) {
   const ScratchFile file("lost.json");
   std::unique_ptr<ServerProcess> server = std::move(server_);

@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 
 constexpr Sizes kSizes{.key_bytes = 8, .value_bytes = 64};
 
-// Every thread has a store of its own, so that no test needs a lock.
+// Every thread has its own store, so that no test needs a lock.
 class PhaseTest : public ::testing::Test {
  protected:
   PhaseTest() {

@@ -24,7 +24,7 @@ namespace {
 constexpr int kTimeLimitMs = 30'000;
 constexpr int kStopLimitMs = 10'000;
 
-// A file descriptor that is closed with its scope.
+// A file descriptor that is closed at the end of its scope.
 class Fd {
  public:
   explicit Fd(int fd) : fd_(fd) { EXPECT_GE(fd, 0); }
@@ -66,7 +66,7 @@ pid_t Spawn(const std::vector<std::string>& words, int in, int out, int err) {
   return error == 0 ? pid : -1;
 }
 
-// Its exit code as in Finished; kills it when it still runs after the limit.
+// Returns its exit code as in Finished. Kills it if it still runs after the limit.
 int WaitFor(pid_t pid, int limit_ms) {
   if (pid < 0) return -1;
   const Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
@@ -95,7 +95,8 @@ sockaddr_in Loopback(uint16_t port) {
   return address;
 }
 
-// Nobody listens on it now; somebody may before the caller does, who then has to try another.
+// Returns a port that nobody listens on now. Another process may take it before the caller does;
+// then try another.
 uint16_t FreePort() {
   const Fd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_in address = Loopback(0);
@@ -111,7 +112,7 @@ bool Accepts(uint16_t port) {
   return connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
 }
 
-// Until it accepts connections; false when it ended instead, or takes too long.
+// Waits until it accepts connections. Returns false if it ended instead, or takes too long.
 bool AwaitAccepting(pid_t pid, uint16_t port) {
   constexpr int kStepMs = 10;
   const Fd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
@@ -162,7 +163,7 @@ Finished RunOnTerminal(const std::vector<std::string>& words, std::string_view i
   return finished;
 }
 
-// The terminal has to be the program's controlling one, or Ctrl-C signals nobody.
+// The terminal must be the program's controlling one, or Ctrl-C signals nobody.
 TerminalProgram::TerminalProgram(const std::vector<std::string>& words) {
   terminal_ = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
   EXPECT_EQ(grantpt(terminal_) | unlockpt(terminal_), 0);

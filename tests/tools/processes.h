@@ -20,7 +20,7 @@ struct Finished {
   std::string err;
 };
 
-// Path of a program in the build tree.
+// Returns the path of a program in the build tree.
 std::string ProgramPath(std::string_view name);
 
 // Runs a program (a path, or a name along PATH) with `input` as its stdin, for at most 30 s.
@@ -36,10 +36,10 @@ class BackgroundProgram {
   BackgroundProgram(const BackgroundProgram&) = delete;
   BackgroundProgram& operator=(const BackgroundProgram&) = delete;
 
-  // Until it wrote this to stderr. False: it did not within 30 s.
+  // Waits until it wrote this to stderr. Returns false if it did not within 30 s.
   bool AwaitStderr(std::string_view text) const;
   void Signal(int number) const;
-  // Until it ends, for at most 30 s.
+  // Waits until it ends, for at most 30 s.
   Finished Wait();
 
  private:
@@ -48,7 +48,7 @@ class BackgroundProgram {
   pid_t pid_ = -1;
 };
 
-// A program on a terminal of its own, to type at.
+// A program on its own terminal, to type at.
 class TerminalProgram {
  public:
   explicit TerminalProgram(const std::vector<std::string>& words);
@@ -57,9 +57,10 @@ class TerminalProgram {
   TerminalProgram& operator=(const TerminalProgram&) = delete;
 
   void Type(std::string_view text) const;
-  // Until it has shown this after what was awaited before. False: it did not in time.
+  // Waits until it has shown this, after what was awaited before. Returns false if it did not in
+  // time.
   bool Await(std::string_view text, int limit_ms = 30'000);
-  // Its exit code, as in Finished.
+  // Returns its exit code, as in Finished.
   int Wait();
 
  private:
@@ -68,10 +69,10 @@ class TerminalProgram {
   std::string shown_;
 };
 
-// A kvserver on a port of its own.
+// A kvserver on a port that it chose.
 class ServerProcess {
  public:
-  // nullptr, and a failed expectation, when it does not say READY within 30 s.
+  // Returns nullptr, with a failed expectation, if it does not say READY within 30 s.
   static std::unique_ptr<ServerProcess> Start(std::vector<std::string> flags = {});
   // Asks it to stop; after 10 s it is killed.
   ~ServerProcess();
@@ -87,11 +88,11 @@ class ServerProcess {
   std::string address_;
 };
 
-// A server of somebody else's, on a TCP port of its own on loopback.
+// A third-party server on a TCP port on loopback.
 class TcpServerProcess {
  public:
-  // `command` makes the words that start it on a port. nullptr, and a failed expectation, when it
-  // does not accept connections within 30 s.
+  // `command` returns the words that start it on a port. Returns nullptr, with a failed
+  // expectation, if it does not accept connections within 30 s.
   static std::unique_ptr<TcpServerProcess> Start(
       const std::function<std::vector<std::string>(const std::string& port)>& command);
   // Asks it to stop; after 10 s it is killed.

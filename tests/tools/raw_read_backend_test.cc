@@ -31,7 +31,7 @@ class RawReadBackendTest : public ::testing::Test {
     return backend.ok() ? *std::move(backend) : nullptr;
   }
 
-  // Polls until `wanted` operations are finished, for at most 10 s.
+  // Polls until `wanted` operations have finished, for at most 10 s.
   static std::vector<Completion> PollFor(RawReadBackend& backend, size_t wanted) {
     std::vector<Completion> done;
     Completion some[4];

@@ -37,7 +37,7 @@ TEST(LoadSourceTest, InsertsEachRecordOnce) {
             (std::vector<std::string>{"0000000000000010", "0000000000000011", "0000000000000012"}));
 }
 
-// The shares of the mix, within five standard deviations of a fixed seed.
+// The shares of the mix are right within five standard deviations, with a fixed seed.
 TEST(YcsbSourceTest, SharesAreThoseOfTheWorkload) {
   constexpr int kOperations = 100'000;
   for (const std::string workload : {"a", "b", "c", "d", "f"}) {
@@ -117,7 +117,7 @@ TEST(YcsbSourceTest, StrideReachesEverySoManiethRecord) {
   EXPECT_EQ(operation.record, 56u);
 }
 
-// First every key by a GET, then every READ; both are what the GETs would be.
+// First every key by a GET, then every READ. Both are what the GETs would be.
 TEST(RawReadSourceTest, FollowsTheGetsAndSoDoesWhatLocatesThem) {
   AcknowledgedCounter records(1000);
   const YcsbSource gets(*MixOf("c"), 100, kSizes, 3, records);

@@ -15,7 +15,7 @@ namespace {
 constexpr Sizes kSizes{.key_bytes = 8, .value_bytes = 64};
 
 int64_t fake_now_ns = 0;
-// Every look at the clock costs a microsecond.
+// A clock that advances by a microsecond at every look.
 int64_t FakeNow() { return fake_now_ns += 1000; }
 
 class WorkerTest : public ::testing::Test {

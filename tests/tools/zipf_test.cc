@@ -16,7 +16,7 @@ double Harmonic(uint64_t n) {
   return sum;
 }
 
-// Each rank's count is binomial; five standard deviations of a fixed seed.
+// Each rank's count is binomial, and must be within five standard deviations, with a fixed seed.
 TEST(ZipfTest, FrequenciesFollowThePowerLaw) {
   constexpr uint64_t kItems = 1000;
   constexpr int kDraws = 1'000'000;
@@ -41,7 +41,7 @@ TEST(ZipfTest, StaysInRangeForAnyNumberOfItems) {
   }
 }
 
-// The share of the hottest 1 % of 10 million keys, which is what a location cache lives on.
+// The share of the hottest 1 % of 10 million keys. A location cache depends on it.
 TEST(ZipfTest, HottestPercentOfTenMillionGetsItsShare) {
   constexpr uint64_t kItems = 10'000'000;
   constexpr int kDraws = 200'000;
@@ -53,7 +53,7 @@ TEST(ZipfTest, HottestPercentOfTenMillionGetsItsShare) {
   EXPECT_NEAR(hot, p * kDraws, 5 * std::sqrt(kDraws * p * (1 - p)));
 }
 
-// A seed names a run: the same on every machine, for ever.
+// A seed identifies a run: it is the same on every machine, for ever.
 TEST(ZipfTest, SeedDeterminesTheDraws) {
   const Zipf zipf(kTheta);
   Random random(42);
