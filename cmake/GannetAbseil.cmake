@@ -1,6 +1,7 @@
-# Which abseil a build uses. Programs and libgannet.so must use one and the same: its types are in
-# Gannet's interface, and return types are no part of a function's symbol. Installed with the
-# package, whose gannetConfig.cmake compares a program's abseil with Gannet's.
+# Finds out which abseil a build uses. A program and libgannet.so must use the same one: its types are
+# in Gannet's interface, and a linker does not see a mismatch, as return types are not part of a
+# function's symbol. Installed with the package, whose gannetConfig.cmake compares a program's abseil
+# with Gannet's.
 
 # gannet_describe_abseil(OUT): sets OUT to "NAMESPACE VERSION", the inline namespace and the number
 # of the LTS release (0: none), of the target absl::config; to nothing if that is not to be found.

@@ -6,7 +6,7 @@ if(GANNET_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${GANNET_CCACHE})
 endif()
 
-# What every target of ours is compiled with; warnings are errors for our code only.
+# Flags of all our targets. Warnings are errors for our code only.
 add_library(gannet_flags INTERFACE)
 target_compile_options(gannet_flags INTERFACE -Wall -Wextra -Werror -Wno-missing-field-initializers
                        $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
@@ -34,11 +34,11 @@ function(gannet_library name)
   endif()
 endfunction()
 
-# Sources in which every instruction is one of each operation's. -O2 leaves short loops as loops, and
-# position-independent code is compiled as if any function could be replaced when it is loaded, so
-# that none is inlined. Two passes of gcc 12 are off: loop distribution, which was seen to store a
-# member before the copy of its whole struct that precedes it; and the early splitting of wide types,
-# by which XXH3's 128-bit products go through memory.
+# For sources in which every instruction counts for each operation. -O2 leaves short loops as loops, and
+# position-independent code does not inline functions that could be replaced at load time; these
+# options change both. Two passes of gcc 12 are off: loop distribution, which was seen to store a member
+# before the copy of its whole struct that precedes it, and the early splitting of wide types, which
+# makes XXH3's 128-bit products go through memory.
 function(gannet_hot_sources)
   set_source_files_properties(
     ${ARGN} PROPERTIES
@@ -68,7 +68,7 @@ function(gannet_test name)
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
   if(ARG_VERBS)
     add_dependencies(${name} softverbs)
-    # Both ends poll: two such tests side by side on two cores starve each other.
+    # Both ends poll, so two such tests at once on two cores starve each other.
     set_tests_properties(${name} PROPERTIES PROCESSORS 2
                          ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/lib/softverbs")
   endif()
@@ -79,9 +79,9 @@ function(gannet_test name)
   endif()
 endfunction()
 
-# gannet_read_depth_test(NAME n [args ...]): the gannet_test NAME again, NAME_of_n, on a device that
-# allows n READs in flight per queue pair. They go as packets: what the initiator executes itself is
-# never in flight.
+# gannet_read_depth_test(NAME n [args ...]): runs the gannet_test NAME again, as NAME_of_n, on a device
+# that allows n READs in flight per queue pair. READs go as packets, because READs that the initiator
+# executes itself are never in flight.
 function(gannet_read_depth_test name depth)
   add_test(NAME ${name}_of_${depth} COMMAND ${name} ${ARGN})
   foreach(property TIMEOUT LABELS PROCESSORS ENVIRONMENT)
@@ -92,13 +92,14 @@ function(gannet_read_depth_test name depth)
                ENVIRONMENT SOFTVERBS_MAX_RD_ATOMIC=${depth} SOFTVERBS_ACCELERATE=0)
 endfunction()
 
-# Everything whose instructions are counted.
+# All programs whose instructions are counted.
 add_custom_target(figures)
 
 # gannet_instructions(NAME TARGET test FILTER gtest-filter FUNCTION glob OPERATIONS n MAX m [OF what] [CALLEES]):
 # a ctest entry that counts instructions of a gannet_test program (tools/figures/instructions): its
-# own, verbs calls aside, or OF verbs or total; with CALLEES not what the function executes itself.
-# It fails above MAX an operation. Only where that means something: optimised, no sanitizer.
+# own without verbs calls, or with OF those of verbs calls, or the total. CALLEES leaves out what the
+# function executes itself. Fails above MAX per operation. Only in builds where that means something:
+# optimised, no sanitizer.
 function(gannet_instructions name)
   cmake_parse_arguments(ARG "CALLEES" "TARGET;FILTER;FUNCTION;OPERATIONS;MAX;OF" "" ${ARGN})
   if(GANNET_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug")
