@@ -5,8 +5,8 @@
   2. A header's guard is its path. A source's first include is the header of its name, so that the
      header compiles alone. Files keep to the length limits below.
   3. No file has marks of unfinished work.
-  4. Links in documents lead to files, and their #fragments to headings. Paths and file:symbol pairs
-     that documents name exist.
+  4. Links in documents lead to files, and their #fragments to headings. Paths, file:symbol pairs,
+     and `CamelCase` names of types and functions in documents exist.
 """
 
 import re
@@ -147,8 +147,14 @@ def anchors_of(text):
 
 def check_documents():
     sources = {str(path) for path in tracked("*.cc", "*.h")}
+    names = set()
+    for path in sources:
+        names.update(re.findall(r"\b[A-Z]\w+", (ROOT / path).read_text()))
     for document in tracked("*.md"):
         text = (ROOT / document).read_text()
+        for name in re.findall(r"`(?:\w+::)*([A-Z][a-z]+[A-Z]\w*)`", text):
+            if name not in names:
+                problems.append(f"{document}: no {name} in the sources")
         for target, heading in re.findall(r"\]\(([^)#\s]*)(?:#([^)]*))?\)", text):
             if "://" in target:
                 continue
