@@ -173,7 +173,11 @@ bool SimulatedClient::BeginLockOp(uint32_t key) {
   if (held_.contains(key)) return BeginUnlock(key);
   Pending p{.type = run_->OneIn(2) ? OpType::kLock : OpType::kLockAndGet, .key = key};
   p.operation.kind = Kind::kGet;
+  if (run_->Below(100) < options_.leases_percent) {
+    p.ttl_ms = static_cast<uint64_t>(run_->LogUniform(1, 2'000));
+  }
   auto request = KeyRequest(*engine_, p.type, KeyName(key));
+  if (request.ok()) request->ttl_ms = p.ttl_ms;
   return Begin(std::move(p), std::move(request));
 }
 

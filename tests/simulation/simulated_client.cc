@@ -288,7 +288,11 @@ void SimulatedClient::OnLock(Pending& p, const Result& result) {
   const size_t acquisition =
       history_->AddAcquired(p.key, number(), result.lock_word, p.operation.respond_ns);
   if (LockWord(result.lock_word).connection_id() == connection_) {
-    held_[p.key] = {result.lock_word, acquisition};
+    held_[p.key] = {.word = result.lock_word, .acquisition = acquisition};
+    if (p.ttl_ms > 0) {
+      const auto lease_ns = static_cast<int64_t>(p.ttl_ms) * kNsPerMs;
+      held_[p.key].lease_end_ns = run_->now_ns() + lease_ns;
+    }
   }
   if (p.type == OpType::kLockAndGet) OnRead(p, result);
 }
@@ -298,8 +302,9 @@ void SimulatedClient::OnUnlock(Pending& p, const Result& result) {
 }
 
 bool SimulatedClient::Holds(uint64_t word) const {
-  return std::any_of(held_.begin(), held_.end(),
-                     [word](const auto& held) { return held.second.word == word; });
+  return std::any_of(held_.begin(), held_.end(), [&](const auto& held) {
+    return held.second.word == word && run_->now_ns() < held.second.lease_end_ns;
+  });
 }
 
 void SimulatedClient::Break() {

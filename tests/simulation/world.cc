@@ -18,8 +18,6 @@ constexpr int64_t kDrainNsMax = 8 * kNsPerSecond;
 // For the locks of the dead, which are looked for every 2 s.
 constexpr int64_t kQuietNs = 5 * kNsPerSecond;
 constexpr int64_t kConnectNsMax = 8 * kNsPerSecond;
-// Peers that must be refused for a run to see what that leaves behind.
-constexpr int kRefused = 3;
 
 }  // namespace
 
@@ -57,6 +55,7 @@ std::unique_ptr<SimulatedClient> World::NewClient() {
                                    .value_bytes_max = scenario_.value_bytes_max,
                                    .hasty_percent = scenario_.hasty_percent,
                                    .locks_percent = scenario_.locks_percent,
+                                   .leases_percent = scenario_.leases_percent,
                                    .ttl_percent = scenario_.ttl_percent};
   options.depth = static_cast<uint32_t>(run_->LogUniform(1, 64));
   const bool async = run_->OneIn(2);
@@ -88,8 +87,7 @@ void World::Execute() {
   CheckAtTheEnd();
 }
 
-template <class Done>
-void World::StepUntil(int64_t until_ns, Done done) {
+void World::StepUntil(int64_t until_ns, const std::function<bool()>& done) {
   int64_t jump_ns = kJumpNsMin;
   uint64_t idle = 0;
   while (!over() && run_->now_ns() < until_ns && !done()) {
@@ -275,24 +273,8 @@ void World::CheckAtTheEnd() {
   StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
   history_.Check();
   if (scenario_.crowded) CheckRefusals();
+  if (scenario_.besieged) CheckSiege();
   if (!over() && scenario_.fills) CheckRoom(run_, &server_.store(), server_.now().wall_ms);
-}
-
-void World::CheckRefusals() {
-  run_->SetFaults("");
-  for (int refused = 0; refused < kRefused && !over();) {
-    const uint64_t before = server_.sessions();
-    peers_.push_back(
-        std::make_unique<RudePeer>(RudePeer::Kind::kSilent, server_.endpoint(), run_, &history_));
-    const RudePeer& peer = *peers_.back();
-    StepUntil(run_->now_ns() + kConnectNsMax,
-              [&peer] { return peer.established() || peer.refused(); });
-    if (!peer.refused()) continue;
-    ++refused;
-    const uint64_t after = server_.sessions();
-    if (after <= before) continue;
-    run_->Fail(Check::kRefusals, absl::StrCat("of ", before, " sessions there are ", after));
-  }
 }
 
 // Server and clients are one process here: the words are where the grant says.
