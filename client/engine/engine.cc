@@ -252,7 +252,9 @@ void Engine::CheckDeadlines() {
   earliest_deadline_ns_ = INT64_MAX;
   for (uint32_t i = 0; i < ops_.size(); ++i) {
     const Op& op = ops_[i];
-    if (op.phase <= Op::Phase::kFresh || op.over()) continue;
+    if (op.phase <= Op::Phase::kFresh) continue;
+    if (op.busy.postponed) EndPause(i);
+    if (op.over()) continue;
     if (now_ns_ >= op.deadline_ns) {
       Expire(i);
     } else {

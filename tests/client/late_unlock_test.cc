@@ -67,7 +67,7 @@ TEST_F(LateUnlockTest, IsSentAgainWhenTheServerSaysTryAgain) {
     return FakeServer::ReplyTo(request, refusals-- > 0 ? ReplyStatus::kTryAgain : ReplyStatus::kOk);
   };
   server_->AnswerNow(server_->requests().back(), ReplyStatus::kTryAgain);
-  Settle();
+  PassMs(100);
   EXPECT_EQ(server_->Count(Opcode::kUnlock), 1u + 3 + 1);
   PassMs(1000);
   EXPECT_EQ(server_->Count(Opcode::kUnlock), 1u + 3 + 1) << "once it is released, it is over";

@@ -34,16 +34,11 @@ enum class Check : uint8_t {
 };
 
 inline constexpr std::array<const char*, static_cast<size_t>(Check::kCount)> kCheckNames = {
-    "Linearizable",   "WritesInOrder",
-    "VersionsUnique", "Values",
-    "LocksExclude",   "LocksHaveHolders",
-    "EndsByDeadline", "EndsOnce",
-    "RoomComesBack",  "HealthyConnection",
-    "Patience",       "EverythingBack",
-    "Connects",       "Answers",
-    "Expiry",         "Room",
-    "Refusals",       "Accepts",
-    "Siege",          "Ends"};
+    "Linearizable",  "WritesInOrder",     "VersionsUnique", "Values",
+    "LocksExclude",  "LocksHaveHolders",  "EndsByDeadline", "EndsOnce",
+    "RoomComesBack", "HealthyConnection", "Patience",       "EverythingBack",
+    "Connects",      "Answers",           "Expiry",         "Room",
+    "Refusals",      "Accepts",           "Siege",          "Ends"};
 
 inline const char* NameOf(Check check) { return kCheckNames[static_cast<size_t>(check)]; }
 

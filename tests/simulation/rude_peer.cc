@@ -77,8 +77,7 @@ void RudePeer::OnEstablished() {
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RTS;
   attributes.min_rnr_timer = 0;
-  ibv_modify_qp(connector_->connection()->qp(), &attributes,
-                IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER);
+  ibv_modify_qp(connector_->connection()->qp(), &attributes, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER);
 }
 
 bool RudePeer::TakesReplies() const {

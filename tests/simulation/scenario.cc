@@ -105,8 +105,9 @@ std::string Scenario::ToString() const {
       "M, slots ", server.index_slots, ", lock words ", server.lock_words);
   absl::StrAppend(&text, ", besiegers ", besiegers, ", credits ", server.credits, ", receives ",
                   server.receives, ", reply buffers ", server.reply_buffers, ", lock requests ",
-                  server.lock_requests_max, ", hasty ", hasty_percent, ", locks ", locks_percent, ", leases ", leases_percent,
-                  ", ttl ", ttl_percent, ", values ", value_bytes_max, ", faults ", faults);
+                  server.lock_requests_max, ", hasty ", hasty_percent, ", locks ", locks_percent,
+                  ", leases ", leases_percent, ", ttl ", ttl_percent, ", values ", value_bytes_max,
+                  ", faults ", faults);
   for (const Event& event : events) {
     absl::StrAppend(&text, ", event ", static_cast<int>(event.type), "@", event.at_ns / kNsPerMs,
                     "+", event.duration_ns / kNsPerMs);
