@@ -233,26 +233,39 @@ void RudePeer::Ask(Opcode opcode, std::string_view key) {
 void RudePeer::OnReply(uint32_t slot) {
   ReplyHeader reply;
   std::memcpy(&reply, receives_.data() + uint64_t{slot} * kMessageBytesMax, sizeof(reply));
-  answers_ += reply.opcode == static_cast<uint8_t>(Opcode::kPut);
   if (reply.opcode != static_cast<uint8_t>(Opcode::kHeartbeat)) answer_ = reply;
   PostOneReceive(slot);
 }
 
 bool RudePeer::MayWriteUnderLock() {
   const int64_t now_ns = run_->now_ns();
-  const bool none = history_->LastAcquired().second == 0;
-  if (none || sequence_ > answers_ || now_ns < next_send_ns_) return false;
-  next_send_ns_ = now_ns + run_->LogUniform(10 * kNsPerUs, 20 * kNsPerMs);
+  const bool waits = sequence_ > 0 && !answer_.has_value();
+  if (history_->LastAcquired().second == 0 || waits || now_ns < next_send_ns_) return false;
+  // The write comes as soon as the version is known.
+  const bool asked = answer_.has_value() && answer_->opcode == static_cast<uint8_t>(Opcode::kGet);
+  if (!asked) next_send_ns_ = now_ns + run_->LogUniform(10 * kNsPerUs, 10 * kNsPerMs);
   return true;
 }
 
-// Under one that another client took. If that is carried out, somebody will read it.
+// Under one that another client took, and with the version that the key has, which it asks for
+// first. If that is carried out, somebody will read it.
 uint32_t RudePeer::WriteUnderLock(std::byte* out) {
-  const auto [key, word] = history_->LastAcquired();
+  const bool asked = answer_.has_value() && answer_->opcode == static_cast<uint8_t>(Opcode::kGet);
+  const uint64_t version = asked ? answer_->version : 0;
+  answer_.reset();
+  if (!asked) {
+    target_ = history_->LastAcquired();
+    const std::string& name = KeyName(target_.first);
+    RequestHeader get = GetHeader(name, true);
+    get.sequence = ++sequence_;
+    return static_cast<uint32_t>(EncodeRequest(get, name, "", std::span(out, kMessageBytesMax)));
+  }
+  const auto [key, word] = target_;
   RequestHeader header{};
   header.opcode = static_cast<uint8_t>(Opcode::kPut);
   header.sequence = ++sequence_;
-  header.flags = kUnderLock;
+  header.flags = kUnderLock | kOnlyIfVersion;
+  header.expected_version = version;
   header.lock_word = word;
   const std::string_view name = KeyName(key);
   const std::string_view value = "stolen";

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "common/protocol/message.h"
 #include "common/rdma/completion.h"
@@ -87,10 +88,10 @@ class RudePeer {
   uint32_t receives_left_ = 0;
   uint32_t sends_left_ = 0;
   uint64_t sequence_ = 0;
-  uint64_t answers_ = 0;  // to writes
   std::optional<ReplyHeader> answer_;
-  uint8_t retries_ = kRetriesMax;  // that the server is asked for
-  bool slow_ = false;              // to say that it takes no more
+  std::pair<uint32_t, uint64_t> target_;  // key and lock word of another
+  uint8_t retries_ = kRetriesMax;         // that the server is asked for
+  bool slow_ = false;                     // to say that it takes no more
   int64_t next_send_ns_ = 0;
   int64_t next_heartbeat_ns_ = 0;
   bool prepared_ = false;
