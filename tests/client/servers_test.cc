@@ -259,7 +259,7 @@ TEST(ServersTest, TheAddressThatAnsweredSaysWhyItFailed) {
                            .connect_timeout_ns = 30 * kNsPerSecond},
                           &owner);
     ASSERT_TRUE(Eventually([&] {
-      session.Poll(MonotonicNs());
+      session.Poll(Clock::Real()->MonotonicNs());
       return session.unreachable();
     }));
     EXPECT_EQ(TextOf(session.status()), "not this one");
