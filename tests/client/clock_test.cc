@@ -1,5 +1,5 @@
-// A client's clock goes on while the machine is suspended. A time namespace, in which the clock that
-// does is ahead of the one that does not, stands for a suspension.
+// A client's clock goes on while the machine is suspended. A time namespace, in which the clock
+// that does is ahead of the one that does not, stands for a suspension.
 
 #include "client/lookup/clock.h"
 

@@ -48,7 +48,7 @@ class DriverTest : public ::testing::Test {
     driver_ = std::make_unique<Driver>(*std::move(engine));
   }
   OpRequest Request(OpType type, std::string_view key, int64_t timeout_ms) {
-    OpRequest request = KeyRequest(driver_->engine(), type, key).value();
+    OpRequest request = KeyRequest(type, key).value();
     request.timeout_ns = timeout_ms * kNsPerMs;
     return request;
   }

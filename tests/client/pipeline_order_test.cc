@@ -40,7 +40,7 @@ TEST_F(PipelineOrderTest, AWriteWaitsForTheLongWriteOfItsKeyAheadOfIt) {
   BeginPut("key", long_value);
   BeginPut("key", "b");
   BeginPut("other", "c");
-  Begin(DeleteRequest(*engine_, "key", {}));
+  Begin(DeleteRequest("key", {}));
   Settle();
   EXPECT_EQ(Sent(), (std::vector<std::string>{"2 key 1048576", "2 other 1"}));
   engine_->Break(0, absl::UnavailableError("by the test"));  // sent again, and now answered
@@ -79,7 +79,7 @@ TEST_F(PipelineOrderTest, GetsThatShareAReadEndOnce) {
   Connect(8);
   BeginPut("key", "a", 60'000);
   for (int i = 0; i < 2; ++i) {
-    absl::StatusOr<OpRequest> get = KeyRequest(*engine_, OpType::kGet, "key");
+    absl::StatusOr<OpRequest> get = KeyRequest(OpType::kGet, "key");
     ASSERT_TRUE(get.ok());
     get->share_window = true;
     Begin(get, 20);

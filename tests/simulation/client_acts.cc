@@ -100,7 +100,7 @@ bool SimulatedClient::Begin(Pending p, absl::StatusOr<OpRequest> request) {
 }
 
 bool SimulatedClient::BeginGet(uint32_t key, bool share) {
-  auto request = KeyRequest(*engine_, OpType::kGet, KeyName(key));
+  auto request = KeyRequest(OpType::kGet, KeyName(key));
   if (request.ok()) request->share_window = share;
   Pending p{.type = OpType::kGet, .key = key};
   p.operation.kind = Kind::kGet;
@@ -147,7 +147,7 @@ bool SimulatedClient::BeginPut(uint32_t key) {
   const uint32_t id = history_->NextWrite();
   p.operation.value = put.flags = id;
   p.value = History::ValueOf(id, ValueBytes());
-  auto request = PutRequest(*engine_, KeyName(key), p.value, put);
+  auto request = PutRequest(KeyName(key), p.value, put);
   return Begin(std::move(p), std::move(request));
 }
 
@@ -160,7 +160,7 @@ bool SimulatedClient::BeginDelete(uint32_t key) {
     p.operation.expected = known->second.id;
     options.only_if_version = known->second.version;
   }
-  auto request = DeleteRequest(*engine_, KeyName(key), options);
+  auto request = DeleteRequest(KeyName(key), options);
   return Begin(std::move(p), std::move(request));
 }
 
@@ -176,7 +176,7 @@ bool SimulatedClient::BeginLockOp(uint32_t key) {
   if (run_->Below(100) < options_.leases_percent) {
     p.ttl_ms = static_cast<uint64_t>(run_->LogUniform(1, 2'000));
   }
-  auto request = KeyRequest(*engine_, p.type, KeyName(key));
+  auto request = KeyRequest(p.type, KeyName(key));
   if (request.ok()) request->ttl_ms = p.ttl_ms;
   return Begin(std::move(p), std::move(request));
 }
@@ -186,7 +186,7 @@ bool SimulatedClient::BeginUnlock(uint32_t key) {
   const Held held = held_.at(key);
   Pending p{.type = OpType::kUnlock, .key = key, .acquisition = held.acquisition};
   const Lock lock{.key = KeyName(key), .word = held.word};
-  if (!Begin(std::move(p), UnlockRequest(*engine_, lock))) return false;
+  if (!Begin(std::move(p), UnlockRequest(lock))) return false;
   held_.erase(key);
   return true;
 }
