@@ -93,7 +93,7 @@ bool SimulatedClient::Begin(Pending p, absl::StatusOr<OpRequest> request) {
   run_->Note(absl::StrCat("client ", number(), " begins ", static_cast<int>(pending.type),
                           " of key ", pending.key, " write ", pending.operation.value, " of ",
                           pending.value.size(), " bytes, if ", pending.operation.expected, ", ",
-                          pending.timeout_ns, " ns"));
+                          pending.timeout_ns, " ns, lives ", pending.ttl_ms, " ms"));
   pending.used = true;
   ++pending_count_;
   return true;
