@@ -292,7 +292,8 @@ class Engine final : public SessionOwner {
 
   Server& ServerOf(const Op& op) const { return *op.server; }
   ClientSession& SessionOf(const Op& op) const { return *ServerOf(op).session; }
-  // The value travels in the request. REQUIRES: it is that of a write.
+  // The value travels in the request; false also before the first connection, when nobody knows.
+  // REQUIRES: it is that of a write.
   bool IsEager(const Op& op) const {
     const size_t bytes = sizeof(RequestHeader) + op.key_bytes + op.request.value.size();
     return bytes <= SessionOf(op).eager_bytes_max();

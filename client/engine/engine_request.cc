@@ -98,7 +98,7 @@ void Engine::CancelRequest(uint32_t i) {
 
 // The server has no room for it now. It is sent again after a pause, or those that are told so
 // would keep the server from everything else. The longer an operation has waited the longer the
-// pause, so pauses grow as a power does.
+// pause, so pauses grow exponentially.
 void Engine::Postpone(uint32_t i) {
   Op& op = ops_[i];
   const int64_t waited_ns = now_ns_ - (op.deadline_ns - op.request.timeout_ns);

@@ -73,6 +73,29 @@ TEST_F(PipelineOrderTest, AGetReadsWhatTheWriteAheadOfItWrote) {
   EXPECT_EQ(ended_[get].value, "new");
 }
 
+// The first, a long one, comes to its deadline while there is no connection, and the others are
+// started then. The slot of the last, which was another operation's, is before that of the second.
+TEST_F(PipelineOrderTest, WritesThatAreReleasedWithoutAConnectionKeepTheirOrder) {
+  Connect(8);
+  server_->answer = [](const FakeServer::Request& request) -> std::optional<ReplyHeader> {
+    if (request.opcode() == Opcode::kPut) return std::nullopt;
+    return FakeServer::ReplyTo(request);
+  };
+  Begin(ServerRequest(*engine_, OpType::kPing, 0));
+  const std::string long_value(5000, 'a');
+  const uint64_t first = BeginPut("key", long_value, /*timeout_ms=*/50);
+  BeginPut("key", "bb", 60'000);
+  Settle();
+  engine_->Break(0, absl::UnavailableError("by the test"));
+  BeginPut("key", "ccc", 60'000);
+  clock_.now_ns += 60 * kNsPerMs;
+  PollOnce();
+  ASSERT_TRUE(HasEnded(first));
+  AnswerEverything();
+  PassMs(100);
+  EXPECT_EQ(Sent(), (std::vector<std::string>{"7  0", "2 key 5000", "2 key 2", "2 key 3"}));
+}
+
 // GETs that share a READ are started by the answer to the write ahead of them, and come to their
 // deadline in the same Poll.
 TEST_F(PipelineOrderTest, GetsThatShareAReadEndOnce) {

@@ -18,6 +18,9 @@ constexpr int64_t kDrainNsMax = 8 * kNsPerSecond;
 // For the locks of the dead, which are looked for every 2 s.
 constexpr int64_t kQuietNs = 5 * kNsPerSecond;
 constexpr int64_t kConnectNsMax = 8 * kNsPerSecond;
+constexpr int64_t kSilenceNs = int64_t{kSilenceMsDefault} * kNsPerMs;
+// Each worker has so many buffers for long values.
+constexpr size_t kStagingBuffers = 4;
 
 }  // namespace
 
@@ -169,6 +172,9 @@ void World::HandleEvents() {
   const int64_t now_ns = run_->now_ns();
   if (suspended()) return;
   if (suspended_ns_ != 0) Resume();
+  // They may hold all buffers until they are cut off.
+  const size_t buffers = std::min<size_t>(scenario_.server.reply_buffers, kStagingBuffers);
+  if (peers_.size() >= buffers) server_.health().Disturb(now_ns);
   if (breaking_until_ns_ != 0 && now_ns >= breaking_until_ns_) {
     breaking_until_ns_ = 0;
     run_->SetFaults(scenario_.faults);
@@ -228,9 +234,11 @@ void World::Suspend(int64_t ns) {
   suspended_until_ns_ = run_->now_ns() + ns;
 }
 
-// Nobody lost time against anybody else, so nobody has an excuse.
+// Nobody lost time against anybody else, so nobody has an excuse. But a gap counts as up to a sixth
+// of silence.
 void World::Resume() {
-  const int64_t ns = std::exchange(suspended_ns_, 0);
+  const int64_t suspended_ns = std::exchange(suspended_ns_, 0);
+  const int64_t ns = std::max<int64_t>(suspended_ns - Liveness::WatchStepNs(kSilenceNs), 0);
   server_.Suspend(ns);
   for (Guest& guest : guests_) guest.client->Suspend(ns);
 }
