@@ -34,8 +34,9 @@ World::World(Run* run)
   run_->SetFaults(scenario_.faults);
   for (uint32_t i = 0; i < scenario_.clients; ++i) {
     // Some are there from the beginning, others come in the midst.
-    const int64_t act_ns = static_cast<int64_t>(
+    int64_t act_ns = static_cast<int64_t>(
         run->Below(static_cast<uint64_t>(scenario_.active_ns / (run->OneIn(2) ? 1 : 100) + 1)));
+    if (run->OneIn(3)) act_ns = 0;  // before it is connected
     guests_.push_back({NewClient(), run_->now_ns() + act_ns, 0});
   }
 }
@@ -229,7 +230,13 @@ void World::Happen(const Event& event) {
   }
 }
 
+// In the midst of what clients do.
 void World::Suspend(int64_t ns) {
+  for (Guest& guest : guests_) {
+    if (run_->now_ns() < guest.stalled_until_ns) continue;
+    guest.client->Act(patient_);
+    PollGuest(&guest);
+  }
   suspended_ns_ = ns;
   suspended_until_ns_ = run_->now_ns() + ns;
 }
