@@ -123,32 +123,31 @@ absl::Status AsyncClient::Get(std::string_view key, std::span<std::byte> out, ui
 
 absl::Status AsyncClient::Put(std::string_view key, std::string_view value,
                               const PutOptions& options, uint64_t user_data) {
-  return state_->Begin(PutRequest(*state_->engine, key, value, options), user_data);
+  return state_->Begin(PutRequest(key, value, options), user_data);
 }
 
 absl::Status AsyncClient::Delete(std::string_view key, const DeleteOptions& options,
                                  uint64_t user_data) {
-  return state_->Begin(DeleteRequest(*state_->engine, key, options), user_data);
+  return state_->Begin(DeleteRequest(key, options), user_data);
 }
 
 absl::Status AsyncClient::TryLock(std::string_view key, uint64_t user_data,
                                   const LockOptions& options) {
-  return state_->Begin(LockRequest(*state_->engine, OpType::kLock, key, options), user_data);
+  return state_->Begin(LockRequest(OpType::kLock, key, options), user_data);
 }
 
 absl::Status AsyncClient::LockAndGet(std::string_view key, std::span<std::byte> out,
                                      uint64_t user_data, const LockOptions& options) {
-  return state_->Begin(LockRequest(*state_->engine, OpType::kLockAndGet, key, options), user_data,
-                       out);
+  return state_->Begin(LockRequest(OpType::kLockAndGet, key, options), user_data, out);
 }
 
 absl::Status AsyncClient::Extend(const Lock& lock, std::chrono::milliseconds lease,
                                  uint64_t user_data) {
-  return state_->Begin(ExtendRequest(*state_->engine, lock, lease), user_data);
+  return state_->Begin(ExtendRequest(lock, lease), user_data);
 }
 
 absl::Status AsyncClient::Unlock(const Lock& lock, uint64_t user_data) {
-  return state_->Begin(UnlockRequest(*state_->engine, lock), user_data);
+  return state_->Begin(UnlockRequest(lock), user_data);
 }
 
 absl::Status AsyncClient::Ping(uint32_t server, uint64_t user_data) {

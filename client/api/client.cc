@@ -68,14 +68,14 @@ absl::StatusOr<Lock> Client::State::Acquire(OpType type, std::string_view key,
   for (int64_t pause_ns = kLockPauseFirstNs;; pause_ns = std::min(2 * pause_ns, kLockPauseMaxNs)) {
     bool acquired = false;
     const int64_t left_ns = deadline_ns - clock.MonotonicNs();
-    absl::Status status = Run(LockRequest(driver.engine(), type, key, options),
-                              std::max<int64_t>(left_ns, 0), [&](const Op& op) {
-                                acquired = op.done.found;
-                                lock.word = op.word.word();
-                                lock.server = op.request.server;
-                                holder = op.word.connection_id();
-                                if (acquired) use(op);
-                              });
+    absl::Status status =
+        Run(LockRequest(type, key, options), std::max<int64_t>(left_ns, 0), [&](const Op& op) {
+          acquired = op.done.found;
+          lock.word = op.word.word();
+          lock.server = op.request.server;
+          holder = op.word.connection_id();
+          if (acquired) use(op);
+        });
     if (!status.ok() && holder == 0) return status;
     if (status.ok() && acquired) return lock;
     if (!status.ok() && !absl::IsDeadlineExceeded(status)) return status;
@@ -126,10 +126,10 @@ Client::~Client() {
 absl::StatusOr<std::optional<Value>> Client::Get(std::string_view key,
                                                  std::optional<Milliseconds> deadline) {
   std::optional<Value> value;
-  absl::Status status = state_->Run(KeyRequest(state_->driver.engine(), OpType::kGet, key),
-                                    state_->TimeoutNs(deadline), [&](const Op& op) {
-                                      if (op.done.found) value = ValueOf(op);
-                                    });
+  absl::Status status =
+      state_->Run(KeyRequest(OpType::kGet, key), state_->TimeoutNs(deadline), [&](const Op& op) {
+        if (op.done.found) value = ValueOf(op);
+      });
   if (!status.ok()) return status;
   return value;
 }
@@ -153,11 +153,11 @@ absl::StatusOr<bool> Client::GetView(
     std::string_view key, const std::function<void(std::string_view, const ItemInfo&)>& use,
     std::optional<Milliseconds> deadline) {
   bool found = false;
-  absl::Status status = state_->Run(KeyRequest(state_->driver.engine(), OpType::kGet, key),
-                                    state_->TimeoutNs(deadline), [&](const Op& op) {
-                                      found = op.done.found;
-                                      if (found) use(op.value, op.done.info);
-                                    });
+  absl::Status status =
+      state_->Run(KeyRequest(OpType::kGet, key), state_->TimeoutNs(deadline), [&](const Op& op) {
+        found = op.done.found;
+        if (found) use(op.value, op.done.info);
+      });
   if (!status.ok()) return status;
   return found;
 }
@@ -172,7 +172,7 @@ std::vector<absl::StatusOr<std::optional<Value>>> Client::MultiGet(
   absl::flat_hash_map<std::string_view, size_t> first;  // equal keys are asked for once
   for (size_t i = 0; i < keys.size(); ++i) {
     if (!first.try_emplace(keys[i], i).second) continue;
-    absl::StatusOr<OpRequest> request = KeyRequest(state_->driver.engine(), OpType::kGet, keys[i]);
+    absl::StatusOr<OpRequest> request = KeyRequest(OpType::kGet, keys[i]);
     if (!request.ok()) {
       answers[i] = request.status();
       continue;
@@ -201,8 +201,7 @@ absl::StatusOr<uint64_t> Client::Put(std::string_view key, std::string_view valu
                                      const PutOptions& options,
                                      std::optional<Milliseconds> deadline) {
   uint64_t version = 0;
-  absl::Status status = state_->Run(PutRequest(state_->driver.engine(), key, value, options),
-                                    state_->TimeoutNs(deadline),
+  absl::Status status = state_->Run(PutRequest(key, value, options), state_->TimeoutNs(deadline),
                                     [&](const Op& op) { version = op.done.info.version; });
   if (!status.ok()) return status;
   return version;
@@ -211,9 +210,8 @@ absl::StatusOr<uint64_t> Client::Put(std::string_view key, std::string_view valu
 absl::StatusOr<bool> Client::Delete(std::string_view key, const DeleteOptions& options,
                                     std::optional<Milliseconds> deadline) {
   bool found = false;
-  absl::Status status =
-      state_->Run(DeleteRequest(state_->driver.engine(), key, options), state_->TimeoutNs(deadline),
-                  [&](const Op& op) { found = op.done.found; });
+  absl::Status status = state_->Run(DeleteRequest(key, options), state_->TimeoutNs(deadline),
+                                    [&](const Op& op) { found = op.done.found; });
   if (!status.ok()) return status;
   return found;
 }
@@ -228,25 +226,21 @@ absl::StatusOr<std::optional<Lock>> Client::TryLock(std::string_view key,
                                                     std::optional<Milliseconds> deadline,
                                                     const LockOptions& options) {
   std::optional<Lock> lock;
-  absl::Status status =
-      state_->Run(LockRequest(state_->driver.engine(), OpType::kLock, key, options),
-                  state_->TimeoutNs(deadline), [&](const Op& op) {
-                    if (op.done.found)
-                      lock = Lock{std::string(key), op.word.word(), op.request.server};
-                  });
+  absl::Status status = state_->Run(
+      LockRequest(OpType::kLock, key, options), state_->TimeoutNs(deadline), [&](const Op& op) {
+        if (op.done.found) lock = Lock{std::string(key), op.word.word(), op.request.server};
+      });
   if (!status.ok()) return status;
   return lock;
 }
 
 absl::Status Client::Unlock(const Lock& lock, std::optional<Milliseconds> deadline) {
-  return state_->Run(UnlockRequest(state_->driver.engine(), lock), state_->TimeoutNs(deadline),
-                     [](const Op&) {});
+  return state_->Run(UnlockRequest(lock), state_->TimeoutNs(deadline), [](const Op&) {});
 }
 
 absl::Status Client::Extend(const Lock& lock, Milliseconds lease,
                             std::optional<Milliseconds> deadline) {
-  return state_->Run(ExtendRequest(state_->driver.engine(), lock, lease),
-                     state_->TimeoutNs(deadline), [](const Op&) {});
+  return state_->Run(ExtendRequest(lock, lease), state_->TimeoutNs(deadline), [](const Op&) {});
 }
 
 absl::StatusOr<std::vector<HeldLock>> Client::Locks(uint32_t server,
@@ -269,8 +263,8 @@ absl::StatusOr<std::vector<HeldLock>> Client::Locks(uint32_t server,
 absl::StatusOr<bool> Client::BreakLock(std::string_view key, std::optional<Milliseconds> deadline) {
   bool found = false;
   absl::Status status =
-      state_->Run(KeyRequest(state_->driver.engine(), OpType::kBreakLock, key),
-                  state_->TimeoutNs(deadline), [&](const Op& op) { found = op.done.found; });
+      state_->Run(KeyRequest(OpType::kBreakLock, key), state_->TimeoutNs(deadline),
+                  [&](const Op& op) { found = op.done.found; });
   if (!status.ok()) return status;
   return found;
 }

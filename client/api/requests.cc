@@ -42,7 +42,7 @@ absl::Status KeyError(std::string_view key) {
       absl::StrCat("key of ", key.size(), " bytes, at most ", kKeyBytesMax, " are possible"));
 }
 
-absl::StatusOr<OpRequest> KeyRequest(const Engine& /*engine*/, OpType type, std::string_view key) {
+absl::StatusOr<OpRequest> KeyRequest(OpType type, std::string_view key) {
   if (!KeyFits(key)) return KeyError(key);
   OpRequest request;
   request.type = type;
@@ -50,9 +50,9 @@ absl::StatusOr<OpRequest> KeyRequest(const Engine& /*engine*/, OpType type, std:
   return request;
 }
 
-absl::StatusOr<OpRequest> PutRequest(const Engine& engine, std::string_view key,
-                                     std::string_view value, const PutOptions& options) {
-  absl::StatusOr<OpRequest> request = KeyRequest(engine, OpType::kPut, key);
+absl::StatusOr<OpRequest> PutRequest(std::string_view key, std::string_view value,
+                                     const PutOptions& options) {
+  absl::StatusOr<OpRequest> request = KeyRequest(OpType::kPut, key);
   if (!request.ok()) return request;
   if (value.size() > kValueBytesMax) {
     return absl::InvalidArgumentError(absl::StrCat("value of ", value.size(), " bytes, at most ",
@@ -74,27 +74,25 @@ absl::StatusOr<OpRequest> PutRequest(const Engine& engine, std::string_view key,
   return request;
 }
 
-absl::StatusOr<OpRequest> DeleteRequest(const Engine& engine, std::string_view key,
-                                        const DeleteOptions& options) {
-  absl::StatusOr<OpRequest> request = KeyRequest(engine, OpType::kDelete, key);
+absl::StatusOr<OpRequest> DeleteRequest(std::string_view key, const DeleteOptions& options) {
+  absl::StatusOr<OpRequest> request = KeyRequest(OpType::kDelete, key);
   if (!request.ok()) return request;
   absl::Status status = AddConditions(options.only_if_version, options.lock, &*request);
   if (!status.ok()) return status;
   return request;
 }
 
-absl::StatusOr<OpRequest> LockRequest(const Engine& engine, OpType type, std::string_view key,
+absl::StatusOr<OpRequest> LockRequest(OpType type, std::string_view key,
                                       const LockOptions& options) {
-  absl::StatusOr<OpRequest> request = KeyRequest(engine, type, key);
+  absl::StatusOr<OpRequest> request = KeyRequest(type, key);
   if (!request.ok() || !options.lease.has_value()) return request;
   absl::Status status = AddLease(*options.lease, &*request);
   if (!status.ok()) return status;
   return request;
 }
 
-absl::StatusOr<OpRequest> ExtendRequest(const Engine& engine, const Lock& lock,
-                                        std::chrono::milliseconds lease) {
-  absl::StatusOr<OpRequest> request = UnlockRequest(engine, lock);
+absl::StatusOr<OpRequest> ExtendRequest(const Lock& lock, std::chrono::milliseconds lease) {
+  absl::StatusOr<OpRequest> request = UnlockRequest(lock);
   if (!request.ok()) return request;
   request->type = OpType::kExtendLock;
   absl::Status status = AddLease(lease, &*request);
@@ -102,8 +100,8 @@ absl::StatusOr<OpRequest> ExtendRequest(const Engine& engine, const Lock& lock,
   return request;
 }
 
-absl::StatusOr<OpRequest> UnlockRequest(const Engine& engine, const Lock& lock) {
-  absl::StatusOr<OpRequest> request = KeyRequest(engine, OpType::kUnlock, lock.key);
+absl::StatusOr<OpRequest> UnlockRequest(const Lock& lock) {
+  absl::StatusOr<OpRequest> request = KeyRequest(OpType::kUnlock, lock.key);
   if (!request.ok()) return request;
   if (lock.word == 0) return absl::InvalidArgumentError("not a lock that was acquired");
   request->lock_word = lock.word;

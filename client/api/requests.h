@@ -23,17 +23,15 @@ inline bool KeyFits(std::string_view key) { return !key.empty() && key.size() <=
 absl::Status KeyError(std::string_view key);
 
 // InvalidArgument, each: what is wrong with the arguments. Nothing was sent.
-absl::StatusOr<OpRequest> KeyRequest(const Engine& engine, OpType type, std::string_view key);
-absl::StatusOr<OpRequest> PutRequest(const Engine& engine, std::string_view key,
-                                     std::string_view value, const PutOptions& options);
-absl::StatusOr<OpRequest> DeleteRequest(const Engine& engine, std::string_view key,
-                                        const DeleteOptions& options);
+absl::StatusOr<OpRequest> KeyRequest(OpType type, std::string_view key);
+absl::StatusOr<OpRequest> PutRequest(std::string_view key, std::string_view value,
+                                     const PutOptions& options);
+absl::StatusOr<OpRequest> DeleteRequest(std::string_view key, const DeleteOptions& options);
 // kLock or kLockAndGet.
-absl::StatusOr<OpRequest> LockRequest(const Engine& engine, OpType type, std::string_view key,
+absl::StatusOr<OpRequest> LockRequest(OpType type, std::string_view key,
                                       const LockOptions& options);
-absl::StatusOr<OpRequest> UnlockRequest(const Engine& engine, const Lock& lock);
-absl::StatusOr<OpRequest> ExtendRequest(const Engine& engine, const Lock& lock,
-                                        std::chrono::milliseconds lease);
+absl::StatusOr<OpRequest> UnlockRequest(const Lock& lock);
+absl::StatusOr<OpRequest> ExtendRequest(const Lock& lock, std::chrono::milliseconds lease);
 absl::StatusOr<OpRequest> ServerRequest(const Engine& engine, OpType type, uint32_t server);
 
 // Of a finished operation, with a text for people. OK also for a miss and a lock not acquired.

@@ -14,6 +14,8 @@
 namespace gannet {
 namespace {
 
+bool Writes(OpType type) { return type == OpType::kPut || type == OpType::kDelete; }
+
 absl::Status CheckDeviceOption(const std::string& device) {
   if (device == "soft") return RunningOnSoftverbs() ? absl::OkStatus() : NoDeviceStatus();
   if (device == "auto") return ListDevices().empty() ? NoDeviceStatus() : absl::OkStatus();
@@ -153,6 +155,9 @@ void Engine::Start(uint32_t i) {
   Server& server = ServerOf(op);
   if (!server.session->ready()) {
     if (server.session->down()) return Finish(i, Outcome::kUnavailable);
+    // OnReady starts what waits, in no order of its own. The queue of requests keeps the order of
+    // writes.
+    if (Writes(op.request.type)) return QueueRequest(i);
     op.phase = Op::Phase::kWaiting;
     return;
   }
@@ -186,13 +191,9 @@ void Engine::StartInOrder(Op& op) {
   op.phase = Op::Phase::kHeldBack;
 }
 
-// Writes that are begun while there is no connection are started by OnReady, in no order of theirs.
-// So each of them waits for the one before.
 KeyOrder::Kind Engine::OrderOf(const Op& op) const {
-  const OpType type = op.request.type;
-  if (type != OpType::kPut && type != OpType::kDelete) return KeyOrder::Kind::kRead;
-  const bool in_turn = SessionOf(op).ready() && IsEager(op);
-  return in_turn ? KeyOrder::Kind::kWrite : KeyOrder::Kind::kSlowWrite;
+  if (!Writes(op.request.type)) return KeyOrder::Kind::kRead;
+  return IsEager(op) ? KeyOrder::Kind::kWrite : KeyOrder::Kind::kSlowWrite;
 }
 
 void Engine::LeaveOrder(Op& op) {
@@ -252,7 +253,9 @@ void Engine::CheckDeadlines() {
   earliest_deadline_ns_ = INT64_MAX;
   for (uint32_t i = 0; i < ops_.size(); ++i) {
     const Op& op = ops_[i];
-    if (op.phase <= Op::Phase::kFresh || op.over()) continue;
+    if (op.phase <= Op::Phase::kFresh) continue;
+    if (op.busy.postponed) EndPause(i);
+    if (op.over()) continue;
     if (now_ns_ >= op.deadline_ns) {
       Expire(i);
     } else {

@@ -207,6 +207,7 @@ class Engine final : public SessionOwner {
   void FreeIfQuiet(uint32_t i);
   void Free(Op& op);
   void KeepReleased(uint32_t n);
+  // Deadlines, and pauses that are over.
   void CheckDeadlines();
 
   // engine_ordinary_get.cc
@@ -271,6 +272,8 @@ class Engine final : public SessionOwner {
   void QueueRequest(uint32_t i);
   void PushRequest(uint32_t i);
   void CancelRequest(uint32_t i);
+  void Postpone(uint32_t i);
+  void EndPause(uint32_t i);
   RequestHeader HeaderOf(const Op& op) const;
   uint32_t EncodeLater(uint32_t i, const RegisteredPool& pool);
   void OnGetReply(uint32_t i, RequestWindow::Entry* entry, const ReplyView& reply);
@@ -289,7 +292,8 @@ class Engine final : public SessionOwner {
 
   Server& ServerOf(const Op& op) const { return *op.server; }
   ClientSession& SessionOf(const Op& op) const { return *ServerOf(op).session; }
-  // The value travels in the request. REQUIRES: it is that of a write.
+  // The value travels in the request; false also before the first connection, when nobody knows.
+  // REQUIRES: it is that of a write.
   bool IsEager(const Op& op) const {
     const size_t bytes = sizeof(RequestHeader) + op.key_bytes + op.request.value.size();
     return bytes <= SessionOf(op).eager_bytes_max();
@@ -309,7 +313,7 @@ class Engine final : public SessionOwner {
   bool started_ = false;           // StartStatus was OK
   const size_t inline_key_sizes_;  // see BeginsInline
   int64_t now_ns_ = 0;
-  int64_t earliest_deadline_ns_ = INT64_MAX;  // or earlier than it
+  int64_t earliest_deadline_ns_ = INT64_MAX;  // or end of a pause, or earlier than it
   uint64_t hash_seed_ = 0;                    // of the only server
   uint32_t lingering_ = 0;                    // released, but something is busy with them
   uint32_t spare_;                            // so many free slots are more than depth_ allows

@@ -11,6 +11,10 @@ namespace {
 
 // Room for the value that a GET by RPC names at first; the server says when it is too small.
 constexpr uint32_t kReplyRoom = 16 << 10;
+// Of a request that is to be sent again: about a round trip, and as long as a server is busy with
+// much else.
+constexpr int64_t kPauseNsMin = 10 * kNsPerUs;
+constexpr int64_t kPauseNsMax = 5 * kNsPerMs;
 
 Opcode OpcodeOf(const Op& op) {
   if (op.busy.releasing) return Opcode::kUnlock;
@@ -86,9 +90,31 @@ void Engine::PushRequest(uint32_t i) {
 // Nobody waits for it any more: it leaves without a credit, which may never come.
 void Engine::CancelRequest(uint32_t i) {
   Op& op = ops_[i];
+  op.busy.postponed = false;
   if (!op.busy.queued_request) return;
   op.busy.queued_request = false;
   SessionOf(op).CancelRequest(i);
+}
+
+// The server has no room for it now. It is sent again after a pause, or those that are told so
+// would keep the server from everything else. The longer an operation has waited the longer the
+// pause, so pauses grow exponentially.
+void Engine::Postpone(uint32_t i) {
+  Op& op = ops_[i];
+  const int64_t waited_ns = now_ns_ - (op.deadline_ns - op.request.timeout_ns);
+  op.again_ns = now_ns_ + std::clamp(waited_ns / 2, kPauseNsMin, kPauseNsMax);
+  op.busy.postponed = true;
+  earliest_deadline_ns_ = std::min(earliest_deadline_ns_, op.again_ns);
+}
+
+void Engine::EndPause(uint32_t i) {
+  Op& op = ops_[i];
+  if (now_ns_ < op.again_ns) {
+    earliest_deadline_ns_ = std::min(earliest_deadline_ns_, op.again_ns);
+    return;
+  }
+  op.busy.postponed = false;
+  PushRequest(i);
 }
 
 RequestHeader Engine::HeaderOf(const Op& op) const {
@@ -188,7 +214,10 @@ void Engine::OnReply(RequestWindow::Entry* entry, const ReplyView& reply) {
 void Engine::OnAnswer(uint32_t i, RequestWindow::Entry* entry, const ReplyView& reply) {
   const Opcode opcode = OpcodeOf(ops_[i]);
   if (reply.header.opcode != static_cast<uint8_t>(opcode)) return Finish(i, Outcome::kServerBug);
-  if (reply.header.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) return QueueRequest(i);
+  if (reply.header.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) {
+    ops_[i].phase = Op::Phase::kRequestQueued;
+    return Postpone(i);
+  }
   switch (opcode) {
     case Opcode::kGet:
       return OnGetReply(i, entry, reply);
@@ -283,7 +312,7 @@ void Engine::OnLateReply(uint32_t i, const ReplyView& reply) {
     const bool acquired = reply.header.status == static_cast<uint8_t>(ReplyStatus::kOk);
     if (acquired && LocksOf(op).IsOfThisConnection(op.word)) GiveBackLock(i);
   } else if (reply.header.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) {
-    PushRequest(i);  // the lock is still held
+    Postpone(i);  // the lock is still held
   } else {
     op.busy.releasing = false;
   }

@@ -76,7 +76,8 @@ struct alignas(64) Op {
     bool queued_request = false;  // in its session's queue of requests
     bool awaits_reply = false;    // over, but whether it got the lock is still to be heard
     bool starving = false;        // in the engine's queue for long buffers
-    uint16_t zero = 0;            // so that all of it is one word
+    bool postponed = false;       // its request is to be sent again, at `again_ns`
+    uint8_t zero = 0;             // so that all of it is one word
 
     bool quiet() const { return std::bit_cast<uint64_t>(*this) == 0; }
   };
@@ -115,6 +116,7 @@ struct alignas(64) Op {
   uint64_t sequence = 0;      // of the request sent
   uint32_t value_needed = 0;  // GET by RPC: room to ask for
   uint32_t number = 0;        // of the slot
+  int64_t again_ns = 0;       // see Busy::postponed
 
   std::string_view key() const { return {key_memory, key_bytes}; }
 };

@@ -1,6 +1,8 @@
 #ifndef GANNET_CLIENT_LOOKUP_CLOCK_H_
 #define GANNET_CLIENT_LOOKUP_CLOCK_H_
 
+#include <time.h>
+
 #include <cstdint>
 
 #include "common/base/clock.h"
@@ -12,7 +14,13 @@ namespace gannet {
 class Clock {
  public:
   virtual ~Clock() = default;
-  virtual int64_t MonotonicNs() const { return gannet::MonotonicNs(); }
+  // Never goes back, and goes on while the machine is suspended: what a client was told of its
+  // server's clock, and when, must stay true.
+  virtual int64_t MonotonicNs() const {
+    timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return t.tv_sec * kNsPerSecond + t.tv_nsec;
+  }
 
   // The machine's clock.
   static const Clock* Real() {

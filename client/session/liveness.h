@@ -7,6 +7,7 @@
 
 #include "client/session/watched_time.h"
 #include "common/base/clock.h"
+#include "common/protocol/heartbeats.h"
 
 namespace gannet {
 
@@ -25,8 +26,8 @@ namespace gannet {
 class Liveness {
  public:
   static constexpr int64_t kHeartbeatNsMax = 2 * kNsPerSecond;
-  // Unanswered ones at most: each needs a receive.
-  static constexpr uint32_t kHeartbeatsMax = 4;
+  // Unanswered ones at most: each needs a receive, and the server counts them.
+  static constexpr uint32_t kHeartbeatsMax = kHeartbeatsUnansweredMax;
 
   static constexpr int64_t HeartbeatNs(int64_t silence_ns) { return silence_ns / 3; }
   // Polls that are further apart than this notice a dead server later.

@@ -14,10 +14,9 @@ namespace gannet {
 //
 //   server told T, in answer to a question of local time t:   clock(now) <= T + (now - t) + drift
 //
-// Local times are of the monotonic clock, and may be earlier than the real ones: the bound is then
-// only later. The client's wall clock is not used. A machine that was suspended has a monotonic
-// clock that stood still; its connections broke meanwhile, unless that was for less than the
-// silence after which they do.
+// Local times are of a Clock, and may be earlier than the real ones: the bound is then only later.
+// The client's wall clock is not used. A Clock goes on while its machine is suspended, so the bound
+// is right after that too.
 //
 // One owner thread.
 class ServerTimeBound {

@@ -58,7 +58,6 @@ struct ServerConnection {
   }
 
   // Requests that are carried out over several completions, so that they can be given up.
-  void AddInProgress(uint64_t sequence) { in_progress.push_back(sequence); }
   void RemoveInProgress(uint64_t sequence) {
     auto it = std::find(in_progress.begin(), in_progress.end(), sequence);
     if (it != in_progress.end()) in_progress.erase(it);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "common/base/status_macros.h"
+#include "common/protocol/heartbeats.h"
 #include "glog/logging.h"
 #include "server/locks/cpu_lock_cas.h"
 #include "server/locks/loopback_lock_cas.h"
@@ -15,8 +16,6 @@ namespace {
 // the next ones, heartbeats and READs of values, and the drain.
 constexpr uint32_t kSendPlacesPerCredit = 3;
 constexpr uint32_t kSendPlacesSpare = 16;
-// Beside `credits` requests, a heartbeat may be unanswered, and the next one behind it.
-constexpr uint32_t kHeartbeatsUnanswered = 2;
 // How long a closing queue pair may take to be flushed before it is destroyed regardless.
 constexpr int64_t kFlushNsMax = 10'000'000'000;
 // While there are connections, a Tick comes so often within the time after which silence means
@@ -37,7 +36,7 @@ Worker::Worker(const Options& options, const Node* node)
     : options_(options),
       node_(node),
       store_(node->store),
-      unanswered_max_(options.credits + kHeartbeatsUnanswered),
+      unanswered_max_(options.credits + kHeartbeatsUnansweredMax),
       dispatcher_(node->store, node->stats),
       sessions_(SessionOptions(options, *node)),
       batch_(&replies_, [this](ServerConnection* connection, const char* why) {

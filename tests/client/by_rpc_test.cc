@@ -101,7 +101,7 @@ TEST_F(ByRpcTest, ALockByRpcThatComesTooLateIsGivenBack) {
   settings.nic_locks = false;
   EngineRun late(settings), other(settings);
   for (int i = 0; i < 20; ++i) {
-    late.Begin(KeyRequest(late.engine(), i % 2 ? OpType::kLock : OpType::kLockAndGet, "key"), 0);
+    late.Begin(KeyRequest(i % 2 ? OpType::kLock : OpType::kLockAndGet, "key"), 0);
     EXPECT_EQ(late.Finish(1)[0].outcome, Outcome::kDeadlineExceeded);
   }
   const auto give_up = std::chrono::steady_clock::now() + kHang;
@@ -118,7 +118,7 @@ TEST_F(ByRpcTest, TheAnswerToALateUnlockIsNotTakenForAnotherOperations) {
   settings.nic_locks = false;
   EngineRun run(settings);
   for (int round = 0; round < 20; ++round) {
-    const uint32_t i = run.Begin(KeyRequest(run.engine(), OpType::kLock, "key"), 0);
+    const uint32_t i = run.Begin(KeyRequest(OpType::kLock, "key"), 0);
     EXPECT_EQ(run.Finish(1)[0].outcome, Outcome::kDeadlineExceeded);
     const Op& op = run.engine().op(i);
     ASSERT_TRUE(run.PollUntil([&] { return op.busy.releasing && !op.busy.queued_request; }));
@@ -126,7 +126,7 @@ TEST_F(ByRpcTest, TheAnswerToALateUnlockIsNotTakenForAnotherOperations) {
     // belongs to the PUT.
     run.Break();
     ASSERT_TRUE(run.PollUntil([&] { return op.phase == Op::Phase::kFree; }));
-    ASSERT_EQ(run.Begin(PutRequest(run.engine(), "other", "value", {})), i);
+    ASSERT_EQ(run.Begin(PutRequest("other", "value", {})), i);
     ASSERT_EQ(run.Finish(1)[0].outcome, Outcome::kOk) << round;
   }
 }
@@ -135,11 +135,11 @@ TEST_F(ByRpcTest, TheAnswerToALateUnlockIsNotTakenForAnotherOperations) {
 // for a credit behind `puts` PUTs. Finish must not report anything else.
 void LockAndLetTheDeadlinePass(EngineRun& run, uint32_t puts, EngineRun& other) {
   Engine& engine = run.engine();
-  const int64_t now_ns = MonotonicNs();
-  const Op& op = engine.op(run.Begin(KeyRequest(engine, OpType::kLockAndGet, "key"), kNsPerSecond));
+  const int64_t now_ns = Clock::Real()->MonotonicNs();
+  const Op& op = engine.op(run.Begin(KeyRequest(OpType::kLockAndGet, "key"), kNsPerSecond));
   ASSERT_TRUE(run.PollUntil([&] { return op.lock_acquired || op.over(); }, now_ns));
   for (uint32_t i = 0; i < puts; ++i) {
-    run.Begin(PutRequest(engine, "put" + std::to_string(i), "value", {}));
+    run.Begin(PutRequest("put" + std::to_string(i), "value", {}));
   }
   ASSERT_TRUE(run.PollUntil([&] { return op.phase >= Op::Phase::kRequestQueued; }, now_ns));
   engine.Poll(now_ns + kNsPerSecond);
@@ -173,7 +173,7 @@ TEST_F(ByRpcTest, ALockIsGivenBackOnceWhenItsGetIsStillQueued) {
 
 TEST_F(ByRpcTest, WhatOnlyTheServerFindsInvalidIsNotTheCallersFaultAndIsLogged) {
   EngineRun run(SettingsOf(server_));
-  absl::StatusOr<OpRequest> request = PutRequest(run.engine(), "key", "value", {});
+  absl::StatusOr<OpRequest> request = PutRequest("key", "value", {});
   ASSERT_TRUE(request.ok()) << request.status();
   request->only_if_absent = request->only_if_version = true;  // PutRequest would refuse it
   const OpResult refused = run.Run(request);
@@ -190,9 +190,9 @@ TEST_F(ByRpcTest, ASessionThatTheServerForgotLeavesWritesUnknown) {
   int unknown = 0, done = 0;
   for (int round = 0; round < kRounds; ++round) {
     for (int i = 0; i < kWrites; ++i) {
-      run.Begin(PutRequest(run.engine(), "key" + std::to_string(i), "value", {}));
+      run.Begin(PutRequest("key" + std::to_string(i), "value", {}));
     }
-    run.Begin(KeyRequest(run.engine(), OpType::kGet, "key0"));
+    run.Begin(KeyRequest(OpType::kGet, "key0"));
     run.Begin(ServerRequest(run.engine(), OpType::kPing, 0));
     for (int polls = 0; polls <= round % 3; ++polls) run.Poll();
     run.Break();

@@ -39,7 +39,7 @@ class EngineRun {
 
   Engine& engine() { return *engine_; }
   const Engine& engine() const { return *engine_; }
-  void Poll() { engine_->Poll(MonotonicNs()); }
+  void Poll() { engine_->Poll(Clock::Real()->MonotonicNs()); }
   void Break() { engine_->Break(0, absl::UnavailableError("broken by the test")); }
 
   uint32_t Begin(absl::StatusOr<OpRequest> request, int64_t timeout_ns = 30 * kNsPerSecond) {
@@ -79,15 +79,13 @@ class EngineRun {
     return results.empty() ? OpResult{} : results[0];
   }
 
-  OpResult Get(std::string_view key) { return Run(KeyRequest(*engine_, OpType::kGet, key)); }
+  OpResult Get(std::string_view key) { return Run(KeyRequest(OpType::kGet, key)); }
   OpResult Put(std::string_view key, std::string_view value, const PutOptions& options = {}) {
-    return Run(PutRequest(*engine_, key, value, options));
+    return Run(PutRequest(key, value, options));
   }
-  OpResult TryLock(std::string_view key) { return Run(KeyRequest(*engine_, OpType::kLock, key)); }
-  OpResult LockAndGet(std::string_view key) {
-    return Run(KeyRequest(*engine_, OpType::kLockAndGet, key));
-  }
-  OpResult Unlock(const Lock& lock) { return Run(UnlockRequest(*engine_, lock)); }
+  OpResult TryLock(std::string_view key) { return Run(KeyRequest(OpType::kLock, key)); }
+  OpResult LockAndGet(std::string_view key) { return Run(KeyRequest(OpType::kLockAndGet, key)); }
+  OpResult Unlock(const Lock& lock) { return Run(UnlockRequest(lock)); }
 
  private:
   std::unique_ptr<Engine> engine_;

@@ -87,10 +87,10 @@ class FakeRun : public ::testing::Test {
     return engine_->Begin(*request) == kNoOp ? 0 : begun_;
   }
   uint64_t BeginPut(const std::string& key, std::string_view value, int64_t timeout_ms = 1000) {
-    return Begin(PutRequest(*engine_, key, value, {}), timeout_ms);
+    return Begin(PutRequest(key, value, {}), timeout_ms);
   }
   uint64_t BeginKey(OpType type, const std::string& key, int64_t timeout_ms = 1000) {
-    return Begin(KeyRequest(*engine_, type, key), timeout_ms);
+    return Begin(KeyRequest(type, key), timeout_ms);
   }
   bool HasEnded(uint64_t op) const { return ended_.contains(op); }
 

@@ -23,7 +23,7 @@ class LateUnlockTest : public FakeRun {
     return {key, ended_[op].word.word(), 0};
   }
   uint64_t BeginUnlock(const Lock& lock, int64_t timeout_ms) {
-    return Begin(UnlockRequest(*engine_, lock), timeout_ms);
+    return Begin(UnlockRequest(lock), timeout_ms);
   }
   uint64_t WordOf(const std::string& key) const {
     const KeyHash hash = KeyHash::Of(key, engine_->session(0).grant().hash_seed);
@@ -67,7 +67,7 @@ TEST_F(LateUnlockTest, IsSentAgainWhenTheServerSaysTryAgain) {
     return FakeServer::ReplyTo(request, refusals-- > 0 ? ReplyStatus::kTryAgain : ReplyStatus::kOk);
   };
   server_->AnswerNow(server_->requests().back(), ReplyStatus::kTryAgain);
-  Settle();
+  PassMs(100);
   EXPECT_EQ(server_->Count(Opcode::kUnlock), 1u + 3 + 1);
   PassMs(1000);
   EXPECT_EQ(server_->Count(Opcode::kUnlock), 1u + 3 + 1) << "once it is released, it is over";

@@ -32,7 +32,7 @@ class LeaseTest : public FakeRun, public ::testing::WithParamInterface<LockMode>
     return ended_[op];
   }
   Ended TryLock(milliseconds lease) {
-    return Run(LockRequest(*engine_, OpType::kLock, "key", {.lease = lease}));
+    return Run(LockRequest(OpType::kLock, "key", {.lease = lease}));
   }
 };
 
@@ -47,8 +47,7 @@ TEST_P(LeaseTest, IsTakenWithTheLockByTheServer) {
 }
 
 TEST_P(LeaseTest, NoLockIsHandedOutThatTheServerDidNotAcknowledge) {
-  const uint64_t op =
-      Begin(LockRequest(*engine_, OpType::kLock, "key", {.lease = milliseconds(9)}));
+  const uint64_t op = Begin(LockRequest(OpType::kLock, "key", {.lease = milliseconds(9)}));
   Settle();
   EXPECT_FALSE(HasEnded(op));
   PassMs(1000);
@@ -70,15 +69,15 @@ TEST_P(LeaseTest, NoLockIsHandedOutThatTheServerDidNotAcknowledge) {
 TEST_P(LeaseTest, ExtendingSaysWhetherTheLockIsHeldStill) {
   AnswerEverything();
   const Lock lock{"key", TryLock(milliseconds(500)).word.word(), 0};
-  EXPECT_EQ(Run(ExtendRequest(*engine_, lock, milliseconds(800))).outcome, Outcome::kOk);
+  EXPECT_EQ(Run(ExtendRequest(lock, milliseconds(800))).outcome, Outcome::kOk);
   EXPECT_EQ(server_->requests().back().opcode(), Opcode::kExtendLock);
   EXPECT_EQ(server_->requests().back().header.ttl_ms, 800u);
   EXPECT_EQ(server_->requests().back().header.lock_word, lock.word);
   AnswerWith(ReplyStatus::kLockLost);
-  EXPECT_EQ(Run(ExtendRequest(*engine_, lock, milliseconds(800))).outcome, Outcome::kLockLost);
+  EXPECT_EQ(Run(ExtendRequest(lock, milliseconds(800))).outcome, Outcome::kLockLost);
   // The client knows it now, and does not ask again.
   const size_t asked = server_->requests().size();
-  EXPECT_EQ(Run(ExtendRequest(*engine_, lock, milliseconds(800))).outcome, Outcome::kLockLost);
+  EXPECT_EQ(Run(ExtendRequest(lock, milliseconds(800))).outcome, Outcome::kLockLost);
   EXPECT_EQ(server_->requests().size(), asked);
 }
 
@@ -86,7 +85,7 @@ TEST_P(LeaseTest, ExtendingALockOfALostConnectionIsRefused) {
   AnswerEverything();
   const Lock lock{"key", TryLock(milliseconds(500)).word.word(), 0};
   server_->answer = nullptr;
-  const uint64_t extend = Begin(ExtendRequest(*engine_, lock, milliseconds(800)));
+  const uint64_t extend = Begin(ExtendRequest(lock, milliseconds(800)));
   Settle();
   AnswerEverything();
   engine_->Break(0, absl::UnavailableError("by the test"));
@@ -99,18 +98,18 @@ TEST_P(LeaseTest, TooShortOrTooLongIsInvalid) {
   const Lock lock{"key", 1, 0};
   for (const int64_t ms : {int64_t{0}, int64_t{-1}, static_cast<int64_t>(kTtlMsMax) + 1}) {
     EXPECT_TRUE(absl::IsInvalidArgument(
-        LockRequest(*engine_, OpType::kLock, "key", {.lease = milliseconds(ms)}).status()));
-    EXPECT_TRUE(absl::IsInvalidArgument(ExtendRequest(*engine_, lock, milliseconds(ms)).status()));
+        LockRequest(OpType::kLock, "key", {.lease = milliseconds(ms)}).status()));
+    EXPECT_TRUE(absl::IsInvalidArgument(ExtendRequest(lock, milliseconds(ms)).status()));
   }
 }
 
 TEST_P(LeaseTest, BreakingSaysWhetherSomebodyHeldIt) {
   AnswerEverything();
-  EXPECT_TRUE(Run(KeyRequest(*engine_, OpType::kBreakLock, "key")).found);
+  EXPECT_TRUE(Run(KeyRequest(OpType::kBreakLock, "key")).found);
   EXPECT_EQ(server_->requests().back().opcode(), Opcode::kUnlock);
   EXPECT_EQ(server_->requests().back().header.flags, kForce);
   AnswerWith(ReplyStatus::kNotFound);
-  const Ended nobody = Run(KeyRequest(*engine_, OpType::kBreakLock, "key"));
+  const Ended nobody = Run(KeyRequest(OpType::kBreakLock, "key"));
   EXPECT_EQ(nobody.outcome, Outcome::kOk);
   EXPECT_FALSE(nobody.found);
 }

@@ -18,7 +18,7 @@ class MultiGetCostTest : public ::testing::TestWithParam<int> {
  protected:
   static OpCost Get(EngineRun& run, const std::vector<std::string>& keys) {
     for (const std::string& key : keys) {
-      auto request = KeyRequest(run.engine(), OpType::kGet, key);
+      auto request = KeyRequest(OpType::kGet, key);
       if (request.ok()) request->share_window = true;
       run.Begin(std::move(request));
     }

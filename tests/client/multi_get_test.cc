@@ -23,7 +23,7 @@ class MultiGetTest : public ::testing::Test {
   }
   std::vector<OpResult> Get(const std::vector<std::string>& keys) {
     for (const std::string& key : keys) {
-      auto request = KeyRequest(run_.engine(), OpType::kGet, key);
+      auto request = KeyRequest(OpType::kGet, key);
       if (request.ok()) request->share_window = true;
       run_.Begin(std::move(request));
     }
@@ -156,7 +156,7 @@ TEST_F(MultiGetTest, OneThatIsPastItsDeadlineDoesNotHoldUpTheOthers) {
   ASSERT_EQ(EngineRun({.endpoints = {server_.endpoint()}}).Put(keys[1], "there").outcome,
             Outcome::kOk);
   for (const std::string& key : keys) {
-    auto request = KeyRequest(run_.engine(), OpType::kGet, key);
+    auto request = KeyRequest(OpType::kGet, key);
     if (request.ok()) request->share_window = true;
     run_.Begin(std::move(request), key == keys[0] ? 0 : 30 * kNsPerSecond);
   }
@@ -168,7 +168,7 @@ TEST_F(MultiGetTest, SharersStartAgainWhenTheConnectionBreaks) {
   const std::vector<std::string> keys = KeysOfHomes({0, 2});
   for (int round = 0; round < 5; ++round) {
     for (const std::string& key : keys) {
-      auto request = KeyRequest(run_.engine(), OpType::kGet, key);
+      auto request = KeyRequest(OpType::kGet, key);
       if (request.ok()) request->share_window = true;
       run_.Begin(std::move(request));
     }

@@ -40,7 +40,7 @@ TEST_F(PipelineOrderTest, AWriteWaitsForTheLongWriteOfItsKeyAheadOfIt) {
   BeginPut("key", long_value);
   BeginPut("key", "b");
   BeginPut("other", "c");
-  Begin(DeleteRequest(*engine_, "key", {}));
+  Begin(DeleteRequest("key", {}));
   Settle();
   EXPECT_EQ(Sent(), (std::vector<std::string>{"2 key 1048576", "2 other 1"}));
   engine_->Break(0, absl::UnavailableError("by the test"));  // sent again, and now answered
@@ -73,13 +73,36 @@ TEST_F(PipelineOrderTest, AGetReadsWhatTheWriteAheadOfItWrote) {
   EXPECT_EQ(ended_[get].value, "new");
 }
 
+// The first, a long one, comes to its deadline while there is no connection, and the others are
+// started then. The slot of the last, which was another operation's, is before that of the second.
+TEST_F(PipelineOrderTest, WritesThatAreReleasedWithoutAConnectionKeepTheirOrder) {
+  Connect(8);
+  server_->answer = [](const FakeServer::Request& request) -> std::optional<ReplyHeader> {
+    if (request.opcode() == Opcode::kPut) return std::nullopt;
+    return FakeServer::ReplyTo(request);
+  };
+  Begin(ServerRequest(*engine_, OpType::kPing, 0));
+  const std::string long_value(5000, 'a');
+  const uint64_t first = BeginPut("key", long_value, /*timeout_ms=*/50);
+  BeginPut("key", "bb", 60'000);
+  Settle();
+  engine_->Break(0, absl::UnavailableError("by the test"));
+  BeginPut("key", "ccc", 60'000);
+  clock_.now_ns += 60 * kNsPerMs;
+  PollOnce();
+  ASSERT_TRUE(HasEnded(first));
+  AnswerEverything();
+  PassMs(100);
+  EXPECT_EQ(Sent(), (std::vector<std::string>{"7  0", "2 key 5000", "2 key 2", "2 key 3"}));
+}
+
 // GETs that share a READ are started by the answer to the write before them, and reach their
 // deadline in the same Poll.
 TEST_F(PipelineOrderTest, GetsThatShareAReadEndOnce) {
   Connect(8);
   BeginPut("key", "a", 60'000);
   for (int i = 0; i < 2; ++i) {
-    absl::StatusOr<OpRequest> get = KeyRequest(*engine_, OpType::kGet, "key");
+    absl::StatusOr<OpRequest> get = KeyRequest(OpType::kGet, "key");
     ASSERT_TRUE(get.ok());
     get->share_window = true;
     Begin(get, 20);

@@ -153,7 +153,7 @@ TEST_F(BrokenConnectionTest, WritesAreAppliedExactlyOnceOverBreaks) {
   for (int round = 0; round < kRounds; ++round) {
     for (int i = 0; i < kWrites; ++i) {
       const std::string key = "once " + std::to_string(round) + " " + std::to_string(i);
-      run_.Begin(PutRequest(run_.engine(), key, "value", {.only_if_absent = true}));
+      run_.Begin(PutRequest(key, "value", {.only_if_absent = true}));
     }
     for (int polls = 0; polls <= round; ++polls) run_.Poll();
     resumed += !run_.engine().HasFinished();
@@ -166,7 +166,7 @@ TEST_F(BrokenConnectionTest, WritesAreAppliedExactlyOnceOverBreaks) {
 
 TEST_F(BrokenConnectionTest, LongValuesSurviveABreak) {
   const std::string value(300'000, 'v');
-  run_.Begin(PutRequest(run_.engine(), "long", value, {}));
+  run_.Begin(PutRequest("long", value, {}));
   run_.Poll();
   run_.Break();
   EXPECT_EQ(run_.Finish(1)[0].outcome, Outcome::kOk);
@@ -175,7 +175,7 @@ TEST_F(BrokenConnectionTest, LongValuesSurviveABreak) {
 
 TEST_F(BrokenConnectionTest, GetsInFlightAreDoneAgain) {
   ASSERT_EQ(run_.Put("key", "value").outcome, Outcome::kOk);
-  for (int i = 0; i < 10; ++i) run_.Begin(KeyRequest(run_.engine(), OpType::kGet, "key"));
+  for (int i = 0; i < 10; ++i) run_.Begin(KeyRequest(OpType::kGet, "key"));
   run_.Break();
   for (const OpResult& result : run_.Finish(10)) {
     EXPECT_EQ(result.outcome, Outcome::kOk);
@@ -199,11 +199,10 @@ TEST_F(BrokenConnectionTest, OperationsPastTheirDeadlineLeaveNothingBehind) {
   const auto key = [](int i) { return "late" + std::to_string(i); };
   for (int round = 0; round < 10; ++round) {
     for (int i = 0; i < kEach; i += 4) {
-      Engine& engine = run_.engine();
-      run_.Begin(PutRequest(engine, key(i), "value", {}), 0);
-      run_.Begin(KeyRequest(engine, OpType::kGet, key(i)), 0);
-      run_.Begin(KeyRequest(engine, OpType::kLock, key(i + 2)), 0);
-      run_.Begin(KeyRequest(engine, OpType::kLockAndGet, key(i + 3)), 0);
+      run_.Begin(PutRequest(key(i), "value", {}), 0);
+      run_.Begin(KeyRequest(OpType::kGet, key(i)), 0);
+      run_.Begin(KeyRequest(OpType::kLock, key(i + 2)), 0);
+      run_.Begin(KeyRequest(OpType::kLockAndGet, key(i + 3)), 0);
     }
     ASSERT_EQ(run_.Finish(kEach).size(), static_cast<size_t>(kEach));
   }

@@ -260,7 +260,7 @@ TEST(ServersTest, TheAddressThatAnsweredSaysWhyItFailed) {
                            .connect_timeout_ns = 30 * kNsPerSecond},
                           &owner);
     ASSERT_TRUE(Eventually([&] {
-      session.Poll(MonotonicNs());
+      session.Poll(Clock::Real()->MonotonicNs());
       return session.unreachable();
     }));
     EXPECT_EQ(TextOf(session.status()), "not this one");
@@ -346,16 +346,16 @@ TEST(ServersTest, WhatWaitsForAServerEndsWhenThatCannotBeReached) {
   ServerProcess server;
   EngineRun run({.endpoints = {server.endpoint()}});
   Stop(server);
-  const uint32_t put = run.Begin(PutRequest(run.engine(), "put", "value", {}), kNever);
+  const uint32_t put = run.Begin(PutRequest("put", "value", {}), kNever);
   run.Poll();  // sent
   server.Kill();
-  const uint32_t get = run.Begin(KeyRequest(run.engine(), OpType::kGet, "get"), kNever);
+  const uint32_t get = run.Begin(KeyRequest(OpType::kGet, "get"), kNever);
   const auto over = [&] { return run.engine().op(put).over() && run.engine().op(get).over(); };
   ASSERT_TRUE(run.PollUntil(over));
   EXPECT_EQ(run.engine().op(put).outcome, Outcome::kUnknown);
   EXPECT_EQ(run.engine().op(get).outcome, Outcome::kUnavailable);
   run.Finish(2);
-  const uint32_t later = run.Begin(PutRequest(run.engine(), "later", "value", {}), kNever);
+  const uint32_t later = run.Begin(PutRequest("later", "value", {}), kNever);
   run.Poll();
   EXPECT_TRUE(run.engine().op(later).over()) << "not only when the next attempt has failed";
   EXPECT_EQ(run.engine().op(later).outcome, Outcome::kUnavailable);
@@ -371,7 +371,7 @@ TEST(ServersTest, WhatWaitedForAServerIsNotDoneAtTheWrongOne) {
   for (int i = 0; i < kKeys; ++i) {
     if (run.engine().ServerOf(Key(i)) != 1) continue;
     keys.push_back(Key(i));
-    ops.push_back(run.Begin(KeyRequest(run.engine(), OpType::kGet, Key(i)), kNever));
+    ops.push_back(run.Begin(KeyRequest(OpType::kGet, Key(i)), kNever));
   }
   run.engine().Break(1, absl::UnavailableError("broken by the test"));
   second.Kill();
@@ -398,7 +398,7 @@ TEST(ServersTest, WhatIsQueuedForAServerIsNotSentToTheWrongOne) {
   std::vector<std::string> keys;
   for (int i = 0; queued.size() < 32; ++i) {
     if (run.engine().ServerOf(Key(i)) != 0) continue;
-    const uint32_t op = run.Begin(PutRequest(run.engine(), Key(i), "value", {}), kNever);
+    const uint32_t op = run.Begin(PutRequest(Key(i), "value", {}), kNever);
     keys.push_back(Key(i));
     if (keys.size() > kCreditsDefault) queued.push_back(op);
   }

@@ -57,6 +57,7 @@ std::vector<State> LockModel::Initial() const {
   state.plain_puts_left = scenario_.plain_puts;
   state.deaths_left = scenario_.deaths;
   state.leases_left = scenario_.leases;
+  state.extends_left = scenario_.extends;
   for (Client& client : state.clients) {
     client.connection = state.next_connection++;
     client.owner = state.next_owner++;
@@ -71,6 +72,7 @@ void LockModel::Next(const State& state, const Emit& emit) const {
   WorkerSteps(state, emit);
   JanitorSteps(state, emit);
   LeaseSteps(state, emit);
+  ExtendSteps(state, emit);
   ConnectionSteps(state, emit);
   if (state.plain_puts_left > 0 && !MutexHeld(state)) {
     State next = state;
@@ -170,8 +172,9 @@ State LockModel::DoCas(State state, int i) const {
   Remove(&state, i);
   const bool acquire = cas.kind == CasKind::kAcquire;
   const bool stores = (cas.kind == CasKind::kBreak && !rules_.break_by_cas) ||
-                      (cas.kind == CasKind::kExpire && !rules_.lease_breaks_its_word);
-  if (stores && cas.kind == CasKind::kExpire && state.lock_word != 0 &&
+                      (cas.kind == CasKind::kExpire && !rules_.lease_breaks_its_word) ||
+                      (cas.kind == CasKind::kRelease && !rules_.release_by_cas);
+  if (stores && cas.kind != CasKind::kBreak && state.lock_word != 0 &&
       state.lock_word != cas.word) {
     state.breach = Breach::kLaterLockBroken;
   }
@@ -179,6 +182,9 @@ State LockModel::DoCas(State state, int i) const {
   if (done && cas.kind == CasKind::kBreak && state.lock_owner != kNobody &&
       (state.dead_owners >> state.lock_owner & 1) == 0) {
     state.breach = Breach::kLivingLockBroken;
+  }
+  if (done && cas.kind == CasKind::kExpire && cas.word == state.extended_word) {
+    state.breach = Breach::kExtendedLockBroken;
   }
   if (done) {
     state.lock_word = acquire ? cas.word : 0;
@@ -286,7 +292,7 @@ void LockModel::JanitorSteps(const State& state, const Emit& emit) const {
 void LockModel::LeaseSteps(const State& state, const Emit& emit) const {
   if (state.leased_word != 0) {
     State next = state;
-    next.leased_word = 0;
+    next.leased_word = next.extended_word = 0;
     Add(&next, Cas{CasKind::kExpire, state.leased_word, kNobody, kNobody});
     emit("a lease is over", next);
     return;
@@ -299,6 +305,26 @@ void LockModel::LeaseSteps(const State& state, const Emit& emit) const {
     --next.leases_left;
     next.leased_word = client.word;
     emit("the server gives a lease", next);
+  }
+}
+
+// What counts is the moment in which the server loads the lock word. Then it answers at once.
+void LockModel::ExtendSteps(const State& state, const Emit& emit) const {
+  if (state.extends_left == 0) return;
+  for (const Client& client : state.clients) {
+    if (client.cas != CasResult::kTaken && client.phase != Phase::kWriting) continue;
+    const bool held = client.word == state.lock_word;
+    const bool breaking =
+        std::any_of(state.cas.begin(), state.cas.end(), [&client](const Cas& cas) {
+          return cas.kind == CasKind::kExpire && cas.word == client.word;
+        });
+    if (!held && rules_.extend_compares_word) continue;
+    if (breaking && rules_.breaking_is_final) continue;
+    State next = state;
+    --next.extends_left;
+    next.leased_word = next.extended_word = client.word;
+    if (!held) next.breach = Breach::kExtendedTooLate;
+    emit("the server extends a lease", next);
   }
 }
 
@@ -371,7 +397,11 @@ const char* LockModel::Broken(const State& state) const {
     case Breach::kLivingLockBroken:
       return "the lock of a living connection was broken";
     case Breach::kLaterLockBroken:
-      return "a lock was broken by the lease of an earlier one";
+      return "a lock was broken by the lease, or the unlock, of an earlier one";
+    case Breach::kExtendedTooLate:
+      return "a lease was extended of a lock that is not held any more";
+    case Breach::kExtendedLockBroken:
+      return "a lock was broken before the end of its extended lease";
     case Breach::kStaleRead:
       return "a value READ under the lock is older than the lock's acquisition";
     case Breach::kNothing:

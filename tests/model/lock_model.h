@@ -19,7 +19,9 @@ namespace gannet::model {
 // between which the NIC may change the lock word again.
 //
 // A lock may get a lease: the server remembers the lock word that it found. When the lease is over,
-// which may be at any time, it posts a CAS that breaks the lock.
+// which may be at any time, it posts a CAS that breaks the lock. A client may have the lease
+// extended: the server loads the lock word, compares it, and remembers that the lock has a lease from
+// now on. A client that was told so counts on the lock until that lease is over.
 //
 // "Serial" and "owner" below are the model's own knowledge, which no program has. They distinguish
 // acquisitions and connections, whatever bits those use.
@@ -32,6 +34,9 @@ struct LockRules {
   bool break_again_and_again = true;  // or one look at the locks for each dead connection
   bool break_by_cas = true;           // or by a store of the server's CPU
   bool lease_breaks_its_word = true;  // or whatever the lock word is when the lease is over
+  bool release_by_cas = true;         // or by a store, which may come late
+  bool extend_compares_word = true;   // or whoever asks gets more time
+  bool breaking_is_final = true;      // or a lease is extended whose lock is being broken
   // The second client only reads under the lock, and believes what it READ: it must be at least as
   // new as the item was when the lock was taken. Its READ is posted after the CAS completed, or
   // with it.
@@ -42,8 +47,9 @@ struct LockRules {
 struct LockScenario {
   uint8_t attempts = 2;  // to lock, per client
   uint8_t plain_puts = 1;
-  uint8_t deaths = 1;  // of the first client's connection
-  uint8_t leases = 0;  // that the server gives
+  uint8_t deaths = 1;   // of the first client's connection
+  uint8_t leases = 0;   // that the server gives
+  uint8_t extends = 0;  // and extends
 };
 
 class LockModel {
@@ -64,6 +70,8 @@ class LockModel {
     kLateHolder,
     kLivingLockBroken,
     kLaterLockBroken,
+    kExtendedTooLate,
+    kExtendedLockBroken,
     kStaleRead
   };
 
@@ -114,6 +122,8 @@ class LockModel {
     uint8_t deaths_left;
     uint8_t leases_left;
     uint8_t leased_word;  // that the server remembers; 0: none
+    uint8_t extends_left;
+    uint8_t extended_word;  // of that lease, whose end its holder relies on; 0: of none
     Breach breach;
   };
 
@@ -132,6 +142,7 @@ class LockModel {
   void WorkerSteps(const State& state, const Emit& emit) const;
   void JanitorSteps(const State& state, const Emit& emit) const;
   void LeaseSteps(const State& state, const Emit& emit) const;
+  void ExtendSteps(const State& state, const Emit& emit) const;
   void ConnectionSteps(const State& state, const Emit& emit) const;
 
   State PostLock(State state, uint8_t i) const;

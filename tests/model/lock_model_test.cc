@@ -38,6 +38,9 @@ TEST(LockModel, HoldsForLeases) {
   ExpectHolds("leases", {},
               {.plain_puts = 0, .deaths = kSanitized ? uint8_t{0} : uint8_t{1}, .leases = 1});
 }
+TEST(LockModel, HoldsForExtendedLeases) {
+  ExpectHolds("extended leases", {}, {.plain_puts = 0, .deaths = 0, .leases = 1, .extends = 1});
+}
 TEST(LockModel, HoldsForReadsUnderTheLock) {
   ExpectHolds("reads under the lock", {.second_only_reads = true}, {});
 }
@@ -69,6 +72,13 @@ INSTANTIATE_TEST_SUITE_P(
                     Variant{"a lease breaks whatever is there",
                             {.lease_breaks_its_word = false},
                             {.leases = 1}},
+                    Variant{"a late unlock is a store", {.release_by_cas = false}, {.leases = 1}},
+                    Variant{"a lease is extended whoever holds the lock",
+                            {.extend_compares_word = false},
+                            {.leases = 1, .extends = 1}},
+                    Variant{"a lease is extended while its lock is being broken",
+                            {.breaking_is_final = false},
+                            {.leases = 1, .extends = 1}},
                     Variant{"READ with the CAS believed",
                             {.second_only_reads = true, .read_after_cas = false}}),
     [](const auto& param_info) {

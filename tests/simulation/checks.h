@@ -27,20 +27,18 @@ enum class Check : uint8_t {
   kExpiry,             // what is past its time to live is not read
   kRoom,               // a store that could make room refuses no write
   kRefusals,           // who is refused leaves nothing behind
+  kAccepts,            // who connects keeps nobody waiting
+  kSiege,              // who takes no replies keeps nobody waiting, and is cut off
   kEnds,               // a run ends
   kCount,
 };
 
 inline constexpr std::array<const char*, static_cast<size_t>(Check::kCount)> kCheckNames = {
-    "Linearizable",   "WritesInOrder",
-    "VersionsUnique", "Values",
-    "LocksExclude",   "LocksHaveHolders",
-    "EndsByDeadline", "EndsOnce",
-    "RoomComesBack",  "HealthyConnection",
-    "Patience",       "EverythingBack",
-    "Connects",       "Answers",
-    "Expiry",         "Room",
-    "Refusals",       "Ends"};
+    "Linearizable",  "WritesInOrder",     "VersionsUnique", "Values",
+    "LocksExclude",  "LocksHaveHolders",  "EndsByDeadline", "EndsOnce",
+    "RoomComesBack", "HealthyConnection", "Patience",       "EverythingBack",
+    "Connects",      "Answers",           "Expiry",         "Room",
+    "Refusals",      "Accepts",           "Siege",          "Ends"};
 
 inline const char* NameOf(Check check) { return kCheckNames[static_cast<size_t>(check)]; }
 

@@ -93,14 +93,14 @@ bool SimulatedClient::Begin(Pending p, absl::StatusOr<OpRequest> request) {
   run_->Note(absl::StrCat("client ", number(), " begins ", static_cast<int>(pending.type),
                           " of key ", pending.key, " write ", pending.operation.value, " of ",
                           pending.value.size(), " bytes, if ", pending.operation.expected, ", ",
-                          pending.timeout_ns, " ns"));
+                          pending.timeout_ns, " ns, lives ", pending.ttl_ms, " ms"));
   pending.used = true;
   ++pending_count_;
   return true;
 }
 
 bool SimulatedClient::BeginGet(uint32_t key, bool share) {
-  auto request = KeyRequest(*engine_, OpType::kGet, KeyName(key));
+  auto request = KeyRequest(OpType::kGet, KeyName(key));
   if (request.ok()) request->share_window = share;
   Pending p{.type = OpType::kGet, .key = key};
   p.operation.kind = Kind::kGet;
@@ -147,7 +147,7 @@ bool SimulatedClient::BeginPut(uint32_t key) {
   const uint32_t id = history_->NextWrite();
   p.operation.value = put.flags = id;
   p.value = History::ValueOf(id, ValueBytes());
-  auto request = PutRequest(*engine_, KeyName(key), p.value, put);
+  auto request = PutRequest(KeyName(key), p.value, put);
   return Begin(std::move(p), std::move(request));
 }
 
@@ -160,7 +160,7 @@ bool SimulatedClient::BeginDelete(uint32_t key) {
     p.operation.expected = known->second.id;
     options.only_if_version = known->second.version;
   }
-  auto request = DeleteRequest(*engine_, KeyName(key), options);
+  auto request = DeleteRequest(KeyName(key), options);
   return Begin(std::move(p), std::move(request));
 }
 
@@ -173,7 +173,11 @@ bool SimulatedClient::BeginLockOp(uint32_t key) {
   if (held_.contains(key)) return BeginUnlock(key);
   Pending p{.type = run_->OneIn(2) ? OpType::kLock : OpType::kLockAndGet, .key = key};
   p.operation.kind = Kind::kGet;
-  auto request = KeyRequest(*engine_, p.type, KeyName(key));
+  if (run_->Below(100) < options_.leases_percent) {
+    p.ttl_ms = static_cast<uint64_t>(run_->LogUniform(1, 2'000));
+  }
+  auto request = KeyRequest(p.type, KeyName(key));
+  if (request.ok()) request->ttl_ms = p.ttl_ms;
   return Begin(std::move(p), std::move(request));
 }
 
@@ -182,7 +186,7 @@ bool SimulatedClient::BeginUnlock(uint32_t key) {
   const Held held = held_.at(key);
   Pending p{.type = OpType::kUnlock, .key = key, .acquisition = held.acquisition};
   const Lock lock{.key = KeyName(key), .word = held.word};
-  if (!Begin(std::move(p), UnlockRequest(*engine_, lock))) return false;
+  if (!Begin(std::move(p), UnlockRequest(lock))) return false;
   held_.erase(key);
   return true;
 }

@@ -99,14 +99,16 @@ void History::AddRestart(int64_t from_tick, int64_t to_tick) {
   }
 }
 
-size_t History::AddAcquired(uint32_t key, uint32_t client, uint64_t word, int64_t tick) {
-  acquisitions_.push_back({key, client, word, tick, tick});
+size_t History::AddAcquired(uint32_t key, uint32_t client, uint64_t word, bool leased,
+                            int64_t tick) {
+  acquisitions_.push_back({key, client, word, tick, tick, !leased});
   return acquisitions_.size() - 1;
 }
 
 void History::AddHeldUntil(size_t acquisition, int64_t tick) {
   Acquisition& held = acquisitions_[acquisition];
   held.until = std::max(held.until, tick);
+  held.held = true;
 }
 
 // With many writes under way at once there are too many orders to try. But the versions tell the
@@ -178,6 +180,7 @@ void History::CheckLocks() {
             [](const Acquisition& a, const Acquisition& b) { return a.from < b.from; });
   std::map<uint32_t, Acquisition> last;  // by key: the one that is held longest so far
   for (const Acquisition& acquired : acquisitions_) {
+    if (!acquired.held) continue;
     const auto [before, first] = last.try_emplace(acquired.key, acquired);
     if (first) continue;
     if (before->second.until > acquired.from) {

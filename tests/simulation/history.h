@@ -58,8 +58,9 @@ class History {
   void AddRestart(int64_t from_tick, int64_t to_tick);
 
   // --- locks
-  // Returns the number of the acquisition.
-  size_t AddAcquired(uint32_t key, uint32_t client, uint64_t word, int64_t tick);
+  // Returns the number of the acquisition. Its client hears of it at this tick; if the lock has a
+  // lease, that may be over by then.
+  size_t AddAcquired(uint32_t key, uint32_t client, uint64_t word, bool leased, int64_t tick);
   // The last that was acquired; key and lock word. Word 0: none was.
   std::pair<uint32_t, uint64_t> LastAcquired() const {
     if (acquisitions_.empty()) return {};
@@ -89,6 +90,7 @@ class History {
     uint64_t word;
     int64_t from;
     int64_t until;
+    bool held;  // surely, in between
   };
   // The operations of a key as the search is given them.
   std::vector<Operation> Prepared(uint32_t key) const;

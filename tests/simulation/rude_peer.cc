@@ -21,7 +21,7 @@ constexpr uint32_t kWritesMax = 500;
 constexpr uint64_t kLentBytes = 1 << 20;
 constexpr int64_t kHeartbeatNs = 400 * kNsPerMs;
 constexpr int64_t kConnectNs = 3 * kNsPerSecond;
-constexpr uint8_t kRetryForEver = 7;
+constexpr int64_t kSiegeGapNs = kNsPerMs;  // so that it stays within its credits
 constexpr int kStepsToDrain = 1'000'000;
 
 template <class T>
@@ -39,8 +39,10 @@ RudePeer::RudePeer(Kind kind, const std::string& endpoint, Run* run, const Histo
       {.to = Must(ResolveAll(endpoint, 0)).front(), .deadline_ns = run->now_ns() + kConnectNs}));
   sends_left_ = static_cast<uint32_t>(run->LogUniform(1, 100));
   if (kind == Kind::kUsesOthersLocks) sends_left_ = kWritesMax;
-  if (kind == Kind::kTakesFewReplies || kind == Kind::kSendsGarbage) receives_left_ = kReceives;
-  if (kind == Kind::kUsesOthersLocks) receives_left_ = kReceives;
+  if (kind == Kind::kBesieges) sends_left_ = kShortGets + kLongGets;
+  if (kind == Kind::kPolite) sends_left_ = 0;
+  if (kind == Kind::kTakesFewReplies || TakesReplies()) receives_left_ = kReceives;
+  if (kind == Kind::kTakesNoReplies && run->OneIn(4)) retries_ = kRetryForEver;
 }
 
 RudePeer::~RudePeer() {
@@ -60,7 +62,26 @@ void RudePeer::Poll() {
     Connect();
   }
   if (prepared_) PollCompletions();
-  if (step == Connector::Step::kEstablished && !over_ && kind_ != Kind::kSilent) SendSomething();
+  if (step != Connector::Step::kEstablished || over_) return;
+  OnEstablished();
+  if (kind_ != Kind::kSilent) SendSomething();
+}
+
+// Who takes no replies says each time that the server's device is to wait for 655 ms.
+void RudePeer::OnEstablished() {
+  if (retries_ == kRetryForEver) {
+    run_->Fail(Check::kRefusals, "a peer was accepted that wants the server to try for ever");
+  }
+  if (slow_ || TakesReplies()) return;
+  slow_ = true;
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_RTS;
+  attributes.min_rnr_timer = 0;
+  ibv_modify_qp(connector_->connection()->qp(), &attributes, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER);
+}
+
+bool RudePeer::TakesReplies() const {
+  return kind_ == Kind::kSendsGarbage || kind_ == Kind::kUsesOthersLocks || kind_ == Kind::kPolite;
 }
 
 void RudePeer::Prepare() {
@@ -95,7 +116,6 @@ void RudePeer::PostOneReceive(uint32_t slot) {
   over_ |= PostReceive(connector_->connection()->qp(), &receive) != PostResult::kPosted;
 }
 
-// As Connector::Connect, but that the server is to try for ever when no receive is posted here.
 void RudePeer::Connect() {
   if (over_) return;
   ConnectRequest request = NewConnectRequest();
@@ -109,7 +129,8 @@ void RudePeer::Connect() {
   param.private_data = &request;
   param.private_data_len = sizeof(request);
   param.responder_resources = param.initiator_depth = 4;
-  param.retry_count = param.rnr_retry_count = kRetryForEver;
+  param.retry_count = kRetryForEver;
+  param.rnr_retry_count = retries_;
   over_ = rdma_connect(connector_->connection()->id(), &param) != 0;
 }
 
@@ -119,14 +140,19 @@ void RudePeer::PollCompletions() {
     drained_ |= WrId::Unpack(done.wr_id).kind == kDrain;
     over_ |= done.status != IBV_WC_SUCCESS;
     const WrId id = WrId::Unpack(done.wr_id);
-    if (kind_ == Kind::kUsesOthersLocks && id.kind == kReceive && !over_) OnReply(id.slot);
+    if (TakesReplies() && id.kind == kReceive && !over_) OnReply(id.slot);
   }
 }
 
 void RudePeer::SendSomething() {
   if (sends_left_ == 0) return SendHeartbeat();
   if (kind_ == Kind::kUsesOthersLocks && !MayWriteUnderLock()) return SendHeartbeat();
-  if (!run_->OneIn(3)) return;
+  if (kind_ == Kind::kBesieges) {
+    if (run_->now_ns() < next_send_ns_) return;
+    next_send_ns_ = run_->now_ns() + kSiegeGapNs;
+  } else if (!run_->OneIn(3)) {
+    return;
+  }
   // A slot is not reused: with 64, what was sent long ago has surely left.
   std::byte* out = sends_.data() + uint64_t{sends_left_ % kSends} * kMessageBytesMax;
   --sends_left_;
@@ -152,20 +178,17 @@ uint32_t RudePeer::Garbage(std::byte* out) {
 // Well-formed, but for what a garbage peer changes.
 uint32_t RudePeer::Request(std::byte* out) {
   if (kind_ == Kind::kUsesOthersLocks) return WriteUnderLock(out);
+  if (kind_ == Kind::kBesieges) return GetOfBesieger(out);
   const Opcode opcodes[] = {Opcode::kGet,   Opcode::kGet,       Opcode::kGet,
                             Opcode::kStats, Opcode::kHeartbeat, Opcode::kPing};
   RequestHeader header{};
   header.opcode = static_cast<uint8_t>(opcodes[run_->Below(std::size(opcodes))]);
   std::string key;
-  if (header.opcode != static_cast<uint8_t>(Opcode::kHeartbeat)) header.sequence = ++sequence_;
   if (header.opcode == static_cast<uint8_t>(Opcode::kGet)) {
     key = KeyName(static_cast<uint32_t>(run_->Below(4)));
-    header.key_bytes = static_cast<uint16_t>(key.size());
-    header.flags = kValueInBuffer;
-    header.value_bytes = kLentBytes;
-    header.buffer_address = reinterpret_cast<uint64_t>(lent_.data());
-    header.buffer_rkey = lent_.rkey();
+    header = GetHeader(key, true);
   }
+  if (header.opcode != static_cast<uint8_t>(Opcode::kHeartbeat)) header.sequence = ++sequence_;
   const auto bytes =
       static_cast<uint32_t>(EncodeRequest(header, key, "", std::span(out, kMessageBytesMax)));
   if (kind_ == Kind::kSendsGarbage && run_->OneIn(2)) {
@@ -174,29 +197,75 @@ uint32_t RudePeer::Request(std::byte* out) {
   return bytes;
 }
 
-// Of who writes one after the other, as a client does.
+RequestHeader RudePeer::GetHeader(std::string_view key, bool into_buffer) {
+  RequestHeader header{};
+  header.opcode = static_cast<uint8_t>(Opcode::kGet);
+  header.key_bytes = static_cast<uint16_t>(key.size());
+  if (!into_buffer) return header;
+  header.flags = kValueInBuffer;
+  header.value_bytes = kLentBytes;
+  header.buffer_address = reinterpret_cast<uint64_t>(lent_.data());
+  header.buffer_rkey = lent_.rkey();
+  return header;
+}
+
+// The replies to the short ones stay in the server's queue, and so does what comes behind them.
+uint32_t RudePeer::GetOfBesieger(std::byte* out) {
+  const bool is_long = sends_left_ < kLongGets;
+  const std::string_view key = is_long ? kLongKey : kShortKey;
+  RequestHeader header = GetHeader(key, is_long);
+  header.sequence = ++sequence_;
+  return static_cast<uint32_t>(EncodeRequest(header, key, "", std::span(out, kMessageBytesMax)));
+}
+
+void RudePeer::Ask(Opcode opcode, std::string_view key) {
+  answer_.reset();
+  RequestHeader header{};
+  if (opcode == Opcode::kGet) header = GetHeader(key, key == kLongKey);
+  header.opcode = static_cast<uint8_t>(opcode);
+  header.sequence = ++sequence_;
+  // Beside that of heartbeats.
+  std::byte* out = sends_.data() + kMessageBytesMax;
+  Send(out, static_cast<uint32_t>(EncodeRequest(header, key, "", {out, kMessageBytesMax})));
+}
+
+// Of who asks one after the other, as a client does.
 void RudePeer::OnReply(uint32_t slot) {
   ReplyHeader reply;
   std::memcpy(&reply, receives_.data() + uint64_t{slot} * kMessageBytesMax, sizeof(reply));
-  answers_ += reply.opcode == static_cast<uint8_t>(Opcode::kPut);
+  if (reply.opcode != static_cast<uint8_t>(Opcode::kHeartbeat)) answer_ = reply;
   PostOneReceive(slot);
 }
 
 bool RudePeer::MayWriteUnderLock() {
   const int64_t now_ns = run_->now_ns();
-  const bool none = history_->LastAcquired().second == 0;
-  if (none || sequence_ > answers_ || now_ns < next_write_ns_) return false;
-  next_write_ns_ = now_ns + run_->LogUniform(10 * kNsPerUs, 20 * kNsPerMs);
+  const bool waits = sequence_ > 0 && !answer_.has_value();
+  if (history_->LastAcquired().second == 0 || waits || now_ns < next_send_ns_) return false;
+  // The write comes as soon as the version is known.
+  const bool asked = answer_.has_value() && answer_->opcode == static_cast<uint8_t>(Opcode::kGet);
+  if (!asked) next_send_ns_ = now_ns + run_->LogUniform(10 * kNsPerUs, 10 * kNsPerMs);
   return true;
 }
 
-// Under one that another client took. If that is carried out, somebody will read it.
+// Under one that another client took, and with the version that the key has, which it asks for
+// first. If that is carried out, somebody will read it.
 uint32_t RudePeer::WriteUnderLock(std::byte* out) {
-  const auto [key, word] = history_->LastAcquired();
+  const bool asked = answer_.has_value() && answer_->opcode == static_cast<uint8_t>(Opcode::kGet);
+  const uint64_t version = asked ? answer_->version : 0;
+  answer_.reset();
+  if (!asked) {
+    target_ = history_->LastAcquired();
+    const std::string& name = KeyName(target_.first);
+    RequestHeader get = GetHeader(name, true);
+    get.sequence = ++sequence_;
+    return static_cast<uint32_t>(EncodeRequest(get, name, "", std::span(out, kMessageBytesMax)));
+  }
+  const auto [key, word] = target_;
   RequestHeader header{};
   header.opcode = static_cast<uint8_t>(Opcode::kPut);
   header.sequence = ++sequence_;
-  header.flags = kUnderLock;
+  header.flags = kUnderLock | kOnlyIfVersion;
+  header.expected_version = version;
   header.lock_word = word;
   const std::string_view name = KeyName(key);
   const std::string_view value = "stolen";

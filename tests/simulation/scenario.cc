@@ -68,6 +68,7 @@ Scenario::Scenario(Run* run) {
   rude_peers_stay = besiegers > 0 || run->OneIn(2);
   hasty_percent = Choose<uint32_t>(run, {0, 20, 60});
   locks_percent = Choose<uint32_t>(run, {0, 20, 70});
+  leases_percent = Choose<uint32_t>(run, {0, 30});
   ttl_percent = Choose<uint32_t>(run, {0, 10, 50});
   value_bytes_max = Choose<uint32_t>(run, {4'000, 20'000, 1 << 20});
   if (run->OneIn(2)) faults = Choose(run, kHarmless);
@@ -81,9 +82,14 @@ Scenario::Scenario(Run* run) {
                                       : run->LogUniform(1 * kNsPerMs, 3 * kNsPerSecond);
     if (event.type == Event::Type::kSuspend && run->OneIn(2)) event.duration_ns = 3 * kNsPerSecond;
   }
+  // Standstills end with the active time. Of half of them, all is seen.
+  for (const Event& event : events) {
+    if (run->OneIn(2)) active_ns = std::max(active_ns, event.at_ns + event.duration_ns);
+  }
   lock_thief = run->OneIn(4);
   fills = run->OneIn(4);
   crowded = run->OneIn(8);
+  besieged = !crowded && server.workers == 1 && run->OneIn(3);
   if (crowded) {
     server.connections_max = kCrowdMax;
     clients = std::min<uint32_t>(clients, 3);
@@ -100,7 +106,8 @@ std::string Scenario::ToString() const {
   absl::StrAppend(&text, ", besiegers ", besiegers, ", credits ", server.credits, ", receives ",
                   server.receives, ", reply buffers ", server.reply_buffers, ", lock requests ",
                   server.lock_requests_max, ", hasty ", hasty_percent, ", locks ", locks_percent,
-                  ", ttl ", ttl_percent, ", values ", value_bytes_max, ", faults ", faults);
+                  ", leases ", leases_percent, ", ttl ", ttl_percent, ", values ", value_bytes_max,
+                  ", faults ", faults);
   for (const Event& event : events) {
     absl::StrAppend(&text, ", event ", static_cast<int>(event.type), "@", event.at_ns / kNsPerMs,
                     "+", event.duration_ns / kNsPerMs);

@@ -44,9 +44,11 @@ struct Scenario {
   bool rude_peers_stay = false;
   bool lock_thief = false;  // a peer that writes under others' locks, from the beginning
   bool crowded = false;     // the server takes few connections, and all come in the end
+  bool besieged = false;    // in the end, by peers that take no replies
   bool fills = false;       // the store is filled in the end
   uint32_t hasty_percent = 0;
   uint32_t locks_percent = 0;
+  uint32_t leases_percent = 0;  // of the locks
   uint32_t ttl_percent = 0;
   uint32_t value_bytes_max = 0;
   std::string faults;           // that break nothing, all the time

@@ -193,7 +193,8 @@ void SimulatedClient::Finish(size_t i, const Result& result) {
   }
   run_->Note(absl::StrCat("client ", number(), " ends ", static_cast<int>(p.type), " of key ",
                           p.key, ": ", static_cast<int>(result.outcome), result.found ? "+" : "-",
-                          " ", result.info.flags, " ", result.info.value_bytes));
+                          " ", result.info.flags, " ", result.info.value_bytes, ", lock word ",
+                          result.lock_word));
   p.operation.respond_ns = run_->Tick();
   if (InHistory(p.type)) history_->End(p.key, Writes(p.type));
   if (IsBug(result.outcome)) {
@@ -285,10 +286,14 @@ void SimulatedClient::OnWrite(Pending& p, const Result& result) {
 
 void SimulatedClient::OnLock(Pending& p, const Result& result) {
   if (result.outcome != Outcome::kOk || !result.found) return;
-  const size_t acquisition =
-      history_->AddAcquired(p.key, number(), result.lock_word, p.operation.respond_ns);
+  const size_t acquisition = history_->AddAcquired(p.key, number(), result.lock_word, p.ttl_ms > 0,
+                                                   p.operation.respond_ns);
   if (LockWord(result.lock_word).connection_id() == connection_) {
-    held_[p.key] = {result.lock_word, acquisition};
+    held_[p.key] = {.word = result.lock_word, .acquisition = acquisition};
+    if (p.ttl_ms > 0) {
+      const auto lease_ns = static_cast<int64_t>(p.ttl_ms) * kNsPerMs;
+      held_[p.key].lease_end_ns = run_->now_ns() + lease_ns;
+    }
   }
   if (p.type == OpType::kLockAndGet) OnRead(p, result);
 }
@@ -298,8 +303,9 @@ void SimulatedClient::OnUnlock(Pending& p, const Result& result) {
 }
 
 bool SimulatedClient::Holds(uint64_t word) const {
-  return std::any_of(held_.begin(), held_.end(),
-                     [word](const auto& held) { return held.second.word == word; });
+  return std::any_of(held_.begin(), held_.end(), [&](const auto& held) {
+    return held.second.word == word && run_->now_ns() < held.second.lease_end_ns;
+  });
 }
 
 void SimulatedClient::Break() {

@@ -29,9 +29,10 @@ class SimulatedClient {
     bool nic_locks = true;
     uint64_t location_cache_bytes = 0;
     uint32_t value_bytes_max = 0;
-    uint32_t hasty_percent = 0;  // of the operations have short deadlines
-    uint32_t locks_percent = 0;  // of the operations have to do with locks
-    uint32_t ttl_percent = 0;    // of the PUTs
+    uint32_t hasty_percent = 0;   // of the operations have short deadlines
+    uint32_t locks_percent = 0;   // of the operations have to do with locks
+    uint32_t leases_percent = 0;  // of the locks
+    uint32_t ttl_percent = 0;     // of the PUTs
     // With nothing wrong, a slot that is not alive any more is free again after so long: the time
     // after which a connection that answers nothing is given up, and a new one made.
     int64_t room_ns_max = 5 * kNsPerSecond;
@@ -60,7 +61,7 @@ class SimulatedClient {
   bool dead() const { return engine_->session(0).dead(); }
   uint32_t credits() const { return ready() ? grant().credits : 0; }
   const Grant& grant() const { return engine_->session(0).grant(); }
-  // Whether it believes to hold a lock by this word.
+  // Whether it believes to hold a lock by this word, and is right as far as its lease goes.
   bool Holds(uint64_t word) const;
   // What is taken or waits; 0 with nothing to do.
   uint32_t busy() const { return engine_->busy(); }
@@ -74,9 +75,9 @@ class SimulatedClient {
     Operation operation;
     std::string value;           // of a PUT
     std::vector<std::byte> out;  // of a GET
-    uint64_t ttl_ms = 0;
-    uint64_t number = 0;     // among this client's writes
-    size_t acquisition = 0;  // of an unlock, or a write under a lock
+    uint64_t ttl_ms = 0;         // of a lock: its lease
+    uint64_t number = 0;         // among this client's writes
+    size_t acquisition = 0;      // of an unlock, or a write under a lock
     bool under_lock = false;
     uint32_t connection = 0;  // when it was begun; 0: none
     int64_t timeout_ns = 0;
@@ -86,6 +87,7 @@ class SimulatedClient {
   struct Held {
     uint64_t word = 0;
     size_t acquisition = 0;
+    int64_t lease_end_ns = INT64_MAX;  // or earlier, by the server's clock
   };
   struct Known {
     uint64_t version = 0;  // 0: absent

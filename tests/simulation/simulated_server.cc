@@ -10,6 +10,8 @@ namespace gannet::simulation {
 namespace {
 
 constexpr int kStepsToStop = 1'000'000;
+// Each keeps those waiting who are connected (docs/operations.md).
+constexpr uint64_t kAcceptsPerPollMax = 4;
 
 }  // namespace
 
@@ -94,8 +96,16 @@ void SimulatedServer::Poll(size_t part) {
   if (part == 0) {
     server_->Poll(now());
   } else {
-    server_->workers()[part - 1]->Poll(now());
+    PollWorker(*server_->workers()[part - 1]);
   }
+}
+
+void SimulatedServer::PollWorker(Worker& worker) {
+  const uint64_t before = worker.counters().connections.value();
+  worker.Poll(now());
+  const uint64_t after = worker.counters().connections.value();
+  if (after <= before + kAcceptsPerPollMax) return;
+  run_->Fail(Check::kAccepts, absl::StrCat("a worker accepted ", after - before, " at once"));
 }
 
 void SimulatedServer::WatchGaps() {

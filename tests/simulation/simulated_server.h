@@ -55,6 +55,7 @@ class SimulatedServer {
   };
   void Start();
   void Stop();
+  void PollWorker(Worker& worker);
 
   Server::Options options_;
   Run* const run_;

@@ -102,7 +102,9 @@ TEST(SimulationTest, OneSeedGivesOneRun) {
 }  // namespace gannet::simulation
 
 int main(int argc, char** argv) {
-  FLAGS_minloglevel = google::GLOG_FATAL;
+  // With the trace, the server's log comes too, on stderr.
+  const bool print = std::getenv("GANNET_SIMULATION_PRINT") != nullptr;
+  FLAGS_minloglevel = print ? google::GLOG_INFO : google::GLOG_FATAL;
   FLAGS_logtostderr = true;
   testing::InitGoogleTest(&argc, argv);
   return RUN_ALL_TESTS();

@@ -18,8 +18,9 @@ constexpr int64_t kDrainNsMax = 8 * kNsPerSecond;
 // For the locks of the dead, which are looked for every 2 s.
 constexpr int64_t kQuietNs = 5 * kNsPerSecond;
 constexpr int64_t kConnectNsMax = 8 * kNsPerSecond;
-// Peers that must be refused for a run to see what that leaves behind.
-constexpr int kRefused = 3;
+constexpr int64_t kSilenceNs = int64_t{kSilenceMsDefault} * kNsPerMs;
+// Each worker has so many buffers for long values.
+constexpr size_t kStagingBuffers = 4;
 
 }  // namespace
 
@@ -33,8 +34,9 @@ World::World(Run* run)
   run_->SetFaults(scenario_.faults);
   for (uint32_t i = 0; i < scenario_.clients; ++i) {
     // Some are there from the beginning, others come in the midst.
-    const int64_t act_ns = static_cast<int64_t>(
+    int64_t act_ns = static_cast<int64_t>(
         run->Below(static_cast<uint64_t>(scenario_.active_ns / (run->OneIn(2) ? 1 : 100) + 1)));
+    if (run->OneIn(3)) act_ns = 0;  // before it is connected
     guests_.push_back({NewClient(), run_->now_ns() + act_ns, 0});
   }
 }
@@ -57,6 +59,7 @@ std::unique_ptr<SimulatedClient> World::NewClient() {
                                    .value_bytes_max = scenario_.value_bytes_max,
                                    .hasty_percent = scenario_.hasty_percent,
                                    .locks_percent = scenario_.locks_percent,
+                                   .leases_percent = scenario_.leases_percent,
                                    .ttl_percent = scenario_.ttl_percent};
   options.depth = static_cast<uint32_t>(run_->LogUniform(1, 64));
   const bool async = run_->OneIn(2);
@@ -88,8 +91,7 @@ void World::Execute() {
   CheckAtTheEnd();
 }
 
-template <class Done>
-void World::StepUntil(int64_t until_ns, Done done) {
+void World::StepUntil(int64_t until_ns, const std::function<bool()>& done) {
   int64_t jump_ns = kJumpNsMin;
   uint64_t idle = 0;
   while (!over() && run_->now_ns() < until_ns && !done()) {
@@ -171,6 +173,9 @@ void World::HandleEvents() {
   const int64_t now_ns = run_->now_ns();
   if (suspended()) return;
   if (suspended_ns_ != 0) Resume();
+  // They may hold all buffers until they are cut off.
+  const size_t buffers = std::min<size_t>(scenario_.server.reply_buffers, kStagingBuffers);
+  if (peers_.size() >= buffers) server_.health().Disturb(now_ns);
   if (breaking_until_ns_ != 0 && now_ns >= breaking_until_ns_) {
     breaking_until_ns_ = 0;
     run_->SetFaults(scenario_.faults);
@@ -225,14 +230,22 @@ void World::Happen(const Event& event) {
   }
 }
 
+// In the midst of what clients do.
 void World::Suspend(int64_t ns) {
+  for (Guest& guest : guests_) {
+    if (run_->now_ns() < guest.stalled_until_ns) continue;
+    guest.client->Act(patient_);
+    PollGuest(&guest);
+  }
   suspended_ns_ = ns;
   suspended_until_ns_ = run_->now_ns() + ns;
 }
 
-// Nobody lost time against anybody else, so nobody has an excuse.
+// Nobody lost time against anybody else, so nobody has an excuse. But a gap counts as up to a sixth
+// of silence.
 void World::Resume() {
-  const int64_t ns = std::exchange(suspended_ns_, 0);
+  const int64_t suspended_ns = std::exchange(suspended_ns_, 0);
+  const int64_t ns = std::max<int64_t>(suspended_ns - Liveness::WatchStepNs(kSilenceNs), 0);
   server_.Suspend(ns);
   for (Guest& guest : guests_) guest.client->Suspend(ns);
 }
@@ -275,24 +288,8 @@ void World::CheckAtTheEnd() {
   StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
   history_.Check();
   if (scenario_.crowded) CheckRefusals();
+  if (scenario_.besieged) CheckSiege();
   if (!over() && scenario_.fills) CheckRoom(run_, &server_.store(), server_.now().wall_ms);
-}
-
-void World::CheckRefusals() {
-  run_->SetFaults("");
-  for (int refused = 0; refused < kRefused && !over();) {
-    const uint64_t before = server_.sessions();
-    peers_.push_back(
-        std::make_unique<RudePeer>(RudePeer::Kind::kSilent, server_.endpoint(), run_, &history_));
-    const RudePeer& peer = *peers_.back();
-    StepUntil(run_->now_ns() + kConnectNsMax,
-              [&peer] { return peer.established() || peer.refused(); });
-    if (!peer.refused()) continue;
-    ++refused;
-    const uint64_t after = server_.sessions();
-    if (after <= before) continue;
-    run_->Fail(Check::kRefusals, absl::StrCat("of ", before, " sessions there are ", after));
-  }
 }
 
 // Server and clients are one process here: the words are where the grant says.

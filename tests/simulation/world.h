@@ -2,6 +2,7 @@
 #define GANNET_TESTS_SIMULATION_WORLD_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -41,8 +42,7 @@ class World {
   void Besiege();
   std::unique_ptr<SimulatedClient> NewClient();
   // Until that time, or until `done` if that comes first.
-  template <class Done>
-  void StepUntil(int64_t until_ns, Done done);
+  void StepUntil(int64_t until_ns, const std::function<bool()>& done);
   void PollSomebody();
   void PollEverybody();
   void PollPart(size_t part);
@@ -61,7 +61,12 @@ class World {
   void Resume();
   void CheckAtTheEnd();
   void CheckLockWords();
+
+  // world_end.cc
+  RudePeer* Invite(RudePeer::Kind kind);
   void CheckRefusals();
+  void CheckSiege();
+  void Ask(RudePeer* peer, Opcode opcode, const std::string& key, ReplyStatus expected);
   bool AllIdle() const;
 
   Run* const run_;

@@ -4,6 +4,7 @@
 #include <random>
 #include <string>
 
+#include "common/protocol/heartbeats.h"
 #include "gtest/gtest.h"
 #include "tests/server/rpc/raw_peer.h"
 #include "tests/server/rpc/server_fixture.h"
@@ -197,16 +198,20 @@ TEST_F(RequestTest, HostileSequenceNumberBreaksTheConnection) {
   ExpectServing();
 }
 
-TEST_F(RequestTest, AllCreditsMayBeUsedAtOnce) {
+// As of a client that waits for the answers of a server that stands still.
+TEST_F(RequestTest, AllCreditsAndSomeHeartbeatsMayBeUnansweredAtOnce) {
   for (int i = 0; i < kCreditsDefault; ++i) ASSERT_TRUE(peer_->Send(Header(Opcode::kPing)));
-  ASSERT_TRUE(peer_->Send(Header(Opcode::kHeartbeat)));
+  for (uint32_t i = 0; i < kHeartbeatsUnansweredMax; ++i) {
+    ASSERT_TRUE(peer_->Send(Header(Opcode::kHeartbeat)));
+  }
+  ASSERT_TRUE(peer_->WaitSent());
   uint64_t sequence = 0;
   for (int i = 0; i < kCreditsDefault; ++i) {
     const auto reply = peer_->Receive();
     ASSERT_TRUE(reply);
     EXPECT_EQ(reply->header.sequence, ++sequence);
   }
-  EXPECT_TRUE(peer_->Receive());
+  for (uint32_t i = 0; i < kHeartbeatsUnansweredMax; ++i) EXPECT_TRUE(peer_->Receive());
 }
 
 // The server takes all messages in one go, so it sees at once if a client overran its credits.

@@ -1,0 +1,15 @@
+#ifndef GANNET_COMMON_PROTOCOL_HEARTBEATS_H_
+#define GANNET_COMMON_PROTOCOL_HEARTBEATS_H_
+
+#include <cstdint>
+
+namespace gannet {
+
+// So many heartbeats of a connection may be unanswered, beside as many requests as it has credits.
+// While a server stands still its clients go on sending heartbeats, a third of the time of silence
+// apart.
+inline constexpr uint32_t kHeartbeatsUnansweredMax = 4;
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_PROTOCOL_HEARTBEATS_H_

@@ -1,0 +1,105 @@
+// World: what is tried out at the end of a run.
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "tests/simulation/world.h"
+
+namespace gannet::simulation {
+namespace {
+
+constexpr int64_t kSettleNsMax = 8 * kNsPerSecond;
+// So that all who connect wait for the workers at once.
+constexpr int64_t kStormNs = 50 * kNsPerMs;
+// Peers that must be refused for a run to see what that leaves behind.
+constexpr uint32_t kRefused = 3;
+
+// A worker has four buffers for long values: one is left.
+constexpr int kBesiegers = 3;
+constexpr uint32_t kShortBytes = 1000;
+constexpr uint32_t kLongBytes = 100'000;
+constexpr int64_t kAnswerNsMax = 50 * kNsPerMs;
+// Twice the silence after which a peer is dead.
+constexpr int64_t kCutOffNsMax = 2 * int64_t{kSilenceMsDefault} * kNsPerMs;
+
+}  // namespace
+
+RudePeer* World::Invite(RudePeer::Kind kind) {
+  peers_.push_back(std::make_unique<RudePeer>(kind, server_.endpoint(), run_, &history_));
+  return peers_.back().get();
+}
+
+// More connect at once than the server takes.
+void World::CheckRefusals() {
+  run_->SetFaults("");
+  const uint64_t before = server_.sessions();
+  const uint64_t room = uint64_t{scenario_.server.connections_max} * scenario_.server.workers;
+  for (size_t part = 1; part < server_.parts(); ++part) {
+    server_.Stall(part, run_->now_ns() + kStormNs);
+  }
+  std::vector<RudePeer*> storm;
+  while (storm.size() + before < room + kRefused) {
+    storm.push_back(Invite(RudePeer::Kind::kSilent));
+  }
+  const auto settled = [](const RudePeer* peer) { return peer->established() || peer->refused(); };
+  StepUntil(run_->now_ns() + kSettleNsMax,
+            [&] { return std::all_of(storm.begin(), storm.end(), settled); });
+  const auto accepted = static_cast<uint64_t>(std::count_if(
+      storm.begin(), storm.end(), [](const RudePeer* peer) { return peer->established(); }));
+  if (over() || server_.sessions() <= before + accepted) return;
+  run_->Fail(Check::kRefusals,
+             absl::StrCat("there were ", before, " sessions, ", accepted,
+                          " more were accepted, and there are ", server_.sessions()));
+}
+
+// Peers ask for values, and take none. Somebody else is answered at once all the same, if there are
+// more buffers than besiegers; that there is nothing is answered in any case. And who takes no
+// replies does not stay.
+void World::CheckSiege() {
+  run_->SetFaults("");
+  Store& store = server_.store();
+  const uint64_t now_ms = server_.now().wall_ms;
+  const bool put =
+      store.Put(RudePeer::kShortKey, std::string(kShortBytes, 's'), {}, {}, now_ms).status ==
+          ReplyStatus::kOk &&
+      store.Put(RudePeer::kLongKey, std::string(kLongBytes, 'l'), {}, {}, now_ms).status ==
+          ReplyStatus::kOk;
+  if (!put) return;  // the store is full
+  RudePeer* polite = Invite(RudePeer::Kind::kPolite);
+  for (int i = 0; i < kBesiegers; ++i) {
+    RudePeer* besieger = Invite(RudePeer::Kind::kBesieges);
+    StepUntil(run_->now_ns() + kSettleNsMax, [&] {
+      return (besieger->established() && besieger->sent_all()) || besieger->cut_off();
+    });
+  }
+  StepUntil(run_->now_ns() + kAnswerNsMax, [] { return false; });
+  const int64_t besieged_ns = run_->now_ns();
+  Ask(polite, Opcode::kGet, "nothing", ReplyStatus::kNotFound);
+  if (scenario_.server.reply_buffers > kBesiegers) {
+    Ask(polite, Opcode::kStats, "", ReplyStatus::kOk);
+    Ask(polite, Opcode::kGet, std::string(RudePeer::kShortKey), ReplyStatus::kOk);
+  }
+  Ask(polite, Opcode::kGet, std::string(RudePeer::kLongKey), ReplyStatus::kOk);
+  StepUntil(besieged_ns + kCutOffNsMax, [] { return false; });
+  if (over()) return;
+  for (const auto& peer : peers_) {
+    if (peer->cut_off() != (peer.get() == polite)) continue;
+    return run_->Fail(Check::kSiege, peer.get() == polite
+                                         ? "a polite peer was cut off"
+                                         : "a peer that takes no replies was not cut off");
+  }
+}
+
+void World::Ask(RudePeer* peer, Opcode opcode, const std::string& key, ReplyStatus expected) {
+  if (over()) return;
+  peer->Ask(opcode, key);
+  StepUntil(run_->now_ns() + kAnswerNsMax, [peer] { return peer->answer().has_value(); });
+  const auto& answer = peer->answer();
+  if (over() || (answer && answer->status == static_cast<uint8_t>(expected))) return;
+  run_->Fail(Check::kSiege,
+             absl::StrCat("request ", static_cast<int>(opcode), " of '", key, "' was answered ",
+                          answer ? static_cast<int>(answer->status) : -1, " during a siege"));
+}
+
+}  // namespace gannet::simulation
