@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -13,7 +12,9 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/wait_stages.h"
 #include "glog/logging.h"
+#include "server/control/core_demand.h"
 
 namespace gannet {
 namespace {
@@ -78,23 +79,27 @@ absl::Status ServerThreads::Wait() {
 
 void ServerThreads::RunWorker(Worker* worker) {
   pthread_setname_np(pthread_self(), "kv-worker");
-  int64_t busy_until_ns = 0;
-  int64_t poll_began_ns = 0;  // of a Poll that this one follows at once
+  AskForShortTurns();
+  WaitStages stages({.poll_ns_max = options_.busy_poll_ns, .yields = 0});
+  CoreDemand cores(CoresOfThread(), RunnableThreadsOfKernel());
+  static const int mode = getenv("WS_MODE") ? atoi(getenv("WS_MODE")) : 0;
+  int64_t poll_began_ns = 0;   // of a Poll that this one follows at once
+  int64_t empty_began_ns = 0;  // of one that found nothing
   while (!worker->closed() && !worker->failed()) {
     const Now now = clock_.Read();
     if (poll_began_ns != 0) NoteSlowPoll(worker, poll_began_ns, now.monotonic_ns);
     poll_began_ns = 0;
+    if (empty_began_ns != 0) cores.NotePause(now.monotonic_ns - empty_began_ns, now.monotonic_ns);
+    empty_began_ns = 0;
     const Worker::Activity activity = worker->Poll(now);
-    if (activity == Worker::Activity::kRequests) {
-      busy_until_ns = now.monotonic_ns + options_.busy_poll_ns;
-    }
     if (activity != Worker::Activity::kNone) {
+      if (activity == Worker::Activity::kRequests) stages.Came(now.monotonic_ns);
       poll_began_ns = now.monotonic_ns;
       continue;
     }
-    if (now.monotonic_ns < busy_until_ns) {
-      // Others may need this core to send us something.
-      sched_yield();
+    const bool scarce = mode == 1 ? true : mode == 2 ? false : cores.Scarce(now.monotonic_ns);
+    if (!scarce && stages.Next(now.monotonic_ns) != WaitStages::Stage::kSleep) {
+      empty_began_ns = now.monotonic_ns;
       continue;
     }
     // Armed, then polled once more: what came before the arming wakes nobody.

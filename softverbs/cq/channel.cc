@@ -17,8 +17,7 @@ thread_local ChannelEvents* driving_for = nullptr;
 
 }  // namespace
 
-ChannelEvents::ChannelEvents(Context* context)
-    : context_(context), fd_(eventfd(0, EFD_CLOEXEC)) {}
+ChannelEvents::ChannelEvents(Context* context) : context_(context), fd_(eventfd(0, EFD_CLOEXEC)) {}
 
 ChannelEvents::~ChannelEvents() {
   if (bell_ != 0) {
