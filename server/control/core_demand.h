@@ -57,8 +57,8 @@ class CoreDemand {
 
   void NotePreemption(int64_t now_ns) {
     const bool again = now_ns - preempted_until_ns_ < preemption_counts_ns_;
-    preemption_counts_ns_ = again ? std::min(2 * preemption_counts_ns_, kPreemptionCountsNsMax)
-                                  : kPreemptionCountsNs;
+    preemption_counts_ns_ =
+        again ? std::min(2 * preemption_counts_ns_, kPreemptionCountsNsMax) : kPreemptionCountsNs;
     preempted_until_ns_ = now_ns + preemption_counts_ns_;
   }
 
