@@ -62,8 +62,8 @@ class CoreDemand {
     preempted_until_ns_ = now_ns + preemption_counts_ns_;
   }
 
-  const uint32_t cores_;
-  const Runnable runnable_;
+  uint32_t cores_;
+  Runnable runnable_;
   int64_t look_ns_ = 0;
   bool last_look_ = false;
   bool looks_scarce_ = false;

@@ -12,7 +12,6 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/wait_stages.h"
 #include "glog/logging.h"
 #include "server/control/core_demand.h"
 
@@ -80,38 +79,35 @@ absl::Status ServerThreads::Wait() {
 void ServerThreads::RunWorker(Worker* worker) {
   pthread_setname_np(pthread_self(), "kv-worker");
   AskForShortTurns();
-  WaitStages stages({.poll_ns_max = options_.busy_poll_ns, .yields = 0});
-  CoreDemand cores(CoresOfThread(), RunnableThreadsOfKernel());
-  static const int mode = getenv("WS_MODE") ? atoi(getenv("WS_MODE")) : 0;
-  int64_t poll_began_ns = 0;   // of a Poll that this one follows at once
-  int64_t empty_began_ns = 0;  // of one that found nothing
+  WorkerWait wait(options_.busy_poll_ns, CoreDemand(CoresOfThread(), RunnableThreadsOfKernel()));
+  int64_t poll_began_ns = 0;  // of a Poll that this one follows at once
   while (!worker->closed() && !worker->failed()) {
     const Now now = clock_.Read();
     if (poll_began_ns != 0) NoteSlowPoll(worker, poll_began_ns, now.monotonic_ns);
     poll_began_ns = 0;
-    if (empty_began_ns != 0) cores.NotePause(now.monotonic_ns - empty_began_ns, now.monotonic_ns);
-    empty_began_ns = 0;
     const Worker::Activity activity = worker->Poll(now);
+    if (activity == Worker::Activity::kRequests) wait.Came();
     if (activity != Worker::Activity::kNone) {
-      if (activity == Worker::Activity::kRequests) stages.Came(now.monotonic_ns);
       poll_began_ns = now.monotonic_ns;
       continue;
     }
-    const bool scarce = mode == 1 ? true : mode == 2 ? false : cores.Scarce(now.monotonic_ns);
-    if (!scarce && stages.Next(now.monotonic_ns) != WaitStages::Stage::kSleep) {
-      empty_began_ns = now.monotonic_ns;
-      continue;
-    }
-    // Armed, then polled once more: what came before the arming wakes nobody.
-    if (!worker->Arm().ok()) break;
-    if (worker->Poll(clock_.Read()) != Worker::Activity::kNone) continue;
-    if (worker->closed()) break;
-    pollfd fds[] = {{worker->completion_fd(), POLLIN, 0}, {worker->inbox().fd(), POLLIN, 0}};
-    WaitUntil(fds, worker->deadline_ns());
-    worker->Woken();
+    if (wait.Polls(now.monotonic_ns)) continue;
+    if (!SleepWorker(worker, &wait)) break;
   }
   if (!worker->closed()) worker_failed_.store(true, std::memory_order_relaxed);
   running_.fetch_sub(1, std::memory_order_release);
+}
+
+bool ServerThreads::SleepWorker(Worker* worker, WorkerWait* wait) {
+  // Armed, then polled once more: what came before the arming wakes nobody.
+  if (!worker->Arm().ok()) return false;
+  const Worker::Activity late = worker->Poll(clock_.Read());
+  if (late == Worker::Activity::kRequests) wait->Came();
+  if (late != Worker::Activity::kNone || worker->closed()) return true;
+  pollfd fds[] = {{worker->completion_fd(), POLLIN, 0}, {worker->inbox().fd(), POLLIN, 0}};
+  WaitUntil(fds, worker->deadline_ns());
+  worker->Woken();
+  return true;
 }
 
 void ServerThreads::NoteSlowPoll(const Worker* worker, int64_t began_ns, int64_t ended_ns) {

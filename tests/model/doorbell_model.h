@@ -9,9 +9,9 @@
 namespace gannet::model {
 
 // How a process that sleeps on softverbs is woken (softverbs/nic/engine.h, softverbs/cq/channel.h).
-// Two peers put packets into a ring each. The first one's packets are SENDs: they bring a completion,
-// and an event when the completion queue is armed. The second one's only want to be executed, as
-// READs of memory that is not mapped do.
+// Two peers put packets into a ring each. The first one's packets are SENDs: they bring a
+// completion, and an event when the completion queue is armed. The second one's only want to be
+// executed, as READs of memory that is not mapped do.
 //
 // A peer publishes its packet, then reads the sleep word, and rings whom the word names unless it
 // rang for that word already: the loop thread, or the descriptor that the application waits on.
@@ -38,14 +38,14 @@ class DoorbellModel {
  public:
   enum class App : uint8_t {
     kPolling,
-    kArming,     // the CQ is armed; the engine is to go to sleep
-    kLooking,    // at ring `app_ring`, asleep
-    kPolling2,   // once more, after arming
-    kWaiting,    // on the descriptor
-    kTaking,     // woken: takes the tokens
-    kRung,       // took them: drives
-    kDriving,    // at ring `app_ring`, awake
-    kEvent,      // takes its event
+    kArming,      // the CQ is armed; the engine is to go to sleep
+    kLooking,     // at ring `app_ring`, asleep
+    kPolling2,    // once more, after arming
+    kWaiting,     // on the descriptor
+    kTaking,      // woken: takes the tokens
+    kRung,        // took them: drives
+    kDriving,     // at ring `app_ring`, awake
+    kEvent,       // takes its event
     kResleeping,  // was rung for nothing
     kGone,
   };
@@ -57,17 +57,17 @@ class DoorbellModel {
 
   struct PeerState {
     Peer step;
-    uint8_t left;     // packets to send
-    uint8_t ring;     // packets published and not executed
-    Word word;        // that it read and is to ring for
-    uint8_t rung;     // it rang for the word that is published now
+    uint8_t left;  // packets to send
+    uint8_t ring;  // packets published and not executed
+    Word word;     // that it read and is to ring for
+    uint8_t rung;  // it rang for the word that is published now
     uint8_t rings_bell;
   };
   struct State {
     uint8_t asleep;
-    uint8_t bell;  // whom the word names
-    uint8_t mutex;  // 0 free, 1 the application's, 2 the loop thread's
-    uint8_t token;  // in the descriptor
+    uint8_t bell;     // whom the word names
+    uint8_t mutex;    // 0 free, 1 the application's, 2 the loop thread's
+    uint8_t token;    // in the descriptor
     uint8_t message;  // for the loop thread
     uint8_t armed;
     uint8_t events;
@@ -78,8 +78,8 @@ class DoorbellModel {
     Loop loop;
     uint8_t loop_ring;
     uint8_t loop_again;
-    uint8_t standby;    // the timer is armed
-    uint8_t life;       // the application took part since the timer was
+    uint8_t standby;  // the timer is armed
+    uint8_t life;     // the application took part since the timer was
     std::array<PeerState, kPeers> peers;
   };
 

@@ -56,17 +56,16 @@ TEST_P(WeakerDoorbell, HasACounterexample) {
 
 INSTANTIATE_TEST_SUITE_P(
     Rules, WeakerDoorbell,
-    testing::Values(Variant{"the word read before the packet is published",
-                            {.packet_before_word = false, .standby = false}},
-                    Variant{"no look after a sleep was published",
-                            {.look_after_publishing = false, .standby = false}},
-                    Variant{"rung and no new word",
-                            {.new_word_when_rung = false, .standby = false}},
-                    Variant{"tokens taken without a look",
-                            {.look_after_tokens = false, .standby = false}},
-                    Variant{"rung for nothing and not asleep again",
-                            {.sleep_again_for_nothing = false, .standby = false}},
-                    Variant{"no standby", {.standby = false}, {.lazy = true}}),
+    testing::Values(
+        Variant{"the word read before the packet is published",
+                {.packet_before_word = false, .standby = false}},
+        Variant{"no look after a sleep was published",
+                {.look_after_publishing = false, .standby = false}},
+        Variant{"rung and no new word", {.new_word_when_rung = false, .standby = false}},
+        Variant{"tokens taken without a look", {.look_after_tokens = false, .standby = false}},
+        Variant{"rung for nothing and not asleep again",
+                {.sleep_again_for_nothing = false, .standby = false}},
+        Variant{"no standby", {.standby = false}, {.lazy = true}}),
     [](const auto& param_info) {
       std::string name = param_info.param.name;
       for (char& c : name) c = isalnum(c) ? c : '_';
