@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "server/control/core_demand.h"
 
 namespace gannet {
 namespace {
@@ -78,35 +78,36 @@ absl::Status ServerThreads::Wait() {
 
 void ServerThreads::RunWorker(Worker* worker) {
   pthread_setname_np(pthread_self(), "kv-worker");
-  int64_t busy_until_ns = 0;
+  AskForShortTurns();
+  WorkerWait wait(options_.busy_poll_ns, CoreDemand(CoresOfThread(), RunnableThreadsOfKernel()));
   int64_t poll_began_ns = 0;  // of a Poll that this one follows at once
   while (!worker->closed() && !worker->failed()) {
     const Now now = clock_.Read();
     if (poll_began_ns != 0) NoteSlowPoll(worker, poll_began_ns, now.monotonic_ns);
     poll_began_ns = 0;
     const Worker::Activity activity = worker->Poll(now);
-    if (activity == Worker::Activity::kRequests) {
-      busy_until_ns = now.monotonic_ns + options_.busy_poll_ns;
-    }
+    if (activity == Worker::Activity::kRequests) wait.Came();
     if (activity != Worker::Activity::kNone) {
       poll_began_ns = now.monotonic_ns;
       continue;
     }
-    if (now.monotonic_ns < busy_until_ns) {
-      // Others may need this core to send us something.
-      sched_yield();
-      continue;
-    }
-    // Armed, then polled once more: what came before the arming wakes nobody.
-    if (!worker->Arm().ok()) break;
-    if (worker->Poll(clock_.Read()) != Worker::Activity::kNone) continue;
-    if (worker->closed()) break;
-    pollfd fds[] = {{worker->completion_fd(), POLLIN, 0}, {worker->inbox().fd(), POLLIN, 0}};
-    WaitUntil(fds, worker->deadline_ns());
-    worker->Woken();
+    if (wait.Polls(now.monotonic_ns)) continue;
+    if (!SleepWorker(worker, &wait)) break;
   }
   if (!worker->closed()) worker_failed_.store(true, std::memory_order_relaxed);
   running_.fetch_sub(1, std::memory_order_release);
+}
+
+bool ServerThreads::SleepWorker(Worker* worker, WorkerWait* wait) {
+  // Armed, then polled once more: what came before the arming wakes nobody.
+  if (!worker->Arm().ok()) return false;
+  const Worker::Activity late = worker->Poll(clock_.Read());
+  if (late == Worker::Activity::kRequests) wait->Came();
+  if (late != Worker::Activity::kNone || worker->closed()) return true;
+  pollfd fds[] = {{worker->completion_fd(), POLLIN, 0}, {worker->inbox().fd(), POLLIN, 0}};
+  WaitUntil(fds, worker->deadline_ns());
+  worker->Woken();
+  return true;
 }
 
 void ServerThreads::NoteSlowPoll(const Worker* worker, int64_t began_ns, int64_t ended_ns) {

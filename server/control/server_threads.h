@@ -9,11 +9,12 @@
 
 #include "absl/status/statusor.h"
 #include "server/control/server.h"
+#include "server/control/worker_wait.h"
 
 namespace gannet {
 
 // Runs a Server: a thread for each worker, and one for the connection manager. Each polls for a
-// while after the last request, then sleeps until something arrives.
+// while after the last request unless cores are scarce, then sleeps until something arrives.
 class ServerThreads {
  public:
   struct Options {
@@ -44,6 +45,8 @@ class ServerThreads {
 
   void RunControl();
   void RunWorker(Worker* worker);
+  // False: the device lost the queue.
+  bool SleepWorker(Worker* worker, WorkerWait* wait);
   // A Poll that took longer than others should have to wait.
   void NoteSlowPoll(const Worker* worker, int64_t began_ns, int64_t ended_ns);
   // True: the stop was asked for.

@@ -45,7 +45,7 @@ void AwaitAcknowledged(Cq& cq) {
   ibv_cq* ibv = cq.ibv();
   uint32_t comp_events = cq.comp_events_pushed.load(std::memory_order_relaxed);
   if (cq.channel != nullptr) {
-    comp_events -= cq.channel->events.Purge([&](const Cq* due) { return due == &cq; });
+    comp_events -= cq.channel->events.Purge(&cq);
   }
   uint32_t async_events = cq.async_events_pushed.load(std::memory_order_relaxed);
   async_events -= cq.context->async_events.Purge([&](const ibv_async_event& event) {
@@ -77,14 +77,12 @@ using softverbs::Context;
 using softverbs::Cq;
 
 SOFTVERBS_EXPORT ibv_comp_channel* ibv_create_comp_channel(ibv_context* context) {
-  auto* channel = new Channel;
+  auto* channel = new Channel(context);
   if (channel->events.fd() < 0) {
     delete channel;
     errno = EMFILE;
     return nullptr;
   }
-  channel->ibv.context = context;
-  channel->ibv.fd = channel->events.fd();
   Context::From(context)->objects.fetch_add(1, std::memory_order_relaxed);
   return &channel->ibv;
 }
@@ -135,9 +133,9 @@ SOFTVERBS_EXPORT int ibv_destroy_cq(ibv_cq* ibv) {
 }
 
 SOFTVERBS_EXPORT int ibv_get_cq_event(ibv_comp_channel* channel, ibv_cq** cq, void** cq_context) {
-  const auto due = Channel::From(channel)->events.Pop();
-  if (!due) return -1;
-  *cq = (*due)->ibv();
+  Cq* const due = Channel::From(channel)->events.Pop();
+  if (due == nullptr) return -1;
+  *cq = due->ibv();
   *cq_context = (*cq)->cq_context;
   return 0;
 }

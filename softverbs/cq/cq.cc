@@ -125,7 +125,11 @@ int RequestNotify(ibv_cq* ibv, int solicited_only) {
       cq.armed = Cq::Armed::kSolicited;
     }
   }
-  cq.context->nic->engine().PrepareToSleep();
+  if (cq.channel != nullptr) {
+    cq.channel->events.OnArmed();
+  } else {
+    cq.context->nic->engine().PrepareToSleep(0);
+  }
   return 0;
 }
 

@@ -9,20 +9,10 @@
 #include <mutex>
 
 #include "softverbs/base/spin_lock.h"
+#include "softverbs/cq/channel.h"
 #include "softverbs/nic/context.h"
-#include "softverbs/nic/event_queue.h"
 
 namespace softverbs {
-
-struct Cq;
-
-// A completion channel. Its events are the CQs that became due.
-struct Channel {
-  ibv_comp_channel ibv{};  // first
-  EventQueue<Cq*> events;
-
-  static Channel* From(ibv_comp_channel* channel) { return reinterpret_cast<Channel*>(channel); }
-};
 
 // A completion as it waits in a CQ: what polling hands out, copied as a whole, and what it does.
 struct Cqe : ibv_wc {

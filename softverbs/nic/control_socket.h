@@ -19,6 +19,9 @@ enum class ControlType : uint32_t {
   kRegionRequest,  // region
   kRegion,         // region, writable; fds: the file, or none when it cannot be had
   kRegionGone,     // region
+  kBellRequest,    // region: a bell
+  kBell,           // region: a bell; fds: the eventfd, or none when it cannot be had
+  kBellGone,       // region: a bell
 };
 
 struct ControlMessage {
@@ -29,7 +32,7 @@ struct ControlMessage {
   uint32_t writable = 0;
   uint32_t reserved = 0;
 
-  static constexpr uint32_t kMagic = 0x53765634;  // "SvV4": changes with the layout of the link
+  static constexpr uint32_t kMagic = 0x53765635;  // "SvV5": changes with the layout of the link
 };
 static_assert(sizeof(ControlMessage) == 24);
 

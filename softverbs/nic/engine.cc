@@ -16,8 +16,12 @@ namespace {
 constexpr int kPacketsPerTurn = 64;    // of one link, before the next gets its turn
 constexpr size_t kLinksPerPoll = 64;   // looked at by one poll of the application
 constexpr uint32_t kPollsToWake = 32;  // a program that waits for events polls once or twice
+// How soon the standby timer looks, at first and at last: at one that polls, which costs it
+// nothing, and at one that waits, which is woken anyway.
 constexpr int64_t kFirstStandbyNs = 50'000;
 constexpr int64_t kLastStandbyNs = 1'000'000;
+constexpr int64_t kFirstStandbyOfBellNs = 1'000'000;
+constexpr int64_t kLastStandbyOfBellNs = 4'000'000;
 // A steady poller polls at least so often, on average. To wait for it costs no more than to wake
 // the loop thread, which then takes a core from somebody who may need it more.
 constexpr int64_t kSteadyPollNs = 50'000;
@@ -40,16 +44,42 @@ void Engine::Poll() {
   DriveLocked(false);
   if (asleep_ && ++empty_polls_ >= kPollsToWake) {
     WakeLocked();
-    StartStandbyLocked();
+    StartStandbyLocked(kFirstStandbyNs);
   }
   mutex_.unlock();
 }
 
-void Engine::PrepareToSleep() {
-  if (!mutex_.try_lock()) return;  // the driver sleeps, or standby finds that it stopped
-  empty_polls_ = 0;
-  const bool busy = !asleep_ && SleepLocked();
-  mutex_.unlock();
+void Engine::PrepareToSleep(uint32_t bell) {
+  if (simulated_) [[unlikely]]
+    return;
+  bool busy;
+  {
+    const Pause pause(*this);
+    empty_polls_ = 0;
+    ++waits_;
+    if (asleep_ && bell_ == bell) return;
+    busy = SleepLocked(bell);
+    if (bell != 0) StartStandbyLocked(kFirstStandbyOfBellNs);
+  }
+  if (busy) Nic::Get()->WakeLoop();
+}
+
+void Engine::OnBell(uint32_t bell) {
+  const Pause pause(*this);
+  ++waits_;
+  // Otherwise whoever changed that has looked at the links since.
+  if (!asleep_ || bell_ != bell) return;
+  WakeLocked();
+  DriveLocked(true);
+  StartStandbyLocked(kFirstStandbyNs);
+}
+
+void Engine::ForgetBell(uint32_t bell) {
+  bool busy;
+  {
+    const Pause pause(*this);
+    busy = asleep_ && bell_ == bell && SleepLocked(0);
+  }
   if (busy) Nic::Get()->WakeLoop();
 }
 
@@ -64,20 +94,22 @@ void Engine::OnDoorbell() {
     const bool worked = DriveLocked(true);
     if (spinning && worked) spin_credit_ = kSpinCredit;
     if (polls_.load(std::memory_order_relaxed) - polls_before > kPollsToWake) {
-      StartStandbyLocked();  // the application polls: stand back
+      StartStandbyLocked(kFirstStandbyNs);  // the application polls: stand back
       break;
     }
     const int64_t now = MonotonicNs();
     if (worked) give_up = spin ? now + kSpinNs : now;
     if (!worked && now >= give_up) {
       if (spinning && spin_credit_ > 0) --spin_credit_;
-      if (!SleepLocked()) break;
+      if (!SleepLocked(0)) break;
+      WakeLocked();
     }
     spinning = spin;
     if (controls_.load(std::memory_order_relaxed) > 0) {
       mutex_.unlock();
       sched_yield();
       mutex_.lock();
+      if (asleep_) break;  // an application thread waits now, and is rung
     }
   }
   mutex_.unlock();
@@ -239,39 +271,42 @@ bool Engine::ResumeWaiting(Link& link) {
   return !waiting.empty();
 }
 
-void Engine::WakeLocked() {
-  empty_polls_ = 0;
-  if (!asleep_) return;
-  asleep_ = false;
-  own_->sleep_epoch.fetch_add(1, std::memory_order_seq_cst);
+void Engine::PublishLocked(bool asleep, uint32_t bell) {
+  asleep_ = asleep;
+  bell_ = bell;
+  // A full barrier: what a peer sent before it saw this is in the rings that are looked at next.
+  own_->sleep.store(Sleep::Next(own_->sleep.load(std::memory_order_relaxed), asleep, bell),
+                    std::memory_order_seq_cst);
 }
 
-// Returns true when something still arrives: the caller is not asleep then.
-bool Engine::SleepLocked() {
-  if (!asleep_) {
-    asleep_ = true;
-    // A full barrier: what a peer sent before it saw this is in the rings we look at next.
-    own_->sleep_epoch.fetch_add(1, std::memory_order_seq_cst);
-  }
+void Engine::WakeLocked() {
+  empty_polls_ = 0;
+  if (asleep_) PublishLocked(false, 0);
+}
+
+bool Engine::SleepLocked(uint32_t bell) {
+  if (!asleep_ || bell_ != bell) PublishLocked(true, bell);
   for (int turn = 0; turn < kTurnsToSleep; ++turn) {
     if (!DriveLocked(true)) return false;
   }
   return true;
 }
 
-void Engine::StartStandbyLocked() {
+void Engine::StartStandbyLocked(int64_t first_ns) {
   if (standby_) return;
-  standby_ns_ = kFirstStandbyNs;
-  ArmStandbyLocked();
+  standby_ns_ = first_ns;
+  ArmStandbyLocked(first_ns);
 }
 
-void Engine::ArmStandbyLocked() {
+void Engine::ArmStandbyLocked(int64_t most_ns) {
   standby_ = true;
   standby_polls_ = polls_.load(std::memory_order_relaxed);
+  standby_waits_ = waits_;
   standby_since_ = MonotonicNs();
+  standby_ns_ = std::min(standby_ns_, most_ns);
   Loop::Get().RunAt(standby_since_ + standby_ns_, [this] { Standby(); });
-  // A steady poller is checked ever more seldom.
-  standby_ns_ = std::min(standby_ns_ * 2, kLastStandbyNs);
+  // One that takes part steadily is checked ever more seldom.
+  standby_ns_ *= 2;
 }
 
 void Engine::Standby() {
@@ -279,14 +314,25 @@ void Engine::Standby() {
   {
     const Pause pause(*this);
     standby_ = false;
-    if (asleep_) return;
-    // One that polls in bursts, between other work, would keep its peers waiting for our next look:
-    // they had better ring.
-    const uint32_t polls = polls_.load(std::memory_order_relaxed) - standby_polls_;
-    if (polls * kSteadyPollNs >= MonotonicNs() - standby_since_) return ArmStandbyLocked();
-    busy = SleepLocked();
+    if (asleep_ && bell_ == 0) return;
+    if (!IsLeftAloneLocked()) {
+      return ArmStandbyLocked(asleep_ ? kLastStandbyOfBellNs : kLastStandbyNs);
+    }
+    busy = SleepLocked(0);
   }
   if (busy) OnDoorbell();
+}
+
+bool Engine::IsLeftAloneLocked() {
+  if (asleep_) {
+    // What a peer rang for is seen to now, whether the application is late or never comes.
+    DriveLocked(true);
+    return waits_ == standby_waits_;
+  }
+  // One that polls in bursts, between other work, would keep its peers waiting for our next look:
+  // they had better ring.
+  const uint32_t polls = polls_.load(std::memory_order_relaxed) - standby_polls_;
+  return polls * kSteadyPollNs < MonotonicNs() - standby_since_ && waits_ == standby_waits_;
 }
 
 void Engine::DropCorrupt(Link& link) {

@@ -17,21 +17,32 @@ namespace softverbs {
 // lock: the loop thread when a peer rang, or an application thread that polls an empty CQ and so
 // drives the NIC itself.
 //
-// Asleep means: published in the shared tables, every link was looked at after that, peers ring a
-// doorbell for whatever they send. Awake means: somebody polls, no doorbells wanted. Whoever polls
-// for a while makes the engine awake; a standby timer on the loop thread notices when the polling
-// stopped and puts it to sleep properly. req_notify puts it to sleep at once.
+// Asleep means: published in the shared tables, every link was looked at after that, peers ring for
+// whatever they send: the loop thread, or the bell of an application thread that waits. Whoever was
+// rung publishes something else, then looks at every link. Awake means: somebody polls, nobody need
+// be rung. Whoever polls for a while makes the engine awake; so does a thread that was rung.
+// req_notify puts it to sleep at once.
+//
+// An application may stop polling, and one that armed its CQ need not wait. So while the engine is
+// awake, or peers ring a bell, a standby timer on the loop thread looks whether the application
+// takes part. When it does not, the engine falls asleep with peers ringing the loop thread, and the
+// timer ends.
 class Engine {
  public:
   Engine(SharedTables* own, QpTable* qps)
       : own_(own), qps_(qps), simulated_(Loop::Get().Simulated()), wire_(qps, simulated_) {
-    own_->sleep_epoch.store(1, std::memory_order_seq_cst);
+    own_->sleep.store(Sleep::kFirst, std::memory_order_seq_cst);
   }
 
   // An application thread found nothing in a CQ.
   void Poll();
-  // An application thread is about to wait for an event.
-  void PrepareToSleep();
+  // An application thread is about to wait for an event. Peers are to ring `bell`, 0: the loop
+  // thread.
+  void PrepareToSleep(uint32_t bell);
+  // An application thread was rung, or may have been: it took what was in the bell's descriptor.
+  void OnBell(uint32_t bell);
+  // Nobody waits at this bell any more.
+  void ForgetBell(uint32_t bell);
   // Loop thread: a peer rang. Works, spins a little for more, sleeps.
   void OnDoorbell();
 
@@ -74,11 +85,16 @@ class Engine {
   void Refuse(Link& link, const PacketHeader& request);
   bool SendRefusals(Link& link);
   bool ResumeWaiting(Link& link);
+  // Publishes whether the engine sleeps, and whom to ring.
+  void PublishLocked(bool asleep, uint32_t bell);
   void WakeLocked();
-  bool SleepLocked();
-  void StartStandbyLocked();
-  void ArmStandbyLocked();
+  // Returns true when something still arrives: the caller is not asleep then.
+  bool SleepLocked(uint32_t bell);
+  void StartStandbyLocked(int64_t first_ns);
+  void ArmStandbyLocked(int64_t most_ns);
   void Standby();
+  // Of an engine that is awake, or whose bell is rung: true if the application takes no part.
+  bool IsLeftAloneLocked();
   void DropCorrupt(Link& link);
 
   SharedTables* const own_;
@@ -94,11 +110,14 @@ class Engine {
   std::vector<std::shared_ptr<Link>> links_;
   size_t next_link_ = 0;
   bool asleep_ = true;
+  uint32_t bell_ = 0;  // that peers ring, while asleep
   uint32_t empty_polls_ = 0;
   int spin_credit_ = 1;
   uint32_t doorbells_ = 0;
   bool standby_ = false;
+  uint32_t waits_ = 0;  // of application threads: began or ended
   uint32_t standby_polls_ = 0;
+  uint32_t standby_waits_ = 0;
   int64_t standby_since_ = 0;
   int64_t standby_ns_ = 0;
 };

@@ -90,18 +90,39 @@ void Link::RingDoorbell() {
 
 void Link::RingDoorbellLocked() {
   const SharedTables* peer = tables_.load(std::memory_order_acquire);
-  uint32_t epoch = 1;  // before its tables arrived a peer may always be asleep
+  uint64_t sleep = Sleep::kFirst;  // before its tables arrived a peer may always be asleep
   if (peer != nullptr) {
     // After the barrier in Publish: the peer publishes its sleep before its last look at the ring.
-    epoch = peer->sleep_epoch.load(std::memory_order_seq_cst);
-    if (epoch % 2 == 0 || epoch == rung_epoch_) return;
+    sleep = peer->sleep.load(std::memory_order_seq_cst);
+    if (!Sleep::Asleep(sleep) || sleep == rung_) return;
   }
-  rung_epoch_ = epoch;
+  rung_ = sleep;
   if (socket_) {
-    SendControl(socket_.get(), {.type = ControlType::kDoorbell});
+    RingPeerLocked(Sleep::Bell(sleep));
   } else if (peer != nullptr) {
     Nic::Get()->WakeLoop();  // our own NIC
   }
+}
+
+void Link::RingPeerLocked(uint32_t bell) {
+  if (bell != 0) {
+    const PeerBells::Rung rung = bells_.Ring(bell);
+    if (rung == PeerBells::Rung::kYes) return;
+    if (rung == PeerBells::Rung::kAskForIt) {
+      SendControl(socket_.get(), {.type = ControlType::kBellRequest, .region = bell});
+    }
+  }
+  SendControl(socket_.get(), {.type = ControlType::kDoorbell});
+}
+
+void Link::InstallBell(uint32_t bell, UniqueFd fd) {
+  const std::lock_guard<SpinLock> guard(tx_lock_);
+  bells_.Install(bell, std::move(fd));
+}
+
+void Link::RetireBell(uint32_t bell) {
+  const std::lock_guard<SpinLock> guard(tx_lock_);
+  bells_.Retire(bell);
 }
 
 }  // namespace softverbs

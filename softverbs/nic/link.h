@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "softverbs/base/spin_lock.h"
+#include "softverbs/nic/bells.h"
 #include "softverbs/nic/imported_regions.h"
 #include "softverbs/nic/loop.h"
 #include "softverbs/nic/ring.h"
@@ -71,6 +72,9 @@ class Link {
   }
   // Wakes the peer's NIC if it sleeps.
   void RingDoorbell();
+  // A bell of the peer came, or is no more.
+  void InstallBell(uint32_t bell, UniqueFd fd);
+  void RetireBell(uint32_t bell);
   // The queue pairs that wait for space, if some may be there now.
   std::vector<uint32_t> TakeWaiting();
   bool HasWaiting() const { return has_waiting_.load(std::memory_order_relaxed); }
@@ -83,6 +87,7 @@ class Link {
  private:
   uint8_t* ReserveLocked(uint32_t bytes, uint32_t qpn, bool* waiting);
   void RingDoorbellLocked();
+  void RingPeerLocked(uint32_t bell);
 
   const uint32_t peer_slot_;
   std::atomic<State> state_{State::kConnecting};
@@ -102,7 +107,8 @@ class Link {
   RingProducer producer_;
   std::vector<uint32_t> waiting_;
   std::atomic<bool> has_waiting_{false};  // a hint; written under tx_lock_, read by the driver
-  uint32_t rung_epoch_ = 0;               // the sleep of the peer that was rung already
+  uint64_t rung_ = 0;                     // the sleep of the peer that was rung already
+  PeerBells bells_;
 
   // Guarded by the NIC's progress lock.
   RingConsumer consumer_;

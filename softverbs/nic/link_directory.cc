@@ -174,6 +174,15 @@ bool LinkDirectory::OnMessage(Link& link, const ControlMessage& message,
     case ControlType::kRegionGone:
       nic_->Unmap(link.regions().Retire(message.region));
       return true;
+    case ControlType::kBellRequest:
+      SendBell(link, message.region);
+      return true;
+    case ControlType::kBell:
+      if (fds.size() == 1) link.InstallBell(message.region, std::move(fds[0]));
+      return true;
+    case ControlType::kBellGone:
+      link.RetireBell(message.region);
+      return true;
     default:
       return false;
   }
@@ -187,6 +196,23 @@ void LinkDirectory::SendRegion(Link& link, uint32_t region) {
     SendControl(link.socket(), answer, {handle.fd.get()});
   } else {
     SendControl(link.socket(), answer);
+  }
+}
+
+void LinkDirectory::SendBell(Link& link, uint32_t bell) {
+  const UniqueFd fd = nic_->bells().Open(bell);
+  const ControlMessage answer{.type = ControlType::kBell, .region = bell};
+  if (fd) {
+    SendControl(link.socket(), answer, {fd.get()});
+  } else {
+    SendControl(link.socket(), answer);
+  }
+}
+
+void LinkDirectory::AnnounceBellGone(uint32_t bell) {
+  for (const std::shared_ptr<Link>& link : All()) {
+    if (link->peer_slot() == nic_->slot() || link->state() != Link::State::kUp) continue;
+    SendControl(link->socket(), {.type = ControlType::kBellGone, .region = bell});
   }
 }
 

@@ -34,6 +34,8 @@ class LinkDirectory {
   void RequestRegion(Link& link, uint32_t region);
   // Tells every peer to unmap a region. Thread safe.
   void AnnounceRegionGone(uint32_t region);
+  // Tells every peer to close a bell. Thread safe.
+  void AnnounceBellGone(uint32_t bell);
 
  private:
   std::shared_ptr<Link> OpenLoopback(uint32_t slot);
@@ -50,6 +52,7 @@ class LinkDirectory {
   void OnLinkSocket(const std::shared_ptr<Link>& link);
   bool OnMessage(Link& link, const ControlMessage& message, std::vector<UniqueFd>& fds);
   void SendRegion(Link& link, uint32_t region);
+  void SendBell(Link& link, uint32_t bell);
   void End(const std::shared_ptr<Link>& link);
 
   struct Newcomer {

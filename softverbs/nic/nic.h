@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "softverbs/nic/bells.h"
 #include "softverbs/nic/engine.h"
 #include "softverbs/nic/exported_regions.h"
 #include "softverbs/nic/link_directory.h"
@@ -33,6 +34,7 @@ class Nic {
   MemoryTable& memory() { return memory_; }
   ExportedRegions& exported() { return exported_; }
   MulticastGroups& multicast() { return multicast_; }
+  Bells& bells() { return bells_; }
   LinkDirectory& links() { return links_; }
   Engine& engine() { return engine_; }
 
@@ -59,6 +61,7 @@ class Nic {
   MemoryTable memory_;
   ExportedRegions exported_;
   MulticastGroups multicast_;
+  Bells bells_;
   Engine engine_;
   LinkDirectory links_;
 };

@@ -50,9 +50,23 @@ struct SharedMr {
   std::atomic<uint64_t> region_offset;  // of the first byte in the region's file
 };
 
+// SharedTables::sleep. Bit 0: the NIC sleeps and wants to be rung; bits 1-31 count; bits 32-63 the
+// bell to ring, 0: the loop thread, by a message on the link's socket.
+struct Sleep {
+  static constexpr uint64_t kAsleep = 1;
+  static constexpr uint64_t kFirst = kAsleep;  // and what to think before the tables came
+  static constexpr bool Asleep(uint64_t word) { return (word & kAsleep) != 0; }
+  static constexpr uint32_t Bell(uint64_t word) { return static_cast<uint32_t>(word >> 32); }
+  static constexpr uint64_t Next(uint64_t word, bool asleep, uint32_t bell) {
+    const uint32_t count = (static_cast<uint32_t>(word) | 1) + 1;
+    return uint64_t{bell} << 32 | count | (asleep ? kAsleep : 0);
+  }
+};
+
 struct SharedTables {
-  // Odd while the process's NIC sleeps and wants a doorbell; changes at every sleep and wake.
-  alignas(64) std::atomic<uint32_t> sleep_epoch;
+  // Whether the process's NIC sleeps, and whom to ring then; see Sleep. Changes at every sleep and
+  // wake.
+  alignas(64) std::atomic<uint64_t> sleep;
   SharedQp qps[kQpsPerProcess];
   SharedMr mrs[kMaxMrs];
 };

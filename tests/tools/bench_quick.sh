@@ -21,7 +21,7 @@ tables = open(f"{scratch}/tables", encoding="utf-8").read().strip()
 page = open(f"{scratch}/page.md", encoding="utf-8").read()
 assert tables in page, "the tables are not in the page"
 for what in ["GETs beside bare READs", "Side by side", "Instructions per operation", "redis", "memcached",
-             "READs by fill", "Popular keys", "Posts and completions", "By items", "By sessions"]:
+             "READs by fill", "Popular keys", "Posts and completions", "By items", "By sessions", "A crowd"]:
     assert what in tables, what
 begin = "<!-- measured by ./dev bench: begin -->"
 assert page.partition(begin)[0] == open(original, encoding="utf-8").read().partition(begin)[0]

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "common/base/clock.h"
 #include "tests/tools/fake_backend.h"
 #include "tools/kvload/report.h"
 #include "tools/kvload/sources.h"
@@ -80,6 +81,27 @@ TEST_F(PhaseTest, AnInterruptedPhaseHasAResultThatSaysSo) {
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->cut_short, kInterrupted);
   EXPECT_LT(result->metrics.answered(), 1000u);
+}
+
+TEST_F(PhaseTest, EndsAfterItsSecondsAndSaysNothingOfBeingCutShort) {
+  plan_.seconds = 0.05;
+  plan_.source = [](uint32_t) {
+    return std::make_unique<LoadSource>(0, uint64_t{1} << 40, kSizes);
+  };
+  const auto result = RunPhase(plan_, environment_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->cut_short, "");
+  EXPECT_GE(result->seconds, 0.05);
+  EXPECT_GT(result->metrics.answered(), 0u);
+}
+
+TEST_F(PhaseTest, BeginsWhenItIsToldToAndFailsWhenThatTimeIsOver) {
+  plan_.start_at = static_cast<double>(WallNs() + 50 * kNsPerMs) / kNsPerSecond;
+  const int64_t before_ns = MonotonicNs();
+  const auto result = RunPhase(plan_, environment_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_GE(MonotonicNs() - before_ns, 40 * kNsPerMs);
+  EXPECT_EQ(RunPhase(plan_, environment_).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
 class ReportTest : public PhaseTest {

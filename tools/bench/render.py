@@ -193,6 +193,57 @@ def side_by_side(result):
             f"{best(own['memcached'], 'ops_per_second')} operations/s (90 % GETs) out of memcached.")
 
 
+def crowd(result):
+    """Many clients on few cores."""
+    measured = result["crowd"]
+    rows_of = {(row["mode"], row["workload"], row["depth"], row["clients"], row["backend"]): row
+               for row in measured["totals"]}
+    parts = []
+    for mode, workload, depth in dict.fromkeys(key[:3] for key in rows_of):
+        parts.append(f"*Workload {workload}, depth {depth}, {mode}*\n\n" +
+                     crowd_table(rows_of, (mode, workload, depth)))
+    return (f"**A crowd**: so many kvload {result['crowd']['seconds']:g} s together, as processes or as threads of one, a "
+            "client each; 50,000 records, 100-byte values. Of processes the p50 is the middle one's, the p99 the worst one's; "
+            "*longest* is of all operations. Aims: every sum at least 0.7 of the best, 5 times the others' at depth 1, twice "
+            "at depth 32\n\n" + "\n\n".join(parts) + "\n\n" + neighbours(measured) + "\n\n" + idle(measured))
+
+
+def crowd_table(rows_of, setting):
+    counts = [key[3] for key in rows_of if key[:3] == setting and key[4] == STORES[0]]
+    best = max(rows_of[*setting, count, STORES[0]]["ops_per_second"] for count in counts)
+    rows = []
+    for count in counts:
+        ours, *others = (rows_of[*setting, count, store] for store in STORES)
+        rows.append([count, number(ours["ops_per_second"]), number(ours["ops_per_second"] / best, 2),
+                     *(f"{number(other['ops_per_second'])} "
+                       f"({number(ours['ops_per_second'] / other['ops_per_second'], 1)})" for other in others),
+                     of(ours, "get", "p50_us"), of(ours, "get", "p99_us", digits=0),
+                     of(ours, "get", "max_us", digits=0), of(ours, "put", "p99_us", digits=0),
+                     of(ours, "put", "max_us", digits=0)])
+    return table(["clients", "operations/s", "of the best", "Redis (times)", "memcached (times)",
+                  "GET p50 us", "p99", "longest", "PUT p99", "longest"], rows)
+
+
+def neighbours(measured):
+    alone = {(row["backend"], row["depth"]): row["ops_per_second"]
+             for row in measured["neighbours"]
+             if row["neighbours"] == measured["neighbours"][0]["neighbours"]}
+    rows = [[row["backend"], row["depth"], row["neighbours"], number(row["ops_per_second"]),
+             number(row["ops_per_second"] / alone[row["backend"], row["depth"]], 2),
+             of(row, "get", "p99_us", digits=0), of(row, "put", "p99_us", digits=0)]
+            for row in measured["neighbours"]]
+    return ("*One client beside busy loops of a shell*\n\n" +
+            table(["store", "depth", "loops", "operations/s", "of none", "GET p99 us", "PUT p99 us"], rows))
+
+
+def idle(measured):
+    figures = measured["idle"]
+    return (f"A server and {figures['clients']} connected clients that do one GET a second each use "
+            f"{100 * figures['idle_core_share']:.1f} % of a core together (aim for idle ones: 1 %). A client with "
+            f"{number(figures['steady_gets_per_second'])} GETs a second uses "
+            f"{100 * figures['steady_core_share']:.1f} % (aim: 3 %).")
+
+
 FILL_BOUNDS = {50: 1.000, 75: 1.000, 85: 1.002, 90: 1.006, 95: 1.018}
 
 
@@ -242,7 +293,7 @@ def growth(result):
 
 
 def tables(result):
-    parts = [heading, device, instructions, spans, ycsb, verbs]
+    parts = [heading, device, instructions, spans, ycsb, crowd, verbs]
     counts = [by_fill, popular, shared]
     return "\n\n".join([part(result) for part in parts] +
                        [part(result["lookup"]) for part in counts] + [growth(result)])

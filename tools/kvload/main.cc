@@ -45,6 +45,12 @@ DEFINE_string(distribution, "",
 DEFINE_string(phase, "both", "load, run or both");
 DEFINE_uint64(records, 100'000, "records that are loaded, and run on");
 DEFINE_uint64(operations, 1'000'000, "operations of the run");
+DEFINE_double(seconds, 0,
+              "the run ends after so long, or after --operations if those are given too; 0 = after "
+              "--operations");
+DEFINE_double(start_at, 0,
+              "when the run begins, in seconds since 1970, once all threads are connected, so that "
+              "several processes begin together; 0 = at once");
 DEFINE_uint32(threads, 1, "threads, each with a connection of its own");
 DEFINE_uint32(depth, 16, "operations in flight per thread");
 DEFINE_uint32(connections, 1,
@@ -133,6 +139,10 @@ absl::StatusOr<Options> OptionsFromFlags() {
   GANNET_ASSIGN_OR_RETURN(options.phase, PhaseOf(FLAGS_phase));
   options.records = FLAGS_records;
   options.operations = FLAGS_operations;
+  options.seconds = FLAGS_seconds;
+  options.start_at = FLAGS_start_at;
+  const bool counted = !gflags::GetCommandLineFlagInfoOrDie("operations").is_default;
+  if (options.seconds > 0 && !counted) options.operations = kOperationsMax;
   options.threads = FLAGS_threads;
   options.depth = FLAGS_depth;
   options.connections = FLAGS_connections;

@@ -107,12 +107,15 @@ absl::StatusOr<Phase> PhaseOf(std::string_view name) {
 }
 
 absl::Status Validate(const Options& options) {
-  constexpr uint64_t kCountMax = uint64_t{1} << 40;
   if (!IsRawRead(options) && options.trace_file.empty()) {
     GANNET_RETURN_IF_ERROR(MixOf(options.workload).status());
   }
-  GANNET_RETURN_IF_ERROR(CheckRange("records", options.records, 1, kCountMax));
-  GANNET_RETURN_IF_ERROR(CheckRange("operations", options.operations, 1, kCountMax));
+  GANNET_RETURN_IF_ERROR(CheckRange("records", options.records, 1, kOperationsMax));
+  GANNET_RETURN_IF_ERROR(CheckRange("operations", options.operations, 1, kOperationsMax));
+  if (!(options.seconds >= 0 && options.seconds <= kSecondsMax)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--seconds=", options.seconds, ": 0 to ", kSecondsMax));
+  }
   GANNET_RETURN_IF_ERROR(CheckRange("threads", options.threads, 1, kThreadsMax));
   GANNET_RETURN_IF_ERROR(CheckRange("depth", options.depth, 1, kDepthMax));
   GANNET_RETURN_IF_ERROR(CheckRange("connections", options.connections, 1, kConnectionsMax));

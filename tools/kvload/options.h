@@ -41,6 +41,8 @@ struct Options {
   Phase phase = Phase::kBoth;
   uint64_t records = 100'000;
   uint64_t operations = 1'000'000;
+  double seconds = 0;   // after which the run ends; 0 = after its operations
+  double start_at = 0;  // since 1970, when the run begins; 0 = at once
   uint32_t threads = 1;
   uint32_t depth = 16;
   uint32_t connections = 1;  // a thread, with Redis
@@ -60,6 +62,8 @@ struct Options {
   std::string json_file;
 };
 
+inline constexpr uint64_t kOperationsMax = uint64_t{1} << 40;
+inline constexpr double kSecondsMax = 1e6;
 inline constexpr uint32_t kThreadsMax = 1024;
 inline constexpr uint32_t kDepthMax = 4096;
 inline constexpr uint32_t kConnectionsMax = 64;

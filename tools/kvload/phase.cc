@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <limits>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -18,9 +19,11 @@
 namespace gannet::kvload {
 namespace {
 
-constexpr std::chrono::seconds kProgressPeriod{1};
+constexpr int64_t kProgressNs = kNsPerSecond;
 // How often a thread that waits for the others keeps its connection alive.
 constexpr std::chrono::microseconds kWaitStep{500};
+// The same, where it is known how long.
+constexpr int64_t kKeepAliveNs = 20 * kNsPerMs;
 // Between the word to go and the first operation, so that every thread has heard it by then.
 constexpr int64_t kHeadStartNs = 2 * kNsPerMs;
 
@@ -61,14 +64,19 @@ class Phase {
     return environment_.interrupted != nullptr &&
            environment_.interrupted->load(std::memory_order_relaxed);
   }
+  bool Over() const { return time_is_up_.load(std::memory_order_relaxed) || Interrupted(); }
   void Arrive();
   void WaitForAll(bool with_progress);
+  // When the first operation is due. FailedPrecondition: that time is over.
+  absl::StatusOr<int64_t> BeginNs() const;
   void ShowProgress();
   absl::StatusOr<PhaseResult> Measure();
   void SetState(State state) {
     // Release: begin_ns_ is published with it.
     state_.store(state, std::memory_order_release);
   }
+  // Until the first operation is due.
+  void AwaitBegin(Backend& backend) const;
   // Keeps a backend alive until the main thread goes on.
   void PollWhile(State state, Backend& backend);
   Worker::Options OptionsOf(uint32_t thread) const;
@@ -79,7 +87,8 @@ class Phase {
   std::vector<Part> parts_;
   std::atomic<State> state_{State::kConnecting};
   int64_t begin_ns_ = 0;
-  uint64_t shown_ = 0;  // operations at the last progress line
+  std::atomic<bool> time_is_up_{false};  // relaxed: nothing is published with it
+  uint64_t shown_ = 0;                   // operations at the last progress line
 
   std::mutex mutex_;
   std::condition_variable arrived_;
@@ -95,7 +104,19 @@ void Phase::Arrive() {
 void Phase::WaitForAll(bool with_progress) {
   std::unique_lock lock(mutex_);
   const auto all = [this] { return arrivals_ == plan_.threads; };
-  while (!arrived_.wait_for(lock, kProgressPeriod, all)) {
+  const bool timed = with_progress && plan_.seconds > 0;
+  const int64_t end_ns = timed ? begin_ns_ + static_cast<int64_t>(plan_.seconds * kNsPerSecond)
+                               : std::numeric_limits<int64_t>::max();
+  int64_t show_ns = MonotonicNs() + kProgressNs;
+  for (;;) {
+    const bool over = time_is_up_.load(std::memory_order_relaxed);
+    const int64_t until_ns = over ? show_ns : std::min(show_ns, end_ns);
+    const std::chrono::nanoseconds left(std::max<int64_t>(0, until_ns - MonotonicNs()));
+    if (arrived_.wait_for(lock, left, all)) break;
+    const int64_t now = MonotonicNs();
+    if (now >= end_ns) time_is_up_.store(true, std::memory_order_relaxed);
+    if (now < show_ns) continue;
+    show_ns = now + kProgressNs;
     if (with_progress) ShowProgress();
   }
   arrivals_ = 0;
@@ -105,10 +126,14 @@ void Phase::ShowProgress() {
   if (!environment_.progress) return;
   uint64_t done = 0;
   for (const Part& part : parts_) done += part.worker->finished();
-  environment_.progress(
-      absl::StrFormat("%s: %d %% of %d, %d operations/s", plan_.name,
-                      plan_.operations == 0 ? 100 : done * 100 / plan_.operations, plan_.operations,
-                      (done - shown_) / static_cast<uint64_t>(kProgressPeriod.count())));
+  const std::string rate = absl::StrFormat("%d operations/s", done - shown_);
+  if (plan_.seconds > 0) {
+    environment_.progress(absl::StrCat(plan_.name, ": ", rate));
+  } else {
+    environment_.progress(absl::StrFormat(
+        "%s: %d %% of %d, %s", plan_.name,
+        plan_.operations == 0 ? 100 : done * 100 / plan_.operations, plan_.operations, rate));
+  }
   shown_ = done;
 }
 
@@ -127,6 +152,18 @@ void Phase::PollWhile(State state, Backend& backend) {
   while (state_.load(std::memory_order_acquire) == state) {
     backend.Poll({&none, 1});
     std::this_thread::sleep_for(kWaitStep);
+  }
+}
+
+void Phase::AwaitBegin(Backend& backend) const {
+  Completion none;
+  for (;;) {
+    const int64_t left_ns = begin_ns_ - MonotonicNs();
+    if (left_ns <= 0) return;
+    // Others may begin at the same time and need the cores for that.
+    if (plan_.start_at == 0) continue;
+    backend.Poll({&none, 1});
+    std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(left_ns, kKeepAliveNs)));
   }
 }
 
@@ -160,10 +197,9 @@ void Phase::ThreadMain(uint32_t thread) {
   const int64_t turn =
       plan_.target_ops == 0 ? 0 : static_cast<int64_t>(kNsPerSecond * thread / plan_.target_ops);
   part.worker->Begin(begin_ns_ + turn);
-  while (MonotonicNs() < begin_ns_) {
-  }
+  AwaitBegin(**backend);
   while (part.worker->Poll()) {
-    if (Interrupted()) [[unlikely]]
+    if (Over()) [[unlikely]]
       part.worker->Stop();
   }
   part.ended_ns = part.worker->End();
@@ -172,12 +208,24 @@ void Phase::ThreadMain(uint32_t thread) {
   PollWhile(State::kRunning, **backend);
 }
 
+absl::StatusOr<int64_t> Phase::BeginNs() const {
+  const int64_t now = MonotonicNs();
+  if (plan_.start_at == 0) return now + kHeadStartNs;
+  const int64_t left_ns = static_cast<int64_t>(plan_.start_at * kNsPerSecond) - WallNs();
+  if (left_ns < kHeadStartNs) {
+    return absl::FailedPreconditionError(
+        absl::StrFormat("--start_at: that time was over %.3f s before all were connected",
+                        static_cast<double>(kHeadStartNs - left_ns) / kNsPerSecond));
+  }
+  return now + left_ns;
+}
+
 absl::StatusOr<PhaseResult> Phase::Measure() {
   WaitForAll(false);
   for (const Part& part : parts_) GANNET_RETURN_IF_ERROR(part.connected);
   PhaseResult result;
   GANNET_ASSIGN_OR_RETURN(result.before, environment_.totals());
-  begin_ns_ = MonotonicNs() + kHeadStartNs;
+  GANNET_ASSIGN_OR_RETURN(begin_ns_, BeginNs());
   const uint64_t cpu_before_us = ProcessCpuUs();
   SetState(State::kRunning);
   WaitForAll(true);

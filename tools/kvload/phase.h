@@ -34,6 +34,8 @@ inline constexpr char kInterrupted[] = "interrupted";
 struct PhasePlan {
   std::string name;         // for the progress line
   uint64_t operations = 0;  // over all threads, for the progress line
+  double seconds = 0;       // after which it ends whatever is left; 0 = none
+  double start_at = 0;      // since 1970; 0 = once all are connected
   uint32_t threads = 1;
   uint64_t target_ops = 0;  // a second, over all threads; 0 = closed loop
   Worker::Options worker;   // thread and interval_ns are filled in

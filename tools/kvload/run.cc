@@ -57,6 +57,8 @@ absl::StatusOr<PhaseResult> RunLoadPhase(const Options& options, const Environme
 absl::StatusOr<PhaseResult> RunYcsb(const Options& options, const Mix& mix, bool loaded,
                                     const Environment& environment) {
   PhasePlan plan = PlanOf(options, options.workload, options.operations);
+  plan.seconds = options.seconds;
+  plan.start_at = options.start_at;
   plan.target_ops = options.target_ops;
   // A server that came back while the run waited for it is empty.
   plan.worker.misses_are_wrong = loaded && !options.allow_misses && !options.waits_for_server;
@@ -114,6 +116,8 @@ absl::StatusOr<Report> RunTrace(const Options& options, const Environment& envir
 absl::StatusOr<Report> RunRawReads(const Options& options, const Environment& environment) {
   const Mix gets{.get = 100, .distribution = options.distribution.value_or(Distribution::kUniform)};
   PhasePlan plan = PlanOf(options, kRawReadWorkload, options.operations);
+  plan.seconds = options.seconds;
+  plan.start_at = options.start_at;
   plan.target_ops = options.target_ops;
   AcknowledgedCounter records(RecordsUsed(options));
   plan.source = [&](uint32_t thread) {

@@ -1,0 +1,73 @@
+#include "softverbs/nic/bells.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <string_view>
+#include <utility>
+
+namespace softverbs {
+namespace {
+
+// A peer could send any descriptor. To write into a full pipe would block.
+bool IsEventFd(int fd) {
+  char link[64];
+  char target[64];
+  snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+  const ssize_t size = readlink(link, target, sizeof(target));
+  return size > 0 && std::string_view(target, static_cast<size_t>(size)) == "anon_inode:[eventfd]";
+}
+
+}  // namespace
+
+uint32_t Bells::Add(int fd) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  fds_.emplace(++last_, fd);
+  return last_;
+}
+
+void Bells::Remove(uint32_t bell) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  fds_.erase(bell);
+}
+
+UniqueFd Bells::Open(uint32_t bell) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  auto found = fds_.find(bell);
+  if (found == fds_.end()) return UniqueFd();
+  return UniqueFd(fcntl(found->second, F_DUPFD_CLOEXEC, 0));
+}
+
+PeerBells::Rung PeerBells::Ring(uint32_t number) {
+  for (const Bell& bell : bells_) {
+    if (bell.number != number) continue;
+    if (!bell.fd) return Rung::kNo;
+    const uint64_t one = 1;
+    ssize_t written;
+    do {
+      written = write(bell.fd.get(), &one, sizeof(one));
+    } while (written < 0 && errno == EINTR);
+    return written == sizeof(one) ? Rung::kYes : Rung::kNo;
+  }
+  if (bells_.size() >= kMax) return Rung::kNo;
+  bells_.push_back({number, UniqueFd()});
+  return Rung::kAskForIt;
+}
+
+void PeerBells::Install(uint32_t number, UniqueFd fd) {
+  if (!IsEventFd(fd.get())) return;
+  for (Bell& bell : bells_) {
+    if (bell.number == number && !bell.fd) bell.fd = std::move(fd);
+  }
+}
+
+void PeerBells::Retire(uint32_t number) {
+  bells_.erase(std::remove_if(bells_.begin(), bells_.end(),
+                              [number](const Bell& bell) { return bell.number == number; }),
+               bells_.end());
+}
+
+}  // namespace softverbs
