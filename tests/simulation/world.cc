@@ -284,7 +284,7 @@ void World::CheckAtTheEnd() {
     run_->Fail(Check::kEverythingBack, absl::StrCat("server: ", server_.busy()));
   }
   CheckLockWords();
-  // A client must be able to use all its slots.
+  // Every client must still be able to read every key.
   for (Guest& guest : guests_) guest.client->ReadAll();
   StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
   history_.Check();
