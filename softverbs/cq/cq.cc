@@ -19,14 +19,15 @@ void RaiseOverrun(Cq& cq) {
   cq.context->async_events.Push(event);
 }
 
-// IBTA: "solicited" means a receive whose sender asked for it, or any unsuccessful completion.
+// IBTA: a queue armed for solicited events reports receives whose sender asked for an event, and
+// all unsuccessful completions.
 bool IsDue(Cq& cq, const Cqe& cqe) {
   if (cq.armed == Cq::Armed::kNo || cq.channel == nullptr) return false;
   return cq.armed == Cq::Armed::kAny || cqe.solicited || cqe.status != IBV_WC_SUCCESS;
 }
 
-// Takes the oldest completion out; it stays readable until the lock is released. REQUIRES: lock
-// held, the CQ is not empty.
+// Removes and returns the oldest completion. It stays readable until the lock is released.
+// REQUIRES: lock held, the CQ is not empty.
 const Cqe& TakeLocked(Cq& cq) {
   const Cqe& cqe = cq.ring[cq.head++ & cq.mask];
   // Release pairs with the acquire in post_send: nobody reads the place any more.
@@ -50,7 +51,7 @@ bool TryPop(Cq& cq, Cqe* cqe) {
   return polled;
 }
 
-// Out of PollCq, which thereby keeps nothing on its stack.
+// A function of its own, so that PollCq needs no stack frame.
 [[gnu::noinline]] int PollAfterDriving(Cq& cq, int entries, ibv_wc* wc) {
   if (entries <= 0) return 0;
   cq.context->nic->engine().Poll();
@@ -118,7 +119,7 @@ int RequestNotify(ibv_cq* ibv, int solicited_only) {
   Cq& cq = *Cq::From(ibv);
   {
     const std::lock_guard<SpinLock> guard(cq.lock);
-    // A request for any completion is not weakened by a later one for solicited ones.
+    // A later request for solicited completions does not weaken a request for any completion.
     if (!solicited_only) {
       cq.armed = Cq::Armed::kAny;
     } else if (cq.armed == Cq::Armed::kNo) {

@@ -14,7 +14,7 @@
 
 namespace softverbs {
 
-// A completion as it waits in a CQ: what polling hands out, copied as a whole, and what it does.
+// A completion that waits in a CQ: the ibv_wc that polling returns, and the effects of polling it.
 struct Cqe : ibv_wc {
   // Polling a send completion frees the send queue up to here; null for receives.
   std::atomic<uint32_t>* sq_freed;
@@ -23,11 +23,11 @@ struct Cqe : ibv_wc {
 };
 static_assert(sizeof(Cqe) == 64);
 
-// A completion queue; also an ibv_cq_ex, whichever way it was created.
+// A completion queue. It is always an ibv_cq_ex too, however it was created.
 //
-// Push and Poll are thread safe. The extended polling calls hold a CQE of their own between start
-// and end, not the lock, because programs post between them; one thread at a time, kept by
-// poll_owner.
+// Push and Poll are thread safe. The extended polling calls work on `current` between start and
+// end. They do not hold `lock`, because programs post between them. poll_owner admits one polling
+// thread at a time.
 struct Cq {
   ibv_cq_ex ex{};  // first
   Context* context = nullptr;
@@ -39,7 +39,7 @@ struct Cq {
   std::unique_ptr<Cqe[]> ring;  // a power of two of places, at least capacity
   uint32_t mask = 0;
   uint32_t capacity = 0;
-  uint32_t head = 0;  // oldest; counts up for ever, as tail
+  uint32_t head = 0;  // the oldest; head and tail count up for ever
   uint32_t tail = 0;
   enum class Armed : uint8_t { kNo, kSolicited, kAny } armed = Armed::kNo;
   bool overrun = false;
@@ -50,19 +50,19 @@ struct Cq {
   SpinLock poll_owner;  // held from start_poll to end_poll
   Cqe current{};        // guarded by poll_owner
 
-  // REQUIRES: lock held, or nobody else knows the CQ yet; the completions in it fit.
+  // REQUIRES: lock held, or nobody else knows the CQ yet; the waiting completions fit.
   void Resize(uint32_t new_capacity);
   static Cq* From(ibv_cq* cq) { return reinterpret_cast<Cq*>(cq); }
   static Cq* From(ibv_cq_ex* cq) { return reinterpret_cast<Cq*>(cq); }
   ibv_cq* ibv() { return reinterpret_cast<ibv_cq*>(&ex); }
 };
 
-// PushCompletion when the CQ is full or armed.
+// The slow path of PushCompletion, for a CQ that is full or armed.
 void PushToFullOrArmed(Cq& cq, const Cqe& cqe);
 
-// Adds a completion, a Cqe of zeroes that `fill(Cqe&)` completes, and raises an event if the CQ is
-// armed for it. A full CQ loses it, is marked overrun for good and raises IBV_EVENT_CQ_ERR. Inline:
-// the completion is built in its place.
+// Adds a completion, and raises an event if the CQ is armed for it. `fill(Cqe&)` fills in a zeroed
+// Cqe. If the CQ is full, the completion is lost, the CQ is marked overrun for good, and
+// IBV_EVENT_CQ_ERR is raised. Inline, so that `fill` writes straight into the ring.
 template <class Fill>
 [[gnu::always_inline]] inline void PushCompletion(Cq& cq, Fill&& fill) {
   {
@@ -79,13 +79,13 @@ template <class Fill>
   PushToFullOrArmed(cq, cqe);
 }
 
-// The oldest completion; false when there is none even after the NIC was driven once.
+// Takes the oldest completion. Returns false if there is none even after the NIC was driven once.
 bool PopCompletion(Cq& cq, Cqe* cqe);
 
 // Removes the completions of a queue pair that is destroyed or reset.
 void PurgeCompletions(Cq& cq, uint32_t qp_num);
 
-// The members of ibv_context_ops and the extended table.
+// The implementations of ibv_context_ops, and of the extended polling calls.
 int PollCq(ibv_cq* cq, int entries, ibv_wc* wc);
 int RequestNotify(ibv_cq* cq, int solicited_only);
 void InstallExtendedPolling(Cq& cq);

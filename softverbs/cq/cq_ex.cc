@@ -41,7 +41,7 @@ uint32_t ReadSourceQp(ibv_cq_ex* ex) { return Cq::From(ex)->current.src_qp; }
 unsigned int ReadFlags(ibv_cq_ex* ex) { return Cq::From(ex)->current.wc_flags; }
 uint32_t ReadSlid(ibv_cq_ex*) { return 0; }
 uint8_t ReadZero(ibv_cq_ex*) { return 0; }
-// The device's clock is CLOCK_MONOTONIC in nanoseconds, read when it is asked for.
+// The device's clock is CLOCK_MONOTONIC in nanoseconds, read at the time of the call.
 uint64_t ReadTimestamp(ibv_cq_ex*) { return static_cast<uint64_t>(MonotonicNs()); }
 
 }  // namespace

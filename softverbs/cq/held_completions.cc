@@ -51,7 +51,7 @@ void HeldCompletions::Purge(Cq& cq, uint32_t qp_num) {
 }
 
 void Purge(Cq& cq, uint32_t qp_num) {
-  HeldCompletions::Get().Purge(cq, qp_num);  // first: what it released meanwhile goes with the rest
+  HeldCompletions::Get().Purge(cq, qp_num);  // first, so that what it has released is purged below
   PurgeCompletions(cq, qp_num);
 }
 

@@ -10,8 +10,9 @@
 
 namespace softverbs {
 
-// Completions that the plan delays. Those of one queue pair in one CQ stay in order, so what comes
-// behind a delayed one waits too and both arrive at once; those of other queue pairs overtake.
+// Completions that the fault plan delays. Those of one queue pair in one CQ stay in order, so a
+// completion behind a delayed one waits too, and both arrive at once. Those of other queue pairs
+// overtake them.
 //
 // Thread safe. Its mutex is taken after a queue pair's lock and before a CQ's.
 class HeldCompletions {
@@ -20,9 +21,9 @@ class HeldCompletions {
 
   // Adds the completion to the CQ, now or later.
   void Deliver(Cq& cq, const Cqe& cqe, fault::QpFaults& faults);
-  // The queue pair is destroyed or reset: its completions never arrive.
+  // Drops the completions of a queue pair that is destroyed or reset.
   void Purge(Cq& cq, uint32_t qp_num);
-  // All of them, now.
+  // Delivers all of them now.
   void ReleaseAll();
 
  private:
@@ -32,16 +33,16 @@ class HeldCompletions {
     int64_t due_ns;
   };
 
-  // What is due at `now_ns`, in the order it was delivered.
+  // Delivers the completions that are due at `now_ns`, in their order.
   void Release(int64_t now_ns);
 
   std::mutex mutex_;
-  // Guarded by mutex_. In the order of their delivery. A CQ is destroyed only after its queue
-  // pairs, which purge what they have here.
+  // Guarded by mutex_. In the order of Deliver. No Cq pointer dangles: a CQ is destroyed only after
+  // its queue pairs, which purge their completions here.
   std::vector<Held> held_;
 };
 
-// PushCompletion, for what a plan may delay. REQUIRES: the queue pair's lock held.
+// PushCompletion for completions that a fault plan may delay. REQUIRES: the queue pair's lock held.
 template <class Fill>
 inline void Deliver(Cq& cq, fault::QpFaults& faults, Fill&& fill) {
   if (fault::Active() == nullptr) [[likely]] {
@@ -53,7 +54,7 @@ inline void Deliver(Cq& cq, fault::QpFaults& faults, Fill&& fill) {
   }
 }
 
-// PurgeCompletions, for those that wait too.
+// PurgeCompletions that also drops the held completions.
 void Purge(Cq& cq, uint32_t qp_num);
 
 }  // namespace softverbs
