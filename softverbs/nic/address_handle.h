@@ -5,7 +5,7 @@
 
 namespace softverbs {
 
-// An address handle: where datagrams go. Immutable.
+// An address handle: the destination of datagrams. Immutable.
 struct Ah {
   ibv_ah ibv{};  // first
   ibv_global_route route{};

@@ -13,13 +13,13 @@
 
 namespace softverbs {
 
-// An opened device: what ibv_open_device returns a pointer into. The public struct is the *last*
-// member of verbs_context, so what is private comes after it.
+// An opened device. ibv_open_device returns a pointer to verbs.context. That public struct is the
+// *last* member of verbs_context, so the private members come after it.
 struct Context {
   verbs_context verbs{};
   Nic* nic = nullptr;
   uint32_t generation = ForkGeneration();
-  std::atomic<int> objects{0};  // created in it and not destroyed
+  std::atomic<int> objects{0};  // created in this context and not destroyed yet
   EventQueue<ibv_async_event> async_events;
 
   static Context* From(ibv_context* context) {
@@ -28,8 +28,9 @@ struct Context {
   }
 };
 
-// True in a forked child for whatever the parent made: its locks and threads are not here, so the
-// object must be left alone (control calls then succeed without doing anything).
+// Returns true in a forked child for objects that the parent made. The parent's locks and threads
+// do not exist in the child, so the object must not be used: control calls succeed without doing
+// anything.
 inline bool Inherited(ibv_context* context) {
   return Context::From(context)->generation != ForkGeneration();
 }

@@ -49,7 +49,8 @@ Loop* StartLoop() {
   return loop.release();  // never destroyed: its thread runs until the process ends
 }
 
-// The kernel's struct sched_attr; its header and the C library's <sched.h> exclude each other.
+// The kernel's struct sched_attr. Its header cannot be included together with the C library's
+// <sched.h>.
 struct SchedulingAttributes {
   uint32_t size;
   uint32_t policy;
@@ -62,11 +63,11 @@ struct SchedulingAttributes {
 };
 static_assert(sizeof(SchedulingAttributes) == 48);
 
-// Asks the scheduler for short turns that come soon. Where every core has an application that spins
-// on memory, this thread would otherwise wait for the end of its turn, milliseconds each time.
-// Kernels before 6.12 know no such wish for ordinary threads and ignore it.
+// Asks the scheduler for short time slices that begin soon. Otherwise, if an application spins on
+// every core, this thread would wait milliseconds each time until a slice ends. Kernels before 6.12
+// do not support this for ordinary threads, and ignore it.
 void AskForShortTurns() {
-  constexpr uint64_t kTurnNs = 100'000;  // the least that may be asked for
+  constexpr uint64_t kTurnNs = 100'000;  // the minimum that the kernel accepts
   SchedulingAttributes attributes{};
   if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) != 0) return;
   attributes.runtime = kTurnNs;
@@ -112,7 +113,7 @@ EpollLoop::EpollLoop()
 }
 
 void EpollLoop::StartThread() {
-  // The application's signal handlers belong on the application's threads.
+  // The application's signal handlers must run on the application's own threads.
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -176,7 +177,7 @@ void EpollLoop::Post(std::function<void()> fn) {
   {
     std::lock_guard<std::mutex> guard(mutex_);
     posted_.push_back(std::move(fn));
-    if (posted_.size() > 1) return;  // whoever posted the first woke the thread
+    if (posted_.size() > 1) return;  // the first Post woke the thread
   }
   const uint64_t one = 1;
   while (write(wake_.get(), &one, sizeof(one)) < 0 && errno == EINTR) {

@@ -15,10 +15,10 @@
 
 namespace softverbs {
 
-// Loop over one epoll descriptor; see loop.h for what it promises.
+// Implements Loop with one epoll descriptor.
 class EpollLoop final : public Loop {
  public:
-  // Check valid(): without descriptors it is good for nothing.
+  // Check valid() afterwards. It is false if there were no descriptors left.
   EpollLoop();
   bool valid() const { return epoll_ && wake_ && timer_; }
   // Starts the thread. REQUIRES: valid, called once, and the object is never destroyed.
@@ -57,8 +57,8 @@ class EpollLoop final : public Loop {
 
   std::mutex mutex_;
   std::condition_variable ran_;
-  // Guarded by mutex_. Ids of watches and timers come from one counter that is never reused, so
-  // an event of a closed descriptor can not reach the watch of a new one with the same number.
+  // Guarded by mutex_. One counter gives the ids of watches and timers, and no id is reused. So an
+  // event of a closed descriptor cannot reach the watch of a new descriptor with the same number.
   uint64_t last_id_ = 2;
   uint64_t running_ = 0;
   std::unordered_map<Watch, Watched> watches_;

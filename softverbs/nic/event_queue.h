@@ -17,13 +17,15 @@ namespace softverbs {
 // A queue of T behind a descriptor that the application may poll: completion channels, the
 // asynchronous events of a context, rdma_cm event channels.
 //
-// 1. fd() is readable exactly while an event is queued (to a hair: a Pop takes its token from the
-//    descriptor an instant before the event).
-// 2. Pop blocks, or fails with EAGAIN when the application made fd() non-blocking, or with EINTR
-//    when a signal handler without SA_RESTART ran: what read(2) on a kernel channel does.
-// 3. The descriptor holds one token (an eventfd semaphore) per queued event. When a Purge finds the
-//    token of its event already taken by a Pop, it leaves an orphan, and that Pop waits again.
-// Thread safe. The descriptor is the application's to see, so a forked child keeps it.
+// 1. fd() is readable while an event is queued. (Pop takes the token from the descriptor an instant
+//    before the event.)
+// 2. Pop behaves like read(2) on a kernel channel. It blocks, fails with EAGAIN if the application
+//    made fd() non-blocking, or fails with EINTR if a signal handler without SA_RESTART ran.
+// 3. The descriptor holds one token (an eventfd semaphore) per queued event. If a Pop has already
+//    taken the token of an event that Purge removes, Purge counts an orphan, and that Pop waits
+//    again.
+//
+// Thread safe. The application knows the descriptor, so a forked child keeps it.
 template <class T>
 class EventQueue {
  public:
@@ -34,19 +36,19 @@ class EventQueue {
   EventQueue(const EventQueue&) = delete;
   EventQueue& operator=(const EventQueue&) = delete;
 
-  // -1 when the process ran out of descriptors.
+  // Returns -1 if there was no descriptor left.
   int fd() const { return fd_; }
 
   void Push(T event) {
     std::lock_guard<std::mutex> guard(mutex_);
     events_.push_back(std::move(event));
     const uint64_t one = 1;
-    // Never blocks: the counter would have to reach 2^64 - 1.
+    // Never blocks, because the counter never reaches 2^64 - 1.
     while (write(fd_, &one, sizeof(one)) < 0 && errno == EINTR) {
     }
   }
 
-  // The oldest event, or nothing and errno (EAGAIN, EINTR).
+  // Returns the oldest event, or nullopt and errno (EAGAIN, EINTR).
   std::optional<T> Pop() {
     for (;;) {
       uint64_t token;
@@ -62,7 +64,7 @@ class EventQueue {
     }
   }
 
-  // Removes and counts the queued events for which `match` is true.
+  // Removes the queued events for which `match` is true, and returns their number.
   template <class Match>
   size_t Purge(Match match) {
     std::lock_guard<std::mutex> guard(mutex_);
@@ -85,7 +87,7 @@ class EventQueue {
   }
 
  private:
-  // Takes one token; false when a Pop between its two steps has it.
+  // Takes one token. Returns false if a Pop has it, which is between its two steps.
   bool TakeToken() {
     uint64_t token;
     iovec vec{&token, sizeof(token)};
@@ -96,7 +98,7 @@ class EventQueue {
   std::mutex mutex_;
   // Guarded by mutex_.
   std::deque<T> events_;
-  size_t orphans_ = 0;  // Pops whose token stands for no event any more
+  size_t orphans_ = 0;  // Pops whose event was purged after they took the token
 };
 
 }  // namespace softverbs

@@ -10,7 +10,7 @@
 namespace softverbs {
 namespace {
 
-// A registration may end before the file's last page does.
+// Rounds up, because a registration may end within the file's last page.
 bool CoversWholeFile(const SharedFile& file, size_t length) {
   const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
   return file.offset == 0 && (length + page - 1) / page * page >= file.size;

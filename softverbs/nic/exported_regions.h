@@ -16,27 +16,29 @@ namespace softverbs {
 // Memory of this process that peers may map: files (memfd, POSIX shared memory) that the
 // application has mapped shared and registered for remote access.
 //
-// 1. A region without remote write or atomics is handed over opened for reading only.
-// 2. A writable descriptor gives the whole file away. So it is handed over only for a registration
-//    with remote write or atomics that covers the whole file; others are reached by packets.
+// 1. A peer gets a read-only descriptor of a region without remote write or atomics.
+// 2. A writable descriptor gives access to the whole file. So a peer gets one only if a
+// registration
+//    with remote write or atomics covers the whole file. It reaches other regions by packets.
+//
 // Thread safe.
 class ExportedRegions {
  public:
   struct Location {
     uint32_t region = 0;  // 0: cannot be exported
-    uint64_t offset = 0;  // of the memory in the region's file
+    uint64_t offset = 0;  // of the memory within the region's file
   };
 
   // Finds the file behind [address, address + length) and takes a reference to its region.
   Location Acquire(const void* address, size_t length, bool writable);
-  // True when that was the last reference: peers should unmap it.
+  // Returns true if that was the last reference. Then peers should unmap the region.
   bool Release(uint32_t region);
 
   struct Handle {
     UniqueFd fd;
     bool writable = false;
   };
-  // A descriptor to send to a peer; invalid when the region is gone.
+  // Returns a descriptor to send to a peer, or an invalid one if the region is gone.
   Handle Open(uint32_t region);
 
  private:

@@ -17,7 +17,7 @@ constexpr uint32_t kFlowLabelMask = 0xfffff;
 constexpr int kVersionShift = 28;
 constexpr int kTrafficClassShift = 20;
 
-// RFC 1071, over a header whose checksum is zero.
+// Computes the checksum of RFC 1071. The header's checksum field must be zero.
 uint16_t Checksum(const iphdr& header) {
   uint16_t words[sizeof(header) / 2];
   memcpy(words, &header, sizeof(header));

@@ -8,22 +8,23 @@
 namespace softverbs {
 
 // The global route header: the 40 bytes before a datagram in the receive buffer. As on RoCE v2 they
-// hold an IPv6 header, whose fields the header's are; or, between IPv4 addresses, 20 bytes of
-// nothing and an IPv4 header (RoCE v2 annex, A17.4.5.2).
+// hold an IPv6 header, which has the same fields. Between IPv4 addresses they hold 20 unused bytes
+// and an IPv4 header (RoCE v2 annex, A17.4.5.2).
 
 constexpr uint32_t kGrhBytes = 40;
 static_assert(sizeof(ibv_grh) == kGrhBytes);
 
-// Writes the header of a datagram of `payload` bytes that goes by `route`.
+// Writes the header of a datagram with `payload` bytes that is sent along `route`.
 void WriteGrh(const ibv_global_route& route, uint32_t payload, uint8_t* to);
 
-// What a header says. `from` holds kGrhBytes bytes of any content.
+// The fields of a header.
 struct GrhFields {
   ibv_gid source;
   ibv_gid destination;
   uint32_t flow_label;
   uint8_t traffic_class;
 };
+// Parses kGrhBytes bytes of any content.
 GrhFields ParseGrh(const uint8_t* from);
 
 }  // namespace softverbs

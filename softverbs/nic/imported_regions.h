@@ -12,9 +12,9 @@
 namespace softverbs {
 
 // The peer's memory that this process has mapped, by the ids under which the peer exports it.
-// Find is for the data path and takes no lock. What it returns stays mapped while the finder's
-// queue pair is marked in flight (whoever retires a region waits for that before it unmaps); for
-// anybody else it is a hint.
+// Find is for the data path and takes no lock. A region that it returns stays mapped while the
+// caller's queue pair is marked in flight, because a thread that retires a region waits for that
+// before it unmaps it. For other callers the result is only a hint.
 class ImportedRegions {
  public:
   struct Region {
@@ -25,22 +25,22 @@ class ImportedRegions {
 
   Region Find(uint32_t id) const {
     const Slot& slot = slots_[id % kSlots];
-    // Sequentially consistent against Retire: a finder is either seen in flight or sees it gone.
-    // Also acquires what Install stored before the id.
+    // Sequentially consistent against Retire: either Retire's caller sees this thread in flight, or
+    // this thread sees that the region is gone. Also acquires what Install stored before the id.
     if (id == 0 || slot.id.load(std::memory_order_seq_cst) != id) return {};
     return {slot.base.load(std::memory_order_relaxed), slot.size.load(std::memory_order_relaxed),
             slot.writable.load(std::memory_order_relaxed)};
   }
 
-  // True the first time: then the caller asks the peer for it.
+  // Returns true the first time for each id. Then the caller asks the peer for the region.
   bool NoteRequested(uint32_t id);
 
-  // Maps the whole file behind `fd`. False when that fails or the place is taken: such a region is
-  // reached by packets.
+  // Maps the whole file behind `fd`. Returns false if that fails or the place is taken. Then
+  // packets are used for this region.
   bool Install(uint32_t id, int fd, bool writable);
 
-  // Takes the region out. The caller unmaps it, by destroying the result, when no operation can be
-  // using it any more.
+  // Removes the region and returns its mapping. The caller destroys the mapping, which unmaps it,
+  // once no operation can be using it any more.
   Mapping Retire(uint32_t id);
 
  private:

@@ -8,7 +8,8 @@ MemoryTable::MemoryTable(SharedTables* tables)
     : tables_(tables),
       bases_(new std::atomic<uint8_t*>[kMaxMrs]()),
       counts_(new uint32_t[kMaxMrs]()) {
-  // Keys start somewhere else in each process, so those of a dead one are wrong in the next.
+  // Keys start at random in each process, so the keys of a dead process are invalid in the next
+  // one.
   uint32_t start = 0;
   if (getrandom(&start, sizeof(start), 0) != sizeof(start)) start = 1;
   for (uint32_t index = 0; index < kMaxMrs; ++index) {
@@ -39,13 +40,13 @@ uint32_t MemoryTable::Add(const Entry& entry) {
 }
 
 void MemoryTable::Invalidate(uint32_t key) {
-  // Sequentially consistent against the in-flight words: an initiator either is seen in flight or
-  // sees 0 here.
+  // Sequentially consistent against the in-flight words: either the caller sees the initiator in
+  // flight, or the initiator sees 0 here.
   tables_->mrs[MrIndex(key)].key.exchange(0, std::memory_order_seq_cst);
 }
 
 void MemoryTable::StopSharing() {
-  // Relaxed: without a region the peer's requests come as packets, whenever it sees that.
+  // Relaxed: it does not matter when a peer sees this. From then on it sends packets.
   for (uint32_t index = 0; index < kMaxMrs; ++index) {
     tables_->mrs[index].region.store(0, std::memory_order_relaxed);
   }

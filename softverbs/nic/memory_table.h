@@ -13,9 +13,9 @@
 
 namespace softverbs {
 
-// What reg_mr registered: local and remote keys (one number serves as both) and what they open.
-// Resolve takes no lock. Registration is published in the shared tables, so peers check the very
-// same words (accelerator.h); only the local address stays private.
+// The registered memory regions, by key. One number is both the local and the remote key. Resolve
+// takes no lock. Registrations are published in the shared tables, so peers check the same words
+// (accelerator.h). Only the local address stays private.
 class MemoryTable {
  public:
   struct Entry {
@@ -30,18 +30,20 @@ class MemoryTable {
 
   explicit MemoryTable(SharedTables* tables);
 
-  // The new key, or 0 when the table is full.
+  // Returns the new key, or 0 if the table is full.
   uint32_t Add(const Entry& entry);
-  // The key is invalid on return; the caller then waits for operations in progress before Free.
+  // Makes the key invalid. Afterwards the caller waits for operations in progress, and calls Free.
   void Invalidate(uint32_t key);
-  // Gives the key's place back. REQUIRES: Invalidate, and nobody can be using the entry.
+  // Gives the key's place back. REQUIRES: Invalidate was called, and nobody can be using the entry.
   void Free(uint32_t key);
 
-  // Peers execute nothing on the regions themselves any more: a fault plan became active.
+  // Makes peers send packets instead of accessing the regions themselves. Called when a fault plan
+  // becomes active.
   void StopSharing();
 
-  // Where [addr, addr + length) of the region `key` is in this process; null unless the key is
-  // valid, of protection domain `pd`, covers the range and has all the rights in `access`.
+  // Returns the local address of [addr, addr + length) of the region `key`. Returns null unless the
+  // key is valid, belongs to protection domain `pd`, covers the range and has all the rights in
+  // `access`.
   uint8_t* Resolve(uint32_t key, uint64_t addr, uint64_t length, uint32_t pd,
                    uint32_t access) const {
     const SharedMr& mr = tables_->mrs[MrIndex(key)];
@@ -64,7 +66,8 @@ class MemoryTable {
   const std::unique_ptr<std::atomic<uint8_t*>[]> bases_;
 
   std::mutex mutex_;
-  // Guarded by mutex_. Places are reused oldest first, with a new count: a stale key stays wrong.
+  // Guarded by mutex_. Places are reused oldest first, with a new count, so a stale key stays
+  // invalid.
   std::deque<uint32_t> free_;
   std::unique_ptr<uint32_t[]> counts_;
 };

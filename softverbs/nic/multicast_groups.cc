@@ -16,7 +16,7 @@
 namespace softverbs {
 namespace {
 
-// "softverbs/mcast/<32 hexadecimal digits>/"
+// Returns "softverbs/mcast/<32 hexadecimal digits>/".
 std::string GroupName(const ibv_gid& group) {
   std::string name = "softverbs/mcast/";
   for (uint8_t byte : group.raw) {
@@ -27,7 +27,7 @@ std::string GroupName(const ibv_gid& group) {
   return name + "/";
 }
 
-// Empty when there is no descriptor left; errno says so.
+// Returns an invalid descriptor and sets errno if there is no descriptor left.
 UniqueFd HoldName(const std::string& name) {
   UniqueFd fd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   sockaddr_un address{};

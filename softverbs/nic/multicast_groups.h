@@ -16,21 +16,22 @@ namespace softverbs {
 // The multicast groups that queue pairs of this process are attached to.
 //
 // A process that has a queue pair in a group holds the abstract UNIX name
-// softverbs/mcast/<group in hex>/<slot>: the kernel is the registry of groups too, and a killed
-// process has left all of them. Thread safe.
+// softverbs/mcast/<group in hex>/<slot>. So the kernel is the registry of groups, and a killed
+// process leaves all its groups. Thread safe.
 class MulticastGroups {
  public:
   explicit MulticastGroups(uint32_t slot) : slot_(slot) {}
 
-  // 0 or an errno value. Attaching twice is attaching once; detaching what is not attached: EINVAL.
+  // Return 0 or an errno value. Attaching a second time has no effect. Detaching a queue pair that
+  // is not attached returns EINVAL.
   int Attach(const ibv_gid& group, uint32_t qpn);
   int Detach(const ibv_gid& group, uint32_t qpn);
 
   bool IsAttached(uint32_t qpn) const;  // to any group
   std::vector<uint32_t> Members(const ibv_gid& group) const;
 
-  // The slots of all processes of this host that have a queue pair in the group. Reads the kernel's
-  // list of sockets.
+  // Returns the slots of all processes of this host that have a queue pair in the group. Reads the
+  // kernel's list of sockets.
   static std::vector<uint32_t> Slots(const ibv_gid& group);
 
  private:

@@ -25,7 +25,7 @@ void ForgetNic() {
   create_mutex = new std::mutex;
 }
 
-// Starts somewhere else for each process, so that a number is not reused soon.
+// Starts the search at a different slot in each process, so that a number is not reused soon.
 UniqueFd ClaimSlot(uint32_t* slot) {
   const uint32_t start = static_cast<uint32_t>(getpid()) * 7 + 1;
   for (uint32_t tried = 0; tried < kSlots - 1; ++tried) {
@@ -93,14 +93,15 @@ void Nic::Unmap(Mapping region) {
   if (!region) return;
   for (uint32_t index = 0; index < kQpsPerProcess; ++index) {
     if (qps_.At(index) != nullptr && !AwaitQuiet(tables_->qps[index].in_flight)) {
-      region.Leak();  // rather than pull it from under a stopped thread
+      region.Leak();  // a stopped thread may still be using it
       return;
     }
   }
 }
 
 bool AwaitQuiet(const std::atomic<uint64_t>& in_flight) {
-  // Sequentially consistent: read after the caller revoked whatever let the operation start.
+  // Sequentially consistent: the caller has already revoked what lets operations start, and this
+  // load comes after that.
   const uint64_t seen = in_flight.load(std::memory_order_seq_cst);
   if (seen % 2 == 0) return true;
   const int64_t give_up = MonotonicNs() + kQuietBoundNs;

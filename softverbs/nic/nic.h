@@ -18,13 +18,14 @@
 namespace softverbs {
 
 // The process's network adapter: its slot (the upper bits of its queue pair numbers), the tables it
-// publishes, its links and the engine that drives them. Shared by all contexts of the process;
-// made by the first, lives until the process ends, forgotten in a forked child.
+// publishes, its links and the engine that drives them. All contexts of the process share it. The
+// first one creates it, and it lives until the process ends. A forked child forgets it.
 class Nic {
  public:
-  // Null with errno set when the process cannot have one (no free slot, no descriptors).
+  // Returns the adapter and creates it on first use. Returns null and sets errno if it cannot be
+  // created (no free slot, no descriptors).
   static Nic* Get();
-  // Null when there is none yet.
+  // Returns the adapter, or null if there is none yet.
   static Nic* Existing();
 
   uint32_t slot() const { return slot_; }
@@ -53,7 +54,7 @@ class Nic {
 
   const uint32_t slot_;
   const UniqueFd tables_owner_fd_;
-  const UniqueFd tables_fd_;  // read only: what peers get
+  const UniqueFd tables_fd_;  // read only, for peers
   const Mapping tables_mapping_;
   SharedTables* const tables_;
   std::atomic<uint32_t> last_pd_{0};
@@ -66,9 +67,9 @@ class Nic {
   LinkDirectory links_;
 };
 
-// Waits until `in_flight` (SharedQp::in_flight of an initiator) shows that an operation which began
-// before the call has ended. Bounded: an initiator that is stopped by a debugger or SIGSTOP in the
-// middle of a copy must not hang its target. False when the bound was reached.
+// Waits until `in_flight` (SharedQp::in_flight of an initiator) shows that the operation that began
+// before the call has ended. Returns false if that takes too long: an initiator that a debugger or
+// SIGSTOP stops in the middle of a copy must not hang its target.
 bool AwaitQuiet(const std::atomic<uint64_t>& in_flight);
 
 }  // namespace softverbs

@@ -7,10 +7,10 @@
 
 namespace softverbs {
 
-// What travels on a link: a 64-byte header and up to kMaxPayload bytes, padded to 64. The link is
-// lossless and ordered, so one number per *message* (psn) is enough; it starts at the PSNs the
-// application gave, as on a wire. The header is read from memory a hostile peer can write: copy it
-// out, check it, then use the copy.
+// A packet on a link: a 64-byte header and up to kMaxPayload bytes, padded to 64. The link is
+// lossless and ordered, so one number per *message* (psn) is enough. It starts at the PSN that the
+// application gave, as on a wire. A hostile peer can write the memory of the header: copy it out,
+// check it, then use the copy.
 
 enum class PacketType : uint8_t {
   kSend = 1,
@@ -22,7 +22,7 @@ enum class PacketType : uint8_t {
   kAtomicResponse,
   kAck,
   kNak,
-  kDatagram,  // a global route header and a message; rkey carries the Q_Key. Nothing answers it
+  kDatagram,  // a global route header and a message; rkey carries the Q_Key; gets no answer
 };
 
 enum PacketFlags : uint8_t {
@@ -30,14 +30,14 @@ enum PacketFlags : uint8_t {
   kPacketLast = 2,       // the last one
   kPacketImmediate = 4,  // carries immediate data
   kPacketSolicited = 8,
-  kPacketTear = 16,  // a fault: read in pieces, by the seed in `operand`, over `swap` nanoseconds
+  kPacketTear = 16,  // a fault: READ in pieces, with the seed in `operand`, over `swap` nanoseconds
 };
 
 enum class NakCode : uint8_t {
   kReceiverNotReady = 1,  // no receive posted; try again after `imm` (an RNR timer code)
   kNotConnected,          // the queue pair is not ready to receive yet
-  kNoQueuePair,           // destroyed, in error, or connected to somebody else
-  kSequence,              // not the message expected next
+  kNoQueuePair,           // destroyed, in error, or connected to another queue pair
+  kSequence,              // not the next expected message
   kInvalidRequest,
   kRemoteAccess,
   kRemoteOperational,
@@ -51,7 +51,7 @@ struct PacketHeader {
   uint32_t psn;  // number of the message that is sent, answered or refused
   PacketType type;
   uint8_t flags;
-  uint8_t epoch;  // which transmission of the message; answers repeat it
+  uint8_t epoch;  // counts the transmissions of the message; answers repeat it
   NakCode nak;
   uint32_t imm;
   uint32_t rkey;
@@ -63,7 +63,7 @@ struct PacketHeader {
 };
 static_assert(sizeof(PacketHeader) == 64 && std::is_trivially_copyable_v<PacketHeader>);
 
-// Where a datagram goes that is for a multicast group. No queue pair has this number.
+// The destination of datagrams to a multicast group. No queue pair has this number.
 constexpr uint32_t kMulticastQpn = 0xffffff;
 
 constexpr uint32_t kRecordAlign = 64;

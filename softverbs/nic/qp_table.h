@@ -12,15 +12,16 @@ namespace softverbs {
 
 struct Qp;
 
-// The process's queue pairs by number. Lookups take no lock; a pointer found stays valid while the
-// finder holds the engine's progress lock (destroy takes it after Remove).
+// The process's queue pairs by number. Lookups take no lock. A pointer that is found stays valid
+// while the caller holds the engine's progress lock, because destroy takes that lock after Remove.
 class QpTable {
  public:
   explicit QpTable(uint32_t slot) : slot_(slot) {}
 
-  // Its new number, or 0 when all are in use. Numbers are reused as late as possible.
+  // Adds a queue pair and returns its new number, or 0 if all are in use. Numbers are reused as
+  // late as possible.
   uint32_t Add(Qp* qp);
-  // The number stays taken until Free.
+  // Removes the queue pair. Its number stays taken until Free.
   void Remove(uint32_t qpn) { qps_[QpIndex(qpn)].store(nullptr, std::memory_order_release); }
   void Free(uint32_t qpn);
 

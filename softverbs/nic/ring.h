@@ -9,12 +9,13 @@
 
 namespace softverbs {
 
-// A ring of packets in memory shared by two processes: one producer, one consumer. Neither trusts
-// the other's counter. The data are mapped twice in a row, so a record is always contiguous.
+// A ring of packets in memory that two processes share. It has one producer and one consumer.
+// Neither trusts the other's counter. The data are mapped twice in a row, so a record is always
+// contiguous.
 
 constexpr uint64_t kRingBytes = 256 * 1024;
 
-// Counters of bytes, ever growing, both written by their owner only.
+// Counters of bytes. They only grow, and only the owner writes them.
 struct RingControl {
   alignas(64) std::atomic<uint64_t> tail;      // the producer's
   alignas(64) std::atomic<uint64_t> head;      // the consumer's
@@ -27,10 +28,10 @@ class RingProducer {
   RingProducer() = default;
   RingProducer(RingControl* control, uint8_t* data) : control_(control), data_(data) {}
 
-  // Where to write a record of `bytes`, or null when the ring is full (or the peer lies).
+  // Returns where to write a record of `bytes`, or null if the ring is full (or the peer lies).
   uint8_t* Reserve(uint32_t bytes) {
     if (tail_ + bytes - head_ > kRingBytes) {
-      // Acquire: the consumer has finished reading what lies below head.
+      // Acquire: the consumer has finished reading everything below head.
       const uint64_t head = control_->head.load(std::memory_order_acquire);
       if (head > tail_ || head < head_) return nullptr;
       head_ = head;
@@ -41,13 +42,14 @@ class RingProducer {
 
   void Publish(uint32_t bytes) {
     tail_ += bytes;
-    // Exchange, not a plain release store: a full barrier, so that the caller's look at the
-    // peer's sleep word cannot pass it. Either we see the peer asleep or it sees our record.
+    // An exchange and not a release store, because a full barrier is needed: the caller's load of
+    // the peer's sleep word must not come before it. Either we see the peer asleep or it sees our
+    // record.
     control_->tail.exchange(tail_, std::memory_order_seq_cst);
   }
 
-  // Asks the consumer for a doorbell when it frees space. A full barrier for the same reason: the
-  // caller tries once more after it.
+  // Asks the consumer for a doorbell when it frees space. This is a full barrier for the same
+  // reason: the caller tries once more afterwards.
   void Starve() { control_->starving.exchange(1, std::memory_order_seq_cst); }
 
  private:
@@ -66,12 +68,12 @@ class RingConsumer {
   RingConsumer(RingControl* control, const uint8_t* data) : control_(control), data_(data) {}
 
   bool Empty() const {
-    // Sequentially consistent: read after our own sleep word was published.
+    // Sequentially consistent: must come after our own sleep word was published.
     return control_->tail.load(std::memory_order_seq_cst) == head_;
   }
 
-  // Copies the next header out and checks that the record lies within what was published.
-  // `payload` points into the ring and stays valid until Release; its bytes may still change.
+  // Copies the next header out, and checks that the record lies within the published bytes.
+  // `payload` points into the ring and stays valid until Release. Its bytes may still change.
   Result Next(PacketHeader* header, const uint8_t** payload) {
     // Acquire pairs with the producer's exchange: the record is complete.
     const uint64_t tail = control_->tail.load(std::memory_order_acquire);
@@ -89,14 +91,15 @@ class RingConsumer {
     return Result::kPacket;
   }
 
-  // Gives the record's space back. Release: our reads of it are done.
+  // Gives the record's space back. The store is a release, because our reads of the record are
+  // done.
   void Release(const PacketHeader& header) {
     head_ += header.record_bytes;
     control_->head.store(head_, std::memory_order_release);
   }
 
-  // True once after the producer ran out of space. Always an exchange: the barrier between our
-  // store of head and this load is what Starve counts on. Call once per batch.
+  // Returns true once after the producer ran out of space. Call it once per batch. It is always an
+  // exchange, because Starve relies on the barrier between our store of head and this load.
   bool TakeStarving() { return control_->starving.exchange(0, std::memory_order_seq_cst) != 0; }
 
  private:

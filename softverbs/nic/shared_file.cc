@@ -46,7 +46,8 @@ bool ParseMapsLine(const char* text, MapsLine* line) {
   return true;
 }
 
-// One file may back the memory in several neighbouring mappings (mprotect and madvise split them).
+// The file may back the memory in several adjacent mappings, because mprotect and madvise split
+// them.
 bool FindInMaps(uint64_t begin, uint64_t end, SharedFile* file) {
   std::unique_ptr<FILE, CloseFile> maps(fopen("/proc/self/maps", "re"));
   if (!maps) return false;
@@ -79,8 +80,8 @@ bool IsOpenFor(int fd, bool writable) {
   return mode == O_RDWR || (!writable && mode == O_RDONLY);
 }
 
-// The descriptors are other threads', which open and close them meanwhile: they are looked at by
-// path, which neither uses them nor looks to ThreadSanitizer as if it did.
+// Other threads own the descriptors, and open and close them meanwhile. So this looks at them by
+// path, which does not use them, and which ThreadSanitizer does not take for a use.
 int FindOpenFd(const SharedFile& file, bool writable) {
   std::unique_ptr<DIR, CloseDirectory> directory(opendir("/proc/self/fd"));
   if (!directory) return -1;
@@ -103,7 +104,7 @@ SharedFile FindSharedFile(const void* address, size_t length, bool writable) {
   if (found < 0) return file;
   file.fd = writable ? UniqueFd(fcntl(found, F_DUPFD_CLOEXEC, 0)) : ReopenReadOnly(found);
   struct stat info;
-  // The number may have been closed and reused meanwhile: check what we hold now.
+  // The descriptor may have been closed and its number reused meanwhile, so check the one we got.
   if (!file.fd || fstat(file.fd.get(), &info) != 0 || !IsSame(info, file) ||
       !IsOpenFor(file.fd.get(), writable)) {
     file.fd.Reset();

@@ -16,12 +16,13 @@ struct SharedFile {
   ino_t inode = 0;
   uint64_t offset = 0;  // in the file, of the memory's first byte
   uint64_t size = 0;    // of the file
-  UniqueFd fd;          // invalid when the memory is not a shared mapping of an open file
+  UniqueFd fd;          // invalid if the memory is not a shared mapping of an open file
 };
 
-// Finds it by reading /proc/self/maps, and a descriptor of it in /proc/self/fd (the application
-// must not have closed its own). Only memory files are taken: memfd and POSIX shared memory, huge
-// pages included. `writable` asks for a descriptor that can be mapped for writing.
+// Finds the file behind a piece of memory. Reads /proc/self/maps, and searches /proc/self/fd for a
+// descriptor of the file (so the application must not have closed its own). Accepts only memory
+// files: memfd and POSIX shared memory, including huge pages. `writable` asks for a descriptor that
+// can be mapped for writing.
 SharedFile FindSharedFile(const void* address, size_t length, bool writable);
 
 }  // namespace softverbs

@@ -12,7 +12,7 @@ namespace softverbs {
 class Mapping {
  public:
   Mapping() = default;
-  // Maps [offset, offset + size) of fd shared; an empty mapping (false) on failure.
+  // Maps [offset, offset + size) of fd shared. The mapping is empty (false) on failure.
   Mapping(int fd, size_t size, bool writable, size_t offset = 0);
   // Maps the same bytes twice, one after the other, so that a record of a ring never wraps.
   static Mapping Doubled(int fd, size_t size, size_t offset);
@@ -24,7 +24,7 @@ class Mapping {
   void* data() const { return data_; }
   size_t size() const { return size_; }
   explicit operator bool() const { return data_ != nullptr; }
-  // Stays mapped for ever.
+  // Gives up the ownership, so that the memory stays mapped for ever.
   void Leak() { data_ = nullptr; }
 
  private:
@@ -32,13 +32,16 @@ class Mapping {
   size_t size_ = 0;
 };
 
-// Zeroed memory of a fixed size without a name in any file system: it goes with its last user.
+// Creates zeroed memory of a fixed size that has no name in any file system. It disappears with its
+// last user.
 UniqueFd CreateSealedMemory(const char* label, size_t size);
 
-// True when fd is memory of exactly that size that nobody can shrink: safe to map.
+// Returns true if fd is memory of exactly that size that nobody can shrink, so that it is safe to
+// map.
 bool IsSealedMemory(int fd, size_t size);
 
-// The same file, opened anew for reading only: it cannot be mapped writable. Invalid on failure.
+// Opens the same file again for reading only, so that it cannot be mapped writable. Returns an
+// invalid descriptor on failure.
 UniqueFd ReopenReadOnly(int fd);
 
 }  // namespace softverbs

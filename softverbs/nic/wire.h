@@ -14,10 +14,10 @@
 
 namespace softverbs {
 
-// Packets that arrived and are not executed yet, with a fault plan or in a simulation: those for
-// one queue pair stay in order, others pass them. A queue pair's packets wait while its adapter
-// stands still (stall_peer), while a READ of it is being torn, and in a simulation until the
-// scheduler picks them.
+// Packets that arrived and are not executed yet. It is used with a fault plan and in a simulation.
+// Packets for one queue pair stay in order, and those for others may overtake them. A queue pair's
+// packets wait while its adapter is stalled (stall_peer), while a torn READ of it is in progress,
+// and in a simulation until the scheduler picks them.
 //
 // REQUIRES for all methods: the engine's progress lock.
 class Wire {
@@ -30,22 +30,23 @@ class Wire {
     std::vector<uint8_t> payload;
   };
 
-  // Whether Park must be asked. Cheap: for every packet.
+  // Returns true if Park must be called. Cheap, because it is called for every packet.
   bool Wants(const PacketHeader& header) const {
     return disturbed_ || fault::Active() != nullptr || (header.flags & kPacketTear) != 0;
   }
-  // Takes the packet if it has to wait; false: execute it now.
+  // Takes the packet if it has to wait. Returns false if it must be executed now.
   bool Park(Link& link, const PacketHeader& header, const uint8_t* payload);
-  // So many wait that the links' rings had better keep the rest.
+  // Returns true if so many packets wait that the rest must stay in the links' rings.
   bool Full() const { return bytes_ > kMaxBytes; }
 
-  // How many queue pairs have a packet that need not wait.
+  // Returns how many queue pairs have a packet that need not wait.
   size_t Choices() const;
-  // The oldest packet of the `choice`-th of them, in the order of their ordinals.
+  // Removes and returns the oldest packet of the `choice`-th of them, in the order of their
+  // ordinals.
   std::optional<Packet> Take(size_t choice);
-  // A new run of the simulation: what is left of stalls is over.
+  // Ends all stalls, for a new run of the simulation.
   void EndStalls();
-  // The oldest packet of this link, whether it has to wait or not.
+  // Removes and returns the oldest packet of this link, whether it has to wait or not.
   std::optional<Packet> TakeOf(const Link& link);
 
  private:
@@ -63,7 +64,7 @@ class Wire {
 
   QpTable* const qps_;
   const bool simulated_;
-  bool disturbed_;  // packets may wait here, now or ever
+  bool disturbed_;  // packets may wait here; once true, stays true
   size_t bytes_ = 0;
   std::map<uint32_t, Mailbox> mailboxes_;  // by ordinal of the queue pair
 };
