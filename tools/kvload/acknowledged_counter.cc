@@ -5,7 +5,7 @@ namespace gannet::kvload {
 void AcknowledgedCounter::Acknowledge(uint64_t number) {
   MutexLock lock(mutex_);
   early_.insert(number);
-  // Relaxed: only changed under the mutex.
+  // Relaxed: it changes only under the mutex.
   uint64_t end = acknowledged_.load(std::memory_order_relaxed);
   while (!early_.empty() && *early_.begin() == end) {
     early_.erase(early_.begin());

@@ -9,19 +9,20 @@
 
 namespace gannet::kvload {
 
-// Numbers of records while several threads insert: readers must only pick records whose insert was
-// acknowledged, or an honest miss would look like a lost record. Inserts are acknowledged in any
-// order; `acknowledged()` grows only over a gapless prefix. Thread safe.
+// Numbers records while several threads insert. Readers must pick only records whose insert was
+// acknowledged. Otherwise an honest miss would look like a lost record. Inserts may be acknowledged
+// in any order, but acknowledged() covers only a prefix without gaps. Thread safe.
 class AcknowledgedCounter {
  public:
   explicit AcknowledgedCounter(uint64_t first) : next_(first), acknowledged_(first) {}
 
-  // The number of a record to insert.
-  // Relaxed: the number is all that is handed out, nothing is published with it.
+  // Returns the number of the next record to insert.
+  // Relaxed: nothing else is published with the number.
   uint64_t Take() { return next_.fetch_add(1, std::memory_order_relaxed); }
   void Acknowledge(uint64_t number) GANNET_EXCLUDES(mutex_);
-  // Records [0, acknowledged()) are there.
-  // Acquire: pairs with the release in Acknowledge, so the insert happens before a read of it.
+  // Records [0, acknowledged()) exist.
+  // Acquire: pairs with the release in Acknowledge, so a record's insert happens before a read of
+  // it.
   uint64_t acknowledged() const { return acknowledged_.load(std::memory_order_acquire); }
 
  private:

@@ -9,13 +9,13 @@
 
 namespace gannet::kvload {
 
-// A server that is reached through the kernel.
+// The address of a server that is reached through the kernel's network stack.
 struct Endpoint {
   std::string host;
   uint16_t port = 0;
 };
 
-// InvalidArgument unless it is HOST:PORT.
+// Parses HOST:PORT. Returns InvalidArgument for anything else.
 absl::StatusOr<Endpoint> EndpointOf(std::string_view server);
 
 }  // namespace gannet::kvload

@@ -9,15 +9,15 @@ namespace {
 
 constexpr int kBits = Histogram::kSubBucketBits;
 constexpr uint64_t kSubBuckets = uint64_t{1} << kBits;
-// Two linear ranges share shift 0; each further bit of the value is one more range.
+// Two linear ranges share shift 0. Each further bit of the value adds one range.
 constexpr size_t kBuckets = (64 - kBits + 1) * kSubBuckets;
 
 }  // namespace
 
 Histogram::Histogram() : counts_(kBuckets) {}
 
-// With s = how far the value must be shifted to lie below 2 * kSubBuckets, the shifted value is in
-// [kSubBuckets, 2 * kSubBuckets) for s > 0: ranges follow each other without a gap.
+// Shifts the value right until it lies below 2 * kSubBuckets. If the shift is not 0, the result is
+// in [kSubBuckets, 2 * kSubBuckets), so the ranges follow each other without a gap.
 size_t Histogram::IndexOf(uint64_t value) {
   const int shift = std::max(0, static_cast<int>(std::bit_width(value)) - (kBits + 1));
   return static_cast<size_t>(shift) * kSubBuckets + (value >> shift);

@@ -7,11 +7,11 @@
 
 namespace gannet::kvload {
 
-// A log-linear histogram of unsigned numbers (here: nanoseconds): every power of two is cut into
-// 128 equal buckets, and numbers below 256 are exact. A percentile is therefore never below the
-// true one and at most 1/128 (0.8 %) above it, over the whole range of 64 bits, in 57 KiB.
+// A log-linear histogram of unsigned numbers (here: nanoseconds). It splits every power of two into
+// 128 equal buckets, and is exact for numbers below 256. So a percentile is never below the true
+// one and at most 1/128 (0.8 %) above it, over the whole range of 64 bits. It takes 57 KiB.
 //
-// Not thread safe: one per thread, merged at the end.
+// Not thread safe: each thread has its own, and they are merged at the end.
 class Histogram {
  public:
   static constexpr int kSubBucketBits = 7;
@@ -26,14 +26,15 @@ class Histogram {
   void Merge(const Histogram& other);
 
   uint64_t count() const { return count_; }
-  // Exact; 0 when empty.
+  // Returns the exact maximum, or 0 if the histogram is empty.
   uint64_t max() const { return max_; }
-  // The smallest recorded number that at least `fraction` of all do not exceed (nearest rank), as
-  // the upper bound of its bucket; 0 when empty. REQUIRES: 0 < fraction <= 1.
+  // Returns the percentile by nearest rank: the smallest recorded number that at least `fraction`
+  // of all do not exceed, rounded up to the upper bound of its bucket. Returns 0 if the histogram
+  // is empty. REQUIRES: 0 < fraction <= 1.
   uint64_t Percentile(double fraction) const;
 
   static size_t IndexOf(uint64_t value);
-  // The largest number that falls into a bucket.
+  // Returns the largest number that falls into a bucket.
   static uint64_t UpperBound(size_t index);
 
  private:

@@ -12,33 +12,34 @@
 
 namespace gannet::kvload {
 
-// Tells a server that is lost to a run from one whose connection only broke for a moment. A server
-// is lost when it stays away for kAwayNs, and at once when it cannot be reached, or comes back as
-// another run of itself, without what it held.
+// Tells whether a server is lost to a run, or its connection only broke for a moment. A server is
+// lost if it stays away for kAwayNs. It is lost at once if it cannot be reached, or was restarted
+// and so lost its data.
 //
-// Costs one look at a bool a Poll as long as nothing happens. One thread: the client's, which also
+// While nothing happens it costs one check of a bool per Poll. One thread: the client's, which also
 // calls Log.
 class LossWatch {
  public:
   static constexpr int64_t kAwayNs = 2 * kNsPerSecond;
 
-  // `forgives`: a server that is back is as good as it was, even without what it held.
+  // If `forgives`, a server that comes back is not lost, even if it lost its data.
   explicit LossWatch(bool forgives) : forgives_(forgives) {}
 
-  // What the client is connected to.
+  // Starts to watch the servers that the client is connected to.
   void Begin(std::vector<ServerInfo> servers) {
     servers_ = std::move(servers);
     troubled_ = away_ = false;
   }
-  // A line of the client's log: a warning says that a connection broke, other lines why it does not
-  // come back.
+  // Takes a line of the client's log. A warning says that a connection broke. Other lines say why
+  // it does not come back.
   void Log(LogLevel level, std::string_view line, int64_t now_ns);
   bool troubled() const { return troubled_; }
-  // While troubled, after each Poll and before its answers are believed: they may be another run's.
+  // Call it while troubled(), after each Poll and before its answers are believed. They may come
+  // from a restarted server.
   void Look(const std::vector<ServerInfo>& now, int64_t now_ns);
-  // Why, or empty.
+  // Returns why the server is lost. Empty if it is not.
   std::string_view lost() const { return lost_; }
-  // True if a server could not be reached when it was last tried.
+  // Returns true if the last attempt to reach a server failed.
   bool away() const { return away_; }
 
  private:

@@ -17,7 +17,7 @@
 
 namespace gannet::kvload {
 
-// Verbs of many operations.
+// The sums of the verbs of many operations.
 struct VerbSums {
   uint64_t operations = 0;
   uint64_t reads = 0;
@@ -28,13 +28,13 @@ struct VerbSums {
   uint64_t completions = 0;
   uint64_t by_rpc = 0;  // GETs that fell back to the server's CPU
 
-  // One more verb's worth of an operation that is counted once.
+  // Adds a cost of an operation. Does not count the operation.
   void AddCost(const OpCost& cost);
   void Merge(const VerbSums& other);
 };
 
-// What one operation kind came to. Errors are in `errors` only: `count` and the latencies are of
-// operations that were answered, misses included.
+// The sums of one kind of operation. The latencies, and their count, are of operations that were
+// answered, including misses. Failed operations are only in `errors`.
 struct OpSums {
   Histogram latency_ns;
   uint64_t not_found = 0;
@@ -45,17 +45,17 @@ struct OpSums {
 // Figures of one thread, merged at the end. Not thread safe.
 struct Metrics {
   std::array<OpSums, kOpKinds> ops;
-  // The GETs again, by what they had to do: the location was known, was not, nothing was there.
+  // The GETs again, by kind: location known, location not known, and miss.
   VerbSums get_warm;
   VerbSums get_cold;
   VerbSums get_miss;
 
   uint64_t wrong_values = 0;
-  std::vector<std::string> first_wrong;  // described; at most kWrongDescribedMax
+  std::vector<std::string> first_wrong;  // descriptions, at most kWrongDescribedMax
   std::map<absl::StatusCode, uint64_t> errors_by_code;
-  bool gave_up = false;  // a thread stopped early: nothing but errors
-  std::string lost;      // a thread stopped early: why its server is lost
-  int64_t dead_ns = 0;   // without a server, of the thread that missed it longest
+  bool gave_up = false;  // a thread stopped early, because it got nothing but errors
+  std::string lost;      // why a thread's server is lost, if it stopped early for that
+  int64_t dead_ns = 0;   // the longest time that a thread was without a server
 
   static constexpr size_t kWrongDescribedMax = 5;
 

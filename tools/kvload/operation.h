@@ -9,7 +9,8 @@
 
 namespace gannet::kvload {
 
-// What a load run counts apart. An insert is a PUT of a new record, an rmw a GET and then a PUT.
+// The kinds of operations that a load run counts separately. An insert is a PUT of a new record. An
+// rmw is a GET and then a PUT.
 enum class OpKind : uint8_t { kGet, kPut, kInsert, kRmw, kRawRead };
 inline constexpr size_t kOpKinds = 5;
 inline constexpr std::array<std::string_view, kOpKinds> kOpNames = {"get", "put", "insert", "rmw",
@@ -17,22 +18,23 @@ inline constexpr std::array<std::string_view, kOpKinds> kOpNames = {"get", "put"
 
 struct Operation {
   OpKind kind = OpKind::kGet;
-  bool put_on_miss = false;  // a GET that finds nothing is followed by a PUT
-  uint32_t value_bytes = 0;  // of what a PUT writes
-  uint64_t record = 0;       // insert: which
+  bool put_on_miss = false;  // a PUT follows a GET that misses
+  uint32_t value_bytes = 0;  // of the value that a PUT writes
+  uint64_t record = 0;       // of an insert
   std::string key;
 };
 
-// The key of a record: its number in decimal, zero padded to `bytes`. REQUIRES: it fits.
+// Writes the key of a record: its number in decimal, zero padded to `bytes`. REQUIRES: it fits.
 void WriteKey(uint64_t record, uint32_t bytes, std::string& key);
 
 // A stream of operations for one thread.
 class OperationSource {
  public:
   virtual ~OperationSource() = default;
-  // Fills in the next operation, reusing the memory of its key. False: there are no more.
+  // Fills in the next operation, and reuses the memory of its key. Returns false if there are no
+  // more.
   virtual bool Next(Operation& operation) = 0;
-  // An insert was acknowledged.
+  // Called when an insert was acknowledged.
   virtual void Inserted(uint64_t /*record*/) {}
 };
 

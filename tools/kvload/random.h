@@ -8,8 +8,8 @@
 
 namespace gannet::kvload {
 
-// A SplitMix64 stream (Steele, Lea, Flood 2014): one addition and one mix a number, the same on
-// every machine, so a seed names a run. Not thread safe; one per thread.
+// A SplitMix64 stream (Steele, Lea, Flood 2014): each number takes one addition and one mix. It is
+// the same on every machine, so a seed names a run. Not thread safe: each thread has its own.
 class Random {
  public:
   explicit Random(uint64_t seed) : state_(Mix64(seed ^ kGolden)) {}

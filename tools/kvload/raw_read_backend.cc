@@ -25,11 +25,11 @@ constexpr uint64_t kHeartbeatOffset = uint64_t{kReceives} * kMessageBytesMax;
 constexpr uint64_t kReadAlignment = 64;
 constexpr uint64_t kPageBytes = 4096;
 constexpr size_t kCompletionsPerPoll = 16;
-// A look at the clock costs as much as a good part of a READ.
+// Reading the clock costs a good part of a READ, so only one of so many Polls reads it.
 constexpr uint32_t kPollsPerClock = 64;
 constexpr int64_t kDrainNs = 2 * kNsPerSecond;
 
-// The first slot with the tag; an empty one when there is none.
+// Returns the first slot with the tag, or an empty slot if there is none.
 Slot SlotWithTag(const Bucket (&window)[2], uint32_t tag) {
   for (const Bucket& bucket : window) {
     for (const uint64_t word : bucket.slots) {
@@ -151,7 +151,7 @@ absl::Status RawReadBackend::Get(std::string_view key, std::span<std::byte>, uin
   std::memcpy(window, window_.data(), sizeof(window));
   const Slot slot = SlotWithTag(window, hash.Tag());
   const uint64_t place = slot.empty() ? at : slot.offset();
-  // Whatever a slot says, the READ stays within the region.
+  // Keeps the READ within the region, whatever the slot says.
   items_.push_back(grant_.region_address +
                    std::min(place, grant_.region_bytes - options_.read_bytes));
   finished_.push_back({.user_data = user_data, .found = !slot.empty()});
@@ -234,7 +234,7 @@ void RawReadBackend::KeepAlive() {
   heartbeat_in_flight_ = true;
 }
 
-// Nobody knows what is still in flight; its sinks are not used again.
+// Nobody knows which READs are still in flight, so their sinks are not used again.
 void RawReadBackend::Break() {
   if (broken_) return;
   broken_ = true;

@@ -9,22 +9,22 @@
 
 namespace gannet::kvload {
 
-// Everything there is to say about a run: what was asked for, on what, and what came of it.
+// Everything about a run: the options, the device, and the results.
 struct Report {
   Options options;
   std::string workload;      // options.workload, or "trace"
-  std::string distribution;  // empty where there is none
+  std::string distribution;  // empty if there is none
   std::string device;
   std::string kind;
-  std::optional<PhaseResult> load;  // when the phase measured is not the load itself
+  std::optional<PhaseResult> load;  // if the measured phase is not the load itself
   PhaseResult measured;
 };
 
 inline constexpr int kReportSchema = 1;
 
-// The run for machines; docs/performance.md explains every field.
+// Returns the report for machines. docs/performance.md explains every field.
 std::string ToJson(const Report& report);
-// The run for people.
+// Returns the report for people.
 std::string ToTable(const Report& report);
 
 uint64_t WrongValues(const Report& report);

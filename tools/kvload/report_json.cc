@@ -58,7 +58,7 @@ Json VerbsOfAll(const Options& options, const Metrics& metrics) {
   return verbs;
 }
 
-// The server's CPU time is the GETs' only when nothing else ran.
+// Returns null unless the run was all GETs: only then is the server's CPU time theirs.
 Json ServerCpuPerGet(const PhaseResult& result) {
   const uint64_t gets = result.metrics.of(OpKind::kGet).latency_ns.count();
   if (gets == 0 || gets != result.metrics.answered() || result.metrics.errors() > 0) return nullptr;
@@ -81,7 +81,7 @@ Json ErrorsJson(const Metrics& metrics) {
 
 Json OptionsJson(const Report& report) {
   const Options& options = report.options;
-  // A trace brings its own records and sizes.
+  // null for a trace, which brings its own records and sizes.
   const auto unless_trace = [&report](uint64_t value) {
     return report.workload == kTraceWorkload ? Json(nullptr) : Json(value);
   };

@@ -35,7 +35,7 @@ void AppendOps(std::string_view prefix, const Metrics& metrics, std::string& out
   }
 }
 
-// What it took on both sides.
+// Appends the costs on both sides.
 void AppendCosts(const PhaseResult& result, std::string& out) {
   absl::StrAppendFormat(&out, "server    %d RPCs, %d us of CPU",
                         result.after.rpcs - result.before.rpcs,

@@ -18,7 +18,7 @@ struct Sizes {
   uint32_t value_bytes = 100;
 };
 
-// Inserts records [first, end), each once; or, to warm up, reads them. With a stride it is the
+// Inserts records [first, end), each once, or reads them to warm up. With a stride, these are the
 // records `stride * [first, end)`.
 class LoadSource : public OperationSource {
  public:
@@ -35,8 +35,8 @@ class LoadSource : public OperationSource {
   const uint64_t stride_;
 };
 
-// A YCSB core workload. `records` is shared by the threads of a run; every one stands for `stride`
-// of those that were loaded.
+// A YCSB core workload. The threads of a run share `records`. Operations use every `stride`-th of
+// the records that were loaded.
 class YcsbSource : public OperationSource {
  public:
   YcsbSource(const Mix& mix, uint64_t operations, Sizes sizes, uint64_t seed,
@@ -63,8 +63,8 @@ class YcsbSource : public OperationSource {
   AcknowledgedCounter& records_;
 };
 
-// One thread's share of a trace: the events whose block number hashes to it, in order, so that the
-// threads never touch the same key. A read that misses is followed by a put.
+// One thread's share of a trace: the events whose block number hashes to the thread, in order. So
+// threads never touch the same key. A PUT follows a read that misses.
 class TraceSource : public OperationSource {
  public:
   TraceSource(std::span<const TraceEvent> events, uint32_t thread, uint32_t threads)
@@ -77,8 +77,8 @@ class TraceSource : public OperationSource {
   uint32_t threads_;
 };
 
-// Bare READs in place of the GETs of another source. Whose items they are is the backend's to know;
-// the source draws the keys all the same, so that the caller's work is a GET's.
+// Bare READs in place of the GETs of another source. The backend knows which items to READ. The
+// source still draws the keys, so that the caller's work is the same as for a GET.
 class RawReadSource : public OperationSource {
  public:
   explicit RawReadSource(const YcsbSource& gets) : gets_(gets) {}
@@ -88,8 +88,8 @@ class RawReadSource : public OperationSource {
   YcsbSource gets_;
 };
 
-// What comes before READs of items: a GET of every key, from which the backend learns the item's
-// place, and then the READs themselves, which map the pages.
+// Prepares READs of items: a GET of every key, from which the backend learns the item's place, and
+// then the READs themselves, which map the pages.
 class LocateSource : public OperationSource {
  public:
   explicit LocateSource(const YcsbSource& gets) : gets_(gets), reads_(gets) {}

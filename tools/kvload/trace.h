@@ -18,14 +18,14 @@ struct TraceEvent {
 };
 
 // Reads a trace in CSV: a header line "version,time,op,size,lbn", then a line per request. `op` is
-// a SCSI opcode in hexadecimal: 28 and 88 read, 2a and 8a write; `size` is in bytes, `lbn` is the
-// logical block number. Time and version are ignored: a replay is as fast as possible.
+// a SCSI opcode in hexadecimal: 28 and 88 read, 2a and 8a write. `size` is in bytes, and `lbn` is
+// the logical block number. Ignores time and version: a replay is as fast as possible.
 //
-// InvalidArgument, with the line: another header, other opcodes, a field missing or not a number,
-// a size of more than `size_max`.
+// InvalidArgument, with the line: the header or an opcode is unknown, a field is missing or not a
+// number, or a size exceeds `size_max`.
 absl::StatusOr<std::vector<TraceEvent>> ReadTrace(std::istream& in, uint32_t size_max);
 
-// NotFound when the file cannot be opened.
+// NotFound: the file cannot be opened.
 absl::StatusOr<std::vector<TraceEvent>> ReadTraceFile(const std::string& path, uint32_t size_max);
 
 }  // namespace gannet::kvload

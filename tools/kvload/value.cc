@@ -8,7 +8,7 @@
 namespace gannet::kvload {
 namespace {
 
-// Values begin at different places of the noise, so that two writes seldom share a word.
+// Values take different parts of the noise, so two writes seldom have a word in common.
 constexpr uint64_t kNoiseStarts = 4096;
 constexpr uint64_t kKeySeed = 0x6b65792d68617368ULL;
 

@@ -9,21 +9,21 @@
 
 namespace gannet::kvload {
 
-// Values that prove themselves, so that every GET of a load run checks the store:
+// Values that can be verified on their own, so that every GET of a load run checks the store:
 //
 //   bytes 0..7     XXH3-64 of bytes 8..size, seeded with the size
 //   bytes 8..15    XXH3-64 of the key
-//   bytes 16..23   sequence: which write this was
+//   bytes 16..23   sequence: the number of this write
 //   bytes 24..     noise
 //
-// A value of another key, a mix of two writes, a stale length or foreign bytes are all detected,
-// whoever wrote the value and whatever size this run uses.
+// This detects a value of another key, a mix of two writes, a stale length and foreign bytes. It
+// does not depend on who wrote the value, or on the size that this run uses.
 inline constexpr uint32_t kVerifiedValueBytesMin = 24;
 
 enum class ValueVerdict : uint8_t {
   kRight,
-  kTooShort,  // cannot be a value of ours
-  kChecksum,  // torn, or not a value of ours
+  kTooShort,  // not written by ValueMaker
+  kChecksum,  // torn, or not written by ValueMaker
   kOtherKey,
 };
 std::string_view Describe(ValueVerdict verdict);
@@ -36,7 +36,7 @@ class ValueMaker {
 
   // REQUIRES: kVerifiedValueBytesMin <= out.size() <= bytes_max.
   void Make(std::string_view key, uint64_t sequence, std::span<std::byte> out) const;
-  // Noise only: a value that cannot be verified. REQUIRES: out.size() <= bytes_max.
+  // Writes only noise, which cannot be verified. REQUIRES: out.size() <= bytes_max.
   void MakeUnverified(uint64_t sequence, std::span<std::byte> out) const;
 
  private:

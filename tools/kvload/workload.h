@@ -23,10 +23,11 @@ struct Mix {
   Distribution distribution = Distribution::kZipfian;
 };
 
-// "a", "b", "c", "d" or "f", in either case. InvalidArgument for others; for "e", with the reason.
+// Returns the mix of "a", "b", "c", "d" or "f", in either case. Returns InvalidArgument for others,
+// with the reason for "e".
 absl::StatusOr<Mix> MixOf(std::string_view workload);
 
-// "zipfian", "uniform" or "latest".
+// Parses "zipfian", "uniform" or "latest".
 absl::StatusOr<Distribution> DistributionOf(std::string_view name);
 std::string_view NameOf(Distribution distribution);
 

@@ -19,7 +19,7 @@ double Zipf::IntegralInverse(double y) const {
 
 uint64_t Zipf::Draw(uint64_t n, Random& random) const {
   const double high = Integral(static_cast<double>(n) + 0.5);
-  // Accepted with a probability of more than 0.9 a round, so the loop ends.
+  // Each round accepts with a probability of more than 0.9, so the loop ends.
   while (true) {
     const double y = high + random.Fraction() * (integral_low_ - high);
     const double x = IntegralInverse(y);
@@ -30,8 +30,8 @@ uint64_t Zipf::Draw(uint64_t n, Random& random) const {
   }
 }
 
-// Odd multiplications and xor-shifts are bijections of [0, 2^bits); results of n and above are
-// walked on until they fall into range (at most twice on average, as 2^bits < 2n).
+// Odd multiplications and xor-shifts are bijections of [0, 2^bits). Results of n and above are
+// mapped again until they fall into the range (at most twice on average, because 2^bits < 2n).
 uint64_t Scramble(uint64_t rank, uint64_t n) {
   const int bits = std::bit_width(n - 1);
   if (bits <= 1) return rank;

@@ -28,11 +28,11 @@ class Zipf {
   double theta_;
   double one_minus_theta_;
   double integral_low_;  // where the first rank's mass begins
-  double always_;        // distance to the rank below which no second look is needed
+  double always_;        // a draw within this distance of its rank is accepted without a check
 };
 
-// Popular ranks lie side by side; this spreads them over the key space. A bijection of [0, n), so
-// popularity stays exactly zipfian (hashing modulo n would merge ranks). REQUIRES: rank < n.
+// Spreads popular ranks, which are neighbours, over the key space. It is a bijection of [0, n), so
+// popularity stays exactly zipfian. (Hashing modulo n would merge ranks.) REQUIRES: rank < n.
 uint64_t Scramble(uint64_t rank, uint64_t n);
 
 }  // namespace gannet::kvload
