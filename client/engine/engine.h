@@ -31,12 +31,6 @@
 
 namespace gannet {
 
-// Of a time that a user gave, whatever it was.
-inline int64_t TimeoutNs(std::chrono::milliseconds timeout) {
-  constexpr int64_t kMsMax = 1'000'000'000;
-  return std::clamp<int64_t>(timeout.count(), 0, kMsMax) * kNsPerMs;
-}
-
 // What an Engine keeps of one server.
 struct alignas(64) EngineServer {
   LocationCache cache;

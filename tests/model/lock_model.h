@@ -20,8 +20,8 @@ namespace gannet::model {
 //
 // A lock may get a lease: the server remembers the lock word that it found. When the lease is over,
 // which may be at any time, it posts a CAS that breaks the lock. A client may have the lease
-// extended: the server loads the lock word, compares it, and remembers that the lock has a lease from
-// now on. A client that was told so counts on the lock until that lease is over.
+// extended: the server loads the lock word, compares it, and remembers that the lock has a lease
+// from now on. A client that was told so counts on the lock until that lease is over.
 //
 // "Serial" and "owner" below are the model's own knowledge, which no program has. They distinguish
 // acquisitions and connections, whatever bits those use.
