@@ -26,7 +26,7 @@ class BufferPool {
   }
   BufferPool() = default;  // empty
 
-  // nullopt: all are taken.
+  // Takes a free buffer and returns its index. Returns nullopt if all are taken.
   std::optional<uint32_t> Take() {
     if (free_.empty()) return std::nullopt;
     const uint32_t index = free_.back();
@@ -35,9 +35,9 @@ class BufferPool {
   }
   void Give(uint32_t index) { free_.push_back(index); }
   size_t available() const { return free_.size(); }
-  // True if who holds `held` of them may take another: at most a quarter as many as are free, or
-  // one. So each that takes as many as it can, and gives none back, leaves most of the rest to the
-  // others: after ten such, a tenth is free.
+  // Returns true if a peer that holds `held` buffers may take another. It may hold a quarter as
+  // many as are free, or one. So a peer that takes all it can, and gives none back, leaves most of
+  // the rest to the others: after ten such peers a tenth is free.
   bool MayTake(uint32_t held) const {
     return !free_.empty() && held < std::max<size_t>(free_.size() / 4, 1);
   }

@@ -11,23 +11,23 @@
 
 namespace gannet {
 
-// Tells the log which connections came and went, in at most one line a second: whoever connects and
-// goes again and again, or a thousand clients that come at once, cannot fill the log. The first
-// event after a quiet second is told at once; what follows within the second goes into the next
-// line, which says how many there were. Thread safe.
+// Logs which connections came and went, in at most one line a second. So neither a client that
+// reconnects again and again nor a thousand clients that connect at once can fill the log. The
+// first event after a quiet second is logged at once. Further events within the second go into the
+// next line, which says how many there were. Thread safe.
 class ConnectionLog {
  public:
   static constexpr int64_t kPeriodNs = kNsPerSecond;
   using Write = std::function<void(const std::string& line)>;
 
-  // `write` gets the lines; by default the log.
+  // `write` gets the lines. By default they go to the log.
   ConnectionLog();
   explicit ConnectionLog(Write write) : write_(std::move(write)) {}
 
-  // `what` says which one, and from where or why.
+  // `what` names the connection, and where it came from or why it went.
   void Came(int64_t now_ns, std::string_view what);
   void Went(int64_t now_ns, std::string_view what);
-  // Writes what waits, if its time has come. To be called about once a second.
+  // Writes the next line if it is due. Call it about once a second.
   void Poll(int64_t now_ns);
 
  private:
@@ -36,7 +36,7 @@ class ConnectionLog {
   const Write write_;
   Mutex mutex_;
   int64_t last_line_ns_ GANNET_GUARDED_BY(mutex_) = -kPeriodNs;
-  // Since the last line.
+  // Events since the last line.
   uint64_t came_ GANNET_GUARDED_BY(mutex_) = 0;
   uint64_t went_ GANNET_GUARDED_BY(mutex_) = 0;
   std::string first_ GANNET_GUARDED_BY(mutex_);

@@ -12,11 +12,11 @@
 
 namespace gannet {
 
-// Turns decoded requests into calls of the store and their outcomes into reply headers. Knows
-// nothing of connections, sessions or verbs; the requests that need those (large values, locks) are
-// only translated here and carried out by their own classes.
+// Turns decoded requests into calls of the store, and their outcomes into reply headers. It knows
+// nothing of connections, sessions or verbs. Requests that need those (large values, locks) are
+// only translated here; Worker carries them out.
 //
-// Thread safety: as the store's; one Dispatcher a worker.
+// Thread safety: like the store's. Each worker has its own Dispatcher.
 class Dispatcher {
  public:
   using StatsSource = std::function<StatsReply(const Now&)>;
@@ -24,9 +24,9 @@ class Dispatcher {
   // `store` outlives the dispatcher.
   Dispatcher(Store* store, StatsSource stats) : store_(store), stats_(std::move(stats)) {}
 
-  // Executes a request whose value, if it has one, is in the message: heartbeat, GET, eager PUT,
-  // DELETE, STATS, PING. The reply's value is written to `value_out`, header.value_bytes long. A
-  // GET of a longer value is kBufferTooSmall, and nothing is written. REQUIRES, for GET and STATS:
+  // Executes a heartbeat, GET, eager PUT (its value is in the message), DELETE, STATS or PING.
+  // Writes the reply's value to the first value_bytes (of the reply) of `value_out`. Returns
+  // kBufferTooSmall and writes nothing if a GET's value does not fit. REQUIRES, for GET and STATS:
   // value_out.size() >= sizeof(StatsReply).
   ReplyHeader Execute(const RequestView& request, std::span<std::byte> value_out, const Now& now);
 
@@ -39,7 +39,7 @@ class Dispatcher {
   const StatsSource stats_;
 };
 
-// The pieces, for requests that are carried out in steps.
+// The parts of Execute, for requests that take several steps.
 inline ReplyHeader ReplyTo(const RequestHeader& request, ReplyStatus status) {
   ReplyHeader reply{};
   reply.opcode = request.opcode;
@@ -48,7 +48,7 @@ inline ReplyHeader ReplyTo(const RequestHeader& request, ReplyStatus status) {
   return reply;
 }
 
-// Of heartbeats and PING: clients learn the server's clock from it.
+// The reply to heartbeats and PING. Clients learn the server's clock from it.
 inline ReplyHeader ReplyWithTime(const RequestHeader& request, const Now& now) {
   ReplyHeader reply = ReplyTo(request, ReplyStatus::kOk);
   reply.time_ms = now.wall_ms;
@@ -73,14 +73,13 @@ inline WriteConditions ConditionsOf(const RequestHeader& request) {
   return conditions;
 }
 
-// `now_ms` is the server's clock, which alone says when an item expires.
+// `now_ms` is the server's clock. Only this clock decides when an item expires.
 inline ItemAttributes AttributesOf(const RequestHeader& request, uint64_t now_ms) {
   return {.flags = request.user_flags,
           .expiry_ms = request.ttl_ms == 0 ? 0 : now_ms + request.ttl_ms};
 }
 
-// True when executing such a request twice does the same as once, so that its answer need not be
-// kept.
+// Returns true if such a request is idempotent, so that its answer need not be kept.
 inline bool IsRepeatable(Opcode opcode) {
   switch (opcode) {
     case Opcode::kHeartbeat:

@@ -54,7 +54,7 @@ void Inbox::PutClose() {
 void Inbox::Wake() {
   filled_.store(true, std::memory_order_release);
   const uint64_t one = 1;
-  // Fails only when the counter is full, and then the descriptor is readable anyway.
+  // The write fails only if the counter is full, and then the descriptor is readable anyway.
   [[maybe_unused]] const ssize_t n = write(fd_, &one, sizeof(one));
 }
 
@@ -69,7 +69,7 @@ size_t Inbox::arrivals() const {
 }
 
 Inbox::Contents Inbox::Take(size_t arrivals_max) {
-  // A plain load first: an exchange would take the cache line from the other thread at every Poll.
+  // Load first: an exchange would take the cache line from the other thread at every Poll.
   if (!filled()) return {};
   filled_.exchange(false, std::memory_order_acquire);
   MutexLock lock(mutex_);
@@ -79,7 +79,7 @@ Inbox::Contents Inbox::Take(size_t arrivals_max) {
     taken.arrivals.push_back(std::move(contents_.arrivals.front()));
     contents_.arrivals.pop_front();
   }
-  // Relaxed: whoever takes is this thread.
+  // Relaxed: only this thread takes.
   if (!contents_.arrivals.empty()) filled_.store(true, std::memory_order_relaxed);
   return taken;
 }

@@ -14,69 +14,69 @@
 
 namespace gannet {
 
-// A client that wants to connect, decoded; `connection` is an id that is already alive.
+// A client's decoded request to connect. The id in `connection` is already alive.
 struct Arrival {
   uint32_t connection = 0;
-  uint64_t name = 0;  // of the request and its connection, as NameOf
+  uint64_t name = 0;  // of the request and its connection, from NameOf
   ConnectRequest request{};
   IncomingRequest incoming;
-  bool gone = false;  // its client went before it was looked at
+  bool gone = false;  // the client disconnected before the worker looked at the request
 };
 
-// What the events of a connection are called by (IncomingRequest::Name): the ids of requests that
-// were refused are used again, so it takes the number of the request too.
+// The name that the events of a connection carry (IncomingRequest::Name). It includes the number of
+// the request, because the connection ids of refused requests are reused.
 inline uint64_t NameOf(uint32_t connection, uint32_t request) {
   return uint64_t{request} << 32 | connection;
 }
 inline uint32_t ConnectionOfName(uint64_t name) { return static_cast<uint32_t>(name); }
 
-// What the thread that polls the Listener tells a worker.
+// A message to a worker from the thread that polls the Listener.
 struct Notice {
   enum class Type : uint8_t {
     kEstablished,
     kGone,  // disconnected, or never established
   };
   Type type;
-  uint64_t name;  // of the connection, as NameOf
+  uint64_t name;  // of the connection, from NameOf
 };
 
-// The way from the Listener's thread to a worker: a queue, and a file descriptor that is readable
-// while something may be in it. Thread safe.
+// The queue from the Listener's thread to a worker, with a file descriptor that is readable while
+// the queue may not be empty. Thread safe.
 class Inbox {
  public:
   struct Contents {
     std::deque<Arrival> arrivals;
     std::vector<Notice> notices;
-    bool close = false;  // shut down: take no more arrivals, close all connections
+    bool close = false;  // shut down: accept no more arrivals, close all connections
     bool empty() const { return arrivals.empty() && notices.empty() && !close; }
   };
 
-  // ResourceExhausted: no file descriptors.
+  // ResourceExhausted: there are no file descriptors left.
   static absl::StatusOr<std::unique_ptr<Inbox>> Create();
   ~Inbox();
 
   static constexpr size_t kArrivalsMax = 1024;
 
-  // False, and `arrival` is left as it was: the worker is far behind.
+  // Returns false and leaves `arrival` unchanged if the queue is full: the worker is far behind.
   bool Put(Arrival& arrival);
-  // An arrival that waits here is told that it is gone, if that is the notice.
+  // A kGone notice also marks a waiting arrival of that name as gone.
   void Put(Notice notice);
   void PutClose();
-  // Only wakes the worker.
+  // Wakes the worker and puts nothing.
   void Wake();
 
-  // True if Take would find something.
+  // Returns true if Take may find something.
   bool filled() const {
-    // Relaxed: Take looks again.
+    // Relaxed: Take checks again.
     return filled_.load(std::memory_order_relaxed);
   }
-  // Takes everything, in the order of each kind, but at most so many arrivals.
+  // Takes everything, but at most `arrivals_max` arrivals. Each kind keeps its order.
   Contents Take(size_t arrivals_max);
 
-  // That wait to be taken.
+  // The number of arrivals that wait to be taken.
   size_t arrivals() const;
 
-  // Sleeping: wait until fd() is readable, Silence, then Take.
+  // To sleep: wait until fd() is readable, call Silence, then Take.
   int fd() const { return fd_; }
   void Silence();
 
@@ -86,8 +86,9 @@ class Inbox {
   const int fd_;  // an eventfd
   mutable Mutex mutex_;
   Contents contents_ GANNET_GUARDED_BY(mutex_);
-  // Something may be in contents_: saves the lock when not. Set with release after the contents and
-  // before the wake-up, taken with acquire: whoever takes it, or was woken, finds the contents.
+  // True if contents_ may not be empty. While it is false Take needs no lock. Set with release
+  // after the contents and before the wake-up, taken with acquire. So a thread that takes it, or
+  // was woken, finds the contents.
   std::atomic<bool> filled_{false};
 };
 

@@ -9,15 +9,16 @@
 
 namespace gannet {
 
-// Keeps a line that strangers can cause from filling the log: so many in a period, and the next one
-// after it says how many were left out. Thread safe.
+// Limits how often a line that strangers can cause is logged, so that it cannot fill the log. The
+// first line after a period says how many were left out. Thread safe.
 class LogLimit {
  public:
-  // At most `lines` in each period of `period_ns`.
+  // Allows at most `lines` in each period of `period_ns`.
   LogLimit(uint32_t lines, int64_t period_ns)
       : lines_max_(lines), period_ns_(period_ns), period_began_ns_(-period_ns) {}
 
-  // nullopt: not this one. Otherwise how many were left out before it.
+  // Returns nullopt if this line must be left out. Otherwise returns how many were left out before
+  // it.
   std::optional<uint64_t> Allow(int64_t now_ns) {
     MutexLock lock(mutex_);
     if (now_ns - period_began_ns_ >= period_ns_) {

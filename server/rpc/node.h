@@ -23,8 +23,8 @@
 
 namespace gannet {
 
-// What all workers of one server share. Everything pointed to outlives the workers and is safe to
-// use from all of them; the rest does not change.
+// State that all workers of one server share. The objects behind the pointers outlive the workers
+// and are thread safe. The other fields do not change.
 struct Node {
   Device device;
   ibv_pd* pd = nullptr;
@@ -34,15 +34,15 @@ struct Node {
   ServerSets* server_sets = nullptr;
   LockLeases* leases = nullptr;
   ServerLog* log = nullptr;
-  // The grant, except for what differs from connection to connection.
+  // The grant, without the fields that differ between connections.
   Grant grant{};
-  uint32_t region_lkey = 0;  // READ values straight into the region
+  uint32_t region_lkey = 0;  // for READs of values straight into the region
   std::span<uint64_t> lock_words;
   std::function<StatsReply(const Now&)> stats;  // of the whole server
-  std::function<uint64_t()> random;             // secrets: 64 unpredictable bits
-  std::function<void()> idle;                   // Server::Options'
+  std::function<uint64_t()> random;             // returns 64 unpredictable bits, for secrets
+  std::function<void()> idle;                   // from Server::Options
 
-  // Says what was refused and why, if `limit` allows another line.
+  // Logs what was refused and why, if `limit` allows another line.
   void LogRefusal(LogLimit* limit, int64_t now_ns, const std::string& what,
                   std::string_view reason) const {
     const std::optional<uint64_t> left_out = limit->Allow(now_ns);

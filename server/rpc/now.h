@@ -7,19 +7,19 @@
 
 namespace gannet {
 
-// The times at which one Poll happens, given to it by the main loop or by a simulation.
+// The time of one Poll. The main loop or a simulation provides it.
 struct Now {
   int64_t monotonic_ns = 0;
   uint64_t wall_ms = 0;  // the server's clock
 };
 
 // The server's clock, by which items expire: the wall clock when it was started, plus the monotonic
-// time since. Nobody's step of the wall clock (ntpd, an operator, a virtual machine that moved)
-// makes it jump, so no item expires early or lives on. Does not change after its start: any thread
-// may use it.
+// time since. It does not jump if somebody steps the wall clock (ntpd, an operator, a migrated
+// virtual machine), so no item expires early or late. Immutable after Start, so any thread may use
+// it.
 class ServerClock {
  public:
-  // Where the times come from; a test gives its own.
+  // The functions that return the times. A test provides its own.
   struct Source {
     uint64_t (*wall_ms)() = WallMs;
     int64_t (*monotonic_ns)() = MonotonicNs;
@@ -28,7 +28,7 @@ class ServerClock {
   static ServerClock Start() { return Start(Source()); }
   static ServerClock Start(const Source& source) { return ServerClock(source); }
 
-  // For main loops only.
+  // Call it only in main loops: everybody else gets a Now.
   Now Read() const {
     const int64_t now_ns = source_.monotonic_ns();
     return {now_ns, wall_ms_ + static_cast<uint64_t>((now_ns - started_ns_) / kNsPerMs)};

@@ -14,12 +14,12 @@
 
 namespace gannet {
 
-// The shared receive queue of a worker and the buffers in it, so that memory does not grow with
-// clients. A buffer is: posted -> received (Message) -> recycled -> posted again by Repost, which
-// posts what was recycled since with one call.
+// The shared receive queue of a worker, and its buffers. It is shared so that memory does not grow
+// with clients. The states of a buffer: posted -> received (Message) -> recycled -> posted again by
+// Repost, which posts all recycled buffers with one call.
 //
-// No request holds its buffer beyond the Poll that took it: what takes longer copies what it needs.
-// Owner thread only.
+// No request holds its buffer beyond the Poll that took it. A request that takes longer copies what
+// it needs. Owner thread only.
 class ReceiveBuffers {
  public:
   static absl::StatusOr<std::unique_ptr<ReceiveBuffers>> Create(ibv_pd* pd, uint32_t count);
@@ -37,8 +37,9 @@ class ReceiveBuffers {
     recycled_ = &requests_[slot];
     ++recycled_count_;
   }
-  // Posts what was recycled, once it is worth a doorbell: a few receives less than count() may be
-  // posted at any time. False: the device refused; the worker can receive no more.
+  // Posts the recycled buffers once there are enough for a doorbell. So a few receives less than
+  // count() may be posted at any time. Returns false if the device refused them: then the worker
+  // can receive no more.
   bool Repost() { return recycled_count_ < repost_at_ || PostRecycled(); }
   uint64_t posts() const { return posts_; }  // doorbells so far
 
@@ -53,7 +54,7 @@ class ReceiveBuffers {
   uint32_t count_ = 0;
   uint32_t repost_at_ = 0;
   uint64_t posts_ = 0;
-  // Filled in at Create, by slot; only linked anew, as they are recycled.
+  // By slot. Filled in by Create; recycling changes only the links.
   std::vector<ibv_sge> sges_;
   std::vector<ibv_recv_wr> requests_;
   ibv_recv_wr* recycled_ = nullptr;  // a chain, the last recycled first

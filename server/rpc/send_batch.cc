@@ -93,7 +93,7 @@ void SendBatch::Post(ServerConnection* connection) {
   ibv_send_wr* chain = std::exchange(connection->chain_head, nullptr);
   connection->chain_end = &connection->chain_head;
   connection->unanswered -= std::exchange(connection->answers_in_chain, 0);
-  // What a closing connection had in its chain is released with the rest of its send queue.
+  // The chain of a closing connection is released with the rest of its send queue.
   if (connection->closing) return;
   ++posts_;
   if (PostSend(connection->rdma->qp(), chain) != PostResult::kPosted) {

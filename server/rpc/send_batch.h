@@ -12,35 +12,37 @@
 
 namespace gannet {
 
-// What one Poll of a worker has to send, collected into a chain for each connection, so that each
-// connection costs one doorbell however many replies it gets.
+// Collects what one Poll of a worker sends into a chain for each connection. So each connection
+// costs one doorbell, however many replies it gets.
 //
-// A reply with a value is written into a buffer of the pool; short ones are sent inline, and their
-// buffer is free again once posted. A reply of only a header takes no buffer where the device sends
-// as much inline. Owner thread only.
+// A reply with a value is written into a buffer of the pool. Short replies are sent inline, and
+// their buffer is free again once posted. A reply of only a header takes no buffer if the device
+// can send it inline. Owner thread only.
 class SendBatch {
  public:
-  // Called for connections that took no more: their send queue overran or the device refused.
+  // Called for connections that cannot send: the send queue is full, or the device refused.
   using Refused = std::function<void(ServerConnection*, const char* why)>;
 
   SendBatch(BufferPool* replies, Refused refused);
 
-  // Each returns false when it could not be taken; the connection was then given to `refused`.
+  // Each of these returns false if it adds nothing: the connection is closing, or was given to
+  // `refused`.
   //
-  // A reply that lies in buffer `buffer` of the pool, `bytes` long. Takes the buffer over.
+  // Adds the reply of `bytes` in buffer `buffer` of the pool. Takes the buffer over.
   bool AddReply(ServerConnection* connection, uint32_t buffer, uint32_t bytes);
-  // A reply of only a header, to be filled in before anything else is added; nullptr when refused.
+  // Adds a reply of only a header. The caller must fill it in before it adds anything else. Returns
+  // nullptr instead of false.
   ReplyHeader* AddHeader(ServerConnection* connection);
-  // AddHeader, where nothing stands against it. REQUIRES: TakesHeader(*connection); at most
-  // kDirectMax times between two Flush.
+  // AddHeader without its checks. REQUIRES: TakesHeader(*connection); at most kDirectMax calls
+  // between two Flush.
   ReplyHeader* AddInlineHeader(ServerConnection* connection);
   static bool TakesHeader(const ServerConnection& connection) {
     return connection.direct && connection.send_queue.HasRoom();
   }
   static constexpr uint32_t kDirectMax = 64;
-  // READ from the peer into `sge`.
+  // Adds a READ from the peer into `sge`.
   bool AddRead(ServerConnection* connection, const ibv_sge& sge, uint64_t address, uint32_t rkey);
-  // WRITE to the peer from `sge`; `staging` is busy until it completed.
+  // Adds a WRITE to the peer from `sge`. `staging` is busy until the WRITE completed.
   bool AddWrite(ServerConnection* connection, const ibv_sge& sge, uint64_t address, uint32_t rkey,
                 uint32_t staging);
 
@@ -49,26 +51,26 @@ class SendBatch {
   uint64_t posts() const { return posts_; }  // doorbells so far
 
  private:
-  static constexpr uint32_t kRequestsMax = 128;  // then all are posted, kDirectMax aside
+  static constexpr uint32_t kRequestsMax = 128;  // then Add flushes; kDirectMax come on top
   struct Entry {
     ibv_send_wr request;
     ibv_sge sge;
-    ibv_sge header_sge;  // always of `header`
-    ReplyHeader header;  // of a reply that is sent inline from here
+    ibv_sge header_sge;  // always names `header`
+    ReplyHeader header;  // of a reply that is sent inline
   };
 
-  // Where the device does not send a header inline.
+  // For devices that do not send a header inline.
   ReplyHeader* AddHeaderInBuffer(ServerConnection* connection);
   // Takes an entry and a place in the send queue, and links it into the connection's chain.
   Entry* Take(ServerConnection* connection, ibv_wr_opcode opcode, unsigned flags, Resource resource,
               bool signaled);
-  // Makes it the SEND of its own header, inline: copied at the post, that needs no registered
-  // memory.
+  // Makes it the inline SEND of its own header. The post copies inline data, so the header needs no
+  // registered memory.
   static ReplyHeader* InlineHeader(Entry* entry) {
     entry->request.sg_list = &entry->header_sge;
     return &entry->header;
   }
-  // An entry for `connection`, its sge to be filled in; nullptr: refused.
+  // Returns an entry whose sge the caller must fill in, or nullptr if the connection cannot send.
   Entry* Add(ServerConnection* connection, ibv_wr_opcode opcode, unsigned flags, Resource resource,
              bool signaled);
   void Touch(ServerConnection* connection);
@@ -77,14 +79,14 @@ class SendBatch {
   BufferPool* const replies_;
   const Refused refused_;
   std::array<Entry, kRequestsMax + kDirectMax> entries_;
-  Entry* next_ = entries_.data();  // free from here on
+  Entry* next_ = entries_.data();  // the first free entry
   uint64_t posts_ = 0;
-  std::vector<ServerConnection*> touched_;  // with a chain
-  std::vector<uint32_t> inline_buffers_;    // free again after the post
+  std::vector<ServerConnection*> touched_;  // have a chain
+  std::vector<uint32_t> inline_buffers_;    // become free after the post
 };
 
-// What no kind of request changes was filled in at construction; the end of a chain is marked at
-// its post.
+// The constructor filled in the fields that are the same in all requests. Post marks the end of a
+// chain.
 [[gnu::always_inline]] inline SendBatch::Entry* SendBatch::Take(ServerConnection* connection,
                                                                 ibv_wr_opcode opcode,
                                                                 unsigned flags, Resource resource,

@@ -9,23 +9,23 @@
 
 namespace gannet {
 
-// What a work request keeps busy until it completed.
+// The resource that a work request keeps busy until it completed.
 struct Resource {
   enum class Kind : uint8_t { kNothing, kReplyBuffer, kStaging, kRead };
   Kind kind = Kind::kNothing;
   uint32_t index = 0;  // of the buffer in its pool
 };
 
-// The account of one queue pair's send queue: how many of its places are taken, and what each of
-// the work requests in it keeps busy.
+// Keeps account of one queue pair's send queue: how many of its places are taken, and which
+// resource each of its work requests keeps busy.
 //
-// A queue pair completes its sends in order, and a place is free only once a *signaled* work
-// request at or behind it was polled: so each work request has a position, counted from 1, and a
-// completion says that everything up to its position is done. One place is kept for the drain that
-// Connection::BeginClose posts.
+// A queue pair completes its sends in order. A place is free only after the completion of a
+// *signaled* work request at or behind it was polled. So each work request has a position, counted
+// from 1, and a completion means that everything up to its position is done. One place is kept for
+// the drain that Connection::BeginClose posts.
 class SendQueue {
  public:
-  // At least every this many work requests, one is signaled.
+  // At least one of so many work requests is signaled.
   static constexpr uint32_t kSignalEvery = 32;
 
   // The first work request gets the position after `start`.
@@ -41,21 +41,21 @@ class SendQueue {
 
   bool HasRoom() const { return last_ != full_at_; }
   uint32_t in_queue() const { return last_ - done_; }
-  // All up to this position completed.
+  // All work requests up to this position completed.
   uint32_t done() const { return done_; }
-  // True if one of the signaled work requests did not complete yet. If not, nobody knows of those
-  // in the queue whether they did.
+  // Returns true if a signaled work request has not completed yet. Otherwise nothing in the queue
+  // will report whether it completed.
   bool AwaitsSignaled() const {
     return static_cast<int32_t>(signal_at_ - signal_every_ - done_) > 0;
   }
-  // The next work request is signaled. REQUIRES: !AwaitsSignaled().
+  // Makes the next work request signaled. REQUIRES: !AwaitsSignaled().
   void SignalNext() { signal_at_ = last_ + 1; }
 
   size_t MemoryBytes() const { return ring_.capacity() * sizeof(Resource); }
 
   struct Place {
     uint32_t position;
-    bool signaled;  // the work request must be
+    bool signaled;  // the work request must be signaled
   };
   // Takes a place. REQUIRES: HasRoom().
   Place Add(Resource resource, bool signaled) {
@@ -75,12 +75,12 @@ class SendQueue {
     Complete(last_, release);
   }
 
-  // Everything up to `position` is done: calls release(Resource) for each that keeps something
-  // busy, in order. A position that is not in the queue, which no completion can have, counts as
-  // the last one.
+  // Marks everything up to `position` as done, and calls release(Resource) for each busy resource,
+  // in order. A position that is not in the queue counts as the last one. No completion can have
+  // such a position.
   template <class Release>
   void Complete(uint32_t position, Release&& release) {
-    // Differences, not values: positions wrap.
+    // Compare differences, because positions wrap.
     if (position - done_ > last_ - done_) position = last_;
     while (busy_ > 0 && done_ != position) {
       SetDone(done_ + 1);
@@ -100,15 +100,15 @@ class SendQueue {
 
   const uint32_t places_;
   const uint32_t signal_every_;  // so that a short queue is never full of unsignaled requests
-  // By position; a power of two, so that positions may wrap. kNothing but for what is busy, so that
-  // the others need not write it.
+  // By position. Its size is a power of two, so that positions may wrap. Entries that keep nothing
+  // busy are always kNothing, so Add need not write them.
   std::vector<Resource> ring_;
   const uint32_t mask_;
   uint32_t last_;       // position of the newest work request
-  uint32_t full_at_;    // what last_ is when only the drain's place is left
+  uint32_t full_at_;    // the value of last_ when only the drain's place is left
   uint32_t signal_at_;  // the position that must be signaled if none before it is
-  uint32_t done_;       // all up to here completed
-  uint32_t busy_ = 0;   // of those in the queue, keep something busy
+  uint32_t done_;       // all up to this position completed
+  uint32_t busy_ = 0;   // work requests in the queue that keep a resource busy
 };
 
 }  // namespace gannet

@@ -22,12 +22,12 @@ namespace gannet {
 struct LargePut {
   RequestHeader header;
   std::string key;
-  // Where the value goes, once its READ is posted: one of these.
+  // The value's destination, once its READ is posted: one of these two.
   std::optional<Store::Reservation> reservation;
   std::optional<uint32_t> buffer;  // the heap is full, and this replaces an item of its size
 };
 
-// A GET of a value that is too long for a reply, which waits for a staging buffer.
+// A GET that waits for a staging buffer, because its value is too long for a reply.
 struct LargeGet {
   RequestHeader header;
   std::string key;
@@ -37,8 +37,8 @@ struct LargeGet {
 //
 //   open --> closing --> drained, destroyed
 //
-// Closing, nothing more is posted and nothing that still arrives is looked at; the memory that work
-// in flight points to stays reserved until its flush was polled. Owner: one worker, its thread
+// A closing connection posts nothing more and ignores what still arrives. The memory that its work
+// in flight points to stays reserved until the flush was polled. Owner: one worker, its thread
 // only.
 struct ServerConnection {
   ServerConnection(uint32_t id, uint16_t qp_index, Session* session, uint32_t send_places,
@@ -57,7 +57,7 @@ struct ServerConnection {
     in_progress.reserve(session->credits());
   }
 
-  // Requests that are carried out over several completions, so that they can be given up.
+  // in_progress lists the requests that take several completions, so that they can be given up.
   void RemoveInProgress(uint64_t sequence) {
     auto it = std::find(in_progress.begin(), in_progress.end(), sequence);
     if (it != in_progress.end()) in_progress.erase(it);
@@ -67,47 +67,48 @@ struct ServerConnection {
   }
 
   const uint32_t id;  // never reused; the holder in lock words
-  uint64_t name = 0;  // by which events are about it
+  uint64_t name = 0;  // the name that its events carry
   const uint16_t qp_index;
-  size_t accounted_bytes = 0;  // in the worker's figure
+  size_t accounted_bytes = 0;  // its share of the worker's figure
   Session* const session;
   std::unique_ptr<Connection> rdma;
   const uint32_t qp_number;
-  const uint32_t inline_bytes;  // that a SEND takes
+  const uint32_t inline_bytes;  // the most that a SEND takes inline
   const unsigned send_flags;    // of every send
   const unsigned header_flags;  // of a reply's header that is sent inline
-  const uint64_t send_id;       // WrId of a send, but for its position
+  const uint64_t send_id;       // WrId of a send, without its position
 
   bool closing = false;
-  bool direct;  // open, and the header of a reply is sent inline
+  bool direct;  // open, and the device sends a reply's header inline
   int64_t closing_since_ns = 0;
   int64_t heard_ns = 0;  // when the peer was last heard of
 
   // The account of the queue pair's send queue, and the chain that is not posted yet.
   SendQueue send_queue;
   ibv_send_wr* chain_head = nullptr;
-  ibv_send_wr** chain_end = &chain_head;  // where the next one is linked in
+  ibv_send_wr** chain_end = &chain_head;  // where the next request is linked in
 
-  // Whether the peer takes what it is sent: since when the send queue, which awaits a completion,
-  // has been at this position.
+  // For the check that the peer takes its replies: the position of the send queue while it awaits a
+  // completion, and since when it has been there.
   uint32_t done_seen = 0;
   int64_t untaken_since_ns = 0;
-  // Of the worker's pools, that its sends keep busy.
+  // Buffers of the worker's pools that its sends keep busy.
   uint32_t reply_buffers = 0;
   uint32_t staging_buffers = 0;
 
-  // Requests received and not answered; a reply counts from when it is posted.
+  // Requests received and not answered. A request is answered when its reply is posted.
   uint32_t unanswered = 0;
   uint32_t answers_in_chain = 0;
   std::vector<uint64_t> in_progress;  // at most `credits`
-  // Large PUTs in the order of their READs: posted (at most rdma->depth().issued), and waiting.
-  // Lists, as they are mostly empty, and then take no memory.
+  // Large PUTs whose READs are posted (at most rdma->depth().issued), and those that wait, in the
+  // order of their READs. These are lists because an empty list takes no memory, and most are
+  // empty.
   std::list<LargePut> puts_reading;
   std::list<LargePut> puts_waiting;
   std::list<LargeGet> gets_waiting;
 
-  // By own accounting: all that the server keeps for it while no large value is on its way. The
-  // queue pair and the cm id are the device's.
+  // The memory that the server keeps for it while no large value is on its way, by our own account.
+  // The queue pair and the cm id belong to the device.
   size_t MemoryBytes() const {
     return sizeof(*this) + sizeof(*rdma) + send_queue.MemoryBytes() +
            in_progress.capacity() * sizeof(uint64_t);

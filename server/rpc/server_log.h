@@ -6,8 +6,8 @@
 
 namespace gannet {
 
-// What keeps the log readable, whatever clients do: each kind of line has its limit. Of one server;
-// thread safe.
+// The limits of one server's log. Each kind of line has its own, so the log stays readable whatever
+// clients do. Thread safe.
 struct ServerLog {
   static constexpr int64_t kNsPerMinute = 60 * kNsPerSecond;
 

@@ -7,8 +7,8 @@
 
 namespace gannet {
 
-// WrId::kind of everything a worker posts. Owner is the connection's id; slot is, for sends, the
-// position in the connection's send queue, for receives the number of the buffer.
+// WrId::kind of everything that a worker posts. WrId::owner is the connection's id. WrId::slot is
+// the position in the connection's send queue for sends, and the number of the buffer for receives.
 enum class WorkKind : uint8_t { kReceive = 1, kSend = 2, kDrain = 3 };
 
 inline uint64_t PackWorkId(WorkKind kind, uint32_t owner, uint32_t slot) {

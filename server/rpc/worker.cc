@@ -12,14 +12,14 @@
 namespace gannet {
 namespace {
 
-// A send queue holds the replies to `credits` requests whose acknowledgement is still on its way,
-// the next ones, heartbeats and READs of values, and the drain.
+// A send queue holds the replies to `credits` requests whose acknowledgements are still on their
+// way, the replies to the next requests, heartbeats, READs of values, and the drain.
 constexpr uint32_t kSendPlacesPerCredit = 3;
 constexpr uint32_t kSendPlacesSpare = 16;
-// How long a closing queue pair may take to be flushed before it is destroyed regardless.
+// A closing queue pair that is not flushed after this time is destroyed all the same.
 constexpr int64_t kFlushNsMax = 10'000'000'000;
-// While there are connections, a Tick comes so often within the time after which silence means
-// death. So it is noticed if the worker stands still for a part of that time.
+// While there are connections, so many Ticks run within the time after which a silent peer is dead.
+// So the worker notices if it was stalled for a part of that time.
 constexpr int64_t kTicksPerSilence = 3;
 
 SessionTable::Options SessionOptions(const Worker::Options& options, const Node& node) {
@@ -113,8 +113,9 @@ Worker::Activity Worker::Poll(const Now& now) {
   return active ? Activity::kHousekeeping : Activity::kNone;
 }
 
-// Under load, while what came is served, more comes: that is served too, so that more replies share
-// a doorbell. A few requests that follow a few are answered at once.
+// Coalesces doorbells under load: more requests arrive while the first are served, so this serves
+// those too, and their replies share the doorbell. If only a few requests came, now and before,
+// they are answered at once.
 inline bool Worker::ServeWhatCame() {
   size_t n = PollCompletions(kPollMax);
   if (n <= kFew && (n == 0 || !loaded_)) return n > 0;
@@ -145,14 +146,15 @@ bool Worker::TakeInbox() {
 }
 
 void Worker::RunTimers() {
-  // First: nobody is silent, and no lease is over, whose message waits to be read.
+  // First serve what waits: a peer whose message waits to be read is not silent, and its lease may
+  // have been extended.
   ServeAllThatWaits();
   if (now_.monotonic_ns >= tick_due_ns_) Tick();
   BreakExpired();
   timers_due_ns_ = std::min(tick_due_ns_, node_->leases->NextNs(options_.index));
 }
 
-// Receives are posted again only after it, so it ends soon, however fast requests come.
+// Ends soon, however fast requests come, because receives are posted again only afterwards.
 void Worker::ServeAllThatWaits() {
   uint32_t left = cq_->capacity();
   while (left > 0) {
@@ -165,7 +167,7 @@ void Worker::ServeAllThatWaits() {
 }
 
 void Worker::Tick() {
-  // What sleeps wakes in time for its Tick. One that comes late means that the worker did not run.
+  // A sleeping worker wakes in time for its Tick. So if a Tick comes late, the worker did not run.
   if (tick_due_ns_ > 0) Forgive(now_.monotonic_ns - tick_due_ns_);
   CheckSilence();
   TellBrokenLocks();
@@ -220,13 +222,13 @@ void Worker::CheckTaking(ServerConnection* connection) {
   }
   connection->done_seen = queue.done();
   connection->untaken_since_ns = now_.monotonic_ns;
-  // Whether those in the queue were taken, only one that is signaled will tell: the next reply,
-  // which is that to a heartbeat at the latest.
+  // Only a signaled send will tell whether the peer took the sends in the queue. So the next reply
+  // is signaled, which at the latest is the reply to a heartbeat.
   if (!awaits && queue.in_queue() > 0) queue.SignalNext();
 }
 
 size_t Worker::MapBytes() const {
-  // A byte of control for each place, as absl's tables have.
+  // absl's tables have one control byte for each place.
   return connections_.capacity() * (sizeof(*connections_.begin()) + 1) +
          by_qp_number_.capacity() * (sizeof(*by_qp_number_.begin()) + 1);
 }

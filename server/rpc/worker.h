@@ -29,20 +29,24 @@
 
 namespace gannet {
 
-// Serves a share of the sessions: their connections, requests, heartbeats and locks. It owns one
-// completion queue and one shared receive queue, which all its connections use, so that neither
-// polling nor memory grows with them.
+// Serves a share of the sessions: their connections, requests, heartbeats and locks. All its
+// connections use one completion queue and one shared receive queue, so neither polling nor memory
+// grows with them.
 //
-// A state machine: Poll does what can be done at the given time and returns; it starts no thread
+// A state machine: Poll does what can be done at the given time and returns. It starts no thread
 // and never sleeps. Thread safety: one thread, except for inbox() and counters().
 //
-// 1. The completion queue cannot overrun: each connection reserves its share before it is accepted.
-// 2. A request is answered once, in whichever order; a connection with more requests unanswered
-//    than its credits is broken, since it takes receives from the others.
-// 3. Memory that the device may still write or read is free again only after the completion of that
-//    work, or its flush, was polled.
-// 4. A dead connection's queue pair is in the error state and flushed before its locks are broken,
-//    before its session may use the same index again, and before it is destroyed.
+// Invariants:
+//   1. The completion queue cannot overrun: each connection reserves its share before it is
+//      accepted.
+//   2. A request is answered once. Requests may be answered in any order. A connection with more
+//      unanswered requests than its credits is closed, because it takes receives from the others.
+//   3. Memory that the device may still write or read becomes free only after the completion of
+//   that
+//      work, or its flush, was polled.
+//   4. A dead connection's queue pair is in the error state and flushed before its locks are
+//   broken,
+//      before its session may use the same index again, and before it is destroyed.
 class Worker {
  public:
   struct Options {
@@ -52,16 +56,18 @@ class Worker {
     uint32_t connections_max = 1024;
     uint32_t receives = 1024;
     uint32_t reply_buffers = 512;
-    uint32_t lock_requests_max = 1024;  // by RPC, waiting for a compare-and-swap
-    uint32_t staging_buffers = 4;       // of the longest value: GETs by RPC of long values at once
-    uint32_t replacing_buffers = 2;     // as long: PUTs that replace, at once, in a full heap
+    uint32_t lock_requests_max = 1024;  // locks by RPC that wait for a compare-and-swap
+    // Buffers for the longest value. They bound the long GETs by RPC, and the PUTs that replace an
+    // item in a full heap, that run at once.
+    uint32_t staging_buffers = 4;
+    uint32_t replacing_buffers = 2;
     int64_t session_grace_ns = 30'000'000'000;
-    // After so much silence a peer is dead; told in the grant. At most 65,535 ms.
+    // A peer that is silent for so long is dead. The grant tells clients. At most 65,535 ms.
     int64_t silence_ns_max = int64_t{kSilenceMsDefault} * kNsPerMs;
   };
 
-  // `node` outlives the worker. Blocks while the loopback queue pair connects. ResourceExhausted,
-  // FailedPrecondition: as the device says.
+  // `node` outlives the worker. Blocks while the loopback queue pair connects. Returns the device's
+  // error (ResourceExhausted, FailedPrecondition) if it fails.
   static absl::StatusOr<std::unique_ptr<Worker>> Create(const Options& options, const Node* node);
   // REQUIRES: closed(), or never polled.
   ~Worker();
@@ -69,38 +75,38 @@ class Worker {
   enum class Activity : uint8_t {
     kNone,
     kHousekeeping,  // call Poll again soon
-    kRequests,      // clients are waiting for more: it is worth while to poll without sleeping
+    kRequests,      // clients will send more soon: poll without sleeping
   };
   Activity Poll(const Now& now);
 
-  // To sleep: Poll returned kNone; Arm; Poll once more, which must return kNone again; wait for
-  // either descriptor or the time; Woken.
+  // To sleep: Poll until it returns kNone; call Arm; Poll once more, which must return kNone again;
+  // wait for either descriptor or the deadline; call Woken.
   absl::Status Arm();
   int completion_fd() const { return cq_->fd(); }
-  // When Poll must be called at the latest, monotonic.
+  // The latest monotonic time at which Poll must be called.
   int64_t deadline_ns() const;
   void Woken();
 
-  // Told to close by the inbox, and no connection is left.
+  // Returns true if the inbox said to close, and no connection is left.
   bool closed() const { return closing_ && connections_.empty(); }
-  // The device lost the queues: nothing can be served any more.
+  // Returns true if the device lost the queues, so that nothing can be served any more.
   bool failed() const { return failed_; }
 
   uint32_t index() const { return options_.index; }
-  // For tests: buffers that are taken and requests that wait; 0 when nothing is under way, or
-  // something leaks.
+  // For tests: the number of taken buffers and waiting requests. If it is not 0 while nothing is
+  // under way, something leaks.
   size_t busy() const;
 
   Inbox& inbox() { return *inbox_; }
   const WorkerCounters& counters() const { return counters_; }
 
  private:
-  // A request that came in this Poll, not served yet.
+  // A request that arrived in this Poll and is not served yet.
   struct Received {
     ServerConnection* connection;
     const std::byte* data;
     uint32_t bytes;
-    Store::Guess guess;  // if it is a key's
+    Store::Guess guess;  // for requests with a key
 
     std::span<const std::byte> message() const { return {data, bytes}; }
   };
@@ -108,7 +114,7 @@ class Worker {
     uint32_t connection;
     RequestHeader header;
     size_t index;                      // of the lock word
-    uint32_t tries = kForcedTriesMax;  // of a forced unlock
+    uint32_t tries = kForcedTriesMax;  // left, for a forced unlock
   };
 
   Worker(const Options& options, const Node* node);
@@ -119,38 +125,38 @@ class Worker {
   bool TakeInbox();
   bool ServeWhatCame();
   void RunTimers();
-  // Reads and serves every message that waits.
+  // Serves every message that waits in the completion queue.
   void ServeAllThatWaits();
   void Tick();
   void TickBy(int64_t due_ns);
-  // The worker stood still for so long: those who were to be heard meanwhile get as much more time.
+  // Gives all peers `gap_ns` more time, because the worker was stalled for so long.
   void Forgive(int64_t gap_ns);
   void CheckSilence();
-  // Closes a connection whose peer lives, but takes no replies.
+  // Closes a connection whose peer is alive, but takes no replies.
   void CheckTaking(ServerConnection* connection);
   int64_t NextTickNs() const;
   void PublishCounters();
-  // Of the tables by which connections are found.
+  // Returns the bytes of the maps of connections.
   size_t MapBytes() const;
 
   // worker_connections.cc: from a connection request to the destroyed queue pair.
   void OnArrival(Arrival arrival);
   void OnNotice(const Notice& notice);
-  // Until its predecessor's queue pair is flushed.
+  // Keeps the arrival until the queue pair that it replaces is flushed.
   void Wait(Arrival arrival);
-  // Of those that wait, the one that `connection` was in the way of.
+  // Ends the wait of the arrival that replaces `connection`.
   void EndWait(const ServerConnection& connection);
   void GiveUp(Arrival arrival);
-  // Null: in a session of its own.
+  // Makes a new session if `session` is null.
   void Accept(Arrival arrival, Session* session);
-  // The connection, in the tables; its session exists from here on.
+  // Adds the connection to the maps. Makes a new session if `session` is null.
   ServerConnection* Add(const Arrival& arrival, Session* session, std::unique_ptr<Connection> rdma);
   void Reject(Arrival arrival, RejectCode code, std::string_view reason);
   ConnectionOptions OptionsForConnection() const;
   Grant GrantFor(const ServerConnection& connection, bool resumed) const;
   ServerConnection* Find(uint32_t connection_id);
-  // Of a completion; nullptr: gone. Queue pair numbers are not reused before the last completion of
-  // the old one was polled (invariant 4).
+  // Returns the connection that a completion belongs to, or nullptr if it is gone. A queue pair
+  // number is not reused before the last completion of the old queue pair was polled (invariant 4).
   ServerConnection* FindOwner(const ibv_wc& completion) {
     ServerConnection* recent = recent_[completion.qp_num % kRecent];
     if (recent != nullptr && recent->qp_number == completion.qp_num) [[likely]]
@@ -165,7 +171,7 @@ class Worker {
   void Destroy(ServerConnection* connection);
 
   // worker_datapath.cc: from a completion to a posted reply.
-  // At most `most`; returns how many there were.
+  // Polls and serves at most `most` completions, and returns how many there were.
   size_t PollCompletions(size_t most);
   bool OnCompletion(const ibv_wc& completion, Received* received);
   void OnOtherCompletion(const ibv_wc& completion);
@@ -174,68 +180,68 @@ class Worker {
     served_ |= updates_ > 0;
     counters_.rpcs.Add(std::exchange(updates_, 0));
   }
-  // More than it has credits for: it takes receives from the others.
+  // Returns true if one more request would exceed the connection's credits.
   bool TooManyUnanswered(const ServerConnection& connection) const;
   void OnSendDone(const ibv_wc& completion, uint32_t position);
   void Release(ServerConnection* connection, Resource resource, bool ok);
   void OnMessage(ServerConnection* connection, std::span<const std::byte> message);
   void OnRequest(ServerConnection* connection, const RequestView& request);
   bool Admit(ServerConnection* connection, const RequestHeader& header);
-  // What was not admitted: a duplicate, or against the rules. True: executed after all.
+  // Handles a request that was not admitted: a duplicate, or a violation of the protocol. Returns
+  // true if it must be executed after all.
   bool AdmitAgain(ServerConnection* connection, const RequestHeader& header,
                   Session::Admission admission, ReplyHeader recorded);
   void CloseExecutorOf(const ServerConnection* asking, uint64_t sequence);
   void Execute(ServerConnection* connection, const RequestView& request);
-  // GET, STATS, LIST LOCKS: their replies have values.
+  // For GET, STATS and LIST LOCKS, whose replies have values.
   void ExecuteWithValue(ServerConnection* connection, const RequestView& request);
   ReplyHeader ExecuteInto(std::span<std::byte> value_out, const RequestView& request);
   void ReplyWithValue(ServerConnection* connection, const ReplyHeader& reply);
   void OnServerSet(ServerConnection* connection, uint64_t server_set);
-  // A write under a lock of somebody else.
+  // Refuses a write under a lock that the session does not hold.
   void RefuseLock(ServerConnection* connection, const RequestView& request);
-  // Of an admitted request.
+  // Records the answer to an admitted request.
   void Record(Session* session, const ReplyHeader& reply);
-  // A reply of only a header, without a record.
+  // Sends a reply of only a header. Records nothing.
   void Reply(ServerConnection* connection, const ReplyHeader& reply);
   void Refuse(ServerConnection* connection, const RequestHeader& header, RequestError error);
-  // An admitted request that takes several completions, from here to its recorded answer.
+  // Begin and answer an admitted request that takes several completions.
   void BeginLong(ServerConnection* connection, const RequestHeader& header);
   void AnswerLong(ServerConnection* connection, const ReplyHeader& reply);
 
   // worker_large.cc: values too long for a message.
   void BeginLargePut(ServerConnection* connection, const RequestView& request);
   void PostReads(ServerConnection* connection);
-  // Finds out where the value of a PUT may go.
+  // Finds the memory for the value of a PUT.
   enum class Sink : uint8_t { kFound, kWait, kNone };
   Sink FindSink(ServerConnection* connection, LargePut* put);
   void GiveSink(const LargePut& put);
-  // PUTs that waited for a buffer.
+  // Continues PUTs that waited for a buffer.
   void ServeReplacing();
   WriteOutcome Commit(const LargePut& put);
   void OnRead(ServerConnection* connection, bool ok);
   void BeginLargeGet(ServerConnection* connection, const RequestView& request);
-  // One for each connection, in turn.
+  // Serves one GET of each connection, in turn.
   void ServeLargeGets();
   void ServeNextLargeGet(ServerConnection* connection);
-  // True: the staging buffer is in use.
+  // Returns true if the staging buffer is in use.
   bool ServeLargeGet(ServerConnection* connection, const LargeGet& get, uint32_t staging);
 
   // worker_locks.cc: locks by RPC.
   void BeginLock(ServerConnection* connection, const RequestView& request);
   bool OwnsLock(const ServerConnection& connection, const RequestHeader& header);
   void ServeLocks();
-  // False: no place is free.
+  // Returns false if cas_ has no free place.
   bool StartLock(const LockRequest& request);
   void OnLockDone(const LockRequest& request, bool ok, uint64_t old);
 
-  // worker_leases.cc: locks that end otherwise than by their holder's unlock, and the list of
-  // locks.
+  // worker_leases.cc: locks that end without their holder's unlock, and the list of locks.
   uint64_t LockWordNow(std::string_view key) const;
-  // False: the lock is being broken.
+  // Returns false if the lock is being broken.
   bool SetLease(const RequestHeader& header, size_t index);
   ReplyHeader ExtendLock(const RequestHeader& header, size_t index);
   void BreakExpired();
-  // False: no place is free.
+  // Returns false if cas_ has no free place.
   bool StartForcedUnlock(const LockRequest& request);
   void OnForcedUnlockDone(LockRequest request, uint64_t word, bool ok, uint64_t old);
   void AnswerForcedUnlock(const LockRequest& request, ReplyStatus status, uint64_t word);
@@ -243,11 +249,11 @@ class Worker {
   LockEntry EntryOf(size_t index, uint64_t word) const;
   void TellBrokenLocks();
 
-  static constexpr size_t kPollMax = 64;  // completions, before replies are posted
+  static constexpr size_t kPollMax = 64;  // completions before replies are posted
   static_assert(kPollMax <= SendBatch::kDirectMax);
-  static constexpr size_t kFew = 4;  // completions in a Poll without load
+  static constexpr size_t kFew = 4;  // at most so many completions in a Poll without load
   static constexpr uint32_t kRecent = 1024;
-  // Each takes most of a millisecond, in which nobody is served.
+  // To accept a client takes most of a millisecond, in which nobody is served.
   static constexpr size_t kArrivalsPerPoll = 4;
   static constexpr size_t kLargeGetsMax = 1024;
   static constexpr uint32_t kForcedTriesMax = 16;
@@ -259,7 +265,7 @@ class Worker {
   const uint32_t unanswered_max_;  // of a connection
   uint32_t send_places_ = 0;       // of each connection's send queue
 
-  // Owner thread only from here on, in the order of dependency.
+  // Owner thread only from here on. In the order of dependency.
   std::unique_ptr<Inbox> inbox_;
   std::unique_ptr<CompletionQueue> cq_;
   std::unique_ptr<ReceiveBuffers> receives_;
@@ -272,31 +278,31 @@ class Worker {
   SessionTable sessions_;
   absl::flat_hash_map<uint32_t, std::unique_ptr<ServerConnection>> connections_;  // by id
   absl::flat_hash_map<uint32_t, ServerConnection*> by_qp_number_;
-  // The last one found of those with the same low bits: devices number queue pairs in a row, so
-  // that a completion's owner is nearly always here.
+  // A direct-mapped cache of by_qp_number_, by the low bits of the number. Devices number queue
+  // pairs in a row, so a completion's owner is nearly always here.
   std::array<ServerConnection*, kRecent> recent_{};
   SendBatch batch_;
 
-  std::deque<Arrival> arrivals_;           // to be looked at, a few in each Poll
-  std::vector<Arrival> waiting_arrivals_;  // for an old queue pair to be flushed
-  std::vector<uint32_t> drained_;          // ids; to be destroyed at the end of this Poll
+  std::deque<Arrival> arrivals_;           // each Poll looks at a few
+  std::vector<Arrival> waiting_arrivals_;  // wait for an old queue pair to be flushed
+  std::vector<uint32_t> drained_;          // ids to destroy at the end of this Poll
   std::deque<uint32_t> large_get_turns_;   // ids of connections with large GETs that wait
   size_t large_gets_waiting_ = 0;          // of all connections
-  std::deque<uint32_t> replacing_waits_;   // connections waiting for a buffer of replacing_
-  std::deque<LockRequest> lock_requests_;  // waiting for a place in cas_
-  // Where the values of replies are made, before it is known whether they need a buffer.
+  std::deque<uint32_t> replacing_waits_;   // connections that wait for a buffer of replacing_
+  std::deque<LockRequest> lock_requests_;  // wait for a place in cas_
+  // Replies' values are made here first, because only then is it known whether they need a buffer.
   std::array<std::byte, EagerValueBytesMax(0)> value_;
-  uint64_t broken_told_ = 0;   // locks_broken as last told in the log
-  uint64_t expired_told_ = 0;  // locks_expired
+  uint64_t broken_told_ = 0;   // locks_broken as last logged
+  uint64_t expired_told_ = 0;  // locks_expired as last logged
   Now now_;
-  int64_t timers_due_ns_ = 0;  // when RunTimers has something to do
-  int64_t tick_due_ns_ = 0;    // of that: when Tick has
+  int64_t timers_due_ns_ = 0;  // the next RunTimers
+  int64_t tick_due_ns_ = 0;    // the next Tick, which RunTimers calls
   bool closing_ = false;
   bool failed_ = false;
-  bool served_ = false;          // a request, in this Poll
-  bool loaded_ = false;          // by the last Poll that had completions
-  uint64_t updates_ = 0;         // by ServeUpdate, not counted yet
-  size_t connection_bytes_ = 0;  // of connections_, what each says
+  bool served_ = false;          // this Poll served a request
+  bool loaded_ = false;          // the last Poll with completions had more than kFew
+  uint64_t updates_ = 0;         // served by ServeUpdate and not counted yet
+  size_t connection_bytes_ = 0;  // the sum of accounted_bytes of connections_
   WorkerCounters counters_;
 };
 

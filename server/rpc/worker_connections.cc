@@ -10,9 +10,9 @@
 namespace gannet {
 namespace {
 
-// Queue pairs of one session; a client wants a few, for depth.
+// The most queue pairs of one session. A client wants a few, for depth.
 constexpr uint16_t kQueuePairsMax = 16;
-// Headers of replies are sent inline; values rarely are.
+// Enough for the headers of replies, but seldom for values.
 constexpr uint32_t kInlineBytesWanted = 256;
 
 template <class T>
@@ -31,7 +31,7 @@ void Worker::Reject(Arrival arrival, RejectCode code, std::string_view reason) {
   node_->connection_ids->GiveBack(arrival.connection);
 }
 
-// What is left of the request is destroyed with it.
+// Destroys the request with the arrival.
 void Worker::GiveUp(Arrival arrival) { node_->connection_ids->GiveBack(arrival.connection); }
 
 void Worker::OnArrival(Arrival arrival) {
@@ -51,8 +51,8 @@ void Worker::OnArrival(Arrival arrival) {
                   "the session expired, or is of an earlier run of the server");
   }
   if (ServerConnection* old = FindQueuePair(session, request.qp_index)) {
-    // The old queue pair must be gone before the client hears that it has a new one: a write or a
-    // lock of its earlier life must not come after.
+    // The old queue pair must be gone before the client hears that it has a new one. Otherwise a
+    // write or a lock from the old one could still arrive afterwards.
     CloseConnection(old, "its client connects anew");
     return Wait(std::move(arrival));
   }
@@ -106,8 +106,8 @@ Grant Worker::GrantFor(const ServerConnection& connection, bool resumed) const {
   return grant;
 }
 
-// A request that is refused leaves nothing behind: it makes no session, and so none of an absent
-// client has to go for it.
+// A refused request leaves nothing behind. It makes no session, so no absent client's session has
+// to make room for it.
 void Worker::Accept(Arrival arrival, Session* session) {
   if (session == nullptr && !sessions_.HasRoom()) {
     return Reject(std::move(arrival), RejectCode::kTooManyConnections,
@@ -209,8 +209,8 @@ void Worker::CloseConnection(ServerConnection* connection, std::string_view why)
   connection->closing = true;
   connection->direct = false;
   connection->closing_since_ns = now_.monotonic_ns;
-  // Not applied and not answered: sent again on another connection, they are executed. A READ that
-  // is under way keeps its reservation until its flush.
+  // These requests are neither applied nor answered. They are executed if the client sends them
+  // again on another connection. A READ under way keeps its reservation until its flush.
   for (uint64_t sequence : connection->in_progress) connection->session->Forget(sequence);
   connection->in_progress.clear();
   connection->puts_waiting.clear();
@@ -235,7 +235,7 @@ void Worker::FinishClosing() {
     if (ServerConnection* connection = Find(id)) Destroy(connection);
   }
   if (!replacing_waits_.empty()) {
-    // What was destroyed may have had the buffer that others wait for.
+    // A destroyed connection may have held the buffer that others wait for.
     ServeReplacing();
     batch_.Flush();
   }
@@ -243,8 +243,8 @@ void Worker::FinishClosing() {
 
 void Worker::Destroy(ServerConnection* connection) {
   const uint32_t id = connection->id;
-  // The last of what was in flight, and what never was posted; with the queue pair gone, certainly
-  // nothing of it happens any more.
+  // Releases the last work in flight and the work that was never posted. The queue pair is
+  // destroyed first, so that the device cannot do any of it any more.
   connection->rdma.reset();
   connection->send_queue.CompleteAll(
       [&](Resource resource) { Release(connection, resource, /*ok=*/false); });
@@ -260,7 +260,7 @@ void Worker::Destroy(ServerConnection* connection) {
     connection->session->server_set = 0;
   }
   sessions_.Detach(connection->session, now_.monotonic_ns);
-  TickBy(now_.monotonic_ns);  // for the session's end
+  TickBy(now_.monotonic_ns);  // the next Tick includes the session's expiry
   connection_bytes_ -= connection->accounted_bytes;
   connections_.erase(id);
 }

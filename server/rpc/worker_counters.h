@@ -6,12 +6,12 @@
 
 namespace gannet {
 
-// Counters with one writer, the worker, and readers on any thread. Relaxed throughout: each is a
-// figure of its own, and none announces anything.
+// A counter with one writer, the worker, and readers on any thread. All accesses are relaxed: no
+// other memory depends on its value.
 class Counter {
  public:
   void Add(uint64_t n) {
-    // One writer: no read-modify-write is needed.
+    // One writer needs no read-modify-write.
     value_.store(value_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
   }
   void Set(uint64_t value) { value_.store(value, std::memory_order_relaxed); }
@@ -22,7 +22,7 @@ class Counter {
 };
 
 struct WorkerCounters {
-  Counter rpcs;  // heartbeats aside
+  Counter rpcs;  // without heartbeats
   Counter heartbeats;
   Counter sessions;
   Counter connections;

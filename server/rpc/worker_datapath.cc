@@ -20,24 +20,24 @@ bool ValueInBuffer(const RequestHeader& header) {
   return (header.flags & kValueInBuffer) != 0 && header.value_bytes > 0;
 }
 
-// The client named a buffer that holds the value, which is too long for a reply.
+// Returns true if the client named a buffer that is long enough for the value.
 bool FitsBuffer(const RequestHeader& header, const ReplyHeader& reply) {
   return (header.flags & kValueInBuffer) != 0 && header.value_bytes >= reply.value_bytes;
 }
 
 }  // namespace
 
-// Every small request passes through here. The steps that each takes are inlined into one function:
-// as calls they would cost it more than what they do.
+// Every small request passes through here. Its steps are inlined into one function, because the
+// calls would cost more than the steps.
 #define GANNET_STEP [[gnu::always_inline]] inline
 
 GANNET_STEP bool Worker::TooManyUnanswered(const ServerConnection& connection) const {
   return connection.unanswered >= unanswered_max_;
 }
 
-// In three steps, each for all requests that came: so the memory that the next step needs of the
-// store is on its way meanwhile. Where the store is larger than the caches, that is most of the
-// time that a request takes.
+// Works in three steps, each for all requests that arrived, so that each step prefetches the
+// store's memory for the next one. If the store is larger than the caches, these cache misses are
+// most of a request's time.
 size_t Worker::PollCompletions(size_t most) {
   std::array<ibv_wc, kPollMax> completions;
   std::array<Received, kPollMax> received;
@@ -55,8 +55,8 @@ size_t Worker::PollCompletions(size_t most) {
   return n;
 }
 
-// True: a request came, and `received` is filled in. Anything else is done at once, before the
-// requests that came with it, which is as if they had come a little later.
+// Returns true and fills in `received` if the completion is a request. Handles any other completion
+// at once, before the requests that came with it, as if those had come a little later.
 GANNET_STEP bool Worker::OnCompletion(const ibv_wc& completion, Received* received) {
   const WrId id = WrId::Unpack(completion.wr_id);
   if (id.kind != static_cast<uint8_t>(WorkKind::kReceive)) [[unlikely]] {
@@ -94,8 +94,8 @@ void Worker::OnOtherCompletion(const ibv_wc& completion) {
   LOG(DFATAL) << "completion of unknown work " << completion.wr_id;
 }
 
-// What most requests are, an update in place, from the message to the reply. False: it is something
-// else, or not to be served just like that, and nothing was done.
+// Fast path: serves an update in place, which most requests are, from the message to the reply.
+// Returns false, without a side effect, if the request has to take the general path.
 GANNET_STEP bool Worker::ServeUpdate(const Received& request) {
   ServerConnection* const connection = request.connection;
   PlainPut put;
@@ -203,8 +203,8 @@ bool Worker::Admit(ServerConnection* connection, const RequestHeader& header) {
 bool Worker::AdmitAgain(ServerConnection* connection, const RequestHeader& header,
                         Session::Admission admission, ReplyHeader recorded) {
   if (admission == Session::Admission::kInProgress) {
-    // The client took another of its connections for broken, and may be right. That one's copy is
-    // given up, and this one executed.
+    // The client believes that another of its connections is broken, and may be right. Gives up the
+    // copy on that connection, and executes this one.
     CloseExecutorOf(connection, header.sequence);
     admission = connection->session->Admit(header.sequence, &recorded);
   }
@@ -243,8 +243,8 @@ void Worker::Execute(ServerConnection* connection, const RequestView& request) {
   Reply(connection, reply);
 }
 
-// What is found decides whether a buffer is needed: a miss, and a value that is too long for a
-// reply, need none, however many are held by others.
+// Looks up first, and takes a reply buffer only if the result needs one. A miss, or a value that is
+// too long for a reply, needs none, so they are answered even if others hold all buffers.
 void Worker::ExecuteWithValue(ServerConnection* connection, const RequestView& request) {
   const ReplyHeader reply = ExecuteInto(value_, request);
   const bool too_long = reply.status == static_cast<uint8_t>(ReplyStatus::kBufferTooSmall);
@@ -258,7 +258,7 @@ ReplyHeader Worker::ExecuteInto(std::span<std::byte> value_out, const RequestVie
   if (request.header.opcode == static_cast<uint8_t>(Opcode::kListLocks)) {
     return ListLocks(request.header, value_out);
   }
-  CountUpdates();  // STATS tells
+  CountUpdates();  // before STATS reads the counters
   return dispatcher_.Execute(request, value_out, now_);
 }
 
@@ -266,8 +266,8 @@ void Worker::ReplyWithValue(ServerConnection* connection, const ReplyHeader& rep
   std::optional<uint32_t> buffer;
   if (replies_.MayTake(connection->reply_buffers)) buffer = replies_.Take();
   if (!buffer) {
-    // This one has its share of them, or all are on their way to clients. It may ask again when
-    // some have arrived.
+    // The connection holds its share of the buffers, or all are on their way to clients. The client
+    // may retry when some have arrived.
     connection->session->Forget(reply.sequence);
     ReplyHeader again{};
     again.opcode = reply.opcode;
@@ -305,7 +305,7 @@ void Worker::Record(Session* session, const ReplyHeader& reply) {
   if (IsRepeatable(static_cast<Opcode>(reply.opcode))) {
     session->RecordRepeatable(reply.sequence);
   } else if (reply.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) {
-    // Not applied: sent again under the same number, it is executed.
+    // Not applied, so it must be executed if it is sent again under the same number.
     session->Forget(reply.sequence);
   } else {
     session->RecordAnswer(reply.sequence, reply);
@@ -319,7 +319,8 @@ void Worker::Reply(ServerConnection* connection, const ReplyHeader& reply) {
   ++connection->answers_in_chain;
 }
 
-// What no client of this version sends: whoever finds out why needs more than the status.
+// No client of this version sends such a request. The log says more than the status, for the person
+// who looks for the cause.
 void Worker::Refuse(ServerConnection* connection, const RequestHeader& header, RequestError error) {
   counters_.refused_requests.Add(1);
   node_->LogRefusal(&node_->log->refused_requests, now_.monotonic_ns,

@@ -5,13 +5,13 @@
 
 namespace gannet {
 
-// Values are at most kValueBytesMax long, far below what every device carries in one message, so
-// each is one READ or one WRITE.
+// A value takes one READ or one WRITE: kValueBytesMax is far below what every device carries in one
+// message.
 
 void Worker::BeginLargePut(ServerConnection* connection, const RequestView& request) {
   BeginLong(connection, request.header);
   if (connection->rdma->depth().issued == 0) {
-    // It asked for a connection without READs.
+    // The client asked for a connection without READs.
     return AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kInvalidArgument));
   }
   connection->puts_waiting.push_back({.header = request.header, .key = std::string(request.key)});
@@ -22,7 +22,7 @@ void Worker::PostReads(ServerConnection* connection) {
   const size_t depth = connection->rdma->depth().issued;
   while (!connection->closing && !connection->puts_waiting.empty() &&
          connection->puts_reading.size() < depth) {
-    // Reserved only now, so that requests that wait take nothing from the heap.
+    // Reserve only now, so that waiting requests take nothing from the heap.
     const Sink found = FindSink(connection, &connection->puts_waiting.front());
     if (found == Sink::kWait) return;
     LargePut put = std::move(connection->puts_waiting.front());
@@ -51,8 +51,8 @@ Worker::Sink Worker::FindSink(ServerConnection* connection, LargePut* put) {
   put->reservation = node_->store->Reserve(put->key, bytes, now_.wall_ms);
   if (put->reservation) return Sink::kFound;
   if (!node_->store->FitsOld(put->key, bytes, now_.wall_ms)) return Sink::kNone;
-  // One a connection, so that none keeps the others waiting; when its READ is done, this is called
-  // again.
+  // Each connection may have one buffer, so that none keeps the others waiting. This is called
+  // again when its READ is done.
   const auto has_buffer = [](const LargePut& other) { return other.buffer.has_value(); };
   if (std::ranges::any_of(connection->puts_reading, has_buffer)) return Sink::kWait;
   put->buffer = replacing_.Take();
@@ -107,7 +107,7 @@ void Worker::BeginLargeGet(ServerConnection* connection, const RequestView& requ
   ++large_gets_waiting_;
 }
 
-// Whoever is passed over holds staging buffers, whose completion comes and brings the next turn.
+// A connection that is passed over holds staging buffers. Their completions bring its next turn.
 void Worker::ServeLargeGets() {
   if (large_get_turns_.empty()) return;
   for (size_t turns = large_get_turns_.size(); turns > 0 && staging_.available() > 0; --turns) {
@@ -130,7 +130,7 @@ void Worker::ServeNextLargeGet(ServerConnection* connection) {
 bool Worker::ServeLargeGet(ServerConnection* connection, const LargeGet& get, uint32_t staging) {
   const std::span<std::byte> room =
       staging_.Bytes(staging).first(std::min<size_t>(get.header.value_bytes, kValueBytesMax));
-  // Looked up anew: while it waited, the value may have changed, or gone.
+  // Look up again: the value may have changed or been deleted meanwhile.
   ReplyHeader reply = ReplyOfRead(get.header, node_->store->Get(get.key, room, now_.wall_ms));
   if (reply.status != static_cast<uint8_t>(ReplyStatus::kOk)) {
     AnswerLong(connection, reply);
@@ -138,11 +138,11 @@ bool Worker::ServeLargeGet(ServerConnection* connection, const LargeGet& get, ui
   }
   reply.value_in_buffer = 1;
   if (reply.value_bytes == 0) {
-    // It shrank while this waited; devices differ in what a WRITE of nothing means.
+    // The value became empty meanwhile. Devices disagree about a WRITE of 0 bytes, so none is sent.
     AnswerLong(connection, reply);
     return false;
   }
-  // The reply is behind the value in the same queue, so it arrives after it.
+  // The reply follows the value in the same send queue, so it arrives after the value.
   if (!batch_.AddWrite(connection, staging_.Sge(staging, reply.value_bytes),
                        get.header.buffer_address, get.header.buffer_rkey, staging)) {
     return false;

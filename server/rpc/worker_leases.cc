@@ -10,15 +10,14 @@
 
 namespace gannet {
 
-// Locks that end by themselves, locks that somebody else ends, and who holds which. The server's
-// CPU only reads lock words here, relaxed: each says by itself who holds it, and whoever changes
-// one compares it again.
+// Leases that expire, forced unlocks, and the list of locks. The server's CPU only reads lock words
+// here. The loads are relaxed: a word alone says who holds it, and every change compares it again.
 
 namespace {
 
-// So that a Poll stays short; about 20 us.
+// Keeps a Poll short: so many words take about 20 us.
 constexpr size_t kWordsPerPage = 65536;
-// About a century; so the deadline stays a number of nanoseconds.
+// About 70 years, so that a deadline in nanoseconds does not overflow.
 constexpr uint64_t kLeaseMsMost = 1ull << 41;
 
 int64_t LeaseEndNs(uint64_t ttl_ms, int64_t now_ns) {
@@ -28,7 +27,7 @@ int64_t LeaseEndNs(uint64_t ttl_ms, int64_t now_ns) {
 
 uint32_t LeaseMsLeft(int64_t deadline_ns, int64_t now_ns) {
   if (deadline_ns == LockLeases::kNever) return 0;
-  // At least 1: 0 says that there is no lease.
+  // At least 1, because 0 means that there is no lease.
   const int64_t left_ms = std::max<int64_t>((deadline_ns - now_ns) / kNsPerMs, 1);
   return static_cast<uint32_t>(std::min<int64_t>(left_ms, std::numeric_limits<uint32_t>::max()));
 }
@@ -40,8 +39,8 @@ uint64_t Worker::LockWordNow(std::string_view key) const {
   return LoadWord(&node_->lock_words[hash.LockIndex(node_->lock_words.size())]);
 }
 
-// From now on, not from when the client sent it: so the client, which counts from there, never
-// believes in its lock longer than the server does.
+// The lease counts from now, and at the client from when it sent the request. So the client never
+// believes that it holds the lock longer than the server does.
 bool Worker::SetLease(const RequestHeader& header, size_t index) {
   const int64_t end_ns = LeaseEndNs(header.ttl_ms, now_.monotonic_ns);
   if (!node_->leases->Set(options_.index, {index, header.lock_word}, end_ns)) return false;
@@ -56,7 +55,7 @@ ReplyHeader Worker::ExtendLock(const RequestHeader& header, size_t index) {
     reply.status = static_cast<uint8_t>(ReplyStatus::kLockLost);
   } else if (!node_->leases->HasRoom({index, header.lock_word}, now_.monotonic_ns) ||
              !SetLease(header, index)) {
-    // No room, or it is being broken in this moment, and then it is lost when asked again.
+    // There is no room, or the lock is being broken right now. In that case a retry finds it lost.
     reply.status = static_cast<uint8_t>(ReplyStatus::kTryAgain);
   }
   return reply;
@@ -71,7 +70,7 @@ void Worker::BreakExpired() {
     if (LoadWord(&node_->lock_words[lease->index]) != lease->word) {
       node_->leases->Drop(*lease);  // released long ago
     } else if (!cas_->Start(lease->index, lease->word, 0, done)) {
-      // No place is free; with nothing in flight, swaps do not work any more.
+      // No place is free. If nothing is in flight either, compare-and-swaps no longer work.
       if (cas_->in_flight() == 0) return node_->leases->Drop(*lease);
       return node_->leases->PutBack(*lease);
     }
@@ -100,7 +99,7 @@ void Worker::OnForcedUnlockDone(LockRequest request, uint64_t word, bool ok, uin
     janitor_->CountBroken();
     return AnswerForcedUnlock(request, ReplyStatus::kOk, word);
   }
-  // It was released, and perhaps taken by another: that one is looked at anew.
+  // The lock was released, and perhaps taken by another holder. Try again with the new word.
   if (--request.tries == 0) return AnswerForcedUnlock(request, ReplyStatus::kTryAgain, old);
   lock_requests_.push_back(request);
 }

@@ -4,8 +4,9 @@
 
 namespace gannet {
 
-// kLock and kUnlock, for clients whose own NIC cannot compare-and-swap the server's lock words. The
-// words and their rules are the same: only who swaps is different. kExtendLock is for all clients.
+// kLock and kUnlock are for clients whose own NIC cannot compare-and-swap the server's lock words.
+// The words and their rules stay the same; only the server swaps them. kExtendLock is for all
+// clients.
 
 void Worker::BeginLock(ServerConnection* connection, const RequestView& request) {
   const RequestHeader& header = request.header;
@@ -19,14 +20,14 @@ void Worker::BeginLock(ServerConnection* connection, const RequestView& request)
   }
   const bool extend = header.opcode == static_cast<uint8_t>(Opcode::kExtendLock);
   if (!force && !OwnsLock(*connection, header)) {
-    // A lock of a connection that is gone was lost with it.
+    // The lock may be of a connection that is gone. Then it was lost with the connection.
     ReplyHeader reply =
         ReplyTo(header, extend ? ReplyStatus::kLockLost : ReplyStatus::kInvalidArgument);
     if (extend) reply.lock_word = LockWordNow(request.key);
     return AnswerLong(connection, reply);
   }
   if (extend) return AnswerLong(connection, ExtendLock(header, index));
-  // The lease of a lock must have room before the lock is taken.
+  // There must be room for the lease before the lock is taken.
   if (lock_requests_.size() >= options_.lock_requests_max ||
       (header.ttl_ms > 0 &&
        !node_->leases->HasRoom({index, header.lock_word}, now_.monotonic_ns))) {
@@ -66,7 +67,7 @@ bool Worker::StartLock(const LockRequest& request) {
   const auto done = [this, request](bool ok, uint64_t old) { OnLockDone(request, ok, old); };
   if (cas_->Start(request.index, expected, desired, done)) return true;
   if (cas_->in_flight() > 0) return false;
-  // Nothing in flight and yet refused: swaps do not work any more.
+  // Refused although nothing is in flight: compare-and-swaps no longer work.
   OnLockDone(request, false, 0);
   return true;
 }
@@ -74,11 +75,11 @@ bool Worker::StartLock(const LockRequest& request) {
 void Worker::OnLockDone(const LockRequest& request, bool ok, uint64_t old) {
   const RequestHeader& header = request.header;
   const bool taking = header.opcode == static_cast<uint8_t>(Opcode::kLock);
-  // Taken, or (its holder's own word) taken already.
+  // The lock was free, or the client's own word was already there.
   const bool success = taking ? old == 0 || old == header.lock_word : old == header.lock_word;
   if (ok && success && !taking) node_->leases->Drop({request.index, header.lock_word});
   ServerConnection* connection = Find(request.connection);
-  // Gone meanwhile: if it took the lock, the janitor will find it.
+  // The connection is gone. If it took the lock, the janitor will find it.
   if (connection == nullptr || connection->closing) return;
   ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
   reply.lock_word = taking ? header.lock_word : 0;

@@ -7,28 +7,28 @@
 
 namespace gannet::simulation {
 
-// What must hold in every run. Each can be switched off by name (Run::Options::off), for a bug that
-// is known and not yet mended.
+// The invariants of every run. Each can be switched off by name (Run::Options::off), for a known
+// bug that is not mended yet.
 enum class Check : uint8_t {
   kLinearizable,       // what clients saw of each key fits some order (docs/consistency.md)
   kWritesInOrder,      // one client's writes of one key are applied in the order of their begin
   kVersionsUnique,     // a version names one write, also across restarts of the server
-  kValues,             // a value that is read is one that was written, whole
+  kValues,             // a value that is read was written, and is whole
   kLocksExclude,       // two acquisitions of a lock never hold it at once
   kLocksHaveHolders,   // in the end each lock word is held by a client that knows of it
-  kEndsByDeadline,     // each operation ends by its deadline and one polling step more
-  kEndsOnce,           // and is reported once
+  kEndsByDeadline,     // each operation ends in the first Poll after its deadline, or earlier
+  kEndsOnce,           // each operation is reported once
   kRoomComesBack,      // a client that has few operations alive can begin others before long
   kHealthyConnection,  // nobody loses a connection without a fault, a stall or a restart
-  kPatience,           // an operation that waits for seconds, with nothing wrong, is carried out
+  kPatience,           // an operation that has seconds succeeds if nothing is wrong
   kEverythingBack,     // in the end all slots, credits and buffers are free
-  kConnects,           // a client that finds its server well is connected before long
+  kConnects,           // a client of a healthy server is connected before long
   kAnswers,            // no answer says that server or client have a bug
-  kExpiry,             // what is past its time to live is not read
+  kExpiry,             // nobody reads an item past its time to live
   kRoom,               // a store that could make room refuses no write
-  kRefusals,           // who is refused leaves nothing behind
-  kAccepts,            // who connects keeps nobody waiting
-  kSiege,              // who takes no replies keeps nobody waiting, and is cut off
+  kRefusals,           // a refused client leaves nothing behind
+  kAccepts,            // clients that connect keep nobody waiting
+  kSiege,              // peers that take no replies keep nobody waiting, and are disconnected
   kEnds,               // a run ends
   kCount,
 };

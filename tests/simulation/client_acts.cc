@@ -1,4 +1,4 @@
-// What a simulated client begins.
+// SimulatedClient: the operations that it begins.
 
 #include <algorithm>
 #include <utility>
@@ -12,7 +12,7 @@ namespace {
 
 using linearizability::Kind;
 
-// Shorter than any that is sent in a message.
+// Values up to this length always fit a message.
 constexpr int64_t kSmallBytes = 1000;
 
 }  // namespace
@@ -164,7 +164,8 @@ bool SimulatedClient::BeginDelete(uint32_t key) {
   return Begin(std::move(p), std::move(request));
 }
 
-// Locks what is free; writes under, or gives back, what is held.
+// Half of the time writes under a lock that the client holds, or releases it. Otherwise takes the
+// lock of `key`, or releases it if the client holds it.
 bool SimulatedClient::BeginLockOp(uint32_t key) {
   if (!held_.empty() && run_->OneIn(2)) {
     key = std::next(held_.begin(), static_cast<long>(run_->Below(held_.size())))->first;
@@ -181,7 +182,7 @@ bool SimulatedClient::BeginLockOp(uint32_t key) {
   return Begin(std::move(p), std::move(request));
 }
 
-// Whatever becomes of it, the client does not count on the lock any more.
+// Whatever the outcome, the client does not rely on the lock any more.
 bool SimulatedClient::BeginUnlock(uint32_t key) {
   const Held held = held_.at(key);
   Pending p{.type = OpType::kUnlock, .key = key, .acquisition = held.acquisition};

@@ -9,22 +9,21 @@
 
 namespace gannet::simulation {
 
-// Who stood still for how long, and what else was wrong: what a client may blame for a lost
-// connection or a late answer.
+// The stalls and faults of one participant. They excuse lost connections and late answers.
 class Health {
  public:
-  // Longer gaps between two Polls excuse a lost connection: the silence after which a peer is dead,
-  // less the time between two heartbeats and some room.
+  // A longer gap between two Polls excuses a lost connection. The bound is the silence after which
+  // a peer is dead, less the time between two heartbeats and some slack.
   static constexpr int64_t kServerGapNsMax = 1'300 * kNsPerMs;
   static constexpr int64_t kClientGapNsMax = 800 * kNsPerMs;
-  // Longer gaps excuse an answer that comes late.
+  // A longer gap excuses a late answer.
   static constexpr int64_t kCalmGapNs = 20 * kNsPerMs;
 
-  // Something happened that may break connections made before `now_ns`.
+  // Call it if something may break connections made before `now_ns` and delay answers.
   void Excuse(int64_t now_ns) { excused_ns_ = calm_ns_ = now_ns; }
-  // The same, but answers come in time.
+  // Call it if something may break connections made before `now_ns`, but delays no answer.
   void ExcuseBreaks(int64_t now_ns) { excused_ns_ = now_ns; }
-  // Something happened that may delay answers.
+  // Call it if something may delay answers.
   void Disturb(int64_t now_ns) { calm_ns_ = now_ns; }
   void SetBreaking(bool breaking, int64_t now_ns) {
     breaking_ = breaking;
@@ -35,9 +34,9 @@ class Health {
     if (now_ns - last_ns > gap_ns_max) Excuse(now_ns);
   }
 
-  // Connections that were made before this time have an excuse.
+  // Connections made before this time have an excuse.
   int64_t excused_ns(int64_t now_ns) const { return breaking_ ? now_ns + 1 : excused_ns_; }
-  // Nothing was wrong since.
+  // Since this time nothing was wrong.
   int64_t calm_ns(int64_t now_ns) const { return breaking_ ? now_ns + 1 : calm_ns_; }
 
  private:

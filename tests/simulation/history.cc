@@ -15,7 +15,7 @@ using linearizability::Outcome;
 
 constexpr uint32_t kPatternShifts = 4096;
 
-// Values are pieces of one text without repetitions, so that they are made and compared quickly.
+// Values are pieces of one text without repetitions, which makes them cheap to create and compare.
 const std::string& Pattern() {
   static const std::string pattern = [] {
     std::string text(History::kValueBytesMax + kPatternShifts, '\0');
@@ -111,8 +111,8 @@ void History::AddHeldUntil(size_t acquisition, int64_t tick) {
   held.held = true;
 }
 
-// With many writes under way at once there are too many orders to try. But the versions tell the
-// order in which the server applied them, so each took effect before any later one returned.
+// With many writes under way at once there are too many orders to try. But the versions give the
+// order in which the server applied them, so each write took effect before any later one returned.
 std::vector<Operation> History::Prepared(uint32_t key) const {
   std::vector<Operation> operations = keys_[key].operations;
   std::set<uint64_t> seen;
@@ -126,7 +126,7 @@ std::vector<Operation> History::Prepared(uint32_t key) const {
     const bool unknown = op.outcome == Outcome::kUnknown;
     if (unknown && op.kind == Kind::kCompareAndDelete && !seen.contains(op.expected) &&
         !version_of_id_.contains(static_cast<uint32_t>(op.expected))) {
-      // The expiry of what nobody saw, and which may not have been written at all.
+      // The expiry of a write that nobody saw, and that may not have happened.
       op = {.kind = Kind::kDelete, .invoke_ns = op.invoke_ns, .outcome = Outcome::kUnknown};
     }
     if (unknown || (op.kind != Kind::kPut && op.kind != Kind::kCompareAndSet)) continue;
@@ -178,7 +178,7 @@ void History::CheckOrder(uint32_t key) {
 void History::CheckLocks() {
   std::sort(acquisitions_.begin(), acquisitions_.end(),
             [](const Acquisition& a, const Acquisition& b) { return a.from < b.from; });
-  std::map<uint32_t, Acquisition> last;  // by key: the one that is held longest so far
+  std::map<uint32_t, Acquisition> last;  // by key: the acquisition held longest so far
   for (const Acquisition& acquired : acquisitions_) {
     if (!acquired.held) continue;
     const auto [before, first] = last.try_emplace(acquired.key, acquired);

@@ -15,61 +15,64 @@ namespace gannet::simulation {
 
 using linearizability::Operation;
 
-// What all clients saw and did, key by key and lock by lock, and whether it fits together.
+// Records what all clients did and saw, for each key and each lock, and checks that it is
+// consistent.
 class History {
  public:
   // The first `checked` of the keys are checked for linearizability.
   History(Run* run, uint32_t checked, uint32_t keys) : run_(run), checked_(checked), keys_(keys) {}
 
-  // --- values. Every write has an id of its own, from 1, which is in the item's flags.
+  // --- values. Every write has its own id, from 1. The item's flags carry it.
   uint32_t NextWrite() { return ++writes_; }
   static constexpr uint32_t kValueBytesMax = 1 << 20;
-  // The bytes that a write of this id puts.
+  // Returns the value that the write of this id puts.
   static std::string ValueOf(uint32_t id, uint32_t bytes);
-  // `value` is what was read of an item with these flags, or its beginning.
+  // Checks a value of `bytes` that was read from an item with these flags. `value` is all of it, or
+  // its beginning.
   void CheckValue(uint32_t id, uint32_t bytes, std::string_view value);
 
-  // --- operations. Of a key that is checked, only so many writes and operations may be under way
-  // at once, or there are too many orders to try. Of the others, order and values are checked only.
+  // --- operations. Only so many writes and operations of a checked key may be under way at once.
+  // Otherwise there are too many orders to try. Other keys are checked only for order and values.
   static constexpr uint32_t kWritesAtOnceMax = 5;
   static constexpr uint32_t kOperationsAtOnceMax = 40;
-  // Writes of unknown outcome, and expiries, may happen at any time until the end.
+  // The most writes of unknown outcome, and expiries, of a key. They may happen at any time until
+  // the end.
   static constexpr uint32_t kUnknownMax = 16;
-  // False: not now.
+  // Returns false if the operation may not begin now.
   bool Begin(uint32_t key, bool write);
   void End(uint32_t key, bool write);
-  // When they are over.
+  // Adds an operation that ended.
   void Add(uint32_t key, const Operation& operation) {
     if (key >= checked_) return;
     keys_[key].operations.push_back(operation);
     keys_[key].unknown += operation.outcome == linearizability::Outcome::kUnknown;
   }
-  // An item of this version has the value of this write.
+  // Records that an item of this version has the value of this write.
   void AddVersion(uint64_t version, uint32_t id);
-  // A write that was applied; `number`: the how manieth it was that its client began.
+  // Records a write that was applied. `number` counts the writes that its client began.
   void AddApplied(uint32_t client, uint32_t key, uint64_t number, uint64_t version, uint32_t id);
-  // What was written by `id`, between the ticks, lives so long.
+  // Records that the item of write `id` may expire, but not before this tick.
   void AddExpiry(uint32_t key, uint32_t id, int64_t not_before_tick);
-  // It is surely past its time to live at this tick.
+  // Records that the item of write `id` is past its time to live at this tick.
   void AddDeath(uint32_t id, int64_t tick) { death_of_id_[id] = tick; }
-  // The write was read by an operation that began at this tick.
+  // Checks an operation that began at this tick and read write `id`.
   void CheckAlive(uint32_t id, int64_t tick);
-  // The server's memory was lost between the two ticks.
+  // Records that the server lost its memory between the two ticks.
   void AddRestart(int64_t from_tick, int64_t to_tick);
 
   // --- locks
-  // Returns the number of the acquisition. Its client hears of it at this tick; if the lock has a
-  // lease, that may be over by then.
+  // Records an acquisition and returns its number. Its client hears of it at this tick. The lock's
+  // lease, if it has one, may be over by then.
   size_t AddAcquired(uint32_t key, uint32_t client, uint64_t word, bool leased, int64_t tick);
-  // The last that was acquired; key and lock word. Word 0: none was.
+  // Returns key and lock word of the last acquisition, or zeros if there was none.
   std::pair<uint32_t, uint64_t> LastAcquired() const {
     if (acquisitions_.empty()) return {};
     return {acquisitions_.back().key, acquisitions_.back().word};
   }
-  // It was surely held until then.
+  // Records that the lock was certainly held until this tick.
   void AddHeldUntil(size_t acquisition, int64_t tick);
 
-  // Checks all of it.
+  // Checks everything.
   void Check();
 
  private:
@@ -90,9 +93,9 @@ class History {
     uint64_t word;
     int64_t from;
     int64_t until;
-    bool held;  // surely, in between
+    bool held;  // certainly held from `from` until `until`
   };
-  // The operations of a key as the search is given them.
+  // Returns the operations of a key as the search needs them.
   std::vector<Operation> Prepared(uint32_t key) const;
   void CheckOrder(uint32_t key);
   void CheckLocks();

@@ -8,9 +8,9 @@ namespace gannet::simulation {
 namespace {
 
 constexpr int64_t kStepNs = 500 * kNsPerUs;
-// The client finds within it that the server is mute, and comes back.
+// Within this time the client must find that the server is mute, and recover.
 constexpr int64_t kRecoveryNs = 8 * kNsPerSecond;
-// What nobody waits for any more must not keep its slot.
+// An operation that nobody waits for any more must not keep its slot longer.
 constexpr int64_t kRoomNsMax = 50 * kNsPerMs;
 
 SimulatedClient::Options ClientOptions(Run* run, const std::string& endpoint) {
@@ -35,7 +35,7 @@ MuteWorld::MuteWorld(Run* run)
             return ClientOptions(run, server_.endpoint());
           }(),
           run, &history_, &health_) {
-  // What is written is not there to be read: the region stays as it is.
+  // Writes are not there to be read: the region stays as it is.
   server_.answer = [this](const FakeServer::Request& request) { return Answer(request); };
 }
 
@@ -71,7 +71,7 @@ void MuteWorld::StepUntil(int64_t until_ns, bool acting) {
   int64_t next_act_ns = 0;
   while (!run_->failed() && run_->now_ns() < until_ns) {
     run_->StepDevice(std::min(until_ns, run_->now_ns() + kStepNs));
-    health_.ExcuseBreaks(run_->now_ns());  // the client is right to break what is mute
+    health_.ExcuseBreaks(run_->now_ns());  // the client may break a mute connection
     server_.Step();
     client_.Poll();
     if (!acting || run_->now_ns() < next_act_ns) continue;

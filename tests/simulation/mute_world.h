@@ -12,13 +12,13 @@
 
 namespace gannet::simulation {
 
-// A client beside a server that at times answers heartbeats, and nothing else: what it left
-// unanswered then, it never answers. So long as that lasts the client does what needs no answer,
-// and its operations end; afterwards it is as if it had never been.
+// A client beside a server that at times is mute: it answers only heartbeats, and never answers the
+// other requests of that time. Meanwhile the client's operations must still end, and those that
+// need no answer must succeed. Afterwards the client must recover fully.
 class MuteWorld {
  public:
   explicit MuteWorld(Run* run);
-  // Ends early when a check fails.
+  // Runs the seed. Returns early if a check fails.
   void Execute();
   std::string ToString() const;
 

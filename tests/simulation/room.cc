@@ -11,12 +11,12 @@ namespace {
 constexpr uint64_t kTtlMs = 2000;
 constexpr size_t kItemsMax = 30'000;
 constexpr uint64_t kRefusalsToFill = 8;
-// Of 100 items, one is left.
+// One of so many items is left.
 constexpr uint64_t kSurvivorOf = 100;
 constexpr uint32_t kLongBytes = 100'000;
-// Of what is free, that long items must be able to take when nearly all short ones are gone.
+// The share of the free memory that long items must find when nearly all short ones are deleted.
 constexpr double kLongShare = 0.4;
-// Of the store's idle work, for a write that was refused.
+// The most steps of the store's idle work for a refused write.
 constexpr int kStepsMax = 300;
 
 class Filler {
@@ -76,7 +76,7 @@ class Filler {
     uint32_t bytes;
   };
 
-  // As long for each `i`: items of values as long are of one size class.
+  // Returns keys of equal length for all `i`, so that equally long values give one size class.
   static std::string KeyOf(const std::string& name, size_t i) {
     return absl::StrCat(name, " ", kItemsMax * 10 + i);
   }
@@ -92,7 +92,7 @@ class Filler {
     return outcome.status == ReplyStatus::kOk;
   }
 
-  // Until it refuses some in a row.
+  // Writes until the store refuses some writes in a row.
   void Fill(const std::string& name, const std::vector<uint32_t>& sizes, uint64_t expiry_ms) {
     items_.clear();
     uint64_t refused = 0;

@@ -6,12 +6,12 @@
 
 namespace gannet::simulation {
 
-// At the end of a run, whatever its clients left in the store: it has room where it promises to.
-// What the store is told of time goes on from `now_ms`.
+// Checks at the end of a run that the store has room as it promises, whatever clients left in it.
+// The store's time continues from `now_ms`.
 //
 // 1. A store full of items that are past their expiry refuses no write.
 // 2. A full store refuses no write that replaces an item by one as long.
-// 3. When 99 % of the items of a full store are gone, long ones find room in time.
+// 3. When 99 % of the items of a full store are deleted, long ones soon find room.
 void CheckRoom(Run* run, Store* store, uint64_t now_ms);
 
 }  // namespace gannet::simulation

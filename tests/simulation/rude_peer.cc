@@ -21,7 +21,7 @@ constexpr uint32_t kWritesMax = 500;
 constexpr uint64_t kLentBytes = 1 << 20;
 constexpr int64_t kHeartbeatNs = 400 * kNsPerMs;
 constexpr int64_t kConnectNs = 3 * kNsPerSecond;
-constexpr int64_t kSiegeGapNs = kNsPerMs;  // so that it stays within its credits
+constexpr int64_t kSiegeGapNs = kNsPerMs;  // keeps it within its credits
 constexpr int kStepsToDrain = 1'000'000;
 
 template <class T>
@@ -67,7 +67,7 @@ void RudePeer::Poll() {
   if (kind_ != Kind::kSilent) SendSomething();
 }
 
-// Who takes no replies says each time that the server's device is to wait for 655 ms.
+// A peer that takes no replies makes the server's device wait 655 ms before each retry.
 void RudePeer::OnEstablished() {
   if (retries_ == kRetryForEver) {
     run_->Fail(Check::kRefusals, "a peer was accepted that wants the server to try for ever");
@@ -153,13 +153,13 @@ void RudePeer::SendSomething() {
   } else if (!run_->OneIn(3)) {
     return;
   }
-  // A slot is not reused: with 64, what was sent long ago has surely left.
+  // No buffer is reused too early: after 64 others a SEND has certainly left.
   std::byte* out = sends_.data() + uint64_t{sends_left_ % kSends} * kMessageBytesMax;
   --sends_left_;
   Send(out, kind_ == Kind::kSendsGarbage && run_->OneIn(4) ? Garbage(out) : Request(out));
 }
 
-// So that the server does not take it for dead.
+// Keeps the server from declaring the peer dead.
 void RudePeer::SendHeartbeat() {
   if (run_->now_ns() < next_heartbeat_ns_) return;
   next_heartbeat_ns_ = run_->now_ns() + kHeartbeatNs;
@@ -175,7 +175,7 @@ uint32_t RudePeer::Garbage(std::byte* out) {
   return bytes;
 }
 
-// Well-formed, but for what a garbage peer changes.
+// Makes a well-formed request. A garbage peer changes it afterwards.
 uint32_t RudePeer::Request(std::byte* out) {
   if (kind_ == Kind::kUsesOthersLocks) return WriteUnderLock(out);
   if (kind_ == Kind::kBesieges) return GetOfBesieger(out);
@@ -209,7 +209,8 @@ RequestHeader RudePeer::GetHeader(std::string_view key, bool into_buffer) {
   return header;
 }
 
-// The replies to the short ones stay in the server's queue, and so does what comes behind them.
+// The replies to the short GETs stay in the server's send queue, and so does everything behind
+// them.
 uint32_t RudePeer::GetOfBesieger(std::byte* out) {
   const bool is_long = sends_left_ < kLongGets;
   const std::string_view key = is_long ? kLongKey : kShortKey;
@@ -224,12 +225,12 @@ void RudePeer::Ask(Opcode opcode, std::string_view key) {
   if (opcode == Opcode::kGet) header = GetHeader(key, key == kLongKey);
   header.opcode = static_cast<uint8_t>(opcode);
   header.sequence = ++sequence_;
-  // Beside that of heartbeats.
+  // The buffer after the one for heartbeats.
   std::byte* out = sends_.data() + kMessageBytesMax;
   Send(out, static_cast<uint32_t>(EncodeRequest(header, key, "", {out, kMessageBytesMax})));
 }
 
-// Of who asks one after the other, as a client does.
+// For peers that send one request after the other, like a client.
 void RudePeer::OnReply(uint32_t slot) {
   ReplyHeader reply;
   std::memcpy(&reply, receives_.data() + uint64_t{slot} * kMessageBytesMax, sizeof(reply));
@@ -241,14 +242,14 @@ bool RudePeer::MayWriteUnderLock() {
   const int64_t now_ns = run_->now_ns();
   const bool waits = sequence_ > 0 && !answer_.has_value();
   if (history_->LastAcquired().second == 0 || waits || now_ns < next_send_ns_) return false;
-  // The write comes as soon as the version is known.
+  // Send the write as soon as the version is known.
   const bool asked = answer_.has_value() && answer_->opcode == static_cast<uint8_t>(Opcode::kGet);
   if (!asked) next_send_ns_ = now_ns + run_->LogUniform(10 * kNsPerUs, 10 * kNsPerMs);
   return true;
 }
 
-// Under one that another client took, and with the version that the key has, which it asks for
-// first. If that is carried out, somebody will read it.
+// Writes under a lock that another client took. It first asks for the key's version and writes on
+// that condition. If the server carries this out, somebody will read it.
 uint32_t RudePeer::WriteUnderLock(std::byte* out) {
   const bool asked = answer_.has_value() && answer_->opcode == static_cast<uint8_t>(Opcode::kGet);
   const uint64_t version = asked ? answer_->version : 0;

@@ -17,18 +17,18 @@
 
 namespace gannet::simulation {
 
-// A peer that does not play by the rules, or knows none. Nobody else may suffer from it.
+// A peer that breaks the protocol. Nobody else may suffer from it.
 class RudePeer {
  public:
   enum class Kind : uint8_t {
-    kTakesNoReplies,  // asks for values and posts no receives; some want the server to try for ever
+    kTakesNoReplies,  // asks for values, posts no receives; may want the server to retry for ever
     kTakesFewReplies,
-    kBesieges,  // asks for kShortKey and kLongKey, takes no reply, and says that it lives
+    kBesieges,  // asks for kShortKey and kLongKey, takes no reply, and sends heartbeats
     kSendsGarbage,
-    kSilent,           // connects, and says nothing any more
-    kAsksForNonsense,  // connects with private data that is none
+    kSilent,           // connects, and then sends nothing
+    kAsksForNonsense,  // connects with invalid private data
     kUsesOthersLocks,  // writes under locks that others hold
-    kPolite,           // asks what it is told to, and takes its replies
+    kPolite,           // sends the requests that it is told to, and takes its replies
     kCount,
   };
   // All outlive the peer.
@@ -40,17 +40,17 @@ class RudePeer {
   void Poll();
   bool established() const { return connector_->step() == Connector::Step::kEstablished; }
   bool refused() const { return connector_->step() == Connector::Step::kFailed; }
-  // Its connection is broken.
+  // Returns true if its connection is broken.
   bool cut_off() const { return over_ || connector_->step() >= Connector::Step::kClosed; }
 
-  // What besiegers ask for, so often each: the value of the one comes in a message, that of the
-  // other in a buffer.
+  // A besieger sends so many GETs of each of these keys. The short value fits a message, the long
+  // one needs a buffer.
   static constexpr std::string_view kShortKey = "short", kLongKey = "long";
   static constexpr uint32_t kShortGets = 10, kLongGets = 3;
-  // All of it was sent.
+  // Returns true if all its requests were sent.
   bool sent_all() const { return sends_left_ == 0; }
 
-  // REQUIRES: kPolite, established, and the last answer has come.
+  // REQUIRES: the kind is kPolite, established(), and the last answer has come.
   void Ask(Opcode opcode, std::string_view key);
   const std::optional<ReplyHeader>& answer() const { return answer_; }
 
@@ -89,9 +89,9 @@ class RudePeer {
   uint32_t sends_left_ = 0;
   uint64_t sequence_ = 0;
   std::optional<ReplyHeader> answer_;
-  std::pair<uint32_t, uint64_t> target_;  // key and lock word of another
-  uint8_t retries_ = kRetriesMax;         // that the server is asked for
-  bool slow_ = false;                     // to say that it takes no more
+  std::pair<uint32_t, uint64_t> target_;  // key and lock word of another client
+  uint8_t retries_ = kRetriesMax;         // the retries that it asks the server for
+  bool slow_ = false;                     // its device asks for a long wait before each retry
   int64_t next_send_ns_ = 0;
   int64_t next_heartbeat_ns_ = 0;
   bool prepared_ = false;

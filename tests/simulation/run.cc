@@ -14,8 +14,8 @@
 namespace gannet::simulation {
 namespace {
 
-// Years after the clock of the machine, and by days another in each run: whoever asks that clock is
-// found out.
+// Years after the machine's clock, and different by days in each run. So code that reads the
+// machine's clock is found.
 constexpr uint64_t kWallMsAtStart = 1'900'000'000'000;
 constexpr uint64_t kWallMsDiffering = 300'000'000;
 constexpr int64_t kIdleNs = 20 * kNsPerUs;
@@ -64,7 +64,7 @@ int64_t Run::VirtualClock::MonotonicNs() const {
   return run_->now_ns();
 }
 
-// There is always a plan: with one, nothing is executed outside of the device's steps.
+// There is always a plan, because with a plan the device works only in its steps.
 void Run::SetFaults(const std::string& plan) {
   Note(absl::StrCat("faults ", plan));
   faults_ = plan;

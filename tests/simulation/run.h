@@ -12,8 +12,8 @@
 
 namespace gannet::simulation {
 
-// What all parts of one simulated run share: the simulated device and its time, the one source of
-// random choices, the trace of what happened, and the first check that failed.
+// State that all parts of one simulated run share: the simulated device and its time, the only
+// source of random choices, the trace of events, and the first check that failed.
 //
 // The process has one Run at a time. One thread.
 class Run {
@@ -21,7 +21,7 @@ class Run {
   struct Options {
     uint64_t seed = 0;
     std::set<Check> off;
-    bool print = false;  // the trace, to stdout
+    bool print = false;  // print the trace to stdout
   };
   explicit Run(Options options);
   ~Run();
@@ -33,23 +33,24 @@ class Run {
   // --- choices
   uint64_t Below(uint64_t bound) { return random_() % bound; }
   bool OneIn(uint64_t n) { return Below(n) == 0; }
-  // In [low, high], small values as likely as large ones: uniform by its logarithm.
+  // Returns a value in [low, high] whose logarithm is uniform, so small values are as likely as
+  // large ones.
   int64_t LogUniform(int64_t low, int64_t high);
   uint64_t Draw() { return random_(); }
 
   // --- time
   int64_t now_ns() const;
   uint64_t wall_ms() const;
-  // Counts up with every call, and in step with time: orders what happens at one time.
+  // Returns a larger number with every call, in step with time. It orders events of the same time.
   int64_t Tick();
-  // The tick of a time that is not over.
+  // Returns the tick of a time that is not over.
   static int64_t TickOf(int64_t ns) { return ns << kTickShift; }
-  // Lets one thing happen in the device. False: nothing is left to happen until `until_ns`, and it
-  // is that time now.
+  // Runs one step of the device. Returns false if nothing is left to do until `until_ns`, and time
+  // has advanced to it.
   bool StepDevice(int64_t until_ns);
-  // For what waits for the device in a loop of its own, as destructors do.
+  // For code that waits for the device in its own loop, as destructors do.
   void Idle();
-  // Whoever asks this clock while a Waiting lives lets the device move.
+  // While a Waiting exists, reading this clock also steps the device.
   const Clock* clock() const { return &clock_; }
   class Waiting {
    public:
@@ -60,13 +61,13 @@ class Run {
     Run* const run_;
   };
 
-  // The device's faults from now on, in the grammar of docs/softverbs.md.
+  // Sets the device's faults from now on, in the grammar of docs/softverbs.md.
   void SetFaults(const std::string& plan);
   const std::string& faults() const { return faults_; }
 
   // --- what happened
   void Note(std::string_view line);
-  // Of everything noted so far, and of every step of the device.
+  // Returns a hash of everything noted so far, and of every step of the device.
   uint64_t trace() const { return trace_; }
   uint64_t steps() const { return steps_; }
 

@@ -7,12 +7,12 @@
 namespace gannet::simulation {
 namespace {
 
-// Of a stall: nearly as long as a silence after which a peer is dead. A client that stands still
-// may have sent its last heartbeat long before.
+// Long stalls, a little shorter than the silence after which a peer is dead. A stalled client may
+// have sent its last heartbeat long before.
 constexpr int64_t kLongStallNs[] = {1'000 * kNsPerMs, 1'280 * kNsPerMs};
 constexpr uint32_t kCrowdMax = 40;
 
-// Faults that change when things happen, and make nothing fail.
+// Faults that only change the timing and make nothing fail.
 constexpr const char* kHarmless[] = {
     "tear_read=0.2:20us",
     "delay_completion=0.1:200us",
@@ -22,7 +22,7 @@ constexpr const char* kHarmless[] = {
     "slow_connect=0.3:100ms",
     "refuse_connect=0.2",
 };
-// Atomics are left out: the server's own queue pair, which breaks locks, would fail too.
+// No fault of atomics: the server's own queue pair, which breaks locks, would fail too.
 constexpr const char* kBreaking[] = {
     "error=send:0.02",
     "error=read:0.02",
@@ -82,7 +82,8 @@ Scenario::Scenario(Run* run) {
                                       : run->LogUniform(1 * kNsPerMs, 3 * kNsPerSecond);
     if (event.type == Event::Type::kSuspend && run->OneIn(2)) event.duration_ns = 3 * kNsPerSecond;
   }
-  // Standstills end with the active time. Of half of them, all is seen.
+  // All stalls end with the active time at the latest. For half of the events the active time is
+  // long enough to include all of them.
   for (const Event& event : events) {
     if (run->OneIn(2)) active_ns = std::max(active_ns, event.at_ns + event.duration_ns);
   }

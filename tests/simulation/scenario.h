@@ -10,26 +10,26 @@
 
 namespace gannet::simulation {
 
-// Something that happens at a time of its own.
+// Something that happens to the world at a given time.
 struct Event {
   enum class Type : uint8_t {
-    kStallServer,     // control part and all workers are not polled
-    kStallWorker,     // one of them
-    kStallClient,     // one of them
-    kSuspend,         // nobody is polled: a machine that was suspended
+    kStallServer,     // the control part and all workers are not polled
+    kStallWorker,     // one worker is not polled
+    kStallClient,     // one client is not polled
+    kSuspend,         // nobody is polled, as on a suspended machine
     kRestart,         // the server stops, and another begins
-    kBreak,           // a client's connections break, as of a fault
+    kBreak,           // a client's connections break, as after a fault
     kReplaceClient,   // a client goes, and another comes
     kBreakingFaults,  // the device fails requests for a while
-    kRudePeer,        // comes
+    kRudePeer,        // a rude peer comes
     kCount,
   };
   Type type = Type::kStallServer;
-  int64_t at_ns = 0;  // since the run's begin
+  int64_t at_ns = 0;  // since the run began
   int64_t duration_ns = 0;
 };
 
-// What a run is made of, drawn from its seed.
+// All parameters of a run, drawn from its seed.
 struct Scenario {
   explicit Scenario(Run* run);
   std::string ToString() const;
@@ -39,19 +39,19 @@ struct Scenario {
   uint32_t keys = 0;
   uint32_t acts_per_client = 0;
   int64_t active_ns = 0;
-  int64_t calm_ns = 0;     // then, before everybody becomes idle
+  int64_t calm_ns = 0;     // follows, before everybody becomes idle
   uint32_t besiegers = 0;  // peers that take no replies, from the beginning to the end
   bool rude_peers_stay = false;
   bool lock_thief = false;  // a peer that writes under others' locks, from the beginning
-  bool crowded = false;     // the server takes few connections, and all come in the end
-  bool besieged = false;    // in the end, by peers that take no replies
-  bool fills = false;       // the store is filled in the end
+  bool crowded = false;     // the server takes few connections, and more connect at the end
+  bool besieged = false;    // at the end, by peers that take no replies
+  bool fills = false;       // the store is filled at the end
   uint32_t hasty_percent = 0;
   uint32_t locks_percent = 0;
   uint32_t leases_percent = 0;  // of the locks
   uint32_t ttl_percent = 0;
   uint32_t value_bytes_max = 0;
-  std::string faults;           // that break nothing, all the time
+  std::string faults;           // break nothing; last all the time
   std::string breaking_faults;  // during Event::kBreakingFaults
   std::vector<Event> events;    // by time
 };

@@ -13,7 +13,7 @@ namespace {
 using linearizability::Kind;
 
 constexpr size_t kOutBytes = 2048;
-// An operation that has so long must be carried out when nothing is wrong.
+// An operation with at least this timeout must succeed if nothing is wrong.
 constexpr int64_t kPatientNs = 2 * kNsPerSecond;
 
 bool IsBug(Outcome outcome) {
@@ -68,12 +68,12 @@ SimulatedClient::~SimulatedClient() {
   engine_.reset();
 }
 
-// The port is another in every run.
+// The port differs in every run.
 std::string SimulatedClient::WithoutPort(std::string_view text) const {
   return absl::StrReplaceAll(std::string(text), {{options_.endpoint, "the server"}});
 }
 
-// A write that nobody waits for any more may have been applied, or still be.
+// A write that nobody waits for any more may have been applied, or may be applied later.
 void SimulatedClient::Abandon(const Pending& p) {
   if (InHistory(p.type)) history_->End(p.key, Writes(p.type));
   if (!Writes(p.type)) return;
@@ -83,7 +83,7 @@ void SimulatedClient::Abandon(const Pending& p) {
   AddExpiry(p);
 }
 
-// The server counts from when it got the write.
+// The server counts the time to live from the moment when it got the write.
 void SimulatedClient::AddExpiry(const Pending& p) {
   if (p.ttl_ms == 0) return;
   history_->AddExpiry(
@@ -123,7 +123,7 @@ void SimulatedClient::Poll() {
   WatchDeadlines();
 }
 
-// The connections of a client that was polled, to a server that was, last.
+// A connection must last if both the client and the server were polled in time.
 void SimulatedClient::WatchConnection() {
   const int64_t now_ns = run_->now_ns();
   const uint32_t connection = ready() ? grant().connection_id : 0;

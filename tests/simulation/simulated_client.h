@@ -14,8 +14,8 @@
 
 namespace gannet::simulation {
 
-// One client: an Engine, the operations that it begins at random, what it believes to hold, and the
-// checks of what it may expect.
+// One client: an Engine, the random operations that it begins, the locks that it believes it holds,
+// and the checks of its results.
 class SimulatedClient {
  public:
   struct Options {
@@ -25,16 +25,16 @@ class SimulatedClient {
     uint32_t depth = 1;
     uint32_t queue_pairs_max = 1;
     uint32_t signal_every = 0;
-    uint32_t completions = 0;  // that GETs are reported to; 0: as a Client does it
+    uint32_t completions = 0;  // for reports of GETs; 0: as a Client does it
     bool nic_locks = true;
     uint64_t location_cache_bytes = 0;
     uint32_t value_bytes_max = 0;
     uint32_t hasty_percent = 0;   // of the operations have short deadlines
-    uint32_t locks_percent = 0;   // of the operations have to do with locks
-    uint32_t leases_percent = 0;  // of the locks
-    uint32_t ttl_percent = 0;     // of the PUTs
-    // With nothing wrong, a slot that is not alive any more is free again after so long: the time
-    // after which a connection that answers nothing is given up, and a new one made.
+    uint32_t locks_percent = 0;   // of the operations lock or unlock
+    uint32_t leases_percent = 0;  // of the locks have a lease
+    uint32_t ttl_percent = 0;     // of the PUTs have a time to live
+    // If nothing is wrong, the slot of an operation that ended is free again after this time. In it
+    // a client gives up a connection that answers nothing, and makes a new one.
     int64_t room_ns_max = 5 * kNsPerSecond;
   };
 
@@ -48,26 +48,26 @@ class SimulatedClient {
   void Poll();
   // Begins some operations.
   void Act(bool patient);
-  // For the end of a run: reads every key.
+  // Reads every key, for the end of a run.
   void ReadAll();
   void UnlockAll();
   void Break();
-  // It stood still for so long, as everybody did.
+  // Call it after everybody was stalled for `ns`.
   void Suspend(int64_t ns) { last_poll_ns_ += ns; }
 
   bool idle() const { return pending_count_ == 0; }
   bool ready() const { return engine_->session(0).ready(); }
-  // Its first attempt to connect failed, and it will make no other.
+  // Returns true if its first attempt to connect failed. It will not try again.
   bool dead() const { return engine_->session(0).dead(); }
   uint32_t credits() const { return ready() ? grant().credits : 0; }
   const Grant& grant() const { return engine_->session(0).grant(); }
-  // Whether it believes to hold a lock by this word, and is right as far as its lease goes.
+  // Returns true if it believes that it holds a lock by this word, and the lease is not over.
   bool Holds(uint64_t word) const;
-  // What is taken or waits; 0 with nothing to do.
+  // Returns how many resources are taken and requests wait: 0 if nothing is under way.
   uint32_t busy() const { return engine_->busy(); }
 
  private:
-  // An operation that was begun.
+  // An operation under way.
   struct Pending {
     bool used = false;
     OpType type = OpType::kGet;
@@ -79,7 +79,7 @@ class SimulatedClient {
     uint64_t number = 0;         // among this client's writes
     size_t acquisition = 0;      // of an unlock, or a write under a lock
     bool under_lock = false;
-    uint32_t connection = 0;  // when it was begun; 0: none
+    uint32_t connection = 0;  // at its begin; 0: none
     int64_t timeout_ns = 0;
     int64_t begun_ns = 0;
     int64_t deadline_ns = 0;  // 0: before its first Poll
@@ -87,20 +87,20 @@ class SimulatedClient {
   struct Held {
     uint64_t word = 0;
     size_t acquisition = 0;
-    int64_t lease_end_ns = INT64_MAX;  // or earlier, by the server's clock
+    int64_t lease_end_ns = INT64_MAX;  // at the latest, by the server's clock
   };
   struct Known {
     uint64_t version = 0;  // 0: absent
     uint32_t id = 0;
   };
-  // What a finished operation says.
+  // The result of a finished operation.
   struct Result {
     Outcome outcome = Outcome::kOk;
     bool found = false;
     ItemInfo info;
     uint64_t lock_word = 0;
     std::string_view value;
-    bool whole = false;  // `value` is not cut
+    bool whole = false;  // `value` is not truncated
   };
 
   // simulated_client.cc
@@ -129,7 +129,7 @@ class SimulatedClient {
   bool BeginOther();
   bool Begin(Pending p, absl::StatusOr<OpRequest> request);
   static bool Writes(OpType type) { return type == OpType::kPut || type == OpType::kDelete; }
-  // Whether it is in the history of its key.
+  // Returns true if such an operation is recorded in the history of its key.
   static bool InHistory(OpType type) {
     return Writes(type) || type == OpType::kGet || type == OpType::kLockAndGet;
   }
@@ -144,7 +144,7 @@ class SimulatedClient {
   std::unique_ptr<Engine> engine_;
   Health health_;
   int64_t last_poll_ns_;
-  int64_t timeout_ns_ = 0;  // of what is being begun
+  int64_t timeout_ns_ = 0;  // of the operation that is being begun
   std::vector<Pending> pending_;
   uint32_t pending_count_ = 0;
   uint64_t writes_ = 0;
@@ -152,10 +152,10 @@ class SimulatedClient {
   std::map<uint32_t, Held> held_;    // by key
   uint32_t connection_ = 0;          // 0: none
   int64_t connected_ns_ = 0;
-  int64_t no_room_since_ns_ = 0;  // 0: there is
+  int64_t no_room_since_ns_ = 0;  // 0: there is room
 };
 
-// Valid for ever. REQUIRES: key < kKeysMax.
+// Returns a key's name, which stays valid for ever. REQUIRES: key < kKeysMax.
 inline constexpr uint32_t kKeysMax = 8;
 const std::string& KeyName(uint32_t key);
 

@@ -10,7 +10,7 @@ namespace gannet::simulation {
 namespace {
 
 constexpr int kStepsToStop = 1'000'000;
-// Each keeps those waiting who are connected (docs/operations.md).
+// Each accept keeps the connected clients waiting (docs/operations.md).
 constexpr uint64_t kAcceptsPerPollMax = 4;
 
 }  // namespace
@@ -35,7 +35,7 @@ SimulatedServer::~SimulatedServer() {
 }
 
 void SimulatedServer::Start() {
-  // A server that cannot connect its device to itself does not start.
+  // Without faults, because a server that cannot connect its device to itself does not start.
   const std::string faults = run_->faults();
   run_->SetFaults("");
   auto server = Server::Create(options_);

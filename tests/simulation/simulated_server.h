@@ -13,8 +13,8 @@
 
 namespace gannet::simulation {
 
-// A server, its restarts, and which of its parts stand still: part 0 is the control part, the
-// others are the workers.
+// A server, its restarts, and the stalls of its parts. Part 0 is the control part, the others are
+// the workers.
 class SimulatedServer {
  public:
   SimulatedServer(Server::Options options, Run* run, History* history);
@@ -22,9 +22,9 @@ class SimulatedServer {
   SimulatedServer(const SimulatedServer&) = delete;
   SimulatedServer& operator=(const SimulatedServer&) = delete;
 
-  // Stops it, if it runs, and begins another in its place after `pause_ns`.
+  // Stops the server, if it runs, and lets Continue start another in its place after `pause_ns`.
   void Restart(int64_t pause_ns);
-  // Begins the other when its time has come.
+  // Starts the other server once it is due.
   void Continue();
   bool up() const { return server_ != nullptr; }
   const std::string& endpoint() const { return endpoint_; }
@@ -35,15 +35,15 @@ class SimulatedServer {
   void EndStall(size_t part) { parts_[part].stalled_until_ns = 0; }
   bool stalled(size_t part) const;
   void Poll(size_t part);
-  // They stood still for so long, as everybody did.
+  // Call it after everybody was stalled for `ns`.
   void Suspend(int64_t ns);
-  // Takes note of how long parts have not been polled.
+  // Tells health() how long parts have not been polled.
   void WatchGaps();
   Health& health() { return health_; }
 
-  // What is taken or waits; 0 with nothing to do.
+  // Returns how many resources are taken and requests wait: 0 if nothing is under way.
   size_t busy() const;
-  // REQUIRES: up(), these and below.
+  // REQUIRES for this and the following: up().
   uint64_t sessions() const { return server_->Stats(now()).sessions; }
   Store& store() { return server_->store(); }
   Now now() const { return {run_->now_ns(), run_->wall_ms()}; }
@@ -64,8 +64,8 @@ class SimulatedServer {
   std::string endpoint_;
   std::vector<Part> parts_;
   Health health_;
-  int64_t start_ns_ = 0;      // when the next one begins
-  int64_t stopped_tick_ = 0;  // when the last one began to stop
+  int64_t start_ns_ = 0;      // when the next server starts
+  int64_t stopped_tick_ = 0;  // when the last server began to stop
 };
 
 }  // namespace gannet::simulation

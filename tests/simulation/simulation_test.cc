@@ -14,10 +14,10 @@
 namespace gannet::simulation {
 namespace {
 
-// Of one run of ctest: some seconds, in sanitizer presets tens.
+// Seeds of one run of ctest. They take some seconds, or tens of seconds in sanitizer presets.
 constexpr uint64_t kSeeds = GANNET_SIMULATION_SEEDS;
 constexpr uint64_t kSeedsTwice = 5;
-// Of so many seeds, one is of a server that is mute at times.
+// One of so many seeds runs a server that is mute at times.
 constexpr uint64_t kMuteOf = 8;
 
 uint64_t Number(const char* variable, uint64_t otherwise) {
@@ -25,7 +25,7 @@ uint64_t Number(const char* variable, uint64_t otherwise) {
   return given == nullptr ? otherwise : std::strtoull(given, nullptr, 10);
 }
 
-// GANNET_SIMULATION_OFF: names of checks, separated by commas.
+// Returns the checks that GANNET_SIMULATION_OFF names, separated by commas.
 std::set<Check> Off() {
   std::set<Check> off;
   const char* given = std::getenv("GANNET_SIMULATION_OFF");
@@ -62,7 +62,8 @@ Outcome RunOnce(uint64_t seed, bool print) {
   return outcome;
 }
 
-// The first run of a process differs from others: the device comes to be, and connects to itself.
+// The first run of a process differs from others, because the device is created and connects to
+// itself. So this discards one run first.
 Outcome RunSeed(uint64_t seed, bool print = false) {
   static const Outcome first = RunOnce(0, false);
   return RunOnce(seed, print);
@@ -102,7 +103,7 @@ TEST(SimulationTest, OneSeedGivesOneRun) {
 }  // namespace gannet::simulation
 
 int main(int argc, char** argv) {
-  // With the trace, the server's log comes too, on stderr.
+  // If the trace is printed, the server's log goes to stderr too.
   const bool print = std::getenv("GANNET_SIMULATION_PRINT") != nullptr;
   FLAGS_minloglevel = print ? google::GLOG_INFO : google::GLOG_FATAL;
   FLAGS_logtostderr = true;

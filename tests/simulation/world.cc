@@ -11,15 +11,16 @@
 namespace gannet::simulation {
 namespace {
 
-// The longest jump of time while nothing happens: far less than the time between two heartbeats.
+// Bounds of the longest jump of time while nothing happens: far below the time between two
+// heartbeats.
 constexpr int64_t kJumpNsMin = 5 * kNsPerUs;
 constexpr int64_t kJumpNsMax = 4 * kNsPerMs;
 constexpr int64_t kDrainNsMax = 8 * kNsPerSecond;
-// For the locks of the dead, which are looked for every 2 s.
+// Long enough to find the locks of dead clients, which the server looks for every 2 s.
 constexpr int64_t kQuietNs = 5 * kNsPerSecond;
 constexpr int64_t kConnectNsMax = 8 * kNsPerSecond;
 constexpr int64_t kSilenceNs = int64_t{kSilenceMsDefault} * kNsPerMs;
-// Each worker has so many buffers for long values.
+// The buffers for long values of each worker.
 constexpr size_t kStagingBuffers = 4;
 
 }  // namespace
@@ -33,10 +34,10 @@ World::World(Run* run)
   run_->Note(scenario_.ToString());
   run_->SetFaults(scenario_.faults);
   for (uint32_t i = 0; i < scenario_.clients; ++i) {
-    // Some are there from the beginning, others come in the midst.
+    // Some clients begin at once, others during the run.
     int64_t act_ns = static_cast<int64_t>(
         run->Below(static_cast<uint64_t>(scenario_.active_ns / (run->OneIn(2) ? 1 : 100) + 1)));
-    if (run->OneIn(3)) act_ns = 0;  // before it is connected
+    if (run->OneIn(3)) act_ns = 0;  // acts before it is connected
     guests_.push_back({NewClient(), run_->now_ns() + act_ns, 0});
   }
 }
@@ -104,7 +105,7 @@ void World::StepUntil(int64_t until_ns, const std::function<bool()>& done) {
     idle = moved ? 0 : idle + 1;
     if (moved) jump_ns = kJumpNsMin;
     if (idle <= 2) continue;
-    // Nobody has anything to do, unless the next Poll shows otherwise.
+    // If a Poll of everybody causes no work for the device, nothing is left to do.
     PollEverybody();
     if (run_->StepDevice(std::min({run_->now_ns() + jump_ns, NextTime(), until_ns}))) {
       idle = 0;
@@ -152,11 +153,11 @@ void World::Act() {
   guest.client->Act(patient_);
   const int64_t span_ns = patient_ ? scenario_.calm_ns : scenario_.active_ns;
   const int64_t gap_ns = 2 * span_ns / scenario_.acts_per_client;
-  // In bursts: most gaps are short, few are long.
+  // Clients act in bursts: most gaps are short, few are long.
   guest.next_act_ns = now_ns + run_->LogUniform(100, 4 * gap_ns + 1000);
 }
 
-// The next time at which somebody begins something.
+// Returns the next time at which somebody begins something.
 int64_t World::NextTime() const {
   if (suspended()) return suspended_until_ns_;
   int64_t next_ns = INT64_MAX;
@@ -173,7 +174,7 @@ void World::HandleEvents() {
   const int64_t now_ns = run_->now_ns();
   if (suspended()) return;
   if (suspended_ns_ != 0) Resume();
-  // They may hold all buffers until they are cut off.
+  // The peers may hold all buffers until they are disconnected.
   const size_t buffers = std::min<size_t>(scenario_.server.reply_buffers, kStagingBuffers);
   if (peers_.size() >= buffers) server_.health().Disturb(now_ns);
   if (breaking_until_ns_ != 0 && now_ns >= breaking_until_ns_) {
@@ -230,7 +231,7 @@ void World::Happen(const Event& event) {
   }
 }
 
-// In the midst of what clients do.
+// Suspends everybody while operations are under way.
 void World::Suspend(int64_t ns) {
   for (Guest& guest : guests_) {
     if (run_->now_ns() < guest.stalled_until_ns) continue;
@@ -241,8 +242,8 @@ void World::Suspend(int64_t ns) {
   suspended_until_ns_ = run_->now_ns() + ns;
 }
 
-// Nobody lost time against anybody else, so nobody has an excuse. But a gap counts as up to a sixth
-// of silence.
+// Everybody lost the same time, so nobody has an excuse. But a gap counts as silence, up to a sixth
+// of the allowed silence.
 void World::Resume() {
   const int64_t suspended_ns = std::exchange(suspended_ns_, 0);
   const int64_t ns = std::max<int64_t>(suspended_ns - Liveness::WatchStepNs(kSilenceNs), 0);
@@ -283,7 +284,7 @@ void World::CheckAtTheEnd() {
     run_->Fail(Check::kEverythingBack, absl::StrCat("server: ", server_.busy()));
   }
   CheckLockWords();
-  // Who uses what it has to the full must get it.
+  // A client must be able to use all its slots.
   for (Guest& guest : guests_) guest.client->ReadAll();
   StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
   history_.Check();
@@ -292,7 +293,7 @@ void World::CheckAtTheEnd() {
   if (!over() && scenario_.fills) CheckRoom(run_, &server_.store(), server_.now().wall_ms);
 }
 
-// Server and clients are one process here: the words are where the grant says.
+// Server and clients are one process here, so the lock words are at the grant's address.
 void World::CheckLockWords() {
   const Grant& grant = guests_[0].client->grant();
   const auto* words = reinterpret_cast<const uint64_t*>(grant.lock_address);

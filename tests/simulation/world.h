@@ -15,10 +15,10 @@
 
 namespace gannet::simulation {
 
-// One server and its clients, from the begin of a run to its last check. One thread steps them all,
-// in an order that the seed chooses:
+// One server and its clients, from the beginning of a run to its last check. One thread steps them
+// all, in an order that the seed chooses:
 //
-//   active: clients act, events happen --> calm: clients act --> drained: what is under way ends
+//   active: clients act, events happen --> calm: clients act --> drained: operations under way end
 //   --> quiet: nobody does anything, until the dead are forgotten --> checks
 class World {
  public:
@@ -26,12 +26,12 @@ class World {
   World(const World&) = delete;
   World& operator=(const World&) = delete;
 
-  // Ends early when a check fails.
+  // Runs the seed. Returns early if a check fails.
   void Execute();
   const Scenario& scenario() const { return scenario_; }
 
  private:
-  // No run that ends takes nearly so many.
+  // Far more than a run needs. A run that exceeds it never ends.
   static constexpr uint64_t kLoopsMax = 400'000;
   struct Guest {
     std::unique_ptr<SimulatedClient> client;
@@ -41,7 +41,7 @@ class World {
 
   void Besiege();
   std::unique_ptr<SimulatedClient> NewClient();
-  // Until that time, or until `done` if that comes first.
+  // Steps everybody until `until_ns`, or until done() returns true if that comes first.
   void StepUntil(int64_t until_ns, const std::function<bool()>& done);
   void PollSomebody();
   void PollEverybody();
@@ -81,7 +81,7 @@ class World {
   bool acting_ = false;
   bool patient_ = false;
   int64_t breaking_until_ns_ = 0;
-  int64_t suspended_ns_ = 0;  // for how long nobody is polled; 0: they are
+  int64_t suspended_ns_ = 0;  // for how long nobody is polled; 0: not suspended
   int64_t suspended_until_ns_ = 0;
   uint64_t loops_ = 0;
 };

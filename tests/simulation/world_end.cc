@@ -1,4 +1,4 @@
-// World: what is tried out at the end of a run.
+// World: the trials at the end of a run.
 
 #include <algorithm>
 #include <string>
@@ -10,12 +10,12 @@ namespace gannet::simulation {
 namespace {
 
 constexpr int64_t kSettleNsMax = 8 * kNsPerSecond;
-// So that all who connect wait for the workers at once.
+// Long enough for all connecting clients to wait for the workers at once.
 constexpr int64_t kStormNs = 50 * kNsPerMs;
-// Peers that must be refused for a run to see what that leaves behind.
+// A trial of refusals needs at least so many refused peers.
 constexpr uint32_t kRefused = 3;
 
-// A worker has four buffers for long values: one is left.
+// A worker has four buffers for long values, so one is left.
 constexpr int kBesiegers = 3;
 constexpr uint32_t kShortBytes = 1000;
 constexpr uint32_t kLongBytes = 100'000;
@@ -30,7 +30,7 @@ RudePeer* World::Invite(RudePeer::Kind kind) {
   return peers_.back().get();
 }
 
-// More connect at once than the server takes.
+// Lets more peers connect at once than the server takes.
 void World::CheckRefusals() {
   run_->SetFaults("");
   const uint64_t before = server_.sessions();
@@ -53,9 +53,9 @@ void World::CheckRefusals() {
                           " more were accepted, and there are ", server_.sessions()));
 }
 
-// Peers ask for values, and take none. Somebody else is answered at once all the same, if there are
-// more buffers than besiegers; that there is nothing is answered in any case. And who takes no
-// replies does not stay.
+// Peers ask for values, and take no replies. Another peer must still be answered at once if there
+// are more buffers than besiegers, and told of a miss in any case. The besiegers must be
+// disconnected.
 void World::CheckSiege() {
   run_->SetFaults("");
   Store& store = server_.store();

@@ -14,15 +14,16 @@ namespace gannet {
 namespace {
 
 constexpr int kPolls = 64;
-constexpr int kPutsOfPoll = 10;  // in each Poll, as many sessions as there are, at most so many
+constexpr int kPutsOfPoll =
+    10;  // the PUTs of each Poll, from as many different sessions as possible
 
 class PutScaleTest : public PutTest, public testing::WithParamInterface<int> {
  protected:
   void SetUp() override { Start(/*connections_max=*/1024); }
 };
 
-// All sessions take turns. Each Poll finds PUTs of as many sessions as there are, at most
-// kPutsOfPoll. If there are fewer sessions, the first ones have several PUTs.
+// All sessions take turns. Each Poll finds kPutsOfPoll PUTs, of different sessions if there are so
+// many. Otherwise the first sessions have several PUTs.
 TEST_P(PutScaleTest, PutsInPlace) {
   const int sessions = GetParam();
   std::vector<std::unique_ptr<RawPeer>> peers;

@@ -1,4 +1,4 @@
-// More requests than the server has posted receives: who waits, and for how long.
+// More requests than the server has posted receives: which peers wait, and for how long.
 
 #include <memory>
 #include <string>
@@ -34,7 +34,7 @@ TEST_F(ReceivesTest, RequestsBeyondTheReceivesWaitAndBreakNoConnection) {
   }
   for (int round = 0; round < kRounds; ++round) {
     for (auto& peer : peers) SendPuts(peer.get(), kCreditsDefault);
-    // Long enough for six retries of a device that waits 0.64 ms before each.
+    // Longer than six retries of a device that waits 0.64 ms before each.
     const int64_t until_ns = MonotonicNs() + kOffItsCpuNs;
     while (MonotonicNs() < until_ns) {
       for (auto& peer : peers) peer->Poll();

@@ -198,7 +198,7 @@ TEST_F(RequestTest, HostileSequenceNumberBreaksTheConnection) {
   ExpectServing();
 }
 
-// As of a client that waits for the answers of a server that stands still.
+// A client does this while it waits for the answers of a stalled server.
 TEST_F(RequestTest, AllCreditsAndSomeHeartbeatsMayBeUnansweredAtOnce) {
   for (int i = 0; i < kCreditsDefault; ++i) ASSERT_TRUE(peer_->Send(Header(Opcode::kPing)));
   for (uint32_t i = 0; i < kHeartbeatsUnansweredMax; ++i) {
@@ -234,7 +234,7 @@ TEST_F(RequestTest, FloodOfUpdatesBreaksTheConnectionToo) {
   ExpectServing();
 }
 
-// The receives come back, however often one client does it.
+// All receives are posted again, however often one client floods.
 TEST_F(RequestTest, FloodsDoNotDrainTheSharedReceiveQueue) {
   for (int round = 0; round < 30; ++round) {
     RawPeer hostile(this);

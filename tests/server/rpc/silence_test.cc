@@ -40,7 +40,7 @@ constexpr int kPeers = 200;
 TEST_F(SilenceTest, ServerThatStoodStillReadsWhatWaitsBeforeItTakesAnyoneForDead) {
   Connect(kPeers);
   for (int64_t stood_still_ms : {1000, 1400, 1500, 2000, 5000}) {
-    Pass(400 * kNsPerMs);  // since when nobody was heard
+    Pass(400 * kNsPerMs);  // in which nobody is heard
     SendHeartbeats();
     Advance(stood_still_ms * kNsPerMs);
     for (int i = 0; i < 20; ++i) Step();
@@ -60,7 +60,7 @@ TEST_F(SilenceTest, ServerThatRunsTooSeldomReadsAllThatWaitsBeforeItTakesAnyoneF
     Advance(int64_t{kSilenceMsDefault} * kNsPerMs / 3);
     Step();
   }
-  for (int i = 0; i < 20; ++i) Step();  // those that are closed go
+  for (int i = 0; i < 20; ++i) Step();  // destroys the connections that are closed
   EXPECT_EQ(stats().connections, uint64_t{kPeers});
 }
 

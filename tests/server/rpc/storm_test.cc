@@ -1,4 +1,4 @@
-// Many sessions at once, each with the least that a client can have.
+// Many sessions at once, each with the smallest options of a client.
 
 #include <jemalloc/jemalloc.h>
 
