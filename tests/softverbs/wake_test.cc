@@ -15,8 +15,8 @@
 #include "tests/softverbs/support/seed.h"
 #include "tests/softverbs/support/verbs_fixture.h"
 
-// Two processes that send a message to and fro, and sleep while they wait for it: each must be woken,
-// and by its peer itself.
+// Two processes that send a message to and fro, and sleep while they wait for it: each must be
+// woken, and by its peer itself.
 
 namespace softverbs {
 namespace {
@@ -25,8 +25,8 @@ constexpr size_t kBytes = 64;
 
 // How a process waits.
 struct Style {
-  bool blocking = false;     // in ibv_get_cq_event, or in poll(2)
-  bool steady = true;        // always the same way; otherwise it polls now and then, or comes late
+  bool blocking = false;  // in ibv_get_cq_event, or in poll(2)
+  bool steady = true;     // always the same way; otherwise it polls now and then, or comes late
   uint32_t rounds = 0;
   uint64_t seed = 0;
 };
