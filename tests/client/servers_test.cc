@@ -25,6 +25,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 constexpr int kKeys = 60;  // every server has some of them
@@ -179,7 +180,10 @@ TEST(ServersTest, AServerThatDoesNotAnswerIsNamedWithTheCause) {
   options.connect_timeout = milliseconds(200);
   const absl::Status status = Client::Connect({server.endpoint()}, options).status();
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
-  EXPECT_THAT(TextOf(status), AllOf(HasSubstr(server.endpoint()), HasSubstr("no answer in time")));
+  // The attempt may have begun after the call, and then its time is not over when the call's is.
+  EXPECT_THAT(TextOf(status), AllOf(HasSubstr(server.endpoint()),
+                                    AnyOf(HasSubstr("no answer in time"),
+                                          HasSubstr("no answer within the connect timeout"))));
 }
 
 TEST(ServersTest, HowAnAddressIsWrittenDoesNotMatter) {

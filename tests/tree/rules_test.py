@@ -2,7 +2,8 @@
 """Checks rules of this tree that need no compiler. Fails with one line for each violation.
 
   1. A folder includes only what the table in docs/architecture.md allows, and folders form no cycle.
-  2. A header's guard is its path. Files keep to the length limits below.
+  2. A header's guard is its path. A source's first include is the header of its name, so that the
+     header compiles alone. Files keep to the length limits below.
   3. No file has marks of unfinished work.
   4. Links in documents lead to files. Paths and file:symbol pairs that documents name exist.
 """
@@ -110,6 +111,15 @@ def check_guard(path, text):
         problems.append(f"{path}: the guard is not {sorted(wanted)[0]}")
 
 
+def check_first_include(path):
+    own = path.with_suffix(".h")
+    if not (ROOT / own).is_file():
+        return
+    first = next(includes_of(path), (1, "nothing"))
+    if first[1] != str(own):
+        problems.append(f"{path}:{first[0]}: includes {first[1]} before its own header {own}")
+
+
 def check_files(sources):
     for path in sources:
         text = (ROOT / path).read_text()
@@ -119,6 +129,8 @@ def check_files(sources):
             problems.append(f"{path}: {lines} lines, a {kind} has at most {LINES_MAX[kind]}")
         if path.suffix == ".h":
             check_guard(path, text)
+        else:
+            check_first_include(path)
     for path in sources + tracked("*.txt", "*.cmake", "*.md", "*.py", "*.sh", "dev"):
         for number, line in enumerate((ROOT / path).read_text().split("\n"), 1):
             # A template of mkdtemp.

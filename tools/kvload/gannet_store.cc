@@ -49,6 +49,9 @@ gannet::Options ClientOptions(const Options& options) {
   gannet::Options client;
   client.device = options.device;
   client.deadline = options.deadline;
+  // A packet of the connection manager that is lost is sent again after four seconds. Who allows an
+  // operation that much allows it to a connection too.
+  client.connect_timeout = std::max(client.connect_timeout, options.deadline);
   return client;
 }
 
