@@ -56,6 +56,8 @@ class Connector {
   Step step() const { return step_; }
   Step Poll(int64_t now_ns);
 
+  // Until when it has to be established.
+  int64_t deadline_ns() const { return options_.deadline_ns; }
   // The device that leads there. REQUIRES: kResolved or later.
   ibv_context* verbs() const { return id_ != nullptr ? id_->verbs : connection_->id()->verbs; }
   // REQUIRES, both: kResolved. After an error the Connector is kFailed.
