@@ -167,9 +167,9 @@ void Phase::AwaitBegin(Backend& backend) const {
   for (;;) {
     const int64_t left_ns = begin_ns_ - MonotonicNs();
     if (left_ns <= 0) return;
-    std::this_thread::sleep_for(
-        std::min(std::chrono::nanoseconds(left_ns), std::chrono::nanoseconds(kWaitStep)));
     backend.Poll({&none, 1});
+    const std::chrono::nanoseconds left(left_ns);
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(left, kWaitStep));
   }
 }
 
