@@ -1,4 +1,5 @@
 #include <gannet/async_client.h>
+#include <sched.h>
 
 #include <cstring>
 #include <utility>
@@ -6,6 +7,7 @@
 #include "client/api/fork_guard.h"
 #include "client/api/requests.h"
 #include "client/engine/engine.h"
+#include "client/engine/wake_fd.h"
 
 namespace gannet {
 namespace {
@@ -25,8 +27,11 @@ absl::Status NoRoomStatus() {
 
 class AsyncClient::State {
  public:
-  State(std::unique_ptr<Engine> e, const Options& options)
+  State(std::unique_ptr<Engine> e, std::unique_ptr<WakeFd> w, const Options& options)
       : engine(std::move(e)),
+        wake(std::move(w)),
+        polls_only(options.wait == gannet::Wait::kPoll),
+        stages(StagesOf(options)),
         stats_of(2 * options.depth),
         timeout_ns(TimeoutNs(options.deadline)) {}
 
@@ -36,8 +41,15 @@ class AsyncClient::State {
   // Of operations that the engine did not report itself; returns how many.
   size_t TakeFinished(std::span<Completion> completions);
   void Complete(uint32_t i, Completion* completion);
+  size_t Poll(std::span<Completion> out);
+  // Poll found nothing.
+  size_t GoOnWaiting(std::span<Completion> out, int64_t deadline_ns);
+  void WaitALittle(int64_t now_ns, int64_t deadline_ns);
 
-  std::unique_ptr<Engine> engine;
+  const std::unique_ptr<Engine> engine;
+  const std::unique_ptr<WakeFd> wake;
+  const bool polls_only;
+  WaitStages stages;
   std::vector<ServerStats*> stats_of;  // by operation: where its Stats go
   int64_t timeout_ns;
   const ForkGuard fork_guard;
@@ -91,6 +103,45 @@ void AsyncClient::State::Complete(uint32_t i, Completion* completion) {
   engine->Release(i);
 }
 
+// What found no room in an earlier call's `out` comes first.
+inline size_t AsyncClient::State::Poll(std::span<Completion> out) {
+  if (fork_guard.forked()) return 0;
+  size_t n = engine->HasFinished() ? TakeFinished(out) : 0;
+  n += engine->Poll(engine->clock().MonotonicNs(), out.subspan(n));
+  return engine->HasFinished() ? n + TakeFinished(out.subspan(n)) : n;
+}
+
+size_t AsyncClient::State::GoOnWaiting(std::span<Completion> out, int64_t deadline_ns) {
+  for (;;) {
+    // READs that complete within their post are not waited for.
+    const bool progressed = engine->progressed();
+    const int64_t now_ns = engine->clock().MonotonicNs();
+    if (now_ns >= deadline_ns) return 0;
+    if (!progressed) WaitALittle(now_ns, deadline_ns);
+    const size_t n = Poll(out);
+    if (n == 0) continue;
+    if (stages.waiting()) stages.Came(engine->clock().MonotonicNs());
+    return n;
+  }
+}
+
+// With nothing in flight there is no answer to poll for.
+void AsyncClient::State::WaitALittle(int64_t now_ns, int64_t deadline_ns) {
+  if (polls_only) return;
+  const bool idle = engine->alive() == 0;
+  if (idle) stages.Cancel();
+  switch (idle ? WaitStages::Stage::kSleep : stages.Next(now_ns)) {
+    case WaitStages::Stage::kPoll:
+      return;
+    case WaitStages::Stage::kYield:
+      sched_yield();
+      return;
+    case WaitStages::Stage::kSleep:
+      if (!wake->Arm(*engine, now_ns)) WakeFd::Sleep(wake->fd(), deadline_ns - now_ns);
+      return;
+  }
+}
+
 absl::StatusOr<std::unique_ptr<AsyncClient>> AsyncClient::Connect(
     std::vector<std::string> endpoints, Options options) {
   auto engine = ConnectEngine({.endpoints = std::move(endpoints),
@@ -98,8 +149,10 @@ absl::StatusOr<std::unique_ptr<AsyncClient>> AsyncClient::Connect(
                                .queue_pairs_max = ClientSession::kQueuePairsMax,
                                .signal_every = kSignalEvery});
   if (!engine.ok()) return engine.status();
+  auto wake = WakeFd::Create();
+  if (!wake.ok()) return wake.status();
   return std::unique_ptr<AsyncClient>(
-      new AsyncClient(std::make_unique<State>(*std::move(engine), options)));
+      new AsyncClient(std::make_unique<State>(*std::move(engine), *std::move(wake), options)));
 }
 
 AsyncClient::AsyncClient(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -158,13 +211,25 @@ absl::Status AsyncClient::Stats(uint32_t server, ServerStats* out, uint64_t user
   return state_->Begin(ServerRequest(*state_->engine, OpType::kStats, server), user_data, {}, out);
 }
 
-// What found no room in an earlier call's `out` comes first.
-size_t AsyncClient::Poll(std::span<Completion> out) {
-  if (state_->fork_guard.forked()) return 0;
-  Engine& engine = *state_->engine;
-  size_t n = engine.HasFinished() ? state_->TakeFinished(out) : 0;
-  n += engine.Poll(engine.clock().MonotonicNs(), out.subspan(n));
-  return engine.HasFinished() ? n + state_->TakeFinished(out.subspan(n)) : n;
+size_t AsyncClient::Poll(std::span<Completion> out) { return state_->Poll(out); }
+
+size_t AsyncClient::Wait(std::span<Completion> out, std::chrono::nanoseconds deadline) {
+  State& state = *state_;
+  const size_t n = state.Poll(out);
+  if (n == 0 && !state.fork_guard.forked()) {
+    const int64_t now_ns = state.engine->clock().MonotonicNs();
+    const int64_t left_ns = std::clamp<int64_t>(deadline.count(), 0, INT64_MAX - now_ns);
+    return state.GoOnWaiting(out, now_ns + left_ns);
+  }
+  if (state.stages.waiting()) state.stages.Came(state.engine->clock().MonotonicNs());
+  return n;
+}
+
+int AsyncClient::fd() const { return state_->wake->fd(); }
+
+bool AsyncClient::Arm() {
+  if (state_->fork_guard.forked()) return false;
+  return state_->wake->Arm(*state_->engine, state_->engine->clock().MonotonicNs());
 }
 
 void AsyncClient::set_deadline(std::chrono::milliseconds deadline) {

@@ -25,8 +25,8 @@ Value ValueOf(const Op& op) { return {std::string(op.value), op.done.info}; }
 
 class Client::State {
  public:
-  State(std::unique_ptr<Engine> engine, const Options& options)
-      : driver(std::move(engine)), deadline(options.deadline) {}
+  State(std::unique_ptr<Engine> engine, std::unique_ptr<WakeFd> wake, const Options& options)
+      : driver(std::move(engine), std::move(wake), options), deadline(options.deadline) {}
 
   int64_t TimeoutNs(std::optional<Milliseconds> given) const {
     return gannet::TimeoutNs(given.value_or(deadline));
@@ -113,7 +113,10 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(std::vector<std::string>
                                                         Options options) {
   auto engine = ConnectEngine({.endpoints = std::move(endpoints), .options = options});
   if (!engine.ok()) return engine.status();
-  return std::unique_ptr<Client>(new Client(std::make_unique<State>(*std::move(engine), options)));
+  auto wake = WakeFd::Create();
+  if (!wake.ok()) return wake.status();
+  return std::unique_ptr<Client>(
+      new Client(std::make_unique<State>(*std::move(engine), *std::move(wake), options)));
 }
 
 Client::Client(std::unique_ptr<State> state) : state_(std::move(state)) {}

@@ -8,18 +8,20 @@
 namespace gannet {
 namespace {
 
-// A round trip takes a few microseconds, waking a sleeping thread 50: poll first.
-constexpr int64_t kSpinNs = 200 * kNsPerUs;
-constexpr int kSleepMs = 5;                         // deadlines are looked at so often
-constexpr int64_t kKeepAliveNs = 100 * kNsPerMs;    // at most
-constexpr int64_t kReconnectPollNs = 2 * kNsPerMs;  // while a server is being connected to
-constexpr int64_t kNoRoomNs = 100 * kNsPerUs;       // until operations of others are over
+// The keep-alive thread looks at least so often, and while calls wait at most so often.
+constexpr int64_t kKeepAliveNsMax = kNsPerSecond;
+constexpr int64_t kKeepAliveNsMin = 20 * kNsPerMs;
+constexpr int64_t kLetInNs = 20 * kNsPerUs;    // for others to take the mutex
+constexpr int64_t kNoRoomNs = 100 * kNsPerUs;  // until operations of others are over
 
 }  // namespace
 
-Driver::Driver(std::unique_ptr<Engine> engine)
+Driver::Driver(std::unique_ptr<Engine> engine, std::unique_ptr<WakeFd> wake, const Options& options)
     : engine_(std::move(engine)),
+      wake_(std::move(wake)),
       clock_(engine_->clock()),
+      polls_only_(options.wait == gannet::Wait::kPoll),
+      stages_(StagesOf(options)),
       waiter_of_op_(engine_->slots()),
       keep_alive_([this] { KeepAlive(); }) {}
 
@@ -27,6 +29,7 @@ Driver::~Driver() {
   {
     MutexLock lock(mutex_);
     stopping_ = true;
+    wake_->Kick();
   }
   stop_.notify_one();
   keep_alive_.join();
@@ -43,10 +46,15 @@ size_t Driver::BeginAndWait(std::span<const OpRequest> requests, int64_t called_
     const int64_t now_ns = clock_.MonotonicNs();
     if (now_ns >= deadline_ns) return 0;
     PollAndDeliver(now_ns);
+    WakeSleeper();
     WaitFor(&waiter.wake, kNoRoomNs);
     n = BeginSome(requests, called_ns, ops, &waiter);
   }
-  PollAndDeliver(clock_.MonotonicNs());  // posts them, whoever drives
+  // Posts them, whoever drives. READs that complete within their post are not waited for.
+  do {
+    PollAndDeliver(clock_.MonotonicNs());
+  } while (waiter.remaining > 0 && engine_->progressed());
+  WakeSleeper();
   Wait(&waiter);
   return n;
 }
@@ -80,11 +88,12 @@ void Driver::ReleaseAll(std::span<const uint32_t> ops) {
   MutexLock lock(mutex_);
   entering_.fetch_sub(1, std::memory_order_relaxed);
   for (const uint32_t op : ops) engine_->Release(op);
+  if (sleepers_ > 0 && engine_->wants_buffer()) wake_->Kick();
 }
 
 void Driver::Wait(Waiter* waiter) {
   while (waiter->remaining > 0) {
-    if (!driving_) {
+    if (driver_ == nullptr) {
       Drive(waiter);
     } else {
       waiter->chosen = false;
@@ -94,41 +103,65 @@ void Driver::Wait(Waiter* waiter) {
     }
   }
   // Whoever was told to drive and has no more need of it passes it on.
-  if (waiter->chosen && !driving_) ChooseNextDriver();
+  if (waiter->chosen && driver_ == nullptr) ChooseNextDriver();
 }
 
 void Driver::Drive(Waiter* waiter) {
-  driving_ = true;
+  driver_ = waiter;
   waiter->chosen = false;
-  int64_t now_ns = clock_.MonotonicNs();
-  const int64_t spin_until_ns = now_ns + kSpinNs;
   while (waiter->remaining > 0) {
-    if (now_ns >= spin_until_ns) SleepOnDevice();
-    LetOthersIn();
-    now_ns = clock_.MonotonicNs();
-    PollAndDeliver(now_ns);
+    WaitALittle();
+    PollAndDeliver(clock_.MonotonicNs());
   }
-  driving_ = false;
+  const int64_t now_ns = clock_.MonotonicNs();
+  stages_.Came(now_ns);
+  driver_ = nullptr;
   ChooseNextDriver();
+  // What is left to do when the last caller goes may be due sooner than the keep-alive thread
+  // knows.
+  if (waiting_.empty() && engine_->IdleNs(now_ns, false) < keep_alive_ns_ - now_ns)
+    stop_.notify_one();
 }
 
-// Completions that came before Arm wake nobody, so it polls once more before it sleeps.
+void Driver::WaitALittle() {
+  using Stage = WaitStages::Stage;
+  switch (polls_only_ ? Stage::kPoll : stages_.Next(clock_.MonotonicNs())) {
+    case Stage::kPoll:
+      return LetOthersIn();
+    case Stage::kYield:
+      mutex_.Unlock();
+      std::this_thread::yield();
+      return mutex_.Lock();
+    case Stage::kSleep:
+      return SleepOnDevice();
+  }
+}
+
 void Driver::SleepOnDevice() {
-  engine_->Arm();
-  PollAndDeliver(clock_.MonotonicNs());
-  if (engine_->HasFinished()) return;
-  fds_.clear();
-  engine_->AppendFds(&fds_);
-  std::vector<pollfd> fds;
-  fds.swap(fds_);
+  if (wake_->Arm(*engine_, clock_.MonotonicNs())) return Deliver();
+  const int fd = wake_->fd();
+  ++sleepers_;
   mutex_.Unlock();
-  poll(fds.data(), fds.size(), kSleepMs);
+  WakeFd::Sleep(fd, INT64_MAX);
   mutex_.Lock();
-  fds_.swap(fds);
+  --sleepers_;
+}
+
+// Another thread polled while one sleeps. The device wakes the sleeper for what it has, the timer
+// for what was due when it went to sleep. This is for everything else: the driver has nothing to
+// wait for any more, there are other descriptors, or something is due sooner.
+void Driver::WakeSleeper() {
+  if (sleepers_ == 0) return;
+  const bool done = driver_ != nullptr && driver_->remaining == 0;
+  if (done || !wake_->Covers(*engine_, clock_.MonotonicNs())) wake_->Kick();
 }
 
 void Driver::PollAndDeliver(int64_t now_ns) {
   engine_->Poll(now_ns);
+  Deliver();
+}
+
+void Driver::Deliver() {
   for (uint32_t i = engine_->NextFinished(); i != kNoOp; i = engine_->NextFinished()) {
     Waiter* waiter = waiter_of_op_[i];
     if (--waiter->remaining == 0) waiter->wake.notify_one();
@@ -153,24 +186,34 @@ void Driver::WaitFor(std::condition_variable* wake, int64_t ns) {
   lock.release();  // still locked, by the caller
 }
 
-// A spinning thread that unlocks and locks again would starve those that sleep on the mutex.
+// A polling thread that unlocks and locks again would starve those that sleep on the mutex. It
+// gives them the time to wake up on another core; or the core, if that is what they wait for.
 void Driver::LetOthersIn() {
-  constexpr int kYieldsMax = 64;
   if (entering_.load(std::memory_order_relaxed) == 0) return;
   mutex_.Unlock();
-  for (int i = 0; i < kYieldsMax && entering_.load(std::memory_order_relaxed) > 0; ++i) {
+  const int64_t until_ns = MonotonicNs() + kLetInNs;
+  do {
     std::this_thread::yield();
-  }
+  } while (entering_.load(std::memory_order_relaxed) > 0 && MonotonicNs() < until_ns);
   mutex_.Lock();
 }
 
+// While nobody drives. It sleeps on the descriptors only where they have to be listened to; when
+// all is quiet, the answer to a heartbeat need not wake it.
 void Driver::KeepAlive() {
   MutexLock lock(mutex_);
   while (!stopping_) {
     const int64_t now_ns = clock_.MonotonicNs();
-    if (!driving_) PollAndDeliver(now_ns);
-    const int64_t idle_ns = std::min(engine_->IdleNs(now_ns), engine_->IdlePollNs());
-    WaitFor(&stop_, std::clamp(idle_ns, kReconnectPollNs, kKeepAliveNs));
+    if (driver_ == nullptr) PollAndDeliver(now_ns);
+    if (driver_ == nullptr && engine_->in_motion()) {
+      SleepOnDevice();
+      continue;
+    }
+    const int64_t least_ns = driver_ == nullptr ? 0 : kKeepAliveNsMin;
+    const int64_t idle_ns =
+        std::clamp(engine_->IdleNs(now_ns, engine_->alive() > 0), least_ns, kKeepAliveNsMax);
+    keep_alive_ns_ = now_ns + idle_ns;
+    WaitFor(&stop_, idle_ns);
   }
 }
 

@@ -1,8 +1,6 @@
 #ifndef GANNET_CLIENT_API_DRIVER_H_
 #define GANNET_CLIENT_API_DRIVER_H_
 
-#include <poll.h>
-
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -13,21 +11,23 @@
 
 #include "client/api/fork_guard.h"
 #include "client/engine/engine.h"
+#include "client/engine/wake_fd.h"
 #include "common/base/mutex.h"
+#include "common/base/wait_stages.h"
 
 namespace gannet {
 
 // Shares one Engine, which is for one thread, among the threads of a Client, and lets them wait.
 //
-// Of the waiting threads one drives: it polls the engine, for a while without pause, then sleeping
-// on the completion channels between polls. The others sleep until it tells them that they are
-// done, or that it is and the next of them has to drive. A keep-alive thread polls while no one
-// waits, so that heartbeats go out and broken connections come back.
+// Of the waiting threads one drives: it polls the engine as long as it pays (wait_stages.h), then
+// sleeps until the engine has something to do. The others sleep until it tells them that they are
+// done, or that it is and the next of them has to drive. A keep-alive thread polls when something
+// is due while no one waits, so that heartbeats go out and broken connections come back.
 //
 // Thread safe. Destroy it only when no call is under way.
 class Driver {
  public:
-  explicit Driver(std::unique_ptr<Engine> engine);
+  Driver(std::unique_ptr<Engine> engine, std::unique_ptr<WakeFd> wake, const Options& options);
   ~Driver();
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
@@ -87,8 +87,11 @@ class Driver {
   void ReleaseAll(std::span<const uint32_t> ops);
   void Wait(Waiter* waiter) GANNET_REQUIRES(mutex_);
   void Drive(Waiter* waiter) GANNET_REQUIRES(mutex_);
+  void WaitALittle() GANNET_REQUIRES(mutex_);
   void SleepOnDevice() GANNET_REQUIRES(mutex_);
+  void WakeSleeper() GANNET_REQUIRES(mutex_);
   void PollAndDeliver(int64_t now_ns) GANNET_REQUIRES(mutex_);
+  void Deliver() GANNET_REQUIRES(mutex_);
   void ChooseNextDriver() GANNET_REQUIRES(mutex_);
   void WaitFor(std::condition_variable* wake, int64_t ns) GANNET_REQUIRES(mutex_);
   void LetOthersIn() GANNET_REQUIRES(mutex_);
@@ -96,16 +99,20 @@ class Driver {
 
   const ForkGuard fork_guard_;
   const std::unique_ptr<Engine> engine_;  // used only under mutex_, but for Ops that are finished
+  const std::unique_ptr<WakeFd> wake_;    // likewise, but for its descriptor
   const Clock& clock_;
+  const bool polls_only_;
 
   Mutex mutex_;
   // Threads about to take mutex_, so that the driving one lets them. Only a hint: relaxed.
   std::atomic<uint32_t> entering_{0};
-  bool driving_ GANNET_GUARDED_BY(mutex_) = false;
+  WaitStages stages_ GANNET_GUARDED_BY(mutex_);
+  Waiter* driver_ GANNET_GUARDED_BY(mutex_) = nullptr;   // who drives
+  uint32_t sleepers_ GANNET_GUARDED_BY(mutex_) = 0;      // on wake_
+  int64_t keep_alive_ns_ GANNET_GUARDED_BY(mutex_) = 0;  // when the keep-alive thread looks again
   bool stopping_ GANNET_GUARDED_BY(mutex_) = false;
   std::vector<Waiter*> waiter_of_op_ GANNET_GUARDED_BY(mutex_);
   std::vector<Waiter*> waiting_ GANNET_GUARDED_BY(mutex_);  // asleep
-  std::vector<pollfd> fds_ GANNET_GUARDED_BY(mutex_);
   std::condition_variable stop_;
   std::thread keep_alive_;  // last: it uses all of the above
 };

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "client/engine/wake_fd.h"
 
 namespace gannet {
 namespace {
@@ -217,16 +218,15 @@ absl::StatusOr<std::unique_ptr<Engine>> ConnectEngine(Engine::Settings settings)
   const int64_t deadline_ns = clock.MonotonicNs() + TimeoutNs(settings.options.connect_timeout);
   absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(std::move(settings));
   if (!engine.ok()) return engine;
-  std::vector<pollfd> fds;
+  absl::StatusOr<std::unique_ptr<WakeFd>> wake = WakeFd::Create();
+  if (!wake.ok()) return wake.status();
   for (;;) {
     const int64_t now_ns = clock.MonotonicNs();
     (*engine)->Poll(now_ns);
     const std::optional<absl::Status> status = (*engine)->StartStatus(now_ns >= deadline_ns);
     if (status.has_value() && status->ok()) return engine;
     if (status.has_value()) return *status;
-    fds.clear();
-    (*engine)->AppendFds(&fds);
-    poll(fds.data(), fds.size(), 1);
+    if (!(*wake)->Arm(**engine, now_ns)) WakeFd::Sleep((*wake)->fd(), deadline_ns - now_ns);
   }
 }
 

@@ -264,17 +264,6 @@ void Engine::CheckDeadlines() {
   }
 }
 
-int64_t Engine::IdlePollNs() const {
-  int64_t poll_ns = INT64_MAX;
-  for (const Server& server : servers_) {
-    const ClientSession& session = *server.session;
-    if (session.was_ready()) {
-      poll_ns = std::min(poll_ns, Liveness::HeartbeatNs(session.silence_ns()) / 5);
-    }
-  }
-  return poll_ns;
-}
-
 std::chrono::milliseconds Engine::TtlLeft(const Server& server, uint64_t expiry_ms) const {
   const uint64_t left_ms = server.session->server_time().LeftMs(expiry_ms, now_ns_);
   return std::chrono::milliseconds(left_ms);
@@ -284,14 +273,6 @@ uint32_t Engine::busy() const {
   uint32_t busy = slots() - free_.size();
   for (const Server& server : servers_) busy += server.session->busy();
   return busy;
-}
-
-void Engine::AppendFds(std::vector<pollfd>* fds) const {
-  for (const Server& server : servers_) server.session->AppendFds(fds);
-}
-
-void Engine::Arm() {
-  for (const Server& server : servers_) server.session->Arm();
 }
 
 }  // namespace gannet

@@ -2,7 +2,6 @@
 #define GANNET_CLIENT_ENGINE_ENGINE_H_
 
 #include <gannet/types.h>
-#include <poll.h>
 
 #include <algorithm>
 #include <array>
@@ -31,12 +30,6 @@
 #include "common/layout/key_hash_inline.h"
 
 namespace gannet {
-
-// Of a time that a user gave, whatever it was.
-inline int64_t TimeoutNs(std::chrono::milliseconds timeout) {
-  constexpr int64_t kMsMax = 1'000'000'000;
-  return std::clamp<int64_t>(timeout.count(), 0, kMsMax) * kNsPerMs;
-}
 
 // What an Engine keeps of one server.
 struct alignas(64) EngineServer {
@@ -86,8 +79,6 @@ class Engine final : public SessionOwner {
   std::optional<absl::Status> StartStatus(bool last_call);
   // Why keys cannot be routed; OK: they can.
   const absl::Status& routing_status() const { return router_.status(); }
-  // How long Poll may be put off as far as connecting goes.
-  int64_t IdleNs(int64_t now_ns) const;
 
   // kNoOp: as many operations as Options::depth are alive, or their slots are not yet free.
   // A request with a key goes to the server that has the key, any other to `request.server`.
@@ -128,17 +119,26 @@ class Engine final : public SessionOwner {
   const ClientSession& session(uint32_t i) const { return *servers_[i].session; }
   std::vector<ServerInfo> Info() const;
   const Clock& clock() const { return *clock_; }
-  // How often to Poll where nothing is in flight, so that servers hear from this client in time and
-  // dead ones are noticed.
-  int64_t IdlePollNs() const;
   // Of an operation for a server that ends now, though nothing of it was sent.
   Outcome LateOutcome(uint32_t server) const {
     return session(server).ready() ? Outcome::kDeadlineExceeded : Outcome::kUnavailable;
   }
 
-  // To sleep: Arm, Poll once more, wait for one of the fds.
-  void AppendFds(std::vector<pollfd>* fds) const;
+  // To sleep (wake_fd.h does it): Arm, Poll once more, wait until a descriptor is readable or
+  // IdleNs is over. Calls use(server, descriptor, kind) for each descriptor.
+  void ForEachFd(const std::function<void(uint32_t, int, FdKind)>& use) const;
+  uint64_t fds_version() const;  // another one: the descriptors are others
   void Arm();
+  void OnReadable(uint32_t server, FdKind kind);
+  // How long Poll may be put off after `now_ns` if no descriptor becomes readable: until something
+  // is due. 0: Poll now. Where nobody waits, a dead server need not be noticed at once.
+  int64_t IdleNs(int64_t now_ns, bool somebody_waits = true) const;
+  // A connection is being made or taken down; only the descriptors tell when to go on.
+  bool in_motion() const;
+  // The last Poll found completions. The next one may find those of the READs that it posted.
+  bool progressed() const;
+  // Somebody waits for a buffer that an operation gives back when it is released.
+  bool wants_buffer() const;
   // For tests: breaks the connections to a server, as a failure would.
   void Break(uint32_t server, absl::Status why) { servers_[server].session->Break(std::move(why)); }
 

@@ -48,12 +48,6 @@ std::optional<absl::Status> Engine::StartStatus(bool last_call) {
   return router_.status();
 }
 
-int64_t Engine::IdleNs(int64_t now_ns) const {
-  int64_t idle_ns = INT64_MAX;
-  for (const Server& server : servers_) idle_ns = std::min(idle_ns, server.session->IdleNs(now_ns));
-  return idle_ns;
-}
-
 absl::Status Engine::OnNamed(uint32_t server, std::string_view name) {
   const absl::StatusOr<bool> moved = router_.OnName(server, name);
   if (!moved.ok()) return moved.status();

@@ -4,7 +4,9 @@
 #include <gannet/async_client.h>
 #include <gannet/types.h>
 
+#include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -14,12 +16,19 @@
 #include "client/location_cache/location_cache.h"
 #include "client/lookup/lookup.h"
 #include "client/session/session_memory.h"
+#include "common/base/clock.h"
 #include "common/layout/item_proof.h"
 #include "common/layout/key_hash.h"
 #include "common/layout/lock_word.h"
 #include "common/layout/slot.h"
 
 namespace gannet {
+
+// Clamps a user's timeout to 0..10^9 ms.
+inline int64_t TimeoutNs(std::chrono::milliseconds timeout) {
+  constexpr int64_t kMsMax = 1'000'000'000;
+  return std::clamp<int64_t>(timeout.count(), 0, kMsMax) * kNsPerMs;
+}
 
 // What a caller asks of an Engine. The key is copied, and is then the Op's; `value` and `out` must
 // live until the operation is finished.

@@ -134,17 +134,39 @@ int64_t ClientSession::NextAttemptNs(int64_t now_ns) {
   return tried_ > 0 ? now_ns : now_ns + backoff_.NextNs(Mix64(static_cast<uint64_t>(now_ns)));
 }
 
-int64_t ClientSession::IdleNs(int64_t now_ns) const {
+int64_t ClientSession::IdleNs(int64_t now_ns, bool somebody_waits) const {
   switch (phase_) {
     case Phase::kReady:
-      return kNever;
+      return ReadyIdleNs(now_ns, somebody_waits);
     case Phase::kDown:
       return retry_ns_ == kNever ? kNever : std::max<int64_t>(retry_ns_ - now_ns, 0);
     case Phase::kConnecting:
+      return std::max<int64_t>(links_[0].connector->deadline_ns() - now_ns, 0);
     case Phase::kDraining:
-      return unreachable_ ? kUnhurriedNs : 0;
+      return DrainsByItself() ? kDrainLookNs : 0;
   }
   return 0;
+}
+
+int64_t ClientSession::ReadyIdleNs(int64_t now_ns, bool somebody_waits) const {
+  if (HasSomethingToPost() || !all_read_) return 0;
+  if (WantsLink()) return std::max<int64_t>(next_control_ns_ - now_ns, 0);
+  int64_t idle_ns = kNever;
+  for (const Link& link : links_) {
+    if (link.phase == Link::Phase::kReady) {
+      idle_ns = std::min(idle_ns, link.liveness.IdleNs(now_ns, somebody_waits));
+    } else if (link.phase == Link::Phase::kConnecting) {
+      idle_ns = std::min(idle_ns, std::max<int64_t>(link.connector->deadline_ns() - now_ns, 0));
+    }
+  }
+  return idle_ns;
+}
+
+// Each queue pair that is drained has a completion to come.
+bool ClientSession::DrainsByItself() const {
+  return std::ranges::all_of(links_, [](const Link& link) {
+    return link.phase != Link::Phase::kDraining || link.drain_completes;
+  });
 }
 
 void ClientSession::SetServerSet(uint64_t hash) {
@@ -156,6 +178,7 @@ void ClientSession::DestroyLinks() {
     if (link.reserved > 0) memory_->completions->Release(link.reserved);
   }
   links_.clear();
+  ++fds_version_;
 }
 
 uint32_t ClientSession::busy() const {
@@ -165,14 +188,8 @@ uint32_t ClientSession::busy() const {
          memory_->replies.lent();
 }
 
-void ClientSession::AppendFds(std::vector<pollfd>* fds) const {
-  for (const Link& link : links_) fds->push_back({link.connector->fd(), POLLIN, 0});
-  if (memory_ != nullptr) fds->push_back({memory_->completions->fd(), POLLIN, 0});
-}
-
 void ClientSession::Arm() {
   if (memory_ == nullptr) return;
-  memory_->completions->TakeEvents();
   if (absl::Status status = memory_->completions->Arm(); !status.ok()) Break(std::move(status));
 }
 

@@ -1,8 +1,6 @@
 #ifndef GANNET_CLIENT_SESSION_CLIENT_SESSION_H_
 #define GANNET_CLIENT_SESSION_CLIENT_SESSION_H_
 
-#include <poll.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -39,6 +37,9 @@ enum class Comeback : uint8_t {
   kNewSession,      // same server run, but it forgot the session: their outcome is unknown
   kNewIncarnation,  // another server run, with other memory: as above, and no location holds
 };
+
+// What a descriptor of a session tells.
+enum class FdKind : uint8_t { kConnection, kCompletions };
 
 // What a ClientSession tells its owner; always from within its Poll.
 class SessionOwner {
@@ -148,12 +149,20 @@ class ClientSession {
   bool unreachable() const { return unreachable_; }
   // Operations are not to wait for it. REQUIRES: not ready.
   bool down() const { return unreachable_ || dead(); }
+  // On the way to be ready, or down; its descriptors say when to go on. Or it is ready, and another
+  // queue pair is on the way.
+  bool in_motion() const {
+    if (phase_ == Phase::kReady) return links_.back().phase == Link::Phase::kConnecting;
+    return phase_ != Phase::kDown;
+  }
   // The server said at the last attempt that it is still preparing its memory.
   bool starting() const { return !ready() && refused_with_ == RejectCode::kStarting; }
   // Why it is not ready; OK: it is ready, or was not tried yet.
   const absl::Status& status() const { return status_; }
-  // How long Poll may be put off, if nothing else wants it.
-  int64_t IdleNs(int64_t now_ns) const;
+  // How long Poll may be put off after `now_ns`, if no descriptor becomes readable: until something
+  // is due. 0: there is something to post or to read now. Where nobody waits, a dead server need
+  // not be noticed at once.
+  int64_t IdleNs(int64_t now_ns, bool somebody_waits) const;
   // What the client's heartbeats tell of its list of servers: Router::set_hash(). Forgotten if
   // there was no connection yet; OnNamed comes with each.
   void SetServerSet(uint64_t hash);
@@ -188,14 +197,32 @@ class ClientSession {
   // At any time; sent when ready and there is a credit. REQUIRES: it is not queued.
   void QueueRequest(uint32_t op) { requests_.Push(op); }
   // REQUIRES: it is queued, and was not sent yet.
-  void CancelRequest(uint32_t op) { requests_.Remove(op); }
+  void CancelRequest(uint32_t op) {
+    requests_.Remove(op);
+    wants_buffer_ = false;  // of the others it is not known
+  }
 
   // For tests: what is queued, unanswered or lent. 0 when nothing is under way, or something leaks.
   uint32_t busy() const;
 
-  // To sleep: arm, Poll once more, wait for one of the fds.
-  void AppendFds(std::vector<pollfd>* fds) const;
+  // To sleep: Arm, Poll once more, wait until one of the descriptors is readable or IdleNs is over.
+  // connections: each queue pair's own, readable while the connection manager has an event;
+  // completions: readable from an event of the armed completion queue until TakeEvents.
+  template <class F>
+  void ForEachFd(F use) const {
+    for (const Link& link : links_) use(link.connector->fd(), FdKind::kConnection);
+    if (memory_ != nullptr) use(memory_->completions->fd(), FdKind::kCompletions);
+  }
+  // Other than before: the descriptors are not the same.
+  uint64_t fds_version() const { return fds_version_; }
   void Arm();
+  void TakeEvents() { memory_->completions->TakeEvents(); }
+  // The next Poll looks at the connections, however short ago the last one did.
+  void LookAtConnections() { next_control_ns_ = 0; }
+  // Whether completions of READs, compare-and-swaps or requests were found by the last Poll.
+  bool progressed() const { return ready() && completed_ > 0; }
+  // Requests wait for a buffer that the owner has to give back.
+  bool wants_buffer() const { return wants_buffer_; }
   // Breaks the connections, as a failure would.
   void Break(absl::Status why);
 
@@ -204,7 +231,7 @@ class ClientSession {
   static constexpr int64_t kNever = INT64_MAX;
   static constexpr int64_t kControlNs = 2 * kNsPerMs;  // how often the control path is looked at
   static constexpr int64_t kDrainNsMax = 2 * kNsPerSecond;
-  static constexpr int64_t kUnhurriedNs = 20 * kNsPerMs;  // while nobody waits for the connection
+  static constexpr int64_t kDrainLookNs = 10 * kNsPerMs;  // how often draining is looked at
   static constexpr uint32_t kSendWrs = 512;
   static constexpr uint32_t kReadsPerPost = 16;  // if so many are to be posted
 
@@ -215,10 +242,13 @@ class ClientSession {
   void BeginDrain();
   void DestroyLinks();
   void Log(bool error, const std::string& line) const;
+  int64_t ReadyIdleNs(int64_t now_ns, bool somebody_waits) const;
+  bool DrainsByItself() const;
   // session_connect.cc
   void BeginConnect(int64_t now_ns);
   void PollConnecting(int64_t now_ns);
   void PollJoining(int64_t now_ns);
+  bool WantsLink() const;
   absl::Status StartLink(uint32_t index, int64_t now_ns);
   absl::Status ConfigureLink(Link& link);
   absl::Status CheckDevice(const Device& device) const;
@@ -243,6 +273,7 @@ class ClientSession {
   void FlushReads();
   bool OpenReads(uint32_t op);
   bool OthersWillJoin() const;
+  bool HasSomethingToPost() const;
   void SendHeartbeats(int64_t now_ns);
   void ResendUnanswered(int64_t now_ns);
   Link* LinkOf(uint32_t owner);
@@ -280,7 +311,8 @@ class ClientSession {
   ServerTimeBound server_time_;
   WatchedTime watched_;
   RequestWatch request_watch_;
-  bool all_read_ = true;  // of the completions, in this Poll
+  bool all_read_ = true;       // of the completions, in this Poll
+  bool wants_buffer_ = false;  // the first request does; as the last Poll found it
 
   RequestWindow window_;
   FixedRing<QueuedRead> reads_;
@@ -295,6 +327,7 @@ class ClientSession {
   uint32_t next_read_link_ = 0;
   std::unique_ptr<SessionMemory> memory_;  // before links_, whose queue pairs use it
   std::vector<Link> links_;                // never moved: the chain points to one
+  uint64_t fds_version_ = 0;
 };
 
 }  // namespace gannet

@@ -1,6 +1,7 @@
 #ifndef GANNET_CLIENT_SESSION_LIVENESS_H_
 #define GANNET_CLIENT_SESSION_LIVENESS_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -64,6 +65,17 @@ class Liveness {
     if (heartbeats_ - answered_ == kHeartbeatsMax) return false;
     return now_ns - sent_ns_ >= HeartbeatNs(silence_ns_) ||
            now_ns - heartbeat_ns_ >= kHeartbeatNsMax;
+  }
+  // How long Poll may be put off after `now_ns`: until a heartbeat is due. While an answer is
+  // outstanding, and somebody waits, no longer than time is watched in one step.
+  int64_t IdleNs(int64_t now_ns, bool somebody_waits) const {
+    int64_t idle_ns = INT64_MAX;
+    if (heartbeats_ - answered_ < kHeartbeatsMax) {
+      idle_ns =
+          std::min(sent_ns_ + HeartbeatNs(silence_ns_), heartbeat_ns_ + kHeartbeatNsMax) - now_ns;
+    }
+    if (somebody_waits && outstanding_ > 0) idle_ns = std::min(idle_ns, WatchStepNs(silence_ns_));
+    return std::max<int64_t>(idle_ns, 0);
   }
   // `grace_ns`: what may lie unread in the completion queue counts as so much more time.
   bool PeerDead(const WatchedTime& watched, int64_t grace_ns = 0) const {

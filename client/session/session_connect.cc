@@ -35,6 +35,7 @@ absl::Status ClientSession::StartLink(uint32_t index, int64_t now_ns) {
   link.owner = next_owner_++ & WrId::kOwnerMask;
   link.index = index;
   link.connector = std::move(connector);
+  ++fds_version_;
   return absl::OkStatus();
 }
 
@@ -117,6 +118,7 @@ absl::Status ClientSession::MakeMemory(ibv_context* verbs) {
   const uint32_t completions =
       options_.queue_pairs_max * (sends + 2) + SessionMemory::kReceives + 64;
   GANNET_ASSIGN_OR_RETURN(memory_, SessionMemory::Create(device, options_.ops, completions));
+  ++fds_version_;
   return absl::OkStatus();
 }
 
@@ -243,15 +245,20 @@ void ClientSession::PollJoining(int64_t now_ns) {
     }
     return;
   }
-  if (last.phase != Link::Phase::kReady) return;
-  const uint32_t needed = (options_.reads_wanted + read_depth_ - 1) / read_depth_;
-  const uint32_t wanted =
-      std::clamp(needed, 1u, std::min(options_.queue_pairs_max, kQueuePairsMax));
-  if (links_.size() >= wanted) return;
+  if (!WantsLink()) return;
   if (absl::Status status = StartLink(static_cast<uint32_t>(links_.size()), now_ns); !status.ok()) {
     Log(false, std::string(status.message()));
     options_.queue_pairs_max = static_cast<uint32_t>(links_.size());
   }
+}
+
+// The next queue pair is to be started.
+bool ClientSession::WantsLink() const {
+  if (links_.back().phase != Link::Phase::kReady) return false;
+  const uint32_t needed = (options_.reads_wanted + read_depth_ - 1) / read_depth_;
+  const uint32_t wanted =
+      std::clamp(needed, 1u, std::min(options_.queue_pairs_max, kQueuePairsMax));
+  return links_.size() < wanted;
 }
 
 }  // namespace gannet

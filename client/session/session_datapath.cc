@@ -144,13 +144,24 @@ bool ClientSession::OthersWillJoin() const {
          chain_.size() < std::min<size_t>(completed_, options_.signal_every);
 }
 
+// What a Poll would post now: a chain that was kept back, or what was queued behind the last Flush.
+bool ClientSession::HasSomethingToPost() const {
+  if (!chain_.empty()) return true;
+  if (links_[0].work.room() == 0) return false;
+  return !ordered_.empty() || (!requests_.empty() && window_.CanSend() && !wants_buffer_);
+}
+
 void ClientSession::FlushRequests(Link& first, int64_t now_ns) {
+  wants_buffer_ = false;
   while (!requests_.empty() && window_.CanSend() && first.work.room() > 0 && ready()) {
     const uint32_t op = requests_.front();
     RequestWindow::Entry entry{.sequence = window_.next(), .op = op};
     std::byte* out = memory_->request(window_.IndexOf(entry.sequence));
     entry.bytes = owner_->OnEncode(op, &entry, {out, kMessageBytesMax});
-    if (entry.bytes == SessionOwner::kNotNow) return;
+    if (entry.bytes == SessionOwner::kNotNow) {
+      wants_buffer_ = true;
+      return;
+    }
     requests_.Remove(op);
     if (entry.bytes == SessionOwner::kNotWanted) continue;
     request_watch_.OnSend(window_, watched_);

@@ -60,6 +60,8 @@ class Connector {
   Step step() const { return step_; }
   Step Poll(int64_t now_ns);
 
+  // Until when the connection has to be established.
+  int64_t deadline_ns() const { return options_.deadline_ns; }
   // The device that reaches the peer. REQUIRES: kResolved or later.
   ibv_context* verbs() const { return id_ != nullptr ? id_->verbs : connection_->id()->verbs; }
   // Both REQUIRE: kResolved. After an error the Connector is kFailed.

@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sched.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -11,19 +10,6 @@
 
 namespace gannet {
 namespace {
-
-// The kernel's struct sched_attr; its header and the C library's <sched.h> exclude each other.
-struct SchedulingAttributes {
-  uint32_t size;
-  uint32_t policy;
-  uint64_t flags;
-  int32_t nice;
-  uint32_t priority;
-  uint64_t runtime;
-  uint64_t deadline;
-  uint64_t period;
-};
-static_assert(sizeof(SchedulingAttributes) == 48);
 
 struct File {
   int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
@@ -55,14 +41,6 @@ uint32_t CoresOfThread() {
   cpu_set_t cores;
   if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
   return static_cast<uint32_t>(CPU_COUNT(&cores));
-}
-
-void AskForShortTurns() {
-  constexpr uint64_t kTurnNs = 100'000;  // the least that may be asked for
-  SchedulingAttributes attributes{};
-  if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) != 0) return;
-  attributes.runtime = kTurnNs;
-  syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
 }  // namespace gannet

@@ -75,9 +75,6 @@ class CoreDemand {
 CoreDemand::Runnable RunnableThreadsOfKernel();
 // That this thread may run on.
 uint32_t CoresOfThread();
-// Asks the scheduler for short turns that come soon: a thread that was woken then runs before
-// others' longer turns end. Kernels before 6.12 know no such wish and ignore it.
-void AskForShortTurns();
 
 }  // namespace gannet
 

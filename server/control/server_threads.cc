@@ -12,6 +12,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/short_turns.h"
 #include "glog/logging.h"
 #include "server/control/core_demand.h"
 

@@ -294,8 +294,12 @@ bool Engine::SleepLocked(uint32_t bell) {
 
 void Engine::StartStandbyLocked(int64_t first_ns) {
   if (standby_) return;
-  standby_ns_ = first_ns;
-  ArmStandbyLocked(first_ns);
+  // One that waits comes back by itself. If it is late it wants for a core, and the loop thread in
+  // its place would only take that from others.
+  const bool waits = waits_ != waits_at_start_;
+  waits_at_start_ = waits_;
+  standby_ns_ = waits ? kFirstStandbyOfBellNs : first_ns;
+  ArmStandbyLocked(standby_ns_);
 }
 
 void Engine::ArmStandbyLocked(int64_t most_ns) {
@@ -316,7 +320,8 @@ void Engine::Standby() {
     standby_ = false;
     if (asleep_ && bell_ == 0) return;
     if (!IsLeftAloneLocked()) {
-      return ArmStandbyLocked(asleep_ ? kLastStandbyOfBellNs : kLastStandbyNs);
+      const bool waits = asleep_ || waits_ != standby_waits_;
+      return ArmStandbyLocked(waits ? kLastStandbyOfBellNs : kLastStandbyNs);
     }
     busy = SleepLocked(0);
   }

@@ -118,6 +118,7 @@ class Engine {
   uint32_t waits_ = 0;  // of application threads: began or ended
   uint32_t standby_polls_ = 0;
   uint32_t standby_waits_ = 0;
+  uint32_t waits_at_start_ = 0;  // when the timer was last started
   int64_t standby_since_ = 0;
   int64_t standby_ns_ = 0;
 };

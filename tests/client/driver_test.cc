@@ -43,7 +43,7 @@ class DriverTest : public ::testing::Test {
     settings.options.connect_timeout = std::chrono::hours(24);
     auto engine = Engine::Create(std::move(settings));
     ASSERT_TRUE(engine.ok()) << engine.status();
-    driver_ = std::make_unique<Driver>(*std::move(engine));
+    driver_ = std::make_unique<Driver>(*std::move(engine), WakeFd::Create().value(), Options());
   }
   OpRequest Request(OpType type, std::string_view key, int64_t timeout_ms) {
     OpRequest request = KeyRequest(type, key).value();

@@ -33,9 +33,12 @@ class Backend {
   virtual absl::Status RawRead(std::span<std::byte> /*out*/, uint64_t /*user_data*/) {
     return absl::UnimplementedError("no bare READs");
   }
-  // Makes progress and fills in finished operations. One that speaks to its server through the
-  // kernel may wait for an answer, as its users would have it wait; the others never block.
+  // Makes progress and fills in finished operations. memcached's waits for an answer, since its
+  // library does; the others never block.
   virtual size_t Poll(std::span<Completion> out) = 0;
+  // As Poll; but where nothing is finished it waits until something is, at most for so long, as the
+  // backend's users would.
+  virtual size_t Wait(std::span<Completion> out, int64_t /*deadline_ns*/) { return Poll(out); }
   virtual Spread spread() const { return {}; }
   // Why no server answers any more, or the one that does is not the one that was loaded. Empty as
   // long as there is hope. Set and cleared by Poll.

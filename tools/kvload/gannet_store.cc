@@ -3,6 +3,7 @@
 #include <gannet/client.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,17 +30,22 @@ class GannetBackend : public Backend {
   absl::Status Put(std::string_view key, std::string_view value, uint64_t user_data) override {
     return client_->Put(key, value, {}, user_data);
   }
-  size_t Poll(std::span<Completion> out) override {
-    const size_t done = client_->Poll(out);
-    if (!watch_->troubled()) [[likely]]
-      return done;
-    watch_->Look(client_->Info(), MonotonicNs());
-    return watch_->lost().empty() || waits_ ? done : 0;
+  size_t Poll(std::span<Completion> out) override { return Counted(client_->Poll(out)); }
+  size_t Wait(std::span<Completion> out, int64_t deadline_ns) override {
+    return Counted(client_->Wait(out, std::chrono::nanoseconds(deadline_ns)));
   }
   std::string_view lost() const override { return watch_->lost(); }
   bool away() const override { return watch_->away(); }
 
  private:
+  // How many answers count. Answers of another run of the server do not, unless it is waited for.
+  size_t Counted(size_t done) {
+    if (!watch_->troubled()) [[likely]]
+      return done;
+    watch_->Look(client_->Info(), MonotonicNs());
+    return watch_->lost().empty() || waits_ ? done : 0;
+  }
+
   const std::unique_ptr<AsyncClient> client_;
   const std::shared_ptr<LossWatch> watch_;
   const bool waits_;  // answers count, whatever happened
@@ -52,6 +58,7 @@ gannet::Options ClientOptions(const Options& options) {
   // A packet of the connection manager that is lost is sent again after four seconds. Who allows an
   // operation that much allows it to a connection too.
   client.connect_timeout = std::max(client.connect_timeout, options.deadline);
+  client.wait = options.wait;
   return client;
 }
 

@@ -79,6 +79,9 @@ DEFINE_uint64(deadline_ms, 10'000,
               "of every operation; long, since a slow answer is a latency and not an error");
 DEFINE_string(trace, "", "replay this trace (CSV: version,time,op,size,lbn) instead of a workload");
 DEFINE_string(json, "", "write the result to this file");
+DEFINE_string(wait, "adaptive",
+              "how a thread waits for answers: adaptive (polls as long as answers usually take, "
+              "then sleeps), or poll (never sleeps: needs a core for each thread)");
 DEFINE_string(on_server_loss, "exit",
               "what to do when the server is gone for two seconds, or came back without its data: "
               "exit, with what was measured until then, or wait for it, with the time without it "
@@ -108,7 +111,7 @@ absl::Status RefuseGiven(std::initializer_list<const char*> flags, std::string_v
 absl::Status CheckFlagsGiven(BackendKind backend) {
   if (backend != BackendKind::kGannet) {
     GANNET_RETURN_IF_ERROR(
-        RefuseGiven({"device", "location_cache"},
+        RefuseGiven({"device", "location_cache", "wait"},
                     absl::StrCat("with --backend=", FLAGS_backend, ", which speaks kernel TCP")));
   }
   if (backend != BackendKind::kRedis) {
@@ -163,6 +166,7 @@ absl::StatusOr<Options> OptionsFromFlags() {
     return absl::InvalidArgumentError(
         absl::StrCat("--on_server_loss=", FLAGS_on_server_loss, ": exit or wait"));
   }
+  GANNET_ASSIGN_OR_RETURN(options.wait, WaitOf(FLAGS_wait));
   options.waits_for_server = FLAGS_on_server_loss == "wait";
   GANNET_RETURN_IF_ERROR(Validate(options));
   return options;

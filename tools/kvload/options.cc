@@ -106,6 +106,13 @@ absl::StatusOr<Phase> PhaseOf(std::string_view name) {
       absl::StrCat("--phase=", std::string(name), ": load, run or both"));
 }
 
+absl::StatusOr<Wait> WaitOf(std::string_view name) {
+  if (name == "poll") return Wait::kPoll;
+  if (name == "adaptive") return Wait::kAdaptive;
+  return absl::InvalidArgumentError(
+      absl::StrCat("--wait=", std::string(name), ": poll or adaptive"));
+}
+
 absl::Status Validate(const Options& options) {
   if (!IsRawRead(options) && options.trace_file.empty()) {
     GANNET_RETURN_IF_ERROR(MixOf(options.workload).status());

@@ -1,6 +1,8 @@
 #ifndef GANNET_TOOLS_KVLOAD_OPTIONS_H_
 #define GANNET_TOOLS_KVLOAD_OPTIONS_H_
 
+#include <gannet/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -28,6 +30,9 @@ enum class Phase : uint8_t { kLoad, kRun, kBoth };
 // "load", "run" or "both".
 absl::StatusOr<Phase> PhaseOf(std::string_view name);
 
+// "poll" or "adaptive".
+absl::StatusOr<Wait> WaitOf(std::string_view name);
+
 inline constexpr char kRawReadWorkload[] = "raw_read";
 inline constexpr char kTraceWorkload[] = "trace";
 
@@ -54,6 +59,7 @@ struct Options {
   bool allow_misses = false;
   bool warm_up = false;
   bool waits_for_server = false;
+  Wait wait = Wait::kAdaptive;  // for answers, with Gannet
   uint64_t raw_span_bytes = 0;  // of the region, for bare READs; 0 = all of it
   bool raw_items = false;       // bare READs of the items that GETs would read
   uint64_t stride = 1;          // between the records that operations go to

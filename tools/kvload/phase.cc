@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/clock.h"
+#include "common/base/short_turns.h"
 #include "common/base/status_macros.h"
 
 namespace gannet::kvload {
@@ -21,11 +22,9 @@ namespace {
 
 constexpr int64_t kProgressNs = kNsPerSecond;
 // How often a thread that waits for the others keeps its connection alive.
-constexpr std::chrono::microseconds kWaitStep{500};
-// The same, where it is known how long.
-constexpr int64_t kKeepAliveNs = 20 * kNsPerMs;
+constexpr std::chrono::milliseconds kWaitStep{50};
 // Between the word to go and the first operation, so that every thread has heard it by then.
-constexpr int64_t kHeadStartNs = 2 * kNsPerMs;
+constexpr int64_t kHeadStartNs = 5 * kNsPerMs;
 
 // One thread's part. Written by its thread before it arrives at a gate, read by the main thread
 // after that gate.
@@ -72,27 +71,32 @@ class Phase {
   void ShowProgress();
   absl::StatusOr<PhaseResult> Measure();
   void SetState(State state) {
-    // Release: begin_ns_ is published with it.
-    state_.store(state, std::memory_order_release);
+    {
+      const std::lock_guard lock(mutex_);
+      state_ = state;
+    }
+    goes_on_.notify_all();
   }
   // Until the first operation is due.
   void AwaitBegin(Backend& backend) const;
   // Keeps a backend alive until the main thread goes on.
-  void PollWhile(State state, Backend& backend);
+  State PollWhile(State state, Backend& backend);
   Worker::Options OptionsOf(uint32_t thread) const;
 
   const PhasePlan& plan_;
   const Environment& environment_;
   const ValueMaker values_;
   std::vector<Part> parts_;
-  std::atomic<State> state_{State::kConnecting};
-  int64_t begin_ns_ = 0;
+  int64_t begin_ns_ = 0;                 // written before the state is kRunning
   std::atomic<bool> time_is_up_{false};  // relaxed: nothing is published with it
   uint64_t shown_ = 0;                   // operations at the last progress line
 
   std::mutex mutex_;
   std::condition_variable arrived_;
-  uint32_t arrivals_ = 0;  // guarded by mutex_
+  std::condition_variable goes_on_;
+  // Guarded by mutex_.
+  uint32_t arrivals_ = 0;
+  State state_ = State::kConnecting;
 };
 
 void Phase::Arrive() {
@@ -146,13 +150,16 @@ Worker::Options Phase::OptionsOf(uint32_t thread) const {
   return options;
 }
 
-void Phase::PollWhile(State state, Backend& backend) {
-  Completion none;
-  // Acquire: see SetState.
-  while (state_.load(std::memory_order_acquire) == state) {
+// Returns the state that is.
+Phase::State Phase::PollWhile(State state, Backend& backend) {
+  std::unique_lock lock(mutex_);
+  while (!goes_on_.wait_for(lock, kWaitStep, [&] { return state_ != state; })) {
+    lock.unlock();
+    Completion none;
     backend.Poll({&none, 1});
-    std::this_thread::sleep_for(kWaitStep);
+    lock.lock();
   }
+  return state_;
 }
 
 void Phase::AwaitBegin(Backend& backend) const {
@@ -160,10 +167,9 @@ void Phase::AwaitBegin(Backend& backend) const {
   for (;;) {
     const int64_t left_ns = begin_ns_ - MonotonicNs();
     if (left_ns <= 0) return;
-    // Others may begin at the same time and need the cores for that.
-    if (plan_.start_at == 0) continue;
     backend.Poll({&none, 1});
-    std::this_thread::sleep_for(std::chrono::nanoseconds(std::min(left_ns, kKeepAliveNs)));
+    const std::chrono::nanoseconds left(left_ns);
+    std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(left, kWaitStep));
   }
 }
 
@@ -178,6 +184,7 @@ void Phase::WarmUp(uint32_t thread, Backend& backend) const {
 }
 
 void Phase::ThreadMain(uint32_t thread) {
+  if (plan_.worker.shares_core) AskForShortTurns();
   Part& part = parts_[thread];
   auto backend = environment_.connect(thread);
   part.connected = backend.status();
@@ -190,8 +197,7 @@ void Phase::ThreadMain(uint32_t thread) {
       std::make_unique<Worker>(OptionsOf(thread), **backend, *source, values_, &MonotonicNs);
   if (plan_.warm_up) WarmUp(thread, **backend);
   Arrive();
-  PollWhile(State::kConnecting, **backend);
-  if (state_.load(std::memory_order_acquire) == State::kEnding) return;  // another failed
+  if (PollWhile(State::kConnecting, **backend) == State::kEnding) return;  // another failed
 
   // Open loop: the threads take turns.
   const int64_t turn =

@@ -163,10 +163,11 @@ class RedisBackend : public Backend {
     return LaneOf(user_data).Put(key, value, user_data);
   }
 
-  size_t Poll(std::span<Completion> out) override {
+  size_t Poll(std::span<Completion> out) override { return Wait(out, 0); }
+  size_t Wait(std::span<Completion> out, int64_t deadline_ns) override {
     size_t done = PollLanes(out);
     if (done == 0) {
-      Wait();
+      Sleep(deadline_ns);
       done = PollLanes(out);
     }
     if (done > 0) progress_ns_ = 0;
@@ -189,21 +190,18 @@ class RedisBackend : public Backend {
     return done;
   }
 
-  // Until a socket is ready, but not for long: an open loop has operations due meanwhile.
-  void Wait() {
+  // Until a socket is ready, at most so long: an open loop has operations due then.
+  void Sleep(int64_t ns) {
     bool awaits = false;
     for (size_t i = 0; i < lanes_.size(); ++i) {
       awaited_[i] = lanes_[i].Awaited();
       awaits |= awaited_[i].fd >= 0;
     }
-    if (!awaits) {
-      progress_ns_ = 0;
-      return;
-    }
-    constexpr timespec kWait{0, kRedisWaitUs * 1000};
+    if (!awaits) progress_ns_ = 0;
     const int64_t now_ns = MonotonicNs();
-    if (progress_ns_ == 0) progress_ns_ = now_ns;
-    if (ppoll(awaited_.data(), awaited_.size(), &kWait, nullptr) == 0 &&
+    if (awaits && progress_ns_ == 0) progress_ns_ = now_ns;
+    const timespec time{ns / kNsPerSecond, ns % kNsPerSecond};
+    if (ppoll(awaited_.data(), awaited_.size(), &time, nullptr) == 0 && awaits &&
         now_ns - progress_ns_ > deadline_ns_) {
       for (Lane& lane : lanes_) lane.GiveUp();
     }

@@ -11,12 +11,10 @@ namespace gannet::kvload {
 
 // A Redis server through hiredis. Operations are pipelined: what was started between two Polls goes
 // out with one write a connection, each is answered by itself, and the answers are taken as they
-// come. Poll waits for up to kRedisWaitUs when there is none. Options::connections a thread.
+// come. Options::connections a thread.
 //
 // Unavailable, naming the address and how to start one.
 absl::StatusOr<std::unique_ptr<Store>> OpenRedis(const Options& options);
-
-inline constexpr int kRedisWaitUs = 100;
 
 }  // namespace gannet::kvload
 

@@ -35,6 +35,7 @@ PhasePlan PlanOf(const Options& options, std::string name, uint64_t operations) 
   plan.worker.value_bytes_max = options.sizes.value_bytes;
   plan.worker.verify = options.verify;
   plan.worker.waits_for_server = options.waits_for_server;
+  plan.worker.shares_core = options.wait == Wait::kAdaptive;
   return plan;
 }
 

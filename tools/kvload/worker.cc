@@ -31,10 +31,12 @@ Worker::Worker(const Options& options, Backend& backend, OperationSource& source
 
 bool Worker::Poll() {
   StartDue();
-  const size_t done = backend_.Poll(completions_);
+  const size_t done = backend_.Wait(completions_, PatienceNs());
   if (done > 0) {
     const int64_t now = clock_();
     for (size_t i = 0; i < done; ++i) Finish(completions_[i], now);
+    // Before others are begun, which would be charged for the pause.
+    if (options_.shares_core) turn_.Look(now);
   } else if (!backend_.lost().empty()) [[unlikely]] {
     if (!GoesOnWithoutServer()) return false;
   }
@@ -53,6 +55,13 @@ int64_t Worker::End() {
   const int64_t now = clock_();
   if (lost_since_ns_ != 0) metrics_.dead_ns += now - lost_since_ns_;
   return now;
+}
+
+// An operation that is due while all slots are taken waits for an answer.
+int64_t Worker::PatienceNs() const {
+  const bool waits_for_due = options_.interval_ns != 0 && !source_empty_ && !free_.empty();
+  if (!waits_for_due) return source_empty_ && free_.size() == slots_.size() ? 0 : kPatienceNs;
+  return std::clamp<int64_t>(next_due_ns_ - clock_(), 0, kPatienceNs);
 }
 
 // What is done for the operations themselves, choosing a key for one, comes before the clock.

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "common/base/clock.h"
+#include "common/base/short_turns.h"
 #include "tools/kvload/backend.h"
 #include "tools/kvload/metrics.h"
 #include "tools/kvload/operation.h"
@@ -35,6 +37,7 @@ class Worker {
     bool misses_are_wrong = false;  // every key is known to be there
     int64_t interval_ns = 0;        // 0 = closed loop
     bool waits_for_server = false;  // when it is lost; otherwise the worker stops
+    bool shares_core = false;       // lets others have a turn now and then
   };
   using Clock = int64_t (*)();  // nanoseconds, monotonic
 
@@ -44,7 +47,8 @@ class Worker {
 
   // Open loop: when operation 0 is due. Call it before the first Poll.
   void Begin(int64_t first_due_ns) { next_due_ns_ = first_due_ns; }
-  // Starts what is due and finishes what is done. Returns false if the source is empty and nothing
+  // Starts what is due, waits for an answer or for what is due next, at most for kPatienceNs, and
+  // finishes what is done. Returns false if the source is empty and nothing
   // is in flight, if nothing but errors came back and it gave up, or if the server is lost.
   bool Poll();
   // Starts nothing more. What is in flight is still finished by Poll.
@@ -60,6 +64,8 @@ class Worker {
 
   // After so many errors in a row, the store is taken for gone.
   static constexpr uint32_t kErrorsInARowMax = 1000;
+  // So long a Poll takes at most: its caller may have other things to look at.
+  static constexpr int64_t kPatienceNs = 20 * kNsPerMs;
 
  private:
   // What is in flight for a slot's operation.
@@ -73,6 +79,7 @@ class Worker {
   };
 
   void StartDue();
+  int64_t PatienceNs() const;
   void Start(uint32_t index);
   absl::Status StartRead(uint32_t index);
   absl::Status StartWrite(uint32_t index);
@@ -95,6 +102,7 @@ class Worker {
   std::vector<uint32_t> free_;
   std::vector<uint32_t> starting_;  // within StartDue
   std::vector<Completion> completions_;
+  Turn turn_;
   bool source_empty_ = false;
   int64_t next_due_ns_ = 0;
   uint64_t sequence_;

@@ -64,11 +64,21 @@ struct Completion {
 //   Completion done[16];
 //   size_t n = client.Poll(done);
 //
-// One owner thread. It must call Poll at least every sixth of what its servers' --silence_ms is
-// (ServerInfo::silence_ms; 250 ms by default): then servers hear from it in time, and it notices
-// dead ones in time. With up to four sixths (1 s) between Polls servers still hear from it in time;
-// but as each gap counts as one sixth of silence, it notices a dead one only after seven of them.
-// With more than that servers may take the client for dead, and release its locks.
+// Whoever has nothing else to do calls Wait instead of Poll. Whoever has an event loop (epoll,
+// poll, asio, libuv) sleeps in it until fd() is readable:
+//
+//   add client.fd() to the loop, for reading and level-triggered;
+//   before the loop sleeps:     while (client.Arm()) { n = client.Poll(done); ... }
+//   when client.fd() is readable: n = client.Poll(done); ...
+//
+// client/example/event_loop.cc is a whole program.
+//
+// One owner thread. It must call Poll, or Wait, at least every sixth of what its servers'
+// --silence_ms is (ServerInfo::silence_ms; 250 ms by default), or sleep in Wait or on fd(), which
+// becomes readable in time: then servers hear from it in time, and it notices dead ones in time.
+// With up to four sixths (1 s) between Polls servers still hear from it in time; but as each gap
+// counts as one sixth of silence, it notices a dead one only after seven of them. With more than
+// that servers may take the client for dead, and release its locks.
 //
 // Keys are copied; buffers and values must stay valid until the completion.
 class AsyncClient {
@@ -100,6 +110,20 @@ class AsyncClient {
 
   // Posts what was started, makes progress, and fills in finished operations. Never blocks.
   size_t Poll(std::span<Completion> out);
+
+  // As Poll; but where nothing is finished it waits until something is, at most for `deadline`.
+  // How: Options::wait. Returns 0 at the deadline. REQUIRES: `out` is not empty.
+  size_t Wait(std::span<Completion> out, std::chrono::nanoseconds deadline);
+
+  // For event loops: readable when Poll has something to do, be it a completion, a change of a
+  // connection, a heartbeat or a deadline. It tells only what comes after Arm. The same descriptor
+  // as long as the client lives; only to be waited on, and not to be read or closed.
+  int fd() const;
+  // Prepares to sleep until fd() is readable. True: there is something to do, so Poll and Arm again
+  // before sleeping. False: sleep. As after ibv_req_notify_cq, what came before may make fd()
+  // readable once in vain; and what is started after Arm is posted by the next Poll only, so Arm
+  // must be the last call before sleeping. Once readable, fd() stays so until Arm.
+  bool Arm();
 
   // Of every operation started from now on.
   void set_deadline(std::chrono::milliseconds deadline);

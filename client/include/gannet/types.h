@@ -17,6 +17,16 @@ namespace gannet {
 
 enum class LogLevel : uint8_t { kInfo, kWarning, kError };
 
+// How a call of Client, or AsyncClient::Wait, waits for an answer.
+enum class Wait : uint8_t {
+  // Without pause, on a core of its own: the lowest latency. Where there are more such threads than
+  // cores, each waits for the turns of the others.
+  kPoll,
+  // Polls as long as an answer usually takes, then lets others have the core, then sleeps until the
+  // answer comes.
+  kAdaptive,
+};
+
 // In a namespace of abseil's name, so that a program with another abseil does not link.
 inline namespace GANNET_ABSEIL {
 
@@ -30,6 +40,10 @@ struct Options {
   uint64_t location_cache_bytes = 1 << 20;
   // Operations in flight at most, over all servers; 1 to 16,384.
   uint32_t depth = 128;
+  Wait wait = Wait::kAdaptive;
+  // kAdaptive: no longer than this is polled, however long answers take. It should be what sleeping
+  // and being woken costs on the machine.
+  std::chrono::microseconds poll_max{32};
   // Reconnect after a broken connection, and go on trying servers that could not be reached. Off:
   // every later call to such a server is Unavailable.
   bool reconnect = true;

@@ -15,7 +15,8 @@ fail() { echo "FAILED: $*" >&2; exit 1; }
 cmake --install "$build_dir" --prefix "$work/prefix" >"$work/install.log"
 cmake -S "$source_dir/tests/client/consumer" -B "$work/build" -G Ninja \
   -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release \
-  -DEXAMPLE="$source_dir/client/example/read_modify_write.cc" >"$work/configure.log"
+  -DEXAMPLE="$source_dir/client/example/read_modify_write.cc" \
+  -DEVENT_LOOP="$source_dir/client/example/event_loop.cc" >"$work/configure.log"
 cmake --build "$work/build" >"$work/build.log" || { cat "$work/build.log"; fail "build"; }
 
 for program in kvserver kvcli kvload softverbs-run; do
@@ -56,4 +57,10 @@ visits=6
 expect "$work/prefix/bin/softverbs-run" "$work/build/on_any_device"
 visits=9
 expect "$work/prefix/bin/softverbs-run" "$work/build/by_pkg_config"
+
+# The input stays open for longer than the server waits for a client that is silent.
+output=$({ printf 'color blue\n'; sleep 2; printf 'color\nshape\n'; } |
+  timeout 60 "$work/build/event_loop" "$endpoint") || fail "event_loop"
+[ "$(sort <<<"$output")" = "$(printf 'color = blue\ncolor is stored\nshape is absent')" ] ||
+  fail "event_loop said $output"
 echo "installed, found, linked, run"
