@@ -1,8 +1,8 @@
-// kvload: puts a Gannet server under load, or for comparison a Redis or a memcached server, checks
-// every value, and says what it cost.
+// kvload: puts load on a Gannet server, or for comparison on a Redis or memcached server, checks
+// every value, and reports the costs.
 //
-// Exit code: 0 when every operation was answered and every value was right; 1 otherwise; 2 for
-// wrong usage.
+// Exit code: 0 if every operation was answered and every value was right, 2 for wrong usage, 130 if
+// interrupted, 1 otherwise.
 
 #include <gflags/gflags.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@
 #include "tools/kvload/report.h"
 #include "tools/kvload/run.h"
 
-DEFINE_string(backend, "gannet", "who is put under load: gannet, redis or memcached");
+DEFINE_string(backend, "gannet", "the store to load: gannet, redis or memcached");
 DEFINE_string(server, "",
               "HOST:PORT of the server, or of several Gannet servers with commas; empty: "
               "$GANNET_SERVER, or the backend's usual port on this host");
@@ -43,14 +43,15 @@ DEFINE_string(workload, "b",
 DEFINE_string(distribution, "",
               "zipfian (0.99, scrambled), uniform or latest; empty: the workload's");
 DEFINE_string(phase, "both", "load, run or both");
-DEFINE_uint64(records, 100'000, "records that are loaded, and run on");
+DEFINE_uint64(records, 100'000, "records to load, and to run on");
 DEFINE_uint64(operations, 1'000'000, "operations of the run");
-DEFINE_double(seconds, 0,
-              "the run ends after so long, or after --operations if those are given too; 0 = after "
-              "--operations");
+DEFINE_double(
+    seconds, 0,
+    "end the run after so many seconds, or after --operations if given and reached earlier; 0 = "
+    "after --operations");
 DEFINE_double(start_at, 0,
-              "when the run begins, in seconds since 1970, once all threads are connected, so that "
-              "several processes begin together; 0 = at once");
+              "begin the run at this time, in seconds since 1970, so that several processes begin "
+              "together; all threads must be connected by then; 0 = at once");
 DEFINE_uint32(threads, 1, "threads, each with a connection of its own");
 DEFINE_uint32(depth, 16, "operations in flight per thread");
 DEFINE_uint32(connections, 1,
@@ -58,7 +59,7 @@ DEFINE_uint32(connections, 1,
 DEFINE_uint32(key_size, 16, "bytes of a key");
 DEFINE_uint32(value_size, 100, "bytes of a value; at least 24 when verifying");
 DEFINE_uint64(location_cache, 1 << 20, "bytes for remembered locations, over all threads; 0 = off");
-DEFINE_uint64(seed, 1, "of everything random; a seed names a run");
+DEFINE_uint64(seed, 1, "seed of all random choices");
 DEFINE_uint64(target_ops, 0,
               "operations a second in an open loop: latency counts from when an operation was due; "
               "0 = closed loop, as fast as possible");
@@ -69,14 +70,15 @@ DEFINE_bool(warm_up, false,
 DEFINE_uint64(raw_span, 0, "bytes of the server's region that raw_read reads from; 0 = all");
 DEFINE_bool(
     raw_items, false,
-    "raw_read reads what a run of GETs with the same flags would read: the items of the same "
-    "keys in the same order, looked up before; otherwise random places");
+    "raw_read reads the items that a run of GETs with the same flags would read, in the same "
+    "order; it looks them up before; otherwise it reads random places");
 DEFINE_uint64(stride, 1,
-              "operations go to every Kth record only, so that few records lie scattered "
-              "over as much memory as all of them");
+              "use only every Kth record, so that few records are scattered over as much memory as "
+              "all of them");
 DEFINE_bool(allow_misses, false, "do not fail when a key that this run loaded is not found");
-DEFINE_uint64(deadline_ms, 10'000,
-              "of every operation; long, since a slow answer is a latency and not an error");
+DEFINE_uint64(
+    deadline_ms, 10'000,
+    "deadline of every operation; long, because a slow answer is a latency and not an error");
 DEFINE_string(trace, "", "replay this trace (CSV: version,time,op,size,lbn) instead of a workload");
 DEFINE_string(json, "", "write the result to this file");
 DEFINE_string(wait, "adaptive",
@@ -98,7 +100,7 @@ constexpr char kNotes[] =
     "Exit code: 0 every operation was answered and every value right, 1 otherwise, 2 wrong usage,\n"
     "130 interrupted (Ctrl-C); what was measured until then is shown all the same.\n";
 
-// A flag that cannot mean anything is a mistake, and silence would hide it.
+// Fail fast: a flag without a meaning here is a mistake, and ignoring it would hide that.
 absl::Status RefuseGiven(std::initializer_list<const char*> flags, std::string_view why) {
   for (const char* flag : flags) {
     if (gflags::GetCommandLineFlagInfoOrDie(flag).is_default) continue;
@@ -186,8 +188,8 @@ absl::StatusOr<std::unique_ptr<Store>> Open(const Options& options) {
 std::atomic<bool> interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-// The first Ctrl-C ends the run, a second one the process.
-// Relaxed: the threads only have to see it some time.
+// The first Ctrl-C ends the run, the second one ends the process.
+// Relaxed: it only matters that the threads see it soon.
 void OnInterrupt(int) { interrupted.store(true, std::memory_order_relaxed); }
 
 void HandleInterrupts() {
@@ -210,7 +212,7 @@ Environment EnvironmentOf(Store& store) {
   return environment;
 }
 
-// Notices a path that cannot be written before the run and not after it. Leaves an empty file.
+// Checks before the run that the path can be written. Leaves an empty file.
 absl::Status CheckWritable(const std::string& path) {
   if (path.empty()) return absl::OkStatus();
   const std::ofstream file(path, std::ios::app);
