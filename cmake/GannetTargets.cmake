@@ -66,6 +66,10 @@ function(gannet_test name)
     set(ARG_TIMEOUT 60)
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
+  # ./dev check does not run these under a sanitizer, so they need not be built there.
+  if(GANNET_SANITIZE AND "${ARG_LABELS}" MATCHES "conformance|model|slow|figures")
+    set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  endif()
   if(ARG_VERBS)
     add_dependencies(${name} softverbs)
     # Both ends poll, so two such tests at once on two cores starve each other.
