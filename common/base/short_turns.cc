@@ -19,14 +19,12 @@ struct SchedulingAttributes {
 };
 static_assert(sizeof(SchedulingAttributes) == 48);
 
-constexpr uint64_t kSliceNs = 100'000;  // the least that may be asked for
-
 }  // namespace
 
-void AskForShortTurns() {
+void AskForTurns(int64_t turn_ns) {
   SchedulingAttributes attributes{};
   if (syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0) != 0) return;
-  attributes.runtime = kSliceNs;
+  attributes.runtime = static_cast<uint64_t>(turn_ns);
   syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 

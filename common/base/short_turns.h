@@ -9,15 +9,15 @@
 
 namespace gannet {
 
-// Asks the scheduler for short turns of this thread that come soon, by sched_setattr. So it gets
-// the core sooner when it is woken, and loses less of its share when it yields. Kernels before 6.12
-// know no such wish for ordinary threads and ignore it.
-void AskForShortTurns();
+// Asks the scheduler for turns of this length for the calling thread, by sched_setattr(2). A thread
+// with shorter turns than others gets the core sooner when it is woken, and loses less of its share
+// when it yields. Kernels before 6.12 ignore this for ordinary threads.
+void AskForTurns(int64_t turn_ns);
+inline constexpr int64_t kShortestTurnNs = 100 * kNsPerUs;  // shorter ones are not given
 
-// For a thread that is never waiting, because all that it asks for is there at once: it lets the
-// others on its core have a turn every kTurnNs. The scheduler itself looks only at ticks, which are
-// 4 ms apart or more, so with eight such threads on a core each would pause for 32 ms. One owner
-// thread.
+// For a thread that never waits, because all that it asks for is there at once: lets the others on
+// its core have a turn every kTurnNs. The scheduler itself looks only at ticks, which are 4 ms
+// apart or more, so with eight such threads on a core each would pause for 32 ms. One owner thread.
 class Turn {
  public:
   static constexpr int64_t kTurnNs = kNsPerMs;

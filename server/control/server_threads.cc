@@ -79,7 +79,7 @@ absl::Status ServerThreads::Wait() {
 
 void ServerThreads::RunWorker(Worker* worker) {
   pthread_setname_np(pthread_self(), "kv-worker");
-  AskForShortTurns();
+  AskForTurns(kShortestTurnNs);
   WorkerWait wait(options_.busy_poll_ns, CoreDemand(CoresOfThread(), RunnableThreadsOfKernel()));
   int64_t poll_began_ns = 0;  // of a Poll that this one follows at once
   while (!worker->closed() && !worker->failed()) {

@@ -184,7 +184,7 @@ void Phase::WarmUp(uint32_t thread, Backend& backend) const {
 }
 
 void Phase::ThreadMain(uint32_t thread) {
-  if (plan_.worker.shares_core) AskForShortTurns();
+  if (plan_.worker.shares_core) AskForTurns(Turn::kTurnNs);
   Part& part = parts_[thread];
   auto backend = environment_.connect(thread);
   part.connected = backend.status();
