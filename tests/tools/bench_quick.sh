@@ -17,13 +17,14 @@ python3 - "$scratch" "$source/docs/performance.md" <<'PYTHON'
 import sys
 
 scratch, original = sys.argv[1:]
-tables = open(f"{scratch}/tables", encoding="utf-8").read().strip()
+tables = open(f"{scratch}/tables", encoding="utf-8").read()
 page = open(f"{scratch}/page.md", encoding="utf-8").read()
-assert tables in page, "the tables are not in the page"
+for line in tables.splitlines():
+    assert line in page, f"not in the page: {line}"
 for what in ["GETs beside bare READs", "Side by side", "Instructions per operation", "redis", "memcached",
              "READs by fill", "Popular keys", "Posts and completions", "By items", "By sessions", "A crowd"]:
     assert what in tables, what
-begin = "<!-- measured by ./dev bench: begin -->"
+begin = "<!-- measured by ./dev bench, the device: begin -->"
 assert page.partition(begin)[0] == open(original, encoding="utf-8").read().partition(begin)[0]
 PYTHON
 echo "every part ran"

@@ -2,8 +2,8 @@
 """Renders what tools/bench/bench measured as Markdown.
 
     render.py BENCH.json              # prints the tables
-    render.py BENCH.json PAGE.md      # replaces what is between the markers in the page by them;
-                                      # a page with markers of the summary gets that instead
+    render.py BENCH.json PAGE.md      # replaces what is between the markers of each group that was
+                                      # measured; a page with markers of the summary gets that instead
 """
 
 import json
@@ -32,7 +32,7 @@ def heading(result):
             f"{machine['cores']} cores, {machine['memory_gib']} GiB, Linux {machine['kernel']}, "
             f"transparent huge pages `{machine['transparent_huge_pages']}`, of shared memory "
             f"`{machine['transparent_huge_pages_of_shared_memory']}`, load "
-            f"average {before:.1f} before and {after:.1f} after (`./dev bench {result['scale']}`).")
+            f"average {before:.1f} before and {after:.1f} after (`./dev bench {result['command']}`).")
 
 
 def device(result):
@@ -247,7 +247,8 @@ def idle(measured):
 FILL_BOUNDS = {50: 1.000, 75: 1.000, 85: 1.002, 90: 1.006, 95: 1.018}
 
 
-def by_fill(lookup):
+def by_fill(result):
+    lookup = result["lookup"]
     rows = []
     for row in lookup["by_fill"]:
         percent = round(100 * row["fill"])
@@ -262,14 +263,16 @@ def by_fill(lookup):
                                        "READs per cold GET", "READs per miss"], rows))
 
 
-def popular(lookup):
+def popular(result):
+    lookup = result["lookup"]
     zipf = lookup["zipf"]
     return (f"**Popular keys**: zipf 0.99 over {zipf['keys']:,} keys, a location cache of "
             f"{zipf['location_cache']:,} bytes (1 % of them), {zipf['gets']:,} GETs from an empty cache "
             f"on: {zipf['reads_per_get']:.3f} READs a GET (aim: at most 1.33).")
 
 
-def shared(lookup):
+def shared(result):
+    lookup = result["lookup"]
     rows = [[f"GET, {'location known' if row['kind'] == 'get_warm' else 'not known'}, {row['depth']} in "
              "flight", number(row["reads_per_op"], 3), number(row["posts_per_op"], 3),
              number(row["completions_per_op"], 3)] for row in lookup["by_depth"]]
@@ -292,11 +295,24 @@ def growth(result):
                        for what in ["items", "sessions"])
 
 
+# The parts of tools/bench/bench, and their tables. Each has markers of its own in the page, so that
+# some of them can be measured again without the others.
+GROUPS = {
+    "the device": (["floor", "perftest", "instructions", "spans"], [device, instructions, spans]),
+    "the stores": (["ycsb", "own_generators"], [ycsb, verbs]),
+    "crowds": (["crowd"], [crowd]),
+    "READs": (["lookup", "growth"], [by_fill, popular, shared, growth]),
+}
+
+
+def groups(result):
+    """The texts of the groups that were measured."""
+    return {name: "\n\n".join(part(result) for part in [heading, *tables])
+            for name, (parts, tables) in GROUPS.items() if parts[0] in result}
+
+
 def tables(result):
-    parts = [heading, device, instructions, spans, ycsb, crowd, verbs]
-    counts = [by_fill, popular, shared]
-    return "\n\n".join([part(result) for part in parts] +
-                       [part(result["lookup"]) for part in counts] + [growth(result)])
+    return "\n\n".join(groups(result).values())
 
 
 def main():
@@ -307,9 +323,11 @@ def main():
     if len(sys.argv) == 2:
         print(tables(result))
     elif has_markers(sys.argv[2], SUMMARY):
-        insert(sys.argv[2], SUMMARY, side_by_side(result))
+        if "ycsb" in result:
+            insert(sys.argv[2], SUMMARY, side_by_side(result))
     else:
-        insert(sys.argv[2], "./dev bench", tables(result))
+        for name, text in groups(result).items():
+            insert(sys.argv[2], f"./dev bench, {name}", text)
 
 
 if __name__ == "__main__":
