@@ -20,8 +20,8 @@ constexpr uint32_t kPollsToWake = 32;  // a program that waits for events polls 
 // nothing, and at one that waits, which is woken anyway.
 constexpr int64_t kFirstStandbyNs = 50'000;
 constexpr int64_t kLastStandbyNs = 1'000'000;
-constexpr int64_t kFirstStandbyOfBellNs = 1'000'000;
-constexpr int64_t kLastStandbyOfBellNs = 4'000'000;
+constexpr int64_t kFirstStandbyOfBellNs = 8'000'000;
+constexpr int64_t kLastStandbyOfBellNs = 8'000'000;
 // A steady poller polls at least so often, on average. To wait for it costs no more than to wake
 // the loop thread, which then takes a core from somebody who may need it more.
 constexpr int64_t kSteadyPollNs = 50'000;

@@ -65,7 +65,7 @@ class Worker {
   // After so many errors in a row, the store is taken for gone.
   static constexpr uint32_t kErrorsInARowMax = 1000;
   // So long a Poll takes at most: its caller may have other things to look at.
-  static constexpr int64_t kPatienceNs = 20 * kNsPerMs;
+  static constexpr int64_t kPatienceNs = 100 * kNsPerMs;
 
  private:
   // What is in flight for a slot's operation.
