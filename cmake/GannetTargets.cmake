@@ -67,7 +67,8 @@ function(gannet_test name)
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}")
   # ./dev check does not run these under a sanitizer, so they need not be built there.
-  if(GANNET_SANITIZE AND "${ARG_LABELS}" MATCHES "conformance|model|slow|figures")
+  if((GANNET_SANITIZE AND "${ARG_LABELS}" MATCHES "conformance|model|slow|figures")
+     OR (GANNET_SANITIZE STREQUAL "thread" AND "${ARG_LABELS}" MATCHES "one_thread"))
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
   endif()
   # A test that mostly waits for a device is compiled in half the time without optimization. What it
