@@ -159,9 +159,11 @@ def own_generators(result):
               number(row["puts_per_second"])] for row in own["redis"]]
     memcached = [[row["clients"], row["threads"], row["keys"], number(row["ops_per_second"])]
                  for row in own["memcached"]]
-    return ("*`redis-benchmark`, Redis' own generator: uniformly random keys, no values checked*\n\n" +
-            table(["connections", "threads", "pipeline", "GETs/s", "SETs/s"], redis) +
-            "\n\n*memaslap (`memcaslap`) of libmemcached: 90 % GETs, no values checked*\n\n" +
+    text = ("*`redis-benchmark`, Redis' own generator: uniformly random keys, no values checked*\n\n" +
+            table(["connections", "threads", "pipeline", "GETs/s", "SETs/s"], redis))
+    if not memcached:
+        return text + "\n\n(memaslap was not installed.)"
+    return (text + "\n\n*memaslap (`memcaslap`) of libmemcached: 90 % GETs, no values checked*\n\n" +
             table(["connections", "threads", "keys of a multi-get", "operations/s"], memcached))
 
 
@@ -186,11 +188,12 @@ def side_by_side(result):
     own = result["own_generators"]
     text = table(["workload", "Gannet: operations/s (threads x in flight)", "Redis", "memcached",
                   "Gannet: GET p50 us", "READs per GET", "server CPU s per million"], rows)
-    return (text + "\n\nThe best of several settings and runs for each; docs/performance.md has all. Other "
-            "generators, which check no values: `redis-benchmark` got "
-            f"{best(own['redis'], 'gets_per_second')} GETs/s and "
-            f"{best(own['redis'], 'puts_per_second')} SETs/s out of Redis, memaslap "
-            f"{best(own['memcached'], 'ops_per_second')} operations/s (90 % GETs) out of memcached.")
+    text += ("\n\nThe best of several settings and runs for each; docs/performance.md has all. Other generators, "
+             f"which check no values: `redis-benchmark` got {best(own['redis'], 'gets_per_second')} GETs/s and "
+             f"{best(own['redis'], 'puts_per_second')} SETs/s out of Redis")
+    if own["memcached"]:
+        text += f", memaslap {best(own['memcached'], 'ops_per_second')} operations/s (90 % GETs) out of memcached"
+    return text + "."
 
 
 def crowd(result):
