@@ -2,30 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <iostream>
 #include <string>
 
-#include "absl/strings/str_join.h"
-#include "tests/model/state_space.h"
+#include "tests/model/model_test.h"
 
 namespace gannet::model {
 namespace {
 
-constexpr uint64_t kStatesMax = 20'000'000;
-
-Exploration ExploreAndPrint(const std::string& name, const DoorbellRules& rules,
-                            const DoorbellScenario& scenario) {
-  const Exploration result = Explore(DoorbellModel(rules, scenario), kStatesMax);
-  std::cout << name << ": " << result.states << " states, " << result.transitions << " transitions"
-            << (result.broken.empty() ? "" : "; counterexample: ") << result.broken << std::endl;
-  return result;
-}
-
 void ExpectHolds(const std::string& name, const DoorbellRules& rules,
                  const DoorbellScenario& scenario) {
-  const Exploration result = ExploreAndPrint(name, rules, scenario);
-  EXPECT_TRUE(result.complete) << "not all states were visited";
-  EXPECT_EQ(result.broken, "") << absl::StrJoin(result.trace, "\n");
+  ExpectHolds(name, DoorbellModel(rules, scenario));
 }
 
 // One that always comes back needs no standby.
@@ -49,9 +35,7 @@ class WeakerDoorbell : public testing::TestWithParam<Variant> {};
 
 TEST_P(WeakerDoorbell, HasACounterexample) {
   const Variant& variant = GetParam();
-  const Exploration result = ExploreAndPrint(variant.name, variant.rules, variant.scenario);
-  EXPECT_NE(result.broken, "");
-  for (const std::string& step : result.trace) EXPECT_NE(step, "");
+  ExpectCounterexample(variant.name, DoorbellModel(variant.rules, variant.scenario));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -66,11 +50,7 @@ INSTANTIATE_TEST_SUITE_P(
         Variant{"rung for nothing and not asleep again",
                 {.sleep_again_for_nothing = false, .standby = false}},
         Variant{"no standby", {.standby = false}, {.lazy = true}}),
-    [](const auto& param_info) {
-      std::string name = param_info.param.name;
-      for (char& c : name) c = isalnum(c) ? c : '_';
-      return name;
-    });
+    kVariantName);
 
 }  // namespace
 }  // namespace gannet::model

@@ -2,31 +2,21 @@
 
 #include <gtest/gtest.h>
 
-#include <iostream>
 #include <string>
 
-#include "absl/strings/str_join.h"
-#include "tests/model/state_space.h"
+#include "absl/strings/str_cat.h"
+#include "tests/model/model_test.h"
 
 namespace gannet::model {
 namespace {
 
-constexpr uint64_t kStatesMax = 20'000'000;
-
-Exploration ExploreAndPrint(const std::string& name, const UpdateRules& rules, uint8_t operations,
-                            uint8_t gets) {
-  const Exploration result = Explore(UpdateModel(rules, operations, gets), kStatesMax);
-  std::cout << name << ", " << int{operations} << " operations, " << int{gets}
-            << " GETs: " << result.states << " states, " << result.transitions << " transitions"
-            << (result.broken.empty() ? "" : "; counterexample: ") << result.broken << std::endl;
-  return result;
+std::string NameOf(const std::string& name, uint8_t operations, uint8_t gets) {
+  return absl::StrCat(name, ", ", int{operations}, " operations, ", int{gets}, " GETs");
 }
 
 void ExpectHolds(const std::string& name, const UpdateRules& rules, uint8_t operations,
                  uint8_t gets) {
-  const Exploration result = ExploreAndPrint(name, rules, operations, gets);
-  EXPECT_TRUE(result.complete) << "not all states were visited";
-  EXPECT_EQ(result.broken, "") << absl::StrJoin(result.trace, "\n");
+  ExpectHolds(NameOf(name, operations, gets), UpdateModel(rules, operations, gets));
 }
 
 TEST(UpdateModel, HoldsForTwoGets) { ExpectHolds("two GETs", {}, kSanitized ? 2 : 4, 2); }
@@ -48,9 +38,7 @@ class WeakerUpdate : public testing::TestWithParam<Variant> {};
 
 TEST_P(WeakerUpdate, HasACounterexample) {
   const Variant& variant = GetParam();
-  const Exploration result = ExploreAndPrint(variant.name, variant.rules, 3, 2);
-  EXPECT_NE(result.broken, "");
-  for (const std::string& step : result.trace) EXPECT_NE(step, "");
+  ExpectCounterexample(NameOf(variant.name, 3, 2), UpdateModel(variant.rules, 3, 2));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -68,11 +56,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Variant{"a move leaves two live items", {.mark_dead_on_move = false}},
                     Variant{"a move leaves the old block live",
                             {.mark_dead_on_move = false, .count_live_items = false}}),
-    [](const auto& param_info) {
-      std::string name = param_info.param.name;
-      for (char& c : name) c = isalnum(c) ? c : '_';
-      return name;
-    });
+    kVariantName);
 
 }  // namespace
 }  // namespace gannet::model
