@@ -16,12 +16,11 @@ namespace {
 constexpr int kPacketsPerTurn = 64;    // of one link, before the next gets its turn
 constexpr size_t kLinksPerPoll = 64;   // looked at by one poll of the application
 constexpr uint32_t kPollsToWake = 32;  // a program that waits for events polls once or twice
-// How soon the standby timer looks, at first and at last: at one that polls, which costs it
-// nothing, and at one that waits, which is woken anyway.
+// How soon the standby timer looks at an application that polls: first, and in the long run.
 constexpr int64_t kFirstStandbyNs = 50'000;
 constexpr int64_t kLastStandbyNs = 1'000'000;
-constexpr int64_t kFirstStandbyOfBellNs = 8'000'000;
-constexpr int64_t kLastStandbyOfBellNs = 8'000'000;
+// The same for an application that waits. It is rung itself, so the timer need not hurry.
+constexpr int64_t kStandbyOfBellNs = 8'000'000;
 // A steady poller polls at least so often, on average. To wait for it costs no more than to wake
 // the loop thread, which then takes a core from somebody who may need it more.
 constexpr int64_t kSteadyPollNs = 50'000;
@@ -59,7 +58,7 @@ void Engine::PrepareToSleep(uint32_t bell) {
     ++waits_;
     if (asleep_ && bell_ == bell) return;
     busy = SleepLocked(bell);
-    if (bell != 0) StartStandbyLocked(kFirstStandbyOfBellNs);
+    if (bell != 0) StartStandbyLocked(kStandbyOfBellNs);
   }
   if (busy) Nic::Get()->WakeLoop();
 }
@@ -298,7 +297,7 @@ void Engine::StartStandbyLocked(int64_t first_ns) {
   // its place would only take that from others.
   const bool waits = waits_ != waits_at_start_;
   waits_at_start_ = waits_;
-  standby_ns_ = waits ? kFirstStandbyOfBellNs : first_ns;
+  standby_ns_ = waits ? kStandbyOfBellNs : first_ns;
   ArmStandbyLocked(standby_ns_);
 }
 
@@ -321,7 +320,7 @@ void Engine::Standby() {
     if (asleep_ && bell_ == 0) return;
     if (!IsLeftAloneLocked()) {
       const bool waits = asleep_ || waits_ != standby_waits_;
-      return ArmStandbyLocked(waits ? kLastStandbyOfBellNs : kLastStandbyNs);
+      return ArmStandbyLocked(waits ? kStandbyOfBellNs : kLastStandbyNs);
     }
     busy = SleepLocked(0);
   }
