@@ -19,6 +19,9 @@ namespace {
 // do, since that is then a doorbell's part too; and on any from 64 in flight on.
 constexpr uint32_t kSignalEvery = 32;
 
+// An answer that takes longer waited for cores, here or at the server.
+constexpr int64_t kLongWaitNs = 3 * kNsPerMs;
+
 absl::Status NoRoomStatus() {
   return absl::ResourceExhaustedError("Options::depth operations are in flight; poll first");
 }
@@ -45,6 +48,7 @@ class AsyncClient::State {
   // Poll found nothing.
   size_t GoOnWaiting(std::span<Completion> out, int64_t deadline_ns);
   void WaitALittle(int64_t now_ns, int64_t deadline_ns);
+  void Sleep(int64_t now_ns, int64_t deadline_ns);
 
   const std::unique_ptr<Engine> engine;
   const std::unique_ptr<WakeFd> wake;
@@ -137,9 +141,16 @@ void AsyncClient::State::WaitALittle(int64_t now_ns, int64_t deadline_ns) {
       sched_yield();
       return;
     case WaitStages::Stage::kSleep:
-      if (!wake->Arm(*engine, now_ns)) WakeFd::Sleep(wake->fd(), deadline_ns - now_ns);
+      if (!wake->Arm(*engine, now_ns)) Sleep(now_ns, deadline_ns);
       return;
   }
+}
+
+// After a long wait many others want the cores, the server too. Lets them run once more, so that
+// more answers are there at once: each turn on a core costs what filling the caches costs.
+void AsyncClient::State::Sleep(int64_t now_ns, int64_t deadline_ns) {
+  WakeFd::Sleep(wake->fd(), deadline_ns - now_ns);
+  if (engine->alive() > 1 && engine->clock().MonotonicNs() - now_ns > kLongWaitNs) sched_yield();
 }
 
 absl::StatusOr<std::unique_ptr<AsyncClient>> AsyncClient::Connect(

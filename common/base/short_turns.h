@@ -1,8 +1,6 @@
 #ifndef GANNET_COMMON_BASE_SHORT_TURNS_H_
 #define GANNET_COMMON_BASE_SHORT_TURNS_H_
 
-#include <sched.h>
-
 #include <cstdint>
 
 #include "common/base/clock.h"
@@ -15,22 +13,31 @@ namespace gannet {
 void AskForTurns(int64_t turn_ns);
 inline constexpr int64_t kShortestTurnNs = 100 * kNsPerUs;  // shorter ones are not given
 
-// For a thread that never waits, because all that it asks for is there at once: lets the others on
-// its core have a turn every kTurnNs. The scheduler itself looks only at ticks, which are 4 ms
-// apart or more, so with eight such threads on a core each would pause for 32 ms. One owner thread.
+// Says when a thread that never waits, because everything that it asks for is there at once, is to
+// yield, so that the others on its core have a turn every kTurnNs. The scheduler itself looks only
+// at ticks, which are 4 ms apart or more, so with eight such threads on a core each would pause for
+// 32 ms. One owner thread.
 class Turn {
  public:
   static constexpr int64_t kTurnNs = kNsPerMs;
+  // A thread that runs asks more often than this.
+  static constexpr int64_t kPauseNs = kTurnNs / 4;
 
-  // Call it often, at moments when a pause does the least harm.
-  void Look(int64_t now_ns) {
-    if (now_ns < over_ns_) return;
-    if (over_ns_ != 0) sched_yield();
-    over_ns_ = now_ns + kTurnNs;
+  // Returns true if the turn is over: yield now. A pause between two calls means that others had
+  // their turn, and begins a new one of this thread. Call it often, at moments when a pause does
+  // the least harm.
+  bool Over(int64_t now_ns) {
+    const bool paused = now_ns - asked_ns_ >= kPauseNs;
+    asked_ns_ = now_ns;
+    if (paused) began_ns_ = now_ns;
+    if (now_ns - began_ns_ < kTurnNs) return false;
+    began_ns_ = now_ns;
+    return true;
   }
 
  private:
-  int64_t over_ns_ = 0;
+  int64_t began_ns_ = 0;
+  int64_t asked_ns_ = 0;
 };
 
 }  // namespace gannet

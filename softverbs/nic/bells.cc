@@ -1,6 +1,7 @@
 #include "softverbs/nic/bells.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -39,6 +40,14 @@ UniqueFd Bells::Open(uint32_t bell) {
   auto found = fds_.find(bell);
   if (found == fds_.end()) return UniqueFd();
   return UniqueFd(fcntl(found->second, F_DUPFD_CLOEXEC, 0));
+}
+
+bool Bells::Rung(uint32_t bell) {
+  const std::lock_guard<std::mutex> guard(mutex_);
+  auto found = fds_.find(bell);
+  if (found == fds_.end()) return false;
+  pollfd entry{found->second, POLLIN, 0};
+  return poll(&entry, 1, 0) == 1;
 }
 
 PeerBells::Rung PeerBells::Ring(uint32_t number) {

@@ -19,6 +19,8 @@ class Bells {
   void Remove(uint32_t bell);
   // A descriptor to send to a peer; invalid when there is no such bell any more.
   UniqueFd Open(uint32_t bell);
+  // Returns true if somebody rang the bell, or added an event, and nobody took it yet.
+  bool Rung(uint32_t bell);
 
  private:
   std::mutex mutex_;

@@ -16,11 +16,6 @@ namespace {
 constexpr int kPacketsPerTurn = 64;    // of one link, before the next gets its turn
 constexpr size_t kLinksPerPoll = 64;   // looked at by one poll of the application
 constexpr uint32_t kPollsToWake = 32;  // a program that waits for events polls once or twice
-// How soon the standby timer looks at an application that polls: first, and in the long run.
-constexpr int64_t kFirstStandbyNs = 50'000;
-constexpr int64_t kLastStandbyNs = 1'000'000;
-// The same for an application that waits. It is rung itself, so the timer need not hurry.
-constexpr int64_t kStandbyOfBellNs = 8'000'000;
 // A steady poller polls at least so often, on average. To wait for it costs no more than to wake
 // the loop thread, which then takes a core from somebody who may need it more.
 constexpr int64_t kSteadyPollNs = 50'000;
@@ -40,10 +35,12 @@ void Engine::Poll() {
   // Relaxed and not atomic as a whole: the loop thread only asks whether it changes.
   polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (!mutex_.try_lock()) return;  // whoever has it is driving
-  DriveLocked(false);
+  const bool worked = DriveForApplicationLocked(false);
+  if (acks_owe_rings_ && !worked && ++quiet_polls_ > 1) RingForAcksLocked();
   if (asleep_ && ++empty_polls_ >= kPollsToWake) {
+    application_.WatchThisThread();
     WakeLocked();
-    StartStandbyLocked(kFirstStandbyNs);
+    StartStandbyLocked();
   }
   mutex_.unlock();
 }
@@ -56,9 +53,10 @@ void Engine::PrepareToSleep(uint32_t bell) {
     const Pause pause(*this);
     empty_polls_ = 0;
     ++waits_;
+    application_.WatchThisThread();
     if (asleep_ && bell_ == bell) return;
     busy = SleepLocked(bell);
-    if (bell != 0) StartStandbyLocked(kStandbyOfBellNs);
+    if (bell != 0) StartStandbyLocked();
   }
   if (busy) Nic::Get()->WakeLoop();
 }
@@ -66,11 +64,12 @@ void Engine::PrepareToSleep(uint32_t bell) {
 void Engine::OnBell(uint32_t bell) {
   const Pause pause(*this);
   ++waits_;
+  application_.WatchThisThread();
   // Otherwise whoever changed that has looked at the links since.
   if (!asleep_ || bell_ != bell) return;
   WakeLocked();
-  DriveLocked(true);
-  StartStandbyLocked(kFirstStandbyNs);
+  DriveForApplicationLocked(true);
+  StartStandbyLocked();
 }
 
 void Engine::ForgetBell(uint32_t bell) {
@@ -93,7 +92,7 @@ void Engine::OnDoorbell() {
     const bool worked = DriveLocked(true);
     if (spinning && worked) spin_credit_ = kSpinCredit;
     if (polls_.load(std::memory_order_relaxed) - polls_before > kPollsToWake) {
-      StartStandbyLocked(kFirstStandbyNs);  // the application polls: stand back
+      StartStandbyLocked();  // the application polls: stand back
       break;
     }
     const int64_t now = MonotonicNs();
@@ -194,6 +193,22 @@ bool Engine::DriveLocked(bool all) {
   return worked;
 }
 
+bool Engine::DriveForApplicationLocked(bool all) {
+  // While the engine sleeps there may be no standby timer.
+  acks_may_wait = !asleep_;
+  const bool worked = DriveLocked(all);
+  acks_may_wait = false;
+  return worked;
+}
+
+void Engine::RingForAcksLocked() {
+  if (!acks_owe_rings_) return;
+  acks_owe_rings_ = false;
+  for (const std::shared_ptr<Link>& link : links_) {
+    if (link->OwesRing()) link->RingDoorbell();
+  }
+}
+
 bool Engine::DriveLink(Link& link) {
   RingConsumer& ring = link.consumer();
   PacketHeader header;
@@ -212,6 +227,10 @@ bool Engine::DriveLink(Link& link) {
   if (handled > 0 && ring.TakeStarving()) link.RingDoorbell();
   bool resumed = !link.refusals().empty() && SendRefusals(link);
   resumed |= link.HasWaiting() && ResumeWaiting(link);
+  if ((handled > 0 || resumed) && link.OwesRing()) {
+    acks_owe_rings_ = true;
+    quiet_polls_ = 0;
+  }
   return handled > 0 || resumed;
 }
 
@@ -271,6 +290,7 @@ bool Engine::ResumeWaiting(Link& link) {
 }
 
 void Engine::PublishLocked(bool asleep, uint32_t bell) {
+  if (asleep) RingForAcksLocked();
   asleep_ = asleep;
   bell_ = bell;
   // A full barrier: what a peer sent before it saw this is in the rings that are looked at next.
@@ -291,25 +311,21 @@ bool Engine::SleepLocked(uint32_t bell) {
   return true;
 }
 
-void Engine::StartStandbyLocked(int64_t first_ns) {
+void Engine::StartStandbyLocked() {
   if (standby_) return;
-  // One that waits comes back by itself. If it is late it wants for a core, and the loop thread in
-  // its place would only take that from others.
+  // One that waits now and then comes back by itself.
   const bool waits = waits_ != waits_at_start_;
   waits_at_start_ = waits_;
-  standby_ns_ = waits ? kStandbyOfBellNs : first_ns;
-  ArmStandbyLocked(standby_ns_);
+  ArmStandbyLocked(patience_.Begin(waits));
 }
 
-void Engine::ArmStandbyLocked(int64_t most_ns) {
+void Engine::ArmStandbyLocked(int64_t wait_ns) {
   standby_ = true;
   standby_polls_ = polls_.load(std::memory_order_relaxed);
   standby_waits_ = waits_;
   standby_since_ = MonotonicNs();
-  standby_ns_ = std::min(standby_ns_, most_ns);
-  Loop::Get().RunAt(standby_since_ + standby_ns_, [this] { Standby(); });
-  // One that takes part steadily is checked ever more seldom.
-  standby_ns_ *= 2;
+  standby_cpu_ns_ = application_.CpuNs();
+  Loop::Get().RunAt(standby_since_ + wait_ns, [this] { Standby(); });
 }
 
 void Engine::Standby() {
@@ -318,25 +334,29 @@ void Engine::Standby() {
     const Pause pause(*this);
     standby_ = false;
     if (asleep_ && bell_ == 0) return;
-    if (!IsLeftAloneLocked()) {
-      const bool waits = asleep_ || waits_ != standby_waits_;
-      return ArmStandbyLocked(waits ? kStandbyOfBellNs : kLastStandbyNs);
-    }
+    RingForAcksLocked();
+    // What a peer rang for is seen to now, whether the application is late or never comes.
+    if (asleep_) DriveLocked(true);
+    const int64_t wait_ns = patience_.Next(LookAtApplicationLocked(), asleep_);
+    if (wait_ns > 0) return ArmStandbyLocked(wait_ns);
     busy = SleepLocked(0);
   }
   if (busy) OnDoorbell();
 }
 
-bool Engine::IsLeftAloneLocked() {
-  if (asleep_) {
-    // What a peer rang for is seen to now, whether the application is late or never comes.
-    DriveLocked(true);
-    return waits_ == standby_waits_;
-  }
+Patience::Found Engine::LookAtApplicationLocked() {
+  if (waits_ != standby_waits_) return Patience::Found::kCame;
+  const int64_t elapsed_ns = MonotonicNs() - standby_since_;
   // One that polls in bursts, between other work, would keep its peers waiting for our next look:
   // they had better ring.
   const uint32_t polls = polls_.load(std::memory_order_relaxed) - standby_polls_;
-  return polls * kSteadyPollNs < MonotonicNs() - standby_since_ && waits_ == standby_waits_;
+  if (!asleep_ && polls * kSteadyPollNs >= elapsed_ns) return Patience::Found::kPolls;
+  const int64_t ran_ns = application_.CpuNs() - standby_cpu_ns_;
+  const bool had_no_core =
+      2 * ran_ns < elapsed_ns && (asleep_ || polls > 0 || ran_ns < kSteadyPollNs);
+  if (had_no_core && application_.Runnable()) return Patience::Found::kWantsCore;
+  if (asleep_ && !Nic::Get()->bells().Rung(bell_)) return Patience::Found::kNotRung;
+  return Patience::Found::kLeftAlone;
 }
 
 void Engine::DropCorrupt(Link& link) {

@@ -7,7 +7,9 @@
 #include <mutex>
 #include <vector>
 
+#include "softverbs/base/thread_watch.h"
 #include "softverbs/nic/link.h"
+#include "softverbs/nic/patience.h"
 #include "softverbs/nic/qp_table.h"
 #include "softverbs/nic/wire.h"
 
@@ -25,8 +27,13 @@ namespace softverbs {
 //
 // An application may stop polling, and one that armed its CQ need not wait. So while the engine is
 // awake, or peers ring a bell, a standby timer on the loop thread looks whether the application
-// takes part. When it does not, the engine falls asleep with peers ringing the loop thread, and the
-// timer ends.
+// takes part, or would if it had a core. When it does not, the engine falls asleep with peers
+// ringing the loop thread, and the timer ends. patience.h says when it looks.
+//
+// A peer that sleeps is not woken for an acknowledgement alone while an application thread drives
+// an engine that is awake: that thread is about to see the request, and its answer wakes the peer
+// for both. If no answer follows, the ring is made up for by the second poll that finds nothing, by
+// going to sleep, or by the standby timer. So a request and its answer wake the requester once.
 class Engine {
  public:
   Engine(SharedTables* own, QpTable* qps)
@@ -74,6 +81,10 @@ class Engine {
   void LockForControl();
   // All Locked methods: with mutex_ held. Drive methods return whether there was anything to do.
   bool DriveLocked(bool all);
+  // By an application thread.
+  bool DriveForApplicationLocked(bool all);
+  // Rings where acknowledgements did not.
+  void RingForAcksLocked();
   bool DriveLink(Link& link);
   // Executes the packet, or parks it.
   void Dispatch(Link& link, const PacketHeader& header, const uint8_t* payload);
@@ -90,11 +101,11 @@ class Engine {
   void WakeLocked();
   // Returns true when something still arrives: the caller is not asleep then.
   bool SleepLocked(uint32_t bell);
-  void StartStandbyLocked(int64_t first_ns);
-  void ArmStandbyLocked(int64_t most_ns);
+  void StartStandbyLocked();
+  void ArmStandbyLocked(int64_t wait_ns);
   void Standby();
-  // Of an engine that is awake, or whose bell is rung: true if the application takes no part.
-  bool IsLeftAloneLocked();
+  // REQUIRES: the engine is awake, or its bell is rung.
+  Patience::Found LookAtApplicationLocked();
   void DropCorrupt(Link& link);
 
   SharedTables* const own_;
@@ -112,15 +123,20 @@ class Engine {
   bool asleep_ = true;
   uint32_t bell_ = 0;  // that peers ring, while asleep
   uint32_t empty_polls_ = 0;
+  bool acks_owe_rings_ = false;
+  uint32_t quiet_polls_ = 0;  // since acks_owe_rings_, that found nothing
   int spin_credit_ = 1;
   uint32_t doorbells_ = 0;
-  bool standby_ = false;
-  uint32_t waits_ = 0;  // of application threads: began or ended
+  uint32_t waits_ = 0;       // of application threads: began or ended
+  ThreadWatch application_;  // the thread that last began to poll or to wait
+  Patience patience_;
+  bool standby_ = false;         // the timer runs
+  uint32_t waits_at_start_ = 0;  // when the timer was last started
+  // When it was last armed.
+  int64_t standby_since_ = 0;
+  int64_t standby_cpu_ns_ = 0;  // of application_
   uint32_t standby_polls_ = 0;
   uint32_t standby_waits_ = 0;
-  uint32_t waits_at_start_ = 0;  // when the timer was last started
-  int64_t standby_since_ = 0;
-  int64_t standby_ns_ = 0;
 };
 
 }  // namespace softverbs

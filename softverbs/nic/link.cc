@@ -89,6 +89,7 @@ void Link::RingDoorbell() {
 }
 
 void Link::RingDoorbellLocked() {
+  owes_ring_.store(false, std::memory_order_relaxed);
   const SharedTables* peer = tables_.load(std::memory_order_acquire);
   uint64_t sleep = Sleep::kFirst;  // before its tables arrived a peer may always be asleep
   if (peer != nullptr) {

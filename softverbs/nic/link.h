@@ -17,6 +17,11 @@
 
 namespace softverbs {
 
+// While true, acknowledgements that this thread sends do not wake a peer that sleeps. A link owes
+// the peer a ring then. The application's own answer, which usually follows, rings for both; the
+// engine sees to the rest.
+inline thread_local bool acks_may_wait = false;
+
 // The wire between this process's NIC and one other's (or its own): two packet rings in shared
 // memory and a control socket. There is one link for a pair of processes, whatever the number of
 // queue pairs; packets are addressed by queue pair number.
@@ -72,6 +77,7 @@ class Link {
   }
   // Wakes the peer's NIC if it sleeps.
   void RingDoorbell();
+  bool OwesRing() const { return owes_ring_.load(std::memory_order_relaxed); }
   // A bell of the peer came, or is no more.
   void InstallBell(uint32_t bell, UniqueFd fd);
   void RetireBell(uint32_t bell);
@@ -107,6 +113,7 @@ class Link {
   RingProducer producer_;
   std::vector<uint32_t> waiting_;
   std::atomic<bool> has_waiting_{false};  // a hint; written under tx_lock_, read by the driver
+  std::atomic<bool> owes_ring_{false};    // see acks_may_wait; written under tx_lock_
   uint64_t rung_ = 0;                     // the sleep of the peer that was rung already
   PeerBells bells_;
 
@@ -125,7 +132,11 @@ Link::SendResult Link::Send(const PacketHeader& header, bool* waiting, Fill&& fi
   memcpy(record, &header, sizeof(header));
   if (!fill(record + sizeof(header))) return SendResult::kNotFilled;
   producer_.Publish(header.record_bytes);
-  RingDoorbellLocked();
+  if (header.type == PacketType::kAck && acks_may_wait) {
+    owes_ring_.store(true, std::memory_order_relaxed);
+  } else {
+    RingDoorbellLocked();
+  }
   return SendResult::kSent;
 }
 

@@ -18,6 +18,7 @@ std::vector<DoorbellModel::State> DoorbellModel::Initial() const {
 }
 
 void DoorbellModel::Publish(State* state, bool asleep, bool bell) const {
+  if (asleep && rules_.pays_before_sleep) state->unheard = 0;
   state->asleep = asleep;
   state->bell = asleep && bell;
   for (PeerState& peer : state->peers) {
@@ -26,10 +27,11 @@ void DoorbellModel::Publish(State* state, bool asleep, bool bell) const {
   }
 }
 
-bool DoorbellModel::Execute(State* state, int peer) const {
+bool DoorbellModel::Execute(State* state, int peer, bool owes) const {
   PeerState& from = state->peers[static_cast<size_t>(peer)];
   if (from.ring == 0) return false;
   if (peer == 0) {
+    if (owes) state->unheard = 1;
     state->completions = static_cast<uint8_t>(state->completions + from.ring);
     if (state->armed != 0) {
       state->armed = 0;
@@ -172,7 +174,7 @@ void DoorbellModel::AppWakes(const State& state, const Emit& emit) const {
       next.app_ring = 0;
       return emit("the application wakes the engine", next);
     case App::kDriving:
-      Execute(&next, state.app_ring);
+      Execute(&next, state.app_ring, /*owes=*/state.asleep == 0);
       if (++next.app_ring == kPeers) {
         next.app_ring = 0;
         next.mutex = kFree;
@@ -183,6 +185,10 @@ void DoorbellModel::AppWakes(const State& state, const Emit& emit) const {
       if (state.events > 0) {
         --next.events;
         next.token = next.events > 0 ? 1 : state.token;
+        if (scenario_.lazy) {
+          next.app = App::kGone;
+          emit("the application takes its event and does something else, for good", next);
+        }
         next.app = App::kPolling;
         return emit("the application takes its event", next);
       }
@@ -265,6 +271,7 @@ const char* DoorbellModel::BrokenAtRest(const State& state) const {
     if (peer.ring > 0) return "a packet is never executed";
   }
   if (state.app != App::kGone && state.completions > 0) return "a completion is never polled";
+  if (state.unheard != 0) return "a peer never hears of an acknowledgement";
   return nullptr;
 }
 

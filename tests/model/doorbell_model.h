@@ -18,6 +18,10 @@ namespace gannet::model {
 // The application polls, arms, goes to sleep, waits on its descriptor, takes the tokens out of it,
 // drives the engine and takes its event. The loop thread drives when it was rung, and a standby
 // timer looks after an application that armed and does not wait.
+//
+// The first peer sleeps until its SENDs are acknowledged. Whoever executes them acknowledges them
+// and rings that peer, except an application thread that drives an engine that is awake: it owes
+// the ring, since its own answer may ring as well.
 struct DoorbellRules {
   bool packet_before_word = true;       // a peer publishes its packet before it reads the word
   bool look_after_publishing = true;    // whoever publishes a sleep looks at all rings then
@@ -25,12 +29,13 @@ struct DoorbellRules {
   bool look_after_tokens = true;        // also when an event was queued together with a ring
   bool sleep_again_for_nothing = true;  // whoever was rung for nothing goes to sleep once more
   bool standby = true;
+  bool pays_before_sleep = true;  // whoever publishes a sleep first rings where it owes that
 };
 
 struct DoorbellScenario {
   uint8_t sends = 2;
   uint8_t quiet_packets = 1;
-  // The application may stop at any time after it armed, for good.
+  // The application may stop for good, at any time after it armed or when it took an event.
   bool lazy = false;
 };
 
@@ -72,6 +77,7 @@ class DoorbellModel {
     uint8_t armed;
     uint8_t events;
     uint8_t completions;
+    uint8_t unheard;  // the first peer was not rung for an acknowledgement that is there
     App app;
     uint8_t app_ring;
     uint8_t app_again;  // this look found something
@@ -101,8 +107,9 @@ class DoorbellModel {
   // The application begins to sleep, with the lock.
   State BeginSleep(State state) const;
   void Publish(State* state, bool asleep, bool bell) const;
-  // Executes what is in a peer's ring; true if there was anything.
-  bool Execute(State* state, int peer) const;
+  // Executes what is in a peer's ring; true if there was anything. `owes`: the ring for the
+  // acknowledgement may wait.
+  bool Execute(State* state, int peer, bool owes = false) const;
 
   const DoorbellRules rules_;
   const DoorbellScenario scenario_;

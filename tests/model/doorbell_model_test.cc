@@ -49,7 +49,9 @@ INSTANTIATE_TEST_SUITE_P(
         Variant{"tokens taken without a look", {.look_after_tokens = false, .standby = false}},
         Variant{"rung for nothing and not asleep again",
                 {.sleep_again_for_nothing = false, .standby = false}},
-        Variant{"no standby", {.standby = false}, {.lazy = true}}),
+        Variant{"no standby", {.standby = false}, {.lazy = true}},
+        Variant{"a ring owed when the engine goes to sleep",
+                {.standby = false, .pays_before_sleep = false}}),
     kVariantName);
 
 }  // namespace

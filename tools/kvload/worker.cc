@@ -1,5 +1,7 @@
 #include "tools/kvload/worker.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -36,7 +38,7 @@ bool Worker::Poll() {
     const int64_t now = clock_();
     for (size_t i = 0; i < done; ++i) Finish(completions_[i], now);
     // Before others are begun, which would be charged for the pause.
-    if (options_.shares_core) turn_.Look(now);
+    if (options_.shares_core && turn_.Over(now)) sched_yield();
   } else if (!backend_.lost().empty()) [[unlikely]] {
     if (!GoesOnWithoutServer()) return false;
   }

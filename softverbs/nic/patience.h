@@ -1,0 +1,71 @@
+#ifndef SOFTVERBS_NIC_PATIENCE_H_
+#define SOFTVERBS_NIC_PATIENCE_H_
+
+#include <algorithm>
+#include <cstdint>
+
+namespace softverbs {
+
+// How long the engine leaves its work to the application before it looks whether that takes part.
+// Each look costs a wake-up, and taking over from an application that only waits for a core costs
+// more: the loop thread then takes that core from others. But an application that does something
+// else keeps its peers waiting until the next look.
+//
+// 1. One that polls is looked at soon, then less and less often, up to kPollsNsMax.
+// 2. One that waits on its bell is trusted more each time it came when it was rung, or would have
+//    come if it had a core: its time doubles up to kWaitsNsMax. It falls back to kWaitsNs once the
+//    application left a ring unanswered.
+// 3. One that waits and is not rung kQuietLooks times in a row is idle. The engine takes over, which
+//    ends the timer.
+//
+// Not thread safe.
+class Patience {
+ public:
+  static constexpr int64_t kPollsNs = 50'000;
+  static constexpr int64_t kPollsNsMax = 1'000'000;
+  static constexpr int64_t kWaitsNs = 8'000'000;
+  static constexpr int64_t kWaitsNsMax = 64'000'000;
+  static constexpr uint32_t kQuietLooks = 2;
+
+  // What a look at the application found.
+  enum class Found : uint8_t {
+    kPolls,
+    kCame,       // it waited and came back, or waits again
+    kWantsCore,  // it would poll if it ran
+    kNotRung,    // it waits, and nobody rang
+    kLeftAlone,  // it does something else
+  };
+
+  // Returns the time until the first look at an application that `waits` on its bell, or polls.
+  int64_t Begin(bool waits) {
+    quiet_ = 0;
+    polls_ns_ = kPollsNs;
+    return waits ? waits_ns_ : polls_ns_;
+  }
+  // Returns the time until the next look. Returns 0 to take over. `waits` is as for Begin.
+  int64_t Next(Found found, bool waits) {
+    if (found != Found::kNotRung) quiet_ = 0;
+    switch (found) {
+      case Found::kPolls:
+        return polls_ns_ = std::min(2 * polls_ns_, kPollsNsMax);
+      case Found::kCame:
+      case Found::kWantsCore:
+        return waits_ns_ = std::min(2 * waits_ns_, kWaitsNsMax);
+      case Found::kNotRung:
+        return ++quiet_ > kQuietLooks ? 0 : waits_ns_;
+      case Found::kLeftAlone:
+        if (waits) waits_ns_ = kWaitsNs;
+        return 0;
+    }
+    return 0;
+  }
+
+ private:
+  int64_t polls_ns_ = kPollsNs;
+  int64_t waits_ns_ = kWaitsNs;
+  uint32_t quiet_ = 0;
+};
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_NIC_PATIENCE_H_
