@@ -226,7 +226,9 @@ absl::StatusOr<std::unique_ptr<Engine>> ConnectEngine(Engine::Settings settings)
     const std::optional<absl::Status> status = (*engine)->StartStatus(now_ns >= deadline_ns);
     if (status.has_value() && status->ok()) return engine;
     if (status.has_value()) return *status;
-    if (!(*wake)->Arm(**engine, now_ns)) WakeFd::Sleep((*wake)->fd(), deadline_ns - now_ns);
+    // Arm polls once more. That Poll may be the one that brings what this waits for.
+    if ((*wake)->Arm(**engine, now_ns) || (*engine)->StartStatus(false).has_value()) continue;
+    WakeFd::Sleep((*wake)->fd(), deadline_ns - now_ns);
   }
 }
 

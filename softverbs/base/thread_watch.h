@@ -15,7 +15,8 @@ class ThreadWatch {
   void WatchThisThread() { pthread_getcpuclockid(pthread_self(), &cpu_clock_); }
   // Returns the CPU time that the thread used so far, or 0 if it ended or none is watched.
   int64_t CpuNs() const;
-  // Returns true if the thread runs, or waits for a core and for nothing else. Reads a file of /proc.
+  // Returns true if the thread runs, or waits for a core and for nothing else. Reads a file of
+  // /proc.
   bool Runnable() const;
 
  private:

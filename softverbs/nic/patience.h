@@ -15,7 +15,8 @@ namespace softverbs {
 // 2. One that waits on its bell is trusted more each time it came when it was rung, or would have
 //    come if it had a core: its time doubles up to kWaitsNsMax. It falls back to kWaitsNs once the
 //    application left a ring unanswered.
-// 3. One that waits and is not rung kQuietLooks times in a row is idle. The engine takes over, which
+// 3. One that waits and is not rung kQuietLooks times in a row is idle. The engine takes over,
+// which
 //    ends the timer.
 //
 // Not thread safe.

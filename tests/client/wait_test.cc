@@ -119,6 +119,15 @@ TEST_F(WaitTest, AGetAtDepthOneNeitherSleepsNorYields) {
   EXPECT_GT(naps, before);
 }
 
+// What a client waits for may come with the very Poll that it does before it sleeps.
+TEST_F(WaitTest, ConnectingLosesNoWakeUp) {
+  for (int i = 0; i < 1000 / TestSlowness(); ++i) {
+    const auto began = steady_clock::now();
+    ASSERT_TRUE(Client::Connect({server_->endpoint()}, PatientOptions()).ok());
+    ASSERT_LT(steady_clock::now() - began, kLostAfter * TestSlowness()) << "connection " << i;
+  }
+}
+
 TEST_F(WaitTest, WaitReturnsWhatIsFinished) {
   for (const Wait wait : {Wait::kAdaptive, Wait::kPoll}) {
     Options options = PatientOptions();
