@@ -128,6 +128,8 @@ class Engine final : public SessionOwner {
   // IdleNs is over. Calls use(server, descriptor, kind) for each descriptor.
   void ForEachFd(const std::function<void(uint32_t, int, FdKind)>& use) const;
   uint64_t fds_version() const;  // another one: the descriptors are others
+  // Returns true if a completion may come. An idle client's connections tell of a broken one.
+  bool ExpectsCompletions() const;
   void Arm();
   void OnReadable(uint32_t server, FdKind kind);
   // How long Poll may be put off after `now_ns` if no descriptor becomes readable: until something

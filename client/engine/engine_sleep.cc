@@ -18,6 +18,12 @@ uint64_t Engine::fds_version() const {
   return version;
 }
 
+bool Engine::ExpectsCompletions() const {
+  return alive() > 0 || std::ranges::any_of(servers_, [](const Server& s) {
+           return s.session->ExpectsCompletions();
+         });
+}
+
 void Engine::Arm() {
   for (const Server& server : servers_) server.session->Arm();
 }

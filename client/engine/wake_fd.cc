@@ -45,9 +45,11 @@ WakeFd::~WakeFd() {
 
 bool WakeFd::Arm(Engine& engine, int64_t now_ns) {
   if (inner_ >= 0) TakeEvents(engine);
-  engine.Arm();
+  // To arm costs system calls, and so does the event of an operation that need not be waited for.
+  const bool expects = engine.ExpectsCompletions();
+  if (expects) engine.Arm();
   engine.Poll(now_ns);
-  if (engine.HasFinished()) return true;
+  if (engine.HasFinished() || (!expects && engine.ExpectsCompletions())) return true;
   if (inner_ < 0 || engine.fds_version() != fds_version_) {
     // What is new may have come before it was armed.
     Watch(engine);

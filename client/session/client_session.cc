@@ -188,6 +188,13 @@ uint32_t ClientSession::busy() const {
          memory_->replies.lent();
 }
 
+bool ClientSession::ExpectsCompletions() const {
+  if (phase_ != Phase::kReady || busy() > 0) return true;
+  return std::ranges::any_of(links_, [](const Link& link) {
+    return link.phase != Link::Phase::kReady || link.liveness.awaits_answer();
+  });
+}
+
 void ClientSession::Arm() {
   if (memory_ == nullptr) return;
   if (absl::Status status = memory_->completions->Arm(); !status.ok()) Break(std::move(status));

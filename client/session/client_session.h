@@ -215,6 +215,9 @@ class ClientSession {
   }
   // Other than before: the descriptors are not the same.
   uint64_t fds_version() const { return fds_version_; }
+  // Returns true if a request, a heartbeat or a READ is unanswered, or a connection is being made
+  // or closed.
+  bool ExpectsCompletions() const;
   void Arm();
   void TakeEvents() { memory_->completions->TakeEvents(); }
   // The next Poll looks at the connections, however short ago the last one did.

@@ -61,6 +61,7 @@ class Liveness {
     return asked_ns_[answered_++ % kHeartbeatsMax];
   }
 
+  bool awaits_answer() const { return outstanding_ > 0; }
   bool HeartbeatDue(int64_t now_ns) const {
     if (heartbeats_ - answered_ == kHeartbeatsMax) return false;
     return now_ns - sent_ns_ >= HeartbeatNs(silence_ns_) ||

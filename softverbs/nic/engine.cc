@@ -346,6 +346,7 @@ void Engine::Standby() {
 
 Patience::Found Engine::LookAtApplicationLocked() {
   if (waits_ != standby_waits_) return Patience::Found::kCame;
+  if (asleep_ && !Nic::Get()->bells().Rung(bell_)) return Patience::Found::kNotRung;
   const int64_t elapsed_ns = MonotonicNs() - standby_since_;
   // One that polls in bursts, between other work, would keep its peers waiting for our next look:
   // they had better ring.
@@ -355,7 +356,6 @@ Patience::Found Engine::LookAtApplicationLocked() {
   const bool had_no_core =
       2 * ran_ns < elapsed_ns && (asleep_ || polls > 0 || ran_ns < kSteadyPollNs);
   if (had_no_core && application_.Runnable()) return Patience::Found::kWantsCore;
-  if (asleep_ && !Nic::Get()->bells().Rung(bell_)) return Patience::Found::kNotRung;
   return Patience::Found::kLeftAlone;
 }
 

@@ -15,9 +15,8 @@ namespace softverbs {
 // 2. One that waits on its bell is trusted more each time it came when it was rung, or would have
 //    come if it had a core: its time doubles up to kWaitsNsMax. It falls back to kWaitsNs once the
 //    application left a ring unanswered.
-// 3. One that waits and is not rung kQuietLooks times in a row is idle. The engine takes over,
-// which
-//    ends the timer.
+// 3. One that waits and was not rung since the last look is idle. The engine takes over, which ends
+//    the timer.
 //
 // Not thread safe.
 class Patience {
@@ -26,7 +25,6 @@ class Patience {
   static constexpr int64_t kPollsNsMax = 1'000'000;
   static constexpr int64_t kWaitsNs = 8'000'000;
   static constexpr int64_t kWaitsNsMax = 64'000'000;
-  static constexpr uint32_t kQuietLooks = 2;
 
   // What a look at the application found.
   enum class Found : uint8_t {
@@ -39,13 +37,11 @@ class Patience {
 
   // Returns the time until the first look at an application that `waits` on its bell, or polls.
   int64_t Begin(bool waits) {
-    quiet_ = 0;
     polls_ns_ = kPollsNs;
     return waits ? waits_ns_ : polls_ns_;
   }
   // Returns the time until the next look. Returns 0 to take over. `waits` is as for Begin.
   int64_t Next(Found found, bool waits) {
-    if (found != Found::kNotRung) quiet_ = 0;
     switch (found) {
       case Found::kPolls:
         return polls_ns_ = std::min(2 * polls_ns_, kPollsNsMax);
@@ -53,7 +49,7 @@ class Patience {
       case Found::kWantsCore:
         return waits_ns_ = std::min(2 * waits_ns_, kWaitsNsMax);
       case Found::kNotRung:
-        return ++quiet_ > kQuietLooks ? 0 : waits_ns_;
+        return 0;
       case Found::kLeftAlone:
         if (waits) waits_ns_ = kWaitsNs;
         return 0;
@@ -64,7 +60,6 @@ class Patience {
  private:
   int64_t polls_ns_ = kPollsNs;
   int64_t waits_ns_ = kWaitsNs;
-  uint32_t quiet_ = 0;
 };
 
 }  // namespace softverbs

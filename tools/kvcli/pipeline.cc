@@ -1,8 +1,9 @@
 #include "tools/kvcli/pipeline.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <array>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,9 @@ namespace {
 
 // If a value is longer than this, it is fetched again, through the other client.
 constexpr size_t kValueRoom = 4096;
+
+// Operations have deadlines of their own.
+constexpr std::chrono::nanoseconds kNoLimit = std::chrono::hours(1);
 
 std::string_view AnswerText(const Completion& answer, Verb verb) {
   switch (answer.code) {
@@ -66,7 +70,7 @@ absl::Status Pipeline::Connect() {
 void Pipeline::Run(Command command) {
   const std::string& key = command.keys[0];
   while (in_flight_ == kInFlightMax || entries_.size() == kUnshownMax || busy_keys_.contains(key)) {
-    Poll();
+    TakeAnswers(kNoLimit);
   }
   Entry& entry = entries_.emplace_back();
   entry.command = std::move(command);
@@ -99,15 +103,22 @@ absl::Status Pipeline::Start(Entry& entry) {
   }
 }
 
-void Pipeline::Poll() {
+void Pipeline::Poll() { TakeAnswers(std::chrono::nanoseconds(0)); }
+
+void Pipeline::TakeAnswers(std::chrono::nanoseconds wait) {
   if (async_ != nullptr) {
     std::array<Completion, 64> answers;
-    const size_t n = async_->Poll(answers);
+    const size_t n = in_flight_ > 0 ? async_->Wait(answers, wait) : async_->Poll(answers);
     for (size_t i = 0; i < n; ++i) OnAnswer(answers[i]);
-    // A server on this host may need this core.
-    if (n == 0) std::this_thread::yield();
   }
   while (!entries_.empty() && entries_.front().done) ShowFront();
+}
+
+void Pipeline::WaitOr(int fd) {
+  if (async_ != nullptr && async_->Arm()) return;
+  std::array<pollfd, 2> fds = {
+      {{fd, POLLIN, 0}, {async_ != nullptr ? async_->fd() : -1, POLLIN, 0}}};
+  poll(fds.data(), fds.size(), -1);
 }
 
 void Pipeline::OnAnswer(const Completion& answer) {
@@ -169,7 +180,7 @@ int Pipeline::Show(const Entry& entry) {
 }
 
 void Pipeline::Finish() {
-  while (!idle()) Poll();
+  while (!idle()) TakeAnswers(kNoLimit);
 }
 
 }  // namespace gannet::kvcli

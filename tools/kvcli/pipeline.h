@@ -4,6 +4,7 @@
 #include <gannet/async_client.h>
 #include <gannet/client.h>
 
+#include <chrono>
 #include <cstddef>
 #include <deque>
 #include <memory>
@@ -16,16 +17,12 @@
 namespace gannet::kvcli {
 
 // Runs commands of a script without waiting for each. That makes a script of many puts a hundred
-// times faster. Users see the same as if the commands ran one after the other: +   1. Answers are
-// shown in the order of the
+// times faster. Users see the same as if the commands ran one after the other:
+//
 //   1. Answers are shown in the order of the commands.
 //   2. A command on a key starts after the earlier ones on that key have ended.
 //   3. All commands other than put, get, del and cas wait for everything before them. So does a cas
 //      under a held lock.
-//
-//   1. Answers are shown in the order of the commands.
-//   2. A command on a key starts after the earlier ones on that key have ended.
-//   3. What is no put, get, del or cas, and a cas under a held lock, waits for all before it.
 //
 // Owns a connection, which is made for the first command. One thread.
 class Pipeline {
@@ -42,8 +39,11 @@ class Pipeline {
   bool Takes(const Command& command) const;
   // Starts the command, at the latest when others on its key have ended.
   void Run(Command command);
-  // Makes progress and shows answers that are due. Call it at least every 100 ms.
+  // Makes progress and shows answers that are due. The connection stays alive only while the
+  // thread calls this, WaitOr or Finish.
   void Poll();
+  // Sleeps until `fd` is readable, or Poll has something to do.
+  void WaitOr(int fd);
   // Waits until all answers are shown.
   void Finish();
   // Closes the connection. The next command makes another. REQUIRES: idle.
@@ -65,6 +65,7 @@ class Pipeline {
   };
 
   absl::Status Connect();
+  void TakeAnswers(std::chrono::nanoseconds wait);
   absl::Status Start(Entry& entry);
   void OnAnswer(const Completion& answer);
   void GiveKeyBack(Entry& entry);

@@ -17,11 +17,11 @@ namespace {
 // Reads lines of stdin, and knows whether one can be read without waiting.
 class Lines {
  public:
-  // Waits for at most `timeout_ms`. Returns true if there is a line, or the end.
-  bool Ready(int timeout_ms) {
+  // Returns true if there is a line, or the end.
+  bool Ready() {
     while (!at_end_ && buffer_.find('\n', begin_) == std::string::npos) {
       pollfd in{STDIN_FILENO, POLLIN, 0};
-      if (poll(&in, 1, timeout_ms) <= 0) return false;
+      if (poll(&in, 1, 0) <= 0) return false;
       Fill();
     }
     return true;
@@ -53,14 +53,12 @@ class Lines {
   bool at_end_ = false;
 };
 
-// Less than the time that a client may take between two Polls.
-constexpr int kPollMs = 50;
-
 // Waits for a line, after sending all answers to the reader.
 void AwaitLine(Lines& lines, Pipeline& pipeline) {
-  while (!lines.Ready(pipeline.idle() ? kPollMs : 0)) {
+  while (!lines.Ready()) {
     pipeline.Poll();
     if (pipeline.idle()) std::fflush(stdout);
+    pipeline.WaitOr(STDIN_FILENO);
   }
 }
 
