@@ -61,7 +61,7 @@ TEST(CrowdTest, IdleClientsWakeForHeartbeatsOnly) {
   // A third of the silence apart. Each takes a few switches: the client's thread and its device's,
   // then the server's worker for the heartbeat and for the acknowledgement of its answer.
   constexpr milliseconds kHeartbeat = kSilence / 3;
-  constexpr uint64_t kMostPerHeartbeat = 8;
+  constexpr uint64_t kMostPerHeartbeat = 12;
   constexpr int kHeartbeats = 5;
 
   ServerProcess server({"--silence_ms=" + std::to_string(kSilence.count())});

@@ -206,7 +206,7 @@ def crowd(result):
         parts.append(f"*Workload {workload}, depth {depth}, {mode}*\n\n" +
                      crowd_table(rows_of, (mode, workload, depth)))
     return (f"**A crowd**: so many kvload {result['crowd']['seconds']:g} s together, as processes or as threads of one, a "
-            "client each; 50,000 records, 100-byte values. Of processes the p50 is the middle one's, the p99 the worst one's; "
+            "client each; 50,000 records, 100-byte values. Gannet's clients first read all records once, to know where they are. Of processes the p50 is the middle one's, the p99 the worst one's; "
             "*longest* is of all operations. Aims: every sum at least 0.7 of the best, 5 times the others' at depth 1, twice "
             "at depth 32\n\n" + "\n\n".join(parts) + "\n\n" + neighbours(measured) + "\n\n" + idle(measured))
 
@@ -241,8 +241,8 @@ def neighbours(measured):
 
 def idle(measured):
     figures = measured["idle"]
-    return (f"A server and {figures['clients']} connected clients that do one GET a second each use "
-            f"{100 * figures['idle_core_share']:.1f} % of a core together (aim for idle ones: 1 %). A client with "
+    return (f"A server and {figures['clients']} connected, idle clients (`kvcli` without a command) use "
+            f"{100 * figures['idle_core_share']:.1f} % of a core together (aim: 1 %). A client with "
             f"{number(figures['steady_gets_per_second'])} GETs a second uses "
             f"{100 * figures['steady_core_share']:.1f} % (aim: 3 %).")
 
