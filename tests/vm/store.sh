@@ -37,6 +37,14 @@ timeout 60 ./kvcli --server=$server --deadline_ms=30000 get large 2> /run/kvcli.
 timeout 100 ./kvload --server=$server --deadline_ms=30000 --workload=a --records=300 --operations=1000 || fail "kvload a"
 timeout 100 ./kvload --server=$server --deadline_ms=30000 --workload=c --records=300 --operations=1000 --json=/run/c.json || fail "kvload c"
 grep -q '"server_rpcs": 0,' /run/c.json || fail "GETs moved the server's RPC counter"
+# More pollers than cores: all of them, the server and the kernel's threads get their turns.
+for i in $(seq 12); do
+  timeout 100 ./kvload --server=$server --deadline_ms=60000 --phase=run --workload=b --records=300 --depth=8 \
+    --operations=500 --seed="$i" --json="/run/crowd.$i" > /dev/null 2> "/run/crowd.$i.err" &
+  crowd+=($!)
+done
+for i in $(seq 12); do wait "${crowd[i - 1]}" || fail "kvload $i of 12 at once: $(cat "/run/crowd.$i.err")"; done
+sed -n 's/.*"ops_per_second": \([0-9]*\).*/of 12 clients at once: \1 operations\/s/p' /run/crowd.*[0-9]
 kill $pid
 wait $pid || fail "kvserver stopped with exit code $?"
 [ "$kind" != rxe ] || "$3/dev" demo --built 200 || fail "dev demo"
