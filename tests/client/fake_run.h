@@ -44,7 +44,7 @@ class FakeRun : public ::testing::Test {
     ASSERT_TRUE(engine.ok()) << engine.status();
     engine_ = *std::move(engine);
     Settle();
-    const std::optional<absl::Status> status = engine_->StartStatus(/*last_call=*/true);
+    const std::optional<absl::Status> status = engine_->servers().StartStatus(/*last_call=*/true);
     ASSERT_TRUE(status.has_value() && status->ok()) << status.value_or(absl::OkStatus());
   }
 
