@@ -76,7 +76,7 @@ absl::Status AsyncClient::State::Begin(absl::StatusOr<OpRequest> request, uint64
   request->user_data = user_data;
   request->out = out;
   const uint32_t i = engine->Begin(*request);
-  if (i == kNoOp) return NoRoomStatus();
+  if (i == kInvalidOp) return NoRoomStatus();
   stats_of[i] = stats;
   return absl::OkStatus();
 }
@@ -85,7 +85,7 @@ size_t AsyncClient::State::TakeFinished(std::span<Completion> completions) {
   size_t n = 0;
   while (n < completions.size()) {
     const uint32_t i = engine->NextFinished();
-    if (i == kNoOp) break;
+    if (i == kInvalidOp) break;
     Complete(i, &completions[n++]);
   }
   return n;

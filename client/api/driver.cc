@@ -68,7 +68,7 @@ size_t Driver::BeginSome(std::span<const OpRequest> requests, int64_t called_ns,
     OpRequest request = requests[n];
     request.timeout_ns = std::max<int64_t>(request.timeout_ns - passed_ns, 0);
     ops[n] = engine_->Begin(request);
-    if (ops[n] == kNoOp) break;
+    if (ops[n] == kInvalidOp) break;
     waiter_of_op_[ops[n]] = waiter;
   }
   waiter->remaining = static_cast<uint32_t>(n);
@@ -162,7 +162,7 @@ void Driver::PollAndDeliver(int64_t now_ns) {
 }
 
 void Driver::Deliver() {
-  for (uint32_t i = engine_->NextFinished(); i != kNoOp; i = engine_->NextFinished()) {
+  for (uint32_t i = engine_->NextFinished(); i != kInvalidOp; i = engine_->NextFinished()) {
     Waiter* waiter = waiter_of_op_[i];
     if (--waiter->remaining == 0) waiter->wake.notify_one();
   }

@@ -227,7 +227,8 @@ absl::StatusOr<std::unique_ptr<Engine>> ConnectEngine(Engine::Settings settings)
     if (status.has_value() && status->ok()) return engine;
     if (status.has_value()) return *status;
     // Arm polls once more. That Poll may be the one that brings what this waits for.
-    if ((*wake)->Arm(**engine, now_ns) || (*engine)->servers().StartStatus(false).has_value()) continue;
+    if ((*wake)->Arm(**engine, now_ns) || (*engine)->servers().StartStatus(false).has_value())
+      continue;
     WakeFd::Sleep((*wake)->fd(), deadline_ns - now_ns);
   }
 }

@@ -96,7 +96,7 @@ Engine::Engine(const Settings& settings, const std::vector<std::vector<SocketAdd
 Engine::~Engine() = default;
 
 uint32_t Engine::Begin(const OpRequest& request) {
-  if (!slots_.HasRoom()) return kNoOp;
+  if (!slots_.HasRoom()) return kInvalidOp;
   Op& op = TakeSlot();
   op.word = LockWord(request.lock_word);
   op.request = request;

@@ -60,9 +60,10 @@ class Engine final : public SessionOwner {
 
   static constexpr uint32_t kDepthMax = 1 << 14;
 
-  // Begins an operation and returns its number, or kNoOp if Options::depth operations are alive or
-  // no slot is free yet. A request with a key goes to the server that has the key, any other one to
-  // `request.server`. REQUIRES: the request is valid (client/api/requests.h makes valid ones).
+  // Begins an operation and returns its number, or kInvalidOp if Options::depth operations are
+  // alive or no slot is free yet. A request with a key goes to the server that has the key, any
+  // other one to `request.server`. REQUIRES: the request is valid (client/api/requests.h makes
+  // valid ones).
   uint32_t Begin(const OpRequest& request);
   // Begins a GET, in fewer steps. Returns false if there is no room. REQUIRES: the key is 1 to
   // kKeyBytesMax long.
@@ -75,9 +76,9 @@ class Engine final : public SessionOwner {
   // Makes progress with everything; never blocks. Reports ordinary GETs that end to `completions`
   // as long as it has room, releases them, and returns their number. NextFinished tells the others.
   size_t Poll(int64_t now_ns, std::span<Completion> completions = {});
-  // Returns an operation that finished and was not returned before; kNoOp if there is none.
+  // Returns an operation that finished and was not returned before; kInvalidOp if there is none.
   uint32_t NextFinished() {
-    if (finished_.empty()) return kNoOp;
+    if (finished_.empty()) return kInvalidOp;
     const uint32_t op = finished_.front();
     finished_.Pop();
     return op;

@@ -45,10 +45,10 @@ void Engine::FeedSharers(Op& reader) {
   const IndexView& view = reader.session().view();
   const std::byte* read = reader.buffers->window[0];
   const uint64_t begin = WindowOffset(view, reader);
-  uint32_t next = std::exchange(reader.first_sharer, kNoOp);
-  while (next != kNoOp) {
+  uint32_t next = std::exchange(reader.first_sharer, kInvalidOp);
+  while (next != kInvalidOp) {
     Op& op = slots_[next];
-    next = std::exchange(op.next_sharer, kNoOp);
+    next = std::exchange(op.next_sharer, kInvalidOp);
     std::memcpy(op.buffers->window[0], read + (WindowOffset(view, op) - begin), kWindowBytes);
     --op.busy.in_flight;
     if (op.over()) {

@@ -46,7 +46,7 @@ void Engine::LoseOp(Op& op) {
     op.busy.awaits_reply = false;
   }
   op.busy.in_flight = 0;
-  op.first_sharer = op.next_sharer = kNoOp;
+  op.first_sharer = op.next_sharer = kInvalidOp;
   const bool lost_lock = op.lock_acquired;
   op.acquiring = op.lock_acquired = op.busy.releasing = false;
   const bool takes_lock = TakesLock(op.request.type);

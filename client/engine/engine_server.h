@@ -26,16 +26,16 @@ struct alignas(64) EngineServer {
   LocationCache cache;
   LockTable locks;
   std::unique_ptr<ClientSession> session;
-  // What waits to be sent to it, READs aside.
+  // What waits to be sent to it, except READs.
   FixedRing<OrderedWork> ordered;
   RequestQueue requests;
   bool wants_buffer = false;  // the first request waits for a buffer to lend
 
   bool HasQueued() const { return !ordered.empty() || !requests.empty(); }
-  // Returns whether something of that can be sent now.
+  // Returns whether anything of that can be sent now.
   bool CanSendQueued() const {
-    return session->CanSend() && (!ordered.empty() || (!requests.empty() && !wants_buffer &&
-                                                       session->CanSendRequest()));
+    return session->CanSend() &&
+           (!ordered.empty() || (!requests.empty() && !wants_buffer && session->CanSendRequest()));
   }
 
   // Returns whether the item may be past its expiry, so that only the server can tell. `now_ns` may

@@ -34,7 +34,7 @@ class KeyOrder {
 
   // Operations are numbered from 0 to `ops` - 1.
   explicit KeyOrder(uint32_t ops)
-      : nodes_(ops), places_(std::bit_ceil(2 * ops), kNoOp), mask_(Size(places_) - 1) {}
+      : nodes_(ops), places_(std::bit_ceil(2 * ops), kInvalidOp), mask_(Size(places_) - 1) {}
 
   // No write is under way.
   bool empty() const { return chains_ == 0; }
@@ -45,7 +45,7 @@ class KeyOrder {
     const uint32_t place = FindPlace(key);
     const uint32_t first = places_[place];
     const bool slow = kind == Kind::kSlowWrite;
-    if (first == kNoOp) {
+    if (first == kInvalidOp) {
       if (kind == Kind::kRead) return true;
       nodes_[op] = {key, op, op, slow, kind, false};
       places_[place] = op;
@@ -74,7 +74,7 @@ class KeyOrder {
     uint32_t next = Unlink(op);
     if (was_first) {
       next = first = StartReads(next, start);
-      if (first == kNoOp) return Erase(place);
+      if (first == kInvalidOp) return Erase(place);
       places_[place] = first;
     }
     nodes_[first].slow_writes = slow_writes;
@@ -87,7 +87,7 @@ class KeyOrder {
   void Rehash(F key) {
     std::vector<uint32_t> firsts;
     for (uint32_t& place : places_) {
-      if (place != kNoOp) firsts.push_back(std::exchange(place, kNoOp));
+      if (place != kInvalidOp) firsts.push_back(std::exchange(place, kInvalidOp));
     }
     chains_ = 0;
     for (const uint32_t first : firsts) AddChain(first, key(first));
@@ -112,25 +112,25 @@ class KeyOrder {
   // Returns where the key's chain is, or would be.
   uint32_t FindPlace(uint64_t key) const {
     uint32_t place = HomePlace(key);
-    while (places_[place] != kNoOp && nodes_[places_[place]].key != key)
+    while (places_[place] != kInvalidOp && nodes_[places_[place]].key != key)
       place = (place + 1) & mask_;
     return place;
   }
 
-  // Returns the operation behind it in the ring, or kNoOp if it was alone.
+  // Returns the operation behind it in the ring, or kInvalidOp if it was alone.
   uint32_t Unlink(uint32_t op) {
     const Node node = nodes_[op];
-    if (node.next == op) return kNoOp;
+    if (node.next == op) return kInvalidOp;
     nodes_[node.previous].next = node.next;
     nodes_[node.next].previous = node.previous;
     return node.next;
   }
 
   // Starts the reads at the beginning of the ring. Returns the first operation behind them, or
-  // kNoOp if there is none.
+  // kInvalidOp if there is none.
   template <class F>
   uint32_t StartReads(uint32_t op, F start) {
-    while (op != kNoOp && nodes_[op].kind == Kind::kRead) {
+    while (op != kInvalidOp && nodes_[op].kind == Kind::kRead) {
       const uint32_t read = op;
       op = Unlink(read);
       start(read, false);
@@ -162,7 +162,7 @@ class KeyOrder {
       op = nodes_[op].next;
     } while (op != first);
     uint32_t& place = places_[FindPlace(key)];
-    if (place == kNoOp) {
+    if (place == kInvalidOp) {
       place = first;
       ++chains_;
       return;
@@ -178,7 +178,8 @@ class KeyOrder {
   void Erase(uint32_t place) {
     --chains_;
     uint32_t hole = place;
-    for (uint32_t next = (hole + 1) & mask_; places_[next] != kNoOp; next = (next + 1) & mask_) {
+    for (uint32_t next = (hole + 1) & mask_; places_[next] != kInvalidOp;
+         next = (next + 1) & mask_) {
       const uint32_t home = HomePlace(nodes_[places_[next]].key);
       // A chain may lie anywhere from its home on. It may move into the hole if its home is not
       // behind that.
@@ -186,7 +187,7 @@ class KeyOrder {
       places_[hole] = places_[next];
       hole = next;
     }
-    places_[hole] = kNoOp;
+    places_[hole] = kInvalidOp;
   }
 
   std::vector<Node> nodes_;

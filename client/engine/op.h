@@ -122,10 +122,10 @@ struct alignas(64) Op {
   std::string_view value;  // if found: in the operation's buffers, valid until Release
   LentBuffer item;         // holds a long item, or the reply of a GET by RPC
   Lookup lookup;
-  // The GETs whose windows come with this one's READ, as a list; kNoOp ends it. Their in_flight
-  // counts that READ. Both are kNoOp again when the READ is done or lost.
-  uint32_t first_sharer = kNoOp;
-  uint32_t next_sharer = kNoOp;
+  // The GETs whose windows come with this one's READ, as a list; kInvalidOp ends it. Their
+  // in_flight counts that READ. Both are kInvalidOp again when the READ is done or lost.
+  uint32_t first_sharer = kInvalidOp;
+  uint32_t next_sharer = kInvalidOp;
   LockWord word;              // of the lock: ours, or after a refusal the holder's
   uint64_t sequence = 0;      // of the request sent
   uint32_t value_needed = 0;  // GET by RPC: room to ask for

@@ -62,7 +62,7 @@ class OpSlots {
 
   const uint32_t depth_;
   uint32_t lingering_ = 0;  // released slots that something is busy with
-  uint32_t reserve_;     // HasRoom leaves so many slots free
+  uint32_t reserve_;        // HasRoom leaves so many slots free
   std::vector<Op> ops_;
   FixedStack<Op*> free_;
 };

@@ -1,9 +1,9 @@
 #ifndef GANNET_CLIENT_ENGINE_ORDINARY_GET_INLINE_H_
 #define GANNET_CLIENT_ENGINE_ORDINARY_GET_INLINE_H_
 
-// The ordinary GET, of which there are millions a second. Its item is where the location cache says,
-// or where the first slot of the home window with the key's tag says. The item is short, and proves
-// itself.
+// The ordinary GET, of which there are millions a second. Its item is where the location cache
+// says, or where the first slot of the home window with the key's tag says. The item is short, and
+// proves itself.
 //
 //   location cached:               READ item (kReadingCached) -> proof -> report
 //   not cached:  READ window (kReadingWindow) -> READ item (kReadingItem) -> proof -> report

@@ -22,7 +22,7 @@ class RequestQueue {
 
   bool empty() const { return size_ == 0; }
   uint32_t size() const { return size_; }
-  bool Contains(uint32_t op) const { return entries_[op].next != kNoOp; }
+  bool Contains(uint32_t op) const { return entries_[op].next != kInvalidOp; }
   // REQUIRES: not empty.
   uint32_t front() const { return entries_[end_].next; }
 
@@ -45,8 +45,8 @@ class RequestQueue {
 
  private:
   struct Entry {
-    uint32_t previous = kNoOp;
-    uint32_t next = kNoOp;  // kNoOp: the operation is not in the queue
+    uint32_t previous = kInvalidOp;
+    uint32_t next = kInvalidOp;  // kInvalidOp: the operation is not in the queue
   };
 
   uint32_t end_;  // the entry that closes the ring: before the first, after the last

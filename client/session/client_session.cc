@@ -165,7 +165,7 @@ void ClientSession::SetServerSet(uint64_t hash) {
 
 void ClientSession::IgnoreAnswer(uint64_t sequence, uint32_t op) {
   RequestWindow::Entry* entry = window_.Find(sequence);
-  if (entry != nullptr && entry->op == op) entry->op = kNoOp;
+  if (entry != nullptr && entry->op == op) entry->op = kInvalidOp;
 }
 
 uint32_t ClientSession::busy() const {

@@ -252,9 +252,9 @@ class ClientSession {
   RequestWatch request_watch_;
 
   RequestWindow window_;
-  FixedRing<QueuedRead> reads_;         // found no room in the chain
-  SendChain chain_;                     // being built
-  uint32_t chain_end_request_ = kNoOp;  // the op, if the chain's last is a request
+  FixedRing<QueuedRead> reads_;              // found no room in the chain
+  SendChain chain_;                          // being built
+  uint32_t chain_end_request_ = kInvalidOp;  // the op, if the chain's last is a request
   uint32_t next_read_connection_ = 0;
   size_t completed_ = 0;  // work requests, in this Poll
   bool all_read_ = true;  // of the completions, in this Poll

@@ -61,7 +61,7 @@ class ConnectAttempts {
   absl::Status status_;
   int64_t next_ns_ = 0;
   uint32_t address_ = 0;
-  uint32_t tried_ = 0;  // addresses that failed in this round
+  uint32_t tried_ = 0;     // addresses that failed in this round
   bool answered_ = false;  // in this round the server answered, though it did not connect
   bool unreachable_ = false;
   bool was_connected_ = false;

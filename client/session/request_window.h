@@ -10,8 +10,8 @@
 
 namespace gannet {
 
-// Stands for "no operation" where the number of one is expected.
-inline constexpr uint32_t kNoOp = UINT32_MAX;
+// No operation has this number.
+inline constexpr uint32_t kInvalidOp = UINT32_MAX;
 
 // The unanswered requests of a session: sequence numbers and credits. A request keeps its number
 // until it is answered, over any number of connections, and so do its bytes, which the caller keeps
@@ -28,12 +28,12 @@ class RequestWindow {
   static constexpr uint16_t kCreditsMax = 64;
 
   struct Entry {
-    uint64_t sequence = 0;   // 0 = free
-    uint32_t op = kNoOp;     // kNoOp: nobody waits for the answer any more
-    uint32_t bytes = 0;      // of the encoded request
-    int64_t timeout_ns = 0;  // of the operation
-    LentBuffer value;        // lent to the server for reading until it answers
-    LentBuffer reply;        // lent to the server for writing until it answers
+    uint64_t sequence = 0;     // 0 = free
+    uint32_t op = kInvalidOp;  // kInvalidOp: nobody waits for the answer any more
+    uint32_t bytes = 0;        // of the encoded request
+    int64_t timeout_ns = 0;    // of the operation
+    LentBuffer value;          // lent to the server for reading until it answers
+    LentBuffer reply;          // lent to the server for writing until it answers
   };
 
   // Begins a new session: no requests, sequence numbers from 1. REQUIRES: 0 < credits <=

@@ -200,7 +200,7 @@ Comeback ClientSession::HowItCameBack(const Grant& grant) const {
 // is not sent again. So a request that the server cannot answer holds up only one connection.
 void ClientSession::ResendUnanswered(int64_t now_ns) {
   window_.ForEachUnanswered([&](RequestWindow::Entry& entry) {
-    if (entry.op == kNoOp) {
+    if (entry.op == kInvalidOp) {
       memory_->ReturnLent(entry);
       window_.End(entry);
       return;
@@ -213,7 +213,7 @@ void ClientSession::ResendUnanswered(int64_t now_ns) {
 
 void ClientSession::AbandonUnanswered(std::vector<uint32_t>* abandoned) {
   window_.ForEachUnanswered([&](RequestWindow::Entry& entry) {
-    if (entry.op != kNoOp) abandoned->push_back(entry.op);
+    if (entry.op != kInvalidOp) abandoned->push_back(entry.op);
     memory_->ReturnLent(entry);
     window_.End(entry);
   });

@@ -92,7 +92,7 @@ void ClientSession::OnMessage(ClientConnection& connection, std::span<const std:
   request_watch_.OnAnswer(watched_);
   RequestWindow::Entry answered = *entry;
   window_.End(*entry);
-  if (answered.op != kNoOp) owner_->OnReply(&answered, reply);
+  if (answered.op != kInvalidOp) owner_->OnReply(&answered, reply);
   memory_->ReturnLent(answered);
 }
 
@@ -151,7 +151,7 @@ bool ClientSession::OpenChain(ClientConnection& connection) {
   }
   if (!ready()) return false;
   chain_.Open(&connection);
-  chain_end_request_ = kNoOp;
+  chain_end_request_ = kInvalidOp;
   return true;
 }
 
@@ -176,11 +176,11 @@ void ClientSession::SendRequest(const RequestWindow::Entry& entry, int64_t now_n
   AddMessage(connections_[0], entry.op, message, entry.bytes, now_ns);
 }
 
-// `op` is kNoOp for a message that nobody waits for.
+// `op` is kInvalidOp for a message that nobody waits for.
 void ClientSession::AddMessage(ClientConnection& connection, uint32_t op, std::byte* data,
                                uint32_t bytes, int64_t now_ns) {
   if (!OpenChain(connection)) return;
-  if (op != kNoOp) {
+  if (op != kInvalidOp) {
     const bool signaled = chain_.NextIsSignaled();
     if (!signaled) chain_end_request_ = op;  // signaled after all if it stays the last
     const uint32_t doorbell = chain_.empty() ? SessionOwner::kDoorbell : 0;
@@ -196,8 +196,9 @@ void ClientSession::AddMessage(ClientConnection& connection, uint32_t op, std::b
 // Rings one doorbell for the whole chain.
 void ClientSession::PostChain() {
   if (chain_.empty() || !ready()) return chain_.Clear();
-  if (chain_end_request_ != kNoOp) owner_->OnPosted(chain_end_request_, SessionOwner::kSignaled);
-  chain_end_request_ = kNoOp;
+  if (chain_end_request_ != kInvalidOp)
+    owner_->OnPosted(chain_end_request_, SessionOwner::kSignaled);
+  chain_end_request_ = kInvalidOp;
   if (chain_.Post() != PostResult::kPosted) [[unlikely]] {
     Break(absl::UnavailableError(absl::StrCat(endpoint(), ": the device refused a chain")));
   }
@@ -208,7 +209,7 @@ void ClientSession::SendHeartbeats(int64_t now_ns) {
   for (ClientConnection& connection : connections_) {
     const bool due = connection.ready() && connection.liveness.HeartbeatDue(now_ns);
     if (!due || connection.work.room() == 0) continue;
-    AddMessage(connection, kNoOp, memory_->heartbeat(), sizeof(RequestHeader), now_ns);
+    AddMessage(connection, kInvalidOp, memory_->heartbeat(), sizeof(RequestHeader), now_ns);
     connection.liveness.OnHeartbeatSent(now_ns);
     PostChain();
   }

@@ -110,7 +110,7 @@ void SimulatedClient::Poll() {
                             .value = {reinterpret_cast<const char*>(p.out.data()),
                                       std::min<size_t>(done.info.value_bytes, p.out.size())}});
   }
-  for (uint32_t i = engine_->NextFinished(); i != kNoOp; i = engine_->NextFinished()) {
+  for (uint32_t i = engine_->NextFinished(); i != kInvalidOp; i = engine_->NextFinished()) {
     const Op& op = engine_->op(i);
     Finish(op.request.user_data, {.outcome = op.outcome,
                                   .found = op.done.found,
