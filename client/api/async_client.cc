@@ -12,11 +12,12 @@
 namespace gannet {
 namespace {
 
-// Of the READs that share a doorbell, so many share a completion. Fewer would let the first of them
-// be answered, and their successors be on their way, while the last are still being READ; but from
-// 16 GETs in flight on, of two READs each, a completion is to be shared by eight GETs at least. A
-// NIC works on several parts all the same where it has 16 READs in flight on a queue pair, as most
-// do, since that is then a doorbell's part too; and on any from 64 in flight on.
+// How many of the READs that share a doorbell share a completion. With fewer, the first GETs of a
+// chain could be answered, and others begin in their place, while the last are still being READ.
+// But with 16 GETs in flight or more, of two READs each, at least eight GETs should share a
+// completion. The NIC has several parts to work on all the same: most allow 16 READs in flight on a
+// connection, and then a doorbell is for 16 READs too (ClientSession::OpenReads). With 64 GETs in
+// flight or more there are several on any NIC.
 constexpr uint32_t kSignalEvery = 32;
 
 // An answer that takes longer waited for cores, here or at the server.
@@ -34,18 +35,18 @@ class AsyncClient::State {
       : engine(std::move(e)),
         wake(std::move(w)),
         polls_only(options.wait == gannet::Wait::kPoll),
-        stages(StagesOf(options)),
+        stages(MakeWaitStages(options)),
         stats_of(2 * options.depth),
         timeout_ns(TimeoutNs(options.deadline)) {}
 
   absl::Status Get(std::string_view key, std::span<std::byte> out, uint64_t user_data);
   absl::Status Begin(absl::StatusOr<OpRequest> request, uint64_t user_data,
                      std::span<std::byte> out = {}, ServerStats* stats = nullptr);
-  // Of operations that the engine did not report itself; returns how many.
+  // Fills in completions that the engine has not reported. Returns their number.
   size_t TakeFinished(std::span<Completion> completions);
   void Complete(uint32_t i, Completion* completion);
   size_t Poll(std::span<Completion> out);
-  // Poll found nothing.
+  // Goes on after Poll found nothing.
   size_t GoOnWaiting(std::span<Completion> out, int64_t deadline_ns);
   void WaitALittle(int64_t now_ns, int64_t deadline_ns);
   void Sleep(int64_t now_ns, int64_t deadline_ns);
@@ -54,7 +55,7 @@ class AsyncClient::State {
   const std::unique_ptr<WakeFd> wake;
   const bool polls_only;
   WaitStages stages;
-  std::vector<ServerStats*> stats_of;  // by operation: where its Stats go
+  std::vector<ServerStats*> stats_of;  // by operation: where the answer of a Stats goes
   int64_t timeout_ns;
   const ForkGuard fork_guard;
 };
@@ -75,7 +76,7 @@ absl::Status AsyncClient::State::Begin(absl::StatusOr<OpRequest> request, uint64
   request->user_data = user_data;
   request->out = out;
   const uint32_t i = engine->Begin(*request);
-  if (i == kNoOp) return NoRoomStatus();
+  if (i == kInvalidOp) return NoRoomStatus();
   stats_of[i] = stats;
   return absl::OkStatus();
 }
@@ -84,7 +85,7 @@ size_t AsyncClient::State::TakeFinished(std::span<Completion> completions) {
   size_t n = 0;
   while (n < completions.size()) {
     const uint32_t i = engine->NextFinished();
-    if (i == kNoOp) break;
+    if (i == kInvalidOp) break;
     Complete(i, &completions[n++]);
   }
   return n;
@@ -96,18 +97,18 @@ void AsyncClient::State::Complete(uint32_t i, Completion* completion) {
   *completion = op.done;
   completion->user_data = op.request.user_data;
   completion->type = op.request.type;
-  completion->code = CodeOf(op.outcome);
+  completion->code = ToStatusCode(op.outcome);
   completion->index_full = op.outcome == Outcome::kIndexFull;
   completion->lock_word = op.word.word();
   if (op.request.type == OpType::kStats && op.outcome == Outcome::kOk) {
-    *stats_of[i] = StatsOf(*engine, op);
+    *stats_of[i] = ParseStats(*engine, op);
   } else if (!op.value.empty() && !out.empty()) {
     std::memcpy(out.data(), op.value.data(), std::min(op.value.size(), out.size()));
   }
   engine->Release(i);
 }
 
-// What found no room in an earlier call's `out` comes first.
+// Operations that found no room in an earlier call's `out` come first.
 inline size_t AsyncClient::State::Poll(std::span<Completion> out) {
   if (fork_guard.forked()) return 0;
   size_t n = engine->HasFinished() ? TakeFinished(out) : 0;
@@ -117,8 +118,8 @@ inline size_t AsyncClient::State::Poll(std::span<Completion> out) {
 
 size_t AsyncClient::State::GoOnWaiting(std::span<Completion> out, int64_t deadline_ns) {
   for (;;) {
-    // READs that complete within their post are not waited for.
-    const bool progressed = engine->progressed();
+    // READs that complete while they are posted need no wait.
+    const bool progressed = engine->servers().progressed();
     const int64_t now_ns = engine->clock().MonotonicNs();
     if (now_ns >= deadline_ns) return 0;
     if (!progressed) WaitALittle(now_ns, deadline_ns);
@@ -157,7 +158,7 @@ absl::StatusOr<std::unique_ptr<AsyncClient>> AsyncClient::Connect(
     std::vector<std::string> endpoints, Options options) {
   auto engine = ConnectEngine({.endpoints = std::move(endpoints),
                                .options = options,
-                               .queue_pairs_max = ClientSession::kQueuePairsMax,
+                               .connections_max = ClientSession::kConnectionsMax,
                                .signal_every = kSignalEvery});
   if (!engine.ok()) return engine.status();
   auto wake = WakeFd::Create();
@@ -173,8 +174,7 @@ AsyncClient::~AsyncClient() {
   if (state_->fork_guard.forked()) static_cast<void>(state_.release());
 }
 
-// The hot path: nothing of a request is made that a GET does not need, and nothing is called but at
-// the end.
+// Hot: makes no OpRequest, whose other fields a GET does not need, and calls nothing at best.
 absl::Status AsyncClient::Get(std::string_view key, std::span<std::byte> out, uint64_t user_data) {
   State& state = *state_;
   Engine& engine = *state.engine;
@@ -249,8 +249,10 @@ void AsyncClient::set_deadline(std::chrono::milliseconds deadline) {
 
 uint32_t AsyncClient::in_flight() const { return state_->engine->alive(); }
 
-uint32_t AsyncClient::ServerOf(std::string_view key) const { return state_->engine->ServerOf(key); }
+uint32_t AsyncClient::ServerOf(std::string_view key) const {
+  return state_->engine->servers().ServerOf(key);
+}
 
-std::vector<ServerInfo> AsyncClient::Info() const { return state_->engine->Info(); }
+std::vector<ServerInfo> AsyncClient::Info() const { return state_->engine->servers().Info(); }
 
 }  // namespace gannet

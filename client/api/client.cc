@@ -19,7 +19,7 @@ using Milliseconds = std::chrono::milliseconds;
 constexpr int64_t kLockPauseFirstNs = 5 * kNsPerUs;
 constexpr int64_t kLockPauseMaxNs = kNsPerMs;
 
-Value ValueOf(const Op& op) { return {std::string(op.value), op.done.info}; }
+Value MakeValue(const Op& op) { return {std::string(op.value), op.done.info}; }
 
 }  // namespace
 
@@ -32,7 +32,7 @@ class Client::State {
     return gannet::TimeoutNs(given.value_or(deadline));
   }
 
-  // Runs one request; `use` sees the operation when it ended well.
+  // Runs one request. Calls use(const Op&) if it succeeds.
   template <class F>
   absl::Status Run(absl::StatusOr<OpRequest> request, int64_t timeout_ns, F use) {
     if (driver.forked()) return ForkGuard::ForkedStatus();
@@ -40,17 +40,17 @@ class Client::State {
     request->timeout_ns = timeout_ns;
     absl::Status status;
     driver.RunOne(*request, [&](const Op& op) {
-      status = driver.StatusOf(op);
+      status = driver.MakeStatus(op);
       if (status.ok()) use(op);
     });
     return status;
   }
 
-  // Tries for a lock until it has it or the time is over.
+  // Tries to take a lock until it has it or the time is over. Calls use(const Op&) if it has it.
   template <class F>
   absl::StatusOr<Lock> Acquire(OpType type, std::string_view key, const LockOptions& options,
                                int64_t timeout_ns, F use);
-  // Asks every server at once; answer(its report, Op, how it ended) completes the report of each.
+  // Asks all servers at once. Calls answer(Report&, Op, Status) for each, to complete its report.
   template <class Report, class F>
   std::vector<Report> AskEach(OpType type, int64_t timeout_ns, F answer);
 
@@ -91,16 +91,16 @@ template <class Report, class F>
 std::vector<Report> Client::State::AskEach(OpType type, int64_t timeout_ns, F answer) {
   const Engine& engine = driver.engine();
   std::vector<Report> reports;
-  std::vector<OpRequest> requests(engine.servers());
+  std::vector<OpRequest> requests(engine.servers().size());
   for (uint32_t server = 0; server < requests.size(); ++server) {
-    reports.push_back({engine.session(server).endpoint(), "", ForkGuard::ForkedStatus()});
+    reports.push_back({engine.servers().session(server).endpoint(), "", ForkGuard::ForkedStatus()});
     requests[server].type = type;
     requests[server].server = server;
     requests[server].timeout_ns = timeout_ns;
   }
   if (driver.forked()) return reports;
   driver.Run(requests, [&](size_t server, const Op& op) {
-    answer(reports[server], op, driver.StatusOf(op));
+    answer(reports[server], op, driver.MakeStatus(op));
   });
   const std::vector<ServerInfo> infos = driver.Info();
   for (size_t server = 0; server < infos.size(); ++server) {
@@ -122,7 +122,7 @@ absl::StatusOr<std::unique_ptr<Client>> Client::Connect(std::vector<std::string>
 Client::Client(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Client::~Client() {
-  // In a child of fork() neither the thread nor the connections are there to be ended.
+  // A child of fork() has neither the thread nor the connections, so it cannot end them.
   if (state_->driver.forked()) static_cast<void>(state_.release());
 }
 
@@ -131,7 +131,7 @@ absl::StatusOr<std::optional<Value>> Client::Get(std::string_view key,
   std::optional<Value> value;
   absl::Status status =
       state_->Run(KeyRequest(OpType::kGet, key), state_->TimeoutNs(deadline), [&](const Op& op) {
-        if (op.done.found) value = ValueOf(op);
+        if (op.done.found) value = MakeValue(op);
       });
   if (!status.ok()) return status;
   return value;
@@ -188,9 +188,9 @@ std::vector<absl::StatusOr<std::optional<Value>>> Client::MultiGet(
   state_->driver.Run(requests, [&](size_t i, const Op& op) {
     Answer& answer = answers[key_of_request[i]];
     if (op.outcome != Outcome::kOk) {
-      answer = state_->driver.StatusOf(op);
+      answer = state_->driver.MakeStatus(op);
     } else {
-      answer = op.done.found ? std::optional<Value>(ValueOf(op)) : std::nullopt;
+      answer = op.done.found ? std::optional<Value>(MakeValue(op)) : std::nullopt;
     }
   });
   if (first.size() == keys.size()) return answers;
@@ -256,7 +256,7 @@ absl::StatusOr<std::vector<HeldLock>> Client::Locks(uint32_t server,
     if (request.ok()) request->expected_version = from;
     const int64_t left_ns = std::max<int64_t>(deadline_ns - engine.clock().MonotonicNs(), 0);
     absl::Status status = state_->Run(std::move(request), left_ns,
-                                      [&](const Op& op) { next = TakeLocks(op, &locks); });
+                                      [&](const Op& op) { next = AppendLocks(op, &locks); });
     if (!status.ok()) return status;
     if (next == 0) return locks;
     if (next <= from) return absl::InternalError("the server's list of locks does not end");
@@ -279,7 +279,7 @@ absl::StatusOr<Client::LockedValue> Client::LockAndGet(std::string_view key,
   absl::StatusOr<Lock> lock = state_->Acquire(OpType::kLockAndGet, key, options,
                                               state_->TimeoutNs(deadline), [&](const Op& op) {
                                                 if (op.done.info.version != 0)
-                                                  locked.value = ValueOf(op);
+                                                  locked.value = MakeValue(op);
                                               });
   if (!lock.ok()) return lock.status();
   locked.lock = *std::move(lock);
@@ -291,7 +291,7 @@ std::vector<ServerReport> Client::Stats(std::optional<Milliseconds> deadline) {
       OpType::kStats, state_->TimeoutNs(deadline),
       [this](ServerReport& report, const Op& op, absl::Status status) {
         if (status.ok()) {
-          report.stats = StatsOf(state_->driver.engine(), op);
+          report.stats = ParseStats(state_->driver.engine(), op);
         } else {
           report.stats = std::move(status);
         }

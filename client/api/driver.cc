@@ -8,11 +8,11 @@
 namespace gannet {
 namespace {
 
-// The keep-alive thread looks at least so often, and while calls wait at most so often.
+// The longest time between two looks of the keep-alive thread, and the shortest while calls wait.
 constexpr int64_t kKeepAliveNsMax = kNsPerSecond;
 constexpr int64_t kKeepAliveNsMin = 20 * kNsPerMs;
-constexpr int64_t kLetInNs = 20 * kNsPerUs;    // for others to take the mutex
-constexpr int64_t kNoRoomNs = 100 * kNsPerUs;  // until operations of others are over
+constexpr int64_t kLetInNs = 20 * kNsPerUs;    // how long others get to take the mutex
+constexpr int64_t kNoRoomNs = 100 * kNsPerUs;  // how long to wait for operations of others to end
 
 }  // namespace
 
@@ -21,7 +21,7 @@ Driver::Driver(std::unique_ptr<Engine> engine, std::unique_ptr<WakeFd> wake, con
       wake_(std::move(wake)),
       clock_(engine_->clock()),
       polls_only_(options.wait == gannet::Wait::kPoll),
-      stages_(StagesOf(options)),
+      stages_(MakeWaitStages(options)),
       waiter_of_op_(engine_->slots()),
       keep_alive_([this] { KeepAlive(); }) {}
 
@@ -50,10 +50,11 @@ size_t Driver::BeginAndWait(std::span<const OpRequest> requests, int64_t called_
     WaitFor(&waiter.wake, kNoRoomNs);
     n = BeginSome(requests, called_ns, ops, &waiter);
   }
-  // Posts them, whoever drives. READs that complete within their post are not waited for.
+  // Posts them, even if another thread drives. READs that complete while they are posted need no
+  // wait.
   do {
     PollAndDeliver(clock_.MonotonicNs());
-  } while (waiter.remaining > 0 && engine_->progressed());
+  } while (waiter.remaining > 0 && engine_->servers().progressed());
   WakeSleeper();
   Wait(&waiter);
   return n;
@@ -67,19 +68,19 @@ size_t Driver::BeginSome(std::span<const OpRequest> requests, int64_t called_ns,
     OpRequest request = requests[n];
     request.timeout_ns = std::max<int64_t>(request.timeout_ns - passed_ns, 0);
     ops[n] = engine_->Begin(request);
-    if (ops[n] == kNoOp) break;
+    if (ops[n] == kInvalidOp) break;
     waiter_of_op_[ops[n]] = waiter;
   }
   waiter->remaining = static_cast<uint32_t>(n);
   return n;
 }
 
-Op Driver::TooLate(const OpRequest& request) {
+Op Driver::MakeLateOp(const OpRequest& request) {
   MutexLock lock(mutex_);
   Op op;
   op.request = request;
-  if (!request.key.empty()) op.request.server = engine_->ServerOf(request.key);
-  op.outcome = engine_->LateOutcome(op.request.server);
+  if (!request.key.empty()) op.request.server = engine_->servers().ServerOf(request.key);
+  op.outcome = engine_->servers().LateOutcome(op.request.server);
   return op;
 }
 
@@ -102,7 +103,7 @@ void Driver::Wait(Waiter* waiter) {
       std::erase(waiting_, waiter);
     }
   }
-  // Whoever was told to drive and has no more need of it passes it on.
+  // A thread that was told to drive, but is done already, passes that on.
   if (waiter->chosen && driver_ == nullptr) ChooseNextDriver();
 }
 
@@ -117,8 +118,7 @@ void Driver::Drive(Waiter* waiter) {
   stages_.Came(now_ns);
   driver_ = nullptr;
   ChooseNextDriver();
-  // What is left to do when the last caller goes may be due sooner than the keep-alive thread
-  // knows.
+  // When the last caller goes, something may be due sooner than the keep-alive thread knows.
   if (waiting_.empty() && engine_->IdleNs(now_ns, false) < keep_alive_ns_ - now_ns)
     stop_.notify_one();
 }
@@ -147,9 +147,9 @@ void Driver::SleepOnDevice() {
   --sleepers_;
 }
 
-// Another thread polled while one sleeps. The device wakes the sleeper for what it has, the timer
-// for what was due when it went to sleep. This is for everything else: the driver has nothing to
-// wait for any more, there are other descriptors, or something is due sooner.
+// Call it when this thread polled while another one sleeps. The device wakes the sleeper when it
+// has something, and the timer when something is due that was known before. This wakes it for the
+// rest: the driver's operations are over, the descriptors changed, or something is due sooner.
 void Driver::WakeSleeper() {
   if (sleepers_ == 0) return;
   const bool done = driver_ != nullptr && driver_->remaining == 0;
@@ -162,7 +162,7 @@ void Driver::PollAndDeliver(int64_t now_ns) {
 }
 
 void Driver::Deliver() {
-  for (uint32_t i = engine_->NextFinished(); i != kNoOp; i = engine_->NextFinished()) {
+  for (uint32_t i = engine_->NextFinished(); i != kInvalidOp; i = engine_->NextFinished()) {
     Waiter* waiter = waiter_of_op_[i];
     if (--waiter->remaining == 0) waiter->wake.notify_one();
   }
@@ -183,11 +183,11 @@ void Driver::WaitFor(std::condition_variable* wake, int64_t ns) {
   } else {
     wake->wait_for(lock, std::chrono::nanoseconds(ns));
   }
-  lock.release();  // still locked, by the caller
+  lock.release();  // the caller keeps it locked
 }
 
-// A polling thread that unlocks and locks again would starve those that sleep on the mutex. It
-// gives them the time to wake up on another core; or the core, if that is what they wait for.
+// If a polling thread only unlocked and locked again, it would starve the threads that sleep on the
+// mutex. So it gives them time to wake up on another core, or its own core.
 void Driver::LetOthersIn() {
   if (entering_.load(std::memory_order_relaxed) == 0) return;
   mutex_.Unlock();
@@ -198,14 +198,14 @@ void Driver::LetOthersIn() {
   mutex_.Lock();
 }
 
-// While nobody drives. It sleeps on the descriptors only where they have to be listened to; when
-// all is quiet, the answer to a heartbeat need not wake it.
+// Polls while nobody drives. Sleeps on the descriptors only if a connection is in motion. Otherwise
+// it sleeps until something is due: the answer to a heartbeat need not wake it.
 void Driver::KeepAlive() {
   MutexLock lock(mutex_);
   while (!stopping_) {
     const int64_t now_ns = clock_.MonotonicNs();
     if (driver_ == nullptr) PollAndDeliver(now_ns);
-    if (driver_ == nullptr && engine_->in_motion()) {
+    if (driver_ == nullptr && engine_->servers().in_motion()) {
       SleepOnDevice();
       continue;
     }
@@ -219,13 +219,13 @@ void Driver::KeepAlive() {
 
 std::vector<ServerInfo> Driver::Info() {
   MutexLock lock(mutex_);
-  return engine_->Info();
+  return engine_->servers().Info();
 }
 
-absl::Status Driver::StatusOf(const Op& op) {
+absl::Status Driver::MakeStatus(const Op& op) {
   if (op.outcome == Outcome::kOk) return absl::OkStatus();
   MutexLock lock(mutex_);
-  return gannet::StatusOf(*engine_, op);
+  return gannet::MakeStatus(*engine_, op);
 }
 
 }  // namespace gannet

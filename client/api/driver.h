@@ -17,12 +17,13 @@
 
 namespace gannet {
 
-// Shares one Engine, which is for one thread, among the threads of a Client, and lets them wait.
+// Shares an Engine, which has one owner thread, among the threads of a Client, and lets them wait.
 //
-// Of the waiting threads one drives: it polls the engine as long as it pays (wait_stages.h), then
-// sleeps until the engine has something to do. The others sleep until it tells them that they are
-// done, or that it is and the next of them has to drive. A keep-alive thread polls when something
-// is due while no one waits, so that heartbeats go out and broken connections come back.
+// One of the waiting threads drives: it polls the engine as long as that pays (wait_stages.h), and
+// then sleeps until the engine has something to do. The others sleep until the driving thread wakes
+// them, because their operations are over, or because its own are and another one must drive. While
+// nobody waits, a keep-alive thread polls when something is due, so that heartbeats go out and
+// broken connections come back.
 //
 // Thread safe. Destroy it only when no call is under way.
 class Driver {
@@ -32,11 +33,11 @@ class Driver {
   Driver(const Driver&) = delete;
   Driver& operator=(const Driver&) = delete;
 
-  // Runs the requests, all at once as far as there is room, and waits until each is over. Their
-  // timeouts count from this call on, whatever part of it is spent waiting for room; where that
-  // comes too late, they end without having begun. Calls use(index of the request, const Op&) once
-  // for each, in any order, on this thread and without a lock: what the Op views is valid during
-  // the call.
+  // Runs the requests, all at once as far as there is room, and waits until each is over. Timeouts
+  // count from this call on, and include the time spent waiting for room. A request for which there
+  // is no room in time ends without having begun. Calls use(index of the request, const Op&) once
+  // for each, in any order, on this thread and without a lock. What the Op views is valid during
+  // that call.
   template <class F>
   void Run(std::span<const OpRequest> requests, F use) {
     std::vector<uint32_t> ops(requests.size());
@@ -48,11 +49,12 @@ class Driver {
     RunOps({&request, 1}, &op, [&](size_t, const Op& o) { use(o); });
   }
 
-  // What of the engine never changes, and what Info reports.
+  // Only for what never changes in the engine. Anything else needs the mutex; use the functions
+  // below.
   const Engine& engine() const { return *engine_; }
   std::vector<ServerInfo> Info();
-  // The text that goes with an operation's outcome.
-  absl::Status StatusOf(const Op& op);
+  // Returns an operation's outcome with a text for people.
+  absl::Status MakeStatus(const Op& op);
   bool forked() const { return fork_guard_.forked(); }
 
  private:
@@ -71,19 +73,19 @@ class Driver {
       ReleaseAll({ops, n});
       done += n;
       if (n == 0) {
-        use(done, TooLate(requests[done]));
+        use(done, MakeLateOp(requests[done]));
         ++done;
       }
     }
   }
 
-  // Begins as many as there is room for, and waits for them. Returns 0 if there was no room for the
-  // first until its deadline.
+  // Begins as many requests as there is room for, waits for them, and returns their number. Returns
+  // 0 if there was no room for the first one until its deadline.
   size_t BeginAndWait(std::span<const OpRequest> requests, int64_t called_ns, uint32_t* ops);
   size_t BeginSome(std::span<const OpRequest> requests, int64_t called_ns, uint32_t* ops,
                    Waiter* waiter) GANNET_REQUIRES(mutex_);
-  // As an operation that ended before it began.
-  Op TooLate(const OpRequest& request);
+  // Returns an operation that ended before it began.
+  Op MakeLateOp(const OpRequest& request);
   void ReleaseAll(std::span<const uint32_t> ops);
   void Wait(Waiter* waiter) GANNET_REQUIRES(mutex_);
   void Drive(Waiter* waiter) GANNET_REQUIRES(mutex_);
@@ -98,23 +100,24 @@ class Driver {
   void KeepAlive();
 
   const ForkGuard fork_guard_;
-  const std::unique_ptr<Engine> engine_;  // used only under mutex_, but for Ops that are finished
-  const std::unique_ptr<WakeFd> wake_;    // likewise, but for its descriptor
+  const std::unique_ptr<Engine> engine_;  // used only under mutex_, except for finished Ops
+  const std::unique_ptr<WakeFd> wake_;    // likewise, except for its descriptor
   const Clock& clock_;
   const bool polls_only_;
 
   Mutex mutex_;
-  // Threads about to take mutex_, so that the driving one lets them. Only a hint: relaxed.
+  // How many threads are about to take mutex_, so that the driving one gives way. Only a hint, so
+  // relaxed order suffices.
   std::atomic<uint32_t> entering_{0};
   WaitStages stages_ GANNET_GUARDED_BY(mutex_);
-  Waiter* driver_ GANNET_GUARDED_BY(mutex_) = nullptr;   // who drives
+  Waiter* driver_ GANNET_GUARDED_BY(mutex_) = nullptr;   // the thread that drives
   uint32_t sleepers_ GANNET_GUARDED_BY(mutex_) = 0;      // on wake_
   int64_t keep_alive_ns_ GANNET_GUARDED_BY(mutex_) = 0;  // when the keep-alive thread looks again
   bool stopping_ GANNET_GUARDED_BY(mutex_) = false;
   std::vector<Waiter*> waiter_of_op_ GANNET_GUARDED_BY(mutex_);
   std::vector<Waiter*> waiting_ GANNET_GUARDED_BY(mutex_);  // asleep
   std::condition_variable stop_;
-  std::thread keep_alive_;  // last: it uses all of the above
+  std::thread keep_alive_;  // last, because it uses all of the above
 };
 
 }  // namespace gannet

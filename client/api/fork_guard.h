@@ -8,8 +8,8 @@
 
 namespace gannet {
 
-// Notices that this process is a child made by fork() after the guard was made: connections,
-// registered memory and threads are the parent's. Costs one load, no system call. Thread safe.
+// Notices that this process was forked after the guard was made. Connections, registered memory and
+// threads belong to the parent. Costs one load, no system call. Thread safe.
 class ForkGuard {
  public:
   ForkGuard();
@@ -22,8 +22,8 @@ class ForkGuard {
  private:
   static void CountFork();
 
-  // How often this process and its ancestors forked, as their children count. Written only in the
-  // child of a fork, which has one thread: relaxed suffices.
+  // Counts the forks between the first process and this one. Written only in the child of a fork,
+  // which has one thread, so relaxed order suffices.
   static inline constinit std::atomic<uint32_t> forks{0};
 
   uint32_t forks_;

@@ -8,7 +8,8 @@
 namespace gannet {
 namespace {
 
-// A write under a lock: the server compares the lock word and the version read under it.
+// For a write under a lock, the server compares the lock word and the version that was read under
+// it.
 absl::Status AddConditions(const std::optional<uint64_t>& version, const Lock* lock,
                            OpRequest* request) {
   request->only_if_version = version.has_value();
@@ -25,8 +26,6 @@ absl::Status AddConditions(const std::optional<uint64_t>& version, const Lock* l
   request->lock_word = lock->word;
   return absl::OkStatus();
 }
-
-bool MayHaveWritten(OpType type) { return type == OpType::kPut || type == OpType::kDelete; }
 
 absl::Status AddLease(std::chrono::milliseconds lease, OpRequest* request) {
   if (lease.count() < 1) return absl::InvalidArgumentError("a lease is at least 1 ms");
@@ -110,21 +109,21 @@ absl::StatusOr<OpRequest> UnlockRequest(const Lock& lock) {
 }
 
 absl::StatusOr<OpRequest> ServerRequest(const Engine& engine, OpType type, uint32_t server) {
-  if (server >= engine.servers()) return absl::InvalidArgumentError("no such server");
+  if (server >= engine.servers().size()) return absl::InvalidArgumentError("no such server");
   OpRequest request;
   request.type = type;
   request.server = server;
   return request;
 }
 
-absl::Status StatusOf(const Engine& engine, const Op& op) {
-  const ClientSession& session = engine.session(op.request.server);
+absl::Status MakeStatus(const Engine& engine, const Op& op) {
+  const ClientSession& session = engine.servers().session(op.request.server);
   const auto with_cause = [&](std::string_view text) {
     std::string message = absl::StrCat(session.endpoint(), ": ", std::string(text));
     if (!session.status().ok()) {
       absl::StrAppend(&message, " (", std::string(session.status().message()), ")");
     }
-    return absl::Status(CodeOf(op.outcome), message);
+    return absl::Status(ToStatusCode(op.outcome), message);
   };
   switch (op.outcome) {
     case Outcome::kOk:
@@ -155,23 +154,23 @@ absl::Status StatusOf(const Engine& engine, const Op& op) {
     case Outcome::kUnavailable:
       return with_cause("not applied, try again");
     case Outcome::kUnrouted:
-      return engine.routing_status().ok() ? with_cause("not applied, try again")
-                                          : engine.routing_status();
+      return engine.servers().routing_status().ok() ? with_cause("not applied, try again")
+                                                    : engine.servers().routing_status();
     case Outcome::kUnknown:
       return with_cause("the connection broke; the write may have been applied");
     case Outcome::kDeadlineExceeded:
-      return with_cause(MayHaveWritten(op.request.type)
+      return with_cause(IsWrite(op.request.type)
                             ? "no answer within the deadline; the write may have been applied"
                             : "no answer within the deadline");
   }
   return absl::InternalError("?");
 }
 
-ServerStats StatsOf(const Engine& engine, const Op& op) {
+ServerStats ParseStats(const Engine& engine, const Op& op) {
   StatsReply reply{};  // counters that an older server does not send stay 0
   std::memcpy(&reply, op.value.data(), std::min(op.value.size(), sizeof(reply)));
   ServerStats stats;
-  stats.endpoint = engine.session(op.request.server).endpoint();
+  stats.endpoint = engine.servers().session(op.request.server).endpoint();
   stats.rpcs = reply.rpcs;
   stats.heartbeats = reply.heartbeats;
   stats.cpu_us = reply.cpu_us;
@@ -200,7 +199,7 @@ ServerStats StatsOf(const Engine& engine, const Op& op) {
   return stats;
 }
 
-uint64_t TakeLocks(const Op& op, std::vector<HeldLock>* locks) {
+uint64_t AppendLocks(const Op& op, std::vector<HeldLock>* locks) {
   for (size_t at = 0; at + sizeof(LockEntry) <= op.value.size(); at += sizeof(LockEntry)) {
     LockEntry entry;
     std::memcpy(&entry, op.value.data() + at, sizeof(entry));
@@ -223,11 +222,13 @@ absl::StatusOr<std::unique_ptr<Engine>> ConnectEngine(Engine::Settings settings)
   for (;;) {
     const int64_t now_ns = clock.MonotonicNs();
     (*engine)->Poll(now_ns);
-    const std::optional<absl::Status> status = (*engine)->StartStatus(now_ns >= deadline_ns);
+    const std::optional<absl::Status> status =
+        (*engine)->servers().StartStatus(now_ns >= deadline_ns);
     if (status.has_value() && status->ok()) return engine;
     if (status.has_value()) return *status;
     // Arm polls once more. That Poll may be the one that brings what this waits for.
-    if ((*wake)->Arm(**engine, now_ns) || (*engine)->StartStatus(false).has_value()) continue;
+    if ((*wake)->Arm(**engine, now_ns) || (*engine)->servers().StartStatus(false).has_value())
+      continue;
     WakeFd::Sleep((*wake)->fd(), deadline_ns - now_ns);
   }
 }

@@ -17,44 +17,47 @@
 
 namespace gannet {
 
-// From the public calls to an Engine's requests and back; shared by Client and AsyncClient. The
-// requests lack only timeout and user data.
+// From the calls of the public API to an Engine's requests, and from finished operations back to
+// what the API returns. Shared by Client and AsyncClient. Timeout and user data of the requests are
+// still to be set.
 
 inline bool KeyFits(std::string_view key) { return !key.empty() && key.size() <= kKeyBytesMax; }
-// InvalidArgument: why a key does not fit.
+// Returns InvalidArgument, and why the key does not fit.
 absl::Status KeyError(std::string_view key);
 
-// InvalidArgument, each: what is wrong with the arguments. Nothing was sent.
+// All return InvalidArgument, and what is wrong, if the arguments are not valid.
 absl::StatusOr<OpRequest> KeyRequest(OpType type, std::string_view key);
 absl::StatusOr<OpRequest> PutRequest(std::string_view key, std::string_view value,
                                      const PutOptions& options);
 absl::StatusOr<OpRequest> DeleteRequest(std::string_view key, const DeleteOptions& options);
-// kLock or kLockAndGet.
+// `type` is kLock or kLockAndGet.
 absl::StatusOr<OpRequest> LockRequest(OpType type, std::string_view key,
                                       const LockOptions& options);
 absl::StatusOr<OpRequest> UnlockRequest(const Lock& lock);
 absl::StatusOr<OpRequest> ExtendRequest(const Lock& lock, std::chrono::milliseconds lease);
 absl::StatusOr<OpRequest> ServerRequest(const Engine& engine, OpType type, uint32_t server);
 
-// Of a finished operation, with a text for people. OK also for a miss and a lock not acquired.
-absl::Status StatusOf(const Engine& engine, const Op& op);
+// Returns how an operation ended, with a text for people. OK also for a miss, or a lock that was
+// not acquired.
+absl::Status MakeStatus(const Engine& engine, const Op& op);
 
-// A Stats operation's answer.
-ServerStats StatsOf(const Engine& engine, const Op& op);
+// Returns the answer of a Stats operation.
+ServerStats ParseStats(const Engine& engine, const Op& op);
 
-// A ListLocks operation's answer, added to `locks`. Returns the index to go on from, 0 at the end.
-uint64_t TakeLocks(const Op& op, std::vector<HeldLock>* locks);
+// Appends the answer of a ListLocks operation. Returns the index to go on from, or 0 at the end.
+uint64_t AppendLocks(const Op& op, std::vector<HeldLock>* locks);
 
-// How those wait who have these options. They do not yield: a thread that sleeps keeps its claim to
-// the core, and gets it as soon as its answer is there; one that yields has given it up. With 4 and
-// 16 threads on two cores no number of yields (0, 1, 2) was better than none.
-inline WaitStages StagesOf(const Options& options) {
+// Returns how a thread waits with these options. It does not yield: a thread that sleeps gets a
+// core as soon as its answer is there, but one that yields has given up its claim to the core. With
+// 4 and 16 threads on two cores, one or two yields were not better than none.
+inline WaitStages MakeWaitStages(const Options& options) {
   return WaitStages(
       {.poll_ns_max = std::clamp<int64_t>(options.poll_max.count(), 0, 1'000'000) * kNsPerUs,
        .yields = 0});
 }
 
-// An Engine that is connected to every server; blocks, at most for Options::connect_timeout.
+// Makes an Engine and waits until it can start (ServerSet::StartStatus), at most for
+// Options::connect_timeout.
 absl::StatusOr<std::unique_ptr<Engine>> ConnectEngine(Engine::Settings settings);
 
 }  // namespace gannet

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/engine/ordinary_get_inline.h"
 #include "client/routing/endpoint.h"
 #include "common/base/status_macros.h"
 #include "common/rdma/device.h"
@@ -14,19 +16,41 @@
 namespace gannet {
 namespace {
 
-bool Writes(OpType type) { return type == OpType::kPut || type == OpType::kDelete; }
-
 absl::Status CheckDeviceOption(const std::string& device) {
   if (device == "soft") return RunningOnSoftverbs() ? absl::OkStatus() : NoDeviceStatus();
   if (device == "auto") return ListDevices().empty() ? NoDeviceStatus() : absl::OkStatus();
   return OpenDevice(device).status();
 }
 
-std::function<void(bool, const std::string&)> LogOf(const Options& options) {
+std::function<void(bool, const std::string&)> MakeSessionLog(const Options& options) {
   if (!options.log) return nullptr;
   return [log = options.log](bool error, const std::string& line) {
     log(error ? LogLevel::kWarning : LogLevel::kInfo, line);
   };
+}
+
+ClientSession::Options MakeSessionOptions(const Engine::Settings& settings, uint32_t server,
+                                          const std::vector<SocketAddress>& addresses) {
+  const Options& options = settings.options;
+  return {.number = server,
+          .endpoint = settings.endpoints[server],
+          .addresses = addresses,
+          .device = options.device,
+          .ops = 2 * options.depth,
+          .connections_max = settings.connections_max,
+          .reads_wanted = options.depth,
+          .connect_timeout_ns = TimeoutNs(options.connect_timeout),
+          .reconnect = options.reconnect,
+          .nic_locks = settings.nic_locks,
+          .server_clock = settings.server_clocks,
+          .signal_every = settings.signal_every,
+          .clock = settings.clock,
+          .log = MakeSessionLog(options)};
+}
+
+KeyOrder::Kind OrderKind(const Op& op) {
+  if (!IsWrite(op.request.type)) return KeyOrder::Kind::kRead;
+  return op.IsEager() ? KeyOrder::Kind::kWrite : KeyOrder::Kind::kSlowWrite;
 }
 
 }  // namespace
@@ -45,96 +69,77 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Settings settings) {
     servers.push_back({text, endpoint.name, CanonicalAddress(addresses.back())});
   }
   GANNET_ASSIGN_OR_RETURN(Router router, Router::Create(std::move(servers)));
-  return std::unique_ptr<Engine>(new Engine(std::move(settings), addresses, std::move(router)));
+  return std::unique_ptr<Engine>(new Engine(settings, addresses, std::move(router)));
 }
 
-Engine::Engine(Settings settings, const std::vector<std::vector<SocketAddress>>& addresses,
+Engine::Engine(const Settings& settings, const std::vector<std::vector<SocketAddress>>& addresses,
                Router router)
     : clock_(settings.clock),
-      depth_(settings.options.depth),
-      log_(settings.options.log),
-      router_(std::move(router)),
       inline_key_sizes_(settings.endpoints.size() > 1 ? 0 : 8),
-      spare_(depth_),
-      ops_(2 * depth_),
-      free_(2 * depth_),
-      fresh_(2 * depth_),
-      finished_(2 * depth_),
-      starved_(2 * depth_),
-      order_(2 * depth_),
-      released_(2 * depth_),
-      shared_windows_(2 * depth_) {
-  const uint32_t slots = 2 * depth_;
-  for (uint32_t i = slots; i-- > 0;) {
-    ops_[i].number = i;
-    free_.Push(&ops_[i]);
-  }
+      slots_(settings.options.depth),
+      fresh_(slots()),
+      finished_(slots()),
+      starved_(slots()),
+      order_(slots()),
+      released_(slots()),
+      shared_windows_(slots()),
+      servers_(std::move(router), settings.options.log) {
   const uint32_t servers = static_cast<uint32_t>(settings.endpoints.size());
   for (uint32_t s = 0; s < servers; ++s) {
-    auto session = std::make_unique<ClientSession>(
-        ClientSession::Options{.number = s,
-                               .endpoint = settings.endpoints[s],
-                               .addresses = addresses[s],
-                               .device = settings.options.device,
-                               .ops = slots,
-                               .queue_pairs_max = settings.queue_pairs_max,
-                               .reads_wanted = depth_,
-                               .connect_timeout_ns = TimeoutNs(settings.options.connect_timeout),
-                               .reconnect = settings.options.reconnect,
-                               .nic_locks = settings.nic_locks,
-                               .server_clock = settings.server_clocks,
-                               .signal_every = settings.signal_every,
-                               .clock = clock_,
-                               .log = LogOf(settings.options)},
-        this);
-    servers_.push_back({.cache = LocationCache(settings.options.location_cache_bytes / servers),
-                        .locks = {},
-                        .session = std::move(session)});
+    servers_.Add(EngineServer(
+        settings.options.location_cache_bytes / servers, slots(),
+        std::make_unique<ClientSession>(MakeSessionOptions(settings, s, addresses[s]), this)));
   }
-  for (Op& op : ops_) op.server = &servers_.front();
+  for (Op& op : slots_) op.server = &servers_[0];
 }
 
 Engine::~Engine() = default;
 
 uint32_t Engine::Begin(const OpRequest& request) {
-  if (!HasRoom()) return kNoOp;
+  if (!slots_.HasRoom()) return kInvalidOp;
   Op& op = TakeSlot();
   op.word = LockWord(request.lock_word);
   op.request = request;
   op.request.key = {};
   if (request.key.empty()) {
     TakeKey(op, request.server, {});
-    return op.number;
+  } else if (!servers_.routing_status().ok()) {
+    FinishUnrouted(op);
+  } else {
+    TakeKey(op, servers_.ServerOf(request.key), request.key);
   }
-  if (!router_.status().ok()) return FinishUnrouted(op);
-  TakeKey(op, ServerOf(request.key), request.key);
   return op.number;
 }
 
 bool Engine::BeginGet(std::string_view key, std::span<std::byte> out, int64_t timeout_ns,
                       uint64_t user_data) {
-  Op* const op = TakeGetSlot(out, timeout_ns, user_data);
-  if (op == nullptr) return false;
-  if (!router_.status().ok()) {
-    FinishUnrouted(*op);
-    return true;
+  if (!slots_.HasRoom()) return false;
+  Op& op = TakeGetSlot(out, timeout_ns, user_data);
+  if (!servers_.routing_status().ok()) {
+    FinishUnrouted(op);
+  } else {
+    TakeKey(op, servers_.ServerOf(key), key);
   }
-  TakeKey(*op, ServerOf(key), key);
   return true;
 }
 
+// Copies the key, and finds what follows from it and its server.
 void Engine::TakeKey(Op& op, uint32_t server, std::string_view key) {
   op.request.server = server;
   op.server = &servers_[server];
-  op.buffers = BuffersOf(op);
+  op.FindBuffers();
   op.key_bytes = static_cast<uint8_t>(key.size());
   if (!key.empty()) std::memcpy(op.key_memory, key.data(), key.size());
-  HashKeyOf(op);
+  op.HashKey();
 }
 
-void Engine::HashKeyOf(Op& op) {
-  op.hash = KeyHash::Of(op.key(), SessionOf(op).view().hash_seed);
-  op.place = CacheOf(op).Prefetch(op.hash);
+// Ends an operation that was just begun: nobody knows which server has its key. REQUIRES: TakeSlot
+// was called for it last.
+void Engine::FinishUnrouted(Op& op) {
+  fresh_.Pop();
+  op.server = &servers_[0];
+  op.request.server = 0;
+  Finish(op, Outcome::kUnrouted);
 }
 
 size_t Engine::Poll(int64_t now_ns, std::span<Completion> completions) {
@@ -144,135 +149,144 @@ size_t Engine::Poll(int64_t now_ns, std::span<Completion> completions) {
   if (!released_.empty()) [[unlikely]]
     StartReleased();
   StartFresh();
-  for (const Server& server : servers_) server.session->Poll(now_ns);
+  for (EngineServer& server : servers_) {
+    if (!server.session->Poll(now_ns)) continue;
+    const bool has_queued = server.HasQueued();
+    if (has_queued) SendQueued(server);
+    server.session->Flush(/*may_wait=*/!has_queued);
+  }
   if (!starved_.empty()) FeedStarved();
   if (now_ns >= earliest_deadline_ns_) CheckDeadlines();
   return static_cast<size_t>(report_ - completions.data());
 }
 
-void Engine::Start(uint32_t i) {
-  Op& op = ops_[i];
-  Server& server = ServerOf(op);
-  if (!server.session->ready()) {
-    if (server.session->down()) return Finish(i, Outcome::kUnavailable);
-    // OnReady starts what waits, in no order of its own. The queue of requests keeps the order of
+// Starts what was begun since the last Poll.
+void Engine::StartFresh() {
+  const int64_t now_ns = now_ns_;
+  int64_t earliest_ns = earliest_deadline_ns_;
+  for (Op* const fresh : fresh_.all()) {
+    Op& op = *fresh;
+    op.deadline_ns = now_ns + op.request.timeout_ns;
+    earliest_ns = std::min(earliest_ns, op.deadline_ns);
+    EngineServer& server = *op.server;
+    if (op.request.type == OpType::kGet && server.session->ready() && order_.empty()) [[likely]] {
+      StartOrdinaryGet(server, op);
+    } else {
+      StartInOrder(op);
+    }
+  }
+  earliest_deadline_ns_ = earliest_ns;
+  fresh_.Clear();
+  if (!shared_windows_.empty()) [[unlikely]]
+    ReadSharedWindows();
+}
+
+void Engine::StartInOrder(Op& op) {
+  if (op.key_bytes == 0) return Start(op);
+  const KeyOrder::Kind kind = OrderKind(op);
+  const bool starts = order_.Enter(op.number, op.hash.value(), kind);
+  op.in_order = kind != KeyOrder::Kind::kRead || !starts;
+  if (starts) return Start(op);
+  op.phase = Op::Phase::kHeldBack;
+}
+
+void Engine::Start(Op& op) {
+  const ClientSession& session = op.session();
+  if (!session.ready()) {
+    if (session.down()) return Finish(op, Outcome::kUnavailable);
+    // OnReady starts waiting operations in any order. The queue of requests keeps the order of
     // writes.
-    if (Writes(op.request.type)) return QueueRequest(i);
+    if (IsWrite(op.request.type)) return op.QueueRequest();
     op.phase = Op::Phase::kWaiting;
     return;
   }
   switch (op.request.type) {
     case OpType::kGet:
-      return StartGet(server, op);
+      return StartGet(op);
     case OpType::kLock:
     case OpType::kLockAndGet:
-      return StartLock(i);
+      return StartLock(op);
     case OpType::kUnlock:
-      return StartUnlock(i);
+      return StartUnlock(op);
     case OpType::kExtendLock:
-      if (!LocksOf(op).Holds(op.hash, op.word)) return Finish(i, Outcome::kLockLost);
-      return QueueRequest(i);
+      if (!op.server->locks.Holds(op.hash, op.word)) return Finish(op, Outcome::kLockLost);
+      return op.QueueRequest();
     case OpType::kPut:
     case OpType::kDelete:
     case OpType::kStats:
     case OpType::kPing:
     case OpType::kBreakLock:
     case OpType::kListLocks:
-      return QueueRequest(i);
+      return op.QueueRequest();
   }
-}
-
-void Engine::StartInOrder(Op& op) {
-  if (op.key_bytes == 0) return Start(op.number);
-  const KeyOrder::Kind kind = OrderOf(op);
-  const bool starts = order_.Enter(op.number, op.hash.value(), kind);
-  op.in_order = kind != KeyOrder::Kind::kRead || !starts;
-  if (starts) return Start(op.number);
-  op.phase = Op::Phase::kHeldBack;
-}
-
-KeyOrder::Kind Engine::OrderOf(const Op& op) const {
-  if (!Writes(op.request.type)) return KeyOrder::Kind::kRead;
-  return IsEager(op) ? KeyOrder::Kind::kWrite : KeyOrder::Kind::kSlowWrite;
 }
 
 void Engine::LeaveOrder(Op& op) {
   op.in_order = false;
   order_.Leave(op.number, [this](uint32_t next, bool stays) {
-    ops_[next].in_order = stays;
+    slots_[next].in_order = stays;
     released_.Push(next);
   });
 }
 
-// Those that ended before their turn came are passed over. What starts here may end at once, and
-// release others. Windows that it shares are READ at once: until the next Poll, whose they would
-// be, those who want them may end.
+// Starts operations whose turn came, and passes over those that ended before. What starts here may
+// end at once, and release others.
 void Engine::StartReleased() {
   while (!released_.empty()) {
-    const uint32_t i = released_.front();
+    Op& op = slots_[released_.front()];
     released_.Pop();
-    if (ops_[i].phase == Op::Phase::kHeldBack) Start(i);
+    if (op.phase == Op::Phase::kHeldBack) Start(op);
   }
-  // Now, while all of them are still there to be read for.
+  // Not in the next Poll: until then those who want the windows may end.
   if (!shared_windows_.empty()) ReadSharedWindows();
 }
 
-// What an operation of any kind may have left behind.
-void Engine::Free(Op& op) {
-  if (op.item.data != nullptr) ReturnItem(op);
-  op.phase = Op::Phase::kFree;
-  op.acquiring = op.lock_acquired = false;
-  op.request = {};
-  op.done = {};
-  op.value = {};
-  op.word = LockWord();
-  op.value_needed = 0;
-  free_.Push(&op);
+// The device reports work done, for operations of any kind.
+void Engine::OnWorksDone(uint32_t number, std::span<const InFlightWork::Work> works,
+                         bool signaled) {
+  EngineServer& server = servers_[number];
+  const InFlightWork::Work last = works.back();
+  if (signaled && last.kind() != InFlightWork::Kind::kMessage) {
+    ++slots_[last.op()].done.cost.completions;
+  }
+  for (const InFlightWork::Work work : works) {
+    if (work.is_read()) [[likely]] {
+      OnReadDone(server, slots_[work.op()]);
+    } else if (work.kind() == InFlightWork::Kind::kCompareAndSwap) {
+      OnCompareAndSwapDone(slots_[work.op()]);
+    }
+  }
 }
 
-void Engine::Release(uint32_t i) {
-  Op& op = ops_[i];
-  if (op.busy.quiet()) return Free(op);
-  op.phase = Op::Phase::kReleased;
-  KeepReleased(lingering_ + 1);
+void Engine::OnPosted(uint32_t number, uint32_t costs) {
+  OpCost& total = slots_[number].done.cost;
+  total.posts += (costs & kDoorbell) != 0;
+  if (costs == kDoorbell) [[likely]]
+    return;
+  total.sends += (costs & kSend) != 0;
+  total.completions += (costs & kSignaled) != 0;
 }
 
-void Engine::FreeIfQuiet(uint32_t i) {
-  Op& op = ops_[i];
-  if (op.phase != Op::Phase::kReleased || !op.busy.quiet()) return;
-  KeepReleased(lingering_ - 1);
-  Free(op);
-}
-
-void Engine::KeepReleased(uint32_t n) {
-  lingering_ = n;
-  spare_ = depth_ - std::min(depth_, n);
-}
-
+// Ends operations at their deadline, and pauses that are over.
 void Engine::CheckDeadlines() {
   earliest_deadline_ns_ = INT64_MAX;
-  for (uint32_t i = 0; i < ops_.size(); ++i) {
-    const Op& op = ops_[i];
+  for (Op& op : slots_) {
     if (op.phase <= Op::Phase::kFresh) continue;
-    if (op.busy.postponed) EndPause(i);
+    if (op.busy.postponed) EndPause(op);
     if (op.over()) continue;
     if (now_ns_ >= op.deadline_ns) {
-      Expire(i);
+      Expire(op);
     } else {
       earliest_deadline_ns_ = std::min(earliest_deadline_ns_, op.deadline_ns);
     }
   }
 }
 
-std::chrono::milliseconds Engine::TtlLeft(const Server& server, uint64_t expiry_ms) const {
-  const uint64_t left_ms = server.session->server_time().LeftMs(expiry_ms, now_ns_);
-  return std::chrono::milliseconds(left_ms);
-}
-
-uint32_t Engine::busy() const {
-  uint32_t busy = slots() - free_.size();
-  for (const Server& server : servers_) busy += server.session->busy();
-  return busy;
+int64_t Engine::IdleNs(int64_t now_ns, bool somebody_waits) const {
+  if (!fresh_.empty() || !released_.empty() || !finished_.empty()) return 0;
+  const int64_t idle_ns = servers_.IdleNs(now_ns, somebody_waits);
+  if (earliest_deadline_ns_ == INT64_MAX) return idle_ns;
+  return std::min(idle_ns, std::max<int64_t>(earliest_deadline_ns_ - now_ns, 0));
 }
 
 }  // namespace gannet

@@ -3,13 +3,8 @@
 
 #include <gannet/types.h>
 
-#include <algorithm>
-#include <array>
-#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,328 +15,227 @@
 #include "client/engine/fixed_stack.h"
 #include "client/engine/key_order.h"
 #include "client/engine/op.h"
+#include "client/engine/op_slots.h"
+#include "client/engine/server_set.h"
 #include "client/engine/shared_windows.h"
-#include "client/location_cache/location_cache.h"
-#include "client/locks/lock_table.h"
 #include "client/lookup/clock.h"
-#include "client/routing/router.h"
 #include "client/session/client_session.h"
 #include "common/base/copy_bytes.h"
 #include "common/layout/key_hash_inline.h"
 
 namespace gannet {
 
-// What an Engine keeps of one server.
-struct alignas(64) EngineServer {
-  LocationCache cache;
-  LockTable locks;
-  std::unique_ptr<ClientSession> session;
-};
-
-// Everything the client does, for one owner thread: operations in fixed slots, each a state machine
+// Everything a client does, for one owner thread: operations in fixed slots, each a state machine
 // over the sessions. AsyncClient and Client are thin covers of it.
 //
-//   Begin -> [Poll ...] -> NextFinished -> look at op() -> Release
+//   Begin -> Poll ... -> NextFinished -> look at op() -> Release
+//
+// Callers know an operation by its number. Within the engine functions take the Op.
 //
 // 1. Nothing allocates, locks, logs or makes a system call per operation.
-// 2. An operation ends at its deadline on the client's clock whatever the network does. Its slot is
-//    reused only when nothing can write to its memory any more, and its number is in no queue:
-//    there are twice as many slots as operations that may be alive.
-// 3. A lock that is acquired after its operation ended is given back. It, and one whose unlock came
-//    to its deadline, keeps its slot until the server answered that it is released, or until the
-//    connection, and the lock with it, is gone. A connection that does not answer is broken, so no
-//    slot is kept for ever.
-// 4. Operations on a key do not overtake the writes of it that were begun before (key_order.h).
+// 2. An operation ends at its deadline on the client's clock, whatever the network does.
+// 3. If a lock is acquired after its operation ended, the engine releases it. The same goes for a
+//    lock whose unlock reached its deadline. The operation keeps its slot until the server answered
+//    that the lock is released, or until the connection is gone, and the lock with it. A connection
+//    that does not answer is broken, so no slot is kept for ever.
+// 4. Operations on a key do not overtake writes of it that were begun before (key_order.h).
 class Engine final : public SessionOwner {
  public:
   struct Settings {
     std::vector<std::string> endpoints;
     gannet::Options options;
-    uint32_t queue_pairs_max = 1;  // per server
+    uint32_t connections_max = 1;  // per server
     bool nic_locks = true;         // false: as if the local device had no atomics
     bool server_clocks = true;     // false: as if nothing were known of the servers' clocks
-    // Work requests begun together that one completion may finish: all, for a caller who waits for
-    // all; or fewer, for one who goes on with each.
+    // How many of the work requests that are posted together share a completion: all, for a caller
+    // who waits for all of them; fewer, for a caller who goes on with each.
     uint32_t signal_every = SendChain::kMax;
     const Clock* clock = Clock::Real();
   };
-  // Looks the names up (may block on DNS) and begins to connect. FailedPrecondition: no device;
-  // InvalidArgument: an endpoint that is none, or a server that is listed twice; Unavailable: DNS
-  // does not know a host.
+  // Resolves the names (may block on DNS) and begins to connect. FailedPrecondition: there is no
+  // device. InvalidArgument: an endpoint is malformed, or a server is listed twice. Unavailable:
+  // DNS does not know a host.
   static absl::StatusOr<std::unique_ptr<Engine>> Create(Settings settings);
   ~Engine() override;
 
   static constexpr uint32_t kDepthMax = 1 << 14;
 
-  // Whether the client can start: at least one server is connected, every other one is too or
-  // cannot be reached, and it is known whose keys are whose. nullopt: not yet; call it again after
-  // a Poll. An error: it cannot, and why. `last_call`: no more is waited for.
-  std::optional<absl::Status> StartStatus(bool last_call);
-  // Why keys cannot be routed; OK: they can.
-  const absl::Status& routing_status() const { return router_.status(); }
-
-  // kNoOp: as many operations as Options::depth are alive, or their slots are not yet free.
-  // A request with a key goes to the server that has the key, any other to `request.server`.
-  // REQUIRES: the request is valid (client/api/requests.h makes valid ones).
+  // Begins an operation and returns its number, or kInvalidOp if Options::depth operations are
+  // alive or no slot is free yet. A request with a key goes to the server that has the key, any
+  // other one to `request.server`. REQUIRES: the request is valid (client/api/requests.h makes
+  // valid ones).
   uint32_t Begin(const OpRequest& request);
-  // The same for a GET, in fewer steps; false: as kNoOp. REQUIRES: the key is 1 to kKeyBytesMax
-  // long.
+  // Begins a GET, in fewer steps. Returns false if there is no room. REQUIRES: the key is 1 to
+  // kKeyBytesMax long.
   bool BeginGet(std::string_view key, std::span<std::byte> out, int64_t timeout_ns,
                 uint64_t user_data);
-  // And without a call: for keys of 9 to 16 bytes, where there is no server to choose.
+  // Does the same without a call. REQUIRES: BeginsInline(key).
   bool BeginsInline(std::string_view key) const { return key.size() - 9 < inline_key_sizes_; }
-  // REQUIRES: BeginsInline.
   bool BeginGetInline(std::string_view key, std::span<std::byte> out, int64_t timeout_ns,
                       uint64_t user_data);
-  // Makes progress with everything; never blocks. Ordinary GETs that end are reported to
-  // `completions` as long as it has room, and are released then; returns how many. All else goes to
-  // NextFinished.
+  // Makes progress with everything; never blocks. Reports ordinary GETs that end to `completions`
+  // as long as it has room, releases them, and returns their number. NextFinished tells the others.
   size_t Poll(int64_t now_ns, std::span<Completion> completions = {});
-  // An operation that finished and was not yet returned; kNoOp: none.
+  // Returns an operation that finished and was not returned before; kInvalidOp if there is none.
   uint32_t NextFinished() {
-    if (finished_.empty()) return kNoOp;
-    const uint32_t i = finished_.front();
+    if (finished_.empty()) return kInvalidOp;
+    const uint32_t op = finished_.front();
     finished_.Pop();
-    return i;
+    return op;
   }
   bool HasFinished() const { return !finished_.empty(); }
-  const Op& op(uint32_t i) const { return ops_[i]; }
-  uint32_t slots() const { return static_cast<uint32_t>(ops_.size()); }
-  void Release(uint32_t i);
+  const Op& op(uint32_t number) const { return slots_[number]; }
+  void Release(uint32_t number) { slots_.Release(slots_[number]); }
 
-  // Begun and not released.
-  uint32_t alive() const { return slots() - free_.size() - lingering_; }
-  // For tests: slots, requests, queue entries and buffers that are not free; 0 when nothing is
-  // under way, or something leaks.
-  uint32_t busy() const;
-  uint32_t servers() const { return static_cast<uint32_t>(servers_.size()); }
-  uint32_t ServerOf(std::string_view key) const { return router_.ServerOf(key); }
-  const ClientSession& session(uint32_t i) const { return *servers_[i].session; }
-  std::vector<ServerInfo> Info() const;
+  // Operations have numbers below this.
+  uint32_t slots() const { return slots_.size(); }
+  // How many operations are begun and not released.
+  uint32_t alive() const { return slots_.alive(); }
+  ServerSet& servers() { return servers_; }
+  const ServerSet& servers() const { return servers_; }
   const Clock& clock() const { return *clock_; }
-  // Of an operation for a server that ends now, though nothing of it was sent.
-  Outcome LateOutcome(uint32_t server) const {
-    return session(server).ready() ? Outcome::kDeadlineExceeded : Outcome::kUnavailable;
-  }
 
-  // To sleep (wake_fd.h does it): Arm, Poll once more, wait until a descriptor is readable or
-  // IdleNs is over. Calls use(server, descriptor, kind) for each descriptor.
-  void ForEachFd(const std::function<void(uint32_t, int, FdKind)>& use) const;
-  uint64_t fds_version() const;  // another one: the descriptors are others
-  // Returns true if a completion may come. An idle client's connections tell of a broken one.
-  bool ExpectsCompletions() const;
-  void Arm();
-  void OnReadable(uint32_t server, FdKind kind);
   // How long Poll may be put off after `now_ns` if no descriptor becomes readable: until something
-  // is due. 0: Poll now. Where nobody waits, a dead server need not be noticed at once.
+  // is due. 0: Poll now. If nobody waits, a dead server may be noticed later.
   int64_t IdleNs(int64_t now_ns, bool somebody_waits = true) const;
-  // A connection is being made or taken down; only the descriptors tell when to go on.
-  bool in_motion() const;
-  // The last Poll found completions. The next one may find those of the READs that it posted.
-  bool progressed() const;
-  // Somebody waits for a buffer that an operation gives back when it is released.
-  bool wants_buffer() const;
-  // For tests: breaks the connections to a server, as a failure would.
-  void Break(uint32_t server, absl::Status why) { servers_[server].session->Break(std::move(why)); }
+  // Returns true if a completion may come. An idle client's connections tell of a broken one.
+  bool ExpectsCompletions() const { return alive() > 0 || servers_.ExpectsCompletions(); }
+  // Something waits for a buffer that an operation gives back when it is released.
+  bool wants_buffer() const { return !starved_.empty() || servers_.wants_buffer(); }
+  // For tests: slots, requests, queue entries and buffers that are not free. 0 unless something is
+  // under way or leaks.
+  uint32_t busy() const { return slots_.not_free() + servers_.busy(); }
 
  private:
-  Engine(Settings settings, const std::vector<std::vector<SocketAddress>>& addresses,
+  Engine(const Settings& settings, const std::vector<std::vector<SocketAddress>>& addresses,
          Router router);
 
-  using Server = EngineServer;
-
-  // SessionOwner: engine_recovery.cc, engine_get.cc, engine_request.cc, engine_servers.cc.
-  void OnDoorbell(uint32_t i) override;
-  bool OnPostOrdered(uint32_t i, InFlightWork::Kind kind, bool doorbell) override;
+  // SessionOwner: engine.cc, engine_request.cc, engine_recovery.cc
+  void OnPosted(uint32_t op, uint32_t costs) override;
   void OnWorksDone(uint32_t server, std::span<const InFlightWork::Work> works,
                    bool signaled) override;
-  uint32_t OnEncode(uint32_t i, RequestWindow::Entry* entry, std::span<std::byte> out) override;
-  void OnRequestPosted(uint32_t i, bool doorbell) override;
-  void OnRequestSignaled(uint32_t i) override;
-  void OnReply(RequestWindow::Entry* entry, const ReplyView& reply) override;
-  void OnLost(uint32_t server) override;
-  void OnReady(uint32_t server, Comeback comeback) override;
-  void OnAbandoned(uint32_t i) override;
+  void OnReply(RequestWindow::Entry* answered, const ReplyView& reply) override;
   absl::Status OnNamed(uint32_t server, std::string_view name) override;
+  void OnReady(uint32_t server, Comeback comeback, std::span<const uint32_t> abandoned) override;
+  void OnLost(uint32_t server) override;
 
-  // engine_servers.cc
-  bool StaysWhereItIs(const Op& op) const;
-  void OnKeysMoved(uint32_t server);
-  uint32_t FinishUnrouted(Op& op);
-
-  // engine.cc
-  void Start(uint32_t i);
+  // engine.cc: begin, start, end
+  Op& TakeSlot();
+  Op& TakeGetSlot(std::span<std::byte> out, int64_t timeout_ns, uint64_t user_data);
+  void TakeKey(Op& op, uint32_t server, std::string_view key);
+  void FinishUnrouted(Op& op);
+  void StartFresh();
   void StartInOrder(Op& op);
-  KeyOrder::Kind OrderOf(const Op& op) const;
+  void Start(Op& op);
   void StartReleased();
-  void LeaveOrder(Op& op);
-  void Finish(uint32_t i, Outcome outcome) {
-    Op& op = ops_[i];
+  void Finish(Op& op, Outcome outcome) {
     op.phase = Op::Phase::kFinished;
     op.outcome = outcome;
     if (op.in_order) [[unlikely]]
       LeaveOrder(op);
-    finished_.Push(i);
+    finished_.Push(op.number);
   }
-  // Copies the key, and what follows from it and its server.
-  void TakeKey(Op& op, uint32_t server, std::string_view key);
-  void HashKeyOf(Op& op);
-  // Less than depth_ operations are alive, and a slot is free.
-  bool HasRoom() const { return free_.size() > spare_; }
-  // REQUIRES: HasRoom().
-  Op& TakeSlot() {
-    Op* op = free_.Pop();
-    op->phase = Op::Phase::kFresh;
-    fresh_.Push(op);
-    return *op;
-  }
-  // For a GET; nullptr: there is none.
-  Op* TakeGetSlot(std::span<std::byte> out, int64_t timeout_ns, uint64_t user_data) {
-    if (!HasRoom()) [[unlikely]]
-      return nullptr;
-    Op& op = TakeSlot();
-    op.request.timeout_ns = timeout_ns;
-    op.request.user_data = user_data;
-    op.request.out = out;
-    return &op;
-  }
-  // A slot that was released, once nothing is busy with it any more.
-  void FreeIfQuiet(uint32_t i);
-  void Free(Op& op);
-  void KeepReleased(uint32_t n);
-  // Deadlines, and pauses that are over.
+  void LeaveOrder(Op& op);
   void CheckDeadlines();
 
-  // engine_ordinary_get.cc
-  void StartFresh();
-  void StartGet(Server& server, Op& op);
-  void StartOrdinaryGet(Server& server, Op& op);
-  bool ReadItem(Server& server, Op& op, Slot slot, Op::Phase phase);
-  void ReadWindow(Server& server, Op& op);
-  void OnReadDone(Server& server, Op& op);
-  void OnWindow(Server& server, Op& op);
-  void OnSharedWindow(Op& op);
+  // ordinary_get_inline.h, engine_ordinary_get.cc
+  void StartOrdinaryGet(EngineServer& server, Op& op);
+  bool ReadItem(EngineServer& server, Op& op, Slot slot, Op::Phase phase);
+  void ReadWindow(EngineServer& server, Op& op);
+  void OnReadDone(EngineServer& server, Op& op);
+  void OnWindow(EngineServer& server, Op& op);
   void OnItem(Op& op, bool cached);
-  void OnExpiringItem(Op& op, bool cached);
   void Report(Op& op, const ItemInfo& info);
-  std::chrono::milliseconds TtlLeft(const Server& server, uint64_t expiry_ms) const;
-  static ItemInfo NeverExpiring(const ItemHeader& header) {
-    return {header.version, header.flags, 0, header.value_bytes};
-  }
-  ItemInfo InfoOf(const Server& server, const ItemHeader& header) const {
-    ItemInfo info{header.version, header.flags, header.expiry_ms(), header.value_bytes};
-    if (info.expiry_ms != 0) info.ttl_left = TtlLeft(server, info.expiry_ms);
-    return info;
-  }
-  // Perhaps: only the server can tell. This Poll began after the operation did, so an item that was
-  // not expired then is an answer.
-  bool PastExpiry(const Server& server, const ItemHeader& header) const {
-    return header.expiry_ms() != 0 &&
-           !server.session->server_time().SurelyBefore(header.expiry_ms(), now_ns_);
-  }
+  void StartGet(Op& op);
+  void OnSharedWindow(Op& op);
+  void OnExpiringItem(Op& op, bool cached);
 
   // engine_get.cc
-  void StartLookup(uint32_t i, Slot cached);
-  void GoOnAsLookup(uint32_t i);
-  void Advance(uint32_t i, Lookup::Step step);
-  std::byte* PlanTarget(uint32_t i, std::optional<uint32_t>* lkey);
-  void PlanRead(uint32_t i);
-  void PlanOrderedRead(uint32_t i);
-  void Starve(uint32_t i);
-  std::byte* LongBuffer(Op& op, uint32_t bytes);
-  void OnLookupRead(uint32_t i);
-  void FeedLookup(uint32_t i);
-  Lookup::Buffers LookupBuffers(uint32_t i);
-  void FinishHit(uint32_t i, ItemInfo info, std::string_view value);
+  void StartLookup(Op& op, Slot cached);
+  void GoOnAsLookup(Op& op);
+  void OnLookupRead(Op& op);
+  void FeedLookup(Op& op);
+  void Advance(Op& op, Lookup::Step step);
+  void PlanRead(Op& op);
+  void PlanOrderedRead(Op& op);
+  void Starve(Op& op);
   void FeedStarved();
-  void ReturnItem(Op& op);
+  void FinishHit(Op& op, ItemInfo info, std::string_view value);
 
   // engine_multi_get.cc
-  void ShareWindow(Server& server, uint32_t i);
+  void ShareWindow(Op& op);
   void ReadSharedWindows();
-  void FeedSharers(uint32_t i);
+  void FeedSharers(Op& op);
 
   // engine_lock.cc
-  void StartLock(uint32_t i);
-  void StartUnlock(uint32_t i);
-  void QueueCompareAndSwap(uint32_t i, uint64_t expected, uint64_t desired);
-  void OnCompareAndSwapDone(uint32_t i);
-  void OnLockAnswer(uint32_t i, bool acquired, LockWord holder);
-  void GiveBackLock(uint32_t i);
-  void KeepReleasing(uint32_t i, Op::Phase was);
+  void StartLock(Op& op);
+  void StartUnlock(Op& op);
+  void OnCompareAndSwapDone(Op& op);
+  void OnLockAnswer(Op& op, bool acquired, LockWord holder);
+  void GiveBackLock(Op& op);
+  void KeepReleasing(Op& op, Op::Phase was);
 
   // engine_request.cc
-  void QueueRequest(uint32_t i);
-  void PushRequest(uint32_t i);
-  void CancelRequest(uint32_t i);
-  void Postpone(uint32_t i);
-  void EndPause(uint32_t i);
-  RequestHeader HeaderOf(const Op& op) const;
-  uint32_t EncodeLater(uint32_t i, const RegisteredPool& pool);
-  void OnGetReply(uint32_t i, RequestWindow::Entry* entry, const ReplyView& reply);
-  void OnWriteReply(uint32_t i, const ReplyView& reply);
-  void OnAnswer(uint32_t i, RequestWindow::Entry* entry, const ReplyView& reply);
-  void OnLockReply(uint32_t i, const ReplyView& reply);
-  void OnLateReply(uint32_t i, const ReplyView& reply);
-  void OnBreakReply(Op& op, ReplyStatus status);
-  bool KeepReplyBytes(uint32_t i, const ReplyView& reply);
+  void SendQueued(EngineServer& server);
+  bool SendRequest(EngineServer& server, Op& op);
+  bool DropUnwanted(const OrderedWork& work);
+  void OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyView& reply);
+  void OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyView& reply);
+  void OnWriteReply(Op& op, const ReplyView& reply);
+  void OnLockReply(Op& op, const ReplyView& reply);
+  void OnLateReply(Op& op, const ReplyView& reply);
+  void Postpone(Op& op);
+  void EndPause(Op& op);
 
   // engine_recovery.cc
-  void Expire(uint32_t i);
-  void LoseOp(uint32_t i);
-  void AbandonRequest(uint32_t i);
-  void IgnoreAnswer(uint32_t i);
-
-  Server& ServerOf(const Op& op) const { return *op.server; }
-  ClientSession& SessionOf(const Op& op) const { return *ServerOf(op).session; }
-  // The value travels in the request; false also before the first connection, when nobody knows.
-  // REQUIRES: it is that of a write.
-  bool IsEager(const Op& op) const {
-    const size_t bytes = sizeof(RequestHeader) + op.key_bytes + op.request.value.size();
-    return bytes <= SessionOf(op).eager_bytes_max();
-  }
-  LocationCache& CacheOf(const Op& op) { return ServerOf(op).cache; }
-  LockTable& LocksOf(const Op& op) { return ServerOf(op).locks; }
-  // nullptr: its server was never connected.
-  OpBuffers* BuffersOf(const Op& op) {
-    const ClientSession& session = SessionOf(op);
-    return session.was_ready() ? session.memory().op(op.number) : nullptr;
-  }
+  void Expire(Op& op);
+  void LoseOp(Op& op);
+  void AbandonOp(Op& op);
+  void FailSentRequest(Op& op);
+  void OnKeysMoved(uint32_t server);
 
   const Clock* const clock_;
-  const uint32_t depth_;
-  const std::function<void(LogLevel, std::string_view)> log_;
-  Router router_;
-  bool started_ = false;           // StartStatus was OK
-  const size_t inline_key_sizes_;  // see BeginsInline
-  int64_t now_ns_ = 0;
-  int64_t earliest_deadline_ns_ = INT64_MAX;  // or end of a pause, or earlier than it
+  const size_t inline_key_sizes_;             // see BeginsInline; 0 if there are several servers
   uint64_t hash_seed_ = 0;                    // of the only server
-  uint32_t lingering_ = 0;                    // released, but something is busy with them
-  uint32_t spare_;                            // so many free slots are more than depth_ allows
-  std::vector<Op> ops_;
-  FixedStack<Op*> free_;
-  FixedStack<Op*> fresh_;
-  Completion* report_ = nullptr;  // of this Poll's caller: the next to fill in, and the end
+  int64_t now_ns_ = 0;                        // of this Poll
+  int64_t earliest_deadline_ns_ = INT64_MAX;  // or the end of a pause, or a time before it
+  Completion* report_ = nullptr;              // this Poll's: the next to be filled in, and the end
   Completion* report_end_ = nullptr;
+  OpSlots slots_;
+  FixedStack<Op*> fresh_;
   FixedRing<uint32_t> finished_;
   FixedRing<uint32_t> starved_;
   KeyOrder order_;
   FixedRing<uint32_t> released_;  // by `order_`, to be started
   SharedWindows shared_windows_;  // of operations that are being started
-  std::vector<Server> servers_;   // last: their sessions report to the above
+  ServerSet servers_;             // last: its sessions report to the above
 };
+
+inline Op& Engine::TakeSlot() {
+  Op& op = slots_.Take();
+  op.phase = Op::Phase::kFresh;
+  fresh_.Push(&op);
+  return op;
+}
+
+inline Op& Engine::TakeGetSlot(std::span<std::byte> out, int64_t timeout_ns, uint64_t user_data) {
+  Op& op = TakeSlot();
+  op.request.timeout_ns = timeout_ns;
+  op.request.user_data = user_data;
+  op.request.out = out;
+  return op;
+}
 
 inline bool Engine::BeginGetInline(std::string_view key, std::span<std::byte> out,
                                    int64_t timeout_ns, uint64_t user_data) {
-  Op* const op = TakeGetSlot(out, timeout_ns, user_data);
-  if (op == nullptr) [[unlikely]]
+  if (!slots_.HasRoom()) [[unlikely]]
     return false;
-  if (key.size() - 9 > 7) __builtin_unreachable();  // for what is compiled in below
-  op->key_bytes = static_cast<uint8_t>(key.size());
-  CopyKeyBytes(op->key_memory, key.data(), key.size());
-  op->hash = InlineKeyHash(key, hash_seed_);
-  op->place = op->server->cache.Prefetch(op->hash);
+  Op& op = TakeGetSlot(out, timeout_ns, user_data);
+  if (key.size() - 9 > 7) __builtin_unreachable();  // helps what is inlined below
+  op.key_bytes = static_cast<uint8_t>(key.size());
+  CopyKeyBytes(op.key_memory, key.data(), key.size());
+  op.hash = InlineKeyHash(key, hash_seed_);
+  op.place = op.server->cache.Prefetch(op.hash);
   return true;
 }
 

@@ -1,70 +1,58 @@
-// What becomes of operations at their deadline, and when connections break and come back.
+// What happens to operations at their deadline, and when connections break and come back.
 
 #include "client/engine/engine.h"
 
 namespace gannet {
 namespace {
 
-bool ChangesTheStore(OpType type) { return type == OpType::kPut || type == OpType::kDelete; }
-
-// Done twice, it is as if it was done once.
-bool Repeatable(OpType type) {
+// Doing it twice has the same effect as doing it once.
+bool IsRepeatable(OpType type) {
   return type == OpType::kGet || type == OpType::kStats || type == OpType::kPing ||
          type == OpType::kListLocks;
 }
 
 }  // namespace
 
-void Engine::Expire(uint32_t i) {
-  Op& op = ops_[i];
-  ClientSession& session = SessionOf(op);
+void Engine::Expire(Op& op) {
+  const OpType type = op.request.type;
   const Op::Phase was = op.phase;
   const bool sent = was == Op::Phase::kRequestSent;
-  Outcome outcome = LateOutcome(op.request.server);
-  if (sent && !session.ready() && ChangesTheStore(op.request.type)) outcome = Outcome::kUnknown;
+  Outcome outcome = servers_.LateOutcome(op.request.server);
+  if (sent && !op.session().ready() && IsWrite(type)) outcome = Outcome::kUnknown;
   op.done.found = false;
-  Finish(i, outcome);
-  if (op.request.type == OpType::kUnlock) return KeepReleasing(i, was);
-  CancelRequest(i);
-  const bool taking_lock =
-      op.request.type == OpType::kLock || op.request.type == OpType::kLockAndGet;
-  // A lock that this request takes has to be given back, so its answer matters.
-  op.busy.awaits_reply = sent && taking_lock && !op.lock_acquired;
-  if (sent && !op.busy.awaits_reply) IgnoreAnswer(i);
-  if (taking_lock && op.lock_acquired) GiveBackLock(i);
+  Finish(op, outcome);
+  if (type == OpType::kUnlock) return KeepReleasing(op, was);
+  op.CancelRequest();
+  // If this request takes a lock, the lock must be given back, so its answer matters.
+  op.busy.awaits_reply = sent && TakesLock(type) && !op.lock_acquired;
+  if (sent && !op.busy.awaits_reply) op.IgnoreAnswer();
+  if (TakesLock(type) && op.lock_acquired) GiveBackLock(op);
 }
 
-// To the request that the operation sent last, if it is unanswered: the slot may be another's when
-// it comes.
-void Engine::IgnoreAnswer(uint32_t i) {
-  RequestWindow::Entry* entry = SessionOf(ops_[i]).window().Find(ops_[i].sequence);
-  if (entry != nullptr && entry->op == i) entry->op = kNoOp;
-}
-
-void Engine::OnLost(uint32_t server) {
-  servers_[server].locks.Restart(0, 1);
-  for (uint32_t i = 0; i < ops_.size(); ++i) {
-    const Op& op = ops_[i];
-    if (op.phase > Op::Phase::kFresh && op.server == &servers_[server]) LoseOp(i);
+void Engine::OnLost(uint32_t number) {
+  EngineServer& server = servers_[number];
+  server.locks.Restart(0, 1);
+  server.ordered.Clear();
+  for (Op& op : slots_) {
+    if (op.phase > Op::Phase::kFresh && op.server == &server) LoseOp(op);
   }
 }
 
-// Nothing of the operation is in flight any more; what it had posted may or may not have happened.
-void Engine::LoseOp(uint32_t i) {
-  Op& op = ops_[i];
+// Nothing of the operation is in flight any more. What it had posted may or may not have happened.
+void Engine::LoseOp(Op& op) {
   if (op.over()) {  // what it still had to do was about a lock, which is lost with the connection
-    CancelRequest(i);
-    IgnoreAnswer(i);
+    op.CancelRequest();
+    op.IgnoreAnswer();
     op.busy.awaits_reply = false;
   }
   op.busy.in_flight = 0;
-  op.first_sharer = op.next_sharer = kNoOp;
+  op.first_sharer = op.next_sharer = kInvalidOp;
   const bool lost_lock = op.lock_acquired;
   op.acquiring = op.lock_acquired = op.busy.releasing = false;
-  const bool locking = op.request.type == OpType::kLockAndGet || op.request.type == OpType::kLock;
+  const bool takes_lock = TakesLock(op.request.type);
   const bool needs_lock =
       op.request.type == OpType::kUnlock || op.request.type == OpType::kExtendLock;
-  const bool over_with = SessionOf(op).down();
+  const bool server_down = op.session().down();
   switch (op.phase) {
     case Op::Phase::kReadingWindow:
     case Op::Phase::kReadingWindows:
@@ -72,88 +60,105 @@ void Engine::LoseOp(uint32_t i) {
     case Op::Phase::kReadingCached:
     case Op::Phase::kLookingUp:
     case Op::Phase::kStarved:
-      ReturnItem(op);
+      op.ReturnItem();
       op.phase = Op::Phase::kWaiting;
       [[fallthrough]];
     case Op::Phase::kWaiting:
-      if (locking || over_with) Finish(i, Outcome::kUnavailable);
+      if (takes_lock || server_down) Finish(op, Outcome::kUnavailable);
       return;
     case Op::Phase::kLocking:
-      return Finish(i, Outcome::kUnavailable);
+      return Finish(op, Outcome::kUnavailable);
     case Op::Phase::kUnlocking:
-      return Finish(i, Outcome::kLockLost);
+      return Finish(op, Outcome::kLockLost);
     case Op::Phase::kRequestQueued:
-      if (!locking && !needs_lock && !over_with) return;  // it is sent when connected again
-      CancelRequest(i);
-      return Finish(i, needs_lock ? Outcome::kLockLost : Outcome::kUnavailable);
+      if (!takes_lock && !needs_lock && !server_down) return;  // sent when connected again
+      op.CancelRequest();
+      return Finish(op, needs_lock ? Outcome::kLockLost : Outcome::kUnavailable);
     case Op::Phase::kHeldBack:
-      if (over_with) Finish(i, Outcome::kUnavailable);
+      if (server_down) Finish(op, Outcome::kUnavailable);
       return;
     case Op::Phase::kRequestSent:
-      // The GET of a LockAndGet: what it finds is of no use without the lock.
-      if (over_with || lost_lock) AbandonRequest(i);
+      // If it is the GET of a LockAndGet, what it finds is of no use without the lock.
+      if (server_down || lost_lock) FailSentRequest(op);
       return;
     case Op::Phase::kFree:
     case Op::Phase::kFresh:
     case Op::Phase::kFinished:
     case Op::Phase::kReleased:
-      return FreeIfQuiet(i);
+      return slots_.FreeIfQuiet(op);
   }
 }
 
-// The answer to the operation's request will not come.
-void Engine::AbandonRequest(uint32_t i) {
-  Op& op = ops_[i];
-  IgnoreAnswer(i);
+// Ends an operation whose request was sent and whose answer will not come.
+void Engine::FailSentRequest(Op& op) {
+  op.IgnoreAnswer();
   switch (op.request.type) {
     case OpType::kPut:
     case OpType::kDelete:
-      return Finish(i, Outcome::kUnknown);
+      return Finish(op, Outcome::kUnknown);
     case OpType::kUnlock:
     case OpType::kExtendLock:
-      return Finish(i, Outcome::kLockLost);
+      return Finish(op, Outcome::kLockLost);
     default:
-      return Finish(i, Outcome::kUnavailable);
+      return Finish(op, Outcome::kUnavailable);
   }
 }
 
-void Engine::OnAbandoned(uint32_t i) {
-  Op& op = ops_[i];
+// The server forgot the session, and with it the operation's request.
+void Engine::AbandonOp(Op& op) {
   if (op.over()) {
     op.busy.awaits_reply = op.busy.releasing = false;
-    return FreeIfQuiet(i);
+    return slots_.FreeIfQuiet(op);
   }
-  if (!Repeatable(op.request.type)) return AbandonRequest(i);
+  if (!IsRepeatable(op.request.type)) return FailSentRequest(op);
   op.phase = Op::Phase::kWaiting;  // OnReady starts it again
 }
 
-void Engine::OnReady(uint32_t server, Comeback comeback) {
-  Server& of = servers_[server];
-  const ClientSession& session = *of.session;
-  hash_seed_ = session.view().hash_seed;
-  of.locks.Restart(session.grant().connection_id, session.grant().lock_words);
-  if (comeback == Comeback::kNewIncarnation) of.cache.Clear();
-  for (uint32_t i = 0; i < ops_.size(); ++i) {
-    Op& op = ops_[i];
-    if (op.server != &of) continue;
-    op.buffers = BuffersOf(op);
+void Engine::OnReady(uint32_t number, Comeback comeback, std::span<const uint32_t> abandoned) {
+  EngineServer& server = servers_[number];
+  const Grant& grant = server.session->grant();
+  for (const uint32_t op : abandoned) AbandonOp(slots_[op]);
+  hash_seed_ = grant.hash_seed;
+  server.locks.Restart(grant.connection_id, grant.lock_words);
+  if (comeback == Comeback::kNewIncarnation) server.cache.Clear();
+  for (Op& op : slots_) {
+    if (op.server != &server) continue;
+    op.FindBuffers();
     if (op.phase <= Op::Phase::kFresh || op.over()) continue;
-    HashKeyOf(op);
-    const bool unsent = op.phase == Op::Phase::kWaiting || op.phase == Op::Phase::kHeldBack ||
-                        op.phase == Op::Phase::kRequestQueued;
-    if (comeback == Comeback::kNewIncarnation && unsent && ChangesTheStore(op.request.type)) {
-      CancelRequest(i);
-      Finish(i, Outcome::kUnavailable);  // it was meant for another store
+    op.HashKey();
+    if (comeback == Comeback::kNewIncarnation && op.unsent() && IsWrite(op.request.type)) {
+      op.CancelRequest();
+      Finish(op, Outcome::kUnavailable);  // it was meant for another store
     } else if (op.phase == Op::Phase::kWaiting) {
-      Start(i);
+      Start(op);
     }
   }
-  // A server has a seed of its own for the hashes of keys, and so has each of its runs. What is
-  // begun from now on must find the writes that were begun before.
+  // Each run of a server has its own seed for the hashes of keys. Operations that begin from now on
+  // must find the writes that were begun before.
   if (comeback != Comeback::kResumed) {
-    order_.Rehash([this](uint32_t op) { return ops_[op].hash.value(); });
+    order_.Rehash([this](uint32_t op) { return slots_[op].hash.value(); });
   }
   ReadSharedWindows();
+}
+
+absl::Status Engine::OnNamed(uint32_t server, std::string_view name) {
+  const absl::StatusOr<bool> moved = servers_.OnNamed(server, name);
+  if (!moved.ok()) return moved.status();
+  if (*moved) OnKeysMoved(server);
+  return absl::OkStatus();
+}
+
+// Server number `server` has another name than was assumed, so keys changed their servers. Ends the
+// unsent operations whose key is not their server's any more.
+void Engine::OnKeysMoved(uint32_t server) {
+  for (Op& op : slots_) {
+    if (!op.unsent() || op.key_bytes == 0 || op.request.type == OpType::kUnlock) continue;
+    const bool routed = servers_.routing_status().ok();
+    if (routed && servers_.ServerOf(op.key()) == op.request.server) continue;
+    op.CancelRequest();
+    Finish(op, Outcome::kUnavailable);
+  }
+  servers_.OnKeysMoved(server);
 }
 
 }  // namespace gannet

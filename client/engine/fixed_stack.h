@@ -7,7 +7,7 @@
 
 namespace gannet {
 
-// A last-in-first-out store with a bound, allocated once. One owner thread.
+// A last-in-first-out stack with a bound. Allocates only when it is made. One owner thread.
 template <class T>
 class FixedStack {
  public:
@@ -15,11 +15,11 @@ class FixedStack {
 
   bool empty() const { return size_ == 0; }
   uint32_t size() const { return size_; }
-  // REQUIRES: less than its capacity in it.
+  // REQUIRES: not full.
   void Push(const T& value) { slots_[size_++] = value; }
   // REQUIRES: not empty.
   T Pop() { return slots_[--size_]; }
-  // Everything in it, oldest first; valid until the next Push or Clear.
+  // Returns everything in it, oldest first. Valid until the next Push or Clear.
   std::span<const T> all() const { return {slots_.get(), size_}; }
   void Clear() { size_ = 0; }
 

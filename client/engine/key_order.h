@@ -10,43 +10,42 @@
 
 namespace gannet {
 
-// Which keys have writes under way, and which operations wait for them, so that the operations of a
-// pipeline do not overtake each other.
+// Keeps the operations of a pipeline from overtaking earlier writes of the same key. Knows which
+// keys have writes under way, and which operations wait for them, as one chain for each key:
 //
-//   key -> write under way -> write under way -> read, waiting -> slow write under way -> write,
-//   waiting ...
+//   key -> write -> write -> read (waits) -> slow write -> write (waits) ...
 //
-// A server executes requests in the order in which they came, but for slow writes: those whose
-// value it fetches first. So only what is behind a slow write is held back until that is over, and
-// reads, which do not go through the server's CPU, until all writes ahead of them are. A write does
-// not wait for reads. Keys are known by their hashes: two keys of one hash wait for each other,
-// which does no harm.
+// A server executes requests in the order in which they come, except for slow writes: it fetches
+// their value first. So everything behind a slow write waits until that is over. Reads do not go
+// through the server's CPU, so a read waits until all writes ahead of it are over. A write does not
+// wait for reads. Keys are known by their hashes. Two keys of one hash wait for each other, which
+// does no harm.
 //
-// 1. The first of each chain is a write that may go on.
-// 2. Of a chain's slow writes the first may go on. All that is behind it waits; ahead of it, and
-//    where there is none, only reads do.
-// 3. An operation is in at most one chain, at most once. So neither the chains nor the table of
-//    their keys, which has twice as many places as there are operations, ever overflow.
+// 1. The first operation of each chain is a write that may go on.
+// 2. A chain's first slow write may go on. Everything behind it waits. Ahead of it, or if there is
+//    none, only reads wait.
+// 3. An operation is in at most one chain, at most once. The table of keys has twice as many places
+//    as there are operations. So neither ever overflows.
 //
-// Allocates when it is made, 40 to 48 bytes an operation, and in Rehash. One owner thread.
+// Allocates 40 to 48 bytes an operation when it is made, and in Rehash. One owner thread.
 class KeyOrder {
  public:
   enum class Kind : uint8_t { kRead, kWrite, kSlowWrite };
 
   // Operations are numbered from 0 to `ops` - 1.
   explicit KeyOrder(uint32_t ops)
-      : nodes_(ops), places_(std::bit_ceil(2 * ops), kNoOp), mask_(Size(places_) - 1) {}
+      : nodes_(ops), places_(std::bit_ceil(2 * ops), kInvalidOp), mask_(Size(places_) - 1) {}
 
   // No write is under way.
   bool empty() const { return chains_ == 0; }
 
-  // `op` wants to start. Returns true if it may; a write is then in its key's chain. False: it
-  // waits there. REQUIRES: it is in none.
+  // Asks whether `op` may start. Returns true if it may; a write is then in its key's chain. If it
+  // returns false, the operation waits in the chain. REQUIRES: it is in none.
   bool Enter(uint32_t op, uint64_t key, Kind kind) {
-    const uint32_t place = PlaceOf(key);
+    const uint32_t place = FindPlace(key);
     const uint32_t first = places_[place];
     const bool slow = kind == Kind::kSlowWrite;
-    if (first == kNoOp) {
+    if (first == kInvalidOp) {
       if (kind == Kind::kRead) return true;
       nodes_[op] = {key, op, op, slow, kind, false};
       places_[place] = op;
@@ -61,12 +60,13 @@ class KeyOrder {
     return !waits;
   }
 
-  // `op` is over, or does not want to wait any more. Calls start(op, bool stays) for each that may
-  // start now; those that do not stay are in no chain any more. REQUIRES: it is in a chain.
+  // Removes `op`, which is over or does not want to wait any more. Calls start(op, bool stays) for
+  // each operation that may start now. One that does not stay is in no chain any more. REQUIRES:
+  // `op` is in a chain.
   template <class F>
   void Leave(uint32_t op, F start) {
     const Node node = nodes_[op];
-    const uint32_t place = PlaceOf(node.key);
+    const uint32_t place = FindPlace(node.key);
     const bool was_first = places_[place] == op;
     const bool was_slow = node.kind == Kind::kSlowWrite;
     uint32_t first = places_[place];
@@ -74,7 +74,7 @@ class KeyOrder {
     uint32_t next = Unlink(op);
     if (was_first) {
       next = first = StartReads(next, start);
-      if (first == kNoOp) return Erase(place);
+      if (first == kInvalidOp) return Erase(place);
       places_[place] = first;
     }
     nodes_[first].slow_writes = slow_writes;
@@ -82,24 +82,24 @@ class KeyOrder {
     if (was_slow && !node.waits && !was_last) StartWrites(next, first, start);
   }
 
-  // The hashes of keys changed: key(op) is that of `op`'s key now.
+  // Call it when the hashes of keys changed. key(op) returns the hash of `op`'s key now.
   template <class F>
   void Rehash(F key) {
     std::vector<uint32_t> firsts;
     for (uint32_t& place : places_) {
-      if (place != kNoOp) firsts.push_back(std::exchange(place, kNoOp));
+      if (place != kInvalidOp) firsts.push_back(std::exchange(place, kInvalidOp));
     }
     chains_ = 0;
     for (const uint32_t first : firsts) AddChain(first, key(first));
   }
 
  private:
-  // In a ring: the first is behind the last.
+  // An operation in a chain. Chains are rings: behind the last comes the first.
   struct Node {
     uint64_t key;
     uint32_t previous;
     uint32_t next;
-    uint32_t slow_writes;  // in the chain; only the first's counts
+    uint32_t slow_writes;  // in the chain; only the first operation's counter is kept
     Kind kind;
     bool waits;
   };
@@ -107,29 +107,30 @@ class KeyOrder {
   static uint32_t Size(const std::vector<uint32_t>& places) {
     return static_cast<uint32_t>(places.size());
   }
-  uint32_t HomeOf(uint64_t key) const { return static_cast<uint32_t>(key >> 32) & mask_; }
+  uint32_t HomePlace(uint64_t key) const { return static_cast<uint32_t>(key >> 32) & mask_; }
 
-  // Where the key is, or would be.
-  uint32_t PlaceOf(uint64_t key) const {
-    uint32_t place = HomeOf(key);
-    while (places_[place] != kNoOp && nodes_[places_[place]].key != key)
+  // Returns where the key's chain is, or would be.
+  uint32_t FindPlace(uint64_t key) const {
+    uint32_t place = HomePlace(key);
+    while (places_[place] != kInvalidOp && nodes_[places_[place]].key != key)
       place = (place + 1) & mask_;
     return place;
   }
 
-  // Returns the one behind it in the ring; kNoOp: it was alone.
+  // Returns the operation behind it in the ring, or kInvalidOp if it was alone.
   uint32_t Unlink(uint32_t op) {
     const Node node = nodes_[op];
-    if (node.next == op) return kNoOp;
+    if (node.next == op) return kInvalidOp;
     nodes_[node.previous].next = node.next;
     nodes_[node.next].previous = node.previous;
     return node.next;
   }
 
-  // The reads that are first in the ring; returns what then is. kNoOp: nothing.
+  // Starts the reads at the beginning of the ring. Returns the first operation behind them, or
+  // kInvalidOp if there is none.
   template <class F>
   uint32_t StartReads(uint32_t op, F start) {
-    while (op != kNoOp && nodes_[op].kind == Kind::kRead) {
+    while (op != kInvalidOp && nodes_[op].kind == Kind::kRead) {
       const uint32_t read = op;
       op = Unlink(read);
       start(read, false);
@@ -137,7 +138,7 @@ class KeyOrder {
     return op;
   }
 
-  // The writes from `op` on, up to the first slow one, and that too.
+  // Starts the writes from `op` on, up to and including the first slow one.
   template <class F>
   void StartWrites(uint32_t op, uint32_t first, F start) {
     do {
@@ -152,16 +153,16 @@ class KeyOrder {
     } while (op != first);
   }
 
-  // If there is a chain of this hash, the new one is put behind it: what waits in either waits for
-  // the writes of both.
+  // Adds a whole chain. If there is one of this hash already, the new one is put behind it, and
+  // waiting operations of either wait for the writes of both.
   void AddChain(uint32_t first, uint64_t key) {
     uint32_t op = first;
     do {
       nodes_[op].key = key;
       op = nodes_[op].next;
     } while (op != first);
-    uint32_t& place = places_[PlaceOf(key)];
-    if (place == kNoOp) {
+    uint32_t& place = places_[FindPlace(key)];
+    if (place == kInvalidOp) {
       place = first;
       ++chains_;
       return;
@@ -173,22 +174,24 @@ class KeyOrder {
     nodes_[place].slow_writes += nodes_[first].slow_writes;
   }
 
-  // Empties a place, and moves those behind it that would not be found any more.
+  // Empties a place, and moves the chains behind it that would not be found any more.
   void Erase(uint32_t place) {
     --chains_;
     uint32_t hole = place;
-    for (uint32_t next = (hole + 1) & mask_; places_[next] != kNoOp; next = (next + 1) & mask_) {
-      const uint32_t home = HomeOf(nodes_[places_[next]].key);
-      // It may lie anywhere from its home on, so into the hole only if that is not before it.
+    for (uint32_t next = (hole + 1) & mask_; places_[next] != kInvalidOp;
+         next = (next + 1) & mask_) {
+      const uint32_t home = HomePlace(nodes_[places_[next]].key);
+      // A chain may lie anywhere from its home on. It may move into the hole if its home is not
+      // behind that.
       if (((next - home) & mask_) < ((next - hole) & mask_)) continue;
       places_[hole] = places_[next];
       hole = next;
     }
-    places_[hole] = kNoOp;
+    places_[hole] = kInvalidOp;
   }
 
   std::vector<Node> nodes_;
-  std::vector<uint32_t> places_;  // by hash: the first of a chain
+  std::vector<uint32_t> places_;  // by hash: the first operation of a chain
   uint32_t mask_;
   uint32_t chains_ = 0;
 };

@@ -12,8 +12,8 @@
 #include <span>
 #include <string_view>
 
+#include "client/engine/engine_server.h"
 #include "client/engine/outcome.h"
-#include "client/location_cache/location_cache.h"
 #include "client/lookup/lookup.h"
 #include "client/session/session_memory.h"
 #include "common/base/clock.h"
@@ -30,63 +30,69 @@ inline int64_t TimeoutNs(std::chrono::milliseconds timeout) {
   return std::clamp<int64_t>(timeout.count(), 0, kMsMax) * kNsPerMs;
 }
 
-// What a caller asks of an Engine. The key is copied, and is then the Op's; `value` and `out` must
-// live until the operation is finished.
+inline bool IsWrite(OpType type) { return type == OpType::kPut || type == OpType::kDelete; }
+inline bool TakesLock(OpType type) { return type == OpType::kLock || type == OpType::kLockAndGet; }
+
+// What a caller asks of an Engine. The engine copies the key. `value` and `out` must live until the
+// operation is finished.
 struct OpRequest {
   OpType type = OpType::kGet;
   bool only_if_absent = false;
   bool only_if_version = false;
   bool under_lock = false;
-  bool share_window = false;  // GET: its window may come with that of another GET begun with it
+  bool share_window = false;  // a GET whose window may come with that of another GET
   uint32_t server = 0;
   std::string_view key;
   int64_t timeout_ns = 0;  // from the next Poll on
   uint64_t user_data = 0;
-  std::span<std::byte> out;  // AsyncClient: where as much of the value goes as it has room for
-  // Of writes and unlocks. Engine::BeginGet does not set these: Engine::Free made them as here.
+  std::span<std::byte>
+      out;  // AsyncClient: where the value goes, as much of it as there is room for
+  // For writes and locks. Engine::BeginGet relies on these having their defaults in a free slot.
   std::string_view value;
-  uint64_t ttl_ms = 0;            // of the item, or (lock, extend lock) the lease; 0: for ever
+  uint64_t ttl_ms = 0;            // of the item, or the lease of a lock; 0: for ever
   uint64_t expected_version = 0;  // list locks: the index to begin with
   uint64_t lock_word = 0;         // unlock, extend lock, or of a write under a lock
   uint32_t flags = 0;
 };
 
-struct EngineServer;
-
-// One operation of an Engine. Slots are reused: a free one is as a new one, but for what every
-// operation sets itself (Engine::Free, Engine::Report).
+// One operation of an Engine, in a slot that is reused. A free slot is like a new one, except for
+// what every operation sets itself (OpSlots::Release, Engine::Report).
 struct alignas(64) Op {
   enum class Phase : uint8_t {
     kFree,
-    kFresh,           // begun, to be started by the next Poll
-    kHeldBack,        // until writes of its key are over (key_order.h)
-    kWaiting,         // for the session to be ready
-    kStarved,         // for a long buffer
-    kReadingWindow,   // the READs of an ordinary GET (engine_ordinary_get.cc): of its home window,
-    kReadingItem,     // of the item that the window names,
-    kReadingCached,   // or of the item whose location is cached
-    kReadingWindows,  // as kReadingWindow, for others too (engine_multi_get.cc)
-    kLookingUp,       // READs as `lookup` wants them
-    kLocking,         // compare-and-swap, in a LockAndGet with a READ behind it
-    kUnlocking,       // compare-and-swap
-    kRequestQueued,   // no credit or connection yet
+    kFresh,     // begun; the next Poll starts it
+    kHeldBack,  // waits until earlier writes of its key are over (key_order.h)
+    kWaiting,   // waits until the session is ready
+    kStarved,   // waits for a long buffer
+    // An ordinary GET (ordinary_get_inline.h) READs:
+    kReadingWindow,   // its home window
+    kReadingItem,     // the item that the window names
+    kReadingCached,   // the item whose location is cached
+    kReadingWindows,  // its home window, together with those of others (engine_multi_get.cc)
+    kLookingUp,       // READs what `lookup` wants
+    kLocking,         // compares and swaps; behind that, a LockAndGet READs
+    kUnlocking,       // compares and swaps
+    kRequestQueued,   // waits for a credit or a connection
     kRequestSent,
-    kFinished,  // the caller has still to Release it
-    kReleased,  // but its memory may still be written to, or its number is in a queue
+    kFinished,  // the caller has not released it yet
+    kReleased,  // not free yet, see Busy
   };
   bool over() const { return phase >= Phase::kFinished; }
+  // Waits, and nothing of it was sent.
+  bool unsent() const {
+    return phase == Phase::kWaiting || phase == Phase::kHeldBack || phase == Phase::kRequestQueued;
+  }
 
   // Why a released slot cannot be reused yet: something may still write to its memory, or its
   // number is in a queue.
   struct Busy {
-    uint16_t in_flight = 0;       // READs and compare-and-swaps queued or posted
-    bool releasing = false;       // over, but a lock is still to be released: one that came too
-                                  // late, or whose unlock did
-    bool queued_request = false;  // in its session's queue of requests
-    bool awaits_reply = false;    // over, but whether it got the lock is still to be heard
-    bool starving = false;        // in the engine's queue for long buffers
-    bool postponed = false;       // its request is to be sent again, at `again_ns`
-    uint8_t zero = 0;             // so that all of it is one word
+    uint16_t in_flight = 0;       // READs and compare-and-swaps that are queued or posted
+    bool releasing = false;       // the operation is over, but its lock has still to be released
+    bool queued_request = false;  // it is in its server's queue of requests
+    bool awaits_reply = false;    // over, but it is not known yet whether it got the lock
+    bool starving = false;        // it is in the engine's queue for long buffers
+    bool postponed = false;       // its request will be sent again, at `again_ns`
+    uint8_t zero = 0;             // makes the struct one word
 
     bool quiet() const { return std::bit_cast<uint64_t>(*this) == 0; }
   };
@@ -100,34 +106,57 @@ struct alignas(64) Op {
   bool in_order = false;       // it is in the engine's KeyOrder
   uint8_t key_bytes = 0;
   Busy busy;
-  uint32_t item_bytes = 0;         // READ, or being READ, by an ordinary GET from `slot`
-  EngineServer* server = nullptr;  // request.server's
-  OpBuffers* buffers = nullptr;    // of its session; nullptr before that is ready
+  uint32_t item_bytes = 0;         // of the item at `slot`
+  EngineServer* server = nullptr;  // number request.server
+  OpBuffers* buffers = nullptr;    // of its session; nullptr before that was ready
   KeyHash hash{0};
   LocationCache::Place place;  // of the hash, in its server's cache
-  // Of an ordinary GET: what it READs, or has READ.
-  Slot slot;
-  ItemSeal seal;          // if it is the key's item
-  int64_t posted_ns = 0;  // of the window's READ in flight, or earlier
+  Slot slot;                   // ordinary GET: the item that it READs
+  ItemSeal seal;               // ordinary GET: the item's, if it is this key's
+  int64_t posted_ns = 0;       // when the READ in flight was posted, or earlier
   int64_t deadline_ns = 0;
   OpRequest request;  // without its key
   char key_memory[kKeyBytesMax];
-  Completion done;  // what the caller is told; its code, type and lock_word come at the end
+  Completion done;  // what the caller is told; code, type and lock_word are filled in at the end
 
-  std::string_view value;  // found: into the operation's buffers, valid until Release
-  LentBuffer item;         // a long item, or the reply of a GET by RPC
+  std::string_view value;  // if found: in the operation's buffers, valid until Release
+  LentBuffer item;         // holds a long item, or the reply of a GET by RPC
   Lookup lookup;
-  // GETs whose windows come with this one's READ, as a list; they count as in flight. Both are
-  // kNoOp again when that READ is done or lost.
-  uint32_t first_sharer = kNoOp;
-  uint32_t next_sharer = kNoOp;
-  LockWord word;              // lock: ours, or after a refusal the holder's
+  // The GETs whose windows come with this one's READ, as a list; kInvalidOp ends it. Their
+  // in_flight counts that READ. Both are kInvalidOp again when the READ is done or lost.
+  uint32_t first_sharer = kInvalidOp;
+  uint32_t next_sharer = kInvalidOp;
+  LockWord word;              // of the lock: ours, or after a refusal the holder's
   uint64_t sequence = 0;      // of the request sent
   uint32_t value_needed = 0;  // GET by RPC: room to ask for
   uint32_t number = 0;        // of the slot
   int64_t again_ns = 0;       // see Busy::postponed
 
   std::string_view key() const { return {key_memory, key_bytes}; }
+  ClientSession& session() const { return *server->session; }
+
+  // Finds its buffers, which its session has once it was ready.
+  void FindBuffers() { buffers = session().was_ready() ? session().memory().op(number) : nullptr; }
+  // Finds what depends on the key's hash. Hashes are seeded by the server, so call it again for
+  // every connection.
+  void HashKey();
+  // Returns whether a write's value travels in the request. Otherwise the server fetches it. Also
+  // false before the first connection, when this is not known.
+  bool IsEager() const;
+
+  // Puts its request into the server's queue, as the next thing to do.
+  void QueueRequest();
+  // The same, whatever its phase is. Does nothing if it is queued.
+  void EnqueueRequest();
+  // Takes the request out of the queue without waiting for a credit, which may never come.
+  void CancelRequest();
+  // Makes the session ignore the answer to the request that it sent last. When that comes, the slot
+  // may be another operation's.
+  void IgnoreAnswer();
+
+  // Borrows a buffer for an item of so many bytes, in `item`. Returns nullptr if none is free.
+  std::byte* BorrowItem(uint32_t bytes);
+  void ReturnItem();
 };
 
 static_assert(sizeof(Op::Busy) == sizeof(uint64_t));

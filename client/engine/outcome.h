@@ -8,27 +8,27 @@
 
 namespace gannet {
 
-// How an operation ended, one byte; made an absl::Status once, at the API's edge.
+// How an operation ended, in one byte. It is made an absl::Status only once, in client/api.
 enum class Outcome : uint8_t {
-  kOk,               // also a miss, or a lock not acquired: `found` tells
+  kOk,               // also a miss, or a lock that was not acquired: `found` tells
   kExists,           // only_if_absent, and the key is there
   kVersionMismatch,  // only_if_version does not match
-  kLockLost,         // a write under a lock, or an unlock, came too late; nothing was changed
+  kLockLost,         // a write under a lock, or an unlock, came too late; nothing changed
   kKeysShareWord,    // this client holds the key's lock word for another key
   kTooManyLocks,
-  kHeapFull,   // the server's; nothing was changed
+  kHeapFull,   // at the server; nothing changed
   kIndexFull,  // the same
   kNoBuffers,  // this client cannot register memory for a long item or value
-  kRefused,    // the server takes it for invalid, though it was checked before it was sent
+  kRefused,    // the server calls the request invalid, though the client checked it
   kUnimplemented,
   kServerBug,    // the answer makes no sense
   kUnavailable,  // not applied
-  kUnrouted,     // the same: it is not known which server has the key
+  kUnrouted,     // not applied: it is not known which server has the key
   kUnknown,      // may have been applied
   kDeadlineExceeded,
 };
 
-constexpr absl::StatusCode CodeOf(Outcome outcome) {
+constexpr absl::StatusCode ToStatusCode(Outcome outcome) {
   if (outcome == Outcome::kOk) [[likely]]
     return absl::StatusCode::kOk;
   switch (outcome) {

@@ -11,10 +11,9 @@
 
 namespace gannet {
 
-// The windows that GETs begun together READ first, brought by fewer READs where they are the same,
-// overlap or touch: one READ goes on to the end of the last window that begins within it and fits a
-// READ's buffer. Each window lies whole in one READ, as a miss needs it. Allocates only when made.
-// One owner thread.
+// The home windows that GETs begun together want to READ. Windows that are the same, overlap or
+// touch come with one READ, as long as they fit its buffer. Each window lies whole in one READ, as
+// a miss needs it. Allocates only when it is made. One owner thread.
 class SharedWindows {
  public:
   static constexpr uint64_t kReadBytesMax = sizeof(OpBuffers::window);
@@ -28,10 +27,10 @@ class SharedWindows {
   explicit SharedWindows(uint32_t capacity) { wanted_.reserve(capacity); }
 
   bool empty() const { return wanted_.empty(); }
-  // The callers' own limits keep it within its capacity.
+  // REQUIRES: less than `capacity` are in it. The callers' own limits see to that.
   void Add(const Wanted& wanted) { wanted_.push_back(wanted); }
-  // Calls read(span of Wanted, bytes) for each READ: of so many bytes, from where the first of its
-  // windows begins. Empty afterwards.
+  // Calls read(span of Wanted, bytes) for each READ. The READ begins where its first window does
+  // and has so many bytes. The set is empty afterwards.
   template <class F>
   void Take(F read) {
     std::sort(wanted_.begin(), wanted_.end(), [](const Wanted& a, const Wanted& b) {

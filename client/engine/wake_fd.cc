@@ -21,7 +21,7 @@ void Add(int epoll, int fd, uint64_t data) {
   epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
-timespec TimeOf(int64_t ns) { return {ns / kNsPerSecond, ns % kNsPerSecond}; }
+timespec ToTimespec(int64_t ns) { return {ns / kNsPerSecond, ns % kNsPerSecond}; }
 
 }  // namespace
 
@@ -47,11 +47,11 @@ bool WakeFd::Arm(Engine& engine, int64_t now_ns) {
   if (inner_ >= 0) TakeEvents(engine);
   // To arm costs system calls, and so does the event of an operation that need not be waited for.
   const bool expects = engine.ExpectsCompletions();
-  if (expects) engine.Arm();
+  if (expects) engine.servers().Arm();
   engine.Poll(now_ns);
   if (engine.HasFinished() || (!expects && engine.ExpectsCompletions())) return true;
-  if (inner_ < 0 || engine.fds_version() != fds_version_) {
-    // What is new may have come before it was armed.
+  if (inner_ < 0 || engine.servers().fds_version() != fds_version_) {
+    // The new descriptors were not watched when they were armed.
     Watch(engine);
     return true;
   }
@@ -62,17 +62,18 @@ bool WakeFd::Arm(Engine& engine, int64_t now_ns) {
 }
 
 bool WakeFd::Covers(const Engine& engine, int64_t now_ns) const {
-  return engine.fds_version() == fds_version_ && engine.IdleNs(now_ns) >= due_ns_ - now_ns;
+  return engine.servers().fds_version() == fds_version_ &&
+         engine.IdleNs(now_ns) >= due_ns_ - now_ns;
 }
 
-// What Polls saw already makes nothing readable any more.
+// Clears the events that made the descriptors readable. Polls have seen what they tell.
 void WakeFd::TakeEvents(Engine& engine) {
   epoll_event events[16];
   const int n = epoll_wait(inner_, events, std::size(events), 0);
   for (int i = 0; i < n; ++i) {
     const uint64_t data = events[i].data.u64;
-    engine.OnReadable(static_cast<uint32_t>(data >> 1),
-                      data % 2 == 0 ? FdKind::kConnection : FdKind::kCompletions);
+    engine.servers().OnReadable(static_cast<uint32_t>(data >> 1),
+                                data % 2 == 0 ? FdKind::kConnection : FdKind::kCompletions);
   }
 }
 
@@ -82,16 +83,16 @@ void WakeFd::Watch(const Engine& engine) {
     close(inner_);
   }
   inner_ = epoll_create1(EPOLL_CLOEXEC);
-  if (inner_ < 0) return;  // Arm goes on to say that there is something to do
-  engine.ForEachFd([&](uint32_t server, int fd, FdKind kind) {
+  if (inner_ < 0) return;  // then Arm returns true every time
+  engine.servers().ForEachFd([&](uint32_t server, int fd, FdKind kind) {
     Add(inner_, fd, uint64_t{server} << 1 | (kind == FdKind::kCompletions ? 1 : 0));
   });
   Add(outer_, inner_, kInner);
-  fds_version_ = engine.fds_version();
+  fds_version_ = engine.servers().fds_version();
 }
 
-// A timer that rings too early is left as it is: it costs a Poll, once, but no system call for each
-// operation, whose deadlines move on and on.
+// Leaves a timer that rings too early as it is. That costs one Poll in vain, but saves a system
+// call for each operation, since deadlines move on all the time.
 void WakeFd::SetDue(int64_t due_ns, int64_t now_ns) {
   due_ns_ = due_ns;
   const bool rang = timer_ns_ <= now_ns;
@@ -105,15 +106,15 @@ void WakeFd::Kick() {
   SetTimer(1);
 }
 
-// 0: not at all.
+// 0 turns the timer off.
 void WakeFd::SetTimer(int64_t ns) {
-  const itimerspec spec{.it_interval = {}, .it_value = TimeOf(ns)};
+  const itimerspec spec{.it_interval = {}, .it_value = ToTimespec(ns)};
   timerfd_settime(timer_, 0, &spec, nullptr);
 }
 
 void WakeFd::Sleep(int fd, int64_t ns) {
   pollfd one{fd, POLLIN, 0};
-  const timespec time = TimeOf(ns);
+  const timespec time = ToTimespec(ns);
   ppoll(&one, 1, ns == INT64_MAX ? nullptr : &time, nullptr);
 }
 

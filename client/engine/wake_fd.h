@@ -11,9 +11,9 @@
 
 namespace gannet {
 
-// One descriptor for whoever sleeps until an Engine, always the same one, has to be polled. It
-// becomes readable when a completion came, a connection changed, or something is due (a deadline, a
-// heartbeat, an attempt to connect).
+// A descriptor to sleep on until an Engine has to be polled. It becomes readable when a completion
+// came, a connection changed, or something is due: a deadline, a heartbeat, an attempt to connect.
+// It belongs to one Engine.
 //
 //   if (wake.Arm(engine, now)) Poll, and try again;
 //   else sleep until wake.fd() is readable, in poll, epoll or Sleep; then Poll.
@@ -22,15 +22,15 @@ namespace gannet {
 //                 \-----> timerfd
 //
 // The sessions' descriptors come and go with their connections. A descriptor that was closed cannot
-// be taken out of an epoll any more, and stays in it as long as a forked child has it. That is why
-// they have an epoll of their own, which is replaced as a whole.
+// be removed from an epoll, and stays in it as long as a forked child has it. So the sessions'
+// descriptors have an epoll of their own, which is replaced as a whole.
 //
-// 1. No wake-up is lost: Arm arms the completion queues before it polls once more, and looks for
-//    changed descriptors and for what is due after that Poll.
-// 2. It may be readable in vain, for what an earlier Poll saw. Arm clears that.
-// 3. Where nobody calls Arm, it costs nothing.
+// 1. No wake-up is lost: Arm arms the completion queues, polls once more, and only then looks for
+//    changed descriptors and for what is due.
+// 2. fd() may be readable in vain, for something that an earlier Poll saw. Arm clears that.
+// 3. It costs nothing as long as nobody calls Arm.
 //
-// One owner thread, but for fd(), on which another one may sleep meanwhile.
+// One owner thread. Another thread may sleep on fd() meanwhile.
 class WakeFd {
  public:
   // ResourceExhausted: there are no descriptors left.
@@ -41,18 +41,19 @@ class WakeFd {
 
   int fd() const { return outer_; }
 
-  // Prepares to sleep, and polls the engine once more. True: there is something to do, do not
-  // sleep; what that Poll finished is for NextFinished. False: fd() becomes readable when there is.
+  // Prepares to sleep, and polls the engine once more; NextFinished tells what that Poll finished.
+  // Returns true if there is something to do: do not sleep. Otherwise fd() becomes readable when
+  // there is.
   bool Arm(Engine& engine, int64_t now_ns);
-  // Until when fd() is not readable unless something comes. On the engine's clock, INT64_MAX: for
-  // ever. REQUIRES: Arm returned false.
+  // When fd() becomes readable even if nothing comes, on the engine's clock; INT64_MAX: never.
+  // REQUIRES: Arm returned false.
   int64_t due_ns() const { return due_ns_; }
-  // After a Poll since then: fd() still becomes readable in time for whatever there is to do.
+  // Returns whether fd() still becomes readable in time, though the engine was polled since Arm.
   bool Covers(const Engine& engine, int64_t now_ns) const;
   // Makes fd() readable, until the next Arm.
   void Kick();
 
-  // Waits until fd() is readable, at most so long.
+  // Waits until `fd` is readable, but at most for `ns`.
   static void Sleep(int fd, int64_t ns);
 
  private:
@@ -66,9 +67,9 @@ class WakeFd {
   const int outer_;
   const int timer_;
   int inner_ = -1;
-  uint64_t fds_version_ = 0;  // of what inner_ has
+  uint64_t fds_version_ = 0;  // of the descriptors in inner_
   int64_t due_ns_ = INT64_MAX;
-  int64_t timer_ns_ = INT64_MAX;  // the timer is set to this, or it is not set
+  int64_t timer_ns_ = INT64_MAX;  // when the timer rings; INT64_MAX: it is not set
 };
 
 }  // namespace gannet

@@ -10,11 +10,10 @@ namespace gannet {
 ClientSession::ClientSession(Options options, SessionOwner* owner)
     : options_(std::move(options)),
       owner_(owner),
+      attempts_(static_cast<uint32_t>(options_.addresses.size()), options_.reconnect),
       reads_(4 * options_.ops),
-      ordered_(4 * options_.ops),
-      requests_(options_.ops),
       chain_(options_.signal_every) {
-  links_.reserve(kQueuePairsMax);
+  connections_.reserve(kConnectionsMax);
 }
 
 ClientSession::~ClientSession() {
@@ -23,36 +22,36 @@ ClientSession::~ClientSession() {
   while (phase_ == Phase::kDraining) PollDraining(options_.clock->MonotonicNs());
 }
 
-void ClientSession::Poll(int64_t now_ns) {
+bool ClientSession::Poll(int64_t now_ns) {
   switch (phase_) {
     case Phase::kReady: {
       const bool control = now_ns >= next_control_ns_;
       if (control) watched_.Look(now_ns);  // before anything is heard
-      // READs that were begun just now: where they are quick, they complete in the same Poll.
+      // Posts READs that were begun just now. If they are quick, they complete in this Poll.
       PostChain();
       if (ready()) PollCompletions(now_ns);
       if (control && ready()) PollControl(now_ns);
-      if (ready()) Flush(now_ns);
-      return;
+      return ready();
     }
     case Phase::kDown:
-      if (now_ns >= retry_ns_) BeginConnect(now_ns);
-      return;
+      if (now_ns >= attempts_.next_ns()) BeginConnect(now_ns);
+      return false;
     case Phase::kConnecting:
       PollConnecting(now_ns);
-      return;
+      return false;
     case Phase::kDraining:
       PollDraining(now_ns);
-      return;
+      return false;
   }
+  return false;
 }
 
-// What need not be looked at in every Poll: a system call each.
+// Does what costs a system call each, and so is not done in every Poll.
 void ClientSession::PollControl(int64_t now_ns) {
   next_control_ns_ = now_ns + kControlNs;
-  for (Link& link : links_) {
-    const Connector::Step step = link.connector->Poll(now_ns);
-    if (link.phase == Link::Phase::kReady && step >= Connector::Step::kClosed) {
+  for (ClientConnection& connection : connections_) {
+    const Connector::Step step = connection.connector->Poll(now_ns);
+    if (connection.ready() && step >= Connector::Step::kClosed) {
       return Break(absl::UnavailableError(
           absl::StrCat(endpoint(), ": the server closed the connection, or died")));
     }
@@ -62,136 +61,123 @@ void ClientSession::PollControl(int64_t now_ns) {
   if (ready()) SendHeartbeats(now_ns);
 }
 
-// After the completions were read: whoever is judged had the chance to be heard. Where more of them
-// wait than one Poll reads, the server gets another look's time.
+// Call it after the completions were read, so that a server is judged only after it could be heard.
+// If more completions wait than one Poll reads, the server gets the time of another look.
 void ClientSession::CheckSilence() {
   const int64_t grace_ns = all_read_ ? 0 : watched_.step_max_ns();
-  const auto dead = [&](const Link& link) {
-    return link.phase == Link::Phase::kReady && link.liveness.PeerDead(watched_, grace_ns);
+  const auto dead = [&](const ClientConnection& connection) {
+    return connection.ready() && connection.liveness.PeerDead(watched_, grace_ns);
   };
-  if (std::any_of(links_.begin(), links_.end(), dead)) {
+  if (std::any_of(connections_.begin(), connections_.end(), dead)) {
     return Break(absl::UnavailableError(
-        absl::StrCat(endpoint(), ": the server is silent for ", grant_.silence_ms, " ms")));
+        absl::StrCat(endpoint(), ": the server is silent for ", grant().silence_ms, " ms")));
   }
-  if (request_watch_.Stuck(window_, watched_, silence_ns() + grace_ns)) {
+  if (request_watch_.Stuck(window_, watched_, terms_.silence_ns() + grace_ns)) {
     Break(absl::UnavailableError(
         absl::StrCat(endpoint(), ": the server answers heartbeats, but no requests")));
   }
 }
 
 void ClientSession::Break(absl::Status why) {
-  if (phase_ != Phase::kReady) return;
-  status_ = std::move(why);
-  Log(true, std::string(status_.message()));
+  if (!ready()) return;
+  Log(true, std::string(why.message()));
+  attempts_.OnBroken(std::move(why));
   report_lost_ = true;
   BeginDrain();
 }
 
-// Nothing is posted from here on. `phase_` is draining until every queue pair is flushed.
+// From here on nothing is posted. The session drains until every connection is flushed.
 void ClientSession::BeginDrain() {
   phase_ = Phase::kDraining;
   drain_until_ns_ = 0;
   chain_.Clear();
-  for (Link& link : links_) {
-    if (link.connector->connection() == nullptr) {
-      link.phase = Link::Phase::kDrained;
-      continue;
-    }
-    const WrId id{static_cast<uint8_t>(LinkWork::kDrain), link.owner, 0};
-    link.drain_completes = link.connector->connection()->BeginClose(id.Pack());
-    link.phase = Link::Phase::kDraining;
-  }
+  for (ClientConnection& connection : connections_) connection.BeginDrain();
 }
 
 void ClientSession::PollDraining(int64_t now_ns) {
+  using Drain = ClientConnection::Phase;
   if (drain_until_ns_ == 0) drain_until_ns_ = now_ns + kDrainNsMax;
   std::array<ibv_wc, 32> completions;
   const size_t n = memory_ == nullptr ? 0 : memory_->completions->Poll(completions);
   for (size_t i = 0; i < n; ++i) OnCompletion(completions[i], now_ns);
   bool drained = true;
-  for (Link& link : links_) {
-    if (link.phase != Link::Phase::kDraining) continue;
-    // A queue pair that the device will not flush is destroyed as it is.
-    const bool over = (n == 0 && !link.drain_completes) || now_ns > drain_until_ns_;
-    if (over) link.phase = Link::Phase::kDrained;
+  for (ClientConnection& connection : connections_) {
+    if (connection.phase != Drain::kDraining) continue;
+    // A queue pair that the device does not flush in time is destroyed as it is.
+    const bool over = (n == 0 && !connection.drain_completes) || now_ns > drain_until_ns_;
+    if (over) connection.phase = Drain::kDrained;
     drained &= over;
   }
   if (!drained) return;
-  DestroyLinks();
+  DestroyConnections();
   phase_ = Phase::kDown;
-  retry_ns_ = NextAttemptNs(now_ns);
+  attempts_.ScheduleNext(now_ns);
   reads_.Clear();
-  ordered_.Clear();
   const bool lost = std::exchange(report_lost_, false);
   if ((lost || down()) && !closing_) owner_->OnLost(options_.number);
 }
 
-// The server's next address at once; the first one again after a pause.
-int64_t ClientSession::NextAttemptNs(int64_t now_ns) {
-  // One that is starting answered already: it is not a connection that broke.
-  const bool again = options_.reconnect || (!was_ready_ && (tried_ > 0 || starting()));
-  if (!again) return kNever;
-  return tried_ > 0 ? now_ns : now_ns + backoff_.NextNs(Mix64(static_cast<uint64_t>(now_ns)));
+void ClientSession::DestroyConnections() {
+  for (const ClientConnection& connection : connections_) {
+    if (connection.reserved > 0) memory_->completions->Release(connection.reserved);
+  }
+  connections_.clear();
+  ++fds_version_;
 }
 
 int64_t ClientSession::IdleNs(int64_t now_ns, bool somebody_waits) const {
+  const auto until = [now_ns](int64_t ns) { return std::max<int64_t>(ns - now_ns, 0); };
   switch (phase_) {
     case Phase::kReady:
       return ReadyIdleNs(now_ns, somebody_waits);
     case Phase::kDown:
-      return retry_ns_ == kNever ? kNever : std::max<int64_t>(retry_ns_ - now_ns, 0);
+      return dead() ? INT64_MAX : until(attempts_.next_ns());
     case Phase::kConnecting:
-      return std::max<int64_t>(links_[0].connector->deadline_ns() - now_ns, 0);
-    case Phase::kDraining:
-      return DrainsByItself() ? kDrainLookNs : 0;
+      return until(connections_[0].connector->deadline_ns());
+    case Phase::kDraining: {
+      const bool by_itself = std::ranges::all_of(connections_, [](const ClientConnection& it) {
+        return it.phase != ClientConnection::Phase::kDraining || it.drain_completes;
+      });
+      return by_itself ? kDrainLookNs : 0;
+    }
   }
   return 0;
 }
 
 int64_t ClientSession::ReadyIdleNs(int64_t now_ns, bool somebody_waits) const {
-  if (HasSomethingToPost() || !all_read_) return 0;
-  if (WantsLink()) return std::max<int64_t>(next_control_ns_ - now_ns, 0);
-  int64_t idle_ns = kNever;
-  for (const Link& link : links_) {
-    if (link.phase == Link::Phase::kReady) {
-      idle_ns = std::min(idle_ns, link.liveness.IdleNs(now_ns, somebody_waits));
-    } else if (link.phase == Link::Phase::kConnecting) {
-      idle_ns = std::min(idle_ns, std::max<int64_t>(link.connector->deadline_ns() - now_ns, 0));
+  if (!chain_.empty() || !all_read_) return 0;
+  if (WantsConnection()) return std::max<int64_t>(next_control_ns_ - now_ns, 0);
+  int64_t idle_ns = INT64_MAX;
+  for (const ClientConnection& connection : connections_) {
+    if (connection.ready()) {
+      idle_ns = std::min(idle_ns, connection.liveness.IdleNs(now_ns, somebody_waits));
+    } else if (connection.phase == ClientConnection::Phase::kConnecting) {
+      idle_ns =
+          std::min(idle_ns, std::max<int64_t>(connection.connector->deadline_ns() - now_ns, 0));
     }
   }
   return idle_ns;
-}
-
-// Each queue pair that is drained has a completion to come.
-bool ClientSession::DrainsByItself() const {
-  return std::ranges::all_of(links_, [](const Link& link) {
-    return link.phase != Link::Phase::kDraining || link.drain_completes;
-  });
 }
 
 void ClientSession::SetServerSet(uint64_t hash) {
   if (memory_ != nullptr) memory_->SetServerSet(hash);
 }
 
-void ClientSession::DestroyLinks() {
-  for (Link& link : links_) {
-    if (link.reserved > 0) memory_->completions->Release(link.reserved);
-  }
-  links_.clear();
-  ++fds_version_;
+void ClientSession::IgnoreAnswer(uint64_t sequence, uint32_t op) {
+  RequestWindow::Entry* entry = window_.Find(sequence);
+  if (entry != nullptr && entry->op == op) entry->op = kInvalidOp;
 }
 
 uint32_t ClientSession::busy() const {
-  const uint32_t queued = reads_.size() + ordered_.size() + (requests_.empty() ? 0 : 1);
-  if (memory_ == nullptr) return queued;
-  return queued + window_.unanswered() + memory_->items.lent() + memory_->values.lent() +
+  if (memory_ == nullptr) return reads_.size();
+  return reads_.size() + window_.unanswered() + memory_->items.lent() + memory_->values.lent() +
          memory_->replies.lent();
 }
 
 bool ClientSession::ExpectsCompletions() const {
-  if (phase_ != Phase::kReady || busy() > 0) return true;
-  return std::ranges::any_of(links_, [](const Link& link) {
-    return link.phase != Link::Phase::kReady || link.liveness.awaits_answer();
+  if (!ready() || busy() > 0) return true;
+  return std::ranges::any_of(connections_, [](const ClientConnection& it) {
+    return !it.ready() || it.liveness.awaits_answer();
   });
 }
 

@@ -9,7 +9,7 @@
 
 namespace gannet {
 
-// A first-in-first-out queue with a bound, allocated once. One owner thread.
+// A first-in-first-out queue with a bound. Allocates only when it is made. One owner thread.
 template <class T>
 class FixedRing {
  public:
@@ -18,10 +18,10 @@ class FixedRing {
 
   bool empty() const { return head_ == tail_; }
   uint32_t size() const { return tail_ - head_; }
-  // REQUIRES, front and Pop: not empty.
+  // REQUIRES, for front and Pop: not empty.
   const T& front() const { return slots_[head_ & mask_]; }
   void Pop() { ++head_; }
-  // The callers' own limits keep it from being full.
+  // REQUIRES: not full. The callers' own limits see to that.
   void Push(const T& value) {
     GANNET_CHECK(size() <= mask_, "queue overrun");
     slots_[tail_++ & mask_] = value;

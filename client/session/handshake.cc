@@ -11,10 +11,10 @@
 namespace gannet {
 namespace {
 
-// What the servers' reason begins with: said already.
+// How a server's reason begins. RefusalStatus says so in other words.
 constexpr const char* kStartingReason = "the server is starting: ";
 
-absl::StatusCode CodeOf(RejectCode code) {
+absl::StatusCode ToStatusCode(RejectCode code) {
   switch (code) {
     case RejectCode::kVersion:
       return absl::StatusCode::kUnimplemented;
@@ -78,8 +78,9 @@ absl::Status RefusalStatus(std::span<const std::byte> private_data, std::string_
         absl::StrCat(std::string(endpoint),
                      " is starting: ", std::string(absl::StripPrefix(reason, kStartingReason))));
   }
-  return {CodeOf(*code), absl::StrCat(std::string(endpoint), " refused: ", RejectReason(*reject),
-                                      " [", std::string(transport.message()), "]")};
+  return {ToStatusCode(*code),
+          absl::StrCat(std::string(endpoint), " refused: ", RejectReason(*reject), " [",
+                       std::string(transport.message()), "]")};
 }
 
 std::string_view LockModeName(LockMode mode) {

@@ -11,15 +11,17 @@
 
 namespace gannet {
 
-// What was posted to one queue pair's send queue and has not completed, in order. Work requests of
-// a reliable connection complete in the order in which they were posted, so one signaled completion
-// finishes every unsignaled one before it. A send queue slot is free again only then.
+// The work requests that were posted to one send queue and have not completed, in order. Those of a
+// reliable connection complete in the order in which they were posted. So one signaled completion
+// also completes every unsignaled work request before it. Only then their send queue entries are
+// free again.
 //
 // One owner thread.
 class InFlightWork {
  public:
   enum class Kind : uint8_t { kRead, kCompareAndSwap, kMessage };
-  // One word: READs, which are most, are just the number of their operation.
+  // A work request's kind and operation in one word. For a READ, which most are, it is just the
+  // number of the operation.
   class Work {
    public:
     Work() = default;
@@ -49,10 +51,10 @@ class InFlightWork {
     return tail_++;
   }
 
-  // The completion of the work request at `position`: calls done(span of Work, signaled) for it and
-  // all before it, oldest first, in one or two calls; `signaled` says that the completion is the
-  // last one's of the span. `done` may Push: the room of what it is told of is not yet free. False:
-  // no such position, a completion that is not ours.
+  // Takes note that the work request at `position` completed. Calls done(span of Work, signaled)
+  // for it and all before it, oldest first, in one or two calls. `signaled` tells whether the
+  // completion belongs to the last one of the span. `done` may call Push; the entries it is told of
+  // are not free yet. Returns false if nothing is in flight at this position.
   template <class F>
   bool Complete(uint32_t position, F done) {
     const uint32_t n = position - head_ + 1;

@@ -12,26 +12,25 @@
 
 namespace gannet {
 
-// When to send a heartbeat to the server over one queue pair, and when the server counts as dead.
-// Only what needs the server's CPU tells of its life: RDMA READs of a stopped process go on as
-// ever.
+// Decides when to send a heartbeat over one connection, and when the server counts as dead. Only
+// answers of the server's CPU show that it is alive: RDMA READs succeed even if the server process
+// is stopped.
 //
 // 1. A message goes out at least every third of the silence that the server granted.
-// 2. A heartbeat goes out at least every kHeartbeatNsMax whatever else is sent, as only replies to
-//    heartbeats tell the server's clock.
-// 3. The server is dead when an answer is outstanding and nothing at all was heard for that
-// silence,
-//    counted in watched time (watched_time.h).
+// 2. A heartbeat goes out at least every kHeartbeatNsMax, whatever else is sent, because only
+//    replies to heartbeats tell the server's clock.
+// 3. The server is dead if an answer is outstanding and nothing at all was heard for the granted
+//    silence, counted in watched time (watched_time.h).
 //
 // One owner thread.
 class Liveness {
  public:
   static constexpr int64_t kHeartbeatNsMax = 2 * kNsPerSecond;
-  // Unanswered ones at most: each needs a receive, and the server counts them.
+  // The most unanswered heartbeats. Each needs a receive buffer, and the server counts them.
   static constexpr uint32_t kHeartbeatsMax = kHeartbeatsUnansweredMax;
 
   static constexpr int64_t HeartbeatNs(int64_t silence_ns) { return silence_ns / 3; }
-  // Polls that are further apart than this notice a dead server later.
+  // If Polls are further apart than this, a dead server is noticed later.
   static constexpr int64_t WatchStepNs(int64_t silence_ns) { return silence_ns / 6; }
 
   void Restart(int64_t now_ns, const WatchedTime& watched, int64_t silence_ns) {
@@ -40,7 +39,7 @@ class Liveness {
     sent_ns_ = heartbeat_ns_ = now_ns;
     quiet_since_ns_ = watched.ns();
   }
-  // A message that will be answered went out.
+  // Call it when a message was sent that will be answered.
   void OnSent(int64_t now_ns, const WatchedTime& watched) {
     sent_ns_ = now_ns;
     if (outstanding_++ == 0) quiet_since_ns_ = watched.ns();
@@ -49,13 +48,13 @@ class Liveness {
     quiet_since_ns_ = watched.ns();
     if (outstanding_ > 0) --outstanding_;
   }
-  // Also OnSent.
+  // Call it after OnSent if the message is a heartbeat.
   void OnHeartbeatSent(int64_t now_ns) {
     heartbeat_ns_ = now_ns;
     asked_ns_[heartbeats_++ % kHeartbeatsMax] = now_ns;
   }
-  // Returns when the heartbeat was sent, or an earlier time: the server answers them in order.
-  // nullopt: none is unanswered. Also OnHeard.
+  // Call it after OnHeard if the answer is a heartbeat's. Returns when that heartbeat was sent, or
+  // an earlier time: the server answers them in order. nullopt: no heartbeat is unanswered.
   std::optional<int64_t> OnHeartbeatAnswered() {
     if (answered_ == heartbeats_) return std::nullopt;
     return asked_ns_[answered_++ % kHeartbeatsMax];
@@ -67,8 +66,8 @@ class Liveness {
     return now_ns - sent_ns_ >= HeartbeatNs(silence_ns_) ||
            now_ns - heartbeat_ns_ >= kHeartbeatNsMax;
   }
-  // How long Poll may be put off after `now_ns`: until a heartbeat is due. While an answer is
-  // outstanding, and somebody waits, no longer than time is watched in one step.
+  // Returns how long Poll may be put off after `now_ns`: until a heartbeat is due. If an answer is
+  // outstanding and somebody waits, at most one step of watched time.
   int64_t IdleNs(int64_t now_ns, bool somebody_waits) const {
     int64_t idle_ns = INT64_MAX;
     if (heartbeats_ - answered_ < kHeartbeatsMax) {
@@ -78,7 +77,7 @@ class Liveness {
     if (somebody_waits && outstanding_ > 0) idle_ns = std::min(idle_ns, WatchStepNs(silence_ns_));
     return std::max<int64_t>(idle_ns, 0);
   }
-  // `grace_ns`: what may lie unread in the completion queue counts as so much more time.
+  // `grace_ns` is added to the silence if answers may lie unread in the completion queue.
   bool PeerDead(const WatchedTime& watched, int64_t grace_ns = 0) const {
     return outstanding_ > 0 && watched.ns() - quiet_since_ns_ > silence_ns_ + grace_ns;
   }
@@ -87,15 +86,15 @@ class Liveness {
   int64_t silence_ns_ = 0;
   int64_t sent_ns_ = 0;
   int64_t heartbeat_ns_ = 0;    // the last one sent
-  int64_t quiet_since_ns_ = 0;  // watched: last heard, or since when an answer is waited for
+  int64_t quiet_since_ns_ = 0;  // watched time: last heard, or since when an answer is outstanding
   uint32_t outstanding_ = 0;    // answers
   uint32_t heartbeats_ = 0;     // sent
-  uint32_t answered_ = 0;       // of them
+  uint32_t answered_ = 0;       // heartbeats
   std::array<int64_t, kHeartbeatsMax> asked_ns_{};
 };
 
-// How long to wait before the next attempt to reconnect: doubles to a second, with up to a quarter
-// taken off, so that the clients of a server that came back do not all knock at once.
+// How long to wait before the next attempt to reconnect. Doubles up to a second. Up to a quarter is
+// taken off at random, so that not all clients of a server that came back connect at once.
 class Backoff {
  public:
   static constexpr int64_t kFirstNs = 10 * kNsPerMs;

@@ -12,7 +12,7 @@
 
 namespace gannet {
 
-// A registered buffer on loan from a RegisteredPool; empty when data is null.
+// A registered buffer that was taken from a RegisteredPool. Empty if `data` is null.
 struct LentBuffer {
   std::byte* data = nullptr;
   uint32_t bytes = 0;
@@ -23,21 +23,23 @@ struct LentBuffer {
   uint64_t address() const { return reinterpret_cast<uint64_t>(data); }
 };
 
-// Registered buffers for what does not fit the fixed ones: long items, long values. Three sizes,
-// a bounded number of each. A size's memory is allocated and registered the first time it is asked
-// for (there is no other allocation), and stays registered with the pool's one right for peers.
+// Registered buffers for what does not fit the fixed ones: long items and long values. There are
+// three sizes, with a bounded number of buffers each. The memory of a size is allocated and
+// registered when it is first asked for; there is no other allocation. All of it gives peers the
+// same access.
 //
 // One owner thread. The protection domain outlives the pool.
 class RegisteredPool {
  public:
   RegisteredPool(ibv_pd* pd, RemoteAccess access) : pd_(pd), access_(access) {}
 
-  // An empty buffer: none is free now, or error() says that there can be none.
+  // Returns an empty buffer if none is free now, or if there can be none: see error().
   // REQUIRES: bytes <= kItemReadBytesMax.
   LentBuffer Take(uint32_t bytes);
   void Return(LentBuffer buffer);
+  // Why memory could not be registered; OK if it could.
   const absl::Status& error() const { return error_; }
-  // Taken and not returned.
+  // How many buffers are taken and not returned.
   uint32_t lent() const;
 
  private:

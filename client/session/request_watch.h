@@ -8,17 +8,17 @@
 
 namespace gannet {
 
-// Notices a server that answers heartbeats but no requests. Such a connection is of no use, and its
-// credits never come back; a new one resumes the session.
+// Notices a server that is stuck: it answers heartbeats but no requests. Its connection is of no
+// use, and the credits never come back. A new connection resumes the session.
 //
-// A server that is merely slow must not be taken for such a one. So long as it answers any request,
-// it is not; and callers who said that they wait for a minute do wait for it. It is stuck when
-// requests are unanswered and none was answered for the granted silence *and* the longest timeout
-// of those that are unanswered, in watched time. One owner thread.
+// A slow server must not be taken for a stuck one. A server is not stuck as long as it answers any
+// request, and a caller who allows a minute gets a minute. So the server is stuck if requests are
+// unanswered, and none was answered for the granted silence plus the longest timeout of the
+// unanswered ones, in watched time. One owner thread.
 class RequestWatch {
  public:
   void Restart(const WatchedTime& watched) { quiet_since_ns_ = watched.ns(); }
-  // REQUIRES: called before the request is added to the window.
+  // Call it before the request is added to the window.
   void OnSend(const RequestWindow& window, const WatchedTime& watched) {
     if (window.empty()) quiet_since_ns_ = watched.ns();
   }
@@ -31,7 +31,7 @@ class RequestWatch {
   }
 
  private:
-  int64_t quiet_since_ns_ = 0;  // watched
+  int64_t quiet_since_ns_ = 0;  // watched time
 };
 
 }  // namespace gannet

@@ -10,12 +10,13 @@
 
 namespace gannet {
 
-inline constexpr uint32_t kNoOp = UINT32_MAX;
+// No operation has this number.
+inline constexpr uint32_t kInvalidOp = UINT32_MAX;
 
-// The unanswered requests of a session: sequence numbers and credits. A request keeps its number,
-// and its bytes (which the caller keeps at IndexOf), until it is answered, over any number of
-// connections: sent again with the same number, the server answers it from its record and does not
-// apply it twice.
+// The unanswered requests of a session: sequence numbers and credits. A request keeps its number
+// until it is answered, over any number of connections, and so do its bytes, which the caller keeps
+// at IndexOf. If it is sent again with the same number, the server answers from its record and does
+// not apply it twice.
 //
 //   answered | unanswered (oldest) | answered | unanswered | next
 //              <---------- less than `credits` ---------->
@@ -23,19 +24,20 @@ inline constexpr uint32_t kNoOp = UINT32_MAX;
 // One owner thread.
 class RequestWindow {
  public:
-  // What a server may grant is cut to this, so that buffers have a bound.
+  // The most credits that a client uses of what a server grants, so that buffers have a bound.
   static constexpr uint16_t kCreditsMax = 64;
 
   struct Entry {
-    uint64_t sequence = 0;   // 0 = free
-    uint32_t op = kNoOp;     // kNoOp: abandoned, nobody waits for the answer
-    uint32_t bytes = 0;      // of the encoded request
-    int64_t timeout_ns = 0;  // of the operation
-    LentBuffer value;        // lent to the server for reading until it answers
-    LentBuffer reply;        // lent to the server for writing until it answers
+    uint64_t sequence = 0;     // 0 = free
+    uint32_t op = kInvalidOp;  // kInvalidOp: nobody waits for the answer any more
+    uint32_t bytes = 0;        // of the encoded request
+    int64_t timeout_ns = 0;    // of the operation
+    LentBuffer value;          // lent to the server for reading until it answers
+    LentBuffer reply;          // lent to the server for writing until it answers
   };
 
-  // A new session: empty, sequence numbers from 1. REQUIRES: 0 < credits <= kCreditsMax.
+  // Begins a new session: no requests, sequence numbers from 1. REQUIRES: 0 < credits <=
+  // kCreditsMax.
   void Restart(uint16_t credits) {
     entries_.assign(credits, Entry{});
     next_ = oldest_ = 1;
@@ -43,21 +45,22 @@ class RequestWindow {
 
   bool CanSend() const { return next_ - oldest_ < entries_.size(); }
   bool empty() const { return next_ == oldest_; }
-  // At most so many, skipped ones included.
+  // An upper bound of the unanswered requests: answered ones after the oldest count too.
   uint32_t unanswered() const { return static_cast<uint32_t>(next_ - oldest_); }
   uint32_t IndexOf(uint64_t sequence) const {
     return static_cast<uint32_t>(sequence % entries_.size());
   }
 
-  // The number that the next request gets. REQUIRES, both: CanSend().
+  // The number that the next request gets.
   uint64_t next() const { return next_; }
+  // Adds a request. REQUIRES: CanSend(), entry.sequence is next().
   void Begin(const Entry& entry) {
     GANNET_CHECK(CanSend() && entry.sequence == next_, "no credit, or another's number");
     entries_[IndexOf(next_++)] = entry;
   }
 
-  // The request that an answer belongs to, or nullptr when it is none of the unanswered ones (a
-  // request that was sent again can be answered twice). To be followed by End.
+  // Returns the unanswered request of this number, or nullptr if there is none: a request that was
+  // sent again may be answered twice. Call End when the answer is there.
   Entry* Find(uint64_t sequence) {
     if (entries_.empty() || sequence == 0) return nullptr;
     Entry& entry = entries_[IndexOf(sequence)];
@@ -68,14 +71,14 @@ class RequestWindow {
     while (oldest_ < next_ && entries_[IndexOf(oldest_)].sequence != oldest_) ++oldest_;
   }
 
-  // The longest of the unanswered requests' operations.
+  // Returns the longest timeout of the operations whose requests are unanswered.
   int64_t LongestTimeoutNs() const {
     int64_t longest_ns = 0;
     for (const Entry& entry : entries_) longest_ns = std::max(longest_ns, entry.timeout_ns);
     return longest_ns;
   }
 
-  // Calls f(Entry&) for each unanswered request, oldest first; f may End it.
+  // Calls f(Entry&) for each unanswered request, oldest first. `f` may call End.
   template <class F>
   void ForEachUnanswered(F f) {
     for (uint64_t s = oldest_; s < next_; ++s) {

@@ -7,29 +7,29 @@
 #include <cstdint>
 #include <optional>
 
-#include "client/session/link.h"
+#include "client/session/client_connection.h"
 #include "common/base/check.h"
 #include "common/rdma/queue_pair.h"
 
 namespace gannet {
 
-// A READ of the region to be posted.
+// A READ of the server's region that is to be posted.
 struct QueuedRead {
   std::byte* local;
   uint64_t offset;
   uint32_t op;
   uint32_t bytes;
-  std::optional<uint32_t> lkey;  // of a lent buffer; none: `local` is the operation's own
+  std::optional<uint32_t> lkey;  // of a lent buffer; nullopt: `local` is the operation's own
 };
 
-// Work requests for one queue pair, to be posted with one doorbell. A chain's last is signaled, so
-// that its end is always heard of; and every so many-th, for callers to whom the first is of use
-// before the last.
+// Work requests for one connection, to be posted with one doorbell. The last one of a chain is
+// signaled, so that a completion tells that all are done. So is every `signal_every`-th one, for
+// callers who can go on with the first before the last is done.
 //
-// Nearly all are READs of the region into buffers of the operations' own, so an empty chain is one
-// of these, of which only id, addresses and length are still to be filled in.
+// Nearly all work requests are READs of the region into the operations' own buffers. So the entries
+// of an empty chain are such READs already; only id, addresses and length are filled in later.
 //
-// One owner thread. Not to be copied: its work requests point to each other.
+// One owner thread. It cannot be copied, since its work requests point to each other.
 class SendChain {
  public:
   static constexpr uint32_t kMax = 128;
@@ -42,20 +42,20 @@ class SendChain {
   SendChain(const SendChain&) = delete;
   SendChain& operator=(const SendChain&) = delete;
 
-  // The queue pair that it is for; valid while not empty.
-  Link* link() const { return link_; }
+  // The connection that it is for. Valid while the chain is not empty.
+  ClientConnection* connection() const { return connection_; }
   uint32_t size() const { return static_cast<uint32_t>(next_ - entries_.data()); }
   bool empty() const { return next_ == entries_.data(); }
-  // How many more work requests fit, into it and into its queue pair.
-  uint32_t room() const { return std::min(kMax - size(), link_->work.room()); }
+  // How many more work requests fit into it, and into the connection's send queue.
+  uint32_t room() const { return std::min(kMax - size(), connection_->work.room()); }
   bool NextIsSignaled() const { return size() % signal_every_ == signal_every_ - 1; }
 
-  // Where the region is, and the lkey of the operations' own buffers. REQUIRES: empty.
+  // Sets where the region is, and the lkey of the operations' own buffers. REQUIRES: empty.
   void SetRegion(uint64_t address, uint32_t rkey, uint32_t lkey);
-  // REQUIRES: empty, or it is for this queue pair already.
-  void Open(Link* link) {
-    link_ = link;
-    first_id_ = link->SendId(0);
+  // REQUIRES: the chain is empty, or is for this connection already.
+  void Open(ClientConnection* connection) {
+    connection_ = connection;
+    first_id_ = connection->SendId(0);
     reads_end_ = next_;
   }
   void Clear() {
@@ -64,7 +64,7 @@ class SendChain {
     next_ = reads_end_ = entries_.data();
   }
 
-  // So many READs may follow, as far as there is room, and until Open, Add or Clear.
+  // Allows `n` READs to follow, as far as there is room, until Open, Add or Clear.
   void AllowReads(uint32_t n) { reads_end_ = next_ + std::min(n, room()); }
   bool TakesRead() const { return next_ != reads_end_; }
   // REQUIRES: TakesRead().
@@ -76,10 +76,10 @@ class SendChain {
       entry.sge.lkey = *read.lkey;
       has_others_ = true;
     }
-    entry.request.wr_id = first_id_ + link_->work.Push({read.op, InFlightWork::Kind::kRead});
+    entry.request.wr_id = first_id_ + connection_->work.Push({read.op, InFlightWork::Kind::kRead});
     entry.request.wr.rdma.remote_addr = region_address_ + read.offset;
   }
-  // Of `request` all but wr_id, the sge and the link to the next. REQUIRES: room() > 0.
+  // Takes all of `request` except wr_id, sg_list and next. REQUIRES: room() > 0.
   void Add(InFlightWork::Work work, const ibv_send_wr& request, const ibv_sge& sge) {
     GANNET_CHECK(room() > 0, "send queue overrun");
     has_others_ = true;
@@ -88,15 +88,15 @@ class SendChain {
     entry.request = request;
     PointOn(&entry);
     entry.sge = sge;
-    entry.request.wr_id = first_id_ + link_->work.Push(work);
+    entry.request.wr_id = first_id_ + connection_->work.Push(work);
   }
 
-  // Signals and posts, and is empty then. REQUIRES: not empty.
+  // Signals and posts. The chain is empty afterwards. REQUIRES: not empty.
   PostResult Post() {
     Signal();
     ibv_send_wr& last = next_[-1].request;
     last.next = nullptr;
-    const PostResult result = PostSend(link_->qp(), &entries_[0].request);
+    const PostResult result = PostSend(connection_->qp(), &entries_[0].request);
     last.next = &next_->request;
     Clear();
     return result;
@@ -116,7 +116,7 @@ class SendChain {
     ibv_sge sge;
   };
 
-  // Of the first n entries; what they were does not matter.
+  // Makes the first n entries READs, whatever they were.
   void MakeReads(uint32_t n);
   static void PointOn(Entry* entry) {
     entry->request.next = &entry[1].request;
@@ -130,15 +130,15 @@ class SendChain {
   }
 
   const uint32_t signal_every_;
-  Link* link_ = nullptr;
-  Entry* next_ = nullptr;       // to be filled in
-  Entry* reads_end_ = nullptr;  // READs are taken until there
-  bool has_others_ = false;     // not only READs into own buffers
+  ClientConnection* connection_ = nullptr;
+  Entry* next_ = nullptr;       // the next to be filled in
+  Entry* reads_end_ = nullptr;  // READs are taken up to here
+  bool has_others_ = false;     // it has work requests other than READs into own buffers
   uint32_t region_rkey_ = 0;
   uint32_t own_lkey_ = 0;
   uint64_t region_address_ = 0;
-  uint64_t first_id_ = 0;                  // the work-request id of the queue pair's position 0
-  std::array<Entry, kMax + 1> entries_{};  // the one more is never posted
+  uint64_t first_id_ = 0;                  // the work-request id of the send queue's position 0
+  std::array<Entry, kMax + 1> entries_{};  // the last one is never posted
 };
 
 }  // namespace gannet

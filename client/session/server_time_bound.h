@@ -9,25 +9,25 @@
 namespace gannet {
 
 // What a client knows of its server's clock: a time that this clock has not passed yet. Items
-// expire by that clock alone, so an item whose expiry is later than the bound is alive. Of any
-// other only the server can tell.
+// expire by the server's clock alone. So an item whose expiry is later than the bound is alive; for
+// any other item only the server can tell.
 //
-//   server told T, in answer to a question of local time t:   clock(now) <= T + (now - t) + drift
+//   The server told T in answer to a question of local time t:  clock(now) <= T + (now - t) + drift
 //
-// Local times are of a Clock, and may be earlier than the real ones: the bound is then only later.
-// The client's wall clock is not used. A Clock goes on while its machine is suspended, so the bound
-// is right after that too.
+// Local times come from a Clock. If one is taken too early, the bound is only later. The client's
+// wall clock is not used. A Clock goes on while its machine is suspended, so the bound stays right.
 //
 // One owner thread.
 class ServerTimeBound {
  public:
-  // Two clocks that are both slewed by NTP (at most 500 ppm each) and have bad crystals differ by
-  // less than 2 ms a second.
+  // Two clocks with bad crystals, both slewed by NTP (at most 500 ppm each), differ by less than
+  // 2 ms a second.
   static constexpr int64_t kDriftShift = 9;
 
-  // Another server, or none: nothing is known of its clock, which may show any time.
+  // Call it for a new connection: nothing is known of the clock of another server.
   void Forget() { *this = ServerTimeBound(); }
-  // The server's clock was `time_ms` at some moment after `asked_ns`. Keeps what bounds it best.
+  // Takes note that the server's clock was `time_ms` at some moment after `asked_ns`. Keeps the
+  // better one of the old bound and the new one.
   void OnTold(uint64_t time_ms, int64_t asked_ns, int64_t now_ns) {
     ServerTimeBound told;
     told.time_ms_ = std::min(time_ms, kNever);
@@ -35,7 +35,7 @@ class ServerTimeBound {
     if (told.UpperMs(now_ns) <= UpperMs(now_ns)) *this = told;
   }
 
-  // The server's clock is not later than this.
+  // Returns a time that the server's clock has not passed.
   uint64_t UpperMs(int64_t now_ns) const {
     const int64_t passed_ns = std::clamp<int64_t>(now_ns - asked_ns_, 0, INT64_MAX / 2);
     const int64_t bound_ns = passed_ns + (passed_ns >> kDriftShift);
@@ -45,7 +45,7 @@ class ServerTimeBound {
   bool SurelyBefore(uint64_t expiry_ms, int64_t now_ns) const {
     return UpperMs(now_ns) <= expiry_ms;
   }
-  // How long until `expiry_ms` at least; 0: perhaps it has passed.
+  // Returns how long it is at least until `expiry_ms`. 0: perhaps that has passed.
   uint64_t LeftMs(uint64_t expiry_ms, int64_t now_ns) const {
     const uint64_t upper_ms = UpperMs(now_ns);
     return expiry_ms > upper_ms ? expiry_ms - upper_ms : 0;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client/session/client_session.h"
@@ -16,38 +17,49 @@ namespace {
 
 constexpr uint32_t kInlineBytesWanted = 256;
 
+// FailedPrecondition: the server is reached through another device than the user `wanted`.
+absl::Status CheckDevice(const Device& device, const std::string& wanted,
+                         const std::string& endpoint) {
+  const bool soft = device.kind == DeviceKind::kSoftverbs;
+  if (wanted == "auto" || wanted == device.name || (wanted == "soft" && soft)) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat("the way to ", endpoint,
+                                                    " leads through the device ", device.name,
+                                                    ", not through \"", wanted, "\" as asked for"));
+}
+
 }  // namespace
 
 void ClientSession::BeginConnect(int64_t now_ns) {
   phase_ = Phase::kConnecting;
-  if (absl::Status status = StartLink(0, now_ns); !status.ok()) {
-    GiveUpAttempt(std::move(status));
-  }
+  if (absl::Status status = StartConnection(now_ns); !status.ok()) FailAttempt(std::move(status));
 }
 
-// Starts a connection to the current address as the session's queue pair `index`.
-absl::Status ClientSession::StartLink(uint32_t index, int64_t now_ns) {
-  const SocketAddress& to = options_.addresses[address_];
+// Starts the session's next connection, to the current address.
+absl::Status ClientSession::StartConnection(int64_t now_ns) {
+  const SocketAddress& to = options_.addresses[attempts_.address()];
   GANNET_ASSIGN_OR_RETURN(
       auto connector,
       Connector::Start({.to = to, .deadline_ns = now_ns + options_.connect_timeout_ns}));
-  Link& link = links_.emplace_back();
-  link.owner = next_owner_++ & WrId::kOwnerMask;
-  link.index = index;
-  link.connector = std::move(connector);
+  const auto index = static_cast<uint32_t>(connections_.size());
+  ClientConnection& connection = connections_.emplace_back();
+  connection.id = next_connection_id_++ & WrId::kOwnerMask;
+  connection.index = index;
+  connection.connector = std::move(connector);
   ++fds_version_;
   return absl::OkStatus();
 }
 
 void ClientSession::PollConnecting(int64_t now_ns) {
-  Connector& connector = *links_[0].connector;
+  Connector& connector = *connections_[0].connector;
   switch (connector.Poll(now_ns)) {
     case Connector::Step::kResolving:
     case Connector::Step::kConnecting:
       return;
     case Connector::Step::kResolved:
-      if (absl::Status status = ConfigureLink(links_[0]); !status.ok()) {
-        GiveUpAttempt(std::move(status));
+      if (absl::Status status = ConfigureConnection(connections_[0]); !status.ok()) {
+        FailAttempt(std::move(status));
       }
       return;
     case Connector::Step::kEstablished:
@@ -60,15 +72,15 @@ void ClientSession::PollConnecting(int64_t now_ns) {
 
 // The address is resolved, so the device is known: makes the queue pair, posts its receives, and
 // asks the server.
-absl::Status ClientSession::ConfigureLink(Link& link) {
-  Connector& connector = *link.connector;
+absl::Status ClientSession::ConfigureConnection(ClientConnection& connection) {
+  Connector& connector = *connection.connector;
   GANNET_RETURN_IF_ERROR(MakeMemory(connector.verbs()));
   const DeviceCaps& caps = memory_->device.caps;
-  const uint32_t receives =
-      link.index == 0 ? SessionMemory::kFirstReceives : SessionMemory::kHeartbeatReceives;
+  const uint32_t first_receive = SessionMemory::FirstReceive(connection.index);
+  const uint32_t receives = SessionMemory::FirstReceive(connection.index + 1) - first_receive;
   const uint32_t sends = std::min(caps.max_qp_wr, kSendWrs);
   GANNET_RETURN_IF_ERROR(memory_->completions->Reserve(sends + 1 + receives));
-  link.reserved = sends + 1 + receives;
+  connection.reserved = sends + 1 + receives;
   ibv_cq* cq = memory_->completions->get();
   GANNET_RETURN_IF_ERROR(connector.CreateConnection(
       {.queue_pair = {.pd = memory_->pd.get(),
@@ -78,32 +90,19 @@ absl::Status ClientSession::ConfigureLink(Link& link) {
                       .recv_wrs = receives,
                       .inline_bytes = std::min(caps.max_inline_data, kInlineBytesWanted)},
        .caps = caps}));
-  // One place stays free for the work request that BeginClose drains with.
+  // One entry of the send queue stays free for the work request that BeginClose drains with.
   const uint32_t room = connector.connection()->limits().send_wrs - 1;
-  link.work = InFlightWork(std::bit_floor(std::max(room, 1u)));
-  const uint32_t first_receive =
-      link.index == 0
-          ? 0
-          : SessionMemory::kFirstReceives + (link.index - 1) * SessionMemory::kHeartbeatReceives;
-  for (uint32_t i = 0; i < receives; ++i) link.used_receives.push_back(first_receive + i);
-  if (!PostReceives(link)) return absl::InternalError("the device refuses receives");
-  const int64_t asked_ns = options_.clock->MonotonicNs();
-  if (link.index == 0) asked_ns_ = asked_ns;
-  const ConnectRequest request =
-      MakeConnectRequest(token_, static_cast<uint16_t>(link.index),
-                         Mix64(static_cast<uint64_t>(asked_ns) + link.owner), WallMs());
-  return connector.Connect(std::as_bytes(std::span(&request, 1)));
-}
-
-absl::Status ClientSession::CheckDevice(const Device& device) const {
-  const bool soft = device.kind == DeviceKind::kSoftverbs;
-  if (options_.device == "auto" || options_.device == device.name ||
-      (options_.device == "soft" && soft)) {
-    return absl::OkStatus();
+  connection.work = InFlightWork(std::bit_floor(std::max(room, 1u)));
+  for (uint32_t i = 0; i < receives; ++i) connection.used_receives.push_back(first_receive + i);
+  if (!connection.PostReceives(*memory_)) {
+    return absl::InternalError("the device refuses receives");
   }
-  return absl::FailedPreconditionError(
-      absl::StrCat("the way to ", endpoint(), " leads through the device ", device.name,
-                   ", not through \"", options_.device, "\" as asked for"));
+  const int64_t asked_ns = options_.clock->MonotonicNs();
+  if (connection.index == 0) asked_ns_ = asked_ns;
+  const ConnectRequest request =
+      MakeConnectRequest(token_, static_cast<uint16_t>(connection.index),
+                         Mix64(static_cast<uint64_t>(asked_ns) + connection.id), WallMs());
+  return connector.Connect(std::as_bytes(std::span(&request, 1)));
 }
 
 absl::Status ClientSession::MakeMemory(ibv_context* verbs) {
@@ -113,10 +112,10 @@ absl::Status ClientSession::MakeMemory(ibv_context* verbs) {
         "the way to ", endpoint(), " leads through another device than before; connect anew"));
   }
   GANNET_ASSIGN_OR_RETURN(const Device device, DescribeDevice(verbs));
-  GANNET_RETURN_IF_ERROR(CheckDevice(device));
+  GANNET_RETURN_IF_ERROR(CheckDevice(device, options_.device, endpoint()));
   const uint32_t sends = std::min(device.caps.max_qp_wr, kSendWrs);
   const uint32_t completions =
-      options_.queue_pairs_max * (sends + 2) + SessionMemory::kReceives + 64;
+      options_.connections_max * (sends + 2) + SessionMemory::kReceives + 64;
   GANNET_ASSIGN_OR_RETURN(memory_, SessionMemory::Create(device, options_.ops, completions));
   ++fds_version_;
   return absl::OkStatus();
@@ -131,134 +130,136 @@ void ClientSession::OnConnectFailed(const Connector& connector) {
   if (connector.refused()) {
     status = RefusalStatus(connector.private_data(), endpoint(), status, &code);
   }
-  GiveUpAttempt(std::move(status), code);
+  FailAttempt(std::move(status), code);
 }
 
-void ClientSession::GiveUpAttempt(absl::Status why, RejectCode code) {
-  // Later rounds have the same to say, unless the server refuses for another reason.
-  if (!unreachable_ || code != refused_with_) Log(!was_ready_, std::string(why.message()));
-  // What a server said tells more than that nobody is at another of its addresses.
-  const bool spoke = links_.size() > 0 && links_[0].connector->answered();
-  if (spoke || !spoke_) {
-    status_ = std::move(why);
-    refused_with_ = code;
-    spoke_ = spoke;
-  }
-  const uint32_t addresses = static_cast<uint32_t>(options_.addresses.size());
-  if (code == RejectCode::kSessionUnknown && token_ != 0) {
-    token_ = 0;  // forgotten, or another server run: ask again, for a new one, at once
-    backoff_.Reset();
-  } else if (code == RejectCode::kStarting) {
-    tried_ = addresses;  // this is its address
-  } else {
-    ++tried_;
-    address_ = (address_ + 1) % addresses;
-  }
-  if (tried_ >= addresses) {
-    tried_ = 0;
-    unreachable_ = true;
-    spoke_ = false;
-  }
+// Gives up this attempt to connect. `code` is the server's if it refused.
+void ClientSession::FailAttempt(absl::Status why, RejectCode code) {
+  if (attempts_.IsNews(code)) Log(!was_ready(), std::string(why.message()));
+  const bool answered = !connections_.empty() && connections_[0].connector->answered();
+  // The server forgot the session, or it is another run of the server: ask for a new session.
+  const bool forgotten = code == RejectCode::kSessionUnknown && token_ != 0;
+  if (forgotten) token_ = 0;
+  attempts_.OnFailed({std::move(why), code, answered, forgotten});
   BeginDrain();
 }
 
 void ClientSession::OnFirstEstablished(int64_t now_ns) {
-  Link& link = links_[0];
-  const absl::StatusOr<Grant> grant = CheckGrant(link.connector->private_data(), endpoint());
-  if (!grant.ok()) return GiveUpAttempt(grant.status());
-  read_depth_ = link.connector->connection()->depth().issued;
-  if (read_depth_ == 0) {
-    return GiveUpAttempt(absl::FailedPreconditionError(
+  ClientConnection& first = connections_[0];
+  const absl::StatusOr<Grant> grant = CheckGrant(first.connector->private_data(), endpoint());
+  if (!grant.ok()) return FailAttempt(grant.status());
+  terms_.read_depth = first.connector->connection()->depth().issued;
+  if (terms_.read_depth == 0) {
+    return FailAttempt(absl::FailedPreconditionError(
         absl::StrCat(endpoint(), ": no RDMA READs on this connection (negotiated depth 0)")));
   }
   if (absl::Status status = owner_->OnNamed(options_.number, NameOf(*grant)); !status.ok()) {
-    return GiveUpAttempt(std::move(status));
+    return FailAttempt(std::move(status));
   }
-  link.phase = Link::Phase::kReady;
+  first.phase = ClientConnection::Phase::kReady;
   AdoptGrant(*grant, now_ns);
 }
 
 void ClientSession::AdoptGrant(const Grant& grant, int64_t now_ns) {
-  Comeback comeback = Comeback::kFirst;
-  if (was_ready_) {
-    comeback = grant.incarnation != grant_.incarnation ? Comeback::kNewIncarnation
-               : grant.resumed && token_ != 0          ? Comeback::kResumed
-                                                       : Comeback::kNewSession;
-  }
-  grant_ = grant;
-  view_ = IndexView::Of(grant);
-  chain_.SetRegion(grant.region_address, grant.region_rkey, memory_->op_buffers.lkey());
+  const Comeback comeback = HowItCameBack(grant);
+  terms_.grant = grant;
+  terms_.view = IndexView::Of(grant);
+  terms_.eager_bytes_max = std::min(grant.message_bytes_max, kMessageBytesMax);
+  terms_.lock_by_nic = static_cast<LockMode>(grant.lock_mode) == LockMode::kNicCas &&
+                       memory_->device.caps.has_atomics() && options_.nic_locks;
   token_ = grant.session_token;
-  eager_bytes_max_ = std::min(grant.message_bytes_max, kMessageBytesMax);
-  lock_by_nic_ = static_cast<LockMode>(grant.lock_mode) == LockMode::kNicCas &&
-                 memory_->device.caps.has_atomics() && options_.nic_locks;
-  if (unreachable_) Log(false, absl::StrCat(endpoint(), ": connected"));
-  was_ready_ = true;
+  chain_.SetRegion(grant.region_address, grant.region_rkey, memory_->op_buffers.lkey());
+  if (unreachable()) Log(false, absl::StrCat(endpoint(), ": connected"));
+  attempts_.OnConnected();
   phase_ = Phase::kReady;
-  status_ = absl::OkStatus();
-  refused_with_ = {};
-  spoke_ = false;
-  tried_ = 0;
-  unreachable_ = false;
-  backoff_.Reset();
   server_time_.Forget();
   if (options_.server_clock) server_time_.OnTold(grant.time_ms, asked_ns_, now_ns);
-  watched_.Restart(now_ns, Liveness::WatchStepNs(silence_ns()));
+  watched_.Restart(now_ns, Liveness::WatchStepNs(terms_.silence_ns()));
   request_watch_.Restart(watched_);
-  links_[0].liveness.Restart(now_ns, watched_, silence_ns());
-  next_read_link_ = 0;
+  connections_[0].liveness.Restart(now_ns, watched_, terms_.silence_ns());
+  next_read_connection_ = 0;
   next_control_ns_ = now_ns;
+  std::vector<uint32_t> abandoned;
   if (comeback == Comeback::kResumed) {
     ResendUnanswered(now_ns);
   } else {
-    window_.ForEachUnanswered([&](RequestWindow::Entry& entry) {
-      const RequestWindow::Entry abandoned = entry;
-      window_.End(entry);
-      ReturnLent(abandoned);
-      if (abandoned.op != kNoOp) owner_->OnAbandoned(abandoned.op);
-    });
+    AbandonUnanswered(&abandoned);
     window_.Restart(std::min(grant.credits, RequestWindow::kCreditsMax));
   }
-  if (ready()) owner_->OnReady(options_.number, comeback);
+  if (ready()) owner_->OnReady(options_.number, comeback, abandoned);
 }
 
-// Further queue pairs, one after the other, as many as the READs wanted in flight need. One that
-// fails is done without.
+// REQUIRES: terms_.grant is still the last connection's.
+Comeback ClientSession::HowItCameBack(const Grant& grant) const {
+  if (!was_ready()) return Comeback::kFirst;
+  if (grant.incarnation != terms_.grant.incarnation) return Comeback::kNewIncarnation;
+  return grant.resumed && token_ != 0 ? Comeback::kResumed : Comeback::kNewSession;
+}
+
+// The server answers from its record what it did before. A request that nobody waits for any more
+// is not sent again. So a request that the server cannot answer holds up only one connection.
+void ClientSession::ResendUnanswered(int64_t now_ns) {
+  window_.ForEachUnanswered([&](RequestWindow::Entry& entry) {
+    if (entry.op == kInvalidOp) {
+      memory_->ReturnLent(entry);
+      window_.End(entry);
+      return;
+    }
+    AddMessage(connections_[0], entry.op, memory_->request(window_.IndexOf(entry.sequence)),
+               entry.bytes, now_ns);
+  });
+  PostChain();
+}
+
+void ClientSession::AbandonUnanswered(std::vector<uint32_t>* abandoned) {
+  window_.ForEachUnanswered([&](RequestWindow::Entry& entry) {
+    if (entry.op != kInvalidOp) abandoned->push_back(entry.op);
+    memory_->ReturnLent(entry);
+    window_.End(entry);
+  });
+}
+
+// Makes further connections, one after the other, as many as the READs wanted in flight need. The
+// session does without one that fails.
 void ClientSession::PollJoining(int64_t now_ns) {
-  Link& last = links_.back();
-  if (last.phase == Link::Phase::kConnecting) {
-    const Connector::Step step = last.connector->Poll(now_ns);
-    if (step == Connector::Step::kResolved && !ConfigureLink(last).ok()) {
-      last.phase = Link::Phase::kFailed;
-    } else if (step == Connector::Step::kEstablished) {
-      const auto grant = CheckGrant(last.connector->private_data(), endpoint());
-      const bool same = grant.ok() && grant->incarnation == grant_.incarnation &&
-                        grant->session_token == grant_.session_token;
-      last.phase = same ? Link::Phase::kReady : Link::Phase::kFailed;
-      last.liveness.Restart(now_ns, watched_, silence_ns());
-    } else if (step >= Connector::Step::kClosed) {
-      last.phase = Link::Phase::kFailed;
-    }
-    if (last.phase == Link::Phase::kFailed) {
-      Log(false, absl::StrCat(endpoint(), ": queue pair ", last.index, " could not join: ",
-                              std::string(last.connector->status().message())));
-    }
-    return;
+  if (connections_.back().phase == ClientConnection::Phase::kConnecting) {
+    return PollLastJoining(now_ns);
   }
-  if (!WantsLink()) return;
-  if (absl::Status status = StartLink(static_cast<uint32_t>(links_.size()), now_ns); !status.ok()) {
+  if (!WantsConnection()) return;
+  if (absl::Status status = StartConnection(now_ns); !status.ok()) {
     Log(false, std::string(status.message()));
-    options_.queue_pairs_max = static_cast<uint32_t>(links_.size());
+    options_.connections_max = static_cast<uint32_t>(connections_.size());
   }
 }
 
-// The next queue pair is to be started.
-bool ClientSession::WantsLink() const {
-  if (links_.back().phase != Link::Phase::kReady) return false;
-  const uint32_t needed = (options_.reads_wanted + read_depth_ - 1) / read_depth_;
+void ClientSession::PollLastJoining(int64_t now_ns) {
+  using Phase = ClientConnection::Phase;
+  ClientConnection& last = connections_.back();
+  const Connector::Step step = last.connector->Poll(now_ns);
+  if (step == Connector::Step::kResolved && !ConfigureConnection(last).ok()) {
+    last.phase = Phase::kFailed;
+  } else if (step == Connector::Step::kEstablished) {
+    const auto joined = CheckGrant(last.connector->private_data(), endpoint());
+    const bool same = joined.ok() && joined->incarnation == grant().incarnation &&
+                      joined->session_token == grant().session_token;
+    last.phase = same ? Phase::kReady : Phase::kFailed;
+    last.liveness.Restart(now_ns, watched_, terms_.silence_ns());
+  } else if (step >= Connector::Step::kClosed) {
+    last.phase = Phase::kFailed;
+  }
+  if (last.phase == Phase::kFailed) {
+    Log(false, absl::StrCat(endpoint(), ": connection ", last.index,
+                            " could not join: ", std::string(last.connector->status().message())));
+  }
+}
+
+// Returns whether the next connection should be started.
+bool ClientSession::WantsConnection() const {
+  if (!connections_.back().ready()) return false;
+  const uint32_t needed = (options_.reads_wanted + terms_.read_depth - 1) / terms_.read_depth;
   const uint32_t wanted =
-      std::clamp(needed, 1u, std::min(options_.queue_pairs_max, kQueuePairsMax));
-  return links_.size() < wanted;
+      std::clamp(needed, 1u, std::min(options_.connections_max, kConnectionsMax));
+  return connections_.size() < wanted;
 }
 
 }  // namespace gannet

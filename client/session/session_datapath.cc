@@ -7,9 +7,10 @@
 #include "common/rdma/status.h"
 
 namespace gannet {
+
 void ClientSession::PollCompletions(int64_t now_ns) {
   constexpr size_t kBatch = 32;
-  constexpr uint32_t kBatchesMax = 8;  // then others get their turn
+  constexpr uint32_t kBatchesMax = 8;  // then other sessions get their turn
   completed_ = 0;
   std::array<ibv_wc, kBatch> completions;
   for (uint32_t batch = 0; batch < kBatchesMax; ++batch) {
@@ -21,197 +22,146 @@ void ClientSession::PollCompletions(int64_t now_ns) {
   if (memory_->completions->broken()) {
     Break(absl::UnavailableError(absl::StrCat(endpoint(), ": the device lost its completions")));
   }
-  for (Link& link : links_) {
-    if (!link.used_receives.empty() && ready() && !PostReceives(link)) {
+  for (ClientConnection& connection : connections_) {
+    if (!connection.used_receives.empty() && ready() && !connection.PostReceives(*memory_)) {
       Break(absl::UnavailableError(absl::StrCat(endpoint(), ": the device refuses receives")));
     }
   }
 }
 
-Link* ClientSession::LinkOf(uint32_t owner) {
-  for (Link& link : links_) {
-    if (link.owner == owner) return &link;
+ClientConnection* ClientSession::FindConnection(uint32_t id) {
+  for (ClientConnection& connection : connections_) {
+    if (connection.id == id) return &connection;
   }
   return nullptr;
 }
 
-// Also while draining: answers that came in time count, all else is flushed.
+// Also called while draining: answers that came in time count, everything else was flushed.
 void ClientSession::OnCompletion(const ibv_wc& completion, int64_t now_ns) {
   const WrId id = WrId::Unpack(completion.wr_id);
-  Link* link = LinkOf(id.owner);
-  if (link == nullptr) return;  // of an earlier connection
-  switch (static_cast<LinkWork>(id.kind)) {
-    case LinkWork::kSend:
-      return OnSendCompletion(*link, id.slot, completion);
-    case LinkWork::kReceive:
-      return OnReceiveCompletion(*link, id.slot, completion, now_ns);
-    case LinkWork::kDrain:
-      link->phase = Link::Phase::kDrained;
+  ClientConnection* connection = FindConnection(id.owner);
+  if (connection == nullptr) return;  // an earlier connection's
+  switch (static_cast<ConnectionWork>(id.kind)) {
+    case ConnectionWork::kSend:
+      return OnSendCompletion(*connection, id.slot, completion);
+    case ConnectionWork::kReceive:
+      return OnReceiveCompletion(*connection, id.slot, completion, now_ns);
+    case ConnectionWork::kDrain:
+      connection->phase = ClientConnection::Phase::kDrained;
       return;
   }
 }
 
-void ClientSession::OnSendCompletion(Link& link, uint32_t position, const ibv_wc& completion) {
+void ClientSession::OnSendCompletion(ClientConnection& connection, uint32_t position,
+                                     const ibv_wc& completion) {
   if (!ready()) return;
   if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
     return Break(CompletionStatus(completion, absl::StrCat(endpoint(), ": connection broken")));
   }
-  const bool known =
-      link.work.Complete(position, [&](std::span<const InFlightWork::Work> works, bool signaled) {
+  const bool known = connection.work.Complete(
+      position, [&](std::span<const InFlightWork::Work> works, bool signaled) {
         completed_ += works.size();
         owner_->OnWorksDone(options_.number, works, signaled);
       });
   if (!known) Break(absl::InternalError("a completion of nothing that was posted"));
 }
 
-void ClientSession::OnReceiveCompletion(Link& link, uint32_t receive, const ibv_wc& completion,
-                                        int64_t now_ns) {
+void ClientSession::OnReceiveCompletion(ClientConnection& connection, uint32_t receive,
+                                        const ibv_wc& completion, int64_t now_ns) {
   if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
     return Break(CompletionStatus(completion, absl::StrCat(endpoint(), ": connection broken")));
   }
-  link.liveness.OnHeard(watched_);
-  HandleReply(link, {memory_->receive(receive), completion.byte_len}, now_ns);
-  link.used_receives.push_back(receive);
+  connection.liveness.OnHeard(watched_);
+  OnMessage(connection, {memory_->receive(receive), completion.byte_len}, now_ns);
+  connection.used_receives.push_back(receive);
 }
 
-void ClientSession::HandleReply(Link& link, std::span<const std::byte> message, int64_t now_ns) {
+void ClientSession::OnMessage(ClientConnection& connection, std::span<const std::byte> message,
+                              int64_t now_ns) {
   ReplyView reply;
   if (message.size() > kMessageBytesMax || !DecodeReply(message, &reply)) {
     return Break(absl::UnavailableError(absl::StrCat(endpoint(), " sent what is no reply")));
   }
   RequestWindow::Entry* entry = window_.Find(reply.header.sequence);
-  if (entry == nullptr) {  // a heartbeat's, or the second of a request sent twice
+  if (entry == nullptr) {  // of a heartbeat, or the second one of a request that was sent twice
     if (reply.header.opcode == static_cast<uint8_t>(Opcode::kHeartbeat)) {
-      OnHeartbeatReply(link, reply.header.time_ms, now_ns);
+      OnHeartbeatReply(connection, reply.header.time_ms, now_ns);
     }
     return;
   }
   request_watch_.OnAnswer(watched_);
   RequestWindow::Entry answered = *entry;
   window_.End(*entry);
-  if (answered.op != kNoOp) owner_->OnReply(&answered, reply);
-  ReturnLent(answered);
+  if (answered.op != kInvalidOp) owner_->OnReply(&answered, reply);
+  memory_->ReturnLent(answered);
 }
 
-void ClientSession::OnHeartbeatReply(Link& link, uint64_t time_ms, int64_t now_ns) {
-  const std::optional<int64_t> asked_ns = link.liveness.OnHeartbeatAnswered();
+void ClientSession::OnHeartbeatReply(ClientConnection& connection, uint64_t time_ms,
+                                     int64_t now_ns) {
+  const std::optional<int64_t> asked_ns = connection.liveness.OnHeartbeatAnswered();
   if (!asked_ns.has_value() || time_ms == 0 || !options_.server_clock) return;
   server_time_.OnTold(time_ms, *asked_ns, now_ns);
 }
 
-void ClientSession::ReturnLent(const RequestWindow::Entry& entry) {
-  memory_->values.Return(entry.value);
-  memory_->replies.Return(entry.reply);
-}
-
-// Posts every receive buffer that was used, with one call.
-bool ClientSession::PostReceives(Link& link) {
-  std::array<ibv_recv_wr, SessionMemory::kFirstReceives> requests;
-  std::array<ibv_sge, SessionMemory::kFirstReceives> sges;
-  const uint32_t n = static_cast<uint32_t>(link.used_receives.size());
-  for (uint32_t i = 0; i < n; ++i) {
-    const uint32_t receive = link.used_receives[i];
-    sges[i] = {reinterpret_cast<uint64_t>(memory_->receive(receive)), kMessageBytesMax,
-               memory_->receives.lkey()};
-    const WrId id{static_cast<uint8_t>(LinkWork::kReceive), link.owner, receive};
-    requests[i] = {id.Pack(), i + 1 < n ? &requests[i + 1] : nullptr, &sges[i], 1};
+// Posts everything queued, in as few calls into the device as there are connections to use.
+void ClientSession::Flush(bool may_wait) {
+  while (!reads_.empty() && (chain_.TakesRead() || OpenReads(reads_.front().op))) {
+    chain_.AddRead(reads_.front());
+    reads_.Pop();
   }
-  link.used_receives.clear();
-  return n == 0 || PostReceive(link.qp(), requests.data()) == PostResult::kPosted;
+  if (chain_.empty()) return;
+  if (!may_wait || !OthersWillJoin()) PostChain();
 }
 
-// Everything queued, in as few calls into the device as there are queue pairs to use.
-void ClientSession::Flush(int64_t now_ns) {
-  Link& first = links_[0];
-  const bool only_reads = ordered_.empty() && requests_.empty();
-  while (!ordered_.empty() && first.work.room() > 0 && ready()) {
-    const QueuedWork work = ordered_.front();
-    ordered_.Pop();
-    AddOrdered(first, work);
-  }
-  if (!requests_.empty()) FlushRequests(first, now_ns);
-  if (!reads_.empty()) FlushReads();
-  if (!only_reads || !OthersWillJoin()) PostChain();
-}
-
-// More completed in this Poll than READs follow from it: operations ended, and a caller who keeps
-// many in flight begins others in their place. The next Poll, which posts first of all, then posts
-// both with one doorbell. Otherwise the operations in flight would part into those that READ
-// windows and those that READ items, and stay so, with a doorbell and a completion for each part.
+// Returns whether more work completed in this Poll than READs follow from it. Then operations
+// ended, and a caller who keeps many in flight begins others in their place. The next Poll begins
+// by posting, and so posts both with one doorbell. Otherwise the operations in flight would part
+// into those that READ windows and those that READ items, and stay apart, with a doorbell and a
+// completion for each part.
 bool ClientSession::OthersWillJoin() const {
   const bool keeps_many = options_.signal_every < SendChain::kMax;
   return keeps_many && chain_.TakesRead() &&
          chain_.size() < std::min<size_t>(completed_, options_.signal_every);
 }
 
-// What a Poll would post now: a chain that was kept back, or what was queued behind the last Flush.
-bool ClientSession::HasSomethingToPost() const {
-  if (!chain_.empty()) return true;
-  if (links_[0].work.room() == 0) return false;
-  return !ordered_.empty() || (!requests_.empty() && window_.CanSend() && !wants_buffer_);
-}
-
-void ClientSession::FlushRequests(Link& first, int64_t now_ns) {
-  wants_buffer_ = false;
-  while (!requests_.empty() && window_.CanSend() && first.work.room() > 0 && ready()) {
-    const uint32_t op = requests_.front();
-    RequestWindow::Entry entry{.sequence = window_.next(), .op = op};
-    std::byte* out = memory_->request(window_.IndexOf(entry.sequence));
-    entry.bytes = owner_->OnEncode(op, &entry, {out, kMessageBytesMax});
-    if (entry.bytes == SessionOwner::kNotNow) {
-      wants_buffer_ = true;
-      return;
-    }
-    requests_.Remove(op);
-    if (entry.bytes == SessionOwner::kNotWanted) continue;
-    request_watch_.OnSend(window_, watched_);
-    window_.Begin(entry);
-    AddMessage(first, op, out, entry.bytes, now_ns);
-  }
-}
-
-// What found no room in a chain before.
-void ClientSession::FlushReads() {
-  while (!reads_.empty() && (chain_.TakesRead() || OpenReads(reads_.front().op))) {
-    chain_.AddRead(reads_.front());
-    reads_.Pop();
-  }
-}
-
-// Makes the chain one of READs, `op`'s first, on the queue pair whose turn it is. That has only so
-// many READs in flight, whatever is posted to it: more are spread over several, as long as each
-// doorbell is worth it. False: none has room.
+// Opens the chain for READs, beginning with one of `op`, on the connection whose turn it is. A
+// connection has only so many READs in flight, however many are posted to it. So more of them are
+// spread over several connections, as long as each doorbell is worth it. Returns false if no
+// connection has room.
 bool ClientSession::OpenReads(uint32_t op) {
-  const uint32_t n = static_cast<uint32_t>(links_.size());
-  const uint32_t share = n == 1 ? SendChain::kMax : std::max(read_depth_, kReadsPerPost);
+  const uint32_t n = static_cast<uint32_t>(connections_.size());
+  const uint32_t share = n == 1 ? SendChain::kMax : std::max(terms_.read_depth, kReadsPerPost);
   for (uint32_t tried = 0; tried < n && ready(); ++tried) {
-    Link& link = links_[next_read_link_];
-    next_read_link_ = next_read_link_ + 1 < n ? next_read_link_ + 1 : 0;
-    if (link.phase != Link::Phase::kReady || link.work.room() == 0 || !OpenChain(link)) continue;
-    if (chain_.empty()) owner_->OnDoorbell(op);
+    ClientConnection& connection = connections_[next_read_connection_];
+    next_read_connection_ = next_read_connection_ + 1 < n ? next_read_connection_ + 1 : 0;
+    if (!connection.ready() || connection.work.room() == 0 || !OpenChain(connection)) continue;
+    if (chain_.empty()) owner_->OnPosted(op, SessionOwner::kDoorbell);
     chain_.AllowReads(share);
     return true;
   }
   return false;
 }
 
-// For one work request more on `link`; what is for another queue pair is posted before. False: that
-// failed. REQUIRES: the link's queue has room.
-bool ClientSession::OpenChain(Link& link) {
-  if (!chain_.empty() && (chain_.link() != &link || chain_.size() == SendChain::kMax)) PostChain();
+// Makes room in the chain for one more work request on `connection`. If the chain is another
+// connection's, posts it first. Returns false if that failed. REQUIRES: the connection's send queue
+// has room.
+bool ClientSession::OpenChain(ClientConnection& connection) {
+  if (!chain_.empty() && (chain_.connection() != &connection || chain_.size() == SendChain::kMax)) {
+    PostChain();
+  }
   if (!ready()) return false;
-  chain_.Open(&link);
-  chain_end_request_ = kNoOp;
+  chain_.Open(&connection);
+  chain_end_request_ = kInvalidOp;
   return true;
 }
 
-void ClientSession::AddOrdered(Link& link, const QueuedWork& work) {
-  if (!OpenChain(link)) return;
-  if (!owner_->OnPostOrdered(work.op, work.kind, chain_.empty())) return;
+void ClientSession::SendOrdered(const OrderedWork& work) {
+  if (!OpenChain(connections_[0])) return;
+  if (chain_.empty()) owner_->OnPosted(work.op, SessionOwner::kDoorbell);
   const ibv_sge sge = {reinterpret_cast<uint64_t>(work.local), work.bytes, work.lkey};
   const uint64_t address =
-      work.offset + (work.of_locks ? grant_.lock_address : grant_.region_address);
-  const uint32_t rkey = work.of_locks ? grant_.lock_rkey : grant_.region_rkey;
+      work.offset + (work.of_locks ? grant().lock_address : grant().region_address);
+  const uint32_t rkey = work.of_locks ? grant().lock_rkey : grant().region_rkey;
   const ibv_send_wr request =
       work.kind == InFlightWork::Kind::kRead
           ? ReadRequest(0, nullptr, address, rkey, 0)
@@ -219,60 +169,50 @@ void ClientSession::AddOrdered(Link& link, const QueuedWork& work) {
   chain_.Add({work.op, work.kind}, request, sge);
 }
 
-// `op` is kNoOp for what nobody waits for.
-void ClientSession::AddMessage(Link& link, uint32_t op, std::byte* data, uint32_t bytes,
-                               int64_t now_ns) {
-  if (!OpenChain(link)) return;
-  if (op != kNoOp) {
-    owner_->OnRequestPosted(op, chain_.empty());
-    if (chain_.NextIsSignaled()) {
-      owner_->OnRequestSignaled(op);
-    } else {
-      chain_end_request_ = op;
-    }
-  }
-  const unsigned inline_flag = bytes <= link.inline_bytes() ? unsigned{IBV_SEND_INLINE} : 0u;
-  chain_.Add({0, InFlightWork::Kind::kMessage},  // its operation goes on with the reply
-             SendRequest(0, nullptr, inline_flag | link.send_flags()),
-             {reinterpret_cast<uint64_t>(data), bytes, memory_->requests.lkey()});
-  link.liveness.OnSent(now_ns, watched_);
+void ClientSession::SendRequest(const RequestWindow::Entry& entry, int64_t now_ns) {
+  std::byte* const message = next_message();
+  request_watch_.OnSend(window_, watched_);
+  window_.Begin(entry);
+  AddMessage(connections_[0], entry.op, message, entry.bytes, now_ns);
 }
 
-// One doorbell.
+// `op` is kInvalidOp for a message that nobody waits for.
+void ClientSession::AddMessage(ClientConnection& connection, uint32_t op, std::byte* data,
+                               uint32_t bytes, int64_t now_ns) {
+  if (!OpenChain(connection)) return;
+  if (op != kInvalidOp) {
+    const bool signaled = chain_.NextIsSignaled();
+    if (!signaled) chain_end_request_ = op;  // signaled after all if it stays the last
+    const uint32_t doorbell = chain_.empty() ? SessionOwner::kDoorbell : 0;
+    owner_->OnPosted(op, SessionOwner::kSend | doorbell | (signaled ? SessionOwner::kSignaled : 0));
+  }
+  const unsigned inline_flag = bytes <= connection.inline_bytes() ? unsigned{IBV_SEND_INLINE} : 0u;
+  chain_.Add({0, InFlightWork::Kind::kMessage},  // its operation goes on with the reply
+             gannet::SendRequest(0, nullptr, inline_flag | connection.send_flags()),
+             {reinterpret_cast<uint64_t>(data), bytes, memory_->requests.lkey()});
+  connection.liveness.OnSent(now_ns, watched_);
+}
+
+// Rings one doorbell for the whole chain.
 void ClientSession::PostChain() {
   if (chain_.empty() || !ready()) return chain_.Clear();
-  if (chain_end_request_ != kNoOp) owner_->OnRequestSignaled(chain_end_request_);
-  chain_end_request_ = kNoOp;
+  if (chain_end_request_ != kInvalidOp)
+    owner_->OnPosted(chain_end_request_, SessionOwner::kSignaled);
+  chain_end_request_ = kInvalidOp;
   if (chain_.Post() != PostResult::kPosted) [[unlikely]] {
     Break(absl::UnavailableError(absl::StrCat(endpoint(), ": the device refused a chain")));
   }
 }
 
-// On each queue pair that had nothing else to send, or had no heartbeat for long.
+// Sends one on each connection that had nothing else to send, or had no heartbeat for long.
 void ClientSession::SendHeartbeats(int64_t now_ns) {
-  for (Link& link : links_) {
-    const bool due = link.phase == Link::Phase::kReady && link.liveness.HeartbeatDue(now_ns);
-    if (!due || link.work.room() == 0) continue;
-    AddMessage(link, kNoOp, memory_->heartbeat(), sizeof(RequestHeader), now_ns);
-    link.liveness.OnHeartbeatSent(now_ns);
+  for (ClientConnection& connection : connections_) {
+    const bool due = connection.ready() && connection.liveness.HeartbeatDue(now_ns);
+    if (!due || connection.work.room() == 0) continue;
+    AddMessage(connection, kInvalidOp, memory_->heartbeat(), sizeof(RequestHeader), now_ns);
+    connection.liveness.OnHeartbeatSent(now_ns);
     PostChain();
   }
-}
-
-// After a resumption: the server answers from its record what it had already done. What nobody
-// waits for any more is not sent again, so that a request which the server cannot answer holds up
-// only one connection.
-void ClientSession::ResendUnanswered(int64_t now_ns) {
-  window_.ForEachUnanswered([&](RequestWindow::Entry& entry) {
-    if (entry.op == kNoOp) {
-      ReturnLent(entry);
-      window_.End(entry);
-      return;
-    }
-    AddMessage(links_[0], entry.op, memory_->request(window_.IndexOf(entry.sequence)), entry.bytes,
-               now_ns);
-  });
-  PostChain();
 }
 
 }  // namespace gannet

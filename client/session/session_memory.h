@@ -19,7 +19,7 @@
 
 namespace gannet {
 
-// The memory of one operation that READs and compare-and-swaps go to.
+// Where the READs and compare-and-swaps of one operation put what they bring.
 struct OpBuffers {
   static constexpr uint32_t kSmallItemBytes = 1280;  // longer items take a lent buffer
 
@@ -30,29 +30,40 @@ struct OpBuffers {
 static_assert(sizeof(OpBuffers) == 2 * kWindowBytes + 64 + OpBuffers::kSmallItemBytes);
 
 // Everything of a session that is bound to a device and outlives its connections: protection
-// domain, completion queue, registered memory. Peers have no right to any of it but to what a
-// request names: `values` (the server may read) and `replies` (the server may write).
+// domain, completion queue, registered memory. The server may access only the buffers that a
+// request names: it may read `values` and write `replies`.
 //
 // Members are in the order of dependency. One owner thread.
 struct SessionMemory {
   static constexpr uint32_t kHeartbeatReceives = Liveness::kHeartbeatsMax;
-  static constexpr uint32_t kQueuePairsMax = 8;
-  // Of the first queue pair; the others have heartbeats only.
+  static constexpr uint32_t kConnectionsMax = 8;
+  // The first connection receives all replies, the others only those to heartbeats.
   static constexpr uint32_t kFirstReceives = RequestWindow::kCreditsMax + kHeartbeatReceives;
-  static constexpr uint32_t kReceives = kFirstReceives + (kQueuePairsMax - 1) * kHeartbeatReceives;
+  static constexpr uint32_t kReceives = kFirstReceives + (kConnectionsMax - 1) * kHeartbeatReceives;
+  // The number of the first receive buffer of a connection. Its last one is before the next
+  // connection's first.
+  static constexpr uint32_t FirstReceive(uint32_t connection) {
+    return connection == 0 ? 0 : kFirstReceives + (connection - 1) * kHeartbeatReceives;
+  }
 
-  // `completions`: entries of the completion queue. ResourceExhausted: memory or memlock.
+  // `ops`: operations that have buffers. `completions`: entries of the completion queue.
+  // ResourceExhausted: too little memory, or too low a limit of locked memory.
   static absl::StatusOr<std::unique_ptr<SessionMemory>> Create(const Device& device, uint32_t ops,
                                                                uint32_t completions);
 
   OpBuffers* op(uint32_t i) const { return reinterpret_cast<OpBuffers*>(op_buffers.data()) + i; }
   std::byte* request(uint32_t i) const { return requests.data() + uint64_t{i} * kMessageBytesMax; }
   std::byte* receive(uint32_t i) const { return receives.data() + uint64_t{i} * kMessageBytesMax; }
-  // A heartbeat's bytes, behind the requests.
+  // The message of all heartbeats. It lies behind the requests.
   std::byte* heartbeat() const { return request(RequestWindow::kCreditsMax); }
-  // Of the heartbeats from now on.
+  // Sets what heartbeats tell of the client's list of servers, from now on.
   void SetServerSet(uint64_t hash) const {
     std::memcpy(heartbeat() + offsetof(RequestHeader, server_set), &hash, sizeof(hash));
+  }
+  // Returns the buffers that a request lent to the server.
+  void ReturnLent(const RequestWindow::Entry& entry) {
+    values.Return(entry.value);
+    replies.Return(entry.reply);
   }
 
   Device device;
@@ -62,8 +73,8 @@ struct SessionMemory {
   RegisteredBuffer requests;
   RegisteredBuffer receives;
   RegisteredPool items{nullptr, RemoteAccess::kNone};         // long items are READ into these
-  RegisteredPool values{nullptr, RemoteAccess::kRead};        // of long PUTs
-  RegisteredPool replies{nullptr, RemoteAccess::kReadWrite};  // of GETs by RPC
+  RegisteredPool values{nullptr, RemoteAccess::kRead};        // for long PUTs
+  RegisteredPool replies{nullptr, RemoteAccess::kReadWrite};  // for GETs by RPC
 };
 
 }  // namespace gannet

@@ -6,12 +6,12 @@
 
 namespace gannet {
 
-// The time during which this process could have heard its server. Between two looks it goes on with
-// the clock, but at most by `step_max_ns`: a process that stood still for ten seconds, and could
-// hear nobody in them, must not conclude that the server was silent. One owner thread.
+// The time during which this process could have heard its server. Between two looks it advances
+// with the clock, but at most by `step_max_ns`. A process that stood still for ten seconds could
+// not hear anybody, so it must not conclude that the server was silent. One owner thread.
 class WatchedTime {
  public:
-  // From 0 again.
+  // Begins at 0 again.
   void Restart(int64_t now_ns, int64_t step_max_ns) {
     looked_ns_ = now_ns;
     step_max_ns_ = step_max_ns;

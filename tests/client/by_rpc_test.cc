@@ -164,7 +164,7 @@ TEST_F(ByRpcTest, ALockIsGivenBackOnceWhenItsGetIsStillQueued) {
     settings.nic_locks = nic_locks;
     EngineRun run(settings);
     // By RPC, the GET must be queued at the deadline. By the NIC, its turn must come just then.
-    const uint32_t puts = run.engine().session(0).grant().credits * (nic_locks ? 1 : 4);
+    const uint32_t puts = run.engine().servers().session(0).grant().credits * (nic_locks ? 1 : 4);
     for (int round = 0; round < 30 && !HasFailure(); ++round) {
       LockAndLetTheDeadlinePass(run, puts, other);
     }
@@ -178,7 +178,7 @@ TEST_F(ByRpcTest, WhatOnlyTheServerFindsInvalidIsNotTheCallersFaultAndIsLogged) 
   request->only_if_absent = request->only_if_version = true;  // PutRequest would refuse it
   const OpResult refused = run.Run(request);
   EXPECT_EQ(refused.outcome, Outcome::kRefused);
-  EXPECT_EQ(CodeOf(refused.outcome), absl::StatusCode::kInternal);
+  EXPECT_EQ(ToStatusCode(refused.outcome), absl::StatusCode::kInternal);
   EXPECT_NE(server_.process().Stderr().find("only-if-absent and only-if-version together"),
             std::string::npos);
 }

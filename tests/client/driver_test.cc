@@ -67,7 +67,7 @@ TEST_F(DriverTest, ABatchOfMoreThanThereIsRoomForHasOneDeadline) {
   driver_->Run(requests, [&](size_t i, const Op& op) {
     ++uses[i];
     EXPECT_EQ(op.outcome, Outcome::kUnavailable);
-    EXPECT_TRUE(absl::IsUnavailable(driver_->StatusOf(op)));
+    EXPECT_TRUE(absl::IsUnavailable(driver_->MakeStatus(op)));
   });
   EXPECT_EQ(uses, std::vector<int>(requests.size(), 1));
   // A second, and the milliseconds of looking at the clock; not 25 seconds.

@@ -40,11 +40,11 @@ class EngineRun {
   Engine& engine() { return *engine_; }
   const Engine& engine() const { return *engine_; }
   void Poll() { engine_->Poll(Clock::Real()->MonotonicNs()); }
-  void Break() { engine_->Break(0, absl::UnavailableError("broken by the test")); }
+  void Break() { engine_->servers().Break(0, absl::UnavailableError("broken by the test")); }
 
   uint32_t Begin(absl::StatusOr<OpRequest> request, int64_t timeout_ns = 30 * kNsPerSecond) {
     EXPECT_TRUE(request.ok()) << request.status();
-    if (!request.ok()) return kNoOp;
+    if (!request.ok()) return kInvalidOp;
     request->timeout_ns = timeout_ns;
     return engine_->Begin(*request);
   }
@@ -63,7 +63,7 @@ class EngineRun {
     const auto give_up = std::chrono::steady_clock::now() + kHang;
     while (results.size() < count && std::chrono::steady_clock::now() < give_up) {
       Poll();
-      for (uint32_t i = engine_->NextFinished(); i != kNoOp; i = engine_->NextFinished()) {
+      for (uint32_t i = engine_->NextFinished(); i != kInvalidOp; i = engine_->NextFinished()) {
         const Op& op = engine_->op(i);
         results.push_back({op.outcome, op.done.found, std::string(op.value), op.done.info, op.word,
                            op.done.cost});

@@ -44,7 +44,7 @@ class FakeRun : public ::testing::Test {
     ASSERT_TRUE(engine.ok()) << engine.status();
     engine_ = *std::move(engine);
     Settle();
-    const std::optional<absl::Status> status = engine_->StartStatus(/*last_call=*/true);
+    const std::optional<absl::Status> status = engine_->servers().StartStatus(/*last_call=*/true);
     ASSERT_TRUE(status.has_value() && status->ok()) << status.value_or(absl::OkStatus());
   }
 
@@ -62,7 +62,7 @@ class FakeRun : public ::testing::Test {
   }
   void PollOnce() {
     engine_->Poll(clock_.now_ns);
-    for (uint32_t i = engine_->NextFinished(); i != kNoOp; i = engine_->NextFinished()) {
+    for (uint32_t i = engine_->NextFinished(); i != kInvalidOp; i = engine_->NextFinished()) {
       const Op& op = engine_->op(i);
       EXPECT_FALSE(HasEnded(op.request.user_data)) << "it ends twice";
       ended_[op.request.user_data] = {op.outcome,   op.done.found, std::string(op.value),
@@ -84,7 +84,7 @@ class FakeRun : public ::testing::Test {
     EXPECT_TRUE(request.ok()) << request.status();
     request->timeout_ns = timeout_ms * kNsPerMs;
     request->user_data = ++begun_;
-    return engine_->Begin(*request) == kNoOp ? 0 : begun_;
+    return engine_->Begin(*request) == kInvalidOp ? 0 : begun_;
   }
   uint64_t BeginPut(const std::string& key, std::string_view value, int64_t timeout_ms = 1000) {
     return Begin(PutRequest(key, value, {}), timeout_ms);

@@ -26,8 +26,8 @@ class LateUnlockTest : public FakeRun {
     return Begin(UnlockRequest(lock), timeout_ms);
   }
   uint64_t WordOf(const std::string& key) const {
-    const KeyHash hash = KeyHash::Of(key, engine_->session(0).grant().hash_seed);
-    return server_->lock_word(hash.LockIndex(engine_->session(0).grant().lock_words));
+    const KeyHash hash = KeyHash::Of(key, engine_->servers().session(0).grant().hash_seed);
+    return server_->lock_word(hash.LockIndex(engine_->servers().session(0).grant().lock_words));
   }
 };
 
@@ -132,7 +132,7 @@ TEST_F(LateUnlockTest, OfALockAndGetThatAsksTheServerForTheItemComesWithTheConne
   Settle();
   ASSERT_FALSE(HasEnded(op));
   ASSERT_EQ(server_->Count(Opcode::kGet), 1u);
-  engine_->Break(0, absl::UnavailableError("by the test"));
+  engine_->servers().Break(0, absl::UnavailableError("by the test"));
   AnswerEverything();
   PassMs(100);
   ASSERT_TRUE(HasEnded(op));

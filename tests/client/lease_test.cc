@@ -55,8 +55,8 @@ TEST_P(LeaseTest, NoLockIsHandedOutThatTheServerDidNotAcknowledge) {
   EXPECT_FALSE(ended_[op].found);
   // The server granted it after all, so the client gives it back.
   const FakeServer::Request request = server_->requests()[0];
-  const uint64_t index = KeyHash::Of("key", engine_->session(0).grant().hash_seed)
-                             .LockIndex(engine_->session(0).grant().lock_words);
+  const uint64_t index = KeyHash::Of("key", engine_->servers().session(0).grant().hash_seed)
+                             .LockIndex(engine_->servers().session(0).grant().lock_words);
   server_->set_lock_word(index, request.header.lock_word);
   AnswerEverything();
   server_->AnswerNow(request, ReplyStatus::kOk);
@@ -88,7 +88,7 @@ TEST_P(LeaseTest, ExtendingALockOfALostConnectionIsRefused) {
   const uint64_t extend = Begin(ExtendRequest(lock, milliseconds(800)));
   Settle();
   AnswerEverything();
-  engine_->Break(0, absl::UnavailableError("by the test"));
+  engine_->servers().Break(0, absl::UnavailableError("by the test"));
   PassMs(100);
   ASSERT_TRUE(HasEnded(extend));
   EXPECT_EQ(ended_[extend].outcome, Outcome::kLockLost);

@@ -43,7 +43,8 @@ TEST_F(PipelineOrderTest, AWriteWaitsForTheLongWriteOfItsKeyAheadOfIt) {
   Begin(DeleteRequest("key", {}));
   Settle();
   EXPECT_EQ(Sent(), (std::vector<std::string>{"2 key 1048576", "2 other 1"}));
-  engine_->Break(0, absl::UnavailableError("by the test"));  // sent again, and now answered
+  engine_->servers().Break(0,
+                           absl::UnavailableError("by the test"));  // sent again, and now answered
   AnswerEverything();
   PassMs(100);
   EXPECT_EQ(Sent(), (std::vector<std::string>{"2 key 1048576", "2 other 1", "2 key 1048576",
@@ -67,7 +68,7 @@ TEST_F(PipelineOrderTest, AGetReadsWhatTheWriteAheadOfItWrote) {
   region.SetSlot(region.HomeOf("key"), 0, region.AddItem("key", "new"));
   server_->PublishRegion();
   AnswerEverything();
-  engine_->Break(0, absl::UnavailableError("by the test"));
+  engine_->servers().Break(0, absl::UnavailableError("by the test"));
   PassMs(100);
   ASSERT_TRUE(HasEnded(put) && HasEnded(get));
   EXPECT_EQ(ended_[get].value, "new");
@@ -86,7 +87,7 @@ TEST_F(PipelineOrderTest, WritesThatAreReleasedWithoutAConnectionKeepTheirOrder)
   const uint64_t first = BeginPut("key", long_value, /*timeout_ms=*/50);
   BeginPut("key", "bb", 60'000);
   Settle();
-  engine_->Break(0, absl::UnavailableError("by the test"));
+  engine_->servers().Break(0, absl::UnavailableError("by the test"));
   BeginPut("key", "ccc", 60'000);
   clock_.now_ns += 60 * kNsPerMs;
   PollOnce();
@@ -145,7 +146,7 @@ TEST_F(PipelineOrderTest, WritesThatWaitAreNotForAnotherServersStore) {
   const uint64_t waiting = BeginPut("key", "b", 60'000);
   Settle();
   server_->grant().incarnation += 2;
-  engine_->Break(0, absl::UnavailableError("by the test"));
+  engine_->servers().Break(0, absl::UnavailableError("by the test"));
   PassMs(100);
   ASSERT_TRUE(HasEnded(waiting));
   EXPECT_EQ(ended_[waiting].outcome, Outcome::kUnavailable);
@@ -159,7 +160,7 @@ TEST_F(PipelineOrderTest, ALongChainEndsWithItsServer) {
   const std::string value(5000, 'a');
   for (uint32_t i = 0; i < kDepth; ++i) ASSERT_NE(BeginPut("key", value, 60'000), 0u);
   Settle();
-  engine_->Break(0, absl::UnavailableError("by the test"));
+  engine_->servers().Break(0, absl::UnavailableError("by the test"));
   PassMs(100);
   EXPECT_EQ(ended_.size(), kDepth);
   EXPECT_EQ(engine_->alive(), 0u);

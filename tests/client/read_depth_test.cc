@@ -51,7 +51,7 @@ class ReadDepthTest : public ::testing::Test {
   // As many queue pairs as the READs in flight need, within what is allowed.
   uint32_t QueuePairsExpected() const {
     const uint32_t depth = client_->Info().at(0).read_depth;
-    return std::clamp((kDepth + depth - 1) / depth, 1u, ClientSession::kQueuePairsMax);
+    return std::clamp((kDepth + depth - 1) / depth, 1u, ClientSession::kConnectionsMax);
   }
   uint64_t QueuePairs() {
     ServerStats stats;

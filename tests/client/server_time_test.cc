@@ -79,7 +79,7 @@ TEST_P(ServerTimeTest, AnotherServerRunHasAnotherClock) {
   EXPECT_TRUE(Get("key").found);
   server_->time_ms = [this] { return ServerMs() + 5 * kHourMs; };
   server_->grant().session_token += 1;
-  engine_->Break(0, absl::UnavailableError("by the test"));
+  engine_->servers().Break(0, absl::UnavailableError("by the test"));
   PassMs(100);
   EXPECT_FALSE(Get("key").found);
   EXPECT_EQ(server_->Count(Opcode::kGet), 1u);

@@ -229,18 +229,13 @@ class RefusingOwner : public SessionOwner {
   absl::Status OnNamed(uint32_t, std::string_view) override {
     return absl::FailedPreconditionError("not this one");
   }
-  void OnLost(uint32_t) override {}
-  void OnDoorbell(uint32_t) override {}
-  bool OnPostOrdered(uint32_t, InFlightWork::Kind, bool) override { return false; }
+  void OnPosted(uint32_t, uint32_t) override {}
   void OnWorksDone(uint32_t, std::span<const InFlightWork::Work>, bool) override {}
-  uint32_t OnEncode(uint32_t, RequestWindow::Entry*, std::span<std::byte>) override {
-    return kNotWanted;
-  }
-  void OnRequestPosted(uint32_t, bool) override {}
-  void OnRequestSignaled(uint32_t) override {}
   void OnReply(RequestWindow::Entry*, const ReplyView&) override {}
-  void OnReady(uint32_t, Comeback) override { ADD_FAILURE() << "it was refused"; }
-  void OnAbandoned(uint32_t) override {}
+  void OnReady(uint32_t, Comeback, std::span<const uint32_t>) override {
+    ADD_FAILURE() << "it was refused";
+  }
+  void OnLost(uint32_t) override {}
 };
 
 // The server listens on one of its host's addresses. The error of that one counts, not that nobody
@@ -369,11 +364,11 @@ TEST(ServersTest, WhatWaitedForAServerIsNotDoneAtTheWrongOne) {
   std::vector<uint32_t> ops;
   std::vector<std::string> keys;
   for (int i = 0; i < kKeys; ++i) {
-    if (run.engine().ServerOf(Key(i)) != 1) continue;
+    if (run.engine().servers().ServerOf(Key(i)) != 1) continue;
     keys.push_back(Key(i));
     ops.push_back(run.Begin(KeyRequest(OpType::kGet, Key(i)), kNever));
   }
-  run.engine().Break(1, absl::UnavailableError("broken by the test"));
+  run.engine().servers().Break(1, absl::UnavailableError("broken by the test"));
   second.Kill();
   ServerProcess renamed({"--listen=" + second.endpoint(), "--name=late"});
   ASSERT_TRUE(run.PollUntil([&] {
@@ -381,7 +376,7 @@ TEST(ServersTest, WhatWaitedForAServerIsNotDoneAtTheWrongOne) {
   }));
   int moved = 0;
   for (size_t i = 0; i < ops.size(); ++i) {
-    const bool stays = run.engine().ServerOf(keys[i]) == 1;
+    const bool stays = run.engine().servers().ServerOf(keys[i]) == 1;
     moved += !stays;
     EXPECT_EQ(run.engine().op(ops[i]).outcome, stays ? Outcome::kOk : Outcome::kUnavailable);
   }
@@ -397,20 +392,20 @@ TEST(ServersTest, WhatIsQueuedForAServerIsNotSentToTheWrongOne) {
   std::vector<uint32_t> queued;
   std::vector<std::string> keys;
   for (int i = 0; queued.size() < 32; ++i) {
-    if (run.engine().ServerOf(Key(i)) != 0) continue;
+    if (run.engine().servers().ServerOf(Key(i)) != 0) continue;
     const uint32_t op = run.Begin(PutRequest(Key(i), "value", {}), kNever);
     keys.push_back(Key(i));
     if (keys.size() > kCreditsDefault) queued.push_back(op);
   }
   run.Poll();
-  run.engine().Break(1, absl::UnavailableError("broken by the test"));
+  run.engine().servers().Break(1, absl::UnavailableError("broken by the test"));
   second.Kill();
   ServerProcess renamed({"--listen=" + second.endpoint(), "--name=late"});
-  ASSERT_TRUE(run.PollUntil([&] { return run.engine().session(1).ready(); }));
+  ASSERT_TRUE(run.PollUntil([&] { return run.engine().servers().session(1).ready(); }));
   int moved = 0;
   for (size_t i = 0; i < queued.size(); ++i) {
     const Op& op = run.engine().op(queued[i]);
-    if (run.engine().ServerOf(keys[kCreditsDefault + i]) == 0) {
+    if (run.engine().servers().ServerOf(keys[kCreditsDefault + i]) == 0) {
       EXPECT_EQ(op.phase, Op::Phase::kRequestQueued);
     } else {
       ++moved;
@@ -423,7 +418,8 @@ TEST(ServersTest, WhatIsQueuedForAServerIsNotSentToTheWrongOne) {
 
 uint64_t ServerSetOf(const EngineRun& run, uint32_t server) {
   RequestHeader heartbeat;
-  std::memcpy(&heartbeat, run.engine().session(server).memory().heartbeat(), sizeof(heartbeat));
+  std::memcpy(&heartbeat, run.engine().servers().session(server).memory().heartbeat(),
+              sizeof(heartbeat));
   return heartbeat.server_set;
 }
 

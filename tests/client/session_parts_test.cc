@@ -7,12 +7,12 @@
 #include <span>
 #include <vector>
 
+#include "client/engine/request_queue.h"
 #include "client/locks/lock_table.h"
 #include "client/session/fixed_ring.h"
 #include "client/session/handshake.h"
 #include "client/session/in_flight_work.h"
 #include "client/session/liveness.h"
-#include "client/session/request_queue.h"
 #include "client/session/request_window.h"
 #include "client/session/send_chain.h"
 #include "common/layout/superblock.h"
@@ -136,8 +136,8 @@ TEST(InFlightWorkTest, WhatIsReportedMayBeFollowedByMore) {
 class SendChainTest : public ::testing::Test {
  protected:
   SendChainTest() {
-    link_.work = InFlightWork(256);
-    chain_.Open(&link_);
+    connection_.work = InFlightWork(256);
+    chain_.Open(&connection_);
     chain_.SetRegion(1000, 7, 3);
   }
   void AddReads(uint32_t n) {
@@ -151,7 +151,7 @@ class SendChainTest : public ::testing::Test {
     return signaled;
   }
 
-  Link link_;
+  ClientConnection connection_;
   SendChain chain_{8};
 };
 
@@ -164,7 +164,7 @@ TEST_F(SendChainTest, SignalsOftenEnoughToFreeTheQueueAndItsLast) {
 
 TEST_F(SendChainTest, SignalsItsLastOnlyIfThatIsAskedFor) {
   SendChain chain(SendChain::kMax);
-  chain.Open(&link_);
+  chain.Open(&connection_);
   for (uint32_t op = 0; op < 100; ++op) {
     EXPECT_FALSE(chain.NextIsSignaled());
     chain.AddRead({nullptr, 0, op, 64, {}});
@@ -191,7 +191,7 @@ TEST_F(SendChainTest, AReadAfterAnotherWorkRequestIsWhole) {
   AddReads(3);
   for (uint32_t i = 0; i < 3; ++i) {
     const ibv_send_wr& request = chain_.request(i);
-    EXPECT_EQ(request.wr_id, link_.SendId(2 + i));
+    EXPECT_EQ(request.wr_id, connection_.SendId(2 + i));
     EXPECT_EQ(request.next, &chain_.request(i + 1));
     EXPECT_EQ(request.opcode, IBV_WR_RDMA_READ);
     EXPECT_EQ(request.num_sge, 1);
@@ -207,7 +207,7 @@ TEST_F(SendChainTest, HasRoomForWhatItAndTheSendQueueHave) {
   AddReads(SendChain::kMax - 1);
   EXPECT_EQ(chain_.room(), 1u);
   chain_.Clear();
-  for (uint32_t op = 0; op < 100; ++op) link_.work.Push({op, InFlightWork::Kind::kRead});
+  for (uint32_t op = 0; op < 100; ++op) connection_.work.Push({op, InFlightWork::Kind::kRead});
   EXPECT_EQ(chain_.room(), 256u - 100 - (SendChain::kMax - 1));
 }
 

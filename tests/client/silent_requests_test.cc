@@ -99,7 +99,7 @@ TEST_F(SilentRequestsTest, AfterABreakOnlyWhatIsWaitedForIsSentAgain) {
   PassMs(100);
   const uint64_t put = BeginPut("long", "value", 60'000);
   Settle();
-  engine_->Break(0, absl::UnavailableError("by the test"));
+  engine_->servers().Break(0, absl::UnavailableError("by the test"));
   AnswerEverything();
   PassMs(100);
   ASSERT_EQ(server_->requests().size(), 3u);

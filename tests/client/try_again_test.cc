@@ -78,7 +78,7 @@ TEST_F(TryAgainTest, OutlivesTheConnection) {
   Refuse(1);
   const uint64_t refused = BeginStats(10'000);
   Settle();
-  engine_->Break(0, absl::UnavailableError("broken by the test"));
+  engine_->servers().Break(0, absl::UnavailableError("broken by the test"));
   for (int i = 0; i < 100 && !HasEnded(refused); ++i) PassMs(20);
   ASSERT_TRUE(HasEnded(refused));
   EXPECT_EQ(ended_[refused].outcome, Outcome::kOk);

@@ -112,7 +112,8 @@ TEST_F(WakeFdTest, ASleepingClientIsHeardInTimeAndSeldomWakes) {
   constexpr int kSeconds = 20;
   const uint32_t before = server_->heartbeats();
   SleepMs(kSeconds * 1000);
-  const int64_t heartbeat_ms = Liveness::HeartbeatNs(engine_->session(0).silence_ns()) / kNsPerMs;
+  const int64_t heartbeat_ms =
+      Liveness::HeartbeatNs(engine_->servers().session(0).terms().silence_ns()) / kNsPerMs;
   EXPECT_GE(server_->heartbeats() - before, kSeconds * 1000 / heartbeat_ms - 1);
   EXPECT_EQ(server_->connections(), 1u);
   EXPECT_LE(wakes_, 8 * kSeconds);
@@ -129,10 +130,10 @@ TEST_F(WakeFdTest, TheDescriptorsOfANewConnectionWakeToo) {
   Connect(4);
   AnswerEverything();
   FallAsleep();
-  engine_->Break(0, absl::UnavailableError("broken by the test"));
+  engine_->servers().Break(0, absl::UnavailableError("broken by the test"));
   SleepMs(100);
   EXPECT_EQ(server_->connections(), 2u);
-  ASSERT_TRUE(engine_->session(0).ready());
+  ASSERT_TRUE(engine_->servers().session(0).ready());
   const uint64_t put = BeginPut("key", "value");
   FallAsleep();
   SettleAsleep();
@@ -158,7 +159,7 @@ TEST_F(WakeFdTest, KnowsWhenAnotherPollMadeSomethingDueSooner) {
   EXPECT_FALSE(wake_->Covers(*engine_, clock_.now_ns));
   FallAsleep();
   EXPECT_TRUE(wake_->Covers(*engine_, clock_.now_ns));
-  engine_->Break(0, absl::UnavailableError("broken by the test"));
+  engine_->servers().Break(0, absl::UnavailableError("broken by the test"));
   SettleAsleep();
   PollOnce();
 }
@@ -186,7 +187,8 @@ TEST_F(WakeFdTest, NothingIsLostInAnyOrder) {
     for (int act = 0; act < kActs; ++act) {
       for (uint64_t steps = random() % 8; steps > 0; --steps) softverbs_step();
       if (random() % 4 != 0) server_->Step();
-      if (random() % 20 == 0) engine_->Break(0, absl::UnavailableError("broken by the test"));
+      if (random() % 20 == 0)
+        engine_->servers().Break(0, absl::UnavailableError("broken by the test"));
       if (random() % 3 == 0) BeginPut("key", "value", 30'000);
       if (random() % 3 == 0) BeginKey(OpType::kGet, "absent", 30'000);
       if (random() % 3 == 0) BeginKey(OpType::kGet, "there", 30'000);

@@ -84,7 +84,7 @@ bool SimulatedClient::Begin(Pending p, absl::StatusOr<OpRequest> request) {
   pending.begun_ns = run_->now_ns();
   pending.operation.client = number();
   pending.operation.invoke_ns = run_->Tick();
-  const bool began = engine_->Begin(*request) != kNoOp;
+  const bool began = engine_->Begin(*request) != kInvalidOp;
   WatchRoom(began);
   if (!began) {
     if (InHistory(pending.type)) history_->End(pending.key, Writes(pending.type));

@@ -51,7 +51,7 @@ SimulatedClient::SimulatedClient(const Options& options, Run* run, History* hist
   };
   auto engine = Engine::Create({.endpoints = {options.endpoint},
                                 .options = public_options,
-                                .queue_pairs_max = options.queue_pairs_max,
+                                .connections_max = options.queue_pairs_max,
                                 .nic_locks = options.nic_locks,
                                 .signal_every = options.signal_every,
                                 .clock = run->clock()});
@@ -110,7 +110,7 @@ void SimulatedClient::Poll() {
                             .value = {reinterpret_cast<const char*>(p.out.data()),
                                       std::min<size_t>(done.info.value_bytes, p.out.size())}});
   }
-  for (uint32_t i = engine_->NextFinished(); i != kNoOp; i = engine_->NextFinished()) {
+  for (uint32_t i = engine_->NextFinished(); i != kInvalidOp; i = engine_->NextFinished()) {
     const Op& op = engine_->op(i);
     Finish(op.request.user_data, {.outcome = op.outcome,
                                   .found = op.done.found,
@@ -135,7 +135,7 @@ void SimulatedClient::WatchConnection() {
     if (connected_ns_ > excused_ns) {
       run_->Fail(Check::kHealthyConnection,
                  absl::StrCat("client ", number(), " lost its connection: ",
-                              WithoutPort(engine_->session(0).status().ToString())));
+                              WithoutPort(engine_->servers().session(0).status().ToString())));
     }
     health_.Disturb(now_ns);
   }
@@ -311,7 +311,7 @@ bool SimulatedClient::Holds(uint64_t word) const {
 void SimulatedClient::Break() {
   run_->Note(absl::StrCat("client ", number(), " breaks its connection"));
   health_.Excuse(run_->now_ns());
-  engine_->Break(0, absl::UnavailableError("broken by the simulation"));
+  engine_->servers().Break(0, absl::UnavailableError("broken by the simulation"));
 }
 
 }  // namespace gannet::simulation

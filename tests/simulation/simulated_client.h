@@ -56,11 +56,11 @@ class SimulatedClient {
   void Suspend(int64_t ns) { last_poll_ns_ += ns; }
 
   bool idle() const { return pending_count_ == 0; }
-  bool ready() const { return engine_->session(0).ready(); }
+  bool ready() const { return engine_->servers().session(0).ready(); }
   // Returns true if its first attempt to connect failed. It will not try again.
-  bool dead() const { return engine_->session(0).dead(); }
+  bool dead() const { return engine_->servers().session(0).dead(); }
   uint32_t credits() const { return ready() ? grant().credits : 0; }
-  const Grant& grant() const { return engine_->session(0).grant(); }
+  const Grant& grant() const { return engine_->servers().session(0).grant(); }
   // Returns true if it believes that it holds a lock by this word, and the lease is not over.
   bool Holds(uint64_t word) const;
   // Returns how many resources are taken and requests wait: 0 if nothing is under way.

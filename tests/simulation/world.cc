@@ -64,7 +64,7 @@ std::unique_ptr<SimulatedClient> World::NewClient() {
                                    .ttl_percent = scenario_.ttl_percent};
   options.depth = static_cast<uint32_t>(run_->LogUniform(1, 64));
   const bool async = run_->OneIn(2);
-  options.queue_pairs_max = async && !scenario_.crowded ? ClientSession::kQueuePairsMax : 1;
+  options.queue_pairs_max = async && !scenario_.crowded ? ClientSession::kConnectionsMax : 1;
   options.signal_every = async ? 32 : SendChain::kMax;
   options.completions = async ? 1 + static_cast<uint32_t>(run_->Below(16)) : 0;
   options.nic_locks = !run_->OneIn(3);

@@ -1,0 +1,61 @@
+#ifndef GANNET_CLIENT_ENGINE_ENGINE_SERVER_H_
+#define GANNET_CLIENT_ENGINE_ENGINE_SERVER_H_
+
+#include <gannet/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <utility>
+
+#include "client/engine/request_queue.h"
+#include "client/location_cache/location_cache.h"
+#include "client/locks/lock_table.h"
+#include "client/session/client_session.h"
+#include "client/session/fixed_ring.h"
+#include "common/layout/item.h"
+
+namespace gannet {
+
+// What an Engine keeps of one server.
+struct alignas(64) EngineServer {
+  // `ops`: how many operations there may be.
+  EngineServer(uint64_t cache_bytes, uint32_t ops, std::unique_ptr<ClientSession> s)
+      : cache(cache_bytes), session(std::move(s)), ordered(4 * ops), requests(ops) {}
+
+  LocationCache cache;
+  LockTable locks;
+  std::unique_ptr<ClientSession> session;
+  // What waits to be sent to it, except READs.
+  FixedRing<OrderedWork> ordered;
+  RequestQueue requests;
+  bool wants_buffer = false;  // the first request waits for a buffer to lend
+
+  bool HasQueued() const { return !ordered.empty() || !requests.empty(); }
+  // Returns whether anything of that can be sent now.
+  bool CanSendQueued() const {
+    return session->CanSend() &&
+           (!ordered.empty() || (!requests.empty() && !wants_buffer && session->CanSendRequest()));
+  }
+
+  // Returns whether the item may be past its expiry, so that only the server can tell. `now_ns` may
+  // be when the operation began: an item that was alive then is a right answer.
+  bool PastExpiry(const ItemHeader& header, int64_t now_ns) const {
+    return header.expiry_ms() != 0 &&
+           !session->server_time().SurelyBefore(header.expiry_ms(), now_ns);
+  }
+  // Returns how long an item lives at least. 0: perhaps its expiry has passed.
+  std::chrono::milliseconds TtlLeft(uint64_t expiry_ms, int64_t now_ns) const {
+    return std::chrono::milliseconds(session->server_time().LeftMs(expiry_ms, now_ns));
+  }
+  // Returns what a caller is told of an item.
+  ItemInfo MakeItemInfo(const ItemHeader& header, int64_t now_ns) const {
+    ItemInfo info{header.version, header.flags, header.expiry_ms(), header.value_bytes};
+    if (info.expiry_ms != 0) info.ttl_left = TtlLeft(info.expiry_ms, now_ns);
+    return info;
+  }
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_ENGINE_ENGINE_SERVER_H_

@@ -1,0 +1,23 @@
+#include "client/engine/op_slots.h"
+
+namespace gannet {
+
+void OpSlots::FreeIfQuiet(Op& op) {
+  if (op.phase != Op::Phase::kReleased || !op.busy.quiet()) return;
+  SetLingering(lingering_ - 1);
+  ClearAndFree(op);
+}
+
+// Clears what an operation of any kind may have left behind.
+void OpSlots::ClearAndFree(Op& op) {
+  if (op.item.data != nullptr) op.ReturnItem();
+  op.acquiring = op.lock_acquired = false;
+  op.request = {};
+  op.done = {};
+  op.value = {};
+  op.word = LockWord();
+  op.value_needed = 0;
+  Free(op);
+}
+
+}  // namespace gannet

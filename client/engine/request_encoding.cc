@@ -1,0 +1,97 @@
+#include "client/engine/request_encoding.h"
+
+namespace gannet {
+
+Opcode RequestOpcode(const Op& op) {
+  if (op.busy.releasing) return Opcode::kUnlock;
+  switch (op.request.type) {
+    case OpType::kGet:
+      return Opcode::kGet;
+    case OpType::kPut:
+      return Opcode::kPut;
+    case OpType::kDelete:
+      return Opcode::kDelete;
+    case OpType::kLock:
+      return Opcode::kLock;
+    case OpType::kLockAndGet:
+      return op.lock_acquired ? Opcode::kGet : Opcode::kLock;
+    case OpType::kUnlock:
+    case OpType::kBreakLock:
+      return Opcode::kUnlock;
+    case OpType::kExtendLock:
+      return Opcode::kExtendLock;
+    case OpType::kListLocks:
+      return Opcode::kListLocks;
+    case OpType::kStats:
+      return Opcode::kStats;
+    case OpType::kPing:
+      return Opcode::kPing;
+  }
+  return Opcode::kPing;
+}
+
+RequestHeader MakeRequestHeader(const Op& op) {
+  const OpRequest& request = op.request;
+  const Opcode opcode = RequestOpcode(op);
+  RequestHeader header{};
+  header.opcode = static_cast<uint8_t>(opcode);
+  header.key_bytes = op.key_bytes;
+  switch (opcode) {
+    case Opcode::kLock:
+    case Opcode::kExtendLock:
+      header.ttl_ms = request.ttl_ms;
+      [[fallthrough]];
+    case Opcode::kUnlock:
+      header.lock_word = op.word.word();
+      header.flags = request.type == OpType::kBreakLock ? kForce : 0;
+      return header;
+    case Opcode::kListLocks:
+      header.expected_version = request.expected_version;
+      return header;
+    case Opcode::kPut:
+    case Opcode::kDelete:
+      break;
+    default:
+      return header;
+  }
+  header.value_bytes = static_cast<uint32_t>(request.value.size());
+  header.ttl_ms = request.ttl_ms;
+  header.user_flags = request.flags;
+  header.expected_version = request.expected_version;
+  header.lock_word = request.under_lock ? request.lock_word : 0;
+  header.flags = (request.only_if_absent ? kOnlyIfAbsent : 0) |
+                 (request.only_if_version ? kOnlyIfVersion : 0) |
+                 (request.under_lock ? kUnderLock : 0);
+  return header;
+}
+
+Outcome ToOutcome(ReplyStatus status) {
+  switch (status) {
+    case ReplyStatus::kOk:
+    case ReplyStatus::kNotFound:
+    case ReplyStatus::kLockHeld:
+      return Outcome::kOk;
+    case ReplyStatus::kExists:
+      return Outcome::kExists;
+    case ReplyStatus::kVersionMismatch:
+      return Outcome::kVersionMismatch;
+    case ReplyStatus::kLockLost:
+      return Outcome::kLockLost;
+    case ReplyStatus::kHeapFull:
+      return Outcome::kHeapFull;
+    case ReplyStatus::kIndexFull:
+      return Outcome::kIndexFull;
+    case ReplyStatus::kInvalidArgument:
+      return Outcome::kRefused;
+    case ReplyStatus::kUnimplemented:
+      return Outcome::kUnimplemented;
+    case ReplyStatus::kTryAgain:
+      return Outcome::kUnavailable;
+    case ReplyStatus::kBufferTooSmall:
+    case ReplyStatus::kInternal:
+      return Outcome::kServerBug;
+  }
+  return Outcome::kServerBug;
+}
+
+}  // namespace gannet

@@ -1,0 +1,51 @@
+#ifndef GANNET_CLIENT_SESSION_CLIENT_CONNECTION_H_
+#define GANNET_CLIENT_SESSION_CLIENT_CONNECTION_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "client/session/in_flight_work.h"
+#include "client/session/liveness.h"
+#include "client/session/session_memory.h"
+#include "common/rdma/connector.h"
+
+namespace gannet {
+
+// The kinds of a session's work-request ids (WrId::kind). WrId::slot is the position in
+// InFlightWork for kSend, the number of the receive buffer for kReceive, and 0 for kDrain.
+// WrId::owner is the connection's id. It is new for every connection, so late completions of an
+// earlier connection can be told apart.
+enum class ConnectionWork : uint8_t { kSend = 1, kReceive = 2, kDrain = 3 };
+
+// One connection of a session: a queue pair, and what is in flight on it.
+struct ClientConnection {
+  enum class Phase : uint8_t { kConnecting, kReady, kFailed, kDraining, kDrained };
+
+  Phase phase = Phase::kConnecting;
+  bool drain_completes = false;  // while kDraining: a completion will tell that all is flushed
+  uint32_t index = 0;            // among the session's connections
+  uint32_t id = 0;               // WrId::owner of its work-request ids
+  uint32_t reserved = 0;         // entries of the completion queue
+  InFlightWork work{1};
+  Liveness liveness;                    // the server watches each connection by itself
+  std::vector<uint32_t> used_receives;  // numbers of receive buffers to be posted again
+  std::unique_ptr<Connector> connector;
+
+  bool ready() const { return phase == Phase::kReady; }
+  ibv_qp* qp() const { return connector->connection()->qp(); }
+  unsigned send_flags() const { return connector->connection()->send_flags(); }
+  uint32_t inline_bytes() const { return connector->connection()->limits().inline_bytes; }
+  // Returns the work-request id for a position of `work`.
+  uint64_t SendId(uint32_t position) const {
+    return WrId{static_cast<uint8_t>(ConnectionWork::kSend), id, position}.Pack();
+  }
+  // Posts every receive buffer that was used, with one call. Returns false if the device refuses.
+  bool PostReceives(const SessionMemory& memory);
+  // Closes it: the queue pair goes to the error state, and all that was posted is flushed.
+  void BeginDrain();
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_SESSION_CLIENT_CONNECTION_H_

@@ -1,0 +1,56 @@
+#ifndef GANNET_CLIENT_SESSION_SESSION_OWNER_H_
+#define GANNET_CLIENT_SESSION_SESSION_OWNER_H_
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "client/session/in_flight_work.h"
+#include "client/session/request_window.h"
+#include "common/protocol/message.h"
+
+namespace gannet {
+
+// How a session came back after its connections broke.
+enum class Comeback : uint8_t {
+  kFirst,           // it is the first connection
+  kResumed,         // the server knew the session: unanswered requests were sent again
+  kNewSession,      // the same server run, but it forgot the session: their outcome is unknown
+  kNewIncarnation,  // another server run with other memory: as kNewSession, and no location holds
+};
+
+// What a ClientSession tells its owner. A session calls these only from within a call of its owner:
+// OnPosted when the owner queues or flushes something, the others from Poll.
+class SessionOwner {
+ public:
+  virtual ~SessionOwner() = default;
+  // The work request of `op` was put into a chain. `costs` tells what to charge the operation for.
+  // Also called for requests that are sent again.
+  static constexpr uint32_t kDoorbell = 1;  // it is the first of the chain
+  static constexpr uint32_t kSend = 2;
+  static constexpr uint32_t kSignaled = 4;  // it is a SEND that has a completion of its own
+  virtual void OnPosted(uint32_t op, uint32_t costs) = 0;
+  // These work requests are done, oldest first. If `signaled`, the last one had a completion of its
+  // own. The owner may queue READs meanwhile.
+  virtual void OnWorksDone(uint32_t session, std::span<const InFlightWork::Work> works,
+                           bool signaled) = 0;
+  // The answer to a request that `answered->op` waits for. The owner may take `answered->reply`.
+  // The session returns what is left to its pool.
+  virtual void OnReply(RequestWindow::Entry* answered, const ReplyView& reply) = 0;
+  // A connection is being made, and the server calls itself `name` (empty: it has no name). On an
+  // error the connection is given up for that reason. Otherwise OnReady follows.
+  virtual absl::Status OnNamed(uint32_t session, std::string_view name) = 0;
+  // The session is connected. The answers to the requests of the operations in `abandoned` will
+  // never be known; there are none after kFirst and kResumed.
+  virtual void OnReady(uint32_t session, Comeback comeback,
+                       std::span<const uint32_t> abandoned) = 0;
+  // The connections are gone and flushed: the NIC touches no memory of READs and compare-and-swaps
+  // any more, and none of them will be reported. Locks are lost. Unanswered requests stay. Also
+  // called after each failed attempt to connect while the session is down().
+  virtual void OnLost(uint32_t session) = 0;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_SESSION_SESSION_OWNER_H_
