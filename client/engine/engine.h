@@ -99,7 +99,7 @@ class Engine final : public SessionOwner {
   // is due. 0: Poll now. If nobody waits, a dead server may be noticed later.
   int64_t IdleNs(int64_t now_ns, bool somebody_waits = true) const;
   // Returns true if a completion may come. An idle client's connections tell of a broken one.
-  bool ExpectsCompletions() const { return alive() > 0 || servers_.ExpectsCompletions(); }
+  bool ExpectsCompletions() const { return slots_.not_free() > 0 || servers_.ExpectsCompletions(); }
   // Something waits for a buffer that an operation gives back when it is released.
   bool wants_buffer() const { return !starved_.empty() || servers_.wants_buffer(); }
   // For tests: slots, requests, queue entries and buffers that are not free. 0 unless something is

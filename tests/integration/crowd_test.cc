@@ -104,9 +104,7 @@ TEST(CrowdTest, AThousandClientsComeBackAfterARestart) {
   server.Restart();
   const auto restarted = steady_clock::now();
   std::vector<std::optional<steady_clock::duration>> back_after(count);
-  const auto begin_get = [&](size_t i) {
-    EXPECT_TRUE(clients[i]->Get("key", {}, i).ok());
-  };
+  const auto begin_get = [&](size_t i) { EXPECT_TRUE(clients[i]->Get("key", {}, i).ok()); };
   for (size_t i = 0; i < count; ++i) begin_get(i);
   size_t back = 0;
   const auto give_up = restarted + kStepTimeout;
