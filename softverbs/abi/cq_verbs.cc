@@ -3,10 +3,10 @@
 #include <pthread.h>
 
 #include <cerrno>
-#include <mutex>
 
 #include "softverbs/base/export.h"
 #include "softverbs/base/limits.h"
+#include "softverbs/base/mutex.h"
 #include "softverbs/cq/cq.h"
 #include "softverbs/nic/context.h"
 
@@ -23,6 +23,7 @@ Cq* CreateCq(ibv_context* context, const ibv_cq_init_attr_ex& attr) {
     return nullptr;
   }
   auto* cq = new Cq;
+  cq->lock.AssertHeld();  // nobody else knows it yet
   cq->context = Context::From(context);
   cq->channel = Channel::From(attr.channel);
   cq->Resize(attr.cqe);
@@ -113,7 +114,7 @@ SOFTVERBS_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_c
 SOFTVERBS_EXPORT int ibv_resize_cq(ibv_cq* ibv, int cqe) {
   Cq& cq = *Cq::From(ibv);
   if (cqe <= 0 || cqe > static_cast<int>(softverbs::kMaxCqe)) return EINVAL;
-  const std::lock_guard<softverbs::SpinLock> guard(cq.lock);
+  const softverbs::LockGuard guard(cq.lock);
   if (cq.tail - cq.head > static_cast<uint32_t>(cqe)) return EINVAL;
   cq.Resize(static_cast<uint32_t>(cqe));
   return 0;

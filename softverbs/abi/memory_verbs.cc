@@ -1,11 +1,11 @@
 #include <atomic>
 #include <cerrno>
 #include <memory>
-#include <mutex>
 #include <vector>
 
 #include "softverbs/base/export.h"
 #include "softverbs/base/locked_pages.h"
+#include "softverbs/base/mutex.h"
 #include "softverbs/fault/strict.h"
 #include "softverbs/nic/context.h"
 #include "softverbs/nic/nic.h"
@@ -46,7 +46,7 @@ void AwaitInitiators(Nic& nic, uint32_t pd) {
     for (uint32_t index = 0; index < kQpsPerProcess; ++index) {
       Qp* qp = nic.qps().At(index);
       if (qp == nullptr || qp->pd_id != pd) continue;
-      const std::lock_guard<SpinLock> guard(qp->lock);
+      const LockGuard guard(qp->lock);
       if (qp->link) initiators.emplace_back(qp->link, QpIndex(qp->attr.dest_qp_num));
     }
   }
@@ -63,7 +63,7 @@ bool InUse(Nic& nic, uint32_t lkey) {
   for (uint32_t index = 0; index < kQpsPerProcess; ++index) {
     Qp* qp = nic.qps().At(index);
     if (qp == nullptr) continue;
-    const std::lock_guard<SpinLock> guard(qp->lock);
+    const LockGuard guard(qp->lock);
     SendQueue& queue = qp->requester.queue;
     for (uint32_t place = queue.done; place != queue.posted; ++place) {
       SendWqe& wqe = queue.At(place);

@@ -8,6 +8,7 @@
 
 #include "softverbs/base/export.h"
 #include "softverbs/base/limits.h"
+#include "softverbs/base/mutex.h"
 #include "softverbs/cq/held_completions.h"
 #include "softverbs/qp/qp.h"
 #include "softverbs/qp/qp_state.h"
@@ -82,6 +83,7 @@ void FillPublic(Qp& qp, ibv_context* context, const ibv_qp_init_attr_ex& attr) {
 
 Qp* CreateQp(ibv_context* context, const ibv_qp_init_attr_ex& attr) {
   auto qp = std::make_unique<Qp>();
+  qp->lock.AssertHeld();  // nobody else knows it yet
   qp->context = Context::From(context);
   qp->nic = qp->context->nic;
   qp->pd_id = Pd::From(attr.pd)->id;
@@ -133,7 +135,7 @@ void AwaitAcknowledged(Qp& qp) {
 void Detach(Qp& qp) {
   const Engine::Pause pause(qp.nic->engine());
   qp.nic->qps().Remove(qp.number);
-  const std::lock_guard<SpinLock> guard(qp.lock);
+  const LockGuard guard(qp.lock);
   RevokeTarget(qp);
   HandRefusalToLink(qp);
   qp.state = IBV_QPS_RESET;

@@ -3,10 +3,10 @@
 #include <pthread.h>
 
 #include <cerrno>
-#include <mutex>
 
 #include "softverbs/base/export.h"
 #include "softverbs/base/limits.h"
+#include "softverbs/base/mutex.h"
 #include "softverbs/qp/srq.h"
 
 namespace softverbs {
@@ -20,6 +20,7 @@ Srq* CreateSrq(ibv_pd* pd, void* srq_context, ibv_srq_attr* attr) {
     return nullptr;
   }
   auto* srq = new Srq;
+  srq->lock.AssertHeld();  // nobody else knows it yet
   srq->context = Context::From(pd->context);
   srq->pd = Pd::From(pd);
   srq->number = last_srq_number.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -78,7 +79,7 @@ SOFTVERBS_EXPORT int ibv_modify_srq(ibv_srq* ibv, ibv_srq_attr* attr, int mask) 
   Srq& srq = *Srq::From(ibv);
   if ((mask & IBV_SRQ_MAX_WR) != 0) return EOPNOTSUPP;  // no IBV_DEVICE_SRQ_RESIZE
   if ((mask & IBV_SRQ_LIMIT) == 0) return 0;
-  const std::lock_guard<softverbs::SpinLock> guard(srq.lock);
+  const softverbs::LockGuard guard(srq.lock);
   if (attr->srq_limit > srq.queue.max_wr()) return EINVAL;
   srq.limit = attr->srq_limit;
   return 0;
@@ -86,7 +87,7 @@ SOFTVERBS_EXPORT int ibv_modify_srq(ibv_srq* ibv, ibv_srq_attr* attr, int mask) 
 
 SOFTVERBS_EXPORT int ibv_query_srq(ibv_srq* ibv, ibv_srq_attr* attr) {
   Srq& srq = *Srq::From(ibv);
-  const std::lock_guard<softverbs::SpinLock> guard(srq.lock);
+  const softverbs::LockGuard guard(srq.lock);
   attr->max_wr = srq.queue.max_wr();
   attr->max_sge = srq.queue.max_sge();
   attr->srq_limit = srq.limit;

@@ -23,7 +23,7 @@ Message RejectMessage(RejectReason reason) {
 }
 
 // Tells the peer what it must hear if the id is destroyed in its present state.
-void SayGoodbye(CmId* id) {
+void SayGoodbye(CmId* id) SV_REQUIRES(state_mutex) {
   switch (id->state) {
     case IdState::kRequestSent:
       id->Send(RejectMessage(RejectReason::kTimeout));
@@ -45,7 +45,7 @@ void SayGoodbye(CmId* id) {
 }
 
 // Takes back the id's queued events. Returns the ids that only its connection requests know.
-std::vector<CmId*> PurgeEvents(CmId* id) {
+std::vector<CmId*> PurgeEvents(CmId* id) SV_REQUIRES(state_mutex) {
   std::vector<CmId*> unseen;
   for (const auto& event : id->events->Take(id)) {
     id->outstanding--;
@@ -125,7 +125,7 @@ bool CmId::Send(const Message& message) { return link != nullptr && link->Send(m
 
 void CmId::RunLater(int64_t delay_ns, void (*fn)(CmId*)) {
   timers.push_back(Loop::Get().RunAt(MonotonicNs() + delay_ns, [handle = handle, fn] {
-    const Lock lock = LockState();
+    const LockGuard lock(state_mutex);
     if (CmId* id = Lookup(handle)) fn(id);
   }));
 }
@@ -138,7 +138,7 @@ int CreateId(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_p
   const bool sync = channel == nullptr;
   auto events = sync ? EventChannel::Create() : EventChannel::Find(channel);
   if (events == nullptr) return sync ? errno : EBADF;
-  const Lock lock = LockState();
+  const LockGuard lock(state_mutex);
   *id = new CmId(std::move(events), sync, context, ps, type);
   return 0;
 }
@@ -163,7 +163,7 @@ void Shutdown(CmId* id) {
   std::shared_ptr<Listener> listener;
   std::vector<Loop::Timer> timers;
   {
-    const Lock lock = LockState();
+    const LockGuard lock(state_mutex);
     State::Get().ids.erase(id->handle);
     SayGoodbye(id);
     id->state = IdState::kClosed;
@@ -177,7 +177,7 @@ void Shutdown(CmId* id) {
   if (link != nullptr) link->Close();
   std::vector<CmId*> unseen;
   {
-    const Lock lock = LockState();
+    const LockGuard lock(state_mutex);
     id->listener = nullptr;
     id->port_holder.Reset();
     unseen = PurgeEvents(id);
@@ -208,8 +208,8 @@ SOFTVERBS_EXPORT int rdma_destroy_id(rdma_cm_id* handle) {
   softverbs::cm::Shutdown(id);
   if (id->event != nullptr) rdma_ack_cm_event(id->event);
   {
-    softverbs::cm::Lock lock = softverbs::cm::LockState();
-    id->acknowledged.wait(lock, [id] { return id->outstanding == 0; });
+    const softverbs::LockGuard lock(softverbs::cm::state_mutex);
+    while (id->outstanding != 0) softverbs::cm::state_mutex.Wait(id->acknowledged);
   }
   if (id->sync) EventChannel::Forget(id->channel);
   delete id;

@@ -4,12 +4,12 @@
 
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 #include <utility>
 
 #include "softverbs/base/clock.h"
 #include "softverbs/base/gid.h"
 #include "softverbs/base/limits.h"
+#include "softverbs/base/mutex.h"
 #include "softverbs/nic/address_handle.h"
 #include "softverbs/nic/grh.h"
 #include "softverbs/qp/post.h"
@@ -55,7 +55,7 @@ DatagramRoute RouteTo(const Qp& qp, const ibv_send_wr& wr) {
   return to;
 }
 
-DatagramRoute& RouteAt(Qp& qp, uint32_t index) {
+DatagramRoute& RouteAt(Qp& qp, uint32_t index) SV_REQUIRES(qp.lock) {
   return qp.routes[index & (qp.requester.queue.places() - 1)];
 }
 
@@ -111,7 +111,7 @@ int PostDatagrams(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   for (const ibv_send_wr* each = wr; each != nullptr; each = each->next) {
     routes.push_back(RouteTo(qp, *each));
   }
-  const std::lock_guard<SpinLock> guard(qp.lock);
+  const LockGuard guard(qp.lock);
   SendQueue& queue = qp.requester.queue;
   const uint32_t before = queue.posted;
   int error = CanPost(qp) ? 0 : EINVAL;

@@ -37,6 +37,7 @@ int WorkRequestBuilder::Complete(ibv_qp* qp) {
 }
 
 ibv_send_wr& WorkRequestBuilder::Begin(const ibv_qp_ex& qp, ibv_wr_opcode opcode) {
+  owner_.AssertHeld();
   Part& part = parts_.emplace_back();
   part = Part{};
   part.wr.wr_id = qp.wr_id;
@@ -46,6 +47,7 @@ ibv_send_wr& WorkRequestBuilder::Begin(const ibv_qp_ex& qp, ibv_wr_opcode opcode
 }
 
 void WorkRequestBuilder::SetSges(const ibv_sge* sges, size_t count) {
+  owner_.AssertHeld();
   if (parts_.empty()) return Fail(EINVAL);
   parts_.back().first_sge = sges_.size();
   parts_.back().wr.num_sge = static_cast<int>(count);
@@ -53,6 +55,7 @@ void WorkRequestBuilder::SetSges(const ibv_sge* sges, size_t count) {
 }
 
 void WorkRequestBuilder::SetDestination(ibv_ah* ah, uint32_t qpn, uint32_t qkey) {
+  owner_.AssertHeld();
   if (parts_.empty()) return Fail(EINVAL);
   ibv_send_wr& wr = parts_.back().wr;
   wr.wr.ud.ah = ah;
@@ -61,6 +64,7 @@ void WorkRequestBuilder::SetDestination(ibv_ah* ah, uint32_t qpn, uint32_t qkey)
 }
 
 void WorkRequestBuilder::SetInline(size_t count, const ibv_data_buf* buffers) {
+  owner_.AssertHeld();
   if (parts_.empty()) return Fail(EINVAL);
   Part& part = parts_.back();
   part.wr.send_flags |= IBV_SEND_INLINE;
@@ -141,9 +145,10 @@ void SetInlineDataList(ibv_qp_ex* qp, size_t count, const ibv_data_buf* buffers)
   Builder(qp).SetInline(count, buffers);
 }
 
-void Start(ibv_qp_ex* qp) { Builder(qp).Start(); }
-int Complete(ibv_qp_ex* qp) { return Builder(qp).Complete(&qp->qp_base); }
-void Abort(ibv_qp_ex* qp) { Builder(qp).Abort(); }
+// The application's thread owns the builder from the first of these calls to one of the others.
+void Start(ibv_qp_ex* qp) SV_UNCHECKED { Builder(qp).Start(); }
+int Complete(ibv_qp_ex* qp) SV_UNCHECKED { return Builder(qp).Complete(&qp->qp_base); }
+void Abort(ibv_qp_ex* qp) SV_UNCHECKED { Builder(qp).Abort(); }
 
 }  // namespace
 
