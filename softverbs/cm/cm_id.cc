@@ -8,6 +8,7 @@
 #include "softverbs/base/clock.h"
 #include "softverbs/base/export.h"
 #include "softverbs/base/fork.h"
+#include "softverbs/base/log.h"
 #include "softverbs/cm/device.h"
 #include "softverbs/cm/listener.h"
 
@@ -132,8 +133,14 @@ void CmId::RunLater(int64_t delay_ns, void (*fn)(CmId*)) {
 
 int CreateId(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space ps,
              ibv_qp_type type) {
-  if (ps == RDMA_PS_IPOIB) return EOPNOTSUPP;  // there is no IPoIB on Ethernet
-  if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP && ps != RDMA_PS_IB) return EINVAL;
+  if (ps == RDMA_PS_IPOIB) {
+    Report("no port space RDMA_PS_IPOIB: there is no IPoIB on Ethernet");
+    return EOPNOTSUPP;
+  }
+  if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP && ps != RDMA_PS_IB) {
+    Report("unknown port space 0x%x", static_cast<unsigned>(ps));
+    return EINVAL;
+  }
   if (type != (ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC)) return EOPNOTSUPP;
   const bool sync = channel == nullptr;
   auto events = sync ? EventChannel::Create() : EventChannel::Find(channel);

@@ -1,6 +1,7 @@
 #include <cerrno>
 
 #include "softverbs/base/clock.h"
+#include "softverbs/base/errno.h"
 #include "softverbs/cq/cq.h"
 
 namespace softverbs {
@@ -14,7 +15,7 @@ void Show(Cq& cq) SV_REQUIRES(cq.poll_owner) {
 // The application's thread owns the polling from this call to end_poll.
 int StartPoll(ibv_cq_ex* ex, ibv_poll_cq_attr* attr) SV_UNCHECKED {
   Cq& cq = *Cq::From(ex);
-  if (attr != nullptr && attr->comp_mask != 0) return EINVAL;
+  if (attr != nullptr && attr->comp_mask != 0) return WithErrno(EINVAL);
   cq.poll_owner.lock();
   if (!PopCompletion(cq, &cq.current)) {
     cq.poll_owner.unlock();
@@ -48,6 +49,7 @@ uint32_t ReadQpNumber(ibv_cq_ex* ex) { return Current(ex).qp_num; }
 uint32_t ReadSourceQp(ibv_cq_ex* ex) { return Current(ex).src_qp; }
 unsigned int ReadFlags(ibv_cq_ex* ex) { return Current(ex).wc_flags; }
 uint32_t ReadSlid(ibv_cq_ex*) { return 0; }
+uint8_t ReadServiceLevel(ibv_cq_ex* ex) { return Current(ex).sl; }
 uint8_t ReadZero(ibv_cq_ex*) { return 0; }
 // The device's clock is CLOCK_MONOTONIC in nanoseconds, read at the time of the call.
 uint64_t ReadTimestamp(ibv_cq_ex*) { return static_cast<uint64_t>(MonotonicNs()); }
@@ -66,7 +68,7 @@ void InstallExtendedPolling(Cq& cq) {
   cq.ex.read_src_qp = ReadSourceQp;
   cq.ex.read_wc_flags = ReadFlags;
   cq.ex.read_slid = ReadSlid;
-  cq.ex.read_sl = ReadZero;
+  cq.ex.read_sl = ReadServiceLevel;
   cq.ex.read_dlid_path_bits = ReadZero;
   cq.ex.read_completion_ts = ReadTimestamp;
 }

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "softverbs/base/limits.h"
 #include "softverbs/base/mutex.h"
 #include "softverbs/nic/shared_tables.h"
 
@@ -46,6 +47,7 @@ int MulticastGroups::Attach(const ibv_gid& group, uint32_t qpn) {
   const LockGuard guard(mutex_);
   auto found = groups_.find(name);
   if (found == groups_.end()) {
+    if (groups_.size() >= kMaxObjects) return ENOMEM;
     UniqueFd holder = HoldName(name + std::to_string(slot_));
     if (!holder) return errno;
     found = groups_.emplace(name, Group{{}, std::move(holder)}).first;

@@ -34,6 +34,9 @@ UniqueFd ClaimSlot(uint32_t* slot) {
     if (listener) return listener;
     if (errno != EADDRINUSE) break;
   }
+  Report(errno == EADDRINUSE ? "no free slot: %u processes of this network namespace have one"
+                             : "can not take one of %u slots: %m",
+         kSlots - 1);
   return UniqueFd();
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "softverbs/base/errno.h"
 #include "softverbs/base/mutex.h"
 #include "softverbs/base/shared_copy.h"
 #include "softverbs/base/stats.h"
@@ -231,20 +232,20 @@ int PostSend(ibv_qp* ibv, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   }
   if (error != 0) *bad_wr = wr;
   if (CanPost(qp)) StartPosted(qp);
-  return error;
+  return WithErrno(error);
 }
 
 int PostSendAllOrNone(ibv_qp* ibv, ibv_send_wr* wr) {
   Qp& qp = *Qp::From(ibv);
   if (qp.IsDatagram()) return PostDatagrams(qp, wr, nullptr);
   const LockGuard guard(qp.lock);
-  if (const int error = CheckState(qp)) return error;
+  if (const int error = CheckState(qp)) return WithErrno(error);
   SendQueue& queue = qp.requester.queue;
   const uint32_t before = queue.posted;
   for (; wr != nullptr; wr = wr->next) {
     if (const int error = Enqueue(qp, *wr)) {
       queue.posted = before;
-      return error;
+      return WithErrno(error);
     }
   }
   StartPosted(qp);
@@ -263,7 +264,7 @@ int PostReceive(ibv_qp* ibv, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
   }
   if (error != 0) *bad_wr = wr;
   if (qp.state == IBV_QPS_ERR) FlushQueues(qp);
-  return error;
+  return WithErrno(error);
 }
 
 }  // namespace softverbs

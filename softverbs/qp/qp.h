@@ -117,6 +117,9 @@ struct Qp {
   bool IsReliable() const { return type() == IBV_QPT_RC; }
   bool IsDatagram() const { return type() == IBV_QPT_UD; }
 
+  // The protection domain that receives are checked against: that of the queue they come from.
+  uint32_t ReceivePd() const { return srq != nullptr ? srq->pd->id : pd_id; }
+
   bool CanReceive() const SV_REQUIRES(lock) {
     return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD ||
            state == IBV_QPS_SQE;

@@ -3,7 +3,7 @@
 #include <cerrno>
 #include <utility>
 
-#include "softverbs/base/gid.h"
+#include "softverbs/base/gid_table.h"
 #include "softverbs/base/limits.h"
 #include "softverbs/base/log.h"
 #include "softverbs/base/mutex.h"
@@ -14,6 +14,16 @@
 
 namespace softverbs {
 namespace {
+
+int CheckRoute(const ibv_global_route& route) {
+  if (!GidAt(route.sgid_index)) {
+    Report("there is no GID %u", route.sgid_index);
+    return EINVAL;
+  }
+  if (IsGidOfThisHost(route.dgid)) return 0;
+  Report("destination GID is of another host: same host only");
+  return EHOSTUNREACH;
+}
 
 int CheckValues(const ibv_qp_attr& attr, int mask) {
   const bool valid =
@@ -29,11 +39,7 @@ int CheckValues(const ibv_qp_attr& attr, int mask) {
       (!(mask & IBV_QP_RNR_RETRY) || attr.rnr_retry < 8) &&
       (!(mask & IBV_QP_AV) || attr.ah_attr.port_num == 1);
   if (!valid) return EINVAL;
-  if ((mask & IBV_QP_AV) && attr.ah_attr.is_global && !IsGidOfThisHost(attr.ah_attr.grh.dgid)) {
-    Report("destination GID is of another host: same host only");
-    return EHOSTUNREACH;
-  }
-  return 0;
+  return (mask & IBV_QP_AV) && attr.ah_attr.is_global ? CheckRoute(attr.ah_attr.grh) : 0;
 }
 
 void CopyAttributes(const ibv_qp_attr& from, int mask, ibv_qp_attr* to) {

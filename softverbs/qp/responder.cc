@@ -120,8 +120,8 @@ void HandleSend(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* 
   if (TotalLength(list) < request.message_bytes) {
     return FailReceive(qp, link, request, IBV_WC_LOC_LEN_ERR, NakCode::kInvalidRequest);
   }
-  if (request.payload_bytes > 0 &&
-      !Scatter(qp.nic->memory(), qp.pd_id, list, request.offset, request.payload_bytes, payload)) {
+  if (request.payload_bytes > 0 && !Scatter(qp.nic->memory(), qp.ReceivePd(), list, request.offset,
+                                            request.payload_bytes, payload)) {
     return FailReceive(qp, link, request, IBV_WC_LOC_PROT_ERR, NakCode::kRemoteOperational);
   }
   BeginOrContinue(responder, request);

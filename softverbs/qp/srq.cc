@@ -1,5 +1,6 @@
 #include "softverbs/qp/srq.h"
 
+#include "softverbs/base/errno.h"
 #include "softverbs/base/mutex.h"
 #include "softverbs/base/stats.h"
 
@@ -29,7 +30,7 @@ int PostSrqReceive(ibv_srq* ibv, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
   for (; wr != nullptr; wr = wr->next) {
     if (const int error = srq.queue.Post(*wr)) {
       *bad_wr = wr;
-      return error;
+      return WithErrno(error);
     }
     Count(stats.receives);
   }

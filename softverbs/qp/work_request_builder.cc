@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "softverbs/base/errno.h"
 #include "softverbs/qp/post.h"
 #include "softverbs/qp/qp.h"
 
@@ -33,7 +34,7 @@ int WorkRequestBuilder::Complete(ibv_qp* qp) {
   for (Part& part : parts_) part.wr.sg_list = sges_.data() + part.first_sge;
   if (error == 0 && !parts_.empty()) error = PostSendAllOrNone(qp, &parts_[0].wr);
   owner_.unlock();
-  return error;
+  return WithErrno(error);
 }
 
 ibv_send_wr& WorkRequestBuilder::Begin(const ibv_qp_ex& qp, ibv_wr_opcode opcode) {
