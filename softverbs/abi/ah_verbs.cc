@@ -1,8 +1,11 @@
 #include <cerrno>
 #include <cstring>
+#include <optional>
 
+#include "softverbs/base/errno.h"
 #include "softverbs/base/export.h"
 #include "softverbs/base/gid.h"
+#include "softverbs/base/gid_table.h"
 #include "softverbs/base/log.h"
 #include "softverbs/nic/address_handle.h"
 #include "softverbs/nic/context.h"
@@ -14,9 +17,9 @@ namespace {
 constexpr uint8_t kReplyHopLimit = 0xff;
 
 // Returns 0 or an errno value.
-int CheckAddress(const ibv_ah_attr& attr) {
+int CheckAddress(const ibv_ah_attr& attr, const std::optional<Gid>& source) {
   // On Ethernet only GIDs lead to a destination.
-  if (attr.port_num != 1 || attr.is_global == 0 || attr.grh.sgid_index >= kGidCount) return EINVAL;
+  if (attr.port_num != 1 || attr.is_global == 0 || !source) return EINVAL;
   if (IsMulticastGid(attr.grh.dgid) || IsGidOfThisHost(attr.grh.dgid)) return 0;
   Report("destination GID is of another host: same host only");
   return EHOSTUNREACH;
@@ -25,9 +28,8 @@ int CheckAddress(const ibv_ah_attr& attr) {
 // Returns the index of the GID that a datagram was sent to, for the way back. A multicast group is
 // none of our GIDs.
 uint8_t GidIndex(const ibv_gid& gid) {
-  for (int index = 0; index < kGidCount; ++index) {
-    const ibv_gid own = GidAt(index);
-    if (memcmp(own.raw, gid.raw, sizeof(gid.raw)) == 0) return static_cast<uint8_t>(index);
+  if (!IsMulticastGid(gid)) {
+    if (const auto index = FindGid(gid)) return static_cast<uint8_t>(*index);
   }
   return IsMappedIpv4(gid) ? 1 : 0;
 }
@@ -39,14 +41,18 @@ using softverbs::Ah;
 using softverbs::Pd;
 
 SOFTVERBS_EXPORT ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
-  if (const int error = softverbs::CheckAddress(*attr)) {
-    errno = error;
-    return nullptr;
+  const auto source = softverbs::GidAt(attr->grh.sgid_index);
+  if (const int error = softverbs::CheckAddress(*attr, source)) {
+    return softverbs::NullWithErrno<ibv_ah>(error);
+  }
+  if (!softverbs::Context::From(pd->context)->nic->ahs().Take()) {
+    return softverbs::NullWithErrno<ibv_ah>(ENOMEM);
   }
   auto* ah = new Ah;
   ah->ibv.context = pd->context;
   ah->ibv.pd = pd;
   ah->route = attr->grh;
+  ah->source = source->gid;
   Pd::From(pd)->users.fetch_add(1, std::memory_order_acq_rel);
   return &ah->ibv;
 }
@@ -76,6 +82,7 @@ SOFTVERBS_EXPORT ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* 
 SOFTVERBS_EXPORT int ibv_destroy_ah(ibv_ah* ah) {
   if (softverbs::Inherited(ah->context)) return 0;
   Pd::From(ah->pd)->users.fetch_sub(1, std::memory_order_acq_rel);
+  softverbs::Context::From(ah->context)->nic->ahs().Return();
   delete reinterpret_cast<Ah*>(ah);
   return 0;
 }

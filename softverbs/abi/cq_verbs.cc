@@ -3,10 +3,11 @@
 #include <pthread.h>
 
 #include <cerrno>
-#include <mutex>
 
+#include "softverbs/base/errno.h"
 #include "softverbs/base/export.h"
 #include "softverbs/base/limits.h"
+#include "softverbs/base/mutex.h"
 #include "softverbs/cq/cq.h"
 #include "softverbs/nic/context.h"
 
@@ -22,7 +23,9 @@ Cq* CreateCq(ibv_context* context, const ibv_cq_init_attr_ex& attr) {
     errno = EINVAL;
     return nullptr;
   }
+  if (!Context::From(context)->nic->cqs().Take()) return NullWithErrno<Cq>(ENOMEM);
   auto* cq = new Cq;
+  cq->lock.AssertHeld();  // nobody else knows it yet
   cq->context = Context::From(context);
   cq->channel = Channel::From(attr.channel);
   cq->Resize(attr.cqe);
@@ -89,7 +92,9 @@ SOFTVERBS_EXPORT ibv_comp_channel* ibv_create_comp_channel(ibv_context* context)
 
 SOFTVERBS_EXPORT int ibv_destroy_comp_channel(ibv_comp_channel* channel) {
   if (softverbs::Inherited(channel->context)) return 0;
-  if (__atomic_load_n(&channel->refcnt, __ATOMIC_ACQUIRE) != 0) return EBUSY;
+  if (__atomic_load_n(&channel->refcnt, __ATOMIC_ACQUIRE) != 0) {
+    return softverbs::WithErrno(EBUSY);
+  }
   Context::From(channel->context)->objects.fetch_sub(1, std::memory_order_relaxed);
   delete Channel::From(channel);
   return 0;
@@ -112,9 +117,9 @@ SOFTVERBS_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_c
 
 SOFTVERBS_EXPORT int ibv_resize_cq(ibv_cq* ibv, int cqe) {
   Cq& cq = *Cq::From(ibv);
-  if (cqe <= 0 || cqe > static_cast<int>(softverbs::kMaxCqe)) return EINVAL;
-  const std::lock_guard<softverbs::SpinLock> guard(cq.lock);
-  if (cq.tail - cq.head > static_cast<uint32_t>(cqe)) return EINVAL;
+  if (cqe <= 0 || cqe > static_cast<int>(softverbs::kMaxCqe)) return softverbs::WithErrno(EINVAL);
+  const softverbs::LockGuard guard(cq.lock);
+  if (cq.tail - cq.head > static_cast<uint32_t>(cqe)) return softverbs::WithErrno(EINVAL);
   cq.Resize(static_cast<uint32_t>(cqe));
   return 0;
 }
@@ -122,10 +127,11 @@ SOFTVERBS_EXPORT int ibv_resize_cq(ibv_cq* ibv, int cqe) {
 SOFTVERBS_EXPORT int ibv_destroy_cq(ibv_cq* ibv) {
   if (softverbs::Inherited(ibv->context)) return 0;
   Cq* cq = Cq::From(ibv);
-  if (cq->users.load(std::memory_order_acquire) != 0) return EBUSY;
+  if (cq->users.load(std::memory_order_acquire) != 0) return softverbs::WithErrno(EBUSY);
   softverbs::AwaitAcknowledged(*cq);
   if (ibv->channel != nullptr) __atomic_sub_fetch(&ibv->channel->refcnt, 1, __ATOMIC_RELEASE);
   cq->context->objects.fetch_sub(1, std::memory_order_relaxed);
+  cq->context->nic->cqs().Return();
   pthread_mutex_destroy(&ibv->mutex);
   pthread_cond_destroy(&ibv->cond);
   delete cq;

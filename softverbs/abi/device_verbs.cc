@@ -6,11 +6,13 @@
 #include <cstring>
 
 #include "softverbs/abi/cq_verbs.h"
+#include "softverbs/abi/pd_verbs.h"
 #include "softverbs/abi/qp_verbs.h"
 #include "softverbs/abi/query_verbs.h"
 #include "softverbs/abi/srq_verbs.h"
 #include "softverbs/base/export.h"
 #include "softverbs/base/gid.h"
+#include "softverbs/base/gid_table.h"
 #include "softverbs/base/limits.h"
 #include "softverbs/cq/cq.h"
 #include "softverbs/fault/strict.h"
@@ -55,6 +57,9 @@ void FillOperations(Context& context) {
   context.verbs.create_qp_ex = CreateQpEx;
   context.verbs.create_srq_ex = CreateSrqEx;
   context.verbs.get_srq_num = GetSrqNumber;
+  context.verbs.alloc_td = AllocateThreadDomain;
+  context.verbs.dealloc_td = FreeThreadDomain;
+  context.verbs.alloc_parent_domain = AllocateParentDomain;
 }
 
 }  // namespace
@@ -81,6 +86,7 @@ SOFTVERBS_EXPORT __be64 ibv_get_device_guid(ibv_device*) { return htobe64(softve
 SOFTVERBS_EXPORT ibv_context* ibv_open_device(ibv_device* device) {
   softverbs::Nic* nic = softverbs::Nic::Get();
   if (nic == nullptr) return nullptr;
+  softverbs::RefreshGids();
   auto* context = new Context;
   if (context->async_events.fd() < 0) {
     delete context;

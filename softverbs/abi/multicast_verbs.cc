@@ -1,5 +1,4 @@
-#include <cerrno>
-
+#include "softverbs/base/errno.h"
 #include "softverbs/base/export.h"
 #include "softverbs/base/gid.h"
 #include "softverbs/nic/context.h"
@@ -11,12 +10,12 @@ using softverbs::Qp;
 
 SOFTVERBS_EXPORT int ibv_attach_mcast(ibv_qp* ibv, const ibv_gid* group, uint16_t) {
   Qp& qp = *Qp::From(ibv);
-  if (!qp.IsDatagram() || !softverbs::IsMulticastGid(*group)) return EINVAL;
-  return qp.nic->multicast().Attach(*group, qp.number);
+  if (!qp.IsDatagram() || !softverbs::IsMulticastGid(*group)) return softverbs::WithErrno(EINVAL);
+  return softverbs::WithErrno(qp.nic->multicast().Attach(*group, qp.number));
 }
 
 SOFTVERBS_EXPORT int ibv_detach_mcast(ibv_qp* ibv, const ibv_gid* group, uint16_t) {
   if (softverbs::Inherited(ibv->context)) return 0;
   Qp& qp = *Qp::From(ibv);
-  return qp.nic->multicast().Detach(*group, qp.number);
+  return softverbs::WithErrno(qp.nic->multicast().Detach(*group, qp.number));
 }

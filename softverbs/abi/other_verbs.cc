@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "softverbs/base/errno.h"
 #include "softverbs/base/export.h"
 
 // What the library must export besides the verbs proper: fork support, and functions for features
@@ -24,8 +25,8 @@ SOFTVERBS_EXPORT int ibv_resolve_eth_l2_from_gid(ibv_context*, ibv_ah_attr*, uin
   return 0;
 }
 
-SOFTVERBS_EXPORT int ibv_set_ece(ibv_qp*, ibv_ece*) { return EOPNOTSUPP; }
-SOFTVERBS_EXPORT int ibv_query_ece(ibv_qp*, ibv_ece*) { return EOPNOTSUPP; }
+SOFTVERBS_EXPORT int ibv_set_ece(ibv_qp*, ibv_ece*) { return softverbs::WithErrno(EOPNOTSUPP); }
+SOFTVERBS_EXPORT int ibv_query_ece(ibv_qp*, ibv_ece*) { return softverbs::WithErrno(EOPNOTSUPP); }
 
 SOFTVERBS_EXPORT ibv_context* ibv_import_device(int) {
   errno = EOPNOTSUPP;

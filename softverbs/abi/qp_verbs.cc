@@ -6,8 +6,10 @@
 #include <cerrno>
 #include <memory>
 
+#include "softverbs/base/errno.h"
 #include "softverbs/base/export.h"
 #include "softverbs/base/limits.h"
+#include "softverbs/base/mutex.h"
 #include "softverbs/cq/held_completions.h"
 #include "softverbs/qp/qp.h"
 #include "softverbs/qp/qp_state.h"
@@ -82,6 +84,7 @@ void FillPublic(Qp& qp, ibv_context* context, const ibv_qp_init_attr_ex& attr) {
 
 Qp* CreateQp(ibv_context* context, const ibv_qp_init_attr_ex& attr) {
   auto qp = std::make_unique<Qp>();
+  qp->lock.AssertHeld();  // nobody else knows it yet
   qp->context = Context::From(context);
   qp->nic = qp->context->nic;
   qp->pd_id = Pd::From(attr.pd)->id;
@@ -133,7 +136,7 @@ void AwaitAcknowledged(Qp& qp) {
 void Detach(Qp& qp) {
   const Engine::Pause pause(qp.nic->engine());
   qp.nic->qps().Remove(qp.number);
-  const std::lock_guard<SpinLock> guard(qp.lock);
+  const LockGuard guard(qp.lock);
   RevokeTarget(qp);
   HandRefusalToLink(qp);
   qp.state = IBV_QPS_RESET;
@@ -178,7 +181,7 @@ SOFTVERBS_EXPORT ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) { return &Qp::From(qp)->
 
 SOFTVERBS_EXPORT int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
   if (softverbs::Inherited(qp->context)) return 0;
-  return softverbs::ModifyQp(*Qp::From(qp), *attr, mask);
+  return softverbs::WithErrno(softverbs::ModifyQp(*Qp::From(qp), *attr, mask));
 }
 
 SOFTVERBS_EXPORT int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
@@ -193,7 +196,7 @@ SOFTVERBS_EXPORT int ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, uint32_t
 SOFTVERBS_EXPORT int ibv_destroy_qp(ibv_qp* ibv) {
   if (softverbs::Inherited(ibv->context)) return 0;
   Qp* qp = Qp::From(ibv);
-  if (qp->nic->multicast().IsAttached(qp->number)) return EBUSY;
+  if (qp->nic->multicast().IsAttached(qp->number)) return softverbs::WithErrno(EBUSY);
   softverbs::Detach(*qp);
   softverbs::AwaitAcknowledged(*qp);
   qp->nic->qps().Free(qp->number);

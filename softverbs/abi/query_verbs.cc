@@ -6,10 +6,13 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <vector>
 
 #include "softverbs/base/clock.h"
+#include "softverbs/base/errno.h"
 #include "softverbs/base/export.h"
 #include "softverbs/base/gid.h"
+#include "softverbs/base/gid_table.h"
 #include "softverbs/base/limits.h"
 #include "softverbs/fault/strict.h"
 #include "softverbs/nic/shared_tables.h"
@@ -20,6 +23,9 @@ namespace softverbs {
 namespace {
 
 constexpr uint16_t kDefaultPkey = 0xffff;
+// An IEEE company number that nobody is given: bit 17 says that it is administered locally. The
+// rest is "SV".
+constexpr uint32_t kVendorId = 0x025356;
 
 ibv_device_attr DeviceAttributes() {
   ibv_device_attr attr{};
@@ -27,6 +33,8 @@ ibv_device_attr DeviceAttributes() {
   attr.node_guid = attr.sys_image_guid = htobe64(HostGuid());
   attr.max_mr_size = UINT64_MAX;
   attr.page_size_cap = 0xfffff000;
+  attr.vendor_id = kVendorId;
+  attr.vendor_part_id = 1;
   attr.hw_ver = 1;
   attr.max_qp = kQpsPerProcess;
   attr.max_qp_wr = kMaxWr;
@@ -52,7 +60,7 @@ ibv_port_attr PortAttributes() {
   ibv_port_attr attr{};
   attr.state = IBV_PORT_ACTIVE;
   attr.max_mtu = attr.active_mtu = IBV_MTU_4096;
-  attr.gid_tbl_len = kGidCount;
+  attr.gid_tbl_len = kGidTableSize;
   attr.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
   attr.max_msg_sz = kMaxMessage;
   attr.pkey_tbl_len = 1;
@@ -64,19 +72,20 @@ ibv_port_attr PortAttributes() {
   return attr;
 }
 
-ibv_gid_entry GidEntry(uint32_t index) {
+ibv_gid_entry ToEntry(const Gid& gid) {
   ibv_gid_entry entry{};
-  entry.gid = GidAt(static_cast<int>(index));
-  entry.gid_index = index;
+  entry.gid = gid.gid;
+  entry.gid_index = static_cast<uint32_t>(gid.index);
   entry.port_num = 1;
   entry.gid_type = IBV_GID_TYPE_ROCE_V2;
+  entry.ndev_ifindex = gid.interface;
   return entry;
 }
 
 }  // namespace
 
 int QueryPort(ibv_context*, uint8_t port, ibv_port_attr* attr, size_t attr_size) {
-  if (port != 1) return EINVAL;
+  if (port != 1) return WithErrno(EINVAL);
   const ibv_port_attr full = PortAttributes();
   memset(attr, 0, attr_size);
   memcpy(attr, &full, std::min(attr_size, sizeof(full)));
@@ -97,7 +106,7 @@ int QueryDeviceEx(ibv_context*, const ibv_query_device_ex_input*, ibv_device_att
 }
 
 int QueryRtValues(ibv_context*, ibv_values_ex* values) {
-  if (values->comp_mask != IBV_VALUES_MASK_RAW_CLOCK) return EINVAL;
+  if (values->comp_mask != IBV_VALUES_MASK_RAW_CLOCK) return WithErrno(EINVAL);
   const int64_t now = MonotonicNs();
   values->raw_clock.tv_sec = now / 1'000'000'000;
   values->raw_clock.tv_nsec = now % 1'000'000'000;
@@ -120,35 +129,42 @@ SOFTVERBS_EXPORT int ibv_query_port(ibv_context* context, uint8_t port,
 }
 
 SOFTVERBS_EXPORT int ibv_query_gid(ibv_context*, uint8_t port, int index, ibv_gid* gid) {
-  if (port != 1 || index < 0 || index >= softverbs::kGidCount) {
+  if (port != 1 || index < 0 || index >= softverbs::kGidTableSize) {
     errno = EINVAL;
     return -1;
   }
-  *gid = softverbs::GidAt(index);
+  const auto found = softverbs::GidAt(index);
+  *gid = found ? found->gid : ibv_gid{};  // as the kernel answers for a hole
   return 0;
 }
 
 SOFTVERBS_EXPORT int _ibv_query_gid_ex(ibv_context*, uint32_t port, uint32_t index,
                                        ibv_gid_entry* entry, uint32_t flags, size_t entry_size) {
-  if (port != 1 || flags != 0 || entry_size < sizeof(*entry)) return EINVAL;
-  if (index >= softverbs::kGidCount) return ENODATA;
-  *entry = softverbs::GidEntry(index);
+  if (port != 1 || flags != 0 || entry_size < sizeof(*entry) || index >= softverbs::kGidTableSize) {
+    return softverbs::WithErrno(EINVAL);
+  }
+  const auto gid = softverbs::GidAt(static_cast<int>(index));
+  if (!gid) return softverbs::WithErrno(ENODATA);
+  *entry = softverbs::ToEntry(*gid);
   return 0;
 }
 
 SOFTVERBS_EXPORT ssize_t _ibv_query_gid_table(ibv_context*, ibv_gid_entry* entries,
                                               size_t max_entries, uint32_t flags,
                                               size_t entry_size) {
-  if (flags != 0 || entry_size != sizeof(*entries)) return -EINVAL;
-  const size_t count = std::min<size_t>(max_entries, softverbs::kGidCount);
-  for (size_t i = 0; i < count; ++i) entries[i] = softverbs::GidEntry(static_cast<uint32_t>(i));
-  return static_cast<ssize_t>(count);
+  softverbs::RefreshGids();
+  const std::vector<softverbs::Gid> gids = softverbs::ValidGids();
+  if (flags != 0 || entry_size != sizeof(*entries) || gids.size() > max_entries) {
+    return -softverbs::WithErrno(EINVAL);
+  }
+  std::ranges::transform(gids, entries, softverbs::ToEntry);
+  return static_cast<ssize_t>(gids.size());
 }
 
 // Part of the private interface, but perftest calls it. In its enum, 1 is RoCE v2.
 SOFTVERBS_EXPORT int ibv_query_gid_type(ibv_context*, uint8_t port, unsigned int index,
                                         uint32_t* type) {
-  if (port != 1 || index >= softverbs::kGidCount) {
+  if (port != 1 || index >= softverbs::kGidTableSize) {
     errno = EINVAL;
     return -1;
   }

@@ -3,10 +3,11 @@
 #include <pthread.h>
 
 #include <cerrno>
-#include <mutex>
 
+#include "softverbs/base/errno.h"
 #include "softverbs/base/export.h"
 #include "softverbs/base/limits.h"
+#include "softverbs/base/mutex.h"
 #include "softverbs/qp/srq.h"
 
 namespace softverbs {
@@ -19,7 +20,9 @@ Srq* CreateSrq(ibv_pd* pd, void* srq_context, ibv_srq_attr* attr) {
     errno = EINVAL;
     return nullptr;
   }
+  if (!Context::From(pd->context)->nic->srqs().Take()) return NullWithErrno<Srq>(ENOMEM);
   auto* srq = new Srq;
+  srq->lock.AssertHeld();  // nobody else knows it yet
   srq->context = Context::From(pd->context);
   srq->pd = Pd::From(pd);
   srq->number = last_srq_number.fetch_add(1, std::memory_order_relaxed) + 1;
@@ -76,17 +79,18 @@ SOFTVERBS_EXPORT ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* init) {
 
 SOFTVERBS_EXPORT int ibv_modify_srq(ibv_srq* ibv, ibv_srq_attr* attr, int mask) {
   Srq& srq = *Srq::From(ibv);
-  if ((mask & IBV_SRQ_MAX_WR) != 0) return EOPNOTSUPP;  // no IBV_DEVICE_SRQ_RESIZE
+  if ((mask & IBV_SRQ_MAX_WR) != 0)
+    return softverbs::WithErrno(EOPNOTSUPP);  // no IBV_DEVICE_SRQ_RESIZE
   if ((mask & IBV_SRQ_LIMIT) == 0) return 0;
-  const std::lock_guard<softverbs::SpinLock> guard(srq.lock);
-  if (attr->srq_limit > srq.queue.max_wr()) return EINVAL;
+  const softverbs::LockGuard guard(srq.lock);
+  if (attr->srq_limit > srq.queue.max_wr()) return softverbs::WithErrno(EINVAL);
   srq.limit = attr->srq_limit;
   return 0;
 }
 
 SOFTVERBS_EXPORT int ibv_query_srq(ibv_srq* ibv, ibv_srq_attr* attr) {
   Srq& srq = *Srq::From(ibv);
-  const std::lock_guard<softverbs::SpinLock> guard(srq.lock);
+  const softverbs::LockGuard guard(srq.lock);
   attr->max_wr = srq.queue.max_wr();
   attr->max_sge = srq.queue.max_sge();
   attr->srq_limit = srq.limit;
@@ -96,10 +100,11 @@ SOFTVERBS_EXPORT int ibv_query_srq(ibv_srq* ibv, ibv_srq_attr* attr) {
 SOFTVERBS_EXPORT int ibv_destroy_srq(ibv_srq* ibv) {
   if (softverbs::Inherited(ibv->context)) return 0;
   Srq* srq = Srq::From(ibv);
-  if (srq->users.load(std::memory_order_acquire) != 0) return EBUSY;
+  if (srq->users.load(std::memory_order_acquire) != 0) return softverbs::WithErrno(EBUSY);
   softverbs::AwaitAcknowledged(*srq);
   srq->pd->users.fetch_sub(1, std::memory_order_acq_rel);
   srq->context->objects.fetch_sub(1, std::memory_order_relaxed);
+  srq->context->nic->srqs().Return();
   pthread_mutex_destroy(&ibv->mutex);
   pthread_cond_destroy(&ibv->cond);
   delete srq;

@@ -3,8 +3,6 @@
 #include <arpa/inet.h>
 #include <endian.h>
 #include <fcntl.h>
-#include <ifaddrs.h>
-#include <netinet/in.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -35,27 +33,6 @@ uint64_t ComputeGuid() {
   return (hash & ~(uint64_t{1} << 56)) | uint64_t{1} << 57;
 }
 
-ibv_gid MappedIpv4(in_addr address) {
-  ibv_gid gid{};
-  gid.raw[10] = gid.raw[11] = 0xff;
-  memcpy(gid.raw + 12, &address, sizeof(address));
-  return gid;
-}
-
-bool Equal(const ibv_gid& gid, const ibv_gid& other) {
-  return memcmp(gid.raw, other.raw, sizeof(gid.raw)) == 0;
-}
-
-bool IsGidOf(const sockaddr* address, const ibv_gid& gid) {
-  if (address == nullptr) return false;
-  if (address->sa_family == AF_INET) {
-    return Equal(gid, MappedIpv4(reinterpret_cast<const sockaddr_in*>(address)->sin_addr));
-  }
-  if (address->sa_family != AF_INET6) return false;
-  return memcmp(gid.raw, &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr,
-                sizeof(gid.raw)) == 0;
-}
-
 }  // namespace
 
 uint64_t HostGuid() {
@@ -63,11 +40,17 @@ uint64_t HostGuid() {
   return guid;
 }
 
-ibv_gid GidAt(int index) {
-  if (index == 1) return MappedIpv4(in_addr{htonl(INADDR_LOOPBACK)});
+ibv_gid HostGid() {
   ibv_gid gid{};
   gid.global.subnet_prefix = htobe64(0xfe80000000000000);
   gid.global.interface_id = htobe64(HostGuid());
+  return gid;
+}
+
+ibv_gid MappedIpv4(in_addr address) {
+  ibv_gid gid{};
+  gid.raw[10] = gid.raw[11] = 0xff;
+  memcpy(gid.raw + 12, &address, sizeof(address));
   return gid;
 }
 
@@ -79,18 +62,8 @@ bool IsMulticastGid(const ibv_gid& gid) {
   return gid.raw[0] == 0xff || (IsMappedIpv4(gid) && IN_MULTICAST(gid.raw[12] << 24));
 }
 
-bool IsGidOfThisHost(const ibv_gid& gid) {
-  const ibv_gid loopback = GidAt(1);
-  if (Equal(gid, GidAt(0)) || Equal(gid, loopback)) return true;
-  if (memcmp(gid.raw, loopback.raw, 13) == 0) return true;  // all of 127.0.0.0/8
-  ifaddrs* interfaces = nullptr;
-  if (getifaddrs(&interfaces) != 0) return false;
-  bool found = false;
-  for (const ifaddrs* entry = interfaces; entry != nullptr && !found; entry = entry->ifa_next) {
-    found = IsGidOf(entry->ifa_addr, gid);
-  }
-  freeifaddrs(interfaces);
-  return found;
+bool Equal(const ibv_gid& gid, const ibv_gid& other) {
+  return memcmp(gid.raw, other.raw, sizeof(gid.raw)) == 0;
 }
 
 }  // namespace softverbs

@@ -2,27 +2,29 @@
 #define SOFTVERBS_BASE_GID_H_
 
 #include <infiniband/verbs.h>
+#include <netinet/in.h>
 
 #include <cstdint>
 
 namespace softverbs {
 
-// The port's GIDs: 0 is link local, made of an identity of this host (its boot and network
-// namespace) that all its processes agree on; 1 is the IPv4 loopback address.
-constexpr int kGidCount = 2;
-ibv_gid GidAt(int index);
-
-// Returns the node GUID behind GID 0, in host byte order.
+// Returns the node GUID, in host byte order. It is made of an identity of this host (its boot and
+// network namespace) that all its processes agree on.
 uint64_t HostGuid();
 
-// Returns whether it is a mapped IPv4 address, ::ffff:a.b.c.d, which RoCE v2 sends by IPv4.
+// Returns the link-local GID that is made of the node GUID.
+ibv_gid HostGid();
+
+// Returns an IPv4 address as a GID, ::ffff:a.b.c.d.
+ibv_gid MappedIpv4(in_addr address);
+
+// Returns whether it is a mapped IPv4 address, which RoCE v2 sends by IPv4.
 bool IsMappedIpv4(const ibv_gid& gid);
 
 // Returns whether it is an IPv6 multicast address or a mapped IPv4 one.
 bool IsMulticastGid(const ibv_gid& gid);
 
-// Returns whether it is one of the port's GIDs or an address of a local network interface.
-bool IsGidOfThisHost(const ibv_gid& gid);
+bool Equal(const ibv_gid& gid, const ibv_gid& other);
 
 }  // namespace softverbs
 

@@ -12,7 +12,7 @@ constexpr uint32_t kMaxInline = 512;
 constexpr uint32_t kMaxCqe = 1u << 22;
 constexpr uint32_t kMaxMessage = 1u << 30;
 constexpr uint32_t kMaxDatagram = 4096;     // the port's MTU, the longest datagram
-constexpr uint32_t kMaxObjects = 1u << 16;  // CQs, PDs, SRQs, AHs: bounded by memory only
+constexpr uint32_t kMaxObjects = 1u << 16;  // CQs, PDs, SRQs, AHs, multicast groups: of each
 constexpr int kCompVectors = 8;
 // READs and atomics outstanding per queue pair, in each direction. MaxReadAtomic() returns
 // SOFTVERBS_MAX_RD_ATOMIC, or the constant if that is not set. The constant is also the upper

@@ -18,27 +18,28 @@ namespace {
 
 constexpr int kBacklogMax = 1024;  // as the kernel's rdma_ucm.max_backlog
 
-void PublishLocal(CmId* id) {
+void PublishLocal(CmId* id) SV_REQUIRES(state_mutex) {
   id->local.CopyTo(&id->route.addr.src_storage);
   id->route.addr.addr.ibaddr.sgid = id->local.ToGid();
 }
 
 // Claims the name of the id's address, which other ids were allowed to share so far. REQUIRES:
 // mutex held.
-int ClaimShared(CmId* id) {
+int ClaimShared(CmId* id) SV_REQUIRES(state_mutex) {
   if (id->port_holder) return 0;
   return ClaimPort(id->ps, id->v6_only.value_or(false), PortUse::kListener, &id->local,
                    &id->port_holder);
 }
 
 // REQUIRES: mutex held.
-int StartListening(CmId* id, int backlog) {
+int StartListening(CmId* id, int backlog) SV_REQUIRES(state_mutex) {
   if (id->state != IdState::kBound) return EINVAL;
   if (const int error = ClaimShared(id)) return error;
   const int places = backlog <= 0 ? kBacklogMax : std::min(backlog, kBacklogMax);
   auto listener = std::make_shared<Listener>(
       id->IsDatagram() ? MessageKind::kServiceRequest : MessageKind::kRequest,
       [id](std::shared_ptr<Link> link, const Message& message) {
+        state_mutex.AssertHeld();
         OnRequest(id, std::move(link), message);
       },
       std::move(id->port_holder), places);
@@ -67,12 +68,12 @@ int Bind(CmId* id, const Address& wanted) {
     if (const int error = CheckLocal(wanted)) return error;
   }
   {
-    const Lock lock = LockState();
+    const LockGuard lock(state_mutex);
     if (id->state != IdState::kIdle) return EINVAL;
     if (const int error = ClaimFor(id, PortUse::kListener, wanted)) return error;
     id->state = IdState::kBound;
+    PublishLocal(id);
   }
-  PublishLocal(id);
   // A wildcard is not bound to a device. Each of its connections will be.
   return wanted.IsWildcard() ? 0 : id->BindDevice();
 }
@@ -95,7 +96,7 @@ SOFTVERBS_EXPORT int rdma_listen(rdma_cm_id* handle, int backlog) {
   if (id == nullptr) return -1;
   bool idle;
   {
-    const softverbs::cm::Lock lock = softverbs::cm::LockState();
+    const softverbs::LockGuard lock(softverbs::cm::state_mutex);
     idle = id->state == softverbs::cm::IdState::kIdle;
   }
   if (idle) {
@@ -103,7 +104,7 @@ SOFTVERBS_EXPORT int rdma_listen(rdma_cm_id* handle, int backlog) {
       return Result(error);
     }
   }
-  const softverbs::cm::Lock lock = softverbs::cm::LockState();
+  const softverbs::LockGuard lock(softverbs::cm::state_mutex);
   return Result(softverbs::cm::StartListening(id, backlog));
 }
 

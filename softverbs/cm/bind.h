@@ -12,7 +12,7 @@ int Bind(CmId* id, const Address& wanted);
 
 // Claims `wanted` as the id's local address; port 0 means any port. Returns 0 or an errno.
 // REQUIRES: State::mutex is held.
-int ClaimFor(CmId* id, PortUse use, Address wanted);
+int ClaimFor(CmId* id, PortUse use, Address wanted) SV_REQUIRES(state_mutex);
 
 }  // namespace softverbs::cm
 

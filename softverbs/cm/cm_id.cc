@@ -8,6 +8,7 @@
 #include "softverbs/base/clock.h"
 #include "softverbs/base/export.h"
 #include "softverbs/base/fork.h"
+#include "softverbs/base/log.h"
 #include "softverbs/cm/device.h"
 #include "softverbs/cm/listener.h"
 
@@ -23,7 +24,7 @@ Message RejectMessage(RejectReason reason) {
 }
 
 // Tells the peer what it must hear if the id is destroyed in its present state.
-void SayGoodbye(CmId* id) {
+void SayGoodbye(CmId* id) SV_REQUIRES(state_mutex) {
   switch (id->state) {
     case IdState::kRequestSent:
       id->Send(RejectMessage(RejectReason::kTimeout));
@@ -45,7 +46,7 @@ void SayGoodbye(CmId* id) {
 }
 
 // Takes back the id's queued events. Returns the ids that only its connection requests know.
-std::vector<CmId*> PurgeEvents(CmId* id) {
+std::vector<CmId*> PurgeEvents(CmId* id) SV_REQUIRES(state_mutex) {
   std::vector<CmId*> unseen;
   for (const auto& event : id->events->Take(id)) {
     id->outstanding--;
@@ -125,20 +126,26 @@ bool CmId::Send(const Message& message) { return link != nullptr && link->Send(m
 
 void CmId::RunLater(int64_t delay_ns, void (*fn)(CmId*)) {
   timers.push_back(Loop::Get().RunAt(MonotonicNs() + delay_ns, [handle = handle, fn] {
-    const Lock lock = LockState();
+    const LockGuard lock(state_mutex);
     if (CmId* id = Lookup(handle)) fn(id);
   }));
 }
 
 int CreateId(rdma_event_channel* channel, rdma_cm_id** id, void* context, rdma_port_space ps,
              ibv_qp_type type) {
-  if (ps == RDMA_PS_IPOIB) return EOPNOTSUPP;  // there is no IPoIB on Ethernet
-  if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP && ps != RDMA_PS_IB) return EINVAL;
+  if (ps == RDMA_PS_IPOIB) {
+    Report("no port space RDMA_PS_IPOIB: there is no IPoIB on Ethernet");
+    return EOPNOTSUPP;
+  }
+  if (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP && ps != RDMA_PS_IB) {
+    Report("unknown port space 0x%x", static_cast<unsigned>(ps));
+    return EINVAL;
+  }
   if (type != (ps == RDMA_PS_UDP ? IBV_QPT_UD : IBV_QPT_RC)) return EOPNOTSUPP;
   const bool sync = channel == nullptr;
   auto events = sync ? EventChannel::Create() : EventChannel::Find(channel);
   if (events == nullptr) return sync ? errno : EBADF;
-  const Lock lock = LockState();
+  const LockGuard lock(state_mutex);
   *id = new CmId(std::move(events), sync, context, ps, type);
   return 0;
 }
@@ -163,7 +170,7 @@ void Shutdown(CmId* id) {
   std::shared_ptr<Listener> listener;
   std::vector<Loop::Timer> timers;
   {
-    const Lock lock = LockState();
+    const LockGuard lock(state_mutex);
     State::Get().ids.erase(id->handle);
     SayGoodbye(id);
     id->state = IdState::kClosed;
@@ -177,7 +184,7 @@ void Shutdown(CmId* id) {
   if (link != nullptr) link->Close();
   std::vector<CmId*> unseen;
   {
-    const Lock lock = LockState();
+    const LockGuard lock(state_mutex);
     id->listener = nullptr;
     id->port_holder.Reset();
     unseen = PurgeEvents(id);
@@ -208,8 +215,8 @@ SOFTVERBS_EXPORT int rdma_destroy_id(rdma_cm_id* handle) {
   softverbs::cm::Shutdown(id);
   if (id->event != nullptr) rdma_ack_cm_event(id->event);
   {
-    softverbs::cm::Lock lock = softverbs::cm::LockState();
-    id->acknowledged.wait(lock, [id] { return id->outstanding == 0; });
+    const softverbs::LockGuard lock(softverbs::cm::state_mutex);
+    while (id->outstanding != 0) softverbs::cm::state_mutex.Wait(id->acknowledged);
   }
   if (id->sync) EventChannel::Forget(id->channel);
   delete id;

@@ -3,7 +3,6 @@
 
 #include <rdma/rdma_cma.h>
 
-#include <condition_variable>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -81,8 +80,9 @@ class CmId;
 class LinkReceiver final : public LinkOwner {
  public:
   explicit LinkReceiver(CmId* id) : id_(id) {}
-  void OnMessage(std::shared_ptr<Link> link, const Message& message) override;
-  void OnEnd(const std::shared_ptr<Link>& link) override;
+  void OnMessage(std::shared_ptr<Link> link, const Message& message)
+      SV_REQUIRES(state_mutex) override;
+  void OnEnd(const std::shared_ptr<Link>& link) SV_REQUIRES(state_mutex) override;
 
  private:
   CmId* const id_;
@@ -104,62 +104,67 @@ class CmId : public rdma_cm_id {
   // Returns null with errno EINVAL for a null pointer, or for an id inherited through fork().
   static CmId* From(rdma_cm_id* id);
   // Returns the id with this handle, or null. REQUIRES: State::mutex is held.
-  static CmId* Lookup(uint64_t handle);
+  static CmId* Lookup(uint64_t handle) SV_REQUIRES(state_mutex);
 
   // Makes an event about this id, on its account, with no parameters.
   std::unique_ptr<CmEvent> NewEvent(rdma_cm_event_type type, int status);
   // Queues the event where this id's events go, and counts it on its account. REQUIRES, both: mutex
   // held.
-  void QueueEvent(std::unique_ptr<CmEvent> event);
-  void PushEvent(rdma_cm_event_type type, int status);
+  void QueueEvent(std::unique_ptr<CmEvent> event) SV_REQUIRES(state_mutex);
+  void PushEvent(rdma_cm_event_type type, int status) SV_REQUIRES(state_mutex);
 
   // Sends on the link, if there is one. REQUIRES: mutex held.
-  bool Send(const Message& message);
+  bool Send(const Message& message) SV_REQUIRES(state_mutex);
   // Runs `fn(id)` on the loop thread after `delay_ns` with the mutex held, unless the id is gone
   // by then. REQUIRES: mutex held.
-  void RunLater(int64_t delay_ns, void (*fn)(CmId*));
+  void RunLater(int64_t delay_ns, void (*fn)(CmId*)) SV_REQUIRES(state_mutex);
 
   // Takes the device once: fills in verbs, pd, port_num, pkey and limits. Returns 0 or an errno.
   // REQUIRES: mutex not held.
   int BindDevice();
 
   // Returns whether there is or was a connection, or an attempt at one.
-  bool Connecting() const { return state >= IdState::kRequestSent; }
+  bool Connecting() const SV_REQUIRES(state_mutex) { return state >= IdState::kRequestSent; }
 
   // Returns whether the id is of RDMA_PS_UDP.
   bool IsDatagram() const { return qp_type == IBV_QPT_UD; }
 
   const uint64_t handle;           // never reused; immutable
   const uint32_t fork_generation;  // immutable
-  IdState state = IdState::kIdle;
+  IdState state SV_GUARDED_BY(state_mutex) = IdState::kIdle;
 
-  std::shared_ptr<EventChannel> events;
+  std::shared_ptr<EventChannel> events SV_GUARDED_BY(state_mutex);
   // Events queued or delivered and not yet acknowledged.
-  int outstanding = 0;
-  uint64_t acknowledged_count = 0;
-  std::condition_variable acknowledged;
+  int outstanding SV_GUARDED_BY(state_mutex) = 0;
+  uint64_t acknowledged_count SV_GUARDED_BY(state_mutex) = 0;
+  Condition acknowledged;
 
   // Addressing.
-  Address local;
-  Address remote;
-  bool reuse_address = false;
-  std::optional<bool> v6_only;
-  std::optional<uint8_t> ack_timeout;
-  UniqueFd port_holder;  // the name of `local`, until the id listens or connects
+  Address local SV_GUARDED_BY(state_mutex);
+  Address remote SV_GUARDED_BY(state_mutex);
+  bool reuse_address SV_GUARDED_BY(state_mutex) = false;
+  std::optional<bool> v6_only SV_GUARDED_BY(state_mutex);
+  std::optional<uint8_t> ack_timeout SV_GUARDED_BY(state_mutex);
+  // The name of `local`, until the id listens or connects.
+  UniqueFd port_holder SV_GUARDED_BY(state_mutex);
 
-  std::shared_ptr<Listener> listener;
-  std::shared_ptr<Link> link;
+  std::shared_ptr<Listener> listener SV_GUARDED_BY(state_mutex);
+  std::shared_ptr<Link> link SV_GUARDED_BY(state_mutex);
   LinkReceiver receiver{this};  // the link's owner
-  CmId* parent = nullptr;       // the listener of a request that the application has not seen yet
+  // The listener of a request that the application has not seen yet.
+  CmId* parent SV_GUARDED_BY(state_mutex) = nullptr;
 
-  Agreement agreed;
-  std::optional<Message> request;  // the REQ, which may have to wait for the listener
-  int64_t listener_awaited_until = 0;
-  std::vector<Loop::Timer> timers;  // from RunLater, cancelled by Shutdown
-  std::vector<Membership> memberships;
-  bool connect_error = false;  // the application was told CONNECT_ERROR, and nothing after it
-  ibv_ece local_ece = {};
-  ibv_ece remote_ece = {};
+  Agreement agreed SV_GUARDED_BY(state_mutex);
+  // The REQ, which may have to wait for the listener.
+  std::optional<Message> request SV_GUARDED_BY(state_mutex);
+  int64_t listener_awaited_until SV_GUARDED_BY(state_mutex) = 0;
+  // From RunLater, cancelled by Shutdown.
+  std::vector<Loop::Timer> timers SV_GUARDED_BY(state_mutex);
+  std::vector<Membership> memberships SV_GUARDED_BY(state_mutex);
+  // The application was told CONNECT_ERROR, and nothing after it.
+  bool connect_error SV_GUARDED_BY(state_mutex) = false;
+  ibv_ece local_ece SV_GUARDED_BY(state_mutex) = {};
+  ibv_ece remote_ece SV_GUARDED_BY(state_mutex) = {};
 
   // Owned by the application's threads, like the public fields.
   bool sync;

@@ -31,7 +31,7 @@ enum class Verdict { kDeliver, kDrop };
 int PublishAddresses(CmId* id) {
   Address local, remote;
   {
-    const Lock lock = LockState();
+    const LockGuard lock(state_mutex);
     local = id->local;
     remote = id->remote;
   }
@@ -87,7 +87,7 @@ Verdict DeliverRequest(CmEvent* event) {
   auto* id = static_cast<CmId*>(event->id);
   auto* listening = static_cast<CmId*>(event->listen_id);
   {
-    const Lock lock = LockState();
+    const LockGuard lock(state_mutex);
     id->parent = nullptr;
     if (listening->listener != nullptr) listening->listener->GivePlaceBack();
   }
@@ -108,7 +108,7 @@ void DeliverResponse(CmEvent* event) {
   }
   event->event = RDMA_CM_EVENT_CONNECT_ERROR;
   event->status = -1;
-  const Lock lock = LockState();
+  const LockGuard lock(state_mutex);
   id->connect_error = true;
 }
 
@@ -117,7 +117,7 @@ void DeliverResponse(CmEvent* event) {
 Verdict DeliverEnd(CmEvent* event) {
   auto* id = static_cast<CmId*>(event->id);
   {
-    const Lock lock = LockState();
+    const LockGuard lock(state_mutex);
     if (id->connect_error) return Verdict::kDrop;
   }
   if (event->event == RDMA_CM_EVENT_REJECTED) ToError(id);
@@ -170,11 +170,11 @@ SOFTVERBS_EXPORT int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_even
 SOFTVERBS_EXPORT int rdma_ack_cm_event(rdma_cm_event* event) {
   if (event == nullptr) return softverbs::cm::Result(EINVAL);
   const std::unique_ptr<softverbs::cm::CmEvent> owned(static_cast<softverbs::cm::CmEvent*>(event));
-  const softverbs::cm::Lock lock = softverbs::cm::LockState();
+  const softverbs::LockGuard lock(softverbs::cm::state_mutex);
   owned->account->outstanding--;
   owned->account->acknowledged_count++;
   // Notifies under the lock, because the thread that waits may free the id as soon as it gets the
   // lock.
-  owned->account->acknowledged.notify_all();
+  owned->account->acknowledged.NotifyAll();
   return 0;
 }

@@ -7,20 +7,20 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
-#include <mutex>
 
 #include "softverbs/base/export.h"
 #include "softverbs/base/fork.h"
+#include "softverbs/base/mutex.h"
 
 namespace softverbs::cm {
 namespace {
 
 struct Device {
-  std::mutex mutex;
-  ibv_context* context = nullptr;  // never closed, as with rdma-core
-  ibv_pd* pd = nullptr;
-  int users = 0;
-  DeviceLimits limits = {};
+  Mutex mutex;
+  ibv_context* context SV_GUARDED_BY(mutex) = nullptr;  // never closed, as with rdma-core
+  ibv_pd* pd SV_GUARDED_BY(mutex) = nullptr;
+  int users SV_GUARDED_BY(mutex) = 0;
+  DeviceLimits limits SV_GUARDED_BY(mutex) = {};
 };
 
 std::atomic<Device*> the_device{nullptr};
@@ -38,8 +38,8 @@ Device& GetDevice() {
 
 uint8_t ToLimit(int attribute) { return static_cast<uint8_t>(std::clamp(attribute, 0, 255)); }
 
-// Returns 0 or an errno. REQUIRES: device.mutex is held.
-int Open(Device& device) {
+// Returns 0 or an errno.
+int Open(Device& device) SV_REQUIRES(device.mutex) {
   if (device.context != nullptr) return 0;
   ibv_device** list = ibv_get_device_list(nullptr);
   if (list == nullptr) return ENODEV;
@@ -61,7 +61,7 @@ int Open(Device& device) {
 
 int AcquireDevice(AcquiredDevice* acquired) {
   Device& device = GetDevice();
-  const std::lock_guard<std::mutex> lock(device.mutex);
+  const LockGuard lock(device.mutex);
   if (const int error = Open(device)) return error;
   if (device.pd == nullptr) device.pd = ibv_alloc_pd(device.context);
   if (device.pd == nullptr) return errno;
@@ -72,7 +72,7 @@ int AcquireDevice(AcquiredDevice* acquired) {
 
 void ReleaseDevice() {
   Device& device = GetDevice();
-  const std::lock_guard<std::mutex> lock(device.mutex);
+  const LockGuard lock(device.mutex);
   if (--device.users > 0) return;
   // This fails while the application still has objects in the domain. Then the domain stays for the
   // next id.
@@ -83,7 +83,7 @@ void ReleaseDevice() {
 
 SOFTVERBS_EXPORT ibv_context** rdma_get_devices(int* num_devices) {
   softverbs::cm::Device& device = softverbs::cm::GetDevice();
-  const std::lock_guard<std::mutex> lock(device.mutex);
+  const softverbs::LockGuard lock(device.mutex);
   if (num_devices != nullptr) *num_devices = 0;
   if (const int error = softverbs::cm::Open(device)) {
     errno = error;

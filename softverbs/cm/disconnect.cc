@@ -11,29 +11,29 @@
 namespace softverbs::cm {
 namespace {
 
-void OnTimeWaitOver(CmId* id) {
+void OnTimeWaitOver(CmId* id) SV_REQUIRES(state_mutex) {
   if (id->state != IdState::kTimeWait) return;
   id->state = IdState::kClosed;
   id->PushEvent(RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
 }
 
-void EnterTimeWait(CmId* id) {
+void EnterTimeWait(CmId* id) SV_REQUIRES(state_mutex) {
   id->state = IdState::kTimeWait;
   id->RunLater(kTimeWaitNs, OnTimeWaitOver);
 }
 
-void Disconnected(CmId* id, int status) {
+void Disconnected(CmId* id, int status) SV_REQUIRES(state_mutex) {
   id->PushEvent(RDMA_CM_EVENT_DISCONNECTED, status);
   EnterTimeWait(id);
 }
 
 // Called if the peer's application neither disconnected nor destroyed its id in all this time.
-void OnDisconnectTimeout(CmId* id) {
+void OnDisconnectTimeout(CmId* id) SV_REQUIRES(state_mutex) {
   if (id->state == IdState::kDisconnectSent) Disconnected(id, -ETIMEDOUT);
 }
 
 // REQUIRES: mutex held.
-int Disconnect(CmId* id) {
+int Disconnect(CmId* id) SV_REQUIRES(state_mutex) {
   if (!id->Connecting()) return EINVAL;
   if (id->state == IdState::kEstablished) {
     id->Send(MakeMessage(MessageKind::kDisconnectRequest));
@@ -81,7 +81,7 @@ SOFTVERBS_EXPORT int rdma_disconnect(rdma_cm_id* handle) {
   // acts.
   if (const int error = softverbs::cm::ToError(id)) return Result(error);
   {
-    const softverbs::cm::Lock lock = softverbs::cm::LockState();
+    const softverbs::LockGuard lock(softverbs::cm::state_mutex);
     if (const int error = softverbs::cm::Disconnect(id)) return Result(error);
   }
   return softverbs::cm::Complete(id);

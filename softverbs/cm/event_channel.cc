@@ -18,13 +18,13 @@ std::shared_ptr<EventChannel> EventChannel::Create() {
     return nullptr;
   }
   channel->fd = channel->queue_.fd();
-  const Lock lock = LockState();
+  const LockGuard lock(state_mutex);
   State::Get().channels.emplace(channel.get(), channel);
   return channel;
 }
 
 std::shared_ptr<EventChannel> EventChannel::Find(rdma_event_channel* handle) {
-  const Lock lock = LockState();
+  const LockGuard lock(state_mutex);
   const auto& channels = State::Get().channels;
   const auto found = channels.find(handle);
   return found == channels.end() ? nullptr : found->second;
@@ -32,7 +32,7 @@ std::shared_ptr<EventChannel> EventChannel::Find(rdma_event_channel* handle) {
 
 void EventChannel::Forget(rdma_event_channel* handle) {
   const std::shared_ptr<EventChannel> last = Find(handle);  // dies after the lock is released
-  const Lock lock = LockState();
+  const LockGuard lock(state_mutex);
   State::Get().channels.erase(handle);
 }
 

@@ -60,7 +60,7 @@ void Link::OnReadable() {
   Message message;
   size_t size = 0;
   while (Receive(&message, &size)) {
-    const Lock lock = LockState();
+    const LockGuard lock(state_mutex);
     if (size != 0 && !Valid(message, size)) {
       Report("dropped a connection: malformed message of %zu bytes", size);
       size = 0;

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "softverbs/base/unique_fd.h"
+#include "softverbs/cm/state.h"
 #include "softverbs/cm/wire.h"
 #include "softverbs/nic/loop.h"
 
@@ -15,9 +16,10 @@ class Link;
 // thread, in the link's own handler.
 class LinkOwner {
  public:
-  virtual void OnMessage(std::shared_ptr<Link> link, const Message& message) = 0;
+  virtual void OnMessage(std::shared_ptr<Link> link, const Message& message)
+      SV_REQUIRES(state_mutex) = 0;
   // The peer's end is gone, or it sent an invalid message.
-  virtual void OnEnd(const std::shared_ptr<Link>& link) = 0;
+  virtual void OnEnd(const std::shared_ptr<Link>& link) SV_REQUIRES(state_mutex) = 0;
 
  protected:
   ~LinkOwner() = default;
@@ -45,13 +47,13 @@ class Link : public std::enable_shared_from_this<Link> {
 
   // The receiver of what arrives: an id, or the listener until the request comes. Null: the link is
   // being closed.
-  LinkOwner* owner = nullptr;
+  LinkOwner* owner SV_GUARDED_BY(state_mutex) = nullptr;
 
  private:
   void OnReadable();
   // Reads one message. Returns false if there is nothing (more) to read. A size of 0 means the end.
   bool Receive(Message* message, size_t* size);
-  void End();
+  void End() SV_REQUIRES(state_mutex);
 
   UniqueFd fd_;
   Loop::Watch watch_ = 0;

@@ -44,7 +44,7 @@ void Listener::Close() {
   Loop::Watch watch = 0;
   std::unordered_set<std::shared_ptr<Link>> silent;
   {
-    const Lock lock = LockState();
+    const LockGuard lock(state_mutex);
     closed_ = true;  // a paused listener does not come back
     watch = watch_;
     silent.swap(silent_);
@@ -52,7 +52,7 @@ void Listener::Close() {
   }
   Loop::Get().Remove(watch);
   for (const auto& link : silent) link->Close();
-  const Lock lock = LockState();
+  const LockGuard lock(state_mutex);
   fd_.Reset();
   spare_.Reset();
 }
@@ -65,7 +65,7 @@ bool Listener::TakePlace() {
 
 void Listener::OnReadable() {
   for (;;) {
-    const Lock lock = LockState();
+    const LockGuard lock(state_mutex);
     if (closed_) return;
     UniqueFd fd(accept4(fd_.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (fd) {
@@ -101,7 +101,7 @@ void Listener::Pause() {
   loop.Remove(watch_);  // from its own handler: does not wait
   watch_ = 0;
   loop.RunAt(MonotonicNs() + kPauseNs, [self = shared_from_this()] {
-    const Lock lock = LockState();
+    const LockGuard lock(state_mutex);
     if (self->closed_) return;
     if (!self->spare_) self->spare_ = SpareFd();
     self->watch_ =

@@ -28,34 +28,36 @@ class Listener final : public LinkOwner, public std::enable_shared_from_this<Lis
         backlog_(backlog) {}
 
   // Returns 0 or an errno. REQUIRES: mutex held; called once.
-  int Start();
+  int Start() SV_REQUIRES(state_mutex);
   // Stops accepting, and closes the socket and the connections without request. When it returns,
   // the port is free. REQUIRES: mutex not held.
   void Close();
 
   // Takes one place of the backlog. Returns false if there is none.
-  bool TakePlace();
-  void GivePlaceBack() { backlog_++; }
+  bool TakePlace() SV_REQUIRES(state_mutex);
+  void GivePlaceBack() SV_REQUIRES(state_mutex) { backlog_++; }
 
-  void OnMessage(std::shared_ptr<Link> link, const Message& message) override;
-  void OnEnd(const std::shared_ptr<Link>& link) override;
+  void OnMessage(std::shared_ptr<Link> link, const Message& message)
+      SV_REQUIRES(state_mutex) override;
+  void OnEnd(const std::shared_ptr<Link>& link) SV_REQUIRES(state_mutex) override;
 
  private:
   void OnReadable();
-  void Adopt(UniqueFd fd);
+  void Adopt(UniqueFd fd) SV_REQUIRES(state_mutex);
   // Called when there are no descriptors left. Refuses one connection with the spare descriptor, or
   // else pauses.
-  void RefuseOne();
-  void Pause();
+  void RefuseOne() SV_REQUIRES(state_mutex);
+  void Pause() SV_REQUIRES(state_mutex);
 
   const MessageKind awaited_;
   const RequestHandler on_request_;
-  bool closed_ = false;
-  UniqueFd fd_;
-  int backlog_;
-  Loop::Watch watch_ = 0;
-  UniqueFd spare_;  // so that a connection can be refused when there are no descriptors left
-  std::unordered_set<std::shared_ptr<Link>> silent_;
+  bool closed_ SV_GUARDED_BY(state_mutex) = false;
+  UniqueFd fd_ SV_GUARDED_BY(state_mutex);
+  int backlog_ SV_GUARDED_BY(state_mutex);
+  Loop::Watch watch_ SV_GUARDED_BY(state_mutex) = 0;
+  // So that a connection can be refused when there are no descriptors left.
+  UniqueFd spare_ SV_GUARDED_BY(state_mutex);
+  std::unordered_set<std::shared_ptr<Link>> silent_ SV_GUARDED_BY(state_mutex);
 };
 
 }  // namespace softverbs::cm

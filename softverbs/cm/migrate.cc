@@ -14,7 +14,7 @@ namespace {
 // Moves the id and its queued events, and waits until those already delivered are acknowledged. So
 // when it returns, no thread works on an event of the old channel.
 void Move(CmId* id, std::shared_ptr<EventChannel> to) {
-  Lock lock = LockState();
+  const LockGuard lock(state_mutex);
   const std::shared_ptr<EventChannel> from = std::exchange(id->events, std::move(to));
   id->channel = id->events.get();
   auto moved = from->Take(id);
@@ -30,7 +30,7 @@ void Move(CmId* id, std::shared_ptr<EventChannel> to) {
     id->QueueEvent(std::move(event));
   }
   const uint64_t awaited = id->acknowledged_count + delivered;
-  id->acknowledged.wait(lock, [&] { return id->acknowledged_count >= awaited; });
+  while (id->acknowledged_count < awaited) state_mutex.Wait(id->acknowledged);
 }
 
 }  // namespace

@@ -20,13 +20,13 @@ constexpr uint32_t kMulticastQueuePair = 0xffffff;
 constexpr uint16_t kNoLid = 0;
 
 // Returns the first membership in the group of `address`, or the end. REQUIRES: mutex held.
-std::vector<Membership>::iterator Find(CmId* id, const Address& address) {
+std::vector<Membership>::iterator Find(CmId* id, const Address& address) SV_REQUIRES(state_mutex) {
   return std::find_if(id->memberships.begin(), id->memberships.end(),
                       [&](const Membership& each) { return each.address.SameHost(address); });
 }
 
 // Returns 0 or an errno. REQUIRES: mutex held.
-int Join(CmId* id, const Address& address, bool send_only, void* context) {
+int Join(CmId* id, const Address& address, bool send_only, void* context) SV_REQUIRES(state_mutex) {
   const bool placed = id->state == IdState::kBound || id->state == IdState::kAddressResolved;
   if (!id->IsDatagram() || !placed || id->verbs == nullptr || !address.IsMulticast()) return EINVAL;
   id->memberships.push_back({.address = address, .send_only = send_only, .context = context});
@@ -44,7 +44,7 @@ int Join(CmId* id, const Address& address, bool send_only, void* context) {
 int Leave(CmId* id, const Address& address) {
   bool detach = false;
   {
-    const Lock lock = LockState();
+    const LockGuard lock(state_mutex);
     const auto membership = Find(id, address);
     if (membership == id->memberships.end()) return EADDRNOTAVAIL;
     detach = membership->attached;
@@ -61,7 +61,7 @@ int JoinFor(rdma_cm_id* handle, const sockaddr* addr, bool send_only, void* cont
   const auto address = Address::From(addr);
   if (id == nullptr || !address) return Result(EINVAL);
   {
-    const Lock lock = LockState();
+    const LockGuard lock(state_mutex);
     if (const int error = Join(id, *address, send_only, context)) return Result(error);
   }
   return Complete(id);
@@ -73,7 +73,7 @@ bool EnterGroup(CmEvent* event) {
   auto* id = static_cast<CmId*>(event->id);
   const ibv_gid group = event->param.ud.ah_attr.grh.dgid;
   {
-    const Lock lock = LockState();
+    const LockGuard lock(state_mutex);
     const auto membership =
         std::find_if(id->memberships.begin(), id->memberships.end(), [&](const Membership& each) {
           return each.context == event->param.ud.private_data && !each.attached &&

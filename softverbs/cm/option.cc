@@ -22,7 +22,7 @@ bool Read(const void* value, size_t size, T* out) {
   return true;
 }
 
-int SetReuseAddress(CmId* id, const void* value, size_t size) {
+int SetReuseAddress(CmId* id, const void* value, size_t size) SV_REQUIRES(state_mutex) {
   int on;
   if (!Read(value, size, &on)) return EINVAL;
   if (id->state == IdState::kListening && on == 0) return EINVAL;
@@ -30,7 +30,7 @@ int SetReuseAddress(CmId* id, const void* value, size_t size) {
   return 0;
 }
 
-int SetFamilyOnly(CmId* id, const void* value, size_t size) {
+int SetFamilyOnly(CmId* id, const void* value, size_t size) SV_REQUIRES(state_mutex) {
   int on;
   if (!Read(value, size, &on)) return EINVAL;
   if (id->state != IdState::kIdle && id->state != IdState::kBound) return EINVAL;
@@ -38,14 +38,14 @@ int SetFamilyOnly(CmId* id, const void* value, size_t size) {
   return 0;
 }
 
-int SetAckTimeout(CmId* id, const void* value, size_t size) {
+int SetAckTimeout(CmId* id, const void* value, size_t size) SV_REQUIRES(state_mutex) {
   uint8_t timeout;
   if (!Read(value, size, &timeout) || timeout > kAckTimeoutMax) return EINVAL;
   id->ack_timeout = timeout;
   return 0;
 }
 
-int SetIdOption(CmId* id, int name, const void* value, size_t size) {
+int SetIdOption(CmId* id, int name, const void* value, size_t size) SV_REQUIRES(state_mutex) {
   uint8_t type_of_service;
   switch (name) {
     case RDMA_OPTION_ID_TOS:  // accepted: there is no wire to mark packets on
@@ -62,7 +62,7 @@ int SetIdOption(CmId* id, int name, const void* value, size_t size) {
 }
 
 // A path chosen by the application replaces rdma_resolve_route. There is only one path here.
-int SetPath(CmId* id, const void* value, size_t size) {
+int SetPath(CmId* id, const void* value, size_t size) SV_REQUIRES(state_mutex) {
   if (value == nullptr || size == 0 || size % sizeof(ibv_path_data) != 0) return EINVAL;
   if (id->state != IdState::kAddressResolved) return EINVAL;
   id->state = IdState::kRouteResolved;
@@ -73,16 +73,16 @@ int SetPath(CmId* id, const void* value, size_t size) {
 }  // namespace
 }  // namespace softverbs::cm
 
+using softverbs::LockGuard;
 using softverbs::cm::CmId;
-using softverbs::cm::Lock;
-using softverbs::cm::LockState;
 using softverbs::cm::Result;
+using softverbs::cm::state_mutex;
 
 SOFTVERBS_EXPORT int rdma_set_option(rdma_cm_id* handle, int level, int optname, void* optval,
                                      size_t optlen) {
   CmId* id = CmId::From(handle);
   if (id == nullptr) return -1;
-  const Lock lock = LockState();
+  const LockGuard lock(state_mutex);
   if (level == RDMA_OPTION_ID) {
     return Result(softverbs::cm::SetIdOption(id, optname, optval, optlen));
   }
@@ -98,7 +98,7 @@ SOFTVERBS_EXPORT int rdma_set_local_ece(rdma_cm_id* handle, ibv_ece* ece) {
       ece->comp_mask != 0) {
     return Result(EINVAL);
   }
-  const Lock lock = LockState();
+  const LockGuard lock(state_mutex);
   id->local_ece = *ece;
   return 0;
 }
@@ -106,7 +106,7 @@ SOFTVERBS_EXPORT int rdma_set_local_ece(rdma_cm_id* handle, ibv_ece* ece) {
 SOFTVERBS_EXPORT int rdma_get_remote_ece(rdma_cm_id* handle, ibv_ece* ece) {
   CmId* id = CmId::From(handle);
   if (id == nullptr || id->qp != nullptr || ece == nullptr) return Result(EINVAL);
-  const Lock lock = LockState();
+  const LockGuard lock(state_mutex);
   *ece = id->remote_ece;
   return 0;
 }

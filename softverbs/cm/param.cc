@@ -7,6 +7,7 @@
 #include <random>
 
 #include "softverbs/base/gid.h"
+#include "softverbs/base/gid_table.h"
 
 namespace softverbs::cm {
 namespace {
@@ -87,12 +88,9 @@ ibv_ah_attr AddressHandle(const CmId* id, const Address& to) {
   attr.grh.dgid = to.ToGid();
   attr.grh.hop_limit = kHopLimit;
   const ibv_gid own = id->local.ToGid();
-  for (int index = 0; index < kGidCount; ++index) {
-    const ibv_gid gid = GidAt(index);
-    if (std::memcmp(gid.raw, own.raw, sizeof(own.raw)) == 0) {
-      attr.grh.sgid_index = static_cast<uint8_t>(index);
-    }
-  }
+  // An address in 127.0.0.0/8 may be none of the table.
+  const int index = FindGid(own).value_or(IsMappedIpv4(own) ? 1 : 0);
+  attr.grh.sgid_index = static_cast<uint8_t>(index);
   return attr;
 }
 

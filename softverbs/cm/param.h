@@ -18,7 +18,8 @@ namespace softverbs::cm {
 int CheckParam(const CmId* id, const rdma_conn_param* param);
 
 // Fills in what REQ and REP have in common: the queue pair, depths (from id->agreed), retry counts.
-void FillParam(const CmId* id, const rdma_conn_param* param, Message* message);
+void FillParam(const CmId* id, const rdma_conn_param* param, Message* message)
+    SV_REQUIRES(state_mutex);
 
 // Appends private data to the `used` bytes of a message. Returns false if they would exceed `max`.
 bool AppendData(const void* data, size_t size, size_t max, size_t* used, Message* message);
@@ -31,7 +32,7 @@ void ShowParam(const Message& message, size_t data_size, CmEvent* event);
 // The same for the requests and replies of datagram ids, without the address handle.
 void ShowService(const Message& message, size_t data_size, CmEvent* event);
 // Returns the address handle attributes of datagrams from the id to `to`.
-ibv_ah_attr AddressHandle(const CmId* id, const Address& to);
+ibv_ah_attr AddressHandle(const CmId* id, const Address& to) SV_REQUIRES(state_mutex);
 
 // Returns a random first packet sequence number.
 uint32_t RandomPsn();

@@ -57,7 +57,7 @@ bool Conflict(const ibv_cq* own, const ibv_cq* given) {
 void NoteEce(CmId* id, ibv_qp* qp) {
   ibv_ece ece = {};
   if (ibv_query_ece(qp, &ece) != 0) return;
-  const Lock lock = LockState();
+  const LockGuard lock(state_mutex);
   id->local_ece.vendor_id = ece.vendor_id;
   id->local_ece.options = ece.options;
 }

@@ -12,7 +12,7 @@ namespace {
 constexpr uint8_t kDefaultAckTimeout = 19;
 constexpr uint8_t kHopLimit = 64;
 
-int FillInit(const CmId* id, ibv_qp_attr* attr) {
+int FillInit(const CmId* id, ibv_qp_attr* attr) SV_REQUIRES(state_mutex) {
   attr->qp_access_flags = 0;
   if (id->Connecting()) {
     attr->qp_access_flags = IBV_ACCESS_REMOTE_WRITE;
@@ -25,7 +25,7 @@ int FillInit(const CmId* id, ibv_qp_attr* attr) {
   return IBV_QP_STATE | IBV_QP_ACCESS_FLAGS | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 }
 
-int FillReadyToReceive(const CmId* id, ibv_mtu mtu, ibv_qp_attr* attr) {
+int FillReadyToReceive(const CmId* id, ibv_mtu mtu, ibv_qp_attr* attr) SV_REQUIRES(state_mutex) {
   attr->ah_attr = {};
   attr->ah_attr.is_global = 1;
   attr->ah_attr.port_num = id->port_num;
@@ -40,7 +40,7 @@ int FillReadyToReceive(const CmId* id, ibv_mtu mtu, ibv_qp_attr* attr) {
          IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 }
 
-int FillReadyToSend(const CmId* id, ibv_qp_attr* attr) {
+int FillReadyToSend(const CmId* id, ibv_qp_attr* attr) SV_REQUIRES(state_mutex) {
   attr->sq_psn = id->agreed.remote_psn;
   attr->timeout = id->ack_timeout.value_or(kDefaultAckTimeout);
   attr->retry_cnt = id->agreed.retry_count;
@@ -76,7 +76,7 @@ ibv_mtu PathMtu(const CmId* id) {
 int FillAttributes(CmId* id, ibv_qp_attr* attr) {
   if (id->IsDatagram()) return FillDatagram(id, attr);
   const ibv_mtu mtu = PathMtu(id);
-  const Lock lock = LockState();
+  const LockGuard lock(state_mutex);
   const bool peer_known = id->Connecting() && id->state != IdState::kRequestSent;
   switch (attr->qp_state) {
     case IBV_QPS_INIT:

@@ -16,7 +16,7 @@ namespace softverbs::cm {
 namespace {
 
 // Drops a request whose sender went before the application saw it, as if it had never come.
-bool DropUnseen(CmId* id) {
+bool DropUnseen(CmId* id) SV_REQUIRES(state_mutex) {
   CmId* listening = id->parent;
   if (listening == nullptr || listening->events->TakeRequest(id) == nullptr) return false;
   listening->outstanding--;
@@ -29,7 +29,7 @@ bool DropUnseen(CmId* id) {
 }
 
 // Returns whether a refusal makes sense in the id's state.
-bool Answering(const CmId* id) {
+bool Answering(const CmId* id) SV_REQUIRES(state_mutex) {
   switch (id->state) {
     case IdState::kRequestSent:
     case IdState::kRequestReceived:
@@ -47,7 +47,7 @@ int Reject(CmId* id, RejectReason reason, const void* data, size_t size) {
   size_t used = 0;
   const size_t data_max = id->IsDatagram() ? kServiceReplyDataMax : kRejectDataMax;
   if (!AppendData(data, size, data_max, &used, &reject)) return EINVAL;
-  const Lock lock = LockState();
+  const LockGuard lock(state_mutex);
   if (!Answering(id) || id->state == IdState::kRequestSent) return EINVAL;
   id->Send(reject);
   id->state = IdState::kClosed;
@@ -59,7 +59,7 @@ int Reject(CmId* id, RejectReason reason, const void* data, size_t size) {
 namespace {
 
 // A service that cannot be resolved is unreachable. The status is that of a SIDR_REP.
-void PushUnresolved(CmId* id, RejectReason reason, const uint8_t* data) {
+void PushUnresolved(CmId* id, RejectReason reason, const uint8_t* data) SV_REQUIRES(state_mutex) {
   constexpr int kUnsupported = 1;
   constexpr int kRefused = 2;
   const int status = reason == RejectReason::kTimeout      ? -ETIMEDOUT
@@ -73,7 +73,7 @@ void PushUnresolved(CmId* id, RejectReason reason, const uint8_t* data) {
 }
 
 // A peer that asked for a service may go before the answer, without harm to this side.
-bool IsAskedForService(const CmId* id) {
+bool IsAskedForService(const CmId* id) SV_REQUIRES(state_mutex) {
   return id->IsDatagram() && id->state == IdState::kRequestReceived;
 }
 

@@ -16,7 +16,7 @@
 namespace softverbs::cm {
 namespace {
 
-void OnReadyTimeout(CmId* id) {
+void OnReadyTimeout(CmId* id) SV_REQUIRES(state_mutex) {
   if (id->state != IdState::kReplySent) return;
   id->state = IdState::kClosed;
   id->PushEvent(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT);
@@ -24,7 +24,7 @@ void OnReadyTimeout(CmId* id) {
 
 // Agrees to what the peer asked for, cut to what the device has, unless the application says
 // otherwise.
-void AgreeAsResponder(CmId* id, const rdma_conn_param* param) {
+void AgreeAsResponder(CmId* id, const rdma_conn_param* param) SV_REQUIRES(state_mutex) {
   Agreement& agreed = id->agreed;
   if (param != nullptr && param->initiator_depth != RDMA_MAX_INIT_DEPTH) {
     agreed.initiator_depth = param->initiator_depth;
@@ -40,7 +40,7 @@ void AgreeAsResponder(CmId* id, const rdma_conn_param* param) {
 }
 
 int SendReply(CmId* id, const rdma_conn_param* param) {
-  const Lock lock = LockState();
+  const LockGuard lock(state_mutex);
   if (id->state != IdState::kRequestReceived) return EINVAL;  // the peer went in the meantime
   Message reply = MakeMessage(MessageKind::kReply);
   FillParam(id, param, &reply);
@@ -61,7 +61,7 @@ int Accept(CmId* id, const rdma_conn_param* param) {
   if (id->qp == nullptr && param == nullptr) return EINVAL;
   if (const int error = CheckParam(id, param)) return error;
   {
-    const Lock lock = LockState();
+    const LockGuard lock(state_mutex);
     if (id->state != IdState::kRequestReceived) return EINVAL;
     AgreeAsResponder(id, param);
   }
@@ -102,7 +102,7 @@ void OnReadyToUse(CmId* id) {
 int FinishConnect(CmId* id) {
   int error = ToReadyToSend(id);
   if (error == 0) {
-    const Lock lock = LockState();
+    const LockGuard lock(state_mutex);
     if (id->state == IdState::kReplyReceived) {
       id->Send(MakeMessage(MessageKind::kReadyToUse));
       id->state = IdState::kEstablished;
@@ -136,7 +136,7 @@ SOFTVERBS_EXPORT int rdma_establish(rdma_cm_id* handle) {
 SOFTVERBS_EXPORT int rdma_notify(rdma_cm_id* handle, ibv_event_type event) {
   CmId* id = CmId::From(handle);
   if (id == nullptr || event != IBV_EVENT_COMM_EST) return Result(EINVAL);
-  const softverbs::cm::Lock lock = softverbs::cm::LockState();
+  const softverbs::LockGuard lock(softverbs::cm::state_mutex);
   if (!id->Connecting()) return Result(EINVAL);
   // Data came before the RTU, so the connection is established.
   softverbs::cm::OnReadyToUse(id);

@@ -24,11 +24,11 @@ constexpr int64_t kRetryNs = 2'000'000;
 // server listens again.
 constexpr int64_t kListenerGraceNs = 100'000'000;
 
-void SendRequest(CmId* id);
+void SendRequest(CmId* id) SV_REQUIRES(state_mutex);
 
 // Connects `fd` to the listener for the id's destination. Returns 0, EAGAIN if it has no room just
 // now, ECONNREFUSED if there is none, or another errno.
-int ConnectToListener(const CmId* id, int fd) {
+int ConnectToListener(const CmId* id, int fd) SV_REQUIRES(state_mutex) {
   for (const std::string& name : ListenerNames(id->ps, id->remote)) {
     const UnixName to = ToUnix(name);
     if (connect(fd, reinterpret_cast<const sockaddr*>(&to.address), to.size) == 0) return 0;
@@ -37,22 +37,22 @@ int ConnectToListener(const CmId* id, int fd) {
   return ECONNREFUSED;
 }
 
-void Unreachable(CmId* id, int error) {
+void Unreachable(CmId* id, int error) SV_REQUIRES(state_mutex) {
   id->state = IdState::kClosed;
   id->PushEvent(RDMA_CM_EVENT_UNREACHABLE, -error);
 }
 
-void OnAnswerTimeout(CmId* id) {
+void OnAnswerTimeout(CmId* id) SV_REQUIRES(state_mutex) {
   if (id->state == IdState::kRequestSent) Unreachable(id, ETIMEDOUT);
 }
 
-void RetryRequest(CmId* id) {
+void RetryRequest(CmId* id) SV_REQUIRES(state_mutex) {
   if (id->state == IdState::kRequestSent && id->link == nullptr) SendRequest(id);
 }
 
 // Sends the request. Everything that happens from here on is reported as an event. REQUIRES:
 // id->port_holder and id->request are there.
-void SendRequest(CmId* id) {
+void SendRequest(CmId* id) SV_REQUIRES(state_mutex) {
   const int error = ConnectToListener(id, id->port_holder.get());
   const bool may_come = error == ECONNREFUSED && MonotonicNs() < id->listener_awaited_until;
   if (error == EAGAIN || may_come) return id->RunLater(kRetryNs, RetryRequest);
@@ -66,7 +66,7 @@ void SendRequest(CmId* id) {
   id->link->Start();
 }
 
-void AgreeAsRequester(CmId* id, const rdma_conn_param* param) {
+void AgreeAsRequester(CmId* id, const rdma_conn_param* param) SV_REQUIRES(state_mutex) {
   const DeviceLimits& limits = id->limits;
   const bool depth_given = param != nullptr && param->initiator_depth != RDMA_MAX_INIT_DEPTH;
   const bool resources_given = param != nullptr && param->responder_resources != RDMA_MAX_RESP_RES;
@@ -82,7 +82,7 @@ size_t RequestDataMax(const CmId* id) {
 }
 
 // Returns 0 or an errno. REQUIRES: mutex held.
-int Connect(CmId* id, const rdma_conn_param* param) {
+int Connect(CmId* id, const rdma_conn_param* param) SV_REQUIRES(state_mutex) {
   if (id->state != IdState::kRouteResolved) return EINVAL;
   if (const int error = CheckParam(id, param)) return error;
   Message request =
@@ -170,7 +170,7 @@ SOFTVERBS_EXPORT int rdma_connect(rdma_cm_id* handle, rdma_conn_param* conn_para
   CmId* id = CmId::From(handle);
   if (id == nullptr) return -1;
   {
-    const softverbs::cm::Lock lock = softverbs::cm::LockState();
+    const softverbs::LockGuard lock(softverbs::cm::state_mutex);
     if (const int error = softverbs::cm::Connect(id, conn_param)) {
       return softverbs::cm::Result(error);
     }

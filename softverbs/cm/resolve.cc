@@ -14,7 +14,7 @@ namespace {
 
 // Chooses the id's own address for a connection to `destination`. Returns 0 or an errno.
 int ChooseSource(const CmId* id, const std::optional<Address>& wanted, const Address& destination,
-                 Address* source) {
+                 Address* source) SV_REQUIRES(state_mutex) {
   const bool bound = id->state == IdState::kBound;
   if (wanted && !bound) *source = *wanted;
   if (bound) *source = id->local;
@@ -27,7 +27,8 @@ int ChooseSource(const CmId* id, const std::optional<Address>& wanted, const Add
 }
 
 // REQUIRES: mutex held.
-int Resolve(CmId* id, const std::optional<Address>& wanted, const Address& destination) {
+int Resolve(CmId* id, const std::optional<Address>& wanted, const Address& destination)
+    SV_REQUIRES(state_mutex) {
   if (id->state != IdState::kIdle && id->state != IdState::kBound) return EINVAL;
   const bool group = id->IsDatagram() && destination.IsMulticast();
   const int local_error = group ? 0 : CheckLocal(destination);
@@ -55,12 +56,12 @@ int Resolve(CmId* id, const std::optional<Address>& wanted, const Address& desti
 }  // namespace
 }  // namespace softverbs::cm
 
+using softverbs::LockGuard;
 using softverbs::cm::Address;
 using softverbs::cm::CmId;
 using softverbs::cm::IdState;
-using softverbs::cm::Lock;
-using softverbs::cm::LockState;
 using softverbs::cm::Result;
+using softverbs::cm::state_mutex;
 
 SOFTVERBS_EXPORT int rdma_resolve_addr(rdma_cm_id* handle, sockaddr* src_addr, sockaddr* dst_addr,
                                        int /*timeout_ms: the answer is there at once*/) {
@@ -75,7 +76,7 @@ SOFTVERBS_EXPORT int rdma_resolve_addr(rdma_cm_id* handle, sockaddr* src_addr, s
     destination->set_port(port);
   }
   {
-    const Lock lock = LockState();
+    const LockGuard lock(state_mutex);
     if (const int error = softverbs::cm::Resolve(id, source, *destination)) return Result(error);
   }
   return softverbs::cm::Complete(id);
@@ -85,7 +86,7 @@ SOFTVERBS_EXPORT int rdma_resolve_route(rdma_cm_id* handle, int /*timeout_ms*/) 
   CmId* id = CmId::From(handle);
   if (id == nullptr) return -1;
   {
-    const Lock lock = LockState();
+    const LockGuard lock(state_mutex);
     if (id->state != IdState::kAddressResolved) return Result(EINVAL);
     id->state = IdState::kRouteResolved;
     id->PushEvent(RDMA_CM_EVENT_ROUTE_RESOLVED, 0);

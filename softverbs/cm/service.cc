@@ -23,7 +23,7 @@ int AcceptService(CmId* id, const rdma_conn_param* param) {
                                       kServiceReplyDataMax, &used, &reply)) {
     return EINVAL;
   }
-  const Lock lock = LockState();
+  const LockGuard lock(state_mutex);
   if (id->state != IdState::kRequestReceived) return EINVAL;
   id->state = IdState::kResolved;
   id->Send(reply);  // best effort: the peer may be gone

@@ -23,21 +23,22 @@ inline constexpr int64_t kAnswerTimeoutNs = 68'000'000'000;
 inline constexpr int64_t kTimeWaitNs = 100'000'000;
 
 // A REQ arrived at `listening`, on a link of its own.
-void OnRequest(CmId* listening, std::shared_ptr<Link> link, const Message& request);
-void OnReply(CmId* id, const Message& reply);
-void OnReadyToUse(CmId* id);
-void OnReject(CmId* id, const Message& reject);
-void OnDisconnectRequest(CmId* id);
-void OnDisconnectReply(CmId* id);
-void OnServiceReply(CmId* id, const Message& reply);
+void OnRequest(CmId* listening, std::shared_ptr<Link> link, const Message& request)
+    SV_REQUIRES(state_mutex);
+void OnReply(CmId* id, const Message& reply) SV_REQUIRES(state_mutex);
+void OnReadyToUse(CmId* id) SV_REQUIRES(state_mutex);
+void OnReject(CmId* id, const Message& reject) SV_REQUIRES(state_mutex);
+void OnDisconnectRequest(CmId* id) SV_REQUIRES(state_mutex);
+void OnDisconnectReply(CmId* id) SV_REQUIRES(state_mutex);
+void OnServiceReply(CmId* id, const Message& reply) SV_REQUIRES(state_mutex);
 // The link ended because the peer's id was destroyed or its process died. After the connection was
 // established, this is OnConnectionLost.
-void OnPeerGone(CmId* id);
-void OnConnectionLost(CmId* id);
+void OnPeerGone(CmId* id) SV_REQUIRES(state_mutex);
+void OnConnectionLost(CmId* id) SV_REQUIRES(state_mutex);
 
 // Tells the application that the connection was refused, and ends the id. `data` has kRejectDataMax
 // bytes; null means zeroes.
-void PushRejected(CmId* id, RejectReason reason, const uint8_t* data);
+void PushRejected(CmId* id, RejectReason reason, const uint8_t* data) SV_REQUIRES(state_mutex);
 
 }  // namespace softverbs::cm
 

@@ -5,11 +5,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <mutex>
 #include <string>
 
 #include "softverbs/base/clock.h"
 #include "softverbs/base/export.h"
+#include "softverbs/base/mutex.h"
 #include "softverbs/cq/held_completions.h"
 #include "softverbs/fault/faults.h"
 #include "softverbs/fault/strict.h"
@@ -76,7 +76,7 @@ SOFTVERBS_EXPORT uint64_t softverbs_misuse_count() { return softverbs::fault::Mi
 
 SOFTVERBS_EXPORT uint32_t softverbs_reads_in_flight(ibv_qp* ibv) {
   softverbs::Qp& qp = *softverbs::Qp::From(ibv);
-  const std::lock_guard<softverbs::SpinLock> guard(qp.lock);
+  const softverbs::LockGuard guard(qp.lock);
   return softverbs::CountFetchesInFlight(qp);
 }
 

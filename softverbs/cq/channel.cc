@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "softverbs/base/mutex.h"
+
 namespace softverbs {
 namespace {
 
@@ -29,7 +31,7 @@ ChannelEvents::~ChannelEvents() {
 }
 
 void ChannelEvents::Push(Cq* due) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   events_.push_back(due);
   if (driving_for != this) AddToken();
 }
@@ -52,7 +54,7 @@ Cq* ChannelEvents::Pop() {
 size_t ChannelEvents::Purge(const Cq* cq) {
   size_t removed;
   {
-    const std::lock_guard<std::mutex> guard(mutex_);
+    const LockGuard guard(mutex_);
     removed = std::erase(events_, cq);
     if (removed == 0 || !events_.empty()) return removed;
     TakeTokens(/*may_block=*/false);
@@ -70,12 +72,12 @@ void ChannelEvents::OnArmed() {
 }
 
 bool ChannelEvents::Empty() {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   return events_.empty();
 }
 
 Cq* ChannelEvents::Take() {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   if (events_.empty()) return nullptr;
   Cq* due = events_.front();
   events_.pop_front();

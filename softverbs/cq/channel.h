@@ -7,6 +7,7 @@
 #include <deque>
 #include <mutex>
 
+#include "softverbs/base/mutex.h"
 #include "softverbs/nic/context.h"
 
 namespace softverbs {
@@ -61,8 +62,8 @@ class ChannelEvents {
   const int fd_;
   std::once_flag has_bell_;
   uint32_t bell_ = 0;  // its number, since the first use
-  std::mutex mutex_;
-  std::deque<Cq*> events_;  // guarded by mutex_
+  Mutex mutex_;
+  std::deque<Cq*> events_ SV_GUARDED_BY(mutex_);
 };
 
 // A completion channel.

@@ -1,17 +1,17 @@
 #include "softverbs/cq/cq.h"
 
 #include <bit>
-#include <mutex>
 #include <utility>
 
 #include "softverbs/base/log.h"
+#include "softverbs/base/mutex.h"
 #include "softverbs/base/stats.h"
 
 namespace softverbs {
 namespace {
 
 void RaiseOverrun(Cq& cq) {
-  Report("CQ of %u entries overrun", cq.capacity);
+  Report("CQ %p overrun", static_cast<void*>(cq.ibv()));
   ibv_async_event event{};
   event.element.cq = cq.ibv();
   event.event_type = IBV_EVENT_CQ_ERR;
@@ -21,14 +21,14 @@ void RaiseOverrun(Cq& cq) {
 
 // IBTA: a queue armed for solicited events reports receives whose sender asked for an event, and
 // all unsuccessful completions.
-bool IsDue(Cq& cq, const Cqe& cqe) {
+bool IsDue(Cq& cq, const Cqe& cqe) SV_REQUIRES(cq.lock) {
   if (cq.armed == Cq::Armed::kNo || cq.channel == nullptr) return false;
   return cq.armed == Cq::Armed::kAny || cqe.solicited || cqe.status != IBV_WC_SUCCESS;
 }
 
 // Removes and returns the oldest completion. It stays readable until the lock is released.
 // REQUIRES: lock held, the CQ is not empty.
-const Cqe& TakeLocked(Cq& cq) {
+const Cqe& TakeLocked(Cq& cq) SV_REQUIRES(cq.lock) {
   const Cqe& cqe = cq.ring[cq.head++ & cq.mask];
   // Release pairs with the acquire in post_send: nobody reads the place any more.
   if (cqe.sq_freed != nullptr) cqe.sq_freed->store(cqe.sq_free_to, std::memory_order_release);
@@ -36,7 +36,7 @@ const Cqe& TakeLocked(Cq& cq) {
 }
 
 bool TryPop(Cq& cq, Cqe* cqe) {
-  const std::lock_guard<SpinLock> guard(cq.lock);
+  const LockGuard guard(cq.lock);
   if (cq.head == cq.tail) return false;
   *cqe = TakeLocked(cq);
   Count(stats.completions);
@@ -44,7 +44,7 @@ bool TryPop(Cq& cq, Cqe* cqe) {
 }
 
 [[gnu::always_inline]] inline int TryPoll(Cq& cq, int entries, ibv_wc* wc) {
-  const std::lock_guard<SpinLock> guard(cq.lock);
+  const LockGuard guard(cq.lock);
   int polled = 0;
   while (polled < entries && cq.head != cq.tail) wc[polled++] = TakeLocked(cq);
   Count(stats.completions, static_cast<uint64_t>(polled));
@@ -76,7 +76,7 @@ void Cq::Resize(uint32_t new_capacity) {
 void PushToFullOrArmed(Cq& cq, const Cqe& cqe) {
   bool due = false, lost = false;
   {
-    const std::lock_guard<SpinLock> guard(cq.lock);
+    const LockGuard guard(cq.lock);
     if (cq.tail - cq.head == cq.capacity) {
       lost = !cq.overrun;
       cq.overrun = true;
@@ -100,7 +100,7 @@ bool PopCompletion(Cq& cq, Cqe* cqe) {
 }
 
 void PurgeCompletions(Cq& cq, uint32_t qp_num) {
-  const std::lock_guard<SpinLock> guard(cq.lock);
+  const LockGuard guard(cq.lock);
   uint32_t kept = cq.head;
   for (uint32_t i = cq.head; i != cq.tail; ++i) {
     const Cqe& cqe = cq.ring[i & cq.mask];
@@ -118,7 +118,7 @@ int PollCq(ibv_cq* ibv, int entries, ibv_wc* wc) {
 int RequestNotify(ibv_cq* ibv, int solicited_only) {
   Cq& cq = *Cq::From(ibv);
   {
-    const std::lock_guard<SpinLock> guard(cq.lock);
+    const LockGuard guard(cq.lock);
     // A later request for solicited completions does not weaken a request for any completion.
     if (!solicited_only) {
       cq.armed = Cq::Armed::kAny;

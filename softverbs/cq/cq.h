@@ -6,8 +6,8 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 
+#include "softverbs/base/mutex.h"
 #include "softverbs/base/spin_lock.h"
 #include "softverbs/cq/channel.h"
 #include "softverbs/nic/context.h"
@@ -35,23 +35,22 @@ struct Cq {
   std::atomic<int> users{0};  // queue pairs
 
   SpinLock lock;
-  // Guarded by lock.
-  std::unique_ptr<Cqe[]> ring;  // a power of two of places, at least capacity
-  uint32_t mask = 0;
-  uint32_t capacity = 0;
-  uint32_t head = 0;  // the oldest; head and tail count up for ever
-  uint32_t tail = 0;
-  enum class Armed : uint8_t { kNo, kSolicited, kAny } armed = Armed::kNo;
-  bool overrun = false;
+  std::unique_ptr<Cqe[]> ring SV_GUARDED_BY(lock);  // a power of two of places, at least capacity
+  uint32_t mask SV_GUARDED_BY(lock) = 0;
+  uint32_t capacity SV_GUARDED_BY(lock) = 0;
+  uint32_t head SV_GUARDED_BY(lock) = 0;  // the oldest; head and tail count up for ever
+  uint32_t tail SV_GUARDED_BY(lock) = 0;
+  enum class Armed : uint8_t { kNo, kSolicited, kAny } armed SV_GUARDED_BY(lock) = Armed::kNo;
+  bool overrun SV_GUARDED_BY(lock) = false;
 
   std::atomic<uint32_t> comp_events_pushed{0};
   std::atomic<uint32_t> async_events_pushed{0};
 
   SpinLock poll_owner;  // held from start_poll to end_poll
-  Cqe current{};        // guarded by poll_owner
+  Cqe current SV_GUARDED_BY(poll_owner){};
 
   // REQUIRES: lock held, or nobody else knows the CQ yet; the waiting completions fit.
-  void Resize(uint32_t new_capacity);
+  void Resize(uint32_t new_capacity) SV_REQUIRES(lock);
   static Cq* From(ibv_cq* cq) { return reinterpret_cast<Cq*>(cq); }
   static Cq* From(ibv_cq_ex* cq) { return reinterpret_cast<Cq*>(cq); }
   ibv_cq* ibv() { return reinterpret_cast<ibv_cq*>(&ex); }
@@ -66,7 +65,7 @@ void PushToFullOrArmed(Cq& cq, const Cqe& cqe);
 template <class Fill>
 [[gnu::always_inline]] inline void PushCompletion(Cq& cq, Fill&& fill) {
   {
-    const std::lock_guard<SpinLock> guard(cq.lock);
+    const LockGuard guard(cq.lock);
     if (cq.tail - cq.head != cq.capacity && cq.armed == Cq::Armed::kNo) [[likely]] {
       Cqe& cqe = cq.ring[cq.tail++ & cq.mask];
       cqe = {};

@@ -1,19 +1,21 @@
 #include <cerrno>
 
 #include "softverbs/base/clock.h"
+#include "softverbs/base/errno.h"
 #include "softverbs/cq/cq.h"
 
 namespace softverbs {
 namespace {
 
-void Show(Cq& cq) {
+void Show(Cq& cq) SV_REQUIRES(cq.poll_owner) {
   cq.ex.status = cq.current.status;
   cq.ex.wr_id = cq.current.wr_id;
 }
 
-int StartPoll(ibv_cq_ex* ex, ibv_poll_cq_attr* attr) {
+// The application's thread owns the polling from this call to end_poll.
+int StartPoll(ibv_cq_ex* ex, ibv_poll_cq_attr* attr) SV_UNCHECKED {
   Cq& cq = *Cq::From(ex);
-  if (attr != nullptr && attr->comp_mask != 0) return EINVAL;
+  if (attr != nullptr && attr->comp_mask != 0) return WithErrno(EINVAL);
   cq.poll_owner.lock();
   if (!PopCompletion(cq, &cq.current)) {
     cq.poll_owner.unlock();
@@ -25,21 +27,29 @@ int StartPoll(ibv_cq_ex* ex, ibv_poll_cq_attr* attr) {
 
 int NextPoll(ibv_cq_ex* ex) {
   Cq& cq = *Cq::From(ex);
+  cq.poll_owner.AssertHeld();
   if (!PopCompletion(cq, &cq.current)) return ENOENT;
   Show(cq);
   return 0;
 }
 
-void EndPoll(ibv_cq_ex* ex) { Cq::From(ex)->poll_owner.unlock(); }
+void EndPoll(ibv_cq_ex* ex) SV_UNCHECKED { Cq::From(ex)->poll_owner.unlock(); }
 
-ibv_wc_opcode ReadOpcode(ibv_cq_ex* ex) { return Cq::From(ex)->current.opcode; }
+const Cqe& Current(ibv_cq_ex* ex) {
+  Cq& cq = *Cq::From(ex);
+  cq.poll_owner.AssertHeld();
+  return cq.current;
+}
+
+ibv_wc_opcode ReadOpcode(ibv_cq_ex* ex) { return Current(ex).opcode; }
 uint32_t ReadVendorError(ibv_cq_ex*) { return 0; }
-uint32_t ReadByteLength(ibv_cq_ex* ex) { return Cq::From(ex)->current.byte_len; }
-__be32 ReadImmediate(ibv_cq_ex* ex) { return Cq::From(ex)->current.imm_data; }
-uint32_t ReadQpNumber(ibv_cq_ex* ex) { return Cq::From(ex)->current.qp_num; }
-uint32_t ReadSourceQp(ibv_cq_ex* ex) { return Cq::From(ex)->current.src_qp; }
-unsigned int ReadFlags(ibv_cq_ex* ex) { return Cq::From(ex)->current.wc_flags; }
+uint32_t ReadByteLength(ibv_cq_ex* ex) { return Current(ex).byte_len; }
+__be32 ReadImmediate(ibv_cq_ex* ex) { return Current(ex).imm_data; }
+uint32_t ReadQpNumber(ibv_cq_ex* ex) { return Current(ex).qp_num; }
+uint32_t ReadSourceQp(ibv_cq_ex* ex) { return Current(ex).src_qp; }
+unsigned int ReadFlags(ibv_cq_ex* ex) { return Current(ex).wc_flags; }
 uint32_t ReadSlid(ibv_cq_ex*) { return 0; }
+uint8_t ReadServiceLevel(ibv_cq_ex* ex) { return Current(ex).sl; }
 uint8_t ReadZero(ibv_cq_ex*) { return 0; }
 // The device's clock is CLOCK_MONOTONIC in nanoseconds, read at the time of the call.
 uint64_t ReadTimestamp(ibv_cq_ex*) { return static_cast<uint64_t>(MonotonicNs()); }
@@ -58,7 +68,7 @@ void InstallExtendedPolling(Cq& cq) {
   cq.ex.read_src_qp = ReadSourceQp;
   cq.ex.read_wc_flags = ReadFlags;
   cq.ex.read_slid = ReadSlid;
-  cq.ex.read_sl = ReadZero;
+  cq.ex.read_sl = ReadServiceLevel;
   cq.ex.read_dlid_path_bits = ReadZero;
   cq.ex.read_completion_ts = ReadTimestamp;
 }

@@ -5,6 +5,7 @@
 
 #include "softverbs/base/clock.h"
 #include "softverbs/base/fork.h"
+#include "softverbs/base/mutex.h"
 #include "softverbs/nic/loop.h"
 
 namespace softverbs {
@@ -34,7 +35,7 @@ void HeldCompletions::Deliver(Cq& cq, const Cqe& cqe, fault::QpFaults& faults) {
     delay = fault::StrikesFor(*plan, fault::Kind::kDelayCompletion, faults.ordinal,
                               faults.completions++);
   }
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   int64_t due = delay ? MonotonicNs() + *delay : 0;
   for (const Held& earlier : held_) {
     if (earlier.cq == &cq && earlier.cqe.qp_num == cqe.qp_num) due = std::max(due, earlier.due_ns);
@@ -45,7 +46,7 @@ void HeldCompletions::Deliver(Cq& cq, const Cqe& cqe, fault::QpFaults& faults) {
 }
 
 void HeldCompletions::Purge(Cq& cq, uint32_t qp_num) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   std::erase_if(held_,
                 [&](const Held& held) { return held.cq == &cq && held.cqe.qp_num == qp_num; });
 }
@@ -58,7 +59,7 @@ void Purge(Cq& cq, uint32_t qp_num) {
 void HeldCompletions::ReleaseAll() { Release(std::numeric_limits<int64_t>::max()); }
 
 void HeldCompletions::Release(int64_t now_ns) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   std::erase_if(held_, [&](const Held& held) {
     if (held.due_ns > now_ns) return false;
     Push(*held.cq, held.cqe);

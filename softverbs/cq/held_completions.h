@@ -2,9 +2,9 @@
 #define SOFTVERBS_CQ_HELD_COMPLETIONS_H_
 
 #include <cstdint>
-#include <mutex>
 #include <vector>
 
+#include "softverbs/base/mutex.h"
 #include "softverbs/cq/cq.h"
 #include "softverbs/fault/qp_faults.h"
 
@@ -36,10 +36,10 @@ class HeldCompletions {
   // Delivers the completions that are due at `now_ns`, in their order.
   void Release(int64_t now_ns);
 
-  std::mutex mutex_;
-  // Guarded by mutex_. In the order of Deliver. No Cq pointer dangles: a CQ is destroyed only after
+  Mutex mutex_;
+  // In the order of Deliver. No Cq pointer dangles: a CQ is destroyed only after
   // its queue pairs, which purge their completions here.
-  std::vector<Held> held_;
+  std::vector<Held> held_ SV_GUARDED_BY(mutex_);
 };
 
 // PushCompletion for completions that a fault plan may delay. REQUIRES: the queue pair's lock held.

@@ -6,11 +6,11 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <mutex>
 #include <random>
 #include <vector>
 
 #include "softverbs/base/accelerating.h"
+#include "softverbs/base/mutex.h"
 
 namespace softverbs::fault {
 namespace internal {
@@ -39,9 +39,9 @@ bool Falls(uint64_t draw, double chance) {
 // Keeps all plans for ever, because a thread may be reading any of them.
 void Publish(const Plan& plan) {
   static auto* kept = new std::vector<const Plan*>;
-  static auto* mutex = new std::mutex;
+  static auto* mutex = new Mutex;
   const auto* copy = new Plan(plan);
-  const std::lock_guard<std::mutex> guard(*mutex);
+  const LockGuard guard(*mutex);
   kept->push_back(copy);
   internal::active.store(copy, std::memory_order_release);
 }

@@ -9,6 +9,7 @@ namespace softverbs {
 struct Ah {
   ibv_ah ibv{};  // first
   ibv_global_route route{};
+  ibv_gid source{};  // what route.sgid_index meant when it was created
 
   static const Ah* From(const ibv_ah* ah) { return reinterpret_cast<const Ah*>(ah); }
 };

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <utility>
 
+#include "softverbs/base/mutex.h"
+
 namespace softverbs {
 namespace {
 
@@ -25,25 +27,25 @@ bool IsEventFd(int fd) {
 }  // namespace
 
 uint32_t Bells::Add(int fd) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   fds_.emplace(++last_, fd);
   return last_;
 }
 
 void Bells::Remove(uint32_t bell) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   fds_.erase(bell);
 }
 
 UniqueFd Bells::Open(uint32_t bell) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   auto found = fds_.find(bell);
   if (found == fds_.end()) return UniqueFd();
   return UniqueFd(fcntl(found->second, F_DUPFD_CLOEXEC, 0));
 }
 
 bool Bells::Rung(uint32_t bell) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   auto found = fds_.find(bell);
   if (found == fds_.end()) return false;
   pollfd entry{found->second, POLLIN, 0};

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <vector>
 
+#include "softverbs/base/mutex.h"
 #include "softverbs/base/unique_fd.h"
 
 namespace softverbs {
@@ -23,10 +23,9 @@ class Bells {
   bool Rung(uint32_t bell);
 
  private:
-  std::mutex mutex_;
-  // Guarded by mutex_.
-  uint32_t last_ = 0;
-  std::map<uint32_t, int> fds_;
+  Mutex mutex_;
+  uint32_t last_ SV_GUARDED_BY(mutex_) = 0;
+  std::map<uint32_t, int> fds_ SV_GUARDED_BY(mutex_);
 };
 
 // The bells of a peer, as far as it sent them. Not thread safe: the link's transmit lock guards it.

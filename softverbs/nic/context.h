@@ -35,11 +35,23 @@ inline bool Inherited(ibv_context* context) {
   return Context::From(context)->generation != ForkGeneration();
 }
 
-// A protection domain.
+// A thread domain. Nothing here depends on it, but programs may make one.
+struct ThreadDomain {
+  ibv_td ibv{};               // first: applications hold pointers to it
+  std::atomic<int> users{0};  // parent domains
+
+  static ThreadDomain* From(ibv_td* td) { return reinterpret_cast<ThreadDomain*>(td); }
+};
+
+// A protection domain, or a parent domain, which is another name of one.
 struct Pd {
-  ibv_pd ibv{};  // first: applications hold pointers to it
-  uint32_t id = 0;
-  std::atomic<int> users{0};  // queue pairs, shared receive queues, regions, address handles
+  ibv_pd ibv{};     // first: applications hold pointers to it
+  uint32_t id = 0;  // a parent domain has that of its protection domain
+  // Queue pairs, shared receive queues, regions, address handles, parent domains.
+  std::atomic<int> users{0};
+  // Of a parent domain. The thread domain may be null.
+  Pd* base = nullptr;
+  ThreadDomain* thread = nullptr;
 
   static Pd* From(ibv_pd* pd) { return reinterpret_cast<Pd*>(pd); }
 };

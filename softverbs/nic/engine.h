@@ -4,9 +4,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "softverbs/base/mutex.h"
 #include "softverbs/base/thread_watch.h"
 #include "softverbs/nic/link.h"
 #include "softverbs/nic/patience.h"
@@ -66,10 +66,12 @@ class Engine {
   void RemoveLink(const std::shared_ptr<Link>& link);
 
   // While one lives nothing is executed. For control calls; never on the data path.
-  class Pause {
+  class SV_SCOPED_CAPABILITY Pause {
    public:
-    explicit Pause(Engine& engine) : engine_(engine) { engine_.LockForControl(); }
-    ~Pause() { engine_.mutex_.unlock(); }
+    explicit Pause(Engine& engine) SV_ACQUIRE(engine.mutex_) : engine_(engine) {
+      engine_.LockForControl();
+    }
+    ~Pause() SV_RELEASE() { engine_.mutex_.unlock(); }
     Pause(const Pause&) = delete;
     Pause& operator=(const Pause&) = delete;
 
@@ -78,34 +80,35 @@ class Engine {
   };
 
  private:
-  void LockForControl();
-  // All Locked methods: with mutex_ held. Drive methods return whether there was anything to do.
-  bool DriveLocked(bool all);
+  void LockForControl() SV_ACQUIRE(mutex_);
+  // Drive methods return whether there was anything to do.
+  bool DriveLocked(bool all) SV_REQUIRES(mutex_);
   // By an application thread.
-  bool DriveForApplicationLocked(bool all);
+  bool DriveForApplicationLocked(bool all) SV_REQUIRES(mutex_);
   // Rings where acknowledgements did not.
-  void RingForAcksLocked();
-  bool DriveLink(Link& link);
+  void RingForAcksLocked() SV_REQUIRES(mutex_);
+  bool DriveLink(Link& link) SV_REQUIRES(mutex_);
   // Executes the packet, or parks it.
-  void Dispatch(Link& link, const PacketHeader& header, const uint8_t* payload);
+  void Dispatch(Link& link, const PacketHeader& header, const uint8_t* payload) SV_REQUIRES(mutex_);
   // To every queue pair of the group that is attached in this process.
-  void DispatchMulticast(Link& link, const PacketHeader& header, const uint8_t* payload);
-  void Execute(Link& link, const PacketHeader& header, const uint8_t* payload);
-  void ExecuteParked(const Wire::Packet& packet);
-  void FinishLink(Link& link);
-  void Refuse(Link& link, const PacketHeader& request);
-  bool SendRefusals(Link& link);
-  bool ResumeWaiting(Link& link);
+  void DispatchMulticast(Link& link, const PacketHeader& header, const uint8_t* payload)
+      SV_REQUIRES(mutex_);
+  void Execute(Link& link, const PacketHeader& header, const uint8_t* payload) SV_REQUIRES(mutex_);
+  void ExecuteParked(const Wire::Packet& packet) SV_REQUIRES(mutex_);
+  void FinishLink(Link& link) SV_REQUIRES(mutex_);
+  void Refuse(Link& link, const PacketHeader& request) SV_REQUIRES(mutex_);
+  bool SendRefusals(Link& link) SV_REQUIRES(mutex_);
+  bool ResumeWaiting(Link& link) SV_REQUIRES(mutex_);
   // Publishes whether the engine sleeps, and whom to ring.
-  void PublishLocked(bool asleep, uint32_t bell);
-  void WakeLocked();
+  void PublishLocked(bool asleep, uint32_t bell) SV_REQUIRES(mutex_);
+  void WakeLocked() SV_REQUIRES(mutex_);
   // Returns true when something still arrives: the caller is not asleep then.
-  bool SleepLocked(uint32_t bell);
-  void StartStandbyLocked();
-  void ArmStandbyLocked(int64_t wait_ns);
+  bool SleepLocked(uint32_t bell) SV_REQUIRES(mutex_);
+  void StartStandbyLocked() SV_REQUIRES(mutex_);
+  void ArmStandbyLocked(int64_t wait_ns) SV_REQUIRES(mutex_);
   void Standby();
   // REQUIRES: the engine is awake, or its bell is rung.
-  Patience::Found LookAtApplicationLocked();
+  Patience::Found LookAtApplicationLocked() SV_REQUIRES(mutex_);
   void DropCorrupt(Link& link);
 
   SharedTables* const own_;
@@ -115,28 +118,27 @@ class Engine {
   std::atomic<uint32_t> polls_{0};  // by application threads; a hint, not exact
   std::atomic<int> controls_{0};    // control calls waiting for mutex_
 
-  std::mutex mutex_;  // the progress lock
-  // Guarded by mutex_.
-  Wire wire_;
-  std::vector<std::shared_ptr<Link>> links_;
-  size_t next_link_ = 0;
-  bool asleep_ = true;
-  uint32_t bell_ = 0;  // that peers ring, while asleep
-  uint32_t empty_polls_ = 0;
-  bool acks_owe_rings_ = false;
-  uint32_t quiet_polls_ = 0;  // since acks_owe_rings_, that found nothing
-  int spin_credit_ = 1;
-  uint32_t doorbells_ = 0;
-  uint32_t waits_ = 0;       // of application threads: began or ended
-  ThreadWatch application_;  // the thread that last began to poll or to wait
-  Patience patience_;
-  bool standby_ = false;         // the timer runs
-  uint32_t waits_at_start_ = 0;  // when the timer was last started
+  Mutex mutex_;  // the progress lock
+  Wire wire_ SV_GUARDED_BY(mutex_);
+  std::vector<std::shared_ptr<Link>> links_ SV_GUARDED_BY(mutex_);
+  size_t next_link_ SV_GUARDED_BY(mutex_) = 0;
+  bool asleep_ SV_GUARDED_BY(mutex_) = true;
+  uint32_t bell_ SV_GUARDED_BY(mutex_) = 0;  // that peers ring, while asleep
+  uint32_t empty_polls_ SV_GUARDED_BY(mutex_) = 0;
+  bool acks_owe_rings_ SV_GUARDED_BY(mutex_) = false;
+  uint32_t quiet_polls_ SV_GUARDED_BY(mutex_) = 0;  // since acks_owe_rings_, that found nothing
+  int spin_credit_ SV_GUARDED_BY(mutex_) = 1;
+  uint32_t doorbells_ SV_GUARDED_BY(mutex_) = 0;
+  uint32_t waits_ SV_GUARDED_BY(mutex_) = 0;       // of application threads: began or ended
+  ThreadWatch application_ SV_GUARDED_BY(mutex_);  // the thread that last began to poll or to wait
+  Patience patience_ SV_GUARDED_BY(mutex_);
+  bool standby_ SV_GUARDED_BY(mutex_) = false;         // the timer runs
+  uint32_t waits_at_start_ SV_GUARDED_BY(mutex_) = 0;  // when the timer was last started
   // When it was last armed.
-  int64_t standby_since_ = 0;
-  int64_t standby_cpu_ns_ = 0;  // of application_
-  uint32_t standby_polls_ = 0;
-  uint32_t standby_waits_ = 0;
+  int64_t standby_since_ SV_GUARDED_BY(mutex_) = 0;
+  int64_t standby_cpu_ns_ SV_GUARDED_BY(mutex_) = 0;  // of application_
+  uint32_t standby_polls_ SV_GUARDED_BY(mutex_) = 0;
+  uint32_t standby_waits_ SV_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace softverbs

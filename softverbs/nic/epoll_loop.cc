@@ -13,6 +13,7 @@
 #include <cstdlib>
 
 #include "softverbs/base/clock.h"
+#include "softverbs/base/mutex.h"
 
 namespace softverbs {
 namespace {
@@ -23,16 +24,16 @@ constexpr uint64_t kTimerId = 2;
 constexpr int kMaxEvents = 64;
 
 std::atomic<Loop*> the_loop{nullptr};
-std::mutex* start_mutex = new std::mutex;  // replaced in a forked child, where it may be held
+Mutex* start_mutex = new Mutex;  // replaced in a forked child, where it may be held
 
 void ForgetLoop() {
   the_loop.store(nullptr, std::memory_order_relaxed);
   // Allocation in a fork handler is safe with glibc, whose malloc is usable in the child.
-  start_mutex = new std::mutex;
+  start_mutex = new Mutex;
 }
 
 Loop* StartLoop() {
-  std::lock_guard<std::mutex> guard(*start_mutex);
+  const LockGuard guard(*start_mutex);
   if (Loop* loop = the_loop.load(std::memory_order_acquire)) return loop;
   static const bool registered = [] {
     OnForkChild(ForgetLoop);
@@ -95,7 +96,7 @@ Loop& Loop::Get() {
 }
 
 bool Loop::Install(Loop* loop) {
-  const std::lock_guard<std::mutex> guard(*start_mutex);
+  const LockGuard guard(*start_mutex);
   Loop* current = the_loop.load(std::memory_order_acquire);
   if (current == nullptr) the_loop.store(loop, std::memory_order_release);
   return current == nullptr || current == loop;
@@ -117,10 +118,10 @@ void EpollLoop::StartThread() {
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
-  std::unique_lock<std::mutex> lock(mutex_);
+  mutex_.lock();  // Run waits for it
   std::thread thread([this] { Run(); });
   thread_id_ = thread.get_id();
-  lock.unlock();
+  mutex_.unlock();
   pthread_setname_np(thread.native_handle(), "softverbs");
   thread.detach();
   pthread_sigmask(SIG_SETMASK, &old, nullptr);
@@ -129,7 +130,7 @@ void EpollLoop::StartThread() {
 bool EpollLoop::OnLoopThread() const { return std::this_thread::get_id() == thread_id_; }
 
 Loop::Watch EpollLoop::Add(int fd, uint32_t epoll_events, Handler handler) {
-  std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   const Watch watch = ++last_id_;
   watches_.emplace(watch, Watched{fd, std::make_shared<Handler>(std::move(handler))});
   epoll_event event{.events = epoll_events, .data = {.u64 = watch}};
@@ -139,19 +140,18 @@ Loop::Watch EpollLoop::Add(int fd, uint32_t epoll_events, Handler handler) {
 
 void EpollLoop::Remove(Watch watch) {
   std::shared_ptr<Handler> doomed;  // destroyed after the lock: it may own objects that call us
-  std::unique_lock<std::mutex> lock(mutex_);
+  const LockGuard guard(mutex_);
   auto found = watches_.find(watch);
   if (found != watches_.end()) {
     epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, found->second.fd, nullptr);
     doomed = std::move(found->second.handler);
     watches_.erase(found);
   }
-  WaitWhileRunning(lock, watch);
-  lock.unlock();
+  WaitWhileRunning(watch);
 }
 
 Loop::Timer EpollLoop::RunAt(int64_t monotonic_ns, std::function<void()> fn) {
-  std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   const Timer timer = ++last_id_;
   timers_.emplace(Deadline{monotonic_ns, timer}, std::move(fn));
   deadlines_.emplace(timer, monotonic_ns);
@@ -161,7 +161,7 @@ Loop::Timer EpollLoop::RunAt(int64_t monotonic_ns, std::function<void()> fn) {
 
 void EpollLoop::Cancel(Timer timer) {
   std::function<void()> doomed;
-  std::unique_lock<std::mutex> lock(mutex_);
+  const LockGuard guard(mutex_);
   auto found = deadlines_.find(timer);
   if (found != deadlines_.end()) {
     auto entry = timers_.find(Deadline{found->second, timer});
@@ -169,13 +169,12 @@ void EpollLoop::Cancel(Timer timer) {
     timers_.erase(entry);
     deadlines_.erase(found);
   }
-  WaitWhileRunning(lock, timer);
-  lock.unlock();
+  WaitWhileRunning(timer);
 }
 
 void EpollLoop::Post(std::function<void()> fn) {
   {
-    std::lock_guard<std::mutex> guard(mutex_);
+    const LockGuard guard(mutex_);
     posted_.push_back(std::move(fn));
     if (posted_.size() > 1) return;  // the first Post woke the thread
   }
@@ -185,7 +184,7 @@ void EpollLoop::Post(std::function<void()> fn) {
 }
 
 void EpollLoop::Run() {
-  { std::lock_guard<std::mutex> wait_for_start(mutex_); }
+  { const LockGuard wait_for_start(mutex_); }
   AskForShortTurns();
   epoll_event events[kMaxEvents];
   for (;;) {
@@ -197,40 +196,40 @@ void EpollLoop::Run() {
 void EpollLoop::Dispatch(Watch watch, uint32_t events) {
   if (watch == kWakeId) return RunPosted();
   if (watch == kTimerId) return RunTimers();
-  std::unique_lock<std::mutex> lock(mutex_);
+  const LockGuard guard(mutex_);
   auto found = watches_.find(watch);
   if (found == watches_.end()) return;  // removed after epoll_wait had returned it
   std::shared_ptr<Handler> handler = found->second.handler;
-  RunMarked(lock, watch, [&] {
+  RunMarked(watch, [&] {
     (*handler)(events);
     handler.reset();
   });
 }
 
 template <class Fn>
-void EpollLoop::RunMarked(std::unique_lock<std::mutex>& lock, uint64_t id, Fn&& fn) {
+void EpollLoop::RunMarked(uint64_t id, Fn&& fn) {
   running_ = id;
-  lock.unlock();
+  mutex_.unlock();
   fn();
-  lock.lock();
+  mutex_.lock();
   running_ = 0;
-  ran_.notify_all();
+  ran_.NotifyAll();
 }
 
-void EpollLoop::WaitWhileRunning(std::unique_lock<std::mutex>& lock, uint64_t id) {
+void EpollLoop::WaitWhileRunning(uint64_t id) {
   if (OnLoopThread()) return;
-  ran_.wait(lock, [&] { return running_ != id; });
+  while (running_ == id) ran_.Wait(mutex_);
 }
 
 void EpollLoop::RunTimers() {
   DrainCounter(timer_.get());
-  std::unique_lock<std::mutex> lock(mutex_);
+  const LockGuard guard(mutex_);
   while (!timers_.empty() && timers_.begin()->first.first <= MonotonicNs()) {
     const Timer timer = timers_.begin()->first.second;
     std::function<void()> fn = std::move(timers_.begin()->second);
     timers_.erase(timers_.begin());
     deadlines_.erase(timer);
-    RunMarked(lock, timer, [&] {
+    RunMarked(timer, [&] {
       fn();
       fn = nullptr;
     });
@@ -242,7 +241,7 @@ void EpollLoop::RunPosted() {
   DrainCounter(wake_.get());
   std::vector<std::function<void()>> batch;
   {
-    std::lock_guard<std::mutex> guard(mutex_);
+    const LockGuard guard(mutex_);
     batch.swap(posted_);
   }
   for (auto& fn : batch) fn();

@@ -1,7 +1,6 @@
 #ifndef SOFTVERBS_NIC_EPOLL_LOOP_H_
 #define SOFTVERBS_NIC_EPOLL_LOOP_H_
 
-#include <condition_variable>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -10,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "softverbs/base/mutex.h"
 #include "softverbs/base/unique_fd.h"
 #include "softverbs/nic/loop.h"
 
@@ -44,9 +44,9 @@ class EpollLoop final : public Loop {
   void RunPosted();
   // Runs `fn` with `id` marked as running, so that Remove and Cancel can wait for it.
   template <class Fn>
-  void RunMarked(std::unique_lock<std::mutex>& lock, uint64_t id, Fn&& fn);
-  void WaitWhileRunning(std::unique_lock<std::mutex>& lock, uint64_t id);
-  void ArmTimerFd();
+  void RunMarked(uint64_t id, Fn&& fn) SV_REQUIRES(mutex_);
+  void WaitWhileRunning(uint64_t id) SV_REQUIRES(mutex_);
+  void ArmTimerFd() SV_REQUIRES(mutex_);
 
   // Immutable after the constructor.
   UniqueFd epoll_;
@@ -55,16 +55,16 @@ class EpollLoop final : public Loop {
 
   std::thread::id thread_id_;  // written once by Start, before anything is dispatched
 
-  std::mutex mutex_;
-  std::condition_variable ran_;
-  // Guarded by mutex_. One counter gives the ids of watches and timers, and no id is reused. So an
+  Mutex mutex_;
+  Condition ran_;
+  // One counter gives the ids of watches and timers, and no id is reused. So an
   // event of a closed descriptor cannot reach the watch of a new descriptor with the same number.
-  uint64_t last_id_ = 2;
-  uint64_t running_ = 0;
-  std::unordered_map<Watch, Watched> watches_;
-  std::map<Deadline, std::function<void()>> timers_;
-  std::unordered_map<Timer, int64_t> deadlines_;
-  std::vector<std::function<void()>> posted_;
+  uint64_t last_id_ SV_GUARDED_BY(mutex_) = 2;
+  uint64_t running_ SV_GUARDED_BY(mutex_) = 0;
+  std::unordered_map<Watch, Watched> watches_ SV_GUARDED_BY(mutex_);
+  std::map<Deadline, std::function<void()>> timers_ SV_GUARDED_BY(mutex_);
+  std::unordered_map<Timer, int64_t> deadlines_ SV_GUARDED_BY(mutex_);
+  std::vector<std::function<void()>> posted_ SV_GUARDED_BY(mutex_);
 };
 
 }  // namespace softverbs

@@ -8,9 +8,10 @@
 #include <cerrno>
 #include <cstdint>
 #include <deque>
-#include <mutex>
 #include <optional>
 #include <utility>
+
+#include "softverbs/base/mutex.h"
 
 namespace softverbs {
 
@@ -40,7 +41,7 @@ class EventQueue {
   int fd() const { return fd_; }
 
   void Push(T event) {
-    std::lock_guard<std::mutex> guard(mutex_);
+    const LockGuard guard(mutex_);
     events_.push_back(std::move(event));
     const uint64_t one = 1;
     // Never blocks, because the counter never reaches 2^64 - 1.
@@ -53,7 +54,7 @@ class EventQueue {
     for (;;) {
       uint64_t token;
       if (read(fd_, &token, sizeof(token)) != sizeof(token)) return std::nullopt;
-      std::lock_guard<std::mutex> guard(mutex_);
+      const LockGuard guard(mutex_);
       if (orphans_ > 0) {
         --orphans_;
         continue;
@@ -67,7 +68,7 @@ class EventQueue {
   // Removes the queued events for which `match` is true, and returns their number.
   template <class Match>
   size_t Purge(Match match) {
-    std::lock_guard<std::mutex> guard(mutex_);
+    const LockGuard guard(mutex_);
     size_t removed = 0;
     for (auto event = events_.begin(); event != events_.end();) {
       if (match(*event)) {
@@ -82,7 +83,7 @@ class EventQueue {
   }
 
   bool Empty() {
-    std::lock_guard<std::mutex> guard(mutex_);
+    const LockGuard guard(mutex_);
     return events_.empty();
   }
 
@@ -95,10 +96,10 @@ class EventQueue {
   }
 
   const int fd_;
-  std::mutex mutex_;
-  // Guarded by mutex_.
-  std::deque<T> events_;
-  size_t orphans_ = 0;  // Pops whose event was purged after they took the token
+  Mutex mutex_;
+  std::deque<T> events_ SV_GUARDED_BY(mutex_);
+  size_t orphans_ SV_GUARDED_BY(mutex_) =
+      0;  // Pops whose event was purged after they took the token
 };
 
 }  // namespace softverbs

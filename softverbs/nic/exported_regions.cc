@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "softverbs/base/mutex.h"
 #include "softverbs/nic/shared_file.h"
 
 namespace softverbs {
@@ -23,7 +24,7 @@ ExportedRegions::Location ExportedRegions::Acquire(const void* address, size_t l
   SharedFile file = FindSharedFile(address, length, writable);
   if (!file.fd || (writable && !CoversWholeFile(file, length))) return {};
   const Key key{file.device, file.inode, writable};
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   auto [entry, is_new] = by_file_.try_emplace(key, last_id_ + 1);
   if (is_new) regions_.emplace(++last_id_, Region{key, std::move(file.fd), 0});
   ++regions_.at(entry->second).references;
@@ -31,7 +32,7 @@ ExportedRegions::Location ExportedRegions::Acquire(const void* address, size_t l
 }
 
 bool ExportedRegions::Release(uint32_t region) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   auto found = regions_.find(region);
   if (found == regions_.end() || --found->second.references > 0) return false;
   by_file_.erase(found->second.key);
@@ -40,7 +41,7 @@ bool ExportedRegions::Release(uint32_t region) {
 }
 
 ExportedRegions::Handle ExportedRegions::Open(uint32_t region) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   auto found = regions_.find(region);
   if (found == regions_.end()) return {};
   return {UniqueFd(fcntl(found->second.fd.get(), F_DUPFD_CLOEXEC, 0)),

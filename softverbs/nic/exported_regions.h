@@ -6,9 +6,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <tuple>
 
+#include "softverbs/base/mutex.h"
 #include "softverbs/base/unique_fd.h"
 
 namespace softverbs {
@@ -49,11 +49,11 @@ class ExportedRegions {
     int references = 0;
   };
 
-  std::mutex mutex_;
-  // Guarded by mutex_. Ids are never reused.
-  uint32_t last_id_ = 0;
-  std::map<uint32_t, Region> regions_;
-  std::map<Key, uint32_t> by_file_;
+  Mutex mutex_;
+  // Ids are never reused.
+  uint32_t last_id_ SV_GUARDED_BY(mutex_) = 0;
+  std::map<uint32_t, Region> regions_ SV_GUARDED_BY(mutex_);
+  std::map<Key, uint32_t> by_file_ SV_GUARDED_BY(mutex_);
 };
 
 }  // namespace softverbs

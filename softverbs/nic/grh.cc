@@ -43,17 +43,9 @@ void WriteIpv4(const ibv_gid& source, const ibv_global_route& route, uint32_t pa
   memcpy(to + kIpv4At, &header, sizeof(header));
 }
 
-ibv_gid Mapped(uint32_t address) {
-  ibv_gid gid{};
-  gid.raw[10] = gid.raw[11] = 0xff;
-  memcpy(gid.raw + kIpv4InGid, &address, sizeof(address));
-  return gid;
-}
-
 }  // namespace
 
-void WriteGrh(const ibv_global_route& route, uint32_t payload, uint8_t* to) {
-  const ibv_gid source = GidAt(route.sgid_index);
+void WriteGrh(const ibv_gid& source, const ibv_global_route& route, uint32_t payload, uint8_t* to) {
   if (IsMappedIpv4(source) && IsMappedIpv4(route.dgid)) {
     return WriteIpv4(source, route, payload, to);
   }
@@ -75,11 +67,11 @@ GrhFields ParseGrh(const uint8_t* from) {
   const uint32_t first = ntohl(header.version_tclass_flow);
   if (first >> kVersionShift == 6) {
     return {header.sgid, header.dgid, first & kFlowLabelMask,
-            static_cast<uint8_t>(first >> kTrafficClassShift)};
+            static_cast<uint8_t>(first >> kTrafficClassShift), kRoceV2OverIpv6};
   }
   iphdr ipv4;
   memcpy(&ipv4, from + kIpv4At, sizeof(ipv4));
-  return {Mapped(ipv4.saddr), Mapped(ipv4.daddr), 0, ipv4.tos};
+  return {MappedIpv4({ipv4.saddr}), MappedIpv4({ipv4.daddr}), 0, ipv4.tos, kRoceV2OverIpv4};
 }
 
 }  // namespace softverbs

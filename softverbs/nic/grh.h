@@ -14,15 +14,21 @@ namespace softverbs {
 constexpr uint32_t kGrhBytes = 40;
 static_assert(sizeof(ibv_grh) == kGrhBytes);
 
-// Writes the header of a datagram with `payload` bytes that is sent along `route`.
-void WriteGrh(const ibv_global_route& route, uint32_t payload, uint8_t* to);
+// Writes the header of a datagram with `payload` bytes that is sent from `source` along `route`.
+void WriteGrh(const ibv_gid& source, const ibv_global_route& route, uint32_t payload, uint8_t* to);
 
-// The fields of a header.
+// What kind of packet a datagram came in, as adapters of Mellanox put it into the service level of
+// its completion: bit 3 for UDP, and below it the type of the IP header. UCX reads it there.
+constexpr uint8_t kRoceV2OverIpv6 = 0x9;
+constexpr uint8_t kRoceV2OverIpv4 = 0xa;
+
+// The fields of a header. `kind` is one of the constants above.
 struct GrhFields {
   ibv_gid source;
   ibv_gid destination;
   uint32_t flow_label;
   uint8_t traffic_class;
+  uint8_t kind;
 };
 // Parses kGrhBytes bytes of any content.
 GrhFields ParseGrh(const uint8_t* from);

@@ -4,10 +4,12 @@
 
 #include <utility>
 
+#include "softverbs/base/mutex.h"
+
 namespace softverbs {
 
 bool ImportedRegions::NoteRequested(uint32_t id) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   return requested_.insert(id).second;
 }
 
@@ -15,7 +17,7 @@ bool ImportedRegions::Install(uint32_t id, int fd, bool writable) {
   struct stat info;
   if (id == 0 || fstat(fd, &info) != 0 || info.st_size <= 0) return false;
   const auto size = static_cast<uint64_t>(info.st_size);
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   Slot& slot = slots_[id % kSlots];
   if (slot.id.load(std::memory_order_relaxed) != 0 || requested_.count(id) == 0) return false;
   slot.mapping = Mapping(fd, size, writable);
@@ -28,7 +30,7 @@ bool ImportedRegions::Install(uint32_t id, int fd, bool writable) {
 }
 
 Mapping ImportedRegions::Retire(uint32_t id) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   requested_.erase(id);
   Slot& slot = slots_[id % kSlots];
   if (id == 0 || slot.id.load(std::memory_order_relaxed) != id) return Mapping();

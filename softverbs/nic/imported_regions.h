@@ -4,9 +4,9 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <unordered_set>
 
+#include "softverbs/base/mutex.h"
 #include "softverbs/nic/shared_memory.h"
 
 namespace softverbs {
@@ -50,12 +50,12 @@ class ImportedRegions {
     std::atomic<uint8_t*> base{nullptr};
     std::atomic<uint64_t> size{0};
     std::atomic<bool> writable{false};
-    Mapping mapping;  // guarded by mutex_
+    Mapping mapping;  // guarded by the mutex below
   };
 
   std::array<Slot, kSlots> slots_;
-  std::mutex mutex_;
-  std::unordered_set<uint32_t> requested_;  // guarded by mutex_
+  Mutex mutex_;
+  std::unordered_set<uint32_t> requested_ SV_GUARDED_BY(mutex_);
 };
 
 }  // namespace softverbs

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "softverbs/base/mutex.h"
 #include "softverbs/nic/control_socket.h"
 #include "softverbs/nic/nic.h"
 
@@ -33,7 +34,7 @@ bool Link::Attach(int memory_fd, Side side) {
   auto* control = static_cast<LinkControl*>(control_.data());
   void* rx_data = rx == tx ? tx_.data() : rx_.data();
   consumer_ = RingConsumer(&control->rings[rx], static_cast<const uint8_t*>(rx_data));
-  const std::lock_guard<SpinLock> guard(tx_lock_);
+  const LockGuard guard(tx_lock_);
   producer_ = RingProducer(&control->rings[tx], static_cast<uint8_t*>(tx_.data()));
   state_.store(State::kUp, std::memory_order_release);
   return true;
@@ -52,7 +53,7 @@ void Link::AttachOwnTables(const SharedTables* tables) {
 }
 
 void Link::SetSocket(UniqueFd socket) {
-  const std::lock_guard<SpinLock> guard(tx_lock_);
+  const LockGuard guard(tx_lock_);
   std::swap(socket_, socket);
 }
 
@@ -70,7 +71,7 @@ uint8_t* Link::ReserveLocked(uint32_t bytes, uint32_t qpn, bool* waiting) {
 
 std::vector<uint32_t> Link::TakeWaiting() {
   std::vector<uint32_t> taken;
-  const std::lock_guard<SpinLock> guard(tx_lock_);
+  const LockGuard guard(tx_lock_);
   if (waiting_.empty() || state_.load(std::memory_order_relaxed) == State::kConnecting) {
     return taken;
   }
@@ -84,7 +85,7 @@ std::vector<uint32_t> Link::TakeWaiting() {
 }
 
 void Link::RingDoorbell() {
-  const std::lock_guard<SpinLock> guard(tx_lock_);
+  const LockGuard guard(tx_lock_);
   RingDoorbellLocked();
 }
 
@@ -117,12 +118,12 @@ void Link::RingPeerLocked(uint32_t bell) {
 }
 
 void Link::InstallBell(uint32_t bell, UniqueFd fd) {
-  const std::lock_guard<SpinLock> guard(tx_lock_);
+  const LockGuard guard(tx_lock_);
   bells_.Install(bell, std::move(fd));
 }
 
 void Link::RetireBell(uint32_t bell) {
-  const std::lock_guard<SpinLock> guard(tx_lock_);
+  const LockGuard guard(tx_lock_);
   bells_.Retire(bell);
 }
 

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <vector>
 
+#include "softverbs/base/mutex.h"
 #include "softverbs/base/spin_lock.h"
 #include "softverbs/nic/bells.h"
 #include "softverbs/nic/imported_regions.h"
@@ -91,9 +91,9 @@ class Link {
   std::vector<PacketHeader>& refusals() { return refusals_; }
 
  private:
-  uint8_t* ReserveLocked(uint32_t bytes, uint32_t qpn, bool* waiting);
-  void RingDoorbellLocked();
-  void RingPeerLocked(uint32_t bell);
+  uint8_t* ReserveLocked(uint32_t bytes, uint32_t qpn, bool* waiting) SV_REQUIRES(tx_lock_);
+  void RingDoorbellLocked() SV_REQUIRES(tx_lock_);
+  void RingPeerLocked(uint32_t bell) SV_REQUIRES(tx_lock_);
 
   const uint32_t peer_slot_;
   std::atomic<State> state_{State::kConnecting};
@@ -109,13 +109,12 @@ class Link {
   Loop::Watch watch_ = 0;  // loop thread only
 
   SpinLock tx_lock_;
-  // Guarded by tx_lock_.
-  RingProducer producer_;
-  std::vector<uint32_t> waiting_;
-  std::atomic<bool> has_waiting_{false};  // a hint; written under tx_lock_, read by the driver
-  std::atomic<bool> owes_ring_{false};    // see acks_may_wait; written under tx_lock_
-  uint64_t rung_ = 0;                     // the sleep of the peer that was rung already
-  PeerBells bells_;
+  RingProducer producer_ SV_GUARDED_BY(tx_lock_);
+  std::vector<uint32_t> waiting_ SV_GUARDED_BY(tx_lock_);
+  std::atomic<bool> has_waiting_{false};       // a hint; written under tx_lock_, read by the driver
+  std::atomic<bool> owes_ring_{false};         // see acks_may_wait; written under tx_lock_
+  uint64_t rung_ SV_GUARDED_BY(tx_lock_) = 0;  // the sleep of the peer that was rung already
+  PeerBells bells_ SV_GUARDED_BY(tx_lock_);
 
   // Guarded by the NIC's progress lock.
   RingConsumer consumer_;
@@ -124,7 +123,7 @@ class Link {
 
 template <class Fill>
 Link::SendResult Link::Send(const PacketHeader& header, bool* waiting, Fill&& fill) {
-  const std::lock_guard<SpinLock> guard(tx_lock_);
+  const LockGuard guard(tx_lock_);
   const State state = state_.load(std::memory_order_relaxed);
   if (state == State::kDown) return SendResult::kDown;
   uint8_t* record = ReserveLocked(header.record_bytes, header.from_qpn, waiting);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "softverbs/base/log.h"
+#include "softverbs/base/mutex.h"
 #include "softverbs/nic/nic.h"
 
 namespace softverbs {
@@ -25,7 +26,7 @@ std::shared_ptr<Link> LinkDirectory::FindLocked(uint32_t slot) {
 std::shared_ptr<Link> LinkDirectory::Get(uint32_t slot) {
   std::shared_ptr<Link> link;
   {
-    const std::lock_guard<std::mutex> guard(mutex_);
+    const LockGuard guard(mutex_);
     link = FindLocked(slot);
     if (link) return link;
     link = slot == nic_->slot()  ? OpenLoopback(slot)
@@ -125,7 +126,7 @@ void LinkDirectory::Welcome(UniqueFd socket, const ControlMessage& hello,
   std::shared_ptr<Link> link, stale;
   bool is_new = false;
   {
-    const std::lock_guard<std::mutex> guard(mutex_);
+    const LockGuard guard(mutex_);
     link = FindLocked(hello.slot);
     if (link && link->state() == Link::State::kUp) {
       stale = std::exchange(link, nullptr);  // its process died and the slot has a new owner
@@ -238,7 +239,7 @@ void LinkDirectory::AnnounceRegionGone(uint32_t region) {
 
 std::vector<std::shared_ptr<Link>> LinkDirectory::All() {
   std::vector<std::shared_ptr<Link>> all;
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   all.reserve(links_.size());
   for (const auto& [slot, link] : links_) all.push_back(link);
   return all;
@@ -248,7 +249,7 @@ void LinkDirectory::Drop(uint32_t slot) {
   Loop::Get().Post([this, slot] {
     std::shared_ptr<Link> link;
     {
-      const std::lock_guard<std::mutex> guard(mutex_);
+      const LockGuard guard(mutex_);
       link = FindLocked(slot);
     }
     if (link) End(link);
@@ -259,7 +260,7 @@ void LinkDirectory::End(const std::shared_ptr<Link>& link) {
   const std::shared_ptr<Link> keep = link;  // the watch's handler may hold the last reference
   Loop::Get().Remove(keep->watch());
   {
-    const std::lock_guard<std::mutex> guard(mutex_);
+    const LockGuard guard(mutex_);
     auto found = links_.find(keep->peer_slot());
     if (found != links_.end() && found->second == keep) links_.erase(found);
   }

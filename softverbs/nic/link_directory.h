@@ -3,10 +3,10 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
+#include "softverbs/base/mutex.h"
 #include "softverbs/base/unique_fd.h"
 #include "softverbs/nic/control_socket.h"
 #include "softverbs/nic/link.h"
@@ -41,7 +41,7 @@ class LinkDirectory {
   std::shared_ptr<Link> OpenLoopback(uint32_t slot);
   std::shared_ptr<Link> Dial(uint32_t slot);
   std::shared_ptr<Link> Knock(uint32_t slot);
-  std::shared_ptr<Link> FindLocked(uint32_t slot);
+  std::shared_ptr<Link> FindLocked(uint32_t slot) SV_REQUIRES(mutex_);
   std::vector<std::shared_ptr<Link>> All();
 
   // Loop thread only.
@@ -64,8 +64,8 @@ class LinkDirectory {
   const UniqueFd listener_;
   std::unordered_map<int, Newcomer> newcomers_;  // loop thread only
 
-  std::mutex mutex_;
-  std::unordered_map<uint32_t, std::shared_ptr<Link>> links_;  // guarded by mutex_
+  Mutex mutex_;
+  std::unordered_map<uint32_t, std::shared_ptr<Link>> links_ SV_GUARDED_BY(mutex_);
 };
 
 }  // namespace softverbs

@@ -2,6 +2,8 @@
 
 #include <sys/random.h>
 
+#include "softverbs/base/mutex.h"
+
 namespace softverbs {
 
 MemoryTable::MemoryTable(SharedTables* tables)
@@ -19,7 +21,7 @@ MemoryTable::MemoryTable(SharedTables* tables)
 }
 
 uint32_t MemoryTable::Add(const Entry& entry) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   if (free_.empty()) return 0;
   const uint32_t index = free_.front();
   free_.pop_front();
@@ -53,7 +55,7 @@ void MemoryTable::StopSharing() {
 }
 
 void MemoryTable::Free(uint32_t key) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   free_.push_back(MrIndex(key));
 }
 

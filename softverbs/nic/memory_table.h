@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <mutex>
 
+#include "softverbs/base/mutex.h"
 #include "softverbs/nic/shared_tables.h"
 
 namespace softverbs {
@@ -65,11 +65,11 @@ class MemoryTable {
   SharedTables* const tables_;
   const std::unique_ptr<std::atomic<uint8_t*>[]> bases_;
 
-  std::mutex mutex_;
-  // Guarded by mutex_. Places are reused oldest first, with a new count, so a stale key stays
+  Mutex mutex_;
+  // Places are reused oldest first, with a new count, so a stale key stays
   // invalid.
-  std::deque<uint32_t> free_;
-  std::unique_ptr<uint32_t[]> counts_;
+  std::deque<uint32_t> free_ SV_GUARDED_BY(mutex_);
+  std::unique_ptr<uint32_t[]> counts_ SV_GUARDED_BY(mutex_);
 };
 
 }  // namespace softverbs

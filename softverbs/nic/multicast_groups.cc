@@ -11,6 +11,8 @@
 #include <cstring>
 #include <fstream>
 
+#include "softverbs/base/limits.h"
+#include "softverbs/base/mutex.h"
 #include "softverbs/nic/shared_tables.h"
 
 namespace softverbs {
@@ -42,9 +44,10 @@ UniqueFd HoldName(const std::string& name) {
 
 int MulticastGroups::Attach(const ibv_gid& group, uint32_t qpn) {
   const std::string name = GroupName(group);
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   auto found = groups_.find(name);
   if (found == groups_.end()) {
+    if (groups_.size() >= kMaxObjects) return ENOMEM;
     UniqueFd holder = HoldName(name + std::to_string(slot_));
     if (!holder) return errno;
     found = groups_.emplace(name, Group{{}, std::move(holder)}).first;
@@ -55,7 +58,7 @@ int MulticastGroups::Attach(const ibv_gid& group, uint32_t qpn) {
 }
 
 int MulticastGroups::Detach(const ibv_gid& group, uint32_t qpn) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   const auto found = groups_.find(GroupName(group));
   if (found == groups_.end()) return EINVAL;
   std::vector<uint32_t>& members = found->second.members;
@@ -67,7 +70,7 @@ int MulticastGroups::Detach(const ibv_gid& group, uint32_t qpn) {
 }
 
 bool MulticastGroups::IsAttached(uint32_t qpn) const {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   return std::any_of(groups_.begin(), groups_.end(), [qpn](const auto& entry) {
     const std::vector<uint32_t>& members = entry.second.members;
     return std::find(members.begin(), members.end(), qpn) != members.end();
@@ -75,7 +78,7 @@ bool MulticastGroups::IsAttached(uint32_t qpn) const {
 }
 
 std::vector<uint32_t> MulticastGroups::Members(const ibv_gid& group) const {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   const auto found = groups_.find(GroupName(group));
   return found == groups_.end() ? std::vector<uint32_t>() : found->second.members;
 }

@@ -5,10 +5,10 @@
 
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "softverbs/base/mutex.h"
 #include "softverbs/base/unique_fd.h"
 
 namespace softverbs {
@@ -41,8 +41,8 @@ class MulticastGroups {
   };
 
   const uint32_t slot_;
-  mutable std::mutex mutex_;
-  std::map<std::string, Group> groups_;  // by name without the slot; guarded by mutex_
+  mutable Mutex mutex_;
+  std::map<std::string, Group> groups_ SV_GUARDED_BY(mutex_);  // by name without the slot
 };
 
 }  // namespace softverbs

@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <mutex>
 #include <utility>
 
 #include "softverbs/base/clock.h"
 #include "softverbs/base/log.h"
+#include "softverbs/base/mutex.h"
 #include "softverbs/base/stats.h"
 #include "softverbs/nic/control_socket.h"
 
@@ -18,11 +18,11 @@ namespace {
 constexpr int64_t kQuietBoundNs = 1'000'000'000;
 
 std::atomic<Nic*> the_nic{nullptr};
-std::mutex* create_mutex = new std::mutex;  // replaced in a forked child, where it may be held
+Mutex* create_mutex = new Mutex;  // replaced in a forked child, where it may be held
 
 void ForgetNic() {
   the_nic.store(nullptr, std::memory_order_relaxed);
-  create_mutex = new std::mutex;
+  create_mutex = new Mutex;
 }
 
 // Starts the search at a different slot in each process, so that a number is not reused soon.
@@ -34,6 +34,9 @@ UniqueFd ClaimSlot(uint32_t* slot) {
     if (listener) return listener;
     if (errno != EADDRINUSE) break;
   }
+  Report(errno == EADDRINUSE ? "no free slot: %u processes of this network namespace have one"
+                             : "can not take one of %u slots: %m",
+         kSlots - 1);
   return UniqueFd();
 }
 
@@ -44,7 +47,7 @@ Nic* Nic::Existing() { return the_nic.load(std::memory_order_acquire); }
 Nic* Nic::Get() {
   // Acquire pairs with the release in Create: the object is complete.
   if (Nic* nic = the_nic.load(std::memory_order_acquire)) return nic;
-  const std::lock_guard<std::mutex> guard(*create_mutex);
+  const LockGuard guard(*create_mutex);
   if (Nic* nic = the_nic.load(std::memory_order_acquire)) return nic;
   return Create();
 }

@@ -11,6 +11,7 @@
 #include "softverbs/nic/link_directory.h"
 #include "softverbs/nic/memory_table.h"
 #include "softverbs/nic/multicast_groups.h"
+#include "softverbs/nic/object_count.h"
 #include "softverbs/nic/qp_table.h"
 #include "softverbs/nic/shared_memory.h"
 #include "softverbs/nic/shared_tables.h"
@@ -39,6 +40,11 @@ class Nic {
   LinkDirectory& links() { return links_; }
   Engine& engine() { return engine_; }
 
+  ObjectCount& cqs() { return cqs_; }
+  ObjectCount& pds() { return pds_; }
+  ObjectCount& srqs() { return srqs_; }
+  ObjectCount& ahs() { return ahs_; }
+
   uint32_t NewPdId() { return last_pd_.fetch_add(1, std::memory_order_relaxed) + 1; }
 
   // Makes the loop thread look at all rings soon.
@@ -58,6 +64,10 @@ class Nic {
   const Mapping tables_mapping_;
   SharedTables* const tables_;
   std::atomic<uint32_t> last_pd_{0};
+  ObjectCount cqs_{"completion queues"};
+  ObjectCount pds_{"protection domains"};
+  ObjectCount srqs_{"shared receive queues"};
+  ObjectCount ahs_{"address handles"};
   QpTable qps_;
   MemoryTable memory_;
   ExportedRegions exported_;

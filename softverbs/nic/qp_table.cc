@@ -1,11 +1,12 @@
 #include "softverbs/nic/qp_table.h"
 
+#include "softverbs/base/mutex.h"
 #include "softverbs/nic/packet.h"
 
 namespace softverbs {
 
 uint32_t QpTable::Add(Qp* qp) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   for (uint32_t tried = 0; tried < kQpsPerProcess; ++tried) {
     const uint32_t index = next_++ % kQpsPerProcess;
     if (taken_[index] || QpNumber(slot_, index) == kMulticastQpn) continue;
@@ -17,7 +18,7 @@ uint32_t QpTable::Add(Qp* qp) {
 }
 
 void QpTable::Free(uint32_t qpn) {
-  const std::lock_guard<std::mutex> guard(mutex_);
+  const LockGuard guard(mutex_);
   taken_[QpIndex(qpn)] = false;
 }
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 
+#include "softverbs/base/mutex.h"
 #include "softverbs/nic/shared_tables.h"
 
 namespace softverbs {
@@ -33,10 +33,9 @@ class QpTable {
   const uint32_t slot_;
   std::array<std::atomic<Qp*>, kQpsPerProcess> qps_{};
 
-  std::mutex mutex_;
-  // Guarded by mutex_.
-  std::array<bool, kQpsPerProcess> taken_{};
-  uint32_t next_ = 1;
+  Mutex mutex_;
+  std::array<bool, kQpsPerProcess> taken_ SV_GUARDED_BY(mutex_){};
+  uint32_t next_ SV_GUARDED_BY(mutex_) = 1;
 };
 
 }  // namespace softverbs

@@ -54,7 +54,8 @@ struct RemoteRange {
 // Returns where the range is in this process, or null if any check fails. REQUIRES: in flight.
 // Inlined, so that constant needs cost nothing.
 [[gnu::always_inline]] inline uint8_t* ResolveRemote(const Qp& qp, const SharedTables& tables,
-                                                     RemoteRange range, Needs needs) {
+                                                     RemoteRange range, Needs needs)
+    SV_REQUIRES(qp.lock) {
   const uint32_t dest = qp.attr.dest_qp_num;
   const uint64_t target = tables.qps[QpIndex(dest)].target.load(std::memory_order_seq_cst);
   const uint64_t required = needs.target_right | kTargetOpen;
@@ -80,7 +81,7 @@ struct RemoteRange {
 }
 
 // Returns the peer's tables, or null if the accelerator must not be used.
-const SharedTables* UsablePeerTables(const Qp& qp) {
+const SharedTables* UsablePeerTables(const Qp& qp) SV_REQUIRES(qp.lock) {
   // A dead peer's memory and tables are still mapped, but it must not answer.
   const Link& link = *qp.link;
   return Accelerating() && link.state() == Link::State::kUp ? link.peer_tables() : nullptr;

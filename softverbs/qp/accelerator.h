@@ -33,15 +33,17 @@ struct RemoteOperation {
 
 // Returns whether Accelerate could do such an operation, judging by the path only. False for SENDs
 // and immediates, and if the region is not mapped (then this asks for it). REQUIRES: lock held.
-bool CanAccelerate(Qp& qp, ibv_wr_opcode opcode, uint32_t rkey, uint32_t length);
+bool CanAccelerate(Qp& qp, ibv_wr_opcode opcode, uint32_t rkey, uint32_t length)
+    SV_REQUIRES(qp.lock);
 
 // Executes the operation and returns true. If it returns false, at most a part of a READ's or
 // WRITE's bytes was copied. Checks the local list too. REQUIRES: lock held; every earlier request
 // is complete; the operation is as long as its list, 8 bytes for atomics.
-bool Accelerate(Qp& qp, const RemoteOperation& operation);
+bool Accelerate(Qp& qp, const RemoteOperation& operation) SV_REQUIRES(qp.lock);
 
 // The same for a READ, in fewer instructions. Tests count them.
-bool AccelerateRead(Qp& qp, uint64_t remote_addr, uint32_t rkey, uint32_t length, SgeList local);
+bool AccelerateRead(Qp& qp, uint64_t remote_addr, uint32_t rkey, uint32_t length, SgeList local)
+    SV_REQUIRES(qp.lock);
 
 }  // namespace softverbs
 

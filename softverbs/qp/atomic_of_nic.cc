@@ -2,17 +2,17 @@
 
 #include <sched.h>
 
-#include <mutex>
+#include "softverbs/base/mutex.h"
 
 namespace softverbs {
 namespace {
 
-std::mutex window_mutex;
-void (*window_function)(void*) = nullptr;  // guarded by window_mutex, as is its argument
-void* window_argument = nullptr;
+Mutex window_mutex;
+void (*window_function)(void*) SV_GUARDED_BY(window_mutex) = nullptr;
+void* window_argument SV_GUARDED_BY(window_mutex) = nullptr;
 
 void Window() {
-  const std::lock_guard<std::mutex> guard(window_mutex);
+  const LockGuard guard(window_mutex);
   if (window_function != nullptr) {
     window_function(window_argument);
   } else {
@@ -23,7 +23,7 @@ void Window() {
 }  // namespace
 
 void SetAtomicWindow(void (*window)(void*), void* argument) {
-  const std::lock_guard<std::mutex> guard(window_mutex);
+  const LockGuard guard(window_mutex);
   window_function = window;
   window_argument = argument;
 }

@@ -22,8 +22,9 @@ void HandleDatagram(Qp& qp, const PacketHeader& header, const uint8_t* payload) 
   const ReceiveWqe& receive = qp.responder.receive;
   const SgeList list{receive.sges, receive.sge_count};
   if (TotalLength(list) < header.payload_bytes) return;
-  if (Scatter(qp.nic->memory(), qp.pd_id, list, 0, header.payload_bytes, payload)) {
-    return DeliverReceive(qp, header, IBV_WC_RECV, header.payload_bytes, IBV_WC_GRH);
+  if (Scatter(qp.nic->memory(), qp.ReceivePd(), list, 0, header.payload_bytes, payload)) {
+    return DeliverReceive(qp, header, IBV_WC_RECV, header.payload_bytes, IBV_WC_GRH,
+                          ParseGrh(payload).kind);
   }
   qp.responder.has_receive = false;
   CompleteReceive(qp, receive, IBV_WC_LOC_PROT_ERR);

@@ -18,6 +18,7 @@ struct DatagramRoute {
   ibv_wc_status error = IBV_WC_SUCCESS;
   uint32_t qpn = 0;  // kMulticastQpn for a group
   uint32_t qkey = 0;
+  ibv_gid source{};
   ibv_global_route route{};
   std::vector<std::shared_ptr<Link>> links;  // one; for a group, one per process in it
   size_t reached = 0;                        // how many of the links, so far

@@ -4,12 +4,13 @@
 
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 #include <utility>
 
 #include "softverbs/base/clock.h"
+#include "softverbs/base/errno.h"
 #include "softverbs/base/gid.h"
 #include "softverbs/base/limits.h"
+#include "softverbs/base/mutex.h"
 #include "softverbs/nic/address_handle.h"
 #include "softverbs/nic/grh.h"
 #include "softverbs/qp/post.h"
@@ -36,12 +37,13 @@ std::shared_ptr<Link> OpenLink(LinkDirectory& links, uint32_t slot) {
 DatagramRoute RouteTo(const Qp& qp, const ibv_send_wr& wr) {
   DatagramRoute to;
   const Ah* ah = Ah::From(wr.wr.ud.ah);
-  if (ah == nullptr || ah->ibv.pd != qp.ex.qp_base.pd) {
+  if (ah == nullptr || Pd::From(ah->ibv.pd)->id != qp.pd_id) {
     to.error = IBV_WC_LOC_QP_OP_ERR;
     return to;
   }
   to.qpn = wr.wr.ud.remote_qpn;
   to.qkey = wr.wr.ud.remote_qkey;
+  to.source = ah->source;
   to.route = ah->route;
   LinkDirectory& links = qp.nic->links();
   if (!IsMulticastGid(ah->route.dgid)) {
@@ -55,7 +57,7 @@ DatagramRoute RouteTo(const Qp& qp, const ibv_send_wr& wr) {
   return to;
 }
 
-DatagramRoute& RouteAt(Qp& qp, uint32_t index) {
+DatagramRoute& RouteAt(Qp& qp, uint32_t index) SV_REQUIRES(qp.lock) {
   return qp.routes[index & (qp.requester.queue.places() - 1)];
 }
 
@@ -79,7 +81,7 @@ PacketHeader DatagramHeader(const Qp& qp, const SendWqe& wqe, const DatagramRout
 
 // Returns false if the memory was deregistered since the request was posted.
 bool FillPayload(const Qp& qp, SendWqe& wqe, const DatagramRoute& to, uint8_t* payload) {
-  WriteGrh(to.route, wqe.length, payload);
+  WriteGrh(to.source, to.route, wqe.length, payload);
   uint8_t* data = payload + kGrhBytes;
   if (wqe.is_inline()) {
     memcpy(data, wqe.inline_data(), wqe.length);
@@ -111,7 +113,7 @@ int PostDatagrams(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   for (const ibv_send_wr* each = wr; each != nullptr; each = each->next) {
     routes.push_back(RouteTo(qp, *each));
   }
-  const std::lock_guard<SpinLock> guard(qp.lock);
+  const LockGuard guard(qp.lock);
   SendQueue& queue = qp.requester.queue;
   const uint32_t before = queue.posted;
   int error = CanPost(qp) ? 0 : EINVAL;
@@ -125,12 +127,12 @@ int PostDatagrams(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   if (error != 0) {
     if (bad_wr == nullptr) {
       queue.posted = before;
-      return error;
+      return WithErrno(error);
     }
     *bad_wr = wr;
   }
   if (CanPost(qp)) StartPosted(qp);
-  return error;
+  return WithErrno(error);
 }
 
 void TransmitDatagrams(Qp& qp) {

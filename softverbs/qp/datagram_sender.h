@@ -17,7 +17,7 @@ namespace softverbs {
 int PostDatagrams(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr);
 
 // Sends everything that can be sent now. REQUIRES: the lock is held.
-void TransmitDatagrams(Qp& qp);
+void TransmitDatagrams(Qp& qp) SV_REQUIRES(qp.lock);
 
 }  // namespace softverbs
 

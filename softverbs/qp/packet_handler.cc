@@ -1,16 +1,16 @@
 #include "softverbs/nic/packet_handler.h"
 
-#include <mutex>
-
+#include "softverbs/base/mutex.h"
 #include "softverbs/qp/datagram_receiver.h"
 #include "softverbs/qp/qp.h"
 #include "softverbs/qp/requester.h"
 #include "softverbs/qp/responder.h"
+#include "softverbs/qp/tear_answer.h"
 
 namespace softverbs {
 
 void HandlePacket(Qp& qp, Link& link, const PacketHeader& header, const uint8_t* payload) {
-  const std::lock_guard<SpinLock> guard(qp.lock);
+  const LockGuard guard(qp.lock);
   switch (header.type) {
     case PacketType::kSend:
     case PacketType::kWrite:
@@ -35,19 +35,19 @@ void HandlePacket(Qp& qp, Link& link, const PacketHeader& header, const uint8_t*
 }
 
 bool MustWait(Qp& qp) {
-  const std::lock_guard<SpinLock> guard(qp.lock);
+  const LockGuard guard(qp.lock);
   return IsTearing(qp);
 }
 
-uint32_t OrdinalOf(const Qp& qp) { return qp.faults.ordinal; }
+uint32_t OrdinalOf(const Qp& qp) SV_REQUIRES(qp.lock) { return qp.faults.ordinal; }
 
 uint64_t NextArrival(Qp& qp) {
-  const std::lock_guard<SpinLock> guard(qp.lock);
+  const LockGuard guard(qp.lock);
   return qp.faults.arrivals++;
 }
 
 void HandleLinkSpace(Qp& qp) {
-  const std::lock_guard<SpinLock> guard(qp.lock);
+  const LockGuard guard(qp.lock);
   qp.waits_for_link = false;
   if (SendAnswers(qp)) Transmit(qp);
 }
@@ -55,7 +55,7 @@ void HandleLinkSpace(Qp& qp) {
 namespace {
 
 // Requests that waited for space in the link are lost, like those that were in it.
-void HandleLossyLinkDown(Qp& qp, const Link& link) {
+void HandleLossyLinkDown(Qp& qp, const Link& link) SV_REQUIRES(qp.lock) {
   if (!qp.IsDatagram() && qp.link.get() != &link) return;
   qp.waits_for_link = false;
   Transmit(qp);
@@ -64,7 +64,7 @@ void HandleLossyLinkDown(Qp& qp, const Link& link) {
 }  // namespace
 
 void HandleLinkDown(Qp& qp, const Link& link) {
-  const std::lock_guard<SpinLock> guard(qp.lock);
+  const LockGuard guard(qp.lock);
   if (!qp.IsReliable()) return HandleLossyLinkDown(qp, link);
   if (qp.link.get() != &link) return;
   qp.responder.answers.clear();

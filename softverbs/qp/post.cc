@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 #include <vector>
 
+#include "softverbs/base/errno.h"
+#include "softverbs/base/mutex.h"
 #include "softverbs/base/shared_copy.h"
 #include "softverbs/base/stats.h"
 #include "softverbs/fault/strict.h"
@@ -101,7 +102,7 @@ void Poison(const Qp& qp, SendWqe& wqe) {
 }
 
 // Applies the plan to the request.
-void Afflict(Qp& qp, const fault::Plan& plan, SendWqe& wqe) {
+void Afflict(Qp& qp, const fault::Plan& plan, SendWqe& wqe) SV_REQUIRES(qp.lock) {
   fault::QpFaults& faults = qp.faults;
   wqe.faults = fault::DecideRequest(plan, faults.ordinal, faults.requests++, faults.of_connection++,
                                     wqe.opcode);
@@ -142,12 +143,13 @@ namespace {
 
 // A READ or atomic was executed while the queue was empty.
 [[gnu::always_inline]] inline void CompleteNow(Qp& qp, const ibv_send_wr& wr, ibv_wc_opcode opcode,
-                                               uint32_t bytes) {
+                                               uint32_t bytes) SV_REQUIRES(qp.lock) {
   SendQueue& queue = qp.requester.queue;
   queue.next = queue.done = ++queue.posted;
   CountPost(wr.opcode, bytes);
   if (!qp.signal_all && (wr.send_flags & IBV_SEND_SIGNALED) == 0) return;
   PushCompletion(*qp.send_cq, [&](Cqe& cqe) {
+    qp.lock.AssertHeld();
     cqe.wr_id = wr.wr_id;
     cqe.qp_num = qp.number;
     cqe.opcode = opcode;
@@ -157,7 +159,7 @@ namespace {
   });
 }
 
-bool ExecuteAtomic(Qp& qp, const ibv_send_wr& wr, SgeList local) {
+bool ExecuteAtomic(Qp& qp, const ibv_send_wr& wr, SgeList local) SV_REQUIRES(qp.lock) {
   const bool swap = wr.opcode == IBV_WR_ATOMIC_CMP_AND_SWP;
   if (TotalLength(local) != kAtomicBytes) return false;
   const RemoteOperation operation{wr.opcode,
@@ -173,7 +175,7 @@ bool ExecuteAtomic(Qp& qp, const ibv_send_wr& wr, SgeList local) {
   return true;
 }
 
-bool ExecuteRead(Qp& qp, const ibv_send_wr& wr, SgeList local) {
+bool ExecuteRead(Qp& qp, const ibv_send_wr& wr, SgeList local) SV_REQUIRES(qp.lock) {
   const uint64_t length = local.count == 1 ? local.sges[0].length : TotalLength(local);
   if (length > kMaxMessage) return false;
   const auto bytes = static_cast<uint32_t>(length);
@@ -184,7 +186,7 @@ bool ExecuteRead(Qp& qp, const ibv_send_wr& wr, SgeList local) {
 
 // Fast path: nothing is under way, and the accelerator can execute the request now. If it returns
 // false, the queue handles the request, and also finds out what was wrong.
-bool ExecuteNow(Qp& qp, const ibv_send_wr& wr) {
+bool ExecuteNow(Qp& qp, const ibv_send_wr& wr) SV_REQUIRES(qp.lock) {
   const SendQueue& queue = qp.requester.queue;
   if (qp.state != IBV_QPS_RTS || !queue.Idle() || queue.Full() || !qp.responder.answers.empty() ||
       (wr.send_flags & IBV_SEND_INLINE) != 0 ||
@@ -196,7 +198,7 @@ bool ExecuteNow(Qp& qp, const ibv_send_wr& wr) {
   return IsAtomic(wr.opcode) && ExecuteAtomic(qp, wr, local);
 }
 
-int CheckState(const Qp& qp) {
+int CheckState(const Qp& qp) SV_REQUIRES(qp.lock) {
   if (CanPost(qp)) return 0;
   fault::Misuse("queue pair %u: post_send in state %d", qp.number, qp.state);
   return EINVAL;
@@ -220,7 +222,7 @@ int PostSend(ibv_qp* ibv, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   Qp& qp = *Qp::From(ibv);
   if (qp.IsDatagram()) [[unlikely]]
     return PostDatagrams(qp, wr, bad_wr);
-  const std::lock_guard<SpinLock> guard(qp.lock);
+  const LockGuard guard(qp.lock);
   while (wr != nullptr && ExecuteNow(qp, *wr)) wr = wr->next;
   if (wr == nullptr) return 0;
   int error = CheckState(qp);
@@ -230,20 +232,20 @@ int PostSend(ibv_qp* ibv, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
   }
   if (error != 0) *bad_wr = wr;
   if (CanPost(qp)) StartPosted(qp);
-  return error;
+  return WithErrno(error);
 }
 
 int PostSendAllOrNone(ibv_qp* ibv, ibv_send_wr* wr) {
   Qp& qp = *Qp::From(ibv);
   if (qp.IsDatagram()) return PostDatagrams(qp, wr, nullptr);
-  const std::lock_guard<SpinLock> guard(qp.lock);
-  if (const int error = CheckState(qp)) return error;
+  const LockGuard guard(qp.lock);
+  if (const int error = CheckState(qp)) return WithErrno(error);
   SendQueue& queue = qp.requester.queue;
   const uint32_t before = queue.posted;
   for (; wr != nullptr; wr = wr->next) {
     if (const int error = Enqueue(qp, *wr)) {
       queue.posted = before;
-      return error;
+      return WithErrno(error);
     }
   }
   StartPosted(qp);
@@ -252,7 +254,7 @@ int PostSendAllOrNone(ibv_qp* ibv, ibv_send_wr* wr) {
 
 int PostReceive(ibv_qp* ibv, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
   Qp& qp = *Qp::From(ibv);
-  const std::lock_guard<SpinLock> guard(qp.lock);
+  const LockGuard guard(qp.lock);
   int error = qp.state == IBV_QPS_RESET || qp.srq != nullptr ? EINVAL : 0;
   while (wr != nullptr && error == 0) {
     error = qp.receives.Post(*wr);
@@ -262,7 +264,7 @@ int PostReceive(ibv_qp* ibv, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
   }
   if (error != 0) *bad_wr = wr;
   if (qp.state == IBV_QPS_ERR) FlushQueues(qp);
-  return error;
+  return WithErrno(error);
 }
 
 }  // namespace softverbs

@@ -70,6 +70,7 @@ void FlushQueues(Qp& qp) {
   while (queue.done != queue.posted) {
     const SendWqe& wqe = queue.At(queue.done++);
     Deliver(*qp.send_cq, qp.faults, [&](Cqe& cqe) {
+      qp.lock.AssertHeld();
       cqe.wr_id = wqe.wr_id;
       cqe.qp_num = qp.number;
       cqe.status = IBV_WC_WR_FLUSH_ERR;

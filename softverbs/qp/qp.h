@@ -96,17 +96,18 @@ struct Qp {
   WorkRequestBuilder builder;
 
   SpinLock lock;
-  ibv_qp_state state = IBV_QPS_RESET;
-  ibv_qp_attr attr{};
-  std::shared_ptr<Link> link;
-  bool waits_for_link = false;  // noted in the link, for space
-  bool established = false;     // COMM_EST was raised
-  bool notify_drained = false;
-  Requester requester;
-  Responder responder;
-  ReceiveQueue receives;
-  std::unique_ptr<DatagramRoute[]> routes;  // UD: one for each place of the send queue
-  fault::QpFaults faults;
+  ibv_qp_state state SV_GUARDED_BY(lock) = IBV_QPS_RESET;
+  ibv_qp_attr attr SV_GUARDED_BY(lock){};
+  std::shared_ptr<Link> link SV_GUARDED_BY(lock);
+  bool waits_for_link SV_GUARDED_BY(lock) = false;  // noted in the link, for space
+  bool established SV_GUARDED_BY(lock) = false;     // COMM_EST was raised
+  bool notify_drained SV_GUARDED_BY(lock) = false;
+  Requester requester SV_GUARDED_BY(lock);
+  Responder responder SV_GUARDED_BY(lock);
+  ReceiveQueue receives SV_GUARDED_BY(lock);
+  // UD: one for each place of the send queue.
+  std::unique_ptr<DatagramRoute[]> routes SV_GUARDED_BY(lock);
+  fault::QpFaults faults SV_GUARDED_BY(lock);
 
   static Qp* From(ibv_qp* qp) { return reinterpret_cast<Qp*>(qp); }
   static Qp* From(ibv_qp_ex* qp) { return reinterpret_cast<Qp*>(qp); }
@@ -116,42 +117,47 @@ struct Qp {
   bool IsReliable() const { return type() == IBV_QPT_RC; }
   bool IsDatagram() const { return type() == IBV_QPT_UD; }
 
-  bool CanReceive() const {
+  // The protection domain that receives are checked against: that of the queue they come from.
+  uint32_t ReceivePd() const { return srq != nullptr ? srq->pd->id : pd_id; }
+
+  bool CanReceive() const SV_REQUIRES(lock) {
     return state == IBV_QPS_RTR || state == IBV_QPS_RTS || state == IBV_QPS_SQD ||
            state == IBV_QPS_SQE;
   }
   // In these states, requests posted to the send queue are flushed.
-  bool FlushesSends() const { return state == IBV_QPS_ERR || state == IBV_QPS_SQE; }
+  bool FlushesSends() const SV_REQUIRES(lock) {
+    return state == IBV_QPS_ERR || state == IBV_QPS_SQE;
+  }
 };
 
 void RaiseQpEvent(Qp& qp, ibv_event_type type);
 
 // Publishes what peers may do through this queue pair, for their accelerators. Publishes nothing
 // unless the queue pair can receive. REQUIRES: lock held.
-void PublishTarget(Qp& qp);
+void PublishTarget(Qp& qp) SV_REQUIRES(qp.lock);
 
 // Takes back the right to execute anything through this queue pair, and waits until nobody does so
 // any more. REQUIRES: lock held.
-void RevokeTarget(Qp& qp);
+void RevokeTarget(Qp& qp) SV_REQUIRES(qp.lock);
 
 // Moves to the error state: revokes the peers' rights, flushes both queues with
 // IBV_WC_WR_FLUSH_ERR, refuses requests whose answers it owed, and tells users of an SRQ that the
 // last receive was reached. REQUIRES: lock held.
-void EnterError(Qp& qp);
+void EnterError(Qp& qp) SV_REQUIRES(qp.lock);
 
 // Handles a failed send. A reliable connection cannot go on, so this is EnterError. Otherwise only
 // the send queue stops and is flushed (IBV_QPS_SQE), and receives go on. REQUIRES: lock held.
-void EnterSendError(Qp& qp);
+void EnterSendError(Qp& qp) SV_REQUIRES(qp.lock);
 
 // Flushes requests posted in the error states. REQUIRES: lock held.
-void FlushQueues(Qp& qp);
+void FlushQueues(Qp& qp) SV_REQUIRES(qp.lock);
 
 // Takes a receive into responder.receive, unless it holds one. Returns false if there is none.
 // REQUIRES: lock held.
-bool TakeReceive(Qp& qp);
+bool TakeReceive(Qp& qp) SV_REQUIRES(qp.lock);
 
 // Completes the receive that the current message took. REQUIRES: lock held.
-void CompleteReceive(Qp& qp, const ReceiveWqe& receive, ibv_wc_status status);
+void CompleteReceive(Qp& qp, const ReceiveWqe& receive, ibv_wc_status status) SV_REQUIRES(qp.lock);
 
 }  // namespace softverbs
 

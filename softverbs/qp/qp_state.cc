@@ -1,12 +1,12 @@
 #include "softverbs/qp/qp_state.h"
 
 #include <cerrno>
-#include <mutex>
 #include <utility>
 
-#include "softverbs/base/gid.h"
+#include "softverbs/base/gid_table.h"
 #include "softverbs/base/limits.h"
 #include "softverbs/base/log.h"
+#include "softverbs/base/mutex.h"
 #include "softverbs/cq/held_completions.h"
 #include "softverbs/qp/requester.h"
 #include "softverbs/qp/responder.h"
@@ -14,6 +14,16 @@
 
 namespace softverbs {
 namespace {
+
+int CheckRoute(const ibv_global_route& route) {
+  if (!GidAt(route.sgid_index)) {
+    Report("there is no GID %u", route.sgid_index);
+    return EINVAL;
+  }
+  if (IsGidOfThisHost(route.dgid)) return 0;
+  Report("destination GID is of another host: same host only");
+  return EHOSTUNREACH;
+}
 
 int CheckValues(const ibv_qp_attr& attr, int mask) {
   const bool valid =
@@ -29,11 +39,7 @@ int CheckValues(const ibv_qp_attr& attr, int mask) {
       (!(mask & IBV_QP_RNR_RETRY) || attr.rnr_retry < 8) &&
       (!(mask & IBV_QP_AV) || attr.ah_attr.port_num == 1);
   if (!valid) return EINVAL;
-  if ((mask & IBV_QP_AV) && attr.ah_attr.is_global && !IsGidOfThisHost(attr.ah_attr.grh.dgid)) {
-    Report("destination GID is of another host: same host only");
-    return EHOSTUNREACH;
-  }
-  return 0;
+  return (mask & IBV_QP_AV) && attr.ah_attr.is_global ? CheckRoute(attr.ah_attr.grh) : 0;
 }
 
 void CopyAttributes(const ibv_qp_attr& from, int mask, ibv_qp_attr* to) {
@@ -62,7 +68,7 @@ void CopyAttributes(const ibv_qp_attr& from, int mask, ibv_qp_attr* to) {
   to->sq_psn &= kPsnMask;
 }
 
-void Reset(Qp& qp) {
+void Reset(Qp& qp) SV_REQUIRES(qp.lock) {
   RevokeTarget(qp);
   HandRefusalToLink(qp);
   Purge(*qp.send_cq, qp.number);
@@ -85,7 +91,7 @@ void Reset(Qp& qp) {
 }
 
 // Does what has to be done on arrival in a state.
-void Enter(Qp& qp, ibv_qp_state state) {
+void Enter(Qp& qp, ibv_qp_state state) SV_REQUIRES(qp.lock) {
   if (state == IBV_QPS_RTR) qp.responder.expected_psn = qp.attr.rq_psn;
   if (state == IBV_QPS_RTS && qp.state == IBV_QPS_RTR) {
     qp.requester.next_psn = qp.attr.sq_psn;
@@ -98,7 +104,8 @@ void Enter(Qp& qp, ibv_qp_state state) {
   Transmit(qp);  // what was posted while the queue was drained
 }
 
-int ModifyLocked(Qp& qp, const ibv_qp_attr& attr, int mask, std::shared_ptr<Link> link) {
+int ModifyLocked(Qp& qp, const ibv_qp_attr& attr, int mask, std::shared_ptr<Link> link)
+    SV_REQUIRES(qp.lock) {
   const ibv_qp_state from = qp.state;
   const ibv_qp_state to = (mask & IBV_QP_STATE) ? attr.qp_state : from;
   if ((mask & IBV_QP_CUR_STATE) && attr.cur_qp_state != from) return EINVAL;
@@ -138,14 +145,14 @@ int ModifyQp(Qp& qp, const ibv_qp_attr& attr, int mask) {
   }
   // Pauses the engine, so that after a move to ERR or RESET nobody touches the queue pair's memory.
   const Engine::Pause pause(qp.nic->engine());
-  const std::lock_guard<SpinLock> guard(qp.lock);
+  const LockGuard guard(qp.lock);
   const int error = ModifyLocked(qp, attr, mask, std::move(link));
   if (error == 0) qp.ex.qp_base.state = qp.state;
   return error;
 }
 
 void QueryQp(Qp& qp, ibv_qp_attr* attr, ibv_qp_init_attr* init_attr) {
-  const std::lock_guard<SpinLock> guard(qp.lock);
+  const LockGuard guard(qp.lock);
   *attr = qp.attr;
   attr->qp_state = attr->cur_qp_state = qp.state;
   attr->cap = qp.cap;

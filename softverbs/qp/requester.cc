@@ -17,7 +17,8 @@ enum class Sent { kAll, kWait };
 
 SgeList LocalList(SendWqe& wqe) { return {wqe.sges(), wqe.sge_count}; }
 
-PacketHeader RequestHeader(const Qp& qp, const SendWqe& wqe, PacketType type, uint32_t payload) {
+PacketHeader RequestHeader(const Qp& qp, const SendWqe& wqe, PacketType type, uint32_t payload)
+    SV_REQUIRES(qp.lock) {
   PacketHeader header{};
   header.record_bytes = RecordBytes(payload);
   header.payload_bytes = payload;
@@ -51,7 +52,7 @@ ibv_wc_opcode CompletionOpcode(ibv_wr_opcode opcode) {
 }
 
 // Sends a READ or atomic: one packet, whose answer is awaited.
-Sent SendFetch(Qp& qp, SendWqe& wqe) {
+Sent SendFetch(Qp& qp, SendWqe& wqe) SV_REQUIRES(qp.lock) {
   Requester& requester = qp.requester;
   if (qp.attr.max_rd_atomic == 0) {
     if (requester.queue.next == requester.queue.done) FailOldest(qp, IBV_WC_LOC_QP_OP_ERR);
@@ -75,7 +76,7 @@ Sent SendFetch(Qp& qp, SendWqe& wqe) {
 }
 
 // Sends one segment of a SEND or WRITE.
-Sent SendSegment(Qp& qp, SendWqe& wqe) {
+Sent SendSegment(Qp& qp, SendWqe& wqe) SV_REQUIRES(qp.lock) {
   Requester& requester = qp.requester;
   const uint32_t offset = requester.sent_bytes;
   const uint32_t payload = std::min(kMaxPayload, wqe.length - offset);
@@ -108,7 +109,7 @@ Sent SendSegment(Qp& qp, SendWqe& wqe) {
   return Sent::kAll;
 }
 
-Sent SendPackets(Qp& qp, SendWqe& wqe) {
+Sent SendPackets(Qp& qp, SendWqe& wqe) SV_REQUIRES(qp.lock) {
   Requester& requester = qp.requester;
   if (!requester.began) {
     requester.began = true;
@@ -124,7 +125,7 @@ Sent SendPackets(Qp& qp, SendWqe& wqe) {
 
 enum class Accelerated { kDone, kWait, kNo };
 
-Accelerated TryAccelerate(Qp& qp, SendWqe& wqe) {
+Accelerated TryAccelerate(Qp& qp, SendWqe& wqe) SV_REQUIRES(qp.lock) {
   const SendQueue& queue = qp.requester.queue;
   if (qp.requester.began || !CanAccelerate(qp, wqe.opcode, wqe.rkey, wqe.length)) {
     return Accelerated::kNo;
@@ -147,7 +148,7 @@ Accelerated TryAccelerate(Qp& qp, SendWqe& wqe) {
 }
 
 // On an unreliable connection a request is complete once it is sent, whether it arrives or not.
-Sent CompleteUnanswered(Qp& qp) {
+Sent CompleteUnanswered(Qp& qp) SV_REQUIRES(qp.lock) {
   ++qp.requester.queue.next;
   qp.requester.began = false;
   CompleteOldest(qp, IBV_WC_SUCCESS);
@@ -155,7 +156,7 @@ Sent CompleteUnanswered(Qp& qp) {
 }
 
 // Transmits the request at queue.next.
-Sent TransmitOne(Qp& qp, SendWqe& wqe) {
+Sent TransmitOne(Qp& qp, SendWqe& wqe) SV_REQUIRES(qp.lock) {
   SendQueue& queue = qp.requester.queue;
   const bool oldest = queue.next == queue.done;
   if (wqe.faults.delay_ns != 0) [[unlikely]] {
@@ -192,7 +193,7 @@ Sent TransmitOne(Qp& qp, SendWqe& wqe) {
 bool Before(uint32_t psn, uint32_t other) { return static_cast<int32_t>(psn - other) < 0; }
 
 // Applies a fault: the request was executed, but its answer does not arrive.
-bool LosesAnswer(Qp& qp, SendWqe& wqe) {
+bool LosesAnswer(Qp& qp, SendWqe& wqe) SV_REQUIRES(qp.lock) {
   if (!wqe.faults.lost_ack) [[likely]]
     return false;
   fault::CountOne(fault::Kind::kLostAck);
@@ -201,7 +202,7 @@ bool LosesAnswer(Qp& qp, SendWqe& wqe) {
 }
 
 // Completes the requests before `psn`: any answer to `psn` acknowledges them.
-void CompleteBefore(Qp& qp, uint32_t psn) {
+void CompleteBefore(Qp& qp, uint32_t psn) SV_REQUIRES(qp.lock) {
   SendQueue& queue = qp.requester.queue;
   while (queue.done != queue.next) {
     SendWqe& wqe = queue.At(queue.done);
@@ -212,7 +213,7 @@ void CompleteBefore(Qp& qp, uint32_t psn) {
 
 // Returns the oldest request if `header` answers it: it must have been sent, at least in part, in
 // the current epoch.
-SendWqe* Answered(Qp& qp, const PacketHeader& header) {
+SendWqe* Answered(Qp& qp, const PacketHeader& header) SV_REQUIRES(qp.lock) {
   Requester& requester = qp.requester;
   SendQueue& queue = requester.queue;
   if (header.epoch != requester.epoch || requester.backing_off) return nullptr;
@@ -222,7 +223,8 @@ SendWqe* Answered(Qp& qp, const PacketHeader& header) {
   return wqe.psn == header.psn ? &wqe : nullptr;
 }
 
-void HandleReadAnswer(Qp& qp, const PacketHeader& header, const uint8_t* payload) {
+void HandleReadAnswer(Qp& qp, const PacketHeader& header, const uint8_t* payload)
+    SV_REQUIRES(qp.lock) {
   SendWqe* wqe = Answered(qp, header);
   if (wqe == nullptr || wqe->opcode != IBV_WR_RDMA_READ || LosesAnswer(qp, *wqe)) return;
   if (header.offset != wqe->received || header.payload_bytes > wqe->length - wqe->received) {
@@ -238,7 +240,7 @@ void HandleReadAnswer(Qp& qp, const PacketHeader& header, const uint8_t* payload
   CompleteOldest(qp, IBV_WC_SUCCESS);
 }
 
-void HandleAtomicAnswer(Qp& qp, const PacketHeader& header) {
+void HandleAtomicAnswer(Qp& qp, const PacketHeader& header) SV_REQUIRES(qp.lock) {
   SendWqe* wqe = Answered(qp, header);
   if (wqe == nullptr || !wqe->is_fetch() || wqe->opcode == IBV_WR_RDMA_READ ||
       LosesAnswer(qp, *wqe)) {
@@ -254,7 +256,7 @@ void HandleAtomicAnswer(Qp& qp, const PacketHeader& header) {
 }
 
 // Goes back to the oldest request and waits. The peer dropped it and those after it.
-void BackOff(Qp& qp, int64_t wait_ns) {
+void BackOff(Qp& qp, int64_t wait_ns) SV_REQUIRES(qp.lock) {
   Requester& requester = qp.requester;
   requester.next_psn = requester.queue.At(requester.queue.done).psn;
   requester.queue.next = requester.queue.done;
@@ -265,7 +267,7 @@ void BackOff(Qp& qp, int64_t wait_ns) {
   ResumeAfter(qp, wait_ns);
 }
 
-void HandleRnr(Qp& qp, uint32_t timer_code) {
+void HandleRnr(Qp& qp, uint32_t timer_code) SV_REQUIRES(qp.lock) {
   constexpr uint8_t kRetryForEver = 7;
   if (qp.attr.rnr_retry != kRetryForEver && qp.requester.rnr_retries_left-- == 0) {
     return FailOldest(qp, IBV_WC_RNR_RETRY_EXC_ERR);
@@ -275,7 +277,7 @@ void HandleRnr(Qp& qp, uint32_t timer_code) {
 
 // With a real adapter the packets would be dropped, and resent when the acknowledgement timer runs
 // out.
-void HandleNotConnected(Qp& qp) {
+void HandleNotConnected(Qp& qp) SV_REQUIRES(qp.lock) {
   constexpr int64_t kWithoutTimeoutNs = 10'000'000;
   if (qp.attr.timeout == 0) return BackOff(qp, kWithoutTimeoutNs);
   if (qp.requester.retries_left-- == 0) return FailOldest(qp, IBV_WC_RETRY_EXC_ERR);
@@ -283,13 +285,13 @@ void HandleNotConnected(Qp& qp) {
 }
 
 // Returns whether the peer gave up a later request, and with it the answer to the oldest one.
-bool LostItsAnswer(Qp& qp, const PacketHeader& header) {
+bool LostItsAnswer(Qp& qp, const PacketHeader& header) SV_REQUIRES(qp.lock) {
   const SendQueue& queue = qp.requester.queue;
   return header.nak >= NakCode::kNoQueuePair && !qp.requester.backing_off &&
          queue.done != queue.next && Before(qp.requester.queue.At(queue.done).psn, header.psn);
 }
 
-void HandleNak(Qp& qp, const PacketHeader& header) {
+void HandleNak(Qp& qp, const PacketHeader& header) SV_REQUIRES(qp.lock) {
   if (LostItsAnswer(qp, header)) {
     if (header.nak == NakCode::kNoQueuePair) return HandlePeerGone(qp);
     return FailOldest(qp, IBV_WC_RETRY_EXC_ERR);
@@ -365,6 +367,7 @@ void CompleteOldest(Qp& qp, ibv_wc_status status) {
   const bool signalled = qp.signal_all || (wqe.send_flags & IBV_SEND_SIGNALED) != 0;
   if (!signalled && status == IBV_WC_SUCCESS) return;
   Deliver(*qp.send_cq, qp.faults, [&](Cqe& cqe) {
+    qp.lock.AssertHeld();
     cqe.wr_id = wqe.wr_id;
     cqe.qp_num = qp.number;
     cqe.status = status;

@@ -7,7 +7,7 @@
 #include "softverbs/qp/atomic_of_nic.h"
 #include "softverbs/qp/deliver_receive.h"
 #include "softverbs/qp/scatter_gather.h"
-#include "softverbs/qp/torn_read.h"
+#include "softverbs/qp/tear_answer.h"
 
 namespace softverbs {
 namespace {
@@ -23,7 +23,7 @@ Answer AnswerTo(const PacketHeader& request, PacketType type) {
   return answer;
 }
 
-void Acknowledge(Qp& qp, const PacketHeader& request) {
+void Acknowledge(Qp& qp, const PacketHeader& request) SV_REQUIRES(qp.lock) {
   if (!qp.IsReliable()) return;
   std::deque<Answer>& answers = qp.responder.answers;
   if (!answers.empty() && answers.back().type == PacketType::kAck &&
@@ -37,10 +37,10 @@ void Acknowledge(Qp& qp, const PacketHeader& request) {
 
 // An unreliable connection loses the message without notice (IBTA 9.9.3, class D). The next message
 // uses the receive that this one took.
-void Drop(Qp& qp) { qp.responder.in_message = false; }
+void Drop(Qp& qp) SV_REQUIRES(qp.lock) { qp.responder.in_message = false; }
 
 // Refuses the request. The requester will repeat it or give up.
-void Refuse(Qp& qp, const PacketHeader& request, NakCode code) {
+void Refuse(Qp& qp, const PacketHeader& request, NakCode code) SV_REQUIRES(qp.lock) {
   if (!qp.IsReliable()) return Drop(qp);
   Answer nak = AnswerTo(request, PacketType::kNak);
   nak.nak = code;
@@ -65,7 +65,7 @@ void EmitNak(Link& link, const Qp& qp, const PacketHeader& request, NakCode code
 
 // Refuses for good: this end goes to the error state too. EnterError drops the answers, but the
 // refusal must still leave. So it goes by the link's own list, behind what was sent.
-void Fail(Qp& qp, Link& link, const PacketHeader& request, NakCode code) {
+void Fail(Qp& qp, Link& link, const PacketHeader& request, NakCode code) SV_REQUIRES(qp.lock) {
   if (qp.IsReliable()) {
     SendAnswers(qp);
     EmitNak(link, qp, request, code);
@@ -74,7 +74,7 @@ void Fail(Qp& qp, Link& link, const PacketHeader& request, NakCode code) {
 }
 
 void FailReceive(Qp& qp, Link& link, const PacketHeader& request, ibv_wc_status status,
-                 NakCode code) {
+                 NakCode code) SV_REQUIRES(qp.lock) {
   if (!qp.IsReliable() && status == IBV_WC_LOC_LEN_ERR) return Drop(qp);
   qp.responder.has_receive = false;
   CompleteReceive(qp, qp.responder.receive, status);
@@ -82,7 +82,8 @@ void FailReceive(Qp& qp, Link& link, const PacketHeader& request, ibv_wc_status 
 }
 
 // IBTA: access violations and malformed requests raise an affiliated event at the responder.
-void FailWithEvent(Qp& qp, Link& link, const PacketHeader& request, NakCode code) {
+void FailWithEvent(Qp& qp, Link& link, const PacketHeader& request, NakCode code)
+    SV_REQUIRES(qp.lock) {
   if (!qp.IsReliable()) return Drop(qp);
   Fail(qp, link, request, code);
   RaiseQpEvent(qp, code == NakCode::kRemoteAccess ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);
@@ -100,7 +101,7 @@ bool IsNextSegment(const Responder& responder, const PacketHeader& request) {
          (last || request.payload_bytes > 0);
 }
 
-void EndMessage(Qp& qp) {
+void EndMessage(Qp& qp) SV_REQUIRES(qp.lock) {
   ++qp.responder.expected_psn;
   qp.responder.in_message = false;
 }
@@ -111,15 +112,16 @@ void BeginOrContinue(Responder& responder, const PacketHeader& request) {
   responder.received += request.payload_bytes;
 }
 
-void HandleSend(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* payload) {
+void HandleSend(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* payload)
+    SV_REQUIRES(qp.lock) {
   Responder& responder = qp.responder;
   if (!TakeReceive(qp)) return Refuse(qp, request, NakCode::kReceiverNotReady);
   const SgeList list{responder.receive.sges, responder.receive.sge_count};
   if (TotalLength(list) < request.message_bytes) {
     return FailReceive(qp, link, request, IBV_WC_LOC_LEN_ERR, NakCode::kInvalidRequest);
   }
-  if (request.payload_bytes > 0 &&
-      !Scatter(qp.nic->memory(), qp.pd_id, list, request.offset, request.payload_bytes, payload)) {
+  if (request.payload_bytes > 0 && !Scatter(qp.nic->memory(), qp.ReceivePd(), list, request.offset,
+                                            request.payload_bytes, payload)) {
     return FailReceive(qp, link, request, IBV_WC_LOC_PROT_ERR, NakCode::kRemoteOperational);
   }
   BeginOrContinue(responder, request);
@@ -129,7 +131,8 @@ void HandleSend(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* 
   DeliverReceive(qp, request, IBV_WC_RECV, request.message_bytes);
 }
 
-void HandleWrite(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* payload) {
+void HandleWrite(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* payload)
+    SV_REQUIRES(qp.lock) {
   if ((qp.attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) == 0) {
     return FailWithEvent(qp, link, request, NakCode::kRemoteAccess);
   }
@@ -151,7 +154,7 @@ void HandleWrite(Qp& qp, Link& link, const PacketHeader& request, const uint8_t*
 }
 
 // Tears the READ if the requester's plan or ours says so.
-void TearAnswer(Qp& qp, const PacketHeader& request, Answer* answer) {
+void TearAnswer(Qp& qp, const PacketHeader& request, Answer* answer) SV_REQUIRES(qp.lock) {
   constexpr uint64_t kLongestNs = 1'000'000'000;  // the peer's number
   if ((request.flags & kPacketTear) != 0) {
     answer->tear_seed = request.operand;
@@ -166,7 +169,7 @@ void TearAnswer(Qp& qp, const PacketHeader& request, Answer* answer) {
   }
 }
 
-void HandleRead(Qp& qp, Link& link, const PacketHeader& request) {
+void HandleRead(Qp& qp, Link& link, const PacketHeader& request) SV_REQUIRES(qp.lock) {
   if (qp.attr.max_dest_rd_atomic == 0 || qp.responder.answers.size() >= kMaxAnswers ||
       request.message_bytes > kMaxMessage) {
     return FailWithEvent(qp, link, request, NakCode::kInvalidRequest);
@@ -187,7 +190,7 @@ void HandleRead(Qp& qp, Link& link, const PacketHeader& request) {
   SendAnswers(qp);
 }
 
-void HandleAtomic(Qp& qp, Link& link, const PacketHeader& request) {
+void HandleAtomic(Qp& qp, Link& link, const PacketHeader& request) SV_REQUIRES(qp.lock) {
   if (qp.attr.max_dest_rd_atomic == 0 || qp.responder.answers.size() >= kMaxAnswers ||
       request.remote_addr % 8 != 0) {
     return FailWithEvent(qp, link, request, NakCode::kInvalidRequest);
@@ -219,7 +222,8 @@ void HandleAtomic(Qp& qp, Link& link, const PacketHeader& request) {
   SendAnswers(qp);
 }
 
-PacketHeader AnswerHeader(const Qp& qp, const Answer& answer, uint32_t payload) {
+PacketHeader AnswerHeader(const Qp& qp, const Answer& answer, uint32_t payload)
+    SV_REQUIRES(qp.lock) {
   PacketHeader header{};
   header.record_bytes = RecordBytes(payload);
   header.payload_bytes = payload;
@@ -239,7 +243,7 @@ PacketHeader AnswerHeader(const Qp& qp, const Answer& answer, uint32_t payload) 
 enum class Step { kDone, kMore, kWait, kFailed };
 
 // Sends one packet of the answer.
-Step SendAnswer(Qp& qp, Answer& answer) {
+Step SendAnswer(Qp& qp, Answer& answer) SV_REQUIRES(qp.lock) {
   const bool read = answer.type == PacketType::kReadResponse;
   uint32_t payload = read ? std::min(kMaxPayload, answer.length - answer.sent) : 0;
   const uint8_t* from = nullptr;
@@ -266,7 +270,8 @@ Step SendAnswer(Qp& qp, Answer& answer) {
 
 // Handles a request on an unreliable connection. The first packet of a message may have any number,
 // because others may have been lost.
-void HandleUnreliable(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* payload) {
+void HandleUnreliable(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* payload)
+    SV_REQUIRES(qp.lock) {
   Responder& responder = qp.responder;
   if (!qp.CanReceive() || qp.link.get() != &link || request.from_qpn != qp.attr.dest_qp_num) {
     return EmitNak(link, qp, request, NakCode::kNoQueuePair);  // heard if the other is reliable

@@ -14,19 +14,20 @@ namespace softverbs {
 // lock.
 
 // Handles a request packet. Nothing in it has been checked yet.
-void HandleRequest(Qp& qp, Link& link, const PacketHeader& header, const uint8_t* payload);
+void HandleRequest(Qp& qp, Link& link, const PacketHeader& header, const uint8_t* payload)
+    SV_REQUIRES(qp.lock);
 
 // Sends the answers owed. Returns false if some remain because the link is full or a READ is being
 // torn.
-bool SendAnswers(Qp& qp);
+bool SendAnswers(Qp& qp) SV_REQUIRES(qp.lock);
 
 // Stops answering: the oldest answer owed becomes a refusal, so that the peer does not wait for it
 // for ever. SendAnswers sends it, at once or when the link has space.
-void RefuseAnswers(Qp& qp);
+void RefuseAnswers(Qp& qp) SV_REQUIRES(qp.lock);
 
 // The same if the queue pair forgets its link: the refusal is left to the link. REQUIRES: the
 // engine's progress lock too.
-void HandRefusalToLink(Qp& qp);
+void HandRefusalToLink(Qp& qp) SV_REQUIRES(qp.lock);
 
 }  // namespace softverbs
 

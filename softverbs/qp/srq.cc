@@ -1,7 +1,7 @@
 #include "softverbs/qp/srq.h"
 
-#include <mutex>
-
+#include "softverbs/base/errno.h"
+#include "softverbs/base/mutex.h"
 #include "softverbs/base/stats.h"
 
 namespace softverbs {
@@ -9,7 +9,7 @@ namespace softverbs {
 bool Srq::Take(ReceiveWqe* wqe) {
   bool limit_reached = false;
   {
-    const std::lock_guard<SpinLock> guard(lock);
+    const LockGuard guard(lock);
     if (!queue.Take(wqe)) return false;
     limit_reached = queue.size() < limit;
     if (limit_reached) limit = 0;
@@ -26,11 +26,11 @@ bool Srq::Take(ReceiveWqe* wqe) {
 
 int PostSrqReceive(ibv_srq* ibv, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {
   Srq& srq = *Srq::From(ibv);
-  const std::lock_guard<SpinLock> guard(srq.lock);
+  const LockGuard guard(srq.lock);
   for (; wr != nullptr; wr = wr->next) {
     if (const int error = srq.queue.Post(*wr)) {
       *bad_wr = wr;
-      return error;
+      return WithErrno(error);
     }
     Count(stats.receives);
   }

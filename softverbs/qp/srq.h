@@ -21,9 +21,8 @@ struct Srq {
   std::atomic<int> users{0};  // queue pairs
 
   SpinLock lock;
-  // Guarded by lock.
-  ReceiveQueue queue;
-  uint32_t limit = 0;  // 0: not armed
+  ReceiveQueue queue SV_GUARDED_BY(lock);
+  uint32_t limit SV_GUARDED_BY(lock) = 0;  // 0: not armed
 
   std::atomic<uint32_t> events_pushed{0};
 

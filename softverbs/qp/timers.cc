@@ -1,9 +1,9 @@
 #include "softverbs/qp/timers.h"
 
 #include <algorithm>
-#include <mutex>
 
 #include "softverbs/base/clock.h"
+#include "softverbs/base/mutex.h"
 #include "softverbs/nic/loop.h"
 #include "softverbs/qp/requester.h"
 
@@ -30,7 +30,7 @@ void TransmitAfter(Qp& qp, int64_t wait_ns, Resume resume) {
     const Engine::Pause pause(nic->engine());
     Qp* qp = nic->qps().Find(number);
     if (qp == nullptr) return;
-    const std::lock_guard<SpinLock> guard(qp->lock);
+    const LockGuard guard(qp->lock);
     if (resume(*qp)) Transmit(*qp);
   });
 }
@@ -40,6 +40,7 @@ void TransmitAfter(Qp& qp, int64_t wait_ns, Resume resume) {
 void ResumeAfter(Qp& qp, int64_t wait_ns) {
   const uint32_t count = ++qp.requester.back_off_count;
   TransmitAfter(qp, wait_ns, [count](Qp& later) {
+    later.lock.AssertHeld();
     Requester& requester = later.requester;
     if (!requester.backing_off || requester.back_off_count != count) return false;
     requester.backing_off = false;
@@ -53,6 +54,7 @@ void HoldBack(Qp& qp, int64_t wait_ns) {
   requester.held_back = true;
   const uint32_t count = ++requester.hold_count;
   TransmitAfter(qp, wait_ns, [count, place = requester.queue.next](Qp& later) {
+    later.lock.AssertHeld();
     Requester& requester = later.requester;
     if (!requester.held_back || requester.hold_count != count) return false;
     requester.held_back = false;

@@ -15,11 +15,11 @@ int64_t AckTimeoutNs(uint32_t code);
 
 // Lets the requester go on after `wait_ns`, unless it backs off again or is reset before. REQUIRES:
 // the queue pair's lock, requester.backing_off.
-void ResumeAfter(Qp& qp, int64_t wait_ns);
+void ResumeAfter(Qp& qp, int64_t wait_ns) SV_REQUIRES(qp.lock);
 
 // Holds the request at queue.next back for `wait_ns` (a fault), unless it is held back already.
 // REQUIRES: the queue pair's lock.
-void HoldBack(Qp& qp, int64_t wait_ns);
+void HoldBack(Qp& qp, int64_t wait_ns) SV_REQUIRES(qp.lock);
 
 }  // namespace softverbs
 

@@ -1,68 +1,11 @@
 #include "softverbs/qp/torn_read.h"
 
 #include <algorithm>
-#include <mutex>
 #include <random>
 
-#include "softverbs/base/clock.h"
 #include "softverbs/base/shared_copy.h"
-#include "softverbs/nic/loop.h"
-#include "softverbs/qp/qp.h"
-#include "softverbs/qp/requester.h"
-#include "softverbs/qp/responder.h"
 
 namespace softverbs {
-namespace {
-
-constexpr size_t kSteps = 4;
-
-void StepLater(Qp& qp, const Answer& answer);
-
-const uint8_t* Source(const Qp& qp, const Answer& answer, uint32_t begin, uint32_t size) {
-  return qp.nic->memory().Resolve(answer.rkey, answer.remote_addr + begin, size, qp.pd_id,
-                                  IBV_ACCESS_REMOTE_READ);
-}
-
-// Returns true, because the answer can go on.
-bool Refuse(Answer& answer) {
-  answer.type = PacketType::kNak;
-  answer.nak = NakCode::kRemoteAccess;
-  return true;
-}
-
-// Returns true if the answer can go on: it is complete, or it failed.
-bool StepNow(Qp& qp, Answer& answer) {
-  TornRead& torn = *answer.torn;
-  // Checked at every step, because the region may be deregistered in between.
-  const uint8_t* from = Source(qp, answer, torn.begin(), torn.end() - torn.begin());
-  if (from == nullptr) return Refuse(answer);
-  torn.Step(from);
-  if (torn.Done()) return true;
-  StepLater(qp, answer);
-  return false;
-}
-
-void StepAndSend(Nic& nic, uint32_t number, const TornRead* torn) {
-  const Engine::Pause pause(nic.engine());
-  Qp* qp = nic.qps().Find(number);
-  if (qp == nullptr) return;
-  const std::lock_guard<SpinLock> guard(qp->lock);
-  std::deque<Answer>& answers = qp->responder.answers;
-  if (answers.empty() || answers.front().torn.get() != torn) return;
-  if (StepNow(*qp, answers.front()) && SendAnswers(*qp)) Transmit(*qp);
-}
-
-void StepLater(Qp& qp, const Answer& answer) {
-  const int64_t wait_ns = std::max<int64_t>(1, answer.tear_ns / static_cast<int64_t>(kSteps));
-  // The torn READ lives as long as the timer, so that no other torn READ gets its address.
-  Loop::Get().RunAt(MonotonicNs() + wait_ns,
-                    [nic = qp.nic, number = qp.number, torn = answer.torn] {
-                      StepAndSend(*nic, number, torn.get());
-                      nic->engine().HandleParked();
-                    });
-}
-
-}  // namespace
 
 TornRead::TornRead(const uint8_t* from, uint32_t begin, uint32_t size, uint64_t seed)
     : begin_(begin), bytes_(size) {
@@ -81,21 +24,6 @@ void TornRead::Step(const uint8_t* from) {
     const Piece& piece = order_[next_];
     CopyFromShared(&bytes_[piece.at], from + piece.at, piece.size);
   }
-}
-
-bool PrepareTorn(Qp& qp, Answer& answer) {
-  if (answer.torn && answer.sent < answer.torn->end()) return answer.torn->Done();
-  const uint32_t size = std::min(TornRead::kUnitBytes, answer.length - answer.sent);
-  const uint8_t* from = Source(qp, answer, answer.sent, size);
-  if (from == nullptr) return Refuse(answer);
-  answer.torn = std::make_shared<TornRead>(from, answer.sent, size, answer.tear_seed);
-  return StepNow(qp, answer);
-}
-
-bool IsTearing(const Qp& qp) {
-  const std::deque<Answer>& answers = qp.responder.answers;
-  return !answers.empty() && answers.front().type == PacketType::kReadResponse &&
-         answers.front().torn && !answers.front().torn->Done();
 }
 
 }  // namespace softverbs

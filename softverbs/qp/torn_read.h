@@ -7,15 +7,13 @@
 
 namespace softverbs {
 
-struct Qp;
-struct Answer;
-
 // A READ that is executed in several steps, its aligned 8-byte words in any order. It is a fault
 // that every reader of memory in use must withstand. Up to kUnitBytes of the answer are shuffled
 // together.
 class TornRead {
  public:
   static constexpr uint32_t kUnitBytes = 1 << 20;
+  static constexpr size_t kSteps = 4;
 
   // For the bytes [begin, begin + size) of an answer. The first of them lies at `from`.
   TornRead(const uint8_t* from, uint32_t begin, uint32_t size, uint64_t seed);
@@ -40,14 +38,6 @@ class TornRead {
   std::vector<Piece> order_;
   size_t next_ = 0;
 };
-
-// Makes sure that the bytes of `answer` from `sent` on can be sent. Returns false if they are not
-// there yet; then it goes on by itself, and calls SendAnswers and Transmit at its end. REQUIRES:
-// the queue pair's lock held; `answer` is the first of those owed.
-bool PrepareTorn(Qp& qp, Answer& answer);
-
-// Returns whether a torn READ is in progress. The requests behind it wait. REQUIRES: lock held.
-bool IsTearing(const Qp& qp);
 
 }  // namespace softverbs
 

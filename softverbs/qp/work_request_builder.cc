@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "softverbs/base/errno.h"
 #include "softverbs/qp/post.h"
 #include "softverbs/qp/qp.h"
 
@@ -33,10 +34,11 @@ int WorkRequestBuilder::Complete(ibv_qp* qp) {
   for (Part& part : parts_) part.wr.sg_list = sges_.data() + part.first_sge;
   if (error == 0 && !parts_.empty()) error = PostSendAllOrNone(qp, &parts_[0].wr);
   owner_.unlock();
-  return error;
+  return WithErrno(error);
 }
 
 ibv_send_wr& WorkRequestBuilder::Begin(const ibv_qp_ex& qp, ibv_wr_opcode opcode) {
+  owner_.AssertHeld();
   Part& part = parts_.emplace_back();
   part = Part{};
   part.wr.wr_id = qp.wr_id;
@@ -46,6 +48,7 @@ ibv_send_wr& WorkRequestBuilder::Begin(const ibv_qp_ex& qp, ibv_wr_opcode opcode
 }
 
 void WorkRequestBuilder::SetSges(const ibv_sge* sges, size_t count) {
+  owner_.AssertHeld();
   if (parts_.empty()) return Fail(EINVAL);
   parts_.back().first_sge = sges_.size();
   parts_.back().wr.num_sge = static_cast<int>(count);
@@ -53,6 +56,7 @@ void WorkRequestBuilder::SetSges(const ibv_sge* sges, size_t count) {
 }
 
 void WorkRequestBuilder::SetDestination(ibv_ah* ah, uint32_t qpn, uint32_t qkey) {
+  owner_.AssertHeld();
   if (parts_.empty()) return Fail(EINVAL);
   ibv_send_wr& wr = parts_.back().wr;
   wr.wr.ud.ah = ah;
@@ -61,6 +65,7 @@ void WorkRequestBuilder::SetDestination(ibv_ah* ah, uint32_t qpn, uint32_t qkey)
 }
 
 void WorkRequestBuilder::SetInline(size_t count, const ibv_data_buf* buffers) {
+  owner_.AssertHeld();
   if (parts_.empty()) return Fail(EINVAL);
   Part& part = parts_.back();
   part.wr.send_flags |= IBV_SEND_INLINE;
@@ -141,9 +146,10 @@ void SetInlineDataList(ibv_qp_ex* qp, size_t count, const ibv_data_buf* buffers)
   Builder(qp).SetInline(count, buffers);
 }
 
-void Start(ibv_qp_ex* qp) { Builder(qp).Start(); }
-int Complete(ibv_qp_ex* qp) { return Builder(qp).Complete(&qp->qp_base); }
-void Abort(ibv_qp_ex* qp) { Builder(qp).Abort(); }
+// The application's thread owns the builder from the first of these calls to one of the others.
+void Start(ibv_qp_ex* qp) SV_UNCHECKED { Builder(qp).Start(); }
+int Complete(ibv_qp_ex* qp) SV_UNCHECKED { return Builder(qp).Complete(&qp->qp_base); }
+void Abort(ibv_qp_ex* qp) SV_UNCHECKED { Builder(qp).Abort(); }
 
 }  // namespace
 

@@ -14,10 +14,11 @@ namespace softverbs {
 // which posts them all. Only one thread at a time has it, from start to complete or abort.
 class WorkRequestBuilder {
  public:
-  void Start();
-  int Complete(ibv_qp* qp);
-  void Abort();
+  void Start() SV_ACQUIRE(owner_);
+  int Complete(ibv_qp* qp) SV_RELEASE(owner_);
+  void Abort() SV_RELEASE(owner_);
 
+  // The others REQUIRE that the calling thread is between Start and Complete.
   // Begins a request with the queue pair's current wr_id and wr_flags.
   ibv_send_wr& Begin(const ibv_qp_ex& qp, ibv_wr_opcode opcode);
   // UD only: sets where the request goes.
@@ -25,7 +26,7 @@ class WorkRequestBuilder {
   void SetSges(const ibv_sge* sges, size_t count);
   // Copies the data, so that the application may reuse its buffers at once.
   void SetInline(size_t count, const ibv_data_buf* buffers);
-  void Fail(int error) { error_ = error; }
+  void Fail(int error) SV_REQUIRES(owner_) { error_ = error; }
 
  private:
   struct Part {
@@ -36,11 +37,11 @@ class WorkRequestBuilder {
   };
 
   SpinLock owner_;
-  // Guarded by owner_, which is held from Start on. Kept between chains to reuse their memory.
-  std::vector<Part> parts_;
-  std::vector<ibv_sge> sges_;
-  std::vector<uint8_t> inline_data_;
-  int error_ = 0;
+  // Kept between chains to reuse their memory.
+  std::vector<Part> parts_ SV_GUARDED_BY(owner_);
+  std::vector<ibv_sge> sges_ SV_GUARDED_BY(owner_);
+  std::vector<uint8_t> inline_data_ SV_GUARDED_BY(owner_);
+  int error_ SV_GUARDED_BY(owner_) = 0;
 };
 
 // Fills the wr_* members.

@@ -166,6 +166,7 @@ bool GroupHasMember(int port) {
 }
 
 bool Installed(const std::string& program) {
+  if (program.starts_with("/")) return access(program.c_str(), X_OK) == 0;
   const char* path = getenv("PATH");
   for (const std::string& folder : Split(path == nullptr ? "" : path, ':')) {
     if (access((folder + "/" + program).c_str(), X_OK) == 0) return true;

@@ -49,7 +49,7 @@ bool RdmaListens(int port);
 std::string GroupOf(int port);
 bool GroupHasMember(int port);
 
-// Returns whether a program of this name is in PATH.
+// Returns whether a program of this name is in PATH, or at this absolute path.
 bool Installed(const std::string& program);
 
 }  // namespace conformance

@@ -151,12 +151,12 @@ TEST_F(DatagramTest, GoesToASharedReceiveQueue) {
   init.attr.max_sge = 1;
   const Owned<ibv_srq> srq(ibv_create_srq(receiver_.pd.get(), &init));
   DatagramSide sharing(device_.get(), kQkey, srq.get());
-  ibv_sge sge = sharing.Sge(0, 1024);
+  ibv_sge sge = receiver_.Sge(0, 1024);  // of the queue's protection domain
   ibv_recv_wr wr{3, nullptr, &sge, 1};
   ibv_recv_wr* bad;
   ASSERT_EQ(ibv_post_srq_recv(srq.get(), &wr, &bad), 0);
   sender_.Send(handle_.get(), sharing.qp->qp_num, "shared");
-  EXPECT_EQ(sharing.Text(0, sharing.NextReceived()), "shared");
+  EXPECT_EQ(receiver_.Text(0, sharing.NextReceived()), "shared");
 }
 
 TEST_F(DatagramTest, IsPostedByTheNewCallsToo) {

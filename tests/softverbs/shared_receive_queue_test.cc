@@ -48,6 +48,23 @@ class SharedReceiveQueueTest : public ::testing::Test {
   SideOptions receiver_;
 };
 
+// ibv_create_srq(3): the queue belongs to a protection domain, and with it its receives.
+TEST_F(SharedReceiveQueueTest, ReceivesAreCheckedAgainstTheQueuesDomain) {
+  const Owned<ibv_pd> other(ibv_alloc_pd(device_.get()));
+  receiver_.pd = other.get();  // of the queue pair
+  Pair pair(device_.get(), {}, receiver_);
+  ASSERT_EQ(Post(1), 0);
+  ASSERT_EQ(pair.a.PostSend(1, 0, 8), 0);
+  EXPECT_EQ(pair.b.Next().status, IBV_WC_SUCCESS);
+  // Memory of the queue pair's domain is none of the queue's.
+  ibv_sge sge = pair.b.Sge(0, 64);
+  ibv_recv_wr wr{2, nullptr, &sge, 1};
+  ibv_recv_wr* bad;
+  ASSERT_EQ(ibv_post_srq_recv(srq_.get(), &wr, &bad), 0);
+  ASSERT_EQ(pair.a.PostSend(2, 0, 8), 0);
+  EXPECT_EQ(pair.b.Next().status, IBV_WC_LOC_PROT_ERR);
+}
+
 TEST_F(SharedReceiveQueueTest, ServesManyQueuePairsInOrder) {
   Pair one(device_.get(), {}, receiver_), two(device_.get(), {}, receiver_);
   for (uint64_t i = 0; i < 16; ++i) ASSERT_EQ(Post(i), 0);

@@ -87,6 +87,31 @@ TEST_F(StateTest, WorkIsTakenFromInitOn) {
   EXPECT_NE(Post(client, Send(&sge)), 0);
 }
 
+// IBTA 9.9.2: nobody answers, so the request fails when its retries are over.
+TEST_F(StateTest, APeerThatIsNotReadyDoesNotAnswer) {
+  ibv_qp* peer = pair_->server().qp();
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RESET;
+  ASSERT_EQ(ibv_modify_qp(peer, &attr, IBV_QP_STATE), 0);
+  End& client = pair_->client();
+  ibv_sge sge = client.buffer->Sge(0, 8);
+  Buffer& target = *pair_->server().buffer;
+  EXPECT_EQ(Do(client, Read(&sge, target.address(), target.rkey())).status, IBV_WC_RETRY_EXC_ERR);
+}
+
+TEST_F(StateTest, APeerInInitDoesNotAnswer) {
+  ibv_qp* peer = pair_->server().qp();
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RESET;
+  ASSERT_EQ(ibv_modify_qp(peer, &attr, IBV_QP_STATE), 0);
+  attr.qp_state = IBV_QPS_INIT;
+  attr.port_num = 1;
+  ASSERT_EQ(ibv_modify_qp(peer, &attr, IBV_QP_STATE | kInitAttributes), 0);
+  End& client = pair_->client();
+  ibv_sge sge = client.buffer->Sge(0, 8);
+  EXPECT_EQ(Do(client, Send(&sge)).status, IBV_WC_RETRY_EXC_ERR);
+}
+
 // IBTA 10.3.1.5, SQD: what is posted waits; in RTS again it is done. ibv_get_async_event(3):
 // SQ_DRAINED says that what was in progress is done.
 class DrainTest : public ::testing::Test {

@@ -1,0 +1,165 @@
+#include "softverbs/base/gid_table.h"
+
+#include <ifaddrs.h>
+#include <net/if.h>
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <memory>
+
+#include "softverbs/base/fork.h"
+#include "softverbs/base/gid.h"
+#include "softverbs/base/mutex.h"
+
+namespace softverbs {
+namespace {
+
+constexpr size_t kFixed = 2;  // entries that are there on every host
+
+struct Address {
+  ibv_gid gid;
+  uint32_t interface;
+};
+
+struct FreeInterfaces {
+  void operator()(ifaddrs* interfaces) const { freeifaddrs(interfaces); }
+};
+
+std::optional<ibv_gid> ToGid(const sockaddr* address) {
+  if (address == nullptr) return std::nullopt;
+  if (address->sa_family == AF_INET) {
+    return MappedIpv4(reinterpret_cast<const sockaddr_in*>(address)->sin_addr);
+  }
+  if (address->sa_family != AF_INET6) return std::nullopt;
+  ibv_gid gid;
+  memcpy(gid.raw, &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr, sizeof(gid.raw));
+  return gid;
+}
+
+// Returns the addresses of the host, with those of loopback interfaces last.
+std::vector<Address> LocalAddresses(uint32_t* loopback) {
+  std::vector<Address> addresses, inner;
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return addresses;
+  const std::unique_ptr<ifaddrs, FreeInterfaces> owned(list);
+  for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
+    const auto gid = ToGid(entry->ifa_addr);
+    if (!gid) continue;
+    const uint32_t interface = if_nametoindex(entry->ifa_name);
+    const bool is_loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0;
+    if (is_loopback) *loopback = interface;
+    (is_loopback ? inner : addresses).push_back({*gid, interface});
+  }
+  addresses.insert(addresses.end(), inner.begin(), inner.end());
+  return addresses;
+}
+
+class GidTable {
+ public:
+  std::optional<Gid> At(int index) {
+    const LockGuard guard(mutex_);
+    Fill();
+    const auto at = static_cast<size_t>(index);
+    if (index < 0 || at >= entries_.size() || !entries_[at].valid) return std::nullopt;
+    return ToGid(at);
+  }
+  std::vector<Gid> All() {
+    const LockGuard guard(mutex_);
+    Fill();
+    std::vector<Gid> all;
+    for (size_t at = 0; at < entries_.size(); ++at) {
+      if (entries_[at].valid) all.push_back(ToGid(at));
+    }
+    return all;
+  }
+  std::optional<int> Find(const ibv_gid& gid) {
+    const LockGuard guard(mutex_);
+    Fill();
+    if (const auto index = FindLocked(gid)) return index;
+    Read();
+    return FindLocked(gid);
+  }
+  void Refresh() {
+    const LockGuard guard(mutex_);
+    Read();
+  }
+
+ private:
+  struct Entry {
+    Address address;
+    bool valid;
+  };
+
+  void Fill() SV_REQUIRES(mutex_) {
+    if (entries_.empty()) Read();
+  }
+  Gid ToGid(size_t at) SV_REQUIRES(mutex_) {
+    return {static_cast<int>(at), entries_[at].address.gid, entries_[at].address.interface};
+  }
+  std::optional<int> FindLocked(const ibv_gid& gid) SV_REQUIRES(mutex_) {
+    for (size_t at = 0; at < entries_.size(); ++at) {
+      if (entries_[at].valid && Equal(entries_[at].address.gid, gid)) return static_cast<int>(at);
+    }
+    return std::nullopt;
+  }
+
+  // Makes the entries those of the host's present addresses.
+  void Read() SV_REQUIRES(mutex_) {
+    uint32_t loopback = 0;
+    const std::vector<Address> addresses = LocalAddresses(&loopback);
+    if (entries_.empty()) {
+      entries_.push_back({{HostGid(), loopback}, true});
+      entries_.push_back({{MappedIpv4({htonl(INADDR_LOOPBACK)}), loopback}, true});
+    }
+    for (size_t at = kFixed; at < entries_.size(); ++at) entries_[at].valid = false;
+    for (const Address& address : addresses) Enter(address);
+  }
+  void Enter(const Address& address) SV_REQUIRES(mutex_) {
+    const auto same = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
+      return Equal(entry.address.gid, address.gid) && entry.address.interface == address.interface;
+    });
+    if (same != entries_.end()) {
+      same->valid = true;
+    } else if (entries_.size() < kGidTableSize) {
+      entries_.push_back({address, true});
+    } else {
+      const auto hole = std::find_if(entries_.begin(), entries_.end(),
+                                     [](const Entry& entry) { return !entry.valid; });
+      if (hole != entries_.end()) *hole = {address, true};
+    }
+  }
+
+  Mutex mutex_;
+  std::vector<Entry> entries_ SV_GUARDED_BY(mutex_);
+};
+
+std::atomic<GidTable*> the_table{nullptr};
+
+// Never destroyed. A forked child gets a new one, because the parent's mutex may be held there by a
+// thread that does not exist.
+GidTable& Table() {
+  static const bool created = [] {
+    const auto renew = [] { the_table.store(new GidTable, std::memory_order_relaxed); };
+    OnForkChild(renew);
+    renew();  // relaxed: the guard of this static orders it before every caller's load
+    return true;
+  }();
+  (void)created;
+  return *the_table.load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+std::optional<Gid> GidAt(int index) { return Table().At(index); }
+std::vector<Gid> ValidGids() { return Table().All(); }
+std::optional<int> FindGid(const ibv_gid& gid) { return Table().Find(gid); }
+void RefreshGids() { Table().Refresh(); }
+
+bool IsGidOfThisHost(const ibv_gid& gid) {
+  constexpr uint8_t kLoopbackNet = IN_LOOPBACKNET;
+  return (IsMappedIpv4(gid) && gid.raw[12] == kLoopbackNet) || FindGid(gid).has_value();
+}
+
+}  // namespace softverbs

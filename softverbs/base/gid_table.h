@@ -1,0 +1,48 @@
+#ifndef SOFTVERBS_BASE_GID_TABLE_H_
+#define SOFTVERBS_BASE_GID_TABLE_H_
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace softverbs {
+
+// The port's table of GIDs. All functions are thread safe.
+//
+// 1. Index 0 is the host's own GID (gid.h), 1 is 127.0.0.1. Every other address of the host's
+//    network interfaces follows, IPv4 ones in mapped form.
+// 2. As with a kernel's table, an index keeps its meaning: an address that goes leaves a hole.
+// Holes
+//    are filled only when the table is full.
+// 3. The table is the process's own. Peers exchange GIDs and not indices.
+
+constexpr int kGidTableSize = 256;
+
+struct Gid {
+  int index;
+  ibv_gid gid;
+  uint32_t interface;  // its number; 0 if there is none
+};
+
+// Returns what is at `index`, or nothing if that is a hole or out of range.
+std::optional<Gid> GidAt(int index);
+
+// Returns the valid entries, in ascending order of their indices.
+std::vector<Gid> ValidGids();
+
+// Returns the index of a GID, or nothing if it is not an address of this host. Looks at the
+// interfaces again before it says that.
+std::optional<int> FindGid(const ibv_gid& gid);
+
+// Returns whether packets to this GID reach this host: it is in the table, or in 127.0.0.0/8.
+bool IsGidOfThisHost(const ibv_gid& gid);
+
+// Looks at the interfaces again. Called where programs ask how large the table is, or for all of
+// it.
+void RefreshGids();
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_BASE_GID_TABLE_H_

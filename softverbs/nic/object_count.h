@@ -1,0 +1,35 @@
+#ifndef SOFTVERBS_NIC_OBJECT_COUNT_H_
+#define SOFTVERBS_NIC_OBJECT_COUNT_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "softverbs/base/limits.h"
+#include "softverbs/base/log.h"
+
+namespace softverbs {
+
+// Counts the process's objects of one kind, against the limit that query_device reports. Thread
+// safe. Relaxed: only the number matters.
+class ObjectCount {
+ public:
+  // `kind` is for the message.
+  explicit ObjectCount(const char* kind) : kind_(kind) {}
+
+  // Returns false if there are as many as may be.
+  bool Take() {
+    if (count_.fetch_add(1, std::memory_order_relaxed) < kMaxObjects) return true;
+    count_.fetch_sub(1, std::memory_order_relaxed);
+    Report("no more than %u %s", kMaxObjects, kind_);
+    return false;
+  }
+  void Return() { count_.fetch_sub(1, std::memory_order_relaxed); }
+
+ private:
+  const char* const kind_;
+  std::atomic<uint32_t> count_{0};
+};
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_NIC_OBJECT_COUNT_H_

@@ -1,0 +1,58 @@
+// Packages with few programs: qperf, fio, dapl2-utils, python3-pyverbs.
+
+#include "tests/conformance/row.h"
+
+namespace conformance {
+namespace {
+
+// Measures for at least a second, and then tells the server to end.
+Row Qperf(std::string name, const std::string& options) {
+  Row row{.name = std::move(name), .kind = Server::kTcp};
+  row.server = "qperf -lp {p}";
+  row.client = "qperf -lp {p} 127.0.0.1 -t 1 " + options + " quit";
+  row.client_says = {"(latency|bw|msg_rate)\\s+=\\s+[0-9.]+"};
+  return row;
+}
+
+// The side that writes is the client, whatever the verb.
+Row Fio(std::string name, const std::string& verb) {
+  const std::string both =
+      "fio --name=row --ioengine=rdma --hostname=127.0.0.1 --port={p} --bs=4k --size=400k "
+      "--iodepth=4 --rw=";
+  Row row{.name = std::move(name), .kind = Server::kRdmaCm};
+  row.server = both + "read";
+  row.client = both + "write --verb=" + verb;
+  row.server_says = row.client_says = {"row: \\(groupid=0, jobs=1\\): err= 0"};
+  return row;
+}
+
+std::vector<Row> Rows() {
+  const std::string dtest =
+      "env DAT_OVERRIDE=" CONFORMANCE_FOLDER "/dat.conf dtest -P softverbs -b 4096";
+  return {
+      Qperf("QperfRc", "rc_lat"),
+      Qperf("QperfRcByRdmaCm", "-cm 1 rc_lat"),
+      Qperf("QperfReads", "rc_rdma_read_lat"),
+      Qperf("QperfAtomics", "ver_rc_compare_swap"),
+      Qperf("QperfUc", "uc_lat"),
+      Fio("FioWrites", "write"),
+      Fio("FioReads", "read"),
+      // Its server waits for a client over TCP, at a port that can not be chosen, before it
+      // listens.
+      {.name = "Dtest",
+       .kind = Server::kTcp,
+       .server = dtest,
+       .client = dtest + " -h 127.0.0.1",
+       .own_port = 15828,
+       .server_says = {"DAPL Test Complete. PASSED"},
+       .client_says = {"DAPL Test Complete. PASSED"}},
+      {.name = "Pyverbs",
+       .client = "/usr/bin/python3 " CONFORMANCE_FOLDER "/pyverbs_ping.py",
+       .client_says = {"sent and read 64 bytes on softverbs0"}},
+  };
+}
+
+INSTANTIATE_TEST_SUITE_P(SmallPackages, RowTest, ::testing::ValuesIn(Rows()), RowName);
+
+}  // namespace
+}  // namespace conformance
