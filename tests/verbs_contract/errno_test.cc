@@ -28,7 +28,9 @@ TEST(ErrnoTest, IllegalMovesAreInvalid) {
 TEST(ErrnoTest, AQueueTooSmallForItsCompletionsIsNotMade) {
   Pair pair;
   errno = 0;
-  if (ibv_resize_cq(pair.client().cq, -1) == 0) GTEST_SKIP() << "it takes any size";
+  const int error = ibv_resize_cq(pair.client().cq, -1);
+  if (error == 0) GTEST_SKIP() << "it takes any size";
+  if (error == EOPNOTSUPP) GTEST_SKIP() << "it cannot resize";
   EXPECT_NE(errno, 0);
 }
 
