@@ -17,7 +17,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/client/patient_options.h"
+#include "tests/client/api/patient_options.h"
 #include "tests/integration/server_process.h"
 #include "tests/rdma/test_device.h"
 

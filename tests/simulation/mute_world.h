@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "tests/client/fake_server.h"
+#include "tests/client/engine/fake_server.h"
 #include "tests/simulation/health.h"
 #include "tests/simulation/history.h"
 #include "tests/simulation/run.h"

@@ -1,0 +1,197 @@
+// What a GET costs its client. These tests check verbs. The ctest entries get_instructions_* check
+// instructions, by running these tests under tools/figures/instructions.
+
+#include <gannet/async_client.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "tests/client/api/async_run.h"
+#include "tests/client/api/patient_options.h"
+#include "tests/integration/server_process.h"
+
+namespace gannet {
+
+constexpr uint32_t kDepthMax = 128;
+using GetBuffers = std::array<std::array<std::byte, 64>, kDepthMax>;
+
+// The measured part: asks for all keys at once, and Polls until all are answered. The first Poll
+// posts, and each further one takes one round trip's READs. Returns how many were answered, which
+// is all of them unless the device was held up.
+__attribute__((noinline)) size_t GetAll(AsyncClient& client, std::span<const std::string> keys,
+                                        GetBuffers& out, int polls, std::span<Completion> done) {
+  for (size_t i = 0; i < keys.size(); ++i) static_cast<void>(client.Get(keys[i], out[i], i));
+  size_t n = 0;
+  for (int i = 0; i < polls && n < keys.size(); ++i) n += client.Poll(done.subspan(n));
+  return n;
+}
+
+namespace {
+
+constexpr uint32_t kGets = 2048;
+constexpr uint64_t kSmallCacheBytes = 16 << 10;  // 1,024 locations
+
+struct Totals {
+  uint32_t found = 0;
+  uint32_t from_cached_location = 0;
+  uint32_t reads = 0;
+  uint32_t posts = 0;
+  uint32_t completions = 0;
+
+  void Add(std::span<const Completion> gets) {
+    for (const Completion& get : gets) {
+      if (get.code != absl::StatusCode::kOk) ADD_FAILURE() << "code " << get.code;
+      found += get.found;
+      from_cached_location += get.cost.from_cached_location;
+      reads += get.cost.reads;
+      posts += get.cost.posts;
+      completions += get.cost.completions;
+    }
+  }
+};
+
+// 16 bytes each.
+std::vector<std::string> Keys(const std::string& prefix, uint32_t n) {
+  std::vector<std::string> keys;
+  for (uint32_t i = 0; i < n; ++i) {
+    const std::string digits = std::to_string(i);
+    keys.push_back(prefix + std::string(16 - prefix.size() - digits.size(), '0') + digits);
+  }
+  return keys;
+}
+
+class GetCostTest : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { server_ = new ServerProcess; }
+  static void TearDownTestSuite() { delete server_; }
+
+  void Connect(uint64_t location_cache_bytes) {
+    Options options = PatientOptions();
+    options.deadline = kHang;  // valgrind is slow
+    options.location_cache_bytes = location_cache_bytes;
+    auto client = AsyncClient::Connect({server_->endpoint()}, options);
+    ASSERT_TRUE(client.ok()) << client.status();
+    client_ = *std::move(client);
+  }
+  void Load(const std::vector<std::string>& keys) {
+    for (const std::string& key : keys) {
+      ASSERT_EQ(RunPut(*client_, key, std::string(64, 'v')).code, absl::StatusCode::kOk);
+    }
+  }
+  void Warm(const std::vector<std::string>& keys) {
+    for (int round = 0; round < 8; ++round) {
+      for (size_t i = 0; i < keys.size();) {
+        for (; i < keys.size() && client_->Get(keys[i], {}, i).ok(); ++i) {
+        }
+        PollUntil(*client_, client_->in_flight());
+      }
+    }
+  }
+  Totals Measure(const std::vector<std::string>& keys, uint32_t depth, int round_trips) {
+    Totals totals;
+    for (size_t first = 0; first < keys.size(); first += depth) {
+      std::array<Completion, kDepthMax> done;
+      const auto room = std::span(done).first(depth);
+      size_t n =
+          GetAll(*client_, std::span(keys).subspan(first, depth), out_, 1 + round_trips, room);
+      while (n < depth) n += client_->Poll(room.subspan(n));
+      totals.Add(room);
+    }
+    return totals;
+  }
+  // Begins a GET for each one that is answered. At first half of them are one READ behind the
+  // others.
+  Totals MeasureKeptInFlight(const std::vector<std::string>& keys, uint32_t depth) {
+    Totals totals;
+    size_t begun = 0, over = 0;
+    const auto begin = [&](uint32_t in_flight) {
+      for (; begun < keys.size() && begun - over < in_flight; ++begun) {
+        ASSERT_TRUE(client_->Get(keys[begun], {}, begun).ok());
+      }
+    };
+    begin(depth / 2);
+    while (over < keys.size()) {
+      std::array<Completion, kDepthMax> done;
+      const size_t n = client_->Poll(done);
+      totals.Add(std::span(done).first(n));
+      over += n;
+      begin(depth);
+    }
+    return totals;
+  }
+
+  void RunWarm(uint32_t depth) {
+    Connect(4 << 20);
+    const std::vector<std::string> keys = Keys("warm", kGets);
+    Load(keys);  // whose replies tell the locations
+    const Totals totals = Measure(keys, depth, 1);
+    EXPECT_EQ(totals.found, kGets);
+    EXPECT_EQ(totals.from_cached_location, kGets);
+    EXPECT_EQ(totals.reads, kGets);
+    if (depth > 1) ExpectChains(totals, depth);
+  }
+  // As in a long run, the cache is full of keys that are more popular than those measured.
+  void RunCold(uint32_t depth) {
+    const std::vector<std::string> keys = Keys("cold", kGets);
+    Connect(0);
+    Load(keys);
+    Connect(kSmallCacheBytes);
+    const std::vector<std::string> popular = Keys("popular", kSmallCacheBytes / 16);
+    Load(popular);
+    Warm(popular);
+    const Totals totals = Measure(keys, depth, 2);
+    EXPECT_EQ(totals.found, kGets);
+    EXPECT_LE(totals.from_cached_location, kGets / 100);
+    EXPECT_LE(totals.reads, 2 * kGets + kGets / 50);
+    if (depth > 1) ExpectChains(totals, depth);
+  }
+  void RunColdKeptInFlight(uint32_t depth, uint32_t chain) {
+    const std::vector<std::string> keys = Keys("kept", kGets);
+    Connect(0);
+    Load(keys);
+    const Totals totals = MeasureKeptInFlight(keys, depth);
+    EXPECT_EQ(totals.found, kGets);
+    ExpectChains(totals, chain);
+  }
+  void RunMisses(uint32_t depth) {
+    Connect(kSmallCacheBytes);
+    const Totals totals = Measure(Keys("none", kGets), depth, 1);
+    EXPECT_EQ(totals.found, 0u);
+    EXPECT_EQ(totals.from_cached_location, 0u);
+  }
+
+  // Expects `chain` READs per doorbell and 32 READs per completion, with a few exceptions: GETs
+  // that take one READ more, and times when the device was held up.
+  static void ExpectChains(const Totals& totals, uint32_t chain) {
+    constexpr uint32_t kFew = kGets / 128;
+    const uint32_t posts = totals.reads / chain;
+    EXPECT_LE(totals.posts, posts + kFew);
+    EXPECT_LE(totals.completions, posts * std::max(chain / 32, 1u) + kFew);
+  }
+
+  static ServerProcess* server_;
+  std::unique_ptr<AsyncClient> client_;
+  GetBuffers out_;
+};
+ServerProcess* GetCostTest::server_ = nullptr;
+
+TEST_F(GetCostTest, WarmOneAtATime) { RunWarm(1); }
+TEST_F(GetCostTest, WarmThirtyTwoAtOnce) { RunWarm(32); }
+TEST_F(GetCostTest, ColdOneAtATime) { RunCold(1); }
+TEST_F(GetCostTest, ColdThirtyTwoAtOnce) { RunCold(32); }
+TEST_F(GetCostTest, MissesThirtyTwoAtOnce) { RunMisses(32); }
+// At depths where work requests must be shared, and beyond.
+TEST_F(GetCostTest, WarmSixteenAtOnce) { RunWarm(16); }
+TEST_F(GetCostTest, ColdSixteenAtOnce) { RunCold(16); }
+TEST_F(GetCostTest, WarmAHundredAndTwentyEightAtOnce) { RunWarm(128); }
+TEST_F(GetCostTest, ColdAHundredAndTwentyEightAtOnce) { RunCold(128); }
+// Halves that are large enough for their own doorbell and completion may stay apart.
+TEST_F(GetCostTest, ColdSixteenKeptInFlight) { RunColdKeptInFlight(16, 16); }
+TEST_F(GetCostTest, ColdThirtyTwoKeptInFlight) { RunColdKeptInFlight(32, 32); }
+TEST_F(GetCostTest, ColdAHundredAndTwentyEightKeptInFlight) { RunColdKeptInFlight(128, 64); }
+
+}  // namespace
+}  // namespace gannet

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# Installs Gannet to an empty prefix and uses it from there as an application does:
+# run.sh SOURCE_DIR BUILD_DIR
+set -euo pipefail
+source_dir=$1 build_dir=$2
+work=$(mktemp -d)
+server_pid=
+cleanup() {
+  if [ -n "$server_pid" ]; then kill "$server_pid" 2>/dev/null || true; fi
+  rm -rf "$work"
+}
+trap cleanup EXIT
+fail() { echo "FAILED: $*" >&2; exit 1; }
+
+cmake --install "$build_dir" --prefix "$work/prefix" >"$work/install.log"
+cmake -S "$source_dir/tests/client/package/consumer" -B "$work/build" -G Ninja \
+  -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release \
+  -DEXAMPLE="$source_dir/client/example/read_modify_write.cc" \
+  -DEVENT_LOOP="$source_dir/client/example/event_loop.cc" >"$work/configure.log"
+cmake --build "$work/build" >"$work/build.log" || { cat "$work/build.log"; fail "build"; }
+
+for program in kvserver kvcli kvload softverbs-run; do
+  [ -x "$work/prefix/bin/$program" ] || fail "no $program"
+done
+
+# A program that is not built with CMake.
+export PKG_CONFIG_PATH=$work/prefix/$(cd "$work/prefix" && find . -name pkgconfig)
+[ "$(pkg-config --modversion gannet)" = 0.1.0 ] || fail "the version that pkg-config knows"
+read -ra flags <<<"$(pkg-config --cflags --libs gannet)"
+g++ -std=c++20 "$source_dir/client/example/read_modify_write.cc" "${flags[@]}" \
+  -Wl,-rpath,"$(pkg-config --variable=libdir gannet)" -o "$work/build/by_pkg_config" || fail "pkg-config"
+
+library=$(find "$work/prefix" -name 'libgannet.so.0')
+[ -n "$library" ] || fail "no libgannet.so.0"
+dynamic=$(readelf -d "$library")
+symbols=$(nm -D --defined-only -C "$library" | awk '{$1=$2=""; print}')
+grep -q 'SONAME.*\[libgannet.so.0\]' <<<"$dynamic" || fail "soname"
+grep -qE 'NEEDED.*(glog|gflags)' <<<"$dynamic" && fail "glog or gflags"
+grep -q 'gannet::Client::Connect' <<<"$symbols" || fail "no Connect"
+foreign=$(grep -vE '^ *(gannet::(Async)?Client::|GANNET_0)' <<<"$symbols" || true)
+[ -z "$foreign" ] || fail "symbols that are not ours: $foreign"
+grep -rnE '#include.*(infiniband|rdma/|glog|gflags)' "$work/prefix/include" && fail "foreign header"
+
+exec 3< <(exec "$work/prefix/bin/kvserver" --device=soft --listen=127.0.0.1:0 --memory=64M \
+            --busy_poll_us=0 2>"$work/server.log")
+server_pid=$!
+read -r -t 60 _ endpoint _ <&3 || { cat "$work/server.log"; fail "kvserver"; }
+
+expect() {
+  local output
+  output=$("$@" "$endpoint") || fail "$*"
+  [ "$output" = "$(printf 'greeting = hello\nvisits = %s' "$visits")" ] || fail "$* said $output"
+}
+visits=3
+expect "$work/build/on_softverbs"
+visits=6
+expect "$work/prefix/bin/softverbs-run" "$work/build/on_any_device"
+visits=9
+expect "$work/prefix/bin/softverbs-run" "$work/build/by_pkg_config"
+
+# The input stays open for longer than the server waits for a client that is silent.
+output=$({ printf 'color blue\n'; sleep 2; printf 'color\nshape\n'; } |
+  timeout 60 "$work/build/event_loop" "$endpoint") || fail "event_loop"
+[ "$(sort <<<"$output")" = "$(printf 'color = blue\ncolor is stored\nshape is absent')" ] ||
+  fail "event_loop said $output"
+echo "installed, found, linked, run"
