@@ -1,19 +1,28 @@
 #include "tests/conformance/row.h"
 
+#include <signal.h>
+#include <unistd.h>
+
 #include <chrono>
+#include <cstdlib>
+#include <iostream>
 #include <iterator>
 #include <optional>
 #include <regex>
 #include <sstream>
 #include <string>
 #include <thread>
+#include <vector>
 
-#include "tests/conformance/tool_process.h"
+#include "tests/conformance/ports.h"
+#include "tests/support/child_process.h"
+#include "tests/support/free_port.h"
 
 namespace conformance {
 namespace {
 
 using std::chrono::seconds;
+using test_support::ChildProcess;
 
 constexpr seconds kStartLimit(10);  // until a server listens
 constexpr seconds kRunLimit(120);   // until a tool ends; only a hang takes so long
@@ -39,16 +48,53 @@ bool Matches(const std::string& output, const Says& says) {
   return std::distance(first, std::sregex_iterator()) == says.times;
 }
 
+std::vector<std::string> Split(const std::string& text, char separator) {
+  std::vector<std::string> words;
+  std::istringstream in(text);
+  for (std::string word; std::getline(in, word, separator);) {
+    if (!word.empty()) words.push_back(word);
+  }
+  return words;
+}
+
+// Returns whether a program of this name is in PATH, or at this absolute path.
+bool Installed(const std::string& program) {
+  if (program.starts_with("/")) return access(program.c_str(), X_OK) == 0;
+  const char* path = getenv("PATH");
+  for (const std::string& folder : Split(path == nullptr ? "" : path, ':')) {
+    if (access((folder + "/" + program).c_str(), X_OK) == 0) return true;
+  }
+  return false;
+}
+
+// Runs `command`, words separated by blanks, on softverbs.
+ChildProcess::Options OnSoftverbs(const std::string& command) {
+  std::vector<std::string> argv = Split(command, ' ');
+  argv.insert(argv.begin(), test_support::ProgramPath("softverbs-run"));
+  return {.argv = argv, .streams = ChildProcess::Streams::kCaptured};
+}
+
+// Returns its standard output, and then its standard error, which would otherwise split lines of
+// the former.
+std::string OutputOf(const ChildProcess& tool) { return tool.Stdout() + tool.Stderr(); }
+
+bool Ended(ChildProcess* tool) { return tool->Wait(seconds(0)).has_value(); }
+
+// No tool exits with a code like this by itself.
+bool Crashed(int exit_code) {
+  return exit_code > test_support::KilledBy(0) && exit_code <= test_support::KilledBy(SIGRTMAX);
+}
+
 bool Ready(const Row& row, int port) {
   if (row.kind == Server::kGroup) return GroupHasMember(port);
   return row.kind == Server::kTcp ? TcpListens(port) : RdmaListens(port);
 }
 
 // Waits until the server listens. Returns false if it ended before, or took too long.
-bool WaitUntilReady(const Row& row, int port, ToolProcess* server) {
+bool WaitUntilReady(const Row& row, int port, ChildProcess* server) {
   const auto deadline = std::chrono::steady_clock::now() + kStartLimit;
   while (!Ready(row, port)) {
-    if (server->Ended() || std::chrono::steady_clock::now() >= deadline) return false;
+    if (Ended(server) || std::chrono::steady_clock::now() >= deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   return true;
@@ -58,47 +104,48 @@ bool WaitUntilReady(const Row& row, int port, ToolProcess* server) {
 enum class Ending { kWell, kRefused };
 
 // Returns what is wrong with a tool that should have ended, or an empty text.
-std::string Judge(const char* who, ToolProcess* tool, const Says& says, Ending ending) {
+std::string Judge(const char* who, ChildProcess* tool, const Says& says, Ending ending) {
   std::string complaint;
-  if (!tool->WaitForEnd(kRunLimit)) {
+  const std::optional<int> code = tool->Wait(kRunLimit);
+  if (!code.has_value()) {
     tool->Kill();
     complaint = "did not end";
-  } else if (ending == Ending::kWell && tool->exit_code() != 0) {
-    complaint = "exited with " + std::to_string(tool->exit_code());
-  } else if (ending == Ending::kRefused && (tool->exit_code() == 0 || tool->crashed())) {
-    complaint = "should have been refused, but exited with " + std::to_string(tool->exit_code());
-  } else if (!Matches(tool->Output(), says)) {
+  } else if (ending == Ending::kWell && *code != 0) {
+    complaint = "exited with " + std::to_string(*code);
+  } else if (ending == Ending::kRefused && (*code == 0 || Crashed(*code))) {
+    complaint = "should have been refused, but exited with " + std::to_string(*code);
+  } else if (!Matches(OutputOf(*tool), says)) {
     complaint = "does not say \"" + says.pattern + "\"";
     if (says.times != 0) complaint += " " + std::to_string(says.times) + " times";
-  } else if (Matches(tool->Output(), {kComplaint})) {
+  } else if (Matches(OutputOf(*tool), {kComplaint})) {
     complaint = "received wrong data";
   }
   if (complaint.empty()) return "";
-  return std::string(who) + " " + complaint + "; its output:\n" + tool->Output() + "\n";
+  return std::string(who) + " " + complaint + "; its output:\n" + OutputOf(*tool) + "\n";
 }
 
 // Runs a row once. Returns what went wrong, or an empty text.
 std::string RunRow(const Row& row) {
-  const int port = row.own_port != 0 ? row.own_port : FreePort();
-  std::optional<ToolProcess> server;
+  const int port = row.own_port != 0 ? row.own_port : test_support::FreePort();
+  std::optional<ChildProcess> server;
   if (row.kind != Server::kNone) {
-    server.emplace(WithPort(row.server, port));
+    server.emplace(OnSoftverbs(WithPort(row.server, port)));
     if (!WaitUntilReady(row, port, &*server)) {
-      return "the server does not listen; its output:\n" + server->Output();
+      return "the server does not listen; its output:\n" + OutputOf(*server);
     }
   }
   const Ending ending = row.refused ? Ending::kRefused : Ending::kWell;
   for (int left = row.kind == Server::kStays ? kClientsInTurn : 1; left > 0; left--) {
-    ToolProcess client(WithPort(row.client, port));
+    ChildProcess client(OnSoftverbs(WithPort(row.client, port)));
     const std::string complaint = Judge("the client", &client, row.client_says, ending);
     // Does not wait for the server, which may never end.
-    if (!complaint.empty()) return complaint + (server ? "the server:\n" + server->Output() : "");
+    if (!complaint.empty()) return complaint + (server ? "the server:\n" + OutputOf(*server) : "");
   }
   if (row.kind == Server::kNone) return "";
   if (row.kind != Server::kStays) {
     return Judge("the server", &*server, row.server_says, ending);
   }
-  return server->Ended() ? "the server ended:\n" + server->Output() : "";
+  return Ended(&*server) ? "the server ended:\n" + OutputOf(*server) : "";
 }
 
 // Returns the name of the program that a command runs, behind what it puts into the environment.

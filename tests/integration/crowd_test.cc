@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "tests/client/api/patient_options.h"
-#include "tests/integration/server_process.h"
-#include "tests/rdma/test_device.h"
+#include "tests/common/rdma/test_device.h"
+#include "tests/support/server_process.h"
 
 namespace gannet {
 namespace {
@@ -107,7 +107,7 @@ TEST(CrowdTest, AThousandClientsComeBackAfterARestart) {
   const auto begin_get = [&](size_t i) { EXPECT_TRUE(clients[i]->Get("key", {}, i).ok()); };
   for (size_t i = 0; i < count; ++i) begin_get(i);
   size_t back = 0;
-  const auto give_up = restarted + kStepTimeout;
+  const auto give_up = restarted + test_support::kStepTimeout;
   while (back < count && steady_clock::now() < give_up) {
     for (size_t i = 0; i < count; ++i) {
       std::array<Completion, 1> done;

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "softverbs/control.h"
+#include "tests/common/rdma/test_device.h"
 #include "tests/integration/hot_key_run.h"
-#include "tests/integration/server_process.h"
-#include "tests/rdma/test_device.h"
+#include "tests/support/server_process.h"
 
 // The store on a device that fails on demand: no wrong value, histories stay linearizable, and
 // clients come back.

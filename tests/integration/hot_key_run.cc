@@ -18,8 +18,8 @@
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/hash.h"
+#include "tests/common/rdma/test_device.h"
 #include "tests/linearizability/linearizability.h"
-#include "tests/rdma/test_device.h"
 #include "tests/support/test_seed.h"
 
 namespace gannet {
@@ -296,7 +296,7 @@ class HotKeyRun::State {
  public:
   explicit State(HotKeyClient::Options options) : server_({"--memory=256M", "--index_slots=512"}) {
     options.endpoint = server_.endpoint();
-    options.seed = TestSeed();
+    options.seed = test_support::TestSeed();
     options.steps = &steps_;
     options.lines = &lines_;
     churn_.emplace(options.endpoint, options.seed);

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "tests/integration/server_process.h"
+#include "tests/support/server_process.h"
 
 namespace gannet {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/integration/server_process.h"
+#include "tests/support/server_process.h"
 
 namespace gannet {
 namespace {

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <thread>
 
+#include "tests/common/rdma/test_device.h"
 #include "tests/integration/hot_key_run.h"
-#include "tests/rdma/test_device.h"
 
 namespace gannet {
 namespace {
@@ -27,7 +27,7 @@ TEST(LinearizabilityTest, HoldsWhenTheServerStandsStillAndRequestsAreSentAgain) 
     for (const int after_steps : {500, 1500}) {
       WaitFor(run.steps(), after_steps / TestSlowness());
       const uint64_t lines = run.lines().load();
-      run.server().process().Signal(SIGSTOP);
+      run.server().process().Stop();
       WaitFor(run.lines(), lines + 1);
       run.server().process().Signal(SIGCONT);
     }

@@ -6,13 +6,14 @@
 #include <memory>
 #include <string>
 
-#include "tests/integration/server_process.h"
-#include "tests/rdma/test_device.h"
+#include "tests/common/rdma/test_device.h"
+#include "tests/support/server_process.h"
 
 namespace gannet {
 namespace {
 
 using std::chrono::seconds;
+using test_support::ChildProcess;
 
 class LockFailureTest : public ::testing::Test {
  protected:
@@ -24,8 +25,9 @@ class LockFailureTest : public ::testing::Test {
     StartHolder();
   }
   void StartHolder() {
-    holder_ = std::make_unique<ChildProcess>(ChildProcess::Options{
-        .argv = {TestProgramPath("lock_holder"), TestDevice().name, server_.endpoint(), "key"}});
+    holder_ = std::make_unique<ChildProcess>(
+        ChildProcess::Options{.argv = {test_support::TestProgramPath("lock_holder"),
+                                       TestDevice().name, server_.endpoint(), "key"}});
     ASSERT_EQ(holder_->ReadLine(), "CONNECTED") << holder_->Stderr();
     ASSERT_TRUE(holder_->WriteLine("lock"));
     const std::string answer = holder_->ReadLine().value_or("");
@@ -72,7 +74,7 @@ TEST_F(LockFailureTest, LockOfAKilledClientIsFreeWithinTwoSeconds) {
 }
 
 TEST_F(LockFailureTest, LateWriteOfAStoppedHolderIsRefused) {
-  holder_->Signal(SIGSTOP);
+  holder_->Stop();
   const auto lock = client_->AcquireLock("key", seconds(20));
   ASSERT_TRUE(lock.ok()) << lock.status();
   const auto current = client_->Get("key");
@@ -88,7 +90,7 @@ TEST_F(LockFailureTest, LateWriteOfAStoppedHolderIsRefused) {
 }
 
 TEST_F(LockFailureTest, LateWriteIsRefusedAlsoAfterTheLockIsFreeAgain) {
-  holder_->Signal(SIGSTOP);
+  holder_->Stop();
   const auto lock = client_->AcquireLock("key", seconds(20));
   ASSERT_TRUE(lock.ok()) << lock.status();
   ASSERT_TRUE(client_->Unlock(*lock).ok());

@@ -9,8 +9,8 @@
 #include <thread>
 #include <vector>
 
-#include "tests/integration/server_process.h"
-#include "tests/rdma/test_device.h"
+#include "tests/common/rdma/test_device.h"
+#include "tests/support/server_process.h"
 
 namespace gannet {
 namespace {

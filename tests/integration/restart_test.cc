@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "tests/integration/server_process.h"
+#include "tests/support/server_process.h"
 
 namespace gannet {
 namespace {
@@ -27,7 +27,7 @@ class RestartTest : public ::testing::Test {
   }
   // Calls until the client is connected again. Before that, nothing is applied.
   static absl::Status UntilReached(const std::function<absl::Status()>& call) {
-    const Clock::time_point give_up = Clock::now() + kStepTimeout;
+    const Clock::time_point give_up = Clock::now() + test_support::kStepTimeout;
     absl::Status status;
     do {
       status = call();

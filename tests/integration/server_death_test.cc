@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/integration/server_process.h"
+#include "tests/support/server_process.h"
 
 namespace gannet {
 namespace {
@@ -92,7 +92,7 @@ TEST_F(ServerDeathTest, EveryCallInFlightAtTheKillEndsWithAClearErrorWithinItsDe
   std::vector<std::thread> threads;
   for (size_t i = 0; i < calls.size(); ++i) {
     threads.emplace_back([&call = calls[i], client = clients[i].get()] {
-      const Clock::time_point give_up = Clock::now() + kStepTimeout;
+      const Clock::time_point give_up = Clock::now() + test_support::kStepTimeout;
       absl::Status status;
       Clock::time_point start;
       do {
@@ -112,7 +112,7 @@ TEST_F(ServerDeathTest, EveryCallInFlightAtTheKillEndsWithAClearErrorWithinItsDe
 TEST_F(ServerDeathTest, StoppedServerIsAnErrorWithinTheDeadline) {
   const std::unique_ptr<Client> client = Connect();
   ASSERT_NE(client, nullptr);
-  server_.process().Signal(SIGSTOP);
+  server_.process().Stop();
   for (const Call& call : AllCalls()) {
     if (std::string_view(call.name).find("Get") != std::string_view::npos) continue;  // one-sided
     const Clock::time_point start = Clock::now();
@@ -135,7 +135,7 @@ TEST_F(ServerDeathTest, ClientReconnectsByItselfToARestartedServer) {
   EXPECT_FALSE(client->Ping(kDeadline).ok());
   server_.Restart();
   absl::Status status;
-  const Clock::time_point give_up = Clock::now() + kStepTimeout;
+  const Clock::time_point give_up = Clock::now() + test_support::kStepTimeout;
   do {
     status = client->Put("key", "again", {}, kDeadline).status();
   } while (!status.ok() && Clock::now() < give_up);

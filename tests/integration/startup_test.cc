@@ -8,12 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "tests/integration/server_process.h"
-#include "tests/rdma/test_device.h"
+#include "tests/common/rdma/test_device.h"
+#include "tests/support/server_process.h"
 
 namespace gannet {
 namespace {
 
+using test_support::ChildProcess;
+using test_support::ProgramPath;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -51,7 +53,7 @@ TEST(StartupTest, SaysWhereItListensAndOnWhat) {
 TEST(StartupTest, FindsSoftverbsByItselfAndSaysSo) {
   ChildProcess server(
       {.argv = {ProgramPath("kvserver"), "--listen=127.0.0.1:0", "--memory=64M", "--device=soft"},
-       .inherit_library_path = false});
+       .environment = {"LD_LIBRARY_PATH"}});
   const ReadyLine ready = ParseReadyLine(server.ReadLine().value_or(""));
   EXPECT_EQ(ready.device, "softverbs0") << server.Stderr();
   EXPECT_EQ(ready.kind, "softverbs");
@@ -60,7 +62,7 @@ TEST(StartupTest, FindsSoftverbsByItselfAndSaysSo) {
 TEST(StartupTest, SaysLoudlyWhenItChoseSoftverbsItself) {
   ChildProcess server(
       {.argv = {ProgramPath("kvserver"), "--listen=" + TestListenAddress(), "--memory=64M"},
-       .inherit_library_path = false});
+       .environment = {"LD_LIBRARY_PATH"}});
   const ReadyLine ready = ParseReadyLine(server.ReadLine().value_or(""));
   ASSERT_FALSE(ready.endpoint.empty()) << server.Stderr();
   // A machine with a working RDMA device has nothing to say.

@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "tests/integration/server_process.h"
-#include "tests/rdma/test_device.h"
+#include "tests/common/rdma/test_device.h"
+#include "tests/support/server_process.h"
 #include "tests/support/test_seed.h"
 
 namespace gannet {
@@ -164,7 +164,7 @@ void HammerGet(Client* client, const std::atomic<int>* writing) {
 }
 
 TEST_F(ValuesTest, TwoClientsHammeringOneKeySeeOnlyWholeValues) {
-  const uint64_t seed = TestSeed();
+  const uint64_t seed = test_support::TestSeed();
   ASSERT_TRUE(client_->Put("hammered", Bytes(1, 64)).ok());
   constexpr int kClients = 2;
   std::atomic<int> writing{kClients};  // counts; publishes nothing else

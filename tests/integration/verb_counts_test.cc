@@ -9,9 +9,9 @@
 #include <optional>
 #include <string>
 
-#include "tests/integration/server_process.h"
+#include "tests/common/rdma/test_device.h"
 #include "tests/integration/wire_tap.h"
-#include "tests/rdma/test_device.h"
+#include "tests/support/server_process.h"
 
 namespace gannet {
 

@@ -233,7 +233,7 @@ History RandomHistory(std::mt19937_64& random) {
 }
 
 TEST(LinearizabilityTest, AgreesWithTheDefinition) {
-  std::mt19937_64 random(TestSeed());
+  std::mt19937_64 random(test_support::TestSeed());
   int linearizable = 0;
   constexpr int kHistories = 20'000;
   for (int i = 0; i < kHistories; ++i) {
@@ -306,7 +306,7 @@ History TrueHistory(std::mt19937_64& random, int clients, int operations) {
 }
 
 TEST(LinearizabilityTest, AcceptsLongTrueHistories) {
-  std::mt19937_64 random(TestSeed());
+  std::mt19937_64 random(test_support::TestSeed());
   for (const int clients : {1, 4, 8}) {
     const History history = TrueHistory(random, clients, 10'000);
     std::string why;
@@ -316,7 +316,7 @@ TEST(LinearizabilityTest, AcceptsLongTrueHistories) {
 
 // One wrong answer among ten thousand must be found.
 TEST(LinearizabilityTest, FindsOneStaleReadInALongHistory) {
-  std::mt19937_64 random(TestSeed());
+  std::mt19937_64 random(test_support::TestSeed());
   for (int round = 0; round < 3; ++round) {
     History history = TrueHistory(random, 8, 10'000);
     // A value that a known write replaced five thousand operations ago.

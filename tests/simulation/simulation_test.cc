@@ -10,6 +10,7 @@
 #include "tests/simulation/mute_world.h"
 #include "tests/simulation/run.h"
 #include "tests/simulation/world.h"
+#include "tests/support/test_seed.h"
 
 namespace gannet::simulation {
 namespace {
@@ -70,10 +71,10 @@ Outcome RunSeed(uint64_t seed, bool print = false) {
 }
 
 TEST(SimulationTest, EverythingHolds) {
-  if (std::getenv("GANNET_TEST_SEED") != nullptr) {
-    const uint64_t seed = Number("GANNET_TEST_SEED", 0);
-    const Outcome outcome = RunSeed(seed, std::getenv("GANNET_SIMULATION_PRINT") != nullptr);
-    std::cout << "seed " << seed << ": " << outcome.scenario << ", trace " << outcome.trace << "\n";
+  if (const auto seed = test_support::GivenSeed()) {
+    const Outcome outcome = RunSeed(*seed, std::getenv("GANNET_SIMULATION_PRINT") != nullptr);
+    std::cout << "seed " << *seed << ": " << outcome.scenario << ", trace " << outcome.trace
+              << "\n";
     EXPECT_EQ(outcome.failure, "");
     return;
   }

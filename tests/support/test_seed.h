@@ -4,20 +4,26 @@
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
+#include <optional>
 #include <random>
 
-namespace gannet {
+namespace test_support {
 
-// Returns the seed of a randomised test: GANNET_TEST_SEED, or a new one. Prints it, so that a run
-// can be repeated.
-inline uint64_t TestSeed() {
+// Returns GANNET_TEST_SEED, with which a run can be repeated, if it is given.
+inline std::optional<uint64_t> GivenSeed() {
   const char* given = std::getenv("GANNET_TEST_SEED");
-  const uint64_t seed =
-      given != nullptr ? std::strtoull(given, nullptr, 10) : std::random_device{}();
+  if (given == nullptr) return std::nullopt;
+  return std::strtoull(given, nullptr, 10);
+}
+
+// Returns the seed of a randomised test: GANNET_TEST_SEED, or a new one. Prints it.
+inline uint64_t TestSeed() {
+  const std::optional<uint64_t> given = GivenSeed();
+  const uint64_t seed = given.has_value() ? *given : std::random_device{}();
   std::cout << "seed " << seed << " (GANNET_TEST_SEED repeats it)" << std::endl;
   return seed;
 }
 
-}  // namespace gannet
+}  // namespace test_support
 
 #endif  // GANNET_TESTS_SUPPORT_TEST_SEED_H_

@@ -3,8 +3,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tests/softverbs/support/child.h"
-#include "tests/softverbs/support/sanitizer.h"
+#include "tests/support/role_process.h"
+#include "tests/support/sanitizer.h"
 #include "tests/verbs_contract/pair.h"
 
 namespace verbs_contract {
@@ -51,7 +51,7 @@ uint64_t ReadWord(Pair& pair) {
 // Runs in a separate process, because ibv_fork_init(3) must come before all other calls.
 int Parent(int socket) {
   if (ibv_fork_init() != 0) return 2;
-  UseDevice(softverbs::Take<Device>(socket));
+  UseDevice(test_support::Take<Device>(socket));
   Pair pair;
   pair.server().buffer->Fill(0x01);
   EXPECT_EQ(ReadWord(pair), kOld);
@@ -73,12 +73,12 @@ int Parent(int socket) {
   EXPECT_EQ(Do(pair.client(), Send(&sge)).status, IBV_WC_SUCCESS);
   return ::testing::Test::HasFailure() ? 1 : 0;
 }
-const softverbs::RegisterRole parent_role("parent", Parent);
+const test_support::RegisterRole parent_role("parent", Parent);
 
 TEST(ForkTest, AChildDoesNotDisturbItsParent) {
-  if (softverbs::kThreadSanitizer) GTEST_SKIP() << "TSan does not support threads after fork";
-  softverbs::Child parent("parent");
-  softverbs::Put(parent.socket(), TheDevice());
+  if (test_support::kThreadSanitizer) GTEST_SKIP() << "TSan does not support threads after fork";
+  test_support::RoleProcess parent("parent");
+  test_support::Put(parent.socket(), TheDevice());
   EXPECT_EQ(parent.Finish(), 0);
 }
 

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <string>
 
-#include "tests/softverbs/support/child.h"
+#include "tests/support/role_process.h"
 #include "tests/verbs_contract/device.h"
 
 namespace {
@@ -34,10 +34,7 @@ void PrintDevice() {
 
 int main(int argc, char** argv) {
   TakeAllDescriptors();
-  if (argc == 2) {
-    const int exit_code = softverbs::RunRole(argv[1]);
-    if (exit_code >= 0) return exit_code;
-  }
+  if (const auto exit_code = test_support::RunRole(argc, argv)) return *exit_code;
   testing::InitGoogleTest(&argc, argv);
   const std::string flag = "--device=";
   std::string name;

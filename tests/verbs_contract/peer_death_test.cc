@@ -6,16 +6,17 @@
 
 #include <optional>
 
-#include "tests/softverbs/support/child.h"
+#include "tests/support/role_process.h"
 #include "tests/verbs_contract/pair.h"
 
 namespace verbs_contract {
 namespace {
 
-using softverbs::Child;
-using softverbs::Put;
-using softverbs::RegisterRole;
-using softverbs::Take;
+using test_support::KilledBy;
+using test_support::Put;
+using test_support::RegisterRole;
+using test_support::RoleProcess;
+using test_support::Take;
 
 // How far the peer goes before it reports, and waits to be killed.
 enum class Stage {
@@ -99,8 +100,8 @@ class PeerDeathTest : public ::testing::Test {
   }
   void AwaitStage() { ASSERT_EQ(Take<char>(peer_->socket()), 1); }
   void Kill() {
-    peer_->Signal(SIGKILL);
-    EXPECT_EQ(peer_->Finish(), -SIGKILL);
+    peer_->process().Signal(SIGKILL);
+    EXPECT_EQ(peer_->Finish(), KilledBy(SIGKILL));
   }
 
   // Expects that the survivor is told that the connection is over, perhaps after it was told that
@@ -132,7 +133,7 @@ class PeerDeathTest : public ::testing::Test {
 
   Listener listener_;
   EventChannel events_ = MakeEventChannel();
-  std::optional<Child> peer_;
+  std::optional<RoleProcess> peer_;
   std::optional<End> end_;
 };
 

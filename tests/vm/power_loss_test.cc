@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/rdma/test_device.h"
+#include "tests/common/rdma/test_device.h"
 
 namespace gannet {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "tests/client/api/patient_options.h"
-#include "tests/integration/server_process.h"
+#include "tests/support/server_process.h"
 
 namespace gannet {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "client/api/requests.h"
 #include "common/rdma/listener.h"
-#include "tests/rdma/test_device.h"
+#include "tests/common/rdma/test_device.h"
 
 namespace gannet {
 namespace {

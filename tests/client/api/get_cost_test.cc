@@ -11,7 +11,7 @@
 
 #include "tests/client/api/async_run.h"
 #include "tests/client/api/patient_options.h"
-#include "tests/integration/server_process.h"
+#include "tests/support/server_process.h"
 
 namespace gannet {
 

@@ -15,7 +15,7 @@
 #include "tests/client/api/async_run.h"
 #include "tests/client/api/patient_options.h"
 #include "tests/client/engine/engine_run.h"
-#include "tests/integration/server_process.h"
+#include "tests/support/server_process.h"
 
 namespace gannet {
 namespace {
@@ -36,13 +36,6 @@ bool Eventually(const std::function<bool()>& condition) {
 void PollOnce(AsyncClient& client) {
   Completion none;
   EXPECT_EQ(client.Poll({&none, 1}), 0u);
-}
-
-// Stops the process. Returns when it does not run any more.
-void Stop(ServerProcess& server) {
-  server.process().Signal(SIGSTOP);
-  siginfo_t info;
-  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(server.process().pid()), &info, WSTOPPED), 0);
 }
 
 TEST(RecoveryTest, ADeadServerIsAnErrorWithinTheDeadline) {
@@ -94,7 +87,7 @@ TEST(RecoveryTest, AStoppedServerIsTooSlowThenDeadThenBack) {
   ServerProcess server;
   auto client = Client::Connect({server.endpoint()}, PatientOptions()).value();
   ASSERT_TRUE(client->Put("key", "value").ok());
-  Stop(server);
+  server.process().Stop();
   EXPECT_TRUE(absl::IsDeadlineExceeded(client->Put("key", "late", {}, milliseconds(1)).status()));
   const milliseconds deadline(100);
   EXPECT_TRUE(Eventually([&] { return absl::IsUnavailable(client->Ping(deadline)); }));
@@ -107,7 +100,7 @@ TEST(RecoveryTest, AWriteInFlightToAServerThatDiesIsUnknown) {
   ServerProcess server;
   Options options = PatientOptions();
   auto client = AsyncClient::Connect({server.endpoint()}, options).value();
-  Stop(server);
+  server.process().Stop();
   ASSERT_TRUE(client->Put("key", "value", {}, 1).ok());
   PollOnce(*client);
   server.Kill();
@@ -121,7 +114,7 @@ TEST(RecoveryTest, AWriteInFlightToAServerThatDiesIsUnknown) {
 TEST(RecoveryTest, WhatChangesNothingGoesOnWithTheNewServer) {
   ServerProcess server;
   auto client = AsyncClient::Connect({server.endpoint()}, PatientOptions()).value();
-  Stop(server);
+  server.process().Stop();
   ASSERT_TRUE(client->Ping(0, 1).ok());
   PollOnce(*client);
   server.Kill();

@@ -4,8 +4,6 @@
 #include <gannet/client.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,8 +15,8 @@
 
 #include "tests/client/api/patient_options.h"
 #include "tests/client/engine/engine_run.h"
-#include "tests/integration/server_process.h"
-#include "tests/rdma/test_device.h"
+#include "tests/common/rdma/test_device.h"
+#include "tests/support/server_process.h"
 
 namespace gannet {
 namespace {
@@ -79,12 +77,6 @@ int PutAll(Client& client, const std::string& value, const std::string& down = "
     EXPECT_THAT(TextOf(version.status()), HasSubstr(down));
   }
   return put;
-}
-
-void Stop(ServerProcess& server) {
-  server.process().Signal(SIGSTOP);
-  siginfo_t info;
-  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(server.process().pid()), &info, WSTOPPED), 0);
 }
 
 // A server that is gone; nobody uses its port now.
@@ -176,7 +168,7 @@ TEST(ServersTest, WithNobodyThereTheErrorNamesEachEndpoint) {
 
 TEST(ServersTest, AServerThatDoesNotAnswerIsNamedWithTheCause) {
   ServerProcess server;
-  Stop(server);
+  server.process().Stop();
   Options options;
   options.connect_timeout = milliseconds(200);
   const absl::Status status = Client::Connect({server.endpoint()}, options).status();
@@ -340,7 +332,7 @@ constexpr int64_t kNever = int64_t{24} * 3600 * kNsPerSecond;
 TEST(ServersTest, WhatWaitsForAServerEndsWhenThatCannotBeReached) {
   ServerProcess server;
   EngineRun run({.endpoints = {server.endpoint()}});
-  Stop(server);
+  server.process().Stop();
   const uint32_t put = run.Begin(PutRequest("put", "value", {}), kNever);
   run.Poll();  // sent
   server.Kill();
@@ -388,7 +380,7 @@ TEST(ServersTest, WhatWaitedForAServerIsNotDoneAtTheWrongOne) {
 TEST(ServersTest, WhatIsQueuedForAServerIsNotSentToTheWrongOne) {
   ServerProcess first, second;
   EngineRun run({.endpoints = {first.endpoint(), second.endpoint()}});
-  Stop(first);
+  first.process().Stop();
   std::vector<uint32_t> queued;
   std::vector<std::string> keys;
   for (int i = 0; queued.size() < 32; ++i) {

@@ -15,7 +15,7 @@
 #include "common/rdma/loopback.h"
 #include "server/control/server_threads.h"
 #include "tests/client/api/patient_options.h"
-#include "tests/rdma/test_device.h"
+#include "tests/common/rdma/test_device.h"
 
 namespace gannet {
 namespace {

@@ -153,7 +153,7 @@ class KeyOrderModelTest : public KeyOrderTest {
 };
 
 TEST_F(KeyOrderModelTest, DoesAsTheRulesSay) {
-  std::mt19937_64 random(TestSeed());
+  std::mt19937_64 random(test_support::TestSeed());
   std::map<uint64_t, Queue> queues;
   const auto find = [&](uint32_t op) {
     return std::find_if(queues.begin(), queues.end(), [&](const auto& of_key) {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/client/engine/engine_run.h"
-#include "tests/integration/server_process.h"
+#include "tests/support/server_process.h"
 
 namespace gannet {
 namespace {

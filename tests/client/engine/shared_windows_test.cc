@@ -81,7 +81,7 @@ TEST(SharedWindowsTest, ServersShareNothing) {
 }
 
 TEST(SharedWindowsTest, EveryWindowLiesWholeInItsRead) {
-  std::mt19937_64 random(TestSeed());
+  std::mt19937_64 random(test_support::TestSeed());
   SharedWindows windows(1000);
   for (int round = 0; round < 100; ++round) {
     std::vector<SharedWindows::Wanted> wanted;

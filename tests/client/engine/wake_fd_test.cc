@@ -168,7 +168,7 @@ TEST_F(WakeFdTest, KnowsWhenAnotherPollMadeSomethingDueSooner) {
 // end nothing is left that nobody is going to wake it for.
 TEST_F(WakeFdTest, NothingIsLostInAnyOrder) {
   constexpr int kRuns = 100, kActs = 60;
-  const uint64_t seed = TestSeed();
+  const uint64_t seed = test_support::TestSeed();
   for (int run = 0; run < kRuns; ++run) {
     SCOPED_TRACE(run);
     engine_.reset();

@@ -279,7 +279,7 @@ TEST_F(LookupTest, ReadsNothingForAClassThatDoesNotExist) {
 }
 
 TEST_F(LookupTest, NeverLeavesTheRegionWhateverTheWindowSays) {
-  std::mt19937_64 random(TestSeed());
+  std::mt19937_64 random(test_support::TestSeed());
   const uint32_t tag = region_.HashOf(kKey).Tag();
   int item_reads = 0;
   for (int round = 0; round < 2000; ++round) {

@@ -22,7 +22,7 @@ uint32_t Expected(const Bucket* window, uint32_t tag) {
 }
 
 TEST(WindowTest, MatchesTheSlotsOfATagInEveryForm) {
-  std::mt19937_64 random(TestSeed());
+  std::mt19937_64 random(test_support::TestSeed());
   for (int i = 0; i < 20'000; ++i) {
     const uint32_t tag = i % 4 == 0 ? 0 : random() % (1u << kTagBits);
     // Sets header words too, because they may look like slots with the tag.

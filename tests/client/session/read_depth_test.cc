@@ -14,7 +14,7 @@
 #include "client/session/client_session.h"
 #include "tests/client/api/async_run.h"
 #include "tests/client/api/patient_options.h"
-#include "tests/integration/server_process.h"
+#include "tests/support/server_process.h"
 
 namespace gannet {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "common/rdma/loopback.h"
 #include "gtest/gtest.h"
-#include "tests/rdma/test_device.h"
+#include "tests/common/rdma/test_device.h"
 #include "tests/server/rpc/raw_peer.h"
 
 namespace gannet {

@@ -9,7 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/control/server.h"
-#include "tests/rdma/test_device.h"
+#include "tests/common/rdma/test_device.h"
 #include "tests/server/rpc/raw_peer.h"
 
 namespace gannet {

@@ -6,7 +6,7 @@
 #include "common/layout/superblock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/rdma/test_device.h"
+#include "tests/common/rdma/test_device.h"
 #include "tests/server/rpc/raw_peer.h"
 #include "tests/server/rpc/server_fixture.h"
 

@@ -7,7 +7,7 @@
 #include "common/layout/key_hash.h"
 #include "common/layout/lock_word.h"
 #include "gtest/gtest.h"
-#include "tests/rdma/test_device.h"
+#include "tests/common/rdma/test_device.h"
 #include "tests/server/rpc/raw_peer.h"
 #include "tests/server/rpc/server_fixture.h"
 

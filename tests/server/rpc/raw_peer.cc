@@ -6,7 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/rdma/queue_pair.h"
-#include "tests/rdma/test_device.h"
+#include "tests/common/rdma/test_device.h"
 
 namespace gannet {
 namespace {

@@ -264,7 +264,7 @@ TEST_F(RequestTest, ExpiredItemsGoWithoutAnybodyAskingForThem) {
 
 // Sends headers with a few wrong bits, and noise, as messages of all lengths.
 TEST_F(RequestTest, SurvivesRandomMessages) {
-  std::mt19937 random(static_cast<uint32_t>(TestSeed()));
+  std::mt19937 random(static_cast<uint32_t>(test_support::TestSeed()));
   ASSERT_EQ(peer_->Put("anchor", "value"), ReplyStatus::kOk);
   for (int round = 0; round < 40; ++round) {
     RawPeer hostile(this);

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "common/rdma/loopback.h"
-#include "tests/rdma/test_device.h"
+#include "tests/common/rdma/test_device.h"
 
 namespace gannet {
 

@@ -14,10 +14,10 @@
 #include "common/rdma/connector.h"
 #include "common/rdma/queue_pair.h"
 #include "gtest/gtest.h"
-#include "tests/rdma/test_device.h"
+#include "tests/common/rdma/test_device.h"
 #include "tests/server/rpc/raw_peer.h"
 #include "tests/server/rpc/server_fixture.h"
-#include "tests/softverbs/support/sanitizer.h"
+#include "tests/support/sanitizer.h"
 
 namespace gannet {
 namespace {
@@ -310,7 +310,7 @@ TEST_F(StormTest, RepliesAndReceivesOfABatchShareDoorbells) {
 
 // The first requests are there when the worker looks, the others when it looks again.
 TEST_F(StormTest, RequestsThatComeWhileOthersAreServedShareTheirDoorbell) {
-  if (softverbs::kThreadSanitizer)
+  if (test_support::kThreadSanitizer)
     GTEST_SKIP() << "the worker looks sooner than the slowed device delivers";
   constexpr int kFirst = 8, kDepth = 32, kRounds = 33;
   StartServer();

@@ -146,7 +146,7 @@ TEST(SessionMemoryTest, StaysWithinItsBudget) {
 // A client that resends at random, on a server that forgets at random, against the rule itself: a
 // request whose answer was recorded is never executed again.
 TEST(SessionRandomTest, NeverExecutesAnAnsweredRequestTwice) {
-  std::mt19937 random(static_cast<uint32_t>(TestSeed()));
+  std::mt19937 random(static_cast<uint32_t>(test_support::TestSeed()));
   constexpr uint16_t kCredits = 8;
   Session session(1, 1, kCredits);
   std::map<uint64_t, uint64_t> answers;  // by sequence, the version told

@@ -1,75 +1,40 @@
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <climits>
-#include <cstdio>
 #include <fstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/softverbs/cm/cm_fixture.h"
-
-extern char** environ;
+#include "tests/support/child_process.h"
 
 namespace softverbs::cm_test {
 namespace {
 
-std::string PeerPath() {
-  char path[PATH_MAX] = "";
-  if (readlink("/proc/self/exe", path, sizeof(path) - 1) < 0) return "";
-  const std::string self = path;
-  return self.substr(0, self.rfind('/')) + "/cm_peer";
-}
-
-// A cm_peer process, killed at the latest when it goes out of scope.
+// A cm_peer process.
 class Peer {
  public:
-  explicit Peer(std::vector<std::string> args) {
-    int out[2], in[2];
-    EXPECT_EQ(pipe2(out, O_CLOEXEC), 0);
-    EXPECT_EQ(pipe2(in, O_CLOEXEC), 0);
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, out[1], STDOUT_FILENO);
-    posix_spawn_file_actions_adddup2(&actions, in[0], STDIN_FILENO);
-    args.insert(args.begin(), PeerPath());
-    std::vector<char*> argv;
-    for (std::string& arg : args) argv.push_back(arg.data());
-    argv.push_back(nullptr);
-    EXPECT_EQ(posix_spawn(&pid_, argv[0], &actions, nullptr, argv.data(), environ), 0);
-    posix_spawn_file_actions_destroy(&actions);
-    close(out[1]);
-    close(in[0]);
-    out_ = fdopen(out[0], "r");
-    in_ = in[1];
-  }
-  ~Peer() {
-    Kill();
-    fclose(out_);
-    close(in_);
-  }
+  explicit Peer(std::vector<std::string> args) : process_({.argv = Command(std::move(args))}) {}
 
   // Returns the next line that it prints, without the newline.
   std::string Line() {
-    char line[128] = "";
-    if (fgets(line, sizeof(line), out_) == nullptr) return "";
-    return std::string(line, strcspn(line, "\n"));
+    return process_.ReadLine().value_or("nothing more, and on stderr: " + process_.Stderr());
   }
+  // Kills it, but nothing that it started.
   void Kill() {
-    if (pid_ <= 0) return;
-    kill(pid_, SIGKILL);
-    waitpid(pid_, nullptr, 0);
-    pid_ = -1;
+    process_.Signal(SIGKILL);
+    process_.Wait();
   }
 
  private:
-  pid_t pid_ = -1;
-  FILE* out_ = nullptr;
-  int in_ = -1;  // its stdin, which ends with this object
+  static std::vector<std::string> Command(std::vector<std::string> args) {
+    args.insert(args.begin(), test_support::TestProgramPath("cm_peer"));
+    return args;
+  }
+
+  test_support::ChildProcess process_;
 };
 
 // Returns whether the kernel still lists a name of the connection manager with this port.

@@ -1,17 +1,16 @@
 #include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
-#include <cstdio>
 #include <string>
 
 #include "softverbs/control.h"
+#include "tests/support/child_process.h"
 
 // How a fault plan is written, and what happens if it is wrong.
 
 namespace softverbs {
 namespace {
+
+using test_support::ChildProcess;
 
 // Returns "" if the plan is accepted, otherwise the error.
 std::string WhyNot(const std::string& plan) {
@@ -77,14 +76,11 @@ struct Ended {
 
 // Runs this program with SOFTVERBS_FAULTS set, to list its tests.
 Ended RunWith(const std::string& plan) {
-  std::array<char, 4096> path{};
-  EXPECT_GT(readlink("/proc/self/exe", path.data(), path.size() - 1), 0);
-  const std::string command =
-      "SOFTVERBS_FAULTS='" + plan + "' '" + path.data() + "' --gtest_list_tests 2>&1";
-  FILE* pipe = popen(command.c_str(), "r");
-  std::string output;
-  for (int c; (c = fgetc(pipe)) != EOF;) output += static_cast<char>(c);
-  return {WEXITSTATUS(pclose(pipe)), output};
+  ChildProcess process({.argv = {test_support::OwnPath(), "--gtest_list_tests"},
+                        .streams = ChildProcess::Streams::kCaptured,
+                        .environment = {"SOFTVERBS_FAULTS=" + plan}});
+  const int status = process.Wait().value_or(-1);
+  return {status, process.Stdout() + process.Stderr()};
 }
 
 TEST(FaultPlanTest, EnvironmentsPlanAndItsSeedArePrintedAtTheStart) {

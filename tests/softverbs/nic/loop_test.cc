@@ -12,7 +12,7 @@
 
 #include "softverbs/base/clock.h"
 #include "softverbs/base/unique_fd.h"
-#include "tests/softverbs/support/sanitizer.h"
+#include "tests/support/sanitizer.h"
 
 namespace softverbs {
 namespace {
@@ -98,7 +98,7 @@ TEST(LoopTest, TimersRunInOrderOfDeadline) {
 }
 
 TEST(LoopTest, AForkedChildGetsALoopOfItsOwn) {
-  if (kThreadSanitizer) GTEST_SKIP() << "TSan does not support threads after fork";
+  if (test_support::kThreadSanitizer) GTEST_SKIP() << "TSan does not support threads after fork";
   Loop* parents = &Loop::Get();
   const pid_t child = fork();
   if (child == 0) {

@@ -4,13 +4,19 @@
 
 #include <cerrno>
 
-#include "tests/softverbs/support/child.h"
 #include "tests/softverbs/support/datagram_side.h"
+#include "tests/support/role_process.h"
 
 // Multicast groups: every attached queue pair of this host gets a copy.
 
 namespace softverbs {
 namespace {
+
+using test_support::KilledBy;
+using test_support::Put;
+using test_support::RegisterRole;
+using test_support::RoleProcess;
+using test_support::Take;
 
 constexpr uint32_t kAnyQpn = 0xffffff;
 
@@ -44,7 +50,7 @@ class MulticastTest : public ::testing::Test {
     ASSERT_EQ(ibv_attach_mcast(side.qp.get(), &group_, 0), 0);
   }
   void Detach(DatagramSide& side) { ASSERT_EQ(ibv_detach_mcast(side.qp.get(), &group_, 0), 0); }
-  void StartMember(Child& child) {
+  void StartMember(RoleProcess& child) {
     Put(child.socket(), group_);
     ASSERT_EQ(Take<char>(child.socket()), 1);
   }
@@ -120,12 +126,12 @@ TEST_F(MulticastTest, IsForDatagramsAndGroupsOnly) {
 TEST_F(MulticastTest, ReachesOtherProcessesAndADeadMemberDoesNotMatter) {
   DatagramSide member(device_.get());
   Attach(member);
-  Child alive("member"), dead("member"), also_alive("member");
+  RoleProcess alive("member"), dead("member"), also_alive("member");
   StartMember(alive);
   StartMember(dead);
   StartMember(also_alive);
-  dead.Signal(SIGKILL);
-  EXPECT_EQ(dead.Finish(), -SIGKILL);
+  dead.process().Signal(SIGKILL);
+  EXPECT_EQ(dead.Finish(), KilledBy(SIGKILL));
   EXPECT_EQ(sender_.Send(handle_.get(), kAnyQpn, "to all").status, IBV_WC_SUCCESS);
   EXPECT_EQ(member.Text(0, member.NextReceived()), "to all");
   EXPECT_EQ(alive.Finish(), 0);
@@ -137,9 +143,9 @@ TEST_F(MulticastTest, ReachesOtherProcessesAndADeadMemberDoesNotMatter) {
 
 // Members that die while the sender waits for space in their rings.
 TEST_F(MulticastTest, DyingMembersDoNotHoldTheSenderUp) {
-  Child stopped("member");
+  RoleProcess stopped("member");
   StartMember(stopped);
-  stopped.Signal(SIGSTOP);
+  stopped.process().Stop();
   const std::string text(kMtu, 'x');
   memcpy(sender_.memory.data(), text.data(), text.size());
   constexpr int kMoreThanARing = 100;  // of 256 KiB
@@ -159,7 +165,7 @@ TEST_F(MulticastTest, DyingMembersDoNotHoldTheSenderUp) {
       EXPECT_EQ(wc.status, IBV_WC_SUCCESS);
       ++completed;
     } else if (!killed) {
-      stopped.Signal(SIGKILL);
+      stopped.process().Signal(SIGKILL);
       killed = true;
     }
   }

@@ -16,14 +16,20 @@
 #include <thread>
 #include <vector>
 
-#include "tests/softverbs/support/child.h"
-#include "tests/softverbs/support/sanitizer.h"
 #include "tests/softverbs/support/verbs_fixture.h"
+#include "tests/support/role_process.h"
+#include "tests/support/sanitizer.h"
 
 // What a process takes from the host, what it is refused, and that its death returns all of it.
 
 namespace softverbs {
 namespace {
+
+using test_support::KilledBy;
+using test_support::Put;
+using test_support::RegisterRole;
+using test_support::RoleProcess;
+using test_support::Take;
 
 constexpr uint32_t kSlotShift = 13;  // of a queue pair number: docs/softverbs.md
 
@@ -95,7 +101,7 @@ class KillTest : public ::testing::Test {
     Pair warm_up(device_.get());
     descriptors_ = NamesIn("/proc/self/fd").size();
     mappings_ = LinesWith("/proc/self/maps", "softverbs-");
-    child_ = std::make_unique<Child>("hold");
+    child_ = std::make_unique<RoleProcess>("hold");
     holding_ = Take<Holding>(child_->socket());
     ASSERT_TRUE(SocketNameExists(SlotName()));
     ASSERT_TRUE(SocketNameExists(PortName()));
@@ -120,8 +126,8 @@ class KillTest : public ::testing::Test {
   }
 
   void ExpectNothingLeft() {
-    child_->Signal(SIGKILL);
-    EXPECT_EQ(child_->Finish(), -SIGKILL);
+    child_->process().Signal(SIGKILL);
+    EXPECT_EQ(child_->Finish(), KilledBy(SIGKILL));
     EXPECT_FALSE(SocketNameExists(SlotName()));
     EXPECT_FALSE(SocketNameExists(PortName()));
     for (const std::string& name : NamesIn("/dev/shm")) {
@@ -145,7 +151,7 @@ class KillTest : public ::testing::Test {
   Owned<ibv_context> device_ = OpenDevice();
   size_t descriptors_ = 0;
   size_t mappings_ = 0;
-  std::unique_ptr<Child> child_;
+  std::unique_ptr<RoleProcess> child_;
   Holding holding_{};
   std::unique_ptr<Side> side_;
 };
@@ -206,17 +212,17 @@ const RegisterRole channel_role("channel_with_few_descriptors", ChannelWithFewDe
 class DescriptorTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (kAddressSanitizer)
+    if (test_support::kAddressSanitizer)
       GTEST_SKIP() << "UBSan needs a pipe to check a call of a virtual function";
   }
 };
 
 TEST_F(DescriptorTest, ADeviceThatCannotBeOpenedSaysSo) {
-  EXPECT_EQ(Child("open_with_few_descriptors").Finish(), 0);
+  EXPECT_EQ(RoleProcess("open_with_few_descriptors").Finish(), 0);
 }
 
 TEST_F(DescriptorTest, AnEventChannelThatCannotBeMadeSaysSo) {
-  EXPECT_EQ(Child("channel_with_few_descriptors").Finish(), 0);
+  EXPECT_EQ(RoleProcess("channel_with_few_descriptors").Finish(), 0);
 }
 
 // Returns the result of registering `pages` pages: 0 or the error number.
@@ -253,7 +259,7 @@ int MemoryLock(int) {
 const RegisterRole memory_lock_role("memory_lock", MemoryLock);
 
 TEST(MemoryLockTest, RegistrationPastTheLimitIsRefused) {
-  EXPECT_EQ(Child("memory_lock").Finish(), 0);
+  EXPECT_EQ(RoleProcess("memory_lock").Finish(), 0);
 }
 
 // --- slots
@@ -274,7 +280,7 @@ TEST(SlotTest, AProcessHasOneHoweverManyOpenTheDevice) {
 }
 
 TEST(SlotTest, AForkedChildTakesOneOfItsOwn) {
-  if (kThreadSanitizer) GTEST_SKIP() << "TSan does not support threads after fork";
+  if (test_support::kThreadSanitizer) GTEST_SKIP() << "TSan does not support threads after fork";
   const Owned<ibv_context> device = OpenDevice();
   const uint32_t slot = SlotOf(device.get());
   const pid_t forked = fork();

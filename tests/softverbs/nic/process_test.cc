@@ -12,14 +12,24 @@
 #include <string>
 #include <vector>
 
-#include "tests/softverbs/support/child.h"
-#include "tests/softverbs/support/sanitizer.h"
 #include "tests/softverbs/support/verbs_fixture.h"
+#include "tests/support/role_process.h"
+#include "tests/support/sanitizer.h"
 
 // Two processes: what the wire between them promises, and what one process can do to the other.
 
 namespace softverbs {
 namespace {
+
+using test_support::ChildProcess;
+using test_support::KilledBy;
+using test_support::OwnPath;
+using test_support::Put;
+using test_support::ReceiveBytes;
+using test_support::RegisterRole;
+using test_support::RoleArgument;
+using test_support::RoleProcess;
+using test_support::Take;
 
 constexpr uint8_t kPattern = 99;
 
@@ -126,7 +136,7 @@ class ProcessTest : public ::testing::Test {
  protected:
   void Start(const std::string& role, const ChildOptions& options = {},
              const ConnectOptions& connect = {}) {
-    child_ = std::make_unique<Child>(role);
+    child_ = std::make_unique<RoleProcess>(role);
     if (role == "target") Put(child_->socket(), options);
     peer_ = Take<Address>(child_->socket());
     side_ = std::make_unique<Side>(device_.get(), SideOptions{});
@@ -159,7 +169,7 @@ class ProcessTest : public ::testing::Test {
   }
 
   Owned<ibv_context> device_ = OpenDevice();
-  std::unique_ptr<Child> child_;
+  std::unique_ptr<RoleProcess> child_;
   Address peer_;
   std::unique_ptr<Side> side_;
 };
@@ -206,7 +216,7 @@ TEST_F(ProcessTest, PrivateMemoryIsReadAndWrittenByPackets) {
 TEST_F(ProcessTest, MappedMemoryIsReachedWhileTheTargetIsStopped) {
   Start("target");
   AwaitMapping();
-  child_->Signal(SIGSTOP);
+  child_->process().Stop();
   EXPECT_EQ(Read(1 << 16), IBV_WC_SUCCESS);
   EXPECT_TRUE(side_->Matches(0, 1 << 16, kPattern));
   side_->Word(0) = 1000;
@@ -215,7 +225,7 @@ TEST_F(ProcessTest, MappedMemoryIsReachedWhileTheTargetIsStopped) {
   ASSERT_EQ(side_->CompareSwap(3, 8, peer_, 0, 1000, 2000), 0);
   EXPECT_EQ(side_->Next().status, IBV_WC_SUCCESS);
   EXPECT_EQ(side_->Word(8), 1000u);
-  child_->Signal(SIGCONT);
+  child_->process().Signal(SIGCONT);
   EXPECT_EQ(Do(Order::kWord), 2000u);
   EXPECT_EQ(child_->Finish(), 0);
 }
@@ -224,7 +234,7 @@ TEST_F(ProcessTest, ADrainingQueuePairIsNotReadyBeforeItIsDrained) {
   ChildOptions options;
   options.kind = MemoryKind::kPrivate;
   Start("target", options);
-  child_->Signal(SIGSTOP);
+  child_->process().Stop();
   ASSERT_EQ(side_->Read(1, 0, 64, peer_, 0), 0);
   EXPECT_TRUE(side_->Idle());
   ibv_qp_attr attr{};
@@ -233,7 +243,7 @@ TEST_F(ProcessTest, ADrainingQueuePairIsNotReadyBeforeItIsDrained) {
   attr.qp_state = IBV_QPS_RTS;
   EXPECT_EQ(ibv_modify_qp(side_->qp.get(), &attr, IBV_QP_STATE), EINVAL);
   EXPECT_EQ(side_->State(), IBV_QPS_SQD);
-  child_->Signal(SIGCONT);
+  child_->process().Signal(SIGCONT);
   EXPECT_EQ(side_->Next().status, IBV_WC_SUCCESS);
   EXPECT_EQ(ibv_modify_qp(side_->qp.get(), &attr, IBV_QP_STATE), 0);
 }
@@ -303,7 +313,7 @@ TEST_F(ProcessTest, AKilledPeerFailsOutstandingWork) {
   ASSERT_EQ(side_->PostSend(2, 0, 8), 0);
   ASSERT_EQ(side_->PostReceive(3, 0, 8), 0);
   EXPECT_TRUE(side_->Idle());
-  child_->Signal(SIGKILL);
+  child_->process().Signal(SIGKILL);
   EXPECT_EQ(side_->Next().status, IBV_WC_RETRY_EXC_ERR);
   EXPECT_EQ(side_->Next().status, IBV_WC_WR_FLUSH_ERR);
   EXPECT_EQ(side_->Next().wr_id, 3u);
@@ -313,8 +323,8 @@ TEST_F(ProcessTest, AKilledPeerFailsOutstandingWork) {
 TEST_F(ProcessTest, AnIdleConnectionDoesNotNoticeADeadPeerUntilItSends) {
   Start("target");
   AwaitMapping();
-  child_->Signal(SIGKILL);
-  EXPECT_EQ(child_->Finish(), -SIGKILL);
+  child_->process().Signal(SIGKILL);
+  EXPECT_EQ(child_->Finish(), KilledBy(SIGKILL));
   EXPECT_TRUE(side_->Idle());
   EXPECT_EQ(side_->State(), IBV_QPS_RTS);
   ASSERT_EQ(side_->PostSend(1, 0, 8), 0);
@@ -324,8 +334,8 @@ TEST_F(ProcessTest, AnIdleConnectionDoesNotNoticeADeadPeerUntilItSends) {
 TEST_F(ProcessTest, MappedMemoryOfADeadPeerIsNotReadAnyMore) {
   Start("target");
   AwaitMapping();
-  child_->Signal(SIGKILL);
-  EXPECT_EQ(child_->Finish(), -SIGKILL);
+  child_->process().Signal(SIGKILL);
+  EXPECT_EQ(child_->Finish(), KilledBy(SIGKILL));
   ibv_wc_status status = IBV_WC_SUCCESS;
   const int64_t give_up = NowNs() + kTimeoutNs;
   while (status == IBV_WC_SUCCESS && NowNs() < give_up) status = Read();
@@ -339,7 +349,7 @@ TEST_F(ProcessTest, AMessageSentBeforeDeathIsReceived) {
   ASSERT_EQ(side_->PostSend(2, 0, 8), 0);
   EXPECT_EQ(side_->Next().status, IBV_WC_SUCCESS);
   EXPECT_EQ(side_->Next().status, IBV_WC_SUCCESS);
-  child_->Signal(SIGKILL);
+  child_->process().Signal(SIGKILL);
   EXPECT_EQ(side_->Word(512), 12345u);
 }
 
@@ -347,13 +357,13 @@ TEST_F(ProcessTest, ConnectionsAfterADeathWork) {
   for (int i = 0; i < 5; ++i) {
     Start("target");
     EXPECT_EQ(Read(), IBV_WC_SUCCESS);
-    child_->Signal(SIGKILL);
+    child_->process().Signal(SIGKILL);
   }
 }
 
 TEST_F(ProcessTest, ManyProcessesConnectToOne) {
   constexpr int kProcesses = 24;
-  std::vector<std::unique_ptr<Child>> children;
+  std::vector<std::unique_ptr<RoleProcess>> children;
   std::vector<std::unique_ptr<Side>> sides;
   std::vector<Address> peers;
   for (int i = 0; i < kProcesses; ++i) {
@@ -404,16 +414,11 @@ TEST_F(ProcessTest, AnotherUsersProcessIsRefused) {
 }
 
 TEST_F(ProcessTest, StatisticsArePrintedAtExit) {
-  char program[4096] = "";
-  ASSERT_GT(readlink("/proc/self/exe", program, sizeof(program) - 1), 0);
-  const std::string command =
-      std::string("SOFTVERBS_STATS=1 '") + program + "' --role=count 2>&1 >/dev/null";
-  FILE* output = popen(command.c_str(), "r");
-  ASSERT_NE(output, nullptr);
-  char line[4096] = "";
-  EXPECT_NE(fgets(line, sizeof(line), output), nullptr);
-  EXPECT_EQ(pclose(output), 0);
-  const std::string text = line;
+  ChildProcess count({.argv = {OwnPath(), RoleArgument("count")},
+                      .streams = ChildProcess::Streams::kCaptured,
+                      .environment = {"SOFTVERBS_STATS=1"}});
+  EXPECT_EQ(count.Wait(), 0);
+  const std::string text = count.Stderr();
   EXPECT_EQ(text.find("softverbs stats: {\"receives\":1,\"completions\":12,"), 0u) << text;
   EXPECT_NE(text.find("\"read\":{\"posts\":10,\"bytes\":640,\"accelerated\":10}"),
             std::string::npos)
@@ -445,7 +450,7 @@ TEST_F(ProcessTest, AnotherHostsGidIsRefused) {
 }
 
 TEST_F(ProcessTest, AForkedChildMayLeaveInheritedObjectsAloneOrDestroyThem) {
-  if (kThreadSanitizer) GTEST_SKIP() << "TSan does not support threads after fork";
+  if (test_support::kThreadSanitizer) GTEST_SKIP() << "TSan does not support threads after fork";
   Start("target");
   AwaitMapping();
   const pid_t forked = fork();

@@ -11,15 +11,20 @@
 #include <random>
 #include <string>
 
-#include "tests/softverbs/support/child.h"
-#include "tests/softverbs/support/seed.h"
 #include "tests/softverbs/support/verbs_fixture.h"
+#include "tests/support/role_process.h"
+#include "tests/support/test_seed.h"
 
 // Two processes that send a message to and fro, and sleep while they wait for it: each must be
 // woken, and by its peer itself.
 
 namespace softverbs {
 namespace {
+
+using test_support::Put;
+using test_support::RegisterRole;
+using test_support::RoleProcess;
+using test_support::Take;
 
 constexpr size_t kBytes = 64;
 
@@ -125,8 +130,9 @@ int64_t LoopWakeUps() {
 class WakeTest : public testing::Test {
  protected:
   void PingPong(Style style) {
-    Child child("answerer");
-    style.seed = TestSeed() + 1;
+    RoleProcess child("answerer");
+    const uint64_t seed = test_support::TestSeed();
+    style.seed = seed + 1;
     Put(child.socket(), style);
     const auto peer = Take<Address>(child.socket());
     Side side(device_.get(), WithChannel());
@@ -134,7 +140,7 @@ class WakeTest : public testing::Test {
     Put(child.socket(), side.address());
     ASSERT_EQ(Take<char>(child.socket()), 1);
     side.ToRts();
-    style.seed = TestSeed();
+    style.seed = seed;
     Sleeper sleeper(&side, style);
     for (uint32_t round = 0; round < style.rounds; ++round) {
       ASSERT_EQ(side.PostReceive(round, 0, kBytes), 0);

@@ -6,8 +6,8 @@
 #include <random>
 #include <vector>
 
-#include "tests/softverbs/support/seed.h"
 #include "tests/softverbs/support/verbs_fixture.h"
+#include "tests/support/test_seed.h"
 
 // A seeded random walk over verbs calls on several connections, against a model of what each
 // request must do. Requests of one queue pair take effect in order (WRITEs and atomics are fenced,
@@ -277,8 +277,8 @@ INSTANTIATE_TEST_SUITE_P(Memory, StressTest,
 TEST_P(StressTest, RandomRequestsDoWhatTheModelSays) {
   constexpr int kRounds = 40;
   constexpr int kStepsPerRound = 4000;
-  const uint64_t seed = TestSeed();
-  SCOPED_TRACE(testing::Message() << "--seed=" << seed);
+  const uint64_t seed = test_support::TestSeed();
+  SCOPED_TRACE(testing::Message() << "GANNET_TEST_SEED=" << seed);
   std::mt19937_64 random(seed);
   Owned<ibv_context> device = OpenDevice();
   for (int round = 0; round < kRounds && !HasFailure(); ++round) {

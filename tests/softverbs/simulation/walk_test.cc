@@ -13,6 +13,7 @@
 #include "tests/softverbs/simulation/shared_receives.h"
 #include "tests/softverbs/simulation/simulation.h"
 #include "tests/softverbs/simulation/walk_end.h"
+#include "tests/support/test_seed.h"
 
 // A random walk of verbs calls on the simulated device, with and without faults, against the oracle
 // of walk_end.h. A seed is a run: GANNET_TEST_SEED=N repeats it.
@@ -270,14 +271,8 @@ bool RunSeed(uint64_t seed) {
   return !testing::Test::HasFailure();
 }
 
-std::optional<uint64_t> SeedFromEnvironment() {
-  const char* given = getenv("GANNET_TEST_SEED");
-  if (given == nullptr) return std::nullopt;
-  return strtoull(given, nullptr, 10);
-}
-
 TEST(WalkTest, DeviceDoesWhatTheModelSays) {
-  if (const auto seed = SeedFromEnvironment()) {
+  if (const auto seed = test_support::GivenSeed()) {
     printf("GANNET_TEST_SEED=%llu\n", static_cast<unsigned long long>(*seed));
     RunSeed(*seed);
     return;

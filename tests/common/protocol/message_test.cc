@@ -1,0 +1,375 @@
+#include "common/protocol/message.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "common/protocol/plain_put.h"
+#include "tests/common/protocol/golden_bytes.h"
+
+namespace gannet {
+namespace {
+
+RequestHeader APut(std::string_view key, std::string_view value) {
+  RequestHeader header{};
+  header.opcode = static_cast<uint8_t>(Opcode::kPut);
+  header.key_bytes = static_cast<uint16_t>(key.size());
+  header.value_bytes = static_cast<uint32_t>(value.size());
+  header.sequence = 1;
+  return header;
+}
+
+RequestHeader ARequest(Opcode opcode) {
+  RequestHeader header = APut("key", "");
+  header.opcode = static_cast<uint8_t>(opcode);
+  return header;
+}
+
+std::vector<std::byte> Encode(const RequestHeader& header, std::string_view key,
+                              std::string_view value) {
+  std::vector<std::byte> message(sizeof(header) + key.size() + value.size());
+  EXPECT_EQ(EncodeRequest(header, key, value, message), message.size());
+  return message;
+}
+
+std::vector<std::byte> Encode(const ReplyHeader& header, std::string_view value) {
+  std::vector<std::byte> message(sizeof(header) + value.size());
+  EXPECT_EQ(EncodeReply(header, value, message), message.size());
+  return message;
+}
+
+// Returns the status with which the message is answered, or nullopt if it is right.
+std::optional<ReplyStatus> Refusal(const std::vector<std::byte>& message) {
+  RequestView view;
+  const auto error = DecodeRequest(message, &view);
+  if (!error) return std::nullopt;
+  EXPECT_STRNE(error->reason, "");
+  EXPECT_EQ(HexOf(view.header), Hex(std::span(message).first(sizeof(view.header))));
+  return error->status;
+}
+
+// Whoever changes these bytes changes the protocol, and must also raise its version and update
+// docs/protocol.md.
+TEST(MessageTest, GoldenBytesOfARequest) {
+  RequestHeader header = APut("key", "value");
+  header.flags = kOnlyIfVersion | kUnderLock;
+  header.sequence = 0x0102030405060708;
+  header.ttl_ms = 0x0000112233445566;
+  header.user_flags = 0x21222324;
+  header.buffer_rkey = 0x31323334;
+  header.buffer_address = 0x4142434445464748;
+  header.expected_version = 0x5152535455565758;
+  header.lock_word = 0x6162636465666768;
+  EXPECT_EQ(Hex(Encode(header, "key", "value")),
+            "02 06 03 00 05 00 00 00 08 07 06 05 04 03 02 01\n"
+            "66 55 44 33 22 11 00 00 24 23 22 21 34 33 32 31\n"
+            "48 47 46 45 44 43 42 41 58 57 56 55 54 53 52 51\n"
+            "68 67 66 65 64 63 62 61 00 00 00 00 00 00 00 00\n"
+            "6b 65 79 76 61 6c 75 65");
+}
+
+TEST(MessageTest, GoldenBytesOfAReply) {
+  ReplyHeader header{};
+  header.opcode = static_cast<uint8_t>(Opcode::kGet);
+  header.status = static_cast<uint8_t>(ReplyStatus::kOk);
+  header.value_bytes = 5;
+  header.sequence = 0x0102030405060708;
+  header.version = 0x1112131415161718;
+  header.slot = 0x2122232425262728;
+  header.expiry_ms = 0x3132333435363738;
+  header.lock_word = 0x4142434445464748;
+  header.user_flags = 0x51525354;
+  header.time_ms = 0x6162636465666768;
+  EXPECT_EQ(Hex(Encode(header, "value")),
+            "01 00 00 00 05 00 00 00 08 07 06 05 04 03 02 01\n"
+            "18 17 16 15 14 13 12 11 28 27 26 25 24 23 22 21\n"
+            "38 37 36 35 34 33 32 31 48 47 46 45 44 43 42 41\n"
+            "54 53 52 51 00 00 00 00 68 67 66 65 64 63 62 61\n"
+            "76 61 6c 75 65");
+}
+
+TEST(MessageTest, GoldenBytesOfTheStats) {
+  StatsReply stats;
+  static_assert(sizeof(stats) % sizeof(uint64_t) == 0);
+  uint64_t words[sizeof(stats) / sizeof(uint64_t)];
+  for (uint64_t i = 0; i < std::size(words); ++i) words[i] = i + 1;
+  std::memcpy(&stats, words, sizeof(stats));
+  const uint64_t fields[] = {stats.rpcs,
+                             stats.heartbeats,
+                             stats.cpu_us,
+                             stats.slots_used,
+                             stats.slots_total,
+                             stats.heap_bytes,
+                             stats.heap_total,
+                             stats.sessions,
+                             stats.connections,
+                             stats.items,
+                             stats.displacements,
+                             stats.stash_used,
+                             stats.locks_broken,
+                             stats.uptime_ms,
+                             stats.session_bytes,
+                             stats.reply_posts,
+                             stats.receive_posts,
+                             stats.send_completions,
+                             stats.refused_heap_full,
+                             stats.refused_index_full,
+                             stats.items_expired,
+                             stats.items_moved,
+                             stats.locks_expired,
+                             stats.refused_connections,
+                             stats.refused_requests};
+  for (uint64_t i = 0; i < std::size(words); ++i) EXPECT_EQ(fields[i], i + 1);
+}
+
+TEST(MessageTest, GoldenNumbersOfOpcodesFlagsAndStatuses) {
+  EXPECT_EQ(static_cast<int>(Opcode::kHeartbeat), 0);
+  EXPECT_EQ(static_cast<int>(Opcode::kPing), 7);
+  EXPECT_EQ(static_cast<int>(Opcode::kListLocks), 9);
+  EXPECT_EQ(kForce, 16);
+  EXPECT_EQ(kOnlyIfAbsent | kOnlyIfVersion << 4 | kUnderLock << 8 | kValueInBuffer << 12, 0x8421);
+  EXPECT_EQ(static_cast<int>(ReplyStatus::kHeapFull), 6);
+  EXPECT_EQ(static_cast<int>(ReplyStatus::kIndexFull), 12);
+}
+
+TEST(MessageTest, DecodesWhatItEncoded) {
+  const std::string value(EagerValueBytesMax(250), 'v');
+  const std::string key(250, 'k');
+  const auto message = Encode(APut(key, value), key, value);
+  EXPECT_EQ(message.size(), kMessageBytesMax);
+  RequestView view;
+  EXPECT_FALSE(DecodeRequest(message, &view).has_value());
+  EXPECT_EQ(view.key, key);
+  EXPECT_EQ(view.value, value);
+}
+
+TEST(MessageTest, AcceptsEveryOpcode) {
+  for (const Opcode opcode : {Opcode::kGet, Opcode::kPut, Opcode::kDelete}) {
+    EXPECT_EQ(Refusal(Encode(ARequest(opcode), "key", "")), std::nullopt);
+  }
+  for (const Opcode opcode : {Opcode::kLock, Opcode::kUnlock, Opcode::kExtendLock}) {
+    RequestHeader header = ARequest(opcode);
+    header.lock_word = 1;
+    EXPECT_EQ(Refusal(Encode(header, "key", "")), std::nullopt);
+  }
+  for (const Opcode opcode :
+       {Opcode::kHeartbeat, Opcode::kStats, Opcode::kPing, Opcode::kListLocks}) {
+    RequestHeader header = ARequest(opcode);
+    header.key_bytes = 0;
+    header.sequence = opcode == Opcode::kHeartbeat ? 0 : 1;
+    EXPECT_EQ(Refusal(Encode(header, "", "")), std::nullopt);
+  }
+}
+
+TEST(MessageTest, ValueInABufferIsNotInTheMessage) {
+  RequestHeader header = APut("key", "");
+  header.flags = kValueInBuffer;
+  header.value_bytes = kValueBytesMax;
+  EXPECT_EQ(Refusal(Encode(header, "key", "")), std::nullopt);
+  EXPECT_EQ(Refusal(Encode(header, "key", "v")), ReplyStatus::kInvalidArgument);
+}
+
+TEST(MessageTest, RefusesEveryLengthButTheRightOne) {
+  const auto right = Encode(APut("key", "value"), "key", "value");
+  for (size_t size = sizeof(RequestHeader); size <= right.size() + 8; ++size) {
+    std::vector<std::byte> message = right;
+    message.resize(size);
+    EXPECT_EQ(!Refusal(message), size == right.size()) << size;
+  }
+}
+
+TEST(MessageTest, RefusesWhatItDoesNotKnowAsUnimplemented) {
+  for (int opcode = static_cast<int>(Opcode::kListLocks) + 1; opcode <= 255; ++opcode) {
+    EXPECT_EQ(Refusal(Encode(ARequest(static_cast<Opcode>(opcode)), "key", "")),
+              ReplyStatus::kUnimplemented);
+  }
+  for (int bit = 5; bit < 8; ++bit) {
+    RequestHeader header = APut("key", "");
+    header.flags = static_cast<uint8_t>(1 << bit);
+    EXPECT_EQ(Refusal(Encode(header, "key", "")), ReplyStatus::kUnimplemented);
+  }
+}
+
+TEST(MessageTest, RefusesFlagsOfOtherOpcodes) {
+  const auto refused = [](Opcode opcode, uint8_t flags) {
+    RequestHeader header = ARequest(opcode);
+    header.flags = flags;
+    header.lock_word = 1;
+    return Refusal(Encode(header, "key", "")) == ReplyStatus::kInvalidArgument;
+  };
+  EXPECT_TRUE(refused(Opcode::kGet, kOnlyIfAbsent));
+  EXPECT_TRUE(refused(Opcode::kDelete, kOnlyIfAbsent));
+  EXPECT_TRUE(refused(Opcode::kDelete, kValueInBuffer));
+  EXPECT_TRUE(refused(Opcode::kLock, kOnlyIfVersion));
+  EXPECT_TRUE(refused(Opcode::kLock, kForce));
+  EXPECT_FALSE(refused(Opcode::kUnlock, kForce));
+  EXPECT_FALSE(refused(Opcode::kDelete, kOnlyIfVersion | kUnderLock));
+  EXPECT_FALSE(refused(Opcode::kGet, kValueInBuffer));
+}
+
+TEST(MessageTest, APlainPutIsWhatDecodeRequestSays) {
+  RequestHeader header = APut("key", "value");
+  header.user_flags = 0x12345678;
+  header.expected_version = header.lock_word = header.buffer_address = 9;  // mean nothing here
+  const auto message = Encode(header, "key", "value");
+  PlainPut put;
+  ASSERT_TRUE(put.Decode(message));
+  EXPECT_EQ(put.sequence(), header.sequence);
+  EXPECT_EQ(put.TakeUserFlags(), header.user_flags);
+  EXPECT_EQ(put.key(), "key");
+  EXPECT_EQ(put.value(), "value");
+  EXPECT_EQ(Refusal(message), std::nullopt);
+}
+
+TEST(MessageTest, NothingButAPlainPutIsDecodedAsOne) {
+  const auto right = Encode(APut("key", "value"), "key", "value");
+  PlainPut put;
+  for (size_t size = 0; size <= right.size() + 8; ++size) {
+    std::vector<std::byte> message = right;
+    message.resize(std::max(size, sizeof(RequestHeader)));
+    EXPECT_EQ(put.Decode(std::span(message).first(size)), size == right.size()) << size;
+  }
+  for (int opcode = 0; opcode < 256; ++opcode) {
+    RequestHeader header = APut("key", "value");
+    header.opcode = static_cast<uint8_t>(opcode);
+    EXPECT_EQ(put.Decode(Encode(header, "key", "value")), opcode == static_cast<int>(Opcode::kPut));
+  }
+  const auto decoded_with = [&](void (*change)(RequestHeader*)) {
+    RequestHeader header = APut("key", "value");
+    change(&header);
+    return put.Decode(Encode(header, "key", "value"));
+  };
+  EXPECT_TRUE(decoded_with([](RequestHeader*) {}));
+  EXPECT_FALSE(decoded_with([](RequestHeader* h) { h->flags = kOnlyIfAbsent; }));
+  EXPECT_FALSE(decoded_with([](RequestHeader* h) { h->flags = 1 << 7; }));
+  EXPECT_FALSE(decoded_with([](RequestHeader* h) { h->ttl_ms = 1; }));
+}
+
+TEST(MessageTest, OnlyPutLockAndExtendTakeATimeToLive) {
+  for (int opcode = 0; opcode <= static_cast<int>(Opcode::kListLocks); ++opcode) {
+    const auto of = static_cast<Opcode>(opcode);
+    const bool has_key = of != Opcode::kHeartbeat && of != Opcode::kStats && of != Opcode::kPing &&
+                         of != Opcode::kListLocks;
+    RequestHeader header = ARequest(of);
+    header.key_bytes = has_key ? 3 : 0;
+    header.sequence = of == Opcode::kHeartbeat ? 0 : 1;
+    header.lock_word = 1;
+    header.ttl_ms = kTtlMsMax;
+    const bool takes = of == Opcode::kPut || of == Opcode::kLock || of == Opcode::kExtendLock;
+    EXPECT_EQ(!Refusal(Encode(header, has_key ? "key" : "", "")), takes) << opcode;
+  }
+}
+
+TEST(MessageTest, AForcedUnlockNamesAnyLockOrNone) {
+  RequestHeader header = ARequest(Opcode::kUnlock);
+  header.flags = kForce;
+  EXPECT_EQ(Refusal(Encode(header, "key", "")), std::nullopt);
+  header.lock_word = 7;
+  EXPECT_EQ(Refusal(Encode(header, "key", "")), std::nullopt);
+}
+
+TEST(MessageTest, GoldenBytesOfALock) {
+  LockEntry entry{};
+  entry.lock_word = 0x0102030405060708;
+  entry.index = 0x11121314;
+  entry.session_id = 0x21222324;
+  entry.lease_ms = 0x31323334;
+  std::memcpy(entry.peer, "1.2.3.4:5", 9);
+  EXPECT_EQ(HexOf(entry).substr(0, 3 * 48 - 1),
+            "08 07 06 05 04 03 02 01 14 13 12 11 24 23 22 21\n"
+            "34 33 32 31 00 00 00 00 31 2e 32 2e 33 2e 34 3a\n"
+            "35 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00");
+}
+
+struct Fault {
+  const char* name;
+  void (*apply)(RequestHeader* header);
+};
+
+class HostileRequest : public testing::TestWithParam<Fault> {};
+
+TEST_P(HostileRequest, IsRefused) {
+  RequestHeader header = APut("key", "");
+  GetParam().apply(&header);
+  EXPECT_EQ(Refusal(Encode(header, "key", "")), ReplyStatus::kInvalidArgument);
+  EXPECT_FALSE(PlainPut().Decode(Encode(header, "key", "")));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, HostileRequest,
+    testing::Values(
+        Fault{"NoKey", [](RequestHeader* h) { h->key_bytes = 0; }},
+        Fault{"KeyTooLong", [](RequestHeader* h) { h->key_bytes = kKeyBytesMax + 1; }},
+        Fault{"KeyBeyondTheMessage", [](RequestHeader* h) { h->key_bytes = 4; }},
+        Fault{"KeyLengthAllOnes", [](RequestHeader* h) { h->key_bytes = 0xffff; }},
+        Fault{"ValueBeyondTheMessage", [](RequestHeader* h) { h->value_bytes = 1; }},
+        Fault{"ValueTooLong", [](RequestHeader* h) { h->value_bytes = kValueBytesMax + 1; }},
+        Fault{"ValueLengthAllOnes", [](RequestHeader* h) { h->value_bytes = 0xffffffff; }},
+        Fault{"NoSequenceNumber", [](RequestHeader* h) { h->sequence = 0; }},
+        Fault{"TimeToLiveTooLong", [](RequestHeader* h) { h->ttl_ms = kTtlMsMax + 1; }},
+        Fault{"ServerSetOutsideAHeartbeat", [](RequestHeader* h) { h->server_set = 1ull << 63; }},
+        Fault{"LockWithoutVersion",
+              [](RequestHeader* h) {
+                h->flags = kUnderLock;
+                h->lock_word = 1;
+              }},
+        Fault{"LockWordOfNobody", [](RequestHeader* h) { h->flags = kUnderLock | kOnlyIfVersion; }},
+        Fault{"AbsentAndVersion",
+              [](RequestHeader* h) { h->flags = kOnlyIfAbsent | kOnlyIfVersion; }},
+        Fault{"UnlockNothing",
+              [](RequestHeader* h) { h->opcode = static_cast<uint8_t>(Opcode::kUnlock); }},
+        Fault{"PingWithAKey",
+              [](RequestHeader* h) { h->opcode = static_cast<uint8_t>(Opcode::kPing); }},
+        Fault{"HeartbeatWithASequenceNumber",
+              [](RequestHeader* h) {
+                h->opcode = static_cast<uint8_t>(Opcode::kHeartbeat);
+                h->key_bytes = 0;
+              }}),
+    [](const auto& param_info) { return std::string(param_info.param.name); });
+
+bool IsReply(const std::vector<std::byte>& message) {
+  ReplyView view;
+  return DecodeReply(message, &view);
+}
+
+TEST(MessageTest, DecodesAReply) {
+  ReplyHeader header{};
+  header.value_bytes = 5;
+  const auto message = Encode(header, "value");
+  ReplyView view;
+  ASSERT_TRUE(DecodeReply(message, &view));
+  EXPECT_EQ(view.value, "value");
+  header.value_in_buffer = 1;
+  header.value_bytes = kValueBytesMax;
+  EXPECT_TRUE(IsReply(Encode(header, "")));
+  header.value_in_buffer = 0;
+  header.status = static_cast<uint8_t>(ReplyStatus::kBufferTooSmall);
+  EXPECT_TRUE(IsReply(Encode(header, "")));
+}
+
+TEST(MessageTest, RefusesHostileReplies) {
+  ReplyHeader right{};
+  right.value_bytes = 5;
+  for (size_t size = 0; size <= sizeof(right) + 16; ++size) {
+    std::vector<std::byte> message = Encode(right, "value");
+    message.resize(size);
+    EXPECT_EQ(IsReply(message), size == sizeof(right) + 5) << size;
+  }
+  const auto refused = [&right](auto change) {
+    ReplyHeader header = right;
+    change(&header);
+    return !IsReply(Encode(header, "value"));
+  };
+  EXPECT_TRUE(refused([](ReplyHeader* h) { h->value_bytes = 6; }));
+  EXPECT_TRUE(refused([](ReplyHeader* h) { h->value_bytes = 0xffffffff; }));
+  EXPECT_TRUE(refused([](ReplyHeader* h) { h->value_in_buffer = 1; }));
+  EXPECT_TRUE(refused([](ReplyHeader* h) { h->value_in_buffer = 2; }));
+  EXPECT_TRUE(refused([](ReplyHeader* h) { h->reserved0 = 1; }));
+  EXPECT_TRUE(refused([](ReplyHeader* h) { h->reserved1 = 1; }));
+}
+
+}  // namespace
+}  // namespace gannet

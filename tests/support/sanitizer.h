@@ -1,0 +1,37 @@
+#ifndef GANNET_TESTS_SUPPORT_SANITIZER_H_
+#define GANNET_TESTS_SUPPORT_SANITIZER_H_
+
+#if defined(__SANITIZE_THREAD__)
+#define TEST_SUPPORT_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TEST_SUPPORT_TSAN 1
+#endif
+#endif
+
+#if defined(__SANITIZE_ADDRESS__)
+#define TEST_SUPPORT_ASAN 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define TEST_SUPPORT_ASAN 1
+#endif
+#endif
+
+namespace test_support {
+
+#ifdef TEST_SUPPORT_TSAN
+inline constexpr bool kThreadSanitizer = true;
+#else
+inline constexpr bool kThreadSanitizer = false;
+#endif
+
+// The preset includes UBSan.
+#ifdef TEST_SUPPORT_ASAN
+inline constexpr bool kAddressSanitizer = true;
+#else
+inline constexpr bool kAddressSanitizer = false;
+#endif
+
+}  // namespace test_support
+
+#endif  // GANNET_TESTS_SUPPORT_SANITIZER_H_

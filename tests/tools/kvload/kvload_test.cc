@@ -1,0 +1,333 @@
+// kvload as its users run it, against a real kvserver on softverbs.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/support/run_program.h"
+#include "tests/support/server_process.h"
+#include "tools/kvload/random.h"
+
+namespace gannet {
+namespace {
+
+using Json = nlohmann::json;
+using test_support::ChildProcess;
+using test_support::Finished;
+using test_support::ProgramPath;
+using test_support::RunProgram;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Words = std::vector<std::string>;
+
+// A file that is removed at the end of its scope.
+class ScratchFile {
+ public:
+  explicit ScratchFile(const std::string& name)
+      : path_(::testing::TempDir() + name + "." + std::to_string(getpid())) {}
+  ~ScratchFile() { std::remove(path_.c_str()); }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+class KvloadTest : public ::testing::Test {
+ protected:
+  Finished Run(const Words& flags) {
+    Words words = {ProgramPath("kvload"), "--server=" + server_.endpoint(), "--device=soft"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    return RunProgram(words);
+  }
+
+  // Runs it, expects success, and returns what it wrote as JSON.
+  Json Measure(Words flags) {
+    const ScratchFile file("kvload.json");
+    flags.push_back("--json=" + file.path());
+    const Finished done = Run(flags);
+    EXPECT_EQ(done.exit_code, 0) << done.out << done.err;
+    std::ifstream in(file.path());
+    Json json = Json::parse(in, nullptr, false);
+    EXPECT_TRUE(json.is_object()) << done.out;
+    return json;
+  }
+
+  ServerProcess server_{{"--memory=256M"}};
+};
+
+void ExpectCommonFields(const Json& json) {
+  EXPECT_EQ(json.at("schema"), 1);
+  EXPECT_TRUE(json.at("commit").is_string());
+  EXPECT_TRUE(json.at("build").is_string());
+  EXPECT_EQ(json.at("device"), "softverbs0");
+  EXPECT_EQ(json.at("kind"), "softverbs");
+  EXPECT_GT(json.at("seconds"), 0);
+  EXPECT_GT(json.at("ops_per_second"), 0);
+  EXPECT_EQ(json.at("wrong_values"), 0);
+  for (const auto& [type, op] : json.at("ops").items()) {
+    EXPECT_EQ(op.at("errors"), 0) << type;
+    for (const char* field : {"count", "not_found", "p50_us", "p99_us", "p999_us", "max_us"}) {
+      EXPECT_TRUE(op.at(field).is_number()) << type << " " << field;
+    }
+  }
+  for (const auto& [type, verbs] : json.at("verbs").items()) {
+    for (const char* field : {"reads_per_op", "read_bytes_per_op", "sends_per_op", "cas_per_op",
+                              "posts_per_op", "completions_per_op"}) {
+      EXPECT_TRUE(verbs.at(field).is_number()) << type << " " << field;
+    }
+  }
+}
+
+TEST_F(KvloadTest, AllWorkloadsFindEveryValueRight) {
+  for (const std::string workload : {"a", "b", "c", "d", "f"}) {
+    SCOPED_TRACE(workload);
+    const Json json = Measure({"--workload=" + workload, "--records=2000", "--operations=10000"});
+    ExpectCommonFields(json);
+    EXPECT_EQ(json.at("workload"), workload);
+    EXPECT_EQ(json.at("operations"), 10000);
+    EXPECT_EQ(json.at("load").at("operations"), 2000);
+    EXPECT_EQ(json.at("ops").at("get").at("not_found"), 0);
+    EXPECT_EQ(json.at("distribution"), workload == "d" ? "latest" : "zipfian");
+    EXPECT_GT(json.at("index_fill"), 0);
+  }
+}
+
+TEST_F(KvloadTest, OneSidedGetsCostTheServerNothing) {
+  const Json json = Measure({"--workload=c", "--records=1000", "--operations=20000"});
+  EXPECT_EQ(json.at("server_rpcs"), 0);
+  EXPECT_TRUE(json.at("server_cpu_us_per_get").is_number());
+  const Json& verbs = json.at("verbs");
+  EXPECT_EQ(verbs.at("get").at("sends_per_op"), 0);
+  EXPECT_EQ(verbs.at("get_warm").at("reads_per_op"), 1);
+  EXPECT_GE(verbs.at("get_cold").at("reads_per_op"), 2);
+  EXPECT_LT(verbs.at("get").at("reads_per_op"), 2);
+}
+
+TEST_F(KvloadTest, WithoutALocationCacheEveryGetIsCold) {
+  const Json json = Measure({"--workload=c", "--records=1000", "--operations=5000",
+                             "--location_cache=0", "--distribution=uniform"});
+  EXPECT_FALSE(json.at("verbs").contains("get_warm"));
+  EXPECT_GE(json.at("verbs").at("get_cold").at("reads_per_op"), 2);
+  EXPECT_LE(json.at("verbs").at("get_cold").at("reads_per_op"), 2.1);
+  EXPECT_EQ(json.at("distribution"), "uniform");
+}
+
+TEST_F(KvloadTest, WritesAreRpcs) {
+  const Json json = Measure({"--workload=a", "--records=1000", "--operations=5000"});
+  EXPECT_EQ(json.at("server_rpcs"), json.at("ops").at("put").at("count"));
+  EXPECT_TRUE(json.at("server_cpu_us_per_get").is_null());
+  EXPECT_EQ(json.at("verbs").at("put").at("sends_per_op"), 1);
+}
+
+TEST_F(KvloadTest, SeveralThreadsAndLargeValues) {
+  const Json json = Measure({"--workload=a", "--records=200", "--operations=2000", "--threads=2",
+                             "--depth=8", "--value_size=20000", "--key_size=40"});
+  ExpectCommonFields(json);
+  EXPECT_EQ(json.at("threads"), 2);
+  EXPECT_EQ(json.at("value_size"), 20000);
+}
+
+TEST_F(KvloadTest, OpenLoopStaysAtItsRate) {
+  const Json json =
+      Measure({"--workload=b", "--records=500", "--operations=1000", "--target_ops=2000"});
+  EXPECT_GE(json.at("seconds"), 0.49);
+  EXPECT_EQ(json.at("target_ops"), 2000);
+}
+
+TEST_F(KvloadTest, LoadAndRunMayBeApart) {
+  const Json load = Measure({"--phase=load", "--records=1000", "--operations=1"});
+  EXPECT_EQ(load.at("ops").at("insert").at("count"), 1000);
+  EXPECT_FALSE(load.contains("load"));
+  const Json run = Measure({"--phase=run", "--records=1000", "--operations=3000"});
+  EXPECT_EQ(run.at("ops").at("get").at("not_found"), 0);
+}
+
+TEST_F(KvloadTest, RawReadsAreBare) {
+  const Json json = Measure({"--workload=raw_read", "--value_size=64", "--operations=50000"});
+  ExpectCommonFields(json);
+  EXPECT_EQ(json.at("ops").at("raw_read").at("count"), 50000);
+  EXPECT_EQ(json.at("server_rpcs"), 0);
+  const Json& verbs = json.at("verbs").at("raw_read");
+  EXPECT_EQ(verbs.at("reads_per_op"), 1);
+  EXPECT_EQ(verbs.at("read_bytes_per_op"), 64);
+  EXPECT_EQ(verbs.at("sends_per_op"), 0);
+}
+
+// 5,000 items of 112 bytes fill some 137 pages, and every tenth of them lies in as many.
+TEST_F(KvloadTest, BareReadsOfItemsGoWhereTheGetsGo) {
+  Measure({"--phase=load", "--records=5000", "--value_size=64"});
+  const auto measure = [&](const std::string& stride) {
+    return Measure({"--workload=raw_read", "--raw_items", "--records=5000", "--value_size=112",
+                    "--operations=20000", "--depth=4", "--stride=" + stride});
+  };
+  const Json all = measure("1");
+  const Json some = measure("10");
+  EXPECT_EQ(all.at("ops").at("raw_read").at("count"), 20000);
+  EXPECT_EQ(all.at("distribution"), "uniform");
+  EXPECT_EQ(all.at("errors").size(), 0u);
+  EXPECT_GE(all.at("spread").at("span_bytes"), 5000 * 112);
+  EXPECT_GE(all.at("spread").at("pages"), 5000 * 112 / 4096);
+  EXPECT_GE(some.at("spread").at("span_bytes"), 4990 * 112);
+  EXPECT_GE(some.at("spread").at("pages"), 4990 * 112 / 4096);
+  EXPECT_EQ(some.at("verbs").at("raw_read").at("read_bytes_per_op"), 112);
+}
+
+// The seed is printed with a failure: it names the trace.
+TEST_F(KvloadTest, ReplaysATrace) {
+  constexpr uint64_t kSeed = 11;
+  SCOPED_TRACE("seed " + std::to_string(kSeed));
+  const ScratchFile trace("trace.csv");
+  uint64_t reads = 0;
+  {
+    kvload::Random random(kSeed);
+    std::ofstream out(trace.path());
+    out << "version,time,op,size,lbn\n";
+    for (int i = 0; i < 3000; ++i) {
+      const bool is_read = random.Below(100) < 40;
+      reads += is_read ? 1 : 0;
+      out << "1," << 5633898 + i << "," << (is_read ? "28" : "2a") << ","
+          << 512 * (1 + random.Below(136)) << "," << random.Below(500) << "\n";
+    }
+  }
+  const Json json = Measure({"--trace=" + trace.path(), "--depth=4"});
+  ExpectCommonFields(json);
+  EXPECT_EQ(json.at("workload"), "trace");
+  EXPECT_TRUE(json.at("value_size").is_null());
+  const Json& ops = json.at("ops");
+  EXPECT_EQ(ops.at("get").at("count"), reads);
+  EXPECT_EQ(ops.at("put").at("count"),
+            3000 - reads + ops.at("get").at("not_found").get<uint64_t>());
+}
+
+TEST_F(KvloadTest, AWrongValueFailsTheRun) {
+  ASSERT_EQ(Run({"--phase=load", "--records=50", "--operations=1"}).exit_code, 0);
+  const Finished put =
+      RunProgram({ProgramPath("kvcli"), "--server=" + server_.endpoint(), "--device=soft", "put",
+                  "0000000000000007", "somebody else wrote this value, kvload did not"});
+  ASSERT_EQ(put.exit_code, 0) << put.err;
+  const Finished run = Run({"--phase=run", "--workload=c", "--records=50", "--operations=5000",
+                            "--distribution=uniform"});
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_THAT(run.out, HasSubstr("WRONG VALUE: key '0000000000000007'"));
+}
+
+TEST_F(KvloadTest, MissesOfWhatWasNeverLoadedAreOnlyCounted) {
+  const Json json = Measure({"--phase=run", "--workload=c", "--records=100", "--operations=1000"});
+  EXPECT_EQ(json.at("ops").at("get").at("not_found"), 1000);
+  EXPECT_GE(json.at("verbs").at("get_miss").at("reads_per_op"), 1);
+}
+
+TEST_F(KvloadTest, ErrorsFailTheRun) {
+  const Finished done = Run({"--phase=load", "--records=20000", "--operations=1",
+                             "--value_size=100000"});  // 2 GB into 256 MB
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_THAT(done.out, HasSubstr("RESOURCE_EXHAUSTED"));
+}
+
+TEST(KvloadUsageTest, ScansAreRefusedWithTheReason) {
+  const Finished done = RunProgram({ProgramPath("kvload"), "--workload=e"});
+  EXPECT_EQ(done.exit_code, 2);
+  EXPECT_THAT(done.err, HasSubstr("scans"));
+}
+
+TEST(KvloadUsageTest, WrongFlagsAreRefused) {
+  const std::string kvload = ProgramPath("kvload");
+  EXPECT_EQ(RunProgram({kvload, "--recods=5"}).exit_code, 2);
+  EXPECT_EQ(RunProgram({kvload, "--records=many"}).exit_code, 2);
+  EXPECT_EQ(RunProgram({kvload, "--on_server_loss=cry"}).exit_code, 2);
+  EXPECT_EQ(RunProgram({kvload, "--value_size=23"}).exit_code, 2);
+  EXPECT_EQ(RunProgram({kvload, "--distribution=normal"}).exit_code, 2);
+  EXPECT_EQ(RunProgram({kvload, "--phase=warm"}).exit_code, 2);
+  EXPECT_EQ(RunProgram({kvload, "words"}).exit_code, 2);
+  const Finished help = RunProgram({kvload, "--help"});
+  EXPECT_EQ(help.exit_code, 0);
+  EXPECT_THAT(help.out, HasSubstr("  --backend=TEXT"));
+  EXPECT_THAT(help.out, Not(HasSubstr("main.cc")));
+}
+
+TEST(KvloadUsageTest, DeadServerIsAClearError) {
+  const Finished done =
+      RunProgram({ProgramPath("kvload"), "--server=127.0.0.1:1", "--device=soft"});
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_THAT(done.err, HasSubstr("127.0.0.1:1"));
+}
+
+// Waits until the server has answered so many requests, which is more than a load phase has. Then
+// the run is under way.
+void AwaitRequests(const std::string& server, uint64_t requests) {
+  uint64_t answered = 0;
+  for (int i = 0; i < 1000 && answered < requests; ++i) {
+    const Finished stats =
+        RunProgram({ProgramPath("kvcli"), "--server=" + server, "--json", "stats"});
+    ASSERT_EQ(stats.exit_code, 0) << stats.err;
+    answered = Json::parse(stats.out).at("rpcs");
+  }
+  ASSERT_GE(answered, requests);
+}
+
+// An endless run whose server dies once the load is done.
+TEST_F(KvloadTest, AServerThatDiesEndsTheRunWithWordsAndFigures) {
+  const ScratchFile file("lost.json");
+  ChildProcess run({.argv = {ProgramPath("kvload"), "--server=" + server_.endpoint(),
+                             "--device=soft", "--workload=a", "--records=1000",
+                             "--operations=1000000000", "--json=" + file.path()},
+                    .streams = ChildProcess::Streams::kCaptured});
+  AwaitRequests(server_.endpoint(), 10'000);
+  server_.Kill();
+  const Finished done = Finish(run);
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_THAT(done.err, HasSubstr("the server is lost: "));
+  EXPECT_THAT(done.err, HasSubstr(server_.endpoint()));
+  std::ifstream in(file.path());
+  const Json json = Json::parse(in, nullptr, false);
+  EXPECT_GT(json.at("operations"), 0);
+  EXPECT_EQ(json.at("errors").size(), 0u);
+  EXPECT_THAT(json.at("cut_short").get<std::string>(), HasSubstr("the server is lost"));
+}
+
+TEST_F(KvloadTest, CtrlCEndsTheRunWithItsTable) {
+  const ScratchFile file("interrupted.json");
+  ChildProcess run({.argv = {ProgramPath("kvload"), "--server=" + server_.endpoint(),
+                             "--device=soft", "--workload=b", "--records=1000",
+                             "--operations=1000000000", "--json=" + file.path()},
+                    .streams = ChildProcess::Streams::kCaptured});
+  ASSERT_TRUE(run.AwaitStderr("device=softverbs0"));
+  run.Signal(SIGINT);
+  const Finished done = Finish(run);
+  EXPECT_EQ(done.exit_code, 130);
+  EXPECT_THAT(done.out, HasSubstr("CUT SHORT: interrupted"));
+  std::ifstream in(file.path());
+  EXPECT_EQ(Json::parse(in, nullptr, false).at("cut_short"), "interrupted");
+}
+
+TEST_F(KvloadTest, AJsonFileThatCannotBeWrittenIsNoticedBeforeTheRun) {
+  const Finished done = Run({"--json=/nonexistent/kvload.json", "--operations=1000000000"});
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_EQ(done.out, "");
+  EXPECT_THAT(done.err, HasSubstr("/nonexistent/kvload.json"));
+}
+
+TEST_F(KvloadTest, TakesTheServerOfTheEnvironment) {
+  setenv("GANNET_SERVER", server_.endpoint().c_str(), 1);
+  const Finished done =
+      RunProgram({ProgramPath("kvload"), "--device=soft", "--records=10", "--operations=10"});
+  unsetenv("GANNET_SERVER");
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+}
+
+TEST_F(KvloadTest, MissingTraceIsAClearError) {
+  const Finished done = Run({"--trace=/nonexistent.csv"});
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_THAT(done.err, HasSubstr("/nonexistent.csv"));
+}
+
+}  // namespace
+}  // namespace gannet

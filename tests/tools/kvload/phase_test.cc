@@ -1,0 +1,187 @@
+#include "tools/kvload/phase.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "common/base/clock.h"
+#include "tests/tools/kvload/fake_backend.h"
+#include "tools/kvload/report.h"
+#include "tools/kvload/sources.h"
+
+namespace gannet::kvload {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr Sizes kSizes{.key_bytes = 8, .value_bytes = 64};
+
+// Every thread has its own store, so that no test needs a lock.
+class PhaseTest : public ::testing::Test {
+ protected:
+  PhaseTest() {
+    environment_.connect = [this](uint32_t thread) -> absl::StatusOr<std::unique_ptr<Backend>> {
+      if (thread == fails_) return absl::UnavailableError("no server");
+      return std::make_unique<FakeBackend>(items_[thread]);
+    };
+    environment_.totals = [this]() -> absl::StatusOr<ServerTotals> { return totals_; };
+    plan_.name = "test";
+    plan_.threads = kThreads;
+    plan_.worker.value_bytes_max = kSizes.value_bytes;
+    plan_.worker.depth = 4;
+    plan_.source = [](uint32_t) { return std::make_unique<LoadSource>(0, 100, kSizes); };
+  }
+
+  static constexpr uint32_t kThreads = 3;
+  std::map<std::string, std::string> items_[kThreads];
+  uint32_t fails_ = kThreads;
+  ServerTotals totals_{.rpcs = 7, .cpu_us = 100, .slots_used = 50, .slots_total = 200};
+  Environment environment_;
+  PhasePlan plan_;
+};
+
+TEST_F(PhaseTest, MergesAllThreads) {
+  const auto result = RunPhase(plan_, environment_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->metrics.of(OpKind::kInsert).latency_ns.count(), 300u);
+  EXPECT_GT(result->seconds, 0);
+  for (const auto& items : items_) EXPECT_EQ(items.size(), 100u);
+}
+
+TEST_F(PhaseTest, ThreadThatCannotConnectFailsThePhase) {
+  fails_ = 1;
+  const auto result = RunPhase(plan_, environment_);
+  EXPECT_EQ(result.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_TRUE(items_[0].empty());
+}
+
+TEST_F(PhaseTest, TotalsThatCannotBeHadFailThePhase) {
+  environment_.totals = []() -> absl::StatusOr<ServerTotals> {
+    return absl::DeadlineExceededError("slow");
+  };
+  EXPECT_EQ(RunPhase(plan_, environment_).status().code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(PhaseTest, OpenLoopKeepsToTheTargetRate) {
+  plan_.target_ops = 3000;  // 300 operations: the last is due at 99.67 ms
+  const auto result = RunPhase(plan_, environment_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_GE(result->seconds, 0.099);
+  EXPECT_EQ(result->metrics.answered(), 300u);
+}
+
+TEST_F(PhaseTest, AnInterruptedPhaseHasAResultThatSaysSo) {
+  const std::atomic<bool> interrupted = true;
+  environment_.interrupted = &interrupted;
+  plan_.source = [](uint32_t) { return std::make_unique<LoadSource>(0, 1'000'000, kSizes); };
+  const auto result = RunPhase(plan_, environment_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->cut_short, kInterrupted);
+  EXPECT_LT(result->metrics.answered(), 1000u);
+}
+
+TEST_F(PhaseTest, EndsAfterItsSecondsAndSaysNothingOfBeingCutShort) {
+  plan_.seconds = 0.05;
+  plan_.source = [](uint32_t) {
+    return std::make_unique<LoadSource>(0, uint64_t{1} << 40, kSizes);
+  };
+  const auto result = RunPhase(plan_, environment_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->cut_short, "");
+  EXPECT_GE(result->seconds, 0.05);
+  EXPECT_GT(result->metrics.answered(), 0u);
+}
+
+TEST_F(PhaseTest, BeginsWhenItIsToldToAndFailsWhenThatTimeIsOver) {
+  plan_.start_at = static_cast<double>(WallNs() + 50 * kNsPerMs) / kNsPerSecond;
+  const int64_t before_ns = MonotonicNs();
+  const auto result = RunPhase(plan_, environment_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_GE(MonotonicNs() - before_ns, 40 * kNsPerMs);
+  EXPECT_EQ(RunPhase(plan_, environment_).status().code(), absl::StatusCode::kFailedPrecondition);
+}
+
+class ReportTest : public PhaseTest {
+ protected:
+  Report Make() {
+    Report report;
+    report.options.sizes = kSizes;
+    report.workload = "c";
+    report.distribution = "zipfian";
+    report.device = "softverbs0";
+    report.kind = "softverbs";
+    auto load = RunPhase(plan_, environment_);
+    EXPECT_TRUE(load.ok()) << load.status();
+    report.load = *std::move(load);
+    plan_.source = [this](uint32_t) {
+      return std::make_unique<YcsbSource>(*MixOf("c"), 1000, kSizes, 1, records_);
+    };
+    auto run = RunPhase(plan_, environment_);
+    EXPECT_TRUE(run.ok()) << run.status();
+    report.measured = *std::move(run);
+    report.measured.after = {.rpcs = 7, .cpu_us = 130, .slots_used = 50, .slots_total = 200};
+    return report;
+  }
+  AcknowledgedCounter records_{100};
+};
+
+TEST_F(ReportTest, JsonHasEveryField) {
+  const Json json = Json::parse(ToJson(Make()));
+  EXPECT_EQ(json.at("schema"), 1);
+  EXPECT_FALSE(json.at("commit").get<std::string>().empty());
+  EXPECT_FALSE(json.at("build").get<std::string>().empty());
+  EXPECT_EQ(json.at("workload"), "c");
+  EXPECT_EQ(json.at("distribution"), "zipfian");
+  EXPECT_EQ(json.at("device"), "softverbs0");
+  EXPECT_EQ(json.at("kind"), "softverbs");
+  for (const char* field :
+       {"seed", "threads", "depth", "records", "key_size", "value_size", "location_cache",
+        "target_ops", "seconds", "ops_per_second", "client_cpu_us"}) {
+    EXPECT_TRUE(json.at(field).is_number()) << field;
+  }
+  EXPECT_EQ(json.at("operations"), 3000);
+  EXPECT_EQ(json.at("index_fill"), 0.25);
+  EXPECT_EQ(json.at("server_rpcs"), 0);
+  EXPECT_EQ(json.at("server_cpu_us_per_get"), 30.0 / 3000);
+  EXPECT_EQ(json.at("wrong_values"), 0);
+  EXPECT_EQ(json.at("load").at("operations"), 300);
+  const Json& get = json.at("ops").at("get");
+  EXPECT_EQ(get.at("count"), 3000);
+  EXPECT_EQ(get.at("not_found"), 0);
+  EXPECT_EQ(get.at("errors"), 0);
+  EXPECT_LE(get.at("p50_us"), get.at("p99_us"));
+  EXPECT_LE(get.at("p99_us"), get.at("p999_us"));
+  EXPECT_LE(get.at("p999_us"), get.at("max_us"));
+  for (const char* type : {"get", "get_cold"}) {
+    const Json& verbs = json.at("verbs").at(type);
+    EXPECT_EQ(verbs.at("reads_per_op"), 1.0);
+    EXPECT_EQ(verbs.at("read_bytes_per_op"), 128.0);
+    EXPECT_EQ(verbs.at("sends_per_op"), 0.0);
+    EXPECT_EQ(verbs.at("cas_per_op"), 0.0);
+    EXPECT_EQ(verbs.at("posts_per_op"), 1.0);
+    EXPECT_EQ(verbs.at("completions_per_op"), 1.0);
+  }
+  EXPECT_FALSE(json.at("verbs").contains("get_warm"));
+}
+
+TEST_F(ReportTest, ServerCpuPerGetIsNullUnlessOnlyGetsRan) {
+  Report report = Make();
+  report.measured = *report.load;
+  EXPECT_TRUE(Json::parse(ToJson(report)).at("server_cpu_us_per_get").is_null());
+}
+
+TEST_F(ReportTest, TableNamesDeviceAndWrongValues) {
+  Report report = Make();
+  report.measured.metrics.AddWrong("some key", "torn");
+  EXPECT_EQ(WrongValues(report), 1u);
+  const std::string table = ToTable(report);
+  EXPECT_NE(table.find("softverbs0 (softverbs)"), std::string::npos);
+  EXPECT_NE(table.find("WRONG VALUE: key 'some key': torn"), std::string::npos);
+  EXPECT_NE(table.find("get_cold"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gannet::kvload
