@@ -7,6 +7,7 @@
   3. No file has marks of unfinished work.
   4. Links in documents lead to files, and their #fragments to headings. Paths, file:symbol pairs,
      and `CamelCase` names of types and functions in documents exist.
+  5. Each mutant of the simulation applies to the sources, and docs/testing.md lists it.
 """
 
 import re
@@ -173,6 +174,22 @@ def check_documents():
                 problems.append(f"{document}: no {symbol} in {name}")
 
 
+def check_mutants():
+    listed = (ROOT / "docs/testing.md").read_text()
+    mutants = tracked("tests/simulation/mutants/*.patch")
+    if not mutants:
+        problems.append("tests/simulation/mutants: no patches found")
+    for path in mutants:
+        # Compares context exactly, as tests/simulation/mutants/run does.
+        command = ["git", "-C", str(ROOT), "apply", "--check", str(ROOT / path)]
+        result = subprocess.run(command, capture_output=True, text=True)
+        if result.returncode != 0:
+            problems.append(f"{path}: does not apply: {result.stderr.splitlines()[0]}")
+        title = (ROOT / path).read_text().partition("\n")[0]
+        if f"| {title} |" not in listed:
+            problems.append(f"{path}: docs/testing.md has no line for \"{title}\"")
+
+
 def main():
     sources = tracked("*.cc", "*.h")
     if not sources:
@@ -180,6 +197,7 @@ def main():
     check_includes(sources)
     check_files(sources)
     check_documents()
+    check_mutants()
     for problem in problems:
         print(problem)
     print(f"{len(sources)} sources, {len(problems)} violations")
