@@ -11,7 +11,7 @@ SLOTS_PER_BUCKET, BUCKET_BYTES, ITEM_BYTES = 14, 128, 112
 def filled(build, items, slots, churn=0):
     """A server with so many items of 64 bytes, put there without a network."""
     memory = slots * BUCKET_BYTES // SLOTS_PER_BUCKET + items * ITEM_BYTES * 11 // 10 + (64 << 20)
-    return servers.ready_server([f"{build}/tests/filled_server", str(items), str(memory), str(slots),
+    return servers.ready_server([f"{build}/bin/filled_server", str(items), str(memory), str(slots),
                                  str(churn)])
 
 

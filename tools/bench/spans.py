@@ -16,7 +16,7 @@ def filled(bench, part):
     memory, slots = str(part["memory"]), str(part["slots"])
     if part["value_size"] == 64:
         # This one fills itself with such items, without a network.
-        command = [f"{bench.build}/tests/filled_server", str(part["records"]), memory, slots]
+        command = [f"{bench.build}/bin/filled_server", str(part["records"]), memory, slots]
         with servers.ready_server(command) as address:
             yield address
         return
