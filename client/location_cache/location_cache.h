@@ -95,8 +95,6 @@ class LocationCache {
   // Forgets everything, because another server run has no item where it was.
   void Clear();
 
-  uint64_t capacity() const { return on_ ? sets_ * kWays : 0; }
-
  private:
   static constexpr uint32_t kWays = 8;
   static constexpr size_t kNone = kWays;

@@ -30,10 +30,4 @@ size_t EncodeRequest(const RequestHeader& header, std::string_view key, std::str
   return sizeof(header) + key.size() + value.size();
 }
 
-size_t EncodeReply(const ReplyHeader& header, std::string_view value, std::span<std::byte> out) {
-  std::memcpy(out.data(), &header, sizeof(header));
-  if (!value.empty()) std::memcpy(out.data() + sizeof(header), value.data(), value.size());
-  return sizeof(header) + value.size();
-}
-
 }  // namespace gannet

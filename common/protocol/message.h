@@ -131,7 +131,6 @@ bool DecodeReply(std::span<const std::byte> message, ReplyView* view);
 // buffer. REQUIRES: out has room for sizeof(header) + key.size() + value.size().
 size_t EncodeRequest(const RequestHeader& header, std::string_view key, std::string_view value,
                      std::span<std::byte> out);
-size_t EncodeReply(const ReplyHeader& header, std::string_view value, std::span<std::byte> out);
 
 // The value of a kStats reply. New counters are appended, and a reader takes as many as it knows.
 struct StatsReply {

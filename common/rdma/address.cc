@@ -57,11 +57,6 @@ void SocketAddress::set_port(uint16_t port) {
   (family() == AF_INET6 ? any_.v6.sin6_port : any_.v4.sin_port) = htons(port);
 }
 
-bool SocketAddress::is_wildcard() const {
-  if (family() == AF_INET) return any_.v4.sin_addr.s_addr == htonl(INADDR_ANY);
-  return family() == AF_INET6 && IN6_IS_ADDR_UNSPECIFIED(&any_.v6.sin6_addr);
-}
-
 bool SocketAddress::is_loopback() const {
   if (family() == AF_INET) return ntohl(any_.v4.sin_addr.s_addr) >> 24 == 127;
   return family() == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&any_.v6.sin6_addr);

@@ -25,8 +25,6 @@ class SocketAddress {
   int family() const { return any_.base.sa_family; }
   uint16_t port() const;
   void set_port(uint16_t port);
-  // 0.0.0.0 or [::].
-  bool is_wildcard() const;
   bool is_loopback() const;
   // "10.0.0.1:7471", "[fd00::1]:7471".
   std::string ToString() const;

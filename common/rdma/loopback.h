@@ -63,8 +63,6 @@ class Loopback {
   // True if the connection broke. The outcome of what was in flight is unknown; make a new
   // Loopback.
   bool broken() const { return broken_; }
-  // To sleep on; see CompletionQueue.
-  CompletionQueue& completions() { return *completions_; }
 
  private:
   explicit Loopback(const Options& options);

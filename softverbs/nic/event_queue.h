@@ -82,11 +82,6 @@ class EventQueue {
     return removed;
   }
 
-  bool Empty() {
-    const LockGuard guard(mutex_);
-    return events_.empty();
-  }
-
  private:
   // Takes one token. Returns false if a Pop has it, which is between its two steps.
   bool TakeToken() {

@@ -11,6 +11,7 @@
 #include "common/protocol/connect.h"
 #include "common/protocol/message.h"
 #include "common/protocol/plain_put.h"
+#include "tests/common/protocol/encode_reply.h"
 
 namespace gannet::fuzz {
 namespace {

@@ -10,6 +10,7 @@
 #include "common/base/check.h"
 #include "common/rdma/device.h"
 #include "common/rdma/queue_pair.h"
+#include "tests/common/protocol/encode_reply.h"
 
 namespace gannet {
 namespace {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/protocol/plain_put.h"
+#include "tests/common/protocol/encode_reply.h"
 #include "tests/common/protocol/golden_bytes.h"
 
 namespace gannet {
