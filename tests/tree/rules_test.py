@@ -7,7 +7,8 @@
   3. No file has marks of unfinished work.
   4. Links in documents lead to files, and their #fragments to headings. Paths, file:symbol pairs,
      and `CamelCase` names of types and functions in documents exist.
-  5. Each mutant of the simulation applies to the sources, and docs/testing.md lists it.
+  5. tests/ mirrors the tree, and tests of softverbs use nothing of the store.
+  6. Each mutant of the simulation applies to the sources, and docs/testing.md lists it.
 """
 
 import re
@@ -174,6 +175,23 @@ def check_documents():
                 problems.append(f"{document}: no {symbol} in {name}")
 
 
+def check_tests(sources):
+    for path in tracked("tests/*"):
+        parts = path.parts
+        if parts[1] not in LAYERED:
+            continue
+        if len(parts) == 3 and path in sources:
+            problems.append(f"{path}: belongs into the folder of what it tests")
+        elif len(parts) > 3 and parts[2] != "support" and not (ROOT / parts[1] / parts[2]).is_dir():
+            problems.append(f"{path}: there is no {parts[1]}/{parts[2]} that it could test")
+    allowed = ("softverbs/", "tests/softverbs/", "tests/support/")
+    for path in sources:
+        if path.parts[:2] == ("tests", "softverbs"):
+            for number, name in includes_of(path):
+                if name.split("/")[0] in LAYERED + ("tests",) and not name.startswith(allowed):
+                    problems.append(f"{path}:{number}: a test of softverbs may not include {name}")
+
+
 def check_mutants():
     listed = (ROOT / "docs/testing.md").read_text()
     mutants = tracked("tests/simulation/mutants/*.patch")
@@ -197,6 +215,7 @@ def main():
     check_includes(sources)
     check_files(sources)
     check_documents()
+    check_tests(sources)
     check_mutants()
     for problem in problems:
         print(problem)
