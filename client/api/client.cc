@@ -61,7 +61,7 @@ class Client::State {
 template <class F>
 absl::StatusOr<Lock> Client::State::Acquire(OpType type, std::string_view key,
                                             const LockOptions& options, int64_t timeout_ns, F use) {
-  const Clock& clock = driver.engine().clock();
+  const ClientClock& clock = driver.engine().clock();
   const int64_t deadline_ns = clock.MonotonicNs() + timeout_ns;
   Lock lock{.key = std::string(key)};
   uint32_t holder = 0;

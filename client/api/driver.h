@@ -102,7 +102,7 @@ class Driver {
   const ForkGuard fork_guard_;
   const std::unique_ptr<Engine> engine_;  // used only under mutex_, except for finished Ops
   const std::unique_ptr<WakeFd> wake_;    // likewise, except for its descriptor
-  const Clock& clock_;
+  const ClientClock& clock_;
   const bool polls_only_;
 
   Mutex mutex_;

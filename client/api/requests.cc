@@ -213,7 +213,7 @@ uint64_t AppendLocks(const Op& op, std::vector<HeldLock>* locks) {
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> ConnectEngine(Engine::Settings settings) {
-  const Clock& clock = *settings.clock;
+  const ClientClock& clock = *settings.clock;
   const int64_t deadline_ns = clock.MonotonicNs() + TimeoutNs(settings.options.connect_timeout);
   absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(std::move(settings));
   if (!engine.ok()) return engine;

@@ -18,7 +18,7 @@
 #include "client/engine/op_slots.h"
 #include "client/engine/server_set.h"
 #include "client/engine/shared_windows.h"
-#include "client/lookup/clock.h"
+#include "client/lookup/client_clock.h"
 #include "client/session/client_session.h"
 #include "common/base/copy_bytes.h"
 #include "common/layout/key_hash_inline.h"
@@ -50,7 +50,7 @@ class Engine final : public SessionOwner {
     // How many of the work requests that are posted together share a completion: all, for a caller
     // who waits for all of them; fewer, for a caller who goes on with each.
     uint32_t signal_every = SendChain::kMax;
-    const Clock* clock = Clock::Real();
+    const ClientClock* clock = ClientClock::Real();
   };
   // Resolves the names (may block on DNS) and begins to connect. FailedPrecondition: there is no
   // device. InvalidArgument: an endpoint is malformed, or a server is listed twice. Unavailable:
@@ -93,7 +93,7 @@ class Engine final : public SessionOwner {
   uint32_t alive() const { return slots_.alive(); }
   ServerSet& servers() { return servers_; }
   const ServerSet& servers() const { return servers_; }
-  const Clock& clock() const { return *clock_; }
+  const ClientClock& clock() const { return *clock_; }
 
   // How long Poll may be put off after `now_ns` if no descriptor becomes readable: until something
   // is due. 0: Poll now. If nobody waits, a dead server may be noticed later.
@@ -194,7 +194,7 @@ class Engine final : public SessionOwner {
   void FailSentRequest(Op& op);
   void OnKeysMoved(uint32_t server);
 
-  const Clock* const clock_;
+  const ClientClock* const clock_;
   const size_t inline_key_sizes_;             // see BeginsInline; 0 if there are several servers
   uint64_t hash_seed_ = 0;                    // of the only server
   int64_t now_ns_ = 0;                        // of this Poll

@@ -10,7 +10,8 @@ const Bucket* AsWindow(const std::byte* bytes) { return reinterpret_cast<const B
 
 }  // namespace
 
-Lookup::Step Lookup::OnOtherRead(const Buffers& buffers, int64_t posted_ns, const Clock& clock) {
+Lookup::Step Lookup::OnOtherRead(const Buffers& buffers, int64_t posted_ns,
+                                 const ClientClock& clock) {
   switch (state_) {
     case State::kHome:
       return OnHomeWindow(buffers, posted_ns, clock);
@@ -32,7 +33,8 @@ Lookup::Step Lookup::Retry() {
   return PlanWindow(home(), home_buffer_, State::kHome);
 }
 
-Lookup::Step Lookup::OnHomeWindow(const Buffers& buffers, int64_t posted_ns, const Clock& clock) {
+Lookup::Step Lookup::OnHomeWindow(const Buffers& buffers, int64_t posted_ns,
+                                  const ClientClock& clock) {
   home_posted_ns_ = posted_ns;
   tag_matched_ = false;
   doubt_ = false;
@@ -41,14 +43,14 @@ Lookup::Step Lookup::OnHomeWindow(const Buffers& buffers, int64_t posted_ns, con
   return NextCandidate(buffers, clock);
 }
 
-Lookup::Step Lookup::OnStashWindow(const Buffers& buffers, const Clock& clock) {
+Lookup::Step Lookup::OnStashWindow(const Buffers& buffers, const ClientClock& clock) {
   stash_tag_matched_ = false;
   candidates_ = MatchingSlotsOfWindow(AsWindow(buffers.window[1 - home_buffer_]), hash_.Tag());
   state_ = State::kStashItem;
   return NextCandidate(buffers, clock);
 }
 
-Lookup::Step Lookup::OnItem(const Buffers& buffers, const Clock& clock) {
+Lookup::Step Lookup::OnItem(const Buffers& buffers, const ClientClock& clock) {
   switch (Prove(buffers)) {
     case ItemProof::kThisKey:
       return Step::kHit;
@@ -64,7 +66,7 @@ Lookup::Step Lookup::OnItem(const Buffers& buffers, const Clock& clock) {
 }
 
 // READs the next slot that carries the tag, or concludes from a window that has no more.
-Lookup::Step Lookup::NextCandidate(const Buffers& buffers, const Clock& clock) {
+Lookup::Step Lookup::NextCandidate(const Buffers& buffers, const ClientClock& clock) {
   const bool in_stash = state_ == State::kStashItem;
   const Bucket* window = AsWindow(buffers.window[in_stash ? 1 - home_buffer_ : home_buffer_]);
   while (candidates_ != 0) {
@@ -78,7 +80,7 @@ Lookup::Step Lookup::NextCandidate(const Buffers& buffers, const Clock& clock) {
   return in_stash ? StashExhausted(window) : HomeExhausted(window, clock);
 }
 
-Lookup::Step Lookup::HomeExhausted(const Bucket* window, const Clock& clock) {
+Lookup::Step Lookup::HomeExhausted(const Bucket* window, const ClientClock& clock) {
   if (!Consistent(window)) return Retry();
   if (BucketMeta(window[0].meta).migrated()) return Step::kAskServer;
   if (MayBeInStash(window, hash_)) {
@@ -100,7 +102,8 @@ Lookup::Step Lookup::StashExhausted(const Bucket* window) {
 
 // Judges the second READ of the home window. If it is identical, nothing happened to the window
 // since the first.
-Lookup::Step Lookup::OnConfirm(const Buffers& buffers, int64_t posted_ns, const Clock& clock) {
+Lookup::Step Lookup::OnConfirm(const Buffers& buffers, int64_t posted_ns,
+                               const ClientClock& clock) {
   const bool same = SameWindow(AsWindow(buffers.window[0]), AsWindow(buffers.window[1]));
   const int64_t now_ns = clock.MonotonicNs();
   if (same && now_ns - posted_ns < kMissReadNsMax && now_ns - home_posted_ns_ < kConfirmNsMax) {

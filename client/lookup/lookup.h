@@ -6,7 +6,7 @@
 #include <span>
 #include <string_view>
 
-#include "client/lookup/clock.h"
+#include "client/lookup/client_clock.h"
 #include "client/lookup/index_view.h"
 #include "client/lookup/window.h"
 #include "common/layout/item_proof.h"
@@ -77,7 +77,7 @@ class Lookup {
   }
   // Takes note that the planned READ is done, and returns the next step. `posted_ns` is when it was
   // posted, or an earlier time. Reads the clock only if a miss depends on it.
-  Step OnRead(const Buffers& buffers, int64_t posted_ns, const Clock& clock) {
+  Step OnRead(const Buffers& buffers, int64_t posted_ns, const ClientClock& clock) {
     if (state_ != State::kCached) return OnOtherRead(buffers, posted_ns, clock);
     if (Prove(buffers) == ItemProof::kThisKey) [[likely]]
       return Step::kHit;
@@ -105,14 +105,14 @@ class Lookup {
     plan_ = {view_->index.BucketOffset(first_bucket), kWindowBytes, static_cast<Target>(buffer)};
     return Step::kRead;
   }
-  Step OnOtherRead(const Buffers& buffers, int64_t posted_ns, const Clock& clock);
+  Step OnOtherRead(const Buffers& buffers, int64_t posted_ns, const ClientClock& clock);
   Step Retry();
-  Step OnHomeWindow(const Buffers& buffers, int64_t posted_ns, const Clock& clock);
-  Step OnStashWindow(const Buffers& buffers, const Clock& clock);
-  Step OnConfirm(const Buffers& buffers, int64_t posted_ns, const Clock& clock);
-  Step OnItem(const Buffers& buffers, const Clock& clock);
-  Step NextCandidate(const Buffers& buffers, const Clock& clock);
-  Step HomeExhausted(const Bucket* window, const Clock& clock);
+  Step OnHomeWindow(const Buffers& buffers, int64_t posted_ns, const ClientClock& clock);
+  Step OnStashWindow(const Buffers& buffers, const ClientClock& clock);
+  Step OnConfirm(const Buffers& buffers, int64_t posted_ns, const ClientClock& clock);
+  Step OnItem(const Buffers& buffers, const ClientClock& clock);
+  Step NextCandidate(const Buffers& buffers, const ClientClock& clock);
+  Step HomeExhausted(const Bucket* window, const ClientClock& clock);
   Step StashExhausted(const Bucket* window);
   ItemProof Prove(const Buffers& buffers) {
     const ItemPlace place = {view_->incarnation, view_->hash_seed, slot_.offset()};

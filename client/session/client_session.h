@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "client/lookup/clock.h"
+#include "client/lookup/client_clock.h"
 #include "client/session/client_connection.h"
 #include "client/session/connect_attempts.h"
 #include "client/session/fixed_ring.h"
@@ -81,7 +81,7 @@ class ClientSession {
     bool nic_locks = true;     // false: as if the local device had no atomics
     bool server_clock = true;  // false: as if nothing were known of the server's clock
     uint32_t signal_every = SendChain::kMax;  // work requests, beside the last of a chain
-    const Clock* clock = Clock::Real();
+    const ClientClock* clock = ClientClock::Real();
     std::function<void(bool error, const std::string&)> log;
   };
   static constexpr uint32_t kConnectionsMax = SessionMemory::kConnectionsMax;

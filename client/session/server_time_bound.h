@@ -14,8 +14,9 @@ namespace gannet {
 //
 //   The server told T in answer to a question of local time t:  clock(now) <= T + (now - t) + drift
 //
-// Local times come from a Clock. If one is taken too early, the bound is only later. The client's
-// wall clock is not used. A Clock goes on while its machine is suspended, so the bound stays right.
+// Local times come from a ClientClock. If one is taken too early, the bound is only later. The
+// client's wall clock is not used. A ClientClock goes on while its machine is suspended, so the
+// bound stays right.
 //
 // One owner thread.
 class ServerTimeBound {

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "client/lookup/clock.h"
+#include "client/lookup/client_clock.h"
 #include "tests/simulation/checks.h"
 
 namespace gannet::simulation {
@@ -51,7 +51,7 @@ class Run {
   // For code that waits for the device in its own loop, as destructors do.
   void Idle();
   // While a Waiting exists, reading this clock also steps the device.
-  const Clock* clock() const { return &clock_; }
+  const ClientClock* clock() const { return &clock_; }
   class Waiting {
    public:
     explicit Waiting(Run* run) : run_(run) { run_->clock_.waiting = true; }
@@ -79,7 +79,7 @@ class Run {
 
  private:
   static constexpr int kTickShift = 8;
-  class VirtualClock final : public Clock {
+  class VirtualClock final : public ClientClock {
    public:
     explicit VirtualClock(Run* run) : run_(run) {}
     int64_t MonotonicNs() const override;

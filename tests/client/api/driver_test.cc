@@ -20,7 +20,7 @@ namespace {
 
 // A clock that goes on by a millisecond whenever it is read, so that waiting takes virtual time but
 // little real time.
-class WatchedClock : public Clock {
+class WatchedClock : public ClientClock {
  public:
   // Only a count: relaxed.
   int64_t MonotonicNs() const override {

@@ -247,7 +247,7 @@ TEST(ServersTest, TheAddressThatAnsweredSaysWhyItFailed) {
                            .connect_timeout_ns = 30 * kNsPerSecond},
                           &owner);
     ASSERT_TRUE(Eventually([&] {
-      session.Poll(Clock::Real()->MonotonicNs());
+      session.Poll(ClientClock::Real()->MonotonicNs());
       return session.unreachable();
     }));
     EXPECT_EQ(TextOf(session.status()), "not this one");

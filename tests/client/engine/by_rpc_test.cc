@@ -135,7 +135,7 @@ TEST_F(ByRpcTest, TheAnswerToALateUnlockIsNotTakenForAnotherOperations) {
 // for a credit behind `puts` PUTs. Finish must not report anything else.
 void LockAndLetTheDeadlinePass(EngineRun& run, uint32_t puts, EngineRun& other) {
   Engine& engine = run.engine();
-  const int64_t now_ns = Clock::Real()->MonotonicNs();
+  const int64_t now_ns = ClientClock::Real()->MonotonicNs();
   const Op& op = engine.op(run.Begin(KeyRequest(OpType::kLockAndGet, "key"), kNsPerSecond));
   ASSERT_TRUE(run.PollUntil([&] { return op.lock_acquired || op.over(); }, now_ns));
   for (uint32_t i = 0; i < puts; ++i) {

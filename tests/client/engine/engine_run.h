@@ -39,7 +39,7 @@ class EngineRun {
 
   Engine& engine() { return *engine_; }
   const Engine& engine() const { return *engine_; }
-  void Poll() { engine_->Poll(Clock::Real()->MonotonicNs()); }
+  void Poll() { engine_->Poll(ClientClock::Real()->MonotonicNs()); }
   void Break() { engine_->servers().Break(0, absl::UnavailableError("broken by the test")); }
 
   uint32_t Begin(absl::StatusOr<OpRequest> request, int64_t timeout_ns = 30 * kNsPerSecond) {

@@ -12,7 +12,7 @@
 
 namespace gannet {
 
-class TestClock : public Clock {
+class TestClock : public ClientClock {
  public:
   int64_t MonotonicNs() const override { return now_ns; }
   int64_t now_ns = 1'000'000'000;

@@ -168,7 +168,8 @@ class ConcurrentRead {
       if (plan.bytes > item.size()) item.resize(plan.bytes), to = item.data();
       const int64_t posted_ns = MonotonicNs();
       ReadWordsInAnyOrder(plan.offset, plan.bytes, to, random);
-      step = lookup.OnRead({{windows[0], windows[1]}, item.data()}, posted_ns, *Clock::Real());
+      step =
+          lookup.OnRead({{windows[0], windows[1]}, item.data()}, posted_ns, *ClientClock::Real());
     }
     // The lookup ended before this, so it met one of the states first .. last.
     const uint32_t last = history.begun();

@@ -20,7 +20,7 @@
 namespace gannet {
 namespace {
 
-class StandingClock : public Clock {
+class StandingClock : public ClientClock {
  public:
   int64_t MonotonicNs() const override { return 1; }
 };

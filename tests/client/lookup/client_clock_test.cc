@@ -1,7 +1,7 @@
 // A client's clock goes on while the machine is suspended. A time namespace, in which the clock
 // that does is ahead of the one that does not, stands for a suspension.
 
-#include "client/lookup/clock.h"
+#include "client/lookup/client_clock.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>
@@ -30,7 +30,7 @@ int WaitFor(pid_t child) {
 }
 
 Verdict CompareClocks() {
-  const int64_t ahead_ns = Clock::Real()->MonotonicNs() - MonotonicNs();
+  const int64_t ahead_ns = ClientClock::Real()->MonotonicNs() - MonotonicNs();
   return ahead_ns > kSuspendedSeconds * kNsPerSecond / 2 ? kGoesOn : kStandsStill;
 }
 
@@ -46,7 +46,7 @@ int RunInNamespace() {
   return WaitFor(child);
 }
 
-TEST(ClockTest, GoesOnWhileTheMachineIsSuspended) {
+TEST(ClientClockTest, GoesOnWhileTheMachineIsSuspended) {
   const pid_t child = fork();
   if (child == 0) _exit(RunInNamespace());
   const int verdict = WaitFor(child);
@@ -54,10 +54,10 @@ TEST(ClockTest, GoesOnWhileTheMachineIsSuspended) {
   EXPECT_EQ(verdict, kGoesOn);
 }
 
-TEST(ClockTest, NeverGoesBack) {
-  int64_t last_ns = Clock::Real()->MonotonicNs();
+TEST(ClientClockTest, NeverGoesBack) {
+  int64_t last_ns = ClientClock::Real()->MonotonicNs();
   for (int i = 0; i < 10'000; ++i) {
-    const int64_t now_ns = Clock::Real()->MonotonicNs();
+    const int64_t now_ns = ClientClock::Real()->MonotonicNs();
     ASSERT_GE(now_ns, last_ns);
     last_ns = now_ns;
   }

@@ -1,5 +1,5 @@
-#ifndef GANNET_CLIENT_LOOKUP_CLOCK_H_
-#define GANNET_CLIENT_LOOKUP_CLOCK_H_
+#ifndef GANNET_CLIENT_LOOKUP_CLIENT_CLOCK_H_
+#define GANNET_CLIENT_LOOKUP_CLIENT_CLOCK_H_
 
 #include <time.h>
 
@@ -11,9 +11,9 @@ namespace gannet {
 
 // The clock of the client's state machines. Tests and simulations replace it to run them in virtual
 // time. Thread safe.
-class Clock {
+class ClientClock {
  public:
-  virtual ~Clock() = default;
+  virtual ~ClientClock() = default;
   // Never goes back, and goes on while the machine is suspended: what a client was told of its
   // server's clock, and when, must stay true.
   virtual int64_t MonotonicNs() const {
@@ -23,12 +23,12 @@ class Clock {
   }
 
   // The machine's clock.
-  static const Clock* Real() {
-    static const Clock clock;
+  static const ClientClock* Real() {
+    static const ClientClock clock;
     return &clock;
   }
 };
 
 }  // namespace gannet
 
-#endif  // GANNET_CLIENT_LOOKUP_CLOCK_H_
+#endif  // GANNET_CLIENT_LOOKUP_CLIENT_CLOCK_H_
