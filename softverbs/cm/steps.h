@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "softverbs/base/thread_annotations.h"
 #include "softverbs/cm/wire.h"
 
 namespace softverbs::cm {
