@@ -13,8 +13,8 @@
 namespace softverbs {
 namespace {
 
-// The channel for which this thread drives the engine now. It takes what is pushed meanwhile
-// itself, so nobody need be woken.
+// The channel for which this thread drives the engine now. The thread itself takes the events that
+// are pushed meanwhile, so no other thread need be woken.
 thread_local ChannelEvents* driving_for = nullptr;
 
 }  // namespace
@@ -81,7 +81,7 @@ Cq* ChannelEvents::Take() {
   if (events_.empty()) return nullptr;
   Cq* due = events_.front();
   events_.pop_front();
-  // All tokens were taken, perhaps those of the others too.
+  // This thread took all tokens, perhaps also those of other events.
   if (!events_.empty()) AddToken();
   return due;
 }
@@ -95,7 +95,7 @@ bool ChannelEvents::TakeTokens(bool may_block) {
 
 void ChannelEvents::AddToken() {
   const uint64_t one = 1;
-  // Never blocks: the counter would have to reach 2^64 - 1.
+  // Never blocks, because the counter never reaches 2^64 - 1.
   while (write(fd_, &one, sizeof(one)) < 0 && errno == EINTR) {
   }
 }

@@ -14,20 +14,21 @@ namespace softverbs {
 
 struct Cq;
 
-// The events of a completion channel, the CQs that became due, behind a descriptor that the
-// application may poll. The descriptor is also a bell: while the application waits on it, peers
-// write into it instead of waking the loop thread, and whoever was woken drives the engine itself.
+// The event queue of a completion channel, behind a descriptor that the application may poll. An
+// event is a CQ that became due. The descriptor is also a bell: while the application waits for it,
+// peers write into it instead of waking the loop thread. The thread that wakes up then drives the
+// engine itself.
 //
-// 1. The descriptor is readable while an event is queued, and when a peer rang. A peer rings only
-//    while a thread waits in Pop, or if the application made the descriptor non-blocking; Pop then
-//    says EAGAIN when there was nothing for it. So one that polls the descriptor and then calls a
-//    blocking Pop is not left hanging.
-// 2. Whoever takes a ring out of the descriptor looks at all links afterwards. Otherwise what the
-//    peer rang for would stay there, since it rings only once for each sleep.
-// 3. Pop blocks, or fails with EAGAIN when the application made fd() non-blocking, or with EINTR
-//    when a signal handler without SA_RESTART ran: what read(2) on a kernel channel does.
+// 1. The descriptor is readable while an event is queued, and after a peer rang. A ring need not
+//    bring an event. So a peer rings only while a thread waits in Pop, or if the application made
+//    the descriptor non-blocking: then Pop returns EAGAIN if there is no event. An application that
+//    polls the descriptor and then calls a blocking Pop is thus never left hanging.
+// 2. A thread that takes a ring out of the descriptor looks at all links afterwards. Otherwise the
+//    peer's packets would stay there, because a peer rings only once for each sleep.
+// 3. Pop behaves like read(2) on a kernel channel. It blocks, fails with EAGAIN if the application
+//    made fd() non-blocking, or fails with EINTR if a signal handler without SA_RESTART ran.
 //
-// Thread safe. The descriptor is the application's to see, so a forked child keeps it.
+// Thread safe. The application knows the descriptor, so a forked child keeps it.
 class ChannelEvents {
  public:
   explicit ChannelEvents(Context* context);
@@ -35,33 +36,35 @@ class ChannelEvents {
   ChannelEvents(const ChannelEvents&) = delete;
   ChannelEvents& operator=(const ChannelEvents&) = delete;
 
-  // -1 when the process ran out of descriptors.
+  // Returns -1 if there was no descriptor left.
   int fd() const { return fd_; }
 
   void Push(Cq* due);
-  // The oldest event, or null and errno (EAGAIN, EINTR).
+  // Removes and returns the oldest event. Returns null and sets errno (EAGAIN, EINTR) if it fails.
   Cq* Pop();
-  // Removes and counts the queued events of a CQ.
+  // Removes the queued events of a CQ, and returns their number.
   size_t Purge(const Cq* cq);
-  // A CQ of this channel was armed: the application is about to wait.
+  // Puts the engine to sleep. Called when a CQ of this channel was armed, because the application
+  // is then about to wait.
   void OnArmed();
 
  private:
   bool Empty();
   Cq* Take();
-  // Tokens are writes that nobody read yet. False: there were none.
+  // Takes all tokens: the writes into the descriptor that no thread has read yet. Returns false if
+  // there were none.
   bool TakeTokens(bool may_block);
   void AddToken();
   bool Blocking() const;
-  // Has peers ring this descriptor.
+  // Puts the engine to sleep, and makes peers ring this descriptor.
   void SleepHere();
-  // After tokens were taken.
+  // Executes what peers rang for. Called after tokens were taken.
   void LookAtLinks();
 
   Context* const context_;
   const int fd_;
   std::once_flag has_bell_;
-  uint32_t bell_ = 0;  // its number, since the first use
+  uint32_t bell_ = 0;  // the descriptor's number as a bell; 0 before its first use
   Mutex mutex_;
   std::deque<Cq*> events_ SV_GUARDED_BY(mutex_);
 };

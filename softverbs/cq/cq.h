@@ -35,7 +35,7 @@ struct Cq {
   std::atomic<int> users{0};  // queue pairs
 
   SpinLock lock;
-  std::unique_ptr<Cqe[]> ring SV_GUARDED_BY(lock);  // a power of two of places, at least capacity
+  std::unique_ptr<Cqe[]> ring SV_GUARDED_BY(lock);  // its size is a power of two, at least capacity
   uint32_t mask SV_GUARDED_BY(lock) = 0;
   uint32_t capacity SV_GUARDED_BY(lock) = 0;
   uint32_t head SV_GUARDED_BY(lock) = 0;  // the oldest; head and tail count up for ever

@@ -15,7 +15,8 @@
 namespace softverbs {
 namespace {
 
-// A peer could send any descriptor. To write into a full pipe would block.
+// Returns true if `fd` is an eventfd. A hostile peer could send another descriptor, such as a full
+// pipe, and writing into that would block.
 bool IsEventFd(int fd) {
   char link[64];
   char target[64];

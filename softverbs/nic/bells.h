@@ -10,16 +10,18 @@
 
 namespace softverbs {
 
-// The descriptors of this process that peers may ring instead of its loop thread: those that its
-// application threads wait on. A number names one and is never reused. Thread safe.
+// The bells of this process: descriptors that its application threads wait for. Peers ring a bell
+// instead of the loop thread. Each bell has a number, which is never reused. Thread safe.
 class Bells {
  public:
-  // `fd` is an eventfd, the caller's, and stays open until Remove.
+  // Adds a bell and returns its number. `fd` is an eventfd. The caller owns it and keeps it open
+  // until Remove.
   uint32_t Add(int fd);
   void Remove(uint32_t bell);
-  // A descriptor to send to a peer; invalid when there is no such bell any more.
+  // Returns a descriptor to send to a peer, or an invalid one if the bell is gone.
   UniqueFd Open(uint32_t bell);
-  // Returns true if somebody rang the bell, or added an event, and nobody took it yet.
+  // Returns true if the descriptor is readable: a peer rang it, or an event was added, and no
+  // thread has read it yet.
   bool Rung(uint32_t bell);
 
  private:
@@ -28,23 +30,23 @@ class Bells {
   std::map<uint32_t, int> fds_ SV_GUARDED_BY(mutex_);
 };
 
-// The bells of a peer, as far as it sent them. Not thread safe: the link's transmit lock guards it.
+// The bells that a peer has sent. Not thread safe: the link's transmit lock guards it.
 class PeerBells {
  public:
   enum class Rung : uint8_t {
     kYes,
-    kAskForIt,  // it is not here: ask the peer for it, once, and ring its loop thread now
-    kNo,        // not here yet, or broken: ring the loop thread
+    kAskForIt,  // unknown: the caller asks the peer for the bell, and rings its loop thread now
+    kNo,        // requested but not here yet, or broken: the caller rings the loop thread
   };
   Rung Ring(uint32_t bell);
-  // Only one that was asked for is taken, and only an eventfd.
+  // Adds a bell that was requested. Ignores other bells, and descriptors that are not eventfds.
   void Install(uint32_t bell, UniqueFd fd);
   void Retire(uint32_t bell);
 
  private:
   struct Bell {
     uint32_t number;
-    UniqueFd fd;  // invalid until it came
+    UniqueFd fd;  // invalid until the peer has sent it
   };
   static constexpr size_t kMax = 128;
 

@@ -35,7 +35,7 @@ inline bool Inherited(ibv_context* context) {
   return Context::From(context)->generation != ForkGeneration();
 }
 
-// A thread domain. Nothing here depends on it, but programs may make one.
+// A thread domain. It has no effect, but programs may create one.
 struct ThreadDomain {
   ibv_td ibv{};               // first: applications hold pointers to it
   std::atomic<int> users{0};  // parent domains
@@ -43,13 +43,13 @@ struct ThreadDomain {
   static ThreadDomain* From(ibv_td* td) { return reinterpret_cast<ThreadDomain*>(td); }
 };
 
-// A protection domain, or a parent domain, which is another name of one.
+// A protection domain, or a parent domain, which is another name for one.
 struct Pd {
   ibv_pd ibv{};     // first: applications hold pointers to it
-  uint32_t id = 0;  // a parent domain has that of its protection domain
-  // Queue pairs, shared receive queues, regions, address handles, parent domains.
+  uint32_t id = 0;  // a parent domain has the id of its protection domain
+  // Queue pairs, shared receive queues, regions, address handles and parent domains that use it.
   std::atomic<int> users{0};
-  // Of a parent domain. The thread domain may be null.
+  // Set in a parent domain only. The thread domain may be null.
   Pd* base = nullptr;
   ThreadDomain* thread = nullptr;
 

@@ -15,7 +15,8 @@ namespace {
 
 constexpr size_t kMaxFds = 2;
 
-// Abstract: no file, visible in this network namespace, which is what "this host" means here.
+// Writes the slot's address, and returns its size. The name is abstract: it has no file, and is
+// visible in this network namespace. Softverbs takes a network namespace for a host.
 socklen_t SlotAddress(uint32_t slot, sockaddr_un* address) {
   memset(address, 0, sizeof(*address));
   address->sun_family = AF_UNIX;

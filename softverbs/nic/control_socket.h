@@ -8,20 +8,21 @@
 
 namespace softverbs {
 
-// The socket beside the rings of a link: one SOCK_SEQPACKET message each for everything that is
-// rare, with descriptors attached. Its end of file is how a peer's death is noticed.
+// A link's control socket, beside its rings. Rare events travel as SOCK_SEQPACKET messages, which
+// can carry descriptors. The end of file on the socket tells a process that its peer died.
 
 enum class ControlType : uint32_t {
-  kHello = 1,      // slot; fds: link memory, tables. First message of a link, by the lower slot
-  kWelcome,        // slot; fds: tables
-  kDialMe,         // slot. The higher slot asks the lower one to open the link
-  kDoorbell,       // wake up, there are packets
+  // The fields that each type uses, and the descriptors it carries.
+  kHello = 1,      // slot; fds: link memory, tables. The lower slot's first message, opens a link
+  kWelcome,        // slot; fds: tables. The answer to kHello
+  kDialMe,         // slot. The higher slot asks the lower one to open a link
+  kDoorbell,       // wakes the peer's NIC: there are packets
   kRegionRequest,  // region
-  kRegion,         // region, writable; fds: the file, or none when it cannot be had
+  kRegion,         // region, writable; fds: the file, or none if it is not available
   kRegionGone,     // region
-  kBellRequest,    // region: a bell
-  kBell,           // region: a bell; fds: the eventfd, or none when it cannot be had
-  kBellGone,       // region: a bell
+  kBellRequest,    // region holds the bell's number
+  kBell,           // region holds the bell's number; fds: the eventfd, or none if it is gone
+  kBellGone,       // region holds the bell's number
 };
 
 struct ControlMessage {
@@ -32,25 +33,28 @@ struct ControlMessage {
   uint32_t writable = 0;
   uint32_t reserved = 0;
 
-  static constexpr uint32_t kMagic = 0x53765635;  // "SvV5": changes with the layout of the link
+  static constexpr uint32_t kMagic = 0x53765635;  // "SvV5"; changes with the layout of the link
 };
 static_assert(sizeof(ControlMessage) == 24);
 
-// The slot's listening socket. Its abstract name is the claim: the kernel refuses a second one and
-// frees it with the process. Invalid (EADDRINUSE) when the slot is taken.
+// Claims a slot, and returns its listening socket. The socket's abstract name is the claim: the
+// kernel refuses a second socket with the same name, and frees the name when the process ends.
+// Returns an invalid descriptor if the slot is taken (errno: EADDRINUSE).
 UniqueFd ListenOnSlot(uint32_t slot);
 
-// Connects to the process that owns `slot`. Invalid when there is none, or another user's.
+// Connects to the process that owns `slot`. Returns an invalid descriptor if there is no such
+// process, or if it belongs to another user.
 UniqueFd ConnectToSlot(uint32_t slot);
 
-// The next connection, of the same user; invalid when none waits.
+// Accepts the next connection. Returns an invalid descriptor if none waits, or if it comes from
+// another user.
 UniqueFd AcceptPeer(int listener);
 
-// Never blocks. False when the peer is gone or its buffer is full.
+// Sends a message. Never blocks. Returns false if the peer is gone or its buffer is full.
 bool SendControl(int socket, const ControlMessage& message, const std::vector<int>& fds = {});
 
 enum class ReceiveResult { kMessage, kNothing, kClosed };
-// Never blocks. A malformed message counts as closed.
+// Receives a message. Never blocks. Returns kClosed for a malformed message too.
 ReceiveResult ReceiveControl(int socket, ControlMessage* message, std::vector<UniqueFd>* fds);
 
 }  // namespace softverbs

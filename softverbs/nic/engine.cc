@@ -13,28 +13,29 @@
 namespace softverbs {
 namespace {
 
-constexpr int kPacketsPerTurn = 64;    // of one link, before the next gets its turn
-constexpr size_t kLinksPerPoll = 64;   // looked at by one poll of the application
+constexpr int kPacketsPerTurn = 64;    // packets of one link before the next link's turn
+constexpr size_t kLinksPerPoll = 64;   // links that one poll of the application looks at
 constexpr uint32_t kPollsToWake = 32;  // a program that waits for events polls once or twice
-// A steady poller polls at least so often, on average. To wait for it costs no more than to wake
-// the loop thread, which then takes a core from somebody who may need it more.
+// A steady poller polls at least once in this time, on average. Waiting for its next poll costs no
+// more than waking the loop thread, which would take a core from another thread.
 constexpr int64_t kSteadyPollNs = 50'000;
 constexpr int64_t kSpinNs = 20'000;  // a wake-up costs more than this on most machines
-// Spinning pays while it finds something. Where it does not, say because the peer waits for the
-// very core we spin on, it is only tried now and then.
+// Spinning pays only if it finds packets. It may not, for example because the peer waits for the
+// core that we spin on. So after kSpinCredit fruitless times in a row, only one doorbell in
+// kSpinAnywayEvery spins.
 constexpr int kSpinCredit = 8;
 constexpr uint32_t kSpinAnywayEvery = 64;
 constexpr int kTurnsToSleep = 16;
-constexpr size_t kMaxRefusals = 256;  // only a hostile peer has more requests refused at once
+constexpr size_t kMaxRefusals = 256;  // only a hostile peer causes more refusals at once
 
 }  // namespace
 
 void Engine::Poll() {
   if (simulated_) [[unlikely]]
-    return;  // the scheduler decides when something happens
-  // Relaxed and not atomic as a whole: the loop thread only asks whether it changes.
+    return;  // the simulation's scheduler decides when packets are executed
+  // Relaxed, and not one atomic increment: the loop thread only checks whether the count changes.
   polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-  if (!mutex_.try_lock()) return;  // whoever has it is driving
+  if (!mutex_.try_lock()) return;  // the holder of the lock drives already
   const bool worked = DriveForApplicationLocked(false);
   if (acks_owe_rings_ && !worked && ++quiet_polls_ > 1) RingForAcksLocked();
   if (asleep_ && ++empty_polls_ >= kPollsToWake) {
@@ -65,7 +66,8 @@ void Engine::OnBell(uint32_t bell) {
   const Pause pause(*this);
   ++waits_;
   application_.WatchThisThread();
-  // Otherwise whoever changed that has looked at the links since.
+  // If the engine does not sleep with this bell any more, the thread that changed that has looked
+  // at the links since.
   if (!asleep_ || bell_ != bell) return;
   WakeLocked();
   DriveForApplicationLocked(true);
@@ -92,7 +94,7 @@ void Engine::OnDoorbell() {
     const bool worked = DriveLocked(true);
     if (spinning && worked) spin_credit_ = kSpinCredit;
     if (polls_.load(std::memory_order_relaxed) - polls_before > kPollsToWake) {
-      StartStandbyLocked();  // the application polls: stand back
+      StartStandbyLocked();  // the application polls, so it drives from now on
       break;
     }
     const int64_t now = MonotonicNs();
@@ -107,7 +109,7 @@ void Engine::OnDoorbell() {
       mutex_.unlock();
       sched_yield();
       mutex_.lock();
-      if (asleep_) break;  // an application thread waits now, and is rung
+      if (asleep_) break;  // an application thread waits now, and peers ring its bell
     }
   }
   mutex_.unlock();
@@ -128,7 +130,7 @@ void Engine::RemoveLink(const std::shared_ptr<Link>& link) {
   }
 }
 
-// Executes all that the peer sent.
+// Executes all packets that the peer sent.
 void Engine::FinishLink(Link& link) {
   bool worked;
   do {
@@ -194,7 +196,7 @@ bool Engine::DriveLocked(bool all) {
 }
 
 bool Engine::DriveForApplicationLocked(bool all) {
-  // While the engine sleeps there may be no standby timer.
+  // An engine that sleeps may have no standby timer to ring later, so it rings at once.
   acks_may_wait = !asleep_;
   const bool worked = DriveLocked(all);
   acks_may_wait = false;
@@ -272,7 +274,7 @@ void Engine::Refuse(Link& link, const PacketHeader& request) {
 
 bool Engine::SendRefusals(Link& link) {
   std::vector<PacketHeader>& refusals = link.refusals();
-  bool noted = true;  // retried at every turn: the link need not remember anybody
+  bool noted = true;  // this is retried at every turn, so the link need not note a queue pair
   size_t sent = 0;
   while (sent < refusals.size() && link.Send(refusals[sent], &noted) == Link::SendResult::kSent) {
     ++sent;
@@ -293,7 +295,8 @@ void Engine::PublishLocked(bool asleep, uint32_t bell) {
   if (asleep) RingForAcksLocked();
   asleep_ = asleep;
   bell_ = bell;
-  // A full barrier: what a peer sent before it saw this is in the rings that are looked at next.
+  // Sequentially consistent, because a full barrier is needed. If a peer sent a packet before it
+  // could see this store, the packet is in the rings that the caller looks at next.
   own_->sleep.store(Sleep::Next(own_->sleep.load(std::memory_order_relaxed), asleep, bell),
                     std::memory_order_seq_cst);
 }
@@ -313,7 +316,7 @@ bool Engine::SleepLocked(uint32_t bell) {
 
 void Engine::StartStandbyLocked() {
   if (standby_) return;
-  // One that waits now and then comes back by itself.
+  // An application that waited since the last start is expected to come back by itself.
   const bool waits = waits_ != waits_at_start_;
   waits_at_start_ = waits_;
   ArmStandbyLocked(patience_.Begin(waits));
@@ -335,7 +338,8 @@ void Engine::Standby() {
     standby_ = false;
     if (asleep_ && bell_ == 0) return;
     RingForAcksLocked();
-    // What a peer rang for is seen to now, whether the application is late or never comes.
+    // A peer may have rung the application's bell. Its packets are executed now, in case the
+    // application is late or never comes.
     if (asleep_) DriveLocked(true);
     const int64_t wait_ns = patience_.Next(LookAtApplicationLocked(), asleep_);
     if (wait_ns > 0) return ArmStandbyLocked(wait_ns);
@@ -348,8 +352,8 @@ Patience::Found Engine::LookAtApplicationLocked() {
   if (waits_ != standby_waits_) return Patience::Found::kCame;
   if (asleep_ && !Nic::Get()->bells().Rung(bell_)) return Patience::Found::kNotRung;
   const int64_t elapsed_ns = MonotonicNs() - standby_since_;
-  // One that polls in bursts, between other work, would keep its peers waiting for our next look:
-  // they had better ring.
+  // An application that polls in bursts, between other work, is not a steady poller. Its peers
+  // would wait until our next look, so it is better that they ring.
   const uint32_t polls = polls_.load(std::memory_order_relaxed) - standby_polls_;
   if (!asleep_ && polls * kSteadyPollNs >= elapsed_ns) return Patience::Found::kPolls;
   const int64_t ran_ns = application_.CpuNs() - standby_cpu_ns_;
@@ -360,7 +364,8 @@ Patience::Found Engine::LookAtApplicationLocked() {
 }
 
 void Engine::DropCorrupt(Link& link) {
-  Report("process slot %u wrote nonsense into its ring: connection dropped", link.peer_slot());
+  Report("process slot %u wrote a corrupt packet into its ring: connection dropped",
+         link.peer_slot());
   Nic::Get()->links().Drop(link.peer_slot());
 }
 

@@ -15,25 +15,32 @@
 
 namespace softverbs {
 
-// Executes what arrives on the links. There is one driver at a time, whoever holds the progress
-// lock: the loop thread when a peer rang, or an application thread that polls an empty CQ and so
-// drives the NIC itself.
+// Executes the packets that arrive on the links. One thread at a time drives the engine: the one
+// that holds the progress lock. It is the loop thread after a peer rang the doorbell, or an
+// application thread that polls an empty CQ.
 //
-// Asleep means: published in the shared tables, every link was looked at after that, peers ring for
-// whatever they send: the loop thread, or the bell of an application thread that waits. Whoever was
-// rung publishes something else, then looks at every link. Awake means: somebody polls, nobody need
-// be rung. Whoever polls for a while makes the engine awake; so does a thread that was rung.
-// req_notify puts it to sleep at once.
+// The engine is awake or asleep:
 //
-// An application may stop polling, and one that armed its CQ need not wait. So while the engine is
-// awake, or peers ring a bell, a standby timer on the loop thread looks whether the application
-// takes part, or would if it had a core. When it does not, the engine falls asleep with peers
-// ringing the loop thread, and the timer ends. patience.h says when it looks.
+// - Awake: some thread polls, so peers send without ringing a doorbell. The engine wakes up when an
+//   application thread has polled for a while, and when a thread was rung.
+// - Asleep: the shared tables say so, and peers ring for each packet that they send. They ring the
+//   loop thread, or the bell of an application thread that waits. req_notify puts the engine to
+//   sleep at once.
 //
-// A peer that sleeps is not woken for an acknowledgement alone while an application thread drives
-// an engine that is awake: that thread is about to see the request, and its answer wakes the peer
-// for both. If no answer follows, the ring is made up for by the second poll that finds nothing, by
-// going to sleep, or by the standby timer. So a request and its answer wake the requester once.
+// Going to sleep publishes the new state first, and then looks at every link once more. Waking up
+// does the same in the same order. So no packet is left without a thread that looks for it.
+//
+// An application may stop polling, and an application that armed its CQ need not wait for it. So a
+// standby timer runs on the loop thread while the engine is awake or peers ring a bell. It checks
+// that the application takes part, or would take part if it had a core. If not, the engine falls
+// asleep, peers ring the loop thread from then on, and the timer ends. patience.h says how often
+// the timer checks.
+//
+// Doorbells for acknowledgements are coalesced with those for answers. While an application thread
+// drives an engine that is awake, an acknowledgement alone does not wake a peer that sleeps. The
+// application is about to see the request, and its answer wakes the peer for both. So a request and
+// its answer wake the requester once. If no answer follows, the engine rings late: at the second
+// poll that finds nothing, before it goes to sleep, or when the standby timer fires.
 class Engine {
  public:
   Engine(SharedTables* own, QpTable* qps)
@@ -41,31 +48,34 @@ class Engine {
     own_->sleep.store(Sleep::kFirst, std::memory_order_seq_cst);
   }
 
-  // An application thread found nothing in a CQ.
+  // Drives the links. Called by an application thread that found its CQ empty.
   void Poll();
-  // An application thread is about to wait for an event. Peers are to ring `bell`, 0: the loop
-  // thread.
+  // Puts the engine to sleep, because an application thread is about to wait for an event. Peers
+  // then ring `bell`, or the loop thread if it is 0.
   void PrepareToSleep(uint32_t bell);
-  // An application thread was rung, or may have been: it took what was in the bell's descriptor.
+  // Wakes the engine and drives it. Called by an application thread after it emptied the bell's
+  // descriptor, so a peer may have rung.
   void OnBell(uint32_t bell);
-  // Nobody waits at this bell any more.
+  // Makes peers ring the loop thread, if they ring this bell now. Nobody waits for it any more.
   void ForgetBell(uint32_t bell);
-  // Loop thread: a peer rang. Works, spins a little for more, sleeps.
+  // Executes what arrived, spins a little for more, and goes to sleep. Loop thread, after a peer
+  // rang.
   void OnDoorbell();
 
-  // Executes parked packets that need not wait any more: a fault is over.
+  // Executes parked packets that need not wait any more, because a fault is over.
   void HandleParked();
-  // In a simulation: how many queue pairs have a packet to be executed, and execute the oldest of
-  // the choice-th. False when there is none.
+  // In a simulation, returns how many queue pairs have a packet that can be executed.
   size_t SimulatedChoices();
   void RestartSimulation();
+  // In a simulation, executes the oldest packet of the `choice`-th of these queue pairs. Returns
+  // false if there is none.
   bool ExecuteSimulated(size_t choice, PacketHeader* executed);
 
   void AddLink(std::shared_ptr<Link> link);
-  // Executes what the peer still sent, takes the link down and tells its queue pairs.
+  // Executes all packets that the peer sent, takes the link down and tells its queue pairs.
   void RemoveLink(const std::shared_ptr<Link>& link);
 
-  // While one lives nothing is executed. For control calls; never on the data path.
+  // Stops the execution of packets as long as it lives. For control calls, never on the data path.
   class SV_SCOPED_CAPABILITY Pause {
    public:
     explicit Pause(Engine& engine) SV_ACQUIRE(engine.mutex_) : engine_(engine) {
@@ -81,16 +91,16 @@ class Engine {
 
  private:
   void LockForControl() SV_ACQUIRE(mutex_);
-  // Drive methods return whether there was anything to do.
+  // The Drive methods return true if there was anything to do.
   bool DriveLocked(bool all) SV_REQUIRES(mutex_);
-  // By an application thread.
+  // DriveLocked for an application thread: doorbells for acknowledgements may wait.
   bool DriveForApplicationLocked(bool all) SV_REQUIRES(mutex_);
-  // Rings where acknowledgements did not.
+  // Rings the doorbells that acknowledgements still owe.
   void RingForAcksLocked() SV_REQUIRES(mutex_);
   bool DriveLink(Link& link) SV_REQUIRES(mutex_);
   // Executes the packet, or parks it.
   void Dispatch(Link& link, const PacketHeader& header, const uint8_t* payload) SV_REQUIRES(mutex_);
-  // To every queue pair of the group that is attached in this process.
+  // Delivers the packet to every queue pair of this process that is attached to the group.
   void DispatchMulticast(Link& link, const PacketHeader& header, const uint8_t* payload)
       SV_REQUIRES(mutex_);
   void Execute(Link& link, const PacketHeader& header, const uint8_t* payload) SV_REQUIRES(mutex_);
@@ -99,10 +109,10 @@ class Engine {
   void Refuse(Link& link, const PacketHeader& request) SV_REQUIRES(mutex_);
   bool SendRefusals(Link& link) SV_REQUIRES(mutex_);
   bool ResumeWaiting(Link& link) SV_REQUIRES(mutex_);
-  // Publishes whether the engine sleeps, and whom to ring.
+  // Publishes whether the engine sleeps, and which bell peers ring.
   void PublishLocked(bool asleep, uint32_t bell) SV_REQUIRES(mutex_);
   void WakeLocked() SV_REQUIRES(mutex_);
-  // Returns true when something still arrives: the caller is not asleep then.
+  // Returns true if packets still arrive. Then somebody must go on driving the engine.
   bool SleepLocked(uint32_t bell) SV_REQUIRES(mutex_);
   void StartStandbyLocked() SV_REQUIRES(mutex_);
   void ArmStandbyLocked(int64_t wait_ns) SV_REQUIRES(mutex_);
@@ -115,7 +125,7 @@ class Engine {
   QpTable* const qps_;
   const bool simulated_;
 
-  std::atomic<uint32_t> polls_{0};  // by application threads; a hint, not exact
+  std::atomic<uint32_t> polls_{0};  // polls by application threads; a hint, not exact
   std::atomic<int> controls_{0};    // control calls waiting for mutex_
 
   Mutex mutex_;  // the progress lock
@@ -123,20 +133,20 @@ class Engine {
   std::vector<std::shared_ptr<Link>> links_ SV_GUARDED_BY(mutex_);
   size_t next_link_ SV_GUARDED_BY(mutex_) = 0;
   bool asleep_ SV_GUARDED_BY(mutex_) = true;
-  uint32_t bell_ SV_GUARDED_BY(mutex_) = 0;  // that peers ring, while asleep
+  uint32_t bell_ SV_GUARDED_BY(mutex_) = 0;  // the bell that peers ring while the engine sleeps
   uint32_t empty_polls_ SV_GUARDED_BY(mutex_) = 0;
   bool acks_owe_rings_ SV_GUARDED_BY(mutex_) = false;
-  uint32_t quiet_polls_ SV_GUARDED_BY(mutex_) = 0;  // since acks_owe_rings_, that found nothing
+  uint32_t quiet_polls_ SV_GUARDED_BY(mutex_) = 0;  // empty polls since acks_owe_rings_
   int spin_credit_ SV_GUARDED_BY(mutex_) = 1;
   uint32_t doorbells_ SV_GUARDED_BY(mutex_) = 0;
-  uint32_t waits_ SV_GUARDED_BY(mutex_) = 0;       // of application threads: began or ended
+  uint32_t waits_ SV_GUARDED_BY(mutex_) = 0;       // counts begins and ends of application waits
   ThreadWatch application_ SV_GUARDED_BY(mutex_);  // the thread that last began to poll or to wait
   Patience patience_ SV_GUARDED_BY(mutex_);
   bool standby_ SV_GUARDED_BY(mutex_) = false;         // the timer runs
-  uint32_t waits_at_start_ SV_GUARDED_BY(mutex_) = 0;  // when the timer was last started
-  // When it was last armed.
+  uint32_t waits_at_start_ SV_GUARDED_BY(mutex_) = 0;  // waits_ when the timer was last started
+  // The state when the timer was last armed: the time, the CPU time of application_, and counters.
   int64_t standby_since_ SV_GUARDED_BY(mutex_) = 0;
-  int64_t standby_cpu_ns_ SV_GUARDED_BY(mutex_) = 0;  // of application_
+  int64_t standby_cpu_ns_ SV_GUARDED_BY(mutex_) = 0;
   uint32_t standby_polls_ SV_GUARDED_BY(mutex_) = 0;
   uint32_t standby_waits_ SV_GUARDED_BY(mutex_) = 0;
 };

@@ -83,7 +83,7 @@ class EventQueue {
   }
 
  private:
-  // Takes one token. Returns false if a Pop has it, which is between its two steps.
+  // Takes one token. Returns false if a Pop holds it: that Pop has not yet taken its event.
   bool TakeToken() {
     uint64_t token;
     iovec vec{&token, sizeof(token)};

@@ -18,8 +18,8 @@ namespace softverbs {
 //
 // 1. A peer gets a read-only descriptor of a region without remote write or atomics.
 // 2. A writable descriptor gives access to the whole file. So a peer gets one only if a
-// registration
-//    with remote write or atomics covers the whole file. It reaches other regions by packets.
+//    registration with remote write or atomics covers the whole file. It reaches other regions by
+//    packets.
 //
 // Thread safe.
 class ExportedRegions {

@@ -17,8 +17,8 @@ static_assert(sizeof(ibv_grh) == kGrhBytes);
 // Writes the header of a datagram with `payload` bytes that is sent from `source` along `route`.
 void WriteGrh(const ibv_gid& source, const ibv_global_route& route, uint32_t payload, uint8_t* to);
 
-// What kind of packet a datagram came in, as adapters of Mellanox put it into the service level of
-// its completion: bit 3 for UDP, and below it the type of the IP header. UCX reads it there.
+// The kind of packet that a datagram came in. Mellanox adapters put it into the service level of
+// the completion: bit 3 for UDP, and below it the type of the IP header. UCX reads it there.
 constexpr uint8_t kRoceV2OverIpv6 = 0x9;
 constexpr uint8_t kRoceV2OverIpv4 = 0xa;
 

@@ -10,7 +10,7 @@ namespace softverbs {
 namespace {
 
 struct LinkControl {
-  RingControl rings[2];  // [0] from the dialer to the acceptor, [1] back
+  RingControl rings[2];  // [0]: from the dialer to the acceptor; [1]: back
 };
 constexpr size_t kControlBytes = 4096;
 static_assert(sizeof(LinkControl) <= kControlBytes);
@@ -92,9 +92,10 @@ void Link::RingDoorbell() {
 void Link::RingDoorbellLocked() {
   owes_ring_.store(false, std::memory_order_relaxed);
   const SharedTables* peer = tables_.load(std::memory_order_acquire);
-  uint64_t sleep = Sleep::kFirst;  // before its tables arrived a peer may always be asleep
+  uint64_t sleep = Sleep::kFirst;  // until its tables arrive, the peer may be asleep
   if (peer != nullptr) {
-    // After the barrier in Publish: the peer publishes its sleep before its last look at the ring.
+    // This load comes after the barrier in RingProducer::Publish. The peer publishes that it sleeps
+    // before its last look at the ring. So either we see it asleep, or it sees our record.
     sleep = peer->sleep.load(std::memory_order_seq_cst);
     if (!Sleep::Asleep(sleep) || sleep == rung_) return;
   }
@@ -102,7 +103,7 @@ void Link::RingDoorbellLocked() {
   if (socket_) {
     RingPeerLocked(Sleep::Bell(sleep));
   } else if (peer != nullptr) {
-    Nic::Get()->WakeLoop();  // our own NIC
+    Nic::Get()->WakeLoop();  // a loopback link has no socket: the peer is our own NIC
   }
 }
 

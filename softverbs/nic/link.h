@@ -17,20 +17,20 @@
 
 namespace softverbs {
 
-// While true, acknowledgements that this thread sends do not wake a peer that sleeps. A link owes
-// the peer a ring then. The application's own answer, which usually follows, rings for both; the
-// engine sees to the rest.
+// While this is true, acknowledgements that this thread sends do not wake a peer that sleeps. The
+// link then owes the peer a ring. Usually the application's answer follows and rings for both.
+// Otherwise the engine rings later.
 inline thread_local bool acks_may_wait = false;
 
-// The wire between this process's NIC and one other's (or its own): two packet rings in shared
-// memory and a control socket. There is one link for a pair of processes, whatever the number of
-// queue pairs; packets are addressed by queue pair number.
+// Connects this process's NIC to the NIC of another process, or to itself. A link consists of two
+// packet rings in shared memory and a control socket. Two processes share one link, however many
+// queue pairs they connect. Packets carry the number of their queue pair.
 //
-// 1. States: connecting (no rings yet: Send says full) -> up -> down, for good. A link that goes
-//    down is replaced by a new one for later connections.
-// 2. Threads: Send under the transmit lock by anybody; the receiving side is the NIC's, under its
-//    progress lock; the control socket is the loop thread's.
-// 3. Nothing a peer writes can do more than take this link down.
+// 1. States: connecting, up, down. A connecting link has no rings yet, so Send returns kFull. Down
+//    is final: later connections get a new link.
+// 2. Threads: any thread may Send, under the transmit lock. The NIC receives, under its progress
+//    lock. The loop thread uses the control socket.
+// 3. The worst that a hostile peer's bytes can do is to take this link down.
 class Link {
  public:
   enum class State : uint32_t { kConnecting, kUp, kDown };
@@ -41,19 +41,21 @@ class Link {
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
 
-  // Size of the memory a link is made of.
+  // Returns the size of a link's shared memory.
   static size_t MemoryBytes();
 
-  // --- Set-up and end; loop thread, or the creator before the link is visible to others.
+  // --- Set-up and end. For the loop thread, or for the creator while no other thread sees the
+  // link.
   enum class Side { kDialer, kAcceptor, kLoopback };
-  // Maps the rings and goes up. False when the memory cannot be mapped.
+  // Maps the rings and goes up. Returns false if the memory cannot be mapped.
   bool Attach(int memory_fd, Side side);
-  // The peer's tables, from its hello or welcome; for a loopback link the process's own.
+  // Maps the peer's tables, which its hello or welcome brought. Returns false if that fails. A
+  // loopback link uses the process's own tables instead.
   bool AttachTables(int fd);
   void AttachOwnTables(const SharedTables* tables);
   void SetSocket(UniqueFd socket);
   void SetWatch(Loop::Watch watch) { watch_ = watch; }
-  // Keeps the socket of a knock (kDialMe) open as long as the link.
+  // Keeps the socket of a knock (kDialMe) open as long as the link lives.
   void KeepKnock(UniqueFd socket) { knock_ = std::move(socket); }
   void GoDown() { state_.store(State::kDown, std::memory_order_release); }
 
@@ -62,14 +64,15 @@ class Link {
   State state() const { return state_.load(std::memory_order_acquire); }
   int socket() const { return socket_.get(); }
   Loop::Watch watch() const { return watch_; }
-  // Null until they arrived. Acquire pairs with the release in AttachTables: it is mapped.
+  // Returns null until the tables arrived. Acquire pairs with the release in AttachOwnTables: the
+  // tables are mapped.
   const SharedTables* peer_tables() const { return tables_.load(std::memory_order_acquire); }
   ImportedRegions& regions() { return regions_; }
 
   // --- Transmit side.
-  // Sends one packet whose payload `bool fill(uint8_t*)` writes; false: it could not, and nothing
-  // is sent. When the ring is full, or not there yet, header.from_qpn is noted (unless *waiting
-  // says it is already) for TakeWaiting.
+  // Sends one packet. `bool fill(uint8_t*)` writes its payload. If fill returns false, nothing is
+  // sent. If the ring is full, or not there yet, this notes header.from_qpn for TakeWaiting and
+  // sets *waiting. If *waiting is already true, the queue pair has been noted before.
   template <class Fill>
   SendResult Send(const PacketHeader& header, bool* waiting, Fill&& fill);
   SendResult Send(const PacketHeader& header, bool* waiting) {
@@ -78,16 +81,17 @@ class Link {
   // Wakes the peer's NIC if it sleeps.
   void RingDoorbell();
   bool OwesRing() const { return owes_ring_.load(std::memory_order_relaxed); }
-  // A bell of the peer came, or is no more.
+  // Adds a bell of the peer, or removes one that no longer exists.
   void InstallBell(uint32_t bell, UniqueFd fd);
   void RetireBell(uint32_t bell);
-  // The queue pairs that wait for space, if some may be there now.
+  // Removes and returns the queue pairs that wait for space, if there may be space now. Otherwise
+  // returns an empty list.
   std::vector<uint32_t> TakeWaiting();
   bool HasWaiting() const { return has_waiting_.load(std::memory_order_relaxed); }
 
   // --- Receive side, under the NIC's progress lock.
   RingConsumer& consumer() { return consumer_; }
-  // Answers for queue pairs that do not exist, which found the ring full.
+  // Refusals for requests to queue pairs that do not exist. They wait here while the ring is full.
   std::vector<PacketHeader>& refusals() { return refusals_; }
 
  private:
@@ -104,7 +108,7 @@ class Link {
   Mapping tables_mapping_;
   ImportedRegions regions_;
 
-  UniqueFd socket_;        // written once, under tx_lock_, before or while connecting
+  UniqueFd socket_;        // written once, under tx_lock_, before the link is up
   UniqueFd knock_;         // loop thread only
   Loop::Watch watch_ = 0;  // loop thread only
 
@@ -113,7 +117,7 @@ class Link {
   std::vector<uint32_t> waiting_ SV_GUARDED_BY(tx_lock_);
   std::atomic<bool> has_waiting_{false};       // a hint; written under tx_lock_, read by the driver
   std::atomic<bool> owes_ring_{false};         // see acks_may_wait; written under tx_lock_
-  uint64_t rung_ SV_GUARDED_BY(tx_lock_) = 0;  // the sleep of the peer that was rung already
+  uint64_t rung_ SV_GUARDED_BY(tx_lock_) = 0;  // the peer's sleep word when we last rang
   PeerBells bells_ SV_GUARDED_BY(tx_lock_);
 
   // Guarded by the NIC's progress lock.

@@ -40,7 +40,7 @@ std::shared_ptr<Link> LinkDirectory::Get(uint32_t slot) {
     links_[slot] = link;
   }
   nic_->engine().AddLink(link);
-  nic_->WakeLoop();  // it may have come up, with packets in it, before the engine knew it
+  nic_->WakeLoop();  // the link may have come up and received packets before the engine knew it
   return link;
 }
 
@@ -71,7 +71,7 @@ std::shared_ptr<Link> LinkDirectory::Knock(uint32_t slot) {
   const ControlMessage knock{.type = ControlType::kDialMe, .slot = nic_->slot()};
   if (!socket || !SendControl(socket.get(), knock)) return nullptr;
   auto link = std::make_shared<Link>(slot);
-  // End of file on the knock means that the peer died before it dialled.
+  // The end of file on this socket means that the peer died before it opened the link.
   const int fd = socket.get();
   Loop::Get().Post([this, link, fd, knocked = std::make_shared<UniqueFd>(std::move(socket))] {
     link->KeepKnock(std::move(*knocked));
@@ -85,7 +85,7 @@ void LinkDirectory::Watch(const std::shared_ptr<Link>& link, UniqueFd socket) {
   const int fd = socket.get();
   link->SetSocket(std::move(socket));
   Loop::Get().Post([this, link, fd] {
-    Loop::Get().Remove(link->watch());  // of the knock
+    Loop::Get().Remove(link->watch());  // the watch of the knock's socket
     link->SetWatch(Loop::Get().Add(fd, EPOLLIN, [this, link](uint32_t) { OnLinkSocket(link); }));
   });
 }
@@ -116,7 +116,8 @@ void LinkDirectory::OnNewcomer(int fd) {
   }
 }
 
-// A peer with a lower slot opened the link. If we asked it to, the link exists and waits.
+// Accepts a link that a peer with a lower slot opened. If we asked the peer for it, the link exists
+// already and is connecting.
 void LinkDirectory::Welcome(UniqueFd socket, const ControlMessage& hello,
                             const std::vector<UniqueFd>& fds) {
   if (fds.size() != 2 || hello.slot == 0 || hello.slot >= nic_->slot() ||
@@ -129,7 +130,7 @@ void LinkDirectory::Welcome(UniqueFd socket, const ControlMessage& hello,
     const LockGuard guard(mutex_);
     link = FindLocked(hello.slot);
     if (link && link->state() == Link::State::kUp) {
-      stale = std::exchange(link, nullptr);  // its process died and the slot has a new owner
+      stale = std::exchange(link, nullptr);  // its process died, and the slot has a new owner
     }
     is_new = !link;
     if (is_new) link = links_[hello.slot] = std::make_shared<Link>(hello.slot);
@@ -143,7 +144,8 @@ void LinkDirectory::Welcome(UniqueFd socket, const ControlMessage& hello,
   Watch(link, std::move(socket));
   if (is_new) nic_->engine().AddLink(link);
   if (!link->Attach(fds[0].get(), Link::Side::kAcceptor)) return End(link);
-  nic_->engine().OnDoorbell();  // the peer may have written already, our queue pairs may wait
+  // The peer may have sent packets already, and our queue pairs may wait for the link.
+  nic_->engine().OnDoorbell();
 }
 
 void LinkDirectory::OnLinkSocket(const std::shared_ptr<Link>& link) {
@@ -257,7 +259,7 @@ void LinkDirectory::Drop(uint32_t slot) {
 }
 
 void LinkDirectory::End(const std::shared_ptr<Link>& link) {
-  const std::shared_ptr<Link> keep = link;  // the watch's handler may hold the last reference
+  const std::shared_ptr<Link> keep = link;  // `link` may belong to the handler that Remove destroys
   Loop::Get().Remove(keep->watch());
   {
     const LockGuard guard(mutex_);

@@ -15,22 +15,22 @@ namespace softverbs {
 
 class Nic;
 
-// Makes and unmakes links. Of two processes the one with the lower slot opens their link (so there
-// is never more than one); the other asks it to.
+// Creates and ends links. The process with the lower slot opens the link of two processes, and the
+// other one asks for it. So two processes never open two links at the same time.
 class LinkDirectory {
  public:
   LinkDirectory(Nic* nic, UniqueFd listener);
   // Starts to accept peers.
   void Start();
 
-  // The link to the process that owns `slot`, opened now if there is none. It may still be
-  // connecting, or be down when there is no such process. Thread safe.
+  // Returns the link to the process that owns `slot`, and opens it if there is none. The link may
+  // still be connecting. It is down if there is no such process. Thread safe.
   std::shared_ptr<Link> Get(uint32_t slot);
 
-  // Ends the link soon, on the loop thread. Thread safe.
+  // Makes the loop thread end the link soon. Thread safe.
   void Drop(uint32_t slot);
 
-  // Asks the peer for a region, unless that was done before. Thread safe.
+  // Asks the peer for a region, the first time only. Thread safe.
   void RequestRegion(Link& link, uint32_t region);
   // Tells every peer to unmap a region. Thread safe.
   void AnnounceRegionGone(uint32_t region);

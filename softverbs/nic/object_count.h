@@ -13,10 +13,10 @@ namespace softverbs {
 // safe. Relaxed: only the number matters.
 class ObjectCount {
  public:
-  // `kind` is for the message.
+  // `kind` names the objects in the message.
   explicit ObjectCount(const char* kind) : kind_(kind) {}
 
-  // Returns false if there are as many as may be.
+  // Counts a new object. Returns false if the limit is reached.
   bool Take() {
     if (count_.fetch_add(1, std::memory_order_relaxed) < kMaxObjects) return true;
     count_.fetch_sub(1, std::memory_order_relaxed);

@@ -6,17 +6,17 @@
 
 namespace softverbs {
 
-// How long the engine leaves its work to the application before it looks whether that takes part.
-// Each look costs a wake-up, and taking over from an application that only waits for a core costs
-// more: the loop thread then takes that core from others. But an application that does something
-// else keeps its peers waiting until the next look.
+// Decides how often the engine looks whether the application still drives it. Each look costs a
+// wake-up. Taking over from an application that only waits for a core costs more, because the loop
+// thread then takes that core from other threads. On the other hand, the peers of an application
+// that is busy with something else wait until the next look.
 //
-// 1. One that polls is looked at soon, then less and less often, up to kPollsNsMax.
-// 2. One that waits on its bell is trusted more each time it came when it was rung, or would have
-//    come if it had a core: its time doubles up to kWaitsNsMax. It falls back to kWaitsNs once the
-//    application left a ring unanswered.
-// 3. One that waits and was not rung since the last look is idle. The engine takes over, which ends
-//    the timer.
+// 1. An application that polls is looked at soon, then less and less often, up to kPollsNsMax.
+// 2. An application that waits on its bell earns trust: the time doubles, up to kWaitsNsMax, each
+//    time it came when it was rung, or would have come if it had a core. The time falls back to
+//    kWaitsNs if the application leaves a ring unanswered.
+// 3. An application that waits and was not rung since the last look is idle. The engine takes over,
+//    which ends the timer.
 //
 // Not thread safe.
 class Patience {
@@ -30,9 +30,9 @@ class Patience {
   enum class Found : uint8_t {
     kPolls,
     kCame,       // it waited and came back, or waits again
-    kWantsCore,  // it would poll if it ran
-    kNotRung,    // it waits, and nobody rang
-    kLeftAlone,  // it does something else
+    kWantsCore,  // it would poll if it had a core
+    kNotRung,    // it waits, and no peer rang
+    kLeftAlone,  // it is busy with something else
   };
 
   // Returns the time until the first look at an application that `waits` on its bell, or polls.

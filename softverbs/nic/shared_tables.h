@@ -6,11 +6,11 @@
 
 namespace softverbs {
 
-// What a process publishes to those it has links with: its queue pairs and memory regions. Only
-// the owner writes it; peers map it read only. With it an initiator may execute a READ, WRITE or
-// atomic on mapped memory itself (see accelerator.h) and the target can still revoke that right.
+// The tables that a process publishes to its peers: its queue pairs and memory regions. Only the
+// owner writes them. Peers map them read-only. They let an initiator execute a READ, WRITE or
+// atomic on mapped memory itself (see accelerator.h), while the target can still revoke that right.
 
-// Queue pair numbers, 24 bits: the slot of a process and an index within it.
+// A queue pair number has 24 bits: the slot of a process, and an index within the process.
 constexpr uint32_t kQpIndexBits = 13;
 constexpr uint32_t kQpsPerProcess = 1u << kQpIndexBits;
 constexpr uint32_t kSlots = 1u << (24 - kQpIndexBits);  // slot 0 is never used
@@ -18,13 +18,14 @@ constexpr uint32_t QpSlot(uint32_t qpn) { return qpn >> kQpIndexBits; }
 constexpr uint32_t QpIndex(uint32_t qpn) { return qpn & (kQpsPerProcess - 1); }
 constexpr uint32_t QpNumber(uint32_t slot, uint32_t index) { return slot << kQpIndexBits | index; }
 
-// Memory keys: an index, and above it a count that changes at every registration.
+// A memory key is an index, and above it a count that changes at every registration.
 constexpr uint32_t kMrIndexBits = 14;
 constexpr uint32_t kMaxMrs = 1u << kMrIndexBits;
 constexpr uint32_t MrIndex(uint32_t key) { return key & (kMaxMrs - 1); }
 
-// SharedQp::target: who may do what through this queue pair. 0 = nobody. Bits 0-23 the number of
-// the peer's queue pair, 24-27 the rights below, 28 set, 32-63 the protection domain.
+// SharedQp::target says which peer may access memory through this queue pair, and how. 0 means
+// nobody. Bits 0-23 are the number of the peer's queue pair, bits 24-26 the rights below. Bit 28 is
+// always set. Bits 32-63 are the protection domain.
 constexpr uint64_t kTargetNumber = 0xffffff;
 enum TargetRights : uint64_t {
   kTargetWrite = 1u << 24,
@@ -35,26 +36,27 @@ enum TargetRights : uint64_t {
 
 struct SharedQp {
   alignas(64) std::atomic<uint64_t> target;
-  // Odd while this process executes an operation on another's memory through this queue pair.
+  // Odd while this process accesses a peer's memory through this queue pair.
   alignas(64) std::atomic<uint64_t> in_flight;
 };
 
-// The fields are valid while `key` is not 0, which is stored last and cleared first.
+// The fields are valid while `key` is not 0. The owner stores `key` last and clears it first.
 struct SharedMr {
   alignas(64) std::atomic<uint32_t> key;
   std::atomic<uint32_t> access;  // enum ibv_access_flags
   std::atomic<uint32_t> pd;
-  std::atomic<uint32_t> region;  // id of an exported region, 0 = not mapped shared
+  std::atomic<uint32_t> region;  // id of an exported region; 0: not mapped shared
   std::atomic<uint64_t> iova;    // address of the first byte, as peers give it
   std::atomic<uint64_t> length;
-  std::atomic<uint64_t> region_offset;  // of the first byte in the region's file
+  std::atomic<uint64_t> region_offset;  // offset of the first byte in the region's file
 };
 
-// SharedTables::sleep. Bit 0: the NIC sleeps and wants to be rung; bits 1-31 count; bits 32-63 the
-// bell to ring, 0: the loop thread, by a message on the link's socket.
+// The word SharedTables::sleep. Bit 0 is set if the NIC sleeps and peers must ring. Bits 1-31 count
+// the changes. Bits 32-63 are the bell to ring. 0 stands for the loop thread, which a message on
+// the link's socket rings.
 struct Sleep {
   static constexpr uint64_t kAsleep = 1;
-  static constexpr uint64_t kFirst = kAsleep;  // and what to think before the tables came
+  static constexpr uint64_t kFirst = kAsleep;  // peers assume this until they have the tables
   static constexpr bool Asleep(uint64_t word) { return (word & kAsleep) != 0; }
   static constexpr uint32_t Bell(uint64_t word) { return static_cast<uint32_t>(word >> 32); }
   static constexpr uint64_t Next(uint64_t word, bool asleep, uint32_t bell) {
@@ -64,8 +66,8 @@ struct Sleep {
 };
 
 struct SharedTables {
-  // Whether the process's NIC sleeps, and whom to ring then; see Sleep. Changes at every sleep and
-  // wake.
+  // Says whether the process's NIC sleeps, and which bell to ring; see Sleep. Changes whenever the
+  // NIC goes to sleep or wakes up.
   alignas(64) std::atomic<uint64_t> sleep;
   SharedQp qps[kQpsPerProcess];
   SharedMr mrs[kMaxMrs];
