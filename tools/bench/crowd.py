@@ -15,7 +15,7 @@ VALUE_SIZE = 100
 # Beside the time of the run: for processes to start and connect while others do.
 LEAD_SECONDS, LEAD_SECONDS_EACH = 0.5, 0.04
 WARM_UP_SECONDS_EACH = 0.06  # of one that first reads all records
-LATE = "that time was over"
+LATE = "that time had passed"
 TRIES = 4
 
 

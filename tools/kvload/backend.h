@@ -15,61 +15,62 @@
 
 namespace gannet::kvload {
 
-// How far what is READ lies apart.
+// How far apart the READs of a run are in memory.
 struct Spread {
-  uint64_t span_bytes = 0;  // from the first place to the last; 0: not known
-  uint64_t pages = 0;       // different ones of 4 KiB in which a READ begins
+  uint64_t span_bytes = 0;  // from the first address to the last; 0: not known
+  uint64_t pages = 0;       // number of different 4 KiB pages in which a READ begins
 };
 
-// What one thread of a load run drives: many operations in flight, finished ones by polling. One
-// owner thread. A key, buffer or value must stay as it is until its operation is finished.
+// One thread's connection to the store under load. Many operations may be in flight. Polling
+// returns the finished ones. One owner thread. A key, buffer or value must stay unchanged until its
+// operation is finished.
 class Backend {
  public:
   virtual ~Backend() = default;
-  // Each starts one operation, sent at the latest by the next Poll; an error means that it was not
-  // started.
+  // Each call starts one operation, which is sent by the next Poll at the latest. After an error
+  // the operation was not started.
   virtual absl::Status Get(std::string_view key, std::span<std::byte> out, uint64_t user_data) = 0;
   virtual absl::Status Put(std::string_view key, std::string_view value, uint64_t user_data) = 0;
   virtual absl::Status RawRead(std::span<std::byte> /*out*/, uint64_t /*user_data*/) {
     return absl::UnimplementedError("no bare READs");
   }
-  // Makes progress and fills in finished operations. memcached's waits for an answer, since its
-  // library does; the others never block.
+  // Makes progress, fills in finished operations and returns their number. Never blocks, except for
+  // memcached, whose library waits for an answer.
   virtual size_t Poll(std::span<Completion> out) = 0;
-  // As Poll; but where nothing is finished it waits until something is, at most for so long, as the
-  // backend's users would.
+  // Like Poll. But if no operation is finished, it waits for one, at most `deadline_ns`
+  // nanoseconds, in the way that real users of the store would wait.
   virtual size_t Wait(std::span<Completion> out, int64_t /*deadline_ns*/) { return Poll(out); }
   virtual Spread spread() const { return {}; }
-  // Why no server answers any more, or the one that does is not the one that was loaded. Empty as
-  // long as there is hope. Set and cleared by Poll.
+  // Returns why the server is lost: it does not answer any more, or it was restarted and does not
+  // have the loaded data. Empty if it is not lost. Poll sets and clears it.
   virtual std::string_view lost() const { return {}; }
-  // True while whatever is begun would fail at once, because a server cannot be reached.
+  // Returns true while new operations would fail at once, because a server cannot be reached.
   virtual bool away() const { return false; }
 };
 
-// Sums over all servers of what the run is charged for.
+// The servers' costs that are charged to the run, summed over all servers.
 struct ServerTotals {
   uint64_t rpcs = 0;
   uint64_t cpu_us = 0;
-  // Doorbells for replies and for receives, and completions of sends; 0 where there are no verbs.
+  // Doorbells for replies and for receives, and completions of sends. 0 for stores without verbs.
   uint64_t reply_posts = 0;
   uint64_t receive_posts = 0;
   uint64_t send_completions = 0;
   uint64_t slots_used = 0;
-  uint64_t slots_total = 0;  // 0: the server has no such thing
+  uint64_t slots_total = 0;  // 0: the store has no such index
 };
 
-// A store under load: where a run gets its backends and the server's side of the figures.
+// A store under load. A run gets its backends and the servers' totals from it.
 class Store {
  public:
-  // What carries the requests, for the report.
+  // The device that carries the requests, for the report.
   struct Transport {
     std::string device;
     std::string kind;
   };
 
   virtual ~Store() = default;
-  // A backend for one thread, called on that thread; thread safe. Blocks until connected.
+  // Returns a backend for one thread, which calls this itself. Blocks until connected. Thread safe.
   virtual absl::StatusOr<std::unique_ptr<Backend>> Connect(uint32_t thread) = 0;
   virtual absl::StatusOr<ServerTotals> Totals() = 0;
   virtual Transport transport() const = 0;

@@ -18,7 +18,7 @@ namespace {
 
 class GannetBackend : public Backend {
  public:
-  // `client`'s Options::log has to be watch->Log.
+  // REQUIRES: the client's Options::log calls watch->Log.
   GannetBackend(std::unique_ptr<AsyncClient> client, std::shared_ptr<LossWatch> watch, bool waits)
       : client_(std::move(client)), watch_(std::move(watch)), waits_(waits) {
     watch_->Begin(client_->Info());
@@ -38,7 +38,8 @@ class GannetBackend : public Backend {
   bool away() const override { return watch_->away(); }
 
  private:
-  // How many answers count. Answers of another run of the server do not, unless it is waited for.
+  // Returns how many of `done` answers count: none if the server is lost, unless the run waits for
+  // it. A restarted server's answers would not be about the loaded data.
   size_t Counted(size_t done) {
     if (!watch_->troubled()) [[likely]]
       return done;
@@ -48,21 +49,21 @@ class GannetBackend : public Backend {
 
   const std::unique_ptr<AsyncClient> client_;
   const std::shared_ptr<LossWatch> watch_;
-  const bool waits_;  // answers count, whatever happened
+  const bool waits_;  // the run waits for a lost server, so all answers count
 };
 
 gannet::Options ClientOptions(const Options& options) {
   gannet::Options client;
   client.device = options.device;
   client.deadline = options.deadline;
-  // A packet of the connection manager that is lost is sent again after four seconds. Who allows an
-  // operation that much allows it to a connection too.
+  // The connection manager sends a lost packet again after four seconds. If an operation may take
+  // that long, connecting may too.
   client.connect_timeout = std::max(client.connect_timeout, options.deadline);
   client.wait = options.wait;
   return client;
 }
 
-// Without the name before it.
+// Returns HOST:PORT of NAME@HOST:PORT.
 std::string AddressOf(const std::string& endpoint) {
   return endpoint.substr(endpoint.rfind('@') + 1);
 }
@@ -70,7 +71,7 @@ std::string AddressOf(const std::string& endpoint) {
 absl::StatusOr<ServerTotals> AskForTotals(Client& client) {
   ServerTotals totals;
   for (const ServerReport& report : client.Stats()) {
-    GANNET_RETURN_IF_ERROR(report.stats.status());  // totals of some would not be totals
+    GANNET_RETURN_IF_ERROR(report.stats.status());  // totals must cover all servers
     const ServerStats& server = *report.stats;
     totals.rpcs += server.rpcs;
     totals.cpu_us += server.cpu_us;
@@ -132,7 +133,7 @@ class GannetStore : public Store {
 
   const Options options_;
   const std::unique_ptr<Client> client_;
-  const uint64_t rpcs_of_asking_;  // what asking for the totals adds to them
+  const uint64_t rpcs_of_asking_;  // RPCs that one AskForTotals adds to the totals
   uint64_t asked_ = 0;
 };
 

@@ -9,8 +9,8 @@
 
 namespace gannet::kvload {
 
-// Gannet through its public asynchronous client; for the workload raw_read, its servers' memory by
-// bare READs.
+// Opens Gannet servers, through the public asynchronous client. For the workload raw_read, the
+// backends READ the servers' memory directly.
 absl::StatusOr<std::unique_ptr<Store>> OpenGannet(const Options& options);
 
 }  // namespace gannet::kvload

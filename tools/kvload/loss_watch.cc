@@ -17,7 +17,7 @@ void LossWatch::Look(const std::vector<ServerInfo>& now, int64_t now_ns) {
   const size_t n = std::min(now.size(), servers_.size());
   for (size_t i = 0; i < n && !forgives_; ++i) {
     if (now[i].incarnation == servers_[i].incarnation) continue;
-    lost_ = absl::StrCat(now[i].endpoint, " was started anew, without what it held");
+    lost_ = absl::StrCat(now[i].endpoint, " was restarted and lost its data");
     return;
   }
   away_ = std::ranges::any_of(now, &ServerInfo::unreachable);

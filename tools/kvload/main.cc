@@ -33,7 +33,7 @@
 
 DEFINE_string(backend, "gannet", "the store to load: gannet, redis or memcached");
 DEFINE_string(server, "",
-              "HOST:PORT of the server, or of several Gannet servers with commas; empty: "
+              "HOST:PORT of the server; several Gannet servers are separated by commas; empty: "
               "$GANNET_SERVER, or the backend's usual port on this host");
 DEFINE_string(device, "auto", "auto, soft (the user-space device), or an RDMA device's name");
 DEFINE_string(workload, "b",
@@ -41,53 +41,59 @@ DEFINE_string(workload, "b",
               "inserts, reads of the latest), f (50 % read-modify-write); or raw_read, bare READs "
               "of --value_size bytes");
 DEFINE_string(distribution, "",
-              "zipfian (0.99, scrambled), uniform or latest; empty: the workload's");
-DEFINE_string(phase, "both", "load, run or both");
-DEFINE_uint64(records, 100'000, "records to load, and to run on");
+              "how keys are chosen: zipfian (0.99, scrambled), uniform or latest; empty: as the "
+              "workload says");
+DEFINE_string(phase, "both",
+              "load the records, run the workload on them, or both: load, run, both");
+DEFINE_uint64(records, 100'000, "number of records to load, and to run on");
 DEFINE_uint64(operations, 1'000'000, "operations of the run");
 DEFINE_double(
     seconds, 0,
-    "end the run after so many seconds, or after --operations if given and reached earlier; 0 = "
-    "after --operations");
+    "end the run after this many seconds, or after --operations if that is given and comes first; "
+    "0: after --operations");
 DEFINE_double(start_at, 0,
               "begin the run at this time, in seconds since 1970, so that several processes begin "
-              "together; all threads must be connected by then; 0 = at once");
-DEFINE_uint32(threads, 1, "threads, each with a connection of its own");
+              "together; all threads must be connected by then; 0: at once");
+DEFINE_uint32(threads, 1, "number of threads, each with its own connection");
 DEFINE_uint32(depth, 16, "operations in flight per thread");
 DEFINE_uint32(connections, 1,
-              "connections of a thread, which share its --depth; with --backend=redis");
+              "connections per thread, which share its --depth; only with --backend=redis");
 DEFINE_uint32(key_size, 16, "bytes of a key");
-DEFINE_uint32(value_size, 100, "bytes of a value; at least 24 when verifying");
-DEFINE_uint64(location_cache, 1 << 20, "bytes for remembered locations, over all threads; 0 = off");
+DEFINE_uint32(value_size, 100, "bytes of a value; at least 24 with --verify");
+DEFINE_uint64(location_cache, 1 << 20,
+              "bytes for remembered locations, for all threads together; 0: remember none");
 DEFINE_uint64(seed, 1, "seed of all random choices");
 DEFINE_uint64(target_ops, 0,
-              "operations a second in an open loop: latency counts from when an operation was due; "
-              "0 = closed loop, as fast as possible");
+              "operations a second of all threads together, in an open loop: latency counts from "
+              "when an operation was due; 0: closed loop, as fast as possible");
 DEFINE_bool(verify, true, "check every value that is read");
 DEFINE_bool(warm_up, false,
-            "before the run, on its connections and unmeasured, read every record once, so that "
-            "locations are known and pages mapped; with raw_read, --records READs");
-DEFINE_uint64(raw_span, 0, "bytes of the server's region that raw_read reads from; 0 = all");
+            "read every record once before the run, on the same connections, without measuring, so "
+            "that the client knows the locations and pages are mapped; raw_read makes --records "
+            "READs instead");
+DEFINE_uint64(raw_span, 0, "bytes of the server's region that raw_read reads from; 0: all");
 DEFINE_bool(
     raw_items, false,
-    "raw_read reads the items that a run of GETs with the same flags would read, in the same "
-    "order; it looks them up before; otherwise it reads random places");
-DEFINE_uint64(stride, 1,
-              "use only every Kth record, so that few records are scattered over as much memory as "
-              "all of them");
-DEFINE_bool(allow_misses, false, "do not fail when a key that this run loaded is not found");
+    "raw_read looks up the items that GETs with the same flags would read, and reads these in the "
+    "same order; without this flag it reads random places");
+DEFINE_uint64(
+    stride, 1,
+    "use only every Kth record, so that few records are spread over as much memory as all "
+    "records");
+DEFINE_bool(allow_misses, false, "do not count it as wrong if a key that was loaded is not found");
 DEFINE_uint64(
     deadline_ms, 10'000,
-    "deadline of every operation; long, because a slow answer is a latency and not an error");
+    "deadline of every operation, in milliseconds; it is long, because a slow answer counts as "
+    "latency and not as an error");
 DEFINE_string(trace, "", "replay this trace (CSV: version,time,op,size,lbn) instead of a workload");
 DEFINE_string(json, "", "write the result to this file");
 DEFINE_string(wait, "adaptive",
               "how a thread waits for answers: adaptive (polls as long as answers usually take, "
-              "then sleeps), or poll (never sleeps: needs a core for each thread)");
+              "then sleeps), or poll (never sleeps, so it needs a core for each thread)");
 DEFINE_string(on_server_loss, "exit",
-              "what to do when the server is gone for two seconds, or came back without its data: "
-              "exit, with what was measured until then, or wait for it, with the time without it "
-              "left out of the rate");
+              "what to do if the server is gone for two seconds, or comes back without its data: "
+              "exit (and report what was measured until then), or wait (until it is back; the "
+              "rate leaves out the time without it)");
 
 namespace gannet::kvload {
 namespace {
@@ -97,15 +103,16 @@ constexpr int kExitInterrupted = 130;
 
 constexpr char kNotes[] =
     "GANNET_SERVER in the environment is the default of --server with --backend=gannet.\n"
-    "Exit code: 0 every operation was answered and every value right, 1 otherwise, 2 wrong usage,\n"
-    "130 interrupted (Ctrl-C); what was measured until then is shown all the same.\n";
+    "Exit code: 0 if every operation was answered and every value was right, 1 otherwise, 2 wrong\n"
+    "usage, 130 interrupted (Ctrl-C). An interrupted run still shows what it measured.\n";
 
-// Fail fast: a flag without a meaning here is a mistake, and ignoring it would hide that.
+// Returns InvalidArgument if one of the flags was given. Fail fast: a flag that has no effect is a
+// mistake, and ignoring it would hide that.
 absl::Status RefuseGiven(std::initializer_list<const char*> flags, std::string_view why) {
   for (const char* flag : flags) {
     if (gflags::GetCommandLineFlagInfoOrDie(flag).is_default) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("--", flag, " means nothing ", std::string(why)));
+        absl::StrCat("--", flag, " has no effect ", std::string(why)));
   }
   return absl::OkStatus();
 }
@@ -114,7 +121,7 @@ absl::Status CheckFlagsGiven(BackendKind backend) {
   if (backend != BackendKind::kGannet) {
     GANNET_RETURN_IF_ERROR(
         RefuseGiven({"device", "location_cache", "wait"},
-                    absl::StrCat("with --backend=", FLAGS_backend, ", which speaks kernel TCP")));
+                    absl::StrCat("with --backend=", FLAGS_backend, ", which uses kernel TCP")));
   }
   if (backend != BackendKind::kRedis) {
     GANNET_RETURN_IF_ERROR(
@@ -188,7 +195,7 @@ absl::StatusOr<std::unique_ptr<Store>> Open(const Options& options) {
 std::atomic<bool> interrupted{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-// The first Ctrl-C ends the run, the second one ends the process.
+// Handles the first Ctrl-C, which ends the run. The second one ends the process.
 // Relaxed: it only matters that the threads see it soon.
 void OnInterrupt(int) { interrupted.store(true, std::memory_order_relaxed); }
 
@@ -279,7 +286,7 @@ int Main(char** argv) {
 int main(int argc, char** argv) {
   const gannet::Program program = {
       .name = "kvload",
-      .purpose = "puts a Gannet server under load, checks every value, and says what it cost",
+      .purpose = "puts load on a Gannet server, checks every value, and reports the costs",
       .version = absl::StrCat(gannet::BuildCommit(), ", ", gannet::BuildKind()),
       .flags_file = "kvload/main.cc",
       .notes = gannet::kvload::kNotes};

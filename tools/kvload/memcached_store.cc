@@ -93,7 +93,7 @@ class MemcachedBackend : public Backend {
     memcached_return_t code =
         memcached_mget(connection_.get(), keys_.data(), sizes_.data(), keys_.size());
     if (code == MEMCACHED_SUCCESS) code = TakeAnswers();
-    // Whoever was not answered missed, or failed with the connection.
+    // GETs without an answer missed, or failed with the connection.
     FinishGetsBefore(gets_.size(), code);
     for (const uint64_t user_data : puts_) {
       finished_.push_back({.user_data = user_data, .type = OpType::kPut, .code = CodeOf(code)});
@@ -103,7 +103,7 @@ class MemcachedBackend : public Backend {
     answered_ = 0;
   }
 
-  // Values come in the order of the keys, without those that are missing.
+  // Values arrive in the order of the keys. Missing keys are left out.
   memcached_return_t TakeAnswers() {
     memcached_return_t code;
     while (memcached_fetch_result(connection_.get(), &result_, &code) != nullptr) {
@@ -144,10 +144,10 @@ class MemcachedBackend : public Backend {
   std::vector<PendingGet> gets_;
   std::vector<uint64_t> puts_;
   std::string_view last_put_;
-  size_t answered_ = 0;  // of gets_, within ExchangeBatch
+  size_t answered_ = 0;  // how many of gets_ are finished; used only within ExchangeBatch
   std::vector<const char*> keys_;
   std::vector<size_t> sizes_;
-  std::deque<Completion> finished_;  // not yet handed out
+  std::deque<Completion> finished_;  // not returned by Poll yet
 };
 
 class MemcachedStore : public Store {

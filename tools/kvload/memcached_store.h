@@ -9,12 +9,13 @@
 
 namespace gannet::kvload {
 
-// A memcached server through libmemcached. What was started between two Polls is one batch and one
-// round trip: its PUTs go out as sets without a reply, its GETs behind them as one multi-get, whose
-// answer Poll waits for; it acknowledges the sets too, as a connection is served in order. A set
-// that the server refuses for want of memory is not reported: its key is found missing later.
+// Opens a memcached server, through libmemcached. The operations that start between two Polls form
+// one batch, which takes one round trip. Its PUTs go out as sets without a reply. Its GETs follow
+// as one multi-get, and Poll waits for its answer. The answer acknowledges the sets too, because
+// memcached serves a connection in order. If the server refuses a set because its memory is full,
+// nothing reports it, but the key is found missing later.
 //
-// Unavailable, naming the address and how to start one.
+// Unavailable: the server cannot be reached. The text has its address and says how to start one.
 absl::StatusOr<std::unique_ptr<Store>> OpenMemcached(const Options& options);
 
 }  // namespace gannet::kvload

@@ -24,8 +24,8 @@ absl::Status CheckSizes(const Options& options) {
   const uint32_t value_min = verified ? kVerifiedValueBytesMin : (IsRawRead(options) ? 1 : 0);
   if (verified && options.sizes.value_bytes < value_min) {
     return absl::InvalidArgumentError(absl::StrCat("--value_size=", options.sizes.value_bytes,
-                                                   ": a value that proves itself needs ", value_min,
-                                                   " bytes; or give --verify=false"));
+                                                   ": a value that can be verified needs ",
+                                                   value_min, " bytes; or give --verify=false"));
   }
   return CheckRange("value_size", options.sizes.value_bytes, value_min, kValueBytesMax);
 }
@@ -44,22 +44,25 @@ absl::Status CheckKeySpace(const Options& options) {
                                                  " of them do not fit"));
 }
 
-// Whatever a workload inserts would lie between the records that a stride leaves out.
+// Refuses a stride for operations that insert, or that bring their own keys. An inserted record
+// would be one that the stride leaves out.
 absl::Status CheckStride(const Options& options) {
   GANNET_RETURN_IF_ERROR(CheckRange("stride", options.stride, 1, options.records));
   if (options.stride == 1) return absl::OkStatus();
   const auto mix = MixOf(options.workload);
   if (options.trace_file.empty() && (!mix.ok() || mix->insert == 0)) return absl::OkStatus();
-  return absl::InvalidArgumentError("--stride is for workloads that insert nothing, and no trace");
+  return absl::InvalidArgumentError(
+      "--stride cannot be used with a trace, or with a workload that inserts");
 }
 
-// The others have no memory to READ and no client for several servers.
+// Other stores than Gannet have no memory to READ, and no client for several servers.
 absl::Status CheckBackend(const Options& options) {
   if (options.backend == BackendKind::kGannet) return absl::OkStatus();
   const std::string backend(NameOf(options.backend));
   if (IsRawRead(options)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--workload=raw_read reads Gannet's memory: --backend=", backend, " has none"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--workload=raw_read needs --backend=gannet: --backend=", backend,
+                     " has no memory to READ"));
   }
   if (options.servers.size() == 1) return absl::OkStatus();
   return absl::InvalidArgumentError(

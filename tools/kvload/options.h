@@ -16,53 +16,53 @@
 
 namespace gannet::kvload {
 
-// Who is put under load.
+// The kind of store under load.
 enum class BackendKind : uint8_t { kGannet, kRedis, kMemcached };
 
-// "gannet", "redis" or "memcached".
+// Parses "gannet", "redis" or "memcached". Returns InvalidArgument for anything else.
 absl::StatusOr<BackendKind> BackendOf(std::string_view name);
 std::string_view NameOf(BackendKind backend);
-// Where such a server listens when nobody says otherwise.
+// Returns HOST:PORT where such a server listens by default.
 std::string DefaultServer(BackendKind backend);
 
 enum class Phase : uint8_t { kLoad, kRun, kBoth };
 
-// "load", "run" or "both".
+// Parses "load", "run" or "both". Returns InvalidArgument for anything else.
 absl::StatusOr<Phase> PhaseOf(std::string_view name);
 
-// "poll" or "adaptive".
+// Parses "poll" or "adaptive". Returns InvalidArgument for anything else.
 absl::StatusOr<Wait> WaitOf(std::string_view name);
 
 inline constexpr char kRawReadWorkload[] = "raw_read";
 inline constexpr char kTraceWorkload[] = "trace";
 
-// What to run; one field per flag of the program, which says more about each.
+// What to run. Has one field for each flag of the program. The flags' help says more about each.
 struct Options {
   BackendKind backend = BackendKind::kGannet;
   std::vector<std::string> servers = {"127.0.0.1:7471"};
   std::string device = "auto";
   std::string workload = "b";
-  std::optional<Distribution> distribution;  // none: the workload's own
+  std::optional<Distribution> distribution;  // if not given, the workload's own
   Phase phase = Phase::kBoth;
   uint64_t records = 100'000;
   uint64_t operations = 1'000'000;
-  double seconds = 0;   // after which the run ends; 0 = after its operations
-  double start_at = 0;  // since 1970, when the run begins; 0 = at once
+  double seconds = 0;   // time limit of the run; 0: it ends after its operations
+  double start_at = 0;  // when the run begins, in seconds since 1970; 0: at once
   uint32_t threads = 1;
   uint32_t depth = 16;
-  uint32_t connections = 1;  // a thread, with Redis
+  uint32_t connections = 1;  // per thread; only for Redis
   Sizes sizes;
   uint64_t location_cache_bytes = 1 << 20;
   uint64_t seed = 1;
-  uint64_t target_ops = 0;  // a second, over all threads; 0 = as fast as possible
+  uint64_t target_ops = 0;  // operations a second, of all threads together; 0: as many as possible
   bool verify = true;
   bool allow_misses = false;
   bool warm_up = false;
   bool waits_for_server = false;
-  Wait wait = Wait::kAdaptive;  // for answers, with Gannet
-  uint64_t raw_span_bytes = 0;  // of the region, for bare READs; 0 = all of it
-  bool raw_items = false;       // bare READs of the items that GETs would read
-  uint64_t stride = 1;          // between the records that operations go to
+  Wait wait = Wait::kAdaptive;  // how to wait for answers; only for Gannet
+  uint64_t raw_span_bytes = 0;  // bytes of the region that bare READs use; 0: all of it
+  bool raw_items = false;       // bare READs read the items that GETs would read
+  uint64_t stride = 1;          // operations use every stride-th record
   std::chrono::milliseconds deadline{10'000};
   std::string trace_file;
   std::string json_file;
@@ -76,13 +76,13 @@ inline constexpr uint32_t kConnectionsMax = 64;
 inline constexpr uint32_t kKeyBytesMax = 250;
 inline constexpr uint32_t kValueBytesMax = 1 << 20;
 
-// InvalidArgument, naming the flag.
+// Returns InvalidArgument, with the flag's name, if a value is wrong or two do not fit together.
 absl::Status Validate(const Options& options);
 
-// How many records operations go to.
+// Returns how many different records the operations use.
 uint64_t RecordsUsed(const Options& options);
 
-// Bytes of client memory for remembered locations over all threads.
+// Returns one thread's share of the client memory for remembered locations.
 uint64_t LocationCacheBytesOfThread(const Options& options);
 
 }  // namespace gannet::kvload

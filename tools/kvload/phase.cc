@@ -23,11 +23,11 @@ namespace {
 constexpr int64_t kProgressNs = kNsPerSecond;
 // How often a thread that waits for the others keeps its connection alive.
 constexpr std::chrono::milliseconds kWaitStep{50};
-// Between the word to go and the first operation, so that every thread has heard it by then.
+// Time between the signal to start and the first operation, so that every thread has woken up.
 constexpr int64_t kHeadStartNs = 5 * kNsPerMs;
 
-// One thread's part. Written by its thread before it arrives at a gate, read by the main thread
-// after that gate.
+// One thread's part of the phase. The thread writes it before it arrives at a gate (Arrive). The
+// main thread reads it after that gate (WaitForAll).
 struct Part {
   absl::Status connected;
   std::unique_ptr<Worker> worker;
@@ -35,7 +35,7 @@ struct Part {
   Spread spread;
 };
 
-// CPU time that this process has used.
+// Returns the CPU time that this process has used.
 uint64_t ProcessCpuUs() {
   timespec used;
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
@@ -66,7 +66,7 @@ class Phase {
   bool Over() const { return time_is_up_.load(std::memory_order_relaxed) || Interrupted(); }
   void Arrive();
   void WaitForAll(bool with_progress);
-  // When the first operation is due. FailedPrecondition: that time is over.
+  // Returns when the first operation is due. FailedPrecondition: that time has passed.
   absl::StatusOr<int64_t> BeginNs() const;
   void ShowProgress();
   absl::StatusOr<PhaseResult> Measure();
@@ -77,9 +77,9 @@ class Phase {
     }
     goes_on_.notify_all();
   }
-  // Until the first operation is due.
+  // Waits until the first operation is due.
   void AwaitBegin(Backend& backend) const;
-  // Keeps a backend alive until the main thread goes on.
+  // Keeps a backend's connection alive while the phase is in `state`. Returns the next state.
   State PollWhile(State state, Backend& backend);
   Worker::Options OptionsOf(uint32_t thread) const;
 
@@ -89,7 +89,7 @@ class Phase {
   std::vector<Part> parts_;
   int64_t begin_ns_ = 0;                 // written before the state is kRunning
   std::atomic<bool> time_is_up_{false};  // relaxed: nothing is published with it
-  uint64_t shown_ = 0;                   // operations at the last progress line
+  uint64_t shown_ = 0;                   // operations ended at the last progress line
 
   std::mutex mutex_;
   std::condition_variable arrived_;
@@ -150,7 +150,6 @@ Worker::Options Phase::OptionsOf(uint32_t thread) const {
   return options;
 }
 
-// Returns the state that is.
 Phase::State Phase::PollWhile(State state, Backend& backend) {
   std::unique_lock lock(mutex_);
   while (!goes_on_.wait_for(lock, kWaitStep, [&] { return state_ != state; })) {
@@ -199,7 +198,7 @@ void Phase::ThreadMain(uint32_t thread) {
   Arrive();
   if (PollWhile(State::kConnecting, **backend) == State::kEnding) return;  // another failed
 
-  // Open loop: the threads take turns.
+  // In an open loop the threads start their operations in turn.
   const int64_t turn =
       plan_.target_ops == 0 ? 0 : static_cast<int64_t>(kNsPerSecond * thread / plan_.target_ops);
   part.worker->Begin(begin_ns_ + turn);
@@ -220,7 +219,7 @@ absl::StatusOr<int64_t> Phase::BeginNs() const {
   const int64_t left_ns = static_cast<int64_t>(plan_.start_at * kNsPerSecond) - WallNs();
   if (left_ns < kHeadStartNs) {
     return absl::FailedPreconditionError(
-        absl::StrFormat("--start_at: that time was over %.3f s before all were connected",
+        absl::StrFormat("--start_at: that time had passed %.3f s before all threads were connected",
                         static_cast<double>(kHeadStartNs - left_ns) / kNsPerSecond));
   }
   return now + left_ns;
@@ -253,7 +252,7 @@ absl::StatusOr<PhaseResult> Phase::Measure() {
     return result;
   }
   if (Interrupted()) result.cut_short = kInterrupted;
-  // After errors the server may be gone; the result is worth more than its totals.
+  // After errors the server may be gone. The result is still useful without its totals.
   auto after = environment_.totals();
   if (!after.ok() && result.metrics.errors() == 0) return after.status();
   if (after.ok()) result.after = *after;

@@ -25,7 +25,7 @@ constexpr uint64_t kHeartbeatOffset = uint64_t{kReceives} * kMessageBytesMax;
 constexpr uint64_t kReadAlignment = 64;
 constexpr uint64_t kPageBytes = 4096;
 constexpr size_t kCompletionsPerPoll = 16;
-// Reading the clock costs a good part of a READ, so only one of so many Polls reads it.
+// Reading the clock is slow compared to a READ, so only one in kPollsPerClock Polls reads it.
 constexpr uint32_t kPollsPerClock = 64;
 constexpr int64_t kDrainNs = 2 * kNsPerSecond;
 
@@ -89,7 +89,7 @@ absl::Status RawReadBackend::MakeResources() {
   GANNET_ASSIGN_OR_RETURN(const Device device, DescribeDevice(connector_->verbs()));
   pd_.reset(ibv_alloc_pd(device.verbs));
   if (pd_ == nullptr) return LastErrnoStatus("cannot allocate a protection domain");
-  const uint32_t sends = options_.depth + 3;  // a heartbeat, a window, the drain
+  const uint32_t sends = options_.depth + 3;  // and a heartbeat, a window, the drain
   GANNET_ASSIGN_OR_RETURN(queue_, CompletionQueue::Create(device.verbs, sends + kReceives, false));
   GANNET_RETURN_IF_ERROR(queue_->Reserve(sends + kReceives));
   const uint64_t stride = AlignUp(options_.read_bytes, kReadAlignment);
@@ -113,7 +113,8 @@ absl::Status RawReadBackend::TakeGrant() {
   span_bytes_ = options_.span_bytes == 0 ? grant_.region_bytes
                                          : std::min(options_.span_bytes, grant_.region_bytes);
   if (span_bytes_ < AlignUp(options_.read_bytes, kReadAlignment)) {
-    return absl::InvalidArgumentError("what is to be read is smaller than one READ");
+    return absl::InvalidArgumentError(
+        "the region, or --raw_span, is smaller than one READ of --value_size bytes");
   }
   return absl::OkStatus();
 }
@@ -234,7 +235,7 @@ void RawReadBackend::KeepAlive() {
   heartbeat_in_flight_ = true;
 }
 
-// Nobody knows which READs are still in flight, so their sinks are not used again.
+// It is unknown which READs are still in flight, so their sinks are not used again.
 void RawReadBackend::Break() {
   if (broken_) return;
   broken_ = true;

@@ -43,7 +43,7 @@ absl::StatusCode CodeOf(const redisReply& error) {
              : absl::StatusCode::kInternal;
 }
 
-// One connection, not blocking. The answers come in the order of the operations.
+// A non-blocking connection. Its answers come in the order of its operations.
 class Lane {
  public:
   explicit Lane(Connection connection) : connection_(std::move(connection)) {
@@ -63,7 +63,7 @@ class Lane {
     return Append(words, sizes, 3, {user_data, OpType::kPut, {}});
   }
 
-  // Whatever the socket takes and gives now. Failures stay in the connection.
+  // Writes and reads as much as the socket allows now. A failure stays in connection_->err.
   size_t Poll(std::span<Completion> out) {
     if (pending_.empty()) return 0;
     if (written_ == 0) redisBufferWrite(connection_.get(), &written_);
@@ -72,7 +72,8 @@ class Lane {
     return done > 0 || connection_->err == 0 ? done : FailAll(out);
   }
 
-  // What to wait for. A negative descriptor, which poll ignores, where nothing is under way.
+  // Returns the socket events to wait for. If no operation is in flight, the descriptor is
+  // negative, and poll ignores it.
   pollfd Awaited() const {
     const auto events = static_cast<short>(written_ ? POLLIN : POLLIN | POLLOUT);
     return {pending_.empty() ? -1 : connection_->fd, events, 0};
@@ -140,12 +141,12 @@ class Lane {
 
   Connection connection_;
   bool late_ = false;
-  int written_ = 1;  // everything appended
+  int written_ = 1;  // not 0: everything appended was written
   std::deque<Pending> pending_;
 };
 
-// Several lanes, so that the server works on one while this thread works on another. An operation's
-// lane is its slot's, which keeps them equally full.
+// Uses several lanes, so that the server works on one while this thread works on another. The
+// operation's slot chooses its lane, which keeps the lanes equally full.
 class RedisBackend : public Backend {
  public:
   RedisBackend(std::vector<Connection> connections, std::chrono::milliseconds deadline)
@@ -190,7 +191,7 @@ class RedisBackend : public Backend {
     return done;
   }
 
-  // Until a socket is ready, at most so long: an open loop has operations due then.
+  // Sleeps until a socket is ready, at most `ns` nanoseconds.
   void Sleep(int64_t ns) {
     bool awaits = false;
     for (size_t i = 0; i < lanes_.size(); ++i) {
@@ -210,10 +211,10 @@ class RedisBackend : public Backend {
   std::vector<Lane> lanes_;
   std::vector<pollfd> awaited_;
   const int64_t deadline_ns_;
-  int64_t progress_ns_ = 0;  // when the present wait for an answer began; 0: there is none
+  int64_t progress_ns_ = 0;  // when the current wait for an answer began; 0: it does not wait
 };
 
-// The number after "NAME:" in the answer of INFO; 0 when it is not there.
+// Returns the number after "NAME:" in the answer of INFO, or 0 if there is none.
 double NumberIn(std::string_view info, std::string_view name) {
   const size_t at = info.find(absl::StrCat("\n", std::string(name), ":"));
   if (at == std::string_view::npos) return 0;

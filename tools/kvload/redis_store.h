@@ -9,11 +9,11 @@
 
 namespace gannet::kvload {
 
-// A Redis server through hiredis. Operations are pipelined: what was started between two Polls goes
-// out with one write a connection, each is answered by itself, and the answers are taken as they
-// come. Options::connections a thread.
+// Opens a Redis server, through hiredis. A thread uses Options::connections connections, and
+// pipelines its operations. Those that start between two Polls go out with one write per
+// connection. Each has its own answer, and Poll returns the answers as they arrive.
 //
-// Unavailable, naming the address and how to start one.
+// Unavailable: the server cannot be reached. The text has its address and says how to start one.
 absl::StatusOr<std::unique_ptr<Store>> OpenRedis(const Options& options);
 
 }  // namespace gannet::kvload

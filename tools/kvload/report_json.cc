@@ -81,7 +81,7 @@ Json ErrorsJson(const Metrics& metrics) {
 
 Json OptionsJson(const Report& report) {
   const Options& options = report.options;
-  // null for a trace, which brings its own records and sizes.
+  // Returns null for a trace, because a trace has its own records and sizes.
   const auto unless_trace = [&report](uint64_t value) {
     return report.workload == kTraceWorkload ? Json(nullptr) : Json(value);
   };

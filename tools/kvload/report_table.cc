@@ -16,7 +16,7 @@ void AppendPhase(std::string_view name, const PhaseResult& result, std::string& 
   absl::StrAppendFormat(&out, "%-9s %d operations in %.2f s: %.0f operations/s\n",
                         std::string(name), result.metrics.answered(), result.seconds, rate);
   if (result.dead_seconds > 0) {
-    absl::StrAppendFormat(&out, "          and %.2f s without a server, which are left out\n",
+    absl::StrAppendFormat(&out, "          without the %.2f s when no server answered\n",
                           result.dead_seconds);
   }
 }
@@ -75,7 +75,7 @@ void AppendWrong(const Metrics& metrics, std::string& out) {
   for (const auto& [code, count] : metrics.errors_by_code) {
     absl::StrAppendFormat(&out, "error: %s, %d times\n", absl::StatusCodeToString(code), count);
   }
-  if (metrics.gave_up) absl::StrAppend(&out, "gave up: nothing but errors\n");
+  if (metrics.gave_up) absl::StrAppend(&out, "gave up: too many errors in a row\n");
 }
 
 }  // namespace
@@ -115,7 +115,7 @@ std::string ToTable(const Report& report) {
   if (report.load) AppendWrong(report.load->metrics, out);
   AppendWrong(measured.metrics, out);
   if (!measured.cut_short.empty()) {
-    absl::StrAppend(&out, "CUT SHORT: ", measured.cut_short, "; the figures are until then\n");
+    absl::StrAppend(&out, "CUT SHORT: ", measured.cut_short, "; the figures end there\n");
   }
   return out;
 }

@@ -12,7 +12,7 @@
 namespace gannet::kvload {
 namespace {
 
-// Item `index` of `parts` as equal parts of [0, total) as can be.
+// Divides [0, total) into `parts` parts that are as equal as possible, and returns part `index`.
 struct Share {
   uint64_t first;
   uint64_t end;
@@ -39,7 +39,7 @@ PhasePlan PlanOf(const Options& options, std::string name, uint64_t operations) 
   return plan;
 }
 
-// A thread's share of `operations` of the mix.
+// Returns the source of one thread's share of `operations` operations of the mix.
 YcsbSource SourceOf(const Options& options, const Mix& mix, uint64_t operations, uint32_t thread,
                     AcknowledgedCounter& records) {
   return YcsbSource(mix, ShareOf(operations, thread, options.threads).size(), options.sizes,
@@ -61,7 +61,7 @@ absl::StatusOr<PhaseResult> RunYcsb(const Options& options, const Mix& mix, bool
   plan.seconds = options.seconds;
   plan.start_at = options.start_at;
   plan.target_ops = options.target_ops;
-  // A server that came back while the run waited for it is empty.
+  // A server that was restarted during the run has lost the records, so misses are honest then.
   plan.worker.misses_are_wrong = loaded && !options.allow_misses && !options.waits_for_server;
   if (options.warm_up) {
     plan.warm_up = [&options](uint32_t thread) {
@@ -102,7 +102,7 @@ absl::StatusOr<Report> RunTrace(const Options& options, const Environment& envir
     plan.worker.value_bytes_max = std::max(plan.worker.value_bytes_max, event.size);
     if (options.verify && event.size < kVerifiedValueBytesMin) {
       return absl::InvalidArgumentError(
-          "the trace has values too small to prove themselves: give --verify=false");
+          "the trace has values that are too small to be verified: give --verify=false");
     }
   }
   plan.target_ops = options.target_ops;

@@ -8,9 +8,9 @@
 
 namespace gannet::kvload {
 
-// Runs what the options ask for: a load, a YCSB workload, bare READs or a trace. The report's
-// device and kind are the caller's to fill in. Fails when it could not be
-// measured; errors of operations and wrong values are in the report.
+// Runs what the options ask for: a load, a YCSB workload, bare READs or a trace. The caller fills
+// in the report's device and kind. Fails if the run could not be measured. Failed operations and
+// wrong values are in the report.
 absl::StatusOr<Report> Run(const Options& options, const Environment& environment);
 
 }  // namespace gannet::kvload

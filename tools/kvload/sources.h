@@ -18,8 +18,8 @@ struct Sizes {
   uint32_t value_bytes = 100;
 };
 
-// Inserts records [first, end), each once, or reads them to warm up. With a stride, these are the
-// records `stride * [first, end)`.
+// Inserts records [first, end), each once, or reads them to warm up. With a stride, uses the
+// records stride * i for i in [first, end).
 class LoadSource : public OperationSource {
  public:
   LoadSource(uint64_t first, uint64_t end, Sizes sizes, OpKind kind = OpKind::kInsert,
@@ -77,7 +77,7 @@ class TraceSource : public OperationSource {
   uint32_t threads_;
 };
 
-// Bare READs in place of the GETs of another source. The backend knows which items to READ. The
+// Replaces the GETs of another source by bare READs. The backend knows which items to READ. The
 // source still draws the keys, so that the caller's work is the same as for a GET.
 class RawReadSource : public OperationSource {
  public:
@@ -88,8 +88,8 @@ class RawReadSource : public OperationSource {
   YcsbSource gets_;
 };
 
-// Prepares READs of items: a GET of every key, from which the backend learns the item's place, and
-// then the READs themselves, which map the pages.
+// Prepares READs of items. First comes a GET of every key, from which the backend learns the item's
+// place. Then come the READs themselves, which map the pages.
 class LocateSource : public OperationSource {
  public:
   explicit LocateSource(const YcsbSource& gets) : gets_(gets), reads_(gets) {}

@@ -11,7 +11,7 @@ namespace gannet::kvload {
 namespace {
 
 constexpr size_t kCompletionsPerPollMax = 64;
-// Sequences of different threads must not meet.
+// The thread's number is in the upper bits, so the sequences of two threads never overlap.
 constexpr int kThreadShift = 48;
 
 }  // namespace
@@ -37,7 +37,7 @@ bool Worker::Poll() {
   if (done > 0) {
     const int64_t now = clock_();
     for (size_t i = 0; i < done; ++i) Finish(completions_[i], now);
-    // Before others are begun, which would be charged for the pause.
+    // Yields before new operations start. Otherwise the pause would count as their latency.
     if (options_.shares_core && turn_.Over(now)) sched_yield();
   } else if (!backend_.lost().empty()) [[unlikely]] {
     if (!GoesOnWithoutServer()) return false;
@@ -59,14 +59,15 @@ int64_t Worker::End() {
   return now;
 }
 
-// An operation that is due while all slots are taken waits for an answer.
+// Returns how long Poll may wait. If all slots are taken, an operation that is due cannot start
+// before an answer comes, so the due time does not limit the wait.
 int64_t Worker::PatienceNs() const {
   const bool waits_for_due = options_.interval_ns != 0 && !source_empty_ && !free_.empty();
   if (!waits_for_due) return source_empty_ && free_.size() == slots_.size() ? 0 : kPatienceNs;
   return std::clamp<int64_t>(next_due_ns_ - clock_(), 0, kPatienceNs);
 }
 
-// What is done for the operations themselves, choosing a key for one, comes before the clock.
+// The source chooses keys before the clock is read, so that its work does not count as latency.
 void Worker::StartDue() {
   if (source_empty_ || free_.empty() || backend_.away()) return;
   const bool closed_loop = options_.interval_ns == 0;
@@ -176,7 +177,7 @@ bool Worker::CheckRead(const Slot& slot, const Completion& completion) {
   const uint32_t size = completion.info.value_bytes;
   if (size > slot.buffer.size()) {
     metrics_.AddWrong(slot.operation.key,
-                      absl::StrCat("a value of ", size, " bytes, which is not", " of this run"));
+                      absl::StrCat("a value of ", size, " bytes, larger than any in this run"));
     return false;
   }
   const auto verdict = VerifyValue(slot.operation.key, std::span(slot.buffer).first(size));

@@ -18,26 +18,27 @@
 
 namespace gannet::kvload {
 
-// One thread of a load run: keeps up to `depth` operations of a source in flight on a backend,
-// checks what comes back and measures it. It owns no thread: call Poll until it says false.
+// Runs one thread's operations of a load run. Keeps up to `depth` operations of a source in flight
+// on a backend, and checks and measures the answers. It owns no thread: the caller calls Poll until
+// that returns false.
 //
-// Closed loop (interval 0): an operation starts as soon as another has ended, and latency counts
-// from there. Open loop: operation i is due at start + i * interval; it is started when a slot is
-// free, but its latency counts from when it was due, so a stall of the store is charged to every
-// operation it held up.
+// Closed loop (interval 0): an operation starts as soon as another has ended, and its latency
+// counts from there. Open loop: operation i is due at start + i * interval, and starts when a slot
+// is free. Its latency counts from the time it was due. So a stall of the store is charged to every
+// operation that it delays.
 //
 // Not thread safe, except finished().
 class Worker {
  public:
   struct Options {
     uint32_t depth = 1;
-    uint32_t thread = 0;            // its number makes the sequences in its values unique
-    uint32_t value_bytes_max = 0;   // of any value in this run
-    bool verify = true;             // of every value that is read
-    bool misses_are_wrong = false;  // every key is known to be there
-    int64_t interval_ns = 0;        // 0 = closed loop
-    bool waits_for_server = false;  // when it is lost; otherwise the worker stops
-    bool shares_core = false;       // lets others have a turn now and then
+    uint32_t thread = 0;            // makes the sequence numbers in the thread's values unique
+    uint32_t value_bytes_max = 0;   // size of the largest value in this run
+    bool verify = true;             // check every value that is read
+    bool misses_are_wrong = false;  // count a miss as wrong, because every key was loaded
+    int64_t interval_ns = 0;        // 0: closed loop
+    bool waits_for_server = false;  // wait for a lost server; otherwise the worker stops
+    bool shares_core = false;       // yield the core to other threads now and then
   };
   using Clock = int64_t (*)();  // nanoseconds, monotonic
 
@@ -45,36 +46,37 @@ class Worker {
   Worker(const Options& options, Backend& backend, OperationSource& source,
          const ValueMaker& values, Clock clock);
 
-  // Open loop: when operation 0 is due. Call it before the first Poll.
+  // Sets when operation 0 is due, in an open loop. Call it before the first Poll.
   void Begin(int64_t first_due_ns) { next_due_ns_ = first_due_ns; }
-  // Starts what is due, waits for an answer or for what is due next, at most for kPatienceNs, and
-  // finishes what is done. Returns false if the source is empty and nothing
-  // is in flight, if nothing but errors came back and it gave up, or if the server is lost.
+  // Starts the operations that are due, waits for an answer or the next due time, at most for
+  // kPatienceNs, and finishes the operations that were answered. Returns false if the work is over:
+  // the source is empty and nothing is in flight, the worker gave up after too many errors, or the
+  // server is lost.
   bool Poll();
-  // Starts nothing more. What is in flight is still finished by Poll.
+  // Starts no more operations. Poll still finishes those in flight.
   void Stop() { source_empty_ = true; }
-  // When the work was over: the last answer of a server that was lost, the clock's time otherwise.
-  // Call it once, after Poll returned false.
+  // Returns when the work was over: the time of the last answer if the server is lost, otherwise
+  // the current time. Call it once, after Poll returned false.
   int64_t End();
 
   const Metrics& metrics() const { return metrics_; }
-  // Operations ended so far, for a progress line. Any thread.
-  // Relaxed: a figure to look at; the metrics are read after the thread was joined.
+  // Returns how many operations have ended, for a progress line. Any thread may call it.
+  // Relaxed: the number is only shown. The metrics are read after the thread was joined.
   uint64_t finished() const { return finished_.load(std::memory_order_relaxed); }
 
-  // After so many errors in a row, the store is taken for gone.
+  // After so many errors in a row, the worker gives up.
   static constexpr uint32_t kErrorsInARowMax = 1000;
-  // So long a Poll takes at most: its caller may have other things to look at.
+  // The longest time that a Poll waits, so that its caller can look at other things.
   static constexpr int64_t kPatienceNs = 100 * kNsPerMs;
 
  private:
-  // What is in flight for a slot's operation.
+  // The step of a slot's operation that is in flight.
   enum class Stage : uint8_t { kReading, kWriting };
   struct Slot {
     Operation operation;
     Stage stage = Stage::kReading;
     int64_t began_ns = 0;
-    OpCost first_cost;  // rmw: of its GET
+    OpCost first_cost;  // the cost of an rmw's GET
     std::vector<std::byte> buffer;
   };
 
@@ -100,7 +102,7 @@ class Worker {
 
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;
-  std::vector<uint32_t> starting_;  // within StartDue
+  std::vector<uint32_t> starting_;  // used only within StartDue
   std::vector<Completion> completions_;
   Turn turn_;
   bool source_empty_ = false;
@@ -108,7 +110,7 @@ class Worker {
   uint64_t sequence_;
   uint32_t errors_in_a_row_ = 0;
   int64_t last_answer_ns_ = 0;
-  int64_t lost_since_ns_ = 0;  // 0: the server is there
+  int64_t lost_since_ns_ = 0;  // 0: the server is not lost
   Metrics metrics_;
   std::atomic<uint64_t> finished_{0};
 };

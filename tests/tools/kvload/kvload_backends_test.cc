@@ -146,7 +146,7 @@ TEST(KvloadBackendsUsageTest, WrongFlagsAreRefused) {
     for (const std::string backend : {"redis", "memcached"}) {
       const Finished done = RunProgram({kvload, "--backend=" + backend, flag});
       EXPECT_EQ(done.exit_code, 2);
-      EXPECT_THAT(done.err, HasSubstr("means nothing with --backend=" + backend));
+      EXPECT_THAT(done.err, HasSubstr("has no effect with --backend=" + backend));
     }
   }
   EXPECT_THAT(RunProgram({kvload, "--raw_items"}).err, HasSubstr("--workload=raw_read"));

@@ -64,7 +64,7 @@ TEST_F(LossWatchTest, AConnectionThatComesBackIsNotLost) {
 
 TEST_F(LossWatchTest, AnotherRunOfTheServerIsLostAtOnceAndForGood) {
   watch_.Look(Servers(true, 2), kBrokenNs + 10);
-  EXPECT_THAT(std::string(watch_.lost()), HasSubstr("host:2 was started anew"));
+  EXPECT_THAT(std::string(watch_.lost()), HasSubstr("host:2 was restarted and lost its data"));
   watch_.Look(Servers(true, 2), kBrokenNs + 20);
   EXPECT_NE(watch_.lost(), "");
 }
