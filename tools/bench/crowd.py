@@ -1,4 +1,4 @@
-"""Many clients on few cores: what all of them get together, and what they use while idle."""
+"""Measures many clients on few cores: their throughput together, and their CPU time while idle."""
 
 import contextlib
 import json
@@ -12,9 +12,9 @@ import servers
 
 RECORDS = 50_000
 VALUE_SIZE = 100
-# Beside the time of the run: for processes to start and connect while others do.
+# Time before the run, for the processes to start and connect at the same time.
 LEAD_SECONDS, LEAD_SECONDS_EACH = 0.5, 0.04
-WARM_UP_SECONDS_EACH = 0.06  # of one that first reads all records
+WARM_UP_SECONDS_EACH = 0.06  # more time for a process that first reads all records
 LATE = "that time had passed"
 TRIES = 4
 
@@ -40,7 +40,7 @@ class Crowd:
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
 
     def together(self, backend, address, count, flags):
-        """The reports of `count` kvload processes that run at the same time."""
+        """Runs `count` kvload processes at the same time, and returns their reports."""
         lead = LEAD_SECONDS + LEAD_SECONDS_EACH * count
         if "--warm_up" in flags:
             lead += WARM_UP_SECONDS_EACH * count
@@ -70,7 +70,7 @@ class Crowd:
 
     def row(self, backend, address, mode, count, workload, depth):
         flags = [f"--workload={workload}", f"--depth={depth}"]
-        if backend == "gannet":  # the others' clients remember nothing
+        if backend == "gannet":  # clients of other stores have nothing to remember
             flags.append("--warm_up")
         if mode == "threads":
             reports = self.together(backend, address, 1, [*flags, f"--threads={count}"])
@@ -108,7 +108,7 @@ class Crowd:
         return rows
 
     def neighbours(self):
-        """One client beside so many busy loops."""
+        """Measures one client beside several numbers of busy loops."""
         rows = []
         for backend in self.scale["backends"]:
             with self.loaded(backend) as address:
@@ -120,11 +120,11 @@ class Crowd:
         return rows
 
     def idle(self):
-        """CPU time of a server and its idle clients, and of a client with a GET a millisecond."""
+        """Measures the CPU time of a server and its idle clients, and of a client with 1,000 GETs a second."""
         clients, seconds = self.scale["idle_clients"], self.scale["idle_seconds"]
         with servers.gannet(self.build, "--memory=256M") as address:
             self.load("gannet", address)
-            # Each waits for commands, connected.
+            # Each kvcli connects and then waits for commands.
             command = [f"{self.build}/bin/kvcli", f"--server={address}", "--device=soft"]
             with processes_of([command] * clients, stdin=subprocess.PIPE) as waiting:
                 time.sleep(LEAD_SECONDS + LEAD_SECONDS_EACH * clients * 2)
@@ -141,7 +141,7 @@ class Crowd:
 
     @staticmethod
     def server_pid(address):
-        """Of the child that listens there; servers.py keeps it to itself."""
+        """Returns the process id of the kvserver child, because servers.py gives only its address."""
         for pid in children():
             with contextlib.suppress(OSError):
                 with open(f"/proc/{pid}/cmdline", "rb") as file:
@@ -156,7 +156,7 @@ def children():
 
 
 def cpu_seconds(pid):
-    """Of all threads so far, to the nanosecond: proc(5), schedstat."""
+    """Returns the CPU time of a process's threads so far, to the nanosecond; see schedstat in proc(5)."""
     used = 0
     for thread in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{thread}/schedstat", encoding="utf-8") as file:

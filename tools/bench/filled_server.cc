@@ -1,7 +1,7 @@
 // filled_server ITEMS MEMORY_BYTES INDEX_SLOTS [CHURN]: runs a server that already holds ITEMS
 // items, with kvload's keys of 16 bytes and values of 64. It stores them without a network. With
-// CHURN, it deletes and inserts all of them again so many times. Prints READY and its address. Ends
-// when its standard input does. For tools/figures/scale and tools/bench.
+// CHURN, it deletes and inserts all items again CHURN times. Prints READY and its address. Exits at
+// the end of its standard input. For tools/figures/scale and tools/bench.
 
 #include <cstdio>
 #include <cstdlib>
@@ -34,8 +34,8 @@ void Delete(Store& store, uint64_t begin, uint64_t end) {
   }
 }
 
-// Churns a part of the keys at once: a key that comes back before another one left would find its
-// old slot.
+// Deletes a part of the keys, and then inserts them again. With only one key at a time, a key would
+// find its old slot again, so nothing would change.
 void Churn(Store& store, uint64_t items) {
   constexpr uint64_t kParts = 16;
   for (uint64_t i = 0; i < kParts; ++i) {

@@ -1,11 +1,12 @@
-// What the machine can do without a device, as JSON: the floor that softverbs' figures stand
-// beside.
+// Measures what the machine's memory can do without a device, and prints JSON. Softverbs' figures
+// are compared with this floor.
 //
-//   memcpy   64 bytes from a buffer of --footprint bytes: always the same ones, and random ones
-//   ring     a message of 64 bytes to another process and back, through shared memory, both polling
+//   memcpy   copies 64 bytes from a buffer of --footprint bytes: always the same, or random ones
+//   ring     sends a message of 64 bytes to another process and back, through shared memory, while
+//            both poll
 //
-// Times are nanoseconds. A copy is timed together with --batch others, as a clock costs more than
-// it.
+// Times are nanoseconds. --batch copies are timed together, because reading the clock takes longer
+// than a copy.
 
 #include <gflags/gflags.h>
 #include <sched.h>
@@ -22,10 +23,10 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-DEFINE_uint64(footprint, uint64_t{4} << 30, "bytes that random copies are spread over");
-DEFINE_uint32(batches, 20'000, "timed batches of copies");
-DEFINE_uint32(batch, 64, "copies in a batch");
-DEFINE_uint32(round_trips, 200'000, "messages sent and answered");
+DEFINE_uint64(footprint, uint64_t{4} << 30, "bytes of memory that random copies are spread over");
+DEFINE_uint32(batches, 20'000, "number of batches of copies, which are timed one by one");
+DEFINE_uint32(batch, 64, "number of copies in a batch");
+DEFINE_uint32(round_trips, 200'000, "number of messages that are sent and answered");
 
 namespace gannet {
 namespace {
@@ -55,7 +56,7 @@ void* Map(size_t bytes, int flags) {
 // --- memcpy
 // ---------------------------------------------------------------------------------------
 
-// The next of a sequence of addresses that nothing predicts (splitmix64).
+// Returns the next of a sequence of numbers that the processor cannot predict (splitmix64).
 uint64_t NextRandom(uint64_t* state) {
   uint64_t z = *state += 0x9e3779b97f4a7c15;
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
@@ -63,8 +64,8 @@ uint64_t NextRandom(uint64_t* state) {
   return z ^ (z >> 31);
 }
 
-// Each copy waits for the one before, as a GET that is one at a time does: its address depends on
-// what was copied, which is zero.
+// Each copy waits for the one before, as GETs do that run one at a time: the address of a copy
+// depends on the bytes that were copied before, which are zero.
 Json TimeCopies(const uint8_t* from, uint64_t lines) {
   std::vector<double> samples;
   uint64_t state = 1, copied[kMessage / 8] = {};
@@ -83,7 +84,8 @@ Json TimeCopies(const uint8_t* from, uint64_t lines) {
 // --- the ring
 // -------------------------------------------------------------------------------------
 
-// One producer, one consumer; the counters count messages and each has a cache line of its own.
+// A ring with one producer and one consumer. The counters count messages. Each has its own cache
+// line.
 struct Ring {
   static constexpr uint64_t kPlaces = 256;
   alignas(64) std::atomic<uint64_t> tail;  // the producer's
@@ -94,7 +96,7 @@ struct Pair {
   Ring there, back;
 };
 
-// Spins until done() holds. A core may be shared: after a while it goes to whoever waits for it.
+// Spins until done() holds. Both processes may share a core, so this yields it after a while.
 template <class Done>
 void SpinUntil(Done&& done) {
   for (int spins = 0; !done(); ++spins) {
@@ -176,7 +178,7 @@ int Run() {
 }  // namespace gannet
 
 int main(int argc, char** argv) {
-  gflags::SetUsageMessage("floor [--footprint=BYTES]: what memory alone takes, as JSON");
+  gflags::SetUsageMessage("floor [--footprint=BYTES]: prints the times of bare memory as JSON");
   gflags::ParseCommandLineFlags(&argc, &argv, true);
   return gannet::Run();
 }

@@ -1,5 +1,8 @@
-"""Counts of lookups and writes that hold on every machine: READs by fill of the index and with a small
-location cache, posts and completions by depth, of MultiGets, and of the server under PUTs."""
+"""Counts the verbs of lookups and writes, which are the same on every machine.
+
+Counts READs by fill of the index and with a small location cache. Counts posts and completions by
+depth, of MultiGets, and of the server under PUTs.
+"""
 
 import os
 
@@ -9,7 +12,7 @@ SLOTS_PER_BUCKET, BUCKET_BYTES, ITEM_BYTES = 14, 128, 112
 
 
 def filled(build, items, slots, churn=0):
-    """A server with so many items of 64 bytes, put there without a network."""
+    """Starts a server that holds `items` items of 64 bytes, which it stores without a network."""
     memory = slots * BUCKET_BYTES // SLOTS_PER_BUCKET + items * ITEM_BYTES * 11 // 10 + (64 << 20)
     return servers.ready_server([f"{build}/bin/filled_server", str(items), str(memory), str(slots),
                                  str(churn)])
@@ -25,14 +28,14 @@ class Lookup:
                                  f"--operations={operations}", *flags)
 
     def by_fill(self, fill):
-        """READs of hits and of misses, after every key was deleted and inserted again twice."""
+        """Counts READs of hits and misses, after every key was deleted and inserted again twice."""
         slots = self.scale["index_buckets"] * SLOTS_PER_BUCKET
         items = int(fill * slots)
         uniform = ["--distribution=uniform", "--location_cache=0"]
         with filled(self.bench.build, items, slots, churn=2) as address:
             hits = self.gets(address, items, items, "--depth=32", *uniform)
-            # One at a time: a miss is believed only of a READ that was quick. Of so many keys
-            # nearly none is there.
+            # One at a time, because a client believes a miss only if the READ was quick. Nearly none
+            # of so many keys exists.
             misses = self.gets(address, 1000 * items, self.scale["misses"], "--depth=1", *uniform)
         cold = hits["verbs"]["get_cold"]["reads_per_op"]
         return {"fill": hits["index_fill"], "keys": items, "reads_per_cold_get": cold,
@@ -40,7 +43,7 @@ class Lookup:
                 "index_reads_per_miss": misses["verbs"]["get_miss"]["reads_per_op"]}
 
     def popular(self):
-        """Zipf 0.99 with room for 1 % of the locations, from an empty cache on."""
+        """Counts READs under zipf 0.99, with room for 1 % of the locations in a cache that is empty at first."""
         items = self.scale["zipf_items"]
         cache = items // 100 * 16
         with filled(self.bench.build, items, items * 5 // 4) as address:
@@ -61,7 +64,7 @@ class Lookup:
         return rows
 
     def puts(self):
-        """Four clients with 32 PUTs each in flight, to keys that are there."""
+        """Counts the verbs of PUTs to existing keys, by four clients with 32 in flight each."""
         items = self.scale["depth_items"]
         flags = ["--phase=load", f"--records={items}", "--value_size=64", "--threads=4", "--depth=32"]
         with servers.gannet(self.bench.build, "--memory=1G") as address:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Renders what tools/bench/bench measured as Markdown.
+"""Renders the results of tools/bench/bench as Markdown.
 
     render.py BENCH.json              # prints the tables
-    render.py BENCH.json PAGE.md      # replaces what is between the markers of each group that was
-                                      # measured; a page with markers of the summary gets that instead
+    render.py BENCH.json PAGE.md      # replaces the text between the markers of each measured group;
+                                      # in a page with markers of the summary, replaces the summary
 """
 
 import json
@@ -19,7 +19,7 @@ SUMMARY = "./dev bench, its summary"
 
 
 def of(figures, *path, digits=2, factor=1.0):
-    """The figure at a path of keys; '-' where it is not."""
+    """Returns the figure at a path of keys, or '-' if there is none."""
     for key in path:
         figures = (figures or {}).get(key)
     return number(None if figures is None else figures * factor, digits)
@@ -65,7 +65,7 @@ def instructions(result):
         for line in counted:
             rows.append([f"`{name}`", number(line["own"], 1), number(line["verbs"], 1),
                          number(line["total"], 1)])
-    return ("**Instructions per operation**, counted by callgrind; the tests of these names bound "
+    return ("**Instructions per operation**, counted by callgrind. Tests with these names limit "
             "them\n\n" + table(["test", "own", "inside verbs calls", "together"], rows))
 
 
@@ -103,7 +103,7 @@ def spans(result):
                     for span in result["spans"])
     return ("**GETs beside bare READs** of the same bytes at the same addresses: uniformly random keys, "
             "locations known, depth 1 for latency\n\n" + table(header, rows) +
-            f"\n\nOne key over and over, so that all lies in the processor's caches, p50: {hot}.")
+            f"\n\nRatio of the p50s for a single key, whose data stays in the processor's caches: {hot}.")
 
 
 def verbs(result):
@@ -130,7 +130,7 @@ def setting(row):
 
 
 def ycsb(result):
-    """One operation at a time, and each store at its best."""
+    """Returns the tables of the stores: one operation at a time, and the best of all settings."""
     parts = []
     for aim, heading in [("throughput", "the best of all settings"), ("latency", "one operation at a time")]:
         rows = []
@@ -172,7 +172,7 @@ def best(rows, figure):
 
 
 def side_by_side(result):
-    """The rows of ycsb that the README shows."""
+    """Returns the table of the stores for the README."""
     rows_of = {(row["workload"], row["backend"]): row
                for row in result["ycsb"] if row["aim"] == "throughput"}
     mixes = {"a": "50 % PUT", "b": "5 % PUT", "c": "GET only", "d": "5 % insert, latest",
@@ -197,7 +197,7 @@ def side_by_side(result):
 
 
 def crowd(result):
-    """Many clients on few cores."""
+    """Returns the tables of many clients on few cores."""
     measured = result["crowd"]
     rows_of = {(row["mode"], row["workload"], row["depth"], row["clients"], row["backend"]): row
                for row in measured["totals"]}
@@ -205,10 +205,12 @@ def crowd(result):
     for mode, workload, depth in dict.fromkeys(key[:3] for key in rows_of):
         parts.append(f"*Workload {workload}, depth {depth}, {mode}*\n\n" +
                      crowd_table(rows_of, (mode, workload, depth)))
-    return (f"**A crowd**: so many kvload {result['crowd']['seconds']:g} s together, as processes or as threads of one, a "
-            "client each; 50,000 records, 100-byte values. Gannet's clients first read all records once, to know where they are. Of processes the p50 is the middle one's, the p99 the worst one's; "
-            "*longest* is of all operations. Aims: every sum at least 0.7 of the best, 5 times the others' at depth 1, twice "
-            "at depth 32\n\n" + "\n\n".join(parts) + "\n\n" + neighbours(measured) + "\n\n" + idle(measured))
+    return (f"**A crowd**: many clients run for {result['crowd']['seconds']:g} s at the same time, as kvload processes or "
+            "as threads of one kvload; 50,000 records, 100-byte values. Gannet's clients first read all records once, to "
+            "learn their locations. For processes, the p50 is the median of the processes' p50s, and the p99 is the worst "
+            "process's. *longest* is the slowest operation of all. Aims: every sum is at least 0.7 of the best, 5 times the "
+            "other stores' at depth 1, and twice theirs at depth 32\n\n" +
+            "\n\n".join(parts) + "\n\n" + neighbours(measured) + "\n\n" + idle(measured))
 
 
 def crowd_table(rows_of, setting):
@@ -235,8 +237,9 @@ def neighbours(measured):
              number(row["ops_per_second"] / alone[row["backend"], row["depth"]], 2),
              of(row, "get", "p99_us", digits=0), of(row, "put", "p99_us", digits=0)]
             for row in measured["neighbours"]]
-    return ("*One client beside busy loops of a shell*\n\n" +
-            table(["store", "depth", "loops", "operations/s", "of none", "GET p99 us", "PUT p99 us"], rows))
+    return ("*One client beside shells in busy loops*\n\n" +
+            table(["store", "depth", "loops", "operations/s", "relative to no loops", "GET p99 us",
+                   "PUT p99 us"], rows))
 
 
 def idle(measured):
@@ -261,17 +264,17 @@ def by_fill(result):
             f"{row['index_reads_per_hit']:.3f} (aim: at most {FILL_BOUNDS[percent]:.3f})",
             f"{row['reads_per_cold_get']:.3f}" + (" (aim: at most 2.02)" if ninety else ""),
             f"{row['index_reads_per_miss']:.3f}" + (" (aim: at most 1.02)" if ninety else "")])
-    return ("**READs by fill of the index**, of all slots, after every key was deleted and inserted "
-            "again twice\n\n" + table(["fill", "keys", "READs of the index per hit",
+    return ("**READs by fill of the index** (share of all slots in use), after every key was deleted and "
+            "inserted again twice\n\n" + table(["fill", "keys", "READs of the index per hit",
                                        "READs per cold GET", "READs per miss"], rows))
 
 
 def popular(result):
     lookup = result["lookup"]
     zipf = lookup["zipf"]
-    return (f"**Popular keys**: zipf 0.99 over {zipf['keys']:,} keys, a location cache of "
-            f"{zipf['location_cache']:,} bytes (1 % of them), {zipf['gets']:,} GETs from an empty cache "
-            f"on: {zipf['reads_per_get']:.3f} READs a GET (aim: at most 1.33).")
+    return (f"**Popular keys**: zipf 0.99 over {zipf['keys']:,} keys, with a location cache of "
+            f"{zipf['location_cache']:,} bytes (room for 1 % of the keys) that is empty at first. "
+            f"{zipf['gets']:,} GETs took {zipf['reads_per_get']:.3f} READs each (aim: at most 1.33).")
 
 
 def shared(result):
@@ -284,13 +287,13 @@ def shared(result):
                      f"{row['posts']} (one a round trip)", row["completions"]])
     puts = lookup["puts"]
     posts = puts["server_reply_posts_per_put"] + puts["server_receive_posts_per_put"]
-    rows.append(["PUT, four clients with 32 in flight each: the client's", number(puts["reads_per_op"], 3),
+    rows.append(["PUT, four clients with 32 in flight each: on the client", number(puts["reads_per_op"], 3),
                  number(puts["posts_per_op"], 3), number(puts["completions_per_op"], 3)])
-    rows.append(["the server's (posts of replies and receives; completions of sends)", "-",
+    rows.append(["the same PUTs on the server (posts of replies and receives; completions of sends)", "-",
                  f"{posts:.3f} (aim: at most 0.125)",
                  f"{puts['server_send_completions_per_put']:.3f} (aim: at most 0.031)"])
-    return ("**Posts and completions per operation**; aim of GETs from 16 in flight on: at most 0.125 of "
-            "each\n\n" + table(["", "READs", "posts", "completions"], rows))
+    return ("**Posts and completions per operation**. Aim for GETs with 16 or more in flight: at most 0.125 "
+            "of each\n\n" + table(["", "READs", "posts", "completions"], rows))
 
 
 def growth(result):
@@ -298,8 +301,8 @@ def growth(result):
                        for what in ["items", "sessions"])
 
 
-# The parts of tools/bench/bench, and their tables. Each has markers of its own in the page, so that
-# some of them can be measured again without the others.
+# The groups of measurements, the parts of tools/bench/bench that each group has, and its tables. Each
+# group has its own markers in the page, so that it can be measured again without the others.
 GROUPS = {
     "the device": (["floor", "perftest", "instructions", "spans"], [device, instructions, spans]),
     "the stores": (["ycsb", "own_generators"], [ycsb, verbs]),
@@ -309,7 +312,7 @@ GROUPS = {
 
 
 def groups(result):
-    """The texts of the groups that were measured."""
+    """Returns the texts of the groups that were measured, by name."""
     return {name: "\n\n".join(part(result) for part in [heading, *tables])
             for name, (parts, tables) in GROUPS.items() if parts[0] in result}
 

@@ -1,4 +1,4 @@
-"""Servers that a measurement starts on loopback and stops by their process id."""
+"""Starts servers on loopback for measurements, and stops them by their process id."""
 
 import contextlib
 import os
@@ -24,13 +24,13 @@ def stop(process):
 
 
 def softverbs(build):
-    """What makes a program that does not choose its device itself use softverbs."""
+    """Returns the environment that makes a program use softverbs, if it does not choose a device itself."""
     return {"LD_LIBRARY_PATH": os.path.join(build, "lib/softverbs")}
 
 
 @contextlib.contextmanager
 def ready_server(command):
-    """A server that says READY and its address; gives the address."""
+    """Starts a server that prints READY and its address. Gives the address."""
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL, text=True)
     try:
@@ -43,7 +43,7 @@ def ready_server(command):
 
 
 def gannet(build, *flags):
-    """A kvserver on softverbs."""
+    """Starts a kvserver on softverbs."""
     return ready_server([f"{build}/bin/kvserver", "--listen=127.0.0.1:0", "--device=soft", *flags])
 
 
@@ -60,7 +60,7 @@ def accepts(port):
 
 @contextlib.contextmanager
 def tcp_server(command_of):
-    """The server that command_of(port) starts, on a free port; gives its address."""
+    """Starts a server with command_of(port), on a free port. Gives its address."""
     port = free_port()
     command = command_of(str(port))
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -81,7 +81,7 @@ def redis():
 
 
 def memcached(megabytes):
-    # One thread, as the others have; it does not run as root unless told to.
+    # One thread, as the other servers have. memcached refuses to run as root unless it is told to.
     user = ["-u", "root"] if os.geteuid() == 0 else []
     return tcp_server(lambda port: ["memcached", "-l", "127.0.0.1", "-p", port, "-t", "1",
                                     "-m", str(megabytes), *user])

@@ -1,7 +1,7 @@
-"""GETs whose locations are known beside bare READs of the same bytes at the same addresses.
+"""Compares GETs whose locations are known with bare READs of the same bytes at the same addresses.
 
-Values are not checked: a bare READ's are not either. The runs take turns, and the best of each
-counts, as the machine's other work can only slow.
+Neither kind of run checks values. The two kinds take turns, and the best run of each counts, because
+the machine's other work can only slow a run down.
 """
 
 import contextlib
@@ -11,11 +11,11 @@ import servers
 
 @contextlib.contextmanager
 def filled(bench, part):
-    """A server that holds the part's items; gives its address."""
+    """Starts a server that holds the part's items. Gives its address."""
     bench.say(f"{part['records']:,} items of {part['value_size']} bytes")
     memory, slots = str(part["memory"]), str(part["slots"])
     if part["value_size"] == 64:
-        # This one fills itself with such items, without a network.
+        # filled_server stores items of this size itself, without a network.
         command = [f"{bench.build}/bin/filled_server", str(part["records"]), memory, slots]
         with servers.ready_server(command) as address:
             yield address
@@ -71,7 +71,7 @@ def measure(bench, part, operations):
 
 
 def primary(report):
-    """The figures of a run's GETs or bare READs."""
+    """Returns the figures of a run's GETs or bare READs."""
     ops = report["ops"]
     return ops["get"] if "get" in ops else ops["raw_read"]
 

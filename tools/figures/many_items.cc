@@ -1,6 +1,6 @@
 // many_items SERVER ITEMS warm|cold: runs GETs of records drawn from ITEMS, 32 in flight.
-// tools/figures/instructions counts their instructions: all of GetAll. Warm: their locations are
-// known. Cold: they are not, in a location cache that is full of more popular keys.
+// tools/figures/instructions counts the instructions of GetAll. With `warm`, the client knows the
+// records' locations. With `cold` it does not, and its location cache is full of more popular keys.
 
 #include <gannet/async_client.h>
 
@@ -23,8 +23,8 @@ namespace gannet {
 constexpr uint32_t kDepth = 32;
 using GetBuffers = std::array<std::array<std::byte, 64>, kDepth>;
 
-// The part that is counted. Each Poll but the first takes one round trip's READs. softverbs has
-// executed them when the post returns, so no Poll is empty.
+// Runs the GETs that are counted. Each Poll but the first takes one round trip's READs. softverbs
+// has executed them when the post returns, so no Poll is empty.
 __attribute__((noinline)) size_t GetAll(AsyncClient& client, std::span<const std::string> keys,
                                         GetBuffers& out, std::span<Completion> done) {
   for (size_t i = 0; i < keys.size(); ++i) static_cast<void>(client.Get(keys[i], out[i], i));
@@ -84,7 +84,7 @@ class Gets {
   uint64_t from_cached_location_ = 0;
 };
 
-// The same, but not counted.
+// Does the same as GetAll, but is not counted.
 size_t Prepare(AsyncClient& client, std::span<const std::string> keys, GetBuffers& out,
                std::span<Completion> done) {
   size_t n = 0;
@@ -101,7 +101,8 @@ void Run(const std::string& server, uint64_t items, bool warm) {
   const uint64_t known_before = gets.from_cached_location();
   gets.All(keys, GetAll);
   const uint64_t known = gets.from_cached_location() - known_before;
-  if (warm ? known < kGets * 99 / 100 : known > kGets / 50) Fail("not as warm, or cold, as meant");
+  if (warm ? known < kGets * 99 / 100 : known > kGets / 50)
+    Fail("too few or too many locations were known");
 }
 
 }  // namespace

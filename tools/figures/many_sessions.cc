@@ -1,6 +1,6 @@
-// many_sessions SERVER SESSIONS OPERATIONS: measures the cost of GETs and PUTs of 64 bytes with so
-// many connected clients, each with one operation at a time, all on one thread. Prints JSON on
-// stdout. Locations are not remembered, so every GET is a cold one.
+// many_sessions SERVER SESSIONS OPERATIONS: measures the cost of GETs and PUTs of 64 bytes by
+// SESSIONS connected clients. All clients run on one thread, each with one operation at a time.
+// They remember no locations, so every GET is cold. Prints JSON on stdout.
 
 #include <gannet/async_client.h>
 #include <sched.h>
@@ -58,7 +58,7 @@ class Sessions {
     options.deadline = std::chrono::seconds(30);
     for (uint32_t i = 0; i < count; ++i) {
       auto client = AsyncClient::Connect({server}, options);
-      // A server without room at the moment says so; then this tries again.
+      // A server that has no room at the moment refuses the session, so this tries again.
       for (int tries = 1; absl::IsResourceExhausted(client.status()) && tries < kConnectTriesMax;
            ++tries) {
         client = AsyncClient::Connect({server}, options);
@@ -69,8 +69,8 @@ class Sessions {
     }
   }
 
-  // `start(client, buffer, number)` begins an operation. All clients take turns until `operations`
-  // are over.
+  // Runs `operations` operations. The clients take turns. `start(client, buffer, number)` starts an
+  // operation.
   template <class Start>
   Costs Run(uint64_t operations, Start start) {
     Costs costs;

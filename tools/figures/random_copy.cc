@@ -1,6 +1,6 @@
-// random_copy FOOTPRINT BYTES: measures what it costs one core to copy BYTES from random places of
-// FOOTPRINT bytes of memory, one copy after the other. Prints JSON on stdout. It is the floor for
-// anything that looks up items in so much memory.
+// random_copy FOOTPRINT BYTES: measures how long one core takes to copy BYTES from a random place
+// in FOOTPRINT bytes of memory, one copy after the other. Prints JSON on stdout. No lookup of items
+// in memory of this size can be faster.
 
 #include <sys/mman.h>
 
@@ -20,7 +20,7 @@ namespace gannet {
 namespace {
 
 constexpr uint64_t kCopies = 20'000;
-constexpr int kRounds = 100;  // the fastest counts: a busy machine only slows
+constexpr int kRounds = 100;  // the fastest round counts: other work can only slow a round down
 
 int Run(uint64_t footprint, uint64_t bytes) {
   void* memory = mmap(nullptr, footprint, PROT_READ | PROT_WRITE,

@@ -1,4 +1,4 @@
-"""Markdown tables of what was measured, and their places in a page."""
+"""Makes Markdown tables of results, and inserts them into a page."""
 
 
 def table(header, rows):
@@ -20,7 +20,7 @@ def has_markers(path, by):
 
 
 def insert(path, by, text):
-    """Replaces what is between a program's markers in a page."""
+    """Replaces the text between a program's markers in a page."""
     begin, end = markers(by)
     with open(path, encoding="utf-8") as file:
         before, found_begin, rest = file.read().partition(begin)
@@ -31,7 +31,7 @@ def insert(path, by, text):
         file.write(f"{before}{begin}\n{text}\n{end}{after}")
 
 
-# --- what `scale` measures, with times where it took them
+# --- the tables of `scale`; a time is '-' if `scale` did not measure it
 
 def memory(count):
     return f"{count / 2**30:.2f} GiB" if count >= 2**30 else f"{count / 2**20:.0f} MiB"

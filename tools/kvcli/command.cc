@@ -19,52 +19,52 @@ constexpr size_t kAnyNumber = 1'000'000;
 struct Spec {
   Verb verb;
   const char* name;
-  const char* usage;    // after the name
+  const char* usage;    // the words after the name
   const char* summary;  // one line
-  const char* details;  // further lines of its help; may be empty
-  size_t words_min;     // options and what follows -- not counted
+  const char* details;  // further lines of the command's help; may be empty
+  size_t words_min;     // without options, and without the words behind --
   size_t words_max;
-  const char* options;  // those it takes, each between blanks
+  const char* options;  // the names of its options, each between blanks
 };
 
 constexpr std::array<Spec, 13> kSpecs = {{
     {Verb::kPut, "put", "KEY VALUE [--ttl=TIME] [--flags=N] [--if_absent] [--if_version=N]",
      "store a value; prints its version",
-     "VALUE - reads it from stdin. TIME: 10 or 10s, 500ms, 5m, 2h, 7d.\n"
-     "Exit code 1: it is there already, or its version is another.\n",
+     "If VALUE is -, the value is read from stdin. TIME: 10 or 10s, 500ms, 5m, 2h, 7d.\n"
+     "Exit code 1: the key exists already, or has another version.\n",
      2, 2, " ttl flags if_absent if_version "},
     {Verb::kGet, "get", "KEY [--meta]", "print a value",
-     "--meta prints version, flags, expiry and size instead. Exit code 1: not found.\n", 1, 1,
+     "--meta prints the version, flags, expiry and size instead. Exit code 1: not found.\n", 1, 1,
      " meta "},
-    {Verb::kMultiGet, "mget", "KEY...", "print several values, a line each",
-     "(nil) stands for a key that is not found, and the exit code is then 1. --json tells it from "
-     "a\n"
-     "value of these five characters.\n",
+    {Verb::kMultiGet, "mget", "KEY...", "print several values, one per line",
+     "Prints (nil) for a key that is not found. The exit code is then 1. --json tells this from\n"
+     "a value of these five characters.\n",
      1, kAnyNumber, " "},
     {Verb::kDelete, "del", "KEY [--if_version=N]", "delete a key", "Exit code 1: not found.\n", 1,
      1, " if_version "},
     {Verb::kCompareAndSet, "cas", "KEY VERSION VALUE [--ttl=TIME] [--flags=N]",
-     "store a value if the key has this version (0: is absent); prints the new version",
-     "While this prompt or script holds the key's lock, the write is refused once that was lost.\n"
-     "Exit code 1: its version is another.\n",
+     "store a value if the key has this version (0: does not exist); prints the new version",
+     "If this prompt or script took the key's lock and has lost it, the write is refused.\n"
+     "Exit code 1: the key has another version.\n",
      3, 3, " ttl flags "},
     {Verb::kLock, "lock", "KEY [--wait=TIME] [--lease=TIME] -- COMMAND...",
      "hold a lock while a command runs; exits with the command's code",
-     "At the prompt and in scripts COMMAND may be left out: the lock is held until unlock, or the\n"
-     "end. Waits for --deadline_ms, or --wait (0: one try). Exit code 75: another holds it, and\n"
-     "COMMAND did not run; without COMMAND it is 1.\n"
+     "Without COMMAND, at the prompt and in scripts, holds the lock until unlock or the end.\n"
+     "Waits for --deadline_ms, or for --wait (0: one try). Exit code 75: another client holds the\n"
+     "lock, so COMMAND did not run. Without COMMAND this exit code is 1.\n"
      "Locks are advisory: a plain put ignores them.\n"
      "--lease: the server breaks the lock after that time, even if COMMAND still runs.\n",
      1, 1, " wait lease "},
     {Verb::kUnlock, "unlock", "KEY [--force]", "release a lock (at the prompt and in scripts)",
-     "--force: whoever holds it, and from the command line too. Exit code 1: it was not held.\n", 1,
-     1, " force "},
-    {Verb::kLocks, "locks", "", "the locks that are held: lock word, holder, lease", "", 0, 0, " "},
-    {Verb::kStats, "stats", "", "the server's counters", "", 0, 0, " "},
-    {Verb::kInfo, "info", "", "the connection, and what the server granted", "", 0, 0, " "},
-    {Verb::kPing, "ping", "", "one round trip through the server's CPU, with its time", "", 0, 0,
+     "--force breaks the lock, whichever client holds it. It works from the command line too.\n"
+     "Exit code 1: the lock was not held.\n",
+     1, 1, " force "},
+    {Verb::kLocks, "locks", "", "show the locks that are held: lock word, holder, lease", "", 0, 0,
      " "},
-    {Verb::kHelp, "help", "[COMMAND]", "this text", "", 0, 1, " "},
+    {Verb::kStats, "stats", "", "show the server's counters", "", 0, 0, " "},
+    {Verb::kInfo, "info", "", "show the connection, and what the server granted", "", 0, 0, " "},
+    {Verb::kPing, "ping", "", "measure one round trip through the server's CPU", "", 0, 0, " "},
+    {Verb::kHelp, "help", "[COMMAND]", "show this text, or a command's help", "", 0, 1, " "},
     {Verb::kQuit, "quit", "", "leave the prompt", "", 0, 0, " "},
 }};
 
@@ -123,7 +123,7 @@ absl::Status ApplyOption(const Spec& spec, const Option& option, Command* comman
   if (name.empty() ||
       std::string_view(spec.options).find(absl::StrCat(" ", name, " ")) == std::string_view::npos) {
     return absl::InvalidArgumentError(
-        absl::StrCat("no option --", name, " here (words that begin with -- go behind a --)"));
+        absl::StrCat("no option --", name, " here (put words that begin with -- behind a --)"));
   }
   if (name == "ttl") return ApplyDuration(option, &command->ttl);
   if (name == "wait") return ApplyDuration(option, &command->wait.emplace());
@@ -261,12 +261,13 @@ absl::StatusOr<std::string> HelpText(std::string_view topic) {
 absl::Status CheckOneShot(const Command& command) {
   if (command.verb == Verb::kLock && command.child.empty()) {
     return UsageError(SpecOf(command.verb),
-                      "the lock would be free again at once, as kvcli ends: give it a command to "
-                      "run, or use the prompt or a script");
+                      "kvcli would end and free the lock at once: give it a command to run, or use "
+                      "the prompt or a script");
   }
   if (command.verb == Verb::kUnlock && !command.force) {
     return UsageError(SpecOf(command.verb),
-                      "only at the prompt and in scripts, which hold locks; or with --force");
+                      "a command line holds no lock to release: use --force, or the prompt or a "
+                      "script");
   }
   return absl::OkStatus();
 }

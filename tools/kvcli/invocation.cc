@@ -97,19 +97,20 @@ absl::StatusOr<Invocation> ParseInvocation(std::span<const std::string> argument
 std::string UsageText() {
   return absl::StrCat(
       "usage: kvcli [FLAGS] [COMMAND ARGS...]\n\n",
-      "Without a command: a prompt, or, when stdin is not a terminal, one command a line.\n\n",
-      "  --server=HOST:PORT  the server, or several with commas (default $GANNET_SERVER, or\n",
-      "                      127.0.0.1:7471)\n",
+      "Without a command, opens a prompt. If stdin is not a terminal, reads one command per "
+      "line.\n\n",
+      "  --server=HOST:PORT  the server, or several separated by commas (default $GANNET_SERVER,\n",
+      "                      or 127.0.0.1:7471)\n",
       "  --device=DEVICE     auto, soft (the user-space device), or an RDMA device's name\n",
-      "  --deadline_ms=N     of connecting and of every command (default 3000)\n",
-      "  --json              answers as JSON, a line each; values also as base64\n",
-      "  --verbose           says on stderr which device carries it\n",
-      "  --quiet             says on stderr only what is an error, not what was not found\n",
+      "  --deadline_ms=N     deadline of connecting and of every command (default 3000)\n",
+      "  --json              print each answer as a line of JSON; values also as base64\n",
+      "  --verbose           print the device that is used on stderr\n",
+      "  --quiet             print only errors on stderr, not what was not found\n",
       "  -h, --help, --version\n", "\n", HelpText(),
-      "\nIn lines, '...' is literal, \"...\" knows \\n \\t \\r \\0 \\\\ \\\" \\xHH, # begins a "
-      "comment line.\n",
+      "\nIn a line, '...' is literal, and \"...\" may contain \\n \\t \\r \\0 \\\\ \\\" \\xHH.\n"
+      "A line that begins with # is a comment.\n",
       "Exit code: 0 done, 1 not found or condition failed, 2 wrong usage, 3 error. lock KEY --\n"
-      "COMMAND exits with the command's code, or with 75 when another holds the lock.\n");
+      "COMMAND exits with the command's code, or with 75 if another client holds the lock.\n");
 }
 
 }  // namespace gannet::kvcli

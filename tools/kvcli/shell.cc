@@ -136,7 +136,7 @@ int Shell::Put(const Command& command) {
   const std::string& key = command.keys[0];
   if (command.value_from_stdin && !options_.one_shot) {
     return ReportUsage(absl::InvalidArgumentError(
-        "- reads the value from stdin, which here is where the commands come from"));
+        "- reads the value from stdin, but here stdin has the commands"));
   }
   PutOptions options{.flags = command.flags,
                      .ttl = command.ttl,
