@@ -1,5 +1,5 @@
-#ifndef GANNET_SOFTVERBS_CM_ADDRESS_H_
-#define GANNET_SOFTVERBS_CM_ADDRESS_H_
+#ifndef SOFTVERBS_CM_ADDRESS_H_
+#define SOFTVERBS_CM_ADDRESS_H_
 
 #include <infiniband/verbs.h>
 #include <netinet/in.h>
@@ -63,4 +63,4 @@ int CheckLocal(const Address& address);
 
 }  // namespace softverbs::cm
 
-#endif  // GANNET_SOFTVERBS_CM_ADDRESS_H_
+#endif  // SOFTVERBS_CM_ADDRESS_H_

@@ -1,5 +1,5 @@
-#ifndef GANNET_SOFTVERBS_CM_BIND_H_
-#define GANNET_SOFTVERBS_CM_BIND_H_
+#ifndef SOFTVERBS_CM_BIND_H_
+#define SOFTVERBS_CM_BIND_H_
 
 #include "softverbs/cm/address.h"
 #include "softverbs/cm/cm_id.h"
@@ -16,4 +16,4 @@ int ClaimFor(CmId* id, PortUse use, Address wanted) SV_REQUIRES(state_mutex);
 
 }  // namespace softverbs::cm
 
-#endif  // GANNET_SOFTVERBS_CM_BIND_H_
+#endif  // SOFTVERBS_CM_BIND_H_

@@ -1,5 +1,5 @@
-#ifndef GANNET_SOFTVERBS_CM_CM_ID_H_
-#define GANNET_SOFTVERBS_CM_CM_ID_H_
+#ifndef SOFTVERBS_CM_CM_ID_H_
+#define SOFTVERBS_CM_CM_ID_H_
 
 #include <rdma/rdma_cma.h>
 
@@ -193,4 +193,4 @@ void DestroyUnseen(CmId* id);
 
 }  // namespace softverbs::cm
 
-#endif  // GANNET_SOFTVERBS_CM_CM_ID_H_
+#endif  // SOFTVERBS_CM_CM_ID_H_

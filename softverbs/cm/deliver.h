@@ -1,5 +1,5 @@
-#ifndef GANNET_SOFTVERBS_CM_DELIVER_H_
-#define GANNET_SOFTVERBS_CM_DELIVER_H_
+#ifndef SOFTVERBS_CM_DELIVER_H_
+#define SOFTVERBS_CM_DELIVER_H_
 
 namespace softverbs::cm {
 
@@ -12,4 +12,4 @@ int FinishConnect(CmId* id);
 
 }  // namespace softverbs::cm
 
-#endif  // GANNET_SOFTVERBS_CM_DELIVER_H_
+#endif  // SOFTVERBS_CM_DELIVER_H_

@@ -1,5 +1,5 @@
-#ifndef GANNET_SOFTVERBS_CM_DEVICE_H_
-#define GANNET_SOFTVERBS_CM_DEVICE_H_
+#ifndef SOFTVERBS_CM_DEVICE_H_
+#define SOFTVERBS_CM_DEVICE_H_
 
 #include <infiniband/verbs.h>
 
@@ -29,4 +29,4 @@ void ReleaseDevice();
 
 }  // namespace softverbs::cm
 
-#endif  // GANNET_SOFTVERBS_CM_DEVICE_H_
+#endif  // SOFTVERBS_CM_DEVICE_H_

@@ -1,5 +1,5 @@
-#ifndef GANNET_SOFTVERBS_CM_EVENT_CHANNEL_H_
-#define GANNET_SOFTVERBS_CM_EVENT_CHANNEL_H_
+#ifndef SOFTVERBS_CM_EVENT_CHANNEL_H_
+#define SOFTVERBS_CM_EVENT_CHANNEL_H_
 
 #include <rdma/rdma_cma.h>
 
@@ -54,4 +54,4 @@ class EventChannel : public rdma_event_channel {
 
 }  // namespace softverbs::cm
 
-#endif  // GANNET_SOFTVERBS_CM_EVENT_CHANNEL_H_
+#endif  // SOFTVERBS_CM_EVENT_CHANNEL_H_

@@ -1,5 +1,5 @@
-#ifndef GANNET_SOFTVERBS_CM_LINK_H_
-#define GANNET_SOFTVERBS_CM_LINK_H_
+#ifndef SOFTVERBS_CM_LINK_H_
+#define SOFTVERBS_CM_LINK_H_
 
 #include <memory>
 
@@ -61,4 +61,4 @@ class Link : public std::enable_shared_from_this<Link> {
 
 }  // namespace softverbs::cm
 
-#endif  // GANNET_SOFTVERBS_CM_LINK_H_
+#endif  // SOFTVERBS_CM_LINK_H_

@@ -1,5 +1,5 @@
-#ifndef GANNET_SOFTVERBS_CM_LISTENER_H_
-#define GANNET_SOFTVERBS_CM_LISTENER_H_
+#ifndef SOFTVERBS_CM_LISTENER_H_
+#define SOFTVERBS_CM_LISTENER_H_
 
 #include <cstdint>
 #include <functional>
@@ -62,4 +62,4 @@ class Listener final : public LinkOwner, public std::enable_shared_from_this<Lis
 
 }  // namespace softverbs::cm
 
-#endif  // GANNET_SOFTVERBS_CM_LISTENER_H_
+#endif  // SOFTVERBS_CM_LISTENER_H_

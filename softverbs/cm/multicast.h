@@ -1,5 +1,5 @@
-#ifndef GANNET_SOFTVERBS_CM_MULTICAST_H_
-#define GANNET_SOFTVERBS_CM_MULTICAST_H_
+#ifndef SOFTVERBS_CM_MULTICAST_H_
+#define SOFTVERBS_CM_MULTICAST_H_
 
 namespace softverbs::cm {
 
@@ -12,4 +12,4 @@ bool EnterGroup(CmEvent* event);
 
 }  // namespace softverbs::cm
 
-#endif  // GANNET_SOFTVERBS_CM_MULTICAST_H_
+#endif  // SOFTVERBS_CM_MULTICAST_H_

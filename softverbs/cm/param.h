@@ -1,5 +1,5 @@
-#ifndef GANNET_SOFTVERBS_CM_PARAM_H_
-#define GANNET_SOFTVERBS_CM_PARAM_H_
+#ifndef SOFTVERBS_CM_PARAM_H_
+#define SOFTVERBS_CM_PARAM_H_
 
 #include <rdma/rdma_cma.h>
 
@@ -39,4 +39,4 @@ uint32_t RandomPsn();
 
 }  // namespace softverbs::cm
 
-#endif  // GANNET_SOFTVERBS_CM_PARAM_H_
+#endif  // SOFTVERBS_CM_PARAM_H_

@@ -1,5 +1,5 @@
-#ifndef GANNET_SOFTVERBS_CM_PORT_NAME_H_
-#define GANNET_SOFTVERBS_CM_PORT_NAME_H_
+#ifndef SOFTVERBS_CM_PORT_NAME_H_
+#define SOFTVERBS_CM_PORT_NAME_H_
 
 #include <rdma/rdma_cma.h>
 #include <sys/un.h>
@@ -45,4 +45,4 @@ UniqueFd UnnamedSocket();
 
 }  // namespace softverbs::cm
 
-#endif  // GANNET_SOFTVERBS_CM_PORT_NAME_H_
+#endif  // SOFTVERBS_CM_PORT_NAME_H_

@@ -1,5 +1,5 @@
-#ifndef GANNET_SOFTVERBS_CM_QP_STATE_H_
-#define GANNET_SOFTVERBS_CM_QP_STATE_H_
+#ifndef SOFTVERBS_CM_QP_STATE_H_
+#define SOFTVERBS_CM_QP_STATE_H_
 
 #include "softverbs/cm/cm_id.h"
 
@@ -17,4 +17,4 @@ int ToError(CmId* id);
 
 }  // namespace softverbs::cm
 
-#endif  // GANNET_SOFTVERBS_CM_QP_STATE_H_
+#endif  // SOFTVERBS_CM_QP_STATE_H_

@@ -1,5 +1,5 @@
-#ifndef GANNET_SOFTVERBS_CM_SERVICE_H_
-#define GANNET_SOFTVERBS_CM_SERVICE_H_
+#ifndef SOFTVERBS_CM_SERVICE_H_
+#define SOFTVERBS_CM_SERVICE_H_
 
 #include <rdma/rdma_cma.h>
 
@@ -13,4 +13,4 @@ int AcceptService(CmId* id, const rdma_conn_param* param);
 
 }  // namespace softverbs::cm
 
-#endif  // GANNET_SOFTVERBS_CM_SERVICE_H_
+#endif  // SOFTVERBS_CM_SERVICE_H_

@@ -1,5 +1,5 @@
-#ifndef GANNET_SOFTVERBS_CM_STATE_H_
-#define GANNET_SOFTVERBS_CM_STATE_H_
+#ifndef SOFTVERBS_CM_STATE_H_
+#define SOFTVERBS_CM_STATE_H_
 
 #include <rdma/rdma_cma.h>
 
@@ -58,4 +58,4 @@ inline void StateMutex::Wait(Condition& condition) SV_UNCHECKED {
 
 }  // namespace softverbs::cm
 
-#endif  // GANNET_SOFTVERBS_CM_STATE_H_
+#endif  // SOFTVERBS_CM_STATE_H_

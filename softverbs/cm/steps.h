@@ -1,5 +1,5 @@
-#ifndef GANNET_SOFTVERBS_CM_STEPS_H_
-#define GANNET_SOFTVERBS_CM_STEPS_H_
+#ifndef SOFTVERBS_CM_STEPS_H_
+#define SOFTVERBS_CM_STEPS_H_
 
 #include <cstdint>
 #include <memory>
@@ -43,4 +43,4 @@ void PushRejected(CmId* id, RejectReason reason, const uint8_t* data) SV_REQUIRE
 
 }  // namespace softverbs::cm
 
-#endif  // GANNET_SOFTVERBS_CM_STEPS_H_
+#endif  // SOFTVERBS_CM_STEPS_H_

@@ -1,5 +1,5 @@
-#ifndef GANNET_SOFTVERBS_CM_WIRE_H_
-#define GANNET_SOFTVERBS_CM_WIRE_H_
+#ifndef SOFTVERBS_CM_WIRE_H_
+#define SOFTVERBS_CM_WIRE_H_
 
 #include <arpa/inet.h>
 
@@ -95,4 +95,4 @@ bool Valid(const Message& message, size_t size);
 
 }  // namespace softverbs::cm
 
-#endif  // GANNET_SOFTVERBS_CM_WIRE_H_
+#endif  // SOFTVERBS_CM_WIRE_H_
