@@ -19,6 +19,7 @@ constexpr int kNotFound = 127;
 
 constexpr char kUsage[] =
     "usage: softverbs-run PROGRAM [ARGUMENT...]\n"
+    "       softverbs-run --version\n"
     "\n"
     "Runs PROGRAM with softverbs, a user-space RDMA device for the processes of one host, in the\n"
     "place of libibverbs and librdmacm. The device is called softverbs0.\n"
@@ -26,7 +27,7 @@ constexpr char kUsage[] =
 
 // Where the library is, relative to this program's own folder: in the build tree, and installed.
 constexpr const char* kPlaces[] = {"/../lib/libsoftverbs.so",
-                                   "/../" SOFTVERBS_INSTALL_LIBDIR "/gannet/libsoftverbs.so"};
+                                   "/../" SOFTVERBS_INSTALL_LIBDIR "/libsoftverbs.so"};
 
 // Returns the folder of this program, or an empty text if the kernel does not say.
 std::string OwnFolder() {
@@ -64,13 +65,17 @@ int main(int argc, char** argv) {
     fputs(kUsage, stdout);
     return 0;
   }
+  if (first == "--version") {
+    puts("softverbs " SOFTVERBS_VERSION);
+    return 0;
+  }
   if (first.starts_with("-")) return Fail(kUsageError, "unknown option " + first + "; see --help");
 
   const std::string library = FindLibrary();
   if (library.empty()) {
-    return Fail(kUsageError, "libsoftverbs.so is neither in ../lib nor in ../" +
-                                 std::string(SOFTVERBS_INSTALL_LIBDIR "/gannet") +
-                                 " of this program's folder");
+    return Fail(kUsageError,
+                "libsoftverbs.so is neither in ../lib nor in ../" SOFTVERBS_INSTALL_LIBDIR
+                " of this program's folder");
   }
   // The dynamic linker splits LD_PRELOAD at colons and at spaces.
   if (library.find_first_of(": ") != std::string::npos) {

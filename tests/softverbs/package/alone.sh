@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# Shows that softverbs stands alone: alone.sh SOURCE_DIR BUILD_DIR. A copy of its folder configures
+# without Gannet's packages, and builds two of its sources; all of it would take minutes. The
+# component that BUILD_DIR installs is whole, and works.
+set -euo pipefail
+source_dir=$1 build_dir=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+fail() { echo "FAILED: $*" >&2; exit 1; }
+# quiet LOG COMMAND...: prints the output only of a command that fails.
+quiet() {
+  local log=$work/$1.log
+  shift
+  "$@" >"$log" 2>&1 || { cat "$log"; fail "$*"; }
+}
+
+# --- Alone: nothing lies beside the folder, and no package of Gannet's can be found.
+cp -r "$source_dir/softverbs" "$work/softverbs"
+hidden=()
+for package in PkgConfig absl gflags glog GTest nlohmann_json; do
+  hidden+=("-DCMAKE_DISABLE_FIND_PACKAGE_$package=ON")
+done
+PKG_CONFIG=/bin/false quiet configure cmake -S "$work/softverbs" -B "$work/build" -G Ninja \
+  -DCMAKE_BUILD_TYPE=Debug "${hidden[@]}"
+grep -iE 'gannet|absl|gflags|glog|gtest|gmock' "$work/build/build.ninja" && fail "a target of others"
+quiet build cmake --build "$work/build" --target softverbs-run \
+  base/CMakeFiles/softverbs_base_objects.dir/gid.cc.o
+version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$work/build/CMakeCache.txt")
+[ -n "$version" ] || fail "no version"
+
+# --- The installed component.
+prefix=$work/prefix
+quiet install cmake --install "$build_dir" --component softverbs --prefix "$prefix"
+preload=$(find "$prefix" -name libsoftverbs.so)
+dropin=$(dirname "$(find "$prefix" -name libibverbs.so.1)")
+[ "$dropin" = "${preload%/*}/softverbs" ] || fail "the places of the libraries: $preload, $dropin"
+expected=(bin/softverbs-run include/softverbs/control.h share/doc/softverbs/LICENSE share/doc/softverbs/README.md)
+for name in "${expected[@]}"; do
+  [ -s "$prefix/$name" ] || fail "no $name"
+done
+foreign=$(cd "$prefix" && find . ! -type d | grep -v softverbs || true)
+[ -z "$foreign" ] || fail "files of others: $foreign"
+
+run=$prefix/bin/softverbs-run
+for program in "$run" "$work/build/bin/softverbs-run"; do
+  [ "$("$program" --version)" = "softverbs $version" ] || fail "the version of $program"
+done
+for library in "$preload" "$dropin/librdmacm.so.1"; do
+  needed=$(readelf -d "$library" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p')
+  foreign=$(grep -vE '^(libc|libm|libgcc_s|ld-linux.*)\.so\.' <<<"$needed" || true)
+  [ -z "$foreign" ] || fail "$library needs $foreign"
+  foreign=$(nm -D --defined-only "$library" | awk '{print $3}' |
+    grep -vE '^(_?ibv_|rdma_|softverbs_|r[a-z]+(@|$)|m(bps|ult)_to_ibv_rate|(IBVERBS|RDMACM|SOFTVERBS)_|(__x)?stat$|access$)' || true)
+  [ -z "$foreign" ] || fail "$library exports $foreign"
+done
+
+says() {
+  local words=$1 output
+  shift
+  output=$("$@" 2>&1) || fail "$*: $output"
+  grep -q "$words" <<<"$output" || fail "$* said $output"
+}
+says 'hca_id:.*softverbs0' "$run" ibv_devinfo
+says softverbs0 env LD_LIBRARY_PATH="$dropin" ibv_devices
+quiet consumer_configure cmake -S "$source_dir/tests/softverbs/package/consumer" -B "$work/consumer" \
+  -G Ninja -DCMAKE_PREFIX_PATH="$prefix"
+quiet consumer cmake --build "$work/consumer"
+says softverbs0 "$work/consumer/consumer"
+echo "configured, built, installed, run alone"
