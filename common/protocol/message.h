@@ -50,10 +50,11 @@ enum class ReplyStatus : uint8_t {
   kHeapFull = 6,         // no memory for the item; nothing was changed
   kInvalidArgument = 7,
   kUnimplemented = 8,
-  kBufferTooSmall = 9,  // kGet: value_bytes = what is needed
-  kTryAgain = 10,       // not applied; send it again
-  kInternal = 11,       // not applied
-  kIndexFull = 12,      // no slot for the key; nothing was changed
+  kBufferTooSmall = 9,     // kGet: value_bytes = what is needed
+  kTryAgain = 10,          // not applied; send it again
+  kInternal = 11,          // not applied
+  kIndexFull = 12,         // no slot for the key; nothing was changed
+  kPermissionDenied = 24,  // the session may only read; nothing was changed
 };
 
 struct RequestHeader {

@@ -6,9 +6,10 @@
 
 namespace gannet::fuzz {
 
-// One function for each decoder of bytes from another machine. Each takes any bytes, and aborts if
-// the decoder accepts something that its users could not use safely. libFuzzer calls them (preset
-// fuzz: build/fuzz/bin/fuzz_<name>), and fuzz_corpus_test replays tests/fuzz/corpus/<name>/.
+// One function for each decoder of bytes from another machine, or from a person's file. Each takes
+// any bytes, and aborts if the decoder accepts something that its users could not use safely.
+// libFuzzer calls them (preset fuzz: build/fuzz/bin/fuzz_<name>), and fuzz_corpus_test replays
+// tests/fuzz/corpus/<name>/.
 
 void ConnectRequestBytes(std::span<const std::byte> bytes);
 void GrantBytes(std::span<const std::byte> bytes);
@@ -19,6 +20,9 @@ void SuperblockBytes(std::span<const std::byte> bytes);
 // An item as READ at offset 4096 of incarnation 1 for the key "key". If the first byte is odd, its
 // commit word is made right, so that the fuzzer gets past the checksum.
 void ItemBytesRead(std::span<const std::byte> bytes);
+
+// The text of an auth file.
+void AuthFileBytes(std::span<const std::byte> bytes);
 
 struct Target {
   const char* name;
@@ -32,6 +36,7 @@ inline constexpr Target kTargets[] = {
     {"reply", ReplyBytes},
     {"superblock", SuperblockBytes},
     {"item", ItemBytesRead},
+    {"auth_file", AuthFileBytes},
 };
 
 }  // namespace gannet::fuzz
