@@ -53,6 +53,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const Options& options) {
                                                    options.name, "\""));
   }
   std::unique_ptr<Server> server(new Server(options));
+  GANNET_ASSIGN_OR_RETURN(server->authenticator_,
+                          Authenticator::Create(options.auth_file, options.wall_ms()));
   if (!server->options_.random) server->options_.random = KernelRandom;
   server->started_ns_ = MonotonicNs();
   do {
@@ -215,6 +217,7 @@ bool Server::Poll(const Now& now) {
     next_look_ns_ = now.monotonic_ns + kLookPeriodNs;
     log_.connections.Poll(now.monotonic_ns);
     WarnOfDifferentSets(now);
+    LookAtAuthFile();
   }
   return events > 0;
 }
@@ -227,6 +230,17 @@ void Server::TidyStore(const Now& now) {
   const FullLog::Lines lines = full_log_.Report(stats, now.monotonic_ns);
   if (lines.heap) LOG(WARNING) << *lines.heap;
   if (lines.index) LOG(WARNING) << *lines.index;
+}
+
+void Server::LookAtAuthFile() {
+  const bool asked = reload_asked_.exchange(false, std::memory_order_relaxed);
+  const auto keys = authenticator_->Look(asked);
+  if (!keys) return;
+  if (keys->ok()) {
+    LOG(INFO) << "read " << options_.auth_file << " again: " << **keys << " keys";
+  } else {
+    LOG(ERROR) << "the keys stay as they were: " << keys->status().message();
+  }
 }
 
 void Server::WarnOfDifferentSets(const Now& now) {
@@ -263,9 +277,10 @@ void Server::OnRequest(IncomingRequest request) {
   if (stopping_) {
     return Reject(std::move(request), RejectCode::kShuttingDown, "the server is shutting down");
   }
-  if (decoded->key_id != 0) {
-    return Reject(std::move(request), RejectCode::kAuthentication,
-                  "the server has no keys; connect without one");
+  Authenticator::Answer answer =
+      authenticator_->Judge(*decoded, request.local().NetworkBytes(), options_.wall_ms());
+  if (answer.refused != RejectCode{}) {
+    return Reject(std::move(request), answer.refused, answer.reason);
   }
   if (request.verbs() != options_.device.verbs) {
     return Reject(std::move(request), RejectCode::kMalformed,
@@ -284,7 +299,7 @@ void Server::OnRequest(IncomingRequest request) {
   }
   const uint64_t name = NameOf(*connection, ++requests_);
   request.Name(name);
-  Arrival arrival{*connection, name, *decoded, std::move(request)};
+  Arrival arrival{*connection, name, *decoded, std::move(request), std::move(answer.key)};
   if (!WorkerFor(*decoded).inbox().Put(arrival)) {
     connection_ids_.GiveBack(*connection);
     Reject(std::move(arrival.incoming), RejectCode::kTooManyConnections,

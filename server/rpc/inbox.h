@@ -11,6 +11,7 @@
 #include "common/base/mutex.h"
 #include "common/protocol/connect.h"
 #include "common/rdma/listener.h"
+#include "server/session/session_key.h"
 
 namespace gannet {
 
@@ -20,6 +21,7 @@ struct Arrival {
   uint64_t name = 0;  // of the request and its connection, from NameOf
   ConnectRequest request{};
   IncomingRequest incoming;
+  std::shared_ptr<const SessionKey> key = nullptr;  // that proved the request; null: none needed
   bool gone = false;  // the client disconnected before the worker looked at the request
 };
 

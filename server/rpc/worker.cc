@@ -205,6 +205,8 @@ void Worker::CheckSilence() {
       if (now_.monotonic_ns - connection->closing_since_ns < kFlushNsMax) continue;
       LOG(ERROR) << "connection " << id << " was not flushed in time; destroying it";
       drained_.push_back(id);
+    } else if (connection->session->revoked()) {
+      CloseConnection(connection.get(), "its key is valid no longer");
     } else if (now_.monotonic_ns - connection->heard_ns >= options_.silence_ns_max) {
       CloseConnection(connection.get(), "the peer is silent");
     } else {

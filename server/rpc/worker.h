@@ -185,6 +185,7 @@ class Worker {
   void OnSendDone(const ibv_wc& completion, uint32_t position);
   void Release(ServerConnection* connection, Resource resource, bool ok);
   void OnMessage(ServerConnection* connection, std::span<const std::byte> message);
+  bool RefuseWrite(ServerConnection* connection, std::span<const std::byte> message);
   void OnRequest(ServerConnection* connection, const RequestView& request);
   bool Admit(ServerConnection* connection, const RequestHeader& header);
   // Handles a request that was not admitted: a duplicate, or a violation of the protocol. Returns
