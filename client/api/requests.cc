@@ -145,6 +145,8 @@ absl::Status MakeStatus(const Engine& engine, const Op& op) {
       return with_cause("the server's index is full; start it with more --index_slots");
     case Outcome::kNoBuffers:
       return with_cause("no memory can be registered here for so long a value");
+    case Outcome::kReadOnly:
+      return with_cause("this client's key may only read: no writes, no locks");
     case Outcome::kRefused:
       return with_cause("the server takes the request for invalid; its log says why");
     case Outcome::kUnimplemented:

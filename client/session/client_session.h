@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "client/session/session_owner.h"
 #include "client/session/session_terms.h"
 #include "client/session/watched_time.h"
+#include "common/auth/auth_file.h"
 #include "common/protocol/message.h"
 #include "common/rdma/address.h"
 
@@ -82,6 +84,9 @@ class ClientSession {
     bool server_clock = true;  // false: as if nothing were known of the server's clock
     uint32_t signal_every = SendChain::kMax;  // work requests, beside the last of a chain
     const ClientClock* clock = ClientClock::Real();
+    // Its first key is this client's; null: none. Shared with the owner's other sessions, and read
+    // again with each first connection.
+    std::shared_ptr<AuthFile> auth_file;
     std::function<void(bool error, const std::string&)> log;
   };
   static constexpr uint32_t kConnectionsMax = SessionMemory::kConnectionsMax;
@@ -210,6 +215,8 @@ class ClientSession {
   absl::Status MakeMemory(ibv_context* verbs);
   void OnConnectFailed(const Connector& connector);
   void FailAttempt(absl::Status why, RejectCode code = {});
+  void TakeKey();
+  absl::StatusOr<Grant> TakeGrant(const ClientConnection& connection) const;
   void OnFirstEstablished(int64_t now_ns);
   void AdoptGrant(const Grant& grant, int64_t now_ns);
   Comeback HowItCameBack(const Grant& grant) const;
@@ -239,7 +246,8 @@ class ClientSession {
   SessionOwner* const owner_;
   Phase phase_ = Phase::kDown;
   ConnectAttempts attempts_;
-  uint64_t token_ = 0;  // of the session to resume; 0: make a new one
+  std::optional<AuthKey> key_;  // of the first connection and those that join it
+  uint64_t token_ = 0;          // of the session to resume; 0: make a new one
   int64_t next_control_ns_ = 0;
   int64_t drain_until_ns_ = 0;
   bool closing_ = false;      // being destroyed

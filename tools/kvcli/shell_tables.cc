@@ -60,6 +60,8 @@ Json InfoJson(const ServerInfo& s) {
           {"device", s.device},
           {"kind", s.kind},
           {"lock_mode", s.lock_mode},
+          {"authenticated", s.authenticated},
+          {"read_only", s.read_only},
           {"incarnation", absl::StrCat(absl::Hex(s.incarnation, absl::kZeroPad16))},
           {"region_bytes", s.region_bytes},
           {"index_slots", s.index_slots},
