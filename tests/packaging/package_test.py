@@ -27,7 +27,7 @@ import tempfile
 
 import program_files
 
-PACKAGES = ["gannet-server", "gannet-tools", "libgannet*[0-9]", "libgannet-dev", "softverbs"]
+PACKAGES = ["gannet-server", "gannet-tools", "libgannet[0-9]*", "libgannet-dev", "softverbs"]
 CONFIGURATION = "etc/gannet/kvserver.conf"
 UNIT = "usr/lib/systemd/system/kvserver.service"
 # What the installation of any package makes, and the user of the service.
@@ -124,7 +124,7 @@ def settings_of(unit):
     return settings
 
 
-def check_unit(root):
+def check_unit(root, work):
     settings = settings_of(root.read(UNIT))
     for name, value in (("Type", "notify"), ("Restart", "on-failure"), ("LimitMEMLOCK", "infinity"),
                         ("ProtectSystem", "strict"), ("NoNewPrivileges", "yes"), ("CapabilityBoundingSet", "")):
@@ -133,10 +133,11 @@ def check_unit(root):
     users = root.read("usr/lib/sysusers.d/gannet-server.conf")
     check(f"\nu {settings['User'][0]} " in users, "sysusers.d does not make the unit's user")
     if shutil.which("systemd-analyze"):
-        said = run("systemd-analyze", "verify", f"--root={root.path}", "--man=no", "/" + UNIT)
-        # Of this unit only: those that it comes after are not in the root.
-        wrong = [line for line in said.splitlines() if "kvserver.service" in line and "Failed to load" not in line]
-        check(not wrong, f"systemd-analyze: {wrong}")
+        # With a program that the host has.
+        with open(f"{work}/kvserver.service", "w", encoding="utf-8") as file:
+            file.write(re.sub(r"^ExecStart=.*", "ExecStart=/bin/true", root.read(UNIT), flags=re.MULTILINE))
+        said = run("systemd-analyze", "verify", "--man=no", file.name)
+        check(not said, f"systemd-analyze: {said}")
     command = settings["ExecStart"][0]
     check(command == f"/usr/bin/kvserver --flagfile=/{CONFIGURATION}", f"the unit's command: {command}")
     return [re.sub(r"(^|=)/", rf"\1{root.path}/", word) for word in command.split()]
@@ -283,7 +284,7 @@ def main():
         check_control(debs, root)
         for problem in program_files.problems(f"{root.path}/usr", root.read(CONFIGURATION)):
             fail(problem)
-        command = check_unit(root)
+        command = check_unit(root, work)
         configuration = configure(root)
         check_headers(root, work)
         programs = build_programs(root, f"{arguments.source}/client/example/read_modify_write.cc", work)
