@@ -7,6 +7,7 @@ set(GANNET_PACKAGER "Gannet maintainers <maintainers@gannet.invalid>" CACHE STRI
     "Name and address of whoever makes the packages")
 
 set(library libgannet${GANNET_SOVERSION})  # the package's name has the soname, as Debian wants it
+# A package more, say for a binding of another language, is an install component more and a describe().
 set(packages gannet-server gannet-tools libgannet libgannet-dev softverbs)
 
 # --- files
