@@ -64,7 +64,7 @@ class ServerThreads {
   const std::unique_ptr<Server> server_;
   const Options options_;
   const ServerClock clock_;
-  const int64_t beat_ns_;  // of the supervisor; 0: nobody watches, so there are no pulses either
+  const int64_t beat_ns_;  // of the supervisor; 0: nobody watches, and no turns are noted
   const int stop_fd_;      // an eventfd; readable once a stop was requested
   WorkerPulses pulses_;
   int64_t next_beat_ns_ = 0;  // the control thread's
