@@ -20,6 +20,8 @@ void SuperblockBytes(std::span<const std::byte> bytes);
 // An item as READ at offset 4096 of incarnation 1 for the key "key". If the first byte is odd, its
 // commit word is made right, so that the fuzzer gets past the checksum.
 void ItemBytesRead(std::span<const std::byte> bytes);
+// A record of the example in docs/durability.md: its journal and position.
+void JournalRecordBytes(std::span<const std::byte> bytes);
 
 // The text of an auth file.
 void AuthFileBytes(std::span<const std::byte> bytes);
@@ -36,6 +38,7 @@ inline constexpr Target kTargets[] = {
     {"reply", ReplyBytes},
     {"superblock", SuperblockBytes},
     {"item", ItemBytesRead},
+    {"journal_record", JournalRecordBytes},
     {"auth_file", AuthFileBytes},
 };
 

@@ -291,7 +291,8 @@ int main(int argc, char** argv) {
   const gannet::Program program = {
       .name = "kvload",
       .purpose = "puts load on a Gannet server, checks every value, and reports the costs",
-      .version = absl::StrCat(gannet::BuildCommit(), ", ", gannet::BuildKind()),
+      .version = absl::StrCat(gannet::BuildVersion(), " (", gannet::BuildCommit(), ", ",
+                              gannet::BuildKind(), ")"),
       .flags_file = "kvload/main.cc",
       .notes = gannet::kvload::kNotes};
   if (const auto exit_code = gannet::ParseCommandLine(program, argc, argv)) return *exit_code;
