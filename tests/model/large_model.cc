@@ -11,7 +11,9 @@ constexpr uint16_t kLive = 1 << 15;
 constexpr uint8_t kValueWords = 1 << LargeModel::kValueFirst | 1 << LargeModel::kValueLast;
 constexpr uint8_t kCommitWord = 1 << LargeModel::kCommit;
 
-uint8_t WordOf(uint8_t block, uint8_t item_word) { return block * LargeModel::kItemWords + item_word; }
+uint8_t WordOf(uint8_t block, uint8_t item_word) {
+  return block * LargeModel::kItemWords + item_word;
+}
 uint8_t VersionOf(uint16_t commit) { return commit >> 6 & 0x3f; }
 
 void Add(LargeModel::State* state, uint8_t group, uint8_t word, uint16_t value,
@@ -115,8 +117,7 @@ void LargeModel::StartGets(const State& state, const Emit& emit) const {
   }
 }
 
-void LargeModel::Place(State* state, Key key, uint8_t block, uint8_t version,
-                       bool kill_old) const {
+void LargeModel::Place(State* state, Key key, uint8_t block, uint8_t version, bool kill_old) const {
   const uint8_t placing = rules_.commit_names_placing ? state->next_placing++ : 0;
   const uint16_t commit = kLive | key << 12 | version << 6 | placing;
   const uint16_t truth = key == kKeyK ? version : kSameTruth;

@@ -20,10 +20,10 @@ namespace gannet::model {
 // Properties: a value that is returned was K's at some moment during the GET, and is whole; a
 // reader never sees versions go back.
 struct LargeRules {
-  bool first_header = true;          // READ before the value's READ is posted
-  bool second_header = true;         // READ at all
-  bool second_after_value = true;    // posted after the value's completion
-  bool out_of_place = true;          // replacements
+  bool first_header = true;        // READ before the value's READ is posted
+  bool second_header = true;       // READ at all
+  bool second_after_value = true;  // posted after the value's completion
+  bool out_of_place = true;        // replacements
   bool old_dead_before_new_live = true;
   bool dead_before_reuse = true;     // a block is dead before it gets other content
   bool content_before_live = true;   // the value is complete before the commit word
