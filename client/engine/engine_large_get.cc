@@ -16,7 +16,8 @@ void Engine::ReadValue(Op& op) {
   op.value_posted = 0;
   op.value_wanted = value_bytes;
   if (op.uses_caller_memory()) {
-    op.value_wanted = static_cast<uint32_t>(std::min<uint64_t>(value_bytes, BytesOf(op.request.memory)));
+    op.value_wanted =
+        static_cast<uint32_t>(std::min<uint64_t>(value_bytes, BytesOf(op.request.memory)));
   } else if (op.BorrowItem(value_bytes) == nullptr) {
     return Starve(op);
   }

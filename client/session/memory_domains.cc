@@ -65,10 +65,12 @@ absl::StatusOr<std::unique_ptr<MemoryRange>> MemoryDomains::Register(std::span<s
 
 absl::StatusOr<std::unique_ptr<MemoryRange>> MemoryDomains::Allocate(uint64_t bytes) {
   std::unique_ptr<MemoryRange> range(new MemoryRange());
-  GANNET_ASSIGN_OR_RETURN(range->own_, SharedMemory::Create({.name = "gannet-registered",
-                                                             .bytes = bytes,
-                                                             .huge_pages = bytes < kHugePagesFrom ? HugePages::kOff : HugePages::kAuto,
-                                                             .prefault = false}));
+  GANNET_ASSIGN_OR_RETURN(
+      range->own_, SharedMemory::Create(
+                       {.name = "gannet-registered",
+                        .bytes = bytes,
+                        .huge_pages = bytes < kHugePagesFrom ? HugePages::kOff : HugePages::kAuto,
+                        .prefault = false}));
   range->data_ = range->own_->bytes().data();
   range->address_ = reinterpret_cast<uint64_t>(range->data_);
   range->bytes_ = bytes;

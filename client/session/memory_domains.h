@@ -92,7 +92,9 @@ class MemoryDomains : public std::enable_shared_from_this<MemoryDomains> {
     Handle<ibv_pd> pd;
   };
 
-  MemoryDomains() { domains_.reserve(MemoryRange::kDomainsMax); }  // so that pd() may run beside Open
+  MemoryDomains() {
+    domains_.reserve(MemoryRange::kDomainsMax);
+  }  // so that pd() may run beside Open
   absl::StatusOr<std::unique_ptr<MemoryRange>> Add(std::unique_ptr<MemoryRange> range);
   void Remove(MemoryRange* range);
 

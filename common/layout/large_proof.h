@@ -17,7 +17,7 @@ namespace gannet {
 
 // Header and longest key, which is what a reader READs first. Every block of a large item is
 // longer.
-inline constexpr uint32_t kLargeHeadBytes = sizeof(LargeItemHeader) + kKeyBytesMax;
+inline constexpr uint32_t kLargeHeadBytes = AlignUp(sizeof(LargeItemHeader) + kKeyBytesMax, 8);
 
 inline LargeItemHeader LoadLargeItemHeader(const std::byte* item) {
   return {LoadItemHeader(item), ItemField<uint64_t>(item, offsetof(LargeItemHeader, placing))};

@@ -22,8 +22,8 @@ inline void StoreDeadFirst(std::byte* block) {
   std::atomic_thread_fence(std::memory_order_release);
 }
 
-// Stores header and key, and returns the live commit word. REQUIRES: the value's bytes are complete,
-// or will be when the commit word is stored.
+// Stores header and key, and returns the live commit word. REQUIRES: the value's bytes are
+// complete, or will be when the commit word is stored.
 inline uint64_t StoreLargeHead(std::byte* block, const LargeItemHeader& header,
                                std::string_view key, ItemSeal seal) {
   StoreHeader(block, header.item);

@@ -10,8 +10,9 @@ namespace gannet {
 class MemoryRange;  // of the library
 
 // Memory that is registered with every RDMA device that a client uses. Long values land there, and
-// are read from there, without a copy and without a byte that a CPU touches. It is made by Register,
-// AllocateMemory or RegisterDmabuf of a Client or an AsyncClient, and serves only that one.
+// are read from there, without a copy and without a byte that a CPU touches. It is made by
+// Register, AllocateMemory or RegisterDmabuf of a Client or an AsyncClient, and serves only that
+// one.
 //
 // Destroying it deregisters the memory. From then on no device touches it. Do that only when no
 // call uses it any more. It may outlive its client.

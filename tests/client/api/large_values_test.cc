@@ -59,8 +59,8 @@ class LargeValuesTest : public ::testing::Test {
 ServerProcess* LargeValuesTest::server_ = nullptr;
 
 TEST_F(LargeValuesTest, GoesThroughStringsUpTo64MiB) {
-  for (const size_t bytes : {4048 * size_t{1}, size_t{4049}, size_t{4096}, size_t{5000}, 65'536 * size_t{1},
-                             kMiB + 1, 9 * kMiB, 64 * kMiB}) {
+  for (const size_t bytes : {4048 * size_t{1}, size_t{4049}, size_t{4096}, size_t{5000},
+                             65'536 * size_t{1}, kMiB + 1, 9 * kMiB, 64 * kMiB}) {
     const std::string value = Pattern(bytes, bytes);
     const auto version = client_->Put("string", value, {.flags = 7});
     ASSERT_TRUE(version.ok()) << bytes << ": " << version.status();
@@ -176,8 +176,8 @@ TEST_F(LargeValuesTest, SaysThatTheDeviceCannotRegisterDmabufs) {
   EXPECT_THAT(std::string(memory.status().message()), HasSubstr("dma-buf"));
 }
 
-// One client replaces a value all the time, by values of one pattern each. The others must never see
-// a mixture.
+// One client replaces a value all the time, by values of one pattern each. The others must never
+// see a mixture.
 TEST_F(LargeValuesTest, IsNeverTornWhileItIsReplaced) {
   constexpr size_t kBytes = 300'000;
   ASSERT_TRUE(client_->Put("hot", Pattern(kBytes, 1)).ok());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/lookup/lookup.h"
+#include "common/layout/large_proof.h"
 
 namespace gannet {
 
@@ -145,6 +146,8 @@ class LookupRun {
   const Lookup& lookup() const { return lookup_; }
 
   Hook before_read;
+  std::function<void()> before_value;  // a large item's
+  std::string value;                   // a large item's, as READ last
   TestClock clock;
   std::vector<Lookup::ReadPlan> reads;
   bool left_region = false;

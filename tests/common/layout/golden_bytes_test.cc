@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/layout/item_proof.h"
+#include "common/layout/large_proof.h"
 #include "common/layout/lock_word.h"
 #include "common/layout/superblock.h"
 #include "common/layout/version.h"

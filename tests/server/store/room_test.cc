@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "common/layout/large_proof.h"
 #include "tests/server/store/store_fixture.h"
 
 namespace gannet {
