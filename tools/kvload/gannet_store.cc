@@ -41,6 +41,7 @@ class GannetBackend : public Backend {
   }
   std::span<std::byte> Memory(uint64_t bytes) override {
     if (value_bytes_ <= kCopiedBytesMax) return {};
+    if (memory_ && memory_->size() >= bytes) return {memory_->data(), memory_->size()};
     absl::StatusOr<RegisteredMemory> memory = client_->AllocateMemory(bytes);
     if (!memory.ok()) return {};  // then values are copied
     memory_ = *std::move(memory);

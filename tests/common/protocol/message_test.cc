@@ -217,7 +217,7 @@ TEST(MessageTest, RefusesWhatItDoesNotKnowAsUnimplemented) {
     EXPECT_EQ(Refusal(Encode(ARequest(static_cast<Opcode>(opcode)), "key", "")),
               ReplyStatus::kUnimplemented);
   }
-  for (int bit = 5; bit < 8; ++bit) {
+  for (const int bit : {5, 7}) {
     RequestHeader header = APut("key", "");
     header.flags = static_cast<uint8_t>(1 << bit);
     EXPECT_EQ(Refusal(Encode(header, "key", "")), ReplyStatus::kUnimplemented);
