@@ -39,10 +39,11 @@ DEFINE_string(device, "auto", "auto, soft (the user-space device), or an RDMA de
 DEFINE_string(auth_file, "",
               "file of keys, the first of which is shown to the server: lines of ID HEXKEY [read]; "
               "empty: no key");
-DEFINE_string(workload, "b",
-              "YCSB core workload: a (50 % updates), b (5 % updates), c (reads only), d (5 % "
-              "inserts, reads of the latest), f (50 % read-modify-write); or raw_read, bare READs "
-              "of --value_size bytes");
+DEFINE_string(
+    workload, "b",
+    "YCSB core workload: a (50 % updates), b (5 % updates), c (reads only), d (5 % "
+    "inserts, reads of the latest), f (50 % read-modify-write), w (PUTs); or raw_read, bare READs "
+    "of --value_size bytes");
 DEFINE_string(distribution, "",
               "how keys are chosen: zipfian (0.99, scrambled), uniform or latest; empty: as the "
               "workload says");
