@@ -39,7 +39,8 @@ std::vector<Row> Rows() {
       Ranks("UcxDatagrams", "UCX_NET_DEVICES=softverbs0:1 UCX_TLS=ud_v,self",
             "--mca pml ucx --mca osc ucx"),
       Ranks("Libfabric", "",
-            "--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm --mca osc pt2pt"),
+            "--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm --mca osc "
+            "pt2pt"),
   };
 }
 
