@@ -184,11 +184,11 @@ void ConnectTcp(int (&ends)[2]) {
 Figures OverTcp() {
   int ends[2] = {-1, -1};
   ConnectTcp(ends);
-  const Figures figures = WithForkedPeer(
-      [&ends] { EXPECT_TRUE(SendAll(ends[0]) && ReceiveAll(ends[0])); },
-      [&ends] {
-        if (!ReceiveAll(ends[1]) || !SendAll(ends[1])) _exit(1);
-      });
+  const Figures figures =
+      WithForkedPeer([&ends] { EXPECT_TRUE(SendAll(ends[0]) && ReceiveAll(ends[0])); },
+                     [&ends] {
+                       if (!ReceiveAll(ends[1]) || !SendAll(ends[1])) _exit(1);
+                     });
   for (const int end : ends) close(end);
   return figures;
 }
@@ -213,8 +213,7 @@ struct BareRing {
 
 Figures ThroughABareRing() {
   constexpr size_t kMemory = 4096;
-  void* memory =
-      mmap(nullptr, kMemory, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory = mmap(nullptr, kMemory, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   EXPECT_NE(memory, MAP_FAILED);
   auto* words = new (memory) std::atomic<uint32_t>[2]();
   BareRing to{.sent = &words[0]}, back{.sent = &words[1]};
