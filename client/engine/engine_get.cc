@@ -110,6 +110,7 @@ void Engine::Advance(Op& op, Lookup::Step step) {
     case Lookup::Step::kMiss:
       return Finish(op, Outcome::kOk);
     case Lookup::Step::kAskServer:
+      if (op.lookup.next_index_unknown()) op.session().WantIndex();
       return op.QueueRequest();
   }
 }

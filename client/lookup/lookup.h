@@ -34,6 +34,8 @@ namespace gannet {
 //      rule W3: a second READ of the home window is identical to the first, versions included. If a
 //      tag matched in the stash, no miss is believed, and the server is asked.
 //   4. No READ leaves the region.
+//   5. If the home is migrated, only the next index says where the key is. It is READ after the
+//      flag was seen, and then 1 to 3 hold there.
 //
 // See docs/consistency.md. One owner thread. The buffers belong to the caller, who must keep what
 // was READ into them until the lookup ends.
@@ -70,6 +72,8 @@ class Lookup {
     hash_ = hash;
     retries_ = 0;
     home_buffer_ = 0;
+    migrated_from_ = 0;
+    next_index_unknown_ = false;
     if (!cached.empty() && view->Contains(cached.offset(), cached.read_bytes())) {
       return PlanItem(cached, State::kCached);
     }
@@ -90,6 +94,8 @@ class Lookup {
   Slot slot() const { return slot_; }
   // Returns whether the last place looked at was the cached location.
   bool from_cached() const { return state_ == State::kCached; }
+  // After kAskServer: the key's home was migrated to an index that the view does not have.
+  bool next_index_unknown() const { return next_index_unknown_; }
 
  private:
   enum class State : uint8_t { kCached, kHome, kHomeItem, kStash, kStashItem, kConfirm };
@@ -102,12 +108,13 @@ class Lookup {
   }
   Step PlanWindow(uint64_t first_bucket, uint8_t buffer, State state) {
     state_ = state;
-    plan_ = {view_->index.BucketOffset(first_bucket), kWindowBytes, static_cast<Target>(buffer)};
+    plan_ = {table().BucketOffset(first_bucket), kWindowBytes, static_cast<Target>(buffer)};
     return Step::kRead;
   }
   Step OnOtherRead(const Buffers& buffers, int64_t posted_ns, const ClientClock& clock);
   Step Retry();
   Step OnHomeWindow(const Buffers& buffers, int64_t posted_ns, const ClientClock& clock);
+  Step OnMigrated(const Bucket* window);
   Step OnStashWindow(const Buffers& buffers, const ClientClock& clock);
   Step OnConfirm(const Buffers& buffers, int64_t posted_ns, const ClientClock& clock);
   Step OnItem(const Buffers& buffers, const ClientClock& clock);
@@ -119,9 +126,14 @@ class Lookup {
     return ProveItem({buffers.item, plan_.bytes}, place, key_, hash_, &item_);
   }
   bool Consistent(const Bucket* window) const;
-  uint64_t home() const { return hash_.Home(view_->index.homes); }
+  uint64_t home() const { return hash_.Home(table().homes); }
   uint64_t stash_bucket() const {
-    return view_->index.StashBucket(hash_.StashHome(view_->index.stash_homes));
+    return table().StashBucket(hash_.StashHome(table().stash_homes));
+  }
+  // The index whose windows this lookup READs now. The view may change meanwhile.
+  const IndexGeometry& table() const {
+    const bool in_next = migrated_from_ == view_->index.generation && view_->next.homes != 0;
+    return in_next ? view_->next : view_->index;
   }
 
   const IndexView* view_ = nullptr;
@@ -130,6 +142,8 @@ class Lookup {
   ReadPlan plan_{};
   Slot slot_;                   // of the item that is being READ or was found
   ItemView item_{};             // valid after kHit
+  // The generation of the index in which the key's home is known to be migrated; 0 = in none.
+  uint64_t migrated_from_ = 0;
   int64_t home_posted_ns_ = 0;  // when the home window's READ was posted
   uint32_t candidates_ = 0;     // slots of the window being looked through, not yet READ
   uint32_t retries_ = 0;
@@ -137,6 +151,7 @@ class Lookup {
   uint8_t home_buffer_ = 0;         // which window buffer holds the home window
   bool tag_matched_ = false;        // in this round
   bool stash_tag_matched_ = false;  // in this round
+  bool next_index_unknown_ = false;
   bool doubt_ = false;              // an item was dead, torn or unreadable in this round
 };
 

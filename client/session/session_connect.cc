@@ -164,6 +164,7 @@ void ClientSession::AdoptGrant(const Grant& grant, int64_t now_ns) {
   const Comeback comeback = HowItCameBack(grant);
   terms_.grant = grant;
   terms_.view = IndexView::Of(grant);
+  index_watch_.Restart(grant.index);
   terms_.eager_bytes_max = std::min(grant.message_bytes_max, kMessageBytesMax);
   terms_.lock_by_nic = static_cast<LockMode>(grant.lock_mode) == LockMode::kNicCas &&
                        memory_->device.caps.has_atomics() && options_.nic_locks;
