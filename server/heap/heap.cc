@@ -118,10 +118,13 @@ uint64_t Heap::TableBytes(uint64_t bytes) const {
 }
 
 std::byte* Heap::AllocateTable(uint64_t bytes) {
-  return static_cast<std::byte*>(mallocx(bytes, flags_ | MALLOCX_ALIGN(kTableAlignment)));
+  void* block = mallocx(bytes, flags_ | MALLOCX_ALIGN(kTableAlignment));
+  if (block != nullptr) table_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  return static_cast<std::byte*>(block);
 }
 
 void Heap::FreeTable(std::byte* block, uint64_t bytes) {
+  table_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
   sdallocx(block, bytes, flags_ | MALLOCX_ALIGN(kTableAlignment));
 }
 

@@ -50,6 +50,7 @@ class Heap {
   uint64_t TableBytes(uint64_t bytes) const;
   std::byte* AllocateTable(uint64_t bytes);
   void FreeTable(std::byte* block, uint64_t bytes);
+  uint64_t table_bytes() const { return table_bytes_.load(std::memory_order_relaxed); }
 
   uint64_t capacity_bytes() const { return capacity_bytes_; }
   // Bytes of all blocks in use.
@@ -77,6 +78,7 @@ class Heap {
   // Statistics. Relaxed: no other memory depends on them.
   std::atomic<uint64_t> taken_bytes_{0};
   std::atomic<uint64_t> freed_bytes_{0};
+  std::atomic<uint64_t> table_bytes_{0};
 };
 
 }  // namespace gannet

@@ -125,7 +125,7 @@ void Store::FillStats(StatsReply* stats) const {
   stats->slots_used = index_.slots_used();
   stats->slots_total = index_.geometry().slots();
   stats->heap_bytes = heap_->allocated_bytes();
-  stats->heap_total = heap_->capacity_bytes();
+  stats->heap_total = heap_->capacity_bytes() - heap_->table_bytes();
   stats->items = index_.slots_used();
   stats->displacements = index_.displacements();
   stats->stash_used = index_.stash_used();
