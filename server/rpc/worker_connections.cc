@@ -98,7 +98,8 @@ Grant Worker::GrantFor(const ServerConnection& connection, bool resumed) const {
   Grant grant = node_->grant;
   grant.index = node_->store->superblock().index;
   // The client READs by the grant of its first connection only.
-  if (connection.qp_index == 0) connection.session->index_generation = grant.index.generation;
+  uint64_t& generation = connection.session->index_generation;
+  if (connection.qp_index == 0 || generation == 0) generation = grant.index.generation;
   grant.connection_id = connection.id;
   grant.session_token = connection.session->token();
   grant.session_id = connection.session->id();

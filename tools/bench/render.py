@@ -301,6 +301,14 @@ def growth(result):
                        for what in ["items", "sessions"])
 
 
+def footprint(result):
+    rows = [[row["backend"], f"{row['value_bytes']}", f"{row['items']:,}",
+             f"{row['resident'] / (1 << 20):,.0f}", f"{row['beside_payload']:.1f}"]
+            for row in result["footprint"]]
+    return table(["", "bytes of a value", "items with keys of 16 bytes", "MiB that the process takes",
+                  "bytes an item beside key and value"], rows)
+
+
 # The groups of measurements, the parts of tools/bench/bench that each group has, and its tables. Each
 # group has its own markers in the page, so that it can be measured again without the others.
 GROUPS = {
@@ -308,6 +316,7 @@ GROUPS = {
     "the stores": (["ycsb", "own_generators"], [ycsb, verbs]),
     "crowds": (["crowd"], [crowd]),
     "READs": (["lookup", "growth"], [by_fill, popular, shared, growth]),
+    "the footprint": (["footprint"], [footprint]),
 }
 
 
