@@ -251,15 +251,20 @@ class Store {
   // store_grow.cc. Does a step of the growth, or begins it. Returns whether there is more to do at
   // once.
   bool Grow();
-  bool BeginGrowth();
+  bool BeginGrowth() GANNET_REQUIRES(grow_mutex_);
   // Returns the bytes of the next index, or 0 if the present one will do.
   uint64_t NextIndexBytes();
-  bool AllocateNextIndex(uint64_t bytes);
+  bool AllocateNextIndex(uint64_t bytes) GANNET_REQUIRES(grow_mutex_);
   void PublishIndex(const IndexGeometry& index, const IndexGeometry& next);
-  void FreeRetired();
+  void FreeRetired() GANNET_REQUIRES(grow_mutex_);
   void WatchFill();
-  // Counts and returns that the index has no slot for a key, or that it soon will.
+  void PrepareIndex(uint64_t buckets) GANNET_REQUIRES(grow_mutex_);
+  GANNET_THREAD_ANNOTATION(no_thread_safety_analysis) void HelpGrowing();
+  void MakeSlots();
+  // Returns kTryAgain if the index has no slot for a key, but soon will. Otherwise counts and
+  // returns kIndexFull.
   ReplyStatus NoSlot();
+  ReplyStatus RefuseForSlot();
   void AskForGrowth();
 
   uint64_t NextVersion() { return next_version_.fetch_add(1, std::memory_order_relaxed); }

@@ -17,6 +17,10 @@ namespace {
 // A step takes less than 1 ms.
 constexpr uint64_t kBucketsPerStep = 8192;
 constexpr uint64_t kHomesPerStep = 512;
+// So many buckets a write prepares that inserts a key while the next index is needed. The index
+// that doubles has a bucket for seven slots of the present one, so these writes alone are done with
+// it before 90 % of the slots are in use.
+constexpr uint64_t kBucketsPerWrite = 4;
 // The index is replaced when this share of its slots is in use. Above it more and more keys go into
 // the stash (docs/memory-layout.md).
 constexpr double kFillToGrow = 0.85;
@@ -66,11 +70,7 @@ bool Store::Grow() {
     case GrowPhase::kRest:
       return index_grows_ && BeginGrowth();
     case GrowPhase::kPreparing:
-      if (index_.PrepareSome(kBucketsPerStep)) {
-        PublishIndex(index_.geometry(), next_);
-        index_.BeginMigration();
-        grow_phase_.store(GrowPhase::kMigrating, std::memory_order_relaxed);
-      }
+      PrepareIndex(kBucketsPerStep);
       return true;
     case GrowPhase::kMigrating:
       if (index_.MigrateSome(kHomesPerStep)) {
@@ -86,6 +86,37 @@ bool Store::Grow() {
   return false;
 }
 
+void Store::PrepareIndex(uint64_t buckets) {
+  if (!index_.PrepareSome(buckets)) return;
+  grow_at_.store(UINT64_MAX, std::memory_order_relaxed);
+  PublishIndex(index_.geometry(), next_);
+  index_.BeginMigration();
+  grow_phase_.store(GrowPhase::kMigrating, std::memory_order_relaxed);
+}
+
+// Does a little of it if nobody else does any of it now. The caller may hold a Lock of the index,
+// so this must not wait.
+void Store::HelpGrowing() {
+  AskForGrowth();
+  if (!grow_mutex_.native().try_lock()) return;
+  const GrowPhase phase = grow_phase_.load(std::memory_order_relaxed);
+  if (phase == GrowPhase::kRest) {
+    BeginGrowth();
+  } else if (phase == GrowPhase::kPreparing) {
+    PrepareIndex(kBucketsPerWrite);
+  }
+  grow_mutex_.Unlock();
+}
+
+// For a write that must not be overtaken by those behind it, and so cannot be told to try again.
+void Store::MakeSlots() {
+  MutexLock lock(grow_mutex_);
+  if (grow_phase_.load(std::memory_order_relaxed) == GrowPhase::kRest) BeginGrowth();
+  while (grow_phase_.load(std::memory_order_relaxed) == GrowPhase::kPreparing) {
+    PrepareIndex(kBucketsPerStep);
+  }
+}
+
 bool Store::BeginGrowth() {
   const bool wanted = growth_wanted_.exchange(false, std::memory_order_relaxed);
   const uint64_t slots = index_.geometry().slots();
@@ -93,6 +124,8 @@ bool Store::BeginGrowth() {
     WatchFill();
     return false;
   }
+  // Until it is clear that the index will be replaced, writes need not help.
+  grow_at_.store(UINT64_MAX, std::memory_order_relaxed);
   const uint64_t bytes = NextIndexBytes();
   if (bytes == 0) return false;
   const uint64_t least = heap_->TableBytes(index_.geometry().bytes() + 1);
@@ -102,7 +135,7 @@ bool Store::BeginGrowth() {
     compaction_wanted_.store(true, std::memory_order_relaxed);
     return false;
   }
-  grow_at_.store(UINT64_MAX, std::memory_order_relaxed);
+  grow_at_.store(0, std::memory_order_relaxed);  // each insert helps
   grow_phase_.store(GrowPhase::kPreparing, std::memory_order_relaxed);
   return true;
 }
@@ -150,7 +183,7 @@ void Store::WatchFill() {
 }
 
 void Store::AskForGrowth() {
-  grow_at_.store(UINT64_MAX, std::memory_order_relaxed);
+  if (growing() || growth_wanted_.load(std::memory_order_relaxed)) return;
   growth_wanted_.store(true, std::memory_order_relaxed);
   if (wants_tidy_) wants_tidy_();
 }
@@ -159,10 +192,14 @@ ReplyStatus Store::NoSlot() {
   if (index_grows_) {
     no_slot_.store(true, std::memory_order_relaxed);
     if (!no_room_to_grow_.load(std::memory_order_relaxed)) {
-      if (!growing() && !growth_wanted_.load(std::memory_order_relaxed)) AskForGrowth();
+      AskForGrowth();
       return ReplyStatus::kTryAgain;
     }
   }
+  return RefuseForSlot();
+}
+
+ReplyStatus Store::RefuseForSlot() {
   refused_index_full_.fetch_add(1, std::memory_order_relaxed);
   return ReplyStatus::kIndexFull;
 }

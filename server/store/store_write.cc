@@ -98,11 +98,19 @@ WriteOutcome Store::Put(std::string_view key, std::string_view value, ItemAttrib
       if (checked.status != ReplyStatus::kOk) return checked;
     }
     const WriteOutcome outcome = PutShort(hash, key, value, attributes, current, now_ms);
-    if (outcome.status != ReplyStatus::kHeapFull) [[likely]]
+    if (outcome.status != ReplyStatus::kHeapFull && outcome.status != ReplyStatus::kTryAgain)
+        [[likely]] {
       return outcome;
+    }
   }
   // The value is long, or there is no room. Room can only be made without a lock.
-  return PutLong(key, value, attributes, conditions, now_ms);
+  WriteOutcome outcome = PutLong(key, value, attributes, conditions, now_ms);
+  if (outcome.status != ReplyStatus::kTryAgain) [[likely]]
+    return outcome;
+  MakeSlots();
+  outcome = PutLong(key, value, attributes, conditions, now_ms);
+  if (outcome.status == ReplyStatus::kTryAgain) outcome.status = RefuseForSlot();
+  return outcome;
 }
 
 // Works like a value that the NIC brings: everything that takes time is done before the lock.
@@ -225,7 +233,7 @@ WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending&
     }
     StoreLive(block, pending.live_commit);
     if (index_.slots_used() >= grow_at_.load(std::memory_order_relaxed)) [[unlikely]]
-      AskForGrowth();
+      HelpGrowing();
   }
   if (pending.expiry_ms != 0) {
     IndexTable& table = index_.TableOf(hash);
