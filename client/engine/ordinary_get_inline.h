@@ -11,7 +11,8 @@
 // It is one straight path without a Lookup, since the phase tells all that a Lookup would keep.
 // Everything else goes to a Lookup that is told of the same READs in the same order
 // (Engine::GoOnAsLookup): no slot with the tag, another key's item, an item that is torn, dead or
-// long, or may be past its expiry, a home that was migrated to another index. So the path decides nothing but hits, and the item proves those.
+// long, or may be past its expiry, a home that was migrated to another index. So the path decides
+// nothing but hits, and the item proves those.
 //
 // Inline, because engine.cc starts and ends operations of all kinds, and the path must be compiled
 // into that.

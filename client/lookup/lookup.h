@@ -140,8 +140,8 @@ class Lookup {
   std::string_view key_;
   KeyHash hash_{0};
   ReadPlan plan_{};
-  Slot slot_;                   // of the item that is being READ or was found
-  ItemView item_{};             // valid after kHit
+  Slot slot_;        // of the item that is being READ or was found
+  ItemView item_{};  // valid after kHit
   // The generation of the index in which the key's home is known to be migrated; 0 = in none.
   uint64_t migrated_from_ = 0;
   int64_t home_posted_ns_ = 0;  // when the home window's READ was posted
@@ -152,7 +152,7 @@ class Lookup {
   bool tag_matched_ = false;        // in this round
   bool stash_tag_matched_ = false;  // in this round
   bool next_index_unknown_ = false;
-  bool doubt_ = false;              // an item was dead, torn or unreadable in this round
+  bool doubt_ = false;  // an item was dead, torn or unreadable in this round
 };
 
 }  // namespace gannet

@@ -43,13 +43,12 @@ Index::Index(Options options)
 }
 
 std::shared_ptr<IndexTable> Index::MakeTable(const IndexGeometry& geometry) {
-  auto table =
-      std::make_shared<IndexTable>(IndexTable::Options{.region = options_.region,
-                                                       .geometry = geometry,
-                                                       .incarnation = options_.incarnation,
-                                                       .ranges = ranges_.size(),
-                                                       .hash_of = options_.hash_of},
-                                   counters_);
+  auto table = std::make_shared<IndexTable>(IndexTable::Options{.region = options_.region,
+                                                                .geometry = geometry,
+                                                                .incarnation = options_.incarnation,
+                                                                .ranges = ranges_.size(),
+                                                                .hash_of = options_.hash_of},
+                                            counters_);
   all_guessed_.push_back(
       {table->first_bucket(), geometry.homes, geometry.main_buckets() * kBucketBytes});
   return table;

@@ -1,6 +1,6 @@
-// IndexTable: moves into and out of the stash. A move between window and stash bumps the pair's counter
-// in both buckets of the window, each in the publication that changes its slot or its tags (W2).
-// The order into the stash is stash, home, next; out of it next, home, stash.
+// IndexTable: moves into and out of the stash. A move between window and stash bumps the pair's
+// counter in both buckets of the window, each in the publication that changes its slot or its tags
+// (W2). The order into the stash is stash, home, next; out of it next, home, stash.
 
 #include "server/index/index_table.h"
 

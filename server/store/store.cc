@@ -14,8 +14,8 @@
 namespace gannet {
 namespace {
 
-// The default of --index_slots=0: one slot for so many bytes of the region. An index that grows takes
-// 0.2 % of the memory at first.
+// The default of --index_slots=0: one slot for so many bytes of the region. An index that grows
+// takes 0.2 % of the memory at first.
 constexpr uint64_t kRegionBytesPerSlotAtFirst = 4096;
 constexpr uint64_t kSlotsAtFirstMin = 64;
 // One that does not grow is enough for items of 96 bytes (a 16-byte key and a 48-byte
@@ -24,11 +24,10 @@ constexpr uint64_t kSlotsAtFirstMin = 64;
 constexpr uint64_t kRegionBytesPerSlot = 96;
 
 absl::Status TooSmall(uint64_t region_bytes, const Superblock& superblock) {
-  return absl::InvalidArgumentError(
-      absl::StrCat(region_bytes, " bytes of memory are too few for an index of ",
-                   superblock.index.slots(), " slots: it takes ",
-                   superblock.heap_offset + superblock.index.bytes(),
-                   " bytes, and the items come on top; give more memory or ask for fewer slots"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      region_bytes, " bytes of memory are too few for an index of ", superblock.index.slots(),
+      " slots: it takes ", superblock.heap_offset + superblock.index.bytes(),
+      " bytes, and the items come on top; give more memory or ask for fewer slots"));
 }
 
 uint64_t FirstSlots(const Store::Options& options, uint64_t region_bytes) {

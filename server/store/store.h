@@ -78,7 +78,7 @@ class Store {
     bool index_grows = true;
     // Called by a write, from any thread, when Tidy should be called soon.
     std::function<void()> wants_tidy;
-    uint64_t incarnation = 0;              // random, not 0
+    uint64_t incarnation = 0;  // random, not 0
     uint64_t hash_seed = 0;
     uint64_t first_version = 1;               // common/layout/version.h; not 0
     uint64_t page_bytes = Heap::PageBytes();  // alignment that the heap needs
@@ -298,7 +298,7 @@ class Store {
   // Growth. With so many slots in use, a write asks for it.
   std::atomic<uint64_t> grow_at_{UINT64_MAX};
   std::atomic<bool> growth_wanted_{false};  // by a write
-  std::atomic<bool> no_slot_{false};  // for a write, since the last growth
+  std::atomic<bool> no_slot_{false};        // for a write, since the last growth
   std::atomic<bool> no_room_to_grow_{false};
   std::atomic<GrowPhase> grow_phase_{GrowPhase::kRest};
   std::atomic<uint64_t> acknowledged_{UINT64_MAX};

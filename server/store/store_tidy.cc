@@ -124,7 +124,8 @@ bool Store::FragmentedWhenIdle() const {
   const uint64_t capacity = heap_->capacity_bytes();
   if (FreedSinceRound() < capacity / kFreedShare) return false;
   const uint64_t active = heap_->ActiveBytes();
-  return active > capacity / 2 && active > heap_->allocated_bytes() + heap_->table_bytes() + capacity / kSlackShare;
+  return active > capacity / 2 &&
+         active > heap_->allocated_bytes() + heap_->table_bytes() + capacity / kSlackShare;
 }
 
 bool Store::InCompactionRound() const {

@@ -60,7 +60,8 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
   if (!key_stays) StoreKey(block, value.size(), key);
   const ItemSeal seal(hash, PlaceAt(current.slot.offset()));
   StoreLive(block, LiveCommitWord(block, header.value_bytes, seal));
-  if (attributes.expiry_ms != 0) current.place.table->floors.Lower(current.place.home, attributes.expiry_ms);
+  if (attributes.expiry_ms != 0)
+    current.place.table->floors.Lower(current.place.home, attributes.expiry_ms);
   return {.version = header.version, .slot = current.slot.word()};
 }
 

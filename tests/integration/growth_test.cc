@@ -104,11 +104,12 @@ TEST_F(GrowthTest, AGetOfACertainKeyHitsAlwaysAndCostsAtMostOneReadMore) {
     });
   });
   const ServerStats stats = Stats();
-  std::printf("%lu growths to %lu slots; %lu GETs, %.4f READs each, %lu with 3, %lu with more, "
-              "%lu by RPC\n",
-              stats.index_growths, stats.slots_total, gets,
-              static_cast<double>(reads) / static_cast<double>(gets - by_rpc), by_reads[3],
-              gets - by_rpc - by_reads[2] - by_reads[3], by_rpc);
+  std::printf(
+      "%lu growths to %lu slots; %lu GETs, %.4f READs each, %lu with 3, %lu with more, "
+      "%lu by RPC\n",
+      stats.index_growths, stats.slots_total, gets,
+      static_cast<double>(reads) / static_cast<double>(gets - by_rpc), by_reads[3],
+      gets - by_rpc - by_reads[2] - by_reads[3], by_rpc);
   EXPECT_GE(stats.index_growths, 3u);
   EXPECT_EQ(missed, 0u);
   EXPECT_GT(gets, 0u);

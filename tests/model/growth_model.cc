@@ -20,8 +20,7 @@ bool Whole(const Words& words, int index) {
 }
 // A live commit word is its value's checksum; 0 is dead.
 bool ItemWhole(const Words& words, int block) {
-  return words[GrowthCommit(block)] != 0 &&
-         words[GrowthCommit(block)] == words[GrowthValue(block)];
+  return words[GrowthCommit(block)] != 0 && words[GrowthCommit(block)] == words[GrowthValue(block)];
 }
 
 void Plan(State* state, GrowthWord word, uint8_t value, uint8_t truth = GrowthModel::kSameTruth) {
@@ -191,8 +190,8 @@ void GrowthModel::Migrate(State* state) const {
 
 void GrowthModel::PublishSlot(State* state, uint8_t slot) const {
   const bool growing = state->started != 0;
-  const bool in_new = state->migrated != 0 ? rules_.write_to_new
-                                           : growing && !rules_.migrate_before_write;
+  const bool in_new =
+      state->migrated != 0 ? rules_.write_to_new : growing && !rules_.migrate_before_write;
   Publish(state, in_new ? 1 : 0, slot, !in_new && state->migrated != 0);
 }
 

@@ -34,16 +34,16 @@ inline constexpr int kGrowthWords = kGrowthIndexes * 3 + kGrowthBlocks * 2;
 // The rules of growth. Each can be weakened.
 struct GrowthRules {
   // Of the server.
-  bool copy_before_flag = true;   // the new index has the keys of a home before its flag is set
+  bool copy_before_flag = true;      // the new index has the keys of a home before its flag is set
   bool migrate_before_write = true;  // a write migrates its key's home first
   bool write_to_new = true;          // a change of a migrated home goes to the new index
   bool old_slots_stay = true;        // a migrated home's old slots are not cleared
   bool all_before_switch = true;     // lookups begin at the new index only if all is migrated
   bool free_after_acknowledged = true;  // the old index's memory is reused only after that
   // Of the reader.
-  bool flag_looked_at = true;          // a miss in the old index needs a home without the flag
-  bool read_new_after_flag = true;     // a miss in the new one needs a READ posted after the flag
-  bool bucket_checksum = true;         // a miss needs a bucket's checksum
+  bool flag_looked_at = true;       // a miss in the old index needs a home without the flag
+  bool read_new_after_flag = true;  // a miss in the new one needs a READ posted after the flag
+  bool bucket_checksum = true;      // a miss needs a bucket's checksum
 };
 
 class GrowthModel {
@@ -68,9 +68,9 @@ class GrowthModel {
     uint8_t plan_size;
     uint8_t operations_left;
     uint8_t next_value;
-    uint8_t truth;  // K's value now, 0 = absent
-    uint8_t seen;   // bit v: K's value was v at some moment of the lookup
-    uint8_t block;  // K's, + 1; 0 = none
+    uint8_t truth;     // K's value now, 0 = absent
+    uint8_t seen;      // bit v: K's value was v at some moment of the lookup
+    uint8_t block;     // K's, + 1; 0 = none
     uint8_t started;   // clients may know of the new index
     uint8_t migrated;  // as the server knows it
     uint8_t switched;  // lookups begin at the new index

@@ -46,7 +46,8 @@ TEST(DefaultIndexTest, ItemsOfAnySizeFillTheMemory) {
                             static_cast<double>(16 + value_bytes);
     std::printf(
         "values of %4zu bytes: %7lu items, %.1f %% of the memory with the index, %.1f %% without; "
-        "%.1f bytes an item beside key and value; index %.1f %% full, %.1f %% of the memory, %.1f %% "
+        "%.1f bytes an item beside key and value; index %.1f %% full, %.1f %% of the memory, %.1f "
+        "%% "
         "at most while it grew, %lu times\n",
         value_bytes, items, filled, 100.0 * static_cast<double>(stats.heap_bytes) / kRegionBytes,
         per_item, 100.0 * static_cast<double>(items) / static_cast<double>(stats.slots_total),

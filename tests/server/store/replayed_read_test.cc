@@ -59,8 +59,11 @@ class ReplayedRead {
         store_(512 << 10, index_slots, index_grows) {
     store_->Acknowledge(1);  // readers may know any index, at any time
     const Superblock superblock = store_->superblock();
-    view_ = {superblock.incarnation, superblock.hash_seed, superblock.region_bytes,
-             superblock.index, {}};
+    view_ = {superblock.incarnation,
+             superblock.hash_seed,
+             superblock.region_bytes,
+             superblock.index,
+             {}};
     PickKeys(keys);
     Record(changes);
   }
