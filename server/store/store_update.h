@@ -30,7 +30,7 @@ template <class Flags>
 [[gnu::always_inline]] inline bool Store::UpdateInPlace(const Guess& guess, std::string_view key,
                                                         std::string_view value, Flags&& flags,
                                                         Update* update) {
-  if (ItemBytes(key.size(), value.size()) > kInPlaceBytesMax) [[unlikely]]
+  if (SealedItemBytes(key.size(), value.size()) > kInPlaceBytesMax) [[unlikely]]
     return false;
   const Index::KeyLock lock(index_, KeyHash(guess.hash));
   const Slot slot = index_.LoadGuessed(guess.place);
