@@ -30,7 +30,8 @@ DEFINE_string(auth_file, "",
               "file of keys, one of which clients must have: lines of ID HEXKEY [read]; without it "
               "everybody may connect. It is read again when it changes, and on SIGHUP");
 DEFINE_string(memory, "1G", "bytes of the region: index and heap; K, M, G, T are powers of 1024");
-DEFINE_uint64(index_slots, 0, "items that the index has room for; 0 = by memory");
+DEFINE_uint64(index_slots, 0, "items that the index has room for at first; 0 = by memory");
+DEFINE_bool(index_grows, true, "whether the index grows when it fills");
 DEFINE_uint64(lock_words, 65536, "lock words; keys whose hashes meet in one share a lock");
 DEFINE_uint32(workers, 1, "threads that serve requests");
 DEFINE_string(hugepages, "auto", "auto: where the system has reserved some; off");
@@ -96,6 +97,7 @@ absl::StatusOr<Server::Options> OptionsFromFlags() {
   options.auth_file = FLAGS_auth_file;
   options.answer_while_starting = true;
   options.index_slots = FLAGS_index_slots;
+  options.index_grows = FLAGS_index_grows;
   options.lock_words = FLAGS_lock_words;
   options.workers = FLAGS_workers;
   options.huge_pages = FLAGS_hugepages == "off" ? HugePages::kOff : HugePages::kAuto;

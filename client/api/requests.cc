@@ -259,6 +259,7 @@ ServerStats ParseStats(const Engine& engine, const Op& op) {
   stats.locks_expired = reply.locks_expired;
   stats.refused_connections = reply.refused_connections;
   stats.refused_requests = reply.refused_requests;
+  stats.index_growths = reply.index_growths;
   return stats;
 }
 

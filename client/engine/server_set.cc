@@ -80,7 +80,7 @@ std::vector<ServerInfo> ServerSet::Info() const {
     info.read_only = its.terms().read_only();
     info.incarnation = grant.incarnation;
     info.region_bytes = grant.region_bytes;
-    info.index_slots = grant.index.slots();
+    info.index_slots = its.index_slots();
     info.lock_words = grant.lock_words;
     info.protocol_version = grant.version;
     info.session_id = grant.session_id;

@@ -16,6 +16,7 @@
 #include "client/session/client_connection.h"
 #include "client/session/connect_attempts.h"
 #include "client/session/fixed_ring.h"
+#include "client/session/index_watch.h"
 #include "client/session/request_watch.h"
 #include "client/session/request_window.h"
 #include "client/session/send_chain.h"
@@ -135,6 +136,15 @@ class ClientSession {
   const SessionTerms& terms() const { return terms_; }
   const Grant& grant() const { return terms_.grant; }
   const IndexView& view() const { return terms_.view; }
+  // Of the newest index that it knows of.
+  uint64_t index_slots() const {
+    return (view().next.homes != 0 ? view().next : view().index).slots();
+  }
+  // A lookup found a home that was migrated to an index that the view does not have. Asks for it.
+  void WantIndex() {
+    index_watch_.Want();
+    LookAtConnections();
+  }
   SessionMemory& memory() const { return *memory_; }
   const ServerTimeBound& server_time() const { return server_time_; }
 
@@ -238,7 +248,9 @@ class ClientSession {
   void OnReceiveCompletion(ClientConnection& connection, uint32_t receive, const ibv_wc& completion,
                            int64_t now_ns);
   void OnMessage(ClientConnection& connection, std::span<const std::byte> message, int64_t now_ns);
-  void OnHeartbeatReply(ClientConnection& connection, uint64_t time_ms, int64_t now_ns);
+  void OnHeartbeatReply(ClientConnection& connection, const ReplyView& reply, int64_t now_ns);
+  void AdoptIndex(std::string_view news);
+  void LookAtIndex();
   ClientConnection* FindConnection(uint32_t id);
   bool OpenReads(uint32_t op);
   bool OthersWillJoin() const;
@@ -264,6 +276,7 @@ class ClientSession {
   ServerTimeBound server_time_;
   WatchedTime watched_;
   RequestWatch request_watch_;
+  IndexWatch index_watch_;
 
   RequestWindow window_;
   FixedRing<QueuedRead> reads_;              // found no room in the chain

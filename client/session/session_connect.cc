@@ -188,6 +188,7 @@ void ClientSession::AdoptGrant(const Grant& grant, int64_t now_ns) {
   const Comeback comeback = HowItCameBack(grant);
   terms_.grant = grant;
   terms_.view = IndexView::Of(grant);
+  index_watch_.Restart(grant.index);
   terms_.eager_bytes_max = std::min(grant.message_bytes_max, kMessageBytesMax);
   terms_.authenticated = key_.has_value();
   terms_.lock_by_nic = !terms_.read_only() &&

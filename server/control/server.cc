@@ -20,6 +20,8 @@ constexpr int kEventsPerPollMax = 64;
 // step takes some 2 ms, so that a server with much to tidy spends up to a fifth of a core on it.
 constexpr int64_t kTidyPeriodNs = kNsPerSecond;
 constexpr int64_t kTidyAgainNs = 10 * kNsPerMs;
+// The same while the index grows, whose steps are shorter. Up to half of a core.
+constexpr int64_t kGrowAgainNs = kNsPerMs;
 constexpr int64_t kLookPeriodNs = kNsPerSecond;
 
 uint64_t KernelRandom() {
@@ -127,13 +129,16 @@ absl::Status Server::CreateStore() {
   options.region = region_->bytes();
   options.lock_words = WordsOf(locks_->bytes(), options_.lock_words);
   options.index_slots = options_.index_slots;
+  options.index_grows = options_.index_grows;
+  GANNET_ASSIGN_OR_RETURN(tidy_wanted_, WakeUp::Create());
+  options.wants_tidy = [wake_up = tidy_wanted_.get()] { wake_up->Ask(); };
   options.incarnation = incarnation_;
   options.hash_seed = hash_seed_;
   options.first_version = options_.first_version;
   GANNET_ASSIGN_OR_RETURN(store_, Store::Create(options));
-  const IndexGeometry& index = store_->superblock().index;
-  LOG(INFO) << "index of " << index.slots() << " slots (" << index.bytes() << " bytes), heap of "
-            << region_->bytes().size() - store_->superblock().heap_offset << " bytes";
+  const IndexGeometry index = store_->superblock().index;
+  LOG(INFO) << "index of " << index.slots() << " slots (" << index.bytes() << " bytes) "
+            << (options_.index_grows ? "at first" : "that does not grow");
   return absl::OkStatus();
 }
 
@@ -212,7 +217,7 @@ bool Server::Poll(const Now& now) {
         break;
     }
   }
-  if (now.monotonic_ns >= next_tidy_ns_) TidyStore(now);
+  if (tidy_wanted_->Take() || now.monotonic_ns >= next_tidy_ns_) TidyStore(now);
   if (now.monotonic_ns >= next_look_ns_) {
     next_look_ns_ = now.monotonic_ns + kLookPeriodNs;
     log_.connections.Poll(now.monotonic_ns);
@@ -223,8 +228,10 @@ bool Server::Poll(const Now& now) {
 }
 
 void Server::TidyStore(const Now& now) {
+  TellOfIndex();
   const bool more = store_->Tidy(now.wall_ms);
-  next_tidy_ns_ = now.monotonic_ns + (more ? kTidyAgainNs : kTidyPeriodNs);
+  const int64_t again_ns = store_->growing() ? kGrowAgainNs : kTidyAgainNs;
+  next_tidy_ns_ = now.monotonic_ns + (more ? again_ns : kTidyPeriodNs);
   StatsReply stats{};
   store_->FillStats(&stats);
   const FullLog::Lines lines = full_log_.Report(stats, now.monotonic_ns);
@@ -241,6 +248,20 @@ void Server::LookAtAuthFile() {
   } else {
     LOG(ERROR) << "the keys stay as they were: " << keys->status().message();
   }
+}
+
+// Tells the store which indexes clients may still READ, and the workers of a new one.
+void Server::TellOfIndex() {
+  uint64_t generation = UINT64_MAX;
+  for (const auto& worker : workers_) {
+    generation = std::min(generation, worker->counters().index_generation.value());
+  }
+  store_->Acknowledge(generation);
+  if (index_generation_ == store_->index_generation()) return;
+  index_generation_ = store_->index_generation();
+  Notify(0, Notice::Type::kIndexChanged);
+  const IndexGeometry index = store_->superblock().index;
+  LOG(INFO) << "the index has " << index.slots() << " slots now (" << index.bytes() << " bytes)";
 }
 
 void Server::WarnOfDifferentSets(const Now& now) {

@@ -16,6 +16,7 @@
 #include "server/control/authenticator.h"
 #include "server/control/full_log.h"
 #include "server/control/startup_answers.h"
+#include "server/control/wake_up.h"
 #include "server/rpc/node.h"
 #include "server/rpc/worker.h"
 
@@ -42,7 +43,8 @@ class Server {
     uint64_t (*wall_ms)() = WallMs;
     std::string name;  // that clients know it by; empty: they take its address. IsServerName
     uint64_t memory_bytes = 1ull << 30;  // of the region: index and heap
-    uint64_t index_slots = 0;            // 0 = by memory
+    uint64_t index_slots = 0;            // at the start; 0 = by memory
+    bool index_grows = true;
     uint64_t lock_words = 65536;
     uint32_t workers = 1;
     HugePages huge_pages = HugePages::kAuto;
@@ -90,6 +92,8 @@ class Server {
   // To sleep on, and when Poll must be called at the latest.
   int fd() const { return listener_->fd(); }
   int64_t deadline_ns() const { return std::min(next_tidy_ns_, next_look_ns_); }
+  // To sleep on as well: readable when a write wants the store to be tidied.
+  int tidy_fd() const { return tidy_wanted_->fd(); }
 
   // Poll reads the auth file again, within a second, even if it seems unchanged. From any thread, a
   // signal handler included.
@@ -116,6 +120,7 @@ class Server {
 
   void TidyStore(const Now& now);
   void LookAtAuthFile();
+  void TellOfIndex();
   void OnRequest(IncomingRequest request);
   void Reject(IncomingRequest request, RejectCode code, std::string_view reason);
   Worker& WorkerFor(const ConnectRequest& request);
@@ -133,6 +138,7 @@ class Server {
   Handle<ibv_pd> pd_;
   Handle<ibv_mr> region_mr_;
   Handle<ibv_mr> locks_mr_;
+  std::unique_ptr<WakeUp> tidy_wanted_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Listener> listener_;
   ConnectionIds connection_ids_;
@@ -156,6 +162,7 @@ class Server {
   uint32_t requests_ = 0;  // connection requests so far
   int64_t next_tidy_ns_ = 0;
   int64_t next_look_ns_ = 0;
+  uint64_t index_generation_ = 1;
   FullLog full_log_;
 };
 

@@ -36,7 +36,8 @@ inline uint32_t ConnectionOfName(uint64_t name) { return static_cast<uint32_t>(n
 struct Notice {
   enum class Type : uint8_t {
     kEstablished,
-    kGone,  // disconnected, or never established
+    kGone,          // disconnected, or never established
+    kIndexChanged,  // of no connection: look which generations the clients acknowledge
   };
   Type type;
   uint64_t name;  // of the connection, from NameOf

@@ -200,6 +200,9 @@ class Worker {
   ReplyHeader ExecuteInto(std::span<std::byte> value_out, const RequestView& request);
   void ReplyWithValue(ServerConnection* connection, const ReplyHeader& reply);
   void OnServerSet(ServerConnection* connection, uint64_t server_set);
+  // worker_index.cc
+  void OnHeartbeat(ServerConnection* connection, const RequestHeader& request);
+  void TellIndexGeneration();
   // Refuses a write under a lock that the session does not hold.
   void RefuseLock(ServerConnection* connection, const RequestView& request);
   // Records the answer to an admitted request.

@@ -105,6 +105,10 @@ ConnectionOptions Worker::OptionsForConnection() const {
 
 Grant Worker::GrantFor(const ServerConnection& connection, bool resumed) const {
   Grant grant = node_->grant;
+  grant.index = node_->store->superblock().index;
+  // The client READs by the grant of its first connection only.
+  uint64_t& generation = connection.session->index_generation;
+  if (connection.qp_index == 0 || generation == 0) generation = grant.index.generation;
   grant.connection_id = connection.id;
   grant.session_token = connection.session->token();
   grant.session_id = connection.session->id();
@@ -181,6 +185,7 @@ ServerConnection* Worker::Add(const Arrival& arrival, Session* session,
 }
 
 void Worker::OnNotice(const Notice& notice) {
+  if (notice.type == Notice::Type::kIndexChanged) return TellIndexGeneration();
   ServerConnection* connection = Find(ConnectionOfName(notice.name));
   if (connection == nullptr || connection->name != notice.name) {
     if (notice.type != Notice::Type::kGone) return;
@@ -196,6 +201,8 @@ void Worker::OnNotice(const Notice& notice) {
     case Notice::Type::kGone:
       CloseConnection(connection, "disconnected");
       break;
+    case Notice::Type::kIndexChanged:
+      break;  // handled above
   }
 }
 

@@ -192,7 +192,7 @@ bool Worker::RefuseWrite(ServerConnection* connection, std::span<const std::byte
 void Worker::OnRequest(ServerConnection* connection, const RequestView& request) {
   if (IsHeartbeat(request.header)) {
     OnServerSet(connection, request.header.server_set);
-    return Reply(connection, ReplyWithTime(request.header, now_));
+    return OnHeartbeat(connection, request.header);
   }
   if (!Admit(connection, request.header)) return;
   if ((request.header.flags & kUnderLock) && !OwnsLock(*connection, request.header)) {

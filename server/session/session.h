@@ -96,6 +96,8 @@ class Session {
   bool established = false;
   // Hash of the client's list of servers; 0 if the client did not tell it since it connected.
   uint64_t server_set = 0;
+  // Its client READs no index older than this generation.
+  uint64_t index_generation = 0;
 
   // How many connections the session has now. Kept by SessionTable.
   uint32_t connections = 0;

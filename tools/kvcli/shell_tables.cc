@@ -49,7 +49,8 @@ Json StatsJson(const ServerReport& report) {
           {"items_moved", s.items_moved},
           {"locks_expired", s.locks_expired},
           {"refused_connections", s.refused_connections},
-          {"refused_requests", s.refused_requests}};
+          {"refused_requests", s.refused_requests},
+          {"index_growths", s.index_growths}};
 }
 
 Json InfoJson(const ServerInfo& s) {

@@ -165,6 +165,7 @@ struct ServerStats {
   uint64_t refused_connections = 0;
   // Requests that were malformed or against the rules.
   uint64_t refused_requests = 0;
+  uint64_t index_growths = 0;  // how often the index was replaced by a larger one
 };
 
 // What a connection to one server is. All from `device` on is empty if there never was one, and of

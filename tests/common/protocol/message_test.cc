@@ -122,7 +122,8 @@ TEST(MessageTest, GoldenBytesOfTheStats) {
                              stats.items_moved,
                              stats.locks_expired,
                              stats.refused_connections,
-                             stats.refused_requests};
+                             stats.refused_requests,
+                             stats.index_growths};
   for (uint64_t i = 0; i < std::size(words); ++i) EXPECT_EQ(fields[i], i + 1);
 }
 
@@ -279,7 +280,8 @@ TEST(MessageTest, NothingButAPlainPutIsDecodedAsOne) {
   EXPECT_FALSE(decoded_with([](RequestHeader* h) { h->ttl_ms = 1; }));
 }
 
-TEST(MessageTest, OnlyPutLockAndExtendTakeATimeToLive) {
+// In a heartbeat the field says what the client knows of the index.
+TEST(MessageTest, OnlyPutLockExtendAndHeartbeatTakeATimeToLive) {
   for (int opcode = 0; opcode <= static_cast<int>(Opcode::kListLocks); ++opcode) {
     const auto of = static_cast<Opcode>(opcode);
     const bool has_key = of != Opcode::kHeartbeat && of != Opcode::kStats && of != Opcode::kPing &&
@@ -289,7 +291,8 @@ TEST(MessageTest, OnlyPutLockAndExtendTakeATimeToLive) {
     header.sequence = of == Opcode::kHeartbeat ? 0 : 1;
     header.lock_word = 1;
     header.ttl_ms = kTtlMsMax;
-    const bool takes = of == Opcode::kPut || of == Opcode::kLock || of == Opcode::kExtendLock;
+    const bool takes = of == Opcode::kPut || of == Opcode::kLock || of == Opcode::kExtendLock ||
+                       of == Opcode::kHeartbeat;
     EXPECT_EQ(!Refusal(Encode(header, has_key ? "key" : "", "")), takes) << opcode;
   }
 }
