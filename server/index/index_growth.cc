@@ -32,9 +32,10 @@ void Index::BeginMigration() {
   homes_left_.store(old_table_->geometry().homes, std::memory_order_relaxed);
   migrate_next_ = 0;
   old_.store(old_table_.get(), std::memory_order_relaxed);
-  // Release: the new table's buckets, and old_.
-  current_.store(next_table_.get(), std::memory_order_release);
+  // Before current_: as soon as somebody may migrate a home, no guess in the old table is believed.
   guessed_.store(&all_guessed_.back(), std::memory_order_release);
+  // Release: the new table's buckets, old_ and guessed_.
+  current_.store(next_table_.get(), std::memory_order_release);
   MutexLock lock(tables_mutex_);
   current_table_ = std::move(next_table_);
   next_table_ = nullptr;

@@ -73,14 +73,7 @@ bool Store::Grow() {
       PrepareIndex(kBucketsPerStep);
       return true;
     case GrowPhase::kMigrating:
-      if (index_.MigrateSome(kHomesPerStep)) {
-        retired_.push_back(superblock().index);
-        index_.EndMigration();
-        PublishIndex(next_, IndexGeometry{});
-        index_growths_.fetch_add(1, std::memory_order_relaxed);
-        grow_phase_.store(GrowPhase::kRest, std::memory_order_relaxed);
-        WatchFill();
-      }
+      MigrateHomes(kHomesPerStep);
       return true;
   }
   return false;
@@ -92,6 +85,16 @@ void Store::PrepareIndex(uint64_t buckets) {
   PublishIndex(index_.geometry(), next_);
   index_.BeginMigration();
   grow_phase_.store(GrowPhase::kMigrating, std::memory_order_relaxed);
+}
+
+void Store::MigrateHomes(uint64_t homes) {
+  if (!index_.MigrateSome(homes)) return;
+  retired_.push_back(superblock().index);
+  index_.EndMigration();
+  PublishIndex(next_, IndexGeometry{});
+  index_growths_.fetch_add(1, std::memory_order_relaxed);
+  grow_phase_.store(GrowPhase::kRest, std::memory_order_relaxed);
+  WatchFill();
 }
 
 // Does a little of it if nobody else does any of it now. The caller may hold a Lock of the index,
@@ -108,9 +111,14 @@ void Store::HelpGrowing() {
   grow_mutex_.Unlock();
 }
 
-// For a write that must not be overtaken by those behind it, and so cannot be told to try again.
+// For a write that must not be overtaken by those behind it, and so cannot be told to try again. It
+// comes to this only if the thread that tidies was kept off its CPU while the index filled. If
+// homes are left that find no room in the new index, they stay where they are.
 void Store::MakeSlots() {
   MutexLock lock(grow_mutex_);
+  if (grow_phase_.load(std::memory_order_relaxed) == GrowPhase::kMigrating) {
+    MigrateHomes(superblock().index.homes);
+  }
   if (grow_phase_.load(std::memory_order_relaxed) == GrowPhase::kRest) BeginGrowth();
   while (grow_phase_.load(std::memory_order_relaxed) == GrowPhase::kPreparing) {
     PrepareIndex(kBucketsPerStep);
@@ -178,8 +186,7 @@ void Store::FreeRetired() {
 void Store::WatchFill() {
   const double slots = static_cast<double>(index_.geometry().slots());
   const uint64_t limit = static_cast<uint64_t>(slots * kFillToGrow);
-  const bool watch = index_grows_ && index_.slots_used() < limit;
-  grow_at_.store(watch ? limit : UINT64_MAX, std::memory_order_relaxed);
+  grow_at_.store(index_grows_ ? limit : UINT64_MAX, std::memory_order_relaxed);
 }
 
 void Store::AskForGrowth() {

@@ -120,6 +120,15 @@ TEST_F(StoreGrowTest, WritesAloneKeepTheIndexFromFilling) {
   for (uint64_t i = 0; i < n; ++i) ASSERT_EQ(store_.Get(Key(i)), "v");
 }
 
+// Nobody ever tidies: neither the preparation nor the migration is done by others.
+TEST_F(StoreGrowTest, WritesAloneMakeTheIndexGrowAgainAndAgain) {
+  for (uint64_t i = 0; i < 20 * kSlots; ++i) {
+    ASSERT_EQ(store_.Put(Key(i), "v").status, ReplyStatus::kOk) << i;
+  }
+  EXPECT_GE(store_.Stats().index_growths, 3u);
+  for (uint64_t i = 0; i < 20 * kSlots; ++i) ASSERT_EQ(store_.Get(Key(i)), "v");
+}
+
 // No write is told to try again, since those behind it would overtake it. It rather waits.
 TEST_F(StoreGrowTest, AWriteThatFindsNoSlotMakesTheIndexGrow) {
   TestStore small(16 << 20, 64, /*index_grows=*/true);
