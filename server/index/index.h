@@ -67,7 +67,7 @@ class Index {
     }
     // Covers the home of `table` and its keys.
     Lock(Index& index, const IndexTable& table, uint64_t home);
-    ~Lock() {
+    GANNET_UNCHECKED_LOCKS ~Lock() {
       if (last_ != first_) [[unlikely]]
         ReleaseOthers();
       first_->mutex.Unlock();
@@ -76,9 +76,9 @@ class Index {
     Lock& operator=(const Lock&) = delete;
 
    private:
-    void Acquire(uint64_t hash);
-    void AcquireOthers();
-    void ReleaseOthers();
+    GANNET_UNCHECKED_LOCKS void Acquire(uint64_t hash);
+    GANNET_UNCHECKED_LOCKS void AcquireOthers();
+    GANNET_UNCHECKED_LOCKS void ReleaseOthers();
 
     Index& index_;
     Range* first_;

@@ -266,7 +266,7 @@ class Store {
   void WatchFill();
   void PrepareIndex(uint64_t buckets) GANNET_REQUIRES(grow_mutex_);
   void MigrateHomes(uint64_t homes) GANNET_REQUIRES(grow_mutex_);
-  GANNET_THREAD_ANNOTATION(no_thread_safety_analysis) void HelpGrowing();
+  GANNET_UNCHECKED_LOCKS void HelpGrowing();
   void MakeSlots();
   // Returns kTryAgain if the index has no slot for a key, but soon will. Otherwise counts and
   // returns kIndexFull.
