@@ -182,7 +182,8 @@ TEST(MessageTest, SegmentsOfAValueFollowTheKey) {
   header.buffer_rkey = 2;
   header.value_bytes = 5'100;
   RequestView view;
-  EXPECT_EQ(DecodeRequest(Encode(header, "key", bytes), &view), std::nullopt);
+  const auto message = Encode(header, "key", bytes);
+  EXPECT_EQ(DecodeRequest(message, &view), std::nullopt);
   EXPECT_EQ(view.value, bytes);
   EXPECT_EQ(view.key, "key");
   header.value_bytes = 5'101;  // not what they hold
