@@ -362,7 +362,8 @@ class HotKeyRun::State {
     ASSERT_TRUE(stats.ok()) << stats.status();
     std::cout << "the index grew " << stats->index_growths << " times, to " << stats->slots_total
               << " slots" << std::endl;
-    EXPECT_GE(stats->index_growths, 4u);
+    // Some seven times here; in a guest, where fewer operations are done, two.
+    EXPECT_GE(stats->index_growths, 1u);
   }
 
   void ExpectMoves() {
