@@ -1,8 +1,6 @@
 #include "tests/model/large_model.h"
 
-#include <algorithm>
-#include <cstdlib>
-#include <utility>
+#include "tests/model/plan.h"
 
 namespace gannet::model {
 namespace {
@@ -16,24 +14,8 @@ uint8_t WordOf(uint8_t block, uint8_t item_word) {
 }
 uint8_t VersionOf(uint16_t commit) { return commit >> 6 & 0x3f; }
 
-void Add(LargeModel::State* state, uint8_t group, uint8_t word, uint16_t value,
-         uint16_t truth = LargeModel::kSameTruth) {
-  if (state->plan_size == LargeModel::kStoresMax) std::abort();
-  state->plan[state->plan_size++] = {word, group, value, truth};
-}
-
-// Removes store `i` from the plan and executes it.
-LargeModel::State Do(LargeModel::State state, int i) {
-  const LargeModel::Store store = state.plan[i];
-  std::copy(state.plan.begin() + i + 1, state.plan.end(), state.plan.begin() + i);
-  state.plan.back() = {};
-  --state.plan_size;
-  state.memory[store.word] = store.value;
-  if (store.truth != LargeModel::kSameTruth) {
-    state.truth = store.truth;
-    if (state.phase != LargeModel::Phase::kIdle) state.seen |= 1 << store.truth;
-  }
-  return state;
+LargeModel::State Do(const LargeModel::State& state, int i) {
+  return PerformStore<LargeModel>(state, i, state.phase != LargeModel::Phase::kIdle);
 }
 
 void EndGet(LargeModel::State* state) {
@@ -123,12 +105,15 @@ void LargeModel::Place(State* state, Key key, uint8_t block, uint8_t version, bo
   const uint16_t truth = key == kKeyK ? version : kSameTruth;
   const uint8_t old = state->block_of[key];
   // The weaker rule: a block that was freed dies only together with its next content.
-  Add(state, rules_.dead_before_reuse ? 0 : 1, WordOf(block, kCommit), 0);
-  Add(state, 1, WordOf(block, kValueFirst), version);
-  Add(state, 1, WordOf(block, kValueLast), version);
-  if (kill_old && rules_.old_dead_before_new_live) Add(state, 2, WordOf(old, kCommit), 0);
-  Add(state, rules_.content_before_live ? 3 : 1, WordOf(block, kCommit), commit, truth);
-  if (kill_old && !rules_.old_dead_before_new_live) Add(state, 4, WordOf(old, kCommit), 0);
+  AddStore<LargeModel>(state, rules_.dead_before_reuse ? 0 : 1, WordOf(block, kCommit), 0);
+  AddStore<LargeModel>(state, 1, WordOf(block, kValueFirst), version);
+  AddStore<LargeModel>(state, 1, WordOf(block, kValueLast), version);
+  if (kill_old && rules_.old_dead_before_new_live)
+    AddStore<LargeModel>(state, 2, WordOf(old, kCommit), 0);
+  AddStore<LargeModel>(state, rules_.content_before_live ? 3 : 1, WordOf(block, kCommit), commit,
+                       truth);
+  if (kill_old && !rules_.old_dead_before_new_live)
+    AddStore<LargeModel>(state, 4, WordOf(old, kCommit), 0);
   state->block_of[key] = block;
   if (key == kKeyK) state->known |= 1 << block;
   --state->operations_left;
@@ -144,9 +129,10 @@ LargeModel::State LargeModel::PutInPlace(State state, Key key) const {
   const uint8_t version = state.next_version++;
   const uint8_t block = state.block_of[key];
   const uint16_t commit = kLive | key << 12 | version << 6 | state.next_placing++;
-  Add(&state, 0, WordOf(block, kValueFirst), version);
-  Add(&state, 0, WordOf(block, kValueLast), version);
-  Add(&state, 1, WordOf(block, kCommit), commit, key == kKeyK ? version : kSameTruth);
+  AddStore<LargeModel>(&state, 0, WordOf(block, kValueFirst), version);
+  AddStore<LargeModel>(&state, 0, WordOf(block, kValueLast), version);
+  AddStore<LargeModel>(&state, 1, WordOf(block, kCommit), commit,
+                       key == kKeyK ? version : kSameTruth);
   --state.operations_left;
   return state;
 }
@@ -160,7 +146,7 @@ LargeModel::State LargeModel::Move(State state, Key key, uint8_t block) const {
 LargeModel::State LargeModel::Delete(State state, Key key) const {
   const uint8_t block = state.block_of[key];
   const uint16_t commit = rules_.dead_before_reuse ? 0 : state.memory[WordOf(block, kCommit)];
-  Add(&state, 0, WordOf(block, kCommit), commit, key == kKeyK ? 0 : kSameTruth);
+  AddStore<LargeModel>(&state, 0, WordOf(block, kCommit), commit, key == kKeyK ? 0 : kSameTruth);
   state.block_of[key] = kNowhere;
   --state.operations_left;
   return state;

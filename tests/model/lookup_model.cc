@@ -1,25 +1,14 @@
 #include "tests/model/lookup_model.h"
 
-#include <algorithm>
-
 #include "tests/model/lookup_reader.h"
 #include "tests/model/lookup_writer.h"
+#include "tests/model/plan.h"
 
 namespace gannet::model {
 namespace {
 
-// Removes store `i` from the plan and executes it.
-LookupModel::State Do(LookupModel::State state, int i) {
-  const LookupModel::Store store = state.plan[i];
-  std::copy(state.plan.begin() + i + 1, state.plan.end(), state.plan.begin() + i);
-  state.plan.back() = {};
-  --state.plan_size;
-  state.memory[store.word] = store.value;
-  if (store.truth != LookupModel::kSameTruth) {
-    state.truth = store.truth;
-    if (state.phase != LookupModel::Phase::kIdle) state.seen |= 1 << store.truth;
-  }
-  return state;
+LookupModel::State Do(const LookupModel::State& state, int i) {
+  return PerformStore<LookupModel>(state, i, state.phase != LookupModel::Phase::kIdle);
 }
 
 bool HasRoom(const LookupModel::State& state, int bucket) {

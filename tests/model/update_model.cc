@@ -1,7 +1,8 @@
 #include "tests/model/update_model.h"
 
 #include <algorithm>
-#include <cstdlib>
+
+#include "tests/model/plan.h"
 
 namespace gannet::model {
 namespace {
@@ -14,24 +15,9 @@ uint16_t CommitOf(uint16_t key_word, uint16_t first, uint16_t last) {
 uint8_t WordOf(uint8_t block, uint8_t item_word) {
   return block * UpdateModel::kItemWords + item_word;
 }
-void Add(UpdateModel::State* state, uint8_t group, uint8_t word, uint16_t value,
-         uint16_t truth = UpdateModel::kSameTruth) {
-  if (state->plan_size == UpdateModel::kStoresMax) std::abort();
-  state->plan[state->plan_size++] = {word, group, value, truth};
-}
 
-// Removes store `i` from the plan and executes it.
-UpdateModel::State Do(UpdateModel::State state, int i) {
-  const UpdateModel::Store store = state.plan[i];
-  std::copy(state.plan.begin() + i + 1, state.plan.end(), state.plan.begin() + i);
-  state.plan.back() = {};
-  --state.plan_size;
-  state.memory[store.word] = store.value;
-  if (store.truth != UpdateModel::kSameTruth) {
-    state.truth = store.truth;
-    if (state.reading != UpdateModel::kNowhere) state.seen |= 1 << store.truth;
-  }
-  return state;
+UpdateModel::State Do(const UpdateModel::State& state, int i) {
+  return PerformStore<UpdateModel>(state, i, state.reading != UpdateModel::kNowhere);
 }
 
 }  // namespace
@@ -158,8 +144,8 @@ UpdateModel::State UpdateModel::Delete(State state, Key key) const {
     SetDead(&state, state.block_of[key], 0, truth);
   } else {
     // The block stays as it is. A word outside it changes, which stands for the slot.
-    Add(&state, 0, WordOf(state.block_of[key], kKey),
-        state.memory[WordOf(state.block_of[key], kKey)], truth);
+    AddStore<UpdateModel>(&state, 0, WordOf(state.block_of[key], kKey),
+                          state.memory[WordOf(state.block_of[key], kKey)], truth);
   }
   state.block_of[key] = kNowhere;
   --state.operations_left;
@@ -168,11 +154,12 @@ UpdateModel::State UpdateModel::Delete(State state, Key key) const {
 
 void UpdateModel::WriteContent(State* state, Key key, uint8_t block, uint8_t group,
                                uint8_t version) const {
-  Add(state, group, WordOf(block, kKey), key + 1);
-  Add(state, group, WordOf(block, kValueFirst), version);
-  Add(state, group, WordOf(block, kValueLast), version);
+  AddStore<UpdateModel>(state, group, WordOf(block, kKey), key + 1);
+  AddStore<UpdateModel>(state, group, WordOf(block, kValueFirst), version);
+  AddStore<UpdateModel>(state, group, WordOf(block, kValueLast), version);
   if (!rules_.state_in_commit_word) {
-    Add(state, group, WordOf(block, kCommit), CommitOf(key + 1, version, version));
+    AddStore<UpdateModel>(state, group, WordOf(block, kCommit),
+                          CommitOf(key + 1, version, version));
   }
 }
 
@@ -180,14 +167,16 @@ void UpdateModel::SetLive(State* state, Key key, uint8_t block, uint8_t group,
                           uint8_t version) const {
   const uint16_t truth = key == kKeyK ? version : kSameTruth;
   if (rules_.state_in_commit_word) {
-    Add(state, group, WordOf(block, kCommit), CommitOf(key + 1, version, version), truth);
+    AddStore<UpdateModel>(state, group, WordOf(block, kCommit), CommitOf(key + 1, version, version),
+                          truth);
   } else {
-    Add(state, group, WordOf(block, kLiveState), 1, truth);
+    AddStore<UpdateModel>(state, group, WordOf(block, kLiveState), 1, truth);
   }
 }
 
 void UpdateModel::SetDead(State* state, uint8_t block, uint8_t group, uint16_t truth) const {
-  Add(state, group, WordOf(block, rules_.state_in_commit_word ? kCommit : kLiveState), 0, truth);
+  AddStore<UpdateModel>(
+      state, group, WordOf(block, rules_.state_in_commit_word ? kCommit : kLiveState), 0, truth);
 }
 
 // The weaker variant: the write counts as done from its first store on.

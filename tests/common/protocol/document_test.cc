@@ -11,43 +11,13 @@
 #include "common/layout/slot.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/message.h"
+#include "tests/common/protocol/example_handshake.h"
 #include "tests/common/protocol/golden_bytes.h"
 
 namespace gannet {
 namespace {
 
-constexpr uint64_t kRegionAddress = 0x7f5a00000000;
 constexpr uint64_t kItemOffset = 16 << 20;
-
-ConnectRequest ExampleRequest() {
-  ConnectRequest request = NewConnectRequest();
-  request.nonce = 0x243f6a8885a308d3;
-  request.time_ms = 1763650000000;
-  return request;
-}
-
-Grant ExampleGrant() {
-  Grant grant = NewGrant();
-  grant.incarnation = 0x9e3779b97f4a7c15;
-  grant.region_address = kRegionAddress;
-  grant.region_bytes = 1 << 30;
-  grant.lock_address = 0x7f5a80000000;
-  grant.region_rkey = 0x1001;
-  grant.lock_rkey = 0x1002;
-  grant.lock_words = 65536;
-  grant.connection_id = 1;
-  grant.session_token = 0x13198a2e03707344;
-  grant.session_id = 1;
-  grant.hash_seed = 0xa4093822299f31d0;
-  grant.index = {.generation = 1, .offset = 4096, .homes = 102400, .stash_homes = 2048};
-  grant.message_bytes_max = kMessageBytesMax;
-  grant.value_bytes_max = kValueBytesMax;
-  grant.credits = 32;
-  grant.lock_mode = static_cast<uint8_t>(LockMode::kNicCas);
-  grant.time_ms = 1763650000000;
-  SetName(&grant, "cache-1");
-  return grant;
-}
 
 std::vector<std::byte> ExamplePut() {
   RequestHeader header{};
@@ -80,8 +50,8 @@ TEST(ProtocolDocumentTest, ShowsTheBytesThatTheCodeProduces) {
   const auto shows = [&document](const std::string& hex) {
     return document.find("```\n" + hex + "\n```") != std::string::npos;
   };
-  EXPECT_TRUE(shows(HexOf(ExampleRequest()))) << HexOf(ExampleRequest());
-  EXPECT_TRUE(shows(HexOf(ExampleGrant()))) << HexOf(ExampleGrant());
+  EXPECT_TRUE(shows(HexOf(PlainExampleRequest()))) << HexOf(PlainExampleRequest());
+  EXPECT_TRUE(shows(HexOf(PlainExampleGrant()))) << HexOf(PlainExampleGrant());
   EXPECT_TRUE(shows(Hex(ExamplePut()))) << Hex(ExamplePut());
   EXPECT_TRUE(shows(HexOf(ExampleReply()))) << HexOf(ExampleReply());
 }
@@ -89,11 +59,11 @@ TEST(ProtocolDocumentTest, ShowsTheBytesThatTheCodeProduces) {
 TEST(ProtocolDocumentTest, ExampleLeadsToTheItem) {
   const Slot slot(ExampleReply().slot);
   EXPECT_EQ(slot.read_bytes(), 48u);
-  EXPECT_EQ(kRegionAddress + slot.offset(), 0x7f5a01000000u);
+  EXPECT_EQ(kExampleRegionAddress + slot.offset(), 0x7f5a01000000u);
   RequestView view;
   EXPECT_FALSE(DecodeRequest(ExamplePut(), &view).has_value());
   std::vector<std::byte> padded(196);
-  const Grant grant = ExampleGrant();
+  const Grant grant = PlainExampleGrant();
   std::memcpy(padded.data(), &grant, sizeof(grant));
   EXPECT_TRUE(DecodeGrant(padded).ok());
 }

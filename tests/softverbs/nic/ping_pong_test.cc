@@ -17,10 +17,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdio>
-#include <fstream>
 #include <memory>
 #include <string>
 
+#include "tests/softverbs/support/task_status.h"
 #include "tests/softverbs/support/verbs_fixture.h"
 #include "tests/support/role_process.h"
 
@@ -42,13 +42,7 @@ int64_t SleepsOf(pid_t process) {
   const std::string folder = "/proc/" + std::to_string(process) + "/task";
   const std::unique_ptr<DIR, int (*)(DIR*)> tasks(opendir(folder.c_str()), closedir);
   while (const dirent* task = readdir(tasks.get())) {
-    std::ifstream status(folder + "/" + task->d_name + "/status");
-    for (std::string field; status >> field;) {
-      if (field != "voluntary_ctxt_switches:") continue;
-      int64_t switches = 0;
-      status >> switches;
-      sleeps += switches;
-    }
+    sleeps += SleepsOfTask(folder + "/" + task->d_name);
   }
   return sleeps;
 }

@@ -11,6 +11,7 @@
 #include <random>
 #include <string>
 
+#include "tests/softverbs/support/task_status.h"
 #include "tests/softverbs/support/verbs_fixture.h"
 #include "tests/support/role_process.h"
 #include "tests/support/test_seed.h"
@@ -116,13 +117,7 @@ int64_t LoopWakeUps() {
     std::string name;
     std::ifstream(path + "/comm") >> name;
     if (name != "softverbs") continue;
-    std::ifstream status(path + "/status");
-    for (std::string field; status >> field;) {
-      if (field != "voluntary_ctxt_switches:") continue;
-      int64_t switches = 0;
-      status >> switches;
-      wake_ups += switches;
-    }
+    wake_ups += SleepsOfTask(path);
   }
   return wake_ups;
 }
