@@ -39,7 +39,8 @@ DEFINE_uint32(
     silence_ms, gannet::kSilenceMsDefault,
     "after how long without a word a peer is dead; clients hear of it when they connect, and "
     "send a heartbeat every third of it");
-DEFINE_string(on_full, "reject", "what a write finds when the memory is full: reject");
+DEFINE_string(on_full, "reject",
+              "what a write without room does: reject (it fails) or evict (other items go)");
 
 namespace gannet {
 namespace {
@@ -63,8 +64,8 @@ absl::Status CheckFlags() {
   if (FLAGS_hugepages != "auto" && FLAGS_hugepages != "off") {
     return absl::InvalidArgumentError("--hugepages must be auto or off");
   }
-  if (FLAGS_on_full != "reject") {
-    return absl::InvalidArgumentError("--on_full must be reject");
+  if (FLAGS_on_full != "reject" && FLAGS_on_full != "evict") {
+    return absl::InvalidArgumentError("--on_full must be reject or evict");
   }
   if (FLAGS_busy_poll_us > kBusyPollUsMax) {
     return absl::InvalidArgumentError(
@@ -89,6 +90,7 @@ absl::StatusOr<Server::Options> OptionsFromFlags() {
   options.name = FLAGS_name;
   options.answer_while_starting = true;
   options.index_slots = FLAGS_index_slots;
+  options.evict = FLAGS_on_full == "evict";
   options.lock_words = FLAGS_lock_words;
   options.workers = FLAGS_workers;
   options.huge_pages = FLAGS_hugepages == "off" ? HugePages::kOff : HugePages::kAuto;

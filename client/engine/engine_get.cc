@@ -103,11 +103,13 @@ void Engine::Advance(Op& op, Lookup::Step step) {
       const Lookup& lookup = op.lookup;
       // The server, not this client, decides what is expired.
       if (server.PastExpiry(lookup.item().header, now_ns_)) return op.QueueRequest();
+      if (server.touches != nullptr) server.touches->Used(lookup.slot());
       op.done.cost.from_cached_location = lookup.from_cached();
       if (!lookup.from_cached()) server.cache.Remember(op.hash, op.place, lookup.slot());
       return FinishHit(op, server.MakeItemInfo(lookup.item().header, now_ns_), lookup.item().value);
     }
     case Lookup::Step::kMiss:
+      if (op.server->touches != nullptr) op.server->touches->Missed();
       return Finish(op, Outcome::kOk);
     case Lookup::Step::kAskServer:
       return op.QueueRequest();

@@ -24,6 +24,7 @@ struct alignas(64) EngineServer {
       : cache(cache_bytes), session(std::move(s)), ordered(4 * ops), requests(ops) {}
 
   LocationCache cache;
+  TouchLog* touches = nullptr;  // the session's, if the server wants to know what is READ
   LockTable locks;
   std::unique_ptr<ClientSession> session;
   // What waits to be sent to it, except READs.

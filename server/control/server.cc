@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/protocol/touch.h"
 #include "common/rdma/status.h"
 #include "glog/logging.h"
 #include "server/control/first_version.h"
@@ -20,6 +21,8 @@ constexpr int kEventsPerPollMax = 64;
 // step takes some 2 ms, so that a server with much to tidy spends up to a fifth of a core on it.
 constexpr int64_t kTidyPeriodNs = kNsPerSecond;
 constexpr int64_t kTidyAgainNs = 10 * kNsPerMs;
+// In a store that evicts, writes use up quickly what a step made free.
+constexpr int64_t kEvictAgainNs = kNsPerMs;
 constexpr int64_t kLookPeriodNs = kNsPerSecond;
 
 uint64_t KernelRandom() {
@@ -125,6 +128,7 @@ absl::Status Server::CreateStore() {
   options.region = region_->bytes();
   options.lock_words = WordsOf(locks_->bytes(), options_.lock_words);
   options.index_slots = options_.index_slots;
+  options.evict = options_.evict;
   options.incarnation = incarnation_;
   options.hash_seed = hash_seed_;
   options.first_version = options_.first_version;
@@ -149,6 +153,7 @@ Grant Server::GrantTemplate() const {
   grant.index = store_->superblock().index;
   grant.message_bytes_max = kMessageBytesMax;
   grant.value_bytes_max = kValueBytesMax;
+  if (options_.evict) grant.features |= kGrantEvicts;
   grant.lock_mode = static_cast<uint8_t>(lock_mode_);
   return grant;
 }
@@ -221,7 +226,10 @@ bool Server::Poll(const Now& now) {
 
 void Server::TidyStore(const Now& now) {
   const bool more = store_->Tidy(now.wall_ms);
-  next_tidy_ns_ = now.monotonic_ns + (more ? kTidyAgainNs : kTidyPeriodNs);
+  const bool often = more || store_->NearlyFull();
+  next_tidy_ns_ = now.monotonic_ns + (more && store_->evicts() ? kEvictAgainNs
+                                      : often                  ? kTidyAgainNs
+                                                               : kTidyPeriodNs);
   StatsReply stats{};
   store_->FillStats(&stats);
   const FullLog::Lines lines = full_log_.Report(stats, now.monotonic_ns);

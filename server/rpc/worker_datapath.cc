@@ -169,6 +169,7 @@ void Worker::OnMessage(ServerConnection* connection, std::span<const std::byte> 
 void Worker::OnRequest(ServerConnection* connection, const RequestView& request) {
   if (IsHeartbeat(request.header)) {
     OnServerSet(connection, request.header.server_set);
+    if (!request.value.empty()) store_->NoteTouches(request.value);
     return Reply(connection, ReplyWithTime(request.header, now_));
   }
   if (!Admit(connection, request.header)) return;

@@ -16,6 +16,7 @@
 #include "common/protocol/message.h"
 #include "server/heap/heap.h"
 #include "server/index/index.h"
+#include "server/store/eviction.h"
 #include "server/store/expiry_floors.h"
 
 namespace gannet {
@@ -62,6 +63,8 @@ struct ReadOutcome {
 //   3. A refused write changes nothing, even if heap or index are full.
 //   4. A write that replaces an item by one of the same size class or a smaller one is never
 //      refused for lack of room. If there is no other block, the new item overwrites the old one.
+//   5. To evict an item is to delete it, by the same steps and under the same lock. An item whose
+//      key's lock word is held is not evicted.
 //
 // Thread safety: all methods may be called from any thread. A change holds the lock of its key's
 // range of buckets, from the load of its lock word to its end. Keys of different ranges are handled
@@ -76,6 +79,7 @@ class Store {
     uint64_t hash_seed = 0;
     uint64_t first_version = 1;               // common/layout/version.h; not 0
     uint64_t page_bytes = Heap::PageBytes();  // alignment that the heap needs
+    bool evict = false;  // a write that finds no room evicts other items (store_evict.cc)
   };
   // InvalidArgument: the region is too small for the index; the text says which size would do.
   static absl::StatusOr<std::unique_ptr<Store>> Create(const Options& options);
@@ -154,6 +158,15 @@ class Store {
   // comes together at higher ones. An item keeps its version when it moves. Returns how many moved.
   size_t Compact(size_t homes);
 
+  // Returns whether the store evicts. If not, the next method does nothing.
+  bool evicts() const { return eviction_ != nullptr; }
+  // Notes what a client READ. `touches` are its bytes, unchecked (common/protocol/touch.h).
+  void NoteTouches(std::string_view touches) {
+    if (evicts()) eviction_->TouchAll(touches, region_.size());
+  }
+  // Returns whether the store evicts and is nearly full, so that Tidy should be called often.
+  bool NearlyFull() const;
+
   const Superblock& superblock() const { return superblock_; }
   // Fills the counters of `stats` that the store keeps.
   void FillStats(StatsReply* stats) const;
@@ -219,6 +232,54 @@ class Store {
   // REQUIRES: the lock of this home, or of a home so near that its lock covers all that is touched.
   size_t RemoveExpired(uint64_t home, uint64_t now_ms);
   size_t RemoveExpiredNear(KeyHash hash, uint64_t now_ms);
+  // Inserts a slot after it removed expired items near by, or evicted some.
+  bool InsertAfterRemoval(KeyHash hash, Slot slot, uint64_t now_ms);
+
+  // store_evict.cc. REQUIRES of all of them: the store evicts.
+  //
+  // How items are chosen that lie near a home.
+  struct Choice {
+    uint32_t size_class;  // this class is preferred; kSizeClassNone: none is
+    uint64_t reach;       // homes to both sides
+    bool window_only;     // only items in the two buckets of the home's window
+  };
+  struct Candidate {
+    Index::Found found;
+    int32_t worth;
+  };
+  // These three: REQUIRES: the lock of this home, or of the items' homes.
+  size_t ListNear(uint64_t home, const Choice& choice, std::span<Candidate> candidates) const;
+  // Returns false if none may go.
+  bool EvictColdest(std::span<Candidate> candidates);
+  bool EvictInWindow(uint64_t home, uint32_t size_class);
+  // Evicts the coldest of some items. REQUIRES: no lock is held.
+  bool EvictSomewhere(uint32_t size_class);
+  // Returns false if the key is locked. REQUIRES: the lock of the item's home.
+  bool EvictItem(const Index::Found& found);
+  // Evicts until there is a block. Returns nullptr if a bounded number of steps does not help.
+  // REQUIRES, of this and the next three: no lock is held.
+  std::byte* EvictFor(uint32_t size_class);
+  // Clears a span that is long enough for a block, the coldest of some.
+  void ClearSpanFor(uint32_t size_class);
+  std::optional<uint64_t> SpanBegin(uint64_t home);
+  // Blocks of the span that were free, and are kept from others until it is clear.
+  struct Span {
+    static constexpr size_t kKeptMax = 256;
+    const std::byte* begin;
+    const std::byte* end;
+    uint32_t kept = 0;
+    std::array<std::byte*, kKeptMax> blocks{};
+    std::array<uint8_t, kKeptMax> classes{};
+  };
+  void ClearSpan(uint64_t begin, uint64_t end);
+  void ClearItemAt(uint64_t offset, Span* span);
+  // REQUIRES: the lock of the item's home.
+  void ClearItem(const Index::Found& found, Span* span);
+  // Returns whether there is more to do.
+  bool EvictToWatermark(uint64_t now_ms);
+  uint64_t FullBytes() const;
+  void NoteInstalled(KeyHash hash, const Current& current, Slot slot);
+
   uint64_t FreedSinceRound() const;
   bool FragmentedWhenIdle() const;
   bool InCompactionRound() const;
@@ -234,6 +295,7 @@ class Store {
   ItemHeader NewHeader(size_t key_bytes, size_t value_bytes, ItemAttributes attributes);
 
   // Immutable after Create.
+  const std::unique_ptr<Eviction> eviction_;  // nullptr: the store does not evict
   const std::span<std::byte> region_;
   const std::span<const uint64_t> lock_words_;
   const Superblock superblock_;
@@ -252,6 +314,7 @@ class Store {
   // The sum of what blocks had to spare when items were written over longer ones.
   std::atomic<uint64_t> oversized_bytes_{0};
   std::atomic<uint64_t> items_expired_{0};
+  std::atomic<uint64_t> items_deleted_{0};
   std::atomic<uint64_t> items_moved_{0};
   std::atomic<uint64_t> refused_heap_full_{0};
   std::atomic<uint64_t> refused_index_full_{0};

@@ -49,7 +49,12 @@ Json StatsJson(const ServerReport& report) {
           {"items_moved", s.items_moved},
           {"locks_expired", s.locks_expired},
           {"refused_connections", s.refused_connections},
-          {"refused_requests", s.refused_requests}};
+          {"refused_requests", s.refused_requests},
+          {"items_deleted", s.items_deleted},
+          {"items_evicted", s.items_evicted},
+          {"evicted_by_writes", s.evicted_by_writes},
+          {"eviction_watermark", s.eviction_watermark},
+          {"evicted_age_ms", s.evicted_age_ms}};
 }
 
 Json InfoJson(const ServerInfo& s) {

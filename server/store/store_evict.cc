@@ -1,0 +1,238 @@
+// Store: evicts items, if the store is one that evicts. To evict an item is to delete it: the same
+// stores in the same order, under the same lock (docs/consistency.md). docs/memory-layout.md says
+// which item goes, and why.
+
+#include <algorithm>
+#include <array>
+
+#include "server/store/store_find.h"
+
+namespace gannet {
+namespace {
+
+// About so many items are compared, of which one is evicted. There may be twice as many.
+constexpr uint64_t kCompared = 32;
+// A place in the index is looked at only as often as it has items (see EvictSomewhere). So many
+// places are tried.
+constexpr int kPlacesTried = 16;
+// So many homes are covered by the lock of the one in their middle (see store_tidy.cc).
+constexpr uint64_t kNearHomes = kChainMovesMax - 1;
+// If the coldest item is locked, so many others are tried.
+constexpr int kLockedMax = 4;
+// An item that is not the coldest is evicted for its size class, if it is at most this much warmer.
+constexpr int32_t kWarmerMax = Heat::kUnitsPerDoubling / 2;
+// What a write without room does at most: it evicts so many items one by one, and then clears so
+// many spans.
+constexpr int kEvictionsPerWrite = 24;
+constexpr int kSpansPerWrite = 8;
+// A span is the coldest of so many.
+constexpr int kSpansCompared = 8;
+// jemalloc's longest run of pages for blocks of one small class, and a page more.
+constexpr uint64_t kRunBytesMax = 32 << 10;
+constexpr uint64_t kSpanAlignment = 4096;
+// A step in the background evicts at most so many items: some 0.3 ms.
+constexpr int kEvictionsPerStep = 256;
+// This share of the heap is kept free.
+constexpr uint64_t kWatermarkShare = 100;
+
+}  // namespace
+
+uint64_t Store::FullBytes() const {
+  const uint64_t capacity = heap_->capacity_bytes();
+  return capacity - capacity / kWatermarkShare;
+}
+
+bool Store::NearlyFull() const {
+  return evicts() && heap_->occupied_bytes() > FullBytes() - heap_->capacity_bytes() / 16;
+}
+
+size_t Store::ListNear(uint64_t home, const Choice& choice,
+                       std::span<Candidate> candidates) const {
+  size_t n = 0;
+  const uint64_t first = home < choice.reach ? 0 : home - choice.reach;
+  const uint64_t last = std::min(home + choice.reach, floors_.homes() - 1);
+  for (uint64_t near = first; near <= last && n < candidates.size(); ++near) {
+    FoundOfHome found;
+    const size_t listed = index_.List(near, found);
+    for (size_t i = 0; i < listed && n < candidates.size(); ++i) {
+      const uint64_t bucket = found[i].place.bucket;
+      if (choice.window_only && bucket != home && bucket != home + 1) continue;
+      const Slot slot = found[i].slot;
+      int32_t worth = WorthOf(eviction_->heat.Get(slot.offset()), slot.size_class());
+      if (slot.size_class() == choice.size_class) worth -= kWarmerMax;
+      candidates[n++] = {found[i], worth};
+    }
+  }
+  return n;
+}
+
+bool Store::EvictColdest(std::span<Candidate> candidates) {
+  for (int tries = 0; tries < kLockedMax && !candidates.empty(); ++tries) {
+    const auto coldest = std::ranges::min_element(candidates, {}, &Candidate::worth);
+    if (EvictItem(coldest->found)) return true;
+    *coldest = candidates.back();
+    candidates = candidates.first(candidates.size() - 1);
+  }
+  return false;
+}
+
+bool Store::EvictInWindow(uint64_t home, uint32_t size_class) {
+  std::array<Candidate, 4 * kSlotsPerBucket> candidates;
+  const Choice choice{.size_class = size_class, .reach = 1, .window_only = true};
+  const size_t n = ListNear(home, choice, candidates);
+  return EvictColdest(std::span(candidates).first(n));
+}
+
+bool Store::EvictItem(const Index::Found& found) {
+  const KeyHash hash = KeyHashAt(found.slot);
+  // Acquire, as where a write compares it. A lock that is taken after this load finds no item.
+  if (__atomic_load_n(&lock_words_[hash.LockIndex(lock_words_.size())], __ATOMIC_ACQUIRE) != 0) {
+    return false;
+  }
+  const uint64_t version = LoadWord(Block(found.slot.offset()) + offsetof(ItemHeader, version));
+  eviction_->Evicted(hash, eviction_->heat.Get(found.slot.offset()), version);
+  RemoveItem(found.place, found.slot);
+  return true;
+}
+
+// Looks at places in the index with as many homes as have kCompared items on average. A place with
+// half as many items is taken half as often, so that each item is as likely to be compared as any
+// other. (If every place were taken as often, items in thin places would be evicted more often than
+// others come there, and those places would become empty.)
+bool Store::EvictSomewhere(uint32_t size_class) {
+  const uint64_t homes = floors_.homes();
+  const uint64_t items = std::max<uint64_t>(index_.slots_used(), 1);
+  const uint64_t reach = std::min(kCompared * homes / items / 2, kNearHomes);
+  const uint64_t expected = std::clamp<uint64_t>((2 * reach + 1) * items / homes, 1, kCompared);
+  std::array<Candidate, 2 * kCompared> candidates;
+  for (int i = 0; i < kPlacesTried; ++i) {
+    const uint64_t random = eviction_->Random();
+    const uint64_t home = MapToRange(random, homes);
+    const Index::Lock lock(index_, home);
+    const size_t n = ListNear(home, {size_class, reach, false}, candidates);
+    if (Mix64(random) % (2 * expected) >= n) continue;
+    if (EvictColdest(std::span(candidates).first(n))) return true;
+  }
+  return false;
+}
+
+std::byte* Store::EvictFor(uint32_t size_class) {
+  const uint64_t evicted = eviction_->items_evicted.load(std::memory_order_relaxed);
+  std::byte* block = nullptr;
+  for (int i = 0; block == nullptr && i < kEvictionsPerWrite; ++i) {
+    EvictSomewhere(size_class);
+    block = heap_->Allocate(size_class);
+  }
+  for (int i = 0; block == nullptr && i < kSpansPerWrite; ++i) {
+    ClearSpanFor(size_class);
+    block = heap_->Allocate(size_class);
+  }
+  // Counts what other threads evicted meanwhile, too.
+  eviction_->evicted_by_writes.fetch_add(
+      eviction_->items_evicted.load(std::memory_order_relaxed) - evicted,
+      std::memory_order_relaxed);
+  return block;
+}
+
+// Returns where some item near the home begins, rounded down to a page.
+std::optional<uint64_t> Store::SpanBegin(uint64_t home) {
+  const Index::Lock lock(index_, home);
+  const uint64_t last = std::min(home + kNearHomes, floors_.homes() - 1);
+  for (uint64_t near = home; near <= last; ++near) {
+    FoundOfHome found;
+    if (index_.List(near, found) == 0) continue;
+    return found[0].slot.offset() / kSpanAlignment * kSpanAlignment;
+  }
+  return std::nullopt;
+}
+
+void Store::ClearSpanFor(uint32_t size_class) {
+  const uint64_t bytes = std::max<uint64_t>(SizeClassBytes(size_class), kRunBytesMax) + kRunBytesMax;
+  std::optional<uint64_t> coldest;
+  uint64_t least_uses = UINT64_MAX;
+  for (int i = 0; i < kSpansCompared; ++i) {
+    const auto begin = SpanBegin(MapToRange(eviction_->Random(), floors_.homes()));
+    if (!begin) continue;
+    const uint64_t end = std::min(*begin + bytes, superblock_.region_bytes);
+    // A span that ends too early is not compared.
+    const uint64_t uses = eviction_->heat.SumOfUses(*begin, end);
+    if (end - *begin < bytes && coldest) continue;
+    if (uses >= least_uses) continue;
+    least_uses = uses;
+    coldest = begin;
+  }
+  if (coldest) ClearSpan(*coldest, std::min(*coldest + bytes, superblock_.region_bytes));
+}
+
+void Store::ClearSpan(uint64_t begin, uint64_t end) {
+  const Heat& heat = eviction_->heat;
+  Span span{.begin = Block(begin), .end = Block(end)};
+  for (uint64_t at = heat.NextUsed(begin, end); at < end; at = heat.NextUsed(at, end)) {
+    const uint64_t granule_end = std::min(at + Heat::kGranuleBytes, end);
+    for (; at < granule_end; at += kItemAlignment) ClearItemAt(at, &span);
+  }
+  for (uint32_t i = 0; i < span.kept; ++i) heap_->Free(span.blocks[i], span.classes[i]);
+}
+
+// Moves the item out of the span if there is a block for it elsewhere. Otherwise evicts it.
+void Store::ClearItem(const Index::Found& found, Span* span) {
+  const uint32_t size_class = found.slot.size_class();
+  while (span->kept < span->blocks.size()) {
+    std::byte* const block = heap_->Allocate(size_class);
+    if (block == nullptr) break;
+    if (block < span->begin || block >= span->end) {
+      Move(found, block, size_class);
+      items_moved_.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    // Kept until the span is clear, so that nobody gets it meanwhile.
+    span->blocks[span->kept] = block;
+    span->classes[span->kept++] = static_cast<uint8_t>(size_class);
+  }
+  EvictItem(found);
+}
+
+// Finds the item by what its bytes say, without a lock, and then proves it by the index.
+void Store::ClearItemAt(uint64_t offset, Span* span) {
+  ItemHeader header;
+  if (offset + sizeof(header) > superblock_.region_bytes) return;
+  LoadWords(&header, Block(offset), sizeof(header));
+  const uint32_t key_bytes = header.key_bytes();
+  if ((header.commit & kCommitLive) == 0 || key_bytes == 0 || key_bytes > kKeyBytesMax) return;
+  const uint64_t key_at = offset + sizeof(header) + header.value_bytes;
+  const uint64_t first_word = key_at / sizeof(uint64_t) * sizeof(uint64_t);
+  if (key_at + key_bytes > superblock_.region_bytes) return;
+  std::array<char, kKeyBytesMax + 2 * sizeof(uint64_t)> copy;
+  LoadWords(copy.data(), Block(first_word), key_at - first_word + key_bytes);
+  const KeyHash hash =
+      KeyHash::Of({copy.data() + (key_at - first_word), key_bytes}, superblock_.hash_seed);
+  const Index::Lock lock(index_, hash);
+  const auto found = index_.Find(hash, [&](Slot slot) { return slot.offset() == offset; });
+  if (found) ClearItem(*found, span);
+}
+
+bool Store::EvictToWatermark(uint64_t now_ms) {
+  eviction_->ages.Mark(now_ms, next_version_.load(std::memory_order_relaxed));
+  const bool hot = eviction_->Cool();
+  int evictions = 0;
+  while (evictions < kEvictionsPerStep && heap_->occupied_bytes() > FullBytes() &&
+         EvictSomewhere(kSizeClassNone)) {
+    ++evictions;
+  }
+  const uint64_t version = eviction_->last_evicted_version.exchange(0, std::memory_order_relaxed);
+  if (version != 0) {
+    const uint64_t before = eviction_->evicted_age_ms.load(std::memory_order_relaxed);
+    const uint64_t age = eviction_->ages.AgeMs(now_ms, version);
+    eviction_->evicted_age_ms.store(before == 0 ? age : before - before / 8 + age / 8,
+                                    std::memory_order_relaxed);
+  }
+  return hot || evictions == kEvictionsPerStep;
+}
+
+void Store::NoteInstalled(KeyHash hash, const Current& current, Slot slot) {
+  const uint8_t old =
+      current.there() ? eviction_->heat.Get(current.slot.offset()) : uint8_t{Heat::kNone};
+  eviction_->Installed(hash, slot.offset(), slot.size_class(), old);
+}
+
+}  // namespace gannet
