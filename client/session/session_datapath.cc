@@ -217,8 +217,8 @@ void ClientSession::SendHeartbeats(int64_t now_ns) {
   }
 }
 
-// Touches go out with the heartbeat that is due, or before it if there are many. There is one buffer
-// for them, which is in use until the server answered. So a slow server is told less.
+// Touches go out with the heartbeat that is due, or before it if there are many. There is one
+// buffer for them, which is in use until the server answered. So a slow server is told less.
 bool ClientSession::CanSendTouches(int64_t now_ns) const {
   const ClientConnection& first = connections_[0];
   const Liveness& liveness = first.liveness;

@@ -82,8 +82,7 @@ std::optional<RequestError> DecodeRequest(std::span<const std::byte> message, Re
   const size_t body = message.size() - sizeof(h);
   const bool heartbeat = h.opcode == static_cast<uint8_t>(Opcode::kHeartbeat);
   const bool eager_value =
-      heartbeat ||
-      (h.opcode == static_cast<uint8_t>(Opcode::kPut) && !(h.flags & kValueInBuffer));
+      heartbeat || (h.opcode == static_cast<uint8_t>(Opcode::kPut) && !(h.flags & kValueInBuffer));
   const size_t value_bytes = eager_value ? h.value_bytes : 0;
   if (heartbeat && value_bytes % sizeof(Touch) != 0) return Invalid("a piece of a touch");
   if (body != h.key_bytes + value_bytes) return Invalid("length does not match the message");

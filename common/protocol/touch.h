@@ -26,9 +26,7 @@ struct Touch {
   constexpr uint64_t offset() const {
     return (word & ((uint64_t{1} << kOffsetBits) - 1)) * kItemAlignment;
   }
-  constexpr uint32_t uses() const {
-    return static_cast<uint32_t>(word >> kOffsetBits) & kUsesMax;
-  }
+  constexpr uint32_t uses() const { return static_cast<uint32_t>(word >> kOffsetBits) & kUsesMax; }
 
   uint64_t word;
 };

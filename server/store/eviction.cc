@@ -64,8 +64,9 @@ void VersionAges::Mark(uint64_t now_ms, uint64_t next_version) {
 
 uint64_t VersionAges::AgeMs(uint64_t now_ms, uint64_t version) const {
   MutexLock lock(mutex_);
-  const auto later = std::upper_bound(marks_.begin(), marks_.end(), version,
-                                      [](uint64_t v, const Point& mark) { return v < mark.version; });
+  const auto later =
+      std::upper_bound(marks_.begin(), marks_.end(), version,
+                       [](uint64_t v, const Point& mark) { return v < mark.version; });
   if (later == marks_.begin()) return marks_.empty() ? 0 : now_ms - marks_.front().ms;
   return now_ms - std::min(now_ms, (later - 1)->ms);
 }

@@ -69,7 +69,7 @@ class Eviction {
  public:
   // "Has room for" counts items of the size of those that were written of late. So if sizes change,
   // the items of the former size soon give way.
-  static constexpr uint64_t kHalvedAfter = 8;
+  static constexpr uint64_t kHalvedAfter = 16;
 
   Eviction(uint64_t region_bytes, uint64_t heap_bytes)
       : heap_bytes_(heap_bytes), heat(region_bytes), keys(region_bytes / kRegionBytesPerKey + 64) {}

@@ -13,7 +13,7 @@ constexpr uint64_t kHeatsPerWord = sizeof(uint64_t);
 constexpr uint64_t kBytesPerWord = kHeatsPerWord * Heat::kGranuleBytes;
 constexpr double kUseFraction = 4096;
 // The worth of an item is uses / bytes^kSizePower.
-constexpr double kSizePower = 0.5;
+constexpr double kSizePower = 0.75;
 
 double UsesOf(uint32_t heat) {
   if (heat == Heat::kNone) return 0;

@@ -66,7 +66,9 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Create(const Options& options) {
 }
 
 Store::Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap)
-    : eviction_(options.evict ? std::make_unique<Eviction>(superblock.region_bytes, heap->capacity_bytes()) : nullptr),
+    : eviction_(options.evict
+                    ? std::make_unique<Eviction>(superblock.region_bytes, heap->capacity_bytes())
+                    : nullptr),
       region_(options.region),
       lock_words_(options.lock_words),
       superblock_(superblock),

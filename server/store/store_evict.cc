@@ -32,6 +32,8 @@ constexpr uint64_t kRunBytesMax = 32 << 10;
 constexpr uint64_t kSpanAlignment = 4096;
 // A step in the background evicts at most so many items: some 0.3 ms.
 constexpr int kEvictionsPerStep = 256;
+// If so much more than the watermark is free, and a write finds no block, free memory is scattered.
+constexpr uint64_t kScatteredShare = 16;
 // This share of the heap is kept free.
 constexpr uint64_t kWatermarkShare = 100;
 
@@ -46,8 +48,7 @@ bool Store::NearlyFull() const {
   return evicts() && heap_->occupied_bytes() > FullBytes() - heap_->capacity_bytes() / 16;
 }
 
-size_t Store::ListNear(uint64_t home, const Choice& choice,
-                       std::span<Candidate> candidates) const {
+size_t Store::ListNear(uint64_t home, const Choice& choice, std::span<Candidate> candidates) const {
   size_t n = 0;
   const uint64_t first = home < choice.reach ? 0 : home - choice.reach;
   const uint64_t last = std::min(home + choice.reach, floors_.homes() - 1);
@@ -119,6 +120,11 @@ bool Store::EvictSomewhere(uint32_t size_class) {
 std::byte* Store::EvictFor(uint32_t size_class) {
   const uint64_t evicted = eviction_->items_evicted.load(std::memory_order_relaxed);
   std::byte* block = nullptr;
+  if (heap_->occupied_bytes() < FullBytes() - heap_->capacity_bytes() / kScatteredShare) {
+    // There is enough free memory, but in pieces that are too short for blocks of this class.
+    ClearSpanFor(size_class);
+    block = heap_->Allocate(size_class);
+  }
   for (int i = 0; block == nullptr && i < kEvictionsPerWrite; ++i) {
     EvictSomewhere(size_class);
     block = heap_->Allocate(size_class);
@@ -147,7 +153,8 @@ std::optional<uint64_t> Store::SpanBegin(uint64_t home) {
 }
 
 void Store::ClearSpanFor(uint32_t size_class) {
-  const uint64_t bytes = std::max<uint64_t>(SizeClassBytes(size_class), kRunBytesMax) + kRunBytesMax;
+  const uint64_t bytes =
+      std::max<uint64_t>(SizeClassBytes(size_class), kRunBytesMax) + kRunBytesMax;
   std::optional<uint64_t> coldest;
   uint64_t least_uses = UINT64_MAX;
   for (int i = 0; i < kSpansCompared; ++i) {

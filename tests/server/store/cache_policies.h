@@ -30,13 +30,13 @@ struct NamedPolicy {
   std::function<std::unique_ptr<CachePolicy>(uint64_t capacity)> make;
 };
 
-// What the store does, with exact counts: an item's uses, at most `uses_max`, count half after `halved_after` uses for
-// each item in the cache. Among `compared` items drawn at random, the one with the fewest uses per
-// bytes^size_power goes. With `remembers`, a key that comes back has the uses that it had, while
-// there are not more such keys than items.
+// What the store does, with exact counts: an item's uses, at most `uses_max`, count half after
+// `halved_after` uses for each item in the cache. Among `compared` items drawn at random, the one
+// with the fewest uses per bytes^size_power goes. With `remembers`, a key that comes back has the
+// uses that it had, while there are not more such keys than items.
 struct CountingPolicy {
-  double halved_after = 8;
-  double size_power = 0.5;
+  double halved_after = 16;
+  double size_power = 0.75;
   bool remembers = true;
   uint32_t compared = 32;
   double uses_max = 32;

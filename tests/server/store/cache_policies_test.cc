@@ -1,5 +1,7 @@
 // Why the store evicts as it does: exact simulations of the policies that it was chosen from.
 
+#include "tests/server/store/cache_policies.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -8,8 +10,6 @@
 #include <sstream>
 #include <string>
 #include <vector>
-
-#include "tests/server/store/cache_policies.h"
 
 namespace gannet {
 namespace {
@@ -20,7 +20,7 @@ std::vector<NamedPolicy> Policies() {
       return MakeCounting(capacity, {halved_after, size_power, remembers, 32, 32});
     };
   };
-  return {{"chosen", counting(8, 0.5, true)},
+  return {{"chosen", counting(16, 0.75, true)},
           {"LRU", MakeLru},
           {"segmented LRU", MakeSegmentedLru},
           {"Redis LFU", MakeRedisLfu},
@@ -28,12 +28,12 @@ std::vector<NamedPolicy> Policies() {
           {"S3-FIFO", MakeS3Fifo},
           {"CLOCK, 2 bits", [](uint64_t capacity) { return MakeClock(capacity, 2); }},
           {"CLOCK, 3 bits", [](uint64_t capacity) { return MakeClock(capacity, 3); }},
-          {"LFU, no size", counting(8, 0, true)},
-          {"size^0.75", counting(8, 0.75, true)},
-          {"size^1", counting(8, 1, true)},
-          {"forgets the evicted", counting(8, 0.5, false)},
-          {"halved after 4", counting(4, 0.5, true)},
-          {"halved after 16", counting(16, 0.5, true)}};
+          {"LFU, no size", counting(16, 0, true)},
+          {"size^0.5", counting(16, 0.5, true)},
+          {"size^1", counting(16, 1, true)},
+          {"forgets the evicted", counting(16, 0.75, false)},
+          {"halved after 4", counting(4, 0.75, true)},
+          {"halved after 8", counting(8, 0.75, true)}};
 }
 // The others' policies, which the chosen one must not fall behind.
 constexpr size_t kOthersEnd = 4;
@@ -73,17 +73,17 @@ size_t PoliciesShown() {
 }
 
 TEST(CachePoliciesTest, TheChosenOneIsAheadOfTheOthersUnderZipf) {
-  ExpectChosenAhead(Table("zipf 0.99", ZipfRequests(10'000, 0.99, false, 100'000, 1),
-                          PoliciesShown()));
-  ExpectChosenAhead(Table("zipf 0.8", ZipfRequests(10'000, 0.8, false, 100'000, 1),
-                          PoliciesShown()));
+  ExpectChosenAhead(
+      Table("zipf 0.99", ZipfRequests(10'000, 0.99, false, 100'000, 1), PoliciesShown()));
+  ExpectChosenAhead(
+      Table("zipf 0.8", ZipfRequests(10'000, 0.8, false, 100'000, 1), PoliciesShown()));
 }
 
 TEST(CachePoliciesTest, TheChosenOneIsAheadOfTheOthersWithScans) {
-  ExpectChosenAhead(Table("zipf 0.99 scan", ZipfRequests(10'000, 0.99, true, 100'000, 1),
-                          PoliciesShown()));
-  ExpectChosenAhead(Table("zipf 0.8 scan", ZipfRequests(10'000, 0.8, true, 100'000, 1),
-                          PoliciesShown()));
+  ExpectChosenAhead(
+      Table("zipf 0.99 scan", ZipfRequests(10'000, 0.99, true, 100'000, 1), PoliciesShown()));
+  ExpectChosenAhead(
+      Table("zipf 0.8 scan", ZipfRequests(10'000, 0.8, true, 100'000, 1), PoliciesShown()));
 }
 
 // A scan of keys that nobody asks for again must not flush the cache.
