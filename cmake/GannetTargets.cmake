@@ -2,8 +2,9 @@
 
 find_program(GANNET_CCACHE ccache)
 if(GANNET_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  set(CMAKE_C_COMPILER_LAUNCHER ${GANNET_CCACHE})
-  set(CMAKE_CXX_COMPILER_LAUNCHER ${GANNET_CCACHE})
+  # As ccache(1) asks for with precompiled headers.
+  set(CMAKE_C_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${GANNET_CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_C_COMPILER_LAUNCHER})
 endif()
 
 # Flags of all our targets. Warnings are errors for our code only.
@@ -53,6 +54,19 @@ function(gannet_program name)
   target_link_libraries(${name} PRIVATE gannet_flags ${ARG_DEPS})
 endfunction()
 
+# Compiles the headers that nearly every test includes once for all tests: a third of the time that a test
+# takes to compile. Sanitizer builds only. They are made from scratch, in CI, where minutes count. The
+# release build has no such headers, so there a missing #include is an error.
+# gannet_test_headers(NAME [OPTION ...]): for tests that are compiled with these options.
+function(gannet_test_headers name)
+  set(source ${CMAKE_BINARY_DIR}/${name}.cc)
+  file(CONFIGURE OUTPUT ${source} CONTENT "int main() {}\n")
+  add_executable(${name} EXCLUDE_FROM_ALL ${source})  # the same kind of code as a test
+  target_link_libraries(${name} PRIVATE gannet_flags absl::statusor GTest::gmock)
+  target_compile_options(${name} PRIVATE ${ARGN} "SHELL:-Xclang -fno-pch-timestamp")
+  target_precompile_headers(${name} PRIVATE <gmock/gmock.h> <gtest/gtest.h> <absl/status/statusor.h>)
+endfunction()
+
 # gannet_test(NAME SOURCES ... DEPS ... LABELS ... [VERBS] [TIMEOUT s]): one GoogleTest program,
 # one ctest entry. VERBS runs it on softverbs. Labels select sets: unit, model, verbs, simulation,
 # integration, conformance, slow.
@@ -75,6 +89,9 @@ function(gannet_test name)
   # tests is optimized all the same.
   if(GANNET_SANITIZE AND ARG_VERBS)
     target_compile_options(${name} PRIVATE -O0)
+    target_precompile_headers(${name} REUSE_FROM test_headers_unoptimized)
+  elseif(GANNET_SANITIZE)
+    target_precompile_headers(${name} REUSE_FROM test_headers)
   endif()
   if(ARG_VERBS)
     add_dependencies(${name} softverbs)

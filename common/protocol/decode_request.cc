@@ -7,7 +7,8 @@
 namespace gannet {
 namespace {
 
-constexpr uint8_t kPutFlags = kOnlyIfAbsent | kOnlyIfVersion | kUnderLock | kValueInBuffer;
+constexpr uint8_t kPutFlags =
+    kOnlyIfAbsent | kOnlyIfVersion | kUnderLock | kValueInBuffer | kValueInSegments;
 constexpr uint8_t kKnownFlags = kPutFlags | kForce;
 
 // What a request of each opcode may have. A flag that its opcode does not know is refused, because
@@ -73,6 +74,25 @@ std::optional<RequestError> CheckHeader(const RequestHeader& h) {
   return CheckConditions(h, rule);
 }
 
+// Returns whether the segments hold a value of so many bytes.
+bool SegmentsHold(std::string_view segments, uint64_t value_bytes) {
+  uint64_t sum = 0;
+  for (size_t at = 0; at < segments.size(); at += sizeof(ValueSegment)) {
+    ValueSegment segment;
+    std::memcpy(&segment, segments.data() + at, sizeof(segment));
+    if (segment.bytes == 0) return false;
+    sum += segment.bytes;
+  }
+  return sum == value_bytes;
+}
+
+// Returns how many bytes follow the key.
+size_t BytesBehindKey(const RequestHeader& h) {
+  if (h.opcode == static_cast<uint8_t>(Opcode::kHeartbeat)) return h.value_bytes;
+  if (h.opcode != static_cast<uint8_t>(Opcode::kPut) || (h.flags & kValueInBuffer)) return 0;
+  return h.flags & kValueInSegments ? h.buffer_rkey * sizeof(ValueSegment) : h.value_bytes;
+}
+
 }  // namespace
 
 std::optional<RequestError> DecodeRequest(std::span<const std::byte> message, RequestView* view) {
@@ -80,15 +100,21 @@ std::optional<RequestError> DecodeRequest(std::span<const std::byte> message, Re
   const RequestHeader& h = view->header;
   if (auto error = CheckHeader(h)) return error;
   const size_t body = message.size() - sizeof(h);
-  const bool heartbeat = h.opcode == static_cast<uint8_t>(Opcode::kHeartbeat);
-  const bool eager_value =
-      heartbeat || (h.opcode == static_cast<uint8_t>(Opcode::kPut) && !(h.flags & kValueInBuffer));
-  const size_t value_bytes = eager_value ? h.value_bytes : 0;
-  if (heartbeat && value_bytes % sizeof(Touch) != 0) return Invalid("a piece of a touch");
+  const bool in_segments = (h.flags & kValueInSegments) != 0;
+  if (in_segments && ((h.flags & kValueInBuffer) || h.buffer_rkey > kValueSegmentsMax)) {
+    return Invalid("segments of a value");
+  }
+  const size_t value_bytes = BytesBehindKey(h);
+  if (h.opcode == static_cast<uint8_t>(Opcode::kHeartbeat) && value_bytes % sizeof(Touch) != 0) {
+    return Invalid("a piece of a touch");
+  }
   if (body != h.key_bytes + value_bytes) return Invalid("length does not match the message");
   const char* data = reinterpret_cast<const char*>(message.data()) + sizeof(h);
   view->key = {data, h.key_bytes};
   view->value = {data + h.key_bytes, value_bytes};
+  if (in_segments && !SegmentsHold(view->value, h.value_bytes)) {
+    return Invalid("segments that do not hold the value");
+  }
   return std::nullopt;
 }
 

@@ -30,6 +30,8 @@ constexpr int kSpansCompared = 8;
 // jemalloc's longest run of pages for blocks of one small class, and a page more.
 constexpr uint64_t kRunBytesMax = 32 << 10;
 constexpr uint64_t kSpanAlignment = 4096;
+// An item of a span that is longer is not moved, because it would be copied under a lock.
+constexpr uint64_t kMovedBytesMax = 256 << 10;
 // A step in the background evicts at most so many items: some 0.3 ms.
 constexpr int kEvictionsPerStep = 256;
 // If so much more than the watermark is free, and a write finds no block, free memory is scattered.
@@ -184,7 +186,8 @@ void Store::ClearSpan(uint64_t begin, uint64_t end) {
 // Moves the item out of the span if there is a block for it elsewhere. Otherwise evicts it.
 void Store::ClearItem(const Index::Found& found, Span* span) {
   const uint32_t size_class = found.slot.size_class();
-  while (span->kept < span->blocks.size()) {
+  const bool moves = SizeClassBytes(size_class) <= kMovedBytesMax;
+  while (moves && span->kept < span->blocks.size()) {
     std::byte* const block = heap_->Allocate(size_class);
     if (block == nullptr) break;
     if (block < span->begin || block >= span->end) {
@@ -206,7 +209,7 @@ void Store::ClearItemAt(uint64_t offset, Span* span) {
   LoadWords(&header, Block(offset), sizeof(header));
   const uint32_t key_bytes = header.key_bytes();
   if ((header.commit & kCommitLive) == 0 || key_bytes == 0 || key_bytes > kKeyBytesMax) return;
-  const uint64_t key_at = offset + sizeof(header) + header.value_bytes;
+  const uint64_t key_at = offset + KeyOffset(key_bytes, header.value_bytes);
   const uint64_t first_word = key_at / sizeof(uint64_t) * sizeof(uint64_t);
   if (key_at + key_bytes > superblock_.region_bytes) return;
   std::array<char, kKeyBytesMax + 2 * sizeof(uint64_t)> copy;

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "common/protocol/connect.h"
 #include "common/protocol/message.h"
 #include "common/protocol/plain_put.h"
+#include "server/journal/record.h"
 #include "tests/common/protocol/encode_reply.h"
 
 namespace gannet::fuzz {
@@ -133,6 +135,22 @@ void ItemBytesRead(std::span<const std::byte> bytes) {
   RequireWithin(view.key, copy);
   RequireWithin(view.value, copy);
   Require((proof == ItemProof::kThisKey) == (view.key == kKey), "another key");
+}
+
+void JournalRecordBytes(std::span<const std::byte> bytes) {
+  constexpr uint64_t kJournal = 0x1122334455667788;
+  constexpr uint64_t kPosition = 0x4000;
+  if (bytes.size() < sizeof(RecordHeader)) return;
+  const std::optional<size_t> length = LengthOfRecord(bytes);
+  if (length && *length <= bytes.size()) bytes = bytes.first(*length);
+  const std::optional<RecordView> view = DecodeRecord(bytes, kJournal, kPosition);
+  if (!view) return;
+  Require(length == bytes.size(), "another length");
+  RequireWithin(view->change.key, bytes);
+  RequireWithin(view->change.value, bytes);
+  std::vector<std::byte> again(bytes.size());
+  EncodeRecord(view->change, kJournal, kPosition, view->synced, again);
+  Require(std::memcmp(again.data(), bytes.data(), bytes.size()) == 0, "bytes nobody encodes");
 }
 
 }  // namespace gannet::fuzz

@@ -19,6 +19,8 @@ void SuperblockBytes(std::span<const std::byte> bytes);
 // An item as READ at offset 4096 of incarnation 1 for the key "key". If the first byte is odd, its
 // commit word is made right, so that the fuzzer gets past the checksum.
 void ItemBytesRead(std::span<const std::byte> bytes);
+// A record of the example in docs/durability.md: its journal and position.
+void JournalRecordBytes(std::span<const std::byte> bytes);
 
 struct Target {
   const char* name;
@@ -32,6 +34,7 @@ inline constexpr Target kTargets[] = {
     {"reply", ReplyBytes},
     {"superblock", SuperblockBytes},
     {"item", ItemBytesRead},
+    {"journal_record", JournalRecordBytes},
 };
 
 }  // namespace gannet::fuzz

@@ -36,10 +36,11 @@ DEFINE_string(server, "",
               "HOST:PORT of the server; several Gannet servers are separated by commas; empty: "
               "$GANNET_SERVER, or the backend's usual port on this host");
 DEFINE_string(device, "auto", "auto, soft (the user-space device), or an RDMA device's name");
-DEFINE_string(workload, "b",
-              "YCSB core workload: a (50 % updates), b (5 % updates), c (reads only), d (5 % "
-              "inserts, reads of the latest), f (50 % read-modify-write); or raw_read, bare READs "
-              "of --value_size bytes");
+DEFINE_string(
+    workload, "b",
+    "YCSB core workload: a (50 % updates), b (5 % updates), c (reads only), d (5 % "
+    "inserts, reads of the latest), f (50 % read-modify-write), w (PUTs); or raw_read, bare READs "
+    "of --value_size bytes");
 DEFINE_string(distribution, "",
               "how keys are chosen: zipfian (0.99, scrambled), uniform or latest; empty: as the "
               "workload says");
@@ -287,7 +288,8 @@ int main(int argc, char** argv) {
   const gannet::Program program = {
       .name = "kvload",
       .purpose = "puts load on a Gannet server, checks every value, and reports the costs",
-      .version = absl::StrCat(gannet::BuildCommit(), ", ", gannet::BuildKind()),
+      .version = absl::StrCat(gannet::BuildVersion(), " (", gannet::BuildCommit(), ", ",
+                              gannet::BuildKind(), ")"),
       .flags_file = "kvload/main.cc",
       .notes = gannet::kvload::kNotes};
   if (const auto exit_code = gannet::ParseCommandLine(program, argc, argv)) return *exit_code;

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -77,7 +78,7 @@ class Worker {
     Stage stage = Stage::kReading;
     int64_t began_ns = 0;
     OpCost first_cost;  // the cost of an rmw's GET
-    std::vector<std::byte> buffer;
+    std::span<std::byte> buffer;
   };
 
   void StartDue();
@@ -100,6 +101,7 @@ class Worker {
   const ValueMaker& values_;
   const Clock clock_;
 
+  std::vector<std::byte> memory_;  // of the slots' buffers, if the backend has none
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;
   std::vector<uint32_t> starting_;  // used only within StartDue

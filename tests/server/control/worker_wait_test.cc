@@ -77,6 +77,26 @@ TEST_F(WorkerWaitTest, SleepsAtOnceForAWhileAfterItWasPreempted) {
   EXPECT_EQ(PollsFor(), 0);
 }
 
+TEST_F(WorkerWaitTest, PollsOnWhereItLosesOnlyASmallPartOfItsTime) {
+  const int64_t pause_ns = 2 * CoreDemand::kPreemptedNs;
+  // Each wait polls for most of kPollNs.
+  constexpr int kWaitsPerPause =
+      2 * CoreDemand::kLostShare * 2 * CoreDemand::kPreemptedNs / kPollNs;
+  for (int pauses = 0; pauses < 1000; ++pauses) {
+    for (int i = 0; i < kWaitsPerPause; ++i) {
+      for (int polls = 0; polls < 90; ++polls, now_ns_ += kNsPerUs) {
+        ASSERT_TRUE(wait_.Polls(now_ns_));
+      }
+      wait_.Came();
+    }
+    ASSERT_TRUE(wait_.Polls(now_ns_));
+    now_ns_ += pause_ns;
+    wait_.Polls(now_ns_);  // its time to poll may be over
+    wait_.Came();
+  }
+  EXPECT_EQ(PollsFor(), kPollNs);
+}
+
 TEST_F(WorkerWaitTest, PollsSeldomWhereRequestsComeTooLateForIt) {
   for (uint32_t i = 0; i < WorkerWait::kInVain; ++i) {
     EXPECT_EQ(PollsFor(), kPollNs);

@@ -56,7 +56,7 @@ TEST(EvictionTest, AStoreThatRejectsEvictsNothing) {
 TEST(EvictionTest, AFullStoreTakesEveryValueThatFitsItAlone) {
   TestStore store(16 << 20, 20'000, kEvict);
   std::mt19937_64 random(1);
-  const size_t sizes[] = {0, 40, 1'000, 5'000, 14'000, 17'000, 70'000, 300'000, kValueBytesMax};
+  const size_t sizes[] = {0, 40, 1'000, 5'000, 14'000, 17'000, 70'000, 300'000, 1 << 20};
   for (uint64_t i = 0; i < 60'000; ++i) {
     const std::string value(sizes[random() % (i % 50 == 0 ? 9 : 4)], 'v');
     const WriteOutcome put = store.Put(Name(i), value);

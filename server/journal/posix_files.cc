@@ -1,0 +1,183 @@
+#include "server/journal/posix_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace gannet {
+namespace {
+
+// Takes errno. Says what was tried with which file.
+absl::Status Failed(const char* what, const std::string& path) {
+  const int error = errno;
+  const std::string text = absl::StrCat("cannot ", what, " ", path, ": ", std::strerror(error));
+  switch (error) {
+    case ENOSPC:
+    case EDQUOT:
+      return absl::ResourceExhaustedError(text);
+    case ENOENT:
+      return absl::NotFoundError(text);
+    case EEXIST:
+      return absl::AlreadyExistsError(text);
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return absl::PermissionDeniedError(text);
+    default:
+      return absl::InternalError(text);
+  }
+}
+
+class PosixFile : public File {
+ public:
+  PosixFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  ~PosixFile() override { close(fd_); }
+  PosixFile(const PosixFile&) = delete;
+  PosixFile& operator=(const PosixFile&) = delete;
+
+  absl::Status WriteAt(uint64_t offset, std::span<const std::byte> bytes) override {
+    while (!bytes.empty()) {
+      const ssize_t n = pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return Failed("write to", path_);
+      bytes = bytes.subspan(n);
+      offset += n;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<std::byte> bytes) override {
+    size_t done = 0;
+    while (done < bytes.size()) {
+      const ssize_t n =
+          pread(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+      if (n < 0 && errno == EINTR) continue;
+      if (n < 0) return Failed("read", path_);
+      if (n == 0) break;
+      done += n;
+    }
+    return done;
+  }
+
+  absl::Status Reserve(uint64_t bytes) override {
+    // Returns the error number instead of setting errno.
+    while (const int error = posix_fallocate(fd_, 0, static_cast<off_t>(bytes))) {
+      if (error == EINTR) continue;
+      errno = error;
+      return Failed("take space for", path_);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status Truncate(uint64_t bytes) override {
+    if (ftruncate(fd_, static_cast<off_t>(bytes)) != 0) return Failed("truncate", path_);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<uint64_t> Size() override {
+    struct stat status {};
+    if (fstat(fd_, &status) != 0) return Failed("look at", path_);
+    return static_cast<uint64_t>(status.st_size);
+  }
+
+  absl::Status Sync() override {
+    if (fdatasync(fd_) != 0) return Failed("sync", path_);
+    return absl::OkStatus();
+  }
+
+ private:
+  const int fd_;
+  const std::string path_;
+};
+
+class PosixFiles : public Files {
+ public:
+  PosixFiles(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  ~PosixFiles() override { close(fd_); }
+  PosixFiles(const PosixFiles&) = delete;
+  PosixFiles& operator=(const PosixFiles&) = delete;
+
+  absl::StatusOr<std::unique_ptr<File>> Create(const std::string& name) override {
+    return OpenWith(O_RDWR | O_CREAT | O_EXCL, "create", name);
+  }
+  absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name) override {
+    return OpenWith(O_RDWR, "open", name);
+  }
+  absl::Status Remove(const std::string& name) override {
+    if (unlinkat(fd_, name.c_str(), 0) != 0) return Failed("remove", PathOf(name));
+    return absl::OkStatus();
+  }
+  absl::Status Rename(const std::string& from, const std::string& to) override {
+    if (renameat(fd_, from.c_str(), fd_, to.c_str()) != 0) return Failed("rename", PathOf(from));
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<std::string>> List() override {
+    // fdopendir owns the descriptor that it gets, and moves its position.
+    const int fd = openat(fd_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR* const folder = fd < 0 ? nullptr : fdopendir(fd);
+    if (folder == nullptr) return Failed("list", path_);
+    std::vector<std::string> names;
+    errno = 0;
+    while (const dirent* entry = readdir(folder)) {
+      if (entry->d_type != DT_DIR) names.emplace_back(entry->d_name);
+    }
+    const int error = errno;
+    closedir(folder);
+    errno = error;
+    if (error != 0) return Failed("list", path_);
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+
+  absl::Status SyncDirectory() override {
+    if (fsync(fd_) != 0) return Failed("sync", path_);
+    return absl::OkStatus();
+  }
+
+  std::string path() const override { return path_; }
+
+ private:
+  std::string PathOf(const std::string& name) const { return absl::StrCat(path_, "/", name); }
+  absl::StatusOr<std::unique_ptr<File>> OpenWith(int flags, const char* what,
+                                                 const std::string& name) {
+    const int fd = openat(fd_, name.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
+    if (fd < 0) return Failed(what, PathOf(name));
+    return std::make_unique<PosixFile>(fd, PathOf(name));
+  }
+
+  const int fd_;
+  const std::string path_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Files>> OpenDirectory(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return Failed("open the directory", path);
+  auto files = std::make_unique<PosixFiles>(fd, path);
+  struct stat status {};
+  if (fstat(fd, &status) != 0) return Failed("look at", path);
+  if (status.st_uid != geteuid()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the directory ", path, " belongs to user ", status.st_uid,
+                     ", and the server runs as user ", geteuid(), ": chown it"));
+  }
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("others may write to the directory ", path, ": chmod go-w ", path));
+  }
+  return files;
+}
+
+}  // namespace gannet

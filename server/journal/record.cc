@@ -1,0 +1,90 @@
+#include "server/journal/record.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "common/base/align.h"
+#include "common/base/hash.h"
+#include "common/layout/item.h"
+
+namespace gannet {
+namespace {
+
+uint64_t Checksum(std::span<const std::byte> record, uint64_t journal_id, uint64_t position) {
+  const auto covered = record.subspan(sizeof(RecordHeader::checksum));
+  return Xxh3(covered.data(), covered.size(), Mix64(journal_id ^ Mix64(position)));
+}
+
+bool Plausible(const RecordHeader& header) {
+  if (header.key_bytes == 0 || header.key_bytes > kKeyBytesMax) return false;
+  if (header.value_bytes > kValueBytesMax) return false;
+  if (header.kind == static_cast<uint8_t>(Change::Kind::kDelete)) {
+    if (header.value_bytes != 0) return false;
+  } else if (header.kind != static_cast<uint8_t>(Change::Kind::kPut)) {
+    return false;
+  }
+  return header.record_bytes == RecordBytes(header.key_bytes, header.value_bytes);
+}
+
+}  // namespace
+
+size_t RecordBytes(size_t key_bytes, size_t value_bytes) {
+  return AlignUp(sizeof(RecordHeader) + key_bytes + value_bytes, kRecordAlignment);
+}
+
+void EncodeRecord(const Change& change, uint64_t journal_id, uint64_t position, uint64_t synced,
+                  std::span<std::byte> out) {
+  RecordHeader header{.checksum = 0,
+                      .record_bytes = static_cast<uint32_t>(out.size()),
+                      .kind = static_cast<uint8_t>(change.kind),
+                      .opcode = change.opcode,
+                      .key_bytes = static_cast<uint16_t>(change.key.size()),
+                      .version = change.version,
+                      .expiry_ms = change.expiry_ms,
+                      .flags = change.flags,
+                      .value_bytes = static_cast<uint32_t>(change.value.size()),
+                      .session_token = change.session_token,
+                      .sequence = change.sequence,
+                      .number = change.number,
+                      .synced = synced};
+  std::byte* at = out.data();
+  std::memcpy(at, &header, sizeof(header));
+  at += sizeof(header);
+  at = std::copy_n(reinterpret_cast<const std::byte*>(change.key.data()), change.key.size(), at);
+  at =
+      std::copy_n(reinterpret_cast<const std::byte*>(change.value.data()), change.value.size(), at);
+  std::fill(at, out.data() + out.size(), std::byte{0});
+  header.checksum = Checksum(out, journal_id, position);
+  std::memcpy(out.data(), &header.checksum, sizeof(header.checksum));
+}
+
+std::optional<size_t> LengthOfRecord(std::span<const std::byte> bytes) {
+  RecordHeader header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  if (!Plausible(header)) return std::nullopt;
+  return header.record_bytes;
+}
+
+std::optional<RecordView> DecodeRecord(std::span<const std::byte> record, uint64_t journal_id,
+                                       uint64_t position) {
+  if (record.size() < sizeof(RecordHeader)) return std::nullopt;
+  RecordHeader header;
+  std::memcpy(&header, record.data(), sizeof(header));
+  if (!Plausible(header) || header.record_bytes != record.size()) return std::nullopt;
+  if (header.checksum != Checksum(record, journal_id, position)) return std::nullopt;
+  const char* const key = reinterpret_cast<const char*>(record.data()) + sizeof(header);
+  RecordView view{.synced = header.synced};
+  view.change = {.kind = static_cast<Change::Kind>(header.kind),
+                 .version = header.version,
+                 .expiry_ms = header.expiry_ms,
+                 .flags = header.flags,
+                 .key = {key, header.key_bytes},
+                 .value = {key + header.key_bytes, header.value_bytes},
+                 .session_token = header.session_token,
+                 .sequence = header.sequence,
+                 .number = header.number,
+                 .opcode = header.opcode};
+  return view;
+}
+
+}  // namespace gannet

@@ -1,0 +1,221 @@
+#include "server/journal/journal.h"
+
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/journal/read_journal.h"
+#include "server/journal/segment.h"
+#include "tests/server/journal/simulated_files.h"
+
+namespace gannet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr uint64_t kJournal = 77;
+constexpr uint64_t kSegmentBytes = 1000;
+constexpr int64_t kInterval = kNsPerSecond;
+
+class JournalTest : public testing::Test {
+ protected:
+  std::unique_ptr<Journal> Open(Journal::Sync sync, uint64_t position = 0) {
+    auto journal = Journal::Create({.files = &files_,
+                                    .journal_id = kJournal,
+                                    .position = position,
+                                    .sync = sync,
+                                    .sync_interval_ns = kInterval,
+                                    .segment_bytes = kSegmentBytes,
+                                    .waiting_bytes_max = 2000});
+    EXPECT_TRUE(journal.ok()) << journal.status();
+    return *std::move(journal);
+  }
+  std::optional<uint64_t> Append(Journal* journal, const std::string& key,
+                                 const std::string& value = "") {
+    return journal->Append({.version = 1, .key = key, .value = value}, now_ns_);
+  }
+  // Returns the keys of all changes, or the error.
+  absl::StatusOr<std::vector<std::string>> Keys(uint64_t from = 0, uint64_t journal = kJournal) {
+    std::vector<std::string> keys;
+    const auto end = ReadJournal({.files = &files_, .journal_id = journal, .from = from},
+                                 [&](const Change& change) {
+                                   keys.emplace_back(change.key);
+                                   return absl::OkStatus();
+                                 });
+    if (!end.ok()) return end.status();
+    end_ = *end;
+    return keys;
+  }
+  // Appends `n` records of 200 bytes, and flushes after each.
+  void Fill(Journal* journal, int n) {
+    for (int i = 0; i < n; ++i) {
+      ASSERT_TRUE(Append(journal, "key" + std::to_string(i), std::string(124, 'v')));
+      journal->Flush(now_ns_);
+    }
+  }
+
+  SimulatedFiles files_{1};
+  JournalEnd end_;
+  int64_t now_ns_ = kNsPerSecond;
+};
+
+TEST_F(JournalTest, KeepsNothingBeforeASyncAndAllAfterIt) {
+  auto journal = Open(Journal::Sync::kAlways);
+  const auto position = Append(journal.get(), "a");
+  ASSERT_TRUE(position.has_value());
+  EXPECT_EQ(journal->synced(), 0u);
+  journal->Flush(now_ns_);
+  EXPECT_EQ(journal->synced(), *position);
+  files_.CutPower();
+  EXPECT_THAT(*Keys(), ElementsAre("a"));
+  EXPECT_EQ(end_.position, *position);
+}
+
+TEST_F(JournalTest, OneSyncServesAllThatWait) {
+  auto journal = Open(Journal::Sync::kAlways);
+  const uint64_t before = files_.operations();
+  for (int i = 0; i < 10; ++i) Append(journal.get(), "key");
+  journal->Flush(now_ns_);
+  EXPECT_EQ(journal->synced(), journal->appended());
+  EXPECT_EQ(files_.operations() - before, 2u) << "a write and a sync";
+}
+
+TEST_F(JournalTest, SyncsOnceInAnInterval) {
+  auto journal = Open(Journal::Sync::kInterval);
+  Append(journal.get(), "a");
+  journal->Flush(now_ns_);
+  const uint64_t first = journal->synced();
+  EXPECT_EQ(first, journal->appended());
+  Append(journal.get(), "b");
+  journal->Flush(now_ns_ += kInterval / 2);
+  EXPECT_EQ(journal->synced(), first);
+  EXPECT_EQ(journal->flush_due_ns(), now_ns_ + kInterval / 2);
+  journal->Flush(now_ns_ += kInterval / 2);
+  EXPECT_EQ(journal->synced(), journal->appended());
+  EXPECT_EQ(journal->flush_due_ns(), std::nullopt);
+  EXPECT_EQ(journal->unsynced_since_ns(), 0);
+}
+
+TEST_F(JournalTest, ClosesWithEverythingSynced) {
+  auto journal = Open(Journal::Sync::kNone);
+  Append(journal.get(), "a");
+  journal->Flush(now_ns_);
+  EXPECT_EQ(journal->synced(), 0u);
+  EXPECT_TRUE(journal->Close(now_ns_).ok());
+  files_.CutPower();
+  EXPECT_THAT(*Keys(), ElementsAre("a"));
+}
+
+TEST_F(JournalTest, WritesWhatWaitedOnceThereIsSpaceAgain) {
+  auto journal = Open(Journal::Sync::kAlways);
+  files_.SetFault(SimulatedFiles::Fault::kNoSpace, files_.operations() + 1);
+  Append(journal.get(), "a");
+  journal->Flush(now_ns_);
+  EXPECT_TRUE(absl::IsResourceExhausted(journal->status())) << journal->status();
+  EXPECT_FALSE(journal->failed());
+  EXPECT_EQ(journal->synced(), 0u);
+  Append(journal.get(), "b");
+  for (uint64_t i = 0; i < SimulatedFiles::kNoSpaceFor + 1; ++i) {
+    ASSERT_TRUE(journal->flush_due_ns().has_value());
+    now_ns_ = *journal->flush_due_ns();
+    journal->Flush(now_ns_);
+    if (journal->status().ok()) break;
+  }
+  journal->Flush(now_ns_);
+  EXPECT_EQ(journal->synced(), journal->appended());
+  EXPECT_THAT(*Keys(), ElementsAre("a", "b"));
+}
+
+TEST_F(JournalTest, RefusesChangesWhenTheDiskIsTooFarBehind) {
+  auto journal = Open(Journal::Sync::kInterval);
+  Append(journal.get(), "a");
+  files_.SetFault(SimulatedFiles::Fault::kNoSpace, files_.operations() + 1);
+  journal->Flush(now_ns_);
+  now_ns_ += 2 * kInterval;
+  EXPECT_TRUE(Append(journal.get(), "b").has_value());
+  EXPECT_FALSE(Append(journal.get(), "c", std::string(2000, 'v')) &&
+               Append(journal.get(), "too much waits"));
+  now_ns_ += kNsPerMs;
+  EXPECT_FALSE(Append(journal.get(), "too late").has_value());
+}
+
+TEST_F(JournalTest, IsOverAfterAFailedSync) {
+  auto journal = Open(Journal::Sync::kAlways);
+  Append(journal.get(), "a");
+  journal->Flush(now_ns_);
+  const uint64_t synced = journal->synced();
+  files_.SetFault(SimulatedFiles::Fault::kSyncFails, files_.operations() + 1);
+  Append(journal.get(), "b");
+  journal->Flush(now_ns_);
+  EXPECT_TRUE(journal->failed());
+  EXPECT_THAT(journal->status().message(), HasSubstr("sync failed"));
+  journal->Flush(now_ns_ += kNsPerSecond);
+  EXPECT_EQ(journal->synced(), synced) << "tried again";
+  EXPECT_FALSE(Append(journal.get(), "c").has_value());
+}
+
+TEST_F(JournalTest, GoesOnInNewSegmentsAndRemovesOldOnes) {
+  auto journal = Open(Journal::Sync::kAlways);
+  Fill(journal.get(), 12);
+  EXPECT_EQ(files_.List()->size(), 3u) << "segments of five records";
+  EXPECT_THAT(*Keys(/*from=*/2000), ElementsAre("key10", "key11"));
+  ASSERT_TRUE(journal->Trim(1999).ok());
+  EXPECT_THAT(*files_.List(), ElementsAre(SegmentName(1000), SegmentName(2000)));
+  EXPECT_THAT(*Keys(/*from=*/1800), ElementsAre("key9", "key10", "key11"));
+  EXPECT_THAT(Keys(/*from=*/0).status().message(), HasSubstr("begins at 1000"));
+  EXPECT_EQ(journal->disk_bytes(), 2 * (kSegmentHeaderBytes + kSegmentBytes));
+}
+
+TEST_F(JournalTest, GoesOnBehindATornEnd) {
+  auto journal = Open(Journal::Sync::kAlways);
+  Fill(journal.get(), 2);
+  // Half of a record reached the disk.
+  std::vector<std::byte>& bytes = *files_.BytesOf(SegmentName(0));
+  for (size_t i = 0; i < 100; ++i) bytes[kSegmentHeaderBytes + 400 + i] = std::byte{7};
+  EXPECT_THAT(*Keys(), ElementsAre("key0", "key1"));
+  EXPECT_EQ(end_.torn_bytes, 104u) << "whole words";
+  journal = Open(Journal::Sync::kAlways, end_.position);
+  Append(journal.get(), "later");
+  journal->Flush(now_ns_);
+  EXPECT_THAT(*Keys(), ElementsAre("key0", "key1", "later"));
+}
+
+TEST_F(JournalTest, RefusesADamagedRecordThatWasOnDisk) {
+  auto journal = Open(Journal::Sync::kAlways);
+  Fill(journal.get(), 3);
+  // The record behind it was made when this one was synced.
+  (*files_.BytesOf(SegmentName(0)))[kSegmentHeaderBytes + 300] ^= std::byte{1};
+  const absl::Status status = Keys().status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr(SegmentName(0) + " is damaged at offset 264"));
+}
+
+TEST_F(JournalTest, RefusesDamageInAnEarlierSegment) {
+  auto journal = Open(Journal::Sync::kAlways);
+  Fill(journal.get(), 7);
+  (*files_.BytesOf(SegmentName(0)))[kSegmentHeaderBytes + 999] ^= std::byte{1};
+  EXPECT_TRUE(absl::IsDataLoss(Keys().status()));
+}
+
+TEST_F(JournalTest, RefusesMissingAndForeignSegments) {
+  auto journal = Open(Journal::Sync::kAlways);
+  Fill(journal.get(), 12);
+  EXPECT_THAT(Keys(0, kJournal + 1).status().message(), HasSubstr("another server's"));
+  ASSERT_TRUE(files_.Remove(SegmentName(1000)).ok());
+  EXPECT_TRUE(absl::IsDataLoss(Keys().status()));
+  for (const uint64_t first : {0, 2000}) ASSERT_TRUE(files_.Remove(SegmentName(first)).ok());
+  EXPECT_THAT(Keys(/*from=*/400).status().message(), HasSubstr("has no segment"));
+  EXPECT_TRUE(Keys()->empty()) << "a new directory";
+}
+
+TEST_F(JournalTest, RefusesASegmentWithADamagedHeader) {
+  auto journal = Open(Journal::Sync::kAlways);
+  Fill(journal.get(), 7);
+  (*files_.BytesOf(SegmentName(1000)))[20] ^= std::byte{1};
+  EXPECT_THAT(Keys().status().message(), HasSubstr("damaged header"));
+}
+
+}  // namespace
+}  // namespace gannet

@@ -1,0 +1,85 @@
+#include "server/journal/posix_files.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace gannet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+class PosixFilesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "/files.XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    path_ = name;
+    auto files = OpenDirectory(path_);
+    ASSERT_TRUE(files.ok()) << files.status();
+    files_ = *std::move(files);
+  }
+  void TearDown() override { std::filesystem::remove_all(path_); }
+
+  std::string path_;
+  std::unique_ptr<Files> files_;
+};
+
+TEST_F(PosixFilesTest, WritesReadsAndRenames) {
+  auto file = files_->Create("b");
+  ASSERT_TRUE(file.ok()) << file.status();
+  const std::array<std::byte, 3> bytes = {std::byte{1}, std::byte{2}, std::byte{3}};
+  ASSERT_TRUE((*file)->Reserve(100).ok());
+  ASSERT_TRUE((*file)->WriteAt(99, bytes).ok());
+  EXPECT_EQ(*(*file)->Size(), 102u);
+  EXPECT_TRUE((*file)->Sync().ok());
+  std::array<std::byte, 5> read{};
+  EXPECT_EQ(*(*file)->ReadAt(98, read), 4u) << "to the end of the file";
+  EXPECT_THAT(read,
+              ElementsAre(std::byte{0}, std::byte{1}, std::byte{2}, std::byte{3}, std::byte{0}));
+  ASSERT_TRUE((*file)->Truncate(10).ok());
+  EXPECT_EQ(*(*file)->Size(), 10u);
+  ASSERT_TRUE(files_->Create("a").ok());
+  EXPECT_THAT(*files_->List(), ElementsAre("a", "b"));
+  ASSERT_TRUE(files_->Rename("a", "b").ok());
+  EXPECT_THAT(*files_->List(), ElementsAre("b"));
+  EXPECT_TRUE(files_->SyncDirectory().ok());
+  EXPECT_TRUE(files_->Remove("b").ok());
+  EXPECT_TRUE(files_->List()->empty());
+}
+
+TEST_F(PosixFilesTest, NamesTheFileAndTheCause) {
+  EXPECT_TRUE(absl::IsNotFound(files_->Open("none").status()));
+  EXPECT_TRUE(absl::IsNotFound(files_->Remove("none")));
+  ASSERT_TRUE(files_->Create("a").ok());
+  const absl::Status twice = files_->Create("a").status();
+  EXPECT_TRUE(absl::IsAlreadyExists(twice));
+  EXPECT_THAT(twice.message(), HasSubstr("cannot create " + path_ + "/a: File exists"));
+}
+
+TEST_F(PosixFilesTest, RefusesDirectoriesThatOthersMayChange) {
+  EXPECT_TRUE(absl::IsNotFound(OpenDirectory(path_ + "/none").status()));
+  ASSERT_EQ(chmod(path_.c_str(), 0777), 0);
+  EXPECT_THAT(OpenDirectory(path_).status().message(), HasSubstr("chmod go-w"));
+}
+
+// /dev/full has no space.
+TEST_F(PosixFilesTest, TellsAFullDiskFromABrokenOne) {
+  auto devices = OpenDirectory("/dev");
+  if (!devices.ok()) GTEST_SKIP() << "no /dev of this user: " << devices.status();
+  auto full = (*devices)->Open("full");
+  if (!full.ok()) GTEST_SKIP() << full.status();
+  const std::array<std::byte, 1> byte{};
+  EXPECT_TRUE(absl::IsResourceExhausted((*full)->WriteAt(0, byte)));
+}
+
+}  // namespace
+}  // namespace gannet
