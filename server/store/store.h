@@ -167,6 +167,8 @@ class Store {
   void NoteTouches(std::string_view touches) {
     if (evicts()) eviction_->TouchAll(touches, region_.size());
   }
+  // Counts an UpdateInPlace of the key as a use. REQUIRES: the store evicts.
+  void NoteUpdate(const Guess& guess, std::string_view key);
   // Returns whether the store evicts and is nearly full, so that Tidy should be called often.
   bool NearlyFull() const;
 

@@ -239,6 +239,12 @@ bool Store::EvictToWatermark(uint64_t now_ms) {
   return hot || evictions == kEvictionsPerStep;
 }
 
+void Store::NoteUpdate(const Guess& guess, std::string_view key) {
+  const Index::BucketLock lock(index_, guess.home);
+  const Slot slot = Index::LoadGuessed(guess.slot);
+  if (!slot.empty() && IsKey(Block(slot.offset()), key)) eviction_->Used(slot.offset(), 1);
+}
+
 void Store::NoteInstalled(KeyHash hash, const Current& current, Slot slot) {
   const uint8_t old =
       current.there() ? eviction_->heat.Get(current.slot.offset()) : uint8_t{Heat::kNone};

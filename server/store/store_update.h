@@ -45,8 +45,6 @@ template <class Flags>
       !SameBytes(KeyAt(block, value_bytes), key.data(), key.size())) [[unlikely]] {
     return false;
   }
-  if (evicts()) [[unlikely]]
-    eviction_->Used(slot.offset(), 1);
   const uint64_t version = NextVersion();
   StoreWord(block + offsetof(ItemHeader, version), version);
   StoreWord(block + offsetof(ItemHeader, value_bytes), value_bytes | uint64_t{flags()} << 32);
