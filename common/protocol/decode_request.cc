@@ -20,7 +20,7 @@ struct RequestRule {
   bool takes_ttl;
 };
 constexpr RequestRule kRules[] = {
-    {0, 0, 0, false, false},                                       // heartbeat
+    {0, 0, 0, false, true},                                        // heartbeat: IndexKnown
     {kValueInBuffer, 1, kKeyBytesMax, false, false},               // get
     {kPutFlags, 1, kKeyBytesMax, false, true},                     // put
     {kOnlyIfVersion | kUnderLock, 1, kKeyBytesMax, false, false},  // delete

@@ -18,7 +18,8 @@ namespace gannet {
 // kUnimplemented.
 
 enum class Opcode : uint8_t {
-  kHeartbeat = 0,  // has no sequence number and no credit; answered with an empty reply
+  kHeartbeat = 0,  // has no sequence number and no credit; answered with an empty reply,
+                   // or with IndexNews
   kGet = 1,        // the fallback for one-sided lookups
   kPut = 2,
   kDelete = 3,
@@ -57,6 +58,7 @@ enum class ReplyStatus : uint8_t {
   kTryAgain = 10,       // not applied; send it again
   kInternal = 11,       // not applied
   kIndexFull = 12,      // no slot for the key; nothing was changed
+  kPermissionDenied = 24,  // the session may only read; nothing was changed
 };
 
 struct RequestHeader {
@@ -66,7 +68,8 @@ struct RequestHeader {
   uint32_t value_bytes;  // PUT: of the value, wherever it is; GET: room in the named buffer;
                          // heartbeat: of the touches that follow (touch.h)
   uint64_t sequence;     // of the session, from 1; less than `credits` after the oldest unanswered
-  uint64_t ttl_ms;       // until the item (PUT) or the lock (LOCK, EXTEND) expires; 0 = never
+  uint64_t ttl_ms;       // until the item (PUT) or the lock (LOCK, EXTEND) expires; 0 = never;
+                         // heartbeat: what the client knows of the index (IndexKnown)
   uint32_t user_flags;
   uint32_t buffer_rkey;
   uint64_t buffer_address;
@@ -173,6 +176,8 @@ struct StatsReply {
   uint64_t locks_expired;       // broken because their lease was over
   uint64_t refused_connections;
   uint64_t refused_requests;  // malformed or against the rules
+  // Of an index that grows.
+  uint64_t index_growths;  // since start
   // Items that left, beside items_expired.
   uint64_t items_deleted;       // by a client
   uint64_t items_evicted;       // because the memory was full
@@ -180,7 +185,7 @@ struct StatsReply {
   uint64_t eviction_watermark;  // bytes of the heap that are kept free; 0 if nothing is evicted
   uint64_t evicted_age_ms;      // how long ago the items evicted of late were written
 };
-static_assert(sizeof(StatsReply) == 240 && std::is_trivially_copyable_v<StatsReply>);
+static_assert(sizeof(StatsReply) == 248 && std::is_trivially_copyable_v<StatsReply>);
 
 // A held lock, in the value of a kListLocks reply.
 struct LockEntry {

@@ -100,6 +100,8 @@ class Eviction {
   std::atomic<uint64_t> evicted_by_writes{0};
   std::atomic<uint64_t> last_evicted_version{0};
   std::atomic<uint64_t> evicted_age_ms{0};
+  // Free memory that no write can use, as far as is known: it lies in pieces that are too short.
+  std::atomic<uint64_t> unusable_bytes{0};
 
  private:
   static constexpr uint64_t kRegionBytesPerKey = 512;

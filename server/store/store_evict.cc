@@ -36,6 +36,8 @@ constexpr uint64_t kMovedBytesMax = 256 << 10;
 constexpr int kEvictionsPerStep = 256;
 // If so much more than the watermark is free, and a write finds no block, free memory is scattered.
 constexpr uint64_t kScatteredShare = 16;
+// At most this share of the heap counts as unusable.
+constexpr uint64_t kUnusableShareMax = 40;
 // This share of the heap is kept free.
 constexpr uint64_t kWatermarkShare = 100;
 
@@ -43,20 +45,22 @@ constexpr uint64_t kWatermarkShare = 100;
 
 uint64_t Store::FullBytes() const {
   const uint64_t capacity = heap_->capacity_bytes();
-  return capacity - capacity / kWatermarkShare;
+  return capacity - capacity / kWatermarkShare -
+         eviction_->unusable_bytes.load(std::memory_order_relaxed);
 }
 
 bool Store::NearlyFull() const {
   return evicts() && heap_->occupied_bytes() > FullBytes() - heap_->capacity_bytes() / 16;
 }
 
-size_t Store::ListNear(uint64_t home, const Choice& choice, std::span<Candidate> candidates) const {
+size_t Store::ListNear(IndexTable& table, uint64_t home, const EvictionChoice& choice,
+                       std::span<EvictionCandidate> candidates) const {
   size_t n = 0;
   const uint64_t first = home < choice.reach ? 0 : home - choice.reach;
-  const uint64_t last = std::min(home + choice.reach, floors_.homes() - 1);
+  const uint64_t last = std::min(home + choice.reach, table.geometry().homes - 1);
   for (uint64_t near = first; near <= last && n < candidates.size(); ++near) {
     FoundOfHome found;
-    const size_t listed = index_.List(near, found);
+    const size_t listed = table.List(near, found);
     for (size_t i = 0; i < listed && n < candidates.size(); ++i) {
       const uint64_t bucket = found[i].place.bucket;
       if (choice.window_only && bucket != home && bucket != home + 1) continue;
@@ -69,9 +73,9 @@ size_t Store::ListNear(uint64_t home, const Choice& choice, std::span<Candidate>
   return n;
 }
 
-bool Store::EvictColdest(std::span<Candidate> candidates) {
+bool Store::EvictColdest(std::span<EvictionCandidate> candidates) {
   for (int tries = 0; tries < kLockedMax && !candidates.empty(); ++tries) {
-    const auto coldest = std::ranges::min_element(candidates, {}, &Candidate::worth);
+    const auto coldest = std::ranges::min_element(candidates, {}, &EvictionCandidate::worth);
     if (EvictItem(coldest->found)) return true;
     *coldest = candidates.back();
     candidates = candidates.first(candidates.size() - 1);
@@ -79,10 +83,11 @@ bool Store::EvictColdest(std::span<Candidate> candidates) {
   return false;
 }
 
-bool Store::EvictInWindow(uint64_t home, uint32_t size_class) {
-  std::array<Candidate, 4 * kSlotsPerBucket> candidates;
-  const Choice choice{.size_class = size_class, .reach = 1, .window_only = true};
-  const size_t n = ListNear(home, choice, candidates);
+bool Store::EvictInWindow(KeyHash hash, uint32_t size_class) {
+  IndexTable& table = index_.TableOf(hash);
+  std::array<EvictionCandidate, 4 * kSlotsPerBucket> candidates;
+  const EvictionChoice choice{.size_class = size_class, .reach = 1, .window_only = true};
+  const size_t n = ListNear(table, table.Home(hash), choice, candidates);
   return EvictColdest(std::span(candidates).first(n));
 }
 
@@ -103,25 +108,37 @@ bool Store::EvictItem(const Index::Found& found) {
 // other. (If every place were taken as often, items in thin places would be evicted more often than
 // others come there, and those places would become empty.)
 bool Store::EvictSomewhere(uint32_t size_class) {
-  const uint64_t homes = floors_.homes();
+  const std::shared_ptr<IndexTable> table = index_.Hold();
+  const uint64_t homes = table->geometry().homes;
   const uint64_t items = std::max<uint64_t>(index_.slots_used(), 1);
   const uint64_t reach = std::min(kCompared * homes / items / 2, kNearHomes);
   const uint64_t expected = std::clamp<uint64_t>((2 * reach + 1) * items / homes, 1, kCompared);
-  std::array<Candidate, 2 * kCompared> candidates;
+  std::array<EvictionCandidate, 2 * kCompared> candidates;
   for (int i = 0; i < kPlacesTried; ++i) {
     const uint64_t random = eviction_->Random();
     const uint64_t home = MapToRange(random, homes);
-    const Index::Lock lock(index_, home);
-    const size_t n = ListNear(home, {size_class, reach, false}, candidates);
+    const Index::Lock lock(index_, *table, home);
+    if (!index_.IsCurrent(*table)) return false;
+    const size_t n = ListNear(*table, home, {size_class, reach, false}, candidates);
     if (Mix64(random) % (2 * expected) >= n) continue;
     if (EvictColdest(std::span(candidates).first(n))) return true;
   }
   return false;
 }
 
+// The background step then keeps a little more free, so that the next write need not evict.
+void Store::NoteUnusable() {
+  const uint64_t capacity = heap_->capacity_bytes();
+  const uint64_t unusable = eviction_->unusable_bytes.load(std::memory_order_relaxed);
+  const bool full = heap_->occupied_bytes() >= FullBytes() + capacity / kWatermarkShare;
+  if (full || unusable > capacity / kUnusableShareMax) return;
+  eviction_->unusable_bytes.store(unusable + capacity / 1024, std::memory_order_relaxed);
+}
+
 std::byte* Store::EvictFor(uint32_t size_class) {
   const uint64_t evicted = eviction_->items_evicted.load(std::memory_order_relaxed);
   std::byte* block = nullptr;
+  NoteUnusable();
   if (heap_->occupied_bytes() < FullBytes() - heap_->capacity_bytes() / kScatteredShare) {
     // There is enough free memory, but in pieces that are too short for blocks of this class.
     ClearSpanFor(size_class);
@@ -142,13 +159,17 @@ std::byte* Store::EvictFor(uint32_t size_class) {
   return block;
 }
 
-// Returns where some item near the home begins, rounded down to a page.
-std::optional<uint64_t> Store::SpanBegin(uint64_t home) {
-  const Index::Lock lock(index_, home);
-  const uint64_t last = std::min(home + kNearHomes, floors_.homes() - 1);
+// Returns where an item drawn at random begins, rounded down to a page.
+std::optional<uint64_t> Store::SpanBegin() {
+  const std::shared_ptr<IndexTable> table = index_.Hold();
+  const uint64_t homes = table->geometry().homes;
+  const uint64_t home = MapToRange(eviction_->Random(), homes);
+  const Index::Lock lock(index_, *table, home);
+  if (!index_.IsCurrent(*table)) return std::nullopt;
+  const uint64_t last = std::min(home + kNearHomes, homes - 1);
   for (uint64_t near = home; near <= last; ++near) {
     FoundOfHome found;
-    if (index_.List(near, found) == 0) continue;
+    if (table->List(near, found) == 0) continue;
     return found[0].slot.offset() / kSpanAlignment * kSpanAlignment;
   }
   return std::nullopt;
@@ -160,7 +181,7 @@ void Store::ClearSpanFor(uint32_t size_class) {
   std::optional<uint64_t> coldest;
   uint64_t least_uses = UINT64_MAX;
   for (int i = 0; i < kSpansCompared; ++i) {
-    const auto begin = SpanBegin(MapToRange(eviction_->Random(), floors_.homes()));
+    const auto begin = SpanBegin();
     if (!begin) continue;
     const uint64_t end = std::min(*begin + bytes, superblock_.region_bytes);
     // A span that ends too early is not compared.
@@ -175,7 +196,7 @@ void Store::ClearSpanFor(uint32_t size_class) {
 
 void Store::ClearSpan(uint64_t begin, uint64_t end) {
   const Heat& heat = eviction_->heat;
-  Span span{.begin = Block(begin), .end = Block(end)};
+  ClearedSpan span{.begin = Block(begin), .end = Block(end)};
   for (uint64_t at = heat.NextUsed(begin, end); at < end; at = heat.NextUsed(at, end)) {
     const uint64_t granule_end = std::min(at + Heat::kGranuleBytes, end);
     for (; at < granule_end; at += kItemAlignment) ClearItemAt(at, &span);
@@ -184,7 +205,7 @@ void Store::ClearSpan(uint64_t begin, uint64_t end) {
 }
 
 // Moves the item out of the span if there is a block for it elsewhere. Otherwise evicts it.
-void Store::ClearItem(const Index::Found& found, Span* span) {
+void Store::ClearItem(const Index::Found& found, ClearedSpan* span) {
   const uint32_t size_class = found.slot.size_class();
   const bool moves = SizeClassBytes(size_class) <= kMovedBytesMax;
   while (moves && span->kept < span->blocks.size()) {
@@ -203,7 +224,7 @@ void Store::ClearItem(const Index::Found& found, Span* span) {
 }
 
 // Finds the item by what its bytes say, without a lock, and then proves it by the index.
-void Store::ClearItemAt(uint64_t offset, Span* span) {
+void Store::ClearItemAt(uint64_t offset, ClearedSpan* span) {
   ItemHeader header;
   if (offset + sizeof(header) > superblock_.region_bytes) return;
   LoadWords(&header, Block(offset), sizeof(header));
@@ -224,6 +245,8 @@ void Store::ClearItemAt(uint64_t offset, Span* span) {
 bool Store::EvictToWatermark(uint64_t now_ms) {
   eviction_->ages.Mark(now_ms, next_version_.load(std::memory_order_relaxed));
   const bool hot = eviction_->Cool();
+  const uint64_t unusable = eviction_->unusable_bytes.load(std::memory_order_relaxed);
+  eviction_->unusable_bytes.store(unusable - unusable / 1024, std::memory_order_relaxed);
   int evictions = 0;
   while (evictions < kEvictionsPerStep && heap_->occupied_bytes() > FullBytes() &&
          EvictSomewhere(kSizeClassNone)) {
@@ -240,8 +263,8 @@ bool Store::EvictToWatermark(uint64_t now_ms) {
 }
 
 void Store::NoteUpdate(const Guess& guess, std::string_view key) {
-  const Index::BucketLock lock(index_, guess.home);
-  const Slot slot = Index::LoadGuessed(guess.slot);
+  const Index::KeyLock lock(index_, KeyHash(guess.hash));
+  const Slot slot = index_.LoadGuessed(guess.place);
   if (!slot.empty() && IsKey(Block(slot.offset()), key)) eviction_->Used(slot.offset(), 1);
 }
 

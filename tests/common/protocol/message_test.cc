@@ -140,6 +140,7 @@ TEST(MessageTest, GoldenBytesOfTheStats) {
                              stats.locks_expired,
                              stats.refused_connections,
                              stats.refused_requests,
+                             stats.index_growths,
                              stats.items_deleted,
                              stats.items_evicted,
                              stats.evicted_by_writes,
@@ -301,7 +302,8 @@ TEST(MessageTest, NothingButAPlainPutIsDecodedAsOne) {
   EXPECT_FALSE(decoded_with([](RequestHeader* h) { h->ttl_ms = 1; }));
 }
 
-TEST(MessageTest, OnlyPutLockAndExtendTakeATimeToLive) {
+// In a heartbeat the field says what the client knows of the index.
+TEST(MessageTest, OnlyPutLockExtendAndHeartbeatTakeATimeToLive) {
   for (int opcode = 0; opcode <= static_cast<int>(Opcode::kListLocks); ++opcode) {
     const auto of = static_cast<Opcode>(opcode);
     const bool has_key = of != Opcode::kHeartbeat && of != Opcode::kStats && of != Opcode::kPing &&
@@ -311,7 +313,8 @@ TEST(MessageTest, OnlyPutLockAndExtendTakeATimeToLive) {
     header.sequence = of == Opcode::kHeartbeat ? 0 : 1;
     header.lock_word = 1;
     header.ttl_ms = kTtlMsMax;
-    const bool takes = of == Opcode::kPut || of == Opcode::kLock || of == Opcode::kExtendLock;
+    const bool takes = of == Opcode::kPut || of == Opcode::kLock || of == Opcode::kExtendLock ||
+                       of == Opcode::kHeartbeat;
     EXPECT_EQ(!Refusal(Encode(header, has_key ? "key" : "", "")), takes) << opcode;
   }
 }

@@ -39,12 +39,13 @@ class TestRegion {
 class TestStore {
  public:
   enum class OnFull { kReject, kEvict };
-  explicit TestStore(size_t region_bytes, uint64_t index_slots = 0,
+  explicit TestStore(size_t region_bytes, uint64_t index_slots = 0, bool index_grows = false,
                      OnFull on_full = OnFull::kReject)
       : region_(region_bytes), lock_words_(1024) {
     auto store = Store::Create({.region = region_.span(),
                                 .lock_words = lock_words_,
                                 .index_slots = index_slots,
+                                .index_grows = index_grows,
                                 .incarnation = 0x1234567890abcdef,
                                 .hash_seed = 42,
                                 .evict = on_full == OnFull::kEvict});
