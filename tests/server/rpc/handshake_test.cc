@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/layout/superblock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -78,7 +79,9 @@ TEST_F(HandshakeTest, RefusesAVersionFromTheFuture) {
   request.version_max = kProtocolVersionMax + 2;
   RawPeer peer(this);
   EXPECT_FALSE(peer.Connect(request));
-  ExpectRefused(peer, RejectCode::kVersion, "client speaks protocol 3 to 4");
+  const std::string versions = absl::StrCat("client speaks protocol ", request.version_min, " to ",
+                                            request.version_max, ", server ");
+  ExpectRefused(peer, RejectCode::kVersion, versions.c_str());
 }
 
 TEST_F(HandshakeTest, RefusesAnUnknownSession) {

@@ -41,7 +41,7 @@ symbols=$(nm -D --defined-only -C "$library" | awk '{$1=$2=""; print}')
 grep -q "SONAME.*\[$soname\]" <<<"$dynamic" || fail "soname"
 grep -qE 'NEEDED.*(glog|gflags)' <<<"$dynamic" && fail "glog or gflags"
 grep -q 'gannet::Client::Connect' <<<"$symbols" || fail "no Connect"
-foreign=$(grep -vE '^ *(gannet::(Async)?Client::|GANNET_0)' <<<"$symbols" || true)
+foreign=$(grep -vE '^ *(gannet::(Async)?Client::|gannet::RegisteredMemory::|GANNET_0)' <<<"$symbols" || true)
 [ -z "$foreign" ] || fail "symbols that are not ours: $foreign"
 grep -rnE '#include.*(infiniband|rdma/|glog|gflags)' "$work/prefix/include" && fail "foreign header"
 
