@@ -46,7 +46,8 @@ DEFINE_uint32(
     silence_ms, gannet::kSilenceMsDefault,
     "after how long without a word a peer is dead; clients hear of it when they connect, and "
     "send a heartbeat every third of it");
-DEFINE_string(on_full, "reject", "what a write finds when the memory is full: reject");
+DEFINE_string(on_full, "reject",
+              "what a write without room does: reject (it fails) or evict (other items go)");
 
 namespace gannet {
 namespace {
@@ -70,8 +71,8 @@ absl::Status CheckFlags() {
   if (FLAGS_hugepages != "auto" && FLAGS_hugepages != "off") {
     return absl::InvalidArgumentError("--hugepages must be auto or off");
   }
-  if (FLAGS_on_full != "reject") {
-    return absl::InvalidArgumentError("--on_full must be reject");
+  if (FLAGS_on_full != "reject" && FLAGS_on_full != "evict") {
+    return absl::InvalidArgumentError("--on_full must be reject or evict");
   }
   if (FLAGS_busy_poll_us > kBusyPollUsMax) {
     return absl::InvalidArgumentError(
@@ -97,6 +98,7 @@ absl::StatusOr<Server::Options> OptionsFromFlags() {
   options.auth_file = FLAGS_auth_file;
   options.answer_while_starting = true;
   options.index_slots = FLAGS_index_slots;
+  options.evict = FLAGS_on_full == "evict";
   options.index_grows = FLAGS_index_grows;
   options.lock_words = FLAGS_lock_words;
   options.workers = FLAGS_workers;

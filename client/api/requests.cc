@@ -260,6 +260,11 @@ ServerStats ParseStats(const Engine& engine, const Op& op) {
   stats.refused_connections = reply.refused_connections;
   stats.refused_requests = reply.refused_requests;
   stats.index_growths = reply.index_growths;
+  stats.items_deleted = reply.items_deleted;
+  stats.items_evicted = reply.items_evicted;
+  stats.evicted_by_writes = reply.evicted_by_writes;
+  stats.eviction_watermark = reply.eviction_watermark;
+  stats.evicted_age_ms = reply.evicted_age_ms;
   return stats;
 }
 

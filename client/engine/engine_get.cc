@@ -114,12 +114,14 @@ void Engine::Advance(Op& op, Lookup::Step step) {
       if (header.version != op.version_alive && server.PastExpiry(header, now_ns_)) {
         return op.QueueRequest();
       }
+      if (server.touches != nullptr) server.touches->Used(lookup.slot());
       op.done.cost.from_cached_location = lookup.from_cached();
       if (!lookup.from_cached()) server.cache.Remember(op.hash, op.place, lookup.slot());
       if (IsLargeClass(lookup.slot().size_class())) return FinishLargeHit(op);
       return FinishHit(op, server.MakeItemInfo(header, now_ns_), lookup.item().value);
     }
     case Lookup::Step::kMiss:
+      if (op.server->touches != nullptr) op.server->touches->Missed();
       return Finish(op, Outcome::kOk);
     case Lookup::Step::kAskServer:
       if (op.lookup.next_index_unknown()) op.session().WantIndex();

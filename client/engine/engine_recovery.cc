@@ -128,6 +128,7 @@ void Engine::OnReady(uint32_t number, Comeback comeback, std::span<const uint32_
   for (const uint32_t op : abandoned) AbandonOp(slots_[op]);
   hash_seed_ = grant.hash_seed;
   server.locks.Restart(grant.connection_id, grant.lock_words);
+  server.touches = server.session->touches().on() ? &server.session->touches() : nullptr;
   if (comeback == Comeback::kNewIncarnation) server.cache.Clear();
   for (Op& op : slots_) {
     if (op.server != &server) continue;

@@ -26,6 +26,7 @@ struct alignas(64) EngineServer {
 
   LocationCache cache;
   LargeItems large;
+  TouchLog* touches = nullptr;  // the session's, if the server wants to know what is READ
   LockTable locks;
   std::unique_ptr<ClientSession> session;
   // What waits to be sent to it, except READs.

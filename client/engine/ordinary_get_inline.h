@@ -102,6 +102,8 @@ inline void Engine::OnWindow(EngineServer& server, Op& op) {
   const ItemHeader header = LoadItemHeader(item);
   if (header.expiry_ms() != 0) [[unlikely]]
     return OnExpiringItem(op, cached);
+  if (op.server->touches != nullptr) [[unlikely]]
+    op.server->touches->Used(op.slot);
   op.done.cost.from_cached_location = cached;
   if (!cached) op.server->cache.Remember(op.hash, op.place, op.slot);
   Report(op, MakeInfoWithoutExpiry(header));

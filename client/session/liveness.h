@@ -62,6 +62,8 @@ class Liveness {
 
   bool awaits_answer() const { return outstanding_ > 0; }
   bool MayAsk() const { return heartbeats_ - answered_ < kHeartbeatsMax; }
+  uint32_t heartbeats_sent() const { return heartbeats_; }
+  uint32_t heartbeats_answered() const { return answered_; }
   bool HeartbeatDue(int64_t now_ns) const {
     if (!MayAsk()) return false;
     return now_ns - sent_ns_ >= HeartbeatNs(silence_ns_) ||

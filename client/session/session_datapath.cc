@@ -1,6 +1,7 @@
 // The data path of ClientSession: no allocation, lock, log or system call per operation.
 
 #include <algorithm>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "client/session/client_session.h"
@@ -226,6 +227,7 @@ void ClientSession::PostChain() {
 // Sends one on each connection that had nothing else to send, or had no heartbeat for long.
 void ClientSession::SendHeartbeats(int64_t now_ns) {
   LookAtIndex();
+  if (touches_.on() && CanSendTouches(now_ns)) SendTouches(now_ns);
   for (ClientConnection& connection : connections_) {
     const bool first = connection.index == 0;
     const bool due = connection.ready() && (connection.liveness.HeartbeatDue(now_ns) ||
@@ -237,6 +239,36 @@ void ClientSession::SendHeartbeats(int64_t now_ns) {
     if (first) index_watch_.OnHeartbeatSent();
     PostChain();
   }
+}
+
+// Touches go out with the heartbeat that is due, or before it if there are many. There is one
+// buffer for them, which is in use until the server answered. So a slow server is told less.
+bool ClientSession::CanSendTouches(int64_t now_ns) const {
+  const ClientConnection& first = connections_[0];
+  const Liveness& liveness = first.liveness;
+  if (touches_.touches().empty() || !first.ready() || first.work.room() == 0) return false;
+  if (static_cast<int32_t>(liveness.heartbeats_answered() - touch_message_) < 0) return false;
+  if (liveness.heartbeats_sent() - liveness.heartbeats_answered() == Liveness::kHeartbeatsMax) {
+    return false;
+  }
+  return touches_.worth_a_message() || liveness.HeartbeatDue(now_ns);
+}
+
+void ClientSession::SendTouches(int64_t now_ns) {
+  ClientConnection& first = connections_[0];
+  const std::span<const std::byte> touches = std::as_bytes(touches_.touches());
+  std::byte* const message = memory_->touch_message();
+  RequestHeader header;
+  std::memcpy(&header, memory_->heartbeat(), sizeof(header));
+  header.value_bytes = static_cast<uint32_t>(touches.size());
+  std::memcpy(message, &header, sizeof(header));
+  std::memcpy(message + sizeof(header), touches.data(), touches.size());
+  AddMessage(first, kInvalidOp, message, static_cast<uint32_t>(sizeof(header) + touches.size()),
+             now_ns);
+  touches_.Clear();
+  first.liveness.OnHeartbeatSent(now_ns);
+  touch_message_ = first.liveness.heartbeats_sent();
+  PostChain();
 }
 
 // READs that are queued may be of an older index than those that follow.

@@ -19,7 +19,7 @@ absl::StatusOr<std::unique_ptr<SessionMemory>> SessionMemory::Create(
                           CompletionQueue::Create(device.verbs, completions, true));
   GANNET_ASSIGN_OR_RETURN(memory->op_buffers,
                           RegisteredBuffer::Create(pd, uint64_t{ops} * sizeof(OpBuffers)));
-  constexpr uint64_t kRequestBytes = uint64_t{RequestWindow::kCreditsMax + 1} * kMessageBytesMax;
+  constexpr uint64_t kRequestBytes = uint64_t{RequestWindow::kCreditsMax + 2} * kMessageBytesMax;
   GANNET_ASSIGN_OR_RETURN(memory->requests, RegisteredBuffer::Create(pd, kRequestBytes));
   constexpr uint64_t kReceiveBytes = uint64_t{kReceives} * kMessageBytesMax;
   GANNET_ASSIGN_OR_RETURN(memory->receives, RegisteredBuffer::Create(pd, kReceiveBytes));

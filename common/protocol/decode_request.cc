@@ -2,6 +2,7 @@
 #include <iterator>
 
 #include "common/protocol/message.h"
+#include "common/protocol/touch.h"
 
 namespace gannet {
 namespace {
@@ -87,6 +88,7 @@ bool SegmentsHold(std::string_view segments, uint64_t value_bytes) {
 
 // Returns how many bytes follow the key.
 size_t BytesBehindKey(const RequestHeader& h) {
+  if (h.opcode == static_cast<uint8_t>(Opcode::kHeartbeat)) return h.value_bytes;
   if (h.opcode != static_cast<uint8_t>(Opcode::kPut) || (h.flags & kValueInBuffer)) return 0;
   return h.flags & kValueInSegments ? h.buffer_rkey * sizeof(ValueSegment) : h.value_bytes;
 }
@@ -103,6 +105,9 @@ std::optional<RequestError> DecodeRequest(std::span<const std::byte> message, Re
     return Invalid("segments of a value");
   }
   const size_t value_bytes = BytesBehindKey(h);
+  if (h.opcode == static_cast<uint8_t>(Opcode::kHeartbeat) && value_bytes % sizeof(Touch) != 0) {
+    return Invalid("a piece of a touch");
+  }
   if (body != h.key_bytes + value_bytes) return Invalid("length does not match the message");
   const char* data = reinterpret_cast<const char*>(message.data()) + sizeof(h);
   view->key = {data, h.key_bytes};

@@ -65,7 +65,8 @@ struct RequestHeader {
   uint8_t opcode;  // Opcode
   uint8_t flags;   // RequestFlag bits
   uint16_t key_bytes;
-  uint32_t value_bytes;  // PUT: of the value, wherever it is; GET: room in the named buffer
+  uint32_t value_bytes;  // PUT: of the value, wherever it is; GET: room in the named buffer;
+                         // heartbeat: of the touches that follow (touch.h)
   uint64_t sequence;     // of the session, from 1; less than `credits` after the oldest unanswered
   uint64_t ttl_ms;       // until the item (PUT) or the lock (LOCK, EXTEND) expires; 0 = never;
                          // heartbeat: what the client knows of the index (IndexKnown)
@@ -177,8 +178,14 @@ struct StatsReply {
   uint64_t refused_requests;  // malformed or against the rules
   // Of an index that grows.
   uint64_t index_growths;  // since start
+  // Items that left, beside items_expired.
+  uint64_t items_deleted;       // by a client
+  uint64_t items_evicted;       // because the memory was full
+  uint64_t evicted_by_writes;   // of these: by writes that found no room
+  uint64_t eviction_watermark;  // bytes of the heap that are kept free; 0 if nothing is evicted
+  uint64_t evicted_age_ms;      // how long ago the items evicted of late were written
 };
-static_assert(sizeof(StatsReply) == 208 && std::is_trivially_copyable_v<StatsReply>);
+static_assert(sizeof(StatsReply) == 248 && std::is_trivially_copyable_v<StatsReply>);
 
 // A held lock, in the value of a kListLocks reply.
 struct LockEntry {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/protocol/touch.h"
 #include "common/rdma/status.h"
 #include "glog/logging.h"
 #include "server/control/first_version.h"
@@ -22,6 +23,8 @@ constexpr int64_t kTidyPeriodNs = kNsPerSecond;
 constexpr int64_t kTidyAgainNs = 10 * kNsPerMs;
 // The same while the index grows, whose steps are shorter. Up to half of a core.
 constexpr int64_t kGrowAgainNs = kNsPerMs;
+// In a store that evicts, writes use up quickly what a step made free.
+constexpr int64_t kEvictAgainNs = kNsPerMs;
 constexpr int64_t kLookPeriodNs = kNsPerSecond;
 
 uint64_t KernelRandom() {
@@ -129,6 +132,7 @@ absl::Status Server::CreateStore() {
   options.region = region_->bytes();
   options.lock_words = WordsOf(locks_->bytes(), options_.lock_words);
   options.index_slots = options_.index_slots;
+  options.evict = options_.evict;
   options.index_grows = options_.index_grows;
   GANNET_ASSIGN_OR_RETURN(tidy_wanted_, WakeUp::Create());
   options.wants_tidy = [wake_up = tidy_wanted_.get()] { wake_up->Ask(); };
@@ -156,6 +160,7 @@ Grant Server::GrantTemplate() const {
   grant.index = store_->superblock().index;
   grant.message_bytes_max = kMessageBytesMax;
   grant.value_bytes_max = kValueBytesMax;
+  if (options_.evict) grant.features |= kGrantEvicts;
   grant.lock_mode = static_cast<uint8_t>(lock_mode_);
   return grant;
 }
@@ -230,8 +235,11 @@ bool Server::Poll(const Now& now) {
 void Server::TidyStore(const Now& now) {
   TellOfIndex();
   const bool more = store_->Tidy(now.wall_ms);
-  const int64_t again_ns = store_->growing() ? kGrowAgainNs : kTidyAgainNs;
-  next_tidy_ns_ = now.monotonic_ns + (more ? again_ns : kTidyPeriodNs);
+  const int64_t again_ns = store_->growing()  ? kGrowAgainNs
+                           : store_->evicts() ? kEvictAgainNs
+                                              : kTidyAgainNs;
+  const int64_t rest_ns = store_->NearlyFull() ? kTidyAgainNs : kTidyPeriodNs;
+  next_tidy_ns_ = now.monotonic_ns + (more ? again_ns : rest_ns);
   StatsReply stats{};
   store_->FillStats(&stats);
   const FullLog::Lines lines = full_log_.Report(stats, now.monotonic_ns);

@@ -45,6 +45,7 @@ class Server {
     uint64_t memory_bytes = 1ull << 30;  // of the region: index and heap
     uint64_t index_slots = 0;            // at the start; 0 = by memory
     bool index_grows = true;
+    bool evict = false;  // when the memory is full, instead of refusing writes
     uint64_t lock_words = 65536;
     uint32_t workers = 1;
     HugePages huge_pages = HugePages::kAuto;

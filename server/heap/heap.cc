@@ -15,6 +15,9 @@
 namespace gannet {
 namespace {
 
+// jemalloc adds a page to blocks of this size and more.
+constexpr uint64_t kPaddedBytesMin = 16 * 1024;
+constexpr uint64_t kPaddingBytes = 4096;
 constexpr size_t kSeedBytesMin = 16 * 1024;  // jemalloc's smallest block that is an extent
 
 // The argument of experimental.arenas_create_ext (jemalloc 5.3, arena_config_s). metadata_use_hooks
@@ -104,12 +107,14 @@ std::byte* Heap::Allocate(uint32_t size_class) {
   void* block = mallocx(bytes, flags_);
   if (block == nullptr) return nullptr;
   taken_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (bytes >= kPaddedBytesMin) padding_bytes_.fetch_add(kPaddingBytes, std::memory_order_relaxed);
   return static_cast<std::byte*>(block);
 }
 
 void Heap::Free(std::byte* block, uint32_t size_class) {
   const uint64_t bytes = SizeClassBytes(size_class);
   freed_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (bytes >= kPaddedBytesMin) padding_bytes_.fetch_sub(kPaddingBytes, std::memory_order_relaxed);
   sdallocx(block, bytes, flags_);
 }
 

@@ -58,6 +58,10 @@ class Heap {
     const uint64_t freed = freed_bytes();
     return taken_bytes_.load(std::memory_order_relaxed) - freed;
   }
+  // Bytes of all blocks in use, of tables, and of what jemalloc adds to long blocks.
+  uint64_t occupied_bytes() const {
+    return allocated_bytes() + table_bytes() + padding_bytes_.load(std::memory_order_relaxed);
+  }
   // Bytes of all blocks that were ever freed.
   uint64_t freed_bytes() const { return freed_bytes_.load(std::memory_order_relaxed); }
   // Bytes of all pages with a block in use. Free memory in such a page serves blocks of one class
@@ -79,6 +83,7 @@ class Heap {
   std::atomic<uint64_t> taken_bytes_{0};
   std::atomic<uint64_t> freed_bytes_{0};
   std::atomic<uint64_t> table_bytes_{0};
+  std::atomic<uint64_t> padding_bytes_{0};
 };
 
 }  // namespace gannet

@@ -176,6 +176,7 @@ class Worker {
   size_t PollCompletions(size_t most);
   bool OnCompletion(const ibv_wc& completion, Received* received);
   void OnOtherCompletion(const ibv_wc& completion);
+  void NoteUpdates(std::span<const Received> received);
   bool ServeUpdate(const Received& request);
   void CountUpdates() {
     served_ |= updates_ > 0;

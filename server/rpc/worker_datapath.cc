@@ -55,6 +55,8 @@ size_t Worker::PollCompletions(size_t most) {
   for (Received* request = received.data(); request != end; ++request) {
     if (!ServeUpdate(*request)) OnMessage(request->connection, request->message());
   }
+  if (store_->evicts()) [[unlikely]]
+    NoteUpdates({received.data(), end});
   return n;
 }
 
@@ -120,6 +122,15 @@ GANNET_STEP bool Worker::ServeUpdate(const Received& request) {
   ++connection->answers_in_chain;
   ++updates_;
   return true;
+}
+
+// Counts PUTs as uses. Done for all requests of a Poll at once, so that it costs those nothing if
+// the store does not evict.
+void Worker::NoteUpdates(std::span<const Received> received) {
+  for (const Received& request : received) {
+    PlainPut put;
+    if (put.Decode(request.message())) store_->NoteUpdate(request.guess, put.key());
+  }
 }
 
 void Worker::OnSendDone(const ibv_wc& completion, uint32_t position) {
@@ -192,6 +203,7 @@ bool Worker::RefuseWrite(ServerConnection* connection, std::span<const std::byte
 void Worker::OnRequest(ServerConnection* connection, const RequestView& request) {
   if (IsHeartbeat(request.header)) {
     OnServerSet(connection, request.header.server_set);
+    if (!request.value.empty()) store_->NoteTouches(request.value);
     return OnHeartbeat(connection, request.header);
   }
   if (!Admit(connection, request.header)) return;

@@ -74,7 +74,10 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Create(const Options& options) {
 }
 
 Store::Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap)
-    : region_(options.region),
+    : eviction_(options.evict
+                    ? std::make_unique<Eviction>(superblock.region_bytes, heap->capacity_bytes())
+                    : nullptr),
+      region_(options.region),
       lock_words_(options.lock_words),
       superblock_(superblock),
       heap_(std::move(heap)),
@@ -106,6 +109,7 @@ ReadOutcome Store::Get(std::string_view key, std::span<std::byte> value_out, uin
   Index::Lock lock(index_, hash);
   const Current current = FindCurrent(hash, key, now_ms);
   if (!current.there()) return {.status = ReplyStatus::kNotFound};
+  if (evicts()) eviction_->Used(current.slot.offset(), 1);
   const std::byte* block = Block(current.slot.offset());
   const ItemHeader header = LoadHeader(current.slot);
   ReadOutcome outcome{.version = header.version,
@@ -134,6 +138,12 @@ void Store::FillStats(StatsReply* stats) const {
   stats->refused_heap_full = refused_heap_full_.load(std::memory_order_relaxed);
   stats->index_growths = index_growths_.load(std::memory_order_relaxed);
   stats->refused_index_full = refused_index_full_.load(std::memory_order_relaxed);
+  stats->items_deleted = items_deleted_.load(std::memory_order_relaxed);
+  if (!evicts()) return;
+  stats->items_evicted = eviction_->items_evicted.load(std::memory_order_relaxed);
+  stats->evicted_by_writes = eviction_->evicted_by_writes.load(std::memory_order_relaxed);
+  stats->eviction_watermark = heap_->capacity_bytes() - FullBytes();
+  stats->evicted_age_ms = eviction_->evicted_age_ms.load(std::memory_order_relaxed);
 }
 
 }  // namespace gannet

@@ -19,39 +19,11 @@
 #include "common/protocol/message.h"
 #include "server/heap/heap.h"
 #include "server/index/index.h"
+#include "server/store/eviction.h"
+#include "server/store/eviction_step.h"
+#include "server/store/outcomes.h"
 
 namespace gannet {
-
-// The conditions of a write.
-struct WriteConditions {
-  bool only_if_absent = false;
-  // The version that the writer read; 0 if the key must be absent.
-  std::optional<uint64_t> only_if_version;
-  // The exact lock word that the writer holds. Compared under the key's mutex.
-  std::optional<uint64_t> under_lock;
-
-  bool any() const { return only_if_absent || only_if_version || under_lock; }
-};
-
-struct ItemAttributes {
-  uint32_t flags = 0;
-  uint64_t expiry_ms = 0;  // since the Unix epoch; 0 = never
-};
-
-struct WriteOutcome {
-  ReplyStatus status = ReplyStatus::kOk;
-  uint64_t version = 0;    // of the item as it is now, also if the write was refused
-  uint64_t slot = 0;       // Slot word of the item now; 0 = none
-  uint64_t lock_word = 0;  // kLockLost: the lock word's present value
-};
-
-struct ReadOutcome {
-  ReplyStatus status = ReplyStatus::kOk;  // kOk, kNotFound, kBufferTooSmall
-  uint64_t version = 0;
-  uint64_t slot = 0;
-  uint32_t value_bytes = 0;
-  ItemAttributes attributes;
-};
 
 // The key-value store in one region of memory that clients READ: superblock, index and heap. All
 // changes of a key go through this class. The order of every store to the region follows
@@ -67,6 +39,8 @@ struct ReadOutcome {
 //      no other block, the new item overwrites the old one.
 //   5. A large item's block holds nothing but its value, from the moment when it is live until its
 //      commit word is dead. So large items are replaced out of place only.
+//   6. To evict an item is to delete it, by the same steps and under the same lock. An item whose
+//      key's lock word is held is not evicted.
 //
 // Thread safety: all methods may be called from any thread. A change holds the lock of its key's
 // range of buckets, from the load of its lock word to its end. Keys of different ranges are handled
@@ -85,6 +59,7 @@ class Store {
     uint64_t hash_seed = 0;
     uint64_t first_version = 1;               // common/layout/version.h; not 0
     uint64_t page_bytes = Heap::PageBytes();  // alignment that the heap needs
+    bool evict = false;  // a write that finds no room evicts other items (store_evict.cc)
   };
   // InvalidArgument: the region is too small for the index; the text says which size would do.
   static absl::StatusOr<std::unique_ptr<Store>> Create(const Options& options);
@@ -169,6 +144,17 @@ class Store {
   // comes together at higher ones. An item keeps its version when it moves. Returns how many moved.
   size_t Compact(size_t homes);
 
+  // Returns whether the store evicts. If not, the next method does nothing.
+  bool evicts() const { return eviction_ != nullptr; }
+  // Notes what a client READ. `touches` are its bytes, unchecked (common/protocol/touch.h).
+  void NoteTouches(std::string_view touches) {
+    if (evicts()) eviction_->TouchAll(touches, region_.size());
+  }
+  // Counts an UpdateInPlace of the key as a use. REQUIRES: the store evicts.
+  void NoteUpdate(const Guess& guess, std::string_view key);
+  // Returns whether the store evicts and is nearly full, so that Tidy should be called often.
+  bool NearlyFull() const;
+
   // As it is now. The fields that tell of the index change when the index grows.
   Superblock superblock() const;
   // Of superblock().index.
@@ -240,6 +226,38 @@ class Store {
   // REQUIRES: the lock of this home, or of a home so near that its lock covers all that is touched.
   size_t RemoveExpired(IndexTable& table, uint64_t home, uint64_t now_ms);
   size_t RemoveExpiredNear(KeyHash hash, uint64_t now_ms);
+  // Inserts a slot after it removed expired items near by, or evicted some.
+  bool InsertAfterRemoval(KeyHash hash, Slot slot, uint64_t now_ms);
+
+  // store_evict.cc. REQUIRES of all of them: the store evicts.
+  //
+  // These three: REQUIRES: the lock of this home, or of the items' homes.
+  size_t ListNear(IndexTable& table, uint64_t home, const EvictionChoice& choice,
+                  std::span<EvictionCandidate> candidates) const;
+  // Returns false if none may go.
+  bool EvictColdest(std::span<EvictionCandidate> candidates);
+  bool EvictInWindow(KeyHash hash, uint32_t size_class);
+  // Evicts the coldest of some items. REQUIRES: no lock is held.
+  bool EvictSomewhere(uint32_t size_class);
+  // Returns false if the key is locked. REQUIRES: the lock of the item's home.
+  bool EvictItem(const Index::Found& found);
+  // Evicts until there is a block. Returns nullptr if a bounded number of steps does not help.
+  // REQUIRES, of this and the next three: no lock is held.
+  std::byte* EvictFor(uint32_t size_class);
+  // Clears a span that is long enough for a block, the coldest of some.
+  void ClearSpanFor(uint32_t size_class);
+  std::optional<uint64_t> SpanBegin();
+  void ClearSpan(uint64_t begin, uint64_t end);
+  void ClearItemAt(uint64_t offset, ClearedSpan* span);
+  // REQUIRES: the lock of the item's home.
+  void ClearItem(const Index::Found& found, ClearedSpan* span);
+  // Returns whether there is more to do.
+  bool EvictToWatermark(uint64_t now_ms);
+  uint64_t FullBytes() const;
+  // A write found no block.
+  void NoteUnusable();
+  void NoteInstalled(KeyHash hash, const Current& current, Slot slot);
+
   uint64_t FreedSinceRound() const;
   bool FragmentedWhenIdle() const;
   bool InCompactionRound() const;
@@ -278,6 +296,7 @@ class Store {
   ItemHeader NewHeader(size_t key_bytes, size_t value_bytes, ItemAttributes attributes);
 
   // Immutable after Create.
+  const std::unique_ptr<Eviction> eviction_;  // nullptr: the store does not evict
   const std::span<std::byte> region_;
   const std::span<const uint64_t> lock_words_;
   const Superblock superblock_;  // of the start: the fields of the index are out of date
@@ -297,6 +316,7 @@ class Store {
   // The sum of what blocks had to spare when items were written over longer ones.
   std::atomic<uint64_t> oversized_bytes_{0};
   std::atomic<uint64_t> items_expired_{0};
+  std::atomic<uint64_t> items_deleted_{0};
   std::atomic<uint64_t> items_moved_{0};
   std::atomic<uint64_t> refused_heap_full_{0};
   std::atomic<uint64_t> refused_index_full_{0};

@@ -21,6 +21,8 @@ constexpr uint64_t kMovedItemBytesMax = 2 << 20;
 // The most work that a write without room does before it is refused.
 constexpr int kSweepsPerWrite = 64;
 constexpr size_t kSweepHomesPerSweep = 16;
+// Of items in a key's window. Each of them may let a key come back from the stash.
+constexpr uint32_t kEvictionsForSlotMax = 8;
 // How far to both sides a key's lock covers homes and everything that removing one of their keys
 // touches: the two buckets of its window, and their neighbours, where a key from the stash may come
 // back to.
@@ -35,7 +37,8 @@ constexpr uint64_t kSlackShare = 8;
 
 bool Store::Tidy(uint64_t now_ms) {
   if (Grow()) return true;
-  const bool more = Sweep(now_ms, kSweepHomesPerStep).more;
+  bool more = Sweep(now_ms, kSweepHomesPerStep).more;
+  if (evicts()) more |= EvictToWatermark(now_ms);
   if (!InCompactionRound()) {
     if (!compaction_wanted_.load(std::memory_order_relaxed) && !FragmentedWhenIdle()) return more;
     compaction_wanted_.store(false, std::memory_order_relaxed);
@@ -105,6 +108,17 @@ size_t Store::RemoveExpiredNear(KeyHash hash, uint64_t now_ms) {
   return removed;
 }
 
+bool Store::InsertAfterRemoval(KeyHash hash, Slot slot, uint64_t now_ms) {
+  if (RemoveExpiredNear(hash, now_ms) != 0 && index_.Insert(hash, slot)) return true;
+  if (!evicts()) return false;
+  for (uint32_t i = 0; i < kEvictionsForSlotMax; ++i) {
+    if (!EvictInWindow(hash, slot.size_class())) return false;
+    eviction_->evicted_by_writes.fetch_add(1, std::memory_order_relaxed);
+    if (index_.Insert(hash, slot)) return true;
+  }
+  return false;
+}
+
 std::byte* Store::AllocateOrMakeRoom(uint32_t size_class, uint64_t now_ms) {
   std::byte* block = heap_->Allocate(size_class);
   for (int i = 0; block == nullptr && i < kSweepsPerWrite; ++i) {
@@ -112,6 +126,7 @@ std::byte* Store::AllocateOrMakeRoom(uint32_t size_class, uint64_t now_ms) {
     if (swept.removed == 0 && !swept.more) break;
     block = heap_->Allocate(size_class);
   }
+  if (block == nullptr && evicts()) block = EvictFor(size_class);
   if (block != nullptr) return block;
   compaction_wanted_.store(true, std::memory_order_relaxed);
   if (!InCompactionRound() && !BeginCompactionRound()) return nullptr;
@@ -220,6 +235,7 @@ void Store::Move(const Index::Found& found, std::byte* to, uint32_t size_class) 
   StoreDead(Block(old_offset));
   StoreLive(to, live_commit);
   index_.Replace(found.place, Slot::Of(found.slot.tag(), size_class, new_offset));
+  if (evicts()) eviction_->heat.Set(new_offset, eviction_->heat.Get(old_offset));
   FreeBlock(old_offset, found.slot.size_class());
 }
 

@@ -61,6 +61,7 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
   if (!key_stays) StoreKey(block, value.size(), key);
   const ItemSeal seal(hash, PlaceAt(current.slot.offset()));
   StoreLive(block, LiveCommitWord(block, header.value_bytes, seal));
+  if (evicts()) eviction_->Used(current.slot.offset(), 1);
   if (attributes.expiry_ms != 0)
     current.place.table->floors.Lower(current.place.home, attributes.expiry_ms);
   return {.version = header.version, .slot = current.slot.word()};
@@ -172,6 +173,7 @@ WriteOutcome Store::Delete(std::string_view key, const WriteConditions& conditio
   if (refused.status != ReplyStatus::kOk) return refused;
   if (!current.there()) return {.status = ReplyStatus::kNotFound};
   RemoveItem(current.place, current.slot);
+  items_deleted_.fetch_add(1, std::memory_order_relaxed);
   return {};
 }
 
@@ -234,16 +236,17 @@ WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending&
     StoreDead(Block(current.slot.offset()));
     StoreLive(block, pending.live_commit);
     index_.Replace(current.place, slot);
+    if (evicts()) NoteInstalled(hash, current, slot);
     FreeBlock(current.slot.offset(), current.slot.size_class());
   } else {
     // The slot leads to a dead item until the commit word is stored. So the key appears at the same
     // moment to those who look it up and to those who remember where it was.
-    if (!index_.Insert(hash, slot) &&
-        (RemoveExpiredNear(hash, now_ms) == 0 || !index_.Insert(hash, slot))) {
+    if (!index_.Insert(hash, slot) && !InsertAfterRemoval(hash, slot, now_ms)) {
       FreeBlock(pending.offset, pending.size_class);
       return {.status = NoSlot()};
     }
     StoreLive(block, pending.live_commit);
+    if (evicts()) NoteInstalled(hash, current, slot);
     if (index_.slots_used() >= grow_at_.load(std::memory_order_relaxed)) [[unlikely]]
       HelpGrowing();
   }
@@ -263,6 +266,10 @@ void Store::RemoveItem(const Index::Place& place, Slot slot) {
 }
 
 void Store::FreeBlock(uint64_t offset, uint32_t size_class) {
+  // A smaller block may share the byte with its neighbour.
+  if (evicts() && SizeClassBytes(size_class) >= Heat::kGranuleBytes) {
+    eviction_->heat.Set(offset, Heat::kNone);
+  }
   heap_->Free(Block(offset), size_class);
 }
 

@@ -50,7 +50,13 @@ Json StatsJson(const ServerReport& report) {
           {"locks_expired", s.locks_expired},
           {"refused_connections", s.refused_connections},
           {"refused_requests", s.refused_requests},
-          {"index_growths", s.index_growths}};
+          {"index_growths", s.index_growths},
+
+          {"items_deleted", s.items_deleted},
+          {"items_evicted", s.items_evicted},
+          {"evicted_by_writes", s.evicted_by_writes},
+          {"eviction_watermark", s.eviction_watermark},
+          {"evicted_age_ms", s.evicted_age_ms}};
 }
 
 Json InfoJson(const ServerInfo& s) {

@@ -166,6 +166,15 @@ struct ServerStats {
   // Requests that were malformed or against the rules.
   uint64_t refused_requests = 0;
   uint64_t index_growths = 0;  // how often the index was replaced by a larger one
+  // Items that clients deleted, and items evicted because the memory was full.
+  uint64_t items_deleted = 0;
+  uint64_t items_evicted = 0;
+  // Of these: by writes that found no room. The others were evicted in the background.
+  uint64_t evicted_by_writes = 0;
+  // Bytes that a server that evicts keeps free, and how long ago the items evicted of late were
+  // written. An age of minutes says that more memory would serve.
+  uint64_t eviction_watermark = 0;
+  uint64_t evicted_age_ms = 0;
 };
 
 // What a connection to one server is. All from `device` on is empty if there never was one, and of

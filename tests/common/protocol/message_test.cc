@@ -92,6 +92,23 @@ TEST(MessageTest, GoldenBytesOfAReply) {
             "76 61 6c 75 65");
 }
 
+// A heartbeat may carry touches, each of 8 bytes. Others carry no value outside of a buffer.
+TEST(MessageTest, AHeartbeatCarriesTouches) {
+  RequestHeader heartbeat{};
+  for (const uint32_t bytes : {0u, 8u, 4032u}) {
+    heartbeat.value_bytes = bytes;
+    const std::string touches(bytes, 't');
+    const auto message = Encode(heartbeat, "", touches);
+    RequestView view;
+    ASSERT_FALSE(DecodeRequest(message, &view).has_value()) << bytes;
+    EXPECT_EQ(view.value, touches);
+  }
+  heartbeat.value_bytes = 12;
+  EXPECT_EQ(Refusal(Encode(heartbeat, "", std::string(12, 't'))), ReplyStatus::kInvalidArgument);
+  heartbeat.value_bytes = 16;
+  EXPECT_EQ(Refusal(Encode(heartbeat, "", std::string(8, 't'))), ReplyStatus::kInvalidArgument);
+}
+
 TEST(MessageTest, GoldenBytesOfTheStats) {
   StatsReply stats;
   static_assert(sizeof(stats) % sizeof(uint64_t) == 0);
@@ -123,7 +140,12 @@ TEST(MessageTest, GoldenBytesOfTheStats) {
                              stats.locks_expired,
                              stats.refused_connections,
                              stats.refused_requests,
-                             stats.index_growths};
+                             stats.index_growths,
+                             stats.items_deleted,
+                             stats.items_evicted,
+                             stats.evicted_by_writes,
+                             stats.eviction_watermark,
+                             stats.evicted_age_ms};
   for (uint64_t i = 0; i < std::size(words); ++i) EXPECT_EQ(fields[i], i + 1);
 }
 

@@ -38,14 +38,17 @@ class TestRegion {
 // A store in its own memory, with short ways to call it.
 class TestStore {
  public:
-  explicit TestStore(size_t region_bytes, uint64_t index_slots = 0, bool index_grows = false)
+  enum class OnFull { kReject, kEvict };
+  explicit TestStore(size_t region_bytes, uint64_t index_slots = 0, bool index_grows = false,
+                     OnFull on_full = OnFull::kReject)
       : region_(region_bytes), lock_words_(1024) {
     auto store = Store::Create({.region = region_.span(),
                                 .lock_words = lock_words_,
                                 .index_slots = index_slots,
                                 .index_grows = index_grows,
                                 .incarnation = 0x1234567890abcdef,
-                                .hash_seed = 42});
+                                .hash_seed = 42,
+                                .evict = on_full == OnFull::kEvict});
     EXPECT_TRUE(store.ok()) << store.status();
     store_ = std::move(store).value();
   }

@@ -1,0 +1,112 @@
+#ifndef GANNET_CLIENT_SESSION_TOUCH_LOG_H_
+#define GANNET_CLIENT_SESSION_TOUCH_LOG_H_
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <vector>
+
+#include "common/base/hash.h"
+#include "common/layout/slot.h"
+#include "common/protocol/touch.h"
+
+namespace gannet {
+
+// What the client tells a server that evicts of the items that it READ. The server sees no READ, so
+// this is how it learns what is used.
+//
+// It remembers which items it told of in this epoch, and counts further uses of those. It tells an
+// item's count when the item is used in a later epoch, or when another item takes its entry. So an
+// item that is READ all the time costs 8 bytes an epoch.
+//
+// Lossy on purpose: it tells of at most one item for every kGetsPerTouch GETs, and drops what does
+// not fit into the next message.
+//
+// One owner thread. It takes no memory and notes nothing until it is started.
+class TouchLog {
+ public:
+  static constexpr size_t kEntries = 4096;
+  // An epoch ends after so many uses.
+  static constexpr uint32_t kUsesPerEpoch = 4 * kEntries;
+  static constexpr uint32_t kGetsPerTouch = 4;
+  // A message is worth its cost if it tells of so many items.
+  static constexpr size_t kWorthAMessage = 64;
+
+  // Forgets everything. From now on it notes uses if the server evicts.
+  void Restart(bool server_evicts) {
+    on_ = server_evicts;
+    entries_.assign(on_ ? kEntries : 0, Entry{});
+    touches_ = 0;
+    credit_ = 0;
+  }
+  bool on() const { return on_; }
+
+  // The client READ the item at this slot. REQUIRES: on().
+  void Used(Slot slot) {
+    AddCredit();
+    if (++uses_ == kUsesPerEpoch) NextEpoch();
+    const uint64_t block = slot.offset() / kItemAlignment;
+    Entry& entry = entries_[Mix64(block) % kEntries];
+    if (entry.block == block && entry.epoch == epoch_) {
+      entry.uses += entry.uses < Touch::kUsesMax;
+      return;
+    }
+    const bool same = entry.block == block;
+    // An item that was used again in this epoch keeps its entry.
+    if (!same && entry.epoch == epoch_ && entry.uses > 1) {
+      --entry.uses;
+      Tell(block, 1);
+      return;
+    }
+    if (!same && entry.uses > 0) Tell(entry.block, entry.uses);
+    const uint32_t uses = same ? std::min<uint32_t>(entry.uses + 1u, Touch::kUsesMax) : 1;
+    const bool told = Tell(block, uses);
+    entry = {block, static_cast<uint16_t>(told ? 0 : uses), epoch_};
+  }
+  // A GET found nothing. It pays for telling of others.
+  void Missed() { AddCredit(); }
+
+  // Returns what is to be told. They are forgotten by Clear.
+  std::span<const uint64_t> touches() const { return std::span(words_).first(touches_); }
+  void Clear() { touches_ = 0; }
+  bool worth_a_message() const { return touches_ >= kWorthAMessage; }
+
+ private:
+  static constexpr uint32_t kCreditMax = kTouchesMax * kGetsPerTouch;
+
+  struct Entry {
+    uint64_t block : 40 = 0;
+    uint64_t uses : 12 = 0;  // not told yet
+    uint64_t epoch : 12 = 0;
+    Entry() = default;
+    Entry(uint64_t b, uint16_t u, uint16_t e) : block(b), uses(u & 0xfffu), epoch(e & 0xfffu) {}
+  };
+  static_assert(sizeof(Entry) == 8);
+
+  void AddCredit() { credit_ += credit_ < kCreditMax; }
+  void NextEpoch() {
+    uses_ = 0;
+    epoch_ = static_cast<uint16_t>((epoch_ + 1) & 0xfff);
+  }
+  bool Tell(uint64_t block, uint32_t uses) {
+    if (credit_ < kGetsPerTouch || touches_ == words_.size()) return false;
+    credit_ -= kGetsPerTouch;
+    words_[touches_++] = Touch::Of(block * kItemAlignment, uses).word;
+    return true;
+  }
+
+  bool on_ = false;
+  uint16_t epoch_ = 1;
+  uint32_t uses_ = 0;    // in this epoch
+  uint32_t credit_ = 0;  // GETs that no touch was told for
+  std::vector<Entry> entries_;
+  size_t touches_ = 0;
+  std::array<uint64_t, kTouchesMax> words_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_SESSION_TOUCH_LOG_H_

@@ -1,0 +1,277 @@
+// Store: evicts items, if the store is one that evicts. To evict an item is to delete it: the same
+// stores in the same order, under the same lock (docs/consistency.md). docs/memory-layout.md says
+// which item goes, and why.
+
+#include <algorithm>
+#include <array>
+
+#include "server/store/store_find.h"
+
+namespace gannet {
+namespace {
+
+// About so many items are compared, of which one is evicted. There may be twice as many.
+constexpr uint64_t kCompared = 32;
+// A place in the index is looked at only as often as it has items (see EvictSomewhere). So many
+// places are tried.
+constexpr int kPlacesTried = 16;
+// So many homes are covered by the lock of the one in their middle (see store_tidy.cc).
+constexpr uint64_t kNearHomes = kChainMovesMax - 1;
+// If the coldest item is locked, so many others are tried.
+constexpr int kLockedMax = 4;
+// An item that is not the coldest is evicted for its size class, if it is at most this much warmer.
+constexpr int32_t kWarmerMax = Heat::kUnitsPerDoubling / 2;
+// What a write without room does at most: it evicts so many items one by one, and then clears so
+// many spans.
+constexpr int kEvictionsPerWrite = 24;
+constexpr int kSpansPerWrite = 8;
+// A span is the coldest of so many.
+constexpr int kSpansCompared = 8;
+// jemalloc's longest run of pages for blocks of one small class, and a page more.
+constexpr uint64_t kRunBytesMax = 32 << 10;
+constexpr uint64_t kSpanAlignment = 4096;
+// An item of a span that is longer is not moved, because it would be copied under a lock.
+constexpr uint64_t kMovedBytesMax = 256 << 10;
+// A step in the background evicts at most so many items: some 0.3 ms.
+constexpr int kEvictionsPerStep = 256;
+// If so much more than the watermark is free, and a write finds no block, free memory is scattered.
+constexpr uint64_t kScatteredShare = 16;
+// At most this share of the heap counts as unusable.
+constexpr uint64_t kUnusableShareMax = 40;
+// This share of the heap is kept free.
+constexpr uint64_t kWatermarkShare = 100;
+
+}  // namespace
+
+uint64_t Store::FullBytes() const {
+  const uint64_t capacity = heap_->capacity_bytes();
+  return capacity - capacity / kWatermarkShare -
+         eviction_->unusable_bytes.load(std::memory_order_relaxed);
+}
+
+bool Store::NearlyFull() const {
+  return evicts() && heap_->occupied_bytes() > FullBytes() - heap_->capacity_bytes() / 16;
+}
+
+size_t Store::ListNear(IndexTable& table, uint64_t home, const EvictionChoice& choice,
+                       std::span<EvictionCandidate> candidates) const {
+  size_t n = 0;
+  const uint64_t first = home < choice.reach ? 0 : home - choice.reach;
+  const uint64_t last = std::min(home + choice.reach, table.geometry().homes - 1);
+  for (uint64_t near = first; near <= last && n < candidates.size(); ++near) {
+    FoundOfHome found;
+    const size_t listed = table.List(near, found);
+    for (size_t i = 0; i < listed && n < candidates.size(); ++i) {
+      const uint64_t bucket = found[i].place.bucket;
+      if (choice.window_only && bucket != home && bucket != home + 1) continue;
+      const Slot slot = found[i].slot;
+      int32_t worth = WorthOf(eviction_->heat.Get(slot.offset()), slot.size_class());
+      if (slot.size_class() == choice.size_class) worth -= kWarmerMax;
+      candidates[n++] = {found[i], worth};
+    }
+  }
+  return n;
+}
+
+bool Store::EvictColdest(std::span<EvictionCandidate> candidates) {
+  for (int tries = 0; tries < kLockedMax && !candidates.empty(); ++tries) {
+    const auto coldest = std::ranges::min_element(candidates, {}, &EvictionCandidate::worth);
+    if (EvictItem(coldest->found)) return true;
+    *coldest = candidates.back();
+    candidates = candidates.first(candidates.size() - 1);
+  }
+  return false;
+}
+
+bool Store::EvictInWindow(KeyHash hash, uint32_t size_class) {
+  IndexTable& table = index_.TableOf(hash);
+  std::array<EvictionCandidate, 4 * kSlotsPerBucket> candidates;
+  const EvictionChoice choice{.size_class = size_class, .reach = 1, .window_only = true};
+  const size_t n = ListNear(table, table.Home(hash), choice, candidates);
+  return EvictColdest(std::span(candidates).first(n));
+}
+
+bool Store::EvictItem(const Index::Found& found) {
+  const KeyHash hash = KeyHashAt(found.slot);
+  // Acquire, as where a write compares it. A lock that is taken after this load finds no item.
+  if (__atomic_load_n(&lock_words_[hash.LockIndex(lock_words_.size())], __ATOMIC_ACQUIRE) != 0) {
+    return false;
+  }
+  const uint64_t version = LoadWord(Block(found.slot.offset()) + offsetof(ItemHeader, version));
+  eviction_->Evicted(hash, eviction_->heat.Get(found.slot.offset()), version);
+  RemoveItem(found.place, found.slot);
+  return true;
+}
+
+// Looks at places in the index with as many homes as have kCompared items on average. A place with
+// half as many items is taken half as often, so that each item is as likely to be compared as any
+// other. (If every place were taken as often, items in thin places would be evicted more often than
+// others come there, and those places would become empty.)
+bool Store::EvictSomewhere(uint32_t size_class) {
+  const std::shared_ptr<IndexTable> table = index_.Hold();
+  const uint64_t homes = table->geometry().homes;
+  const uint64_t items = std::max<uint64_t>(index_.slots_used(), 1);
+  const uint64_t reach = std::min(kCompared * homes / items / 2, kNearHomes);
+  const uint64_t expected = std::clamp<uint64_t>((2 * reach + 1) * items / homes, 1, kCompared);
+  std::array<EvictionCandidate, 2 * kCompared> candidates;
+  for (int i = 0; i < kPlacesTried; ++i) {
+    const uint64_t random = eviction_->Random();
+    const uint64_t home = MapToRange(random, homes);
+    const Index::Lock lock(index_, *table, home);
+    if (!index_.IsCurrent(*table)) return false;
+    const size_t n = ListNear(*table, home, {size_class, reach, false}, candidates);
+    if (Mix64(random) % (2 * expected) >= n) continue;
+    if (EvictColdest(std::span(candidates).first(n))) return true;
+  }
+  return false;
+}
+
+// The background step then keeps a little more free, so that the next write need not evict.
+void Store::NoteUnusable() {
+  const uint64_t capacity = heap_->capacity_bytes();
+  const uint64_t unusable = eviction_->unusable_bytes.load(std::memory_order_relaxed);
+  const bool full = heap_->occupied_bytes() >= FullBytes() + capacity / kWatermarkShare;
+  if (full || unusable > capacity / kUnusableShareMax) return;
+  eviction_->unusable_bytes.store(unusable + capacity / 1024, std::memory_order_relaxed);
+}
+
+std::byte* Store::EvictFor(uint32_t size_class) {
+  const uint64_t evicted = eviction_->items_evicted.load(std::memory_order_relaxed);
+  std::byte* block = nullptr;
+  NoteUnusable();
+  if (heap_->occupied_bytes() < FullBytes() - heap_->capacity_bytes() / kScatteredShare) {
+    // There is enough free memory, but in pieces that are too short for blocks of this class.
+    ClearSpanFor(size_class);
+    block = heap_->Allocate(size_class);
+  }
+  for (int i = 0; block == nullptr && i < kEvictionsPerWrite; ++i) {
+    EvictSomewhere(size_class);
+    block = heap_->Allocate(size_class);
+  }
+  for (int i = 0; block == nullptr && i < kSpansPerWrite; ++i) {
+    ClearSpanFor(size_class);
+    block = heap_->Allocate(size_class);
+  }
+  // Counts what other threads evicted meanwhile, too.
+  eviction_->evicted_by_writes.fetch_add(
+      eviction_->items_evicted.load(std::memory_order_relaxed) - evicted,
+      std::memory_order_relaxed);
+  return block;
+}
+
+// Returns where an item drawn at random begins, rounded down to a page.
+std::optional<uint64_t> Store::SpanBegin() {
+  const std::shared_ptr<IndexTable> table = index_.Hold();
+  const uint64_t homes = table->geometry().homes;
+  const uint64_t home = MapToRange(eviction_->Random(), homes);
+  const Index::Lock lock(index_, *table, home);
+  if (!index_.IsCurrent(*table)) return std::nullopt;
+  const uint64_t last = std::min(home + kNearHomes, homes - 1);
+  for (uint64_t near = home; near <= last; ++near) {
+    FoundOfHome found;
+    if (table->List(near, found) == 0) continue;
+    return found[0].slot.offset() / kSpanAlignment * kSpanAlignment;
+  }
+  return std::nullopt;
+}
+
+void Store::ClearSpanFor(uint32_t size_class) {
+  const uint64_t bytes =
+      std::max<uint64_t>(SizeClassBytes(size_class), kRunBytesMax) + kRunBytesMax;
+  std::optional<uint64_t> coldest;
+  uint64_t least_uses = UINT64_MAX;
+  for (int i = 0; i < kSpansCompared; ++i) {
+    const auto begin = SpanBegin();
+    if (!begin) continue;
+    const uint64_t end = std::min(*begin + bytes, superblock_.region_bytes);
+    // A span that ends too early is not compared.
+    const uint64_t uses = eviction_->heat.SumOfUses(*begin, end);
+    if (end - *begin < bytes && coldest) continue;
+    if (uses >= least_uses) continue;
+    least_uses = uses;
+    coldest = begin;
+  }
+  if (coldest) ClearSpan(*coldest, std::min(*coldest + bytes, superblock_.region_bytes));
+}
+
+void Store::ClearSpan(uint64_t begin, uint64_t end) {
+  const Heat& heat = eviction_->heat;
+  ClearedSpan span{.begin = Block(begin), .end = Block(end)};
+  for (uint64_t at = heat.NextUsed(begin, end); at < end; at = heat.NextUsed(at, end)) {
+    const uint64_t granule_end = std::min(at + Heat::kGranuleBytes, end);
+    for (; at < granule_end; at += kItemAlignment) ClearItemAt(at, &span);
+  }
+  for (uint32_t i = 0; i < span.kept; ++i) heap_->Free(span.blocks[i], span.classes[i]);
+}
+
+// Moves the item out of the span if there is a block for it elsewhere. Otherwise evicts it.
+void Store::ClearItem(const Index::Found& found, ClearedSpan* span) {
+  const uint32_t size_class = found.slot.size_class();
+  const bool moves = SizeClassBytes(size_class) <= kMovedBytesMax;
+  while (moves && span->kept < span->blocks.size()) {
+    std::byte* const block = heap_->Allocate(size_class);
+    if (block == nullptr) break;
+    if (block < span->begin || block >= span->end) {
+      Move(found, block, size_class);
+      items_moved_.fetch_add(1, std::memory_order_relaxed);
+      return;
+    }
+    // Kept until the span is clear, so that nobody gets it meanwhile.
+    span->blocks[span->kept] = block;
+    span->classes[span->kept++] = static_cast<uint8_t>(size_class);
+  }
+  EvictItem(found);
+}
+
+// Finds the item by what its bytes say, without a lock, and then proves it by the index.
+void Store::ClearItemAt(uint64_t offset, ClearedSpan* span) {
+  ItemHeader header;
+  if (offset + sizeof(header) > superblock_.region_bytes) return;
+  LoadWords(&header, Block(offset), sizeof(header));
+  const uint32_t key_bytes = header.key_bytes();
+  if ((header.commit & kCommitLive) == 0 || key_bytes == 0 || key_bytes > kKeyBytesMax) return;
+  const uint64_t key_at = offset + KeyOffset(key_bytes, header.value_bytes);
+  const uint64_t first_word = key_at / sizeof(uint64_t) * sizeof(uint64_t);
+  if (key_at + key_bytes > superblock_.region_bytes) return;
+  std::array<char, kKeyBytesMax + 2 * sizeof(uint64_t)> copy;
+  LoadWords(copy.data(), Block(first_word), key_at - first_word + key_bytes);
+  const KeyHash hash =
+      KeyHash::Of({copy.data() + (key_at - first_word), key_bytes}, superblock_.hash_seed);
+  const Index::Lock lock(index_, hash);
+  const auto found = index_.Find(hash, [&](Slot slot) { return slot.offset() == offset; });
+  if (found) ClearItem(*found, span);
+}
+
+bool Store::EvictToWatermark(uint64_t now_ms) {
+  eviction_->ages.Mark(now_ms, next_version_.load(std::memory_order_relaxed));
+  const bool hot = eviction_->Cool();
+  const uint64_t unusable = eviction_->unusable_bytes.load(std::memory_order_relaxed);
+  eviction_->unusable_bytes.store(unusable - unusable / 1024, std::memory_order_relaxed);
+  int evictions = 0;
+  while (evictions < kEvictionsPerStep && heap_->occupied_bytes() > FullBytes() &&
+         EvictSomewhere(kSizeClassNone)) {
+    ++evictions;
+  }
+  const uint64_t version = eviction_->last_evicted_version.exchange(0, std::memory_order_relaxed);
+  if (version != 0) {
+    const uint64_t before = eviction_->evicted_age_ms.load(std::memory_order_relaxed);
+    const uint64_t age = eviction_->ages.AgeMs(now_ms, version);
+    eviction_->evicted_age_ms.store(before == 0 ? age : before - before / 8 + age / 8,
+                                    std::memory_order_relaxed);
+  }
+  return hot || evictions == kEvictionsPerStep;
+}
+
+void Store::NoteUpdate(const Guess& guess, std::string_view key) {
+  const Index::KeyLock lock(index_, KeyHash(guess.hash));
+  const Slot slot = index_.LoadGuessed(guess.place);
+  if (!slot.empty() && IsKey(Block(slot.offset()), key)) eviction_->Used(slot.offset(), 1);
+}
+
+void Store::NoteInstalled(KeyHash hash, const Current& current, Slot slot) {
+  const uint8_t old =
+      current.there() ? eviction_->heat.Get(current.slot.offset()) : uint8_t{Heat::kNone};
+  eviction_->Installed(hash, slot.offset(), slot.size_class(), old);
+}
+
+}  // namespace gannet

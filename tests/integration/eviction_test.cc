@@ -1,0 +1,89 @@
+// kvserver --on_full=evict, with clients whose GETs the server does not see.
+
+#include <gannet/client.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/server_process.h"
+
+namespace gannet {
+namespace {
+
+constexpr int kClients = 3;
+constexpr int kHotKeys = 300;  // of each client
+constexpr int kScanKeys = 12'000;
+constexpr size_t kValueBytes = 1'000;
+
+// Every value says whose it is, so that a wrong one is found.
+std::string ValueOf(const std::string& key) {
+  std::string value = key + " ";
+  while (value.size() < kValueBytes) value += key;
+  value.resize(kValueBytes);
+  return value;
+}
+
+struct Seen {
+  int hot_misses = 0;
+  int wrong = 0;
+  int failed = 0;
+};
+
+// Reads some keys again and again, while it writes many others once.
+Seen Use(Client& client, int number) {
+  Seen seen;
+  const std::string name = std::to_string(number);
+  const auto put = [&](const std::string& key) {
+    seen.failed += !client.Put(key, ValueOf(key), {}, std::chrono::seconds(20)).ok();
+  };
+  for (int i = 0; i < kHotKeys; ++i) put("hot" + name + "-" + std::to_string(i));
+  for (int i = 0; i < kScanKeys; ++i) {
+    put("scan" + name + "-" + std::to_string(i));
+    const std::string key = "hot" + name + "-" + std::to_string(i % kHotKeys);
+    const auto got = client.Get(key, std::chrono::seconds(20));
+    if (!got.ok()) {
+      ++seen.failed;
+    } else if (!got->has_value()) {
+      ++seen.hot_misses;
+      put(key);
+    } else if ((*got)->data != ValueOf(key)) {
+      ++seen.wrong;
+    }
+  }
+  return seen;
+}
+
+TEST(EvictionTest, KeepsWhatSeveralClientsReadOneSidedAndEvictsTheRest) {
+  ServerProcess server({"--memory=8M", "--on_full=evict", "--workers=2"});
+  std::vector<Seen> seen(kClients);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kClients; ++i) {
+    threads.emplace_back([&, i] {
+      auto client = Client::Connect({server.endpoint()});
+      ASSERT_TRUE(client.ok()) << client.status();
+      seen[i] = Use(**client, i);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Seen& one : seen) {
+    std::printf("%d misses of %d GETs\n", one.hot_misses, kScanKeys);
+    EXPECT_EQ(one.failed, 0);
+    EXPECT_EQ(one.wrong, 0);
+    // LRU would miss each of them each time: 7 MB of other items come between two uses.
+    EXPECT_LT(one.hot_misses, kScanKeys / 20);
+  }
+  auto client = Client::Connect({server.endpoint()});
+  ASSERT_TRUE(client.ok());
+  const auto stats = (*client)->Stats().at(0).stats;
+  ASSERT_TRUE(stats.ok());
+  EXPECT_GT(stats->items_evicted, 20'000u);
+  EXPECT_EQ(stats->refused_heap_full + stats->refused_index_full, 0u);
+  EXPECT_GT(stats->eviction_watermark, 0u);
+}
+
+}  // namespace
+}  // namespace gannet
