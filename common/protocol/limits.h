@@ -5,8 +5,8 @@
 
 namespace gannet {
 
-inline constexpr uint8_t kProtocolVersionMin = 2;
-inline constexpr uint8_t kProtocolVersionMax = 2;
+inline constexpr uint8_t kProtocolVersionMin = 3;
+inline constexpr uint8_t kProtocolVersionMax = 3;
 inline constexpr uint16_t kDefaultPort = 7471;
 
 // A message (header, key, eager value) never exceeds this, so receives have one size.
@@ -20,6 +20,9 @@ inline constexpr uint16_t kSilenceMsDefault = 1500;
 inline constexpr uint16_t kSilenceMsMin = 30;
 inline constexpr uint8_t kRetryCount = 6;  // 7 means for ever on Soft-RoCE
 inline constexpr uint8_t kRnrRetryCount = 6;
+
+// The longest value that an append or a prepend makes. Making it copies the whole value.
+inline constexpr uint32_t kAppendedBytesMax = 1 << 20;
 
 // The longest server name, without the NULs behind it.
 inline constexpr uint32_t kServerNameBytesMax = 32;

@@ -54,7 +54,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const Options& options) {
   }
   std::unique_ptr<Server> server(new Server(options));
   if (!server->options_.random) server->options_.random = KernelRandom;
-  server->started_ns_ = MonotonicNs();
+  server->started_ns_ = ServerNs();
   do {
     server->incarnation_ = server->options_.random();
   } while (server->incarnation_ == 0);

@@ -169,7 +169,7 @@ void Worker::OnMessage(ServerConnection* connection, std::span<const std::byte> 
 void Worker::OnRequest(ServerConnection* connection, const RequestView& request) {
   if (IsHeartbeat(request.header)) {
     OnServerSet(connection, request.header.server_set);
-    return Reply(connection, ReplyWithTime(request.header, now_));
+    return Reply(connection, ReplyWithTime(request.header, store_->NowMs(now_.wall_ms)));
   }
   if (!Admit(connection, request.header)) return;
   if ((request.header.flags & kUnderLock) && !OwnsLock(*connection, request.header)) {
