@@ -182,6 +182,8 @@ class Engine final : public SessionOwner {
   void OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyView& reply);
   void OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyView& reply);
   void OnWriteReply(Op& op, const ReplyView& reply);
+  void OnTouchReply(Op& op, const ReplyView& reply);
+  void OnFlushReply(Op& op, const ReplyView& reply);
   void OnLockReply(Op& op, const ReplyView& reply);
   void OnLateReply(Op& op, const ReplyView& reply);
   void Postpone(Op& op);

@@ -101,8 +101,13 @@ void Engine::Advance(Op& op, Lookup::Step step) {
     case Lookup::Step::kHit: {
       EngineServer& server = *op.server;
       const Lookup& lookup = op.lookup;
-      // The server, not this client, decides what is expired.
-      if (server.PastExpiry(lookup.item().header, now_ns_)) return op.QueueRequest();
+      // The server's clock decides what is expired. If this client does not know, it asks.
+      if (server.PastExpiry(lookup.item().header, now_ns_)) [[unlikely]] {
+        if (server.SurelyPastExpiry(lookup.item().header, op.begun_ns())) {
+          return Finish(op, Outcome::kOk);
+        }
+        return op.QueueRequest();
+      }
       op.done.cost.from_cached_location = lookup.from_cached();
       if (!lookup.from_cached()) server.cache.Remember(op.hash, op.place, lookup.slot());
       return FinishHit(op, server.MakeItemInfo(lookup.item().header, now_ns_), lookup.item().value);

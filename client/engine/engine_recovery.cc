@@ -11,6 +11,11 @@ bool IsRepeatable(OpType type) {
          type == OpType::kListLocks;
 }
 
+// How an operation ends of which nothing is sent now.
+Outcome UndoneOutcome(const Op& op) {
+  return op.PartlyDone() ? Outcome::kUnknown : Outcome::kUnavailable;
+}
+
 }  // namespace
 
 void Engine::Expire(Op& op) {
@@ -18,7 +23,8 @@ void Engine::Expire(Op& op) {
   const Op::Phase was = op.phase;
   const bool sent = was == Op::Phase::kRequestSent;
   Outcome outcome = servers_.LateOutcome(op.request.server);
-  if (sent && !op.session().ready() && IsWrite(type)) outcome = Outcome::kUnknown;
+  const bool in_doubt = (sent && IsWrite(type)) || op.PartlyDone();
+  if (in_doubt && !op.session().ready()) outcome = Outcome::kUnknown;
   op.done.found = false;
   Finish(op, outcome);
   if (type == OpType::kUnlock) return KeepReleasing(op, was);
@@ -64,7 +70,7 @@ void Engine::LoseOp(Op& op) {
       op.phase = Op::Phase::kWaiting;
       [[fallthrough]];
     case Op::Phase::kWaiting:
-      if (takes_lock || server_down) Finish(op, Outcome::kUnavailable);
+      if (takes_lock || server_down) Finish(op, UndoneOutcome(op));
       return;
     case Op::Phase::kLocking:
       return Finish(op, Outcome::kUnavailable);
@@ -73,7 +79,7 @@ void Engine::LoseOp(Op& op) {
     case Op::Phase::kRequestQueued:
       if (!takes_lock && !needs_lock && !server_down) return;  // sent when connected again
       op.CancelRequest();
-      return Finish(op, needs_lock ? Outcome::kLockLost : Outcome::kUnavailable);
+      return Finish(op, needs_lock ? Outcome::kLockLost : UndoneOutcome(op));
     case Op::Phase::kHeldBack:
       if (server_down) Finish(op, Outcome::kUnavailable);
       return;
@@ -92,10 +98,8 @@ void Engine::LoseOp(Op& op) {
 // Ends an operation whose request was sent and whose answer will not come.
 void Engine::FailSentRequest(Op& op) {
   op.IgnoreAnswer();
+  if (IsWrite(op.request.type)) return Finish(op, Outcome::kUnknown);
   switch (op.request.type) {
-    case OpType::kPut:
-    case OpType::kDelete:
-      return Finish(op, Outcome::kUnknown);
     case OpType::kUnlock:
     case OpType::kExtendLock:
       return Finish(op, Outcome::kLockLost);
@@ -128,7 +132,7 @@ void Engine::OnReady(uint32_t number, Comeback comeback, std::span<const uint32_
     op.HashKey();
     if (comeback == Comeback::kNewIncarnation && op.unsent() && IsWrite(op.request.type)) {
       op.CancelRequest();
-      Finish(op, Outcome::kUnavailable);  // it was meant for another store
+      Finish(op, UndoneOutcome(op));  // it was meant for another store
     } else if (op.phase == Op::Phase::kWaiting) {
       Start(op);
     }
@@ -156,7 +160,7 @@ void Engine::OnKeysMoved(uint32_t server) {
     const bool routed = servers_.routing_status().ok();
     if (routed && servers_.ServerOf(op.key()) == op.request.server) continue;
     op.CancelRequest();
-    Finish(op, Outcome::kUnavailable);
+    Finish(op, UndoneOutcome(op));
   }
   servers_.OnKeysMoved(server);
 }
