@@ -30,6 +30,7 @@ using linearizability::Operation;
 using linearizability::Outcome;
 using std::chrono::milliseconds;
 
+constexpr char kCounter[] = "counter";
 const std::vector<std::string> kHotKeys = {"small", "medium", "large"};
 
 // A value names the write that it is from, and every byte of it can be checked.
@@ -86,6 +87,8 @@ class HotKeyClient {
   }
 
   const SeenByKey& seen() const { return seen_; }
+  int64_t counted() const { return counted_; }
+  int64_t uncertain() const { return uncertain_; }
 
  private:
   // A READ is much shorter than a write's round trip, so only many READs meet a half-done write.
@@ -107,11 +110,14 @@ class HotKeyClient {
       case 0:
         return Delete(key);
       case 1:
+        return Put(key, Kind::kReplace);
       case 2:
-        return Put(key, /*compare=*/false);
+        return Put(key, Kind::kPut);
       case 3:
       case 4:
-        return Put(key, /*compare=*/true);
+        return Put(key, Kind::kCompareAndSet);
+      case 5:
+        return Count();
       default:
         for (int i = 0; i < kReadsInARow; ++i) Get(key);
     }
@@ -149,8 +155,20 @@ class HotKeyClient {
     Record(key, {op, (*value)->info.version, data.size()});
   }
 
-  void Put(const std::string& key, bool compare) {
-    Operation op = Begin(compare ? Kind::kCompareAndSet : Kind::kPut);
+  // The counter has a key of its own. Its numbers must grow, and in the end show each increment
+  // once.
+  void Count() {
+    const auto number = client_->Incr(kCounter, 1, {}, Deadline());
+    if (!MayHaveHappened(number.status())) return;
+    ++(number.ok() ? counted_ : uncertain_);
+    if (!number.ok()) return;
+    EXPECT_GT(*number, last_number_);
+    last_number_ = *number;
+  }
+
+  void Put(const std::string& key, Kind kind) {
+    const bool compare = kind == Kind::kCompareAndSet;
+    Operation op = Begin(kind);
     op.value = (static_cast<uint64_t>(options_.number) + 1) << 32 | ++writes_;
     const std::string value = ValueOf(op.value, SizeFor(key, options_.value_bytes_min, random_));
     PutOptions put;
@@ -165,11 +183,14 @@ class HotKeyClient {
         put.only_if_version = known.version;
       }
     }
+    put.only_if_present = kind == Kind::kReplace;
     op.invoke_ns = MonotonicNs();
     const auto version = client_->Put(key, value, put, Deadline());
     op.respond_ns = MonotonicNs();
-    if (compare &&
-        (absl::IsFailedPrecondition(version.status()) || absl::IsAlreadyExists(version.status()))) {
+    const bool conditional = compare || kind == Kind::kReplace;
+    if (conditional &&
+        (absl::IsFailedPrecondition(version.status()) || absl::IsAlreadyExists(version.status()) ||
+         absl::IsNotFound(version.status()))) {
       op.outcome = Outcome::kRefused;
       known_.erase(key);
       return Record(key, {op});
@@ -211,6 +232,9 @@ class HotKeyClient {
   std::mt19937_64 random_;
   std::unique_ptr<Client> client_;
   uint32_t writes_ = 0;
+  int64_t counted_ = 0;
+  int64_t uncertain_ = 0;
+  int64_t last_number_ = 0;
   std::map<std::string, Known> known_;
   SeenByKey seen_;
 };
@@ -228,6 +252,7 @@ class Churn {
 
   // Fills the index, except for a little room for the hot keys.
   void Fill() {
+    EXPECT_TRUE(client_->Put(kCounter, "0").ok());
     while (Put()) {
     }
     for (int i = 0; i < kRoom; ++i) DeleteOne();
@@ -317,6 +342,7 @@ class HotKeyRun::State {
     churner.join();
     ExpectMoves();
     for (const std::string& key : kHotKeys) CheckHistory(key);
+    CheckCounter();
   }
 
   ServerProcess& server() { return server_; }
@@ -332,6 +358,22 @@ class HotKeyRun::State {
     std::cout << "displacements " << stats->displacements << ", in the stash " << stats->stash_used
               << ", rpcs " << stats->rpcs << std::endl;
     EXPECT_GT(stats->displacements, 0u) << "nothing was moved: the test shows less";
+  }
+
+  void CheckCounter() {
+    int64_t counted = 0;
+    int64_t uncertain = 0;
+    for (const auto& client : clients_) {
+      counted += client->counted();
+      uncertain += client->uncertain();
+    }
+    auto client = Client::Connect({server_.endpoint()});
+    ASSERT_TRUE(client.ok()) << client.status();
+    const auto number = (*client)->Incr(kCounter, 0);
+    ASSERT_TRUE(number.ok()) << number.status();
+    std::cout << "counter " << *number << ", " << uncertain << " unknown" << std::endl;
+    EXPECT_GE(*number, counted);
+    EXPECT_LE(*number, counted + uncertain);
   }
 
   void CheckHistory(const std::string& key) {
