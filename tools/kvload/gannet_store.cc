@@ -19,8 +19,9 @@ namespace {
 class GannetBackend : public Backend {
  public:
   // REQUIRES: the client's Options::log calls watch->Log.
-  GannetBackend(std::unique_ptr<AsyncClient> client, std::shared_ptr<LossWatch> watch, bool waits)
-      : client_(std::move(client)), watch_(std::move(watch)), waits_(waits) {
+  GannetBackend(std::unique_ptr<AsyncClient> client, std::shared_ptr<LossWatch> watch, bool waits,
+                std::chrono::milliseconds ttl)
+      : client_(std::move(client)), watch_(std::move(watch)), waits_(waits), ttl_(ttl) {
     watch_->Begin(client_->Info());
   }
 
@@ -28,7 +29,34 @@ class GannetBackend : public Backend {
     return client_->Get(key, out, user_data);
   }
   absl::Status Put(std::string_view key, std::string_view value, uint64_t user_data) override {
-    return client_->Put(key, value, {}, user_data);
+    return client_->Put(key, value, {.ttl = ttl_}, user_data);
+  }
+  absl::Status StartChange(const Change& change, uint64_t user_data) override {
+    switch (change.kind) {
+      case OpKind::kCas:
+        return client_->Put(change.key, change.value,
+                            {.ttl = ttl_, .only_if_version = change.version}, user_data);
+      case OpKind::kAdd:
+        return client_->Add(change.key, change.value, {.ttl = ttl_}, user_data);
+      case OpKind::kReplace:
+        return client_->Replace(change.key, change.value, {.ttl = ttl_}, user_data);
+      case OpKind::kDelete:
+        return client_->Delete(change.key, {}, user_data);
+      case OpKind::kIncr:
+        return client_->Incr(change.key, 1, {.ttl = ttl_}, user_data);
+      case OpKind::kDecr:
+        return client_->Decr(change.key, 1, {.ttl = ttl_}, user_data);
+      case OpKind::kAppend:
+        return client_->Append(change.key, change.value, {.ttl = ttl_}, user_data);
+      case OpKind::kPrepend:
+        return client_->Prepend(change.key, change.value, {.ttl = ttl_}, user_data);
+      case OpKind::kTouch:
+        return client_->Touch(change.key, ttl_, {}, user_data);
+      case OpKind::kGetAndTouch:
+        return client_->GetAndTouch(change.key, ttl_, change.out, user_data);
+      default:
+        return Backend::StartChange(change, user_data);
+    }
   }
   size_t Poll(std::span<Completion> out) override { return Counted(client_->Poll(out)); }
   size_t Wait(std::span<Completion> out, int64_t deadline_ns) override {
@@ -50,6 +78,7 @@ class GannetBackend : public Backend {
   const std::unique_ptr<AsyncClient> client_;
   const std::shared_ptr<LossWatch> watch_;
   const bool waits_;  // the run waits for a lost server, so all answers count
+  const std::chrono::milliseconds ttl_;
 };
 
 gannet::Options ClientOptions(const Options& options) {
@@ -111,7 +140,7 @@ class GannetStore : public Store {
     };
     GANNET_ASSIGN_OR_RETURN(auto connected, AsyncClient::Connect(options_.servers, client));
     return std::make_unique<GannetBackend>(std::move(connected), std::move(watch),
-                                           options_.waits_for_server);
+                                           options_.waits_for_server, options_.ttl);
   }
 
   absl::StatusOr<ServerTotals> Totals() override {
