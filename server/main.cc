@@ -10,6 +10,8 @@
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/command_line/command_line.h"
+#include "common/layout/superblock.h"
+#include "common/protocol/limits.h"
 #include "common/rdma/address.h"
 #include "common/rdma/device_choice.h"
 #include "gflags/gflags.h"
@@ -17,6 +19,7 @@
 #include "server/control/byte_size.h"
 #include "server/control/server_threads.h"
 #include "server/control/stop_signals.h"
+#include "server/control/supervisor.h"
 
 DEFINE_string(listen, "0.0.0.0:7471",
               "ADDR:PORT to accept clients on; a PORT alone means every address, port 0 takes any");
@@ -136,6 +139,11 @@ int Fail(const absl::Status& status) {
   return kExitFailed;
 }
 
+std::string Version() {
+  return absl::StrCat(GANNET_VERSION, ", protocol ", kProtocolVersionMax, ", layout ",
+                      kLayoutVersion);
+}
+
 int Main(char** argv) {
   absl::StatusOr<Server::Options> options = OptionsFromFlags();
   if (!options.ok()) {
@@ -150,13 +158,16 @@ int Main(char** argv) {
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Create(*options);
   if (!server.ok()) return Fail(server.status());
   const std::string address = (*server)->address().ToString();
-  auto threads = ServerThreads::Start(*std::move(server),
-                                      {.busy_poll_ns = int64_t{FLAGS_busy_poll_us} * kNsPerUs});
+  const Supervisor supervisor = Supervisor::FromEnvironment();
+  auto threads = ServerThreads::Start(
+      *std::move(server),
+      {.busy_poll_ns = int64_t{FLAGS_busy_poll_us} * kNsPerUs, .supervisor = &supervisor});
   if (!threads.ok()) return Fail(threads.status());
   InstallStopSignals(threads->get());
   std::printf("READY %s device=%s kind=%s\n", address.c_str(), device->name.c_str(),
               std::string(DeviceKindName(device->kind)).c_str());
   std::fflush(stdout);
+  supervisor.Ready(absl::StrCat("serves on ", address, ", device ", device->name));
   if (absl::Status status = (*threads)->Wait(); !status.ok()) {
     // Exits at once, because nothing can be torn down in order on a device that is gone.
     std::_Exit(Fail(status));
@@ -175,7 +186,7 @@ int main(int argc, char** argv) {
   const gannet::Program program = {
       .name = "kvserver",
       .purpose = "serves Gannet's in-memory key-value store over RDMA",
-      .version = "0.1.0",
+      .version = gannet::Version(),
       .flags_file = "server/main.cc",
       .notes =
           "There is no authentication: whoever reaches the address may read and write all.\n"

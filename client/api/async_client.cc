@@ -9,6 +9,7 @@
 #include "client/api/requests.h"
 #include "client/engine/engine.h"
 #include "client/engine/wake_fd.h"
+#include "client/session/memory_domains.h"
 
 namespace gannet {
 namespace {
@@ -189,6 +190,34 @@ absl::Status AsyncClient::Get(std::string_view key, std::span<std::byte> out, ui
 absl::Status AsyncClient::Put(std::string_view key, std::string_view value,
                               const PutOptions& options, uint64_t user_data) {
   return state_->Begin(PutRequest(key, value, options), user_data);
+}
+
+absl::Status AsyncClient::GetInto(std::string_view key, std::span<const RegisteredSpan> into,
+                                  uint64_t user_data) {
+  return state_->Begin(GetIntoRequest(*state_->engine, key, into), user_data);
+}
+
+absl::Status AsyncClient::PutFrom(std::string_view key, std::span<const RegisteredSpan> from,
+                                  const PutOptions& options, uint64_t user_data) {
+  return state_->Begin(PutFromRequest(*state_->engine, key, from, options), user_data);
+}
+
+absl::StatusOr<RegisteredMemory> AsyncClient::Register(std::span<std::byte> memory,
+                                                       const RegisterOptions& options) {
+  const Engine& engine = *state_->engine;
+  return MakeRegistered(engine.domains().Register(memory, options.remote_read));
+}
+
+absl::StatusOr<RegisteredMemory> AsyncClient::AllocateMemory(uint64_t bytes) {
+  const Engine& engine = *state_->engine;
+  return MakeRegistered(engine.domains().Allocate(bytes));
+}
+
+absl::StatusOr<RegisteredMemory> AsyncClient::RegisterDmabuf(int fd, uint64_t offset,
+                                                             uint64_t bytes,
+                                                             const RegisterOptions& options) {
+  const Engine& engine = *state_->engine;
+  return MakeRegistered(engine.domains().RegisterDmabuf(fd, offset, bytes, options.remote_read));
 }
 
 absl::Status AsyncClient::Delete(std::string_view key, const DeleteOptions& options,

@@ -112,6 +112,87 @@ absl::StatusOr<uint64_t> Client::Put(std::string_view key, std::string_view valu
   return version;
 }
 
+absl::StatusOr<std::optional<ItemInfo>> Client::GetInto(std::string_view key,
+                                                        std::span<const RegisteredSpan> into,
+                                                        std::optional<Milliseconds> deadline) {
+  std::optional<ItemInfo> info;
+  absl::Status status = state_->Run(GetIntoRequest(state_->driver.engine(), key, into),
+                                    state_->TimeoutNs(deadline), [&](const Op& op) {
+                                      if (op.done.found) info = op.done.info;
+                                    });
+  if (!status.ok()) return status;
+  return info;
+}
+
+absl::StatusOr<std::optional<ItemInfo>> Client::GetInto(std::string_view key,
+                                                        const RegisteredSpan& into,
+                                                        std::optional<Milliseconds> deadline) {
+  return GetInto(key, std::span(&into, 1), deadline);
+}
+
+std::vector<absl::StatusOr<std::optional<ItemInfo>>> Client::MultiGetInto(
+    std::span<const GetTarget> targets, std::optional<Milliseconds> deadline) {
+  using Answer = absl::StatusOr<std::optional<ItemInfo>>;
+  if (state_->driver.forked()) return {targets.size(), Answer(ForkGuard::ForkedStatus())};
+  std::vector<Answer> answers(targets.size());
+  std::vector<OpRequest> requests;
+  std::vector<size_t> target_of_request;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    absl::StatusOr<OpRequest> request =
+        GetIntoRequest(state_->driver.engine(), targets[i].key, targets[i].into);
+    if (!request.ok()) {
+      answers[i] = request.status();
+      continue;
+    }
+    request->timeout_ns = state_->TimeoutNs(deadline);
+    requests.push_back(*request);
+    target_of_request.push_back(i);
+  }
+  state_->driver.Run(requests, [&](size_t i, const Op& op) {
+    Answer& answer = answers[target_of_request[i]];
+    if (op.outcome != Outcome::kOk) {
+      answer = state_->driver.MakeStatus(op);
+    } else {
+      answer = op.done.found ? std::optional<ItemInfo>(op.done.info) : std::nullopt;
+    }
+  });
+  return answers;
+}
+
+absl::StatusOr<uint64_t> Client::PutFrom(std::string_view key, std::span<const RegisteredSpan> from,
+                                         const PutOptions& options,
+                                         std::optional<Milliseconds> deadline) {
+  uint64_t version = 0;
+  absl::Status status = state_->Run(PutFromRequest(state_->driver.engine(), key, from, options),
+                                    state_->TimeoutNs(deadline),
+                                    [&](const Op& op) { version = op.done.info.version; });
+  if (!status.ok()) return status;
+  return version;
+}
+
+absl::StatusOr<uint64_t> Client::PutFrom(std::string_view key, const RegisteredSpan& from,
+                                         const PutOptions& options,
+                                         std::optional<Milliseconds> deadline) {
+  return PutFrom(key, std::span(&from, 1), options, deadline);
+}
+
+absl::StatusOr<RegisteredMemory> Client::Register(std::span<std::byte> memory,
+                                                  const RegisterOptions& options) {
+  const Engine& engine = state_->driver.engine();
+  return MakeRegistered(engine.domains().Register(memory, options.remote_read));
+}
+
+absl::StatusOr<RegisteredMemory> Client::AllocateMemory(uint64_t bytes) {
+  const Engine& engine = state_->driver.engine();
+  return MakeRegistered(engine.domains().Allocate(bytes));
+}
+
+absl::StatusOr<RegisteredMemory> Client::RegisterDmabuf(int fd, uint64_t offset, uint64_t bytes,
+                                                        const RegisterOptions& options) {
+  const Engine& engine = state_->driver.engine();
+  return MakeRegistered(engine.domains().RegisterDmabuf(fd, offset, bytes, options.remote_read));
+}
+
 absl::StatusOr<bool> Client::Delete(std::string_view key, const DeleteOptions& options,
                                     std::optional<Milliseconds> deadline) {
   bool found = false;

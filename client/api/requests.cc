@@ -3,7 +3,10 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "client/engine/caller_memory.h"
+#include "client/engine/request_encoding.h"
 #include "client/engine/wake_fd.h"
+#include "client/session/memory_domains.h"
 
 namespace gannet {
 namespace {
@@ -41,6 +44,30 @@ absl::Status AddTtl(std::chrono::milliseconds ttl, OpRequest* request) {
   return absl::OkStatus();
 }
 
+absl::Status CheckSpans(const Engine& engine, std::span<const RegisteredSpan> spans) {
+  if (spans.empty() || spans.size() > kValueSegmentsMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(spans.size(), " spans of memory, 1 to ", kValueSegmentsMax, " are possible"));
+  }
+  for (const RegisteredSpan& span : spans) {
+    const MemoryRange* range = span.memory == nullptr ? nullptr : span.memory->range();
+    if (range == nullptr || !range->belongs_to(engine.domains())) {
+      return absl::InvalidArgumentError("the memory is not registered with this client");
+    }
+    if (span.bytes == 0 || span.offset > range->bytes() ||
+        span.bytes > range->bytes() - span.offset) {
+      return absl::InvalidArgumentError("a span is empty, or reaches beyond its memory");
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckValueBytes(uint64_t bytes) {
+  if (bytes <= kValueBytesMax) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("value of ", bytes, " bytes, at most ", kValueBytesMax, " are possible"));
+}
+
 absl::Status KeyError(std::string_view key) {
   if (key.empty()) return absl::InvalidArgumentError("empty key");
   return absl::InvalidArgumentError(
@@ -59,10 +86,7 @@ absl::StatusOr<OpRequest> PutRequest(std::string_view key, std::string_view valu
                                      const PutOptions& options) {
   absl::StatusOr<OpRequest> request = KeyRequest(OpType::kPut, key);
   if (!request.ok()) return request;
-  if (value.size() > kValueBytesMax) {
-    return absl::InvalidArgumentError(absl::StrCat("value of ", value.size(), " bytes, at most ",
-                                                   kValueBytesMax, " are possible"));
-  }
+  if (absl::Status status = CheckValueBytes(value.size()); !status.ok()) return status;
   if (options.only_if_absent && (options.only_if_version.has_value() || options.lock != nullptr)) {
     return absl::InvalidArgumentError("only_if_absent together with only_if_version or a lock");
   }
@@ -76,6 +100,26 @@ absl::StatusOr<OpRequest> PutRequest(std::string_view key, std::string_view valu
   absl::Status status = AddTtl(options.ttl, &*request);
   if (status.ok()) status = AddConditions(options.only_if_version, options.lock, &*request);
   if (!status.ok()) return status;
+  return request;
+}
+
+absl::StatusOr<OpRequest> GetIntoRequest(const Engine& engine, std::string_view key,
+                                         std::span<const RegisteredSpan> spans) {
+  absl::StatusOr<OpRequest> request = KeyRequest(OpType::kGetInto, key);
+  if (!request.ok()) return request;
+  if (absl::Status status = CheckSpans(engine, spans); !status.ok()) return status;
+  request->memory = spans;
+  return request;
+}
+
+absl::StatusOr<OpRequest> PutFromRequest(const Engine& engine, std::string_view key,
+                                         std::span<const RegisteredSpan> spans,
+                                         const PutOptions& options) {
+  absl::StatusOr<OpRequest> request = PutRequest(key, {}, options);
+  if (!request.ok()) return request;
+  if (absl::Status status = CheckSpans(engine, spans); !status.ok()) return status;
+  if (absl::Status status = CheckValueBytes(BytesOf(spans)); !status.ok()) return status;
+  request->memory = spans;
   return request;
 }
 
@@ -157,6 +201,13 @@ absl::Status MakeStatus(const Engine& engine, const Op& op) {
       return with_cause("the server's memory is full; start it with more --memory");
     case Outcome::kIndexFull:
       return with_cause("the server's index is full; start it with more --index_slots");
+    case Outcome::kTooLong:
+      return with_cause(absl::StrCat("the value has ", ValueBytesOf(op.request),
+                                     " bytes, and the server takes at most ",
+                                     session.grant().value_bytes_max));
+    case Outcome::kNoCpuAddress:
+      return with_cause(
+          "a value this short is copied by the CPU, which cannot address the memory; use Get");
     case Outcome::kNoBuffers:
       return with_cause("no memory can be registered here for so long a value");
     case Outcome::kRefused:
@@ -179,6 +230,16 @@ absl::Status MakeStatus(const Engine& engine, const Op& op) {
   }
   return absl::InternalError("?");
 }
+
+absl::StatusOr<RegisteredMemory> MakeRegistered(
+    absl::StatusOr<std::unique_ptr<MemoryRange>> range) {
+  if (!range.ok()) return range.status();
+  return RegisteredMemory(std::shared_ptr<MemoryRange>(*std::move(range)));
+}
+
+std::byte* RegisteredMemory::data() const { return range_ == nullptr ? nullptr : range_->data(); }
+
+uint64_t RegisteredMemory::size() const { return range_ == nullptr ? 0 : range_->bytes(); }
 
 ServerStats ParseStats(const Engine& engine, const Op& op) {
   StatsReply reply{};  // counters that an older server does not send stay 0

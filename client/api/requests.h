@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,12 @@ absl::Status AddTtl(std::chrono::milliseconds ttl, OpRequest* request);
 absl::StatusOr<OpRequest> KeyRequest(OpType type, std::string_view key);
 absl::StatusOr<OpRequest> PutRequest(std::string_view key, std::string_view value,
                                      const PutOptions& options);
+// `spans` outlive the operation.
+absl::StatusOr<OpRequest> GetIntoRequest(const Engine& engine, std::string_view key,
+                                         std::span<const RegisteredSpan> spans);
+absl::StatusOr<OpRequest> PutFromRequest(const Engine& engine, std::string_view key,
+                                         std::span<const RegisteredSpan> spans,
+                                         const PutOptions& options);
 absl::StatusOr<OpRequest> DeleteRequest(std::string_view key, const DeleteOptions& options);
 // `type` is kLock or kLockAndGet.
 absl::StatusOr<OpRequest> LockRequest(OpType type, std::string_view key,
@@ -61,6 +68,9 @@ inline WaitStages MakeWaitStages(const Options& options) {
       {.poll_ns_max = std::clamp<int64_t>(options.poll_max.count(), 0, 1'000'000) * kNsPerUs,
        .yields = 0});
 }
+
+// The memory of a Client or an AsyncClient.
+absl::StatusOr<RegisteredMemory> MakeRegistered(absl::StatusOr<std::unique_ptr<MemoryRange>> range);
 
 // Makes an Engine and waits until it can start (ServerSet::StartStatus), at most for
 // Options::connect_timeout.

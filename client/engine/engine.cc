@@ -45,6 +45,7 @@ ClientSession::Options MakeSessionOptions(const Engine::Settings& settings, uint
           .server_clock = settings.server_clocks,
           .signal_every = settings.signal_every,
           .clock = settings.clock,
+          .domains = settings.domains,
           .log = MakeSessionLog(options)};
 }
 
@@ -75,6 +76,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Settings settings) {
 Engine::Engine(const Settings& settings, const std::vector<std::vector<SocketAddress>>& addresses,
                Router router)
     : clock_(settings.clock),
+      domains_(settings.domains),
       inline_key_sizes_(settings.endpoints.size() > 1 ? 0 : 8),
       slots_(settings.options.depth),
       fresh_(slots()),
@@ -203,6 +205,8 @@ void Engine::Start(Op& op) {
   switch (op.request.type) {
     case OpType::kGet:
       return StartGet(op);
+    case OpType::kGetInto:
+      return StartLookup(op, op.server->cache.Find(op.hash, op.place));
     case OpType::kLock:
     case OpType::kLockAndGet:
       return StartLock(op);

@@ -51,6 +51,7 @@ class Engine final : public SessionOwner {
     // who waits for all of them; fewer, for a caller who goes on with each.
     uint32_t signal_every = SendChain::kMax;
     const ClientClock* clock = ClientClock::Real();
+    std::shared_ptr<MemoryDomains> domains = MemoryDomains::Create();
   };
   // Resolves the names (may block on DNS) and begins to connect. FailedPrecondition: there is no
   // device. InvalidArgument: an endpoint is malformed, or a server is listed twice. Unavailable:
@@ -94,6 +95,9 @@ class Engine final : public SessionOwner {
   ServerSet& servers() { return servers_; }
   const ServerSet& servers() const { return servers_; }
   const ClientClock& clock() const { return *clock_; }
+
+  // Where the callers' own memory is registered. Thread safe.
+  MemoryDomains& domains() const { return *domains_; }
 
   // How long Poll may be put off after `now_ns` if no descriptor becomes readable: until something
   // is due. 0: Poll now. If nobody waits, a dead server may be noticed later.
@@ -162,6 +166,13 @@ class Engine final : public SessionOwner {
   void FeedStarved();
   void FinishHit(Op& op, ItemInfo info, std::string_view value);
 
+  // engine_large_get.cc
+  void ReadValue(Op& op);
+  void PostValueReads(Op& op);
+  void OnValueRead(Op& op);
+  void FinishLargeHit(Op& op);
+  void CopyToCallerMemory(Op& op);
+
   // engine_multi_get.cc
   void ShareWindow(Op& op);
   void ReadSharedWindows();
@@ -181,6 +192,7 @@ class Engine final : public SessionOwner {
   bool DropUnwanted(const OrderedWork& work);
   void OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyView& reply);
   void OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyView& reply);
+  void ReadWhereTold(Op& op, const ReplyHeader& reply);
   void OnWriteReply(Op& op, const ReplyView& reply);
   void OnTouchReply(Op& op, const ReplyView& reply);
   void OnFlushReply(Op& op, const ReplyView& reply);
@@ -197,6 +209,7 @@ class Engine final : public SessionOwner {
   void OnKeysMoved(uint32_t server);
 
   const ClientClock* const clock_;
+  const std::shared_ptr<MemoryDomains> domains_;
   const size_t inline_key_sizes_;             // see BeginsInline; 0 if there are several servers
   uint64_t hash_seed_ = 0;                    // of the only server
   int64_t now_ns_ = 0;                        // of this Poll

@@ -60,6 +60,10 @@ void Engine::PlanOrderedRead(Op& op) {
 
 void Engine::StartLookup(Op& op, Slot cached) {
   op.phase = Op::Phase::kLookingUp;
+  if (const LargeItemHeader* head = op.server->large.Find(op.hash, cached)) [[unlikely]] {
+    op.lookup.StartKnown(&op.session().view(), op.key(), op.hash, cached, *head);
+    return ReadValue(op);
+  }
   op.lookup.Start(&op.session().view(), op.key(), op.hash, cached);
   PlanRead(op);
 }
@@ -79,6 +83,7 @@ void Engine::OnLookupRead(Op& op) {
   if (op.first_sharer != kInvalidOp) FeedSharers(op);
   if (op.over()) return slots_.FreeIfQuiet(op);
   if (op.phase == Op::Phase::kReadingWindows) return OnSharedWindow(op);
+  if (op.phase == Op::Phase::kReadingValue) return OnValueRead(op);
   if (op.phase == Op::Phase::kLocking) {  // a LockAndGet; its compare-and-swap was done before
     if (!op.lock_acquired) return Finish(op, Outcome::kOk);
     op.phase = Op::Phase::kLookingUp;
@@ -90,7 +95,8 @@ void Engine::OnLookupRead(Op& op) {
 void Engine::FeedLookup(Op& op) {
   const bool cached = op.lookup.from_cached();
   const Lookup::Step step = op.lookup.OnRead(LookupBuffers(op), op.posted_ns, *clock_);
-  if (cached && step != Lookup::Step::kHit) op.server->cache.Forget(op.hash, op.lookup.slot());
+  const bool good = step == Lookup::Step::kHit || step == Lookup::Step::kReadValue;
+  if (cached && !good) op.server->cache.Forget(op.hash, op.lookup.slot());
   Advance(op, step);
 }
 
@@ -98,24 +104,29 @@ void Engine::Advance(Op& op, Lookup::Step step) {
   switch (step) {
     case Lookup::Step::kRead:
       return PlanRead(op);
+    case Lookup::Step::kReadValue:
+      return ReadValue(op);
     case Lookup::Step::kHit: {
       EngineServer& server = *op.server;
       const Lookup& lookup = op.lookup;
+      const ItemHeader& header = lookup.item().header;
       // The server's clock decides what is expired. If this client does not know, it asks.
-      if (server.PastExpiry(lookup.item().header, now_ns_)) [[unlikely]] {
-        if (server.SurelyPastExpiry(lookup.item().header, op.begun_ns())) {
-          return Finish(op, Outcome::kOk);
-        }
+      if (header.version != op.version_alive && server.PastExpiry(header, now_ns_)) [[unlikely]] {
+        if (server.SurelyPastExpiry(header, op.begun_ns())) return Finish(op, Outcome::kOk);
         return op.QueueRequest();
       }
       op.done.cost.from_cached_location = lookup.from_cached();
       if (!lookup.from_cached()) server.cache.Remember(op.hash, op.place, lookup.slot());
-      return FinishHit(op, server.MakeItemInfo(lookup.item().header, now_ns_), lookup.item().value);
+      if (IsLargeClass(lookup.slot().size_class())) return FinishLargeHit(op);
+      return FinishHit(op, server.MakeItemInfo(header, now_ns_), lookup.item().value);
     }
     case Lookup::Step::kMiss:
       return Finish(op, Outcome::kOk);
     case Lookup::Step::kAskServer:
-      return op.QueueRequest();
+      if (op.version_alive == 0) return op.QueueRequest();
+      // The server was asked before, and the item changed since, again and again.
+      op.phase = Op::Phase::kRequestQueued;
+      return Postpone(op);
   }
 }
 
@@ -124,11 +135,15 @@ void Engine::FinishHit(Op& op, ItemInfo info, std::string_view value) {
   op.done.info = info;
   op.value = value;
   Finish(op, Outcome::kOk);
+  if (op.uses_caller_memory()) [[unlikely]]
+    CopyToCallerMemory(op);
 }
 
-// Waits for a long buffer, unless there will never be one.
+// Waits for a long buffer, unless there will never be one; or for room in the send queues.
 void Engine::Starve(Op& op) {
-  if (!op.session().memory().items.error().ok()) return Finish(op, Outcome::kNoBuffers);
+  const bool wants_buffer = !op.uses_caller_memory();
+  if (wants_buffer && !op.session().memory().items.error().ok())
+    return Finish(op, Outcome::kNoBuffers);
   op.phase = Op::Phase::kStarved;
   if (!op.busy.starving) starved_.Push(op.number);
   op.busy.starving = true;
@@ -142,7 +157,14 @@ void Engine::FeedStarved() {
     op.busy.starving = false;
     if (op.phase == Op::Phase::kStarved) {
       op.phase = Op::Phase::kLookingUp;
-      PlanRead(op);
+      if (!op.lookup.reads_value()) {
+        PlanRead(op);
+      } else if (op.value_posted == 0) {
+        ReadValue(op);
+      } else {
+        op.phase = Op::Phase::kReadingValue;
+        PostValueReads(op);
+      }
       if (op.phase == Op::Phase::kStarved) return;
     }
     slots_.FreeIfQuiet(op);

@@ -7,8 +7,8 @@ namespace {
 
 // Doing it twice has the same effect as doing it once.
 bool IsRepeatable(OpType type) {
-  return type == OpType::kGet || type == OpType::kStats || type == OpType::kPing ||
-         type == OpType::kListLocks;
+  return type == OpType::kGet || type == OpType::kGetInto || type == OpType::kStats ||
+         type == OpType::kPing || type == OpType::kListLocks;
 }
 
 // How an operation ends of which nothing is sent now.
@@ -22,6 +22,12 @@ void Engine::Expire(Op& op) {
   const OpType type = op.request.type;
   const Op::Phase was = op.phase;
   const bool sent = was == Op::Phase::kRequestSent;
+  // The caller may use its memory again when the operation has ended.
+  if (op.uses_caller_memory() && (was == Op::Phase::kReadingValue || (sent && IsWrite(type)))) {
+    op.late = true;
+    op.deadline_ns = INT64_MAX;
+    return;
+  }
   Outcome outcome = servers_.LateOutcome(op.request.server);
   const bool in_doubt = (sent && IsWrite(type)) || op.PartlyDone();
   if (in_doubt && !op.session().ready()) outcome = Outcome::kUnknown;
@@ -65,9 +71,11 @@ void Engine::LoseOp(Op& op) {
     case Op::Phase::kReadingItem:
     case Op::Phase::kReadingCached:
     case Op::Phase::kLookingUp:
+    case Op::Phase::kReadingValue:
     case Op::Phase::kStarved:
       op.ReturnItem();
       op.phase = Op::Phase::kWaiting;
+      if (op.late) return Finish(op, servers_.LateOutcome(op.request.server));
       [[fallthrough]];
     case Op::Phase::kWaiting:
       if (takes_lock || server_down) Finish(op, UndoneOutcome(op));
@@ -85,7 +93,7 @@ void Engine::LoseOp(Op& op) {
       return;
     case Op::Phase::kRequestSent:
       // If it is the GET of a LockAndGet, what it finds is of no use without the lock.
-      if (server_down || lost_lock) FailSentRequest(op);
+      if (server_down || lost_lock || op.late) FailSentRequest(op);
       return;
     case Op::Phase::kFree:
     case Op::Phase::kFresh:

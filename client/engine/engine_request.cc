@@ -3,9 +3,11 @@
 // the reply.
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
+#include "client/engine/caller_memory.h"
 #include "client/engine/engine.h"
 #include "client/engine/request_encoding.h"
 
@@ -19,6 +21,23 @@ constexpr uint32_t kReplyRoom = 16 << 10;
 constexpr int64_t kPauseNsMin = 10 * kNsPerUs;
 constexpr int64_t kPauseNsMax = 5 * kNsPerMs;
 
+// Names the caller's memory, where the server READs the value from. Returns what follows the key.
+std::string_view NameCallerMemory(Op& op, RequestHeader* header) {
+  static_assert(kValueSegmentsMax * sizeof(ValueSegment) <= OpBuffers::kSmallItemBytes);
+  std::array<ValueSegment, kValueSegmentsMax> all;
+  const auto segments = SegmentsOf(op.request.memory, op.session().memory().domain, all);
+  if (segments.size() == 1) {
+    header->flags |= kValueInBuffer;
+    header->buffer_address = segments[0].address;
+    header->buffer_rkey = segments[0].rkey;
+    return {};
+  }
+  header->flags |= kValueInSegments;
+  header->buffer_rkey = static_cast<uint32_t>(segments.size());
+  std::memcpy(op.buffers->item, segments.data(), segments.size_bytes());
+  return {reinterpret_cast<const char*>(op.buffers->item), segments.size_bytes()};
+}
+
 // Lends the server the buffer that the request needs: one that a GET's value is written to, or one
 // that a long PUT's value is read from. `value` is left empty if it does not travel in the message.
 // Returns the pool that has no buffer left, or nullptr.
@@ -31,6 +50,9 @@ const RegisteredPool* LendBuffer(Op& op, RequestHeader* header, RequestWindow::E
     *lent = memory.replies.Take(std::max(op.value_needed, kReplyRoom));
     if (lent->data == nullptr) return &memory.replies;
     header->value_bytes = std::min<uint32_t>(lent->bytes, kValueBytesMax);
+  } else if (op.uses_caller_memory()) {
+    *value = NameCallerMemory(op, header);
+    return nullptr;
   } else if (!op.IsEager()) {
     lent = &entry->value;
     *lent = memory.values.Take(static_cast<uint32_t>(value->size()));
@@ -104,6 +126,13 @@ bool Engine::SendRequest(EngineServer& server, Op& op) {
     Finish(op, Outcome::kLockLost);
     return true;
   }
+  const uint32_t value_bytes = ValueBytesOf(op.request);
+  if (value_bytes > kMessageBytesMax && value_bytes > session.grant().value_bytes_max)
+      [[unlikely]] {
+    dequeue();
+    Finish(op, Outcome::kTooLong);
+    return true;
+  }
   RequestWindow::Entry entry{
       .sequence = session.next_sequence(), .op = op.number, .timeout_ns = op.request.timeout_ns};
   RequestHeader header = MakeRequestHeader(op);
@@ -173,6 +202,9 @@ void Engine::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyView&
   LocationCache& cache = op.server->cache;
   op.done.cost.by_rpc = true;
   const auto status = static_cast<ReplyStatus>(header.status);
+  if (status == ReplyStatus::kBufferTooSmall && IsLargeClass(Slot(header.slot).size_class())) {
+    return ReadWhereTold(op, header);
+  }
   if (status == ReplyStatus::kBufferTooSmall && header.value_bytes > op.value_needed) {
     op.value_needed = header.value_bytes;
     return op.QueueRequest();
@@ -194,6 +226,17 @@ void Engine::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyView&
   }
   cache.Remember(op.hash, Slot(header.slot));
   Finish(op, Outcome::kOk);
+  if (op.uses_caller_memory()) CopyToCallerMemory(op);
+}
+
+// The item is large. The server said where it is, and that this version is not expired.
+void Engine::ReadWhereTold(Op& op, const ReplyHeader& reply) {
+  const Slot slot(reply.slot);
+  if (op.session().view().Contains(slot.offset(), slot.read_bytes())) {
+    op.version_alive = reply.version;
+    return StartLookup(op, slot);
+  }
+  Finish(op, Outcome::kServerBug);
 }
 
 void Engine::OnWriteReply(Op& op, const ReplyView& reply) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "client/engine/large_items.h"
 #include "client/engine/request_queue.h"
 #include "client/location_cache/location_cache.h"
 #include "client/locks/lock_table.h"
@@ -24,6 +25,7 @@ struct alignas(64) EngineServer {
       : cache(cache_bytes), session(std::move(s)), ordered(4 * ops), requests(ops) {}
 
   LocationCache cache;
+  LargeItems large;
   LockTable locks;
   std::unique_ptr<ClientSession> session;
   // What waits to be sent to it, except READs.

@@ -10,6 +10,7 @@ void Op::HashKey() {
 }
 
 bool Op::IsEager() const {
+  if (uses_caller_memory()) return false;
   const size_t bytes = sizeof(RequestHeader) + key_bytes + request.value.size();
   return bytes <= session().terms().eager_bytes_max;
 }

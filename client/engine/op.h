@@ -2,6 +2,7 @@
 #define GANNET_CLIENT_ENGINE_OP_H_
 
 #include <gannet/async_client.h>
+#include <gannet/registered_memory.h>
 #include <gannet/types.h>
 
 #include <algorithm>
@@ -58,6 +59,9 @@ struct OpRequest {
       out;  // AsyncClient: where the value goes, as much of it as there is room for
   // For writes and locks. Engine::BeginGet relies on these having their defaults in a free slot.
   std::string_view value;
+  // GetInto: where the value goes. Put: where it is, instead of `value`. At most kValueSegmentsMax;
+  // they and their memory live until the operation is finished.
+  std::span<const RegisteredSpan> memory;
   uint64_t ttl_ms = 0;            // of the item, or the lease of a lock; 0: for ever
   uint64_t expected_version = 0;  // list locks, flush: where to go on
   CounterOperands counter{};      // incr
@@ -80,6 +84,7 @@ struct alignas(64) Op {
     kReadingCached,   // the item whose location is cached
     kReadingWindows,  // its home window, together with those of others (engine_multi_get.cc)
     kLookingUp,       // READs what `lookup` wants
+    kReadingValue,    // READs the value of the large item that `lookup` found
     kLocking,         // compares and swaps; behind that, a LockAndGet READs
     kUnlocking,       // compares and swaps
     kRequestQueued,   // waits for a credit or a connection
@@ -115,6 +120,8 @@ struct alignas(64) Op {
   bool item_is_reply = false;  // `item` is from SessionMemory::replies
   bool in_order = false;       // it is in the engine's KeyOrder
   bool touched = false;        // GetAndTouch: the item was touched, and is now to be read
+  // Its deadline is over, but the device may still use the caller's memory. It ends when that ends.
+  bool late = false;
   uint8_t key_bytes = 0;
   Busy busy;
   uint32_t item_bytes = 0;         // of the item at `slot`
@@ -140,14 +147,20 @@ struct alignas(64) Op {
   LockWord word;              // of the lock: ours, or after a refusal the holder's
   uint64_t sequence = 0;      // of the request sent
   uint32_t value_needed = 0;  // GET by RPC: room to ask for
-  uint32_t number = 0;        // of the slot
-  int64_t again_ns = 0;       // see Busy::postponed
+  // GET of a large item: bytes of the value that are to be READ, and whose READs were posted.
+  uint32_t value_wanted = 0;
+  uint32_t value_posted = 0;
+  // GET of a large item: the version that the server said is alive.
+  uint64_t version_alive = 0;
+  uint32_t number = 0;   // of the slot
+  int64_t again_ns = 0;  // see Busy::postponed
 
   std::string_view key() const { return {key_memory, key_bytes}; }
   ClientSession& session() const { return *server->session; }
+  bool uses_caller_memory() const { return !request.memory.empty(); }
 
-  // When it was started. All of its READs were posted later.
-  int64_t begun_ns() const { return deadline_ns - request.timeout_ns; }
+  // When it was started, or an earlier time. All of its READs were posted later.
+  int64_t begun_ns() const { return late ? 0 : deadline_ns - request.timeout_ns; }
 
   // Finds its buffers, which its session has once it was ready.
   void FindBuffers() { buffers = session().was_ready() ? session().memory().op(number) : nullptr; }

@@ -17,6 +17,8 @@ void OpSlots::ClearAndFree(Op& op) {
   op.value = {};
   op.word = LockWord();
   op.value_needed = 0;
+  op.version_alive = 0;
+  op.late = false;
   Free(op);
 }
 

@@ -20,10 +20,12 @@ enum class Outcome : uint8_t {
   kLockLost,         // a write under a lock, or an unlock, came too late; nothing changed
   kKeysShareWord,    // this client holds the key's lock word for another key
   kTooManyLocks,
-  kHeapFull,   // at the server; nothing changed
-  kIndexFull,  // the same
-  kNoBuffers,  // this client cannot register memory for a long item or value
-  kRefused,    // the server calls the request invalid, though the client checked it
+  kHeapFull,      // at the server; nothing changed
+  kIndexFull,     // the same
+  kTooLong,       // the value, for this server
+  kNoCpuAddress,  // a value that is not large cannot land in memory without one
+  kNoBuffers,     // this client cannot register memory for a long item or value
+  kRefused,       // the server calls the request invalid, though the client checked it
   kUnimplemented,
   kServerBug,    // the answer makes no sense
   kUnavailable,  // not applied
@@ -48,7 +50,10 @@ constexpr absl::StatusCode ToStatusCode(Outcome outcome) {
     case Outcome::kNotANumber:
     case Outcome::kVersionMismatch:
     case Outcome::kKeysShareWord:
+    case Outcome::kNoCpuAddress:
       return absl::StatusCode::kFailedPrecondition;
+    case Outcome::kTooLong:
+      return absl::StatusCode::kInvalidArgument;
     case Outcome::kLockLost:
       return absl::StatusCode::kAborted;
     case Outcome::kTooManyLocks:

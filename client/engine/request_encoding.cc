@@ -1,11 +1,14 @@
 #include "client/engine/request_encoding.h"
 
+#include "client/engine/caller_memory.h"
+
 namespace gannet {
 
 Opcode RequestOpcode(const Op& op) {
   if (op.busy.releasing) return Opcode::kUnlock;
   switch (op.request.type) {
     case OpType::kGet:
+    case OpType::kGetInto:
       return Opcode::kGet;
     case OpType::kPut:
       return Opcode::kPut;
@@ -42,6 +45,11 @@ Opcode RequestOpcode(const Op& op) {
   return Opcode::kPing;
 }
 
+uint32_t ValueBytesOf(const OpRequest& request) {
+  return static_cast<uint32_t>(request.memory.empty() ? request.value.size()
+                                                      : BytesOf(request.memory));
+}
+
 RequestHeader MakeRequestHeader(const Op& op) {
   const OpRequest& request = op.request;
   const Opcode opcode = RequestOpcode(op);
@@ -71,8 +79,8 @@ RequestHeader MakeRequestHeader(const Op& op) {
     default:
       return header;
   }
-  header.value_bytes = static_cast<uint32_t>(opcode == Opcode::kIncrement ? sizeof(request.counter)
-                                                                          : request.value.size());
+  header.value_bytes =
+      opcode == Opcode::kIncrement ? sizeof(request.counter) : ValueBytesOf(request);
   header.ttl_ms = request.ttl_ms;
   header.user_flags = request.flags;
   header.expected_version = request.expected_version;

@@ -11,6 +11,8 @@ namespace gannet {
 
 // The opcode of the request that the operation sends now.
 Opcode RequestOpcode(const Op& op);
+// The bytes of the value of a write.
+uint32_t ValueBytesOf(const OpRequest& request);
 // The request's header, without sequence number and buffer.
 RequestHeader MakeRequestHeader(const Op& op);
 // How an operation ends whose request was answered so.

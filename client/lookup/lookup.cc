@@ -22,8 +22,11 @@ Lookup::Step Lookup::OnOtherRead(const Buffers& buffers, int64_t posted_ns,
     case State::kHomeItem:
     case State::kStashItem:
       return OnItem(buffers, clock);
-    case State::kCached:
-      break;  // handled in OnRead
+    case State::kLargeConfirm:
+      return OnLargeConfirm(buffers);
+    case State::kCached:  // handled in OnRead
+    case State::kLargeValue:
+      break;
   }
   return Step::kAskServer;
 }
@@ -53,7 +56,7 @@ Lookup::Step Lookup::OnStashWindow(const Buffers& buffers, const ClientClock& cl
 Lookup::Step Lookup::OnItem(const Buffers& buffers, const ClientClock& clock) {
   switch (Prove(buffers)) {
     case ItemProof::kThisKey:
-      return Step::kHit;
+      return Found();
     case ItemProof::kOtherKey:
       (state_ == State::kStashItem ? stash_tag_matched_ : tag_matched_) = true;
       break;
@@ -112,6 +115,23 @@ Lookup::Step Lookup::OnConfirm(const Buffers& buffers, int64_t posted_ns,
   if (++retries_ > kRetriesMax) return Step::kAskServer;
   home_buffer_ = 1 - home_buffer_;  // go on with the newer copy
   return OnHomeWindow(buffers, posted_ns, clock);
+}
+
+ItemProof Lookup::ProveLarge(const Buffers& buffers, const ItemPlace& place) {
+  const std::span<const std::byte, kLargeHeadBytes> head(buffers.item, kLargeHeadBytes);
+  const ItemProof proof = ProveLargeItem(head, place, key_, hash_, &large_);
+  if (proof != ItemProof::kThisKey) return proof;
+  // Our server never makes such an item. Otherwise the value's READ might leave the region.
+  const bool fits = ItemBytes(key_.size(), large_.item.value_bytes) <= slot_.read_bytes();
+  return fits ? ItemProof::kThisKey : ItemProof::kTorn;
+}
+
+// The first look at the commit word came before the value's READ was posted, and this one after its
+// completion. If both are the same, nothing of the item was overwritten in between: a commit word
+// is live only once.
+Lookup::Step Lookup::OnLargeConfirm(const Buffers& buffers) {
+  const auto commit = ItemField<uint64_t>(buffers.item, offsetof(ItemHeader, commit));
+  return commit == large_.item.commit ? Step::kHit : Retry();
 }
 
 bool Lookup::Consistent(const Bucket* window) const {

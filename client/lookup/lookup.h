@@ -10,6 +10,7 @@
 #include "client/lookup/index_view.h"
 #include "client/lookup/window.h"
 #include "common/layout/item_proof.h"
+#include "common/layout/large_proof.h"
 #include "common/layout/slot.h"
 
 namespace gannet {
@@ -24,8 +25,13 @@ namespace gannet {
 //      v                                 v miss     v hit       v hit    v hit       v miss
 //     hit                              (W1 holds, no tag matched, no stash tag)
 //
+// If the item is large, "this key" is not a hit yet. The item READ was only its head, and two more
+// steps follow: kReadValue, on which the caller READs the value to wherever it wants it and calls
+// OnValue; and a READ of the commit word. If that is still the same, it is a hit.
+//
 // Invariants:
-//   1. A hit is believed by the item's own proof alone.
+//   1. A hit is believed by the item's own proof alone. A large item's value was READ after its
+//      commit word, and before that was READ again and found the same.
 //   2. If an item is dead, torn or unreadable, or anything is wrong with a window, that is never a
 //      miss: the home window is READ again, at most kRetriesMax times, and then the server is
 //      asked.
@@ -45,7 +51,7 @@ class Lookup {
   // The version has 24 bits, so 2^24 changes between a window and its second READ would go unseen.
   static constexpr int64_t kConfirmNsMax = 100 * kNsPerMs;
 
-  enum class Step : uint8_t { kRead, kHit, kMiss, kAskServer };
+  enum class Step : uint8_t { kRead, kReadValue, kHit, kMiss, kAskServer };
   // The one of the caller's three buffers that the READ goes to.
   enum class Target : uint8_t { kWindow0 = 0, kWindow1 = 1, kItem = 2 };
 
@@ -75,30 +81,76 @@ class Lookup {
     }
     return PlanWindow(home(), home_buffer_, State::kHome);
   }
+  // Begins a lookup of a large item that was found before: at `slot`, with this head. Returns
+  // kReadValue.
+  Step StartKnown(const IndexView* view, std::string_view key, KeyHash hash, Slot slot,
+                  const LargeItemHeader& head) {
+    Start(view, key, hash, {});
+    slot_ = slot;
+    large_ = head;
+    return PlanValue(/*cached=*/true);
+  }
   // Takes note that the planned READ is done, and returns the next step. `posted_ns` is when it was
   // posted, or an earlier time. Reads the clock only if a miss depends on it.
   Step OnRead(const Buffers& buffers, int64_t posted_ns, const ClientClock& clock) {
     if (state_ != State::kCached) return OnOtherRead(buffers, posted_ns, clock);
     if (Prove(buffers) == ItemProof::kThisKey) [[likely]]
-      return Step::kHit;
+      return Found();
     return PlanWindow(home(), home_buffer_, State::kHome);
+  }
+  // Takes note that all of the value that is wanted was READ, after Step::kReadValue. Returns
+  // kRead.
+  Step OnValue() {
+    state_ = State::kLargeConfirm;
+    plan_ = {slot_.offset(), sizeof(ItemHeader::commit), Target::kItem};
+    return Step::kRead;
   }
 
   const ReadPlan& plan() const { return plan_; }
-  // After kHit: the item, which points into the item buffer, and its slot.
+  // After kHit: the item's header, key and value. Key and value point into the item buffer; those
+  // of a large item are empty.
   const ItemView& item() const { return item_; }
   Slot slot() const { return slot_; }
+  // After kReadValue, and kHit of a large item: its head, and where its value is in the region. The
+  // value is within the item's block.
+  const LargeItemHeader& large() const { return large_; }
+  uint64_t value_offset() const { return slot_.offset() + LargeValueOffset(key_.size()); }
+  bool reads_value() const { return state_ == State::kLargeValue; }
   // Returns whether the last place looked at was the cached location.
-  bool from_cached() const { return state_ == State::kCached; }
+  bool from_cached() const {
+    const bool large = state_ == State::kLargeValue || state_ == State::kLargeConfirm;
+    return state_ == State::kCached || (large && large_cached_);
+  }
 
  private:
-  enum class State : uint8_t { kCached, kHome, kHomeItem, kStash, kStashItem, kConfirm };
+  enum class State : uint8_t {
+    kCached,
+    kHome,
+    kHomeItem,
+    kStash,
+    kStashItem,
+    kConfirm,
+    kLargeValue,
+    kLargeConfirm,
+  };
 
   Step PlanItem(Slot slot, State state) {
     slot_ = slot;
     state_ = state;
-    plan_ = {slot.offset(), static_cast<uint32_t>(slot.read_bytes()), Target::kItem};
+    const bool large = IsLargeClass(slot.size_class());
+    plan_ = {slot.offset(), large ? kLargeHeadBytes : static_cast<uint32_t>(slot.read_bytes()),
+             Target::kItem};
     return Step::kRead;
+  }
+  // The item READ is this key's.
+  Step Found() {
+    return IsLargeClass(slot_.size_class()) ? PlanValue(state_ == State::kCached) : Step::kHit;
+  }
+  Step PlanValue(bool cached) {
+    item_ = {.header = large_.item, .key = {}, .value = {}};
+    large_cached_ = cached;
+    state_ = State::kLargeValue;
+    return Step::kReadValue;
   }
   Step PlanWindow(uint64_t first_bucket, uint8_t buffer, State state) {
     state_ = state;
@@ -116,8 +168,12 @@ class Lookup {
   Step StashExhausted(const Bucket* window);
   ItemProof Prove(const Buffers& buffers) {
     const ItemPlace place = {view_->incarnation, view_->hash_seed, slot_.offset()};
+    if (IsLargeClass(slot_.size_class())) [[unlikely]]
+      return ProveLarge(buffers, place);
     return ProveItem({buffers.item, plan_.bytes}, place, key_, hash_, &item_);
   }
+  ItemProof ProveLarge(const Buffers& buffers, const ItemPlace& place);
+  Step OnLargeConfirm(const Buffers& buffers);
   bool Consistent(const Bucket* window) const;
   uint64_t home() const { return hash_.Home(view_->index.homes); }
   uint64_t stash_bucket() const {
@@ -130,6 +186,7 @@ class Lookup {
   ReadPlan plan_{};
   Slot slot_;                   // of the item that is being READ or was found
   ItemView item_{};             // valid after kHit
+  LargeItemHeader large_{};     // of the large item found last
   int64_t home_posted_ns_ = 0;  // when the home window's READ was posted
   uint32_t candidates_ = 0;     // slots of the window being looked through, not yet READ
   uint32_t retries_ = 0;
@@ -137,6 +194,7 @@ class Lookup {
   uint8_t home_buffer_ = 0;         // which window buffer holds the home window
   bool tag_matched_ = false;        // in this round
   bool stash_tag_matched_ = false;  // in this round
+  bool large_cached_ = false;       // the large item was at the cached location
   bool doubt_ = false;              // an item was dead, torn or unreadable in this round
 };
 

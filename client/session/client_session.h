@@ -82,6 +82,7 @@ class ClientSession {
     bool server_clock = true;  // false: as if nothing were known of the server's clock
     uint32_t signal_every = SendChain::kMax;  // work requests, beside the last of a chain
     const ClientClock* clock = ClientClock::Real();
+    std::shared_ptr<MemoryDomains> domains = MemoryDomains::Create();  // shared with other sessions
     std::function<void(bool error, const std::string&)> log;
   };
   static constexpr uint32_t kConnectionsMax = SessionMemory::kConnectionsMax;
@@ -140,6 +141,11 @@ class ClientSession {
     }
     chain_.AddRead(read);
   }
+
+  // Adds a READ of consecutive bytes, from `offset` on, that go into several pieces of memory, to
+  // the chain that is being built. Returns false if there is no room now. REQUIRES: ready; at most
+  // memory().pieces_max() pieces.
+  bool TryReadInto(uint32_t op, uint64_t offset, std::span<const LocalPiece> pieces);
 
   // Returns whether there is room for SendOrdered.
   bool CanSend() const { return ready() && connections_[0].work.room() > 0; }

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "client/lookup/index_view.h"
+#include "common/layout/item.h"
 #include "common/rdma/memory.h"
 
 namespace gannet {
@@ -24,7 +24,7 @@ struct LentBuffer {
 };
 
 // Registered buffers for what does not fit the fixed ones: long items and long values. There are
-// three sizes, with a bounded number of buffers each. The memory of a size is allocated and
+// five sizes, with a bounded number of buffers each. The memory of a size is allocated and
 // registered when it is first asked for; there is no other allocation. All of it gives peers the
 // same access.
 //
@@ -34,7 +34,7 @@ class RegisteredPool {
   RegisteredPool(ibv_pd* pd, RemoteAccess access) : pd_(pd), access_(access) {}
 
   // Returns an empty buffer if none is free now, or if there can be none: see error().
-  // REQUIRES: bytes <= kItemReadBytesMax.
+  // REQUIRES: bytes <= kValueBytesMax.
   LentBuffer Take(uint32_t bytes);
   void Return(LentBuffer buffer);
   // Why memory could not be registered; OK if it could.
@@ -47,8 +47,8 @@ class RegisteredPool {
     uint32_t bytes;
     uint32_t count;
   };
-  static constexpr std::array<TierSize, 3> kTiers = {
-      {{16 << 10, 64}, {128 << 10, 32}, {kItemReadBytesMax, 8}}};
+  static constexpr std::array<TierSize, 5> kTiers = {
+      {{16 << 10, 64}, {128 << 10, 32}, {1 << 20, 8}, {8 << 20, 2}, {kValueBytesMax, 1}}};
 
   struct Tier {
     RegisteredBuffer memory;

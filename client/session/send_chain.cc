@@ -19,4 +19,16 @@ void SendChain::MakeReads(uint32_t n) {
   has_others_ = false;
 }
 
+void SendChain::AddReadInto(uint32_t op, uint64_t offset, std::span<const LocalPiece> pieces) {
+  Entry& entry = *next_;
+  AddRead({reinterpret_cast<std::byte*>(pieces[0].address), offset, op, pieces[0].bytes,
+           pieces[0].lkey});
+  if (pieces.size() == 1) return;
+  entry.request.sg_list = &pieces_[pieces_used_];
+  entry.request.num_sge = static_cast<int>(pieces.size());
+  for (const LocalPiece& piece : pieces) {
+    pieces_[pieces_used_++] = {piece.address, piece.bytes, piece.lkey};
+  }
+}
+
 }  // namespace gannet

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "client/session/client_connection.h"
 #include "common/base/check.h"
@@ -20,6 +21,13 @@ struct QueuedRead {
   uint32_t op;
   uint32_t bytes;
   std::optional<uint32_t> lkey;  // of a lent buffer; nullopt: `local` is the operation's own
+};
+
+// Local memory for a part of what a READ brings.
+struct LocalPiece {
+  uint64_t address;
+  uint32_t bytes;
+  uint32_t lkey;
 };
 
 // Work requests for one connection, to be posted with one doorbell. The last one of a chain is
@@ -62,6 +70,7 @@ class SendChain {
     if (!empty()) ForSignaled([](ibv_send_wr* request) { request->send_flags &= ~kSignaled; });
     if (has_others_) MakeReads(size());
     next_ = reads_end_ = entries_.data();
+    pieces_used_ = 0;
   }
 
   // Allows `n` READs to follow, as far as there is room, until Open, Add or Clear.
@@ -79,6 +88,10 @@ class SendChain {
     entry.request.wr_id = first_id_ + connection_->work.Push({read.op, InFlightWork::Kind::kRead});
     entry.request.wr.rdma.remote_addr = region_address_ + read.offset;
   }
+  // Returns whether a READ into so many pieces fits.
+  bool TakesPieces(uint32_t n) const { return n == 1 || pieces_used_ + n <= pieces_.size(); }
+  // REQUIRES: TakesRead(), TakesPieces(pieces.size()).
+  void AddReadInto(uint32_t op, uint64_t offset, std::span<const LocalPiece> pieces);
   // Takes all of `request` except wr_id, sg_list and next. REQUIRES: room() > 0.
   void Add(InFlightWork::Work work, const ibv_send_wr& request, const ibv_sge& sge) {
     GANNET_CHECK(room() > 0, "send queue overrun");
@@ -139,6 +152,8 @@ class SendChain {
   uint64_t region_address_ = 0;
   uint64_t first_id_ = 0;                  // the work-request id of the send queue's position 0
   std::array<Entry, kMax + 1> entries_{};  // the last one is never posted
+  uint32_t pieces_used_ = 0;
+  std::array<ibv_sge, 64> pieces_;  // of READs into several pieces
 };
 
 }  // namespace gannet

@@ -83,11 +83,12 @@ absl::Status ClientSession::ConfigureConnection(ClientConnection& connection) {
   connection.reserved = sends + 1 + receives;
   ibv_cq* cq = memory_->completions->get();
   GANNET_RETURN_IF_ERROR(connector.CreateConnection(
-      {.queue_pair = {.pd = memory_->pd.get(),
+      {.queue_pair = {.pd = memory_->domains->pd(memory_->domain),
                       .send_cq = cq,
                       .recv_cq = cq,
                       .send_wrs = sends,
                       .recv_wrs = receives,
+                      .send_sges = memory_->pieces_max(),
                       .inline_bytes = std::min(caps.max_inline_data, kInlineBytesWanted)},
        .caps = caps}));
   // One entry of the send queue stays free for the work request that BeginClose drains with.
@@ -116,7 +117,8 @@ absl::Status ClientSession::MakeMemory(ibv_context* verbs) {
   const uint32_t sends = std::min(device.caps.max_qp_wr, kSendWrs);
   const uint32_t completions =
       options_.connections_max * (sends + 2) + SessionMemory::kReceives + 64;
-  GANNET_ASSIGN_OR_RETURN(memory_, SessionMemory::Create(device, options_.ops, completions));
+  GANNET_ASSIGN_OR_RETURN(
+      memory_, SessionMemory::Create(device, options_.domains, options_.ops, completions));
   ++fds_version_;
   return absl::OkStatus();
 }

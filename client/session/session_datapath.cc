@@ -113,6 +113,13 @@ void ClientSession::Flush(bool may_wait) {
   if (!may_wait || !OthersWillJoin()) PostChain();
 }
 
+bool ClientSession::TryReadInto(uint32_t op, uint64_t offset, std::span<const LocalPiece> pieces) {
+  if (!chain_.empty() && !chain_.TakesPieces(static_cast<uint32_t>(pieces.size()))) PostChain();
+  if (!ready() || (!chain_.TakesRead() && !OpenReads(op))) return false;
+  chain_.AddReadInto(op, offset, pieces);
+  return true;
+}
+
 // Returns whether more work completed in this Poll than READs follow from it. Then operations
 // ended, and a caller who keeps many in flight begins others in their place. The next Poll begins
 // by posting, and so posts both with one doorbell. Otherwise the operations in flight would part

@@ -1,20 +1,20 @@
 #include "client/session/session_memory.h"
 
 #include <cstring>
+#include <utility>
 
 #include "common/base/status_macros.h"
-#include "common/rdma/status.h"
 
 namespace gannet {
 
-absl::StatusOr<std::unique_ptr<SessionMemory>> SessionMemory::Create(const Device& device,
-                                                                     uint32_t ops,
-                                                                     uint32_t completions) {
+absl::StatusOr<std::unique_ptr<SessionMemory>> SessionMemory::Create(
+    const Device& device, std::shared_ptr<MemoryDomains> domains, uint32_t ops,
+    uint32_t completions) {
   auto memory = std::make_unique<SessionMemory>();
   memory->device = device;
-  memory->pd.reset(ibv_alloc_pd(device.verbs));
-  if (memory->pd == nullptr) return LastErrnoStatus("cannot allocate a protection domain");
-  ibv_pd* pd = memory->pd.get();
+  GANNET_ASSIGN_OR_RETURN(memory->domain, domains->Open(device.verbs));
+  ibv_pd* pd = domains->pd(memory->domain);
+  memory->domains = std::move(domains);
   GANNET_ASSIGN_OR_RETURN(memory->completions,
                           CompletionQueue::Create(device.verbs, completions, true));
   GANNET_ASSIGN_OR_RETURN(memory->op_buffers,

@@ -1,6 +1,7 @@
 #ifndef GANNET_CLIENT_SESSION_SESSION_MEMORY_H_
 #define GANNET_CLIENT_SESSION_SESSION_MEMORY_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -8,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "client/session/liveness.h"
+#include "client/session/memory_domains.h"
 #include "client/session/registered_pool.h"
 #include "client/session/request_window.h"
 #include "common/layout/bucket.h"
@@ -29,9 +31,10 @@ struct OpBuffers {
 };
 static_assert(sizeof(OpBuffers) == 2 * kWindowBytes + 64 + OpBuffers::kSmallItemBytes);
 
-// Everything of a session that is bound to a device and outlives its connections: protection
-// domain, completion queue, registered memory. The server may access only the buffers that a
-// request names: it may read `values` and write `replies`.
+// Everything of a session that is bound to a device and outlives its connections: the device's
+// protection domain, which sessions of one client share, completion queue, registered memory. The
+// server may access only the buffers that a request names: it may read `values` and write
+// `replies`.
 //
 // Members are in the order of dependency. One owner thread.
 struct SessionMemory {
@@ -48,8 +51,16 @@ struct SessionMemory {
 
   // `ops`: operations that have buffers. `completions`: entries of the completion queue.
   // ResourceExhausted: too little memory, or too low a limit of locked memory.
-  static absl::StatusOr<std::unique_ptr<SessionMemory>> Create(const Device& device, uint32_t ops,
-                                                               uint32_t completions);
+  static absl::StatusOr<std::unique_ptr<SessionMemory>> Create(
+      const Device& device, std::shared_ptr<MemoryDomains> domains, uint32_t ops,
+      uint32_t completions);
+
+  // A READ may bring its bytes into so many pieces of memory (queue pairs are made for it). More
+  // would make every entry of a send queue longer.
+  static constexpr uint32_t kPiecesMax = 8;
+  uint32_t pieces_max() const {
+    return std::max(1u, std::min({device.caps.max_sge_rd, device.caps.max_sge, kPiecesMax}));
+  }
 
   OpBuffers* op(uint32_t i) const { return reinterpret_cast<OpBuffers*>(op_buffers.data()) + i; }
   std::byte* request(uint32_t i) const { return requests.data() + uint64_t{i} * kMessageBytesMax; }
@@ -67,7 +78,8 @@ struct SessionMemory {
   }
 
   Device device;
-  Handle<ibv_pd> pd;
+  std::shared_ptr<MemoryDomains> domains;
+  uint32_t domain = 0;  // the device's
   std::unique_ptr<CompletionQueue> completions;
   RegisteredBuffer op_buffers;
   RegisteredBuffer requests;

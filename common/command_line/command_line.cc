@@ -3,10 +3,14 @@
 #include <gflags/gflags.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
+#include <fstream>
 #include <string_view>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
@@ -15,6 +19,7 @@ namespace {
 
 using Flag = gflags::CommandLineFlagInfo;
 
+constexpr std::string_view kFlagFile = "flagfile";
 constexpr size_t kTextColumn = 26;
 constexpr size_t kLineMax = 100;
 
@@ -45,6 +50,11 @@ void AppendWrapped(size_t column, const std::string& text, std::string* out) {
   *out += '\n';
 }
 
+void AppendLine(std::string_view head, const std::string& text, std::string* out) {
+  *out += head;
+  AppendWrapped(head.size(), text, out);
+}
+
 void AppendFlag(const Flag& flag, std::string* out) {
   const std::string head = Head(flag);
   const std::string of_default =
@@ -62,6 +72,9 @@ class Parser {
  public:
   Parser(const Program& program, int argc, char** argv)
       : program_(program), words_(argv + std::min(argc, 1), argv + argc) {}
+  // For a line of a file. `where` names the line.
+  Parser(const Program& program, std::string line, std::string where)
+      : program_(program), words_({std::move(line)}), where_(std::move(where)) {}
 
   std::optional<int> Parse() {
     while (next_ < words_.size()) {
@@ -72,8 +85,8 @@ class Parser {
 
  private:
   int Refuse(const std::string& problem) const {
-    std::fprintf(stderr, "%s: %s; see %s --help\n", program_.name.c_str(), problem.c_str(),
-                 program_.name.c_str());
+    std::fprintf(stderr, "%s: %s%s; see %s --help\n", program_.name.c_str(), where_.c_str(),
+                 problem.c_str(), program_.name.c_str());
     return kExitWrongUsage;
   }
 
@@ -83,11 +96,11 @@ class Parser {
       return Refuse(absl::StrCat("takes flags only, not '", given, "'"));
     }
     word.remove_prefix(word.starts_with("--") ? 2 : 1);
-    if (word == "help" || word == "h") {
+    if (where_.empty() && (word == "help" || word == "h")) {
       std::fputs(HelpText(program_).c_str(), stdout);
       return 0;
     }
-    if (word == "version") {
+    if (where_.empty() && word == "version") {
       std::printf("%s %s\n", program_.name.c_str(), program_.version.c_str());
       return 0;
     }
@@ -100,8 +113,13 @@ class Parser {
 
   std::optional<int> TakeFlag(const std::string& given, std::string name,
                               std::optional<std::string> value) {
+    const bool only_on_command_line = name == kFlagFile || name == "help" || name == "version";
+    if (name == kFlagFile && where_.empty()) {
+      if (!value && next_ < words_.size()) value = words_[next_++];
+      return value ? TakeFile(*value) : Refuse("--flagfile needs a file");
+    }
     Flag flag;
-    if (!gflags::GetCommandLineFlagInfo(name.c_str(), &flag)) {
+    if (only_on_command_line || !gflags::GetCommandLineFlagInfo(name.c_str(), &flag)) {
       const bool negated = name.starts_with("no") && !value;
       if (negated) name = name.substr(2);
       if (!negated || !gflags::GetCommandLineFlagInfo(name.c_str(), &flag) || !IsSwitch(flag)) {
@@ -118,8 +136,22 @@ class Parser {
     return std::nullopt;
   }
 
+  std::optional<int> TakeFile(const std::string& path) {
+    std::ifstream file(path);
+    std::string line;
+    for (int number = 1; std::getline(file, line); ++number) {
+      const std::string flag(absl::StripAsciiWhitespace(line));
+      if (flag.empty() || flag.starts_with('#')) continue;
+      Parser of_line(program_, flag, absl::StrCat(path, ":", number, ": "));
+      if (const std::optional<int> exit_code = of_line.Parse()) return exit_code;
+    }
+    if (file.eof()) return std::nullopt;
+    return Refuse(absl::StrCat("cannot read ", path, ": ", std::strerror(errno)));
+  }
+
   const Program& program_;
   const std::vector<std::string> words_;
+  const std::string where_;  // the line of the file that is read; empty: the command line
   size_t next_ = 0;
 };
 
@@ -133,8 +165,9 @@ std::string HelpText(const Program& program) {
   for (const Flag& flag : flags) {
     if (flag.filename.ends_with(program.flags_file)) AppendFlag(flag, &text);
   }
-  AppendWrapped(std::string_view("  -h, --help").size(), "this text", &text.append("  -h, --help"));
-  AppendWrapped(std::string_view("  --version").size(), "the version", &text.append("  --version"));
+  AppendLine("  --flagfile=FILE", "set the flags that this file has, one on each line", &text);
+  AppendLine("  -h, --help", "this text", &text);
+  AppendLine("  --version", "the version", &text);
   if (!program.notes.empty()) absl::StrAppend(&text, "\n", program.notes);
   return text;
 }

@@ -6,10 +6,13 @@
 #include <string_view>
 #include <type_traits>
 
+#include "common/base/align.h"
+#include "common/layout/size_class.h"
+
 namespace gannet {
 
-inline constexpr size_t kKeyBytesMax = 250;         // as memcached
-inline constexpr size_t kValueBytesMax = 1u << 20;  // 1 MiB
+inline constexpr size_t kKeyBytesMax = 250;          // as memcached
+inline constexpr size_t kValueBytesMax = 64u << 20;  // 64 MiB
 inline constexpr uint64_t kCommitLive = 1ull << 63;
 
 // The 32 bytes before an item's value and key. A store to `commit` is the linearization point of a
@@ -39,9 +42,44 @@ static_assert(offsetof(ItemHeader, flags) == 20 && offsetof(ItemHeader, expiry_a
 
 inline constexpr uint64_t kExpiryMsMax = (1ull << 48) - 1;
 
-constexpr uint64_t ItemBytes(size_t key_bytes, size_t value_bytes) {
+// Returns the bytes of an item that is sealed whole: header, value, key. Only such items are as
+// short as a block of kSealedClassMax.
+constexpr uint64_t SealedItemBytes(size_t key_bytes, size_t value_bytes) {
   return sizeof(ItemHeader) + value_bytes + key_bytes;
 }
+
+// The header of a large item, which no block of kSealedClassMax could hold. Its key follows at
+// once, and its value at the next multiple of 64. The commit word covers this header and the key's
+// hash, but not the value: to checksum a long value takes longer than to transfer it. How readers
+// prove the value instead: docs/consistency.md.
+struct LargeItemHeader {
+  ItemHeader item;
+  // A number that no other large item had in this run, nor this one before a move. So a commit word
+  // that was live at two moments was live all the time between them.
+  uint64_t placing;
+};
+static_assert(sizeof(LargeItemHeader) == 40 && offsetof(LargeItemHeader, placing) == 32);
+
+constexpr bool IsLarge(size_t key_bytes, size_t value_bytes) {
+  return SealedItemBytes(key_bytes, value_bytes) > SizeClassBytes(kSealedClassMax);
+}
+constexpr uint64_t LargeValueOffset(size_t key_bytes) {
+  return AlignUp(sizeof(LargeItemHeader) + key_bytes, 64);
+}
+
+// Where the parts of an item of either kind are, and how many bytes it has.
+constexpr uint64_t ValueOffset(size_t key_bytes, size_t value_bytes) {
+  return IsLarge(key_bytes, value_bytes) ? LargeValueOffset(key_bytes) : sizeof(ItemHeader);
+}
+constexpr uint64_t KeyOffset(size_t key_bytes, size_t value_bytes) {
+  return IsLarge(key_bytes, value_bytes) ? sizeof(LargeItemHeader)
+                                         : sizeof(ItemHeader) + value_bytes;
+}
+constexpr uint64_t ItemBytes(size_t key_bytes, size_t value_bytes) {
+  return IsLarge(key_bytes, value_bytes) ? LargeValueOffset(key_bytes) + value_bytes
+                                         : SealedItemBytes(key_bytes, value_bytes);
+}
+static_assert(SizeClassFor(ItemBytes(kKeyBytesMax, kValueBytesMax)) == kSizeClassMax);
 
 // What a copy of an item's bytes proved to be.
 enum class ItemProof : uint8_t {

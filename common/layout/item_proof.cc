@@ -6,7 +6,8 @@ ItemProof ProveOtherItem(std::span<const std::byte> copy, const ItemPlace& place
   if (copy.size() < sizeof(ItemHeader)) return ItemProof::kTorn;
   const ItemHeader header = LoadItemHeader(copy.data());
   if ((header.commit & kCommitLive) == 0) return ItemProof::kDead;
-  if (ItemBytes(header.key_bytes(), header.value_bytes) > copy.size()) return ItemProof::kTorn;
+  if (SealedItemBytes(header.key_bytes(), header.value_bytes) > copy.size())
+    return ItemProof::kTorn;
   *view = ViewOfItem(copy.data());
   // The seal uses the hash of the copy's own key bytes. If they are torn, their hash is another
   // one, and the commit word does not match.

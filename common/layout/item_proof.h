@@ -96,7 +96,8 @@ template <auto Checksum = Xxh3Unseeded>
   if (copy.size() < sizeof(ItemHeader)) return false;
   const auto key_bytes = ItemField<uint16_t>(item, offsetof(ItemHeader, expiry_and_key));
   const auto value_bytes = ItemField<uint32_t>(item, offsetof(ItemHeader, value_bytes));
-  if (key_bytes != key.size() || ItemBytes(key_bytes, value_bytes) > copy.size()) return false;
+  if (key_bytes != key.size() || SealedItemBytes(key_bytes, value_bytes) > copy.size())
+    return false;
   if (LiveCommitWord<Checksum>(item, value_bytes, seal) !=
       ItemField<uint64_t>(item, offsetof(ItemHeader, commit))) {
     return false;

@@ -12,10 +12,14 @@ namespace gannet {
 // jemalloc's size classes, so a block has exactly as many bytes as its class.
 //
 //   class   1 .. 8:   16, 32, ..., 128 bytes
-//   class   9 .. 68:  160, 192, 224, 256, 320, 384, 448, 512, ..., 4 MiB
+//   class   9 .. 85:  160, 192, 224, 256, 320, 384, 448, 512, ..., 80 MiB
 //   class   0:        none; 127: reserved as a marker for a later kind of slot
+//
+// A class also tells how the item in its block proves itself: up to kSealedClassMax (4 KiB) by a
+// checksum over header and value, above it as a large item (large_item.h).
 inline constexpr uint32_t kSizeClassNone = 0;
-inline constexpr uint32_t kSizeClassMax = 68;
+inline constexpr uint32_t kSealedClassMax = 28;
+inline constexpr uint32_t kSizeClassMax = 85;
 inline constexpr uint32_t kSizeClassMarker = 127;
 inline constexpr uint64_t kItemAlignment = 16;
 
@@ -37,7 +41,12 @@ constexpr uint64_t SizeClassBytes(uint32_t size_class) {
   return size_class < kSizeClassBytes.size() ? kSizeClassBytes[size_class] : 0;
 }
 
-// Returns the smallest class that holds `bytes`, or kSizeClassNone if none does (more than 4 MiB,
+// Returns whether blocks of this class hold large items.
+constexpr bool IsLargeClass(uint32_t size_class) {
+  return size_class > kSealedClassMax && SizeClassBytes(size_class) > 0;
+}
+
+// Returns the smallest class that holds `bytes`, or kSizeClassNone if none does (more than 80 MiB,
 // or 0).
 constexpr uint32_t SizeClassFor(uint64_t bytes) {
   if (bytes <= 128) return static_cast<uint32_t>((bytes + 15) / 16);
@@ -49,7 +58,8 @@ constexpr uint32_t SizeClassFor(uint64_t bytes) {
 }
 
 static_assert(SizeClassBytes(8) == 128 && SizeClassBytes(9) == 160 && SizeClassBytes(12) == 256);
-static_assert(SizeClassBytes(13) == 320 && SizeClassBytes(kSizeClassMax) == 4u << 20);
+static_assert(SizeClassBytes(13) == 320 && SizeClassBytes(kSizeClassMax) == 80u << 20);
+static_assert(SizeClassBytes(kSealedClassMax) == 4096 && SizeClassBytes(68) == 4u << 20);
 static_assert(SizeClassFor(129) == 9 && SizeClassFor(160) == 9 && SizeClassFor(161) == 10);
 static_assert(SizeClassFor(256) == 12 && SizeClassFor(257) == 13 && SizeClassFor(1) == 1);
 

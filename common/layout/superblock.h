@@ -11,7 +11,7 @@
 namespace gannet {
 
 inline constexpr uint64_t kSuperblockMagic = 0x314b4c4254454e47;  // "GNETBLK1", little-endian
-inline constexpr uint32_t kLayoutVersion = 2;
+inline constexpr uint32_t kLayoutVersion = 3;
 inline constexpr uint64_t kSuperblockBytes = 4096;
 
 // The region's first page: what a client must know to read the rest. It is written at start (and,

@@ -6,8 +6,8 @@
 namespace gannet {
 namespace {
 
-constexpr uint8_t kPutFlags =
-    kOnlyIfAbsent | kOnlyIfPresent | kOnlyIfVersion | kUnderLock | kValueInBuffer;
+constexpr uint8_t kPutFlags = kOnlyIfAbsent | kOnlyIfPresent | kOnlyIfVersion | kUnderLock |
+                              kValueInBuffer | kValueInSegments;
 constexpr uint8_t kModifyFlags = kOnlyIfPresent | kOnlyIfVersion | kUnderLock;
 constexpr uint8_t kKnownFlags = kPutFlags | kForce;
 
@@ -89,6 +89,24 @@ std::optional<RequestError> CheckHeader(const RequestHeader& h) {
   return CheckConditions(h, rule);
 }
 
+// Returns whether the segments hold a value of so many bytes.
+bool SegmentsHold(std::string_view segments, uint64_t value_bytes) {
+  uint64_t sum = 0;
+  for (size_t at = 0; at < segments.size(); at += sizeof(ValueSegment)) {
+    ValueSegment segment;
+    std::memcpy(&segment, segments.data() + at, sizeof(segment));
+    if (segment.bytes == 0) return false;
+    sum += segment.bytes;
+  }
+  return sum == value_bytes;
+}
+
+// Returns how many bytes follow the key.
+size_t BytesBehindKey(const RequestHeader& h) {
+  if (kRules[h.opcode].in_message == InMessage::kNothing || (h.flags & kValueInBuffer)) return 0;
+  return h.flags & kValueInSegments ? h.buffer_rkey * sizeof(ValueSegment) : h.value_bytes;
+}
+
 }  // namespace
 
 std::optional<RequestError> DecodeRequest(std::span<const std::byte> message, RequestView* view) {
@@ -96,13 +114,18 @@ std::optional<RequestError> DecodeRequest(std::span<const std::byte> message, Re
   const RequestHeader& h = view->header;
   if (auto error = CheckHeader(h)) return error;
   const size_t body = message.size() - sizeof(h);
-  const bool eager_value =
-      kRules[h.opcode].in_message != InMessage::kNothing && !(h.flags & kValueInBuffer);
-  const size_t value_bytes = eager_value ? h.value_bytes : 0;
+  const bool in_segments = (h.flags & kValueInSegments) != 0;
+  if (in_segments && ((h.flags & kValueInBuffer) || h.buffer_rkey > kValueSegmentsMax)) {
+    return Invalid("segments of a value");
+  }
+  const size_t value_bytes = BytesBehindKey(h);
   if (body != h.key_bytes + value_bytes) return Invalid("length does not match the message");
   const char* data = reinterpret_cast<const char*>(message.data()) + sizeof(h);
   view->key = {data, h.key_bytes};
   view->value = {data + h.key_bytes, value_bytes};
+  if (in_segments && !SegmentsHold(view->value, h.value_bytes)) {
+    return Invalid("segments that do not hold the value");
+  }
   return std::nullopt;
 }
 

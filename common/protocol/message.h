@@ -40,12 +40,14 @@ enum class Opcode : uint8_t {
 
 enum RequestFlag : uint8_t {
   kOnlyIfAbsent = 1 << 0,
-  kOnlyIfVersion = 1 << 1,  // expected_version must match; 0 = absent
-  kUnderLock = 1 << 2,      // lock_word must be the lock word's value; implies kOnlyIfVersion
-  kValueInBuffer = 1 << 3,  // PUT: READ the value from (buffer_address, buffer_rkey);
-                            // GET: a value too long for a reply may be written there
-  kForce = 1 << 4,          // UNLOCK: breaks the lock, whoever holds it
-  kOnlyIfPresent = 1 << 5,  // PUT, APPEND, PREPEND, INCREMENT: the key must exist
+  kOnlyIfVersion = 1 << 1,    // expected_version must match; 0 = absent
+  kUnderLock = 1 << 2,        // lock_word must be the lock word's value; implies kOnlyIfVersion
+  kValueInBuffer = 1 << 3,    // PUT: READ the value from (buffer_address, buffer_rkey);
+                              // GET: a value too long for a reply may be written there
+  kForce = 1 << 4,            // UNLOCK: breaks the lock, whoever holds it
+  kOnlyIfPresent = 1 << 5,    // PUT, APPEND, PREPEND, INCREMENT: the key must exist
+  kValueInSegments = 1 << 6,  // PUT: READ the value from the segments behind the key, in order;
+                              // buffer_rkey = how many there are
 };
 
 // Outcome of a request, one byte. The client API turns it into an absl::Status once, at its edge.
@@ -59,7 +61,8 @@ enum class ReplyStatus : uint8_t {
   kHeapFull = 6,         // no memory for the item; nothing was changed
   kInvalidArgument = 7,
   kUnimplemented = 8,
-  kBufferTooSmall = 9,  // kGet: value_bytes = what is needed
+  kBufferTooSmall = 9,  // kGet: value_bytes = what is needed; or the item is large, and the client
+                        // must READ it where `slot` says
   kTryAgain = 10,       // not applied; send it again
   kInternal = 11,       // not applied
   kIndexFull = 12,      // no slot for the key; nothing was changed
@@ -120,11 +123,21 @@ struct CounterOperands {
 };
 static_assert(sizeof(CounterOperands) == 16 && std::is_trivially_copyable_v<CounterOperands>);
 
+// A piece of the value of a PUT, in the client's memory.
+struct ValueSegment {
+  uint64_t address;
+  uint32_t rkey;
+  uint32_t bytes;  // not 0
+};
+static_assert(sizeof(ValueSegment) == 16 && std::is_trivially_copyable_v<ValueSegment>);
+// With the longest key they fit into a message.
+inline constexpr uint32_t kValueSegmentsMax = 64;
+
 // A decoded message; the views point into the caller's private copy.
 struct RequestView {
   RequestHeader header;
   std::string_view key;
-  std::string_view value;  // empty when the value is in a buffer
+  std::string_view value;  // empty when the value is in a buffer; the segments if it is in those
 };
 struct ReplyView {
   ReplyHeader header;

@@ -149,6 +149,22 @@ absl::StatusOr<Handle<ibv_mr>> RegisterMemory(ibv_pd* pd, std::span<std::byte> m
   return mr;
 }
 
+absl::StatusOr<Handle<ibv_mr>> RegisterDmabufMemory(ibv_pd* pd, int fd, uint64_t offset,
+                                                    uint64_t bytes, RemoteAccess access) {
+  Handle<ibv_mr> mr(ibv_reg_dmabuf_mr(pd, offset, bytes, /*iova=*/0, fd, AccessFlags(access)));
+  if (mr != nullptr) return mr;
+  if (errno == EOPNOTSUPP || errno == ENOSYS) {
+    return absl::UnimplementedError(
+        "the device cannot register dma-bufs; that takes a NIC and a driver with peer memory "
+        "(mlx5 and others, kernel 5.12), and a GPU that exports its memory");
+  }
+  if (errno == EBADF || errno == EINVAL) {
+    return absl::InvalidArgumentError("not a dma-buf of so many bytes");
+  }
+  return LastErrnoStatusOfPinning(
+      absl::StrCat("cannot register ", (bytes + 1023) >> 10, " KiB of a dma-buf with the device"));
+}
+
 absl::StatusOr<RegisteredBuffer> RegisteredBuffer::Create(ibv_pd* pd, uint64_t bytes,
                                                           RemoteAccess access) {
   RegisteredBuffer buffer;

@@ -97,6 +97,12 @@ enum class RemoteAccess : uint8_t {
 absl::StatusOr<Handle<ibv_mr>> RegisterMemory(ibv_pd* pd, std::span<std::byte> memory,
                                               RemoteAccess access);
 
+// Registers `bytes` of a dma-buf: memory of a device, such as a GPU, which the CPU need not be able
+// to address. Work requests name its first byte as address 0. Unimplemented: the device, or its
+// driver, cannot. InvalidArgument: the descriptor is no dma-buf.
+absl::StatusOr<Handle<ibv_mr>> RegisterDmabufMemory(ibv_pd* pd, int fd, uint64_t offset,
+                                                    uint64_t bytes, RemoteAccess access);
+
 // A buffer with its own memory and MR: message buffers, READ sinks, lent values. Memory that peers
 // may only READ is shared memory, so that on softverbs they READ it without this process's CPU.
 struct RegisteredBuffer {

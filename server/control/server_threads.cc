@@ -87,6 +87,7 @@ void ServerThreads::RunWorker(Worker* worker) {
     const Now now = clock_.Read();
     if (poll_began_ns != 0) NoteSlowPoll(worker, poll_began_ns, now.monotonic_ns);
     poll_began_ns = 0;
+    if (beat_ns_ != 0) pulses_.Turn(worker->index(), now.monotonic_ns);
     const Worker::Activity activity = worker->Poll(now);
     if (activity == Worker::Activity::kRequests) wait.Came();
     if (activity != Worker::Activity::kNone) {
@@ -97,6 +98,7 @@ void ServerThreads::RunWorker(Worker* worker) {
     if (!SleepWorker(worker, &wait)) break;
   }
   if (!worker->closed()) worker_failed_.store(true, std::memory_order_relaxed);
+  pulses_.Rest(worker->index());
   running_.fetch_sub(1, std::memory_order_release);
 }
 
@@ -107,6 +109,7 @@ bool ServerThreads::SleepWorker(Worker* worker, WorkerWait* wait) {
   if (late == Worker::Activity::kRequests) wait->Came();
   if (late != Worker::Activity::kNone || worker->closed()) return true;
   pollfd fds[] = {{worker->completion_fd(), POLLIN, 0}, {worker->inbox().fd(), POLLIN, 0}};
+  pulses_.Rest(worker->index());
   WaitUntil(fds, worker->deadline_ns());
   worker->Woken();
   return true;
@@ -123,10 +126,17 @@ void ServerThreads::NoteSlowPoll(const Worker* worker, int64_t began_ns, int64_t
 }
 
 bool ServerThreads::SleepControl(bool stopping) {
-  const int64_t deadline_ns = stopping ? ServerNs() + kStopPollNs : server_->deadline_ns();
+  int64_t deadline_ns = stopping ? ServerNs() + kStopPollNs : server_->deadline_ns();
+  if (beat_ns_ != 0) deadline_ns = std::min(deadline_ns, next_beat_ns_);
   pollfd fds[] = {{server_->fd(), POLLIN, 0}, {stopping ? -1 : stop_fd_, POLLIN, 0}};
   WaitUntil(fds, deadline_ns);
   return fds[1].revents != 0;
+}
+
+void ServerThreads::Beat(int64_t now_ns) {
+  if (beat_ns_ == 0 || now_ns < next_beat_ns_) return;
+  next_beat_ns_ = now_ns + beat_ns_;
+  if (pulses_.AllBeat(now_ns, beat_ns_)) options_.supervisor->Alive();
 }
 
 void ServerThreads::RunControl() {
@@ -139,10 +149,12 @@ void ServerThreads::RunControl() {
     const Now now = clock_.Read();
     while (server_->Poll(now)) {
     }
+    Beat(now.monotonic_ns);
     const bool failed = !server_->status().ok() || worker_failed_.load(std::memory_order_relaxed);
     if (!stopping && (SleepControl(false) || failed)) {
       stopping = true;
       give_up_ns = now.monotonic_ns + kStopNsMax;
+      if (options_.supervisor != nullptr) options_.supervisor->Stopping();
       server_->BeginStop();
     } else if (stopping) {
       SleepControl(true);

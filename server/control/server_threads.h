@@ -9,6 +9,8 @@
 
 #include "absl/status/statusor.h"
 #include "server/control/server.h"
+#include "server/control/supervisor.h"
+#include "server/control/worker_pulses.h"
 #include "server/control/worker_wait.h"
 
 namespace gannet {
@@ -20,6 +22,9 @@ class ServerThreads {
   struct Options {
     int64_t busy_poll_ns = 100'000;
     ServerClock::Source time = {};  // where the server's clock comes from
+    // Hears that the server stops, and while none of its threads hangs, that it is alive. Must
+    // outlive the threads. nullptr: nobody.
+    const Supervisor* supervisor = nullptr;
   };
 
   // Starts to serve. ResourceExhausted: no file descriptor.
@@ -41,7 +46,9 @@ class ServerThreads {
       : server_(std::move(server)),
         options_(options),
         clock_(ServerClock::Start(options.time)),
-        stop_fd_(stop_fd) {}
+        beat_ns_(options.supervisor == nullptr ? 0 : options.supervisor->beat_ns()),
+        stop_fd_(stop_fd),
+        pulses_(server_->workers().size()) {}
 
   void RunControl();
   void RunWorker(Worker* worker);
@@ -51,11 +58,16 @@ class ServerThreads {
   void NoteSlowPoll(const Worker* worker, int64_t began_ns, int64_t ended_ns);
   // True: the stop was asked for.
   bool SleepControl(bool stopping);
+  // Tells the supervisor that the server is alive, if it is time to do so and no worker hangs.
+  void Beat(int64_t now_ns);
 
   const std::unique_ptr<Server> server_;
   const Options options_;
   const ServerClock clock_;
-  const int stop_fd_;  // an eventfd; readable once a stop was requested
+  const int64_t beat_ns_;  // of the supervisor; 0: nobody watches, and no turns are noted
+  const int stop_fd_;      // an eventfd; readable once a stop was requested
+  WorkerPulses pulses_;
+  int64_t next_beat_ns_ = 0;  // the control thread's
   // Workers that still run. Release by a worker as the last thing it does, acquire by the control
   // thread before it takes the worker's state for final.
   std::atomic<size_t> running_{0};

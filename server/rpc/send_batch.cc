@@ -67,7 +67,7 @@ ReplyHeader* SendBatch::AddHeaderInBuffer(ServerConnection* connection) {
 bool SendBatch::AddRead(ServerConnection* connection, const ibv_sge& sge, uint64_t address,
                         uint32_t rkey) {
   Entry* entry = Add(connection, IBV_WR_RDMA_READ, connection->send_flags,
-                     {Resource::Kind::kRead, 0}, /*signaled=*/true);
+                     {Resource::Kind::kRead, sge.length}, /*signaled=*/true);
   if (entry == nullptr) return false;
   entry->sge = sge;
   entry->request.send_flags &= ~unsigned{IBV_SEND_FENCE};  // READs complete in order among READs

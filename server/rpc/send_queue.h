@@ -13,7 +13,7 @@ namespace gannet {
 struct Resource {
   enum class Kind : uint8_t { kNothing, kReplyBuffer, kStaging, kRead };
   Kind kind = Kind::kNothing;
-  uint32_t index = 0;  // of the buffer in its pool
+  uint32_t index = 0;  // of the buffer in its pool; of a READ, its bytes
 };
 
 // Keeps account of one queue pair's send queue: how many of its places are taken, and which

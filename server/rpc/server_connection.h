@@ -18,11 +18,18 @@
 
 namespace gannet {
 
-// A PUT whose value the server READs out of the client's buffer.
+// A PUT whose value the server READs out of the client's memory, piece by piece and in order.
 struct LargePut {
+  uint32_t value_bytes() const { return header.value_bytes; }
+
   RequestHeader header;
   std::string key;
-  // The value's destination, once its READ is posted: one of these two.
+  std::vector<ValueSegment> segments;  // where the value is
+  size_t segment = 0;                  // the one that the next piece is in
+  uint32_t segment_posted = 0;         // bytes of that one
+  uint32_t posted = 0;                 // bytes of the value whose READs are posted
+  uint32_t arrived = 0;                // bytes whose READs completed, or were flushed
+  // The value's destination, once its first READ is posted: one of these two.
   std::optional<Store::Reservation> reservation;
   std::optional<uint32_t> buffer;  // the heap is full, and this replaces an item of its size
 };
@@ -100,12 +107,14 @@ struct ServerConnection {
   uint32_t unanswered = 0;
   uint32_t answers_in_chain = 0;
   std::vector<uint64_t> in_progress;  // at most `credits`
-  // Large PUTs whose READs are posted (at most rdma->depth().issued), and those that wait, in the
-  // order of their READs. These are lists because an empty list takes no memory, and most are
-  // empty.
+  // Large PUTs of which READs are in flight, and those that wait, in the order of their READs. Only
+  // the last of the former has READs that are still to be posted. These are lists because an empty
+  // list takes no memory, and most are empty.
   std::list<LargePut> puts_reading;
   std::list<LargePut> puts_waiting;
   std::list<LargeGet> gets_waiting;
+  uint32_t reads_in_flight = 0;  // at most rdma->depth().issued
+  uint32_t read_bytes_in_flight = 0;
 
   // The memory that the server keeps for it while no large value is on its way, by our own account.
   // The queue pair and the cm id belong to the device.

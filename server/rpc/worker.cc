@@ -21,6 +21,9 @@ constexpr int64_t kFlushNsMax = 10'000'000'000;
 // While there are connections, so many Ticks run within the time after which a silent peer is dead.
 // So the worker notices if it was stalled for a part of that time.
 constexpr int64_t kTicksPerSilence = 3;
+// No other value is as long and still passes through a buffer: large ones are READ straight into
+// their items, and never overwritten or sent.
+constexpr uint32_t kStagingBytes = SizeClassBytes(kSealedClassMax);
 
 SessionTable::Options SessionOptions(const Worker::Options& options, const Node& node) {
   return {.credits = options.credits,
@@ -67,9 +70,9 @@ absl::Status Worker::CreateQueues() {
   GANNET_ASSIGN_OR_RETURN(replies_,
                           BufferPool::Create(node_->pd, options_.reply_buffers, kMessageBytesMax));
   GANNET_ASSIGN_OR_RETURN(staging_,
-                          BufferPool::Create(node_->pd, options_.staging_buffers, kValueBytesMax));
-  GANNET_ASSIGN_OR_RETURN(
-      replacing_, BufferPool::Create(node_->pd, options_.replacing_buffers, kValueBytesMax));
+                          BufferPool::Create(node_->pd, options_.staging_buffers, kStagingBytes));
+  GANNET_ASSIGN_OR_RETURN(replacing_,
+                          BufferPool::Create(node_->pd, options_.replacing_buffers, kStagingBytes));
   return absl::OkStatus();
 }
 

@@ -57,8 +57,9 @@ class Worker {
     uint32_t receives = 1024;
     uint32_t reply_buffers = 512;
     uint32_t lock_requests_max = 1024;  // locks by RPC that wait for a compare-and-swap
-    // Buffers for the longest value. They bound the long GETs by RPC, and the PUTs that replace an
-    // item in a full heap, that run at once.
+    // Buffers for values that are too long for a message, but whose items are not large. They bound
+    // the GETs of such values by RPC, and the PUTs that overwrite an item in a full heap, that run
+    // at once.
     uint32_t staging_buffers = 4;
     uint32_t replacing_buffers = 2;
     int64_t session_grace_ns = 30'000'000'000;
@@ -211,7 +212,11 @@ class Worker {
 
   // worker_large.cc: values too long for a message.
   void BeginLargePut(ServerConnection* connection, const RequestView& request);
+  // Posts READs of values, as many as may be in flight.
   void PostReads(ServerConnection* connection);
+  // Returns the PUT that is to be READ next, or nullptr if there is none now.
+  LargePut* NextToRead(ServerConnection* connection);
+  void PostPiece(ServerConnection* connection, LargePut* put);
   // Finds the memory for the value of a PUT.
   enum class Sink : uint8_t { kFound, kWait, kNone };
   Sink FindSink(ServerConnection* connection, LargePut* put);
@@ -219,7 +224,7 @@ class Worker {
   // Continues PUTs that waited for a buffer.
   void ServeReplacing();
   WriteOutcome Commit(const LargePut& put);
-  void OnRead(ServerConnection* connection, bool ok);
+  void OnRead(ServerConnection* connection, uint32_t bytes, bool ok);
   void BeginLargeGet(ServerConnection* connection, const RequestView& request);
   // Serves one GET of each connection, in turn.
   void ServeLargeGets();

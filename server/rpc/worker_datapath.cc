@@ -16,13 +16,16 @@ bool IsHeartbeat(const RequestHeader& header) {
   return header.opcode == static_cast<uint8_t>(Opcode::kHeartbeat);
 }
 
-bool ValueInBuffer(const RequestHeader& header) {
-  return (header.flags & kValueInBuffer) != 0 && header.value_bytes > 0;
+// Returns true if the server must READ the value.
+bool ValueElsewhere(const RequestHeader& header) {
+  return (header.flags & (kValueInBuffer | kValueInSegments)) != 0 && header.value_bytes > 0;
 }
 
-// Returns true if the client named a buffer that is long enough for the value.
+// Returns true if the client named a buffer that is long enough for the value, and the item is not
+// large. Clients READ large items themselves, wherever the reply says they are.
 bool FitsBuffer(const RequestHeader& header, const ReplyHeader& reply) {
-  return (header.flags & kValueInBuffer) != 0 && header.value_bytes >= reply.value_bytes;
+  return (header.flags & kValueInBuffer) != 0 && header.value_bytes >= reply.value_bytes &&
+         !IsLargeClass(Slot(reply.slot).size_class());
 }
 
 }  // namespace
@@ -143,7 +146,7 @@ void Worker::Release(ServerConnection* connection, Resource resource, bool ok) {
       --connection->staging_buffers;
       break;
     case Resource::Kind::kRead:
-      OnRead(connection, ok);
+      OnRead(connection, resource.index, ok);
       break;
   }
 }
@@ -177,7 +180,7 @@ void Worker::OnRequest(ServerConnection* connection, const RequestView& request)
   }
   switch (static_cast<Opcode>(request.header.opcode)) {
     case Opcode::kPut:
-      if (ValueInBuffer(request.header)) return BeginLargePut(connection, request);
+      if (ValueElsewhere(request.header)) return BeginLargePut(connection, request);
       return Execute(connection, request);
     case Opcode::kLock:
     case Opcode::kUnlock:

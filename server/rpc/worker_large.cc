@@ -1,12 +1,31 @@
 #include <algorithm>
+#include <cstring>
+#include <list>
 #include <utility>
+#include <vector>
 
 #include "server/rpc/worker.h"
 
 namespace gannet {
 
-// A value takes one READ or one WRITE: kValueBytesMax is far below what every device carries in one
-// message.
+namespace {
+
+// A long value is READ in pieces, so that the worker serves other requests meanwhile. Several
+// pieces are in flight, so that the wire does not wait for the worker.
+constexpr uint32_t kPieceBytes = 256 << 10;
+constexpr uint32_t kReadBytesInFlightMax = 4 * kPieceBytes;  // of a connection
+
+std::vector<ValueSegment> SegmentsOf(const RequestView& request) {
+  const RequestHeader& header = request.header;
+  if (header.flags & kValueInBuffer) {
+    return {{header.buffer_address, header.buffer_rkey, header.value_bytes}};
+  }
+  std::vector<ValueSegment> segments(request.value.size() / sizeof(ValueSegment));
+  std::memcpy(segments.data(), request.value.data(), segments.size() * sizeof(ValueSegment));
+  return segments;
+}
+
+}  // namespace
 
 void Worker::BeginLargePut(ServerConnection* connection, const RequestView& request) {
   BeginLong(connection, request.header);
@@ -14,36 +33,65 @@ void Worker::BeginLargePut(ServerConnection* connection, const RequestView& requ
     // The client asked for a connection without READs.
     return AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kInvalidArgument));
   }
-  connection->puts_waiting.push_back({.header = request.header, .key = std::string(request.key)});
+  connection->puts_waiting.push_back(
+      {.header = request.header, .key = std::string(request.key), .segments = SegmentsOf(request)});
   PostReads(connection);
 }
 
 void Worker::PostReads(ServerConnection* connection) {
-  const size_t depth = connection->rdma->depth().issued;
-  while (!connection->closing && !connection->puts_waiting.empty() &&
-         connection->puts_reading.size() < depth) {
+  const uint32_t depth = connection->rdma->depth().issued;
+  while (!connection->closing && connection->reads_in_flight < depth &&
+         connection->read_bytes_in_flight < kReadBytesInFlightMax) {
+    LargePut* put = NextToRead(connection);
+    if (put == nullptr) return;
+    PostPiece(connection, put);
+  }
+}
+
+LargePut* Worker::NextToRead(ServerConnection* connection) {
+  std::list<LargePut>& reading = connection->puts_reading;
+  if (!reading.empty() && reading.back().posted < reading.back().value_bytes()) {
+    return &reading.back();
+  }
+  while (!connection->puts_waiting.empty()) {
     // Reserve only now, so that waiting requests take nothing from the heap.
     const Sink found = FindSink(connection, &connection->puts_waiting.front());
-    if (found == Sink::kWait) return;
-    LargePut put = std::move(connection->puts_waiting.front());
+    if (found == Sink::kWait) return nullptr;
+    if (found == Sink::kFound) {
+      reading.splice(reading.end(), connection->puts_waiting, connection->puts_waiting.begin());
+      return &reading.back();
+    }
+    const RequestHeader header = connection->puts_waiting.front().header;
     connection->puts_waiting.pop_front();
-    if (found == Sink::kNone) {
-      AnswerLong(connection, ReplyTo(put.header, ReplyStatus::kHeapFull));
-      continue;
-    }
-    const uint32_t bytes = put.header.value_bytes;
-    const ibv_sge sge = put.buffer
-                            ? replacing_.Sge(*put.buffer, bytes)
-                            : ibv_sge{reinterpret_cast<uint64_t>(put.reservation->value.data()),
-                                      bytes, node_->region_lkey};
-    const uint64_t address = put.header.buffer_address;
-    const uint32_t rkey = put.header.buffer_rkey;
-    connection->puts_reading.push_back(std::move(put));
-    if (!batch_.AddRead(connection, sge, address, rkey)) {
-      GiveSink(connection->puts_reading.back());
-      connection->puts_reading.pop_back();
-    }
+    AnswerLong(connection, ReplyTo(header, ReplyStatus::kHeapFull));
   }
+  return nullptr;
+}
+
+void Worker::PostPiece(ServerConnection* connection, LargePut* put) {
+  const ValueSegment& segment = put->segments[put->segment];
+  const uint32_t bytes = std::min(segment.bytes - put->segment_posted, kPieceBytes);
+  ibv_sge sge{0, bytes, node_->region_lkey};
+  if (put->buffer) {
+    sge = replacing_.Sge(*put->buffer, put->value_bytes());
+    sge.addr += put->posted;
+    sge.length = bytes;
+  } else {
+    sge.addr = reinterpret_cast<uint64_t>(put->reservation->value.data()) + put->posted;
+  }
+  if (!batch_.AddRead(connection, sge, segment.address + put->segment_posted, segment.rkey)) {
+    // The connection is closing. What is in flight of this PUT keeps its memory (OnRead).
+    if (put->arrived < put->posted) return;
+    GiveSink(*put);
+    return connection->puts_reading.pop_back();
+  }
+  ++connection->reads_in_flight;
+  connection->read_bytes_in_flight += bytes;
+  put->posted += bytes;
+  put->segment_posted += bytes;
+  if (put->segment_posted < segment.bytes) return;
+  ++put->segment;
+  put->segment_posted = 0;
 }
 
 Worker::Sink Worker::FindSink(ServerConnection* connection, LargePut* put) {
@@ -76,10 +124,19 @@ void Worker::ServeReplacing() {
   }
 }
 
-void Worker::OnRead(ServerConnection* connection, bool ok) {
-  const LargePut put = std::move(connection->puts_reading.front());
+// READs complete in the order in which they were posted. So this one is of the oldest PUT. After
+// it, something of each PUT in puts_reading is still in flight, or PostReads posts more, or the
+// connection is closing.
+void Worker::OnRead(ServerConnection* connection, uint32_t bytes, bool ok) {
+  --connection->reads_in_flight;
+  connection->read_bytes_in_flight -= bytes;
+  LargePut& oldest = connection->puts_reading.front();
+  oldest.arrived += bytes;
+  const bool given_up = !ok || connection->closing;
+  if (oldest.arrived < (given_up ? oldest.posted : oldest.value_bytes())) return;
+  const LargePut put = std::move(oldest);
   connection->puts_reading.pop_front();
-  if (!ok || connection->closing) return GiveSink(put);
+  if (given_up) return GiveSink(put);
   AnswerLong(connection, ReplyOfWrite(put.header, Commit(put)));
 }
 
@@ -128,8 +185,8 @@ void Worker::ServeNextLargeGet(ServerConnection* connection) {
 }
 
 bool Worker::ServeLargeGet(ServerConnection* connection, const LargeGet& get, uint32_t staging) {
-  const std::span<std::byte> room =
-      staging_.Bytes(staging).first(std::min<size_t>(get.header.value_bytes, kValueBytesMax));
+  const std::span<std::byte> room = staging_.Bytes(staging).first(
+      std::min<size_t>(get.header.value_bytes, SizeClassBytes(kSealedClassMax)));
   // Look up again: the value may have changed or been deleted meanwhile.
   ReplyHeader reply = ReplyOfRead(get.header, node_->store->Get(get.key, room, now_.wall_ms));
   if (reply.status != static_cast<uint8_t>(ReplyStatus::kOk)) {

@@ -25,7 +25,7 @@ inline constexpr size_t kInPlaceBytesMax = 1024;
 
 // Marks a block's item as dead. Nobody sees this store before the earlier stores of this thread (or
 // of one that handed the block over). Content that is stored afterwards needs no such care, because
-// no mixture of two contents passes the checksum.
+// no mixture of two contents passes the checksum. Large items need it (large_writer.h).
 inline void StoreDead(std::byte* block) { StoreWordRelease(block, 0); }
 // Makes a dead item's content live. Nobody sees the commit word before the content.
 inline void StoreLive(std::byte* block, uint64_t live_commit) {
@@ -42,14 +42,16 @@ inline void StoreHeader(std::byte* block, const ItemHeader& header) {
 }
 // Stores the value and keeps the bytes behind it. Those are the key, if an item is updated in place
 // with a value of the same length.
-[[gnu::always_inline]] inline void StoreValue(std::byte* block, std::string_view value) {
-  std::byte* at = block + sizeof(ItemHeader);
+[[gnu::always_inline]] inline void StoreValueAt(std::byte* at, std::string_view value) {
   const size_t whole = value.size() & ~size_t{7};
   StoreWords(at, value.data(), whole);
   if (whole == value.size()) return;
   uint64_t word = LoadWord(at + whole);
   std::memcpy(&word, value.data() + whole, value.size() - whole);
   StoreWord(at + whole, word);
+}
+[[gnu::always_inline]] inline void StoreValue(std::byte* block, std::string_view value) {
+  StoreValueAt(block + sizeof(ItemHeader), value);
 }
 // Stores the key behind a value of `value_bytes`. Call it after StoreValue, because value and key
 // may share a word.

@@ -87,7 +87,7 @@ ItemHeader Store::LoadHeader(Slot slot) const {
 
 KeyHash Store::KeyHashAt(Slot slot) const {
   const ItemHeader header = LoadHeader(slot);
-  const char* key = KeyAt(Block(slot.offset()), header.value_bytes);
+  const char* key = KeyOfItem(Block(slot.offset()), header.key_bytes(), header.value_bytes);
   return KeyHash::Of({key, header.key_bytes()}, superblock_.hash_seed);
 }
 
@@ -105,7 +105,8 @@ ReadOutcome Store::Get(std::string_view key, std::span<std::byte> value_out, uin
   if (header.value_bytes > value_out.size()) {
     outcome.status = ReplyStatus::kBufferTooSmall;
   } else {
-    std::copy_n(block + sizeof(header), header.value_bytes, value_out.data());
+    std::copy_n(block + ValueOffset(header.key_bytes(), header.value_bytes), header.value_bytes,
+                value_out.data());
   }
   return outcome;
 }

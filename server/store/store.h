@@ -66,7 +66,10 @@ struct ReadOutcome {
 //   2. A block is freed only after its slot has changed and the bucket's checksum is published.
 //   3. A refused write changes nothing, even if heap or index are full.
 //   4. A write that replaces an item by one of the same size class or a smaller one is never
-//      refused for lack of room. If there is no other block, the new item overwrites the old one.
+//      refused for lack of room, unless the old item is large (common/layout/item.h). If there is
+//      no other block, the new item overwrites the old one.
+//   5. A large item's block holds nothing but its value, from the moment when it is live until its
+//      commit word is dead. So large items are replaced out of place only.
 //
 // Thread safety: all methods may be called from any thread. A change holds the lock of its key's
 // range of buckets, from the load of its lock word to its end. Keys of different ranges are handled
@@ -89,7 +92,7 @@ class Store {
 
   // A block of the heap into which the NIC or the CPU brings a value, before any client takes it
   // for an item. Must be passed to CommitPut or Abandon. Clients may still READ its bytes through a
-  // stale location, so the CPU must write the value by StoreValue (item_writer.h).
+  // stale location, so the CPU must write the value by StoreValueAt (item_writer.h).
   struct Reservation {
     uint64_t offset = 0;         // of the item from the region's base
     std::span<std::byte> value;  // where the value goes
@@ -244,6 +247,7 @@ class Store {
                        const WriteConditions& conditions, uint64_t now_ms);
   WriteOutcome PutOverOld(std::string_view key, std::string_view value, ItemAttributes attributes,
                           const WriteConditions& conditions, uint64_t now_ms);
+  static bool MayOverwrite(const Current& current, uint32_t size_class);
   // Makes pending content the key's item, and frees the old block. If the index has no room, frees
   // the pending block instead.
   WriteOutcome Install(KeyHash hash, const Current& current, const Pending& pending,
@@ -274,6 +278,8 @@ class Store {
   bool MoveBelow(const Index::Found& found, const std::byte* end, uint32_t size_class,
                  Holes* holes);
   void Move(const Index::Found& found, std::byte* to, uint32_t size_class);
+  // Copies the item to another block, where it is dead, and returns its live commit word there.
+  uint64_t CopyItem(Slot slot, std::byte* to);
   uint64_t NextVersion() { return next_version_.fetch_add(1, std::memory_order_relaxed); }
   ItemHeader NewHeader(size_t key_bytes, size_t value_bytes, ItemAttributes attributes);
 

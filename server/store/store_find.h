@@ -19,11 +19,17 @@ inline const char* KeyAt(const std::byte* block, uint32_t value_bytes) {
   return reinterpret_cast<const char*>(block) + sizeof(ItemHeader) + value_bytes;
 }
 
+// Of an item of either kind.
+inline const char* KeyOfItem(const std::byte* block, uint32_t key_bytes, uint32_t value_bytes) {
+  return reinterpret_cast<const char*>(block) + KeyOffset(key_bytes, value_bytes);
+}
+
 // Items change only under the lock that the caller holds, so they may be read as plain memory.
 inline bool Store::IsKey(const std::byte* block, std::string_view key) {
   const uint64_t expiry_and_key = LoadWord(block + offsetof(ItemHeader, expiry_and_key));
-  return (expiry_and_key & 0xffff) == key.size() &&
-         SameBytes(KeyAt(block, ValueBytes(block)), key.data(), key.size());
+  const uint32_t key_bytes = expiry_and_key & 0xffff;
+  return key_bytes == key.size() &&
+         SameBytes(KeyOfItem(block, key_bytes, ValueBytes(block)), key.data(), key.size());
 }
 
 // `now_ms` may be older than the request. So an item that is alive by it is looked at again by the

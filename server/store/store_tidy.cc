@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "server/store/item_writer.h"
+#include "server/store/large_writer.h"
 #include "server/store/store_find.h"
 
 namespace gannet {
@@ -15,6 +16,8 @@ constexpr size_t kCompactHomesPerStep = 1024;
 constexpr size_t kMovesPerStep = 256;
 // The most that is moved under one lock.
 constexpr uint64_t kMovedBytesPerLock = 256 << 10;
+// Longer items stay where they are: to move one would hold up its key's writers for too long.
+constexpr uint64_t kMovedItemBytesMax = 2 << 20;
 // The most work that a write without room does before it is refused.
 constexpr int kSweepsPerWrite = 64;
 constexpr size_t kSweepHomesPerSweep = 16;
@@ -170,6 +173,7 @@ size_t Store::CompactHome(uint64_t home, Holes* holes, bool* again) {
 
 uint64_t Store::MoveDown(const Index::Found& found, Holes* holes) {
   const uint32_t old_class = found.slot.size_class();
+  if (SizeClassBytes(old_class) > kMovedItemBytesMax) return 0;
   if (oversized_bytes_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     const ItemHeader header = LoadHeader(found.slot);
     const uint32_t size_class = SizeClassFor(ItemBytes(header.key_bytes(), header.value_bytes));
@@ -200,20 +204,33 @@ bool Store::MoveBelow(const Index::Found& found, const std::byte* end, uint32_t 
 }
 
 // Works as a replacement out of place (docs/consistency.md), with the present content and version.
-// The commit word covers them and the place, and only the place changes.
 void Store::Move(const Index::Found& found, std::byte* to, uint32_t size_class) {
   const uint64_t old_offset = found.slot.offset();
   const uint64_t new_offset = to - region_.data();
-  const std::byte* old = Block(old_offset);
-  const ItemHeader header = LoadHeader(found.slot);
-  constexpr size_t kCommitBytes = sizeof(header.commit);
-  StoreDead(to);
-  StoreWords(to + kCommitBytes, old + kCommitBytes,
-             ItemBytes(header.key_bytes(), header.value_bytes) - kCommitBytes);
+  const uint64_t live_commit = CopyItem(found.slot, to);
   StoreDead(Block(old_offset));
-  StoreLive(to, Resealed(header.commit, old_offset, new_offset));
+  StoreLive(to, live_commit);
   index_.Replace(found.place, Slot::Of(found.slot.tag(), size_class, new_offset));
   FreeBlock(old_offset, found.slot.size_class());
+}
+
+// The commit word covers content and place. Of a sealed item only the place changes. A large item
+// gets a new placing too: it may come back to a block that held other content meanwhile, and must
+// not have the same commit word there again.
+uint64_t Store::CopyItem(Slot slot, std::byte* to) {
+  const std::byte* from = Block(slot.offset());
+  const uint64_t new_offset = to - region_.data();
+  const ItemHeader header = LoadHeader(slot);
+  constexpr size_t kCommitBytes = sizeof(header.commit);
+  StoreDeadFirst(to);
+  StoreWords(to + kCommitBytes, from + kCommitBytes,
+             ItemBytes(header.key_bytes(), header.value_bytes) - kCommitBytes);
+  if (!IsLargeClass(slot.size_class())) {
+    return Resealed(header.commit, slot.offset(), new_offset);
+  }
+  const LargeItemHeader large{header, NextVersion()};
+  StoreWord(to + offsetof(LargeItemHeader, placing), large.placing);
+  return LiveCommitWordOf(large, ItemSeal(KeyHashAt(slot), PlaceAt(new_offset)));
 }
 
 }  // namespace gannet

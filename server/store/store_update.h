@@ -31,7 +31,7 @@ template <class Flags>
 [[gnu::always_inline]] inline bool Store::UpdateInPlace(const Guess& guess, std::string_view key,
                                                         std::string_view value, Flags&& flags,
                                                         Update* update) {
-  if (ItemBytes(key.size(), value.size()) > kInPlaceBytesMax) [[unlikely]]
+  if (SealedItemBytes(key.size(), value.size()) > kInPlaceBytesMax) [[unlikely]]
     return false;
   const Index::BucketLock lock(index_, guess.home);
   const Slot slot = Index::LoadGuessed(guess.slot);

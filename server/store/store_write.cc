@@ -5,6 +5,7 @@
 
 #include "common/layout/key_hash_inline.h"
 #include "server/store/item_writer.h"
+#include "server/store/large_writer.h"
 #include "server/store/store_find.h"
 
 namespace gannet {
@@ -96,7 +97,7 @@ WriteOutcome Store::PutChanged(KeyHash hash, std::string_view key, std::string_v
 WriteOutcome Store::Put(std::string_view key, std::string_view value, ItemAttributes attributes,
                         const WriteConditions& conditions, uint64_t now_ms) {
   if (!WithinLimits(key, value.size())) return {.status = ReplyStatus::kInvalidArgument};
-  if (ItemBytes(key.size(), value.size()) <= kInPlaceBytesMax) {
+  if (SealedItemBytes(key.size(), value.size()) <= kInPlaceBytesMax) {
     const KeyHash hash = InlineKeyHash(key, superblock_.hash_seed);
     Index::Lock lock(index_, hash);
     const Current current = FindCurrent(hash, key, now_ms);
@@ -118,12 +119,12 @@ WriteOutcome Store::PutLong(std::string_view key, std::string_view value, ItemAt
   const std::optional<Reservation> reservation =
       Reserve(key, static_cast<uint32_t>(value.size()), now_ms);
   if (!reservation) return PutOverOld(key, value, attributes, conditions, now_ms);
-  StoreValue(Block(reservation->offset), value);
+  StoreValueAt(reservation->value.data(), value);
   return CommitPut(*reservation, key, attributes, conditions, now_ms);
 }
 
-// Writes the new item over the old one. If it is long, readers see it half-written more often, and
-// look again.
+// Writes the new item over the old one, unless either is large. Readers see it half-written more
+// often, and look again.
 WriteOutcome Store::PutOverOld(std::string_view key, std::string_view value,
                                ItemAttributes attributes, const WriteConditions& conditions,
                                uint64_t now_ms) {
@@ -133,7 +134,7 @@ WriteOutcome Store::PutOverOld(std::string_view key, std::string_view value,
   const Current current = FindCurrent(hash, key, now_ms);
   const WriteOutcome checked = Check(hash, current, conditions);
   if (checked.status != ReplyStatus::kOk) return checked;
-  if (!current.there() || current.slot.size_class() < size_class) {
+  if (!MayOverwrite(current, size_class)) {
     refused_heap_full_.fetch_add(1, std::memory_order_relaxed);
     return {.status = ReplyStatus::kHeapFull};
   }
@@ -144,14 +145,18 @@ WriteOutcome Store::PutOverOld(std::string_view key, std::string_view value,
   return PutInPlace(hash, key, value, attributes, current);
 }
 
+// The kind of an item follows from its block's class. So nothing else may be written into a large
+// item's block, and a large item is never changed where it is.
+bool Store::MayOverwrite(const Current& current, uint32_t size_class) {
+  return current.there() && size_class <= current.slot.size_class() &&
+         current.slot.size_class() <= kSealedClassMax;
+}
+
 bool Store::FitsOld(std::string_view key, uint32_t value_bytes, uint64_t now_ms) {
   const KeyHash hash = KeyHash::Of(key, superblock_.hash_seed);
   Index::Lock lock(index_, hash);
   const Current current = FindCurrent(hash, key, now_ms);
-  if (current.there() &&
-      current.slot.size_class() >= SizeClassFor(ItemBytes(key.size(), value_bytes))) {
-    return true;
-  }
+  if (MayOverwrite(current, SizeClassFor(ItemBytes(key.size(), value_bytes)))) return true;
   refused_heap_full_.fetch_add(1, std::memory_order_relaxed);
   return false;
 }
@@ -174,9 +179,9 @@ std::optional<Store::Reservation> Store::Reserve(std::string_view key, uint32_t 
   const uint32_t size_class = SizeClassFor(ItemBytes(key.size(), value_bytes));
   std::byte* block = AllocateOrMakeRoom(size_class, now_ms);
   if (block == nullptr) return std::nullopt;
-  StoreDead(block);
+  StoreDeadFirst(block);
   return Reservation{static_cast<uint64_t>(block - region_.data()),
-                     {block + sizeof(ItemHeader), value_bytes},
+                     {block + ValueOffset(key.size(), value_bytes), value_bytes},
                      size_class};
 }
 
@@ -193,10 +198,16 @@ WriteOutcome Store::CommitPut(const Reservation& reservation, std::string_view k
   std::byte* block = Block(reservation.offset);
   const size_t value_bytes = reservation.value.size();
   const ItemHeader header = NewHeader(key.size(), value_bytes, attributes);
-  StoreHeader(block, header);
-  StoreKey(block, value_bytes, key);
-  const uint64_t live =
-      LiveCommitWord(block, header.value_bytes, ItemSeal(hash, PlaceAt(reservation.offset)));
+  const ItemSeal seal(hash, PlaceAt(reservation.offset));
+  uint64_t live;
+  if (IsLargeClass(reservation.size_class)) {
+    // A version names only one item, so it also names the first placing of that item.
+    live = StoreLargeHead(block, {header, header.version}, key, seal);
+  } else {
+    StoreHeader(block, header);
+    StoreKey(block, value_bytes, key);
+    live = LiveCommitWord(block, header.value_bytes, seal);
+  }
   Index::Lock lock(index_, hash);
   const Current current = FindCurrent(hash, key, now_ms);
   const WriteOutcome checked = Check(hash, current, conditions);

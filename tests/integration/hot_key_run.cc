@@ -31,6 +31,8 @@ using linearizability::Outcome;
 using std::chrono::milliseconds;
 
 constexpr char kCounter[] = "counter";
+constexpr size_t kBytesMax = 4 << 20;
+
 const std::vector<std::string> kHotKeys = {"small", "medium", "large"};
 
 // A value names the write that it is from, and every byte of it can be checked.
@@ -46,7 +48,8 @@ std::string ValueOf(uint64_t id, size_t size) {
 size_t SizeFor(const std::string& key, size_t size_min, std::mt19937_64& random) {
   if (key == "small") return size_min + random() % 100;
   if (key == "medium") return size_min + random() % (20 << 10);
-  return random() % 8 == 0 ? 1 << 20 : size_min + random() % 4096;
+  if (random() % 8 != 0) return size_min + random() % 4096;
+  return random() % 8 == 0 ? kBytesMax : 1 << 20;
 }
 
 // What one client did with one key, and how it is passed to the checker.
@@ -80,6 +83,12 @@ class HotKeyClient {
     auto client = Client::Connect({options_.endpoint}, client_options);
     ASSERT_TRUE(client.ok()) << client.status();
     client_ = std::move(*client);
+    // Every third client has values land in memory of its own.
+    if (options_.number % 3 == 1) {
+      auto memory = client_->AllocateMemory(kBytesMax);
+      ASSERT_TRUE(memory.ok()) << memory.status();
+      memory_ = *std::move(memory);
+    }
     for (int i = 0; i < options_.operations / TestSlowness(); ++i) {
       Step();
       CountUp(options_.steps);
@@ -138,7 +147,7 @@ class HotKeyClient {
 
   void Get(const std::string& key) {
     Operation op = Begin(Kind::kGet);
-    const auto value = client_->Get(key, Deadline());
+    const auto value = GetSomehow(key);
     op.respond_ns = MonotonicNs();
     if (!value.ok()) return ExpectHasty(value.status());
     if (!value->has_value()) {
@@ -153,6 +162,14 @@ class HotKeyClient {
     }
     known_[key] = {(*value)->info.version, op.value};
     Record(key, {op, (*value)->info.version, data.size()});
+  }
+
+  absl::StatusOr<std::optional<Value>> GetSomehow(const std::string& key) {
+    if (memory_.size() == 0) return client_->Get(key, Deadline());
+    const auto info = client_->GetInto(key, memory_, Deadline());
+    if (!info.ok()) return info.status();
+    if (!info->has_value()) return std::nullopt;
+    return Value{{reinterpret_cast<const char*>(memory_.data()), (*info)->value_bytes}, **info};
   }
 
   // The counter has a key of its own. Its numbers must grow, and in the end show each increment
@@ -231,6 +248,7 @@ class HotKeyClient {
   const Options options_;
   std::mt19937_64 random_;
   std::unique_ptr<Client> client_;
+  RegisteredMemory memory_;
   uint32_t writes_ = 0;
   int64_t counted_ = 0;
   int64_t uncertain_ = 0;

@@ -93,7 +93,7 @@ TEST_F(ValuesTest, WhatCannotBeAKeyOrValueIsRefusedBeforeAnythingIsSent) {
     EXPECT_EQ(client_->Delete(key).status().code(), absl::StatusCode::kInvalidArgument);
     EXPECT_EQ(client_->TryLock(key).status().code(), absl::StatusCode::kInvalidArgument);
   }
-  EXPECT_EQ(client_->Put("key", std::string((1 << 20) + 1, 'v')).status().code(),
+  EXPECT_EQ(client_->Put("key", std::string((64 << 20) + 1, 'v')).status().code(),
             absl::StatusCode::kInvalidArgument);
   const auto after = client_->Stats().at(0).stats;
   ASSERT_TRUE(after.ok()) << after.status();

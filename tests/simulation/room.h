@@ -10,7 +10,7 @@ namespace gannet::simulation {
 // The store's time continues from `now_ms`.
 //
 // 1. A store full of items that are past their expiry refuses no write.
-// 2. A full store refuses no write that replaces an item by one as long.
+// 2. A full store refuses no write that replaces an item by one as long, unless that is large.
 // 3. When 99 % of the items of a full store are deleted, long ones soon find room.
 void CheckRoom(Run* run, Store* store, uint64_t now_ms);
 

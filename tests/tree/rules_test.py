@@ -166,7 +166,7 @@ def check_documents():
                 problems.append(f"{document}: no file {target}")
             elif heading and heading not in anchors_of(path.read_text()):
                 problems.append(f"{document}: no heading #{heading} in {target or document}")
-        for name in re.findall(r"`((?:client|common|docs|server|softverbs|tests|tools)/[\w./+-]*)`", text):
+        for name in re.findall(r"`((?:client|common|docs|packaging|server|softverbs|tests|tools)/[\w./+-]*)`", text):
             if not (ROOT / name).exists():
                 problems.append(f"{document}: no file {name}")
         for name, symbol in re.findall(r"`([\w/.]+\.(?:cc|h)):(\w[\w:~]*)`", text):

@@ -37,6 +37,9 @@ timeout 60 ./kvcli --server=$server --deadline_ms=30000 get large 2> /run/kvcli.
 timeout 100 ./kvload --server=$server --deadline_ms=30000 --workload=a --records=300 --operations=1000 || fail "kvload a"
 timeout 100 ./kvload --server=$server --deadline_ms=30000 --workload=c --records=300 --operations=1000 --json=/run/c.json || fail "kvload c"
 grep -q '"server_rpcs": 0,' /run/c.json || fail "GETs moved the server's RPC counter"
+# Values that land in registered memory, and are READ from there in pieces.
+timeout 100 ./kvload --server=$server --deadline_ms=60000 --workload=a --value_size=1048576 --records=4 --operations=24 --depth=2 ||
+  fail "kvload a, 1 MiB"
 # More pollers than cores: all of them, the server and the kernel's threads get their turns.
 for i in $(seq 12); do
   timeout 100 ./kvload --server=$server --deadline_ms=60000 --phase=run --workload=b --records=300 --depth=8 \

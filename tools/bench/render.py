@@ -301,12 +301,35 @@ def growth(result):
                        for what in ["items", "sessions"])
 
 
+def large(result):
+    rows = []
+    for row in result["large"]:
+        get, raw, put = row["get"], row["raw_read"], row["put"]
+        size = row["size"]
+        name = f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
+        aim = 0.85 if row["depth"] > 1 else 0.9
+        rows.append([name, row["depth"], number(raw["per_second"] * size / 1e9, 2),
+                     number(get["per_second"] * size / 1e9, 2),
+                     f"{get['per_second'] / raw['per_second']:.2f} (aim: at least {aim})",
+                     number(put["per_second"] * size / 1e9, 2),
+                     f"{put['per_second'] / raw['per_second']:.2f}" +
+                     ("" if row["depth"] > 1 else " (aim: at least 0.8)"),
+                     number(get["reads_per_op"], 2), number(get["p50_us"], 1),
+                     number(put["p50_us"], 1)])
+    wrong = sum(row[kind]["wrong_values"] for row in result["large"] for kind in ["get", "put"])
+    return (f"**Large values** into and from registered memory, beside bare READs of as many bytes; GB/s, the best of "
+            f"{result['large'][0]['runs']} runs each, in turns; values checked by sampled words: {wrong} wrong\n\n" +
+            table(["value", "in flight", "bare READs", "GETs", "ratio", "PUTs", "ratio", "READs per GET",
+                   "GET p50 us", "PUT p50 us"], rows))
+
+
 # The groups of measurements, the parts of tools/bench/bench that each group has, and its tables. Each
 # group has its own markers in the page, so that it can be measured again without the others.
 GROUPS = {
     "the device": (["floor", "perftest", "instructions", "spans"], [device, instructions, spans]),
     "the stores": (["ycsb", "own_generators"], [ycsb, verbs]),
     "crowds": (["crowd"], [crowd]),
+    "large values": (["large"], [large]),
     "READs": (["lookup", "growth"], [by_fill, popular, shared, growth]),
 }
 

@@ -3,8 +3,10 @@
 
 namespace gannet {
 
-// Identify the build that a result belongs to. Both strings live for ever.
+// Identify the build that a result belongs to. The strings live for ever.
 
+// The number of the release, as CMakeLists.txt has it: "0.1.0".
+const char* BuildVersion();
 // The short git commit, with "-dirty" if the tree differed from it; "unknown" outside git.
 const char* BuildCommit();
 // Build type, sanitizers if any, and compiler: "RelWithDebInfo, GNU 12.2.0".

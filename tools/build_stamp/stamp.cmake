@@ -1,5 +1,5 @@
 # Run at build time: writes OUTPUT from TEMPLATE, and only when it changed, so that a build without
-# a new commit rebuilds nothing. Needs SOURCE_DIR and KIND.
+# a new commit rebuilds nothing. Needs SOURCE_DIR, VERSION and KIND.
 set(COMMIT "unknown")
 execute_process(COMMAND git -C ${SOURCE_DIR} describe --always --dirty --abbrev=12 --match=
                 OUTPUT_VARIABLE described OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET

@@ -108,7 +108,7 @@ int Main(const std::vector<std::string>& arguments, char** argv) {
   const std::vector<std::string>& words = invocation->words;
   if (invocation->help) return ShowHelp(words.empty() ? "" : words[0]);
   if (invocation->version) {
-    std::printf("%s, %s\n", BuildCommit(), BuildKind());
+    std::printf("kvcli %s (%s, %s)\n", BuildVersion(), BuildCommit(), BuildKind());
     return kExitDone;
   }
   if (!words.empty() && words[0] == "help") return ShowHelp(words.size() > 1 ? words[1] : "");

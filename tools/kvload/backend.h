@@ -49,6 +49,10 @@ class Backend {
   virtual absl::Status RawRead(std::span<std::byte> /*out*/, uint64_t /*user_data*/) {
     return absl::UnimplementedError("no bare READs");
   }
+  // Returns memory for the buffers of all operations that may be in flight, if the backend reads
+  // and writes values there without a copy. Empty: it has none, and any memory will do. It lives as
+  // long as the backend.
+  virtual std::span<std::byte> Memory(uint64_t /*bytes*/) { return {}; }
   // Makes progress, fills in finished operations and returns their number. Never blocks, except for
   // memcached, whose library waits for an answer.
   virtual size_t Poll(std::span<Completion> out) = 0;

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -19,17 +21,24 @@ namespace {
 class GannetBackend : public Backend {
  public:
   // REQUIRES: the client's Options::log calls watch->Log.
-  GannetBackend(std::unique_ptr<AsyncClient> client, std::shared_ptr<LossWatch> watch, bool waits,
-                std::chrono::milliseconds ttl)
-      : client_(std::move(client)), watch_(std::move(watch)), waits_(waits), ttl_(ttl) {
+  GannetBackend(std::unique_ptr<AsyncClient> client, std::shared_ptr<LossWatch> watch,
+                uint32_t value_bytes, bool waits, std::chrono::milliseconds ttl)
+      : client_(std::move(client)),
+        watch_(std::move(watch)),
+        value_bytes_(value_bytes),
+        waits_(waits),
+        ttl_(ttl) {
     watch_->Begin(client_->Info());
   }
 
   absl::Status Get(std::string_view key, std::span<std::byte> out, uint64_t user_data) override {
-    return client_->Get(key, out, user_data);
+    if (!memory_) return client_->Get(key, out, user_data);
+    return client_->GetInto(key, SpanOf(out.data(), out.size(), user_data), user_data);
   }
   absl::Status Put(std::string_view key, std::string_view value, uint64_t user_data) override {
-    return client_->Put(key, value, {.ttl = ttl_}, user_data);
+    if (!memory_ || value.empty()) return client_->Put(key, value, {.ttl = ttl_}, user_data);
+    const auto* bytes = reinterpret_cast<const std::byte*>(value.data());
+    return client_->PutFrom(key, SpanOf(bytes, value.size(), user_data), {.ttl = ttl_}, user_data);
   }
   absl::Status StartChange(const Change& change, uint64_t user_data) override {
     switch (change.kind) {
@@ -58,6 +67,14 @@ class GannetBackend : public Backend {
         return Backend::StartChange(change, user_data);
     }
   }
+  std::span<std::byte> Memory(uint64_t bytes) override {
+    if (value_bytes_ <= kCopiedBytesMax) return {};
+    if (memory_ && memory_->size() >= bytes) return {memory_->data(), memory_->size()};
+    absl::StatusOr<RegisteredMemory> memory = client_->AllocateMemory(bytes);
+    if (!memory.ok()) return {};  // then values are copied
+    memory_ = *std::move(memory);
+    return {memory_->data(), memory_->size()};
+  }
   size_t Poll(std::span<Completion> out) override { return Counted(client_->Poll(out)); }
   size_t Wait(std::span<Completion> out, int64_t deadline_ns) override {
     return Counted(client_->Wait(out, std::chrono::nanoseconds(deadline_ns)));
@@ -75,9 +92,22 @@ class GannetBackend : public Backend {
     return watch_->lost().empty() || waits_ ? done : 0;
   }
 
+  // Returns the span of memory_ for the operation in this slot.
+  std::span<const RegisteredSpan> SpanOf(const std::byte* data, size_t bytes, uint64_t slot) {
+    if (slot >= spans_.size()) spans_.resize(slot + 1);
+    spans_[slot] = {*memory_, static_cast<uint64_t>(data - memory_->data()), bytes};
+    return {&spans_[slot], 1};
+  }
+
+  // Longer values are read and written without a copy.
+  static constexpr uint32_t kCopiedBytesMax = 4000;
+
   const std::unique_ptr<AsyncClient> client_;
   const std::shared_ptr<LossWatch> watch_;
-  const bool waits_;  // the run waits for a lost server, so all answers count
+  const uint32_t value_bytes_;  // the longest
+  std::optional<RegisteredMemory> memory_;
+  std::deque<RegisteredSpan> spans_;  // by slot; a deque, since spans must not move
+  const bool waits_;                  // the run waits for a lost server, so all answers count
   const std::chrono::milliseconds ttl_;
 };
 
@@ -139,7 +169,9 @@ class GannetStore : public Store {
       watch->Log(level, line, MonotonicNs());
     };
     GANNET_ASSIGN_OR_RETURN(auto connected, AsyncClient::Connect(options_.servers, client));
-    return std::make_unique<GannetBackend>(std::move(connected), std::move(watch),
+    // The values of a trace have all sizes. Most are short, and those are copied anyway.
+    const uint32_t value_bytes = options_.trace_file.empty() ? options_.sizes.value_bytes : 0;
+    return std::make_unique<GannetBackend>(std::move(connected), std::move(watch), value_bytes,
                                            options_.waits_for_server, options_.ttl);
   }
 

@@ -37,10 +37,11 @@ DEFINE_string(server, "",
               "HOST:PORT of the server; several Gannet servers are separated by commas; empty: "
               "$GANNET_SERVER, or the backend's usual port on this host");
 DEFINE_string(device, "auto", "auto, soft (the user-space device), or an RDMA device's name");
-DEFINE_string(workload, "b",
-              "YCSB core workload: a (50 % updates), b (5 % updates), c (reads only), d (5 % "
-              "inserts, reads of the latest), f (50 % read-modify-write); or raw_read, bare READs "
-              "of --value_size bytes");
+DEFINE_string(
+    workload, "b",
+    "YCSB core workload: a (50 % updates), b (5 % updates), c (reads only), d (5 % "
+    "inserts, reads of the latest), f (50 % read-modify-write), w (PUTs); or raw_read, bare READs "
+    "of --value_size bytes");
 DEFINE_string(mix, "",
               "shares of operations, instead of a --workload: get, gets, put, set, rmw, cas, add, "
               "replace, delete, incr, decr, append, prepend, touch, gat; for example "
@@ -316,7 +317,8 @@ int main(int argc, char** argv) {
   const gannet::Program program = {
       .name = "kvload",
       .purpose = "puts load on a Gannet server, checks every value, and reports the costs",
-      .version = absl::StrCat(gannet::BuildCommit(), ", ", gannet::BuildKind()),
+      .version = absl::StrCat(gannet::BuildVersion(), " (", gannet::BuildCommit(), ", ",
+                              gannet::BuildKind(), ")"),
       .flags_file = "kvload/main.cc",
       .notes = gannet::kvload::kNotes};
   if (const auto exit_code = gannet::ParseCommandLine(program, argc, argv)) return *exit_code;

@@ -77,7 +77,7 @@ inline constexpr uint32_t kThreadsMax = 1024;
 inline constexpr uint32_t kDepthMax = 4096;
 inline constexpr uint32_t kConnectionsMax = 64;
 inline constexpr uint32_t kKeyBytesMax = 250;
-inline constexpr uint32_t kValueBytesMax = 1 << 20;
+inline constexpr uint32_t kValueBytesMax = 64 << 20;
 
 // Returns InvalidArgument, with the flag's name, if a value is wrong or two do not fit together.
 absl::Status Validate(const Options& options);

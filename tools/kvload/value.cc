@@ -1,5 +1,6 @@
 #include "tools/kvload/value.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "common/base/hash.h"
@@ -19,9 +20,36 @@ struct Header {
 };
 static_assert(sizeof(Header) == kVerifiedValueBytesMin);
 
+constexpr size_t kSampleStride = 1024;
+constexpr size_t kSamplesMax = 1024;
+
+bool IsSampled(size_t value_bytes) { return value_bytes > kWholeBytesMax; }
+
 uint64_t ChecksumOf(std::span<const std::byte> value) {
   constexpr size_t kSkip = sizeof(uint64_t);
-  return Xxh3(value.data() + kSkip, value.size() - kSkip, value.size());
+  const size_t covered = IsSampled(value.size()) ? sizeof(Header) : value.size();
+  return Xxh3(value.data() + kSkip, covered - kSkip, value.size());
+}
+
+// Calls use(word number, its offset) for each sampled word. The last one ends with the value.
+template <class F>
+void ForEachSample(size_t value_bytes, F use) {
+  const size_t stride = std::max(kSampleStride, value_bytes / kSamplesMax);
+  uint64_t number = 0;
+  for (size_t at = sizeof(Header); at + 2 * sizeof(uint64_t) <= value_bytes; at += stride) {
+    use(number++, at);
+  }
+  use(number, value_bytes - sizeof(uint64_t));
+}
+
+bool SamplesRight(std::span<const std::byte> value, uint64_t sequence) {
+  uint64_t wrong = 0;
+  ForEachSample(value.size(), [&](uint64_t number, size_t at) {
+    uint64_t word;
+    std::memcpy(&word, value.data() + at, sizeof(word));
+    wrong |= word ^ Mix64(sequence + number);
+  });
+  return wrong == 0;
 }
 
 }  // namespace
@@ -40,7 +68,8 @@ std::string_view Describe(ValueVerdict verdict) {
   return "unknown";
 }
 
-ValueMaker::ValueMaker(uint32_t bytes_max, uint64_t seed) : noise_(bytes_max + kNoiseStarts, '\0') {
+ValueMaker::ValueMaker(uint32_t bytes_max, uint64_t seed)
+    : noise_(std::min(bytes_max, kWholeBytesMax) + kNoiseStarts, '\0') {
   Random random(seed);
   for (char& c : noise_) c = static_cast<char>(random.Next());
 }
@@ -50,13 +79,21 @@ const std::byte* ValueMaker::NoiseOf(uint64_t sequence) const {
 }
 
 void ValueMaker::MakeUnverified(uint64_t sequence, std::span<std::byte> out) const {
-  if (!out.empty()) std::memcpy(out.data(), NoiseOf(sequence), out.size());
+  const size_t n = std::min<size_t>(out.size(), kWholeBytesMax);
+  if (n > 0) std::memcpy(out.data(), NoiseOf(sequence), n);
 }
 
 void ValueMaker::Make(std::string_view key, uint64_t sequence, std::span<std::byte> out) const {
   Header header{0, HashKey(key, kKeySeed), sequence};
   std::memcpy(out.data(), &header, sizeof(header));
-  std::memcpy(out.data() + sizeof(header), NoiseOf(sequence), out.size() - sizeof(header));
+  if (IsSampled(out.size())) {
+    ForEachSample(out.size(), [&](uint64_t number, size_t at) {
+      const uint64_t word = Mix64(sequence + number);
+      std::memcpy(out.data() + at, &word, sizeof(word));
+    });
+  } else {
+    std::memcpy(out.data() + sizeof(header), NoiseOf(sequence), out.size() - sizeof(header));
+  }
   header.checksum = ChecksumOf(out);
   std::memcpy(out.data(), &header.checksum, sizeof(header.checksum));
 }
@@ -66,6 +103,9 @@ ValueVerdict VerifyValue(std::string_view key, std::span<const std::byte> value)
   Header header;
   std::memcpy(&header, value.data(), sizeof(header));
   if (header.checksum != ChecksumOf(value)) return ValueVerdict::kChecksum;
+  if (IsSampled(value.size()) && !SamplesRight(value, header.sequence)) {
+    return ValueVerdict::kChecksum;
+  }
   if (header.key_hash != HashKey(key, kKeySeed)) return ValueVerdict::kOtherKey;
   return ValueVerdict::kRight;
 }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/align.h"
 #include "tools/kvload/named_mix.h"
 
 namespace gannet::kvload {
@@ -14,6 +15,7 @@ namespace {
 constexpr size_t kCompletionsPerPollMax = 64;
 // The thread's number is in the upper bits, so the sequences of two threads never overlap.
 constexpr int kThreadShift = 48;
+constexpr uint64_t kBufferAlignment = 64;
 
 bool ReadsFirst(OpKind kind) {
   return kind == OpKind::kGet || kind == OpKind::kRmw || kind == OpKind::kRawRead ||
@@ -56,7 +58,15 @@ Worker::Worker(const Options& options, Backend& backend, OperationSource& source
       sequence_(uint64_t{options.thread} << kThreadShift) {
   for (uint32_t i = options.depth; i > 0; --i) free_.push_back(i - 1);
   starting_.reserve(options.depth);
-  for (Slot& slot : slots_) slot.buffer.resize(options.value_bytes_max);
+  const uint64_t stride = AlignUp(options.value_bytes_max, kBufferAlignment);
+  std::span<std::byte> memory = backend.Memory(options.depth * stride);
+  if (memory.empty()) {
+    memory_.resize(options.depth * stride);
+    memory = memory_;
+  }
+  for (uint32_t i = 0; i < options.depth; ++i) {
+    slots_[i].buffer = memory.subspan(i * stride, options.value_bytes_max);
+  }
 }
 
 bool Worker::Poll() {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -80,7 +81,7 @@ class Worker {
     int64_t began_ns = 0;
     OpCost first_cost;     // the cost of an rmw's or cas' GET
     uint64_t version = 0;  // that a cas' GET read
-    std::vector<std::byte> buffer;
+    std::span<std::byte> buffer;
   };
 
   void StartDue();
@@ -105,6 +106,7 @@ class Worker {
   const ValueMaker& values_;
   const Clock clock_;
 
+  std::vector<std::byte> memory_;  // of the slots' buffers, if the backend has none
   std::vector<Slot> slots_;
   std::vector<uint32_t> free_;
   std::vector<uint32_t> starting_;  // used only within StartDue

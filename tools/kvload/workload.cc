@@ -18,6 +18,8 @@ absl::StatusOr<Mix> MixOf(std::string_view workload) {
       return Mix{.get = 100};
     case 'd':
       return Mix{.get = 95, .insert = 5, .distribution = Distribution::kLatest};
+    case 'w':
+      return Mix{.put = 100};
     case 'e':
       return absl::InvalidArgumentError(
           "workload e needs range scans: Gannet's index is a hash table, keys have no order");
@@ -25,7 +27,7 @@ absl::StatusOr<Mix> MixOf(std::string_view workload) {
       return Mix{.get = 50, .rmw = 50};
     default:
       return absl::InvalidArgumentError(absl::StrCat("unknown workload '", std::string(workload),
-                                                     "': a, b, c, d, f or raw_read"));
+                                                     "': a, b, c, d, f, w or raw_read"));
   }
 }
 

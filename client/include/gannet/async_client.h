@@ -1,6 +1,7 @@
 #ifndef GANNET_ASYNC_CLIENT_H_
 #define GANNET_ASYNC_CLIENT_H_
 
+#include <gannet/registered_memory.h>
 #include <gannet/types.h>
 
 #include <chrono>
@@ -36,6 +37,7 @@ enum class OpType : uint8_t {
   kTouch,
   kGetAndTouch,
   kFlush,
+  kGetInto,
 };
 
 // One finished operation. `code` is absl::StatusCode::kOk also for a miss; `found` tells.
@@ -105,6 +107,12 @@ class AsyncClient {
   absl::Status Get(std::string_view key, std::span<std::byte> out, uint64_t user_data);
   absl::Status Put(std::string_view key, std::string_view value, const PutOptions& options,
                    uint64_t user_data);
+  // As Client::GetInto and PutFrom, with registered memory. The array of spans must stay valid
+  // until the completion, too. Its type is kGetInto, or kPut.
+  absl::Status GetInto(std::string_view key, std::span<const RegisteredSpan> into,
+                       uint64_t user_data);
+  absl::Status PutFrom(std::string_view key, std::span<const RegisteredSpan> from,
+                       const PutOptions& options, uint64_t user_data);
   absl::Status Delete(std::string_view key, const DeleteOptions& options, uint64_t user_data);
   // As those of Client. Several writes that are started before a Poll share its post: that is what
   // MultiPut does there. GetAndTouch is two round trips. Flush has no order with operations on keys
@@ -153,6 +161,13 @@ class AsyncClient {
   // readable once in vain; and what is started after Arm is posted by the next Poll only, so Arm
   // must be the last call before sleeping. Once readable, fd() stays so until Arm.
   bool Arm();
+
+  // As Client's.
+  absl::StatusOr<RegisteredMemory> Register(std::span<std::byte> memory,
+                                            const RegisterOptions& options = {});
+  absl::StatusOr<RegisteredMemory> AllocateMemory(uint64_t bytes);
+  absl::StatusOr<RegisteredMemory> RegisterDmabuf(int fd, uint64_t offset, uint64_t bytes,
+                                                  const RegisterOptions& options = {});
 
   // Of every operation started from now on.
   void set_deadline(std::chrono::milliseconds deadline);

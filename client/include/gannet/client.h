@@ -1,6 +1,7 @@
 #ifndef GANNET_CLIENT_H_
 #define GANNET_CLIENT_H_
 
+#include <gannet/registered_memory.h>
 #include <gannet/types.h>
 
 #include <chrono>
@@ -24,6 +25,11 @@ struct ServerReport {
   std::string name;  // as ServerInfo::name
   absl::StatusOr<ServerStats> stats;
 };
+// What MultiGetInto asks for.
+struct GetTarget {
+  std::string_view key;
+  std::span<const RegisteredSpan> into;
+};
 // The answer of one server to PingEach.
 struct ServerPing {
   std::string endpoint;
@@ -41,7 +47,16 @@ struct ServerPing {
 //   auto value = (*client)->Get("key");       // StatusOr<std::optional<Value>>
 //   if (value.ok() && value->has_value()) use((*value)->data);
 //
-// Keys are 1 to 250 bytes, values 0 to 1 MiB, both binary. A miss is an answer (std::nullopt), not
+// Keys are 1 to 250 bytes, values 0 to 64 MiB, both binary. Values of more than about 4,000 bytes
+// go without a copy between a server and memory of the caller's own, if that is registered:
+//
+//   auto memory = (*client)->AllocateMemory(16 << 20);        // or Register(span of your memory)
+//   auto version = (*client)->PutFrom("model", *memory);
+//   auto info = (*client)->GetInto("model", *memory);
+//
+// Other calls copy them once, and use up to some 80 MiB of buffers for the longest ones.
+//
+// A miss is an answer (std::nullopt), not
 // an error.
 //
 // Errors of every call:
@@ -91,6 +106,22 @@ class Client {
   // value is.
   absl::StatusOr<std::optional<ItemInfo>> GetInto(std::string_view key, std::span<std::byte> out,
                                                   std::optional<Milliseconds> deadline = {});
+  // Puts the value into registered memory: the first bytes into the first span, and so on, as many
+  // as there is room for. Long values land there without a copy, and without a byte that the CPU
+  // touches. If the key does not exist, or after an error, the memory's bytes are unspecified. At
+  // most 64 spans. FailedPrecondition: the memory has no address for the CPU, and the value is too
+  // short to be READ without it (up to about 4,000 bytes).
+  //
+  // As long as a device may still write into the memory, the call does not return, even if its
+  // deadline is over. That is at most until the connection is taken for dead.
+  absl::StatusOr<std::optional<ItemInfo>> GetInto(std::string_view key,
+                                                  std::span<const RegisteredSpan> into,
+                                                  std::optional<Milliseconds> deadline = {});
+  absl::StatusOr<std::optional<ItemInfo>> GetInto(std::string_view key, const RegisteredSpan& into,
+                                                  std::optional<Milliseconds> deadline = {});
+  // GetInto for each target, all at once. Returns one result for each, in order.
+  std::vector<absl::StatusOr<std::optional<ItemInfo>>> MultiGetInto(
+      std::span<const GetTarget> targets, std::optional<Milliseconds> deadline = {});
   // Calls `use` with a view of the value that is valid during the call. Returns false if the key
   // does not exist.
   absl::StatusOr<bool> GetView(std::string_view key,
@@ -105,6 +136,29 @@ class Client {
   absl::StatusOr<uint64_t> Put(std::string_view key, std::string_view value,
                                const PutOptions& options = {},
                                std::optional<Milliseconds> deadline = {});
+  // The same with a value that lies in registered memory, in the order of the spans. The server
+  // READs it from there. At most 64 spans. As long as the server may do so, the call does not
+  // return, even if its deadline is over.
+  absl::StatusOr<uint64_t> PutFrom(std::string_view key, std::span<const RegisteredSpan> from,
+                                   const PutOptions& options = {},
+                                   std::optional<Milliseconds> deadline = {});
+  absl::StatusOr<uint64_t> PutFrom(std::string_view key, const RegisteredSpan& from,
+                                   const PutOptions& options = {},
+                                   std::optional<Milliseconds> deadline = {});
+
+  // Registers memory of the caller's own with all devices that this client uses, now and later. It
+  // must outlive what is returned. ResourceExhausted: the limit of locked memory; the text says
+  // what to do.
+  absl::StatusOr<RegisteredMemory> Register(std::span<std::byte> memory,
+                                            const RegisterOptions& options = {});
+  // Makes new registered memory, which lives as long as what is returned. On softverbs, PutFrom is
+  // faster from such memory than from other.
+  absl::StatusOr<RegisteredMemory> AllocateMemory(uint64_t bytes);
+  // Registers memory of another device, such as a GPU, by its dma-buf. The CPU need not be able to
+  // address it. Unimplemented: the RDMA device, or its driver, cannot; softverbs cannot.
+  absl::StatusOr<RegisteredMemory> RegisterDmabuf(int fd, uint64_t offset, uint64_t bytes,
+                                                  const RegisterOptions& options = {});
+
   // Returns false if there was nothing to delete.
   absl::StatusOr<bool> Delete(std::string_view key, const DeleteOptions& options = {},
                               std::optional<Milliseconds> deadline = {});

@@ -213,6 +213,12 @@ struct ServerInfo {
   uint32_t silence_ms = 0;
 };
 
+// Of Register and RegisterDmabuf.
+struct RegisterOptions {
+  // Servers may READ the memory. PutFrom needs that, GetInto does not.
+  bool remote_read = true;
+};
+
 }  // namespace gannet
 
 #endif  // GANNET_TYPES_H_

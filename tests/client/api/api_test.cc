@@ -102,7 +102,8 @@ TEST_F(ClientTest, WrongSizesAreRefusedBeforeAnythingIsSent) {
     EXPECT_TRUE(absl::IsInvalidArgument(client_->AcquireLock(key).status()));
     EXPECT_TRUE(absl::IsInvalidArgument(client_->MultiGet({{key}})[0].status()));
   }
-  EXPECT_TRUE(absl::IsInvalidArgument(client_->Put("k", std::string((1 << 20) + 1, 'v')).status()));
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(client_->Put("k", std::string((64 << 20) + 1, 'v')).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(client_->Put("k", "v", {.ttl = milliseconds(-1)}).status()));
   EXPECT_EQ(client_->Stats()[0].stats->rpcs, rpcs + 1);
 }

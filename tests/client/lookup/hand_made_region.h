@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "client/lookup/lookup.h"
+#include "common/layout/large_proof.h"
 
 namespace gannet {
 
@@ -63,6 +64,7 @@ class HandMadeRegion {
     const uint64_t offset = next_;
     const uint32_t size_class = SizeClassFor(ItemBytes(key.size(), value.size()));
     next_ += SizeClassBytes(size_class);
+    if (IsLarge(key.size(), value.size())) return AddLargeItem(key, value, tag_of, offset);
     ItemHeader header{};
     header.version = 1 + offset;
     header.value_bytes = static_cast<uint32_t>(value.size());
@@ -75,6 +77,20 @@ class HandMadeRegion {
                                    ItemSeal(HashOf(key), view_.incarnation, offset));
     std::memcpy(at(offset), &header.commit, 8);
     return Slot::Of(HashOf(tag_of).Tag(), size_class, offset);
+  }
+  Slot AddLargeItem(std::string_view key, std::string_view value, std::string_view tag_of,
+                    uint64_t offset) {
+    LargeItemHeader header{};
+    header.item.version = 1 + offset;
+    header.item.value_bytes = static_cast<uint32_t>(value.size());
+    header.item.SetExpiryAndKeyBytes(0, key.size());
+    header.placing = ++placings_;
+    header.item.commit = LiveCommitWordOf(header, ItemSeal(HashOf(key), view_.incarnation, offset));
+    std::memcpy(at(offset), &header, sizeof(header));
+    std::memcpy(at(offset) + sizeof(header), key.data(), key.size());
+    std::memcpy(at(offset) + LargeValueOffset(key.size()), value.data(), value.size());
+    return Slot::Of(HashOf(tag_of).Tag(), SizeClassFor(ItemBytes(key.size(), value.size())),
+                    offset);
   }
   Slot AddItem(std::string_view key, std::string_view value) { return AddItem(key, value, key); }
   void Kill(Slot slot) { std::memset(at(slot.offset()), 0, 8); }
@@ -93,6 +109,7 @@ class HandMadeRegion {
   std::vector<uint64_t> words_;
   IndexView view_;
   uint64_t next_ = kHeap;
+  uint64_t placings_ = 0;
 };
 
 // Runs one lookup against a region; `before_read` may change the region, or the clock.
@@ -104,7 +121,14 @@ class LookupRun {
 
   Lookup::Step Run(Slot cached = Slot()) {
     auto step = lookup_.Start(&region_.view(), key_, region_.HashOf(key_), cached);
-    while (step == Lookup::Step::kRead) {
+    while (step == Lookup::Step::kRead || step == Lookup::Step::kReadValue) {
+      if (step == Lookup::Step::kReadValue) {
+        if (before_value) before_value();
+        const auto* bytes = reinterpret_cast<const char*>(region_.at(lookup_.value_offset()));
+        value.assign(bytes, lookup_.large().item.value_bytes);
+        step = lookup_.OnValue();
+        continue;
+      }
       const Lookup::ReadPlan plan = lookup_.plan();
       const int64_t posted_ns = clock.now_ns;
       if (before_read) before_read(static_cast<int>(reads.size()), plan);
@@ -122,6 +146,8 @@ class LookupRun {
   const Lookup& lookup() const { return lookup_; }
 
   Hook before_read;
+  std::function<void()> before_value;  // a large item's
+  std::string value;                   // a large item's, as READ last
   TestClock clock;
   std::vector<Lookup::ReadPlan> reads;
   bool left_region = false;

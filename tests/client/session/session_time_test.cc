@@ -267,7 +267,7 @@ TEST_F(ServerClockTest, AHostileTimeMakesNothingOverflow) {
   clock_.OnTold(UINT64_MAX, INT64_MAX, INT64_MAX);
   EXPECT_FALSE(clock_.SurelyBefore(kExpiryMsMax, INT64_MAX));
   EXPECT_EQ(clock_.LeftMs(kExpiryMsMax, INT64_MAX), 0u);
-  EXPECT_EQ(clock_.LowerMs(INT64_MIN), 0u);
+  EXPECT_EQ(clock_.LowerMs(0), 0u);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,13 @@ class CommandLineTest : public ::testing::Test {
     out_ = ::testing::internal::GetCapturedStdout();
     err_ = ::testing::internal::GetCapturedStderr();
     return code;
+  }
+
+  // Returns the path of a new file with this text.
+  std::string FileOf(const std::string& text) {
+    const std::string path = ::testing::TempDir() + "command_line_test.flags";
+    std::ofstream(path) << text;
+    return path;
   }
 
   const gflags::FlagSaver saver_;
@@ -75,6 +83,44 @@ TEST_F(CommandLineTest, WrongUsageIsNamedAndExitsWithTwo) {
     EXPECT_THAT(err_, HasSubstr(c.said));
     EXPECT_THAT(err_, HasSubstr("see program --help"));
   }
+}
+
+TEST_F(CommandLineTest, AFileSetsFlagsAndLaterFlagsOverrideIt) {
+  const std::string path = FileOf("# who\n\n--test_name=a b\n  --test_count=9 \n--notest_loud\n");
+  EXPECT_EQ(Parse({"--test_count=1", "--flagfile=" + path}), std::nullopt);
+  EXPECT_EQ(FLAGS_test_name, "a b");
+  EXPECT_EQ(FLAGS_test_count, 9u);
+  EXPECT_FALSE(FLAGS_test_loud);
+  EXPECT_EQ(Parse({"--flagfile", path, "--test_count=1"}), std::nullopt);
+  EXPECT_EQ(FLAGS_test_count, 1u);
+}
+
+TEST_F(CommandLineTest, AWrongLineOfAFileIsNamed) {
+  const struct {
+    const char* text;
+    const char* said;
+  } cases[] = {
+      {"--test_count=1\n--test_nane=x\n", ":2: there is no flag --test_nane=x"},
+      {"--test_count=many", ":1: --test_count=many: that is no uint32"},
+      {"--test_name\nvalue\n", ":1: --test_name needs a value"},
+      {"\ntest_count=1\n", ":2: takes flags only, not 'test_count=1'"},
+      {"--flagfile=other", ":1: there is no flag --flagfile=other"},
+      {"--help", ":1: there is no flag --help"},
+  };
+  for (const auto& c : cases) {
+    const std::string path = FileOf(c.text);
+    EXPECT_EQ(Parse({"--flagfile=" + path}), kExitWrongUsage) << c.said;
+    EXPECT_THAT(err_, HasSubstr("program: " + path + c.said));
+  }
+}
+
+TEST_F(CommandLineTest, AFileThatCannotBeReadIsNamed) {
+  EXPECT_EQ(Parse({"--flagfile=/nowhere/flags"}), kExitWrongUsage);
+  EXPECT_THAT(err_, HasSubstr("cannot read /nowhere/flags: No such file"));
+  EXPECT_EQ(Parse({"--flagfile=/"}), kExitWrongUsage);
+  EXPECT_THAT(err_, HasSubstr("cannot read /: Is a directory"));
+  EXPECT_EQ(Parse({"--flagfile"}), kExitWrongUsage);
+  EXPECT_THAT(err_, HasSubstr("--flagfile needs a file"));
 }
 
 TEST_F(CommandLineTest, HelpIsATableWithoutPathsAndWithTwoDashes) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/layout/item_proof.h"
+#include "common/layout/large_proof.h"
 #include "common/layout/lock_word.h"
 #include "common/layout/superblock.h"
 #include "common/layout/version.h"
@@ -27,7 +28,7 @@ Bytes BytesOf(const T& value) {
 TEST(GoldenBytesTest, Superblock) {
   Superblock s{};
   s.magic = kSuperblockMagic;
-  s.layout_version = 2;
+  s.layout_version = 3;
   s.struct_bytes = sizeof(s);
   s.incarnation = 0x1122334455667788;
   s.region_bytes = 1 << 30;
@@ -37,7 +38,7 @@ TEST(GoldenBytesTest, Superblock) {
   s.checksum = SuperblockChecksum(s);
   const Bytes golden = {
       'G',  'N',  'E',  'T',  'B',  'L',  'K',  '1',   // magic
-      2,    0,    0,    0,                             // layout version
+      3,    0,    0,    0,                             // layout version
       120,  0,    0,    0,                             // bytes of the struct
       0x88, 0x77, 0x66, 0x55, 0x44, 0x33, 0x22, 0x11,  // incarnation
       0,    0,    0,    0x40, 0,    0,    0,    0,     // region bytes
@@ -50,7 +51,7 @@ TEST(GoldenBytesTest, Superblock) {
       0,    0,    0,    0,    0,    0,    0,    0,     // next index: none
       0,    0,    0,    0,    0,    0,    0,    0,    0, 0, 0, 0,
       0,    0,    0,    0,    0,    0,    0,    0,    0, 0, 0, 0,  //
-      0x42, 0xb4, 0x29, 0x46, 0xaf, 0x83, 0xea, 0x61,              // checksum
+      0x07, 0x87, 0xd1, 0x4d, 0xcc, 0xb5, 0x38, 0x3e,              // checksum
   };
   EXPECT_EQ(BytesOf(s), golden);
   EXPECT_TRUE(SuperblockValid(s));
@@ -103,6 +104,33 @@ TEST(GoldenBytesTest, Item) {
       0x00, 0x68, 0xe5, 0xcf, 0x8b, 0x01,              // expiry
   };
   EXPECT_EQ(BytesOf(header), golden);
+}
+
+TEST(GoldenBytesTest, LargeItemHeader) {
+  LargeItemHeader header{};
+  header.item.version = 0x0102030405060708;
+  header.item.value_bytes = 1 << 20;
+  header.item.flags = 0xa1b2c3d4;
+  header.item.SetExpiryAndKeyBytes(0x18bcfe56800, 3);
+  header.placing = 0x1112131415161718;
+  constexpr ItemPlace kPlace = {
+      .incarnation = 0x1122334455667788, .hash_seed = 42, .offset = 0x400010};
+  const ItemSeal seal(KeyHash::Of("key", kPlace.hash_seed), kPlace);
+  header.item.commit = LiveCommitWordOf(header, seal);
+  const Bytes golden = {
+      0x81, 0xc0, 0xdc, 0xd3, 0x4d, 0x18, 0xe8, 0x92,  // commit: live, checksum of what follows
+      8,    7,    6,    5,    4,    3,    2,    1,     // version
+      0,    0,    0x10, 0,                             // value bytes
+      0xd4, 0xc3, 0xb2, 0xa1,                          // flags
+      3,    0,                                         // key bytes
+      0x00, 0x68, 0xe5, 0xcf, 0x8b, 0x01,              // expiry
+      0x18, 0x17, 0x16, 0x15, 0x14, 0x13, 0x12, 0x11,  // placing
+  };
+  EXPECT_EQ(BytesOf(header), golden);
+  EXPECT_EQ(ValueOffset(3, 1 << 20), 64u);
+  EXPECT_EQ(ValueOffset(250, 1 << 20), 320u);
+  EXPECT_EQ(ValueOffset(3, 4061), 32u) << "sealed: 4,096 bytes in all";
+  EXPECT_EQ(ValueOffset(3, 4062), 64u);
 }
 
 TEST(GoldenBytesTest, Slot) {

@@ -22,7 +22,7 @@ TEST(SizeClassTest, EveryClassHoldsWhatItSays) {
 TEST(SizeClassTest, WhatDoesNotExistHasNoBytes) {
   for (uint32_t c = kSizeClassMax + 1; c < 128; ++c) EXPECT_EQ(SizeClassBytes(c), 0u);
   EXPECT_EQ(SizeClassFor(0), kSizeClassNone);
-  EXPECT_EQ(SizeClassFor((4 << 20) + 1), kSizeClassNone);
+  EXPECT_EQ(SizeClassFor((80 << 20) + 1), kSizeClassNone);
   EXPECT_EQ(SizeClassFor(~0ull), kSizeClassNone);
 }
 

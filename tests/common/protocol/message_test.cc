@@ -179,6 +179,36 @@ TEST(MessageTest, ValueInABufferIsNotInTheMessage) {
   EXPECT_EQ(Refusal(Encode(header, "key", "v")), ReplyStatus::kInvalidArgument);
 }
 
+TEST(MessageTest, SegmentsOfAValueFollowTheKey) {
+  const ValueSegment segments[] = {{0x1000, 7, 100}, {0x9000, 8, 5'000}};
+  const std::string_view bytes(reinterpret_cast<const char*>(segments), sizeof(segments));
+  RequestHeader header = APut("key", "");
+  header.flags = kValueInSegments;
+  header.buffer_rkey = 2;
+  header.value_bytes = 5'100;
+  RequestView view;
+  EXPECT_EQ(DecodeRequest(Encode(header, "key", bytes), &view), std::nullopt);
+  EXPECT_EQ(view.value, bytes);
+  EXPECT_EQ(view.key, "key");
+  header.value_bytes = 5'101;  // not what they hold
+  EXPECT_EQ(Refusal(Encode(header, "key", bytes)), ReplyStatus::kInvalidArgument);
+  header.value_bytes = 5'100;
+  header.buffer_rkey = 3;  // not as many as there are
+  EXPECT_EQ(Refusal(Encode(header, "key", bytes)), ReplyStatus::kInvalidArgument);
+  header.buffer_rkey = 0xffffffff;
+  EXPECT_EQ(Refusal(Encode(header, "key", bytes)), ReplyStatus::kInvalidArgument);
+  header.buffer_rkey = 2;
+  header.flags |= kValueInBuffer;
+  EXPECT_EQ(Refusal(Encode(header, "key", bytes)), ReplyStatus::kInvalidArgument);
+  header.flags = kValueInSegments;
+  header.opcode = static_cast<uint8_t>(Opcode::kGet);
+  EXPECT_EQ(Refusal(Encode(header, "key", bytes)), ReplyStatus::kInvalidArgument);
+  const ValueSegment empty[] = {{0x1000, 7, 5'100}, {0x9000, 8, 0}};
+  header.opcode = static_cast<uint8_t>(Opcode::kPut);
+  EXPECT_EQ(Refusal(Encode(header, "key", {reinterpret_cast<const char*>(empty), sizeof(empty)})),
+            ReplyStatus::kInvalidArgument);
+}
+
 TEST(MessageTest, RefusesEveryLengthButTheRightOne) {
   const auto right = Encode(APut("key", "value"), "key", "value");
   for (size_t size = sizeof(RequestHeader); size <= right.size() + 8; ++size) {
@@ -193,7 +223,7 @@ TEST(MessageTest, RefusesWhatItDoesNotKnowAsUnimplemented) {
     EXPECT_EQ(Refusal(Encode(ARequest(static_cast<Opcode>(opcode)), "key", "")),
               ReplyStatus::kUnimplemented);
   }
-  for (int bit = 6; bit < 8; ++bit) {
+  for (const int bit : {7}) {
     RequestHeader header = APut("key", "");
     header.flags = static_cast<uint8_t>(1 << bit);
     EXPECT_EQ(Refusal(Encode(header, "key", "")), ReplyStatus::kUnimplemented);

@@ -80,7 +80,8 @@ TEST_F(WorkerWaitTest, SleepsAtOnceForAWhileAfterItWasPreempted) {
 TEST_F(WorkerWaitTest, PollsOnWhereItLosesOnlyASmallPartOfItsTime) {
   const int64_t pause_ns = 2 * CoreDemand::kPreemptedNs;
   // Each wait polls for most of kPollNs.
-  constexpr int kWaitsPerPause = 2 * CoreDemand::kLostShare * 2 * CoreDemand::kPreemptedNs / kPollNs;
+  constexpr int kWaitsPerPause =
+      2 * CoreDemand::kLostShare * 2 * CoreDemand::kPreemptedNs / kPollNs;
   for (int pauses = 0; pauses < 1000; ++pauses) {
     for (int i = 0; i < kWaitsPerPause; ++i) {
       for (int polls = 0; polls < 90; ++polls, now_ns_ += kNsPerUs) {

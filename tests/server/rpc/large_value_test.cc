@@ -1,6 +1,7 @@
 #include <cstring>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/base/hash.h"
@@ -12,6 +13,8 @@ namespace gannet {
 namespace {
 
 constexpr uint32_t kLarge = 1 << 20;
+// Too long for a message, but not in a large item.
+constexpr uint32_t kStaged = 4'040;
 
 class LargeValueTest : public ServerTest {
  protected:
@@ -43,7 +46,7 @@ TEST_F(LargeValueTest, ComeAndGoThroughTheClientsBuffer) {
   RawPeer peer(this);
   ASSERT_TRUE(peer.Connect());
   const std::span<std::byte> lent(peer.lent().data(), peer.lent().size());
-  for (uint32_t bytes : {1u, 4095u, 4096u, 5000u, 70'001u, kLarge}) {
+  for (uint32_t bytes : {1u, 4'000u, 4'032u, 4'033u, kStaged, 4'061u}) {
     Fill(lent.first(bytes), bytes);
     const std::vector<std::byte> sent(lent.begin(), lent.begin() + bytes);
     const auto put = peer.Call(PutHeader(&peer, "key", 0, bytes), "key");
@@ -61,6 +64,44 @@ TEST_F(LargeValueTest, ComeAndGoThroughTheClientsBuffer) {
   }
 }
 
+// The server sends no large values. It says where they are.
+TEST_F(LargeValueTest, AGetOfALargeItemIsToldWhereItIs) {
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  for (uint32_t bytes : {4'062u, 5'000u, 262'144u, 262'145u, kLarge}) {
+    const auto put = peer.Call(PutHeader(&peer, "key", 0, bytes), "key");
+    ASSERT_EQ(put->status(), ReplyStatus::kOk) << bytes;
+    EXPECT_TRUE(IsLargeClass(Slot(put->header.slot).size_class())) << bytes;
+    const auto get = peer.Call(GetHeader(&peer, "key", 64, kLarge), "key");
+    EXPECT_EQ(get->status(), ReplyStatus::kBufferTooSmall) << bytes;
+    EXPECT_EQ(get->header.slot, put->header.slot);
+    EXPECT_EQ(get->header.version, put->header.version);
+    EXPECT_EQ(get->header.value_bytes, bytes);
+  }
+}
+
+TEST_F(LargeValueTest, IsGatheredFromSegments) {
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  const std::span<std::byte> lent(peer.lent().data(), peer.lent().size());
+  Fill(lent, 3);
+  // Three pieces that together are short enough to come back in a reply.
+  const std::vector<std::pair<uint64_t, uint32_t>> parts = {
+      {9'000, 1'000}, {100, 7}, {50'000, 2'000}};
+  std::string value, segments;
+  for (const auto& [offset, bytes] : parts) {
+    value.append(reinterpret_cast<const char*>(lent.data()) + offset, bytes);
+    const ValueSegment segment{peer.lent().address() + offset, peer.lent().rkey(), bytes};
+    segments.append(reinterpret_cast<const char*>(&segment), sizeof(segment));
+  }
+  RequestHeader header = peer.Header(Opcode::kPut, kValueInSegments);
+  header.key_bytes = 3;
+  header.value_bytes = static_cast<uint32_t>(value.size());
+  header.buffer_rkey = static_cast<uint32_t>(parts.size());
+  ASSERT_EQ(peer.Call(header, "key", segments)->status(), ReplyStatus::kOk);
+  EXPECT_EQ(peer.Get("key"), value);
+}
+
 TEST_F(LargeValueTest, EmptyValueInABufferIsAValue) {
   RawPeer peer(this);
   ASSERT_TRUE(peer.Connect());
@@ -71,7 +112,7 @@ TEST_F(LargeValueTest, EmptyValueInABufferIsAValue) {
 TEST_F(LargeValueTest, AllCreditsAtOnce) {
   RawPeer peer(this);
   ASSERT_TRUE(peer.Connect());
-  constexpr uint32_t kBytes = 30'000;
+  constexpr uint32_t kBytes = kStaged;
   const std::span<std::byte> lent(peer.lent().data(), peer.lent().size());
   Fill(lent.first(kBytes), 1);
   for (int i = 0; i < kCreditsDefault; ++i) {
@@ -96,11 +137,11 @@ TEST_F(LargeValueTest, AllCreditsAtOnce) {
 TEST_F(LargeValueTest, TooSmallABufferIsToldWhatIsNeeded) {
   RawPeer peer(this);
   ASSERT_TRUE(peer.Connect());
-  ASSERT_EQ(peer.Call(PutHeader(&peer, "key", 0, 100'000), "key")->status(), ReplyStatus::kOk);
-  for (uint32_t room : {0u, 99'999u}) {
+  ASSERT_EQ(peer.Call(PutHeader(&peer, "key", 0, kStaged), "key")->status(), ReplyStatus::kOk);
+  for (uint32_t room : {0u, kStaged - 1}) {
     const auto reply = peer.Call(GetHeader(&peer, "key", 0, room), "key");
     EXPECT_EQ(reply->status(), ReplyStatus::kBufferTooSmall);
-    EXPECT_EQ(reply->header.value_bytes, 100'000u);
+    EXPECT_EQ(reply->header.value_bytes, kStaged);
   }
 }
 
@@ -128,7 +169,7 @@ TEST_F(LargeValueTest, FullHeapIsOutOfMemoryAndHarmsNothing) {
   EXPECT_EQ(status, ReplyStatus::kHeapFull);
   EXPECT_GT(stored, 5);
   EXPECT_EQ(stats().refused_heap_full, 1u);
-  EXPECT_EQ(peer.Call(GetHeader(&peer, "key0", 0, kLarge), "key0")->status(), ReplyStatus::kOk);
+  EXPECT_EQ(peer.Call(GetHeader(&peer, "key0", 0, kLarge), "key0")->header.value_bytes, kLarge);
 }
 
 // Each replacing PUT has a buffer of its connection while its READ is under way. The others wait
@@ -142,7 +183,7 @@ TEST_F(LargeValueTest, AFullHeapStillReplacesForManyConnectionsAtOnce) {
   RawPeer& first = *peers.front();
   int stored = 0;
   const auto key_of = [](int i) { return "key" + std::to_string(i); };
-  while (first.Call(PutHeader(&first, key_of(stored), 0, kLarge), key_of(stored))->status() ==
+  while (first.Call(PutHeader(&first, key_of(stored), 0, kStaged), key_of(stored))->status() ==
          ReplyStatus::kOk) {
     ++stored;
   }
@@ -150,11 +191,11 @@ TEST_F(LargeValueTest, AFullHeapStillReplacesForManyConnectionsAtOnce) {
   constexpr int kPutsEach = 8;
   for (uint64_t p = 0; p < peers.size(); ++p) {
     const std::span<std::byte> lent(peers[p]->lent().data(), peers[p]->lent().size());
-    Fill(lent.first(kLarge), p);
+    Fill(lent.first(kStaged), p);
     for (int i = 0; i < kPutsEach; ++i) {
-      ASSERT_TRUE(peers[p]->Send(PutHeader(peers[p].get(), key_of(i), 0, kLarge), key_of(i)));
+      ASSERT_TRUE(peers[p]->Send(PutHeader(peers[p].get(), key_of(i), 0, kStaged), key_of(i)));
     }
-    ASSERT_TRUE(peers[p]->Send(PutHeader(peers[p].get(), "new", 0, kLarge), "new"));
+    ASSERT_TRUE(peers[p]->Send(PutHeader(peers[p].get(), "new", 0, kStaged), "new"));
   }
   for (const auto& peer : peers) {
     int done = 0, refused = 0;
@@ -167,13 +208,13 @@ TEST_F(LargeValueTest, AFullHeapStillReplacesForManyConnectionsAtOnce) {
     EXPECT_EQ(refused, 1) << "a new key";
   }
   for (int i = 0; i < kPutsEach; ++i) {
-    std::vector<std::byte> any(kLarge);
-    ASSERT_EQ(first.Call(GetHeader(&first, key_of(i), kLarge, kLarge), key_of(i))->status(),
+    std::vector<std::byte> any(kStaged);
+    ASSERT_EQ(first.Call(GetHeader(&first, key_of(i), kStaged, kStaged), key_of(i))->status(),
               ReplyStatus::kOk);
     uint64_t matches = 0;
     for (uint64_t p = 0; p < peers.size(); ++p) {
       Fill(any, p);
-      matches += std::memcmp(first.lent().data() + kLarge, any.data(), kLarge) == 0;
+      matches += std::memcmp(first.lent().data() + kStaged, any.data(), kStaged) == 0;
     }
     EXPECT_EQ(matches, 1u) << key_of(i);
   }
@@ -185,23 +226,23 @@ TEST_F(LargeValueTest, AReplacementThatFailsChangesNothing) {
   ASSERT_TRUE(good.Connect());
   int stored = 0;
   const auto key_of = [](int i) { return "key" + std::to_string(i); };
-  Fill({good.lent().data(), kLarge}, 1);
-  while (good.Call(PutHeader(&good, key_of(stored), 0, kLarge), key_of(stored))->status() ==
+  Fill({good.lent().data(), kStaged}, 1);
+  while (good.Call(PutHeader(&good, key_of(stored), 0, kStaged), key_of(stored))->status() ==
          ReplyStatus::kOk) {
     ++stored;
   }
   for (int round = 0; round < 5; ++round) {
     RawPeer peer(this);
     ASSERT_TRUE(peer.Connect());
-    RequestHeader header = PutHeader(&peer, "key0", 0, kLarge);
+    RequestHeader header = PutHeader(&peer, "key0", 0, kStaged);
     header.buffer_rkey ^= 0x5a5a5a;
     ASSERT_TRUE(peer.Send(header, "key0"));
     EXPECT_TRUE(peer.WaitBroken());
   }
-  ASSERT_EQ(good.Call(GetHeader(&good, "key0", kLarge, kLarge), "key0")->status(),
+  ASSERT_EQ(good.Call(GetHeader(&good, "key0", kStaged, kStaged), "key0")->status(),
             ReplyStatus::kOk);
-  EXPECT_EQ(std::memcmp(good.lent().data(), good.lent().data() + kLarge, kLarge), 0);
-  EXPECT_EQ(good.Call(PutHeader(&good, "key0", 0, kLarge), "key0")->status(), ReplyStatus::kOk);
+  EXPECT_EQ(std::memcmp(good.lent().data(), good.lent().data() + kStaged, kStaged), 0);
+  EXPECT_EQ(good.Call(PutHeader(&good, "key0", 0, kStaged), "key0")->status(), ReplyStatus::kOk);
 }
 
 TEST_F(LargeValueTest, BadKeyOfThePutBufferBreaksTheConnectionAndLeaksNothing) {
@@ -236,16 +277,16 @@ TEST_F(LargeValueTest, BufferOutsideItsRegionBreaksTheConnectionAndLeaksNothing)
 TEST_F(LargeValueTest, BadKeyOfTheGetBufferBreaksTheConnectionAndKeepsNoStaging) {
   RawPeer good(this);
   ASSERT_TRUE(good.Connect());
-  ASSERT_EQ(good.Call(PutHeader(&good, "key", 0, kLarge), "key")->status(), ReplyStatus::kOk);
+  ASSERT_EQ(good.Call(PutHeader(&good, "key", 0, kStaged), "key")->status(), ReplyStatus::kOk);
   for (int round = 0; round < 10; ++round) {
     RawPeer peer(this);
     ASSERT_TRUE(peer.Connect());
-    RequestHeader header = GetHeader(&peer, "key", 0, kLarge);
+    RequestHeader header = GetHeader(&peer, "key", 0, kStaged);
     header.buffer_rkey ^= 0x5a5a5a;
     ASSERT_TRUE(peer.Send(header, "key"));
     EXPECT_TRUE(peer.WaitBroken());
   }
-  EXPECT_EQ(good.Call(GetHeader(&good, "key", 0, kLarge), "key")->status(), ReplyStatus::kOk);
+  EXPECT_EQ(good.Call(GetHeader(&good, "key", 0, kStaged), "key")->status(), ReplyStatus::kOk);
 }
 
 TEST_F(LargeValueTest, ClientGoneInTheMiddleLeaksNothing) {

@@ -54,7 +54,8 @@ class KeyHistory {
 std::string KeyName(size_t key) { return "key-" + std::to_string(key); }
 
 std::string ValueOf(size_t key, uint32_t n) {
-  static constexpr size_t kLengths[] = {16, 40, 40, 41, 41, 41, 60, 100, 500, 900, 1500, 3000};
+  static constexpr size_t kLengths[] = {16,  40,  40,  41,   41,   41,  60,
+                                        100, 500, 900, 1500, 3000, 5000};
   std::string value(kLengths[Mix64(key * 1000 + n) % std::size(kLengths)], '\0');
   const uint64_t head = static_cast<uint64_t>(key) << 32 | n;
   for (size_t i = 0; i < value.size(); ++i) value[i] = static_cast<char>(Mix64(head + i / 8) + i);
@@ -161,7 +162,15 @@ class ConcurrentRead {
     std::vector<std::byte> item(4096 + sizeof(ItemHeader));
     Lookup lookup;
     auto step = lookup.Start(&view_, name, hash, *cached);
-    while (step == Lookup::Step::kRead) {
+    std::string large;
+    while (step == Lookup::Step::kRead || step == Lookup::Step::kReadValue) {
+      if (step == Lookup::Step::kReadValue) {
+        large.resize(lookup.large().item.value_bytes);
+        ReadWordsInAnyOrder(lookup.value_offset(), large.size(),
+                            reinterpret_cast<std::byte*>(large.data()), random);
+        step = lookup.OnValue();
+        continue;
+      }
       const Lookup::ReadPlan& plan = lookup.plan();
       std::byte* to = plan.target == Lookup::Target::kItem ? item.data()
                                                            : windows[static_cast<int>(plan.target)];
@@ -176,10 +185,12 @@ class ConcurrentRead {
     if (step == Lookup::Step::kHit) {
       *cached = lookup.slot();
       uint64_t head = 0;
-      ASSERT_GE(lookup.item().value.size(), sizeof(head));
-      std::memcpy(&head, lookup.item().value.data(), sizeof(head));
+      const bool is_large = IsLargeClass(lookup.slot().size_class());
+      const std::string_view value = is_large ? large : lookup.item().value;
+      ASSERT_GE(value.size(), sizeof(head));
+      std::memcpy(&head, value.data(), sizeof(head));
       const uint32_t n = static_cast<uint32_t>(head);
-      ASSERT_EQ(lookup.item().value, ValueOf(key, n)) << name;
+      ASSERT_EQ(value, ValueOf(key, n)) << name;
       ASSERT_TRUE(first <= n && n <= last && history.PresentAfter(n))
           << name << ": write " << n << " seen, " << first << " acknowledged before, " << last
           << " begun after";

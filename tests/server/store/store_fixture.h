@@ -85,11 +85,11 @@ class TestStore {
                            const WriteConditions& conditions = {}, uint64_t now_ms = 1) {
     auto reservation = store_->Reserve(key, value.size(), now_ms);
     if (!reservation) return {.status = ReplyStatus::kHeapFull};
-    StoreValue(region_.span().data() + reservation->offset, value);
+    StoreValueAt(reservation->value.data(), value);
     return store_->CommitPut(*reservation, key, {}, conditions, now_ms);
   }
   std::optional<std::string> Get(std::string_view key, uint64_t now_ms = 1) {
-    std::string value(kValueBytesMax, '\0');
+    std::string value(1 << 20, '\0');
     const ReadOutcome read = store_->Get(key, std::as_writable_bytes(std::span(value)), now_ms);
     if (read.status != ReplyStatus::kOk) return std::nullopt;
     value.resize(read.value_bytes);

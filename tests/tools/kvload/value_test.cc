@@ -9,7 +9,7 @@ namespace gannet::kvload {
 namespace {
 
 std::vector<std::byte> Made(std::string_view key, uint64_t sequence, size_t size) {
-  const ValueMaker maker(4096, 1);
+  const ValueMaker maker(1 << 20, 1);
   std::vector<std::byte> value(size);
   maker.Make(key, sequence, value);
   return value;
@@ -18,6 +18,22 @@ std::vector<std::byte> Made(std::string_view key, uint64_t sequence, size_t size
 TEST(ValueTest, OwnValuesAreRightInAllSizes) {
   for (const size_t size : {24, 25, 31, 32, 100, 1024, 4096}) {
     EXPECT_EQ(VerifyValue("key", Made("key", 3, size)), ValueVerdict::kRight) << size;
+  }
+}
+
+TEST(ValueTest, LongValuesAreCheckedByTheirHeaderAndSampledWords) {
+  for (const size_t size : {4001, 4096, 65'536, 1 << 20}) {
+    std::vector<std::byte> value = Made("key", 3, size);
+    EXPECT_EQ(VerifyValue("key", value), ValueVerdict::kRight) << size;
+    const std::vector<std::byte> other = Made("key", 4, size);
+    for (const size_t from : {size_t{8}, size / 2, size - 8}) {
+      std::vector<std::byte> torn(value);
+      std::copy(other.begin() + static_cast<std::ptrdiff_t>(from), other.end(),
+                torn.begin() + static_cast<std::ptrdiff_t>(from));
+      EXPECT_EQ(VerifyValue("key", torn), ValueVerdict::kChecksum) << size << ", from " << from;
+    }
+    value.resize(size - 8);
+    EXPECT_EQ(VerifyValue("key", value), ValueVerdict::kChecksum) << size;
   }
 }
 

@@ -25,16 +25,20 @@ done
 
 # A program that is not built with CMake.
 export PKG_CONFIG_PATH=$work/prefix/$(cd "$work/prefix" && find . -name pkgconfig)
-[ "$(pkg-config --modversion gannet)" = 0.1.0 ] || fail "the version that pkg-config knows"
+version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$build_dir/CMakeCache.txt")
+[ "$(pkg-config --modversion gannet)" = "$version" ] || fail "the version that pkg-config knows"
 read -ra flags <<<"$(pkg-config --cflags --libs gannet)"
 g++ -std=c++20 "$source_dir/client/example/read_modify_write.cc" "${flags[@]}" \
   -Wl,-rpath,"$(pkg-config --variable=libdir gannet)" -o "$work/build/by_pkg_config" || fail "pkg-config"
 
-library=$(find "$work/prefix" -name 'libgannet.so.0')
-[ -n "$library" ] || fail "no libgannet.so.0"
+# Below 1.0 the soname has the minor version, too.
+soname=libgannet.so.${version%%.*}
+[ "${version%%.*}" != 0 ] || soname=libgannet.so.${version%.*}
+library=$(find "$work/prefix" -name "$soname")
+[ -n "$library" ] || fail "no $soname"
 dynamic=$(readelf -d "$library")
 symbols=$(nm -D --defined-only -C "$library" | awk '{$1=$2=""; print}')
-grep -q 'SONAME.*\[libgannet.so.0\]' <<<"$dynamic" || fail "soname"
+grep -q "SONAME.*\[$soname\]" <<<"$dynamic" || fail "soname"
 grep -qE 'NEEDED.*(glog|gflags)' <<<"$dynamic" && fail "glog or gflags"
 grep -q 'gannet::Client::Connect' <<<"$symbols" || fail "no Connect"
 foreign=$(grep -vE '^ *(gannet::(Async)?Client::|GANNET_0)' <<<"$symbols" || true)

@@ -1,0 +1,108 @@
+#ifndef GANNET_CLIENT_SESSION_MEMORY_DOMAINS_H_
+#define GANNET_CLIENT_SESSION_MEMORY_DOMAINS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/mutex.h"
+#include "common/rdma/handle.h"
+#include "common/rdma/memory.h"
+
+namespace gannet {
+
+class MemoryDomains;
+
+// Memory of the caller's own, registered with every device that a client uses. Deregisters it when
+// it is destroyed, from any thread. From then on no device touches the memory: work that still
+// names it fails, and its connection breaks.
+class MemoryRange {
+ public:
+  static constexpr uint32_t kDomainsMax = 4;
+
+  ~MemoryRange();
+
+  // What work requests name as its first byte.
+  uint64_t address() const { return address_; }
+  uint64_t bytes() const { return bytes_; }
+  bool belongs_to(const MemoryDomains& domains) const { return domains_.get() == &domains; }
+  // nullptr if the CPU cannot address it.
+  std::byte* data() const { return data_; }
+  // REQUIRES: the domain is open.
+  uint32_t lkey(uint32_t domain) const { return mrs_[domain]->lkey; }
+  uint32_t rkey(uint32_t domain) const { return mrs_[domain]->rkey; }
+
+ private:
+  friend class MemoryDomains;
+  struct Dmabuf {
+    int fd;
+    uint64_t offset;
+  };
+
+  MemoryRange() = default;
+  absl::Status RegisterWith(ibv_pd* pd, uint32_t domain);
+
+  uint64_t address_ = 0;
+  uint64_t bytes_ = 0;
+  std::byte* data_ = nullptr;
+  RemoteAccess access_ = RemoteAccess::kNone;
+  std::optional<Dmabuf> dmabuf_;
+  std::optional<SharedMemory> own_;  // if the client made the memory
+  std::shared_ptr<MemoryDomains> domains_;
+  std::array<Handle<ibv_mr>, kDomainsMax> mrs_;  // by domain; destroyed before own_
+};
+
+// The protection domains of a client, one for each device that it uses. Its sessions share them, so
+// that memory is registered once for all servers behind a device.
+//
+// Thread safety: all methods may be called from any thread. A domain, once open, stays open as long
+// as this, and so do its keys in a MemoryRange.
+class MemoryDomains : public std::enable_shared_from_this<MemoryDomains> {
+ public:
+  static std::shared_ptr<MemoryDomains> Create() {
+    return std::shared_ptr<MemoryDomains>(new MemoryDomains());
+  }
+
+  // Returns the number of the device's domain. Opens it if that was not done before, and registers
+  // all memory with it. ResourceExhausted: the device's limits, or memlock; or too many devices.
+  absl::StatusOr<uint32_t> Open(ibv_context* device);
+  ibv_pd* pd(uint32_t domain) const;
+
+  // REQUIRES: the memory outlives the range. If `remote_read`, servers may READ it (for PUTs).
+  // Errors: as RegisterMemory.
+  absl::StatusOr<std::unique_ptr<MemoryRange>> Register(std::span<std::byte> memory,
+                                                        bool remote_read);
+  // Makes new memory, which lives as long as the range. On softverbs servers READ such memory
+  // without this process's CPU.
+  absl::StatusOr<std::unique_ptr<MemoryRange>> Allocate(uint64_t bytes);
+  // Registers `bytes` from `offset` of a dma-buf, which need not have an address for the CPU.
+  // Unimplemented: the device cannot.
+  absl::StatusOr<std::unique_ptr<MemoryRange>> RegisterDmabuf(int fd, uint64_t offset,
+                                                              uint64_t bytes, bool remote_read);
+
+ private:
+  friend class MemoryRange;
+  struct Domain {
+    ibv_context* device;
+    Handle<ibv_pd> pd;
+  };
+
+  MemoryDomains() {
+    domains_.reserve(MemoryRange::kDomainsMax);
+  }  // so that pd() may run beside Open
+  absl::StatusOr<std::unique_ptr<MemoryRange>> Add(std::unique_ptr<MemoryRange> range);
+  void Remove(MemoryRange* range);
+
+  mutable Mutex mutex_;
+  std::vector<Domain> domains_ GANNET_GUARDED_BY(mutex_);
+  std::vector<MemoryRange*> ranges_ GANNET_GUARDED_BY(mutex_);
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_SESSION_MEMORY_DOMAINS_H_
