@@ -185,7 +185,7 @@ absl::Status MakeStatus(const Engine& engine, const Op& op) {
       return with_cause("the value is not a decimal number of 64 bits");
     case Outcome::kOutOfRange:
       return with_cause("the new number would not fit 64 bits");
-    case Outcome::kTooLong:
+    case Outcome::kGrownTooLong:
       return with_cause(
           absl::StrCat("the new value would have more than ", kAppendedBytesMax, " bytes"));
     case Outcome::kVersionMismatch:

@@ -16,7 +16,7 @@ enum class Outcome : uint8_t {
   kVersionMismatch,  // only_if_version does not match
   kNotANumber,       // incr: the value is no counter
   kOutOfRange,       // incr: the new number does not fit
-  kTooLong,          // append, prepend: the new value does not fit
+  kGrownTooLong,     // append, prepend: the new value does not fit
   kLockLost,         // a write under a lock, or an unlock, came too late; nothing changed
   kKeysShareWord,    // this client holds the key's lock word for another key
   kTooManyLocks,
@@ -45,7 +45,7 @@ constexpr absl::StatusCode ToStatusCode(Outcome outcome) {
     case Outcome::kNotFound:
       return absl::StatusCode::kNotFound;
     case Outcome::kOutOfRange:
-    case Outcome::kTooLong:
+    case Outcome::kGrownTooLong:
       return absl::StatusCode::kOutOfRange;
     case Outcome::kNotANumber:
     case Outcome::kVersionMismatch:

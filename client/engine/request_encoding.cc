@@ -117,7 +117,7 @@ Outcome ToOutcome(ReplyStatus status) {
     case ReplyStatus::kOutOfRange:
       return Outcome::kOutOfRange;
     case ReplyStatus::kTooLong:
-      return Outcome::kTooLong;
+      return Outcome::kGrownTooLong;
     case ReplyStatus::kTryAgain:
       return Outcome::kUnavailable;
     case ReplyStatus::kBufferTooSmall:
