@@ -76,8 +76,8 @@ endmacro()
 describe(gannet-server database "in-memory key-value store that clients read with one-sided RDMA"
   "Clients GET keys by RDMA READs of the server's memory, so GETs use none of
 the server's CPU. This package has the server, its service for systemd and
-its configuration. There is neither authentication nor encryption: run it on
-a network that only trusted hosts can reach.")
+its configuration. Clients may need keys, but nothing is encrypted: run it
+on a network that only trusted hosts can reach.")
 set(CPACK_DEBIAN_GANNET-SERVER_PACKAGE_DEPENDS
     "systemd | systemd-standalone-sysusers | systemd-sysusers")
 set(CPACK_DEBIAN_GANNET-SERVER_PACKAGE_RECOMMENDS "ibverbs-providers, softverbs")

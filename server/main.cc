@@ -26,8 +26,12 @@ DEFINE_string(listen, "0.0.0.0:7471",
 DEFINE_string(name, "",
               "what clients call this server when they choose whose keys are whose; without it its "
               "address");
+DEFINE_string(auth_file, "",
+              "file of keys, one of which clients must have: lines of ID HEXKEY [read]; without it "
+              "everybody may connect. It is read again when it changes, and on SIGHUP");
 DEFINE_string(memory, "1G", "bytes of the region: index and heap; K, M, G, T are powers of 1024");
-DEFINE_uint64(index_slots, 0, "items that the index has room for; 0 = by memory");
+DEFINE_uint64(index_slots, 0, "items that the index has room for at first; 0 = by memory");
+DEFINE_bool(index_grows, true, "whether the index grows when it fills");
 DEFINE_uint64(lock_words, 65536, "lock words; keys whose hashes meet in one share a lock");
 DEFINE_uint32(workers, 1, "threads that serve requests");
 DEFINE_string(hugepages, "auto", "auto: where the system has reserved some; off");
@@ -90,8 +94,10 @@ absl::StatusOr<Server::Options> OptionsFromFlags() {
   GANNET_ASSIGN_OR_RETURN(options.memory_bytes, ParseByteSize(FLAGS_memory));
   GANNET_ASSIGN_OR_RETURN(options.listen, ResolveListen(FLAGS_listen, kDefaultPort));
   options.name = FLAGS_name;
+  options.auth_file = FLAGS_auth_file;
   options.answer_while_starting = true;
   options.index_slots = FLAGS_index_slots;
+  options.index_grows = FLAGS_index_grows;
   options.lock_words = FLAGS_lock_words;
   options.workers = FLAGS_workers;
   options.huge_pages = FLAGS_hugepages == "off" ? HugePages::kOff : HugePages::kAuto;
@@ -126,12 +132,17 @@ void OnStopSignal(int signal) {
   }
 }
 
-void InstallStopSignals(ServerThreads* threads) {
+void OnReloadSignal(int) { g_running->RequestReload(); }
+
+void InstallSignals(ServerThreads* threads) {
   g_running = threads;
   struct sigaction action {};
   action.sa_handler = OnStopSignal;
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
+  if (FLAGS_auth_file.empty()) return;  // there is nothing that could be read again
+  action.sa_handler = OnReloadSignal;
+  sigaction(SIGHUP, &action, nullptr);
 }
 
 int Fail(const absl::Status& status) {
@@ -154,6 +165,9 @@ int Main(char** argv) {
   if (!device.ok()) return Fail(device.status());
   options->device = *device;
   RaiseFileLimit();
+  if (FLAGS_auth_file.empty()) {
+    LOG(WARNING) << "without --auth_file: whoever reaches the address may read and write all";
+  }
   LOG(INFO) << "device " << device->name << " (" << DeviceKindName(device->kind) << ")";
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Create(*options);
   if (!server.ok()) return Fail(server.status());
@@ -163,7 +177,7 @@ int Main(char** argv) {
       *std::move(server),
       {.busy_poll_ns = int64_t{FLAGS_busy_poll_us} * kNsPerUs, .supervisor = &supervisor});
   if (!threads.ok()) return Fail(threads.status());
-  InstallStopSignals(threads->get());
+  InstallSignals(threads->get());
   std::printf("READY %s device=%s kind=%s\n", address.c_str(), device->name.c_str(),
               std::string(DeviceKindName(device->kind)).c_str());
   std::fflush(stdout);
@@ -189,7 +203,8 @@ int main(int argc, char** argv) {
       .version = gannet::Version(),
       .flags_file = "server/main.cc",
       .notes =
-          "There is no authentication: whoever reaches the address may read and write all.\n"
+          "Without --auth_file there is no authentication: whoever reaches the address may read\n"
+          "and write all. With it, nothing is encrypted all the same: see SECURITY.md.\n"
           "Exit code: 0 stopped, 1 could not start or serve on, 2 wrong usage.\n"};
   if (const auto exit_code = gannet::ParseCommandLine(program, argc, argv)) return *exit_code;
   google::InitGoogleLogging(argv[0]);

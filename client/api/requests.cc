@@ -210,6 +210,8 @@ absl::Status MakeStatus(const Engine& engine, const Op& op) {
           "a value this short is copied by the CPU, which cannot address the memory; use Get");
     case Outcome::kNoBuffers:
       return with_cause("no memory can be registered here for so long a value");
+    case Outcome::kReadOnly:
+      return with_cause("this client's key may only read: no writes, no locks");
     case Outcome::kRefused:
       return with_cause("the server takes the request for invalid; its log says why");
     case Outcome::kUnimplemented:
@@ -271,6 +273,7 @@ ServerStats ParseStats(const Engine& engine, const Op& op) {
   stats.locks_expired = reply.locks_expired;
   stats.refused_connections = reply.refused_connections;
   stats.refused_requests = reply.refused_requests;
+  stats.index_growths = reply.index_growths;
   return stats;
 }
 

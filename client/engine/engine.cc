@@ -30,7 +30,8 @@ std::function<void(bool, const std::string&)> MakeSessionLog(const Options& opti
 }
 
 ClientSession::Options MakeSessionOptions(const Engine::Settings& settings, uint32_t server,
-                                          const std::vector<SocketAddress>& addresses) {
+                                          const std::vector<SocketAddress>& addresses,
+                                          std::shared_ptr<AuthFile> auth_file) {
   const Options& options = settings.options;
   return {.number = server,
           .endpoint = settings.endpoints[server],
@@ -46,6 +47,7 @@ ClientSession::Options MakeSessionOptions(const Engine::Settings& settings, uint
           .signal_every = settings.signal_every,
           .clock = settings.clock,
           .domains = settings.domains,
+          .auth_file = std::move(auth_file),
           .log = MakeSessionLog(options)};
 }
 
@@ -70,11 +72,17 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Settings settings) {
     servers.push_back({text, endpoint.name, CanonicalAddress(addresses.back())});
   }
   GANNET_ASSIGN_OR_RETURN(Router router, Router::Create(std::move(servers)));
-  return std::unique_ptr<Engine>(new Engine(settings, addresses, std::move(router)));
+  std::shared_ptr<AuthFile> auth_file;
+  if (!settings.options.auth_file.empty()) {
+    GANNET_ASSIGN_OR_RETURN(AuthFile file, AuthFile::Open(settings.options.auth_file));
+    auth_file = std::make_shared<AuthFile>(std::move(file));
+  }
+  return std::unique_ptr<Engine>(
+      new Engine(settings, addresses, std::move(router), std::move(auth_file)));
 }
 
 Engine::Engine(const Settings& settings, const std::vector<std::vector<SocketAddress>>& addresses,
-               Router router)
+               Router router, std::shared_ptr<AuthFile> auth_file)
     : clock_(settings.clock),
       domains_(settings.domains),
       inline_key_sizes_(settings.endpoints.size() > 1 ? 0 : 8),
@@ -88,9 +96,9 @@ Engine::Engine(const Settings& settings, const std::vector<std::vector<SocketAdd
       servers_(std::move(router), settings.options.log) {
   const uint32_t servers = static_cast<uint32_t>(settings.endpoints.size());
   for (uint32_t s = 0; s < servers; ++s) {
-    servers_.Add(EngineServer(
-        settings.options.location_cache_bytes / servers, slots(),
-        std::make_unique<ClientSession>(MakeSessionOptions(settings, s, addresses[s]), this)));
+    servers_.Add(EngineServer(settings.options.location_cache_bytes / servers, slots(),
+                              std::make_unique<ClientSession>(
+                                  MakeSessionOptions(settings, s, addresses[s], auth_file), this)));
   }
   for (Op& op : slots_) op.server = &servers_[0];
 }

@@ -54,7 +54,8 @@ class Engine final : public SessionOwner {
     std::shared_ptr<MemoryDomains> domains = MemoryDomains::Create();
   };
   // Resolves the names (may block on DNS) and begins to connect. FailedPrecondition: there is no
-  // device. InvalidArgument: an endpoint is malformed, or a server is listed twice. Unavailable:
+  // device. InvalidArgument: an endpoint is malformed, or a server is listed twice. Of
+  // Options::auth_file: AuthFile::Open's errors. Unavailable:
   // DNS does not know a host.
   static absl::StatusOr<std::unique_ptr<Engine>> Create(Settings settings);
   ~Engine() override;
@@ -112,7 +113,7 @@ class Engine final : public SessionOwner {
 
  private:
   Engine(const Settings& settings, const std::vector<std::vector<SocketAddress>>& addresses,
-         Router router);
+         Router router, std::shared_ptr<AuthFile> auth_file);
 
   // SessionOwner: engine.cc, engine_request.cc, engine_recovery.cc
   void OnPosted(uint32_t op, uint32_t costs) override;

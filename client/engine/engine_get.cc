@@ -123,6 +123,7 @@ void Engine::Advance(Op& op, Lookup::Step step) {
     case Lookup::Step::kMiss:
       return Finish(op, Outcome::kOk);
     case Lookup::Step::kAskServer:
+      if (op.lookup.next_index_unknown()) op.session().WantIndex();
       if (op.version_alive == 0) return op.QueueRequest();
       // The server was asked before, and the item changed since, again and again.
       op.phase = Op::Phase::kRequestQueued;

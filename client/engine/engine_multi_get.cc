@@ -31,7 +31,9 @@ void Engine::ReadSharedWindows() {
     Op& reader = slots_[wanted[0].op];
     for (const SharedWindows::Wanted& sharer : wanted.subspan(1)) {
       reader.phase = Op::Phase::kReadingWindows;
-      slots_[sharer.op].next_sharer = std::exchange(reader.first_sharer, sharer.op);
+      Op& op = slots_[sharer.op];
+      op.window_at = static_cast<uint32_t>(sharer.offset - wanted[0].offset);
+      op.next_sharer = std::exchange(reader.first_sharer, sharer.op);
     }
     ++reader.done.cost.reads;
     reader.done.cost.read_bytes += bytes;
@@ -42,14 +44,12 @@ void Engine::ReadSharedWindows() {
 
 // Call it before the reader goes on. Its buffers still hold all the windows, even if it is over.
 void Engine::FeedSharers(Op& reader) {
-  const IndexView& view = reader.session().view();
   const std::byte* read = reader.buffers->window[0];
-  const uint64_t begin = WindowOffset(view, reader);
   uint32_t next = std::exchange(reader.first_sharer, kInvalidOp);
   while (next != kInvalidOp) {
     Op& op = slots_[next];
     next = std::exchange(op.next_sharer, kInvalidOp);
-    std::memcpy(op.buffers->window[0], read + (WindowOffset(view, op) - begin), kWindowBytes);
+    std::memcpy(op.buffers->window[0], read + op.window_at, kWindowBytes);
     --op.busy.in_flight;
     if (op.over()) {
       slots_.FreeIfQuiet(op);

@@ -144,6 +144,7 @@ struct alignas(64) Op {
   // in_flight counts that READ. Both are kInvalidOp again when the READ is done or lost.
   uint32_t first_sharer = kInvalidOp;
   uint32_t next_sharer = kInvalidOp;
+  uint32_t window_at = 0;     // of a sharer: where its window begins in what the reader READs
   LockWord word;              // of the lock: ours, or after a refusal the holder's
   uint64_t sequence = 0;      // of the request sent
   uint32_t value_needed = 0;  // GET by RPC: room to ask for

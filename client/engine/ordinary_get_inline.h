@@ -11,7 +11,8 @@
 // It is one straight path without a Lookup, since the phase tells all that a Lookup would keep.
 // Everything else goes to a Lookup that is told of the same READs in the same order
 // (Engine::GoOnAsLookup): no slot with the tag, another key's item, an item that is torn, dead or
-// long, or may be past its expiry. So the path decides nothing but hits, and the item proves those.
+// long, or may be past its expiry, a home that was migrated to another index. So the path decides
+// nothing but hits, and the item proves those.
 //
 // Inline, because engine.cc starts and ends operations of all kinds, and the path must be compiled
 // into that.
@@ -85,6 +86,8 @@ inline void Engine::OnReadDone(EngineServer& server, Op& op) {
 inline void Engine::OnWindow(EngineServer& server, Op& op) {
   // The buffer is aligned and holds implicit-lifetime Buckets that the NIC filled in.
   const auto* window = reinterpret_cast<const Bucket*>(op.buffers->window[0]);
+  if (BucketMeta(window->meta).migrated()) [[unlikely]]
+    return GoOnAsLookup(op);
   const Slot slot = FirstMatchingSlot(window, op.hash.Tag());
   if (!ReadItem(server, op, slot, Op::Phase::kReadingItem)) [[unlikely]]
     GoOnAsLookup(op);

@@ -25,6 +25,7 @@ enum class Outcome : uint8_t {
   kTooLong,       // the value, for this server
   kNoCpuAddress,  // a value that is not large cannot land in memory without one
   kNoBuffers,     // this client cannot register memory for a long item or value
+  kReadOnly,      // the session may not change anything
   kRefused,       // the server calls the request invalid, though the client checked it
   kUnimplemented,
   kServerBug,    // the answer makes no sense
@@ -61,6 +62,8 @@ constexpr absl::StatusCode ToStatusCode(Outcome outcome) {
     case Outcome::kIndexFull:
     case Outcome::kNoBuffers:
       return absl::StatusCode::kResourceExhausted;
+    case Outcome::kReadOnly:
+      return absl::StatusCode::kPermissionDenied;
     case Outcome::kUnimplemented:
       return absl::StatusCode::kUnimplemented;
     case Outcome::kRefused:

@@ -74,10 +74,13 @@ std::vector<ServerInfo> ServerSet::Info() const {
     const Grant& grant = its.grant();
     info.device = its.memory().device.name;
     info.kind = DeviceKindName(its.memory().device.kind);
-    info.lock_mode = LockModeName(its.terms().lock_mode());
+    info.lock_mode =
+        its.terms().read_only() ? std::string_view("none") : LockModeName(its.terms().lock_mode());
+    info.authenticated = its.terms().authenticated;
+    info.read_only = its.terms().read_only();
     info.incarnation = grant.incarnation;
     info.region_bytes = grant.region_bytes;
-    info.index_slots = grant.index.slots();
+    info.index_slots = its.index_slots();
     info.lock_words = grant.lock_words;
     info.protocol_version = grant.version;
     info.session_id = grant.session_id;

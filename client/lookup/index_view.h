@@ -17,15 +17,19 @@ inline constexpr uint32_t kItemReadBytesMax =
 
 // What a lookup must know about the memory of one server run. It is a plain copy of that part of
 // the grant. A new grant (after a reconnect or restart) brings a new view. If its incarnation
-// differs, locations found through the old view are void.
+// differs, locations found through the old view are void. The two geometries may change at any
+// time, also while a lookup is under way: then that finds checksums of another index, and looks
+// again.
 struct IndexView {
   uint64_t incarnation = 0;
   uint64_t hash_seed = 0;
   uint64_t region_bytes = 0;
-  IndexGeometry index = {};
+  IndexGeometry index = {};  // where lookups begin
+  // Where the keys of migrated homes are; all zero if the index is not known to grow.
+  IndexGeometry next = {};
 
   static IndexView Of(const Grant& grant) {
-    return {grant.incarnation, grant.hash_seed, grant.region_bytes, grant.index};
+    return {grant.incarnation, grant.hash_seed, grant.region_bytes, grant.index, {}};
   }
 
   // Returns whether an item may be READ there: the grant covers the memory, and an item can have

@@ -41,9 +41,24 @@ Lookup::Step Lookup::OnHomeWindow(const Buffers& buffers, int64_t posted_ns,
   home_posted_ns_ = posted_ns;
   tag_matched_ = false;
   doubt_ = false;
-  candidates_ = MatchingSlotsOfWindow(AsWindow(buffers.window[home_buffer_]), hash_.Tag());
+  const Bucket* const window = AsWindow(buffers.window[home_buffer_]);
+  if (BucketMeta(window[0].meta).migrated()) [[unlikely]]
+    return OnMigrated(window);
+  candidates_ = MatchingSlotsOfWindow(window, hash_.Tag());
   state_ = State::kHomeItem;
   return NextCandidate(buffers, clock);
+}
+
+// The copies in the next index were published before the flag. So a READ of it that is posted now
+// finds them, and may prove a miss. The slots here are out of date.
+Lookup::Step Lookup::OnMigrated(const Bucket* window) {
+  if (!Consistent(window)) return Retry();
+  migrated_from_ = table().generation;
+  if (table().generation == migrated_from_ + 1) {
+    return PlanWindow(home(), home_buffer_, State::kHome);
+  }
+  next_index_unknown_ = true;
+  return Step::kAskServer;
 }
 
 Lookup::Step Lookup::OnStashWindow(const Buffers& buffers, const ClientClock& clock) {
@@ -85,7 +100,6 @@ Lookup::Step Lookup::NextCandidate(const Buffers& buffers, const ClientClock& cl
 
 Lookup::Step Lookup::HomeExhausted(const Bucket* window, const ClientClock& clock) {
   if (!Consistent(window)) return Retry();
-  if (BucketMeta(window[0].meta).migrated()) return Step::kAskServer;
   if (MayBeInStash(window, hash_)) {
     return PlanWindow(stash_bucket(), 1 - home_buffer_, State::kStash);
   }
@@ -96,7 +110,7 @@ Lookup::Step Lookup::HomeExhausted(const Bucket* window, const ClientClock& cloc
 }
 
 Lookup::Step Lookup::StashExhausted(const Bucket* window) {
-  if (!ChecksumsRight(window, *view_, stash_bucket())) return Retry();
+  if (!ChecksumsRight(window, *view_, table().generation, stash_bucket())) return Retry();
   // The slot may have been this key's when it was READ. If then the item was replaced and its block
   // went to the other key, nothing in the home window shows that.
   if (stash_tag_matched_) return Step::kAskServer;
@@ -135,7 +149,7 @@ Lookup::Step Lookup::OnLargeConfirm(const Buffers& buffers) {
 }
 
 bool Lookup::Consistent(const Bucket* window) const {
-  return ChecksumsRight(window, *view_, home()) && PairCountersAgree(window);
+  return ChecksumsRight(window, *view_, table().generation, home()) && PairCountersAgree(window);
 }
 
 }  // namespace gannet

@@ -40,6 +40,8 @@ namespace gannet {
 //      rule W3: a second READ of the home window is identical to the first, versions included. If a
 //      tag matched in the stash, no miss is believed, and the server is asked.
 //   4. No READ leaves the region.
+//   5. If the home is migrated, only the next index says where the key is. It is READ after the
+//      flag was seen, and then 1 to 3 hold there.
 //
 // See docs/consistency.md. One owner thread. The buffers belong to the caller, who must keep what
 // was READ into them until the lookup ends.
@@ -76,6 +78,8 @@ class Lookup {
     hash_ = hash;
     retries_ = 0;
     home_buffer_ = 0;
+    migrated_from_ = 0;
+    next_index_unknown_ = false;
     if (!cached.empty() && view->Contains(cached.offset(), cached.read_bytes())) {
       return PlanItem(cached, State::kCached);
     }
@@ -121,6 +125,8 @@ class Lookup {
     const bool large = state_ == State::kLargeValue || state_ == State::kLargeConfirm;
     return state_ == State::kCached || (large && large_cached_);
   }
+  // After kAskServer: the key's home was migrated to an index that the view does not have.
+  bool next_index_unknown() const { return next_index_unknown_; }
 
  private:
   enum class State : uint8_t {
@@ -154,12 +160,13 @@ class Lookup {
   }
   Step PlanWindow(uint64_t first_bucket, uint8_t buffer, State state) {
     state_ = state;
-    plan_ = {view_->index.BucketOffset(first_bucket), kWindowBytes, static_cast<Target>(buffer)};
+    plan_ = {table().BucketOffset(first_bucket), kWindowBytes, static_cast<Target>(buffer)};
     return Step::kRead;
   }
   Step OnOtherRead(const Buffers& buffers, int64_t posted_ns, const ClientClock& clock);
   Step Retry();
   Step OnHomeWindow(const Buffers& buffers, int64_t posted_ns, const ClientClock& clock);
+  Step OnMigrated(const Bucket* window);
   Step OnStashWindow(const Buffers& buffers, const ClientClock& clock);
   Step OnConfirm(const Buffers& buffers, int64_t posted_ns, const ClientClock& clock);
   Step OnItem(const Buffers& buffers, const ClientClock& clock);
@@ -175,18 +182,25 @@ class Lookup {
   ItemProof ProveLarge(const Buffers& buffers, const ItemPlace& place);
   Step OnLargeConfirm(const Buffers& buffers);
   bool Consistent(const Bucket* window) const;
-  uint64_t home() const { return hash_.Home(view_->index.homes); }
+  uint64_t home() const { return hash_.Home(table().homes); }
   uint64_t stash_bucket() const {
-    return view_->index.StashBucket(hash_.StashHome(view_->index.stash_homes));
+    return table().StashBucket(hash_.StashHome(table().stash_homes));
+  }
+  // The index whose windows this lookup READs now. The view may change meanwhile.
+  const IndexGeometry& table() const {
+    const bool in_next = migrated_from_ == view_->index.generation && view_->next.homes != 0;
+    return in_next ? view_->next : view_->index;
   }
 
   const IndexView* view_ = nullptr;
   std::string_view key_;
   KeyHash hash_{0};
   ReadPlan plan_{};
-  Slot slot_;                   // of the item that is being READ or was found
-  ItemView item_{};             // valid after kHit
-  LargeItemHeader large_{};     // of the large item found last
+  Slot slot_;                // of the item that is being READ or was found
+  ItemView item_{};          // valid after kHit
+  LargeItemHeader large_{};  // of the large item found last
+  // The generation of the index in which the key's home is known to be migrated; 0 = in none.
+  uint64_t migrated_from_ = 0;
   int64_t home_posted_ns_ = 0;  // when the home window's READ was posted
   uint32_t candidates_ = 0;     // slots of the window being looked through, not yet READ
   uint32_t retries_ = 0;
@@ -195,7 +209,8 @@ class Lookup {
   bool tag_matched_ = false;        // in this round
   bool stash_tag_matched_ = false;  // in this round
   bool large_cached_ = false;       // the large item was at the cached location
-  bool doubt_ = false;              // an item was dead, torn or unreadable in this round
+  bool next_index_unknown_ = false;
+  bool doubt_ = false;  // an item was dead, torn or unreadable in this round
 };
 
 }  // namespace gannet

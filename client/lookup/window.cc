@@ -13,9 +13,10 @@ uint32_t MatchingSlotsPortable(const Bucket& bucket, uint32_t tag) {
   return mask;
 }
 
-bool ChecksumsRight(const Bucket* window, const IndexView& view, uint64_t first_bucket) {
+bool ChecksumsRight(const Bucket* window, const IndexView& view, uint64_t generation,
+                    uint64_t first_bucket) {
   for (uint64_t i = 0; i < 2; ++i) {
-    const uint64_t seed = BucketSeed(view.incarnation, view.index.generation, first_bucket + i);
+    const uint64_t seed = BucketSeed(view.incarnation, generation, first_bucket + i);
     if (!BucketValid(window[i], seed)) return false;
   }
   return true;

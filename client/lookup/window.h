@@ -79,8 +79,9 @@ inline Slot SlotOfWindow(const Bucket* window, uint32_t i) {
 }
 
 // Returns whether both buckets' checksums are right. If so, each copy is one publication and not
-// torn. `first_bucket` is the number of the window's first bucket.
-bool ChecksumsRight(const Bucket* window, const IndexView& view, uint64_t first_bucket);
+// torn. `first_bucket` is the number of the window's first bucket, in the index of `generation`.
+bool ChecksumsRight(const Bucket* window, const IndexView& view, uint64_t generation,
+                    uint64_t first_bucket);
 
 // Returns whether no key moved between the two buckets between the sampling of the two copies (rule
 // W1). REQUIRES: ChecksumsRight.

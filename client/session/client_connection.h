@@ -8,6 +8,7 @@
 #include "client/session/in_flight_work.h"
 #include "client/session/liveness.h"
 #include "client/session/session_memory.h"
+#include "common/protocol/connect.h"
 #include "common/rdma/connector.h"
 
 namespace gannet {
@@ -29,6 +30,7 @@ struct ClientConnection {
   uint32_t reserved = 0;         // entries of the completion queue
   InFlightWork work{1};
   Liveness liveness;                    // the server watches each connection by itself
+  ConnectRequest request{};             // that its grant answers
   std::vector<uint32_t> used_receives;  // numbers of receive buffers to be posted again
   std::unique_ptr<Connector> connector;
 

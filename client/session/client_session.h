@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "client/session/client_connection.h"
 #include "client/session/connect_attempts.h"
 #include "client/session/fixed_ring.h"
+#include "client/session/index_watch.h"
 #include "client/session/request_watch.h"
 #include "client/session/request_window.h"
 #include "client/session/send_chain.h"
@@ -23,6 +25,7 @@
 #include "client/session/session_owner.h"
 #include "client/session/session_terms.h"
 #include "client/session/watched_time.h"
+#include "common/auth/auth_file.h"
 #include "common/protocol/message.h"
 #include "common/rdma/address.h"
 
@@ -83,6 +86,9 @@ class ClientSession {
     uint32_t signal_every = SendChain::kMax;  // work requests, beside the last of a chain
     const ClientClock* clock = ClientClock::Real();
     std::shared_ptr<MemoryDomains> domains = MemoryDomains::Create();  // shared with other sessions
+    // Its first key is this client's; null: none. Shared with the owner's other sessions, and read
+    // again with each first connection.
+    std::shared_ptr<AuthFile> auth_file;
     std::function<void(bool error, const std::string&)> log;
   };
   static constexpr uint32_t kConnectionsMax = SessionMemory::kConnectionsMax;
@@ -130,6 +136,15 @@ class ClientSession {
   const SessionTerms& terms() const { return terms_; }
   const Grant& grant() const { return terms_.grant; }
   const IndexView& view() const { return terms_.view; }
+  // Of the newest index that it knows of.
+  uint64_t index_slots() const {
+    return (view().next.homes != 0 ? view().next : view().index).slots();
+  }
+  // A lookup found a home that was migrated to an index that the view does not have. Asks for it.
+  void WantIndex() {
+    index_watch_.Want();
+    LookAtConnections();
+  }
   SessionMemory& memory() const { return *memory_; }
   const ServerTimeBound& server_time() const { return server_time_; }
 
@@ -216,6 +231,8 @@ class ClientSession {
   absl::Status MakeMemory(ibv_context* verbs);
   void OnConnectFailed(const Connector& connector);
   void FailAttempt(absl::Status why, RejectCode code = {});
+  void TakeKey();
+  absl::StatusOr<Grant> TakeGrant(const ClientConnection& connection) const;
   void OnFirstEstablished(int64_t now_ns);
   void AdoptGrant(const Grant& grant, int64_t now_ns);
   Comeback HowItCameBack(const Grant& grant) const;
@@ -231,7 +248,9 @@ class ClientSession {
   void OnReceiveCompletion(ClientConnection& connection, uint32_t receive, const ibv_wc& completion,
                            int64_t now_ns);
   void OnMessage(ClientConnection& connection, std::span<const std::byte> message, int64_t now_ns);
-  void OnHeartbeatReply(ClientConnection& connection, uint64_t time_ms, int64_t now_ns);
+  void OnHeartbeatReply(ClientConnection& connection, const ReplyView& reply, int64_t now_ns);
+  void AdoptIndex(std::string_view news);
+  void LookAtIndex();
   ClientConnection* FindConnection(uint32_t id);
   bool OpenReads(uint32_t op);
   bool OthersWillJoin() const;
@@ -245,7 +264,8 @@ class ClientSession {
   SessionOwner* const owner_;
   Phase phase_ = Phase::kDown;
   ConnectAttempts attempts_;
-  uint64_t token_ = 0;  // of the session to resume; 0: make a new one
+  std::optional<AuthKey> key_;  // of the first connection and those that join it
+  uint64_t token_ = 0;          // of the session to resume; 0: make a new one
   int64_t next_control_ns_ = 0;
   int64_t drain_until_ns_ = 0;
   bool closing_ = false;      // being destroyed
@@ -256,6 +276,7 @@ class ClientSession {
   ServerTimeBound server_time_;
   WatchedTime watched_;
   RequestWatch request_watch_;
+  IndexWatch index_watch_;
 
   RequestWindow window_;
   FixedRing<QueuedRead> reads_;              // found no room in the chain

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "common/auth/handshake_mac.h"
 #include "common/layout/item.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/message.h"
@@ -45,6 +46,19 @@ ConnectRequest MakeConnectRequest(uint64_t session_token, uint16_t qp_index, uin
   request.nonce = nonce;
   request.time_ms = wall_ms;
   return request;
+}
+
+void AuthenticateRequest(const AuthKey& key, const SocketAddress& server, ConnectRequest* request) {
+  request->nonce = UnpredictableNonce();
+  SignRequest(key, server.NetworkBytes(), request);
+}
+
+absl::Status CheckGrantMac(std::span<const std::byte> private_data, std::string_view endpoint,
+                           const AuthKey& key, const ConnectRequest& request) {
+  if (VerifyGrant(key, request, private_data)) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat(std::string(endpoint), ": the server did not prove that it has the key ", key.id,
+                   "; is it another server, or one without --auth_file?"));
 }
 
 absl::StatusOr<Grant> CheckGrant(std::span<const std::byte> private_data,

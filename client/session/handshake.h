@@ -7,7 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/auth/auth_key.h"
 #include "common/protocol/connect.h"
+#include "common/rdma/address.h"
 
 namespace gannet {
 
@@ -16,6 +18,15 @@ namespace gannet {
 // Token 0 asks for a new session, any other token joins or resumes the session it names.
 ConnectRequest MakeConnectRequest(uint64_t session_token, uint16_t qp_index, uint64_t nonce,
                                   uint64_t wall_ms);
+
+// Proves that this client has the key: fills in key_id and mac, and a nonce that was never used.
+// `server` is the address that it connects to.
+void AuthenticateRequest(const AuthKey& key, const SocketAddress& server, ConnectRequest* request);
+
+// PermissionDenied: the grant in the private data was not made for this request by somebody who has
+// the key. Then nothing in it may be believed.
+absl::Status CheckGrantMac(std::span<const std::byte> private_data, std::string_view endpoint,
+                           const AuthKey& key, const ConnectRequest& request);
 
 // Decodes the grant in the private data of an accept, and checks what this client depends on. The
 // Status names `endpoint` and says what is wrong with the server.
@@ -28,6 +39,9 @@ absl::StatusOr<Grant> CheckGrant(std::span<const std::byte> private_data,
 //
 // Unavailable: worth another try (starting, shutting down, too many connections, nobody listens).
 // Unimplemented: no protocol version in common. PermissionDenied: authentication failed.
+//
+// A refusal proves nothing, because everybody can send one. So it may end calls and delay the next
+// attempt, but must never make a client do without authentication.
 absl::Status RefusalStatus(std::span<const std::byte> private_data, std::string_view endpoint,
                            const absl::Status& transport, RejectCode* code);
 

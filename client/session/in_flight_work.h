@@ -44,6 +44,9 @@ class InFlightWork {
 
   uint32_t room() const { return mask_ + 1 - in_flight(); }
   uint32_t in_flight() const { return tail_ - head_; }
+  // The position of the next work request, and whether all before a position are done.
+  uint32_t posted() const { return tail_; }
+  bool IsDone(uint32_t position) const { return static_cast<int32_t>(head_ - position) >= 0; }
 
   // Adds the next work request and returns its position, for the completion. REQUIRES: room() > 0.
   uint32_t Push(Work work) {

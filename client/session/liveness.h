@@ -61,8 +61,9 @@ class Liveness {
   }
 
   bool awaits_answer() const { return outstanding_ > 0; }
+  bool MayAsk() const { return heartbeats_ - answered_ < kHeartbeatsMax; }
   bool HeartbeatDue(int64_t now_ns) const {
-    if (heartbeats_ - answered_ == kHeartbeatsMax) return false;
+    if (!MayAsk()) return false;
     return now_ns - sent_ns_ >= HeartbeatNs(silence_ns_) ||
            now_ns - heartbeat_ns_ >= kHeartbeatNsMax;
   }

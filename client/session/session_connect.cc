@@ -33,7 +33,19 @@ absl::Status CheckDevice(const Device& device, const std::string& wanted,
 
 void ClientSession::BeginConnect(int64_t now_ns) {
   phase_ = Phase::kConnecting;
+  TakeKey();
   if (absl::Status status = StartConnection(now_ns); !status.ok()) FailAttempt(std::move(status));
+}
+
+// Reads the key again, because it may have been changed since the last connection. If the file is
+// wrong now, the key stays as it was.
+void ClientSession::TakeKey() {
+  if (options_.auth_file == nullptr) return;
+  if (options_.auth_file->Changed()) {
+    const absl::Status status = options_.auth_file->Reload();
+    if (!status.ok()) Log(true, absl::StrCat(endpoint(), ": ", std::string(status.message())));
+  }
+  key_ = options_.auth_file->keys().front();
 }
 
 // Starts the session's next connection, to the current address.
@@ -100,9 +112,10 @@ absl::Status ClientSession::ConfigureConnection(ClientConnection& connection) {
   }
   const int64_t asked_ns = options_.clock->MonotonicNs();
   if (connection.index == 0) asked_ns_ = asked_ns;
-  const ConnectRequest request =
-      MakeConnectRequest(token_, static_cast<uint16_t>(connection.index),
-                         Mix64(static_cast<uint64_t>(asked_ns) + connection.id), WallMs());
+  ConnectRequest& request = connection.request;
+  request = MakeConnectRequest(token_, static_cast<uint16_t>(connection.index),
+                               Mix64(static_cast<uint64_t>(asked_ns) + connection.id), WallMs());
+  if (key_) AuthenticateRequest(*key_, options_.addresses[attempts_.address()], &request);
   return connector.Connect(std::as_bytes(std::span(&request, 1)));
 }
 
@@ -146,9 +159,18 @@ void ClientSession::FailAttempt(absl::Status why, RejectCode code) {
   BeginDrain();
 }
 
+// Returns the grant if it is the server's, and one that this client can use.
+absl::StatusOr<Grant> ClientSession::TakeGrant(const ClientConnection& connection) const {
+  const std::span<const std::byte> private_data = connection.connector->private_data();
+  if (key_) {
+    GANNET_RETURN_IF_ERROR(CheckGrantMac(private_data, endpoint(), *key_, connection.request));
+  }
+  return CheckGrant(private_data, endpoint());
+}
+
 void ClientSession::OnFirstEstablished(int64_t now_ns) {
   ClientConnection& first = connections_[0];
-  const absl::StatusOr<Grant> grant = CheckGrant(first.connector->private_data(), endpoint());
+  const absl::StatusOr<Grant> grant = TakeGrant(first);
   if (!grant.ok()) return FailAttempt(grant.status());
   terms_.read_depth = first.connector->connection()->depth().issued;
   if (terms_.read_depth == 0) {
@@ -166,8 +188,11 @@ void ClientSession::AdoptGrant(const Grant& grant, int64_t now_ns) {
   const Comeback comeback = HowItCameBack(grant);
   terms_.grant = grant;
   terms_.view = IndexView::Of(grant);
+  index_watch_.Restart(grant.index);
   terms_.eager_bytes_max = std::min(grant.message_bytes_max, kMessageBytesMax);
-  terms_.lock_by_nic = static_cast<LockMode>(grant.lock_mode) == LockMode::kNicCas &&
+  terms_.authenticated = key_.has_value();
+  terms_.lock_by_nic = !terms_.read_only() &&
+                       static_cast<LockMode>(grant.lock_mode) == LockMode::kNicCas &&
                        memory_->device.caps.has_atomics() && options_.nic_locks;
   token_ = grant.session_token;
   chain_.SetRegion(grant.region_address, grant.region_rkey, memory_->op_buffers.lkey());
@@ -241,7 +266,7 @@ void ClientSession::PollLastJoining(int64_t now_ns) {
   if (step == Connector::Step::kResolved && !ConfigureConnection(last).ok()) {
     last.phase = Phase::kFailed;
   } else if (step == Connector::Step::kEstablished) {
-    const auto joined = CheckGrant(last.connector->private_data(), endpoint());
+    const absl::StatusOr<Grant> joined = TakeGrant(last);
     const bool same = joined.ok() && joined->incarnation == grant().incarnation &&
                       joined->session_token == grant().session_token;
     last.phase = same ? Phase::kReady : Phase::kFailed;

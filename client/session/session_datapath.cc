@@ -85,7 +85,7 @@ void ClientSession::OnMessage(ClientConnection& connection, std::span<const std:
   RequestWindow::Entry* entry = window_.Find(reply.header.sequence);
   if (entry == nullptr) {  // of a heartbeat, or the second one of a request that was sent twice
     if (reply.header.opcode == static_cast<uint8_t>(Opcode::kHeartbeat)) {
-      OnHeartbeatReply(connection, reply.header.time_ms, now_ns);
+      OnHeartbeatReply(connection, reply, now_ns);
     }
     return;
   }
@@ -96,11 +96,23 @@ void ClientSession::OnMessage(ClientConnection& connection, std::span<const std:
   memory_->ReturnLent(answered);
 }
 
-void ClientSession::OnHeartbeatReply(ClientConnection& connection, uint64_t time_ms,
+void ClientSession::OnHeartbeatReply(ClientConnection& connection, const ReplyView& reply,
                                      int64_t now_ns) {
   const std::optional<int64_t> asked_ns = connection.liveness.OnHeartbeatAnswered();
+  const uint64_t time_ms = reply.header.time_ms;
+  if (connection.index == 0) index_watch_.OnHeartbeatAnswered();
+  if (!reply.value.empty()) AdoptIndex(reply.value);
   if (!asked_ns.has_value() || time_ms == 0 || !options_.server_clock) return;
   server_time_.OnTold(time_ms, *asked_ns, now_ns);
+}
+
+// Lookups that are under way notice it by the checksums, which include the generation.
+void ClientSession::AdoptIndex(std::string_view bytes) {
+  const std::optional<IndexNews> news = IndexNews::Decode(bytes, terms_.view.region_bytes);
+  if (!news || news->index.generation < terms_.view.index.generation) return;
+  terms_.view.index = news->index;
+  terms_.view.next = news->next;
+  index_watch_.OnNews(*news);
 }
 
 // Posts everything queued, in as few calls into the device as there are connections to use.
@@ -213,13 +225,25 @@ void ClientSession::PostChain() {
 
 // Sends one on each connection that had nothing else to send, or had no heartbeat for long.
 void ClientSession::SendHeartbeats(int64_t now_ns) {
+  LookAtIndex();
   for (ClientConnection& connection : connections_) {
-    const bool due = connection.ready() && connection.liveness.HeartbeatDue(now_ns);
-    if (!due || connection.work.room() == 0) continue;
+    const bool first = connection.index == 0;
+    const bool due = connection.ready() && (connection.liveness.HeartbeatDue(now_ns) ||
+                                            (first && index_watch_.HeartbeatDue()));
+    if (!due || connection.work.room() == 0 || !connection.liveness.MayAsk()) continue;
+    memory_->SetIndexKnown(index_watch_.known());
     AddMessage(connection, kInvalidOp, memory_->heartbeat(), sizeof(RequestHeader), now_ns);
     connection.liveness.OnHeartbeatSent(now_ns);
+    if (first) index_watch_.OnHeartbeatSent();
     PostChain();
   }
+}
+
+// READs that are queued may be of an older index than those that follow.
+void ClientSession::LookAtIndex() {
+  if (!index_watch_.WaitsForReads() || !reads_.empty()) return;
+  PostChain();
+  if (ready()) index_watch_.LookAt(connections_);
 }
 
 }  // namespace gannet

@@ -13,6 +13,7 @@
 #include "client/session/registered_pool.h"
 #include "client/session/request_window.h"
 #include "common/layout/bucket.h"
+#include "common/protocol/index_news.h"
 #include "common/protocol/limits.h"
 #include "common/protocol/message.h"
 #include "common/rdma/completion.h"
@@ -70,6 +71,11 @@ struct SessionMemory {
   // Sets what heartbeats tell of the client's list of servers, from now on.
   void SetServerSet(uint64_t hash) const {
     std::memcpy(heartbeat() + offsetof(RequestHeader, server_set), &hash, sizeof(hash));
+  }
+  // Sets what heartbeats tell of what the client knows of the index, from now on.
+  void SetIndexKnown(IndexKnown known) const {
+    const uint64_t word = known.word();
+    std::memcpy(heartbeat() + offsetof(RequestHeader, ttl_ms), &word, sizeof(word));
   }
   // Returns the buffers that a request lent to the server.
   void ReturnLent(const RequestWindow::Entry& entry) {

@@ -16,8 +16,10 @@ struct SessionTerms {
   IndexView view;
   uint32_t read_depth = 0;       // READs in flight on one connection
   uint32_t eager_bytes_max = 0;  // the longest message, header and key included
+  bool authenticated = false;    // both sides proved that they have the key
   bool lock_by_nic = false;      // both devices can compare and swap; otherwise locks go by RPC
 
+  bool read_only() const { return (grant.features & kGrantReadOnly) != 0; }
   LockMode lock_mode() const {
     const LockMode mode = static_cast<LockMode>(grant.lock_mode);
     return mode == LockMode::kNicCas && !lock_by_nic ? LockMode::kRpcLoopback : mode;

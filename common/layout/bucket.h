@@ -22,7 +22,7 @@ inline constexpr size_t kWindowBytes = 2 * kBucketBytes;  // home bucket and the
 // version: every publication bumps it. moves next, moves prev: how many keys moved between this
 // bucket and the one after it, or before it; every such move bumps the counters of both buckets.
 // stash tags: the KeyHash::StashTag bits of this home's keys that are in the stash. migrated:
-// reserved for the online resize.
+// this home's keys are in the next index, and their slots here are out of date (Superblock).
 class BucketMeta {
  public:
   constexpr BucketMeta() = default;
@@ -44,6 +44,7 @@ class BucketMeta {
   constexpr BucketMeta WithStashTags(uint32_t tags) const {
     return BucketMeta((word_ & ~(0x7full << 56)) | (static_cast<uint64_t>(tags & 0x7f) << 56));
   }
+  constexpr BucketMeta WithMigrated() const { return BucketMeta(word_ | 1ull << 63); }
 
   friend constexpr bool operator==(BucketMeta, BucketMeta) = default;
 

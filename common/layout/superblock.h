@@ -14,8 +14,8 @@ inline constexpr uint64_t kSuperblockMagic = 0x314b4c4254454e47;  // "GNETBLK1",
 inline constexpr uint32_t kLayoutVersion = 3;
 inline constexpr uint64_t kSuperblockBytes = 4096;
 
-// The region's first page: what a client must know to read the rest. It is written at start (and,
-// later, when the index is resized). Readers trust it only if magic, version and checksum are
+// The region's first page: what a client must know to read the rest. It is written at start
+// and when the index grows. Readers trust it only if magic, version and checksum are
 // right.
 struct Superblock {
   uint64_t magic;
@@ -26,7 +26,7 @@ struct Superblock {
   uint64_t hash_seed;  // for KeyHash
   uint64_t heap_offset;
   IndexGeometry index;
-  IndexGeometry next_index;  // all zeroes unless a resize is under way
+  IndexGeometry next_index;  // all zeroes unless the index is growing
   uint64_t checksum;         // XXH3-64 of all fields before it, seed 0
 };
 static_assert(sizeof(Superblock) == 120 && std::is_trivially_copyable_v<Superblock>);

@@ -86,6 +86,9 @@ static_assert(offsetof(Grant, lock_mode) == 124 && offsetof(Grant, silence_ms) =
 static_assert(offsetof(Grant, time_ms) == 128 && offsetof(Grant, mac) == 136 &&
               offsetof(Grant, name) == 152);
 
+// Bits of Grant::features.
+inline constexpr uint16_t kGrantReadOnly = 1 << 1;  // the session may only read; no lock_rkey
+
 enum class RejectCode : uint32_t {
   kMalformed = 1,
   kVersion = 2,

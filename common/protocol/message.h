@@ -18,7 +18,8 @@ namespace gannet {
 // kUnimplemented.
 
 enum class Opcode : uint8_t {
-  kHeartbeat = 0,  // has no sequence number and no credit; answered with an empty reply
+  kHeartbeat = 0,  // has no sequence number and no credit; answered with an empty reply,
+                   // or with IndexNews
   kGet = 1,        // the fallback for one-sided lookups
   kPut = 2,
   kDelete = 3,
@@ -69,6 +70,7 @@ enum class ReplyStatus : uint8_t {
   kNotANumber = 13,     // kIncrement: the value is no decimal number; version = the current one
   kOutOfRange = 14,     // kIncrement: the new number would not fit 64 bits
   kTooLong = 15,        // kAppend, kPrepend: the new value would be too long
+  kPermissionDenied = 24,  // the session may only read; nothing was changed
 };
 
 struct RequestHeader {
@@ -77,7 +79,8 @@ struct RequestHeader {
   uint16_t key_bytes;
   uint32_t value_bytes;  // PUT: of the value, wherever it is; GET: room in the named buffer
   uint64_t sequence;     // of the session, from 1; less than `credits` after the oldest unanswered
-  uint64_t ttl_ms;  // until the item (PUT, TOUCH ...) or lock (LOCK, EXTEND) expires; 0 = never
+  uint64_t ttl_ms;  // until the item (PUT, TOUCH ...) or lock (LOCK, EXTEND) expires; 0 = never;
+                    // heartbeat: what the client knows of the index (IndexKnown)
   uint32_t user_flags;
   uint32_t buffer_rkey;
   uint64_t buffer_address;
@@ -191,8 +194,10 @@ struct StatsReply {
   uint64_t locks_expired;       // broken because their lease was over
   uint64_t refused_connections;
   uint64_t refused_requests;  // malformed or against the rules
+  // Of an index that grows.
+  uint64_t index_growths;  // since start
 };
-static_assert(sizeof(StatsReply) == 200 && std::is_trivially_copyable_v<StatsReply>);
+static_assert(sizeof(StatsReply) == 208 && std::is_trivially_copyable_v<StatsReply>);
 
 // A held lock, in the value of a kListLocks reply.
 struct LockEntry {

@@ -69,6 +69,20 @@ std::string SocketAddress::HostString() const {
   return text;
 }
 
+std::array<std::byte, 18> SocketAddress::NetworkBytes() const {
+  constexpr size_t kV4At = 12;
+  std::array<std::byte, 18> bytes{};
+  if (family() == AF_INET6) {
+    std::memcpy(bytes.data(), &any_.v6.sin6_addr, sizeof(any_.v6.sin6_addr));
+  } else {
+    bytes[kV4At - 2] = bytes[kV4At - 1] = std::byte{0xff};
+    std::memcpy(bytes.data() + kV4At, &any_.v4.sin_addr, sizeof(any_.v4.sin_addr));
+  }
+  const uint16_t port_bytes = htons(port());
+  std::memcpy(bytes.data() + sizeof(in6_addr), &port_bytes, sizeof(port_bytes));
+  return bytes;
+}
+
 std::string SocketAddress::ToString() const {
   if (family() == AF_INET6) return absl::StrCat("[", HostString(), "]:", port());
   return absl::StrCat(HostString(), ":", port());

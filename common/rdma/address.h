@@ -4,6 +4,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -30,6 +32,9 @@ class SocketAddress {
   std::string ToString() const;
   // The address without port and brackets.
   std::string HostString() const;
+  // The address and the port in bytes that are the same on every machine: 16 of IPv6 (an IPv4
+  // address as ::ffff:10.0.0.1), and 2 of the port, in network order.
+  std::array<std::byte, 18> NetworkBytes() const;
 
  private:
   union Any {

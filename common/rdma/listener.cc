@@ -35,6 +35,10 @@ SocketAddress IncomingRequest::peer() const {
   return SocketAddress(*rdma_get_peer_addr(id_.get()));
 }
 
+SocketAddress IncomingRequest::local() const {
+  return SocketAddress(*rdma_get_local_addr(id_.get()));
+}
+
 absl::StatusOr<std::unique_ptr<Listener>> Listener::Create(const SocketAddress& address,
                                                            int backlog) {
   GANNET_ASSIGN_OR_RETURN(CmChannel channel, CmChannel::Create());

@@ -38,6 +38,8 @@ class IncomingRequest {
   // own.
   ibv_context* verbs() const { return id_->verbs; }
   SocketAddress peer() const;
+  // The address that the peer connected to.
+  SocketAddress local() const;
   // True if this side's device would try for ever to send to a peer that takes nothing.
   bool wants_endless_retries() const { return rnr_retry_count_ >= kRnrRetryForEver; }
   // Gives the future connection the number `connection`, not 0, which its events will carry. Pass

@@ -20,6 +20,8 @@ constexpr int kEventsPerPollMax = 64;
 // step takes some 2 ms, so that a server with much to tidy spends up to a fifth of a core on it.
 constexpr int64_t kTidyPeriodNs = kNsPerSecond;
 constexpr int64_t kTidyAgainNs = 10 * kNsPerMs;
+// The same while the index grows, whose steps are shorter. Up to half of a core.
+constexpr int64_t kGrowAgainNs = kNsPerMs;
 constexpr int64_t kLookPeriodNs = kNsPerSecond;
 
 uint64_t KernelRandom() {
@@ -53,6 +55,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const Options& options) {
                                                    options.name, "\""));
   }
   std::unique_ptr<Server> server(new Server(options));
+  GANNET_ASSIGN_OR_RETURN(server->authenticator_,
+                          Authenticator::Create(options.auth_file, options.wall_ms()));
   if (!server->options_.random) server->options_.random = KernelRandom;
   server->started_ns_ = ServerNs();
   do {
@@ -125,13 +129,16 @@ absl::Status Server::CreateStore() {
   options.region = region_->bytes();
   options.lock_words = WordsOf(locks_->bytes(), options_.lock_words);
   options.index_slots = options_.index_slots;
+  options.index_grows = options_.index_grows;
+  GANNET_ASSIGN_OR_RETURN(tidy_wanted_, WakeUp::Create());
+  options.wants_tidy = [wake_up = tidy_wanted_.get()] { wake_up->Ask(); };
   options.incarnation = incarnation_;
   options.hash_seed = hash_seed_;
   options.first_version = options_.first_version;
   GANNET_ASSIGN_OR_RETURN(store_, Store::Create(options));
-  const IndexGeometry& index = store_->superblock().index;
-  LOG(INFO) << "index of " << index.slots() << " slots (" << index.bytes() << " bytes), heap of "
-            << region_->bytes().size() - store_->superblock().heap_offset << " bytes";
+  const IndexGeometry index = store_->superblock().index;
+  LOG(INFO) << "index of " << index.slots() << " slots (" << index.bytes() << " bytes) "
+            << (options_.index_grows ? "at first" : "that does not grow");
   return absl::OkStatus();
 }
 
@@ -210,23 +217,51 @@ bool Server::Poll(const Now& now) {
         break;
     }
   }
-  if (now.monotonic_ns >= next_tidy_ns_) TidyStore(now);
+  if (tidy_wanted_->Take() || now.monotonic_ns >= next_tidy_ns_) TidyStore(now);
   if (now.monotonic_ns >= next_look_ns_) {
     next_look_ns_ = now.monotonic_ns + kLookPeriodNs;
     log_.connections.Poll(now.monotonic_ns);
     WarnOfDifferentSets(now);
+    LookAtAuthFile();
   }
   return events > 0;
 }
 
 void Server::TidyStore(const Now& now) {
+  TellOfIndex();
   const bool more = store_->Tidy(now.wall_ms);
-  next_tidy_ns_ = now.monotonic_ns + (more ? kTidyAgainNs : kTidyPeriodNs);
+  const int64_t again_ns = store_->growing() ? kGrowAgainNs : kTidyAgainNs;
+  next_tidy_ns_ = now.monotonic_ns + (more ? again_ns : kTidyPeriodNs);
   StatsReply stats{};
   store_->FillStats(&stats);
   const FullLog::Lines lines = full_log_.Report(stats, now.monotonic_ns);
   if (lines.heap) LOG(WARNING) << *lines.heap;
   if (lines.index) LOG(WARNING) << *lines.index;
+}
+
+void Server::LookAtAuthFile() {
+  const bool asked = reload_asked_.exchange(false, std::memory_order_relaxed);
+  const auto keys = authenticator_->Look(asked);
+  if (!keys) return;
+  if (keys->ok()) {
+    LOG(INFO) << "read " << options_.auth_file << " again: " << **keys << " keys";
+  } else {
+    LOG(ERROR) << "the keys stay as they were: " << keys->status().message();
+  }
+}
+
+// Tells the store which indexes clients may still READ, and the workers of a new one.
+void Server::TellOfIndex() {
+  uint64_t generation = UINT64_MAX;
+  for (const auto& worker : workers_) {
+    generation = std::min(generation, worker->counters().index_generation.value());
+  }
+  store_->Acknowledge(generation);
+  if (index_generation_ == store_->index_generation()) return;
+  index_generation_ = store_->index_generation();
+  Notify(0, Notice::Type::kIndexChanged);
+  const IndexGeometry index = store_->superblock().index;
+  LOG(INFO) << "the index has " << index.slots() << " slots now (" << index.bytes() << " bytes)";
 }
 
 void Server::WarnOfDifferentSets(const Now& now) {
@@ -263,9 +298,10 @@ void Server::OnRequest(IncomingRequest request) {
   if (stopping_) {
     return Reject(std::move(request), RejectCode::kShuttingDown, "the server is shutting down");
   }
-  if (decoded->key_id != 0) {
-    return Reject(std::move(request), RejectCode::kAuthentication,
-                  "the server has no keys; connect without one");
+  Authenticator::Answer answer =
+      authenticator_->Judge(*decoded, request.local().NetworkBytes(), options_.wall_ms());
+  if (answer.refused != RejectCode{}) {
+    return Reject(std::move(request), answer.refused, answer.reason);
   }
   if (request.verbs() != options_.device.verbs) {
     return Reject(std::move(request), RejectCode::kMalformed,
@@ -284,7 +320,7 @@ void Server::OnRequest(IncomingRequest request) {
   }
   const uint64_t name = NameOf(*connection, ++requests_);
   request.Name(name);
-  Arrival arrival{*connection, name, *decoded, std::move(request)};
+  Arrival arrival{*connection, name, *decoded, std::move(request), std::move(answer.key)};
   if (!WorkerFor(*decoded).inbox().Put(arrival)) {
     connection_ids_.GiveBack(*connection);
     Reject(std::move(arrival.incoming), RejectCode::kTooManyConnections,

@@ -2,6 +2,7 @@
 #define GANNET_SERVER_CONTROL_SERVER_H_
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,8 +13,10 @@
 
 #include "absl/status/statusor.h"
 #include "common/rdma/memory.h"
+#include "server/control/authenticator.h"
 #include "server/control/full_log.h"
 #include "server/control/startup_answers.h"
+#include "server/control/wake_up.h"
 #include "server/rpc/node.h"
 #include "server/rpc/worker.h"
 
@@ -32,9 +35,16 @@ class Server {
   struct Options {
     SocketAddress listen;
     Device device;
+    // Of keys (AuthFile), one of which clients must have; empty: everybody may connect. It is read
+    // again when it changes.
+    std::string auth_file;
+    // By which connection requests must be fresh. The real one, for the server's does not see that
+    // the machine was suspended.
+    uint64_t (*wall_ms)() = WallMs;
     std::string name;  // that clients know it by; empty: they take its address. IsServerName
     uint64_t memory_bytes = 1ull << 30;  // of the region: index and heap
-    uint64_t index_slots = 0;            // 0 = by memory
+    uint64_t index_slots = 0;            // at the start; 0 = by memory
+    bool index_grows = true;
     uint64_t lock_words = 65536;
     uint32_t workers = 1;
     HugePages huge_pages = HugePages::kAuto;
@@ -66,8 +76,8 @@ class Server {
 
   // Says in the log what was touched and registered and how long it took. The errors' texts say
   // what to do: InvalidArgument, a name that is none, or too little memory for the index;
-  // ResourceExhausted, no such memory, or not allowed to lock it; FailedPrecondition, the port is
-  // in use, the device does not work, or the clock is not set.
+  // AuthFile::Open's; ResourceExhausted, no such memory, or not allowed to lock it;
+  // FailedPrecondition, the port is in use, the device does not work, or the clock is not set.
   static absl::StatusOr<std::unique_ptr<Server>> Create(const Options& options);
   // REQUIRES: every worker is closed(), or was never polled.
   ~Server();
@@ -82,6 +92,12 @@ class Server {
   // To sleep on, and when Poll must be called at the latest.
   int fd() const { return listener_->fd(); }
   int64_t deadline_ns() const { return std::min(next_tidy_ns_, next_look_ns_); }
+  // To sleep on as well: readable when a write wants the store to be tidied.
+  int tidy_fd() const { return tidy_wanted_->fd(); }
+
+  // Poll reads the auth file again, within a second, even if it seems unchanged. From any thread, a
+  // signal handler included.
+  void RequestReload() { reload_asked_.store(true, std::memory_order_relaxed); }
 
   // Refuses new connections from now on and tells the workers to close theirs.
   void BeginStop();
@@ -103,6 +119,8 @@ class Server {
   Grant GrantTemplate() const;
 
   void TidyStore(const Now& now);
+  void LookAtAuthFile();
+  void TellOfIndex();
   void OnRequest(IncomingRequest request);
   void Reject(IncomingRequest request, RejectCode code, std::string_view reason);
   Worker& WorkerFor(const ConnectRequest& request);
@@ -120,6 +138,7 @@ class Server {
   Handle<ibv_pd> pd_;
   Handle<ibv_mr> region_mr_;
   Handle<ibv_mr> locks_mr_;
+  std::unique_ptr<WakeUp> tidy_wanted_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Listener> listener_;
   ConnectionIds connection_ids_;
@@ -131,13 +150,19 @@ class Server {
   std::vector<std::unique_ptr<Worker>> workers_;
   Counter refused_connections_;  // by this thread; the workers count theirs
 
+  // Relaxed: it tells nothing but itself.
+  std::atomic<bool> reload_asked_{false};
+  static_assert(std::atomic<bool>::is_always_lock_free);
+
   // Owner thread only.
+  std::optional<Authenticator> authenticator_;
   bool stopping_ = false;
   absl::Status status_;
   Now now_;                // of this Poll
   uint32_t requests_ = 0;  // connection requests so far
   int64_t next_tidy_ns_ = 0;
   int64_t next_look_ns_ = 0;
+  uint64_t index_generation_ = 1;
   FullLog full_log_;
 };
 

@@ -128,7 +128,9 @@ void ServerThreads::NoteSlowPoll(const Worker* worker, int64_t began_ns, int64_t
 bool ServerThreads::SleepControl(bool stopping) {
   int64_t deadline_ns = stopping ? ServerNs() + kStopPollNs : server_->deadline_ns();
   if (beat_ns_ != 0) deadline_ns = std::min(deadline_ns, next_beat_ns_);
-  pollfd fds[] = {{server_->fd(), POLLIN, 0}, {stopping ? -1 : stop_fd_, POLLIN, 0}};
+  pollfd fds[] = {{server_->fd(), POLLIN, 0},
+                  {stopping ? -1 : stop_fd_, POLLIN, 0},
+                  {server_->tidy_fd(), POLLIN, 0}};
   WaitUntil(fds, deadline_ns);
   return fds[1].revents != 0;
 }

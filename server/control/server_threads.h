@@ -35,6 +35,8 @@ class ServerThreads {
 
   // From any thread, a signal handler included: starts to stop. Wait then returns.
   void RequestStop();
+  // The same, to read the auth file again.
+  void RequestReload() { server_->RequestReload(); }
   // Until the server has stopped: OK when it was asked to, else why.
   absl::Status Wait();
 

@@ -113,6 +113,21 @@ void Heap::Free(std::byte* block, uint32_t size_class) {
   sdallocx(block, bytes, flags_);
 }
 
+uint64_t Heap::TableBytes(uint64_t bytes) const {
+  return nallocx(bytes, flags_ | MALLOCX_ALIGN(kTableAlignment));
+}
+
+std::byte* Heap::AllocateTable(uint64_t bytes) {
+  void* block = mallocx(bytes, flags_ | MALLOCX_ALIGN(kTableAlignment));
+  if (block != nullptr) table_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  return static_cast<std::byte*>(block);
+}
+
+void Heap::FreeTable(std::byte* block, uint64_t bytes) {
+  table_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  sdallocx(block, bytes, flags_ | MALLOCX_ALIGN(kTableAlignment));
+}
+
 uint64_t Heap::ActiveBytes() const {
   uint64_t epoch = 1;  // any value: asks for new statistics
   CHECK_EQ(mallctl("epoch", nullptr, nullptr, &epoch, sizeof(epoch)), 0);

@@ -44,6 +44,14 @@ class Heap {
   // REQUIRES: block came from Allocate(size_class).
   void Free(std::byte* block, uint32_t size_class);
 
+  // Blocks for tables of the index, kTableAlignment aligned. They are not counted as blocks in use.
+  // TableBytes returns the least bytes, `bytes` or more, of a block that wastes nothing.
+  static constexpr uint64_t kTableAlignment = 128;
+  uint64_t TableBytes(uint64_t bytes) const;
+  std::byte* AllocateTable(uint64_t bytes);
+  void FreeTable(std::byte* block, uint64_t bytes);
+  uint64_t table_bytes() const { return table_bytes_.load(std::memory_order_relaxed); }
+
   uint64_t capacity_bytes() const { return capacity_bytes_; }
   // Bytes of all blocks in use.
   uint64_t allocated_bytes() const {
@@ -70,6 +78,7 @@ class Heap {
   // Statistics. Relaxed: no other memory depends on them.
   std::atomic<uint64_t> taken_bytes_{0};
   std::atomic<uint64_t> freed_bytes_{0};
+  std::atomic<uint64_t> table_bytes_{0};
 };
 
 }  // namespace gannet

@@ -6,11 +6,16 @@ namespace gannet {
 
 BucketTable::BucketTable(std::span<std::byte> region, const IndexGeometry& geometry,
                          uint64_t incarnation)
-    : first_(region.data() + geometry.offset), geometry_(geometry), incarnation_(incarnation) {
-  const Bucket empty{};
-  for (uint64_t bucket = 0; bucket < geometry_.buckets(); ++bucket) {
-    // Relaxed: no client knows the region yet.
-    StoreWord(Address(bucket), BucketChecksum(empty, Seed(bucket)));
+    : first_(region.data() + geometry.offset), geometry_(geometry), incarnation_(incarnation) {}
+
+// Relaxed: clients learn of the table by a message, or by a superblock or a migrated flag that is
+// stored with release. Those who READ here by an old location of an item find bytes that fail its
+// checksum.
+void BucketTable::Initialise(uint64_t first, uint64_t end) {
+  for (uint64_t bucket = first; bucket < end; ++bucket) {
+    Bucket empty{};
+    empty.checksum = BucketChecksum(empty, Seed(bucket));
+    StoreWords(Address(bucket), &empty, sizeof(empty));
   }
 }
 
@@ -37,6 +42,11 @@ BucketChange& BucketChange::BumpMovesPrev() {
 
 BucketChange& BucketChange::SetStashTags(uint32_t tags) {
   copy_.meta = BucketMeta(copy_.meta).WithStashTags(tags).word();
+  return *this;
+}
+
+BucketChange& BucketChange::SetMigrated() {
+  copy_.meta = BucketMeta(copy_.meta).WithMigrated().word();
   return *this;
 }
 

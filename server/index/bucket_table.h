@@ -16,9 +16,11 @@ namespace gannet {
 // or changes a bucket (Index holds the locks). Clients' READs need no lock.
 class BucketTable {
  public:
-  // Writes every bucket as an empty one with the right checksum. REQUIRES:
-  // geometry.ValidWithin(region.size()), and its bytes are zero.
+  // Initialise must follow for all buckets. REQUIRES: geometry.ValidWithin(region.size()).
   BucketTable(std::span<std::byte> region, const IndexGeometry& geometry, uint64_t incarnation);
+
+  // Writes buckets [first, end) as empty ones with the right checksum, whatever the memory holds.
+  void Initialise(uint64_t first, uint64_t end);
 
   const IndexGeometry& geometry() const { return geometry_; }
   Slot LoadSlot(uint64_t bucket, uint32_t slot) const {
@@ -41,8 +43,8 @@ class BucketTable {
   const uint64_t incarnation_;
 };
 
-// One publication of one bucket (rule W1 of docs/consistency.md): slots, move counters, stash tags
-// and version change together, under one checksum.
+// One publication of one bucket (rule W1 of docs/consistency.md): slots, move counters, stash tags,
+// the migrated flag and version change together, under one checksum.
 //
 //   BucketChange(table, b).SetSlot(3, slot).BumpMovesNext().Publish();
 //
@@ -55,6 +57,7 @@ class BucketChange {
   BucketChange& BumpMovesNext();
   BucketChange& BumpMovesPrev();
   BucketChange& SetStashTags(uint32_t tags);
+  BucketChange& SetMigrated();
 
   // Stores the whole publication. What this thread stores afterwards with release order is not seen
   // before it.

@@ -1,117 +1,82 @@
 #include "server/index/index.h"
 
+#include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace gannet {
+namespace {
+
+// A Lock reaches so many buckets to both sides: a chain of moves, and the window of a key that
+// comes from the stash or goes there.
+constexpr uint64_t kReachBuckets = kChainMovesMax + 3;
+// So few homes share a range at first, at least. A Lock then needs one range, or two.
+constexpr uint64_t kHomesPerRangeMin = 64;
+constexpr uint64_t kRangesMin = 8;
+constexpr uint64_t kRangesMax = 4096;
+
+uint64_t Ranges(const IndexGeometry& geometry) {
+  return std::clamp(std::bit_floor(geometry.homes / kHomesPerRangeMin | 1), kRangesMin, kRangesMax);
+}
+
+// Returns the first hash whose home is `home` or a later one.
+uint64_t FirstHashOf(const IndexTable& table, uint64_t home) {
+  const uint64_t homes = table.geometry().homes;
+  __extension__ using uint128 = unsigned __int128;
+  const uint128 first = ((static_cast<uint128>(home) << 64) + homes - 1) / homes;
+  return static_cast<uint64_t>(std::min(first, static_cast<uint128>(UINT64_MAX)));
+}
+
+}  // namespace
 
 Index::Index(Options options)
-    : table_(options.region, options.geometry, options.incarnation),
-      hash_of_(std::move(options.hash_of)),
-      ranges_(options.geometry.main_buckets() / kBucketsPerRange + 1),
-      occupancy_(options.geometry.main_buckets()),
-      stash_(options.geometry.main_buckets(), options.geometry.stash_homes) {}
-
-bool Index::Insert(KeyHash hash, Slot slot) {
-  const uint64_t home = hash.Home(geometry().homes);
-  std::optional<uint64_t> bucket = WindowBucketWithRoom(home);
-  if (!bucket) bucket = Displace(home);
-  if (!bucket && InsertInStash(hash, home, slot)) return true;
-  if (!bucket) bucket = MoveToStash(home);
-  if (!bucket) return false;
-  InsertInWindow(home, *bucket, slot);
-  return true;
+    : options_(std::move(options)),
+      range_shift_(64 - std::countr_zero(Ranges(options_.geometry))),
+      ranges_(Ranges(options_.geometry)) {
+  std::shared_ptr<IndexTable> table = MakeTable(options_.geometry);
+  table->Initialise(0, table->geometry().buckets());
+  SetReach(*table);
+  current_.store(table.get(), std::memory_order_release);
+  guessed_.store(&all_guessed_.back(), std::memory_order_release);
+  MutexLock lock(tables_mutex_);
+  current_table_ = std::move(table);
 }
 
-void Index::Replace(const Place& place, Slot slot) {
-  if (InStash(place.bucket)) {
-    MutexLock lock(stash_mutex_);
-    BucketChange(table_, place.bucket).SetSlot(place.slot, slot).Publish();
-    return;
-  }
-  BucketChange(table_, place.bucket).SetSlot(place.slot, slot).Publish();
+std::shared_ptr<IndexTable> Index::MakeTable(const IndexGeometry& geometry) {
+  auto table = std::make_shared<IndexTable>(IndexTable::Options{.region = options_.region,
+                                                                .geometry = geometry,
+                                                                .incarnation = options_.incarnation,
+                                                                .ranges = ranges_.size(),
+                                                                .hash_of = options_.hash_of},
+                                            counters_);
+  all_guessed_.push_back(
+      {table->first_bucket(), geometry.homes, geometry.main_buckets() * kBucketBytes});
+  return table;
 }
 
-void Index::Remove(const Place& place) {
-  slots_used_.fetch_sub(1, std::memory_order_relaxed);
-  if (InStash(place.bucket)) {
-    RemoveFromStash(place);
-    return;
-  }
-  BucketChange(table_, place.bucket).SetSlot(place.slot, Slot()).Publish();
-  occupancy_.Release(place.bucket, place.slot);
-  PullBack(place.bucket);
+void Index::SetReach(const IndexTable& table) {
+  const uint64_t homes = table.geometry().homes;
+  const uint64_t reach =
+      homes <= kReachBuckets ? UINT64_MAX : (UINT64_MAX / homes + 1) * kReachBuckets;
+  // Release: who sees a shorter reach sees that the smaller table is gone.
+  reach_.store(reach, std::memory_order_release);
 }
 
-size_t Index::List(uint64_t home, std::span<Found> out) const {
-  size_t n = 0;
-  for (uint64_t bucket = home; bucket <= home + 1; ++bucket) {
-    for (uint32_t i = 0; i < kSlotsPerBucket && n < out.size(); ++i) {
-      const Slot slot = table_.LoadSlot(bucket, i);
-      if (slot.empty() || occupancy_.FromPrevious(bucket, i) != (bucket != home)) continue;
-      out[n++] = {{home, bucket, i}, slot};
-    }
-  }
-  if (table_.LoadMeta(home).stash_tags() == 0) return n;
-  MutexLock lock(stash_mutex_);
-  for (const Stash::Entry& entry : stash_.EntriesOfHome(home)) {
-    if (n == out.size()) break;
-    out[n++] = {{home, entry.bucket, entry.slot}, table_.LoadSlot(entry.bucket, entry.slot)};
-  }
-  return n;
+std::shared_ptr<IndexTable> Index::Hold() const {
+  MutexLock lock(tables_mutex_);
+  return current_table_;
 }
 
-// Tries the home bucket first, so that the server finds most keys in the first bucket it looks at.
-std::optional<uint64_t> Index::WindowBucketWithRoom(uint64_t home) {
-  if (occupancy_.HasRoom(home)) return home;
-  if (occupancy_.HasRoom(home + 1)) return home + 1;
-  return std::nullopt;
+Index::Lock::Lock(Index& index, const IndexTable& table, uint64_t home) : index_(index) {
+  Acquire(FirstHashOf(table, home));
 }
 
-void Index::InsertInWindow(uint64_t home, uint64_t bucket, Slot slot) {
-  const uint32_t free = occupancy_.FreeSlot(bucket);
-  BucketChange(table_, bucket).SetSlot(free, slot).Publish();
-  occupancy_.Take(bucket, free, bucket != home);
-  slots_used_.fetch_add(1, std::memory_order_relaxed);
+void Index::Lock::AcquireOthers() {
+  for (Range* range = first_ + 1; range <= last_; ++range) range->mutex.Lock();
 }
 
-// Moves the far end of the chain first, so that every move has a free slot to go to.
-std::optional<uint64_t> Index::Displace(uint64_t home) {
-  const std::optional<Chain> chain = FindChain(occupancy_, home);
-  if (!chain) return std::nullopt;
-  for (uint32_t i = chain->moves; i-- > 0;) {
-    if (chain->to_next) {
-      MoveToNext(chain->start + i);
-    } else {
-      MoveToPrevious(chain->start - i);
-    }
-  }
-  displacements_.fetch_add(chain->moves, std::memory_order_relaxed);
-  return chain->start;
-}
-
-// Publishes the destination before it clears the source, and bumps the pair's counter in both
-// publications. A reader that sees the source without the key and the destination before the key
-// came sees two different counters (W1).
-void Index::MoveToNext(uint64_t from) {
-  const uint64_t to = from + 1;
-  const uint32_t slot = *occupancy_.MovableToNext(from);
-  const uint32_t free = occupancy_.FreeSlot(to);
-  const Slot moved = table_.LoadSlot(from, slot);
-  BucketChange(table_, to).SetSlot(free, moved).BumpMovesPrev().Publish();
-  BucketChange(table_, from).SetSlot(slot, Slot()).BumpMovesNext().Publish();
-  occupancy_.Take(to, free, true);
-  occupancy_.Release(from, slot);
-}
-
-void Index::MoveToPrevious(uint64_t from) {
-  const uint64_t to = from - 1;
-  const uint32_t slot = *occupancy_.MovableToPrevious(from);
-  const uint32_t free = occupancy_.FreeSlot(to);
-  const Slot moved = table_.LoadSlot(from, slot);
-  BucketChange(table_, to).SetSlot(free, moved).BumpMovesNext().Publish();
-  BucketChange(table_, from).SetSlot(slot, Slot()).BumpMovesPrev().Publish();
-  occupancy_.Take(to, free, false);
-  occupancy_.Release(from, slot);
+void Index::Lock::ReleaseOthers() {
+  for (Range* range = last_; range > first_; --range) range->mutex.Unlock();
 }
 
 }  // namespace gannet

@@ -1,12 +1,12 @@
 #ifndef GANNET_SERVER_INDEX_INDEX_H_
 #define GANNET_SERVER_INDEX_INDEX_H_
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -15,27 +15,31 @@
 #include "common/base/word_mutex.h"
 #include "common/layout/index_geometry.h"
 #include "common/layout/key_hash.h"
-#include "server/index/bucket_table.h"
-#include "server/index/displacement.h"
-#include "server/index/occupancy.h"
-#include "server/index/stash.h"
+#include "server/index/index_table.h"
 
 namespace gannet {
 
-// The index that clients READ, and the server's ways to change it. It maps a key's hash to a slot.
-// It never looks at keys or items itself.
+// The index that clients READ: a table (index_table.h), which grows by being replaced by a larger
+// one while readers read and writers write.
 //
-// Invariants, for a client that samples any word at any time (docs/consistency.md):
-//   1. A key of the index is at every moment in its home bucket, in the next one, or in the stash
-//      with its stash tag set in the home bucket.
-//   2. Every change of a bucket is one publication (W1). A move publishes its destination first,
-//      and bumps the move counters of both buckets (W1, W2).
-//   3. Slots never move inside the stash.
+//   one table --Prepare--> next is being written --BeginMigration--> two tables --all homes
+//   migrated, EndMigration--> one table
 //
-// Thread safety: hold an Index::Lock of a key's hash to find or change the key. Keys of different
-// ranges are handled in parallel. Order of locks: ranges ascending, then the stash.
+// While there are two tables, each home of the old one is either migrated or not. The keys of a
+// home that is not are in the old table only, and readers find them there. The keys of a migrated
+// home are in the new table, and their old slots stay as they were. A Lock migrates the home of its
+// key first, so a change happens in the new table. Only if the new table has no room for the home,
+// its keys go on in the old one.
+//
+// Thread safety: hold a Lock of a key's hash to find or change the key. Locks are by ranges of
+// hashes, not of buckets, so one lock covers a key in both tables. Keys of different ranges are
+// handled in parallel. Order of locks: ranges ascending, then a table's stash. Prepare to
+// EndMigration belong to one thread at a time.
 class Index {
  public:
+  using Place = IndexTable::Place;
+  using Found = IndexTable::Found;
+
   struct Options {
     std::span<std::byte> region;
     IndexGeometry geometry;
@@ -43,173 +47,193 @@ class Index {
     // Returns the hash of the key whose item a slot leads to.
     std::function<KeyHash(Slot)> hash_of;
   };
-  // How many neighbouring buckets share a mutex. A power of two, and so large that a Lock needs at
-  // most two ranges.
-  static constexpr uint64_t kBucketsPerRange = 1024;
 
-  // Publishes an empty index. REQUIRES: geometry.ValidWithin(region.size()), and its bytes are
-  // zero.
+  // Publishes an empty index. REQUIRES: geometry.ValidWithin(region.size()).
   explicit Index(Options options);
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
 
-  // Excludes other writers from all buckets that an operation on one key may touch, including a
-  // chain of moves. A thread holds at most one.
+  struct alignas(64) Range {
+    WordMutex mutex;
+  };
+  // Excludes other writers from all buckets that an operation on one key may touch, in both tables,
+  // including a chain of moves. A thread holds at most one.
   class Lock {
    public:
-    Lock(Index& index, KeyHash hash) : Lock(index, hash.Home(index.geometry().homes)) {}
-    Lock(Index& index, uint64_t home);
+    Lock(Index& index, KeyHash hash) : index_(index) {
+      Acquire(hash.value());
+      if (index.old_.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
+        index.MigrateHomeOf(hash);
+    }
+    // Covers the home of `table` and its keys.
+    Lock(Index& index, const IndexTable& table, uint64_t home);
     ~Lock() {
-      if (second_ != nullptr) [[unlikely]]
-        second_->Unlock();
-      first_->Unlock();
+      if (last_ != first_) [[unlikely]]
+        ReleaseOthers();
+      first_->mutex.Unlock();
     }
     Lock(const Lock&) = delete;
     Lock& operator=(const Lock&) = delete;
 
    private:
-    WordMutex* first_;
-    WordMutex* second_;  // nullptr if one range covers it
+    void Acquire(uint64_t hash);
+    void AcquireOthers();
+    void ReleaseOthers();
+
+    Index& index_;
+    Range* first_;
+    Range* last_;
   };
 
-  // Excludes other writers from one bucket only. That is enough to change the item of a slot in
-  // that bucket, because whoever removes or changes the slot holds a Lock over the bucket. It is
-  // not enough to change a bucket.
-  class BucketLock {
+  // Excludes other writers from one key's item. That is enough to change the item of a slot with
+  // that key, because whoever removes or changes the slot holds a Lock over it. It is not enough to
+  // change a bucket.
+  class KeyLock {
    public:
-    BucketLock(Index& index, uint64_t bucket) : mutex_(index.RangeMutex(bucket)) { mutex_.Lock(); }
-    ~BucketLock() { mutex_.Unlock(); }
-    BucketLock(const BucketLock&) = delete;
-    BucketLock& operator=(const BucketLock&) = delete;
+    KeyLock(Index& index, KeyHash hash) : mutex_(index.RangeOf(hash.value()).mutex) {
+      mutex_.Lock();
+    }
+    ~KeyLock() { mutex_.Unlock(); }
+    KeyLock(const KeyLock&) = delete;
+    KeyLock& operator=(const KeyLock&) = delete;
 
    private:
     WordMutex& mutex_;
   };
 
-  // The place of a key's slot. Valid while the Lock is held and the index does not change.
-  struct Place {
-    uint64_t home;
-    uint64_t bucket;
-    uint32_t slot;
-  };
-  struct Found {
-    Place place;
-    Slot slot;
-  };
-
-  // Finds the slot of the key. `is_key(Slot)` tells it from other slots with the same tag.
+  // These need a Lock of the key.
   template <class IsKey>
-  std::optional<Found> Find(KeyHash hash, IsKey&& is_key) const;
+  std::optional<Found> Find(KeyHash hash, IsKey&& is_key) {
+    return TableOf(hash).Find(hash, is_key);
+  }
+  bool Insert(KeyHash hash, Slot slot) { return TableOf(hash).Insert(hash, slot); }
+  static void Replace(const Place& place, Slot slot) { place.table->Replace(place, slot); }
+  static void Remove(const Place& place) { place.table->Remove(place); }
+  // Returns the table that has the key, or would get it.
+  IndexTable& TableOf(KeyHash hash) const;
+
   // Prefetch for batches: call PrefetchBucket for each key first, then GuessSlot. GuessSlot returns
   // the place of the first slot with the key's tag in the home bucket, or else of the bucket's last
-  // slot. Neither needs a lock. LoadGuessed REQUIRES: BucketLock(index, home).
-  void PrefetchBucket(uint64_t home) const;
-  const std::byte* GuessSlot(uint64_t home, uint32_t tag) const;
-  static Slot LoadGuessed(const std::byte* slot) { return Slot(LoadWord(slot)); }
-  // Returns false if there is no room for the key; then nothing was changed. REQUIRES: the key is
-  // not in the index.
-  bool Insert(KeyHash hash, Slot slot);
-  // Stores the key's new slot after its item moved.
-  void Replace(const Place& place, Slot slot);
-  // Removes a key. May bring another one back from the stash.
-  void Remove(const Place& place);
+  // slot. Neither needs a lock. They look at the newest table only.
+  const std::byte* PrefetchBucket(KeyHash hash) const;
+  static const std::byte* GuessSlot(const std::byte* bucket, uint32_t tag);
+  // Returns an empty slot if the guess was made in a table that is not the newest any more.
+  // REQUIRES: KeyLock.
+  Slot LoadGuessed(const std::byte* slot) const;
 
-  // Lists the keys of home `home`, as many as `out` has room for. Returns their number. REQUIRES:
-  // Lock(index, home).
-  size_t List(uint64_t home, std::span<Found> out) const;
+  // The newest table, for those who walk over it without a lock. It stays until they drop it, but
+  // may be replaced meanwhile: look at IsCurrent under each lock.
+  std::shared_ptr<IndexTable> Hold() const;
+  bool IsCurrent(const IndexTable& table) const {
+    return current_.load(std::memory_order_acquire) == &table;
+  }
 
-  const IndexGeometry& geometry() const { return table_.geometry(); }
+  // Growth (index_growth.cc). Makes the next table, empty. REQUIRES: there is one table.
+  void Prepare(const IndexGeometry& next);
+  // Writes some of its buckets. Returns true when all are written.
+  bool PrepareSome(uint64_t buckets);
+  // From now on there are two tables. REQUIRES: all buckets are written, and clients can learn
+  // where the next table is.
+  void BeginMigration();
+  // Migrates some homes. Returns true when all are migrated.
+  bool MigrateSome(uint64_t homes);
+  // Drops the old table. Its buckets in the region stay as they are. REQUIRES: all are migrated.
+  void EndMigration();
+  bool growing() const { return old_.load(std::memory_order_relaxed) != nullptr; }
+
+  // Of the newest table.
+  const IndexGeometry& geometry() const {
+    return current_.load(std::memory_order_acquire)->geometry();
+  }
   // Statistics.
-  uint64_t slots_used() const { return slots_used_.load(std::memory_order_relaxed); }
-  uint64_t stash_used() const { return stash_used_.load(std::memory_order_relaxed); }
-  uint64_t displacements() const { return displacements_.load(std::memory_order_relaxed); }
+  uint64_t slots_used() const { return counters_.slots_used.load(std::memory_order_relaxed); }
+  uint64_t displacements() const { return counters_.displacements.load(std::memory_order_relaxed); }
+  uint64_t stash_used() const { return Hold()->stash_used(); }
 
  private:
-  struct alignas(64) Range {
-    WordMutex mutex;
+  // What GuessSlot needs of a table. Never freed, so it needs no lock.
+  struct Guessed {
+    const std::byte* first;  // bucket
+    uint64_t homes;
+    uint64_t bytes;
   };
 
-  WordMutex& RangeMutex(uint64_t bucket) { return ranges_[bucket / kBucketsPerRange].mutex; }
-  bool InStash(uint64_t bucket) const { return bucket >= geometry().main_buckets(); }
-  std::optional<uint64_t> WindowBucketWithRoom(uint64_t home);
-  // Makes room in a full window by a chain of moves. Returns the bucket with room.
-  std::optional<uint64_t> Displace(uint64_t home);
-  void MoveToNext(uint64_t from);
-  void MoveToPrevious(uint64_t from);
-  void InsertInWindow(uint64_t home, uint64_t bucket, Slot slot);
-  bool InsertInStash(KeyHash hash, uint64_t home, Slot slot);
-  // Makes room in a full window by moving one of its keys into the stash. Returns the bucket with
-  // room.
-  std::optional<uint64_t> MoveToStash(uint64_t home);
-  void MoveSlotToStash(uint64_t from, uint32_t slot, const Stash::Entry& to)
-      GANNET_REQUIRES(stash_mutex_);
-  void RemoveFromStash(const Place& place);
-  // Brings one key back from the stash, if there is one whose window includes `bucket`. REQUIRES:
-  // `bucket` has room.
-  void PullBack(uint64_t bucket);
-  void MoveFromStash(uint64_t home, const Stash::Entry& entry, uint64_t to)
-      GANNET_REQUIRES(stash_mutex_);
-  void SetStashTags(uint64_t home, uint32_t tags);
+  Range& RangeOf(uint64_t hash) { return ranges_[hash >> range_shift_]; }
+  std::shared_ptr<IndexTable> MakeTable(const IndexGeometry& geometry);
+  void SetReach(const IndexTable& table);
+  // Migrates the home of a key, if that was not done. REQUIRES: a Lock over it.
+  void MigrateHomeOf(KeyHash hash);
+  // Returns false if the new table has no room; then nothing was changed.
+  bool MigrateHome(IndexTable& from, IndexTable& to, uint64_t home);
 
-  BucketTable table_;
-  const std::function<KeyHash(Slot)> hash_of_;
+  const Options options_;
+  const int range_shift_;
   std::vector<Range> ranges_;
-  Occupancy occupancy_;  // guarded by the ranges
-  // Also guards the stash's buckets in the region.
-  mutable Mutex stash_mutex_;
-  Stash stash_ GANNET_GUARDED_BY(stash_mutex_);
-  // Relaxed: no other memory depends on them.
-  std::atomic<uint64_t> slots_used_{0};
-  std::atomic<uint64_t> stash_used_{0};
-  std::atomic<uint64_t> displacements_{0};
+  IndexCounters counters_;
+
+  // The newest table. Stored with release after old_; loaded with acquire. So whoever sees the new
+  // table sees that there is an old one.
+  std::atomic<IndexTable*> current_{nullptr};
+  // The table whose homes are being migrated, or nullptr.
+  std::atomic<IndexTable*> old_{nullptr};
+  std::atomic<const Guessed*> guessed_{nullptr};
+  // How far to both sides of a key's hash its Lock reaches: 19 buckets of the smallest table in
+  // use.
+  std::atomic<uint64_t> reach_{0};
+  std::atomic<uint64_t> homes_left_{0};  // to migrate
+
+  mutable Mutex tables_mutex_;
+  std::shared_ptr<IndexTable> current_table_ GANNET_GUARDED_BY(tables_mutex_);
+
+  // Of the thread that grows the index.
+  std::shared_ptr<IndexTable> next_table_, old_table_;
+  std::deque<Guessed> all_guessed_;
+  uint64_t prepared_ = 0;      // buckets
+  uint64_t migrate_next_ = 0;  // home
 };
 
-// Covers buckets [home - kChainMovesMax, home + 1 + kChainMovesMax].
-inline Index::Lock::Lock(Index& index, uint64_t home) : second_(nullptr) {
-  static_assert(2 * kChainMovesMax + 2 <= kBucketsPerRange);
-  const uint64_t first = home < kChainMovesMax ? 0 : home - kChainMovesMax;
-  // There may be no range behind the last bucket's, and that one is enough.
-  const uint64_t last = std::min(home + 1 + kChainMovesMax, index.geometry().main_buckets() - 1);
-  first_ = &index.RangeMutex(first);
-  WordMutex* const second = &index.RangeMutex(last);
-  first_->Lock();
-  if (second == first_) return;
-  second_ = second;
-  second_->Lock();
+[[gnu::always_inline]] inline IndexTable& Index::TableOf(KeyHash hash) const {
+  IndexTable* const current = current_.load(std::memory_order_acquire);
+  // Relaxed: the lock's holder sees all that was migrated in its range.
+  IndexTable* const old = old_.load(std::memory_order_relaxed);
+  if (old == nullptr || old == current) [[likely]]
+    return *current;
+  return old->migrated(old->Home(hash)) ? *current : *old;
 }
 
-[[gnu::always_inline]] inline void Index::PrefetchBucket(uint64_t home) const {
-  const std::byte* bucket = table_.Address(home);
+[[gnu::always_inline]] inline void Index::Lock::Acquire(uint64_t hash) {
+  const uint64_t reach = index_.reach_.load(std::memory_order_acquire);
+  const uint64_t begin = hash < reach ? 0 : hash - reach;
+  const uint64_t end = hash > ~reach ? ~uint64_t{0} : hash + reach;
+  first_ = &index_.RangeOf(begin);
+  last_ = &index_.RangeOf(end);
+  first_->mutex.Lock();
+  if (last_ != first_) [[unlikely]]
+    AcquireOthers();
+}
+
+[[gnu::always_inline]] inline const std::byte* Index::PrefetchBucket(KeyHash hash) const {
+  const Guessed& table = *guessed_.load(std::memory_order_acquire);
+  const std::byte* const bucket = table.first + hash.Home(table.homes) * kBucketBytes;
   __builtin_prefetch(bucket);
   __builtin_prefetch(bucket + kBucketBytes / 2);
+  return bucket;
 }
 
-[[gnu::always_inline]] inline const std::byte* Index::GuessSlot(uint64_t home, uint32_t tag) const {
-  const std::byte* slot = table_.Address(home) + offsetof(Bucket, slots);
+[[gnu::always_inline]] inline const std::byte* Index::GuessSlot(const std::byte* bucket,
+                                                                uint32_t tag) {
+  const std::byte* slot = bucket + offsetof(Bucket, slots);
   const std::byte* const last = slot + (kSlotsPerBucket - 1) * sizeof(Slot);
   while (Slot(LoadWord(slot)).tag() != tag && slot != last) slot += sizeof(Slot);
   return slot;
 }
 
-template <class IsKey>
-[[gnu::always_inline]] inline std::optional<Index::Found> Index::Find(KeyHash hash,
-                                                                      IsKey&& is_key) const {
-  const uint64_t home = hash.Home(geometry().homes);
-  const uint32_t tag = hash.Tag();
-  for (uint64_t bucket = home; bucket <= home + 1; ++bucket) {
-    for (uint32_t i = 0; i < kSlotsPerBucket; ++i) {
-      const Slot slot = table_.LoadSlot(bucket, i);
-      if (slot.tag() == tag && !slot.empty() && is_key(slot)) return Found{{home, bucket, i}, slot};
-    }
-  }
-  if ((table_.LoadMeta(home).stash_tags() & hash.StashTag()) == 0) return std::nullopt;
-  MutexLock lock(stash_mutex_);
-  for (const Stash::Entry& entry : stash_.EntriesOfHome(home)) {
-    if (entry.hash.value() != hash.value()) continue;
-    const Slot slot = table_.LoadSlot(entry.bucket, entry.slot);
-    if (is_key(slot)) return Found{{home, entry.bucket, entry.slot}, slot};
-  }
-  return std::nullopt;
+// Slots of a former table may lead to blocks that were freed.
+[[gnu::always_inline]] inline Slot Index::LoadGuessed(const std::byte* slot) const {
+  const Guessed& table = *guessed_.load(std::memory_order_relaxed);
+  if (static_cast<uint64_t>(slot - table.first) >= table.bytes) [[unlikely]]
+    return Slot();
+  return Slot(LoadWord(slot));
 }
 
 }  // namespace gannet

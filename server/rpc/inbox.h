@@ -11,6 +11,7 @@
 #include "common/base/mutex.h"
 #include "common/protocol/connect.h"
 #include "common/rdma/listener.h"
+#include "server/session/session_key.h"
 
 namespace gannet {
 
@@ -20,6 +21,7 @@ struct Arrival {
   uint64_t name = 0;  // of the request and its connection, from NameOf
   ConnectRequest request{};
   IncomingRequest incoming;
+  std::shared_ptr<const SessionKey> key = nullptr;  // that proved the request; null: none needed
   bool gone = false;  // the client disconnected before the worker looked at the request
 };
 
@@ -34,7 +36,8 @@ inline uint32_t ConnectionOfName(uint64_t name) { return static_cast<uint32_t>(n
 struct Notice {
   enum class Type : uint8_t {
     kEstablished,
-    kGone,  // disconnected, or never established
+    kGone,          // disconnected, or never established
+    kIndexChanged,  // of no connection: look which generations the clients acknowledge
   };
   Type type;
   uint64_t name;  // of the connection, from NameOf

@@ -59,7 +59,8 @@ struct ServerConnection {
         send_flags(rdma->send_flags()),
         header_flags(send_flags | IBV_SEND_INLINE),
         send_id(PackWorkId(WorkKind::kSend, id, 0)),
-        direct(inline_bytes >= sizeof(ReplyHeader)),
+        ordinary(!session->read_only()),
+        direct(ordinary && inline_bytes >= sizeof(ReplyHeader)),
         send_queue(send_places) {
     in_progress.reserve(session->credits());
   }
@@ -86,7 +87,8 @@ struct ServerConnection {
   const uint64_t send_id;       // WrId of a send, without its position
 
   bool closing = false;
-  bool direct;  // open, and the device sends a reply's header inline
+  bool ordinary;  // open, and its session may write
+  bool direct;    // ordinary, and the device sends a reply's header inline
   int64_t closing_since_ns = 0;
   int64_t heard_ns = 0;  // when the peer was last heard of
 

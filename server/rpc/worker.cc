@@ -173,6 +173,7 @@ void Worker::Tick() {
   // A sleeping worker wakes in time for its Tick. So if a Tick comes late, the worker did not run.
   if (tick_due_ns_ > 0) Forgive(now_.monotonic_ns - tick_due_ns_);
   CheckSilence();
+  TellIndexGeneration();
   TellBrokenLocks();
   sessions_.Expire(now_.monotonic_ns);
   tick_due_ns_ = NextTickNs();
@@ -208,6 +209,8 @@ void Worker::CheckSilence() {
       if (now_.monotonic_ns - connection->closing_since_ns < kFlushNsMax) continue;
       LOG(ERROR) << "connection " << id << " was not flushed in time; destroying it";
       drained_.push_back(id);
+    } else if (connection->session->revoked()) {
+      CloseConnection(connection.get(), "its key is valid no longer");
     } else if (now_.monotonic_ns - connection->heard_ns >= options_.silence_ns_max) {
       CloseConnection(connection.get(), "the peer is silent");
     } else {

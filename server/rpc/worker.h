@@ -186,6 +186,7 @@ class Worker {
   void OnSendDone(const ibv_wc& completion, uint32_t position);
   void Release(ServerConnection* connection, Resource resource, bool ok);
   void OnMessage(ServerConnection* connection, std::span<const std::byte> message);
+  bool RefuseWrite(ServerConnection* connection, std::span<const std::byte> message);
   void OnRequest(ServerConnection* connection, const RequestView& request);
   bool Admit(ServerConnection* connection, const RequestHeader& header);
   // Handles a request that was not admitted: a duplicate, or a violation of the protocol. Returns
@@ -199,6 +200,9 @@ class Worker {
   ReplyHeader ExecuteInto(std::span<std::byte> value_out, const RequestView& request);
   void ReplyWithValue(ServerConnection* connection, const ReplyHeader& reply);
   void OnServerSet(ServerConnection* connection, uint64_t server_set);
+  // worker_index.cc
+  void OnHeartbeat(ServerConnection* connection, const RequestHeader& request);
+  void TellIndexGeneration();
   // Refuses a write under a lock that the session does not hold.
   void RefuseLock(ServerConnection* connection, const RequestView& request);
   // Records the answer to an admitted request.

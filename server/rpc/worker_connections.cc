@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/auth/handshake_mac.h"
 #include "glog/logging.h"
 #include "server/rpc/work_kind.h"
 #include "server/rpc/worker.h"
@@ -18,6 +19,11 @@ constexpr uint32_t kInlineBytesWanted = 256;
 template <class T>
 std::span<const std::byte> BytesOf(const T& message) {
   return std::as_bytes(std::span(&message, 1));
+}
+
+std::string KeyText(const SessionKey* key) {
+  if (key == nullptr) return "";
+  return absl::StrCat(", key ", key->key.id, key->key.read_only ? " (may only read)" : "");
 }
 
 }  // namespace
@@ -49,6 +55,9 @@ void Worker::OnArrival(Arrival arrival) {
   if (session == nullptr) {
     return Reject(std::move(arrival), RejectCode::kSessionUnknown,
                   "the session expired, or is of an earlier run of the server");
+  }
+  if (session->key != arrival.key) {
+    return Reject(std::move(arrival), RejectCode::kSessionUnknown, "the session is another key's");
   }
   if (ServerConnection* old = FindQueuePair(session, request.qp_index)) {
     // The old queue pair must be gone before the client hears that it has a new one. Otherwise a
@@ -96,6 +105,10 @@ ConnectionOptions Worker::OptionsForConnection() const {
 
 Grant Worker::GrantFor(const ServerConnection& connection, bool resumed) const {
   Grant grant = node_->grant;
+  grant.index = node_->store->superblock().index;
+  // The client READs by the grant of its first connection only.
+  uint64_t& generation = connection.session->index_generation;
+  if (connection.qp_index == 0 || generation == 0) generation = grant.index.generation;
   grant.connection_id = connection.id;
   grant.session_token = connection.session->token();
   grant.session_id = connection.session->id();
@@ -103,6 +116,11 @@ Grant Worker::GrantFor(const ServerConnection& connection, bool resumed) const {
   grant.resumed = resumed;
   grant.silence_ms = static_cast<uint16_t>(options_.silence_ns_max / kNsPerMs);
   grant.time_ms = store_->NowMs(now_.wall_ms);
+  if (connection.session->read_only()) {
+    grant.features |= kGrantReadOnly;
+    grant.lock_address = 0;
+    grant.lock_rkey = 0;
+  }
   return grant;
 }
 
@@ -131,21 +149,26 @@ void Worker::Accept(Arrival arrival, Session* session) {
   const bool resumed = session != nullptr;
   ServerConnection* connection = Add(arrival, session, *std::move(rdma));
   node_->connection_ids->Describe(connection->id, connection->session->id(), peer);
-  const Grant grant = GrantFor(*connection, resumed);
+  Grant grant = GrantFor(*connection, resumed);
+  if (arrival.key != nullptr) SignGrant(arrival.key->key, arrival.request, &grant);
   if (absl::Status status = node_->listener->FinishAccept(connection->rdma.get(), BytesOf(grant));
       !status.ok()) {
     const std::string why(status.message());
     return CloseConnection(connection, why);
   }
   node_->log->connections.Came(
-      now_.monotonic_ns, absl::StrCat("session ", connection->session->id(),
-                                      resumed ? " resumed" : "", ": connection ", connection->id,
-                                      " from ", peer, ", queue pair ", connection->qp_index));
+      now_.monotonic_ns,
+      absl::StrCat("session ", connection->session->id(), resumed ? " resumed" : "",
+                   ": connection ", connection->id, " from ", peer, ", queue pair ",
+                   connection->qp_index, KeyText(arrival.key.get())));
 }
 
 ServerConnection* Worker::Add(const Arrival& arrival, Session* session,
                               std::unique_ptr<Connection> rdma) {
-  if (session == nullptr) session = sessions_.Create(now_.monotonic_ns);
+  if (session == nullptr) {
+    session = sessions_.Create(now_.monotonic_ns);
+    session->key = arrival.key;
+  }
   const uint32_t id = arrival.connection;
   auto connection = std::make_unique<ServerConnection>(id, arrival.request.qp_index, session,
                                                        send_places_, std::move(rdma));
@@ -162,6 +185,7 @@ ServerConnection* Worker::Add(const Arrival& arrival, Session* session,
 }
 
 void Worker::OnNotice(const Notice& notice) {
+  if (notice.type == Notice::Type::kIndexChanged) return TellIndexGeneration();
   ServerConnection* connection = Find(ConnectionOfName(notice.name));
   if (connection == nullptr || connection->name != notice.name) {
     if (notice.type != Notice::Type::kGone) return;
@@ -177,6 +201,8 @@ void Worker::OnNotice(const Notice& notice) {
     case Notice::Type::kGone:
       CloseConnection(connection, "disconnected");
       break;
+    case Notice::Type::kIndexChanged:
+      break;  // handled above
   }
 }
 
@@ -207,7 +233,7 @@ void Worker::CloseConnection(ServerConnection* connection, std::string_view why)
                                absl::StrCat("closing connection ", connection->id, " of session ",
                                             connection->session->id(), ": ", std::string(why)));
   connection->closing = true;
-  connection->direct = false;
+  connection->ordinary = connection->direct = false;
   connection->closing_since_ns = now_.monotonic_ns;
   // These requests are neither applied nor answered. They are executed if the client sends them
   // again on another connection. A READ under way keeps its reservation until its flush.

@@ -34,6 +34,8 @@ struct WorkerCounters {
   Counter send_completions;
   Counter refused_connections;
   Counter refused_requests;
+  // No client of this worker READs an index older than this generation.
+  Counter index_generation;
 };
 
 }  // namespace gannet

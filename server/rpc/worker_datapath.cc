@@ -152,7 +152,9 @@ void Worker::Release(ServerConnection* connection, Resource resource, bool ok) {
 }
 
 void Worker::OnMessage(ServerConnection* connection, std::span<const std::byte> message) {
-  if (connection->closing) return;
+  if (!connection->ordinary) [[unlikely]] {
+    if (connection->closing || RefuseWrite(connection, message)) return;
+  }
   if (message.size() < sizeof(RequestHeader)) {
     return CloseConnection(connection, "a message shorter than a header");
   }
@@ -169,10 +171,28 @@ void Worker::OnMessage(ServerConnection* connection, std::span<const std::byte> 
   OnRequest(connection, request);
 }
 
+// Refuses a request of a session that may only read, unless it changes nothing. Returns false if
+// OnMessage is to treat the message as any other: it is a read, or malformed.
+bool Worker::RefuseWrite(ServerConnection* connection, std::span<const std::byte> message) {
+  RequestView request;
+  if (message.size() < sizeof(RequestHeader) || DecodeRequest(message, &request) ||
+      IsRepeatable(static_cast<Opcode>(request.header.opcode)) || TooManyUnanswered(*connection)) {
+    return false;
+  }
+  ++connection->unanswered;
+  counters_.rpcs.Add(1);
+  served_ = true;
+  if (!Admit(connection, request.header)) return true;
+  const ReplyHeader reply = ReplyTo(request.header, ReplyStatus::kPermissionDenied);
+  Record(connection->session, reply);
+  Reply(connection, reply);
+  return true;
+}
+
 void Worker::OnRequest(ServerConnection* connection, const RequestView& request) {
   if (IsHeartbeat(request.header)) {
     OnServerSet(connection, request.header.server_set);
-    return Reply(connection, ReplyWithTime(request.header, store_->NowMs(now_.wall_ms)));
+    return OnHeartbeat(connection, request.header);
   }
   if (!Admit(connection, request.header)) return;
   if ((request.header.flags & kUnderLock) && !OwnsLock(*connection, request.header)) {

@@ -7,6 +7,7 @@
 
 #include "common/base/check.h"
 #include "common/protocol/message.h"
+#include "server/session/session_key.h"
 
 namespace gannet {
 
@@ -95,11 +96,20 @@ class Session {
   bool established = false;
   // Hash of the client's list of servers; 0 if the client did not tell it since it connected.
   uint64_t server_set = 0;
+  // Its client READs no index older than this generation.
+  uint64_t index_generation = 0;
 
   // How many connections the session has now. Kept by SessionTable.
   uint32_t connections = 0;
   // When the last connection went (monotonic ns). Meaningful while connections == 0.
   int64_t detached_ns = 0;
+
+  // The key that it was made with; null: the server has no keys. Connections with another key may
+  // not join the session, so it keeps its rights.
+  std::shared_ptr<const SessionKey> key;
+  bool read_only() const { return key != nullptr && key->key.read_only; }
+  // Returns true if the key is valid no longer.
+  bool revoked() const { return key != nullptr && key->revoked.load(std::memory_order_relaxed); }
 
   // Bytes of this object and its records.
   size_t MemoryBytes() const { return sizeof(*this) + (mask_ + 1) * sizeof(Record); }

@@ -14,19 +14,32 @@
 namespace gannet {
 namespace {
 
-constexpr uint64_t kHugePageBytes = 2 << 20;
-// In regions of this size and more, the heap starts on a huge page of its own.
-constexpr uint64_t kLargeRegionBytes = 64 << 20;
-
-// The default of --index_slots=0. It is enough for items of 96 bytes (a 16-byte key and a 48-byte
+// The default of --index_slots=0: one slot for so many bytes of the region. An index that grows
+// takes 0.2 % of the memory at first.
+constexpr uint64_t kRegionBytesPerSlotAtFirst = 4096;
+constexpr uint64_t kSlotsAtFirstMin = 64;
+// One that does not grow is enough for items of 96 bytes (a 16-byte key and a 48-byte
 // value) when the heap is full and the index at 90 % of its slots: per slot, 96 * 0.9 bytes of heap
 // and 9.1 bytes of index. docs/memory-layout.md says what that means for smaller and larger items.
 constexpr uint64_t kRegionBytesPerSlot = 96;
 
+absl::Status TooSmall(uint64_t region_bytes, const Superblock& superblock) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      region_bytes, " bytes of memory are too few for an index of ", superblock.index.slots(),
+      " slots: it takes ", superblock.heap_offset + superblock.index.bytes(),
+      " bytes, and the items come on top; give more memory or ask for fewer slots"));
+}
+
+uint64_t FirstSlots(const Store::Options& options, uint64_t region_bytes) {
+  if (options.index_slots != 0) return options.index_slots;
+  if (!options.index_grows) return region_bytes / kRegionBytesPerSlot;
+  return std::max(region_bytes / kRegionBytesPerSlotAtFirst, kSlotsAtFirstMin);
+}
+
+// All but where the index lies.
 absl::StatusOr<Superblock> LayOut(const Store::Options& options) {
   const uint64_t region_bytes = options.region.size() / options.page_bytes * options.page_bytes;
-  const uint64_t slots =
-      options.index_slots != 0 ? options.index_slots : region_bytes / kRegionBytesPerSlot;
+  const uint64_t slots = FirstSlots(options, region_bytes);
   if (region_bytes > kRegionBytesMax || slots > kRegionBytesMax / sizeof(Slot)) {
     return absl::InvalidArgumentError("a region has at most 2 TiB");
   }
@@ -37,18 +50,10 @@ absl::StatusOr<Superblock> LayOut(const Store::Options& options) {
   superblock.incarnation = options.incarnation;
   superblock.region_bytes = region_bytes;
   superblock.hash_seed = options.hash_seed;
-  superblock.index = GeometryForSlots(slots, kSuperblockBytes, /*generation=*/1);
-  const uint64_t heap_alignment =
-      region_bytes >= kLargeRegionBytes ? kHugePageBytes : options.page_bytes;
-  superblock.heap_offset =
-      AlignUp(superblock.index.BucketOffset(superblock.index.buckets()), heap_alignment);
-  if (superblock.heap_offset + options.page_bytes > region_bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(region_bytes, " bytes of memory are too few for an index of ",
-                     superblock.index.slots(), " slots: it takes ", superblock.heap_offset,
-                     " bytes, and the items come on top; give more memory or ask for fewer slots"));
-  }
-  superblock.checksum = SuperblockChecksum(superblock);
+  superblock.index = GeometryForSlots(slots, /*offset=*/0, /*generation=*/1);
+  superblock.heap_offset = AlignUp(kSuperblockBytes, options.page_bytes);
+  const uint64_t index_end = superblock.heap_offset + superblock.index.bytes();
+  if (index_end + options.page_bytes > region_bytes) return TooSmall(region_bytes, superblock);
   return superblock;
 }
 
@@ -58,10 +63,13 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Create(const Options& options) {
   CHECK_EQ(reinterpret_cast<uintptr_t>(options.region.data()) % options.page_bytes, 0u);
   CHECK(!options.lock_words.empty());
   CHECK_NE(options.first_version, 0u);
-  GANNET_ASSIGN_OR_RETURN(const Superblock superblock, LayOut(options));
+  GANNET_ASSIGN_OR_RETURN(Superblock superblock, LayOut(options));
   const auto heap_memory =
       options.region.first(superblock.region_bytes).subspan(superblock.heap_offset);
   GANNET_ASSIGN_OR_RETURN(auto heap, Heap::Create(heap_memory));
+  const std::byte* const index = heap->AllocateTable(superblock.index.bytes());
+  if (index == nullptr) return TooSmall(superblock.region_bytes, superblock);
+  superblock.index.offset = static_cast<uint64_t>(index - options.region.data());
   return std::unique_ptr<Store>(new Store(options, superblock, std::move(heap)));
 }
 
@@ -70,13 +78,15 @@ Store::Store(const Options& options, const Superblock& superblock, std::unique_p
       lock_words_(options.lock_words),
       superblock_(superblock),
       heap_(std::move(heap)),
+      index_grows_(options.index_grows),
+      wants_tidy_(options.wants_tidy),
       index_({.region = options.region,
               .geometry = superblock.index,
               .incarnation = superblock.incarnation,
               .hash_of = [this](Slot slot) { return KeyHashAt(slot); }}),
-      next_version_(options.first_version),
-      floors_(superblock.index.homes, Index::kBucketsPerRange) {
-  StoreWords(region_.data(), &superblock_, sizeof(superblock_));
+      next_version_(options.first_version) {
+  PublishIndex(superblock.index, IndexGeometry{});
+  WatchFill();
 }
 
 ItemHeader Store::LoadHeader(Slot slot) const {
@@ -115,13 +125,14 @@ void Store::FillStats(StatsReply* stats) const {
   stats->slots_used = index_.slots_used();
   stats->slots_total = index_.geometry().slots();
   stats->heap_bytes = heap_->allocated_bytes();
-  stats->heap_total = heap_->capacity_bytes();
+  stats->heap_total = heap_->capacity_bytes() - heap_->table_bytes();
   stats->items = index_.slots_used();
   stats->displacements = index_.displacements();
   stats->stash_used = index_.stash_used();
   stats->items_expired = items_expired_.load(std::memory_order_relaxed);
   stats->items_moved = items_moved_.load(std::memory_order_relaxed);
   stats->refused_heap_full = refused_heap_full_.load(std::memory_order_relaxed);
+  stats->index_growths = index_growths_.load(std::memory_order_relaxed);
   stats->refused_index_full = refused_index_full_.load(std::memory_order_relaxed);
 }
 

@@ -12,49 +12,18 @@
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/mutex.h"
 #include "common/layout/item_proof.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/message.h"
 #include "server/heap/heap.h"
 #include "server/index/index.h"
-#include "server/store/expiry_floors.h"
+#include "server/store/write_outcome.h"
 
 namespace gannet {
-
-// The conditions of a write.
-struct WriteConditions {
-  bool only_if_absent = false;
-  bool only_if_present = false;
-  // The version that the writer read; 0 if the key must be absent.
-  std::optional<uint64_t> only_if_version;
-  // The exact lock word that the writer holds. Compared under the key's mutex.
-  std::optional<uint64_t> under_lock;
-
-  bool any() const { return only_if_absent || only_if_present || only_if_version || under_lock; }
-};
-
-struct ItemAttributes {
-  uint32_t flags = 0;
-  uint64_t expiry_ms = 0;  // since the Unix epoch; 0 = never
-};
-
-struct WriteOutcome {
-  ReplyStatus status = ReplyStatus::kOk;
-  uint64_t version = 0;  // of the item as it is now, also if the write was refused
-  uint64_t slot = 0;     // Slot word of the item now; 0 = none
-  // kLockLost: the lock word's present value. Of an Increment that was done: the new number.
-  uint64_t lock_word = 0;
-};
-
-struct ReadOutcome {
-  ReplyStatus status = ReplyStatus::kOk;  // kOk, kNotFound, kBufferTooSmall
-  uint64_t version = 0;
-  uint64_t slot = 0;
-  uint32_t value_bytes = 0;
-  ItemAttributes attributes;
-};
 
 // The key-value store in one region of memory that clients READ: superblock, index and heap. All
 // changes of a key go through this class. The order of every store to the region follows
@@ -79,8 +48,12 @@ class Store {
   struct Options {
     std::span<std::byte> region;           // page aligned, zero filled; outlives the Store
     std::span<const uint64_t> lock_words;  // changed by the NIC only; the Store loads them
-    uint64_t index_slots = 0;              // 0 = by memory
-    uint64_t incarnation = 0;              // random, not 0
+    uint64_t index_slots = 0;              // at the start; 0 = by memory
+    // Whether the index is replaced by a larger one when it fills (store_grow.cc).
+    bool index_grows = true;
+    // Called by a write, from any thread, when Tidy should be called soon.
+    std::function<void()> wants_tidy;
+    uint64_t incarnation = 0;  // random, not 0
     uint64_t hash_seed = 0;
     uint64_t first_version = 1;               // common/layout/version.h; not 0
     uint64_t page_bytes = Heap::PageBytes();  // alignment that the heap needs
@@ -116,8 +89,7 @@ class Store {
   // A guess at the place of the key's item.
   struct Guess {
     uint64_t hash;
-    uint64_t home;
-    const std::byte* slot;  // in the home bucket
+    const std::byte* place;  // of the home bucket, then of the slot in it
   };
   void GuessBucket(std::string_view key, Guess* guess) const;
   void GuessItem(Guess* guess) const;
@@ -170,12 +142,19 @@ class Store {
   // REQUIRES: nobody writes into the reservation any more.
   void Abandon(const Reservation& reservation);
 
-  // The next three are steps for a thread that has time (store_tidy.cc). A write that finds no room
+  // The next four are steps for a thread that has time (store_tidy.cc). A write that finds no room
   // does some of them, too.
   //
   // Does a bounded piece of the work that there is to do. Returns whether there is more to do at
   // once.
   bool Tidy(uint64_t now_ms);
+  // Takes note that no client READs an index older than this generation any more. Their memory is
+  // freed by the next Tidy. A store that was never told frees it at once.
+  void Acknowledge(uint64_t generation) {
+    acknowledged_.store(generation, std::memory_order_relaxed);
+  }
+  // Returns whether the index is being replaced now. Then Tidy should be called again very soon.
+  bool growing() const { return grow_phase_.load(std::memory_order_relaxed) != GrowPhase::kRest; }
   // Removes the expired items of the next `homes` homes that have some, in a circle over all homes.
   struct Swept {
     size_t removed = 0;
@@ -193,7 +172,10 @@ class Store {
   // not be decided by an earlier one.
   uint64_t NowMs(uint64_t now_ms) const { return clock_ ? std::max(now_ms, clock_()) : now_ms; }
 
-  const Superblock& superblock() const { return superblock_; }
+  // As it is now. The fields that tell of the index change when the index grows.
+  Superblock superblock() const;
+  // Of superblock().index.
+  uint64_t index_generation() const { return index_generation_.load(std::memory_order_acquire); }
   // Fills the counters of `stats` that the store keeps.
   void FillStats(StatsReply* stats) const;
 
@@ -218,6 +200,8 @@ class Store {
   using Holes = std::array<const std::byte*, kSizeClassMax + 1>;
   // Large enough for nearly all homes.
   using FoundOfHome = std::array<Index::Found, 3 * kSlotsPerBucket>;
+
+  enum class GrowPhase : uint8_t { kRest, kPreparing, kMigrating };
 
   Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap);
 
@@ -257,7 +241,8 @@ class Store {
   template <class Make>
   WriteOutcome Modify(std::string_view key, ItemAttributes made, const WriteConditions& conditions,
                       uint64_t now_ms, Make make);
-  size_t RemoveAll(uint64_t home);
+  // Returns nullopt if `table` is not the newest any more.
+  std::optional<size_t> RemoveAll(IndexTable& table, uint64_t home);
   void RemoveItem(const Index::Place& place, Slot slot);
   void FreeBlock(uint64_t offset, uint32_t size_class);
 
@@ -265,14 +250,14 @@ class Store {
   // items and for items to move. REQUIRES: no lock is held.
   std::byte* AllocateOrMakeRoom(uint32_t size_class, uint64_t now_ms);
   // REQUIRES: the lock of this home, or of a home so near that its lock covers all that is touched.
-  size_t RemoveExpired(uint64_t home, uint64_t now_ms);
+  size_t RemoveExpired(IndexTable& table, uint64_t home, uint64_t now_ms);
   size_t RemoveExpiredNear(KeyHash hash, uint64_t now_ms);
   uint64_t FreedSinceRound() const;
   bool FragmentedWhenIdle() const;
   bool InCompactionRound() const;
   bool BeginCompactionRound();
   // Returns how many moved. Sets `*again` if it must be called again for this home.
-  size_t CompactHome(uint64_t home, Holes* holes, bool* again);
+  size_t CompactHome(IndexTable& table, uint64_t home, Holes* holes, bool* again);
   // Returns how many bytes were moved, or 0 if the item stays.
   uint64_t MoveDown(const Index::Found& found, Holes* holes);
   bool MoveBelow(const Index::Found& found, const std::byte* end, uint32_t size_class,
@@ -280,21 +265,42 @@ class Store {
   void Move(const Index::Found& found, std::byte* to, uint32_t size_class);
   // Copies the item to another block, where it is dead, and returns its live commit word there.
   uint64_t CopyItem(Slot slot, std::byte* to);
+
+  // store_grow.cc. Does a step of the growth, or begins it. Returns whether there is more to do at
+  // once.
+  bool Grow();
+  bool BeginGrowth() GANNET_REQUIRES(grow_mutex_);
+  // Returns the bytes of the next index, or 0 if the present one will do.
+  uint64_t NextIndexBytes();
+  bool AllocateNextIndex(uint64_t bytes) GANNET_REQUIRES(grow_mutex_);
+  void PublishIndex(const IndexGeometry& index, const IndexGeometry& next);
+  void FreeRetired() GANNET_REQUIRES(grow_mutex_);
+  void WatchFill();
+  void PrepareIndex(uint64_t buckets) GANNET_REQUIRES(grow_mutex_);
+  GANNET_THREAD_ANNOTATION(no_thread_safety_analysis) void HelpGrowing();
+  void MakeSlots();
+  // Returns kTryAgain if the index has no slot for a key, but soon will. Otherwise counts and
+  // returns kIndexFull.
+  ReplyStatus NoSlot();
+  ReplyStatus RefuseForSlot();
+  void AskForGrowth();
+
   uint64_t NextVersion() { return next_version_.fetch_add(1, std::memory_order_relaxed); }
   ItemHeader NewHeader(size_t key_bytes, size_t value_bytes, ItemAttributes attributes);
 
   // Immutable after Create.
   const std::span<std::byte> region_;
   const std::span<const uint64_t> lock_words_;
-  const Superblock superblock_;
+  const Superblock superblock_;  // of the start: the fields of the index are out of date
   const std::unique_ptr<Heap> heap_;
   std::function<uint64_t()> clock_;
+  const bool index_grows_;
+  const std::function<void()> wants_tidy_;
 
   Index index_;
   // Relaxed: versions must only be unique, since they are compared only for equality.
   std::atomic<uint64_t> next_version_;
   // All fields below are relaxed: they are positions to go on from, hints, and statistics.
-  ExpiryFloors floors_;
   std::atomic<uint64_t> sweep_home_{0};
   std::atomic<uint64_t> compact_position_{0};  // homes looked at so far, round after round
   std::atomic<uint64_t> compact_until_{0};     // where this round ends
@@ -306,6 +312,23 @@ class Store {
   std::atomic<uint64_t> items_moved_{0};
   std::atomic<uint64_t> refused_heap_full_{0};
   std::atomic<uint64_t> refused_index_full_{0};
+  std::atomic<uint64_t> index_growths_{0};
+
+  // Growth. With so many slots in use, a write asks for it.
+  std::atomic<uint64_t> grow_at_{UINT64_MAX};
+  std::atomic<bool> growth_wanted_{false};  // by a write
+  std::atomic<bool> no_slot_{false};        // for a write, since the last growth
+  std::atomic<bool> no_room_to_grow_{false};
+  std::atomic<GrowPhase> grow_phase_{GrowPhase::kRest};
+  std::atomic<uint64_t> acknowledged_{UINT64_MAX};
+  // Release after the superblock is published; acquire, so that a later grant is not older.
+  std::atomic<uint64_t> index_generation_;
+  mutable Mutex grow_mutex_;  // one thread at a time grows the index
+  std::vector<IndexGeometry> retired_ GANNET_GUARDED_BY(grow_mutex_);
+  IndexGeometry next_ GANNET_GUARDED_BY(grow_mutex_){};
+  mutable Mutex published_mutex_;
+  IndexGeometry published_index_ GANNET_GUARDED_BY(published_mutex_);
+  IndexGeometry published_next_ GANNET_GUARDED_BY(published_mutex_){};
 };
 
 }  // namespace gannet

@@ -33,7 +33,7 @@ struct Pieces {
   }
 };
 
-// Returns the first hash whose home is `home`, or 0 if there is no such home.
+// Returns the first hash whose home is `home`, or 0 behind the last home.
 uint64_t FirstHashOf(uint64_t home, uint64_t homes) {
   const auto scaled = static_cast<unsigned __int128>(home) << 64;
   return static_cast<uint64_t>((scaled + homes - 1) / homes);
@@ -133,16 +133,22 @@ WriteOutcome Store::Touch(std::string_view key, uint64_t expiry_ms,
     StoreHeader(block, header);
     StoreLive(block, LiveCommitWord(block, header.value_bytes, seal));
   }
-  if (expiry_ms != 0) floors_.Lower(current.place.home, expiry_ms);
+  if (expiry_ms != 0) current.place.table->floors.Lower(current.place.home, expiry_ms);
   return {.version = header.version, .slot = current.slot.word()};
 }
 
-size_t Store::RemoveAll(uint64_t home) {
-  const Index::Lock lock(index_, home);
+// While the index grows, keys of this home may still be in the old table. To lock a key moves its
+// old home into the new table, and a new home's keys are in at most two old ones.
+std::optional<size_t> Store::RemoveAll(IndexTable& table, uint64_t home) {
+  const uint64_t homes = table.geometry().homes;
+  { const Index::Lock migrates(index_, KeyHash(FirstHashOf(home, homes))); }
+  { const Index::Lock migrates(index_, KeyHash(FirstHashOf(home + 1, homes) - 1)); }
+  const Index::Lock lock(index_, table, home);
+  if (!index_.IsCurrent(table)) return std::nullopt;
   for (size_t removed = 0;; ++removed) {
     // A removal may move another key of this home out of the stash, so this makes the list again.
     FoundOfHome found;
-    if (index_.List(home, found) == 0) return removed;
+    if (table.List(home, found) == 0) return removed;
     RemoveItem(found[0].place, found[0].slot);
   }
 }
@@ -150,13 +156,19 @@ size_t Store::RemoveAll(uint64_t home) {
 // Positions are hashes, so they stay right if the number of homes changes between two steps.
 Store::Flushed Store::FlushSome(uint64_t position) {
   Flushed flushed;
-  const uint64_t homes = floors_.homes();
-  uint64_t home = MapToRange(position, homes);
-  for (uint64_t looked_at = 0; home < homes; ++home, ++looked_at) {
-    if (looked_at == kFlushHomesPerStep || flushed.removed >= kFlushItemsPerStep) break;
-    flushed.removed += RemoveAll(home);
+  for (uint64_t looked_at = 0;
+       looked_at < kFlushHomesPerStep && flushed.removed < kFlushItemsPerStep;) {
+    const std::shared_ptr<IndexTable> table = index_.Hold();
+    const uint64_t homes = table->geometry().homes;
+    const uint64_t home = MapToRange(position, homes);
+    const std::optional<size_t> removed = RemoveAll(*table, home);
+    if (!removed) continue;  // the index has begun to grow
+    flushed.removed += *removed;
+    ++looked_at;
+    position = FirstHashOf(home + 1, homes);
+    if (home + 1 == homes) break;
   }
-  flushed.next = home < homes ? FirstHashOf(home, homes) : 0;
+  flushed.next = position;
   return flushed;
 }
 

@@ -34,6 +34,7 @@ constexpr uint64_t kSlackShare = 8;
 }  // namespace
 
 bool Store::Tidy(uint64_t now_ms) {
+  if (Grow()) return true;
   const bool more = Sweep(now_ms, kSweepHomesPerStep).more;
   if (!InCompactionRound()) {
     if (!compaction_wanted_.load(std::memory_order_relaxed) && !FragmentedWhenIdle()) return more;
@@ -47,32 +48,35 @@ bool Store::Tidy(uint64_t now_ms) {
 Store::Swept Store::Sweep(uint64_t now_ms, size_t homes) {
   Swept swept;
   size_t looked_at = 0;
-  uint64_t home = sweep_home_.load(std::memory_order_relaxed);
-  for (uint64_t passed = 0; passed < floors_.homes() && !swept.more;) {
-    const uint64_t end = floors_.RangeEnd(home);
-    uint64_t due = floors_.NextDue(home, end, now_ms);
-    for (; due != end && looked_at < homes; due = floors_.NextDue(due + 1, end, now_ms)) {
-      const Index::Lock lock(index_, due);
-      swept.removed += RemoveExpired(due, now_ms);
+  const std::shared_ptr<IndexTable> table = index_.Hold();
+  ExpiryFloors& floors = table->floors;
+  uint64_t home = sweep_home_.load(std::memory_order_relaxed) % floors.homes();
+  for (uint64_t passed = 0; passed < floors.homes() && !swept.more;) {
+    const uint64_t end = floors.RangeEnd(home);
+    uint64_t due = floors.NextDue(home, end, now_ms);
+    for (; due != end && looked_at < homes; due = floors.NextDue(due + 1, end, now_ms)) {
+      const Index::Lock lock(index_, *table, due);
+      if (!index_.IsCurrent(*table)) return swept;
+      swept.removed += RemoveExpired(*table, due, now_ms);
       ++looked_at;
     }
     swept.more = due != end;
-    if (!swept.more && floors_.RangeDue(home, now_ms)) {
-      const Index::BucketLock lock(index_, home);
-      floors_.RaiseRange(home);
+    if (!swept.more && floors.RangeDue(home, now_ms)) {
+      const Index::Lock lock(index_, *table, home);
+      floors.RaiseRange(home);
     }
     passed += due - home;
-    home = due == floors_.homes() ? 0 : due;
+    home = due == floors.homes() ? 0 : due;
   }
   sweep_home_.store(home, std::memory_order_relaxed);
   return swept;
 }
 
-size_t Store::RemoveExpired(uint64_t home, uint64_t now_ms) {
+size_t Store::RemoveExpired(IndexTable& table, uint64_t home, uint64_t now_ms) {
   for (size_t removed = 0;; ++removed) {
     // A removal may move another key of this home out of the stash, so this makes the list again.
     FoundOfHome found;
-    const size_t n = index_.List(home, found);
+    const size_t n = table.List(home, found);
     // If some were left out, the next call looks at them.
     uint64_t floor = n == found.size() ? now_ms : ExpiryFloors::kNever;
     const auto expired = std::find_if(found.begin(), found.begin() + n, [&](const auto& item) {
@@ -81,7 +85,7 @@ size_t Store::RemoveExpired(uint64_t home, uint64_t now_ms) {
       return expiry_ms != 0 && expiry_ms <= now_ms;
     });
     if (expired == found.begin() + n) {
-      floors_.Set(home, floor);
+      table.floors.Set(home, floor);
       return removed;
     }
     RemoveItem(expired->place, expired->slot);
@@ -90,12 +94,13 @@ size_t Store::RemoveExpired(uint64_t home, uint64_t now_ms) {
 }
 
 size_t Store::RemoveExpiredNear(KeyHash hash, uint64_t now_ms) {
-  const uint64_t home = hash.Home(floors_.homes());
+  IndexTable& table = index_.TableOf(hash);
+  const uint64_t home = table.Home(hash);
   const uint64_t first = home < kNearHomes ? 0 : home - kNearHomes;
-  const uint64_t last = std::min(home + kNearHomes, floors_.homes() - 1);
+  const uint64_t last = std::min(home + kNearHomes, table.floors.homes() - 1);
   size_t removed = 0;
   for (uint64_t near = first; near <= last; ++near) {
-    if (floors_.Due(near, now_ms)) removed += RemoveExpired(near, now_ms);
+    if (table.floors.Due(near, now_ms)) removed += RemoveExpired(table, near, now_ms);
   }
   return removed;
 }
@@ -122,7 +127,8 @@ bool Store::FragmentedWhenIdle() const {
   const uint64_t capacity = heap_->capacity_bytes();
   if (FreedSinceRound() < capacity / kFreedShare) return false;
   const uint64_t active = heap_->ActiveBytes();
-  return active > capacity / 2 && active > heap_->allocated_bytes() + capacity / kSlackShare;
+  return active > capacity / 2 &&
+         active > heap_->allocated_bytes() + heap_->table_bytes() + capacity / kSlackShare;
 }
 
 bool Store::InCompactionRound() const {
@@ -133,19 +139,20 @@ bool Store::InCompactionRound() const {
 // Returns false if too little was freed since the last round for another one to find more.
 bool Store::BeginCompactionRound() {
   if (FreedSinceRound() < heap_->capacity_bytes() / kFreedShare) return false;
-  compact_until_.store(compact_position_.load(std::memory_order_relaxed) + floors_.homes(),
+  compact_until_.store(compact_position_.load(std::memory_order_relaxed) + index_.geometry().homes,
                        std::memory_order_relaxed);
   return true;
 }
 
 size_t Store::Compact(size_t homes) {
   const bool in_round = InCompactionRound();
+  const std::shared_ptr<IndexTable> table = index_.Hold();
   Holes holes{};
   size_t moved = 0;
   for (size_t i = 0; i < homes && moved < kMovesPerStep; ++i) {
     const uint64_t position = compact_position_.fetch_add(1, std::memory_order_relaxed);
     for (bool again = true; again;) {
-      moved += CompactHome(position % floors_.homes(), &holes, &again);
+      moved += CompactHome(*table, position % table->geometry().homes, &holes, &again);
     }
   }
   items_moved_.fetch_add(moved, std::memory_order_relaxed);
@@ -155,10 +162,12 @@ size_t Store::Compact(size_t homes) {
   return moved;
 }
 
-size_t Store::CompactHome(uint64_t home, Holes* holes, bool* again) {
-  const Index::Lock lock(index_, home);
+size_t Store::CompactHome(IndexTable& table, uint64_t home, Holes* holes, bool* again) {
+  *again = false;
+  const Index::Lock lock(index_, table, home);
+  if (!index_.IsCurrent(table)) return 0;
   FoundOfHome found;
-  const size_t n = index_.List(home, found);
+  const size_t n = table.List(home, found);
   size_t moved = 0;
   uint64_t bytes = 0;
   size_t i = 0;

@@ -14,13 +14,12 @@ namespace gannet {
 [[gnu::always_inline]] inline void Store::GuessBucket(std::string_view key, Guess* guess) const {
   const KeyHash hash = InlineKeyHash(key, superblock_.hash_seed);
   guess->hash = hash.value();
-  guess->home = hash.Home(index_.geometry().homes);
-  index_.PrefetchBucket(guess->home);
+  guess->place = index_.PrefetchBucket(hash);
 }
 
 [[gnu::always_inline]] inline void Store::GuessItem(Guess* guess) const {
-  guess->slot = index_.GuessSlot(guess->home, KeyHash(guess->hash).Tag());
-  const std::byte* block = Block(Index::LoadGuessed(guess->slot).offset());
+  guess->place = Index::GuessSlot(guess->place, KeyHash(guess->hash).Tag());
+  const std::byte* block = Block(Slot(LoadWord(guess->place)).offset());
   __builtin_prefetch(block);
   __builtin_prefetch(block + 64);
 }
@@ -33,8 +32,8 @@ template <class Flags>
                                                         Update* update) {
   if (SealedItemBytes(key.size(), value.size()) > kInPlaceBytesMax) [[unlikely]]
     return false;
-  const Index::BucketLock lock(index_, guess.home);
-  const Slot slot = Index::LoadGuessed(guess.slot);
+  const Index::KeyLock lock(index_, KeyHash(guess.hash));
+  const Slot slot = index_.LoadGuessed(guess.place);
   if (slot.empty()) return false;
   std::byte* const block = Block(slot.offset());
   const uint32_t value_bytes = static_cast<uint32_t>(value.size());

@@ -63,7 +63,8 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
   if (!key_stays) StoreKey(block, value.size(), key);
   const ItemSeal seal(hash, PlaceAt(current.slot.offset()));
   StoreLive(block, LiveCommitWord(block, header.value_bytes, seal));
-  if (attributes.expiry_ms != 0) floors_.Lower(current.place.home, attributes.expiry_ms);
+  if (attributes.expiry_ms != 0)
+    current.place.table->floors.Lower(current.place.home, attributes.expiry_ms);
   return {.version = header.version, .slot = current.slot.word()};
 }
 
@@ -106,11 +107,19 @@ WriteOutcome Store::Put(std::string_view key, std::string_view value, ItemAttrib
       if (checked.status != ReplyStatus::kOk) return checked;
     }
     const WriteOutcome outcome = PutShort(hash, key, value, attributes, current, now_ms);
-    if (outcome.status != ReplyStatus::kHeapFull) [[likely]]
+    if (outcome.status != ReplyStatus::kHeapFull && outcome.status != ReplyStatus::kTryAgain)
+        [[likely]] {
       return outcome;
+    }
   }
   // The value is long, or there is no room. Room can only be made without a lock.
-  return PutLong(key, value, attributes, conditions, now_ms);
+  WriteOutcome outcome = PutLong(key, value, attributes, conditions, now_ms);
+  if (outcome.status != ReplyStatus::kTryAgain) [[likely]]
+    return outcome;
+  MakeSlots();
+  outcome = PutLong(key, value, attributes, conditions, now_ms);
+  if (outcome.status == ReplyStatus::kTryAgain) outcome.status = RefuseForSlot();
+  return outcome;
 }
 
 // Works like a value that the NIC brings: everything that takes time is done before the lock.
@@ -238,14 +247,16 @@ WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending&
     // moment to those who look it up and to those who remember where it was.
     if (!index_.Insert(hash, slot) &&
         (RemoveExpiredNear(hash, now_ms) == 0 || !index_.Insert(hash, slot))) {
-      refused_index_full_.fetch_add(1, std::memory_order_relaxed);
       FreeBlock(pending.offset, pending.size_class);
-      return {.status = ReplyStatus::kIndexFull};
+      return {.status = NoSlot()};
     }
     StoreLive(block, pending.live_commit);
+    if (index_.slots_used() >= grow_at_.load(std::memory_order_relaxed)) [[unlikely]]
+      HelpGrowing();
   }
   if (pending.expiry_ms != 0) {
-    floors_.Lower(hash.Home(index_.geometry().homes), pending.expiry_ms);
+    IndexTable& table = index_.TableOf(hash);
+    table.floors.Lower(table.Home(hash), pending.expiry_ms);
   }
   return {.version = pending.version, .slot = slot.word()};
 }

@@ -10,6 +10,7 @@
 #include "softverbs/abi/qp_verbs.h"
 #include "softverbs/abi/query_verbs.h"
 #include "softverbs/abi/srq_verbs.h"
+#include "softverbs/abi/window_verbs.h"
 #include "softverbs/base/export.h"
 #include "softverbs/base/gid.h"
 #include "softverbs/base/gid_table.h"
@@ -50,6 +51,9 @@ void FillOperations(Context& context) {
   ops.post_send = PostSend;
   ops.post_recv = PostReceive;
   ops.post_srq_recv = PostSrqReceive;
+  ops.alloc_mw = AllocateWindow;
+  ops.bind_mw = BindWindow;
+  ops.dealloc_mw = FreeWindow;
   context.verbs.query_port = QueryPort;
   context.verbs.query_device_ex = QueryDeviceEx;
   context.verbs.query_rt_values = QueryRtValues;

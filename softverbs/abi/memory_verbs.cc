@@ -1,6 +1,7 @@
 #include <atomic>
 #include <cerrno>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "softverbs/base/errno.h"
@@ -148,11 +149,12 @@ int Enter(ibv_pd* pd, const Range& range, Mr* mr) {
   return 0;
 }
 
-// Takes what Enter entered out of the tables, and waits until nobody uses it any more.
-void Leave(const Mr& mr) {
+// Takes what Enter entered out of the tables, and waits until nobody uses it any more. Returns 0,
+// or EBUSY if windows are bound to the region; then it is as before.
+int Leave(const Mr& mr) {
   Nic& nic = *Context::From(mr.ibv.context)->nic;
   Pd& pd = *Pd::From(mr.ibv.pd);
-  nic.memory().Invalidate(mr.ibv.lkey);
+  if (!nic.windows().CloseRegion(mr.ibv.lkey)) return EBUSY;
   AwaitInitiators(nic, pd.id);
   nic.memory().Free(mr.ibv.lkey);
   if (mr.region != 0 && nic.exported().Release(mr.region)) {
@@ -160,6 +162,7 @@ void Leave(const Mr& mr) {
   }
   ReturnLockedPages(mr.range.begin(), mr.range.length);
   pd.users.fetch_sub(1, std::memory_order_acq_rel);
+  return 0;
 }
 
 ibv_mr* Register(ibv_pd* pd, const Range& range) {
@@ -193,8 +196,11 @@ int Reregister(Mr& mr, int flags, ibv_pd* pd, Range range) {
   if ((flags & IBV_REREG_MR_CHANGE_ACCESS) == 0) range.access = old.range.access;
   if ((flags & IBV_REREG_MR_CHANGE_PD) == 0) pd = old.ibv.pd;
   if (const int error = Enter(pd, range, &mr)) return error;
-  Leave(old);
-  return 0;
+  const int error = Leave(old);
+  if (error != 0) {
+    Leave(std::exchange(mr, old));
+  }
+  return error;
 }
 
 }  // namespace
@@ -243,7 +249,7 @@ SOFTVERBS_EXPORT int ibv_dereg_mr(ibv_mr* ibv) {
       softverbs::InUse(*Context::From(ibv->context)->nic, ibv->lkey)) {
     softverbs::fault::Misuse("ibv_dereg_mr: a posted request uses the region");
   }
-  softverbs::Leave(*mr);
+  if (const int error = softverbs::Leave(*mr)) return softverbs::WithErrno(error);
   delete mr;
   return 0;
 }

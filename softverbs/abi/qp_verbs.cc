@@ -25,11 +25,12 @@ uint64_t SendOperations(ibv_qp_type type) {
   constexpr uint64_t kWrite = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM;
   constexpr uint64_t kFetch = IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
                               IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD;
+  constexpr uint64_t kWindow = IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV;
   switch (type) {
     case IBV_QPT_RC:
-      return kSend | kWrite | kFetch;
+      return kSend | kWrite | kFetch | kWindow | IBV_QP_EX_WITH_SEND_WITH_INV;
     case IBV_QPT_UC:
-      return kSend | kWrite;
+      return kSend | kWrite | kWindow;
     case IBV_QPT_UD:
       return kSend;
     default:
@@ -138,6 +139,7 @@ void Detach(Qp& qp) {
   qp.nic->qps().Remove(qp.number);
   const LockGuard guard(qp.lock);
   RevokeTarget(qp);
+  qp.nic->windows().ForgetQueuePair(qp.number);
   HandRefusalToLink(qp);
   qp.state = IBV_QPS_RESET;
   Purge(*qp.send_cq, qp.number);

@@ -39,13 +39,14 @@ ibv_device_attr DeviceAttributes() {
   attr.max_qp = kQpsPerProcess;
   attr.max_qp_wr = kMaxWr;
   attr.device_cap_flags = IBV_DEVICE_CURR_QP_STATE_MOD | IBV_DEVICE_RC_RNR_NAK_GEN |
-                          IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_PORT_ACTIVE_EVENT;
+                          IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_PORT_ACTIVE_EVENT |
+                          IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
   attr.max_sge = attr.max_sge_rd = attr.max_srq_sge = kMaxSge;
   attr.max_cq = attr.max_pd = attr.max_srq = attr.max_ah = kMaxObjects;
   attr.max_mcast_grp = attr.max_total_mcast_qp_attach = kMaxObjects;
   attr.max_mcast_qp_attach = kQpsPerProcess;
   attr.max_cqe = kMaxCqe;
-  attr.max_mr = kMaxMrs;
+  attr.max_mr = attr.max_mw = kMaxMrs;  // together
   attr.max_srq_wr = kMaxWr;
   attr.max_qp_rd_atom = attr.max_qp_init_rd_atom = static_cast<int>(MaxReadAtomic());
   attr.max_res_rd_atom = static_cast<int>(MaxReadAtomic() * kQpsPerProcess);

@@ -35,6 +35,8 @@ inline void Count(std::atomic<uint64_t>& counter, uint64_t amount = 1) {
 
 inline void CountPost(ibv_wr_opcode opcode, uint64_t bytes) {
   if (!stats_enabled) return;
+  if (opcode == IBV_WR_SEND_WITH_INV) opcode = IBV_WR_SEND;
+  if (opcode > IBV_WR_ATOMIC_FETCH_AND_ADD) return;  // binds and invalidations move nothing
   Count(stats.sends[opcode].posts);
   Count(stats.sends[opcode].bytes, bytes);
 }

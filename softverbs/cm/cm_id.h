@@ -157,7 +157,7 @@ class CmId : public rdma_cm_id {
   Agreement agreed SV_GUARDED_BY(state_mutex);
   // The REQ, which may have to wait for the listener.
   std::optional<Message> request SV_GUARDED_BY(state_mutex);
-  int64_t listener_awaited_until SV_GUARDED_BY(state_mutex) = 0;
+  int listener_looks_left SV_GUARDED_BY(state_mutex) = 0;  // for one that is missing
   // From RunLater, cancelled by Shutdown.
   std::vector<Loop::Timer> timers SV_GUARDED_BY(state_mutex);
   std::vector<Membership> memberships SV_GUARDED_BY(state_mutex);

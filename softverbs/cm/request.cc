@@ -4,7 +4,6 @@
 #include <rdma/rdma_cma.h>
 #include <sys/socket.h>
 
-#include "softverbs/base/clock.h"
 #include "softverbs/base/export.h"
 #include "softverbs/cm/cm_id.h"
 #include "softverbs/cm/link.h"
@@ -19,10 +18,11 @@ namespace {
 
 // How long to wait before trying again a listener that has no room or is not there yet.
 constexpr int64_t kRetryNs = 2'000'000;
-// How long to wait for a missing listener. On a network the way to the peer takes longer than here,
-// and some programs depend on that: perftest -R connects, hangs up, and connects again before its
-// server listens again.
-constexpr int64_t kListenerGraceNs = 100'000'000;
+// How often to look for a missing listener: for 100 ms. On a network the way to the peer takes
+// longer than here, and some programs depend on that: perftest -R connects before its server
+// listens. Looks are counted rather than time: on a busy machine this thread comes late, and so
+// does the server.
+constexpr int kListenerLooks = 50;
 
 void SendRequest(CmId* id) SV_REQUIRES(state_mutex);
 
@@ -54,7 +54,7 @@ void RetryRequest(CmId* id) SV_REQUIRES(state_mutex) {
 // id->port_holder and id->request are there.
 void SendRequest(CmId* id) SV_REQUIRES(state_mutex) {
   const int error = ConnectToListener(id, id->port_holder.get());
-  const bool may_come = error == ECONNREFUSED && MonotonicNs() < id->listener_awaited_until;
+  const bool may_come = error == ECONNREFUSED && id->listener_looks_left-- > 0;
   if (error == EAGAIN || may_come) return id->RunLater(kRetryNs, RetryRequest);
   if (error == ECONNREFUSED) return PushRejected(id, RejectReason::kNoListener, nullptr);
   if (error != 0) return Unreachable(id, error);
@@ -105,7 +105,7 @@ int Connect(CmId* id, const rdma_conn_param* param) SV_REQUIRES(state_mutex) {
   request.ece_options = id->local_ece.options;
   id->request = request;
   id->state = IdState::kRequestSent;
-  id->listener_awaited_until = MonotonicNs() + kListenerGraceNs;
+  id->listener_looks_left = kListenerLooks;
   id->RunLater(kAnswerTimeoutNs, OnAnswerTimeout);
   if (fault::StrikesNextCall(fault::Kind::kRefuseConnect)) {
     PushRejected(id, RejectReason::kNoListener, nullptr);

@@ -140,6 +140,7 @@ std::optional<int64_t> StrikesNextCall(Kind kind) {
 RequestFaults DecideRequest(const Plan& plan, uint32_t stream, uint64_t index,
                             uint64_t of_connection, ibv_wr_opcode opcode) {
   RequestFaults faults;
+  if (opcode == IBV_WR_SEND_WITH_INV) opcode = IBV_WR_SEND;
   if (plan.drop_connection_after != 0 && of_connection >= plan.drop_connection_after) {
     CountOne(Kind::kDropConnection);
     faults.error = IBV_WC_RETRY_EXC_ERR;

@@ -55,7 +55,7 @@ struct RequestFaults {
   uint64_t tear_seed = 0;
 };
 // Decides the faults of request number `index` of the queue pair. `of_connection` is its number
-// since the queue pair was connected.
+// since the queue pair was connected. REQUIRES: the request is for a peer.
 RequestFaults DecideRequest(const Plan& plan, uint32_t stream, uint64_t index,
                             uint64_t of_connection, ibv_wr_opcode opcode);
 

@@ -47,7 +47,8 @@ struct ThreadDomain {
 struct Pd {
   ibv_pd ibv{};     // first: applications hold pointers to it
   uint32_t id = 0;  // a parent domain has the id of its protection domain
-  // Queue pairs, shared receive queues, regions, address handles and parent domains that use it.
+  // Queue pairs, shared receive queues, regions, windows, address handles and parent domains that
+  // use it.
   std::atomic<int> users{0};
   // Set in a parent domain only. The thread domain may be null.
   Pd* base = nullptr;

@@ -5,6 +5,17 @@
 #include "softverbs/base/mutex.h"
 
 namespace softverbs {
+namespace {
+
+constexpr uint32_t kLowByte = (1u << kKeyByteBits) - 1;
+
+// The count is cut off to the bits that are left for it.
+constexpr uint32_t KeyOf(uint32_t index, uint32_t count) {
+  const uint32_t high = count >> kKeyByteBits << (kKeyByteBits + kMrIndexBits);
+  return high | index << kKeyByteBits | (count & kLowByte);
+}
+
+}  // namespace
 
 MemoryTable::MemoryTable(SharedTables* tables)
     : tables_(tables),
@@ -22,12 +33,11 @@ MemoryTable::MemoryTable(SharedTables* tables)
 
 uint32_t MemoryTable::Add(const Entry& entry) {
   const LockGuard guard(mutex_);
-  if (free_.empty()) return 0;
-  const uint32_t index = free_.front();
-  free_.pop_front();
-  uint32_t count = ++counts_[index] & ((1u << kCountBits) - 1);
-  if (count == 0) count = ++counts_[index] & ((1u << kCountBits) - 1);
-  const uint32_t key = count << kMrIndexBits | index;
+  const uint32_t index = TakePlaceLocked();
+  if (index == kMaxMrs) return 0;
+  uint32_t& count = counts_[index];
+  if (KeyOf(index, ++count) == 0) ++count;
+  const uint32_t key = KeyOf(index, count);
 
   SharedMr& mr = tables_->mrs[index];
   bases_[index].store(entry.base, std::memory_order_relaxed);
@@ -39,6 +49,29 @@ uint32_t MemoryTable::Add(const Entry& entry) {
   mr.region_offset.store(entry.region_offset, std::memory_order_relaxed);
   mr.key.store(key, std::memory_order_release);  // the fields above become valid with it
   return key;
+}
+
+uint32_t MemoryTable::TakePlaceLocked() {
+  if (free_.empty()) return kMaxMrs;
+  const uint32_t index = free_.front();
+  free_.pop_front();
+  return index;
+}
+
+uint32_t MemoryTable::TakeWindowKey() {
+  const LockGuard guard(mutex_);
+  const uint32_t index = TakePlaceLocked();
+  if (index == kMaxMrs) return 0;
+  uint32_t& count = counts_[index];
+  count = (count | kLowByte) + 1;
+  if (KeyOf(index, count) == 0) count += kLowByte + 1;
+  return KeyOf(index, count);
+}
+
+void MemoryTable::ReturnWindowKey(uint32_t key) {
+  const LockGuard guard(mutex_);
+  counts_[MrIndex(key)] |= kLowByte;  // the next count has other bits above the low byte
+  free_.push_back(MrIndex(key));
 }
 
 void MemoryTable::Invalidate(uint32_t key) {

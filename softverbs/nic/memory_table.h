@@ -37,6 +37,11 @@ class MemoryTable {
   // Gives the key's place back. REQUIRES: Invalidate was called, and nobody can be using the entry.
   void Free(uint32_t key);
 
+  // Returns a key that no region has, for a memory window, or 0 if the table is full. No region
+  // gets this key with any low byte either, until it is returned.
+  uint32_t TakeWindowKey();
+  void ReturnWindowKey(uint32_t key);
+
   // Makes peers send packets instead of accessing the regions themselves. Called when a fault plan
   // becomes active.
   void StopSharing();
@@ -60,7 +65,8 @@ class MemoryTable {
   }
 
  private:
-  static constexpr uint32_t kCountBits = 32 - kMrIndexBits;
+  // Returns a free place, or kMaxMrs if there is none.
+  uint32_t TakePlaceLocked() SV_REQUIRES(mutex_);
 
   SharedTables* const tables_;
   const std::unique_ptr<std::atomic<uint8_t*>[]> bases_;

@@ -84,6 +84,7 @@ Nic::Nic(uint32_t slot, UniqueFd listener, UniqueFd tables_fd, UniqueFd tables_r
       tables_(static_cast<SharedTables*>(tables_mapping_.data())),
       qps_(slot),
       memory_(tables_),
+      windows_(&memory_),
       multicast_(slot),
       engine_(tables_, &qps_),
       links_(this, std::move(listener)) {}

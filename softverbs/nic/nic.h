@@ -15,6 +15,7 @@
 #include "softverbs/nic/qp_table.h"
 #include "softverbs/nic/shared_memory.h"
 #include "softverbs/nic/shared_tables.h"
+#include "softverbs/nic/window_table.h"
 
 namespace softverbs {
 
@@ -34,6 +35,7 @@ class Nic {
   int tables_fd() const { return tables_fd_.get(); }
   QpTable& qps() { return qps_; }
   MemoryTable& memory() { return memory_; }
+  WindowTable& windows() { return windows_; }
   ExportedRegions& exported() { return exported_; }
   MulticastGroups& multicast() { return multicast_; }
   Bells& bells() { return bells_; }
@@ -70,6 +72,7 @@ class Nic {
   ObjectCount ahs_{"address handles"};
   QpTable qps_;
   MemoryTable memory_;
+  WindowTable windows_;
   ExportedRegions exported_;
   MulticastGroups multicast_;
   Bells bells_;

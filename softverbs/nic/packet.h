@@ -31,6 +31,7 @@ enum PacketFlags : uint8_t {
   kPacketImmediate = 4,  // carries immediate data
   kPacketSolicited = 8,
   kPacketTear = 16,  // a fault: READ in pieces, with the seed in `operand`, over `swap` nanoseconds
+  kPacketInvalidate = 32,  // SEND that invalidates the window with the key `imm`
 };
 
 enum class NakCode : uint8_t {

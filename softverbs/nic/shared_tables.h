@@ -18,10 +18,14 @@ constexpr uint32_t QpSlot(uint32_t qpn) { return qpn >> kQpIndexBits; }
 constexpr uint32_t QpIndex(uint32_t qpn) { return qpn & (kQpsPerProcess - 1); }
 constexpr uint32_t QpNumber(uint32_t slot, uint32_t index) { return slot << kQpIndexBits | index; }
 
-// A memory key is an index, and above it a count that changes at every registration.
+// A memory key has an index in bits 8-21. The other bits are a count that changes at every
+// registration. Of a memory window's key, the application chooses the low byte (IBTA: the key
+// portion). So a window has the other bits of the count for itself.
+constexpr uint32_t kKeyByteBits = 8;
 constexpr uint32_t kMrIndexBits = 14;
 constexpr uint32_t kMaxMrs = 1u << kMrIndexBits;
-constexpr uint32_t MrIndex(uint32_t key) { return key & (kMaxMrs - 1); }
+constexpr uint32_t MrIndex(uint32_t key) { return key >> kKeyByteBits & (kMaxMrs - 1); }
+constexpr uint32_t WindowOf(uint32_t key) { return key >> kKeyByteBits; }
 
 // SharedQp::target says which peer may access memory through this queue pair, and how. 0 means
 // nobody. Bits 0-23 are the number of the peer's queue pair, bits 24-26 the rights below. Bit 28 is

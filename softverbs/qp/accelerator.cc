@@ -145,6 +145,7 @@ bool Atomic(const Qp& qp, const RemoteOperation& operation, uint8_t* remote) {
 }  // namespace
 
 bool CanAccelerate(Qp& qp, ibv_wr_opcode opcode, uint32_t rkey, uint32_t length) {
+  if (opcode > IBV_WR_ATOMIC_FETCH_AND_ADD) return false;  // SEND with invalidate
   const Needs& needs = kNeeds[opcode];
   if (needs.target_right == 0 || length == 0 || !Accelerating()) return false;
   const SharedTables* tables = qp.link->peer_tables();

@@ -24,9 +24,13 @@ inline void DeliverReceive(Qp& qp, const PacketHeader& header, ibv_wc_opcode opc
     cqe.wc_flags = wc_flags;
     cqe.sl = service_level;
     cqe.solicited = (header.flags & kPacketSolicited) != 0;
-    if ((header.flags & kPacketImmediate) == 0) return;
-    cqe.wc_flags |= IBV_WC_WITH_IMM;
-    cqe.imm_data = header.imm;
+    if (qp.IsReliable() && (header.flags & kPacketInvalidate) != 0) {
+      cqe.wc_flags |= IBV_WC_WITH_INV;
+      cqe.invalidated_rkey = header.imm;
+    } else if ((header.flags & kPacketImmediate) != 0) {
+      cqe.wc_flags |= IBV_WC_WITH_IMM;
+      cqe.imm_data = header.imm;
+    }
   });
 }
 

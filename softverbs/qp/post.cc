@@ -28,7 +28,7 @@ bool IsAtomic(ibv_wr_opcode opcode) {
 // Returns an errno value for what a real provider refuses in the call itself.
 int CheckInline(const Qp& qp, const ibv_send_wr& wr, uint64_t length) {
   if ((wr.send_flags & IBV_SEND_INLINE) == 0) return 0;
-  const bool carries_data = wr.opcode <= IBV_WR_SEND_WITH_IMM;
+  const bool carries_data = wr.opcode <= IBV_WR_SEND_WITH_IMM || wr.opcode == IBV_WR_SEND_WITH_INV;
   if (carries_data && length <= qp.cap.max_inline_data) return 0;
   fault::Misuse("queue pair %u: %llu bytes inline, of at most %u, with opcode %d", qp.number,
                 static_cast<unsigned long long>(length), qp.cap.max_inline_data, wr.opcode);
@@ -39,7 +39,7 @@ ibv_wc_status CheckLocal(const Qp& qp, const ibv_send_wr& wr, SgeList list, uint
   if (length > kMaxMessage) return IBV_WC_LOC_LEN_ERR;
   if (IsAtomic(wr.opcode) && length != kAtomicBytes) return IBV_WC_LOC_LEN_ERR;
   if ((wr.send_flags & IBV_SEND_INLINE) != 0) return IBV_WC_SUCCESS;
-  const bool fetch = wr.opcode >= IBV_WR_RDMA_READ;
+  const bool fetch = wr.opcode == IBV_WR_RDMA_READ || IsAtomic(wr.opcode);
   if (Allowed(qp.nic->memory(), qp.pd_id, list, fetch ? IBV_ACCESS_LOCAL_WRITE : 0)) {
     return IBV_WC_SUCCESS;
   }
@@ -47,8 +47,22 @@ ibv_wc_status CheckLocal(const Qp& qp, const ibv_send_wr& wr, SgeList list, uint
   return IBV_WC_LOC_PROT_ERR;
 }
 
+// Changes the window's key at once, as ibv_bind_mw(3) says.
+void FillBind(const ibv_send_wr& wr, SendWqe* wqe) {
+  constexpr uint32_t kByte = (1u << kKeyByteBits) - 1;
+  const ibv_mw_bind_info& info = wr.bind_mw.bind_info;
+  wqe->rkey = (wr.bind_mw.mw->rkey & ~kByte) | (wr.bind_mw.rkey & kByte);
+  wr.bind_mw.mw->rkey = wqe->rkey;
+  wqe->remote_addr = info.addr;
+  wqe->compare_add = info.length;
+  wqe->swap = uint64_t{info.mr == nullptr ? 0 : info.mr->lkey} << 32 | info.mw_access_flags;
+}
+
 void FillRemote(const ibv_send_wr& wr, SendWqe* wqe) {
-  if (IsAtomic(wr.opcode)) {
+  if (wr.opcode == IBV_WR_BIND_MW) return FillBind(wr, wqe);
+  if (wr.opcode == IBV_WR_LOCAL_INV) {
+    wqe->rkey = wr.invalidate_rkey;
+  } else if (IsAtomic(wr.opcode)) {
     wqe->remote_addr = wr.wr.atomic.remote_addr;
     wqe->rkey = wr.wr.atomic.rkey;
     wqe->compare_add = wr.wr.atomic.compare_add;
@@ -61,15 +75,15 @@ void FillRemote(const ibv_send_wr& wr, SendWqe* wqe) {
   }
 }
 
-void FillLocal(const ibv_send_wr& wr, SendWqe* wqe) {
-  wqe->sge_count = static_cast<uint32_t>(wr.num_sge);
+void FillLocal(const SgeList& list, SendWqe* wqe) {
+  wqe->sge_count = list.count;
   if (!wqe->is_inline()) {
-    std::copy_n(wr.sg_list, wr.num_sge, wqe->sges());
+    std::copy_n(list.sges, list.count, wqe->sges());
     return;
   }
   uint8_t* to = wqe->inline_data();
-  for (int i = 0; i < wr.num_sge; ++i) {
-    const ibv_sge& sge = wr.sg_list[i];
+  for (uint32_t i = 0; i < list.count; ++i) {
+    const ibv_sge& sge = list.sges[i];
     memcpy(to, reinterpret_cast<const void*>(sge.addr), sge.length);
     to += sge.length;
   }
@@ -80,9 +94,10 @@ bool Supports(const Qp& qp, ibv_wr_opcode opcode) {
     case IBV_QPT_UD:
       return opcode == IBV_WR_SEND || opcode == IBV_WR_SEND_WITH_IMM;
     case IBV_QPT_UC:
-      return opcode <= IBV_WR_SEND_WITH_IMM;  // the WRITEs and SENDs
+      return opcode <= IBV_WR_SEND_WITH_IMM ||  // the WRITEs and SENDs
+             opcode == IBV_WR_BIND_MW || opcode == IBV_WR_LOCAL_INV;
     default:
-      return opcode <= IBV_WR_ATOMIC_FETCH_AND_ADD;
+      return opcode <= IBV_WR_SEND_WITH_INV;
   }
 }
 
@@ -119,20 +134,22 @@ int Enqueue(Qp& qp, const ibv_send_wr& wr) {
   if (wr.num_sge < 0 || static_cast<uint32_t>(wr.num_sge) > qp.cap.max_send_sge) return EINVAL;
   if (!Supports(qp, wr.opcode)) return EINVAL;
   if (IsAtomic(wr.opcode) && !fault::HasAtomics()) return EINVAL;
-  const SgeList list{wr.sg_list, static_cast<uint32_t>(wr.num_sge)};
+  const bool local = wr.opcode == IBV_WR_BIND_MW || wr.opcode == IBV_WR_LOCAL_INV;
+  const SgeList list{wr.sg_list, local ? 0 : static_cast<uint32_t>(wr.num_sge)};
   const uint64_t length = TotalLength(list);
   if (const int error = CheckInline(qp, wr, length)) return error;
   SendWqe& wqe = queue.At(queue.posted);
   wqe.wr_id = wr.wr_id;
   wqe.opcode = wr.opcode;
   wqe.send_flags = wr.send_flags;
-  wqe.imm = wr.imm_data;
+  wqe.imm = wr.imm_data;  // or invalidate_rkey, which shares its place
   wqe.length = static_cast<uint32_t>(std::min<uint64_t>(length, UINT32_MAX));
   wqe.error = CheckLocal(qp, wr, list, length);
   FillRemote(wr, &wqe);
-  FillLocal(wr, &wqe);
+  FillLocal(list, &wqe);
   wqe.faults = {};
-  if (const fault::Plan* plan = fault::Active()) [[unlikely]]
+  const fault::Plan* plan = fault::Active();
+  if (plan != nullptr && !local) [[unlikely]]
     Afflict(qp, *plan, wqe);
   ++queue.posted;
   CountPost(wr.opcode, length);

@@ -6,6 +6,7 @@
 #include "softverbs/fault/faults.h"
 #include "softverbs/qp/atomic_of_nic.h"
 #include "softverbs/qp/deliver_receive.h"
+#include "softverbs/qp/remote_memory.h"
 #include "softverbs/qp/scatter_gather.h"
 #include "softverbs/qp/tear_answer.h"
 
@@ -112,6 +113,12 @@ void BeginOrContinue(Responder& responder, const PacketHeader& request) {
   responder.received += request.payload_bytes;
 }
 
+// Invalidates the window that a SEND names, if it names one. Returns false if it may not.
+bool InvalidateWindow(Qp& qp, const PacketHeader& request) SV_REQUIRES(qp.lock) {
+  if (!qp.IsReliable() || (request.flags & kPacketInvalidate) == 0) return true;
+  return qp.nic->windows().Invalidate(request.imm, qp.number);
+}
+
 void HandleSend(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* payload)
     SV_REQUIRES(qp.lock) {
   Responder& responder = qp.responder;
@@ -126,9 +133,23 @@ void HandleSend(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* 
   }
   BeginOrContinue(responder, request);
   if ((request.flags & kPacketLast) == 0) return;
+  if (!InvalidateWindow(qp, request)) {
+    return FailReceive(qp, link, request, IBV_WC_MW_BIND_ERR, NakCode::kRemoteAccess);
+  }
   EndMessage(qp);
   Acknowledge(qp, request);
   DeliverReceive(qp, request, IBV_WC_RECV, request.message_bytes);
+}
+
+// Writes one segment of a WRITE. Checks the whole message, because the region may be deregistered
+// between two segments. Returns false if the key does not allow it.
+bool CopyToRemote(Qp& qp, const PacketHeader& request, const uint8_t* payload)
+    SV_REQUIRES(qp.lock) {
+  const RemoteMemory to(qp, request.rkey, request.remote_addr, request.message_bytes,
+                        IBV_ACCESS_REMOTE_WRITE);
+  if (to.at() == nullptr) return false;
+  CopyToShared(to.at() + request.offset, payload, request.payload_bytes);
+  return true;
 }
 
 void HandleWrite(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* payload)
@@ -136,12 +157,8 @@ void HandleWrite(Qp& qp, Link& link, const PacketHeader& request, const uint8_t*
   if ((qp.attr.qp_access_flags & IBV_ACCESS_REMOTE_WRITE) == 0) {
     return FailWithEvent(qp, link, request, NakCode::kRemoteAccess);
   }
-  if (request.message_bytes > 0) {
-    // Checks the whole message at every segment, because the region may be deregistered in between.
-    uint8_t* to = qp.nic->memory().Resolve(request.rkey, request.remote_addr, request.message_bytes,
-                                           qp.pd_id, IBV_ACCESS_REMOTE_WRITE);
-    if (to == nullptr) return FailWithEvent(qp, link, request, NakCode::kRemoteAccess);
-    CopyToShared(to + request.offset, payload, request.payload_bytes);
+  if (request.message_bytes > 0 && !CopyToRemote(qp, request, payload)) {
+    return FailWithEvent(qp, link, request, NakCode::kRemoteAccess);
   }
   const bool last = (request.flags & kPacketLast) != 0;
   const bool takes_receive = last && (request.flags & kPacketImmediate) != 0;
@@ -176,9 +193,9 @@ void HandleRead(Qp& qp, Link& link, const PacketHeader& request) SV_REQUIRES(qp.
   }
   const bool allowed =
       (qp.attr.qp_access_flags & IBV_ACCESS_REMOTE_READ) != 0 &&
-      (request.message_bytes == 0 ||
-       qp.nic->memory().Resolve(request.rkey, request.remote_addr, request.message_bytes, qp.pd_id,
-                                IBV_ACCESS_REMOTE_READ) != nullptr);
+      (request.message_bytes == 0 || RemoteMemory(qp, request.rkey, request.remote_addr,
+                                                  request.message_bytes, IBV_ACCESS_REMOTE_READ)
+                                             .at() != nullptr);
   if (!allowed) return FailWithEvent(qp, link, request, NakCode::kRemoteAccess);
   Answer answer = AnswerTo(request, PacketType::kReadResponse);
   answer.rkey = request.rkey;
@@ -190,30 +207,36 @@ void HandleRead(Qp& qp, Link& link, const PacketHeader& request) SV_REQUIRES(qp.
   SendAnswers(qp);
 }
 
+// Executes the atomic and returns true, with the original value. Returns false if the key does not
+// allow it.
+bool ExecuteAtomic(Qp& qp, const PacketHeader& request, uint64_t* original) SV_REQUIRES(qp.lock) {
+  const RemoteMemory where(qp, request.rkey, request.remote_addr, sizeof(uint64_t),
+                           IBV_ACCESS_REMOTE_ATOMIC);
+  if (where.at() == nullptr || reinterpret_cast<uintptr_t>(where.at()) % 8 != 0) return false;
+  auto* word = reinterpret_cast<uint64_t*>(where.at());
+  *original = request.operand;
+  // Locked instructions: atomic also for the CPU's own accesses (IBV_ATOMIC_GLOB).
+  const fault::Plan* plan = fault::Active();
+  if (plan != nullptr && plan->atomics != fault::Atomics::kGlobal) [[unlikely]] {
+    *original = AtomicOfNic(word, request);
+  } else if (request.type == PacketType::kCompareSwap) {
+    __atomic_compare_exchange_n(word, original, request.swap, false, __ATOMIC_SEQ_CST,
+                                __ATOMIC_SEQ_CST);
+  } else {
+    *original = __atomic_fetch_add(word, request.operand, __ATOMIC_SEQ_CST);
+  }
+  return true;
+}
+
 void HandleAtomic(Qp& qp, Link& link, const PacketHeader& request) SV_REQUIRES(qp.lock) {
   if (qp.attr.max_dest_rd_atomic == 0 || qp.responder.answers.size() >= kMaxAnswers ||
       request.remote_addr % 8 != 0) {
     return FailWithEvent(qp, link, request, NakCode::kInvalidRequest);
   }
-  uint8_t* where = nullptr;
-  if ((qp.attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) != 0) {
-    where = qp.nic->memory().Resolve(request.rkey, request.remote_addr, sizeof(uint64_t), qp.pd_id,
-                                     IBV_ACCESS_REMOTE_ATOMIC);
-  }
-  if (where == nullptr || reinterpret_cast<uintptr_t>(where) % 8 != 0) {
+  uint64_t original = 0;
+  const bool allowed = (qp.attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) != 0;
+  if (!allowed || !ExecuteAtomic(qp, request, &original)) {
     return FailWithEvent(qp, link, request, NakCode::kRemoteAccess);
-  }
-  auto* word = reinterpret_cast<uint64_t*>(where);
-  uint64_t original = request.operand;
-  // Locked instructions: atomic also for the CPU's own accesses (IBV_ATOMIC_GLOB).
-  const fault::Plan* plan = fault::Active();
-  if (plan != nullptr && plan->atomics != fault::Atomics::kGlobal) [[unlikely]] {
-    original = AtomicOfNic(word, request);
-  } else if (request.type == PacketType::kCompareSwap) {
-    __atomic_compare_exchange_n(word, &original, request.swap, false, __ATOMIC_SEQ_CST,
-                                __ATOMIC_SEQ_CST);
-  } else {
-    original = __atomic_fetch_add(word, request.operand, __ATOMIC_SEQ_CST);
   }
   Answer answer = AnswerTo(request, PacketType::kAtomicResponse);
   answer.value = original;
@@ -242,22 +265,9 @@ PacketHeader AnswerHeader(const Qp& qp, const Answer& answer, uint32_t payload)
 
 enum class Step { kDone, kMore, kWait, kFailed };
 
-// Sends one packet of the answer.
-Step SendAnswer(Qp& qp, Answer& answer) SV_REQUIRES(qp.lock) {
-  const bool read = answer.type == PacketType::kReadResponse;
-  uint32_t payload = read ? std::min(kMaxPayload, answer.length - answer.sent) : 0;
-  const uint8_t* from = nullptr;
-  if (payload > 0 && answer.tear) [[unlikely]] {
-    if (!PrepareTorn(qp, answer)) return Step::kWait;
-    if (answer.type == PacketType::kNak) return Step::kMore;
-    payload = std::min(payload, answer.torn->end() - answer.sent);
-    from = answer.torn->At(answer.sent);
-  } else if (payload > 0) {
-    // Checked at every packet, because the region may be deregistered in between.
-    from = qp.nic->memory().Resolve(answer.rkey, answer.remote_addr + answer.sent, payload,
-                                    qp.pd_id, IBV_ACCESS_REMOTE_READ);
-    if (from == nullptr) return Step::kFailed;
-  }
+// Sends one packet of the answer, with `payload` bytes from `from`.
+Step SendPacket(Qp& qp, Answer& answer, uint32_t payload, const uint8_t* from)
+    SV_REQUIRES(qp.lock) {
   const Link::SendResult result =
       qp.link->Send(AnswerHeader(qp, answer, payload), &qp.waits_for_link, [&](uint8_t* to) {
         if (payload > 0) CopyFromShared(to, from, payload);
@@ -265,7 +275,27 @@ Step SendAnswer(Qp& qp, Answer& answer) SV_REQUIRES(qp.lock) {
       });
   if (result != Link::SendResult::kSent) return Step::kWait;
   answer.sent += payload;
-  return read && answer.sent < answer.length ? Step::kMore : Step::kDone;
+  const bool more = answer.type == PacketType::kReadResponse && answer.sent < answer.length;
+  return more ? Step::kMore : Step::kDone;
+}
+
+Step SendTornPacket(Qp& qp, Answer& answer) SV_REQUIRES(qp.lock) {
+  if (!PrepareTorn(qp, answer)) return Step::kWait;
+  if (answer.type == PacketType::kNak) return Step::kMore;
+  const uint32_t payload = std::min(kMaxPayload, answer.torn->end() - answer.sent);
+  return SendPacket(qp, answer, payload, answer.torn->At(answer.sent));
+}
+
+Step SendAnswer(Qp& qp, Answer& answer) SV_REQUIRES(qp.lock) {
+  const bool read = answer.type == PacketType::kReadResponse;
+  const uint32_t payload = read ? std::min(kMaxPayload, answer.length - answer.sent) : 0;
+  if (payload == 0) return SendPacket(qp, answer, 0, nullptr);
+  if (answer.tear) [[unlikely]]
+    return SendTornPacket(qp, answer);
+  // Checked at every packet, because the region may be deregistered in between.
+  const RemoteMemory from(qp, answer.rkey, answer.remote_addr + answer.sent, payload,
+                          IBV_ACCESS_REMOTE_READ);
+  return from.at() == nullptr ? Step::kFailed : SendPacket(qp, answer, payload, from.at());
 }
 
 // Handles a request on an unreliable connection. The first packet of a message may have any number,

@@ -16,14 +16,14 @@ namespace softverbs {
 // A posted send request. Its scatter/gather list or its inline data follows it in memory.
 struct SendWqe {
   uint64_t wr_id;
-  uint64_t remote_addr;
-  uint64_t compare_add;
-  uint64_t swap;
-  uint32_t rkey;
-  uint32_t imm;
-  uint32_t length;    // of the whole message
-  uint32_t psn;       // valid once its transmission began
-  uint32_t received;  // bytes of a READ's answer
+  uint64_t remote_addr;  // a bind: the address of the window
+  uint64_t compare_add;  // a bind: its length
+  uint64_t swap;         // a bind: its rights, and above them the key of the region
+  uint32_t rkey;         // a bind: its new key; an invalidation: its key
+  uint32_t imm;          // SEND with invalidate: the peer's key
+  uint32_t length;       // of the whole message
+  uint32_t psn;          // valid once its transmission began
+  uint32_t received;     // bytes of a READ's answer
   uint32_t send_flags;
   ibv_wr_opcode opcode;
   ibv_wc_status error;  // found at post, reported when its turn comes
@@ -38,6 +38,8 @@ struct SendWqe {
     return opcode == IBV_WR_RDMA_READ || opcode == IBV_WR_ATOMIC_CMP_AND_SWP ||
            opcode == IBV_WR_ATOMIC_FETCH_AND_ADD;
   }
+  // Returns whether the adapter does this by itself: it concerns a memory window of this process.
+  bool is_local() const { return opcode == IBV_WR_BIND_MW || opcode == IBV_WR_LOCAL_INV; }
 };
 
 // The send queue. All counters count up for ever, with done <= next <= posted and posted - freed <=

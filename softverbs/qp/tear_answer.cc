@@ -5,6 +5,7 @@
 
 #include "softverbs/base/clock.h"
 #include "softverbs/nic/loop.h"
+#include "softverbs/qp/remote_memory.h"
 #include "softverbs/qp/requester.h"
 #include "softverbs/qp/responder.h"
 
@@ -13,9 +14,8 @@ namespace {
 
 void StepLater(Qp& qp, const Answer& answer);
 
-const uint8_t* Source(const Qp& qp, const Answer& answer, uint32_t begin, uint32_t size) {
-  return qp.nic->memory().Resolve(answer.rkey, answer.remote_addr + begin, size, qp.pd_id,
-                                  IBV_ACCESS_REMOTE_READ);
+RemoteMemory Source(const Qp& qp, const Answer& answer, uint32_t begin, uint32_t size) {
+  return RemoteMemory(qp, answer.rkey, answer.remote_addr + begin, size, IBV_ACCESS_REMOTE_READ);
 }
 
 // Returns true, because the answer can go on.
@@ -29,9 +29,9 @@ bool Refuse(Answer& answer) {
 bool StepNow(Qp& qp, Answer& answer) {
   TornRead& torn = *answer.torn;
   // Checked at every step, because the region may be deregistered in between.
-  const uint8_t* from = Source(qp, answer, torn.begin(), torn.end() - torn.begin());
-  if (from == nullptr) return Refuse(answer);
-  torn.Step(from);
+  const RemoteMemory from = Source(qp, answer, torn.begin(), torn.end() - torn.begin());
+  if (from.at() == nullptr) return Refuse(answer);
+  torn.Step(from.at());
   if (torn.Done()) return true;
   StepLater(qp, answer);
   return false;
@@ -63,9 +63,11 @@ void StepLater(Qp& qp, const Answer& answer) {
 bool PrepareTorn(Qp& qp, Answer& answer) {
   if (answer.torn && answer.sent < answer.torn->end()) return answer.torn->Done();
   const uint32_t size = std::min(TornRead::kUnitBytes, answer.length - answer.sent);
-  const uint8_t* from = Source(qp, answer, answer.sent, size);
-  if (from == nullptr) return Refuse(answer);
-  answer.torn = std::make_shared<TornRead>(from, answer.sent, size, answer.tear_seed);
+  {
+    const RemoteMemory from = Source(qp, answer, answer.sent, size);
+    if (from.at() == nullptr) return Refuse(answer);
+    answer.torn = std::make_shared<TornRead>(from.at(), answer.sent, size, answer.tear_seed);
+  }
   return StepNow(qp, answer);
 }
 

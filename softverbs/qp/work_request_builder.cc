@@ -124,6 +124,21 @@ void SendImmediate(ibv_qp_ex* qp, __be32 imm) {
   Builder(qp).Begin(*qp, IBV_WR_SEND_WITH_IMM).imm_data = imm;
 }
 
+void SendInvalidate(ibv_qp_ex* qp, uint32_t rkey) {
+  Builder(qp).Begin(*qp, IBV_WR_SEND_WITH_INV).invalidate_rkey = rkey;
+}
+
+void LocalInvalidate(ibv_qp_ex* qp, uint32_t rkey) {
+  Builder(qp).Begin(*qp, IBV_WR_LOCAL_INV).invalidate_rkey = rkey;
+}
+
+void BindWindow(ibv_qp_ex* qp, ibv_mw* mw, uint32_t rkey, const ibv_mw_bind_info* info) {
+  ibv_send_wr& wr = Builder(qp).Begin(*qp, IBV_WR_BIND_MW);
+  wr.bind_mw.mw = mw;
+  wr.bind_mw.rkey = rkey;
+  wr.bind_mw.bind_info = *info;
+}
+
 void SetUdAddress(ibv_qp_ex* qp, ibv_ah* ah, uint32_t remote_qpn, uint32_t remote_qkey) {
   Builder(qp).SetDestination(ah, remote_qpn, remote_qkey);
 }
@@ -161,6 +176,9 @@ void InstallWorkRequestCalls(ibv_qp_ex& qp) {
   qp.wr_rdma_write_imm = WriteImmediate;
   qp.wr_send = Send;
   qp.wr_send_imm = SendImmediate;
+  qp.wr_send_inv = SendInvalidate;
+  qp.wr_local_inv = LocalInvalidate;
+  qp.wr_bind_mw = BindWindow;
   qp.wr_set_ud_addr = SetUdAddress;
   qp.wr_set_sge = SetSge;
   qp.wr_set_sge_list = SetSgeList;

@@ -7,7 +7,8 @@ namespace conformance {
 namespace {
 
 constexpr const char* kConnectQuirk =
-    "perftest -R connects twice and does not wait until its server listens the second time";
+    "perftest -R: the client connects without waiting until the server listens. If it is refused, "
+    "it tries again with ids that it destroyed, and crashes";
 
 constexpr int kIterations = 200;
 constexpr int kIterationsOfEach = 20;  // with -a

@@ -28,7 +28,7 @@ struct Says {
 //
 // A row fails if a program is not installed, does not end in time, does not exit with 0, does not
 // print what it should, or complains about the data it received. A tool that is known to fail now
-// and then by its own fault may be run a second time; the row names the fault. Nothing else is
+// and then by its own fault may be run a few times; the row names the fault. Nothing else is
 // retried.
 struct Row {
   std::string name;
@@ -38,7 +38,7 @@ struct Row {
   int own_port = 0;  // where it listens, if that cannot be chosen
   Says server_says = {};
   Says client_says = {};
-  const char* quirk = nullptr;  // the tool's own fault that one retry is for
+  const char* quirk = nullptr;  // the tool's own fault that the retries are for
   bool refused = false;         // both must fail, by themselves and with these words
 };
 

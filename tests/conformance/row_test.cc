@@ -27,6 +27,9 @@ using test_support::ChildProcess;
 constexpr seconds kStartLimit(10);  // until a server listens
 constexpr seconds kRunLimit(120);   // until a tool ends; only a hang takes so long
 constexpr int kClientsInTurn = 3;   // of a server that stays
+// Runs of a row whose tool has a fault. It loses a race if the machine is busy, and then it may
+// lose it twice in a row.
+constexpr int kTriesWithQuirk = 4;
 
 // What a tool prints if it received other bytes than were sent.
 constexpr const char* kComplaint = "invalid data in page|data mismatch";
@@ -172,8 +175,9 @@ TEST_P(RowTest, RunsOnSoftverbs) {
   const std::string program = ProgramOf(row.client);
   ASSERT_TRUE(Installed(program)) << program << ": `./dev deps` installs it";
   std::string complaint = RunRow(row);
-  if (!complaint.empty() && row.quirk != nullptr) {
-    std::cout << "second try (" << row.quirk << ") after:\n" << complaint << std::endl;
+  const int tries = row.quirk != nullptr ? kTriesWithQuirk : 1;
+  for (int left = tries - 1; left > 0 && !complaint.empty(); left--) {
+    std::cout << "another try (" << row.quirk << ") after:\n" << complaint << std::endl;
     complaint = RunRow(row);
   }
   EXPECT_TRUE(complaint.empty()) << complaint;

@@ -4,9 +4,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/auth/parse_auth_keys.h"
 #include "common/layout/item_proof.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/connect.h"
@@ -154,6 +156,29 @@ void JournalRecordBytes(std::span<const std::byte> bytes) {
   std::vector<std::byte> again(bytes.size());
   EncodeRecord(view->change, kJournal, kPosition, view->synced, again);
   Require(std::memcmp(again.data(), bytes.data(), bytes.size()) == 0, "bytes nobody encodes");
+}
+
+// Keys that were accepted are written as lines and parsed again: nothing of them may get lost.
+void AuthFileBytes(std::span<const std::byte> bytes) {
+  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto keys = ParseAuthKeys(text, "file");
+  if (!keys.ok()) return;
+  Require(!keys->empty() && keys->size() <= kAuthKeysMax, "no keys, or too many");
+  std::string again;
+  for (const AuthKey& key : *keys) {
+    Require(key.id != 0, "the id 0");
+    Require(key.secret.size() >= AuthKey::kSecretBytesMin, "a short secret");
+    Require(key.secret.size() <= AuthKey::kSecretBytesMax, "a long secret");
+    again += std::to_string(key.id) + " ";
+    for (const char c : key.secret) {
+      constexpr char kDigits[] = "0123456789ABCDEF";
+      again += kDigits[static_cast<uint8_t>(c) >> 4];
+      again += kDigits[static_cast<uint8_t>(c) & 15];
+    }
+    again += key.read_only ? " read\n" : "\n";
+  }
+  const auto same = ParseAuthKeys(again, "again");
+  Require(same.ok() && *same == *keys, "keys that are not the file's");
 }
 
 }  // namespace gannet::fuzz

@@ -6,9 +6,10 @@
 
 namespace gannet::fuzz {
 
-// One function for each decoder of bytes from another machine. Each takes any bytes, and aborts if
-// the decoder accepts something that its users could not use safely. libFuzzer calls them (preset
-// fuzz: build/fuzz/bin/fuzz_<name>), and fuzz_corpus_test replays tests/fuzz/corpus/<name>/.
+// One function for each decoder of bytes from another machine, or from a person's file. Each takes
+// any bytes, and aborts if the decoder accepts something that its users could not use safely.
+// libFuzzer calls them (preset fuzz: build/fuzz/bin/fuzz_<name>), and fuzz_corpus_test replays
+// tests/fuzz/corpus/<name>/.
 
 void ConnectRequestBytes(std::span<const std::byte> bytes);
 void GrantBytes(std::span<const std::byte> bytes);
@@ -21,6 +22,9 @@ void SuperblockBytes(std::span<const std::byte> bytes);
 void ItemBytesRead(std::span<const std::byte> bytes);
 // A record of the example in docs/durability.md: its journal and position.
 void JournalRecordBytes(std::span<const std::byte> bytes);
+
+// The text of an auth file.
+void AuthFileBytes(std::span<const std::byte> bytes);
 
 struct Target {
   const char* name;
@@ -35,6 +39,7 @@ inline constexpr Target kTargets[] = {
     {"superblock", SuperblockBytes},
     {"item", ItemBytesRead},
     {"journal_record", JournalRecordBytes},
+    {"auth_file", AuthFileBytes},
 };
 
 }  // namespace gannet::fuzz

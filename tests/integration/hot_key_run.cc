@@ -276,6 +276,11 @@ class Churn {
     for (int i = 0; i < kRoom; ++i) DeleteOne();
   }
 
+  // Inserts keys, so that the index grows again and again.
+  void Grow(const std::atomic<bool>& stop) {
+    while (!stop.load(std::memory_order_relaxed)) EXPECT_TRUE(Put());
+  }
+
   void Run(const std::atomic<bool>& stop) {
     while (!stop.load(std::memory_order_relaxed)) {
       DeleteOne();
@@ -337,13 +342,17 @@ std::vector<Operation> HistoryOf(const std::vector<Seen>& seen) {
 
 class HotKeyRun::State {
  public:
-  explicit State(HotKeyClient::Options options) : server_({"--memory=256M", "--index_slots=512"}) {
+  explicit State(HotKeyClient::Options options)
+      : grows_(options.index_grows),
+        server_(grows_ ? std::vector<std::string>{"--memory=256M", "--index_slots=64"}
+                       : std::vector<std::string>{"--memory=256M", "--index_slots=512",
+                                                  "--index_grows=false"}) {
     options.endpoint = server_.endpoint();
     options.seed = test_support::TestSeed();
     options.steps = &steps_;
     options.lines = &lines_;
     churn_.emplace(options.endpoint, options.seed);
-    churn_->Fill();
+    if (!grows_) churn_->Fill();
     for (options.number = 0; options.number < options.clients; ++options.number) {
       clients_.push_back(std::make_unique<HotKeyClient>(options));
     }
@@ -352,13 +361,13 @@ class HotKeyRun::State {
   // Returns when all clients have done their operations.
   void Run() {
     std::atomic<bool> stop{false};
-    std::thread churner([&] { churn_->Run(stop); });
+    std::thread churner([&] { grows_ ? churn_->Grow(stop) : churn_->Run(stop); });
     std::vector<std::thread> threads;
     for (const auto& client : clients_) threads.emplace_back([&client] { client->Run(); });
     for (std::thread& thread : threads) thread.join();
     stop.store(true, std::memory_order_relaxed);
     churner.join();
-    ExpectMoves();
+    grows_ ? ExpectGrowth() : ExpectMoves();
     for (const std::string& key : kHotKeys) CheckHistory(key);
     CheckCounter();
   }
@@ -368,10 +377,22 @@ class HotKeyRun::State {
   const std::atomic<uint64_t>& lines() const { return lines_; }
 
  private:
-  void ExpectMoves() {
+  absl::StatusOr<ServerStats> Stats() {
     auto client = Client::Connect({server_.endpoint()});
-    ASSERT_TRUE(client.ok()) << client.status();
-    const auto stats = (*client)->Stats().front().stats;
+    if (!client.ok()) return client.status();
+    return (*client)->Stats().front().stats;
+  }
+
+  void ExpectGrowth() {
+    const auto stats = Stats();
+    ASSERT_TRUE(stats.ok()) << stats.status();
+    std::cout << "the index grew " << stats->index_growths << " times, to " << stats->slots_total
+              << " slots" << std::endl;
+    EXPECT_GE(stats->index_growths, 4u);
+  }
+
+  void ExpectMoves() {
+    const auto stats = Stats();
     ASSERT_TRUE(stats.ok()) << stats.status();
     std::cout << "displacements " << stats->displacements << ", in the stash " << stats->stash_used
               << ", rpcs " << stats->rpcs << std::endl;
@@ -410,6 +431,7 @@ class HotKeyRun::State {
     EXPECT_TRUE(linearizability::Check(history, &why)) << key << ": " << why;
   }
 
+  const bool grows_;
   ServerProcess server_;
   std::atomic<uint64_t> steps_{0};
   std::atomic<uint64_t> lines_{0};

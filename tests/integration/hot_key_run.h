@@ -18,6 +18,8 @@ struct HotKeyOptions {
   size_t value_bytes_min = 0;
   bool hasty = false;  // deadlines so short that the outcome of some writes is unknown
   uint32_t clients = 6;
+  // Others insert keys into a small index that grows, instead of moving keys in a full one.
+  bool index_grows = false;
 };
 
 // Runs several clients, each with its own connection, on a few hot keys, while others move these in

@@ -116,8 +116,8 @@ class IndexReadsTest : public ::testing::Test {
     return sums;
   }
 
-  ServerProcess server_{
-      std::vector<std::string>{"--memory=128M", "--index_slots=" + std::to_string(kSlots)}};
+  ServerProcess server_{std::vector<std::string>{"--memory=128M", "--index_grows=false",
+                                                 "--index_slots=" + std::to_string(kSlots)}};
   std::unique_ptr<AsyncClient> writer_ = Connect(0);
   uint64_t keys_ = 0;
 };

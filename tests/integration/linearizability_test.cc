@@ -19,6 +19,11 @@ TEST(LinearizabilityTest, HoldsWhenDeadlinesLeaveOutcomesUnknown) {
   HotKeyRun({.operations = 1000, .value_bytes_min = kIdBytes, .hasty = true}).Run();
 }
 
+// Homes of the hot keys are migrated from index to index meanwhile.
+TEST(LinearizabilityTest, HoldsWhileTheIndexGrows) {
+  HotKeyRun({.operations = 1000, .value_bytes_min = 0, .index_grows = true}).Run();
+}
+
 // The server stands still for so long that clients take it for dead. They come back with the same
 // requests: each is applied once, and none ends as unknown.
 TEST(LinearizabilityTest, HoldsWhenTheServerStandsStillAndRequestsAreSentAgain) {

@@ -88,9 +88,12 @@ class Filler {
 
   bool Put(const std::string& key, uint32_t bytes, uint64_t expiry_ms) {
     value_.resize(bytes, 'x');
-    const WriteOutcome outcome = store_->Put(key, value_, {.expiry_ms = expiry_ms}, {}, now_ms_);
-    status_ = outcome.status;
-    return outcome.status == ReplyStatus::kOk;
+    status_ = ReplyStatus::kTryAgain;
+    for (int i = 0; i < kStepsMax && status_ == ReplyStatus::kTryAgain; ++i) {
+      status_ = store_->Put(key, value_, {.expiry_ms = expiry_ms}, {}, now_ms_).status;
+      if (status_ == ReplyStatus::kTryAgain) store_->Tidy(now_ms_);  // the index grows
+    }
+    return status_ == ReplyStatus::kOk;
   }
 
   // Writes until the store refuses some writes in a row.
@@ -122,6 +125,7 @@ class Filler {
 }  // namespace
 
 void CheckRoom(Run* run, Store* store, uint64_t now_ms) {
+  store->Acknowledge(UINT64_MAX);  // no client READs any more
   Filler filler(run, store, now_ms);
   filler.CheckExpired();
   filler.CheckReplacing();

@@ -44,6 +44,7 @@ Scenario::Scenario(Run* run) {
   server.workers = 1 + static_cast<uint32_t>(run->Below(2));
   server.memory_bytes = Choose<uint64_t>(run, {2 << 20, 4 << 20, 8 << 20});
   server.index_slots = Choose<uint64_t>(run, {0, 64, 512});
+  server.index_grows = server.index_slots != 512;
   server.lock_words = Choose<uint64_t>(run, {2, 16, 256});
   server.huge_pages = HugePages::kOff;
   server.connections_max = 128;

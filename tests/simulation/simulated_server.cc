@@ -12,6 +12,8 @@ namespace {
 constexpr int kStepsToStop = 1'000'000;
 // Each accept keeps the connected clients waiting (docs/operations.md).
 constexpr uint64_t kAcceptsPerPollMax = 4;
+// An index that begins with 64 slots grows four times with them.
+constexpr uint64_t kFillersMax = 1500;
 
 }  // namespace
 
@@ -43,6 +45,7 @@ void SimulatedServer::Start() {
   server_ = *std::move(server);
   run_->SetFaults(faults);
   for (Part& part : parts_) part = {.last_poll_ns = run_->now_ns()};
+  fillers_ = 0;
   run_->Note("the server starts");
 }
 
@@ -94,10 +97,17 @@ void SimulatedServer::Poll(size_t part) {
   WatchGaps();
   parts_[part].last_poll_ns = run_->now_ns();
   if (part == 0) {
+    FillIndex();
     server_->Poll(now());
   } else {
     PollWorker(*server_->workers()[part - 1]);
   }
+}
+
+void SimulatedServer::FillIndex() {
+  if (!options_.index_grows || fillers_ == kFillersMax) return;
+  const std::string key = absl::StrCat("filler ", fillers_);
+  fillers_ += store().Put(key, "x", {}, {}, run_->wall_ms()).status == ReplyStatus::kOk;
 }
 
 void SimulatedServer::PollWorker(Worker& worker) {

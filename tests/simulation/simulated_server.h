@@ -56,6 +56,8 @@ class SimulatedServer {
   void Start();
   void Stop();
   void PollWorker(Worker& worker);
+  // Writes another key, so that the index grows while clients look for theirs.
+  void FillIndex();
 
   Server::Options options_;
   Run* const run_;
@@ -64,6 +66,7 @@ class SimulatedServer {
   std::string endpoint_;
   std::vector<Part> parts_;
   Health health_;
+  uint64_t fillers_ = 0;      // keys of FillIndex in this server
   int64_t start_ns_ = 0;      // when the next server starts
   int64_t stopped_tick_ = 0;  // when the last server began to stop
 };

@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LAYERED = ("client", "common", "server", "softverbs", "tools")  # these have a folder for each part
-LIBRARIES = {"infiniband": "verbs", "rdma": "verbs", "gflags": "gflags"}
+LIBRARIES = {"infiniband": "verbs", "rdma": "verbs", "gflags": "gflags", "openssl": "libcrypto"}
 LINES_MAX = {"header": 350, "source": 450, "test": 500}
 # Split up, so that this file does not have them.
 UNFINISHED = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X")) + r")\b")

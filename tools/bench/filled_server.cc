@@ -52,6 +52,7 @@ int Run(uint64_t items, uint64_t memory_bytes, uint64_t index_slots, uint64_t ch
   options.listen = *OwnAddress(options.device);
   options.memory_bytes = memory_bytes;
   options.index_slots = index_slots;
+  options.index_grows = false;
   auto server = Server::Create(options);
   CHECK(server.ok()) << server.status();
   Put((*server)->store(), 0, items);

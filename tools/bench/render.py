@@ -301,6 +301,14 @@ def growth(result):
                        for what in ["items", "sessions"])
 
 
+def footprint(result):
+    rows = [[row["backend"], f"{row['value_bytes']}", f"{row['items']:,}",
+             f"{row['resident'] / (1 << 20):,.0f}", f"{row['beside_payload']:.1f}"]
+            for row in result["footprint"]]
+    return table(["", "bytes of a value", "items with keys of 16 bytes", "MiB that the process takes",
+                  "bytes an item beside key and value"], rows)
+
+
 def large(result):
     rows = []
     for row in result["large"]:
@@ -331,6 +339,7 @@ GROUPS = {
     "crowds": (["crowd"], [crowd]),
     "large values": (["large"], [large]),
     "READs": (["lookup", "growth"], [by_fill, popular, shared, growth]),
+    "the footprint": (["footprint"], [footprint]),
 }
 
 

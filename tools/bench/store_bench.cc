@@ -70,6 +70,7 @@ void Run(size_t n, size_t value_bytes) {
   auto created = Store::Create({.region = {static_cast<std::byte*>(memory), bytes},
                                 .lock_words = lock_words,
                                 .index_slots = n * 4 / 3 + 100,
+                                .index_grows = false,
                                 .incarnation = 1,
                                 .hash_seed = 1});
   CHECK(created.ok()) << created.status();

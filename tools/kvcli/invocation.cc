@@ -48,12 +48,17 @@ bool SetSwitch(std::string_view name, Invocation* invocation) {
 absl::Status SetValue(std::string_view name, std::string_view value, Invocation* invocation) {
   if (name == "server") return SetServers(value, invocation);
   if (name == "deadline_ms") return SetDeadline(value, invocation);
+  if (name == "auth_file") {
+    invocation->auth_file = value;
+    return value.empty() ? absl::InvalidArgumentError("--auth_file needs a file")
+                         : absl::OkStatus();
+  }
   invocation->device = value;
   return value.empty() ? absl::InvalidArgumentError("--device needs a name") : absl::OkStatus();
 }
 
 bool TakesValue(std::string_view name) {
-  return name == "server" || name == "device" || name == "deadline_ms";
+  return name == "server" || name == "device" || name == "deadline_ms" || name == "auth_file";
 }
 
 }  // namespace
@@ -102,6 +107,7 @@ std::string UsageText() {
       "  --server=HOST:PORT  the server, or several separated by commas (default $GANNET_SERVER,\n",
       "                      or 127.0.0.1:7471)\n",
       "  --device=DEVICE     auto, soft (the user-space device), or an RDMA device's name\n",
+      "  --auth_file=FILE    the first key of this file is shown to the server: ID HEXKEY [read]\n",
       "  --deadline_ms=N     deadline of connecting and of every command (default 3000)\n",
       "  --json              print each answer as a line of JSON; values also as base64\n",
       "  --verbose           print the device that is used on stderr\n",

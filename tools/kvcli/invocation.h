@@ -16,6 +16,7 @@ namespace gannet::kvcli {
 struct Invocation {
   std::vector<std::string> servers = {"127.0.0.1:7471"};
   std::string device = "auto";
+  std::string auth_file;  // of Options; empty: no key
   std::chrono::milliseconds deadline{3000};
   bool json = false;
   bool verbose = false;  // print the device on stderr

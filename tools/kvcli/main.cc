@@ -34,6 +34,7 @@ int Fail(int code, const absl::Status& status) {
 gannet::Options ClientOptions(const Invocation& invocation) {
   gannet::Options options;
   options.device = invocation.device;
+  options.auth_file = invocation.auth_file;
   options.connect_timeout = invocation.deadline;
   options.deadline = invocation.deadline;
   return options;

@@ -49,7 +49,8 @@ Json StatsJson(const ServerReport& report) {
           {"items_moved", s.items_moved},
           {"locks_expired", s.locks_expired},
           {"refused_connections", s.refused_connections},
-          {"refused_requests", s.refused_requests}};
+          {"refused_requests", s.refused_requests},
+          {"index_growths", s.index_growths}};
 }
 
 Json InfoJson(const ServerInfo& s) {
@@ -60,6 +61,8 @@ Json InfoJson(const ServerInfo& s) {
           {"device", s.device},
           {"kind", s.kind},
           {"lock_mode", s.lock_mode},
+          {"authenticated", s.authenticated},
+          {"read_only", s.read_only},
           {"incarnation", absl::StrCat(absl::Hex(s.incarnation, absl::kZeroPad16))},
           {"region_bytes", s.region_bytes},
           {"index_slots", s.index_slots},

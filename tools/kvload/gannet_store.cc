@@ -114,6 +114,7 @@ class GannetBackend : public Backend {
 gannet::Options ClientOptions(const Options& options) {
   gannet::Options client;
   client.device = options.device;
+  client.auth_file = options.auth_file;
   client.deadline = options.deadline;
   // The connection manager sends a lost packet again after four seconds. If an operation may take
   // that long, connecting may too.
@@ -156,6 +157,7 @@ class GannetStore : public Store {
   absl::StatusOr<std::unique_ptr<Backend>> Connect(uint32_t thread) override {
     if (options_.workload == kRawReadWorkload) {
       return RawReadBackend::Connect({.endpoint = AddressOf(options_.servers.front()),
+                                      .auth_file = options_.auth_file,
                                       .depth = options_.depth,
                                       .read_bytes = options_.sizes.value_bytes,
                                       .span_bytes = options_.raw_span_bytes,

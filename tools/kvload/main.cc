@@ -37,6 +37,9 @@ DEFINE_string(server, "",
               "HOST:PORT of the server; several Gannet servers are separated by commas; empty: "
               "$GANNET_SERVER, or the backend's usual port on this host");
 DEFINE_string(device, "auto", "auto, soft (the user-space device), or an RDMA device's name");
+DEFINE_string(auth_file, "",
+              "file of keys, the first of which is shown to the server: lines of ID HEXKEY [read]; "
+              "empty: no key");
 DEFINE_string(
     workload, "b",
     "YCSB core workload: a (50 % updates), b (5 % updates), c (reads only), d (5 % "
@@ -133,7 +136,7 @@ absl::Status RefuseGiven(std::initializer_list<const char*> flags, std::string_v
 absl::Status CheckFlagsGiven(BackendKind backend) {
   if (backend != BackendKind::kGannet) {
     GANNET_RETURN_IF_ERROR(
-        RefuseGiven({"device", "location_cache", "wait"},
+        RefuseGiven({"auth_file", "device", "location_cache", "wait"},
                     absl::StrCat("with --backend=", FLAGS_backend, ", which uses kernel TCP")));
   }
   if (backend != BackendKind::kRedis) {
@@ -171,6 +174,7 @@ absl::StatusOr<Options> OptionsFromFlags() {
   const std::string servers = FLAGS_server.empty() ? DefaultOf(options.backend) : FLAGS_server;
   options.servers = absl::StrSplit(servers, ',', absl::SkipEmpty());
   options.device = FLAGS_device;
+  options.auth_file = FLAGS_auth_file;
   options.workload = FLAGS_workload;
   if (!FLAGS_distribution.empty()) {
     GANNET_ASSIGN_OR_RETURN(options.distribution, DistributionOf(FLAGS_distribution));

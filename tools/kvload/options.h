@@ -42,6 +42,7 @@ struct Options {
   BackendKind backend = BackendKind::kGannet;
   std::vector<std::string> servers = {"127.0.0.1:7471"};
   std::string device = "auto";
+  std::string auth_file;  // of gannet::Options; empty: no key
   std::string workload = "b";
   std::optional<Distribution> distribution;  // if not given, the workload's own
   Phase phase = Phase::kBoth;

@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "common/auth/auth_file.h"
+#include "common/auth/handshake_mac.h"
 #include "common/base/align.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
@@ -74,15 +76,21 @@ absl::Status RawReadBackend::Establish() {
   GANNET_ASSIGN_OR_RETURN(connector_, Connector::Start({.to = to, .deadline_ns = deadline_ns}));
   GANNET_RETURN_IF_ERROR(WaitWhile(Connector::Step::kResolving, deadline_ns));
   GANNET_RETURN_IF_ERROR(MakeResources());
+  std::optional<AuthKey> key;
+  if (!options_.auth_file.empty()) {
+    GANNET_ASSIGN_OR_RETURN(const AuthFile file, AuthFile::Open(options_.auth_file));
+    key = file.keys().front();
+  }
   ConnectRequest request = NewConnectRequest();
-  request.nonce = random_.Next();
+  request.nonce = key ? UnpredictableNonce() : random_.Next();
   request.time_ms = WallMs();
+  if (key) SignRequest(*key, to.NetworkBytes(), &request);
   GANNET_RETURN_IF_ERROR(connector_->Connect(std::as_bytes(std::span(&request, 1))));
   GANNET_RETURN_IF_ERROR(WaitWhile(Connector::Step::kConnecting, deadline_ns));
   if (connector_->step() != Connector::Step::kEstablished) {
     return absl::UnavailableError(absl::StrCat(options_.endpoint, " closed the connection"));
   }
-  return TakeGrant();
+  return TakeGrant(request, key);
 }
 
 absl::Status RawReadBackend::MakeResources() {
@@ -107,7 +115,12 @@ absl::Status RawReadBackend::MakeResources() {
   return absl::OkStatus();
 }
 
-absl::Status RawReadBackend::TakeGrant() {
+absl::Status RawReadBackend::TakeGrant(const ConnectRequest& request,
+                                       const std::optional<AuthKey>& key) {
+  if (key && !VerifyGrant(*key, request, connector_->private_data())) {
+    return absl::PermissionDeniedError(
+        absl::StrCat(options_.endpoint, " did not prove that it has the key ", key->id));
+  }
   SetRnrTimer(connector_->connection()->qp());
   GANNET_ASSIGN_OR_RETURN(grant_, DecodeGrant(connector_->private_data()));
   span_bytes_ = options_.span_bytes == 0 ? grant_.region_bytes

@@ -4,9 +4,11 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "common/auth/auth_key.h"
 #include "common/protocol/connect.h"
 #include "common/rdma/completion.h"
 #include "common/rdma/connector.h"
@@ -30,6 +32,7 @@ class RawReadBackend : public Backend {
  public:
   struct Options {
     std::string endpoint;
+    std::string auth_file = {};  // empty: no key
     uint32_t depth = 1;
     uint32_t read_bytes = 64;
     uint64_t span_bytes = 0;  // READs use so many bytes from the region's beginning; 0 = all
@@ -71,7 +74,7 @@ class RawReadBackend : public Backend {
   absl::Status Establish();
   absl::Status WaitWhile(Connector::Step step, int64_t deadline_ns);
   absl::Status MakeResources();
-  absl::Status TakeGrant();
+  absl::Status TakeGrant(const ConnectRequest& request, const std::optional<AuthKey>& key);
   // READs a window into window_, and waits for it.
   absl::Status ReadWindow(uint64_t address);
   uint64_t NextAddress();

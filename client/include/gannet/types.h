@@ -47,6 +47,11 @@ struct Options {
   // Reconnect after a broken connection, and go on trying servers that could not be reached. Off:
   // every later call to such a server is Unavailable.
   bool reconnect = true;
+  // A file of keys, for servers that have keys (their --auth_file): lines of ID HEXKEY [read]. Its
+  // first key is this client's. Nobody but its owner may have rights to it. It is read by Connect
+  // and, if it changed, before each new connection. Empty: the client has no key, and believes
+  // every server.
+  std::string auth_file;
   // Called with one line, no newline, from any thread of the client, which it must not call back;
   // nothing is printed otherwise.
   std::function<void(LogLevel, std::string_view)> log;
@@ -187,6 +192,7 @@ struct ServerStats {
   uint64_t refused_connections = 0;
   // Requests that were malformed or against the rules.
   uint64_t refused_requests = 0;
+  uint64_t index_growths = 0;  // how often the index was replaced by a larger one
 };
 
 // What a connection to one server is. All from `device` on is empty if there never was one, and of
@@ -199,9 +205,12 @@ struct ServerInfo {
   std::string why_not;  // it is not connected
   // It was tried since, at all its addresses, and not reached: operations end at once.
   bool unreachable = false;
-  std::string device;     // the local device
-  std::string kind;       // "hardware", "kernel-software" or "softverbs"
-  std::string lock_mode;  // "nic", "rpc-loopback" or "rpc-server"
+  std::string device;  // the local device
+  std::string kind;    // "hardware", "kernel-software" or "softverbs"
+  // "nic", "rpc-loopback", "rpc-server", or "none" for a client that may only read.
+  std::string lock_mode;
+  bool authenticated = false;  // client and server proved to each other that they have the key
+  bool read_only = false;      // writes and locks are refused (PermissionDenied)
   uint64_t incarnation = 0;
   uint64_t region_bytes = 0;
   uint64_t index_slots = 0;

@@ -142,6 +142,7 @@ void FakeServer::Accept(IncomingRequest incoming) {
   grant.session_id = 1;
   grant.resumed = request.session_token != 0;
   grant.time_ms = time_ms();
+  if (alter_grant) alter_grant(request, &grant);
   accepted_ += request.qp_index == 0;
   const absl::Status status =
       listener_->FinishAccept(peer->connection.get(), std::as_bytes(std::span(&grant, 1)));

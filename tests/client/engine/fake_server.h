@@ -50,6 +50,8 @@ class FakeServer {
 
   // The grant for clients that connect from now on, except for what differs with each connection.
   Grant& grant() { return grant_; }
+  // The last that is done to a grant before it is sent.
+  std::function<void(const ConnectRequest&, Grant*)> alter_grant;
   Answer answer;
   bool answers_heartbeats = true;
   std::function<uint64_t()> time_ms = [] { return uint64_t{1'000'000}; };

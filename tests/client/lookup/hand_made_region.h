@@ -38,8 +38,9 @@ class HandMadeRegion {
   const IndexView& view() const { return view_; }
   IndexView& view() { return view_; }
   std::byte* at(uint64_t offset) { return reinterpret_cast<std::byte*>(words_.data()) + offset; }
-  Bucket& bucket(uint64_t number) {
-    return *reinterpret_cast<Bucket*>(at(view_.index.BucketOffset(number)));
+  Bucket& bucket(uint64_t number) { return bucket(view_.index, number); }
+  Bucket& bucket(const IndexGeometry& index, uint64_t number) {
+    return *reinterpret_cast<Bucket*>(at(index.BucketOffset(number)));
   }
   KeyHash HashOf(std::string_view key) const { return KeyHash::Of(key, view_.hash_seed); }
   uint64_t HomeOf(std::string_view key) const { return HashOf(key).Home(view_.index.homes); }
@@ -53,9 +54,26 @@ class HandMadeRegion {
     b.meta = BucketMeta(b.meta).WithNextVersion().word();
     Seal(number);
   }
-  void Seal(uint64_t number) {
-    Bucket& b = bucket(number);
-    b.checksum = BucketChecksum(b, BucketSeed(view_.incarnation, view_.index.generation, number));
+  void Seal(uint64_t number) { Seal(view_.index, number); }
+  void Seal(const IndexGeometry& index, uint64_t number) {
+    Bucket& b = bucket(index, number);
+    b.checksum = BucketChecksum(b, BucketSeed(view_.incarnation, index.generation, number));
+  }
+
+  // An empty second index, of the next generation. `view` knows nothing of it.
+  static constexpr IndexGeometry kNext = {2, 8192, 8, 1};
+  void MakeNext() {
+    for (uint64_t b = 0; b < kNext.buckets(); ++b) Seal(kNext, b);
+  }
+  uint64_t HomeInNext(std::string_view key) const { return HashOf(key).Home(kNext.homes); }
+  void SetSlotInNext(uint64_t bucket_number, uint32_t i, Slot slot) {
+    bucket(kNext, bucket_number).slots[i] = slot.word();
+    Seal(kNext, bucket_number);
+  }
+  void SetMigrated(uint64_t bucket_number) {
+    Bucket& b = bucket(bucket_number);
+    b.meta = BucketMeta(b.meta).WithMigrated().word();
+    Publish(bucket_number);
   }
 
   // Writes a live item and returns a slot for it with `tag_of`'s tag.

@@ -278,6 +278,87 @@ TEST_F(LookupTest, ReadsNothingForAClassThatDoesNotExist) {
   }
 }
 
+// An index that grows: the key's home was migrated to the next one.
+class GrowingLookupTest : public LookupTest {
+ protected:
+  GrowingLookupTest() {
+    region_.MakeNext();
+    region_.view().next = HandMadeRegion::kNext;
+    region_.SetMigrated(home());
+  }
+  uint64_t home_in_next() const { return region_.HomeInNext(kKey); }
+};
+
+TEST_F(GrowingLookupTest, FindsTheKeyOfAMigratedHomeWithOneReadMore) {
+  region_.SetSlotInNext(home_in_next() + 1, 5, AddHere());
+  EXPECT_EQ(run_.Run(), Step::kHit);
+  ASSERT_EQ(run_.reads.size(), 3u);
+  EXPECT_EQ(run_.reads[1].offset, HandMadeRegion::kNext.BucketOffset(home_in_next()));
+}
+
+TEST_F(GrowingLookupTest, DoesNotFollowSlotsThatTheHomeLeftBehind) {
+  region_.SetSlot(home(), 0, AddHere("old"));
+  region_.SetSlotInNext(home_in_next(), 0, AddHere("new"));
+  ASSERT_EQ(run_.Run(), Step::kHit);
+  EXPECT_EQ(run_.lookup().item().value, "new");
+  EXPECT_EQ(run_.reads.size(), 3u);
+}
+
+TEST_F(GrowingLookupTest, BelievesAMissInTheNextIndex) {
+  EXPECT_EQ(run_.Run(), Step::kMiss);
+  EXPECT_EQ(run_.reads.size(), 2u);
+}
+
+TEST_F(GrowingLookupTest, BelievesNoFlagWhoseChecksumIsWrong) {
+  region_.bucket(home()).checksum ^= 1;
+  run_.before_read = [&](int n, const auto&) {
+    if (n == 1) region_.Seal(home());
+  };
+  EXPECT_EQ(run_.Run(), Step::kMiss);
+  EXPECT_EQ(run_.reads.size(), 3u);
+}
+
+TEST_F(GrowingLookupTest, AsksTheServerIfItDoesNotKnowTheNextIndex) {
+  region_.view().next = {};
+  EXPECT_EQ(run_.Run(), Step::kAskServer);
+  EXPECT_TRUE(run_.lookup().next_index_unknown());
+  EXPECT_EQ(run_.reads.size(), 1u);
+}
+
+TEST_F(GrowingLookupTest, AsksTheServerIfTheHomeLeftTheNextIndexToo) {
+  Bucket& next = region_.bucket(HandMadeRegion::kNext, home_in_next());
+  next.meta = BucketMeta(next.meta).WithMigrated().word();
+  region_.Seal(HandMadeRegion::kNext, home_in_next());
+  EXPECT_EQ(run_.Run(), Step::kAskServer);
+  EXPECT_TRUE(run_.lookup().next_index_unknown());
+  EXPECT_EQ(run_.reads.size(), 2u);
+}
+
+TEST_F(GrowingLookupTest, GoesOnInTheNextIndexIfTheViewBeginsThereMeanwhile) {
+  region_.SetSlotInNext(home_in_next(), 0, AddHere());
+  run_.before_read = [&](int n, const auto&) {
+    if (n != 1) return;
+    region_.view().index = HandMadeRegion::kNext;
+    region_.view().next = {};
+  };
+  EXPECT_EQ(run_.Run(), Step::kHit);
+  EXPECT_EQ(run_.reads.size(), 3u);
+}
+
+// The window that comes back is of an index where the view does not begin any more.
+TEST_F(GrowingLookupTest, BelievesNoMissOfAnIndexThatTheViewLeftMeanwhile) {
+  region_.bucket(home()).meta = 0;  // not migrated, and empty
+  region_.Seal(home());
+  region_.SetSlotInNext(home_in_next(), 0, AddHere());
+  run_.before_read = [&](int n, const auto&) {
+    if (n != 0) return;
+    region_.view().index = HandMadeRegion::kNext;
+    region_.view().next = {};
+  };
+  EXPECT_EQ(run_.Run(), Step::kHit);
+  EXPECT_EQ(run_.reads.size(), 3u);
+}
+
 TEST_F(LookupTest, NeverLeavesTheRegionWhateverTheWindowSays) {
   std::mt19937_64 random(test_support::TestSeed());
   const uint32_t tag = region_.HashOf(kKey).Tag();

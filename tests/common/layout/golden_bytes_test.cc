@@ -35,6 +35,7 @@ TEST(GoldenBytesTest, Superblock) {
   s.hash_seed = 0x99aabbccddeeff00;
   s.heap_offset = 0x400000;
   s.index = GeometryForSlots(1000, 4096, 1);
+  s.next_index = {2, 1 << 20, 0x8b, 2};
   s.checksum = SuperblockChecksum(s);
   const Bytes golden = {
       'G',  'N',  'E',  'T',  'B',  'L',  'K',  '1',   // magic
@@ -48,10 +49,11 @@ TEST(GoldenBytesTest, Superblock) {
       0,    0x10, 0,    0,    0,    0,    0,    0,     // offset
       0x45, 0,    0,    0,    0,    0,    0,    0,     // homes
       1,    0,    0,    0,    0,    0,    0,    0,     // stash homes
-      0,    0,    0,    0,    0,    0,    0,    0,     // next index: none
-      0,    0,    0,    0,    0,    0,    0,    0,    0, 0, 0, 0,
-      0,    0,    0,    0,    0,    0,    0,    0,    0, 0, 0, 0,  //
-      0x07, 0x87, 0xd1, 0x4d, 0xcc, 0xb5, 0x38, 0x3e,              // checksum
+      2,    0,    0,    0,    0,    0,    0,    0,     // next index: generation
+      0,    0,    0x10, 0,    0,    0,    0,    0,     // offset
+      0x8b, 0,    0,    0,    0,    0,    0,    0,     // homes
+      2,    0,    0,    0,    0,    0,    0,    0,     // stash homes
+      0x74, 0x20, 0x0e, 0x0d, 0x77, 0x85, 0x7e, 0x0b,  // checksum
   };
   EXPECT_EQ(BytesOf(s), golden);
   EXPECT_TRUE(SuperblockValid(s));
@@ -65,16 +67,17 @@ TEST(GoldenBytesTest, Bucket) {
                .WithMovesPrevBumped()
                .WithMovesPrevBumped()
                .WithStashTags(0x41)
+               .WithMigrated()
                .word();
   b.slots[0] = Slot::Of(0xabcde, 0x15, 0x123450).word();
   b.slots[13] = Slot::Of(1, 1, 16).word();
   b.checksum = BucketChecksum(b, BucketSeed(/*incarnation=*/7, /*generation=*/1, /*number=*/5));
   Bytes golden = {
-      0xbc, 0x9a, 0x0e, 0xb2, 0xb5, 0xc8, 0x6e, 0xc5,  // checksum
+      0xd2, 0x4f, 0x1d, 0x6d, 0x27, 0x43, 0x46, 0xa7,  // checksum
       1,    0,    0,                                   // version
       1,    0,                                         // moves with the next bucket
       2,    0,                                         // moves with the previous bucket
-      0x41,                                            // stash tags, migrated
+      0xc1,                                            // stash tags, migrated
       0x45, 0x23, 0x01, 0x00, 0xa0, 0xe2, 0xcd, 0xab,  // slot 0
   };
   golden.resize(120);

@@ -122,7 +122,8 @@ TEST(MessageTest, GoldenBytesOfTheStats) {
                              stats.items_moved,
                              stats.locks_expired,
                              stats.refused_connections,
-                             stats.refused_requests};
+                             stats.refused_requests,
+                             stats.index_growths};
   for (uint64_t i = 0; i < std::size(words); ++i) EXPECT_EQ(fields[i], i + 1);
 }
 
@@ -293,6 +294,7 @@ TEST(MessageTest, NothingButAPlainPutIsDecodedAsOne) {
   EXPECT_FALSE(decoded_with([](RequestHeader* h) { h->ttl_ms = 1; }));
 }
 
+// In a heartbeat the field says what the client knows of the index.
 TEST(MessageTest, OnlyWhatMakesAnItemOrALeaseTakesATimeToLive) {
   for (int opcode = 0; opcode <= static_cast<int>(Opcode::kFlush); ++opcode) {
     const auto of = static_cast<Opcode>(opcode);
@@ -307,7 +309,7 @@ TEST(MessageTest, OnlyWhatMakesAnItemOrALeaseTakesATimeToLive) {
     header.value_bytes = counts ? sizeof(CounterOperands) : 0;
     const std::string value(header.value_bytes, '\0');
     const bool takes = of == Opcode::kPut || of == Opcode::kLock || of == Opcode::kExtendLock ||
-                       (of >= Opcode::kAppend && of <= Opcode::kTouch);
+                       of == Opcode::kHeartbeat || (of >= Opcode::kAppend && of <= Opcode::kTouch);
     EXPECT_EQ(!Refusal(Encode(header, has_key ? "key" : "", value)), takes) << opcode;
   }
 }

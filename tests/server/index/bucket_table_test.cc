@@ -15,7 +15,9 @@ class BucketTableTest : public testing::Test {
   BucketTableTest()
       : geometry_(GeometryForSlots(1000, 256, 3)),
         memory_((geometry_.offset + geometry_.bytes()) / 8),
-        table_(std::as_writable_bytes(std::span(memory_)), geometry_, kIncarnation) {}
+        table_(std::as_writable_bytes(std::span(memory_)), geometry_, kIncarnation) {
+    table_.Initialise(0, geometry_.buckets());
+  }
 
   Bucket Copy(uint64_t bucket) const {
     Bucket copy;

@@ -21,9 +21,11 @@ class TestIndex {
  public:
   static constexpr uint64_t kIncarnation = 99;
 
-  TestIndex(uint64_t slots, uint64_t seed) : random_(seed) {
+  // There is memory for a second table of `next_slots` behind the first.
+  TestIndex(uint64_t slots, uint64_t seed, uint64_t next_slots = 0) : random_(seed) {
     const IndexGeometry geometry = GeometryForSlots(slots, 0, 1);
-    memory_.resize(geometry.bytes() / sizeof(uint64_t));
+    next_ = GeometryForSlots(next_slots, geometry.bytes(), 2);
+    memory_.resize((next_.offset + next_.bytes()) / sizeof(uint64_t));
     index_.emplace(Index::Options{.region = std::as_writable_bytes(std::span(memory_)),
                                   .geometry = geometry,
                                   .incarnation = kIncarnation,
@@ -58,10 +60,20 @@ class TestIndex {
     return found.has_value();
   }
 
-  Bucket BucketAt(uint64_t number) const {
+  // A copy of a bucket of the newest table.
+  Bucket BucketAt(uint64_t number) const { return BucketAt(index_->geometry(), number); }
+  Bucket BucketAt(const IndexGeometry& geometry, uint64_t number) const {
     Bucket bucket;
-    std::memcpy(&bucket, memory_.data() + number * kBucketBytes / sizeof(uint64_t), sizeof(bucket));
+    std::memcpy(&bucket, memory_.data() + geometry.BucketOffset(number) / sizeof(uint64_t),
+                sizeof(bucket));
     return bucket;
+  }
+  // Grows up to the moment when there are two tables.
+  void BeginGrowth() {
+    index_->Prepare(next_);
+    while (!index_->PrepareSome(10)) {
+    }
+    index_->BeginMigration();
   }
 
   // Returns whether a client that does not find this key in its window looks into the stash.
@@ -108,6 +120,7 @@ class TestIndex {
   std::mt19937_64 random_;
   std::vector<uint64_t> hashes_;
   std::vector<uint64_t> memory_;
+  IndexGeometry next_{};
   std::optional<Index> index_;
 };
 

@@ -97,10 +97,11 @@ TEST(IndexTest, ListNamesTheKeysOfAHomeWhereverTheyAre) {
   uint64_t n = 0;
   while (index.Insert(index.NewKey())) ++n;
   uint64_t listed = 0;
+  const auto table = index->Hold();
   for (uint64_t home = 0; home < index->geometry().homes; ++home) {
-    Index::Lock lock(*index, home);
+    Index::Lock lock(*index, *table, home);
     Index::Found found[4 * kSlotsPerBucket];
-    const size_t size = index->List(home, found);
+    const size_t size = table->List(home, found);
     listed += size;
     for (size_t i = 0; i < size; ++i) {
       EXPECT_EQ(found[i].place.home, home);

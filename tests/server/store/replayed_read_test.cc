@@ -51,11 +51,19 @@ constexpr int kLookupsPerChange = 60;
 
 class ReplayedRead {
  public:
-  ReplayedRead(uint64_t seed, uint64_t index_slots, size_t keys, size_t changes)
-      : seed_(seed), random_(seed), store_(512 << 10, index_slots) {
-    const Superblock& superblock = store_->superblock();
-    view_ = {superblock.incarnation, superblock.hash_seed, superblock.region_bytes,
-             superblock.index};
+  ReplayedRead(uint64_t seed, uint64_t index_slots, size_t keys, size_t changes,
+               bool index_grows = false)
+      : seed_(seed),
+        random_(seed),
+        index_grows_(index_grows),
+        store_(512 << 10, index_slots, index_grows) {
+    store_->Acknowledge(1);  // readers may know any index, at any time
+    const Superblock superblock = store_->superblock();
+    view_ = {superblock.incarnation,
+             superblock.hash_seed,
+             superblock.region_bytes,
+             superblock.index,
+             {}};
     PickKeys(keys);
     Record(changes);
   }
@@ -77,7 +85,9 @@ class ReplayedRead {
     EXPECT_GT(stats.items_moved, 0u);
     EXPECT_GT(stats.items_expired, 0u);
     EXPECT_GT(misses_, 0);
-    EXPECT_LT(asked_, (hits_ + misses_) / 10);
+    // Readers that know an index only which their key's home left must ask.
+    EXPECT_LT(asked_, (hits_ + misses_) / (indexes_.size() > 1 ? 2 : 10));
+    EXPECT_EQ(stats.index_growths > 0, indexes_.size() > 1);
   }
 
  private:
@@ -102,6 +112,7 @@ class ReplayedRead {
 
   void Record(size_t changes) {
     trace_.emplace(store_.region());
+    NoteIndexes();
     for (size_t i = 0; i < changes; ++i) {
       if (random_() % 16 == 0) {
         Tidy();
@@ -116,12 +127,24 @@ class ReplayedRead {
   // Moves items, or removes those that have an expiry.
   void Tidy() {
     const uint32_t begin = trace_->now();
-    if (random_() % 2 == 0) {
+    if (index_grows_ && (random_() % 2 == 0 || store_->growing())) {
+      store_->Tidy(kNowMs);
+      NoteIndexes();
+    } else if (random_() % 2 == 0) {
       store_->Compact(1 + random_() % 8);
     } else {
       store_->Sweep(kLaterMs, random_() % 3);
     }
     Observe(begin);
+  }
+  // Readers may be told of the indexes from now on.
+  void NoteIndexes() {
+    const Superblock superblock = store_->superblock();
+    if (!indexes_.empty() && indexes_.back().index == superblock.index &&
+        indexes_.back().next == superblock.next_index) {
+      return;
+    }
+    indexes_.push_back({trace_->now(), superblock.index, superblock.next_index});
   }
   // Records what became of keys that were not written themselves.
   void Observe(uint32_t begin, const Key* written = nullptr) {
@@ -155,7 +178,7 @@ class ReplayedRead {
     const WriteOutcome outcome = random_() % 2 == 0
                                      ? store_.Put(key.name, value, attributes, {}, now_ms)
                                      : store_.PutReserved(key.name, value, {}, now_ms);
-    if (outcome.status == ReplyStatus::kIndexFull) {
+    if (outcome.status == ReplyStatus::kIndexFull || outcome.status == ReplyStatus::kTryAgain) {
       ASSERT_TRUE(!there || now_ms == kLaterMs);
       ++refused_;
       return Observe(begin);
@@ -191,13 +214,24 @@ class ReplayedRead {
     time_ = begin;
     // How many stores happen during a READ: none, a few, or those of some changes.
     const uint32_t stores_per_read = std::array{0, 2, 8, 30}[random_() % 4];
+    LearnIndexes(begin, 0);
     Lookup lookup;
     auto step = lookup.Start(&view_, key.name, key.hash, cached);
     while (step == Lookup::Step::kRead) {
       Read(lookup.plan(), stores_per_read);
+      if (random_() % 4 == 0) LearnIndexes(time_, known_);  // also while the lookup is under way
       step = lookup.OnRead({{windows_[0], windows_[1]}, item_.data()}, 1, clock_);
     }
     Check(key, lookup, step, begin, time_);
+  }
+
+  // What a reader may have been told of the indexes by then, but nothing older than `at_least`.
+  void LearnIndexes(uint32_t time, size_t at_least) {
+    size_t latest = at_least;
+    while (latest + 1 < indexes_.size() && indexes_[latest + 1].since <= time) ++latest;
+    known_ = latest - random_() % std::min<size_t>(latest - at_least + 1, 4);
+    view_.index = indexes_[known_].index;
+    view_.next = indexes_[known_].next;
   }
 
   Key& KeyNear(uint32_t time) {
@@ -270,11 +304,18 @@ class ReplayedRead {
 
   const uint64_t seed_;
   std::mt19937_64 random_;
+  const bool index_grows_;
   TestStore store_;
   IndexView view_;
   std::vector<Key> keys_;
   std::optional<StoreTrace> trace_;
   uint64_t refused_ = 0;
+  struct Indexes {
+    uint32_t since;
+    IndexGeometry index, next;
+  };
+  std::vector<Indexes> indexes_;
+  size_t known_ = 0;  // of them, by the lookup under way
 
   StandingClock clock_;
   uint32_t time_ = 0;  // of the lookup
@@ -299,6 +340,14 @@ TEST_F(ReplayedReadTest, EveryAnswerIsAStateThatTheKeyHadMeanwhile) {
 TEST_F(ReplayedReadTest, AlsoWithTheStashInUseAllTheTime) {
   for (uint64_t seed = 11; seed <= 13; ++seed) {
     ReplayedRead(seed, /*index_slots=*/70, /*keys=*/90, /*changes=*/2000).LookUp();
+  }
+}
+
+// Keys are looked up in two indexes, by readers who know one of them or both.
+TEST_F(ReplayedReadTest, AlsoWhileTheIndexGrows) {
+  for (uint64_t seed = 21; seed <= 23; ++seed) {
+    ReplayedRead(seed, /*index_slots=*/70, /*keys=*/330, /*changes=*/2000, /*index_grows=*/true)
+        .LookUp();
   }
 }
 

@@ -38,11 +38,12 @@ class TestRegion {
 // A store in its own memory, with short ways to call it.
 class TestStore {
  public:
-  explicit TestStore(size_t region_bytes, uint64_t index_slots = 0)
+  explicit TestStore(size_t region_bytes, uint64_t index_slots = 0, bool index_grows = false)
       : region_(region_bytes), lock_words_(1024) {
     auto store = Store::Create({.region = region_.span(),
                                 .lock_words = lock_words_,
                                 .index_slots = index_slots,
+                                .index_grows = index_grows,
                                 .incarnation = 0x1234567890abcdef,
                                 .hash_seed = 42});
     EXPECT_TRUE(store.ok()) << store.status();

@@ -327,7 +327,7 @@ TEST(StoreTest, TheRegionStartsWithItsSuperblock) {
   Superblock copy;
   std::memcpy(&copy, store.region().data(), sizeof(copy));
   EXPECT_TRUE(SuperblockValid(copy));
-  EXPECT_EQ(copy.heap_offset % (2 << 20), 0u);
+  EXPECT_EQ(copy.heap_offset, kSuperblockBytes);
   EXPECT_EQ(copy.region_bytes, 64u << 20);
 }
 

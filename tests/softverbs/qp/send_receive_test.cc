@@ -116,7 +116,7 @@ TEST_F(SendReceiveTest, RefusesWhatExceedsTheQueuePair) {
   wr.opcode = IBV_WR_SEND;
   wr.send_flags = IBV_SEND_INLINE;
   EXPECT_NE(pair.a.Post(wr, pair.a.Sge(0, 65)), 0);
-  wr.opcode = IBV_WR_SEND_WITH_INV;
+  wr.opcode = IBV_WR_TSO;
   wr.send_flags = 0;
   EXPECT_NE(pair.a.Post(wr, pair.a.Sge(0, 8)), 0);
   for (int i = 0; i < 4; ++i) ASSERT_EQ(pair.b.PostReceive(i, 0, 64), 0);

@@ -32,10 +32,12 @@ TEST(InvocationTest, NothingIsAPromptOnTheDefaultServer) {
 }
 
 TEST(InvocationTest, FlagsComeBeforeTheCommand) {
-  const Invocation invocation = Parsed({"--server=a:1,b:2", "--device", "soft", "--deadline_ms=50",
-                                        "--json", "put", "key", "--flags=1"});
+  const Invocation invocation =
+      Parsed({"--server=a:1,b:2", "--device", "soft", "--deadline_ms=50", "--auth_file=my.keys",
+              "--json", "put", "key", "--flags=1"});
   EXPECT_THAT(invocation.servers, ElementsAre("a:1", "b:2"));
   EXPECT_EQ(invocation.device, "soft");
+  EXPECT_EQ(invocation.auth_file, "my.keys");
   EXPECT_EQ(invocation.deadline, std::chrono::milliseconds(50));
   EXPECT_TRUE(invocation.json);
   EXPECT_THAT(invocation.words, ElementsAre("put", "key", "--flags=1"));
@@ -49,9 +51,10 @@ TEST(InvocationTest, ValuesThatBeginWithADashAreTheCommands) {
 }
 
 TEST(InvocationTest, RefusesWrongFlags) {
-  for (const Words& wrong : {Words{"--servers=a:1"}, Words{"--server"}, Words{"--server="},
-                             Words{"--device="}, Words{"--deadline_ms=0"}, Words{"--deadline_ms=x"},
-                             Words{"--deadline_ms=1e3"}, Words{"--json=1"}}) {
+  for (const Words& wrong :
+       {Words{"--servers=a:1"}, Words{"--server"}, Words{"--server="}, Words{"--device="},
+        Words{"--auth_file="}, Words{"--deadline_ms=0"}, Words{"--deadline_ms=x"},
+        Words{"--deadline_ms=1e3"}, Words{"--json=1"}}) {
     EXPECT_EQ(ParseInvocation(wrong).status().code(), absl::StatusCode::kInvalidArgument)
         << wrong[0];
   }

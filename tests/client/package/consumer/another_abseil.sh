@@ -68,7 +68,7 @@ says "gannet::abseil_another1_${built_with#* }::Options" \
 
 pkgconfig=$(pkg-config --variable=pcfiledir libibverbs)
 mkdir "$work/pkgconfig"
-cp "$pkgconfig"/{libxxhash,libibverbs,librdmacm}.pc "$pkgconfig"/libnl*.pc "$work/pkgconfig"
+cp "$pkgconfig"/{libcrypto,libxxhash,libibverbs,librdmacm}.pc "$pkgconfig"/libnl*.pc "$work/pkgconfig"
 
 mkdir "$work/parent"
 absl_in_tree "$work/parent/abseil" /usr/include

@@ -1,5 +1,5 @@
-#ifndef GANNET_SERVER_STORE_EXPIRY_FLOORS_H_
-#define GANNET_SERVER_STORE_EXPIRY_FLOORS_H_
+#ifndef GANNET_SERVER_INDEX_EXPIRY_FLOORS_H_
+#define GANNET_SERVER_INDEX_EXPIRY_FLOORS_H_
 
 #include <algorithm>
 #include <atomic>
@@ -20,11 +20,9 @@ class ExpiryFloors {
  public:
   static constexpr uint64_t kNever = UINT64_MAX;
 
-  ExpiryFloors(uint64_t homes, uint64_t homes_per_range)
-      : homes_(homes),
-        homes_per_range_(homes_per_range),
-        home_floors_(homes),
-        range_floors_((homes - 1) / homes_per_range + 1) {
+  // The ranges have as many homes each, give or take one, or none if there are few homes.
+  ExpiryFloors(uint64_t homes, uint64_t ranges)
+      : homes_(homes), home_floors_(homes), range_floors_(ranges) {
     for (auto& floor : home_floors_) floor.store(kNever, std::memory_order_relaxed);
     for (auto& floor : range_floors_) floor.store(kNever, std::memory_order_relaxed);
   }
@@ -32,12 +30,13 @@ class ExpiryFloors {
   // Records that an item of this home expires at `expiry_ms`.
   void Lower(uint64_t home, uint64_t expiry_ms) {
     LowerTo(home_floors_[home], expiry_ms);
-    LowerTo(range_floors_[home / homes_per_range_], expiry_ms);
+    LowerTo(range_floors_[RangeOf(home)], expiry_ms);
   }
   // Records, after a look at all items of this home, that the first of them expires at `expiry_ms`.
   void Set(uint64_t home, uint64_t expiry_ms) {
     home_floors_[home].store(expiry_ms, std::memory_order_relaxed);
   }
+  uint64_t Of(uint64_t home) const { return home_floors_[home].load(std::memory_order_relaxed); }
   bool Due(uint64_t home, uint64_t now_ms) const {
     return home_floors_[home].load(std::memory_order_relaxed) <= now_ms;
   }
@@ -50,7 +49,7 @@ class ExpiryFloors {
     return home;
   }
   bool RangeDue(uint64_t home, uint64_t now_ms) const {
-    return range_floors_[home / homes_per_range_].load(std::memory_order_relaxed) <= now_ms;
+    return range_floors_[RangeOf(home)].load(std::memory_order_relaxed) <= now_ms;
   }
   // Sets the floor of this home's range from those of its homes.
   void RaiseRange(uint64_t home) {
@@ -59,12 +58,10 @@ class ExpiryFloors {
     for (uint64_t i = RangeBegin(home); i != end; ++i) {
       floor = std::min(floor, home_floors_[i].load(std::memory_order_relaxed));
     }
-    range_floors_[home / homes_per_range_].store(floor, std::memory_order_relaxed);
+    range_floors_[RangeOf(home)].store(floor, std::memory_order_relaxed);
   }
-  uint64_t RangeBegin(uint64_t home) const { return home / homes_per_range_ * homes_per_range_; }
-  uint64_t RangeEnd(uint64_t home) const {
-    return std::min(RangeBegin(home) + homes_per_range_, homes_);
-  }
+  uint64_t RangeBegin(uint64_t home) const { return FirstOfRange(RangeOf(home)); }
+  uint64_t RangeEnd(uint64_t home) const { return FirstOfRange(RangeOf(home) + 1); }
   uint64_t homes() const { return homes_; }
 
  private:
@@ -75,12 +72,17 @@ class ExpiryFloors {
     }
   }
 
+  // Both products fit: a region has less than 2^34 buckets.
+  uint64_t RangeOf(uint64_t home) const { return home * range_floors_.size() / homes_; }
+  uint64_t FirstOfRange(uint64_t range) const {
+    return (range * homes_ + range_floors_.size() - 1) / range_floors_.size();
+  }
+
   const uint64_t homes_;
-  const uint64_t homes_per_range_;
   std::vector<std::atomic<uint64_t>> home_floors_;
   std::vector<std::atomic<uint64_t>> range_floors_;
 };
 
 }  // namespace gannet
 
-#endif  // GANNET_SERVER_STORE_EXPIRY_FLOORS_H_
+#endif  // GANNET_SERVER_INDEX_EXPIRY_FLOORS_H_

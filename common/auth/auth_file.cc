@@ -1,0 +1,89 @@
+#include "common/auth/auth_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "absl/strings/str_cat.h"
+#include "common/auth/parse_auth_keys.h"
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+
+namespace gannet {
+namespace {
+
+constexpr mode_t kRightsOfOthers = S_IRWXG | S_IRWXO;
+
+struct Close {
+  void operator()(const int* fd) const { close(*fd); }
+};
+
+absl::Status CannotRead(const std::string& path, int error) {
+  const std::string text = absl::StrCat("cannot read ", path, ": ", std::strerror(error));
+  return error == ENOENT ? absl::NotFoundError(text) : absl::FailedPreconditionError(text);
+}
+
+absl::Status CheckRights(const std::string& path, const struct stat& about) {
+  if (!S_ISREG(about.st_mode)) {
+    return absl::FailedPreconditionError(absl::StrCat(path, " is no ordinary file"));
+  }
+  if ((about.st_mode & kRightsOfOthers) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(path, " has keys, and not only its owner may use it: run chmod 600 ", path));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<AuthFile> AuthFile::Open(std::string path) {
+  AuthFile file(std::move(path));
+  GANNET_RETURN_IF_ERROR(file.Reload());
+  return file;
+}
+
+AuthFile::Identity AuthFile::IdentityNow() const {
+  struct stat about {};
+  if (stat(path_.c_str(), &about) != 0) return {};
+  return {about.st_dev, about.st_ino, about.st_size,
+          about.st_ctim.tv_sec * kNsPerSecond + about.st_ctim.tv_nsec};
+}
+
+absl::Status AuthFile::Reload() {
+  GANNET_ASSIGN_OR_RETURN(const std::string text, ReadText());
+  GANNET_ASSIGN_OR_RETURN(keys_, ParseAuthKeys(text, path_));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> AuthFile::ReadText() {
+  // Before anything is read: what is written afterwards makes the file a changed one.
+  read_ = IdentityNow();
+  // O_NONBLOCK: to open a FIFO would wait for its writer.
+  const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return CannotRead(path_, errno);
+  const std::unique_ptr<const int, Close> closes(&fd);
+  struct stat about {};
+  if (fstat(fd, &about) != 0) return CannotRead(path_, errno);
+  GANNET_RETURN_IF_ERROR(CheckRights(path_, about));
+  std::string text(kBytesMax + 1, '\0');
+  size_t bytes = 0;
+  while (bytes < text.size()) {
+    const ssize_t n = read(fd, text.data() + bytes, text.size() - bytes);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return CannotRead(path_, errno);
+    if (n == 0) break;
+    bytes += static_cast<size_t>(n);
+  }
+  if (bytes > kBytesMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path_, " has more than ", kBytesMax, " bytes: is it a file of keys?"));
+  }
+  text.resize(bytes);
+  return text;
+}
+
+}  // namespace gannet

@@ -1,0 +1,67 @@
+#ifndef GANNET_SERVER_CONTROL_AUTHENTICATOR_H_
+#define GANNET_SERVER_CONTROL_AUTHENTICATOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/auth/auth_file.h"
+#include "common/protocol/connect.h"
+#include "server/control/replay_guard.h"
+#include "server/session/session_key.h"
+
+namespace gannet {
+
+// Decides who may connect, by the keys of the server's auth file. A server without such a file lets
+// everybody in.
+//
+// 1. A client hears of nothing but the reason of its refusal before Judge accepted its request.
+// 2. A key that the file has no longer is marked as revoked, which closes its connections.
+//
+// One owner thread.
+class Authenticator {
+ public:
+  // Reads the file. If `path` is empty there are no keys. Requests that were made before `now_ms`,
+  // which is the machine's clock, are refused: an earlier run of the server may have accepted them.
+  // Errors: see AuthFile::Open.
+  static absl::StatusOr<Authenticator> Create(const std::string& path, uint64_t now_ms);
+
+  struct Answer {
+    RejectCode refused{};                   // 0: accepted
+    std::string reason;                     // why it is refused, for the client's user
+    std::shared_ptr<const SessionKey> key;  // null: refused, or the server has no keys
+  };
+  // `own_address`: to which the client connected (SocketAddress::NetworkBytes).
+  Answer Judge(const ConnectRequest& request, std::span<const std::byte> own_address,
+               uint64_t now_ms);
+
+  // Reads the file again if it changed, or if `asked`. Returns nothing if it did not, the number of
+  // keys now, or why the file was refused, so that the keys stay as they were.
+  std::optional<absl::StatusOr<size_t>> Look(bool asked);
+
+  // 0: the server has no auth file.
+  size_t keys() const { return keys_.size(); }
+
+ private:
+  Authenticator(std::optional<AuthFile> file, uint64_t now_ms)
+      : file_(std::move(file)), guard_(now_ms) {}
+
+  Answer JudgeProven(const ConnectRequest& request, std::shared_ptr<const SessionKey> key,
+                     uint64_t now_ms);
+  std::shared_ptr<const SessionKey> Find(uint32_t id) const;
+  // Makes keys_ what the file says.
+  void TakeKeys();
+
+  std::optional<AuthFile> file_;
+  std::vector<std::shared_ptr<SessionKey>> keys_;
+  ReplayGuard guard_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_CONTROL_AUTHENTICATOR_H_

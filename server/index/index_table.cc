@@ -1,0 +1,133 @@
+#include "server/index/index_table.h"
+
+namespace gannet {
+
+IndexTable::IndexTable(const Options& options, IndexCounters& counters)
+    : floors(options.geometry.homes, options.ranges),
+      table_(options.region, options.geometry, options.incarnation),
+      hash_of_(options.hash_of),
+      counters_(counters),
+      occupancy_(options.geometry.main_buckets()),
+      stash_(options.geometry.main_buckets(), options.geometry.stash_homes) {}
+
+bool IndexTable::Insert(KeyHash hash, Slot slot) {
+  const uint64_t home = hash.Home(geometry().homes);
+  std::optional<uint64_t> bucket = WindowBucketWithRoom(home);
+  if (!bucket) bucket = Displace(home);
+  if (!bucket && InsertInStash(hash, home, slot)) return true;
+  if (!bucket) bucket = MoveToStash(home);
+  if (!bucket) return false;
+  InsertInWindow(home, *bucket, slot);
+  return true;
+}
+
+void IndexTable::Replace(const Place& place, Slot slot) {
+  if (InStash(place.bucket)) {
+    MutexLock lock(stash_mutex_);
+    BucketChange(table_, place.bucket).SetSlot(place.slot, slot).Publish();
+    return;
+  }
+  BucketChange(table_, place.bucket).SetSlot(place.slot, slot).Publish();
+}
+
+void IndexTable::Remove(const Place& place) {
+  counters_.slots_used.fetch_sub(1, std::memory_order_relaxed);
+  if (InStash(place.bucket)) {
+    RemoveFromStash(place);
+    return;
+  }
+  BucketChange(table_, place.bucket).SetSlot(place.slot, Slot()).Publish();
+  occupancy_.Release(place.bucket, place.slot);
+  PullBack(place.bucket);
+}
+
+size_t IndexTable::List(uint64_t home, std::span<Found> out) {
+  size_t n = 0;
+  for (uint64_t bucket = home; bucket <= home + 1; ++bucket) {
+    for (uint32_t i = 0; i < kSlotsPerBucket && n < out.size(); ++i) {
+      const Slot slot = table_.LoadSlot(bucket, i);
+      if (slot.empty() || occupancy_.FromPrevious(bucket, i) != (bucket != home)) continue;
+      out[n++] = {{this, home, bucket, i}, slot};
+    }
+  }
+  if (table_.LoadMeta(home).stash_tags() == 0) return n;
+  MutexLock lock(stash_mutex_);
+  for (const Stash::Entry& entry : stash_.EntriesOfHome(home)) {
+    if (n == out.size()) break;
+    out[n++] = {{this, home, entry.bucket, entry.slot}, table_.LoadSlot(entry.bucket, entry.slot)};
+  }
+  return n;
+}
+
+void IndexTable::AppendSlots(uint64_t home, std::vector<Slot>* slots) {
+  for (uint64_t bucket = home; bucket <= home + 1; ++bucket) {
+    for (uint32_t i = 0; i < kSlotsPerBucket; ++i) {
+      const Slot slot = table_.LoadSlot(bucket, i);
+      if (slot.empty() || occupancy_.FromPrevious(bucket, i) != (bucket != home)) continue;
+      slots->push_back(slot);
+    }
+  }
+  if (table_.LoadMeta(home).stash_tags() == 0) return;
+  MutexLock lock(stash_mutex_);
+  for (const Stash::Entry& entry : stash_.EntriesOfHome(home)) {
+    slots->push_back(table_.LoadSlot(entry.bucket, entry.slot));
+  }
+}
+
+void IndexTable::SetMigrated(uint64_t home) { BucketChange(table_, home).SetMigrated().Publish(); }
+
+// Tries the home bucket first, so that the server finds most keys in the first bucket it looks at.
+std::optional<uint64_t> IndexTable::WindowBucketWithRoom(uint64_t home) {
+  if (occupancy_.HasRoom(home)) return home;
+  if (occupancy_.HasRoom(home + 1)) return home + 1;
+  return std::nullopt;
+}
+
+void IndexTable::InsertInWindow(uint64_t home, uint64_t bucket, Slot slot) {
+  const uint32_t free = occupancy_.FreeSlot(bucket);
+  BucketChange(table_, bucket).SetSlot(free, slot).Publish();
+  occupancy_.Take(bucket, free, bucket != home);
+  counters_.slots_used.fetch_add(1, std::memory_order_relaxed);
+}
+
+// Moves the far end of the chain first, so that every move has a free slot to go to.
+std::optional<uint64_t> IndexTable::Displace(uint64_t home) {
+  const std::optional<Chain> chain = FindChain(occupancy_, home);
+  if (!chain) return std::nullopt;
+  for (uint32_t i = chain->moves; i-- > 0;) {
+    if (chain->to_next) {
+      MoveToNext(chain->start + i);
+    } else {
+      MoveToPrevious(chain->start - i);
+    }
+  }
+  counters_.displacements.fetch_add(chain->moves, std::memory_order_relaxed);
+  return chain->start;
+}
+
+// Publishes the destination before it clears the source, and bumps the pair's counter in both
+// publications. A reader that sees the source without the key and the destination before the key
+// came sees two different counters (W1).
+void IndexTable::MoveToNext(uint64_t from) {
+  const uint64_t to = from + 1;
+  const uint32_t slot = *occupancy_.MovableToNext(from);
+  const uint32_t free = occupancy_.FreeSlot(to);
+  const Slot moved = table_.LoadSlot(from, slot);
+  BucketChange(table_, to).SetSlot(free, moved).BumpMovesPrev().Publish();
+  BucketChange(table_, from).SetSlot(slot, Slot()).BumpMovesNext().Publish();
+  occupancy_.Take(to, free, true);
+  occupancy_.Release(from, slot);
+}
+
+void IndexTable::MoveToPrevious(uint64_t from) {
+  const uint64_t to = from - 1;
+  const uint32_t slot = *occupancy_.MovableToPrevious(from);
+  const uint32_t free = occupancy_.FreeSlot(to);
+  const Slot moved = table_.LoadSlot(from, slot);
+  BucketChange(table_, to).SetSlot(free, moved).BumpMovesNext().Publish();
+  BucketChange(table_, from).SetSlot(slot, Slot()).BumpMovesPrev().Publish();
+  occupancy_.Take(to, free, false);
+  occupancy_.Release(from, slot);
+}
+
+}  // namespace gannet

@@ -1,0 +1,48 @@
+#ifndef GANNET_SERVER_STORE_WRITE_OUTCOME_H_
+#define GANNET_SERVER_STORE_WRITE_OUTCOME_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "common/protocol/message.h"
+
+namespace gannet {
+
+// What Store is asked, and what it answers.
+
+// The conditions of a write.
+struct WriteConditions {
+  bool only_if_absent = false;
+  bool only_if_present = false;
+  // The version that the writer read; 0 if the key must be absent.
+  std::optional<uint64_t> only_if_version;
+  // The exact lock word that the writer holds. Compared under the key's mutex.
+  std::optional<uint64_t> under_lock;
+
+  bool any() const { return only_if_absent || only_if_present || only_if_version || under_lock; }
+};
+
+struct ItemAttributes {
+  uint32_t flags = 0;
+  uint64_t expiry_ms = 0;  // since the Unix epoch; 0 = never
+};
+
+struct WriteOutcome {
+  ReplyStatus status = ReplyStatus::kOk;
+  uint64_t version = 0;  // of the item as it is now, also if the write was refused
+  uint64_t slot = 0;     // Slot word of the item now; 0 = none
+  // kLockLost: the lock word's present value. Of an Increment that was done: the new number.
+  uint64_t lock_word = 0;
+};
+
+struct ReadOutcome {
+  ReplyStatus status = ReplyStatus::kOk;  // kOk, kNotFound, kBufferTooSmall
+  uint64_t version = 0;
+  uint64_t slot = 0;
+  uint32_t value_bytes = 0;
+  ItemAttributes attributes;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_STORE_WRITE_OUTCOME_H_
