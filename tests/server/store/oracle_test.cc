@@ -158,7 +158,7 @@ class Oracle {
                            ItemAttributes attributes, const WriteConditions& conditions) {
     const auto reservation = store_->Reserve(key, value.size(), now_ms_);
     if (!reservation) return {.status = ReplyStatus::kHeapFull};
-    StoreValue(store_.region().data() + reservation->offset, value);
+    StoreValueAt(reservation->value.data(), value);
     return store_->CommitPut(*reservation, key, attributes, conditions, now_ms_);
   }
 

@@ -229,7 +229,8 @@ class ReplayedRead {
   void LearnIndexes(uint32_t time, size_t at_least) {
     size_t latest = at_least;
     while (latest + 1 < indexes_.size() && indexes_[latest + 1].since <= time) ++latest;
-    known_ = latest - random_() % std::min<size_t>(latest - at_least + 1, 4);
+    const size_t late = std::min<size_t>(latest - at_least, 3);
+    known_ = latest - (random_() % 3 == 0 ? random_() % (late + 1) : 0);
     view_.index = indexes_[known_].index;
     view_.next = indexes_[known_].next;
   }

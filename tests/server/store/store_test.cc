@@ -49,7 +49,7 @@ TEST(StoreTest, LengthsOutsideTheLayoutAreRefused) {
   TestStore store(kRegionBytes);
   EXPECT_EQ(store.Put("", "v").status, ReplyStatus::kInvalidArgument);
   EXPECT_EQ(store.Put(std::string(251, 'k'), "v").status, ReplyStatus::kInvalidArgument);
-  EXPECT_EQ(store.Put("k", std::string((1 << 20) + 1, 'v')).status, ReplyStatus::kInvalidArgument);
+  EXPECT_EQ(store.Put("k", std::string((64 << 20) + 1, 'v')).status, ReplyStatus::kInvalidArgument);
   EXPECT_EQ(store.Stats().items, 0u);
 }
 
@@ -246,7 +246,7 @@ TEST(StoreTest, AReservationOutsideTheLayoutIsRefused) {
   TestStore store(kRegionBytes);
   EXPECT_FALSE(store->Reserve("", 10, 1));
   EXPECT_FALSE(store->Reserve(std::string(251, 'k'), 10, 1));
-  EXPECT_FALSE(store->Reserve("key", (1 << 20) + 1, 1));
+  EXPECT_FALSE(store->Reserve("key", (64 << 20) + 1, 1));
   EXPECT_FALSE(store->Reserve("key", UINT32_MAX, 1));
 }
 

@@ -409,7 +409,7 @@ TEST_F(KvcliTest, BadKeysAreWrongUsage) {
 }
 
 TEST_F(KvcliTest, TooLongAValueIsWrongUsage) {
-  EXPECT_EQ(Run({"put", "long", "-"}, std::string((1 << 20) + 1, 'x')).exit_code, 2);
+  EXPECT_EQ(Run({"put", "long", "-"}, std::string((64 << 20) + 1, 'x')).exit_code, 2);
 }
 
 // Wrong usage is noticed before a server is needed: there is no server at this port.
