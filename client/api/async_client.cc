@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "client/api/change_requests.h"
 #include "client/api/fork_guard.h"
 #include "client/api/requests.h"
 #include "client/engine/engine.h"
@@ -222,6 +223,52 @@ absl::StatusOr<RegisteredMemory> AsyncClient::RegisterDmabuf(int fd, uint64_t of
 absl::Status AsyncClient::Delete(std::string_view key, const DeleteOptions& options,
                                  uint64_t user_data) {
   return state_->Begin(DeleteRequest(key, options), user_data);
+}
+
+absl::Status AsyncClient::Add(std::string_view key, std::string_view value, PutOptions options,
+                              uint64_t user_data) {
+  options.only_if_absent = true;
+  return Put(key, value, options, user_data);
+}
+
+absl::Status AsyncClient::Replace(std::string_view key, std::string_view value, PutOptions options,
+                                  uint64_t user_data) {
+  options.only_if_present = true;
+  return Put(key, value, options, user_data);
+}
+
+absl::Status AsyncClient::Append(std::string_view key, std::string_view piece,
+                                 const ChangeOptions& options, uint64_t user_data) {
+  return state_->Begin(AppendRequest(OpType::kAppend, key, piece, options), user_data);
+}
+
+absl::Status AsyncClient::Prepend(std::string_view key, std::string_view piece,
+                                  const ChangeOptions& options, uint64_t user_data) {
+  return state_->Begin(AppendRequest(OpType::kPrepend, key, piece, options), user_data);
+}
+
+absl::Status AsyncClient::Incr(std::string_view key, int64_t delta, const IncrOptions& options,
+                               uint64_t user_data) {
+  return state_->Begin(IncrRequest(key, delta, options), user_data);
+}
+
+absl::Status AsyncClient::Decr(std::string_view key, int64_t delta, const IncrOptions& options,
+                               uint64_t user_data) {
+  return state_->Begin(DecrRequest(key, delta, options), user_data);
+}
+
+absl::Status AsyncClient::Touch(std::string_view key, std::chrono::milliseconds ttl,
+                                const TouchOptions& options, uint64_t user_data) {
+  return state_->Begin(TouchRequest(OpType::kTouch, key, ttl, options), user_data);
+}
+
+absl::Status AsyncClient::GetAndTouch(std::string_view key, std::chrono::milliseconds ttl,
+                                      std::span<std::byte> out, uint64_t user_data) {
+  return state_->Begin(TouchRequest(OpType::kGetAndTouch, key, ttl, {}), user_data, out);
+}
+
+absl::Status AsyncClient::Flush(uint32_t server, uint64_t user_data) {
+  return state_->Begin(ServerRequest(*state_->engine, OpType::kFlush, server), user_data);
 }
 
 absl::Status AsyncClient::TryLock(std::string_view key, uint64_t user_data,

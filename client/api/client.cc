@@ -2,112 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_cat.h"
-#include "client/api/driver.h"
-#include "client/api/requests.h"
+#include "client/api/client_state.h"
 
 namespace gannet {
-namespace {
 
-using Milliseconds = std::chrono::milliseconds;
-
-// How long to wait between two tries for a lock that another holds.
-constexpr int64_t kLockPauseFirstNs = 5 * kNsPerUs;
-constexpr int64_t kLockPauseMaxNs = kNsPerMs;
-
-Value MakeValue(const Op& op) { return {std::string(op.value), op.done.info}; }
-
-}  // namespace
-
-class Client::State {
- public:
-  State(std::unique_ptr<Engine> engine, std::unique_ptr<WakeFd> wake, const Options& options)
-      : driver(std::move(engine), std::move(wake), options), deadline(options.deadline) {}
-
-  int64_t TimeoutNs(std::optional<Milliseconds> given) const {
-    return gannet::TimeoutNs(given.value_or(deadline));
-  }
-
-  // Runs one request. Calls use(const Op&) if it succeeds.
-  template <class F>
-  absl::Status Run(absl::StatusOr<OpRequest> request, int64_t timeout_ns, F use) {
-    if (driver.forked()) return ForkGuard::ForkedStatus();
-    if (!request.ok()) return request.status();
-    request->timeout_ns = timeout_ns;
-    absl::Status status;
-    driver.RunOne(*request, [&](const Op& op) {
-      status = driver.MakeStatus(op);
-      if (status.ok()) use(op);
-    });
-    return status;
-  }
-
-  // Tries to take a lock until it has it or the time is over. Calls use(const Op&) if it has it.
-  template <class F>
-  absl::StatusOr<Lock> Acquire(OpType type, std::string_view key, const LockOptions& options,
-                               int64_t timeout_ns, F use);
-  // Asks all servers at once. Calls answer(Report&, Op, Status) for each, to complete its report.
-  template <class Report, class F>
-  std::vector<Report> AskEach(OpType type, int64_t timeout_ns, F answer);
-
-  Driver driver;
-  const Milliseconds deadline;
-};
-
-template <class F>
-absl::StatusOr<Lock> Client::State::Acquire(OpType type, std::string_view key,
-                                            const LockOptions& options, int64_t timeout_ns, F use) {
-  const ClientClock& clock = driver.engine().clock();
-  const int64_t deadline_ns = clock.MonotonicNs() + timeout_ns;
-  Lock lock{.key = std::string(key)};
-  uint32_t holder = 0;
-  for (int64_t pause_ns = kLockPauseFirstNs;; pause_ns = std::min(2 * pause_ns, kLockPauseMaxNs)) {
-    bool acquired = false;
-    const int64_t left_ns = deadline_ns - clock.MonotonicNs();
-    absl::Status status =
-        Run(LockRequest(type, key, options), std::max<int64_t>(left_ns, 0), [&](const Op& op) {
-          acquired = op.done.found;
-          lock.word = op.word.word();
-          lock.server = op.request.server;
-          holder = op.word.connection_id();
-          if (acquired) use(op);
-        });
-    if (!status.ok() && holder == 0) return status;
-    if (status.ok() && acquired) return lock;
-    if (!status.ok() && !absl::IsDeadlineExceeded(status)) return status;
-    if (deadline_ns - clock.MonotonicNs() <= pause_ns) {
-      return absl::DeadlineExceededError(
-          absl::StrCat("the lock is held, by connection ", holder, " of its server"));
-    }
-    std::this_thread::sleep_for(std::chrono::nanoseconds(pause_ns));
-  }
-}
-
-template <class Report, class F>
-std::vector<Report> Client::State::AskEach(OpType type, int64_t timeout_ns, F answer) {
-  const Engine& engine = driver.engine();
-  std::vector<Report> reports;
-  std::vector<OpRequest> requests(engine.servers().size());
-  for (uint32_t server = 0; server < requests.size(); ++server) {
-    reports.push_back({engine.servers().session(server).endpoint(), "", ForkGuard::ForkedStatus()});
-    requests[server].type = type;
-    requests[server].server = server;
-    requests[server].timeout_ns = timeout_ns;
-  }
-  if (driver.forked()) return reports;
-  driver.Run(requests, [&](size_t server, const Op& op) {
-    answer(reports[server], op, driver.MakeStatus(op));
-  });
-  const std::vector<ServerInfo> infos = driver.Info();
-  for (size_t server = 0; server < infos.size(); ++server) {
-    reports[server].name = infos[server].name;
-  }
-  return reports;
-}
+using Milliseconds = Client::Milliseconds;
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(std::vector<std::string> endpoints,
                                                         Options options) {

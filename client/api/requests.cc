@@ -11,8 +11,15 @@
 namespace gannet {
 namespace {
 
-// For a write under a lock, the server compares the lock word and the version that was read under
-// it.
+absl::Status AddLease(std::chrono::milliseconds lease, OpRequest* request) {
+  if (lease.count() < 1) return absl::InvalidArgumentError("a lease is at least 1 ms");
+  request->ttl_ms = static_cast<uint64_t>(lease.count());
+  if (request->ttl_ms > kTtlMsMax) return absl::InvalidArgumentError("lease too long");
+  return absl::OkStatus();
+}
+
+}  // namespace
+
 absl::Status AddConditions(const std::optional<uint64_t>& version, const Lock* lock,
                            OpRequest* request) {
   request->only_if_version = version.has_value();
@@ -30,10 +37,10 @@ absl::Status AddConditions(const std::optional<uint64_t>& version, const Lock* l
   return absl::OkStatus();
 }
 
-absl::Status AddLease(std::chrono::milliseconds lease, OpRequest* request) {
-  if (lease.count() < 1) return absl::InvalidArgumentError("a lease is at least 1 ms");
-  request->ttl_ms = static_cast<uint64_t>(lease.count());
-  if (request->ttl_ms > kTtlMsMax) return absl::InvalidArgumentError("lease too long");
+absl::Status AddTtl(std::chrono::milliseconds ttl, OpRequest* request) {
+  if (ttl.count() < 0) return absl::InvalidArgumentError("negative ttl");
+  request->ttl_ms = static_cast<uint64_t>(ttl.count());
+  if (request->ttl_ms > kTtlMsMax) return absl::InvalidArgumentError("ttl too long");
   return absl::OkStatus();
 }
 
@@ -61,8 +68,6 @@ absl::Status CheckValueBytes(uint64_t bytes) {
       absl::StrCat("value of ", bytes, " bytes, at most ", kValueBytesMax, " are possible"));
 }
 
-}  // namespace
-
 absl::Status KeyError(std::string_view key) {
   if (key.empty()) return absl::InvalidArgumentError("empty key");
   return absl::InvalidArgumentError(
@@ -85,15 +90,15 @@ absl::StatusOr<OpRequest> PutRequest(std::string_view key, std::string_view valu
   if (options.only_if_absent && (options.only_if_version.has_value() || options.lock != nullptr)) {
     return absl::InvalidArgumentError("only_if_absent together with only_if_version or a lock");
   }
-  if (options.ttl.count() < 0) return absl::InvalidArgumentError("negative ttl");
-  if (options.ttl.count() > 0) {
-    request->ttl_ms = static_cast<uint64_t>(options.ttl.count());
-    if (request->ttl_ms > kTtlMsMax) return absl::InvalidArgumentError("ttl too long");
+  if (options.only_if_absent && options.only_if_present) {
+    return absl::InvalidArgumentError("only_if_absent together with only_if_present");
   }
   request->value = value;
   request->flags = options.flags;
   request->only_if_absent = options.only_if_absent;
-  absl::Status status = AddConditions(options.only_if_version, options.lock, &*request);
+  request->only_if_present = options.only_if_present;
+  absl::Status status = AddTtl(options.ttl, &*request);
+  if (status.ok()) status = AddConditions(options.only_if_version, options.lock, &*request);
   if (!status.ok()) return status;
   return request;
 }
@@ -174,6 +179,15 @@ absl::Status MakeStatus(const Engine& engine, const Op& op) {
       return absl::OkStatus();
     case Outcome::kExists:
       return with_cause(absl::StrCat("the key is there, version ", op.done.info.version));
+    case Outcome::kNotFound:
+      return with_cause("the key is not there");
+    case Outcome::kNotANumber:
+      return with_cause("the value is not a decimal number of 64 bits");
+    case Outcome::kOutOfRange:
+      return with_cause("the new number would not fit 64 bits");
+    case Outcome::kGrownTooLong:
+      return with_cause(
+          absl::StrCat("the new value would have more than ", kAppendedBytesMax, " bytes"));
     case Outcome::kVersionMismatch:
       return with_cause(absl::StrCat("the version is ", op.done.info.version, ", not ",
                                      op.request.expected_version, " (0: absent)"));

@@ -26,6 +26,12 @@ inline bool KeyFits(std::string_view key) { return !key.empty() && key.size() <=
 // Returns InvalidArgument, and why the key does not fit.
 absl::Status KeyError(std::string_view key);
 
+// Parts of requests. For a write under a lock, the server compares the lock word and the version
+// that was read under it.
+absl::Status AddConditions(const std::optional<uint64_t>& version, const Lock* lock,
+                           OpRequest* request);
+absl::Status AddTtl(std::chrono::milliseconds ttl, OpRequest* request);
+
 // All return InvalidArgument, and what is wrong, if the arguments are not valid.
 absl::StatusOr<OpRequest> KeyRequest(OpType type, std::string_view key);
 absl::StatusOr<OpRequest> PutRequest(std::string_view key, std::string_view value,

@@ -206,7 +206,7 @@ void Engine::Start(Op& op) {
     if (session.down()) return Finish(op, Outcome::kUnavailable);
     // OnReady starts waiting operations in any order. The queue of requests keeps the order of
     // writes.
-    if (IsWrite(op.request.type)) return op.QueueRequest();
+    if (IsWrite(op.request.type) && !op.touched) return op.QueueRequest();
     op.phase = Op::Phase::kWaiting;
     return;
   }
@@ -229,7 +229,14 @@ void Engine::Start(Op& op) {
     case OpType::kPing:
     case OpType::kBreakLock:
     case OpType::kListLocks:
+    case OpType::kAppend:
+    case OpType::kPrepend:
+    case OpType::kIncr:
+    case OpType::kTouch:
+    case OpType::kFlush:
       return op.QueueRequest();
+    case OpType::kGetAndTouch:
+      return op.touched ? StartLookup(op, Slot()) : op.QueueRequest();
   }
 }
 

@@ -195,6 +195,8 @@ class Engine final : public SessionOwner {
   void OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyView& reply);
   void ReadWhereTold(Op& op, const ReplyHeader& reply);
   void OnWriteReply(Op& op, const ReplyView& reply);
+  void OnTouchReply(Op& op, const ReplyView& reply);
+  void OnFlushReply(Op& op, const ReplyView& reply);
   void OnLockReply(Op& op, const ReplyView& reply);
   void OnLateReply(Op& op, const ReplyView& reply);
   void Postpone(Op& op);

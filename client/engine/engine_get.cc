@@ -110,8 +110,9 @@ void Engine::Advance(Op& op, Lookup::Step step) {
       EngineServer& server = *op.server;
       const Lookup& lookup = op.lookup;
       const ItemHeader& header = lookup.item().header;
-      // The server, not this client, decides what is expired.
-      if (header.version != op.version_alive && server.PastExpiry(header, now_ns_)) {
+      // The server's clock decides what is expired. If this client does not know, it asks.
+      if (header.version != op.version_alive && server.PastExpiry(header, now_ns_)) [[unlikely]] {
+        if (server.SurelyPastExpiry(header, op.begun_ns())) return Finish(op, Outcome::kOk);
         return op.QueueRequest();
       }
       if (server.touches != nullptr) server.touches->Used(lookup.slot());

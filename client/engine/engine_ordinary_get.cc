@@ -17,7 +17,11 @@ void Engine::OnSharedWindow(Op& op) { OnWindow(*op.server, op); }
 // Not part of OnItem, so that it costs items without expiry nothing.
 [[gnu::noinline]] void Engine::OnExpiringItem(Op& op, bool cached) {
   const ItemHeader header = LoadItemHeader(op.buffers->item);
-  if (op.server->PastExpiry(header, now_ns_)) return GoOnAsLookup(op);
+  if (op.server->PastExpiry(header, now_ns_)) {
+    // A miss, with the item's READ as its only cost.
+    if (op.server->SurelyPastExpiry(header, op.begun_ns())) return Finish(op, Outcome::kOk);
+    return GoOnAsLookup(op);
+  }
   op.done.cost.from_cached_location = cached;
   if (!cached) op.server->cache.Remember(op.hash, op.place, op.slot);
   Report(op, op.server->MakeItemInfo(header, now_ns_));

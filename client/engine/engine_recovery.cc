@@ -11,6 +11,11 @@ bool IsRepeatable(OpType type) {
          type == OpType::kPing || type == OpType::kListLocks;
 }
 
+// How an operation ends of which nothing is sent now.
+Outcome UndoneOutcome(const Op& op) {
+  return op.PartlyDone() ? Outcome::kUnknown : Outcome::kUnavailable;
+}
+
 }  // namespace
 
 void Engine::Expire(Op& op) {
@@ -24,7 +29,8 @@ void Engine::Expire(Op& op) {
     return;
   }
   Outcome outcome = servers_.LateOutcome(op.request.server);
-  if (sent && !op.session().ready() && IsWrite(type)) outcome = Outcome::kUnknown;
+  const bool in_doubt = (sent && IsWrite(type)) || op.PartlyDone();
+  if (in_doubt && !op.session().ready()) outcome = Outcome::kUnknown;
   op.done.found = false;
   Finish(op, outcome);
   if (type == OpType::kUnlock) return KeepReleasing(op, was);
@@ -72,7 +78,7 @@ void Engine::LoseOp(Op& op) {
       if (op.late) return Finish(op, servers_.LateOutcome(op.request.server));
       [[fallthrough]];
     case Op::Phase::kWaiting:
-      if (takes_lock || server_down) Finish(op, Outcome::kUnavailable);
+      if (takes_lock || server_down) Finish(op, UndoneOutcome(op));
       return;
     case Op::Phase::kLocking:
       return Finish(op, Outcome::kUnavailable);
@@ -81,7 +87,7 @@ void Engine::LoseOp(Op& op) {
     case Op::Phase::kRequestQueued:
       if (!takes_lock && !needs_lock && !server_down) return;  // sent when connected again
       op.CancelRequest();
-      return Finish(op, needs_lock ? Outcome::kLockLost : Outcome::kUnavailable);
+      return Finish(op, needs_lock ? Outcome::kLockLost : UndoneOutcome(op));
     case Op::Phase::kHeldBack:
       if (server_down) Finish(op, Outcome::kUnavailable);
       return;
@@ -100,10 +106,8 @@ void Engine::LoseOp(Op& op) {
 // Ends an operation whose request was sent and whose answer will not come.
 void Engine::FailSentRequest(Op& op) {
   op.IgnoreAnswer();
+  if (IsWrite(op.request.type)) return Finish(op, Outcome::kUnknown);
   switch (op.request.type) {
-    case OpType::kPut:
-    case OpType::kDelete:
-      return Finish(op, Outcome::kUnknown);
     case OpType::kUnlock:
     case OpType::kExtendLock:
       return Finish(op, Outcome::kLockLost);
@@ -137,7 +141,7 @@ void Engine::OnReady(uint32_t number, Comeback comeback, std::span<const uint32_
     op.HashKey();
     if (comeback == Comeback::kNewIncarnation && op.unsent() && IsWrite(op.request.type)) {
       op.CancelRequest();
-      Finish(op, Outcome::kUnavailable);  // it was meant for another store
+      Finish(op, UndoneOutcome(op));  // it was meant for another store
     } else if (op.phase == Op::Phase::kWaiting) {
       Start(op);
     }
@@ -165,7 +169,7 @@ void Engine::OnKeysMoved(uint32_t server) {
     const bool routed = servers_.routing_status().ok();
     if (routed && servers_.ServerOf(op.key()) == op.request.server) continue;
     op.CancelRequest();
-    Finish(op, Outcome::kUnavailable);
+    Finish(op, UndoneOutcome(op));
   }
   servers_.OnKeysMoved(server);
 }

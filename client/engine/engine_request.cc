@@ -138,6 +138,8 @@ bool Engine::SendRequest(EngineServer& server, Op& op) {
   RequestHeader header = MakeRequestHeader(op);
   header.sequence = entry.sequence;
   std::string_view value = op.request.value;
+  if (op.request.type == OpType::kIncr) [[unlikely]]
+    value = {reinterpret_cast<const char*>(&op.request.counter), sizeof(op.request.counter)};
   if (const RegisteredPool* empty = LendBuffer(op, &header, &entry, &value); empty != nullptr) {
     if (empty->error().ok()) return false;
     dequeue();
@@ -173,7 +175,14 @@ void Engine::OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyView& r
       return OnGetReply(op, answered, reply);
     case Opcode::kPut:
     case Opcode::kDelete:
+    case Opcode::kAppend:
+    case Opcode::kPrepend:
+    case Opcode::kIncrement:
       return OnWriteReply(op, reply);
+    case Opcode::kTouch:
+      return OnTouchReply(op, reply);
+    case Opcode::kFlush:
+      return OnFlushReply(op, reply);
     case Opcode::kLock:
     case Opcode::kUnlock:
     case Opcode::kExtendLock:
@@ -236,12 +245,38 @@ void Engine::OnWriteReply(Op& op, const ReplyView& reply) {
   const auto status = static_cast<ReplyStatus>(header.status);
   op.done.info.version = header.version;
   op.done.found = status == ReplyStatus::kOk;
-  if (status == ReplyStatus::kOk && op.request.type == OpType::kPut && header.slot != 0) {
+  if (status == ReplyStatus::kOk && header.slot != 0) {
     cache.RememberWritten(op.hash, Slot(header.slot));
   } else if (status == ReplyStatus::kOk || status == ReplyStatus::kNotFound) {
     cache.Forget(op.hash);
   }
+  if (op.request.type == OpType::kIncr && op.done.found) op.word = LockWord(header.lock_word);
+  if (status == ReplyStatus::kNotFound && !TellsFound(op.request.type)) {
+    return Finish(op, Outcome::kNotFound);
+  }
   Finish(op, ToOutcome(status));
+}
+
+// The answer has no value. So an answer that is given again after a reconnect is as good as the
+// first one. A GetAndTouch goes on with a READ of the item.
+void Engine::OnTouchReply(Op& op, const ReplyView& reply) {
+  const bool touched = reply.header.status == static_cast<uint8_t>(ReplyStatus::kOk);
+  if (op.request.type != OpType::kGetAndTouch || !touched) return OnWriteReply(op, reply);
+  op.touched = true;
+  op.server->cache.RememberWritten(op.hash, Slot(reply.header.slot));
+  StartLookup(op, Slot(reply.header.slot));
+}
+
+// Each step is a request of its own, so each happens once.
+void Engine::OnFlushReply(Op& op, const ReplyView& reply) {
+  const ReplyHeader& header = reply.header;
+  const auto status = static_cast<ReplyStatus>(header.status);
+  if (status != ReplyStatus::kOk) return Finish(op, ToOutcome(status));
+  op.word = LockWord(op.word.word() + header.lock_word);
+  if (header.version == 0) return Finish(op, Outcome::kOk);
+  if (header.version <= op.request.expected_version) return Finish(op, Outcome::kServerBug);
+  op.request.expected_version = header.version;
+  op.QueueRequest();
 }
 
 void Engine::OnLockReply(Op& op, const ReplyView& reply) {

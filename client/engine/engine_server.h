@@ -41,11 +41,17 @@ struct alignas(64) EngineServer {
            (!ordered.empty() || (!requests.empty() && !wants_buffer && session->CanSendRequest()));
   }
 
-  // Returns whether the item may be past its expiry, so that only the server can tell. `now_ns` may
-  // be when the operation began: an item that was alive then is a right answer.
+  // Returns whether the item may be past its expiry. `now_ns` may be when the operation began: an
+  // item that was alive then is a right answer.
   bool PastExpiry(const ItemHeader& header, int64_t now_ns) const {
     return header.expiry_ms() != 0 &&
            !session->server_time().SurelyBefore(header.expiry_ms(), now_ns);
+  }
+  // Returns whether the item was surely past its expiry at `read_ns`, a time at which it was still
+  // to be READ. Then the READ found the key absent.
+  bool SurelyPastExpiry(const ItemHeader& header, int64_t read_ns) const {
+    return header.expiry_ms() != 0 &&
+           session->server_time().SurelyPast(header.expiry_ms(), read_ns);
   }
   // Returns how long an item lives at least. 0: perhaps its expiry has passed.
   std::chrono::milliseconds TtlLeft(uint64_t expiry_ms, int64_t now_ns) const {

@@ -31,7 +31,15 @@ inline int64_t TimeoutNs(std::chrono::milliseconds timeout) {
   return std::clamp<int64_t>(timeout.count(), 0, kMsMax) * kNsPerMs;
 }
 
-inline bool IsWrite(OpType type) { return type == OpType::kPut || type == OpType::kDelete; }
+// Writes may have been applied if no answer came.
+inline bool IsWrite(OpType type) {
+  return type == OpType::kPut || type == OpType::kDelete ||
+         (type >= OpType::kAppend && type <= OpType::kFlush);
+}
+// Writes that say whether the key was there.
+inline bool TellsFound(OpType type) {
+  return type == OpType::kDelete || type == OpType::kTouch || type == OpType::kGetAndTouch;
+}
 inline bool TakesLock(OpType type) { return type == OpType::kLock || type == OpType::kLockAndGet; }
 
 // What a caller asks of an Engine. The engine copies the key. `value` and `out` must live until the
@@ -40,6 +48,7 @@ struct OpRequest {
   OpType type = OpType::kGet;
   bool only_if_absent = false;
   bool only_if_version = false;
+  bool only_if_present = false;
   bool under_lock = false;
   bool share_window = false;  // a GET whose window may come with that of another GET
   uint32_t server = 0;
@@ -54,7 +63,8 @@ struct OpRequest {
   // they and their memory live until the operation is finished.
   std::span<const RegisteredSpan> memory;
   uint64_t ttl_ms = 0;            // of the item, or the lease of a lock; 0: for ever
-  uint64_t expected_version = 0;  // list locks: the index to begin with
+  uint64_t expected_version = 0;  // list locks, flush: where to go on
+  CounterOperands counter{};      // incr
   uint64_t lock_word = 0;         // unlock, extend lock, or of a write under a lock
   uint32_t flags = 0;
 };
@@ -109,6 +119,7 @@ struct alignas(64) Op {
   bool lock_acquired = false;  // lock, LockAndGet
   bool item_is_reply = false;  // `item` is from SessionMemory::replies
   bool in_order = false;       // it is in the engine's KeyOrder
+  bool touched = false;        // GetAndTouch: the item was touched, and is now to be read
   // Its deadline is over, but the device may still use the caller's memory. It ends when that ends.
   bool late = false;
   uint8_t key_bytes = 0;
@@ -149,6 +160,9 @@ struct alignas(64) Op {
   ClientSession& session() const { return *server->session; }
   bool uses_caller_memory() const { return !request.memory.empty(); }
 
+  // When it was started, or an earlier time. All of its READs were posted later.
+  int64_t begun_ns() const { return late ? 0 : deadline_ns - request.timeout_ns; }
+
   // Finds its buffers, which its session has once it was ready.
   void FindBuffers() { buffers = session().was_ready() ? session().memory().op(number) : nullptr; }
   // Finds what depends on the key's hash. Hashes are seeded by the server, so call it again for
@@ -157,6 +171,12 @@ struct alignas(64) Op {
   // Returns whether a write's value travels in the request. Otherwise the server fetches it. Also
   // false before the first connection, when this is not known.
   bool IsEager() const;
+
+  // Returns whether an answer said that a part of it was done, so that it cannot end as if nothing
+  // had happened.
+  bool PartlyDone() const {
+    return touched || (request.type == OpType::kFlush && request.expected_version != 0);
+  }
 
   // Puts its request into the server's queue, as the next thing to do.
   void QueueRequest();

@@ -12,7 +12,11 @@ namespace gannet {
 enum class Outcome : uint8_t {
   kOk,               // also a miss, or a lock that was not acquired: `found` tells
   kExists,           // only_if_absent, and the key is there
+  kNotFound,         // only_if_present, and the key is not there
   kVersionMismatch,  // only_if_version does not match
+  kNotANumber,       // incr: the value is no counter
+  kOutOfRange,       // incr: the new number does not fit
+  kGrownTooLong,     // append, prepend: the new value does not fit
   kLockLost,         // a write under a lock, or an unlock, came too late; nothing changed
   kKeysShareWord,    // this client holds the key's lock word for another key
   kTooManyLocks,
@@ -39,6 +43,12 @@ constexpr absl::StatusCode ToStatusCode(Outcome outcome) {
       return absl::StatusCode::kOk;
     case Outcome::kExists:
       return absl::StatusCode::kAlreadyExists;
+    case Outcome::kNotFound:
+      return absl::StatusCode::kNotFound;
+    case Outcome::kOutOfRange:
+    case Outcome::kGrownTooLong:
+      return absl::StatusCode::kOutOfRange;
+    case Outcome::kNotANumber:
     case Outcome::kVersionMismatch:
     case Outcome::kKeysShareWord:
     case Outcome::kNoCpuAddress:

@@ -29,6 +29,18 @@ Opcode RequestOpcode(const Op& op) {
       return Opcode::kStats;
     case OpType::kPing:
       return Opcode::kPing;
+    case OpType::kAppend:
+      return Opcode::kAppend;
+    case OpType::kPrepend:
+      return Opcode::kPrepend;
+    case OpType::kIncr:
+      return Opcode::kIncrement;
+    case OpType::kTouch:
+      return Opcode::kTouch;
+    case OpType::kGetAndTouch:
+      return op.touched ? Opcode::kGet : Opcode::kTouch;
+    case OpType::kFlush:
+      return Opcode::kFlush;
   }
   return Opcode::kPing;
 }
@@ -54,20 +66,27 @@ RequestHeader MakeRequestHeader(const Op& op) {
       header.flags = request.type == OpType::kBreakLock ? kForce : 0;
       return header;
     case Opcode::kListLocks:
+    case Opcode::kFlush:
       header.expected_version = request.expected_version;
       return header;
     case Opcode::kPut:
     case Opcode::kDelete:
+    case Opcode::kAppend:
+    case Opcode::kPrepend:
+    case Opcode::kIncrement:
+    case Opcode::kTouch:
       break;
     default:
       return header;
   }
-  header.value_bytes = ValueBytesOf(request);
+  header.value_bytes =
+      opcode == Opcode::kIncrement ? sizeof(request.counter) : ValueBytesOf(request);
   header.ttl_ms = request.ttl_ms;
   header.user_flags = request.flags;
   header.expected_version = request.expected_version;
   header.lock_word = request.under_lock ? request.lock_word : 0;
   header.flags = (request.only_if_absent ? kOnlyIfAbsent : 0) |
+                 (request.only_if_present ? kOnlyIfPresent : 0) |
                  (request.only_if_version ? kOnlyIfVersion : 0) |
                  (request.under_lock ? kUnderLock : 0);
   return header;
@@ -95,6 +114,12 @@ Outcome ToOutcome(ReplyStatus status) {
       return Outcome::kRefused;
     case ReplyStatus::kUnimplemented:
       return Outcome::kUnimplemented;
+    case ReplyStatus::kNotANumber:
+      return Outcome::kNotANumber;
+    case ReplyStatus::kOutOfRange:
+      return Outcome::kOutOfRange;
+    case ReplyStatus::kTooLong:
+      return Outcome::kGrownTooLong;
     case ReplyStatus::kTryAgain:
       return Outcome::kUnavailable;
     case ReplyStatus::kBufferTooSmall:

@@ -3,20 +3,23 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 
 #include "common/base/clock.h"
 
 namespace gannet {
 
-// What a client knows of its server's clock: a time that this clock has not passed yet. Items
-// expire by the server's clock alone. So an item whose expiry is later than the bound is alive; for
-// any other item only the server can tell.
+// What a client knows of its server's clock: a time that this clock has not passed yet, and one
+// that it has reached. Items expire by the server's clock alone. So an item whose expiry is later
+// than the upper bound is alive, and one whose expiry the lower bound has reached is over. For any
+// other item only the server can tell.
 //
-//   The server told T in answer to a question of local time t:  clock(now) <= T + (now - t) + drift
+//   The server told T in answer to a question of local time t, and the answer came at local time u:
+//     T + (now - u) - drift  <=  clock(now)  <=  T + (now - t) + drift
 //
-// Local times come from a ClientClock. If one is taken too early, the bound is only later. The
-// client's wall clock is not used. A ClientClock goes on while its machine is suspended, so the
-// bound stays right.
+// Local times come from a ClientClock. If `t` is taken too early, the bound is only later. The
+// client's wall clock is not used. Both clocks go on while their machines are suspended, so the
+// bounds stay right.
 //
 // One owner thread.
 class ServerTimeBound {
@@ -27,13 +30,22 @@ class ServerTimeBound {
 
   // Call it for a new connection: nothing is known of the clock of another server.
   void Forget() { *this = ServerTimeBound(); }
-  // Takes note that the server's clock was `time_ms` at some moment after `asked_ns`. Keeps the
-  // better one of the old bound and the new one.
+  // Takes note that the server's clock was `time_ms` at some moment between `asked_ns` and
+  // `now_ns`. Keeps the better one of the old and the new value of each bound.
   void OnTold(uint64_t time_ms, int64_t asked_ns, int64_t now_ns) {
     ServerTimeBound told;
     told.time_ms_ = std::min(time_ms, kNever);
     told.asked_ns_ = asked_ns;
-    if (told.UpperMs(now_ns) <= UpperMs(now_ns)) *this = told;
+    told.least_ms_ = time_ms < kNever ? time_ms : 0;
+    told.heard_ns_ = now_ns;
+    if (told.UpperMs(now_ns) <= UpperMs(now_ns)) {
+      time_ms_ = told.time_ms_;
+      asked_ns_ = told.asked_ns_;
+    }
+    if (told.LowerMs(now_ns) >= LowerMs(now_ns)) {
+      least_ms_ = told.least_ms_;
+      heard_ns_ = told.heard_ns_;
+    }
   }
 
   // Returns a time that the server's clock has not passed.
@@ -43,6 +55,17 @@ class ServerTimeBound {
     // Both times were cut to whole milliseconds.
     return time_ms_ + static_cast<uint64_t>(bound_ns / kNsPerMs) + 2;
   }
+  // Returns a time that the server's clock has reached. 0: nothing is known.
+  uint64_t LowerMs(int64_t now_ns) const {
+    if (least_ms_ == 0) return 0;
+    const int64_t passed_ns = std::clamp(now_ns - heard_ns_, -kPassedNsMax, kPassedNsMax);
+    const int64_t bound_ns = passed_ns - (std::abs(passed_ns) >> kDriftShift);
+    // Rounded down, for times before the answer too.
+    const int64_t bound_ms = bound_ns / kNsPerMs - (bound_ns < 0);
+    const auto lower_ms = static_cast<int64_t>(least_ms_) + bound_ms;
+    return static_cast<uint64_t>(std::max<int64_t>(lower_ms, 0));
+  }
+  bool SurelyPast(uint64_t expiry_ms, int64_t now_ns) const { return LowerMs(now_ns) >= expiry_ms; }
   bool SurelyBefore(uint64_t expiry_ms, int64_t now_ns) const {
     return UpperMs(now_ns) <= expiry_ms;
   }
@@ -56,8 +79,12 @@ class ServerTimeBound {
   // Later than any expiry, and far from overflow.
   static constexpr uint64_t kNever = 1ull << 62;
 
-  uint64_t time_ms_ = kNever;
+  static constexpr int64_t kPassedNsMax = INT64_MAX / 4;
+
+  uint64_t time_ms_ = kNever;  // for the upper bound
   int64_t asked_ns_ = 0;
+  uint64_t least_ms_ = 0;  // for the lower bound
+  int64_t heard_ns_ = 0;
 };
 
 }  // namespace gannet

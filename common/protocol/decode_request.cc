@@ -7,9 +7,13 @@
 namespace gannet {
 namespace {
 
-constexpr uint8_t kPutFlags =
-    kOnlyIfAbsent | kOnlyIfVersion | kUnderLock | kValueInBuffer | kValueInSegments;
+constexpr uint8_t kPutFlags = kOnlyIfAbsent | kOnlyIfPresent | kOnlyIfVersion | kUnderLock |
+                              kValueInBuffer | kValueInSegments;
+constexpr uint8_t kModifyFlags = kOnlyIfPresent | kOnlyIfVersion | kUnderLock;
 constexpr uint8_t kKnownFlags = kPutFlags | kForce;
+
+// The value that travels in a message.
+enum class InMessage : uint8_t { kNothing, kValue, kCounterOperands };
 
 // What a request of each opcode may have. A flag that its opcode does not know is refused, because
 // to ignore it would betray what the sender asked for.
@@ -18,20 +22,26 @@ struct RequestRule {
   uint16_t key_bytes_min, key_bytes_max;
   bool names_lock;
   bool takes_ttl;
+  InMessage in_message = InMessage::kNothing;
 };
 constexpr RequestRule kRules[] = {
-    {0, 0, 0, false, true},                                        // heartbeat: IndexKnown
-    {kValueInBuffer, 1, kKeyBytesMax, false, false},               // get
-    {kPutFlags, 1, kKeyBytesMax, false, true},                     // put
-    {kOnlyIfVersion | kUnderLock, 1, kKeyBytesMax, false, false},  // delete
-    {0, 1, kKeyBytesMax, true, true},                              // lock
-    {kForce, 1, kKeyBytesMax, true, false},                        // unlock
-    {0, 0, 0, false, false},                                       // stats
-    {0, 0, 0, false, false},                                       // ping
-    {0, 1, kKeyBytesMax, true, true},                              // extend lock
-    {0, 0, 0, false, false},                                       // list locks
+    {0, 0, 0, false, true, InMessage::kValue},  // heartbeat: IndexKnown, touches
+    {kValueInBuffer, 1, kKeyBytesMax, false, false},                  // get
+    {kPutFlags, 1, kKeyBytesMax, false, true, InMessage::kValue},     // put
+    {kOnlyIfVersion | kUnderLock, 1, kKeyBytesMax, false, false},     // delete
+    {0, 1, kKeyBytesMax, true, true},                                 // lock
+    {kForce, 1, kKeyBytesMax, true, false},                           // unlock
+    {0, 0, 0, false, false},                                          // stats
+    {0, 0, 0, false, false},                                          // ping
+    {0, 1, kKeyBytesMax, true, true},                                 // extend lock
+    {0, 0, 0, false, false},                                          // list locks
+    {kModifyFlags, 1, kKeyBytesMax, false, true, InMessage::kValue},  // append
+    {kModifyFlags, 1, kKeyBytesMax, false, true, InMessage::kValue},  // prepend
+    {kModifyFlags, 1, kKeyBytesMax, false, true, InMessage::kCounterOperands},  // increment
+    {kOnlyIfVersion | kUnderLock, 1, kKeyBytesMax, false, true},                // touch
+    {0, 0, 0, false, false},                                                    // flush
 };
-static_assert(std::size(kRules) == static_cast<size_t>(Opcode::kListLocks) + 1);
+static_assert(std::size(kRules) == static_cast<size_t>(Opcode::kFlush) + 1);
 
 std::optional<RequestError> Invalid(const char* reason) {
   return RequestError{ReplyStatus::kInvalidArgument, reason};
@@ -45,6 +55,9 @@ std::optional<RequestError> CheckConditions(const RequestHeader& h, const Reques
   if ((h.flags & kOnlyIfAbsent) != 0 && (h.flags & kOnlyIfVersion) != 0) {
     return Invalid("only-if-absent and only-if-version together");
   }
+  if ((h.flags & kOnlyIfAbsent) != 0 && (h.flags & kOnlyIfPresent) != 0) {
+    return Invalid("only-if-absent and only-if-present together");
+  }
   // A free lock word is zero, so zero names no holder.
   const bool anyones = (h.flags & kForce) != 0;
   if ((under_lock || rule.names_lock) && h.lock_word == 0 && !anyones) {
@@ -54,7 +67,7 @@ std::optional<RequestError> CheckConditions(const RequestHeader& h, const Reques
 }
 
 std::optional<RequestError> CheckHeader(const RequestHeader& h) {
-  if (h.opcode > static_cast<uint8_t>(Opcode::kListLocks)) {
+  if (h.opcode >= std::size(kRules)) {
     return RequestError{ReplyStatus::kUnimplemented, "unknown opcode"};
   }
   const RequestRule& rule = kRules[h.opcode];
@@ -69,6 +82,9 @@ std::optional<RequestError> CheckHeader(const RequestHeader& h) {
     return Invalid("key length");
   }
   if (h.value_bytes > kValueBytesMax) return Invalid("value too long");
+  if (rule.in_message == InMessage::kCounterOperands && h.value_bytes != sizeof(CounterOperands)) {
+    return Invalid("the operands of a counter");
+  }
   if (h.ttl_ms > (rule.takes_ttl ? kTtlMsMax : 0)) return Invalid("time to live");
   if (h.flags == 0 && !rule.names_lock) return std::nullopt;
   return CheckConditions(h, rule);
@@ -88,8 +104,7 @@ bool SegmentsHold(std::string_view segments, uint64_t value_bytes) {
 
 // Returns how many bytes follow the key.
 size_t BytesBehindKey(const RequestHeader& h) {
-  if (h.opcode == static_cast<uint8_t>(Opcode::kHeartbeat)) return h.value_bytes;
-  if (h.opcode != static_cast<uint8_t>(Opcode::kPut) || (h.flags & kValueInBuffer)) return 0;
+  if (kRules[h.opcode].in_message == InMessage::kNothing || (h.flags & kValueInBuffer)) return 0;
   return h.flags & kValueInSegments ? h.buffer_rkey * sizeof(ValueSegment) : h.value_bytes;
 }
 

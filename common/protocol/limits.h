@@ -21,6 +21,9 @@ inline constexpr uint16_t kSilenceMsMin = 30;
 inline constexpr uint8_t kRetryCount = 6;  // 7 means for ever on Soft-RoCE
 inline constexpr uint8_t kRnrRetryCount = 6;
 
+// The longest value that an append or a prepend makes. Making it copies the whole value.
+inline constexpr uint32_t kAppendedBytesMax = 1 << 20;
+
 // The longest server name, without the NULs behind it.
 inline constexpr uint32_t kServerNameBytesMax = 32;
 // The longest time to live of values and of leases. Now plus this still fits the 48 bits of an

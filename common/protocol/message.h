@@ -29,6 +29,14 @@ enum class Opcode : uint8_t {
   kPing = 7,
   kExtendLock = 8,  // gives the lock named by lock_word a lease of ttl_ms, counted from now
   kListLocks = 9,   // the reply's value is an array of LockEntry
+  // These make an item's new content from the old one. If there is no item, they make one, with
+  // the request's flags and ttl_ms; an item that is there keeps its own.
+  kAppend = 10,
+  kPrepend = 11,
+  kIncrement = 12,  // the value is CounterOperands; the reply's lock_word is the new number
+  kTouch = 13,      // gives the item a new time to live, and with it a new version
+  kFlush = 14,      // one step: removes the items of some homes, from expected_version on; the
+                    // reply's version is where to go on, its lock_word how many were removed
 };
 
 enum RequestFlag : uint8_t {
@@ -38,6 +46,7 @@ enum RequestFlag : uint8_t {
   kValueInBuffer = 1 << 3,    // PUT: READ the value from (buffer_address, buffer_rkey);
                               // GET: a value too long for a reply may be written there
   kForce = 1 << 4,            // UNLOCK: breaks the lock, whoever holds it
+  kOnlyIfPresent = 1 << 5,    // PUT, APPEND, PREPEND, INCREMENT: the key must exist
   kValueInSegments = 1 << 6,  // PUT: READ the value from the segments behind the key, in order;
                               // buffer_rkey = how many there are
 };
@@ -58,6 +67,9 @@ enum class ReplyStatus : uint8_t {
   kTryAgain = 10,       // not applied; send it again
   kInternal = 11,       // not applied
   kIndexFull = 12,      // no slot for the key; nothing was changed
+  kNotANumber = 13,     // kIncrement: the value is no decimal number; version = the current one
+  kOutOfRange = 14,     // kIncrement: the new number would not fit 64 bits
+  kTooLong = 15,        // kAppend, kPrepend: the new value would be too long
   kPermissionDenied = 24,  // the session may only read; nothing was changed
 };
 
@@ -68,12 +80,12 @@ struct RequestHeader {
   uint32_t value_bytes;  // PUT: of the value, wherever it is; GET: room in the named buffer;
                          // heartbeat: of the touches that follow (touch.h)
   uint64_t sequence;     // of the session, from 1; less than `credits` after the oldest unanswered
-  uint64_t ttl_ms;       // until the item (PUT) or the lock (LOCK, EXTEND) expires; 0 = never;
-                         // heartbeat: what the client knows of the index (IndexKnown)
+  uint64_t ttl_ms;  // until the item (PUT, TOUCH ...) or lock (LOCK, EXTEND) expires; 0 = never;
+                    // heartbeat: what the client knows of the index (IndexKnown)
   uint32_t user_flags;
   uint32_t buffer_rkey;
   uint64_t buffer_address;
-  uint64_t expected_version;  // LIST LOCKS: the index of the lock word to begin with
+  uint64_t expected_version;  // LIST LOCKS, FLUSH: where to begin, from the last reply; 0 = anew
   uint64_t lock_word;
   uint64_t server_set;  // heartbeat: hash of the client's list of servers; 0 = not known
 };
@@ -89,7 +101,7 @@ struct ReplyHeader {
   uint8_t reserved0;        // zero
   uint32_t value_bytes;
   uint64_t sequence;   // of the request; 0 for a heartbeat
-  uint64_t version;    // of the item after the request; LIST LOCKS: where to go on, 0 = the end
+  uint64_t version;    // of the item after the request; LIST LOCKS, FLUSH: where to go on, 0 = end
   uint64_t slot;       // Slot word where the item is now; 0 = unknown or gone
   uint64_t expiry_ms;  // of the item, by the server's clock; 0 = never
   uint64_t lock_word;
@@ -107,6 +119,13 @@ static_assert(offsetof(ReplyHeader, lock_word) == 40 && offsetof(ReplyHeader, us
 constexpr size_t EagerValueBytesMax(size_t key_bytes) {
   return kMessageBytesMax - sizeof(RequestHeader) - key_bytes;
 }
+
+// The value of a kIncrement request: what is added, and what an absent key counts from.
+struct CounterOperands {
+  int64_t delta;
+  int64_t initial;
+};
+static_assert(sizeof(CounterOperands) == 16 && std::is_trivially_copyable_v<CounterOperands>);
 
 // A piece of the value of a PUT, in the client's memory.
 struct ValueSegment {

@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const Options& options) {
   GANNET_ASSIGN_OR_RETURN(server->authenticator_,
                           Authenticator::Create(options.auth_file, options.wall_ms()));
   if (!server->options_.random) server->options_.random = KernelRandom;
-  server->started_ns_ = MonotonicNs();
+  server->started_ns_ = ServerNs();
   do {
     server->incarnation_ = server->options_.random();
   } while (server->incarnation_ == 0);

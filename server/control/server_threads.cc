@@ -32,7 +32,7 @@ void WaitUntil(pollfd (&fds)[N], int64_t deadline_ns) {
   timespec timeout{};
   timespec* forever = nullptr;
   if (deadline_ns != std::numeric_limits<int64_t>::max()) {
-    const int64_t left_ns = std::max<int64_t>(deadline_ns - MonotonicNs(), 0);
+    const int64_t left_ns = std::max<int64_t>(deadline_ns - ServerNs(), 0);
     timeout = {left_ns / kNsPerSecond, left_ns % kNsPerSecond};
     forever = &timeout;
   }
@@ -49,6 +49,7 @@ absl::StatusOr<std::unique_ptr<ServerThreads>> ServerThreads::Start(std::unique_
         absl::StrCat("cannot create an eventfd: ", std::strerror(errno)));
   }
   std::unique_ptr<ServerThreads> threads(new ServerThreads(std::move(server), options, stop_fd));
+  threads->server_->store().UseClock([raw = threads.get()] { return raw->clock_.WallMs(); });
   threads->running_ = threads->server_->workers().size();
   for (const auto& worker : threads->server_->workers()) {
     threads->workers_.emplace_back(
@@ -125,7 +126,7 @@ void ServerThreads::NoteSlowPoll(const Worker* worker, int64_t began_ns, int64_t
 }
 
 bool ServerThreads::SleepControl(bool stopping) {
-  int64_t deadline_ns = stopping ? MonotonicNs() + kStopPollNs : server_->deadline_ns();
+  int64_t deadline_ns = stopping ? ServerNs() + kStopPollNs : server_->deadline_ns();
   if (beat_ns_ != 0) deadline_ns = std::min(deadline_ns, next_beat_ns_);
   pollfd fds[] = {{server_->fd(), POLLIN, 0},
                   {stopping ? -1 : stop_fd_, POLLIN, 0},

@@ -21,13 +21,20 @@ ReplyHeader Dispatcher::Execute(const RequestView& request, std::span<std::byte>
   switch (static_cast<Opcode>(header.opcode)) {
     case Opcode::kHeartbeat:
     case Opcode::kPing:
-      return ReplyWithTime(header, now);
+      return ReplyWithTime(header, store_->NowMs(now.wall_ms));
     case Opcode::kGet:
       return Get(request, value_out, now);
     case Opcode::kPut:
       return Put(request, now);
     case Opcode::kDelete:
       return ReplyOfWrite(header, store_->Delete(request.key, ConditionsOf(header), now.wall_ms));
+    case Opcode::kAppend:
+    case Opcode::kPrepend:
+    case Opcode::kIncrement:
+    case Opcode::kTouch:
+      return ReplyOfWrite(header, Modify(request, now));
+    case Opcode::kFlush:
+      return Flush(header);
     case Opcode::kStats:
       return Stats(header, value_out, now);
     case Opcode::kLock:
@@ -44,6 +51,36 @@ ReplyHeader Dispatcher::Put(const RequestView& request, const Now& now) {
   return ReplyOfWrite(header,
                       store_->Put(request.key, request.value, AttributesOf(header, now.wall_ms),
                                   ConditionsOf(header), now.wall_ms));
+}
+
+// DecodeRequest checked that an INCREMENT has operands.
+WriteOutcome Dispatcher::Modify(const RequestView& request, const Now& now) {
+  const RequestHeader& header = request.header;
+  const ItemAttributes made = AttributesOf(header, now.wall_ms);
+  const WriteConditions conditions = ConditionsOf(header);
+  switch (static_cast<Opcode>(header.opcode)) {
+    case Opcode::kAppend:
+      return store_->Append(request.key, request.value, Store::End::kBack, made, conditions,
+                            now.wall_ms);
+    case Opcode::kPrepend:
+      return store_->Append(request.key, request.value, Store::End::kFront, made, conditions,
+                            now.wall_ms);
+    case Opcode::kIncrement: {
+      CounterOperands operands;
+      std::memcpy(&operands, request.value.data(), sizeof(operands));
+      return store_->Increment(request.key, operands, made, conditions, now.wall_ms);
+    }
+    default:
+      return store_->Touch(request.key, made.expiry_ms, conditions, now.wall_ms);
+  }
+}
+
+ReplyHeader Dispatcher::Flush(const RequestHeader& header) {
+  const Store::Flushed flushed = store_->FlushSome(header.expected_version);
+  ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
+  reply.version = flushed.next;
+  reply.lock_word = flushed.removed;
+  return reply;
 }
 
 ReplyHeader Dispatcher::Get(const RequestView& request, std::span<std::byte> value_out,

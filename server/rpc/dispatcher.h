@@ -24,14 +24,16 @@ class Dispatcher {
   // `store` outlives the dispatcher.
   Dispatcher(Store* store, StatsSource stats) : store_(store), stats_(std::move(stats)) {}
 
-  // Executes a heartbeat, GET, eager PUT (its value is in the message), DELETE, STATS or PING.
-  // Writes the reply's value to the first value_bytes (of the reply) of `value_out`. Returns
-  // kBufferTooSmall and writes nothing if a GET's value does not fit. REQUIRES, for GET and STATS:
-  // value_out.size() >= sizeof(StatsReply).
+  // Executes a heartbeat, GET, eager PUT (its value is in the message), DELETE, APPEND, PREPEND,
+  // INCREMENT, TOUCH, a step of a FLUSH, STATS or PING. Writes the reply's value to the first
+  // value_bytes (of the reply) of `value_out`. Returns kBufferTooSmall and writes nothing if a
+  // GET's value does not fit. REQUIRES, for GET and STATS: value_out.size() >= sizeof(StatsReply).
   ReplyHeader Execute(const RequestView& request, std::span<std::byte> value_out, const Now& now);
 
  private:
   ReplyHeader Put(const RequestView& request, const Now& now);
+  WriteOutcome Modify(const RequestView& request, const Now& now);
+  ReplyHeader Flush(const RequestHeader& header);
   ReplyHeader Get(const RequestView& request, std::span<std::byte> value_out, const Now& now);
   ReplyHeader Stats(const RequestHeader& header, std::span<std::byte> value_out, const Now& now);
 
@@ -48,10 +50,11 @@ inline ReplyHeader ReplyTo(const RequestHeader& request, ReplyStatus status) {
   return reply;
 }
 
-// The reply to heartbeats and PING. Clients learn the server's clock from it.
-inline ReplyHeader ReplyWithTime(const RequestHeader& request, const Now& now) {
+// The reply to heartbeats and PING. Clients learn the server's clock from it, so `time_ms` must
+// have been read after the request came.
+inline ReplyHeader ReplyWithTime(const RequestHeader& request, uint64_t time_ms) {
   ReplyHeader reply = ReplyTo(request, ReplyStatus::kOk);
-  reply.time_ms = now.wall_ms;
+  reply.time_ms = time_ms;
   return reply;
 }
 
@@ -68,6 +71,7 @@ ReplyHeader ReplyOfRead(const RequestHeader& request, const ReadOutcome& outcome
 inline WriteConditions ConditionsOf(const RequestHeader& request) {
   WriteConditions conditions;
   conditions.only_if_absent = (request.flags & kOnlyIfAbsent) != 0;
+  conditions.only_if_present = (request.flags & kOnlyIfPresent) != 0;
   if (request.flags & kOnlyIfVersion) conditions.only_if_version = request.expected_version;
   if (request.flags & kUnderLock) conditions.under_lock = request.lock_word;
   return conditions;
@@ -93,6 +97,11 @@ inline bool IsRepeatable(Opcode opcode) {
     case Opcode::kLock:
     case Opcode::kUnlock:
     case Opcode::kExtendLock:
+    case Opcode::kAppend:
+    case Opcode::kPrepend:
+    case Opcode::kIncrement:
+    case Opcode::kTouch:
+    case Opcode::kFlush:
       return false;
   }
   return false;

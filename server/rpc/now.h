@@ -1,6 +1,8 @@
 #ifndef GANNET_SERVER_RPC_NOW_H_
 #define GANNET_SERVER_RPC_NOW_H_
 
+#include <time.h>
+
 #include <cstdint>
 
 #include "common/base/clock.h"
@@ -13,26 +15,37 @@ struct Now {
   uint64_t wall_ms = 0;  // the server's clock
 };
 
-// The server's clock, by which items expire: the wall clock when it was started, plus the monotonic
-// time since. It does not jump if somebody steps the wall clock (ntpd, an operator, a migrated
+// Nanoseconds of CLOCK_BOOTTIME, which goes on while the machine is suspended. Clients rely on
+// that: their clocks go on too (common/base/clock.h has the clock for everything else).
+inline int64_t ServerNs() {
+  timespec t;
+  clock_gettime(CLOCK_BOOTTIME, &t);
+  return t.tv_sec * kNsPerSecond + t.tv_nsec;
+}
+
+// The server's clock, by which items expire: the wall clock when it was started, plus the time
+// since. It does not jump if somebody steps the wall clock (ntpd, an operator, a migrated
 // virtual machine), so no item expires early or late. Immutable after Start, so any thread may use
 // it.
 class ServerClock {
  public:
   // The functions that return the times. A test provides its own.
   struct Source {
-    uint64_t (*wall_ms)() = WallMs;
-    int64_t (*monotonic_ns)() = MonotonicNs;
+    uint64_t (*wall_ms)() = gannet::WallMs;
+    int64_t (*monotonic_ns)() = ServerNs;
   };
 
   static ServerClock Start() { return Start(Source()); }
   static ServerClock Start(const Source& source) { return ServerClock(source); }
 
-  // Call it only in main loops: everybody else gets a Now.
+  // Call it only in main loops: everybody else gets a Now. The store reads WallMs again for an item
+  // that is about to expire.
   Now Read() const {
     const int64_t now_ns = source_.monotonic_ns();
     return {now_ns, wall_ms_ + static_cast<uint64_t>((now_ns - started_ns_) / kNsPerMs)};
   }
+
+  uint64_t WallMs() const { return Read().wall_ms; }
 
  private:
   explicit ServerClock(const Source& source)

@@ -115,7 +115,7 @@ Grant Worker::GrantFor(const ServerConnection& connection, bool resumed) const {
   grant.credits = connection.session->credits();
   grant.resumed = resumed;
   grant.silence_ms = static_cast<uint16_t>(options_.silence_ns_max / kNsPerMs);
-  grant.time_ms = now_.wall_ms;
+  grant.time_ms = store_->NowMs(now_.wall_ms);
   if (connection.session->read_only()) {
     grant.features |= kGrantReadOnly;
     grant.lock_address = 0;

@@ -12,7 +12,7 @@ namespace gannet {
 void Worker::OnHeartbeat(ServerConnection* connection, const RequestHeader& request) {
   const IndexKnown known = IndexKnown::OfWord(request.ttl_ms);
   Session* const session = connection->session;
-  ReplyHeader reply = ReplyWithTime(request, now_);
+  ReplyHeader reply = ReplyWithTime(request, store_->NowMs(now_.wall_ms));
   const Superblock superblock = node_->store->superblock();
   const IndexNews news{superblock.index, superblock.next_index};
   if (known.acknowledged > session->index_generation &&

@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_STORE_STORE_H_
 #define GANNET_SERVER_STORE_STORE_H_
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -10,6 +11,7 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,7 +23,7 @@
 #include "server/index/index.h"
 #include "server/store/eviction.h"
 #include "server/store/eviction_step.h"
-#include "server/store/outcomes.h"
+#include "server/store/write_outcome.h"
 
 namespace gannet {
 
@@ -107,6 +109,30 @@ class Store {
                      Flags&& flags, Update* update);
   WriteOutcome Delete(std::string_view key, const WriteConditions& conditions, uint64_t now_ms);
 
+  // The next four make new content from the old one, under the key's lock (store_modify.cc). An
+  // item that is there keeps its flags and expiry. If there is none, Append and Increment make one
+  // with the attributes `made`.
+  //
+  // Adds a piece to the end of the value, or to its beginning. kTooLong: the new value would be
+  // longer than kAppendedBytesMax. kTryAgain: a long value changed too often meanwhile.
+  enum class End : uint8_t { kFront, kBack };
+  WriteOutcome Append(std::string_view key, std::string_view piece, End end, ItemAttributes made,
+                      const WriteConditions& conditions, uint64_t now_ms);
+  // Adds `delta` to a value that is a decimal number of 64 bits, as ParseCounter takes it. If there
+  // is no item, counts from `initial`. kNotANumber, kOutOfRange.
+  WriteOutcome Increment(std::string_view key, const CounterOperands& operands, ItemAttributes made,
+                         const WriteConditions& conditions, uint64_t now_ms);
+  // Gives the item another expiry (0 = never), and with it a new version.
+  WriteOutcome Touch(std::string_view key, uint64_t expiry_ms, const WriteConditions& conditions,
+                     uint64_t now_ms);
+  // Removes the items of some homes, in the order of their keys' hashes from `position` on.
+  // `next`: the position to go on from; 0 = all homes were looked at.
+  struct Flushed {
+    uint64_t next = 0;
+    uint64_t removed = 0;
+  };
+  Flushed FlushSome(uint64_t position);
+
   // Returns nullopt if the heap is full, or if key or value are longer than the layout allows.
   std::optional<Reservation> Reserve(std::string_view key, uint32_t value_bytes, uint64_t now_ms);
   // Call it if Reserve failed. Returns true if the value fits the block of the key's item: then
@@ -155,6 +181,13 @@ class Store {
   // Returns whether the store evicts and is nearly full, so that Tidy should be called often.
   bool NearlyFull() const;
 
+  // Sets the clock that `now_ms` was read from, so that the store can read it again. Otherwise
+  // `now_ms` is the time. Call it before other threads use the store.
+  void UseClock(std::function<uint64_t()> clock) { clock_ = std::move(clock); }
+  // Returns the time now. An operation that began after somebody saw this clock show a time must
+  // not be decided by an earlier one.
+  uint64_t NowMs(uint64_t now_ms) const { return clock_ ? std::max(now_ms, clock_()) : now_ms; }
+
   // As it is now. The fields that tell of the index change when the index grows.
   Superblock superblock() const;
   // Of superblock().index.
@@ -193,8 +226,7 @@ class Store {
     return {superblock_.incarnation, superblock_.hash_seed, offset};
   }
   ItemHeader LoadHeader(Slot slot) const;
-  bool Expired(Slot slot, uint64_t now_ms) const { return Expired(Block(slot.offset()), now_ms); }
-  static bool Expired(const std::byte* block, uint64_t now_ms);
+  bool Expired(const std::byte* block, uint64_t now_ms) const;
   KeyHash KeyHashAt(Slot slot) const;
   static bool IsKey(const std::byte* block, std::string_view key);
   // Returns the live item of a key. Removes it if it has expired. REQUIRES: the key's Index::Lock,
@@ -204,6 +236,9 @@ class Store {
   WriteOutcome Check(KeyHash hash, const Current& current, const WriteConditions& conditions) const;
   WriteOutcome PutShort(KeyHash hash, std::string_view key, std::string_view value,
                         ItemAttributes attributes, const Current& current, uint64_t now_ms);
+  // PutShort, for callers of other sources.
+  WriteOutcome PutChanged(KeyHash hash, std::string_view key, std::string_view value,
+                          ItemAttributes attributes, const Current& current, uint64_t now_ms);
   // Overwrites the key's item. REQUIRES: the new one fits its block.
   WriteOutcome PutInPlace(KeyHash hash, std::string_view key, std::string_view value,
                           ItemAttributes attributes, const Current& current);
@@ -217,6 +252,13 @@ class Store {
   // the pending block instead.
   WriteOutcome Install(KeyHash hash, const Current& current, const Pending& pending,
                        uint64_t now_ms);
+  // Writes what make(old value, or nullopt; Pieces*) says (store_modify.cc). REQUIRES: no lock is
+  // held.
+  template <class Make>
+  WriteOutcome Modify(std::string_view key, ItemAttributes made, const WriteConditions& conditions,
+                      uint64_t now_ms, Make make);
+  // Returns nullopt if `table` is not the newest any more.
+  std::optional<size_t> RemoveAll(IndexTable& table, uint64_t home);
   void RemoveItem(const Index::Place& place, Slot slot);
   void FreeBlock(uint64_t offset, uint32_t size_class);
 
@@ -301,6 +343,7 @@ class Store {
   const std::span<const uint64_t> lock_words_;
   const Superblock superblock_;  // of the start: the fields of the index are out of date
   const std::unique_ptr<Heap> heap_;
+  std::function<uint64_t()> clock_;
   const bool index_grows_;
   const std::function<void()> wants_tidy_;
 

@@ -32,9 +32,12 @@ inline bool Store::IsKey(const std::byte* block, std::string_view key) {
          SameBytes(KeyOfItem(block, key_bytes, ValueBytes(block)), key.data(), key.size());
 }
 
-inline bool Store::Expired(const std::byte* block, uint64_t now_ms) {
+// `now_ms` may be older than the request. So an item that is alive by it is looked at again by the
+// clock: a client may have seen that the item's time was over, and told others.
+inline bool Store::Expired(const std::byte* block, uint64_t now_ms) const {
   const uint64_t expiry_ms = ExpiryMs(block);
-  return expiry_ms != 0 && expiry_ms <= now_ms;
+  if (expiry_ms == 0) return false;
+  return expiry_ms <= now_ms || expiry_ms <= NowMs(now_ms);
 }
 
 [[gnu::always_inline]] inline Store::Current Store::FindCurrent(KeyHash hash, std::string_view key,

@@ -30,6 +30,8 @@ WriteOutcome Store::Check(KeyHash hash, const Current& current,
   WriteOutcome outcome{.version = current.version, .slot = current.slot.word()};
   if (conditions.only_if_absent && current.there()) {
     outcome.status = ReplyStatus::kExists;
+  } else if (conditions.only_if_present && !current.there()) {
+    outcome.status = ReplyStatus::kNotFound;
   } else if (conditions.only_if_version && *conditions.only_if_version != outcome.version) {
     outcome.status = ReplyStatus::kVersionMismatch;
   }
@@ -87,6 +89,11 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
   const uint64_t live = LiveCommitWord(block, header.value_bytes, ItemSeal(hash, PlaceAt(offset)));
   return Install(hash, current, {offset, size_class, header.version, live, attributes.expiry_ms},
                  now_ms);
+}
+
+WriteOutcome Store::PutChanged(KeyHash hash, std::string_view key, std::string_view value,
+                               ItemAttributes attributes, const Current& current, uint64_t now_ms) {
+  return PutShort(hash, key, value, attributes, current, now_ms);
 }
 
 WriteOutcome Store::Put(std::string_view key, std::string_view value, ItemAttributes attributes,

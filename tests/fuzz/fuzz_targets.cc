@@ -85,6 +85,9 @@ void RequestBytes(std::span<const std::byte> bytes) {
   Require(view.key.size() == view.header.key_bytes, "another key length");
   Require(view.key.size() <= kKeyBytesMax, "too long a key");
   Require(view.header.value_bytes <= kValueBytesMax, "too long a value");
+  Require(header.opcode != static_cast<uint8_t>(Opcode::kIncrement) ||
+              view.value.size() == sizeof(CounterOperands),
+          "an increment without operands");
   std::vector<std::byte> again(bytes.size());
   EncodeRequest(view.header, view.key, view.value, again);
   Require(std::memcmp(again.data(), bytes.data(), bytes.size()) == 0, "bytes nobody encodes");

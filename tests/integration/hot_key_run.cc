@@ -30,6 +30,7 @@ using linearizability::Operation;
 using linearizability::Outcome;
 using std::chrono::milliseconds;
 
+constexpr char kCounter[] = "counter";
 constexpr size_t kBytesMax = 4 << 20;
 
 const std::vector<std::string> kHotKeys = {"small", "medium", "large"};
@@ -95,6 +96,8 @@ class HotKeyClient {
   }
 
   const SeenByKey& seen() const { return seen_; }
+  int64_t counted() const { return counted_; }
+  int64_t uncertain() const { return uncertain_; }
 
  private:
   // A READ is much shorter than a write's round trip, so only many READs meet a half-done write.
@@ -116,11 +119,14 @@ class HotKeyClient {
       case 0:
         return Delete(key);
       case 1:
+        return Put(key, Kind::kReplace);
       case 2:
-        return Put(key, /*compare=*/false);
+        return Put(key, Kind::kPut);
       case 3:
       case 4:
-        return Put(key, /*compare=*/true);
+        return Put(key, Kind::kCompareAndSet);
+      case 5:
+        return Count();
       default:
         for (int i = 0; i < kReadsInARow; ++i) Get(key);
     }
@@ -166,8 +172,20 @@ class HotKeyClient {
     return Value{{reinterpret_cast<const char*>(memory_.data()), (*info)->value_bytes}, **info};
   }
 
-  void Put(const std::string& key, bool compare) {
-    Operation op = Begin(compare ? Kind::kCompareAndSet : Kind::kPut);
+  // The counter has a key of its own. Its numbers must grow, and in the end show each increment
+  // once.
+  void Count() {
+    const auto number = client_->Incr(kCounter, 1, {}, Deadline());
+    if (!MayHaveHappened(number.status())) return;
+    ++(number.ok() ? counted_ : uncertain_);
+    if (!number.ok()) return;
+    EXPECT_GT(*number, last_number_);
+    last_number_ = *number;
+  }
+
+  void Put(const std::string& key, Kind kind) {
+    const bool compare = kind == Kind::kCompareAndSet;
+    Operation op = Begin(kind);
     op.value = (static_cast<uint64_t>(options_.number) + 1) << 32 | ++writes_;
     const std::string value = ValueOf(op.value, SizeFor(key, options_.value_bytes_min, random_));
     PutOptions put;
@@ -182,11 +200,14 @@ class HotKeyClient {
         put.only_if_version = known.version;
       }
     }
+    put.only_if_present = kind == Kind::kReplace;
     op.invoke_ns = MonotonicNs();
     const auto version = client_->Put(key, value, put, Deadline());
     op.respond_ns = MonotonicNs();
-    if (compare &&
-        (absl::IsFailedPrecondition(version.status()) || absl::IsAlreadyExists(version.status()))) {
+    const bool conditional = compare || kind == Kind::kReplace;
+    if (conditional &&
+        (absl::IsFailedPrecondition(version.status()) || absl::IsAlreadyExists(version.status()) ||
+         absl::IsNotFound(version.status()))) {
       op.outcome = Outcome::kRefused;
       known_.erase(key);
       return Record(key, {op});
@@ -229,6 +250,9 @@ class HotKeyClient {
   std::unique_ptr<Client> client_;
   RegisteredMemory memory_;
   uint32_t writes_ = 0;
+  int64_t counted_ = 0;
+  int64_t uncertain_ = 0;
+  int64_t last_number_ = 0;
   std::map<std::string, Known> known_;
   SeenByKey seen_;
 };
@@ -246,6 +270,7 @@ class Churn {
 
   // Fills the index, except for a little room for the hot keys.
   void Fill() {
+    EXPECT_TRUE(client_->Put(kCounter, "0").ok());
     while (Put()) {
     }
     for (int i = 0; i < kRoom; ++i) DeleteOne();
@@ -344,6 +369,7 @@ class HotKeyRun::State {
     churner.join();
     grows_ ? ExpectGrowth() : ExpectMoves();
     for (const std::string& key : kHotKeys) CheckHistory(key);
+    CheckCounter();
   }
 
   ServerProcess& server() { return server_; }
@@ -372,6 +398,22 @@ class HotKeyRun::State {
     std::cout << "displacements " << stats->displacements << ", in the stash " << stats->stash_used
               << ", rpcs " << stats->rpcs << std::endl;
     EXPECT_GT(stats->displacements, 0u) << "nothing was moved: the test shows less";
+  }
+
+  void CheckCounter() {
+    int64_t counted = 0;
+    int64_t uncertain = 0;
+    for (const auto& client : clients_) {
+      counted += client->counted();
+      uncertain += client->uncertain();
+    }
+    auto client = Client::Connect({server_.endpoint()});
+    ASSERT_TRUE(client.ok()) << client.status();
+    const auto number = (*client)->Incr(kCounter, 0);
+    ASSERT_TRUE(number.ok()) << number.status();
+    std::cout << "counter " << *number << ", " << uncertain << " unknown" << std::endl;
+    EXPECT_GE(*number, counted);
+    EXPECT_LE(*number, counted + uncertain);
   }
 
   void CheckHistory(const std::string& key) {

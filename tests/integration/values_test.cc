@@ -135,6 +135,33 @@ TEST_F(ValuesTest, FullServerRefusesAndKeepsWhatItHas) {
   EXPECT_TRUE(client_->Put("one more", Bytes(1, 1 << 20), {}, kPatient).ok());
 }
 
+// Several clients add to one counter and to one value at once. Nothing is lost or done twice.
+TEST_F(ValuesTest, SeveralClientsChangeOneValue) {
+  constexpr int kClients = 3;
+  const int rounds = 300 / TestSlowness();
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < kClients; ++i) clients.push_back(Connect());
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kClients; ++i) {
+    threads.emplace_back([client = clients[i].get(), rounds] {
+      for (int round = 0; round < rounds; ++round) {
+        ASSERT_TRUE(client->Incr("counter", 3, {}, kPatient).ok());
+        ASSERT_TRUE(client->Decr("counter", 1, {}, kPatient).ok());
+        ASSERT_TRUE(client->Append("value", "aa", {}, kPatient).ok());
+        ASSERT_TRUE(client->Prepend("value", "p", {}, kPatient).ok());
+        const auto touched = client->GetAndTouch("value", std::chrono::hours(1), kPatient);
+        ASSERT_TRUE(touched.ok() && touched->has_value()) << touched.status();
+        ASSERT_EQ((*touched)->data.find_first_not_of('p'), (*touched)->data.find('a'));
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  const size_t changes = static_cast<size_t>(kClients * rounds);
+  EXPECT_EQ((*client_->Get("counter"))->data, std::to_string(2 * changes));
+  EXPECT_EQ((*client_->Get("value"))->data,
+            std::string(changes, 'p') + std::string(2 * changes, 'a'));
+}
+
 // Sizes that make the item move all the time, and that cross the eager limit.
 constexpr size_t kHammerSizes[] = {8, 64, 100, 1000, 4096, 20000};
 constexpr int kHammerPuts = 3000;  // of each writer, on a machine that is not slow

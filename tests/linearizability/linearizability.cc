@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <functional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -20,7 +21,7 @@ constexpr int kSlots = 64;
 
 // Writes of unknown outcome that nobody is known to have seen. All of one kind are alike, so the
 // search counts how many it used, and takes the earliest first.
-enum UnseenKind { kUnseenPut, kUnseenInsert, kUnseenDelete, kUnseenKinds };
+enum UnseenKind { kUnseenPut, kUnseenInsert, kUnseenDelete, kUnseenReplace, kUnseenKinds };
 using UnseenCounts = std::array<uint32_t, kUnseenKinds>;
 
 // A possible state at some moment.
@@ -38,7 +39,7 @@ class PossibilitySet {
   bool Insert(const Possibility& p) {
     std::vector<UnseenCounts>& all = sets_[{p.value, p.applied}];
     const auto at_most = [](const UnseenCounts& a, const UnseenCounts& b) {
-      return a[0] <= b[0] && a[1] <= b[1] && a[2] <= b[2];
+      return std::equal(a.begin(), a.end(), b.begin(), std::less_equal<>());
     };
     if (std::any_of(all.begin(), all.end(), [&](const auto& q) { return at_most(q, p.used); })) {
       return false;
@@ -64,7 +65,9 @@ class PossibilitySet {
 
 bool Compares(Kind kind) { return kind == Kind::kCompareAndSet || kind == Kind::kCompareAndDelete; }
 
-bool WritesAValue(Kind kind) { return kind == Kind::kPut || kind == Kind::kCompareAndSet; }
+bool WritesAValue(Kind kind) {
+  return kind == Kind::kPut || kind == Kind::kCompareAndSet || kind == Kind::kReplace;
+}
 
 bool OnlyLooks(const Operation& op) {
   return op.kind == Kind::kGet || op.outcome == Outcome::kRefused ||
@@ -74,13 +77,14 @@ bool OnlyLooks(const Operation& op) {
 // Returns whether an operation that only looks sees what it saw, if the key has `value`.
 bool Fits(const Operation& op, uint64_t value) {
   if (op.kind == Kind::kGet) return value == (op.found ? op.value : kAbsent);
-  if (op.kind == Kind::kDelete) return value == kAbsent;
+  if (op.kind == Kind::kDelete || op.kind == Kind::kReplace) return value == kAbsent;
   return value != op.expected;
 }
 
 // Returns whether an operation that writes can take effect. If so, `*value` becomes the new value.
 bool Apply(const Operation& op, uint64_t* value) {
-  if (op.kind == Kind::kDelete && *value == kAbsent) return false;
+  const bool needs_value = op.kind == Kind::kDelete || op.kind == Kind::kReplace;
+  if (needs_value && *value == kAbsent) return false;
   if (Compares(op.kind) && *value != op.expected) return false;
   *value = WritesAValue(op.kind) ? op.value : kAbsent;
   return true;
@@ -179,7 +183,9 @@ class Search {
     if (op.kind == Kind::kDelete) return kUnseenDelete;
     if (!WritesAValue(op.kind) || op.value != kUnseen) return kUnseenKinds;
     if (op.kind == Kind::kPut) return kUnseenPut;
-    return op.expected == kAbsent ? kUnseenInsert : kUnseenKinds;
+    if (op.kind == Kind::kReplace) return kUnseenReplace;
+    const bool inserts = op.kind == Kind::kCompareAndSet && op.expected == kAbsent;
+    return inserts ? kUnseenInsert : kUnseenKinds;
   }
 
   bool Call(uint32_t index) {
@@ -234,6 +240,7 @@ class Search {
     for (int i = 0; i < kSlots; ++i) {
       const Operation* op = slots_[i];
       if (op == nullptr || op->outcome != Outcome::kUnknown) continue;
+      if (op->kind == Kind::kReplace) continue;
       if (!returned_writes_.contains(op->expected)) continue;
       const uint64_t bit = 1ull << i;
       bool over = true;
@@ -259,10 +266,11 @@ class Search {
       next.applied |= 1ull << i;
       AddLooked(next, out);
     }
-    for (const UnseenKind kind : {kUnseenPut, kUnseenInsert, kUnseenDelete}) {
+    for (const UnseenKind kind : {kUnseenPut, kUnseenInsert, kUnseenDelete, kUnseenReplace}) {
       const bool changes = kind == kUnseenPut      ? p.value != kUnseen
                            : kind == kUnseenInsert ? p.value == kAbsent
-                                                   : p.value != kAbsent;
+                           : kind == kUnseenDelete ? p.value != kAbsent
+                                                   : p.value != kAbsent && p.value != kUnseen;
       if (p.used[kind] == unseen_[kind] || !changes) continue;
       Possibility next = p;
       ++next.used[kind];
@@ -321,6 +329,9 @@ std::string ToString(const Operation& op) {
       break;
     case Kind::kDelete:
       absl::StrAppend(&text, "DELETE ", op.found ? "(found)" : "(absent)");
+      break;
+    case Kind::kReplace:
+      absl::StrAppend(&text, "REPLACE ", op.value);
       break;
     case Kind::kCompareAndSet:
       absl::StrAppend(&text, "CAS ", op.expected, " -> ", op.value);

@@ -21,6 +21,7 @@ enum class Kind : uint8_t {
   kPut,
   kDelete,
   kCompareAndSet,
+  kReplace,           // a PUT that is refused if the key is absent
   kCompareAndDelete,  // a conditional DELETE; of unknown outcome also an item's expiry
   kClear,             // absent afterwards, whatever was there: a server that lost its memory
 };
@@ -28,7 +29,8 @@ enum class Kind : uint8_t {
 enum class Outcome : uint8_t {
   kDone,  // GET: `found` and `value` are the answer; PUT: applied; DELETE: `found` is the answer;
           // compare-and-set: applied
-  kRefused,  // compare-and-set or -delete: the value was not `expected`; nothing was changed
+  kRefused,  // compare-and-set or -delete: the value was not `expected`; replace: the key was
+             // absent; nothing was changed
   kUnknown,  // a write that may have been applied at any time since its call, or never
 };
 

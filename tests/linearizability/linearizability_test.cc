@@ -25,6 +25,14 @@ Operation Put(uint32_t client, uint64_t value, int64_t from, int64_t to) {
   return {
       .client = client, .kind = Kind::kPut, .value = value, .invoke_ns = from, .respond_ns = to};
 }
+Operation Replace(uint32_t client, uint64_t value, Outcome outcome, int64_t from, int64_t to) {
+  return {.client = client,
+          .kind = Kind::kReplace,
+          .value = value,
+          .invoke_ns = from,
+          .respond_ns = to,
+          .outcome = outcome};
+}
 Operation Delete(uint32_t client, bool found, int64_t from, int64_t to) {
   return {
       .client = client, .kind = Kind::kDelete, .found = found, .invoke_ns = from, .respond_ns = to};
@@ -97,6 +105,16 @@ TEST(LinearizabilityTest, RejectsNewThenOld) {
 
 TEST(LinearizabilityTest, CountsTouchingIntervalsAsConcurrent) {
   EXPECT_TRUE(Linearizable({Put(1, 7, 0, 5), Get(2, 0, 5, 6)}));
+}
+
+TEST(LinearizabilityTest, ChecksReplace) {
+  EXPECT_TRUE(Linearizable({Replace(1, 7, Outcome::kRefused, 0, 1), Put(1, 8, 2, 3),
+                            Replace(2, 9, Outcome::kDone, 4, 5), Get(1, 9, 6, 7)}));
+  EXPECT_FALSE(Linearizable({Replace(1, 7, Outcome::kDone, 0, 1)}));
+  EXPECT_FALSE(Linearizable({Put(1, 8, 0, 1), Replace(2, 9, Outcome::kRefused, 2, 3)}));
+  EXPECT_TRUE(Linearizable({Put(1, 8, 0, 1), Unknown(Replace(2, 9, Outcome::kDone, 2, 3)),
+                            Get(1, 8, 4, 5), Get(1, 9, 6, 7)}));
+  EXPECT_FALSE(Linearizable({Unknown(Replace(2, 9, Outcome::kDone, 0, 1)), Get(1, 9, 2, 3)}));
 }
 
 TEST(LinearizabilityTest, ChecksCompareAndSet) {

@@ -29,6 +29,7 @@ enum class Check : uint8_t {
   kRefusals,           // a refused client leaves nothing behind
   kAccepts,            // clients that connect keep nobody waiting
   kSiege,              // peers that take no replies keep nobody waiting, and are disconnected
+  kOnce,               // an increment or an append is done once
   kEnds,               // a run ends
   kCount,
 };
@@ -38,7 +39,8 @@ inline constexpr std::array<const char*, static_cast<size_t>(Check::kCount)> kCh
     "LocksExclude",  "LocksHaveHolders",  "EndsByDeadline", "EndsOnce",
     "RoomComesBack", "HealthyConnection", "Patience",       "EverythingBack",
     "Connects",      "Answers",           "Expiry",         "Room",
-    "Refusals",      "Accepts",           "Siege",          "Ends"};
+    "Refusals",      "Accepts",           "Siege",          "Once",
+    "Ends"};
 
 inline const char* NameOf(Check check) { return kCheckNames[static_cast<size_t>(check)]; }
 

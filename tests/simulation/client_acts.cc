@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/api/change_requests.h"
 #include "client/api/requests.h"
 #include "tests/simulation/simulated_client.h"
 
@@ -30,7 +31,7 @@ bool SimulatedClient::BeginOne(bool patient) {
   if (run_->Below(100) < options_.locks_percent) return BeginLockOp(key);
   switch (run_->Below(16)) {
     case 0:
-      return BeginOther();
+      return run_->OneIn(4) ? BeginOther() : BeginTally();
     case 1:
       return BeginDelete(key);
     case 2:
@@ -71,14 +72,14 @@ bool SimulatedClient::Begin(Pending p, absl::StatusOr<OpRequest> request) {
     run_->Fail(Check::kAnswers, std::string(request.status().message()));
     return false;
   }
-  if (InHistory(p.type) && !history_->Begin(p.key, Writes(p.type))) return true;
+  if (InHistory(p) && !history_->Begin(p.key, Writes(p.type))) return true;
   p.out = std::move(free->out);
   *free = std::move(p);
   Pending& pending = *free;
   request->timeout_ns = timeout_ns_;
   request->user_data = static_cast<uint64_t>(free - pending_.begin());
   request->out = pending.out;
-  if (request->type == OpType::kPut) request->value = pending.value;
+  if (IsWrite(request->type)) request->value = pending.value;
   pending.timeout_ns = timeout_ns_;
   pending.connection = connection_;
   pending.begun_ns = run_->now_ns();
@@ -87,7 +88,7 @@ bool SimulatedClient::Begin(Pending p, absl::StatusOr<OpRequest> request) {
   const bool began = engine_->Begin(*request) != kInvalidOp;
   WatchRoom(began);
   if (!began) {
-    if (InHistory(pending.type)) history_->End(pending.key, Writes(pending.type));
+    if (InHistory(pending)) history_->End(pending.key, Writes(pending.type));
     return false;
   }
   run_->Note(absl::StrCat("client ", number(), " begins ", static_cast<int>(pending.type),
@@ -139,6 +140,9 @@ bool SimulatedClient::BeginPut(uint32_t key) {
   } else if (run_->OneIn(8)) {
     p.operation.kind = Kind::kCompareAndSet;
     put.only_if_absent = true;
+  } else if (run_->OneIn(8)) {
+    p.operation.kind = Kind::kReplace;
+    put.only_if_present = true;
   }
   if (run_->Below(100) < options_.ttl_percent) {
     put.ttl = std::chrono::milliseconds(run_->LogUniform(1, 2'000));
@@ -190,6 +194,30 @@ bool SimulatedClient::BeginUnlock(uint32_t key) {
   if (!Begin(std::move(p), UnlockRequest(lock))) return false;
   held_.erase(key);
   return true;
+}
+
+// Adds to the counter or to the growing value, or reads the value. A touch changes nothing of it.
+bool SimulatedClient::BeginTally() {
+  Tallies& tallies = history_->tallies();
+  const std::string_view value_key = Tallies::kValueKey;
+  Pending p{.tallied = true};
+  switch (run_->Below(5)) {
+    case 0:
+      p.type = OpType::kGet;
+      return Begin(std::move(p), KeyRequest(OpType::kGet, value_key));
+    case 1:
+      p.type = OpType::kGetAndTouch;
+      return Begin(std::move(p),
+                   TouchRequest(OpType::kGetAndTouch, value_key, std::chrono::milliseconds(0), {}));
+    case 2:
+      if (tallies.full()) return true;
+      p.type = OpType::kAppend;
+      p.value = tallies.NextPiece();
+      return Begin(std::move(p), AppendRequest(OpType::kAppend, value_key, {}, {}));
+    default:
+      p.type = OpType::kIncr;
+      return Begin(std::move(p), IncrRequest(Tallies::kCounterKey, 1, {}));
+  }
 }
 
 bool SimulatedClient::BeginOther() {

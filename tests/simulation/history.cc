@@ -94,6 +94,7 @@ void History::CheckAlive(uint32_t id, int64_t tick) {
 
 void History::AddRestart(int64_t from_tick, int64_t to_tick) {
   restarts_.push_back(from_tick);
+  tallies_.AddRestart(from_tick);
   for (uint32_t key = 0; key < checked_; ++key) {
     Add(key, {.kind = Kind::kClear, .invoke_ns = from_tick, .respond_ns = to_tick});
   }
@@ -129,7 +130,9 @@ std::vector<Operation> History::Prepared(uint32_t key) const {
       // The expiry of a write that nobody saw, and that may not have happened.
       op = {.kind = Kind::kDelete, .invoke_ns = op.invoke_ns, .outcome = Outcome::kUnknown};
     }
-    if (unknown || (op.kind != Kind::kPut && op.kind != Kind::kCompareAndSet)) continue;
+    const bool writes =
+        op.kind == Kind::kPut || op.kind == Kind::kCompareAndSet || op.kind == Kind::kReplace;
+    if (unknown || !writes) continue;
     const auto run_of = [this](int64_t tick) {
       return std::lower_bound(restarts_.begin(), restarts_.end(), tick) - restarts_.begin();
     };
@@ -159,6 +162,7 @@ void History::Check() {
     CheckOrder(key);
   }
   CheckLocks();
+  tallies_.Check();
 }
 
 void History::CheckOrder(uint32_t key) {

@@ -10,6 +10,7 @@
 
 #include "tests/linearizability/linearizability.h"
 #include "tests/simulation/run.h"
+#include "tests/simulation/tallies.h"
 
 namespace gannet::simulation {
 
@@ -20,7 +21,11 @@ using linearizability::Operation;
 class History {
  public:
   // The first `checked` of the keys are checked for linearizability.
-  History(Run* run, uint32_t checked, uint32_t keys) : run_(run), checked_(checked), keys_(keys) {}
+  History(Run* run, uint32_t checked, uint32_t keys)
+      : run_(run), checked_(checked), keys_(keys), tallies_(run) {}
+
+  // --- what would show that a write was done twice
+  Tallies& tallies() { return tallies_; }
 
   // --- values. Every write has its own id, from 1. The item's flags carry it.
   uint32_t NextWrite() { return ++writes_; }
@@ -108,6 +113,7 @@ class History {
   std::map<uint32_t, uint64_t> version_of_id_;
   std::map<uint32_t, int64_t> death_of_id_;
   std::vector<int64_t> restarts_;  // ticks
+  Tallies tallies_;
   std::vector<Acquisition> acquisitions_;
 };
 

@@ -75,7 +75,8 @@ std::string SimulatedClient::WithoutPort(std::string_view text) const {
 
 // A write that nobody waits for any more may have been applied, or may be applied later.
 void SimulatedClient::Abandon(const Pending& p) {
-  if (InHistory(p.type)) history_->End(p.key, Writes(p.type));
+  if (p.tallied && p.type == OpType::kIncr) history_->tallies().AddUncertain();
+  if (InHistory(p)) history_->End(p.key, Writes(p.type));
   if (!Writes(p.type)) return;
   Operation unknown = p.operation;
   unknown.outcome = linearizability::Outcome::kUnknown;
@@ -196,14 +197,15 @@ void SimulatedClient::Finish(size_t i, const Result& result) {
                           " ", result.info.flags, " ", result.info.value_bytes, ", lock word ",
                           result.lock_word));
   p.operation.respond_ns = run_->Tick();
-  if (InHistory(p.type)) history_->End(p.key, Writes(p.type));
+  if (InHistory(p)) history_->End(p.key, Writes(p.type));
   if (IsBug(result.outcome)) {
     run_->Fail(Check::kAnswers,
                absl::StrCat("client ", number(), "'s operation ", static_cast<int>(p.type),
                             " ended with outcome ", static_cast<int>(result.outcome)));
   }
   CheckPatience(p, result.outcome);
-  switch (p.type) {
+  if (p.tallied) OnTally(p, result);
+  switch (p.tallied ? OpType::kPing : p.type) {
     case OpType::kGet:
       OnRead(p, result);
       break;
@@ -253,9 +255,11 @@ void SimulatedClient::OnWrite(Pending& p, const Result& result) {
         op.outcome = linearizability::Outcome::kRefused;
       }
       break;
+    case Outcome::kNotFound:
     case Outcome::kExists:
     case Outcome::kVersionMismatch:
-      if (!compares) run_->Fail(Check::kAnswers, "a condition that nobody asked for");
+      if (!compares && op.kind != Kind::kReplace)
+        run_->Fail(Check::kAnswers, "a condition that nobody asked for");
       op.outcome = linearizability::Outcome::kRefused;
       known_.erase(p.key);
       break;
@@ -300,6 +304,23 @@ void SimulatedClient::OnLock(Pending& p, const Result& result) {
 
 void SimulatedClient::OnUnlock(Pending& p, const Result& result) {
   if (result.outcome == Outcome::kOk) history_->AddHeldUntil(p.acquisition, p.operation.invoke_ns);
+}
+
+void SimulatedClient::OnTally(Pending& p, const Result& result) {
+  const bool maybe =
+      result.outcome == Outcome::kUnknown || result.outcome == Outcome::kDeadlineExceeded;
+  Tallies& tallies = history_->tallies();
+  if (p.type == OpType::kIncr && maybe) tallies.AddUncertain();
+  if (result.outcome != Outcome::kOk) return;
+  const int64_t from = p.operation.invoke_ns;
+  const int64_t to = p.operation.respond_ns;
+  if (p.type == OpType::kIncr) {
+    tallies.AddCounted(static_cast<int64_t>(result.lock_word), result.info.version, from, to);
+  } else if (p.type == OpType::kAppend) {
+    tallies.AddAppended(p.value, from, to);
+  } else {
+    tallies.AddRead(result.found ? result.value : std::string_view(), from, to);
+  }
 }
 
 bool SimulatedClient::Holds(uint64_t word) const {

@@ -79,6 +79,7 @@ class SimulatedClient {
     uint64_t number = 0;         // among this client's writes
     size_t acquisition = 0;      // of an unlock, or a write under a lock
     bool under_lock = false;
+    bool tallied = false;     // an operation on a key of Tallies
     uint32_t connection = 0;  // at its begin; 0: none
     int64_t timeout_ns = 0;
     int64_t begun_ns = 0;
@@ -113,6 +114,7 @@ class SimulatedClient {
   void OnWrite(Pending& p, const Result& result);
   void OnLock(Pending& p, const Result& result);
   void OnUnlock(Pending& p, const Result& result);
+  void OnTally(Pending& p, const Result& result);
   void Abandon(const Pending& p);
   void AddExpiry(const Pending& p);
   void CheckPatience(const Pending& p, Outcome outcome);
@@ -127,11 +129,13 @@ class SimulatedClient {
   bool BeginLockOp(uint32_t key);
   bool BeginUnlock(uint32_t key);
   bool BeginOther();
+  bool BeginTally();
   bool Begin(Pending p, absl::StatusOr<OpRequest> request);
   static bool Writes(OpType type) { return type == OpType::kPut || type == OpType::kDelete; }
-  // Returns true if such an operation is recorded in the history of its key.
-  static bool InHistory(OpType type) {
-    return Writes(type) || type == OpType::kGet || type == OpType::kLockAndGet;
+  // Returns true if the operation is recorded in the history of its key.
+  static bool InHistory(const Pending& p) {
+    return !p.tallied &&
+           (Writes(p.type) || p.type == OpType::kGet || p.type == OpType::kLockAndGet);
   }
   int64_t Timeout(bool patient);
   uint32_t ValueBytes();

@@ -27,12 +27,13 @@ struct Spec {
   const char* options;  // the names of its options, each between blanks
 };
 
-constexpr std::array<Spec, 13> kSpecs = {{
-    {Verb::kPut, "put", "KEY VALUE [--ttl=TIME] [--flags=N] [--if_absent] [--if_version=N]",
+constexpr std::array<Spec, 21> kSpecs = {{
+    {Verb::kPut, "put",
+     "KEY VALUE [--ttl=TIME] [--flags=N] [--if_absent] [--if_present] [--if_version=N]",
      "store a value; prints its version",
      "If VALUE is -, the value is read from stdin. TIME: 10 or 10s, 500ms, 5m, 2h, 7d.\n"
-     "Exit code 1: the key exists already, or has another version.\n",
-     2, 2, " ttl flags if_absent if_version "},
+     "Exit code 1: the key exists already, does not exist, or has another version.\n",
+     2, 2, " ttl flags if_absent if_present if_version "},
     {Verb::kGet, "get", "KEY [--meta]", "print a value",
      "--meta prints the version, flags, expiry and size instead. Exit code 1: not found.\n", 1, 1,
      " meta "},
@@ -47,6 +48,36 @@ constexpr std::array<Spec, 13> kSpecs = {{
      "If this prompt or script took the key's lock and has lost it, the write is refused.\n"
      "Exit code 1: the key has another version.\n",
      3, 3, " ttl flags "},
+    {Verb::kMultiPut, "mput", "KEY VALUE...", "store several values in one call",
+     "The words are keys and values in turn. Prints the versions, one per line.\n", 2, kAnyNumber,
+     " ttl flags "},
+    {Verb::kAppend, "append", "KEY VALUE [--ttl=TIME] [--flags=N] [--if_present] [--if_version=N]",
+     "add to the end of a value; prints the new version",
+     "If there is no such key, it is made, with --ttl and --flags. Exit code 1: --if_present, and\n"
+     "the key does not exist; or it has another version.\n",
+     2, 2, " ttl flags if_present if_version "},
+    {Verb::kPrepend, "prepend",
+     "KEY VALUE [--ttl=TIME] [--flags=N] [--if_present] [--if_version=N]",
+     "add to the beginning of a value; prints the new version", "As append.\n", 2, 2,
+     " ttl flags if_present if_version "},
+    {Verb::kIncr, "incr",
+     "KEY [NUMBER] [--initial=N] [--ttl=TIME] [--flags=N] [--if_present] [--if_version=N]",
+     "add 1, or NUMBER, to a counter; prints the new number",
+     "A counter is a decimal number of 64 bits. If there is no such key, it is made, with --ttl "
+     "and\n"
+     "--flags, and counts from --initial (0). Exit code 1: --if_present, and the key does not\n"
+     "exist; or it has another version. 3: the value is no number, or the new one does not fit.\n",
+     1, 2, " initial ttl flags if_present if_version "},
+    {Verb::kDecr, "decr",
+     "KEY [NUMBER] [--initial=N] [--ttl=TIME] [--flags=N] [--if_present] [--if_version=N]",
+     "subtract 1, or NUMBER, from a counter; prints the new number", "As incr.\n", 1, 2,
+     " initial ttl flags if_present if_version "},
+    {Verb::kTouch, "touch", "KEY TIME", "give a key a new time to live (0: for ever)",
+     "TIME: 10 or 10s, 500ms, 5m, 2h, 7d. Exit code 1: not found.\n", 2, 2, " "},
+    {Verb::kGetAndTouch, "gat", "KEY TIME [--meta]", "touch a key, then print its value",
+     "Exit code 1: not found.\n", 2, 2, " meta "},
+    {Verb::kFlush, "flush", "[--yes]", "remove everything from all servers; prints how many items",
+     "Asks first, on a terminal. Elsewhere it needs --yes.\n", 0, 0, " yes "},
     {Verb::kLock, "lock", "KEY [--wait=TIME] [--lease=TIME] -- COMMAND...",
      "hold a lock while a command runs; exits with the command's code",
      "Without COMMAND, at the prompt and in scripts, holds the lock until unlock or the end.\n"
@@ -132,6 +163,9 @@ absl::Status ApplyOption(const Spec& spec, const Option& option, Command* comman
   if (name == "flags") return ApplyNumber(option, &command->flags);
   if (name == "if_version") return ApplyNumber(option, &command->if_version.emplace());
   if (name == "if_absent") return ApplySwitch(option, &command->if_absent);
+  if (name == "if_present") return ApplySwitch(option, &command->if_present);
+  if (name == "initial") return ApplyNumber(option, &command->initial);
+  if (name == "yes") return ApplySwitch(option, &command->yes);
   return ApplySwitch(option, &command->meta);
 }
 
@@ -170,8 +204,30 @@ absl::Status TakeWords(const Spec& spec, const std::vector<Word>& words, Command
       if (!words.empty()) command->topic = words[0].text;
       return absl::OkStatus();
     case Verb::kPut:
+    case Verb::kAppend:
+    case Verb::kPrepend:
       TakeValue(words[1], command);
       break;
+    case Verb::kMultiPut:
+      if (words.size() % 2 != 0) return UsageError(spec, "a VALUE is missing");
+      for (size_t i = 0; i < words.size(); i += 2) {
+        command->keys.push_back(words[i].text);
+        command->values.push_back(words[i + 1].text);
+      }
+      return absl::OkStatus();
+    case Verb::kIncr:
+    case Verb::kDecr:
+      if (words.size() > 1 && !ParseNumber(words[1].text, &command->number)) {
+        return UsageError(spec, "NUMBER is a number of 64 bits");
+      }
+      break;
+    case Verb::kTouch:
+    case Verb::kGetAndTouch: {
+      auto ttl = ParseDuration(words[1].text);
+      if (!ttl.ok()) return UsageError(spec, std::string(ttl.status().message()));
+      command->ttl = *ttl;
+      break;
+    }
     case Verb::kCompareAndSet:
       if (!ParseNumber(words[1].text, &command->if_version.emplace())) {
         return UsageError(spec, "VERSION is a number");
@@ -234,6 +290,9 @@ absl::StatusOr<Command> ParseCommand(std::span<const std::string> words) {
   }
   if (*verb == Verb::kLock && literal && command.child.empty()) {
     return UsageError(spec, "no command behind the --");
+  }
+  if (command.if_absent && command.if_present) {
+    return UsageError(spec, "--if_absent and --if_present exclude each other");
   }
   if (command.if_absent && command.if_version) {
     return UsageError(spec, "--if_absent and --if_version exclude each other");

@@ -19,6 +19,14 @@ enum class Verb : uint8_t {
   kMultiGet,
   kDelete,
   kCompareAndSet,
+  kMultiPut,
+  kAppend,
+  kPrepend,
+  kIncr,
+  kDecr,
+  kTouch,
+  kGetAndTouch,
+  kFlush,
   kLock,
   kUnlock,
   kLocks,
@@ -33,11 +41,16 @@ enum class Verb : uint8_t {
 // use keep their defaults.
 struct Command {
   Verb verb = Verb::kHelp;
-  std::vector<std::string> keys;  // mget: any number; others: one if the verb takes a key
+  std::vector<std::string> keys;  // mget, mput: any number; others: one if the verb takes a key
   std::string value;
-  bool value_from_stdin = false;  // the value was given as "-"
-  bool meta = false;              // get: show the item's metadata, not its value
+  std::vector<std::string> values;  // mput: one for each key
+  int64_t number = 1;               // incr, decr
+  int64_t initial = 0;              // incr, decr: what an absent key counts from
+  bool value_from_stdin = false;    // the value was given as "-"
+  bool meta = false;                // get: show the item's metadata, not its value
   bool if_absent = false;
+  bool if_present = false;
+  bool yes = false;                    // flush: do not ask
   std::optional<uint64_t> if_version;  // 0 = absent
   uint32_t flags = 0;
   std::chrono::milliseconds ttl{0};                // 0 = for ever

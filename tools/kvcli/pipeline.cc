@@ -22,6 +22,8 @@ std::string_view AnswerText(const Completion& answer, Verb verb) {
   switch (answer.code) {
     case absl::StatusCode::kAlreadyExists:
       return "the key is there";
+    case absl::StatusCode::kNotFound:
+      return "the key is not there";
     case absl::StatusCode::kFailedPrecondition:
       return "the version is another";
     case absl::StatusCode::kUnavailable:
@@ -98,6 +100,7 @@ absl::Status Pipeline::Start(Entry& entry) {
                          {.flags = command.flags,
                           .ttl = command.ttl,
                           .only_if_absent = command.if_absent,
+                          .only_if_present = command.if_present,
                           .only_if_version = command.if_version},
                          number);
   }

@@ -64,6 +64,26 @@ int Shell::Execute(const Command& command) {
     case Verb::kDelete:
       code = Delete(command);
       break;
+    case Verb::kMultiPut:
+      code = MultiPut(command);
+      break;
+    case Verb::kAppend:
+    case Verb::kPrepend:
+      code = Append(command);
+      break;
+    case Verb::kIncr:
+    case Verb::kDecr:
+      code = Count(command);
+      break;
+    case Verb::kTouch:
+      code = Touch(command);
+      break;
+    case Verb::kGetAndTouch:
+      code = ShowGet(command, client_.GetAndTouch(command.keys[0], command.ttl));
+      break;
+    case Verb::kFlush:
+      code = Flush(command);
+      break;
     case Verb::kLock:
       code = LockKey(command);
       break;
@@ -141,6 +161,7 @@ int Shell::Put(const Command& command) {
   PutOptions options{.flags = command.flags,
                      .ttl = command.ttl,
                      .only_if_absent = command.if_absent,
+                     .only_if_present = command.if_present,
                      .only_if_version = command.if_version};
   const auto held = locks_.find(key);
   if (command.verb == Verb::kCompareAndSet && held != locks_.end()) options.lock = &held->second;
@@ -150,7 +171,7 @@ int Shell::Put(const Command& command) {
 
 int Shell::ShowPut(const Command& command, const absl::StatusOr<uint64_t>& version) {
   const absl::StatusCode code = version.status().code();
-  if (code == absl::StatusCode::kAlreadyExists ||
+  if (code == absl::StatusCode::kAlreadyExists || code == absl::StatusCode::kNotFound ||
       (code == absl::StatusCode::kFailedPrecondition && command.if_version)) {
     return ReportRefused(version.status());
   }

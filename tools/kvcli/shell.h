@@ -61,6 +61,11 @@ class Shell {
   int Get(const Command& command);
   int MultiGet(const Command& command);
   int Delete(const Command& command);
+  int MultiPut(const Command& command);
+  int Append(const Command& command);
+  int Count(const Command& command);
+  int Touch(const Command& command);
+  int Flush(const Command& command);
   int LockKey(const Command& command);
   int HoldWhileRunning(const Command& command, const Lock& lock);
   int Unlock(const Command& command);

@@ -12,6 +12,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "tools/kvload/operation.h"
 
 namespace gannet::kvload {
 
@@ -31,6 +33,19 @@ class Backend {
   // the operation was not started.
   virtual absl::Status Get(std::string_view key, std::span<std::byte> out, uint64_t user_data) = 0;
   virtual absl::Status Put(std::string_view key, std::string_view value, uint64_t user_data) = 0;
+  // An operation of another kind than those above. Its completion says AlreadyExists, NotFound,
+  // FailedPrecondition or OutOfRange if the store refused it, and `found` if the key was there.
+  struct Change {
+    OpKind kind;
+    std::string_view key;
+    std::string_view value;    // to be put, or to be added
+    uint64_t version = 0;      // cas
+    std::span<std::byte> out;  // gat
+  };
+  virtual absl::Status StartChange(const Change& change, uint64_t /*user_data*/) {
+    return absl::UnimplementedError(absl::StrCat(
+        "this store has no ", std::string(kOpNames[static_cast<size_t>(change.kind)])));
+  }
   virtual absl::Status RawRead(std::span<std::byte> /*out*/, uint64_t /*user_data*/) {
     return absl::UnimplementedError("no bare READs");
   }

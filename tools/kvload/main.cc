@@ -26,6 +26,7 @@
 #include "tools/build_stamp/build_stamp.h"
 #include "tools/kvload/gannet_store.h"
 #include "tools/kvload/memcached_store.h"
+#include "tools/kvload/named_mix.h"
 #include "tools/kvload/options.h"
 #include "tools/kvload/redis_store.h"
 #include "tools/kvload/report.h"
@@ -44,6 +45,17 @@ DEFINE_string(
     "YCSB core workload: a (50 % updates), b (5 % updates), c (reads only), d (5 % "
     "inserts, reads of the latest), f (50 % read-modify-write), w (PUTs); or raw_read, bare READs "
     "of --value_size bytes");
+DEFINE_string(mix, "",
+              "shares of operations, instead of a --workload: get, gets, put, set, rmw, cas, add, "
+              "replace, delete, incr, decr, append, prepend, touch, gat; for example "
+              "get:0.91,add:0.04,gets:0.02,cas:0.03; counters and growing values have keys of "
+              "their own");
+DEFINE_uint64(ttl_ms, 0, "time to live of everything that is written; 0: for ever");
+DEFINE_uint32(
+    cluster, 0,
+    "take --mix, --key_size, --value_size and --ttl_ms, as far as they are not given, "
+    "from this cluster of Twitter's caches (twitter/cache-trace, stat/2020Mar.md): 2, 11, "
+    "14, 16, 18, 22, 23, 29, 31, 37, 50, 52 or 53; 0: none");
 DEFINE_string(distribution, "",
               "how keys are chosen: zipfian (0.99, scrambled), uniform or latest; empty: as the "
               "workload says");
@@ -135,6 +147,20 @@ absl::Status CheckFlagsGiven(BackendKind backend) {
   return RefuseGiven({"raw_span", "raw_items"}, "without --workload=raw_read");
 }
 
+// Takes from the cluster what the command line does not give.
+absl::Status ApplyCluster(Options& options) {
+  if (FLAGS_cluster == 0) return absl::OkStatus();
+  GANNET_ASSIGN_OR_RETURN(const Cluster cluster, ClusterOf(FLAGS_cluster));
+  const auto given = [](const char* flag) {
+    return !gflags::GetCommandLineFlagInfoOrDie(flag).is_default;
+  };
+  if (!given("mix")) options.mix = cluster.mix;
+  if (!given("key_size")) options.sizes.key_bytes = cluster.sizes.key_bytes;
+  if (!given("value_size")) options.sizes.value_bytes = cluster.sizes.value_bytes;
+  if (!given("ttl_ms")) options.ttl = cluster.ttl;
+  return absl::OkStatus();
+}
+
 std::string DefaultOf(BackendKind backend) {
   const char* named = std::getenv("GANNET_SERVER");
   const bool given = backend == BackendKind::kGannet && named != nullptr && *named != '\0';
@@ -164,6 +190,9 @@ absl::StatusOr<Options> OptionsFromFlags() {
   options.depth = FLAGS_depth;
   options.connections = FLAGS_connections;
   options.sizes = {FLAGS_key_size, FLAGS_value_size};
+  options.mix = FLAGS_mix;
+  options.ttl = std::chrono::milliseconds(FLAGS_ttl_ms);
+  GANNET_RETURN_IF_ERROR(ApplyCluster(options));
   options.location_cache_bytes = FLAGS_location_cache;
   options.seed = FLAGS_seed;
   options.target_ops = FLAGS_target_ops;

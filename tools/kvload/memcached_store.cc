@@ -42,7 +42,10 @@ absl::StatusOr<Connection> ConnectTo(const Options& options) {
 
 class MemcachedBackend : public Backend {
  public:
-  explicit MemcachedBackend(Connection connection) : connection_(std::move(connection)) {
+  // Lives are whole seconds there, and numbers above 30 days are points in time.
+  MemcachedBackend(Connection connection, std::chrono::milliseconds ttl)
+      : connection_(std::move(connection)),
+        ttl_s_(std::min<time_t>(std::chrono::ceil<std::chrono::seconds>(ttl).count(), kTtlMax)) {
     memcached_behavior_set(connection_.get(), MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 1);
     memcached_behavior_set(connection_.get(), MEMCACHED_BEHAVIOR_NOREPLY, 1);
     memcached_result_create(connection_.get(), &result_);
@@ -55,8 +58,8 @@ class MemcachedBackend : public Backend {
   }
 
   absl::Status Put(std::string_view key, std::string_view value, uint64_t user_data) override {
-    const memcached_return_t code =
-        memcached_set(connection_.get(), key.data(), key.size(), value.data(), value.size(), 0, 0);
+    const memcached_return_t code = memcached_set(connection_.get(), key.data(), key.size(),
+                                                  value.data(), value.size(), ttl_s_, 0);
     if (code != MEMCACHED_SUCCESS && code != MEMCACHED_BUFFERED) {
       return absl::UnavailableError(memcached_strerror(connection_.get(), code));
     }
@@ -139,7 +142,10 @@ class MemcachedBackend : public Backend {
                                        : absl::StatusCode::kUnavailable;
   }
 
+  static constexpr time_t kTtlMax = 30 * 86400;
+
   const Connection connection_;
+  const time_t ttl_s_;
   memcached_result_st result_;
   std::vector<PendingGet> gets_;
   std::vector<uint64_t> puts_;
@@ -157,7 +163,7 @@ class MemcachedStore : public Store {
 
   absl::StatusOr<std::unique_ptr<Backend>> Connect(uint32_t) override {
     GANNET_ASSIGN_OR_RETURN(Connection connection, ConnectTo(options_));
-    return std::make_unique<MemcachedBackend>(std::move(connection));
+    return std::make_unique<MemcachedBackend>(std::move(connection), options_.ttl);
   }
 
   absl::StatusOr<ServerTotals> Totals() override {

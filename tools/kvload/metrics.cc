@@ -54,6 +54,16 @@ void Metrics::Merge(const Metrics& other) {
   dead_ns = std::max(dead_ns, other.dead_ns);
 }
 
+double Metrics::HitRatio() const {
+  uint64_t gets = 0;
+  uint64_t misses = 0;
+  for (const OpKind kind : {OpKind::kGet, OpKind::kGetAndTouch}) {
+    gets += of(kind).latency_ns.count();
+    misses += of(kind).not_found;
+  }
+  return gets == 0 ? 0 : 1 - static_cast<double>(misses) / static_cast<double>(gets);
+}
+
 uint64_t Metrics::answered() const {
   uint64_t sum = 0;
   for (const OpSums& op : ops) sum += op.latency_ns.count();

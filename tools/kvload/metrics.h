@@ -64,6 +64,8 @@ struct Metrics {
   void AddWrong(std::string_view key, std::string_view what);
   void Merge(const Metrics& other);
   uint64_t answered() const;
+  // Returns the share of GETs, with and without a touch, that found their key. 0 without GETs.
+  double HitRatio() const;
   uint64_t errors() const;
 };
 

@@ -10,11 +10,29 @@
 namespace gannet::kvload {
 
 // The kinds of operations that a load run counts separately. An insert is a PUT of a new record. An
-// rmw is a GET and then a PUT.
-enum class OpKind : uint8_t { kGet, kPut, kInsert, kRmw, kRawRead };
-inline constexpr size_t kOpKinds = 5;
-inline constexpr std::array<std::string_view, kOpKinds> kOpNames = {"get", "put", "insert", "rmw",
-                                                                    "raw_read"};
+// rmw is a GET and then a PUT, and a cas the same with a PUT that is refused if the version
+// changed.
+enum class OpKind : uint8_t {
+  kGet,
+  kPut,
+  kInsert,
+  kRmw,
+  kRawRead,
+  kCas,
+  kAdd,
+  kReplace,
+  kDelete,
+  kIncr,
+  kDecr,
+  kAppend,
+  kPrepend,
+  kTouch,
+  kGetAndTouch,
+};
+inline constexpr size_t kOpKinds = 15;
+inline constexpr std::array<std::string_view, kOpKinds> kOpNames = {
+    "get",    "put",  "insert", "rmw",    "raw_read", "cas",   "add", "replace",
+    "delete", "incr", "decr",   "append", "prepend",  "touch", "gat"};
 
 struct Operation {
   OpKind kind = OpKind::kGet;

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "tools/kvload/named_mix.h"
 #include "tools/kvload/value.h"
 
 namespace gannet::kvload {
@@ -32,9 +33,12 @@ absl::Status CheckSizes(const Options& options) {
 
 // Every record that the run may insert must have a key of its own.
 absl::Status CheckKeySpace(const Options& options) {
-  const uint64_t records = options.records + options.operations;
+  // Counters and growing values have keys of each thread, behind a letter.
+  const bool own_keys = !options.mix.empty() && ParseMix(options.mix)->HasOwnKeys();
+  const uint64_t records = !options.mix.empty() ? options.records * (own_keys ? options.threads : 1)
+                                                : options.records + options.operations;
   uint64_t keys = 1;
-  for (uint32_t i = 0; i < options.sizes.key_bytes && keys < records; ++i) {
+  for (uint32_t i = own_keys ? 1 : 0; i < options.sizes.key_bytes && keys < records; ++i) {
     if (keys > std::numeric_limits<uint64_t>::max() / 10) return absl::OkStatus();
     keys *= 10;
   }
@@ -53,6 +57,31 @@ absl::Status CheckStride(const Options& options) {
   if (options.trace_file.empty() && (!mix.ok() || mix->insert == 0)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       "--stride cannot be used with a trace, or with a workload that inserts");
+}
+
+// Redis knows neither versions nor prepend. The library for memcached is used for GETs and SETs
+// only.
+bool HasOperation(BackendKind backend, OpKind kind) {
+  if (backend == BackendKind::kGannet) return true;
+  if (kind == OpKind::kGet || kind == OpKind::kPut || kind == OpKind::kRmw) return true;
+  return backend == BackendKind::kRedis && kind != OpKind::kCas && kind != OpKind::kPrepend;
+}
+
+absl::Status CheckMix(const Options& options) {
+  if (options.ttl.count() < 0) return absl::InvalidArgumentError("--ttl_ms is negative");
+  if (options.mix.empty()) return absl::OkStatus();
+  if (IsRawRead(options) || !options.trace_file.empty() || options.stride != 1) {
+    return absl::InvalidArgumentError(
+        "--mix cannot be used with --workload=raw_read, --trace or --stride");
+  }
+  GANNET_ASSIGN_OR_RETURN(const NamedMix mix, ParseMix(options.mix));
+  for (const NamedMix::Part& part : mix.parts) {
+    if (HasOperation(options.backend, part.kind)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--mix: --backend=", std::string(NameOf(options.backend)), " has no ",
+                     std::string(kOpNames[static_cast<size_t>(part.kind)]), " here"));
+  }
+  return absl::OkStatus();
 }
 
 // Other stores than Gannet have no memory to READ, and no client for several servers.
@@ -135,6 +164,7 @@ absl::Status Validate(const Options& options) {
   if (options.servers.empty()) return absl::InvalidArgumentError("--server is empty");
   GANNET_RETURN_IF_ERROR(CheckBackend(options));
   GANNET_RETURN_IF_ERROR(CheckStride(options));
+  GANNET_RETURN_IF_ERROR(CheckMix(options));
   GANNET_RETURN_IF_ERROR(CheckSizes(options));
   return CheckKeySpace(options);
 }

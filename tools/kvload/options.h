@@ -35,6 +35,7 @@ absl::StatusOr<Wait> WaitOf(std::string_view name);
 
 inline constexpr char kRawReadWorkload[] = "raw_read";
 inline constexpr char kTraceWorkload[] = "trace";
+inline constexpr char kMixWorkload[] = "mix";  // in the report
 
 // What to run. Has one field for each flag of the program. The flags' help says more about each.
 struct Options {
@@ -53,6 +54,8 @@ struct Options {
   uint32_t depth = 16;
   uint32_t connections = 1;  // per thread; only for Redis
   Sizes sizes;
+  std::string mix;                   // named operations, instead of a workload's
+  std::chrono::milliseconds ttl{0};  // of everything that is written; 0: for ever
   uint64_t location_cache_bytes = 1 << 20;
   uint64_t seed = 1;
   uint64_t target_ops = 0;  // operations a second, of all threads together; 0: as many as possible

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <deque>
+#include <initializer_list>
 #include <utility>
 #include <vector>
 
@@ -57,10 +58,18 @@ class Lane {
     return Append(words, sizes, 2, {user_data, OpType::kGet, out});
   }
 
-  absl::Status Put(std::string_view key, std::string_view value, uint64_t user_data) {
-    const char* words[] = {"SET", key.data(), value.data()};
-    const size_t sizes[] = {3, key.size(), value.size()};
-    return Append(words, sizes, 3, {user_data, OpType::kPut, {}});
+  // A command of any words. `type` says how its answer is to be read.
+  absl::Status Send(std::initializer_list<std::string_view> command, OpType type,
+                    std::span<std::byte> out, uint64_t user_data) {
+    const char* words[kWordsMax];
+    size_t sizes[kWordsMax];
+    size_t count = 0;
+    for (const std::string_view word : command) {
+      if (word.data() == nullptr) continue;
+      words[count] = word.data();
+      sizes[count++] = word.size();
+    }
+    return Append(words, sizes, static_cast<int>(count), {user_data, type, out});
   }
 
   // Writes and reads as much as the socket allows now. A failure stays in connection_->err.
@@ -89,6 +98,8 @@ class Lane {
   }
 
  private:
+  static constexpr size_t kWordsMax = 8;
+
   struct Pending {
     uint64_t user_data;
     OpType type;
@@ -125,6 +136,12 @@ class Lane {
       done.info.value_bytes = static_cast<uint32_t>(reply.len);
       std::copy_n(reply.str, std::min<size_t>(reply.len, pending.out.size()),
                   reinterpret_cast<char*>(pending.out.data()));
+    } else if (pending.type == OpType::kIncr) {
+      done.lock_word = static_cast<uint64_t>(reply.integer);
+    } else if (pending.type == OpType::kPut && reply.type == REDIS_REPLY_NIL) {
+      done.code = absl::StatusCode::kNotFound;  // SET with a condition that failed
+    } else {
+      done.found = reply.integer > 0;
     }
     return done;
   }
@@ -149,8 +166,9 @@ class Lane {
 // operation's slot chooses its lane, which keeps the lanes equally full.
 class RedisBackend : public Backend {
  public:
-  RedisBackend(std::vector<Connection> connections, std::chrono::milliseconds deadline)
-      : deadline_ns_(deadline.count() * kNsPerMs) {
+  RedisBackend(std::vector<Connection> connections, const Options& options)
+      : deadline_ns_(options.deadline.count() * kNsPerMs),
+        ttl_ms_(options.ttl.count() > 0 ? absl::StrCat(options.ttl.count()) : "") {
     lanes_.reserve(connections.size());
     for (Connection& connection : connections) lanes_.emplace_back(std::move(connection));
     awaited_.resize(lanes_.size());
@@ -161,7 +179,36 @@ class RedisBackend : public Backend {
   }
 
   absl::Status Put(std::string_view key, std::string_view value, uint64_t user_data) override {
-    return LaneOf(user_data).Put(key, value, user_data);
+    return Set(key, value, {}, user_data);
+  }
+
+  absl::Status StartChange(const Change& change, uint64_t user_data) override {
+    Lane& lane = LaneOf(user_data);
+    const auto send = [&](std::initializer_list<std::string_view> command, OpType type) {
+      return lane.Send(command, type, change.out, user_data);
+    };
+    switch (change.kind) {
+      case OpKind::kAdd:
+        return Set(change.key, change.value, "NX", user_data);
+      case OpKind::kReplace:
+        return Set(change.key, change.value, "XX", user_data);
+      case OpKind::kDelete:
+        return send({"DEL", change.key}, OpType::kDelete);
+      case OpKind::kIncr:
+        return send({"INCR", change.key}, OpType::kIncr);
+      case OpKind::kDecr:
+        return send({"DECR", change.key}, OpType::kIncr);
+      case OpKind::kAppend:
+        return send({"APPEND", change.key, change.value}, OpType::kAppend);
+      case OpKind::kTouch:
+        if (ttl_ms_.empty()) return send({"PERSIST", change.key}, OpType::kTouch);
+        return send({"PEXPIRE", change.key, ttl_ms_}, OpType::kTouch);
+      case OpKind::kGetAndTouch:
+        if (ttl_ms_.empty()) return send({"GETEX", change.key, "PERSIST"}, OpType::kGet);
+        return send({"GETEX", change.key, "PX", ttl_ms_}, OpType::kGet);
+      default:
+        return Backend::StartChange(change, user_data);
+    }
   }
 
   size_t Poll(std::span<Completion> out) override { return Wait(out, 0); }
@@ -183,6 +230,14 @@ class RedisBackend : public Backend {
   }
 
  private:
+  // `condition` is NX, XX or none.
+  absl::Status Set(std::string_view key, std::string_view value, std::string_view condition,
+                   uint64_t user_data) {
+    const std::string_view px = ttl_ms_.empty() ? std::string_view() : "PX";
+    const std::string_view ttl = ttl_ms_.empty() ? std::string_view() : ttl_ms_;
+    return LaneOf(user_data).Send({"SET", key, value, px, ttl, condition}, OpType::kPut, {},
+                                  user_data);
+  }
   Lane& LaneOf(uint64_t user_data) { return lanes_[user_data % lanes_.size()]; }
 
   size_t PollLanes(std::span<Completion> out) {
@@ -211,7 +266,8 @@ class RedisBackend : public Backend {
   std::vector<Lane> lanes_;
   std::vector<pollfd> awaited_;
   const int64_t deadline_ns_;
-  int64_t progress_ns_ = 0;  // when the current wait for an answer began; 0: it does not wait
+  const std::string ttl_ms_;  // empty: items live for ever
+  int64_t progress_ns_ = 0;   // when the current wait for an answer began; 0: it does not wait
 };
 
 // Returns the number after "NAME:" in the answer of INFO, or 0 if there is none.
@@ -235,7 +291,7 @@ class RedisStore : public Store {
       GANNET_ASSIGN_OR_RETURN(Connection connection, ConnectTo(options_));
       connections.push_back(std::move(connection));
     }
-    return std::make_unique<RedisBackend>(std::move(connections), options_.deadline);
+    return std::make_unique<RedisBackend>(std::move(connections), options_);
   }
 
   absl::StatusOr<ServerTotals> Totals() override {

@@ -102,6 +102,7 @@ Json OptionsJson(const Report& report) {
                                  ? Json(options.location_cache_bytes)
                                  : Json(nullptr)},
           {"stride", options.stride},
+          {"ttl_ms", options.ttl.count()},
           {"warm_up", options.warm_up},
           {"target_ops", options.target_ops},
           {"verify", options.verify},
@@ -119,6 +120,7 @@ std::string ToJson(const Report& report) {
   json["dead_seconds"] = measured.dead_seconds;
   json["operations"] = measured.metrics.answered();
   json["ops_per_second"] = PerSecond(measured);
+  json["hit_ratio"] = measured.metrics.HitRatio();
   json["index_fill"] = IndexFill(measured.after);
   json["server_rpcs"] = measured.after.rpcs - measured.before.rpcs;
   json["server_cpu_us"] = measured.after.cpu_us - measured.before.cpu_us;

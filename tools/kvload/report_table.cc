@@ -106,6 +106,7 @@ std::string ToTable(const Report& report) {
   absl::StrAppend(&out, "\n");
   if (report.load) AppendPhase("load", *report.load, out);
   AppendPhase("measured", measured, out);
+  absl::StrAppendFormat(&out, "hits      %.4f of the gets\n", measured.metrics.HitRatio());
   AppendCosts(measured, out);
   absl::StrAppendFormat(&out, "\n%-14s %10s %9s %7s %9s %9s %9s %10s\n", "latency", "count",
                         "not found", "errors", "p50 us", "p99 us", "p99.9 us", "max us");

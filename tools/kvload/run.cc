@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "common/base/status_macros.h"
+#include "tools/kvload/named_mix.h"
 #include "tools/kvload/sources.h"
 #include "tools/kvload/trace.h"
 #include "tools/kvload/value.h"
@@ -62,7 +63,8 @@ absl::StatusOr<PhaseResult> RunYcsb(const Options& options, const Mix& mix, bool
   plan.start_at = options.start_at;
   plan.target_ops = options.target_ops;
   // A server that was restarted during the run has lost the records, so misses are honest then.
-  plan.worker.misses_are_wrong = loaded && !options.allow_misses && !options.waits_for_server;
+  plan.worker.misses_are_wrong =
+      loaded && !options.allow_misses && !options.waits_for_server && options.ttl.count() == 0;
   if (options.warm_up) {
     plan.warm_up = [&options](uint32_t thread) {
       const Share share = ShareOf(RecordsUsed(options), thread, options.threads);
@@ -78,10 +80,44 @@ absl::StatusOr<PhaseResult> RunYcsb(const Options& options, const Mix& mix, bool
   return RunPhase(plan, environment);
 }
 
+absl::StatusOr<PhaseResult> RunMix(const Options& options, Distribution distribution, bool loaded,
+                                   const Environment& environment) {
+  GANNET_ASSIGN_OR_RETURN(const NamedMix mix, ParseMix(options.mix));
+  PhasePlan plan = PlanOf(options, kMixWorkload, options.operations);
+  plan.seconds = options.seconds;
+  plan.start_at = options.start_at;
+  plan.target_ops = options.target_ops;
+  const bool lossy = options.allow_misses || options.waits_for_server || options.ttl.count() > 0;
+  plan.worker.misses_are_wrong = loaded && !lossy && !mix.Removes();
+  plan.worker.counters_may_vanish = lossy;
+  if (options.warm_up) {
+    plan.warm_up = [&options](uint32_t thread) {
+      const Share share = ShareOf(options.records, thread, options.threads);
+      return std::make_unique<LoadSource>(share.first, share.end, options.sizes, OpKind::kGet);
+    };
+  }
+  plan.source = [&](uint32_t thread) {
+    return std::make_unique<MixSource>(
+        mix, MixSource::Options{
+                 .operations = ShareOf(options.operations, thread, options.threads).size(),
+                 .records = options.records,
+                 .sizes = options.sizes,
+                 .distribution = distribution,
+                 .seed = options.seed + thread,
+                 .thread = thread,
+                 .threads = options.threads});
+  };
+  return RunPhase(plan, environment);
+}
+
 absl::StatusOr<Report> RunWorkload(const Options& options, const Environment& environment) {
-  GANNET_ASSIGN_OR_RETURN(Mix mix, MixOf(options.workload));
+  Mix mix;
+  if (options.mix.empty()) {
+    GANNET_ASSIGN_OR_RETURN(mix, MixOf(options.workload));
+  }
   if (options.distribution) mix.distribution = *options.distribution;
-  Report report{.options = options, .workload = options.workload};
+  Report report{.options = options,
+                .workload = options.mix.empty() ? options.workload : options.mix};
   report.distribution = NameOf(mix.distribution);
   if (options.phase != Phase::kRun) {
     GANNET_ASSIGN_OR_RETURN(report.measured, RunLoadPhase(options, environment));
@@ -89,6 +125,11 @@ absl::StatusOr<Report> RunWorkload(const Options& options, const Environment& en
     report.load = std::move(report.measured);
   }
   const bool loaded = report.load && report.load->metrics.errors() == 0;
+  if (!options.mix.empty()) {
+    GANNET_ASSIGN_OR_RETURN(report.measured,
+                            RunMix(options, mix.distribution, loaded, environment));
+    return report;
+  }
   GANNET_ASSIGN_OR_RETURN(report.measured, RunYcsb(options, mix, loaded, environment));
   return report;
 }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/align.h"
+#include "tools/kvload/named_mix.h"
 
 namespace gannet::kvload {
 namespace {
@@ -15,6 +16,33 @@ constexpr size_t kCompletionsPerPollMax = 64;
 // The thread's number is in the upper bits, so the sequences of two threads never overlap.
 constexpr int kThreadShift = 48;
 constexpr uint64_t kBufferAlignment = 64;
+
+bool ReadsFirst(OpKind kind) {
+  return kind == OpKind::kGet || kind == OpKind::kRmw || kind == OpKind::kRawRead ||
+         kind == OpKind::kCas;
+}
+
+// Returns whether such an answer says that the store refused the operation, as it should.
+bool IsRefusal(OpKind kind, absl::StatusCode code) {
+  switch (kind) {
+    case OpKind::kCas:
+      return code == absl::StatusCode::kFailedPrecondition;
+    case OpKind::kAdd:  // Redis answers NotFound
+      return code == absl::StatusCode::kAlreadyExists || code == absl::StatusCode::kNotFound;
+    case OpKind::kReplace:
+      return code == absl::StatusCode::kNotFound;
+    case OpKind::kAppend:
+    case OpKind::kPrepend:
+      return code == absl::StatusCode::kOutOfRange;  // the value is as long as it can be
+    default:
+      return false;
+  }
+}
+
+// Returns whether an answer without an error tells in `found` whether the key was there.
+bool TellsFound(OpKind kind) {
+  return kind == OpKind::kDelete || kind == OpKind::kTouch || kind == OpKind::kGetAndTouch;
+}
 
 }  // namespace
 
@@ -104,8 +132,7 @@ void Worker::StartDue() {
 
 void Worker::Start(uint32_t index) {
   const OpKind kind = slots_[index].operation.kind;
-  const bool writes_first = kind == OpKind::kPut || kind == OpKind::kInsert;
-  const absl::Status started = writes_first ? StartWrite(index) : StartRead(index);
+  const absl::Status started = ReadsFirst(kind) ? StartRead(index) : StartWrite(index);
   if (!started.ok()) Fail(index, started.code());
 }
 
@@ -116,23 +143,44 @@ absl::Status Worker::StartRead(uint32_t index) {
   return backend_.Get(slot.operation.key, slot.buffer, index);
 }
 
-absl::Status Worker::StartWrite(uint32_t index) {
-  Slot& slot = slots_[index];
-  slot.stage = Stage::kWriting;
+std::string_view Worker::MakeValue(Slot& slot) {
+  const OpKind kind = slot.operation.kind;
+  const bool counts = kind == OpKind::kIncr || kind == OpKind::kDecr;
+  if (TellsFound(kind) || counts || slot.operation.value_bytes == 0) return "";
   const auto value = std::span(slot.buffer).first(slot.operation.value_bytes);
-  if (options_.verify) {
+  const bool grows = kind == OpKind::kAppend || kind == OpKind::kPrepend;
+  if (options_.verify && !grows) {
     values_.Make(slot.operation.key, ++sequence_, value);
   } else {
     values_.MakeUnverified(++sequence_, value);
   }
-  const std::string_view bytes(reinterpret_cast<const char*>(value.data()), value.size());
-  return backend_.Put(slot.operation.key, bytes, index);
+  return {reinterpret_cast<const char*>(value.data()), value.size()};
+}
+
+absl::Status Worker::StartWrite(uint32_t index) {
+  Slot& slot = slots_[index];
+  slot.stage = Stage::kWriting;
+  const OpKind kind = slot.operation.kind;
+  const std::string_view value = MakeValue(slot);
+  if (kind == OpKind::kPut || kind == OpKind::kInsert || kind == OpKind::kRmw) {
+    return backend_.Put(slot.operation.key, value, index);
+  }
+  return backend_.StartChange({.kind = kind,
+                               .key = slot.operation.key,
+                               .value = value,
+                               .version = slot.version,
+                               .out = slot.buffer},
+                              index);
 }
 
 void Worker::Finish(const Completion& completion, int64_t now) {
   const auto index = static_cast<uint32_t>(completion.user_data);
   Slot& slot = slots_[index];
-  if (completion.code != absl::StatusCode::kOk) {
+  const OpKind kind = slot.operation.kind;
+  const bool writing = slot.stage == Stage::kWriting;
+  const bool refused = writing && IsRefusal(kind, completion.code);
+  if (completion.code != absl::StatusCode::kOk && !refused) {
+    if (OwnKeys(kind)) counters_.Forget(slot.operation.key);
     Fail(index, completion.code);
     return;
   }
@@ -146,12 +194,26 @@ void Worker::Finish(const Completion& completion, int64_t now) {
     FinishRead(index, completion, now);
     return;
   }
-  if (slot.operation.kind == OpKind::kInsert) source_.Inserted(slot.operation.record);
-  if (slot.operation.kind == OpKind::kRmw) {
-    metrics_.of(OpKind::kRmw).verbs.AddCost(slot.first_cost);
+  if (kind == OpKind::kInsert) source_.Inserted(slot.operation.record);
+  if (kind == OpKind::kRmw || kind == OpKind::kCas) {
+    metrics_.of(kind).verbs.AddCost(slot.first_cost);
   }
-  Record(index, completion.cost, true, now);
+  if (kind == OpKind::kGetAndTouch) CheckRead(slot, completion);
+  CheckNumber(slot, completion);
+  Record(index, completion.cost, TellsFound(kind) ? completion.found : !refused, now);
   Release(index);
+}
+
+void Worker::CheckNumber(const Slot& slot, const Completion& completion) {
+  const OpKind kind = slot.operation.kind;
+  if ((kind != OpKind::kIncr && kind != OpKind::kDecr) || !options_.verify) return;
+  const int64_t delta = kind == OpKind::kIncr ? 1 : -1;
+  if (counters_.IsRight(slot.operation.key, delta, completion.number(),
+                        options_.counters_may_vanish)) {
+    return;
+  }
+  metrics_.AddWrong(slot.operation.key, absl::StrCat("a counter at ", completion.number(),
+                                                     ", which is not the last number and ", delta));
 }
 
 void Worker::FinishRead(uint32_t index, const Completion& completion, int64_t now) {
@@ -159,9 +221,11 @@ void Worker::FinishRead(uint32_t index, const Completion& completion, int64_t no
   const OpKind kind = slot.operation.kind;
   const bool right = kind == OpKind::kRawRead || CheckRead(slot, completion);
   if (kind == OpKind::kGet) CountGet(completion);
-  const bool writes_next = kind == OpKind::kRmw ? right && completion.found
-                                                : slot.operation.put_on_miss && !completion.found;
-  if (kind == OpKind::kRmw && writes_next) {
+  const bool two_steps = kind == OpKind::kRmw || kind == OpKind::kCas;
+  slot.version = completion.info.version;
+  const bool writes_next =
+      two_steps ? right && completion.found : slot.operation.put_on_miss && !completion.found;
+  if (two_steps && writes_next) {
     slot.first_cost = completion.cost;  // recorded as one operation with its PUT
   } else {
     Record(index, completion.cost, completion.found || kind == OpKind::kRawRead, now);

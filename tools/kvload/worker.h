@@ -13,6 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/short_turns.h"
 #include "tools/kvload/backend.h"
+#include "tools/kvload/counter_check.h"
 #include "tools/kvload/metrics.h"
 #include "tools/kvload/operation.h"
 #include "tools/kvload/value.h"
@@ -33,13 +34,14 @@ class Worker {
  public:
   struct Options {
     uint32_t depth = 1;
-    uint32_t thread = 0;            // makes the sequence numbers in the thread's values unique
-    uint32_t value_bytes_max = 0;   // size of the largest value in this run
-    bool verify = true;             // check every value that is read
-    bool misses_are_wrong = false;  // count a miss as wrong, because every key was loaded
-    int64_t interval_ns = 0;        // 0: closed loop
-    bool waits_for_server = false;  // wait for a lost server; otherwise the worker stops
-    bool shares_core = false;       // yield the core to other threads now and then
+    uint32_t thread = 0;               // makes the sequence numbers in the thread's values unique
+    uint32_t value_bytes_max = 0;      // size of the largest value in this run
+    bool verify = true;                // check every value that is read
+    bool misses_are_wrong = false;     // count a miss as wrong, because every key was loaded
+    bool counters_may_vanish = false;  // because they expire, or are evicted
+    int64_t interval_ns = 0;           // 0: closed loop
+    bool waits_for_server = false;     // wait for a lost server; otherwise the worker stops
+    bool shares_core = false;          // yield the core to other threads now and then
   };
   using Clock = int64_t (*)();  // nanoseconds, monotonic
 
@@ -77,7 +79,8 @@ class Worker {
     Operation operation;
     Stage stage = Stage::kReading;
     int64_t began_ns = 0;
-    OpCost first_cost;  // the cost of an rmw's GET
+    OpCost first_cost;     // the cost of an rmw's or cas' GET
+    uint64_t version = 0;  // that a cas' GET read
     std::span<std::byte> buffer;
   };
 
@@ -86,6 +89,8 @@ class Worker {
   void Start(uint32_t index);
   absl::Status StartRead(uint32_t index);
   absl::Status StartWrite(uint32_t index);
+  std::string_view MakeValue(Slot& slot);
+  void CheckNumber(const Slot& slot, const Completion& completion);
   void Finish(const Completion& completion, int64_t now);
   void FinishRead(uint32_t index, const Completion& completion, int64_t now);
   bool CheckRead(const Slot& slot, const Completion& completion);
@@ -110,6 +115,7 @@ class Worker {
   bool source_empty_ = false;
   int64_t next_due_ns_ = 0;
   uint64_t sequence_;
+  CounterCheck counters_;
   uint32_t errors_in_a_row_ = 0;
   int64_t last_answer_ns_ = 0;
   int64_t lost_since_ns_ = 0;  // 0: the server is not lost

@@ -31,6 +31,12 @@ enum class OpType : uint8_t {
   kExtendLock,
   kBreakLock,
   kListLocks,
+  kAppend,
+  kPrepend,
+  kIncr,
+  kTouch,
+  kGetAndTouch,
+  kFlush,
   kGetInto,
 };
 
@@ -39,7 +45,7 @@ struct Completion {
   uint64_t user_data = 0;  // as given when it was started
   OpType type = OpType::kGet;
   absl::StatusCode code = absl::StatusCode::kOk;
-  // Get, delete: the key was there. Lock, LockAndGet: the lock was acquired.
+  // Get, delete, touch: the key was there. Lock, LockAndGet: the lock was acquired.
   bool found = false;
   // ResourceExhausted, put: the server's index is full. Otherwise its memory is.
   bool index_full = false;
@@ -48,18 +54,21 @@ struct Completion {
   ItemInfo info;
   // Lock, LockAndGet: Lock::word, or, when it was not acquired, the holder's.
   uint64_t lock_word = 0;
+  // Incr: the new number. Flush: how many items were removed.
+  int64_t number() const { return static_cast<int64_t>(lock_word); }
   OpCost cost;
 };
 
 // Many operations in flight from one thread: start operations, then Poll for completions, as with a
 // completion queue. No allocation, lock or system call per operation.
 //
-// Order. What is started behind a Put or Delete of the same key takes effect after it: writes of a
-// key happen in the order in which they were started, and a Get sees every write that was started
-// before it. For that a Get waits for the answers to the writes of its key ahead of it, and a write
-// for those to writes of long values (over some 4,000 bytes). A write does not wait for Gets of its
-// key that were started before it, and they may see it. Operations on different keys have no order.
-// A write that came to its deadline may still happen, at any later time.
+// Order. What is started behind a write of the same key (Put, Delete, Append, Incr, Touch ...)
+// takes effect after it: writes of a key happen in the order in which they were started, and a Get
+// sees every write that was started before it. For that a Get waits for the answers to the writes
+// of its key ahead of it, and a write for those to writes of long values (over some 4,000 bytes). A
+// write does not wait for Gets of its key that were started before it, and they may see it.
+// Operations on different keys have no order. A write that came to its deadline may still happen,
+// at any later time.
 //
 //   client.Get("key", buffer, 1);
 //   client.Put("other", value, {}, 2);
@@ -105,6 +114,26 @@ class AsyncClient {
   absl::Status PutFrom(std::string_view key, std::span<const RegisteredSpan> from,
                        const PutOptions& options, uint64_t user_data);
   absl::Status Delete(std::string_view key, const DeleteOptions& options, uint64_t user_data);
+  // As those of Client. Several writes that are started before a Poll share its post: that is what
+  // MultiPut does there. GetAndTouch is two round trips. Flush has no order with operations on keys
+  // that are under way.
+  absl::Status Add(std::string_view key, std::string_view value, PutOptions options,
+                   uint64_t user_data);
+  absl::Status Replace(std::string_view key, std::string_view value, PutOptions options,
+                       uint64_t user_data);
+  absl::Status Append(std::string_view key, std::string_view piece, const ChangeOptions& options,
+                      uint64_t user_data);
+  absl::Status Prepend(std::string_view key, std::string_view piece, const ChangeOptions& options,
+                       uint64_t user_data);
+  absl::Status Incr(std::string_view key, int64_t delta, const IncrOptions& options,
+                    uint64_t user_data);
+  absl::Status Decr(std::string_view key, int64_t delta, const IncrOptions& options,
+                    uint64_t user_data);
+  absl::Status Touch(std::string_view key, std::chrono::milliseconds ttl,
+                     const TouchOptions& options, uint64_t user_data);
+  absl::Status GetAndTouch(std::string_view key, std::chrono::milliseconds ttl,
+                           std::span<std::byte> out, uint64_t user_data);
+  absl::Status Flush(uint32_t server, uint64_t user_data);
   // One try; Completion::found tells whether it was acquired.
   absl::Status TryLock(std::string_view key, uint64_t user_data, const LockOptions& options = {});
   absl::Status LockAndGet(std::string_view key, std::span<std::byte> out, uint64_t user_data,

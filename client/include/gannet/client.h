@@ -67,9 +67,13 @@ struct ServerPing {
 //   - Unknown: a write that may or may not have been applied.
 //   - DeadlineExceeded: the server is alive but was too slow. A write may have been applied.
 //   - ResourceExhausted: the server's memory or index is full. Nothing was changed.
-//   - FailedPrecondition: only_if_version does not match; or the caller holds the lock word for
+//   - FailedPrecondition: only_if_version does not match; or Incr found a value that is no number;
+//   or the caller holds the lock word for
 //     another key; or the call cannot work here (after fork(), no device).
 //   - AlreadyExists: only_if_absent was set, and the key exists.
+//   - NotFound: only_if_present was set, and the key does not exist.
+//   - OutOfRange: Incr, the number would not fit 64 bits; Append, the value would be longer than
+//     1 MiB. Nothing was changed.
 //   - Aborted: the lock was lost. Nothing was changed.
 //   - Internal: a bug. The server refused a request that is right, or gave a wrong answer.
 //
@@ -158,6 +162,55 @@ class Client {
   // Returns false if there was nothing to delete.
   absl::StatusOr<bool> Delete(std::string_view key, const DeleteOptions& options = {},
                               std::optional<Milliseconds> deadline = {});
+
+  // Put with only_if_absent, and Put with only_if_present.
+  absl::StatusOr<uint64_t> Add(std::string_view key, std::string_view value,
+                               PutOptions options = {}, std::optional<Milliseconds> deadline = {});
+  absl::StatusOr<uint64_t> Replace(std::string_view key, std::string_view value,
+                                   PutOptions options = {},
+                                   std::optional<Milliseconds> deadline = {});
+  // Puts many values. The requests to a server go out with one post, as far as there is room for
+  // them. Returns a new version or an error for each, in order. Each is a Put of its own, and one
+  // that fails changes nothing for the others. Values for the same key are put in order.
+  struct KeyValue {
+    std::string_view key;
+    std::string_view value;
+    PutOptions options = {};
+  };
+  std::vector<absl::StatusOr<uint64_t>> MultiPut(std::span<const KeyValue> items,
+                                                 std::optional<Milliseconds> deadline = {});
+
+  // Add a piece to the end of a value, or to its beginning. A piece has at most kPieceBytesMax
+  // bytes, the whole value 1 MiB. Return the new version.
+  static constexpr size_t kPieceBytesMax = 3782;
+  absl::StatusOr<uint64_t> Append(std::string_view key, std::string_view piece,
+                                  const ChangeOptions& options = {},
+                                  std::optional<Milliseconds> deadline = {});
+  absl::StatusOr<uint64_t> Prepend(std::string_view key, std::string_view piece,
+                                   const ChangeOptions& options = {},
+                                   std::optional<Milliseconds> deadline = {});
+  // Add to a counter, or subtract from it, and return the new number. A counter is a value that is
+  // a decimal number of 64 bits with a sign ("-12"). A result that does not fit is refused.
+  absl::StatusOr<int64_t> Incr(std::string_view key, int64_t delta = 1,
+                               const IncrOptions& options = {},
+                               std::optional<Milliseconds> deadline = {});
+  absl::StatusOr<int64_t> Decr(std::string_view key, int64_t delta = 1,
+                               const IncrOptions& options = {},
+                               std::optional<Milliseconds> deadline = {});
+  // Gives an item a new time to live, counted from now; 0 = for ever. The item gets a new version.
+  // Returns false if there is no item.
+  absl::StatusOr<bool> Touch(std::string_view key, Milliseconds ttl,
+                             const TouchOptions& options = {},
+                             std::optional<Milliseconds> deadline = {});
+  // A Touch, and behind it a Get. Returns nullopt if there was no item to touch. If another client
+  // changes the item between the two, the value is the newer one, or nullopt if there is none any
+  // more.
+  absl::StatusOr<std::optional<Value>> GetAndTouch(std::string_view key, Milliseconds ttl,
+                                                   std::optional<Milliseconds> deadline = {});
+  // Removes all items of all servers, one by one, while other operations go on, and returns their
+  // number. Every item that was there when it began is gone when it returns. Give it a deadline:
+  // a million items take about a second. After an error some items are gone.
+  absl::StatusOr<uint64_t> Flush(std::optional<Milliseconds> deadline = {});
 
   // Waits for the lock until the deadline. DeadlineExceeded: another client still holds it; the
   // message names the holder's connection id. Locks are advisory: a plain Put ignores them. Two

@@ -120,6 +120,7 @@ struct PutOptions {
   uint32_t flags = 0;
   std::chrono::milliseconds ttl{0};  // 0 = for ever
   bool only_if_absent = false;
+  bool only_if_present = false;
   std::optional<uint64_t> only_if_version;  // 0 = absent
   // The write happens only while this lock is held; needs only_if_version, the version read under
   // it.
@@ -129,6 +130,32 @@ struct PutOptions {
 struct DeleteOptions {
   std::optional<uint64_t> only_if_version;
   const Lock* lock = nullptr;
+};
+
+struct TouchOptions {
+  std::optional<uint64_t> only_if_version;
+  const Lock* lock = nullptr;
+};
+
+// Of Append and Prepend. An item that is there keeps its flags and its expiry.
+struct ChangeOptions {
+  // Of the item that is made if there is none.
+  uint32_t flags = 0;
+  std::chrono::milliseconds ttl{0};
+  bool only_if_present = false;  // otherwise an absent key gets an item with the piece as its value
+  std::optional<uint64_t> only_if_version;  // 0 = absent
+  const Lock* lock = nullptr;               // needs only_if_version
+};
+
+// Of Incr and Decr. An item that is there keeps its flags and its expiry.
+struct IncrOptions {
+  int64_t initial = 0;  // what an absent key counts from
+  // Of the item that is made if there is none.
+  uint32_t flags = 0;
+  std::chrono::milliseconds ttl{0};
+  bool only_if_present = false;
+  std::optional<uint64_t> only_if_version;  // 0 = absent
+  const Lock* lock = nullptr;               // needs only_if_version
 };
 
 struct ServerStats {

@@ -29,6 +29,7 @@ class FakeRun : public ::testing::Test {
     ItemInfo info;
     LockWord word;
     bool by_rpc;
+    uint16_t reads;
     int64_t at_ns;
   };
 
@@ -65,9 +66,9 @@ class FakeRun : public ::testing::Test {
     for (uint32_t i = engine_->NextFinished(); i != kInvalidOp; i = engine_->NextFinished()) {
       const Op& op = engine_->op(i);
       EXPECT_FALSE(HasEnded(op.request.user_data)) << "it ends twice";
-      ended_[op.request.user_data] = {op.outcome,   op.done.found, std::string(op.value),
-                                      op.done.info, op.word,       op.done.cost.by_rpc,
-                                      clock_.now_ns};
+      ended_[op.request.user_data] = {op.outcome,         op.done.found, std::string(op.value),
+                                      op.done.info,       op.word,       op.done.cost.by_rpc,
+                                      op.done.cost.reads, clock_.now_ns};
       engine_->Release(i);
     }
   }

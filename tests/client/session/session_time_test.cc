@@ -198,14 +198,15 @@ TEST_F(ServerClockTest, NothingIsSurelyBeforeItsExpiryUntilTheServerToldItsTime)
   clock_.OnTold(kTold, kAsked, kAsked);
   EXPECT_TRUE(clock_.SurelyBefore(kTold + 1000, kAsked));
   clock_.Forget();
+  EXPECT_EQ(clock_.LowerMs(kAsked), 0u);
   EXPECT_FALSE(clock_.SurelyBefore(kTold + 1000, kAsked));
 }
 
 // Holds whatever the server's clock does within the allowed drift, and whenever it was read between
 // question and answer.
-TEST_F(ServerClockTest, IsNeverBehindTheServersClock) {
+TEST_F(ServerClockTest, TheServersClockIsBetweenTheBounds) {
   constexpr int64_t kRoundTrip = 7 * kNsPerMs;
-  for (const double speed : {0.998, 1.0, 1.0019}) {
+  for (const double speed : {0.9981, 1.0, 1.0019}) {
     for (const int64_t read_ns : {int64_t{0}, kRoundTrip / 2, kRoundTrip}) {
       const double server_at_asking = kTold + 0.9;
       const auto server_ms = [&](int64_t ns) {
@@ -215,6 +216,11 @@ TEST_F(ServerClockTest, IsNeverBehindTheServersClock) {
       clock.OnTold(server_ms(read_ns), kAsked, kAsked + kRoundTrip);
       for (int64_t ns = kRoundTrip; ns < 3600 * kNsPerSecond; ns += 97 * kNsPerMs) {
         ASSERT_GT(clock.UpperMs(kAsked + ns), server_ms(ns)) << speed << " " << read_ns;
+        ASSERT_LE(clock.LowerMs(kAsked + ns), server_ms(ns)) << speed << " " << read_ns;
+      }
+      // An operation that began before the answer came asks for an earlier time.
+      for (int64_t ns = 0; ns <= kRoundTrip; ns += kNsPerMs / 8) {
+        ASSERT_LE(clock.LowerMs(kAsked + ns), server_ms(ns)) << speed << " " << read_ns;
       }
     }
   }
@@ -238,10 +244,30 @@ TEST_F(ServerClockTest, BelievesANewAnswerWhenTheOldOneGotTooVague) {
   EXPECT_LE(clock_.UpperMs(later_ns), kTold + 1'000'000 + 5 + 3);
 }
 
+TEST_F(ServerClockTest, NothingIsSurelyPastItsExpiryUntilTheServerToldItsTime) {
+  EXPECT_FALSE(clock_.SurelyPast(1, INT64_MAX));
+  clock_.OnTold(kTold, kAsked, kAsked + 5 * kNsPerMs);
+  EXPECT_TRUE(clock_.SurelyPast(kTold, kAsked + 5 * kNsPerMs));
+  EXPECT_FALSE(clock_.SurelyPast(kTold + 1, kAsked + 5 * kNsPerMs));
+  EXPECT_TRUE(clock_.SurelyPast(kTold + 998, kAsked + 1005 * kNsPerMs));
+  EXPECT_FALSE(clock_.SurelyPast(kTold, kAsked)) << "the answer came later";
+}
+
+TEST_F(ServerClockTest, KeepsTheBestLowerBoundToo) {
+  clock_.OnTold(kTold, kAsked, kAsked + 5 * kNsPerMs);
+  const int64_t later_ns = kAsked + 1000 * kNsPerMs;
+  const uint64_t lower_ms = clock_.LowerMs(later_ns);
+  clock_.OnTold(kTold + 700, later_ns - 300 * kNsPerMs, later_ns);  // came slowly
+  EXPECT_EQ(clock_.LowerMs(later_ns), lower_ms);
+  clock_.OnTold(kTold + 999, later_ns - 1, later_ns);
+  EXPECT_EQ(clock_.LowerMs(later_ns), kTold + 999);
+}
+
 TEST_F(ServerClockTest, AHostileTimeMakesNothingOverflow) {
   clock_.OnTold(UINT64_MAX, INT64_MAX, INT64_MAX);
   EXPECT_FALSE(clock_.SurelyBefore(kExpiryMsMax, INT64_MAX));
   EXPECT_EQ(clock_.LeftMs(kExpiryMsMax, INT64_MAX), 0u);
+  EXPECT_EQ(clock_.LowerMs(0), 0u);
 }
 
 }  // namespace

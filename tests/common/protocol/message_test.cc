@@ -153,6 +153,11 @@ TEST(MessageTest, GoldenNumbersOfOpcodesFlagsAndStatuses) {
   EXPECT_EQ(static_cast<int>(Opcode::kHeartbeat), 0);
   EXPECT_EQ(static_cast<int>(Opcode::kPing), 7);
   EXPECT_EQ(static_cast<int>(Opcode::kListLocks), 9);
+  EXPECT_EQ(static_cast<int>(Opcode::kAppend), 10);
+  EXPECT_EQ(static_cast<int>(Opcode::kFlush), 14);
+  EXPECT_EQ(kOnlyIfPresent, 32);
+  EXPECT_EQ(static_cast<int>(ReplyStatus::kNotANumber), 13);
+  EXPECT_EQ(static_cast<int>(ReplyStatus::kTooLong), 15);
   EXPECT_EQ(kForce, 16);
   EXPECT_EQ(kOnlyIfAbsent | kOnlyIfVersion << 4 | kUnderLock << 8 | kValueInBuffer << 12, 0x8421);
   EXPECT_EQ(static_cast<int>(ReplyStatus::kHeapFull), 6);
@@ -171,7 +176,8 @@ TEST(MessageTest, DecodesWhatItEncoded) {
 }
 
 TEST(MessageTest, AcceptsEveryOpcode) {
-  for (const Opcode opcode : {Opcode::kGet, Opcode::kPut, Opcode::kDelete}) {
+  for (const Opcode opcode : {Opcode::kGet, Opcode::kPut, Opcode::kDelete, Opcode::kAppend,
+                              Opcode::kPrepend, Opcode::kTouch}) {
     EXPECT_EQ(Refusal(Encode(ARequest(opcode), "key", "")), std::nullopt);
   }
   for (const Opcode opcode : {Opcode::kLock, Opcode::kUnlock, Opcode::kExtendLock}) {
@@ -180,7 +186,7 @@ TEST(MessageTest, AcceptsEveryOpcode) {
     EXPECT_EQ(Refusal(Encode(header, "key", "")), std::nullopt);
   }
   for (const Opcode opcode :
-       {Opcode::kHeartbeat, Opcode::kStats, Opcode::kPing, Opcode::kListLocks}) {
+       {Opcode::kHeartbeat, Opcode::kStats, Opcode::kPing, Opcode::kListLocks, Opcode::kFlush}) {
     RequestHeader header = ARequest(opcode);
     header.key_bytes = 0;
     header.sequence = opcode == Opcode::kHeartbeat ? 0 : 1;
@@ -237,11 +243,11 @@ TEST(MessageTest, RefusesEveryLengthButTheRightOne) {
 }
 
 TEST(MessageTest, RefusesWhatItDoesNotKnowAsUnimplemented) {
-  for (int opcode = static_cast<int>(Opcode::kListLocks) + 1; opcode <= 255; ++opcode) {
+  for (int opcode = static_cast<int>(Opcode::kFlush) + 1; opcode <= 255; ++opcode) {
     EXPECT_EQ(Refusal(Encode(ARequest(static_cast<Opcode>(opcode)), "key", "")),
               ReplyStatus::kUnimplemented);
   }
-  for (const int bit : {5, 7}) {
+  for (const int bit : {7}) {
     RequestHeader header = APut("key", "");
     header.flags = static_cast<uint8_t>(1 << bit);
     EXPECT_EQ(Refusal(Encode(header, "key", "")), ReplyStatus::kUnimplemented);
@@ -258,6 +264,14 @@ TEST(MessageTest, RefusesFlagsOfOtherOpcodes) {
   EXPECT_TRUE(refused(Opcode::kGet, kOnlyIfAbsent));
   EXPECT_TRUE(refused(Opcode::kDelete, kOnlyIfAbsent));
   EXPECT_TRUE(refused(Opcode::kDelete, kValueInBuffer));
+  EXPECT_TRUE(refused(Opcode::kDelete, kOnlyIfPresent));
+  EXPECT_TRUE(refused(Opcode::kAppend, kOnlyIfAbsent));
+  EXPECT_TRUE(refused(Opcode::kAppend, kValueInBuffer));
+  EXPECT_TRUE(refused(Opcode::kTouch, kOnlyIfPresent));
+  EXPECT_TRUE(refused(Opcode::kPut, kOnlyIfAbsent | kOnlyIfPresent));
+  EXPECT_FALSE(refused(Opcode::kPut, kOnlyIfPresent | kOnlyIfVersion));
+  EXPECT_FALSE(refused(Opcode::kAppend, kOnlyIfPresent | kOnlyIfVersion | kUnderLock));
+  EXPECT_FALSE(refused(Opcode::kTouch, kOnlyIfVersion | kUnderLock));
   EXPECT_TRUE(refused(Opcode::kLock, kOnlyIfVersion));
   EXPECT_TRUE(refused(Opcode::kLock, kForce));
   EXPECT_FALSE(refused(Opcode::kUnlock, kForce));
@@ -304,20 +318,42 @@ TEST(MessageTest, NothingButAPlainPutIsDecodedAsOne) {
 }
 
 // In a heartbeat the field says what the client knows of the index.
-TEST(MessageTest, OnlyPutLockExtendAndHeartbeatTakeATimeToLive) {
-  for (int opcode = 0; opcode <= static_cast<int>(Opcode::kListLocks); ++opcode) {
+TEST(MessageTest, OnlyWhatMakesAnItemOrALeaseTakesATimeToLive) {
+  for (int opcode = 0; opcode <= static_cast<int>(Opcode::kFlush); ++opcode) {
     const auto of = static_cast<Opcode>(opcode);
     const bool has_key = of != Opcode::kHeartbeat && of != Opcode::kStats && of != Opcode::kPing &&
-                         of != Opcode::kListLocks;
+                         of != Opcode::kListLocks && of != Opcode::kFlush;
+    const bool counts = of == Opcode::kIncrement;
     RequestHeader header = ARequest(of);
     header.key_bytes = has_key ? 3 : 0;
     header.sequence = of == Opcode::kHeartbeat ? 0 : 1;
     header.lock_word = 1;
     header.ttl_ms = kTtlMsMax;
+    header.value_bytes = counts ? sizeof(CounterOperands) : 0;
+    const std::string value(header.value_bytes, '\0');
     const bool takes = of == Opcode::kPut || of == Opcode::kLock || of == Opcode::kExtendLock ||
-                       of == Opcode::kHeartbeat;
-    EXPECT_EQ(!Refusal(Encode(header, has_key ? "key" : "", "")), takes) << opcode;
+                       of == Opcode::kHeartbeat || (of >= Opcode::kAppend && of <= Opcode::kTouch);
+    EXPECT_EQ(!Refusal(Encode(header, has_key ? "key" : "", value)), takes) << opcode;
   }
+}
+
+// What is added, and what an absent key counts from.
+TEST(MessageTest, GoldenBytesOfAnIncrement) {
+  RequestHeader header = ARequest(Opcode::kIncrement);
+  header.flags = kOnlyIfPresent;
+  header.value_bytes = sizeof(CounterOperands);
+  const CounterOperands operands{.delta = -2, .initial = 0x0102030405060708};
+  const std::string_view value(reinterpret_cast<const char*>(&operands), sizeof(operands));
+  EXPECT_EQ(Hex(Encode(header, "key", value)),
+            "0c 20 03 00 10 00 00 00 01 00 00 00 00 00 00 00\n"
+            "00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00\n"
+            "00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00\n"
+            "00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00\n"
+            "6b 65 79 fe ff ff ff ff ff ff ff 08 07 06 05 04\n"
+            "03 02 01");
+  EXPECT_EQ(Refusal(Encode(header, "key", value)), std::nullopt);
+  header.value_bytes -= 1;
+  EXPECT_EQ(Refusal(Encode(header, "key", value.substr(1))), ReplyStatus::kInvalidArgument);
 }
 
 TEST(MessageTest, AForcedUnlockNamesAnyLockOrNone) {

@@ -75,6 +75,53 @@ TEST_F(DispatcherTest, LongValueIsTooLargeForAReplyAndSaysHowLongItIs) {
   EXPECT_EQ(reply.value_bytes, value.size());
 }
 
+TEST_F(DispatcherTest, AnIncrementTellsTheNewNumber) {
+  const CounterOperands operands{.delta = -7, .initial = 5};
+  const std::string_view value(reinterpret_cast<const char*>(&operands), sizeof(operands));
+  RequestHeader increment = Header(Opcode::kIncrement);
+  increment.user_flags = 3;
+  increment.ttl_ms = 10;
+  const ReplyHeader counted = Execute(increment, "n", value);
+  EXPECT_EQ(static_cast<int64_t>(counted.lock_word), -2);
+  EXPECT_NE(counted.slot, 0u);
+  const ReplyHeader found = Execute(Header(Opcode::kGet), "n");
+  EXPECT_EQ(ValueOf(found), "-2");
+  EXPECT_EQ(found.user_flags, 3u);
+  EXPECT_EQ(found.expiry_ms, kNow.wall_ms + 10);
+  EXPECT_EQ(found.version, counted.version);
+}
+
+TEST_F(DispatcherTest, AppendPrependAndTouchReachTheStore) {
+  Execute(Header(Opcode::kAppend), "key", "b");
+  Execute(Header(Opcode::kAppend), "key", "c");
+  Execute(Header(Opcode::kPrepend), "key", "a");
+  RequestHeader touch = Header(Opcode::kTouch);
+  touch.ttl_ms = 20;
+  const ReplyHeader touched = Execute(touch, "key");
+  EXPECT_EQ(touched.value_bytes, 0u);
+  const ReplyHeader found = Execute(Header(Opcode::kGet), "key");
+  EXPECT_EQ(ValueOf(found), "abc");
+  EXPECT_EQ(found.version, touched.version);
+  EXPECT_EQ(found.expiry_ms, kNow.wall_ms + 20);
+  EXPECT_EQ(StatusOf(Execute(touch, "absent")), ReplyStatus::kNotFound);
+  EXPECT_EQ(StatusOf(Execute(Header(Opcode::kAppend, kOnlyIfPresent), "absent", "x")),
+            ReplyStatus::kNotFound);
+}
+
+TEST_F(DispatcherTest, AStepOfAFlushTellsWhereToGoOnAndHowManyItRemoved) {
+  for (int i = 0; i < 1000; ++i) store_.Put("key" + std::to_string(i), "v");
+  RequestHeader flush = Header(Opcode::kFlush);
+  uint64_t removed = 0;
+  do {
+    const ReplyHeader reply = Execute(flush);
+    EXPECT_EQ(StatusOf(reply), ReplyStatus::kOk);
+    removed += reply.lock_word;
+    flush.expected_version = reply.version;
+  } while (flush.expected_version != 0);
+  EXPECT_EQ(removed, 1000u);
+  EXPECT_EQ(store_.Stats().items, 0u);
+}
+
 TEST_F(DispatcherTest, ConditionsReachTheStore) {
   const uint64_t version = Execute(Header(Opcode::kPut), "key", "1").version;
   const ReplyHeader exists = Execute(Header(Opcode::kPut, kOnlyIfAbsent), "key", "2");

@@ -109,6 +109,12 @@ TEST(CommandTest, WrongUsageShowsTheUsage) {
   EXPECT_THAT(ErrorOf({"put", "k", "v", "--flags"}), HasSubstr("needs a number"));
   EXPECT_THAT(ErrorOf({"put", "k", "v", "--flags=4294967296"}), HasSubstr("needs a number"));
   EXPECT_THAT(ErrorOf({"put", "k", "v", "--if_absent", "--if_version=1"}), HasSubstr("exclude"));
+  EXPECT_THAT(ErrorOf({"put", "k", "v", "--if_absent", "--if_present"}), HasSubstr("exclude"));
+  EXPECT_THAT(ErrorOf({"incr", "k", "x"}), HasSubstr("NUMBER is a number"));
+  EXPECT_THAT(ErrorOf({"touch", "k"}), HasSubstr("TIME is missing"));
+  EXPECT_THAT(ErrorOf({"touch", "k", "soon"}), HasSubstr("is no time"));
+  EXPECT_THAT(ErrorOf({"mput", "k", "v", "l"}), HasSubstr("a VALUE is missing"));
+  EXPECT_THAT(ErrorOf({"append", "k", "v", "--if_absent"}), HasSubstr("no option --if_absent"));
   EXPECT_THAT(ErrorOf({"fetch", "k"}), HasSubstr("no command 'fetch'"));
   EXPECT_THAT(ErrorOf({}), HasSubstr("no command"));
 }

@@ -86,6 +86,31 @@ void ExpectCommonFields(const Json& json) {
   }
 }
 
+TEST_F(KvloadTest, AMixHasAllOperationsAndChecksThem) {
+  const Json json = Measure(
+      {"--records=200", "--operations=6000", "--threads=2", "--allow_misses",
+       "--mix=get:4,put:1,rmw:1,cas:1,add:1,replace:1,delete:1,incr:2,decr:1,append:1,prepend:1,"
+       "touch:1,gat:1"});
+  ExpectCommonFields(json);
+  for (const char* kind : {"get", "put", "rmw", "cas", "add", "replace", "delete", "incr", "decr",
+                           "append", "prepend", "touch", "gat"}) {
+    EXPECT_GT(json.at("ops").at(kind).at("count"), 100) << kind;
+  }
+  EXPECT_GT(json.at("hit_ratio"), 0.3);
+  EXPECT_LT(json.at("hit_ratio"), 1);
+}
+
+TEST_F(KvloadTest, AClusterHasItsOwnSizesAndLives) {
+  const Json json = Measure({"--records=200", "--operations=2000", "--cluster=23"});
+  EXPECT_EQ(json.at("key_size"), 35);
+  EXPECT_EQ(json.at("value_size"), 224);
+  EXPECT_EQ(json.at("ttl_ms"), 120'000);
+  EXPECT_GT(json.at("ops").at("incr").at("count"), 400);
+  EXPECT_EQ(json.at("wrong_values"), 0);
+  EXPECT_EQ(Run({"--cluster=1"}).exit_code, 2);
+  EXPECT_EQ(Run({"--mix=fetch:1"}).exit_code, 2);
+}
+
 TEST_F(KvloadTest, AllWorkloadsFindEveryValueRight) {
   for (const std::string workload : {"a", "b", "c", "d", "f"}) {
     SCOPED_TRACE(workload);

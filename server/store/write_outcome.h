@@ -1,5 +1,5 @@
-#ifndef GANNET_SERVER_STORE_OUTCOMES_H_
-#define GANNET_SERVER_STORE_OUTCOMES_H_
+#ifndef GANNET_SERVER_STORE_WRITE_OUTCOME_H_
+#define GANNET_SERVER_STORE_WRITE_OUTCOME_H_
 
 #include <cstdint>
 #include <optional>
@@ -8,17 +8,18 @@
 
 namespace gannet {
 
-// What the store is asked with a read or a write beside key and value, and what it answers.
+// What Store is asked, and what it answers.
 
 // The conditions of a write.
 struct WriteConditions {
   bool only_if_absent = false;
+  bool only_if_present = false;
   // The version that the writer read; 0 if the key must be absent.
   std::optional<uint64_t> only_if_version;
   // The exact lock word that the writer holds. Compared under the key's mutex.
   std::optional<uint64_t> under_lock;
 
-  bool any() const { return only_if_absent || only_if_version || under_lock; }
+  bool any() const { return only_if_absent || only_if_present || only_if_version || under_lock; }
 };
 
 struct ItemAttributes {
@@ -28,9 +29,10 @@ struct ItemAttributes {
 
 struct WriteOutcome {
   ReplyStatus status = ReplyStatus::kOk;
-  uint64_t version = 0;    // of the item as it is now, also if the write was refused
-  uint64_t slot = 0;       // Slot word of the item now; 0 = none
-  uint64_t lock_word = 0;  // kLockLost: the lock word's present value
+  uint64_t version = 0;  // of the item as it is now, also if the write was refused
+  uint64_t slot = 0;     // Slot word of the item now; 0 = none
+  // kLockLost: the lock word's present value. Of an Increment that was done: the new number.
+  uint64_t lock_word = 0;
 };
 
 struct ReadOutcome {
@@ -43,4 +45,4 @@ struct ReadOutcome {
 
 }  // namespace gannet
 
-#endif  // GANNET_SERVER_STORE_OUTCOMES_H_
+#endif  // GANNET_SERVER_STORE_WRITE_OUTCOME_H_

@@ -1,0 +1,118 @@
+#include "tests/model/expiry_model.h"
+
+namespace gannet::model {
+
+std::vector<ExpiryModel::State> ExpiryModel::Initial() const {
+  State state{};
+  state.content = kExpiring;
+  state.polled_at = kNoPoll;
+  state.gets_left = 2;
+  state.put_left = 1;
+  return {state};
+}
+
+ExpiryModel::Content ExpiryModel::Now(const State& state) {
+  return state.content == kExpiring && state.clock >= kExpiry ? kAbsent : state.content;
+}
+
+void ExpiryModel::Take(const char* label, State next, const Emit& emit) {
+  const auto bit = static_cast<uint8_t>(1 << Now(next));
+  if (next.reader != Reader::kIdle) next.may |= bit;
+  if (next.add == 1) next.add_may |= bit;
+  emit(label, next);
+}
+
+void ExpiryModel::Answer(const char* label, State next, Content answer, const Emit& emit) {
+  next.wrong |= (next.may >> answer & 1) == 0;
+  next.reader = Reader::kIdle;
+  next.bound = next.may = 0;
+  next.sample = kAbsent;
+  Take(label, next, emit);
+}
+
+void ExpiryModel::Next(const State& state, const Emit& emit) const {
+  State next = state;
+  if (state.clock < kClockMax) {
+    ++next.clock;
+    Take("time passes", next, emit);
+  }
+  ReaderSteps(state, emit);
+  if (state.add == 0) {
+    next = state;
+    next.add = 1;
+    Take("add is sent", next, emit);
+  }
+  ServerSteps(state, emit);
+}
+
+void ExpiryModel::ReaderSteps(const State& state, const Emit& emit) const {
+  State next = state;
+  switch (state.reader) {
+    case Reader::kIdle:
+      if (state.gets_left == 0) return;
+      --next.gets_left;
+      next.reader = Reader::kBegun;
+      for (uint8_t bound = 0; bound <= (rules_.bound_is_lower ? state.clock : kClockMax); ++bound) {
+        next.bound = bound;
+        Take("GET begins", next, emit);
+      }
+      return;
+    case Reader::kBegun:
+      next.reader = Reader::kSampled;
+      next.sample = state.content;
+      return Take("GET reads", next, emit);
+    case Reader::kSampled:
+      return Decide(state, emit);
+    case Reader::kAsking:
+      return;
+  }
+}
+
+void ExpiryModel::Decide(const State& state, const Emit& emit) const {
+  if (state.sample != kExpiring) return Answer("GET believes", state, state.sample, emit);
+  for (uint8_t upper = state.clock; upper <= kClockMax; ++upper) {
+    if (upper < kExpiry || !rules_.alive_by_upper) Answer("GET hits", state, kExpiring, emit);
+  }
+  for (uint8_t late = 0; late <= state.clock; ++late) {
+    const uint8_t bound = rules_.bound_from_begin ? state.bound : late;
+    if (bound >= kExpiry) Answer("GET misses", state, kAbsent, emit);
+  }
+  State next = state;
+  next.reader = Reader::kAsking;
+  Take("GET asks", next, emit);
+}
+
+void ExpiryModel::ServerSteps(const State& state, const Emit& emit) const {
+  State next = state;
+  if (state.polled_at == kNoPoll) {
+    next.polled_at = state.clock;
+    return Take("Poll begins", next, emit);
+  }
+  next.polled_at = kNoPoll;
+  Take("Poll ends", next, emit);
+  const uint8_t time = rules_.server_looks_again ? state.clock : state.polled_at;
+  const bool expired = state.content == kExpiring && time >= kExpiry;
+  const Content found = expired ? kAbsent : state.content;
+  next = state;
+  next.content = found;  // an expired item is removed
+  if (state.reader == Reader::kAsking) Answer("server answers GET", next, found, emit);
+  if (state.add == 1) {
+    next.wrong |= found == kAbsent ? Now(state) != kAbsent : (state.add_may >> found & 1) == 0;
+    if (found == kAbsent) next.content = kOther;
+    next.add = 2;
+    next.add_may = 0;
+    Take("server answers add", next, emit);
+  }
+  if (state.put_left > 0) {
+    next = state;
+    next.content = kOther;
+    --next.put_left;
+    Take("server puts", next, emit);
+  }
+}
+
+const char* ExpiryModel::Broken(const State& state) const {
+  return state.wrong ? "an answer that the key did not have during the operation" : nullptr;
+}
+
+}  // namespace gannet::model

@@ -1,0 +1,72 @@
+#ifndef GANNET_TESTS_MODEL_EXPIRY_MODEL_H_
+#define GANNET_TESTS_MODEL_EXPIRY_MODEL_H_
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace gannet::model {
+
+// Who may call an item expired (docs/consistency.md, "Expiry"). A key has an item that expires when
+// the server's clock reaches kExpiry. A client GETs it with READs, by bounds of that clock. Another
+// one adds a value if the key is absent, and a third puts one whatever is there. The server decides
+// by a time that it read, and its Poll may have begun long before a request came.
+//
+// What is to hold: it is as if the item were deleted when the clock reaches its expiry. So each
+// answer must be what the key has at some moment of its operation.
+//
+// The model leaves out how an item is READ and proved: a sample is whole and current.
+struct ExpiryRules {
+  bool bound_from_begin = true;    // a miss needs the lower bound of when the GET began
+  bool bound_is_lower = true;      // that bound is never ahead of the server's clock
+  bool alive_by_upper = true;      // a hit needs the upper bound of when it is believed
+  bool server_looks_again = true;  // the server reads the clock for a request that came in a Poll
+};
+
+class ExpiryModel {
+ public:
+  static constexpr uint8_t kExpiry = 2;
+  static constexpr uint8_t kClockMax = 3;
+  static constexpr uint8_t kNoPoll = 0xff;
+  // What the key has.
+  enum Content : uint8_t { kAbsent, kExpiring, kOther };
+  enum class Reader : uint8_t { kIdle, kBegun, kSampled, kAsking };
+
+  struct State {
+    uint8_t clock;
+    Content content;
+    uint8_t polled_at;  // the server is in a Poll that began at this time, or kNoPoll
+    uint8_t gets_left;
+    Reader reader;
+    uint8_t bound;   // the lower bound when the GET began
+    Content sample;  // what was READ
+    uint8_t may;     // what the key had since the GET began, a bit for each Content
+    uint8_t add;     // 0 not sent, 1 sent, 2 over
+    uint8_t add_may;
+    uint8_t put_left;
+    uint8_t wrong;  // an answer that the key did not have meanwhile
+  };
+
+  explicit ExpiryModel(const ExpiryRules& rules) : rules_(rules) {}
+
+  using Emit = std::function<void(const char* label, const State&)>;
+  std::vector<State> Initial() const;
+  void Next(const State& state, const Emit& emit) const;
+  const char* Broken(const State& state) const;
+  const char* BrokenAtRest(const State&) const { return nullptr; }
+
+ private:
+  static Content Now(const State& state);
+  // Takes a step, and notes for all operations what the key has then.
+  static void Take(const char* label, State next, const Emit& emit);
+  static void Answer(const char* label, State next, Content answer, const Emit& emit);
+  void ReaderSteps(const State& state, const Emit& emit) const;
+  void Decide(const State& state, const Emit& emit) const;
+  void ServerSteps(const State& state, const Emit& emit) const;
+
+  const ExpiryRules rules_;
+};
+
+}  // namespace gannet::model
+
+#endif  // GANNET_TESTS_MODEL_EXPIRY_MODEL_H_
