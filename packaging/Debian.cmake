@@ -99,8 +99,8 @@ set(CPACK_DEBIAN_LIBGANNET_PACKAGE_NAME ${library})
 set(CPACK_DEBIAN_LIBGANNET_PACKAGE_RECOMMENDS "ibverbs-providers")
 
 describe(libgannet-dev libdevel "client library of the RDMA key-value store Gannet, for development"
-  "This package has the headers for C++20, and the files by which CMake and
-pkg-config find them.")
+  "This package has the headers for C++20 and C99, and the files by which CMake
+and pkg-config find them.")
 set(CPACK_DEBIAN_LIBGANNET-DEV_PACKAGE_DEPENDS "${library} ${same_version}, libabsl-dev")
 
 describe(softverbs libs "user-space RDMA device for the processes of one host"
