@@ -27,7 +27,7 @@ import tempfile
 
 import program_files
 
-PACKAGES = ["gannet-server", "gannet-tools", "libgannet[0-9]*", "libgannet-dev", "softverbs"]
+PACKAGES = ["gannet-server", "gannet-tools", "libgannet[0-9]*", "libgannet-dev", "softverbs", "python3-gannet"]
 CONFIGURATION = "etc/gannet/kvserver.conf"
 UNIT = "usr/lib/systemd/system/kvserver.service"
 # What the installation of any package makes, and the user of the service.
@@ -199,6 +199,12 @@ def check_server(root, command, programs, work):
             said = run(f"{root.path}/usr/bin/softverbs-run", program, server.address,
                        env=os.environ | {"LD_LIBRARY_PATH": f"{root.path}/usr/lib"})
             check("greeting = hello" in said, f"{program} said {said}")
+        # Debian's own Python, which finds the package there without being told.
+        python = ["/usr/bin/python3", "-B", "-c", PYTHON_PROGRAM, server.address]
+        said = run(f"{root.path}/usr/bin/softverbs-run", *python,
+                   env=os.environ | {"LD_LIBRARY_PATH": f"{root.path}/usr/lib",
+                                     "PYTHONPATH": f"{root.path}/usr/lib/python3/dist-packages"})
+        check("greeting = hello" in said, f"Python said {said}")
         server.stop()
     finally:
         server.process.kill()
@@ -206,6 +212,10 @@ def check_server(root, command, programs, work):
 
 # --- the library ----------------------------------------------------------------------------------
 
+PYTHON_PROGRAM = """import sys, gannet
+with gannet.Client(sys.argv[1]) as client:
+    print("greeting =", client.get("greeting").decode())
+"""
 PROJECT = """cmake_minimum_required(VERSION 3.25)
 project(consumer C CXX)
 find_package(gannet REQUIRED)
