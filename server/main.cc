@@ -211,11 +211,10 @@ int Main(char** argv) {
       {.busy_poll_ns = int64_t{FLAGS_busy_poll_us} * kNsPerUs, .supervisor = &supervisor});
   if (!threads.ok()) return Fail(threads.status());
   if (http != nullptr) {
-    observer.emplace(threads->get(),
-                     Observer::Options{.version = GANNET_VERSION,
-                                       .address = address,
-                                       .hangs_ns = kSilencesUntilHanging * FLAGS_silence_ms *
-                                                   kNsPerMs});
+    observer.emplace(threads->get(), Observer::Options{.version = GANNET_VERSION,
+                                                       .address = address,
+                                                       .hangs_ns = kSilencesUntilHanging *
+                                                                   FLAGS_silence_ms * kNsPerMs});
     Show(http.get(), &*observer);
   }
   InstallSignals(threads->get());

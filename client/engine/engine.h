@@ -230,7 +230,7 @@ class Engine final : public SessionOwner {
   static constexpr int64_t kSampleNs = 8 * kNsPerMs;
   Sample sample_;
   int64_t next_sample_ns_ = 0;
-  Completion* report_ = nullptr;              // this Poll's: the next to be filled in, and the end
+  Completion* report_ = nullptr;  // this Poll's: the next to be filled in, and the end
   Completion* report_end_ = nullptr;
   OpSlots slots_;
   FixedStack<Op*> fresh_;

@@ -25,13 +25,14 @@ void Engine::BeginSample() {
   next_sample_ns_ = INT64_MAX;
 }
 
-// If that operation is over, tells how long it took: from the Poll that started it to the end of the
-// Poll that ended it.
+// If that operation is over, tells how long it took: from the Poll that started it to the end of
+// the Poll that ended it.
 void Engine::EndSample() {
   const Op& op = slots_[sample_.op];
   if (op.phase != Op::Phase::kFree && !op.over()) return;
   const int64_t now_ns = clock_->MonotonicNs();
-  sample_.server->session->usage().Took(sample_.kind, std::max<int64_t>(now_ns - sample_.began_ns, 0));
+  sample_.server->session->usage().Took(sample_.kind,
+                                        std::max<int64_t>(now_ns - sample_.began_ns, 0));
   sample_.op = kInvalidOp;
   next_sample_ns_ = now_ns + kSampleNs;
 }

@@ -244,9 +244,9 @@ void ClientSession::SendHeartbeats(int64_t now_ns) {
   }
 }
 
-// Touches go out with the heartbeat that is due, or before it if there are many; a report when it is
-// due. There is one buffer for them, which is in use until the server answered. So a slow server is
-// told less.
+// Touches go out with the heartbeat that is due, or before it if there are many; a report when it
+// is due. There is one buffer for them, which is in use until the server answered. So a slow server
+// is told less.
 bool ClientSession::CanSendNews(int64_t now_ns) const {
   const ClientConnection& first = connections_[0];
   const Liveness& liveness = first.liveness;

@@ -28,8 +28,8 @@ class UsageLog {
   }
 
   void Hit() { counts_.hits += 1; }
-  // Adds hits, each of which is told to the caller in kBytesOfHit bytes. Counts the bytes, because that
-  // is done in every Poll, and to divide them can wait.
+  // Adds hits, each of which is told to the caller in kBytesOfHit bytes. Counts the bytes, because
+  // that is done in every Poll, and to divide them can wait.
   void HitsIn(std::ptrdiff_t bytes) { hit_bytes_ += static_cast<uint64_t>(bytes); }
   void Missed() { ++counts_.misses; }
   void Asked() { ++counts_.by_rpc; }

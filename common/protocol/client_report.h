@@ -61,8 +61,8 @@ static_assert(LatencyBucket::EndNs(1) == 160 && LatencyBucket::Of(160) == 2);
 struct LatencyCount {
   constexpr explicit LatencyCount(uint64_t w) : word(w) {}
   static constexpr LatencyCount Of(LatencyKind kind, size_t bucket, uint32_t count) {
-    return LatencyCount(uint64_t{count} | uint64_t{bucket} << 32 | static_cast<uint64_t>(kind)
-                                                                       << 40);
+    return LatencyCount(uint64_t{count} | uint64_t{bucket} << 32 |
+                        static_cast<uint64_t>(kind) << 40);
   }
   constexpr uint32_t count() const { return static_cast<uint32_t>(word); }
   constexpr size_t bucket() const { return word >> 32 & 0xff; }
@@ -95,8 +95,8 @@ struct ClientReportView {
   std::string_view latencies;  // LatencyCounts
 };
 
-// Returns the end of the bucket that has the given share of the latencies, 0 to 1, in ns; 0 if there
-// are none. `count(bucket)` returns how many are in a bucket.
+// Returns the end of the bucket that has the given share of the latencies, 0 to 1, in ns; 0 if
+// there are none. `count(bucket)` returns how many are in a bucket.
 template <class F>
 uint64_t LatencyQuantileNs(double share, F count) {
   uint64_t all = 0;

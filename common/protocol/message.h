@@ -88,7 +88,8 @@ struct RequestHeader {
   uint32_t user_flags;  // heartbeat: bytes of the report before the touches (client_report.h)
   uint32_t buffer_rkey;
   uint64_t buffer_address;
-  uint64_t expected_version;  // LIST LOCKS, FLUSH ...: where to begin, from the last reply; 0 = anew
+  uint64_t
+      expected_version;  // LIST LOCKS, FLUSH ...: where to begin, from the last reply; 0 = anew
   uint64_t lock_word;
   uint64_t server_set;  // heartbeat: hash of the client's list of servers; 0 = not known
 };

@@ -31,7 +31,8 @@ struct ClientEntry {
 };
 static_assert(sizeof(ClientEntry) == 112 && std::is_trivially_copyable_v<ClientEntry>);
 static_assert(offsetof(ClientEntry, session_id) == 40 && offsetof(ClientEntry, last_opcode) == 52 &&
-              offsetof(ClientEntry, connected_ms) == 64 && offsetof(ClientEntry, get_p50_ns) == 104);
+              offsetof(ClientEntry, connected_ms) == 64 &&
+              offsetof(ClientEntry, get_p50_ns) == 104);
 
 // A request that took long in the server, in the value of a kSlowLog reply.
 struct SlowEntry {

@@ -70,7 +70,8 @@ class Heap {
   // Bytes of all pages with a block in use. Free memory in such a page serves blocks of one class
   // only. Asks jemalloc for its statistics, which takes some 10 us.
   uint64_t ActiveBytes() const;
-  // Returns how many blocks of each class are in use. Asks jemalloc, so that counting costs nothing.
+  // Returns how many blocks of each class are in use. Asks jemalloc, so that counting costs
+  // nothing.
   std::array<uint64_t, kSizeClassMax + 1> BlocksByClass() const;
 
  private:

@@ -35,15 +35,22 @@ int KeepLog(const mg_connection*, const char* message) {
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(std::string_view listen) {
   const size_t colon = listen.rfind(':');
   if (colon == std::string_view::npos || colon == 0 || colon + 1 == listen.size()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--http=", std::string(listen), " is no ADDR:PORT, for example 127.0.0.1:9471"));
+    return absl::InvalidArgumentError(absl::StrCat("--http=", std::string(listen),
+                                                   " is no ADDR:PORT, for example 127.0.0.1:9471"));
   }
   std::unique_ptr<HttpServer> server(new HttpServer());
   const std::string ports(listen);
-  const char* options[] = {"listening_ports",    ports.c_str(), "num_threads",
-                           kThreads,             "request_timeout_ms", kTimeoutMs,
-                           "enable_keep_alive",  "no",          "enable_directory_listing",
-                           "no",                 nullptr};
+  const char* options[] = {"listening_ports",
+                           ports.c_str(),
+                           "num_threads",
+                           kThreads,
+                           "request_timeout_ms",
+                           kTimeoutMs,
+                           "enable_keep_alive",
+                           "no",
+                           "enable_directory_listing",
+                           "no",
+                           nullptr};
   mg_callbacks callbacks{};
   callbacks.log_message = KeepLog;
   mg_init_library(0);

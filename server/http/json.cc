@@ -1,10 +1,11 @@
 // The snapshot as JSON, for the page.
 
+#include "nlohmann/json.hpp"
+
 #include <cstring>
 #include <string>
 #include <string_view>
 
-#include "nlohmann/json.hpp"
 #include "server/http/snapshot.h"
 
 namespace gannet {
@@ -18,15 +19,9 @@ std::string Text(const char (&padded)[n]) {
 }
 
 Json ServerJson(const Snapshot& it) {
-  return {{"version", it.version},
-          {"name", it.name},
-          {"address", it.address},
-          {"device", it.device},
-          {"kind", it.kind},
-          {"workers", it.workers},
-          {"evicts", it.evicts},
-          {"wall_ms", it.wall_ms},
-          {"uptime_ms", it.stats.uptime_ms},
+  return {{"version", it.version},    {"name", it.name},       {"address", it.address},
+          {"device", it.device},      {"kind", it.kind},       {"workers", it.workers},
+          {"evicts", it.evicts},      {"wall_ms", it.wall_ms}, {"uptime_ms", it.stats.uptime_ms},
           {"cpu_us", it.stats.cpu_us}};
 }
 
@@ -40,9 +35,9 @@ Json ClientsJson(const Snapshot& it) {
   for (size_t bucket = 0; bucket < LatencyBucket::kCount; ++bucket) {
     ends.push_back(LatencyBucket::EndNs(bucket));
   }
-  return {{"hits", it.clients.hits},     {"misses", it.clients.misses},
-          {"reads", it.clients.reads},   {"gets_by_rpc", it.clients.by_rpc},
-          {"latency_end_ns", ends},      {"latency", latency}};
+  return {{"hits", it.clients.hits},   {"misses", it.clients.misses},
+          {"reads", it.clients.reads}, {"gets_by_rpc", it.clients.by_rpc},
+          {"latency_end_ns", ends},    {"latency", latency}};
 }
 
 Json RequestsJson(const Snapshot& it) {
@@ -58,8 +53,8 @@ Json StoreJson(const Snapshot& it) {
   Json classes = Json::array();
   for (uint32_t size_class = 1; size_class < it.blocks.size(); ++size_class) {
     if (it.blocks[size_class] == 0) continue;
-    classes.push_back({{"block_bytes", SizeClassBytes(size_class)},
-                       {"blocks", it.blocks[size_class]}});
+    classes.push_back(
+        {{"block_bytes", SizeClassBytes(size_class)}, {"blocks", it.blocks[size_class]}});
   }
   const StatsReply& stats = it.stats;
   return {{"items", stats.items},
@@ -136,14 +131,11 @@ Json SlowJson(const Snapshot& it, bool show_keys) {
 }  // namespace
 
 std::string RenderJson(const Snapshot& snapshot, bool show_keys) {
-  const Json json = {{"server", ServerJson(snapshot)},
-                     {"clients", ClientsJson(snapshot)},
-                     {"requests", RequestsJson(snapshot)},
-                     {"store", StoreJson(snapshot)},
-                     {"sessions", snapshot.stats.sessions},
-                     {"connections", ConnectionsJson(snapshot)},
-                     {"locks", LocksJson(snapshot)},
-                     {"slow", SlowJson(snapshot, show_keys)}};
+  const Json json = {
+      {"server", ServerJson(snapshot)},      {"clients", ClientsJson(snapshot)},
+      {"requests", RequestsJson(snapshot)},  {"store", StoreJson(snapshot)},
+      {"sessions", snapshot.stats.sessions}, {"connections", ConnectionsJson(snapshot)},
+      {"locks", LocksJson(snapshot)},        {"slow", SlowJson(snapshot, show_keys)}};
   // Keys are bytes; those that are no UTF-8 are shown with replacements.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -45,7 +45,7 @@ class Observer {
   const Options options_;
   Mutex mutex_;
   Snapshot last_ GANNET_GUARDED_BY(mutex_);
-  int64_t taken_ns_ GANNET_GUARDED_BY(mutex_) = 0;  // 0: none yet
+  int64_t taken_ns_ GANNET_GUARDED_BY(mutex_) = 0;                            // 0: none yet
   absl::flat_hash_map<uint32_t, Seen> locks_seen_ GANNET_GUARDED_BY(mutex_);  // by index
 };
 

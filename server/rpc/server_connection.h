@@ -28,8 +28,8 @@ struct LargePut {
   size_t segment = 0;                  // the one that the next piece is in
   uint32_t segment_posted = 0;         // bytes of that one
   int64_t began_ns = 0;
-  uint32_t posted = 0;                 // bytes of the value whose READs are posted
-  uint32_t arrived = 0;                // bytes whose READs completed, or were flushed
+  uint32_t posted = 0;   // bytes of the value whose READs are posted
+  uint32_t arrived = 0;  // bytes whose READs completed, or were flushed
   // The value's destination, once its first READ is posted: one of these two.
   std::optional<Store::Reservation> reservation;
   std::optional<uint32_t> buffer;  // the heap is full, and this replaces an item of its size

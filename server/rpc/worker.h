@@ -316,8 +316,8 @@ class Worker {
   uint64_t expired_told_ = 0;  // locks_expired as last logged
   Now now_;
   int64_t timed_until_ns_ = 0;  // the slow log's last look at the clock in this batch; 0 = none
-  int64_t timers_due_ns_ = 0;  // the next RunTimers
-  int64_t tick_due_ns_ = 0;    // the next Tick, which RunTimers calls
+  int64_t timers_due_ns_ = 0;   // the next RunTimers
+  int64_t tick_due_ns_ = 0;     // the next Tick, which RunTimers calls
   bool closing_ = false;
   bool failed_ = false;
   bool served_ = false;          // this Poll served a request

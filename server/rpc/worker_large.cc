@@ -163,8 +163,7 @@ void Worker::BeginLargeGet(ServerConnection* connection, const RequestView& requ
     return AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kTryAgain));
   }
   if (connection->gets_waiting.empty()) large_get_turns_.push_back(connection->id);
-  connection->gets_waiting.push_back(
-      {request.header, std::string(request.key), now_.monotonic_ns});
+  connection->gets_waiting.push_back({request.header, std::string(request.key), now_.monotonic_ns});
   ++large_gets_waiting_;
 }
 

@@ -1,4 +1,5 @@
-// Worker: what people see of it. Clients' reports, the list of connections, requests that took long.
+// Worker: what people see of it. Clients' reports, the list of connections, requests that took
+// long.
 
 #include <algorithm>
 #include <cstring>
@@ -109,7 +110,8 @@ ClientEntry Worker::EntryOf(const ServerConnection& connection) const {
   return entry;
 }
 
-ReplyHeader Worker::ListForPeople(const RequestHeader& header, std::span<std::byte> value_out) const {
+ReplyHeader Worker::ListForPeople(const RequestHeader& header,
+                                  std::span<std::byte> value_out) const {
   ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
   const uint64_t from = header.expected_version;
   if (header.opcode == static_cast<uint8_t>(Opcode::kListClients)) {
