@@ -53,8 +53,9 @@ DEFINE_string(http, "",
               "ADDR:PORT to show /metrics and a live page on, 127.0.0.1:9471 for example; empty: "
               "nowhere. Whoever reaches it sees addresses of clients, and no values");
 DEFINE_bool(http_show_keys, false, "whether that page shows keys of slow requests");
-DEFINE_uint32(slowlog_us, 10000,
-              "requests that take the server as long are remembered, for kvcli slowlog; 0: none");
+DEFINE_uint32(
+    slowlog_us, 10000,
+    "requests that take the server as long are remembered, and shown on the page; 0: none");
 DEFINE_string(on_full, "reject",
               "what a write without room does: reject (it fails) or evict (other items go)");
 

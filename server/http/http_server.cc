@@ -2,13 +2,14 @@
 
 #include <civetweb.h>
 
-#include <array>
-#include <cstring>
+#include <atomic>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "server/http/page.h"
 
 namespace gannet {
@@ -68,9 +69,27 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Start(std::string_view l
   return server;
 }
 
+// CivetWeb looks only every two seconds whether it is to stop, or when somebody connects. So this
+// connects.
 HttpServer::~HttpServer() {
   if (context_ == nullptr) return;
+  std::atomic<bool> stopped{false};
+  std::thread nudger([this, &stopped] {
+    const size_t colon = address_.rfind(':');
+    const std::string host(
+        absl::StripSuffix(absl::StripPrefix(address_.substr(0, colon), "["), "]"));
+    const int port = std::stoi(address_.substr(colon + 1));
+    // Relaxed: it tells nothing but itself.
+    while (!stopped.load(std::memory_order_relaxed)) {
+      char why_not[64];
+      mg_connection* nudge = mg_connect_client(host.c_str(), port, 0, why_not, sizeof(why_not));
+      if (nudge != nullptr) mg_close_connection(nudge);
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+  });
   mg_stop(context_);
+  stopped.store(true, std::memory_order_relaxed);
+  nudger.join();
   mg_exit_library();
 }
 

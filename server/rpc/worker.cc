@@ -173,10 +173,10 @@ void Worker::Tick() {
   // A sleeping worker wakes in time for its Tick. So if a Tick comes late, the worker did not run.
   if (tick_due_ns_ > 0) Forgive(now_.monotonic_ns - tick_due_ns_);
   CheckSilence();
-  PublishClients();
   TellIndexGeneration();
   TellBrokenLocks();
   sessions_.Expire(now_.monotonic_ns);
+  PublishClients();
   tick_due_ns_ = NextTickNs();
 }
 

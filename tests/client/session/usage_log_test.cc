@@ -16,8 +16,7 @@ class UsageLogTest : public testing::Test {
   UsageLogTest() { log_.Restart(true, 0, kPeriodNs); }
   ClientReportView Take(int64_t now_ns) {
     const size_t bytes = log_.Take(now_ns, out_);
-    const auto view =
-        ClientReportView::Decode({reinterpret_cast<const char*>(out_.data()), bytes});
+    const auto view = ClientReportView::Decode({reinterpret_cast<const char*>(out_.data()), bytes});
     EXPECT_TRUE(view);
     return view.value_or(ClientReportView{});
   }

