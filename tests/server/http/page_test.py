@@ -22,7 +22,7 @@ WAIT_S = 30
 
 
 def run(command, **more):
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60, **more)
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=90, **more)
 
 
 class Server:
@@ -77,9 +77,9 @@ def use(server, build):
 
 def browse(server, home, *how):
     # The browser's clock stands still while it waits for an answer, and else runs as fast as it can. So
-    # this is long enough for the page to see some seconds of the server's clock, and to show rates.
+    # this is long enough for the page to see more than a second of the server's clock, and to show rates.
     return run(["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={home}/chromium",
-                "--virtual-time-budget=800000", "--hide-scrollbars", *how, server.http + "/"]).stdout
+                "--virtual-time-budget=400000", "--hide-scrollbars", *how, server.http + "/"]).stdout
 
 
 def check_page(server, home):
