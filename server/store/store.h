@@ -21,6 +21,7 @@
 #include "common/protocol/message.h"
 #include "server/heap/heap.h"
 #include "server/index/index.h"
+#include "server/journal/change_sink.h"
 #include "server/store/eviction.h"
 #include "server/store/eviction_step.h"
 #include "server/store/write_outcome.h"
@@ -130,6 +131,7 @@ class Store {
   struct Flushed {
     uint64_t next = 0;
     uint64_t removed = 0;
+    bool refused = false;  // by the sink
   };
   Flushed FlushSome(uint64_t position);
 
@@ -188,6 +190,22 @@ class Store {
   // not be decided by an earlier one.
   uint64_t NowMs(uint64_t now_ms) const { return clock_ ? std::max(now_ms, clock_()) : now_ms; }
 
+  // The next five are for a store whose changes are recorded (store_record.cc). Gives every change
+  // to `sink` from now on, before anybody can see it. What the sink refuses ends with kDiskRefuses.
+  // An eviction is recorded as a deletion; an expiry is not recorded. Call it before other threads
+  // use the store.
+  void UseSink(ChangeSink* sink) { sink_ = sink; }
+  // If this returns true, do not call UpdateInPlace: it records nothing.
+  bool records() const { return sink_ != nullptr; }
+  // Makes a recorded change again, with its version. Call it before other threads use the store.
+  ReplyStatus Restore(const Change& change, uint64_t now_ms);
+  // From now on, the store gives no version below this. Call it after the last Restore.
+  void BeginVersions(uint64_t first) { next_version_.store(first, std::memory_order_relaxed); }
+  // Gives the items of one home to `visit`, under their lock. Returns the position to go on from,
+  // as FlushSome does; or nullopt if the index grows just now, and this must be tried again later.
+  std::optional<uint64_t> VisitHome(uint64_t position,
+                                    const std::function<void(const Change&)>& visit);
+
   // As it is now. The fields that tell of the index change when the index grows.
   Superblock superblock() const;
   // Of superblock().index.
@@ -235,13 +253,16 @@ class Store {
   // Returns kOk, or a complete outcome that says why the write is refused.
   WriteOutcome Check(KeyHash hash, const Current& current, const WriteConditions& conditions) const;
   WriteOutcome PutShort(KeyHash hash, std::string_view key, std::string_view value,
-                        ItemAttributes attributes, const Current& current, uint64_t now_ms);
+                        ItemAttributes attributes, const ChangeOrigin* origin,
+                        const Current& current, uint64_t now_ms);
   // PutShort, for callers of other sources.
   WriteOutcome PutChanged(KeyHash hash, std::string_view key, std::string_view value,
-                          ItemAttributes attributes, const Current& current, uint64_t now_ms);
+                          ItemAttributes attributes, const ChangeOrigin* origin,
+                          const Current& current, uint64_t now_ms);
   // Overwrites the key's item. REQUIRES: the new one fits its block.
   WriteOutcome PutInPlace(KeyHash hash, std::string_view key, std::string_view value,
-                          ItemAttributes attributes, const Current& current);
+                          ItemAttributes attributes, const ChangeOrigin* origin,
+                          const Current& current);
   // REQUIRES: no lock is held.
   WriteOutcome PutLong(std::string_view key, std::string_view value, ItemAttributes attributes,
                        const WriteConditions& conditions, uint64_t now_ms);
@@ -251,14 +272,23 @@ class Store {
   // Makes pending content the key's item, and frees the old block. If the index has no room, frees
   // the pending block instead.
   WriteOutcome Install(KeyHash hash, const Current& current, const Pending& pending,
-                       uint64_t now_ms);
+                       const ChangeOrigin* origin, uint64_t now_ms);
+  // store_record.cc. Return false if the sink refuses. REQUIRES: records(), and the key's Lock.
+  bool Record(Change change, const ChangeOrigin* origin);
+  bool RecordPut(const ItemHeader& header, std::string_view key, std::string_view value,
+                 const ChangeOrigin* origin);
+  // Of the item's content in its block, under this header.
+  bool RecordItem(uint64_t offset, const ItemHeader& header, const ChangeOrigin* origin);
+  bool RecordDelete(Slot slot, const ChangeOrigin* origin);
+  // Removes a slot that Install inserted.
+  void TakeBack(KeyHash hash, Slot slot);
   // Writes what make(old value, or nullopt; Pieces*) says (store_modify.cc). REQUIRES: no lock is
   // held.
   template <class Make>
   WriteOutcome Modify(std::string_view key, ItemAttributes made, const WriteConditions& conditions,
                       uint64_t now_ms, Make make);
-  // Returns nullopt if `table` is not the newest any more.
-  std::optional<size_t> RemoveAll(IndexTable& table, uint64_t home);
+  // Adds what it removed to `flushed`. Returns false if `table` is not the newest any more.
+  bool RemoveAll(IndexTable& table, uint64_t home, Flushed* flushed);
   void RemoveItem(const Index::Place& place, Slot slot);
   void FreeBlock(uint64_t offset, uint32_t size_class);
 
@@ -344,6 +374,7 @@ class Store {
   const Superblock superblock_;  // of the start: the fields of the index are out of date
   const std::unique_ptr<Heap> heap_;
   std::function<uint64_t()> clock_;
+  ChangeSink* sink_ = nullptr;  // of UseSink
   const bool index_grows_;
   const std::function<void()> wants_tidy_;
 

@@ -97,6 +97,7 @@ bool Store::EvictItem(const Index::Found& found) {
   if (__atomic_load_n(&lock_words_[hash.LockIndex(lock_words_.size())], __ATOMIC_ACQUIRE) != 0) {
     return false;
   }
+  if (records() && !RecordDelete(found.slot, nullptr)) return false;
   const uint64_t version = LoadWord(Block(found.slot.offset()) + offsetof(ItemHeader, version));
   eviction_->Evicted(hash, eviction_->heat.Get(found.slot.offset()), version);
   RemoveItem(found.place, found.slot);

@@ -53,9 +53,12 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
 [[gnu::always_inline]] inline WriteOutcome Store::PutInPlace(KeyHash hash, std::string_view key,
                                                              std::string_view value,
                                                              ItemAttributes attributes,
+                                                             const ChangeOrigin* origin,
                                                              const Current& current) {
   std::byte* block = Block(current.slot.offset());
   const ItemHeader header = NewHeader(key.size(), value.size(), attributes);
+  if (records() && !RecordPut(header, key, value, origin)) [[unlikely]]
+    return {.status = ReplyStatus::kDiskRefuses};
   // The key is already in place if it does not move.
   const bool key_stays = ValueBytes(block) == value.size();
   StoreHeader(block, header);
@@ -72,11 +75,12 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
 [[gnu::always_inline]] inline WriteOutcome Store::PutShort(KeyHash hash, std::string_view key,
                                                            std::string_view value,
                                                            ItemAttributes attributes,
+                                                           const ChangeOrigin* origin,
                                                            const Current& current,
                                                            uint64_t now_ms) {
   const uint32_t size_class = SizeClassFor(ItemBytes(key.size(), value.size()));
   if (current.slot.size_class() == size_class) {
-    return PutInPlace(hash, key, value, attributes, current);
+    return PutInPlace(hash, key, value, attributes, origin, current);
   }
   std::byte* block = heap_->Allocate(size_class);
   if (block == nullptr) return {.status = ReplyStatus::kHeapFull};
@@ -88,12 +92,13 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
   StoreKey(block, value.size(), key);
   const uint64_t live = LiveCommitWord(block, header.value_bytes, ItemSeal(hash, PlaceAt(offset)));
   return Install(hash, current, {offset, size_class, header.version, live, attributes.expiry_ms},
-                 now_ms);
+                 origin, now_ms);
 }
 
 WriteOutcome Store::PutChanged(KeyHash hash, std::string_view key, std::string_view value,
-                               ItemAttributes attributes, const Current& current, uint64_t now_ms) {
-  return PutShort(hash, key, value, attributes, current, now_ms);
+                               ItemAttributes attributes, const ChangeOrigin* origin,
+                               const Current& current, uint64_t now_ms) {
+  return PutShort(hash, key, value, attributes, origin, current, now_ms);
 }
 
 WriteOutcome Store::Put(std::string_view key, std::string_view value, ItemAttributes attributes,
@@ -107,7 +112,8 @@ WriteOutcome Store::Put(std::string_view key, std::string_view value, ItemAttrib
       const WriteOutcome checked = Check(hash, current, conditions);
       if (checked.status != ReplyStatus::kOk) return checked;
     }
-    const WriteOutcome outcome = PutShort(hash, key, value, attributes, current, now_ms);
+    const WriteOutcome outcome =
+        PutShort(hash, key, value, attributes, conditions.origin, current, now_ms);
     if (outcome.status != ReplyStatus::kHeapFull && outcome.status != ReplyStatus::kTryAgain)
         [[likely]] {
       return outcome;
@@ -148,11 +154,13 @@ WriteOutcome Store::PutOverOld(std::string_view key, std::string_view value,
     refused_heap_full_.fetch_add(1, std::memory_order_relaxed);
     return {.status = ReplyStatus::kHeapFull};
   }
-  if (current.slot.size_class() != size_class) {
+  const WriteOutcome outcome =
+      PutInPlace(hash, key, value, attributes, conditions.origin, current);
+  if (outcome.status == ReplyStatus::kOk && current.slot.size_class() != size_class) {
     oversized_bytes_.fetch_add(current.slot.read_bytes() - SizeClassBytes(size_class),
                                std::memory_order_relaxed);
   }
-  return PutInPlace(hash, key, value, attributes, current);
+  return outcome;
 }
 
 // The kind of an item follows from its block's class. So nothing else may be written into a large
@@ -179,6 +187,9 @@ WriteOutcome Store::Delete(std::string_view key, const WriteConditions& conditio
   const WriteOutcome refused = Check(hash, current, conditions);
   if (refused.status != ReplyStatus::kOk) return refused;
   if (!current.there()) return {.status = ReplyStatus::kNotFound};
+  if (records() && !RecordDelete(current.slot, conditions.origin)) {
+    return {.status = ReplyStatus::kDiskRefuses};
+  }
   RemoveItem(current.place, current.slot);
   items_deleted_.fetch_add(1, std::memory_order_relaxed);
   return {};
@@ -229,14 +240,18 @@ WriteOutcome Store::CommitPut(const Reservation& reservation, std::string_view k
   return Install(
       hash, current,
       {reservation.offset, reservation.size_class, header.version, live, attributes.expiry_ms},
-      now_ms);
+      conditions.origin, now_ms);
 }
 
 WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending& pending,
-                            uint64_t now_ms) {
+                            const ChangeOrigin* origin, uint64_t now_ms) {
   std::byte* block = Block(pending.offset);
   const Slot slot = Slot::Of(hash.Tag(), pending.size_class, pending.offset);
   if (current.there()) {
+    if (records() && !RecordItem(pending.offset, LoadHeader(slot), origin)) {
+      FreeBlock(pending.offset, pending.size_class);
+      return {.status = ReplyStatus::kDiskRefuses};
+    }
     // Old dead before new live, so there are never two live commit words. Between the two stores a
     // reader finds neither and looks again. Then the slot. The old block may be used again only
     // after the bucket's checksum is published.
@@ -251,6 +266,11 @@ WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending&
     if (!index_.Insert(hash, slot) && !InsertAfterRemoval(hash, slot, now_ms)) {
       FreeBlock(pending.offset, pending.size_class);
       return {.status = NoSlot()};
+    }
+    // Only now is it certain that there is room. Nobody takes the item for live yet.
+    if (records() && !RecordItem(pending.offset, LoadHeader(slot), origin)) {
+      TakeBack(hash, slot);
+      return {.status = ReplyStatus::kDiskRefuses};
     }
     StoreLive(block, pending.live_commit);
     if (evicts()) NoteInstalled(hash, current, slot);
