@@ -25,18 +25,18 @@ struct RequestRule {
   InMessage in_message = InMessage::kNothing;
 };
 constexpr RequestRule kRules[] = {
-    {0, 0, 0, false, true, InMessage::kValue},  // heartbeat: IndexKnown, touches
-    {kValueInBuffer, 1, kKeyBytesMax, false, false},                  // get
-    {kPutFlags, 1, kKeyBytesMax, false, true, InMessage::kValue},     // put
-    {kOnlyIfVersion | kUnderLock, 1, kKeyBytesMax, false, false},     // delete
-    {0, 1, kKeyBytesMax, true, true},                                 // lock
-    {kForce, 1, kKeyBytesMax, true, false},                           // unlock
-    {0, 0, 0, false, false},                                          // stats
-    {0, 0, 0, false, false},                                          // ping
-    {0, 1, kKeyBytesMax, true, true},                                 // extend lock
-    {0, 0, 0, false, false},                                          // list locks
-    {kModifyFlags, 1, kKeyBytesMax, false, true, InMessage::kValue},  // append
-    {kModifyFlags, 1, kKeyBytesMax, false, true, InMessage::kValue},  // prepend
+    {0, 0, 0, false, true, InMessage::kValue},                     // heartbeat: IndexKnown, touches
+    {kValueInBuffer, 1, kKeyBytesMax, false, false},               // get
+    {kPutFlags, 1, kKeyBytesMax, false, true, InMessage::kValue},  // put
+    {kOnlyIfVersion | kUnderLock, 1, kKeyBytesMax, false, false},  // delete
+    {0, 1, kKeyBytesMax, true, true},                              // lock
+    {kForce, 1, kKeyBytesMax, true, false},                        // unlock
+    {0, 0, 0, false, false},                                       // stats
+    {0, 0, 0, false, false},                                       // ping
+    {0, 1, kKeyBytesMax, true, true},                              // extend lock
+    {0, 0, 0, false, false},                                       // list locks
+    {kModifyFlags, 1, kKeyBytesMax, false, true, InMessage::kValue},            // append
+    {kModifyFlags, 1, kKeyBytesMax, false, true, InMessage::kValue},            // prepend
     {kModifyFlags, 1, kKeyBytesMax, false, true, InMessage::kCounterOperands},  // increment
     {kOnlyIfVersion | kUnderLock, 1, kKeyBytesMax, false, true},                // touch
     {0, 0, 0, false, false},                                                    // flush

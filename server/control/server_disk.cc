@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "glog/logging.h"
+#include "server/disk/restore.h"
 #include "server/journal/posix_files.h"
 
 namespace gannet {
@@ -73,12 +74,11 @@ absl::Status ServerDisk::RestoreFrom(const Run& run) {
   uint64_t version_max = 0;
   const auto apply = [&](const Change& change) {
     version_max = std::max(version_max, change.version);
-    ReplyStatus status = run.store->Restore(change, run.wall_ms);
+    ReplyStatus status = RestoreChange(run.store, change, run.wall_ms);
     if (status == ReplyStatus::kDiskRefuses) {  // it has to catch up
       log_->Poll(MonotonicNs());
-      status = run.store->Restore(change, run.wall_ms);
+      status = RestoreChange(run.store, change, run.wall_ms);
     }
-    while (run.store->growing()) run.store->Tidy(run.wall_ms);
     if (status == ReplyStatus::kOk) return absl::OkStatus();
     return absl::ResourceExhaustedError(
         status == ReplyStatus::kDiskRefuses

@@ -8,10 +8,22 @@
 namespace gannet {
 namespace {
 
-// The store's idle work is done so often meanwhile: above all, its index grows.
-constexpr uint64_t kChangesPerTidy = 1024;
+// How often the index may have to grow for one change.
+constexpr int kTriesMax = 8;
 
 }  // namespace
+
+ReplyStatus RestoreChange(Store* store, const Change& change, uint64_t wall_ms) {
+  ReplyStatus status = ReplyStatus::kTryAgain;
+  for (int tries = 0; tries < kTriesMax; ++tries) {
+    status = store->Restore(change, wall_ms);
+    if (status != ReplyStatus::kTryAgain && status != ReplyStatus::kIndexFull) break;
+    do {
+      store->Tidy(wall_ms);
+    } while (store->growing());
+  }
+  return status;
+}
 
 Restorer::Restorer(Store* store, std::string path, uint64_t wall_ms)
     : store_(store), path_(std::move(path)), wall_ms_(wall_ms) {
@@ -22,11 +34,7 @@ Restorer::~Restorer() { store_->UseSink(nullptr); }
 
 absl::Status Restorer::Apply(const Change& change) {
   version_max_ = std::max(version_max_, change.version);
-  if (++applied_ % kChangesPerTidy == 0) {
-    store_->Tidy(wall_ms_);
-    while (store_->growing()) store_->Tidy(wall_ms_);
-  }
-  const ReplyStatus status = store_->Restore(change, wall_ms_);
+  const ReplyStatus status = RestoreChange(store_, change, wall_ms_);
   if (change.kind == Change::Kind::kDelete) evicted_.erase(std::string(change.key));
   if (status == ReplyStatus::kOk) return absl::OkStatus();
   return absl::ResourceExhaustedError(

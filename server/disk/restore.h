@@ -12,6 +12,9 @@
 
 namespace gannet {
 
+// Makes a recorded change again in a store that nobody else uses, and lets its index grow.
+ReplyStatus RestoreChange(Store* store, const Change& change, uint64_t wall_ms);
+
 // Fills a store with recorded changes, before anybody else uses it. A store that evicts may evict
 // while it is filled. Those keys are gone for its clients, so they must be recorded as deleted.
 class Restorer : public ChangeSink {
@@ -34,7 +37,6 @@ class Restorer : public ChangeSink {
   const std::string path_;
   const uint64_t wall_ms_;
   uint64_t version_max_ = 0;
-  uint64_t applied_ = 0;
   std::unordered_set<std::string> evicted_;
 };
 

@@ -74,9 +74,9 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Create(const Options& options) {
 }
 
 Store::Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap)
-    : eviction_(options.evict
-                    ? std::make_unique<Eviction>(superblock.region_bytes, heap->capacity_bytes())
-                    : nullptr),
+    : evictor_(options.evict ? std::make_unique<Evictor>(*this, superblock.region_bytes,
+                                                         heap->capacity_bytes())
+                             : nullptr),
       region_(options.region),
       lock_words_(options.lock_words),
       superblock_(superblock),
@@ -109,7 +109,7 @@ ReadOutcome Store::Get(std::string_view key, std::span<std::byte> value_out, uin
   Index::Lock lock(index_, hash);
   const Current current = FindCurrent(hash, key, now_ms);
   if (!current.there()) return {.status = ReplyStatus::kNotFound};
-  if (evicts()) eviction_->Used(current.slot.offset(), 1);
+  if (evicts()) evictor_->state().Used(current.slot.offset(), 1);
   const std::byte* block = Block(current.slot.offset());
   const ItemHeader header = LoadHeader(current.slot);
   ReadOutcome outcome{.version = header.version,
@@ -134,16 +134,27 @@ void Store::FillStats(StatsReply* stats) const {
   stats->displacements = index_.displacements();
   stats->stash_used = index_.stash_used();
   stats->items_expired = items_expired_.load(std::memory_order_relaxed);
-  stats->items_moved = items_moved_.load(std::memory_order_relaxed);
+  stats->items_moved = compactor_.items_moved();
   stats->refused_heap_full = refused_heap_full_.load(std::memory_order_relaxed);
   stats->index_growths = index_growths_.load(std::memory_order_relaxed);
   stats->refused_index_full = refused_index_full_.load(std::memory_order_relaxed);
   stats->items_deleted = items_deleted_.load(std::memory_order_relaxed);
   if (!evicts()) return;
-  stats->items_evicted = eviction_->items_evicted.load(std::memory_order_relaxed);
-  stats->evicted_by_writes = eviction_->evicted_by_writes.load(std::memory_order_relaxed);
-  stats->eviction_watermark = heap_->capacity_bytes() - FullBytes();
-  stats->evicted_age_ms = eviction_->evicted_age_ms.load(std::memory_order_relaxed);
+  const Eviction& eviction = evictor_->state();
+  stats->items_evicted = eviction.items_evicted.load(std::memory_order_relaxed);
+  stats->evicted_by_writes = eviction.evicted_by_writes.load(std::memory_order_relaxed);
+  stats->eviction_watermark = heap_->capacity_bytes() - evictor_->FullBytes();
+  stats->evicted_age_ms = eviction.evicted_age_ms.load(std::memory_order_relaxed);
+}
+
+void Store::NoteUpdate(const Guess& guess, std::string_view key) {
+  const Index::KeyLock lock(index_, KeyHash(guess.hash));
+  const Slot slot = index_.LoadGuessed(guess.place);
+  if (!slot.empty() && IsKey(Block(slot.offset()), key)) evictor_->state().Used(slot.offset(), 1);
+}
+
+bool Store::NearlyFull() const {
+  return evicts() && heap_->occupied_bytes() > evictor_->FullBytes() - heap_->capacity_bytes() / 16;
 }
 
 }  // namespace gannet

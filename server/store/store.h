@@ -22,8 +22,8 @@
 #include "server/heap/heap.h"
 #include "server/index/index.h"
 #include "server/journal/change_sink.h"
-#include "server/store/eviction.h"
-#include "server/store/eviction_step.h"
+#include "server/store/compactor.h"
+#include "server/store/evictor.h"
 #include "server/store/write_outcome.h"
 
 namespace gannet {
@@ -62,7 +62,7 @@ class Store {
     uint64_t hash_seed = 0;
     uint64_t first_version = 1;               // common/layout/version.h; not 0
     uint64_t page_bytes = Heap::PageBytes();  // alignment that the heap needs
-    bool evict = false;  // a write that finds no room evicts other items (store_evict.cc)
+    bool evict = false;  // a write that finds no room evicts other items (evictor.h)
   };
   // InvalidArgument: the region is too small for the index; the text says which size would do.
   static absl::StatusOr<std::unique_ptr<Store>> Create(const Options& options);
@@ -168,15 +168,14 @@ class Store {
     bool more = false;  // homes with expired items
   };
   Swept Sweep(uint64_t now_ms, size_t homes);
-  // Moves items of the next `homes` homes to free blocks at lower addresses, so that free memory
-  // comes together at higher ones. An item keeps its version when it moves. Returns how many moved.
-  size_t Compact(size_t homes);
+  // Moves items of the next `homes` homes together. Returns how many moved.
+  size_t Compact(size_t homes) { return compactor_.Compact(homes); }
 
   // Returns whether the store evicts. If not, the next method does nothing.
-  bool evicts() const { return eviction_ != nullptr; }
+  bool evicts() const { return evictor_ != nullptr; }
   // Notes what a client READ. `touches` are its bytes, unchecked (common/protocol/touch.h).
   void NoteTouches(std::string_view touches) {
-    if (evicts()) eviction_->TouchAll(touches, region_.size());
+    if (evicts()) evictor_->state().TouchAll(touches, region_.size());
   }
   // Counts an UpdateInPlace of the key as a use. REQUIRES: the store evicts.
   void NoteUpdate(const Guess& guess, std::string_view key);
@@ -214,6 +213,9 @@ class Store {
   void FillStats(StatsReply* stats) const;
 
  private:
+  friend class Compactor;
+  friend class Evictor;
+
   // A key's item, found under the key's lock. If there is none, the slot is empty and the version
   // is 0.
   struct Current {
@@ -230,8 +232,6 @@ class Store {
     uint64_t live_commit;
     uint64_t expiry_ms;
   };
-  // What a compaction step has learned: by class, the address below which no block is free.
-  using Holes = std::array<const std::byte*, kSizeClassMax + 1>;
   // Large enough for nearly all homes.
   using FoundOfHome = std::array<Index::Found, 3 * kSlotsPerBucket>;
 
@@ -301,49 +301,6 @@ class Store {
   // Inserts a slot after it removed expired items near by, or evicted some.
   bool InsertAfterRemoval(KeyHash hash, Slot slot, uint64_t now_ms);
 
-  // store_evict.cc. REQUIRES of all of them: the store evicts.
-  //
-  // These three: REQUIRES: the lock of this home, or of the items' homes.
-  size_t ListNear(IndexTable& table, uint64_t home, const EvictionChoice& choice,
-                  std::span<EvictionCandidate> candidates) const;
-  // Returns false if none may go.
-  bool EvictColdest(std::span<EvictionCandidate> candidates);
-  bool EvictInWindow(KeyHash hash, uint32_t size_class);
-  // Evicts the coldest of some items. REQUIRES: no lock is held.
-  bool EvictSomewhere(uint32_t size_class);
-  // Returns false if the key is locked. REQUIRES: the lock of the item's home.
-  bool EvictItem(const Index::Found& found);
-  // Evicts until there is a block. Returns nullptr if a bounded number of steps does not help.
-  // REQUIRES, of this and the next three: no lock is held.
-  std::byte* EvictFor(uint32_t size_class);
-  // Clears a span that is long enough for a block, the coldest of some.
-  void ClearSpanFor(uint32_t size_class);
-  std::optional<uint64_t> SpanBegin();
-  void ClearSpan(uint64_t begin, uint64_t end);
-  void ClearItemAt(uint64_t offset, ClearedSpan* span);
-  // REQUIRES: the lock of the item's home.
-  void ClearItem(const Index::Found& found, ClearedSpan* span);
-  // Returns whether there is more to do.
-  bool EvictToWatermark(uint64_t now_ms);
-  uint64_t FullBytes() const;
-  // A write found no block.
-  void NoteUnusable();
-  void NoteInstalled(KeyHash hash, const Current& current, Slot slot);
-
-  uint64_t FreedSinceRound() const;
-  bool FragmentedWhenIdle() const;
-  bool InCompactionRound() const;
-  bool BeginCompactionRound();
-  // Returns how many moved. Sets `*again` if it must be called again for this home.
-  size_t CompactHome(IndexTable& table, uint64_t home, Holes* holes, bool* again);
-  // Returns how many bytes were moved, or 0 if the item stays.
-  uint64_t MoveDown(const Index::Found& found, Holes* holes);
-  bool MoveBelow(const Index::Found& found, const std::byte* end, uint32_t size_class,
-                 Holes* holes);
-  void Move(const Index::Found& found, std::byte* to, uint32_t size_class);
-  // Copies the item to another block, where it is dead, and returns its live commit word there.
-  uint64_t CopyItem(Slot slot, std::byte* to);
-
   // store_grow.cc. Does a step of the growth, or begins it. Returns whether there is more to do at
   // once.
   bool Grow();
@@ -368,7 +325,7 @@ class Store {
   ItemHeader NewHeader(size_t key_bytes, size_t value_bytes, ItemAttributes attributes);
 
   // Immutable after Create.
-  const std::unique_ptr<Eviction> eviction_;  // nullptr: the store does not evict
+  const std::unique_ptr<Evictor> evictor_;  // nullptr: the store does not evict
   const std::span<std::byte> region_;
   const std::span<const uint64_t> lock_words_;
   const Superblock superblock_;  // of the start: the fields of the index are out of date
@@ -379,19 +336,13 @@ class Store {
   const std::function<void()> wants_tidy_;
 
   Index index_;
+  Compactor compactor_{*this};
   // Relaxed: versions must only be unique, since they are compared only for equality.
   std::atomic<uint64_t> next_version_;
   // All fields below are relaxed: they are positions to go on from, hints, and statistics.
   std::atomic<uint64_t> sweep_home_{0};
-  std::atomic<uint64_t> compact_position_{0};  // homes looked at so far, round after round
-  std::atomic<uint64_t> compact_until_{0};     // where this round ends
-  std::atomic<uint64_t> freed_at_round_{0};    // bytes, before this round
-  std::atomic<bool> compaction_wanted_{false};
-  // The sum of what blocks had to spare when items were written over longer ones.
-  std::atomic<uint64_t> oversized_bytes_{0};
   std::atomic<uint64_t> items_expired_{0};
   std::atomic<uint64_t> items_deleted_{0};
-  std::atomic<uint64_t> items_moved_{0};
   std::atomic<uint64_t> refused_heap_full_{0};
   std::atomic<uint64_t> refused_index_full_{0};
   std::atomic<uint64_t> index_growths_{0};

@@ -140,7 +140,7 @@ bool Store::BeginGrowth() {
   const bool begun = AllocateNextIndex(bytes) || (least < bytes && AllocateNextIndex(least));
   no_room_to_grow_.store(!begun, std::memory_order_relaxed);
   if (!begun) {
-    compaction_wanted_.store(true, std::memory_order_relaxed);
+    compactor_.Want();
     return false;
   }
   grow_at_.store(0, std::memory_order_relaxed);  // each insert helps

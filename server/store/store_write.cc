@@ -66,7 +66,7 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
   if (!key_stays) StoreKey(block, value.size(), key);
   const ItemSeal seal(hash, PlaceAt(current.slot.offset()));
   StoreLive(block, LiveCommitWord(block, header.value_bytes, seal));
-  if (evicts()) eviction_->Used(current.slot.offset(), 1);
+  if (evicts()) evictor_->state().Used(current.slot.offset(), 1);
   if (attributes.expiry_ms != 0)
     current.place.table->floors.Lower(current.place.home, attributes.expiry_ms);
   return {.version = header.version, .slot = current.slot.word()};
@@ -157,8 +157,7 @@ WriteOutcome Store::PutOverOld(std::string_view key, std::string_view value,
   const WriteOutcome outcome =
       PutInPlace(hash, key, value, attributes, conditions.origin, current);
   if (outcome.status == ReplyStatus::kOk && current.slot.size_class() != size_class) {
-    oversized_bytes_.fetch_add(current.slot.read_bytes() - SizeClassBytes(size_class),
-                               std::memory_order_relaxed);
+    compactor_.NoteOversized(current.slot.read_bytes() - SizeClassBytes(size_class));
   }
   return outcome;
 }
@@ -258,7 +257,7 @@ WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending&
     StoreDead(Block(current.slot.offset()));
     StoreLive(block, pending.live_commit);
     index_.Replace(current.place, slot);
-    if (evicts()) NoteInstalled(hash, current, slot);
+    if (evicts()) evictor_->Installed(hash, current.slot, slot);
     FreeBlock(current.slot.offset(), current.slot.size_class());
   } else {
     // The slot leads to a dead item until the commit word is stored. So the key appears at the same
@@ -273,7 +272,7 @@ WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending&
       return {.status = ReplyStatus::kDiskRefuses};
     }
     StoreLive(block, pending.live_commit);
-    if (evicts()) NoteInstalled(hash, current, slot);
+    if (evicts()) evictor_->Installed(hash, current.slot, slot);
     if (index_.slots_used() >= grow_at_.load(std::memory_order_relaxed)) [[unlikely]]
       HelpGrowing();
   }
@@ -295,7 +294,7 @@ void Store::RemoveItem(const Index::Place& place, Slot slot) {
 void Store::FreeBlock(uint64_t offset, uint32_t size_class) {
   // A smaller block may share the byte with its neighbour.
   if (evicts() && SizeClassBytes(size_class) >= Heat::kGranuleBytes) {
-    eviction_->heat.Set(offset, Heat::kNone);
+    evictor_->state().heat.Set(offset, Heat::kNone);
   }
   heap_->Free(Block(offset), size_class);
 }

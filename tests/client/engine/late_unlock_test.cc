@@ -124,8 +124,9 @@ TEST_F(LateUnlockTest, SlotsOfLocksThatAreBeingReleasedComeBackWithTheConnection
 // invalid.
 TEST_F(LateUnlockTest, OfALockAndGetThatAsksTheServerForTheItemComesWithTheConnectionsEnd) {
   HandMadeRegion& region = server_->region();
-  // The item may be past its expiry, so the client asks the server.
-  region.SetSlot(region.HomeOf("key"), 0, region.AddItem("key", "value", "key", 1));
+  // The item may be past its expiry or not, so the client asks the server.
+  const uint64_t expiry_ms = server_->time_ms() + 1;
+  region.SetSlot(region.HomeOf("key"), 0, region.AddItem("key", "value", "key", expiry_ms));
   server_->PublishRegion();
   Connect(8);
   const uint64_t op = BeginKey(OpType::kLockAndGet, "key");

@@ -1,6 +1,8 @@
-// Store: evicts items, if the store is one that evicts. To evict an item is to delete it: the same
+// Evicts items. To evict an item is to delete it: the same
 // stores in the same order, under the same lock (docs/consistency.md). docs/memory-layout.md says
 // which item goes, and why.
+
+#include "server/store/evictor.h"
 
 #include <algorithm>
 #include <array>
@@ -43,29 +45,25 @@ constexpr uint64_t kWatermarkShare = 100;
 
 }  // namespace
 
-uint64_t Store::FullBytes() const {
-  const uint64_t capacity = heap_->capacity_bytes();
+uint64_t Evictor::FullBytes() const {
+  const uint64_t capacity = store_.heap_->capacity_bytes();
   return capacity - capacity / kWatermarkShare -
-         eviction_->unusable_bytes.load(std::memory_order_relaxed);
+         state_.unusable_bytes.load(std::memory_order_relaxed);
 }
 
-bool Store::NearlyFull() const {
-  return evicts() && heap_->occupied_bytes() > FullBytes() - heap_->capacity_bytes() / 16;
-}
-
-size_t Store::ListNear(IndexTable& table, uint64_t home, const EvictionChoice& choice,
-                       std::span<EvictionCandidate> candidates) const {
+size_t Evictor::ListNear(IndexTable& table, uint64_t home, const Choice& choice,
+                         std::span<Candidate> candidates) const {
   size_t n = 0;
   const uint64_t first = home < choice.reach ? 0 : home - choice.reach;
   const uint64_t last = std::min(home + choice.reach, table.geometry().homes - 1);
   for (uint64_t near = first; near <= last && n < candidates.size(); ++near) {
-    FoundOfHome found;
+    Store::FoundOfHome found;
     const size_t listed = table.List(near, found);
     for (size_t i = 0; i < listed && n < candidates.size(); ++i) {
       const uint64_t bucket = found[i].place.bucket;
       if (choice.window_only && bucket != home && bucket != home + 1) continue;
       const Slot slot = found[i].slot;
-      int32_t worth = WorthOf(eviction_->heat.Get(slot.offset()), slot.size_class());
+      int32_t worth = WorthOf(state_.heat.Get(slot.offset()), slot.size_class());
       if (slot.size_class() == choice.size_class) worth -= kWarmerMax;
       candidates[n++] = {found[i], worth};
     }
@@ -73,9 +71,9 @@ size_t Store::ListNear(IndexTable& table, uint64_t home, const EvictionChoice& c
   return n;
 }
 
-bool Store::EvictColdest(std::span<EvictionCandidate> candidates) {
+bool Evictor::EvictColdest(std::span<Candidate> candidates) {
   for (int tries = 0; tries < kLockedMax && !candidates.empty(); ++tries) {
-    const auto coldest = std::ranges::min_element(candidates, {}, &EvictionCandidate::worth);
+    const auto coldest = std::ranges::min_element(candidates, {}, &Candidate::worth);
     if (EvictItem(coldest->found)) return true;
     *coldest = candidates.back();
     candidates = candidates.first(candidates.size() - 1);
@@ -83,24 +81,24 @@ bool Store::EvictColdest(std::span<EvictionCandidate> candidates) {
   return false;
 }
 
-bool Store::EvictInWindow(KeyHash hash, uint32_t size_class) {
-  IndexTable& table = index_.TableOf(hash);
-  std::array<EvictionCandidate, 4 * kSlotsPerBucket> candidates;
-  const EvictionChoice choice{.size_class = size_class, .reach = 1, .window_only = true};
+bool Evictor::EvictInWindow(KeyHash hash, uint32_t size_class) {
+  IndexTable& table = store_.index_.TableOf(hash);
+  std::array<Candidate, 4 * kSlotsPerBucket> candidates;
+  const Choice choice{.size_class = size_class, .reach = 1, .window_only = true};
   const size_t n = ListNear(table, table.Home(hash), choice, candidates);
   return EvictColdest(std::span(candidates).first(n));
 }
 
-bool Store::EvictItem(const Index::Found& found) {
-  const KeyHash hash = KeyHashAt(found.slot);
+bool Evictor::EvictItem(const Index::Found& found) {
+  const KeyHash hash = store_.KeyHashAt(found.slot);
+  const std::span<const uint64_t> locks = store_.lock_words_;
   // Acquire, as where a write compares it. A lock that is taken after this load finds no item.
-  if (__atomic_load_n(&lock_words_[hash.LockIndex(lock_words_.size())], __ATOMIC_ACQUIRE) != 0) {
-    return false;
-  }
-  if (records() && !RecordDelete(found.slot, nullptr)) return false;
-  const uint64_t version = LoadWord(Block(found.slot.offset()) + offsetof(ItemHeader, version));
-  eviction_->Evicted(hash, eviction_->heat.Get(found.slot.offset()), version);
-  RemoveItem(found.place, found.slot);
+  if (__atomic_load_n(&locks[hash.LockIndex(locks.size())], __ATOMIC_ACQUIRE) != 0) return false;
+  if (store_.records() && !store_.RecordDelete(found.slot, nullptr)) return false;
+  const uint64_t version =
+      LoadWord(store_.Block(found.slot.offset()) + offsetof(ItemHeader, version));
+  state_.Evicted(hash, state_.heat.Get(found.slot.offset()), version);
+  store_.RemoveItem(found.place, found.slot);
   return true;
 }
 
@@ -108,18 +106,18 @@ bool Store::EvictItem(const Index::Found& found) {
 // half as many items is taken half as often, so that each item is as likely to be compared as any
 // other. (If every place were taken as often, items in thin places would be evicted more often than
 // others come there, and those places would become empty.)
-bool Store::EvictSomewhere(uint32_t size_class) {
-  const std::shared_ptr<IndexTable> table = index_.Hold();
+bool Evictor::EvictSomewhere(uint32_t size_class) {
+  const std::shared_ptr<IndexTable> table = store_.index_.Hold();
   const uint64_t homes = table->geometry().homes;
-  const uint64_t items = std::max<uint64_t>(index_.slots_used(), 1);
+  const uint64_t items = std::max<uint64_t>(store_.index_.slots_used(), 1);
   const uint64_t reach = std::min(kCompared * homes / items / 2, kNearHomes);
   const uint64_t expected = std::clamp<uint64_t>((2 * reach + 1) * items / homes, 1, kCompared);
-  std::array<EvictionCandidate, 2 * kCompared> candidates;
+  std::array<Candidate, 2 * kCompared> candidates;
   for (int i = 0; i < kPlacesTried; ++i) {
-    const uint64_t random = eviction_->Random();
+    const uint64_t random = state_.Random();
     const uint64_t home = MapToRange(random, homes);
-    const Index::Lock lock(index_, *table, home);
-    if (!index_.IsCurrent(*table)) return false;
+    const Index::Lock lock(store_.index_, *table, home);
+    if (!store_.index_.IsCurrent(*table)) return false;
     const size_t n = ListNear(*table, home, {size_class, reach, false}, candidates);
     if (Mix64(random) % (2 * expected) >= n) continue;
     if (EvictColdest(std::span(candidates).first(n))) return true;
@@ -128,55 +126,55 @@ bool Store::EvictSomewhere(uint32_t size_class) {
 }
 
 // The background step then keeps a little more free, so that the next write need not evict.
-void Store::NoteUnusable() {
-  const uint64_t capacity = heap_->capacity_bytes();
-  const uint64_t unusable = eviction_->unusable_bytes.load(std::memory_order_relaxed);
-  const bool full = heap_->occupied_bytes() >= FullBytes() + capacity / kWatermarkShare;
+void Evictor::NoteUnusable() {
+  const uint64_t capacity = store_.heap_->capacity_bytes();
+  const uint64_t unusable = state_.unusable_bytes.load(std::memory_order_relaxed);
+  const bool full = store_.heap_->occupied_bytes() >= FullBytes() + capacity / kWatermarkShare;
   if (full || unusable > capacity / kUnusableShareMax) return;
-  eviction_->unusable_bytes.store(unusable + capacity / 1024, std::memory_order_relaxed);
+  state_.unusable_bytes.store(unusable + capacity / 1024, std::memory_order_relaxed);
 }
 
-std::byte* Store::EvictFor(uint32_t size_class) {
-  const uint64_t evicted = eviction_->items_evicted.load(std::memory_order_relaxed);
+std::byte* Evictor::EvictFor(uint32_t size_class) {
+  const uint64_t evicted = state_.items_evicted.load(std::memory_order_relaxed);
   std::byte* block = nullptr;
   NoteUnusable();
-  if (heap_->occupied_bytes() < FullBytes() - heap_->capacity_bytes() / kScatteredShare) {
+  if (store_.heap_->occupied_bytes() <
+      FullBytes() - store_.heap_->capacity_bytes() / kScatteredShare) {
     // There is enough free memory, but in pieces that are too short for blocks of this class.
     ClearSpanFor(size_class);
-    block = heap_->Allocate(size_class);
+    block = store_.heap_->Allocate(size_class);
   }
   for (int i = 0; block == nullptr && i < kEvictionsPerWrite; ++i) {
     EvictSomewhere(size_class);
-    block = heap_->Allocate(size_class);
+    block = store_.heap_->Allocate(size_class);
   }
   for (int i = 0; block == nullptr && i < kSpansPerWrite; ++i) {
     ClearSpanFor(size_class);
-    block = heap_->Allocate(size_class);
+    block = store_.heap_->Allocate(size_class);
   }
   // Counts what other threads evicted meanwhile, too.
-  eviction_->evicted_by_writes.fetch_add(
-      eviction_->items_evicted.load(std::memory_order_relaxed) - evicted,
-      std::memory_order_relaxed);
+  state_.evicted_by_writes.fetch_add(state_.items_evicted.load(std::memory_order_relaxed) - evicted,
+                                     std::memory_order_relaxed);
   return block;
 }
 
 // Returns where an item drawn at random begins, rounded down to a page.
-std::optional<uint64_t> Store::SpanBegin() {
-  const std::shared_ptr<IndexTable> table = index_.Hold();
+std::optional<uint64_t> Evictor::SpanBegin() {
+  const std::shared_ptr<IndexTable> table = store_.index_.Hold();
   const uint64_t homes = table->geometry().homes;
-  const uint64_t home = MapToRange(eviction_->Random(), homes);
-  const Index::Lock lock(index_, *table, home);
-  if (!index_.IsCurrent(*table)) return std::nullopt;
+  const uint64_t home = MapToRange(state_.Random(), homes);
+  const Index::Lock lock(store_.index_, *table, home);
+  if (!store_.index_.IsCurrent(*table)) return std::nullopt;
   const uint64_t last = std::min(home + kNearHomes, homes - 1);
   for (uint64_t near = home; near <= last; ++near) {
-    FoundOfHome found;
+    Store::FoundOfHome found;
     if (table->List(near, found) == 0) continue;
     return found[0].slot.offset() / kSpanAlignment * kSpanAlignment;
   }
   return std::nullopt;
 }
 
-void Store::ClearSpanFor(uint32_t size_class) {
+void Evictor::ClearSpanFor(uint32_t size_class) {
   const uint64_t bytes =
       std::max<uint64_t>(SizeClassBytes(size_class), kRunBytesMax) + kRunBytesMax;
   std::optional<uint64_t> coldest;
@@ -184,37 +182,36 @@ void Store::ClearSpanFor(uint32_t size_class) {
   for (int i = 0; i < kSpansCompared; ++i) {
     const auto begin = SpanBegin();
     if (!begin) continue;
-    const uint64_t end = std::min(*begin + bytes, superblock_.region_bytes);
+    const uint64_t end = std::min(*begin + bytes, store_.superblock_.region_bytes);
     // A span that ends too early is not compared.
-    const uint64_t uses = eviction_->heat.SumOfUses(*begin, end);
+    const uint64_t uses = state_.heat.SumOfUses(*begin, end);
     if (end - *begin < bytes && coldest) continue;
     if (uses >= least_uses) continue;
     least_uses = uses;
     coldest = begin;
   }
-  if (coldest) ClearSpan(*coldest, std::min(*coldest + bytes, superblock_.region_bytes));
+  if (coldest) ClearSpan(*coldest, std::min(*coldest + bytes, store_.superblock_.region_bytes));
 }
 
-void Store::ClearSpan(uint64_t begin, uint64_t end) {
-  const Heat& heat = eviction_->heat;
-  ClearedSpan span{.begin = Block(begin), .end = Block(end)};
+void Evictor::ClearSpan(uint64_t begin, uint64_t end) {
+  const Heat& heat = state_.heat;
+  ClearedSpan span{.begin = store_.Block(begin), .end = store_.Block(end)};
   for (uint64_t at = heat.NextUsed(begin, end); at < end; at = heat.NextUsed(at, end)) {
     const uint64_t granule_end = std::min(at + Heat::kGranuleBytes, end);
     for (; at < granule_end; at += kItemAlignment) ClearItemAt(at, &span);
   }
-  for (uint32_t i = 0; i < span.kept; ++i) heap_->Free(span.blocks[i], span.classes[i]);
+  for (uint32_t i = 0; i < span.kept; ++i) store_.heap_->Free(span.blocks[i], span.classes[i]);
 }
 
 // Moves the item out of the span if there is a block for it elsewhere. Otherwise evicts it.
-void Store::ClearItem(const Index::Found& found, ClearedSpan* span) {
+void Evictor::ClearItem(const Index::Found& found, ClearedSpan* span) {
   const uint32_t size_class = found.slot.size_class();
   const bool moves = SizeClassBytes(size_class) <= kMovedBytesMax;
   while (moves && span->kept < span->blocks.size()) {
-    std::byte* const block = heap_->Allocate(size_class);
+    std::byte* const block = store_.heap_->Allocate(size_class);
     if (block == nullptr) break;
     if (block < span->begin || block >= span->end) {
-      Move(found, block, size_class);
-      items_moved_.fetch_add(1, std::memory_order_relaxed);
+      store_.compactor_.Move(found, block, size_class);
       return;
     }
     // Kept until the span is clear, so that nobody gets it meanwhile.
@@ -225,54 +222,47 @@ void Store::ClearItem(const Index::Found& found, ClearedSpan* span) {
 }
 
 // Finds the item by what its bytes say, without a lock, and then proves it by the index.
-void Store::ClearItemAt(uint64_t offset, ClearedSpan* span) {
+void Evictor::ClearItemAt(uint64_t offset, ClearedSpan* span) {
   ItemHeader header;
-  if (offset + sizeof(header) > superblock_.region_bytes) return;
-  LoadWords(&header, Block(offset), sizeof(header));
+  if (offset + sizeof(header) > store_.superblock_.region_bytes) return;
+  LoadWords(&header, store_.Block(offset), sizeof(header));
   const uint32_t key_bytes = header.key_bytes();
   if ((header.commit & kCommitLive) == 0 || key_bytes == 0 || key_bytes > kKeyBytesMax) return;
   const uint64_t key_at = offset + KeyOffset(key_bytes, header.value_bytes);
   const uint64_t first_word = key_at / sizeof(uint64_t) * sizeof(uint64_t);
-  if (key_at + key_bytes > superblock_.region_bytes) return;
+  if (key_at + key_bytes > store_.superblock_.region_bytes) return;
   std::array<char, kKeyBytesMax + 2 * sizeof(uint64_t)> copy;
-  LoadWords(copy.data(), Block(first_word), key_at - first_word + key_bytes);
+  LoadWords(copy.data(), store_.Block(first_word), key_at - first_word + key_bytes);
   const KeyHash hash =
-      KeyHash::Of({copy.data() + (key_at - first_word), key_bytes}, superblock_.hash_seed);
-  const Index::Lock lock(index_, hash);
-  const auto found = index_.Find(hash, [&](Slot slot) { return slot.offset() == offset; });
+      KeyHash::Of({copy.data() + (key_at - first_word), key_bytes}, store_.superblock_.hash_seed);
+  const Index::Lock lock(store_.index_, hash);
+  const auto found = store_.index_.Find(hash, [&](Slot slot) { return slot.offset() == offset; });
   if (found) ClearItem(*found, span);
 }
 
-bool Store::EvictToWatermark(uint64_t now_ms) {
-  eviction_->ages.Mark(now_ms, next_version_.load(std::memory_order_relaxed));
-  const bool hot = eviction_->Cool();
-  const uint64_t unusable = eviction_->unusable_bytes.load(std::memory_order_relaxed);
-  eviction_->unusable_bytes.store(unusable - unusable / 1024, std::memory_order_relaxed);
+bool Evictor::EvictToWatermark(uint64_t now_ms) {
+  state_.ages.Mark(now_ms, store_.next_version_.load(std::memory_order_relaxed));
+  const bool hot = state_.Cool();
+  const uint64_t unusable = state_.unusable_bytes.load(std::memory_order_relaxed);
+  state_.unusable_bytes.store(unusable - unusable / 1024, std::memory_order_relaxed);
   int evictions = 0;
-  while (evictions < kEvictionsPerStep && heap_->occupied_bytes() > FullBytes() &&
+  while (evictions < kEvictionsPerStep && store_.heap_->occupied_bytes() > FullBytes() &&
          EvictSomewhere(kSizeClassNone)) {
     ++evictions;
   }
-  const uint64_t version = eviction_->last_evicted_version.exchange(0, std::memory_order_relaxed);
+  const uint64_t version = state_.last_evicted_version.exchange(0, std::memory_order_relaxed);
   if (version != 0) {
-    const uint64_t before = eviction_->evicted_age_ms.load(std::memory_order_relaxed);
-    const uint64_t age = eviction_->ages.AgeMs(now_ms, version);
-    eviction_->evicted_age_ms.store(before == 0 ? age : before - before / 8 + age / 8,
-                                    std::memory_order_relaxed);
+    const uint64_t before = state_.evicted_age_ms.load(std::memory_order_relaxed);
+    const uint64_t age = state_.ages.AgeMs(now_ms, version);
+    state_.evicted_age_ms.store(before == 0 ? age : before - before / 8 + age / 8,
+                                std::memory_order_relaxed);
   }
   return hot || evictions == kEvictionsPerStep;
 }
 
-void Store::NoteUpdate(const Guess& guess, std::string_view key) {
-  const Index::KeyLock lock(index_, KeyHash(guess.hash));
-  const Slot slot = index_.LoadGuessed(guess.place);
-  if (!slot.empty() && IsKey(Block(slot.offset()), key)) eviction_->Used(slot.offset(), 1);
-}
-
-void Store::NoteInstalled(KeyHash hash, const Current& current, Slot slot) {
-  const uint8_t old =
-      current.there() ? eviction_->heat.Get(current.slot.offset()) : uint8_t{Heat::kNone};
-  eviction_->Installed(hash, slot.offset(), slot.size_class(), old);
+void Evictor::Installed(KeyHash hash, Slot old, Slot slot) {
+  const uint8_t heat = old.empty() ? uint8_t{Heat::kNone} : state_.heat.Get(old.offset());
+  state_.Installed(hash, slot.offset(), slot.size_class(), heat);
 }
 
 }  // namespace gannet

@@ -1,0 +1,170 @@
+// Moves items together. The store's invariants hold for readers as with a replacement out of place
+// (docs/consistency.md).
+
+#include "server/store/compactor.h"
+
+#include <algorithm>
+
+#include "server/store/item_writer.h"
+#include "server/store/large_writer.h"
+#include "server/store/store_find.h"
+
+namespace gannet {
+namespace {
+
+constexpr size_t kHomesPerStep = 1024;
+constexpr size_t kMovesPerStep = 256;
+// The most that is moved under one lock.
+constexpr uint64_t kMovedBytesPerLock = 256 << 10;
+// Longer items stay where they are: to move one would hold up its key's writers for too long.
+constexpr uint64_t kMovedItemBytesMax = 2 << 20;
+// A new round of compaction is worthwhile if this share of the heap was freed since the last one.
+constexpr uint64_t kFreedShare = 32;
+// A heap that is half in use is compacted before it is full, if this share of it is free, but in
+// slabs where only blocks of one class can use it.
+constexpr uint64_t kSlackShare = 8;
+
+}  // namespace
+
+bool Compactor::Step() {
+  if (!InRound()) {
+    if (!wanted_.load(std::memory_order_relaxed) && !FragmentedWhenIdle()) return false;
+    wanted_.store(false, std::memory_order_relaxed);
+    if (!BeginRound()) return false;
+  }
+  Compact(kHomesPerStep);
+  return InRound();
+}
+
+bool Compactor::MakeRoom() {
+  Want();
+  if (!InRound() && !BeginRound()) return false;
+  return Compact(kHomesPerStep) > 0;
+}
+
+uint64_t Compactor::FreedSinceRound() const {
+  return store_.heap_->freed_bytes() + oversized_bytes_.load(std::memory_order_relaxed) -
+         freed_at_round_.load(std::memory_order_relaxed);
+}
+
+bool Compactor::FragmentedWhenIdle() const {
+  const uint64_t capacity = store_.heap_->capacity_bytes();
+  if (FreedSinceRound() < capacity / kFreedShare) return false;
+  const uint64_t active = store_.heap_->ActiveBytes();
+  return active > capacity / 2 && active > store_.heap_->allocated_bytes() +
+                                               store_.heap_->table_bytes() + capacity / kSlackShare;
+}
+
+bool Compactor::InRound() const {
+  return position_.load(std::memory_order_relaxed) < until_.load(std::memory_order_relaxed);
+}
+
+// Returns false if too little was freed since the last round for another one to find more.
+bool Compactor::BeginRound() {
+  if (FreedSinceRound() < store_.heap_->capacity_bytes() / kFreedShare) return false;
+  until_.store(position_.load(std::memory_order_relaxed) + store_.index_.geometry().homes,
+               std::memory_order_relaxed);
+  return true;
+}
+
+size_t Compactor::Compact(size_t homes) {
+  const bool in_round = InRound();
+  const std::shared_ptr<IndexTable> table = store_.index_.Hold();
+  Holes holes{};
+  size_t moved = 0;
+  for (size_t i = 0; i < homes && moved < kMovesPerStep; ++i) {
+    const uint64_t position = position_.fetch_add(1, std::memory_order_relaxed);
+    for (bool again = true; again;) {
+      moved += CompactHome(*table, position % table->geometry().homes, &holes, &again);
+    }
+  }
+  if (in_round && !InRound()) {
+    freed_at_round_.fetch_add(FreedSinceRound(), std::memory_order_relaxed);
+  }
+  return moved;
+}
+
+size_t Compactor::CompactHome(IndexTable& table, uint64_t home, Holes* holes, bool* again) {
+  *again = false;
+  const Index::Lock lock(store_.index_, table, home);
+  if (!store_.index_.IsCurrent(table)) return 0;
+  Store::FoundOfHome found;
+  const size_t n = table.List(home, found);
+  size_t moved = 0;
+  uint64_t bytes = 0;
+  size_t i = 0;
+  for (; i < n && bytes < kMovedBytesPerLock; ++i) {
+    const uint64_t bytes_of_one = MoveDown(found[i], holes);
+    moved += bytes_of_one > 0;
+    bytes += bytes_of_one;
+  }
+  *again = i < n;
+  return moved;
+}
+
+uint64_t Compactor::MoveDown(const Index::Found& found, Holes* holes) {
+  const uint32_t old_class = found.slot.size_class();
+  if (SizeClassBytes(old_class) > kMovedItemBytesMax) return 0;
+  if (oversized_bytes_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
+    const ItemHeader header = store_.LoadHeader(found.slot);
+    const uint32_t size_class = SizeClassFor(ItemBytes(header.key_bytes(), header.value_bytes));
+    if (size_class != old_class &&
+        MoveBelow(found, store_.region_.data() + store_.region_.size(), size_class, holes)) {
+      return SizeClassBytes(size_class);
+    }
+  }
+  const bool moved = MoveBelow(found, store_.Block(found.slot.offset()), old_class, holes);
+  return moved ? SizeClassBytes(old_class) : 0;
+}
+
+// jemalloc hands out the lowest free block of a class. So each move fills a lower hole, and the
+// moves end if nobody changes the heap.
+bool Compactor::MoveBelow(const Index::Found& found, const std::byte* end, uint32_t size_class,
+                          Holes* holes) {
+  const std::byte*& hole = (*holes)[size_class];
+  if (end <= hole) return false;
+  std::byte* block = store_.heap_->Allocate(size_class);
+  hole = block == nullptr ? store_.region_.data() + store_.region_.size() : block;
+  if (block == nullptr) return false;
+  if (block > end) {
+    store_.heap_->Free(block, size_class);
+    return false;
+  }
+  Move(found, block, size_class);
+  return true;
+}
+
+// Works as a replacement out of place (docs/consistency.md), with the present content and version.
+void Compactor::Move(const Index::Found& found, std::byte* to, uint32_t size_class) {
+  const uint64_t old_offset = found.slot.offset();
+  const uint64_t new_offset = to - store_.region_.data();
+  const uint64_t live_commit = CopyItem(found.slot, to);
+  StoreDead(store_.Block(old_offset));
+  StoreLive(to, live_commit);
+  store_.index_.Replace(found.place, Slot::Of(found.slot.tag(), size_class, new_offset));
+  if (store_.evicts())
+    store_.evictor_->state().heat.Set(new_offset, store_.evictor_->state().heat.Get(old_offset));
+  store_.FreeBlock(old_offset, found.slot.size_class());
+  items_moved_.fetch_add(1, std::memory_order_relaxed);
+}
+
+// The commit word covers content and place. Of a sealed item only the place changes. A large item
+// gets a new placing too: it may come back to a block that held other content meanwhile, and must
+// not have the same commit word there again.
+uint64_t Compactor::CopyItem(Slot slot, std::byte* to) {
+  const std::byte* from = store_.Block(slot.offset());
+  const uint64_t new_offset = to - store_.region_.data();
+  const ItemHeader header = store_.LoadHeader(slot);
+  constexpr size_t kCommitBytes = sizeof(header.commit);
+  StoreDeadFirst(to);
+  StoreWords(to + kCommitBytes, from + kCommitBytes,
+             ItemBytes(header.key_bytes(), header.value_bytes) - kCommitBytes);
+  if (!IsLargeClass(slot.size_class())) {
+    return Resealed(header.commit, slot.offset(), new_offset);
+  }
+  const LargeItemHeader large{header, store_.NextVersion()};
+  StoreWord(to + offsetof(LargeItemHeader, placing), large.placing);
+  return LiveCommitWordOf(large, ItemSeal(store_.KeyHashAt(slot), store_.PlaceAt(new_offset)));
+}
+
+}  // namespace gannet

@@ -1,0 +1,95 @@
+#ifndef GANNET_SERVER_STORE_EVICTOR_H_
+#define GANNET_SERVER_STORE_EVICTOR_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "common/layout/key_hash.h"
+#include "common/layout/slot.h"
+#include "server/index/index.h"
+#include "server/store/eviction.h"
+
+namespace gannet {
+
+class Store;
+
+// Evicts items of a store, so that writes find room. `eviction.h` says which items are used, and
+// this class finds some of the others, and deletes them.
+//
+// An item whose key's lock word is held is not evicted.
+//
+// Thread safety: as the store's.
+class Evictor {
+ public:
+  // The store outlives the evictor.
+  Evictor(Store& store, uint64_t region_bytes, uint64_t heap_bytes)
+      : store_(store), state_(region_bytes, heap_bytes) {}
+
+  Eviction& state() { return state_; }
+
+  // Evicts until there is a block. Returns nullptr if a bounded number of steps does not help.
+  // REQUIRES: no lock is held.
+  std::byte* EvictFor(uint32_t size_class);
+  // Evicts an item that lies in one of the key's two buckets. Returns false if none may go.
+  // REQUIRES: the key's Index::Lock.
+  bool EvictInWindow(KeyHash hash, uint32_t size_class);
+  // A step in the background: keeps some memory free. Returns whether there is more to do.
+  // REQUIRES: no lock is held.
+  bool EvictToWatermark(uint64_t now_ms);
+  // The heap counts as full if so much is occupied.
+  uint64_t FullBytes() const;
+  // Notes that a key got the item at `slot` in place of that at `old`, which may be empty.
+  void Installed(KeyHash hash, Slot old, Slot slot);
+
+ private:
+  // How items are chosen that lie near a home.
+  struct Choice {
+    uint32_t size_class;  // this class is preferred; kSizeClassNone: none is
+    uint64_t reach;       // homes to both sides
+    bool window_only;     // only items in the two buckets of the home's window
+  };
+  struct Candidate {
+    Index::Found found;
+    int32_t worth;
+  };
+  // Blocks of the span that were free, and are kept from others until it is clear.
+  struct ClearedSpan {
+    static constexpr size_t kKeptMax = 256;
+    const std::byte* begin;
+    const std::byte* end;
+    uint32_t kept = 0;
+    std::array<std::byte*, kKeptMax> blocks{};
+    std::array<uint8_t, kKeptMax> classes{};
+  };
+
+  // These three: REQUIRES: the lock of this home, or of the items' homes.
+  size_t ListNear(IndexTable& table, uint64_t home, const Choice& choice,
+                  std::span<Candidate> candidates) const;
+  // Returns false if none may go.
+  bool EvictColdest(std::span<Candidate> candidates);
+  // Returns false if the key is locked.
+  bool EvictItem(const Index::Found& found);
+
+  // Evicts the coldest of some items. REQUIRES: no lock is held.
+  bool EvictSomewhere(uint32_t size_class);
+  // A write found no block.
+  void NoteUnusable();
+  // Clears a span that is long enough for a block, the coldest of some. REQUIRES, of this and the
+  // next three: no lock is held.
+  void ClearSpanFor(uint32_t size_class);
+  std::optional<uint64_t> SpanBegin();
+  void ClearSpan(uint64_t begin, uint64_t end);
+  void ClearItemAt(uint64_t offset, ClearedSpan* span);
+  // REQUIRES: the lock of the item's home.
+  void ClearItem(const Index::Found& found, ClearedSpan* span);
+
+  Store& store_;
+  Eviction state_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_STORE_EVICTOR_H_
