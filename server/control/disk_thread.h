@@ -28,7 +28,7 @@ class DiskThread {
   void Run();
 
   DiskLog* const log_;
-  const int stop_fd_;  // an eventfd; readable once it is to stop
+  const int stop_fd_;    // an eventfd; readable once it is to stop
   absl::Status status_;  // the thread's until it is joined
   std::thread thread_;
 };

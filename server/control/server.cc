@@ -133,6 +133,7 @@ absl::Status Server::CreateStore() {
   options.region = region_->bytes();
   options.lock_words = WordsOf(locks_->bytes(), options_.lock_words);
   options.index_slots = options_.index_slots;
+  options.index_slots_min = disk_->slots_min();
   options.evict = options_.evict;
   options.index_grows = options_.index_grows;
   GANNET_ASSIGN_OR_RETURN(tidy_wanted_, WakeUp::Create());

@@ -41,9 +41,11 @@ absl::StatusOr<std::unique_ptr<ServerDisk>> ServerDisk::Open(const DiskOptions& 
   std::unique_ptr<ServerDisk> disk(new ServerDisk(options));
   if (!options.data.empty()) {
     GANNET_ASSIGN_OR_RETURN(disk->files_, OpenNamed("--data", options.data));
+    GANNET_ASSIGN_OR_RETURN(disk->slots_min_, SlotsForSnapshot(disk->files_.get()));
   }
   if (!options.restore_from.empty()) {
     GANNET_ASSIGN_OR_RETURN(disk->from_, OpenNamed("--restore_from", options.restore_from));
+    GANNET_ASSIGN_OR_RETURN(disk->slots_min_, SlotsForSnapshot(disk->from_.get()));
   }
   return disk;
 }
@@ -68,8 +70,9 @@ absl::Status ServerDisk::Restore(const Run& run) {
 absl::Status ServerDisk::RestoreFrom(const Run& run) {
   if (log_ != nullptr && log_->appended() > 0) {
     return absl::FailedPreconditionError(
-        absl::StrCat(options_.data, " has items already: start without --restore_from, or with an "
-                                    "empty directory"));
+        absl::StrCat(options_.data,
+                     " has items already: start without --restore_from, or with an "
+                     "empty directory"));
   }
   uint64_t version_max = 0;
   const auto apply = [&](const Change& change) {
@@ -105,10 +108,12 @@ absl::Status CheckDirectory(const std::string& path, bool json) {
     return absl::OkStatus();
   };
   GANNET_ASSIGN_OR_RETURN(const DirectoryRead read, ReadDirectory(files.get(), count));
-  const std::pair<const char*, uint64_t> lines[] = {
-      {"snapshot_items", read.snapshot_items}, {"journal_changes", read.journal_changes},
-      {"puts", puts},                          {"deletes", deletes},
-      {"key_and_value_bytes", bytes},          {"torn_bytes", read.torn_bytes}};
+  const std::pair<const char*, uint64_t> lines[] = {{"snapshot_items", read.snapshot_items},
+                                                    {"journal_changes", read.journal_changes},
+                                                    {"puts", puts},
+                                                    {"deletes", deletes},
+                                                    {"key_and_value_bytes", bytes},
+                                                    {"torn_bytes", read.torn_bytes}};
   std::string text;
   for (const auto& [name, value] : lines) {
     absl::StrAppend(&text, json ? (text.empty() ? "{\"" : ", \"") : "", name, json ? "\": " : " ",

@@ -31,6 +31,9 @@ class ServerDisk {
   // Locks the directory. The errors are those of OpenDirectory.
   static absl::StatusOr<std::unique_ptr<ServerDisk>> Open(const DiskOptions& options);
 
+  // How many slots the store's index should have at least.
+  uint64_t slots_min() const { return slots_min_; }
+
   struct Run {
     Store* store = nullptr;
     uint64_t region_bytes = 0;
@@ -51,6 +54,7 @@ class ServerDisk {
 
   const DiskOptions options_;
   std::unique_ptr<Files> from_;
+  uint64_t slots_min_ = 0;
   std::unique_ptr<Files> files_;
   std::unique_ptr<DiskLog> log_;
 };

@@ -48,8 +48,10 @@ absl::StatusOr<uint64_t> ReadNumberOfDirectory(Files* files) {
   if (bytes != sizeof(header) || header.magic != kDataMagic ||
       header.checksum != Checksum(header)) {
     return absl::DataLossError(absl::StrCat(
-        path, " is damaged: bring it back from a copy of the directory, or start with an empty "
-              "directory and --restore_from=", files->path()));
+        path,
+        " is damaged: bring it back from a copy of the directory, or start with an empty "
+        "directory and --restore_from=",
+        files->path()));
   }
   if (header.version != kDataVersion || header.header_bytes != sizeof(header)) {
     return absl::FailedPreconditionError(

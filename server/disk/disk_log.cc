@@ -85,10 +85,9 @@ absl::Status DiskLog::Restore(uint64_t wall_ms) {
     newest_bytes_ = snapshot.bytes;
     snapshot_bytes_ = snapshot.bytes;
   }
-  GANNET_ASSIGN_OR_RETURN(const JournalEnd end, ReadJournal({.files = files,
-                                                             .journal_id = journal_id_,
-                                                             .from = newest_.value_or(0)},
-                                                            apply));
+  GANNET_ASSIGN_OR_RETURN(
+      const JournalEnd end,
+      ReadJournal({.files = files, .journal_id = journal_id_, .from = newest_.value_or(0)}, apply));
   options_.store->BeginVersions(std::max(options_.first_version, restorer.version_max() + 2));
   GANNET_ASSIGN_OR_RETURN(contents, LookAt(files));  // the last segment was cut
   GANNET_ASSIGN_OR_RETURN(
@@ -256,9 +255,10 @@ absl::StatusOr<DirectoryRead> ReadDirectory(
     Files* files, const std::function<absl::Status(const Change&)>& apply) {
   GANNET_ASSIGN_OR_RETURN(const Contents contents, LookAt(files));
   if (!contents.newest && !contents.journal) {
-    return absl::NotFoundError(absl::StrCat(
-        files->path(), " has neither a snapshot nor a journal of kvserver: copy a file snapshot-* "
-                       "there, or a whole directory of --data"));
+    return absl::NotFoundError(
+        absl::StrCat(files->path(),
+                     " has neither a snapshot nor a journal of kvserver: copy a file snapshot-* "
+                     "there, or a whole directory of --data"));
   }
   SnapshotRead snapshot;
   if (contents.newest) {
@@ -268,12 +268,11 @@ absl::StatusOr<DirectoryRead> ReadDirectory(
     GANNET_ASSIGN_OR_RETURN(snapshot.journal_id, ReadNumberOfDirectory(files));
   }
   if (!contents.journal) return DirectoryRead{.snapshot_items = snapshot.items};
-  GANNET_ASSIGN_OR_RETURN(const JournalEnd end,
-                          ReadJournal({.files = files,
-                                       .journal_id = snapshot.journal_id,
-                                       .from = contents.newest.value_or(0),
-                                       .cut = false},
-                                      apply));
+  GANNET_ASSIGN_OR_RETURN(const JournalEnd end, ReadJournal({.files = files,
+                                                             .journal_id = snapshot.journal_id,
+                                                             .from = contents.newest.value_or(0),
+                                                             .cut = false},
+                                                            apply));
   return DirectoryRead{.snapshot_items = snapshot.items,
                        .journal_changes = end.changes,
                        .torn_bytes = end.torn_bytes};

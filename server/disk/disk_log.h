@@ -106,8 +106,8 @@ class DiskLog : public ChangeSink {
   std::unique_ptr<SnapshotWriter> snapshot_;  // being written
   uint64_t visit_position_ = 0;               // where its walk goes on
   int64_t snapshot_began_ns_ = 0;
-  std::optional<uint64_t> newest_;   // position of the newest snapshot
-  uint64_t newest_bytes_ = 0;        // of that
+  std::optional<uint64_t> newest_;    // position of the newest snapshot
+  uint64_t newest_bytes_ = 0;         // of that
   int64_t no_snapshot_until_ns_ = 0;  // the last one failed
   int64_t due_ns_ = 0;
   absl::Status told_;  // the journal's status as last logged
@@ -120,8 +120,8 @@ struct DirectoryRead {
   uint64_t journal_changes = 0;
   uint64_t torn_bytes = 0;  // behind the last whole record
 };
-// Gives the newest snapshot of a directory, or of a copy of one, to `apply`, and then the changes of
-// the journal behind it, if there is one. Changes nothing there.
+// Gives the newest snapshot of a directory, or of a copy of one, to `apply`, and then the changes
+// of the journal behind it, if there is one. Changes nothing there.
 absl::StatusOr<DirectoryRead> ReadDirectory(
     Files* files, const std::function<absl::Status(const Change&)>& apply);
 

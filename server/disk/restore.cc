@@ -10,6 +10,8 @@ namespace {
 
 // How often the index may have to grow for one change.
 constexpr int kTriesMax = 8;
+// Steps of a growth. It does not end while homes find no room in the larger index.
+constexpr int kStepsMax = 1'000;
 
 }  // namespace
 
@@ -18,9 +20,8 @@ ReplyStatus RestoreChange(Store* store, const Change& change, uint64_t wall_ms) 
   for (int tries = 0; tries < kTriesMax; ++tries) {
     status = store->Restore(change, wall_ms);
     if (status != ReplyStatus::kTryAgain && status != ReplyStatus::kIndexFull) break;
-    do {
-      store->Tidy(wall_ms);
-    } while (store->growing());
+    store->Tidy(wall_ms);
+    for (int i = 0; i < kStepsMax && store->growing(); ++i) store->Tidy(wall_ms);
   }
   return status;
 }

@@ -1,5 +1,6 @@
 #include "server/disk/snapshot.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdio>
@@ -18,6 +19,7 @@ namespace {
 constexpr std::string_view kPrefix = "snapshot-";
 constexpr size_t kDigits = 16;
 constexpr uint64_t kSyncBytes = 8 << 20;
+constexpr uint64_t kSlotsPer3Items = 4;
 
 uint64_t Checksum(const SnapshotHeader& header) {
   return Xxh3(&header, offsetof(SnapshotHeader, checksum), /*seed=*/0);
@@ -48,8 +50,9 @@ absl::StatusOr<SnapshotHeader> ReadHeader(File* file, const std::string& path,
   }
   if (journal_id && header.journal_id != *journal_id) {
     return absl::FailedPreconditionError(
-        absl::StrCat(path, " belongs to another server's directory: move it away, or load it into "
-                           "an empty directory by --restore_from"));
+        absl::StrCat(path,
+                     " belongs to another server's directory: move it away, or load it into "
+                     "an empty directory by --restore_from"));
   }
   return header;
 }
@@ -116,8 +119,7 @@ absl::Status SnapshotWriter::Write() {
 
 absl::Status SnapshotWriter::Complete() {
   GANNET_RETURN_IF_ERROR(Write());
-  SnapshotEnd end{
-      .magic = kSnapshotEndMagic, .items = items_, .offset = written_, .checksum = 0};
+  SnapshotEnd end{.magic = kSnapshotEndMagic, .items = items_, .offset = written_, .checksum = 0};
   end.checksum = Checksum(end, header_);
   GANNET_RETURN_IF_ERROR(file_->WriteAt(written_, std::as_bytes(std::span(&end, 1))));
   written_ += sizeof(end);
@@ -127,6 +129,24 @@ absl::Status SnapshotWriter::Complete() {
 absl::Status SnapshotWriter::Name() {
   GANNET_RETURN_IF_ERROR(files_->Rename(kNewSnapshotName, SnapshotName(header_.position)));
   return files_->SyncDirectory();
+}
+
+absl::StatusOr<uint64_t> SlotsForSnapshot(Files* files) {
+  GANNET_ASSIGN_OR_RETURN(const std::vector<std::string> names, files->List());
+  // The names are sorted, and so are the positions in them.
+  const auto newest = std::find_if(names.rbegin(), names.rend(), [](const std::string& name) {
+    return PositionOfSnapshot(name).has_value();
+  });
+  if (newest == names.rend()) return 0;
+  GANNET_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, files->Open(*newest));
+  GANNET_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
+  SnapshotEnd end{};
+  if (size < sizeof(end)) return 0;
+  GANNET_RETURN_IF_ERROR(
+      file->ReadAt(size - sizeof(end), std::as_writable_bytes(std::span(&end, 1))).status());
+  // A damaged one is refused when it is read as a whole.
+  if (end.magic != kSnapshotEndMagic || end.items > size) return 0;
+  return end.items * kSlotsPer3Items / 3;
 }
 
 absl::StatusOr<SnapshotRead> ReadSnapshot(Files* files, const std::string& name,

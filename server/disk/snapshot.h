@@ -94,6 +94,11 @@ struct SnapshotRead {
   uint64_t items = 0;
   uint64_t bytes = 0;
 };
+// Returns how many slots an index should have at least before the newest snapshot of the directory
+// is loaded; 0 if there is none. The items come in the order of the index. So a smaller one would
+// be full at its beginning while it is empty at its end, and could not grow.
+absl::StatusOr<uint64_t> SlotsForSnapshot(Files* files);
+
 // Gives every item to `apply`. Ends at the first error that `apply` returns. DataLoss: the file is
 // damaged or cut. FailedPrecondition: it is of another version, or of another directory than
 // `journal_id` (nullopt: of any).

@@ -27,8 +27,8 @@ ReplyHeader Dispatcher::Execute(const RequestView& request, std::span<std::byte>
     case Opcode::kPut:
       return Put(request, now, origin);
     case Opcode::kDelete:
-      return ReplyOfWrite(
-          header, store_->Delete(request.key, ConditionsOf(header, origin), now.wall_ms));
+      return ReplyOfWrite(header,
+                          store_->Delete(request.key, ConditionsOf(header, origin), now.wall_ms));
     case Opcode::kAppend:
     case Opcode::kPrepend:
     case Opcode::kIncrement:

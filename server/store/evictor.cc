@@ -94,9 +94,9 @@ bool Evictor::EvictItem(const Index::Found& found) {
   const std::span<const uint64_t> locks = store_.lock_words_;
   // Acquire, as where a write compares it. A lock that is taken after this load finds no item.
   if (__atomic_load_n(&locks[hash.LockIndex(locks.size())], __ATOMIC_ACQUIRE) != 0) return false;
-  if (store_.records() && !store_.RecordDelete(found.slot, nullptr)) return false;
   const uint64_t version =
       LoadWord(store_.Block(found.slot.offset()) + offsetof(ItemHeader, version));
+  if (!store_.RecordDelete(found.slot, nullptr)) return false;
   state_.Evicted(hash, state_.heat.Get(found.slot.offset()), version);
   store_.RemoveItem(found.place, found.slot);
   return true;

@@ -21,9 +21,10 @@
 #include "common/protocol/message.h"
 #include "server/heap/heap.h"
 #include "server/index/index.h"
-#include "server/journal/change_sink.h"
 #include "server/store/compactor.h"
 #include "server/store/evictor.h"
+#include "server/store/recorder.h"
+#include "server/store/store_options.h"
 #include "server/store/write_outcome.h"
 
 namespace gannet {
@@ -50,20 +51,7 @@ namespace gannet {
 // in parallel. Readers (clients' READs) hold no lock.
 class Store {
  public:
-  struct Options {
-    std::span<std::byte> region;           // page aligned, zero filled; outlives the Store
-    std::span<const uint64_t> lock_words;  // changed by the NIC only; the Store loads them
-    uint64_t index_slots = 0;              // at the start; 0 = by memory
-    // Whether the index is replaced by a larger one when it fills (store_grow.cc).
-    bool index_grows = true;
-    // Called by a write, from any thread, when Tidy should be called soon.
-    std::function<void()> wants_tidy;
-    uint64_t incarnation = 0;  // random, not 0
-    uint64_t hash_seed = 0;
-    uint64_t first_version = 1;               // common/layout/version.h; not 0
-    uint64_t page_bytes = Heap::PageBytes();  // alignment that the heap needs
-    bool evict = false;  // a write that finds no room evicts other items (evictor.h)
-  };
+  using Options = StoreOptions;
   // InvalidArgument: the region is too small for the index; the text says which size would do.
   static absl::StatusOr<std::unique_ptr<Store>> Create(const Options& options);
   Store(const Store&) = delete;
@@ -189,19 +177,16 @@ class Store {
   // not be decided by an earlier one.
   uint64_t NowMs(uint64_t now_ms) const { return clock_ ? std::max(now_ms, clock_()) : now_ms; }
 
-  // The next five are for a store whose changes are recorded (store_record.cc). Gives every change
-  // to `sink` from now on, before anybody can see it. What the sink refuses ends with kDiskRefuses.
-  // An eviction is recorded as a deletion; an expiry is not recorded. Call it before other threads
-  // use the store.
-  void UseSink(ChangeSink* sink) { sink_ = sink; }
-  // If this returns true, do not call UpdateInPlace: it records nothing.
-  bool records() const { return sink_ != nullptr; }
-  // Makes a recorded change again, with its version. Call it before other threads use the store.
+  // `sink` hears of every change before anybody can see it. An expiry is no change. Call it before
+  // other threads use the store, as Restore. While records(), do not call UpdateInPlace.
+  void UseSink(ChangeSink* sink) { recorder_ = Recorder(sink); }
+  bool records() const { return recorder_.on(); }
+  // Makes a recorded change again, with its version (store_record.cc).
   ReplyStatus Restore(const Change& change, uint64_t now_ms);
-  // From now on, the store gives no version below this. Call it after the last Restore.
+  // Gives no version below this any more. Call it after the last Restore.
   void BeginVersions(uint64_t first) { next_version_.store(first, std::memory_order_relaxed); }
   // Gives the items of one home to `visit`, under their lock. Returns the position to go on from,
-  // as FlushSome does; or nullopt if the index grows just now, and this must be tried again later.
+  // as FlushSome does; or nullopt if the index grows now, and this must be tried again later.
   std::optional<uint64_t> VisitHome(uint64_t position,
                                     const std::function<void(const Change&)>& visit);
 
@@ -273,13 +258,10 @@ class Store {
   // the pending block instead.
   WriteOutcome Install(KeyHash hash, const Current& current, const Pending& pending,
                        const ChangeOrigin* origin, uint64_t now_ms);
-  // store_record.cc. Return false if the sink refuses. REQUIRES: records(), and the key's Lock.
-  bool Record(Change change, const ChangeOrigin* origin);
-  bool RecordPut(const ItemHeader& header, std::string_view key, std::string_view value,
-                 const ChangeOrigin* origin);
-  // Of the item's content in its block, under this header.
-  bool RecordItem(uint64_t offset, const ItemHeader& header, const ChangeOrigin* origin);
-  bool RecordDelete(Slot slot, const ChangeOrigin* origin);
+  // Returns false if the sink refuses. REQUIRES: the key's Lock.
+  bool RecordDelete(Slot slot, const ChangeOrigin* origin) {
+    return !records() || recorder_.Delete(Block(slot.offset()), NextVersion(), origin);
+  }
   // Removes a slot that Install inserted.
   void TakeBack(KeyHash hash, Slot slot);
   // Writes what make(old value, or nullopt; Pieces*) says (store_modify.cc). REQUIRES: no lock is
@@ -331,7 +313,7 @@ class Store {
   const Superblock superblock_;  // of the start: the fields of the index are out of date
   const std::unique_ptr<Heap> heap_;
   std::function<uint64_t()> clock_;
-  ChangeSink* sink_ = nullptr;  // of UseSink
+  Recorder recorder_;
   const bool index_grows_;
   const std::function<void()> wants_tidy_;
 

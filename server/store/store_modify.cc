@@ -63,8 +63,8 @@ WriteOutcome Store::Modify(std::string_view key, ItemAttributes made,
       if (outcome.status != ReplyStatus::kOk) return outcome;
       if (SealedItemBytes(key.size(), pieces.size()) <= kInPlaceBytesMax) {
         std::array<char, kInPlaceBytesMax> buffer;
-        outcome = PutChanged(hash, key, pieces.CopyTo(buffer.data()), attributes,
-                             conditions.origin, current, now_ms);
+        outcome = PutChanged(hash, key, pieces.CopyTo(buffer.data()), attributes, conditions.origin,
+                             current, now_ms);
         if (outcome.status != ReplyStatus::kHeapFull) return outcome;
       }
       value.resize(pieces.size());
@@ -126,7 +126,7 @@ WriteOutcome Store::Touch(std::string_view key, uint64_t expiry_ms,
   ItemHeader header = LoadHeader(current.slot);
   header.version = NextVersion();
   header.SetExpiryAndKeyBytes(std::min(expiry_ms, kExpiryMsMax), key.size());
-  if (records() && !RecordItem(offset, header, conditions.origin)) {
+  if (records() && !recorder_.Put(block, header, conditions.origin)) {
     return {.status = ReplyStatus::kDiskRefuses};
   }
   const ItemSeal seal(hash, PlaceAt(offset));
@@ -152,7 +152,7 @@ bool Store::RemoveAll(IndexTable& table, uint64_t home, Flushed* flushed) {
     // A removal may move another key of this home out of the stash, so this makes the list again.
     FoundOfHome found;
     if (table.List(home, found) == 0) return true;
-    if (records() && !RecordDelete(found[0].slot, nullptr)) {
+    if (!RecordDelete(found[0].slot, nullptr)) {
       flushed->refused = true;
       return true;
     }

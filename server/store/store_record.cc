@@ -1,4 +1,4 @@
-// Store: what it tells a ChangeSink, and how it is filled again from what the sink was told.
+// Store: how its items are listed for a snapshot, and how it is filled again.
 
 #include <utility>
 
@@ -6,45 +6,6 @@
 #include "server/store/store_find.h"
 
 namespace gannet {
-
-bool Store::Record(Change change, const ChangeOrigin* origin) {
-  if (origin != nullptr) {
-    change.session_token = origin->session_token;
-    change.sequence = origin->sequence;
-    change.number = origin->number;
-    change.opcode = origin->opcode;
-  }
-  return sink_->Record(change);
-}
-
-bool Store::RecordPut(const ItemHeader& header, std::string_view key, std::string_view value,
-                      const ChangeOrigin* origin) {
-  return Record({.kind = Change::Kind::kPut,
-                 .version = header.version,
-                 .expiry_ms = header.expiry_ms(),
-                 .flags = header.flags,
-                 .key = key,
-                 .value = value},
-                origin);
-}
-
-bool Store::RecordItem(uint64_t offset, const ItemHeader& header, const ChangeOrigin* origin) {
-  const char* const item = reinterpret_cast<const char*>(Block(offset));
-  return RecordPut(header, {KeyOfItem(Block(offset), header.key_bytes(), header.value_bytes),
-                            header.key_bytes()},
-                   {item + ValueOffset(header.key_bytes(), header.value_bytes), header.value_bytes},
-                   origin);
-}
-
-// The version is a new one, so it is higher than the item's.
-bool Store::RecordDelete(Slot slot, const ChangeOrigin* origin) {
-  const ItemHeader header = LoadHeader(slot);
-  const char* const key = KeyOfItem(Block(slot.offset()), header.key_bytes(), header.value_bytes);
-  return Record({.kind = Change::Kind::kDelete,
-                 .version = NextVersion(),
-                 .key = {key, header.key_bytes()}},
-                origin);
-}
 
 // The slot was inserted a moment ago, and its item never became live.
 void Store::TakeBack(KeyHash hash, Slot slot) {
@@ -59,7 +20,7 @@ ReplyStatus Store::Restore(const Change& change, uint64_t now_ms) {
     Index::Lock lock(index_, hash);
     const Current current = FindCurrent(hash, change.key, now_ms);
     if (!current.there()) return ReplyStatus::kOk;
-    if (records() && !RecordDelete(current.slot, nullptr)) return ReplyStatus::kDiskRefuses;
+    if (!RecordDelete(current.slot, nullptr)) return ReplyStatus::kDiskRefuses;
     RemoveItem(current.place, current.slot);
     return ReplyStatus::kOk;
   }
@@ -82,19 +43,7 @@ std::optional<uint64_t> Store::VisitHome(uint64_t position,
   if (index_.growing() || !index_.IsCurrent(*table)) return std::nullopt;
   std::vector<Slot> slots;
   table->AppendSlots(home, &slots);
-  for (const Slot slot : slots) {
-    const ItemHeader header = LoadHeader(slot);
-    const std::byte* const block = Block(slot.offset());
-    const size_t key_bytes = header.key_bytes();
-    visit({.kind = Change::Kind::kPut,
-           .version = header.version,
-           .expiry_ms = header.expiry_ms(),
-           .flags = header.flags,
-           .key = {KeyOfItem(block, key_bytes, header.value_bytes), key_bytes},
-           .value = {reinterpret_cast<const char*>(block) +
-                         ValueOffset(key_bytes, header.value_bytes),
-                     header.value_bytes}});
-  }
+  for (const Slot slot : slots) visit(ChangeOfItem(Block(slot.offset()), LoadHeader(slot)));
   return FirstHashOf(home + 1, homes);
 }
 

@@ -57,7 +57,7 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
                                                              const Current& current) {
   std::byte* block = Block(current.slot.offset());
   const ItemHeader header = NewHeader(key.size(), value.size(), attributes);
-  if (records() && !RecordPut(header, key, value, origin)) [[unlikely]]
+  if (records() && !recorder_.Put(header, key, value, origin)) [[unlikely]]
     return {.status = ReplyStatus::kDiskRefuses};
   // The key is already in place if it does not move.
   const bool key_stays = ValueBytes(block) == value.size();
@@ -72,12 +72,9 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
   return {.version = header.version, .slot = current.slot.word()};
 }
 
-[[gnu::always_inline]] inline WriteOutcome Store::PutShort(KeyHash hash, std::string_view key,
-                                                           std::string_view value,
-                                                           ItemAttributes attributes,
-                                                           const ChangeOrigin* origin,
-                                                           const Current& current,
-                                                           uint64_t now_ms) {
+[[gnu::always_inline]] inline WriteOutcome Store::PutShort(
+    KeyHash hash, std::string_view key, std::string_view value, ItemAttributes attributes,
+    const ChangeOrigin* origin, const Current& current, uint64_t now_ms) {
   const uint32_t size_class = SizeClassFor(ItemBytes(key.size(), value.size()));
   if (current.slot.size_class() == size_class) {
     return PutInPlace(hash, key, value, attributes, origin, current);
@@ -154,8 +151,7 @@ WriteOutcome Store::PutOverOld(std::string_view key, std::string_view value,
     refused_heap_full_.fetch_add(1, std::memory_order_relaxed);
     return {.status = ReplyStatus::kHeapFull};
   }
-  const WriteOutcome outcome =
-      PutInPlace(hash, key, value, attributes, conditions.origin, current);
+  const WriteOutcome outcome = PutInPlace(hash, key, value, attributes, conditions.origin, current);
   if (outcome.status == ReplyStatus::kOk && current.slot.size_class() != size_class) {
     compactor_.NoteOversized(current.slot.read_bytes() - SizeClassBytes(size_class));
   }
@@ -186,7 +182,7 @@ WriteOutcome Store::Delete(std::string_view key, const WriteConditions& conditio
   const WriteOutcome refused = Check(hash, current, conditions);
   if (refused.status != ReplyStatus::kOk) return refused;
   if (!current.there()) return {.status = ReplyStatus::kNotFound};
-  if (records() && !RecordDelete(current.slot, conditions.origin)) {
+  if (!RecordDelete(current.slot, conditions.origin)) {
     return {.status = ReplyStatus::kDiskRefuses};
   }
   RemoveItem(current.place, current.slot);
@@ -247,7 +243,7 @@ WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending&
   std::byte* block = Block(pending.offset);
   const Slot slot = Slot::Of(hash.Tag(), pending.size_class, pending.offset);
   if (current.there()) {
-    if (records() && !RecordItem(pending.offset, LoadHeader(slot), origin)) {
+    if (records() && !recorder_.Put(block, LoadHeader(slot), origin)) {
       FreeBlock(pending.offset, pending.size_class);
       return {.status = ReplyStatus::kDiskRefuses};
     }
@@ -267,7 +263,7 @@ WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending&
       return {.status = NoSlot()};
     }
     // Only now is it certain that there is room. Nobody takes the item for live yet.
-    if (records() && !RecordItem(pending.offset, LoadHeader(slot), origin)) {
+    if (records() && !recorder_.Put(block, LoadHeader(slot), origin)) {
       TakeBack(hash, slot);
       return {.status = ReplyStatus::kDiskRefuses};
     }

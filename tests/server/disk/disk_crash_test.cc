@@ -1,6 +1,6 @@
 // A store that is kept on a disk, with a journal and snapshots. The disk fails at every single
-// operation, in turn. Whatever happens, the next run has the items as they were after some beginning
-// of the changes, with every change that was confirmed as being on disk.
+// operation, in turn. Whatever happens, the next run has the items as they were after some
+// beginning of the changes, with every change that was confirmed as being on disk.
 
 #include <algorithm>
 #include <cstring>

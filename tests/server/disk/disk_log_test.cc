@@ -26,7 +26,8 @@ class DiskLogTest : public testing::Test {
   absl::Status Start(Journal::Sync sync = Journal::Sync::kInterval, size_t region_bytes = 8 << 20,
                      OnFull on_full = OnFull::kReject, uint64_t first_version = 1) {
     log_ = nullptr;
-    store_ = std::make_unique<TestStore>(region_bytes, 0, true, on_full);
+    store_ =
+        std::make_unique<TestStore>(region_bytes, SlotsForSnapshot(&files_).value(), true, on_full);
     auto log = DiskLog::Open({.files = &files_,
                               .store = &**store_,
                               .sync = sync,
