@@ -59,6 +59,18 @@ DEFINE_uint32(
 DEFINE_string(on_full, "reject",
               "what a write without room does: reject (it fails) or evict (other items go)");
 
+DEFINE_string(data, "",
+              "directory for the items, which the next run finds again; without it they are in "
+              "memory only");
+DEFINE_string(sync, "interval",
+              "when what is written to --data is synced, so that it survives a power cut: interval "
+              "(every --sync_interval_ms) or none (when the system likes to)");
+DEFINE_uint32(sync_interval_ms, 1000, "for --sync=interval");
+DEFINE_string(restore_from, "",
+              "directory with a copy of a snapshot, or of a whole --data: what to begin with");
+DEFINE_string(check, "", "reads this directory of --data, says what is in it, and serves nothing");
+DEFINE_bool(json, false, "for --check: print JSON");
+
 namespace gannet {
 namespace {
 
@@ -68,6 +80,7 @@ constexpr uint32_t kBusyPollUsMax = 1'000'000;
 constexpr uint32_t kSessionGraceMsMax = 24 * 3600 * 1000;
 constexpr uint32_t kSilenceMsLeast = 100;  // below it, a busy machine would seem dead
 constexpr uint32_t kSilenceMsMost = 60'000;
+constexpr uint32_t kSyncIntervalMsMost = 60'000;
 
 // Checks everything about the flags that needs nothing else.
 absl::Status CheckFlags() {
@@ -96,6 +109,13 @@ absl::Status CheckFlags() {
     return absl::InvalidArgumentError(
         absl::StrCat("--silence_ms must be ", kSilenceMsLeast, " to ", kSilenceMsMost));
   }
+  if (FLAGS_sync != "interval" && FLAGS_sync != "none") {
+    return absl::InvalidArgumentError("--sync must be interval or none");
+  }
+  if (FLAGS_sync_interval_ms < 1 || FLAGS_sync_interval_ms > kSyncIntervalMsMost) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--sync_interval_ms must be 1 to ", kSyncIntervalMsMost));
+  }
   return absl::OkStatus();
 }
 
@@ -110,6 +130,10 @@ absl::StatusOr<Server::Options> OptionsFromFlags() {
   options.index_slots = FLAGS_index_slots;
   options.evict = FLAGS_on_full == "evict";
   options.index_grows = FLAGS_index_grows;
+  options.disk = {.data = FLAGS_data,
+                  .sync = FLAGS_sync == "none" ? Journal::Sync::kNone : Journal::Sync::kInterval,
+                  .sync_interval_ns = int64_t{FLAGS_sync_interval_ms} * kNsPerMs,
+                  .restore_from = FLAGS_restore_from};
   options.lock_words = FLAGS_lock_words;
   options.workers = FLAGS_workers;
   options.huge_pages = FLAGS_hugepages == "off" ? HugePages::kOff : HugePages::kAuto;
@@ -187,10 +211,15 @@ int Main(char** argv) {
     Fail(options.status());
     return absl::IsInvalidArgument(options.status()) ? kExitWrongUsage : kExitFailed;
   }
+  if (!FLAGS_check.empty()) {
+    const absl::Status status = CheckDirectory(FLAGS_check, FLAGS_json);
+    return status.ok() ? 0 : Fail(status);
+  }
   absl::StatusOr<Device> device = UseDevice(FLAGS_device, argv);
   if (!device.ok()) return Fail(device.status());
   options->device = *device;
   RaiseFileLimit();
+  if (FLAGS_data.empty()) LOG(INFO) << "without --data: the items are lost when the server ends";
   if (FLAGS_auth_file.empty()) {
     LOG(WARNING) << "without --auth_file: whoever reaches the address may read and write all";
   }
@@ -219,12 +248,14 @@ int Main(char** argv) {
     Show(http.get(), &*observer);
   }
   InstallSignals(threads->get());
-  std::printf("READY %s device=%s kind=%s\n", address.c_str(), device->name.c_str(),
-              std::string(DeviceKindName(device->kind)).c_str());
+  std::printf("READY %s device=%s kind=%s%s\n", address.c_str(), device->name.c_str(),
+              std::string(DeviceKindName(device->kind)).c_str(),
+              FLAGS_data.empty() ? "" : absl::StrCat(" disk=", FLAGS_sync).c_str());
   std::fflush(stdout);
   supervisor.Ready(absl::StrCat("serves on ", address, ", device ", device->name));
   if (absl::Status status = (*threads)->Wait(); !status.ok()) {
-    // Exits at once, because nothing can be torn down in order on a device that is gone.
+    // Exits at once, because nothing can be torn down in order on a device that is gone. What is
+    // on a disk that failed is there, in any case.
     std::_Exit(Fail(status));
   }
   http.reset();  // before the threads, which it looks at

@@ -73,6 +73,7 @@ enum class ReplyStatus : uint8_t {
   kNotANumber = 13,     // kIncrement: the value is no decimal number; version = the current one
   kOutOfRange = 14,     // kIncrement: the new number would not fit 64 bits
   kTooLong = 15,        // kAppend, kPrepend: the new value would be too long
+  kDiskRefuses = 16,    // the server's disk takes no change now; nothing was changed
   kPermissionDenied = 24,  // the session may only read; nothing was changed
 };
 
@@ -207,8 +208,15 @@ struct StatsReply {
   uint64_t evicted_by_writes;   // of these: by writes that found no room
   uint64_t eviction_watermark;  // bytes of the heap that are kept free; 0 if nothing is evicted
   uint64_t evicted_age_ms;      // how long ago the items evicted of late were written
+  // Of a server that keeps its items on a disk; else all 0.
+  uint64_t disk_sync;          // 1 none, 2 interval
+  uint64_t disk_bytes;         // of the journal and the snapshots
+  uint64_t disk_behind_bytes;  // of the journal, that a power cut would take
+  uint64_t disk_behind_ms;     // how old the oldest of those is
+  uint64_t disk_refused;       // writes that the disk did not take
+  uint64_t disk_snapshots;     // written since start
 };
-static_assert(sizeof(StatsReply) == 248 && std::is_trivially_copyable_v<StatsReply>);
+static_assert(sizeof(StatsReply) == 296 && std::is_trivially_copyable_v<StatsReply>);
 
 // A held lock, in the value of a kListLocks reply.
 struct LockEntry {

@@ -15,6 +15,7 @@
 #include "common/rdma/memory.h"
 #include "server/control/authenticator.h"
 #include "server/control/full_log.h"
+#include "server/control/server_disk.h"
 #include "server/control/startup_answers.h"
 #include "server/control/wake_up.h"
 #include "server/rpc/node.h"
@@ -46,6 +47,7 @@ class Server {
     uint64_t index_slots = 0;            // at the start; 0 = by memory
     bool index_grows = true;
     bool evict = false;  // when the memory is full, instead of refusing writes
+    DiskOptions disk;
     uint64_t lock_words = 65536;
     uint32_t workers = 1;
     HugePages huge_pages = HugePages::kAuto;
@@ -107,6 +109,9 @@ class Server {
   // Not OK: the device was lost; nothing more can be served.
   const absl::Status& status() const { return status_; }
 
+  // nullptr: the items are in memory only. To be polled by one thread, from when the server serves
+  // until every worker is closed().
+  DiskLog* disk() const { return disk_->log(); }
   // To fill it without a network.
   Store& store() { return *store_; }
   const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }
@@ -145,6 +150,7 @@ class Server {
   Handle<ibv_mr> locks_mr_;
   std::unique_ptr<WakeUp> tidy_wanted_;
   std::unique_ptr<Store> store_;
+  std::unique_ptr<ServerDisk> disk_;
   std::unique_ptr<Listener> listener_;
   ConnectionIds connection_ids_;
   std::unique_ptr<StartupAnswers> startup_answers_;  // while Create works

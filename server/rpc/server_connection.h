@@ -35,6 +35,11 @@ struct LargePut {
   std::optional<uint32_t> buffer;  // the heap is full, and this replaces an item of its size
 };
 
+// What the record of a change that a request makes says of the request.
+inline ChangeOrigin OriginOf(const Session& session, const RequestHeader& header) {
+  return {.session_token = session.token(), .sequence = header.sequence, .opcode = header.opcode};
+}
+
 // A GET that waits for a staging buffer, because its value is too long for a reply.
 struct LargeGet {
   RequestHeader header;

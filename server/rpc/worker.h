@@ -176,6 +176,7 @@ class Worker {
   size_t PollCompletions(size_t most);
   bool OnCompletion(const ibv_wc& completion, Received* received);
   void OnOtherCompletion(const ibv_wc& completion);
+  void ServeRecorded(std::span<const Received> received);
   void NoteUpdates(std::span<const Received> received);
   bool ServeUpdate(const Received& request);
   void CountUpdates() {
@@ -238,7 +239,7 @@ class Worker {
   void GiveSink(const LargePut& put);
   // Continues PUTs that waited for a buffer.
   void ServeReplacing();
-  WriteOutcome Commit(const LargePut& put);
+  WriteOutcome Commit(const ServerConnection& connection, const LargePut& put);
   void OnRead(ServerConnection* connection, uint32_t bytes, bool ok);
   void BeginLargeGet(ServerConnection* connection, const RequestView& request);
   // Serves one GET of each connection, in turn.

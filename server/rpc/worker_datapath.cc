@@ -53,6 +53,10 @@ size_t Worker::PollCompletions(size_t most) {
     store_->GuessItem(&request->guess);
   }
   timed_until_ns_ = 0;
+  if (store_->records()) [[unlikely]] {
+    ServeRecorded({received.data(), end});
+    return n;
+  }
   for (Received* request = received.data(); request != end; ++request) {
     if (!ServeUpdate(*request)) OnMessage(request->connection, request->message());
   }
@@ -123,6 +127,12 @@ GANNET_STEP bool Worker::ServeUpdate(const Received& request) {
   ++connection->answers_in_chain;
   ++updates_;
   return true;
+}
+
+// Serves requests of a store that records its changes: without the fast path, which does not. The
+// general path counts PUTs as uses itself.
+void Worker::ServeRecorded(std::span<const Received> received) {
+  for (const Received& request : received) OnMessage(request.connection, request.message());
 }
 
 // Counts PUTs as uses. Done for all requests of a Poll at once, so that it costs those nothing if
@@ -281,7 +291,9 @@ void Worker::CloseExecutorOf(const ServerConnection* asking, uint64_t sequence) 
 }
 
 void Worker::Execute(ServerConnection* connection, const RequestView& request) {
-  const ReplyHeader reply = dispatcher_.Execute(request, {}, now_);
+  const ChangeOrigin origin = OriginOf(*connection->session, request.header);
+  const ReplyHeader reply =
+      dispatcher_.Execute(request, {}, now_, store_->records() ? &origin : nullptr);
   Record(connection->session, reply);
   Reply(connection, reply);
 }

@@ -139,13 +139,14 @@ void Worker::OnRead(ServerConnection* connection, uint32_t bytes, bool ok) {
   const LargePut put = std::move(oldest);
   connection->puts_reading.pop_front();
   if (given_up) return GiveSink(put);
-  AnswerLong(connection, ReplyOfWrite(put.header, Commit(put)));
+  AnswerLong(connection, ReplyOfWrite(put.header, Commit(*connection, put)));
   NoteIfSlow(*connection, put.header, put.key, now_.monotonic_ns - put.began_ns);
 }
 
-WriteOutcome Worker::Commit(const LargePut& put) {
+WriteOutcome Worker::Commit(const ServerConnection& connection, const LargePut& put) {
   const ItemAttributes attributes = AttributesOf(put.header, now_.wall_ms);
-  const WriteConditions conditions = ConditionsOf(put.header);
+  const ChangeOrigin origin = OriginOf(*connection.session, put.header);
+  const WriteConditions conditions = ConditionsOf(put.header, &origin);
   if (!put.buffer) {
     return node_->store->CommitPut(*put.reservation, put.key, attributes, conditions, now_.wall_ms);
   }

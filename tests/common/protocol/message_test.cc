@@ -145,7 +145,13 @@ TEST(MessageTest, GoldenBytesOfTheStats) {
                              stats.items_evicted,
                              stats.evicted_by_writes,
                              stats.eviction_watermark,
-                             stats.evicted_age_ms};
+                             stats.evicted_age_ms,
+                             stats.disk_sync,
+                             stats.disk_bytes,
+                             stats.disk_behind_bytes,
+                             stats.disk_behind_ms,
+                             stats.disk_refused,
+                             stats.disk_snapshots};
   for (uint64_t i = 0; i < std::size(words); ++i) EXPECT_EQ(fields[i], i + 1);
 }
 
@@ -158,6 +164,7 @@ TEST(MessageTest, GoldenNumbersOfOpcodesFlagsAndStatuses) {
   EXPECT_EQ(kOnlyIfPresent, 32);
   EXPECT_EQ(static_cast<int>(ReplyStatus::kNotANumber), 13);
   EXPECT_EQ(static_cast<int>(ReplyStatus::kTooLong), 15);
+  EXPECT_EQ(static_cast<int>(ReplyStatus::kDiskRefuses), 16);
   EXPECT_EQ(kForce, 16);
   EXPECT_EQ(kOnlyIfAbsent | kOnlyIfVersion << 4 | kUnderLock << 8 | kValueInBuffer << 12, 0x8421);
   EXPECT_EQ(static_cast<int>(ReplyStatus::kHeapFull), 6);
