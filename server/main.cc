@@ -20,6 +20,9 @@
 #include "server/control/server_threads.h"
 #include "server/control/stop_signals.h"
 #include "server/control/supervisor.h"
+#include "server/http/http_server.h"
+#include "server/http/observer.h"
+#include "server/http/snapshot.h"
 
 DEFINE_string(listen, "0.0.0.0:7471",
               "ADDR:PORT to accept clients on; a PORT alone means every address, port 0 takes any");
@@ -46,6 +49,13 @@ DEFINE_uint32(
     silence_ms, gannet::kSilenceMsDefault,
     "after how long without a word a peer is dead; clients hear of it when they connect, and "
     "send a heartbeat every third of it");
+DEFINE_string(http, "",
+              "ADDR:PORT to show /metrics and a live page on, 127.0.0.1:9471 for example; empty: "
+              "nowhere. Whoever reaches it sees addresses of clients, and no values");
+DEFINE_bool(http_show_keys, false, "whether that page shows keys of slow requests");
+DEFINE_uint32(
+    slowlog_us, 10000,
+    "requests that take the server as long are remembered, and shown on the page; 0: none");
 DEFINE_string(on_full, "reject",
               "what a write without room does: reject (it fails) or evict (other items go)");
 
@@ -129,6 +139,7 @@ absl::StatusOr<Server::Options> OptionsFromFlags() {
   options.huge_pages = FLAGS_hugepages == "off" ? HugePages::kOff : HugePages::kAuto;
   options.session_grace_ns = int64_t{FLAGS_session_grace_ms} * kNsPerMs;
   options.silence_ms = FLAGS_silence_ms;
+  options.slow_ns = int64_t{FLAGS_slowlog_us} * kNsPerUs;
   return options;
 }
 
@@ -142,11 +153,13 @@ void RaiseFileLimit() {
 }
 
 ServerThreads* g_running = nullptr;
+HttpServer* g_http = nullptr;  // null: there is none
 StopSignals g_stop_signals;
 
 void OnStopSignal(int signal) {
   switch (g_stop_signals.Judge(MonotonicNs())) {
     case StopSignals::Meaning::kStop:
+      if (g_http != nullptr) g_http->BeginStop();
       g_running->RequestStop();
       return;
     case StopSignals::Meaning::kRepeat:
@@ -169,6 +182,17 @@ void InstallSignals(ServerThreads* threads) {
   if (FLAGS_auth_file.empty()) return;  // there is nothing that could be read again
   action.sa_handler = OnReloadSignal;
   sigaction(SIGHUP, &action, nullptr);
+}
+
+// A worker publishes its connections a few times within the time of silence.
+constexpr int64_t kSilencesUntilHanging = 4;
+
+// Shows the server over HTTP, from now on.
+void Show(HttpServer* http, Observer* observer) {
+  http->Ready({.metrics = [observer] { return RenderMetrics(observer->Look()); },
+               .json = [observer] { return RenderJson(observer->Look(), FLAGS_http_show_keys); },
+               .healthy = [observer] { return observer->Healthy(); }});
+  LOG(INFO) << "shows itself at http://" << http->address();
 }
 
 int Fail(const absl::Status& status) {
@@ -200,6 +224,14 @@ int Main(char** argv) {
     LOG(WARNING) << "without --auth_file: whoever reaches the address may read and write all";
   }
   LOG(INFO) << "device " << device->name << " (" << DeviceKindName(device->kind) << ")";
+  std::optional<Observer> observer;  // before `http`, whose threads use it
+  std::unique_ptr<HttpServer> http;
+  if (!FLAGS_http.empty()) {
+    auto started = HttpServer::Start(FLAGS_http);
+    if (!started.ok()) return Fail(started.status());
+    http = *std::move(started);
+    g_http = http.get();
+  }
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Create(*options);
   if (!server.ok()) return Fail(server.status());
   const std::string address = (*server)->address().ToString();
@@ -208,6 +240,13 @@ int Main(char** argv) {
       *std::move(server),
       {.busy_poll_ns = int64_t{FLAGS_busy_poll_us} * kNsPerUs, .supervisor = &supervisor});
   if (!threads.ok()) return Fail(threads.status());
+  if (http != nullptr) {
+    observer.emplace(threads->get(), Observer::Options{.version = GANNET_VERSION,
+                                                       .address = address,
+                                                       .hangs_ns = kSilencesUntilHanging *
+                                                                   FLAGS_silence_ms * kNsPerMs});
+    Show(http.get(), &*observer);
+  }
   InstallSignals(threads->get());
   std::printf("READY %s device=%s kind=%s%s\n", address.c_str(), device->name.c_str(),
               std::string(DeviceKindName(device->kind)).c_str(),
@@ -219,6 +258,7 @@ int Main(char** argv) {
     // on a disk that failed is there, in any case.
     std::_Exit(Fail(status));
   }
+  http.reset();  // before the threads, which it looks at
   LOG(INFO) << "stopped";
   return 0;
 }

@@ -37,6 +37,9 @@ enum class Opcode : uint8_t {
   kTouch = 13,      // gives the item a new time to live, and with it a new version
   kFlush = 14,      // one step: removes the items of some homes, from expected_version on; the
                     // reply's version is where to go on, its lock_word how many were removed
+  // What the server knows of its clients, for people. The reply's version is where to go on.
+  kListClients = 23,  // the reply's value is an array of ClientEntry (observation.h)
+  kSlowLog = 24,      // the reply's value is an array of SlowEntry, the newest first
 };
 
 enum RequestFlag : uint8_t {
@@ -79,14 +82,15 @@ struct RequestHeader {
   uint8_t flags;   // RequestFlag bits
   uint16_t key_bytes;
   uint32_t value_bytes;  // PUT: of the value, wherever it is; GET: room in the named buffer;
-                         // heartbeat: of the touches that follow (touch.h)
+                         // heartbeat: of the report and the touches (touch.h) that follow
   uint64_t sequence;     // of the session, from 1; less than `credits` after the oldest unanswered
   uint64_t ttl_ms;  // until the item (PUT, TOUCH ...) or lock (LOCK, EXTEND) expires; 0 = never;
                     // heartbeat: what the client knows of the index (IndexKnown)
-  uint32_t user_flags;
+  uint32_t user_flags;  // heartbeat: bytes of the report before the touches (client_report.h)
   uint32_t buffer_rkey;
   uint64_t buffer_address;
-  uint64_t expected_version;  // LIST LOCKS, FLUSH: where to begin, from the last reply; 0 = anew
+  uint64_t
+      expected_version;  // LIST LOCKS, FLUSH ...: where to begin, from the last reply; 0 = anew
   uint64_t lock_word;
   uint64_t server_set;  // heartbeat: hash of the client's list of servers; 0 = not known
 };

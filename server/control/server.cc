@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/protocol/client_report.h"
 #include "common/protocol/touch.h"
 #include "common/rdma/status.h"
 #include "glog/logging.h"
@@ -167,6 +168,7 @@ Grant Server::GrantTemplate() const {
   grant.message_bytes_max = kMessageBytesMax;
   grant.value_bytes_max = kValueBytesMax;
   if (options_.evict) grant.features |= kGrantEvicts;
+  grant.features |= kGrantTakesReports;
   grant.lock_mode = static_cast<uint8_t>(lock_mode_);
   return grant;
 }
@@ -179,6 +181,8 @@ absl::Status Server::CreateWorkers() {
   node_.connection_ids = &connection_ids_;
   node_.server_sets = &server_sets_;
   node_.log = &log_;
+  node_.board = &board_.emplace(options_.workers);
+  if (options_.slow_ns > 0) node_.slow_log = &slow_log_.emplace(options_.slow_ns, ServerNs);
   node_.grant = GrantTemplate();
   node_.region_lkey = region_mr_->lkey;
   node_.lock_words = WordsOf(locks_->bytes(), options_.lock_words);

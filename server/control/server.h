@@ -64,6 +64,8 @@ class Server {
     // Create starts a thread that refuses those who connect before it returns, with the reason.
     // Otherwise they wait until Poll is called.
     bool answer_while_starting = false;
+    // Requests that take as long in the server are remembered (server/rpc/slow_log.h); 0 = none.
+    int64_t slow_ns = 0;
     // For tests: instead of asking the kernel for a piece of the region's pages; see PrefaultHooks.
     std::function<int(std::span<std::byte>)> touch;
     // Of the items that this run writes; 0 = by the wall clock, as common/layout/version.h says.
@@ -114,6 +116,8 @@ class Server {
   Store& store() { return *store_; }
   const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }
   StatsReply Stats(const Now& now) const;
+  // For those who watch. What it points to is thread safe.
+  const Node& node() const { return node_; }
 
  private:
   explicit Server(const Options& options) : options_(options) {}
@@ -153,6 +157,8 @@ class Server {
   ServerSets server_sets_;
   std::optional<LockLeases> leases_;
   ServerLog log_;
+  std::optional<ClientBoard> board_;
+  std::optional<SlowLog> slow_log_;
   Node node_;
   std::vector<std::unique_ptr<Worker>> workers_;
   Counter refused_connections_;  // by this thread; the workers count theirs

@@ -42,6 +42,8 @@ ReplyHeader Dispatcher::Execute(const RequestView& request, std::span<std::byte>
     case Opcode::kUnlock:
     case Opcode::kExtendLock:
     case Opcode::kListLocks:
+    case Opcode::kListClients:
+    case Opcode::kSlowLog:
       break;
   }
   return ReplyTo(header, ReplyStatus::kUnimplemented);

@@ -94,6 +94,8 @@ inline bool IsRepeatable(Opcode opcode) {
     case Opcode::kStats:
     case Opcode::kPing:
     case Opcode::kListLocks:
+    case Opcode::kListClients:
+    case Opcode::kSlowLog:
       return true;
     case Opcode::kPut:
     case Opcode::kDelete:

@@ -189,6 +189,8 @@ class Store {
   Superblock superblock() const;
   // Of superblock().index.
   uint64_t index_generation() const { return index_generation_.load(std::memory_order_acquire); }
+  // For those who watch.
+  const Heap& heap() const { return *heap_; }
   // Fills the counters of `stats` that the store keeps.
   void FillStats(StatsReply* stats) const;
 
