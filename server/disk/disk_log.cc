@@ -200,7 +200,11 @@ absl::Status DiskLog::FinishSnapshot(int64_t now_ns) {
   LOG(INFO) << "wrote a snapshot of " << snapshot_->items() << " items, " << newest_bytes_
             << " bytes, in " << Seconds(now_ns - snapshot_began_ns_) << " s";
   snapshot_ = nullptr;
-  return RemoveOld();
+  if (absl::Status removed = RemoveOld(); !removed.ok()) {
+    LOG(ERROR) << "cannot remove what the snapshot replaces: " << removed.message()
+               << "; the next snapshot tries again";
+  }
+  return absl::OkStatus();
 }
 
 void DiskLog::GiveUpSnapshot(const absl::Status& why, int64_t now_ns) {

@@ -114,12 +114,7 @@ class Store {
   WriteOutcome Touch(std::string_view key, uint64_t expiry_ms, const WriteConditions& conditions,
                      uint64_t now_ms);
   // Removes the items of some homes, in the order of their keys' hashes from `position` on.
-  // `next`: the position to go on from; 0 = all homes were looked at.
-  struct Flushed {
-    uint64_t next = 0;
-    uint64_t removed = 0;
-    bool refused = false;  // by the sink
-  };
+  using Flushed = FlushOutcome;
   Flushed FlushSome(uint64_t position);
 
   // Returns nullopt if the heap is full, or if key or value are longer than the layout allows.

@@ -46,6 +46,12 @@ struct WriteOutcome {
   uint64_t lock_word = 0;
 };
 
+struct FlushOutcome {
+  uint64_t next = 0;  // the position to go on from; 0 = all homes were looked at
+  uint64_t removed = 0;
+  bool refused = false;  // by the disk; some homes were not looked at
+};
+
 struct ReadOutcome {
   ReplyStatus status = ReplyStatus::kOk;  // kOk, kNotFound, kBufferTooSmall
   uint64_t version = 0;
