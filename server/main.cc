@@ -14,12 +14,12 @@
 #include "common/protocol/limits.h"
 #include "common/rdma/address.h"
 #include "common/rdma/device_choice.h"
+#include "common/supervisor/supervisor.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
 #include "server/control/byte_size.h"
 #include "server/control/server_threads.h"
 #include "server/control/stop_signals.h"
-#include "server/control/supervisor.h"
 
 DEFINE_string(listen, "0.0.0.0:7471",
               "ADDR:PORT to accept clients on; a PORT alone means every address, port 0 takes any");
