@@ -1,6 +1,7 @@
 #include "softverbs/cq/cq.h"
 
 #include <bit>
+#include <new>
 #include <utility>
 
 #include "softverbs/base/log.h"
@@ -37,7 +38,10 @@ const Cqe& TakeLocked(Cq& cq) SV_REQUIRES(cq.lock) {
 
 bool TryPop(Cq& cq, Cqe* cqe) {
   const LockGuard guard(cq.lock);
-  if (cq.head == cq.tail) return false;
+  if (cq.head == cq.tail) {
+    cq.head = cq.tail = 0;
+    return false;
+  }
   *cqe = TakeLocked(cq);
   Count(stats.completions);
   return true;
@@ -47,6 +51,7 @@ bool TryPop(Cq& cq, Cqe* cqe) {
   const LockGuard guard(cq.lock);
   int polled = 0;
   while (polled < entries && cq.head != cq.tail) wc[polled++] = TakeLocked(cq);
+  if (polled == 0 && cq.head == cq.tail) cq.head = cq.tail = 0;
   Count(stats.completions, static_cast<uint64_t>(polled));
   return polled;
 }
@@ -62,7 +67,8 @@ bool TryPop(Cq& cq, Cqe* cqe) {
 
 void Cq::Resize(uint32_t new_capacity) {
   const uint32_t places = std::bit_ceil(new_capacity);
-  auto new_ring = std::make_unique<Cqe[]>(places);
+  std::unique_ptr<Cqe[], FreeRing> new_ring(static_cast<Cqe*>(std::calloc(places, sizeof(Cqe))));
+  if (new_ring == nullptr) throw std::bad_alloc();
   const uint32_t count = tail - head;
   for (uint32_t i = 0; i < count; ++i) new_ring[i] = ring[(head + i) & mask];
   ring = std::move(new_ring);

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
 #include <memory>
 
 #include "softverbs/base/mutex.h"
@@ -34,11 +35,19 @@ struct Cq {
   Channel* channel = nullptr;
   std::atomic<int> users{0};  // queue pairs
 
+  struct FreeRing {
+    void operator()(Cqe* ring) const { std::free(ring); }
+  };
+
   SpinLock lock;
-  std::unique_ptr<Cqe[]> ring SV_GUARDED_BY(lock);  // its size is a power of two, at least capacity
+  // Its size is a power of two, at least capacity. Zeroed by the system, page by page, when a page
+  // is first used.
+  std::unique_ptr<Cqe[], FreeRing> ring SV_GUARDED_BY(lock);
   uint32_t mask SV_GUARDED_BY(lock) = 0;
   uint32_t capacity SV_GUARDED_BY(lock) = 0;
-  uint32_t head SV_GUARDED_BY(lock) = 0;  // the oldest; head and tail count up for ever
+  // `head` is the oldest. Both count up, until a poll finds the queue empty: then they begin again,
+  // so that only as much of the ring is used, and stays in the cache, as completions wait.
+  uint32_t head SV_GUARDED_BY(lock) = 0;
   uint32_t tail SV_GUARDED_BY(lock) = 0;
   enum class Armed : uint8_t { kNo, kSolicited, kAny } armed SV_GUARDED_BY(lock) = Armed::kNo;
   bool overrun SV_GUARDED_BY(lock) = false;

@@ -309,6 +309,21 @@ def footprint(result):
                   "bytes an item beside key and value"], rows)
 
 
+def memory(result):
+    names = list(dict.fromkeys(row["store"] for row in result["memory"]))
+    places = list(dict.fromkeys((row["workload"], row["share"], row["memory"])
+                                for row in result["memory"]))
+    rows = []
+    for workload, share, size in places:
+        ratios = {row["store"]: row["hit_ratio"] for row in result["memory"]
+                  if (row["workload"], row["share"]) == (workload, share)}
+        rows.append([workload, f"{share:.0%}", f"{size / (1 << 20):,.0f}",
+                     *(f"{100 * ratios[name]:.2f}" for name in names)])
+    return ("**Hit ratios of GETs** in %, where each process takes the same memory (resident, "
+            "within 1 %)\n\n" +
+            table(["", "of the footprint", "MiB", *names], rows))
+
+
 def large(result):
     rows = []
     for row in result["large"]:
@@ -340,6 +355,7 @@ GROUPS = {
     "large values": (["large"], [large]),
     "READs": (["lookup", "growth"], [by_fill, popular, shared, growth]),
     "the footprint": (["footprint"], [footprint]),
+    "eviction": (["memory"], [memory]),
 }
 
 

@@ -1,0 +1,127 @@
+"""Hit ratios of stores that evict, all of which take the same memory: everything that the process has resident."""
+
+import csv
+import random
+import tempfile
+
+import servers
+from footprint import resident_bytes
+
+MIB = 1 << 20
+# A run counts if the process takes as much as it should, but for this share. A server's limit is
+# set anew after each run that does not count.
+CLOSE_ENOUGH = 0.01
+# With less, what a server takes without any item would count most.
+MEMORY_MIN = 64 * MIB
+# A scan every so many requests, of so many keys that are each asked for once.
+SCAN_EVERY, SCAN_KEYS = 20_000, 5_000
+
+
+def read_trace(path):
+    """Returns (key, bytes) of each request."""
+    with open(path, encoding="ascii") as file:
+        return [(row["lbn"], int(row["size"])) for row in csv.DictReader(file)]
+
+
+def footprint(requests):
+    """Returns the bytes of all keys with their values."""
+    sizes = dict(requests)
+    return sum(sizes.values()) + sum(map(len, sizes))
+
+
+def zipf_requests(keys, skew, scans, count, seed=1):
+    """Zipf over keys whose values have 100 to 4,096 bytes, by key."""
+    rng = random.Random(seed)
+    sizes = [rng.randint(100, 4096) for _ in range(keys)]
+    names = list(range(keys))
+    rng.shuffle(names)
+    weights = [1 / (rank + 1) ** skew for rank in range(keys)]
+    drawn = iter(rng.choices(range(keys), weights, k=count))
+    requests, next_scanned = [], keys
+    for i, key in enumerate(drawn):
+        requests.append((str(names[key]), sizes[key]))
+        in_scan = scans and i % SCAN_EVERY >= SCAN_EVERY - SCAN_KEYS
+        if in_scan:
+            requests.append((str(next_scanned), 1024))
+            next_scanned += 1
+    return requests
+
+
+def write_reads(path, requests):
+    """Writes the requests as a trace of reads: a miss is followed by a PUT."""
+    with open(path, "w", encoding="ascii") as file:
+        file.write("version,time,op,size,lbn\n")
+        for key, size in requests:
+            file.write(f"1,0,28,{size},{key}\n")
+
+
+def stores(build):
+    """By name: start(limit), which starts a server that may take so many bytes."""
+    def redis(policy):
+        return lambda limit: servers.tcp_server(
+            lambda port: ["redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "",
+                          "--appendonly", "no", "--maxmemory", str(limit),
+                          "--maxmemory-policy", policy])
+    return {
+        "gannet": ("gannet", lambda limit: servers.gannet(build, f"--memory={limit}",
+                                                          "--on_full=evict")),
+        "redis allkeys-lru": ("redis", redis("allkeys-lru")),
+        "redis allkeys-lfu": ("redis", redis("allkeys-lfu")),
+        "memcached": ("memcached", lambda limit: servers.memcached(max(limit // MIB, 1))),
+    }
+
+
+def one_run(bench, backend, start, limit, trace):
+    """Returns kvload's report, and what the server's process had resident at the end."""
+    with start(limit) as address:
+        # The trace has values that are too short to be verified.
+        report = bench.kvload(address, f"--trace={trace}", "--depth=1", "--verify=false",
+                              backend=backend)
+        return report, resident_bytes()
+
+
+def at_equal_memory(bench, name, store, memory, trace, runs_max):
+    """Sets the store's own limit such that its process takes `memory` bytes."""
+    backend, start = store
+    limit = memory
+    best = None
+    for _ in range(runs_max):
+        report, resident = one_run(bench, backend, start, limit, trace)
+        bench.say(f"{name}: limit {limit / MIB:.0f} MiB, resident {resident / MIB:.0f}, "
+                  f"hits {report['hit_ratio']:.4f}")
+        row = {"store": name, "limit": limit, "resident": resident,
+               "hit_ratio": report["hit_ratio"], "put": report["ops"].get("put")}
+        if best is None or abs(resident - memory) < abs(best["resident"] - memory):
+            best = row
+        if abs(resident - memory) <= CLOSE_ENOUGH * memory:
+            break
+        limit += memory - resident
+    return best
+
+
+def workloads(scale):
+    """By name: the requests."""
+    named = {}
+    if scale["trace"] is not None:
+        named["trace"] = (read_trace(scale["trace"]), scale["trace"])
+    for skew in scale["skews"]:
+        for scans in [False, True]:
+            requests = zipf_requests(scale["keys"], skew, scans, scale["requests"])
+            named[f"zipf {skew}{', scans' if scans else ''}"] = (requests, None)
+    return named
+
+
+def measure(bench, scale):
+    rows = []
+    for workload, (requests, path) in workloads(scale).items():
+        with tempfile.NamedTemporaryFile(suffix=".csv") as made:
+            if path is None:
+                write_reads(made.name, requests)
+            for share in scale["shares"]:
+                memory = max(int(footprint(requests) * share), MEMORY_MIN)
+                bench.say(f"{workload}, {share:.0%} of the footprint: {memory / MIB:.0f} MiB")
+                for name, store in stores(bench.build).items():
+                    rows.append({"workload": workload, "share": share, "memory": memory,
+                                 **at_equal_memory(bench, name, store, memory,
+                                                   path or made.name, scale["runs"])})
+    return rows
