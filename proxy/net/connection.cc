@@ -110,9 +110,8 @@ void Connection::TakeCommands() {
 
 bool Connection::MayTakeMore() const {
   if (stalled_ != nullptr || client_.closing || jobs_.size() >= kJobsMax) return false;
-  // Replies to come are taken to be as long as the last one.
   return jobs_.empty() ? output_.size() - sent_ < kReplyBytesMax
-                       : output_.size() - sent_ + jobs_.size() * last_reply_ < kReplyBytesMax;
+                       : output_.size() - sent_ + jobs_.size() * expected_reply_ < kReplyBytesMax;
 }
 
 bool Connection::TakeCommand() {
@@ -241,7 +240,7 @@ void Connection::TakeReplies() {
   while (!jobs_.empty() && jobs_.front()->finished) {
     Job* job = jobs_.front();
     jobs_.pop_front();
-    last_reply_ = job->reply.size();
+    expected_reply_ = std::max(job->reply.size(), expected_reply_ - expected_reply_ / 8);
     if (!job->silent) output_.append(job->reply);
     place_.pool->Give(job);
   }

@@ -99,7 +99,9 @@ class Connection {
 
   std::deque<Job*> jobs_;   // whose replies are not taken, in order; all but the last one begun
   Job* stalled_ = nullptr;  // the last of them, if it must wait
-  size_t last_reply_ = 0;   // its bytes
+  // How long a reply may be that is not there yet: as the longest one of late. At first a guess, so
+  // that not all of the first commands under way are for long values.
+  size_t expected_reply_ = 64 << 10;
   absl::flat_hash_map<uint64_t, Uses> uses_;  // of keys, by jobs under way
   uint32_t under_way_ = 0;                    // jobs with access to something
   bool all_used_ = false;                     // by the one job under way
