@@ -7,8 +7,11 @@ set(GANNET_PACKAGER "Gannet maintainers <maintainers@gannet.invalid>" CACHE STRI
     "Name and address of whoever makes the packages")
 
 set(library libgannet${GANNET_SOVERSION})  # the package's name has the soname, as Debian wants it
-# A package more, say for a binding of another language, is an install component more and a describe().
+# A package more is an install component more and a describe().
 set(packages gannet-server gannet-tools libgannet libgannet-dev softverbs)
+if(TARGET python_package)
+  list(APPEND packages python3-gannet)
+endif()
 
 # --- files
 
@@ -101,14 +104,24 @@ set(CPACK_DEBIAN_LIBGANNET_PACKAGE_NAME ${library})
 set(CPACK_DEBIAN_LIBGANNET_PACKAGE_RECOMMENDS "ibverbs-providers")
 
 describe(libgannet-dev libdevel "client library of the RDMA key-value store Gannet, for development"
-  "This package has the headers for C++20, and the files by which CMake and
-pkg-config find them.")
+  "This package has the headers for C++20 and C99, and the files by which CMake
+and pkg-config find them.")
 set(CPACK_DEBIAN_LIBGANNET-DEV_PACKAGE_DEPENDS "${library} ${same_version}, libabsl-dev")
 
 describe(softverbs libs "user-space RDMA device for the processes of one host"
   "softverbs takes the place of libibverbs and librdmacm under unchanged
 programs. It needs no kernel module, no root and no configuration. It is for
 development and tests.")
+
+describe(python3-gannet python "Python client of the RDMA key-value store Gannet"
+  "Programs read keys with one-sided RDMA, by synchronous calls or in the event
+loop of asyncio. Values of any length land in the program's own buffers.")
+# dpkg-shlibdeps does not know libgannet, as it is not installed when the packages are made.
+set(CPACK_DEBIAN_PYTHON3-GANNET_PACKAGE_SHLIBDEPS OFF)
+set(CPACK_DEBIAN_PYTHON3-GANNET_PACKAGE_DEPENDS
+    "${library} ${same_version}, libc6, python3, python3-cffi-backend")
+set(CPACK_DEBIAN_PYTHON3-GANNET_PACKAGE_CONTROL_EXTRA
+    ${packaging}/debian/python3-gannet/postinst ${packaging}/debian/python3-gannet/prerm)
 
 set(scripts ${packaging}/debian/libraries/postinst ${packaging}/debian/libraries/postrm)
 set(CPACK_DEBIAN_LIBGANNET_PACKAGE_CONTROL_EXTRA

@@ -1,13 +1,16 @@
 #ifndef GANNET_SERVER_HEAP_HEAP_H_
 #define GANNET_SERVER_HEAP_HEAP_H_
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/mutex.h"
 #include "common/layout/size_class.h"
 
 namespace gannet {
@@ -67,6 +70,9 @@ class Heap {
   // Bytes of all pages with a block in use. Free memory in such a page serves blocks of one class
   // only. Asks jemalloc for its statistics, which takes some 10 us.
   uint64_t ActiveBytes() const;
+  // Returns how many blocks of each class are in use. Asks jemalloc, so that counting costs
+  // nothing.
+  std::array<uint64_t, kSizeClassMax + 1> BlocksByClass() const;
 
  private:
   explicit Heap(std::span<std::byte> memory);
@@ -84,6 +90,9 @@ class Heap {
   std::atomic<uint64_t> freed_bytes_{0};
   std::atomic<uint64_t> table_bytes_{0};
   std::atomic<uint64_t> padding_bytes_{0};
+  // The sizes of tables, which jemalloc counts as blocks like any other. There are two or three.
+  mutable Mutex tables_mutex_;
+  std::vector<uint64_t> tables_ GANNET_GUARDED_BY(tables_mutex_);
 };
 
 }  // namespace gannet

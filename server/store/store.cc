@@ -31,9 +31,10 @@ absl::Status TooSmall(uint64_t region_bytes, const Superblock& superblock) {
 }
 
 uint64_t FirstSlots(const Store::Options& options, uint64_t region_bytes) {
-  if (options.index_slots != 0) return options.index_slots;
-  if (!options.index_grows) return region_bytes / kRegionBytesPerSlot;
-  return std::max(region_bytes / kRegionBytesPerSlotAtFirst, kSlotsAtFirstMin);
+  const uint64_t least = options.index_slots_min;
+  if (options.index_slots != 0) return std::max(options.index_slots, least);
+  if (!options.index_grows) return std::max(region_bytes / kRegionBytesPerSlot, least);
+  return std::max({region_bytes / kRegionBytesPerSlotAtFirst, kSlotsAtFirstMin, least});
 }
 
 // All but where the index lies.

@@ -23,6 +23,8 @@
 #include "server/index/index.h"
 #include "server/store/compactor.h"
 #include "server/store/evictor.h"
+#include "server/store/recorder.h"
+#include "server/store/store_options.h"
 #include "server/store/write_outcome.h"
 
 namespace gannet {
@@ -49,20 +51,7 @@ namespace gannet {
 // in parallel. Readers (clients' READs) hold no lock.
 class Store {
  public:
-  struct Options {
-    std::span<std::byte> region;           // page aligned, zero filled; outlives the Store
-    std::span<const uint64_t> lock_words;  // changed by the NIC only; the Store loads them
-    uint64_t index_slots = 0;              // at the start; 0 = by memory
-    // Whether the index is replaced by a larger one when it fills (store_grow.cc).
-    bool index_grows = true;
-    // Called by a write, from any thread, when Tidy should be called soon.
-    std::function<void()> wants_tidy;
-    uint64_t incarnation = 0;  // random, not 0
-    uint64_t hash_seed = 0;
-    uint64_t first_version = 1;               // common/layout/version.h; not 0
-    uint64_t page_bytes = Heap::PageBytes();  // alignment that the heap needs
-    bool evict = false;  // a write that finds no room evicts other items (evictor.h)
-  };
+  using Options = StoreOptions;
   // InvalidArgument: the region is too small for the index; the text says which size would do.
   static absl::StatusOr<std::unique_ptr<Store>> Create(const Options& options);
   Store(const Store&) = delete;
@@ -130,6 +119,7 @@ class Store {
   struct Flushed {
     uint64_t next = 0;
     uint64_t removed = 0;
+    bool refused = false;  // by the sink
   };
   Flushed FlushSome(uint64_t position);
 
@@ -187,10 +177,25 @@ class Store {
   // not be decided by an earlier one.
   uint64_t NowMs(uint64_t now_ms) const { return clock_ ? std::max(now_ms, clock_()) : now_ms; }
 
+  // `sink` hears of every change before anybody can see it. An expiry is no change. Call it before
+  // other threads use the store, as Restore. While records(), do not call UpdateInPlace.
+  void UseSink(ChangeSink* sink) { recorder_ = Recorder(sink); }
+  bool records() const { return recorder_.on(); }
+  // Makes a recorded change again, with its version (store_record.cc).
+  ReplyStatus Restore(const Change& change, uint64_t now_ms);
+  // Gives no version below this any more. Call it after the last Restore.
+  void BeginVersions(uint64_t first) { next_version_.store(first, std::memory_order_relaxed); }
+  // Gives the items of one home to `visit`, under their lock. Returns the position to go on from,
+  // as FlushSome does; or nullopt if the index grows now, and this must be tried again later.
+  std::optional<uint64_t> VisitHome(uint64_t position,
+                                    const std::function<void(const Change&)>& visit);
+
   // As it is now. The fields that tell of the index change when the index grows.
   Superblock superblock() const;
   // Of superblock().index.
   uint64_t index_generation() const { return index_generation_.load(std::memory_order_acquire); }
+  // For those who watch.
+  const Heap& heap() const { return *heap_; }
   // Fills the counters of `stats` that the store keeps.
   void FillStats(StatsReply* stats) const;
 
@@ -235,13 +240,16 @@ class Store {
   // Returns kOk, or a complete outcome that says why the write is refused.
   WriteOutcome Check(KeyHash hash, const Current& current, const WriteConditions& conditions) const;
   WriteOutcome PutShort(KeyHash hash, std::string_view key, std::string_view value,
-                        ItemAttributes attributes, const Current& current, uint64_t now_ms);
+                        ItemAttributes attributes, const ChangeOrigin* origin,
+                        const Current& current, uint64_t now_ms);
   // PutShort, for callers of other sources.
   WriteOutcome PutChanged(KeyHash hash, std::string_view key, std::string_view value,
-                          ItemAttributes attributes, const Current& current, uint64_t now_ms);
+                          ItemAttributes attributes, const ChangeOrigin* origin,
+                          const Current& current, uint64_t now_ms);
   // Overwrites the key's item. REQUIRES: the new one fits its block.
   WriteOutcome PutInPlace(KeyHash hash, std::string_view key, std::string_view value,
-                          ItemAttributes attributes, const Current& current);
+                          ItemAttributes attributes, const ChangeOrigin* origin,
+                          const Current& current);
   // REQUIRES: no lock is held.
   WriteOutcome PutLong(std::string_view key, std::string_view value, ItemAttributes attributes,
                        const WriteConditions& conditions, uint64_t now_ms);
@@ -251,14 +259,20 @@ class Store {
   // Makes pending content the key's item, and frees the old block. If the index has no room, frees
   // the pending block instead.
   WriteOutcome Install(KeyHash hash, const Current& current, const Pending& pending,
-                       uint64_t now_ms);
+                       const ChangeOrigin* origin, uint64_t now_ms);
+  // Returns false if the sink refuses. REQUIRES: the key's Lock.
+  bool RecordDelete(Slot slot, const ChangeOrigin* origin) {
+    return !records() || recorder_.Delete(Block(slot.offset()), NextVersion(), origin);
+  }
+  // Removes a slot that Install inserted.
+  void TakeBack(KeyHash hash, Slot slot);
   // Writes what make(old value, or nullopt; Pieces*) says (store_modify.cc). REQUIRES: no lock is
   // held.
   template <class Make>
   WriteOutcome Modify(std::string_view key, ItemAttributes made, const WriteConditions& conditions,
                       uint64_t now_ms, Make make);
-  // Returns nullopt if `table` is not the newest any more.
-  std::optional<size_t> RemoveAll(IndexTable& table, uint64_t home);
+  // Adds what it removed to `flushed`. Returns false if `table` is not the newest any more.
+  bool RemoveAll(IndexTable& table, uint64_t home, Flushed* flushed);
   void RemoveItem(const Index::Place& place, Slot slot);
   void FreeBlock(uint64_t offset, uint32_t size_class);
 
@@ -301,6 +315,7 @@ class Store {
   const Superblock superblock_;  // of the start: the fields of the index are out of date
   const std::unique_ptr<Heap> heap_;
   std::function<uint64_t()> clock_;
+  Recorder recorder_;
   const bool index_grows_;
   const std::function<void()> wants_tidy_;
 

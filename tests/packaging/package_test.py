@@ -27,7 +27,7 @@ import tempfile
 
 import program_files
 
-PACKAGES = ["gannet-server", "gannet-tools", "libgannet[0-9]*", "libgannet-dev", "softverbs"]
+PACKAGES = ["gannet-server", "gannet-tools", "libgannet[0-9]*", "libgannet-dev", "softverbs", "python3-gannet"]
 CONFIGURATION = "etc/gannet/kvserver.conf"
 UNIT = "usr/lib/systemd/system/kvserver.service"
 # What the installation of any package makes, and the user of the service.
@@ -199,6 +199,12 @@ def check_server(root, command, programs, work):
             said = run(f"{root.path}/usr/bin/softverbs-run", program, server.address,
                        env=os.environ | {"LD_LIBRARY_PATH": f"{root.path}/usr/lib"})
             check("greeting = hello" in said, f"{program} said {said}")
+        # Debian's own Python, which finds the package there without being told.
+        python = ["/usr/bin/python3", "-B", "-c", PYTHON_PROGRAM, server.address]
+        said = run(f"{root.path}/usr/bin/softverbs-run", *python,
+                   env=os.environ | {"LD_LIBRARY_PATH": f"{root.path}/usr/lib",
+                                     "PYTHONPATH": f"{root.path}/usr/lib/python3/dist-packages"})
+        check("greeting = hello" in said, f"Python said {said}")
         server.stop()
     finally:
         server.process.kill()
@@ -206,34 +212,48 @@ def check_server(root, command, programs, work):
 
 # --- the library ----------------------------------------------------------------------------------
 
+PYTHON_PROGRAM = """import sys, gannet
+with gannet.Client(sys.argv[1]) as client:
+    print("greeting =", client.get("greeting").decode())
+"""
 PROJECT = """cmake_minimum_required(VERSION 3.25)
-project(consumer CXX)
+project(consumer C CXX)
 find_package(gannet REQUIRED)
 add_executable(by_cmake {example})
 target_link_libraries(by_cmake PRIVATE gannet::client)
+add_executable(c_by_cmake {example_in_c})
+target_link_libraries(c_by_cmake PRIVATE gannet::c)
 """
 
 
-def build_programs(root, example, work):
+def build_programs(root, examples, work):
+    example = f"{examples}/read_modify_write.cc"
+    example_in_c = f"{examples}/in_c.c"
     os.mkdir(f"{work}/project")
     with open(f"{work}/project/CMakeLists.txt", "w", encoding="utf-8") as file:
-        file.write(PROJECT.format(example=example))
+        file.write(PROJECT.format(example=example, example_in_c=example_in_c))
     run("cmake", "-S", f"{work}/project", "-B", f"{work}/project/build", "-G", "Ninja",
         f"-DCMAKE_PREFIX_PATH={root.path}/usr")
     run("cmake", "--build", f"{work}/project/build")
-    flags = run("pkg-config", "--cflags", "--libs", "gannet",
-                env=os.environ | {"PKG_CONFIG_PATH": f"{root.path}/usr/lib/pkgconfig"})
-    run("g++", "-std=c++20", "-O0", example, *flags.split(), "-o", f"{work}/by_pkg_config")
-    return [f"{work}/project/build/by_cmake", f"{work}/by_pkg_config"]
+    def flags(package):
+        environment = os.environ | {"PKG_CONFIG_PATH": f"{root.path}/usr/lib/pkgconfig"}
+        return run("pkg-config", "--cflags", "--libs", package, env=environment).split()
+
+    run("g++", "-std=c++20", "-O0", example, *flags("gannet"), "-o", f"{work}/by_pkg_config")
+    run("gcc", "-std=c99", example_in_c, *flags("gannet-c"), "-o", f"{work}/c_by_pkg_config")
+    return [f"{work}/project/build/{name}" for name in ("by_cmake", "c_by_cmake")] + [
+        f"{work}/by_pkg_config", f"{work}/c_by_pkg_config"]
 
 
 def check_headers(root, work):
     with open(f"{work}/headers.cc", "w", encoding="utf-8") as file:
         for header in sorted(glob.glob(f"{root.path}/usr/include/gannet/*.h")):
             file.write(f"#include <gannet/{os.path.basename(header)}>\n")
+    warnings = ("-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only", f"-I{root.path}/usr/include")
+    for compiler in ("gcc", "clang"):
+        run(compiler, "-std=c99", *warnings, "-x", "c", f"{root.path}/usr/include/gannet/gannet.h")
     for compiler in ("g++", "clang++"):
-        run(compiler, "-std=c++20", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only",
-            f"-I{root.path}/usr/include", f"{work}/headers.cc")
+        run(compiler, "-std=c++20", *warnings, f"{work}/headers.cc")
 
 
 # --- upgrade and removal --------------------------------------------------------------------------
@@ -287,7 +307,7 @@ def main():
         command = check_unit(root, work)
         configuration = configure(root)
         check_headers(root, work)
-        programs = build_programs(root, f"{arguments.source}/client/example/read_modify_write.cc", work)
+        programs = build_programs(root, f"{arguments.source}/client/example", work)
         check_server(root, command, programs, work)
         check_upgrade_and_removal(root, debs, configuration, work)
     print("made, judged, installed, run, upgraded, removed")

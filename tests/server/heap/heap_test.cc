@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <thread>
 #include <utility>
@@ -222,6 +223,27 @@ TEST(HeapTest, LessThanAPageIsRefused) {
   Memory memory(4096);
   EXPECT_EQ(Heap::Create(memory.span().first(4095)).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+TEST(HeapTest, CountsBlocksByClassWithoutTables) {
+  Memory memory(64 << 20);
+  const std::unique_ptr<Heap> heap = MakeHeap(memory);
+  Blocks blocks;
+  for (const uint32_t size_class : {1u, 8u, 8u, 12u, 40u, 60u}) {
+    blocks.emplace_back(heap->Allocate(size_class), size_class);
+    ASSERT_NE(blocks.back().first, nullptr);
+  }
+  const uint64_t table_bytes = heap->TableBytes(1 << 20);
+  std::byte* const table = heap->AllocateTable(table_bytes);
+  auto counts = heap->BlocksByClass();
+  EXPECT_EQ(counts[1], 1u);
+  EXPECT_EQ(counts[8], 2u);
+  EXPECT_EQ(counts[40], 1u);
+  EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), uint64_t{0}), blocks.size());
+  for (const auto& [block, size_class] : blocks) heap->Free(block, size_class);
+  heap->FreeTable(table, table_bytes);
+  counts = heap->BlocksByClass();
+  EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), uint64_t{0}), 0u);
 }
 
 }  // namespace

@@ -16,7 +16,7 @@ cmake --install "$build_dir" --prefix "$work/prefix" >"$work/install.log"
 cmake -S "$source_dir/tests/client/package/consumer" -B "$work/build" -G Ninja \
   -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release \
   -DEXAMPLE="$source_dir/client/example/read_modify_write.cc" \
-  -DEVENT_LOOP="$source_dir/client/example/event_loop.cc" >"$work/configure.log"
+  -DEVENT_LOOP="$source_dir/client/example/event_loop.cc" -DIN_C="$source_dir/client/example/in_c.c" >"$work/configure.log"
 cmake --build "$work/build" >"$work/build.log" || { cat "$work/build.log"; fail "build"; }
 
 for program in kvserver kvcli kvload softverbs-run; do
@@ -31,6 +31,15 @@ read -ra flags <<<"$(pkg-config --cflags --libs gannet)"
 g++ -std=c++20 "$source_dir/client/example/read_modify_write.cc" "${flags[@]}" \
   -Wl,-rpath,"$(pkg-config --variable=libdir gannet)" -o "$work/build/by_pkg_config" || fail "pkg-config"
 
+# A program in C needs no C++ and no abseil.
+read -ra flags <<<"$(pkg-config --cflags --libs gannet-c)"
+[[ "${flags[*]}" != *absl* ]] || fail "abseil for C: ${flags[*]}"
+for example in in_c event_loop_in_c; do
+  gcc -std=c99 -Wall -Wextra -Wpedantic -Werror -D_POSIX_C_SOURCE=200809L \
+    "$source_dir/client/example/$example.c" "${flags[@]}" \
+    -Wl,-rpath,"$(pkg-config --variable=libdir gannet-c)" -o "$work/build/$example" || fail "$example"
+done
+
 # Below 1.0 the soname has the minor version, too.
 soname=libgannet.so.${version%%.*}
 [ "${version%%.*}" != 0 ] || soname=libgannet.so.${version%.*}
@@ -41,8 +50,13 @@ symbols=$(nm -D --defined-only -C "$library" | awk '{$1=$2=""; print}')
 grep -q "SONAME.*\[$soname\]" <<<"$dynamic" || fail "soname"
 grep -qE 'NEEDED.*(glog|gflags)' <<<"$dynamic" && fail "glog or gflags"
 grep -q 'gannet::Client::Connect' <<<"$symbols" || fail "no Connect"
-foreign=$(grep -vE '^ *(gannet::(Async)?Client::|gannet::RegisteredMemory::|GANNET_0)' <<<"$symbols" || true)
+foreign=$(grep -vE '^ *(gannet::(Async)?Client::|gannet::RegisteredMemory::|GANNET_0|GANNET_C_1|gannet_[a-z_]+@)' <<<"$symbols" || true)
 [ -z "$foreign" ] || fail "symbols that are not ours: $foreign"
+# Exactly the functions that the C headers declare.
+declared=$(cat "$work/prefix/include/gannet/c/"*.h | sed 's|/\*.*\*/||' |
+  grep -oE '^[a-z].*[ *]gannet_[a-z_]+\(' | grep -oE 'gannet_[a-z_]+\(' | tr -d '(' | sort)
+exported=$(grep -oE '^ *gannet_[a-z_]+' <<<"$symbols" | tr -d ' ' | sort)
+[ "$declared" = "$exported" ] || fail "declared and exported differ: $(diff <(echo "$declared") <(echo "$exported"))"
 grep -rnE '#include.*(infiniband|rdma/|glog|gflags)' "$work/prefix/include" && fail "foreign header"
 
 exec 3< <(exec "$work/prefix/bin/kvserver" --device=soft --listen=127.0.0.1:0 --memory=64M \
@@ -61,6 +75,15 @@ visits=6
 expect "$work/prefix/bin/softverbs-run" "$work/build/on_any_device"
 visits=9
 expect "$work/prefix/bin/softverbs-run" "$work/build/by_pkg_config"
+visits=12
+expect "$work/prefix/bin/softverbs-run" "$work/build/in_c"
+visits=15
+expect "$work/prefix/bin/softverbs-run" "$work/build/c_by_cmake"
+output=$(printf 'greeting\nshape\n' |
+  timeout 60 "$work/prefix/bin/softverbs-run" "$work/build/event_loop_in_c" "$endpoint") ||
+  fail "event_loop_in_c"
+[ "$(sort <<<"$output")" = "$(printf 'greeting = hello\nshape: not found')" ] ||
+  fail "event_loop_in_c said $output"
 
 # The input stays open for longer than the server waits for a client that is silent.
 output=$({ printf 'color blue\n'; sleep 2; printf 'color\nshape\n'; } |

@@ -1,0 +1,188 @@
+#include "client/c/answer.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "client/c/status.h"
+
+namespace gannet {
+namespace {
+
+static_assert(sizeof(gannet_span) == sizeof(RegisteredSpan));
+static_assert(offsetof(gannet_span, memory) == offsetof(RegisteredSpan, memory));
+static_assert(offsetof(gannet_span, offset) == offsetof(RegisteredSpan, offset));
+static_assert(offsetof(gannet_span, size) == offsetof(RegisteredSpan, bytes));
+
+struct Counter {
+  uint64_t ServerStats::*from;
+  uint64_t gannet_stats::*to;
+};
+constexpr Counter kCounters[] = {
+    {&ServerStats::rpcs, &gannet_stats::rpcs},
+    {&ServerStats::heartbeats, &gannet_stats::heartbeats},
+    {&ServerStats::cpu_us, &gannet_stats::cpu_us},
+    {&ServerStats::slots_used, &gannet_stats::slots_used},
+    {&ServerStats::slots_total, &gannet_stats::slots_total},
+    {&ServerStats::heap_bytes, &gannet_stats::heap_bytes},
+    {&ServerStats::heap_total, &gannet_stats::heap_total},
+    {&ServerStats::sessions, &gannet_stats::sessions},
+    {&ServerStats::connections, &gannet_stats::connections},
+    {&ServerStats::items, &gannet_stats::items},
+    {&ServerStats::displacements, &gannet_stats::displacements},
+    {&ServerStats::stash_used, &gannet_stats::stash_used},
+    {&ServerStats::locks_broken, &gannet_stats::locks_broken},
+    {&ServerStats::uptime_ms, &gannet_stats::uptime_ms},
+    {&ServerStats::session_bytes, &gannet_stats::session_bytes},
+    {&ServerStats::reply_posts, &gannet_stats::reply_posts},
+    {&ServerStats::receive_posts, &gannet_stats::receive_posts},
+    {&ServerStats::send_completions, &gannet_stats::send_completions},
+    {&ServerStats::refused_heap_full, &gannet_stats::refused_heap_full},
+    {&ServerStats::refused_index_full, &gannet_stats::refused_index_full},
+    {&ServerStats::items_expired, &gannet_stats::items_expired},
+    {&ServerStats::items_moved, &gannet_stats::items_moved},
+    {&ServerStats::locks_expired, &gannet_stats::locks_expired},
+    {&ServerStats::refused_connections, &gannet_stats::refused_connections},
+    {&ServerStats::refused_requests, &gannet_stats::refused_requests},
+    {&ServerStats::index_growths, &gannet_stats::index_growths},
+    {&ServerStats::items_deleted, &gannet_stats::items_deleted},
+    {&ServerStats::items_evicted, &gannet_stats::items_evicted},
+    {&ServerStats::evicted_by_writes, &gannet_stats::evicted_by_writes},
+    {&ServerStats::eviction_watermark, &gannet_stats::eviction_watermark},
+    {&ServerStats::evicted_age_ms, &gannet_stats::evicted_age_ms},
+};
+
+absl::Status NoMemory() { return absl::ResourceExhaustedError("no memory for the answer"); }
+
+}  // namespace
+
+gannet_item_info MakeInfo(const ItemInfo& info) {
+  return {.version = info.version,
+          .expiry_ms = info.expiry_ms,
+          .ttl_left_ms = static_cast<uint64_t>(info.ttl_left.count()),
+          .flags = info.flags,
+          .value_size = info.value_bytes};
+}
+
+absl::Status CopyValue(std::string_view data, const ItemInfo& info, gannet_value* out) {
+  out->data = std::malloc(std::max<size_t>(data.size(), 1));
+  if (out->data == nullptr) return NoMemory();
+  if (!data.empty()) std::memcpy(out->data, data.data(), data.size());
+  out->size = data.size();
+  out->info = MakeInfo(info);
+  return absl::OkStatus();
+}
+
+absl::Status WriteStats(const absl::StatusOr<ServerStats>& stats, gannet_stats* out) {
+  const size_t size = out->size;
+  if (size <= offsetof(gannet_stats, rpcs) || size > 65536) {
+    return absl::InvalidArgumentError("set gannet_stats.size to sizeof(gannet_stats)");
+  }
+  gannet_stats all{};
+  all.size = size;
+  all.status = static_cast<gannet_status>(stats.status().code());
+  if (stats.ok()) {
+    for (const Counter& counter : kCounters) all.*counter.to = (*stats).*counter.from;
+  }
+  std::memset(static_cast<void*>(out), 0, size);
+  std::memcpy(static_cast<void*>(out), &all, std::min(size, sizeof(all)));
+  return absl::OkStatus();
+}
+
+gannet_status WriteServerInfo(const std::vector<ServerInfo>& infos, uint32_t server,
+                              gannet_server_info** out) {
+  *out = nullptr;
+  if (server >= infos.size()) return Report(absl::InvalidArgumentError("no such server"));
+  const ServerInfo& info = infos[server];
+  size_t bytes = sizeof(gannet_server_info);
+  for (const std::string* text :
+       {&info.endpoint, &info.name, &info.why_not, &info.device, &info.kind, &info.lock_mode}) {
+    bytes += text->size() + 1;
+  }
+  auto* c = static_cast<gannet_server_info*>(std::malloc(bytes));
+  if (c == nullptr) return Report(NoMemory());
+  char* at = reinterpret_cast<char*>(c + 1);
+  const auto add = [&at](const std::string& text) {
+    char* const begin = at;
+    std::memcpy(at, text.c_str(), text.size() + 1);
+    at += text.size() + 1;
+    return begin;
+  };
+  *c = {.endpoint = add(info.endpoint),
+        .name = add(info.name),
+        .why_not = add(info.why_not),
+        .device = add(info.device),
+        .kind = add(info.kind),
+        .lock_mode = add(info.lock_mode),
+        .incarnation = info.incarnation,
+        .region_bytes = info.region_bytes,
+        .index_slots = info.index_slots,
+        .lock_words = info.lock_words,
+        .protocol_version = info.protocol_version,
+        .session_id = info.session_id,
+        .read_depth = info.read_depth,
+        .silence_ms = info.silence_ms,
+        .connected = info.connected,
+        .unreachable = info.unreachable,
+        .authenticated = info.authenticated,
+        .read_only = info.read_only};
+  *out = c;
+  return GANNET_OK;
+}
+
+gannet_status WriteHeldLocks(const std::vector<HeldLock>& locks, gannet_held_lock** out,
+                             size_t* count) {
+  *out = static_cast<gannet_held_lock*>(
+      std::calloc(std::max<size_t>(locks.size(), 1), sizeof(gannet_held_lock)));
+  if (*out == nullptr) return Report(NoMemory());
+  *count = locks.size();
+  for (size_t i = 0; i < locks.size(); ++i) {
+    gannet_held_lock& lock = (*out)[i];
+    lock.word = locks[i].word;
+    lock.lease_ms = static_cast<uint64_t>(locks[i].lease.count());
+    lock.index = locks[i].index;
+    lock.session_id = locks[i].session_id;
+    locks[i].holder.copy(lock.holder, sizeof(lock.holder) - 1);
+  }
+  return GANNET_OK;
+}
+
+std::span<const RegisteredSpan> AsSpans(const gannet_span* spans, size_t count) {
+  return {reinterpret_cast<const RegisteredSpan*>(spans), count};
+}
+
+gannet_status WriteMemory(absl::StatusOr<RegisteredMemory> memory, gannet_memory** out) {
+  *out = nullptr;
+  if (!memory.ok()) return Report(memory.status());
+  *out = reinterpret_cast<gannet_memory*>(new RegisteredMemory(*std::move(memory)));
+  return GANNET_OK;
+}
+
+gannet_status WriteInfo(const absl::StatusOr<std::optional<ItemInfo>>& info,
+                        gannet_item_info* out) {
+  *out = {};
+  if (!info.ok()) return Report(info.status());
+  if (!info->has_value()) return GANNET_NOT_FOUND;
+  *out = MakeInfo(**info);
+  return GANNET_OK;
+}
+
+}  // namespace gannet
+
+namespace {
+
+const gannet::RegisteredMemory& MemoryOf(const gannet_memory* memory) {
+  return *reinterpret_cast<const gannet::RegisteredMemory*>(memory);
+}
+
+}  // namespace
+
+void* gannet_memory_data(const gannet_memory* memory) { return MemoryOf(memory).data(); }
+
+uint64_t gannet_memory_size(const gannet_memory* memory) { return MemoryOf(memory).size(); }
+
+void gannet_memory_free(gannet_memory* memory) {
+  delete reinterpret_cast<gannet::RegisteredMemory*>(memory);
+}

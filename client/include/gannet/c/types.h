@@ -1,0 +1,202 @@
+#ifndef GANNET_C_TYPES_H_
+#define GANNET_C_TYPES_H_
+
+/* The types that gannet_client and gannet_async share. Include <gannet/gannet.h>. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* How a call ended. A status is an int, so that a later library may have more of them. */
+typedef int gannet_status;
+enum {
+  GANNET_OK = 0,
+  /* A write that may or may not have been applied. */
+  GANNET_UNKNOWN = 2,
+  /* The key is empty or too long, the value is too long, or an option does not fit the call.
+   * Nothing was sent. */
+  GANNET_INVALID_ARGUMENT = 3,
+  /* The server is alive but was too slow. A write may have been applied. gannet_client_lock:
+   * another client still holds the lock. */
+  GANNET_DEADLINE_EXCEEDED = 4,
+  /* There is no such key: the answer to a get, delete, touch or break_lock, and what a write with
+   * GANNET_IF_PRESENT gets. Nothing is wrong, and gannet_last_error does not change. */
+  GANNET_NOT_FOUND = 5,
+  /* GANNET_IF_ABSENT was set, and the key exists. */
+  GANNET_ALREADY_EXISTS = 6,
+  GANNET_PERMISSION_DENIED = 7,
+  /* The server's memory or index is full. gannet_async: too many operations are in flight, so poll
+   * first. Nothing was changed. */
+  GANNET_RESOURCE_EXHAUSTED = 8,
+  /* GANNET_IF_VERSION does not match; or the value is no number; or the call cannot work here. */
+  GANNET_FAILED_PRECONDITION = 9,
+  /* The lock was lost. Nothing was changed. */
+  GANNET_ABORTED = 10,
+  /* A number that does not fit 64 bits, or a value that would be too long. Nothing was changed. */
+  GANNET_OUT_OF_RANGE = 11,
+  GANNET_UNIMPLEMENTED = 12,
+  GANNET_INTERNAL = 13,
+  /* Not applied; call again. The client reconnects by itself. */
+  GANNET_UNAVAILABLE = 14,
+  /* Another client holds the lock: the answer of gannet_client_try_lock. Nothing is wrong. */
+  GANNET_LOCKED = 64
+};
+
+/* Returns the name of a status, such as "not found". Never NULL. The string is constant. */
+const char* gannet_strerror(gannet_status status);
+/* Returns why the last call of this thread that failed did so, with what to do about it, or "" if
+ * none failed. It is a thread's own, so that threads may share a client. The string is valid until
+ * the thread's next call fails. */
+const char* gannet_last_error(void);
+/* Returns the version of the library, such as "0.1.0". */
+const char* gannet_version(void);
+/* Frees what the library allocated. Does nothing with NULL. */
+void gannet_free(void* memory);
+
+enum { GANNET_LOG_INFO = 0, GANNET_LOG_WARNING = 1, GANNET_LOG_ERROR = 2 };
+enum { GANNET_WAIT_ADAPTIVE = 0, GANNET_WAIT_POLL = 1 };
+
+/* Of a connection. A field that is 0 means the default. Begin with
+ * gannet_options options = GANNET_OPTIONS_INIT; */
+typedef struct gannet_options {
+  size_t size;
+  const char* device;            /* "auto" (default), "soft", or a name that ibv_devices lists */
+  const char* auth_file;         /* keys, lines of ID HEXKEY [read]; default: no key */
+  uint64_t connect_timeout_ms;   /* 3000 */
+  uint64_t deadline_ms;          /* of every call that does not say otherwise: 1000 */
+  uint64_t location_cache_bytes; /* memory for remembered locations of items: 1 MiB */
+  uint32_t depth;                /* operations in flight at most: 128, at most 16,384 */
+  uint32_t wait; /* GANNET_WAIT_ADAPTIVE, or GANNET_WAIT_POLL for a thread with its own core */
+  uint32_t poll_max_us;      /* GANNET_WAIT_ADAPTIVE polls no longer than this: 32 */
+  uint8_t no_location_cache; /* 1: remember no locations */
+  uint8_t no_reconnect;      /* 1: do not reconnect after a broken connection */
+  uint8_t reserved[2];       /* 0 */
+  /* Gets one line, without a newline, from any thread of the client, which it must not call back.
+   */
+  void (*log)(int level, const char* line, size_t size, void* log_context);
+  void* log_context;
+} gannet_options;
+#define GANNET_OPTIONS_INIT \
+  { sizeof(gannet_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0}, 0, 0 }
+
+/* A held lock. Copy it as you like. It is lost, without notice to the holder, when its connection
+ * breaks or the holder is taken for dead; a write that carries it is then refused
+ * (GANNET_ABORTED), and that is the fence. */
+typedef struct gannet_lock {
+  uint64_t word;   /* names the connection that holds it */
+  uint32_t server; /* its index among the servers */
+  uint32_t key_size;
+  uint8_t key[256];
+} gannet_lock;
+
+enum {
+  GANNET_IF_ABSENT = 1,  /* put, gannet_client_add */
+  GANNET_IF_PRESENT = 2, /* put, append, prepend, incr, decr */
+  GANNET_IF_VERSION = 4  /* any write: the item has this `version`; 0: there is none */
+};
+
+/* Of one call. NULL, or a field that is 0: the default. A field that the call has no use for must
+ * be 0, so that no condition is ignored. Begin with gannet_call call = GANNET_CALL_INIT; */
+typedef struct gannet_call {
+  size_t size;
+  uint64_t deadline_ms; /* any gannet_client call: from now; default: gannet_options.deadline_ms */
+  uint64_t ttl_ms;      /* put, append, incr: of a new item; 0: for ever */
+  uint32_t flags;       /* the same: of a new item, for the application */
+  uint32_t conditions;  /* GANNET_IF_... */
+  uint64_t version;     /* with GANNET_IF_VERSION */
+  /* A write that happens only while this lock is held. It needs GANNET_IF_VERSION, with the version
+   * read under the lock. */
+  const gannet_lock* lock;
+  int64_t initial;   /* incr, decr: what an absent key counts from */
+  uint64_t lease_ms; /* lock, try_lock, lock_and_get: the server breaks the lock after this */
+} gannet_call;
+#define GANNET_CALL_INIT \
+  { sizeof(gannet_call), 0, 0, 0, 0, 0, 0, 0, 0 }
+
+typedef struct gannet_item_info {
+  uint64_t version; /* never 0 for an item that is there */
+  /* By the server's clock, since the Unix epoch; 0: never. */
+  uint64_t expiry_ms;
+  uint64_t ttl_left_ms; /* how long it still lived when it was read; 0: for ever, or nearly over */
+  uint32_t flags;
+  uint32_t value_size; /* of the whole value, even if the caller's buffer was shorter */
+} gannet_item_info;
+
+typedef struct gannet_value {
+  void* data; /* free it with gannet_free; not NULL for an empty value */
+  size_t size;
+  gannet_item_info info;
+} gannet_value;
+
+/* A lock that somebody holds, as the server sees it. */
+typedef struct gannet_held_lock {
+  uint64_t word;
+  uint64_t lease_ms;   /* until the server breaks it; 0: it has no lease */
+  uint32_t index;      /* of the lock word; keys may share one */
+  uint32_t session_id; /* of the holder; 0: its connection is gone */
+  char holder[64];     /* its address; "": its connection is gone */
+} gannet_held_lock;
+
+/* Memory that is registered with every RDMA device that a client uses. Long values land there, and
+ * are read from there, without a copy. It serves only the client that made it, which it may
+ * outlive. */
+typedef struct gannet_memory gannet_memory;
+/* Returns NULL if the CPU cannot address the memory. */
+void* gannet_memory_data(const gannet_memory* memory);
+uint64_t gannet_memory_size(const gannet_memory* memory);
+/* Deregisters the memory, and frees it if the library allocated it. No call may use it any more.
+ * Does nothing with NULL. */
+void gannet_memory_free(gannet_memory* memory);
+/* 1: servers may not READ the memory, so nothing can be put from it. */
+enum { GANNET_NO_REMOTE_READ = 1 };
+
+/* A part of registered memory. */
+typedef struct gannet_span {
+  const gannet_memory* memory;
+  uint64_t offset;
+  uint64_t size;
+} gannet_span;
+
+/* What a server counts; docs/operations.md explains it. The caller sets `size`. */
+typedef struct gannet_stats {
+  size_t size;
+  gannet_status status; /* of this server's answer; the numbers are 0 if it is not GANNET_OK */
+  uint32_t reserved;
+  uint64_t rpcs, heartbeats, cpu_us, slots_used, slots_total, heap_bytes, heap_total, sessions;
+  uint64_t connections, items, displacements, stash_used, locks_broken, uptime_ms, session_bytes;
+  uint64_t reply_posts, receive_posts, send_completions, refused_heap_full, refused_index_full;
+  uint64_t items_expired, items_moved, locks_expired, refused_connections, refused_requests;
+  uint64_t index_growths, items_deleted, items_evicted, evicted_by_writes, eviction_watermark;
+  uint64_t evicted_age_ms;
+} gannet_stats;
+
+/* What a connection to one server is. Strings are never NULL, and live as long as the structure. */
+typedef struct gannet_server_info {
+  const char* endpoint; /* as given to connect */
+  const char* name;     /* by which keys find it */
+  const char* why_not;  /* it is not connected */
+  const char* device;   /* the local device */
+  const char* kind;     /* "hardware", "kernel-software" or "softverbs" */
+  const char* lock_mode;
+  uint64_t incarnation;
+  uint64_t region_bytes;
+  uint64_t index_slots;
+  uint32_t lock_words;
+  uint32_t protocol_version;
+  uint32_t session_id;
+  uint32_t read_depth;
+  uint32_t silence_ms;
+  uint8_t connected;
+  uint8_t unreachable; /* calls for this server end at once */
+  uint8_t authenticated;
+  uint8_t read_only;
+} gannet_server_info;
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GANNET_C_TYPES_H_ */

@@ -1,0 +1,375 @@
+"""The client for asyncio.
+
+    async with gannet.aio.Client("10.0.0.1:7471") as client:
+        await client.put("greeting", b"hello")
+        values = await asyncio.gather(*(client.get(key) for key in keys))
+
+It starts no thread: the event loop waits on the client's descriptor. What is begun in one turn of the
+loop goes out together.
+"""
+
+import asyncio
+import collections
+from typing import Any, Callable, Deque, Dict, Iterable, List, Optional, Tuple, Union
+
+from gannet._capi import ffi, lib
+from gannet.arguments import Buffer, Key, call, connection, key_bytes, milliseconds, ttl_ms, value_data, writable
+from gannet.errors import error_of, raise_last
+from gannet.items import Item, ItemInfo, info_of
+from gannet.servers import server_info, stats_of
+
+__all__ = ["Client", "Lock"]
+
+_SHORT = 4096
+_BATCH = 64
+_FREE_MAX = 256
+
+
+class Lock:
+    """A held lock; `async with` unlocks it. As gannet.Lock."""
+
+    def __init__(self, client: "Client", c_lock: Any) -> None:
+        self._client = client
+        self.c_lock = c_lock
+
+    @property
+    def key(self) -> bytes:
+        return ffi.buffer(self.c_lock.key, self.c_lock.key_size)[:]
+
+    @property
+    def word(self) -> int:
+        return self.c_lock.word
+
+    async def unlock(self) -> None:
+        await self._client.unlock(self)
+
+    async def extend(self, lease: float) -> None:
+        await self._client.extend(self, lease)
+
+    async def __aenter__(self) -> "Lock":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.unlock()
+
+
+class _Operation:
+    """One that was begun, or that waits for room. `kept` is what C uses until the completion."""
+
+    __slots__ = ("future", "finish", "kept", "start")
+
+    def __init__(self, future: "asyncio.Future[Any]", start: Callable[[int], int],
+                 finish: Callable[[Any], Any], kept: Any) -> None:
+        self.future = future
+        self.start = start
+        self.finish = finish
+        self.kept = kept
+
+
+class Client:
+    """A client of one or several servers, for the event loop in which it is first used.
+
+    Takes the arguments of gannet.Client. Connecting blocks the loop, for at most `connect_timeout`.
+    An operation that is cancelled may still happen; its buffer is used until it is over.
+    """
+
+    def __init__(self, servers: Union[str, Iterable[str]] = "127.0.0.1:7471", *, device: str = "auto",
+                 deadline: float = 1.0, connect_timeout: float = 3.0,
+                 location_cache_bytes: Optional[int] = None, depth: int = 128, reconnect: bool = True,
+                 auth_file: Optional[str] = None) -> None:
+        self._c: Any = None
+        self._loop: Optional[asyncio.AbstractEventLoop] = None
+        names, options, _owned = connection(servers, device, deadline, connect_timeout, location_cache_bytes,
+                                            depth, "adaptive", reconnect, auth_file)
+        made = ffi.new("gannet_async **")
+        status = lib.gannet_async_connect(names, len(names), options, made)
+        if status:
+            raise_last(status)
+        self._c = made[0]
+        self._deadline = deadline
+        self._done = ffi.new("gannet_completion[]", _BATCH)
+        self._operations: Dict[int, _Operation] = {}
+        self._waiting: Deque[_Operation] = collections.deque()  # for room
+        self._last = 0
+        self._pump_is_due = False
+        self._free: List[Any] = []  # buffers for short values
+
+    def close(self) -> None:
+        """Ends the connections. Operations that are under way end with ConnectionError."""
+        closing, self._c = self._c, None
+        if closing is None:
+            return
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.remove_reader(lib.gannet_async_fd(closing))
+        lib.gannet_async_close(closing)
+        for operation in [*self._operations.values(), *self._waiting]:
+            if not operation.future.done():
+                operation.future.set_exception(error_of(lib.GANNET_UNAVAILABLE, "the client was closed"))
+        self._operations.clear()
+        self._waiting.clear()
+
+    async def __aenter__(self) -> "Client":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_c", None) is not None:
+            self.close()
+
+    # --- reading
+
+    async def get(self, key: Key, default: Any = None) -> Any:
+        """Returns the value, or `default` if there is no such key."""
+        item = await self.gets(key)
+        return default if item is None else item.value
+
+    async def gets(self, key: Key) -> Optional[Item]:
+        """Returns the value with its version, flags and time to live, or None."""
+        raw = key_bytes(key)
+        return await self._read(lambda buffer, size: lambda i: lib.gannet_async_get(
+            self._c, raw, len(raw), buffer, size, i))
+
+    async def mget(self, keys: Iterable[Key]) -> List[Optional[bytes]]:
+        """Returns a value, or None, for each key, in order."""
+        return list(await asyncio.gather(*(self.get(key) for key in keys)))
+
+    async def get_into(self, key: Key, buffer: Buffer) -> Optional[ItemInfo]:
+        """Reads the value into a buffer, as far as there is room, as gannet.Client.get_into."""
+        raw = key_bytes(key)
+        data = writable(buffer)
+        return await self._begin(lambda i: lib.gannet_async_get(self._c, raw, len(raw), data, len(data), i),
+                                 _info_or_none, data)
+
+    async def get_and_touch(self, key: Key, ttl: Optional[float] = None) -> Optional[Item]:
+        """touch, and behind it gets."""
+        raw = key_bytes(key)
+        return await self._read(lambda buffer, size: lambda i: lib.gannet_async_get_and_touch(
+            self._c, raw, len(raw), ttl_ms(ttl), buffer, size, i))
+
+    # --- writing. The options are those of gannet.Client, without deadline.
+
+    async def put(self, key: Key, value: Union[str, Buffer], **options: Any) -> int:
+        """Stores the value, and returns its version."""
+        return await self._write(lib.gannet_async_put, key, value, options)
+
+    async def add(self, key: Key, value: Union[str, Buffer], **options: Any) -> int:
+        """put with if_absent."""
+        return await self.put(key, value, if_absent=True, **options)
+
+    async def replace(self, key: Key, value: Union[str, Buffer], **options: Any) -> int:
+        """put with if_present."""
+        return await self.put(key, value, if_present=True, **options)
+
+    async def mput(self, items: Dict[Key, Any], **options: Any) -> List[int]:
+        """Stores all at once, and returns their versions."""
+        return list(await asyncio.gather(*(self.put(key, value, **options) for key, value in items.items())))
+
+    async def append(self, key: Key, piece: Union[str, Buffer], **options: Any) -> int:
+        """Adds a piece to the end of the value, and returns the new version."""
+        return await self._write(lib.gannet_async_append, key, piece, options)
+
+    async def prepend(self, key: Key, piece: Union[str, Buffer], **options: Any) -> int:
+        """Adds a piece to the beginning of the value, and returns the new version."""
+        return await self._write(lib.gannet_async_prepend, key, piece, options)
+
+    async def delete(self, key: Key, **options: Any) -> bool:
+        """Returns False if there was no such key."""
+        raw, of_call = key_bytes(key), call(**options)
+        return await self._begin(lambda i: lib.gannet_async_delete(self._c, raw, len(raw), of_call, i),
+                                 _was_there, options)
+
+    async def incr(self, key: Key, delta: int = 1, **options: Any) -> int:
+        """Adds to a value that is a decimal number, and returns the sum."""
+        raw, of_call = key_bytes(key), call(**options)
+        return await self._begin(lambda i: lib.gannet_async_incr(self._c, raw, len(raw), delta, of_call, i),
+                                 lambda done: done.number, options)
+
+    async def decr(self, key: Key, delta: int = 1, **options: Any) -> int:
+        """incr with the opposite."""
+        return await self.incr(key, -delta, **options)
+
+    async def touch(self, key: Key, ttl: Optional[float] = None, **options: Any) -> bool:
+        """Gives the item a new time to live. Returns False if there is no such key."""
+        raw, of_call = key_bytes(key), call(**options)
+        return await self._begin(lambda i: lib.gannet_async_touch(self._c, raw, len(raw), ttl_ms(ttl), of_call, i),
+                                 _was_there, options)
+
+    # --- locks
+
+    async def try_lock(self, key: Key, *, lease: Optional[float] = None) -> Optional[Lock]:
+        """Tries once. Returns None if another client holds the lock."""
+        raw, of_call = key_bytes(key), call(lease=lease)
+        word = await self._begin(lambda i: lib.gannet_async_try_lock(self._c, raw, len(raw), of_call, i),
+                                 lambda done: 0 if done.status else done.lock_word, None)
+        if word == 0:
+            return None
+        c_lock = ffi.new("gannet_lock *")
+        lib.gannet_async_make_lock(self._open(), raw, len(raw), word, c_lock)
+        return Lock(self, c_lock)
+
+    async def lock(self, key: Key, *, timeout: Optional[float] = None, lease: Optional[float] = None) -> Lock:
+        """Waits for the lock, for at most `timeout` seconds (default: the client's deadline), then
+        DeadlineExceeded."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + (self._deadline if timeout is None else timeout)
+        pause = 0.0005
+        while True:
+            lock = await self.try_lock(key, lease=lease)
+            if lock is not None:
+                return lock
+            if loop.time() + pause > end:
+                raise error_of(lib.GANNET_DEADLINE_EXCEEDED, "another client holds the lock")
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, 0.02)
+
+    async def unlock(self, lock: Lock) -> None:
+        """LockLost: it had been lost before."""
+        await self._begin(lambda i: lib.gannet_async_unlock(self._c, lock.c_lock, i), _nothing, lock)
+
+    async def extend(self, lock: Lock, lease: float) -> None:
+        """Gives the lock a lease that counts from now."""
+        await self._begin(lambda i: lib.gannet_async_extend(self._c, lock.c_lock, ttl_ms(lease), i), _nothing, lock)
+
+    # --- servers
+
+    async def ping(self, server: int = 0) -> None:
+        """Makes a round trip through the CPU of a server."""
+        await self._begin(lambda i: lib.gannet_async_ping(self._c, server, i), _nothing, None)
+
+    async def stats(self, server: int = 0) -> Dict[str, int]:
+        """What a server counts."""
+        stats = ffi.new("gannet_stats *")
+        stats.size = ffi.sizeof("gannet_stats")
+        return await self._begin(lambda i: lib.gannet_async_stats(self._c, server, stats, i),
+                                 lambda done: stats_of(stats), stats)
+
+    async def flush(self, server: int = 0) -> int:
+        """Removes all items of a server, and returns their number."""
+        return await self._begin(lambda i: lib.gannet_async_flush(self._c, server, i),
+                                 lambda done: done.number, None)
+
+    def servers(self) -> List[Dict[str, Any]]:
+        """What the connection to each server is."""
+        opened = self._open()
+        return [server_info(lib.gannet_async_server_info, opened, i)
+                for i in range(lib.gannet_async_server_count(opened))]
+
+    def set_deadline(self, seconds: float) -> None:
+        """Of every operation that is begun from now on."""
+        self._deadline = seconds
+        lib.gannet_async_set_deadline(self._open(), milliseconds(seconds))
+
+    # --- what these share
+
+    def _open(self) -> Any:
+        if self._c is None:
+            raise ValueError("the client is closed")
+        return self._c
+
+    async def _read(self, start: Callable[[Any, int], Callable[[int], int]]) -> Optional[Item]:
+        """Reads into a buffer for short values, and into a longer one if the value is longer."""
+        size = _SHORT
+        while True:
+            short = size == _SHORT
+            buffer = self._free.pop() if short and self._free else ffi.new("char[]", size)
+
+            def finish(done: Any, buffer: Any = buffer, size: int = size, short: bool = short) -> Any:
+                item = None
+                if done.status == 0 and done.info.value_size <= size:
+                    item = Item(ffi.buffer(buffer, done.info.value_size)[:], info_of(done.info))
+                if short and len(self._free) < _FREE_MAX:
+                    self._free.append(buffer)
+                return item, done.info.value_size if done.status == 0 else 0
+
+            item, value_size = await self._begin(start(buffer, size), finish, buffer)
+            if item is not None or value_size == 0:
+                return item
+            size = value_size
+
+    async def _write(self, function: Any, key: Key, value: Union[str, Buffer], options: Dict[str, Any]) -> int:
+        raw, of_call = key_bytes(key), call(**options)
+        data, size = value_data(value)
+        if type(data) is bytes:
+            data = ffi.from_buffer(data)  # C uses it after this call, so it must not be a temporary
+        return await self._begin(lambda i: function(self._c, raw, len(raw), data, size, of_call, i),
+                                 lambda done: done.info.version, (data, options))
+
+    def _begin(self, start: Callable[[int], int], finish: Callable[[Any], Any], kept: Any
+               ) -> "asyncio.Future[Any]":
+        """Begins an operation with start(number), whose result is finish(gannet_completion)."""
+        self._open()
+        if self._loop is None:
+            self._loop = asyncio.get_running_loop()
+            self._loop.add_reader(lib.gannet_async_fd(self._c), self._pump)
+        operation = _Operation(self._loop.create_future(), start, finish, kept)
+        if self._waiting or not self._start(operation):
+            self._waiting.append(operation)
+        if not self._pump_is_due:
+            self._pump_is_due = True
+            self._loop.call_soon(self._pump)
+        return operation.future
+
+    def _start(self, operation: _Operation) -> bool:
+        """Returns False if there is no room for it now."""
+        self._last += 1
+        status = operation.start(self._last)
+        if status == lib.GANNET_RESOURCE_EXHAUSTED:
+            return False
+        if status == 0:
+            self._operations[self._last] = operation
+        else:
+            try:
+                raise_last(status)
+            except Exception as error:  # as the operation's result, like all its other errors
+                operation.future.set_exception(error)
+        return True
+
+    def _pump(self) -> None:
+        """Does what there is to do, then arms the descriptor. Runs when it is readable, and once
+        after operations were begun, so the descriptor is armed whenever the loop sleeps."""
+        self._pump_is_due = False
+        if self._c is None:
+            return
+        self._poll()
+        while lib.gannet_async_arm(self._c):
+            self._poll()
+
+    def _poll(self) -> None:
+        n = lib.gannet_async_poll(self._c, self._done, _BATCH)
+        for i in range(n):
+            done = self._done[i]
+            operation = self._operations.pop(done.user_data)
+            _end(operation, done)
+        while self._waiting and self._start(self._waiting[0]):
+            self._waiting.popleft()
+
+
+_ANSWERS: Tuple[int, ...] = (lib.GANNET_OK, lib.GANNET_LOCKED)
+_MAY_MISS: Tuple[int, ...] = (lib.GANNET_OP_GET, lib.GANNET_OP_DELETE, lib.GANNET_OP_TOUCH,
+                              lib.GANNET_OP_GET_AND_TOUCH)
+
+
+def _end(operation: _Operation, done: Any) -> None:
+    """Hands the result of an operation to who waits for it."""
+    is_answer = done.status in _ANSWERS or (done.status == lib.GANNET_NOT_FOUND and done.op in _MAY_MISS)
+    result = operation.finish(done) if is_answer else None  # even if nobody waits: it gives back a buffer
+    if operation.future.done():  # cancelled
+        return
+    if is_answer:
+        operation.future.set_result(result)
+    else:
+        operation.future.set_exception(error_of(done.status))
+
+
+def _was_there(done: Any) -> bool:
+    return done.status == lib.GANNET_OK
+
+
+def _nothing(done: Any) -> None:
+    return None
+
+
+def _info_or_none(done: Any) -> Optional[ItemInfo]:
+    return info_of(done.info) if done.status == lib.GANNET_OK else None

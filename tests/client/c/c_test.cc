@@ -1,0 +1,66 @@
+#include <gannet/gannet.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/client/c/use.h"
+#include "tests/support/server_process.h"
+
+namespace gannet {
+namespace {
+
+// All tests but the last one share a server, and each finds it empty.
+class CTest : public testing::Test {
+ protected:
+  static void SetUpTestSuite() { server_ = new ServerProcess(); }
+  static void TearDownTestSuite() {
+    delete server_;
+    server_ = nullptr;
+  }
+  void SetUp() override {
+    gannet_client* client = nullptr;
+    const char* name = server();
+    ASSERT_EQ(gannet_client_connect(&name, 1, nullptr, &client), GANNET_OK);
+    gannet_call call = GANNET_CALL_INIT;
+    call.deadline_ms = 20'000;
+    EXPECT_EQ(gannet_client_flush(client, &call, nullptr), GANNET_OK);
+    gannet_client_close(client);
+  }
+  const char* server() const { return server_->endpoint().c_str(); }
+
+  static ServerProcess* server_;
+};
+
+ServerProcess* CTest::server_ = nullptr;
+
+TEST_F(CTest, UsesEveryCallOfTheClient) { EXPECT_EQ(UseClient(server()), 0); }
+
+TEST_F(CTest, LocksFenceWrites) { EXPECT_EQ(UseLocks(server()), 0); }
+
+TEST_F(CTest, MovesLongValuesThroughRegisteredMemory) { EXPECT_EQ(UseMemory(server()), 0); }
+
+TEST_F(CTest, RefusesWrongArgumentsWithAText) { EXPECT_EQ(UseWrongly(server()), 0); }
+
+TEST_F(CTest, UsesEveryCallOfTheAsynchronousClient) {
+  EXPECT_EQ(UseAsync(server()), 0);
+  EXPECT_EQ(UseAsyncLocks(server()), 0);
+}
+
+TEST_F(CTest, SaysWhyAServerCannotBeReached) {
+  ServerProcess server;
+  const std::string endpoint = server.endpoint();
+  const char* name = endpoint.c_str();
+  gannet_client* client = nullptr;
+  ASSERT_EQ(gannet_client_connect(&name, 1, nullptr, &client), GANNET_OK);
+  server.Kill();
+  gannet_call call = GANNET_CALL_INIT;
+  call.deadline_ms = 20'000;
+  EXPECT_EQ(gannet_client_ping(client, &call, nullptr), GANNET_UNAVAILABLE);
+  EXPECT_NE(std::string(gannet_last_error()), "");
+  gannet_client_close(client);
+  EXPECT_EQ(gannet_client_connect(&name, 1, nullptr, &client), GANNET_UNAVAILABLE);
+  EXPECT_EQ(client, nullptr);
+}
+
+}  // namespace
+}  // namespace gannet
