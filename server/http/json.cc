@@ -70,6 +70,11 @@ Json StoreJson(const Snapshot& it) {
           {"evicted_age_ms", stats.evicted_age_ms},
           {"refused_heap_full", stats.refused_heap_full},
           {"refused_index_full", stats.refused_index_full},
+          {"disk_sync", stats.disk_sync},
+          {"disk_bytes", stats.disk_bytes},
+          {"disk_behind_bytes", stats.disk_behind_bytes},
+          {"disk_behind_ms", stats.disk_behind_ms},
+          {"disk_refused", stats.disk_refused},
           {"classes", classes}};
 }
 

@@ -172,6 +172,19 @@ void AddMemory(const Snapshot& it, Families* to) {
               static_cast<double>(it.stats.items_moved));
 }
 
+void AddDisk(const Snapshot& it, Families* to) {
+  to->Gauge("gannet_disk_bytes", "Bytes of the journal and the snapshots; 0 without --data.",
+            static_cast<double>(it.stats.disk_bytes));
+  to->Gauge("gannet_disk_behind_bytes", "Bytes of the journal that a power cut would take.",
+            static_cast<double>(it.stats.disk_behind_bytes));
+  to->Gauge("gannet_disk_behind_seconds", "Age of the oldest of those.",
+            static_cast<double>(it.stats.disk_behind_ms) / 1e3);
+  to->Counter("gannet_disk_refused_writes_total", "Writes that the disk did not take.",
+              static_cast<double>(it.stats.disk_refused));
+  to->Counter("gannet_disk_snapshots_total", "Snapshots written.",
+              static_cast<double>(it.stats.disk_snapshots));
+}
+
 void AddLocks(const Snapshot& it, Families* to) {
   to->Gauge("gannet_locks_held", "Locks that are held.", static_cast<double>(it.locks_held));
   to->Gauge("gannet_lock_held_max_seconds",
@@ -190,6 +203,7 @@ std::string RenderMetrics(const Snapshot& snapshot) {
   AddRequests(snapshot, &families);
   AddClients(snapshot, &families);
   AddMemory(snapshot, &families);
+  AddDisk(snapshot, &families);
   AddLocks(snapshot, &families);
   return families.Text();
 }

@@ -15,14 +15,14 @@ ItemHeader HeaderOf(const std::byte* block) {
 
 Change ChangeOfItem(const std::byte* block, const ItemHeader& header) {
   const size_t key_bytes = header.key_bytes();
-  return {.kind = Change::Kind::kPut,
-          .version = header.version,
-          .expiry_ms = header.expiry_ms(),
-          .flags = header.flags,
-          .key = {KeyOfItem(block, key_bytes, header.value_bytes), key_bytes},
-          .value = {reinterpret_cast<const char*>(block) +
-                        ValueOffset(key_bytes, header.value_bytes),
-                    header.value_bytes}};
+  return {
+      .kind = Change::Kind::kPut,
+      .version = header.version,
+      .expiry_ms = header.expiry_ms(),
+      .flags = header.flags,
+      .key = {KeyOfItem(block, key_bytes, header.value_bytes), key_bytes},
+      .value = {reinterpret_cast<const char*>(block) + ValueOffset(key_bytes, header.value_bytes),
+                header.value_bytes}};
 }
 
 bool Recorder::Record(Change change, const ChangeOrigin* origin) const {
@@ -53,11 +53,11 @@ bool Recorder::Put(const std::byte* block, const ItemHeader& header,
 
 bool Recorder::Delete(const std::byte* block, uint64_t version, const ChangeOrigin* origin) const {
   const ItemHeader header = HeaderOf(block);
-  return Record({.kind = Change::Kind::kDelete,
-                 .version = version,
-                 .key = {KeyOfItem(block, header.key_bytes(), header.value_bytes),
-                         header.key_bytes()}},
-                origin);
+  return Record(
+      {.kind = Change::Kind::kDelete,
+       .version = version,
+       .key = {KeyOfItem(block, header.key_bytes(), header.value_bytes), header.key_bytes()}},
+      origin);
 }
 
 }  // namespace gannet

@@ -46,9 +46,8 @@ namespace gannet {
 //   6. To evict an item is to delete it, by the same steps and under the same lock. An item whose
 //      key's lock word is held is not evicted.
 //
-// Thread safety: all methods may be called from any thread. A change holds the lock of its key's
-// range of buckets, from the load of its lock word to its end. Keys of different ranges are handled
-// in parallel. Readers (clients' READs) hold no lock.
+// Thread safety: all methods, from any thread. A change holds the lock of its key's range of
+// buckets, from the load of its lock word to its end. Readers (clients' READs) hold no lock.
 class Store {
  public:
   using Options = StoreOptions;
@@ -192,11 +191,9 @@ class Store {
 
   // As it is now. The fields that tell of the index change when the index grows.
   Superblock superblock() const;
-  // Of superblock().index.
   uint64_t index_generation() const { return index_generation_.load(std::memory_order_acquire); }
-  // For those who watch.
+  // For those who watch. FillStats fills the counters of `stats` that the store keeps.
   const Heap& heap() const { return *heap_; }
-  // Fills the counters of `stats` that the store keeps.
   void FillStats(StatsReply* stats) const;
 
  private:

@@ -11,6 +11,7 @@
 #include "common/auth/parse_auth_keys.h"
 #include "common/layout/item_proof.h"
 #include "common/layout/superblock.h"
+#include "common/protocol/client_report.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/message.h"
 #include "common/protocol/plain_put.h"
@@ -103,6 +104,18 @@ void ReplyBytes(std::span<const std::byte> bytes) {
   std::vector<std::byte> again(bytes.size());
   EncodeReply(view.header, view.value, again);
   Require(std::memcmp(again.data(), bytes.data(), bytes.size()) == 0, "bytes nobody encodes");
+}
+
+void ClientReportBytes(std::span<const std::byte> bytes) {
+  const auto report =
+      ClientReportView::Decode({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (!report) return;
+  RequireWithin(report->latencies, bytes);
+  Require(report->counts.hits <= kClientCountMax, "a count that no client has");
+  report->ForEachLatency([](LatencyCount it) {
+    Require(it.kind() < kLatencyKinds && it.bucket() < LatencyBucket::kCount,
+            "a latency outside of the counters");
+  });
 }
 
 void SuperblockBytes(std::span<const std::byte> bytes) {

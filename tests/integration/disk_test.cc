@@ -1,5 +1,5 @@
-// kvserver --data: what clients wrote is there after SIGTERM and after kill -9, and a directory that
-// is not this server's own and whole is refused with an error that says what to do.
+// kvserver --data: what clients wrote is there after SIGTERM and after kill -9, and a directory
+// that is not this server's own and whole is refused with an error that says what to do.
 
 #include <gannet/client.h>
 #include <gmock/gmock.h>
@@ -48,11 +48,10 @@ class DiskTest : public testing::Test {
   static ServerStats StatsOf(Client* client) { return *client->Stats().at(0).stats; }
   // Runs kvserver, which must end by itself.
   static void Run(const std::vector<std::string>& flags, int exit_code, const std::string& says) {
-    std::vector<std::string> argv = {test_support::ProgramPath("kvserver"),
-                                     "--listen=127.0.0.1:0", "--device=soft", "--memory=64M"};
+    std::vector<std::string> argv = {test_support::ProgramPath("kvserver"), "--listen=127.0.0.1:0",
+                                     "--device=soft", "--memory=64M"};
     argv.insert(argv.end(), flags.begin(), flags.end());
-    ChildProcess process(
-        {.argv = argv, .streams = ChildProcess::Streams::kCaptured});
+    ChildProcess process({.argv = argv, .streams = ChildProcess::Streams::kCaptured});
     EXPECT_EQ(process.Wait(), exit_code);
     EXPECT_THAT(process.Stdout() + process.Stderr(), HasSubstr(says));
   }

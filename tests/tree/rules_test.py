@@ -151,7 +151,7 @@ def anchors_of(text):
 def check_documents():
     sources = {str(path) for path in tracked("*.cc", "*.h")}
     names = set()
-    for path in sources:
+    for path in sources | {str(path) for path in tracked("*.py")}:
         names.update(re.findall(r"\b[A-Z]\w+", (ROOT / path).read_text()))
     for document in tracked("*.md"):
         text = (ROOT / document).read_text()

@@ -26,6 +26,7 @@ Snapshot Example() {
   it.blocks[SizeClassFor(128)] = 10;
   it.stats.items = 10;
   it.stats.uptime_ms = 2500;
+  it.stats.disk_behind_ms = 750;
   it.locks_held = 1;
   it.longest_lock_ms = 1500;
   SlowEntry slow{};
@@ -46,6 +47,7 @@ TEST(SnapshotTest, MetricsSayWhatTheSnapshotSays) {
   EXPECT_THAT(text, HasSubstr("gannet_heap_class_bytes{block_bytes=\"128\"} 1280\n"));
   EXPECT_THAT(text, HasSubstr("gannet_uptime_seconds 2.5\n"));
   EXPECT_THAT(text, HasSubstr("gannet_lock_held_max_seconds 1.5\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_disk_behind_seconds 0.75\n"));
   EXPECT_THAT(text, HasSubstr("device=\"soft\\\"0\""));
 }
 
