@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/supervisor/supervisor.h"
 #include "server/control/disk_thread.h"
 #include "server/control/server.h"
-#include "server/control/supervisor.h"
 #include "server/control/worker_pulses.h"
 #include "server/control/worker_wait.h"
 

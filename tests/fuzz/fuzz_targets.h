@@ -27,6 +27,9 @@ void JournalRecordBytes(std::span<const std::byte> bytes);
 
 // The text of an auth file.
 void AuthFileBytes(std::span<const std::byte> bytes);
+// What an application sends to gannet-proxy.
+void MemcachedTextBytes(std::span<const std::byte> bytes);
+void RespBytes(std::span<const std::byte> bytes);
 
 struct Target {
   const char* name;
@@ -43,6 +46,8 @@ inline constexpr Target kTargets[] = {
     {"item", ItemBytesRead},
     {"journal_record", JournalRecordBytes},
     {"auth_file", AuthFileBytes},
+    {"memcached_text", MemcachedTextBytes},
+    {"resp", RespBytes},
 };
 
 }  // namespace gannet::fuzz
