@@ -21,8 +21,11 @@
 #include "common/protocol/message.h"
 #include "server/heap/heap.h"
 #include "server/index/index.h"
+#include "server/recovery/recovery_area.h"
 #include "server/store/compactor.h"
 #include "server/store/evictor.h"
+#include "server/store/reservation.h"
+#include "server/store/taken_over.h"
 #include "server/store/write_outcome.h"
 
 namespace gannet {
@@ -62,20 +65,17 @@ class Store {
     uint64_t first_version = 1;               // common/layout/version.h; not 0
     uint64_t page_bytes = Heap::PageBytes();  // alignment that the heap needs
     bool evict = false;  // a write that finds no room evicts other items (evictor.h)
+    // The region outlives the process. If a former one left items there, Create takes them over.
+    bool memory_file = false;
   };
-  // InvalidArgument: the region is too small for the index; the text says which size would do.
+  // InvalidArgument: the region is too small for the index; the text says which size would do. And
+  // the errors of Adopter.
   static absl::StatusOr<std::unique_ptr<Store>> Create(const Options& options);
+  ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // A block of the heap into which the NIC or the CPU brings a value, before any client takes it
-  // for an item. Must be passed to CommitPut or Abandon. Clients may still READ its bytes through a
-  // stale location, so the CPU must write the value by StoreValueAt (item_writer.h).
-  struct Reservation {
-    uint64_t offset = 0;         // of the item from the region's base
-    std::span<std::byte> value;  // where the value goes
-    uint32_t size_class = 0;
-  };
+  using Reservation = gannet::Reservation;
 
   // In all methods with a key, `now_ms` is the wall clock. An item past its expiry counts as
   // absent, and is removed. Conditions are checked in this order: the lock, kExists, the version.
@@ -187,6 +187,9 @@ class Store {
   // not be decided by an earlier one.
   uint64_t NowMs(uint64_t now_ms) const { return clock_ ? std::max(now_ms, clock_()) : now_ms; }
 
+  // What Create found in a memory file.
+  const std::optional<TakenOver>& taken_over() const { return taken_over_; }
+
   // As it is now. The fields that tell of the index change when the index grows.
   Superblock superblock() const;
   // Of superblock().index.
@@ -195,6 +198,7 @@ class Store {
   void FillStats(StatsReply* stats) const;
 
  private:
+  friend class Adopter;
   friend class Compactor;
   friend class Evictor;
 
@@ -219,7 +223,13 @@ class Store {
 
   enum class GrowPhase : uint8_t { kRest, kPreparing, kMigrating };
 
-  Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap);
+  Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap,
+        const Survey* survey = nullptr);
+  // Marks an item dead that `by` replaces at once. Then call Replaced.
+  void StoreReplaced(KeyHash hash, Slot old, Slot by);
+  void Replaced(KeyHash hash) {
+    if (recovery_ != nullptr) recovery_->End(hash);
+  }
 
   std::byte* Block(uint64_t offset) const { return region_.data() + offset; }
   ItemPlace PlaceAt(uint64_t offset) const {
@@ -247,7 +257,7 @@ class Store {
                        const WriteConditions& conditions, uint64_t now_ms);
   WriteOutcome PutOverOld(std::string_view key, std::string_view value, ItemAttributes attributes,
                           const WriteConditions& conditions, uint64_t now_ms);
-  static bool MayOverwrite(const Current& current, uint32_t size_class);
+  bool MayOverwrite(const Current& current, uint32_t size_class) const;
   // Makes pending content the key's item, and frees the old block. If the index has no room, frees
   // the pending block instead.
   WriteOutcome Install(KeyHash hash, const Current& current, const Pending& pending,
@@ -303,6 +313,8 @@ class Store {
   std::function<uint64_t()> clock_;
   const bool index_grows_;
   const std::function<void()> wants_tidy_;
+  const std::unique_ptr<RecoveryArea> recovery_;  // nullptr: the region ends with the process
+  std::optional<TakenOver> taken_over_;
 
   Index index_;
   Compactor compactor_{*this};
