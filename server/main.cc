@@ -30,6 +30,10 @@ DEFINE_string(auth_file, "",
               "file of keys, one of which clients must have: lines of ID HEXKEY [read]; without it "
               "everybody may connect. It is read again when it changes, and on SIGHUP");
 DEFINE_string(memory, "1G", "bytes of the region: index and heap; K, M, G, T are powers of 1024");
+DEFINE_string(memory_file, "",
+              "file on tmpfs or hugetlbfs that the region is, such as /dev/shm/gannet: the next "
+              "start takes its items over, also after kill -9; without it they end with the "
+              "process");
 DEFINE_uint64(index_slots, 0, "items that the index has room for at first; 0 = by memory");
 DEFINE_bool(index_grows, true, "whether the index grows when it fills");
 DEFINE_uint64(lock_words, 65536, "lock words; keys whose hashes meet in one share a lock");
@@ -97,6 +101,7 @@ absl::StatusOr<Server::Options> OptionsFromFlags() {
   options.name = FLAGS_name;
   options.auth_file = FLAGS_auth_file;
   options.answer_while_starting = true;
+  options.memory_file = FLAGS_memory_file;
   options.index_slots = FLAGS_index_slots;
   options.evict = FLAGS_on_full == "evict";
   options.index_grows = FLAGS_index_grows;
@@ -180,8 +185,10 @@ int Main(char** argv) {
       {.busy_poll_ns = int64_t{FLAGS_busy_poll_us} * kNsPerUs, .supervisor = &supervisor});
   if (!threads.ok()) return Fail(threads.status());
   InstallSignals(threads->get());
-  std::printf("READY %s device=%s kind=%s\n", address.c_str(), device->name.c_str(),
-              std::string(DeviceKindName(device->kind)).c_str());
+  const std::string memory_file =
+      FLAGS_memory_file.empty() ? "" : absl::StrCat(" memory_file=", FLAGS_memory_file);
+  std::printf("READY %s device=%s kind=%s%s\n", address.c_str(), device->name.c_str(),
+              std::string(DeviceKindName(device->kind)).c_str(), memory_file.c_str());
   std::fflush(stdout);
   supervisor.Ready(absl::StrCat("serves on ", address, ", device ", device->name));
   if (absl::Status status = (*threads)->Wait(); !status.ok()) {
