@@ -30,7 +30,8 @@ absl::Status Extend(const std::string& path, const MemoryFile& file) {
     return absl::OkStatus();
   }
   const int error = errno;
-  if (ftruncate(file.fd, 0) != 0) return Error(absl::StatusCode::kInternal, path, std::strerror(errno));
+  if (ftruncate(file.fd, 0) != 0)
+    return Error(absl::StatusCode::kInternal, path, std::strerror(errno));
   return Error(absl::StatusCode::kResourceExhausted, path,
                absl::StrCat("cannot have ", file.bytes, " bytes: ", std::strerror(error),
                             "; ask for less with --memory, or give the file system more"));

@@ -18,8 +18,8 @@ struct MemoryFile {
 };
 
 // Opens the file, or makes one of `bytes`, rounded up to pages. FailedPrecondition: another process
-// has it. InvalidArgument: it has another size, or is no file of memory. ResourceExhausted: the file
-// system has no room.
+// has it. InvalidArgument: it has another size, or is no file of memory. ResourceExhausted: the
+// file system has no room.
 absl::StatusOr<MemoryFile> OpenMemoryFile(const std::string& path, uint64_t bytes);
 
 }  // namespace gannet

@@ -39,8 +39,8 @@ HeapMap::HeapMap(uint64_t heap_bytes)
     const std::string bin = absl::StrCat("arenas.bin.", i, ".");
     const uint64_t bytes = Ask<size_t>(bin + "size");
     const uint64_t pages = Ask<size_t>(bin + "slab_size") / kPageBytes;
-    kinds_.push_back({static_cast<uint32_t>(bytes), static_cast<uint32_t>(pages),
-                      Ask<uint32_t>(bin + "nregs")});
+    kinds_.push_back(
+        {static_cast<uint32_t>(bytes), static_cast<uint32_t>(pages), Ask<uint32_t>(bin + "nregs")});
     if (bytes % kUnit != 0) continue;
     kind_of_size_.resize(bytes / kUnit + 1);
     kind_of_size_[bytes / kUnit] = static_cast<uint8_t>(i + 1);

@@ -53,7 +53,9 @@ class HeapMap {
   // Returns the first extent at `offset`, which is a page, or behind. It has no pages if there is
   // none.
   Extent Next(uint64_t offset) const;
-  bool InUse(uint64_t offset) const { return blocks_[offset / kUnit / 64] >> (offset / kUnit % 64) & 1; }
+  bool InUse(uint64_t offset) const {
+    return blocks_[offset / kUnit / 64] >> (offset / kUnit % 64) & 1;
+  }
 
  private:
   static constexpr uint64_t kUnit = 16;

@@ -62,8 +62,8 @@ absl::Status Heap::Replay(const HeapMap& map) {
   return absl::OkStatus();
 }
 
-// A filler never reaches from one piece of the arena's memory into the next, because jemalloc has no
-// such blocks.
+// A filler never reaches from one piece of the arena's memory into the next, because jemalloc has
+// no such blocks.
 absl::Status Heap::Fill(uint64_t begin, uint64_t end, std::vector<void*>* fillers) {
   const std::byte* const memory = extents_->begin();
   while (begin < end) {
@@ -84,7 +84,8 @@ absl::Status Heap::Fill(uint64_t begin, uint64_t end, std::vector<void*>* filler
 absl::Status Heap::Retake(const HeapMap::Extent& extent) {
   const std::byte* const begin = extents_->begin() + extent.offset;
   const std::byte* const end = begin + extent.pages * kPage;
-  const uint64_t bytes = extent.slab != nullptr ? extent.slab->block_bytes : (extent.pages - 1) * kPage;
+  const uint64_t bytes =
+      extent.slab != nullptr ? extent.slab->block_bytes : (extent.pages - 1) * kPage;
   const uint32_t blocks = extent.slab != nullptr ? extent.slab->blocks : 1;
   for (uint32_t i = 0; i < blocks; ++i) {
     const auto* const block = static_cast<const std::byte*>(mallocx(bytes, flags_));
@@ -99,7 +100,8 @@ void Heap::FreeUnused(const HeapMap& map) {
     if (extent.slab == nullptr) continue;
     for (uint32_t i = 0; i < extent.slab->blocks; ++i) {
       const uint64_t offset = extent.offset + uint64_t{i} * extent.slab->block_bytes;
-      if (!map.InUse(offset)) sdallocx(extents_->begin() + offset, extent.slab->block_bytes, flags_);
+      if (!map.InUse(offset))
+        sdallocx(extents_->begin() + offset, extent.slab->block_bytes, flags_);
     }
   }
 }

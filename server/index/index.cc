@@ -56,9 +56,8 @@ std::shared_ptr<IndexTable> Index::MakeTable(const IndexGeometry& geometry) {
                                                                 .ranges = ranges_.size(),
                                                                 .hash_of = options_.hash_of},
                                             counters_);
-  all_guessed_.push_back(
-      {table->first_bucket(), geometry.homes,
-       options_.guesses ? geometry.main_buckets() * kBucketBytes : 0});
+  all_guessed_.push_back({table->first_bucket(), geometry.homes,
+                          options_.guesses ? geometry.main_buckets() * kBucketBytes : 0});
   return table;
 }
 

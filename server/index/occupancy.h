@@ -10,8 +10,8 @@
 
 namespace gannet {
 
-// Slots of a bucket, a bit each: which are taken, and which of them belong to keys whose home is the
-// bucket before.
+// Slots of a bucket, a bit each: which are taken, and which of them belong to keys whose home is
+// the bucket before.
 struct BucketSlots {
   uint16_t used = 0;
   uint16_t from_previous = 0;

@@ -152,15 +152,14 @@ bool Survey::Belongs(const Table& table, uint64_t bucket, Slot slot, KeyHash has
   if (hash.Tag() != slot.tag()) return false;
   const bool in_stash = bucket >= geometry.main_buckets();
   const uint64_t number = in_stash ? bucket - geometry.main_buckets() : bucket;
-  const uint64_t home =
-      in_stash ? hash.StashHome(geometry.stash_homes) : hash.Home(geometry.homes);
+  const uint64_t home = in_stash ? hash.StashHome(geometry.stash_homes) : hash.Home(geometry.homes);
   *from_previous = !in_stash && home != number;
   return home == number || home + 1 == number;
 }
 
 bool Survey::Migrated(const IndexGeometry& geometry, uint64_t home) const {
-  return BucketMeta(LoadWord(place_.region.data() + geometry.BucketOffset(home) +
-                             offsetof(Bucket, meta)))
+  return BucketMeta(
+             LoadWord(place_.region.data() + geometry.BucketOffset(home) + offsetof(Bucket, meta)))
       .migrated();
 }
 

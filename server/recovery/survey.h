@@ -23,8 +23,8 @@ struct SurveyCounts {
   uint64_t item_bytes = 0;  // of their blocks
   uint64_t large_items = 0;
   // What a process leaves that is killed in the middle of things.
-  uint64_t unfinished = 0;  // slots of writes or deletions that were under way
-  uint64_t leftovers = 0;   // second slots of an item that was being moved in the index
+  uint64_t unfinished = 0;   // slots of writes or deletions that were under way
+  uint64_t leftovers = 0;    // second slots of an item that was being moved in the index
   uint64_t rolled_back = 0;  // items that are as they were before a write that was under way
   // What only damage explains.
   uint64_t torn = 0;

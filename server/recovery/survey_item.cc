@@ -42,8 +42,8 @@ uint64_t ChecksumOf(const std::byte* item, const LargeItemHeader& header, bool l
 }
 
 KeyHash HashOf(const SurveyPlace& place, const std::byte* item, const ItemHeader& header) {
-  const char* key = reinterpret_cast<const char*>(item) +
-                    KeyOffset(header.key_bytes(), header.value_bytes);
+  const char* key =
+      reinterpret_cast<const char*>(item) + KeyOffset(header.key_bytes(), header.value_bytes);
   return KeyHash::Of({key, header.key_bytes()}, place.hash_seed);
 }
 

@@ -39,7 +39,8 @@ struct SurveyedItem {
 
 // Returns what the item is that a slot leads to. The header that counts is `header`, or the item's
 // own one if that is nullptr. The value of a large item is not looked at: no more than by a client.
-SurveyedItem SurveyItem(const SurveyPlace& place, Slot slot, const LargeItemHeader* header = nullptr);
+SurveyedItem SurveyItem(const SurveyPlace& place, Slot slot,
+                        const LargeItemHeader* header = nullptr);
 
 // Returns whether the commit word proves the item under `incarnation`, if it is live.
 bool SealedFor(const SurveyPlace& place, Slot slot, uint64_t incarnation);

@@ -1,6 +1,6 @@
-// A process may be killed in here, too, after any store. Until the end, the superblock has the former
-// incarnation, and the header the one that the items are being sealed for. An item counts if it
-// proves itself under either, so the next process begins again, and goes on with the same one.
+// A process may be killed in here, too, after any store. Until the end, the superblock has the
+// former incarnation, and the header the one that the items are being sealed for. An item counts if
+// it proves itself under either, so the next process begins again, and goes on with the same one.
 
 #include "server/store/adopter.h"
 
@@ -44,8 +44,7 @@ void VisitSlots(const std::byte* region, const Survey::Table& table, Visit visit
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Store>> Adopter::TakeOver(
-    const Store::Options& options) {
+absl::StatusOr<std::unique_ptr<Store>> Adopter::TakeOver(const Store::Options& options) {
   const auto start = std::chrono::steady_clock::now();
   const uint64_t heap_offset = AlignUp(kRecoveryEnd, options.page_bytes);
   GANNET_ASSIGN_OR_RETURN(const Survey survey, Survey::Of(options.region, heap_offset));
@@ -69,8 +68,7 @@ absl::StatusOr<std::unique_ptr<Store>> Adopter::TakeOver(
 
 void Adopter::Adopt(const Survey& survey) {
   for (const Survey::Table& table : survey.tables()) {
-    VisitSlots(store_.region_.data(), table,
-               [&](Slot slot) { AdoptItem(slot, survey.place()); });
+    VisitSlots(store_.region_.data(), table, [&](Slot slot) { AdoptItem(slot, survey.place()); });
   }
   for (const Survey::Restored& item : survey.restored()) Restore(item, survey.place());
   store_.recovery_->ClearIntents();

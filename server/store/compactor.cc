@@ -141,8 +141,7 @@ void Compactor::Move(const Index::Found& found, std::byte* to, uint32_t size_cla
   const uint64_t live_commit = CopyItem(found.slot, to);
   const Slot moved = Slot::Of(found.slot.tag(), size_class, new_offset);
   // Only the record of what is under way needs it.
-  const KeyHash hash =
-      store_.recovery_ != nullptr ? store_.KeyHashAt(found.slot) : KeyHash(0);
+  const KeyHash hash = store_.recovery_ != nullptr ? store_.KeyHashAt(found.slot) : KeyHash(0);
   store_.StoreReplaced(hash, found.slot, moved);
   StoreLive(to, live_commit);
   store_.index_.Replace(found.place, moved);

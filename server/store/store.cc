@@ -109,8 +109,8 @@ Store::Store(const Options& options, const Superblock& superblock, std::unique_p
       index_grows_(options.index_grows),
       wants_tidy_(options.wants_tidy),
       recovery_(options.memory_file ? std::make_unique<RecoveryArea>(options.region) : nullptr),
-      index_(IndexOptions(options, superblock, survey,
-                          [this](Slot slot) { return KeyHashAt(slot); })),
+      index_(
+          IndexOptions(options, superblock, survey, [this](Slot slot) { return KeyHashAt(slot); })),
       next_version_(options.first_version) {
   if (survey != nullptr) return;
   if (recovery_ != nullptr) recovery_->Format(superblock.region_bytes);

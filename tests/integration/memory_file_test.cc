@@ -61,8 +61,8 @@ class Writer {
       ASSERT_TRUE(got.ok()) << got.status();
       const std::string value = got->has_value() ? (*got)->data : "";
       std::vector<std::string>& may_be = keys_[i];
-      const bool known = may_be.empty() ? value.empty()
-                                        : std::ranges::find(may_be, value) != may_be.end();
+      const bool known =
+          may_be.empty() ? value.empty() : std::ranges::find(may_be, value) != may_be.end();
       ASSERT_TRUE(known) << Key(i) << " has " << value.size() << " bytes of "
                          << value.substr(0, 30);
       may_be = {value};

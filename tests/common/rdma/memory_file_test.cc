@@ -20,8 +20,7 @@ class MemoryFileTest : public ::testing::Test {
  protected:
   ~MemoryFileTest() override { std::filesystem::remove(path_); }
   absl::StatusOr<SharedMemory> Open(uint64_t bytes) {
-    return SharedMemory::Create(
-        {.bytes = bytes, .huge_pages = HugePages::kOff, .file = path_});
+    return SharedMemory::Create({.bytes = bytes, .huge_pages = HugePages::kOff, .file = path_});
   }
   const std::string path_ = absl::StrCat("/dev/shm/gannet-test-", getpid());
 };

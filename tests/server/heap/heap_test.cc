@@ -78,7 +78,8 @@ TEST(HeapTest, BeginsWithTheBlocksOfAFormerOne) {
       auto heap = Heap::Create(memory.span(), HeapMap(memory.span().size()));
       ASSERT_TRUE(heap.ok()) << heap.status();
       for (int round = 0; round < 3; ++round) {
-        Fill(**heap, [&] { return 3 + static_cast<uint32_t>(random() % most); }, &blocks);
+        Fill(
+            **heap, [&] { return 3 + static_cast<uint32_t>(random() % most); }, &blocks);
         FreeSome(**heap, &blocks, random);
       }
       bytes = (*heap)->occupied_bytes();
@@ -92,10 +93,12 @@ TEST(HeapTest, BeginsWithTheBlocksOfAFormerOne) {
     ASSERT_TRUE(heap.ok()) << heap.status();
     EXPECT_EQ((*heap)->occupied_bytes(), bytes);
     Blocks more;
-    Fill(**heap, [&] { return 3 + static_cast<uint32_t>(random() % most); }, &more);
+    Fill(
+        **heap, [&] { return 3 + static_cast<uint32_t>(random() % most); }, &more);
     std::vector<std::pair<std::byte*, std::byte*>> all;
     for (const Blocks& some : {blocks, more}) {
-      for (auto [block, size_class] : some) all.emplace_back(block, block + SizeClassBytes(size_class));
+      for (auto [block, size_class] : some)
+        all.emplace_back(block, block + SizeClassBytes(size_class));
     }
     std::ranges::sort(all);
     for (size_t i = 1; i < all.size(); ++i) ASSERT_LE(all[i - 1].second, all[i].first);

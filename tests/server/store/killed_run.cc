@@ -9,10 +9,7 @@ constexpr uint64_t kLaterMs = 1'000'000;
 }  // namespace
 
 KilledRun::KilledRun(const Options& options)
-    : options_(options),
-      random_(options.seed),
-      region_(options.region_bytes),
-      lock_words_(64) {
+    : options_(options), random_(options.seed), region_(options.region_bytes), lock_words_(64) {
   auto store = Open(region_.span(), 0x1111222233334444);
   EXPECT_TRUE(store.ok()) << store.status();
   store_ = std::move(store).value();
@@ -39,8 +36,7 @@ KeyStates KilledRun::States(Store& store) const {
   KeyStates states;
   std::string value(1 << 16, '\0');
   for (uint32_t i = 0; i < options_.keys; ++i) {
-    const ReadOutcome read =
-        store.Get(Key(i), std::as_writable_bytes(std::span(value)), kNowMs);
+    const ReadOutcome read = store.Get(Key(i), std::as_writable_bytes(std::span(value)), kNowMs);
     if (read.status != ReplyStatus::kOk) continue;
     states[Key(i)] = {value.substr(0, read.value_bytes), read.version, read.attributes};
   }
@@ -49,8 +45,8 @@ KeyStates KilledRun::States(Store& store) const {
 
 void KilledRun::Put(const std::string& key) {
   const bool large = options_.large_bytes != 0 && Random(8) == 0;
-  const uint32_t bytes = large ? options_.large_bytes + Random(2000)
-                               : Random(options_.value_bytes_max);
+  const uint32_t bytes =
+      large ? options_.large_bytes + Random(2000) : Random(options_.value_bytes_max);
   const std::string value(bytes, static_cast<char>('a' + Random(26)));
   const uint64_t expiry_ms = Random(4) == 0 ? kLaterMs + Random(1000) : 0;
   store_->Put(key, value, {.flags = Random(1000), .expiry_ms = expiry_ms}, {}, kNowMs);

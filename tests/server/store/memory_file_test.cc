@@ -1,13 +1,13 @@
-// A store in a memory file, whose process is killed after any store that it makes to the region. The
-// next one has every key as it was, and of an operation that was under way either the state before
-// it or the state after it.
+// A store in a memory file, whose process is killed after any store that it makes to the region.
+// The next one has every key as it was, and of an operation that was under way either the state
+// before it or the state after it.
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
 #include "common/base/words.h"
-#include "server/recovery/recovery_area.h"
+#include "server/recovery/survey.h"
 #include "tests/server/store/killed_run.h"
 #include "tests/server/store/store_trace.h"
 
@@ -41,6 +41,24 @@ enum class Absent : uint8_t { kIsLost, kMayBe };
 
 void CopyRegion(std::span<const std::byte> from, std::span<std::byte> to) {
   std::memcpy(to.data(), from.data(), from.size());
+}
+
+// Clients find what a store took over: all items and buckets prove themselves for it.
+void ExpectProven(std::span<const std::byte> region, size_t items) {
+  const auto survey = Survey::Of(region, kRecoveryEnd);
+  ASSERT_TRUE(survey.ok()) << survey.status();
+  ASSERT_EQ(survey->place().taking_over, 0u);
+  ASSERT_EQ(survey->counts().items, items);
+  ASSERT_EQ(survey->counts().dropped(), 0u);
+  for (const Survey::Table& table : survey->tables()) {
+    for (uint64_t i = 0; i < table.geometry.buckets(); ++i) {
+      Bucket bucket;
+      LoadWords(&bucket, region.data() + table.geometry.BucketOffset(i), sizeof(bucket));
+      const uint64_t seed =
+          BucketSeed(survey->superblock().incarnation, table.geometry.generation, i);
+      ASSERT_TRUE(BucketValid(bucket, seed)) << i;
+    }
+  }
 }
 
 // Every key can be written and deleted, and the memory is as free as it was.
@@ -85,6 +103,7 @@ void KillAtEveryStore(const KilledRun::Options& options, int prepare, int operat
       // An operation may evict the key that it writes.
       const Absent absent = options.evict ? Absent::kMayBe : Absent::kIsLost;
       ASSERT_TRUE(OneOf(found, step.before, step.after, absent)) << "after store " << at;
+      ExpectProven(region.span(), found.size());
       if (at == step.end) {
         ASSERT_TRUE(OneOf(found, step.after, step.after)) << at;
       }
@@ -155,6 +174,8 @@ TEST(MemoryFileTest, KilledWhileItTakesOver) {
       auto again = run.Open(region.span(), 0x6666);
       ASSERT_TRUE(again.ok()) << again.status();
       ASSERT_TRUE(OneOf(run.States(**again), states, states)) << "after store " << i;
+      ExpectProven(region.span(), states.size());
+      if (::testing::Test::HasFatalFailure()) FAIL() << "after store " << i;
     }
   }
 }
@@ -185,7 +206,8 @@ TEST(MemoryFileTest, DamageIsAnErrorOrLosesItems) {
     for (int i = 0; i < flips; ++i) {
       region.span()[begin + random() % (end - begin)] ^= std::byte(1 << random() % 8);
     }
-    if (round % 16 == 15) std::memset(region.span().data() + end / 2, 0, options.region_bytes - end / 2);
+    if (round % 16 == 15)
+      std::memset(region.span().data() + end / 2, 0, options.region_bytes - end / 2);
     auto store = run.Open(region.span(), 0x5555);
     if (!store.ok()) {
       ASSERT_FALSE(store.status().message().empty());
