@@ -33,6 +33,10 @@ DEFINE_string(auth_file, "",
               "file of keys, one of which clients must have: lines of ID HEXKEY [read]; without it "
               "everybody may connect. It is read again when it changes, and on SIGHUP");
 DEFINE_string(memory, "1G", "bytes of the region: index and heap; K, M, G, T are powers of 1024");
+DEFINE_string(memory_file, "",
+              "file on tmpfs or hugetlbfs that the region is, such as /dev/shm/gannet: the next "
+              "start takes its items over, also after kill -9; without it they end with the "
+              "process");
 DEFINE_uint64(index_slots, 0, "items that the index has room for at first; 0 = by memory");
 DEFINE_bool(index_grows, true, "whether the index grows when it fills");
 DEFINE_uint64(lock_words, 65536, "lock words; keys whose hashes meet in one share a lock");
@@ -109,6 +113,11 @@ absl::Status CheckFlags() {
     return absl::InvalidArgumentError(
         absl::StrCat("--silence_ms must be ", kSilenceMsLeast, " to ", kSilenceMsMost));
   }
+  if (!FLAGS_memory_file.empty() && !FLAGS_data.empty()) {
+    return absl::InvalidArgumentError(
+        "--memory_file and --data cannot be used together: choose --data if the items must outlive "
+        "the machine's memory");
+  }
   if (FLAGS_sync != "interval" && FLAGS_sync != "none") {
     return absl::InvalidArgumentError("--sync must be interval or none");
   }
@@ -127,6 +136,7 @@ absl::StatusOr<Server::Options> OptionsFromFlags() {
   options.name = FLAGS_name;
   options.auth_file = FLAGS_auth_file;
   options.answer_while_starting = true;
+  options.memory_file = FLAGS_memory_file;
   options.index_slots = FLAGS_index_slots;
   options.evict = FLAGS_on_full == "evict";
   options.index_grows = FLAGS_index_grows;
@@ -219,7 +229,9 @@ int Main(char** argv) {
   if (!device.ok()) return Fail(device.status());
   options->device = *device;
   RaiseFileLimit();
-  if (FLAGS_data.empty()) LOG(INFO) << "without --data: the items are lost when the server ends";
+  if (FLAGS_data.empty() && FLAGS_memory_file.empty()) {
+    LOG(INFO) << "without --data or --memory_file: the items are lost when the server ends";
+  }
   if (FLAGS_auth_file.empty()) {
     LOG(WARNING) << "without --auth_file: whoever reaches the address may read and write all";
   }
@@ -248,9 +260,11 @@ int Main(char** argv) {
     Show(http.get(), &*observer);
   }
   InstallSignals(threads->get());
-  std::printf("READY %s device=%s kind=%s%s\n", address.c_str(), device->name.c_str(),
+  std::printf("READY %s device=%s kind=%s%s%s\n", address.c_str(), device->name.c_str(),
               std::string(DeviceKindName(device->kind)).c_str(),
-              FLAGS_data.empty() ? "" : absl::StrCat(" disk=", FLAGS_sync).c_str());
+              FLAGS_data.empty() ? "" : absl::StrCat(" disk=", FLAGS_sync).c_str(),
+              FLAGS_memory_file.empty() ? ""
+                                        : absl::StrCat(" memory_file=", FLAGS_memory_file).c_str());
   std::fflush(stdout);
   supervisor.Ready(absl::StrCat("serves on ", address, ", device ", device->name));
   if (absl::Status status = (*threads)->Wait(); !status.ok()) {

@@ -13,6 +13,7 @@
 #include "common/rdma/status.h"
 #include "glog/logging.h"
 #include "server/control/first_version.h"
+#include "server/control/store_in_file.h"
 
 namespace gannet {
 namespace {
@@ -107,7 +108,8 @@ absl::Status Server::CreateMemory() {
       SharedMemory::Create({.name = "gannet-region",
                             .bytes = options_.memory_bytes,
                             .huge_pages = options_.huge_pages,
-                            .prefault_hooks = {.on_ready = on_ready, .touch = options_.touch}}));
+                            .prefault_hooks = {.on_ready = on_ready, .touch = options_.touch},
+                            .file = options_.memory_file}));
   const double allocated_ms = MsSince(start_ns);
   const int64_t register_ns = MonotonicNs();
   GANNET_ASSIGN_OR_RETURN(region_mr_,
@@ -142,7 +144,12 @@ absl::Status Server::CreateStore() {
   options.incarnation = incarnation_;
   options.hash_seed = hash_seed_;
   options.first_version = options_.first_version;
-  GANNET_ASSIGN_OR_RETURN(store_, Store::Create(options));
+  options.memory_file = !options_.memory_file.empty();
+  GANNET_ASSIGN_OR_RETURN(store_, CreateStoreIn(options_.memory_file, options));
+  // Those of a memory file are not always what was asked for.
+  incarnation_ = store_->superblock().incarnation;
+  hash_seed_ = store_->superblock().hash_seed;
+  index_generation_ = store_->index_generation();
   const IndexGeometry index = store_->superblock().index;
   LOG(INFO) << "index of " << index.slots() << " slots (" << index.bytes() << " bytes) "
             << (options_.index_grows ? "at first" : "that does not grow");

@@ -51,6 +51,7 @@ class Server {
     uint64_t lock_words = 65536;
     uint32_t workers = 1;
     HugePages huge_pages = HugePages::kAuto;
+    std::string memory_file;  // that the region is, and that outlives the process; empty: none
     int64_t session_grace_ns = 30'000'000'000;
     // After so much silence a peer is dead; kSilenceMsMin to 65,535.
     uint32_t silence_ms = kSilenceMsDefault;

@@ -4,10 +4,12 @@
 #include <jemalloc/jemalloc.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/hash.h"
 #include "common/base/page_size.h"
 #include "common/base/status_macros.h"
 #include "server/heap/heap_extents.h"
@@ -15,8 +17,6 @@
 namespace gannet {
 namespace {
 
-// jemalloc adds a page to blocks of this size and more.
-constexpr uint64_t kPaddedBytesMin = 16 * 1024;
 constexpr uint64_t kPaddingBytes = 4096;
 constexpr size_t kSeedBytesMin = 16 * 1024;  // jemalloc's smallest block that is an extent
 
@@ -61,6 +61,13 @@ uint64_t Heap::PageBytes() {
   return std::max<uint64_t>(Get<size_t>("arenas.page"), SystemPageBytes());
 }
 
+uint64_t Heap::AllocatorVersion() {
+  const char* version = nullptr;
+  size_t size = sizeof(version);
+  CHECK_EQ(mallctl("version", &version, &size, nullptr, 0), 0);
+  return Xxh3(version, std::strlen(version), 0);
+}
+
 absl::StatusOr<std::unique_ptr<Heap>> Heap::Create(std::span<std::byte> memory) {
   const uint64_t page_bytes = PageBytes();
   CHECK_EQ(reinterpret_cast<uintptr_t>(memory.data()) % page_bytes, 0u);
@@ -69,6 +76,13 @@ absl::StatusOr<std::unique_ptr<Heap>> Heap::Create(std::span<std::byte> memory) 
   std::unique_ptr<Heap> heap(new Heap(memory.first(usable)));
   GANNET_RETURN_IF_ERROR(heap->Open());
   heap->Seed();
+  return heap;
+}
+
+absl::StatusOr<std::unique_ptr<Heap>> Heap::Create(std::span<std::byte> memory,
+                                                   const HeapMap& map) {
+  GANNET_ASSIGN_OR_RETURN(std::unique_ptr<Heap> heap, Create(memory));
+  GANNET_RETURN_IF_ERROR(heap->Replay(map));
   return heap;
 }
 

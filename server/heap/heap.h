@@ -9,9 +9,11 @@
 #include <span>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
 #include "common/layout/size_class.h"
+#include "server/heap/heap_map.h"
 
 namespace gannet {
 
@@ -34,9 +36,15 @@ class Heap {
  public:
   // The alignment that its memory needs: a page of jemalloc as it was built, or of the system.
   static uint64_t PageBytes();
+  // A number that differs if jemalloc's version does.
+  static uint64_t AllocatorVersion();
   // REQUIRES: memory starts on a page. InvalidArgument: it is less than one page.
   // ResourceExhausted: jemalloc has no more arenas (4,095 per process).
   static absl::StatusOr<std::unique_ptr<Heap>> Create(std::span<std::byte> memory);
+  // Begins with the blocks in use that `map` says (heap_replay.cc). Does not touch the memory.
+  // Internal: jemalloc does not give just these blocks.
+  static absl::StatusOr<std::unique_ptr<Heap>> Create(std::span<std::byte> memory,
+                                                      const HeapMap& map);
   ~Heap();
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
@@ -50,6 +58,8 @@ class Heap {
   // Blocks for tables of the index, kTableAlignment aligned. They are not counted as blocks in use.
   // TableBytes returns the least bytes, `bytes` or more, of a block that wastes nothing.
   static constexpr uint64_t kTableAlignment = 128;
+  // jemalloc adds a page to blocks of this size and more.
+  static constexpr uint64_t kPaddedBytesMin = 16 * 1024;
   uint64_t TableBytes(uint64_t bytes) const;
   std::byte* AllocateTable(uint64_t bytes);
   void FreeTable(std::byte* block, uint64_t bytes);
@@ -79,6 +89,12 @@ class Heap {
   absl::Status Open();
   // Gives all of the memory to the arena, as free extents.
   void Seed();
+  absl::Status Replay(const HeapMap& map);
+  // Allocates all of [begin, end).
+  absl::Status Fill(uint64_t begin, uint64_t end, std::vector<void*>* fillers);
+  // Allocates all blocks of an extent.
+  absl::Status Retake(const HeapMap::Extent& extent);
+  void FreeUnused(const HeapMap& map);
 
   const uint64_t capacity_bytes_;
   std::unique_ptr<HeapExtents> extents_;  // outlives the arena

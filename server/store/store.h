@@ -21,10 +21,13 @@
 #include "common/protocol/message.h"
 #include "server/heap/heap.h"
 #include "server/index/index.h"
+#include "server/recovery/recovery_area.h"
 #include "server/store/compactor.h"
 #include "server/store/evictor.h"
 #include "server/store/recorder.h"
+#include "server/store/reservation.h"
 #include "server/store/store_options.h"
+#include "server/store/taken_over.h"
 #include "server/store/write_outcome.h"
 
 namespace gannet {
@@ -51,19 +54,14 @@ namespace gannet {
 class Store {
  public:
   using Options = StoreOptions;
-  // InvalidArgument: the region is too small for the index; the text says which size would do.
+  // InvalidArgument: the region is too small for the index; the text says which size would do. And
+  // the errors of Adopter.
   static absl::StatusOr<std::unique_ptr<Store>> Create(const Options& options);
+  ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // A block of the heap into which the NIC or the CPU brings a value, before any client takes it
-  // for an item. Must be passed to CommitPut or Abandon. Clients may still READ its bytes through a
-  // stale location, so the CPU must write the value by StoreValueAt (item_writer.h).
-  struct Reservation {
-    uint64_t offset = 0;         // of the item from the region's base
-    std::span<std::byte> value;  // where the value goes
-    uint32_t size_class = 0;
-  };
+  using Reservation = gannet::Reservation;
 
   // In all methods with a key, `now_ms` is the wall clock. An item past its expiry counts as
   // absent, and is removed. Conditions are checked in this order: the lock, kExists, the version.
@@ -145,10 +143,6 @@ class Store {
   // Returns whether the index is being replaced now. Then Tidy should be called again very soon.
   bool growing() const { return grow_phase_.load(std::memory_order_relaxed) != GrowPhase::kRest; }
   // Removes the expired items of the next `homes` homes that have some, in a circle over all homes.
-  struct Swept {
-    size_t removed = 0;
-    bool more = false;  // homes with expired items
-  };
   Swept Sweep(uint64_t now_ms, size_t homes);
   // Moves items of the next `homes` homes together. Returns how many moved.
   size_t Compact(size_t homes) { return compactor_.Compact(homes); }
@@ -171,6 +165,8 @@ class Store {
   // not be decided by an earlier one.
   uint64_t NowMs(uint64_t now_ms) const { return clock_ ? std::max(now_ms, clock_()) : now_ms; }
 
+  // What Create found in a memory file.
+  const std::optional<TakenOver>& taken_over() const { return taken_over_; }
   // `sink` hears of every change before anybody can see it. An expiry is no change. Call it before
   // other threads use the store, as Restore. While records(), do not call UpdateInPlace.
   void UseSink(ChangeSink* sink) { recorder_ = Recorder(sink); }
@@ -192,6 +188,7 @@ class Store {
   void FillStats(StatsReply* stats) const;
 
  private:
+  friend class Adopter;
   friend class Compactor;
   friend class Evictor;
 
@@ -216,7 +213,13 @@ class Store {
 
   enum class GrowPhase : uint8_t { kRest, kPreparing, kMigrating };
 
-  Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap);
+  Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap,
+        const Survey* survey = nullptr);
+  // Marks an item dead that `by` replaces at once. Then call Replaced.
+  void StoreReplaced(KeyHash hash, Slot old, Slot by);
+  void Replaced(KeyHash hash) {
+    if (recovery_ != nullptr) recovery_->End(hash);
+  }
 
   std::byte* Block(uint64_t offset) const { return region_.data() + offset; }
   ItemPlace PlaceAt(uint64_t offset) const {
@@ -247,7 +250,7 @@ class Store {
                        const WriteConditions& conditions, uint64_t now_ms);
   WriteOutcome PutOverOld(std::string_view key, std::string_view value, ItemAttributes attributes,
                           const WriteConditions& conditions, uint64_t now_ms);
-  static bool MayOverwrite(const Current& current, uint32_t size_class);
+  bool MayOverwrite(const Current& current, uint32_t size_class) const;
   // Makes pending content the key's item, and frees the old block. If the index has no room, frees
   // the pending block instead.
   WriteOutcome Install(KeyHash hash, const Current& current, const Pending& pending,
@@ -310,6 +313,8 @@ class Store {
   Recorder recorder_;
   const bool index_grows_;
   const std::function<void()> wants_tidy_;
+  const std::unique_ptr<RecoveryArea> recovery_;  // nullptr: the region ends with the process
+  std::optional<TakenOver> taken_over_;
 
   Index index_;
   Compactor compactor_{*this};

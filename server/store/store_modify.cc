@@ -130,12 +130,14 @@ WriteOutcome Store::Touch(std::string_view key, uint64_t expiry_ms,
     return {.status = ReplyStatus::kDiskRefuses};
   }
   const ItemSeal seal(hash, PlaceAt(offset));
+  if (recovery_ != nullptr) recovery_->BeginTouch(hash, current.slot);
   if (IsLargeClass(current.slot.size_class())) {
     StoreLive(block, StoreLargeHead(block, {header, header.version}, key, seal));
   } else {
     StoreHeader(block, header);
     StoreLive(block, LiveCommitWord(block, header.value_bytes, seal));
   }
+  if (recovery_ != nullptr) recovery_->End(hash);
   if (expiry_ms != 0) current.place.table->floors.Lower(current.place.home, expiry_ms);
   return {.version = header.version, .slot = current.slot.word()};
 }

@@ -25,6 +25,8 @@ struct StoreOptions {
   uint64_t first_version = 1;               // common/layout/version.h; not 0
   uint64_t page_bytes = Heap::PageBytes();  // alignment that the heap needs
   bool evict = false;  // a write that finds no room evicts other items (evictor.h)
+  // The region outlives the process. If a former one left items there, Create takes them over.
+  bool memory_file = false;
 };
 
 }  // namespace gannet

@@ -76,7 +76,7 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
     KeyHash hash, std::string_view key, std::string_view value, ItemAttributes attributes,
     const ChangeOrigin* origin, const Current& current, uint64_t now_ms) {
   const uint32_t size_class = SizeClassFor(ItemBytes(key.size(), value.size()));
-  if (current.slot.size_class() == size_class) {
+  if (current.slot.size_class() == size_class && recovery_ == nullptr) {
     return PutInPlace(hash, key, value, attributes, origin, current);
   }
   std::byte* block = heap_->Allocate(size_class);
@@ -159,9 +159,10 @@ WriteOutcome Store::PutOverOld(std::string_view key, std::string_view value,
 }
 
 // The kind of an item follows from its block's class. So nothing else may be written into a large
-// item's block, and a large item is never changed where it is.
-bool Store::MayOverwrite(const Current& current, uint32_t size_class) {
-  return current.there() && size_class <= current.slot.size_class() &&
+// item's block, and a large item is never changed where it is. What outlives the process is not
+// either: a process that is killed meanwhile would leave neither item.
+bool Store::MayOverwrite(const Current& current, uint32_t size_class) const {
+  return recovery_ == nullptr && current.there() && size_class <= current.slot.size_class() &&
          current.slot.size_class() <= kSealedClassMax;
 }
 
@@ -250,9 +251,10 @@ WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending&
     // Old dead before new live, so there are never two live commit words. Between the two stores a
     // reader finds neither and looks again. Then the slot. The old block may be used again only
     // after the bucket's checksum is published.
-    StoreDead(Block(current.slot.offset()));
+    StoreReplaced(hash, current.slot, slot);
     StoreLive(block, pending.live_commit);
     index_.Replace(current.place, slot);
+    Replaced(hash);
     if (evicts()) evictor_->Installed(hash, current.slot, slot);
     FreeBlock(current.slot.offset(), current.slot.size_class());
   } else {

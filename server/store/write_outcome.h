@@ -60,6 +60,12 @@ struct ReadOutcome {
   ItemAttributes attributes;
 };
 
+// What a step of Store::Sweep did.
+struct Swept {
+  size_t removed = 0;
+  bool more = false;  // homes with expired items
+};
+
 }  // namespace gannet
 
 #endif  // GANNET_SERVER_STORE_WRITE_OUTCOME_H_
