@@ -69,6 +69,7 @@ HeapMap::Taken HeapMap::TakeTable(uint64_t offset, uint64_t bytes) {
   item_bytes_ -= allocated;
   padding_bytes_ = padding;
   table_bytes_ += bytes;
+  tables_.push_back(bytes);
   return taken;
 }
 

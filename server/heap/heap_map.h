@@ -43,6 +43,8 @@ class HeapMap {
   uint64_t item_bytes() const { return item_bytes_; }
   uint64_t table_bytes() const { return table_bytes_; }
   uint64_t padding_bytes() const { return padding_bytes_; }
+  // The bytes of each table.
+  const std::vector<uint64_t>& tables() const { return tables_; }
 
   // A slab with taken blocks, or one long block.
   struct Extent {
@@ -72,6 +74,7 @@ class HeapMap {
   std::vector<uint16_t> pages_;
   uint64_t item_bytes_ = 0;
   uint64_t table_bytes_ = 0;
+  std::vector<uint64_t> tables_;
   uint64_t padding_bytes_ = 0;
 };
 

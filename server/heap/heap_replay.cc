@@ -59,6 +59,8 @@ absl::Status Heap::Replay(const HeapMap& map) {
   taken_bytes_.store(map.item_bytes(), std::memory_order_relaxed);
   table_bytes_.store(map.table_bytes(), std::memory_order_relaxed);
   padding_bytes_.store(map.padding_bytes(), std::memory_order_relaxed);
+  MutexLock lock(tables_mutex_);
+  for (const uint64_t bytes : map.tables()) tables_.push_back(TableBytes(bytes));
   return absl::OkStatus();
 }
 
