@@ -113,10 +113,10 @@ absl::Status CheckFlags() {
     return absl::InvalidArgumentError(
         absl::StrCat("--silence_ms must be ", kSilenceMsLeast, " to ", kSilenceMsMost));
   }
-  if (!FLAGS_memory_file.empty() && !FLAGS_data.empty()) {
+  if (!FLAGS_memory_file.empty() && !(FLAGS_data.empty() && FLAGS_restore_from.empty())) {
     return absl::InvalidArgumentError(
-        "--memory_file and --data cannot be used together: choose --data if the items must outlive "
-        "the machine's memory");
+        "--memory_file cannot be used together with --data or --restore_from: choose --data if the "
+        "items must outlive the machine's memory");
   }
   if (FLAGS_sync != "interval" && FLAGS_sync != "none") {
     return absl::InvalidArgumentError("--sync must be interval or none");
@@ -260,11 +260,11 @@ int Main(char** argv) {
     Show(http.get(), &*observer);
   }
   InstallSignals(threads->get());
-  std::printf("READY %s device=%s kind=%s%s%s\n", address.c_str(), device->name.c_str(),
-              std::string(DeviceKindName(device->kind)).c_str(),
-              FLAGS_data.empty() ? "" : absl::StrCat(" disk=", FLAGS_sync).c_str(),
-              FLAGS_memory_file.empty() ? ""
-                                        : absl::StrCat(" memory_file=", FLAGS_memory_file).c_str());
+  std::printf(
+      "READY %s device=%s kind=%s%s%s\n", address.c_str(), device->name.c_str(),
+      std::string(DeviceKindName(device->kind)).c_str(),
+      FLAGS_data.empty() ? "" : absl::StrCat(" disk=", FLAGS_sync).c_str(),
+      FLAGS_memory_file.empty() ? "" : absl::StrCat(" memory_file=", FLAGS_memory_file).c_str());
   std::fflush(stdout);
   supervisor.Ready(absl::StrCat("serves on ", address, ", device ", device->name));
   if (absl::Status status = (*threads)->Wait(); !status.ok()) {

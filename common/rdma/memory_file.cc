@@ -10,7 +10,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/align.h"
 #include "common/base/page_size.h"
@@ -51,32 +50,37 @@ absl::StatusOr<uint64_t> PageBytesAt(const std::string& path) {
                "it is not on tmpfs (/dev/shm) or hugetlbfs, so it is no memory");
 }
 
-}  // namespace
-
-absl::StatusOr<MemoryFile> OpenMemoryFile(const std::string& path, uint64_t bytes) {
+// Makes the opened file this process's own, with so many bytes.
+absl::Status Claim(const std::string& path, uint64_t bytes, MemoryFile* file) {
   using Code = absl::StatusCode;
-  MemoryFile file;
-  GANNET_ASSIGN_OR_RETURN(file.page_bytes, PageBytesAt(path));
-  file.fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (file.fd < 0) return Error(Code::kInvalidArgument, path, std::strerror(errno));
-  absl::Cleanup close_it = [&file] { close(file.fd); };
-  if (flock(file.fd, LOCK_EX | LOCK_NB) != 0) {
+  if (flock(file->fd, LOCK_EX | LOCK_NB) != 0) {
     return Error(Code::kFailedPrecondition, path, "another process serves from it");
   }
   struct stat status {};
-  if (fstat(file.fd, &status) != 0) return Error(Code::kInternal, path, std::strerror(errno));
+  if (fstat(file->fd, &status) != 0) return Error(Code::kInternal, path, std::strerror(errno));
   if (!S_ISREG(status.st_mode)) return Error(Code::kInvalidArgument, path, "it is no file");
-  file.bytes = AlignUp(bytes, file.page_bytes);
-  file.existed = status.st_size != 0;
-  if (file.existed && static_cast<uint64_t>(status.st_size) != file.bytes) {
-    return Error(Code::kInvalidArgument, path,
-                 absl::StrCat("it has ", status.st_size, " bytes, and --memory asks for ",
-                              file.bytes, ": give the size that it was made with, or remove it"));
+  file->bytes = AlignUp(bytes, file->page_bytes);
+  file->existed = status.st_size != 0;
+  if (!file->existed) return Extend(path, *file);
+  if (static_cast<uint64_t>(status.st_size) == file->bytes) return absl::OkStatus();
+  return Error(Code::kInvalidArgument, path,
+               absl::StrCat("it has ", status.st_size, " bytes, and --memory asks for ",
+                            file->bytes, ": give the size that it was made with, or remove it"));
+}
+
+}  // namespace
+
+absl::StatusOr<MemoryFile> OpenMemoryFile(const std::string& path, uint64_t bytes) {
+  MemoryFile file;
+  GANNET_ASSIGN_OR_RETURN(file.page_bytes, PageBytesAt(path));
+  file.fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (file.fd < 0) {
+    return Error(absl::StatusCode::kInvalidArgument, path, std::strerror(errno));
   }
-  if (!file.existed) {
-    if (absl::Status extended = Extend(path, file); !extended.ok()) return extended;
+  if (absl::Status claimed = Claim(path, bytes, &file); !claimed.ok()) {
+    close(file.fd);
+    return claimed;
   }
-  std::move(close_it).Cancel();
   return file;
 }
 
