@@ -1,7 +1,6 @@
 // Store: the writes that make an item's new content from the old one, and the removal of all items.
 
 #include <array>
-#include <cstring>
 #include <string>
 
 #include "common/base/align.h"
@@ -28,8 +27,8 @@ struct Pieces {
 
   size_t size() const { return first.size() + second.size(); }
   std::string_view CopyTo(char* out) const {
-    std::memcpy(out, first.data(), first.size());
-    if (!second.empty()) std::memcpy(out + first.size(), second.data(), second.size());
+    first.copy(out, first.size());
+    second.copy(out + first.size(), second.size());
     return {out, size()};
   }
 };
