@@ -170,6 +170,7 @@ class Engine final : public SessionOwner {
   void Starve(Op& op);
   void FeedStarved();
   void FinishHit(Op& op, ItemInfo info, std::string_view value);
+  void EndWithHit(Op& op, const ItemInfo& info, std::string_view value);
   void FinishMiss(Op& op);
 
   // engine_large_get.cc

@@ -100,6 +100,18 @@ void Engine::FeedLookup(Op& op) {
   Advance(op, step);
 }
 
+// Inlined into the path of a lookup, so that the item's description is not copied on the way.
+[[gnu::always_inline]] inline void Engine::EndWithHit(Op& op, const ItemInfo& info,
+                                                      std::string_view value) {
+  op.session().usage().Hit();
+  op.done.found = true;
+  op.done.info = info;
+  op.value = value;
+  Finish(op, Outcome::kOk);
+  if (op.uses_caller_memory()) [[unlikely]]
+    CopyToCallerMemory(op);
+}
+
 void Engine::Advance(Op& op, Lookup::Step step) {
   switch (step) {
     case Lookup::Step::kRead:
@@ -119,7 +131,7 @@ void Engine::Advance(Op& op, Lookup::Step step) {
       op.done.cost.from_cached_location = lookup.from_cached();
       if (!lookup.from_cached()) server.cache.Remember(op.hash, op.place, lookup.slot());
       if (IsLargeClass(lookup.slot().size_class())) return FinishLargeHit(op);
-      return FinishHit(op, server.MakeItemInfo(header, now_ns_), lookup.item().value);
+      return EndWithHit(op, server.MakeItemInfo(header, now_ns_), lookup.item().value);
     }
     case Lookup::Step::kMiss:
       if (op.server->touches != nullptr) op.server->touches->Missed();
@@ -134,13 +146,7 @@ void Engine::Advance(Op& op, Lookup::Step step) {
 }
 
 void Engine::FinishHit(Op& op, ItemInfo info, std::string_view value) {
-  op.session().usage().Hit();
-  op.done.found = true;
-  op.done.info = info;
-  op.value = value;
-  Finish(op, Outcome::kOk);
-  if (op.uses_caller_memory()) [[unlikely]]
-    CopyToCallerMemory(op);
+  EndWithHit(op, info, value);
 }
 
 void Engine::FinishMiss(Op& op) {
