@@ -19,6 +19,8 @@ import pymemcache.client.base
 import redis
 
 BIN, HIREDIS = sys.argv[1], sys.argv[2]
+# Without back-pressure the proxy takes more than 700 MB. Under a sanitizer it always does.
+RESIDENT_KB_MAX = int(os.environ.get("RESIDENT_KB_MAX", 300_000))
 LIMIT_S = 60
 WIDE = 1 << 63
 
@@ -313,7 +315,7 @@ class Redis(unittest.TestCase):
             self.assertLess(asked, 10_000_000)
             with open(f"/proc/{proxy.pid}/status", encoding="utf-8") as status:
                 resident = next(line for line in status if line.startswith("VmRSS"))
-            self.assertLess(int(resident.split()[1]), 300_000)
+            self.assertLess(int(resident.split()[1]), RESIDENT_KB_MAX)
         self.assertEqual(self.client.strlen("big"), 1_000_000)
 
     def test_redis_cli(self):
