@@ -103,26 +103,13 @@ OpKind MixSource::ChooseKind() {
   return mix_.parts.back().kind;
 }
 
-uint64_t MixSource::ChooseRecord() {
-  const uint64_t n = options_.records;
-  switch (options_.distribution) {
-    case Distribution::kZipfian:
-      return Scramble(zipf_.Draw(n, random_), n);
-    case Distribution::kLatest:
-      return n - 1 - zipf_.Draw(n, random_);
-    case Distribution::kUniform:
-      break;
-  }
-  return random_.Below(n);
-}
-
 bool MixSource::Next(Operation& operation) {
   if (left_ == 0) return false;
   --left_;
   operation.kind = ChooseKind();
   operation.put_on_miss = false;
   operation.value_bytes = options_.sizes.value_bytes;
-  operation.record = ChooseRecord();
+  operation.record = DrawRecord(options_.distribution, options_.records, zipf_, random_);
   if (!OwnKeys(operation.kind)) {
     WriteKey(operation.record, options_.sizes.key_bytes, operation.key);
     return true;

@@ -64,7 +64,6 @@ class MixSource : public OperationSource {
 
  private:
   OpKind ChooseKind();
-  uint64_t ChooseRecord();
 
   const NamedMix mix_;
   const Options options_;

@@ -33,17 +33,16 @@ OpKind YcsbSource::ChooseKind() {
   return point < mix_.insert ? OpKind::kInsert : OpKind::kRmw;
 }
 
-uint64_t YcsbSource::ChooseRecord() {
-  const uint64_t n = records_.acknowledged();
-  switch (mix_.distribution) {
+uint64_t DrawRecord(Distribution distribution, uint64_t n, const Zipf& zipf, Random& random) {
+  switch (distribution) {
     case Distribution::kZipfian:
-      return Scramble(zipf_.Draw(n, random_), n);
+      return Scramble(zipf.Draw(n, random), n);
     case Distribution::kLatest:
-      return n - 1 - zipf_.Draw(n, random_);
+      return n - 1 - zipf.Draw(n, random);
     case Distribution::kUniform:
       break;
   }
-  return random_.Below(n);
+  return random.Below(n);
 }
 
 bool YcsbSource::Next(Operation& operation) {
@@ -52,7 +51,9 @@ bool YcsbSource::Next(Operation& operation) {
   operation.kind = ChooseKind();
   operation.put_on_miss = false;
   operation.value_bytes = sizes_.value_bytes;
-  operation.record = operation.kind == OpKind::kInsert ? records_.Take() : ChooseRecord();
+  operation.record = operation.kind == OpKind::kInsert
+                         ? records_.Take()
+                         : DrawRecord(mix_.distribution, records_.acknowledged(), zipf_, random_);
   operation.record *= stride_;
   WriteKey(operation.record, sizes_.key_bytes, operation.key);
   return true;

@@ -35,6 +35,9 @@ class LoadSource : public OperationSource {
   const uint64_t stride_;
 };
 
+// Draws one of the records 0 to n - 1. REQUIRES: n > 0.
+uint64_t DrawRecord(Distribution distribution, uint64_t n, const Zipf& zipf, Random& random);
+
 // A YCSB core workload. The threads of a run share `records`. Operations use every `stride`-th of
 // the records that were loaded.
 class YcsbSource : public OperationSource {
@@ -52,7 +55,6 @@ class YcsbSource : public OperationSource {
 
  private:
   OpKind ChooseKind();
-  uint64_t ChooseRecord();
 
   const Mix mix_;
   uint64_t left_;

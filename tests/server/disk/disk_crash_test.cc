@@ -16,6 +16,7 @@
 #include "glog/logging.h"
 #include "gtest/gtest.h"
 #include "server/disk/disk_log.h"
+#include "tests/server/journal/fault_plan.h"
 #include "tests/server/journal/simulated_files.h"
 #include "tests/server/store/store_fixture.h"
 #include "tests/support/test_seed.h"
@@ -29,20 +30,6 @@ constexpr int kLives = 3;
 constexpr uint64_t kWallMs = 1'000;
 constexpr size_t kRegionBytes = 1 << 20;
 constexpr size_t kKeys = 8;
-
-struct Plan {
-  uint64_t seed = 0;
-  Journal::Sync sync = Journal::Sync::kInterval;
-  Fault fault = Fault::kNone;
-  uint64_t fault_at = 0;
-};
-
-std::string Describe(const Plan& plan) {
-  return "seed " + std::to_string(plan.seed) + ", sync " +
-         std::to_string(static_cast<int>(plan.sync)) + ", fault " +
-         std::to_string(static_cast<int>(plan.fault)) + " at operation " +
-         std::to_string(plan.fault_at);
-}
 
 struct Item {
   std::string value;
@@ -66,7 +53,7 @@ struct Step {
 
 class Machine {
  public:
-  explicit Machine(const Plan& plan) : plan_(plan), random_(plan.seed), files_(plan.seed + 1) {
+  explicit Machine(const FaultPlan& plan) : plan_(plan), random_(plan.seed), files_(plan.seed + 1) {
     files_.SetFault(plan.fault, plan.fault_at);
   }
 
@@ -202,7 +189,7 @@ class Machine {
     }
   }
 
-  const Plan plan_;
+  const FaultPlan plan_;
   std::mt19937_64 random_;
   SimulatedFiles files_;
   std::unique_ptr<TestStore> store_;
@@ -225,7 +212,7 @@ TEST_P(DiskCrashTest, LosesNothingThatItConfirmedWhicheverOperationFails) {
   uint64_t snapshots = 0;
   for (uint64_t seed = first; seed < first + kWorkloads; ++seed) {
     for (const auto sync : {Journal::Sync::kNone, Journal::Sync::kInterval}) {
-      Plan plan{.seed = seed, .sync = sync};
+      FaultPlan plan{.seed = seed, .sync = sync};
       Machine whole(plan);
       whole.Live();
       plan.fault = GetParam();

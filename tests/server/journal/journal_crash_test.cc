@@ -12,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "server/journal/journal.h"
 #include "server/journal/read_journal.h"
+#include "tests/server/journal/fault_plan.h"
 #include "tests/server/journal/simulated_files.h"
 #include "tests/support/test_seed.h"
 
@@ -22,20 +23,6 @@ using Fault = SimulatedFiles::Fault;
 
 constexpr uint64_t kJournal = 5;
 constexpr int kLives = 3;  // of the server; each ends with a power cut or kill -9
-
-struct Plan {
-  uint64_t seed = 0;
-  Journal::Sync sync = Journal::Sync::kAlways;
-  Fault fault = Fault::kNone;
-  uint64_t fault_at = 0;
-};
-
-std::string Describe(const Plan& plan) {
-  return "seed " + std::to_string(plan.seed) + ", sync " +
-         std::to_string(static_cast<int>(plan.sync)) + ", fault " +
-         std::to_string(static_cast<int>(plan.fault)) + " at operation " +
-         std::to_string(plan.fault_at);
-}
 
 // A change with its own bytes, and where its record ends.
 struct Kept {
@@ -53,7 +40,7 @@ struct Kept {
 
 class Disk {
  public:
-  explicit Disk(const Plan& plan) : plan_(plan), random_(plan.seed), files_(plan.seed + 1) {
+  explicit Disk(const FaultPlan& plan) : plan_(plan), random_(plan.seed), files_(plan.seed + 1) {
     files_.SetFault(plan.fault, plan.fault_at);
   }
 
@@ -132,7 +119,7 @@ class Disk {
     kept_.push_back(std::move(kept));
   }
 
-  const Plan plan_;
+  const FaultPlan plan_;
   std::mt19937_64 random_;
   SimulatedFiles files_;
   std::unique_ptr<Journal> journal_;
@@ -143,7 +130,7 @@ class Disk {
   std::string error_;
 };
 
-uint64_t OperationsOf(Plan plan) {
+uint64_t OperationsOf(FaultPlan plan) {
   plan.fault = Fault::kNone;
   Disk disk(plan);
   disk.Live();
@@ -159,7 +146,7 @@ TEST_P(JournalCrashTest, LosesNothingThatItConfirmedWhicheverOperationFails) {
   for (uint64_t seed = first; seed < first + kWorkloads; ++seed) {
     for (const auto sync :
          {Journal::Sync::kNone, Journal::Sync::kInterval, Journal::Sync::kAlways}) {
-      Plan plan{.seed = seed, .sync = sync, .fault = GetParam()};
+      FaultPlan plan{.seed = seed, .sync = sync, .fault = GetParam()};
       const uint64_t operations = OperationsOf(plan);
       for (plan.fault_at = 1; plan.fault_at <= operations; ++plan.fault_at, ++runs) {
         SCOPED_TRACE(Describe(plan));

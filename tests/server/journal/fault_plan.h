@@ -1,0 +1,29 @@
+#ifndef GANNET_TESTS_SERVER_JOURNAL_FAULT_PLAN_H_
+#define GANNET_TESTS_SERVER_JOURNAL_FAULT_PLAN_H_
+
+#include <cstdint>
+#include <string>
+
+#include "server/journal/journal.h"
+#include "tests/server/journal/simulated_files.h"
+
+namespace gannet {
+
+// What happens in one run of a test that crashes, and when.
+struct FaultPlan {
+  uint64_t seed = 0;
+  Journal::Sync sync = Journal::Sync::kInterval;
+  SimulatedFiles::Fault fault = SimulatedFiles::Fault::kNone;
+  uint64_t fault_at = 0;
+};
+
+inline std::string Describe(const FaultPlan& plan) {
+  return "seed " + std::to_string(plan.seed) + ", sync " +
+         std::to_string(static_cast<int>(plan.sync)) + ", fault " +
+         std::to_string(static_cast<int>(plan.fault)) + " at operation " +
+         std::to_string(plan.fault_at);
+}
+
+}  // namespace gannet
+
+#endif  // GANNET_TESTS_SERVER_JOURNAL_FAULT_PLAN_H_
