@@ -38,6 +38,7 @@ foreach(component ${packages})
           COMPONENT ${component} EXCLUDE_FROM_ALL)
 endforeach()
 install_for_package(gannet-server lib/systemd/system systemd/kvserver.service)
+install_for_package(gannet-tools lib/systemd/system systemd/gannet-proxy.service)
 install_for_package(gannet-server lib/sysusers.d systemd/gannet-server.conf)
 install_for_package(gannet-server etc/gannet ${CMAKE_CURRENT_BINARY_DIR}/kvserver.conf)
 
@@ -89,10 +90,11 @@ foreach(script conffiles postinst prerm postrm)
   list(APPEND CPACK_DEBIAN_GANNET-SERVER_PACKAGE_CONTROL_EXTRA ${packaging}/debian/gannet-server/${script})
 endforeach()
 
-describe(gannet-tools database "shell and load generator for Gannet servers"
+describe(gannet-tools database "shell, load generator and proxy for Gannet servers"
   "kvcli runs commands against a server, from a prompt, a script or the command
 line. kvload puts load on a server, checks every value, and reports what the
-operations cost.")
+operations cost. gannet-proxy lets programs of its host use the store by
+memcached's and Redis' protocols.")
 set(CPACK_DEBIAN_GANNET-TOOLS_PACKAGE_RECOMMENDS "ibverbs-providers, softverbs")
 
 describe(libgannet libs "client library of the RDMA key-value store Gannet"

@@ -14,12 +14,15 @@
 #include "common/protocol/limits.h"
 #include "common/rdma/address.h"
 #include "common/rdma/device_choice.h"
+#include "common/supervisor/supervisor.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
 #include "server/control/byte_size.h"
 #include "server/control/server_threads.h"
 #include "server/control/stop_signals.h"
-#include "server/control/supervisor.h"
+#include "server/http/http_server.h"
+#include "server/http/observer.h"
+#include "server/http/snapshot.h"
 
 DEFINE_string(listen, "0.0.0.0:7471",
               "ADDR:PORT to accept clients on; a PORT alone means every address, port 0 takes any");
@@ -30,6 +33,10 @@ DEFINE_string(auth_file, "",
               "file of keys, one of which clients must have: lines of ID HEXKEY [read]; without it "
               "everybody may connect. It is read again when it changes, and on SIGHUP");
 DEFINE_string(memory, "1G", "bytes of the region: index and heap; K, M, G, T are powers of 1024");
+DEFINE_string(memory_file, "",
+              "file on tmpfs or hugetlbfs that the region is, such as /dev/shm/gannet: the next "
+              "start takes its items over, also after kill -9; without it they end with the "
+              "process");
 DEFINE_uint64(index_slots, 0, "items that the index has room for at first; 0 = by memory");
 DEFINE_bool(index_grows, true, "whether the index grows when it fills");
 DEFINE_uint64(lock_words, 65536, "lock words; keys whose hashes meet in one share a lock");
@@ -46,8 +53,27 @@ DEFINE_uint32(
     silence_ms, gannet::kSilenceMsDefault,
     "after how long without a word a peer is dead; clients hear of it when they connect, and "
     "send a heartbeat every third of it");
+DEFINE_string(http, "",
+              "ADDR:PORT to show /metrics and a live page on, 127.0.0.1:9471 for example; empty: "
+              "nowhere. Whoever reaches it sees addresses of clients, and no values");
+DEFINE_bool(http_show_keys, false, "whether that page shows keys of slow requests");
+DEFINE_uint32(
+    slowlog_us, 10000,
+    "requests that take the server as long are remembered, and shown on the page; 0: none");
 DEFINE_string(on_full, "reject",
               "what a write without room does: reject (it fails) or evict (other items go)");
+
+DEFINE_string(data, "",
+              "directory for the items, which the next run finds again; without it they are in "
+              "memory only");
+DEFINE_string(sync, "interval",
+              "when what is written to --data is synced, so that it survives a power cut: interval "
+              "(every --sync_interval_ms) or none (when the system likes to)");
+DEFINE_uint32(sync_interval_ms, 1000, "for --sync=interval");
+DEFINE_string(restore_from, "",
+              "directory with a copy of a snapshot, or of a whole --data: what to begin with");
+DEFINE_string(check, "", "reads this directory of --data, says what is in it, and serves nothing");
+DEFINE_bool(json, false, "for --check: print JSON");
 
 namespace gannet {
 namespace {
@@ -58,6 +84,7 @@ constexpr uint32_t kBusyPollUsMax = 1'000'000;
 constexpr uint32_t kSessionGraceMsMax = 24 * 3600 * 1000;
 constexpr uint32_t kSilenceMsLeast = 100;  // below it, a busy machine would seem dead
 constexpr uint32_t kSilenceMsMost = 60'000;
+constexpr uint32_t kSyncIntervalMsMost = 60'000;
 
 // Checks everything about the flags that needs nothing else.
 absl::Status CheckFlags() {
@@ -86,6 +113,18 @@ absl::Status CheckFlags() {
     return absl::InvalidArgumentError(
         absl::StrCat("--silence_ms must be ", kSilenceMsLeast, " to ", kSilenceMsMost));
   }
+  if (!FLAGS_memory_file.empty() && !(FLAGS_data.empty() && FLAGS_restore_from.empty())) {
+    return absl::InvalidArgumentError(
+        "--memory_file cannot be used together with --data or --restore_from: choose --data if the "
+        "items must outlive the machine's memory");
+  }
+  if (FLAGS_sync != "interval" && FLAGS_sync != "none") {
+    return absl::InvalidArgumentError("--sync must be interval or none");
+  }
+  if (FLAGS_sync_interval_ms < 1 || FLAGS_sync_interval_ms > kSyncIntervalMsMost) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--sync_interval_ms must be 1 to ", kSyncIntervalMsMost));
+  }
   return absl::OkStatus();
 }
 
@@ -97,14 +136,20 @@ absl::StatusOr<Server::Options> OptionsFromFlags() {
   options.name = FLAGS_name;
   options.auth_file = FLAGS_auth_file;
   options.answer_while_starting = true;
+  options.memory_file = FLAGS_memory_file;
   options.index_slots = FLAGS_index_slots;
   options.evict = FLAGS_on_full == "evict";
   options.index_grows = FLAGS_index_grows;
+  options.disk = {.data = FLAGS_data,
+                  .sync = FLAGS_sync == "none" ? Journal::Sync::kNone : Journal::Sync::kInterval,
+                  .sync_interval_ns = int64_t{FLAGS_sync_interval_ms} * kNsPerMs,
+                  .restore_from = FLAGS_restore_from};
   options.lock_words = FLAGS_lock_words;
   options.workers = FLAGS_workers;
   options.huge_pages = FLAGS_hugepages == "off" ? HugePages::kOff : HugePages::kAuto;
   options.session_grace_ns = int64_t{FLAGS_session_grace_ms} * kNsPerMs;
   options.silence_ms = FLAGS_silence_ms;
+  options.slow_ns = int64_t{FLAGS_slowlog_us} * kNsPerUs;
   return options;
 }
 
@@ -118,11 +163,13 @@ void RaiseFileLimit() {
 }
 
 ServerThreads* g_running = nullptr;
+HttpServer* g_http = nullptr;  // null: there is none
 StopSignals g_stop_signals;
 
 void OnStopSignal(int signal) {
   switch (g_stop_signals.Judge(MonotonicNs())) {
     case StopSignals::Meaning::kStop:
+      if (g_http != nullptr) g_http->BeginStop();
       g_running->RequestStop();
       return;
     case StopSignals::Meaning::kRepeat:
@@ -147,6 +194,17 @@ void InstallSignals(ServerThreads* threads) {
   sigaction(SIGHUP, &action, nullptr);
 }
 
+// A worker publishes its connections a few times within the time of silence.
+constexpr int64_t kSilencesUntilHanging = 4;
+
+// Shows the server over HTTP, from now on.
+void Show(HttpServer* http, Observer* observer) {
+  http->Ready({.metrics = [observer] { return RenderMetrics(observer->Look()); },
+               .json = [observer] { return RenderJson(observer->Look(), FLAGS_http_show_keys); },
+               .healthy = [observer] { return observer->Healthy(); }});
+  LOG(INFO) << "shows itself at http://" << http->address();
+}
+
 int Fail(const absl::Status& status) {
   std::fprintf(stderr, "kvserver: %s\n", std::string(status.message()).c_str());
   return kExitFailed;
@@ -163,14 +221,29 @@ int Main(char** argv) {
     Fail(options.status());
     return absl::IsInvalidArgument(options.status()) ? kExitWrongUsage : kExitFailed;
   }
+  if (!FLAGS_check.empty()) {
+    const absl::Status status = CheckDirectory(FLAGS_check, FLAGS_json);
+    return status.ok() ? 0 : Fail(status);
+  }
   absl::StatusOr<Device> device = UseDevice(FLAGS_device, argv);
   if (!device.ok()) return Fail(device.status());
   options->device = *device;
   RaiseFileLimit();
+  if (FLAGS_data.empty() && FLAGS_memory_file.empty()) {
+    LOG(INFO) << "without --data or --memory_file: the items are lost when the server ends";
+  }
   if (FLAGS_auth_file.empty()) {
     LOG(WARNING) << "without --auth_file: whoever reaches the address may read and write all";
   }
   LOG(INFO) << "device " << device->name << " (" << DeviceKindName(device->kind) << ")";
+  std::optional<Observer> observer;  // before `http`, whose threads use it
+  std::unique_ptr<HttpServer> http;
+  if (!FLAGS_http.empty()) {
+    auto started = HttpServer::Start(FLAGS_http);
+    if (!started.ok()) return Fail(started.status());
+    http = *std::move(started);
+    g_http = http.get();
+  }
   absl::StatusOr<std::unique_ptr<Server>> server = Server::Create(*options);
   if (!server.ok()) return Fail(server.status());
   const std::string address = (*server)->address().ToString();
@@ -179,15 +252,27 @@ int Main(char** argv) {
       *std::move(server),
       {.busy_poll_ns = int64_t{FLAGS_busy_poll_us} * kNsPerUs, .supervisor = &supervisor});
   if (!threads.ok()) return Fail(threads.status());
+  if (http != nullptr) {
+    observer.emplace(threads->get(), Observer::Options{.version = GANNET_VERSION,
+                                                       .address = address,
+                                                       .hangs_ns = kSilencesUntilHanging *
+                                                                   FLAGS_silence_ms * kNsPerMs});
+    Show(http.get(), &*observer);
+  }
   InstallSignals(threads->get());
-  std::printf("READY %s device=%s kind=%s\n", address.c_str(), device->name.c_str(),
-              std::string(DeviceKindName(device->kind)).c_str());
+  std::printf(
+      "READY %s device=%s kind=%s%s%s\n", address.c_str(), device->name.c_str(),
+      std::string(DeviceKindName(device->kind)).c_str(),
+      FLAGS_data.empty() ? "" : absl::StrCat(" disk=", FLAGS_sync).c_str(),
+      FLAGS_memory_file.empty() ? "" : absl::StrCat(" memory_file=", FLAGS_memory_file).c_str());
   std::fflush(stdout);
   supervisor.Ready(absl::StrCat("serves on ", address, ", device ", device->name));
   if (absl::Status status = (*threads)->Wait(); !status.ok()) {
-    // Exits at once, because nothing can be torn down in order on a device that is gone.
+    // Exits at once, because nothing can be torn down in order on a device that is gone. What is
+    // on a disk that failed is there, in any case.
     std::_Exit(Fail(status));
   }
+  http.reset();  // before the threads, which it looks at
   LOG(INFO) << "stopped";
   return 0;
 }

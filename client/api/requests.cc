@@ -208,6 +208,10 @@ absl::Status MakeStatus(const Engine& engine, const Op& op) {
       return with_cause("the server's memory is full; start it with more --memory");
     case Outcome::kIndexFull:
       return with_cause("the server's index is full; start it with more --index_slots");
+    case Outcome::kDiskRefuses:
+      return with_cause(
+          "the server's disk is full, too slow or broken, and the server changes nothing; its log "
+          "says more");
     case Outcome::kTooLong:
       return with_cause(absl::StrCat("the value has ", ValueBytesOf(op.request),
                                      " bytes, and the server takes at most ",
@@ -286,6 +290,12 @@ ServerStats ParseStats(const Engine& engine, const Op& op) {
   stats.evicted_by_writes = reply.evicted_by_writes;
   stats.eviction_watermark = reply.eviction_watermark;
   stats.evicted_age_ms = reply.evicted_age_ms;
+  stats.disk_sync = reply.disk_sync;
+  stats.disk_bytes = reply.disk_bytes;
+  stats.disk_behind_bytes = reply.disk_behind_bytes;
+  stats.disk_behind_ms = reply.disk_behind_ms;
+  stats.disk_refused = reply.disk_refused;
+  stats.disk_snapshots = reply.disk_snapshots;
   return stats;
 }
 

@@ -158,15 +158,25 @@ size_t Engine::Poll(int64_t now_ns, std::span<Completion> completions) {
   report_end_ = report_ + completions.size();
   if (!released_.empty()) [[unlikely]]
     StartReleased();
+  if (now_ns >= next_sample_ns_) [[unlikely]]
+    BeginSample();
   StartFresh();
   for (EngineServer& server : servers_) {
-    if (!server.session->Poll(now_ns)) continue;
+    const Completion* const first = report_;
+    const bool may_send = server.session->Poll(now_ns);
+    // Counted here, all hits of ordinary GETs cost one addition.
+    static_assert(sizeof(Completion) == UsageLog::kBytesOfHit);
+    server.session->usage().HitsIn(reinterpret_cast<const char*>(report_) -
+                                   reinterpret_cast<const char*>(first));
+    if (!may_send) continue;
     const bool has_queued = server.HasQueued();
     if (has_queued) SendQueued(server);
     server.session->Flush(/*may_wait=*/!has_queued);
   }
   if (!starved_.empty()) FeedStarved();
   if (now_ns >= earliest_deadline_ns_) CheckDeadlines();
+  if (sample_.op != kInvalidOp) [[unlikely]]
+    EndSample();
   return static_cast<size_t>(report_ - completions.data());
 }
 

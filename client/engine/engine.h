@@ -143,6 +143,10 @@ class Engine final : public SessionOwner {
   void LeaveOrder(Op& op);
   void CheckDeadlines();
 
+  // engine_sample.cc
+  void BeginSample();
+  void EndSample();
+
   // ordinary_get_inline.h, engine_ordinary_get.cc
   void StartOrdinaryGet(EngineServer& server, Op& op);
   bool ReadItem(EngineServer& server, Op& op, Slot slot, Op::Phase phase);
@@ -166,6 +170,7 @@ class Engine final : public SessionOwner {
   void Starve(Op& op);
   void FeedStarved();
   void FinishHit(Op& op, ItemInfo info, std::string_view value);
+  void FinishMiss(Op& op);
 
   // engine_large_get.cc
   void ReadValue(Op& op);
@@ -215,7 +220,17 @@ class Engine final : public SessionOwner {
   uint64_t hash_seed_ = 0;                    // of the only server
   int64_t now_ns_ = 0;                        // of this Poll
   int64_t earliest_deadline_ns_ = INT64_MAX;  // or the end of a pause, or a time before it
-  Completion* report_ = nullptr;              // this Poll's: the next to be filled in, and the end
+  // The operation whose latency is measured now. One is taken every kSampleNs at most.
+  struct Sample {
+    uint32_t op = kInvalidOp;
+    LatencyKind kind{};
+    EngineServer* server = nullptr;
+    int64_t began_ns = 0;
+  };
+  static constexpr int64_t kSampleNs = 8 * kNsPerMs;
+  Sample sample_;
+  int64_t next_sample_ns_ = 0;
+  Completion* report_ = nullptr;  // this Poll's: the next to be filled in, and the end
   Completion* report_end_ = nullptr;
   OpSlots slots_;
   FixedStack<Op*> fresh_;

@@ -112,7 +112,7 @@ void Engine::Advance(Op& op, Lookup::Step step) {
       const ItemHeader& header = lookup.item().header;
       // The server's clock decides what is expired. If this client does not know, it asks.
       if (header.version != op.version_alive && server.PastExpiry(header, now_ns_)) [[unlikely]] {
-        if (server.SurelyPastExpiry(header, op.begun_ns())) return Finish(op, Outcome::kOk);
+        if (server.SurelyPastExpiry(header, op.begun_ns())) return FinishMiss(op);
         return op.QueueRequest();
       }
       if (server.touches != nullptr) server.touches->Used(lookup.slot());
@@ -123,7 +123,7 @@ void Engine::Advance(Op& op, Lookup::Step step) {
     }
     case Lookup::Step::kMiss:
       if (op.server->touches != nullptr) op.server->touches->Missed();
-      return Finish(op, Outcome::kOk);
+      return FinishMiss(op);
     case Lookup::Step::kAskServer:
       if (op.lookup.next_index_unknown()) op.session().WantIndex();
       if (op.version_alive == 0) return op.QueueRequest();
@@ -134,12 +134,18 @@ void Engine::Advance(Op& op, Lookup::Step step) {
 }
 
 void Engine::FinishHit(Op& op, ItemInfo info, std::string_view value) {
+  op.session().usage().Hit();
   op.done.found = true;
   op.done.info = info;
   op.value = value;
   Finish(op, Outcome::kOk);
   if (op.uses_caller_memory()) [[unlikely]]
     CopyToCallerMemory(op);
+}
+
+void Engine::FinishMiss(Op& op) {
+  op.session().usage().Missed();
+  Finish(op, Outcome::kOk);
 }
 
 // Waits for a long buffer, unless there will never be one; or for room in the send queues.

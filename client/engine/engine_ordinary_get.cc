@@ -19,7 +19,7 @@ void Engine::OnSharedWindow(Op& op) { OnWindow(*op.server, op); }
   const ItemHeader header = LoadItemHeader(op.buffers->item);
   if (op.server->PastExpiry(header, now_ns_)) {
     // A miss, with the item's READ as its only cost.
-    if (op.server->SurelyPastExpiry(header, op.begun_ns())) return Finish(op, Outcome::kOk);
+    if (op.server->SurelyPastExpiry(header, op.begun_ns())) return FinishMiss(op);
     return GoOnAsLookup(op);
   }
   op.done.cost.from_cached_location = cached;

@@ -189,6 +189,8 @@ void Engine::OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyView& r
       return OnLockReply(op, reply);
     case Opcode::kStats:
     case Opcode::kListLocks:
+    case Opcode::kListClients:
+    case Opcode::kSlowLog:
       if (!KeepReplyBytes(op, reply)) return Finish(op, Outcome::kUnavailable);
       [[fallthrough]];
     case Opcode::kPing:
@@ -209,8 +211,13 @@ void Engine::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyView&
     op.value_needed = header.value_bytes;
     return op.QueueRequest();
   }
-  if (status == ReplyStatus::kNotFound) cache.Forget(op.hash);
+  op.session().usage().Asked();
+  if (status == ReplyStatus::kNotFound) {
+    cache.Forget(op.hash);
+    op.session().usage().Missed();
+  }
   if (status != ReplyStatus::kOk) return Finish(op, ToOutcome(status));
+  op.session().usage().Hit();
   if (header.value_bytes > answered->reply.bytes) return Finish(op, Outcome::kServerBug);
   if (!header.value_in_buffer) {
     std::memcpy(answered->reply.data, reply.value.data(), reply.value.size());

@@ -22,6 +22,7 @@ enum class Outcome : uint8_t {
   kTooManyLocks,
   kHeapFull,      // at the server; nothing changed
   kIndexFull,     // the same
+  kDiskRefuses,   // the same
   kTooLong,       // the value, for this server
   kNoCpuAddress,  // a value that is not large cannot land in memory without one
   kNoBuffers,     // this client cannot register memory for a long item or value
@@ -60,6 +61,7 @@ constexpr absl::StatusCode ToStatusCode(Outcome outcome) {
     case Outcome::kTooManyLocks:
     case Outcome::kHeapFull:
     case Outcome::kIndexFull:
+    case Outcome::kDiskRefuses:
     case Outcome::kNoBuffers:
       return absl::StatusCode::kResourceExhausted;
     case Outcome::kReadOnly:

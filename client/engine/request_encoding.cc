@@ -108,6 +108,8 @@ Outcome ToOutcome(ReplyStatus status) {
       return Outcome::kHeapFull;
     case ReplyStatus::kIndexFull:
       return Outcome::kIndexFull;
+    case ReplyStatus::kDiskRefuses:
+      return Outcome::kDiskRefuses;
     case ReplyStatus::kPermissionDenied:
       return Outcome::kReadOnly;
     case ReplyStatus::kInvalidArgument:

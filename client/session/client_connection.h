@@ -28,6 +28,7 @@ struct ClientConnection {
   uint32_t index = 0;            // among the session's connections
   uint32_t id = 0;               // WrId::owner of its work-request ids
   uint32_t reserved = 0;         // entries of the completion queue
+  uint32_t told_of = 0;          // of work.posted(), in reports to the server
   InFlightWork work{1};
   Liveness liveness;                    // the server watches each connection by itself
   ConnectRequest request{};             // that its grant answers

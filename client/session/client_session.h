@@ -25,6 +25,7 @@
 #include "client/session/session_owner.h"
 #include "client/session/session_terms.h"
 #include "client/session/touch_log.h"
+#include "client/session/usage_log.h"
 #include "client/session/watched_time.h"
 #include "common/auth/auth_file.h"
 #include "common/protocol/message.h"
@@ -150,6 +151,8 @@ class ClientSession {
   const ServerTimeBound& server_time() const { return server_time_; }
   // What to tell the server of the items that were READ. Heartbeats carry it.
   TouchLog& touches() { return touches_; }
+  // What to tell the server of this client's operations. Heartbeats carry it, too.
+  UsageLog& usage() { return usage_; }
 
   // Adds a READ to the chain that is being built, or queues it if the chain has no room.
   // REQUIRES: ready.
@@ -262,8 +265,8 @@ class ClientSession {
                   int64_t now_ns);
   void PostChain();
   void SendHeartbeats(int64_t now_ns);
-  bool CanSendTouches(int64_t now_ns) const;
-  void SendTouches(int64_t now_ns);
+  bool CanSendNews(int64_t now_ns) const;
+  void SendNews(int64_t now_ns);
 
   Options options_;
   SessionOwner* const owner_;
@@ -284,7 +287,8 @@ class ClientSession {
   IndexWatch index_watch_;
 
   TouchLog touches_;
-  uint32_t touch_message_ = 0;  // the number of the heartbeat that uses the buffer; 0 = none
+  UsageLog usage_;
+  uint32_t news_message_ = 0;  // the number of the heartbeat that uses the buffer; 0 = none
 
   RequestWindow window_;
   FixedRing<QueuedRead> reads_;              // found no room in the chain

@@ -205,7 +205,9 @@ void ClientSession::AdoptGrant(const Grant& grant, int64_t now_ns) {
   request_watch_.Restart(watched_);
   connections_[0].liveness.Restart(now_ns, watched_, terms_.silence_ns());
   touches_.Restart((grant.features & kGrantEvicts) != 0);
-  touch_message_ = 0;
+  usage_.Restart((grant.features & kGrantTakesReports) != 0, now_ns,
+                 Liveness::HeartbeatNs(terms_.silence_ns()));
+  news_message_ = 0;
   next_read_connection_ = 0;
   next_control_ns_ = now_ns;
   std::vector<uint32_t> abandoned;

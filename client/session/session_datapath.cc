@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client/session/client_session.h"
@@ -186,6 +187,7 @@ void ClientSession::SendOrdered(const OrderedWork& work) {
       work.kind == InFlightWork::Kind::kRead
           ? ReadRequest(0, nullptr, address, rkey, 0)
           : CompareAndSwapRequest(0, nullptr, address, rkey, work.expected, work.desired, 0);
+  if (work.kind != InFlightWork::Kind::kRead) usage_.PostedOther();
   chain_.Add({work.op, work.kind}, request, sge);
 }
 
@@ -210,6 +212,7 @@ void ClientSession::AddMessage(ClientConnection& connection, uint32_t op, std::b
   chain_.Add({0, InFlightWork::Kind::kMessage},  // its operation goes on with the reply
              gannet::SendRequest(0, nullptr, inline_flag | connection.send_flags()),
              {reinterpret_cast<uint64_t>(data), bytes, memory_->requests.lkey()});
+  usage_.PostedOther();
   connection.liveness.OnSent(now_ns, watched_);
 }
 
@@ -227,7 +230,7 @@ void ClientSession::PostChain() {
 // Sends one on each connection that had nothing else to send, or had no heartbeat for long.
 void ClientSession::SendHeartbeats(int64_t now_ns) {
   LookAtIndex();
-  if (touches_.on() && CanSendTouches(now_ns)) SendTouches(now_ns);
+  if (CanSendNews(now_ns)) SendNews(now_ns);
   for (ClientConnection& connection : connections_) {
     const bool first = connection.index == 0;
     const bool due = connection.ready() && (connection.liveness.HeartbeatDue(now_ns) ||
@@ -241,33 +244,46 @@ void ClientSession::SendHeartbeats(int64_t now_ns) {
   }
 }
 
-// Touches go out with the heartbeat that is due, or before it if there are many. There is one
-// buffer for them, which is in use until the server answered. So a slow server is told less.
-bool ClientSession::CanSendTouches(int64_t now_ns) const {
+// Touches go out with the heartbeat that is due, or before it if there are many; a report when it
+// is due. There is one buffer for them, which is in use until the server answered. So a slow server
+// is told less.
+bool ClientSession::CanSendNews(int64_t now_ns) const {
   const ClientConnection& first = connections_[0];
   const Liveness& liveness = first.liveness;
-  if (touches_.touches().empty() || !first.ready() || first.work.room() == 0) return false;
-  if (static_cast<int32_t>(liveness.heartbeats_answered() - touch_message_) < 0) return false;
+  const bool reports = usage_.Due(now_ns);
+  if (touches_.touches().empty() && !reports) return false;
+  if (!first.ready() || first.work.room() == 0) return false;
+  if (static_cast<int32_t>(liveness.heartbeats_answered() - news_message_) < 0) return false;
   if (liveness.heartbeats_sent() - liveness.heartbeats_answered() == Liveness::kHeartbeatsMax) {
     return false;
   }
-  return touches_.worth_a_message() || liveness.HeartbeatDue(now_ns);
+  return reports || touches_.worth_a_message() || liveness.HeartbeatDue(now_ns);
 }
 
-void ClientSession::SendTouches(int64_t now_ns) {
+// Touches that do not fit beside a report are dropped, as any that find no room.
+void ClientSession::SendNews(int64_t now_ns) {
   ClientConnection& first = connections_[0];
-  const std::span<const std::byte> touches = std::as_bytes(touches_.touches());
-  std::byte* const message = memory_->touch_message();
+  const std::span message(memory_->news_message(), kMessageBytesMax);
+  const std::span payload = message.subspan(sizeof(RequestHeader));
+  // Work requests are counted anyway, so READs cost nothing more.
+  for (ClientConnection& it : connections_) {
+    usage_.Posted(it.work.posted() - std::exchange(it.told_of, it.work.posted()));
+  }
+  const size_t report = usage_.Due(now_ns) ? usage_.Take(now_ns, payload) : 0;
+  std::span<const std::byte> touches = std::as_bytes(touches_.touches());
+  touches = touches.first(std::min(touches.size(), payload.size() - report));
+  std::copy(touches.begin(), touches.end(), payload.begin() + report);
   RequestHeader header;
+  memory_->SetIndexKnown(index_watch_.known());
   std::memcpy(&header, memory_->heartbeat(), sizeof(header));
-  header.value_bytes = static_cast<uint32_t>(touches.size());
-  std::memcpy(message, &header, sizeof(header));
-  std::memcpy(message + sizeof(header), touches.data(), touches.size());
-  AddMessage(first, kInvalidOp, message, static_cast<uint32_t>(sizeof(header) + touches.size()),
-             now_ns);
+  header.user_flags = static_cast<uint32_t>(report);
+  header.value_bytes = static_cast<uint32_t>(report + touches.size());
+  std::memcpy(message.data(), &header, sizeof(header));
+  AddMessage(first, kInvalidOp, message.data(),
+             static_cast<uint32_t>(sizeof(header) + header.value_bytes), now_ns);
   touches_.Clear();
   first.liveness.OnHeartbeatSent(now_ns);
-  touch_message_ = first.liveness.heartbeats_sent();
+  news_message_ = first.liveness.heartbeats_sent();
   PostChain();
 }
 

@@ -68,8 +68,8 @@ struct SessionMemory {
   std::byte* receive(uint32_t i) const { return receives.data() + uint64_t{i} * kMessageBytesMax; }
   // The message of all heartbeats. It lies behind the requests.
   std::byte* heartbeat() const { return request(RequestWindow::kCreditsMax); }
-  // The message of the heartbeat that carries touches. It lies behind that.
-  std::byte* touch_message() const { return request(RequestWindow::kCreditsMax + 1); }
+  // The message of the heartbeat that carries a report or touches. It lies behind that.
+  std::byte* news_message() const { return request(RequestWindow::kCreditsMax + 1); }
   // Sets what heartbeats tell of the client's list of servers, from now on.
   void SetServerSet(uint64_t hash) const {
     std::memcpy(heartbeat() + offsetof(RequestHeader, server_set), &hash, sizeof(hash));

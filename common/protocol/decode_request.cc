@@ -1,6 +1,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "common/protocol/client_report.h"
 #include "common/protocol/message.h"
 #include "common/protocol/touch.h"
 
@@ -25,16 +26,16 @@ struct RequestRule {
   InMessage in_message = InMessage::kNothing;
 };
 constexpr RequestRule kRules[] = {
-    {0, 0, 0, false, true, InMessage::kValue},                     // heartbeat: IndexKnown, touches
-    {kValueInBuffer, 1, kKeyBytesMax, false, false},               // get
-    {kPutFlags, 1, kKeyBytesMax, false, true, InMessage::kValue},  // put
-    {kOnlyIfVersion | kUnderLock, 1, kKeyBytesMax, false, false},  // delete
-    {0, 1, kKeyBytesMax, true, true},                              // lock
-    {kForce, 1, kKeyBytesMax, true, false},                        // unlock
-    {0, 0, 0, false, false},                                       // stats
-    {0, 0, 0, false, false},                                       // ping
-    {0, 1, kKeyBytesMax, true, true},                              // extend lock
-    {0, 0, 0, false, false},                                       // list locks
+    {0, 0, 0, false, true, InMessage::kValue},        // heartbeat: IndexKnown, report, touches
+    {kValueInBuffer, 1, kKeyBytesMax, false, false},  // get
+    {kPutFlags, 1, kKeyBytesMax, false, true, InMessage::kValue},               // put
+    {kOnlyIfVersion | kUnderLock, 1, kKeyBytesMax, false, false},               // delete
+    {0, 1, kKeyBytesMax, true, true},                                           // lock
+    {kForce, 1, kKeyBytesMax, true, false},                                     // unlock
+    {0, 0, 0, false, false},                                                    // stats
+    {0, 0, 0, false, false},                                                    // ping
+    {0, 1, kKeyBytesMax, true, true},                                           // extend lock
+    {0, 0, 0, false, false},                                                    // list locks
     {kModifyFlags, 1, kKeyBytesMax, false, true, InMessage::kValue},            // append
     {kModifyFlags, 1, kKeyBytesMax, false, true, InMessage::kValue},            // prepend
     {kModifyFlags, 1, kKeyBytesMax, false, true, InMessage::kCounterOperands},  // increment
@@ -42,6 +43,15 @@ constexpr RequestRule kRules[] = {
     {0, 0, 0, false, false},                                                    // flush
 };
 static_assert(std::size(kRules) == static_cast<size_t>(Opcode::kFlush) + 1);
+constexpr RequestRule kObservationRule = {0, 0, 0, false, false};
+
+// Returns nullptr for an unknown opcode.
+const RequestRule* RuleOf(uint8_t opcode) {
+  if (opcode < std::size(kRules)) return &kRules[opcode];
+  const bool observes = opcode == static_cast<uint8_t>(Opcode::kListClients) ||
+                        opcode == static_cast<uint8_t>(Opcode::kSlowLog);
+  return observes ? &kObservationRule : nullptr;
+}
 
 std::optional<RequestError> Invalid(const char* reason) {
   return RequestError{ReplyStatus::kInvalidArgument, reason};
@@ -67,10 +77,9 @@ std::optional<RequestError> CheckConditions(const RequestHeader& h, const Reques
 }
 
 std::optional<RequestError> CheckHeader(const RequestHeader& h) {
-  if (h.opcode >= std::size(kRules)) {
-    return RequestError{ReplyStatus::kUnimplemented, "unknown opcode"};
-  }
-  const RequestRule& rule = kRules[h.opcode];
+  const RequestRule* const known = RuleOf(h.opcode);
+  if (known == nullptr) return RequestError{ReplyStatus::kUnimplemented, "unknown opcode"};
+  const RequestRule& rule = *known;
   if ((h.flags & ~rule.flags) != 0) {
     if ((h.flags & ~kKnownFlags) == 0) return Invalid("flag of another opcode");
     return RequestError{ReplyStatus::kUnimplemented, "unknown flag"};
@@ -102,9 +111,20 @@ bool SegmentsHold(std::string_view segments, uint64_t value_bytes) {
   return sum == value_bytes;
 }
 
+// What a heartbeat carries: nothing, a report, touches, or both.
+std::optional<RequestError> CheckHeartbeat(const RequestHeader& h) {
+  if (h.value_bytes % sizeof(Touch) != 0) return Invalid("a piece of a touch");
+  const uint32_t report = h.user_flags;
+  if (report != 0 && (report < sizeof(ClientCounts) || report > kClientReportBytesMax ||
+                      report > h.value_bytes || report % sizeof(LatencyCount) != 0)) {
+    return Invalid("the length of a client's report");
+  }
+  return std::nullopt;
+}
+
 // Returns how many bytes follow the key.
 size_t BytesBehindKey(const RequestHeader& h) {
-  if (kRules[h.opcode].in_message == InMessage::kNothing || (h.flags & kValueInBuffer)) return 0;
+  if (RuleOf(h.opcode)->in_message == InMessage::kNothing || (h.flags & kValueInBuffer)) return 0;
   return h.flags & kValueInSegments ? h.buffer_rkey * sizeof(ValueSegment) : h.value_bytes;
 }
 
@@ -120,8 +140,8 @@ std::optional<RequestError> DecodeRequest(std::span<const std::byte> message, Re
     return Invalid("segments of a value");
   }
   const size_t value_bytes = BytesBehindKey(h);
-  if (h.opcode == static_cast<uint8_t>(Opcode::kHeartbeat) && value_bytes % sizeof(Touch) != 0) {
-    return Invalid("a piece of a touch");
+  if (h.opcode == static_cast<uint8_t>(Opcode::kHeartbeat)) {
+    if (auto error = CheckHeartbeat(h)) return error;
   }
   if (body != h.key_bytes + value_bytes) return Invalid("length does not match the message");
   const char* data = reinterpret_cast<const char*>(message.data()) + sizeof(h);

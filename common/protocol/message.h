@@ -37,6 +37,9 @@ enum class Opcode : uint8_t {
   kTouch = 13,      // gives the item a new time to live, and with it a new version
   kFlush = 14,      // one step: removes the items of some homes, from expected_version on; the
                     // reply's version is where to go on, its lock_word how many were removed
+  // What the server knows of its clients, for people. The reply's version is where to go on.
+  kListClients = 23,  // the reply's value is an array of ClientEntry (observation.h)
+  kSlowLog = 24,      // the reply's value is an array of SlowEntry, the newest first
 };
 
 enum RequestFlag : uint8_t {
@@ -70,6 +73,7 @@ enum class ReplyStatus : uint8_t {
   kNotANumber = 13,     // kIncrement: the value is no decimal number; version = the current one
   kOutOfRange = 14,     // kIncrement: the new number would not fit 64 bits
   kTooLong = 15,        // kAppend, kPrepend: the new value would be too long
+  kDiskRefuses = 16,    // the server's disk takes no change now; nothing was changed
   kPermissionDenied = 24,  // the session may only read; nothing was changed
 };
 
@@ -78,14 +82,15 @@ struct RequestHeader {
   uint8_t flags;   // RequestFlag bits
   uint16_t key_bytes;
   uint32_t value_bytes;  // PUT: of the value, wherever it is; GET: room in the named buffer;
-                         // heartbeat: of the touches that follow (touch.h)
+                         // heartbeat: of the report and the touches (touch.h) that follow
   uint64_t sequence;     // of the session, from 1; less than `credits` after the oldest unanswered
   uint64_t ttl_ms;  // until the item (PUT, TOUCH ...) or lock (LOCK, EXTEND) expires; 0 = never;
                     // heartbeat: what the client knows of the index (IndexKnown)
-  uint32_t user_flags;
+  uint32_t user_flags;  // heartbeat: bytes of the report before the touches (client_report.h)
   uint32_t buffer_rkey;
   uint64_t buffer_address;
-  uint64_t expected_version;  // LIST LOCKS, FLUSH: where to begin, from the last reply; 0 = anew
+  uint64_t
+      expected_version;  // LIST LOCKS, FLUSH ...: where to begin, from the last reply; 0 = anew
   uint64_t lock_word;
   uint64_t server_set;  // heartbeat: hash of the client's list of servers; 0 = not known
 };
@@ -203,8 +208,15 @@ struct StatsReply {
   uint64_t evicted_by_writes;   // of these: by writes that found no room
   uint64_t eviction_watermark;  // bytes of the heap that are kept free; 0 if nothing is evicted
   uint64_t evicted_age_ms;      // how long ago the items evicted of late were written
+  // Of a server that keeps its items on a disk; else all 0.
+  uint64_t disk_sync;          // 1 none, 2 interval
+  uint64_t disk_bytes;         // of the journal and the snapshots
+  uint64_t disk_behind_bytes;  // of the journal, that a power cut would take
+  uint64_t disk_behind_ms;     // how old the oldest of those is
+  uint64_t disk_refused;       // writes that the disk did not take
+  uint64_t disk_snapshots;     // written since start
 };
-static_assert(sizeof(StatsReply) == 248 && std::is_trivially_copyable_v<StatsReply>);
+static_assert(sizeof(StatsReply) == 296 && std::is_trivially_copyable_v<StatsReply>);
 
 // A held lock, in the value of a kListLocks reply.
 struct LockEntry {

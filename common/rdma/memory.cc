@@ -15,6 +15,7 @@
 #include "common/base/align.h"
 #include "common/base/page_size.h"
 #include "common/base/status_macros.h"
+#include "common/rdma/memory_file.h"
 #include "common/rdma/status.h"
 
 namespace gannet {
@@ -96,6 +97,7 @@ int AccessFlags(RemoteAccess access) {
 
 absl::StatusOr<SharedMemory> SharedMemory::Create(const Options& options) {
   if (options.bytes == 0) return absl::InvalidArgumentError("a region of 0 bytes is of no use");
+  if (!options.file.empty()) return OfFile(options);
   if (const uint64_t available = AvailableMemoryBytes();
       options.prefault && available != 0 && options.bytes > available) {
     // Asking the kernel for the memory would call the OOM killer, which may choose another process.
@@ -116,6 +118,25 @@ absl::StatusOr<SharedMemory> SharedMemory::Create(const Options& options) {
   if (!options.prefault) return memory;
   if (const int error = Prefault(memory.bytes_, mapping.page_bytes, options.prefault_hooks)) {
     return TooLittleMemory(mapping.bytes, std::strerror(error));
+  }
+  return memory;
+}
+
+absl::StatusOr<SharedMemory> SharedMemory::OfFile(const Options& options) {
+  GANNET_ASSIGN_OR_RETURN(const MemoryFile file, OpenMemoryFile(options.file, options.bytes));
+  void* address = mmap(nullptr, file.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.fd, 0);
+  if (address == MAP_FAILED) {
+    const int error = errno;
+    close(file.fd);
+    return TooLittleMemory(file.bytes, std::strerror(error));
+  }
+  SharedMemory memory;
+  memory.bytes_ = {static_cast<std::byte*>(address), file.bytes};
+  memory.page_bytes_ = file.page_bytes;
+  memory.fd_ = file.fd;
+  if (options.huge_pages == HugePages::kAuto) madvise(address, file.bytes, MADV_HUGEPAGE);
+  if (const int error = Prefault(memory.bytes_, file.page_bytes, options.prefault_hooks)) {
+    return TooLittleMemory(file.bytes, std::strerror(error));
   }
   return memory;
 }

@@ -38,8 +38,12 @@ class SharedMemory {
     // True if peers change the memory (lock words). Otherwise the memfd is sealed, so that the
     // kernel keeps softverbs' peers, who get the file, from ever mapping it writable.
     bool remote_write = false;
+    // Of a file that the memory is, and that outlives it (OpenMemoryFile). Empty: no file. What the
+    // file held stays.
+    std::string file;
   };
-  // ResourceExhausted: there is not so much memory; the text says how much there is.
+  // ResourceExhausted: there is not so much memory; the text says how much there is. And the errors
+  // of OpenMemoryFile.
   static absl::StatusOr<SharedMemory> Create(const Options& options);
   SharedMemory(SharedMemory&& other) noexcept { Swap(other); }
   SharedMemory& operator=(SharedMemory&& other) noexcept {
@@ -54,6 +58,7 @@ class SharedMemory {
 
  private:
   SharedMemory() = default;
+  static absl::StatusOr<SharedMemory> OfFile(const Options& options);
   void Swap(SharedMemory& other) noexcept {
     std::swap(bytes_, other.bytes_);
     std::swap(page_bytes_, other.page_bytes_);

@@ -8,10 +8,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/protocol/client_report.h"
 #include "common/protocol/touch.h"
 #include "common/rdma/status.h"
 #include "glog/logging.h"
 #include "server/control/first_version.h"
+#include "server/control/store_in_file.h"
 
 namespace gannet {
 namespace {
@@ -71,6 +73,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const Options& options) {
   }
   // Before the memory, which takes long: a port in use is the likelier mistake.
   GANNET_ASSIGN_OR_RETURN(server->listener_, Listener::Create(options.listen));
+  GANNET_ASSIGN_OR_RETURN(server->disk_, ServerDisk::Open(options.disk));
   if (options.answer_while_starting) {
     GANNET_ASSIGN_OR_RETURN(server->startup_answers_,
                             StartupAnswers::Start(server->listener_.get(), options.memory_bytes));
@@ -105,7 +108,8 @@ absl::Status Server::CreateMemory() {
       SharedMemory::Create({.name = "gannet-region",
                             .bytes = options_.memory_bytes,
                             .huge_pages = options_.huge_pages,
-                            .prefault_hooks = {.on_ready = on_ready, .touch = options_.touch}}));
+                            .prefault_hooks = {.on_ready = on_ready, .touch = options_.touch},
+                            .file = options_.memory_file}));
   const double allocated_ms = MsSince(start_ns);
   const int64_t register_ns = MonotonicNs();
   GANNET_ASSIGN_OR_RETURN(region_mr_,
@@ -132,6 +136,7 @@ absl::Status Server::CreateStore() {
   options.region = region_->bytes();
   options.lock_words = WordsOf(locks_->bytes(), options_.lock_words);
   options.index_slots = options_.index_slots;
+  options.index_slots_min = disk_->slots_min();
   options.evict = options_.evict;
   options.index_grows = options_.index_grows;
   GANNET_ASSIGN_OR_RETURN(tidy_wanted_, WakeUp::Create());
@@ -139,11 +144,20 @@ absl::Status Server::CreateStore() {
   options.incarnation = incarnation_;
   options.hash_seed = hash_seed_;
   options.first_version = options_.first_version;
-  GANNET_ASSIGN_OR_RETURN(store_, Store::Create(options));
+  options.memory_file = !options_.memory_file.empty();
+  GANNET_ASSIGN_OR_RETURN(store_, CreateStoreIn(options_.memory_file, options));
+  // Those of a memory file are not always what was asked for.
+  incarnation_ = store_->superblock().incarnation;
+  hash_seed_ = store_->superblock().hash_seed;
+  index_generation_ = store_->index_generation();
   const IndexGeometry index = store_->superblock().index;
   LOG(INFO) << "index of " << index.slots() << " slots (" << index.bytes() << " bytes) "
             << (options_.index_grows ? "at first" : "that does not grow");
-  return absl::OkStatus();
+  return disk_->Restore({.store = store_.get(),
+                         .region_bytes = region_->bytes().size(),
+                         .first_version = options_.first_version,
+                         .wall_ms = options_.wall_ms(),
+                         .random = options_.random});
 }
 
 Grant Server::GrantTemplate() const {
@@ -161,6 +175,7 @@ Grant Server::GrantTemplate() const {
   grant.message_bytes_max = kMessageBytesMax;
   grant.value_bytes_max = kValueBytesMax;
   if (options_.evict) grant.features |= kGrantEvicts;
+  grant.features |= kGrantTakesReports;
   grant.lock_mode = static_cast<uint8_t>(lock_mode_);
   return grant;
 }
@@ -173,6 +188,8 @@ absl::Status Server::CreateWorkers() {
   node_.connection_ids = &connection_ids_;
   node_.server_sets = &server_sets_;
   node_.log = &log_;
+  node_.board = &board_.emplace(options_.workers);
+  if (options_.slow_ns > 0) node_.slow_log = &slow_log_.emplace(options_.slow_ns, ServerNs);
   node_.grant = GrantTemplate();
   node_.region_lkey = region_mr_->lkey;
   node_.lock_words = WordsOf(locks_->bytes(), options_.lock_words);
@@ -353,6 +370,7 @@ void Server::BeginStop() {
 StatsReply Server::Stats(const Now& now) const {
   StatsReply stats{};
   store_->FillStats(&stats);
+  if (disk() != nullptr) disk()->FillStats(&stats);
   for (const auto& worker : workers_) {
     const WorkerCounters& counters = worker->counters();
     stats.rpcs += counters.rpcs.value();

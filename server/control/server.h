@@ -15,6 +15,7 @@
 #include "common/rdma/memory.h"
 #include "server/control/authenticator.h"
 #include "server/control/full_log.h"
+#include "server/control/server_disk.h"
 #include "server/control/startup_answers.h"
 #include "server/control/wake_up.h"
 #include "server/rpc/node.h"
@@ -46,9 +47,11 @@ class Server {
     uint64_t index_slots = 0;            // at the start; 0 = by memory
     bool index_grows = true;
     bool evict = false;  // when the memory is full, instead of refusing writes
+    DiskOptions disk;
     uint64_t lock_words = 65536;
     uint32_t workers = 1;
     HugePages huge_pages = HugePages::kAuto;
+    std::string memory_file;  // that the region is, and that outlives the process; empty: none
     int64_t session_grace_ns = 30'000'000'000;
     // After so much silence a peer is dead; kSilenceMsMin to 65,535.
     uint32_t silence_ms = kSilenceMsDefault;
@@ -62,6 +65,8 @@ class Server {
     // Create starts a thread that refuses those who connect before it returns, with the reason.
     // Otherwise they wait until Poll is called.
     bool answer_while_starting = false;
+    // Requests that take as long in the server are remembered (server/rpc/slow_log.h); 0 = none.
+    int64_t slow_ns = 0;
     // For tests: instead of asking the kernel for a piece of the region's pages; see PrefaultHooks.
     std::function<int(std::span<std::byte>)> touch;
     // Of the items that this run writes; 0 = by the wall clock, as common/layout/version.h says.
@@ -105,10 +110,15 @@ class Server {
   // Not OK: the device was lost; nothing more can be served.
   const absl::Status& status() const { return status_; }
 
+  // nullptr: the items are in memory only. To be polled by one thread, from when the server serves
+  // until every worker is closed().
+  DiskLog* disk() const { return disk_->log(); }
   // To fill it without a network.
   Store& store() { return *store_; }
   const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }
   StatsReply Stats(const Now& now) const;
+  // For those who watch. What it points to is thread safe.
+  const Node& node() const { return node_; }
 
  private:
   explicit Server(const Options& options) : options_(options) {}
@@ -141,12 +151,15 @@ class Server {
   Handle<ibv_mr> locks_mr_;
   std::unique_ptr<WakeUp> tidy_wanted_;
   std::unique_ptr<Store> store_;
+  std::unique_ptr<ServerDisk> disk_;
   std::unique_ptr<Listener> listener_;
   ConnectionIds connection_ids_;
   std::unique_ptr<StartupAnswers> startup_answers_;  // while Create works
   ServerSets server_sets_;
   std::optional<LockLeases> leases_;
   ServerLog log_;
+  std::optional<ClientBoard> board_;
+  std::optional<SlowLog> slow_log_;
   Node node_;
   std::vector<std::unique_ptr<Worker>> workers_;
   Counter refused_connections_;  // by this thread; the workers count theirs

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/short_turns.h"
+#include "common/base/status_macros.h"
 #include "glog/logging.h"
 #include "server/control/core_demand.h"
 
@@ -50,6 +51,9 @@ absl::StatusOr<std::unique_ptr<ServerThreads>> ServerThreads::Start(std::unique_
   }
   std::unique_ptr<ServerThreads> threads(new ServerThreads(std::move(server), options, stop_fd));
   threads->server_->store().UseClock([raw = threads.get()] { return raw->clock_.WallMs(); });
+  if (DiskLog* const disk = threads->server_->disk()) {
+    GANNET_ASSIGN_OR_RETURN(threads->disk_, DiskThread::Start(disk));
+  }
   threads->running_ = threads->server_->workers().size();
   for (const auto& worker : threads->server_->workers()) {
     threads->workers_.emplace_back(
@@ -75,7 +79,10 @@ absl::Status ServerThreads::Wait() {
   for (std::thread& worker : workers_) {
     if (worker.joinable()) worker.join();
   }
-  return status_;
+  if (disk_ == nullptr) return status_;
+  absl::Status status = status_;
+  status.Update(disk_->Stop());
+  return status;
 }
 
 void ServerThreads::RunWorker(Worker* worker) {

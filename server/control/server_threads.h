@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/supervisor/supervisor.h"
+#include "server/control/disk_thread.h"
 #include "server/control/server.h"
-#include "server/control/supervisor.h"
 #include "server/control/worker_pulses.h"
 #include "server/control/worker_wait.h"
 
@@ -78,6 +79,7 @@ class ServerThreads {
   LogLimit slow_polls_{1, ServerLog::kNsPerMinute};
   std::vector<std::thread> workers_;
   std::thread control_;
+  std::unique_ptr<DiskThread> disk_;  // nullptr: the server has no disk
 };
 
 }  // namespace gannet

@@ -4,10 +4,12 @@
 #include <jemalloc/jemalloc.h>
 
 #include <algorithm>
+#include <cstring>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/hash.h"
 #include "common/base/page_size.h"
 #include "common/base/status_macros.h"
 #include "server/heap/heap_extents.h"
@@ -15,8 +17,6 @@
 namespace gannet {
 namespace {
 
-// jemalloc adds a page to blocks of this size and more.
-constexpr uint64_t kPaddedBytesMin = 16 * 1024;
 constexpr uint64_t kPaddingBytes = 4096;
 constexpr size_t kSeedBytesMin = 16 * 1024;  // jemalloc's smallest block that is an extent
 
@@ -41,13 +41,31 @@ absl::Status Set(const std::string& name, T value) {
   return absl::OkStatus();
 }
 
+template <class T>
+T Get(const std::string& name) {
+  T value{};
+  size_t size = sizeof(value);
+  CHECK_EQ(mallctl(name.c_str(), &value, &size, nullptr, 0), 0) << name;
+  return value;
+}
+
+// What jemalloc says of its use of memory is as it was when this was called last.
+void TakeStatistics() {
+  uint64_t epoch = 1;  // any value
+  CHECK_EQ(mallctl("epoch", nullptr, nullptr, &epoch, sizeof(epoch)), 0);
+}
+
 }  // namespace
 
 uint64_t Heap::PageBytes() {
-  size_t page_bytes = 0;
-  size_t size = sizeof(page_bytes);
-  CHECK_EQ(mallctl("arenas.page", &page_bytes, &size, nullptr, 0), 0);
-  return std::max<uint64_t>(page_bytes, SystemPageBytes());
+  return std::max<uint64_t>(Get<size_t>("arenas.page"), SystemPageBytes());
+}
+
+uint64_t Heap::AllocatorVersion() {
+  const char* version = nullptr;
+  size_t size = sizeof(version);
+  CHECK_EQ(mallctl("version", &version, &size, nullptr, 0), 0);
+  return Xxh3(version, std::strlen(version), 0);
 }
 
 absl::StatusOr<std::unique_ptr<Heap>> Heap::Create(std::span<std::byte> memory) {
@@ -58,6 +76,13 @@ absl::StatusOr<std::unique_ptr<Heap>> Heap::Create(std::span<std::byte> memory) 
   std::unique_ptr<Heap> heap(new Heap(memory.first(usable)));
   GANNET_RETURN_IF_ERROR(heap->Open());
   heap->Seed();
+  return heap;
+}
+
+absl::StatusOr<std::unique_ptr<Heap>> Heap::Create(std::span<std::byte> memory,
+                                                   const HeapMap& map) {
+  GANNET_ASSIGN_OR_RETURN(std::unique_ptr<Heap> heap, Create(memory));
+  GANNET_RETURN_IF_ERROR(heap->Replay(map));
   return heap;
 }
 
@@ -124,24 +149,54 @@ uint64_t Heap::TableBytes(uint64_t bytes) const {
 
 std::byte* Heap::AllocateTable(uint64_t bytes) {
   void* block = mallocx(bytes, flags_ | MALLOCX_ALIGN(kTableAlignment));
-  if (block != nullptr) table_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  if (block == nullptr) return nullptr;
+  table_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  MutexLock lock(tables_mutex_);
+  tables_.push_back(TableBytes(bytes));
   return static_cast<std::byte*>(block);
 }
 
 void Heap::FreeTable(std::byte* block, uint64_t bytes) {
   table_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  {
+    MutexLock lock(tables_mutex_);
+    tables_.erase(std::ranges::find(tables_, TableBytes(bytes)));
+  }
   sdallocx(block, bytes, flags_ | MALLOCX_ALIGN(kTableAlignment));
 }
 
 uint64_t Heap::ActiveBytes() const {
-  uint64_t epoch = 1;  // any value: asks for new statistics
-  CHECK_EQ(mallctl("epoch", nullptr, nullptr, &epoch, sizeof(epoch)), 0);
-  const std::string name = absl::StrCat("stats.arenas.", arena_, ".pactive");
-  size_t pages = 0, page_bytes = 0;
-  size_t size = sizeof(pages);
-  CHECK_EQ(mallctl(name.c_str(), &pages, &size, nullptr, 0), 0);
-  CHECK_EQ(mallctl("arenas.page", &page_bytes, &size, nullptr, 0), 0);
-  return uint64_t{pages} * page_bytes;
+  TakeStatistics();
+  const auto pages = Get<size_t>(absl::StrCat("stats.arenas.", arena_, ".pactive"));
+  return uint64_t{pages} * Get<size_t>("arenas.page");
+}
+
+// jemalloc numbers its small size classes (bins) and its large ones (lextents) apart.
+std::array<uint64_t, kSizeClassMax + 1> Heap::BlocksByClass() const {
+  TakeStatistics();
+  std::array<uint64_t, kSizeClassMax + 1> blocks{};
+  const auto add = [&blocks](uint64_t bytes, uint64_t n) {
+    const uint32_t size_class = SizeClassFor(bytes);
+    if (size_class < blocks.size() && SizeClassBytes(size_class) == bytes) blocks[size_class] += n;
+  };
+  const std::string arena = absl::StrCat("stats.arenas.", arena_, ".");
+  const auto bins = Get<unsigned>("arenas.nbins");
+  for (unsigned i = 0; i < bins; ++i) {
+    add(Get<size_t>(absl::StrCat("arenas.bin.", i, ".size")),
+        Get<size_t>(absl::StrCat(arena, "bins.", i, ".curregs")));
+  }
+  const auto large = Get<unsigned>("arenas.nlextents");
+  for (unsigned i = 0; i < large; ++i) {
+    const auto bytes = Get<size_t>(absl::StrCat("arenas.lextent.", i, ".size"));
+    if (bytes > SizeClassBytes(kSizeClassMax)) break;
+    add(bytes, Get<size_t>(absl::StrCat(arena, "lextents.", i, ".curlextents")));
+  }
+  MutexLock lock(tables_mutex_);
+  for (const uint64_t bytes : tables_) {
+    const uint32_t size_class = SizeClassFor(bytes);
+    if (size_class < blocks.size() && blocks[size_class] > 0) --blocks[size_class];
+  }
+  return blocks;
 }
 
 }  // namespace gannet

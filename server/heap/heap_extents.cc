@@ -1,5 +1,6 @@
 #include "server/heap/heap_extents.h"
 
+#include <algorithm>
 #include <cstdint>
 
 namespace gannet {
@@ -27,11 +28,23 @@ HeapExtents::HeapExtents(std::span<std::byte> memory)
               .split = AllowSplit,
               .merge = AllowMerge},
              this},
+      begin_(memory.data()),
       rest_(memory) {}
 
 size_t HeapExtents::remaining() {
   MutexLock lock(mutex_);
   return rest_.size();
+}
+
+void HeapExtents::Close() {
+  MutexLock lock(mutex_);
+  rest_ = {};
+}
+
+uint64_t HeapExtents::PieceEnd(uint64_t offset) {
+  MutexLock lock(mutex_);
+  const auto end = std::ranges::upper_bound(piece_ends_, offset);
+  return end == piece_ends_.end() ? offset : *end;
 }
 
 void* HeapExtents::Alloc(extent_hooks_t* hooks, void* address, size_t size, size_t alignment,
@@ -50,6 +63,7 @@ void* HeapExtents::Take(void* address, size_t size, size_t alignment) {
   if (misaligned != 0 || size > rest_.size()) return nullptr;
   void* extent = rest_.data();
   rest_ = rest_.subspan(size);
+  piece_ends_.push_back(static_cast<uint64_t>(rest_.data() - begin_));
   return extent;
 }
 

@@ -4,7 +4,9 @@
 #include <jemalloc/jemalloc.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
+#include <vector>
 
 #include "common/base/mutex.h"
 
@@ -24,6 +26,13 @@ class HeapExtents {
   extent_hooks_t* hooks() { return &hooks_.table; }
   // Bytes not handed out yet.
   size_t remaining();
+  // Hands out nothing any more.
+  void Close();
+  // Where all of the memory begins.
+  std::byte* begin() const { return begin_; }
+  // The arena got the memory in pieces, and never has a block in two of them. Returns where the
+  // piece ends that `offset` is in, or `offset` if it was not handed out.
+  uint64_t PieceEnd(uint64_t offset);
 
  private:
   // jemalloc passes the table's address to each hook, which finds the owner behind it.
@@ -36,7 +45,9 @@ class HeapExtents {
   void* Take(void* address, size_t size, size_t alignment);
 
   Hooks hooks_;
+  std::byte* const begin_;
   Mutex mutex_;
+  std::vector<uint64_t> piece_ends_ GANNET_GUARDED_BY(mutex_);
   std::span<std::byte> rest_ GANNET_GUARDED_BY(mutex_);
 };
 

@@ -19,6 +19,17 @@ void BucketTable::Initialise(uint64_t first, uint64_t end) {
   }
 }
 
+void BucketTable::Adopt(uint64_t number, uint16_t used, uint32_t tags) {
+  Bucket bucket;
+  LoadWords(&bucket, Address(number), sizeof(bucket));
+  for (uint32_t i = 0; i < kSlotsPerBucket; ++i) {
+    if ((used >> i & 1) == 0) bucket.slots[i] = 0;
+  }
+  bucket.meta = BucketMeta(bucket.meta).WithStashTags(tags).WithNextVersion().word();
+  bucket.checksum = BucketChecksum(bucket, Seed(number));
+  StoreWords(Address(number), &bucket, sizeof(bucket));
+}
+
 BucketChange::BucketChange(BucketTable& table, uint64_t bucket)
     : address_(table.Address(bucket)), seed_(table.Seed(bucket)) {
   LoadWords(&copy_, address_, sizeof(copy_));

@@ -22,6 +22,10 @@ class BucketTable {
   // Writes buckets [first, end) as empty ones with the right checksum, whatever the memory holds.
   void Initialise(uint64_t first, uint64_t end);
 
+  // Writes a bucket of a former run as one of this run: only the slots in `used` (a bit each) stay,
+  // and the stash tags are `tags`. REQUIRES: nobody READs the table yet.
+  void Adopt(uint64_t bucket, uint16_t used, uint32_t tags);
+
   const IndexGeometry& geometry() const { return geometry_; }
   Slot LoadSlot(uint64_t bucket, uint32_t slot) const {
     return Slot(LoadWord(Address(bucket) + offsetof(Bucket, slots) + slot * sizeof(Slot)));

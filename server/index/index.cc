@@ -34,12 +34,19 @@ Index::Index(Options options)
       range_shift_(64 - std::countr_zero(Ranges(options_.geometry))),
       ranges_(Ranges(options_.geometry)) {
   std::shared_ptr<IndexTable> table = MakeTable(options_.geometry);
-  table->Initialise(0, table->geometry().buckets());
+  if (options_.adopted.empty()) {
+    table->Initialise(0, table->geometry().buckets());
+  } else {
+    table->Adopt(options_.adopted);
+  }
   SetReach(*table);
   current_.store(table.get(), std::memory_order_release);
   guessed_.store(&all_guessed_.back(), std::memory_order_release);
-  MutexLock lock(tables_mutex_);
-  current_table_ = std::move(table);
+  {
+    MutexLock lock(tables_mutex_);
+    current_table_ = std::move(table);
+  }
+  if (!options_.adopted_next.empty()) AdoptNext();
 }
 
 std::shared_ptr<IndexTable> Index::MakeTable(const IndexGeometry& geometry) {
@@ -49,8 +56,8 @@ std::shared_ptr<IndexTable> Index::MakeTable(const IndexGeometry& geometry) {
                                                                 .ranges = ranges_.size(),
                                                                 .hash_of = options_.hash_of},
                                             counters_);
-  all_guessed_.push_back(
-      {table->first_bucket(), geometry.homes, geometry.main_buckets() * kBucketBytes});
+  all_guessed_.push_back({table->first_bucket(), geometry.homes,
+                          options_.guesses ? geometry.main_buckets() * kBucketBytes : 0});
   return table;
 }
 

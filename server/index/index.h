@@ -46,9 +46,16 @@ class Index {
     uint64_t incarnation = 0;
     // Returns the hash of the key whose item a slot leads to.
     std::function<KeyHash(Slot)> hash_of;
+    // Whether LoadGuessed finds slots, so that items may be changed where they lie.
+    bool guesses = true;
+    // To go on with the index of a former run: the slots of each bucket that stay
+    // (IndexTable::Adopt). If the index was growing, `next` is where the larger one lies.
+    std::span<const BucketSlots> adopted = {};
+    IndexGeometry next = {};
+    std::span<const BucketSlots> adopted_next = {};
   };
 
-  // Publishes an empty index. REQUIRES: geometry.ValidWithin(region.size()).
+  // Publishes an empty index, or the adopted one. REQUIRES: geometry.ValidWithin(region.size()).
   explicit Index(Options options);
   Index(const Index&) = delete;
   Index& operator=(const Index&) = delete;
@@ -159,6 +166,7 @@ class Index {
   };
 
   Range& RangeOf(uint64_t hash) { return ranges_[hash >> range_shift_]; }
+  void AdoptNext();
   std::shared_ptr<IndexTable> MakeTable(const IndexGeometry& geometry);
   void SetReach(const IndexTable& table);
   // Migrates the home of a key, if that was not done. REQUIRES: a Lock over it.

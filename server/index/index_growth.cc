@@ -18,6 +18,17 @@ void Index::Prepare(const IndexGeometry& next) {
   prepared_ = 0;
 }
 
+// The former run had begun to migrate the homes to this table.
+void Index::AdoptNext() {
+  Prepare(options_.next);
+  next_table_->Adopt(options_.adopted_next);
+  prepared_ = options_.next.buckets();
+  BeginMigration();
+  for (uint64_t home = 0; home < old_table_->geometry().homes; ++home) {
+    if (old_table_->migrated(home)) homes_left_.fetch_sub(1, std::memory_order_relaxed);
+  }
+}
+
 bool Index::PrepareSome(uint64_t buckets) {
   const uint64_t end = std::min(prepared_ + buckets, next_table_->geometry().buckets());
   next_table_->Initialise(prepared_, end);

@@ -1,5 +1,7 @@
 #include "server/index/index_table.h"
 
+#include <bit>
+
 namespace gannet {
 
 IndexTable::IndexTable(const Options& options, IndexCounters& counters)
@@ -9,6 +11,30 @@ IndexTable::IndexTable(const Options& options, IndexCounters& counters)
       counters_(counters),
       occupancy_(options.geometry.main_buckets()),
       stash_(options.geometry.main_buckets(), options.geometry.stash_homes) {}
+
+void IndexTable::Adopt(std::span<const BucketSlots> slots) {
+  const uint64_t main_buckets = geometry().main_buckets();
+  uint64_t in_stash = 0;
+  uint64_t used = 0;
+  for (uint64_t bucket = 0; bucket < slots.size(); ++bucket) {
+    used += std::popcount(slots[bucket].used);
+    if (bucket < main_buckets) occupancy_.Set(bucket, slots[bucket]);
+  }
+  MutexLock lock(stash_mutex_);
+  for (uint64_t bucket = main_buckets; bucket < slots.size(); ++bucket) {
+    for (uint32_t rest = slots[bucket].used; rest != 0; rest &= rest - 1, ++in_stash) {
+      const uint32_t slot = std::countr_zero(rest);
+      const KeyHash hash = hash_of_(table_.LoadSlot(bucket, slot));
+      stash_.Add(Home(hash), {hash, bucket, slot});
+    }
+    table_.Adopt(bucket, slots[bucket].used, 0);
+  }
+  for (uint64_t bucket = 0; bucket < main_buckets; ++bucket) {
+    table_.Adopt(bucket, slots[bucket].used, stash_.TagsForHome(bucket));
+  }
+  stash_used_.fetch_add(in_stash, std::memory_order_relaxed);
+  counters_.slots_used.fetch_add(used, std::memory_order_relaxed);
+}
 
 bool IndexTable::Insert(KeyHash hash, Slot slot) {
   const uint64_t home = hash.Home(geometry().homes);

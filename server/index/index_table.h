@@ -57,6 +57,11 @@ class IndexTable {
   // Writes buckets [first, end) as empty ones, before anybody uses the table.
   void Initialise(uint64_t first, uint64_t end) { table_.Initialise(first, end); }
 
+  // Goes on with the table of a former run, instead of Initialise. `slots` has an entry for each
+  // bucket: the slots that stay. REQUIRES: each of them leads to an item whose key belongs there,
+  // and no two of them have the same key. Migrated homes have none.
+  void Adopt(std::span<const BucketSlots> slots);
+
   // The place of a key's slot. Valid while the Lock is held and the index does not change.
   struct Place {
     IndexTable* table;

@@ -10,6 +10,13 @@
 
 namespace gannet {
 
+// Slots of a bucket, a bit each: which are taken, and which of them belong to keys whose home is
+// the bucket before.
+struct BucketSlots {
+  uint16_t used = 0;
+  uint16_t from_previous = 0;
+};
+
 // What the server remembers about its main buckets outside the region, four bytes each: which slots
 // are taken, and which of them belong to keys whose home is the bucket before. So displacement
 // never has to read an item to learn where else its key may be.
@@ -19,6 +26,7 @@ class Occupancy {
  public:
   explicit Occupancy(uint64_t buckets) : entries_(buckets) {}
 
+  void Set(uint64_t bucket, BucketSlots slots) { entries_[bucket] = slots; }
   bool HasRoom(uint64_t bucket) const { return entries_[bucket].used != kAllSlots; }
   // REQUIRES: HasRoom(bucket).
   uint32_t FreeSlot(uint64_t bucket) const { return std::countr_one(entries_[bucket].used); }
@@ -45,16 +53,12 @@ class Occupancy {
 
  private:
   static constexpr uint16_t kAllSlots = (1u << kSlotsPerBucket) - 1;
-  struct Entry {
-    uint16_t used = 0;
-    uint16_t from_previous = 0;
-  };
   static std::optional<uint32_t> First(uint32_t slots) {
     if (slots == 0) return std::nullopt;
     return std::countr_zero(slots);
   }
 
-  std::vector<Entry> entries_;
+  std::vector<BucketSlots> entries_;
 };
 
 }  // namespace gannet

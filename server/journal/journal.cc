@@ -31,6 +31,7 @@ Journal::Journal(const Options& options)
     : options_(options),
       appended_(options.position),
       synced_(options.position),
+      disk_bytes_(options.disk_bytes),
       written_(options.position) {}
 
 std::optional<uint64_t> Journal::Append(const Change& change, int64_t now_ns) {
@@ -155,7 +156,7 @@ std::optional<int64_t> Journal::flush_due_ns() const {
   return due_ns;
 }
 
-absl::Status Journal::Close(int64_t now_ns) {
+absl::Status Journal::SyncAll(int64_t now_ns) {
   // The first writes what a full disk kept back, the second what was appended meanwhile.
   Flush(now_ns);
   Flush(now_ns);

@@ -49,6 +49,7 @@ class Journal {
     Sync sync = Sync::kInterval;
     int64_t sync_interval_ns = kNsPerSecond;
     uint64_t segment_bytes = 64 << 20;
+    uint64_t disk_bytes = 0;  // of the segments that are there
     // Append refuses while more than this waits to be written. One record may exceed it.
     size_t waiting_bytes_max = 64 << 20;
     // kInterval: Append refuses while something has waited so long to be on disk. So a power cut
@@ -71,8 +72,9 @@ class Journal {
   void Flush(int64_t now_ns);
   // When Flush has something to do again, if nothing is appended before. nullopt: never.
   std::optional<int64_t> flush_due_ns() const;
-  // Writes and syncs everything. For a clean stop.
-  absl::Status Close(int64_t now_ns);
+  // Writes and syncs everything that was appended before, whatever the mode. For a clean stop, and
+  // before a snapshot counts.
+  absl::Status SyncAll(int64_t now_ns);
 
   // Removes the segments that lie below `position` as a whole.
   absl::Status Trim(uint64_t position);

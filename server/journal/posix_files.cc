@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -176,6 +177,11 @@ absl::StatusOr<std::unique_ptr<Files>> OpenDirectory(const std::string& path) {
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
     return absl::FailedPreconditionError(
         absl::StrCat("others may write to the directory ", path, ": chmod go-w ", path));
+  }
+  // Held until the descriptor is closed, so until the process is gone.
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("another process uses the directory ", path, ": stop it first"));
   }
   return files;
 }

@@ -10,7 +10,8 @@
 namespace gannet {
 
 // Opens a directory of the file system. NotFound: there is none. FailedPrecondition: it belongs to
-// another user, or others may write to it, so that its files could be anybody's.
+// another user, or others may write to it, so that its files could be anybody's; or another process
+// has opened it so.
 absl::StatusOr<std::unique_ptr<Files>> OpenDirectory(const std::string& path);
 
 }  // namespace gannet

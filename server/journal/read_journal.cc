@@ -11,38 +11,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "server/journal/piece_reader.h"
 #include "server/journal/segment.h"
 
 namespace gannet {
 namespace {
 
-constexpr size_t kReadBytes = 4 << 20;
-
-// Reads a file in large pieces, and gives any range of it that is asked for in ascending order.
-class Reader {
- public:
-  Reader(File* file, uint64_t file_bytes)
-      : file_(file), piece_(std::min<uint64_t>(kReadBytes, file_bytes)) {}
-
-  // Returns up to `bytes` bytes from `offset` on; fewer only at the end of the file. Valid until
-  // the next call.
-  absl::StatusOr<std::span<const std::byte>> At(uint64_t offset, size_t bytes) {
-    if (offset < begin_ || offset + bytes > begin_ + filled_) {
-      buffer_.resize(std::max(piece_, bytes));
-      GANNET_ASSIGN_OR_RETURN(filled_, file_->ReadAt(offset, buffer_));
-      begin_ = offset;
-    }
-    const size_t at = std::min<uint64_t>(offset - begin_, filled_);
-    return std::span<const std::byte>(buffer_).subspan(at, std::min(bytes, filled_ - at));
-  }
-
- private:
-  File* const file_;
-  const size_t piece_;
-  std::vector<std::byte> buffer_;
-  uint64_t begin_ = 0;
-  size_t filled_ = 0;
-};
+constexpr uint64_t kWriteAgainBytes = 1 << 20;
 
 struct Segment {
   uint64_t first = 0;
@@ -117,7 +92,7 @@ class JournalReader {
                             options_.files->Open(SegmentName(segment.first)));
     GANNET_RETURN_IF_ERROR(CheckHeader(segment, file.get()));
     GANNET_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
-    Reader reader(file.get(), size);
+    PieceReader reader(file.get(), size);
     uint64_t position = segment.first;
     while (!segment.next || position < *segment.next) {
       GANNET_ASSIGN_OR_RETURN(const std::optional<RecordView> record,
@@ -138,7 +113,7 @@ class JournalReader {
   }
 
   // Returns nullopt if there is no whole record at the position.
-  absl::StatusOr<std::optional<RecordView>> ReadRecord(Reader* reader, const Segment& segment,
+  absl::StatusOr<std::optional<RecordView>> ReadRecord(PieceReader* reader, const Segment& segment,
                                                        uint64_t position) {
     const uint64_t offset = kSegmentHeaderBytes + position - segment.first;
     GANNET_ASSIGN_OR_RETURN(auto bytes, reader->At(offset, sizeof(RecordHeader)));
@@ -162,15 +137,32 @@ class JournalReader {
     GANNET_RETURN_IF_ERROR(LookBehind(segment, file, position));
     if (position < whole_until_) return Damaged(segment, position);
     if (!options_.cut) return absl::OkStatus();
-    // Gives back the space that no record needed. If this is lost, the next start does it again.
-    return file->Truncate(kSegmentHeaderBytes + position - segment.first);
+    // Gives back the space that no record needed.
+    GANNET_RETURN_IF_ERROR(file->Truncate(kSegmentHeaderBytes + position - segment.first));
+    return WriteAgain(segment, file, position);
+  }
+
+  // After kill -9 the last records may be in the system's memory only, and another segment may
+  // follow this one soon. So this syncs them. It writes them again first: if a sync failed before,
+  // the system takes them for synced (fsync(2)).
+  absl::Status WriteAgain(const Segment& segment, File* file, uint64_t end) {
+    PieceReader reader(file, kSegmentHeaderBytes + end - segment.first);
+    for (uint64_t at = std::max(whole_until_, segment.first); at < end;) {
+      const uint64_t offset = kSegmentHeaderBytes + at - segment.first;
+      GANNET_ASSIGN_OR_RETURN(const auto bytes,
+                              reader.At(offset, std::min(end - at, kWriteAgainBytes)));
+      if (bytes.empty()) break;
+      GANNET_RETURN_IF_ERROR(file->WriteAt(offset, bytes));
+      at += bytes.size();
+    }
+    return file->Sync();
   }
 
   // Looks for bytes that are not zero, and for whole records, behind the end. Each of those knows
   // how much was on disk when it was made.
   absl::Status LookBehind(const Segment& segment, File* file, uint64_t end) {
     GANNET_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
-    Reader reader(file, size);
+    PieceReader reader(file, size);
     const uint64_t last =
         segment.first + (size < kSegmentHeaderBytes ? 0 : size - kSegmentHeaderBytes);
     for (uint64_t at = end; at < last; at += kRecordAlignment) {

@@ -16,7 +16,7 @@ ReplyHeader ReplyOfRead(const RequestHeader& request, const ReadOutcome& outcome
 }
 
 ReplyHeader Dispatcher::Execute(const RequestView& request, std::span<std::byte> value_out,
-                                const Now& now) {
+                                const Now& now, const ChangeOrigin* origin) {
   const RequestHeader& header = request.header;
   switch (static_cast<Opcode>(header.opcode)) {
     case Opcode::kHeartbeat:
@@ -25,14 +25,15 @@ ReplyHeader Dispatcher::Execute(const RequestView& request, std::span<std::byte>
     case Opcode::kGet:
       return Get(request, value_out, now);
     case Opcode::kPut:
-      return Put(request, now);
+      return Put(request, now, origin);
     case Opcode::kDelete:
-      return ReplyOfWrite(header, store_->Delete(request.key, ConditionsOf(header), now.wall_ms));
+      return ReplyOfWrite(header,
+                          store_->Delete(request.key, ConditionsOf(header, origin), now.wall_ms));
     case Opcode::kAppend:
     case Opcode::kPrepend:
     case Opcode::kIncrement:
     case Opcode::kTouch:
-      return ReplyOfWrite(header, Modify(request, now));
+      return ReplyOfWrite(header, Modify(request, now, origin));
     case Opcode::kFlush:
       return Flush(header);
     case Opcode::kStats:
@@ -41,23 +42,27 @@ ReplyHeader Dispatcher::Execute(const RequestView& request, std::span<std::byte>
     case Opcode::kUnlock:
     case Opcode::kExtendLock:
     case Opcode::kListLocks:
+    case Opcode::kListClients:
+    case Opcode::kSlowLog:
       break;
   }
   return ReplyTo(header, ReplyStatus::kUnimplemented);
 }
 
-ReplyHeader Dispatcher::Put(const RequestView& request, const Now& now) {
+ReplyHeader Dispatcher::Put(const RequestView& request, const Now& now,
+                            const ChangeOrigin* origin) {
   const RequestHeader& header = request.header;
   return ReplyOfWrite(header,
                       store_->Put(request.key, request.value, AttributesOf(header, now.wall_ms),
-                                  ConditionsOf(header), now.wall_ms));
+                                  ConditionsOf(header, origin), now.wall_ms));
 }
 
 // DecodeRequest checked that an INCREMENT has operands.
-WriteOutcome Dispatcher::Modify(const RequestView& request, const Now& now) {
+WriteOutcome Dispatcher::Modify(const RequestView& request, const Now& now,
+                                const ChangeOrigin* origin) {
   const RequestHeader& header = request.header;
   const ItemAttributes made = AttributesOf(header, now.wall_ms);
-  const WriteConditions conditions = ConditionsOf(header);
+  const WriteConditions conditions = ConditionsOf(header, origin);
   switch (static_cast<Opcode>(header.opcode)) {
     case Opcode::kAppend:
       return store_->Append(request.key, request.value, Store::End::kBack, made, conditions,
@@ -77,7 +82,8 @@ WriteOutcome Dispatcher::Modify(const RequestView& request, const Now& now) {
 
 ReplyHeader Dispatcher::Flush(const RequestHeader& header) {
   const Store::Flushed flushed = store_->FlushSome(header.expected_version);
-  ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
+  ReplyHeader reply =
+      ReplyTo(header, flushed.refused ? ReplyStatus::kDiskRefuses : ReplyStatus::kOk);
   reply.version = flushed.next;
   reply.lock_word = flushed.removed;
   return reply;

@@ -28,11 +28,13 @@ class Dispatcher {
   // INCREMENT, TOUCH, a step of a FLUSH, STATS or PING. Writes the reply's value to the first
   // value_bytes (of the reply) of `value_out`. Returns kBufferTooSmall and writes nothing if a
   // GET's value does not fit. REQUIRES, for GET and STATS: value_out.size() >= sizeof(StatsReply).
-  ReplyHeader Execute(const RequestView& request, std::span<std::byte> value_out, const Now& now);
+  // `origin` goes into the record of a change; nullptr: changes are not recorded.
+  ReplyHeader Execute(const RequestView& request, std::span<std::byte> value_out, const Now& now,
+                      const ChangeOrigin* origin = nullptr);
 
  private:
-  ReplyHeader Put(const RequestView& request, const Now& now);
-  WriteOutcome Modify(const RequestView& request, const Now& now);
+  ReplyHeader Put(const RequestView& request, const Now& now, const ChangeOrigin* origin);
+  WriteOutcome Modify(const RequestView& request, const Now& now, const ChangeOrigin* origin);
   ReplyHeader Flush(const RequestHeader& header);
   ReplyHeader Get(const RequestView& request, std::span<std::byte> value_out, const Now& now);
   ReplyHeader Stats(const RequestHeader& header, std::span<std::byte> value_out, const Now& now);
@@ -68,8 +70,9 @@ inline ReplyHeader ReplyOfWrite(const RequestHeader& request, const WriteOutcome
 
 ReplyHeader ReplyOfRead(const RequestHeader& request, const ReadOutcome& outcome);
 
-inline WriteConditions ConditionsOf(const RequestHeader& request) {
+inline WriteConditions ConditionsOf(const RequestHeader& request, const ChangeOrigin* origin) {
   WriteConditions conditions;
+  conditions.origin = origin;
   conditions.only_if_absent = (request.flags & kOnlyIfAbsent) != 0;
   conditions.only_if_present = (request.flags & kOnlyIfPresent) != 0;
   if (request.flags & kOnlyIfVersion) conditions.only_if_version = request.expected_version;
@@ -91,6 +94,8 @@ inline bool IsRepeatable(Opcode opcode) {
     case Opcode::kStats:
     case Opcode::kPing:
     case Opcode::kListLocks:
+    case Opcode::kListClients:
+    case Opcode::kSlowLog:
       return true;
     case Opcode::kPut:
     case Opcode::kDelete:

@@ -15,8 +15,10 @@
 #include "common/rdma/listener.h"
 #include "glog/logging.h"
 #include "server/locks/lock_leases.h"
+#include "server/rpc/client_board.h"
 #include "server/rpc/now.h"
 #include "server/rpc/server_log.h"
+#include "server/rpc/slow_log.h"
 #include "server/session/connection_ids.h"
 #include "server/session/server_sets.h"
 #include "server/store/store.h"
@@ -34,6 +36,8 @@ struct Node {
   ServerSets* server_sets = nullptr;
   LockLeases* leases = nullptr;
   ServerLog* log = nullptr;
+  ClientBoard* board = nullptr;
+  SlowLog* slow_log = nullptr;  // null: nothing is timed
   // The grant, without the fields that differ between connections.
   Grant grant{};
   uint32_t region_lkey = 0;  // for READs of values straight into the region

@@ -27,17 +27,24 @@ struct LargePut {
   std::vector<ValueSegment> segments;  // where the value is
   size_t segment = 0;                  // the one that the next piece is in
   uint32_t segment_posted = 0;         // bytes of that one
-  uint32_t posted = 0;                 // bytes of the value whose READs are posted
-  uint32_t arrived = 0;                // bytes whose READs completed, or were flushed
+  int64_t began_ns = 0;
+  uint32_t posted = 0;   // bytes of the value whose READs are posted
+  uint32_t arrived = 0;  // bytes whose READs completed, or were flushed
   // The value's destination, once its first READ is posted: one of these two.
   std::optional<Store::Reservation> reservation;
   std::optional<uint32_t> buffer;  // the heap is full, and this replaces an item of its size
 };
 
+// What the record of a change that a request makes says of the request.
+inline ChangeOrigin OriginOf(const Session& session, const RequestHeader& header) {
+  return {.session_token = session.token(), .sequence = header.sequence, .opcode = header.opcode};
+}
+
 // A GET that waits for a staging buffer, because its value is too long for a reply.
 struct LargeGet {
   RequestHeader header;
   std::string key;
+  int64_t began_ns = 0;
 };
 
 // One queue pair of a session, as its worker sees it.
@@ -90,6 +97,7 @@ struct ServerConnection {
   bool ordinary;  // open, and its session may write
   bool direct;    // ordinary, and the device sends a reply's header inline
   int64_t closing_since_ns = 0;
+  int64_t since_ns = 0;  // when it was made
   int64_t heard_ns = 0;  // when the peer was last heard of
 
   // The account of the queue pair's send queue, and the chain that is not posted yet.

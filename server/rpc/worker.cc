@@ -176,6 +176,7 @@ void Worker::Tick() {
   TellIndexGeneration();
   TellBrokenLocks();
   sessions_.Expire(now_.monotonic_ns);
+  PublishClients();
   tick_due_ns_ = NextTickNs();
 }
 

@@ -176,10 +176,12 @@ class Worker {
   size_t PollCompletions(size_t most);
   bool OnCompletion(const ibv_wc& completion, Received* received);
   void OnOtherCompletion(const ibv_wc& completion);
+  void ServeRecorded(std::span<const Received> received);
   void NoteUpdates(std::span<const Received> received);
   bool ServeUpdate(const Received& request);
   void CountUpdates() {
     served_ |= updates_ > 0;
+    counters_.by_opcode[static_cast<size_t>(Opcode::kPut)].Add(updates_);
     counters_.rpcs.Add(std::exchange(updates_, 0));
   }
   // Returns true if one more request would exceed the connection's credits.
@@ -201,6 +203,15 @@ class Worker {
   ReplyHeader ExecuteInto(std::span<std::byte> value_out, const RequestView& request);
   void ReplyWithValue(ServerConnection* connection, const ReplyHeader& reply);
   void OnServerSet(ServerConnection* connection, uint64_t server_set);
+  // worker_observation.cc: what people see.
+  bool TakeNews(Session* session, const RequestView& heartbeat);
+  void TakeReport(Session* session, const ClientReportView& report);
+  void PublishClients();
+  ClientEntry EntryOf(const ServerConnection& connection) const;
+  ReplyHeader ListForPeople(const RequestHeader& header, std::span<std::byte> value_out) const;
+  void OnTimedRequest(ServerConnection* connection, const RequestView& request);
+  void NoteIfSlow(const ServerConnection& connection, const RequestHeader& header,
+                  std::string_view key, int64_t ns);
   // worker_index.cc
   void OnHeartbeat(ServerConnection* connection, const RequestHeader& request);
   void TellIndexGeneration();
@@ -228,7 +239,7 @@ class Worker {
   void GiveSink(const LargePut& put);
   // Continues PUTs that waited for a buffer.
   void ServeReplacing();
-  WriteOutcome Commit(const LargePut& put);
+  WriteOutcome Commit(const ServerConnection& connection, const LargePut& put);
   void OnRead(ServerConnection* connection, uint32_t bytes, bool ok);
   void BeginLargeGet(ServerConnection* connection, const RequestView& request);
   // Serves one GET of each connection, in turn.
@@ -305,8 +316,9 @@ class Worker {
   uint64_t broken_told_ = 0;   // locks_broken as last logged
   uint64_t expired_told_ = 0;  // locks_expired as last logged
   Now now_;
-  int64_t timers_due_ns_ = 0;  // the next RunTimers
-  int64_t tick_due_ns_ = 0;    // the next Tick, which RunTimers calls
+  int64_t timed_until_ns_ = 0;  // the slow log's last look at the clock in this batch; 0 = none
+  int64_t timers_due_ns_ = 0;   // the next RunTimers
+  int64_t tick_due_ns_ = 0;     // the next Tick, which RunTimers calls
   bool closing_ = false;
   bool failed_ = false;
   bool served_ = false;          // this Poll served a request

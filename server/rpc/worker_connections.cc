@@ -173,6 +173,7 @@ ServerConnection* Worker::Add(const Arrival& arrival, Session* session,
   auto connection = std::make_unique<ServerConnection>(id, arrival.request.qp_index, session,
                                                        send_places_, std::move(rdma));
   connection->name = arrival.name;
+  connection->since_ns = now_.monotonic_ns;
   connection->heard_ns = connection->untaken_since_ns = now_.monotonic_ns;
   ServerConnection* raw = connection.get();
   by_qp_number_[raw->qp_number] = raw;

@@ -1,8 +1,11 @@
 #ifndef GANNET_SERVER_RPC_WORKER_COUNTERS_H_
 #define GANNET_SERVER_RPC_WORKER_COUNTERS_H_
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+
+#include "common/protocol/client_report.h"
 
 namespace gannet {
 
@@ -23,6 +26,9 @@ class Counter {
 
 struct WorkerCounters {
   Counter rpcs;  // without heartbeats
+  // The same by opcode. All opcodes are below kOpcodes.
+  static constexpr size_t kOpcodes = 32;
+  std::array<Counter, kOpcodes> by_opcode;
   Counter heartbeats;
   Counter sessions;
   Counter connections;
@@ -34,6 +40,12 @@ struct WorkerCounters {
   Counter send_completions;
   Counter refused_connections;
   Counter refused_requests;
+  // What clients reported (common/protocol/client_report.h), since the start.
+  Counter client_hits;
+  Counter client_misses;
+  Counter client_reads;
+  Counter client_gets_by_rpc;
+  std::array<std::array<Counter, LatencyBucket::kCount>, kLatencyKinds> client_latencies;
   // No client of this worker READs an index older than this generation.
   Counter index_generation;
 };

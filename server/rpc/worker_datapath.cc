@@ -52,6 +52,11 @@ size_t Worker::PollCompletions(size_t most) {
   for (Received* request = received.data(); request != end; ++request) {
     store_->GuessItem(&request->guess);
   }
+  timed_until_ns_ = 0;
+  if (store_->records()) [[unlikely]] {
+    ServeRecorded({received.data(), end});
+    return n;
+  }
   for (Received* request = received.data(); request != end; ++request) {
     if (!ServeUpdate(*request)) OnMessage(request->connection, request->message());
   }
@@ -124,6 +129,12 @@ GANNET_STEP bool Worker::ServeUpdate(const Received& request) {
   return true;
 }
 
+// Serves requests of a store that records its changes: without the fast path, which does not. The
+// general path counts PUTs as uses itself.
+void Worker::ServeRecorded(std::span<const Received> received) {
+  for (const Received& request : received) OnMessage(request.connection, request.message());
+}
+
 // Counts PUTs as uses. Done for all requests of a Poll at once, so that it costs those nothing if
 // the store does not evict.
 void Worker::NoteUpdates(std::span<const Received> received) {
@@ -179,6 +190,8 @@ void Worker::OnMessage(ServerConnection* connection, std::span<const std::byte> 
   (heartbeat ? counters_.heartbeats : counters_.rpcs).Add(1);
   served_ |= !heartbeat;
   if (error) return Refuse(connection, request.header, *error);
+  counters_.by_opcode[request.header.opcode].Add(1);
+  if (node_->slow_log != nullptr && !heartbeat) return OnTimedRequest(connection, request);
   OnRequest(connection, request);
 }
 
@@ -203,7 +216,10 @@ bool Worker::RefuseWrite(ServerConnection* connection, std::span<const std::byte
 void Worker::OnRequest(ServerConnection* connection, const RequestView& request) {
   if (IsHeartbeat(request.header)) {
     OnServerSet(connection, request.header.server_set);
-    if (!request.value.empty()) store_->NoteTouches(request.value);
+    if (!request.value.empty() && !TakeNews(connection->session, request)) {
+      return Refuse(connection, request.header,
+                    {ReplyStatus::kInvalidArgument, "a client's report that cannot be"});
+    }
     return OnHeartbeat(connection, request.header);
   }
   if (!Admit(connection, request.header)) return;
@@ -221,6 +237,8 @@ void Worker::OnRequest(ServerConnection* connection, const RequestView& request)
     case Opcode::kGet:
     case Opcode::kStats:
     case Opcode::kListLocks:
+    case Opcode::kListClients:
+    case Opcode::kSlowLog:
       return ExecuteWithValue(connection, request);
     default:
       return Execute(connection, request);
@@ -273,7 +291,9 @@ void Worker::CloseExecutorOf(const ServerConnection* asking, uint64_t sequence) 
 }
 
 void Worker::Execute(ServerConnection* connection, const RequestView& request) {
-  const ReplyHeader reply = dispatcher_.Execute(request, {}, now_);
+  const ChangeOrigin origin = OriginOf(*connection->session, request.header);
+  const ReplyHeader reply =
+      dispatcher_.Execute(request, {}, now_, store_->records() ? &origin : nullptr);
   Record(connection->session, reply);
   Reply(connection, reply);
 }
@@ -290,8 +310,14 @@ void Worker::ExecuteWithValue(ServerConnection* connection, const RequestView& r
 }
 
 ReplyHeader Worker::ExecuteInto(std::span<std::byte> value_out, const RequestView& request) {
-  if (request.header.opcode == static_cast<uint8_t>(Opcode::kListLocks)) {
-    return ListLocks(request.header, value_out);
+  switch (static_cast<Opcode>(request.header.opcode)) {
+    case Opcode::kListLocks:
+      return ListLocks(request.header, value_out);
+    case Opcode::kListClients:
+    case Opcode::kSlowLog:
+      return ListForPeople(request.header, value_out);
+    default:
+      break;
   }
   CountUpdates();  // before STATS reads the counters
   return dispatcher_.Execute(request, value_out, now_);

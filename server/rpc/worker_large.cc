@@ -33,8 +33,10 @@ void Worker::BeginLargePut(ServerConnection* connection, const RequestView& requ
     // The client asked for a connection without READs.
     return AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kInvalidArgument));
   }
-  connection->puts_waiting.push_back(
-      {.header = request.header, .key = std::string(request.key), .segments = SegmentsOf(request)});
+  connection->puts_waiting.push_back({.header = request.header,
+                                      .key = std::string(request.key),
+                                      .segments = SegmentsOf(request),
+                                      .began_ns = now_.monotonic_ns});
   PostReads(connection);
 }
 
@@ -137,12 +139,14 @@ void Worker::OnRead(ServerConnection* connection, uint32_t bytes, bool ok) {
   const LargePut put = std::move(oldest);
   connection->puts_reading.pop_front();
   if (given_up) return GiveSink(put);
-  AnswerLong(connection, ReplyOfWrite(put.header, Commit(put)));
+  AnswerLong(connection, ReplyOfWrite(put.header, Commit(*connection, put)));
+  NoteIfSlow(*connection, put.header, put.key, now_.monotonic_ns - put.began_ns);
 }
 
-WriteOutcome Worker::Commit(const LargePut& put) {
+WriteOutcome Worker::Commit(const ServerConnection& connection, const LargePut& put) {
   const ItemAttributes attributes = AttributesOf(put.header, now_.wall_ms);
-  const WriteConditions conditions = ConditionsOf(put.header);
+  const ChangeOrigin origin = OriginOf(*connection.session, put.header);
+  const WriteConditions conditions = ConditionsOf(put.header, &origin);
   if (!put.buffer) {
     return node_->store->CommitPut(*put.reservation, put.key, attributes, conditions, now_.wall_ms);
   }
@@ -160,7 +164,7 @@ void Worker::BeginLargeGet(ServerConnection* connection, const RequestView& requ
     return AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kTryAgain));
   }
   if (connection->gets_waiting.empty()) large_get_turns_.push_back(connection->id);
-  connection->gets_waiting.push_back({request.header, std::string(request.key)});
+  connection->gets_waiting.push_back({request.header, std::string(request.key), now_.monotonic_ns});
   ++large_gets_waiting_;
 }
 
@@ -182,6 +186,7 @@ void Worker::ServeNextLargeGet(ServerConnection* connection) {
   --large_gets_waiting_;
   const uint32_t staging = *staging_.Take();
   if (!ServeLargeGet(connection, get, staging)) staging_.Give(staging);
+  NoteIfSlow(*connection, get.header, get.key, now_.monotonic_ns - get.began_ns);
 }
 
 bool Worker::ServeLargeGet(ServerConnection* connection, const LargeGet& get, uint32_t staging) {

@@ -99,6 +99,22 @@ class Session {
   // Its client READs no index older than this generation.
   uint64_t index_generation = 0;
 
+  // What its client reported, since the session began.
+  struct Reported {
+    uint64_t hits = 0;
+    uint64_t misses = 0;
+    uint64_t reads = 0;
+    uint32_t get_p50_ns = 0;  // of the last report that had latencies of GETs
+    uint32_t get_p99_ns = 0;
+  };
+  Reported reported;
+  // The highest number of a request, and its opcode if the answer is remembered; 0 if not.
+  uint64_t highest() const { return highest_; }
+  uint8_t last_opcode() const {
+    const Record& last = At(highest_);
+    return last.sequence == highest_ && last.state == State::kAnswered ? last.opcode : uint8_t{0};
+  }
+
   // How many connections the session has now. Kept by SessionTable.
   uint32_t connections = 0;
   // When the last connection went (monotonic ns). Meaningful while connections == 0.

@@ -139,9 +139,13 @@ void Compactor::Move(const Index::Found& found, std::byte* to, uint32_t size_cla
   const uint64_t old_offset = found.slot.offset();
   const uint64_t new_offset = to - store_.region_.data();
   const uint64_t live_commit = CopyItem(found.slot, to);
-  StoreDead(store_.Block(old_offset));
+  const Slot moved = Slot::Of(found.slot.tag(), size_class, new_offset);
+  // Only the record of what is under way needs it.
+  const KeyHash hash = store_.recovery_ != nullptr ? store_.KeyHashAt(found.slot) : KeyHash(0);
+  store_.StoreReplaced(hash, found.slot, moved);
   StoreLive(to, live_commit);
-  store_.index_.Replace(found.place, Slot::Of(found.slot.tag(), size_class, new_offset));
+  store_.index_.Replace(found.place, moved);
+  store_.Replaced(hash);
   if (store_.evicts())
     store_.evictor_->state().heat.Set(new_offset, store_.evictor_->state().heat.Get(old_offset));
   store_.FreeBlock(old_offset, found.slot.size_class());

@@ -9,6 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/words.h"
+#include "server/recovery/survey.h"
+#include "server/store/adopter.h"
 #include "server/store/store_find.h"
 
 namespace gannet {
@@ -31,9 +33,10 @@ absl::Status TooSmall(uint64_t region_bytes, const Superblock& superblock) {
 }
 
 uint64_t FirstSlots(const Store::Options& options, uint64_t region_bytes) {
-  if (options.index_slots != 0) return options.index_slots;
-  if (!options.index_grows) return region_bytes / kRegionBytesPerSlot;
-  return std::max(region_bytes / kRegionBytesPerSlotAtFirst, kSlotsAtFirstMin);
+  const uint64_t least = options.index_slots_min;
+  if (options.index_slots != 0) return std::max(options.index_slots, least);
+  if (!options.index_grows) return std::max(region_bytes / kRegionBytesPerSlot, least);
+  return std::max({region_bytes / kRegionBytesPerSlotAtFirst, kSlotsAtFirstMin, least});
 }
 
 // All but where the index lies.
@@ -51,10 +54,26 @@ absl::StatusOr<Superblock> LayOut(const Store::Options& options) {
   superblock.region_bytes = region_bytes;
   superblock.hash_seed = options.hash_seed;
   superblock.index = GeometryForSlots(slots, /*offset=*/0, /*generation=*/1);
-  superblock.heap_offset = AlignUp(kSuperblockBytes, options.page_bytes);
+  superblock.heap_offset =
+      AlignUp(options.memory_file ? kRecoveryEnd : kSuperblockBytes, options.page_bytes);
   const uint64_t index_end = superblock.heap_offset + superblock.index.bytes();
   if (index_end + options.page_bytes > region_bytes) return TooSmall(region_bytes, superblock);
   return superblock;
+}
+
+Index::Options IndexOptions(const Store::Options& options, const Superblock& superblock,
+                            const Survey* survey, std::function<KeyHash(Slot)> hash_of) {
+  Index::Options index{.region = options.region,
+                       .geometry = superblock.index,
+                       .incarnation = superblock.incarnation,
+                       .hash_of = std::move(hash_of),
+                       .guesses = !options.memory_file};
+  if (survey == nullptr) return index;
+  index.adopted = survey->tables().front().slots;
+  if (survey->tables().size() == 1) return index;
+  index.next = survey->tables().back().geometry;
+  index.adopted_next = survey->tables().back().slots;
+  return index;
 }
 
 }  // namespace
@@ -64,16 +83,23 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Create(const Options& options) {
   CHECK(!options.lock_words.empty());
   CHECK_NE(options.first_version, 0u);
   GANNET_ASSIGN_OR_RETURN(Superblock superblock, LayOut(options));
+  if (options.memory_file) {
+    GANNET_ASSIGN_OR_RETURN(const bool items, RecoveryArea::HasItems(options.region));
+    if (items) return Adopter::TakeOver(options);
+  }
   const auto heap_memory =
       options.region.first(superblock.region_bytes).subspan(superblock.heap_offset);
-  GANNET_ASSIGN_OR_RETURN(auto heap, Heap::Create(heap_memory));
+  GANNET_ASSIGN_OR_RETURN(auto heap, options.memory_file
+                                         ? Heap::Create(heap_memory, HeapMap(heap_memory.size()))
+                                         : Heap::Create(heap_memory));
   const std::byte* const index = heap->AllocateTable(superblock.index.bytes());
   if (index == nullptr) return TooSmall(superblock.region_bytes, superblock);
   superblock.index.offset = static_cast<uint64_t>(index - options.region.data());
   return std::unique_ptr<Store>(new Store(options, superblock, std::move(heap)));
 }
 
-Store::Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap)
+Store::Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap,
+             const Survey* survey)
     : evictor_(options.evict ? std::make_unique<Evictor>(*this, superblock.region_bytes,
                                                          heap->capacity_bytes())
                              : nullptr),
@@ -83,13 +109,23 @@ Store::Store(const Options& options, const Superblock& superblock, std::unique_p
       heap_(std::move(heap)),
       index_grows_(options.index_grows),
       wants_tidy_(options.wants_tidy),
-      index_({.region = options.region,
-              .geometry = superblock.index,
-              .incarnation = superblock.incarnation,
-              .hash_of = [this](Slot slot) { return KeyHashAt(slot); }}),
+      recovery_(options.memory_file ? std::make_unique<RecoveryArea>(options.region) : nullptr),
+      index_(
+          IndexOptions(options, superblock, survey, [this](Slot slot) { return KeyHashAt(slot); })),
       next_version_(options.first_version) {
+  if (survey != nullptr) return;
+  if (recovery_ != nullptr) recovery_->Format(superblock.region_bytes);
   PublishIndex(superblock.index, IndexGeometry{});
   WatchFill();
+  if (recovery_ == nullptr) return;
+  recovery_->SetNextVersion(options.first_version);
+  recovery_->SetState(RegionState::kServing);
+}
+
+Store::~Store() {
+  if (recovery_ == nullptr) return;
+  recovery_->SetVersionsEnd(next_version_.load(std::memory_order_relaxed));
+  recovery_->SetState(RegionState::kStopped);
 }
 
 ItemHeader Store::LoadHeader(Slot slot) const {

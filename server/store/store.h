@@ -21,8 +21,13 @@
 #include "common/protocol/message.h"
 #include "server/heap/heap.h"
 #include "server/index/index.h"
+#include "server/recovery/recovery_area.h"
 #include "server/store/compactor.h"
 #include "server/store/evictor.h"
+#include "server/store/recorder.h"
+#include "server/store/reservation.h"
+#include "server/store/store_options.h"
+#include "server/store/taken_over.h"
 #include "server/store/write_outcome.h"
 
 namespace gannet {
@@ -44,38 +49,19 @@ namespace gannet {
 //   6. To evict an item is to delete it, by the same steps and under the same lock. An item whose
 //      key's lock word is held is not evicted.
 //
-// Thread safety: all methods may be called from any thread. A change holds the lock of its key's
-// range of buckets, from the load of its lock word to its end. Keys of different ranges are handled
-// in parallel. Readers (clients' READs) hold no lock.
+// Thread safety: all methods, from any thread. A change holds the lock of its key's range of
+// buckets, from the load of its lock word to its end. Readers (clients' READs) hold no lock.
 class Store {
  public:
-  struct Options {
-    std::span<std::byte> region;           // page aligned, zero filled; outlives the Store
-    std::span<const uint64_t> lock_words;  // changed by the NIC only; the Store loads them
-    uint64_t index_slots = 0;              // at the start; 0 = by memory
-    // Whether the index is replaced by a larger one when it fills (store_grow.cc).
-    bool index_grows = true;
-    // Called by a write, from any thread, when Tidy should be called soon.
-    std::function<void()> wants_tidy;
-    uint64_t incarnation = 0;  // random, not 0
-    uint64_t hash_seed = 0;
-    uint64_t first_version = 1;               // common/layout/version.h; not 0
-    uint64_t page_bytes = Heap::PageBytes();  // alignment that the heap needs
-    bool evict = false;  // a write that finds no room evicts other items (evictor.h)
-  };
-  // InvalidArgument: the region is too small for the index; the text says which size would do.
+  using Options = StoreOptions;
+  // InvalidArgument: the region is too small for the index; the text says which size would do. And
+  // the errors of Adopter.
   static absl::StatusOr<std::unique_ptr<Store>> Create(const Options& options);
+  ~Store();
   Store(const Store&) = delete;
   Store& operator=(const Store&) = delete;
 
-  // A block of the heap into which the NIC or the CPU brings a value, before any client takes it
-  // for an item. Must be passed to CommitPut or Abandon. Clients may still READ its bytes through a
-  // stale location, so the CPU must write the value by StoreValueAt (item_writer.h).
-  struct Reservation {
-    uint64_t offset = 0;         // of the item from the region's base
-    std::span<std::byte> value;  // where the value goes
-    uint32_t size_class = 0;
-  };
+  using Reservation = gannet::Reservation;
 
   // In all methods with a key, `now_ms` is the wall clock. An item past its expiry counts as
   // absent, and is removed. Conditions are checked in this order: the lock, kExists, the version.
@@ -126,11 +112,7 @@ class Store {
   WriteOutcome Touch(std::string_view key, uint64_t expiry_ms, const WriteConditions& conditions,
                      uint64_t now_ms);
   // Removes the items of some homes, in the order of their keys' hashes from `position` on.
-  // `next`: the position to go on from; 0 = all homes were looked at.
-  struct Flushed {
-    uint64_t next = 0;
-    uint64_t removed = 0;
-  };
+  using Flushed = FlushOutcome;
   Flushed FlushSome(uint64_t position);
 
   // Returns nullopt if the heap is full, or if key or value are longer than the layout allows.
@@ -161,10 +143,6 @@ class Store {
   // Returns whether the index is being replaced now. Then Tidy should be called again very soon.
   bool growing() const { return grow_phase_.load(std::memory_order_relaxed) != GrowPhase::kRest; }
   // Removes the expired items of the next `homes` homes that have some, in a circle over all homes.
-  struct Swept {
-    size_t removed = 0;
-    bool more = false;  // homes with expired items
-  };
   Swept Sweep(uint64_t now_ms, size_t homes);
   // Moves items of the next `homes` homes together. Returns how many moved.
   size_t Compact(size_t homes) { return compactor_.Compact(homes); }
@@ -187,14 +165,30 @@ class Store {
   // not be decided by an earlier one.
   uint64_t NowMs(uint64_t now_ms) const { return clock_ ? std::max(now_ms, clock_()) : now_ms; }
 
+  // What Create found in a memory file.
+  const std::optional<TakenOver>& taken_over() const { return taken_over_; }
+  // `sink` hears of every change before anybody can see it. An expiry is no change. Call it before
+  // other threads use the store, as Restore. While records(), do not call UpdateInPlace.
+  void UseSink(ChangeSink* sink) { recorder_ = Recorder(sink); }
+  bool records() const { return recorder_.on(); }
+  // Makes a recorded change again, with its version (store_record.cc).
+  ReplyStatus Restore(const Change& change, uint64_t now_ms);
+  // Gives no version below this any more. Call it after the last Restore.
+  void BeginVersions(uint64_t first) { next_version_.store(first, std::memory_order_relaxed); }
+  // Gives the items of one home to `visit`, under their lock. Returns the position to go on from,
+  // as FlushSome does; or nullopt if the index grows now, and this must be tried again later.
+  std::optional<uint64_t> VisitHome(uint64_t position,
+                                    const std::function<void(const Change&)>& visit);
+
   // As it is now. The fields that tell of the index change when the index grows.
   Superblock superblock() const;
-  // Of superblock().index.
   uint64_t index_generation() const { return index_generation_.load(std::memory_order_acquire); }
-  // Fills the counters of `stats` that the store keeps.
+  // For those who watch. FillStats fills the counters of `stats` that the store keeps.
+  const Heap& heap() const { return *heap_; }
   void FillStats(StatsReply* stats) const;
 
  private:
+  friend class Adopter;
   friend class Compactor;
   friend class Evictor;
 
@@ -219,7 +213,13 @@ class Store {
 
   enum class GrowPhase : uint8_t { kRest, kPreparing, kMigrating };
 
-  Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap);
+  Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap,
+        const Survey* survey = nullptr);
+  // Marks an item dead that `by` replaces at once. Then call Replaced.
+  void StoreReplaced(KeyHash hash, Slot old, Slot by);
+  void Replaced(KeyHash hash) {
+    if (recovery_ != nullptr) recovery_->End(hash);
+  }
 
   std::byte* Block(uint64_t offset) const { return region_.data() + offset; }
   ItemPlace PlaceAt(uint64_t offset) const {
@@ -235,30 +235,39 @@ class Store {
   // Returns kOk, or a complete outcome that says why the write is refused.
   WriteOutcome Check(KeyHash hash, const Current& current, const WriteConditions& conditions) const;
   WriteOutcome PutShort(KeyHash hash, std::string_view key, std::string_view value,
-                        ItemAttributes attributes, const Current& current, uint64_t now_ms);
+                        ItemAttributes attributes, const ChangeOrigin* origin,
+                        const Current& current, uint64_t now_ms);
   // PutShort, for callers of other sources.
   WriteOutcome PutChanged(KeyHash hash, std::string_view key, std::string_view value,
-                          ItemAttributes attributes, const Current& current, uint64_t now_ms);
+                          ItemAttributes attributes, const ChangeOrigin* origin,
+                          const Current& current, uint64_t now_ms);
   // Overwrites the key's item. REQUIRES: the new one fits its block.
   WriteOutcome PutInPlace(KeyHash hash, std::string_view key, std::string_view value,
-                          ItemAttributes attributes, const Current& current);
+                          ItemAttributes attributes, const ChangeOrigin* origin,
+                          const Current& current);
   // REQUIRES: no lock is held.
   WriteOutcome PutLong(std::string_view key, std::string_view value, ItemAttributes attributes,
                        const WriteConditions& conditions, uint64_t now_ms);
   WriteOutcome PutOverOld(std::string_view key, std::string_view value, ItemAttributes attributes,
                           const WriteConditions& conditions, uint64_t now_ms);
-  static bool MayOverwrite(const Current& current, uint32_t size_class);
+  bool MayOverwrite(const Current& current, uint32_t size_class) const;
   // Makes pending content the key's item, and frees the old block. If the index has no room, frees
   // the pending block instead.
   WriteOutcome Install(KeyHash hash, const Current& current, const Pending& pending,
-                       uint64_t now_ms);
+                       const ChangeOrigin* origin, uint64_t now_ms);
+  // Returns false if the sink refuses. REQUIRES: the key's Lock.
+  bool RecordDelete(Slot slot, const ChangeOrigin* origin) {
+    return !records() || recorder_.Delete(Block(slot.offset()), NextVersion(), origin);
+  }
+  // Removes a slot that Install inserted.
+  void TakeBack(KeyHash hash, Slot slot);
   // Writes what make(old value, or nullopt; Pieces*) says (store_modify.cc). REQUIRES: no lock is
   // held.
   template <class Make>
   WriteOutcome Modify(std::string_view key, ItemAttributes made, const WriteConditions& conditions,
                       uint64_t now_ms, Make make);
-  // Returns nullopt if `table` is not the newest any more.
-  std::optional<size_t> RemoveAll(IndexTable& table, uint64_t home);
+  // Adds what it removed to `flushed`. Returns false if `table` is not the newest any more.
+  bool RemoveAll(IndexTable& table, uint64_t home, Flushed* flushed);
   void RemoveItem(const Index::Place& place, Slot slot);
   void FreeBlock(uint64_t offset, uint32_t size_class);
 
@@ -301,8 +310,11 @@ class Store {
   const Superblock superblock_;  // of the start: the fields of the index are out of date
   const std::unique_ptr<Heap> heap_;
   std::function<uint64_t()> clock_;
+  Recorder recorder_;
   const bool index_grows_;
   const std::function<void()> wants_tidy_;
+  const std::unique_ptr<RecoveryArea> recovery_;  // nullptr: the region ends with the process
+  std::optional<TakenOver> taken_over_;
 
   Index index_;
   Compactor compactor_{*this};

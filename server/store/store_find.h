@@ -3,6 +3,7 @@
 
 #include "common/base/same_bytes.h"
 #include "common/base/words.h"
+#include "server/store/item_writer.h"
 #include "server/store/store.h"
 
 namespace gannet {
@@ -22,6 +23,16 @@ inline const char* KeyAt(const std::byte* block, uint32_t value_bytes) {
 // Of an item of either kind.
 inline const char* KeyOfItem(const std::byte* block, uint32_t key_bytes, uint32_t value_bytes) {
   return reinterpret_cast<const char*>(block) + KeyOffset(key_bytes, value_bytes);
+}
+
+// The old commit word keeps its checksum, so that the next process can take it back if it finds no
+// new item (docs/durability.md).
+inline void Store::StoreReplaced(KeyHash hash, Slot old, Slot by) {
+  std::byte* const block = Block(old.offset());
+  if (recovery_ == nullptr) [[likely]]
+    return StoreDead(block);
+  recovery_->BeginReplace(hash, old, by);
+  StoreWordRelease(block, LoadWord(block) & ~kCommitLive);
 }
 
 // Items change only under the lock that the caller holds, so they may be read as plain memory.

@@ -59,6 +59,7 @@ void Store::PublishIndex(const IndexGeometry& index, const IndexGeometry& next) 
     published_index_ = index;
     published_next_ = next;
   }
+  if (recovery_ != nullptr) recovery_->CopySuperblock(superblock());
   StoreSuperblock(region_.data(), superblock());
   index_generation_.store(index.generation, std::memory_order_release);
 }

@@ -6,6 +6,7 @@
 
 #include "common/base/align.h"
 #include "server/store/counter.h"
+#include "server/store/hash_of_home.h"
 #include "server/store/large_writer.h"
 #include "server/store/store_find.h"
 
@@ -32,12 +33,6 @@ struct Pieces {
     return {out, size()};
   }
 };
-
-// Returns the first hash whose home is `home`, or 0 behind the last home.
-uint64_t FirstHashOf(uint64_t home, uint64_t homes) {
-  const auto scaled = static_cast<unsigned __int128>(home) << 64;
-  return static_cast<uint64_t>((scaled + homes - 1) / homes);
-}
 
 }  // namespace
 
@@ -68,7 +63,8 @@ WriteOutcome Store::Modify(std::string_view key, ItemAttributes made,
       if (outcome.status != ReplyStatus::kOk) return outcome;
       if (SealedItemBytes(key.size(), pieces.size()) <= kInPlaceBytesMax) {
         std::array<char, kInPlaceBytesMax> buffer;
-        outcome = PutChanged(hash, key, pieces.CopyTo(buffer.data()), attributes, current, now_ms);
+        outcome = PutChanged(hash, key, pieces.CopyTo(buffer.data()), attributes, conditions.origin,
+                             current, now_ms);
         if (outcome.status != ReplyStatus::kHeapFull) return outcome;
       }
       value.resize(pieces.size());
@@ -98,14 +94,18 @@ WriteOutcome Store::Increment(std::string_view key, const CounterOperands& opera
                               uint64_t now_ms) {
   std::array<char, kCounterBytesMax> text;
   int64_t number = 0;
+  ChangeOrigin origin = conditions.origin == nullptr ? ChangeOrigin{} : *conditions.origin;
+  WriteConditions with_number = conditions;
+  with_number.origin = &origin;
   const auto make = [&](std::optional<std::string_view> old, Pieces* pieces) {
     const std::optional<int64_t> from = old ? ParseCounter(*old) : operands.initial;
     if (!from) return ReplyStatus::kNotANumber;
     if (__builtin_add_overflow(*from, operands.delta, &number)) return ReplyStatus::kOutOfRange;
     pieces->first = FormatCounter(number, text.data());
+    origin.number = static_cast<uint64_t>(number);
     return ReplyStatus::kOk;
   };
-  WriteOutcome outcome = Modify(key, made, conditions, now_ms, make);
+  WriteOutcome outcome = Modify(key, made, with_number, now_ms, make);
   if (outcome.status == ReplyStatus::kOk) outcome.lock_word = static_cast<uint64_t>(number);
   return outcome;
 }
@@ -126,29 +126,38 @@ WriteOutcome Store::Touch(std::string_view key, uint64_t expiry_ms,
   ItemHeader header = LoadHeader(current.slot);
   header.version = NextVersion();
   header.SetExpiryAndKeyBytes(std::min(expiry_ms, kExpiryMsMax), key.size());
+  if (records() && !recorder_.Put(block, header, conditions.origin)) {
+    return {.status = ReplyStatus::kDiskRefuses};
+  }
   const ItemSeal seal(hash, PlaceAt(offset));
+  if (recovery_ != nullptr) recovery_->BeginTouch(hash, current.slot);
   if (IsLargeClass(current.slot.size_class())) {
     StoreLive(block, StoreLargeHead(block, {header, header.version}, key, seal));
   } else {
     StoreHeader(block, header);
     StoreLive(block, LiveCommitWord(block, header.value_bytes, seal));
   }
+  if (recovery_ != nullptr) recovery_->End(hash);
   if (expiry_ms != 0) current.place.table->floors.Lower(current.place.home, expiry_ms);
   return {.version = header.version, .slot = current.slot.word()};
 }
 
 // While the index grows, keys of this home may still be in the old table. To lock a key moves its
 // old home into the new table, and a new home's keys are in at most two old ones.
-std::optional<size_t> Store::RemoveAll(IndexTable& table, uint64_t home) {
+bool Store::RemoveAll(IndexTable& table, uint64_t home, Flushed* flushed) {
   const uint64_t homes = table.geometry().homes;
   { const Index::Lock migrates(index_, KeyHash(FirstHashOf(home, homes))); }
   { const Index::Lock migrates(index_, KeyHash(FirstHashOf(home + 1, homes) - 1)); }
   const Index::Lock lock(index_, table, home);
-  if (!index_.IsCurrent(table)) return std::nullopt;
-  for (size_t removed = 0;; ++removed) {
+  if (!index_.IsCurrent(table)) return false;
+  for (;; ++flushed->removed) {
     // A removal may move another key of this home out of the stash, so this makes the list again.
     FoundOfHome found;
-    if (table.List(home, found) == 0) return removed;
+    if (table.List(home, found) == 0) return true;
+    if (!RecordDelete(found[0].slot, nullptr)) {
+      flushed->refused = true;
+      return true;
+    }
     RemoveItem(found[0].place, found[0].slot);
   }
 }
@@ -161,9 +170,8 @@ Store::Flushed Store::FlushSome(uint64_t position) {
     const std::shared_ptr<IndexTable> table = index_.Hold();
     const uint64_t homes = table->geometry().homes;
     const uint64_t home = MapToRange(position, homes);
-    const std::optional<size_t> removed = RemoveAll(*table, home);
-    if (!removed) continue;  // the index has begun to grow
-    flushed.removed += *removed;
+    if (!RemoveAll(*table, home, &flushed)) continue;  // the index has begun to grow
+    if (flushed.refused) break;
     ++looked_at;
     position = FirstHashOf(home + 1, homes);
     if (home + 1 == homes) break;

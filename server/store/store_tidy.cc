@@ -23,13 +23,16 @@ constexpr uint64_t kNearHomes = kChainMovesMax - 1;
 }  // namespace
 
 bool Store::Tidy(uint64_t now_ms) {
+  if (recovery_ != nullptr) {
+    recovery_->SetNextVersion(next_version_.load(std::memory_order_relaxed));
+  }
   if (Grow()) return true;
   bool more = Sweep(now_ms, kSweepHomesPerStep).more;
   if (evicts()) more |= evictor_->EvictToWatermark(now_ms);
   return compactor_.Step() || more;
 }
 
-Store::Swept Store::Sweep(uint64_t now_ms, size_t homes) {
+Swept Store::Sweep(uint64_t now_ms, size_t homes) {
   Swept swept;
   size_t looked_at = 0;
   const std::shared_ptr<IndexTable> table = index_.Hold();

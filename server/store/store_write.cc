@@ -53,9 +53,12 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
 [[gnu::always_inline]] inline WriteOutcome Store::PutInPlace(KeyHash hash, std::string_view key,
                                                              std::string_view value,
                                                              ItemAttributes attributes,
+                                                             const ChangeOrigin* origin,
                                                              const Current& current) {
   std::byte* block = Block(current.slot.offset());
   const ItemHeader header = NewHeader(key.size(), value.size(), attributes);
+  if (records() && !recorder_.Put(header, key, value, origin)) [[unlikely]]
+    return {.status = ReplyStatus::kDiskRefuses};
   // The key is already in place if it does not move.
   const bool key_stays = ValueBytes(block) == value.size();
   StoreHeader(block, header);
@@ -69,14 +72,12 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
   return {.version = header.version, .slot = current.slot.word()};
 }
 
-[[gnu::always_inline]] inline WriteOutcome Store::PutShort(KeyHash hash, std::string_view key,
-                                                           std::string_view value,
-                                                           ItemAttributes attributes,
-                                                           const Current& current,
-                                                           uint64_t now_ms) {
+[[gnu::always_inline]] inline WriteOutcome Store::PutShort(
+    KeyHash hash, std::string_view key, std::string_view value, ItemAttributes attributes,
+    const ChangeOrigin* origin, const Current& current, uint64_t now_ms) {
   const uint32_t size_class = SizeClassFor(ItemBytes(key.size(), value.size()));
-  if (current.slot.size_class() == size_class) {
-    return PutInPlace(hash, key, value, attributes, current);
+  if (current.slot.size_class() == size_class && recovery_ == nullptr) {
+    return PutInPlace(hash, key, value, attributes, origin, current);
   }
   std::byte* block = heap_->Allocate(size_class);
   if (block == nullptr) return {.status = ReplyStatus::kHeapFull};
@@ -88,12 +89,13 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
   StoreKey(block, value.size(), key);
   const uint64_t live = LiveCommitWord(block, header.value_bytes, ItemSeal(hash, PlaceAt(offset)));
   return Install(hash, current, {offset, size_class, header.version, live, attributes.expiry_ms},
-                 now_ms);
+                 origin, now_ms);
 }
 
 WriteOutcome Store::PutChanged(KeyHash hash, std::string_view key, std::string_view value,
-                               ItemAttributes attributes, const Current& current, uint64_t now_ms) {
-  return PutShort(hash, key, value, attributes, current, now_ms);
+                               ItemAttributes attributes, const ChangeOrigin* origin,
+                               const Current& current, uint64_t now_ms) {
+  return PutShort(hash, key, value, attributes, origin, current, now_ms);
 }
 
 WriteOutcome Store::Put(std::string_view key, std::string_view value, ItemAttributes attributes,
@@ -107,7 +109,8 @@ WriteOutcome Store::Put(std::string_view key, std::string_view value, ItemAttrib
       const WriteOutcome checked = Check(hash, current, conditions);
       if (checked.status != ReplyStatus::kOk) return checked;
     }
-    const WriteOutcome outcome = PutShort(hash, key, value, attributes, current, now_ms);
+    const WriteOutcome outcome =
+        PutShort(hash, key, value, attributes, conditions.origin, current, now_ms);
     if (outcome.status != ReplyStatus::kHeapFull && outcome.status != ReplyStatus::kTryAgain)
         [[likely]] {
       return outcome;
@@ -148,16 +151,18 @@ WriteOutcome Store::PutOverOld(std::string_view key, std::string_view value,
     refused_heap_full_.fetch_add(1, std::memory_order_relaxed);
     return {.status = ReplyStatus::kHeapFull};
   }
-  if (current.slot.size_class() != size_class) {
+  const WriteOutcome outcome = PutInPlace(hash, key, value, attributes, conditions.origin, current);
+  if (outcome.status == ReplyStatus::kOk && current.slot.size_class() != size_class) {
     compactor_.NoteOversized(current.slot.read_bytes() - SizeClassBytes(size_class));
   }
-  return PutInPlace(hash, key, value, attributes, current);
+  return outcome;
 }
 
 // The kind of an item follows from its block's class. So nothing else may be written into a large
-// item's block, and a large item is never changed where it is.
-bool Store::MayOverwrite(const Current& current, uint32_t size_class) {
-  return current.there() && size_class <= current.slot.size_class() &&
+// item's block, and a large item is never changed where it is. What outlives the process is not
+// either: a process that is killed meanwhile would leave neither item.
+bool Store::MayOverwrite(const Current& current, uint32_t size_class) const {
+  return recovery_ == nullptr && current.there() && size_class <= current.slot.size_class() &&
          current.slot.size_class() <= kSealedClassMax;
 }
 
@@ -178,6 +183,9 @@ WriteOutcome Store::Delete(std::string_view key, const WriteConditions& conditio
   const WriteOutcome refused = Check(hash, current, conditions);
   if (refused.status != ReplyStatus::kOk) return refused;
   if (!current.there()) return {.status = ReplyStatus::kNotFound};
+  if (!RecordDelete(current.slot, conditions.origin)) {
+    return {.status = ReplyStatus::kDiskRefuses};
+  }
   RemoveItem(current.place, current.slot);
   items_deleted_.fetch_add(1, std::memory_order_relaxed);
   return {};
@@ -228,20 +236,25 @@ WriteOutcome Store::CommitPut(const Reservation& reservation, std::string_view k
   return Install(
       hash, current,
       {reservation.offset, reservation.size_class, header.version, live, attributes.expiry_ms},
-      now_ms);
+      conditions.origin, now_ms);
 }
 
 WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending& pending,
-                            uint64_t now_ms) {
+                            const ChangeOrigin* origin, uint64_t now_ms) {
   std::byte* block = Block(pending.offset);
   const Slot slot = Slot::Of(hash.Tag(), pending.size_class, pending.offset);
   if (current.there()) {
+    if (records() && !recorder_.Put(block, LoadHeader(slot), origin)) {
+      FreeBlock(pending.offset, pending.size_class);
+      return {.status = ReplyStatus::kDiskRefuses};
+    }
     // Old dead before new live, so there are never two live commit words. Between the two stores a
     // reader finds neither and looks again. Then the slot. The old block may be used again only
     // after the bucket's checksum is published.
-    StoreDead(Block(current.slot.offset()));
+    StoreReplaced(hash, current.slot, slot);
     StoreLive(block, pending.live_commit);
     index_.Replace(current.place, slot);
+    Replaced(hash);
     if (evicts()) evictor_->Installed(hash, current.slot, slot);
     FreeBlock(current.slot.offset(), current.slot.size_class());
   } else {
@@ -250,6 +263,11 @@ WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending&
     if (!index_.Insert(hash, slot) && !InsertAfterRemoval(hash, slot, now_ms)) {
       FreeBlock(pending.offset, pending.size_class);
       return {.status = NoSlot()};
+    }
+    // Only now is it certain that there is room. Nobody takes the item for live yet.
+    if (records() && !recorder_.Put(block, LoadHeader(slot), origin)) {
+      TakeBack(hash, slot);
+      return {.status = ReplyStatus::kDiskRefuses};
     }
     StoreLive(block, pending.live_commit);
     if (evicts()) evictor_->Installed(hash, current.slot, slot);

@@ -10,6 +10,14 @@ namespace gannet {
 
 // What Store is asked, and what it answers.
 
+// Which request asked for a change. The record of the change keeps it (server/journal/record.h).
+struct ChangeOrigin {
+  uint64_t session_token = 0;
+  uint64_t sequence = 0;
+  uint64_t number = 0;  // in the reply to an INCREMENT; Store fills it in
+  uint8_t opcode = 0;
+};
+
 // The conditions of a write.
 struct WriteConditions {
   bool only_if_absent = false;
@@ -18,6 +26,9 @@ struct WriteConditions {
   std::optional<uint64_t> only_if_version;
   // The exact lock word that the writer holds. Compared under the key's mutex.
   std::optional<uint64_t> under_lock;
+  // No condition, but needed in the same places: who asks. nullptr: nobody, or changes are not
+  // recorded.
+  const ChangeOrigin* origin = nullptr;
 
   bool any() const { return only_if_absent || only_if_present || only_if_version || under_lock; }
 };
@@ -35,12 +46,24 @@ struct WriteOutcome {
   uint64_t lock_word = 0;
 };
 
+struct FlushOutcome {
+  uint64_t next = 0;  // the position to go on from; 0 = all homes were looked at
+  uint64_t removed = 0;
+  bool refused = false;  // by the disk; some homes were not looked at
+};
+
 struct ReadOutcome {
   ReplyStatus status = ReplyStatus::kOk;  // kOk, kNotFound, kBufferTooSmall
   uint64_t version = 0;
   uint64_t slot = 0;
   uint32_t value_bytes = 0;
   ItemAttributes attributes;
+};
+
+// What a step of Store::Sweep did.
+struct Swept {
+  size_t removed = 0;
+  bool more = false;  // homes with expired items
 };
 
 }  // namespace gannet

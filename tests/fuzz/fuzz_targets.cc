@@ -11,9 +11,12 @@
 #include "common/auth/parse_auth_keys.h"
 #include "common/layout/item_proof.h"
 #include "common/layout/superblock.h"
+#include "common/protocol/client_report.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/message.h"
 #include "common/protocol/plain_put.h"
+#include "proxy/protocol/memcached_parser.h"
+#include "proxy/protocol/resp_parser.h"
 #include "server/journal/record.h"
 #include "tests/common/protocol/encode_reply.h"
 
@@ -103,6 +106,18 @@ void ReplyBytes(std::span<const std::byte> bytes) {
   Require(std::memcmp(again.data(), bytes.data(), bytes.size()) == 0, "bytes nobody encodes");
 }
 
+void ClientReportBytes(std::span<const std::byte> bytes) {
+  const auto report =
+      ClientReportView::Decode({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  if (!report) return;
+  RequireWithin(report->latencies, bytes);
+  Require(report->counts.hits <= kClientCountMax, "a count that no client has");
+  report->ForEachLatency([](LatencyCount it) {
+    Require(it.kind() < kLatencyKinds && it.bucket() < LatencyBucket::kCount,
+            "a latency outside of the counters");
+  });
+}
+
 void SuperblockBytes(std::span<const std::byte> bytes) {
   Superblock superblock;
   if (bytes.size() < sizeof(superblock)) return;
@@ -180,5 +195,45 @@ void AuthFileBytes(std::span<const std::byte> bytes) {
   const auto same = ParseAuthKeys(again, "again");
   Require(same.ok() && *same == *keys, "keys that are not the file's");
 }
+
+namespace {
+
+// Takes command after command. Each must lie within its own bytes, and must not be decided by
+// fewer: the proxy asks with what has come so far.
+void TakeCommands(std::span<const std::byte> bytes,
+                  proxy::Parsed (*parse)(std::string_view, proxy::Command*)) {
+  using Outcome = proxy::Parsed::Outcome;
+  while (!bytes.empty()) {
+    const std::string_view input(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+    proxy::Command command;
+    const proxy::Parsed parsed = parse(input, &command);
+    if (parsed.outcome == Outcome::kBroken) return;
+    if (parsed.outcome == Outcome::kNeedsMore) {
+      return Require(parsed.needed > input.size(), "no more bytes than there are");
+    }
+    Require(parsed.consumed > 0, "a command of no bytes");
+    if (parsed.outcome == Outcome::kRefused) {
+      Require(!parsed.error.empty(), "a refusal without an answer");
+      if (parsed.consumed >= input.size()) return;
+    } else {
+      Require(parsed.consumed <= input.size(), "a command beyond the input");
+      const auto own = bytes.first(parsed.consumed);
+      for (const std::string_view word : command.words) RequireWithin(word, own);
+      RequireWithin(command.data, own);
+      const proxy::Parsed less = parse(input.substr(0, parsed.consumed - 1), &command);
+      Require(less.outcome == Outcome::kNeedsMore && less.needed <= parsed.consumed,
+              "a command before it was complete");
+    }
+    bytes = bytes.subspan(parsed.consumed);
+  }
+}
+
+}  // namespace
+
+void MemcachedTextBytes(std::span<const std::byte> bytes) {
+  TakeCommands(bytes, proxy::ParseMemcached);
+}
+
+void RespBytes(std::span<const std::byte> bytes) { TakeCommands(bytes, proxy::ParseResp); }
 
 }  // namespace gannet::fuzz

@@ -16,6 +16,8 @@ void GrantBytes(std::span<const std::byte> bytes);
 void RejectBytes(std::span<const std::byte> bytes);
 void RequestBytes(std::span<const std::byte> bytes);
 void ReplyBytes(std::span<const std::byte> bytes);
+// The report of a heartbeat.
+void ClientReportBytes(std::span<const std::byte> bytes);
 void SuperblockBytes(std::span<const std::byte> bytes);
 // An item as READ at offset 4096 of incarnation 1 for the key "key". If the first byte is odd, its
 // commit word is made right, so that the fuzzer gets past the checksum.
@@ -25,6 +27,9 @@ void JournalRecordBytes(std::span<const std::byte> bytes);
 
 // The text of an auth file.
 void AuthFileBytes(std::span<const std::byte> bytes);
+// What an application sends to gannet-proxy.
+void MemcachedTextBytes(std::span<const std::byte> bytes);
+void RespBytes(std::span<const std::byte> bytes);
 
 struct Target {
   const char* name;
@@ -36,10 +41,13 @@ inline constexpr Target kTargets[] = {
     {"reject", RejectBytes},
     {"request", RequestBytes},
     {"reply", ReplyBytes},
+    {"client_report", ClientReportBytes},
     {"superblock", SuperblockBytes},
     {"item", ItemBytesRead},
     {"journal_record", JournalRecordBytes},
     {"auth_file", AuthFileBytes},
+    {"memcached_text", MemcachedTextBytes},
+    {"resp", RespBytes},
 };
 
 }  // namespace gannet::fuzz

@@ -8,7 +8,7 @@ import tempfile
 PROGRAMS = ("kvserver", "kvcli", "kvload")
 # (program, words of the line, what is offered for the last)
 COMPLETIONS = (
-    ("kvserver", ["--mem"], ["--memory="]),
+    ("kvserver", ["--mem"], ["--memory=", "--memory_file="]),
     ("kvserver", ["--device", "=", "so"], ["soft"]),
     ("kvserver", ["--memory", "=", "1"], []),
     ("kvserver", ["--he"], ["--help"]),

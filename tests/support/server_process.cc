@@ -18,7 +18,7 @@ void SetServerPlace(const ServerPlace& place) { server_place = place; }
 
 ReadyLine ParseReadyLine(const std::string& line) {
   static const std::regex pattern(
-      R"(READY (\S+:\d+) device=(\S+) kind=(hardware|kernel-software|softverbs))");
+      R"(READY (\S+:\d+) device=(\S+) kind=(hardware|kernel-software|softverbs)(?: .*)?)");
   std::smatch match;
   if (!std::regex_match(line, match, pattern)) return {};
   return {match[1], match[2], match[3]};

@@ -46,7 +46,7 @@ class ServerProcess {
   std::string endpoint_;
 };
 
-// The parts of "READY <addr>:<port> device=<name> kind=<kind>".
+// The parts of "READY <addr>:<port> device=<name> kind=<kind>[ memory_file=<path>]".
 struct ReadyLine {
   std::string endpoint;
   std::string device;

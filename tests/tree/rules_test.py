@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-LAYERED = ("client", "common", "server", "softverbs", "tools")  # these have a folder for each part
+LAYERED = ("client", "common", "proxy", "server", "softverbs", "tools")  # these have a folder for each part
 LIBRARIES = {"infiniband": "verbs", "rdma": "verbs", "gflags": "gflags", "openssl": "libcrypto"}
 LINES_MAX = {"header": 350, "source": 450, "test": 500}
 # Split up, so that this file does not have them.
@@ -151,7 +151,7 @@ def anchors_of(text):
 def check_documents():
     sources = {str(path) for path in tracked("*.cc", "*.h")}
     names = set()
-    for path in sources:
+    for path in sources | {str(path) for path in tracked("*.py")}:
         names.update(re.findall(r"\b[A-Z]\w+", (ROOT / path).read_text()))
     for document in tracked("*.md"):
         text = (ROOT / document).read_text()
@@ -166,7 +166,7 @@ def check_documents():
                 problems.append(f"{document}: no file {target}")
             elif heading and heading not in anchors_of(path.read_text()):
                 problems.append(f"{document}: no heading #{heading} in {target or document}")
-        for name in re.findall(r"`((?:client|common|docs|packaging|server|softverbs|tests|tools)/[\w./+-]*)`", text):
+        for name in re.findall(r"`((?:client|common|docs|packaging|proxy|server|softverbs|tests|tools)/[\w./+-]*)`", text):
             if not (ROOT / name).exists():
                 problems.append(f"{document}: no file {name}")
         for name, symbol in re.findall(r"`([\w/.]+\.(?:cc|h)):(\w[\w:~]*)`", text):

@@ -56,7 +56,13 @@ Json StatsJson(const ServerReport& report) {
           {"items_evicted", s.items_evicted},
           {"evicted_by_writes", s.evicted_by_writes},
           {"eviction_watermark", s.eviction_watermark},
-          {"evicted_age_ms", s.evicted_age_ms}};
+          {"evicted_age_ms", s.evicted_age_ms},
+          {"disk_sync", s.disk_sync},
+          {"disk_bytes", s.disk_bytes},
+          {"disk_behind_bytes", s.disk_behind_bytes},
+          {"disk_behind_ms", s.disk_behind_ms},
+          {"disk_refused", s.disk_refused},
+          {"disk_snapshots", s.disk_snapshots}};
 }
 
 Json InfoJson(const ServerInfo& s) {

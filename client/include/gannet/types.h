@@ -202,6 +202,14 @@ struct ServerStats {
   // written. An age of minutes says that more memory would serve.
   uint64_t eviction_watermark = 0;
   uint64_t evicted_age_ms = 0;
+  // Of a server with --data; else all 0. disk_sync: 1 none, 2 interval.
+  uint64_t disk_sync = 0;
+  uint64_t disk_bytes = 0;
+  // What a power cut would take now, and how old the oldest of it is.
+  uint64_t disk_behind_bytes = 0;
+  uint64_t disk_behind_ms = 0;
+  uint64_t disk_refused = 0;    // writes that the disk did not take
+  uint64_t disk_snapshots = 0;  // since start
 };
 
 // What a connection to one server is. All from `device` on is empty if there never was one, and of

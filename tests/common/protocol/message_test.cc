@@ -145,7 +145,13 @@ TEST(MessageTest, GoldenBytesOfTheStats) {
                              stats.items_evicted,
                              stats.evicted_by_writes,
                              stats.eviction_watermark,
-                             stats.evicted_age_ms};
+                             stats.evicted_age_ms,
+                             stats.disk_sync,
+                             stats.disk_bytes,
+                             stats.disk_behind_bytes,
+                             stats.disk_behind_ms,
+                             stats.disk_refused,
+                             stats.disk_snapshots};
   for (uint64_t i = 0; i < std::size(words); ++i) EXPECT_EQ(fields[i], i + 1);
 }
 
@@ -158,6 +164,7 @@ TEST(MessageTest, GoldenNumbersOfOpcodesFlagsAndStatuses) {
   EXPECT_EQ(kOnlyIfPresent, 32);
   EXPECT_EQ(static_cast<int>(ReplyStatus::kNotANumber), 13);
   EXPECT_EQ(static_cast<int>(ReplyStatus::kTooLong), 15);
+  EXPECT_EQ(static_cast<int>(ReplyStatus::kDiskRefuses), 16);
   EXPECT_EQ(kForce, 16);
   EXPECT_EQ(kOnlyIfAbsent | kOnlyIfVersion << 4 | kUnderLock << 8 | kValueInBuffer << 12, 0x8421);
   EXPECT_EQ(static_cast<int>(ReplyStatus::kHeapFull), 6);
@@ -185,8 +192,8 @@ TEST(MessageTest, AcceptsEveryOpcode) {
     header.lock_word = 1;
     EXPECT_EQ(Refusal(Encode(header, "key", "")), std::nullopt);
   }
-  for (const Opcode opcode :
-       {Opcode::kHeartbeat, Opcode::kStats, Opcode::kPing, Opcode::kListLocks, Opcode::kFlush}) {
+  for (const Opcode opcode : {Opcode::kHeartbeat, Opcode::kStats, Opcode::kPing, Opcode::kListLocks,
+                              Opcode::kFlush, Opcode::kListClients, Opcode::kSlowLog}) {
     RequestHeader header = ARequest(opcode);
     header.key_bytes = 0;
     header.sequence = opcode == Opcode::kHeartbeat ? 0 : 1;
@@ -243,7 +250,10 @@ TEST(MessageTest, RefusesEveryLengthButTheRightOne) {
 }
 
 TEST(MessageTest, RefusesWhatItDoesNotKnowAsUnimplemented) {
+  EXPECT_EQ(static_cast<int>(Opcode::kListClients), 23);
+  EXPECT_EQ(static_cast<int>(Opcode::kSlowLog), 24);
   for (int opcode = static_cast<int>(Opcode::kFlush) + 1; opcode <= 255; ++opcode) {
+    if (opcode == 23 || opcode == 24) continue;
     EXPECT_EQ(Refusal(Encode(ARequest(static_cast<Opcode>(opcode)), "key", "")),
               ReplyStatus::kUnimplemented);
   }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <random>
 #include <thread>
 #include <utility>
@@ -55,6 +56,74 @@ double Fill(Heap& heap, Pick pick, Blocks* blocks) {
 void FreeAll(Heap& heap, Blocks* blocks) {
   for (auto [block, size_class] : *blocks) heap.Free(block, size_class);
   blocks->clear();
+}
+
+// Frees some blocks at random, keeps the others.
+void FreeSome(Heap& heap, Blocks* blocks, std::mt19937& random) {
+  std::shuffle(blocks->begin(), blocks->end(), random);
+  for (size_t n = blocks->size() / 3; n > 0; --n) {
+    heap.Free(blocks->back().first, blocks->back().second);
+    blocks->pop_back();
+  }
+}
+
+// A heap that begins with the blocks of another one, over the same memory.
+TEST(HeapTest, BeginsWithTheBlocksOfAFormerOne) {
+  const Memory memory((64 << 20) + 12288);
+  std::mt19937 random(1);
+  for (const uint32_t most : {16u, 40u, 60u}) {
+    HeapMap map(memory.span().size());
+    Blocks blocks;
+    uint64_t bytes = 0;
+    {
+      auto heap = Heap::Create(memory.span(), HeapMap(memory.span().size()));
+      ASSERT_TRUE(heap.ok()) << heap.status();
+      for (int round = 0; round < 3; ++round) {
+        Fill(
+            **heap, [&] { return 3 + static_cast<uint32_t>(random() % most); }, &blocks);
+        FreeSome(**heap, &blocks, random);
+      }
+      bytes = (*heap)->occupied_bytes();
+    }
+    for (auto [block, size_class] : blocks) {
+      const uint64_t offset = block - memory.span().data();
+      ASSERT_EQ(map.Take(offset, SizeClassBytes(size_class)), HeapMap::Taken::kNow);
+      ASSERT_EQ(map.Take(offset, SizeClassBytes(size_class)), HeapMap::Taken::kBefore);
+    }
+    auto heap = Heap::Create(memory.span(), map);
+    ASSERT_TRUE(heap.ok()) << heap.status();
+    EXPECT_EQ((*heap)->occupied_bytes(), bytes);
+    Blocks more;
+    Fill(
+        **heap, [&] { return 3 + static_cast<uint32_t>(random() % most); }, &more);
+    std::vector<std::pair<std::byte*, std::byte*>> all;
+    for (const Blocks& some : {blocks, more}) {
+      for (auto [block, size_class] : some)
+        all.emplace_back(block, block + SizeClassBytes(size_class));
+    }
+    std::ranges::sort(all);
+    for (size_t i = 1; i < all.size(); ++i) ASSERT_LE(all[i - 1].second, all[i].first);
+    FreeAll(**heap, &blocks);
+    FreeAll(**heap, &more);
+    // What is free has come together again.
+    std::byte* const large = (*heap)->Allocate(SizeClassFor(40 << 20));
+    EXPECT_NE(large, nullptr);
+    if (large != nullptr) (*heap)->Free(large, SizeClassFor(40 << 20));
+  }
+}
+
+TEST(HeapTest, RefusesBlocksThatNoHeapHas) {
+  using Taken = HeapMap::Taken;
+  HeapMap map(1 << 20);
+  EXPECT_EQ(map.Take(64, 64), Taken::kNow);
+  EXPECT_EQ(map.Take(128, 48), Taken::kImpossible) << "another size in the same slab";
+  EXPECT_EQ(map.Take(80, 64), Taken::kImpossible) << "between two blocks";
+  EXPECT_EQ(map.Take(0, 65536), Taken::kImpossible) << "over a slab";
+  EXPECT_EQ(map.Take(4096 + 64, 65536), Taken::kNow);
+  EXPECT_EQ(map.Take(4096 + 65536, 65536), Taken::kImpossible) << "overlaps";
+  EXPECT_EQ(map.Take((1 << 20) - 32, 64), Taken::kImpossible) << "over the end";
+  EXPECT_EQ(map.Take(UINT64_MAX - 15, 64), Taken::kImpossible);
+  EXPECT_EQ(map.Take(8192 + 17 * 4096, 33), Taken::kImpossible) << "no size of a block";
 }
 
 TEST(HeapTest, BlocksHaveExactlyTheBytesOfTheirClass) {
@@ -222,6 +291,27 @@ TEST(HeapTest, LessThanAPageIsRefused) {
   Memory memory(4096);
   EXPECT_EQ(Heap::Create(memory.span().first(4095)).status().code(),
             absl::StatusCode::kInvalidArgument);
+}
+
+TEST(HeapTest, CountsBlocksByClassWithoutTables) {
+  Memory memory(64 << 20);
+  const std::unique_ptr<Heap> heap = MakeHeap(memory);
+  Blocks blocks;
+  for (const uint32_t size_class : {1u, 8u, 8u, 12u, 40u, 60u}) {
+    blocks.emplace_back(heap->Allocate(size_class), size_class);
+    ASSERT_NE(blocks.back().first, nullptr);
+  }
+  const uint64_t table_bytes = heap->TableBytes(1 << 20);
+  std::byte* const table = heap->AllocateTable(table_bytes);
+  auto counts = heap->BlocksByClass();
+  EXPECT_EQ(counts[1], 1u);
+  EXPECT_EQ(counts[8], 2u);
+  EXPECT_EQ(counts[40], 1u);
+  EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), uint64_t{0}), blocks.size());
+  for (const auto& [block, size_class] : blocks) heap->Free(block, size_class);
+  heap->FreeTable(table, table_bytes);
+  counts = heap->BlocksByClass();
+  EXPECT_EQ(std::accumulate(counts.begin(), counts.end(), uint64_t{0}), 0u);
 }
 
 }  // namespace

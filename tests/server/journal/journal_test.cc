@@ -98,12 +98,12 @@ TEST_F(JournalTest, SyncsOnceInAnInterval) {
   EXPECT_EQ(journal->unsynced_since_ns(), 0);
 }
 
-TEST_F(JournalTest, ClosesWithEverythingSynced) {
+TEST_F(JournalTest, SyncsEverythingInEveryModeWhenAsked) {
   auto journal = Open(Journal::Sync::kNone);
   Append(journal.get(), "a");
   journal->Flush(now_ns_);
   EXPECT_EQ(journal->synced(), 0u);
-  EXPECT_TRUE(journal->Close(now_ns_).ok());
+  EXPECT_TRUE(journal->SyncAll(now_ns_).ok());
   files_.CutPower();
   EXPECT_THAT(*Keys(), ElementsAre("a"));
 }

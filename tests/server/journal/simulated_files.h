@@ -43,6 +43,8 @@ class SimulatedFiles : public Files {
   // Returns whether the fault has happened.
   bool faulted() const { return fault_ != Fault::kNone && operations_ >= fault_at_; }
 
+  // Returns false after a fault that cut the power.
+  bool has_power() const { return power_; }
   // What the machine finds when the power is back. No fault is set. Files that were open must not
   // be used again.
   void CutPower();

@@ -274,7 +274,7 @@ TEST_F(ModifyTest, ManyItemsThatExpireAtOnceAreRemovedInBoundedSteps) {
   size_t removed = 0;
   size_t steps = 0;
   for (bool more = true; more; ++steps) {
-    const Store::Swept swept = store->Sweep(kNowMs + 1000, 256);
+    const Swept swept = store->Sweep(kNowMs + 1000, 256);
     ASSERT_LE(swept.removed, 256u * 3 * kSlotsPerBucket);
     removed += swept.removed;
     more = swept.more;

@@ -251,7 +251,7 @@ TEST(RoomTest, AHomeIsLookedAtOnlyWhenSomethingInItExpired) {
   }
   EXPECT_EQ(store->Sweep(1999, 0).more, false);
   EXPECT_EQ(store->Sweep(2000, 0).more, true);
-  const Store::Swept swept = store->Sweep(2000, 1);
+  const Swept swept = store->Sweep(2000, 1);
   EXPECT_EQ(swept.removed, 1u);
   EXPECT_FALSE(swept.more);
 }

@@ -68,7 +68,7 @@ class TestStore {
   WriteOutcome Put(std::string_view key, std::string_view value, ItemAttributes attributes,
                    const WriteConditions& conditions, uint64_t now_ms) {
     Store::Update update;
-    if (!conditions.any() && attributes.expiry_ms == 0 &&
+    if (!store_->records() && !conditions.any() && attributes.expiry_ms == 0 &&
         UpdateInPlace(key, value, attributes.flags, &update)) {
       updates_in_place_.fetch_add(1, std::memory_order_relaxed);
       return {.version = update.version, .slot = update.slot};

@@ -195,7 +195,7 @@ TEST(StoreTest, SweepRemovesWhatExpired) {
   EXPECT_EQ(store->Sweep(999, buckets).removed, 0u);
   size_t removed = 0;
   for (bool more = true; more;) {
-    const Store::Swept swept = store->Sweep(1000, 1);
+    const Swept swept = store->Sweep(1000, 1);
     removed += swept.removed;
     more = swept.more;
   }

@@ -1,4 +1,4 @@
-#include "server/control/supervisor.h"
+#include "common/supervisor/supervisor.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -1,4 +1,4 @@
-#include "server/control/supervisor.h"
+#include "common/supervisor/supervisor.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>

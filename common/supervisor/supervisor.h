@@ -1,5 +1,5 @@
-#ifndef GANNET_SERVER_CONTROL_SUPERVISOR_H_
-#define GANNET_SERVER_CONTROL_SUPERVISOR_H_
+#ifndef GANNET_COMMON_SUPERVISOR_SUPERVISOR_H_
+#define GANNET_COMMON_SUPERVISOR_SUPERVISOR_H_
 
 #include <cstdint>
 #include <string>
@@ -47,4 +47,4 @@ class Supervisor {
 
 }  // namespace gannet
 
-#endif  // GANNET_SERVER_CONTROL_SUPERVISOR_H_
+#endif  // GANNET_COMMON_SUPERVISOR_SUPERVISOR_H_

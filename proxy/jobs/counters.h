@@ -1,0 +1,56 @@
+#ifndef GANNET_PROXY_JOBS_COUNTERS_H_
+#define GANNET_PROXY_JOBS_COUNTERS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+#include <deque>
+#include <string>
+#include <vector>
+
+namespace gannet::proxy {
+
+// A number that one thread counts and others read. Relaxed: a reader wants some recent number, and
+// nothing else depends on it.
+class Count {
+ public:
+  void Add(uint64_t n = 1) {
+    number_.store(number_.load(std::memory_order_relaxed) + n, std::memory_order_relaxed);
+  }
+  void Subtract() {
+    number_.store(number_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  }
+  uint64_t Get() const { return number_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<uint64_t> number_{0};
+};
+
+// What one thread of the proxy counts.
+struct Counters {
+  Count connections;
+  Count connections_made;
+  Count commands;
+  Count gets;  // keys that were asked for
+  Count hits;
+  Count sets;
+};
+
+// What all threads share, and commands tell about.
+struct Service {
+  std::deque<Counters> threads;  // one each; made before the threads start
+  std::string version;
+  std::vector<std::string> servers;
+  uint64_t connections_max = 0;
+  std::time_t started = 0;
+
+  uint64_t Sum(Count Counters::*count) const {
+    uint64_t sum = 0;
+    for (const Counters& thread : threads) sum += (thread.*count).Get();
+    return sum;
+  }
+};
+
+}  // namespace gannet::proxy
+
+#endif  // GANNET_PROXY_JOBS_COUNTERS_H_

@@ -1,0 +1,59 @@
+#ifndef GANNET_PROXY_JOBS_MEMCACHED_COMMANDS_H_
+#define GANNET_PROXY_JOBS_MEMCACHED_COMMANDS_H_
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+#include "proxy/jobs/job.h"
+
+namespace gannet::proxy {
+
+// Looks at a command of memcached's text protocol: sets the job's first stage, its keys and its
+// access. Or sets the reply, if that needs nothing of the store.
+void PrepareMemcached(Job& job);
+
+// memcached's times to live.
+struct Lifetime {
+  std::chrono::milliseconds ttl{0};  // 0: for ever
+  bool over = false;                 // the item is expired at once
+};
+// Parses one: 0 is for ever, a negative number is over at once, up to 30 days are seconds from now,
+// and more are seconds since 1970. Returns nullopt if it is no number.
+std::optional<Lifetime> ParseExptime(std::string_view word, int64_t now_seconds);
+
+// Of the parts, in other files.
+namespace memcached {
+
+inline constexpr std::string_view kBadLine = "CLIENT_ERROR bad command line format\r\n";
+inline constexpr std::string_view kError = "ERROR\r\n";
+
+// How a write ended.
+enum class Ending : uint8_t { kStored, kNotStored, kExists, kNotFound, kDeleted, kTouched };
+// Writes the reply to a write, in the words of the classic or of the meta commands.
+void Conclude(Job& job, Ending ending);
+// Writes SERVER_ERROR as the whole reply.
+void Fail(Job& job, const Operation& operation);
+
+bool KeyFits(std::string_view key);
+// The job's one key.
+void UseKey(Job& job, std::string_view key, Access access);
+std::optional<Lifetime> Exptime(std::string_view word);
+
+// Stages that classic and meta commands share. They use the job's first key, its data and scratch.
+void Store(Job& job);   // a Put with the conditions of scratch.put
+void Extend(Job& job);  // append, prepend
+void Remove(Job& job);
+void Count(Job& job);  // incr, decr; ends in CountDone
+void CountDone(Job& job, std::string_view number, const ItemInfo& info);
+
+bool PrepareMeta(Job& job);  // returns false if the command is none of these
+void ConcludeMeta(Job& job, Ending ending);
+void CountDoneMeta(Job& job, std::string_view number, const ItemInfo& info);
+void PrepareStats(Job& job);
+
+}  // namespace memcached
+}  // namespace gannet::proxy
+
+#endif  // GANNET_PROXY_JOBS_MEMCACHED_COMMANDS_H_

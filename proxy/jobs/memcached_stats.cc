@@ -1,0 +1,83 @@
+#include <unistd.h>
+
+#include <ctime>
+
+#include "absl/strings/str_cat.h"
+#include "proxy/jobs/memcached_commands.h"
+
+namespace gannet::proxy::memcached {
+namespace {
+
+template <class Value>
+void Line(Job& job, const char* name, const Value& value) {
+  job.reply += absl::StrCat("STAT ", name, " ", value, "\r\n");
+}
+
+void OfProxy(Job& job) {
+  const Service& service = *job.service;
+  const std::time_t now = std::time(nullptr);
+  Line(job, "pid", getpid());
+  Line(job, "uptime", now - service.started);
+  Line(job, "time", now);
+  Line(job, "version", service.version);
+  Line(job, "pointer_size", 8 * sizeof(void*));
+  Line(job, "max_connections", service.connections_max);
+  Line(job, "curr_connections", service.Sum(&Counters::connections));
+  Line(job, "total_connections", service.Sum(&Counters::connections_made));
+  const uint64_t gets = service.Sum(&Counters::gets);
+  const uint64_t hits = service.Sum(&Counters::hits);
+  Line(job, "cmd_get", gets);
+  Line(job, "cmd_set", service.Sum(&Counters::sets));
+  Line(job, "get_hits", hits);
+  Line(job, "get_misses", gets - std::min(gets, hits));
+  Line(job, "threads", service.threads.size());
+}
+
+// Sums of all servers. Those that do not answer are left out, and counted.
+void OfServers(Job& job) {
+  ServerStats sum;
+  uint64_t unreachable = 0;
+  for (const Operation& asked : job.answers()) {
+    if (asked.code != absl::StatusCode::kOk) {
+      ++unreachable;
+      continue;
+    }
+    sum.items += asked.stats.items;
+    sum.heap_bytes += asked.stats.heap_bytes;
+    sum.heap_total += asked.stats.heap_total;
+    sum.items_evicted += asked.stats.items_evicted;
+    sum.rpcs += asked.stats.rpcs;
+    sum.cpu_us += asked.stats.cpu_us;
+  }
+  Line(job, "curr_items", sum.items);
+  Line(job, "bytes", sum.heap_bytes);
+  Line(job, "limit_maxbytes", sum.heap_total);
+  Line(job, "evictions", sum.items_evicted);
+  Line(job, "gannet_servers", job.service->servers.size());
+  Line(job, "gannet_servers_unreachable", unreachable);
+  Line(job, "gannet_rpcs", sum.rpcs);
+  Line(job, "gannet_server_cpu_us", sum.cpu_us);
+}
+
+void Told(Job& job) {
+  OfProxy(job);
+  OfServers(job);
+  job.reply += "END\r\n";
+}
+
+void Ask(Job& job) {
+  job.BeginOnEach(Operation::Kind::kStats);
+  job.Then(Told);
+}
+
+}  // namespace
+
+void PrepareStats(Job& job) {
+  if (job.words().size() > 1) {
+    job.reply = job.words()[1] == "reset" ? "RESET\r\n" : "END\r\n";
+    return;
+  }
+  job.Then(Ask);
+}
+
+}  // namespace gannet::proxy::memcached

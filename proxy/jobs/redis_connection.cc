@@ -1,0 +1,187 @@
+// Redis' commands about the connection and the server.
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+
+#include "absl/strings/str_cat.h"
+#include "proxy/jobs/redis_commands.h"
+
+namespace gannet::proxy::redis {
+namespace {
+
+// What libraries and tools compare. The commands that are there are those of this version.
+constexpr char kRedisVersion[] = "7.0.0";
+
+void SayHello(Job& job) {
+  RespReply reply = Reply(job);
+  reply.Map(7);
+  reply.Bulk("server");
+  reply.Bulk("redis");
+  reply.Bulk("version");
+  reply.Bulk(kRedisVersion);
+  reply.Bulk("proto");
+  reply.Integer(job.resp3 ? 3 : 2);
+  reply.Bulk("id");
+  reply.Integer(static_cast<int64_t>(job.client->id));
+  reply.Bulk("mode");
+  reply.Bulk("standalone");
+  reply.Bulk("role");
+  reply.Bulk("master");
+  reply.Bulk("modules");
+  reply.Array(0);
+}
+
+std::string ClientLine(const Job& job) {
+  return absl::StrCat("id=", job.client->id, " name=", job.client->name,
+                      " db=0 resp=", job.resp3 ? 3 : 2);
+}
+
+void InfoTold(Job& job) {
+  const Service& service = *job.service;
+  std::string text = absl::StrCat(
+      "# Server\r\nredis_version:", kRedisVersion, "\r\nredis_mode:standalone\r\n",
+      "gannet_proxy_version:", service.version, "\r\nprocess_id:", getpid(),
+      "\r\nuptime_in_seconds:", std::time(nullptr) - service.started, "\r\n\r\n# Clients\r\n",
+      "connected_clients:", service.Sum(&Counters::connections),
+      "\r\nmaxclients:", service.connections_max, "\r\n\r\n");
+  const uint64_t gets = service.Sum(&Counters::gets);
+  const uint64_t hits = service.Sum(&Counters::hits);
+  ServerStats sum;
+  uint64_t unreachable = 0;
+  for (const Operation& asked : job.answers()) {
+    if (asked.code != absl::StatusCode::kOk) ++unreachable;
+    sum.items += asked.stats.items;
+    sum.heap_bytes += asked.stats.heap_bytes;
+    sum.items_evicted += asked.stats.items_evicted;
+    sum.rpcs += asked.stats.rpcs;
+  }
+  text += absl::StrCat(
+      "# Memory\r\nused_memory:", sum.heap_bytes,
+      "\r\n\r\n# Stats\r\ntotal_connections_received:", service.Sum(&Counters::connections_made),
+      "\r\ntotal_commands_processed:", service.Sum(&Counters::commands), "\r\nkeyspace_hits:", hits,
+      "\r\nkeyspace_misses:", gets - std::min(gets, hits), "\r\nevicted_keys:", sum.items_evicted,
+      "\r\n\r\n");
+  text += absl::StrCat("# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n",
+                       "# Gannet\r\ngannet_servers:", service.servers.size(),
+                       "\r\ngannet_servers_unreachable:", unreachable, "\r\ngannet_rpcs:", sum.rpcs,
+                       "\r\n\r\n# Keyspace\r\n");
+  if (sum.items > 0) text += absl::StrCat("db0:keys=", sum.items, ",expires=0,avg_ttl=0\r\n");
+  Reply(job).Text(text);
+}
+
+void Info(Job& job) {
+  job.BeginOnEach(Operation::Kind::kStats);
+  job.Then(InfoTold);
+}
+
+void DbSizeTold(Job& job) {
+  uint64_t items = 0;
+  for (const Operation& asked : job.answers()) {
+    if (asked.code != absl::StatusCode::kOk) return Fail(job, asked);
+    items += asked.stats.items;
+  }
+  Reply(job).Integer(static_cast<int64_t>(items));
+}
+
+void DbSize(Job& job) {
+  job.BeginOnEach(Operation::Kind::kStats);
+  job.Then(DbSizeTold);
+}
+
+}  // namespace
+
+void PreparePing(Job& job) {
+  if (job.words().size() == 1) return Reply(job).Simple("PONG");
+  Reply(job).Bulk(job.words()[1]);
+}
+
+void PrepareEcho(Job& job) { Reply(job).Bulk(job.words()[1]); }
+
+void PrepareHello(Job& job) {
+  const auto& words = job.words();
+  bool resp3 = job.resp3;
+  std::string name = job.client->name;
+  if (words.size() > 1) {
+    if (words[1] != "2" && words[1] != "3")
+      return Fail(job, "NOPROTO unsupported protocol version");
+    resp3 = words[1] == "3";
+  }
+  for (size_t i = 2; i < words.size(); i += 2) {
+    const std::string option = Upper(words[i]);
+    if (option == "AUTH" && i + 2 < words.size()) return PrepareAuth(job);
+    if (option != "SETNAME" || i + 1 == words.size()) return SyntaxError(job);
+    name.assign(words[i + 1]);
+  }
+  job.client->resp3 = job.resp3 = resp3;
+  job.client->name = name;
+  SayHello(job);
+}
+
+void PrepareClient(Job& job) {
+  const auto& words = job.words();
+  const std::string what = Upper(words[1]);
+  if (what == "ID") return Reply(job).Integer(static_cast<int64_t>(job.client->id));
+  if (what == "GETNAME") {
+    return job.client->name.empty() ? Reply(job).Null() : Reply(job).Bulk(job.client->name);
+  }
+  if (what == "SETNAME" && words.size() == 3) {
+    job.client->name.assign(words[2].substr(0, 64));
+    return Reply(job).Simple("OK");
+  }
+  // What a library tells of itself, and what is so here anyway.
+  if ((what == "SETINFO" && words.size() == 4) || what == "NO-EVICT" || what == "NO-TOUCH") {
+    return Reply(job).Simple("OK");
+  }
+  if (what == "INFO" || what == "LIST") return Reply(job).Text(ClientLine(job) + "\n");
+  Fail(job, "ERR this subcommand of CLIENT is not supported");
+}
+
+void PrepareCommand(Job& job) {
+  const auto& words = job.words();
+  if (words.size() == 1) return Reply(job).Array(0);
+  const std::string what = Upper(words[1]);
+  if (what == "COUNT") return Reply(job).Integer(0);
+  if (what == "DOCS") return Reply(job).Map(0);
+  Reply(job).Array(0);
+}
+
+// redis-benchmark asks for these two.
+void PrepareConfig(Job& job) {
+  const auto& words = job.words();
+  if (Upper(words[1]) != "GET" || words.size() != 3) {
+    return Fail(job, "ERR CONFIG can only GET here");
+  }
+  RespReply reply = Reply(job);
+  const bool is_save = words[2] == "save";
+  if (!is_save && words[2] != "appendonly") return reply.Map(0);
+  reply.Map(1);
+  reply.Bulk(words[2]);
+  reply.Bulk(is_save ? "" : "no");
+}
+
+void PrepareSelect(Job& job) {
+  if (job.words()[1] != "0") return Fail(job, "ERR DB index is out of range: there is only 0");
+  Reply(job).Simple("OK");
+}
+
+void PrepareQuit(Job& job) {
+  job.client->closing = true;
+  Reply(job).Simple("OK");
+}
+
+void PrepareReset(Job& job) {
+  job.client->resp3 = job.resp3 = false;
+  job.client->name.clear();
+  Reply(job).Simple("RESET");
+}
+
+void PrepareAuth(Job& job) {
+  Fail(job, "ERR Client sent AUTH, but no password is set. The proxy has none");
+}
+
+void PrepareInfo(Job& job) { job.Then(Info); }
+void PrepareDbSize(Job& job) { job.Then(DbSize); }
+
+}  // namespace gannet::proxy::redis

@@ -1,0 +1,391 @@
+// Redis' commands that write one key, as stages. Where the store has no such operation, it is a Get
+// and a write that happens only if the item is still of the version that was read, again and again
+// until nobody was in between.
+
+#include <gannet/client.h>
+
+#include <ctime>
+#include <limits>
+#include <optional>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "common/layout/item.h"
+#include "common/protocol/limits.h"
+#include "proxy/jobs/redis_commands.h"
+
+namespace gannet::proxy::redis {
+namespace {
+
+using Kind = Operation::Kind;
+using absl::StatusCode;
+using std::chrono::milliseconds;
+
+int64_t NowMs() {
+  using std::chrono::system_clock;
+  return std::chrono::duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
+}
+
+constexpr char kNoInteger[] = "ERR value is not an integer or out of range";
+
+// The units of EX, PX, EXAT and PXAT.
+struct Unit {
+  bool is_seconds;
+  bool is_absolute;
+};
+
+std::optional<Unit> UnitOf(std::string_view option) {
+  if (option == "EX") return Unit{true, false};
+  if (option == "PX") return Unit{false, false};
+  if (option == "EXAT") return Unit{true, true};
+  if (option == "PXAT") return Unit{false, true};
+  return {};
+}
+
+// Returns how long from now, in ms; it may be negative. Returns nullopt, and replies, if the word
+// is no number or far too much.
+std::optional<int64_t> MsFromNow(Job& job, std::string_view word, Unit unit) {
+  constexpr auto kMost = static_cast<int64_t>(kTtlMsMax / 2);
+  int64_t number = 0;
+  if (!ParseNumber(word, &number)) {
+    Fail(job, kNoInteger);
+    return {};
+  }
+  const int64_t most = unit.is_seconds ? kMost / 1000 : kMost;
+  if (number > most || number < -most) {
+    Fail(job, absl::StrCat("ERR invalid expire time in '",
+                           absl::AsciiStrToLower(Upper(job.words()[0])), "' command"));
+    return {};
+  }
+  const int64_t ms = unit.is_seconds ? number * 1000 : number;
+  return unit.is_absolute ? ms - NowMs() : ms;
+}
+
+void ReplyInteger(Job& job, int64_t number) { Reply(job).Integer(number); }
+
+// --- SET and its kin
+// ------------------------------------------------------------------------------
+
+void SetReadFirst(Job& job);
+
+bool IsSetnx(const Job& job) {
+  return job.words()[0].size() == 5 && Upper(job.words()[0]) == "SETNX";
+}
+
+void EndOfSet(Job& job, bool stored) {
+  if (IsSetnx(job)) return ReplyInteger(job, stored ? 1 : 0);
+  if (job.scratch.returns_old) {
+    if (!job.scratch.had_old) return Reply(job).Null();
+    return Reply(job).Bulk(job.scratch.old_value);
+  }
+  if (!stored) return Reply(job).Null();
+  Reply(job).Simple("OK");
+}
+
+void SetDone(Job& job) {
+  const Operation& put = job.answer();
+  switch (put.code) {
+    case StatusCode::kOk:
+      return EndOfSet(job, true);
+    case StatusCode::kAlreadyExists:
+    case StatusCode::kNotFound:
+      return EndOfSet(job, false);
+    case StatusCode::kFailedPrecondition:
+      if (job.TryAgain()) return SetReadFirst(job);
+      [[fallthrough]];
+    default:
+      return Fail(job, put);
+  }
+}
+
+void SetAfterRead(Job& job) {
+  const Operation& got = job.answer();
+  if (got.code != StatusCode::kOk) return Fail(job, got);
+  job.scratch.had_old = got.found;
+  if (got.found) job.scratch.old_value.assign(got.found_value());
+  PutOptions put = job.scratch.put;
+  if ((put.only_if_absent && got.found) || (put.only_if_present && !got.found)) {
+    return EndOfSet(job, false);
+  }
+  put.only_if_absent = put.only_if_present = false;
+  put.only_if_version = got.info.version;
+  if (job.scratch.keeps_ttl) put.ttl = got.ttl_left();
+  Operation& write = job.Begin(Kind::kPut, job.keys[0]);
+  write.value = job.scratch.value;
+  write.put = put;
+  job.Then(SetDone);
+}
+
+void SetReadFirst(Job& job) {
+  job.Begin(Kind::kGet, job.keys[0]);
+  job.Then(SetAfterRead);
+}
+
+void Set(Job& job) {
+  Operation& put = job.Begin(Kind::kPut, job.keys[0]);
+  put.value = job.scratch.value;
+  put.put = job.scratch.put;
+  job.Then(SetDone);
+}
+
+bool TakeTtl(Job& job, std::string_view word, Unit unit) {
+  const auto ms = MsFromNow(job, word, unit);
+  if (!ms) return false;
+  int64_t number = 0;
+  ParseNumber(word, &number);
+  if (number <= 0) {
+    Fail(job, absl::StrCat("ERR invalid expire time in '",
+                           absl::AsciiStrToLower(Upper(job.words()[0])), "' command"));
+    return false;
+  }
+  // A moment that is past: the item is as good as gone at once.
+  job.scratch.put.ttl = milliseconds(std::max<int64_t>(*ms, 1));
+  return true;
+}
+
+bool TakeSetOptions(Job& job) {
+  const auto& words = job.words();
+  PutOptions& put = job.scratch.put;
+  bool has_ttl = false;
+  for (size_t i = 3; i < words.size(); ++i) {
+    const std::string option = Upper(words[i]);
+    const auto unit = UnitOf(option);
+    if (unit && !has_ttl && i + 1 < words.size()) {
+      if (!TakeTtl(job, words[++i], *unit)) return false;
+      has_ttl = true;
+    } else if (option == "NX") {
+      put.only_if_absent = true;
+    } else if (option == "XX") {
+      put.only_if_present = true;
+    } else if (option == "GET") {
+      job.scratch.returns_old = true;
+    } else if (option == "KEEPTTL") {
+      job.scratch.keeps_ttl = true;
+    } else {
+      SyntaxError(job);
+      return false;
+    }
+  }
+  const bool contradicts =
+      (put.only_if_absent && put.only_if_present) || (has_ttl && job.scratch.keeps_ttl);
+  if (contradicts) SyntaxError(job);
+  return !contradicts;
+}
+
+// --- APPEND
+// ---------------------------------------------------------------------------------------
+
+void AppendByPut(Job& job);
+
+void AppendMeasured(Job& job) {
+  const Operation& got = job.answer();
+  if (got.code != StatusCode::kOk) return Fail(job, got);
+  ReplyInteger(job, got.found ? got.info.value_bytes : 0);
+}
+
+void AppendPut(Job& job) {
+  const Operation& put = job.answer();
+  if (put.code == StatusCode::kOk) {
+    return ReplyInteger(job, static_cast<int64_t>(job.scratch.value.size()));
+  }
+  if (put.code == StatusCode::kFailedPrecondition && job.TryAgain()) return AppendByPut(job);
+  Fail(job, put);
+}
+
+void AppendAfterRead(Job& job) {
+  const Operation& got = job.answer();
+  if (got.code != StatusCode::kOk) return Fail(job, got);
+  std::string& value = job.scratch.value;
+  value.assign(got.found ? got.found_value() : std::string_view());
+  value.append(job.words()[2]);
+  PutOptions options;
+  options.only_if_version = got.info.version;
+  options.flags = got.info.flags;
+  options.ttl = got.ttl_left();
+  Operation& put = job.Begin(Kind::kPut, job.keys[0]);
+  put.value = value;
+  put.put = options;
+  job.Then(AppendPut);
+}
+
+void AppendByPut(Job& job) {
+  job.Begin(Kind::kGet, job.keys[0]);
+  job.Then(AppendAfterRead);
+}
+
+// The store does not say how long the value has become, so it is looked at.
+void Appended(Job& job) {
+  const StatusCode code = job.answer().code;
+  if (code == StatusCode::kOutOfRange) return AppendByPut(job);
+  if (code != StatusCode::kOk) return Fail(job, job.answer());
+  job.Begin(Kind::kGet, job.keys[0]).wants_value = false;
+  job.Then(AppendMeasured);
+}
+
+void Append(Job& job) {
+  if (job.words()[2].size() > Client::kPieceBytesMax) return AppendByPut(job);
+  job.Begin(Kind::kAppend, job.keys[0]).value = job.words()[2];
+  job.Then(Appended);
+}
+
+// --- INCR
+// -----------------------------------------------------------------------------------------
+
+void Counted(Job& job) {
+  const Operation& incr = job.answer();
+  if (incr.code == StatusCode::kOk) return ReplyInteger(job, incr.number);
+  if (incr.code == StatusCode::kFailedPrecondition) return Fail(job, kNoInteger);
+  if (incr.code == StatusCode::kOutOfRange) {
+    return Fail(job, "ERR increment or decrement would overflow");
+  }
+  Fail(job, incr);
+}
+
+void Count(Job& job) {
+  job.Begin(Kind::kIncr, job.keys[0]).delta = static_cast<int64_t>(job.scratch.delta);
+  job.Then(Counted);
+}
+
+// --- EXPIRE, PERSIST
+// ------------------------------------------------------------------------------
+
+void FoundOne(Job& job) {
+  if (job.answer().code != StatusCode::kOk) return Fail(job, job.answer());
+  ReplyInteger(job, job.answer().found ? 1 : 0);
+}
+
+void Expire(Job& job) {
+  job.Begin(job.scratch.over ? Kind::kDelete : Kind::kTouch, job.keys[0]).put.ttl = job.scratch.ttl;
+  job.Then(FoundOne);
+}
+
+void PersistRead(Job& job);
+
+void Persisted(Job& job) {
+  if (job.answer().code == StatusCode::kFailedPrecondition && job.TryAgain()) {
+    return PersistRead(job);
+  }
+  FoundOne(job);
+}
+
+void PersistAfterRead(Job& job) {
+  const Operation& got = job.answer();
+  if (got.code != StatusCode::kOk) return Fail(job, got);
+  if (!got.found || got.info.expiry_ms == 0) return ReplyInteger(job, 0);
+  const uint64_t version = got.info.version;
+  job.Begin(Kind::kTouch, job.keys[0]).put.only_if_version = version;
+  job.Then(Persisted);
+}
+
+void PersistRead(Job& job) {
+  job.Begin(Kind::kGet, job.keys[0]).wants_value = false;
+  job.Then(PersistAfterRead);
+}
+
+// --- GETDEL, GETEX
+// --------------------------------------------------------------------------------
+
+void ReplyGot(Job& job) {
+  const Operation& got = job.answer();
+  if (got.code != StatusCode::kOk) return Fail(job, got);
+  job.counters->gets.Add();
+  if (!got.found) return Reply(job).Null();
+  job.counters->hits.Add();
+  Reply(job).Bulk(got.found_value());
+}
+
+void GetDel(Job& job);
+
+void GetDelDone(Job& job) {
+  const Operation& removed = job.answer();
+  const bool others_wrote = removed.code == StatusCode::kFailedPrecondition ||
+                            (removed.code == StatusCode::kOk && !removed.found);
+  if (others_wrote && job.TryAgain()) return GetDel(job);
+  if (removed.code != StatusCode::kOk) return Fail(job, removed);
+  Reply(job).Bulk(job.scratch.old_value);
+}
+
+void GetDelRead(Job& job) {
+  const Operation& got = job.answer();
+  if (got.code != StatusCode::kOk || !got.found) return ReplyGot(job);
+  job.scratch.old_value.assign(got.found_value());
+  const uint64_t version = got.info.version;
+  job.Begin(Kind::kDelete, job.keys[0]).put.only_if_version = version;
+  job.Then(GetDelDone);
+}
+
+void GetDel(Job& job) {
+  job.Begin(Kind::kGet, job.keys[0]);
+  job.Then(GetDelRead);
+}
+
+void GetEx(Job& job) {
+  if (job.scratch.over) return GetDel(job);
+  const bool touches = job.words().size() > 2;
+  job.Begin(touches ? Kind::kGetAndTouch : Kind::kGet, job.keys[0]).put.ttl = job.scratch.ttl;
+  job.Then(ReplyGot);
+}
+
+}  // namespace
+
+void PrepareSet(Job& job) {
+  const auto& words = job.words();
+  const std::string name = Upper(words[0]);
+  job.scratch.value.assign(words.back());
+  job.scratch.put.only_if_absent = name == "SETNX";
+  job.scratch.returns_old = name == "GETSET";
+  if (name == "SET") {
+    job.scratch.value.assign(words[2]);
+    if (!TakeSetOptions(job)) return;
+  } else if (words.size() == 4 && !TakeTtl(job, words[2], {name == "SETEX", false})) {
+    return;
+  }
+  job.counters->sets.Add();
+  const bool reads = job.scratch.returns_old || job.scratch.keeps_ttl;
+  if (reads) job.access = Access::kSteps;
+  job.Then(reads ? SetReadFirst : Set);
+}
+
+void PrepareExpire(Job& job) {
+  const std::string name = Upper(job.words()[0]);
+  const auto ms = MsFromNow(job, job.words()[2], {name[0] == 'E', name.ends_with("AT")});
+  if (!ms) return;
+  job.scratch.over = *ms <= 0;
+  job.scratch.ttl = milliseconds(std::max<int64_t>(*ms, 1));
+  job.Then(Expire);
+}
+
+void PreparePersist(Job& job) { job.Then(PersistRead); }
+
+void PrepareGetDel(Job& job) { job.Then(GetDel); }
+
+void PrepareGetEx(Job& job) {
+  const auto& words = job.words();
+  if (words.size() > 2) {
+    const std::string option = Upper(words[2]);
+    const auto unit = UnitOf(option);
+    if (words.size() == 4 && unit) {
+      if (!TakeTtl(job, words[3], *unit)) return;
+      job.scratch.ttl = job.scratch.put.ttl;
+    } else if (words.size() != 3 || option != "PERSIST") {
+      return SyntaxError(job);
+    }
+  }
+  job.Then(GetEx);
+}
+
+void PrepareAppend(Job& job) { job.Then(Append); }
+
+void PrepareCount(Job& job) {
+  const auto& words = job.words();
+  const bool subtracts = Upper(words[0]).starts_with("DECR");
+  int64_t delta = 1;
+  if (words.size() == 3 && !ParseNumber(words[2], &delta)) return Fail(job, kNoInteger);
+  if (subtracts && delta == std::numeric_limits<int64_t>::min()) {
+    return Fail(job, "ERR decrement would overflow");
+  }
+  job.scratch.delta = static_cast<uint64_t>(subtracts ? -delta : delta);
+  job.Then(Count);
+}
+
+}  // namespace gannet::proxy::redis

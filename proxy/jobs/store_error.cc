@@ -1,0 +1,31 @@
+#include "proxy/jobs/store_error.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace gannet::proxy {
+
+std::string StoreErrorText(const Operation& operation) {
+  switch (operation.code) {
+    case absl::StatusCode::kInvalidArgument:
+      return operation.refusal.empty() ? "the key or the value is too long" : operation.refusal;
+    case absl::StatusCode::kUnavailable:
+      return "the store's server cannot be reached; try again";
+    case absl::StatusCode::kDeadlineExceeded:
+      return "the store's server did not answer in time; a write may still happen";
+    case absl::StatusCode::kUnknown:
+      return "the store's server was lost; the write may have happened";
+    case absl::StatusCode::kResourceExhausted:
+      return "out of memory storing object";
+    case absl::StatusCode::kPermissionDenied:
+      return "the proxy's key may only read";
+    case absl::StatusCode::kOutOfRange:
+      return "the answer is too long";
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kAborted:
+      return "others changed the key all the time; try again";
+    default:
+      return absl::StrCat("the store answers ", absl::StatusCodeToString(operation.code));
+  }
+}
+
+}  // namespace gannet::proxy

@@ -1,0 +1,16 @@
+#ifndef GANNET_PROXY_JOBS_STORE_ERROR_H_
+#define GANNET_PROXY_JOBS_STORE_ERROR_H_
+
+#include <string>
+
+#include "proxy/jobs/job.h"
+
+namespace gannet::proxy {
+
+// Returns in words why the store did not do the operation. For codes that are no answer of the
+// command itself.
+std::string StoreErrorText(const Operation& operation);
+
+}  // namespace gannet::proxy
+
+#endif  // GANNET_PROXY_JOBS_STORE_ERROR_H_

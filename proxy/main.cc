@@ -1,0 +1,239 @@
+// gannet-proxy: a way to a Gannet store for programs in any language. It speaks memcached's and
+// Redis' protocols to applications of its host, and is a client of the store.
+
+#include <gannet/async_client.h>
+#include <gflags/gflags.h>
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "common/base/status_macros.h"
+#include "common/command_line/command_line.h"
+#include "common/rdma/device_choice.h"
+#include "common/supervisor/supervisor.h"
+#include "proxy/net/event_loop.h"
+
+DEFINE_string(
+    listen, "127.0.0.1:11211",
+    "where applications connect: HOST:PORT or unix:PATH; several are separated by commas, "
+    "port 0 takes any");
+DEFINE_bool(allow_remote, false,
+            "allow --listen with addresses that other hosts can reach; nobody is authenticated "
+            "there, and nothing is encrypted");
+DEFINE_string(socket_mode, "0700", "permissions of a UNIX socket, octal");
+DEFINE_string(protocol, "auto",
+              "what applications speak: auto (by the first byte of each connection), memcached or "
+              "redis");
+DEFINE_string(server, "",
+              "HOST:PORT of the server, or several separated by commas; empty: $GANNET_SERVER, or "
+              "127.0.0.1:7471");
+DEFINE_string(device, "auto", "auto, soft (the user-space device), or an RDMA device's name");
+DEFINE_string(auth_file, "",
+              "file of keys, the first of which is shown to the server: lines of ID HEXKEY [read]; "
+              "empty: no key");
+DEFINE_uint32(threads, 1, "threads, each with its own connection to the servers");
+DEFINE_uint64(connections_max, 10'000, "connections of applications at most");
+DEFINE_uint64(location_cache, 16 << 20,
+              "bytes for remembered locations of items, 16 for each, of all threads together");
+
+namespace gannet::proxy {
+namespace {
+
+constexpr int kExitFailed = 1;
+constexpr uint32_t kThreadsMax = 64;
+constexpr uint32_t kDepth = 512;
+constexpr uint64_t kConnectionsMaxMost = 1'000'000;
+
+int Fail(const absl::Status& status) {
+  std::fprintf(stderr, "gannet-proxy: %s\n", std::string(status.message()).c_str());
+  return absl::IsInvalidArgument(status) ? kExitWrongUsage : kExitFailed;
+}
+
+absl::StatusOr<Protocol> ProtocolFromFlag() {
+  if (FLAGS_protocol == "auto") return Protocol::kAuto;
+  if (FLAGS_protocol == "memcached") return Protocol::kMemcached;
+  if (FLAGS_protocol == "redis") return Protocol::kRedis;
+  return absl::InvalidArgumentError("--protocol must be auto, memcached or redis");
+}
+
+absl::Status CheckFlags() {
+  if (FLAGS_threads < 1 || FLAGS_threads > kThreadsMax) {
+    return absl::InvalidArgumentError(absl::StrCat("--threads must be 1 to ", kThreadsMax));
+  }
+  if (FLAGS_connections_max < 1 || FLAGS_connections_max > kConnectionsMaxMost) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--connections_max must be 1 to ", kConnectionsMaxMost));
+  }
+  return ProtocolFromFlag().status();
+}
+
+absl::StatusOr<mode_t> SocketMode() {
+  char* end = nullptr;
+  const unsigned long mode = std::strtoul(FLAGS_socket_mode.c_str(), &end, 8);
+  if (FLAGS_socket_mode.empty() || *end != '\0' || mode > 0777) {
+    return absl::InvalidArgumentError("--socket_mode must be octal, 0 to 0777");
+  }
+  return static_cast<mode_t>(mode);
+}
+
+std::vector<std::string> Servers() {
+  const char* named = std::getenv("GANNET_SERVER");
+  std::string servers = FLAGS_server;
+  if (servers.empty()) servers = named != nullptr && *named != '\0' ? named : "127.0.0.1:7471";
+  return absl::StrSplit(servers, ',', absl::SkipEmpty());
+}
+
+using Listeners = std::vector<std::unique_ptr<Listener>>;
+
+absl::StatusOr<Listeners> Listen() {
+  Listeners listeners;
+  GANNET_ASSIGN_OR_RETURN(const mode_t mode, SocketMode());
+  for (const std::string& address :
+       std::vector<std::string>(absl::StrSplit(FLAGS_listen, ',', absl::SkipEmpty()))) {
+    GANNET_ASSIGN_OR_RETURN(auto listener, Listener::Create({.address = address,
+                                                             .allow_remote = FLAGS_allow_remote,
+                                                             .socket_mode = mode}));
+    listeners.push_back(std::move(listener));
+  }
+  if (listeners.empty()) return absl::InvalidArgumentError("--listen needs HOST:PORT or unix:PATH");
+  if (FLAGS_allow_remote) {
+    std::fprintf(stderr,
+                 "gannet-proxy: warning: whoever reaches the address may read and write all\n");
+  }
+  return listeners;
+}
+
+absl::StatusOr<std::unique_ptr<AsyncClient>> Connect(const std::vector<std::string>& servers) {
+  gannet::Options options;
+  options.device = FLAGS_device;
+  options.auth_file = FLAGS_auth_file;
+  options.depth = kDepth;
+  options.location_cache_bytes = FLAGS_location_cache / FLAGS_threads;
+  options.log = [](LogLevel level, std::string_view line) {
+    if (level == LogLevel::kInfo) return;
+    std::fprintf(stderr, "gannet-proxy: %.*s\n", static_cast<int>(line.size()), line.data());
+  };
+  return AsyncClient::Connect(servers, options);
+}
+
+// The threads of the proxy, and what they share.
+struct Proxy {
+  Service service;
+  Listeners listeners;
+  std::atomic<uint64_t> next_id{1};
+  std::vector<std::unique_ptr<EventLoop>> loops;
+  std::vector<std::thread> threads;
+};
+
+absl::Status Build(Proxy& proxy) {
+  proxy.service.version = absl::StrCat("1.6.18-gannet-", GANNET_VERSION);
+  proxy.service.servers = Servers();
+  proxy.service.connections_max = FLAGS_connections_max;
+  proxy.service.started = std::time(nullptr);
+  GANNET_ASSIGN_OR_RETURN(const Protocol protocol, ProtocolFromFlag());
+  GANNET_ASSIGN_OR_RETURN(proxy.listeners, Listen());
+  EventLoop::Options options{.listeners = {},
+                             .protocol = protocol,
+                             .connections_max = FLAGS_connections_max,
+                             .service = &proxy.service,
+                             .next_id = &proxy.next_id};
+  for (const auto& listener : proxy.listeners) options.listeners.push_back(listener.get());
+  for (uint32_t i = 0; i < FLAGS_threads; ++i) {
+    GANNET_ASSIGN_OR_RETURN(auto client, Connect(proxy.service.servers));
+    options.counters = &proxy.service.threads.emplace_back();
+    GANNET_ASSIGN_OR_RETURN(auto loop, EventLoop::Create(std::move(client), options));
+    proxy.loops.push_back(std::move(loop));
+  }
+  return absl::OkStatus();
+}
+
+// Tells the supervisor that all threads go around, since the last time that it was asked.
+void Beat(const Proxy& proxy, const Supervisor& supervisor, std::vector<uint64_t>* rounds) {
+  bool all = true;
+  for (size_t i = 0; i < proxy.loops.size(); ++i) {
+    const uint64_t now = proxy.loops[i]->rounds();
+    all = all && now != std::exchange((*rounds)[i], now);
+  }
+  if (all) supervisor.Alive();
+}
+
+// Waits for SIGTERM or SIGINT, which all threads block.
+void AwaitEnd(const Proxy& proxy, const Supervisor& supervisor, const sigset_t& signals) {
+  std::vector<uint64_t> rounds(proxy.loops.size());
+  const int64_t beat_ns = supervisor.beat_ns();
+  for (;;) {
+    const timespec pause = {beat_ns / 1'000'000'000, beat_ns % 1'000'000'000};
+    const int got = sigtimedwait(&signals, nullptr, beat_ns == 0 ? nullptr : &pause);
+    if (got >= 0) return;
+    if (errno == EAGAIN) Beat(proxy, supervisor, &rounds);
+  }
+}
+
+void RaiseFileLimit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int Serve(Proxy& proxy, const sigset_t& signals) {
+  if (const absl::Status status = Build(proxy); !status.ok()) return Fail(status);
+  const Supervisor supervisor = Supervisor::FromEnvironment();
+  for (const auto& loop : proxy.loops) {
+    proxy.threads.emplace_back([&loop] { loop->Run(); });
+  }
+  std::vector<std::string> addresses;
+  for (const auto& listener : proxy.listeners) addresses.push_back(listener->address());
+  const std::string all = absl::StrJoin(addresses, ",");
+  const std::string servers = absl::StrJoin(proxy.service.servers, ",");
+  std::printf("READY %s server=%s\n", all.c_str(), servers.c_str());
+  std::fflush(stdout);
+  supervisor.Ready(absl::StrCat("serves on ", all, ", server ", servers));
+  AwaitEnd(proxy, supervisor, signals);
+  supervisor.Stopping();
+  for (const auto& loop : proxy.loops) loop->Stop();
+  for (std::thread& thread : proxy.threads) thread.join();
+  return 0;
+}
+
+int Main(char** argv) {
+  if (const absl::Status status = CheckFlags(); !status.ok()) return Fail(status);
+  if (const auto device = UseDevice(FLAGS_device, argv); !device.ok()) return Fail(device.status());
+  RaiseFileLimit();
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  Proxy proxy;
+  return Serve(proxy, signals);
+}
+
+}  // namespace
+}  // namespace gannet::proxy
+
+int main(int argc, char** argv) {
+  const gannet::Program program = {
+      .name = "gannet-proxy",
+      .purpose =
+          "speaks memcached's and Redis' protocols to applications of this host, and reads "
+          "a Gannet store for them",
+      .version = GANNET_VERSION,
+      .flags_file = "proxy/main.cc",
+      .notes =
+          "GANNET_SERVER in the environment is the default of --server.\n"
+          "Applications are not authenticated: whoever can connect may read and write all.\n"
+          "Exit code: 0 stopped, 1 could not start, 2 wrong usage.\n"};
+  if (const auto exit_code = gannet::ParseCommandLine(program, argc, argv)) return *exit_code;
+  return gannet::proxy::Main(argv);
+}

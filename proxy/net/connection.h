@@ -1,0 +1,116 @@
+#ifndef GANNET_PROXY_NET_CONNECTION_H_
+#define GANNET_PROXY_NET_CONNECTION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "proxy/jobs/job.h"
+#include "proxy/jobs/store_queue.h"
+#include "proxy/protocol/protocol.h"
+
+namespace gannet::proxy {
+
+// Jobs that are kept for other commands, so that a command allocates little.
+class JobPool {
+ public:
+  ~JobPool();
+  Job* Take();
+  void Give(Job* job);
+
+ private:
+  static constexpr size_t kKept = 1024;
+  std::vector<Job*> free_;
+};
+
+// One application's connection: bytes become jobs, many of which may be under way, and their
+// replies go out in the order of the commands.
+//
+// 1. Jobs begin in the order of their commands. One that must not overtake another (Access) waits,
+//    and all behind it.
+// 2. It reads no more while the replies that are not sent, or the jobs under way, are at their
+//    limit. So an application that does not read its replies is held back, and takes no memory.
+//
+// One owner thread.
+class Connection {
+ public:
+  struct Place {
+    StoreQueue* store;
+    JobPool* pool;
+    const Service* service;
+    Counters* counters;
+    int epoll;
+  };
+  // Takes the descriptor, which is in no epoll yet.
+  Connection(int fd, uint64_t id, Protocol protocol, const Place& place);
+  ~Connection();
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  // The descriptor is readable, or its end was closed.
+  void Read();
+  // Begins commands, sends replies, and says what to wait for. Returns false if the connection is
+  // over.
+  bool Advance();
+  // Both directions of the socket are closed: nobody would get what is still to be answered.
+  void Break() { broken_ = true; }
+  // A job of this connection is finished.
+  void OnFinished(Job& job);
+
+  bool dirty = false;  // for the event loop: Advance is to be called
+
+ private:
+  struct Uses {
+    uint32_t reads = 0;
+    uint32_t writes = 0;
+    uint32_t steps = 0;
+  };
+
+  void TakeCommands();
+  // Takes one command from the input. Returns false if there is none, or nothing may be taken now.
+  bool TakeCommand();
+  Parsed Parse(std::string_view input);
+  void Refuse(const Parsed& parsed);
+  Job* Prepare(std::string_view bytes);
+  bool MayTakeMore() const;
+  bool MustWait(const Job& job) const;
+  void Note(const Job& job);
+  void Forget(const Job& job);
+  void Begin(Job& job);
+  void TakeReplies();
+  bool Send();
+  void Watch();
+
+  const int fd_;
+  const Place place_;
+  ClientState client_;
+  Protocol protocol_;
+  Command command_;
+
+  std::string input_;
+  size_t at_ = 0;       // of the input that is not parsed
+  size_t needed_ = 1;   // bytes without which parsing is in vain
+  size_t skip_ = 0;     // bytes to come that belong to a refused command
+  bool ended_ = false;  // the application sends no more
+  bool broken_ = false;
+
+  std::deque<Job*> jobs_;   // whose replies are not taken, in order; all but the last one begun
+  Job* stalled_ = nullptr;  // the last of them, if it must wait
+  // How long a reply may be that is not there yet: as the longest one of late. At first a guess, so
+  // that not all of the first commands under way are for long values.
+  size_t expected_reply_ = 64 << 10;
+  absl::flat_hash_map<uint64_t, Uses> uses_;  // of keys, by jobs under way
+  uint32_t under_way_ = 0;                    // jobs with access to something
+  bool all_used_ = false;                     // by the one job under way
+
+  std::string output_;
+  size_t sent_ = 0;
+  uint32_t watched_ = 0;
+};
+
+}  // namespace gannet::proxy
+
+#endif  // GANNET_PROXY_NET_CONNECTION_H_

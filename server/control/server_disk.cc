@@ -1,0 +1,127 @@
+#include "server/control/server_disk.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "glog/logging.h"
+#include "server/disk/restore.h"
+#include "server/journal/posix_files.h"
+
+namespace gannet {
+namespace {
+
+absl::StatusOr<std::unique_ptr<Files>> OpenNamed(const std::string& flag, const std::string& path) {
+  auto files = OpenDirectory(path);
+  if (files.ok()) return files;
+  const std::string hint =
+      absl::IsNotFound(files.status()) ? absl::StrCat(": mkdir -m 700 ", path) : "";
+  return absl::Status(files.status().code(),
+                      absl::StrCat(flag, ": ", files.status().message(), hint));
+}
+
+}  // namespace
+
+const char* SyncName(Journal::Sync sync) {
+  switch (sync) {
+    case Journal::Sync::kNone:
+      return "none";
+    case Journal::Sync::kInterval:
+      return "interval";
+    case Journal::Sync::kAlways:
+      return "always";
+  }
+  return "";
+}
+
+absl::StatusOr<std::unique_ptr<ServerDisk>> ServerDisk::Open(const DiskOptions& options) {
+  std::unique_ptr<ServerDisk> disk(new ServerDisk(options));
+  if (!options.data.empty()) {
+    GANNET_ASSIGN_OR_RETURN(disk->files_, OpenNamed("--data", options.data));
+    GANNET_ASSIGN_OR_RETURN(disk->slots_min_, SlotsForSnapshot(disk->files_.get()));
+  }
+  if (!options.restore_from.empty()) {
+    GANNET_ASSIGN_OR_RETURN(disk->from_, OpenNamed("--restore_from", options.restore_from));
+    GANNET_ASSIGN_OR_RETURN(disk->slots_min_, SlotsForSnapshot(disk->from_.get()));
+  }
+  return disk;
+}
+
+absl::Status ServerDisk::Restore(const Run& run) {
+  if (files_ != nullptr) {
+    GANNET_ASSIGN_OR_RETURN(
+        log_, DiskLog::Open({.files = files_.get(),
+                             .store = run.store,
+                             .sync = options_.sync,
+                             .sync_interval_ns = options_.sync_interval_ns,
+                             .segment_bytes = DiskLog::SegmentBytesFor(run.region_bytes),
+                             .first_version = run.first_version,
+                             .random = run.random},
+                            run.wall_ms));
+    LOG(INFO) << log_->restored() << "; sync " << SyncName(options_.sync);
+  }
+  return from_ == nullptr ? absl::OkStatus() : RestoreFrom(run);
+}
+
+// With a directory of its own, the server records every item there before it serves.
+absl::Status ServerDisk::RestoreFrom(const Run& run) {
+  if (log_ != nullptr && log_->appended() > 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat(options_.data,
+                     " has items already: start without --restore_from, or with an "
+                     "empty directory"));
+  }
+  uint64_t version_max = 0;
+  const auto apply = [&](const Change& change) {
+    version_max = std::max(version_max, change.version);
+    ReplyStatus status = RestoreChange(run.store, change, run.wall_ms);
+    if (status == ReplyStatus::kDiskRefuses) {  // it has to catch up
+      log_->Poll(MonotonicNs());
+      status = RestoreChange(run.store, change, run.wall_ms);
+    }
+    if (status == ReplyStatus::kOk) return absl::OkStatus();
+    return absl::ResourceExhaustedError(
+        status == ReplyStatus::kDiskRefuses
+            ? absl::StrCat("the disk of ", options_.data, " does not take the items")
+            : absl::StrCat("the items in ", options_.restore_from,
+                           " do not fit into the memory: start with more --memory"));
+  };
+  GANNET_ASSIGN_OR_RETURN(const DirectoryRead read, ReadDirectory(from_.get(), apply));
+  run.store->BeginVersions(std::max(run.first_version, version_max + 1));
+  if (log_ != nullptr) GANNET_RETURN_IF_ERROR(log_->Close(MonotonicNs()));
+  LOG(INFO) << "restored from " << options_.restore_from << ": " << read.snapshot_items
+            << " items of a snapshot, then " << read.journal_changes << " changes of the journal";
+  return absl::OkStatus();
+}
+
+absl::Status CheckDirectory(const std::string& path, bool json) {
+  GANNET_ASSIGN_OR_RETURN(const std::unique_ptr<Files> files, OpenNamed("--check", path));
+  uint64_t puts = 0;
+  uint64_t deletes = 0;
+  uint64_t bytes = 0;
+  const auto count = [&](const Change& change) {
+    ++(change.kind == Change::Kind::kPut ? puts : deletes);
+    bytes += change.key.size() + change.value.size();
+    return absl::OkStatus();
+  };
+  GANNET_ASSIGN_OR_RETURN(const DirectoryRead read, ReadDirectory(files.get(), count));
+  const std::pair<const char*, uint64_t> lines[] = {{"snapshot_items", read.snapshot_items},
+                                                    {"journal_changes", read.journal_changes},
+                                                    {"puts", puts},
+                                                    {"deletes", deletes},
+                                                    {"key_and_value_bytes", bytes},
+                                                    {"torn_bytes", read.torn_bytes}};
+  std::string text;
+  for (const auto& [name, value] : lines) {
+    absl::StrAppend(&text, json ? (text.empty() ? "{\"" : ", \"") : "", name, json ? "\": " : " ",
+                    value, json ? "" : "\n");
+  }
+  if (json) absl::StrAppend(&text, "}\n");
+  std::fputs(text.c_str(), stdout);
+  return absl::OkStatus();
+}
+
+}  // namespace gannet

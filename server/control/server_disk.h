@@ -1,0 +1,68 @@
+#ifndef GANNET_SERVER_CONTROL_SERVER_DISK_H_
+#define GANNET_SERVER_CONTROL_SERVER_DISK_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/disk/disk_log.h"
+#include "server/journal/files.h"
+
+namespace gannet {
+
+// Where a server keeps its items, so that its next run finds them again.
+struct DiskOptions {
+  std::string data;  // a directory; empty: the items are in memory only
+  Journal::Sync sync = Journal::Sync::kInterval;
+  int64_t sync_interval_ns = kNsPerSecond;
+  // A copy of a snapshot's file, or of such a directory: what to begin with.
+  std::string restore_from;
+};
+
+// The name of a mode, as the flag --sync has it.
+const char* SyncName(Journal::Sync sync);
+
+// A server's directory, locked, and the log in it.
+class ServerDisk {
+ public:
+  // Locks the directory. The errors are those of OpenDirectory.
+  static absl::StatusOr<std::unique_ptr<ServerDisk>> Open(const DiskOptions& options);
+
+  // How many slots the store's index should have at least.
+  uint64_t slots_min() const { return slots_min_; }
+
+  struct Run {
+    Store* store = nullptr;
+    uint64_t region_bytes = 0;
+    uint64_t first_version = 1;
+    uint64_t wall_ms = 0;
+    std::function<uint64_t()> random;
+  };
+  // Restores the store. From then on its changes are recorded, if there is a directory to record
+  // them in. FailedPrecondition: there are items in both directories.
+  absl::Status Restore(const Run& run);
+
+  // nullptr: the items are in memory only.
+  DiskLog* log() { return log_.get(); }
+
+ private:
+  explicit ServerDisk(const DiskOptions& options) : options_(options) {}
+  absl::Status RestoreFrom(const Run& run);
+
+  const DiskOptions options_;
+  std::unique_ptr<Files> from_;
+  uint64_t slots_min_ = 0;
+  std::unique_ptr<Files> files_;
+  std::unique_ptr<DiskLog> log_;
+};
+
+// Reads all that a server would read from a directory, and changes nothing. Prints what is there,
+// as lines or as JSON. Returns what is wrong, which it does not print.
+absl::Status CheckDirectory(const std::string& path, bool json);
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_CONTROL_SERVER_DISK_H_

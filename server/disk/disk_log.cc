@@ -1,0 +1,285 @@
+#include "server/disk/disk_log.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "glog/logging.h"
+#include "server/disk/data_directory.h"
+#include "server/disk/restore.h"
+#include "server/journal/read_journal.h"
+#include "server/journal/segment.h"
+
+namespace gannet {
+namespace {
+
+// What is appended is written after so long at most, so kill -9 takes no more than that.
+constexpr int64_t kWritePeriodNs = 5 * kNsPerMs;
+// Between two steps of a snapshot: so that it takes at most a part of the disk and of a core.
+constexpr int64_t kStepPeriodNs = kNsPerMs;
+constexpr size_t kStepBytes = 256 << 10;
+constexpr int kStepHomes = 1024;
+// A change is refused while one has waited so much longer than the sync interval.
+constexpr int64_t kSyncPatienceNs = kNsPerSecond;
+constexpr int64_t kAfterFailedSnapshotNs = 60 * kNsPerSecond;
+constexpr int64_t kQuietNs = 60 * kNsPerSecond;
+// So many segments of the journal may be there before the first snapshot.
+constexpr uint64_t kSegmentsMin = 2;
+
+double Seconds(int64_t ns) { return static_cast<double>(ns) / kNsPerSecond; }
+
+struct Contents {
+  std::optional<uint64_t> newest;  // position of the newest snapshot
+  bool journal = false;
+  uint64_t journal_bytes = 0;
+};
+
+absl::StatusOr<Contents> LookAt(Files* files) {
+  GANNET_ASSIGN_OR_RETURN(const std::vector<std::string> names, files->List());
+  Contents contents;
+  for (const std::string& name : names) {
+    const std::optional<uint64_t> position = PositionOfSnapshot(name);
+    if (position) contents.newest = std::max(contents.newest.value_or(0), *position);
+    if (!FirstOfSegment(name)) continue;
+    GANNET_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, files->Open(name));
+    GANNET_ASSIGN_OR_RETURN(const uint64_t bytes, file->Size());
+    contents.journal_bytes += bytes;
+    contents.journal = true;
+  }
+  return contents;
+}
+
+}  // namespace
+
+uint64_t DiskLog::SegmentBytesFor(uint64_t region_bytes) {
+  return std::clamp(region_bytes / 16, kSegmentBytesMin, kSegmentBytesMax);
+}
+
+absl::StatusOr<std::unique_ptr<DiskLog>> DiskLog::Open(const Options& options, uint64_t wall_ms) {
+  std::unique_ptr<DiskLog> log(new DiskLog(options));
+  GANNET_ASSIGN_OR_RETURN(log->journal_id_, NumberOfDirectory(options.files, options.random));
+  GANNET_RETURN_IF_ERROR(log->Restore(wall_ms));
+  GANNET_RETURN_IF_ERROR(log->RemoveOld());
+  options.store->UseSink(log.get());
+  return log;
+}
+
+DiskLog::~DiskLog() {
+  if (journal_ != nullptr) options_.store->UseSink(nullptr);
+}
+
+absl::Status DiskLog::Restore(uint64_t wall_ms) {
+  const int64_t start_ns = options_.clock();
+  Files* const files = options_.files;
+  Restorer restorer(options_.store, files->path(), wall_ms);
+  const auto apply = [&](const Change& change) { return restorer.Apply(change); };
+  GANNET_ASSIGN_OR_RETURN(Contents contents, LookAt(files));
+  newest_ = contents.newest;
+  SnapshotRead snapshot;
+  if (newest_) {
+    GANNET_ASSIGN_OR_RETURN(snapshot,
+                            ReadSnapshot(files, SnapshotName(*newest_), journal_id_, apply));
+    newest_bytes_ = snapshot.bytes;
+    snapshot_bytes_ = snapshot.bytes;
+  }
+  GANNET_ASSIGN_OR_RETURN(
+      const JournalEnd end,
+      ReadJournal({.files = files, .journal_id = journal_id_, .from = newest_.value_or(0)}, apply));
+  options_.store->BeginVersions(std::max(options_.first_version, restorer.version_max() + 2));
+  GANNET_ASSIGN_OR_RETURN(contents, LookAt(files));  // the last segment was cut
+  GANNET_ASSIGN_OR_RETURN(
+      journal_, Journal::Create({.files = files,
+                                 .journal_id = journal_id_,
+                                 .position = end.position,
+                                 .sync = options_.sync,
+                                 .sync_interval_ns = options_.sync_interval_ns,
+                                 .segment_bytes = options_.segment_bytes,
+                                 .disk_bytes = contents.journal_bytes,
+                                 .unsynced_ns_max = options_.sync_interval_ns + kSyncPatienceNs}));
+  for (const std::string& key : restorer.evicted()) {
+    const Change gone = {
+        .kind = Change::Kind::kDelete, .version = restorer.version_max() + 1, .key = key};
+    if (journal_->Append(gone, options_.clock())) continue;
+    GANNET_RETURN_IF_ERROR(journal_->SyncAll(options_.clock()));
+    journal_->Append(gone, options_.clock());
+  }
+  StatsReply stats{};
+  options_.store->FillStats(&stats);
+  restored_ = absl::StrCat("restored ", stats.items, " items from ", files->path(), " in ",
+                           Seconds(options_.clock() - start_ns), " s: ", snapshot.items,
+                           " of a snapshot, then ", end.changes, " changes of the journal");
+  if (end.torn_bytes > 0) {
+    absl::StrAppend(&restored_, "; cut off ", end.torn_bytes,
+                    " bytes of changes that were never confirmed as being on disk");
+  }
+  if (!restorer.evicted().empty()) {
+    absl::StrAppend(&restored_, "; evicted ", restorer.evicted().size(), " for lack of memory");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status DiskLog::RemoveOld() {
+  Files* const files = options_.files;
+  GANNET_ASSIGN_OR_RETURN(const std::vector<std::string> names, files->List());
+  bool removed = false;
+  for (const std::string& name : names) {
+    const std::optional<uint64_t> position = PositionOfSnapshot(name);
+    const bool old = position ? position != newest_ : name == kNewSnapshotName;
+    if (!old) continue;
+    GANNET_RETURN_IF_ERROR(files->Remove(name));
+    removed = true;
+  }
+  if (removed) GANNET_RETURN_IF_ERROR(files->SyncDirectory());
+  return journal_->Trim(newest_.value_or(0));
+}
+
+bool DiskLog::Record(const Change& change) {
+  if (journal_->Append(change, options_.clock())) return true;
+  refused_.fetch_add(1, std::memory_order_relaxed);
+  return false;
+}
+
+void DiskLog::Poll(int64_t now_ns) {
+  journal_->Flush(now_ns);
+  if (!journal_->failed()) {
+    absl::Status status;
+    if (snapshot_ != nullptr) {
+      status = StepSnapshot(now_ns);
+    } else if (SnapshotDue(now_ns)) {
+      snapshot_began_ns_ = now_ns;
+      status = BeginSnapshot();
+    }
+    if (!status.ok()) GiveUpSnapshot(status, now_ns);
+  }
+  Tell(now_ns);
+  due_ns_ = now_ns + (snapshot_ == nullptr ? kWritePeriodNs : kStepPeriodNs);
+}
+
+// The journal since the last snapshot takes at most half of what that takes. So the directory has
+// about one and a half times the items, and two and a half times while a snapshot is written.
+bool DiskLog::SnapshotDue(int64_t now_ns) {
+  if (now_ns < no_snapshot_until_ns_) return false;
+  const uint64_t since = journal_->appended() - newest_.value_or(0);
+  return snapshot_asked_.exchange(false, std::memory_order_relaxed) ||
+         since > std::max(newest_bytes_ / 2, kSegmentsMin * options_.segment_bytes);
+}
+
+absl::Status DiskLog::BeginSnapshot() {
+  visit_position_ = 0;
+  // Every change below this position was made before the walk begins, or its key's lock is held
+  // until it is made. So the walk finds it.
+  GANNET_ASSIGN_OR_RETURN(
+      snapshot_, SnapshotWriter::Create(options_.files, journal_id_, journal_->appended()));
+  return absl::OkStatus();
+}
+
+absl::Status DiskLog::StepSnapshot(int64_t now_ns) {
+  const auto add = [this](const Change& item) { snapshot_->Add(item); };
+  for (int homes = 0; homes < kStepHomes && snapshot_->waiting_bytes() < kStepBytes; ++homes) {
+    const std::optional<uint64_t> next = options_.store->VisitHome(visit_position_, add);
+    if (!next) break;
+    visit_position_ = *next;
+    if (visit_position_ == 0) return FinishSnapshot(now_ns);
+  }
+  return snapshot_->Write();
+}
+
+absl::Status DiskLog::FinishSnapshot(int64_t now_ns) {
+  GANNET_RETURN_IF_ERROR(snapshot_->Complete());
+  // Whatever the walk saw is in the journal. Once that is on disk, a restore that makes the
+  // journal's changes again ends with the journal's end, and not with something in between.
+  GANNET_RETURN_IF_ERROR(journal_->SyncAll(now_ns));
+  GANNET_RETURN_IF_ERROR(snapshot_->Name());
+  newest_ = snapshot_->position();
+  newest_bytes_ = snapshot_->bytes();
+  snapshot_bytes_.store(newest_bytes_, std::memory_order_relaxed);
+  snapshots_.fetch_add(1, std::memory_order_relaxed);
+  LOG(INFO) << "wrote a snapshot of " << snapshot_->items() << " items, " << newest_bytes_
+            << " bytes, in " << Seconds(now_ns - snapshot_began_ns_) << " s";
+  snapshot_ = nullptr;
+  if (absl::Status removed = RemoveOld(); !removed.ok()) {
+    LOG(ERROR) << "cannot remove what the snapshot replaces: " << removed.message()
+               << "; the next snapshot tries again";
+  }
+  return absl::OkStatus();
+}
+
+void DiskLog::GiveUpSnapshot(const absl::Status& why, int64_t now_ns) {
+  LOG(ERROR) << "no snapshot was written, so the journal cannot be cut: " << why.message()
+             << "; the next try follows in a minute";
+  snapshot_ = nullptr;
+  no_snapshot_until_ns_ = now_ns + kAfterFailedSnapshotNs;
+  // Gives its space back.
+  options_.files->Remove(kNewSnapshotName).IgnoreError();
+}
+
+void DiskLog::Tell(int64_t now_ns) {
+  const absl::Status status = journal_->status();
+  if (status.code() != told_.code()) {
+    if (journal_->failed()) {
+      LOG(ERROR) << "the disk has failed, and no write is taken any more: " << status.message()
+                 << ". Mend the disk and start the server again; it serves what it has until then";
+    } else if (!status.ok()) {
+      LOG(ERROR) << "writes will be refused soon: " << status.message();
+    } else {
+      LOG(INFO) << "the disk takes changes again";
+    }
+    told_ = status;
+  }
+  const uint64_t refused = refused_.load(std::memory_order_relaxed);
+  if (refused == refused_told_ || now_ns < quiet_until_ns_) return;
+  LOG(WARNING) << "refused " << refused - refused_told_
+               << " writes because the disk does not take them: "
+               << (status.ok() ? "it is slower than they come" : status.message());
+  refused_told_ = refused;
+  quiet_until_ns_ = now_ns + kQuietNs;
+}
+
+absl::Status DiskLog::Close(int64_t now_ns) { return journal_->SyncAll(now_ns); }
+
+void DiskLog::FillStats(StatsReply* stats) const {
+  const uint64_t synced = journal_->synced();
+  const int64_t since_ns = journal_->unsynced_since_ns();
+  stats->disk_sync = static_cast<uint64_t>(options_.sync) + 1;
+  stats->disk_bytes = journal_->disk_bytes() + snapshot_bytes_.load(std::memory_order_relaxed);
+  // Loaded after synced(), so it is not less.
+  stats->disk_behind_bytes = journal_->appended() - synced;
+  if (since_ns != 0) {
+    const int64_t behind_ns = std::max<int64_t>(options_.clock() - since_ns, 0);
+    stats->disk_behind_ms = static_cast<uint64_t>(behind_ns / kNsPerMs);
+  }
+  stats->disk_refused = refused_.load(std::memory_order_relaxed);
+  stats->disk_snapshots = snapshots_.load(std::memory_order_relaxed);
+}
+
+absl::StatusOr<DirectoryRead> ReadDirectory(
+    Files* files, const std::function<absl::Status(const Change&)>& apply) {
+  GANNET_ASSIGN_OR_RETURN(const Contents contents, LookAt(files));
+  if (!contents.newest && !contents.journal) {
+    return absl::NotFoundError(
+        absl::StrCat(files->path(),
+                     " has neither a snapshot nor a journal of kvserver: copy a file snapshot-* "
+                     "there, or a whole directory of --data"));
+  }
+  SnapshotRead snapshot;
+  if (contents.newest) {
+    GANNET_ASSIGN_OR_RETURN(snapshot, ReadSnapshot(files, SnapshotName(*contents.newest),
+                                                   /*journal_id=*/std::nullopt, apply));
+  } else {
+    GANNET_ASSIGN_OR_RETURN(snapshot.journal_id, ReadNumberOfDirectory(files));
+  }
+  if (!contents.journal) return DirectoryRead{.snapshot_items = snapshot.items};
+  GANNET_ASSIGN_OR_RETURN(const JournalEnd end, ReadJournal({.files = files,
+                                                             .journal_id = snapshot.journal_id,
+                                                             .from = contents.newest.value_or(0),
+                                                             .cut = false},
+                                                            apply));
+  return DirectoryRead{.snapshot_items = snapshot.items,
+                       .journal_changes = end.changes,
+                       .torn_bytes = end.torn_bytes};
+}
+
+}  // namespace gannet

@@ -1,0 +1,130 @@
+#ifndef GANNET_SERVER_DISK_DISK_LOG_H_
+#define GANNET_SERVER_DISK_DISK_LOG_H_
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/clock.h"
+#include "common/protocol/message.h"
+#include "server/disk/snapshot.h"
+#include "server/journal/change_sink.h"
+#include "server/journal/files.h"
+#include "server/journal/journal.h"
+#include "server/store/store.h"
+
+namespace gannet {
+
+// Keeps a store's items in a directory: a journal of all changes, and snapshots, so that the
+// journal can be cut. One thread calls Poll, which writes and syncs what the workers recorded, and
+// writes snapshots in small steps while the items change.
+//
+// Invariants:
+//   1. A change is in the journal before anybody can see it (ChangeSink).
+//   2. What Open restores is what the changes up to some moment made. With sync interval, no change
+//      that was recorded earlier than the interval and a second before a power cut is missing.
+//   3. A snapshot counts only when the journal is on disk up to its end. Older segments and
+//      snapshots go only when it counts.
+//
+// Thread safety: Record, FillStats and RequestSnapshot from any thread; all others from one.
+class DiskLog : public ChangeSink {
+ public:
+  struct Options {
+    Files* files = nullptr;  // outlives the log
+    Store* store = nullptr;  // empty; outlives the log
+    Journal::Sync sync = Journal::Sync::kInterval;
+    int64_t sync_interval_ns = kNsPerSecond;
+    uint64_t segment_bytes = kSegmentBytesMax;
+    // Of the run's items, if no restored item has a higher one (common/layout/version.h).
+    uint64_t first_version = 1;
+    // The clock by which changes are too old to be taken. Poll is given the same one.
+    std::function<int64_t()> clock = MonotonicNs;
+    std::function<uint64_t()> random;
+  };
+  static constexpr uint64_t kSegmentBytesMax = 64 << 20;
+  static constexpr uint64_t kSegmentBytesMin = 1 << 20;
+  // Returns a length of segments that suits a region of this size.
+  static uint64_t SegmentBytesFor(uint64_t region_bytes);
+
+  // Restores the store from the directory and begins to record its changes there. Items that have
+  // expired at `wall_ms` are left out. Errors: those of NumberOfDirectory, ReadSnapshot and
+  // ReadJournal; ResourceExhausted, the items do not fit, or the disk is full.
+  static absl::StatusOr<std::unique_ptr<DiskLog>> Open(const Options& options, uint64_t wall_ms);
+  ~DiskLog() override;
+
+  bool Record(const Change& change) override;
+
+  // Does what is to be done: writes, syncs, and steps of a snapshot.
+  void Poll(int64_t now_ns);
+  // When Poll must be called again.
+  int64_t due_ns() const { return due_ns_; }
+  // Asks Poll to begin a snapshot, if none is being written.
+  void RequestSnapshot() { snapshot_asked_.store(true, std::memory_order_relaxed); }
+  bool writes_snapshot() const { return snapshot_ != nullptr; }
+  // Writes and syncs everything. For a clean stop: no change may be recorded afterwards.
+  absl::Status Close(int64_t now_ns);
+
+  void FillStats(StatsReply* stats) const;
+  // One line about what was restored, for the log.
+  const std::string& restored() const { return restored_; }
+  uint64_t appended() const { return journal_->appended(); }
+  uint64_t synced() const { return journal_->synced(); }
+
+ private:
+  explicit DiskLog(const Options& options) : options_(options) {}
+
+  absl::Status Restore(uint64_t wall_ms);
+  // Removes snapshots other than the newest, files that were never completed, and segments that
+  // nobody needs.
+  absl::Status RemoveOld();
+
+  bool SnapshotDue(int64_t now_ns);
+  absl::Status BeginSnapshot();
+  absl::Status StepSnapshot(int64_t now_ns);
+  absl::Status FinishSnapshot(int64_t now_ns);
+  void GiveUpSnapshot(const absl::Status& why, int64_t now_ns);
+  void Tell(int64_t now_ns);
+
+  const Options options_;
+  uint64_t journal_id_ = 0;
+  std::unique_ptr<Journal> journal_;
+  std::string restored_;
+
+  // Relaxed, all of them: statistics and hints.
+  std::atomic<bool> snapshot_asked_{false};
+  std::atomic<uint64_t> refused_{0};
+  std::atomic<uint64_t> snapshots_{0};
+  std::atomic<uint64_t> snapshot_bytes_{0};  // of all snapshots
+
+  // The thread that calls Poll.
+  std::unique_ptr<SnapshotWriter> snapshot_;  // being written
+  uint64_t visit_position_ = 0;               // where its walk goes on
+  int64_t snapshot_began_ns_ = 0;
+  std::optional<uint64_t> newest_;    // position of the newest snapshot
+  uint64_t newest_bytes_ = 0;         // of that
+  int64_t no_snapshot_until_ns_ = 0;  // the last one failed
+  int64_t due_ns_ = 0;
+  absl::Status told_;  // the journal's status as last logged
+  uint64_t refused_told_ = 0;
+  int64_t quiet_until_ns_ = 0;
+};
+
+struct DirectoryRead {
+  uint64_t snapshot_items = 0;
+  uint64_t journal_changes = 0;
+  uint64_t torn_bytes = 0;  // behind the last whole record
+};
+// Gives the newest snapshot of a directory, or of a copy of one, to `apply`, and then the changes
+// of the journal behind it, if there is one. Changes nothing there.
+absl::StatusOr<DirectoryRead> ReadDirectory(
+    Files* files, const std::function<absl::Status(const Change&)>& apply);
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_DISK_DISK_LOG_H_

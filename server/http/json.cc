@@ -1,0 +1,148 @@
+// The snapshot as JSON, for the page.
+
+#include "nlohmann/json.hpp"
+
+#include <cstring>
+#include <string>
+#include <string_view>
+
+#include "server/http/snapshot.h"
+
+namespace gannet {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <size_t n>
+std::string Text(const char (&padded)[n]) {
+  return {padded, strnlen(padded, n)};
+}
+
+Json ServerJson(const Snapshot& it) {
+  return {{"version", it.version},    {"name", it.name},       {"address", it.address},
+          {"device", it.device},      {"kind", it.kind},       {"workers", it.workers},
+          {"evicts", it.evicts},      {"wall_ms", it.wall_ms}, {"uptime_ms", it.stats.uptime_ms},
+          {"cpu_us", it.stats.cpu_us}};
+}
+
+Json ClientsJson(const Snapshot& it) {
+  Json latency = Json::object();
+  for (size_t kind = 0; kind < kLatencyKinds; ++kind) {
+    const auto& counts = it.latencies[kind];
+    latency[LatencyKindName(kind)] = counts;
+  }
+  Json ends = Json::array();
+  for (size_t bucket = 0; bucket < LatencyBucket::kCount; ++bucket) {
+    ends.push_back(LatencyBucket::EndNs(bucket));
+  }
+  return {{"hits", it.clients.hits},   {"misses", it.clients.misses},
+          {"reads", it.clients.reads}, {"gets_by_rpc", it.clients.by_rpc},
+          {"latency_end_ns", ends},    {"latency", latency}};
+}
+
+Json RequestsJson(const Snapshot& it) {
+  Json requests = Json::object();
+  for (size_t opcode = 1; opcode < it.requests.size(); ++opcode) {
+    const char* name = OpcodeName(static_cast<uint8_t>(opcode));
+    if (std::string_view(name) != "other") requests[name] = it.requests[opcode];
+  }
+  return requests;
+}
+
+Json StoreJson(const Snapshot& it) {
+  Json classes = Json::array();
+  for (uint32_t size_class = 1; size_class < it.blocks.size(); ++size_class) {
+    if (it.blocks[size_class] == 0) continue;
+    classes.push_back(
+        {{"block_bytes", SizeClassBytes(size_class)}, {"blocks", it.blocks[size_class]}});
+  }
+  const StatsReply& stats = it.stats;
+  return {{"items", stats.items},
+          {"heap_bytes", stats.heap_bytes},
+          {"heap_total", stats.heap_total},
+          {"slots_used", stats.slots_used},
+          {"slots_total", stats.slots_total},
+          {"stash_used", stats.stash_used},
+          {"index_growths", stats.index_growths},
+          {"items_deleted", stats.items_deleted},
+          {"items_expired", stats.items_expired},
+          {"items_evicted", stats.items_evicted},
+          {"evicted_age_ms", stats.evicted_age_ms},
+          {"refused_heap_full", stats.refused_heap_full},
+          {"refused_index_full", stats.refused_index_full},
+          {"disk_sync", stats.disk_sync},
+          {"disk_bytes", stats.disk_bytes},
+          {"disk_behind_bytes", stats.disk_behind_bytes},
+          {"disk_behind_ms", stats.disk_behind_ms},
+          {"disk_refused", stats.disk_refused},
+          {"classes", classes}};
+}
+
+Json ConnectionsJson(const Snapshot& it) {
+  Json all = Json::array();
+  for (const ClientEntry& entry : it.connections) {
+    all.push_back({{"peer", Text(entry.peer)},
+                   {"session", entry.session_id},
+                   {"connection", entry.connection_id},
+                   {"queue_pair", entry.qp_index},
+                   {"worker", entry.worker},
+                   {"read_only", entry.read_only != 0},
+                   {"key_id", entry.key_id},
+                   {"last_request", OpcodeName(entry.last_opcode)},
+                   {"unanswered", entry.unanswered},
+                   {"silent_ms", entry.silent_ms},
+                   {"connected_ms", entry.connected_ms},
+                   {"requests", entry.requests},
+                   {"hits", entry.hits},
+                   {"misses", entry.misses},
+                   {"reads", entry.reads},
+                   {"get_p50_ns", entry.get_p50_ns},
+                   {"get_p99_ns", entry.get_p99_ns}});
+  }
+  return all;
+}
+
+Json LocksJson(const Snapshot& it) {
+  Json all = Json::array();
+  for (const HeldLock& lock : it.locks) {
+    all.push_back({{"index", lock.entry.index},
+                   {"session", lock.entry.session_id},
+                   {"peer", Text(lock.entry.peer)},
+                   {"lease_ms", lock.entry.lease_ms},
+                   {"held_ms", lock.held_ms}});
+  }
+  return {{"held", it.locks_held},
+          {"longest_ms", it.longest_lock_ms},
+          {"broken", it.stats.locks_broken},
+          {"expired", it.stats.locks_expired},
+          {"list", all}};
+}
+
+Json SlowJson(const Snapshot& it, bool show_keys) {
+  Json all = Json::array();
+  for (const SlowEntry& entry : it.slow) {
+    Json json = {{"wall_ms", entry.wall_ms},
+                 {"us", entry.us},
+                 {"request", OpcodeName(entry.opcode)},
+                 {"key_bytes", entry.key_bytes},
+                 {"value_bytes", entry.value_bytes},
+                 {"peer", Text(entry.peer)}};
+    if (show_keys) json["key"] = Text(entry.key);
+    all.push_back(std::move(json));
+  }
+  return {{"count", it.slow_requests}, {"list", all}};
+}
+
+}  // namespace
+
+std::string RenderJson(const Snapshot& snapshot, bool show_keys) {
+  const Json json = {
+      {"server", ServerJson(snapshot)},      {"clients", ClientsJson(snapshot)},
+      {"requests", RequestsJson(snapshot)},  {"store", StoreJson(snapshot)},
+      {"sessions", snapshot.stats.sessions}, {"connections", ConnectionsJson(snapshot)},
+      {"locks", LocksJson(snapshot)},        {"slow", SlowJson(snapshot, show_keys)}};
+  // Keys are bytes; those that are no UTF-8 are shown with replacements.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace gannet

@@ -1,0 +1,211 @@
+// The snapshot in Prometheus' text format.
+
+#include <prometheus/metric_family.h>
+#include <prometheus/text_serializer.h>
+
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/http/snapshot.h"
+
+namespace gannet {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Labels = std::vector<ClientMetric::Label>;
+
+constexpr double kNsPerSecondAsDouble = 1e9;
+
+class Families {
+ public:
+  void Counter(const char* name, const char* help, double value) {
+    Begin(MetricType::Counter, name, help);
+    Add({}, value);
+  }
+  void Gauge(const char* name, const char* help, double value) {
+    Begin(MetricType::Gauge, name, help);
+    Add({}, value);
+  }
+  // Begins a family that has several values.
+  void Begin(MetricType type, const char* name, const char* help) {
+    families_.push_back({name, help, type, {}});
+  }
+  // Adds a value to the last family.
+  void Add(Labels labels, double value) {
+    ClientMetric metric;
+    metric.label = std::move(labels);
+    metric.counter.value = value;
+    metric.gauge.value = value;
+    families_.back().metric.push_back(std::move(metric));
+  }
+  void Add(ClientMetric metric) { families_.back().metric.push_back(std::move(metric)); }
+
+  std::string Text() const {
+    std::ostringstream out;
+    prometheus::TextSerializer().Serialize(out, families_);
+    return out.str();
+  }
+
+ private:
+  std::vector<MetricFamily> families_;
+};
+
+// The buckets of Prometheus are the doublings, which are a fourth of those that clients count in.
+ClientMetric Histogram(const Snapshot::LatencyCounts& counts, const char* kind) {
+  ClientMetric metric;
+  metric.label = {{"kind", kind}};
+  for (size_t bucket = 0; bucket < counts.size(); ++bucket) {
+    const double end_seconds =
+        static_cast<double>(LatencyBucket::EndNs(bucket)) / kNsPerSecondAsDouble;
+    metric.histogram.sample_count += counts[bucket];
+    metric.histogram.sample_sum += static_cast<double>(counts[bucket]) * end_seconds;
+    if (bucket % 4 == 0) {
+      metric.histogram.bucket.push_back({metric.histogram.sample_count, end_seconds});
+    }
+  }
+  return metric;
+}
+
+void AddServer(const Snapshot& it, Families* to) {
+  to->Begin(MetricType::Gauge, "gannet_info", "The server and its RDMA device.");
+  to->Add({{"version", it.version},
+           {"name", it.name},
+           {"address", it.address},
+           {"device", it.device},
+           {"kind", it.kind}},
+          1);
+  to->Gauge("gannet_uptime_seconds", "Time since the server started.",
+            static_cast<double>(it.stats.uptime_ms) / 1e3);
+  to->Counter("gannet_cpu_seconds_total", "CPU time of the process, user and system.",
+              static_cast<double>(it.stats.cpu_us) / 1e6);
+  to->Gauge("gannet_workers", "Threads that serve requests.", it.workers);
+}
+
+void AddRequests(const Snapshot& it, Families* to) {
+  to->Begin(MetricType::Counter, "gannet_requests_total",
+            "Requests served, without heartbeats. One-sided GETs are not among them.");
+  for (size_t opcode = 1; opcode < it.requests.size(); ++opcode) {
+    const char* name = OpcodeName(static_cast<uint8_t>(opcode));
+    if (std::string_view(name) != "other") {
+      to->Add({{"opcode", name}}, static_cast<double>(it.requests[opcode]));
+    }
+  }
+  to->Counter("gannet_heartbeats_total", "Heartbeats of clients.",
+              static_cast<double>(it.stats.heartbeats));
+  to->Counter("gannet_slow_requests_total", "Requests that took longer than --slowlog_us.",
+              static_cast<double>(it.slow_requests));
+  to->Begin(MetricType::Counter, "gannet_refused_writes_total", "Writes that found no room.");
+  to->Add({{"reason", "heap_full"}}, static_cast<double>(it.stats.refused_heap_full));
+  to->Add({{"reason", "index_full"}}, static_cast<double>(it.stats.refused_index_full));
+  to->Counter("gannet_refused_requests_total", "Requests that were malformed or against the rules.",
+              static_cast<double>(it.stats.refused_requests));
+  to->Counter("gannet_refused_connections_total", "Connection requests that were refused.",
+              static_cast<double>(it.stats.refused_connections));
+  to->Begin(MetricType::Counter, "gannet_device_work_total",
+            "Doorbells and completions of the server's device.");
+  to->Add({{"what", "reply_post"}}, static_cast<double>(it.stats.reply_posts));
+  to->Add({{"what", "receive_post"}}, static_cast<double>(it.stats.receive_posts));
+  to->Add({{"what", "send_completion"}}, static_cast<double>(it.stats.send_completions));
+}
+
+void AddClients(const Snapshot& it, Families* to) {
+  to->Begin(MetricType::Counter, "gannet_client_gets_total",
+            "GETs, as clients report them with their heartbeats.");
+  to->Add({{"result", "hit"}}, static_cast<double>(it.clients.hits));
+  to->Add({{"result", "miss"}}, static_cast<double>(it.clients.misses));
+  to->Counter("gannet_client_gets_by_rpc_total",
+              "Of these, GETs for which a client had to ask the server.",
+              static_cast<double>(it.clients.by_rpc));
+  to->Counter("gannet_client_reads_total", "One-sided READs, as clients report them.",
+              static_cast<double>(it.clients.reads));
+  to->Begin(MetricType::Histogram, "gannet_client_latency_seconds",
+            "Latency as clients saw it, of a sample of their operations. The sum is estimated.");
+  for (size_t kind = 0; kind < kLatencyKinds; ++kind) {
+    to->Add(Histogram(it.latencies[kind], LatencyKindName(kind)));
+  }
+  to->Gauge("gannet_sessions", "Sessions, connected or gone for less than the grace period.",
+            static_cast<double>(it.stats.sessions));
+  to->Gauge("gannet_connections", "Connections of all sessions.",
+            static_cast<double>(it.stats.connections));
+  to->Gauge("gannet_session_bytes", "Memory for sessions, without the device's.",
+            static_cast<double>(it.stats.session_bytes));
+}
+
+void AddMemory(const Snapshot& it, Families* to) {
+  to->Gauge("gannet_items", "Items stored.", static_cast<double>(it.stats.items));
+  to->Gauge("gannet_heap_bytes", "Bytes in blocks of items.",
+            static_cast<double>(it.stats.heap_bytes));
+  to->Gauge("gannet_heap_capacity_bytes", "Bytes that blocks of items may take.",
+            static_cast<double>(it.stats.heap_total));
+  to->Begin(MetricType::Gauge, "gannet_heap_class_bytes",
+            "Bytes in blocks of items, by the size of the blocks.");
+  for (uint32_t size_class = 1; size_class < it.blocks.size(); ++size_class) {
+    const uint64_t bytes = SizeClassBytes(size_class);
+    if (it.blocks[size_class] == 0) continue;
+    to->Add({{"block_bytes", absl::StrCat(bytes)}},
+            static_cast<double>(it.blocks[size_class] * bytes));
+  }
+  to->Gauge("gannet_index_slots", "Items that the index has room for.",
+            static_cast<double>(it.stats.slots_total));
+  to->Gauge("gannet_index_slots_used", "Slots of the index in use.",
+            static_cast<double>(it.stats.slots_used));
+  to->Gauge("gannet_index_stash_used", "Items that did not fit into their window.",
+            static_cast<double>(it.stats.stash_used));
+  to->Counter("gannet_index_growths_total", "How often a larger index replaced the index.",
+              static_cast<double>(it.stats.index_growths));
+  to->Begin(MetricType::Counter, "gannet_items_removed_total", "Items that left, by reason.");
+  to->Add({{"reason", "deleted"}}, static_cast<double>(it.stats.items_deleted));
+  to->Add({{"reason", "expired"}}, static_cast<double>(it.stats.items_expired));
+  to->Add({{"reason", "evicted"}}, static_cast<double>(it.stats.items_evicted));
+  to->Counter("gannet_evicted_by_writes_total", "Of the evicted: by writes that found no room.",
+              static_cast<double>(it.stats.evicted_by_writes));
+  to->Gauge("gannet_eviction_watermark_bytes", "Bytes of the heap that are kept free.",
+            static_cast<double>(it.stats.eviction_watermark));
+  to->Gauge("gannet_evicted_age_seconds", "How long ago the items evicted of late were written.",
+            static_cast<double>(it.stats.evicted_age_ms) / 1e3);
+  to->Counter("gannet_items_moved_total", "Items moved so that free memory comes together.",
+              static_cast<double>(it.stats.items_moved));
+}
+
+void AddDisk(const Snapshot& it, Families* to) {
+  to->Gauge("gannet_disk_bytes", "Bytes of the journal and the snapshots; 0 without --data.",
+            static_cast<double>(it.stats.disk_bytes));
+  to->Gauge("gannet_disk_behind_bytes", "Bytes of the journal that a power cut would take.",
+            static_cast<double>(it.stats.disk_behind_bytes));
+  to->Gauge("gannet_disk_behind_seconds", "Age of the oldest of those.",
+            static_cast<double>(it.stats.disk_behind_ms) / 1e3);
+  to->Counter("gannet_disk_refused_writes_total", "Writes that the disk did not take.",
+              static_cast<double>(it.stats.disk_refused));
+  to->Counter("gannet_disk_snapshots_total", "Snapshots written.",
+              static_cast<double>(it.stats.disk_snapshots));
+}
+
+void AddLocks(const Snapshot& it, Families* to) {
+  to->Gauge("gannet_locks_held", "Locks that are held.", static_cast<double>(it.locks_held));
+  to->Gauge("gannet_lock_held_max_seconds",
+            "How long the longest of them is held, at least: since somebody first looked.",
+            static_cast<double>(it.longest_lock_ms) / 1e3);
+  to->Begin(MetricType::Counter, "gannet_locks_broken_total", "Locks that the server broke.");
+  to->Add({{"reason", "holder_gone_or_forced"}}, static_cast<double>(it.stats.locks_broken));
+  to->Add({{"reason", "lease_over"}}, static_cast<double>(it.stats.locks_expired));
+}
+
+}  // namespace
+
+std::string RenderMetrics(const Snapshot& snapshot) {
+  Families families;
+  AddServer(snapshot, &families);
+  AddRequests(snapshot, &families);
+  AddClients(snapshot, &families);
+  AddMemory(snapshot, &families);
+  AddDisk(snapshot, &families);
+  AddLocks(snapshot, &families);
+  return families.Text();
+}
+
+}  // namespace gannet

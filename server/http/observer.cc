@@ -1,0 +1,97 @@
+#include "server/http/observer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/words.h"
+#include "common/layout/lock_word.h"
+#include "common/rdma/device.h"
+
+namespace gannet {
+namespace {
+
+void AddWorker(const WorkerCounters& counters, Snapshot* to) {
+  for (size_t i = 0; i < to->requests.size(); ++i) to->requests[i] += counters.by_opcode[i].value();
+  to->clients.hits += counters.client_hits.value();
+  to->clients.misses += counters.client_misses.value();
+  to->clients.reads += counters.client_reads.value();
+  to->clients.by_rpc += counters.client_gets_by_rpc.value();
+  for (size_t kind = 0; kind < kLatencyKinds; ++kind) {
+    for (size_t bucket = 0; bucket < LatencyBucket::kCount; ++bucket) {
+      to->latencies[kind][bucket] += counters.client_latencies[kind][bucket].value();
+    }
+  }
+}
+
+}  // namespace
+
+Snapshot Observer::Look() {
+  const Now now = threads_.now();
+  MutexLock lock(mutex_);
+  if (taken_ns_ == 0 || now.monotonic_ns - taken_ns_ > kAgeNsMax) {
+    last_ = Take(now);
+    taken_ns_ = now.monotonic_ns;
+  }
+  return last_;
+}
+
+bool Observer::Healthy() const {
+  return !threads_.server().node().board->AnyOlderThan(threads_.now().monotonic_ns -
+                                                       options_.hangs_ns);
+}
+
+Snapshot Observer::Take(const Now& now) {
+  const Server& server = threads_.server();
+  const Node& node = server.node();
+  Snapshot snapshot;
+  snapshot.version = options_.version;
+  snapshot.name = std::string(NameOf(node.grant));
+  snapshot.address = options_.address;
+  snapshot.device = node.device.name;
+  snapshot.kind = std::string(DeviceKindName(node.device.kind));
+  snapshot.workers = static_cast<uint32_t>(server.workers().size());
+  snapshot.evicts = node.store->evicts();
+  snapshot.wall_ms = now.wall_ms;
+  snapshot.stats = server.Stats(now);
+  for (const auto& worker : server.workers()) AddWorker(worker->counters(), &snapshot);
+  snapshot.blocks = node.store->heap().BlocksByClass();
+  snapshot.connections = node.board->All();
+  if (node.slow_log != nullptr) {
+    snapshot.slow = node.slow_log->Entries();
+    snapshot.slow_requests = node.slow_log->count();
+  }
+  LookAtLocks(now.monotonic_ns, &snapshot);
+  return snapshot;
+}
+
+// The words are changed by the NIC, so each is loaded once, and says all that is known of its lock.
+void Observer::LookAtLocks(int64_t now_ns, Snapshot* snapshot) {
+  const Node& node = threads_.server().node();
+  absl::flat_hash_map<uint32_t, Seen> seen;
+  for (uint32_t index = 0; index < node.lock_words.size(); ++index) {
+    const uint64_t word = LoadWord(&node.lock_words[index]);
+    if (word == 0) continue;
+    ++snapshot->locks_held;
+    const auto before = locks_seen_.find(index);
+    const bool same = before != locks_seen_.end() && before->second.word == word;
+    const int64_t since_ns = same ? before->second.since_ns : now_ns;
+    seen[index] = {word, since_ns};
+    const uint64_t held_ms = static_cast<uint64_t>((now_ns - since_ns) / kNsPerMs);
+    snapshot->longest_lock_ms = std::max(snapshot->longest_lock_ms, held_ms);
+    if (snapshot->locks.size() == Snapshot::kLocksMax) continue;
+    HeldLock lock{.entry = {.lock_word = word, .index = index}, .held_ms = held_ms};
+    if (const auto holder = node.connection_ids->HolderOf(LockWord(word).connection_id())) {
+      lock.entry.session_id = holder->session_id;
+      std::ranges::copy(holder->peer, lock.entry.peer);
+    }
+    const int64_t end_ns = node.leases->DeadlineNs({index, word});
+    if (end_ns != LockLeases::kNever) {
+      const int64_t left_ms = std::max<int64_t>((end_ns - now_ns) / kNsPerMs, 1);
+      lock.entry.lease_ms = static_cast<uint32_t>(std::min<int64_t>(left_ms, UINT32_MAX));
+    }
+    snapshot->locks.push_back(lock);
+  }
+  locks_seen_ = std::move(seen);
+}
+
+}  // namespace gannet

@@ -1,0 +1,54 @@
+#ifndef GANNET_SERVER_HTTP_OBSERVER_H_
+#define GANNET_SERVER_HTTP_OBSERVER_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "common/base/mutex.h"
+#include "server/control/server_threads.h"
+#include "server/http/snapshot.h"
+
+namespace gannet {
+
+// Looks at a running server. It reads counters, what the workers publish, and the lock words, and
+// so asks nobody to do anything. Thread safe.
+class Observer {
+ public:
+  struct Options {
+    std::string version;
+    std::string address;
+    // A worker that has connections, and published nothing for so long, hangs.
+    int64_t hangs_ns = 0;
+  };
+  // `threads` outlives it.
+  Observer(const ServerThreads* threads, Options options)
+      : threads_(*threads), options_(std::move(options)) {}
+
+  // Returns a snapshot that is at most kAgeNsMax old.
+  Snapshot Look();
+  // Returns whether no worker hangs.
+  bool Healthy() const;
+
+  static constexpr int64_t kAgeNsMax = 250 * kNsPerMs;
+
+ private:
+  struct Seen {
+    uint64_t word = 0;
+    int64_t since_ns = 0;
+  };
+
+  Snapshot Take(const Now& now) GANNET_REQUIRES(mutex_);
+  void LookAtLocks(int64_t now_ns, Snapshot* snapshot) GANNET_REQUIRES(mutex_);
+
+  const ServerThreads& threads_;
+  const Options options_;
+  Mutex mutex_;
+  Snapshot last_ GANNET_GUARDED_BY(mutex_);
+  int64_t taken_ns_ GANNET_GUARDED_BY(mutex_) = 0;                            // 0: none yet
+  absl::flat_hash_map<uint32_t, Seen> locks_seen_ GANNET_GUARDED_BY(mutex_);  // by index
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_HTTP_OBSERVER_H_

@@ -1,0 +1,67 @@
+#ifndef GANNET_SERVER_HTTP_SNAPSHOT_H_
+#define GANNET_SERVER_HTTP_SNAPSHOT_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/layout/size_class.h"
+#include "common/protocol/client_report.h"
+#include "common/protocol/message.h"
+#include "common/protocol/observation.h"
+#include "server/rpc/worker_counters.h"
+
+namespace gannet {
+
+// A held lock, and since when at least: the server does not see locks being taken.
+struct HeldLock {
+  LockEntry entry;
+  uint64_t held_ms = 0;  // since an Observer first saw it
+};
+
+// What a server shows of itself, all read at one moment. Plain data, so that what is made of it can
+// be tested without a server.
+struct Snapshot {
+  using LatencyCounts = std::array<uint64_t, LatencyBucket::kCount>;
+
+  std::string version;  // of the program
+  std::string name;     // the server's; may be empty
+  std::string address;
+  std::string device;
+  std::string kind;  // of the device
+  uint32_t workers = 0;
+  bool evicts = false;
+  uint64_t wall_ms = 0;  // the server's clock
+
+  StatsReply stats{};
+  std::array<uint64_t, WorkerCounters::kOpcodes> requests{};  // by opcode
+  // What clients reported, since the start.
+  ClientCounts clients{};
+  std::array<LatencyCounts, kLatencyKinds> latencies{};
+  std::array<uint64_t, kSizeClassMax + 1> blocks{};  // of the heap, in use, by size class
+
+  std::vector<ClientEntry> connections;
+  std::vector<HeldLock> locks;  // at most kLocksMax of them
+  uint64_t locks_held = 0;
+  uint64_t longest_lock_ms = 0;
+  std::vector<SlowEntry> slow;  // the newest first
+  uint64_t slow_requests = 0;   // since the start
+
+  static constexpr size_t kLocksMax = 64;
+};
+
+// Returns the name of a request's opcode, as in metrics: "put", "append"; "other" if it has none.
+const char* OpcodeName(uint8_t opcode);
+const char* LatencyKindName(size_t kind);
+
+// Returns the snapshot in the text format of Prometheus.
+std::string RenderMetrics(const Snapshot& snapshot);
+// Returns the snapshot as JSON, for the page. Without `show_keys`, keys of slow requests are left
+// out, and only their lengths are told.
+std::string RenderJson(const Snapshot& snapshot, bool show_keys);
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_HTTP_SNAPSHOT_H_

@@ -1,0 +1,104 @@
+#ifndef GANNET_SERVER_RECOVERY_SURVEY_H_
+#define GANNET_SERVER_RECOVERY_SURVEY_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/statusor.h"
+#include "common/layout/superblock.h"
+#include "server/heap/heap_map.h"
+#include "server/index/occupancy.h"
+#include "server/recovery/recovery_area.h"
+#include "server/recovery/survey_item.h"
+
+namespace gannet {
+
+// What a survey found, by slots of the index.
+struct SurveyCounts {
+  uint64_t items = 0;       // whole, and kept
+  uint64_t item_bytes = 0;  // of their blocks
+  uint64_t large_items = 0;
+  // What a process leaves that is killed in the middle of things.
+  uint64_t unfinished = 0;   // slots of writes or deletions that were under way
+  uint64_t leftovers = 0;    // second slots of an item that was being moved in the index
+  uint64_t rolled_back = 0;  // items that are as they were before a write that was under way
+  // What only damage explains.
+  uint64_t torn = 0;
+  uint64_t misplaced = 0;    // the key does not belong there, or no block can be there
+  uint64_t overlapping = 0;  // the block overlaps another one
+
+  uint64_t dropped() const { return torn + misplaced + overlapping; }
+};
+
+// Looks through the region of a former process: which slots lead to whole items, and which blocks
+// they take. Changes nothing.
+class Survey {
+ public:
+  // REQUIRES: RecoveryArea::HasItems. DataLoss: the superblock is damaged, or says what cannot be.
+  static absl::StatusOr<Survey> Of(std::span<const std::byte> region, uint64_t heap_offset);
+
+  struct Table {
+    IndexGeometry geometry;
+    std::vector<BucketSlots> slots;  // that stay, by bucket
+  };
+  // A slot that leads to an item that was being replaced. The new one is live.
+  struct Redirected {
+    uint64_t offset;  // of the slot
+    Slot to;
+  };
+  // An item that gets its header back.
+  struct Restored {
+    Slot slot;
+    LargeItemHeader header;
+  };
+
+  const Superblock& superblock() const { return superblock_; }
+  const SurveyPlace& place() const { return place_; }
+  bool stopped_in_order() const { return stopped_in_order_; }
+  // One table, or two if the index was growing.
+  const std::vector<Table>& tables() const { return tables_; }
+  const HeapMap& heap() const { return heap_; }
+  const std::vector<Redirected>& redirected() const { return redirected_; }
+  const std::vector<Restored>& restored() const { return restored_; }
+  const SurveyCounts& counts() const { return counts_; }
+  // Above all versions that were given, as far as is known.
+  uint64_t versions_end() const { return versions_end_; }
+
+ private:
+  Survey(std::span<const std::byte> region, const Superblock& superblock);
+  void LoadIntents();
+  absl::Status AddTable(const IndexGeometry& geometry);
+  void LookAt(Table& table, uint64_t bucket);
+  // Returns whether the slot stays. Sets `*from_previous` if the key's home is the bucket before.
+  bool Stays(const Table& table, uint64_t bucket, uint64_t slot_offset, bool* from_previous);
+  // Puts right what was under way; returns the item that counts, and changes `*slot` if it is
+  // another one.
+  SurveyedItem ItemOf(Slot* slot);
+  bool Belongs(const Table& table, uint64_t bucket, Slot slot, KeyHash hash,
+               bool* from_previous) const;
+  // Returns whether this table is the one of the two that counts for the key.
+  bool Counts(const Table& table, KeyHash hash) const;
+  // Returns whether the slot may be one that a migrated home left behind.
+  bool MayBeLeftover(const Table& table, uint64_t bucket) const;
+  bool Migrated(const IndexGeometry& geometry, uint64_t home) const;
+  void Prefetch(const Table& table, uint64_t bucket) const;
+
+  Superblock superblock_;
+  SurveyPlace place_;
+  bool stopped_in_order_ = false;
+  HeapMap heap_;
+  std::vector<Table> tables_;
+  absl::flat_hash_map<uint64_t, Intent> intents_;  // by the old slot
+  std::vector<Redirected> redirected_;
+  std::vector<Restored> restored_;
+  SurveyCounts counts_;
+  uint64_t versions_end_ = 0;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_RECOVERY_SURVEY_H_

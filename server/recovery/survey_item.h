@@ -1,0 +1,50 @@
+#ifndef GANNET_SERVER_RECOVERY_SURVEY_ITEM_H_
+#define GANNET_SERVER_RECOVERY_SURVEY_ITEM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "common/layout/key_hash.h"
+#include "common/layout/large_proof.h"
+#include "common/layout/slot.h"
+
+namespace gannet {
+
+// How the items of a former run prove themselves: under its incarnation, or already under that of
+// the run that was taking them over when it was killed too.
+struct SurveyPlace {
+  std::span<const std::byte> region;
+  uint64_t heap_offset = 0;
+  uint64_t hash_seed = 0;
+  uint64_t incarnation = 0;
+  uint64_t taking_over = 0;  // 0: none
+};
+
+enum class ItemState : uint8_t {
+  kLive,        // whole
+  kSuperseded,  // whole, and was marked dead because another item takes its place
+  kDead,        // deleted, or not yet live
+  kTorn,        // live by its bit, but it does not prove itself
+  kNone,        // no item of this class can be there
+};
+
+struct SurveyedItem {
+  ItemState state = ItemState::kNone;
+  KeyHash hash{0};
+  uint64_t version = 0;
+  // Above all versions and placings in it.
+  uint64_t versions_end = 0;
+};
+
+// Returns what the item is that a slot leads to. The header that counts is `header`, or the item's
+// own one if that is nullptr. The value of a large item is not looked at: no more than by a client.
+SurveyedItem SurveyItem(const SurveyPlace& place, Slot slot,
+                        const LargeItemHeader* header = nullptr);
+
+// Returns whether the commit word proves the item under `incarnation`, if it is live.
+bool SealedFor(const SurveyPlace& place, Slot slot, uint64_t incarnation);
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_RECOVERY_SURVEY_ITEM_H_

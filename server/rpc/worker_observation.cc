@@ -1,0 +1,147 @@
+// Worker: what people see of it. Clients' reports, the list of connections, requests that took
+// long.
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <string_view>
+#include <vector>
+
+#include "common/protocol/client_report.h"
+#include "common/protocol/observation.h"
+#include "server/rpc/client_board.h"
+#include "server/rpc/slow_log.h"
+#include "server/rpc/worker.h"
+
+namespace gannet {
+namespace {
+
+constexpr size_t kGets = static_cast<size_t>(LatencyKind::kGet);
+
+uint32_t Clip(uint64_t value) {
+  return static_cast<uint32_t>(std::min<uint64_t>(value, std::numeric_limits<uint32_t>::max()));
+}
+
+uint32_t MsBetween(int64_t from_ns, int64_t to_ns) {
+  return Clip(static_cast<uint64_t>(std::max<int64_t>(to_ns - from_ns, 0) / kNsPerMs));
+}
+
+// Copies entries from `position` on, as many as there is room for. Returns the position to go on
+// from, or 0 if these were the last.
+template <class Entry>
+uint64_t CopyEntries(const std::vector<Entry>& entries, uint64_t position,
+                     std::span<std::byte> value_out, uint32_t* bytes) {
+  const size_t begin = static_cast<size_t>(std::min<uint64_t>(position, entries.size()));
+  const size_t n = std::min(entries.size() - begin, value_out.size() / sizeof(Entry));
+  *bytes = static_cast<uint32_t>(n * sizeof(Entry));
+  if (n > 0) std::memcpy(value_out.data(), entries.data() + begin, *bytes);
+  return begin + n < entries.size() ? begin + n : 0;
+}
+
+}  // namespace
+
+// Takes what a heartbeat carries. Returns false if it is no report.
+bool Worker::TakeNews(Session* session, const RequestView& heartbeat) {
+  const size_t report_bytes = heartbeat.header.user_flags;
+  if (report_bytes > 0) {
+    const auto report = ClientReportView::Decode(heartbeat.value.substr(0, report_bytes));
+    if (!report) return false;
+    TakeReport(session, *report);
+  }
+  const std::string_view touches = heartbeat.value.substr(report_bytes);
+  if (!touches.empty()) store_->NoteTouches(touches);
+  return true;
+}
+
+void Worker::TakeReport(Session* session, const ClientReportView& report) {
+  const ClientCounts& counts = report.counts;
+  counters_.client_hits.Add(counts.hits);
+  counters_.client_misses.Add(counts.misses);
+  counters_.client_reads.Add(counts.reads);
+  counters_.client_gets_by_rpc.Add(counts.by_rpc);
+  session->reported.hits += counts.hits;
+  session->reported.misses += counts.misses;
+  session->reported.reads += counts.reads;
+  std::array<uint32_t, LatencyBucket::kCount> gets{};
+  report.ForEachLatency([&](LatencyCount it) {
+    counters_.client_latencies[it.kind()][it.bucket()].Add(it.count());
+    if (it.kind() == kGets) gets[it.bucket()] = it.count();
+  });
+  const auto count = [&gets](size_t bucket) { return gets[bucket]; };
+  const uint64_t p50_ns = LatencyQuantileNs(0.50, count);
+  if (p50_ns == 0) return;
+  session->reported.get_p50_ns = Clip(p50_ns);
+  session->reported.get_p99_ns = Clip(LatencyQuantileNs(0.99, count));
+}
+
+void Worker::PublishClients() {
+  std::vector<ClientEntry> entries;
+  entries.reserve(connections_.size());
+  for (const auto& [id, connection] : connections_) {
+    if (!connection->closing) entries.push_back(EntryOf(*connection));
+  }
+  std::ranges::sort(entries, {}, &ClientEntry::connection_id);
+  node_->board->Publish(options_.index, std::move(entries), now_.monotonic_ns);
+}
+
+ClientEntry Worker::EntryOf(const ServerConnection& connection) const {
+  const Session& session = *connection.session;
+  ClientEntry entry{};
+  if (const auto holder = node_->connection_ids->HolderOf(connection.id)) {
+    std::ranges::copy(holder->peer, entry.peer);
+  }
+  entry.session_id = session.id();
+  entry.connection_id = connection.id;
+  entry.qp_index = connection.qp_index;
+  entry.worker = static_cast<uint16_t>(options_.index);
+  entry.read_only = session.read_only();
+  entry.unanswered = static_cast<uint16_t>(connection.unanswered);
+  entry.key_id = session.key == nullptr ? 0 : session.key->key.id;
+  entry.silent_ms = MsBetween(connection.heard_ns, now_.monotonic_ns);
+  entry.connected_ms = MsBetween(connection.since_ns, now_.monotonic_ns);
+  if (connection.qp_index != 0) return entry;
+  entry.last_opcode = session.last_opcode();
+  entry.requests = session.highest();
+  entry.hits = session.reported.hits;
+  entry.misses = session.reported.misses;
+  entry.reads = session.reported.reads;
+  entry.get_p50_ns = session.reported.get_p50_ns;
+  entry.get_p99_ns = session.reported.get_p99_ns;
+  return entry;
+}
+
+ReplyHeader Worker::ListForPeople(const RequestHeader& header,
+                                  std::span<std::byte> value_out) const {
+  ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
+  const uint64_t from = header.expected_version;
+  if (header.opcode == static_cast<uint8_t>(Opcode::kListClients)) {
+    reply.version = CopyEntries(node_->board->All(), from, value_out, &reply.value_bytes);
+  } else if (node_->slow_log != nullptr) {
+    reply.version = CopyEntries(node_->slow_log->Entries(), from, value_out, &reply.value_bytes);
+  }
+  return reply;
+}
+
+// Requests that are served one after the other share a look at the clock. Updates in place
+// (ServeUpdate) are not timed: they do not wait for anything.
+void Worker::OnTimedRequest(ServerConnection* connection, const RequestView& request) {
+  const SlowLog& log = *node_->slow_log;
+  const int64_t began_ns = timed_until_ns_ != 0 ? timed_until_ns_ : log.NowNs();
+  OnRequest(connection, request);
+  timed_until_ns_ = log.NowNs();
+  NoteIfSlow(*connection, request.header, request.key, timed_until_ns_ - began_ns);
+}
+
+void Worker::NoteIfSlow(const ServerConnection& connection, const RequestHeader& header,
+                        std::string_view key, int64_t ns) {
+  if (node_->slow_log == nullptr || !node_->slow_log->IsSlow(ns)) return;
+  const auto holder = node_->connection_ids->HolderOf(connection.id);
+  std::string_view peer;
+  if (holder) peer = {holder->peer.data(), strnlen(holder->peer.data(), holder->peer.size())};
+  SlowEntry entry = MakeSlowEntry(header, key, peer, ns);
+  entry.wall_ms = now_.wall_ms;
+  entry.session_id = connection.session->id();
+  node_->slow_log->Add(entry);
+}
+
+}  // namespace gannet

@@ -1,0 +1,17 @@
+#ifndef GANNET_SERVER_STORE_TAKEN_OVER_H_
+#define GANNET_SERVER_STORE_TAKEN_OVER_H_
+
+#include "server/recovery/survey.h"
+
+namespace gannet {
+
+// What a store took over from the process that had the memory file before.
+struct TakenOver {
+  bool stopped_in_order = false;  // otherwise that process was killed
+  SurveyCounts counts;
+  double seconds = 0;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_STORE_TAKEN_OVER_H_

@@ -1,0 +1,164 @@
+// kvserver --data: what clients wrote is there after SIGTERM and after kill -9, and a directory
+// that is not this server's own and whole is refused with an error that says what to do.
+
+#include <gannet/client.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/support/child_process.h"
+#include "tests/support/server_process.h"
+
+namespace gannet {
+namespace {
+
+using test_support::ChildProcess;
+using ::testing::HasSubstr;
+
+class DiskTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = testing::TempDir() + "/gannet-disk-XXXXXX";
+    ASSERT_NE(mkdtemp(name.data()), nullptr);
+    path_ = name;
+  }
+  void TearDown() override { std::filesystem::remove_all(path_); }
+
+  static std::unique_ptr<Client> Connect(const ServerProcess& server) {
+    auto client = Client::Connect({server.endpoint()});
+    EXPECT_TRUE(client.ok()) << client.status();
+    return client.ok() ? *std::move(client) : nullptr;
+  }
+  static std::string Value(Client* client, const std::string& key) {
+    const auto got = client->Get(key);
+    EXPECT_TRUE(got.ok()) << got.status();
+    return got.ok() && got->has_value() ? (*got)->data : "nothing";
+  }
+  static ServerStats StatsOf(Client* client) { return *client->Stats().at(0).stats; }
+  // Runs kvserver, which must end by itself.
+  static void Run(const std::vector<std::string>& flags, int exit_code, const std::string& says) {
+    std::vector<std::string> argv = {test_support::ProgramPath("kvserver"), "--listen=127.0.0.1:0",
+                                     "--device=soft", "--memory=64M"};
+    argv.insert(argv.end(), flags.begin(), flags.end());
+    ChildProcess process({.argv = argv, .streams = ChildProcess::Streams::kCaptured});
+    EXPECT_EQ(process.Wait(), exit_code);
+    EXPECT_THAT(process.Stdout() + process.Stderr(), HasSubstr(says));
+  }
+
+  std::string path_;
+};
+
+TEST_F(DiskTest, FindsEverythingAgainAfterAStop) {
+  ServerProcess server({"--data=" + path_});
+  EXPECT_THAT(server.ready_line(), HasSubstr(" disk=interval"));
+  const std::string lengthy(3 << 20, 'l');
+  {
+    const auto client = Connect(server);
+    ASSERT_NE(client, nullptr);
+    for (int i = 0; i < 500; ++i) {
+      ASSERT_TRUE(client->Put("key" + std::to_string(i), "value" + std::to_string(i)).ok());
+    }
+    ASSERT_TRUE(client->Put("long", lengthy).ok());
+    ASSERT_TRUE(client->Delete("key7").ok());
+    EXPECT_EQ(StatsOf(client.get()).disk_sync, 2u);
+  }
+  Run({"--data=" + path_}, 1, "another process uses the directory");
+  server.process().Signal(SIGTERM);
+  EXPECT_EQ(server.process().Wait(), 0);
+  Run({"--check=" + path_}, 0, "journal_changes 502\n");
+  Run({"--check=" + path_, "--json"}, 0, "\"deletes\": 1,");
+  server.Restart();
+  const auto client = Connect(server);
+  ASSERT_NE(client, nullptr);
+  EXPECT_EQ(Value(client.get(), "key499"), "value499");
+  EXPECT_EQ(Value(client.get(), "long"), lengthy);
+  EXPECT_EQ(Value(client.get(), "key7"), "nothing");
+}
+
+// One client writes numbers in a row, so what is found must be what the first of them made, with at
+// least those that stats called synced.
+TEST_F(DiskTest, FindsABeginningOfWhatWasWrittenAfterKill9) {
+  constexpr int kKeys = 50;
+  ServerProcess server({"--data=" + path_, "--sync_interval_ms=10"});
+  int synced = 0;
+  for (int life = 0; life < 3; ++life) {
+    std::atomic<int> written{synced};
+    std::atomic<bool> enough{false};
+    std::thread writer([&] {
+      const auto client = Connect(server);
+      for (int n = synced + 1;; ++n) {
+        if (!client->Put("key" + std::to_string(n % kKeys), std::to_string(n)).ok()) return;
+        written = n;
+        if (n == synced + 500) {
+          while (StatsOf(client.get()).disk_behind_bytes != 0) {
+          }
+          enough = true;
+        }
+      }
+    });
+    while (!enough) std::this_thread::yield();
+    const int certain = synced + 500;
+    server.Kill();
+    writer.join();
+    server.Restart();
+    const auto client = Connect(server);
+    ASSERT_NE(client, nullptr);
+    std::map<int, int> found;  // by key
+    int last = 0;
+    for (int key = 0; key < kKeys; ++key) {
+      found[key] = std::atoi(Value(client.get(), "key" + std::to_string(key)).c_str());
+      last = std::max(last, found[key]);
+    }
+    EXPECT_GE(last, certain);
+    EXPECT_LE(last, written + 1);
+    for (int n = last; n > last - kKeys; --n) EXPECT_EQ(found[n % kKeys], n);
+    synced = last;
+  }
+}
+
+TEST_F(DiskTest, RestoresASnapshotOfAnotherServer) {
+  {
+    ServerProcess server({"--data=" + path_});
+    const auto client = Connect(server);
+    ASSERT_NE(client, nullptr);
+    ASSERT_TRUE(client->Put("key", "value").ok());
+    server.process().Signal(SIGTERM);
+    EXPECT_EQ(server.process().Wait(), 0);
+  }
+  const std::string other = path_ + "/other";
+  ASSERT_EQ(mkdir(other.c_str(), 0700), 0);
+  ServerProcess server({"--data=" + other, "--restore_from=" + path_});
+  {
+    const auto client = Connect(server);
+    ASSERT_NE(client, nullptr);
+    EXPECT_EQ(Value(client.get(), "key"), "value");
+  }
+  server.Kill();
+  Run({"--check=" + other}, 0, "puts 1\n");
+  Run({"--data=" + other, "--restore_from=" + path_}, 1, "has items already");
+}
+
+TEST_F(DiskTest, RefusesWhatIsNotItsOwnDirectory) {
+  Run({"--data=" + path_ + "/none"}, 1, "mkdir -m 700");
+  std::ofstream(path_ + "/photo.jpg") << "x";
+  Run({"--data=" + path_}, 1, "give an empty one");
+  std::filesystem::remove(path_ + "/photo.jpg");
+  chmod(path_.c_str(), 0777);
+  Run({"--data=" + path_}, 1, "chmod go-w");
+  Run({"--check=" + path_}, 1, "chmod go-w");
+  Run({"--data=" + path_, "--sync=often"}, 2, "--sync must be");
+}
+
+}  // namespace
+}  // namespace gannet

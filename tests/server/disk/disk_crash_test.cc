@@ -1,0 +1,262 @@
+// A store that is kept on a disk, with a journal and snapshots. The disk fails at every single
+// operation, in turn. Whatever happens, the next run has the items as they were after some
+// beginning of the changes, with every change that was confirmed as being on disk.
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "glog/logging.h"
+#include "gtest/gtest.h"
+#include "server/disk/disk_log.h"
+#include "tests/server/journal/simulated_files.h"
+#include "tests/server/store/store_fixture.h"
+#include "tests/support/test_seed.h"
+
+namespace gannet {
+namespace {
+
+using Fault = SimulatedFiles::Fault;
+
+constexpr int kLives = 3;
+constexpr uint64_t kWallMs = 1'000;
+constexpr size_t kRegionBytes = 1 << 20;
+constexpr size_t kKeys = 8;
+
+struct Plan {
+  uint64_t seed = 0;
+  Journal::Sync sync = Journal::Sync::kInterval;
+  Fault fault = Fault::kNone;
+  uint64_t fault_at = 0;
+};
+
+std::string Describe(const Plan& plan) {
+  return "seed " + std::to_string(plan.seed) + ", sync " +
+         std::to_string(static_cast<int>(plan.sync)) + ", fault " +
+         std::to_string(static_cast<int>(plan.fault)) + " at operation " +
+         std::to_string(plan.fault_at);
+}
+
+struct Item {
+  std::string value;
+  uint64_t version;
+  uint32_t flags;
+  uint64_t expiry_ms;
+  friend bool operator==(const Item&, const Item&) = default;
+  friend std::ostream& operator<<(std::ostream& out, const Item& item) {
+    return out << item.value.size() << " bytes, version " << item.version << ", flags "
+               << item.flags << ", expiry " << item.expiry_ms;
+  }
+};
+using Items = std::map<std::string, Item>;
+
+// What a key became by a change whose record ends at `end`.
+struct Step {
+  std::string key;
+  std::optional<Item> item;
+  uint64_t end;
+};
+
+class Machine {
+ public:
+  explicit Machine(const Plan& plan) : plan_(plan), random_(plan.seed), files_(plan.seed + 1) {
+    files_.SetFault(plan.fault, plan.fault_at);
+  }
+
+  void Live() {
+    for (int life = 0; life < kLives && !testing::Test::HasFailure(); ++life) {
+      if (!Start()) {
+        // The fault happened while the server started. It starts again when the power is back.
+        Stop();
+        files_.CutPower();
+        ASSERT_TRUE(Start()) << error_;
+      }
+      Work();
+      Stop();
+      // Or only the process is killed. A power cut may follow in one of the next lives.
+      if (!files_.has_power() || Below(2) == 0) files_.CutPower();
+    }
+    files_.CutPower();
+    ASSERT_TRUE(Start()) << error_;
+    Stop();
+  }
+  uint64_t operations() const { return files_.operations(); }
+  uint64_t snapshots() const { return snapshots_; }
+
+ private:
+  size_t Below(size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(random_); }
+
+  // Returns false if a fault prevents it.
+  bool Start() {
+    store_ = std::make_unique<TestStore>(kRegionBytes);
+    auto log = DiskLog::Open({.files = &files_,
+                              .store = &**store_,
+                              .sync = plan_.sync,
+                              .sync_interval_ns = 10,
+                              .segment_bytes = 2000,
+                              .clock = [this] { return now_ns_; },
+                              .random = [] { return 77; }},
+                             kWallMs);
+    if (!log.ok()) {
+      error_ = std::string(log.status().message());
+      return false;
+    }
+    log_ = *std::move(log);
+    CheckRestored();
+    return true;
+  }
+  void Stop() {
+    log_ = nullptr;
+    store_ = nullptr;
+  }
+
+  // The items must be what the changes made whose records are still there, and those must be all
+  // that were confirmed.
+  void CheckRestored() {
+    const uint64_t end = log_->appended();
+    EXPECT_GE(end, confirmed_) << "confirmed, and lost";
+    while (!steps_.empty() && steps_.back().end > end) steps_.pop_back();
+    Items items;
+    for (const Step& step : steps_) {
+      if (step.item) {
+        items[step.key] = *step.item;
+      } else {
+        items.erase(step.key);
+      }
+    }
+    EXPECT_EQ(ReadItems(), items) << "not what was recorded below " << end;
+    version_max_ = 0;
+    for (const auto& [key, item] : items) version_max_ = std::max(version_max_, item.version);
+  }
+
+  std::optional<Item> ReadItem(const std::string& key) {
+    std::array<char, 4096> value;
+    const ReadOutcome read = (*store_)->Get(key, std::as_writable_bytes(std::span(value)), kWallMs);
+    if (read.status != ReplyStatus::kOk) return std::nullopt;
+    return Item{{value.data(), read.value_bytes},
+                read.version,
+                read.attributes.flags,
+                read.attributes.expiry_ms};
+  }
+  Items ReadItems() {
+    Items items;
+    for (size_t i = 0; i < kKeys; ++i) {
+      const std::string key = "k" + std::to_string(i);
+      if (auto item = ReadItem(key)) items[key] = *std::move(item);
+    }
+    return items;
+  }
+
+  void Work() {
+    for (size_t steps = 5 + Below(15); steps > 0; --steps) {
+      for (size_t n = Below(4); n > 0; --n) ChangeOne();
+      if (Below(8) == 0) log_->RequestSnapshot();
+      now_ns_ += static_cast<int64_t>(Below(10));
+      log_->Poll(now_ns_);
+      confirmed_ = std::max(confirmed_, log_->synced());
+    }
+    StatsReply stats{};
+    log_->FillStats(&stats);
+    snapshots_ += stats.disk_snapshots;
+  }
+
+  void ChangeOne() {
+    const std::string key = "k" + std::to_string(Below(kKeys));
+    const std::optional<Item> before = ReadItem(key);
+    const uint64_t appended = log_->appended();
+    const WriteOutcome outcome = ChangeKey(key);
+    const std::optional<Item> after = ReadItem(key);
+    if (outcome.status != ReplyStatus::kOk) {
+      EXPECT_EQ(after, before) << "a refused change";
+      EXPECT_EQ(log_->appended(), appended);
+      return;
+    }
+    ASSERT_GT(log_->appended(), appended) << "a change without a record";
+    if (after) {
+      EXPECT_GT(after->version, version_max_) << "a version of an earlier run, or of this one";
+      version_max_ = after->version;
+    }
+    steps_.push_back({key, after, log_->appended()});
+  }
+  WriteOutcome ChangeKey(const std::string& key) {
+    TestStore& store = *store_;
+    switch (Below(6)) {
+      case 0:
+        return store.Delete(key, kWallMs);
+      case 1:
+        return store->Append(key, "+", Store::End::kBack, {}, {}, kWallMs);
+      case 2:
+        return store->Touch(key, kWallMs + 100 + Below(100), {}, kWallMs);
+      case 3:
+        return store.Put(key, std::string(500 + Below(1'500), 'l'),
+                         {static_cast<uint32_t>(Below(100)), 0}, {}, kWallMs);
+      default:
+        return store.Put(key, std::string(Below(100), 's'), {}, {}, kWallMs);
+    }
+  }
+
+  const Plan plan_;
+  std::mt19937_64 random_;
+  SimulatedFiles files_;
+  std::unique_ptr<TestStore> store_;
+  std::unique_ptr<DiskLog> log_;
+  std::vector<Step> steps_;  // that may still be there
+  uint64_t confirmed_ = 0;
+  uint64_t version_max_ = 0;
+  uint64_t snapshots_ = 0;
+  int64_t now_ns_ = 0;
+  std::string error_;
+};
+
+class DiskCrashTest : public testing::TestWithParam<Fault> {};
+
+TEST_P(DiskCrashTest, LosesNothingThatItConfirmedWhicheverOperationFails) {
+  FLAGS_minloglevel = google::GLOG_FATAL;  // each run has errors to tell of
+  constexpr uint64_t kWorkloads = 1;
+  const uint64_t first = test_support::TestSeed();
+  uint64_t runs = 0;
+  uint64_t snapshots = 0;
+  for (uint64_t seed = first; seed < first + kWorkloads; ++seed) {
+    for (const auto sync : {Journal::Sync::kNone, Journal::Sync::kInterval}) {
+      Plan plan{.seed = seed, .sync = sync};
+      Machine whole(plan);
+      whole.Live();
+      plan.fault = GetParam();
+      for (plan.fault_at = 1; plan.fault_at <= whole.operations(); ++plan.fault_at, ++runs) {
+        SCOPED_TRACE(Describe(plan));
+        Machine machine(plan);
+        machine.Live();
+        snapshots += machine.snapshots();
+        if (HasFailure()) return;
+      }
+    }
+  }
+  EXPECT_GT(snapshots, 0u);
+  std::cout << runs << " runs, " << snapshots << " snapshots" << std::endl;
+}
+
+INSTANTIATE_TEST_SUITE_P(Faults, DiskCrashTest,
+                         testing::Values(Fault::kPowerCut, Fault::kNoSpace, Fault::kIoError,
+                                         Fault::kSyncFails),
+                         [](const auto& param) {
+                           switch (param.param) {
+                             case Fault::kPowerCut:
+                               return "PowerCut";
+                             case Fault::kNoSpace:
+                               return "NoSpace";
+                             case Fault::kIoError:
+                               return "IoError";
+                             default:
+                               return "SyncFails";
+                           }
+                         });
+
+}  // namespace
+}  // namespace gannet

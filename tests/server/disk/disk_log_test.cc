@@ -1,0 +1,257 @@
+#include "server/disk/disk_log.h"
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/journal/simulated_files.h"
+#include "tests/server/store/store_fixture.h"
+
+namespace gannet {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr uint64_t kWallMs = 1'000;
+
+class DiskLogTest : public testing::Test {
+ protected:
+  using OnFull = TestStore::OnFull;
+
+  // Starts a server's store and log. The one before is killed.
+  absl::Status Start(Journal::Sync sync = Journal::Sync::kInterval, size_t region_bytes = 8 << 20,
+                     OnFull on_full = OnFull::kReject, uint64_t first_version = 1) {
+    log_ = nullptr;
+    store_ =
+        std::make_unique<TestStore>(region_bytes, SlotsForSnapshot(&files_).value(), true, on_full);
+    auto log = DiskLog::Open({.files = &files_,
+                              .store = &**store_,
+                              .sync = sync,
+                              .segment_bytes = 64 << 10,
+                              .first_version = first_version,
+                              .clock = [this] { return now_ns_; },
+                              .random = [] { return 77; }},
+                             kWallMs);
+    if (!log.ok()) return log.status();
+    log_ = *std::move(log);
+    return absl::OkStatus();
+  }
+  void Poll(int times = 1) {
+    for (int i = 0; i < times; ++i) log_->Poll(now_ns_ += kNsPerMs);
+  }
+  StatsReply Stats() {
+    StatsReply stats = store_->Stats();
+    log_->FillStats(&stats);
+    return stats;
+  }
+  std::vector<std::string> Names() { return files_.List().value(); }
+  void WriteSnapshot() {
+    const uint64_t before = Stats().disk_snapshots;
+    log_->RequestSnapshot();
+    for (int i = 0; i < 1'000 && Stats().disk_snapshots == before; ++i) Poll();
+    EXPECT_GT(Stats().disk_snapshots, before);
+  }
+
+  SimulatedFiles files_{1};
+  int64_t now_ns_ = kNsPerSecond;
+  std::unique_ptr<TestStore> store_;
+  std::unique_ptr<DiskLog> log_;
+};
+
+TEST_F(DiskLogTest, FindsItsItemsAgainFromTheJournal) {
+  ASSERT_EQ(Start(), absl::OkStatus());
+  const std::string huge(300'000, 'h');
+  store_->Put("a", "1", {5, 9'000}, {}, kWallMs);
+  store_->Put("b", huge, {}, {}, kWallMs);
+  store_->Put("c", "deleted", {}, {}, kWallMs);
+  store_->Delete("c", kWallMs);
+  const WriteOutcome last = store_->Put("d", "2", {}, {}, kWallMs);
+  ASSERT_TRUE(log_->Close(now_ns_).ok());
+  ASSERT_EQ(Start(), absl::OkStatus());
+  EXPECT_THAT(log_->restored(), HasSubstr("restored 3 items"));
+  EXPECT_EQ(store_->Get("a", kWallMs), "1");
+  EXPECT_EQ(store_->Get("b", kWallMs), huge);
+  EXPECT_EQ(store_->Get("c", kWallMs), std::nullopt);
+  std::array<std::byte, 8> value{};
+  const ReadOutcome read = (*store_)->Get("a", value, kWallMs);
+  EXPECT_EQ(read.attributes.flags, 5u);
+  EXPECT_EQ(read.attributes.expiry_ms, 9'000u);
+  EXPECT_GT(store_->Put("e", "3", {}, {}, kWallMs).version, last.version) << "a version came again";
+}
+
+TEST_F(DiskLogTest, GoesOnAboveTheClocksVersionsAndTheRestoredOnes) {
+  ASSERT_TRUE(Start(Journal::Sync::kInterval, 8 << 20, OnFull::kReject, 1'000).ok());
+  EXPECT_EQ(store_->Put("a", "1").version, 1'000u);
+  ASSERT_TRUE(log_->Close(now_ns_).ok());
+  // The clock was set back.
+  ASSERT_TRUE(Start(Journal::Sync::kInterval, 8 << 20, OnFull::kReject, 10).ok());
+  EXPECT_GT(store_->Put("a", "2").version, 1'000u);
+}
+
+TEST_F(DiskLogTest, SyncsAtTheIntervalAndSaysHowFarItIsBehind) {
+  ASSERT_EQ(Start(), absl::OkStatus());
+  store_->Put("first", "1");
+  Poll();  // syncs, since it never did before
+  store_->Put("a", "1");
+  Poll(500);
+  EXPECT_GT(Stats().disk_behind_bytes, 0u);
+  EXPECT_NEAR(static_cast<double>(Stats().disk_behind_ms), 500, 1);
+  EXPECT_EQ(Stats().disk_sync, 2u);
+  Poll(600);
+  EXPECT_EQ(Stats().disk_behind_bytes, 0u);
+  EXPECT_EQ(Stats().disk_behind_ms, 0u);
+  files_.CutPower();
+  ASSERT_EQ(Start(), absl::OkStatus());
+  EXPECT_EQ(store_->Get("a", kWallMs), "1");
+}
+
+TEST_F(DiskLogTest, RefusesWritesOnceTheDiskHasFailed) {
+  ASSERT_EQ(Start(), absl::OkStatus());
+  store_->Put("a", "1");
+  files_.SetFault(SimulatedFiles::Fault::kIoError, files_.operations() + 1);
+  Poll();
+  EXPECT_EQ(store_->Put("a", "2").status, ReplyStatus::kDiskRefuses);
+  EXPECT_EQ(store_->Get("a"), "1") << "it serves on what it has";
+  EXPECT_EQ(Stats().disk_refused, 1u);
+}
+
+TEST_F(DiskLogTest, RefusesWritesWhileTheDiskHangs) {
+  ASSERT_EQ(Start(), absl::OkStatus());
+  EXPECT_EQ(store_->Put("a", "1").status, ReplyStatus::kOk);
+  now_ns_ += 2 * kNsPerSecond + 1;  // nobody polls: the thread waits for the disk
+  EXPECT_EQ(store_->Put("b", "1").status, ReplyStatus::kDiskRefuses);
+  Poll();
+  EXPECT_EQ(store_->Put("b", "1").status, ReplyStatus::kOk);
+}
+
+TEST_F(DiskLogTest, KeepsTheDirectorySmallByItself) {
+  ASSERT_EQ(Start(), absl::OkStatus());
+  const std::string value(1'000, 'v');
+  constexpr int kItems = 1'000;
+  uint64_t most = 0;
+  for (int i = 0; i < 40 * kItems; ++i) {
+    ASSERT_EQ(store_->Put("key" + std::to_string(i % kItems), value).status, ReplyStatus::kOk);
+    if (i % 20 == 0) Poll();
+    most = std::max(most, Stats().disk_bytes);
+  }
+  Poll(200);
+  EXPECT_GT(Stats().disk_snapshots, 5u);
+  // One snapshot, half of that in the journal, and what the segments' length adds.
+  constexpr uint64_t kLive = kItems * 1'100;
+  EXPECT_LT(Stats().disk_bytes, 2 * kLive);
+  EXPECT_LT(most, 3 * kLive);
+  uint64_t bytes = 0;
+  for (const std::string& name : Names()) bytes += files_.BytesOf(name)->size();
+  EXPECT_NEAR(static_cast<double>(Stats().disk_bytes), static_cast<double>(bytes), 1'000);
+  ASSERT_TRUE(log_->Close(now_ns_).ok());
+  ASSERT_EQ(Start(), absl::OkStatus());
+  EXPECT_EQ(store_->Stats().items, static_cast<uint64_t>(kItems));
+}
+
+TEST_F(DiskLogTest, SnapshotsWhileItemsChangeAndTheIndexGrows) {
+  ASSERT_TRUE(Start(Journal::Sync::kNone).ok());
+  for (int i = 0; i < 3'000; ++i) store_->Put("key" + std::to_string(i), "old");
+  log_->RequestSnapshot();
+  Poll();
+  ASSERT_TRUE(log_->writes_snapshot());
+  for (int i = 0; i < 9'000; ++i) {
+    store_->Put("key" + std::to_string(i), "new");
+    if (i % 3 == 0) store_->Delete("key" + std::to_string(i / 3));
+    if (i % 100 == 0) {
+      Poll();
+      (*store_)->Tidy(kWallMs);
+    }
+  }
+  for (int i = 0; i < 1'000 && log_->writes_snapshot(); ++i) {
+    Poll();
+    (*store_)->Tidy(kWallMs);
+  }
+  ASSERT_FALSE(log_->writes_snapshot());
+  ASSERT_TRUE(log_->Close(now_ns_).ok());
+  const uint64_t items = store_->Stats().items;
+  files_.CutPower();
+  ASSERT_EQ(Start(), absl::OkStatus());
+  EXPECT_EQ(store_->Stats().items, items);
+  EXPECT_EQ(store_->Get("key0", kWallMs), std::nullopt);
+  EXPECT_EQ(store_->Get("key8000", kWallMs), "new");
+}
+
+TEST_F(DiskLogTest, BringsBackNothingThatWasEvictedWhileItRestored) {
+  ASSERT_TRUE(Start(Journal::Sync::kNone, 4 << 20).ok());
+  for (int i = 0; i < 1'500; ++i) store_->Put("key" + std::to_string(i), std::string(2'000, 'v'));
+  const uint64_t items = store_->Stats().items;
+  ASSERT_TRUE(log_->Close(now_ns_).ok());
+  // With less memory.
+  ASSERT_TRUE(Start(Journal::Sync::kNone, 2 << 20, OnFull::kEvict).ok());
+  EXPECT_THAT(log_->restored(), HasSubstr("evicted"));
+  const uint64_t fewer = store_->Stats().items;
+  EXPECT_LT(fewer, items);
+  ASSERT_TRUE(log_->Close(now_ns_).ok());
+  // With enough again: what clients saw as gone stays gone.
+  ASSERT_TRUE(Start(Journal::Sync::kNone, 8 << 20).ok());
+  EXPECT_EQ(store_->Stats().items, fewer);
+}
+
+TEST_F(DiskLogTest, SaysThatTheItemsDoNotFit) {
+  ASSERT_TRUE(Start(Journal::Sync::kNone, 8 << 20).ok());
+  for (int i = 0; i < 2'000; ++i) store_->Put("key" + std::to_string(i), std::string(2'000, 'v'));
+  ASSERT_TRUE(log_->Close(now_ns_).ok());
+  const absl::Status status = Start(Journal::Sync::kNone, 2 << 20);
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("start with more --memory"));
+}
+
+TEST_F(DiskLogTest, SaysWhatIsWrongWithADamagedDirectory) {
+  ASSERT_EQ(Start(), absl::OkStatus());
+  for (int i = 0; i < 100; ++i) store_->Put("key" + std::to_string(i), std::string(1'000, 'v'));
+  WriteSnapshot();
+  ASSERT_TRUE(log_->Close(now_ns_).ok());
+  for (const std::string& name : Names()) {
+    if (PositionOfSnapshot(name)) (*files_.BytesOf(name))[5'000] ^= std::byte{1};
+  }
+  const absl::Status status = Start();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("is damaged at offset"));
+}
+
+TEST_F(DiskLogTest, TriesASnapshotAgainAfterOneFailed) {
+  ASSERT_EQ(Start(), absl::OkStatus());
+  store_->Put("a", "1");
+  Poll(1'100);
+  log_->RequestSnapshot();
+  files_.SetFault(SimulatedFiles::Fault::kIoError, files_.operations() + 2);
+  Poll(10);
+  EXPECT_EQ(Stats().disk_snapshots, 0u);
+  EXPECT_FALSE(log_->writes_snapshot());
+  now_ns_ += 61 * kNsPerSecond;
+  WriteSnapshot();
+}
+
+TEST_F(DiskLogTest, ReadsADirectoryWithoutChangingIt) {
+  ASSERT_EQ(Start(), absl::OkStatus());
+  store_->Put("a", "1");
+  WriteSnapshot();
+  store_->Put("b", "1");
+  ASSERT_TRUE(log_->Close(now_ns_).ok());
+  const auto names = Names();
+  int changes = 0;
+  const auto count = [&](const Change&) {
+    ++changes;
+    return absl::OkStatus();
+  };
+  const auto read = ReadDirectory(&files_, count);
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->snapshot_items, 1u);
+  EXPECT_EQ(read->journal_changes, 1u);
+  EXPECT_EQ(changes, 2);
+  EXPECT_EQ(Names(), names);
+  SimulatedFiles empty(1);
+  EXPECT_TRUE(absl::IsNotFound(ReadDirectory(&empty, count).status()));
+}
+
+}  // namespace
+}  // namespace gannet
