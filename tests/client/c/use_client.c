@@ -209,6 +209,9 @@ int UseMemory(const char* server) {
              GANNET_OK);
   CHECK_THAT(info.value_size == 2 * kPiece);
   CHECK_THAT(own[0] == 'a' && own[kPiece - 1] == 'a' && own[kPiece] == 'b');
+  /* No server may READ it, which is said at once. */
+  CHECK_THAT(gannet_client_put_from_memory(client, "x", 1, scatter, 2, NULL, NULL) ==
+             GANNET_INVALID_ARGUMENT);
 
   const gannet_get_target targets[] = {{{"long", 4}, scatter, 1}, {{"none", 4}, scatter + 1, 1}};
   gannet_info_result results[2];
