@@ -103,6 +103,7 @@ static int UseServers(gannet_client* client, const char* server) {
   CHECK_THAT(gannet_client_stats(client, NULL, &stats) == GANNET_OK);
   CHECK_THAT(stats.status == GANNET_OK && stats.items == 5 && stats.heap_total > 0);
   CHECK_THAT(stats.size == sizeof(stats) && stats.evicted_age_ms == 0);
+  CHECK_THAT(stats.disk_sync == 0 && stats.disk_snapshots == 0); /* it has no disk */
   /* A program that is older than the library knows fewer numbers. */
   stats.size = offsetof(gannet_stats, heartbeats);
   stats.heartbeats = 123456789;
