@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """What gannet-proxy costs and gives: foreign clients against it, beside Redis and memcached themselves.
 
-    proxy.py --build DIR [--requests N] [--json FILE]
+    proxy.py --build DIR [--requests N] [--runs N] [--json FILE]
 
 redis-benchmark runs GETs and SETs against gannet-proxy and against redis-server, memaslap a mix of 90 %
-gets against gannet-proxy and against memcached, with the same settings, in turns; the best of three
-runs counts. For the proxy it also prints what the Gannet server did for the GETs: requests and CPU.
+gets against gannet-proxy and against memcached, with the same settings, in turns; the best of
+three runs counts. For the proxy it also prints what the Gannet server did for the GETs: requests and CPU.
 All run on this host, Gannet on softverbs. It needs redis-tools, redis-server, memcached and
 libmemcached-tools.
 """
@@ -23,7 +23,6 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import servers  # noqa: E402
 
-RUNS = 3
 KEYS = 1000
 # (connections, commands that a connection sends at once)
 SETTINGS = [(1, 1), (16, 1), (16, 16)]
@@ -56,26 +55,26 @@ def memaslap(address, clients, requests):
     return float(re.search(r"TPS: (\d+)", said).group(1))
 
 
-def best_in_turns(addresses, measure):
+def best_in_turns(addresses, runs, measure):
     """By store: the best rate."""
     best = dict.fromkeys(addresses, 0.0)
-    for _ in range(RUNS):
+    for _ in range(runs):
         for store, address in addresses.items():
             best[store] = max(best[store], measure(address))
     return best
 
 
-def rates(addresses, requests):
+def rates(addresses, requests, runs):
     """Rows: what ran, and the rate of each store."""
     rows = []
     to_redis = {store: addresses[store] for store in ("gannet-proxy", "redis")}
     for command in ("set", "get"):
         for clients, pipeline in SETTINGS:
-            best = best_in_turns(to_redis, lambda address, of=(command, clients, pipeline): redis_benchmark(
+            best = best_in_turns(to_redis, runs, lambda address, of=(command, clients, pipeline): redis_benchmark(
                 address, *of, requests * of[2]))
             rows.append({"what": f"{command.upper()}, {clients} connections, {pipeline} at once", **best})
     to_memcached = {store: addresses[store] for store in ("gannet-proxy", "memcached")}
-    best = best_in_turns(to_memcached, lambda address: memaslap(address, 16, requests))
+    best = best_in_turns(to_memcached, runs, lambda address: memaslap(address, 16, requests))
     rows.append({"what": "memaslap, 90 % get, 16 connections", **best})
     return rows
 
@@ -94,6 +93,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", required=True)
     parser.add_argument("--requests", type=int, default=50_000)
+    parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--json")
     arguments = parser.parse_args()
     build = arguments.build
@@ -103,7 +103,7 @@ def main():
             [f"{build}/bin/gannet-proxy", "--device=soft", f"--server={server}", "--listen=127.0.0.1:0"]))
         addresses = {"gannet-proxy": proxy, "redis": stack.enter_context(servers.redis()),
                      "memcached": stack.enter_context(servers.memcached(256))}
-        rows = rates(addresses, arguments.requests)
+        rows = rates(addresses, arguments.requests, arguments.runs)
         costs = costs_of_gets(build, server, proxy, 4 * arguments.requests)
     for row in rows:
         others = [store for store in row if store not in ("what", "gannet-proxy")]
