@@ -62,7 +62,8 @@ constexpr Counter kCounters[] = {
     {&ServerStats::disk_snapshots, &gannet_stats::disk_snapshots},
 };
 
-static_assert(sizeof(ServerStats) == sizeof(std::string) + sizeof(uint64_t) * std::size(kCounters));
+static_assert(sizeof(ServerStats) == sizeof(std::string) + sizeof(uint64_t) * std::size(kCounters),
+              "add the new number to gannet_stats and to kCounters");
 
 absl::Status NoMemory() { return absl::ResourceExhaustedError("no memory for the answer"); }
 

@@ -23,11 +23,14 @@ constexpr double kNsPerSecondAsDouble = 1e9;
 
 class Families {
  public:
-  void Counter(const char* name, const char* help, double value) {
+  // A value is any number. Prometheus has only doubles.
+  template <class Number>
+  void Counter(const char* name, const char* help, Number value) {
     Begin(MetricType::Counter, name, help);
     Add({}, value);
   }
-  void Gauge(const char* name, const char* help, double value) {
+  template <class Number>
+  void Gauge(const char* name, const char* help, Number value) {
     Begin(MetricType::Gauge, name, help);
     Add({}, value);
   }
@@ -36,11 +39,11 @@ class Families {
     families_.push_back({name, help, type, {}});
   }
   // Adds a value to the last family.
-  void Add(Labels labels, double value) {
+  template <class Number>
+  void Add(Labels labels, Number value) {
     ClientMetric metric;
     metric.label = std::move(labels);
-    metric.counter.value = value;
-    metric.gauge.value = value;
+    metric.counter.value = metric.gauge.value = static_cast<double>(value);
     families_.back().metric.push_back(std::move(metric));
   }
   void Add(ClientMetric metric) { families_.back().metric.push_back(std::move(metric)); }
@@ -92,48 +95,45 @@ void AddRequests(const Snapshot& it, Families* to) {
   for (size_t opcode = 1; opcode < it.requests.size(); ++opcode) {
     const char* name = OpcodeName(static_cast<uint8_t>(opcode));
     if (std::string_view(name) != "other") {
-      to->Add({{"opcode", name}}, static_cast<double>(it.requests[opcode]));
+      to->Add({{"opcode", name}}, it.requests[opcode]);
     }
   }
-  to->Counter("gannet_heartbeats_total", "Heartbeats of clients.",
-              static_cast<double>(it.stats.heartbeats));
+  to->Counter("gannet_heartbeats_total", "Heartbeats of clients.", it.stats.heartbeats);
   to->Counter("gannet_slow_requests_total", "Requests that took longer than --slowlog_us.",
-              static_cast<double>(it.slow_requests));
+              it.slow_requests);
   to->Begin(MetricType::Counter, "gannet_refused_writes_total", "Writes that found no room.");
-  to->Add({{"reason", "heap_full"}}, static_cast<double>(it.stats.refused_heap_full));
-  to->Add({{"reason", "index_full"}}, static_cast<double>(it.stats.refused_index_full));
+  to->Add({{"reason", "heap_full"}}, it.stats.refused_heap_full);
+  to->Add({{"reason", "index_full"}}, it.stats.refused_index_full);
   to->Counter("gannet_refused_requests_total", "Requests that were malformed or against the rules.",
-              static_cast<double>(it.stats.refused_requests));
+              it.stats.refused_requests);
   to->Counter("gannet_refused_connections_total", "Connection requests that were refused.",
-              static_cast<double>(it.stats.refused_connections));
+              it.stats.refused_connections);
   to->Begin(MetricType::Counter, "gannet_device_work_total",
             "Doorbells and completions of the server's device.");
-  to->Add({{"what", "reply_post"}}, static_cast<double>(it.stats.reply_posts));
-  to->Add({{"what", "receive_post"}}, static_cast<double>(it.stats.receive_posts));
-  to->Add({{"what", "send_completion"}}, static_cast<double>(it.stats.send_completions));
+  to->Add({{"what", "reply_post"}}, it.stats.reply_posts);
+  to->Add({{"what", "receive_post"}}, it.stats.receive_posts);
+  to->Add({{"what", "send_completion"}}, it.stats.send_completions);
 }
 
 void AddClients(const Snapshot& it, Families* to) {
   to->Begin(MetricType::Counter, "gannet_client_gets_total",
             "GETs, as clients report them with their heartbeats.");
-  to->Add({{"result", "hit"}}, static_cast<double>(it.clients.hits));
-  to->Add({{"result", "miss"}}, static_cast<double>(it.clients.misses));
+  to->Add({{"result", "hit"}}, it.clients.hits);
+  to->Add({{"result", "miss"}}, it.clients.misses);
   to->Counter("gannet_client_gets_by_rpc_total",
-              "Of these, GETs for which a client had to ask the server.",
-              static_cast<double>(it.clients.by_rpc));
+              "Of these, GETs for which a client had to ask the server.", it.clients.by_rpc);
   to->Counter("gannet_client_reads_total", "One-sided READs, as clients report them.",
-              static_cast<double>(it.clients.reads));
+              it.clients.reads);
   to->Begin(MetricType::Histogram, "gannet_client_latency_seconds",
             "Latency as clients saw it, of a sample of their operations. The sum is estimated.");
   for (size_t kind = 0; kind < kLatencyKinds; ++kind) {
     to->Add(Histogram(it.latencies[kind], LatencyKindName(kind)));
   }
   to->Gauge("gannet_sessions", "Sessions, connected or gone for less than the grace period.",
-            static_cast<double>(it.stats.sessions));
-  to->Gauge("gannet_connections", "Connections of all sessions.",
-            static_cast<double>(it.stats.connections));
+            it.stats.sessions);
+  to->Gauge("gannet_connections", "Connections of all sessions.", it.stats.connections);
   to->Gauge("gannet_session_bytes", "Memory for sessions, without the device's.",
-            static_cast<double>(it.stats.session_bytes));
+            it.stats.session_bytes);
 }
 
 void AddMemory(const Snapshot& it, Families* to) {
@@ -152,47 +152,45 @@ void AddMemory(const Snapshot& it, Families* to) {
   }
   to->Gauge("gannet_index_slots", "Items that the index has room for.",
             static_cast<double>(it.stats.slots_total));
-  to->Gauge("gannet_index_slots_used", "Slots of the index in use.",
-            static_cast<double>(it.stats.slots_used));
+  to->Gauge("gannet_index_slots_used", "Slots of the index in use.", it.stats.slots_used);
   to->Gauge("gannet_index_stash_used", "Items that did not fit into their window.",
-            static_cast<double>(it.stats.stash_used));
+            it.stats.stash_used);
   to->Counter("gannet_index_growths_total", "How often a larger index replaced the index.",
-              static_cast<double>(it.stats.index_growths));
+              it.stats.index_growths);
   to->Begin(MetricType::Counter, "gannet_items_removed_total", "Items that left, by reason.");
-  to->Add({{"reason", "deleted"}}, static_cast<double>(it.stats.items_deleted));
-  to->Add({{"reason", "expired"}}, static_cast<double>(it.stats.items_expired));
-  to->Add({{"reason", "evicted"}}, static_cast<double>(it.stats.items_evicted));
+  to->Add({{"reason", "deleted"}}, it.stats.items_deleted);
+  to->Add({{"reason", "expired"}}, it.stats.items_expired);
+  to->Add({{"reason", "evicted"}}, it.stats.items_evicted);
   to->Counter("gannet_evicted_by_writes_total", "Of the evicted: by writes that found no room.",
-              static_cast<double>(it.stats.evicted_by_writes));
+              it.stats.evicted_by_writes);
   to->Gauge("gannet_eviction_watermark_bytes", "Bytes of the heap that are kept free.",
-            static_cast<double>(it.stats.eviction_watermark));
+            it.stats.eviction_watermark);
   to->Gauge("gannet_evicted_age_seconds", "How long ago the items evicted of late were written.",
             static_cast<double>(it.stats.evicted_age_ms) / 1e3);
   to->Counter("gannet_items_moved_total", "Items moved so that free memory comes together.",
-              static_cast<double>(it.stats.items_moved));
+              it.stats.items_moved);
 }
 
 void AddDisk(const Snapshot& it, Families* to) {
   to->Gauge("gannet_disk_bytes", "Bytes of the journal and the snapshots; 0 without --data.",
-            static_cast<double>(it.stats.disk_bytes));
+            it.stats.disk_bytes);
   to->Gauge("gannet_disk_behind_bytes", "Bytes of the journal that a power cut would take.",
-            static_cast<double>(it.stats.disk_behind_bytes));
+            it.stats.disk_behind_bytes);
   to->Gauge("gannet_disk_behind_seconds", "Age of the oldest of those.",
             static_cast<double>(it.stats.disk_behind_ms) / 1e3);
   to->Counter("gannet_disk_refused_writes_total", "Writes that the disk did not take.",
-              static_cast<double>(it.stats.disk_refused));
-  to->Counter("gannet_disk_snapshots_total", "Snapshots written.",
-              static_cast<double>(it.stats.disk_snapshots));
+              it.stats.disk_refused);
+  to->Counter("gannet_disk_snapshots_total", "Snapshots written.", it.stats.disk_snapshots);
 }
 
 void AddLocks(const Snapshot& it, Families* to) {
-  to->Gauge("gannet_locks_held", "Locks that are held.", static_cast<double>(it.locks_held));
+  to->Gauge("gannet_locks_held", "Locks that are held.", it.locks_held);
   to->Gauge("gannet_lock_held_max_seconds",
             "How long the longest of them is held, at least: since somebody first looked.",
             static_cast<double>(it.longest_lock_ms) / 1e3);
   to->Begin(MetricType::Counter, "gannet_locks_broken_total", "Locks that the server broke.");
-  to->Add({{"reason", "holder_gone_or_forced"}}, static_cast<double>(it.stats.locks_broken));
-  to->Add({{"reason", "lease_over"}}, static_cast<double>(it.stats.locks_expired));
+  to->Add({{"reason", "holder_gone_or_forced"}}, it.stats.locks_broken);
+  to->Add({{"reason", "lease_over"}}, it.stats.locks_expired);
 }
 
 }  // namespace

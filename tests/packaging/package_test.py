@@ -32,6 +32,12 @@ import program_files
 PACKAGES = ["gannet-server", "gannet-tools", "libgannet[0-9]*", "libgannet-dev", "softverbs", "python3-gannet"]
 CONFIGURATION = "etc/gannet/kvserver.conf"
 UNIT = "usr/lib/systemd/system/kvserver.service"
+PROXY_UNIT = "usr/lib/systemd/system/gannet-proxy.service"
+# What a unit must have; and what `systemd-analyze security` may say of it at most, times 10.
+SETTINGS = (("Type", "notify"), ("Restart", "on-failure"), ("RestartPreventExitStatus", "2"),
+            ("LimitMEMLOCK", "infinity"), ("ProtectSystem", "strict"), ("NoNewPrivileges", "yes"),
+            ("CapabilityBoundingSet", ""), ("WatchdogSec", "30s"))
+EXPOSURE_MAX = 20
 # What the installation of any package makes, and the user of the service.
 OF_DPKG = re.compile(r"var/|etc/(passwd|group|shadow|gshadow)-?$|etc/\.pwd\.lock$")
 FIXED_TIME = 60  # seconds until something that should happen at once counts as hung
@@ -126,20 +132,33 @@ def settings_of(unit):
     return settings
 
 
-def check_unit(root, work):
-    settings = settings_of(root.read(UNIT))
-    for name, value in (("Type", "notify"), ("Restart", "on-failure"), ("LimitMEMLOCK", "infinity"),
-                        ("ProtectSystem", "strict"), ("NoNewPrivileges", "yes"), ("CapabilityBoundingSet", "")):
-        check(settings.get(name) == [value], f"the unit's {name} is {settings.get(name)}")
-    check("WatchdogSec" in settings, "the unit has no watchdog")
-    users = root.read("usr/lib/sysusers.d/gannet-server.conf")
-    check(f"\nu {settings['User'][0]} " in users, "sysusers.d does not make the unit's user")
+def check_settings(root, unit, work):
+    """Returns the unit's settings."""
+    name = os.path.basename(unit)
+    settings = settings_of(root.read(unit))
+    for setting, value in SETTINGS:
+        check(settings.get(setting) == [value], f"{name}: {setting} is {settings.get(setting)}")
     if shutil.which("systemd-analyze"):
         # With a program that the host has.
-        with open(f"{work}/kvserver.service", "w", encoding="utf-8") as file:
-            file.write(re.sub(r"^ExecStart=.*", "ExecStart=/bin/true", root.read(UNIT), flags=re.MULTILINE))
+        with open(f"{work}/{name}", "w", encoding="utf-8") as file:
+            file.write(re.sub(r"^ExecStart=.*", "ExecStart=/bin/true", root.read(unit), flags=re.MULTILINE))
         said = run("systemd-analyze", "verify", "--man=no", file.name)
         check(not said, f"systemd-analyze: {said}")
+        run("systemd-analyze", "security", "--offline=yes", "--no-pager", f"--threshold={EXPOSURE_MAX}", file.name)
+    return settings
+
+
+def check_proxy_unit(root, work):
+    settings = check_settings(root, PROXY_UNIT, work)
+    check(settings["DynamicUser"] == ["yes"], "the proxy's unit has no user of its own")
+    command = settings["ExecStart"][0].split()
+    check(os.access(f"{root.path}{command[0]}", os.X_OK), f"the proxy's unit runs {command[0]}")
+
+
+def check_unit(root, work):
+    settings = check_settings(root, UNIT, work)
+    users = root.read("usr/lib/sysusers.d/gannet-server.conf")
+    check(f"\nu {settings['User'][0]} " in users, "sysusers.d does not make the unit's user")
     command = settings["ExecStart"][0]
     check(command == f"/usr/bin/kvserver --flagfile=/{CONFIGURATION}", f"the unit's command: {command}")
     return [re.sub(r"(^|=)/", rf"\1{root.path}/", word) for word in command.split()]
@@ -308,6 +327,7 @@ def main():
             fail(problem)
         shipped = root.read(CONFIGURATION)
         command = check_unit(root, work)
+        check_proxy_unit(root, work)
         for problem in getting_started.problems(arguments.source, root.path, f"{work}/packages", f"{work}/walk"):
             fail(problem)
         with open(f"{root.path}/{CONFIGURATION}", "w", encoding="utf-8") as file:
