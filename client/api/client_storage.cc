@@ -83,14 +83,15 @@ absl::StatusOr<ServerStorage> Client::Snapshot(uint32_t server,
     if (request.ok()) request->expected_version = static_cast<uint64_t>(ask);
     const int64_t left_ns = std::max<int64_t>(deadline_ns - engine.clock().MonotonicNs(), 0);
     Answer answer;
-    absl::Status status = state_->Run(std::move(request), left_ns,
-                                      [&](const Op& op) { answer = AnswerOf(op); });
+    absl::Status status =
+        state_->Run(std::move(request), left_ns, [&](const Op& op) { answer = AnswerOf(op); });
     if (!status.ok()) return status;
     const std::string endpoint = engine.servers().session(server).endpoint();
     if (answer.reply.disk_sync == 0) {
       return absl::FailedPreconditionError(
-          absl::StrCat(endpoint, ": the server writes no snapshots, because it keeps no items on a "
-                                 "disk: start it with --data=DIR"));
+          absl::StrCat(endpoint,
+                       ": the server writes no snapshots, because it keeps no items on a "
+                       "disk: start it with --data=DIR"));
     }
     const uint64_t incarnation = state_->driver.Info()[server].incarnation;
     if (number == 0) {
@@ -102,8 +103,8 @@ absl::StatusOr<ServerStorage> Client::Snapshot(uint32_t server,
     }
     if (answer.reply.whole >= number) return StorageOf(endpoint, answer.reply);
     if (answer.reply.ended >= number) {
-      return absl::AbortedError(absl::StrCat(
-          endpoint, ": the snapshot was given up: ", TextOf(answer.reply.why_not)));
+      return absl::AbortedError(
+          absl::StrCat(endpoint, ": the snapshot was given up: ", TextOf(answer.reply.why_not)));
     }
     std::this_thread::sleep_for(rest);
   }

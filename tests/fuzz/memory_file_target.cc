@@ -1,4 +1,5 @@
-// A memory file that a process left, with edits: what is taken over must be what was there, or less.
+// A memory file that a process left, with edits: what is taken over must be what was there, or
+// less.
 
 #include <sys/mman.h>
 

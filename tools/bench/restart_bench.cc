@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -78,21 +79,32 @@ uint64_t StatusBytes(const std::string& name) {
   return 0;
 }
 
+// Of this process, so far. On a busy machine it says more than the time that passed.
+double CpuSeconds() {
+  timespec time{};
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / kNsPerSecond;
+}
+
 void Restart(const Run& run) {
   const int64_t start_ns = MonotonicNs();
   const SharedMemory memory = Open(run);
   const int64_t opened_ns = MonotonicNs();
+  const double opened_cpu_s = CpuSeconds();
   const std::unique_ptr<Store> store = StoreIn(memory, 2);
   const int64_t end_ns = MonotonicNs();
+  const double end_cpu_s = CpuSeconds();
   CHECK_EQ(store->taken_over()->counts.items, run.items);
   const auto seconds = [](int64_t ns) { return static_cast<double>(ns) / kNsPerSecond; };
   const uint64_t peak = StatusBytes("VmHWM:");
   std::printf(
       "{\"items\": %llu, \"value_bytes\": %llu, \"memory_bytes\": %llu, \"open_s\": %.3f, "
-      "\"take_over_s\": %.3f, \"peak_bytes\": %llu, \"peak_by_region\": %.3f}\n",
+      "\"take_over_s\": %.3f, \"open_cpu_s\": %.3f, \"take_over_cpu_s\": %.3f, \"peak_bytes\": "
+      "%llu, \"peak_by_region\": %.3f}\n",
       static_cast<unsigned long long>(run.items), static_cast<unsigned long long>(run.value_bytes),
       static_cast<unsigned long long>(run.memory_bytes), seconds(opened_ns - start_ns),
-      seconds(end_ns - opened_ns), static_cast<unsigned long long>(peak),
+      seconds(end_ns - opened_ns), opened_cpu_s, end_cpu_s - opened_cpu_s,
+      static_cast<unsigned long long>(peak),
       static_cast<double>(peak) / static_cast<double>(run.memory_bytes));
 }
 
