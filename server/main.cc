@@ -69,8 +69,9 @@ DEFINE_string(data, "",
               "directory for the items, which the next run finds again; without it they are in "
               "memory only");
 DEFINE_string(sync, "interval",
-              "when what is written to --data is synced, so that it survives a power cut: interval "
-              "(every --sync_interval_ms) or none (when the system likes to)");
+              "when what is written to --data is synced, so that it survives a power cut: always "
+              "(before it is acknowledged, and before anybody sees it), interval (every "
+              "--sync_interval_ms) or none (when the system likes to)");
 DEFINE_uint32(sync_interval_ms, 1000, "for --sync=interval");
 DEFINE_string(restore_from, "",
               "directory with a copy of a snapshot, or of a whole --data: what to begin with");
@@ -122,8 +123,8 @@ absl::Status CheckFlags() {
         "--memory_file cannot be used together with --data or --restore_from: choose --data if the "
         "items must outlive the machine's memory");
   }
-  if (FLAGS_sync != "interval" && FLAGS_sync != "none") {
-    return absl::InvalidArgumentError("--sync must be interval or none");
+  if (!SyncNamed(FLAGS_sync)) {
+    return absl::InvalidArgumentError("--sync must be always, interval or none");
   }
   if (FLAGS_sync_interval_ms < 1 || FLAGS_sync_interval_ms > kSyncIntervalMsMost) {
     return absl::InvalidArgumentError(
@@ -145,7 +146,7 @@ absl::StatusOr<Server::Options> OptionsFromFlags() {
   options.evict = FLAGS_on_full == "evict";
   options.index_grows = FLAGS_index_grows;
   options.disk = {.data = FLAGS_data,
-                  .sync = FLAGS_sync == "none" ? Journal::Sync::kNone : Journal::Sync::kInterval,
+                  .sync = *SyncNamed(FLAGS_sync),
                   .sync_interval_ns = int64_t{FLAGS_sync_interval_ms} * kNsPerMs,
                   .restore_from = FLAGS_restore_from};
   options.lock_words = FLAGS_lock_words;

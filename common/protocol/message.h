@@ -211,7 +211,7 @@ struct StatsReply {
   uint64_t eviction_watermark;  // bytes of the heap that are kept free; 0 if nothing is evicted
   uint64_t evicted_age_ms;      // how long ago the items evicted of late were written
   // Of a server that keeps its items on a disk; else all 0.
-  uint64_t disk_sync;          // 1 none, 2 interval
+  uint64_t disk_sync;          // 1 none, 2 interval, 3 always
   uint64_t disk_bytes;         // of the journal and the snapshots
   uint64_t disk_behind_bytes;  // of the journal, that a power cut would take
   uint64_t disk_behind_ms;     // how old the oldest of those is

@@ -9,19 +9,21 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 
 namespace gannet {
 
-absl::StatusOr<std::unique_ptr<DiskThread>> DiskThread::Start(DiskLog* log) {
+absl::StatusOr<std::unique_ptr<DiskThread>> DiskThread::Start(DiskLog* log, WakeUp* wanted,
+                                                              std::function<void()> on_published) {
   const int stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (stop_fd < 0) {
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot create an eventfd: ", std::strerror(errno)));
   }
-  std::unique_ptr<DiskThread> thread(new DiskThread(log, stop_fd));
+  std::unique_ptr<DiskThread> thread(new DiskThread(log, wanted, std::move(on_published), stop_fd));
   thread->thread_ = std::thread([raw = thread.get()] { raw->Run(); });
   return thread;
 }
@@ -40,15 +42,40 @@ absl::Status DiskThread::Stop() {
   return status_;
 }
 
+void DiskThread::Poll() {
+  const int64_t began_ns = MonotonicNs();
+  WaitingWrites* const waiting = log_->waiting();
+  const uint64_t before = waiting == nullptr ? 0 : waiting->published();
+  if (waiting != nullptr) given_at_poll_ = waiting->given();
+  log_->Poll(began_ns);
+  if (waiting == nullptr || waiting->published() == before) return;
+  on_published_();
+  const int64_t now_ns = MonotonicNs();
+  group_.Synced(now_ns, now_ns - began_ns, waiting->published() - before, waiting->waiting());
+}
+
+// Writes that waited in the last Poll already wait for space, or for ever. Only later ones call for
+// another Poll before it is due.
+int64_t DiskThread::DueNs(int64_t now_ns) {
+  const WaitingWrites* const waiting = log_->waiting();
+  if (waiting == nullptr || waiting->given() == given_at_poll_) return log_->due_ns();
+  return now_ns + group_.LeftNs(now_ns, waiting->waiting());
+}
+
 void DiskThread::Run() {
   pthread_setname_np(pthread_self(), "kv-disk");
-  pollfd stop{stop_fd_, POLLIN, 0};
+  pollfd fds[] = {{stop_fd_, POLLIN, 0}, {wanted_->fd(), POLLIN, 0}};
   do {
-    log_->Poll(MonotonicNs());
-    const int64_t left_ns = std::max<int64_t>(log_->due_ns() - MonotonicNs(), 0);
+    wanted_->Take();  // before the look at what waits: what is asked for from now on wakes it
+    int64_t now_ns = MonotonicNs();
+    if (DueNs(now_ns) <= now_ns) {
+      Poll();
+      now_ns = MonotonicNs();
+    }
+    const int64_t left_ns = std::max<int64_t>(DueNs(now_ns) - now_ns, 0);
     const timespec timeout{left_ns / kNsPerSecond, left_ns % kNsPerSecond};
-    ppoll(&stop, 1, &timeout, nullptr);
-  } while (stop.revents == 0);
+    ppoll(fds, std::size(fds), &timeout, nullptr);
+  } while (fds[0].revents == 0);
   status_ = log_->Close(MonotonicNs());
 }
 

@@ -1,11 +1,15 @@
 #ifndef GANNET_SERVER_CONTROL_DISK_THREAD_H_
 #define GANNET_SERVER_CONTROL_DISK_THREAD_H_
 
+#include <functional>
 #include <memory>
 #include <thread>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/control/group_wait.h"
+#include "server/control/wake_up.h"
 #include "server/disk/disk_log.h"
 
 namespace gannet {
@@ -13,8 +17,10 @@ namespace gannet {
 // The thread that polls a DiskLog.
 class DiskThread {
  public:
-  // ResourceExhausted: no file descriptor. `log` outlives the thread.
-  static absl::StatusOr<std::unique_ptr<DiskThread>> Start(DiskLog* log);
+  // Calls `on_published` when it has published waiting writes. ResourceExhausted: no file
+  // descriptor. `log` and `wanted`, which asks for a Poll at once, outlive the thread.
+  static absl::StatusOr<std::unique_ptr<DiskThread>> Start(DiskLog* log, WakeUp* wanted,
+                                                           std::function<void()> on_published);
   ~DiskThread();
   DiskThread(const DiskThread&) = delete;
   DiskThread& operator=(const DiskThread&) = delete;
@@ -24,12 +30,20 @@ class DiskThread {
   absl::Status Stop();
 
  private:
-  DiskThread(DiskLog* log, int stop_fd) : log_(log), stop_fd_(stop_fd) {}
+  DiskThread(DiskLog* log, WakeUp* wanted, std::function<void()> on_published, int stop_fd)
+      : log_(log), wanted_(wanted), on_published_(std::move(on_published)), stop_fd_(stop_fd) {}
   void Run();
+  void Poll();
+  // Returns when the next Poll is due.
+  int64_t DueNs(int64_t now_ns);
 
   DiskLog* const log_;
-  const int stop_fd_;    // an eventfd; readable once it is to stop
-  absl::Status status_;  // the thread's until it is joined
+  WakeUp* const wanted_;
+  const std::function<void()> on_published_;
+  GroupWait group_;             // the thread's
+  uint64_t given_at_poll_ = 0;  // tickets, before the last Poll; the thread's
+  const int stop_fd_;           // an eventfd; readable once it is to stop
+  absl::Status status_;         // the thread's until it is joined
   std::thread thread_;
 };
 

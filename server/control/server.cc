@@ -140,6 +140,7 @@ absl::Status Server::CreateStore() {
   options.evict = options_.evict;
   options.index_grows = options_.index_grows;
   GANNET_ASSIGN_OR_RETURN(tidy_wanted_, WakeUp::Create());
+  GANNET_ASSIGN_OR_RETURN(sync_wanted_, WakeUp::Create());
   options.wants_tidy = [wake_up = tidy_wanted_.get()] { wake_up->Ask(); };
   options.incarnation = incarnation_;
   options.hash_seed = hash_seed_;
@@ -185,6 +186,8 @@ absl::Status Server::CreateWorkers() {
   node_.pd = pd_.get();
   node_.listener = listener_.get();
   node_.store = store_.get();
+  if (disk() != nullptr) node_.waiting = disk()->waiting();
+  node_.wants_sync = [wake_up = sync_wanted_.get()] { wake_up->Ask(); };
   node_.connection_ids = &connection_ids_;
   node_.server_sets = &server_sets_;
   node_.log = &log_;

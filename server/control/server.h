@@ -113,6 +113,8 @@ class Server {
   // nullptr: the items are in memory only. To be polled by one thread, from when the server serves
   // until every worker is closed().
   DiskLog* disk() const { return disk_->log(); }
+  // Asked when a write waits for disk() to be polled.
+  WakeUp* sync_wanted() const { return sync_wanted_.get(); }
   // To fill it without a network.
   Store& store() { return *store_; }
   const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }
@@ -150,6 +152,7 @@ class Server {
   Handle<ibv_mr> region_mr_;
   Handle<ibv_mr> locks_mr_;
   std::unique_ptr<WakeUp> tidy_wanted_;
+  std::unique_ptr<WakeUp> sync_wanted_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<ServerDisk> disk_;
   std::unique_ptr<Listener> listener_;

@@ -37,6 +37,13 @@ const char* SyncName(Journal::Sync sync) {
   return "";
 }
 
+std::optional<Journal::Sync> SyncNamed(std::string_view name) {
+  for (const auto sync : {Journal::Sync::kNone, Journal::Sync::kInterval, Journal::Sync::kAlways}) {
+    if (name == SyncName(sync)) return sync;
+  }
+  return std::nullopt;
+}
+
 absl::StatusOr<std::unique_ptr<ServerDisk>> ServerDisk::Open(const DiskOptions& options) {
   std::unique_ptr<ServerDisk> disk(new ServerDisk(options));
   if (!options.data.empty()) {

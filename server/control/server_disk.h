@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -24,6 +26,8 @@ struct DiskOptions {
 
 // The name of a mode, as the flag --sync has it.
 const char* SyncName(Journal::Sync sync);
+// The mode of that name, or nullopt.
+std::optional<Journal::Sync> SyncNamed(std::string_view name);
 
 // A server's directory, locked, and the log in it.
 class ServerDisk {

@@ -53,7 +53,11 @@ absl::StatusOr<std::unique_ptr<ServerThreads>> ServerThreads::Start(std::unique_
   std::unique_ptr<ServerThreads> threads(new ServerThreads(std::move(server), options, stop_fd));
   threads->server_->store().UseClock([raw = threads.get()] { return raw->clock_.WallMs(); });
   if (DiskLog* const disk = threads->server_->disk()) {
-    GANNET_ASSIGN_OR_RETURN(threads->disk_, DiskThread::Start(disk));
+    const auto wake_workers = [raw = threads.get()] {
+      for (const auto& worker : raw->server_->workers()) worker->inbox().Wake();
+    };
+    GANNET_ASSIGN_OR_RETURN(threads->disk_,
+                            DiskThread::Start(disk, threads->server_->sync_wanted(), wake_workers));
   }
   threads->running_ = threads->server_->workers().size();
   for (const auto& worker : threads->server_->workers()) {

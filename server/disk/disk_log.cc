@@ -64,6 +64,11 @@ absl::StatusOr<std::unique_ptr<DiskLog>> DiskLog::Open(const Options& options, u
   GANNET_RETURN_IF_ERROR(log->Restore(wall_ms));
   GANNET_RETURN_IF_ERROR(log->RemoveOld());
   options.store->UseSink(log.get());
+  if (options.sync == Journal::Sync::kAlways) {
+    log->waiting_ = std::make_unique<WaitingWrites>(
+        options.store, [raw = log.get()](const Change& change) { return raw->Append(change); });
+    log->PublishSynced();
+  }
   return log;
 }
 
@@ -137,14 +142,17 @@ absl::Status DiskLog::RemoveOld() {
   return journal_->Trim(newest_.value_or(0));
 }
 
-bool DiskLog::Record(const Change& change) {
-  if (journal_->Append(change, options_.clock())) return true;
-  refused_.fetch_add(1, std::memory_order_relaxed);
-  return false;
+bool DiskLog::Record(const Change& change) { return Append(change).has_value(); }
+
+std::optional<uint64_t> DiskLog::Append(const Change& change) {
+  const std::optional<uint64_t> end = journal_->Append(change, options_.clock());
+  if (!end) refused_.fetch_add(1, std::memory_order_relaxed);
+  return end;
 }
 
 void DiskLog::Poll(int64_t now_ns) {
   journal_->Flush(now_ns);
+  PublishSynced();
   absl::Status status;
   if (snapshot_ != nullptr) {
     status = journal_->failed() ? journal_->status() : StepSnapshot(now_ns);
@@ -153,8 +161,15 @@ void DiskLog::Poll(int64_t now_ns) {
     status = BeginSnapshot();
   }
   if (!status.ok()) GiveUpSnapshot(status, now_ns);
+  PublishSynced();  // the end of a snapshot syncs the journal, too
   Tell(now_ns);
   due_ns_ = now_ns + (snapshot_ == nullptr ? kWritePeriodNs : kStepPeriodNs);
+}
+
+void DiskLog::PublishSynced() {
+  if (waiting_ == nullptr) return;
+  waiting_->Publish(journal_->synced());
+  if (journal_->failed()) waiting_->Fail();
 }
 
 // The journal since the last snapshot takes at most half of what that takes. So the directory has
@@ -171,9 +186,9 @@ absl::Status DiskLog::BeginSnapshot() {
   if (journal_->failed()) return journal_->status();
   visit_position_ = 0;
   // Every change below this position was made before the walk begins, or its key's lock is held
-  // until it is made. So the walk finds it.
-  GANNET_ASSIGN_OR_RETURN(
-      snapshot_, SnapshotWriter::Create(options_.files, journal_id_, journal_->appended()));
+  // until it is made. So the walk finds it. A waiting write is not made yet.
+  const uint64_t position = waiting_ ? waiting_->published_position() : journal_->appended();
+  GANNET_ASSIGN_OR_RETURN(snapshot_, SnapshotWriter::Create(options_.files, journal_id_, position));
   return absl::OkStatus();
 }
 
@@ -244,7 +259,11 @@ void DiskLog::Tell(int64_t now_ns) {
   quiet_until_ns_ = now_ns + kQuietNs;
 }
 
-absl::Status DiskLog::Close(int64_t now_ns) { return journal_->SyncAll(now_ns); }
+absl::Status DiskLog::Close(int64_t now_ns) {
+  const absl::Status status = journal_->SyncAll(now_ns);
+  PublishSynced();
+  return status;
+}
 
 void DiskLog::FillStats(StatsReply* stats) const {
   const uint64_t synced = journal_->synced();

@@ -19,6 +19,7 @@
 #include "server/journal/files.h"
 #include "server/journal/journal.h"
 #include "server/store/store.h"
+#include "server/store/waiting_writes.h"
 
 namespace gannet {
 
@@ -27,7 +28,8 @@ namespace gannet {
 // writes snapshots in small steps while the items change.
 //
 // Invariants:
-//   1. A change is in the journal before anybody can see it (ChangeSink).
+//   1. A change is in the journal before anybody can see it (ChangeSink). With sync always, a
+//      client's write is on disk before anybody can see it (WaitingWrites).
 //   2. What Open restores is what the changes up to some moment made. With sync interval, no change
 //      that was recorded earlier than the interval and a second before a power cut is missing.
 //   3. A snapshot counts only when the journal is on disk up to its end. Older segments and
@@ -62,6 +64,8 @@ class DiskLog : public ChangeSink {
   ~DiskLog() override;
 
   bool Record(const Change& change) override;
+  // With sync always, all writes of clients go through it. nullptr with another mode.
+  WaitingWrites* waiting() { return waiting_.get(); }
 
   // Does what is to be done: writes, syncs, and steps of a snapshot.
   void Poll(int64_t now_ns);
@@ -84,10 +88,14 @@ class DiskLog : public ChangeSink {
   explicit DiskLog(const Options& options) : options_(options) {}
 
   absl::Status Restore(uint64_t wall_ms);
+  // Returns the position behind the record.
+  std::optional<uint64_t> Append(const Change& change);
   // Removes snapshots other than the newest, files that were never completed, and segments that
   // nobody needs.
   absl::Status RemoveOld();
 
+  // Publishes the waiting writes that are on disk.
+  void PublishSynced();
   bool SnapshotDue(int64_t now_ns);
   absl::Status BeginSnapshot();
   absl::Status StepSnapshot(int64_t now_ns);
@@ -98,6 +106,7 @@ class DiskLog : public ChangeSink {
   const Options options_;
   uint64_t journal_id_ = 0;
   std::unique_ptr<Journal> journal_;
+  std::unique_ptr<WaitingWrites> waiting_;
   std::string restored_;
 
   // Relaxed, all of them: statistics and hints.

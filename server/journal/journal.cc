@@ -39,7 +39,7 @@ std::optional<uint64_t> Journal::Append(const Change& change, int64_t now_ns) {
   MutexLock lock(mutex_);
   if (failed() || waiting_.bytes.size() >= options_.waiting_bytes_max) return std::nullopt;
   const int64_t since_ns = unsynced_since_ns();
-  if (since_ns != 0 && options_.sync == Sync::kInterval &&
+  if (since_ns != 0 && options_.sync != Sync::kNone &&
       now_ns - since_ns > options_.unsynced_ns_max) {
     return std::nullopt;
   }

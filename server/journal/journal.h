@@ -52,7 +52,7 @@ class Journal {
     uint64_t disk_bytes = 0;  // of the segments that are there
     // Append refuses while more than this waits to be written. One record may exceed it.
     size_t waiting_bytes_max = 64 << 20;
-    // kInterval: Append refuses while something has waited so long to be on disk. So a power cut
+    // Not of kNone: Append refuses while something has waited so long to be on disk. So a power cut
     // takes no more than that, also where the disk is full or hangs.
     int64_t unsynced_ns_max = 2 * kNsPerSecond;
   };

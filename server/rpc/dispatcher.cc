@@ -15,6 +15,14 @@ ReplyHeader ReplyOfRead(const RequestHeader& request, const ReadOutcome& outcome
   return reply;
 }
 
+ReplyHeader ReplyOfFlush(const RequestHeader& request, const FlushOutcome& flushed) {
+  ReplyHeader reply =
+      ReplyTo(request, flushed.refused ? ReplyStatus::kDiskRefuses : ReplyStatus::kOk);
+  reply.version = flushed.next;
+  reply.lock_word = flushed.removed;
+  return reply;
+}
+
 ReplyHeader Dispatcher::Execute(const RequestView& request, std::span<std::byte> value_out,
                                 const Now& now, const ChangeOrigin* origin) {
   const RequestHeader& header = request.header;
@@ -82,12 +90,7 @@ WriteOutcome Dispatcher::Modify(const RequestView& request, const Now& now,
 }
 
 ReplyHeader Dispatcher::Flush(const RequestHeader& header) {
-  const Store::Flushed flushed = store_->FlushSome(header.expected_version);
-  ReplyHeader reply =
-      ReplyTo(header, flushed.refused ? ReplyStatus::kDiskRefuses : ReplyStatus::kOk);
-  reply.version = flushed.next;
-  reply.lock_word = flushed.removed;
-  return reply;
+  return ReplyOfFlush(header, store_->FlushSome(header.expected_version));
 }
 
 ReplyHeader Dispatcher::Get(const RequestView& request, std::span<std::byte> value_out,

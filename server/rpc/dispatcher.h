@@ -68,6 +68,9 @@ inline ReplyHeader ReplyOfWrite(const RequestHeader& request, const WriteOutcome
   return reply;
 }
 
+// Its fields are those of a step of a FLUSH.
+ReplyHeader ReplyOfFlush(const RequestHeader& request, const FlushOutcome& flushed);
+
 ReplyHeader ReplyOfRead(const RequestHeader& request, const ReadOutcome& outcome);
 
 inline WriteConditions ConditionsOf(const RequestHeader& request, const ChangeOrigin* origin) {

@@ -23,6 +23,7 @@
 #include "server/session/connection_ids.h"
 #include "server/session/server_sets.h"
 #include "server/store/store.h"
+#include "server/store/waiting_writes.h"
 
 namespace gannet {
 
@@ -33,6 +34,8 @@ struct Node {
   ibv_pd* pd = nullptr;
   Listener* listener = nullptr;
   Store* store = nullptr;
+  WaitingWrites* waiting = nullptr;  // null: writes are answered at once
+  std::function<void()> wants_sync;  // asks for a sync, because a write waits for one
   ConnectionIds* connection_ids = nullptr;
   ServerSets* server_sets = nullptr;
   LockLeases* leases = nullptr;

@@ -102,6 +102,8 @@ Worker::Activity Worker::Poll(const Now& now) {
   ServeLargeGets();
   if (!replacing_waits_.empty()) [[unlikely]]
     ServeReplacing();
+  if (node_->waiting != nullptr) [[unlikely]]
+    ServeWaitingReplies();
   batch_.Flush();
   FinishClosing();
   if (now.monotonic_ns >= timers_due_ns_) RunTimers();
@@ -254,7 +256,7 @@ size_t Worker::busy() const {
   busy += options_.staging_buffers - staging_.available();
   busy += options_.replacing_buffers - replacing_.available() + replacing_waits_.size();
   busy += large_gets_waiting_ + lock_requests_.size() + cas_->in_flight();
-  busy += arrivals_.size() + waiting_arrivals_.size();
+  busy += waiting_replies_.size() + arrivals_.size() + waiting_arrivals_.size();
   for (const auto& [id, connection] : connections_) {
     busy += connection->in_progress.size() + connection->puts_reading.size() +
             connection->puts_waiting.size() + connection->closing;

@@ -24,6 +24,7 @@
 #include "server/rpc/receive_buffers.h"
 #include "server/rpc/send_batch.h"
 #include "server/rpc/server_connection.h"
+#include "server/rpc/waiting_replies.h"
 #include "server/rpc/worker_counters.h"
 #include "server/session/session_table.h"
 
@@ -42,11 +43,9 @@ namespace gannet {
 //   2. A request is answered once. Requests may be answered in any order. A connection with more
 //      unanswered requests than its credits is closed, because it takes receives from the others.
 //   3. Memory that the device may still write or read becomes free only after the completion of
-//   that
-//      work, or its flush, was polled.
+//      that work, or its flush, was polled.
 //   4. A dead connection's queue pair is in the error state and flushed before its locks are
-//   broken,
-//      before its session may use the same index again, and before it is destroyed.
+//      broken, before its session may use the same index again, and before it is destroyed.
 class Worker {
  public:
   struct Options {
@@ -198,6 +197,7 @@ class Worker {
                   Session::Admission admission, ReplyHeader recorded);
   void CloseExecutorOf(const ServerConnection* asking, uint64_t sequence);
   void Execute(ServerConnection* connection, const RequestView& request);
+  void ExecuteRecorded(ServerConnection* connection, const RequestView& request);
   // For GET, STATS and LIST LOCKS, whose replies have values.
   void ExecuteWithValue(ServerConnection* connection, const RequestView& request);
   ReplyHeader ExecuteInto(std::span<std::byte> value_out, const RequestView& request);
@@ -226,6 +226,17 @@ class Worker {
   void BeginLong(ServerConnection* connection, const RequestHeader& header);
   void AnswerLong(ServerConnection* connection, const ReplyHeader& reply);
 
+  // worker_waiting.cc: writes that wait for the disk.
+  // Returns false if the request changes nothing.
+  bool ExecuteWaiting(ServerConnection* connection, const RequestView& request,
+                      const ChangeOrigin& origin);
+  WaitingWrites::Decided Decide(const RequestView& request, const ChangeOrigin& origin);
+  // Ticket 0: replies at once.
+  void ReplyOrWait(ServerConnection* connection, const ReplyHeader& reply, uint64_t ticket);
+  void ServeWaitingReplies();
+  // Returns false if no reply to this request waits.
+  bool RedirectWaiting(ServerConnection* connection, uint64_t sequence);
+
   // worker_large.cc: values too long for a message.
   void BeginLargePut(ServerConnection* connection, const RequestView& request);
   // Posts READs of values, as many as may be in flight.
@@ -237,9 +248,12 @@ class Worker {
   enum class Sink : uint8_t { kFound, kWait, kNone };
   Sink FindSink(ServerConnection* connection, LargePut* put);
   void GiveSink(const LargePut& put);
-  // Continues PUTs that waited for a buffer.
+  bool TooMuchWaits() const { return node_->waiting != nullptr && node_->waiting->crowded(); }
+  // Lets this connection's PUTs go on later.
+  void WaitForSink(const ServerConnection& connection);
+  // Continues PUTs that waited for a buffer, or for the disk.
   void ServeReplacing();
-  WriteOutcome Commit(const ServerConnection& connection, const LargePut& put);
+  WaitingWrites::Decided Commit(const ServerConnection& connection, const LargePut& put);
   void OnRead(ServerConnection* connection, uint32_t bytes, bool ok);
   void BeginLargeGet(ServerConnection* connection, const RequestView& request);
   // Serves one GET of each connection, in turn.
@@ -309,8 +323,9 @@ class Worker {
   std::vector<uint32_t> drained_;          // ids to destroy at the end of this Poll
   std::deque<uint32_t> large_get_turns_;   // ids of connections with large GETs that wait
   size_t large_gets_waiting_ = 0;          // of all connections
-  std::deque<uint32_t> replacing_waits_;   // connections that wait for a buffer of replacing_
+  std::deque<uint32_t> replacing_waits_;   // wait for a buffer of replacing_, or for the disk
   std::deque<LockRequest> lock_requests_;  // wait for a place in cas_
+  WaitingReplies waiting_replies_;
   // Replies' values are made here first, because only then is it known whether they need a buffer.
   std::array<std::byte, EagerValueBytesMax(0)> value_;
   uint64_t broken_told_ = 0;   // locks_broken as last logged

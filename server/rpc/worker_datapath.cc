@@ -260,6 +260,7 @@ bool Worker::AdmitAgain(ServerConnection* connection, const RequestHeader& heade
     // The client believes that another of its connections is broken, and may be right. Gives up the
     // copy on that connection, and executes this one.
     CloseExecutorOf(connection, header.sequence);
+    if (RedirectWaiting(connection, header.sequence)) return false;
     admission = connection->session->Admit(header.sequence, &recorded);
   }
   switch (admission) {
@@ -292,9 +293,17 @@ void Worker::CloseExecutorOf(const ServerConnection* asking, uint64_t sequence) 
 }
 
 void Worker::Execute(ServerConnection* connection, const RequestView& request) {
+  if (store_->records()) [[unlikely]]
+    return ExecuteRecorded(connection, request);
+  const ReplyHeader reply = dispatcher_.Execute(request, {}, now_);
+  Record(connection->session, reply);
+  Reply(connection, reply);
+}
+
+void Worker::ExecuteRecorded(ServerConnection* connection, const RequestView& request) {
   const ChangeOrigin origin = OriginOf(*connection->session, request.header);
-  const ReplyHeader reply =
-      dispatcher_.Execute(request, {}, now_, store_->records() ? &origin : nullptr);
+  if (node_->waiting != nullptr && ExecuteWaiting(connection, request, origin)) return;
+  const ReplyHeader reply = dispatcher_.Execute(request, {}, now_, &origin);
   Record(connection->session, reply);
   Reply(connection, reply);
 }

@@ -98,8 +98,16 @@ void Worker::PostPiece(ServerConnection* connection, LargePut* put) {
 
 Worker::Sink Worker::FindSink(ServerConnection* connection, LargePut* put) {
   const uint32_t bytes = put->header.value_bytes;
+  if (TooMuchWaits()) {
+    WaitForSink(*connection);
+    return Sink::kWait;
+  }
   put->reservation = node_->store->Reserve(put->key, bytes, now_.wall_ms);
   if (put->reservation) return Sink::kFound;
+  if (node_->waiting != nullptr) {  // the old item stays as it is while the new one waits
+    node_->waiting->CountHeapFull();
+    return Sink::kNone;
+  }
   if (!node_->store->FitsOld(put->key, bytes, now_.wall_ms)) return Sink::kNone;
   // Each connection may have one buffer, so that none keeps the others waiting. This is called
   // again when its READ is done.
@@ -107,10 +115,14 @@ Worker::Sink Worker::FindSink(ServerConnection* connection, LargePut* put) {
   if (std::ranges::any_of(connection->puts_reading, has_buffer)) return Sink::kWait;
   put->buffer = replacing_.Take();
   if (put->buffer) return Sink::kFound;
-  if (std::ranges::find(replacing_waits_, connection->id) == replacing_waits_.end()) {
-    replacing_waits_.push_back(connection->id);
-  }
+  WaitForSink(*connection);
   return Sink::kWait;
+}
+
+void Worker::WaitForSink(const ServerConnection& connection) {
+  if (std::ranges::find(replacing_waits_, connection.id) == replacing_waits_.end()) {
+    replacing_waits_.push_back(connection.id);
+  }
 }
 
 void Worker::GiveSink(const LargePut& put) {
@@ -119,7 +131,7 @@ void Worker::GiveSink(const LargePut& put) {
 }
 
 void Worker::ServeReplacing() {
-  while (!replacing_waits_.empty() && replacing_.available() > 0) {
+  while (!replacing_waits_.empty() && replacing_.available() > 0 && !TooMuchWaits()) {
     ServerConnection* connection = Find(replacing_waits_.front());
     replacing_waits_.pop_front();
     if (connection != nullptr) PostReads(connection);
@@ -139,23 +151,30 @@ void Worker::OnRead(ServerConnection* connection, uint32_t bytes, bool ok) {
   const LargePut put = std::move(oldest);
   connection->puts_reading.pop_front();
   if (given_up) return GiveSink(put);
-  AnswerLong(connection, ReplyOfWrite(put.header, Commit(*connection, put)));
+  const WaitingWrites::Decided decided = Commit(*connection, put);
+  connection->RemoveInProgress(put.header.sequence);
+  ReplyOrWait(connection, ReplyOfWrite(put.header, decided.outcome), decided.ticket);
   NoteIfSlow(*connection, put.header, put.key, now_.monotonic_ns - put.began_ns);
 }
 
-WriteOutcome Worker::Commit(const ServerConnection& connection, const LargePut& put) {
+WaitingWrites::Decided Worker::Commit(const ServerConnection& connection, const LargePut& put) {
   const ItemAttributes attributes = AttributesOf(put.header, now_.wall_ms);
   const ChangeOrigin origin = OriginOf(*connection.session, put.header);
   const WriteConditions conditions = ConditionsOf(put.header, &origin);
+  if (node_->waiting != nullptr) {
+    return node_->waiting->CommitPut(*put.reservation, put.key, attributes, conditions,
+                                     now_.wall_ms);
+  }
   if (!put.buffer) {
-    return node_->store->CommitPut(*put.reservation, put.key, attributes, conditions, now_.wall_ms);
+    return {.outcome = node_->store->CommitPut(*put.reservation, put.key, attributes, conditions,
+                                               now_.wall_ms)};
   }
   const std::span<std::byte> value = replacing_.Bytes(*put.buffer).first(put.header.value_bytes);
   const WriteOutcome outcome =
       node_->store->Put(put.key, {reinterpret_cast<const char*>(value.data()), value.size()},
                         attributes, conditions, now_.wall_ms);
   replacing_.Give(*put.buffer);
-  return outcome;
+  return {.outcome = outcome};
 }
 
 void Worker::BeginLargeGet(ServerConnection* connection, const RequestView& request) {

@@ -91,6 +91,7 @@ bool Evictor::EvictInWindow(KeyHash hash, uint32_t size_class) {
 
 bool Evictor::EvictItem(const Index::Found& found) {
   const KeyHash hash = store_.KeyHashAt(found.slot);
+  if (spared_ != nullptr && spared_->MayWait(hash)) return false;
   const std::span<const uint64_t> locks = store_.lock_words_;
   // Acquire, as where a write compares it. A lock that is taken after this load finds no item.
   if (__atomic_load_n(&locks[hash.LockIndex(locks.size())], __ATOMIC_ACQUIRE) != 0) return false;

@@ -11,6 +11,7 @@
 #include "common/layout/slot.h"
 #include "server/index/index.h"
 #include "server/store/eviction.h"
+#include "server/store/waiting_keys.h"
 
 namespace gannet {
 
@@ -29,6 +30,9 @@ class Evictor {
       : store_(store), state_(region_bytes, heap_bytes) {}
 
   Eviction& state() { return state_; }
+  // Spares keys that may have waiting writes. nullptr: there are none. Call it before other threads
+  // use the store, or after.
+  void Spare(const WaitingKeys* keys) { spared_ = keys; }
 
   // Evicts until there is a block. Returns nullptr if a bounded number of steps does not help.
   // REQUIRES: no lock is held.
@@ -70,7 +74,7 @@ class Evictor {
                   std::span<Candidate> candidates) const;
   // Returns false if none may go.
   bool EvictColdest(std::span<Candidate> candidates);
-  // Returns false if the key is locked.
+  // Returns false if the key is locked, or has a waiting write.
   bool EvictItem(const Index::Found& found);
 
   // Evicts the coldest of some items. REQUIRES: no lock is held.
@@ -88,6 +92,7 @@ class Evictor {
 
   Store& store_;
   Eviction state_;
+  const WaitingKeys* spared_ = nullptr;
 };
 
 }  // namespace gannet

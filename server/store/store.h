@@ -24,6 +24,7 @@
 #include "server/recovery/recovery_area.h"
 #include "server/store/compactor.h"
 #include "server/store/evictor.h"
+#include "server/store/pending.h"
 #include "server/store/recorder.h"
 #include "server/store/reservation.h"
 #include "server/store/store_options.h"
@@ -191,6 +192,7 @@ class Store {
   friend class Adopter;
   friend class Compactor;
   friend class Evictor;
+  friend class WaitingWrites;
 
   // A key's item, found under the key's lock. If there is none, the slot is empty and the version
   // is 0.
@@ -199,14 +201,6 @@ class Store {
     Index::Place place{};
     Slot slot;
     uint64_t version = 0;
-  };
-  // New content in a new block, not live yet.
-  struct Pending {
-    uint64_t offset;
-    uint32_t size_class;
-    uint64_t version;
-    uint64_t live_commit;
-    uint64_t expiry_ms;
   };
   // Large enough for nearly all homes.
   using FoundOfHome = std::array<Index::Found, 3 * kSlotsPerBucket>;
@@ -251,6 +245,9 @@ class Store {
   WriteOutcome PutOverOld(std::string_view key, std::string_view value, ItemAttributes attributes,
                           const WriteConditions& conditions, uint64_t now_ms);
   bool MayOverwrite(const Current& current, uint32_t size_class) const;
+  // Completes a reserved item, which takes long for a long value. REQUIRES: no lock is held.
+  Pending Prepare(const Reservation& reservation, KeyHash hash, std::string_view key,
+                  ItemAttributes attributes);
   // Makes pending content the key's item, and frees the old block. If the index has no room, frees
   // the pending block instead.
   WriteOutcome Install(KeyHash hash, const Current& current, const Pending& pending,

@@ -4,9 +4,9 @@
 #include <string>
 
 #include "common/base/align.h"
-#include "server/store/counter.h"
 #include "server/store/hash_of_home.h"
 #include "server/store/large_writer.h"
+#include "server/store/new_value.h"
 #include "server/store/store_find.h"
 
 namespace gannet {
@@ -19,19 +19,6 @@ constexpr int kTriesMax = 8;
 // keeps other requests waiting for well under a millisecond.
 constexpr size_t kFlushItemsPerStep = 256;
 constexpr uint64_t kFlushHomesPerStep = 2048;
-
-// A new value: one piece, and another one behind it.
-struct Pieces {
-  std::string_view first;
-  std::string_view second;
-
-  size_t size() const { return first.size() + second.size(); }
-  std::string_view CopyTo(char* out) const {
-    first.copy(out, first.size());
-    second.copy(out + first.size(), second.size());
-    return {out, size()};
-  }
-};
 
 }  // namespace
 
@@ -81,9 +68,7 @@ WriteOutcome Store::Append(std::string_view key, std::string_view piece, End end
                            ItemAttributes made, const WriteConditions& conditions,
                            uint64_t now_ms) {
   const auto make = [&](std::optional<std::string_view> old, Pieces* pieces) {
-    *pieces = {old.value_or(std::string_view()), piece};
-    if (end == End::kFront) std::swap(pieces->first, pieces->second);
-    return pieces->size() <= kAppendedBytesMax ? ReplyStatus::kOk : ReplyStatus::kTooLong;
+    return MakeAppended(old, piece, end == End::kFront, pieces);
   };
   return Modify(key, made, conditions, now_ms, make);
 }
@@ -97,12 +82,9 @@ WriteOutcome Store::Increment(std::string_view key, const CounterOperands& opera
   WriteConditions with_number = conditions;
   with_number.origin = &origin;
   const auto make = [&](std::optional<std::string_view> old, Pieces* pieces) {
-    const std::optional<int64_t> from = old ? ParseCounter(*old) : operands.initial;
-    if (!from) return ReplyStatus::kNotANumber;
-    if (__builtin_add_overflow(*from, operands.delta, &number)) return ReplyStatus::kOutOfRange;
-    pieces->first = FormatCounter(number, text.data());
+    const ReplyStatus status = MakeIncremented(old, operands, &text, &number, pieces);
     origin.number = static_cast<uint64_t>(number);
-    return ReplyStatus::kOk;
+    return status;
   };
   WriteOutcome outcome = Modify(key, made, with_number, now_ms, make);
   if (outcome.status == ReplyStatus::kOk) outcome.lock_word = static_cast<uint64_t>(number);

@@ -207,12 +207,10 @@ void Store::Abandon(const Reservation& reservation) {
   FreeBlock(reservation.offset, reservation.size_class);
 }
 
-WriteOutcome Store::CommitPut(const Reservation& reservation, std::string_view key,
-                              ItemAttributes attributes, const WriteConditions& conditions,
-                              uint64_t now_ms) {
-  const KeyHash hash = KeyHash::Of(key, superblock_.hash_seed);
-  // The checksum of a long value takes long, so it is computed without the lock. That is safe:
-  // nobody else uses the block yet, and a version must only be unique.
+// The checksum of a long value takes long, so it is computed without the lock. That is safe: nobody
+// else uses the block yet, and a version must only be unique.
+Pending Store::Prepare(const Reservation& reservation, KeyHash hash, std::string_view key,
+                       ItemAttributes attributes) {
   std::byte* block = Block(reservation.offset);
   const size_t value_bytes = reservation.value.size();
   const ItemHeader header = NewHeader(key.size(), value_bytes, attributes);
@@ -226,6 +224,14 @@ WriteOutcome Store::CommitPut(const Reservation& reservation, std::string_view k
     StoreKey(block, value_bytes, key);
     live = LiveCommitWord(block, header.value_bytes, seal);
   }
+  return {reservation.offset, reservation.size_class, header.version, live, header.expiry_ms()};
+}
+
+WriteOutcome Store::CommitPut(const Reservation& reservation, std::string_view key,
+                              ItemAttributes attributes, const WriteConditions& conditions,
+                              uint64_t now_ms) {
+  const KeyHash hash = KeyHash::Of(key, superblock_.hash_seed);
+  const Pending pending = Prepare(reservation, hash, key, attributes);
   Index::Lock lock(index_, hash);
   const Current current = FindCurrent(hash, key, now_ms);
   const WriteOutcome checked = Check(hash, current, conditions);
@@ -233,10 +239,7 @@ WriteOutcome Store::CommitPut(const Reservation& reservation, std::string_view k
     Abandon(reservation);
     return checked;
   }
-  return Install(
-      hash, current,
-      {reservation.offset, reservation.size_class, header.version, live, attributes.expiry_ms},
-      conditions.origin, now_ms);
+  return Install(hash, current, pending, conditions.origin, now_ms);
 }
 
 WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending& pending,
@@ -244,7 +247,7 @@ WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending&
   std::byte* block = Block(pending.offset);
   const Slot slot = Slot::Of(hash.Tag(), pending.size_class, pending.offset);
   if (current.there()) {
-    if (records() && !recorder_.Put(block, LoadHeader(slot), origin)) {
+    if (records() && !pending.recorded && !recorder_.Put(block, LoadHeader(slot), origin)) {
       FreeBlock(pending.offset, pending.size_class);
       return {.status = ReplyStatus::kDiskRefuses};
     }
@@ -261,11 +264,11 @@ WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending&
     // The slot leads to a dead item until the commit word is stored. So the key appears at the same
     // moment to those who look it up and to those who remember where it was.
     if (!index_.Insert(hash, slot) && !InsertAfterRemoval(hash, slot, now_ms)) {
-      FreeBlock(pending.offset, pending.size_class);
+      if (!pending.recorded) FreeBlock(pending.offset, pending.size_class);
       return {.status = NoSlot()};
     }
     // Only now is it certain that there is room. Nobody takes the item for live yet.
-    if (records() && !recorder_.Put(block, LoadHeader(slot), origin)) {
+    if (records() && !pending.recorded && !recorder_.Put(block, LoadHeader(slot), origin)) {
       TakeBack(hash, slot);
       return {.status = ReplyStatus::kDiskRefuses};
     }

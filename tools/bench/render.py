@@ -347,6 +347,27 @@ def large(result):
                    "GET p50 us", "PUT p50 us"], rows))
 
 
+def durability(result):
+    figures = result["durability"]
+    rows = figures["puts"]
+    names = list(dict.fromkeys(row["setting"] for row in rows))
+    lines = []
+    for workload, clients in dict.fromkeys((row["workload"], row["clients"]) for row in rows):
+        of = {row["setting"]: row["ops_per_second"] for row in rows
+              if (row["workload"], row["clients"]) == (workload, clients)}
+        lines.append([f"{workload}, {clients}", *(f"{of[name]:,.0f}" for name in names),
+                      f"{of['gannet, interval'] / of['gannet, no disk']:.2f} (aim: at least 0.7)",
+                      f"{of['gannet, interval'] / of['redis, everysec']:.1f} (2)",
+                      f"{of['gannet, always'] / of['redis, always']:.1f} (1)"])
+    restore = figures["restore"]
+    return (f"**Operations a second with a disk**, values of 100 bytes, 32 in flight for each client, the best of "
+            f"{figures['runs']} runs\n\n" +
+            table(["workload, clients", *names, "interval / no disk", "interval / everysec",
+                   "always / always"], lines) +
+            f"\n\n**Restore**: {restore['items']:,} items of 100 bytes in {restore['seconds']:.2f} s (an empty start takes "
+            f"{restore['empty_seconds']:.2f} s), {restore['items_per_second']:,.0f} a second (aim: at least 1,000,000)")
+
+
 # The groups of measurements, the parts of tools/bench/bench that each group has, and its tables. Each
 # group has its own markers in the page, so that it can be measured again without the others.
 GROUPS = {
@@ -357,6 +378,7 @@ GROUPS = {
     "READs": (["lookup", "growth"], [by_fill, popular, shared, growth]),
     "the footprint": (["footprint"], [footprint]),
     "eviction": (["memory"], [memory]),
+    "durability": (["durability"], [durability]),
 }
 
 

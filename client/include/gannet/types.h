@@ -202,7 +202,7 @@ struct ServerStats {
   // written. An age of minutes says that more memory would serve.
   uint64_t eviction_watermark = 0;
   uint64_t evicted_age_ms = 0;
-  // Of a server with --data; else all 0. disk_sync: 1 none, 2 interval.
+  // Of a server with --data; else all 0. disk_sync: 1 none, 2 interval, 3 always.
   uint64_t disk_sync = 0;
   uint64_t disk_bytes = 0;
   // What a power cut would take now, and how old the oldest of it is.

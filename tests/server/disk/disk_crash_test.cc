@@ -1,6 +1,7 @@
 // A store that is kept on a disk, with a journal and snapshots. The disk fails at every single
 // operation, in turn. Whatever happens, the next run has the items as they were after some
-// beginning of the changes, with every change that was confirmed as being on disk.
+// beginning of the changes, with every change that was confirmed as being on disk. With sync
+// always, nobody ever sees a change that is not on disk.
 
 #include <algorithm>
 #include <cstring>
@@ -49,6 +50,7 @@ struct Step {
   std::string key;
   std::optional<Item> item;
   uint64_t end;
+  uint64_t ticket = 0;  // of its answer, if that waits
 };
 
 class Machine {
@@ -110,17 +112,25 @@ class Machine {
     const uint64_t end = log_->appended();
     EXPECT_GE(end, confirmed_) << "confirmed, and lost";
     while (!steps_.empty() && steps_.back().end > end) steps_.pop_back();
+    for (Step& step : steps_) step.ticket = 0;  // of the former run
+    const Items items = ItemsBelow(end);
+    EXPECT_EQ(ReadItems(), items) << "not what was recorded below " << end;
+    version_max_ = 0;
+    for (const auto& [key, item] : items) version_max_ = std::max(version_max_, item.version);
+  }
+
+  // What the changes made whose records end there or before.
+  Items ItemsBelow(uint64_t end) const {
     Items items;
     for (const Step& step : steps_) {
+      if (step.end > end) break;
       if (step.item) {
         items[step.key] = *step.item;
       } else {
         items.erase(step.key);
       }
     }
-    EXPECT_EQ(ReadItems(), items) << "not what was recorded below " << end;
-    version_max_ = 0;
-    for (const auto& [key, item] : items) version_max_ = std::max(version_max_, item.version);
+    return items;
   }
 
   std::optional<Item> ReadItem(const std::string& key) {
@@ -143,11 +153,15 @@ class Machine {
 
   void Work() {
     for (size_t steps = 5 + Below(15); steps > 0; --steps) {
-      for (size_t n = Below(4); n > 0; --n) ChangeOne();
+      for (size_t n = Below(4); n > 0; --n) {
+        log_->waiting() == nullptr ? ChangeOne() : DecideOne();
+      }
+      if (log_->waiting() != nullptr) CheckSeen();
       if (Below(8) == 0) log_->RequestSnapshot();
       now_ns_ += static_cast<int64_t>(Below(10));
       log_->Poll(now_ns_);
       confirmed_ = std::max(confirmed_, log_->synced());
+      if (log_->waiting() != nullptr) CheckSeen();
     }
     StatsReply stats{};
     log_->FillStats(&stats);
@@ -166,11 +180,88 @@ class Machine {
       return;
     }
     ASSERT_GT(log_->appended(), appended) << "a change without a record";
-    if (after) {
-      EXPECT_GT(after->version, version_max_) << "a version of an earlier run, or of this one";
-      version_max_ = after->version;
+    AddStep(key, after);
+  }
+  void AddStep(const std::string& key, const std::optional<Item>& item, uint64_t ticket = 0) {
+    if (item) {
+      EXPECT_GT(item->version, version_max_) << "a version of an earlier run, or of this one";
+      version_max_ = item->version;
     }
-    steps_.push_back({key, after, log_->appended()});
+    steps_.push_back({key, item, log_->appended(), ticket});
+  }
+
+  // With sync always. What is decided, and who may see it when, is followed here without a look at
+  // the store.
+  void DecideOne() {
+    WaitingWrites& writes = *log_->waiting();
+    const std::string key = "k" + std::to_string(Below(kKeys));
+    const std::optional<Item> before = DecidedItem(key);
+    const uint64_t appended = log_->appended();
+    std::optional<Item> after = before.value_or(Item{});
+    WaitingWrites::Decided decided;
+    bool applies = true;
+    switch (Below(7)) {
+      case 0:
+        decided = writes.Delete(key, {}, kWallMs);
+        applies = before.has_value();
+        after = std::nullopt;
+        break;
+      case 1:
+        decided = writes.Append(key, "+", Store::End::kBack, {}, {}, kWallMs);
+        after->value += "+";
+        break;
+      case 2:
+        after->expiry_ms = kWallMs + 100 + Below(100);
+        decided = writes.Touch(key, after->expiry_ms, {}, kWallMs);
+        applies = before.has_value();
+        break;
+      case 3:
+        after = Item{std::string(Below(100), 'a'), 0, 0, 0};
+        decided = writes.Put(key, after->value, {}, {.only_if_absent = true}, kWallMs);
+        applies = !before.has_value();
+        break;
+      case 4:
+        after = Item{std::string(Below(100), 'v'), 0, 0, 0};
+        decided = writes.Put(key, after->value, {},
+                             {.only_if_version = before ? before->version : 0}, kWallMs);
+        break;
+      case 5:
+        after = Item{std::string(500 + Below(1'500), 'l'), 0, static_cast<uint32_t>(Below(100)), 0};
+        decided = writes.Put(key, after->value, {after->flags, 0}, {}, kWallMs);
+        break;
+      default:
+        after = Item{std::string(Below(100), 's'), 0, 0, 0};
+        decided = writes.Put(key, after->value, {}, {}, kWallMs);
+        break;
+    }
+    const ReplyStatus status = decided.outcome.status;
+    if (status == ReplyStatus::kDiskRefuses) {
+      EXPECT_EQ(decided.ticket, 0u);
+    } else {
+      EXPECT_EQ(status == ReplyStatus::kOk, applies) << static_cast<int>(status);
+    }
+    if (status != ReplyStatus::kOk) {
+      EXPECT_EQ(log_->appended(), appended);
+      return;
+    }
+    if (after) after->version = decided.outcome.version;
+    EXPECT_GT(decided.ticket, 0u);
+    AddStep(key, after, decided.ticket);
+  }
+  std::optional<Item> DecidedItem(const std::string& key) const {
+    for (auto step = steps_.rbegin(); step != steps_.rend(); ++step) {
+      if (step->key == key) return step->item;
+    }
+    return std::nullopt;
+  }
+  // Whoever looks sees what is safe, and nothing else. Who has an answer sees what it says.
+  void CheckSeen() {
+    const uint64_t published = log_->waiting()->published();
+    for (const Step& step : steps_) {
+      if (step.ticket == 0 || step.ticket > published) continue;
+      EXPECT_LE(step.end, log_->synced()) << "answered, and not on disk";
+    }
+    EXPECT_EQ(ReadItems(), ItemsBelow(log_->synced())) << "what is seen is not what is on disk";
   }
   WriteOutcome ChangeKey(const std::string& key) {
     TestStore& store = *store_;
@@ -211,7 +302,8 @@ TEST_P(DiskCrashTest, LosesNothingThatItConfirmedWhicheverOperationFails) {
   uint64_t runs = 0;
   uint64_t snapshots = 0;
   for (uint64_t seed = first; seed < first + kWorkloads; ++seed) {
-    for (const auto sync : {Journal::Sync::kNone, Journal::Sync::kInterval}) {
+    for (const auto sync :
+         {Journal::Sync::kNone, Journal::Sync::kInterval, Journal::Sync::kAlways}) {
       FaultPlan plan{.seed = seed, .sync = sync};
       Machine whole(plan);
       whole.Live();

@@ -1,0 +1,22 @@
+#ifndef GANNET_SERVER_STORE_PENDING_H_
+#define GANNET_SERVER_STORE_PENDING_H_
+
+#include <cstdint>
+
+namespace gannet {
+
+// New content in a new block, not live yet.
+struct Pending {
+  uint64_t offset = 0;
+  uint32_t size_class = 0;
+  uint64_t version = 0;
+  uint64_t live_commit = 0;
+  uint64_t expiry_ms = 0;
+  // WaitingWrites recorded it and keeps its block. Otherwise Store::Install records it, and frees
+  // the block if it fails.
+  bool recorded = false;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_STORE_PENDING_H_

@@ -1,0 +1,81 @@
+#ifndef GANNET_TESTS_MODEL_WAITING_MODEL_H_
+#define GANNET_TESTS_MODEL_WAITING_MODEL_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+namespace gannet::model {
+
+// Writes that wait for the disk (docs/durability.md, "Sync always"). Clients add, put and delete
+// one key. Each write is decided, recorded in a log, and published to the memory that readers
+// sample at any time. The power may be cut at any time, and then any beginning of the log survives
+// that has what was synced. An evictor deletes the key on its own; what it did may be lost.
+//
+// What is to hold: what was answered or seen survives; each decision is right by the writes that
+// were recorded before it; who looks after an answer sees what it told; the key can be read while
+// writes wait; and the memory never goes back.
+//
+// The model leaves out the content of writes: each is known by its position in the log.
+struct WaitingRules {
+  bool publishes_after_sync = true;   // a write is published when its record is safe
+  bool out_of_place = true;           // the item does not change while its replacement waits
+  bool decides_by_waiting = true;     // conditions are decided against the last waiting write
+  bool answers_after_publish = true;  // not as soon as the record is safe
+  bool refusals_wait = true;          // for the waiting write that they tell of
+  bool spares_waiting_keys = true;    // from eviction
+};
+
+class WaitingModel {
+ public:
+  static constexpr size_t kOperations = 3;
+  static constexpr size_t kLogMax = kOperations + 1;  // and an eviction
+  enum Record : uint8_t { kNone, kAdd, kPut, kDelete, kEvict };
+  enum class Phase : uint8_t { kIdle, kWaits, kOver };
+
+  struct Operation {
+    Phase phase;
+    uint8_t position;  // of its record, or of the one that it tells of
+  };
+  struct State {
+    std::array<Record, kLogMax + 1> log;  // from position 1 on
+    uint8_t log_end;
+    uint8_t synced;
+    uint8_t published;  // all records up to this one
+    uint8_t memory;     // the position whose content readers find
+    uint8_t torn;       // readers find no item that is whole
+    uint8_t answered;   // the highest position that somebody knows of by an answer
+    uint8_t seen;       // or by a look
+    std::array<Operation, kOperations> operations;
+    uint8_t evictions_left;
+    uint8_t off;    // the power is cut
+    uint8_t wrong;  // what went wrong first
+  };
+
+  explicit WaitingModel(const WaitingRules& rules) : rules_(rules) {}
+
+  using Emit = std::function<void(const char* label, const State&)>;
+  std::vector<State> Initial() const;
+  void Next(const State& state, const Emit& emit) const;
+  const char* Broken(const State& state) const;
+  const char* BrokenAtRest(const State&) const { return nullptr; }
+
+ private:
+  enum Wrong : uint8_t { kRight, kLost, kUnseen, kDecision, kStale, kUnreadable, kBack };
+  static bool Present(const State& state, uint8_t position) {
+    return state.log[position] == kAdd || state.log[position] == kPut;
+  }
+  void Decide(const State& state, size_t operation, Record record, const Emit& emit) const;
+  void Answer(const State& state, size_t operation, const Emit& emit) const;
+  void DiskSteps(const State& state, const Emit& emit) const;
+  void Publish(const State& state, const Emit& emit) const;
+  void Evict(const State& state, const Emit& emit) const;
+  static void Look(const State& state, const Emit& emit);
+
+  const WaitingRules rules_;
+};
+
+}  // namespace gannet::model
+
+#endif  // GANNET_TESTS_MODEL_WAITING_MODEL_H_

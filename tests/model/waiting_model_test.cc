@@ -1,0 +1,36 @@
+#include "tests/model/waiting_model.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/model/model_test.h"
+
+namespace gannet::model {
+namespace {
+
+TEST(WaitingModel, WhatIsSeenOrAnsweredIsSafeAndRight) {
+  ExpectHolds("waiting writes", WaitingModel(WaitingRules{}));
+}
+
+struct Variant {
+  const char* name;
+  WaitingRules rules;
+};
+
+class WeakerWaiting : public testing::TestWithParam<Variant> {};
+
+TEST_P(WeakerWaiting, HasACounterexample) {
+  ExpectCounterexample(GetParam().name, WaitingModel(GetParam().rules));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Rules, WeakerWaiting,
+    testing::Values(Variant{"published before the record is safe", {.publishes_after_sync = false}},
+                    Variant{"replaced in place while it waits", {.out_of_place = false}},
+                    Variant{"conditions against the published item", {.decides_by_waiting = false}},
+                    Variant{"answered before it is published", {.answers_after_publish = false}},
+                    Variant{"a refusal that does not wait", {.refusals_wait = false}},
+                    Variant{"a waiting key is evicted", {.spares_waiting_keys = false}}),
+    kVariantName);
+
+}  // namespace
+}  // namespace gannet::model

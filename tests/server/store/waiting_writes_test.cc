@@ -1,0 +1,247 @@
+// Writes that wait for the disk. The disk is a number: how far what was recorded is safe.
+
+#include "server/store/waiting_writes.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/server/store/store_fixture.h"
+
+namespace gannet {
+namespace {
+
+using Decided = WaitingWrites::Decided;
+
+class WaitingWritesTest : public testing::Test {
+ protected:
+  void Make(size_t region_bytes, uint64_t index_slots = 0,
+            TestStore::OnFull on_full = TestStore::OnFull::kReject) {
+    store_.emplace(region_bytes, index_slots, /*index_grows=*/false, on_full);
+    (*store_)->UseSink(&sink_);
+    writes_.emplace(&**store_, [this](const Change& change) { return sink_.Append(change); });
+  }
+  void SetUp() override { Make(1 << 20); }
+  void TearDown() override { writes_.reset(); }
+
+  Decided Put(std::string_view key, std::string_view value,
+              const WriteConditions& conditions = {}) {
+    return writes_->Put(key, value, {}, conditions, kNowMs);
+  }
+  Decided Delete(std::string_view key) { return writes_->Delete(key, {}, kNowMs); }
+  std::optional<std::string> Seen(std::string_view key) { return store_->Get(key, kNowMs); }
+  void PublishAll() { writes_->Publish(sink_.end); }
+  static ReplyStatus StatusOf(const Decided& decided) { return decided.outcome.status; }
+
+  // Records everything, until it is told to refuse.
+  struct Sink : ChangeSink {
+    std::optional<uint64_t> Append(const Change& change) {
+      if (refuses) return std::nullopt;
+      changes.push_back((change.kind == Change::Kind::kPut ? "put " : "delete ") +
+                        std::string(change.key));
+      return ++end;
+    }
+    bool Record(const Change& change) override { return Append(change).has_value(); }
+    bool refuses = false;
+    uint64_t end = 0;
+    std::vector<std::string> changes;
+  };
+  static constexpr uint64_t kNowMs = 1'000;
+  Sink sink_;
+  std::optional<TestStore> store_;
+  std::optional<WaitingWrites> writes_;
+};
+
+TEST_F(WaitingWritesTest, NobodySeesAWriteBeforeItsRecordIsSafe) {
+  const Decided first = Put("key", "one");
+  EXPECT_EQ(StatusOf(first), ReplyStatus::kOk);
+  EXPECT_EQ(Seen("key"), std::nullopt);
+  EXPECT_EQ(writes_->published(), 0u);
+  PublishAll();
+  EXPECT_EQ(writes_->published(), first.ticket);
+  EXPECT_EQ(Seen("key"), "one");
+  const Decided second = Put("key", "two");
+  const Decided third = Put("other", "three");
+  EXPECT_EQ(Seen("key"), "one");
+  writes_->Publish(2);
+  EXPECT_EQ(writes_->published(), second.ticket);
+  EXPECT_EQ(Seen("key"), "two");
+  EXPECT_EQ(Seen("other"), std::nullopt);
+  PublishAll();
+  EXPECT_EQ(writes_->published(), third.ticket);
+  EXPECT_EQ(writes_->published_position(), 3u);
+}
+
+TEST_F(WaitingWritesTest, DecidesAgainstTheKeysWaitingWrite) {
+  const Decided put = Put("key", "5");
+  EXPECT_EQ(StatusOf(Put("key", "x", {.only_if_absent = true})), ReplyStatus::kExists);
+  EXPECT_EQ(StatusOf(Put("key", "x", {.only_if_version = 0})), ReplyStatus::kVersionMismatch);
+  EXPECT_EQ(StatusOf(Put("key", "6", {.only_if_version = put.outcome.version})), ReplyStatus::kOk);
+  const Decided sum = writes_->Increment("key", {.delta = 4, .initial = 0}, {}, {}, kNowMs);
+  EXPECT_EQ(sum.outcome.lock_word, 10u);
+  EXPECT_EQ(StatusOf(writes_->Append("key", "0", Store::End::kBack, {}, {}, kNowMs)),
+            ReplyStatus::kOk);
+  EXPECT_EQ(StatusOf(Delete("key")), ReplyStatus::kOk);
+  EXPECT_EQ(StatusOf(Delete("key")), ReplyStatus::kNotFound);
+  EXPECT_EQ(StatusOf(writes_->Touch("key", 0, {}, kNowMs)), ReplyStatus::kNotFound);
+  EXPECT_EQ(StatusOf(Put("key", "7", {.only_if_absent = true})), ReplyStatus::kOk);
+  EXPECT_EQ(Seen("key"), std::nullopt);
+  PublishAll();
+  EXPECT_EQ(Seen("key"), "7");
+  EXPECT_EQ(sink_.changes.size(), 6u) << "a refused write was recorded";
+}
+
+TEST_F(WaitingWritesTest, ARefusalWaitsForTheWriteThatItTellsOf) {
+  EXPECT_EQ(Delete("nobody").ticket, 0u);
+  const Decided put = Put("key", "value");
+  const Decided refused = Put("key", "x", {.only_if_absent = true});
+  EXPECT_GT(refused.ticket, put.ticket);
+  EXPECT_LT(writes_->published(), refused.ticket);
+  PublishAll();
+  EXPECT_GE(writes_->published(), refused.ticket);
+  EXPECT_EQ(Put("key", "x", {.only_if_absent = true}).ticket, 0u);
+}
+
+TEST_F(WaitingWritesTest, AWaitingItemExpires) {
+  EXPECT_EQ(StatusOf(writes_->Put("key", "a", {.expiry_ms = kNowMs + 10}, {}, kNowMs)),
+            ReplyStatus::kOk);
+  EXPECT_EQ(StatusOf(writes_->Put("key", "b", {}, {.only_if_absent = true}, kNowMs + 9)),
+            ReplyStatus::kExists);
+  EXPECT_EQ(StatusOf(writes_->Put("key", "b", {}, {.only_if_absent = true}, kNowMs + 10)),
+            ReplyStatus::kOk);
+  PublishAll();
+  EXPECT_EQ(Seen("key"), "b");
+}
+
+TEST_F(WaitingWritesTest, ALockIsComparedWhenTheWriteIsDecided) {
+  store_->LockWordOf("key") = 77;
+  EXPECT_EQ(StatusOf(Put("key", "x", {.under_lock = 76})), ReplyStatus::kLockLost);
+  EXPECT_EQ(StatusOf(Put("key", "value", {.only_if_version = 0, .under_lock = 77})),
+            ReplyStatus::kOk);
+  store_->LockWordOf("key") = 0;
+  PublishAll();
+  EXPECT_EQ(Seen("key"), "value");
+}
+
+TEST_F(WaitingWritesTest, AFlushRemovesWhatIsThereOnceItIsSafe) {
+  Put("a", "1");
+  Put("b", "2");
+  PublishAll();
+  Put("c", "3");
+  uint64_t removed = 0;
+  uint64_t ticket = 0;
+  for (uint64_t position = 0;;) {
+    const auto flushed = writes_->FlushSome(position, kNowMs);
+    removed += flushed.outcome.removed;
+    ticket = std::max(ticket, flushed.ticket);
+    position = flushed.outcome.next;
+    if (position == 0) break;
+  }
+  EXPECT_EQ(removed, 2u);
+  EXPECT_EQ(Seen("a"), "1");
+  PublishAll();
+  EXPECT_GE(writes_->published(), ticket);
+  EXPECT_EQ(Seen("a"), std::nullopt);
+  EXPECT_EQ(Seen("b"), std::nullopt);
+}
+
+TEST_F(WaitingWritesTest, ChangesALargeValue) {
+  Make(8 << 20);
+  const std::string value(1 << 20, 'v');
+  Put("key", value);
+  EXPECT_EQ(StatusOf(writes_->Touch("key", kNowMs + 5, {}, kNowMs)), ReplyStatus::kOk);
+  EXPECT_EQ(StatusOf(writes_->Append("key", "+", Store::End::kFront, {}, {}, kNowMs)),
+            ReplyStatus::kTooLong);
+  PublishAll();
+  std::string seen(value.size(), '\0');
+  const ReadOutcome read = (*store_)->Get("key", std::as_writable_bytes(std::span(seen)), kNowMs);
+  EXPECT_EQ(read.attributes.expiry_ms, kNowMs + 5);
+  EXPECT_EQ(seen, value);
+}
+
+TEST_F(WaitingWritesTest, ARefusedWriteLeavesNothing) {
+  Put("key", "value");
+  PublishAll();
+  const uint64_t bytes = store_->Stats().heap_bytes;
+  sink_.refuses = true;
+  EXPECT_EQ(StatusOf(Put("key", "other")), ReplyStatus::kDiskRefuses);
+  EXPECT_EQ(StatusOf(Delete("key")), ReplyStatus::kDiskRefuses);
+  sink_.refuses = false;
+  EXPECT_EQ(StatusOf(Put("key", "other", {.only_if_absent = true})), ReplyStatus::kExists);
+  PublishAll();
+  EXPECT_EQ(Seen("key"), "value");
+  EXPECT_EQ(store_->Stats().heap_bytes, bytes);
+  Put("key", "waits");
+  writes_.reset();
+  EXPECT_EQ(store_->Stats().heap_bytes, bytes);
+}
+
+TEST_F(WaitingWritesTest, AfterTheDiskFailedNothingIsAnsweredAnyMore) {
+  const Decided put = Put("key", "value");
+  writes_->Fail();
+  sink_.refuses = true;
+  EXPECT_EQ(StatusOf(Put("key", "x", {.only_if_absent = true})), ReplyStatus::kDiskRefuses);
+  EXPECT_LT(writes_->published(), put.ticket);
+  EXPECT_EQ(Seen("key"), std::nullopt);
+}
+
+// Fills an index that does not grow. The writes that find no slot are undone.
+TEST_F(WaitingWritesTest, UndoesWritesThatTheIndexHasNoSlotFor) {
+  Make(1 << 20, /*index_slots=*/64);
+  std::vector<Decided> puts;
+  for (int i = 0; i < 200; ++i) puts.push_back(Put("key" + std::to_string(i), "value"));
+  const Decided behind = Delete("key199");
+  EXPECT_EQ(StatusOf(behind), ReplyStatus::kOk) << "it is decided behind one that is undone";
+  writes_->Publish(puts.size() + 1);
+  EXPECT_GE(writes_->published(), behind.ticket);
+  int undone = 0;
+  for (size_t i = 0; i < puts.size(); ++i) {
+    const auto ticket = writes_->TakeUndone(puts[i].ticket);
+    EXPECT_EQ(Seen("key" + std::to_string(i)) == std::nullopt, ticket.has_value() || i == 199);
+    if (!ticket) continue;
+    ++undone;
+    EXPECT_GT(*ticket, writes_->published()) << "the undoing is not safe yet";
+    EXPECT_EQ(writes_->TakeUndone(puts[i].ticket), std::nullopt);
+  }
+  EXPECT_GT(undone, 50);
+  EXPECT_EQ(writes_->TakeUndone(behind.ticket).has_value(), undone > 0);
+  EXPECT_EQ(sink_.changes.back(), "delete key199");
+  PublishAll();
+  EXPECT_EQ(writes_->published(), puts.size() + 1 + undone);
+}
+
+// The store is full all the time. An eviction that is recorded behind a waiting write of its key
+// would be the key's last record, and the key would be gone after a restart.
+TEST_F(WaitingWritesTest, AKeyWithAWaitingWriteIsNotEvicted) {
+  Make(1 << 20, 0, TestStore::OnFull::kEvict);
+  const std::string value(1'000, 'v');
+  for (int i = 0; i < 5'000; ++i) {
+    const std::string key = "key" + std::to_string(i % 3 == 0 ? i % 30 : i);
+    const size_t before = sink_.changes.size();
+    ASSERT_EQ(StatusOf(Put(key, value)), ReplyStatus::kOk);
+    for (size_t at = before + 1; at < sink_.changes.size(); ++at) {
+      EXPECT_NE(sink_.changes[at], "delete " + key);
+    }
+    if (i % 16 != 15) continue;
+    // What waits now is not deleted by anybody.
+    const size_t waiting = sink_.changes.size();
+    PublishAll();
+    EXPECT_EQ(Seen(key), value);
+    ASSERT_GE(sink_.changes.size(), waiting);
+  }
+  EXPECT_GT(store_->Stats().items_evicted, 1'000u);
+  // For each key that is there, the last record is a put; for each that is not, a deletion.
+  std::map<std::string, bool> put;
+  for (const std::string& change : sink_.changes) {
+    const bool is_put = change.starts_with("put ");
+    put[change.substr(is_put ? 4 : 7)] = is_put;
+  }
+  PublishAll();
+  for (const auto& [key, is_put] : put) EXPECT_EQ(Seen(key).has_value(), is_put) << key;
+}
+
+}  // namespace
+}  // namespace gannet

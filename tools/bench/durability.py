@@ -1,0 +1,96 @@
+"""PUTs of a server that keeps its items on a disk, beside Redis with its append-only file on the same disk.
+
+The settings take turns, and the best run of each counts, because the machine's other work can only slow
+a run down. Also measures how fast a restart restores items.
+"""
+
+import contextlib
+import os
+import shutil
+import tempfile
+import time
+
+import servers
+
+VALUE_SIZE = 100
+
+
+def redis(folder, fsync):
+    save = ["--appendonly", "no"] if fsync is None else ["--appendonly", "yes", "--appendfsync", fsync]
+    return servers.tcp_server(
+        lambda port: ["redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "",
+                      "--dir", folder, *save])
+
+
+def gannet(bench, scale, folder, sync):
+    data = [] if sync is None else [f"--data={folder}", f"--sync={sync}"]
+    return servers.gannet(bench.build, f"--memory={scale['memory']}", *data)
+
+
+def settings(bench, scale):
+    """By name: backend, start(folder)."""
+    return {
+        "gannet, no disk": ("gannet", lambda folder: gannet(bench, scale, folder, None)),
+        "gannet, none": ("gannet", lambda folder: gannet(bench, scale, folder, "none")),
+        "gannet, interval": ("gannet", lambda folder: gannet(bench, scale, folder, "interval")),
+        "gannet, always": ("gannet", lambda folder: gannet(bench, scale, folder, "always")),
+        "redis, no disk": ("redis", lambda folder: redis(folder, None)),
+        "redis, everysec": ("redis", lambda folder: redis(folder, "everysec")),
+        "redis, always": ("redis", lambda folder: redis(folder, "always")),
+    }
+
+
+@contextlib.contextmanager
+def folder_on_disk():
+    """Makes a directory where TMPDIR says, which must be on the disk that is to be measured."""
+    folder = tempfile.mkdtemp(prefix="gannet-durability-", dir=os.environ.get("TMPDIR"))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def puts(bench, scale):
+    rows = []
+    records = [f"--records={scale['records']}", f"--value_size={VALUE_SIZE}"]
+    for name, (backend, start) in settings(bench, scale).items():
+        with folder_on_disk() as folder, start(folder) as address:
+            bench.kvload(address, "--phase=load", "--depth=32", *records, backend=backend)
+            for workload in "aw":
+                for clients in scale["clients"]:
+                    bench.say(f"{name}, workload {workload}, {clients} clients")
+                    operations = scale["operations_each"] * clients
+                    reports = [bench.kvload(
+                        address, "--phase=run", f"--workload={workload}", "--depth=32", *records,
+                        f"--threads={clients}", f"--operations={operations}",
+                        "--deadline_ms=60000", backend=backend) for _ in range(scale["runs"])]
+                    best = max(reports, key=lambda report: report["ops_per_second"])
+                    put = best["ops"]["put"]
+                    rows.append({"setting": name, "workload": workload, "clients": clients,
+                                 "ops_per_second": best["ops_per_second"],
+                                 "put_p50_us": put["p50_us"], "put_p99_us": put["p99_us"]})
+    return rows
+
+
+def restore(bench, scale):
+    """Returns the seconds of a start that finds so many items, less those of one that finds none."""
+    with folder_on_disk() as folder:
+        def start():
+            began = time.monotonic()
+            with gannet(bench, {"memory": scale["restore_memory"]}, folder, "interval") as address:
+                return time.monotonic() - began, fill(address) if not filled else None
+
+        def fill(address):
+            bench.kvload(address, "--phase=load", "--depth=32", f"--value_size={VALUE_SIZE}",
+                         f"--records={scale['restore_items']}")
+
+        filled = False
+        empty_seconds, _ = start()
+        filled = True
+        seconds = min(start()[0] for _ in range(scale["runs"]))
+    return {"items": scale["restore_items"], "seconds": seconds, "empty_seconds": empty_seconds,
+            "items_per_second": scale["restore_items"] / max(seconds - empty_seconds, 1e-3)}
+
+
+def measure(bench, scale):
+    return {"puts": puts(bench, scale), "restore": restore(bench, scale), "runs": scale["runs"]}
