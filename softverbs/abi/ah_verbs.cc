@@ -45,12 +45,14 @@ SOFTVERBS_EXPORT ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
   if (const int error = softverbs::CheckAddress(*attr, source)) {
     return softverbs::NullWithErrno<ibv_ah>(error);
   }
+  if (const int error = Pd::From(pd)->Check()) return softverbs::NullWithErrno<ibv_ah>(error);
   if (!softverbs::Context::From(pd->context)->nic->ahs().Take()) {
     return softverbs::NullWithErrno<ibv_ah>(ENOMEM);
   }
   auto* ah = new Ah;
   ah->ibv.context = pd->context;
   ah->ibv.pd = pd;
+  ah->identity.Take(ah->ibv);
   ah->route = attr->grh;
   ah->source = source->gid;
   Pd::From(pd)->users.fetch_add(1, std::memory_order_acq_rel);
@@ -81,6 +83,7 @@ SOFTVERBS_EXPORT ibv_ah* ibv_create_ah_from_wc(ibv_pd* pd, ibv_wc* wc, ibv_grh* 
 
 SOFTVERBS_EXPORT int ibv_destroy_ah(ibv_ah* ah) {
   if (softverbs::Inherited(ah->context)) return 0;
+  if (const int error = Ah::From(ah)->Check()) return softverbs::WithErrno(error);
   Pd::From(ah->pd)->users.fetch_sub(1, std::memory_order_acq_rel);
   softverbs::Context::From(ah->context)->nic->ahs().Return();
   delete reinterpret_cast<Ah*>(ah);

@@ -32,6 +32,7 @@ Cq* CreateCq(ibv_context* context, const ibv_cq_init_attr_ex& attr) {
   cq->ex.context = context;
   cq->ex.channel = attr.channel;
   cq->ex.cq_context = attr.cq_context;
+  cq->identity.Take(cq->ex);
   pthread_mutex_init(&cq->ex.mutex, nullptr);
   pthread_cond_init(&cq->ex.cond, nullptr);
   InstallExtendedPolling(*cq);
@@ -117,6 +118,7 @@ SOFTVERBS_EXPORT ibv_cq* ibv_create_cq(ibv_context* context, int cqe, void* cq_c
 
 SOFTVERBS_EXPORT int ibv_resize_cq(ibv_cq* ibv, int cqe) {
   Cq& cq = *Cq::From(ibv);
+  if (const int error = cq.Check()) return softverbs::WithErrno(error);
   if (cqe <= 0 || cqe > static_cast<int>(softverbs::kMaxCqe)) return softverbs::WithErrno(EINVAL);
   const softverbs::LockGuard guard(cq.lock);
   if (cq.tail - cq.head > static_cast<uint32_t>(cqe)) return softverbs::WithErrno(EINVAL);
@@ -127,6 +129,7 @@ SOFTVERBS_EXPORT int ibv_resize_cq(ibv_cq* ibv, int cqe) {
 SOFTVERBS_EXPORT int ibv_destroy_cq(ibv_cq* ibv) {
   if (softverbs::Inherited(ibv->context)) return 0;
   Cq* cq = Cq::From(ibv);
+  if (const int error = cq->Check()) return softverbs::WithErrno(error);
   if (cq->users.load(std::memory_order_acquire) != 0) return softverbs::WithErrno(EBUSY);
   softverbs::AwaitAcknowledged(*cq);
   if (ibv->channel != nullptr) __atomic_sub_fetch(&ibv->channel->refcnt, 1, __ATOMIC_RELEASE);

@@ -29,10 +29,13 @@ struct Range {
   unsigned access;
 
   uint64_t begin() const { return reinterpret_cast<uint64_t>(addr); }
+  // The address of the first byte, as users of the keys give it.
+  uint64_t first() const { return (access & IBV_ACCESS_ZERO_BASED) != 0 ? 0 : iova; }
 };
 
 struct Mr {
   ibv_mr ibv{};  // first
+  Identity identity;
   Range range{};
   uint32_t region = 0;
 
@@ -45,7 +48,8 @@ constexpr unsigned kRemoteChange = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_A
 // Rights for which the memory must be writable.
 constexpr unsigned kChange = IBV_ACCESS_LOCAL_WRITE | kRemoteChange | IBV_ACCESS_MW_BIND;
 constexpr unsigned kSupported = IBV_ACCESS_LOCAL_WRITE | kRemoteAccess | IBV_ACCESS_MW_BIND |
-                                IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE;
+                                IBV_ACCESS_ZERO_BASED | IBV_ACCESS_HUGETLB |
+                                IBV_ACCESS_OPTIONAL_RANGE;
 
 int CheckAccess(unsigned access) {
   if ((access & ~kSupported) != 0) return EOPNOTSUPP;
@@ -98,7 +102,7 @@ int CheckRange(const Range& range) {
   if (const int error = CheckAccess(range.access)) return error;
   if (fault::StrikesNextCall(fault::Kind::kFailRegMr)) return ENOMEM;
   const uint64_t begin = range.begin();
-  return begin + range.length < begin || range.iova + range.length < range.iova ? EINVAL : 0;
+  return begin + range.length < begin || range.first() + range.length < range.first() ? EINVAL : 0;
 }
 
 // Counts the pages and brings them in, as if to pin them. Returns 0 or an errno value; then nothing
@@ -120,6 +124,7 @@ int TakePages(const Range& range) {
 // Enters the range into the tables, with a new key. Returns 0 or an errno value; then `mr` is as
 // before.
 int Enter(ibv_pd* pd, const Range& range, Mr* mr) {
+  if (const int error = Pd::From(pd)->Check()) return error;
   if (const int error = CheckRange(range)) return error;
   if (const int error = TakePages(range)) return error;
   Nic& nic = *Context::From(pd->context)->nic;
@@ -130,8 +135,8 @@ int Enter(ibv_pd* pd, const Range& range, Mr* mr) {
         nic.exported().Acquire(range.addr, range.length, (range.access & kRemoteChange) != 0);
   }
   const uint32_t key =
-      nic.memory().Add({static_cast<uint8_t*>(range.addr), range.iova, range.length, range.access,
-                        Pd::From(pd)->id, location.region, location.offset});
+      nic.memory().Add({static_cast<uint8_t*>(range.addr), range.first(), range.length,
+                        range.access, Pd::From(pd)->id, location.region, location.offset});
   if (key == 0) {
     if (location.region != 0) nic.exported().Release(location.region);
     ReturnLockedPages(range.begin(), range.length);
@@ -145,6 +150,7 @@ int Enter(ibv_pd* pd, const Range& range, Mr* mr) {
   mr->ibv.addr = range.addr;
   mr->ibv.length = range.length;
   mr->ibv.handle = mr->ibv.lkey = mr->ibv.rkey = key;
+  mr->identity.Take(mr->ibv);
   Pd::From(pd)->users.fetch_add(1, std::memory_order_acq_rel);
   return 0;
 }
@@ -186,6 +192,7 @@ bool IsValidChange(int flags, const ibv_pd* pd, const Range& range) {
 // Registers anew, under new keys, and then takes the old registration back. So the old one stays
 // valid if that fails. Returns 0 or an errno value.
 int Reregister(Mr& mr, int flags, ibv_pd* pd, Range range) {
+  if (const int error = mr.identity.Check(mr.ibv)) return error;
   if (!IsValidChange(flags, pd, range)) return EINVAL;
   const Mr old = mr;
   if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) == 0) {
@@ -244,6 +251,7 @@ SOFTVERBS_EXPORT int ibv_rereg_mr(ibv_mr* ibv, int flags, ibv_pd* pd, void* addr
 SOFTVERBS_EXPORT int ibv_dereg_mr(ibv_mr* ibv) {
   if (softverbs::Inherited(ibv->context)) return 0;
   Mr* mr = Mr::From(ibv);
+  if (const int error = mr->identity.Check(*ibv)) return softverbs::WithErrno(error);
   const softverbs::fault::Plan* plan = softverbs::fault::Active();
   if (plan != nullptr && plan->strict &&
       softverbs::InUse(*Context::From(ibv->context)->nic, ibv->lkey)) {

@@ -10,6 +10,7 @@ using softverbs::Qp;
 
 SOFTVERBS_EXPORT int ibv_attach_mcast(ibv_qp* ibv, const ibv_gid* group, uint16_t) {
   Qp& qp = *Qp::From(ibv);
+  if (const int error = qp.Check()) return softverbs::WithErrno(error);
   if (!qp.IsDatagram() || !softverbs::IsMulticastGid(*group)) return softverbs::WithErrno(EINVAL);
   return softverbs::WithErrno(qp.nic->multicast().Attach(*group, qp.number));
 }
@@ -17,5 +18,6 @@ SOFTVERBS_EXPORT int ibv_attach_mcast(ibv_qp* ibv, const ibv_gid* group, uint16_
 SOFTVERBS_EXPORT int ibv_detach_mcast(ibv_qp* ibv, const ibv_gid* group, uint16_t) {
   if (softverbs::Inherited(ibv->context)) return 0;
   Qp& qp = *Qp::From(ibv);
+  if (const int error = qp.Check()) return softverbs::WithErrno(error);
   return softverbs::WithErrno(qp.nic->multicast().Detach(*group, qp.number));
 }

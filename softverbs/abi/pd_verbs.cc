@@ -47,11 +47,13 @@ ibv_pd* AllocateParentDomain(ibv_context* context, ibv_parent_domain_init_attr* 
   if ((attr->comp_mask & unknown) != 0 || attr->pd == nullptr || attr->pd->context != context) {
     return NullWithErrno<ibv_pd>(EINVAL);
   }
+  if (const int error = Pd::From(attr->pd)->Check()) return NullWithErrno<ibv_pd>(error);
   Pd* parent = NewPd(context);
   if (parent == nullptr) return nullptr;
   parent->base = Pd::From(attr->pd);
   parent->id = parent->base->id;
   parent->ibv.handle = attr->pd->handle;
+  parent->identity.Take(parent->ibv);
   parent->base->users.fetch_add(1, std::memory_order_acq_rel);
   if (attr->td != nullptr) {
     parent->thread = ThreadDomain::From(attr->td);
@@ -70,12 +72,14 @@ SOFTVERBS_EXPORT ibv_pd* ibv_alloc_pd(ibv_context* context) {
   if (pd == nullptr) return nullptr;
   pd->id = Context::From(context)->nic->NewPdId();
   pd->ibv.handle = pd->id;
+  pd->identity.Take(pd->ibv);
   return &pd->ibv;
 }
 
 SOFTVERBS_EXPORT int ibv_dealloc_pd(ibv_pd* ibv) {
   if (softverbs::Inherited(ibv->context)) return 0;
   Pd* pd = Pd::From(ibv);
+  if (const int error = pd->Check()) return softverbs::WithErrno(error);
   if (pd->users.load(std::memory_order_acquire) != 0) return softverbs::WithErrno(EBUSY);
   if (pd->base != nullptr) pd->base->users.fetch_sub(1, std::memory_order_acq_rel);
   if (pd->thread != nullptr) pd->thread->users.fetch_sub(1, std::memory_order_acq_rel);

@@ -38,6 +38,14 @@ uint64_t SendOperations(ibv_qp_type type) {
   }
 }
 
+// Returns whether the program passes the objects that it was given: 0 or ENOENT.
+int CheckObjects(const ibv_qp_init_attr_ex& attr) {
+  if (const int error = Pd::From(attr.pd)->Check()) return error;
+  if (const int error = Cq::From(attr.send_cq)->Check()) return error;
+  if (const int error = Cq::From(attr.recv_cq)->Check()) return error;
+  return attr.srq != nullptr ? Srq::From(attr.srq)->Check() : 0;
+}
+
 int CheckAttributes(const ibv_qp_init_attr_ex& attr) {
   constexpr uint32_t kKnown =
       IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
@@ -50,6 +58,7 @@ int CheckAttributes(const ibv_qp_init_attr_ex& attr) {
   if (SendOperations(attr.qp_type) == 0) return EOPNOTSUPP;
   if (!(attr.comp_mask & IBV_QP_INIT_ATTR_PD) || attr.pd == nullptr) return EINVAL;
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr) return EINVAL;
+  if (const int error = CheckObjects(attr)) return error;
   const ibv_qp_cap& cap = attr.cap;
   if (cap.max_send_wr > kMaxWr || cap.max_send_sge > kMaxSge || cap.max_inline_data > kMaxInline) {
     return EINVAL;
@@ -113,6 +122,7 @@ Qp* CreateQp(ibv_context* context, const ibv_qp_init_attr_ex& attr) {
   // No lock is needed, because nobody can know the number yet.
   qp->shared = &qp->nic->tables()->qps[QpIndex(qp->number)];
   qp->ex.qp_base.qp_num = qp->ex.qp_base.handle = qp->number;
+  qp->identity.Take(qp->ex.qp_base);
   AddUsers(*qp, 1);
   return qp.release();
 }
@@ -183,10 +193,12 @@ SOFTVERBS_EXPORT ibv_qp_ex* ibv_qp_to_qp_ex(ibv_qp* qp) { return &Qp::From(qp)->
 
 SOFTVERBS_EXPORT int ibv_modify_qp(ibv_qp* qp, ibv_qp_attr* attr, int mask) {
   if (softverbs::Inherited(qp->context)) return 0;
+  if (const int error = Qp::From(qp)->Check()) return softverbs::WithErrno(error);
   return softverbs::WithErrno(softverbs::ModifyQp(*Qp::From(qp), *attr, mask));
 }
 
 SOFTVERBS_EXPORT int ibv_query_qp(ibv_qp* qp, ibv_qp_attr* attr, int, ibv_qp_init_attr* init) {
+  if (const int error = Qp::From(qp)->Check()) return softverbs::WithErrno(error);
   softverbs::QueryQp(*Qp::From(qp), attr, init);
   return 0;
 }
@@ -198,6 +210,7 @@ SOFTVERBS_EXPORT int ibv_query_qp_data_in_order(ibv_qp*, ibv_wr_opcode, uint32_t
 SOFTVERBS_EXPORT int ibv_destroy_qp(ibv_qp* ibv) {
   if (softverbs::Inherited(ibv->context)) return 0;
   Qp* qp = Qp::From(ibv);
+  if (const int error = qp->Check()) return softverbs::WithErrno(error);
   if (qp->nic->multicast().IsAttached(qp->number)) return softverbs::WithErrno(EBUSY);
   softverbs::Detach(*qp);
   softverbs::AwaitAcknowledged(*qp);

@@ -20,6 +20,7 @@ Srq* CreateSrq(ibv_pd* pd, void* srq_context, ibv_srq_attr* attr) {
     errno = EINVAL;
     return nullptr;
   }
+  if (const int error = Pd::From(pd)->Check()) return NullWithErrno<Srq>(error);
   if (!Context::From(pd->context)->nic->srqs().Take()) return NullWithErrno<Srq>(ENOMEM);
   auto* srq = new Srq;
   srq->lock.AssertHeld();  // nobody else knows it yet
@@ -31,6 +32,7 @@ Srq* CreateSrq(ibv_pd* pd, void* srq_context, ibv_srq_attr* attr) {
   srq->ibv.srq_context = srq_context;
   srq->ibv.pd = pd;
   srq->ibv.handle = srq->number;
+  srq->identity.Take(srq->ibv);
   pthread_mutex_init(&srq->ibv.mutex, nullptr);
   pthread_cond_init(&srq->ibv.cond, nullptr);
   srq->pd->users.fetch_add(1, std::memory_order_acq_rel);
@@ -79,6 +81,7 @@ SOFTVERBS_EXPORT ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* init) {
 
 SOFTVERBS_EXPORT int ibv_modify_srq(ibv_srq* ibv, ibv_srq_attr* attr, int mask) {
   Srq& srq = *Srq::From(ibv);
+  if (const int error = srq.Check()) return softverbs::WithErrno(error);
   if ((mask & IBV_SRQ_MAX_WR) != 0)
     return softverbs::WithErrno(EOPNOTSUPP);  // no IBV_DEVICE_SRQ_RESIZE
   if ((mask & IBV_SRQ_LIMIT) == 0) return 0;
@@ -90,6 +93,7 @@ SOFTVERBS_EXPORT int ibv_modify_srq(ibv_srq* ibv, ibv_srq_attr* attr, int mask) 
 
 SOFTVERBS_EXPORT int ibv_query_srq(ibv_srq* ibv, ibv_srq_attr* attr) {
   Srq& srq = *Srq::From(ibv);
+  if (const int error = srq.Check()) return softverbs::WithErrno(error);
   const softverbs::LockGuard guard(srq.lock);
   attr->max_wr = srq.queue.max_wr();
   attr->max_sge = srq.queue.max_sge();
@@ -100,6 +104,7 @@ SOFTVERBS_EXPORT int ibv_query_srq(ibv_srq* ibv, ibv_srq_attr* attr) {
 SOFTVERBS_EXPORT int ibv_destroy_srq(ibv_srq* ibv) {
   if (softverbs::Inherited(ibv->context)) return 0;
   Srq* srq = Srq::From(ibv);
+  if (const int error = srq->Check()) return softverbs::WithErrno(error);
   if (srq->users.load(std::memory_order_acquire) != 0) return softverbs::WithErrno(EBUSY);
   softverbs::AwaitAcknowledged(*srq);
   srq->pd->users.fetch_sub(1, std::memory_order_acq_rel);

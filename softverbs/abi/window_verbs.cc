@@ -11,6 +11,7 @@ namespace softverbs {
 
 ibv_mw* AllocateWindow(ibv_pd* pd, ibv_mw_type type) {
   if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) return NullWithErrno<ibv_mw>(EINVAL);
+  if (const int error = Pd::From(pd)->Check()) return NullWithErrno<ibv_mw>(error);
   Context& context = *Context::From(pd->context);
   const uint32_t key = context.nic->windows().Add(type, Pd::From(pd)->id);
   if (key == 0) {
@@ -36,7 +37,8 @@ int BindWindow(ibv_qp* qp, ibv_mw* mw, ibv_mw_bind* bind) {
 
 int FreeWindow(ibv_mw* mw) {
   if (Inherited(mw->context)) return 0;
-  // By its key rather than its handle: a bind leaves the part of it that counts.
+  // A bind leaves this part of the key, so that the handle always says it.
+  if (mw->handle != WindowOf(mw->rkey)) return WithErrno(ENOENT);
   Context::From(mw->context)->nic->windows().Remove(mw->rkey);
   Pd::From(mw->pd)->users.fetch_sub(1, std::memory_order_acq_rel);
   delete mw;

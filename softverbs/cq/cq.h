@@ -31,6 +31,7 @@ static_assert(sizeof(Cqe) == 64);
 // thread at a time.
 struct Cq {
   ibv_cq_ex ex{};  // first
+  Identity identity;
   Context* context = nullptr;
   Channel* channel = nullptr;
   std::atomic<int> users{0};  // queue pairs
@@ -63,6 +64,7 @@ struct Cq {
   static Cq* From(ibv_cq* cq) { return reinterpret_cast<Cq*>(cq); }
   static Cq* From(ibv_cq_ex* cq) { return reinterpret_cast<Cq*>(cq); }
   ibv_cq* ibv() { return reinterpret_cast<ibv_cq*>(&ex); }
+  int Check() const { return identity.Check(ex); }
 };
 
 // The slow path of PushCompletion, for a CQ that is full or armed.

@@ -9,6 +9,7 @@
 
 #include "softverbs/base/fork.h"
 #include "softverbs/nic/event_queue.h"
+#include "softverbs/nic/identity.h"
 #include "softverbs/nic/nic.h"
 
 namespace softverbs {
@@ -45,7 +46,8 @@ struct ThreadDomain {
 
 // A protection domain, or a parent domain, which is another name for one.
 struct Pd {
-  ibv_pd ibv{};     // first: applications hold pointers to it
+  ibv_pd ibv{};  // first: applications hold pointers to it
+  Identity identity;
   uint32_t id = 0;  // a parent domain has the id of its protection domain
   // Queue pairs, shared receive queues, regions, windows, address handles and parent domains that
   // use it.
@@ -55,6 +57,7 @@ struct Pd {
   ThreadDomain* thread = nullptr;
 
   static Pd* From(ibv_pd* pd) { return reinterpret_cast<Pd*>(pd); }
+  int Check() const { return identity.Check(ibv); }
 };
 
 }  // namespace softverbs

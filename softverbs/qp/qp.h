@@ -81,6 +81,7 @@ struct Qp {
   ibv_qp_ex ex{};  // first
 
   // Immutable after creation.
+  Identity identity;
   Context* context = nullptr;
   Nic* nic = nullptr;
   uint32_t number = 0;
@@ -112,6 +113,7 @@ struct Qp {
   static Qp* From(ibv_qp* qp) { return reinterpret_cast<Qp*>(qp); }
   static Qp* From(ibv_qp_ex* qp) { return reinterpret_cast<Qp*>(qp); }
   ibv_qp* ibv() { return &ex.qp_base; }
+  int Check() const { return identity.Check(ex.qp_base); }
 
   ibv_qp_type type() const { return ex.qp_base.qp_type; }
   bool IsReliable() const { return type() == IBV_QPT_RC; }

@@ -15,6 +15,7 @@ namespace softverbs {
 // A shared receive queue. Thread safe.
 struct Srq {
   ibv_srq ibv{};  // first
+  Identity identity;
   Context* context = nullptr;
   Pd* pd = nullptr;
   uint32_t number = 0;
@@ -27,6 +28,7 @@ struct Srq {
   std::atomic<uint32_t> events_pushed{0};
 
   static Srq* From(ibv_srq* srq) { return reinterpret_cast<Srq*>(srq); }
+  int Check() const { return identity.Check(ibv); }
 
   // Takes the oldest receive. Raises IBV_EVENT_SRQ_LIMIT_REACHED once, when fewer receives than the
   // limit remain.

@@ -4,6 +4,7 @@
 #include <infiniband/verbs.h>
 #include <sys/socket.h>
 
+#include <cstring>
 #include <string>
 
 namespace verbs_contract {
@@ -17,6 +18,10 @@ struct Device {
   ibv_device_attr attr;
 
   bool has_atomics() const { return attr.atomic_cap != IBV_ATOMIC_NONE; }
+  // The kernel's Soft-RoCE or Soft-iWARP, by the names that `rdma link add` is given for them.
+  bool is_of_kernel() const {
+    return std::strncmp(name, "rxe", 3) == 0 || std::strncmp(name, "siw", 3) == 0;
+  }
   // iWARP has no NAK, no RNR, no immediate data; its connections are TCP's.
   bool is_iwarp() const { return transport == IBV_TRANSPORT_IWARP; }
 };

@@ -100,6 +100,36 @@ TEST_F(RegistrationTest, TheRightToBindWindowsMayBeAskedFor) {
   EXPECT_EQ(ibv_dereg_mr(mr), 0);
 }
 
+// ibv_reg_mr(3): IBV_ACCESS_ZERO_BASED makes addresses offsets, for both keys. With memory of its
+// own process only, and with a file's, which peers may map.
+TEST_F(RegistrationTest, AddressesOfAZeroBasedRegionAreOffsets) {
+  if (TheDevice().is_of_kernel()) GTEST_SKIP() << "its driver ignores the flag";
+  const int file = memfd_create("verbs-contract", MFD_CLOEXEC);
+  ASSERT_EQ(ftruncate(file, static_cast<off_t>(Pages::PageBytes())), 0);
+  for (const int fd : {-1, file}) {
+    Pages pages(1, PROT_READ | PROT_WRITE, fd);
+    pages.data()[8] = 0x6b;
+    constexpr int kAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ZERO_BASED;
+    ibv_mr* mr = ibv_reg_mr(pd(), pages.data(), pages.size(), int{kAccess});
+    ASSERT_NE(mr, nullptr) << strerror(errno);
+    EXPECT_EQ(mr->addr, pages.data());
+    EXPECT_EQ(ReadFrom(8, mr->rkey), IBV_WC_SUCCESS);
+    EXPECT_EQ(pair_.client().buffer->data()[0], 0x6b);
+    ibv_sge sink{16, 8, mr->lkey};
+    EXPECT_EQ(Do(pair_.server(),
+                 Read(&sink, pair_.client().buffer->address(), pair_.client().buffer->rkey()))
+                  .status,
+              IBV_WC_SUCCESS);
+    EXPECT_EQ(pages.data()[16], 0x6b);
+    // This breaks the connection, so it comes last.
+    if (fd == file) {
+      EXPECT_NE(ReadFrom(pages.address(), mr->rkey), IBV_WC_SUCCESS);
+    }
+    EXPECT_EQ(ibv_dereg_mr(mr), 0);
+  }
+  close(file);
+}
+
 class ReregistrationTest : public RegistrationTest {
  protected:
   void SetUp() override {
