@@ -3,6 +3,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -18,6 +19,7 @@
 #include "gflags/gflags.h"
 #include "glog/logging.h"
 #include "server/control/byte_size.h"
+#include "server/control/check_memory_file.h"
 #include "server/control/server_threads.h"
 #include "server/control/stop_signals.h"
 #include "server/http/http_server.h"
@@ -72,7 +74,9 @@ DEFINE_string(sync, "interval",
 DEFINE_uint32(sync_interval_ms, 1000, "for --sync=interval");
 DEFINE_string(restore_from, "",
               "directory with a copy of a snapshot, or of a whole --data: what to begin with");
-DEFINE_string(check, "", "reads this directory of --data, says what is in it, and serves nothing");
+DEFINE_string(check, "",
+              "reads this directory of --data, or this --memory_file, says what is in it, and "
+              "serves nothing");
 DEFINE_bool(json, false, "for --check: print JSON");
 
 namespace gannet {
@@ -222,7 +226,9 @@ int Main(char** argv) {
     return absl::IsInvalidArgument(options.status()) ? kExitWrongUsage : kExitFailed;
   }
   if (!FLAGS_check.empty()) {
-    const absl::Status status = CheckDirectory(FLAGS_check, FLAGS_json);
+    const absl::Status status = std::filesystem::is_regular_file(FLAGS_check)
+                                    ? CheckMemoryFile(FLAGS_check, FLAGS_json)
+                                    : CheckDirectory(FLAGS_check, FLAGS_json);
     return status.ok() ? 0 : Fail(status);
   }
   absl::StatusOr<Device> device = UseDevice(FLAGS_device, argv);

@@ -239,6 +239,7 @@ void Engine::Start(Op& op) {
     case OpType::kPing:
     case OpType::kBreakLock:
     case OpType::kListLocks:
+    case OpType::kStorage:
     case OpType::kAppend:
     case OpType::kPrepend:
     case OpType::kIncr:

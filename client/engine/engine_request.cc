@@ -189,6 +189,7 @@ void Engine::OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyView& r
       return OnLockReply(op, reply);
     case Opcode::kStats:
     case Opcode::kListLocks:
+    case Opcode::kStorage:
     case Opcode::kListClients:
     case Opcode::kSlowLog:
       if (!KeepReplyBytes(op, reply)) return Finish(op, Outcome::kUnavailable);

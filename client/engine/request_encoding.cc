@@ -25,6 +25,8 @@ Opcode RequestOpcode(const Op& op) {
       return Opcode::kExtendLock;
     case OpType::kListLocks:
       return Opcode::kListLocks;
+    case OpType::kStorage:
+      return Opcode::kStorage;
     case OpType::kStats:
       return Opcode::kStats;
     case OpType::kPing:
@@ -66,6 +68,7 @@ RequestHeader MakeRequestHeader(const Op& op) {
       header.flags = request.type == OpType::kBreakLock ? kForce : 0;
       return header;
     case Opcode::kListLocks:
+    case Opcode::kStorage:
     case Opcode::kFlush:
       header.expected_version = request.expected_version;
       return header;

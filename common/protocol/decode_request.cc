@@ -48,7 +48,8 @@ constexpr RequestRule kObservationRule = {0, 0, 0, false, false};
 // Returns nullptr for an unknown opcode.
 const RequestRule* RuleOf(uint8_t opcode) {
   if (opcode < std::size(kRules)) return &kRules[opcode];
-  const bool observes = opcode == static_cast<uint8_t>(Opcode::kListClients) ||
+  const bool observes = opcode == static_cast<uint8_t>(Opcode::kStorage) ||
+                        opcode == static_cast<uint8_t>(Opcode::kListClients) ||
                         opcode == static_cast<uint8_t>(Opcode::kSlowLog);
   return observes ? &kObservationRule : nullptr;
 }

@@ -37,6 +37,8 @@ enum class Opcode : uint8_t {
   kTouch = 13,      // gives the item a new time to live, and with it a new version
   kFlush = 14,      // one step: removes the items of some homes, from expected_version on; the
                     // reply's version is where to go on, its lock_word how many were removed
+  kStorage = 20,    // the reply's value is a StorageReply (storage.h); expected_version =
+                    // StorageAsk; the reply's version is the number of the snapshot asked for
   // What the server knows of its clients, for people. The reply's version is where to go on.
   kListClients = 23,  // the reply's value is an array of ClientEntry (observation.h)
   kSlowLog = 24,      // the reply's value is an array of SlowEntry, the newest first

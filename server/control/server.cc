@@ -195,6 +195,9 @@ absl::Status Server::CreateWorkers() {
   node_.lock_words = WordsOf(locks_->bytes(), options_.lock_words);
   node_.leases = &leases_.emplace(node_.lock_words, options_.workers);
   node_.stats = [this](const Now& now) { return Stats(now); };
+  node_.storage = [this](bool snapshot, StorageReply* reply) {
+    return disk_->Storage(snapshot, options_.memory_file, reply);
+  };
   node_.random = options_.random;
   node_.idle = options_.idle;
   for (uint32_t i = 0; i < options_.workers; ++i) {

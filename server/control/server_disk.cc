@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "glog/logging.h"
+#include "server/control/check_memory_file.h"
 #include "server/disk/restore.h"
 #include "server/journal/posix_files.h"
 
@@ -97,6 +97,15 @@ absl::Status ServerDisk::RestoreFrom(const Run& run) {
   return absl::OkStatus();
 }
 
+uint64_t ServerDisk::Storage(bool snapshot, const std::string& memory_file, StorageReply* reply) {
+  *reply = {};
+  CopyText(memory_file, reply->memory_file);
+  if (log_ == nullptr) return 0;
+  const uint64_t number = snapshot ? log_->RequestSnapshot() : 0;
+  log_->FillStorage(reply);
+  return number;
+}
+
 absl::Status CheckDirectory(const std::string& path, bool json) {
   GANNET_ASSIGN_OR_RETURN(const std::unique_ptr<Files> files, OpenNamed("--check", path));
   uint64_t puts = 0;
@@ -108,19 +117,13 @@ absl::Status CheckDirectory(const std::string& path, bool json) {
     return absl::OkStatus();
   };
   GANNET_ASSIGN_OR_RETURN(const DirectoryRead read, ReadDirectory(files.get(), count));
-  const std::pair<const char*, uint64_t> lines[] = {{"snapshot_items", read.snapshot_items},
-                                                    {"journal_changes", read.journal_changes},
-                                                    {"puts", puts},
-                                                    {"deletes", deletes},
-                                                    {"key_and_value_bytes", bytes},
-                                                    {"torn_bytes", read.torn_bytes}};
-  std::string text;
-  for (const auto& [name, value] : lines) {
-    absl::StrAppend(&text, json ? (text.empty() ? "{\"" : ", \"") : "", name, json ? "\": " : " ",
-                    value, json ? "" : "\n");
-  }
-  if (json) absl::StrAppend(&text, "}\n");
-  std::fputs(text.c_str(), stdout);
+  const ReportLine lines[] = {{"snapshot_items", read.snapshot_items},
+                              {"journal_changes", read.journal_changes},
+                              {"puts", puts},
+                              {"deletes", deletes},
+                              {"key_and_value_bytes", bytes},
+                              {"torn_bytes", read.torn_bytes}};
+  std::fputs(RenderReport(lines, json).c_str(), stdout);
   return absl::OkStatus();
 }
 

@@ -48,6 +48,10 @@ class ServerDisk {
   // nullptr: the items are in memory only.
   DiskLog* log() { return log_.get(); }
 
+  // Says where the items are kept. If `snapshot`, asks for one first, and returns its number; 0 if
+  // there is no directory to write it to. Thread safe.
+  uint64_t Storage(bool snapshot, const std::string& memory_file, StorageReply* reply);
+
  private:
   explicit ServerDisk(const DiskOptions& options) : options_(options) {}
   absl::Status RestoreFrom(const Run& run);

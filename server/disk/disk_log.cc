@@ -84,6 +84,7 @@ absl::Status DiskLog::Restore(uint64_t wall_ms) {
                             ReadSnapshot(files, SnapshotName(*newest_), journal_id_, apply));
     newest_bytes_ = snapshot.bytes;
     snapshot_bytes_ = snapshot.bytes;
+    tries_.Found({.position = *newest_, .items = snapshot.items, .bytes = snapshot.bytes});
   }
   GANNET_ASSIGN_OR_RETURN(
       const JournalEnd end,
@@ -144,16 +145,14 @@ bool DiskLog::Record(const Change& change) {
 
 void DiskLog::Poll(int64_t now_ns) {
   journal_->Flush(now_ns);
-  if (!journal_->failed()) {
-    absl::Status status;
-    if (snapshot_ != nullptr) {
-      status = StepSnapshot(now_ns);
-    } else if (SnapshotDue(now_ns)) {
-      snapshot_began_ns_ = now_ns;
-      status = BeginSnapshot();
-    }
-    if (!status.ok()) GiveUpSnapshot(status, now_ns);
+  absl::Status status;
+  if (snapshot_ != nullptr) {
+    status = journal_->failed() ? journal_->status() : StepSnapshot(now_ns);
+  } else if (SnapshotDue(now_ns)) {
+    snapshot_began_ns_ = now_ns;
+    status = BeginSnapshot();
   }
+  if (!status.ok()) GiveUpSnapshot(status, now_ns);
   Tell(now_ns);
   due_ns_ = now_ns + (snapshot_ == nullptr ? kWritePeriodNs : kStepPeriodNs);
 }
@@ -161,13 +160,15 @@ void DiskLog::Poll(int64_t now_ns) {
 // The journal since the last snapshot takes at most half of what that takes. So the directory has
 // about one and a half times the items, and two and a half times while a snapshot is written.
 bool DiskLog::SnapshotDue(int64_t now_ns) {
-  if (now_ns < no_snapshot_until_ns_) return false;
+  if (tries_.asked()) return true;
+  if (now_ns < no_snapshot_until_ns_ || journal_->failed()) return false;
   const uint64_t since = journal_->appended() - newest_.value_or(0);
-  return snapshot_asked_.exchange(false, std::memory_order_relaxed) ||
-         since > std::max(newest_bytes_ / 2, kSegmentsMin * options_.segment_bytes);
+  return since > std::max(newest_bytes_ / 2, kSegmentsMin * options_.segment_bytes);
 }
 
 absl::Status DiskLog::BeginSnapshot() {
+  tries_.Begin();
+  if (journal_->failed()) return journal_->status();
   visit_position_ = 0;
   // Every change below this position was made before the walk begins, or its key's lock is held
   // until it is made. So the walk finds it.
@@ -197,6 +198,10 @@ absl::Status DiskLog::FinishSnapshot(int64_t now_ns) {
   newest_bytes_ = snapshot_->bytes();
   snapshot_bytes_.store(newest_bytes_, std::memory_order_relaxed);
   snapshots_.fetch_add(1, std::memory_order_relaxed);
+  tries_.Complete({.position = *newest_,
+                   .items = snapshot_->items(),
+                   .bytes = newest_bytes_,
+                   .completed_ms = options_.wall_ms()});
   LOG(INFO) << "wrote a snapshot of " << snapshot_->items() << " items, " << newest_bytes_
             << " bytes, in " << Seconds(now_ns - snapshot_began_ns_) << " s";
   snapshot_ = nullptr;
@@ -209,8 +214,9 @@ absl::Status DiskLog::FinishSnapshot(int64_t now_ns) {
 
 void DiskLog::GiveUpSnapshot(const absl::Status& why, int64_t now_ns) {
   LOG(ERROR) << "no snapshot was written, so the journal cannot be cut: " << why.message()
-             << "; the next try follows in a minute";
+             << (journal_->failed() ? "" : "; the next try follows in a minute");
   snapshot_ = nullptr;
+  tries_.Fail(std::string(why.message()));
   no_snapshot_until_ns_ = now_ns + kAfterFailedSnapshotNs;
   // Gives its space back.
   options_.files->Remove(kNewSnapshotName).IgnoreError();
@@ -253,6 +259,16 @@ void DiskLog::FillStats(StatsReply* stats) const {
   }
   stats->disk_refused = refused_.load(std::memory_order_relaxed);
   stats->disk_snapshots = snapshots_.load(std::memory_order_relaxed);
+}
+
+void DiskLog::FillStorage(StorageReply* reply) const {
+  StatsReply stats{};
+  FillStats(&stats);
+  reply->disk_sync = stats.disk_sync;
+  reply->disk_behind_bytes = stats.disk_behind_bytes;
+  reply->disk_behind_ms = stats.disk_behind_ms;
+  CopyText(options_.files->path(), reply->directory);
+  tries_.Fill(reply);
 }
 
 absl::StatusOr<DirectoryRead> ReadDirectory(

@@ -14,6 +14,7 @@
 #include "common/base/clock.h"
 #include "common/protocol/message.h"
 #include "server/disk/snapshot.h"
+#include "server/disk/snapshot_tries.h"
 #include "server/journal/change_sink.h"
 #include "server/journal/files.h"
 #include "server/journal/journal.h"
@@ -32,7 +33,8 @@ namespace gannet {
 //   3. A snapshot counts only when the journal is on disk up to its end. Older segments and
 //      snapshots go only when it counts.
 //
-// Thread safety: Record, FillStats and RequestSnapshot from any thread; all others from one.
+// Thread safety: Record, FillStats, FillStorage and RequestSnapshot from any thread; all others
+// from one.
 class DiskLog : public ChangeSink {
  public:
   struct Options {
@@ -45,6 +47,7 @@ class DiskLog : public ChangeSink {
     uint64_t first_version = 1;
     // The clock by which changes are too old to be taken. Poll is given the same one.
     std::function<int64_t()> clock = MonotonicNs;
+    uint64_t (*wall_ms)() = WallMs;  // says when a snapshot was complete
     std::function<uint64_t()> random;
   };
   static constexpr uint64_t kSegmentBytesMax = 64 << 20;
@@ -64,13 +67,14 @@ class DiskLog : public ChangeSink {
   void Poll(int64_t now_ns);
   // When Poll must be called again.
   int64_t due_ns() const { return due_ns_; }
-  // Asks Poll to begin a snapshot, if none is being written.
-  void RequestSnapshot() { snapshot_asked_.store(true, std::memory_order_relaxed); }
+  // Asks Poll to begin a snapshot, behind the one that is being written. Returns its number.
+  uint64_t RequestSnapshot() { return tries_.Ask(); }
   bool writes_snapshot() const { return snapshot_ != nullptr; }
   // Writes and syncs everything. For a clean stop: no change may be recorded afterwards.
   absl::Status Close(int64_t now_ns);
 
   void FillStats(StatsReply* stats) const;
+  void FillStorage(StorageReply* reply) const;
   // One line about what was restored, for the log.
   const std::string& restored() const { return restored_; }
   uint64_t appended() const { return journal_->appended(); }
@@ -97,10 +101,11 @@ class DiskLog : public ChangeSink {
   std::string restored_;
 
   // Relaxed, all of them: statistics and hints.
-  std::atomic<bool> snapshot_asked_{false};
   std::atomic<uint64_t> refused_{0};
   std::atomic<uint64_t> snapshots_{0};
   std::atomic<uint64_t> snapshot_bytes_{0};  // of all snapshots
+
+  SnapshotTries tries_;
 
   // The thread that calls Poll.
   std::unique_ptr<SnapshotWriter> snapshot_;  // being written

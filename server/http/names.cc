@@ -35,6 +35,8 @@ const char* OpcodeName(uint8_t opcode) {
       return "touch";
     case Opcode::kFlush:
       return "flush";
+    case Opcode::kStorage:
+      return "storage";
     case Opcode::kListClients:
       return "list_clients";
     case Opcode::kSlowLog:

@@ -42,6 +42,7 @@ ReplyHeader Dispatcher::Execute(const RequestView& request, std::span<std::byte>
     case Opcode::kUnlock:
     case Opcode::kExtendLock:
     case Opcode::kListLocks:
+    case Opcode::kStorage:
     case Opcode::kListClients:
     case Opcode::kSlowLog:
       break;

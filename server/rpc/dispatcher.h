@@ -94,6 +94,7 @@ inline bool IsRepeatable(Opcode opcode) {
     case Opcode::kStats:
     case Opcode::kPing:
     case Opcode::kListLocks:
+    case Opcode::kStorage:
     case Opcode::kListClients:
     case Opcode::kSlowLog:
       return true;
@@ -110,6 +111,12 @@ inline bool IsRepeatable(Opcode opcode) {
       return false;
   }
   return false;
+}
+
+// Returns true if a session that may only read may send it.
+inline bool ChangesNothing(const RequestHeader& request) {
+  const auto opcode = static_cast<Opcode>(request.opcode);
+  return opcode == Opcode::kStorage ? request.expected_version == 0 : IsRepeatable(opcode);
 }
 
 }  // namespace gannet

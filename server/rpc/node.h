@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/message.h"
+#include "common/protocol/storage.h"
 #include "common/rdma/device.h"
 #include "common/rdma/listener.h"
 #include "glog/logging.h"
@@ -43,8 +44,10 @@ struct Node {
   uint32_t region_lkey = 0;  // for READs of values straight into the region
   std::span<uint64_t> lock_words;
   std::function<StatsReply(const Now&)> stats;  // of the whole server
-  std::function<uint64_t()> random;             // returns 64 unpredictable bits, for secrets
-  std::function<void()> idle;                   // from Server::Options
+  // Says where the items are kept. Asks for a snapshot first if `snapshot`, and returns its number.
+  std::function<uint64_t(bool snapshot, StorageReply*)> storage;
+  std::function<uint64_t()> random;  // returns 64 unpredictable bits, for secrets
+  std::function<void()> idle;        // from Server::Options
 
   // Logs what was refused and why, if `limit` allows another line.
   void LogRefusal(LogLimit* limit, int64_t now_ns, const std::string& what,

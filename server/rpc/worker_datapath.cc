@@ -200,7 +200,7 @@ void Worker::OnMessage(ServerConnection* connection, std::span<const std::byte> 
 bool Worker::RefuseWrite(ServerConnection* connection, std::span<const std::byte> message) {
   RequestView request;
   if (message.size() < sizeof(RequestHeader) || DecodeRequest(message, &request) ||
-      IsRepeatable(static_cast<Opcode>(request.header.opcode)) || TooManyUnanswered(*connection)) {
+      ChangesNothing(request.header) || TooManyUnanswered(*connection)) {
     return false;
   }
   ++connection->unanswered;
@@ -237,6 +237,7 @@ void Worker::OnRequest(ServerConnection* connection, const RequestView& request)
     case Opcode::kGet:
     case Opcode::kStats:
     case Opcode::kListLocks:
+    case Opcode::kStorage:
     case Opcode::kListClients:
     case Opcode::kSlowLog:
       return ExecuteWithValue(connection, request);
@@ -313,6 +314,7 @@ ReplyHeader Worker::ExecuteInto(std::span<std::byte> value_out, const RequestVie
   switch (static_cast<Opcode>(request.header.opcode)) {
     case Opcode::kListLocks:
       return ListLocks(request.header, value_out);
+    case Opcode::kStorage:
     case Opcode::kListClients:
     case Opcode::kSlowLog:
       return ListForPeople(request.header, value_out);

@@ -9,6 +9,7 @@
 
 #include "common/protocol/client_report.h"
 #include "common/protocol/observation.h"
+#include "common/protocol/storage.h"
 #include "server/rpc/client_board.h"
 #include "server/rpc/slow_log.h"
 #include "server/rpc/worker.h"
@@ -114,7 +115,12 @@ ReplyHeader Worker::ListForPeople(const RequestHeader& header,
                                   std::span<std::byte> value_out) const {
   ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
   const uint64_t from = header.expected_version;
-  if (header.opcode == static_cast<uint8_t>(Opcode::kListClients)) {
+  if (header.opcode == static_cast<uint8_t>(Opcode::kStorage)) {
+    StorageReply storage{};
+    reply.version = node_->storage(from == static_cast<uint64_t>(StorageAsk::kSnapshot), &storage);
+    reply.value_bytes = sizeof(storage);
+    std::memcpy(value_out.data(), &storage, sizeof(storage));
+  } else if (header.opcode == static_cast<uint8_t>(Opcode::kListClients)) {
     reply.version = CopyEntries(node_->board->All(), from, value_out, &reply.value_bytes);
   } else if (node_->slow_log != nullptr) {
     reply.version = CopyEntries(node_->slow_log->Entries(), from, value_out, &reply.value_bytes);

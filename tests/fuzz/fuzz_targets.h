@@ -25,6 +25,10 @@ void ItemBytesRead(std::span<const std::byte> bytes);
 // A record of the example in docs/durability.md: its journal and position.
 void JournalRecordBytes(std::span<const std::byte> bytes);
 
+// Edits of a memory file: the first byte says whether the checksums of its headers are made right.
+// Then 12 bytes for each: the number of a word, and what it is xored with.
+void MemoryFileBytes(std::span<const std::byte> bytes);
+
 // The text of an auth file.
 void AuthFileBytes(std::span<const std::byte> bytes);
 // What an application sends to gannet-proxy.
@@ -45,6 +49,7 @@ inline constexpr Target kTargets[] = {
     {"superblock", SuperblockBytes},
     {"item", ItemBytesRead},
     {"journal_record", JournalRecordBytes},
+    {"memory_file", MemoryFileBytes},
     {"auth_file", AuthFileBytes},
     {"memcached_text", MemcachedTextBytes},
     {"resp", RespBytes},

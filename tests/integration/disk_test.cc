@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
@@ -125,6 +126,35 @@ TEST_F(DiskTest, FindsABeginningOfWhatWasWrittenAfterKill9) {
     for (int n = last; n > last - kKeys; --n) EXPECT_EQ(found[n % kKeys], n);
     synced = last;
   }
+}
+
+TEST_F(DiskTest, WritesASnapshotThatIsAskedFor) {
+  ServerProcess server({"--data=" + path_});
+  const auto client = Connect(server);
+  ASSERT_NE(client, nullptr);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(client->Put("key" + std::to_string(i), "value").ok());
+  }
+  EXPECT_FALSE(client->Storage(0)->snapshot.has_value());
+  const auto storage = client->Snapshot(0, std::chrono::seconds(20));
+  ASSERT_TRUE(storage.ok()) << storage.status();
+  EXPECT_EQ(storage->sync, "interval");
+  EXPECT_EQ(storage->directory, path_);
+  ASSERT_TRUE(storage->snapshot.has_value());
+  EXPECT_EQ(storage->snapshot->items, 100u);
+  EXPECT_GT(storage->snapshot->position, 0u);
+  server.Kill();
+  Run({"--check=" + path_}, 0, "snapshot_items 100\n");
+}
+
+TEST_F(DiskTest, SaysThatThereIsNoDiskForASnapshot) {
+  ServerProcess server;
+  const auto client = Connect(server);
+  ASSERT_NE(client, nullptr);
+  const absl::Status status = client->Snapshot(0).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("start it with --data=DIR"));
+  EXPECT_EQ(client->Storage(0)->sync, "");
 }
 
 TEST_F(DiskTest, RestoresASnapshotOfAnotherServer) {

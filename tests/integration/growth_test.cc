@@ -2,6 +2,7 @@
 
 #include <gannet/async_client.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <array>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "tests/common/rdma/test_device.h"
+#include "tests/support/child_process.h"
 #include "tests/support/server_process.h"
 #include "tests/support/test_seed.h"
 
@@ -118,7 +120,33 @@ TEST_F(GrowthTest, AGetOfACertainKeyHitsAlwaysAndCostsAtMostOneReadMore) {
   EXPECT_EQ(Missed(*reader), 0u);
 }
 
-// As a client that is stopped by SIGSTOP: it does nothing, and its queue pairs stay for a while.
+// Stopped for good: its connections go, and then the indexes that it knew, whose memory is used
+// again.
+TEST_F(GrowthTest, AProcessThatIsStoppedMeanwhileFindsItsKeyAfterwards) {
+  const uint64_t keys = 10'000 / TestSlowness();
+  PutMore(100, [] {});
+  test_support::ChildProcess other({.argv = {test_support::TestProgramPath("lock_holder"),
+                                             TestDevice().name, server_.endpoint(), Key(5)}});
+  ASSERT_EQ(other.ReadLine(), "CONNECTED") << other.Stderr();
+  ASSERT_TRUE(other.WriteLine("lock"));
+  const std::string before = other.ReadLine().value_or("");  // with the key's version
+  ASSERT_TRUE(before.starts_with("LOCKED ") && before != "LOCKED 0") << before;
+  other.Stop();
+  PutMore(keys, [] {});
+  while (Stats().connections > 1) {
+  }
+  PutMore(keys, [] {});
+  EXPECT_GE(Stats().index_growths, 2u);
+  other.Signal(SIGCONT);
+  std::string after = "UNAVAILABLE";  // until it is connected again
+  for (int tries = 0; tries < 20 && after == "UNAVAILABLE"; ++tries) {
+    ASSERT_TRUE(other.WriteLine("lock"));
+    after = other.ReadLine().value_or("nothing");
+  }
+  EXPECT_EQ(after, before);
+}
+
+// As a client that is stopped for a while: it does nothing, and its queue pairs stay.
 TEST_F(GrowthTest, AClientThatStandsStillMeanwhileFindsEveryKeyAfterwards) {
   const uint64_t keys = 20'000 / TestSlowness();
   PutMore(100, [] {});

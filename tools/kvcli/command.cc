@@ -27,7 +27,7 @@ struct Spec {
   const char* options;  // the names of its options, each between blanks
 };
 
-constexpr std::array<Spec, 21> kSpecs = {{
+constexpr std::array<Spec, 22> kSpecs = {{
     {Verb::kPut, "put",
      "KEY VALUE [--ttl=TIME] [--flags=N] [--if_absent] [--if_present] [--if_version=N]",
      "store a value; prints its version",
@@ -92,6 +92,11 @@ constexpr std::array<Spec, 21> kSpecs = {{
      1, 1, " force "},
     {Verb::kLocks, "locks", "", "show the locks that are held: lock word, holder, lease", "", 0, 0,
      " "},
+    {Verb::kSnapshot, "snapshot", "[--wait=TIME]",
+     "have a server with --data write a snapshot, and wait until it is whole",
+     "Prints how many items and bytes it has, and where in the journal it was begun. Waits for an\n"
+     "hour, or for --wait. Exit code 3: the server has no --data, or gave the snapshot up.\n",
+     0, 0, " wait "},
     {Verb::kStats, "stats", "", "show the server's counters", "", 0, 0, " "},
     {Verb::kInfo, "info", "", "show the connection, and what the server granted", "", 0, 0, " "},
     {Verb::kPing, "ping", "", "measure one round trip through the server's CPU", "", 0, 0, " "},

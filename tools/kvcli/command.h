@@ -30,6 +30,7 @@ enum class Verb : uint8_t {
   kLock,
   kUnlock,
   kLocks,
+  kSnapshot,
   kStats,
   kInfo,
   kPing,

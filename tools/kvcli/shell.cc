@@ -93,6 +93,9 @@ int Shell::Execute(const Command& command) {
     case Verb::kLocks:
       code = Locks();
       break;
+    case Verb::kSnapshot:
+      code = Snapshot(command);
+      break;
     case Verb::kStats:
       code = Stats();
       break;

@@ -71,6 +71,7 @@ class Shell {
   int Unlock(const Command& command);
   int BreakLock(const std::string& key);
   int Locks();
+  int Snapshot(const Command& command);
   int Stats();
   int Info();
   int Ping();

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tools/kvcli/shell.h"
+#include "tools/kvcli/storage_json.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -106,9 +107,14 @@ int Shell::Stats() {
 
 int Shell::Info() {
   int code = kExitDone;
-  for (const ServerInfo& server : client_.Info()) {
-    const Json json = InfoJson(server);
-    if (!server.connected) {
+  const std::vector<ServerInfo> servers = client_.Info();
+  for (uint32_t i = 0; i < servers.size(); ++i) {
+    const ServerInfo& server = servers[i];
+    Json json = InfoJson(server);
+    if (server.connected) {
+      // An older server cannot say where it keeps its items.
+      if (const auto storage = client_.Storage(i); storage.ok()) AddStorage(*storage, json);
+    } else {
       code = kExitError;
       std::fprintf(stderr, "kvcli: not connected: %s\n", server.why_not.c_str());
     }

@@ -38,6 +38,7 @@ enum class OpType : uint8_t {
   kGetAndTouch,
   kFlush,
   kGetInto,
+  kStorage,  // Client only
 };
 
 // One finished operation. `code` is absl::StatusCode::kOk also for a miss; `found` tells.

@@ -247,6 +247,15 @@ class Client {
 
   // Asks all servers at once. Returns one report per server, in the order of the endpoints.
   std::vector<ServerReport> Stats(std::optional<Milliseconds> deadline = {});
+  // Returns where a server keeps its items. `server` is its index among the endpoints.
+  absl::StatusOr<ServerStorage> Storage(uint32_t server, std::optional<Milliseconds> deadline = {});
+  // Has a server with --data write a snapshot of all items, which begins after this call, and waits
+  // until it is whole. Returns Storage with that snapshot. FailedPrecondition: the server has no
+  // --data. DeadlineExceeded: it is still being written. Aborted: it was given up; the text says
+  // why.
+  absl::StatusOr<ServerStorage> Snapshot(uint32_t server,
+                                         std::optional<Milliseconds> deadline = {});
+
   // Makes a round trip through the CPU of each server.
   std::vector<ServerPing> PingEach(std::optional<Milliseconds> deadline = {});
   // Returns OK if every server answered, otherwise the first error.

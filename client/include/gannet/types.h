@@ -212,6 +212,26 @@ struct ServerStats {
   uint64_t disk_snapshots = 0;  // since start
 };
 
+// Where a server keeps its items beside its memory, and its last snapshot.
+struct ServerStorage {
+  std::string endpoint;
+  std::string sync;         // of --data: "none", "interval" or "always"; empty: there is no --data
+  std::string directory;    // --data
+  std::string memory_file;  // --memory_file; empty: none
+  // What a power cut would take now, and how old the oldest of it is.
+  uint64_t behind_bytes = 0;
+  std::chrono::milliseconds behind{0};
+  // The newest whole snapshot in the directory.
+  struct Snapshot {
+    uint64_t position = 0;  // of the journal, when it was begun
+    uint64_t items = 0;
+    uint64_t bytes = 0;
+    // By the server's wall clock, since the Unix epoch; 0: an earlier run of the server wrote it.
+    std::chrono::milliseconds completed{0};
+  };
+  std::optional<Snapshot> snapshot;
+};
+
 // What a connection to one server is. All from `device` on is empty if there never was one, and of
 // the last one if it is broken.
 struct ServerInfo {

@@ -192,8 +192,9 @@ TEST(MessageTest, AcceptsEveryOpcode) {
     header.lock_word = 1;
     EXPECT_EQ(Refusal(Encode(header, "key", "")), std::nullopt);
   }
-  for (const Opcode opcode : {Opcode::kHeartbeat, Opcode::kStats, Opcode::kPing, Opcode::kListLocks,
-                              Opcode::kFlush, Opcode::kListClients, Opcode::kSlowLog}) {
+  for (const Opcode opcode :
+       {Opcode::kHeartbeat, Opcode::kStats, Opcode::kPing, Opcode::kListLocks, Opcode::kFlush,
+        Opcode::kStorage, Opcode::kListClients, Opcode::kSlowLog}) {
     RequestHeader header = ARequest(opcode);
     header.key_bytes = 0;
     header.sequence = opcode == Opcode::kHeartbeat ? 0 : 1;
@@ -250,10 +251,11 @@ TEST(MessageTest, RefusesEveryLengthButTheRightOne) {
 }
 
 TEST(MessageTest, RefusesWhatItDoesNotKnowAsUnimplemented) {
+  EXPECT_EQ(static_cast<int>(Opcode::kStorage), 20);
   EXPECT_EQ(static_cast<int>(Opcode::kListClients), 23);
   EXPECT_EQ(static_cast<int>(Opcode::kSlowLog), 24);
   for (int opcode = static_cast<int>(Opcode::kFlush) + 1; opcode <= 255; ++opcode) {
-    if (opcode == 23 || opcode == 24) continue;
+    if (opcode == 20 || opcode == 23 || opcode == 24) continue;
     EXPECT_EQ(Refusal(Encode(ARequest(static_cast<Opcode>(opcode)), "key", "")),
               ReplyStatus::kUnimplemented);
   }

@@ -48,6 +48,11 @@ class DiskLogTest : public testing::Test {
     log_->FillStats(&stats);
     return stats;
   }
+  StorageReply Storage() {
+    StorageReply storage{};
+    log_->FillStorage(&storage);
+    return storage;
+  }
   std::vector<std::string> Names() { return files_.List().value(); }
   void WriteSnapshot() {
     const uint64_t before = Stats().disk_snapshots;
@@ -229,6 +234,56 @@ TEST_F(DiskLogTest, TriesASnapshotAgainAfterOneFailed) {
   EXPECT_FALSE(log_->writes_snapshot());
   now_ns_ += 61 * kNsPerSecond;
   WriteSnapshot();
+}
+
+TEST_F(DiskLogTest, SaysWhatBecameOfTheSnapshotThatWasAskedFor) {
+  ASSERT_EQ(Start(), absl::OkStatus());
+  store_->Put("a", "1");
+  EXPECT_EQ(Storage().bytes, 0u) << "there is none yet";
+  EXPECT_EQ(log_->RequestSnapshot(), 1u);
+  Poll();
+  ASSERT_TRUE(log_->writes_snapshot());
+  store_->Put("b", "1");
+  EXPECT_EQ(log_->RequestSnapshot(), 2u) << "the first one may be without b";
+  for (int i = 0; i < 1'000 && Storage().whole < 2; ++i) Poll();
+  EXPECT_EQ(Storage().whole, 2u);
+  EXPECT_EQ(Storage().items, 2u);
+  EXPECT_GT(Storage().bytes, 0u);
+  EXPECT_GT(Storage().position, 0u);
+  EXPECT_NE(Storage().completed_ms, 0u);
+  EXPECT_EQ(std::string(Storage().directory), files_.path());
+  ASSERT_TRUE(log_->Close(now_ns_).ok());
+  ASSERT_EQ(Start(), absl::OkStatus());
+  EXPECT_EQ(Storage().items, 2u);
+  EXPECT_EQ(Storage().whole, 0u);
+  EXPECT_EQ(Storage().completed_ms, 0u) << "an earlier run wrote it";
+}
+
+TEST_F(DiskLogTest, SaysWhyThereIsNoSnapshot) {
+  ASSERT_EQ(Start(), absl::OkStatus());
+  store_->Put("a", "1");
+  Poll(1'100);
+  EXPECT_EQ(log_->RequestSnapshot(), 1u);
+  files_.SetFault(SimulatedFiles::Fault::kIoError, files_.operations() + 2);
+  Poll(10);
+  EXPECT_EQ(Storage().ended, 1u);
+  EXPECT_EQ(Storage().whole, 0u);
+  EXPECT_NE(std::string(Storage().why_not), "");
+  WriteSnapshot();  // whoever asks need not wait for the minute that follows a failure
+  EXPECT_EQ(Storage().whole, 2u);
+}
+
+TEST_F(DiskLogTest, AFailedDiskEndsTheSnapshotsThatAreAskedFor) {
+  ASSERT_EQ(Start(), absl::OkStatus());
+  store_->Put("a", "1");
+  log_->RequestSnapshot();
+  files_.SetFault(SimulatedFiles::Fault::kIoError, files_.operations() + 1);
+  Poll(10);
+  EXPECT_EQ(Storage().ended, 1u);
+  EXPECT_EQ(log_->RequestSnapshot(), 2u);
+  Poll(10);
+  EXPECT_EQ(Storage().ended, 2u);
+  EXPECT_EQ(Storage().whole, 0u);
 }
 
 TEST_F(DiskLogTest, ReadsADirectoryWithoutChangingIt) {

@@ -124,6 +124,14 @@ TEST_F(DataDirectoryTest, KeepsItsNumberOverAPowerCut) {
   EXPECT_EQ(*ReadNumberOfDirectory(&files_), 42u);
 }
 
+TEST_F(DataDirectoryTest, HasGoldenBytes) {
+  ASSERT_EQ(*Number(), 42u);
+  const std::vector<std::byte>& bytes = *files_.BytesOf(kDataFileName);
+  ASSERT_EQ(bytes.size(), 32u);
+  const std::string text(reinterpret_cast<const char*>(bytes.data()), 24);
+  EXPECT_EQ(text, std::string("GNETDATA\1\0\0\0\x20\0\0\0\x2a\0\0\0\0\0\0\0", 24));
+}
+
 TEST_F(DataDirectoryTest, RefusesADirectoryOfOthersAndADamagedOne) {
   ASSERT_TRUE(files_.Create("photo.jpg").ok());
   EXPECT_THAT(Number().status().message(), HasSubstr("give an empty one"));

@@ -10,6 +10,7 @@
 #include "common/auth/handshake_mac.h"
 #include "common/layout/key_hash.h"
 #include "common/layout/lock_word.h"
+#include "common/protocol/storage.h"
 #include "tests/server/rpc/raw_peer.h"
 #include "tests/server/rpc/server_fixture.h"
 #include "tests/support/key_file.h"
@@ -145,9 +146,13 @@ TEST_F(AuthTest, AReaderMayReadAndNothingElse) {
   RequestHeader force = reader.Header(Opcode::kUnlock, kForce);
   force.key_bytes = 3;
   EXPECT_EQ(reader.Call(force, key)->status(), ReplyStatus::kPermissionDenied);
-  for (const Opcode opcode : {Opcode::kPing, Opcode::kStats, Opcode::kListLocks}) {
+  for (const Opcode opcode :
+       {Opcode::kPing, Opcode::kStats, Opcode::kListLocks, Opcode::kStorage}) {
     EXPECT_EQ(reader.Call(reader.Header(opcode))->status(), ReplyStatus::kOk);
   }
+  RequestHeader snapshot = reader.Header(Opcode::kStorage);
+  snapshot.expected_version = static_cast<uint64_t>(StorageAsk::kSnapshot);
+  EXPECT_EQ(reader.Call(snapshot)->status(), ReplyStatus::kPermissionDenied);
   EXPECT_EQ(writer.Get("key"), "value");
   EXPECT_FALSE(reader.broken());
 }

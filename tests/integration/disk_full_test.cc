@@ -1,0 +1,150 @@
+// kvserver --data on a disk that is really full: a small tmpfs.
+
+#include <gannet/client.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "tests/support/child_process.h"
+#include "tests/support/server_process.h"
+
+namespace gannet {
+namespace {
+
+using std::chrono::steady_clock;
+using ::testing::HasSubstr;
+
+// Without the ballast there is room for all that one client can put while the disk is full.
+constexpr char kDiskBytes[] = "size=96m";
+constexpr size_t kBallastBytes = 90 << 20;
+
+// A file system of memory that only this process and its children see. It ends with them.
+class SmallDisk {
+ public:
+  SmallDisk() : why_not_(Mount()) {}
+  ~SmallDisk() {
+    if (why_not_.empty()) umount2(path_.c_str(), MNT_DETACH);
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  SmallDisk(const SmallDisk&) = delete;
+  SmallDisk& operator=(const SmallDisk&) = delete;
+
+  const std::string& why_not() const { return why_not_; }  // empty: it is there
+  const std::string& path() const { return path_; }
+
+  // Writes a file of so many bytes, or as many as there is room for.
+  void Fill(const std::string& name, size_t bytes) const {
+    std::ofstream file(path_ + "/" + name, std::ios::binary);
+    const std::string piece(4096, 'x');
+    for (size_t at = 0; at < bytes && file.good(); at += piece.size()) file << piece << std::flush;
+  }
+  void Remove(const std::string& name) const { std::filesystem::remove(path_ + "/" + name); }
+
+ private:
+  static std::string Failed(const std::string& call) { return call + ": " + std::strerror(errno); }
+
+  std::string Mount() {
+    std::string name = testing::TempDir() + "/gannet-full-XXXXXX";
+    if (mkdtemp(name.data()) == nullptr) return Failed("mkdtemp");
+    path_ = name;
+    const std::string user = std::to_string(getuid());
+    if (unshare(CLONE_NEWNS) != 0) {
+      if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return Failed("unshare");
+      std::ofstream("/proc/self/uid_map") << user << " " << user << " 1";
+    }
+    if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return Failed("mount /");
+    if (mount("none", path_.c_str(), "tmpfs", 0, kDiskBytes) != 0) return Failed("mount tmpfs");
+    return "";
+  }
+
+  std::string path_;
+  const std::string why_not_;
+};
+
+// What was acknowledged, by key.
+using Values = std::map<std::string, std::string>;
+
+// Puts until the server refuses. Returns the error.
+absl::Status PutUntilRefused(Client& client, Values* acknowledged) {
+  const auto give_up = steady_clock::now() + test_support::kStepTimeout;
+  for (uint64_t n = 0; steady_clock::now() < give_up; ++n) {
+    const std::string key = "key" + std::to_string(n % 100);
+    std::string value = std::to_string(n);
+    value.resize(200, 'v');
+    if (absl::Status status = client.Put(key, value).status(); !status.ok()) return status;
+    (*acknowledged)[key] = std::move(value);
+  }
+  return absl::OkStatus();
+}
+
+void ExpectAllThere(Client& client, const Values& acknowledged) {
+  for (const auto& [key, value] : acknowledged) {
+    const auto got = client.Get(key);
+    ASSERT_TRUE(got.ok()) << got.status();
+    ASSERT_TRUE(got->has_value()) << key;
+    ASSERT_EQ((*got)->data, value) << key;
+  }
+}
+
+template <class F>
+bool Eventually(F holds) {
+  const auto give_up = steady_clock::now() + test_support::kStepTimeout;
+  while (!holds()) {
+    if (steady_clock::now() >= give_up) return false;
+  }
+  return true;
+}
+
+TEST(DiskFullTest, RefusesWritesAndLosesNothingAndGoesOnOnceThereIsRoom) {
+  const SmallDisk disk;
+  if (!disk.why_not().empty()) GTEST_SKIP() << "no file system of its own: " << disk.why_not();
+  const std::string data = disk.path() + "/data";
+  ASSERT_EQ(mkdir(data.c_str(), 0700), 0);
+  disk.Fill("ballast", kBallastBytes);
+  ServerProcess server({"--data=" + data, "--sync_interval_ms=10"});
+  auto client = Client::Connect({server.endpoint()});
+  ASSERT_TRUE(client.ok()) << client.status();
+  Values acknowledged;
+  const absl::Status refused = PutUntilRefused(**client, &acknowledged);
+  ASSERT_TRUE(absl::IsResourceExhausted(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("disk is full"));
+  ExpectAllThere(**client, acknowledged);
+  // Not even a snapshot has room.
+  disk.Fill("rest", kBallastBytes);
+  const auto snapshot = (*client)->Snapshot(0, std::chrono::seconds(20));
+  ASSERT_TRUE(absl::IsAborted(snapshot.status())) << snapshot.status();
+  EXPECT_THAT(std::string(snapshot.status().message()), HasSubstr("No space left"));
+
+  disk.Remove("rest");
+  disk.Remove("ballast");
+  EXPECT_TRUE(Eventually([&] { return (*client)->Put("room", "again").ok(); }));
+  acknowledged["room"] = "again";
+  // What waited is written too. From then on a kill takes nothing.
+  EXPECT_TRUE(Eventually([&] { return (*client)->Storage(0)->behind_bytes == 0; }));
+  const auto whole = (*client)->Snapshot(0, std::chrono::seconds(20));
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  EXPECT_EQ(whole->snapshot->items, acknowledged.size());
+  server.Kill();
+  server.Restart();
+  auto again = Client::Connect({server.endpoint()});
+  ASSERT_TRUE(again.ok()) << again.status();
+  ExpectAllThere(**again, acknowledged);
+}
+
+}  // namespace
+}  // namespace gannet
