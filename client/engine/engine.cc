@@ -239,6 +239,8 @@ void Engine::Start(Op& op) {
     case OpType::kPing:
     case OpType::kBreakLock:
     case OpType::kListLocks:
+    case OpType::kListClients:
+    case OpType::kSlowLog:
     case OpType::kAppend:
     case OpType::kPrepend:
     case OpType::kIncr:

@@ -25,6 +25,10 @@ Opcode RequestOpcode(const Op& op) {
       return Opcode::kExtendLock;
     case OpType::kListLocks:
       return Opcode::kListLocks;
+    case OpType::kListClients:
+      return Opcode::kListClients;
+    case OpType::kSlowLog:
+      return Opcode::kSlowLog;
     case OpType::kStats:
       return Opcode::kStats;
     case OpType::kPing:
@@ -66,6 +70,8 @@ RequestHeader MakeRequestHeader(const Op& op) {
       header.flags = request.type == OpType::kBreakLock ? kForce : 0;
       return header;
     case Opcode::kListLocks:
+    case Opcode::kListClients:
+    case Opcode::kSlowLog:
     case Opcode::kFlush:
       header.expected_version = request.expected_version;
       return header;

@@ -38,6 +38,8 @@ enum class OpType : uint8_t {
   kGetAndTouch,
   kFlush,
   kGetInto,
+  kListClients,
+  kSlowLog,
 };
 
 // One finished operation. `code` is absl::StatusCode::kOk also for a miss; `found` tells.
