@@ -119,6 +119,13 @@ absl::StatusOr<OpRequest> PutFromRequest(const Engine& engine, std::string_view 
   if (!request.ok()) return request;
   if (absl::Status status = CheckSpans(engine, spans); !status.ok()) return status;
   if (absl::Status status = CheckValueBytes(BytesOf(spans)); !status.ok()) return status;
+  // The server's READ would break the connection, again and again until the deadline.
+  for (const RegisteredSpan& span : spans) {
+    if (!span.memory->range()->remote_read()) {
+      return absl::InvalidArgumentError(
+          "no server may READ this memory: register it with RegisterOptions::remote_read");
+    }
+  }
   request->memory = spans;
   return request;
 }

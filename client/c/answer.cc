@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -16,6 +17,7 @@ static_assert(offsetof(gannet_span, memory) == offsetof(RegisteredSpan, memory))
 static_assert(offsetof(gannet_span, offset) == offsetof(RegisteredSpan, offset));
 static_assert(offsetof(gannet_span, size) == offsetof(RegisteredSpan, bytes));
 
+// Every number of ServerStats. A number that C lacks would go unseen.
 struct Counter {
   uint64_t ServerStats::*from;
   uint64_t gannet_stats::*to;
@@ -52,7 +54,15 @@ constexpr Counter kCounters[] = {
     {&ServerStats::evicted_by_writes, &gannet_stats::evicted_by_writes},
     {&ServerStats::eviction_watermark, &gannet_stats::eviction_watermark},
     {&ServerStats::evicted_age_ms, &gannet_stats::evicted_age_ms},
+    {&ServerStats::disk_sync, &gannet_stats::disk_sync},
+    {&ServerStats::disk_bytes, &gannet_stats::disk_bytes},
+    {&ServerStats::disk_behind_bytes, &gannet_stats::disk_behind_bytes},
+    {&ServerStats::disk_behind_ms, &gannet_stats::disk_behind_ms},
+    {&ServerStats::disk_refused, &gannet_stats::disk_refused},
+    {&ServerStats::disk_snapshots, &gannet_stats::disk_snapshots},
 };
+
+static_assert(sizeof(ServerStats) == sizeof(std::string) + sizeof(uint64_t) * std::size(kCounters));
 
 absl::Status NoMemory() { return absl::ResourceExhaustedError("no memory for the answer"); }
 

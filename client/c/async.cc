@@ -12,6 +12,7 @@
 
 #include "client/c/answer.h"
 #include "client/c/call.h"
+#include "client/c/memory.h"
 #include "client/c/status.h"
 
 using gannet::Bytes;
@@ -304,10 +305,7 @@ int gannet_async_arm(gannet_async* client) { return client->client->Arm() ? 1 : 
 
 gannet_status gannet_async_register(gannet_async* client, void* memory, size_t size, uint32_t flags,
                                     gannet_memory** registered) {
-  return gannet::WriteMemory(
-      client->client->Register(Room(memory, size),
-                               {.remote_read = (flags & GANNET_NO_REMOTE_READ) == 0}),
-      registered);
+  return gannet::RegisterBuffer(*client->client, memory, size, flags, registered);
 }
 
 gannet_status gannet_async_allocate(gannet_async* client, uint64_t size,
@@ -318,10 +316,7 @@ gannet_status gannet_async_allocate(gannet_async* client, uint64_t size,
 gannet_status gannet_async_register_dmabuf(gannet_async* client, int fd, uint64_t offset,
                                            uint64_t size, uint32_t flags,
                                            gannet_memory** registered) {
-  return gannet::WriteMemory(
-      client->client->RegisterDmabuf(fd, offset, size,
-                                     {.remote_read = (flags & GANNET_NO_REMOTE_READ) == 0}),
-      registered);
+  return gannet::RegisterDmabuf(*client->client, fd, offset, size, flags, registered);
 }
 
 void gannet_async_set_deadline(gannet_async* client, uint64_t deadline_ms) {

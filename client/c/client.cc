@@ -8,6 +8,7 @@
 
 #include "client/c/answer.h"
 #include "client/c/call.h"
+#include "client/c/memory.h"
 #include "client/c/status.h"
 
 using gannet::Bytes;
@@ -128,10 +129,7 @@ gannet_status gannet_client_multi_get_into_memory(gannet_client* client,
 
 gannet_status gannet_client_register(gannet_client* client, void* memory, size_t size,
                                      uint32_t flags, gannet_memory** registered) {
-  return gannet::WriteMemory(
-      client->client->Register({static_cast<std::byte*>(memory), size},
-                               {.remote_read = (flags & GANNET_NO_REMOTE_READ) == 0}),
-      registered);
+  return gannet::RegisterBuffer(*client->client, memory, size, flags, registered);
 }
 
 gannet_status gannet_client_allocate(gannet_client* client, uint64_t size,
@@ -142,10 +140,7 @@ gannet_status gannet_client_allocate(gannet_client* client, uint64_t size,
 gannet_status gannet_client_register_dmabuf(gannet_client* client, int fd, uint64_t offset,
                                             uint64_t size, uint32_t flags,
                                             gannet_memory** registered) {
-  return gannet::WriteMemory(
-      client->client->RegisterDmabuf(fd, offset, size,
-                                     {.remote_read = (flags & GANNET_NO_REMOTE_READ) == 0}),
-      registered);
+  return gannet::RegisterDmabuf(*client->client, fd, offset, size, flags, registered);
 }
 
 // --- servers

@@ -16,7 +16,10 @@ namespace gannet {
 // answers of the server's CPU show that it is alive: RDMA READs succeed even if the server process
 // is stopped.
 //
-// 1. A message goes out at least every third of the silence that the server granted.
+// 1. A message goes out at least every third of the silence that the server granted. A heartbeat
+//    that keeps this goes out at a multiple of an eighth of that time, by the machine's clock. So
+//    the idle clients of a machine wake up together, and one wake-up of the server serves several:
+//    to wake an idle core takes more time than what it then does.
 // 2. A heartbeat goes out at least every kHeartbeatNsMax, whatever else is sent, because only
 //    replies to heartbeats tell the server's clock.
 // 3. The server is dead if an answer is outstanding and nothing at all was heard for the granted
@@ -30,6 +33,7 @@ class Liveness {
   static constexpr uint32_t kHeartbeatsMax = kHeartbeatsUnansweredMax;
 
   static constexpr int64_t HeartbeatNs(int64_t silence_ns) { return silence_ns / 3; }
+  static constexpr int64_t TogetherNs(int64_t silence_ns) { return HeartbeatNs(silence_ns) / 8; }
   // If Polls are further apart than this, a dead server is noticed later.
   static constexpr int64_t WatchStepNs(int64_t silence_ns) { return silence_ns / 6; }
 
@@ -66,16 +70,16 @@ class Liveness {
   uint32_t heartbeats_answered() const { return answered_; }
   bool HeartbeatDue(int64_t now_ns) const {
     if (!MayAsk()) return false;
-    return now_ns - sent_ns_ >= HeartbeatNs(silence_ns_) ||
-           now_ns - heartbeat_ns_ >= kHeartbeatNsMax;
+    const int64_t earliest_ns = HeartbeatNs(silence_ns_) - TogetherNs(silence_ns_);
+    if (now_ns - sent_ns_ < earliest_ns && now_ns - heartbeat_ns_ < kHeartbeatNsMax) return false;
+    return now_ns >= HeartbeatDueNs();
   }
   // Returns how long Poll may be put off after `now_ns`: until a heartbeat is due. If an answer is
   // outstanding and somebody waits, at most one step of watched time.
   int64_t IdleNs(int64_t now_ns, bool somebody_waits) const {
     int64_t idle_ns = INT64_MAX;
     if (heartbeats_ - answered_ < kHeartbeatsMax) {
-      idle_ns =
-          std::min(sent_ns_ + HeartbeatNs(silence_ns_), heartbeat_ns_ + kHeartbeatNsMax) - now_ns;
+      idle_ns = HeartbeatDueNs() - now_ns;
     }
     if (somebody_waits && outstanding_ > 0) idle_ns = std::min(idle_ns, WatchStepNs(silence_ns_));
     return std::max<int64_t>(idle_ns, 0);
@@ -86,6 +90,12 @@ class Liveness {
   }
 
  private:
+  int64_t HeartbeatDueNs() const {
+    const int64_t latest_ns = sent_ns_ + HeartbeatNs(silence_ns_);
+    const int64_t together_ns = std::max<int64_t>(TogetherNs(silence_ns_), 1);
+    return std::min(latest_ns - latest_ns % together_ns, heartbeat_ns_ + kHeartbeatNsMax);
+  }
+
   int64_t silence_ns_ = 0;
   int64_t sent_ns_ = 0;
   int64_t heartbeat_ns_ = 0;    // the last one sent

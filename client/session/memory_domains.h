@@ -31,6 +31,8 @@ class MemoryRange {
   uint64_t address() const { return address_; }
   uint64_t bytes() const { return bytes_; }
   bool belongs_to(const MemoryDomains& domains) const { return domains_.get() == &domains; }
+  // Servers may READ it.
+  bool remote_read() const { return access_ == RemoteAccess::kRead; }
   // nullptr if the CPU cannot address it.
   std::byte* data() const { return data_; }
   // REQUIRES: the domain is open.

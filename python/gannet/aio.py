@@ -10,12 +10,14 @@ loop goes out together.
 
 import asyncio
 import collections
-from typing import Any, Callable, Deque, Dict, Iterable, List, Optional, Tuple, Union
+from typing import Any, Callable, Deque, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
+from gannet import memory as registered
 from gannet._capi import ffi, lib
 from gannet.arguments import Buffer, Key, call, connection, key_bytes, milliseconds, ttl_ms, value_data, writable
 from gannet.errors import error_of, raise_last
 from gannet.items import Item, ItemInfo, info_of
+from gannet.memory import Memory, Place
 from gannet.servers import server_info, stats_of
 
 __all__ = ["Client", "Lock"]
@@ -135,12 +137,21 @@ class Client:
         """Returns a value, or None, for each key, in order."""
         return list(await asyncio.gather(*(self.get(key) for key in keys)))
 
-    async def get_into(self, key: Key, buffer: Buffer) -> Optional[ItemInfo]:
-        """Reads the value into a buffer, as far as there is room, as gannet.Client.get_into."""
+    async def get_into(self, key: Key, target: Union[Buffer, Place]) -> Optional[ItemInfo]:
+        """Reads the value into a buffer or into registered memory, as far as there is room, as
+        gannet.Client.get_into."""
         raw = key_bytes(key)
-        data = writable(buffer)
+        if registered.is_place(target):
+            spans, n = registered.spans_of(target)
+            return await self._begin(lambda i: lib.gannet_async_get_into_memory(self._c, raw, len(raw), spans, n, i),
+                                     _info_or_none, (spans, target))
+        data = writable(target)
         return await self._begin(lambda i: lib.gannet_async_get(self._c, raw, len(raw), data, len(data), i),
                                  _info_or_none, data)
+
+    async def mget_into(self, targets: Sequence[Tuple[Key, Place]]) -> List[Optional[ItemInfo]]:
+        """Reads the value of each key into its registered memory, all at once."""
+        return list(await asyncio.gather(*(self.get_into(key, place) for key, place in targets)))
 
     async def get_and_touch(self, key: Key, ttl: Optional[float] = None) -> Optional[Item]:
         """touch, and behind it gets."""
@@ -153,6 +164,15 @@ class Client:
     async def put(self, key: Key, value: Union[str, Buffer], **options: Any) -> int:
         """Stores the value, and returns its version."""
         return await self._write(lib.gannet_async_put, key, value, options)
+
+    async def put_from(self, key: Key, place: Place, **options: Any) -> int:
+        """put of a value that lies in registered memory, from where the server reads it. The memory
+        must not change before the end."""
+        raw, of_call = key_bytes(key), call(**options)
+        spans, n = registered.spans_of(place)
+        return await self._begin(
+            lambda i: lib.gannet_async_put_from_memory(self._c, raw, len(raw), spans, n, of_call, i),
+            lambda done: done.info.version, (spans, place, options))
 
     async def add(self, key: Key, value: Union[str, Buffer], **options: Any) -> int:
         """put with if_absent."""
@@ -231,6 +251,16 @@ class Client:
     async def extend(self, lock: Lock, lease: float) -> None:
         """Gives the lock a lease that counts from now."""
         await self._begin(lambda i: lib.gannet_async_extend(self._c, lock.c_lock, ttl_ms(lease), i), _nothing, lock)
+
+    # --- registered memory, as that of gannet.Client. It blocks the loop for a moment.
+
+    def allocate(self, size: int) -> Memory:
+        """Makes registered memory."""
+        return registered.allocate(lib.gannet_async_allocate, self._open(), size)
+
+    def register(self, buffer: Buffer, *, remote_read: bool = True) -> Memory:
+        """Registers memory of the caller's own. put_from needs `remote_read`, get_into does not."""
+        return registered.register(lib.gannet_async_register, self._open(), buffer, remote_read)
 
     # --- servers
 
@@ -348,7 +378,7 @@ class Client:
 
 _ANSWERS: Tuple[int, ...] = (lib.GANNET_OK, lib.GANNET_LOCKED)
 _MAY_MISS: Tuple[int, ...] = (lib.GANNET_OP_GET, lib.GANNET_OP_DELETE, lib.GANNET_OP_TOUCH,
-                              lib.GANNET_OP_GET_AND_TOUCH)
+                              lib.GANNET_OP_GET_AND_TOUCH, lib.GANNET_OP_GET_INTO_MEMORY)
 
 
 def _end(operation: _Operation, done: Any) -> None:

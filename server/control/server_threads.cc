@@ -16,6 +16,7 @@
 #include "common/base/status_macros.h"
 #include "glog/logging.h"
 #include "server/control/core_demand.h"
+#include "server/control/worker_turns.h"
 
 namespace gannet {
 namespace {
@@ -87,13 +88,14 @@ absl::Status ServerThreads::Wait() {
 
 void ServerThreads::RunWorker(Worker* worker) {
   pthread_setname_np(pthread_self(), "kv-worker");
-  AskForTurns(kShortestTurnNs);
+  WorkerTurns turns(AskForTurns);
   WorkerWait wait(options_.busy_poll_ns, CoreDemand(CoresOfThread(), RunnableThreadsOfKernel()));
   int64_t poll_began_ns = 0;  // of a Poll that this one follows at once
   while (!worker->closed() && !worker->failed()) {
     const Now now = clock_.Read();
     if (poll_began_ns != 0) NoteSlowPoll(worker, poll_began_ns, now.monotonic_ns);
     poll_began_ns = 0;
+    turns.Awake(now.monotonic_ns);
     if (beat_ns_ != 0) pulses_.Turn(worker->index(), now.monotonic_ns);
     const Worker::Activity activity = worker->Poll(now);
     if (activity == Worker::Activity::kRequests) wait.Came();
@@ -102,6 +104,7 @@ void ServerThreads::RunWorker(Worker* worker) {
       continue;
     }
     if (wait.Polls(now.monotonic_ns)) continue;
+    turns.Sleeps();
     if (!SleepWorker(worker, &wait)) break;
   }
   if (!worker->closed()) worker_failed_.store(true, std::memory_order_relaxed);

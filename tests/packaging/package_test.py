@@ -9,6 +9,7 @@
   3. What repeats --help is the help: man pages, completions, the configuration file.
   4. The server runs by the command of its unit, and tells its supervisor how it is.
   5. Programs find the library by CMake and by pkg-config. Its headers give no warning.
+  6. Every command of docs/getting-started.md does what the page says.
 
 Packages that these depend on are not in the root. Programs take them from the host.
 """
@@ -25,6 +26,7 @@ import subprocess
 import sys
 import tempfile
 
+import getting_started
 import program_files
 
 PACKAGES = ["gannet-server", "gannet-tools", "libgannet[0-9]*", "libgannet-dev", "softverbs", "python3-gannet"]
@@ -304,7 +306,12 @@ def main():
         check_control(debs, root)
         for problem in program_files.problems(f"{root.path}/usr", root.read(CONFIGURATION)):
             fail(problem)
+        shipped = root.read(CONFIGURATION)
         command = check_unit(root, work)
+        for problem in getting_started.problems(arguments.source, root.path, f"{work}/packages", f"{work}/walk"):
+            fail(problem)
+        with open(f"{root.path}/{CONFIGURATION}", "w", encoding="utf-8") as file:
+            file.write(shipped)
         configuration = configure(root)
         check_headers(root, work)
         programs = build_programs(root, f"{arguments.source}/client/example", work)

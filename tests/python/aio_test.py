@@ -39,6 +39,19 @@ class AioTest(unittest.IsolatedAsyncioTestCase):
         self.assertEqual(buffer, b"val")
         self.assertIsNone(await self.client.get_into("none", buffer))
 
+    async def test_long_values_go_through_registered_memory(self):
+        own = bytearray(40_000)
+        with self.client.allocate(100_000) as memory, self.client.register(own, remote_read=False) as target:
+            memory.view[:60_000] = b"a" * 30_000 + b"b" * 30_000
+            version = await self.client.put_from("long", memory[:60_000])
+            info = await self.client.get_into("long", [target[:30_000], memory[60_000:90_000]])
+            self.assertEqual((info.size, info.version), (60_000, version))
+            self.assertEqual(own[:30_000], b"a" * 30_000)
+            self.assertEqual(bytes(memory.view[60_000:90_000]), b"b" * 30_000)
+            self.assertIsNone((await self.client.mget_into([("long", memory), ("none", target)]))[1])
+            with self.assertRaises(gannet.InvalidArgument):
+                await self.client.put_from("short", target)
+
     async def test_more_operations_than_there_is_room_for(self):
         n = 1000  # the depth is 128
         await asyncio.gather(*(self.client.put(f"k{i}", str(i)) for i in range(n)))

@@ -31,7 +31,7 @@ bool SimulatedClient::BeginOne(bool patient) {
   if (run_->Below(100) < options_.locks_percent) return BeginLockOp(key);
   switch (run_->Below(16)) {
     case 0:
-      return run_->OneIn(4) ? BeginOther() : BeginTally();
+      return options_.tallies && !run_->OneIn(4) ? BeginTally() : BeginOther();
     case 1:
       return BeginDelete(key);
     case 2:

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/hash.h"
+#include "tests/simulation/simulated_client.h"
 
 namespace gannet::simulation {
 namespace {
@@ -83,6 +84,20 @@ void History::AddExpiry(uint32_t key, uint32_t id, int64_t not_before_tick) {
             .expected = id,
             .invoke_ns = not_before_tick,
             .outcome = Outcome::kUnknown});
+}
+
+void History::AddEviction(std::string_view key, uint32_t id, bool expires) {
+  for (uint32_t i = 0; i < checked_; ++i) {
+    if (KeyName(i) != key) continue;
+    run_->Note(absl::StrCat("key ", i, " is evicted, of write ", id));
+    const int64_t tick = run_->Tick();
+    if (expires) return AddExpiry(i, id, tick);
+    Add(i, {.kind = Kind::kCompareAndDelete,
+            .expected = id,
+            .found = true,
+            .invoke_ns = tick,
+            .respond_ns = run_->Tick()});
+  }
 }
 
 void History::CheckAlive(uint32_t id, int64_t tick) {

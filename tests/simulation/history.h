@@ -58,6 +58,9 @@ class History {
   void AddApplied(uint32_t client, uint32_t key, uint64_t number, uint64_t version, uint32_t id);
   // Records that the item of write `id` may expire, but not before this tick.
   void AddExpiry(uint32_t key, uint32_t id, int64_t not_before_tick);
+  // Records that the server evicts the item of write `id` now. If the item `expires`, it may have
+  // been gone before.
+  void AddEviction(std::string_view key, uint32_t id, bool expires);
   // Records that the item of write `id` is past its time to live at this tick.
   void AddDeath(uint32_t id, int64_t tick) { death_of_id_[id] = tick; }
   // Checks an operation that began at this tick and read write `id`.

@@ -96,6 +96,12 @@ Scenario::Scenario(Run* run) {
     server.connections_max = kCrowdMax;
     clients = std::min<uint32_t>(clients, 3);
   }
+  if (run->OneIn(6)) {
+    server.evict = true;
+    server.memory_bytes = Choose<uint64_t>(run, {2 << 20, 4 << 20});
+    value_bytes_max = std::min<uint32_t>(value_bytes_max, 20'000);
+    fills = besieged = false;
+  }
   std::sort(events.begin(), events.end(),
             [](const Event& a, const Event& b) { return a.at_ns < b.at_ns; });
 }
@@ -104,7 +110,7 @@ std::string Scenario::ToString() const {
   std::string text = absl::StrCat(
       clients, " clients, ", keys, " keys, ", acts_per_client, " acts, ", active_ns / kNsPerMs, "+",
       calm_ns / kNsPerMs, " ms, workers ", server.workers, ", memory ", server.memory_bytes >> 20,
-      "M, slots ", server.index_slots, ", lock words ", server.lock_words);
+      server.evict ? "M evicting" : "M", ", slots ", server.index_slots, ", lock words ", server.lock_words);
   absl::StrAppend(&text, ", besiegers ", besiegers, ", credits ", server.credits, ", receives ",
                   server.receives, ", reply buffers ", server.reply_buffers, ", lock requests ",
                   server.lock_requests_max, ", hasty ", hasty_percent, ", locks ", locks_percent,

@@ -33,6 +33,7 @@ class SimulatedClient {
     uint32_t locks_percent = 0;   // of the operations lock or unlock
     uint32_t leases_percent = 0;  // of the locks have a lease
     uint32_t ttl_percent = 0;     // of the PUTs have a time to live
+    bool tallies = true;          // adds to the counter and the growing value, which must last
     // If nothing is wrong, the slot of an operation that ended is free again after this time. In it
     // a client gives up a connection that answers nothing, and makes a new one.
     int64_t room_ns_max = 5 * kNsPerSecond;

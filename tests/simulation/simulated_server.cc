@@ -14,6 +14,11 @@ constexpr int kStepsToStop = 1'000'000;
 constexpr uint64_t kAcceptsPerPollMax = 4;
 // An index that begins with 64 slots grows four times with them.
 constexpr uint64_t kFillersMax = 1500;
+// More than fits any memory of a scenario that evicts.
+constexpr uint64_t kLongFillers = 1000;
+constexpr size_t kLongFillerBytes = 8'000;
+constexpr int kLongFillersAtOnce = 16;
+constexpr int64_t kFillEveryNs = 10 * kNsPerMs;
 
 }  // namespace
 
@@ -46,6 +51,8 @@ void SimulatedServer::Start() {
   run_->SetFaults(faults);
   for (Part& part : parts_) part = {.last_poll_ns = run_->now_ns()};
   fillers_ = 0;
+  written_.clear();
+  if (options_.evict) store().UseSink(this);
   run_->Note("the server starts");
 }
 
@@ -97,7 +104,7 @@ void SimulatedServer::Poll(size_t part) {
   WatchGaps();
   parts_[part].last_poll_ns = run_->now_ns();
   if (part == 0) {
-    FillIndex();
+    options_.evict ? FillMemory() : FillIndex();
     server_->Poll(now());
   } else {
     PollWorker(*server_->workers()[part - 1]);
@@ -108,6 +115,30 @@ void SimulatedServer::FillIndex() {
   if (!options_.index_grows || fillers_ == kFillersMax) return;
   const std::string key = absl::StrCat("filler ", fillers_);
   fillers_ += store().Put(key, "x", {}, {}, run_->wall_ms()).status == ReplyStatus::kOk;
+}
+
+void SimulatedServer::FillMemory() {
+  if (run_->now_ns() < fill_ns_) return;
+  fill_ns_ = run_->now_ns() + kFillEveryNs;
+  const std::string value(kLongFillerBytes, 'x');
+  for (int i = 0; i < kLongFillersAtOnce; ++i) {
+    const std::string key = absl::StrCat("filler ", fillers_++ % kLongFillers);
+    store().Put(key, value, {}, {}, run_->wall_ms());
+  }
+}
+
+// A deletion that no client asked for is an eviction. It happens in this Poll, so nobody READs
+// meanwhile.
+bool SimulatedServer::Record(const Change& change) {
+  if (change.kind == Change::Kind::kPut) {
+    written_.insert_or_assign(std::string(change.key),
+                              Written{change.flags, change.expiry_ms != 0});
+  } else if (const auto item = written_.find(change.key); item != written_.end()) {
+    const auto [id, expires] = item->second;
+    if (change.session_token == 0) history_->AddEviction(change.key, id, expires);
+    written_.erase(item);
+  }
+  return true;
 }
 
 void SimulatedServer::PollWorker(Worker& worker) {

@@ -2,11 +2,14 @@
 #define GANNET_TESTS_SIMULATION_SIMULATED_SERVER_H_
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "server/control/server.h"
+#include "server/journal/change_sink.h"
 #include "tests/simulation/health.h"
 #include "tests/simulation/history.h"
 #include "tests/simulation/run.h"
@@ -14,11 +17,11 @@
 namespace gannet::simulation {
 
 // A server, its restarts, and the stalls of its parts. Part 0 is the control part, the others are
-// the workers.
-class SimulatedServer {
+// the workers. It hears of the store's changes, and so of what is evicted.
+class SimulatedServer : private ChangeSink {
  public:
   SimulatedServer(Server::Options options, Run* run, History* history);
-  ~SimulatedServer();
+  ~SimulatedServer() override;
   SimulatedServer(const SimulatedServer&) = delete;
   SimulatedServer& operator=(const SimulatedServer&) = delete;
 
@@ -56,8 +59,11 @@ class SimulatedServer {
   void Start();
   void Stop();
   void PollWorker(Worker& worker);
+  bool Record(const Change& change) override;
   // Writes another key, so that the index grows while clients look for theirs.
   void FillIndex();
+  // Writes other long values, so that there is never room for all.
+  void FillMemory();
 
   Server::Options options_;
   Run* const run_;
@@ -66,7 +72,13 @@ class SimulatedServer {
   std::string endpoint_;
   std::vector<Part> parts_;
   Health health_;
-  uint64_t fillers_ = 0;      // keys of FillIndex in this server
+  uint64_t fillers_ = 0;      // keys of FillIndex or FillMemory in this server
+  int64_t fill_ns_ = 0;       // when FillMemory writes the next ones
+  struct Written {
+    uint32_t id = 0;
+    bool expires = false;
+  };
+  std::map<std::string, Written, std::less<>> written_;  // by key: its item's write
   int64_t start_ns_ = 0;      // when the next server starts
   int64_t stopped_tick_ = 0;  // when the last server began to stop
 };

@@ -61,7 +61,8 @@ std::unique_ptr<SimulatedClient> World::NewClient() {
                                    .hasty_percent = scenario_.hasty_percent,
                                    .locks_percent = scenario_.locks_percent,
                                    .leases_percent = scenario_.leases_percent,
-                                   .ttl_percent = scenario_.ttl_percent};
+                                   .ttl_percent = scenario_.ttl_percent,
+                                   .tallies = !scenario_.server.evict};
   options.depth = static_cast<uint32_t>(run_->LogUniform(1, 64));
   const bool async = run_->OneIn(2);
   options.queue_pairs_max = async && !scenario_.crowded ? ClientSession::kConnectionsMax : 1;

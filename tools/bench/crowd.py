@@ -137,7 +137,8 @@ class Crowd:
         return {"clients": clients, "idle_core_share": used / seconds,
                 "steady_gets_per_second": steady["ops_per_second"],
                 "steady_core_share": steady["client_cpu_us"] / 1e6 / steady["seconds"],
-                "steady_p99_us": steady["ops"]["get"]["p99_us"]}
+                "steady_p99_us": steady["ops"]["get"]["p99_us"],
+                "sleeping_core_share": sleeping_core_share(1000, seconds)}
 
     @staticmethod
     def server_pid(address):
@@ -148,6 +149,14 @@ class Crowd:
                     if b"kvserver" in file.read():
                         return pid
         raise Failed(f"no kvserver at {address}")
+
+
+def sleeping_core_share(per_second, seconds):
+    """Returns the share of a core of a loop that only sleeps, `per_second` times a second."""
+    before, began = time.process_time(), time.monotonic()
+    for i in range(1, int(per_second * seconds)):
+        time.sleep(max(0, began + i / per_second - time.monotonic()))
+    return (time.process_time() - before) / (time.monotonic() - began)
 
 
 def children():

@@ -32,9 +32,22 @@ uint64_t Histogram::UpperBound(size_t index) {
 }
 
 void Histogram::Merge(const Histogram& other) {
+  if (other.count_ == 0) return;
   for (size_t i = 0; i < counts_.size(); ++i) counts_[i] += other.counts_[i];
   count_ += other.count_;
-  max_ = std::max(max_, other.max_);
+  max_ = std::max(max_.value(), other.max_.value());
+}
+
+Histogram Histogram::Since(const Histogram& earlier) const {
+  Histogram since;
+  for (size_t i = 0; i < counts_.size(); ++i) {
+    const uint64_t count = counts_[i] - earlier.counts_[i];
+    if (count == 0) continue;
+    since.counts_[i] = count;
+    since.count_ += count;
+    since.max_ = std::min(UpperBound(i), max_.value());
+  }
+  return since;
 }
 
 uint64_t Histogram::Percentile(double fraction) const {
@@ -44,7 +57,7 @@ uint64_t Histogram::Percentile(double fraction) const {
   uint64_t seen = 0;
   for (size_t i = 0; i < counts_.size(); ++i) {
     seen += counts_[i];
-    if (seen >= rank) return std::min(UpperBound(i), max_);
+    if (seen >= rank) return std::min(UpperBound(i), max_.value());
   }
   return max_;
 }

@@ -8,29 +8,28 @@
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <initializer_list>
 #include <string>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/command_line/command_line.h"
 #include "common/rdma/device_choice.h"
 #include "tools/build_stamp/build_stamp.h"
+#include "tools/kvload/command.h"
 #include "tools/kvload/gannet_store.h"
 #include "tools/kvload/memcached_store.h"
 #include "tools/kvload/named_mix.h"
 #include "tools/kvload/options.h"
+#include "tools/kvload/outputs.h"
 #include "tools/kvload/redis_store.h"
-#include "tools/kvload/report.h"
-#include "tools/kvload/run.h"
+#include "tools/kvload/sweep.h"
 
 DEFINE_string(backend, "gannet", "the store to load: gannet, redis or memcached");
 DEFINE_string(server, "",
@@ -79,14 +78,21 @@ DEFINE_uint32(value_size, 100, "bytes of a value; at least 24 with --verify");
 DEFINE_uint64(location_cache, 1 << 20,
               "bytes for remembered locations, for all threads together; 0: remember none");
 DEFINE_uint64(seed, 1, "seed of all random choices");
-DEFINE_uint64(target_ops, 0,
-              "operations a second of all threads together, in an open loop: latency counts from "
-              "when an operation was due; 0: closed loop, as fast as possible");
+DEFINE_string(
+    rate, "",
+    "operations a second of all threads together, in an open loop: latency counts from when an "
+    "operation was due. RATE, or steps and ramps one after the other: RATE:TIME, FROM:TO:TIME. For "
+    "example 1000, or 5k:10s,5k:100k:30s; the last rate stays. If neither --seconds nor "
+    "--operations is given, the run ends with the last TIME. Empty: as fast as possible");
+DEFINE_uint64(target_ops, 0, "the same as --rate with one number; 0: as fast as possible");
 DEFINE_bool(verify, true, "check every value that is read");
 DEFINE_bool(warm_up, false,
             "read every record once before the run, on the same connections, without measuring, so "
             "that the client knows the locations and pages are mapped; raw_read makes --records "
             "READs instead");
+DEFINE_double(warmup_seconds, 0,
+              "run the workload for so long before the run, on the same connections, with other "
+              "random choices and without measuring; 0: do not");
 DEFINE_uint64(raw_span, 0, "bytes of the server's region that raw_read reads from; 0: all");
 DEFINE_bool(
     raw_items, false,
@@ -103,6 +109,18 @@ DEFINE_uint64(
     "latency and not as an error");
 DEFINE_string(trace, "", "replay this trace (CSV: version,time,op,size,lbn) instead of a workload");
 DEFINE_string(json, "", "write the result to this file");
+DEFINE_string(csv, "", "write a row for each second of the run to this file");
+DEFINE_string(
+    percentiles, "",
+    "write the latencies of all operations to this file, as HdrHistogram's plotter takes "
+    "them, in microseconds; with --sweep a file for each run, with its name behind a dot");
+DEFINE_string(sweep, "",
+              "run once for each value of a flag, and compare: threads, depth or value_size, as in "
+              "threads:1,2,4,8; the records are loaded once, unless their size changes");
+DEFINE_string(svg, "", "draw the result of --sweep to this file");
+DEFINE_bool(progress, false,
+            "show throughput, p99, errors, READs per GET and the time left on stderr, once a "
+            "second; by default, if that is a terminal");
 DEFINE_string(wait, "adaptive",
               "how a thread waits for answers: adaptive (polls as long as answers usually take, "
               "then sleeps), or poll (never sleeps, so it needs a core for each thread)");
@@ -114,19 +132,18 @@ DEFINE_string(on_server_loss, "exit",
 namespace gannet::kvload {
 namespace {
 
-constexpr int kExitFailed = 1;
-constexpr int kExitInterrupted = 130;
-
 constexpr char kNotes[] =
     "GANNET_SERVER in the environment is the default of --server with --backend=gannet.\n"
     "Exit code: 0 if every operation was answered and every value was right, 1 otherwise, 2 wrong\n"
     "usage, 130 interrupted (Ctrl-C). An interrupted run still shows what it measured.\n";
 
+bool Given(const char* flag) { return !gflags::GetCommandLineFlagInfoOrDie(flag).is_default; }
+
 // Returns InvalidArgument if one of the flags was given. Fail fast: a flag that has no effect is a
 // mistake, and ignoring it would hide that.
 absl::Status RefuseGiven(std::initializer_list<const char*> flags, std::string_view why) {
   for (const char* flag : flags) {
-    if (gflags::GetCommandLineFlagInfoOrDie(flag).is_default) continue;
+    if (!Given(flag)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("--", flag, " has no effect ", std::string(why)));
   }
@@ -143,6 +160,8 @@ absl::Status CheckFlagsGiven(BackendKind backend) {
     GANNET_RETURN_IF_ERROR(
         RefuseGiven({"connections"}, absl::StrCat("with --backend=", FLAGS_backend)));
   }
+  if (FLAGS_sweep.empty()) GANNET_RETURN_IF_ERROR(RefuseGiven({"svg"}, "without --sweep"));
+  if (!FLAGS_rate.empty()) GANNET_RETURN_IF_ERROR(RefuseGiven({"target_ops"}, "with --rate"));
   if (FLAGS_workload == kRawReadWorkload) return absl::OkStatus();
   return RefuseGiven({"raw_span", "raw_items"}, "without --workload=raw_read");
 }
@@ -151,13 +170,27 @@ absl::Status CheckFlagsGiven(BackendKind backend) {
 absl::Status ApplyCluster(Options& options) {
   if (FLAGS_cluster == 0) return absl::OkStatus();
   GANNET_ASSIGN_OR_RETURN(const Cluster cluster, ClusterOf(FLAGS_cluster));
-  const auto given = [](const char* flag) {
-    return !gflags::GetCommandLineFlagInfoOrDie(flag).is_default;
-  };
-  if (!given("mix")) options.mix = cluster.mix;
-  if (!given("key_size")) options.sizes.key_bytes = cluster.sizes.key_bytes;
-  if (!given("value_size")) options.sizes.value_bytes = cluster.sizes.value_bytes;
-  if (!given("ttl_ms")) options.ttl = cluster.ttl;
+  if (!Given("mix")) options.mix = cluster.mix;
+  if (!Given("key_size")) options.sizes.key_bytes = cluster.sizes.key_bytes;
+  if (!Given("value_size")) options.sizes.value_bytes = cluster.sizes.value_bytes;
+  if (!Given("ttl_ms")) options.ttl = cluster.ttl;
+  return absl::OkStatus();
+}
+
+absl::Status ApplyRate(Options& options) {
+  options.rate_text = FLAGS_rate;
+  if (FLAGS_target_ops != 0) options.rate_text = absl::StrCat(FLAGS_target_ops);
+  if (options.rate_text.empty()) return absl::OkStatus();
+  absl::StatusOr<Rate> rate = Rate::Parse(options.rate_text);
+  if (!rate.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--rate=", options.rate_text, ": ", rate.status().message()));
+  }
+  options.rate = *std::move(rate);
+  if (Given("seconds") || Given("operations") || options.rate.LengthNs() == 0) {
+    return absl::OkStatus();
+  }
+  options.seconds = static_cast<double>(options.rate.LengthNs()) / kNsPerSecond;
   return absl::OkStatus();
 }
 
@@ -184,8 +217,8 @@ absl::StatusOr<Options> OptionsFromFlags() {
   options.operations = FLAGS_operations;
   options.seconds = FLAGS_seconds;
   options.start_at = FLAGS_start_at;
-  const bool counted = !gflags::GetCommandLineFlagInfoOrDie("operations").is_default;
-  if (options.seconds > 0 && !counted) options.operations = kOperationsMax;
+  GANNET_RETURN_IF_ERROR(ApplyRate(options));
+  if (options.seconds > 0 && !Given("operations")) options.operations = kOperationsMax;
   options.threads = FLAGS_threads;
   options.depth = FLAGS_depth;
   options.connections = FLAGS_connections;
@@ -195,16 +228,20 @@ absl::StatusOr<Options> OptionsFromFlags() {
   GANNET_RETURN_IF_ERROR(ApplyCluster(options));
   options.location_cache_bytes = FLAGS_location_cache;
   options.seed = FLAGS_seed;
-  options.target_ops = FLAGS_target_ops;
   options.verify = FLAGS_verify;
   options.allow_misses = FLAGS_allow_misses;
   options.warm_up = FLAGS_warm_up;
+  options.warmup_seconds = FLAGS_warmup_seconds;
   options.raw_span_bytes = FLAGS_raw_span;
   options.raw_items = FLAGS_raw_items;
   options.stride = FLAGS_stride;
   options.deadline = std::chrono::milliseconds(FLAGS_deadline_ms);
   options.trace_file = FLAGS_trace;
   options.json_file = FLAGS_json;
+  options.csv_file = FLAGS_csv;
+  options.percentiles_file = FLAGS_percentiles;
+  options.svg_file = FLAGS_svg;
+  options.sweep = FLAGS_sweep;
   if (FLAGS_on_server_loss != "exit" && FLAGS_on_server_loss != "wait") {
     return absl::InvalidArgumentError(
         absl::StrCat("--on_server_loss=", FLAGS_on_server_loss, ": exit or wait"));
@@ -240,46 +277,10 @@ void HandleInterrupts() {
   sigaction(SIGINT, &action, nullptr);
 }
 
-void ShowProgress(std::string_view line) {
-  std::fprintf(stderr, "\r\033[K%.*s", static_cast<int>(line.size()), line.data());
-}
-
-Environment EnvironmentOf(Store& store) {
-  Environment environment;
-  environment.connect = [&store](uint32_t thread) { return store.Connect(thread); };
-  environment.totals = [&store] { return store.Totals(); };
-  environment.interrupted = &interrupted;
-  if (isatty(STDERR_FILENO) != 0) environment.progress = ShowProgress;
-  return environment;
-}
-
-// Checks before the run that the path can be written. Leaves an empty file.
-absl::Status CheckWritable(const std::string& path) {
-  if (path.empty()) return absl::OkStatus();
-  const std::ofstream file(path, std::ios::app);
-  if (file) return absl::OkStatus();
-  return absl::InternalError(
-      absl::StrCat("--json=", path, ": cannot be written: ", std::strerror(errno)));
-}
-
-absl::Status WriteFile(const std::string& path, const std::string& text) {
-  std::ofstream file(path);
-  file << text;
-  file.close();
-  if (file) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("cannot write ", path));
-}
-
-absl::StatusOr<Report> Measure(const Options& options) {
-  GANNET_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, Open(options));
-  const Store::Transport transport = store->transport();
-  std::fprintf(stderr, "kvload: backend=%s device=%s kind=%s\n",
-               std::string(NameOf(options.backend)).c_str(), transport.device.c_str(),
-               transport.kind.c_str());
-  GANNET_ASSIGN_OR_RETURN(Report report, Run(options, EnvironmentOf(*store)));
-  report.device = transport.device;
-  report.kind = transport.kind;
-  return report;
+ProgressStyle StyleOfProgress() {
+  const bool terminal = isatty(STDERR_FILENO) != 0;
+  if (Given("progress") ? !FLAGS_progress : !terminal) return ProgressStyle::kNone;
+  return terminal ? ProgressStyle::kOneLine : ProgressStyle::kLines;
 }
 
 int Fail(int code, const absl::Status& status) {
@@ -290,28 +291,20 @@ int Fail(int code, const absl::Status& status) {
 int Main(char** argv) {
   const auto options = OptionsFromFlags();
   if (!options.ok()) return Fail(kExitWrongUsage, options.status());
+  absl::StatusOr<Sweep> sweep;
+  if (!options->sweep.empty()) {
+    sweep = ParseSweep(options->sweep);
+    if (!sweep.ok()) return Fail(kExitWrongUsage, sweep.status());
+    const absl::Status valid = Validate(*options, *sweep);
+    if (!valid.ok()) return Fail(kExitWrongUsage, valid);
+  }
   if (options->backend == BackendKind::kGannet) {
     const auto device = UseDevice(options->device, argv);
     if (!device.ok()) return Fail(kExitFailed, device.status());
   }
-  if (const absl::Status status = CheckWritable(options->json_file); !status.ok()) {
-    return Fail(kExitFailed, status);
-  }
   HandleInterrupts();
-  const auto report = Measure(*options);
-  if (!report.ok()) {
-    return Fail(interrupted.load() ? kExitInterrupted : kExitFailed, report.status());
-  }
-  std::fputs(ToTable(*report).c_str(), stdout);
-  if (!options->json_file.empty()) {
-    const absl::Status written = WriteFile(options->json_file, ToJson(*report));
-    if (!written.ok()) return Fail(kExitFailed, written);
-  }
-  if (!report->measured.cut_short.empty()) {
-    std::fprintf(stderr, "kvload: %s\n", report->measured.cut_short.c_str());
-    return report->measured.cut_short == kInterrupted ? kExitInterrupted : kExitFailed;
-  }
-  return WrongValues(*report) == 0 && Errors(*report) == 0 ? 0 : kExitFailed;
+  Command command({.open = Open, .interrupted = &interrupted, .progress_style = StyleOfProgress()});
+  return options->sweep.empty() ? command.RunOnce(*options) : command.RunSweep(*options, *sweep);
 }
 
 }  // namespace

@@ -70,6 +70,12 @@ uint64_t Metrics::answered() const {
   return sum;
 }
 
+Histogram Metrics::Latencies() const {
+  Histogram all;
+  for (const OpSums& op : ops) all.Merge(op.latency_ns);
+  return all;
+}
+
 uint64_t Metrics::errors() const {
   uint64_t sum = 0;
   for (const OpSums& op : ops) sum += op.errors;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "tools/kvload/counter.h"
 #include "tools/kvload/histogram.h"
 #include "tools/kvload/operation.h"
 
@@ -19,8 +20,8 @@ namespace gannet::kvload {
 
 // The sums of the verbs of many operations.
 struct VerbSums {
-  uint64_t operations = 0;
-  uint64_t reads = 0;
+  Counter operations;
+  Counter reads;
   uint64_t read_bytes = 0;
   uint64_t sends = 0;
   uint64_t cas = 0;
@@ -38,11 +39,12 @@ struct VerbSums {
 struct OpSums {
   Histogram latency_ns;
   uint64_t not_found = 0;
-  uint64_t errors = 0;
+  Counter errors;
   VerbSums verbs;
 };
 
-// Figures of one thread, merged at the end. Not thread safe.
+// Figures of one thread, merged at the end. Not thread safe, except the Counters and histograms,
+// which another thread may look at meanwhile (ProgressMeter).
 struct Metrics {
   std::array<OpSums, kOpKinds> ops;
   // The GETs again, by kind: location known, location not known, and miss.
@@ -64,6 +66,8 @@ struct Metrics {
   void AddWrong(std::string_view key, std::string_view what);
   void Merge(const Metrics& other);
   uint64_t answered() const;
+  // Returns the latencies of all kinds together.
+  Histogram Latencies() const;
   // Returns the share of GETs, with and without a touch, that found their key. 0 without GETs.
   double HitRatio() const;
   uint64_t errors() const;

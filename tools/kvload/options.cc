@@ -31,6 +31,17 @@ absl::Status CheckSizes(const Options& options) {
   return CheckRange("value_size", options.sizes.value_bytes, value_min, kValueBytesMax);
 }
 
+absl::Status CheckWarmUp(const Options& options) {
+  if (options.warmup_seconds == 0) return absl::OkStatus();
+  if (!(options.warmup_seconds > 0 && options.warmup_seconds <= kSecondsMax)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--warmup_seconds=", options.warmup_seconds, ": 0 to ", kSecondsMax));
+  }
+  if (!IsRawRead(options) && options.trace_file.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "--warmup_seconds cannot be used with --workload=raw_read or --trace");
+}
+
 // Every record that the run may insert must have a key of its own.
 absl::Status CheckKeySpace(const Options& options) {
   // Counters and growing values have keys of each thread, behind a letter.
@@ -158,7 +169,7 @@ absl::Status Validate(const Options& options) {
   GANNET_RETURN_IF_ERROR(CheckRange("threads", options.threads, 1, kThreadsMax));
   GANNET_RETURN_IF_ERROR(CheckRange("depth", options.depth, 1, kDepthMax));
   GANNET_RETURN_IF_ERROR(CheckRange("connections", options.connections, 1, kConnectionsMax));
-  GANNET_RETURN_IF_ERROR(CheckRange("target_ops", options.target_ops, 0, 1'000'000'000));
+  GANNET_RETURN_IF_ERROR(CheckWarmUp(options));
   GANNET_RETURN_IF_ERROR(
       CheckRange("deadline_ms", static_cast<uint64_t>(options.deadline.count()), 1, 3'600'000));
   if (options.servers.empty()) return absl::InvalidArgumentError("--server is empty");

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "tools/kvload/rate.h"
 #include "tools/kvload/sources.h"
 #include "tools/kvload/workload.h"
 
@@ -58,10 +59,12 @@ struct Options {
   std::chrono::milliseconds ttl{0};  // of everything that is written; 0: for ever
   uint64_t location_cache_bytes = 1 << 20;
   uint64_t seed = 1;
-  uint64_t target_ops = 0;  // operations a second, of all threads together; 0: as many as possible
+  Rate rate;              // operations a second, of all threads together
+  std::string rate_text;  // as the flag gave it; empty: as many as possible
   bool verify = true;
   bool allow_misses = false;
   bool warm_up = false;
+  double warmup_seconds = 0;  // of the run's operations, before it is measured
   bool waits_for_server = false;
   Wait wait = Wait::kAdaptive;  // how to wait for answers; only for Gannet
   uint64_t raw_span_bytes = 0;  // bytes of the region that bare READs use; 0: all of it
@@ -70,6 +73,10 @@ struct Options {
   std::chrono::milliseconds deadline{10'000};
   std::string trace_file;
   std::string json_file;
+  std::string csv_file;
+  std::string percentiles_file;
+  std::string svg_file;
+  std::string sweep;  // FLAG:VALUE,... for several runs; empty: one run
 };
 
 inline constexpr uint64_t kOperationsMax = uint64_t{1} << 40;

@@ -49,7 +49,8 @@ class Phase {
       : plan_(plan),
         environment_(environment),
         values_(plan.worker.value_bytes_max, plan.seed),
-        parts_(plan.threads) {}
+        parts_(plan.threads),
+        warm_rate_(plan.rate.closed_loop() ? Rate() : Rate(plan.rate.At(0))) {}
 
   absl::StatusOr<PhaseResult> Run();
 
@@ -58,6 +59,8 @@ class Phase {
 
   void ThreadMain(uint32_t thread);
   void WarmUp(uint32_t thread, Backend& backend) const;
+  void WarmUpWith(const Worker::Options& options, OperationSource& source, int64_t until_ns,
+                  Backend& backend) const;
   // Relaxed: nothing is published with it.
   bool Interrupted() const {
     return environment_.interrupted != nullptr &&
@@ -65,10 +68,18 @@ class Phase {
   }
   bool Over() const { return time_is_up_.load(std::memory_order_relaxed) || Interrupted(); }
   void Arrive();
-  void WaitForAll(bool with_progress);
+  // Waits until all threads have arrived. While they are running, ends the phase when its time is
+  // up, and shows progress.
+  void WaitForAll(bool running);
+  double SecondsAt(int64_t now_ns) const {
+    return static_cast<double>(now_ns - begin_ns_) / kNsPerSecond;
+  }
   // Returns when the first operation is due. FailedPrecondition: that time has passed.
   absl::StatusOr<int64_t> BeginNs() const;
-  void ShowProgress();
+  bool Watched() const { return environment_.progress || environment_.each_second; }
+  ProgressMeter MeterOf() const;
+  // Tells the caller of the phase what happened since the last time.
+  void Show(ProgressMeter& meter, int64_t now_ns);
   absl::StatusOr<PhaseResult> Measure();
   void SetState(State state) {
     {
@@ -89,7 +100,7 @@ class Phase {
   std::vector<Part> parts_;
   int64_t begin_ns_ = 0;                 // written before the state is kRunning
   std::atomic<bool> time_is_up_{false};  // relaxed: nothing is published with it
-  uint64_t shown_ = 0;                   // operations ended at the last progress line
+  const Rate warm_rate_;                 // that the phase begins with
 
   std::mutex mutex_;
   std::condition_variable arrived_;
@@ -105,13 +116,14 @@ void Phase::Arrive() {
   arrived_.notify_one();
 }
 
-void Phase::WaitForAll(bool with_progress) {
+void Phase::WaitForAll(bool running) {
   std::unique_lock lock(mutex_);
   const auto all = [this] { return arrivals_ == plan_.threads; };
-  const bool timed = with_progress && plan_.seconds > 0;
+  ProgressMeter meter = running && Watched() ? MeterOf() : ProgressMeter({});
+  const bool timed = running && plan_.seconds > 0;
   const int64_t end_ns = timed ? begin_ns_ + static_cast<int64_t>(plan_.seconds * kNsPerSecond)
                                : std::numeric_limits<int64_t>::max();
-  int64_t show_ns = MonotonicNs() + kProgressNs;
+  int64_t show_ns = (running ? begin_ns_ : MonotonicNs()) + kProgressNs;
   for (;;) {
     const bool over = time_is_up_.load(std::memory_order_relaxed);
     const int64_t until_ns = over ? show_ns : std::min(show_ns, end_ns);
@@ -120,33 +132,36 @@ void Phase::WaitForAll(bool with_progress) {
     const int64_t now = MonotonicNs();
     if (now >= end_ns) time_is_up_.store(true, std::memory_order_relaxed);
     if (now < show_ns) continue;
-    show_ns = now + kProgressNs;
-    if (with_progress) ShowProgress();
+    while (show_ns <= now) show_ns += kProgressNs;
+    if (running && Watched()) Show(meter, now);
   }
   arrivals_ = 0;
+  if (running && environment_.each_second) {
+    environment_.each_second(plan_.name, meter.Look(SecondsAt(MonotonicNs())));
+  }
 }
 
-void Phase::ShowProgress() {
+ProgressMeter Phase::MeterOf() const {
+  std::vector<const Metrics*> metrics;
+  for (const Part& part : parts_) metrics.push_back(&part.worker->metrics());
+  return ProgressMeter(std::move(metrics));
+}
+
+void Phase::Show(ProgressMeter& meter, int64_t now_ns) {
+  const Interval interval = meter.Look(SecondsAt(now_ns));
+  if (environment_.each_second) environment_.each_second(plan_.name, interval);
   if (!environment_.progress) return;
-  uint64_t done = 0;
-  for (const Part& part : parts_) done += part.worker->finished();
-  const std::string rate = absl::StrFormat("%d operations/s", done - shown_);
-  if (plan_.seconds > 0) {
-    environment_.progress(absl::StrCat(plan_.name, ": ", rate));
-  } else {
-    environment_.progress(absl::StrFormat(
-        "%s: %d %% of %d, %s", plan_.name,
-        plan_.operations == 0 ? 100 : done * 100 / plan_.operations, plan_.operations, rate));
-  }
-  shown_ = done;
+  ProgressState state{
+      .phase = plan_.name, .operations = plan_.operations, .seconds = plan_.seconds};
+  for (const Part& part : parts_) state.finished += part.worker->finished();
+  environment_.progress(ProgressLine(state, interval));
 }
 
 Worker::Options Phase::OptionsOf(uint32_t thread) const {
   Worker::Options options = plan_.worker;
   options.thread = thread;
-  options.interval_ns = plan_.target_ops == 0
-                            ? 0
-                            : std::max<int64_t>(1, kNsPerSecond * plan_.threads / plan_.target_ops);
+  options.threads = plan_.threads;
+  options.rate = plan_.rate.closed_loop() ? nullptr : &plan_.rate;
   return options;
 }
 
@@ -172,14 +187,25 @@ void Phase::AwaitBegin(Backend& backend) const {
   }
 }
 
+void Phase::WarmUpWith(const Worker::Options& options, OperationSource& source, int64_t until_ns,
+                       Backend& backend) const {
+  Worker worker(options, backend, source, values_, &MonotonicNs);
+  worker.Begin(MonotonicNs());
+  while (worker.Poll()) {
+    if (Interrupted() || MonotonicNs() >= until_ns) worker.Stop();
+  }
+}
+
 void Phase::WarmUp(uint32_t thread, Backend& backend) const {
   Worker::Options options = OptionsOf(thread);
-  options.interval_ns = 0;
-  const std::unique_ptr<OperationSource> source = plan_.warm_up(thread);
-  Worker worker(options, backend, *source, values_, &MonotonicNs);
-  while (worker.Poll()) {
-    if (Interrupted()) worker.Stop();
+  options.rate = nullptr;
+  if (plan_.warm_up) {
+    WarmUpWith(options, *plan_.warm_up(thread), std::numeric_limits<int64_t>::max(), backend);
   }
+  if (plan_.warm_seconds == 0) return;
+  if (!warm_rate_.closed_loop()) options.rate = &warm_rate_;
+  const auto ns = static_cast<int64_t>(plan_.warm_seconds * kNsPerSecond);
+  WarmUpWith(options, *plan_.warm_load(thread), MonotonicNs() + ns, backend);
 }
 
 void Phase::ThreadMain(uint32_t thread) {
@@ -194,13 +220,14 @@ void Phase::ThreadMain(uint32_t thread) {
   const std::unique_ptr<OperationSource> source = plan_.source(thread);
   part.worker =
       std::make_unique<Worker>(OptionsOf(thread), **backend, *source, values_, &MonotonicNs);
-  if (plan_.warm_up) WarmUp(thread, **backend);
+  WarmUp(thread, **backend);
   Arrive();
   if (PollWhile(State::kConnecting, **backend) == State::kEnding) return;  // another failed
 
   // In an open loop the threads start their operations in turn.
-  const int64_t turn =
-      plan_.target_ops == 0 ? 0 : static_cast<int64_t>(kNsPerSecond * thread / plan_.target_ops);
+  const int64_t turn = plan_.rate.closed_loop() || thread == 0
+                           ? 0
+                           : plan_.rate.IntervalNs(0, plan_.threads) * thread / plan_.threads;
   part.worker->Begin(begin_ns_ + turn);
   AwaitBegin(**backend);
   while (part.worker->Poll()) {

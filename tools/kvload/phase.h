@@ -12,6 +12,8 @@
 #include "tools/kvload/backend.h"
 #include "tools/kvload/metrics.h"
 #include "tools/kvload/operation.h"
+#include "tools/kvload/progress.h"
+#include "tools/kvload/rate.h"
 #include "tools/kvload/worker.h"
 
 namespace gannet::kvload {
@@ -24,6 +26,9 @@ struct Environment {
   // Called about once a second with a progress line, and with an empty line at the end. May be
   // empty.
   std::function<void(std::string_view)> progress;
+  // Called about once a second, and at the end, with what happened since the last call. May be
+  // empty.
+  std::function<void(std::string_view phase, const Interval&)> each_second;
   // Becomes true when the user wants the run to end. The phase then finishes the operations in
   // flight and starts no more.
   const std::atomic<bool>* interrupted = nullptr;
@@ -38,12 +43,16 @@ struct PhasePlan {
   double seconds = 0;       // time limit; 0: none
   double start_at = 0;      // seconds since 1970; 0: as soon as all threads are connected
   uint32_t threads = 1;
-  uint64_t target_ops = 0;  // operations a second, of all threads together; 0: closed loop
-  Worker::Options worker;   // the phase fills in thread and interval_ns
-  uint64_t seed = 0;        // seed of the random bytes in values
+  Rate rate;               // of all threads together
+  Worker::Options worker;  // the phase fills in thread, threads and rate
+  uint64_t seed = 0;       // seed of the random bytes in values
   std::function<std::unique_ptr<OperationSource>(uint32_t thread)> source;
   // The operations that a thread runs before the measurement, on the same connection. May be empty.
   std::function<std::unique_ptr<OperationSource>(uint32_t thread)> warm_up;
+  // Then, for so long, each thread runs operations of this source, at the rate that the phase
+  // begins with. 0: does not.
+  double warm_seconds = 0;
+  std::function<std::unique_ptr<OperationSource>(uint32_t thread)> warm_load;
 };
 
 struct PhaseResult {

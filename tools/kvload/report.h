@@ -27,6 +27,8 @@ std::string ToJson(const Report& report);
 // Returns the report for people.
 std::string ToTable(const Report& report);
 
+// Returns the answered operations a second.
+double PerSecond(const PhaseResult& result);
 uint64_t WrongValues(const Report& report);
 uint64_t Errors(const Report& report);
 

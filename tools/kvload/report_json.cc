@@ -9,17 +9,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-double PerSecond(const PhaseResult& result) {
-  return result.seconds > 0 ? static_cast<double>(result.metrics.answered()) / result.seconds : 0;
-}
-
 Json OpJson(const OpSums& op) {
   const auto us = [&op](double fraction) {
     return static_cast<double>(op.latency_ns.Percentile(fraction)) / 1000;
   };
   return {{"count", op.latency_ns.count()},
           {"not_found", op.not_found},
-          {"errors", op.errors},
+          {"errors", op.errors.value()},
           {"p50_us", us(0.5)},
           {"p99_us", us(0.99)},
           {"p999_us", us(0.999)},
@@ -104,7 +100,9 @@ Json OptionsJson(const Report& report) {
           {"stride", options.stride},
           {"ttl_ms", options.ttl.count()},
           {"warm_up", options.warm_up},
-          {"target_ops", options.target_ops},
+          {"warmup_seconds", options.warmup_seconds},
+          {"target_ops", options.rate.closed_loop() ? 0 : options.rate.At(options.rate.LengthNs())},
+          {"rate", options.rate_text.empty() ? Json(nullptr) : Json(options.rate_text)},
           {"verify", options.verify},
           {"device", report.device},
           {"kind", report.kind}};

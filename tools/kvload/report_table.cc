@@ -11,10 +11,9 @@ namespace gannet::kvload {
 namespace {
 
 void AppendPhase(std::string_view name, const PhaseResult& result, std::string& out) {
-  const double rate =
-      result.seconds > 0 ? static_cast<double>(result.metrics.answered()) / result.seconds : 0;
   absl::StrAppendFormat(&out, "%-9s %d operations in %.2f s: %.0f operations/s\n",
-                        std::string(name), result.metrics.answered(), result.seconds, rate);
+                        std::string(name), result.metrics.answered(), result.seconds,
+                        PerSecond(result));
   if (result.dead_seconds > 0) {
     absl::StrAppendFormat(&out, "          without the %.2f s when no server answered\n",
                           result.dead_seconds);
@@ -30,7 +29,7 @@ void AppendOps(std::string_view prefix, const Metrics& metrics, std::string& out
     };
     absl::StrAppendFormat(&out, "%-14s %10d %9d %7d %9.2f %9.2f %9.2f %10.2f\n",
                           absl::StrCat(std::string(prefix), std::string(kOpNames[i])),
-                          op.latency_ns.count(), op.not_found, op.errors, us(0.5), us(0.99),
+                          op.latency_ns.count(), op.not_found, op.errors.value(), us(0.5), us(0.99),
                           us(0.999), static_cast<double>(op.latency_ns.max()) / 1000);
   }
 }
@@ -54,7 +53,7 @@ void AppendVerbs(std::string_view name, const VerbSums& sums, std::string& out) 
     return static_cast<double>(count) / static_cast<double>(sums.operations);
   };
   absl::StrAppendFormat(&out, "%-14s %10d %7.3f %10.1f %7.3f %7.3f %7.3f %12.3f\n",
-                        std::string(name), sums.operations, per_op(sums.reads),
+                        std::string(name), sums.operations.value(), per_op(sums.reads),
                         per_op(sums.read_bytes), per_op(sums.sends), per_op(sums.cas),
                         per_op(sums.posts), per_op(sums.completions));
 }
@@ -79,6 +78,10 @@ void AppendWrong(const Metrics& metrics, std::string& out) {
 }
 
 }  // namespace
+
+double PerSecond(const PhaseResult& result) {
+  return result.seconds > 0 ? static_cast<double>(result.metrics.answered()) / result.seconds : 0;
+}
 
 uint64_t WrongValues(const Report& report) {
   return report.measured.metrics.wrong_values +

@@ -47,6 +47,14 @@ YcsbSource SourceOf(const Options& options, const Mix& mix, uint64_t operations,
                     options.seed + thread, records, options.stride);
 }
 
+// Returns the options of a warm-up. It must not draw the same keys as the run after it: these would
+// be known then.
+Options OtherDraws(const Options& options) {
+  Options other = options;
+  other.seed = ~options.seed;
+  return other;
+}
+
 absl::StatusOr<PhaseResult> RunLoadPhase(const Options& options, const Environment& environment) {
   PhasePlan plan = PlanOf(options, "load", options.records);
   plan.source = [&options](uint32_t thread) {
@@ -61,7 +69,7 @@ absl::StatusOr<PhaseResult> RunYcsb(const Options& options, const Mix& mix, bool
   PhasePlan plan = PlanOf(options, options.workload, options.operations);
   plan.seconds = options.seconds;
   plan.start_at = options.start_at;
-  plan.target_ops = options.target_ops;
+  plan.rate = options.rate;
   // A server that was restarted during the run has lost the records, so misses are honest then.
   plan.worker.misses_are_wrong =
       loaded && !options.allow_misses && !options.waits_for_server && options.ttl.count() == 0;
@@ -77,6 +85,11 @@ absl::StatusOr<PhaseResult> RunYcsb(const Options& options, const Mix& mix, bool
     return std::make_unique<YcsbSource>(
         SourceOf(options, mix, options.operations, thread, records));
   };
+  plan.warm_seconds = options.warmup_seconds;
+  plan.warm_load = [&](uint32_t thread) {
+    return std::make_unique<YcsbSource>(
+        SourceOf(OtherDraws(options), mix, kOperationsMax, thread, records));
+  };
   return RunPhase(plan, environment);
 }
 
@@ -86,7 +99,7 @@ absl::StatusOr<PhaseResult> RunMix(const Options& options, Distribution distribu
   PhasePlan plan = PlanOf(options, kMixWorkload, options.operations);
   plan.seconds = options.seconds;
   plan.start_at = options.start_at;
-  plan.target_ops = options.target_ops;
+  plan.rate = options.rate;
   const bool lossy = options.allow_misses || options.waits_for_server || options.ttl.count() > 0;
   plan.worker.misses_are_wrong = loaded && !lossy && !mix.Removes();
   plan.worker.counters_may_vanish = lossy;
@@ -96,16 +109,22 @@ absl::StatusOr<PhaseResult> RunMix(const Options& options, Distribution distribu
       return std::make_unique<LoadSource>(share.first, share.end, options.sizes, OpKind::kGet);
     };
   }
-  plan.source = [&](uint32_t thread) {
+  const auto source_of = [&](uint64_t operations, uint64_t seed, uint32_t thread) {
     return std::make_unique<MixSource>(
-        mix, MixSource::Options{
-                 .operations = ShareOf(options.operations, thread, options.threads).size(),
-                 .records = options.records,
-                 .sizes = options.sizes,
-                 .distribution = distribution,
-                 .seed = options.seed + thread,
-                 .thread = thread,
-                 .threads = options.threads});
+        mix, MixSource::Options{.operations = ShareOf(operations, thread, options.threads).size(),
+                                .records = options.records,
+                                .sizes = options.sizes,
+                                .distribution = distribution,
+                                .seed = seed + thread,
+                                .thread = thread,
+                                .threads = options.threads});
+  };
+  plan.source = [&](uint32_t thread) {
+    return source_of(options.operations, options.seed, thread);
+  };
+  plan.warm_seconds = options.warmup_seconds;
+  plan.warm_load = [&](uint32_t thread) {
+    return source_of(kOperationsMax, OtherDraws(options).seed, thread);
   };
   return RunPhase(plan, environment);
 }
@@ -146,7 +165,7 @@ absl::StatusOr<Report> RunTrace(const Options& options, const Environment& envir
           "the trace has values that are too small to be verified: give --verify=false");
     }
   }
-  plan.target_ops = options.target_ops;
+  plan.rate = options.rate;
   plan.source = [&](uint32_t thread) {
     return std::make_unique<TraceSource>(events, thread, options.threads);
   };
@@ -160,7 +179,7 @@ absl::StatusOr<Report> RunRawReads(const Options& options, const Environment& en
   PhasePlan plan = PlanOf(options, kRawReadWorkload, options.operations);
   plan.seconds = options.seconds;
   plan.start_at = options.start_at;
-  plan.target_ops = options.target_ops;
+  plan.rate = options.rate;
   AcknowledgedCounter records(RecordsUsed(options));
   plan.source = [&](uint32_t thread) {
     return std::make_unique<RawReadSource>(

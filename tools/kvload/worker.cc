@@ -100,7 +100,7 @@ int64_t Worker::End() {
 // Returns how long Poll may wait. If all slots are taken, an operation that is due cannot start
 // before an answer comes, so the due time does not limit the wait.
 int64_t Worker::PatienceNs() const {
-  const bool waits_for_due = options_.interval_ns != 0 && !source_empty_ && !free_.empty();
+  const bool waits_for_due = options_.rate != nullptr && !source_empty_ && !free_.empty();
   if (!waits_for_due) return source_empty_ && free_.size() == slots_.size() ? 0 : kPatienceNs;
   return std::clamp<int64_t>(next_due_ns_ - clock_(), 0, kPatienceNs);
 }
@@ -108,7 +108,7 @@ int64_t Worker::PatienceNs() const {
 // The source chooses keys before the clock is read, so that its work does not count as latency.
 void Worker::StartDue() {
   if (source_empty_ || free_.empty() || backend_.away()) return;
-  const bool closed_loop = options_.interval_ns == 0;
+  const bool closed_loop = options_.rate == nullptr;
   const int64_t now = closed_loop ? 0 : clock_();
   starting_.clear();
   while (!free_.empty() && (closed_loop || next_due_ns_ <= now)) {
@@ -119,7 +119,9 @@ void Worker::StartDue() {
     }
     free_.pop_back();
     slots_[index].began_ns = next_due_ns_;
-    next_due_ns_ += options_.interval_ns;
+    if (!closed_loop) {
+      next_due_ns_ += options_.rate->IntervalNs(next_due_ns_ - begin_ns_, options_.threads);
+    }
     starting_.push_back(index);
   }
   if (starting_.empty()) return;
@@ -288,8 +290,7 @@ void Worker::Fail(uint32_t index, absl::StatusCode code) {
 
 void Worker::Release(uint32_t index) {
   free_.push_back(index);
-  // Relaxed: see finished().
-  finished_.fetch_add(1, std::memory_order_relaxed);
+  ++finished_;
 }
 
 }  // namespace gannet::kvload

@@ -3,7 +3,6 @@
 
 #include <gannet/async_client.h>
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -13,9 +12,11 @@
 #include "common/base/clock.h"
 #include "common/base/short_turns.h"
 #include "tools/kvload/backend.h"
+#include "tools/kvload/counter.h"
 #include "tools/kvload/counter_check.h"
 #include "tools/kvload/metrics.h"
 #include "tools/kvload/operation.h"
+#include "tools/kvload/rate.h"
 #include "tools/kvload/value.h"
 
 namespace gannet::kvload {
@@ -24,9 +25,9 @@ namespace gannet::kvload {
 // on a backend, and checks and measures the answers. It owns no thread: the caller calls Poll until
 // that returns false.
 //
-// Closed loop (interval 0): an operation starts as soon as another has ended, and its latency
-// counts from there. Open loop: operation i is due at start + i * interval, and starts when a slot
-// is free. Its latency counts from the time it was due. So a stall of the store is charged to every
+// Closed loop: an operation starts as soon as another has ended, and its latency counts from there.
+// Open loop: operations are due at the times that the rate gives, and start when a slot is free.
+// Its latency counts from the time it was due. So a stall of the store is charged to every
 // operation that it delays.
 //
 // Not thread safe, except finished().
@@ -39,7 +40,8 @@ class Worker {
     bool verify = true;                // check every value that is read
     bool misses_are_wrong = false;     // count a miss as wrong, because every key was loaded
     bool counters_may_vanish = false;  // because they expire, or are evicted
-    int64_t interval_ns = 0;           // 0: closed loop
+    const Rate* rate = nullptr;        // of all threads; null: closed loop
+    uint32_t threads = 1;              // that share the rate
     bool waits_for_server = false;     // wait for a lost server; otherwise the worker stops
     bool shares_core = false;          // yield the core to other threads now and then
   };
@@ -50,7 +52,7 @@ class Worker {
          const ValueMaker& values, Clock clock);
 
   // Sets when operation 0 is due, in an open loop. Call it before the first Poll.
-  void Begin(int64_t first_due_ns) { next_due_ns_ = first_due_ns; }
+  void Begin(int64_t first_due_ns) { begin_ns_ = next_due_ns_ = first_due_ns; }
   // Starts the operations that are due, waits for an answer or the next due time, at most for
   // kPatienceNs, and finishes the operations that were answered. Returns false if the work is over:
   // the source is empty and nothing is in flight, the worker gave up after too many errors, or the
@@ -64,8 +66,7 @@ class Worker {
 
   const Metrics& metrics() const { return metrics_; }
   // Returns how many operations have ended, for a progress line. Any thread may call it.
-  // Relaxed: the number is only shown. The metrics are read after the thread was joined.
-  uint64_t finished() const { return finished_.load(std::memory_order_relaxed); }
+  uint64_t finished() const { return finished_; }
 
   // After so many errors in a row, the worker gives up.
   static constexpr uint32_t kErrorsInARowMax = 1000;
@@ -113,6 +114,7 @@ class Worker {
   std::vector<Completion> completions_;
   Turn turn_;
   bool source_empty_ = false;
+  int64_t begin_ns_ = 0;
   int64_t next_due_ns_ = 0;
   uint64_t sequence_;
   CounterCheck counters_;
@@ -120,7 +122,7 @@ class Worker {
   int64_t last_answer_ns_ = 0;
   int64_t lost_since_ns_ = 0;  // 0: the server is not lost
   Metrics metrics_;
-  std::atomic<uint64_t> finished_{0};
+  Counter finished_;
 };
 
 }  // namespace gannet::kvload

@@ -1,6 +1,8 @@
 #include <gannet/gannet.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 
 #include "tests/client/c/use.h"
@@ -44,6 +46,28 @@ TEST_F(CTest, RefusesWrongArgumentsWithAText) { EXPECT_EQ(UseWrongly(server()), 
 TEST_F(CTest, UsesEveryCallOfTheAsynchronousClient) {
   EXPECT_EQ(UseAsync(server()), 0);
   EXPECT_EQ(UseAsyncLocks(server()), 0);
+}
+
+TEST_F(CTest, TellsWhatAServersDiskCounts) {
+  std::string data = testing::TempDir() + "/gannet-c-XXXXXX";
+  ASSERT_NE(mkdtemp(data.data()), nullptr);
+  ServerProcess server({"--memory=64M", "--data=" + data});
+  const std::string endpoint = server.endpoint();
+  const char* name = endpoint.c_str();
+  gannet_client* client = nullptr;
+  ASSERT_EQ(gannet_client_connect(&name, 1, nullptr, &client), GANNET_OK);
+  gannet_call call = GANNET_CALL_INIT;
+  call.deadline_ms = 20'000;
+  EXPECT_EQ(gannet_client_put(client, "key", 3, "value", 5, &call, nullptr), GANNET_OK);
+  gannet_stats stats;
+  stats.size = sizeof(stats);
+  EXPECT_EQ(gannet_client_stats(client, &call, &stats), GANNET_OK);
+  EXPECT_EQ(stats.disk_sync, 2u);
+  EXPECT_GT(stats.disk_bytes, 0u);
+  EXPECT_EQ(stats.disk_refused, 0u);
+  gannet_client_close(client);
+  server.Kill();
+  std::filesystem::remove_all(data);
 }
 
 TEST_F(CTest, SaysWhyAServerCannotBeReached) {

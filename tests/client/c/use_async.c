@@ -38,6 +38,8 @@ static int UseReads(gannet_async* client) {
   gannet_memory_free(memory);
   CHECK_THAT(gannet_async_register(client, buffer, sizeof(buffer), 0, &memory) == GANNET_OK);
   gannet_memory_free(memory);
+  CHECK_THAT(gannet_async_register(client, buffer, sizeof(buffer), 2, &memory) ==
+             GANNET_INVALID_ARGUMENT);
   CHECK_THAT(gannet_async_register_dmabuf(client, -1, 0, 4096, 0, &memory) != GANNET_OK);
 
   call.deadline_ms = 1;

@@ -103,6 +103,7 @@ static int UseServers(gannet_client* client, const char* server) {
   CHECK_THAT(gannet_client_stats(client, NULL, &stats) == GANNET_OK);
   CHECK_THAT(stats.status == GANNET_OK && stats.items == 5 && stats.heap_total > 0);
   CHECK_THAT(stats.size == sizeof(stats) && stats.evicted_age_ms == 0);
+  CHECK_THAT(stats.disk_sync == 0 && stats.disk_snapshots == 0); /* it has no disk */
   /* A program that is older than the library knows fewer numbers. */
   stats.size = offsetof(gannet_stats, heartbeats);
   stats.heartbeats = 123456789;
@@ -209,6 +210,9 @@ int UseMemory(const char* server) {
              GANNET_OK);
   CHECK_THAT(info.value_size == 2 * kPiece);
   CHECK_THAT(own[0] == 'a' && own[kPiece - 1] == 'a' && own[kPiece] == 'b');
+  /* No server may READ it, which is said at once. */
+  CHECK_THAT(gannet_client_put_from_memory(client, "x", 1, scatter, 2, NULL, NULL) ==
+             GANNET_INVALID_ARGUMENT);
 
   const gannet_get_target targets[] = {{{"long", 4}, scatter, 1}, {{"none", 4}, scatter + 1, 1}};
   gannet_info_result results[2];

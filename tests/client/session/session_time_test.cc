@@ -50,6 +50,17 @@ TEST_F(LivenessTest, HeartbeatsGoOutAfterAThirdOfTheSilenceWithoutAnythingElse) 
   EXPECT_FALSE(liveness_.HeartbeatDue(kSilence / 3));
 }
 
+TEST_F(LivenessTest, HeartbeatsOfIdleClientsOfAMachineGoOutTogether) {
+  constexpr int64_t kApart = kSilence / 3 / 8;
+  for (int64_t began_ns = 5 * kApart; began_ns < 6 * kApart; began_ns += kApart / 7) {
+    Liveness liveness;
+    liveness.Restart(began_ns, watched_, kSilence);
+    EXPECT_FALSE(liveness.HeartbeatDue(13 * kApart - 1)) << began_ns;
+    EXPECT_TRUE(liveness.HeartbeatDue(13 * kApart)) << began_ns;
+    EXPECT_EQ(liveness.IdleNs(12 * kApart, false), kApart) << began_ns;
+  }
+}
+
 TEST_F(LivenessTest, ABusyConnectionHasHeartbeatsToo) {
   SendHeartbeat();
   for (int i = 1; i < 20; ++i) {

@@ -24,6 +24,8 @@ using test_support::ChildProcess;
 using test_support::Finished;
 using test_support::ProgramPath;
 using test_support::RunProgram;
+using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using Words = std::vector<std::string>;
@@ -39,6 +41,13 @@ class ScratchFile {
  private:
   std::string path_;
 };
+
+std::vector<std::string> Lines(const std::string& path) {
+  std::ifstream in(path);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(in, line);) lines.push_back(line);
+  return lines;
+}
 
 class KvloadTest : public ::testing::Test {
  protected:
@@ -167,6 +176,47 @@ TEST_F(KvloadTest, OpenLoopStaysAtItsRate) {
   EXPECT_EQ(json.at("target_ops"), 2000);
 }
 
+// The run lasts as long as its ramp: 1,000 a second to 3,000 in 400 ms are 800 operations.
+TEST_F(KvloadTest, ARampEndsTheRunAndASecondHasARow) {
+  const ScratchFile csv("seconds.csv");
+  const ScratchFile percentiles("percentiles.txt");
+  const Json json =
+      Measure({"--workload=c", "--records=500", "--rate=1000:3k:400ms", "--warmup_seconds=0.1",
+               "--csv=" + csv.path(), "--percentiles=" + percentiles.path()});
+  EXPECT_EQ(json.at("rate"), "1000:3k:400ms");
+  EXPECT_EQ(json.at("target_ops"), 3000);
+  EXPECT_GE(json.at("seconds"), 0.39);
+  EXPECT_LE(json.at("operations"), 810);
+  EXPECT_THAT(Lines(csv.path()),
+              ElementsAre(HasSubstr("run,phase,seconds"), HasSubstr(",load,"), HasSubstr(",c,")));
+  EXPECT_THAT(Lines(percentiles.path()), Contains(HasSubstr("1.000000000000")));
+}
+
+TEST_F(KvloadTest, ASweepEndsInATableAndAPicture) {
+  const ScratchFile json("sweep.json");
+  const ScratchFile svg("sweep.svg");
+  const Finished done = Run({"--workload=c", "--records=500", "--operations=2000",
+                             "--sweep=depth:1,8", "--json=" + json.path(), "--svg=" + svg.path()});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("READs/GET\n1 "));
+  std::ifstream in(json.path());
+  const Json runs = Json::parse(in, nullptr, false).at("runs");
+  ASSERT_EQ(runs.size(), 2u);
+  EXPECT_TRUE(runs[0].contains("load"));
+  EXPECT_FALSE(runs[1].contains("load"));
+  EXPECT_EQ(runs[1].at("depth"), 8);
+  EXPECT_EQ(runs[1].at("ops").at("get").at("not_found"), 0);
+  EXPECT_THAT(Lines(svg.path()), Contains(HasSubstr("polyline")));
+}
+
+TEST_F(KvloadTest, ProgressIsShownWhenAskedFor) {
+  const Finished done = Run({"--phase=run", "--workload=c", "--records=500", "--seconds=1.3",
+                             "--rate=2000", "--progress"});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_THAT(done.err, HasSubstr("c: 1 s of 1.3 s, "));
+  EXPECT_THAT(done.err, HasSubstr(" READs/GET, ETA 1 s"));
+}
+
 TEST_F(KvloadTest, LoadAndRunMayBeApart) {
   const Json load = Measure({"--phase=load", "--records=1000", "--operations=1"});
   EXPECT_EQ(load.at("ops").at("insert").at("count"), 1000);
@@ -271,6 +321,10 @@ TEST(KvloadUsageTest, WrongFlagsAreRefused) {
   EXPECT_EQ(RunProgram({kvload, "--value_size=23"}).exit_code, 2);
   EXPECT_EQ(RunProgram({kvload, "--distribution=normal"}).exit_code, 2);
   EXPECT_EQ(RunProgram({kvload, "--phase=warm"}).exit_code, 2);
+  EXPECT_EQ(RunProgram({kvload, "--rate=fast"}).exit_code, 2);
+  EXPECT_EQ(RunProgram({kvload, "--rate=5", "--target_ops=5"}).exit_code, 2);
+  EXPECT_EQ(RunProgram({kvload, "--sweep=depth:0"}).exit_code, 2);
+  EXPECT_EQ(RunProgram({kvload, "--svg=file.svg"}).exit_code, 2);
   EXPECT_EQ(RunProgram({kvload, "words"}).exit_code, 2);
   const Finished help = RunProgram({kvload, "--help"});
   EXPECT_EQ(help.exit_code, 0);

@@ -66,7 +66,7 @@ TEST_F(PhaseTest, TotalsThatCannotBeHadFailThePhase) {
 }
 
 TEST_F(PhaseTest, OpenLoopKeepsToTheTargetRate) {
-  plan_.target_ops = 3000;  // 300 operations: the last is due at 99.67 ms
+  plan_.rate = Rate(3000);  // 300 operations: the last is due at 99.67 ms
   const auto result = RunPhase(plan_, environment_);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_GE(result->seconds, 0.099);
@@ -93,6 +93,32 @@ TEST_F(PhaseTest, EndsAfterItsSecondsAndSaysNothingOfBeingCutShort) {
   EXPECT_EQ(result->cut_short, "");
   EXPECT_GE(result->seconds, 0.05);
   EXPECT_GT(result->metrics.answered(), 0u);
+}
+
+TEST_F(PhaseTest, TellsWhatHappenedWhenItEnds) {
+  uint64_t operations = 0;
+  double ended_s = 0;
+  environment_.each_second = [&](std::string_view phase, const Interval& interval) {
+    EXPECT_EQ(phase, "test");
+    EXPECT_EQ(interval.began_s, ended_s);
+    ended_s = interval.ended_s;
+    operations += interval.operations;
+  };
+  const auto result = RunPhase(plan_, environment_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(operations, 300u);
+  EXPECT_GE(ended_s, result->seconds);
+}
+
+TEST_F(PhaseTest, AWarmUpByTimeIsNotMeasuredAndRunsOnTheSameConnection) {
+  plan_.warm_seconds = 0.02;
+  plan_.warm_load = [](uint32_t) {
+    return std::make_unique<LoadSource>(1000, uint64_t{1} << 26, kSizes);
+  };
+  const auto result = RunPhase(plan_, environment_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->metrics.answered(), 300u);
+  for (const auto& items : items_) EXPECT_GT(items.size(), 100u);
 }
 
 TEST_F(PhaseTest, BeginsWhenItIsToldToAndFailsWhenThatTimeIsOver) {

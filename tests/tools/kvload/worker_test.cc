@@ -221,8 +221,8 @@ TEST_F(WorkerTest, OpenLoopCountsLatencyFromWhenTheOperationWasDue) {
   AcknowledgedCounter records(10);
   YcsbSource source(*MixOf("c"), 100, kSizes, 1, records);
   const int64_t interval_ns = 10'000;
-  Worker worker({.value_bytes_max = 64, .interval_ns = interval_ns}, backend_, source, values_,
-                &FakeNow);
+  const Rate rate(1e9 / interval_ns);
+  Worker worker({.value_bytes_max = 64, .rate = &rate}, backend_, source, values_, &FakeNow);
   worker.Begin(fake_now_ns);
   fake_now_ns += 100 * interval_ns;  // the stall: everything falls due
   while (worker.Poll()) {
@@ -240,13 +240,32 @@ TEST_F(WorkerTest, OpenLoopStartsNothingBeforeItIsDue) {
   YcsbSource source(*MixOf("c"), 100, kSizes, 1, records);
   const int64_t interval_ns = 50'000;
   const int64_t begin_ns = fake_now_ns;
-  Worker worker({.depth = 8, .value_bytes_max = 64, .interval_ns = interval_ns}, backend_, source,
-                values_, &FakeNow);
+  const Rate rate(1e9 / interval_ns);
+  Worker worker({.depth = 8, .value_bytes_max = 64, .rate = &rate}, backend_, source, values_,
+                &FakeNow);
   worker.Begin(begin_ns);
   while (worker.Poll()) {
   }
   EXPECT_GE(fake_now_ns - begin_ns, 99 * interval_ns);
   EXPECT_LT(worker.metrics().of(OpKind::kGet).latency_ns.max(), static_cast<uint64_t>(interval_ns));
+}
+
+// From 10,000 to 90,000 a second in 10 ms: 500 operations, and 90 more in the ms after that.
+TEST_F(WorkerTest, ARampMakesOperationsDueEverSooner) {
+  Load(10);
+  AcknowledgedCounter records(10);
+  YcsbSource source(*MixOf("c"), 590, kSizes, 1, records);
+  const Rate rate = *Rate::Parse("10k:90k:10ms");
+  const int64_t begin_ns = fake_now_ns;
+  Worker worker({.depth = 8, .value_bytes_max = 64, .rate = &rate}, backend_, source, values_,
+                &FakeNow);
+  worker.Begin(begin_ns);
+  int64_t half_ns = 0;
+  while (worker.Poll()) {
+    if (worker.finished() <= 150) half_ns = fake_now_ns - begin_ns;
+  }
+  EXPECT_NEAR(static_cast<double>(half_ns), 5e6, 2e5);  // the first 150 are due in 5 ms
+  EXPECT_NEAR(static_cast<double>(fake_now_ns - begin_ns), 11e6, 2e5);
 }
 
 }  // namespace

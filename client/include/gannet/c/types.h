@@ -171,6 +171,8 @@ typedef struct gannet_stats {
   uint64_t items_expired, items_moved, locks_expired, refused_connections, refused_requests;
   uint64_t index_growths, items_deleted, items_evicted, evicted_by_writes, eviction_watermark;
   uint64_t evicted_age_ms;
+  /* Of a server with --data; else 0. disk_sync: as ServerStats::disk_sync in gannet/types.h. */
+  uint64_t disk_sync, disk_bytes, disk_behind_bytes, disk_behind_ms, disk_refused, disk_snapshots;
 } gannet_stats;
 
 /* What a connection to one server is. Strings are never NULL, and live as long as the structure. */

@@ -14,9 +14,7 @@ fail() { echo "FAILED: $*" >&2; exit 1; }
 
 cmake --install "$build_dir" --prefix "$work/prefix" >"$work/install.log"
 cmake -S "$source_dir/tests/client/package/consumer" -B "$work/build" -G Ninja \
-  -DCMAKE_PREFIX_PATH="$work/prefix" -DCMAKE_BUILD_TYPE=Release \
-  -DEXAMPLE="$source_dir/client/example/read_modify_write.cc" \
-  -DEVENT_LOOP="$source_dir/client/example/event_loop.cc" -DIN_C="$source_dir/client/example/in_c.c" >"$work/configure.log"
+  -DCMAKE_PREFIX_PATH="$work/prefix" -DEXAMPLES="$source_dir/client/example" >"$work/configure.log"
 cmake --build "$work/build" >"$work/build.log" || { cat "$work/build.log"; fail "build"; }
 
 for program in kvserver kvcli kvload softverbs-run; do
@@ -70,14 +68,12 @@ expect() {
   [ "$output" = "$(printf 'greeting = hello\nvisits = %s' "$visits")" ] || fail "$* said $output"
 }
 visits=3
-expect "$work/build/on_softverbs"
-visits=6
 expect "$work/prefix/bin/softverbs-run" "$work/build/on_any_device"
-visits=9
+visits=6
 expect "$work/prefix/bin/softverbs-run" "$work/build/by_pkg_config"
-visits=12
+visits=9
 expect "$work/prefix/bin/softverbs-run" "$work/build/in_c"
-visits=15
+visits=12
 expect "$work/prefix/bin/softverbs-run" "$work/build/c_by_cmake"
 output=$(printf 'greeting\nshape\n' |
   timeout 60 "$work/prefix/bin/softverbs-run" "$work/build/event_loop_in_c" "$endpoint") ||
@@ -86,8 +82,45 @@ output=$(printf 'greeting\nshape\n' |
   fail "event_loop_in_c said $output"
 
 # The input stays open for longer than the server waits for a client that is silent.
-output=$({ printf 'color blue\n'; sleep 2; printf 'color\nshape\n'; } |
-  timeout 60 "$work/build/event_loop" "$endpoint") || fail "event_loop"
-[ "$(sort <<<"$output")" = "$(printf 'color = blue\ncolor is stored\nshape is absent')" ] ||
-  fail "event_loop said $output"
+loops="event_loop event_loop_asio"
+for loop in $loops; do
+  { printf '%s blue\n' "$loop"; sleep 2; printf '%s\nshape\n' "$loop"; } |
+    timeout 60 "$work/build/$loop" "$endpoint" >"$work/$loop.out" || echo "failed" >>"$work/$loop.out" &
+done
+# shellcheck disable=SC2046 # several
+wait $(jobs -p | grep -vx "$server_pid")
+for loop in $loops; do
+  [ "$(sort "$work/$loop.out")" = "$(printf '%s = blue\n%s is stored\nshape is absent' "$loop" "$loop")" ] ||
+    fail "$loop said $(cat "$work/$loop.out")"
+done
+
+# prints OUTPUT COMMAND...
+prints() {
+  local wanted=$1 output
+  shift
+  output=$(timeout 60 "$@" "$endpoint") || fail "$*"
+  [ "$output" = "$wanted" ] || fail "$* said $output"
+}
+prints 'alice: empty cart
+the other request: FAILED_PRECONDITION
+alice: three apples
+no session' "$work/build/session_cache"
+prints '99 of 100 users are known
+user7 has 7.5, user99 has 0' "$work/build/feature_store"
+prints 'the worker writes: done
+the successor: DEADLINE_EXCEEDED
+the successor writes: done
+the worker in Gannet: ABORTED
+the worker writes: refused' "$work/build/lock_service"
+prints 'block 0: computed
+block 1: computed
+block 0: found
+block 1: computed' "$work/build/kv_block_cache"
+if [ -d "$build_dir/python/gannet" ]; then
+  PYTHONPATH=$build_dir/python LD_LIBRARY_PATH=$(dirname "$library") prints 'alice: 3 of 5 requests allowed
+bob: allowed' "$work/prefix/bin/softverbs-run" python3 -B "$source_dir/client/example/rate_limiter.py"
+fi
+for example in "$source_dir"/client/example/*.{cc,c,py}; do
+  grep -q "$(basename "$example")" "$source_dir/client/example/README.md" || fail "README.md lacks $example"
+done
 echo "installed, found, linked, run"

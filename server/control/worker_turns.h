@@ -1,0 +1,55 @@
+#ifndef GANNET_SERVER_CONTROL_WORKER_TURNS_H_
+#define GANNET_SERVER_CONTROL_WORKER_TURNS_H_
+
+#include <cstdint>
+
+#include "common/base/clock.h"
+#include "common/base/short_turns.h"
+
+namespace gannet {
+
+// Decides how long a worker's turns on its core are, where the scheduler gives turns at all.
+//
+// 1. A worker that sleeps between requests asks for short turns. So it gets a core as soon as a
+//    request comes, before those who compute.
+// 2. A worker that found requests for kBusyNs without a sleep does not get the CPU time that it
+//    needs: more clients wait for it than it can answer. Then it asks for long turns. It gets no
+//    larger share of the core by that, but does more with it: a longer turn fills the core's caches
+//    once for more requests, and a client that waits for many answers gets them together, instead
+//    of being woken for each.
+//
+// One owner thread.
+class WorkerTurns {
+ public:
+  static constexpr int64_t kBusyNs = 4 * kNsPerMs;
+  static constexpr int64_t kLongTurnNs = 3 * kNsPerMs;
+
+  // `ask` is AskForTurns, except in tests.
+  using Ask = void (*)(int64_t turn_ns);
+
+  explicit WorkerTurns(Ask ask) : ask_(ask) { ask_(kShortestTurnNs); }
+
+  // Call it before each Poll.
+  void Awake(int64_t now_ns) {
+    if (awake_ns_ == 0) awake_ns_ = now_ns;
+    if (long_ || now_ns - awake_ns_ < kBusyNs) return;
+    long_ = true;
+    ask_(kLongTurnNs);
+  }
+  // Call it before the worker sleeps.
+  void Sleeps() {
+    awake_ns_ = 0;
+    if (!long_) return;
+    long_ = false;
+    ask_(kShortestTurnNs);
+  }
+
+ private:
+  const Ask ask_;
+  int64_t awake_ns_ = 0;  // since then; 0: not yet
+  bool long_ = false;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_CONTROL_WORKER_TURNS_H_
