@@ -107,10 +107,11 @@ Scenario::Scenario(Run* run) {
 }
 
 std::string Scenario::ToString() const {
-  std::string text = absl::StrCat(
-      clients, " clients, ", keys, " keys, ", acts_per_client, " acts, ", active_ns / kNsPerMs, "+",
-      calm_ns / kNsPerMs, " ms, workers ", server.workers, ", memory ", server.memory_bytes >> 20,
-      server.evict ? "M evicting" : "M", ", slots ", server.index_slots, ", lock words ", server.lock_words);
+  std::string text =
+      absl::StrCat(clients, " clients, ", keys, " keys, ", acts_per_client, " acts, ",
+                   active_ns / kNsPerMs, "+", calm_ns / kNsPerMs, " ms, workers ", server.workers,
+                   ", memory ", server.memory_bytes >> 20, server.evict ? "M evicting" : "M",
+                   ", slots ", server.index_slots, ", lock words ", server.lock_words);
   absl::StrAppend(&text, ", besiegers ", besiegers, ", credits ", server.credits, ", receives ",
                   server.receives, ", reply buffers ", server.reply_buffers, ", lock requests ",
                   server.lock_requests_max, ", hasty ", hasty_percent, ", locks ", locks_percent,

@@ -72,15 +72,15 @@ class SimulatedServer : private ChangeSink {
   std::string endpoint_;
   std::vector<Part> parts_;
   Health health_;
-  uint64_t fillers_ = 0;      // keys of FillIndex or FillMemory in this server
-  int64_t fill_ns_ = 0;       // when FillMemory writes the next ones
+  uint64_t fillers_ = 0;  // keys of FillIndex or FillMemory in this server
+  int64_t fill_ns_ = 0;   // when FillMemory writes the next ones
   struct Written {
     uint32_t id = 0;
     bool expires = false;
   };
   std::map<std::string, Written, std::less<>> written_;  // by key: its item's write
-  int64_t start_ns_ = 0;      // when the next server starts
-  int64_t stopped_tick_ = 0;  // when the last server began to stop
+  int64_t start_ns_ = 0;                                 // when the next server starts
+  int64_t stopped_tick_ = 0;                             // when the last server began to stop
 };
 
 }  // namespace gannet::simulation

@@ -42,7 +42,8 @@ std::string_view SeverityName(Severity severity) {
 std::vector<Finding> JudgeDevices(const MachineFacts& facts) {
   if (facts.devices.empty()) {
     return {{Severity::kError, "device", "this machine has no RDMA device",
-             "sudo modprobe rdma_rxe && sudo rdma link add rxe0 type rxe netdev eth0; or --device=soft"}};
+             "sudo modprobe rdma_rxe && sudo rdma link add rxe0 type rxe netdev eth0; or "
+             "--device=soft"}};
   }
   std::vector<Finding> findings;
   for (const DeviceReport& device : facts.devices) {
@@ -65,10 +66,10 @@ std::vector<Finding> JudgeDevices(const MachineFacts& facts) {
     }
   }
   if (!facts.probe.ok()) {
-    findings.push_back({Severity::kError, "loopback",
-                        absl::StrCat("no device passes a loopback test: ",
-                                     std::string(facts.probe.message())),
-                        "ibv_rc_pingpong -d DEVICE -g 0 & ibv_rc_pingpong -d DEVICE -g 0 localhost"});
+    findings.push_back(
+        {Severity::kError, "loopback",
+         absl::StrCat("no device passes a loopback test: ", std::string(facts.probe.message())),
+         "ibv_rc_pingpong -d DEVICE -g 0 & ibv_rc_pingpong -d DEVICE -g 0 localhost"});
   }
   return findings;
 }
@@ -106,7 +107,8 @@ Finding JudgeMemlock(const MachineFacts& facts) {
   if (*facts.memlock_bytes >= kMemlockBytesEnough) {
     return Fine("memlock", absl::StrCat(text, ", enough for a client"));
   }
-  const bool may_raise = !facts.memlock_hard_bytes || *facts.memlock_hard_bytes >= kMemlockBytesEnough;
+  const bool may_raise =
+      !facts.memlock_hard_bytes || *facts.memlock_hard_bytes >= kMemlockBytesEnough;
   return {Severity::kWarning, "memlock",
           absl::StrCat(text, ": registering memory may fail, at a server for sure"),
           may_raise ? "ulimit -l $(ulimit -H -l)" : kMemlockMend};
@@ -142,7 +144,8 @@ std::vector<Finding> JudgeFlowControl(const MachineFacts& facts) {
                                      ": RoCE loses packets without PFC or ECN, here and at the "
                                      "switch; neither can be seen from a program"),
                         "mlnx_qos -i NETDEV; cat /sys/class/net/NETDEV/ecn/roce_np/enable/3; "
-                        "rdma statistic show link " + device.name + "/1"});
+                        "rdma statistic show link " +
+                            device.name + "/1"});
   }
   return findings;
 }
@@ -161,23 +164,25 @@ std::vector<Finding> JudgeWay(const WayFacts& way) {
         "see that kvserver runs and listens there (its first lines say where); ip route get "
         "ADDRESS; let UDP port 4791 (RoCE) or the TCP port (iWARP) through: sudo nft list ruleset";
     if (absl::IsPermissionDenied(way.connected)) {
-      mend = "give the server's key with --auth_file=FILE, and see that both clocks are right: "
-             "timedatectl";
+      mend =
+          "give the server's key with --auth_file=FILE, and see that both clocks are right: "
+          "timedatectl";
     } else if (absl::IsUnimplemented(way.connected)) {
-      mend = "kvcli --version; kvserver --version: both sides need the same version of the protocol";
+      mend =
+          "kvcli --version; kvserver --version: both sides need the same version of the protocol";
     } else if (absl::IsResourceExhausted(way.connected)) {
       mend = kMemlockMend;
     }
     findings.push_back({Severity::kError, "connection", message, std::move(mend)});
     return findings;
   }
-  findings.push_back(Fine("connection",
-                          absl::StrCat("by ", way.device, ", ", way.kind, "; protocol ",
-                                       way.protocol_version, ", ", way.read_depth,
-                                       " READs at once, locks by ", way.lock_mode)));
+  findings.push_back(
+      Fine("connection",
+           absl::StrCat("by ", way.device, ", ", way.kind, "; protocol ", way.protocol_version,
+                        ", ", way.read_depth, " READs at once, locks by ", way.lock_mode)));
   if (way.kind == "softverbs") {
-    findings.push_back({Severity::kHint, "way",
-                        "softverbs reaches servers of this machine only", "--device=auto"});
+    findings.push_back({Severity::kHint, "way", "softverbs reaches servers of this machine only",
+                        "--device=auto"});
   }
   if (way.answered.ok()) {
     findings.push_back(Fine("answer", "the server's CPU answers"));

@@ -68,8 +68,7 @@ TEST(DoctorTest, MissesADevice) {
 TEST(DoctorTest, HintsAtADeviceThatIsForTryingOut) {
   MachineFacts facts = Machine();
   facts.devices[0].kind = DeviceKind::kKernelSoftware;
-  EXPECT_THAT(JudgeDevices(facts),
-              Contains(Fault(Severity::kHint, "device", "kernel-software")));
+  EXPECT_THAT(JudgeDevices(facts), Contains(Fault(Severity::kHint, "device", "kernel-software")));
 }
 
 TEST(DoctorTest, FindsAPortThatIsDown) {

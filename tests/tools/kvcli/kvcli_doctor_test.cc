@@ -41,7 +41,8 @@ std::string Faults(const Finished& done, const std::string& check) {
 }
 
 Finished Doctor(const std::string& server) {
-  return RunProgram({ProgramPath("kvcli"), "--server=" + server, "--device=soft", "--json", "doctor"});
+  return RunProgram(
+      {ProgramPath("kvcli"), "--server=" + server, "--device=soft", "--json", "doctor"});
 }
 
 TEST(KvcliDoctorTest, FindsNoErrorWhereAServerAnswers) {
@@ -68,17 +69,16 @@ TEST(KvcliDoctorTest, FindsAWrongName) {
 
 TEST(KvcliDoctorTest, FindsThatTooLittleMemoryMayBeLocked) {
   ServerProcess server;
-  const Finished done = RunProgram(
-      {"/bin/sh", "-c",
-       "ulimit -l 16; SOFTVERBS_MEMLOCK=1 exec " + ProgramPath("kvcli") +
-           " --server=" + server.endpoint() + " --device=soft --json doctor"});
+  const Finished done =
+      RunProgram({"/bin/sh", "-c",
+                  "ulimit -l 16; SOFTVERBS_MEMLOCK=1 exec " + ProgramPath("kvcli") +
+                      " --server=" + server.endpoint() + " --device=soft --json doctor"});
   EXPECT_EQ(done.exit_code, 3) << done.out << done.err;
   EXPECT_THAT(Faults(done, "connection") + Faults(done, "loopback"), HasSubstr("memory"));
 }
 
 TEST(KvcliDoctorTest, FindsADeviceThatIsNotThere) {
-  const Finished done =
-      RunProgram({ProgramPath("kvcli"), "--device=none0", "--json", "doctor"});
+  const Finished done = RunProgram({ProgramPath("kvcli"), "--device=none0", "--json", "doctor"});
   EXPECT_EQ(done.exit_code, 3);
 }
 
