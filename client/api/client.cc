@@ -231,19 +231,11 @@ absl::Status Client::Extend(const Lock& lock, Milliseconds lease,
 
 absl::StatusOr<std::vector<HeldLock>> Client::Locks(uint32_t server,
                                                     std::optional<Milliseconds> deadline) {
-  const Engine& engine = state_->driver.engine();
-  const int64_t deadline_ns = engine.clock().MonotonicNs() + state_->TimeoutNs(deadline);
   std::vector<HeldLock> locks;
-  for (uint64_t from = 0, next = 0;; from = next) {
-    absl::StatusOr<OpRequest> request = ServerRequest(engine, OpType::kListLocks, server);
-    if (request.ok()) request->expected_version = from;
-    const int64_t left_ns = std::max<int64_t>(deadline_ns - engine.clock().MonotonicNs(), 0);
-    absl::Status status = state_->Run(std::move(request), left_ns,
-                                      [&](const Op& op) { next = AppendLocks(op, &locks); });
-    if (!status.ok()) return status;
-    if (next == 0) return locks;
-    if (next <= from) return absl::InternalError("the server's list of locks does not end");
-  }
+  absl::Status status = state_->ListAll(OpType::kListLocks, server, state_->TimeoutNs(deadline),
+                                        [&](const Op& op) { return AppendLocks(op, &locks); });
+  if (!status.ok()) return status;
+  return locks;
 }
 
 absl::StatusOr<bool> Client::BreakLock(std::string_view key, std::optional<Milliseconds> deadline) {

@@ -76,9 +76,29 @@ class Client::State {
   template <class Report, class F>
   std::vector<Report> AskEach(OpType type, int64_t timeout_ns, F answer);
 
+  // Asks a server for a list, page by page. append(const Op&) takes a page and returns the number
+  // to go on from, or 0 at the end.
+  template <class F>
+  absl::Status ListAll(OpType type, uint32_t server, int64_t timeout_ns, F append);
+
   Driver driver;
   const Client::Milliseconds deadline;
 };
+
+template <class F>
+absl::Status Client::State::ListAll(OpType type, uint32_t server, int64_t timeout_ns, F append) {
+  const Engine& engine = driver.engine();
+  const int64_t deadline_ns = engine.clock().MonotonicNs() + timeout_ns;
+  for (uint64_t from = 0, next = 0;; from = next) {
+    absl::StatusOr<OpRequest> request = ServerRequest(engine, type, server);
+    if (request.ok()) request->expected_version = from;
+    const int64_t left_ns = std::max<int64_t>(deadline_ns - engine.clock().MonotonicNs(), 0);
+    absl::Status status =
+        Run(std::move(request), left_ns, [&](const Op& op) { next = append(op); });
+    if (!status.ok() || next == 0) return status;
+    if (next <= from) return absl::InternalError("the server's list does not end");
+  }
+}
 
 template <class F>
 absl::StatusOr<Lock> Client::State::Acquire(OpType type, std::string_view key,

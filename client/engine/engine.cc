@@ -240,6 +240,8 @@ void Engine::Start(Op& op) {
     case OpType::kBreakLock:
     case OpType::kListLocks:
     case OpType::kStorage:
+    case OpType::kListClients:
+    case OpType::kSlowLog:
     case OpType::kAppend:
     case OpType::kPrepend:
     case OpType::kIncr:

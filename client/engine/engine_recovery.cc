@@ -8,7 +8,8 @@ namespace {
 // Doing it twice has the same effect as doing it once.
 bool IsRepeatable(OpType type) {
   return type == OpType::kGet || type == OpType::kGetInto || type == OpType::kStats ||
-         type == OpType::kPing || type == OpType::kListLocks || type == OpType::kStorage;
+         type == OpType::kPing || type == OpType::kListLocks || type == OpType::kStorage ||
+         type == OpType::kListClients || type == OpType::kSlowLog;
 }
 
 // How an operation ends of which nothing is sent now.

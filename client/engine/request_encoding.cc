@@ -27,6 +27,10 @@ Opcode RequestOpcode(const Op& op) {
       return Opcode::kListLocks;
     case OpType::kStorage:
       return Opcode::kStorage;
+    case OpType::kListClients:
+      return Opcode::kListClients;
+    case OpType::kSlowLog:
+      return Opcode::kSlowLog;
     case OpType::kStats:
       return Opcode::kStats;
     case OpType::kPing:
@@ -69,6 +73,8 @@ RequestHeader MakeRequestHeader(const Op& op) {
       return header;
     case Opcode::kListLocks:
     case Opcode::kStorage:
+    case Opcode::kListClients:
+    case Opcode::kSlowLog:
     case Opcode::kFlush:
       header.expected_version = request.expected_version;
       return header;

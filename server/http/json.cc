@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/protocol/opcode_name.h"
 #include "server/http/snapshot.h"
 
 namespace gannet {

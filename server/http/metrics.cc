@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/protocol/opcode_name.h"
 #include "server/http/snapshot.h"
 
 namespace gannet {

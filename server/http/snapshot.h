@@ -52,8 +52,7 @@ struct Snapshot {
   static constexpr size_t kLocksMax = 64;
 };
 
-// Returns the name of a request's opcode, as in metrics: "put", "append"; "other" if it has none.
-const char* OpcodeName(uint8_t opcode);
+// Returns the name of a kind of operation in clients' reports, as in metrics.
 const char* LatencyKindName(size_t kind);
 
 // Returns the snapshot in the text format of Prometheus.

@@ -10,6 +10,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
+#include "tools/kvcli/command_options.h"
+#include "tools/kvcli/examples.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -27,16 +29,19 @@ struct Spec {
   const char* options;  // the names of its options, each between blanks
 };
 
-constexpr std::array<Spec, 22> kSpecs = {{
+constexpr std::array<Spec, 30> kSpecs = {{
     {Verb::kPut, "put",
-     "KEY VALUE [--ttl=TIME] [--flags=N] [--if_absent] [--if_present] [--if_version=N]",
+     "KEY VALUE [--file=PATH] [--ttl=TIME] [--flags=N] [--if_absent] [--if_present] "
+     "[--if_version=N]",
      "store a value; prints its version",
-     "If VALUE is -, the value is read from stdin. TIME: 10 or 10s, 500ms, 5m, 2h, 7d.\n"
+     "If VALUE is -, the value is read from stdin. With --file, which takes the place of VALUE,\n"
+     "from that file. TIME: 10 or 10s, 500ms, 5m, 2h, 7d.\n"
      "Exit code 1: the key exists already, does not exist, or has another version.\n",
-     2, 2, " ttl flags if_absent if_present if_version "},
-    {Verb::kGet, "get", "KEY [--meta]", "print a value",
-     "--meta prints the version, flags, expiry and size instead. Exit code 1: not found.\n", 1, 1,
-     " meta "},
+     1, 2, " file ttl flags if_absent if_present if_version "},
+    {Verb::kGet, "get", "KEY [--meta] [--out=PATH]", "print a value",
+     "--meta prints the version, flags, expiry and size instead. --out writes the value into that\n"
+     "file, and prints nothing. Exit code 1: not found, and no file is written.\n",
+     1, 1, " meta out "},
     {Verb::kMultiGet, "mget", "KEY...", "print several values, one per line",
      "Prints (nil) for a key that is not found. The exit code is then 1. --json tells this from\n"
      "a value of these five characters.\n",
@@ -100,6 +105,41 @@ constexpr std::array<Spec, 22> kSpecs = {{
     {Verb::kStats, "stats", "", "show the server's counters", "", 0, 0, " "},
     {Verb::kInfo, "info", "", "show the connection, and what the server granted", "", 0, 0, " "},
     {Verb::kPing, "ping", "", "measure one round trip through the server's CPU", "", 0, 0, " "},
+    {Verb::kClients, "clients", "", "show who is connected, and what they do",
+     "Hits, misses, READs and latencies are what the clients told with their heartbeats.\n", 0, 0,
+     " "},
+    {Verb::kSlowLog, "slowlog", "[--keys]", "show the last requests that took a server long",
+     "The newest first. --keys shows the keys, too. kvserver --slowlog_us says what is long.\n", 0,
+     0, " keys "},
+    {Verb::kScan, "scan", "[--prefix=P] [--match=GLOB] [--limit=N] [--values] [--rate=N]",
+     "list the keys",
+     "Walks through the server's memory by one-sided READs, at most --rate a second (20000; 0: no\n"
+     "limit), so that the server's CPU takes no part. Each key that is there all the time is "
+     "shown\n"
+     "at least once; a key may be shown twice. GLOB: * ? [a-z]. Keys that are no text, or hold\n"
+     "control characters, are shown in quotes, as the prompt reads them.\n",
+     0, 0, " prefix match limit values rate "},
+    {Verb::kBigKeys, "bigkeys", "[--prefix=P] [--match=GLOB] [--count=N] [--rate=N]",
+     "list the keys with the longest values", "Walks as scan does. --count: how many (10).\n", 0, 0,
+     " prefix match count rate "},
+    {Verb::kMemory, "memory", "[--prefix=P] [--match=GLOB] [--rate=N]",
+     "show what items take of the memory, by size of block", "Walks as scan does.\n", 0, 0,
+     " prefix match rate "},
+    {Verb::kWatch, "watch", "KEY [--every=TIME] [--count=N]", "print each change of a value",
+     "Looks by one-sided READs, each TIME (100ms), so it may miss changes that come faster. Ends\n"
+     "after --count changes, or with Ctrl-C.\n",
+     1, 1, " every count "},
+    {Verb::kLatency, "latency", "[--count=N]", "measure GET, PUT and PING, and where the time goes",
+     "Each is done N times (1000), on a key of its own that is deleted at the end.\n", 0, 0,
+     " count "},
+    {Verb::kDoctor, "doctor", "",
+     "find out what is wrong with this machine or the way to the server",
+     "Looks at devices, ports, GIDs, packet size, locked memory, huge pages and cores, and "
+     "connects\n"
+     "to each --server. Each finding has the command that mends it. Works from the command line "
+     "only.\n"
+     "Exit code 1: warnings. 3: errors.\n",
+     0, 0, " "},
     {Verb::kHelp, "help", "[COMMAND]", "show this text, or a command's help", "", 0, 1, " "},
     {Verb::kQuit, "quit", "", "leave the prompt", "", 0, 0, " "},
 }};
@@ -112,66 +152,6 @@ static_assert(std::ranges::all_of(kSpecs, [i = 0](const Spec& spec) mutable {
 absl::Status UsageError(const Spec& spec, std::string_view problem) {
   return absl::InvalidArgumentError(absl::StrCat(spec.name, ": ", std::string(problem), "\nusage: ",
                                                  spec.name, *spec.usage ? " " : "", spec.usage));
-}
-
-template <class T>
-bool ParseNumber(std::string_view text, T* out) {
-  const char* end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, *out);
-  return error == std::errc() && stopped == end;
-}
-
-struct Option {
-  std::string_view name;
-  std::optional<std::string_view> value;
-};
-
-Option SplitOption(std::string_view word) {
-  word.remove_prefix(2);
-  const size_t equals = word.find('=');
-  if (equals == std::string_view::npos) return {word, std::nullopt};
-  return {word.substr(0, equals), word.substr(equals + 1)};
-}
-
-absl::Status ApplyDuration(const Option& option, std::chrono::milliseconds* out) {
-  GANNET_ASSIGN_OR_RETURN(*out, ParseDuration(option.value.value_or("")));
-  return absl::OkStatus();
-}
-
-template <class T>
-absl::Status ApplyNumber(const Option& option, T* out) {
-  if (ParseNumber(option.value.value_or(""), out)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("--", std::string(option.name), " needs a number"));
-}
-
-absl::Status ApplySwitch(const Option& option, bool* out) {
-  if (option.value) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--", std::string(option.name), " takes no value"));
-  }
-  *out = true;
-  return absl::OkStatus();
-}
-
-absl::Status ApplyOption(const Spec& spec, const Option& option, Command* command) {
-  const std::string name(option.name);
-  if (name.empty() ||
-      std::string_view(spec.options).find(absl::StrCat(" ", name, " ")) == std::string_view::npos) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("no option --", name, " here (put words that begin with -- behind a --)"));
-  }
-  if (name == "ttl") return ApplyDuration(option, &command->ttl);
-  if (name == "wait") return ApplyDuration(option, &command->wait.emplace());
-  if (name == "lease") return ApplyDuration(option, &command->lease.emplace());
-  if (name == "force") return ApplySwitch(option, &command->force);
-  if (name == "flags") return ApplyNumber(option, &command->flags);
-  if (name == "if_version") return ApplyNumber(option, &command->if_version.emplace());
-  if (name == "if_absent") return ApplySwitch(option, &command->if_absent);
-  if (name == "if_present") return ApplySwitch(option, &command->if_present);
-  if (name == "initial") return ApplyNumber(option, &command->initial);
-  if (name == "yes") return ApplySwitch(option, &command->yes);
-  return ApplySwitch(option, &command->meta);
 }
 
 // A word as the user gave it. A word behind a "--" is never an option or "-".
@@ -204,6 +184,10 @@ absl::Status TakeWords(const Spec& spec, const std::vector<Word>& words, Command
     return UsageError(spec, absl::StrCat("'", words[spec.words_max].text, "' is one word too many",
                                          splits ? "; put quotes around a VALUE with blanks" : ""));
   }
+  if (spec.verb == Verb::kPut && (words.size() == 2) == !command->file.empty()) {
+    return UsageError(spec, words.size() == 2 ? "VALUE and --file exclude each other"
+                                              : "VALUE is missing, or --file=PATH");
+  }
   switch (spec.verb) {
     case Verb::kHelp:
       if (!words.empty()) command->topic = words[0].text;
@@ -211,7 +195,7 @@ absl::Status TakeWords(const Spec& spec, const std::vector<Word>& words, Command
     case Verb::kPut:
     case Verb::kAppend:
     case Verb::kPrepend:
-      TakeValue(words[1], command);
+      if (words.size() > 1) TakeValue(words[1], command);
       break;
     case Verb::kMultiPut:
       if (words.size() % 2 != 0) return UsageError(spec, "a VALUE is missing");
@@ -250,25 +234,6 @@ absl::Status TakeWords(const Spec& spec, const std::vector<Word>& words, Command
 
 }  // namespace
 
-absl::StatusOr<std::chrono::milliseconds> ParseDuration(std::string_view text) {
-  struct Unit {
-    std::string_view name;
-    int64_t ms;
-  };
-  constexpr Unit kUnits[] = {{"", 1000},    {"ms", 1},        {"s", 1000},
-                             {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}};
-  constexpr int64_t kMax = int64_t{100} * 365 * 86'400'000;
-  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  const auto unit = std::ranges::find(kUnits, text.substr(digits), &Unit::name);
-  int64_t count = 0;
-  if (!ParseNumber(text.substr(0, digits), &count) || unit == std::end(kUnits) ||
-      count > kMax / unit->ms) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", std::string(text), "' is no time: 10 or 10s, 500ms, 5m, 2h, 7d"));
-  }
-  return std::chrono::milliseconds(count * unit->ms);
-}
-
 absl::StatusOr<Command> ParseCommand(std::span<const std::string> words) {
   if (words.empty()) return absl::InvalidArgumentError("no command");
   const auto verb = FindVerb(words[0]);
@@ -287,7 +252,7 @@ absl::StatusOr<Command> ParseCommand(std::span<const std::string> words) {
     } else if (word == "--") {
       literal = true;
     } else if (word.starts_with("--")) {
-      const absl::Status applied = ApplyOption(spec, SplitOption(word), &command);
+      const absl::Status applied = ApplyOption(spec.options, word, &command);
       if (!applied.ok()) return UsageError(spec, std::string(applied.message()));
     } else {
       plain.push_back({word, false});
@@ -319,7 +284,7 @@ absl::StatusOr<std::string> HelpText(std::string_view topic) {
   if (!verb) return absl::NotFoundError(absl::StrCat("no command '", std::string(topic), "'"));
   const Spec& spec = SpecOf(*verb);
   return absl::StrCat(spec.name, *spec.usage ? " " : "", spec.usage, "\n", spec.summary, "\n",
-                      spec.details);
+                      spec.details, ExamplesOf(*verb));
 }
 
 absl::Status CheckOneShot(const Command& command) {

@@ -34,6 +34,14 @@ enum class Verb : uint8_t {
   kStats,
   kInfo,
   kPing,
+  kClients,
+  kSlowLog,
+  kScan,
+  kBigKeys,
+  kMemory,
+  kWatch,
+  kLatency,
+  kDoctor,
   kHelp,
   kQuit,
 };
@@ -59,7 +67,16 @@ struct Command {
   std::optional<std::chrono::milliseconds> lease;  // lock
   bool force = false;                              // unlock: break it, whoever holds it
   std::vector<std::string> child;                  // lock: the command to run while holding it
-  std::string topic;                               // help: for this command; empty: for all
+  std::string file;                                // put: where the value is
+  std::string out;                                 // get: where to write the value to
+  std::string prefix;                              // of keys to show
+  std::string match;                               // a glob for keys to show
+  std::optional<uint64_t> count;         // scan, bigkeys: of keys; watch: of changes; latency
+  uint32_t reads_per_second = 20'000;    // of a walk; 0 = no limit
+  bool show_keys = false;                // slowlog
+  bool show_values = false;              // scan
+  std::chrono::milliseconds every{100};  // watch
+  std::string topic;                     // help: for this command; empty: for all
 };
 
 // Parses a command. `words` begins with the verb. InvalidArgument: the text has the command's

@@ -21,6 +21,7 @@
 #include "tools/kvcli/invocation.h"
 #include "tools/kvcli/pipeline.h"
 #include "tools/kvcli/prompt.h"
+#include "tools/kvcli/run_doctor.h"
 #include "tools/kvcli/shell.h"
 
 namespace gannet::kvcli {
@@ -60,7 +61,9 @@ int RunOn(Client& client, const Invocation& invocation, const Command* command) 
                        .quiet = invocation.quiet,
                        .one_shot = command != nullptr,
                        .raw = command != nullptr && isatty(STDOUT_FILENO) == 0,
-                       .deadline = invocation.deadline});
+                       .deadline = invocation.deadline,
+                       .servers = invocation.servers,
+                       .connect = ClientOptions(invocation)});
   if (command != nullptr) return shell.Execute(*command);
   if (AtPrompt(invocation)) return RunPrompt(shell, invocation.servers.front());
   Pipeline pipeline(shell, client, invocation.servers, ClientOptions(invocation));
@@ -88,6 +91,10 @@ int RunCommandLine(const Invocation& invocation, char** argv) {
   const bool says_device = invocation.verbose || (AtPrompt(invocation) && !invocation.quiet);
   const auto device = UseDevice(invocation.device, argv,
                                 says_device ? SoftverbsNotice::kSaid : SoftverbsNotice::kNotSaid);
+  if (command && command->verb == Verb::kDoctor) {
+    return RunDoctor(invocation.servers, ClientOptions(invocation), device.status(),
+                     invocation.json);
+  }
   if (!device.ok()) return Fail(kExitError, device.status());
   const auto client = Client::Connect(invocation.servers, ClientOptions(invocation));
   if (!client.ok()) return Fail(kExitError, client.status());

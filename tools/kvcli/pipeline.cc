@@ -52,10 +52,11 @@ Pipeline::Pipeline(Shell& shell, Client& client, std::vector<std::string> server
 bool Pipeline::Takes(const Command& command) const {
   switch (command.verb) {
     case Verb::kPut:
-      return !command.value_from_stdin;
+      return !command.value_from_stdin && command.file.empty();
     case Verb::kCompareAndSet:
       return !command.value_from_stdin && !shell_.holds(command.keys[0]);
     case Verb::kGet:
+      return command.out.empty();
     case Verb::kDelete:
       return true;
     default:

@@ -105,6 +105,30 @@ int Shell::Execute(const Command& command) {
     case Verb::kPing:
       code = Ping();
       break;
+    case Verb::kClients:
+      code = Clients();
+      break;
+    case Verb::kSlowLog:
+      code = SlowLog(command);
+      break;
+    case Verb::kScan:
+      code = Scan(command);
+      break;
+    case Verb::kBigKeys:
+      code = BigKeys(command);
+      break;
+    case Verb::kMemory:
+      code = Memory(command);
+      break;
+    case Verb::kWatch:
+      code = Watch(command);
+      break;
+    case Verb::kLatency:
+      code = Latency(command);
+      break;
+    case Verb::kDoctor:
+      code = ReportUsage(absl::InvalidArgumentError("doctor works from the command line only"));
+      break;
     case Verb::kHelp:
       code = Help(command);
       break;
@@ -161,6 +185,7 @@ int Shell::Put(const Command& command) {
     return ReportUsage(absl::InvalidArgumentError(
         "- reads the value from stdin, but here stdin has the commands"));
   }
+  if (!command.file.empty()) return PutFile(command);
   PutOptions options{.flags = command.flags,
                      .ttl = command.ttl,
                      .only_if_absent = command.if_absent,
@@ -215,6 +240,7 @@ int Shell::ShowGet(const Command& command, const absl::StatusOr<std::optional<Va
   const std::string& key = command.keys[0];
   if (!value.ok()) return Report(value.status());
   if (!value->has_value()) return NotFound(key);
+  if (!command.out.empty()) return WriteOut(command, **value);
   ShowItem(key, **value, command.meta);
   return kExitDone;
 }

@@ -2,14 +2,17 @@
 #define GANNET_TOOLS_KVCLI_SHELL_H_
 
 #include <gannet/client.h>
+#include <gannet/walker.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -36,6 +39,9 @@ class Shell {
     bool one_shot = false;  // the command line has the only command: stdin is for values
     bool raw = false;       // values get no newline behind them
     std::chrono::milliseconds deadline{3000};
+    // For commands that make a connection of their own.
+    std::vector<std::string> servers;
+    gannet::Options connect;
   };
   // `client` must outlive the shell.
   Shell(Client& client, const Options& options) : client_(client), options_(options) {}
@@ -76,6 +82,19 @@ class Shell {
   int Info();
   int Ping();
   int Help(const Command& command);
+  int Clients();
+  int SlowLog(const Command& command);
+  int Scan(const Command& command);
+  int BigKeys(const Command& command);
+  int Memory(const Command& command);
+  int Watch(const Command& command);
+  int Latency(const Command& command);
+
+  int PutFile(const Command& command);
+  // Writes the value of the item, and says how long it is.
+  int WriteOut(const Command& command, const Value& value);
+  // Walks through the items of all servers whose keys the command wants. Returns an ExitCode.
+  int WalkItems(const Command& command, const std::function<bool(const WalkedItem&)>& show);
 
   // Returns nullopt if another client holds it even at the end of the wait.
   absl::StatusOr<std::optional<Lock>> Acquire(const Command& command);

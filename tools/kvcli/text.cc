@@ -1,6 +1,9 @@
 #include "tools/kvcli/text.h"
 
+#include <algorithm>
 #include <cstdint>
+
+#include "absl/strings/str_format.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -54,6 +57,30 @@ bool IsUtf8(std::string_view bytes) {
     bytes.remove_prefix(n);
   }
   return true;
+}
+
+std::string Escaped(std::string_view bytes) {
+  const auto plain = [](char c) {
+    return static_cast<unsigned char>(c) > ' ' && c != 0x7f && c != '"' && c != '\'' && c != '\\';
+  };
+  const bool text = IsUtf8(bytes);
+  if (text && !bytes.empty() && bytes[0] != '#' && std::ranges::all_of(bytes, plain)) {
+    return std::string(bytes);
+  }
+  std::string word = "\"";
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool control = byte < ' ' || byte == 0x7f;
+    if (c == '"' || c == '\\') {
+      word += '\\';
+      word += c;
+    } else if (control || (!text && byte >= 0x80)) {
+      word += absl::StrFormat("\\x%02x", byte);
+    } else {
+      word += c;
+    }
+  }
+  return word + '"';
 }
 
 void AddBytes(std::string_view name, std::string_view bytes, bool always_base64, Json& object) {

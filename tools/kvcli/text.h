@@ -16,6 +16,10 @@ std::string Base64(std::string_view bytes);
 // surrogates.
 bool IsUtf8(std::string_view bytes);
 
+// Returns a word that SplitLine reads as these bytes: as they are if that is a plain word of text,
+// otherwise in "...".
+std::string Escaped(std::string_view bytes);
+
 // Adds `bytes` to an object: as `name` if they are UTF-8, and as `name`_base64 if they are not, or
 // if `always_base64`, so that binary survives.
 void AddBytes(std::string_view name, std::string_view bytes, bool always_base64, Json& object);

@@ -39,6 +39,8 @@ enum class OpType : uint8_t {
   kFlush,
   kGetInto,
   kStorage,  // Client only
+  kListClients,
+  kSlowLog,
 };
 
 // One finished operation. `code` is absl::StatusCode::kOk also for a miss; `found` tells.

@@ -1,6 +1,7 @@
 #ifndef GANNET_CLIENT_H_
 #define GANNET_CLIENT_H_
 
+#include <gannet/observed.h>
 #include <gannet/registered_memory.h>
 #include <gannet/types.h>
 
@@ -244,6 +245,14 @@ class Client {
   // Breaks the key's lock, whoever holds it. The server refuses the holder's writes under the lock
   // from then on. Returns false if nobody held it.
   absl::StatusOr<bool> BreakLock(std::string_view key, std::optional<Milliseconds> deadline = {});
+
+  // Returns the connections of all clients of a server. `server` is its index among the endpoints.
+  // The list is at most a third of the server's --silence_ms old.
+  absl::StatusOr<std::vector<ConnectedClient>> ConnectedClients(
+      uint32_t server, std::optional<Milliseconds> deadline = {});
+  // Returns the last requests that took a server long (its --slowlog_us), the newest first.
+  absl::StatusOr<std::vector<SlowRequest>> SlowRequests(uint32_t server,
+                                                        std::optional<Milliseconds> deadline = {});
 
   // Asks all servers at once. Returns one report per server, in the order of the endpoints.
   std::vector<ServerReport> Stats(std::optional<Milliseconds> deadline = {});

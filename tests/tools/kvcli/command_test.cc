@@ -3,8 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 #include <vector>
+
+#include "tools/kvcli/examples.h"
+#include "tools/kvcli/text.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -175,6 +179,57 @@ TEST(SplitLineTest, EscapesMakeAnyByte) {
 TEST(SplitLineTest, RefusesWhatIsUnfinishedOrUnknown) {
   for (const char* wrong : {"'a", "\"a", "\"a\\", "a\\", "\"\\q\"", "\"\\x4\"", "\"\\xg0\""}) {
     EXPECT_FALSE(SplitLine(wrong).ok()) << wrong;
+  }
+}
+
+TEST(CommandTest, WalksTakeWhatToShowAndHowFast) {
+  const Command scan =
+      Parsed({"scan", "--prefix=a", "--match=*b", "--limit=3", "--rate=100", "--values"});
+  EXPECT_EQ(scan.prefix, "a");
+  EXPECT_EQ(scan.match, "*b");
+  EXPECT_EQ(scan.count, 3u);
+  EXPECT_EQ(scan.reads_per_second, 100u);
+  EXPECT_TRUE(scan.show_values);
+  EXPECT_EQ(Parsed({"bigkeys", "--count=5"}).count, 5u);
+  EXPECT_THAT(ErrorOf({"bigkeys", "--count=0"}), HasSubstr("at least 1"));
+  EXPECT_THAT(ErrorOf({"memory", "--limit=1"}), HasSubstr("no option --limit"));
+  EXPECT_THAT(ErrorOf({"watch", "key", "--every=0"}), HasSubstr("at least 1ms"));
+}
+
+TEST(CommandTest, AFileTakesThePlaceOfTheValue) {
+  EXPECT_EQ(Parsed({"put", "key", "--file=path"}).file, "path");
+  EXPECT_EQ(Parsed({"get", "key", "--out=path"}).out, "path");
+  EXPECT_THAT(ErrorOf({"put", "key"}), HasSubstr("VALUE is missing"));
+  EXPECT_THAT(ErrorOf({"put", "key", "value", "--file=path"}), HasSubstr("exclude each other"));
+  EXPECT_THAT(ErrorOf({"put", "key", "--file="}), HasSubstr("needs a value"));
+}
+
+TEST(CommandTest, HelpOfACommandHasExamples) {
+  EXPECT_THAT(HelpText("put").value(), HasSubstr("Examples:\n  put color blue"));
+}
+
+// The examples are words that the commands take.
+TEST(CommandTest, ExamplesAreRight) {
+  for (const std::string& name : VerbNames()) {
+    std::istringstream lines(ExamplesOf(*FindVerb(name)));
+    for (std::string line; std::getline(lines, line);) {
+      if (!line.starts_with("  ")) continue;
+      const auto words = SplitLine(line.substr(0, line.find("      ")));
+      ASSERT_TRUE(words.ok()) << line;
+      EXPECT_TRUE(ParseCommand(*words).ok()) << line << ": " << ParseCommand(*words).status();
+    }
+  }
+}
+
+TEST(EscapedTest, SplitLineReadsTheSameBytes) {
+  EXPECT_EQ(Escaped("plain:word"), "plain:word");
+  EXPECT_EQ(Escaped("gr\xc3\xbc\xc3\x9f"), "gr\xc3\xbc\xc3\x9f");
+  EXPECT_EQ(Escaped(std::string("a\0b", 3)), "\"a\\x00b\"");
+  std::string all;
+  for (int c = 0; c < 256; ++c) all += static_cast<char>(c);
+  for (const std::string& bytes : {all, std::string("two words"), std::string(), std::string("#1"),
+                                   std::string("it's"), std::string("a\\b")}) {
+    EXPECT_THAT(SplitLine(Escaped(bytes)).value(), ElementsAre(bytes));
   }
 }
 

@@ -1,0 +1,31 @@
+#include <gannet/walker.h>
+
+#include <utility>
+
+#include "client/walk/region_walk.h"
+
+namespace gannet {
+
+class Walker::State {
+ public:
+  explicit State(std::unique_ptr<RegionWalk> made) : walk(std::move(made)) {}
+  std::unique_ptr<RegionWalk> walk;
+};
+
+absl::StatusOr<std::unique_ptr<Walker>> Walker::Connect(std::string endpoint, Options options,
+                                                        WalkOptions walk) {
+  absl::StatusOr<std::unique_ptr<RegionWalk>> made = RegionWalk::Connect(endpoint, options, walk);
+  if (!made.ok()) return made.status();
+  return std::unique_ptr<Walker>(new Walker(std::make_unique<State>(*std::move(made))));
+}
+
+Walker::Walker(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Walker::~Walker() = default;
+
+absl::Status Walker::Walk(const std::function<bool(const WalkedItem&)>& show) {
+  return state_->walk->Walk(show);
+}
+
+WalkProgress Walker::progress() const { return state_->walk->progress(); }
+
+}  // namespace gannet

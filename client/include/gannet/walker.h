@@ -1,0 +1,85 @@
+#ifndef GANNET_WALKER_H_
+#define GANNET_WALKER_H_
+
+#include <gannet/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace gannet {
+
+// An item that a walk found. Key and value are valid until the call that is given it returns.
+struct WalkedItem {
+  std::string_view key;
+  // Empty if the value is long (over some 4,000 bytes): a walk does not READ those.
+  std::string_view value;
+  ItemInfo info;
+  uint32_t block_bytes = 0;  // what it takes of the server's memory
+};
+
+struct WalkOptions {
+  // At most so many READs a second. 0: as many as it can.
+  uint32_t reads_per_second = 20'000;
+};
+
+// What a walk did until now.
+struct WalkProgress {
+  uint64_t reads = 0;
+  uint64_t read_bytes = 0;
+  uint64_t items = 0;    // that were shown
+  uint64_t retries = 0;  // something changed while it was READ, and was READ again
+  double done = 0;       // share of the index that was walked through; 1 at the end
+};
+
+// Walks through all items of one server by one-sided READs. The server's CPU takes no part, except
+// in heartbeats. The walk has a connection of its own.
+//
+//   auto walker = gannet::Walker::Connect("10.0.0.1:7471");
+//   absl::Status status = (*walker)->Walk([](const gannet::WalkedItem& item) {
+//     use(item.key);
+//     return true;  // go on
+//   });
+//
+// What it promises, beside writes of others and while the index grows:
+//   1. A key that is in the store from the beginning to the end of the walk is shown at least once.
+//   2. Each item that is shown was in the store at some moment of the walk, whole, with this value.
+//   3. A key that comes or goes during the walk may be shown or not.
+//   4. A key may be shown more than once, also with different values. That happens where the index
+//      changes meanwhile. Who counts must count keys.
+// The order means nothing. Items whose time is over are left out.
+//
+// Promise 1 fails with a probability of less than 10^-6 each time that a block goes from one key to
+// another of the same home between two READs, because a slot has only 20 bits of a key's hash.
+//
+// One thread.
+class Walker {
+ public:
+  // As Client::Connect, for one server.
+  static absl::StatusOr<std::unique_ptr<Walker>> Connect(std::string endpoint, Options options = {},
+                                                         WalkOptions walk = {});
+  ~Walker();
+  Walker(const Walker&) = delete;
+  Walker& operator=(const Walker&) = delete;
+
+  // Shows every item, until `show` returns false. Unavailable: the connection broke; begin anew.
+  // DeadlineExceeded: for Options::deadline the walk did not get on, because what it READ changed
+  // all the time.
+  absl::Status Walk(const std::function<bool(const WalkedItem&)>& show);
+  // May be called by `show`, too.
+  WalkProgress progress() const;
+
+ private:
+  class State;
+  explicit Walker(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_WALKER_H_

@@ -1,0 +1,234 @@
+#include "client/walk/region_walk.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "client/routing/endpoint.h"
+#include "common/auth/auth_file.h"
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+#include "common/protocol/limits.h"
+#include "common/rdma/address.h"
+#include "common/rdma/device.h"
+#include "common/rdma/status.h"
+
+namespace gannet {
+namespace {
+
+int64_t ToNs(std::chrono::milliseconds time) { return time.count() * kNsPerMs; }
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RegionWalk>> RegionWalk::Connect(const std::string& endpoint,
+                                                                const Options& options,
+                                                                const WalkOptions& walk) {
+  if (ListDevices().empty()) return NoDeviceStatus();
+  GANNET_ASSIGN_OR_RETURN(const Endpoint parsed, ParseEndpoint(endpoint));
+  GANNET_ASSIGN_OR_RETURN(std::vector<SocketAddress> addresses,
+                          ResolveAll(parsed.address, kDefaultPort));
+  std::shared_ptr<AuthFile> auth_file;
+  if (!options.auth_file.empty()) {
+    GANNET_ASSIGN_OR_RETURN(AuthFile file, AuthFile::Open(options.auth_file));
+    auth_file = std::make_shared<AuthFile>(std::move(file));
+  }
+  std::unique_ptr<RegionWalk> made(new RegionWalk(ToNs(options.deadline), walk));
+  made->session_ = std::make_unique<ClientSession>(
+      ClientSession::Options{.endpoint = endpoint,
+                             .addresses = std::move(addresses),
+                             .device = options.device,
+                             .ops = kReadsMax,
+                             .reads_wanted = kReadsMax,
+                             .connect_timeout_ns = ToNs(options.connect_timeout),
+                             .reconnect = false,
+                             .auth_file = std::move(auth_file),
+                             .log = nullptr},
+      made.get());
+  GANNET_RETURN_IF_ERROR(made->WaitUntilReady(ToNs(options.connect_timeout)));
+  GANNET_RETURN_IF_ERROR(made->TakeBuffers());
+  return made;
+}
+
+RegionWalk::~RegionWalk() {
+  if (session_ == nullptr || !session_->was_ready()) return;
+  for (const LentBuffer& buffer : buffers_) session_->memory().items.Return(buffer);
+}
+
+absl::Status RegionWalk::WaitUntilReady(int64_t connect_timeout_ns) {
+  const int64_t until_ns = clock_->MonotonicNs() + connect_timeout_ns;
+  while (!session_->ready()) {
+    if (session_->dead() || (session_->unreachable() && !session_->status().ok())) {
+      return session_->status();
+    }
+    if (clock_->MonotonicNs() >= until_ns) {
+      return absl::UnavailableError(absl::StrCat(session_->endpoint(), ": no connection in time"));
+    }
+    Poll();
+    if (!session_->ready()) Sleep(kSleepNsMax);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RegionWalk::TakeBuffers() {
+  RegisteredPool& pool = session_->memory().items;
+  for (uint32_t i = 0; i < kReadsMax; ++i) {
+    const LentBuffer buffer = pool.Take(kBufferBytes);
+    if (buffer.data == nullptr) {
+      return pool.error().ok() ? absl::ResourceExhaustedError("no memory to READ into")
+                               : pool.error();
+    }
+    buffers_.push_back(buffer);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RegionWalk::Walk(const std::function<bool(const WalkedItem&)>& show) {
+  progress_ = {};
+  IndexWalk& walk = walk_.emplace(&session_->view());
+  uint64_t advances = 0;
+  int64_t advanced_ns = clock_->MonotonicNs();
+  for (bool goes_on = true; goes_on && walk.step() != IndexWalk::Step::kDone;) {
+    switch (walk.step()) {
+      case IndexWalk::Step::kReadBuckets:
+        GANNET_RETURN_IF_ERROR(ReadBuckets());
+        break;
+      case IndexWalk::Step::kReadItems:
+        GANNET_RETURN_IF_ERROR(ReadItems(show, &goes_on));
+        break;
+      case IndexWalk::Step::kWantIndex:
+        session_->WantIndex();
+        GANNET_RETURN_IF_ERROR(WaitFor(kNsPerMs));
+        walk.Resume();
+        break;
+      case IndexWalk::Step::kChangesTooFast:
+        return absl::AbortedError(
+            absl::StrCat(session_->endpoint(), ": the index changes too fast for a walk"));
+      case IndexWalk::Step::kDone:
+        break;
+    }
+    const int64_t now_ns = clock_->MonotonicNs();
+    if (std::exchange(advances, walk.advances()) != walk.advances()) advanced_ns = now_ns;
+    if (now_ns - advanced_ns > deadline_ns_) {
+      return absl::DeadlineExceededError(absl::StrCat(
+          session_->endpoint(), ": what the walk READs changes too fast; try a longer deadline"));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status RegionWalk::ReadBuckets() {
+  const IndexWalk::Read read = walk_->buckets();
+  GANNET_RETURN_IF_ERROR(Read({&read, 1}));
+  walk_->OnBuckets({buffer(0), read.bytes}, posted_ns_, clock_->MonotonicNs());
+  return absl::OkStatus();
+}
+
+absl::Status RegionWalk::ReadItems(const std::function<bool(const WalkedItem&)>& show,
+                                   bool* goes_on) {
+  const std::vector<Slot>& slots = walk_->items();
+  for (size_t from = 0; from < slots.size(); from += kReadsMax) {
+    const size_t n = std::min<size_t>(slots.size() - from, kReadsMax);
+    std::array<IndexWalk::Read, kReadsMax> reads;
+    for (size_t i = 0; i < n; ++i) {
+      reads[i] = {slots[from + i].offset(), IndexWalk::ReadBytesOf(slots[from + i])};
+    }
+    GANNET_RETURN_IF_ERROR(Read({reads.data(), n}));
+    for (size_t i = 0; i < n; ++i) {
+      const auto item = walk_->OnItem(from + i, {buffer(i), reads[i].bytes});
+      if (item && !Show(*item, slots[from + i], show)) {
+        *goes_on = false;
+        return absl::OkStatus();
+      }
+    }
+  }
+  walk_->OnItemsDone();
+  return absl::OkStatus();
+}
+
+bool RegionWalk::Show(const IndexWalk::Item& item, Slot slot,
+                      const std::function<bool(const WalkedItem&)>& show) {
+  const ItemHeader& header = item.header;
+  ItemInfo info{header.version, header.flags, header.expiry_ms(), header.value_bytes};
+  if (info.expiry_ms != 0) {
+    const ServerTimeBound& time = session_->server_time();
+    if (time.SurelyPast(info.expiry_ms, posted_ns_)) return true;
+    info.ttl_left = std::chrono::milliseconds(time.LeftMs(info.expiry_ms, posted_ns_));
+  }
+  ++progress_.items;
+  return show({.key = item.key,
+               .value = item.value,
+               .info = info,
+               .block_bytes = static_cast<uint32_t>(slot.read_bytes())});
+}
+
+// Posts at most kReadsMax READs and waits for them. The i-th goes to buffer i.
+absl::Status RegionWalk::Read(std::span<const IndexWalk::Read> reads) {
+  const auto n = static_cast<uint32_t>(reads.size());
+  GANNET_RETURN_IF_ERROR(WaitFor(pace_.WaitNs(n, clock_->MonotonicNs())));
+  posted_ns_ = clock_->MonotonicNs();
+  for (uint32_t i = 0; i < n; ++i) {
+    if (!session_->ready()) return session_->status();
+    session_->QueueRead({buffers_[i].data, reads[i].offset, i, reads[i].bytes, buffers_[i].lkey});
+    ++reading_;
+    progress_.read_bytes += reads[i].bytes;
+  }
+  progress_.reads += n;
+  for (uint32_t polls = 0; reading_ > 0; ++polls) {
+    Poll();
+    if (!session_->ready()) return session_->status();
+    constexpr uint32_t kPollsBeforeSleep = 64;
+    if (reading_ > 0 && polls > kPollsBeforeSleep) Sleep(kSleepNsMax);
+  }
+  return session_->ready() ? absl::OkStatus() : session_->status();
+}
+
+// Lets time pass, while the session stays alive.
+absl::Status RegionWalk::WaitFor(int64_t ns) {
+  if (ns <= 0) return absl::OkStatus();
+  const int64_t until_ns = clock_->MonotonicNs() + ns;
+  for (int64_t left_ns = ns; left_ns > 0; left_ns = until_ns - clock_->MonotonicNs()) {
+    Sleep(std::min(left_ns, kSleepNsMax));
+    Poll();
+    if (!session_->ready()) return session_->status();
+  }
+  return absl::OkStatus();
+}
+
+void RegionWalk::Poll() {
+  if (session_->Poll(clock_->MonotonicNs())) session_->Flush(/*may_wait=*/false);
+}
+
+// Sleeps until the session has something to do, at most so long.
+void RegionWalk::Sleep(int64_t ns_max) {
+  if (session_->ready() && session_->ExpectsCompletions()) session_->Arm();
+  const uint32_t reading = reading_;
+  Poll();
+  if (reading_ != reading) return;
+  std::array<pollfd, 2 * ClientSession::kConnectionsMax + 1> fds;
+  nfds_t n = 0;
+  bool completions = false;
+  session_->ForEachFd([&](int fd, FdKind kind) {
+    completions |= kind == FdKind::kCompletions;
+    if (n < fds.size()) fds[n++] = {fd, POLLIN, 0};
+  });
+  const int64_t ns = std::min(session_->IdleNs(clock_->MonotonicNs(), true), ns_max);
+  const timespec time = {ns / kNsPerSecond, ns % kNsPerSecond};
+  if (ppoll(fds.data(), n, &time, nullptr) > 0) {
+    if (completions) session_->TakeEvents();
+    session_->LookAtConnections();
+  }
+}
+
+WalkProgress RegionWalk::progress() const {
+  WalkProgress progress = progress_;
+  if (walk_) {
+    progress.retries = walk_->retries();
+    progress.done = walk_->done();
+  }
+  return progress;
+}
+
+}  // namespace gannet

@@ -1,0 +1,85 @@
+#ifndef GANNET_CLIENT_WALK_REGION_WALK_H_
+#define GANNET_CLIENT_WALK_REGION_WALK_H_
+
+#include <gannet/walker.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "client/lookup/client_clock.h"
+#include "client/session/client_session.h"
+#include "client/walk/index_walk.h"
+#include "client/walk/read_pace.h"
+
+namespace gannet {
+
+// A walk over one server's region on a session of its own: posts what an IndexWalk plans, waits for
+// it, and keeps the pace. Blocks.
+//
+// One thread.
+class RegionWalk final : public SessionOwner {
+ public:
+  // Connects; waits at most for Options::connect_timeout.
+  static absl::StatusOr<std::unique_ptr<RegionWalk>> Connect(const std::string& endpoint,
+                                                             const Options& options,
+                                                             const WalkOptions& walk);
+  ~RegionWalk() override;
+
+  // As Walker's.
+  absl::Status Walk(const std::function<bool(const WalkedItem&)>& show);
+  WalkProgress progress() const;
+
+ private:
+  // Buffers of the session that READs go to. One takes a run of buckets or a sealed item's block.
+  static constexpr uint32_t kReadsMax = 32;
+  static constexpr uint32_t kBufferBytes = 4096;
+  static_assert(kBufferBytes >= IndexWalk::kBucketsMax * kBucketBytes);
+  static_assert(kBufferBytes >= SizeClassBytes(kSealedClassMax) && kBufferBytes >= kLargeHeadBytes);
+  static constexpr int64_t kSleepNsMax = 5 * kNsPerMs;
+
+  RegionWalk(int64_t deadline_ns, const WalkOptions& walk)
+      : deadline_ns_(deadline_ns), pace_(walk.reads_per_second) {}
+
+  absl::Status WaitUntilReady(int64_t connect_timeout_ns);
+  absl::Status TakeBuffers();
+  absl::Status ReadBuckets();
+  absl::Status ReadItems(const std::function<bool(const WalkedItem&)>& show, bool* goes_on);
+  bool Show(const IndexWalk::Item& item, Slot slot,
+            const std::function<bool(const WalkedItem&)>& show);
+  absl::Status Read(std::span<const IndexWalk::Read> reads);
+  absl::Status WaitFor(int64_t ns);
+  void Poll();
+  void Sleep(int64_t ns_max);
+  const std::byte* buffer(size_t i) const { return buffers_[i].data; }
+
+  // SessionOwner.
+  void OnPosted(uint32_t, uint32_t) override {}
+  void OnWorksDone(uint32_t, std::span<const InFlightWork::Work> works, bool) override {
+    reading_ -= static_cast<uint32_t>(works.size());
+  }
+  void OnReply(RequestWindow::Entry*, const ReplyView&) override {}
+  absl::Status OnNamed(uint32_t, std::string_view) override { return absl::OkStatus(); }
+  void OnReady(uint32_t, Comeback, std::span<const uint32_t>) override {}
+  void OnLost(uint32_t) override { reading_ = 0; }
+
+  const ClientClock* const clock_ = ClientClock::Real();
+  const int64_t deadline_ns_;  // how long the walk may be without getting on
+  ReadPace pace_;
+  std::unique_ptr<ClientSession> session_;
+  std::vector<LentBuffer> buffers_;  // of the session
+  std::optional<IndexWalk> walk_;
+  uint32_t reading_ = 0;  // READs that are not done
+  int64_t posted_ns_ = 0;
+  WalkProgress progress_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_WALK_REGION_WALK_H_

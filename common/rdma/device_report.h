@@ -1,0 +1,36 @@
+#ifndef GANNET_COMMON_RDMA_DEVICE_REPORT_H_
+#define GANNET_COMMON_RDMA_DEVICE_REPORT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "common/rdma/device.h"
+
+namespace gannet {
+
+// What a device tells of itself to people who look for what is wrong with it. Plain data, so that
+// others can judge it without a device.
+struct PortReport {
+  uint32_t number = 0;
+  bool active = false;
+  std::string state;       // as libibverbs calls it: "PORT_ACTIVE"
+  std::string link_layer;  // "Ethernet" or "InfiniBand"
+  uint32_t mtu_bytes = 0;  // active
+  uint32_t mtu_bytes_max = 0;
+  std::vector<std::string> gids;  // those that are set, as IPv6 addresses
+};
+
+struct DeviceReport {
+  std::string name;
+  DeviceKind kind = DeviceKind::kHardware;
+  bool has_atomics = false;
+  std::vector<PortReport> ports;
+};
+
+// Returns what the device and its ports tell. A port that cannot be queried has no state.
+DeviceReport ReportDevice(ibv_context* verbs);
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_RDMA_DEVICE_REPORT_H_

@@ -1,0 +1,119 @@
+#include "tools/kvcli/command_options.h"
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+
+namespace gannet::kvcli {
+namespace {
+
+struct Option {
+  std::string_view name;
+  std::optional<std::string_view> value;
+};
+
+Option SplitOption(std::string_view word) {
+  word.remove_prefix(2);
+  const size_t equals = word.find('=');
+  if (equals == std::string_view::npos) return {word, std::nullopt};
+  return {word.substr(0, equals), word.substr(equals + 1)};
+}
+
+absl::Status ApplyDuration(const Option& option, std::chrono::milliseconds* out) {
+  GANNET_ASSIGN_OR_RETURN(*out, ParseDuration(option.value.value_or("")));
+  return absl::OkStatus();
+}
+
+template <class T>
+absl::Status ApplyNumber(const Option& option, T* out) {
+  if (ParseNumber(option.value.value_or(""), out)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", std::string(option.name), " needs a number"));
+}
+
+absl::Status ApplySwitch(const Option& option, bool* out) {
+  if (option.value) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", std::string(option.name), " takes no value"));
+  }
+  *out = true;
+  return absl::OkStatus();
+}
+
+absl::Status ApplyCount(const Option& option, uint64_t* out) {
+  GANNET_RETURN_IF_ERROR(ApplyNumber(option, out));
+  if (*out > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--", std::string(option.name), " is at least 1"));
+}
+
+absl::Status ApplyEvery(const Option& option, std::chrono::milliseconds* out) {
+  GANNET_RETURN_IF_ERROR(ApplyDuration(option, out));
+  return out->count() > 0 ? absl::OkStatus()
+                          : absl::InvalidArgumentError("--every is at least 1ms");
+}
+
+absl::Status ApplyText(const Option& option, std::string* out) {
+  *out = option.value.value_or("");
+  if (!out->empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("--", std::string(option.name), " needs a value"));
+}
+
+absl::Status Apply(std::string_view options, const Option& option, Command* command) {
+  const std::string name(option.name);
+  if (name.empty() || options.find(absl::StrCat(" ", name, " ")) == std::string_view::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("no option --", name, " here (put words that begin with -- behind a --)"));
+  }
+  if (name == "ttl") return ApplyDuration(option, &command->ttl);
+  if (name == "wait") return ApplyDuration(option, &command->wait.emplace());
+  if (name == "lease") return ApplyDuration(option, &command->lease.emplace());
+  if (name == "force") return ApplySwitch(option, &command->force);
+  if (name == "flags") return ApplyNumber(option, &command->flags);
+  if (name == "if_version") return ApplyNumber(option, &command->if_version.emplace());
+  if (name == "if_absent") return ApplySwitch(option, &command->if_absent);
+  if (name == "if_present") return ApplySwitch(option, &command->if_present);
+  if (name == "initial") return ApplyNumber(option, &command->initial);
+  if (name == "yes") return ApplySwitch(option, &command->yes);
+  if (name == "keys") return ApplySwitch(option, &command->show_keys);
+  if (name == "values") return ApplySwitch(option, &command->show_values);
+  if (name == "file") return ApplyText(option, &command->file);
+  if (name == "out") return ApplyText(option, &command->out);
+  if (name == "prefix") return ApplyText(option, &command->prefix);
+  if (name == "match") return ApplyText(option, &command->match);
+  if (name == "limit") return ApplyCount(option, &command->count.emplace());
+  if (name == "count") return ApplyCount(option, &command->count.emplace());
+  if (name == "rate") return ApplyNumber(option, &command->reads_per_second);
+  if (name == "every") return ApplyEvery(option, &command->every);
+  return ApplySwitch(option, &command->meta);
+}
+
+}  // namespace
+
+absl::Status ApplyOption(std::string_view options, std::string_view word, Command* command) {
+  return Apply(options, SplitOption(word), command);
+}
+
+absl::StatusOr<std::chrono::milliseconds> ParseDuration(std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    int64_t ms;
+  };
+  constexpr Unit kUnits[] = {{"", 1000},    {"ms", 1},        {"s", 1000},
+                             {"m", 60'000}, {"h", 3'600'000}, {"d", 86'400'000}};
+  constexpr int64_t kMax = int64_t{100} * 365 * 86'400'000;
+  const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+  const auto unit = std::ranges::find(kUnits, text.substr(digits), &Unit::name);
+  int64_t count = 0;
+  if (!ParseNumber(text.substr(0, digits), &count) || unit == std::end(kUnits) ||
+      count > kMax / unit->ms) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", std::string(text), "' is no time: 10 or 10s, 500ms, 5m, 2h, 7d"));
+  }
+  return std::chrono::milliseconds(count * unit->ms);
+}
+
+}  // namespace gannet::kvcli

@@ -1,0 +1,206 @@
+#include "tools/kvcli/doctor.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+
+namespace gannet::kvcli {
+namespace {
+
+// A client registers some MiB, and a server its whole memory.
+constexpr uint64_t kMemlockBytesEnough = 64u << 20;
+constexpr uint32_t kMtuBytesGood = 4096;
+
+constexpr char kMemlockMend[] =
+    "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/rdma.conf, then log in again; "
+    "for a service LimitMEMLOCK=infinity";
+
+Finding Fine(std::string check, std::string text) {
+  return {Severity::kFine, std::move(check), std::move(text), ""};
+}
+
+}  // namespace
+
+std::string_view SeverityName(Severity severity) {
+  switch (severity) {
+    case Severity::kFine:
+      return "ok";
+    case Severity::kHint:
+      return "hint";
+    case Severity::kWarning:
+      return "warning";
+    case Severity::kError:
+      return "error";
+  }
+  return "error";
+}
+
+std::vector<Finding> JudgeDevices(const MachineFacts& facts) {
+  if (facts.devices.empty()) {
+    return {{Severity::kError, "device", "this machine has no RDMA device",
+             "sudo modprobe rdma_rxe && sudo rdma link add rxe0 type rxe netdev eth0; or "
+             "--device=soft"}};
+  }
+  std::vector<Finding> findings;
+  for (const DeviceReport& device : facts.devices) {
+    const std::string text =
+        absl::StrCat(device.name, ": ", std::string(DeviceKindName(device.kind)));
+    if (device.kind == DeviceKind::kHardware) {
+      findings.push_back(Fine("device", text));
+    } else {
+      findings.push_back({Severity::kHint, "device",
+                          absl::StrCat(text, ", which is for trying out: the CPU does its work"),
+                          "use a machine with an RDMA NIC where speed matters"});
+    }
+    if (device.ports.empty()) {
+      findings.push_back({Severity::kError, "port",
+                          absl::StrCat(device.name, ": it tells of no port"),
+                          "sudo dmesg | grep -i rdma"});
+    }
+    for (const PortReport& port : device.ports) {
+      std::ranges::move(JudgePort(device, port), std::back_inserter(findings));
+    }
+  }
+  if (!facts.probe.ok()) {
+    findings.push_back(
+        {Severity::kError, "loopback",
+         absl::StrCat("no device passes a loopback test: ", std::string(facts.probe.message())),
+         "ibv_rc_pingpong -d DEVICE -g 0 & ibv_rc_pingpong -d DEVICE -g 0 localhost"});
+  }
+  return findings;
+}
+
+std::vector<Finding> JudgePort(const DeviceReport& device, const PortReport& port) {
+  const std::string name = absl::StrCat(device.name, "/", port.number);
+  if (!port.active) {
+    return {{Severity::kError, "port",
+             absl::StrCat(name, ": ", port.state.empty() ? "no state" : port.state),
+             "rdma link show; sudo ip link set dev NETDEV up; look at the cable"}};
+  }
+  std::vector<Finding> findings = {Fine("port", absl::StrCat(name, ": active, ", port.link_layer))};
+  if (port.gids.empty()) {
+    findings.push_back({Severity::kError, "gid",
+                        absl::StrCat(name, ": it has no GID, so no address leads to it"),
+                        "sudo ip addr add ADDRESS/24 dev NETDEV"});
+  } else {
+    findings.push_back(Fine("gid", absl::StrCat(name, ": ", absl::StrJoin(port.gids, ", "))));
+  }
+  if (port.mtu_bytes < std::min(kMtuBytesGood, port.mtu_bytes_max)) {
+    findings.push_back({Severity::kHint, "mtu",
+                        absl::StrCat(name, ": packets of ", port.mtu_bytes, " bytes, ",
+                                     port.mtu_bytes_max, " are possible"),
+                        "sudo ip link set dev NETDEV mtu 9000, there and at the switch"});
+  } else {
+    findings.push_back(Fine("mtu", absl::StrCat(name, ": ", port.mtu_bytes, " bytes")));
+  }
+  return findings;
+}
+
+Finding JudgeMemlock(const MachineFacts& facts) {
+  if (!facts.memlock_bytes || facts.may_lock_all) return Fine("memlock", "no limit");
+  const std::string text =
+      absl::StrCat("at most ", *facts.memlock_bytes >> 10, " KiB may be locked");
+  if (*facts.memlock_bytes >= kMemlockBytesEnough) {
+    return Fine("memlock", absl::StrCat(text, ", enough for a client"));
+  }
+  const bool may_raise =
+      !facts.memlock_hard_bytes || *facts.memlock_hard_bytes >= kMemlockBytesEnough;
+  return {Severity::kWarning, "memlock",
+          absl::StrCat(text, ": registering memory may fail, at a server for sure"),
+          may_raise ? "ulimit -l $(ulimit -H -l)" : kMemlockMend};
+}
+
+Finding JudgeHugePages(const MachineFacts& facts) {
+  if (facts.huge_pages == "always" || facts.huge_pages == "madvise") {
+    return Fine("huge pages", facts.huge_pages);
+  }
+  return {Severity::kHint, "huge pages",
+          absl::StrCat("transparent huge pages are ",
+                       facts.huge_pages.empty() ? "not there" : facts.huge_pages,
+                       ", so NIC and CPU miss their tables more often"),
+          "echo madvise | sudo tee /sys/kernel/mm/transparent_hugepage/enabled"};
+}
+
+Finding JudgeCores(const MachineFacts& facts) {
+  const std::string text = absl::StrCat(facts.cores, facts.cores == 1 ? " core" : " cores");
+  if (facts.cores >= 2) return Fine("cores", text);
+  return {Severity::kWarning, "cores",
+          absl::StrCat(text, ": a server's worker and a client that polls take turns on it"),
+          "taskset -pc $$ shows the cores; use Wait::kAdaptive, and --busy_poll_us=0 of kvserver"};
+}
+
+std::vector<Finding> JudgeFlowControl(const MachineFacts& facts) {
+  std::vector<Finding> findings;
+  for (const DeviceReport& device : facts.devices) {
+    const bool roce = std::ranges::any_of(
+        device.ports, [](const PortReport& port) { return port.link_layer == "Ethernet"; });
+    if (device.kind != DeviceKind::kHardware || !roce) continue;
+    findings.push_back({Severity::kHint, "flow control",
+                        absl::StrCat(device.name,
+                                     ": RoCE loses packets without PFC or ECN, here and at the "
+                                     "switch; neither can be seen from a program"),
+                        "mlnx_qos -i NETDEV; cat /sys/class/net/NETDEV/ecn/roce_np/enable/3; "
+                        "rdma statistic show link " +
+                            device.name + "/1"});
+  }
+  return findings;
+}
+
+std::vector<Finding> JudgeWay(const WayFacts& way) {
+  if (!way.resolved.ok()) {
+    return {{Severity::kError, "name",
+             absl::StrCat(way.endpoint, ": ", std::string(way.resolved.message())),
+             "getent ahosts HOST; write --server=HOST:PORT"}};
+  }
+  std::vector<Finding> findings = {
+      Fine("name", absl::StrCat(way.endpoint, ": ", absl::StrJoin(way.addresses, ", ")))};
+  if (!way.connected.ok()) {
+    const std::string message(way.connected.message());
+    std::string mend =
+        "see that kvserver runs and listens there (its first lines say where); ip route get "
+        "ADDRESS; let UDP port 4791 (RoCE) or the TCP port (iWARP) through: sudo nft list ruleset";
+    if (absl::IsPermissionDenied(way.connected)) {
+      mend =
+          "give the server's key with --auth_file=FILE, and see that both clocks are right: "
+          "timedatectl";
+    } else if (absl::IsUnimplemented(way.connected)) {
+      mend =
+          "kvcli --version; kvserver --version: both sides need the same version of the protocol";
+    } else if (absl::IsResourceExhausted(way.connected)) {
+      mend = kMemlockMend;
+    }
+    findings.push_back({Severity::kError, "connection", message, std::move(mend)});
+    return findings;
+  }
+  findings.push_back(
+      Fine("connection",
+           absl::StrCat("by ", way.device, ", ", way.kind, "; protocol ", way.protocol_version,
+                        ", ", way.read_depth, " READs at once, locks by ", way.lock_mode)));
+  if (way.kind == "softverbs") {
+    findings.push_back({Severity::kHint, "way", "softverbs reaches servers of this machine only",
+                        "--device=auto"});
+  }
+  if (way.answered.ok()) {
+    findings.push_back(Fine("answer", "the server's CPU answers"));
+  } else {
+    findings.push_back({Severity::kError, "answer", std::string(way.answered.message()),
+                        "top -H -p $(pidof kvserver): a worker that gets no core answers late"});
+  }
+  return findings;
+}
+
+std::vector<Finding> Judge(const MachineFacts& machine, const std::vector<WayFacts>& ways) {
+  std::vector<Finding> findings = JudgeDevices(machine);
+  findings.push_back(JudgeMemlock(machine));
+  findings.push_back(JudgeHugePages(machine));
+  findings.push_back(JudgeCores(machine));
+  std::ranges::move(JudgeFlowControl(machine), std::back_inserter(findings));
+  for (const WayFacts& way : ways) std::ranges::move(JudgeWay(way), std::back_inserter(findings));
+  return findings;
+}
+
+}  // namespace gannet::kvcli

@@ -1,0 +1,68 @@
+#ifndef GANNET_TOOLS_KVCLI_DOCTOR_H_
+#define GANNET_TOOLS_KVCLI_DOCTOR_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/rdma/device_report.h"
+
+namespace gannet::kvcli {
+
+// What is wrong with this machine and the way to a server. Facts are gathered elsewhere
+// (doctor_facts.h), so each judgement is a function of them.
+
+struct MachineFacts {
+  std::vector<DeviceReport> devices;
+  // Of the device that programs use: what its loopback test said.
+  absl::Status probe;
+  std::optional<uint64_t> memlock_bytes;  // nullopt: no limit
+  std::optional<uint64_t> memlock_hard_bytes;
+  bool may_lock_all = false;  // CAP_IPC_LOCK
+  std::string huge_pages;     // the mode of transparent huge pages; empty: the kernel has none
+  uint32_t cores = 0;         // that this process may use
+};
+
+// The way to one server.
+struct WayFacts {
+  std::string endpoint;
+  std::vector<std::string> addresses;  // empty: the name was not resolved
+  absl::Status resolved;
+  absl::Status connected;
+  // These as far as it was connected.
+  std::string device;     // that rdma_cm chose
+  std::string kind;       // of it
+  std::string lock_mode;  // of ServerInfo
+  uint32_t read_depth = 0;
+  uint32_t protocol_version = 0;
+  absl::Status answered;  // a ping
+};
+
+enum class Severity : uint8_t { kFine, kHint, kWarning, kError };
+std::string_view SeverityName(Severity severity);
+
+struct Finding {
+  Severity severity = Severity::kFine;
+  std::string check;  // "memlock", "port" ...
+  std::string text;
+  std::string mend;  // a command or a setting; empty if nothing is wrong
+};
+
+std::vector<Finding> JudgeDevices(const MachineFacts& facts);
+std::vector<Finding> JudgePort(const DeviceReport& device, const PortReport& port);
+Finding JudgeMemlock(const MachineFacts& facts);
+Finding JudgeHugePages(const MachineFacts& facts);
+Finding JudgeCores(const MachineFacts& facts);
+// PFC and ECN cannot be seen from here. So for RoCE on hardware this says what to look at.
+std::vector<Finding> JudgeFlowControl(const MachineFacts& facts);
+std::vector<Finding> JudgeWay(const WayFacts& way);
+
+// All of them, the machine first.
+std::vector<Finding> Judge(const MachineFacts& machine, const std::vector<WayFacts>& ways);
+
+}  // namespace gannet::kvcli
+
+#endif  // GANNET_TOOLS_KVCLI_DOCTOR_H_

@@ -1,0 +1,93 @@
+#include "tools/kvcli/doctor_facts.h"
+
+#include <gannet/client.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <string_view>
+#include <utility>
+
+#include "common/rdma/address.h"
+#include "common/rdma/device.h"
+
+namespace gannet::kvcli {
+namespace {
+
+constexpr uint16_t kPort = 7471;
+
+std::optional<uint64_t> LimitOf(rlim_t limit) {
+  return limit == RLIM_INFINITY ? std::nullopt : std::optional<uint64_t>(limit);
+}
+
+bool MayLockAll() {
+  constexpr std::string_view kName = "CapEff:";
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (!line.starts_with(kName)) continue;
+    const uint64_t capabilities = std::strtoull(line.c_str() + kName.size(), nullptr, 16);
+    return (capabilities >> CAP_IPC_LOCK & 1) != 0;
+  }
+  return false;
+}
+
+// The file has all modes, and the one that holds in brackets: "always [madvise] never".
+std::string HugePages() {
+  std::ifstream file("/sys/kernel/mm/transparent_hugepage/enabled");
+  std::string line;
+  std::getline(file, line);
+  const size_t open = line.find('[');
+  const size_t close = line.find(']');
+  if (open == std::string::npos || close == std::string::npos) return "";
+  return line.substr(open + 1, close - open - 1);
+}
+
+uint32_t Cores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof(set), &set) != 0) return 0;
+  return static_cast<uint32_t>(CPU_COUNT(&set));
+}
+
+}  // namespace
+
+MachineFacts GatherMachine(absl::Status chosen) {
+  MachineFacts facts;
+  for (ibv_context* verbs : ListDevices()) facts.devices.push_back(ReportDevice(verbs));
+  facts.probe = std::move(chosen);
+  rlimit limit{};
+  if (getrlimit(RLIMIT_MEMLOCK, &limit) == 0) {
+    facts.memlock_bytes = LimitOf(limit.rlim_cur);
+    facts.memlock_hard_bytes = LimitOf(limit.rlim_max);
+  }
+  facts.may_lock_all = MayLockAll();
+  facts.huge_pages = HugePages();
+  facts.cores = Cores();
+  return facts;
+}
+
+WayFacts GatherWay(const std::string& endpoint, const Options& options) {
+  WayFacts way{.endpoint = endpoint};
+  const size_t name_end = endpoint.find('@');  // NAME@HOST:PORT
+  const std::string address =
+      name_end == std::string::npos ? endpoint : endpoint.substr(name_end + 1);
+  const auto addresses = ResolveAll(address, kPort);
+  way.resolved = addresses.status();
+  if (!addresses.ok()) return way;
+  for (const SocketAddress& it : *addresses) way.addresses.push_back(it.ToString());
+  const auto client = Client::Connect({endpoint}, options);
+  way.connected = client.status();
+  if (!client.ok()) return way;
+  const ServerInfo info = (*client)->Info().front();
+  way.device = info.device;
+  way.kind = info.kind;
+  way.lock_mode = info.lock_mode;
+  way.read_depth = info.read_depth;
+  way.protocol_version = info.protocol_version;
+  way.answered = (*client)->Ping();
+  return way;
+}
+
+}  // namespace gannet::kvcli

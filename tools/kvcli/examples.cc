@@ -1,0 +1,51 @@
+#include "tools/kvcli/examples.h"
+
+namespace gannet::kvcli {
+
+const char* ExamplesOf(Verb verb) {
+  switch (verb) {
+    case Verb::kPut:
+      return "Examples:\n"
+             "  put color blue --ttl=1h\n"
+             "  put model --file=weights.bin\n";
+    case Verb::kGet:
+      return "Examples:\n"
+             "  get color\n"
+             "  get model --out=weights.bin\n";
+    case Verb::kMultiGet:
+      return "Example:\n  mget color shape\n";
+    case Verb::kCompareAndSet:
+      return "Example:\n  cas color 0 blue      only if there is no such key\n";
+    case Verb::kMultiPut:
+      return "Example:\n  mput color blue shape round\n";
+    case Verb::kAppend:
+    case Verb::kPrepend:
+      return "Example:\n  append log \"one more line\\n\"\n";
+    case Verb::kIncr:
+    case Verb::kDecr:
+      return "Example:\n  incr visits 10 --ttl=1d\n";
+    case Verb::kTouch:
+    case Verb::kGetAndTouch:
+      return "Example:\n  touch session:7 30m\n";
+    case Verb::kLock:
+      return "Example:\n  lock job --lease=10m -- ./nightly-job\n";
+    case Verb::kSlowLog:
+      return "Example:\n  slowlog --keys\n";
+    case Verb::kScan:
+      return "Examples:\n"
+             "  scan --prefix=session: --limit=20\n"
+             "  scan --match='user:*:name' --values --rate=1000\n";
+    case Verb::kBigKeys:
+      return "Example:\n  bigkeys --count=3\n";
+    case Verb::kMemory:
+      return "Example:\n  memory --prefix=session:\n";
+    case Verb::kWatch:
+      return "Example:\n  watch color --every=1s\n";
+    case Verb::kLatency:
+      return "Example:\n  latency --count=10000\n";
+    default:
+      return "";
+  }
+}
+
+}  // namespace gannet::kvcli

@@ -1,0 +1,169 @@
+// Shell: walks through a server's memory.
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "tools/kvcli/shell.h"
+
+namespace gannet::kvcli {
+namespace {
+
+constexpr uint64_t kBigKeysDefault = 10;
+
+bool Wants(const Command& command, std::string_view key) {
+  if (!key.starts_with(command.prefix)) return false;
+  // fnmatch takes C strings. A key with a zero byte matches no glob.
+  return command.match.empty() ||
+         (key.find('\0') == std::string_view::npos &&
+          fnmatch(command.match.c_str(), std::string(key).c_str(), 0) == 0);
+}
+
+Json ItemJson(const WalkedItem& item) {
+  Json json = Json::object();
+  AddBytes("key", item.key, false, json);
+  json["value_bytes"] = item.info.value_bytes;
+  json["block_bytes"] = item.block_bytes;
+  json["version"] = item.info.version;
+  json["flags"] = item.info.flags;
+  json["expiry_ms"] = item.info.expiry_ms;
+  return json;
+}
+
+// What the items of one size of block take.
+struct BlockUse {
+  uint64_t items = 0;
+  uint64_t key_bytes = 0;
+  uint64_t value_bytes = 0;
+
+  void Add(const BlockUse& other) {
+    items += other.items;
+    key_bytes += other.key_bytes;
+    value_bytes += other.value_bytes;
+  }
+};
+
+void ShowUse(const std::string& name, const BlockUse& use, uint64_t block_bytes) {
+  const double share = block_bytes == 0
+                           ? 0
+                           : 100 * static_cast<double>(use.key_bytes + use.value_bytes) /
+                                 static_cast<double>(block_bytes);
+  std::printf("%s\n", absl::StrFormat("%12s %12d %14d %14d %14d %7.1f", name, use.items,
+                                      use.key_bytes, use.value_bytes, block_bytes, share)
+                          .c_str());
+}
+
+Json UseJson(const BlockUse& use, uint64_t block_bytes) {
+  return {{"items", use.items},
+          {"key_bytes", use.key_bytes},
+          {"value_bytes", use.value_bytes},
+          {"memory_bytes", block_bytes}};
+}
+
+}  // namespace
+
+int Shell::WalkItems(const Command& command, const std::function<bool(const WalkedItem&)>& show) {
+  interrupted_.store(false, std::memory_order_relaxed);
+  bool goes_on = true;
+  for (const std::string& server : options_.servers) {
+    const auto walker =
+        Walker::Connect(server, options_.connect, {.reads_per_second = command.reads_per_second});
+    if (!walker.ok()) return Report(walker.status());
+    const absl::Status status = (*walker)->Walk([&](const WalkedItem& item) {
+      if (Wants(command, item.key)) goes_on = show(item);
+      goes_on &= !interrupted_.load(std::memory_order_relaxed);
+      return goes_on;
+    });
+    if (!status.ok()) return Report(status);
+    if (!goes_on) break;
+  }
+  return kExitDone;
+}
+
+int Shell::Scan(const Command& command) {
+  uint64_t left = command.count.value_or(UINT64_MAX);
+  return WalkItems(command, [&](const WalkedItem& item) {
+    const bool whole = item.value.size() == item.info.value_bytes;
+    if (options_.json) {
+      Json json = ItemJson(item);
+      if (command.show_values && whole) AddBytes("value", item.value, true, json);
+      ShowJson(json);
+    } else if (command.show_values) {
+      const std::string value =
+          whole ? Escaped(item.value) : absl::StrFormat("(%d bytes)", item.info.value_bytes);
+      std::printf("%s %s\n", Escaped(item.key).c_str(), value.c_str());
+    } else {
+      std::printf("%s\n", Escaped(item.key).c_str());
+    }
+    return --left > 0;
+  });
+}
+
+int Shell::BigKeys(const Command& command) {
+  struct Big {
+    uint64_t value_bytes;
+    std::string key;
+    Json json;
+  };
+  const size_t count = command.count.value_or(kBigKeysDefault);
+  std::vector<Big> biggest;  // the longest value first
+  const int code = WalkItems(command, [&](const WalkedItem& item) {
+    const uint64_t bytes = item.info.value_bytes;
+    if (biggest.size() == count && bytes <= biggest.back().value_bytes) return true;
+    std::erase_if(biggest, [&](const Big& it) { return it.key == item.key; });
+    const auto place =
+        std::ranges::find_if(biggest, [bytes](const Big& it) { return it.value_bytes < bytes; });
+    biggest.insert(place, {bytes, std::string(item.key), ItemJson(item)});
+    if (biggest.size() > count) biggest.pop_back();
+    return true;
+  });
+  if (code != kExitDone) return code;
+  for (const Big& it : biggest) {
+    if (options_.json) {
+      ShowJson(it.json);
+    } else {
+      std::printf("%s\n", absl::StrFormat("%10d %s", it.value_bytes, Escaped(it.key)).c_str());
+    }
+  }
+  return kExitDone;
+}
+
+int Shell::Memory(const Command& command) {
+  std::map<uint32_t, BlockUse> by_block;
+  const int code = WalkItems(command, [&](const WalkedItem& item) {
+    by_block[item.block_bytes].Add({1, item.key.size(), item.info.value_bytes});
+    return true;
+  });
+  if (code != kExitDone) return code;
+  BlockUse all;
+  uint64_t all_bytes = 0;
+  Json blocks = Json::array();
+  if (!options_.json) {
+    std::printf("%12s %12s %14s %14s %14s %7s\n", "block bytes", "items", "key bytes",
+                "value bytes", "memory bytes", "used %");
+  }
+  for (const auto& [block, use] : by_block) {
+    const uint64_t bytes = block * use.items;
+    all.Add(use);
+    all_bytes += bytes;
+    Json json = UseJson(use, bytes);
+    json["block_bytes"] = block;
+    blocks.push_back(std::move(json));
+    if (!options_.json) ShowUse(std::to_string(block), use, bytes);
+  }
+  if (options_.json) {
+    Json json = UseJson(all, all_bytes);
+    json["blocks"] = std::move(blocks);
+    ShowJson(json);
+  } else {
+    ShowUse("all", all, all_bytes);
+  }
+  return kExitDone;
+}
+
+}  // namespace gannet::kvcli
