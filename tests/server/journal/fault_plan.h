@@ -6,6 +6,7 @@
 
 #include "server/journal/journal.h"
 #include "tests/server/journal/simulated_files.h"
+#include "tests/support/sanitizer.h"
 
 namespace gannet {
 
@@ -16,6 +17,11 @@ struct FaultPlan {
   SimulatedFiles::Fault fault = SimulatedFiles::Fault::kNone;
   uint64_t fault_at = 0;
 };
+
+// Sanitizers make a run ten times as long. With them only each seventh operation of a workload
+// fails.
+inline constexpr uint64_t kFaultsApart =
+    test_support::kThreadSanitizer || test_support::kAddressSanitizer ? 7 : 1;
 
 inline std::string Describe(const FaultPlan& plan) {
   return "seed " + std::to_string(plan.seed) + ", sync " +

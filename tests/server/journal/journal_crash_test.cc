@@ -148,7 +148,7 @@ TEST_P(JournalCrashTest, LosesNothingThatItConfirmedWhicheverOperationFails) {
          {Journal::Sync::kNone, Journal::Sync::kInterval, Journal::Sync::kAlways}) {
       FaultPlan plan{.seed = seed, .sync = sync, .fault = GetParam()};
       const uint64_t operations = OperationsOf(plan);
-      for (plan.fault_at = 1; plan.fault_at <= operations; ++plan.fault_at, ++runs) {
+      for (plan.fault_at = 1; plan.fault_at <= operations; plan.fault_at += kFaultsApart, ++runs) {
         SCOPED_TRACE(Describe(plan));
         Disk(plan).Live();
         if (HasFailure()) return;
