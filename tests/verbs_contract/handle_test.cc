@@ -77,7 +77,7 @@ TEST_F(HandleTest, OfAQueuePairIsChecked) {
   ASSERT_NE(qp, nullptr) << strerror(errno);
   ibv_qp_attr attr{};
   ExpectNotFound(qp->handle, [&] { return ibv_query_qp(qp, &attr, IBV_QP_STATE, &init); });
-  attr.qp_state = IBV_QPS_ERR;
+  attr.qp_state = IBV_QPS_RESET;
   ExpectNotFound(qp->handle, [&] { return ibv_modify_qp(qp, &attr, IBV_QP_STATE); });
   ExpectNotFound(qp->handle, [&] { return ibv_destroy_qp(qp); });
 }
