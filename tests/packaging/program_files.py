@@ -55,7 +55,7 @@ def check_page(prefix, program):
 def check_library_page(prefix):
     """Names that gannet(3) has are those of the headers."""
     headers = "".join(open(f"{prefix}/include/gannet/{name}.h", encoding="utf-8").read()
-                      for name in ("client", "async_client", "types"))
+                      for name in ("client", "async_client", "types", "walker"))
     text = page(prefix, "gannet.3")
     classes = text.partition("CLASSES")[2].partition("ERRORS")[0]
     for sentence in re.findall(r"^(?:Synchronous calls\.|Of a connection:)(.*?)\.(?:\s|$)", classes,

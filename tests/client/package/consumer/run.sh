@@ -48,7 +48,7 @@ symbols=$(nm -D --defined-only -C "$library" | awk '{$1=$2=""; print}')
 grep -q "SONAME.*\[$soname\]" <<<"$dynamic" || fail "soname"
 grep -qE 'NEEDED.*(glog|gflags)' <<<"$dynamic" && fail "glog or gflags"
 grep -q 'gannet::Client::Connect' <<<"$symbols" || fail "no Connect"
-foreign=$(grep -vE '^ *(gannet::(Async)?Client::|gannet::RegisteredMemory::|GANNET_0|GANNET_C_1|gannet_[a-z_]+@)' <<<"$symbols" || true)
+foreign=$(grep -vE '^ *(gannet::(Async)?Client::|gannet::RegisteredMemory::|gannet::Walker::|GANNET_0|GANNET_C_1|gannet_[a-z_]+@)' <<<"$symbols" || true)
 [ -z "$foreign" ] || fail "symbols that are not ours: $foreign"
 # Exactly the functions that the C headers declare.
 declared=$(cat "$work/prefix/include/gannet/c/"*.h | sed 's|/\*.*\*/||' |
