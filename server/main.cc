@@ -25,6 +25,7 @@
 #include "server/http/http_server.h"
 #include "server/http/observer.h"
 #include "server/http/snapshot.h"
+#include "server/log/log_lines.h"
 
 DEFINE_string(listen, "0.0.0.0:7471",
               "ADDR:PORT to accept clients on; a PORT alone means every address, port 0 takes any");
@@ -62,6 +63,10 @@ DEFINE_bool(http_show_keys, false, "whether that page shows keys of slow request
 DEFINE_uint32(
     slowlog_us, 10000,
     "requests that take the server as long are remembered, and shown on the page; 0: none");
+DEFINE_string(log_file, "",
+              "file that the log's lines are appended to, instead of stderr. SIGHUP opens it anew, "
+              "for who renamed it");
+DEFINE_bool(log_json, false, "whether the log's lines are JSON: time, level, source and message");
 DEFINE_string(on_full, "reject",
               "what a write without room does: reject (it fails) or evict (other items go)");
 
@@ -186,7 +191,12 @@ void OnStopSignal(int signal) {
   }
 }
 
-void OnReloadSignal(int) { g_running->RequestReload(); }
+LogLines* g_log_lines = nullptr;  // null: glog writes to stderr
+
+void OnReloadSignal(int) {
+  if (g_log_lines != nullptr) g_log_lines->RequestReopen();
+  if (!FLAGS_auth_file.empty()) g_running->RequestReload();
+}
 
 void InstallSignals(ServerThreads* threads) {
   g_running = threads;
@@ -194,7 +204,8 @@ void InstallSignals(ServerThreads* threads) {
   action.sa_handler = OnStopSignal;
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
-  if (FLAGS_auth_file.empty()) return;  // there is nothing that could be read again
+  // Otherwise there is nothing to open or read again.
+  if (FLAGS_auth_file.empty() && FLAGS_log_file.empty()) return;
   action.sa_handler = OnReloadSignal;
   sigaction(SIGHUP, &action, nullptr);
 }
@@ -231,6 +242,11 @@ int Main(char** argv) {
                                     ? CheckMemoryFile(FLAGS_check, FLAGS_json)
                                     : CheckDirectory(FLAGS_check, FLAGS_json);
     return status.ok() ? 0 : Fail(status);
+  }
+  if (FLAGS_log_json || !FLAGS_log_file.empty()) {
+    auto lines = LogLines::Start({.file = FLAGS_log_file, .json = FLAGS_log_json});
+    if (!lines.ok()) return Fail(lines.status());
+    g_log_lines = lines->release();  // for as long as the process lives, since a signal may come
   }
   absl::StatusOr<Device> device = UseDevice(FLAGS_device, argv);
   if (!device.ok()) return Fail(device.status());

@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -48,6 +52,34 @@ TEST(StartupTest, SaysWhereItListensAndOnWhat) {
   EXPECT_THAT(ready.endpoint, StartsWith(listen.substr(0, listen.size() - 1)));
   EXPECT_FALSE(ready.device.empty());
   EXPECT_EQ(ready.kind == "softverbs", ready.device == "softverbs0") << server.ready_line();
+}
+
+std::string FileText(const std::string& path) {
+  std::ifstream file(path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+TEST(StartupTest, AppendsItsLogToAFileWhichItOpensAnewOnSighup) {
+  const std::string path = testing::TempDir() + "startup_test." + std::to_string(getpid());
+  ServerProcess server({"--log_file=" + path, "--log_json"});
+  std::filesystem::rename(path, path + ".1");
+  server.process().Signal(SIGHUP);
+  server.process().Signal(SIGTERM);
+  EXPECT_EQ(server.process().Wait(), 0);
+  EXPECT_EQ(server.process().Stderr(), "");
+  std::istringstream before(FileText(path + ".1"));
+  for (std::string line; std::getline(before, line);) {
+    EXPECT_TRUE(nlohmann::json::parse(line).contains("message")) << line;
+  }
+  EXPECT_THAT(before.str(), HasSubstr("device " + TestDevice().name));
+  EXPECT_THAT(FileText(path), HasSubstr(R"("message":"stopped")"));
+  std::filesystem::remove(path);
+  std::filesystem::remove(path + ".1");
+}
+
+TEST(StartupTest, SaysWhichLogFileItCannotOpen) {
+  EXPECT_THAT(FailingStart({"--log_file=/none/log"}),
+              HasSubstr("cannot open the log file /none/log"));
 }
 
 TEST(StartupTest, FindsSoftverbsByItselfAndSaysSo) {
