@@ -20,6 +20,7 @@ class WaitingWritesTest : public testing::Test {
  protected:
   void Make(size_t region_bytes, uint64_t index_slots = 0,
             TestStore::OnFull on_full = TestStore::OnFull::kReject) {
+    writes_.reset();  // it uses the store until then
     store_.emplace(region_bytes, index_slots, /*index_grows=*/false, on_full);
     (*store_)->UseSink(&sink_);
     writes_.emplace(&**store_, [this](const Change& change) { return sink_.Append(change); });
