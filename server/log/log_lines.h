@@ -13,7 +13,8 @@
 namespace gannet {
 
 // Writes the lines of this program's log: as text as glog has it, or as JSON, to stderr or to a
-// file. As long as it lives, glog itself writes only what ends the process to stderr. One at a time.
+// file. As long as it lives, glog itself writes only what ends the process to stderr. One at a
+// time.
 //
 // As JSON, a line is an object with `time` (RFC 3339, UTC), `level` (info, warning, error or
 // fatal), `source` (file:line) and `message`.

@@ -97,7 +97,8 @@ TEST_F(LogLinesTest, GoOnIntoTheOldFileIfThereCanBeNoNewOne) {
 TEST_F(LogLinesTest, SayWhichFileCannotBeOpened) {
   const auto lines = LogLines::Start({.file = Path("none/log")});
   EXPECT_EQ(lines.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_THAT(std::string(lines.status().message()), HasSubstr(Path("none/log") + ": No such file"));
+  EXPECT_THAT(std::string(lines.status().message()),
+              HasSubstr(Path("none/log") + ": No such file"));
 }
 
 }  // namespace
