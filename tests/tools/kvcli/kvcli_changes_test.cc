@@ -8,24 +8,19 @@
 
 #include "tests/support/run_program.h"
 #include "tests/support/server_process.h"
+#include "tests/tools/kvcli/kvcli_command.h"
 
 namespace gannet {
 namespace {
 
 using test_support::Finished;
-using test_support::ProgramPath;
 using test_support::RunOnTerminal;
 using test_support::RunProgram;
 using ::testing::HasSubstr;
-using Words = std::vector<std::string>;
 
 class KvcliChangesTest : public ::testing::Test {
  protected:
-  Words Command(const Words& words) {
-    Words all = {ProgramPath("kvcli"), "--server=" + server_.endpoint(), "--device=soft"};
-    all.insert(all.end(), words.begin(), words.end());
-    return all;
-  }
+  Words Command(const Words& words) { return KvcliCommand(server_, words); }
   Finished Run(const Words& words, std::string_view input = "") {
     return RunProgram(Command(words), input);
   }

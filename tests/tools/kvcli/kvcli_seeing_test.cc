@@ -14,6 +14,7 @@
 
 #include "tests/support/run_program.h"
 #include "tests/support/server_process.h"
+#include "tests/tools/kvcli/kvcli_command.h"
 
 namespace gannet {
 namespace {
@@ -21,17 +22,14 @@ namespace {
 using Json = nlohmann::json;
 using test_support::ChildProcess;
 using test_support::Finished;
-using test_support::ProgramPath;
 using test_support::RunProgram;
 using ::testing::HasSubstr;
 using ::testing::Not;
-using Words = std::vector<std::string>;
 
 class KvcliSeeingTest : public ::testing::Test {
  protected:
   static Words Command(const Words& words) {
-    Words all = {ProgramPath("kvcli"), "--server=" + server().endpoint(), "--device=soft",
-                 "--deadline_ms=60000"};
+    Words all = KvcliCommand(server(), {"--deadline_ms=60000"});
     all.insert(all.end(), words.begin(), words.end());
     return all;
   }

@@ -13,6 +13,7 @@
 
 #include "tests/support/run_program.h"
 #include "tests/support/server_process.h"
+#include "tests/tools/kvcli/kvcli_command.h"
 
 namespace gannet {
 namespace {
@@ -25,7 +26,6 @@ using test_support::RunOnTerminal;
 using test_support::RunProgram;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-using Words = std::vector<std::string>;
 
 class KvcliTest : public ::testing::Test {
  protected:
@@ -35,11 +35,7 @@ class KvcliTest : public ::testing::Test {
     server_ = nullptr;
   }
 
-  static Words Command(const Words& words) {
-    Words all = {ProgramPath("kvcli"), "--server=" + server_->endpoint(), "--device=soft"};
-    all.insert(all.end(), words.begin(), words.end());
-    return all;
-  }
+  static Words Command(const Words& words) { return KvcliCommand(*server_, words); }
   static Finished Run(const Words& words, std::string_view input = "") {
     return RunProgram(Command(words), input);
   }
