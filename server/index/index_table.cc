@@ -68,6 +68,7 @@ void IndexTable::Remove(const Place& place) {
 }
 
 size_t IndexTable::List(uint64_t home, std::span<Found> out) {
+  if (migrated(home)) return 0;
   size_t n = 0;
   for (uint64_t bucket = home; bucket <= home + 1; ++bucket) {
     for (uint32_t i = 0; i < kSlotsPerBucket && n < out.size(); ++i) {

@@ -85,8 +85,9 @@ class IndexTable {
   // Removes a key. May bring another one back from the stash.
   void Remove(const Place& place);
 
-  // Lists the keys of home `home`, as many as `out` has room for. Returns their number. REQUIRES:
-  // Lock of that home.
+  // Lists the keys of home `home`, as many as `out` has room for. Returns their number: 0 if the
+  // home was migrated, since its slots here may lead to blocks of others by now. REQUIRES: Lock of
+  // that home.
   size_t List(uint64_t home, std::span<Found> out);
   // Appends the slots of all keys of home `home`. REQUIRES: Lock of that home.
   void AppendSlots(uint64_t home, std::vector<Slot>* slots);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <random>
 #include <thread>
@@ -90,10 +91,24 @@ TEST(IndexGrowthTest, KeysOfAHomeThatFindsNoRoomStayInTheOldTable) {
     }
   }
   for (int i = 0; i < 3; ++i) EXPECT_FALSE(index->MigrateSome(index->geometry().homes));
+  IndexTable* old = nullptr;
   for (const uint64_t key : keys) {
     const Index::Lock lock(*index, index.Hash(key));
-    ASSERT_TRUE(index.Find(key));
+    const auto found = index.Find(key);
+    ASSERT_TRUE(found);
+    if (!index->IsCurrent(*found->place.table)) old = found->place.table;
   }
+  // Regression: items of migrated homes were listed in the old table too, and freed twice.
+  ASSERT_NE(old, nullptr);
+  uint64_t migrated = 0;
+  for (uint64_t home = 0; home < old->geometry().homes; ++home) {
+    const Index::Lock lock(*index, *old, home);
+    if (!old->migrated(home)) continue;
+    ++migrated;
+    std::array<Index::Found, 3 * kSlotsPerBucket> found;
+    EXPECT_EQ(old->List(home, found), 0u) << home;
+  }
+  EXPECT_GT(migrated, 0u);
   while (keys.size() > 500) {
     ASSERT_TRUE(index.Remove(keys.back()));
     keys.pop_back();
