@@ -4,12 +4,11 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {
@@ -20,16 +19,12 @@ using ::testing::HasSubstr;
 class PosixFilesTest : public testing::Test {
  protected:
   void SetUp() override {
-    std::string name = testing::TempDir() + "/files.XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    path_ = name;
     auto files = OpenDirectory(path_);
     ASSERT_TRUE(files.ok()) << files.status();
     files_ = *std::move(files);
   }
-  void TearDown() override { std::filesystem::remove_all(path_); }
-
-  std::string path_;
+  const test_support::TemporaryDirectory directory_;
+  const std::string path_ = directory_.path();
   std::unique_ptr<Files> files_;
 };
 

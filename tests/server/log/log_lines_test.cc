@@ -11,6 +11,7 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {
@@ -22,13 +23,7 @@ using testing::SizeIs;
 
 class LogLinesTest : public testing::Test {
  protected:
-  LogLinesTest() : folder_(testing::TempDir() + "log_lines_test") {
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directory(folder_);
-  }
-  ~LogLinesTest() override { std::filesystem::remove_all(folder_); }
-
-  std::string Path(const std::string& name) const { return folder_ + "/" + name; }
+  std::string Path(const std::string& name) const { return folder_.path() + "/" + name; }
   std::unique_ptr<LogLines> Start(bool json) const {
     auto lines = LogLines::Start({.file = Path("log"), .json = json});
     EXPECT_TRUE(lines.ok()) << lines.status();
@@ -41,7 +36,7 @@ class LogLinesTest : public testing::Test {
     return lines;
   }
 
-  const std::string folder_;
+  const test_support::TemporaryDirectory folder_;
 };
 
 TEST_F(LogLinesTest, AreTextInTheFile) {
