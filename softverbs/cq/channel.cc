@@ -60,6 +60,9 @@ size_t ChannelEvents::Purge(const Cq* cq) {
     TakeTokens(/*may_block=*/false);
   }
   LookAtLinks();
+  const LockGuard guard(mutex_);
+  // LookAtLinks may have pushed events of other CQs, which this thread does not take.
+  if (!events_.empty()) AddToken();
   return removed;
 }
 

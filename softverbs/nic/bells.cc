@@ -53,26 +53,32 @@ bool Bells::Rung(uint32_t bell) {
   return poll(&entry, 1, 0) == 1;
 }
 
-PeerBells::Rung PeerBells::Ring(uint32_t number) {
+bool RingBell(int fd) {
+  const uint64_t one = 1;
+  ssize_t written;
+  do {
+    written = write(fd, &one, sizeof(one));
+  } while (written < 0 && errno == EINTR);
+  return written == sizeof(one);
+}
+
+// 0 is no bell, but the loop thread.
+PeerBells::Found PeerBells::Find(uint32_t number) {
+  if (number == 0) return {};
   for (const Bell& bell : bells_) {
-    if (bell.number != number) continue;
-    if (!bell.fd) return Rung::kNo;
-    const uint64_t one = 1;
-    ssize_t written;
-    do {
-      written = write(bell.fd.get(), &one, sizeof(one));
-    } while (written < 0 && errno == EINTR);
-    return written == sizeof(one) ? Rung::kYes : Rung::kNo;
+    if (bell.number == number) return {.fd = bell.fd};
   }
-  if (bells_.size() >= kMax) return Rung::kNo;
-  bells_.push_back({number, UniqueFd()});
-  return Rung::kAskForIt;
+  if (bells_.size() >= kMax) return {};
+  bells_.push_back({number, nullptr});
+  return {.fd = nullptr, .ask_for_it = true};
 }
 
 void PeerBells::Install(uint32_t number, UniqueFd fd) {
   if (!IsEventFd(fd.get())) return;
   for (Bell& bell : bells_) {
-    if (bell.number == number && !bell.fd) bell.fd = std::move(fd);
+    if (bell.number != number || bell.fd != nullptr) continue;
+    bell.fd = std::make_shared<const UniqueFd>(std::move(fd));
+    return;
   }
 }
 

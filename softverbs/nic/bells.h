@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "softverbs/base/mutex.h"
@@ -30,15 +31,17 @@ class Bells {
   std::map<uint32_t, int> fds_ SV_GUARDED_BY(mutex_);
 };
 
+// Rings a bell. Returns false if that is not possible.
+bool RingBell(int fd);
+
 // The bells that a peer has sent. Not thread safe: the link's transmit lock guards it.
 class PeerBells {
  public:
-  enum class Rung : uint8_t {
-    kYes,
-    kAskForIt,  // unknown: the caller asks the peer for the bell, and rings its loop thread now
-    kNo,        // requested but not here yet, or broken: the caller rings the loop thread
+  struct Found {
+    std::shared_ptr<const UniqueFd> fd;  // null: the caller rings the peer's loop thread
+    bool ask_for_it = false;             // and asks the peer for the bell, which is not known yet
   };
-  Rung Ring(uint32_t bell);
+  Found Find(uint32_t bell);
   // Adds a bell that was requested. Ignores other bells, and descriptors that are not eventfds.
   void Install(uint32_t bell, UniqueFd fd);
   void Retire(uint32_t bell);
@@ -46,7 +49,7 @@ class PeerBells {
  private:
   struct Bell {
     uint32_t number;
-    UniqueFd fd;  // invalid until the peer has sent it
+    std::shared_ptr<const UniqueFd> fd;  // null until the peer has sent it
   };
   static constexpr size_t kMax = 128;
 

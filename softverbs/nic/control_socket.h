@@ -33,7 +33,7 @@ struct ControlMessage {
   uint32_t writable = 0;
   uint32_t reserved = 0;
 
-  static constexpr uint32_t kMagic = 0x53765635;  // "SvV5"; changes with the layout of the link
+  static constexpr uint32_t kMagic = 0x53765636;  // "SvV6"; changes with the layout of the link
 };
 static_assert(sizeof(ControlMessage) == 24);
 

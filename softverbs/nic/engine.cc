@@ -38,10 +38,12 @@ void Engine::Poll() {
   if (!mutex_.try_lock()) return;  // the holder of the lock drives already
   const bool worked = DriveForApplicationLocked(false);
   if (acks_owe_rings_ && !worked && ++quiet_polls_ > 1) RingForAcksLocked();
-  if (asleep_ && ++empty_polls_ >= kPollsToWake) {
+  // While peers ring a bell, it stays asleep: the application armed a CQ, may stop polling at any
+  // time, and peers ring only once for each sleep anyway.
+  if (asleep_ && bell_ == 0 && ++empty_polls_ >= kPollsToWake) {
     application_.WatchThisThread();
     WakeLocked();
-    StartStandbyLocked();
+    StartPollStandbyLocked();
   }
   mutex_.unlock();
 }
@@ -94,7 +96,7 @@ void Engine::OnDoorbell() {
     const bool worked = DriveLocked(true);
     if (spinning && worked) spin_credit_ = kSpinCredit;
     if (polls_.load(std::memory_order_relaxed) - polls_before > kPollsToWake) {
-      StartStandbyLocked();  // the application polls, so it drives from now on
+      StartPollStandbyLocked();  // the application polls, so it drives from now on
       break;
     }
     const int64_t now = MonotonicNs();
@@ -197,9 +199,9 @@ bool Engine::DriveLocked(bool all) {
 
 bool Engine::DriveForApplicationLocked(bool all) {
   // An engine that sleeps may have no standby timer to ring later, so it rings at once.
-  acks_may_wait = !asleep_;
+  if (!asleep_) ring_for = RingFor::kRequests;
   const bool worked = DriveLocked(all);
-  acks_may_wait = false;
+  ring_for = RingFor::kAll;
   return worked;
 }
 
@@ -295,6 +297,7 @@ void Engine::PublishLocked(bool asleep, uint32_t bell) {
   if (asleep) RingForAcksLocked();
   asleep_ = asleep;
   bell_ = bell;
+  polled_awake_ = false;
   // Sequentially consistent, because a full barrier is needed. If a peer sent a packet before it
   // could see this store, the packet is in the rings that the caller looks at next.
   own_->sleep.store(Sleep::Next(own_->sleep.load(std::memory_order_relaxed), asleep, bell),
@@ -322,19 +325,32 @@ void Engine::StartStandbyLocked() {
   ArmStandbyLocked(patience_.Begin(waits));
 }
 
+void Engine::StartPollStandbyLocked() {
+  polled_awake_ = true;
+  if (standby_) {
+    if (standby_due_ - MonotonicNs() <= Patience::kPollsNsMax) return;
+    standby_ = false;
+    ++standby_number_;  // the timer that runs would look too late, and is ignored when it fires
+  }
+  StartStandbyLocked();
+}
+
 void Engine::ArmStandbyLocked(int64_t wait_ns) {
+  if (polled_awake_) wait_ns = std::min(wait_ns, Patience::kPollsNsMax);
   standby_ = true;
   standby_polls_ = polls_.load(std::memory_order_relaxed);
   standby_waits_ = waits_;
   standby_since_ = MonotonicNs();
   standby_cpu_ns_ = application_.CpuNs();
-  Loop::Get().RunAt(standby_since_ + wait_ns, [this] { Standby(); });
+  standby_due_ = standby_since_ + wait_ns;
+  Loop::Get().RunAt(standby_due_, [this, number = standby_number_] { Standby(number); });
 }
 
-void Engine::Standby() {
+void Engine::Standby(uint32_t number) {
   bool busy = false;
   {
     const Pause pause(*this);
+    if (number != standby_number_) return;
     standby_ = false;
     if (asleep_ && bell_ == 0) return;
     RingForAcksLocked();

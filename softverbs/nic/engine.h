@@ -115,8 +115,11 @@ class Engine {
   // Returns true if packets still arrive. Then somebody must go on driving the engine.
   bool SleepLocked(uint32_t bell) SV_REQUIRES(mutex_);
   void StartStandbyLocked() SV_REQUIRES(mutex_);
+  // The same for an engine that the application's polls woke, so nobody rings. The application may
+  // have armed its CQ before it polled, and may wait from now on. So the timer looks soon.
+  void StartPollStandbyLocked() SV_REQUIRES(mutex_);
   void ArmStandbyLocked(int64_t wait_ns) SV_REQUIRES(mutex_);
-  void Standby();
+  void Standby(uint32_t number);
   // REQUIRES: the engine is awake, or its bell is rung.
   Patience::Found LookAtApplicationLocked() SV_REQUIRES(mutex_);
   void DropCorrupt(Link& link);
@@ -142,7 +145,10 @@ class Engine {
   uint32_t waits_ SV_GUARDED_BY(mutex_) = 0;       // counts begins and ends of application waits
   ThreadWatch application_ SV_GUARDED_BY(mutex_);  // the thread that last began to poll or to wait
   Patience patience_ SV_GUARDED_BY(mutex_);
+  bool polled_awake_ SV_GUARDED_BY(mutex_) = false;    // polls woke it, and no wait since
   bool standby_ SV_GUARDED_BY(mutex_) = false;         // the timer runs
+  uint32_t standby_number_ SV_GUARDED_BY(mutex_) = 0;  // which timer; older ones are ignored
+  int64_t standby_due_ SV_GUARDED_BY(mutex_) = 0;      // when the timer looks
   uint32_t waits_at_start_ SV_GUARDED_BY(mutex_) = 0;  // waits_ when the timer was last started
   // The state when the timer was last armed: the time, the CPU time of application_, and counters.
   int64_t standby_since_ SV_GUARDED_BY(mutex_) = 0;

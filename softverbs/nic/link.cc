@@ -85,35 +85,31 @@ std::vector<uint32_t> Link::TakeWaiting() {
 }
 
 void Link::RingDoorbell() {
-  const LockGuard guard(tx_lock_);
-  RingDoorbellLocked();
-}
-
-void Link::RingDoorbellLocked() {
-  owes_ring_.store(false, std::memory_order_relaxed);
+  owes_ring_.exchange(false, std::memory_order_seq_cst);
   const SharedTables* peer = tables_.load(std::memory_order_acquire);
   uint64_t sleep = Sleep::kFirst;  // until its tables arrive, the peer may be asleep
   if (peer != nullptr) {
-    // This load comes after the barrier in RingProducer::Publish. The peer publishes that it sleeps
-    // before its last look at the ring. So either we see it asleep, or it sees our record.
+    // This load comes after the barrier in RingProducer::Publish: this thread's own, or, through
+    // owes_ring_, that of whoever sent the packet. The peer publishes that it sleeps before its
+    // last look at the ring. So either we see it asleep, or it sees the record.
     sleep = peer->sleep.load(std::memory_order_seq_cst);
-    if (!Sleep::Asleep(sleep) || sleep == rung_) return;
+    if (!Sleep::Asleep(sleep)) return;
   }
-  rung_ = sleep;
-  if (socket_) {
-    RingPeerLocked(Sleep::Bell(sleep));
-  } else if (peer != nullptr) {
-    Nic::Get()->WakeLoop();  // a loopback link has no socket: the peer is our own NIC
+  if (!socket_) {
+    if (peer != nullptr) Nic::Get()->WakeLoop();  // a loopback link: the peer is our own NIC
+    return;
   }
-}
-
-void Link::RingPeerLocked(uint32_t bell) {
-  if (bell != 0) {
-    const PeerBells::Rung rung = bells_.Ring(bell);
-    if (rung == PeerBells::Rung::kYes) return;
-    if (rung == PeerBells::Rung::kAskForIt) {
-      SendControl(socket_.get(), {.type = ControlType::kBellRequest, .region = bell});
-    }
+  PeerBells::Found bell;
+  {
+    const LockGuard guard(tx_lock_);
+    // Another thread has rung for this sleep, or is about to. A thread that was slow may put an
+    // older word here. Then somebody rings once more than needed.
+    if (peer != nullptr && std::exchange(rung_, sleep) == sleep) return;
+    bell = bells_.Find(Sleep::Bell(sleep));
+  }
+  if (bell.fd != nullptr && RingBell(bell.fd->get())) return;
+  if (bell.ask_for_it) {
+    SendControl(socket_.get(), {.type = ControlType::kBellRequest, .region = Sleep::Bell(sleep)});
   }
   SendControl(socket_.get(), {.type = ControlType::kDoorbell});
 }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "softverbs/base/mutex.h"
@@ -17,10 +18,16 @@
 
 namespace softverbs {
 
-// While this is true, acknowledgements that this thread sends do not wake a peer that sleeps. The
-// link then owes the peer a ring. Usually the application's answer follows and rings for both.
-// Otherwise the engine rings later.
-inline thread_local bool acks_may_wait = false;
+// When the packets that this thread sends wake a peer that sleeps. A ring that comes later is owed:
+// somebody must call RingDoorbell for each link with OwesRing.
+enum class RingFor : uint8_t {
+  kAll,       // at once
+  kRequests,  // acknowledgements wait for the application's answer, which usually follows and
+              // rings for both. Otherwise the engine rings later
+  kNone,  // the thread rings itself when it holds no lock. To wake a peer is a system call, after
+          // which the peer may have the core, and others would wait for the locks meanwhile
+};
+inline thread_local RingFor ring_for = RingFor::kAll;
 
 // Connects this process's NIC to the NIC of another process, or to itself. A link consists of two
 // packet rings in shared memory and a control socket. Two processes share one link, however many
@@ -78,9 +85,10 @@ class Link {
   SendResult Send(const PacketHeader& header, bool* waiting) {
     return Send(header, waiting, [](uint8_t*) { return true; });
   }
-  // Wakes the peer's NIC if it sleeps.
+  // Wakes the peer's NIC if it sleeps. Holds no lock while it does.
   void RingDoorbell();
-  bool OwesRing() const { return owes_ring_.load(std::memory_order_relaxed); }
+  // Returns true if a packet was sent whose ring is owed. Acquire, as RingDoorbell.
+  bool OwesRing() const { return owes_ring_.load(std::memory_order_acquire); }
   // Adds a bell of the peer, or removes one that no longer exists.
   void InstallBell(uint32_t bell, UniqueFd fd);
   void RetireBell(uint32_t bell);
@@ -96,8 +104,9 @@ class Link {
 
  private:
   uint8_t* ReserveLocked(uint32_t bytes, uint32_t qpn, bool* waiting) SV_REQUIRES(tx_lock_);
-  void RingDoorbellLocked() SV_REQUIRES(tx_lock_);
-  void RingPeerLocked(uint32_t bell) SV_REQUIRES(tx_lock_);
+  // Send without the ring.
+  template <class Fill>
+  SendResult Put(const PacketHeader& header, bool* waiting, Fill&& fill);
 
   const uint32_t peer_slot_;
   std::atomic<State> state_{State::kConnecting};
@@ -116,7 +125,7 @@ class Link {
   RingProducer producer_ SV_GUARDED_BY(tx_lock_);
   std::vector<uint32_t> waiting_ SV_GUARDED_BY(tx_lock_);
   std::atomic<bool> has_waiting_{false};       // a hint; written under tx_lock_, read by the driver
-  std::atomic<bool> owes_ring_{false};         // see acks_may_wait; written under tx_lock_
+  std::atomic<bool> owes_ring_{false};         // see RingFor
   uint64_t rung_ SV_GUARDED_BY(tx_lock_) = 0;  // the peer's sleep word when we last rang
   PeerBells bells_ SV_GUARDED_BY(tx_lock_);
 
@@ -126,7 +135,7 @@ class Link {
 };
 
 template <class Fill>
-Link::SendResult Link::Send(const PacketHeader& header, bool* waiting, Fill&& fill) {
+Link::SendResult Link::Put(const PacketHeader& header, bool* waiting, Fill&& fill) {
   const LockGuard guard(tx_lock_);
   const State state = state_.load(std::memory_order_relaxed);
   if (state == State::kDown) return SendResult::kDown;
@@ -135,12 +144,22 @@ Link::SendResult Link::Send(const PacketHeader& header, bool* waiting, Fill&& fi
   memcpy(record, &header, sizeof(header));
   if (!fill(record + sizeof(header))) return SendResult::kNotFilled;
   producer_.Publish(header.record_bytes);
-  if (header.type == PacketType::kAck && acks_may_wait) {
-    owes_ring_.store(true, std::memory_order_relaxed);
-  } else {
-    RingDoorbellLocked();
-  }
   return SendResult::kSent;
+}
+
+template <class Fill>
+Link::SendResult Link::Send(const PacketHeader& header, bool* waiting, Fill&& fill) {
+  const SendResult result = Put(header, waiting, std::forward<Fill>(fill));
+  if (result != SendResult::kSent) return result;
+  if (ring_for == RingFor::kAll ||
+      (ring_for == RingFor::kRequests && header.type != PacketType::kAck)) {
+    RingDoorbell();
+  } else {
+    // Release pairs with the exchange in RingDoorbell: who takes the debt over sees the packet
+    // published, and looks only then whether the peer sleeps.
+    owes_ring_.store(true, std::memory_order_release);
+  }
+  return result;
 }
 
 }  // namespace softverbs

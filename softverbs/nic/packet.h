@@ -23,6 +23,7 @@ enum class PacketType : uint8_t {
   kAck,
   kNak,
   kDatagram,  // a global route header and a message; rkey carries the Q_Key; gets no answer
+  kSkip,      // no packet: the rest of the ring is left out, see ring.h
 };
 
 enum PacketFlags : uint8_t {

@@ -12,8 +12,17 @@ namespace softverbs {
 // A ring of packets in memory that two processes share. It has one producer and one consumer.
 // Neither trusts the other's counter. The data are mapped twice in a row, so a record is always
 // contiguous.
+//
+// A producer that finds the ring empty goes back to its start. So a ring that is emptied often
+// touches only its first pages, and a process with many links keeps them all in its caches. A
+// record of the type kSkip fills what is left out. The consumer passes over it.
 
 constexpr uint64_t kRingBytes = 256 * 1024;
+// After so many bytes the producer looks whether the ring is empty. To look costs a cache miss.
+constexpr uint64_t kRewindBytes = 20 * 1024;
+// What is left out and the record behind it are published together, so they fit into the ring
+// together, whatever the record.
+static_assert(kRewindBytes >= RecordBytes(kMaxPayload));
 
 // Counters of bytes. They only grow, and only the owner writes them.
 struct RingControl {
@@ -30,6 +39,8 @@ class RingProducer {
 
   // Returns where to write a record of `bytes`, or null if the ring is full (or the peer lies).
   uint8_t* Reserve(uint32_t bytes) {
+    if (tail_ >= rewind_at_) [[unlikely]]
+      Rewind();
     if (tail_ + bytes - head_ > kRingBytes) {
       // Acquire: the consumer has finished reading everything below head.
       const uint64_t head = control_->head.load(std::memory_order_acquire);
@@ -53,10 +64,26 @@ class RingProducer {
   void Starve() { control_->starving.exchange(1, std::memory_order_seq_cst); }
 
  private:
+  void Rewind() {
+    // Acquire: the consumer has finished reading everything below head.
+    const uint64_t head = control_->head.load(std::memory_order_acquire);
+    const uint64_t offset = tail_ % kRingBytes;
+    if (head == tail_ && offset >= kRewindBytes) {
+      head_ = head;
+      PacketHeader skip{};
+      skip.type = PacketType::kSkip;
+      skip.record_bytes = static_cast<uint32_t>(kRingBytes - offset);
+      memcpy(data_ + offset, &skip, sizeof(skip));
+      tail_ += skip.record_bytes;  // published together with the next record
+    }
+    rewind_at_ = tail_ + kRewindBytes;
+  }
+
   RingControl* control_ = nullptr;
   uint8_t* data_ = nullptr;
   uint64_t tail_ = 0;
   uint64_t head_ = 0;
+  uint64_t rewind_at_ = kRewindBytes;  // the tail at which to look
 };
 
 // REQUIRES for all methods: one thread at a time (the NIC's progress lock).
@@ -78,10 +105,18 @@ class RingConsumer {
     // Acquire pairs with the producer's exchange: the record is complete.
     const uint64_t tail = control_->tail.load(std::memory_order_acquire);
     if (tail == head_) return Result::kEmpty;
-    const uint64_t available = tail - head_;
+    uint64_t available = tail - head_;
     if (available > kRingBytes || available % kRecordAlign != 0) return Result::kCorrupt;
     const uint8_t* record = data_ + head_ % kRingBytes;
     memcpy(header, record, sizeof(*header));
+    if (header->type == PacketType::kSkip) [[unlikely]] {
+      const uint64_t rest = kRingBytes - head_ % kRingBytes;
+      if (header->record_bytes != rest || available <= rest) return Result::kCorrupt;
+      head_ += rest;
+      available -= rest;
+      record = data_;
+      memcpy(header, record, sizeof(*header));
+    }
     if (header->payload_bytes > kMaxPayload ||
         header->record_bytes != RecordBytes(header->payload_bytes) ||
         header->record_bytes > available) {

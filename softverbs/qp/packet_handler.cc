@@ -31,6 +31,8 @@ void HandlePacket(Qp& qp, Link& link, const PacketHeader& header, const uint8_t*
     case PacketType::kDatagram:
       if (qp.IsDatagram()) HandleDatagram(qp, header, payload);
       return;
+    case PacketType::kSkip:  // from a hostile peer: RingConsumer passes over real ones
+      return;
   }
 }
 

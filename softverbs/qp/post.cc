@@ -235,10 +235,18 @@ void StartPosted(Qp& qp) {
   }
 }
 
-int PostSend(ibv_qp* ibv, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
-  Qp& qp = *Qp::From(ibv);
-  if (qp.IsDatagram()) [[unlikely]]
-    return PostDatagrams(qp, wr, bad_wr);
+namespace {
+
+// Starts what was posted. Returns the link whose peer is to be woken, or null. The caller does that
+// when it has released the lock.
+std::shared_ptr<Link> StartQuietly(Qp& qp) SV_REQUIRES(qp.lock) {
+  ring_for = RingFor::kNone;
+  StartPosted(qp);
+  ring_for = RingFor::kAll;
+  return qp.link != nullptr && qp.link->OwesRing() ? qp.link : nullptr;
+}
+
+int Post(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr, std::shared_ptr<Link>* to_ring) {
   const LockGuard guard(qp.lock);
   while (wr != nullptr && ExecuteNow(qp, *wr)) wr = wr->next;
   if (wr == nullptr) return 0;
@@ -248,25 +256,44 @@ int PostSend(ibv_qp* ibv, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
     if (error == 0) wr = wr->next;
   }
   if (error != 0) *bad_wr = wr;
-  if (CanPost(qp)) StartPosted(qp);
-  return WithErrno(error);
+  if (CanPost(qp)) *to_ring = StartQuietly(qp);
+  return error;
 }
 
-int PostSendAllOrNone(ibv_qp* ibv, ibv_send_wr* wr) {
-  Qp& qp = *Qp::From(ibv);
-  if (qp.IsDatagram()) return PostDatagrams(qp, wr, nullptr);
+int PostAllOrNone(Qp& qp, ibv_send_wr* wr, std::shared_ptr<Link>* to_ring) {
   const LockGuard guard(qp.lock);
-  if (const int error = CheckState(qp)) return WithErrno(error);
+  if (const int error = CheckState(qp)) return error;
   SendQueue& queue = qp.requester.queue;
   const uint32_t before = queue.posted;
   for (; wr != nullptr; wr = wr->next) {
     if (const int error = Enqueue(qp, *wr)) {
       queue.posted = before;
-      return WithErrno(error);
+      return error;
     }
   }
-  StartPosted(qp);
+  *to_ring = StartQuietly(qp);
   return 0;
+}
+
+}  // namespace
+
+int PostSend(ibv_qp* ibv, ibv_send_wr* wr, ibv_send_wr** bad_wr) {
+  Qp& qp = *Qp::From(ibv);
+  if (qp.IsDatagram()) [[unlikely]]
+    return PostDatagrams(qp, wr, bad_wr);
+  std::shared_ptr<Link> to_ring;
+  const int error = Post(qp, wr, bad_wr, &to_ring);
+  if (to_ring != nullptr) to_ring->RingDoorbell();
+  return error == 0 ? 0 : WithErrno(error);
+}
+
+int PostSendAllOrNone(ibv_qp* ibv, ibv_send_wr* wr) {
+  Qp& qp = *Qp::From(ibv);
+  if (qp.IsDatagram()) return PostDatagrams(qp, wr, nullptr);
+  std::shared_ptr<Link> to_ring;
+  const int error = PostAllOrNone(qp, wr, &to_ring);
+  if (to_ring != nullptr) to_ring->RingDoorbell();
+  return error == 0 ? 0 : WithErrno(error);
 }
 
 int PostReceive(ibv_qp* ibv, ibv_recv_wr* wr, ibv_recv_wr** bad_wr) {

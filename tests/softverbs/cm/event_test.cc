@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "tests/softverbs/cm/cm_fixture.h"
+#include "tests/softverbs/support/edges.h"
 
 namespace softverbs::cm_test {
 namespace {
@@ -29,6 +30,17 @@ TEST_F(EventTest, DescriptorIsReadableWhileEventsAreQueued) {
   EXPECT_TRUE(Readable(client_));
   Expect(client_, RDMA_CM_EVENT_ADDR_RESOLVED);
   EXPECT_FALSE(Readable(client_));
+}
+
+// As a kernel channel does for those that wait with EPOLLET.
+TEST_F(EventTest, EachEventIsAnEdgeAlsoWhileOlderOnesAreUnread) {
+  const Edges edges(client_->fd);
+  const Id first = WithEvent(client_);
+  ASSERT_TRUE(edges.Next());
+  const Id second = WithEvent(client_);
+  ASSERT_TRUE(edges.Next());
+  Expect(client_, RDMA_CM_EVENT_ADDR_RESOLVED);
+  Expect(client_, RDMA_CM_EVENT_ADDR_RESOLVED);
 }
 
 TEST_F(EventTest, NonBlockingDescriptorIsHonoured) {

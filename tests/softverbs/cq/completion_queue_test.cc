@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <thread>
 
+#include "tests/softverbs/support/edges.h"
 #include "tests/softverbs/support/verbs_fixture.h"
 
 namespace softverbs {
@@ -84,6 +85,28 @@ TEST_F(CompletionQueueTest, AnyIsNotWeakenedBySolicitedOnly) {
   ASSERT_EQ(pair.a.PostSend(1, 0, 8), 0);
   WaitReadable(pair.b.channel->fd);
   TakeEvent(pair.b);
+}
+
+// A kernel channel wakes its waiters for each event, also while older ones are unread. Applications
+// that wait with EPOLLET depend on it.
+TEST_F(CompletionQueueTest, EachEventIsAnEdgeAlsoWhileOlderOnesAreUnread) {
+  constexpr int kEvents = 20;
+  for (const int flags : {0, O_NONBLOCK}) {
+    Pair pair(device_.get(), {}, WithChannel());
+    const int fd = pair.b.channel->fd;
+    ASSERT_EQ(fcntl(fd, F_SETFL, flags), 0);
+    const Edges edges(fd);
+    for (int i = 0; i < kEvents; ++i) {
+      ASSERT_EQ(pair.b.PostReceive(i, 0, 64), 0);
+      ASSERT_EQ(ibv_req_notify_cq(pair.b.cq.get(), 0), 0);
+      ASSERT_EQ(pair.a.PostSend(i, 0, 8), 0);
+      ASSERT_TRUE(edges.Next()) << i;
+      ASSERT_EQ(pair.a.Next().status, IBV_WC_SUCCESS);
+      ASSERT_EQ(pair.b.Next().wr_id, static_cast<uint64_t>(i));
+    }
+    for (int i = 0; i < kEvents; ++i) TakeEvent(pair.b);
+    EXPECT_FALSE(Readable(fd));
+  }
 }
 
 TEST_F(CompletionQueueTest, ANonBlockingChannelAnswersEagain) {

@@ -2,15 +2,21 @@
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -292,6 +298,80 @@ TEST(SlotTest, AForkedChildTakesOneOfItsOwn) {
   ASSERT_EQ(waitpid(forked, &status, 0), forked);
   EXPECT_EQ(status, 0);
   EXPECT_EQ(SlotOf(device.get()), slot);
+}
+
+// --- SOFTVERBS_VERBOSE
+// -------------------------------------------------------------------------------
+
+// What this process printed on stderr since.
+class Printed {
+ public:
+  Printed() : fd_(memfd_create("stderr", MFD_CLOEXEC)), stderr_(dup(2)) { dup2(fd_, 2); }
+  ~Printed() {
+    dup2(stderr_, 2);
+    close(stderr_);
+    close(fd_);
+  }
+  bool Has(const std::string& text) const {
+    char bytes[4096];
+    const ssize_t size = pread(fd_, bytes, sizeof(bytes), 0);
+    return size > 0 && std::string(bytes, size).find(text) != std::string::npos;
+  }
+
+ private:
+  const int fd_;
+  const int stderr_;
+};
+
+int UnknownPortSpace(int) {
+  setenv("SOFTVERBS_VERBOSE", "1", 1);
+  const Printed printed;
+  rdma_event_channel* events = rdma_create_event_channel();
+  rdma_cm_id* id = nullptr;
+  if (rdma_create_id(events, &id, nullptr, static_cast<rdma_port_space>(0x17)) == 0) return 2;
+  return printed.Has("unknown port space 0x17") ? 0 : 3;
+}
+const RegisterRole port_space_role("unknown_port_space", UnknownPortSpace);
+
+TEST(VerboseTest, NamesAnUnknownPortSpace) {
+  EXPECT_EQ(RoleProcess("unknown_port_space").Finish(), 0);
+}
+
+constexpr int kNoNamespace = 77;
+
+// Binds every slot's name in a network namespace of its own, as a hostile user could.
+int NoFreeSlot(int) {
+  constexpr int kNames = 2047;
+  if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) return kNoNamespace;
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_max < kNames + 100) return kNoNamespace;
+  files.rlim_cur = files.rlim_max;
+  if (setrlimit(RLIMIT_NOFILE, &files) != 0) return 2;
+  for (int slot = 1; slot <= kNames; ++slot) {
+    const std::string name = "softverbs/nic/" + std::to_string(slot);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    name.copy(address.sun_path + 1, sizeof(address.sun_path) - 1);
+    const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    if (bind(fd, reinterpret_cast<sockaddr*>(&address), size) != 0) return 3;
+  }
+  setenv("SOFTVERBS_VERBOSE", "1", 1);
+  const Printed printed;
+  int count = 0;
+  ibv_device** list = ibv_get_device_list(&count);
+  errno = 0;
+  if (count != 1 || ibv_open_device(list[0]) != nullptr) return 4;
+  if (errno != EADDRINUSE) return 5;
+  ibv_free_device_list(list);
+  return printed.Has("no free slot") ? 0 : 6;
+}
+const RegisterRole no_slot_role("no_free_slot", NoFreeSlot);
+
+TEST(VerboseTest, SaysThatNoSlotIsFree) {
+  const std::optional<int> result = RoleProcess("no_free_slot").Finish();
+  if (result == kNoNamespace) GTEST_SKIP() << "needs a network namespace of its own";
+  EXPECT_EQ(result, 0);
 }
 
 }  // namespace

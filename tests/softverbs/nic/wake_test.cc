@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 
@@ -31,8 +32,10 @@ constexpr size_t kBytes = 64;
 
 // How a process waits.
 struct Style {
-  bool blocking = false;  // in ibv_get_cq_event, or in poll(2)
-  bool steady = true;     // always the same way; otherwise it polls now and then, or comes late
+  bool blocking = false;     // the descriptor blocks
+  bool poll_first = false;   // waits in poll(2) although the descriptor blocks
+  bool steady = true;        // always the same way; otherwise it polls now and then, or comes late
+  uint32_t polls_armed = 1;  // how often it polls the armed CQ before it waits
   uint32_t rounds = 0;
   uint64_t seed = 0;
 };
@@ -53,7 +56,9 @@ class Sleeper {
         if (ibv_poll_cq(side_.cq.get(), 1, wc) == 1) return true;
       }
       if (ibv_req_notify_cq(side_.cq.get(), 0) != 0) return false;
-      if (ibv_poll_cq(side_.cq.get(), 1, wc) == 1) return true;
+      for (uint32_t i = 0; i < style_.polls_armed; ++i) {
+        if (ibv_poll_cq(side_.cq.get(), 1, wc) == 1) return true;
+      }
       if (!style_.steady && Below(64) == 0) usleep(Below(3000));
       if (!Wait()) return false;
     }
@@ -65,14 +70,17 @@ class Sleeper {
   bool Wait() {
     ibv_cq* cq = nullptr;
     void* context = nullptr;
+    if (style_.poll_first && !WaitReadable()) return false;
     while (ibv_get_cq_event(side_.channel.get(), &cq, &context) != 0) {
-      pollfd entry{side_.channel->fd, POLLIN, 0};
-      if (errno != EAGAIN || poll(&entry, 1, static_cast<int>(kTimeoutNs / 1'000'000)) != 1) {
-        return false;
-      }
+      if (errno != EAGAIN || !WaitReadable()) return false;
     }
     ibv_ack_cq_events(cq, 1);
     return true;
+  }
+
+  bool WaitReadable() {
+    pollfd entry{side_.channel->fd, POLLIN, 0};
+    return poll(&entry, 1, static_cast<int>(kTimeoutNs / 1'000'000)) == 1;
   }
 
   Side& side_;
@@ -122,6 +130,43 @@ int64_t LoopWakeUps() {
   return wake_ups;
 }
 
+// Sends a message for each byte that comes on the socket, and says when it is posted.
+int Sender(int socket) {
+  Owned<ibv_context> device = OpenDevice();
+  Side side(device.get(), {});
+  Put(socket, side.address());
+  side.Connect(Take<Address>(socket));
+  while (Take<char>(socket) != 0) {
+    if (side.PostSend(0, 0, kBytes) != 0) return 2;
+    Put(socket, char{1});
+    if (side.Next().status != IBV_WC_SUCCESS) return 3;
+  }
+  return 0;
+}
+const RegisterRole sender_role("sender", Sender);
+
+// A CQ of `channel` with a queued event: a flushed receive.
+class DueCq {
+ public:
+  DueCq(const Side& side) : cq_(ibv_create_cq(side.context, 8, nullptr, side.channel.get(), 0)) {
+    ibv_qp_init_attr attr{};
+    attr.send_cq = attr.recv_cq = cq_.get();
+    attr.qp_type = IBV_QPT_RC;
+    attr.cap.max_recv_wr = 1;
+    Owned<ibv_qp> qp(ibv_create_qp(side.pd, &attr));
+    ibv_qp_attr to_error{};
+    to_error.qp_state = IBV_QPS_ERR;
+    EXPECT_EQ(ibv_modify_qp(qp.get(), &to_error, IBV_QP_STATE), 0);
+    EXPECT_EQ(ibv_req_notify_cq(cq_.get(), 0), 0);
+    ibv_recv_wr wr{};
+    ibv_recv_wr* bad;
+    EXPECT_EQ(ibv_post_recv(qp.get(), &wr, &bad), 0);
+  }
+
+ private:
+  Owned<ibv_cq> cq_;
+};
+
 class WakeTest : public testing::Test {
  protected:
   void PingPong(Style style) {
@@ -137,7 +182,9 @@ class WakeTest : public testing::Test {
     side.ToRts();
     style.seed = seed;
     Sleeper sleeper(&side, style);
+    const int64_t began_ns = NowNs();
     for (uint32_t round = 0; round < style.rounds; ++round) {
+      ASSERT_LT(NowNs() - began_ns, kTimeoutNs) << "round " << round << ": woken late";
       ASSERT_EQ(side.PostReceive(round, 0, kBytes), 0);
       ASSERT_EQ(side.PostSend(round, kBytes, kBytes), 0);
       for (bool answered = false; !answered;) {
@@ -174,6 +221,46 @@ TEST_F(WakeTest, WhoeverPollsNowAndThenOrComesLateIsWoken) {
 }
 TEST_F(WakeTest, WhoeverComesLateToABlockingWaitIsWoken) {
   PingPong({.blocking = true, .steady = false, .rounds = 3000});
+}
+
+// Polls make the engine believe that the application drives it. An application that armed its CQ
+// before may wait nevertheless.
+TEST_F(WakeTest, WhoeverPollsAnArmedCqForAWhileIsWokenSoon) {
+  PingPong({.polls_armed = 40, .rounds = 4000});
+}
+TEST_F(WakeTest, WhoeverPollsAnArmedCqAndThenABlockingDescriptorIsWokenSoon) {
+  PingPong({.blocking = true, .poll_first = true, .polls_armed = 40, .rounds = 1000});
+}
+
+// To destroy a CQ takes its event and the ring of a peer out of the descriptor. The event that the
+// peer's message raises must remain.
+TEST_F(WakeTest, DestroyingACqLosesNoEventOfAnother) {
+  RoleProcess child("sender");
+  const auto peer = Take<Address>(child.socket());
+  Side side(device_.get(), WithChannel());
+  const int fd = side.channel->fd;
+  ASSERT_EQ(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK), 0);
+  side.Connect(peer);
+  Put(child.socket(), side.address());
+  for (uint64_t round = 0; round < 20; ++round) {
+    ASSERT_EQ(side.PostReceive(round, 0, kBytes), 0);
+    std::optional<DueCq> due(side);
+    ASSERT_EQ(ibv_req_notify_cq(side.cq.get(), 0), 0);
+    Put(child.socket(), char{1});
+    ASSERT_EQ(Take<char>(child.socket()), 1);
+    due.reset();
+    ibv_cq* cq = nullptr;
+    void* context = nullptr;
+    do {  // the ring of a peer may bring no event
+      pollfd entry{fd, POLLIN, 0};
+      ASSERT_EQ(poll(&entry, 1, static_cast<int>(kTimeoutNs / 1'000'000)), 1) << round;
+    } while (ibv_get_cq_event(side.channel.get(), &cq, &context) != 0);
+    EXPECT_EQ(cq, side.cq.get());
+    ibv_ack_cq_events(cq, 1);
+    EXPECT_EQ(side.Next().wr_id, round);
+  }
+  Put(child.socket(), char{0});
+  EXPECT_EQ(child.Finish(), 0);
 }
 
 // The descriptor says that an event is there, to one that then calls what blocks.

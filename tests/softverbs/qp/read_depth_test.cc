@@ -63,7 +63,7 @@ TEST_F(ReadDepthTest, AConnectionIsNegotiatedWithinIt) {
 }
 
 // READs are sent as packets here, because a READ that the initiator executes itself is over when it
-// is posted. The peer answers on another thread, so the depth is reached only now and then.
+// is posted. The peer stalls at each, so that they stay in flight for a while.
 TEST_F(ReadDepthTest, OfManyPostedNoMoreAreInFlight) {
   constexpr uint64_t kReads = 60;
   constexpr size_t kBytes = 16'000;
@@ -71,6 +71,7 @@ TEST_F(ReadDepthTest, OfManyPostedNoMoreAreInFlight) {
   options.max_rd_atomic = options.max_dest_rd_atomic = Limit();
   Pair pair(device_.get(), {}, {}, options);
   pair.b.Fill(0, kReads * kBytes, 7);
+  ASSERT_EQ(softverbs_set_faults("stall_peer=1:100us", nullptr, 0), 0);
   uint32_t most = 0;
   for (uint64_t i = 0; i < kReads; ++i) {
     ASSERT_EQ(pair.a.Read(i, kBytes * i, kBytes, pair.b.address(), kBytes * i), 0);
@@ -82,6 +83,7 @@ TEST_F(ReadDepthTest, OfManyPostedNoMoreAreInFlight) {
     ASSERT_EQ(wc.wr_id, i);
     most = std::max(most, softverbs_reads_in_flight(pair.a.qp.get()));
   }
+  softverbs_clear_faults();
   EXPECT_TRUE(pair.b.Matches(0, kReads * kBytes, 7));
   EXPECT_TRUE(pair.a.Matches(0, kReads * kBytes, 7));
   EXPECT_GE(most, 1u);

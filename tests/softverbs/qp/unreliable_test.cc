@@ -171,6 +171,15 @@ TEST(CapabilityTest, WhatIsNotThereIsRefused) {
   errno = 0;
   EXPECT_EQ(ibv_open_xrcd(device.get(), &domain), nullptr);
   EXPECT_EQ(errno, EOPNOTSUPP);
+  errno = 0;
+  EXPECT_EQ(ibv_import_device(-1), nullptr);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+  errno = 0;
+  EXPECT_EQ(ibv_import_pd(device.get(), pd->handle), nullptr);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+  errno = 0;
+  EXPECT_EQ(ibv_import_mr(pd.get(), 0), nullptr);
+  EXPECT_EQ(errno, EOPNOTSUPP);
 }
 
 }  // namespace
