@@ -26,7 +26,10 @@ bool ClientSession::Poll(int64_t now_ns) {
   switch (phase_) {
     case Phase::kReady: {
       const bool control = now_ns >= next_control_ns_;
-      if (control) watched_.Look(now_ns);  // before anything is heard
+      if (control) {  // before anything is heard
+        watched_.Look(now_ns);
+        mixes_ |= !window_.empty() && connections_[0].work.HasReadBehindMessage();
+      }
       // Posts READs that were begun just now. If they are quick, they complete in this Poll.
       PostChain();
       if (ready()) PollCompletions(now_ns);

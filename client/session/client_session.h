@@ -64,7 +64,11 @@ struct OrderedWork {
 //    its connection was flushed. Only then may its memory be reused.
 // 3. If one connection breaks, all of the session's are closed: locks belong to the first one, and
 //    the server treats a session as a whole.
-// 4. Requests and compare-and-swaps go over the first connection, READs over all.
+// 4. Requests and compare-and-swaps go over the first connection, READs over all. But a queue pair
+//    completes its work in the order in which it was posted. So a READ behind a request is done
+//    only when the server's device acknowledged the request, which a software device does when it
+//    gets a core. So a session that is found to have READs behind an unanswered request makes one
+//    connection more, and from then on posts no READs to the first.
 //
 // The owner calls it in this order:
 //
@@ -79,7 +83,7 @@ class ClientSession {
     std::vector<SocketAddress> addresses;
     std::string device;            // "auto", "soft" or a name
     uint32_t ops = 0;              // operations whose buffers it has
-    uint32_t connections_max = 1;  // it makes as many as READs in flight need, at most so many
+    uint32_t connections_max = 1;  // for READs: as many as are needed for reads_wanted, at most
     uint32_t reads_wanted = 0;     // in flight
     int64_t connect_timeout_ns = 0;
     bool reconnect = true;
@@ -295,6 +299,8 @@ class ClientSession {
   SendChain chain_;                          // being built
   uint32_t chain_end_request_ = kInvalidOp;  // the op, if the chain's last is a request
   uint32_t next_read_connection_ = 0;
+  bool mixes_ = false;    // READs were seen to wait for a request
+  bool may_join_ = true;  // false: a further connection could not even be started
   size_t completed_ = 0;  // work requests, in this Poll
   bool all_read_ = true;  // of the completions, in this Poll
 

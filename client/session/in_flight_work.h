@@ -48,6 +48,17 @@ class InFlightWork {
   uint32_t posted() const { return tail_; }
   bool IsDone(uint32_t position) const { return static_cast<int32_t>(head_ - position) >= 0; }
 
+  // Returns whether a READ in flight waits for a message that was posted before it.
+  bool HasReadBehindMessage() const {
+    bool message = false;
+    for (uint32_t position = head_; position != tail_; ++position) {
+      const Work& work = works_[position & mask_];
+      if (message && work.is_read()) return true;
+      message |= work.kind() == Kind::kMessage;
+    }
+    return false;
+  }
+
   // Adds the next work request and returns its position, for the completion. REQUIRES: room() > 0.
   uint32_t Push(Work work) {
     works_[tail_ & mask_] = work;

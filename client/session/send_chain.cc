@@ -24,6 +24,7 @@ void SendChain::AddReadInto(uint32_t op, uint64_t offset, std::span<const LocalP
   AddRead({reinterpret_cast<std::byte*>(pieces[0].address), offset, op, pieces[0].bytes,
            pieces[0].lkey});
   if (pieces.size() == 1) return;
+  has_others_ = true;
   entry.request.sg_list = &pieces_[pieces_used_];
   entry.request.num_sge = static_cast<int>(pieces.size());
   for (const LocalPiece& piece : pieces) {

@@ -68,7 +68,12 @@ class SendChain {
   }
   void Clear() {
     if (!empty()) ForSignaled([](ibv_send_wr* request) { request->send_flags &= ~kSignaled; });
-    if (has_others_) MakeReads(size());
+    if (has_others_) {
+      MakeReads(size());
+    } else if (has_lent_) {
+      for (Entry* entry = entries_.data(); entry != next_; ++entry) entry->sge.lkey = own_lkey_;
+    }
+    has_lent_ = false;
     next_ = reads_end_ = entries_.data();
     pieces_used_ = 0;
   }
@@ -83,7 +88,7 @@ class SendChain {
     entry.sge.length = read.bytes;
     if (read.lkey.has_value()) [[unlikely]] {
       entry.sge.lkey = *read.lkey;
-      has_others_ = true;
+      has_lent_ = true;
     }
     entry.request.wr_id = first_id_ + connection_->work.Push({read.op, InFlightWork::Kind::kRead});
     entry.request.wr.rdma.remote_addr = region_address_ + read.offset;
@@ -146,7 +151,8 @@ class SendChain {
   ClientConnection* connection_ = nullptr;
   Entry* next_ = nullptr;       // the next to be filled in
   Entry* reads_end_ = nullptr;  // READs are taken up to here
-  bool has_others_ = false;     // it has work requests other than READs into own buffers
+  bool has_others_ = false;     // it has work requests other than READs into one piece
+  bool has_lent_ = false;       // it has READs into memory other than own buffers
   uint32_t region_rkey_ = 0;
   uint32_t own_lkey_ = 0;
   uint64_t region_address_ = 0;

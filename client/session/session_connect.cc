@@ -129,7 +129,7 @@ absl::Status ClientSession::MakeMemory(ibv_context* verbs) {
   GANNET_RETURN_IF_ERROR(CheckDevice(device, options_.device, endpoint()));
   const uint32_t sends = std::min(device.caps.max_qp_wr, kSendWrs);
   const uint32_t completions =
-      options_.connections_max * (sends + 2) + SessionMemory::kReceives + 64;
+      (options_.connections_max + 1) * (sends + 2) + SessionMemory::kReceives + 64;
   GANNET_ASSIGN_OR_RETURN(
       memory_, SessionMemory::Create(device, options_.domains, options_.ops, completions));
   ++fds_version_;
@@ -250,8 +250,8 @@ void ClientSession::AbandonUnanswered(std::vector<uint32_t>* abandoned) {
   });
 }
 
-// Makes further connections, one after the other, as many as the READs wanted in flight need. The
-// session does without one that fails.
+// Makes further connections, one after the other, as many as the READs wanted in flight need, and
+// one more if they are kept apart from requests. The session does without one that fails.
 void ClientSession::PollJoining(int64_t now_ns) {
   if (connections_.back().phase == ClientConnection::Phase::kConnecting) {
     return PollLastJoining(now_ns);
@@ -259,7 +259,7 @@ void ClientSession::PollJoining(int64_t now_ns) {
   if (!WantsConnection()) return;
   if (absl::Status status = StartConnection(now_ns); !status.ok()) {
     Log(false, std::string(status.message()));
-    options_.connections_max = static_cast<uint32_t>(connections_.size());
+    may_join_ = false;
   }
 }
 
@@ -286,11 +286,10 @@ void ClientSession::PollLastJoining(int64_t now_ns) {
 
 // Returns whether the next connection should be started.
 bool ClientSession::WantsConnection() const {
-  if (!connections_.back().ready()) return false;
+  if (!may_join_ || !connections_.back().ready()) return false;
   const uint32_t needed = (options_.reads_wanted + terms_.read_depth - 1) / terms_.read_depth;
-  const uint32_t wanted =
-      std::clamp(needed, 1u, std::min(options_.connections_max, kConnectionsMax));
-  return connections_.size() < wanted;
+  const uint32_t for_reads = std::clamp(needed, 1u, options_.connections_max);
+  return connections_.size() < std::min(for_reads + (mixes_ ? 1 : 0), kConnectionsMax);
 }
 
 }  // namespace gannet

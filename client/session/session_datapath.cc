@@ -71,6 +71,7 @@ void ClientSession::OnSendCompletion(ClientConnection& connection, uint32_t posi
 void ClientSession::OnReceiveCompletion(ClientConnection& connection, uint32_t receive,
                                         const ibv_wc& completion, int64_t now_ns) {
   if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
+    if (!connection.ready()) return;  // it could not join, so its receives were flushed
     return Break(CompletionStatus(completion, absl::StrCat(endpoint(), ": connection broken")));
   }
   connection.liveness.OnHeard(watched_);
@@ -152,9 +153,11 @@ bool ClientSession::OthersWillJoin() const {
 bool ClientSession::OpenReads(uint32_t op) {
   const uint32_t n = static_cast<uint32_t>(connections_.size());
   const uint32_t share = n == 1 ? SendChain::kMax : std::max(terms_.read_depth, kReadsPerPost);
+  const bool apart = n > 1 && mixes_ && connections_[1].ready();
   for (uint32_t tried = 0; tried < n && ready(); ++tried) {
     ClientConnection& connection = connections_[next_read_connection_];
     next_read_connection_ = next_read_connection_ + 1 < n ? next_read_connection_ + 1 : 0;
+    if (apart && connection.index == 0) continue;
     if (!connection.ready() || connection.work.room() == 0 || !OpenChain(connection)) continue;
     if (chain_.empty()) owner_->OnPosted(op, SessionOwner::kDoorbell);
     chain_.AllowReads(share);

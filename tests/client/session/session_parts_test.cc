@@ -202,6 +202,27 @@ TEST_F(SendChainTest, AReadAfterAnotherWorkRequestIsWhole) {
   }
 }
 
+TEST_F(SendChainTest, AReadAfterOneIntoOtherMemoryGoesIntoOwnBuffers) {
+  AddReads(1);
+  chain_.AddRead({nullptr, 16, 1, 64, 9});
+  EXPECT_EQ(chain_.request(1).sg_list->lkey, 9u);
+  AddReads(1);
+  chain_.Clear();
+  AddReads(3);
+  for (uint32_t i = 0; i < 3; ++i) EXPECT_EQ(chain_.request(i).sg_list->lkey, 3u) << i;
+}
+
+TEST_F(SendChainTest, AReadAfterOneIntoPiecesHasOnePiece) {
+  const LocalPiece pieces[] = {{100, 16, 9}, {200, 48, 9}};
+  chain_.AddReadInto(1, 16, pieces);
+  EXPECT_EQ(chain_.request(0).num_sge, 2);
+  chain_.Clear();
+  AddReads(1);
+  EXPECT_EQ(chain_.request(0).num_sge, 1);
+  EXPECT_EQ(chain_.request(0).sg_list->length, 64u);
+  EXPECT_EQ(chain_.request(0).sg_list->lkey, 3u);
+}
+
 TEST_F(SendChainTest, HasRoomForWhatItAndTheSendQueueHave) {
   EXPECT_EQ(chain_.room(), SendChain::kMax);
   AddReads(SendChain::kMax - 1);
