@@ -194,7 +194,12 @@ absl::Status AsyncClient::Put(std::string_view key, std::string_view value,
 
 absl::Status AsyncClient::GetInto(std::string_view key, std::span<const RegisteredSpan> into,
                                   uint64_t user_data) {
-  return state_->Begin(GetIntoRequest(*state_->engine, key, into), user_data);
+  State& state = *state_;
+  if (state.fork_guard.forked()) return ForkGuard::ForkedStatus();
+  if (!KeyFits(key)) return KeyError(key);
+  if (absl::Status status = CheckSpans(*state.engine, into); !status.ok()) return status;
+  if (!state.engine->BeginGetInto(key, into, state.timeout_ns, user_data)) return NoRoomStatus();
+  return absl::OkStatus();
 }
 
 absl::Status AsyncClient::PutFrom(std::string_view key, std::span<const RegisteredSpan> from,

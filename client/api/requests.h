@@ -37,6 +37,8 @@ absl::StatusOr<OpRequest> KeyRequest(OpType type, std::string_view key);
 absl::StatusOr<OpRequest> PutRequest(std::string_view key, std::string_view value,
                                      const PutOptions& options);
 // `spans` outlive the operation.
+// InvalidArgument: too many or no spans, or not the client's memory.
+absl::Status CheckSpans(const Engine& engine, std::span<const RegisteredSpan> spans);
 absl::StatusOr<OpRequest> GetIntoRequest(const Engine& engine, std::string_view key,
                                          std::span<const RegisteredSpan> spans);
 absl::StatusOr<OpRequest> PutFromRequest(const Engine& engine, std::string_view key,

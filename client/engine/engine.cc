@@ -133,6 +133,20 @@ bool Engine::BeginGet(std::string_view key, std::span<std::byte> out, int64_t ti
   return true;
 }
 
+bool Engine::BeginGetInto(std::string_view key, std::span<const RegisteredSpan> into,
+                          int64_t timeout_ns, uint64_t user_data) {
+  if (!slots_.HasRoom()) return false;
+  Op& op = TakeGetSlot({}, timeout_ns, user_data);
+  op.request.type = OpType::kGetInto;
+  op.request.memory = into;
+  if (!servers_.routing_status().ok()) {
+    FinishUnrouted(op);
+  } else {
+    TakeKey(op, servers_.ServerOf(key), key);
+  }
+  return true;
+}
+
 // Copies the key, and finds what follows from it and its server.
 void Engine::TakeKey(Op& op, uint32_t server, std::string_view key) {
   op.request.server = server;
@@ -191,6 +205,8 @@ void Engine::StartFresh() {
     EngineServer& server = *op.server;
     if (op.request.type == OpType::kGet && server.session->ready() && order_.empty()) [[likely]] {
       StartOrdinaryGet(server, op);
+    } else if (op.request.type == OpType::kGetInto && server.session->ready() && order_.empty()) {
+      StartGetInto(server, op);
     } else {
       StartInOrder(op);
     }

@@ -75,6 +75,10 @@ class Engine final : public SessionOwner {
   bool BeginsInline(std::string_view key) const { return key.size() - 9 < inline_key_sizes_; }
   bool BeginGetInline(std::string_view key, std::span<std::byte> out, int64_t timeout_ns,
                       uint64_t user_data);
+  // Begins a GET into the caller's memory, in fewer steps than Begin. Returns false if there is no
+  // room. REQUIRES: key and spans are valid (CheckSpans).
+  bool BeginGetInto(std::string_view key, std::span<const RegisteredSpan> into, int64_t timeout_ns,
+                    uint64_t user_data);
   // Makes progress with everything; never blocks. Reports ordinary GETs that end to `completions`
   // as long as it has room, releases them, and returns their number. NextFinished tells the others.
   size_t Poll(int64_t now_ns, std::span<Completion> completions = {});
@@ -177,8 +181,14 @@ class Engine final : public SessionOwner {
   void ReadValue(Op& op);
   void PostValueReads(Op& op);
   void OnValueRead(Op& op);
+  void ConfirmValue(Op& op);
   void FinishLargeHit(Op& op);
   void CopyToCallerMemory(Op& op);
+
+  // engine_known_large_get.cc
+  void StartGetInto(EngineServer& server, Op& op);
+  void OnConfirmRead(Op& op);
+  void ReportLarge(Op& op);
 
   // engine_multi_get.cc
   void ShareWindow(Op& op);

@@ -80,10 +80,11 @@ void Engine::GoOnAsLookup(Op& op) {
 
 // A READ is done that is not an ordinary GET's, or whose operation is over.
 void Engine::OnLookupRead(Op& op) {
+  if (op.phase == Op::Phase::kReadingValue) return OnValueRead(op);
+  if (op.phase == Op::Phase::kConfirming) return OnConfirmRead(op);
   if (op.first_sharer != kInvalidOp) FeedSharers(op);
   if (op.over()) return slots_.FreeIfQuiet(op);
   if (op.phase == Op::Phase::kReadingWindows) return OnSharedWindow(op);
-  if (op.phase == Op::Phase::kReadingValue) return OnValueRead(op);
   if (op.phase == Op::Phase::kLocking) {  // a LockAndGet; its compare-and-swap was done before
     if (!op.lock_acquired) return Finish(op, Outcome::kOk);
     op.phase = Op::Phase::kLookingUp;

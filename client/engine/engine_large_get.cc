@@ -13,6 +13,7 @@ namespace gannet {
 // Begins to READ the value that the lookup found.
 void Engine::ReadValue(Op& op) {
   const uint32_t value_bytes = op.lookup.large().item.value_bytes;
+  op.known_large = false;
   op.value_posted = 0;
   op.value_wanted = value_bytes;
   if (op.uses_caller_memory()) {
@@ -22,7 +23,7 @@ void Engine::ReadValue(Op& op) {
     return Starve(op);
   }
   op.phase = Op::Phase::kReadingValue;
-  if (op.value_wanted == 0) return Advance(op, op.lookup.OnValue());
+  if (op.value_wanted == 0) return ConfirmValue(op);
   PostValueReads(op);
 }
 
@@ -58,9 +59,21 @@ void Engine::OnValueRead(Op& op) {
   if (op.busy.in_flight > 0) return;
   if (op.late) return Finish(op, servers_.LateOutcome(op.request.server));
   if (op.value_posted == op.value_wanted && op.phase == Op::Phase::kReadingValue) {
-    op.phase = Op::Phase::kLookingUp;
-    Advance(op, op.lookup.OnValue());
+    ConfirmValue(op);
   }
+}
+
+// READs the commit word again, after all of the value was READ. It lands in the operation's own
+// buffer, so that this never waits for room.
+void Engine::ConfirmValue(Op& op) {
+  op.lookup.OnValue();
+  const Lookup::ReadPlan& plan = op.lookup.plan();
+  op.phase = Op::Phase::kConfirming;
+  op.posted_ns = now_ns_;
+  ++op.busy.in_flight;
+  ++op.done.cost.reads;
+  op.done.cost.read_bytes += plan.bytes;
+  op.session().QueueRead({op.buffers->item, plan.offset, op.number, plan.bytes, {}});
 }
 
 // Ends a GET of a large item.

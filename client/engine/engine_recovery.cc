@@ -73,6 +73,7 @@ void Engine::LoseOp(Op& op) {
     case Op::Phase::kReadingCached:
     case Op::Phase::kLookingUp:
     case Op::Phase::kReadingValue:
+    case Op::Phase::kConfirming:
     case Op::Phase::kStarved:
       op.ReturnItem();
       op.phase = Op::Phase::kWaiting;
@@ -134,7 +135,10 @@ void Engine::OnReady(uint32_t number, Comeback comeback, std::span<const uint32_
   hash_seed_ = grant.hash_seed;
   server.locks.Restart(grant.connection_id, grant.lock_words);
   server.touches = server.session->touches().on() ? &server.session->touches() : nullptr;
-  if (comeback == Comeback::kNewIncarnation) server.cache.Clear();
+  if (comeback == Comeback::kNewIncarnation) {
+    server.cache.Clear();
+    server.large.Clear();
+  }
   for (Op& op : slots_) {
     if (op.server != &server) continue;
     op.FindBuffers();

@@ -22,7 +22,15 @@ namespace gannet {
 struct alignas(64) EngineServer {
   // `ops`: how many operations there may be.
   EngineServer(uint64_t cache_bytes, uint32_t ops, std::unique_ptr<ClientSession> s)
-      : cache(cache_bytes), session(std::move(s)), ordered(4 * ops), requests(ops) {}
+      : cache(cache_bytes),
+        large(cache_bytes / kLargeItemsShare),
+        session(std::move(s)),
+        ordered(4 * ops),
+        requests(ops) {}
+
+  // Large items may take so much memory beside the location cache: a quarter of it. With a location
+  // cache of 1 MiB these are 4,096 heads for 65,536 locations.
+  static constexpr uint64_t kLargeItemsShare = 4;
 
   LocationCache cache;
   LargeItems large;

@@ -1,9 +1,12 @@
 #ifndef GANNET_CLIENT_ENGINE_LARGE_ITEMS_H_
 #define GANNET_CLIENT_ENGINE_LARGE_ITEMS_H_
 
+#include <algorithm>
 #include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <vector>
 
 #include "common/layout/item.h"
 #include "common/layout/key_hash.h"
@@ -15,29 +18,59 @@ namespace gannet {
 // READ it first: it READs the value, whose length it knows, and then the commit word, which tells
 // whether the head is still right. Like a cached location, a head is a guess.
 //
-// Direct mapped, 64 bytes an entry. Takes no memory before the first large item. One owner thread.
+// Sets of four, 64 bytes an entry. Four, because with one place for each hash half as many heads as
+// there are places leave a fifth of the keys without theirs. Takes no memory before the first large
+// item. One owner thread.
 class LargeItems {
  public:
-  // Returns the head of the item of this hash at this slot, or nullptr if it is not known.
+  // `bytes`: at most so much memory, but there is always room for a few heads.
+  explicit LargeItems(uint64_t bytes)
+      : set_count_(std::bit_floor(std::max<uint64_t>(bytes / sizeof(Set), kSetsMin))) {}
+
+  // Returns the head of the item of this hash at this slot, or nullptr if it is not known. The
+  // result is valid until the next Remember.
   const LargeItemHeader* Find(KeyHash hash, Slot slot) const {
-    if (entries_ == nullptr) return nullptr;
-    const Entry& entry = (*entries_)[hash.value() % kEntries];
-    return entry.hash == hash.value() && entry.slot == slot ? &entry.head : nullptr;
+    if (sets_.empty() || slot.empty()) return nullptr;
+    const Set& set = sets_[hash.value() & (set_count_ - 1)];
+    for (size_t way = 0; way < kWays; ++way) {
+      if (set.slots[way] == slot && set.hashes[way] == hash.value()) return &set.heads[way];
+    }
+    return nullptr;
   }
+  // Takes the place of what was known of the hash, or else of the four in turn. REQUIRES: the slot
+  // is not empty.
   void Remember(KeyHash hash, Slot slot, const LargeItemHeader& head) {
-    if (entries_ == nullptr) entries_ = std::make_unique<Entries>();
-    (*entries_)[hash.value() % kEntries] = {hash.value(), slot, head};
+    if (sets_.empty()) sets_.resize(set_count_);
+    Set& set = sets_[hash.value() & (set_count_ - 1)];
+    const size_t way = WayFor(set, hash);
+    set.hashes[way] = hash.value();
+    set.slots[way] = slot;
+    set.heads[way] = head;
   }
+  // Forgets everything, because another server run has no item where it was.
+  void Clear() { sets_.clear(); }
 
  private:
-  static constexpr size_t kEntries = 1024;
-  struct Entry {
-    uint64_t hash = 0;
-    Slot slot;  // empty in a free entry
-    LargeItemHeader head;
+  static constexpr size_t kWays = 4;
+  static constexpr uint64_t kSetsMin = 16;
+  struct alignas(64) Set {
+    std::array<uint64_t, kWays> hashes{};
+    std::array<Slot, kWays> slots;  // empty in a free entry
+    std::array<LargeItemHeader, kWays> heads{};
   };
-  using Entries = std::array<Entry, kEntries>;
-  std::unique_ptr<Entries> entries_;
+  static_assert(sizeof(Set) == kWays * 64);
+
+  // Returns the entry of the hash, a free one, or the next in turn.
+  size_t WayFor(const Set& set, KeyHash hash) {
+    for (size_t way = 0; way < kWays; ++way) {
+      if (set.slots[way].empty() || set.hashes[way] == hash.value()) return way;
+    }
+    return next_++ % kWays;
+  }
+
+  const uint64_t set_count_;  // a power of two
+  std::vector<Set> sets_;     // empty before the first large item
+  size_t next_ = 0;
 };
 
 }  // namespace gannet

@@ -85,6 +85,7 @@ struct alignas(64) Op {
     kReadingWindows,  // its home window, together with those of others (engine_multi_get.cc)
     kLookingUp,       // READs what `lookup` wants
     kReadingValue,    // READs the value of the large item that `lookup` found
+    kConfirming,      // READs the commit word of that item again
     kLocking,         // compares and swaps; behind that, a LockAndGet READs
     kUnlocking,       // compares and swaps
     kRequestQueued,   // waits for a credit or a connection
@@ -122,6 +123,7 @@ struct alignas(64) Op {
   bool touched = false;        // GetAndTouch: the item was touched, and is now to be read
   // Its deadline is over, but the device may still use the caller's memory. It ends when that ends.
   bool late = false;
+  bool known_large = false;  // it takes the short path of engine_known_large_get.cc
   uint8_t key_bytes = 0;
   Busy busy;
   uint32_t item_bytes = 0;         // of the item at `slot`

@@ -18,7 +18,7 @@ void OpSlots::ClearAndFree(Op& op) {
   op.word = LockWord();
   op.value_needed = 0;
   op.version_alive = 0;
-  op.late = false;
+  op.late = op.known_large = false;
   Free(op);
 }
 

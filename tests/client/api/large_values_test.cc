@@ -170,6 +170,14 @@ TEST_F(LargeValuesTest, RefusesMemoryThatItCannotUse) {
   EXPECT_EQ(code({*others}), absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(LargeValuesTest, RefusesToPutFromMemoryThatNoServerMayRead) {
+  std::vector<std::byte> own(8192);
+  const auto memory = client_->Register(own, {.remote_read = false});
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  const auto version = client_->PutFrom("key", *memory);
+  EXPECT_EQ(version.status().code(), absl::StatusCode::kInvalidArgument) << version.status();
+}
+
 TEST_F(LargeValuesTest, SaysThatTheDeviceCannotRegisterDmabufs) {
   const auto memory = client_->RegisterDmabuf(STDIN_FILENO, 0, 4096);
   EXPECT_EQ(memory.status().code(), absl::StatusCode::kUnimplemented) << memory.status();
@@ -257,6 +265,50 @@ TEST_F(LargeValuesTest, AsyncClientReadsAndWritesRegisteredMemory) {
     }
   }
   EXPECT_EQ(done[0].type, OpType::kGetInto);
+}
+
+// The client knows the item's head from an earlier GET, which is out of date then.
+TEST_F(LargeValuesTest, AsyncClientFindsTheValueThatReplacedOne) {
+  auto async = AsyncClient::Connect({server_->endpoint()}, PatientOptions());
+  ASSERT_TRUE(async.ok()) << async.status();
+  const auto memory = (*async)->AllocateMemory(20'000);
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  const RegisteredSpan whole(*memory), part(*memory, 0, 8000);
+  const auto get = [&](const RegisteredSpan& into) {
+    EXPECT_TRUE((*async)->GetInto("replaced", {&into, 1}, 7).ok());
+    Completion done;
+    EXPECT_EQ((*async)->Wait({&done, 1}, std::chrono::seconds(10)), 1u);
+    EXPECT_EQ(done.code, absl::StatusCode::kOk);
+    EXPECT_EQ(done.user_data, 7u);
+    return done;
+  };
+  for (uint64_t id = 1; id <= 3; ++id) {
+    const size_t bytes = 20'000 - 4000 * id;
+    const std::string value = Pattern(bytes, id);
+    const auto version = client_->Put("replaced", value, {.flags = static_cast<uint32_t>(id)});
+    ASSERT_TRUE(version.ok()) << version.status();
+    for (int again = 0; again < 3; ++again) {
+      std::memset(memory->data(), 0, memory->size());
+      const Completion done = get(whole);
+      EXPECT_TRUE(done.found);
+      EXPECT_EQ(done.info.version, *version);
+      EXPECT_EQ(done.info.flags, id);
+      EXPECT_EQ(done.info.value_bytes, bytes);
+      EXPECT_TRUE(Text(*memory).substr(0, bytes) == value) << id;
+      if (again > 0) {
+        EXPECT_EQ(done.cost.reads, 2u) << "value and commit word";
+      }
+    }
+  }
+  ASSERT_TRUE(client_->Put("replaced", Pattern(16'000, 4)).ok());
+  for (int again = 0; again < 2; ++again) {
+    std::memset(memory->data(), 0, memory->size());
+    EXPECT_EQ(get(part).info.value_bytes, 16'000u);
+    EXPECT_TRUE(Text(*memory).substr(0, 8000) == Pattern(16'000, 4).substr(0, 8000));
+    EXPECT_EQ(memory->data()[8000], std::byte{0}) << "nothing behind the span is written";
+  }
+  ASSERT_TRUE(client_->Delete("replaced").ok());
+  EXPECT_FALSE(get(whole).found);
 }
 
 }  // namespace

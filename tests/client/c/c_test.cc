@@ -1,12 +1,11 @@
 #include <gannet/gannet.h>
 #include <gtest/gtest.h>
 
-#include <cstdlib>
-#include <filesystem>
 #include <string>
 
 #include "tests/client/c/use.h"
 #include "tests/support/server_process.h"
+#include "tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {
@@ -49,9 +48,8 @@ TEST_F(CTest, UsesEveryCallOfTheAsynchronousClient) {
 }
 
 TEST_F(CTest, TellsWhatAServersDiskCounts) {
-  std::string data = testing::TempDir() + "/gannet-c-XXXXXX";
-  ASSERT_NE(mkdtemp(data.data()), nullptr);
-  ServerProcess server({"--memory=64M", "--data=" + data});
+  const test_support::TemporaryDirectory data;
+  ServerProcess server({"--memory=64M", "--data=" + data.path()});
   const std::string endpoint = server.endpoint();
   const char* name = endpoint.c_str();
   gannet_client* client = nullptr;
@@ -67,7 +65,6 @@ TEST_F(CTest, TellsWhatAServersDiskCounts) {
   EXPECT_EQ(stats.disk_refused, 0u);
   gannet_client_close(client);
   server.Kill();
-  std::filesystem::remove_all(data);
 }
 
 TEST_F(CTest, SaysWhyAServerCannotBeReached) {
