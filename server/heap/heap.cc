@@ -6,19 +6,16 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/hash.h"
 #include "common/base/page_size.h"
 #include "common/base/status_macros.h"
 #include "server/heap/heap_extents.h"
+#include "server/heap/jemalloc_control.h"
 
 namespace gannet {
 namespace {
-
-constexpr uint64_t kPaddingBytes = 4096;
-constexpr size_t kSeedBytesMin = 16 * 1024;  // jemalloc's smallest block that is an extent
 
 // The argument of experimental.arenas_create_ext (jemalloc 5.3, arena_config_s). metadata_use_hooks
 // = false keeps jemalloc's metadata in ordinary memory. Inside the heap it would take more than
@@ -41,14 +38,6 @@ absl::Status Set(const std::string& name, T value) {
   return absl::OkStatus();
 }
 
-template <class T>
-T Get(const std::string& name) {
-  T value{};
-  size_t size = sizeof(value);
-  CHECK_EQ(mallctl(name.c_str(), &value, &size, nullptr, 0), 0) << name;
-  return value;
-}
-
 // What jemalloc says of its use of memory is as it was when this was called last.
 void TakeStatistics() {
   uint64_t epoch = 1;  // any value
@@ -58,7 +47,7 @@ void TakeStatistics() {
 }  // namespace
 
 uint64_t Heap::PageBytes() {
-  return std::max<uint64_t>(Get<size_t>("arenas.page"), SystemPageBytes());
+  return std::max<uint64_t>(JemallocGet<size_t>("arenas.page"), SystemPageBytes());
 }
 
 uint64_t Heap::AllocatorVersion() {
@@ -75,7 +64,6 @@ absl::StatusOr<std::unique_ptr<Heap>> Heap::Create(std::span<std::byte> memory) 
   if (usable == 0) return absl::InvalidArgumentError("a heap needs at least one page of memory");
   std::unique_ptr<Heap> heap(new Heap(memory.first(usable)));
   GANNET_RETURN_IF_ERROR(heap->Open());
-  heap->Seed();
   return heap;
 }
 
@@ -87,7 +75,10 @@ absl::StatusOr<std::unique_ptr<Heap>> Heap::Create(std::span<std::byte> memory,
 }
 
 Heap::Heap(std::span<std::byte> memory)
-    : capacity_bytes_(memory.size()), extents_(std::make_unique<HeapExtents>(memory)) {}
+    : begin_(memory.data()),
+      capacity_bytes_(memory.size()),
+      runs_(memory.size() / kUnitBytes),
+      extents_(std::make_unique<HeapExtents>(begin_, kUnitBytes, runs_)) {}
 
 absl::Status Heap::Open() {
   ArenaConfig config{extents_->hooks(), false};
@@ -96,28 +87,10 @@ absl::Status Heap::Open() {
   if (error != 0) return MallctlError("experimental.arenas_create_ext", error);
   open_ = true;
   flags_ = MALLOCX_ARENA(arena_) | MALLOCX_TCACHE_NONE;
-  // Freed pages go back to the arena's retained extents at once, where they merge.
+  // Freed slabs go back to the runs at once.
   const std::string arena = absl::StrCat("arena.", arena_, ".");
   GANNET_RETURN_IF_ERROR(Set<ssize_t>(arena + "dirty_decay_ms", 0));
   return Set<ssize_t>(arena + "muzzy_decay_ms", 0);
-}
-
-// jemalloc asks for memory one size class at a time, and never merges what it got in two pieces. So
-// this makes the pieces as few and as large as its size classes allow: it allocates the largest
-// that fits, again and again, and then frees them all. The rest (less than kSeedBytesMin) is taken
-// when it is needed.
-void Heap::Seed() {
-  std::vector<void*> pieces;
-  size_t size = extents_->remaining();
-  while (size >= kSeedBytesMin) {
-    if (void* piece = mallocx(size, flags_); piece != nullptr) {
-      pieces.push_back(piece);
-      size = extents_->remaining();
-    } else {
-      size -= size / 16;  // less than the distance between two size classes
-    }
-  }
-  for (void* piece : pieces) dallocx(piece, flags_);
 }
 
 Heap::~Heap() {
@@ -127,76 +100,105 @@ Heap::~Heap() {
   LOG_IF(DFATAL, error != 0) << name << ": errno " << error;
 }
 
-std::byte* Heap::Allocate(uint32_t size_class) {
-  const uint64_t bytes = SizeClassBytes(size_class);
-  void* block = mallocx(bytes, flags_);
+std::byte* Heap::Allocate(uint64_t bytes) {
+  return bytes <= SizeClassBytes(kSealedClassMax) ? AllocateSmall(bytes)
+                                                  : AllocateRun(bytes, RunAllocator::kAnywhere);
+}
+
+std::byte* Heap::AllocateBelow(uint64_t bytes, const std::byte* end) {
+  return AllocateRun(bytes, static_cast<uint64_t>(end - begin_) / kUnitBytes);
+}
+
+std::byte* Heap::AllocateSmall(uint64_t bytes) {
+  const uint64_t block_bytes = SizeClassBytes(SizeClassFor(bytes));
+  void* block = mallocx(block_bytes, flags_);
   if (block == nullptr) return nullptr;
-  taken_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  if (bytes >= kPaddedBytesMin) padding_bytes_.fetch_add(kPaddingBytes, std::memory_order_relaxed);
+  taken_bytes_.fetch_add(block_bytes, std::memory_order_relaxed);
   return static_cast<std::byte*>(block);
+}
+
+// Clients READ no more than the item. But they take a slot for damaged if its class's bytes do not
+// lie in the region.
+std::byte* Heap::AllocateRun(uint64_t bytes, uint64_t end) {
+  const uint32_t size_class = SizeClassFor(bytes);
+  if (SizeClassBytes(size_class) > capacity_bytes_) return nullptr;
+  const uint64_t last = (capacity_bytes_ - SizeClassBytes(size_class)) / kUnitBytes;
+  const uint64_t block_bytes = AlignUp(bytes, kUnitBytes);
+  const auto first = runs_.Take(block_bytes / kUnitBytes, 1, std::min(end, last + 1));
+  if (!first) return nullptr;
+  CountRun(size_class, block_bytes);
+  return begin_ + *first * kUnitBytes;
+}
+
+void Heap::CountRun(uint32_t size_class, uint64_t bytes) {
+  taken_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  run_uses_[size_class].blocks.fetch_add(1, std::memory_order_relaxed);
+  run_uses_[size_class].bytes.fetch_add(bytes, std::memory_order_relaxed);
+}
+
+void Heap::FreeRun(uint64_t first_unit, uint32_t size_class) {
+  const uint64_t units = runs_.UnitsAt(first_unit);
+  freed_bytes_.fetch_add(units * kUnitBytes, std::memory_order_relaxed);
+  run_uses_[size_class].blocks.fetch_sub(1, std::memory_order_relaxed);
+  run_uses_[size_class].bytes.fetch_sub(units * kUnitBytes, std::memory_order_relaxed);
+  runs_.Free(first_unit, units);
 }
 
 void Heap::Free(std::byte* block, uint32_t size_class) {
+  if (IsLargeClass(size_class)) {
+    return FreeRun(static_cast<uint64_t>(block - begin_) / kUnitBytes, size_class);
+  }
   const uint64_t bytes = SizeClassBytes(size_class);
   freed_bytes_.fetch_add(bytes, std::memory_order_relaxed);
-  if (bytes >= kPaddedBytesMin) padding_bytes_.fetch_sub(kPaddingBytes, std::memory_order_relaxed);
   sdallocx(block, bytes, flags_);
 }
 
-uint64_t Heap::TableBytes(uint64_t bytes) const {
-  return nallocx(bytes, flags_ | MALLOCX_ALIGN(kTableAlignment));
+std::span<std::byte> Heap::WholeRuns(uint64_t offset, uint64_t bytes) const {
+  const RunAllocator::Range range =
+      runs_.WholeRuns(offset / kUnitBytes, AlignUp(bytes, kUnitBytes) / kUnitBytes);
+  MutexLock lock(tables_mutex_);
+  const auto within = [&](uint64_t table) { return range.begin <= table && table < range.end; };
+  if (std::ranges::any_of(tables_, within)) return {};
+  return {begin_ + range.begin * kUnitBytes, (range.end - range.begin) * kUnitBytes};
 }
 
 std::byte* Heap::AllocateTable(uint64_t bytes) {
-  void* block = mallocx(bytes, flags_ | MALLOCX_ALIGN(kTableAlignment));
-  if (block == nullptr) return nullptr;
-  table_bytes_.fetch_add(bytes, std::memory_order_relaxed);
+  const auto first = runs_.Take(TableBytes(bytes) / kUnitBytes);
+  if (!first) return nullptr;
+  table_bytes_.fetch_add(TableBytes(bytes), std::memory_order_relaxed);
   MutexLock lock(tables_mutex_);
-  tables_.push_back(TableBytes(bytes));
-  return static_cast<std::byte*>(block);
+  tables_.push_back(*first);
+  return begin_ + *first * kUnitBytes;
 }
 
 void Heap::FreeTable(std::byte* block, uint64_t bytes) {
-  table_bytes_.fetch_sub(bytes, std::memory_order_relaxed);
+  table_bytes_.fetch_sub(TableBytes(bytes), std::memory_order_relaxed);
+  const uint64_t first = static_cast<uint64_t>(block - begin_) / kUnitBytes;
   {
     MutexLock lock(tables_mutex_);
-    tables_.erase(std::ranges::find(tables_, TableBytes(bytes)));
+    std::erase(tables_, first);
   }
-  sdallocx(block, bytes, flags_ | MALLOCX_ALIGN(kTableAlignment));
+  runs_.Free(first, TableBytes(bytes) / kUnitBytes);
 }
 
-uint64_t Heap::ActiveBytes() const {
+std::array<Heap::ClassUse, kSizeClassMax + 1> Heap::UseByClass() const {
   TakeStatistics();
-  const auto pages = Get<size_t>(absl::StrCat("stats.arenas.", arena_, ".pactive"));
-  return uint64_t{pages} * Get<size_t>("arenas.page");
-}
-
-// jemalloc numbers its small size classes (bins) and its large ones (lextents) apart.
-std::array<uint64_t, kSizeClassMax + 1> Heap::BlocksByClass() const {
-  TakeStatistics();
-  std::array<uint64_t, kSizeClassMax + 1> blocks{};
-  const auto add = [&blocks](uint64_t bytes, uint64_t n) {
-    const uint32_t size_class = SizeClassFor(bytes);
-    if (size_class < blocks.size() && SizeClassBytes(size_class) == bytes) blocks[size_class] += n;
-  };
-  const std::string arena = absl::StrCat("stats.arenas.", arena_, ".");
-  const auto bins = Get<unsigned>("arenas.nbins");
+  std::array<ClassUse, kSizeClassMax + 1> uses{};
+  for (uint32_t size_class = 1; size_class <= kSizeClassMax; ++size_class) {
+    const RunUse& runs = run_uses_[size_class];
+    uses[size_class] = {runs.blocks.load(std::memory_order_relaxed),
+                        runs.bytes.load(std::memory_order_relaxed)};
+  }
+  const auto bins = JemallocGet<unsigned>("arenas.nbins");
   for (unsigned i = 0; i < bins; ++i) {
-    add(Get<size_t>(absl::StrCat("arenas.bin.", i, ".size")),
-        Get<size_t>(absl::StrCat(arena, "bins.", i, ".curregs")));
-  }
-  const auto large = Get<unsigned>("arenas.nlextents");
-  for (unsigned i = 0; i < large; ++i) {
-    const auto bytes = Get<size_t>(absl::StrCat("arenas.lextent.", i, ".size"));
-    if (bytes > SizeClassBytes(kSizeClassMax)) break;
-    add(bytes, Get<size_t>(absl::StrCat(arena, "lextents.", i, ".curlextents")));
-  }
-  MutexLock lock(tables_mutex_);
-  for (const uint64_t bytes : tables_) {
+    const auto bytes = JemallocGet<size_t>(absl::StrCat("arenas.bin.", i, ".size"));
     const uint32_t size_class = SizeClassFor(bytes);
-    if (size_class < blocks.size() && blocks[size_class] > 0) --blocks[size_class];
+    if (SizeClassBytes(size_class) != bytes || IsLargeClass(size_class)) continue;
+    const auto blocks =
+        JemallocGet<size_t>(absl::StrCat("stats.arenas.", arena_, ".bins.", i, ".curregs"));
+    uses[size_class] = {blocks, blocks * bytes};
   }
-  return blocks;
+  return uses;
 }
 
 }  // namespace gannet

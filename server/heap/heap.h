@@ -11,29 +11,36 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/align.h"
 #include "common/base/mutex.h"
 #include "common/layout/size_class.h"
 #include "server/heap/heap_map.h"
+#include "server/heap/run_allocator.h"
 
 namespace gannet {
 
 class HeapExtents;
 
-// The blocks that items live in: jemalloc over one fixed span of registered memory. A block of
-// class c has exactly SizeClassBytes(c) bytes. jemalloc never writes into the memory that it hands
-// out, and keeps its own metadata outside of it. So a freed block keeps its last (dead) commit
-// word.
+// The blocks that items live in, over one fixed span of registered memory. The memory is handed out
+// as runs of units (RunAllocator). A large item's block is a run of its own, as long as the item. A
+// sealed item's block has the bytes of its size class, and is one of many of a slab, which is a run
+// that jemalloc gets and divides. Nobody writes into the memory that is handed out, and all that
+// is known of it lies elsewhere. So a freed block keeps its last (dead) commit word.
 //
 // Invariants:
-//   1. Every block lies inside `memory`. Allocate fails if there is no room.
-//   2. Nothing is cached per thread: any thread can allocate at once what another freed.
+//   1. Every block lies inside `memory`, and so do SizeClassBytes(its class) bytes from its begin.
+//      Allocate fails if there is no room.
+//   2. Nothing is cached per thread: any thread can allocate at once what another freed. A run of
+//      which all blocks are free serves any size.
 //
 // Ownership: `memory` outlives the Heap. Thread safety: all methods may be called from any thread.
-// When one thread frees a block and another allocates it, jemalloc's locks make the first happen
-// before the second. docs/memory-layout.md has the measured fragmentation and the rejected
-// alternatives.
+// When one thread frees a block and another allocates it, the locks of jemalloc and RunAllocator
+// make the first happen before the second. docs/memory-layout.md has the measured fragmentation and
+// the rejected alternatives.
 class Heap {
  public:
+  static constexpr uint64_t kUnitBytes = 512;
+
   // The alignment that its memory needs: a page of jemalloc as it was built, or of the system.
   static uint64_t PageBytes();
   // A number that differs if jemalloc's version does.
@@ -49,18 +56,27 @@ class Heap {
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
-  // Returns a 16-byte aligned block with arbitrary contents, or nullptr if the heap is full.
-  // REQUIRES: 1 <= size_class <= kSizeClassMax.
-  std::byte* Allocate(uint32_t size_class);
-  // REQUIRES: block came from Allocate(size_class).
+  // Returns the bytes of the block of an item of `bytes`.
+  static constexpr uint64_t BlockBytes(uint64_t bytes) {
+    const uint32_t size_class = SizeClassFor(bytes);
+    return IsLargeClass(size_class) ? AlignUp(bytes, kUnitBytes) : SizeClassBytes(size_class);
+  }
+  // Returns a 16-byte aligned block for an item of `bytes` with arbitrary contents, or nullptr if
+  // the heap is full. REQUIRES: there is a size class for so many bytes.
+  std::byte* Allocate(uint64_t bytes);
+  // As Allocate, for a large item: the block begins below `end`.
+  std::byte* AllocateBelow(uint64_t bytes, const std::byte* end);
+  // REQUIRES: block came from Allocate(bytes) with a number of bytes of this class.
   void Free(std::byte* block, uint32_t size_class);
 
-  // Blocks for tables of the index, kTableAlignment aligned. They are not counted as blocks in use.
-  // TableBytes returns the least bytes, `bytes` or more, of a block that wastes nothing.
-  static constexpr uint64_t kTableAlignment = 128;
-  // jemalloc adds a page to blocks of this size and more.
-  static constexpr uint64_t kPaddedBytesMin = 16 * 1024;
-  uint64_t TableBytes(uint64_t bytes) const;
+  // Returns the memory of the run `offset` bytes behind the heap's begin, of the free memory before
+  // it, and of runs and free memory behind it, until it is `bytes` long. It is shorter where the
+  // heap ends, and empty if a table is in it.
+  std::span<std::byte> WholeRuns(uint64_t offset, uint64_t bytes) const;
+
+  // Blocks for tables of the index, at multiples of kUnitBytes. They are not counted as blocks in
+  // use. TableBytes returns the least bytes, `bytes` or more, of a block that wastes nothing.
+  static constexpr uint64_t TableBytes(uint64_t bytes) { return AlignUp(bytes, kUnitBytes); }
   std::byte* AllocateTable(uint64_t bytes);
   void FreeTable(std::byte* block, uint64_t bytes);
   uint64_t table_bytes() const { return table_bytes_.load(std::memory_order_relaxed); }
@@ -71,32 +87,37 @@ class Heap {
     const uint64_t freed = freed_bytes();
     return taken_bytes_.load(std::memory_order_relaxed) - freed;
   }
-  // Bytes of all blocks in use, of tables, and of what jemalloc adds to long blocks.
-  uint64_t occupied_bytes() const {
-    return allocated_bytes() + table_bytes() + padding_bytes_.load(std::memory_order_relaxed);
-  }
+  // Bytes of all blocks in use and of tables.
+  uint64_t occupied_bytes() const { return allocated_bytes() + table_bytes(); }
   // Bytes of all blocks that were ever freed.
   uint64_t freed_bytes() const { return freed_bytes_.load(std::memory_order_relaxed); }
-  // Bytes of all pages with a block in use. Free memory in such a page serves blocks of one class
-  // only. Asks jemalloc for its statistics, which takes some 10 us.
-  uint64_t ActiveBytes() const;
-  // Returns how many blocks of each class are in use. Asks jemalloc, so that counting costs
-  // nothing.
-  std::array<uint64_t, kSizeClassMax + 1> BlocksByClass() const;
+  // Bytes of all runs in use. Free memory in a slab serves blocks of one class only.
+  uint64_t ActiveBytes() const { return capacity_bytes_ - runs_.free_units() * kUnitBytes; }
+  // The blocks in use of each class. Asks jemalloc for its statistics, so that counting small
+  // blocks costs nothing. That takes some 10 us.
+  struct ClassUse {
+    uint64_t blocks = 0;
+    uint64_t bytes = 0;
+  };
+  std::array<ClassUse, kSizeClassMax + 1> UseByClass() const;
 
  private:
   explicit Heap(std::span<std::byte> memory);
   absl::Status Open();
-  // Gives all of the memory to the arena, as free extents.
-  void Seed();
   absl::Status Replay(const HeapMap& map);
-  // Allocates all of [begin, end).
-  absl::Status Fill(uint64_t begin, uint64_t end, std::vector<void*>* fillers);
-  // Allocates all blocks of an extent.
-  absl::Status Retake(const HeapMap::Extent& extent);
+  // Allocates all blocks of a slab.
+  absl::Status Retake(const HeapMap::Slab& slab);
+  // Frees the blocks of slabs that are not in use, and counts the others.
   void FreeUnused(const HeapMap& map);
+  std::byte* AllocateSmall(uint64_t bytes);
+  std::byte* AllocateRun(uint64_t bytes, uint64_t end);
+  // Counts the block of a large item.
+  void CountRun(uint32_t size_class, uint64_t bytes);
+  void FreeRun(uint64_t first_unit, uint32_t size_class);
 
+  std::byte* const begin_;
   const uint64_t capacity_bytes_;
+  RunAllocator runs_;
   std::unique_ptr<HeapExtents> extents_;  // outlives the arena
   unsigned arena_ = 0;
   bool open_ = false;
@@ -105,8 +126,12 @@ class Heap {
   std::atomic<uint64_t> taken_bytes_{0};
   std::atomic<uint64_t> freed_bytes_{0};
   std::atomic<uint64_t> table_bytes_{0};
-  std::atomic<uint64_t> padding_bytes_{0};
-  // The sizes of tables, which jemalloc counts as blocks like any other. There are two or three.
+  struct RunUse {
+    std::atomic<uint64_t> blocks{0};
+    std::atomic<uint64_t> bytes{0};
+  };
+  std::array<RunUse, kSizeClassMax + 1> run_uses_{};
+  // The first units of tables. There are two or three.
   mutable Mutex tables_mutex_;
   std::vector<uint64_t> tables_ GANNET_GUARDED_BY(tables_mutex_);
 };

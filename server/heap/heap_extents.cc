@@ -1,26 +1,36 @@
 #include "server/heap/heap_extents.h"
 
 #include <algorithm>
-#include <cstdint>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "server/heap/jemalloc_control.h"
 
 namespace gannet {
 namespace {
 
-// In jemalloc's convention true means refused. After a refused deallocation the arena retains the
-// extent.
-bool RefuseDalloc(extent_hooks_t*, void*, size_t, bool, unsigned) { return true; }
+// In jemalloc's convention true means refused.
 bool RefuseRange(extent_hooks_t*, void*, size_t, size_t, size_t, unsigned) { return true; }
-void ForgetExtent(extent_hooks_t*, void*, size_t, bool, unsigned) {}
 bool AllowCommit(extent_hooks_t*, void*, size_t, size_t, size_t, unsigned) { return false; }
 bool AllowSplit(extent_hooks_t*, void*, size_t, size_t, size_t, bool, unsigned) { return false; }
 bool AllowMerge(extent_hooks_t*, void*, size_t, void*, size_t, bool, unsigned) { return false; }
 
+uint64_t LongestSlab() {
+  uint64_t bytes = 0;
+  const auto bins = JemallocGet<unsigned>("arenas.nbins");
+  for (unsigned i = 0; i < bins; ++i) {
+    bytes = std::max<uint64_t>(bytes,
+                               JemallocGet<size_t>(absl::StrCat("arenas.bin.", i, ".slab_size")));
+  }
+  return bytes;
+}
+
 }  // namespace
 
-HeapExtents::HeapExtents(std::span<std::byte> memory)
+HeapExtents::HeapExtents(std::byte* begin, uint64_t unit_bytes, RunAllocator& runs)
     : hooks_{{.alloc = Alloc,
-              .dalloc = RefuseDalloc,
-              .destroy = ForgetExtent,
+              .dalloc = Dalloc,
+              .destroy = Destroy,
               .commit = AllowCommit,
               .decommit = RefuseRange,
               .purge_lazy = RefuseRange,
@@ -28,43 +38,44 @@ HeapExtents::HeapExtents(std::span<std::byte> memory)
               .split = AllowSplit,
               .merge = AllowMerge},
              this},
-      begin_(memory.data()),
-      rest_(memory) {}
-
-size_t HeapExtents::remaining() {
-  MutexLock lock(mutex_);
-  return rest_.size();
-}
-
-void HeapExtents::Close() {
-  MutexLock lock(mutex_);
-  rest_ = {};
-}
-
-uint64_t HeapExtents::PieceEnd(uint64_t offset) {
-  MutexLock lock(mutex_);
-  const auto end = std::ranges::upper_bound(piece_ends_, offset);
-  return end == piece_ends_.end() ? offset : *end;
-}
+      begin_(begin),
+      unit_bytes_(unit_bytes),
+      bytes_max_(LongestSlab()),
+      runs_(runs) {}
 
 void* HeapExtents::Alloc(extent_hooks_t* hooks, void* address, size_t size, size_t alignment,
                          bool* zero, bool* commit, unsigned) {
-  void* extent = reinterpret_cast<Hooks*>(hooks)->owner->Take(address, size, alignment);
-  // If *zero is set, the hook must deliver zeroed memory. Items never ask for that.
-  if (extent == nullptr || *zero) return nullptr;
+  // An address is where jemalloc would like an extent to go on. If *zero is set, the hook must
+  // deliver zeroed memory. Slabs never ask for either.
+  if (address != nullptr || *zero) return nullptr;
+  void* extent = OwnerOf(hooks)->Take(size, alignment);
   *commit = true;
   return extent;
 }
 
-void* HeapExtents::Take(void* address, size_t size, size_t alignment) {
-  MutexLock lock(mutex_);
-  if (address != nullptr && address != rest_.data()) return nullptr;
-  const uintptr_t misaligned = reinterpret_cast<uintptr_t>(rest_.data()) & (alignment - 1);
-  if (misaligned != 0 || size > rest_.size()) return nullptr;
-  void* extent = rest_.data();
-  rest_ = rest_.subspan(size);
-  piece_ends_.push_back(static_cast<uint64_t>(rest_.data() - begin_));
-  return extent;
+bool HeapExtents::Dalloc(extent_hooks_t* hooks, void* address, size_t size, bool, unsigned) {
+  OwnerOf(hooks)->Free(address, size);
+  return false;
+}
+
+void HeapExtents::Destroy(extent_hooks_t* hooks, void* address, size_t size, bool, unsigned) {
+  OwnerOf(hooks)->Free(address, size);
+}
+
+void* HeapExtents::Take(size_t size, size_t alignment) {
+  if (size > bytes_max_) return nullptr;
+  const uint64_t units = size / unit_bytes_;
+  const uint64_t placed = placed_.exchange(kNotPlaced, std::memory_order_relaxed);
+  if (placed != kNotPlaced) {
+    return runs_.TakeAt(placed / unit_bytes_, units) ? begin_ + placed : nullptr;
+  }
+  const auto first = runs_.Take(units, std::max<uint64_t>(alignment / unit_bytes_, 1));
+  return first ? begin_ + *first * unit_bytes_ : nullptr;
+}
+
+void HeapExtents::Free(void* address, size_t size) {
+  const auto offset = static_cast<uint64_t>(static_cast<std::byte*>(address) - begin_);
+  runs_.Free(offset / unit_bytes_, size / unit_bytes_);
 }
 
 }  // namespace gannet

@@ -3,52 +3,59 @@
 
 #include <jemalloc/jemalloc.h>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <span>
-#include <vector>
 
-#include "common/base/mutex.h"
+#include "server/heap/run_allocator.h"
 
 namespace gannet {
 
-// The extent hooks through which a jemalloc arena gets its memory: a bump pointer over one fixed
-// span. The arena keeps for ever what it got (deallocation is refused), and splits and merges it
-// for free. It never decommits or purges memory, because the memory is registered with the NIC.
+// The extent hooks through which a jemalloc arena gets its memory: runs of whole pages. What it
+// frees goes back at once, for other sizes. Splitting and merging costs nothing. The arena never
+// decommits or purges memory, because the memory is registered with the NIC.
+//
+// It serves slabs only (of small blocks). jemalloc asks for much more than it needs when it can; a
+// request of more than a slab is refused, and then it asks for the slab.
 //
 // Thread safety: jemalloc calls the hooks from any thread.
 class HeapExtents {
  public:
-  explicit HeapExtents(std::span<std::byte> memory);
+  // `runs` outlives this, and has a unit for each `unit_bytes` of the memory at `begin`.
+  HeapExtents(std::byte* begin, uint64_t unit_bytes, RunAllocator& runs);
   HeapExtents(const HeapExtents&) = delete;
   HeapExtents& operator=(const HeapExtents&) = delete;
 
   extent_hooks_t* hooks() { return &hooks_.table; }
-  // Bytes not handed out yet.
-  size_t remaining();
-  // Hands out nothing any more.
-  void Close();
-  // Where all of the memory begins.
-  std::byte* begin() const { return begin_; }
-  // The arena got the memory in pieces, and never has a block in two of them. Returns where the
-  // piece ends that `offset` is in, or `offset` if it was not handed out.
-  uint64_t PieceEnd(uint64_t offset);
+  // The next extent begins just there, or is refused.
+  void PlaceNext(uint64_t offset) { placed_.store(offset, std::memory_order_relaxed); }
 
  private:
+  static constexpr uint64_t kNotPlaced = UINT64_MAX;
   // jemalloc passes the table's address to each hook, which finds the owner behind it.
   struct Hooks {
     extent_hooks_t table;
     HeapExtents* owner;
   };
+  static HeapExtents* OwnerOf(extent_hooks_t* hooks) {
+    return reinterpret_cast<Hooks*>(hooks)->owner;
+  }
   static void* Alloc(extent_hooks_t* hooks, void* address, size_t size, size_t alignment,
                      bool* zero, bool* commit, unsigned arena);
-  void* Take(void* address, size_t size, size_t alignment);
+  static bool Dalloc(extent_hooks_t* hooks, void* address, size_t size, bool committed,
+                     unsigned arena);
+  static void Destroy(extent_hooks_t* hooks, void* address, size_t size, bool committed,
+                      unsigned arena);
+  void* Take(size_t size, size_t alignment);
+  void Free(void* address, size_t size);
 
   Hooks hooks_;
   std::byte* const begin_;
-  Mutex mutex_;
-  std::vector<uint64_t> piece_ends_ GANNET_GUARDED_BY(mutex_);
-  std::span<std::byte> rest_ GANNET_GUARDED_BY(mutex_);
+  const uint64_t unit_bytes_;
+  const uint64_t bytes_max_;  // of an extent
+  RunAllocator& runs_;
+  // Relaxed: only a thread that creates a heap sets it, and no other uses that heap yet.
+  std::atomic<uint64_t> placed_{kNotPlaced};
 };
 
 }  // namespace gannet

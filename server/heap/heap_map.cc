@@ -1,140 +1,136 @@
 #include "server/heap/heap_map.h"
 
 #include <glog/logging.h>
-#include <jemalloc/jemalloc.h>
 
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "server/heap/heap.h"
+#include "server/heap/jemalloc_control.h"
 
 namespace gannet {
 namespace {
 
-// What a page holds. The first byte of a page of a slab is the slab's kind + 1, the second one the
-// number of pages of the slab before it.
-constexpr uint16_t kFree = 0;
-constexpr uint16_t kLongFirst = 0x00ff;
-constexpr uint16_t kLongRest = 0x01ff;
+// What a page holds that is not of a slab. The first byte of a page of a slab is the slab's kind +
+// 1, the second one the number of pages of the slab before it.
+constexpr uint16_t kNoSlab = 0;
 
 constexpr uint64_t kKindsMax = 0xfe;
-
-template <class T>
-T Ask(const std::string& name) {
-  T value{};
-  size_t size = sizeof(value);
-  CHECK_EQ(mallctl(name.c_str(), &value, &size, nullptr, 0), 0) << name;
-  return value;
-}
 
 }  // namespace
 
 HeapMap::HeapMap(uint64_t heap_bytes)
     : heap_bytes_(heap_bytes / kPageBytes * kPageBytes),
-      blocks_(heap_bytes_ / kUnit / 64 + 1),
-      pages_(heap_bytes_ / kPageBytes) {
-  const auto kinds = Ask<unsigned>("arenas.nbins");
+      blocks_(heap_bytes_ / kGrain / 64 + 1),
+      pages_(heap_bytes_ / kPageBytes),
+      units_(heap_bytes_ / Heap::kUnitBytes / 64 + 1) {
+  const auto kinds = JemallocGet<unsigned>("arenas.nbins");
   CHECK_LE(kinds, kKindsMax);
   for (unsigned i = 0; i < kinds; ++i) {
     const std::string bin = absl::StrCat("arenas.bin.", i, ".");
-    const uint64_t bytes = Ask<size_t>(bin + "size");
-    const uint64_t pages = Ask<size_t>(bin + "slab_size") / kPageBytes;
-    kinds_.push_back(
-        {static_cast<uint32_t>(bytes), static_cast<uint32_t>(pages), Ask<uint32_t>(bin + "nregs")});
-    if (bytes % kUnit != 0) continue;
-    kind_of_size_.resize(bytes / kUnit + 1);
-    kind_of_size_[bytes / kUnit] = static_cast<uint8_t>(i + 1);
+    const uint64_t bytes = JemallocGet<size_t>(bin + "size");
+    const uint64_t pages = JemallocGet<size_t>(bin + "slab_size") / kPageBytes;
+    kinds_.push_back({static_cast<uint32_t>(bytes), static_cast<uint32_t>(pages),
+                      JemallocGet<uint32_t>(bin + "nregs")});
+    if (bytes % kGrain != 0) continue;
+    kind_of_size_.resize(bytes / kGrain + 1);
+    kind_of_size_[bytes / kGrain] = static_cast<uint8_t>(i + 1);
   }
 }
 
 HeapMap::Taken HeapMap::Take(uint64_t offset, uint64_t bytes) {
-  if (bytes == 0 || bytes > heap_bytes_ || offset > heap_bytes_ - bytes || offset % kUnit != 0 ||
-      bytes % kUnit != 0) {
+  const uint32_t size_class = SizeClassFor(bytes);
+  const uint64_t block_bytes = Heap::BlockBytes(bytes);
+  if (block_bytes == 0 || block_bytes > heap_bytes_ || offset > heap_bytes_ - block_bytes ||
+      offset % kGrain != 0) {
     return Taken::kImpossible;
   }
-  const uint32_t kind = bytes / kUnit < kind_of_size_.size() ? kind_of_size_[bytes / kUnit] : 0;
-  const Taken taken = kind != 0 ? TakeSmall(offset, kind - 1) : TakeLong(offset, bytes);
-  if (taken != Taken::kNow) return taken;
-  item_bytes_ += bytes;
-  if (bytes >= Heap::kPaddedBytesMin) padding_bytes_ += kPageBytes;
-  return taken;
+  if (IsLargeClass(size_class)) return TakeRun(offset, {block_bytes, size_class});
+  return TakeSmall(offset, kind_of_size_[block_bytes / kGrain] - 1u);
 }
 
 HeapMap::Taken HeapMap::TakeTable(uint64_t offset, uint64_t bytes) {
   if (bytes == 0 || bytes > heap_bytes_) return Taken::kImpossible;
-  const uint64_t allocated = nallocx(bytes, MALLOCX_ALIGN(Heap::kTableAlignment));
-  const uint64_t padding = padding_bytes_;
-  const Taken taken = Take(offset, allocated);
-  if (taken != Taken::kNow) return taken;
-  item_bytes_ -= allocated;
-  padding_bytes_ = padding;
-  table_bytes_ += bytes;
-  tables_.push_back(bytes);
+  const uint64_t block_bytes = Heap::TableBytes(bytes);
+  const Taken taken = TakeRun(offset, {block_bytes, kSizeClassNone});
+  if (taken == Taken::kNow) table_bytes_ += block_bytes;
   return taken;
 }
 
 // A slab that could hold the block may begin on each of some pages. Its blocks lie at multiples of
-// their size from there, so it does begin on one of them at most.
+// their size from there, so it does begin on one of them at most. Most blocks are in a slab that
+// was found before, so its page says where it begins.
 HeapMap::Taken HeapMap::TakeSmall(uint64_t offset, uint32_t kind) {
   const SlabKind& slab = kinds_[kind];
   const uint64_t page = offset / kPageBytes;
+  const auto fits = [&](uint64_t before) {
+    const auto in_slab = static_cast<uint32_t>(offset - (page - before) * kPageBytes);
+    return in_slab % slab.block_bytes == 0 && in_slab / slab.block_bytes < slab.blocks;
+  };
+  const uint16_t known = PageEntry(page);
+  if (known != kNoSlab) {
+    const bool same = (known & 0xff) == kind + 1;
+    return same && fits(known >> 8) ? Mark(offset) : Taken::kImpossible;
+  }
   for (uint64_t before = 0; before < slab.pages && before <= page; ++before) {
-    const uint64_t in_slab = offset - (page - before) * kPageBytes;
-    if (in_slab % slab.block_bytes != 0 || in_slab / slab.block_bytes >= slab.blocks) continue;
-    const Taken taken = TakeIn(page - before, kind);
+    if (!fits(before)) continue;
+    const Taken taken = TakeSlab(page - before, kind);
     return taken == Taken::kImpossible ? taken : Mark(offset);
   }
   return Taken::kImpossible;
 }
 
-HeapMap::Taken HeapMap::TakeIn(uint64_t first_page, uint32_t kind) {
+uint16_t HeapMap::PageEntry(uint64_t page) const {
+  return __atomic_load_n(&pages_[page], __ATOMIC_RELAXED);
+}
+
+HeapMap::Taken HeapMap::TakeSlab(uint64_t first_page, uint32_t kind) {
   const uint32_t pages = kinds_[kind].pages;
   const auto entry = [kind](uint64_t i) { return static_cast<uint16_t>(i << 8 | (kind + 1)); };
   if (first_page + pages > pages_.size()) return Taken::kImpossible;
+  MutexLock lock(*mutex_);
   if (pages_[first_page] == entry(0)) return Taken::kBefore;
+  if (!TakeUnits(first_page * kPageBytes, pages * kPageBytes)) return Taken::kImpossible;
   for (uint32_t i = 0; i < pages; ++i) {
-    if (pages_[first_page + i] != kFree) return Taken::kImpossible;
+    __atomic_store_n(&pages_[first_page + i], entry(i), __ATOMIC_RELAXED);
   }
-  for (uint32_t i = 0; i < pages; ++i) pages_[first_page + i] = entry(i);
   return Taken::kNow;
 }
 
-// jemalloc adds a page, and begins the block somewhere in the first one.
-HeapMap::Taken HeapMap::TakeLong(uint64_t offset, uint64_t bytes) {
-  const uint64_t first = offset / kPageBytes;
-  if (bytes < Heap::kPaddedBytesMin || bytes % kPageBytes != 0) return Taken::kImpossible;
-  const uint64_t pages = bytes / kPageBytes + 1;
-  if (pages > pages_.size() - first) return Taken::kImpossible;
-  if (pages_[first] == kLongFirst && InUse(offset)) {
-    return Next(first * kPageBytes).pages == pages ? Taken::kBefore : Taken::kImpossible;
+HeapMap::Taken HeapMap::TakeRun(uint64_t offset, const Run& run) {
+  if (offset % Heap::kUnitBytes != 0 || offset > heap_bytes_ - run.bytes) {
+    return Taken::kImpossible;
   }
-  for (uint64_t i = 0; i < pages; ++i) {
-    if (pages_[first + i] != kFree) return Taken::kImpossible;
+  MutexLock lock(*mutex_);
+  if (const auto before = runs_.find(offset); before != runs_.end()) {
+    return before->second.bytes == run.bytes ? Taken::kBefore : Taken::kImpossible;
   }
-  pages_[first] = kLongFirst;
-  for (uint64_t i = 1; i < pages; ++i) pages_[first + i] = kLongRest;
-  return Mark(offset);
+  if (!TakeUnits(offset, run.bytes)) return Taken::kImpossible;
+  runs_[offset] = run;
+  return Taken::kNow;
+}
+
+bool HeapMap::TakeUnits(uint64_t offset, uint64_t bytes) {
+  const uint64_t first = offset / Heap::kUnitBytes;
+  const uint64_t end = (offset + bytes) / Heap::kUnitBytes;
+  for (uint64_t unit = first; unit < end; ++unit) {
+    if ((units_[unit / 64] >> (unit % 64) & 1) != 0) return false;
+  }
+  for (uint64_t unit = first; unit < end; ++unit) units_[unit / 64] |= uint64_t{1} << (unit % 64);
+  return true;
 }
 
 HeapMap::Taken HeapMap::Mark(uint64_t offset) {
-  uint64_t& word = blocks_[offset / kUnit / 64];
-  const uint64_t bit = uint64_t{1} << (offset / kUnit % 64);
-  if ((word & bit) != 0) return Taken::kBefore;
-  word |= bit;
-  return Taken::kNow;
+  const uint64_t bit = uint64_t{1} << (offset / kGrain % 64);
+  const uint64_t before = __atomic_fetch_or(&blocks_[offset / kGrain / 64], bit, __ATOMIC_RELAXED);
+  return (before & bit) != 0 ? Taken::kBefore : Taken::kNow;
 }
 
-HeapMap::Extent HeapMap::Next(uint64_t offset) const {
+HeapMap::Slab HeapMap::NextSlab(uint64_t offset) const {
   uint64_t page = offset / kPageBytes;
-  while (page < pages_.size() && pages_[page] == kFree) ++page;
-  if (page == pages_.size()) return {heap_bytes_, 0, nullptr};
-  if (pages_[page] != kLongFirst) {
-    const SlabKind& slab = kinds_[(pages_[page] & 0xff) - 1];
-    return {page * kPageBytes, slab.pages, &slab};
-  }
-  uint64_t end = page + 1;
-  while (end < pages_.size() && pages_[end] == kLongRest) ++end;
-  return {page * kPageBytes, end - page, nullptr};
+  while (page < pages_.size() && pages_[page] == kNoSlab) ++page;
+  if (page == pages_.size()) return {heap_bytes_, nullptr};
+  return {page * kPageBytes, &kinds_[(pages_[page] & 0xff) - 1]};
 }
 
 }  // namespace gannet

@@ -3,7 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "common/base/mutex.h"
 
 namespace gannet {
 
@@ -17,9 +21,10 @@ struct SlabKind {
 
 // Which blocks of a heap are in use, for a heap that begins with them (Heap::Create). A former
 // process allocated them from a heap of the same size. It takes a bit for each 16 bytes of the
-// heap, and two bytes a page.
+// heap, one for each unit, and two bytes a page.
 //
-// Thread safety: none.
+// Thread safety: several threads may call Take and Prefetch. If two of them take blocks that
+// exclude each other, one of them gets its block. Call the rest when they are done.
 class HeapMap {
  public:
   static constexpr uint64_t kPageBytes = 4096;
@@ -31,51 +36,63 @@ class HeapMap {
     kBefore,      // this very block was taken already
     kImpossible,  // no heap has such a block together with those that were taken
   };
-  // Takes the block that begins `offset` bytes behind the heap's begin. `bytes` is what jemalloc
-  // allocates for the block: that of a size class.
+  // Takes the block that begins `offset` bytes behind the heap's begin, of an item of `bytes`.
   Taken Take(uint64_t offset, uint64_t bytes);
+  // Fetches into the cache what Take needs for a small block.
+  void Prefetch(uint64_t offset) const {
+    if (offset >= heap_bytes_) return;
+    __builtin_prefetch(&pages_[offset / kPageBytes]);
+    __builtin_prefetch(&blocks_[offset / kGrain / 64], 1);
+  }
   // Takes the block of a table of the index (Heap::AllocateTable).
   Taken TakeTable(uint64_t offset, uint64_t bytes);
 
   uint64_t heap_bytes() const { return heap_bytes_; }
-  // Of the blocks that were taken: those of items, those of tables as they were asked for, and what
-  // jemalloc adds to long blocks.
-  uint64_t item_bytes() const { return item_bytes_; }
+  // Of the tables that were taken.
   uint64_t table_bytes() const { return table_bytes_; }
-  uint64_t padding_bytes() const { return padding_bytes_; }
-  // The bytes of each table.
-  const std::vector<uint64_t>& tables() const { return tables_; }
 
-  // A slab with taken blocks, or one long block.
-  struct Extent {
+  // A slab with taken blocks.
+  struct Slab {
     uint64_t offset = 0;
-    uint64_t pages = 0;
-    const SlabKind* slab = nullptr;  // nullptr: a long block
+    const SlabKind* kind = nullptr;
   };
-  // Returns the first extent at `offset`, which is a page, or behind. It has no pages if there is
+  // Returns the first slab at `offset`, which is a page, or behind. Its kind is nullptr if there is
   // none.
-  Extent Next(uint64_t offset) const;
+  Slab NextSlab(uint64_t offset) const;
   bool InUse(uint64_t offset) const {
-    return blocks_[offset / kUnit / 64] >> (offset / kUnit % 64) & 1;
+    return blocks_[offset / kGrain / 64] >> (offset / kGrain % 64) & 1;
   }
+  // The block of a large item, or a table.
+  struct Run {
+    uint64_t bytes = 0;
+    uint32_t size_class = 0;  // kSizeClassNone: a table
+  };
+  // By offset.
+  GANNET_UNCHECKED_LOCKS const absl::flat_hash_map<uint64_t, Run>& runs() const { return runs_; }
 
  private:
-  static constexpr uint64_t kUnit = 16;
+  static constexpr uint64_t kGrain = 16;
 
-  Taken TakeIn(uint64_t first_page, uint32_t kind);
   Taken TakeSmall(uint64_t offset, uint32_t kind);
-  Taken TakeLong(uint64_t offset, uint64_t bytes);
+  Taken TakeSlab(uint64_t first_page, uint32_t kind);
+  uint16_t PageEntry(uint64_t page) const;
+  Taken TakeRun(uint64_t offset, const Run& run);
+  bool TakeUnits(uint64_t offset, uint64_t bytes) GANNET_REQUIRES(*mutex_);
   Taken Mark(uint64_t offset);
 
   const uint64_t heap_bytes_;
   std::vector<SlabKind> kinds_;        // by jemalloc's number of them
   std::vector<uint8_t> kind_of_size_;  // by bytes / 16: kind + 1, or 0
-  std::vector<uint64_t> blocks_;       // a bit where a block begins
-  std::vector<uint16_t> pages_;
-  uint64_t item_bytes_ = 0;
+  // While threads take blocks, these two are changed by atomic accesses only. They are relaxed: an
+  // entry says all that is asked of it, and whoever reads more waits for the threads.
+  std::vector<uint64_t> blocks_;  // a bit where a small block begins
+  std::vector<uint16_t> pages_;   // stored under the mutex
+  // Taken for each slab and each run, not for each block.
+  std::unique_ptr<Mutex> mutex_ = std::make_unique<Mutex>();
+  std::vector<uint64_t> units_
+      GANNET_GUARDED_BY(*mutex_);  // a bit for each unit of a slab or a run
+  absl::flat_hash_map<uint64_t, Run> runs_ GANNET_GUARDED_BY(*mutex_);
   uint64_t table_bytes_ = 0;
-  std::vector<uint64_t> tables_;
-  uint64_t padding_bytes_ = 0;
 };
 
 }  // namespace gannet

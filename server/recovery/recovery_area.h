@@ -22,7 +22,7 @@ namespace gannet {
 //   | superblock | header, superblock | intents, 64 bytes each | heap
 
 inline constexpr uint64_t kRecoveryMagic = 0x314d454d54454e47;  // "GNETMEM1", little-endian
-inline constexpr uint32_t kRecoveryFormat = 1;
+inline constexpr uint32_t kRecoveryFormat = 2;
 inline constexpr uint64_t kRecoveryOffset = 4096;
 inline constexpr uint64_t kSuperblockCopyOffset = kRecoveryOffset + 512;
 inline constexpr uint64_t kIntentsOffset = 2 * 4096;

@@ -5,12 +5,18 @@
 
 #include "common/base/status_macros.h"
 #include "common/base/words.h"
+#include "server/heap/heap.h"
 
 namespace gannet {
 namespace {
 
-// So many buckets ahead, items are fetched into the cache.
-constexpr uint64_t kBucketsAhead = 4;
+// So many buckets ahead, buckets and items are fetched into the cache. A bucket has some ten items,
+// of which each takes a few lines.
+constexpr uint64_t kBucketsAhead = 10;
+constexpr uint64_t kItemsAhead = 2;
+constexpr uint64_t kLineBytes = 64;
+// Of longer items, the machine fetches the rest by itself.
+constexpr uint64_t kItemBytesAhead = 256;
 
 absl::Status Damaged() {
   return absl::DataLossError("its superblock is damaged; to start empty, remove the file");
@@ -31,7 +37,20 @@ bool Plausible(const Superblock& superblock, uint64_t region_bytes, uint64_t hea
 
 }  // namespace
 
-absl::StatusOr<Survey> Survey::Of(std::span<const std::byte> region, uint64_t heap_offset) {
+void SurveyCounts::Add(const SurveyCounts& other) {
+  items += other.items;
+  item_bytes += other.item_bytes;
+  large_items += other.large_items;
+  unfinished += other.unfinished;
+  leftovers += other.leftovers;
+  rolled_back += other.rolled_back;
+  torn += other.torn;
+  misplaced += other.misplaced;
+  overlapping += other.overlapping;
+}
+
+absl::StatusOr<Survey> Survey::Of(std::span<const std::byte> region, uint64_t heap_offset,
+                                  uint32_t threads) {
   const std::optional<Superblock> superblock = LoadSuperblock(region);
   if (!superblock || !Plausible(*superblock, region.size(), heap_offset)) return Damaged();
   Survey survey(region, *superblock);
@@ -39,7 +58,13 @@ absl::StatusOr<Survey> Survey::Of(std::span<const std::byte> region, uint64_t he
   GANNET_RETURN_IF_ERROR(survey.AddTable(superblock->index));
   if (HasNext(*superblock)) GANNET_RETURN_IF_ERROR(survey.AddTable(superblock->next_index));
   for (Table& table : survey.tables_) {
-    for (uint64_t bucket = 0; bucket < table.slots.size(); ++bucket) survey.LookAt(table, bucket);
+    const uint64_t buckets = table.slots.size();
+    const uint32_t parts = threads != 0 ? threads : ThreadsFor(buckets);
+    std::vector<Found> found(parts);
+    InParts(buckets, parts, [&](uint32_t part, uint64_t first, uint64_t end) {
+      found[part] = survey.LookAt(table, first, end);
+    });
+    for (const Found& of_part : found) survey.Add(of_part);
   }
   return survey;
 }
@@ -50,7 +75,7 @@ Survey::Survey(std::span<const std::byte> region, const Superblock& superblock)
   place_ = {region, superblock.heap_offset, superblock.hash_seed, superblock.incarnation,
             header.taking_over};
   stopped_in_order_ = header.state == static_cast<uint64_t>(RegionState::kStopped);
-  if (header.versions_end == ~header.not_versions_end) versions_end_ = header.versions_end;
+  if (header.versions_end == ~header.not_versions_end) found_.versions_end = header.versions_end;
 }
 
 void Survey::LoadIntents() {
@@ -69,62 +94,92 @@ absl::Status Survey::AddTable(const IndexGeometry& geometry) {
 }
 
 void Survey::Prefetch(const Table& table, uint64_t bucket) const {
-  const std::byte* const slots =
-      place_.region.data() + table.geometry.BucketOffset(bucket) + offsetof(Bucket, slots);
+  const auto at = [&](uint64_t i) { return place_.region.data() + table.geometry.BucketOffset(i); };
+  if (bucket + kBucketsAhead < table.slots.size()) {
+    __builtin_prefetch(at(bucket + kBucketsAhead));
+    __builtin_prefetch(at(bucket + kBucketsAhead) + kLineBytes);
+  }
+  if (bucket + kItemsAhead >= table.slots.size()) return;
+  const std::byte* const slots = at(bucket + kItemsAhead) + offsetof(Bucket, slots);
   for (uint32_t i = 0; i < kSlotsPerBucket; ++i) {
     const Slot slot(LoadWord(slots + i * sizeof(Slot)));
-    if (slot.offset() + sizeof(LargeItemHeader) > place_.region.size()) continue;
-    __builtin_prefetch(place_.region.data() + slot.offset());
-    __builtin_prefetch(place_.region.data() + slot.offset() + 64);
+    if (slot.empty() || slot.offset() < place_.heap_offset ||
+        slot.offset() + sizeof(LargeItemHeader) > place_.region.size()) {
+      continue;
+    }
+    heap_.Prefetch(slot.offset() - place_.heap_offset);
+    const uint64_t bytes = std::min<uint64_t>(slot.read_bytes(), kItemBytesAhead);
+    for (uint64_t line = 0; line < bytes; line += kLineBytes) {
+      __builtin_prefetch(place_.region.data() + slot.offset() + line);
+    }
   }
+}
+
+Survey::Found Survey::LookAt(Table& table, uint64_t first, uint64_t end) {
+  Found found;
+  for (uint64_t bucket = first; bucket < end; ++bucket) LookAt(table, bucket, &found);
+  return found;
 }
 
 // Checksums of buckets are for readers. A process that is killed leaves some that are wrong, and
 // each slot is one word, which proves itself by its item.
-void Survey::LookAt(Table& table, uint64_t bucket) {
-  if (bucket + kBucketsAhead < table.slots.size()) Prefetch(table, bucket + kBucketsAhead);
+void Survey::LookAt(Table& table, uint64_t bucket, Found* found) {
+  Prefetch(table, bucket);
   const uint64_t slots = table.geometry.BucketOffset(bucket) + offsetof(Bucket, slots);
   for (uint32_t i = 0; i < kSlotsPerBucket; ++i) {
     bool from_previous = false;
-    if (!Stays(table, bucket, slots + i * sizeof(Slot), &from_previous)) continue;
+    if (!Stays(table, bucket, slots + i * sizeof(Slot), &from_previous, found)) continue;
     table.slots[bucket].used |= 1u << i;
     if (from_previous) table.slots[bucket].from_previous |= 1u << i;
   }
 }
 
-bool Survey::Stays(const Table& table, uint64_t bucket, uint64_t slot_offset, bool* from_previous) {
-  const Slot found(LoadWord(place_.region.data() + slot_offset));
-  if (found.empty()) return false;
-  Slot slot = found;
-  const size_t restored = restored_.size();
-  const SurveyedItem item = ItemOf(&slot);
+void Survey::Add(const Found& found) {
+  found_.counts.Add(found.counts);
+  found_.redirected.insert(found_.redirected.end(), found.redirected.begin(),
+                           found.redirected.end());
+  found_.restored.insert(found_.restored.end(), found.restored.begin(), found.restored.end());
+  found_.versions_end = std::max(found_.versions_end, found.versions_end);
+}
+
+bool Survey::Stays(const Table& table, uint64_t bucket, uint64_t slot_offset, bool* from_previous,
+                   Found* found) {
+  const Slot original(LoadWord(place_.region.data() + slot_offset));
+  if (original.empty()) return false;
+  Slot slot = original;
+  SurveyCounts& counts = found->counts;
+  const size_t restored = found->restored.size();
+  const SurveyedItem item = ItemOf(&slot, &found->restored);
   const auto drop = [&](uint64_t* counter) {
-    ++*(MayBeLeftover(table, bucket) ? &counts_.leftovers : counter);
-    restored_.resize(restored);
+    ++*(MayBeLeftover(table, bucket) ? &counts.leftovers : counter);
+    found->restored.resize(restored);
     return false;
   };
-  if (item.state == ItemState::kDead) return drop(&counts_.unfinished);
-  if (item.state == ItemState::kTorn) return drop(&counts_.torn);
+  if (item.state == ItemState::kDead) return drop(&counts.unfinished);
+  if (item.state == ItemState::kTorn) return drop(&counts.torn);
   if (item.state == ItemState::kNone || !Belongs(table, bucket, slot, item.hash, from_previous)) {
-    return drop(&counts_.misplaced);
+    return drop(&counts.misplaced);
   }
-  if (!Counts(table, item.hash)) return drop(&counts_.leftovers);
-  const HeapMap::Taken taken = heap_.Take(slot.offset() - place_.heap_offset, slot.read_bytes());
-  if (taken == HeapMap::Taken::kBefore) return drop(&counts_.leftovers);
-  if (taken == HeapMap::Taken::kImpossible) return drop(&counts_.overlapping);
-  if (slot != found) redirected_.push_back({slot_offset, slot});
-  if (restored_.size() > restored || item.state == ItemState::kSuperseded) ++counts_.rolled_back;
-  ++counts_.items;
-  counts_.item_bytes += slot.read_bytes();
-  counts_.large_items += IsLargeClass(slot.size_class());
-  versions_end_ = std::max(versions_end_, item.versions_end);
+  if (!Counts(table, item.hash)) return drop(&counts.leftovers);
+  const HeapMap::Taken taken = heap_.Take(slot.offset() - place_.heap_offset, item.bytes);
+  if (taken == HeapMap::Taken::kBefore) return drop(&counts.leftovers);
+  if (taken == HeapMap::Taken::kImpossible) return drop(&counts.overlapping);
+  if (slot != original) found->redirected.push_back({slot_offset, slot});
+  if (found->restored.size() > restored || item.state == ItemState::kSuperseded) {
+    ++counts.rolled_back;
+  }
+  ++counts.items;
+  counts.item_bytes += Heap::BlockBytes(item.bytes);
+  counts.large_items += IsLargeClass(slot.size_class());
+  found->versions_end = std::max(found->versions_end, item.versions_end);
   return true;
 }
 
-SurveyedItem Survey::ItemOf(Slot* slot) {
+SurveyedItem Survey::ItemOf(Slot* slot, std::vector<Restored>* restored) const {
   SurveyedItem item = SurveyItem(place_, *slot);
+  if (item.state == ItemState::kLive) return item;
   const auto at = intents_.find(slot->word());
-  if (at == intents_.end() || item.state == ItemState::kLive) {
+  if (at == intents_.end()) {
     // Superseded, and no intent: what took its place is gone, by damage.
     if (item.state == ItemState::kSuperseded) item.state = ItemState::kDead;
     return item;
@@ -142,7 +197,7 @@ SurveyedItem Survey::ItemOf(Slot* slot) {
   std::memcpy(&header, intent.words, sizeof(header));
   const SurveyedItem before = SurveyItem(place_, *slot, &header);
   if (before.state != ItemState::kLive) return item;
-  restored_.push_back({*slot, header});
+  restored->push_back({*slot, header});
   return before;
 }
 

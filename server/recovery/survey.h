@@ -9,6 +9,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "common/base/parts.h"
 #include "common/layout/superblock.h"
 #include "server/heap/heap_map.h"
 #include "server/index/occupancy.h"
@@ -32,14 +33,20 @@ struct SurveyCounts {
   uint64_t overlapping = 0;  // the block overlaps another one
 
   uint64_t dropped() const { return torn + misplaced + overlapping; }
+  void Add(const SurveyCounts& other);
 };
 
 // Looks through the region of a former process: which slots lead to whole items, and which blocks
-// they take. Changes nothing.
+// they take. Changes nothing. Several threads look at a part of the index each, as it takes one
+// wait for memory for each item.
 class Survey {
  public:
-  // REQUIRES: RecoveryArea::HasItems. DataLoss: the superblock is damaged, or says what cannot be.
-  static absl::StatusOr<Survey> Of(std::span<const std::byte> region, uint64_t heap_offset);
+  // `threads`: 0 = by the cores and the size of the index. REQUIRES: RecoveryArea::HasItems.
+  // DataLoss: the superblock is damaged, or says what cannot be.
+  static absl::StatusOr<Survey> Of(std::span<const std::byte> region, uint64_t heap_offset,
+                                   uint32_t threads = 0);
+  // Returns how many threads go over an index of so many buckets.
+  static uint32_t ThreadsFor(uint64_t buckets) { return PartsFor(buckets, kBucketsPerThread); }
 
   struct Table {
     IndexGeometry geometry;
@@ -62,22 +69,37 @@ class Survey {
   // One table, or two if the index was growing.
   const std::vector<Table>& tables() const { return tables_; }
   const HeapMap& heap() const { return heap_; }
-  const std::vector<Redirected>& redirected() const { return redirected_; }
-  const std::vector<Restored>& restored() const { return restored_; }
-  const SurveyCounts& counts() const { return counts_; }
+  const std::vector<Redirected>& redirected() const { return found_.redirected; }
+  const std::vector<Restored>& restored() const { return found_.restored; }
+  const SurveyCounts& counts() const { return found_.counts; }
   // Above all versions that were given, as far as is known.
-  uint64_t versions_end() const { return versions_end_; }
+  uint64_t versions_end() const { return found_.versions_end; }
 
  private:
+  // A thread with less to do is not worth its start.
+  static constexpr uint64_t kBucketsPerThread = 16384;
+
+  // What a thread found.
+  struct Found {
+    SurveyCounts counts;
+    std::vector<Redirected> redirected;
+    std::vector<Restored> restored;
+    uint64_t versions_end = 0;
+  };
+
   Survey(std::span<const std::byte> region, const Superblock& superblock);
   void LoadIntents();
   absl::Status AddTable(const IndexGeometry& geometry);
-  void LookAt(Table& table, uint64_t bucket);
+  // Looks at the buckets [first, end).
+  Found LookAt(Table& table, uint64_t first, uint64_t end);
+  void LookAt(Table& table, uint64_t bucket, Found* found);
+  void Add(const Found& found);
   // Returns whether the slot stays. Sets `*from_previous` if the key's home is the bucket before.
-  bool Stays(const Table& table, uint64_t bucket, uint64_t slot_offset, bool* from_previous);
+  bool Stays(const Table& table, uint64_t bucket, uint64_t slot_offset, bool* from_previous,
+             Found* found);
   // Puts right what was under way; returns the item that counts, and changes `*slot` if it is
   // another one.
-  SurveyedItem ItemOf(Slot* slot);
+  SurveyedItem ItemOf(Slot* slot, std::vector<Restored>* restored) const;
   bool Belongs(const Table& table, uint64_t bucket, Slot slot, KeyHash hash,
                bool* from_previous) const;
   // Returns whether this table is the one of the two that counts for the key.
@@ -85,6 +107,7 @@ class Survey {
   // Returns whether the slot may be one that a migrated home left behind.
   bool MayBeLeftover(const Table& table, uint64_t bucket) const;
   bool Migrated(const IndexGeometry& geometry, uint64_t home) const;
+  // Fetches into the cache what LookAt needs for the buckets behind this one.
   void Prefetch(const Table& table, uint64_t bucket) const;
 
   Superblock superblock_;
@@ -93,10 +116,7 @@ class Survey {
   HeapMap heap_;
   std::vector<Table> tables_;
   absl::flat_hash_map<uint64_t, Intent> intents_;  // by the old slot
-  std::vector<Redirected> redirected_;
-  std::vector<Restored> restored_;
-  SurveyCounts counts_;
-  uint64_t versions_end_ = 0;
+  Found found_;
 };
 
 }  // namespace gannet

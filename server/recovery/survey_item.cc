@@ -68,7 +68,8 @@ SurveyedItem SurveyItem(const SurveyPlace& place, Slot slot, const LargeItemHead
   };
   if (!proves(place.incarnation) && !proves(place.taking_over)) return {.state = not_whole};
   const uint64_t last = large ? std::max(own.item.version, own.placing) : own.item.version;
-  return {by_bit, hash, own.item.version, last + 1};
+  return {by_bit, hash, ItemBytes(own.item.key_bytes(), own.item.value_bytes), own.item.version,
+          last + 1};
 }
 
 bool SealedFor(const SurveyPlace& place, Slot slot, uint64_t incarnation) {

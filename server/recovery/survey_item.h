@@ -32,6 +32,7 @@ enum class ItemState : uint8_t {
 struct SurveyedItem {
   ItemState state = ItemState::kNone;
   KeyHash hash{0};
+  uint64_t bytes = 0;  // of header, key and value
   uint64_t version = 0;
   // Above all versions and placings in it.
   uint64_t versions_end = 0;

@@ -39,7 +39,7 @@ TEST_F(RecoveryAreaTest, HeaderHasGoldenBytes) {
   area_.SetVersionsEnd(0x0102030405060708);
   EXPECT_EQ(Hex(At(4096, 24)),
             "474e45544d454d31"
-            "0100000048000000"
+            "0200000048000000"
             "0000004000000000");
   EXPECT_EQ(Hex(At(4136, 32)),
             "015e5e5e5e5e5e1b"
