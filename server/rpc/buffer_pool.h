@@ -9,48 +9,58 @@
 #include <vector>
 
 #include "common/base/status_macros.h"
-#include "common/rdma/memory.h"
+#include "server/rpc/message_buffers.h"
 
 namespace gannet {
 
-// A fixed number of registered buffers of one size. Owner thread only.
+// Up to a fixed number of registered buffers of one size. They are registered when they are first
+// needed (MessageBuffers). Owner thread only.
 class BufferPool {
  public:
   static absl::StatusOr<BufferPool> Create(ibv_pd* pd, uint32_t count, uint32_t buffer_bytes) {
     BufferPool pool;
-    GANNET_ASSIGN_OR_RETURN(pool.memory_,
-                            RegisteredBuffer::Create(pd, uint64_t{count} * buffer_bytes));
+    GANNET_ASSIGN_OR_RETURN(pool.buffers_, MessageBuffers::Create(pd, count, buffer_bytes));
     pool.buffer_bytes_ = buffer_bytes;
-    for (uint32_t i = count; i-- > 0;) pool.free_.push_back(i);
+    pool.free_.reserve(count);
+    pool.AddFree(0);
     return pool;
   }
   BufferPool() = default;  // empty
 
   // Takes a free buffer and returns its index. Returns nullopt if all are taken.
   std::optional<uint32_t> Take() {
-    if (free_.empty()) return std::nullopt;
+    if (free_.empty() && !Grow()) [[unlikely]]
+      return std::nullopt;
     const uint32_t index = free_.back();
     free_.pop_back();
     return index;
   }
   void Give(uint32_t index) { free_.push_back(index); }
-  size_t available() const { return free_.size(); }
+  // Counts those that are not registered yet.
+  size_t available() const { return free_.size() + buffers_.count_max() - buffers_.count(); }
   // Returns true if a peer that holds `held` buffers may take another. It may hold a quarter as
   // many as are free, or one. So a peer that takes all it can, and gives none back, leaves most of
   // the rest to the others: after ten such peers a tenth is free.
   bool MayTake(uint32_t held) const {
-    return !free_.empty() && held < std::max<size_t>(free_.size() / 4, 1);
+    const size_t free = available();
+    return free > 0 && held < std::max<size_t>(free / 4, 1);
   }
 
-  std::span<std::byte> Bytes(uint32_t index) const {
-    return {memory_.data() + uint64_t{index} * buffer_bytes_, buffer_bytes_};
-  }
-  ibv_sge Sge(uint32_t index, uint32_t bytes) const {
-    return memory_.Sge(uint64_t{index} * buffer_bytes_, bytes);
-  }
+  std::span<std::byte> Bytes(uint32_t index) const { return {buffers_.At(index), buffer_bytes_}; }
+  ibv_sge Sge(uint32_t index, uint32_t bytes) const { return buffers_.Sge(index, bytes); }
 
  private:
-  RegisteredBuffer memory_;
+  bool Grow() {
+    const uint32_t first = buffers_.count();
+    if (!buffers_.Grow()) return false;
+    AddFree(first);
+    return true;
+  }
+  void AddFree(uint32_t first) {
+    for (uint32_t i = buffers_.count(); i-- > first;) free_.push_back(i);
+  }
+
+  MessageBuffers buffers_;
   uint32_t buffer_bytes_ = 0;
   std::vector<uint32_t> free_;
 };

@@ -9,27 +9,35 @@
 
 #include "absl/status/statusor.h"
 #include "common/protocol/limits.h"
-#include "common/rdma/memory.h"
 #include "common/rdma/queue_pair.h"
+#include "server/rpc/message_buffers.h"
 
 namespace gannet {
 
 // The shared receive queue of a worker, and its buffers. It is shared so that memory does not grow
-// with clients. The states of a buffer: posted -> received (Message) -> recycled -> posted again by
-// Repost, which posts all recycled buffers with one call.
+// with clients, beyond `count`. With few clients it has less (Reserve). The states of a buffer:
+// posted -> received (Message) -> recycled -> posted again by Repost, which posts all recycled
+// buffers with one call.
 //
 // No request holds its buffer beyond the Poll that took it. A request that takes longer copies what
 // it needs. Owner thread only.
 class ReceiveBuffers {
  public:
+  // At most `count` receives, of which some are posted.
   static absl::StatusOr<std::unique_ptr<ReceiveBuffers>> Create(ibv_pd* pd, uint32_t count);
 
   ibv_srq* srq() const { return srq_.get(); }
-  uint32_t count() const { return count_; }
+  uint32_t count() const { return buffers_.count(); }  // of the receives that there are now
+
+  // Posts more receives until there are enough for so many requests at once, or all `count`.
+  // Returns false if the device refused to post: then the worker can receive no more. If it refuses
+  // only more memory, there are fewer receives, and peers' requests wait now and then. REQUIRES: no
+  // received message is still to be looked at.
+  bool Reserve(uint64_t requests);
 
   // REQUIRES: the slot was received and not yet posted again; bytes <= kMessageBytesMax.
   std::span<const std::byte> Message(uint32_t slot, uint32_t bytes) const {
-    return {buffers_.data() + uint64_t{slot} * kMessageBytesMax, bytes};
+    return {buffers_.At(slot), bytes};
   }
   // The bytes of a recycled slot stay until Repost.
   void Recycle(uint32_t slot) {
@@ -38,7 +46,7 @@ class ReceiveBuffers {
     ++recycled_count_;
   }
   // Posts the recycled buffers once there are enough for a doorbell. So a few receives less than
-  // count() may be posted at any time. Returns false if the device refused them: then the worker
+  // there are may be posted at any time. Returns false if the device refused them: then the worker
   // can receive no more.
   bool Repost() { return recycled_count_ < repost_at_ || PostRecycled(); }
   uint64_t posts() const { return posts_; }  // doorbells so far
@@ -48,13 +56,15 @@ class ReceiveBuffers {
 
   ReceiveBuffers() = default;
   bool PostRecycled();
+  // Recycles the buffers that were registered since.
+  void AddRegistered();
 
-  RegisteredBuffer buffers_;
+  MessageBuffers buffers_;
   Handle<ibv_srq> srq_;
-  uint32_t count_ = 0;
   uint32_t repost_at_ = 0;
   uint64_t posts_ = 0;
-  // By slot. Filled in by Create; recycling changes only the links.
+  // By slot. Filled in when the buffer is registered, without moving the others; recycling changes
+  // only the links.
   std::vector<ibv_sge> sges_;
   std::vector<ibv_recv_wr> requests_;
   ibv_recv_wr* recycled_ = nullptr;  // a chain, the last recycled first

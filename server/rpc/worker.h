@@ -22,6 +22,7 @@
 #include "server/rpc/inbox.h"
 #include "server/rpc/node.h"
 #include "server/rpc/receive_buffers.h"
+#include "server/rpc/received.h"
 #include "server/rpc/send_batch.h"
 #include "server/rpc/server_connection.h"
 #include "server/rpc/waiting_replies.h"
@@ -52,9 +53,9 @@ class Worker {
     uint32_t index = 0;
     uint32_t workers = 1;
     uint16_t credits = kCreditsDefault;
-    uint32_t connections_max = 1024;
-    uint32_t receives = 1024;
-    uint32_t reply_buffers = 512;
+    uint32_t connections_max = 2048;
+    uint32_t receives = 1024;           // at most; as many as the connections need
+    uint32_t reply_buffers = 512;       // at most
     uint32_t lock_requests_max = 1024;  // locks by RPC that wait for a compare-and-swap
     // Buffers for values that are too long for a message, but whose items are not large. They bound
     // the GETs of such values by RPC, and the PUTs that overwrite an item in a full heap, that run
@@ -92,6 +93,9 @@ class Worker {
   // Returns true if the device lost the queues, so that nothing can be served any more.
   bool failed() const { return failed_; }
 
+  // Returns true if clients wait for answers that wait for the disk. They send little before then.
+  bool waits_for_disk() const { return waiting_replies_.size() > 0; }
+
   uint32_t index() const { return options_.index; }
   // For tests: the number of taken buffers and waiting requests. If it is not 0 while nothing is
   // under way, something leaks.
@@ -101,15 +105,6 @@ class Worker {
   const WorkerCounters& counters() const { return counters_; }
 
  private:
-  // A request that arrived in this Poll and is not served yet.
-  struct Received {
-    ServerConnection* connection;
-    const std::byte* data;
-    uint32_t bytes;
-    Store::Guess guess;  // for requests with a key
-
-    std::span<const std::byte> message() const { return {data, bytes}; }
-  };
   struct LockRequest {
     uint32_t connection;
     RequestHeader header;
@@ -177,6 +172,7 @@ class Worker {
   void OnOtherCompletion(const ibv_wc& completion);
   void ServeRecorded(std::span<const Received> received);
   void NoteUpdates(std::span<const Received> received);
+  template <bool kRecorded>
   bool ServeUpdate(const Received& request);
   void CountUpdates() {
     served_ |= updates_ > 0;

@@ -136,6 +136,7 @@ void Worker::Accept(Arrival arrival, Session* session) {
                   absl::StrCat("the server serves ", connections_.size(),
                                " connections already and has no room for more"));
   }
+  if (!receives_->Reserve(uint64_t{unanswered_max_} * (connections_.size() + 1))) failed_ = true;
   const std::string peer = arrival.incoming.peer().ToString();
   auto rdma = node_->listener->BeginAccept(std::move(arrival.incoming), OptionsForConnection(),
                                            arrival.name);

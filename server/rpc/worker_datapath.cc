@@ -3,11 +3,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/protocol/plain_put.h"
 #include "glog/logging.h"
+#include "server/rpc/serve_update.h"
 #include "server/rpc/work_kind.h"
 #include "server/rpc/worker.h"
-#include "server/store/store_update.h"
 
 namespace gannet {
 namespace {
@@ -30,14 +29,6 @@ bool FitsBuffer(const RequestHeader& header, const ReplyHeader& reply) {
 
 }  // namespace
 
-// Every small request passes through here. Its steps are inlined into one function, because the
-// calls would cost more than the steps.
-#define GANNET_STEP [[gnu::always_inline]] inline
-
-GANNET_STEP bool Worker::TooManyUnanswered(const ServerConnection& connection) const {
-  return connection.unanswered >= unanswered_max_;
-}
-
 // Works in three steps, each for all requests that arrived, so that each step prefetches the
 // store's memory for the next one. If the store is larger than the caches, these cache misses are
 // most of a request's time.
@@ -58,7 +49,7 @@ size_t Worker::PollCompletions(size_t most) {
     return n;
   }
   for (Received* request = received.data(); request != end; ++request) {
-    if (!ServeUpdate(*request)) OnMessage(request->connection, request->message());
+    if (!ServeUpdate<false>(*request)) OnMessage(request->connection, request->message());
   }
   if (store_->evicts()) [[unlikely]]
     NoteUpdates({received.data(), end});
@@ -67,7 +58,8 @@ size_t Worker::PollCompletions(size_t most) {
 
 // Returns true and fills in `received` if the completion is a request. Handles any other completion
 // at once, before the requests that came with it, as if those had come a little later.
-GANNET_STEP bool Worker::OnCompletion(const ibv_wc& completion, Received* received) {
+[[gnu::always_inline]] inline bool Worker::OnCompletion(const ibv_wc& completion,
+                                                        Received* received) {
   const WrId id = WrId::Unpack(completion.wr_id);
   if (id.kind != static_cast<uint8_t>(WorkKind::kReceive)) [[unlikely]] {
     OnOtherCompletion(completion);
@@ -102,37 +94,6 @@ void Worker::OnOtherCompletion(const ibv_wc& completion) {
       break;
   }
   LOG(DFATAL) << "completion of unknown work " << completion.wr_id;
-}
-
-// Fast path: serves an update in place, which most requests are, from the message to the reply.
-// Returns false, without a side effect, if the request has to take the general path.
-GANNET_STEP bool Worker::ServeUpdate(const Received& request) {
-  ServerConnection* const connection = request.connection;
-  PlainPut put;
-  if (!put.Decode(request.message()) || !connection->session->IsNext(put.sequence()) ||
-      TooManyUnanswered(*connection) || !SendBatch::TakesHeader(*connection)) {
-    return false;
-  }
-  Store::Update update;
-  const auto flags = [&put] { return put.TakeUserFlags(); };
-  if (!store_->UpdateInPlace(request.guess, put.key(), put.value(), flags, &update)) return false;
-  ++connection->unanswered;
-  const uint64_t sequence =
-      connection->session->AnswerNext(Opcode::kPut, update.version, update.slot);
-  *batch_.AddInlineHeader(connection) = {.opcode = static_cast<uint8_t>(Opcode::kPut),
-                                         .status = static_cast<uint8_t>(ReplyStatus::kOk),
-                                         .sequence = sequence,
-                                         .version = update.version,
-                                         .slot = update.slot};
-  ++connection->answers_in_chain;
-  ++updates_;
-  return true;
-}
-
-// Serves requests of a store that records its changes: without the fast path, which does not. The
-// general path counts PUTs as uses itself.
-void Worker::ServeRecorded(std::span<const Received> received) {
-  for (const Received& request : received) OnMessage(request.connection, request.message());
 }
 
 // Counts PUTs as uses. Done for all requests of a Poll at once, so that it costs those nothing if
@@ -410,7 +371,5 @@ void Worker::AnswerLong(ServerConnection* connection, const ReplyHeader& reply) 
   Record(connection->session, reply);
   Reply(connection, reply);
 }
-
-#undef GANNET_STEP
 
 }  // namespace gannet

@@ -44,9 +44,9 @@ Session* SessionTable::Find(uint64_t token) {
 void SessionTable::Detach(Session* session, int64_t now_ns) {
   CHECK_GT(session->connections, 0u);
   if (--session->connections > 0) return;
-  // The worker gave up its requests before it took the connection away.
-  CHECK_EQ(session->in_progress(), 0u);
   session->detached_ns = now_ns;
+  // A request in progress is a write that waits for the disk. It is decided, so its answer will be
+  // recorded here.
   if (session->IsKnown()) return;
   session_bytes_ -= session->MemoryBytes();
   sessions_.erase(session->token());

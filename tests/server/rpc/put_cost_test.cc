@@ -52,6 +52,26 @@ class PutCostTest : public PutTest {
   }
 };
 
+// Takes every change, and forgets it.
+class CountingSink : public ChangeSink {
+ public:
+  bool Record(const Change& change) override {
+    puts_of_sessions += change.kind == Change::Kind::kPut && change.session_token != 0 &&
+                        change.sequence != 0 && change.opcode == static_cast<uint8_t>(Opcode::kPut);
+    return true;
+  }
+  int puts_of_sessions = 0;
+};
+
+// As with --data and sync none or interval, without what the journal does.
+TEST_F(PutCostTest, ThirtyTwoAtOnceRecorded) {
+  CountingSink sink;
+  server().store().UseSink(&sink);
+  Run(32);
+  EXPECT_EQ(sink.puts_of_sessions, 2 * kPuts);
+  server().store().UseSink(nullptr);
+}
+
 TEST_F(PutCostTest, OneAtATime) { Run(1); }
 TEST_F(PutCostTest, ThirtyTwoAtOnce) { Run(32); }
 TEST_F(PutCostTest, FromThirtyTwoSessions) { RunSessions(32); }

@@ -73,6 +73,23 @@ TEST(SessionTableTest, ResumedSessionRemembersItsAnswers) {
   EXPECT_EQ(recorded.version, 42u);
 }
 
+// As that of a write that waits for the disk when its client dies.
+TEST(SessionTableTest, AnAnswerMayComeWhenTheLastConnectionIsGone) {
+  SessionTable table(TestOptions());
+  Session* session = table.Create(0);
+  const uint64_t token = session->token();
+  table.Attach(session);
+  ReplyHeader answer{};
+  ASSERT_EQ(session->Admit(1, &answer), Session::Admission::kExecute);
+  table.Detach(session, 0);
+  ASSERT_EQ(table.Find(token), session);
+  EXPECT_EQ(session->Admit(1, &answer), Session::Admission::kInProgress);
+  session->RecordAnswer(1, {.opcode = static_cast<uint8_t>(Opcode::kPut), .sequence = 1});
+  table.Attach(session);
+  EXPECT_EQ(session->Admit(1, &answer), Session::Admission::kReplay);
+  EXPECT_EQ(answer.sequence, 1u);
+}
+
 TEST(SessionTableTest, FullTableDropsTheSessionThatIsGoneLongest) {
   SessionTable::Options options = TestOptions();
   options.sessions_max = 3;

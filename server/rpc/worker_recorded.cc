@@ -1,0 +1,18 @@
+// Worker: requests of a store that records its changes, in a journal or elsewhere.
+
+#include "server/rpc/serve_update.h"
+
+namespace gannet {
+
+// The fast path makes a change at once, so
+// writes that wait for the disk do not take it.
+void Worker::ServeRecorded(std::span<const Received> received) {
+  const bool at_once = node_->waiting == nullptr;
+  for (const Received& request : received) {
+    if (at_once && ServeUpdate<true>(request)) continue;
+    OnMessage(request.connection, request.message());
+  }
+  if (at_once && store_->evicts()) NoteUpdates(received);
+}
+
+}  // namespace gannet

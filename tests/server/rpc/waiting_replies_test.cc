@@ -1,0 +1,92 @@
+// Replies that wait for the disk, and go where their client is by then.
+
+#include "server/rpc/waiting_replies.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/server/store/store_fixture.h"
+
+namespace gannet {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+constexpr uint64_t kToken = 7;
+constexpr uint64_t kOther = 8;
+constexpr uint64_t kNowMs = 1'000;
+
+class WaitingRepliesTest : public testing::Test {
+ protected:
+  WaitingRepliesTest() {
+    writes_.emplace(&*store_, [this](const Change&) { return ++recorded_; });
+  }
+  // A session's write is decided, and its reply waits.
+  void Write(uint64_t token, uint64_t sequence, uint32_t connection) {
+    const auto decided = writes_->Put("key" + std::to_string(recorded_), "value", {}, {}, kNowMs);
+    ASSERT_GT(decided.ticket, 0u);
+    ReplyHeader reply{};
+    reply.sequence = sequence;
+    replies_.Add({.ticket = decided.ticket,
+                  .session_token = token,
+                  .connection = connection,
+                  .reply = reply});
+  }
+  // Takes all replies that may leave. Returns their connections.
+  std::vector<uint32_t> Take() {
+    std::vector<uint32_t> connections;
+    while (const auto reply = replies_.Take(&*writes_)) connections.push_back(reply->connection);
+    return connections;
+  }
+
+  uint64_t recorded_ = 0;
+  TestStore store_{1 << 20};
+  std::optional<WaitingWrites> writes_;
+  WaitingReplies replies_;
+};
+
+TEST_F(WaitingRepliesTest, LeaveInTheirOrderWhenTheirWritesArePublished) {
+  Write(kToken, 1, 11);
+  Write(kOther, 1, 12);
+  Write(kToken, 2, 13);
+  EXPECT_THAT(Take(), IsEmpty());
+  writes_->Publish(2);
+  EXPECT_THAT(Take(), ElementsAre(11, 12));
+  writes_->Publish(3);
+  EXPECT_THAT(Take(), ElementsAre(13));
+  EXPECT_EQ(replies_.size(), 0u);
+}
+
+TEST_F(WaitingRepliesTest, FollowTheirClientToAnotherConnection) {
+  Write(kToken, 1, 11);
+  Write(kToken, 2, 11);
+  Write(kOther, 2, 12);
+  EXPECT_EQ(replies_.Redirect(kToken, 2, 21), 11u);
+  EXPECT_EQ(replies_.Redirect(kToken, 2, 31), 21u) << "again, elsewhere";
+  writes_->Publish(recorded_);
+  EXPECT_THAT(Take(), ElementsAre(11, 31, 12));
+}
+
+TEST_F(WaitingRepliesTest, OnlyAWaitingReplyOfTheSameSessionAndNumberIsRedirected) {
+  Write(kToken, 1, 11);
+  EXPECT_EQ(replies_.Redirect(kOther, 1, 21), std::nullopt);
+  EXPECT_EQ(replies_.Redirect(kToken, 2, 21), std::nullopt);
+  writes_->Publish(recorded_);
+  EXPECT_THAT(Take(), ElementsAre(11));
+  EXPECT_EQ(replies_.Redirect(kToken, 1, 21), std::nullopt) << "it has left";
+}
+
+TEST_F(WaitingRepliesTest, SaysOnceThatRepliesWereAdded) {
+  EXPECT_FALSE(replies_.TakeGrew());
+  Write(kToken, 1, 11);
+  EXPECT_TRUE(replies_.TakeGrew());
+  EXPECT_FALSE(replies_.TakeGrew());
+}
+
+}  // namespace
+}  // namespace gannet
