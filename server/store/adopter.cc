@@ -8,6 +8,7 @@
 #include <bit>
 #include <chrono>
 
+#include "common/base/parts.h"
 #include "common/base/status_macros.h"
 #include "common/base/words.h"
 #include "server/recovery/survey.h"
@@ -17,21 +18,32 @@
 namespace gannet {
 namespace {
 
-constexpr uint64_t kBucketsAhead = 4;
+// So many buckets ahead, buckets and items are fetched into the cache.
+constexpr uint64_t kBucketsAhead = 10;
+constexpr uint64_t kItemsAhead = 3;
+// So many expiries are noted at once.
+constexpr size_t kExpiriesAtOnce = 1024;
 
 double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Calls `visit` with the slots that stay. Fetches items into the cache before it comes to them.
+// Calls `visit` with the slots that stay in the buckets [first, end). Fetches what it comes to into
+// the cache before.
 template <class Visit>
-void VisitSlots(const std::byte* region, const Survey::Table& table, Visit visit) {
+void VisitSlots(const std::byte* region, const Survey::Table& table, uint64_t first, uint64_t end,
+                Visit visit) {
   const auto slot_at = [&](uint64_t bucket, uint32_t i) {
     return Slot(LoadWord(region + table.geometry.BucketOffset(bucket) + offsetof(Bucket, slots) +
                          i * sizeof(Slot)));
   };
-  for (uint64_t bucket = 0; bucket < table.slots.size(); ++bucket) {
-    if (const uint64_t ahead = bucket + kBucketsAhead; ahead < table.slots.size()) {
+  for (uint64_t bucket = first; bucket < end; ++bucket) {
+    if (bucket + kBucketsAhead < end) {
+      const std::byte* const ahead = region + table.geometry.BucketOffset(bucket + kBucketsAhead);
+      __builtin_prefetch(ahead);
+      __builtin_prefetch(ahead + kBucketBytes / 2);
+    }
+    if (const uint64_t ahead = bucket + kItemsAhead; ahead < end) {
       for (uint32_t rest = table.slots[ahead].used; rest != 0; rest &= rest - 1) {
         __builtin_prefetch(region + slot_at(ahead, std::countr_zero(rest)).offset(), 1);
       }
@@ -47,7 +59,8 @@ void VisitSlots(const std::byte* region, const Survey::Table& table, Visit visit
 absl::StatusOr<std::unique_ptr<Store>> Adopter::TakeOver(const Store::Options& options) {
   const auto start = std::chrono::steady_clock::now();
   const uint64_t heap_offset = AlignUp(kRecoveryEnd, options.page_bytes);
-  GANNET_ASSIGN_OR_RETURN(const Survey survey, Survey::Of(options.region, heap_offset));
+  GANNET_ASSIGN_OR_RETURN(const Survey survey,
+                          Survey::Of(options.region, heap_offset, options.take_over_threads));
   GANNET_ASSIGN_OR_RETURN(auto heap,
                           Heap::Create(options.region.subspan(heap_offset), survey.heap()));
   // Nothing was changed up to here.
@@ -61,14 +74,18 @@ absl::StatusOr<std::unique_ptr<Store>> Adopter::TakeOver(const Store::Options& o
     StoreWordRelease(options.region.data() + slot.offset, slot.to.word());
   }
   std::unique_ptr<Store> store(new Store(adopted, superblock, std::move(heap), &survey));
-  Adopter(*store).Adopt(survey);
+  Adopter(*store).Adopt(survey, options.take_over_threads);
   store->taken_over_ = {survey.stopped_in_order(), survey.counts(), SecondsSince(start)};
   return store;
 }
 
-void Adopter::Adopt(const Survey& survey) {
+// No two slots lead to the same item, so the threads store to different words. Each store counts by
+// itself for a process that comes after a kill, so their order is of no matter until all are done.
+void Adopter::Adopt(const Survey& survey, uint32_t threads) {
   for (const Survey::Table& table : survey.tables()) {
-    VisitSlots(store_.region_.data(), table, [&](Slot slot) { AdoptItem(slot, survey.place()); });
+    const uint64_t buckets = table.slots.size();
+    InParts(buckets, threads != 0 ? threads : Survey::ThreadsFor(buckets),
+            [&](uint32_t, uint64_t first, uint64_t end) { AdoptItems(survey, table, first, end); });
   }
   for (const Survey::Restored& item : survey.restored()) Restore(item, survey.place());
   store_.recovery_->ClearIntents();
@@ -89,6 +106,19 @@ void Adopter::PublishIndex(const Survey& survey) {
   if (!growing) store_.WatchFill();
 }
 
+void Adopter::AdoptItems(const Survey& survey, const Survey::Table& table, uint64_t first,
+                         uint64_t end) {
+  std::vector<Expiry> expiries;
+  VisitSlots(store_.region_.data(), table, first, end, [&](Slot slot) {
+    AdoptItem(slot, survey.place());
+    AppendExpiry(slot, &expiries);
+    if (expiries.size() < kExpiriesAtOnce) return;
+    NoteExpiries(expiries);
+    expiries.clear();
+  });
+  NoteExpiries(expiries);
+}
+
 // The seal of an item differs by the incarnation alone.
 void Adopter::AdoptItem(Slot slot, const SurveyPlace& from) {
   std::byte* const block = store_.Block(slot.offset());
@@ -96,19 +126,23 @@ void Adopter::AdoptItem(Slot slot, const SurveyPlace& from) {
     StoreWordRelease(block, SealedNow(LoadWord(block), from));
   }
   if (store_.evicts()) store_.evictor_->state().heat.Set(slot.offset(), Heat::kUsedOnce);
-  NoteExpiry(slot);
 }
 
 uint64_t Adopter::SealedNow(uint64_t commit, const SurveyPlace& from) const {
   return (commit ^ from.incarnation ^ store_.superblock_.incarnation) | kCommitLive;
 }
 
-void Adopter::NoteExpiry(Slot slot) {
+void Adopter::AppendExpiry(Slot slot, std::vector<Expiry>* expiries) const {
   const uint64_t expiry_ms = ExpiryMs(store_.Block(slot.offset()));
-  if (expiry_ms == 0) return;
-  const KeyHash hash = store_.KeyHashAt(slot);
-  IndexTable& table = store_.index_.TableOf(hash);
-  table.floors.Lower(table.Home(hash), expiry_ms);
+  if (expiry_ms != 0) expiries->push_back({store_.KeyHashAt(slot), expiry_ms});
+}
+
+void Adopter::NoteExpiries(std::span<const Expiry> expiries) {
+  MutexLock lock(expiries_mutex_);
+  for (const Expiry& expiry : expiries) {
+    IndexTable& table = store_.index_.TableOf(expiry.hash);
+    table.floors.Lower(table.Home(expiry.hash), expiry.ms);
+  }
 }
 
 void Adopter::Restore(const Survey::Restored& item, const SurveyPlace& from) {
@@ -118,7 +152,9 @@ void Adopter::Restore(const Survey::Restored& item, const SurveyPlace& from) {
     StoreWord(block + offsetof(LargeItemHeader, placing), item.header.placing);
   }
   StoreLive(block, SealedNow(item.header.item.commit, from));
-  NoteExpiry(item.slot);
+  std::vector<Expiry> expiries;
+  AppendExpiry(item.slot, &expiries);
+  NoteExpiries(expiries);
 }
 
 }  // namespace gannet

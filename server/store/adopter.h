@@ -3,8 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/mutex.h"
 #include "server/recovery/survey.h"
 #include "server/store/store.h"
 
@@ -19,16 +22,27 @@ class Adopter {
   static absl::StatusOr<std::unique_ptr<Store>> TakeOver(const Store::Options& options);
 
  private:
+  // When an item expires.
+  struct Expiry {
+    KeyHash hash;
+    uint64_t ms;
+  };
+
   explicit Adopter(Store& store) : store_(store) {}
-  void Adopt(const Survey& survey);
+  void Adopt(const Survey& survey, uint32_t threads);
+  // Adopts the items of the buckets [first, end). Several threads adopt different ones.
+  void AdoptItems(const Survey& survey, const Survey::Table& table, uint64_t first, uint64_t end);
   void AdoptItem(Slot slot, const SurveyPlace& from);
   void Restore(const Survey::Restored& item, const SurveyPlace& from);
   void PublishIndex(const Survey& survey);
   // Returns the live commit word of this incarnation.
   uint64_t SealedNow(uint64_t commit, const SurveyPlace& from) const;
-  void NoteExpiry(Slot slot);
+  // Appends when the item expires, if it does.
+  void AppendExpiry(Slot slot, std::vector<Expiry>* expiries) const;
+  void NoteExpiries(std::span<const Expiry> expiries);
 
   Store& store_;
+  Mutex expiries_mutex_;  // for the floors of expiries, which one thread at a time may lower
 };
 
 }  // namespace gannet

@@ -51,8 +51,7 @@ bool Compactor::FragmentedWhenIdle() const {
   const uint64_t capacity = store_.heap_->capacity_bytes();
   if (FreedSinceRound() < capacity / kFreedShare) return false;
   const uint64_t active = store_.heap_->ActiveBytes();
-  return active > capacity / 2 && active > store_.heap_->allocated_bytes() +
-                                               store_.heap_->table_bytes() + capacity / kSlackShare;
+  return active > capacity / 2 && active > store_.heap_->occupied_bytes() + capacity / kSlackShare;
 }
 
 bool Compactor::InRound() const {
@@ -104,7 +103,7 @@ size_t Compactor::CompactHome(IndexTable& table, uint64_t home, Holes* holes, bo
 
 uint64_t Compactor::MoveDown(const Index::Found& found, Holes* holes) {
   const uint32_t old_class = found.slot.size_class();
-  if (SizeClassBytes(old_class) > kMovedItemBytesMax) return 0;
+  if (IsLargeClass(old_class)) return MoveLargeDown(found);
   if (oversized_bytes_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     const ItemHeader header = store_.LoadHeader(found.slot);
     const uint32_t size_class = SizeClassFor(ItemBytes(header.key_bytes(), header.value_bytes));
@@ -117,13 +116,23 @@ uint64_t Compactor::MoveDown(const Index::Found& found, Holes* holes) {
   return moved ? SizeClassBytes(old_class) : 0;
 }
 
+uint64_t Compactor::MoveLargeDown(const Index::Found& found) {
+  const ItemHeader header = store_.LoadHeader(found.slot);
+  const uint64_t bytes = ItemBytes(header.key_bytes(), header.value_bytes);
+  if (bytes > kMovedItemBytesMax) return 0;
+  std::byte* block = store_.heap_->AllocateBelow(bytes, store_.Block(found.slot.offset()));
+  if (block == nullptr) return 0;
+  Move(found, block, found.slot.size_class());
+  return bytes;
+}
+
 // jemalloc hands out the lowest free block of a class. So each move fills a lower hole, and the
 // moves end if nobody changes the heap.
 bool Compactor::MoveBelow(const Index::Found& found, const std::byte* end, uint32_t size_class,
                           Holes* holes) {
   const std::byte*& hole = (*holes)[size_class];
   if (end <= hole) return false;
-  std::byte* block = store_.heap_->Allocate(size_class);
+  std::byte* block = store_.heap_->Allocate(SizeClassBytes(size_class));
   hole = block == nullptr ? store_.region_.data() + store_.region_.size() : block;
   if (block == nullptr) return false;
   if (block > end) {

@@ -12,6 +12,8 @@ namespace {
 
 // Of heats, in one call of Cool: some 0.2 ms.
 constexpr uint64_t kCoolWordsMax = 1 << 16;
+// A long item that comes back has its former heat one time in so many (docs/memory-layout.md).
+constexpr uint64_t kLongRememberedOnceIn = 8;
 
 uint8_t* ByteAt(std::vector<uint64_t>& words, uint64_t i) {
   return reinterpret_cast<uint8_t*>(words.data()) + i;
@@ -94,8 +96,12 @@ void Eviction::TouchAll(std::string_view touches, uint64_t region_bytes) {
 void Eviction::Installed(KeyHash hash, uint64_t offset, uint32_t size_class, uint8_t old_heat) {
   const uint64_t mean = mean_bytes_.load(std::memory_order_relaxed);
   mean_bytes_.store(mean - mean / kMeanOf + SizeClassBytes(size_class), std::memory_order_relaxed);
-  const uint8_t known = old_heat != Heat::kNone ? old_heat : keys.Take(hash);
-  const uint32_t random = static_cast<uint32_t>(Random());
+  const uint64_t random64 = Random();
+  const bool remembers =
+      !IsLong(SizeClassBytes(size_class)) || (random64 >> 32) % kLongRememberedOnceIn == 0;
+  uint8_t known = old_heat;
+  if (known == Heat::kNone && remembers) known = keys.Take(hash);
+  const uint32_t random = static_cast<uint32_t>(random64);
   heat.Set(offset, known == Heat::kNone ? Heat::kUsedOnce : heat.After(known, 1, random));
   uses_.fetch_add(1, std::memory_order_relaxed);
 }

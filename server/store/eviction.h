@@ -70,6 +70,8 @@ class Eviction {
   // "Has room for" counts items of the size of those that were written of late. So if sizes change,
   // the items of the former size soon give way.
   static constexpr uint64_t kHalvedAfter = 16;
+  // Items from this length on take the room of many others, so they are treated differently.
+  static constexpr bool IsLong(uint64_t item_bytes) { return item_bytes >= 32 << 10; }
 
   Eviction(uint64_t region_bytes, uint64_t heap_bytes)
       : heap_bytes_(heap_bytes), heat(region_bytes), keys(region_bytes / kRegionBytesPerKey + 64) {}

@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <limits>
 
 #include "server/store/store_find.h"
 
@@ -27,17 +29,22 @@ constexpr int32_t kWarmerMax = Heat::kUnitsPerDoubling / 2;
 // many spans.
 constexpr int kEvictionsPerWrite = 24;
 constexpr int kSpansPerWrite = 8;
-// A span is the coldest of so many.
-constexpr int kSpansCompared = 8;
-// jemalloc's longest run of pages for blocks of one small class, and a page more.
-constexpr uint64_t kRunBytesMax = 32 << 10;
-constexpr uint64_t kSpanAlignment = 4096;
+// A span is the coldest of so many; for a long item of more, if that does not mean to look at more
+// memory.
+constexpr uint64_t kSpansCompared = 8;
+constexpr uint64_t kSpansComparedForLong = 16;
+constexpr uint64_t kComparedBytesMax = 4 << 20;
+// A span for a small item has room for two of jemalloc's longest slabs. With half as much, what is
+// cleared is often just the slab of other items of the same size.
+constexpr uint64_t kSpanBytesMin = 64 << 10;
 // An item of a span that is longer is not moved, because it would be copied under a lock.
 constexpr uint64_t kMovedBytesMax = 256 << 10;
 // A step in the background evicts at most so many items: some 0.3 ms.
 constexpr int kEvictionsPerStep = 256;
 // If so much more than the watermark is free, and a write finds no block, free memory is scattered.
+// Spans for large items are cleared sooner: they are no longer than the item.
 constexpr uint64_t kScatteredShare = 16;
+constexpr uint64_t kScatteredShareForLarge = 48;
 // At most this share of the heap counts as unusable.
 constexpr uint64_t kUnusableShareMax = 40;
 // This share of the heap is kept free.
@@ -135,67 +142,79 @@ void Evictor::NoteUnusable() {
   state_.unusable_bytes.store(unusable + capacity / 1024, std::memory_order_relaxed);
 }
 
-std::byte* Evictor::EvictFor(uint32_t size_class) {
+std::byte* Evictor::EvictFor(uint64_t item_bytes) {
   const uint64_t evicted = state_.items_evicted.load(std::memory_order_relaxed);
   std::byte* block = nullptr;
-  NoteUnusable();
-  if (store_.heap_->occupied_bytes() <
-      FullBytes() - store_.heap_->capacity_bytes() / kScatteredShare) {
-    // There is enough free memory, but in pieces that are too short for blocks of this class.
-    ClearSpanFor(size_class);
-    block = store_.heap_->Allocate(size_class);
-  }
-  for (int i = 0; block == nullptr && i < kEvictionsPerWrite; ++i) {
-    EvictSomewhere(size_class);
-    block = store_.heap_->Allocate(size_class);
-  }
-  for (int i = 0; block == nullptr && i < kSpansPerWrite; ++i) {
-    ClearSpanFor(size_class);
-    block = store_.heap_->Allocate(size_class);
-  }
+  // What single evictions free is seldom as long as this, so it would stay free.
+  if (Eviction::IsLong(item_bytes)) block = ClearSpansFor(item_bytes);
+  if (block == nullptr) block = EvictSingly(item_bytes);
+  if (block == nullptr) block = ClearSpansFor(item_bytes);
   // Counts what other threads evicted meanwhile, too.
   state_.evicted_by_writes.fetch_add(state_.items_evicted.load(std::memory_order_relaxed) - evicted,
                                      std::memory_order_relaxed);
   return block;
 }
 
-// Returns where an item drawn at random begins, rounded down to a page.
-std::optional<uint64_t> Evictor::SpanBegin() {
-  const std::shared_ptr<IndexTable> table = store_.index_.Hold();
-  const uint64_t homes = table->geometry().homes;
-  const uint64_t home = MapToRange(state_.Random(), homes);
-  const Index::Lock lock(store_.index_, *table, home);
-  if (!store_.index_.IsCurrent(*table)) return std::nullopt;
-  const uint64_t last = std::min(home + kNearHomes, homes - 1);
-  for (uint64_t near = home; near <= last; ++near) {
-    Store::FoundOfHome found;
-    if (table->List(near, found) == 0) continue;
-    return found[0].slot.offset() / kSpanAlignment * kSpanAlignment;
+std::byte* Evictor::EvictSingly(uint64_t item_bytes) {
+  std::byte* block = nullptr;
+  NoteUnusable();
+  const uint32_t size_class = SizeClassFor(item_bytes);
+  const uint64_t scattered = store_.heap_->capacity_bytes() /
+                             (IsLargeClass(size_class) ? kScatteredShareForLarge : kScatteredShare);
+  if (store_.heap_->occupied_bytes() < FullBytes() - scattered) {
+    // There is enough free memory, but in pieces that are too short for blocks of this class.
+    ClearSpanFor(item_bytes);
+    block = store_.heap_->Allocate(item_bytes);
   }
-  return std::nullopt;
+  for (int i = 0; block == nullptr && i < kEvictionsPerWrite; ++i) {
+    EvictSomewhere(size_class);
+    block = store_.heap_->Allocate(item_bytes);
+  }
+  return block;
 }
 
-void Evictor::ClearSpanFor(uint32_t size_class) {
+std::byte* Evictor::ClearSpansFor(uint64_t item_bytes) {
+  std::byte* block = nullptr;
+  for (int i = 0; block == nullptr && i < kSpansPerWrite; ++i) {
+    ClearSpanFor(item_bytes);
+    block = store_.heap_->Allocate(item_bytes);
+  }
+  return block;
+}
+
+// A span is made of whole runs: if a part of a slab were left, all of it would stay a slab. Places
+// are drawn from the memory, not from the items: long items are few, but cold ones free the most.
+void Evictor::ClearSpanFor(uint64_t item_bytes) {
+  const uint64_t block_bytes = Heap::BlockBytes(item_bytes);
   const uint64_t bytes =
-      std::max<uint64_t>(SizeClassBytes(size_class), kRunBytesMax) + kRunBytesMax;
-  std::optional<uint64_t> coldest;
-  uint64_t least_uses = UINT64_MAX;
-  for (int i = 0; i < kSpansCompared; ++i) {
-    const auto begin = SpanBegin();
-    if (!begin) continue;
-    const uint64_t end = std::min(*begin + bytes, store_.superblock_.region_bytes);
-    // A span that ends too early is not compared.
-    const uint64_t uses = state_.heat.SumOfUses(*begin, end);
-    if (end - *begin < bytes && coldest) continue;
-    if (uses >= least_uses) continue;
-    least_uses = uses;
-    coldest = begin;
+      IsLargeClass(SizeClassFor(item_bytes)) ? block_bytes : std::max(block_bytes, kSpanBytesMin);
+  std::span<std::byte> coldest;
+  double least_cost = std::numeric_limits<double>::max();
+  const bool is_long = Eviction::IsLong(item_bytes);
+  const uint64_t compared =
+      is_long ? std::clamp(kComparedBytesMax / bytes, kSpansCompared, kSpansComparedForLong)
+              : kSpansCompared;
+  for (uint64_t i = 0; i < compared; ++i) {
+    const uint64_t place = MapToRange(state_.Random(), store_.heap_->capacity_bytes());
+    const std::span<std::byte> span = store_.heap_->WholeRuns(place, bytes);
+    if (span.size() < bytes) continue;
+    const uint64_t begin = static_cast<uint64_t>(span.data() - store_.Block(0));
+    const uint64_t uses = state_.heat.SumOfUses(begin, begin + span.size());
+    // What a long item does not need of the span counts less: few other items are as long.
+    const double length = static_cast<double>(span.size());
+    const double cost = static_cast<double>(uses) / (is_long ? std::sqrt(length) : length);
+    // Without items it holds something that nobody may evict.
+    if (uses == 0 || cost >= least_cost) continue;
+    least_cost = cost;
+    coldest = span;
   }
-  if (coldest) ClearSpan(*coldest, std::min(*coldest + bytes, store_.superblock_.region_bytes));
+  if (!coldest.empty()) ClearSpan(coldest);
 }
 
-void Evictor::ClearSpan(uint64_t begin, uint64_t end) {
+void Evictor::ClearSpan(std::span<std::byte> memory) {
   const Heat& heat = state_.heat;
+  const uint64_t begin = static_cast<uint64_t>(memory.data() - store_.Block(0));
+  const uint64_t end = begin + memory.size();
   ClearedSpan span{.begin = store_.Block(begin), .end = store_.Block(end)};
   for (uint64_t at = heat.NextUsed(begin, end); at < end; at = heat.NextUsed(at, end)) {
     const uint64_t granule_end = std::min(at + Heat::kGranuleBytes, end);
@@ -206,10 +225,11 @@ void Evictor::ClearSpan(uint64_t begin, uint64_t end) {
 
 // Moves the item out of the span if there is a block for it elsewhere. Otherwise evicts it.
 void Evictor::ClearItem(const Index::Found& found, ClearedSpan* span) {
-  const uint32_t size_class = found.slot.size_class();
-  const bool moves = SizeClassBytes(size_class) <= kMovedBytesMax;
-  while (moves && span->kept < span->blocks.size()) {
-    std::byte* const block = store_.heap_->Allocate(size_class);
+  const ItemHeader header = store_.LoadHeader(found.slot);
+  const uint64_t bytes = ItemBytes(header.key_bytes(), header.value_bytes);
+  const uint32_t size_class = SizeClassFor(bytes);
+  while (bytes <= kMovedBytesMax && span->kept < span->blocks.size()) {
+    std::byte* const block = store_.heap_->Allocate(bytes);
     if (block == nullptr) break;
     if (block < span->begin || block >= span->end) {
       store_.compactor_.Move(found, block, size_class);

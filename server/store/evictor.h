@@ -4,7 +4,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "common/layout/key_hash.h"
@@ -36,7 +35,7 @@ class Evictor {
 
   // Evicts until there is a block. Returns nullptr if a bounded number of steps does not help.
   // REQUIRES: no lock is held.
-  std::byte* EvictFor(uint32_t size_class);
+  std::byte* EvictFor(uint64_t item_bytes);
   // Evicts an item that lies in one of the key's two buckets. Returns false if none may go.
   // REQUIRES: the key's Index::Lock.
   bool EvictInWindow(KeyHash hash, uint32_t size_class);
@@ -79,13 +78,15 @@ class Evictor {
 
   // Evicts the coldest of some items. REQUIRES: no lock is held.
   bool EvictSomewhere(uint32_t size_class);
+  // These five: REQUIRES: no lock is held. The first two return a block, or nullptr if what they do
+  // does not help.
+  std::byte* EvictSingly(uint64_t item_bytes);
+  std::byte* ClearSpansFor(uint64_t item_bytes);
   // A write found no block.
   void NoteUnusable();
-  // Clears a span that is long enough for a block, the coldest of some. REQUIRES, of this and the
-  // next three: no lock is held.
-  void ClearSpanFor(uint32_t size_class);
-  std::optional<uint64_t> SpanBegin();
-  void ClearSpan(uint64_t begin, uint64_t end);
+  // Clears a span that is long enough for a block, the coldest of some.
+  void ClearSpanFor(uint64_t item_bytes);
+  void ClearSpan(std::span<std::byte> memory);
   void ClearItemAt(uint64_t offset, ClearedSpan* span);
   // REQUIRES: the lock of the item's home.
   void ClearItem(const Index::Found& found, ClearedSpan* span);

@@ -25,13 +25,16 @@ Change ChangeOfItem(const std::byte* block, const ItemHeader& header) {
                 header.value_bytes}};
 }
 
+void SetOrigin(const ChangeOrigin* origin, Change* change) {
+  if (origin == nullptr) return;
+  change->session_token = origin->session_token;
+  change->sequence = origin->sequence;
+  change->number = origin->number;
+  change->opcode = origin->opcode;
+}
+
 bool Recorder::Record(Change change, const ChangeOrigin* origin) const {
-  if (origin != nullptr) {
-    change.session_token = origin->session_token;
-    change.sequence = origin->sequence;
-    change.number = origin->number;
-    change.opcode = origin->opcode;
-  }
+  SetOrigin(origin, &change);
   return sink_->Record(change);
 }
 

@@ -34,6 +34,9 @@ class Recorder {
 // Returns the item in a block as the change that made it.
 Change ChangeOfItem(const std::byte* block, const ItemHeader& header);
 
+// Notes in a change which request made it; nullptr: the server itself.
+void SetOrigin(const ChangeOrigin* origin, Change* change);
+
 }  // namespace gannet
 
 #endif  // GANNET_SERVER_STORE_RECORDER_H_

@@ -86,14 +86,14 @@ class Store {
   void GuessBucket(std::string_view key, Guess* guess) const;
   void GuessItem(Guess* guess) const;
   // Returns false if nothing was done; then call Put. `flags()` returns the item's flags, and is
-  // called once, when they are stored. REQUIRES: both steps of the guess were made for this key.
+  // called once. REQUIRES: both steps of the guess were made for this key; `origin` if records().
   struct Update {
     uint64_t version = 0;
     uint64_t slot = 0;
   };
   template <class Flags>
   bool UpdateInPlace(const Guess& guess, std::string_view key, std::string_view value,
-                     Flags&& flags, Update* update);
+                     Flags&& flags, Update* update, const ChangeOrigin* origin = nullptr);
   WriteOutcome Delete(std::string_view key, const WriteConditions& conditions, uint64_t now_ms);
 
   // The next four make new content from the old one, under the key's lock (store_modify.cc). An
@@ -169,7 +169,7 @@ class Store {
   // What Create found in a memory file.
   const std::optional<TakenOver>& taken_over() const { return taken_over_; }
   // `sink` hears of every change before anybody can see it. An expiry is no change. Call it before
-  // other threads use the store, as Restore. While records(), do not call UpdateInPlace.
+  // other threads use the store, as Restore.
   void UseSink(ChangeSink* sink) { recorder_ = Recorder(sink); }
   bool records() const { return recorder_.on(); }
   // Makes a recorded change again, with its version (store_record.cc).
@@ -270,7 +270,7 @@ class Store {
 
   // store_tidy.cc. Returns nullptr if there is no room, even after a bounded search for expired
   // items and for items to move. REQUIRES: no lock is held.
-  std::byte* AllocateOrMakeRoom(uint32_t size_class, uint64_t now_ms);
+  std::byte* AllocateOrMakeRoom(uint64_t item_bytes, uint64_t now_ms);
   // REQUIRES: the lock of this home, or of a home so near that its lock covers all that is touched.
   size_t RemoveExpired(IndexTable& table, uint64_t home, uint64_t now_ms);
   size_t RemoveExpiredNear(KeyHash hash, uint64_t now_ms);

@@ -1,8 +1,7 @@
 // Store: replaces the index by a larger one while readers read and writers write. Done in small
 // steps by Tidy; writers migrate the homes that they need themselves (server/index/index.h).
 //
-// The next index is one block of the heap. It is as large as a block of jemalloc, so that nothing
-// is lost to rounding. The former one is freed when no client READs it any more.
+// The next index is one run of the heap. The former one is freed when no client READs it any more.
 
 #include <glog/logging.h>
 
@@ -137,7 +136,8 @@ bool Store::BeginGrowth() {
   grow_at_.store(UINT64_MAX, std::memory_order_relaxed);
   const uint64_t bytes = NextIndexBytes();
   if (bytes == 0) return false;
-  const uint64_t least = heap_->TableBytes(index_.geometry().bytes() + 1);
+  const uint64_t least = heap_->TableBytes(
+      static_cast<uint64_t>(kGrowthMin * static_cast<double>(index_.geometry().bytes())));
   const bool begun = AllocateNextIndex(bytes) || (least < bytes && AllocateNextIndex(least));
   no_room_to_grow_.store(!begun, std::memory_order_relaxed);
   if (!begun) {

@@ -77,17 +77,15 @@ WriteOutcome Store::Increment(std::string_view key, const CounterOperands& opera
                               ItemAttributes made, const WriteConditions& conditions,
                               uint64_t now_ms) {
   std::array<char, kCounterBytesMax> text;
-  int64_t number = 0;
-  ChangeOrigin origin = conditions.origin == nullptr ? ChangeOrigin{} : *conditions.origin;
-  WriteConditions with_number = conditions;
-  with_number.origin = &origin;
+  NumberedConditions numbered(conditions);
   const auto make = [&](std::optional<std::string_view> old, Pieces* pieces) {
+    int64_t number = 0;
     const ReplyStatus status = MakeIncremented(old, operands, &text, &number, pieces);
-    origin.number = static_cast<uint64_t>(number);
+    numbered.SetNumber(number);
     return status;
   };
-  WriteOutcome outcome = Modify(key, made, with_number, now_ms, make);
-  if (outcome.status == ReplyStatus::kOk) outcome.lock_word = static_cast<uint64_t>(number);
+  WriteOutcome outcome = Modify(key, made, numbered.get(), now_ms, make);
+  if (outcome.status == ReplyStatus::kOk) outcome.lock_word = numbered.number();
   return outcome;
 }
 

@@ -27,6 +27,7 @@ struct StoreOptions {
   bool evict = false;  // a write that finds no room evicts other items (evictor.h)
   // The region outlives the process. If a former one left items there, Create takes them over.
   bool memory_file = false;
+  uint32_t take_over_threads = 0;  // 0 = by the cores and the size of the index
 };
 
 }  // namespace gannet

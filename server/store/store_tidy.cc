@@ -13,6 +13,7 @@ constexpr size_t kSweepHomesPerStep = 1024;
 // The most work that a write without room does before it is refused.
 constexpr int kSweepsPerWrite = 64;
 constexpr size_t kSweepHomesPerSweep = 16;
+constexpr int kGrowStepsPerWrite = 64;  // of less than 1 ms each
 // Of items in a key's window. Each of them may let a key come back from the stash.
 constexpr uint32_t kEvictionsForSlotMax = 8;
 // How far to both sides a key's lock covers homes and everything that removing one of their keys
@@ -103,16 +104,23 @@ bool Store::InsertAfterRemoval(KeyHash hash, Slot slot, uint64_t now_ms) {
   return false;
 }
 
-std::byte* Store::AllocateOrMakeRoom(uint32_t size_class, uint64_t now_ms) {
-  std::byte* block = heap_->Allocate(size_class);
+std::byte* Store::AllocateOrMakeRoom(uint64_t item_bytes, uint64_t now_ms) {
+  std::byte* block = heap_->Allocate(item_bytes);
   for (int i = 0; block == nullptr && i < kSweepsPerWrite; ++i) {
     const Swept swept = Sweep(now_ms, kSweepHomesPerSweep);
     if (swept.removed == 0 && !swept.more) break;
-    block = heap_->Allocate(size_class);
+    block = heap_->Allocate(item_bytes);
   }
-  if (block == nullptr && evicts()) block = evictor_->EvictFor(size_class);
+  // The step behind the last one frees the memory of the former index.
+  bool grows = growing() && !evicts();
+  for (int i = 0; block == nullptr && grows && i < kGrowStepsPerWrite; ++i) {
+    grows = growing();
+    Grow();
+    block = heap_->Allocate(item_bytes);
+  }
+  if (block == nullptr && evicts()) block = evictor_->EvictFor(item_bytes);
   if (block != nullptr) return block;
-  return compactor_.MakeRoom() ? heap_->Allocate(size_class) : nullptr;
+  return compactor_.MakeRoom() ? heap_->Allocate(item_bytes) : nullptr;
 }
 
 }  // namespace gannet

@@ -29,7 +29,8 @@ namespace gannet {
 template <class Flags>
 [[gnu::always_inline]] inline bool Store::UpdateInPlace(const Guess& guess, std::string_view key,
                                                         std::string_view value, Flags&& flags,
-                                                        Update* update) {
+                                                        Update* update,
+                                                        const ChangeOrigin* origin) {
   if (SealedItemBytes(key.size(), value.size()) > kInPlaceBytesMax) [[unlikely]]
     return false;
   const Index::KeyLock lock(index_, KeyHash(guess.hash));
@@ -45,8 +46,18 @@ template <class Flags>
     return false;
   }
   const uint64_t version = NextVersion();
+  const uint32_t user_flags = flags();
+  // The compiler knows which callers give no origin.
+  if (origin != nullptr) {
+    const ItemHeader header{.commit = 0,
+                            .version = version,
+                            .value_bytes = value_bytes,
+                            .flags = user_flags,
+                            .expiry_and_key = key.size()};
+    if (!recorder_.Put(header, key, value, origin)) return false;
+  }
   StoreWord(block + offsetof(ItemHeader, version), version);
-  StoreWord(block + offsetof(ItemHeader, value_bytes), value_bytes | uint64_t{flags()} << 32);
+  StoreWord(block + offsetof(ItemHeader, value_bytes), value_bytes | uint64_t{user_flags} << 32);
   StoreValue(block, value);
   const ItemSeal seal(KeyHash(guess.hash), PlaceAt(slot.offset()));
   StoreLive(block, LiveCommitWord<Xxh3UnseededInline>(block, value_bytes, seal));

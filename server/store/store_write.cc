@@ -79,7 +79,7 @@ inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
   if (current.slot.size_class() == size_class && recovery_ == nullptr) {
     return PutInPlace(hash, key, value, attributes, origin, current);
   }
-  std::byte* block = heap_->Allocate(size_class);
+  std::byte* block = heap_->Allocate(ItemBytes(key.size(), value.size()));
   if (block == nullptr) return {.status = ReplyStatus::kHeapFull};
   StoreDead(block);
   const uint64_t offset = block - region_.data();
@@ -194,13 +194,13 @@ WriteOutcome Store::Delete(std::string_view key, const WriteConditions& conditio
 std::optional<Store::Reservation> Store::Reserve(std::string_view key, uint32_t value_bytes,
                                                  uint64_t now_ms) {
   if (!WithinLimits(key, value_bytes)) return std::nullopt;
-  const uint32_t size_class = SizeClassFor(ItemBytes(key.size(), value_bytes));
-  std::byte* block = AllocateOrMakeRoom(size_class, now_ms);
+  const uint64_t item_bytes = ItemBytes(key.size(), value_bytes);
+  std::byte* block = AllocateOrMakeRoom(item_bytes, now_ms);
   if (block == nullptr) return std::nullopt;
   StoreDeadFirst(block);
   return Reservation{static_cast<uint64_t>(block - region_.data()),
                      {block + ValueOffset(key.size(), value_bytes), value_bytes},
-                     size_class};
+                     SizeClassFor(item_bytes)};
 }
 
 void Store::Abandon(const Reservation& reservation) {

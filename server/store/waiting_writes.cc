@@ -11,7 +11,7 @@
 namespace gannet {
 namespace {
 
-// So many are published before others get the mutex.
+// A group: so many are published before others get the mutex.
 constexpr int kPublishedAtOnce = 32;
 // Half of what the journal takes before it refuses changes.
 constexpr uint64_t kCrowdedBytes = 32 << 20;
@@ -21,14 +21,6 @@ constexpr uint64_t kFlushHomesPerStep = 2048;
 
 bool WithinLimits(std::string_view key, size_t value_bytes) {
   return !key.empty() && key.size() <= kKeyBytesMax && value_bytes <= kValueBytesMax;
-}
-
-void SetOrigin(const ChangeOrigin* origin, Change* change) {
-  if (origin == nullptr) return;
-  change->session_token = origin->session_token;
-  change->sequence = origin->sequence;
-  change->number = origin->number;
-  change->opcode = origin->opcode;
 }
 
 }  // namespace
@@ -261,19 +253,15 @@ WaitingWrites::Decided WaitingWrites::Increment(std::string_view key,
                                                 const WriteConditions& conditions,
                                                 uint64_t now_ms) {
   std::array<char, kCounterBytesMax> text;
-  int64_t number = 0;
-  ChangeOrigin origin = conditions.origin == nullptr ? ChangeOrigin{} : *conditions.origin;
-  WriteConditions with_number = conditions;
-  with_number.origin = &origin;
+  NumberedConditions numbered(conditions);
   Decided decided =
-      Modify(key, made, with_number, now_ms, [&](std::optional<std::string_view> old, Made* to) {
+      Modify(key, made, numbered.get(), now_ms, [&](std::optional<std::string_view> old, Made* to) {
+        int64_t number = 0;
         const ReplyStatus status = MakeIncremented(old, operands, &text, &number, &to->pieces);
-        origin.number = static_cast<uint64_t>(number);
+        numbered.SetNumber(number);
         return status;
       });
-  if (decided.outcome.status == ReplyStatus::kOk) {
-    decided.outcome.lock_word = static_cast<uint64_t>(number);
-  }
+  if (decided.outcome.status == ReplyStatus::kOk) decided.outcome.lock_word = numbered.number();
   return decided;
 }
 
@@ -328,12 +316,16 @@ WaitingWrites::DecidedFlush WaitingWrites::FlushSome(uint64_t position, uint64_t
   return flushed;
 }
 
+// The tickets of a group are made known together. Workers look at them all the time; they would
+// answer each write by itself otherwise, and each client would be woken for each of its answers.
 void WaitingWrites::Publish(uint64_t synced) {
   for (bool more = true; more;) {
     MutexLock lock(mutex_);
+    uint64_t published = published_.load(std::memory_order_relaxed);  // only this thread stores it
     for (int i = 0; i < kPublishedAtOnce && more; ++i) {
-      more = !queue_.empty() && queue_.front().position <= synced && PublishFirst();
+      more = !queue_.empty() && queue_.front().position <= synced && PublishFirst(&published);
     }
+    published_.store(published, std::memory_order_release);
     if (more) continue;
     const bool all = queue_.empty() || queue_.front().position > synced;
     if (all) published_position_ = synced;
@@ -347,7 +339,7 @@ void WaitingWrites::Fail() {
   LookWhetherCrowded();
 }
 
-bool WaitingWrites::PublishFirst() {
+bool WaitingWrites::PublishFirst(uint64_t* published) {
   const Entry& entry = queue_.front();
   if (entry.kind == Kind::kPut) {
     if (PublishPut(entry) != ReplyStatus::kOk && !Undo(entry)) return false;
@@ -357,7 +349,7 @@ bool WaitingWrites::PublishFirst() {
   const auto last = last_.find(entry.hash.value());
   if (last != last_.end() && last->second == &entry) last_.erase(last);
   keys_.Remove(entry.hash);
-  published_.store(entry.ticket, std::memory_order_release);
+  *published = entry.ticket;
   queue_.pop_front();
   return true;
 }

@@ -1,7 +1,6 @@
 #ifndef GANNET_SERVER_STORE_WAITING_WRITES_H_
 #define GANNET_SERVER_STORE_WAITING_WRITES_H_
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -99,12 +98,8 @@ class WaitingWrites {
   // If the write of this ticket was undone, returns the ticket to wait for; then answer
   // kIndexFull. Ask once for each ticket, when published() has come to it.
   std::optional<uint64_t> TakeUndone(uint64_t ticket);
-  // The last ticket that was given, and how many answers wait. Hints.
+  // The last ticket that was given. A hint.
   uint64_t given() const { return given_.load(std::memory_order_relaxed); }
-  uint64_t waiting() const {
-    const uint64_t published = published_.load(std::memory_order_relaxed);
-    return std::max(given_.load(std::memory_order_relaxed), published) - published;
-  }
   // Whether so much is recorded and not published that long values should wait before they are
   // fetched. A hint.
   bool crowded() const { return crowded_.load(std::memory_order_relaxed); }
@@ -156,8 +151,8 @@ class WaitingWrites {
   // Returns false if `table` is not the newest any more.
   bool ListKeys(IndexTable& table, uint64_t home, std::vector<std::string>* keys);
 
-  // Returns false if it must be tried again later.
-  bool PublishFirst() GANNET_REQUIRES(mutex_);
+  // Sets its ticket. Returns false if it must be tried again later.
+  bool PublishFirst(uint64_t* published) GANNET_REQUIRES(mutex_);
   ReplyStatus PublishPut(const Entry& entry) GANNET_REQUIRES(mutex_);
   void PublishDelete(const Entry& entry) GANNET_REQUIRES(mutex_);
   bool Undo(const Entry& failed) GANNET_REQUIRES(mutex_);

@@ -33,6 +33,26 @@ struct WriteConditions {
   bool any() const { return only_if_absent || only_if_present || only_if_version || under_lock; }
 };
 
+// The conditions of an INCREMENT. What is recorded of its origin has the number in its reply, which
+// is known only when the new value is made.
+class NumberedConditions {
+ public:
+  explicit NumberedConditions(const WriteConditions& conditions) : conditions_(conditions) {
+    if (conditions.origin != nullptr) origin_ = *conditions.origin;
+    conditions_.origin = &origin_;
+  }
+  NumberedConditions(const NumberedConditions&) = delete;
+  NumberedConditions& operator=(const NumberedConditions&) = delete;
+
+  const WriteConditions& get() const { return conditions_; }
+  void SetNumber(int64_t number) { origin_.number = static_cast<uint64_t>(number); }
+  uint64_t number() const { return origin_.number; }
+
+ private:
+  ChangeOrigin origin_;
+  WriteConditions conditions_;
+};
+
 struct ItemAttributes {
   uint32_t flags = 0;
   uint64_t expiry_ms = 0;  // since the Unix epoch; 0 = never

@@ -25,7 +25,8 @@ absl::StatusOr<std::unique_ptr<Store>> KilledRun::Open(std::span<std::byte> regi
                         .hash_seed = 42,
                         .first_version = 1000,
                         .evict = options_.evict,
-                        .memory_file = true});
+                        .memory_file = true,
+                        .take_over_threads = options_.take_over_threads});
 }
 
 void KilledRun::Prepare(int operations) {

@@ -41,6 +41,7 @@ class KilledRun {
     uint32_t value_bytes_max = 300;
     uint32_t large_bytes = 6000;  // of one value in eight; 0: none
     uint64_t seed = 1;
+    uint32_t take_over_threads = 0;
   };
   // During an operation, a key has its state before it or after it.
   struct Step {

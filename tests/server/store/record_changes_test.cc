@@ -56,6 +56,30 @@ TEST_F(RecordChangesTest, RecordsAPutWithAllThatMakesTheItem) {
   EXPECT_EQ(change.opcode, 2u);
 }
 
+TEST_F(RecordChangesTest, RecordsAnUpdateInPlaceOrLeavesItUndone) {
+  store_.Put("key", "first");
+  Store::Guess guess;
+  store_->GuessBucket("key", &guess);
+  store_->GuessItem(&guess);
+  const auto update = [&](std::string_view value, Store::Update* done) {
+    return store_->UpdateInPlace(
+        guess, "key", value, [] { return 9u; }, done, &kOrigin);
+  };
+  Store::Update done;
+  ASSERT_TRUE(update("other", &done));
+  ASSERT_EQ(sink_.kept.size(), 2u);
+  EXPECT_EQ(Last().key, "key");
+  EXPECT_EQ(Last().value, "other");
+  EXPECT_EQ(Last().change.version, done.version);
+  EXPECT_EQ(Last().change.flags, 9u);
+  EXPECT_EQ(Last().change.expiry_ms, 0u);
+  EXPECT_EQ(Last().change.session_token, 7u);
+  EXPECT_EQ(Last().change.sequence, 8u);
+  sink_.refuses = true;
+  EXPECT_FALSE(update("third", &done));
+  EXPECT_EQ(store_.Get("key"), "other");
+}
+
 TEST_F(RecordChangesTest, RecordsEveryWayToWrite) {
   const std::string lengthy(5'000, 'l');
   const std::string huge(200'000, 'h');

@@ -2,6 +2,7 @@
 
 #include "server/store/waiting_writes.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <map>
@@ -74,6 +75,21 @@ TEST_F(WaitingWritesTest, NobodySeesAWriteBeforeItsRecordIsSafe) {
   PublishAll();
   EXPECT_EQ(writes_->published(), third.ticket);
   EXPECT_EQ(writes_->published_position(), 3u);
+}
+
+TEST_F(WaitingWritesTest, MakesTheTicketsOfAGroupKnownTogether) {
+  std::vector<uint64_t> seen;  // by a worker that looks between two of the group
+  (*store_)->UseClock([&] {
+    seen.push_back(writes_->published());
+    return kNowMs;
+  });
+  const Decided first = Put("a", "1");
+  const Decided second = Put("b", "2");
+  PublishAll();
+  EXPECT_THAT(seen, testing::Each(0u));
+  EXPECT_GE(seen.size(), 2u);
+  EXPECT_GT(second.ticket, first.ticket);
+  EXPECT_EQ(writes_->published(), second.ticket);
 }
 
 TEST_F(WaitingWritesTest, DecidesAgainstTheKeysWaitingWrite) {
