@@ -85,6 +85,14 @@ DEFINE_string(check, "",
               "serves nothing");
 DEFINE_bool(json, false, "for --check: print JSON");
 
+// jemalloc looks for this name: settings for the process's own memory. What serves requests
+// allocates nothing, so one arena and small caches do, and the process takes half a megabyte less,
+// or more on many cores. Items are in an arena of their own, without caches.
+extern "C" {
+[[gnu::visibility("default")]] extern const char* malloc_conf;
+const char* malloc_conf = "narenas:1,tcache_max:1024,tcache_nslots_small_max:20";
+}
+
 namespace gannet {
 namespace {
 

@@ -13,6 +13,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/base/short_turns.h"
 
 namespace gannet {
 
@@ -43,36 +44,31 @@ absl::Status DiskThread::Stop() {
 }
 
 void DiskThread::Poll() {
-  const int64_t began_ns = MonotonicNs();
   WaitingWrites* const waiting = log_->waiting();
   const uint64_t before = waiting == nullptr ? 0 : waiting->published();
   if (waiting != nullptr) given_at_poll_ = waiting->given();
-  log_->Poll(began_ns);
-  if (waiting == nullptr || waiting->published() == before) return;
-  on_published_();
-  const int64_t now_ns = MonotonicNs();
-  group_.Synced(now_ns, now_ns - began_ns, waiting->published() - before, waiting->waiting());
+  log_->Poll(MonotonicNs());
+  if (waiting != nullptr && waiting->published() != before) on_published_();
 }
 
 // Writes that waited in the last Poll already wait for space, or for ever. Only later ones call for
 // another Poll before it is due.
-int64_t DiskThread::DueNs(int64_t now_ns) {
+int64_t DiskThread::DueNs() const {
   const WaitingWrites* const waiting = log_->waiting();
-  if (waiting == nullptr || waiting->given() == given_at_poll_) return log_->due_ns();
-  return now_ns + group_.LeftNs(now_ns, waiting->waiting());
+  const bool more = waiting != nullptr && waiting->given() != given_at_poll_;
+  return more ? 0 : log_->due_ns();
 }
 
 void DiskThread::Run() {
   pthread_setname_np(pthread_self(), "kv-disk");
+  // It runs for moments only, and a group of clients waits for each of them. So it gets a core
+  // soon, also where others compute on all of them.
+  AskForTurns(kShortestTurnNs);
   pollfd fds[] = {{stop_fd_, POLLIN, 0}, {wanted_->fd(), POLLIN, 0}};
   do {
     wanted_->Take();  // before the look at what waits: what is asked for from now on wakes it
-    int64_t now_ns = MonotonicNs();
-    if (DueNs(now_ns) <= now_ns) {
-      Poll();
-      now_ns = MonotonicNs();
-    }
-    const int64_t left_ns = std::max<int64_t>(DueNs(now_ns) - now_ns, 0);
+    if (DueNs() <= MonotonicNs()) Poll();
+    const int64_t left_ns = std::max<int64_t>(DueNs() - MonotonicNs(), 0);
     const timespec timeout{left_ns / kNsPerSecond, left_ns % kNsPerSecond};
     ppoll(fds, std::size(fds), &timeout, nullptr);
   } while (fds[0].revents == 0);

@@ -8,7 +8,6 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/control/group_wait.h"
 #include "server/control/wake_up.h"
 #include "server/disk/disk_log.h"
 
@@ -35,12 +34,11 @@ class DiskThread {
   void Run();
   void Poll();
   // Returns when the next Poll is due.
-  int64_t DueNs(int64_t now_ns);
+  int64_t DueNs() const;
 
   DiskLog* const log_;
   WakeUp* const wanted_;
   const std::function<void()> on_published_;
-  GroupWait group_;             // the thread's
   uint64_t given_at_poll_ = 0;  // tickets, before the last Poll; the thread's
   const int stop_fd_;           // an eventfd; readable once it is to stop
   absl::Status status_;         // the thread's until it is joined

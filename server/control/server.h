@@ -55,7 +55,7 @@ class Server {
     int64_t session_grace_ns = 30'000'000'000;
     // After so much silence a peer is dead; kSilenceMsMin to 65,535.
     uint32_t silence_ms = kSilenceMsDefault;
-    uint32_t connections_max = 1024;     // of each worker
+    uint32_t connections_max = 2048;     // of each worker
     uint16_t credits = kCreditsDefault;  // of each session: requests unanswered at once
     uint32_t lock_requests_max = 1024;   // of each worker: by RPC, waiting to be carried out
     uint32_t receives = 1024;            // of each worker: requests that it has not looked at yet

@@ -99,7 +99,7 @@ void ServerThreads::RunWorker(Worker* worker) {
     const Now now = clock_.Read();
     if (poll_began_ns != 0) NoteSlowPoll(worker, poll_began_ns, now.monotonic_ns);
     poll_began_ns = 0;
-    turns.Awake(now.monotonic_ns);
+    turns.Awake(now.monotonic_ns, worker->counters().sessions.value());
     if (beat_ns_ != 0) pulses_.Turn(worker->index(), now.monotonic_ns);
     const Worker::Activity activity = worker->Poll(now);
     if (activity == Worker::Activity::kRequests) wait.Came();
@@ -107,7 +107,8 @@ void ServerThreads::RunWorker(Worker* worker) {
       poll_began_ns = now.monotonic_ns;
       continue;
     }
-    if (wait.Polls(now.monotonic_ns)) continue;
+    // While clients wait for the disk, its thread wakes the worker, and may need the core.
+    if (!worker->waits_for_disk() && wait.Polls(now.monotonic_ns)) continue;
     turns.Sleeps();
     if (!SleepWorker(worker, &wait)) break;
   }

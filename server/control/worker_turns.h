@@ -13,26 +13,28 @@ namespace gannet {
 // 1. A worker that sleeps between requests asks for short turns. So it gets a core as soon as a
 //    request comes, before those who compute.
 // 2. A worker that found requests for kBusyNs without a sleep does not get the CPU time that it
-//    needs: more clients wait for it than it can answer. Then it asks for long turns. It gets no
-//    larger share of the core by that, but does more with it: a longer turn fills the core's caches
-//    once for more requests, and a client that waits for many answers gets them together, instead
-//    of being woken for each.
+//    needs: more clients wait for it than it can answer. If they are very many, it asks for long
+//    turns. It gets no larger share of the core by that, but does more with it: a longer turn fills
+//    the core's caches once for more requests, and a client that waits for many answers gets them
+//    together, instead of being woken for each. With fewer clients short turns are better, because
+//    the worker gets a core sooner.
 //
 // One owner thread.
 class WorkerTurns {
  public:
   static constexpr int64_t kBusyNs = 4 * kNsPerMs;
   static constexpr int64_t kLongTurnNs = 3 * kNsPerMs;
+  static constexpr uint64_t kVeryMany = 48;
 
   // `ask` is AskForTurns, except in tests.
   using Ask = void (*)(int64_t turn_ns);
 
   explicit WorkerTurns(Ask ask) : ask_(ask) { ask_(kShortestTurnNs); }
 
-  // Call it before each Poll.
-  void Awake(int64_t now_ns) {
+  // Call it before each Poll. `clients`: how many the worker has.
+  void Awake(int64_t now_ns, uint64_t clients) {
     if (awake_ns_ == 0) awake_ns_ = now_ns;
-    if (long_ || now_ns - awake_ns_ < kBusyNs) return;
+    if (long_ || clients < kVeryMany || now_ns - awake_ns_ < kBusyNs) return;
     long_ = true;
     ask_(kLongTurnNs);
   }

@@ -155,7 +155,9 @@ void DiskLog::Poll(int64_t now_ns) {
   PublishSynced();
   absl::Status status;
   if (snapshot_ != nullptr) {
-    status = journal_->failed() ? journal_->status() : StepSnapshot(now_ns);
+    // Poll is called more often while writes wait for it.
+    if (journal_->failed()) status = journal_->status();
+    if (status.ok() && now_ns >= next_step_ns_) status = StepSnapshot(now_ns);
   } else if (SnapshotDue(now_ns)) {
     snapshot_began_ns_ = now_ns;
     status = BeginSnapshot();
@@ -193,6 +195,7 @@ absl::Status DiskLog::BeginSnapshot() {
 }
 
 absl::Status DiskLog::StepSnapshot(int64_t now_ns) {
+  next_step_ns_ = now_ns + kStepPeriodNs;
   const auto add = [this](const Change& item) { snapshot_->Add(item); };
   for (int homes = 0; homes < kStepHomes && snapshot_->waiting_bytes() < kStepBytes; ++homes) {
     const std::optional<uint64_t> next = options_.store->VisitHome(visit_position_, add);

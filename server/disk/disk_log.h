@@ -15,6 +15,7 @@
 #include "common/protocol/message.h"
 #include "server/disk/snapshot.h"
 #include "server/disk/snapshot_tries.h"
+#include "server/disk/tick_clock.h"
 #include "server/journal/change_sink.h"
 #include "server/journal/files.h"
 #include "server/journal/journal.h"
@@ -35,8 +36,8 @@ namespace gannet {
 //   3. A snapshot counts only when the journal is on disk up to its end. Older segments and
 //      snapshots go only when it counts.
 //
-// Thread safety: Record, FillStats, FillStorage and RequestSnapshot from any thread; all others
-// from one.
+// Thread safety: Record, FillStats, FillStorage, RequestSnapshot and failed from any thread; all
+// others from one.
 class DiskLog : public ChangeSink {
  public:
   struct Options {
@@ -48,7 +49,7 @@ class DiskLog : public ChangeSink {
     // Of the run's items, if no restored item has a higher one (common/layout/version.h).
     uint64_t first_version = 1;
     // The clock by which changes are too old to be taken. Poll is given the same one.
-    std::function<int64_t()> clock = MonotonicNs;
+    std::function<int64_t()> clock = TickNs;
     uint64_t (*wall_ms)() = WallMs;  // says when a snapshot was complete
     std::function<uint64_t()> random;
   };
@@ -81,6 +82,8 @@ class DiskLog : public ChangeSink {
   void FillStorage(StorageReply* reply) const;
   // One line about what was restored, for the log.
   const std::string& restored() const { return restored_; }
+  // No change is recorded any more.
+  bool failed() const { return journal_->failed(); }
   uint64_t appended() const { return journal_->appended(); }
   uint64_t synced() const { return journal_->synced(); }
 
@@ -120,6 +123,7 @@ class DiskLog : public ChangeSink {
   std::unique_ptr<SnapshotWriter> snapshot_;  // being written
   uint64_t visit_position_ = 0;               // where its walk goes on
   int64_t snapshot_began_ns_ = 0;
+  int64_t next_step_ns_ = 0;          // of the walk
   std::optional<uint64_t> newest_;    // position of the newest snapshot
   uint64_t newest_bytes_ = 0;         // of that
   int64_t no_snapshot_until_ns_ = 0;  // the last one failed

@@ -53,9 +53,11 @@ Json RequestsJson(const Snapshot& it) {
 Json StoreJson(const Snapshot& it) {
   Json classes = Json::array();
   for (uint32_t size_class = 1; size_class < it.blocks.size(); ++size_class) {
-    if (it.blocks[size_class] == 0) continue;
-    classes.push_back(
-        {{"block_bytes", SizeClassBytes(size_class)}, {"blocks", it.blocks[size_class]}});
+    const Snapshot::ClassUse& use = it.blocks[size_class];
+    if (use.blocks == 0) continue;
+    classes.push_back({{"block_bytes", SizeClassBytes(size_class)},
+                       {"blocks", use.blocks},
+                       {"bytes", use.bytes}});
   }
   const StatsReply& stats = it.stats;
   return {{"items", stats.items},

@@ -144,12 +144,11 @@ void AddMemory(const Snapshot& it, Families* to) {
   to->Gauge("gannet_heap_capacity_bytes", "Bytes that blocks of items may take.",
             static_cast<double>(it.stats.heap_total));
   to->Begin(MetricType::Gauge, "gannet_heap_class_bytes",
-            "Bytes in blocks of items, by the size of the blocks.");
+            "Bytes in blocks of items, by size class.");
   for (uint32_t size_class = 1; size_class < it.blocks.size(); ++size_class) {
-    const uint64_t bytes = SizeClassBytes(size_class);
-    if (it.blocks[size_class] == 0) continue;
-    to->Add({{"block_bytes", absl::StrCat(bytes)}},
-            static_cast<double>(it.blocks[size_class] * bytes));
+    if (it.blocks[size_class].blocks == 0) continue;
+    to->Add({{"block_bytes", absl::StrCat(SizeClassBytes(size_class))}},
+            static_cast<double>(it.blocks[size_class].bytes));
   }
   to->Gauge("gannet_index_slots", "Items that the index has room for.",
             static_cast<double>(it.stats.slots_total));

@@ -54,7 +54,8 @@ Snapshot Observer::Take(const Now& now) {
   snapshot.wall_ms = now.wall_ms;
   snapshot.stats = server.Stats(now);
   for (const auto& worker : server.workers()) AddWorker(worker->counters(), &snapshot);
-  snapshot.blocks = node.store->heap().BlocksByClass();
+  const auto uses = node.store->heap().UseByClass();
+  for (size_t i = 0; i < uses.size(); ++i) snapshot.blocks[i] = {uses[i].blocks, uses[i].bytes};
   snapshot.connections = node.board->All();
   if (node.slow_log != nullptr) {
     snapshot.slow = node.slow_log->Entries();

@@ -40,7 +40,11 @@ struct Snapshot {
   // What clients reported, since the start.
   ClientCounts clients{};
   std::array<LatencyCounts, kLatencyKinds> latencies{};
-  std::array<uint64_t, kSizeClassMax + 1> blocks{};  // of the heap, in use, by size class
+  struct ClassUse {
+    uint64_t blocks = 0;
+    uint64_t bytes = 0;
+  };
+  std::array<ClassUse, kSizeClassMax + 1> blocks{};  // of items, by size class
 
   std::vector<ClientEntry> connections;
   std::vector<HeldLock> locks;  // at most kLocksMax of them

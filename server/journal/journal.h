@@ -102,6 +102,8 @@ class Journal {
 
   void TakeBatch();
   absl::Status WriteBatch();
+  // Writes zeros behind the batch, if that makes the next syncs cheaper.
+  absl::Status ZeroAhead();
   // Makes the segment that begins at `first` the one that is written to.
   absl::Status BeginSegment(uint64_t first);
   absl::Status SyncSegment();
@@ -128,6 +130,7 @@ class Journal {
   uint64_t segment_first_ = 0;
   uint64_t segment_space_ = 0;    // bytes that the file has room for, without its header
   Batch batch_;                   // being written
+  uint64_t zeroed_ = 0;           // position up to which zeros were written
   uint64_t written_;              // position behind the last byte that was written
   int64_t written_since_ns_ = 0;  // of what is written and not synced; 0: nothing
   int64_t last_sync_ns_ = 0;

@@ -22,6 +22,7 @@
 
 #include "tests/support/child_process.h"
 #include "tests/support/server_process.h"
+#include "tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {
@@ -31,13 +32,6 @@ using ::testing::HasSubstr;
 
 class DiskTest : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string name = testing::TempDir() + "/gannet-disk-XXXXXX";
-    ASSERT_NE(mkdtemp(name.data()), nullptr);
-    path_ = name;
-  }
-  void TearDown() override { std::filesystem::remove_all(path_); }
-
   static std::unique_ptr<Client> Connect(const ServerProcess& server) {
     auto client = Client::Connect({server.endpoint()});
     EXPECT_TRUE(client.ok()) << client.status();
@@ -59,7 +53,8 @@ class DiskTest : public testing::Test {
     EXPECT_THAT(process.Stdout() + process.Stderr(), HasSubstr(says));
   }
 
-  std::string path_;
+  const test_support::TemporaryDirectory directory_;
+  const std::string path_ = directory_.path();
 };
 
 TEST_F(DiskTest, FindsEverythingAgainAfterAStop) {

@@ -1,12 +1,14 @@
 #include "server/control/server_threads.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <condition_variable>
+#include <csignal>
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
@@ -21,6 +23,7 @@
 #include "gtest/gtest.h"
 #include "tests/common/rdma/test_device.h"
 #include "tests/server/rpc/raw_peer.h"
+#include "tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {
@@ -53,7 +56,8 @@ const auto* const kTimeZone = testing::AddGlobalTestEnvironment(new TimeZone);
 
 std::unique_ptr<ServerThreads> Start(uint32_t workers, int64_t busy_poll_ns,
                                      const Supervisor* supervisor = nullptr,
-                                     std::function<uint64_t()> random = {}) {
+                                     std::function<uint64_t()> random = {},
+                                     const DiskOptions& disk = {}) {
   Server::Options options;
   options.device = TestDevice();
   options.listen = OwnAddress(TestDevice()).value();
@@ -61,6 +65,7 @@ std::unique_ptr<ServerThreads> Start(uint32_t workers, int64_t busy_poll_ns,
   options.lock_words = 256;
   options.workers = workers;
   options.random = std::move(random);
+  options.disk = disk;
   auto server = Server::Create(options);
   EXPECT_TRUE(server.ok()) << server.status();
   auto threads = ServerThreads::Start(*std::move(server),
@@ -115,6 +120,70 @@ TEST(ServerThreadsTest, StopsWithClientsConnected) {
   EXPECT_TRUE(threads->Wait().ok());
   EXPECT_TRUE(first.WaitBroken());
   EXPECT_TRUE(second.WaitBroken());
+}
+
+// While it lives, the process can make no file longer, as if each write to a disk failed.
+class NoWrites {
+ public:
+  NoWrites() {
+    signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit none = {.rlim_cur = 0, .rlim_max = before_.rlim_max};
+    EXPECT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
+  }
+  ~NoWrites() { setrlimit(RLIMIT_FSIZE, &before_); }
+  NoWrites(const NoWrites&) = delete;
+  NoWrites& operator=(const NoWrites&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+void SendPut(RawPeer* peer, std::string_view key, std::string_view value) {
+  RequestHeader header = peer->Header(Opcode::kPut);
+  header.key_bytes = static_cast<uint16_t>(key.size());
+  header.value_bytes = static_cast<uint32_t>(value.size());
+  ASSERT_TRUE(peer->Send(header, key, value));
+}
+
+TEST(ServerThreadsTest, AnswersNoWriteThatAFailingDiskDoesNotHave) {
+  const test_support::TemporaryDirectory directory;
+  auto threads =
+      Start(2, 0, nullptr, {}, {.data = directory.path(), .sync = Journal::Sync::kAlways});
+  ThreadsDriver driver(threads->server().address());
+  RawPeer writer(&driver);
+  RawPeer other(&driver);
+  ASSERT_TRUE(writer.Connect());
+  ASSERT_TRUE(other.Connect());
+  ASSERT_EQ(writer.Put("key", "before"), ReplyStatus::kOk);
+  {
+    const NoWrites fails;
+    SendPut(&writer, "key", "after!");
+    ASSERT_TRUE(driver.StepUntil([&] { return threads->server().disk()->failed(); }));
+    EXPECT_EQ(other.Put("other", "value"), ReplyStatus::kDiskRefuses);
+    EXPECT_EQ(other.Get("key"), "before") << "what is not on disk was seen";
+    EXPECT_EQ(writer.TryReceive(), std::nullopt);
+  }
+  threads->RequestStop();
+  EXPECT_FALSE(threads->Wait().ok()) << "a clean stop, although the disk has not everything";
+}
+
+TEST(ServerThreadsTest, KeepsTheItemsOfARunThatWasStopped) {
+  const test_support::TemporaryDirectory directory;
+  const DiskOptions disk = {.data = directory.path(), .sync = Journal::Sync::kAlways};
+  for (int run = 0; run < 2; ++run) {
+    auto threads = Start(2, 50'000, nullptr, {}, disk);
+    if (run > 0) {
+      ThreadsDriver driver(threads->server().address());
+      RawPeer peer(&driver);
+      ASSERT_TRUE(peer.Connect());
+      EXPECT_EQ(peer.Get("key0"), "key0=49");
+      EXPECT_EQ(peer.Get("key3"), "key3=49");
+    }
+    Hammer(threads.get(), 4, 50);
+    threads->RequestStop();
+    EXPECT_TRUE(threads->Wait().ok());
+  }
 }
 
 TEST(ServerThreadsTest, StopsWithNobodyThere) {

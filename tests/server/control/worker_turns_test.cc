@@ -18,9 +18,9 @@ class WorkerTurnsTest : public testing::Test {
   WorkerTurnsTest() : turns_((asked.clear(), [](int64_t ns) { asked.push_back(ns); })) {}
 
   // Polls every microsecond.
-  void AwakeFor(int64_t ns) {
+  void AwakeFor(int64_t ns, uint64_t clients = WorkerTurns::kVeryMany) {
     for (const int64_t end_ns = now_ns_ + ns; now_ns_ < end_ns; now_ns_ += kNsPerUs) {
-      turns_.Awake(now_ns_);
+      turns_.Awake(now_ns_, clients);
     }
   }
 
@@ -40,6 +40,11 @@ TEST_F(WorkerTurnsTest, AreShortForAWorkerThatSleepsBetweenRequests) {
 TEST_F(WorkerTurnsTest, AreLongFromWhenItHasHadNoSleepForAWhile) {
   AwakeFor(10 * WorkerTurns::kBusyNs);
   EXPECT_THAT(asked, ElementsAre(kShortestTurnNs, WorkerTurns::kLongTurnNs));
+}
+
+TEST_F(WorkerTurnsTest, AreShortForAWorkerWithFewClients) {
+  AwakeFor(10 * WorkerTurns::kBusyNs, WorkerTurns::kVeryMany - 1);
+  EXPECT_THAT(asked, ElementsAre(kShortestTurnNs));
 }
 
 TEST_F(WorkerTurnsTest, AreShortAgainWhenItSleeps) {

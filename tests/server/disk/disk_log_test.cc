@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/server/disk/hooked_files.h"
 #include "tests/server/journal/simulated_files.h"
 #include "tests/server/store/store_fixture.h"
 
@@ -86,6 +89,54 @@ TEST_F(DiskLogTest, FindsItsItemsAgainFromTheJournal) {
   EXPECT_EQ(read.attributes.flags, 5u);
   EXPECT_EQ(read.attributes.expiry_ms, 9'000u);
   EXPECT_GT(store_->Put("e", "3", {}, {}, kWallMs).version, last.version) << "a version came again";
+}
+
+// A write that waits for the disk is recorded, and the walk does not find it. So the journal is
+// needed from that record on.
+TEST_F(DiskLogTest, ASnapshotBeginsWhereEverythingIsPublished) {
+  std::function<void()> meanwhile = [] {};
+  HookedFiles files(&files_, [&meanwhile] { std::exchange(meanwhile, [] {})(); });
+  TestStore store(8 << 20);
+  auto log = DiskLog::Open({.files = &files,
+                            .store = &*store,
+                            .sync = Journal::Sync::kAlways,
+                            .segment_bytes = 64 << 10,
+                            .clock = [this] { return now_ns_; },
+                            .random = [] { return 77; }},
+                           kWallMs);
+  ASSERT_TRUE(log.ok()) << log.status();
+  const auto put = [&](const std::string& key) {
+    return (*log)->waiting()->Put(key, "value", {}, {}, kWallMs).outcome.status;
+  };
+  ASSERT_EQ(put("early"), ReplyStatus::kOk);
+  const uint64_t early = (*log)->appended();
+  meanwhile = [&] { EXPECT_EQ(put("late"), ReplyStatus::kOk); };
+  (*log)->RequestSnapshot();
+  (*log)->Poll(now_ns_ += kNsPerMs);  // syncs "early"; "late" comes meanwhile
+  ASSERT_TRUE((*log)->writes_snapshot());
+  EXPECT_GT((*log)->appended(), early);
+  for (int i = 0; i < 1'000 && (*log)->writes_snapshot(); ++i) (*log)->Poll(now_ns_ += kNsPerMs);
+  EXPECT_THAT(Names(), testing::Contains(SnapshotName(early)));
+  log->reset();
+  ASSERT_EQ(Start(Journal::Sync::kAlways), absl::OkStatus());
+  EXPECT_EQ(store_->Get("early", kWallMs), "value");
+  EXPECT_EQ(store_->Get("late", kWallMs), "value");
+}
+
+TEST_F(DiskLogTest, WaitingWritesDoNotHurryASnapshot) {
+  ASSERT_EQ(Start(Journal::Sync::kAlways), absl::OkStatus());
+  // More than three steps.
+  for (int i = 0; i < 3'000; ++i) {
+    log_->waiting()->Put("key" + std::to_string(i), std::string(300, 'v'), {}, {}, kWallMs);
+  }
+  log_->RequestSnapshot();
+  log_->Poll(now_ns_);  // begins it
+  log_->Poll(now_ns_);  // the first step
+  const uint64_t operations = files_.operations();
+  for (int i = 0; i < 3; ++i) log_->Poll(now_ns_);
+  EXPECT_EQ(files_.operations(), operations) << "more than a step in a millisecond";
+  Poll();
+  EXPECT_GT(files_.operations(), operations);
 }
 
 TEST_F(DiskLogTest, GoesOnAboveTheClocksVersionsAndTheRestoredOnes) {

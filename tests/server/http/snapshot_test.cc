@@ -23,7 +23,7 @@ Snapshot Example() {
   it.clients = {.hits = 900, .misses = 100, .reads = 1001, .by_rpc = 3};
   it.latencies[0][LatencyBucket::Of(1000)] = 99;
   it.latencies[0][LatencyBucket::Of(100'000)] = 1;
-  it.blocks[SizeClassFor(128)] = 10;
+  it.blocks[SizeClassFor(128)] = {10, 1280};
   it.stats.items = 10;
   it.stats.uptime_ms = 2500;
   it.stats.disk_behind_ms = 750;

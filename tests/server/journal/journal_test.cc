@@ -75,11 +75,30 @@ TEST_F(JournalTest, KeepsNothingBeforeASyncAndAllAfterIt) {
 
 TEST_F(JournalTest, OneSyncServesAllThatWait) {
   auto journal = Open(Journal::Sync::kAlways);
+  Append(journal.get(), "first");  // writes zeros behind it
+  journal->Flush(now_ns_);
   const uint64_t before = files_.operations();
   for (int i = 0; i < 10; ++i) Append(journal.get(), "key");
   journal->Flush(now_ns_);
   EXPECT_EQ(journal->synced(), journal->appended());
   EXPECT_EQ(files_.operations() - before, 2u) << "a write and a sync";
+}
+
+TEST_F(JournalTest, WritesZerosAheadOnceForManySyncs) {
+  for (const auto sync : {Journal::Sync::kAlways, Journal::Sync::kInterval}) {
+    files_ = SimulatedFiles(1);
+    auto journal = Open(sync);
+    std::vector<uint64_t> operations;
+    for (int i = 0; i < 3; ++i) {
+      const uint64_t before = files_.operations();
+      Append(journal.get(), "key");
+      journal->Flush(now_ns_ += kInterval);
+      operations.push_back(files_.operations() - before);
+    }
+    EXPECT_THAT(operations, ElementsAre(sync == Journal::Sync::kAlways ? 3 : 2, 2, 2));
+    EXPECT_THAT(*Keys(), ElementsAre("key", "key", "key"));
+    EXPECT_EQ(end_.torn_bytes, 0u) << "the zeros count as nothing";
+  }
 }
 
 TEST_F(JournalTest, SyncsOnceInAnInterval) {
