@@ -101,7 +101,7 @@ class Search {
     if (!Prepare()) return false;
     possible_ = {{kAbsent, 0, {}}};
     for (const Event& event : events_) {
-      if (!(event.is_return ? Return(event.operation) : Call(event.operation))) return false;
+      if (!(event.is_return ? End(event.operation) : Call(event.operation))) return false;
     }
     return true;
   }
@@ -127,7 +127,8 @@ class Search {
       const Operation& op = operations_[i];
       if (op.kind == Kind::kGet && op.outcome == Outcome::kUnknown) continue;
       events_.push_back({op.invoke_ns, false, i});
-      if (op.outcome != Outcome::kUnknown) events_.push_back({op.respond_ns, true, i});
+      const int64_t end_ns = op.outcome == Outcome::kUnknown ? op.until_ns : op.respond_ns;
+      if (end_ns != kNever) events_.push_back({end_ns, true, i});
     }
     // Sorts calls before returns of the same time, so that such operations count as concurrent.
     std::sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) {
@@ -142,6 +143,9 @@ class Search {
     for (const Operation& op : operations_) {
       if (op.outcome != Outcome::kUnknown && op.respond_ns < op.invoke_ns) {
         return Fail(absl::StrCat("returned before it was called: ", ToString(op)));
+      }
+      if (op.until_ns < op.invoke_ns) {
+        return Fail(absl::StrCat("was over before it was called: ", ToString(op)));
       }
       if (!WritesAValue(op.kind)) continue;
       if (op.value == kAbsent || op.value == kUnseen || !written.insert(op.value).second) {
@@ -170,7 +174,7 @@ class Search {
       const auto seen = seen_by_ns.find(op.value);
       if (seen != seen_by_ns.end() && seen->second >= op.invoke_ns) {
         op.outcome = Outcome::kDone;
-        op.respond_ns = seen->second;
+        op.respond_ns = std::min(seen->second, op.until_ns);
       } else if (!told_apart.contains(op.value)) {
         op.value = kUnseen;
       }
@@ -179,7 +183,7 @@ class Search {
 
   // Returns how the search counts it, or kUnseenKinds if the operation has a slot instead.
   static UnseenKind UnseenKindOf(const Operation& op) {
-    if (op.outcome != Outcome::kUnknown) return kUnseenKinds;
+    if (op.outcome != Outcome::kUnknown || op.until_ns != kNever) return kUnseenKinds;
     if (op.kind == Kind::kDelete) return kUnseenDelete;
     if (!WritesAValue(op.kind) || op.value != kUnseen) return kUnseenKinds;
     if (op.kind == Kind::kPut) return kUnseenPut;
@@ -204,10 +208,42 @@ class Search {
     return true;
   }
 
-  // Requires that every possibility has applied the operation by now.
-  bool Return(uint32_t index) {
+  // Ends an operation: it returned, or is over.
+  bool End(uint32_t index) {
     const Operation* op = &operations_[index];
-    const auto slot = std::find(slots_.begin(), slots_.end(), op) - slots_.begin();
+    const auto at = std::find(slots_.begin(), slots_.end(), op);
+    if (at == slots_.end()) return true;  // impossible for long
+    const auto slot = static_cast<int>(at - slots_.begin());
+    if (op->outcome == Outcome::kUnknown) return Over(slot);
+    return Return(slot);
+  }
+
+  // From now on the operation has taken effect, or never will.
+  bool Over(int slot) {
+    const uint64_t bit = 1ull << slot;
+    PossibilitySet after = Applied(slot);
+    for (const Possibility& p : possible_) {
+      if ((p.applied & bit) == 0) after.Insert(p);
+    }
+    possible_ = after.All();
+    slots_[slot] = nullptr;
+    ForgetImpossible();
+    return true;
+  }
+
+  // Requires that every possibility has applied the operation by now.
+  bool Return(int slot) {
+    const Operation* op = slots_[slot];
+    possible_before_ = std::exchange(possible_, Applied(slot).All());
+    if (possible_.empty()) return Fail(Explain(*op));
+    slots_[slot] = nullptr;
+    if (!OnlyLooks(*op) && WritesAValue(op->kind)) returned_writes_.insert(op->value);
+    ForgetImpossible();
+    return true;
+  }
+
+  // Returns the possibilities in which the operation has taken effect. It is not pending in them.
+  PossibilitySet Applied(int slot) const {
     const uint64_t bit = 1ull << slot;
     std::deque<Possibility> work(possible_.begin(), possible_.end());
     PossibilitySet visited;
@@ -225,12 +261,7 @@ class Search {
         if (visited.Insert(n)) work.push_back(n);
       }
     }
-    possible_before_ = std::exchange(possible_, after.All());
-    if (possible_.empty()) return Fail(Explain(*op));
-    slots_[slot] = nullptr;
-    if (!OnlyLooks(*op) && WritesAValue(op->kind)) returned_writes_.insert(op->value);
-    ForgetImpossible();
-    return true;
+    return after;
   }
 
   // A compare-and-set of unknown outcome can take effect only while its expected value is there. If
@@ -347,7 +378,7 @@ std::string ToString(const Operation& op) {
   if (op.outcome == Outcome::kUnknown) absl::StrAppend(&text, " unknown");
   absl::StrAppend(&text, " [", op.invoke_ns, ", ");
   if (op.outcome == Outcome::kUnknown) {
-    absl::StrAppend(&text, "?]");
+    absl::StrAppend(&text, op.until_ns == kNever ? "?]" : absl::StrCat(op.until_ns, "?]"));
   } else {
     absl::StrAppend(&text, op.respond_ns, "]");
   }

@@ -14,7 +14,8 @@ namespace gannet::linearizability {
 // The search is Wing & Gong's in Lowe's form: walk the calls and returns in time, keep the set of
 // all (value, pending operations already taken effect) that fit so far; it is empty when no order
 // fits. Operations that only look are taken as soon as they fit. With c clients the set is at most
-// about c * 2^c, and mostly a handful.
+// about c * 2^c, and mostly a handful. A write of unknown outcome stays pending to the end of the
+// history, or until its `until_ns`: few histories with many of them can be decided without that.
 
 enum class Kind : uint8_t {
   kGet,
@@ -31,7 +32,8 @@ enum class Outcome : uint8_t {
           // compare-and-set: applied
   kRefused,  // compare-and-set or -delete: the value was not `expected`; replace: the key was
              // absent; nothing was changed
-  kUnknown,  // a write that may have been applied at any time since its call, or never
+  kUnknown,  // a write that may have been applied at any time since its call until `until_ns`, or
+             // never
 };
 
 inline constexpr uint64_t kAbsent = 0;
@@ -46,6 +48,8 @@ struct Operation {
   int64_t invoke_ns = 0;
   int64_t respond_ns = kNever;  // ignored when kUnknown
   Outcome outcome = Outcome::kDone;
+  // Of kUnknown: when all who could apply it were gone, as a server that was killed.
+  int64_t until_ns = kNever;
 };
 
 // "client 3: PUT 17 [1000, 2000]"

@@ -64,6 +64,13 @@ Operation Unknown(Operation operation) {
   return operation;
 }
 
+// As Unknown, if all who could apply it were gone at `until_ns`.
+Operation UnknownUntil(Operation operation, int64_t until_ns) {
+  operation = Unknown(operation);
+  operation.until_ns = until_ns;
+  return operation;
+}
+
 bool Linearizable(const History& history) {
   std::string why;
   return Check(history, &why);
@@ -177,6 +184,17 @@ TEST(LinearizabilityTest, LetsAnUnknownDeleteExplainAMiss) {
                              Put(3, 8, 7, 8), Get(2, 0, 9, 10)}));
 }
 
+TEST(LinearizabilityTest, EndsAnUnknownWriteWhenNobodyCanApplyItAnyMore) {
+  const Operation put = UnknownUntil(Put(1, 7, 0, 1), 5);
+  EXPECT_TRUE(Linearizable({put, Get(2, 7, 6, 7)}));
+  EXPECT_TRUE(Linearizable({put, Get(2, 0, 6, 7)}));
+  EXPECT_TRUE(Linearizable({put, Get(2, 0, 2, 3), Get(2, 7, 6, 7)}));
+  EXPECT_FALSE(Linearizable({put, Get(2, 0, 6, 7), Get(2, 7, 8, 9)})) << "later than possible";
+  const Operation remove = UnknownUntil(Delete(1, true, 2, 3), 5);
+  EXPECT_TRUE(Linearizable({Put(1, 7, 0, 1), remove, Get(2, 0, 6, 7)}));
+  EXPECT_FALSE(Linearizable({Put(1, 7, 0, 1), remove, Get(2, 7, 6, 7), Get(2, 0, 8, 9)}));
+}
+
 TEST(LinearizabilityTest, RejectsHistoriesThatAreWrongThemselves) {
   EXPECT_FALSE(Linearizable({Put(1, 7, 0, 1), Put(1, 7, 2, 3)}));
   EXPECT_FALSE(Linearizable({Put(1, 7, 1, 0)}));
@@ -186,7 +204,9 @@ TEST(LinearizabilityTest, RejectsHistoriesThatAreWrongThemselves) {
 bool LinearizableByDefinition(const History& history, uint64_t value, uint32_t done) {
   bool all_known_done = true;
   int64_t first_return = kNever;
+  int64_t last_call = 0;  // of those that are done
   for (size_t i = 0; i < history.size(); ++i) {
+    if ((done >> i & 1) != 0) last_call = std::max(last_call, history[i].invoke_ns);
     if ((done >> i & 1) != 0 || history[i].outcome == Outcome::kUnknown) continue;
     all_known_done = false;
     first_return = std::min(first_return, history[i].respond_ns);
@@ -195,6 +215,7 @@ bool LinearizableByDefinition(const History& history, uint64_t value, uint32_t d
   for (size_t i = 0; i < history.size(); ++i) {
     const Operation& op = history[i];
     if ((done >> i & 1) != 0 || op.invoke_ns > first_return) continue;
+    if (op.outcome == Outcome::kUnknown && op.until_ns < last_call) continue;
     uint64_t after = value;
     bool fits = true;
     if (op.kind == Kind::kGet) fits = value == op.value;
@@ -245,7 +266,8 @@ History RandomHistory(std::mt19937_64& random) {
       default:
         history.push_back(Get(i, pick(4), from, to));
     }
-    if (history.back().kind != Kind::kGet && pick(4) == 0) history.back() = Unknown(history.back());
+    if (history.back().kind == Kind::kGet || pick(4) != 0) continue;
+    history.back() = pick(2) == 0 ? Unknown(history.back()) : UnknownUntil(history.back(), to);
   }
   return history;
 }
@@ -291,6 +313,7 @@ History TrueHistory(std::mt19937_64& random, int clients, int operations) {
       if (kind == 7) op = Cas(client, 0, next_value++, Outcome::kDone, now, to);
       const bool unknown = op.kind != Kind::kGet && random() % 64 == 0;
       if (unknown) op.outcome = Outcome::kUnknown;
+      if (unknown && random() % 2 == 0) op.until_ns = to;
       moments.push_back({at, op, !unknown || random() % 2 == 0});
       now = to + 1 + static_cast<int64_t>(random() % 100);
     }

@@ -1,0 +1,228 @@
+// A server is killed under load from several clients, and started again, many times. What they saw
+// of each key is one history, across all restarts.
+
+#include <gannet/client.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "tests/linearizability/linearizability.h"
+#include "tests/support/server_process.h"
+#include "tests/support/temporary_directory.h"
+#include "tests/support/test_seed.h"
+
+namespace gannet {
+namespace {
+
+using linearizability::Kind;
+using linearizability::Operation;
+using linearizability::Outcome;
+
+constexpr std::chrono::milliseconds kDeadline{500};
+constexpr int kClients = 3;
+constexpr int kKeys = 2;
+
+std::string Key(int i) { return absl::StrCat("key", i); }
+
+// One client. It keeps what it saw of each key.
+class Observer {
+ public:
+  Observer(const std::string& endpoint, uint32_t number, uint64_t seed)
+      : number_(number), random_(seed + number) {
+    auto client = Client::Connect({endpoint});
+    EXPECT_TRUE(client.ok()) << client.status();
+    if (client.ok()) client_ = *std::move(client);
+  }
+
+  // Operates until `killed`, or until it gets no answer.
+  void Run(const std::atomic<bool>& killed, std::atomic<uint64_t>* steps) {
+    while (!killed.load(std::memory_order_relaxed) && Step()) {
+      steps->fetch_add(1, std::memory_order_relaxed);
+    }
+    ended_.store(true, std::memory_order_relaxed);
+  }
+  bool ended() const { return ended_.load(std::memory_order_relaxed); }
+
+  // Everything that Run called has returned, and who was called was dead at `dead_ns`.
+  void EndUnknown(int64_t dead_ns) {
+    for (std::vector<Operation>& seen : seen_) {
+      for (Operation& op : seen) {
+        if (op.outcome != Outcome::kUnknown || op.until_ns != linearizability::kNever) continue;
+        op.until_ns = dead_ns;
+        ++unknown_;
+      }
+    }
+    ended_.store(false, std::memory_order_relaxed);
+  }
+  void AwaitServer() {
+    const auto give_up = std::chrono::steady_clock::now() + test_support::kStepTimeout;
+    while (!client_->Get("nothing", kDeadline).ok()) {
+      ASSERT_LT(std::chrono::steady_clock::now(), give_up);
+    }
+  }
+
+  const std::vector<Operation>& seen(int key) const { return seen_[key]; }
+  // The value that came with each version.
+  const std::map<uint64_t, uint64_t>& versions() const { return versions_; }
+  uint64_t unknown() const { return unknown_; }
+
+ private:
+  // Returns false if there was no answer.
+  bool Step() {
+    const int key = static_cast<int>(random_() % kKeys);
+    const uint64_t what = random_() % 8;
+    Operation op{.client = number_, .invoke_ns = MonotonicNs()};
+    absl::Status status;
+    if (what < 4) {
+      status = Get(key, &op);
+    } else if (what < 7) {
+      status = Put(key, &op);
+    } else {
+      op.kind = Kind::kDelete;
+      const auto deleted = client_->Delete(Key(key), {}, kDeadline);
+      if (deleted.ok()) op.found = *deleted;
+      status = deleted.status();
+    }
+    op.respond_ns = MonotonicNs();
+    if (!status.ok()) op.outcome = Outcome::kUnknown;
+    if (status.ok() || op.kind != Kind::kGet) seen_[key].push_back(op);
+    return status.ok();
+  }
+
+  absl::Status Get(int key, Operation* op) {
+    const auto got = client_->Get(Key(key), kDeadline);
+    if (!got.ok()) return got.status();
+    op->found = got->has_value();
+    if (!op->found) return absl::OkStatus();
+    const std::string& text = (*got)->data;
+    EXPECT_TRUE(absl::SimpleAtoi(text.substr(0, text.find(' ')), &op->value)) << text;
+    EXPECT_TRUE(versions_.emplace((*got)->info.version, op->value).first->second == op->value);
+    return absl::OkStatus();
+  }
+
+  // Every value is another one.
+  absl::Status Put(int key, Operation* op) {
+    op->kind = Kind::kPut;
+    op->value = uint64_t{number_ + 1} << 40 | ++values_;
+    const size_t more = random_() % 8 == 0 ? 8000 : random_() % 200;
+    const auto version =
+        client_->Put(Key(key), absl::StrCat(op->value, " ", std::string(more, 'x')), {}, kDeadline);
+    if (version.ok()) {
+      EXPECT_TRUE(versions_.emplace(*version, op->value).second);
+    }
+    return version.status();
+  }
+
+  const uint32_t number_;
+  std::mt19937_64 random_;
+  std::unique_ptr<Client> client_;
+  std::array<std::vector<Operation>, kKeys> seen_;
+  std::map<uint64_t, uint64_t> versions_;
+  uint64_t values_ = 0;
+  uint64_t unknown_ = 0;
+  std::atomic<bool> ended_{false};
+};
+
+class Observers {
+ public:
+  Observers(const std::string& endpoint, uint64_t seed) {
+    for (uint32_t i = 0; i < kClients; ++i) {
+      all_.push_back(std::make_unique<Observer>(endpoint, i, seed));
+    }
+  }
+
+  // Lets them operate until there were so many steps, or none of them gets an answer. Then kills
+  // the server.
+  //
+  // A write without an answer took effect before the server was dead, or never: the next server
+  // starts only when all calls have returned, and a client sends nothing for a call that returned.
+  void RunAndKill(ServerProcess& server, uint64_t steps_wanted) {
+    std::atomic<bool> killed{false};
+    std::atomic<uint64_t> steps{0};
+    std::vector<std::thread> threads;
+    for (const auto& one : all_) ASSERT_NO_FATAL_FAILURE(one->AwaitServer());
+    for (const auto& one : all_) threads.emplace_back([&] { one->Run(killed, &steps); });
+    const auto over = [&] {
+      return steps.load(std::memory_order_relaxed) >= steps_wanted ||
+             std::ranges::all_of(all_, [](const auto& one) { return one->ended(); });
+    };
+    while (!over()) std::this_thread::yield();
+    server.Kill();
+    const int64_t dead_ns = MonotonicNs();
+    killed.store(true, std::memory_order_relaxed);
+    for (std::thread& thread : threads) thread.join();
+    for (const auto& one : all_) one->EndUnknown(dead_ns);
+  }
+
+  void Check() const {
+    uint64_t unknown = 0;
+    std::map<uint64_t, uint64_t> versions;
+    for (const auto& one : all_) {
+      unknown += one->unknown();
+      for (const auto& [version, value] : one->versions()) {
+        EXPECT_EQ(versions.emplace(version, value).first->second, value)
+            << "version " << version << " is of two values";
+      }
+    }
+    for (int key = 0; key < kKeys; ++key) {
+      std::vector<Operation> history;
+      for (const auto& one : all_) {
+        history.insert(history.end(), one->seen(key).begin(), one->seen(key).end());
+      }
+      std::cout << history.size() << " operations" << std::endl;
+      std::string why;
+      EXPECT_TRUE(linearizability::Check(history, &why)) << Key(key) << ": " << why;
+    }
+    std::cout << unknown << " writes without an answer" << std::endl;
+  }
+
+ private:
+  std::vector<std::unique_ptr<Observer>> all_;
+};
+
+// GANNET_KILLS says how often the server is killed.
+void RunAcrossKills(const std::vector<std::string>& flags) {
+  const char* given = std::getenv("GANNET_KILLS");
+  const int kills = given != nullptr ? std::atoi(given) : 4;
+  const uint64_t seed = test_support::TestSeed();
+  std::mt19937_64 random(seed);
+  ServerProcess server(flags);
+  Observers observers(server.endpoint(), seed);
+  for (int i = 0; i < kills; ++i) {
+    observers.RunAndKill(server, 50 + random() % 400);
+    server.Restart();
+    if (::testing::Test::HasFailure()) return;
+  }
+  observers.RunAndKill(server, 100);
+  observers.Check();
+}
+
+TEST(RestartHistoryTest, EachKeyHasOneHistoryInAMemoryFile) {
+  const std::string file = absl::StrCat("/dev/shm/gannet-restart-history-test-", getpid());
+  RunAcrossKills({"--memory=32M", absl::StrCat("--memory_file=", file)});
+  std::filesystem::remove(file);
+}
+
+TEST(RestartHistoryTest, EachKeyHasOneHistoryOnADiskWithSyncAlways) {
+  const test_support::TemporaryDirectory directory;
+  RunAcrossKills({"--memory=32M", "--data=" + directory.path(), "--sync=always"});
+}
+
+}  // namespace
+}  // namespace gannet
