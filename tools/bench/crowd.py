@@ -15,6 +15,7 @@ VALUE_SIZE = 100
 # Time before the run, for the processes to start and connect at the same time.
 LEAD_SECONDS, LEAD_SECONDS_EACH = 0.5, 0.04
 WARM_UP_SECONDS_EACH = 0.06  # more time for a process that first reads all records
+WORKLOAD_SECONDS = 0.3  # of the workload before the run, so that clients have made all connections
 LATE = "that time had passed"
 TRIES = 4
 
@@ -41,7 +42,7 @@ class Crowd:
 
     def together(self, backend, address, count, flags):
         """Runs `count` kvload processes at the same time, and returns their reports."""
-        lead = LEAD_SECONDS + LEAD_SECONDS_EACH * count
+        lead = LEAD_SECONDS + LEAD_SECONDS_EACH * count + WORKLOAD_SECONDS
         if "--warm_up" in flags:
             lead += WARM_UP_SECONDS_EACH * count
         for _ in range(TRIES):
@@ -69,7 +70,8 @@ class Crowd:
             return [read_json(f"{folder}/{i}") for i in range(count)]
 
     def row(self, backend, address, mode, count, workload, depth):
-        flags = [f"--workload={workload}", f"--depth={depth}"]
+        flags = [f"--workload={workload}", f"--depth={depth}",
+                 f"--warmup_seconds={WORKLOAD_SECONDS}"]
         if backend == "gannet":  # clients of other stores have nothing to remember
             flags.append("--warm_up")
         if mode == "threads":

@@ -347,6 +347,15 @@ def large(result):
                    "GET p50 us", "PUT p50 us"], rows))
 
 
+def cpu_of(rows, name, workload, clients):
+    row = next(row for row in rows
+               if (row["setting"], row["workload"], row["clients"]) == (name, workload, clients))
+    if "server_cpu_seconds_per_million" not in row:
+        return "-"
+    return (f"{row['client_cpu_seconds_per_million']:.1f} + "
+            f"{row['server_cpu_seconds_per_million']:.1f}")
+
+
 def durability(result):
     figures = result["durability"]
     rows = figures["puts"]
@@ -360,10 +369,15 @@ def durability(result):
                       f"{of['gannet, interval'] / of['redis, everysec']:.1f} (2)",
                       f"{of['gannet, always'] / of['redis, always']:.1f} (1)"])
     restore = figures["restore"]
+    cpu = [[f"{workload}, {clients}", *(cpu_of(rows, name, workload, clients) for name in names)]
+           for workload, clients in dict.fromkeys((row["workload"], row["clients"]) for row in rows)]
     return (f"**Operations a second with a disk**, values of 100 bytes, 32 in flight for each client, the best of "
             f"{figures['runs']} runs\n\n" +
             table(["workload, clients", *names, "interval / no disk", "interval / everysec",
                    "always / always"], lines) +
+            "\n\n**CPU seconds of a million operations** in these runs, of the clients + of the server, without what the kernel "
+            "does for the disk on its own threads\n\n" +
+            table(["workload, clients", *names], cpu) +
             f"\n\n**Restore**: {restore['items']:,} items of 100 bytes in {restore['seconds']:.2f} s (an empty start takes "
             f"{restore['empty_seconds']:.2f} s), {restore['items_per_second']:,.0f} a second (aim: at least 1,000,000)")
 
