@@ -134,6 +134,7 @@ class Engine final : public SessionOwner {
   void TakeKey(Op& op, uint32_t server, std::string_view key);
   void FinishUnrouted(Op& op);
   void StartFresh();
+  void StartOther(EngineServer& server, Op& op);
   void StartInOrder(Op& op);
   void Start(Op& op);
   void StartReleased();

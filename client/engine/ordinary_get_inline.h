@@ -32,12 +32,13 @@ inline ItemInfo MakeInfoWithoutExpiry(const ItemHeader& header) {
 
 [[gnu::always_inline]] inline void Engine::StartOrdinaryGet(EngineServer& server, Op& op) {
   const Slot cached = server.cache.Find(op.hash, op.place);
-  if (ReadItem(server, op, cached, Op::Phase::kReadingCached)) [[likely]]
-    return;
-  if (!cached.empty()) return StartLookup(op, cached);
-  if (op.request.share_window) [[unlikely]]
-    return ShareWindow(op);
-  ReadWindow(server, op);
+  if (cached.empty()) {
+    if (op.request.share_window) [[unlikely]]
+      return ShareWindow(op);
+    return ReadWindow(server, op);
+  }
+  if (!ReadItem(server, op, cached, Op::Phase::kReadingCached)) [[unlikely]]
+    StartLookup(op, cached);
 }
 
 // Returns false if the ordinary GET cannot READ this item: the slot is empty or names no class, or
