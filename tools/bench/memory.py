@@ -100,24 +100,24 @@ def at_equal_memory(bench, name, store, memory, trace, runs_max):
 
 
 def workloads(scale):
-    """By name: the requests."""
+    """By name: the requests, the file they are in if there is one, and the memories as shares of the footprint."""
     named = {}
     if scale["trace"] is not None:
-        named["trace"] = (read_trace(scale["trace"]), scale["trace"])
+        named["trace"] = (read_trace(scale["trace"]), scale["trace"], scale["trace_shares"])
     for skew in scale["skews"]:
         for scans in [False, True]:
             requests = zipf_requests(scale["keys"], skew, scans, scale["requests"])
-            named[f"zipf {skew}{', scans' if scans else ''}"] = (requests, None)
+            named[f"zipf {skew}{', scans' if scans else ''}"] = (requests, None, scale["zipf_shares"])
     return named
 
 
 def measure(bench, scale):
     rows = []
-    for workload, (requests, path) in workloads(scale).items():
+    for workload, (requests, path, shares) in workloads(scale).items():
         with tempfile.NamedTemporaryFile(suffix=".csv") as made:
             if path is None:
                 write_reads(made.name, requests)
-            for share in scale["shares"]:
+            for share in shares:
                 memory = max(int(footprint(requests) * share), MEMORY_MIN)
                 bench.say(f"{workload}, {share:.0%} of the footprint: {memory / MIB:.0f} MiB")
                 for name, store in stores(bench.build).items():
