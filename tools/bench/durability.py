@@ -1,13 +1,16 @@
 """PUTs of a server that keeps its items on a disk, beside Redis with its append-only file on the same disk.
 
 The settings take turns, run by run, and the best run of each counts, because the machine's other work
-can only slow a run down. Before each run the system writes to the disk what former runs left. Also measures how fast a restart restores items.
+can only slow a run down. Before each run the system writes to the disk what former runs left. Also measures how fast a restart restores items,
+and GETs while snapshots are written.
 """
 
 import contextlib
 import os
 import shutil
+import subprocess
 import tempfile
+import threading
 import time
 
 import servers
@@ -108,5 +111,45 @@ def restore(bench, scale):
             "items_per_second": scale["restore_items"] / max(seconds - empty_seconds, 1e-3)}
 
 
+@contextlib.contextmanager
+def snapshots(bench, address):
+    """Has a server write one snapshot after the other. Gives a list that each one's seconds are added to."""
+    seconds, ended = [], threading.Event()
+
+    def write():
+        while not ended.is_set():
+            began = time.monotonic()
+            subprocess.run([f"{bench.build}/bin/kvcli", f"--server={address}", "--device=soft", "snapshot"],
+                           check=True, stdout=subprocess.DEVNULL)
+            seconds.append(time.monotonic() - began)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    try:
+        yield seconds
+    finally:
+        ended.set()
+        thread.join()
+
+
+def gets(bench, scale):
+    """GETs of one client, without and with snapshots that are written meanwhile, in turns."""
+    flags = [f"--records={scale['restore_items']}", f"--value_size={VALUE_SIZE}", "--depth=1"]
+    rows = []
+    with folder_on_disk() as folder, \
+            gannet(bench, {"memory": scale["restore_memory"]}, folder, "interval") as address:
+        bench.kvload(address, "--phase=load", *flags, "--depth=32")
+        for _ in range(scale["runs"]):
+            for writes in [False, True]:
+                with snapshots(bench, address) if writes else contextlib.nullcontext([]) as seconds:
+                    report = bench.kvload(address, "--phase=run", "--workload=c", *flags,
+                                          f"--seconds={scale['gets_seconds']}")
+                get = report["ops"]["get"]
+                rows.append({"snapshots": writes, "ops_per_second": report["ops_per_second"],
+                             "p50_us": get["p50_us"], "p99_us": get["p99_us"],
+                             "reads_per_get": report["verbs"]["get"]["reads_per_op"], "snapshot_seconds": seconds})
+    return rows
+
+
 def measure(bench, scale):
-    return {"puts": puts(bench, scale), "restore": restore(bench, scale), "runs": scale["runs"]}
+    return {"gets": gets(bench, scale), "puts": puts(bench, scale), "restore": restore(bench, scale), "runs": scale["runs"]}

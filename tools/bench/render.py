@@ -379,7 +379,17 @@ def durability(result):
             "does for the disk on its own threads\n\n" +
             table(["workload, clients", *names], cpu) +
             f"\n\n**Restore**: {restore['items']:,} items of 100 bytes in {restore['seconds']:.2f} s (an empty start takes "
-            f"{restore['empty_seconds']:.2f} s), {restore['items_per_second']:,.0f} a second (aim: at least 1,000,000)")
+            f"{restore['empty_seconds']:.2f} s), {restore['items_per_second']:,.0f} a second (aim: at least 1,000,000)"
+            "\n\n" + gets_beside_snapshots(figures["gets"], restore["items"]))
+
+
+def gets_beside_snapshots(rows, items):
+    written = [seconds for row in rows for seconds in row["snapshot_seconds"]]
+    lines = [["yes" if row["snapshots"] else "no", f"{row['ops_per_second']:,.0f}", f"{row['reads_per_get']:.3f}",
+              f"{row['p50_us']:.1f}", f"{row['p99_us']:.1f}"] for row in rows]
+    return (f"**GETs while snapshots are written** ({len(written)} of {items:,} items, one after the other, the longest in "
+            f"{max(written):.1f} s), one client at depth 1, in turns\n\n" +
+            table(["snapshots", "GETs a second", "READs a GET", "p50, us", "p99, us"], lines))
 
 
 # The groups of measurements, the parts of tools/bench/bench that each group has, and its tables. Each
