@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -61,12 +62,13 @@ class MappedFile {
 }  // namespace
 
 std::string RenderReport(std::span<const ReportLine> lines, bool json) {
-  std::string text;
-  for (const auto& [name, value] : lines) {
-    absl::StrAppend(&text, json ? (text.empty() ? "{\"" : ", \"") : "", name, json ? "\": " : " ",
-                    value, json ? "" : "\n");
+  if (json) {
+    nlohmann::ordered_json object;
+    for (const auto& [name, value] : lines) object[std::string(name)] = value;
+    return object.dump() + "\n";
   }
-  if (json) absl::StrAppend(&text, "}\n");
+  std::string text;
+  for (const auto& [name, value] : lines) absl::StrAppend(&text, name, " ", value, "\n");
   return text;
 }
 

@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -41,7 +43,7 @@ absl::Status Failed(const char* what, const std::string& path) {
 
 class PosixFile : public File {
  public:
-  PosixFile(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  explicit PosixFile(int fd) : fd_(fd) {}
   ~PosixFile() override { close(fd_); }
   PosixFile(const PosixFile&) = delete;
   PosixFile& operator=(const PosixFile&) = delete;
@@ -50,7 +52,7 @@ class PosixFile : public File {
     while (!bytes.empty()) {
       const ssize_t n = pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return Failed("write to", path_);
+      if (n < 0) return Failure("write to");
       bytes = bytes.subspan(n);
       offset += n;
     }
@@ -63,7 +65,7 @@ class PosixFile : public File {
       const ssize_t n =
           pread(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
       if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return Failed("read", path_);
+      if (n < 0) return Failure("read");
       if (n == 0) break;
       done += n;
     }
@@ -75,30 +77,40 @@ class PosixFile : public File {
     while (const int error = posix_fallocate(fd_, 0, static_cast<off_t>(bytes))) {
       if (error == EINTR) continue;
       errno = error;
-      return Failed("take space for", path_);
+      return Failure("take space for");
     }
     return absl::OkStatus();
   }
 
   absl::Status Truncate(uint64_t bytes) override {
-    if (ftruncate(fd_, static_cast<off_t>(bytes)) != 0) return Failed("truncate", path_);
+    if (ftruncate(fd_, static_cast<off_t>(bytes)) != 0) return Failure("truncate");
     return absl::OkStatus();
   }
 
   absl::StatusOr<uint64_t> Size() override {
     struct stat status {};
-    if (fstat(fd_, &status) != 0) return Failed("look at", path_);
+    if (fstat(fd_, &status) != 0) return Failure("look at");
     return static_cast<uint64_t>(status.st_size);
   }
 
   absl::Status Sync() override {
-    if (fdatasync(fd_) != 0) return Failed("sync", path_);
+    if (fdatasync(fd_) != 0) return Failure("sync");
     return absl::OkStatus();
   }
 
  private:
+  // Takes errno. Asks the kernel for the file's name, because files are renamed while they are
+  // open.
+  absl::Status Failure(const char* what) const {
+    const int failed = errno;
+    std::error_code error;
+    const std::string link = absl::StrCat("/proc/self/fd/", fd_);
+    const std::string path = std::filesystem::read_symlink(link, error).string();
+    errno = failed;
+    return Failed(what, error ? "an open file" : path);
+  }
+
   const int fd_;
-  const std::string path_;
 };
 
 class PosixFiles : public Files {
@@ -154,7 +166,7 @@ class PosixFiles : public Files {
                                                  const std::string& name) {
     const int fd = openat(fd_, name.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
     if (fd < 0) return Failed(what, PathOf(name));
-    return std::make_unique<PosixFile>(fd, PathOf(name));
+    return std::make_unique<PosixFile>(fd);
   }
 
   const int fd_;

@@ -75,7 +75,7 @@ TEST_F(DiskTest, FindsEverythingAgainAfterAStop) {
   server.process().Signal(SIGTERM);
   EXPECT_EQ(server.process().Wait(), 0);
   Run({"--check=" + path_}, 0, "journal_changes 502\n");
-  Run({"--check=" + path_, "--json"}, 0, "\"deletes\": 1,");
+  Run({"--check=" + path_, "--json"}, 0, "\"deletes\":1,");
   server.Restart();
   const auto client = Connect(server);
   ASSERT_NE(client, nullptr);

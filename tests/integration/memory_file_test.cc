@@ -145,8 +145,8 @@ TEST(MemoryFileTest, IsCheckedWhileNobodyServesFromIt) {
     EXPECT_THAT(CheckOf(file, 1), HasSubstr("a server serves from it"));
   }
   server.Kill();
-  EXPECT_THAT(CheckOf(file, 0), AllOf(HasSubstr("\"items\": 100,"), HasSubstr("\"torn\": 0,"),
-                                      HasSubstr("\"stopped_in_order\": 0,")));
+  EXPECT_THAT(CheckOf(file, 0), AllOf(HasSubstr("\"items\":100,"), HasSubstr("\"torn\":0,"),
+                                      HasSubstr("\"stopped_in_order\":0,")));
   std::filesystem::resize_file(file.path(), 1 << 20);
   EXPECT_THAT(CheckOf(file, 1), HasSubstr("it was made with"));
 }

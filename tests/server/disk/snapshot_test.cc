@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "server/disk/data_directory.h"
 #include "tests/server/journal/simulated_files.h"
+#include "tests/support/hex.h"
 
 namespace gannet {
 namespace {
@@ -59,12 +60,7 @@ TEST_F(SnapshotTest, HasGoldenBytes) {
   const std::string name = Write({});
   const std::vector<std::byte>& bytes = *files_.BytesOf(name);
   ASSERT_EQ(bytes.size(), kSnapshotHeaderBytes + sizeof(SnapshotEnd));
-  std::string hex;
-  for (const std::byte byte : bytes) {
-    char digits[3];
-    std::snprintf(digits, sizeof(digits), "%02x", static_cast<unsigned>(byte));
-    hex += digits;
-  }
+  const std::string hex = test_support::Hex(bytes);
   EXPECT_EQ(hex.substr(0, 64),
             "474e4554534e4150"
             "0100000040000000"

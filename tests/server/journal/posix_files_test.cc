@@ -1,9 +1,11 @@
 #include "server/journal/posix_files.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -13,6 +15,7 @@
 namespace gannet {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -58,6 +61,21 @@ TEST_F(PosixFilesTest, NamesTheFileAndTheCause) {
   const absl::Status twice = files_->Create("a").status();
   EXPECT_TRUE(absl::IsAlreadyExists(twice));
   EXPECT_THAT(twice.message(), HasSubstr("cannot create " + path_ + "/a: File exists"));
+}
+
+TEST_F(PosixFilesTest, NamesAFileAsItIsCalledNow) {
+  const auto file = files_->Create("journal.new");
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_TRUE(files_->Rename("journal.new", "journal-1").ok());
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  auto* const handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small = {.rlim_cur = 1, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  const absl::Status refused = (*file)->WriteAt(1, std::array<std::byte, 1>{});
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_THAT(refused.message(), AllOf(HasSubstr("cannot write to /"), HasSubstr("/journal-1: ")));
 }
 
 TEST_F(PosixFilesTest, RefusesDirectoriesThatOthersMayChange) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "tests/support/hex.h"
 
 namespace gannet {
 namespace {
@@ -51,12 +52,7 @@ TEST(RecordTest, ComesBackAsItWasRecorded) {
 
 // docs/durability.md has the same bytes.
 TEST(RecordTest, HasTheseBytes) {
-  std::string hex;
-  for (const std::byte byte : Encoded(SomeChange())) {
-    char digits[3];
-    std::snprintf(digits, sizeof(digits), "%02x", static_cast<unsigned>(byte));
-    hex += digits;
-  }
+  const std::string hex = test_support::Hex(Encoded(SomeChange()));
   EXPECT_EQ(hex.substr(16),
             "5000000001020300"
             "0807060504030201"

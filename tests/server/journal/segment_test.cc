@@ -2,20 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <string>
+
+#include "tests/support/hex.h"
 
 namespace gannet {
 namespace {
 
 // docs/durability.md has the same fields.
 TEST(SegmentTest, HeaderHasGoldenBytes) {
-  std::string hex;
-  for (const std::byte byte : EncodeSegmentHeader(0x1122334455667788, 0x4000)) {
-    char digits[3];
-    std::snprintf(digits, sizeof(digits), "%02x", static_cast<unsigned>(byte));
-    hex += digits;
-  }
+  const std::string hex = test_support::Hex(EncodeSegmentHeader(0x1122334455667788, 0x4000));
   EXPECT_EQ(hex.substr(0, 64),
             "474e45544a524e4c"
             "0100000040000000"

@@ -4,22 +4,15 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdio>
 #include <string>
 #include <vector>
+
+#include "tests/support/hex.h"
 
 namespace gannet {
 namespace {
 
-std::string Hex(std::span<const std::byte> bytes) {
-  std::string text;
-  for (const std::byte byte : bytes) {
-    char digits[3];
-    std::snprintf(digits, sizeof(digits), "%02x", static_cast<unsigned>(byte));
-    text += digits;
-  }
-  return text;
-}
+using test_support::Hex;
 
 class RecoveryAreaTest : public testing::Test {
  protected:
