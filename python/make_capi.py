@@ -9,7 +9,7 @@ import sys
 
 import cffi
 
-HEADERS = ("types", "client", "async")
+HEADERS = ("types", "client", "observed", "async")
 
 
 def declarations(text):
@@ -24,6 +24,8 @@ def main():
     for name in HEADERS:
         with open(f"{include}/gannet/c/{name}.h", encoding="utf-8") as file:
             ffi.cdef(declarations(file.read()))
+    # What gannet_walk calls, written in Python (gannet/walk.py).
+    ffi.cdef('extern "Python" int gannet_show_walked_item(void *, const gannet_walked_item *);')
     ffi.set_source("gannet._capi", "#include <gannet/gannet.h>\n")
     ffi.emit_c_code(output)
 

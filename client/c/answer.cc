@@ -65,9 +65,9 @@ constexpr Counter kCounters[] = {
 static_assert(sizeof(ServerStats) == sizeof(std::string) + sizeof(uint64_t) * std::size(kCounters),
               "add the new number to gannet_stats and to kCounters");
 
-absl::Status NoMemory() { return absl::ResourceExhaustedError("no memory for the answer"); }
-
 }  // namespace
+
+absl::Status NoMemory() { return absl::ResourceExhaustedError("no memory for the answer"); }
 
 gannet_item_info MakeInfo(const ItemInfo& info) {
   return {.version = info.version,
@@ -107,39 +107,28 @@ gannet_status WriteServerInfo(const std::vector<ServerInfo>& infos, uint32_t ser
   *out = nullptr;
   if (server >= infos.size()) return Report(absl::InvalidArgumentError("no such server"));
   const ServerInfo& info = infos[server];
-  size_t bytes = sizeof(gannet_server_info);
-  for (const std::string* text :
-       {&info.endpoint, &info.name, &info.why_not, &info.device, &info.kind, &info.lock_mode}) {
-    bytes += text->size() + 1;
-  }
-  auto* c = static_cast<gannet_server_info*>(std::malloc(bytes));
-  if (c == nullptr) return Report(NoMemory());
-  char* at = reinterpret_cast<char*>(c + 1);
-  const auto add = [&at](const std::string& text) {
-    char* const begin = at;
-    std::memcpy(at, text.c_str(), text.size() + 1);
-    at += text.size() + 1;
-    return begin;
-  };
-  *c = {.endpoint = add(info.endpoint),
-        .name = add(info.name),
-        .why_not = add(info.why_not),
-        .device = add(info.device),
-        .kind = add(info.kind),
-        .lock_mode = add(info.lock_mode),
-        .incarnation = info.incarnation,
-        .region_bytes = info.region_bytes,
-        .index_slots = info.index_slots,
-        .lock_words = info.lock_words,
-        .protocol_version = info.protocol_version,
-        .session_id = info.session_id,
-        .read_depth = info.read_depth,
-        .silence_ms = info.silence_ms,
-        .connected = info.connected,
-        .unreachable = info.unreachable,
-        .authenticated = info.authenticated,
-        .read_only = info.read_only};
-  *out = c;
+  StructureWithTexts<gannet_server_info> made(
+      {&info.endpoint, &info.name, &info.why_not, &info.device, &info.kind, &info.lock_mode});
+  if (made.get() == nullptr) return Report(NoMemory());
+  *made.get() = {.endpoint = made.Add(info.endpoint),
+                 .name = made.Add(info.name),
+                 .why_not = made.Add(info.why_not),
+                 .device = made.Add(info.device),
+                 .kind = made.Add(info.kind),
+                 .lock_mode = made.Add(info.lock_mode),
+                 .incarnation = info.incarnation,
+                 .region_bytes = info.region_bytes,
+                 .index_slots = info.index_slots,
+                 .lock_words = info.lock_words,
+                 .protocol_version = info.protocol_version,
+                 .session_id = info.session_id,
+                 .read_depth = info.read_depth,
+                 .silence_ms = info.silence_ms,
+                 .connected = info.connected,
+                 .unreachable = info.unreachable,
+                 .authenticated = info.authenticated,
+                 .read_only = info.read_only};
+  *out = made.Release();
   return GANNET_OK;
 }
 

@@ -7,8 +7,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <initializer_list>
+#include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -22,6 +27,41 @@ namespace gannet {
 gannet_item_info MakeInfo(const ItemInfo& info);
 // ResourceExhausted: there is no memory for the copy.
 absl::Status CopyValue(std::string_view data, const ItemInfo& info, gannet_value* out);
+
+// The error of a function that cannot allocate its answer.
+absl::Status NoMemory();
+
+// A structure of C, and behind it in the same memory the strings that it points to. All fields are
+// 0. gannet_free frees both.
+template <class T>
+class StructureWithTexts {
+ public:
+  // `texts`: all that will be added.
+  explicit StructureWithTexts(std::initializer_list<const std::string*> texts) {
+    size_t bytes = sizeof(T);
+    for (const std::string* text : texts) bytes += text->size() + 1;
+    memory_.reset(static_cast<T*>(std::calloc(1, bytes)));
+    if (memory_ != nullptr) at_ = reinterpret_cast<char*>(memory_.get() + 1);
+  }
+
+  // Returns nullptr if there is no memory.
+  T* get() const { return memory_.get(); }
+  T* Release() { return memory_.release(); }
+  // Returns the text's copy. REQUIRES: get() is not nullptr.
+  const char* Add(const std::string& text) {
+    char* const begin = at_;
+    std::memcpy(at_, text.c_str(), text.size() + 1);
+    at_ += text.size() + 1;
+    return begin;
+  }
+
+ private:
+  struct Free {
+    void operator()(T* memory) const { std::free(memory); }
+  };
+  std::unique_ptr<T, Free> memory_;
+  char* at_ = nullptr;
+};
 
 // Fills in as much as out->size says. InvalidArgument: out->size is wrong.
 absl::Status WriteStats(const absl::StatusOr<ServerStats>& stats, gannet_stats* out);

@@ -7,8 +7,8 @@
 #include <cstddef>
 #include <memory>
 
-// What C calls a gannet_client. Its functions are in client.cc, client_writes.cc and
-// client_locks.cc.
+// What C calls a gannet_client. Its functions are in client.cc, client_writes.cc,
+// client_locks.cc and observed.cc.
 struct gannet_client {
   std::unique_ptr<gannet::Client> client;
   size_t servers = 0;

@@ -16,13 +16,15 @@ from gannet._capi import lib as _lib, ffi as _ffi
 from gannet.client import Client
 from gannet.errors import (AlreadyExists, DeadlineExceeded, Error, FailedPrecondition, InternalError,
                            InvalidArgument, LockLost, NotFound, OutOfRange, PermissionDenied,
-                           ResourceExhausted, Unavailable, Unimplemented, OutcomeUnknown)
+                           ResourceExhausted, SnapshotFailed, Unavailable, Unimplemented, OutcomeUnknown)
 from gannet.items import Item, ItemInfo
 from gannet.locks import HeldLock, Lock
 from gannet.memory import Memory, Span
+from gannet.servers import ConnectedClient, SlowRequest, Snapshot, Storage
+from gannet.walk import WalkedItem, walk
 
 __version__: str = _ffi.string(_lib.gannet_version()).decode()
-__all__ = ["AlreadyExists", "Client", "DeadlineExceeded", "Error", "FailedPrecondition", "HeldLock",
+__all__ = ["AlreadyExists", "Client", "ConnectedClient", "DeadlineExceeded", "Error", "FailedPrecondition", "HeldLock",
            "InternalError", "InvalidArgument", "Item", "ItemInfo", "Lock", "LockLost", "Memory",
-           "NotFound", "OutOfRange", "OutcomeUnknown", "PermissionDenied", "ResourceExhausted", "Span",
-           "Unavailable", "Unimplemented"]
+           "NotFound", "OutOfRange", "OutcomeUnknown", "PermissionDenied", "ResourceExhausted", "SlowRequest",
+           "Snapshot", "SnapshotFailed", "Span", "Storage", "Unavailable", "Unimplemented", "WalkedItem", "walk"]

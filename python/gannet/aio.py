@@ -4,21 +4,25 @@
         await client.put("greeting", b"hello")
         values = await asyncio.gather(*(client.get(key) for key in keys))
 
-It starts no thread: the event loop waits on the client's descriptor. What is begun in one turn of the
-loop goes out together.
+The event loop waits on the client's descriptor. What is begun in one turn of the loop goes out
+together. It starts no thread, but for what operators ask: `locks`, `break_lock`, `storage`, `snapshot`,
+`connected_clients` and `slow_requests` wait in a thread of their own, with a connection of its own.
 """
 
 import asyncio
 import collections
+import concurrent.futures
 from typing import Any, Callable, Deque, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
 from gannet import memory as registered
 from gannet._capi import ffi, lib
 from gannet.arguments import Buffer, Key, call, connection, key_bytes, milliseconds, ttl_ms, value_data, writable
+from gannet.client import Client as BlockingClient
 from gannet.errors import error_of, raise_last
 from gannet.items import Item, ItemInfo, info_of
+from gannet.locks import HeldLock
 from gannet.memory import Memory, Place
-from gannet.servers import server_info, stats_of
+from gannet.servers import ConnectedClient, SlowRequest, Storage, server_info, stats_of
 
 __all__ = ["Client", "Lock"]
 
@@ -68,6 +72,32 @@ class _Operation:
         self.kept = kept
 
 
+class _Operator:
+    """A thread with a blocking client, which is connected when it is first asked."""
+
+    def __init__(self, arguments: Dict[str, Any]) -> None:
+        self._arguments = arguments
+        self._client: Optional[BlockingClient] = None  # the thread's
+        self._thread = concurrent.futures.ThreadPoolExecutor(1, "gannet-operator")
+
+    def ask(self, question: Callable[[BlockingClient], Any]) -> "concurrent.futures.Future[Any]":
+        return self._thread.submit(self._answer, question)
+
+    def _answer(self, question: Callable[[BlockingClient], Any]) -> Any:
+        if self._client is None:
+            self._client = BlockingClient(**self._arguments)
+        return question(self._client)
+
+    def close(self) -> None:
+        """Does not wait. What was asked before is still answered."""
+        self._thread.submit(self._end)
+        self._thread.shutdown(wait=False)
+
+    def _end(self) -> None:
+        if self._client is not None:
+            self._client.close()
+
+
 class Client:
     """A client of one or several servers, for the event loop in which it is first used.
 
@@ -81,6 +111,10 @@ class Client:
                  auth_file: Optional[str] = None) -> None:
         self._c: Any = None
         self._loop: Optional[asyncio.AbstractEventLoop] = None
+        self._operator: Optional[_Operator] = None
+        servers = [servers] if isinstance(servers, str) else list(servers)
+        self._connection = {"servers": servers, "device": device, "deadline": deadline,
+                            "connect_timeout": connect_timeout, "auth_file": auth_file}
         names, options, _owned = connection(servers, device, deadline, connect_timeout, location_cache_bytes,
                                             depth, "adaptive", reconnect, auth_file)
         made = ffi.new("gannet_async **")
@@ -104,6 +138,8 @@ class Client:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.remove_reader(lib.gannet_async_fd(closing))
         lib.gannet_async_close(closing)
+        if self._operator is not None:
+            self._operator.close()
         for operation in [*self._operations.values(), *self._waiting]:
             if not operation.future.done():
                 operation.future.set_exception(error_of(lib.GANNET_UNAVAILABLE, "the client was closed"))
@@ -286,6 +322,32 @@ class Client:
         return [server_info(lib.gannet_async_server_info, opened, i)
                 for i in range(lib.gannet_async_server_count(opened))]
 
+    # --- what operators ask, in a thread
+
+    async def locks(self, server: int = 0, deadline: Optional[float] = None) -> List[HeldLock]:
+        """All locks that anybody holds at a server."""
+        return await self._ask(lambda client: client.locks(server, deadline))
+
+    async def break_lock(self, key: Key, deadline: Optional[float] = None) -> bool:
+        """Breaks the key's lock, whoever holds it. Returns False if nobody did."""
+        return await self._ask(lambda client: client.break_lock(key, deadline))
+
+    async def storage(self, server: int = 0, deadline: Optional[float] = None) -> Storage:
+        """Where a server keeps its items, and what a power cut would take."""
+        return await self._ask(lambda client: client.storage(server, deadline))
+
+    async def snapshot(self, server: int = 0, deadline: float = 3600.0) -> Storage:
+        """As gannet.Client.snapshot."""
+        return await self._ask(lambda client: client.snapshot(server, deadline))
+
+    async def connected_clients(self, server: int = 0, deadline: Optional[float] = None) -> List[ConnectedClient]:
+        """The connections of all clients of a server."""
+        return await self._ask(lambda client: client.connected_clients(server, deadline))
+
+    async def slow_requests(self, server: int = 0, deadline: Optional[float] = None) -> List[SlowRequest]:
+        """The last requests that took a server long (its --slowlog_us), the newest first."""
+        return await self._ask(lambda client: client.slow_requests(server, deadline))
+
     def set_deadline(self, seconds: float) -> None:
         """Of every operation that is begun from now on."""
         self._deadline = seconds
@@ -297,6 +359,12 @@ class Client:
         if self._c is None:
             raise ValueError("the client is closed")
         return self._c
+
+    async def _ask(self, question: Callable[[BlockingClient], Any]) -> Any:
+        self._open()
+        if self._operator is None:
+            self._operator = _Operator(self._connection)
+        return await asyncio.wrap_future(self._operator.ask(question))
 
     async def _read(self, start: Callable[[Any, int], Callable[[int], int]]) -> Optional[Item]:
         """Reads into a buffer for short values, and into a longer one if the value is longer."""

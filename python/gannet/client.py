@@ -6,11 +6,12 @@ from typing import Any, Dict, Iterable, List, Mapping, NoReturn, Optional, Seque
 from gannet import memory as registered
 from gannet._capi import ffi, lib
 from gannet.arguments import Buffer, Key, NULL, call, connection, key_bytes, ttl_ms, value_data, writable
-from gannet.errors import raise_last
+from gannet.errors import LockLost, SnapshotFailed, raise_last
 from gannet.items import Item, ItemInfo, info_of
 from gannet.locks import HeldLock, Lock
 from gannet.memory import Memory, Place
-from gannet.servers import server_info, stats_of
+from gannet.servers import (ConnectedClient, SlowRequest, Storage, connected_clients_of, server_info,
+                            slow_requests_of, stats_of, storage_of)
 
 T = TypeVar("T")
 
@@ -372,6 +373,27 @@ class Client:
         opened = self._open()
         return [server_info(lib.gannet_client_server_info, opened, i)
                 for i in range(lib.gannet_client_server_count(opened))]
+
+    def storage(self, server: int = 0, deadline: Optional[float] = None) -> Storage:
+        """Where a server keeps its items, and what a power cut would take."""
+        return storage_of(lib.gannet_client_storage, self._open(), server, call(deadline))
+
+    def snapshot(self, server: int = 0, deadline: float = 3600.0) -> Storage:
+        """Has a server with --data write a snapshot of all items, which begins after this call, and
+        waits until it is whole. Returns the storage with that snapshot. FailedPrecondition: the server
+        has no --data. DeadlineExceeded: it is still being written. SnapshotFailed: it was given up."""
+        try:
+            return storage_of(lib.gannet_client_snapshot, self._open(), server, call(deadline))
+        except LockLost as given_up:  # its status is that of a lost lock
+            raise SnapshotFailed(str(given_up)) from None
+
+    def connected_clients(self, server: int = 0, deadline: Optional[float] = None) -> List[ConnectedClient]:
+        """The connections of all clients of a server."""
+        return connected_clients_of(self._open(), server, call(deadline))
+
+    def slow_requests(self, server: int = 0, deadline: Optional[float] = None) -> List[SlowRequest]:
+        """The last requests that took a server long (its --slowlog_us), the newest first."""
+        return slow_requests_of(self._open(), server, call(deadline))
 
     # --- what these share
 

@@ -29,6 +29,10 @@ class LockLost(Error):
     """The lock was lost, so nothing was written."""
 
 
+class SnapshotFailed(Error):
+    """The server gave the snapshot up. The text says why."""
+
+
 class OutOfRange(Error):
     """The number would not fit 64 bits, or the value would be too long."""
 

@@ -1,6 +1,6 @@
 """What is known of servers."""
 
-from typing import Any, Dict
+from typing import Any, Dict, List, NamedTuple, Optional
 
 from gannet._capi import ffi, lib
 from gannet.errors import raise_last
@@ -8,6 +8,113 @@ from gannet.errors import raise_last
 _STATS = [name for name, _ in ffi.typeof("gannet_stats").fields if name not in ("size", "status", "reserved")]
 _INFO = [name for name, _ in ffi.typeof("gannet_server_info").fields]
 _FLAGS = ("connected", "unreachable", "authenticated", "read_only")
+
+
+class Snapshot(NamedTuple):
+    """A whole snapshot in a server's directory."""
+
+    position: int  # of the journal, when it was begun
+    items: int
+    bytes: int
+    completed: Optional[float]  # seconds since 1970 by the server's clock; None: an earlier run wrote it
+
+
+class Storage(NamedTuple):
+    """Where a server keeps its items."""
+
+    endpoint: str
+    sync: str  # of --data: "none", "interval" or "always"; "": there is no --data
+    directory: str  # --data; "": none
+    memory_file: str  # --memory_file; "": none
+    behind_bytes: int  # what a power cut would take now
+    behind: float  # seconds: how old the oldest of it is
+    snapshot: Optional[Snapshot]  # the newest
+
+
+class ConnectedClient(NamedTuple):
+    """A connection of a client. What is counted is the session's since it began, and stands in the
+    entry of its first connection; it is 0 in those of the others."""
+
+    peer: str  # its address
+    last_request: str  # "get", "put" ...; "heartbeat" if there was none
+    silent: float  # seconds
+    connected: float  # seconds
+    requests: int
+    hits: int  # these, and the next, as the client reported them
+    misses: int
+    reads: int
+    get_p50: float  # seconds: latency of GETs in its last report that had some; 0: none
+    get_p99: float
+    session_id: int
+    connection_id: int
+    connection_index: int  # in its session
+    worker: int  # of the server
+    unanswered: int  # requests
+    key_id: int  # of the key that it proved; 0: none
+    read_only: bool
+
+
+class SlowRequest(NamedTuple):
+    """A request that took a server long."""
+
+    answered: float  # seconds since 1970, by the server's clock
+    took: float  # seconds
+    request: str  # "get", "put" ...
+    peer: str  # the client's address
+    session_id: int
+    key_size: int  # of the whole key
+    value_size: int
+    key: bytes  # at most its first 64 bytes
+
+
+def _text(chars: Any) -> str:
+    return ffi.string(chars).decode(errors="replace")
+
+
+def storage_of(function: Any, client: Any, server: int, call: Any) -> Storage:
+    """Asks for a gannet_storage."""
+    made = ffi.new("gannet_storage **")
+    status = function(client, server, call, made)
+    if status:
+        raise_last(status)
+    c = made[0]
+    snapshot = None
+    if c.has_snapshot:
+        snapshot = Snapshot(c.snapshot_position, c.snapshot_items, c.snapshot_bytes,
+                            c.snapshot_completed_ms / 1000 or None)
+    storage = Storage(_text(c.endpoint), _text(c.sync), _text(c.directory), _text(c.memory_file),
+                      c.behind_bytes, c.behind_ms / 1000, snapshot)
+    lib.gannet_free(c)
+    return storage
+
+
+def connected_clients_of(client: Any, server: int, call: Any) -> List[ConnectedClient]:
+    """Asks for all gannet_connected_client."""
+    found = ffi.new("gannet_connected_client **")
+    count = ffi.new("size_t *")
+    status = lib.gannet_client_connected_clients(client, server, call, found, count)
+    if status:
+        raise_last(status)
+    clients = [ConnectedClient(_text(c.peer), _text(c.last_request), c.silent_ms / 1000, c.connected_ms / 1000,
+                               c.requests, c.hits, c.misses, c.reads, c.get_p50_ns / 1e9, c.get_p99_ns / 1e9,
+                               c.session_id, c.connection_id, c.connection_index, c.worker, c.unanswered,
+                               c.key_id, bool(c.read_only)) for c in found[0][0:count[0]]]
+    lib.gannet_free(found[0])
+    return clients
+
+
+def slow_requests_of(client: Any, server: int, call: Any) -> List[SlowRequest]:
+    """Asks for all gannet_slow_request."""
+    found = ffi.new("gannet_slow_request **")
+    count = ffi.new("size_t *")
+    status = lib.gannet_client_slow_requests(client, server, call, found, count)
+    if status:
+        raise_last(status)
+    requests = [SlowRequest(c.answered_ms / 1000, c.took_us / 1e6, _text(c.request), _text(c.peer), c.session_id,
+                            c.key_size, c.value_size, ffi.buffer(c.key, c.key_kept)[:])
+                for c in found[0][0:count[0]]]
+    lib.gannet_free(found[0])
+    return requests
 
 
 def stats_of(stats: Any) -> Dict[str, int]:

@@ -24,7 +24,7 @@
  *     names another. After an error, outputs are zero and there is nothing to free.
  *   - A pointer for an output that is "optional" may be NULL. No other pointer may, unless its
  *     length is 0. Options may always be NULL.
- *   - No function prints, exits or calls back, apart from gannet_options.log.
+ *   - No function prints, exits or calls back, apart from gannet_options.log and gannet_walk.
  *   - Not usable in the child after fork(), which gets GANNET_FAILED_PRECONDITION.
  *
  * The interface is stable: a later library has every function of an earlier one, and structures
@@ -33,6 +33,7 @@
 
 #include <gannet/c/async.h>
 #include <gannet/c/client.h>
+#include <gannet/c/observed.h>
 #include <gannet/c/types.h>
 
 #endif /* GANNET_GANNET_H_ */

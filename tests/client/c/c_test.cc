@@ -67,6 +67,22 @@ TEST_F(CTest, TellsWhatAServersDiskCounts) {
   server.Kill();
 }
 
+TEST_F(CTest, TellsOfDisksClientsSlowRequestsAndItems) {
+  const test_support::TemporaryDirectory data;
+  ServerProcess server({"--memory=64M", "--data=" + data.path(), "--slowlog_us=1"});
+  EXPECT_EQ(UseObserved(server.endpoint().c_str()), 0);
+}
+
+TEST_F(CTest, HasNoSnapshotWithoutADisk) {
+  gannet_client* client = nullptr;
+  const char* name = server();
+  ASSERT_EQ(gannet_client_connect(&name, 1, nullptr, &client), GANNET_OK);
+  gannet_storage* storage = nullptr;
+  EXPECT_EQ(gannet_client_snapshot(client, 0, nullptr, &storage), GANNET_FAILED_PRECONDITION);
+  EXPECT_EQ(storage, nullptr);
+  gannet_client_close(client);
+}
+
 TEST_F(CTest, SaysWhyAServerCannotBeReached) {
   ServerProcess server;
   const std::string endpoint = server.endpoint();

@@ -13,6 +13,8 @@ int UseMemory(const char* server);
 int UseWrongly(const char* server);
 int UseAsync(const char* server);
 int UseAsyncLocks(const char* server);
+// The server has --data and --slowlog_us=1.
+int UseObserved(const char* server);
 
 #ifdef __cplusplus
 }

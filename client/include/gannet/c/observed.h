@@ -1,0 +1,115 @@
+#ifndef GANNET_C_OBSERVED_H_
+#define GANNET_C_OBSERVED_H_
+
+/* What servers tell of their disks, clients and slow requests, and walks through their items. */
+
+#include <gannet/c/client.h>
+#include <gannet/c/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Where a server keeps its items. Strings are never NULL, and live as long as the structure. */
+typedef struct gannet_storage {
+  const char* endpoint;
+  const char* sync;        /* of --data: "none", "interval" or "always"; "": there is no --data */
+  const char* directory;   /* --data; "": none */
+  const char* memory_file; /* --memory_file; "": none */
+  /* What a power cut would take now, and how old the oldest of it is. */
+  uint64_t behind_bytes;
+  uint64_t behind_ms;
+  /* The newest whole snapshot in the directory, if there is one. */
+  uint8_t has_snapshot;
+  uint8_t reserved[7];
+  uint64_t snapshot_position; /* of the journal, when it was begun */
+  uint64_t snapshot_items;
+  uint64_t snapshot_bytes;
+  /* By the server's wall clock, since the Unix epoch; 0: an earlier run of the server wrote it. */
+  uint64_t snapshot_completed_ms;
+} gannet_storage;
+
+/* A connection of a client. What is counted is the session's since it began, and stands in the
+ * entry of its first connection; it is 0 in those of the others. */
+typedef struct gannet_connected_client {
+  char peer[64];         /* its address */
+  char last_request[32]; /* "get", "put" ...; "heartbeat" if there was none */
+  uint64_t silent_ms;
+  uint64_t connected_ms;
+  uint64_t requests;
+  /* As the client reported them. */
+  uint64_t hits;
+  uint64_t misses;
+  uint64_t reads;
+  /* Latency of GETs in its last report that had some; 0: none. */
+  uint64_t get_p50_ns;
+  uint64_t get_p99_ns;
+  uint32_t session_id;
+  uint32_t connection_id;
+  uint32_t connection_index; /* in its session */
+  uint32_t worker;           /* of the server */
+  uint32_t unanswered;       /* requests */
+  uint32_t key_id;           /* of the key that it proved; 0: none */
+  uint8_t read_only;
+  uint8_t reserved[31]; /* 0 */
+} gannet_connected_client;
+
+/* A request that took a server long. */
+typedef struct gannet_slow_request {
+  uint64_t answered_ms; /* since the Unix epoch, by the server's clock */
+  uint64_t took_us;
+  char request[32]; /* "get", "put" ... */
+  char peer[64];    /* the client's address */
+  uint32_t session_id;
+  uint32_t key_size; /* of the whole key */
+  uint32_t value_size;
+  uint32_t key_kept; /* bytes of it in `key` */
+  uint8_t key[64];
+  uint8_t reserved[32]; /* 0 */
+} gannet_slow_request;
+
+/* Returns where a server keeps its items. Free *storage with gannet_free. */
+gannet_status gannet_client_storage(gannet_client* client, uint32_t server, const gannet_call* call,
+                                    gannet_storage** storage);
+/* Has a server with --data write a snapshot of all items, which begins after this call, and waits
+ * until it is whole. Returns the storage with that snapshot. GANNET_FAILED_PRECONDITION: the server
+ * has no --data. GANNET_DEADLINE_EXCEEDED: it is still being written. GANNET_ABORTED: it was given
+ * up. Free *storage with gannet_free. */
+gannet_status gannet_client_snapshot(gannet_client* client, uint32_t server,
+                                     const gannet_call* call, gannet_storage** storage);
+/* Returns an array of the connections of all clients of a server. Free it with gannet_free. */
+gannet_status gannet_client_connected_clients(gannet_client* client, uint32_t server,
+                                              const gannet_call* call,
+                                              gannet_connected_client** clients,
+                                              size_t* client_count);
+/* Returns an array of the last requests that took a server long (its --slowlog_us), the newest
+ * first. Free it with gannet_free. */
+gannet_status gannet_client_slow_requests(gannet_client* client, uint32_t server,
+                                          const gannet_call* call, gannet_slow_request** requests,
+                                          size_t* request_count);
+
+/* An item that a walk found. Key and value are valid until the function that is given it returns.
+ */
+typedef struct gannet_walked_item {
+  const void* key;
+  size_t key_size;
+  const void* value; /* size 0 if it is long (over some 4,000 bytes): a walk does not READ those */
+  size_t value_size;
+  gannet_item_info info;
+  uint64_t block_size; /* what it takes of the server's memory */
+} gannet_walked_item;
+
+/* Walks through all items of one server by one-sided READs, at most so many a second (20000 is a
+ * good pace; 0: as many as it can), over a connection of its own. Calls `show` with each item and
+ * `context`, until it returns 0. What a walk promises while others write is in gannet/walker.h.
+ * GANNET_UNAVAILABLE: the connection broke; begin anew. */
+gannet_status gannet_walk(const char* server, const gannet_options* options,
+                          uint32_t reads_per_second,
+                          int (*show)(void* context, const gannet_walked_item* item),
+                          void* context);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GANNET_C_OBSERVED_H_ */

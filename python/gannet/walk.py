@@ -1,0 +1,88 @@
+"""Walks through all items of a server."""
+
+import queue
+import threading
+from typing import Any, Iterator, NamedTuple, Optional
+
+from gannet._capi import ffi, lib
+from gannet.arguments import connection
+from gannet.errors import error_of
+from gannet.items import ItemInfo, info_of
+
+_AHEAD = 256  # items that were walked through and not taken yet
+_LOOK_SECONDS = 0.1
+
+
+class WalkedItem(NamedTuple):
+    """An item that a walk found."""
+
+    key: bytes
+    value: bytes  # b"" if it is long (over some 4,000 bytes): a walk does not READ those
+    info: ItemInfo
+    block_size: int  # what it takes of the server's memory
+
+
+@ffi.def_extern(error=0)
+def gannet_show_walked_item(context: Any, item: Any) -> int:
+    return ffi.from_handle(context).show(item)
+
+
+class _Walk:
+    """A walk in a thread of its own, because C calls `show` and Python wants an iterator."""
+
+    def __init__(self, names: Any, options: Any, owned: Any, reads_per_second: int) -> None:
+        self.found: "queue.Queue[Any]" = queue.Queue(_AHEAD)  # items, and None or an error at the end
+        self.stopped = False
+        self._arguments = names[0], options, reads_per_second
+        self._owned = names, owned
+        self.thread = threading.Thread(target=self._run, name="gannet-walk", daemon=True)
+
+    def show(self, item: Any) -> int:
+        key = ffi.buffer(item.key, item.key_size)[:]
+        value = ffi.buffer(item.value, item.value_size)[:] if item.value_size else b""
+        return self._hand_over(WalkedItem(key, value, info_of(item.info), item.block_size))
+
+    def _hand_over(self, what: Any) -> bool:
+        """Waits for room. Returns False if nobody takes it any more."""
+        while not self.stopped:
+            try:
+                self.found.put(what, timeout=_LOOK_SECONDS)
+                return True
+            except queue.Full:
+                pass
+        return False
+
+    def _run(self) -> None:
+        context = ffi.new_handle(self)
+        name, options, reads_per_second = self._arguments
+        status = lib.gannet_walk(name, options, reads_per_second, lib.gannet_show_walked_item, context)
+        text = ffi.string(lib.gannet_last_error()).decode(errors="replace")
+        self._hand_over(error_of(status, text) if status else None)
+
+
+def walk(server: str = "127.0.0.1:7471", *, reads_per_second: int = 20_000, device: str = "auto",
+         deadline: float = 1.0, connect_timeout: float = 3.0, auth_file: Optional[str] = None
+         ) -> Iterator[WalkedItem]:
+    """Yields all items of one server, in no order, by one-sided READs over a connection of its own.
+
+    The server's CPU takes no part. At most `reads_per_second`; 0: as many as it can. A key that is in
+    the store from the beginning to the end is shown at least once. Others may be shown or not, and
+    while others write, a key may be shown more than once. Unavailable: the connection broke; begin
+    anew. Starts a thread, which ends with the iterator.
+    """
+    names, options, owned = connection(server, device, deadline, connect_timeout, 0, 0, "adaptive", True,
+                                       auth_file)
+    walking = _Walk(names, options, owned, reads_per_second)
+    walking.thread.start()
+    try:
+        while True:
+            found = walking.found.get()
+            if isinstance(found, WalkedItem):
+                yield found
+            elif found is None:
+                return
+            else:
+                raise found
+    finally:
+        walking.stopped = True
+        walking.thread.join()
