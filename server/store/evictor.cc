@@ -26,9 +26,11 @@ constexpr int kLockedMax = 4;
 // An item that is not the coldest is evicted for its size class, if it is at most this much warmer.
 constexpr int32_t kWarmerMax = Heat::kUnitsPerDoubling / 2;
 // What a write without room does at most: it evicts so many items one by one, and then clears so
-// many spans.
+// many spans. Before it is refused, it clears more: values that other writes are bringing may lie
+// in the midst of the spans that chance chose.
 constexpr int kEvictionsPerWrite = 24;
 constexpr int kSpansPerWrite = 8;
+constexpr int kSpansBeforeRefusal = 64;
 // A span is the coldest of so many; for a long item of more, if that does not mean to look at more
 // memory.
 constexpr uint64_t kSpansCompared = 8;
@@ -146,9 +148,9 @@ std::byte* Evictor::EvictFor(uint64_t item_bytes) {
   const uint64_t evicted = state_.items_evicted.load(std::memory_order_relaxed);
   std::byte* block = nullptr;
   // What single evictions free is seldom as long as this, so it would stay free.
-  if (Eviction::IsLong(item_bytes)) block = ClearSpansFor(item_bytes);
+  if (Eviction::IsLong(item_bytes)) block = ClearSpansFor(item_bytes, kSpansPerWrite);
   if (block == nullptr) block = EvictSingly(item_bytes);
-  if (block == nullptr) block = ClearSpansFor(item_bytes);
+  if (block == nullptr) block = ClearSpansFor(item_bytes, kSpansBeforeRefusal);
   // Counts what other threads evicted meanwhile, too.
   state_.evicted_by_writes.fetch_add(state_.items_evicted.load(std::memory_order_relaxed) - evicted,
                                      std::memory_order_relaxed);
@@ -173,9 +175,9 @@ std::byte* Evictor::EvictSingly(uint64_t item_bytes) {
   return block;
 }
 
-std::byte* Evictor::ClearSpansFor(uint64_t item_bytes) {
+std::byte* Evictor::ClearSpansFor(uint64_t item_bytes, int spans_max) {
   std::byte* block = nullptr;
-  for (int i = 0; block == nullptr && i < kSpansPerWrite; ++i) {
+  for (int i = 0; block == nullptr && i < spans_max; ++i) {
     ClearSpanFor(item_bytes);
     block = store_.heap_->Allocate(item_bytes);
   }

@@ -81,7 +81,7 @@ class Evictor {
   // These five: REQUIRES: no lock is held. The first two return a block, or nullptr if what they do
   // does not help.
   std::byte* EvictSingly(uint64_t item_bytes);
-  std::byte* ClearSpansFor(uint64_t item_bytes);
+  std::byte* ClearSpansFor(uint64_t item_bytes, int spans_max);
   // A write found no block.
   void NoteUnusable();
   // Clears a span that is long enough for a block, the coldest of some.

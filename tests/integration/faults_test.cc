@@ -24,6 +24,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int kOperations = 60;
+constexpr int kEvictingOperations = 300;  // there are many more keys
 
 // While it lives, servers that are started, and this process's clients, have these faults.
 class Faults {
@@ -59,6 +60,14 @@ TEST(FaultsTest, TornReadsGiveNoWrongValue) {
   EXPECT_TRUE(StruckInServer(run.server(), "tear_read"));
 }
 
+TEST(FaultsTest, TornReadsOfKeysThatAreEvictedGiveNoWrongValue) {
+  const Faults faults("seed=6,tear_read=1/2:20us", "seed=6,tear_read=1/4:20us");
+  HotKeyRun run({.operations = kEvictingOperations, .evicts = true});
+  run.Run();
+  EXPECT_GT(softverbs_fault_count("tear_read"), 0u);
+  EXPECT_TRUE(StruckInServer(run.server(), "tear_read"));
+}
+
 TEST(FaultsTest, DelayedCompletionsAndStallsOnlyDelay) {
   const std::string plan = "seed=2,delay_completion=1/16:500us,stall_peer=1/64:500us";
   const Faults faults(plan, plan);
@@ -82,6 +91,14 @@ TEST(FaultsTest, StrictDeviceFindsNoMisuse) {
 TEST(FaultsTest, DroppedConnectionsAreMadeAnew) {
   const Faults faults("seed=4,rnr=1/64", "seed=4,drop_connection_after=300");
   HotKeyRun run({.operations = kOperations});
+  run.Run();
+  EXPECT_GT(softverbs_fault_count("drop_connection_after"), 0u);
+  EXPECT_GT(run.lines().load(), 0u) << "no client noticed";
+}
+
+TEST(FaultsTest, DroppedConnectionsAreMadeAnewWhileKeysAreEvicted) {
+  const Faults faults("seed=7,rnr=1/64", "seed=7,drop_connection_after=1000");
+  HotKeyRun run({.operations = kEvictingOperations, .evicts = true});
   run.Run();
   EXPECT_GT(softverbs_fault_count("drop_connection_after"), 0u);
   EXPECT_GT(run.lines().load(), 0u) << "no client noticed";

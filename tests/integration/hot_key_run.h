@@ -2,29 +2,17 @@
 #define GANNET_TESTS_INTEGRATION_HOT_KEY_RUN_H_
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 
+#include "tests/integration/hot_key_client.h"
 #include "tests/support/server_process.h"
 
 namespace gannet {
 
-// Values of at least this length name the write that they are from.
-inline constexpr size_t kIdBytes = 8;
-
-struct HotKeyOptions {
-  int operations = 0;  // of each client
-  size_t value_bytes_min = 0;
-  bool hasty = false;  // deadlines so short that the outcome of some writes is unknown
-  uint32_t clients = 6;
-  // Others insert keys into a small index that grows, instead of moving keys in a full one.
-  bool index_grows = false;
-};
-
 // Runs several clients, each with its own connection, on a few hot keys, while others move these in
-// a nearly full index. What the clients saw of each key must be linearizable. Prints its seed, and
-// takes it from GANNET_TEST_SEED.
+// a nearly full index, or have these evicted. What the clients saw of each key must be
+// linearizable. Prints its seed, and takes it from GANNET_TEST_SEED.
 class HotKeyRun {
  public:
   // Starts a kvserver and fills its index.

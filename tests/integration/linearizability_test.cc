@@ -24,6 +24,16 @@ TEST(LinearizabilityTest, HoldsWhileTheIndexGrows) {
   HotKeyRun({.operations = 1000, .value_bytes_min = 0, .index_grows = true}).Run();
 }
 
+// Memory is too small: what a client reads may be evicted under its READ. A key may be missed at
+// any time, but no older value comes back, and no write meets a value that is gone.
+TEST(LinearizabilityTest, HoldsWhileKeysAreEvicted) {
+  HotKeyRun({.operations = 1000, .value_bytes_min = 0, .evicts = true}).Run();
+}
+
+TEST(LinearizabilityTest, HoldsWhileKeysAreEvictedAndOutcomesAreUnknown) {
+  HotKeyRun({.operations = 1000, .value_bytes_min = kIdBytes, .hasty = true, .evicts = true}).Run();
+}
+
 // The server stands still for so long that clients take it for dead. They come back with the same
 // requests: each is applied once, and none ends as unknown.
 TEST(LinearizabilityTest, HoldsWhenTheServerStandsStillAndRequestsAreSentAgain) {

@@ -92,8 +92,8 @@ bool Apply(const Operation& op, uint64_t* value) {
 
 class Search {
  public:
-  explicit Search(std::span<const Operation> history)
-      : operations_(history.begin(), history.end()) {
+  Search(std::span<const Operation> history, Evictions evictions)
+      : evictions_(evictions), operations_(history.begin(), history.end()) {
     slots_.fill(nullptr);
   }
 
@@ -290,6 +290,11 @@ class Search {
 
   // Finds everything that may take effect next.
   void Expand(const Possibility& p, std::vector<Possibility>* out) const {
+    if (evictions_ == Evictions::kAnyTime && p.value != kAbsent) {
+      Possibility next = p;
+      next.value = kAbsent;
+      AddLooked(next, out);
+    }
     for (int i = 0; i < kSlots; ++i) {
       if (slots_[i] == nullptr || (p.applied >> i & 1) != 0 || OnlyLooks(*slots_[i])) continue;
       Possibility next = p;
@@ -337,6 +342,7 @@ class Search {
     return why;
   }
 
+  const Evictions evictions_;
   std::vector<Operation> operations_;
   std::vector<Event> events_;
   std::array<const Operation*, kSlots> slots_;  // pending operations
@@ -386,7 +392,11 @@ std::string ToString(const Operation& op) {
 }
 
 bool Check(std::span<const Operation> history, std::string* why) {
-  Search search(history);
+  return Check(history, Evictions::kNone, why);
+}
+
+bool Check(std::span<const Operation> history, Evictions evictions, std::string* why) {
+  Search search(history, evictions);
   if (search.Run()) return true;
   *why = search.why();
   return false;

@@ -16,6 +16,10 @@ namespace gannet::linearizability {
 // fits. Operations that only look are taken as soon as they fit. With c clients the set is at most
 // about c * 2^c, and mostly a handful. A write of unknown outcome stays pending to the end of the
 // history, or until its `until_ns`: few histories with many of them can be decided without that.
+//
+// A store that evicts may turn any value into a miss. The search takes such a step only where a
+// return asks for it. So a miss is always explained; an older value, or one that nobody wrote, is
+// not, and neither is a value that comes back after a miss.
 
 enum class Kind : uint8_t {
   kGet,
@@ -55,11 +59,18 @@ struct Operation {
 // "client 3: PUT 17 [1000, 2000]"
 std::string ToString(const Operation& operation);
 
+// What the store itself may do to a key.
+enum class Evictions : uint8_t {
+  kNone,
+  kAnyTime,  // delete it, at any moment and any number of times; no client hears of it
+};
+
 // True when the history of one key is linearizable. Otherwise `*why` says at which return no order
 // was left, and what was pending there. GETs of unknown outcome are ignored.
 // False too when the history itself is wrong: a value written twice, a return before its call, or
 // more than 64 operations pending at once.
 bool Check(std::span<const Operation> history, std::string* why);
+bool Check(std::span<const Operation> history, Evictions evictions, std::string* why);
 
 }  // namespace gannet::linearizability
 

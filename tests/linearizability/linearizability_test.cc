@@ -76,6 +76,11 @@ bool Linearizable(const History& history) {
   return Check(history, &why);
 }
 
+bool LinearizableWithEvictions(const History& history) {
+  std::string why;
+  return Check(history, Evictions::kAnyTime, &why);
+}
+
 TEST(LinearizabilityTest, AcceptsAnEmptyHistory) { EXPECT_TRUE(Linearizable({})); }
 
 TEST(LinearizabilityTest, AcceptsOneClient) {
@@ -153,6 +158,56 @@ TEST(LinearizabilityTest, ClearsWhateverIsThere) {
   EXPECT_FALSE(Linearizable({Put(1, 7, 0, 1), Clear(2, 3), Get(2, 7, 4, 5)}));
 }
 
+TEST(LinearizabilityTest, LetsAnEvictionExplainAnyMiss) {
+  const History missed = {Put(1, 7, 0, 1), Get(2, 7, 2, 3), Get(2, 0, 4, 5)};
+  EXPECT_FALSE(Linearizable(missed));
+  EXPECT_TRUE(LinearizableWithEvictions(missed));
+  EXPECT_TRUE(LinearizableWithEvictions(
+      {Put(1, 7, 0, 1), Get(2, 0, 2, 3), Put(1, 8, 4, 5), Get(2, 8, 6, 7), Get(2, 0, 8, 9)}));
+  EXPECT_TRUE(LinearizableWithEvictions({Put(1, 7, 0, 1), Delete(2, false, 2, 3)}));
+  // Old, then gone, then new, all during one write.
+  EXPECT_TRUE(LinearizableWithEvictions({Put(1, 7, 0, 1), Put(1, 8, 2, 9), Get(2, 7, 3, 4),
+                                         Get(2, 0, 5, 6), Get(2, 8, 7, 8), Get(2, 0, 10, 11)}));
+}
+
+TEST(LinearizabilityTest, RejectsAStaleReadInSpiteOfEvictions) {
+  std::string why;
+  EXPECT_FALSE(
+      Check(History{Put(1, 7, 0, 1), Put(1, 8, 2, 3), Get(2, 7, 4, 5)}, Evictions::kAnyTime, &why));
+  EXPECT_NE(why.find("client 2: GET 7 [4, 5]"), std::string::npos) << why;
+  // What was evicted does not come back.
+  EXPECT_FALSE(LinearizableWithEvictions({Put(1, 7, 0, 1), Get(2, 0, 2, 3), Get(2, 7, 4, 5)}));
+  EXPECT_FALSE(LinearizableWithEvictions(
+      {Put(1, 7, 0, 1), Put(1, 8, 2, 9), Get(2, 8, 3, 4), Get(2, 0, 5, 6), Get(2, 7, 7, 8)}));
+}
+
+TEST(LinearizabilityTest, RejectsAValueNeverWrittenInSpiteOfEvictions) {
+  EXPECT_FALSE(LinearizableWithEvictions({Put(1, 7, 0, 10), Get(2, 8, 1, 9)}));
+  EXPECT_FALSE(LinearizableWithEvictions({Get(2, 7, 0, 1), Put(1, 7, 2, 3)}));
+}
+
+// A condition is decided against a value that is there, or against none after an eviction.
+TEST(LinearizabilityTest, ChecksConditionsWithEvictions) {
+  // That the key is absent can always be so.
+  EXPECT_TRUE(LinearizableWithEvictions({Put(1, 7, 0, 1), Cas(2, 0, 8, Outcome::kDone, 2, 3)}));
+  EXPECT_TRUE(LinearizableWithEvictions({Put(1, 7, 0, 1), Cas(2, 7, 8, Outcome::kRefused, 2, 3)}));
+  EXPECT_TRUE(LinearizableWithEvictions({Put(1, 7, 0, 1), Replace(2, 8, Outcome::kRefused, 2, 3)}));
+  EXPECT_TRUE(
+      LinearizableWithEvictions({Put(1, 7, 0, 1), DeleteIf(2, 7, Outcome::kRefused, 2, 3)}));
+  // That it is there cannot.
+  EXPECT_FALSE(LinearizableWithEvictions({Cas(2, 0, 8, Outcome::kRefused, 0, 1)}));
+  EXPECT_FALSE(LinearizableWithEvictions({Replace(2, 8, Outcome::kDone, 0, 1)}));
+  EXPECT_FALSE(LinearizableWithEvictions(
+      {Put(1, 7, 0, 1), Put(1, 8, 2, 3), Cas(2, 7, 9, Outcome::kDone, 4, 5)}));
+  EXPECT_FALSE(LinearizableWithEvictions(
+      {Put(1, 7, 0, 1), Get(2, 0, 2, 3), Cas(2, 7, 9, Outcome::kDone, 4, 5)}));
+  EXPECT_FALSE(
+      LinearizableWithEvictions({Put(1, 7, 0, 1), Get(2, 0, 2, 3), Delete(2, true, 4, 5)}));
+  // Two writers overwrote the same value.
+  EXPECT_FALSE(LinearizableWithEvictions(
+      {Put(1, 7, 0, 1), Cas(1, 7, 8, Outcome::kDone, 2, 9), Cas(2, 7, 9, Outcome::kDone, 2, 9)}));
+}
+
 // Two writers overwrote the same value.
 TEST(LinearizabilityTest, RejectsALostUpdate) {
   EXPECT_FALSE(Linearizable(
@@ -200,8 +255,14 @@ TEST(LinearizabilityTest, RejectsHistoriesThatAreWrongThemselves) {
   EXPECT_FALSE(Linearizable({Put(1, 7, 1, 0)}));
 }
 
-// The definition by brute force: tries any order of any subset that has all known operations.
-bool LinearizableByDefinition(const History& history, uint64_t value, uint32_t done) {
+// The definition by brute force: tries any order of any subset that has all known operations, and,
+// if the store evicts, an eviction before any of them.
+bool LinearizableByDefinition(const History& history, Evictions evictions, uint64_t value,
+                              uint32_t done) {
+  if (evictions == Evictions::kAnyTime && value != kAbsent &&
+      LinearizableByDefinition(history, evictions, kAbsent, done)) {
+    return true;
+  }
   bool all_known_done = true;
   int64_t first_return = kNever;
   int64_t last_call = 0;  // of those that are done
@@ -230,7 +291,7 @@ bool LinearizableByDefinition(const History& history, uint64_t value, uint32_t d
       if (equal) after = op.kind == Kind::kCompareAndSet ? op.value : kAbsent;
     }
     if (op.kind == Kind::kClear) after = kAbsent;
-    if (fits && LinearizableByDefinition(history, after, done | 1u << i)) return true;
+    if (fits && LinearizableByDefinition(history, evictions, after, done | 1u << i)) return true;
   }
   return false;
 }
@@ -272,16 +333,18 @@ History RandomHistory(std::mt19937_64& random) {
   return history;
 }
 
-TEST(LinearizabilityTest, AgreesWithTheDefinition) {
+class DefinitionTest : public testing::TestWithParam<Evictions> {};
+
+TEST_P(DefinitionTest, IsWhatTheSearchDecides) {
   std::mt19937_64 random(test_support::TestSeed());
   int linearizable = 0;
   constexpr int kHistories = 20'000;
   for (int i = 0; i < kHistories; ++i) {
     const History history = RandomHistory(random);
-    const bool expected = LinearizableByDefinition(history, kAbsent, 0);
+    const bool expected = LinearizableByDefinition(history, GetParam(), kAbsent, 0);
     linearizable += expected;
     std::string why;
-    ASSERT_EQ(Check(history, &why), expected) << [&] {
+    ASSERT_EQ(Check(history, GetParam(), &why), expected) << [&] {
       std::string all = why;
       for (const Operation& op : history) all += "\n" + ToString(op);
       return all;
@@ -291,9 +354,14 @@ TEST(LinearizabilityTest, AgreesWithTheDefinition) {
   EXPECT_LT(linearizable, kHistories * 19 / 20);
 }
 
+INSTANTIATE_TEST_SUITE_P(Evictions, DefinitionTest,
+                         testing::Values(Evictions::kNone, Evictions::kAnyTime));
+
 // Simulates `clients` clients on a true register. Each operation takes effect at a random moment of
-// its interval, and some writes end with unknown outcome.
-History TrueHistory(std::mt19937_64& random, int clients, int operations) {
+// its interval, and some writes end with unknown outcome. A register that evicts loses its value
+// before every 16th operation or so.
+History TrueHistory(std::mt19937_64& random, int clients, int operations,
+                    Evictions evictions = Evictions::kNone) {
   struct Moment {
     int64_t at;
     Operation op;
@@ -325,6 +393,7 @@ History TrueHistory(std::mt19937_64& random, int clients, int operations) {
   History history;
   for (Moment& moment : moments) {
     Operation& op = moment.op;
+    if (evictions == Evictions::kAnyTime && random() % 16 == 0) value = kAbsent;
     if (op.kind == Kind::kGet) {
       op = Get(op.client, value, op.invoke_ns, op.respond_ns);
       read.push_back(value);
@@ -355,11 +424,23 @@ TEST(LinearizabilityTest, AcceptsLongTrueHistories) {
   }
 }
 
+TEST(LinearizabilityTest, AcceptsLongTrueHistoriesWithEvictions) {
+  std::mt19937_64 random(test_support::TestSeed());
+  for (const int clients : {1, 4, 8}) {
+    const History history = TrueHistory(random, clients, 10'000, Evictions::kAnyTime);
+    std::string why;
+    EXPECT_TRUE(Check(history, Evictions::kAnyTime, &why)) << clients << " clients: " << why;
+    EXPECT_FALSE(Check(history, &why)) << clients << " clients";
+  }
+}
+
+class StaleReadTest : public testing::TestWithParam<Evictions> {};
+
 // One wrong answer among ten thousand must be found.
-TEST(LinearizabilityTest, FindsOneStaleReadInALongHistory) {
+TEST_P(StaleReadTest, IsFoundInALongHistory) {
   std::mt19937_64 random(test_support::TestSeed());
   for (int round = 0; round < 3; ++round) {
-    History history = TrueHistory(random, 8, 10'000);
+    History history = TrueHistory(random, 8, 10'000, GetParam());
     // A value that a known write replaced five thousand operations ago.
     uint64_t stale = kAbsent;
     for (size_t i = 100; stale == kAbsent; ++i) {
@@ -372,10 +453,13 @@ TEST(LinearizabilityTest, FindsOneStaleReadInALongHistory) {
     history[read] =
         Get(history[read].client, stale, history[read].invoke_ns, history[read].respond_ns);
     std::string why;
-    EXPECT_FALSE(Check(history, &why));
+    EXPECT_FALSE(Check(history, GetParam(), &why));
     EXPECT_NE(why.find(ToString(history[read])), std::string::npos) << why;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(Evictions, StaleReadTest,
+                         testing::Values(Evictions::kNone, Evictions::kAnyTime));
 
 }  // namespace
 }  // namespace gannet::linearizability
