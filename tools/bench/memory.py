@@ -72,25 +72,26 @@ def stores(build):
 
 
 def one_run(bench, backend, start, limit, trace):
-    """Returns kvload's report, and what the server's process had resident at the end."""
+    """Returns the figures of a run, and what the server's process had resident at the end."""
     with start(limit) as address:
         # The trace has values that are too short to be verified.
         report = bench.kvload(address, f"--trace={trace}", "--depth=1", "--verify=false",
                               backend=backend)
-        return report, resident_bytes()
+        return {"hit_ratio": report["hit_ratio"], "put": report["ops"].get("put")}, resident_bytes()
 
 
-def at_equal_memory(bench, name, store, memory, trace, runs_max):
-    """Sets the store's own limit such that its process takes `memory` bytes."""
-    backend, start = store
+def at_equal_memory(say, name, run, memory, runs_max):
+    """Sets the store's own limit such that its process takes `memory` bytes.
+
+    run(limit) returns figures, which have a hit ratio, and the bytes that the process took.
+    """
     limit = memory
     best = None
     for _ in range(runs_max):
-        report, resident = one_run(bench, backend, start, limit, trace)
-        bench.say(f"{name}: limit {limit / MIB:.0f} MiB, resident {resident / MIB:.0f}, "
-                  f"hits {report['hit_ratio']:.4f}")
-        row = {"store": name, "limit": limit, "resident": resident,
-               "hit_ratio": report["hit_ratio"], "put": report["ops"].get("put")}
+        figures, resident = run(limit)
+        say(f"{name}: limit {limit / MIB:.0f} MiB, resident {resident / MIB:.0f}, "
+            f"hits {figures['hit_ratio']:.4f}")
+        row = {"store": name, "limit": limit, "resident": resident, **figures}
         if best is None or abs(resident - memory) < abs(best["resident"] - memory):
             best = row
         if abs(resident - memory) <= CLOSE_ENOUGH * memory:
@@ -120,8 +121,11 @@ def measure(bench, scale):
             for share in shares:
                 memory = max(int(footprint(requests) * share), MEMORY_MIN)
                 bench.say(f"{workload}, {share:.0%} of the footprint: {memory / MIB:.0f} MiB")
-                for name, store in stores(bench.build).items():
-                    rows.append({"workload": workload, "share": share, "memory": memory,
-                                 **at_equal_memory(bench, name, store, memory,
-                                                   path or made.name, scale["runs"])})
+                for name, (backend, start) in stores(bench.build).items():
+                    trace = path or made.name
+                    row = at_equal_memory(
+                        bench.say, name,
+                        lambda limit, of=(backend, start, trace): one_run(bench, *of[:2], limit, of[2]),
+                        memory, scale["runs"])
+                    rows.append({"workload": workload, "share": share, "memory": memory, **row})
     return rows

@@ -325,6 +325,36 @@ def memory(result):
             table(["", "of the footprint", "MiB", *names], rows))
 
 
+def many_items(result):
+    measured = result["many_items"]
+    rows = [[f"{row['items']:,}", f"{row['slots']:,}", row["growths"], number(row["reads_per_get"], 3),
+             number(row["by_rpc_per_get"], 4), f"{row['heap_share']:.1%}",
+             row["not_found"] + row["wrong_values"] + row["refused"]] for row in measured["rows"]]
+    return (f"**From a thousand items to {measured['rows'][-1]['items']:,}** of 16 + {measured['value_bytes']} bytes, in one "
+            f"`kvserver --memory={measured['memory']}` without another flag; GETs of uniformly random keys, no location known\n\n" +
+            table(["items", "slots", "growths so far", "READs per GET", "GETs by RPC", "of the heap in use",
+                   "misses, wrong values and refused PUTs"], rows))
+
+
+def full_puts(result):
+    measured = result["full_puts"]
+    rows = []
+    for row in measured["rows"]:
+        full = row["runs"]["full"]
+        evicted = sum(run["evicted"] for run in full)
+        share = sum(run["evicted_by_writes"] for run in full) / evicted if evicted else 0
+        rows.append([f"{row['value_bytes']} B", row["depth"],
+                     *(f"{row[name]['p50_us']:.0f} / {row[name]['p99_us']:.0f} / {row[name]['p999_us']:.0f}"
+                       for name in ["room", "full"]),
+                     f"{row['full']['p99_us'] / row['room']['p99_us']:.2f} (aim: at most 2)",
+                     number(evicted / sum(run["count"] for run in full), 2), f"{share:.0%}"])
+    return (f"**PUTs of new keys with room and without**, {measured['rate']:,} a second for {measured['seconds']} s, `--on_full=evict` "
+            f"with {measured['memories']['room'] >> 20:,} MiB and with {measured['memories']['full'] >> 20:,} MiB, which are full; medians "
+            f"of {len(measured['rows'][0]['runs']['full'])} runs each, in turns\n\n" +
+            table(["value", "in flight", "with room: p50 / p99 / p99.9 us", "full", "ratio of the p99s", "evictions a PUT",
+                   "of them by writes"], rows))
+
+
 def large(result):
     rows = []
     for row in result["large"]:
@@ -402,6 +432,7 @@ GROUPS = {
     "READs": (["lookup", "growth"], [by_fill, popular, shared, growth]),
     "the footprint": (["footprint"], [footprint]),
     "eviction": (["memory"], [memory]),
+    "filling the memory": (["many_items", "full_puts"], [many_items, full_puts]),
     "durability": (["durability"], [durability]),
 }
 

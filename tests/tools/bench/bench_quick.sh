@@ -22,7 +22,8 @@ page = open(f"{scratch}/page.md", encoding="utf-8").read()
 for line in tables.splitlines():
     assert line in page, f"not in the page: {line}"
 for what in ["GETs beside bare READs", "Side by side", "Instructions per operation", "redis", "memcached",
-             "READs by fill", "Popular keys", "Hit ratios", "Posts and completions", "By items", "By sessions", "A crowd", "GETs while snapshots are written"]:
+             "READs by fill", "Popular keys", "Hit ratios", "From a thousand items", "PUTs of new keys", "Posts and completions",
+             "By items", "By sessions", "A crowd", "GETs while snapshots are written"]:
     assert what in tables, what
 begin = "<!-- measured by ./dev bench, the device: begin -->"
 assert page.partition(begin)[0] == open(original, encoding="utf-8").read().partition(begin)[0]
