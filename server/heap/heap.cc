@@ -162,6 +162,21 @@ std::span<std::byte> Heap::WholeRuns(uint64_t offset, uint64_t bytes) const {
   return {begin_ + range.begin * kUnitBytes, (range.end - range.begin) * kUnitBytes};
 }
 
+void Heap::ClaimFree(std::span<std::byte> memory, Claims* claims) {
+  const uint64_t first = static_cast<uint64_t>(memory.data() - begin_) / kUnitBytes;
+  runs_.TakeFree(first, memory.size() / kUnitBytes, [&](uint64_t taken, uint64_t units) {
+    claims->push_back({begin_ + taken * kUnitBytes, units * kUnitBytes});
+  });
+}
+
+void Heap::GiveBack(Claims* claims) {
+  for (const std::span<std::byte> piece : *claims) {
+    runs_.Free(static_cast<uint64_t>(piece.data() - begin_) / kUnitBytes,
+               piece.size() / kUnitBytes);
+  }
+  claims->clear();
+}
+
 std::byte* Heap::AllocateTable(uint64_t bytes) {
   const auto first = runs_.Take(TableBytes(bytes) / kUnitBytes);
   if (!first) return nullptr;

@@ -74,6 +74,13 @@ class Heap {
   // heap ends, and empty if a table is in it.
   std::span<std::byte> WholeRuns(uint64_t offset, uint64_t bytes) const;
 
+  // Takes what is free in `memory`, so that nobody else gets it, and adds the pieces to `claims`.
+  // Their bytes are not counted as in use. REQUIRES: `memory` is whole runs.
+  using Claims = std::vector<std::span<std::byte>>;
+  void ClaimFree(std::span<std::byte> memory, Claims* claims);
+  // Gives the pieces back, and leaves `claims` empty.
+  void GiveBack(Claims* claims);
+
   // Blocks for tables of the index, at multiples of kUnitBytes. They are not counted as blocks in
   // use. TableBytes returns the least bytes, `bytes` or more, of a block that wastes nothing.
   static constexpr uint64_t TableBytes(uint64_t bytes) { return AlignUp(bytes, kUnitBytes); }

@@ -30,6 +30,22 @@ class RunAllocator {
   std::optional<uint64_t> Take(uint64_t units, uint64_t alignment = 1, uint64_t end = kAnywhere);
   // Takes just these units. Returns false if one of them is not free.
   bool TakeAt(uint64_t first, uint64_t units);
+  // Takes the free units of [first, first + units), and calls taken(first, units) for each run.
+  template <class Taken>
+  void TakeFree(uint64_t first, uint64_t units, Taken taken) {
+    MutexLock lock(mutex_);
+    const uint64_t end = first + units;
+    for (uint64_t at = first; at < end;) {
+      if (!IsFree(at)) {
+        ++at;
+        continue;
+      }
+      const uint64_t run_end = FreeEnd(at, end) < end ? FreeEnd(at, end) : end;
+      Mark(at, run_end - at, /*free=*/false);
+      taken(at, run_end - at);
+      at = run_end;
+    }
+  }
   // REQUIRES: they were taken. They may be a part of what was taken at once, or several of those.
   void Free(uint64_t first, uint64_t units);
 

@@ -51,6 +51,16 @@ constexpr uint64_t kScatteredShareForLarge = 48;
 constexpr uint64_t kUnusableShareMax = 40;
 // This share of the heap is kept free.
 constexpr uint64_t kWatermarkShare = 100;
+// Memory for a table is cleared in steps of some 1 ms, if so many times the table is free.
+constexpr uint64_t kTableBytesPerStep = 512 << 10;
+constexpr uint64_t kFreeTablesMin = 2;
+// What other threads write into it meanwhile is cleared in the next passes. The next piece is tried
+// when this share of the heap was freed; if the last ones did not become free as a whole, because
+// something in them stays, twice as much for each of them.
+constexpr uint64_t kTablePlaces = 16;
+constexpr uint64_t kTableFreedShare = 64;
+constexpr uint32_t kTableFailuresMax = 3;
+constexpr uint32_t kTablePassesMax = 4;
 
 }  // namespace
 
@@ -214,15 +224,89 @@ void Evictor::ClearSpanFor(uint64_t item_bytes) {
 }
 
 void Evictor::ClearSpan(std::span<std::byte> memory) {
-  const Heat& heat = state_.heat;
   const uint64_t begin = static_cast<uint64_t>(memory.data() - store_.Block(0));
-  const uint64_t end = begin + memory.size();
-  ClearedSpan span{.begin = store_.Block(begin), .end = store_.Block(end)};
-  for (uint64_t at = heat.NextUsed(begin, end); at < end; at = heat.NextUsed(at, end)) {
-    const uint64_t granule_end = std::min(at + Heat::kGranuleBytes, end);
-    for (; at < granule_end; at += kItemAlignment) ClearItemAt(at, &span);
+  ClearedSpan span{.begin = memory.data(), .end = memory.data() + memory.size()};
+  ClearPart(begin, begin + memory.size(), &span);
+}
+
+void Evictor::ClearPart(uint64_t from, uint64_t to, ClearedSpan* span) {
+  const Heat& heat = state_.heat;
+  for (uint64_t at = heat.NextUsed(from, to); at < to; at = heat.NextUsed(at, to)) {
+    const uint64_t granule_end = std::min(at + Heat::kGranuleBytes, to);
+    for (; at < granule_end; at += kItemAlignment) ClearItemAt(at, span);
   }
-  for (uint32_t i = 0; i < span.kept; ++i) store_.heap_->Free(span.blocks[i], span.classes[i]);
+  for (uint32_t i = 0; i < span->kept; ++i) store_.heap_->Free(span->blocks[i], span->classes[i]);
+}
+
+// Near the end of the heap, which hands out the lowest memory: there is the least of what stays.
+bool Evictor::ChooseTableSpan(uint64_t table_bytes) {
+  const Heap& heap = *store_.heap_;
+  const uint64_t capacity = heap.capacity_bytes();
+  if (capacity - heap.occupied_bytes() < kFreeTablesMin * table_bytes) return false;
+  if (heap.freed_bytes() < table_span_.freed_next) return false;
+  // Meanwhile the table that is wanted becomes a little longer, as more memory becomes free.
+  const uint64_t bytes = table_bytes + table_bytes / 8;
+  for (uint64_t i = 0; i < kTablePlaces; ++i) {
+    const uint64_t from_end = (1 + table_span_.tries++ % kTablePlaces) * bytes;
+    if (from_end > capacity) continue;
+    const std::span<std::byte> memory = heap.WholeRuns(capacity - from_end, bytes);
+    if (memory.size() < bytes) continue;
+    table_span_.memory = memory;
+    table_span_.cleared = 0;
+    table_span_.passes = 0;
+    Claim(memory);
+    return true;
+  }
+  return false;
+}
+
+void Evictor::Claim(std::span<std::byte> runs) {
+  Heap::Claims& claims = table_span_.claims;
+  const size_t before = claims.size();
+  store_.heap_->ClaimFree(runs, &claims);
+  for (size_t i = before; i < claims.size(); ++i) table_span_.claimed += claims[i].size();
+}
+
+void Evictor::ReleaseTableSpan() {
+  TableSpan& span = table_span_;
+  if (span.memory.empty()) return;
+  const bool whole = span.claimed == span.memory.size();
+  store_.heap_->GiveBack(&span.claims);
+  span.failures = whole ? 0 : std::min(span.failures + 1, kTableFailuresMax);
+  const uint64_t share = store_.heap_->capacity_bytes() / kTableFreedShare;
+  span.freed_next = store_.heap_->freed_bytes() + (share << span.failures);
+  span.memory = {};
+  span.claimed = 0;
+}
+
+// Clears whole slabs at once: writes would take the blocks that are free in a part of one.
+bool Evictor::ClearForTable(uint64_t table_bytes) {
+  if (table_bytes == 0) {
+    ReleaseTableSpan();
+    return false;
+  }
+  if (table_span_.memory.empty() && !ChooseTableSpan(table_bytes)) return false;
+  const std::span<std::byte> memory = table_span_.memory;
+  const std::byte* const end = memory.data() + memory.size();
+  std::byte* const from = memory.data() + table_span_.cleared;
+  std::byte* const heap_begin = store_.Block(store_.superblock_.heap_offset);
+  const std::span<std::byte> runs =
+      store_.heap_->WholeRuns(static_cast<uint64_t>(from - heap_begin), kTableBytesPerStep);
+  if (runs.empty()) {
+    ReleaseTableSpan();
+    return false;
+  }
+  const std::byte* const to = std::min<const std::byte*>(runs.data() + runs.size(), end);
+  ClearedSpan span{.begin = memory.data(), .end = end};
+  ClearPart(static_cast<uint64_t>(from - store_.Block(0)),
+            static_cast<uint64_t>(to - store_.Block(0)), &span);
+  Claim({from, static_cast<size_t>(to - from)});
+  table_span_.cleared = static_cast<uint64_t>(to - memory.data());
+  if (table_span_.cleared < memory.size()) return true;
+  table_span_.cleared = 0;
+  const bool whole = table_span_.claimed == memory.size();
+  if (whole || ++table_span_.passes == kTablePassesMax) ReleaseTableSpan();
+  return true;
 }
 
 // Moves the item out of the span if there is a block for it elsewhere. Otherwise evicts it.

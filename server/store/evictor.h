@@ -8,6 +8,7 @@
 
 #include "common/layout/key_hash.h"
 #include "common/layout/slot.h"
+#include "server/heap/heap.h"
 #include "server/index/index.h"
 #include "server/store/eviction.h"
 #include "server/store/waiting_keys.h"
@@ -42,6 +43,11 @@ class Evictor {
   // A step in the background: keeps some memory free. Returns whether there is more to do.
   // REQUIRES: no lock is held.
   bool EvictToWatermark(uint64_t now_ms);
+  // A step in the background: clears one piece of memory for a table of the index, if more than
+  // that is free, but in pieces that are too short. Returns whether there is more to do.
+  // `table_bytes` is 0 if no table lacks room. REQUIRES: no lock is held; one thread at a time
+  // calls it.
+  bool ClearForTable(uint64_t table_bytes);
   // The heap counts as full if so much is occupied.
   uint64_t FullBytes() const;
   // Notes that a key got the item at `slot` in place of that at `old`, which may be empty.
@@ -68,6 +74,19 @@ class Evictor {
     std::array<uint8_t, kKeptMax> classes{};
   };
 
+  // What ClearForTable is clearing. What is free in it is claimed, so that writes take other
+  // memory.
+  struct TableSpan {
+    std::span<std::byte> memory;
+    uint64_t cleared = 0;  // bytes, in this pass
+    uint32_t passes = 0;
+    Heap::Claims claims;
+    uint64_t claimed = 0;  // bytes
+    uint64_t tries = 0;
+    uint32_t failures = 0;    // one after the other
+    uint64_t freed_next = 0;  // the next try is when the heap has freed so much
+  };
+
   // These three: REQUIRES: the lock of this home, or of the items' homes.
   size_t ListNear(IndexTable& table, uint64_t home, const Choice& choice,
                   std::span<Candidate> candidates) const;
@@ -78,7 +97,7 @@ class Evictor {
 
   // Evicts the coldest of some items. REQUIRES: no lock is held.
   bool EvictSomewhere(uint32_t size_class);
-  // These five: REQUIRES: no lock is held. The first two return a block, or nullptr if what they do
+  // These: REQUIRES: no lock is held. The first two return a block, or nullptr if what they do
   // does not help.
   std::byte* EvictSingly(uint64_t item_bytes);
   std::byte* ClearSpansFor(uint64_t item_bytes, int spans_max);
@@ -87,6 +106,14 @@ class Evictor {
   // Clears a span that is long enough for a block, the coldest of some.
   void ClearSpanFor(uint64_t item_bytes);
   void ClearSpan(std::span<std::byte> memory);
+  // Clears what begins in [from, to), which is a part of the span.
+  void ClearPart(uint64_t from, uint64_t to, ClearedSpan* span);
+  // Returns false if it does not pay to clear any.
+  bool ChooseTableSpan(uint64_t table_bytes);
+  // Claims what is free in these whole runs of the span.
+  void Claim(std::span<std::byte> runs);
+  // Ends a try: what was claimed is free again.
+  void ReleaseTableSpan();
   void ClearItemAt(uint64_t offset, ClearedSpan* span);
   // REQUIRES: the lock of the item's home.
   void ClearItem(const Index::Found& found, ClearedSpan* span);
@@ -94,6 +121,7 @@ class Evictor {
   Store& store_;
   Eviction state_;
   const WaitingKeys* spared_ = nullptr;
+  TableSpan table_span_;  // only for the thread that calls ClearForTable
 };
 
 }  // namespace gannet

@@ -330,6 +330,7 @@ class Store {
   std::atomic<bool> growth_wanted_{false};  // by a write
   std::atomic<bool> no_slot_{false};        // for a write, since the last growth
   std::atomic<bool> no_room_to_grow_{false};
+  std::atomic<uint64_t> table_wanted_bytes_{0};  // for the next index, which finds no room; or 0
   std::atomic<GrowPhase> grow_phase_{GrowPhase::kRest};
   std::atomic<uint64_t> acknowledged_{UINT64_MAX};
   // Release after the superblock is published; acquire, so that a later grant is not older.

@@ -129,17 +129,22 @@ bool Store::BeginGrowth() {
   const bool wanted = growth_wanted_.exchange(false, std::memory_order_relaxed);
   const uint64_t slots = index_.geometry().slots();
   if (!wanted && index_.slots_used() < static_cast<double>(slots) * kFillToGrow) {
+    table_wanted_bytes_.store(0, std::memory_order_relaxed);
     WatchFill();
     return false;
   }
   // Until it is clear that the index will be replaced, writes need not help.
   grow_at_.store(UINT64_MAX, std::memory_order_relaxed);
   const uint64_t bytes = NextIndexBytes();
-  if (bytes == 0) return false;
+  if (bytes == 0) {
+    table_wanted_bytes_.store(0, std::memory_order_relaxed);
+    return false;
+  }
   const uint64_t least = heap_->TableBytes(
       static_cast<uint64_t>(kGrowthMin * static_cast<double>(index_.geometry().bytes())));
   const bool begun = AllocateNextIndex(bytes) || (least < bytes && AllocateNextIndex(least));
   no_room_to_grow_.store(!begun, std::memory_order_relaxed);
+  table_wanted_bytes_.store(begun ? 0 : bytes, std::memory_order_relaxed);
   if (!begun) {
     compactor_.Want();
     return false;

@@ -29,7 +29,10 @@ bool Store::Tidy(uint64_t now_ms) {
   }
   if (Grow()) return true;
   bool more = Sweep(now_ms, kSweepHomesPerStep).more;
-  if (evicts()) more |= evictor_->EvictToWatermark(now_ms);
+  if (evicts()) {
+    more |= evictor_->EvictToWatermark(now_ms);
+    more |= evictor_->ClearForTable(table_wanted_bytes_.load(std::memory_order_relaxed));
+  }
   return compactor_.Step() || more;
 }
 

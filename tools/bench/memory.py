@@ -96,7 +96,8 @@ def at_equal_memory(say, name, run, memory, runs_max):
             best = row
         if abs(resident - memory) <= CLOSE_ENOUGH * memory:
             break
-        limit += memory - resident
+        # A store may take twice its limit, and then the difference alone would be more than the limit.
+        limit = max(limit + memory - resident, limit * memory // resident)
     return best
 
 

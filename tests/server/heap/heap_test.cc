@@ -186,6 +186,27 @@ TEST(HeapTest, BlocksLieInsideTheMemoryAlignedAndApart) {
   EXPECT_LE(end, memory.span().data() + memory.span().size());
 }
 
+// Who clears a piece of memory claims what becomes free of it, so that others allocate elsewhere.
+TEST(HeapTest, WhatIsClaimedIsAllocatedByNobodyUntilItIsGivenBack) {
+  const Memory memory(1 << 20);
+  const auto heap = MakeHeap(memory);
+  std::byte* const block = heap->Allocate(100'000);
+  std::byte* const gap = heap->Allocate(300'000);
+  ASSERT_NE(heap->Allocate(100'000), nullptr) << "the end of the piece";
+  heap->Free(gap, SizeClassFor(300'000));
+  const std::span<std::byte> piece = heap->WholeRuns(0, 400'000);
+  Heap::Claims claims;
+  heap->ClaimFree(piece, &claims);
+  std::byte* const other = heap->Allocate(100'000);
+  EXPECT_GE(other, piece.data() + piece.size());
+  heap->Free(block, SizeClassFor(100'000));
+  heap->ClaimFree(piece, &claims);
+  EXPECT_EQ(claims.size(), 2u);
+  heap->GiveBack(&claims);
+  EXPECT_TRUE(claims.empty());
+  EXPECT_EQ(heap->Allocate(300'000), piece.data()) << "the pieces are one again";
+}
+
 TEST(HeapTest, CountsWhatIsAllocated) {
   Memory memory(1 << 20);
   auto heap = MakeHeap(memory);

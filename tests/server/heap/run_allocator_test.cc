@@ -49,6 +49,21 @@ TEST(RunAllocatorTest, TakesWhereItIsTold) {
   EXPECT_EQ(runs.free_units(), 60u);
 }
 
+TEST(RunAllocatorTest, TakesWhatIsFreeInARange) {
+  RunAllocator runs(200);
+  ASSERT_TRUE(runs.TakeAt(10, 5));
+  ASSERT_TRUE(runs.TakeAt(100, 80));
+  std::vector<std::pair<uint64_t, uint64_t>> taken;
+  const auto note = [&taken](uint64_t first, uint64_t units) { taken.emplace_back(first, units); };
+  runs.TakeFree(5, 100, note);
+  EXPECT_EQ(taken, (std::vector<std::pair<uint64_t, uint64_t>>{{5, 5}, {15, 85}}));
+  EXPECT_EQ(runs.free_units(), 200u - 85 - 90);
+  runs.TakeFree(5, 100, note);
+  EXPECT_EQ(taken.size(), 2u) << "nothing is free there any more";
+  for (const auto& [first, units] : taken) runs.Free(first, units);
+  EXPECT_EQ(runs.longest_free(), 85u);
+}
+
 TEST(RunAllocatorTest, TakesOnlyBelowAnEnd) {
   RunAllocator runs(200);
   ASSERT_TRUE(runs.TakeAt(0, 100));
