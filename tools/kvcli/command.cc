@@ -29,7 +29,7 @@ struct Spec {
   const char* options;  // the names of its options, each between blanks
 };
 
-constexpr std::array<Spec, 30> kSpecs = {{
+constexpr std::array<Spec, 31> kSpecs = {{
     {Verb::kPut, "put",
      "KEY VALUE [--file=PATH] [--ttl=TIME] [--flags=N] [--if_absent] [--if_present] "
      "[--if_version=N]",
@@ -129,6 +129,15 @@ constexpr std::array<Spec, 30> kSpecs = {{
      "Looks by one-sided READs, each TIME (100ms), so it may miss changes that come faster. Ends\n"
      "after --count changes, or with Ctrl-C.\n",
      1, 1, " every count "},
+    {Verb::kTop, "top", "[--interval=TIME] [--count=N]",
+     "show what the clients do, live: GETs, hits, READs and requests a second",
+     "On a terminal, a view of the whole window, drawn anew each TIME (1s); q ends it. Elsewhere\n"
+     "prints a text each TIME, or with --json an object. Ends after --count. Rates are of the "
+     "last\n"
+     "5 seconds, or of TIME if that is longer. GETs, hits, READs and latencies are what the "
+     "clients\n"
+     "told with their heartbeats. Exit code 3: a server did not answer at the end.\n",
+     0, 0, " interval count "},
     {Verb::kLatency, "latency", "[--count=N]", "measure GET, PUT and PING, and where the time goes",
      "Each is done N times (1000), on a key of its own that is deleted at the end.\n", 0, 0,
      " count "},

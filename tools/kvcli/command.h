@@ -40,6 +40,7 @@ enum class Verb : uint8_t {
   kBigKeys,
   kMemory,
   kWatch,
+  kTop,
   kLatency,
   kDoctor,
   kHelp,
@@ -71,12 +72,13 @@ struct Command {
   std::string out;                                 // get: where to write the value to
   std::string prefix;                              // of keys to show
   std::string match;                               // a glob for keys to show
-  std::optional<uint64_t> count;         // scan, bigkeys: of keys; watch: of changes; latency
-  uint32_t reads_per_second = 20'000;    // of a walk; 0 = no limit
-  bool show_keys = false;                // slowlog
-  bool show_values = false;              // scan
-  std::chrono::milliseconds every{100};  // watch
-  std::string topic;                     // help: for this command; empty: for all
+  std::optional<uint64_t> count;             // scan, bigkeys: of keys; watch: of changes; latency
+  uint32_t reads_per_second = 20'000;        // of a walk; 0 = no limit
+  bool show_keys = false;                    // slowlog
+  bool show_values = false;                  // scan
+  std::chrono::milliseconds every{100};      // watch
+  std::chrono::milliseconds interval{1000};  // top
+  std::string topic;                         // help: for this command; empty: for all
 };
 
 // Parses a command. `words` begins with the verb. InvalidArgument: the text has the command's

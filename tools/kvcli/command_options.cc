@@ -11,6 +11,9 @@
 namespace gannet::kvcli {
 namespace {
 
+// Of top: each look costs the server's CPU some requests.
+constexpr int64_t kIntervalMsMin = 100;
+
 struct Option {
   std::string_view name;
   std::optional<std::string_view> value;
@@ -50,10 +53,11 @@ absl::Status ApplyCount(const Option& option, uint64_t* out) {
   return absl::InvalidArgumentError(absl::StrCat("--", std::string(option.name), " is at least 1"));
 }
 
-absl::Status ApplyEvery(const Option& option, std::chrono::milliseconds* out) {
+absl::Status ApplyPeriod(const Option& option, int64_t ms_min, std::chrono::milliseconds* out) {
   GANNET_RETURN_IF_ERROR(ApplyDuration(option, out));
-  return out->count() > 0 ? absl::OkStatus()
-                          : absl::InvalidArgumentError("--every is at least 1ms");
+  if (out->count() >= ms_min) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", std::string(option.name), " is at least ", ms_min, "ms"));
 }
 
 absl::Status ApplyText(const Option& option, std::string* out) {
@@ -87,7 +91,8 @@ absl::Status Apply(std::string_view options, const Option& option, Command* comm
   if (name == "limit") return ApplyCount(option, &command->count.emplace());
   if (name == "count") return ApplyCount(option, &command->count.emplace());
   if (name == "rate") return ApplyNumber(option, &command->reads_per_second);
-  if (name == "every") return ApplyEvery(option, &command->every);
+  if (name == "every") return ApplyPeriod(option, 1, &command->every);
+  if (name == "interval") return ApplyPeriod(option, kIntervalMsMin, &command->interval);
   return ApplySwitch(option, &command->meta);
 }
 

@@ -41,6 +41,10 @@ const char* ExamplesOf(Verb verb) {
       return "Example:\n  memory --prefix=session:\n";
     case Verb::kWatch:
       return "Example:\n  watch color --every=1s\n";
+    case Verb::kTop:
+      return "Examples:\n"
+             "  top\n"
+             "  top --interval=10s --count=6\n";
     case Verb::kLatency:
       return "Example:\n  latency --count=10000\n";
     default:

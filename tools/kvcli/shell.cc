@@ -123,6 +123,9 @@ int Shell::Execute(const Command& command) {
     case Verb::kWatch:
       code = Watch(command);
       break;
+    case Verb::kTop:
+      code = Top(command);
+      break;
     case Verb::kLatency:
       code = Latency(command);
       break;

@@ -88,11 +88,17 @@ class Shell {
   int BigKeys(const Command& command);
   int Memory(const Command& command);
   int Watch(const Command& command);
+  int Top(const Command& command);
   int Latency(const Command& command);
 
   int PutFile(const Command& command);
   // Writes the value of the item, and says how long it is.
   int WriteOut(const Command& command, const Value& value);
+  class TopLooks;
+  void TopOnScreen(const Command& command, TopLooks& looks);
+  void TopInLines(const Command& command, TopLooks& looks);
+  // Sleeps, in slices, so that Interrupt works. Returns false if it was interrupted.
+  bool Pause(std::chrono::milliseconds time) const;
   // Walks through the items of all servers whose keys the command wants. Returns an ExitCode.
   int WalkItems(const Command& command, const std::function<bool(const WalkedItem&)>& show);
 

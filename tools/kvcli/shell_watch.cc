@@ -11,9 +11,16 @@
 
 namespace gannet::kvcli {
 
-// Sleeps in slices, so that Interrupt works.
-int Shell::Watch(const Command& command) {
+bool Shell::Pause(std::chrono::milliseconds time) const {
   constexpr std::chrono::milliseconds kSlice{50};
+  for (std::chrono::milliseconds rest = time; rest.count() > 0; rest -= kSlice) {
+    if (interrupted_.load(std::memory_order_relaxed)) return false;
+    std::this_thread::sleep_for(std::min(rest, kSlice));
+  }
+  return true;
+}
+
+int Shell::Watch(const Command& command) {
   const std::string& key = command.keys[0];
   interrupted_.store(false, std::memory_order_relaxed);
   std::optional<uint64_t> shown;  // version; 0 = absent
@@ -37,12 +44,7 @@ int Shell::Watch(const Command& command) {
       }
       std::fflush(stdout);
     }
-    for (std::chrono::milliseconds rest = command.every; left > 0 && rest.count() > 0;) {
-      if (interrupted_.load(std::memory_order_relaxed)) return kExitDone;
-      const std::chrono::milliseconds slice = std::min(rest, kSlice);
-      std::this_thread::sleep_for(slice);
-      rest -= slice;
-    }
+    if (left > 0 && !Pause(command.every)) return kExitDone;
   }
   return kExitDone;
 }

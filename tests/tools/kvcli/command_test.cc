@@ -196,6 +196,16 @@ TEST(CommandTest, WalksTakeWhatToShowAndHowFast) {
   EXPECT_THAT(ErrorOf({"watch", "key", "--every=0"}), HasSubstr("at least 1ms"));
 }
 
+TEST(CommandTest, TopLooksEachSecondUnlessToldOtherwise) {
+  EXPECT_EQ(Parsed({"top"}).interval, milliseconds(1000));
+  EXPECT_EQ(Parsed({"top"}).count, std::nullopt);
+  const Command command = Parsed({"top", "--interval=500ms", "--count=3"});
+  EXPECT_EQ(command.interval, milliseconds(500));
+  EXPECT_EQ(command.count, 3u);
+  EXPECT_THAT(ErrorOf({"top", "--interval=99ms"}), HasSubstr("at least 100ms"));
+  EXPECT_THAT(ErrorOf({"top", "--interval"}), HasSubstr("is no time"));
+}
+
 TEST(CommandTest, AFileTakesThePlaceOfTheValue) {
   EXPECT_EQ(Parsed({"put", "key", "--file=path"}).file, "path");
   EXPECT_EQ(Parsed({"get", "key", "--out=path"}).out, "path");

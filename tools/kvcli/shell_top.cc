@@ -1,0 +1,129 @@
+// Shell: what a server's clients do, again and again.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "tools/kvcli/screen.h"
+#include "tools/kvcli/shell.h"
+#include "tools/kvcli/top_change.h"
+#include "tools/kvcli/top_view.h"
+
+namespace gannet::kvcli {
+namespace {
+
+// Clients report twice a second unless the server has another --silence_ms.
+constexpr std::chrono::seconds kWindow{5};
+// So long the view may hang on a server that does not answer.
+constexpr std::chrono::milliseconds kAnswerMax{1000};
+
+// Returns what the server's clients do, without this one.
+absl::Status ListOthers(Client& client, uint32_t server, uint32_t own_session,
+                        std::chrono::milliseconds deadline, ServerLook* look) {
+  auto connections = client.ConnectedClients(server, deadline);
+  if (!connections.ok()) return connections.status();
+  look->connections = *std::move(connections);
+  std::erase_if(look->connections, [own_session](const ConnectedClient& it) {
+    return it.session_id == own_session;
+  });
+  return absl::OkStatus();
+}
+
+std::vector<ServerLook> LookAtAll(Client& client, std::chrono::milliseconds deadline) {
+  const std::vector<ServerReport> reports = client.Stats(deadline);
+  const std::vector<ServerInfo> servers = client.Info();
+  std::vector<ServerLook> looks(servers.size());
+  for (uint32_t i = 0; i < servers.size(); ++i) {
+    ServerLook& look = looks[i];
+    look.endpoint = servers[i].endpoint;
+    look.name = servers[i].name;
+    look.incarnation = servers[i].incarnation;
+    absl::Status status = reports[i].stats.status();
+    if (status.ok()) {
+      look.stats = *reports[i].stats;
+      status = ListOthers(client, i, servers[i].session_id, deadline, &look);
+    }
+    look.taken = std::chrono::nanoseconds(MonotonicNs());
+    if (status.ok()) continue;
+    look.problem = servers[i].why_not.empty() ? std::string(status.message()) : servers[i].why_not;
+  }
+  return looks;
+}
+
+}  // namespace
+
+// What `kvcli top` knows of its servers.
+class Shell::TopLooks {
+ public:
+  TopLooks(Client& client, std::chrono::milliseconds deadline)
+      : client_(client), deadline_(std::min(deadline, kAnswerMax)) {}
+
+  const std::vector<ServerChange>& Look() {
+    std::vector<ServerLook> looks = LookAtAll(client_, deadline_);
+    histories_.resize(looks.size(), TopHistory(kWindow));
+    changes_.clear();
+    for (size_t i = 0; i < looks.size(); ++i) {
+      changes_.push_back(histories_[i].Take(std::move(looks[i])));
+    }
+    return changes_;
+  }
+  const std::vector<ServerChange>& changes() const { return changes_; }
+  bool any_problem() const {
+    return std::ranges::any_of(
+        changes_, [](const ServerChange& server) { return !server.now.problem.empty(); });
+  }
+
+ private:
+  Client& client_;
+  const std::chrono::milliseconds deadline_;
+  std::vector<TopHistory> histories_;
+  std::vector<ServerChange> changes_;
+};
+
+int Shell::Top(const Command& command) {
+  TopLooks looks(client_, options_.deadline);
+  interrupted_.store(false, std::memory_order_relaxed);
+  if (!options_.json && Screen::IsThere()) {
+    TopOnScreen(command, looks);
+  } else {
+    TopInLines(command, looks);
+  }
+  return looks.any_problem() ? kExitError : kExitDone;
+}
+
+void Shell::TopOnScreen(const Command& command, TopLooks& looks) {
+  Screen screen;
+  const auto draw = [&] { screen.Draw(TopView(looks.changes(), screen.Size())); };
+  for (uint64_t left = command.count.value_or(UINT64_MAX); left > 0; --left) {
+    const int64_t due_ns = MonotonicNs() + std::chrono::nanoseconds(command.interval).count();
+    looks.Look();
+    draw();
+    for (;;) {
+      const auto event = screen.Wait(std::chrono::nanoseconds(due_ns - MonotonicNs()));
+      if (event == Screen::Event::kQuit || interrupted_.load(std::memory_order_relaxed)) return;
+      if (event == Screen::Event::kTime) break;
+      draw();
+    }
+  }
+}
+
+void Shell::TopInLines(const Command& command, TopLooks& looks) {
+  looks.Look();
+  for (uint64_t left = command.count.value_or(UINT64_MAX); left > 0; --left) {
+    if (!Pause(command.interval)) return;
+    const std::vector<ServerChange>& servers = looks.Look();
+    if (options_.json) {
+      ShowJson(TopJson(servers));
+    } else {
+      for (const ViewLine& line : TopView(servers, kNoLimit)) std::printf("%s\n", line.text.c_str());
+      std::printf("\n");
+    }
+    std::fflush(stdout);
+  }
+}
+
+}  // namespace gannet::kvcli
