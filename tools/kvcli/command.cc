@@ -316,6 +316,8 @@ std::vector<std::string> VerbNames() {
   return names;
 }
 
+std::string_view UsageOf(Verb verb) { return SpecOf(verb).usage; }
+
 std::optional<Verb> FindVerb(std::string_view name) {
   if (name == "exit") return Verb::kQuit;
   for (const Spec& spec : kSpecs) {

@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <wchar.h>
 
 #include <csignal>
 #include <cstdlib>
@@ -21,6 +22,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tools/kvcli/hint.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -94,8 +96,70 @@ void OnLine(char* text) {
   rl_callback_handler_remove();
 }
 
+// Returns the columns that a text takes, or nullopt if it has bytes of which only readline knows
+// how it shows them.
+std::optional<size_t> ColumnsOf(const char* text) {
+  std::vector<wchar_t> wide(std::strlen(text) + 1);
+  if (std::mbstowcs(wide.data(), text, wide.size()) == static_cast<size_t>(-1)) return {};
+  const int columns = wcswidth(wide.data(), wide.size());
+  return columns < 0 ? std::nullopt : std::optional<size_t>(columns);
+}
+
+// Grey text behind the cursor that says what the command still takes. It is on the screen only
+// while the prompt waits for a key. So readline, which knows nothing of it, always finds the screen
+// as it left it.
+class ShownHint {
+ public:
+  void Enable() {
+    const char* term = std::getenv("TERM");
+    const char* no_color = std::getenv("NO_COLOR");  // https://no-color.org
+    enabled_ = isatty(STDOUT_FILENO) != 0 && term != nullptr && *term != '\0' &&
+               std::strcmp(term, "dumb") != 0 && (no_color == nullptr || *no_color == '\0');
+  }
+
+  void Show() {
+    if (!enabled_ || shown_) return;
+    const std::string hint = CutHint(HintFor(rl_line_buffer), Room());
+    if (hint.empty()) return;
+    std::fprintf(rl_outstream, "\033[90m%s\033[0m\033[%zuD", hint.c_str(), hint.size());
+    std::fflush(rl_outstream);
+    shown_ = true;
+  }
+
+  // readline writes to the same stream, and flushes it.
+  void Erase() {
+    if (shown_) std::fputs("\033[K", rl_outstream);
+    shown_ = false;
+  }
+
+ private:
+  // Returns the columns behind the line. 0: the line does not end at the cursor and within the
+  // first row, or readline shows something else than the line.
+  static size_t Room() {
+    const bool searches = RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH | RL_STATE_NUMERICARG);
+    const char* mode = rl_variable_value("show-mode-in-prompt");  // makes the prompt longer
+    if (rl_point != rl_end || searches || (mode != nullptr && std::strcmp(mode, "on") == 0)) {
+      return 0;
+    }
+    const auto prompt = ColumnsOf(rl_prompt);
+    const auto text = ColumnsOf(rl_line_buffer);
+    int rows = 0;
+    int columns = 0;
+    rl_get_screen_size(&rows, &columns);
+    if (!prompt || !text) return 0;
+    // In the last column some terminals go on to the next row.
+    const size_t taken = *prompt + *text + 1;
+    return static_cast<size_t>(columns) > taken ? static_cast<size_t>(columns) - taken : 0;
+  }
+
+  bool enabled_ = false;
+  bool shown_ = false;
+};
+ShownHint shown_hint;
+
 void GiveLineUp() {
   interrupted = 0;
+  shown_hint.Erase();
   rl_free_line_state();
   rl_callback_sigcleanup();
   rl_replace_line("", /*clear_undo=*/1);
@@ -114,7 +178,10 @@ std::optional<std::string> ReadLine(const std::string& prompt) {
   rl_callback_handler_install(prompt.c_str(), OnLine);
   while (!line.complete) {
     pollfd in{STDIN_FILENO, POLLIN, 0};
+    // No hint between keys that come together, as a line that is pasted.
+    if (poll(&in, 1, 0) == 0) shown_hint.Show();
     const bool readable = poll(&in, 1, kLookMs) > 0;
+    if (readable || rl_pending_signal() != 0) shown_hint.Erase();
     rl_check_signals();
     if (interrupted != 0) {
       GiveLineUp();
@@ -146,6 +213,7 @@ bool RunLine(Shell& shell, const std::string& text) {
 int RunPrompt(Shell& shell, const std::string& server) {
   verbs = VerbNames();
   rl_readline_name = "kvcli";
+  shown_hint.Enable();
   rl_attempted_completion_function = Complete;
   using_history();
   stifle_history(kHistoryLinesMax);

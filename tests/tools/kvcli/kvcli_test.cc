@@ -29,7 +29,10 @@ using ::testing::StartsWith;
 
 class KvcliTest : public ::testing::Test {
  protected:
-  static void SetUpTestSuite() { server_ = new ServerProcess(); }
+  static void SetUpTestSuite() {
+    setenv("NO_COLOR", "1", 1);  // no hints between the keys; kvcli_prompt_test tests these
+    server_ = new ServerProcess();
+  }
   static void TearDownTestSuite() {
     delete server_;
     server_ = nullptr;
