@@ -26,6 +26,12 @@ absl::Status Walker::Walk(const std::function<bool(const WalkedItem&)>& show) {
   return state_->walk->Walk(show);
 }
 
+absl::Status Walker::ReadOnce(uint32_t bytes) { return state_->walk->ReadOnce(bytes); }
+
+std::chrono::milliseconds Walker::ServerClockAhead() const {
+  return std::chrono::milliseconds(state_->walk->ServerClockAheadMs());
+}
+
 WalkProgress Walker::progress() const { return state_->walk->progress(); }
 
 }  // namespace gannet

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -183,6 +184,18 @@ absl::Status RegionWalk::Read(std::span<const IndexWalk::Read> reads) {
     if (reading_ > 0 && polls > kPollsBeforeSleep) Sleep(kSleepNsMax);
   }
   return session_->ready() ? absl::OkStatus() : session_->status();
+}
+
+absl::Status RegionWalk::ReadOnce(uint32_t bytes) {
+  const IndexWalk::Read read{.offset = 0, .bytes = std::min(bytes, kBufferBytes)};
+  return Read({&read, 1});
+}
+
+int64_t RegionWalk::ServerClockAheadMs() const {
+  const int64_t now_ns = clock_->MonotonicNs();
+  const uint64_t lower_ms = session_->server_time().LowerMs(now_ns);
+  const uint64_t upper_ms = session_->server_time().UpperMs(now_ns);
+  return static_cast<int64_t>(std::midpoint(lower_ms, upper_ms)) - static_cast<int64_t>(WallMs());
 }
 
 // Lets time pass, while the session stays alive.

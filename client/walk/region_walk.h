@@ -35,6 +35,8 @@ class RegionWalk final : public SessionOwner {
   // As Walker's.
   absl::Status Walk(const std::function<bool(const WalkedItem&)>& show);
   WalkProgress progress() const;
+  absl::Status ReadOnce(uint32_t bytes);
+  int64_t ServerClockAheadMs() const;
 
  private:
   // Buffers of the session that READs go to. One takes a run of buckets or a sealed item's block.

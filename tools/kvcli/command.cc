@@ -139,8 +139,9 @@ constexpr std::array<Spec, 31> kSpecs = {{
      "told with their heartbeats. Exit code 3: a server did not answer at the end.\n",
      0, 0, " interval count "},
     {Verb::kLatency, "latency", "[--count=N]", "measure GET, PUT and PING, and where the time goes",
-     "Each is done N times (1000), on a key of its own that is deleted at the end.\n", 0, 0,
-     " count "},
+     "Each is done N times (1000), on a key of its own that is deleted at the end. The last lines\n"
+     "say what the device, the lookup, the item, the server's CPU and the store take of it.\n",
+     0, 0, " count "},
     {Verb::kDoctor, "doctor", "",
      "find out what is wrong with this machine or the way to the server",
      "Looks at devices, ports, GIDs, packet size, locked memory, huge pages and cores, and "

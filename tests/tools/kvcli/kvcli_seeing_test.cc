@@ -23,6 +23,7 @@ using Json = nlohmann::json;
 using test_support::ChildProcess;
 using test_support::Finished;
 using test_support::RunProgram;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -145,12 +146,37 @@ TEST_F(KvcliSeeingTest, WatchPrintsWhatTheKeyIs) {
 
 TEST_F(KvcliSeeingTest, LatencyMeasuresEachKindAndLeavesNothing) {
   const std::vector<Json> kinds = RunJson({"latency", "--count=20"});
-  ASSERT_EQ(kinds.size(), 5u);
+  std::vector<std::string> names;
   for (const Json& kind : kinds) {
+    if (!kind.contains("operation")) continue;
+    names.push_back(kind["operation"]);
     EXPECT_EQ(kind["count"], 20) << kind;
+    EXPECT_GT(kind["min_us"], 0) << kind;
     EXPECT_LE(kind["p50_us"], kind["max_us"]) << kind;
   }
+  EXPECT_THAT(names, ElementsAre("read", "miss", "put", "get", "get, cold", "ping"));
   EXPECT_EQ(Run({"scan", "--prefix=kvcli.latency"}).out, "");
+}
+
+TEST_F(KvcliSeeingTest, LatencySaysWhatEachPartOfTheWayTakes) {
+  const std::vector<Json> kinds = RunJson({"latency", "--count=20"});
+  ASSERT_FALSE(kinds.empty());
+  const Json& parts = kinds.back().at("parts");
+  const auto median = [&](const char* name) {
+    for (const Json& kind : kinds) {
+      if (kind.value("operation", "") == name) return kind["p50_us"].get<double>();
+    }
+    return 0.0;
+  };
+  EXPECT_DOUBLE_EQ(parts.at("device_us"), median("read"));
+  EXPECT_DOUBLE_EQ(parts.at("window_us"), median("miss") - median("read"));
+  EXPECT_DOUBLE_EQ(parts.at("item_us"), median("get") - median("read"));
+  EXPECT_DOUBLE_EQ(parts.at("server_us"), median("ping") - median("read"));
+  EXPECT_DOUBLE_EQ(parts.at("store_us"), median("put") - median("ping"));
+  const std::string text = Run({"latency", "--count=20"}).out;
+  for (const char* part : {"device", "window", "item", "server", "store"}) {
+    EXPECT_THAT(text, HasSubstr("\n" + std::string(part) + " "));
+  }
 }
 
 }  // namespace
