@@ -144,10 +144,11 @@ constexpr std::array<Spec, 31> kSpecs = {{
      0, 0, " count "},
     {Verb::kDoctor, "doctor", "",
      "find out what is wrong with this machine or the way to the server",
-     "Looks at devices, ports, GIDs, packet size, locked memory, huge pages and cores, and "
-     "connects\n"
-     "to each --server. Each finding has the command that mends it. Works from the command line "
-     "only.\n"
+     "Looks at devices, ports, GIDs, packet size, locked memory, huge pages and cores, and goes "
+     "to\n"
+     "each --server: by which GID, whether anybody listens there or something is in the way, and\n"
+     "how far its clock is from this machine's. Each finding has the command that mends it. Works\n"
+     "from the command line only.\n"
      "Exit code 1: warnings. 3: errors.\n",
      0, 0, " "},
     {Verb::kHelp, "help", "[COMMAND]", "show this text, or a command's help", "", 0, 1, " "},

@@ -1,11 +1,13 @@
 #include "tools/kvcli/doctor.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <iterator>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 
 namespace gannet::kvcli {
@@ -14,6 +16,8 @@ namespace {
 // A client registers some MiB, and a server its whole memory.
 constexpr uint64_t kMemlockBytesEnough = 64u << 20;
 constexpr uint32_t kMtuBytesGood = 4096;
+// Below this, nobody notices; and the way of the server's answer is part of it.
+constexpr std::chrono::seconds kClockApartMax{2};
 
 constexpr char kMemlockMend[] =
     "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/rdma.conf, then log in again; "
@@ -150,6 +154,67 @@ std::vector<Finding> JudgeFlowControl(const MachineFacts& facts) {
   return findings;
 }
 
+Finding JudgePath(const WayFacts& way) {
+  if (!way.path.ok()) {
+    return {Severity::kError, "route",
+            absl::StrCat(way.endpoint, ": ", std::string(way.path.status().message())),
+            "ip route get ADDRESS shows the interface; rdma link show must have a device on it: "
+            "sudo rdma link add rxe0 type rxe netdev INTERFACE"};
+  }
+  const CmPath& path = *way.path;
+  const std::string place = absl::StrCat(path.device, "/", path.port);
+  if (path.gid.empty()) {
+    return Fine("route", absl::StrCat("to ", way.endpoint, " by ", place, ", which needs no GID"));
+  }
+  const std::string type = path.gid_type.empty() ? "" : absl::StrCat(", ", path.gid_type);
+  const std::string text = absl::StrCat("to ", way.endpoint, " by ", place, " and its GID ",
+                                        path.gid_index, " (", path.gid, type, ")");
+  if (path.gid_type != "IB/RoCE v1" || path.gid.starts_with("fe80:")) return Fine("route", text);
+  return {Severity::kHint, "route", absl::StrCat(text, ": packets of RoCE v1 do not pass routers"),
+          absl::StrCat("sudo mkdir -p /sys/kernel/config/rdma_cm/", path.device,
+                       "; echo 'RoCE v2' | sudo tee /sys/kernel/config/rdma_cm/", path.device,
+                       "/ports/", path.port, "/default_roce_mode")};
+}
+
+std::string ConnectionMend(const WayFacts& way) {
+  const std::string message(way.connected.message());
+  const std::string address = way.addresses.empty() ? way.endpoint : way.addresses.front();
+  if (absl::IsPermissionDenied(way.connected)) {
+    return "give the server's key with --auth_file=FILE, and see that both clocks are right: "
+           "timedatectl";
+  }
+  if (absl::IsUnimplemented(way.connected)) {
+    return "kvcli --version; kvserver --version: both sides need the same version of the protocol";
+  }
+  if (absl::IsResourceExhausted(way.connected)) return kMemlockMend;
+  if (absl::StrContains(message, "nobody listens")) {
+    return absl::StrCat("there: systemctl start kvserver, or kvserver --listen=", address,
+                        "; rdma resource show cm_id lists who listens, and at which port");
+  }
+  if (absl::StrContains(message, "no answer")) {
+    return absl::StrCat(
+        "see that the host is up, and let RDMA through, there and on the way: UDP port 4791 (RoCE) "
+        "or the server's TCP port (iWARP): sudo nft list ruleset; ping the host of ",
+        address);
+  }
+  return "see that kvserver runs and listens there (its first lines say where); ip route get "
+         "ADDRESS; let UDP port 4791 (RoCE) or the TCP port (iWARP) through: sudo nft list ruleset";
+}
+
+Finding JudgeClock(const WayFacts& way) {
+  const auto apart = std::chrono::abs(*way.clock_ahead);
+  const std::string text =
+      absl::StrFormat("the server's clock is %d.%03d s %s this machine's", apart.count() / 1000,
+                      apart.count() % 1000, way.clock_ahead->count() < 0 ? "behind" : "ahead of");
+  if (apart < kClockApartMax) return Fine("clock", text);
+  return {
+      Severity::kWarning, "clock",
+      absl::StrCat(text,
+                   ". Items expire by the server's clock, so an expiry_ms means another "
+                   "moment here; and keys of --auth_file are refused if it is too far"),
+      "sudo timedatectl set-ntp true, here and at the server; timedatectl shows which is wrong"};
+}
+
 std::vector<Finding> JudgeWay(const WayFacts& way) {
   if (!way.resolved.ok()) {
     return {{Severity::kError, "name",
@@ -157,23 +222,12 @@ std::vector<Finding> JudgeWay(const WayFacts& way) {
              "getent ahosts HOST; write --server=HOST:PORT"}};
   }
   std::vector<Finding> findings = {
-      Fine("name", absl::StrCat(way.endpoint, ": ", absl::StrJoin(way.addresses, ", ")))};
+      Fine("name", absl::StrCat(way.endpoint, ": ", absl::StrJoin(way.addresses, ", "))),
+      JudgePath(way)};
+  if (!way.path.ok()) return findings;
   if (!way.connected.ok()) {
-    const std::string message(way.connected.message());
-    std::string mend =
-        "see that kvserver runs and listens there (its first lines say where); ip route get "
-        "ADDRESS; let UDP port 4791 (RoCE) or the TCP port (iWARP) through: sudo nft list ruleset";
-    if (absl::IsPermissionDenied(way.connected)) {
-      mend =
-          "give the server's key with --auth_file=FILE, and see that both clocks are right: "
-          "timedatectl";
-    } else if (absl::IsUnimplemented(way.connected)) {
-      mend =
-          "kvcli --version; kvserver --version: both sides need the same version of the protocol";
-    } else if (absl::IsResourceExhausted(way.connected)) {
-      mend = kMemlockMend;
-    }
-    findings.push_back({Severity::kError, "connection", message, std::move(mend)});
+    findings.push_back({Severity::kError, "connection", std::string(way.connected.message()),
+                        ConnectionMend(way)});
     return findings;
   }
   findings.push_back(
@@ -190,11 +244,13 @@ std::vector<Finding> JudgeWay(const WayFacts& way) {
     findings.push_back({Severity::kError, "answer", std::string(way.answered.message()),
                         "top -H -p $(pidof kvserver): a worker that gets no core answers late"});
   }
+  if (way.clock_ahead) findings.push_back(JudgeClock(way));
   return findings;
 }
 
 std::vector<Finding> Judge(const MachineFacts& machine, const std::vector<WayFacts>& ways) {
-  std::vector<Finding> findings = JudgeDevices(machine);
+  std::vector<Finding> findings = {Fine("version", machine.version)};
+  std::ranges::move(JudgeDevices(machine), std::back_inserter(findings));
   findings.push_back(JudgeMemlock(machine));
   findings.push_back(JudgeHugePages(machine));
   findings.push_back(JudgeCores(machine));

@@ -1,6 +1,7 @@
 #ifndef GANNET_TOOLS_KVCLI_DOCTOR_H_
 #define GANNET_TOOLS_KVCLI_DOCTOR_H_
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -8,6 +9,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/rdma/cm_path.h"
 #include "common/rdma/device_report.h"
 
 namespace gannet::kvcli {
@@ -24,6 +27,7 @@ struct MachineFacts {
   bool may_lock_all = false;  // CAP_IPC_LOCK
   std::string huge_pages;     // the mode of transparent huge pages; empty: the kernel has none
   uint32_t cores = 0;         // that this process may use
+  std::string version;        // of this program
 };
 
 // The way to one server.
@@ -31,6 +35,8 @@ struct WayFacts {
   std::string endpoint;
   std::vector<std::string> addresses;  // empty: the name was not resolved
   absl::Status resolved;
+  // To the first address that a way leads to. If there is none, it was not tried to connect.
+  absl::StatusOr<CmPath> path = absl::UnknownError("not tried");
   absl::Status connected;
   // These as far as it was connected.
   std::string device;     // that rdma_cm chose
@@ -39,6 +45,8 @@ struct WayFacts {
   uint32_t read_depth = 0;
   uint32_t protocol_version = 0;
   absl::Status answered;  // a ping
+  // How far the server's clock is ahead of this machine's. nullopt: not known.
+  std::optional<std::chrono::milliseconds> clock_ahead;
 };
 
 enum class Severity : uint8_t { kFine, kHint, kWarning, kError };
@@ -58,6 +66,11 @@ Finding JudgeHugePages(const MachineFacts& facts);
 Finding JudgeCores(const MachineFacts& facts);
 // PFC and ECN cannot be seen from here. So for RoCE on hardware this says what to look at.
 std::vector<Finding> JudgeFlowControl(const MachineFacts& facts);
+Finding JudgePath(const WayFacts& way);
+// What mends a connection that was not made, or not to this program.
+std::string ConnectionMend(const WayFacts& way);
+// REQUIRES: clock_ahead.
+Finding JudgeClock(const WayFacts& way);
 std::vector<Finding> JudgeWay(const WayFacts& way);
 
 // All of them, the machine first.

@@ -1,6 +1,7 @@
 #include "tools/kvcli/doctor_facts.h"
 
 #include <gannet/client.h>
+#include <gannet/walker.h>
 #include <linux/capability.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -10,8 +11,12 @@
 #include <string_view>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "common/protocol/limits.h"
 #include "common/rdma/address.h"
+#include "common/rdma/cm_path.h"
 #include "common/rdma/device.h"
+#include "tools/build_stamp/build_stamp.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -51,6 +56,17 @@ uint32_t Cores() {
   return static_cast<uint32_t>(CPU_COUNT(&set));
 }
 
+// Tries the addresses in the order in which a client does.
+absl::StatusOr<CmPath> FirstPath(const std::vector<SocketAddress>& addresses) {
+  constexpr int kResolveMs = 2000;
+  absl::StatusOr<CmPath> path = absl::UnavailableError("the name has no address");
+  for (const SocketAddress& address : addresses) {
+    path = ResolvePath(address, kResolveMs);
+    if (path.ok()) break;
+  }
+  return path;
+}
+
 }  // namespace
 
 MachineFacts GatherMachine(absl::Status chosen) {
@@ -65,6 +81,8 @@ MachineFacts GatherMachine(absl::Status chosen) {
   facts.may_lock_all = MayLockAll();
   facts.huge_pages = HugePages();
   facts.cores = Cores();
+  facts.version = absl::StrCat("kvcli ", BuildVersion(), " (", BuildCommit(), ", ", BuildKind(),
+                               "), protocol ", kProtocolVersionMax);
   return facts;
 }
 
@@ -77,6 +95,8 @@ WayFacts GatherWay(const std::string& endpoint, const Options& options) {
   way.resolved = addresses.status();
   if (!addresses.ok()) return way;
   for (const SocketAddress& it : *addresses) way.addresses.push_back(it.ToString());
+  way.path = FirstPath(*addresses);
+  if (!way.path.ok()) return way;
   const auto client = Client::Connect({endpoint}, options);
   way.connected = client.status();
   if (!client.ok()) return way;
@@ -87,6 +107,8 @@ WayFacts GatherWay(const std::string& endpoint, const Options& options) {
   way.read_depth = info.read_depth;
   way.protocol_version = info.protocol_version;
   way.answered = (*client)->Ping();
+  const auto walker = Walker::Connect(endpoint, options);
+  if (walker.ok()) way.clock_ahead = (*walker)->ServerClockAhead();
   return way;
 }
 

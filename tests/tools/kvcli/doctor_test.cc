@@ -5,6 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <string>
+#include <vector>
+
 namespace gannet::kvcli {
 namespace {
 
@@ -38,13 +42,19 @@ WayFacts Way() {
   return {.endpoint = "cache:7471",
           .addresses = {"10.0.0.1:7471"},
           .resolved = {},
+          .path = CmPath{.device = "mlx5_0",
+                         .port = 1,
+                         .gid = "::ffff:10.0.0.2",
+                         .gid_index = 3,
+                         .gid_type = "RoCE v2"},
           .connected = {},
           .device = "mlx5_0",
           .kind = "hardware",
           .lock_mode = "nic",
           .read_depth = 16,
           .protocol_version = 1,
-          .answered = {}};
+          .answered = {},
+          .clock_ahead = std::chrono::milliseconds(-15)};
 }
 
 // Matches a finding of a fault, which always has something to mend it with.
@@ -142,6 +152,41 @@ TEST(DoctorTest, FindsANameThatIsNotKnown) {
   EXPECT_THAT(JudgeWay(way), ElementsAre(Fault(Severity::kError, "name", "not known")));
 }
 
+TEST(DoctorTest, SaysByWhichGidAConnectionWouldGo) {
+  EXPECT_THAT(JudgePath(Way()).text,
+              AllOf(HasSubstr("mlx5_0/1"), HasSubstr("GID 3 (::ffff:10.0.0.2, RoCE v2)")));
+  WayFacts way = Way();
+  way.path->gid = "";
+  EXPECT_EQ(JudgePath(way).severity, Severity::kFine) << "iWARP has none";
+}
+
+TEST(DoctorTest, HintsAtRoceV1WhichRoutersDoNotPass) {
+  WayFacts way = Way();
+  way.path->gid_type = "IB/RoCE v1";
+  EXPECT_THAT(JudgePath(way), Fault(Severity::kHint, "route", "RoCE v1"));
+  EXPECT_THAT(JudgePath(way).mend, HasSubstr("rdma_cm/mlx5_0/ports/1/default_roce_mode"));
+}
+
+TEST(DoctorTest, FindsThatNoWayLeadsThere) {
+  WayFacts way = Way();
+  way.path = absl::UnavailableError("Network is unreachable");
+  const std::vector<Finding> findings = JudgeWay(way);
+  EXPECT_THAT(findings.back(), Fault(Severity::kError, "route", "unreachable"));
+  EXPECT_THAT(findings.back().mend, HasSubstr("ip route get"));
+}
+
+TEST(DoctorTest, WarnsOfClocksThatAreFarApart) {
+  WayFacts way = Way();
+  EXPECT_EQ(JudgeClock(way).severity, Severity::kFine);
+  EXPECT_THAT(JudgeClock(way).text, HasSubstr("0.015 s behind this"));
+  way.clock_ahead = std::chrono::milliseconds(3'600'250);
+  EXPECT_THAT(JudgeClock(way), Fault(Severity::kWarning, "clock", "3600.250 s ahead of this"));
+  EXPECT_THAT(JudgeClock(way).mend, HasSubstr("timedatectl"));
+  way.clock_ahead = std::chrono::milliseconds(-2'000);
+  EXPECT_THAT(JudgeClock(way), Fault(Severity::kWarning, "clock", "2.000 s behind"));
+  EXPECT_THAT(JudgeWay(way), Contains(Fault(Severity::kWarning, "clock", "behind")));
+}
+
 TEST(DoctorTest, SaysWhatMendsAConnectionThatFails) {
   WayFacts way = Way();
   const auto mend = [&way](absl::Status connected) {
@@ -151,6 +196,10 @@ TEST(DoctorTest, SaysWhatMendsAConnectionThatFails) {
     return findings.back().mend;
   };
   EXPECT_THAT(mend(absl::UnavailableError("why")), HasSubstr("4791"));
+  EXPECT_THAT(mend(absl::UnavailableError("why: nobody listens there")),
+              AllOf(HasSubstr("kvserver --listen=10.0.0.1:7471"), Not(HasSubstr("4791"))));
+  EXPECT_THAT(mend(absl::UnavailableError("why: no answer in time")),
+              AllOf(HasSubstr("4791"), Not(HasSubstr("kvserver --listen"))));
   EXPECT_THAT(mend(absl::PermissionDeniedError("why")),
               AllOf(HasSubstr("--auth_file"), HasSubstr("timedatectl")));
   EXPECT_THAT(mend(absl::UnimplementedError("why")), HasSubstr("--version"));

@@ -25,8 +25,9 @@ TEST(HintTest, LeavesOutWhatIsTyped) {
   EXPECT_EQ(HintFor("get k"), " [--meta] [--out=PATH]");
   EXPECT_EQ(HintFor("get k --meta "), "[--out=PATH]");
   EXPECT_EQ(HintFor("get --out=file "), "KEY [--meta]");
-  EXPECT_EQ(HintFor("incr k --ttl=5 "), "[NUMBER] [--initial=N] [--flags=N] [--if_present] "
-                                        "[--if_version=N]");
+  EXPECT_EQ(HintFor("incr k --ttl=5 "),
+            "[NUMBER] [--initial=N] [--flags=N] [--if_present] "
+            "[--if_version=N]");
 }
 
 TEST(HintTest, KeepsAnOptionUntilItsNameIsTyped) {

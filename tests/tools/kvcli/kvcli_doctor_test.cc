@@ -18,6 +18,7 @@ using Json = nlohmann::json;
 using test_support::Finished;
 using test_support::ProgramPath;
 using test_support::RunProgram;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 std::vector<Json> Findings(const Finished& done) {
@@ -40,6 +41,23 @@ std::string Faults(const Finished& done, const std::string& check) {
   return text;
 }
 
+// Returns a word of the only finding of a check.
+std::string Only(const Finished& done, const std::string& check, const char* word) {
+  std::string text;
+  for (const Json& it : Findings(done)) {
+    if (it["check"] != check) continue;
+    EXPECT_EQ(text, "") << check << " twice";
+    text = it.value(word, "");
+  }
+  return text;
+}
+std::string Text(const Finished& done, const std::string& check) {
+  return Only(done, check, "text");
+}
+std::string Mend(const Finished& done, const std::string& check) {
+  return Only(done, check, "mend");
+}
+
 Finished Doctor(const std::string& server) {
   return RunProgram(
       {ProgramPath("kvcli"), "--server=" + server, "--device=soft", "--json", "doctor"});
@@ -55,10 +73,27 @@ TEST(KvcliDoctorTest, FindsNoErrorWhereAServerAnswers) {
   EXPECT_THAT(Faults(done, "device"), HasSubstr("softverbs0"));
 }
 
+TEST(KvcliDoctorTest, TellsTheWayTheClockAndTheVersions) {
+  ServerProcess server;
+  const Finished done = Doctor(server.endpoint());
+  EXPECT_THAT(Text(done, "route"), AllOf(HasSubstr("softverbs0/1"), HasSubstr("127.0.0.1")));
+  EXPECT_THAT(Text(done, "clock"), HasSubstr("the server's clock is 0."));
+  EXPECT_THAT(Text(done, "version"), AllOf(HasSubstr("kvcli "), HasSubstr("protocol ")));
+  EXPECT_THAT(Text(done, "connection"), HasSubstr("protocol "));
+}
+
+TEST(KvcliDoctorTest, FindsThatNoWayLeadsToAnotherHost) {
+  const Finished done = Doctor("198.51.100.1:7471");  // RFC 5737: an address for examples
+  EXPECT_EQ(done.exit_code, 3);
+  EXPECT_THAT(Faults(done, "route"), HasSubstr("198.51.100.1"));
+  EXPECT_EQ(Faults(done, "connection"), "");
+}
+
 TEST(KvcliDoctorTest, FindsThatNobodyListens) {
   const Finished done = Doctor("127.0.0.1:1");
   EXPECT_EQ(done.exit_code, 3);
   EXPECT_THAT(Faults(done, "connection"), HasSubstr("127.0.0.1:1"));
+  EXPECT_THAT(Mend(done, "connection"), HasSubstr("kvserver --listen=127.0.0.1:1"));
 }
 
 TEST(KvcliDoctorTest, FindsAWrongName) {
