@@ -32,6 +32,11 @@ std::chrono::milliseconds Walker::ServerClockAhead() const {
   return std::chrono::milliseconds(state_->walk->ServerClockAheadMs());
 }
 
+absl::StatusOr<std::vector<HotKey>> Walker::HotKeys(size_t count,
+                                                    const std::function<bool()>& goes_on) {
+  return state_->walk->HotKeys(count, goes_on);
+}
+
 WalkProgress Walker::progress() const { return state_->walk->progress(); }
 
 }  // namespace gannet

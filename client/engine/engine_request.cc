@@ -192,6 +192,7 @@ void Engine::OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyView& r
     case Opcode::kStorage:
     case Opcode::kListClients:
     case Opcode::kSlowLog:
+    case Opcode::kHeats:
       if (!KeepReplyBytes(op, reply)) return Finish(op, Outcome::kUnavailable);
       [[fallthrough]];
     case Opcode::kPing:

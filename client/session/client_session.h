@@ -178,6 +178,9 @@ class ClientSession {
   bool CanSendRequest() const { return CanSend() && window_.CanSend(); }
   // REQUIRES: CanSend().
   void SendOrdered(const OrderedWork& work);
+  // Posts a READ of memory other than the region: `read.offset` bytes behind `address`. REQUIRES:
+  // CanSend().
+  void SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead& read);
   // The sequence number of the next request, and where the owner encodes it (kMessageBytesMax).
   // REQUIRES, both: CanSendRequest().
   uint64_t next_sequence() const { return window_.next(); }

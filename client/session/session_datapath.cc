@@ -194,6 +194,14 @@ void ClientSession::SendOrdered(const OrderedWork& work) {
   chain_.Add({work.op, work.kind}, request, sge);
 }
 
+void ClientSession::SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead& read) {
+  if (!OpenChain(connections_[0])) return;
+  if (chain_.empty()) owner_->OnPosted(read.op, SessionOwner::kDoorbell);
+  const ibv_sge sge = {reinterpret_cast<uint64_t>(read.local), read.bytes, read.lkey.value_or(0)};
+  chain_.Add({read.op, InFlightWork::Kind::kRead},
+             ReadRequest(0, nullptr, address + read.offset, rkey, 0), sge);
+}
+
 void ClientSession::SendRequest(const RequestWindow::Entry& entry, int64_t now_ns) {
   std::byte* const message = next_message();
   request_watch_.OnSend(window_, watched_);

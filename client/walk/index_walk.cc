@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "client/lookup/window.h"
 #include "common/base/check.h"
@@ -11,7 +12,8 @@
 
 namespace gannet {
 
-IndexWalk::IndexWalk(const IndexView* view) : view_(view) {
+IndexWalk::IndexWalk(const IndexView* view, std::function<bool(uint64_t offset)> wanted)
+    : view_(view), wanted_(std::move(wanted)) {
   ranges_.push_back({0, kEnd, 0});
   Plan();
 }
@@ -130,6 +132,7 @@ void IndexWalk::TakeSlots(uint32_t buckets) {
         doubt_ = true;  // the checksum is right, so this is no slot that this client knows
         continue;
       }
+      if (wanted_ && !wanted_(slot.offset())) continue;
       items_.push_back(slot);
       item_buckets_.push_back(i);
     }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <unordered_set>
@@ -62,7 +63,9 @@ class IndexWalk {
   };
 
   // `view` may change at any time, and must outlive the walk.
-  explicit IndexWalk(const IndexView* view);
+  // `wanted`: whether items that begin at this offset are; null: all are. The others are not
+  // looked at, so that the invariants are about items that are wanted.
+  explicit IndexWalk(const IndexView* view, std::function<bool(uint64_t offset)> wanted = nullptr);
 
   Step step() const { return step_; }
   Read buckets() const { return read_; }
@@ -122,6 +125,7 @@ class IndexWalk {
   void BeginRound();
 
   const IndexView* const view_;
+  const std::function<bool(uint64_t offset)> wanted_;
   Step step_ = Step::kDone;
   Phase phase_ = Phase::kHomes;
   std::vector<Range> ranges_;           // still to be walked through, the next one last

@@ -88,10 +88,17 @@ absl::Status RegionWalk::TakeBuffers() {
 
 absl::Status RegionWalk::Walk(const std::function<bool(const WalkedItem&)>& show) {
   progress_ = {};
-  IndexWalk& walk = walk_.emplace(&session_->view());
+  return WalkSome(
+      nullptr, [&show](const WalkedItem& item, uint64_t) { return show(item); }, nullptr);
+}
+
+absl::Status RegionWalk::WalkSome(std::function<bool(uint64_t offset)> wanted, const ShowAt& show,
+                                  const std::function<bool()>& still) {
+  IndexWalk& walk = walk_.emplace(&session_->view(), std::move(wanted));
   uint64_t advances = 0;
   int64_t advanced_ns = clock_->MonotonicNs();
   for (bool goes_on = true; goes_on && walk.step() != IndexWalk::Step::kDone;) {
+    if (still && !still()) break;
     switch (walk.step()) {
       case IndexWalk::Step::kReadBuckets:
         GANNET_RETURN_IF_ERROR(ReadBuckets());
@@ -127,8 +134,7 @@ absl::Status RegionWalk::ReadBuckets() {
   return absl::OkStatus();
 }
 
-absl::Status RegionWalk::ReadItems(const std::function<bool(const WalkedItem&)>& show,
-                                   bool* goes_on) {
+absl::Status RegionWalk::ReadItems(const ShowAt& show, bool* goes_on) {
   const std::vector<Slot>& slots = walk_->items();
   for (size_t from = 0; from < slots.size(); from += kReadsMax) {
     const size_t n = std::min<size_t>(slots.size() - from, kReadsMax);
@@ -149,8 +155,7 @@ absl::Status RegionWalk::ReadItems(const std::function<bool(const WalkedItem&)>&
   return absl::OkStatus();
 }
 
-bool RegionWalk::Show(const IndexWalk::Item& item, Slot slot,
-                      const std::function<bool(const WalkedItem&)>& show) {
+bool RegionWalk::Show(const IndexWalk::Item& item, Slot slot, const ShowAt& show) {
   const ItemHeader& header = item.header;
   ItemInfo info{header.version, header.flags, header.expiry_ms(), header.value_bytes};
   if (info.expiry_ms != 0) {
@@ -162,17 +167,25 @@ bool RegionWalk::Show(const IndexWalk::Item& item, Slot slot,
   return show({.key = item.key,
                .value = item.value,
                .info = info,
-               .block_bytes = static_cast<uint32_t>(slot.read_bytes())});
+               .block_bytes = static_cast<uint32_t>(slot.read_bytes())},
+              slot.offset());
 }
 
 // Posts at most kReadsMax READs and waits for them. The i-th goes to buffer i.
-absl::Status RegionWalk::Read(std::span<const IndexWalk::Read> reads) {
+absl::Status RegionWalk::Read(std::span<const IndexWalk::Read> reads,
+                              std::optional<Elsewhere> elsewhere) {
   const auto n = static_cast<uint32_t>(reads.size());
   GANNET_RETURN_IF_ERROR(WaitFor(pace_.WaitNs(n, clock_->MonotonicNs())));
   posted_ns_ = clock_->MonotonicNs();
   for (uint32_t i = 0; i < n; ++i) {
     if (!session_->ready()) return session_->status();
-    session_->QueueRead({buffers_[i].data, reads[i].offset, i, reads[i].bytes, buffers_[i].lkey});
+    const QueuedRead read{buffers_[i].data, reads[i].offset, i, reads[i].bytes, buffers_[i].lkey};
+    if (elsewhere) {
+      if (!session_->CanSend()) return absl::InternalError("no room for a READ");
+      session_->SendReadOf(elsewhere->address, elsewhere->rkey, read);
+    } else {
+      session_->QueueRead(read);
+    }
     ++reading_;
     progress_.read_bytes += reads[i].bytes;
   }

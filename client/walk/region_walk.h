@@ -3,6 +3,7 @@
 
 #include <gannet/walker.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -15,8 +16,10 @@
 #include "absl/status/statusor.h"
 #include "client/lookup/client_clock.h"
 #include "client/session/client_session.h"
+#include "client/walk/hot_places.h"
 #include "client/walk/index_walk.h"
 #include "client/walk/read_pace.h"
+#include "common/protocol/message.h"
 
 namespace gannet {
 
@@ -34,11 +37,23 @@ class RegionWalk final : public SessionOwner {
 
   // As Walker's.
   absl::Status Walk(const std::function<bool(const WalkedItem&)>& show);
+  absl::StatusOr<std::vector<HotKey>> HotKeys(size_t count, const std::function<bool()>& goes_on);
   WalkProgress progress() const;
   absl::Status ReadOnce(uint32_t bytes);
   int64_t ServerClockAheadMs() const;
 
  private:
+  // Memory of the server other than its region.
+  struct Elsewhere {
+    uint64_t address;
+    uint32_t rkey;
+  };
+  struct Answer {
+    ReplyStatus status;
+    std::string value;
+  };
+  using ShowAt = std::function<bool(const WalkedItem&, uint64_t offset)>;
+
   // Buffers of the session that READs go to. One takes a run of buckets or a sealed item's block.
   static constexpr uint32_t kReadsMax = 32;
   static constexpr uint32_t kBufferBytes = 4096;
@@ -51,11 +66,19 @@ class RegionWalk final : public SessionOwner {
 
   absl::Status WaitUntilReady(int64_t connect_timeout_ns);
   absl::Status TakeBuffers();
+  // Walks through the items that begin at offsets that are wanted (null: all), as long as
+  // still() (null: always).
+  absl::Status WalkSome(std::function<bool(uint64_t offset)> wanted, const ShowAt& show,
+                        const std::function<bool()>& still);
   absl::Status ReadBuckets();
-  absl::Status ReadItems(const std::function<bool(const WalkedItem&)>& show, bool* goes_on);
-  bool Show(const IndexWalk::Item& item, Slot slot,
-            const std::function<bool(const WalkedItem&)>& show);
-  absl::Status Read(std::span<const IndexWalk::Read> reads);
+  absl::Status ReadItems(const ShowAt& show, bool* goes_on);
+  bool Show(const IndexWalk::Item& item, Slot slot, const ShowAt& show);
+  absl::Status Read(std::span<const IndexWalk::Read> reads,
+                    std::optional<Elsewhere> elsewhere = std::nullopt);
+  absl::StatusOr<std::string> Ask(RequestHeader header);
+  absl::StatusOr<HeatsReply> AskForHeats();
+  absl::Status ReadHeats(const HeatsReply& heats, const std::function<bool()>& goes_on,
+                         HotPlaces* places);
   absl::Status WaitFor(int64_t ns);
   void Poll();
   void Sleep(int64_t ns_max);
@@ -64,9 +87,14 @@ class RegionWalk final : public SessionOwner {
   // SessionOwner.
   void OnPosted(uint32_t, uint32_t) override {}
   void OnWorksDone(uint32_t, std::span<const InFlightWork::Work> works, bool) override {
-    reading_ -= static_cast<uint32_t>(works.size());
+    reading_ -=
+        static_cast<uint32_t>(std::ranges::count_if(works, [](const InFlightWork::Work& it) {
+          return it.kind() == InFlightWork::Kind::kRead;
+        }));
   }
-  void OnReply(RequestWindow::Entry*, const ReplyView&) override {}
+  void OnReply(RequestWindow::Entry*, const ReplyView& reply) override {
+    answer_ = {static_cast<ReplyStatus>(reply.header.status), std::string(reply.value)};
+  }
   absl::Status OnNamed(uint32_t, std::string_view) override { return absl::OkStatus(); }
   void OnReady(uint32_t, Comeback, std::span<const uint32_t>) override {}
   void OnLost(uint32_t) override { reading_ = 0; }
@@ -77,7 +105,8 @@ class RegionWalk final : public SessionOwner {
   std::unique_ptr<ClientSession> session_;
   std::vector<LentBuffer> buffers_;  // of the session
   std::optional<IndexWalk> walk_;
-  uint32_t reading_ = 0;  // READs that are not done
+  std::optional<Answer> answer_;  // to the last request
+  uint32_t reading_ = 0;          // READs that are not done
   int64_t posted_ns_ = 0;
   WalkProgress progress_;
 };

@@ -50,7 +50,8 @@ const RequestRule* RuleOf(uint8_t opcode) {
   if (opcode < std::size(kRules)) return &kRules[opcode];
   const bool observes = opcode == static_cast<uint8_t>(Opcode::kStorage) ||
                         opcode == static_cast<uint8_t>(Opcode::kListClients) ||
-                        opcode == static_cast<uint8_t>(Opcode::kSlowLog);
+                        opcode == static_cast<uint8_t>(Opcode::kSlowLog) ||
+                        opcode == static_cast<uint8_t>(Opcode::kHeats);
   return observes ? &kObservationRule : nullptr;
 }
 

@@ -42,6 +42,7 @@ enum class Opcode : uint8_t {
   // What the server knows of its clients, for people. The reply's version is where to go on.
   kListClients = 23,  // the reply's value is an array of ClientEntry (observation.h)
   kSlowLog = 24,      // the reply's value is an array of SlowEntry, the newest first
+  kHeats = 25,        // the reply's value is a HeatsReply (heats.h)
 };
 
 enum RequestFlag : uint8_t {

@@ -46,6 +46,8 @@ inline const char* OpcodeName(uint8_t opcode) {
       return "list_clients";
     case Opcode::kSlowLog:
       return "slow_log";
+    case Opcode::kHeats:
+      return "heats";
   }
   return "other";
 }

@@ -14,6 +14,7 @@
 #include "glog/logging.h"
 #include "server/control/first_version.h"
 #include "server/control/store_in_file.h"
+#include "server/store/heat.h"
 
 namespace gannet {
 namespace {
@@ -131,6 +132,34 @@ absl::Status Server::CreateMemory() {
   return absl::OkStatus();
 }
 
+// The heats are shared memory, so that a client READs them without this server's CPU on softverbs
+// too. A server that may not lock so much memory does without showing them.
+absl::Status Server::CreateHeats() {
+  if (!options_.evict) return absl::OkStatus();
+  GANNET_ASSIGN_OR_RETURN(heats_,
+                          SharedMemory::Create({.name = "gannet-heats",
+                                                .bytes = Heat::BytesFor(region_->bytes().size()),
+                                                .huge_pages = HugePages::kOff}));
+  auto mr = RegisterMemory(pd_.get(), heats_->bytes(), RemoteAccess::kRead);
+  if (mr.ok()) {
+    heats_mr_ = *std::move(mr);
+  } else {
+    LOG(WARNING) << "clients cannot see which keys are hot: " << mr.status().message();
+  }
+  return absl::OkStatus();
+}
+
+HeatsReply Server::HeatsTemplate() const {
+  if (heats_mr_ == nullptr) return {};
+  return {.address = reinterpret_cast<uint64_t>(heats_->bytes().data()),
+          .bytes = Heat::BytesFor(region_->bytes().size()),
+          .rkey = heats_mr_->rkey,
+          .granule_bytes = uint16_t{Heat::kGranuleBytes},
+          .used_once = Heat::kUsedOnce,
+          .units_per_doubling = uint8_t{Heat::kUnitsPerDoubling},
+          .most = Heat::kMost};
+}
+
 absl::Status Server::CreateStore() {
   Store::Options options;
   options.region = region_->bytes();
@@ -138,6 +167,8 @@ absl::Status Server::CreateStore() {
   options.index_slots = options_.index_slots;
   options.index_slots_min = disk_->slots_min();
   options.evict = options_.evict;
+  GANNET_RETURN_IF_ERROR(CreateHeats());
+  if (heats_) options.heats = heats_->bytes();
   options.index_grows = options_.index_grows;
   GANNET_ASSIGN_OR_RETURN(tidy_wanted_, WakeUp::Create());
   GANNET_ASSIGN_OR_RETURN(sync_wanted_, WakeUp::Create());
@@ -194,6 +225,7 @@ absl::Status Server::CreateWorkers() {
   node_.board = &board_.emplace(options_.workers);
   if (options_.slow_ns > 0) node_.slow_log = &slow_log_.emplace(options_.slow_ns, ServerNs);
   node_.grant = GrantTemplate();
+  node_.heats = HeatsTemplate();
   node_.region_lkey = region_mr_->lkey;
   node_.lock_words = WordsOf(locks_->bytes(), options_.lock_words);
   node_.leases = &leases_.emplace(node_.lock_words, options_.workers);

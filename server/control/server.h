@@ -127,9 +127,11 @@ class Server {
 
   absl::Status CreateAll();
   absl::Status CreateMemory();
+  absl::Status CreateHeats();
   absl::Status CreateStore();
   absl::Status CreateWorkers();
   Grant GrantTemplate() const;
+  HeatsReply HeatsTemplate() const;
 
   void TidyStore(const Now& now);
   void LookAtAuthFile();
@@ -148,8 +150,10 @@ class Server {
   LockMode lock_mode_ = LockMode::kNicCas;
   std::optional<SharedMemory> region_;
   std::optional<SharedMemory> locks_;
+  std::optional<SharedMemory> heats_;  // of a server that evicts
   Handle<ibv_pd> pd_;
   Handle<ibv_mr> region_mr_;
+  Handle<ibv_mr> heats_mr_;  // nullptr: they could not be registered
   Handle<ibv_mr> locks_mr_;
   std::unique_ptr<WakeUp> tidy_wanted_;
   std::unique_ptr<WakeUp> sync_wanted_;

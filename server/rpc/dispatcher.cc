@@ -53,6 +53,7 @@ ReplyHeader Dispatcher::Execute(const RequestView& request, std::span<std::byte>
     case Opcode::kStorage:
     case Opcode::kListClients:
     case Opcode::kSlowLog:
+    case Opcode::kHeats:
       break;
   }
   return ReplyTo(header, ReplyStatus::kUnimplemented);

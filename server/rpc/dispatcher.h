@@ -100,6 +100,7 @@ inline bool IsRepeatable(Opcode opcode) {
     case Opcode::kStorage:
     case Opcode::kListClients:
     case Opcode::kSlowLog:
+    case Opcode::kHeats:
       return true;
     case Opcode::kPut:
     case Opcode::kDelete:

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/protocol/connect.h"
+#include "common/protocol/heats.h"
 #include "common/protocol/message.h"
 #include "common/protocol/storage.h"
 #include "common/rdma/device.h"
@@ -44,6 +45,7 @@ struct Node {
   SlowLog* slow_log = nullptr;  // null: nothing is timed
   // The grant, without the fields that differ between connections.
   Grant grant{};
+  HeatsReply heats{};        // all 0: there are none to READ
   uint32_t region_lkey = 0;  // for READs of values straight into the region
   std::span<uint64_t> lock_words;
   std::function<StatsReply(const Now&)> stats;  // of the whole server

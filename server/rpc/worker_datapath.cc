@@ -201,6 +201,7 @@ void Worker::OnRequest(ServerConnection* connection, const RequestView& request)
     case Opcode::kStorage:
     case Opcode::kListClients:
     case Opcode::kSlowLog:
+    case Opcode::kHeats:
       return ExecuteWithValue(connection, request);
     default:
       return Execute(connection, request);
@@ -287,6 +288,7 @@ ReplyHeader Worker::ExecuteInto(std::span<std::byte> value_out, const RequestVie
     case Opcode::kStorage:
     case Opcode::kListClients:
     case Opcode::kSlowLog:
+    case Opcode::kHeats:
       return ListForPeople(request.header, value_out);
     default:
       break;

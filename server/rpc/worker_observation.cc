@@ -120,6 +120,9 @@ ReplyHeader Worker::ListForPeople(const RequestHeader& header,
     reply.version = node_->storage(from == static_cast<uint64_t>(StorageAsk::kSnapshot), &storage);
     reply.value_bytes = sizeof(storage);
     std::memcpy(value_out.data(), &storage, sizeof(storage));
+  } else if (header.opcode == static_cast<uint8_t>(Opcode::kHeats)) {
+    reply.value_bytes = sizeof(node_->heats);
+    std::memcpy(value_out.data(), &node_->heats, sizeof(node_->heats));
   } else if (header.opcode == static_cast<uint8_t>(Opcode::kListClients)) {
     reply.version = CopyEntries(node_->board->All(), from, value_out, &reply.value_bytes);
   } else if (node_->slow_log != nullptr) {

@@ -3,7 +3,9 @@
 
 #include <array>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -73,8 +75,11 @@ class Eviction {
   // Items from this length on take the room of many others, so they are treated differently.
   static constexpr bool IsLong(uint64_t item_bytes) { return item_bytes >= 32 << 10; }
 
-  Eviction(uint64_t region_bytes, uint64_t heap_bytes)
-      : heap_bytes_(heap_bytes), heat(region_bytes), keys(region_bytes / kRegionBytesPerKey + 64) {}
+  // `heats`: as Heat's memory.
+  Eviction(uint64_t region_bytes, uint64_t heap_bytes, std::span<std::byte> heats)
+      : heap_bytes_(heap_bytes),
+        heat(region_bytes, heats),
+        keys(region_bytes / kRegionBytesPerKey + 64) {}
 
   // Counts uses of the item at this offset.
   void Used(uint64_t offset, uint32_t uses) {

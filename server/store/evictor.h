@@ -26,8 +26,8 @@ class Store;
 class Evictor {
  public:
   // The store outlives the evictor.
-  Evictor(Store& store, uint64_t region_bytes, uint64_t heap_bytes)
-      : store_(store), state_(region_bytes, heap_bytes) {}
+  Evictor(Store& store, uint64_t region_bytes, uint64_t heap_bytes, std::span<std::byte> heats)
+      : store_(store), state_(region_bytes, heap_bytes, heats) {}
 
   Eviction& state() { return state_; }
   // Spares keys that may have waiting writes. nullptr: there are none. Call it before other threads

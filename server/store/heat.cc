@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "common/base/check.h"
 #include "common/base/words.h"
 
 namespace gannet {
@@ -37,7 +38,16 @@ std::array<int32_t, kSizeClassMax + 1> MakeSizeWorths() {
 
 }  // namespace
 
-Heat::Heat(uint64_t region_bytes) : words_(region_bytes / kBytesPerWord + 1) {
+uint64_t Heat::BytesFor(uint64_t region_bytes) {
+  return (region_bytes / kBytesPerWord + 1) * sizeof(uint64_t);
+}
+
+Heat::Heat(uint64_t region_bytes, std::span<std::byte> memory)
+    : own_(memory.empty() ? BytesFor(region_bytes) / sizeof(uint64_t) : 0),
+      words_(memory.empty() ? std::span(own_)
+                            : std::span(reinterpret_cast<uint64_t*>(memory.data()),
+                                        BytesFor(region_bytes) / sizeof(uint64_t))) {
+  GANNET_CHECK(memory.empty() || memory.size() >= BytesFor(region_bytes), "memory for heats");
   for (uint32_t heat = 0; heat < 256; ++heat) {
     uses_[heat] = static_cast<uint32_t>(std::min(UsesOf(heat) * kUseFraction, 4e9));
     for (uint32_t i = 0; i < after_.size(); ++i) {

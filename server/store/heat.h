@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "common/layout/size_class.h"
@@ -11,7 +12,8 @@
 namespace gannet {
 
 // How much each item was used of late: one byte for every 64 bytes of the region, in memory of its
-// own that no client READs. The byte where an item's block begins is the item's heat.
+// own. Clients may READ it (kHeats), but nobody else writes it. The byte where an item's block
+// begins is the item's heat.
 //
 // A heat is a logarithm: kUnitsPerDoubling units more mean twice as many uses. All heats cool by
 // one unit at a time, so a use counts half as much after kUnitsPerDoubling coolings. 0 means that
@@ -32,7 +34,10 @@ class Heat {
   // The most uses that one Add counts.
   static constexpr uint32_t kUsesMax = 255;
 
-  explicit Heat(uint64_t region_bytes);
+  // `memory`: where the heats are; zero filled, aligned to words, at least BytesFor(region_bytes),
+  // and it outlives this. Empty: in memory of their own.
+  explicit Heat(uint64_t region_bytes, std::span<std::byte> memory = {});
+  static uint64_t BytesFor(uint64_t region_bytes);
 
   // REQUIRES, in these three: the offset is inside the region.
   uint8_t Get(uint64_t offset) const { return __atomic_load_n(At(offset), __ATOMIC_RELAXED); }
@@ -64,7 +69,8 @@ class Heat {
     return reinterpret_cast<uint8_t*>(words_.data()) + offset / kGranuleBytes;
   }
 
-  std::vector<uint64_t> words_;
+  std::vector<uint64_t> own_;
+  const std::span<uint64_t> words_;
   uint64_t cool_position_ = 0;  // only for the thread that cools
   // after_[i][heat]: the heat after 2^i more uses, times 256.
   std::array<std::array<uint16_t, 256>, 8> after_;

@@ -101,7 +101,7 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Create(const Options& options) {
 Store::Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap,
              const Survey* survey)
     : evictor_(options.evict ? std::make_unique<Evictor>(*this, superblock.region_bytes,
-                                                         heap->capacity_bytes())
+                                                         heap->capacity_bytes(), options.heats)
                              : nullptr),
       region_(options.region),
       lock_words_(options.lock_words),

@@ -25,6 +25,9 @@ struct StoreOptions {
   uint64_t first_version = 1;               // common/layout/version.h; not 0
   uint64_t page_bytes = Heap::PageBytes();  // alignment that the heap needs
   bool evict = false;  // a write that finds no room evicts other items (evictor.h)
+  // Where a store that evicts keeps its heats (heat.h); zero filled, outlives the Store. Empty: in
+  // memory of its own.
+  std::span<std::byte> heats;
   // The region outlives the process. If a former one left items there, Create takes them over.
   bool memory_file = false;
   uint32_t take_over_threads = 0;  // 0 = by the cores and the size of the index

@@ -29,7 +29,7 @@ struct Spec {
   const char* options;  // the names of its options, each between blanks
 };
 
-constexpr std::array<Spec, 31> kSpecs = {{
+constexpr std::array<Spec, 32> kSpecs = {{
     {Verb::kPut, "put",
      "KEY VALUE [--file=PATH] [--ttl=TIME] [--flags=N] [--if_absent] [--if_present] "
      "[--if_version=N]",
@@ -122,6 +122,15 @@ constexpr std::array<Spec, 31> kSpecs = {{
     {Verb::kBigKeys, "bigkeys", "[--prefix=P] [--match=GLOB] [--count=N] [--rate=N]",
      "list the keys with the longest values", "Walks as scan does. --count: how many (10).\n", 0, 0,
      " prefix match count rate "},
+    {Verb::kHotKeys, "hotkeys", "[--count=N] [--rate=N]", "list the keys that are used most",
+     "READs, at most --rate times a second (20000; 0: no limit), what the server recorded of "
+     "uses,\n"
+     "then its index, and then the hot items; the server's CPU takes no part. --count: how many "
+     "(10).\n"
+     "Prints about how often a key was used of late (32+: so often or more), the value's length, "
+     "and\n"
+     "the key. Needs kvserver --on_full=evict.\n",
+     0, 0, " count rate "},
     {Verb::kMemory, "memory", "[--prefix=P] [--match=GLOB] [--rate=N]",
      "show what items take of the memory, by size of block", "Walks as scan does.\n", 0, 0,
      " prefix match rate "},

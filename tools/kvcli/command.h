@@ -38,6 +38,7 @@ enum class Verb : uint8_t {
   kSlowLog,
   kScan,
   kBigKeys,
+  kHotKeys,
   kMemory,
   kWatch,
   kTop,
@@ -72,7 +73,7 @@ struct Command {
   std::string out;                                 // get: where to write the value to
   std::string prefix;                              // of keys to show
   std::string match;                               // a glob for keys to show
-  std::optional<uint64_t> count;             // scan, bigkeys: of keys; watch: of changes; latency
+  std::optional<uint64_t> count;  // scan, bigkeys, hotkeys: of keys; watch: of changes; latency
   uint32_t reads_per_second = 20'000;        // of a walk; 0 = no limit
   bool show_keys = false;                    // slowlog
   bool show_values = false;                  // scan

@@ -37,6 +37,8 @@ const char* ExamplesOf(Verb verb) {
              "  scan --match='user:*:name' --values --rate=1000\n";
     case Verb::kBigKeys:
       return "Example:\n  bigkeys --count=3\n";
+    case Verb::kHotKeys:
+      return "Example:\n  hotkeys --count=20\n";
     case Verb::kMemory:
       return "Example:\n  memory --prefix=session:\n";
     case Verb::kWatch:

@@ -99,8 +99,8 @@ Screen::Event Screen::Wait(std::chrono::nanoseconds time) {
       resized = 0;
       return Event::kResized;
     }
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-        end - std::chrono::steady_clock::now());
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     pollfd in{STDIN_FILENO, POLLIN, 0};
     const auto slice = std::clamp(left, std::chrono::milliseconds(0), kLook);
     if (poll(&in, 1, static_cast<int>(slice.count())) > 0) {

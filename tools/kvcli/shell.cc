@@ -117,6 +117,9 @@ int Shell::Execute(const Command& command) {
     case Verb::kBigKeys:
       code = BigKeys(command);
       break;
+    case Verb::kHotKeys:
+      code = HotKeys(command);
+      break;
     case Verb::kMemory:
       code = Memory(command);
       break;

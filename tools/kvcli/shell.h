@@ -86,6 +86,7 @@ class Shell {
   int SlowLog(const Command& command);
   int Scan(const Command& command);
   int BigKeys(const Command& command);
+  int HotKeys(const Command& command);
   int Memory(const Command& command);
   int Watch(const Command& command);
   int Top(const Command& command);

@@ -27,9 +27,8 @@ absl::Status ListOthers(Client& client, uint32_t server, uint32_t own_session,
   auto connections = client.ConnectedClients(server, deadline);
   if (!connections.ok()) return connections.status();
   look->connections = *std::move(connections);
-  std::erase_if(look->connections, [own_session](const ConnectedClient& it) {
-    return it.session_id == own_session;
-  });
+  std::erase_if(look->connections,
+                [own_session](const ConnectedClient& it) { return it.session_id == own_session; });
   return absl::OkStatus();
 }
 
@@ -119,7 +118,8 @@ void Shell::TopInLines(const Command& command, TopLooks& looks) {
     if (options_.json) {
       ShowJson(TopJson(servers));
     } else {
-      for (const ViewLine& line : TopView(servers, kNoLimit)) std::printf("%s\n", line.text.c_str());
+      for (const ViewLine& line : TopView(servers, kNoLimit))
+        std::printf("%s\n", line.text.c_str());
       std::printf("\n");
     }
     std::fflush(stdout);

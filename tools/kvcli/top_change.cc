@@ -135,7 +135,8 @@ ServerChange TopHistory::Compare(const Past& before, const Past& now, const Serv
     change.done += client.done;
     change.arrived += client.is_new;
   }
-  for (const auto& [session, counts] : before.clients) change.went += !now.clients.contains(session);
+  for (const auto& [session, counts] : before.clients)
+    change.went += !now.clients.contains(session);
   return change;
 }
 

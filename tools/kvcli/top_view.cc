@@ -89,9 +89,9 @@ void AppendServer(const ServerChange& server, std::vector<ViewLine>* lines) {
       "  memory %s of %s (%s %%)  items %d  evicted %s/s  expired %s/s", Bytes(stats.heap_bytes),
       Bytes(stats.heap_total), Percent(stats.heap_bytes, stats.heap_total), stats.items,
       Rate(server, server.evicted), Rate(server, server.expired))});
-  lines->push_back({absl::StrFormat("  sessions %d (%d new, %d gone)  connections %d",
-                                    stats.sessions, server.arrived, server.went,
-                                    stats.connections)});
+  lines->push_back(
+      {absl::StrFormat("  sessions %d (%d new, %d gone)  connections %d", stats.sessions,
+                       server.arrived, server.went, stats.connections)});
 }
 
 ViewLine ClientHeading() {
@@ -102,12 +102,12 @@ ViewLine ClientHeading() {
 
 std::string ClientLine(const ServerChange& server, const ClientChange& client) {
   const ConnectedClient& now = client.now;
-  return absl::StrFormat(
-      "%-21s %8d %8s %6s %9s %10s %8s %8s  %s%s%s", Printable(now.peer), now.session_id,
-      Rate(server, client.done.gets()), Percent(client.done.hits, client.done.gets()),
-      PerGet(client.done), Rate(server, client.done.requests), Microseconds(now.get_p50),
-      Microseconds(now.get_p99), now.last_request, now.read_only ? " read-only" : "",
-      client.is_new ? " new" : "");
+  return absl::StrFormat("%-21s %8d %8s %6s %9s %10s %8s %8s  %s%s%s", Printable(now.peer),
+                         now.session_id, Rate(server, client.done.gets()),
+                         Percent(client.done.hits, client.done.gets()), PerGet(client.done),
+                         Rate(server, client.done.requests), Microseconds(now.get_p50),
+                         Microseconds(now.get_p99), now.last_request,
+                         now.read_only ? " read-only" : "", client.is_new ? " new" : "");
 }
 
 struct Row {
@@ -210,9 +210,10 @@ std::string Amount(double number) {
   constexpr std::array<const char*, 4> kUnits = {"", "k", "M", "G"};
   size_t unit = 0;
   for (; number >= 999.5 && unit + 1 < kUnits.size(); ++unit) number /= 1000;
-  const int digits = number == std::floor(number) && unit == 0 ? 0 : number >= 99.95 ? 0
-                     : number >= 9.995                          ? 1
-                                                                : 2;
+  const int digits = number == std::floor(number) && unit == 0 ? 0
+                     : number >= 99.95                         ? 0
+                     : number >= 9.995                         ? 1
+                                                               : 2;
   return absl::StrFormat("%.*f%s", digits, number, kUnits[unit]);
 }
 

@@ -4,11 +4,13 @@
 #include <gannet/types.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -27,6 +29,15 @@ struct WalkedItem {
 struct WalkOptions {
   // At most so many READs a second. 0: as many as it can.
   uint32_t reads_per_second = 20'000;
+};
+
+// A key that is used much.
+struct HotKey {
+  std::string key;
+  double uses = 0;        // of late, as the server estimates
+  bool at_least = false;  // it was used at least so often: the server counts no further
+  ItemInfo info;
+  uint32_t block_bytes = 0;  // what it takes of the server's memory
 };
 
 // What a walk did until now.
@@ -72,6 +83,14 @@ class Walker {
   // DeadlineExceeded: for Options::deadline the walk did not get on, because what it READ changed
   // all the time.
   absl::Status Walk(const std::function<bool(const WalkedItem&)>& show);
+  // Returns the keys that are used most, at most `count` of them (1 to kHotKeysMax), the hottest
+  // first. READs what the server recorded of uses, which is a 64th of its memory, then its index,
+  // and then only the hot items. A use counts less and less as time goes by; a use of a moment ago
+  // may not be told yet. Cancelled: goes_on() said no. FailedPrecondition: the server has no such
+  // record, because it does not evict. Unimplemented: it is too old. Others as Walk.
+  static constexpr size_t kHotKeysMax = 100'000;
+  absl::StatusOr<std::vector<HotKey>> HotKeys(size_t count,
+                                              const std::function<bool()>& goes_on = nullptr);
   // May be called by `show`, too.
   WalkProgress progress() const;
 

@@ -12,6 +12,7 @@
 #include "common/protocol/connect.h"
 #include "common/protocol/message.h"
 #include "tests/common/protocol/example_handshake.h"
+#include "tests/common/protocol/example_heats.h"
 #include "tests/common/protocol/golden_bytes.h"
 
 namespace gannet {
@@ -54,6 +55,7 @@ TEST(ProtocolDocumentTest, ShowsTheBytesThatTheCodeProduces) {
   EXPECT_TRUE(shows(HexOf(PlainExampleGrant()))) << HexOf(PlainExampleGrant());
   EXPECT_TRUE(shows(Hex(ExamplePut()))) << Hex(ExamplePut());
   EXPECT_TRUE(shows(HexOf(ExampleReply()))) << HexOf(ExampleReply());
+  EXPECT_TRUE(shows(HexOf(kExampleHeats))) << HexOf(kExampleHeats);
 }
 
 TEST(ProtocolDocumentTest, ExampleLeadsToTheItem) {

@@ -9,6 +9,7 @@
 
 #include "common/protocol/plain_put.h"
 #include "tests/common/protocol/encode_reply.h"
+#include "tests/common/protocol/example_heats.h"
 #include "tests/common/protocol/golden_bytes.h"
 
 namespace gannet {
@@ -194,7 +195,7 @@ TEST(MessageTest, AcceptsEveryOpcode) {
   }
   for (const Opcode opcode :
        {Opcode::kHeartbeat, Opcode::kStats, Opcode::kPing, Opcode::kListLocks, Opcode::kFlush,
-        Opcode::kStorage, Opcode::kListClients, Opcode::kSlowLog}) {
+        Opcode::kStorage, Opcode::kListClients, Opcode::kSlowLog, Opcode::kHeats}) {
     RequestHeader header = ARequest(opcode);
     header.key_bytes = 0;
     header.sequence = opcode == Opcode::kHeartbeat ? 0 : 1;
@@ -254,8 +255,9 @@ TEST(MessageTest, RefusesWhatItDoesNotKnowAsUnimplemented) {
   EXPECT_EQ(static_cast<int>(Opcode::kStorage), 20);
   EXPECT_EQ(static_cast<int>(Opcode::kListClients), 23);
   EXPECT_EQ(static_cast<int>(Opcode::kSlowLog), 24);
+  EXPECT_EQ(static_cast<int>(Opcode::kHeats), 25);
   for (int opcode = static_cast<int>(Opcode::kFlush) + 1; opcode <= 255; ++opcode) {
-    if (opcode == 20 || opcode == 23 || opcode == 24) continue;
+    if (opcode == 20 || (opcode >= 23 && opcode <= 25)) continue;
     EXPECT_EQ(Refusal(Encode(ARequest(static_cast<Opcode>(opcode)), "key", "")),
               ReplyStatus::kUnimplemented);
   }
@@ -264,6 +266,12 @@ TEST(MessageTest, RefusesWhatItDoesNotKnowAsUnimplemented) {
     header.flags = static_cast<uint8_t>(1 << bit);
     EXPECT_EQ(Refusal(Encode(header, "key", "")), ReplyStatus::kUnimplemented);
   }
+}
+
+TEST(MessageTest, GoldenBytesOfHeats) {
+  EXPECT_EQ(HexOf(kExampleHeats),
+            "00 00 00 90 5a 7f 00 00 08 00 00 01 00 00 00 00\n"
+            "03 10 00 00 40 00 60 08 88 00 00 00 00 00 00 00");
 }
 
 TEST(MessageTest, RefusesFlagsOfOtherOpcodes) {

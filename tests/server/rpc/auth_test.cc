@@ -147,7 +147,7 @@ TEST_F(AuthTest, AReaderMayReadAndNothingElse) {
   force.key_bytes = 3;
   EXPECT_EQ(reader.Call(force, key)->status(), ReplyStatus::kPermissionDenied);
   for (const Opcode opcode :
-       {Opcode::kPing, Opcode::kStats, Opcode::kListLocks, Opcode::kStorage}) {
+       {Opcode::kPing, Opcode::kStats, Opcode::kListLocks, Opcode::kStorage, Opcode::kHeats}) {
     EXPECT_EQ(reader.Call(reader.Header(opcode))->status(), ReplyStatus::kOk);
   }
   RequestHeader snapshot = reader.Header(Opcode::kStorage);

@@ -229,14 +229,37 @@ std::optional<uint64_t> RawPeer::Cas(size_t lock_index, uint64_t expected, uint6
                desired);
 }
 
+ibv_sge RawPeer::WordSge() {
+  return sends_.Sge(uint64_t{kSends} * kMessageBytesMax, sizeof(uint64_t));
+}
+
 std::optional<uint64_t> RawPeer::CasAt(uint64_t address, uint32_t rkey, uint64_t expected,
                                        uint64_t desired) {
-  const uint64_t offset = uint64_t{kSends} * kMessageBytesMax;
-  ibv_sge sge = sends_.Sge(offset, sizeof(uint64_t));
+  ibv_sge sge = WordSge();
   ibv_send_wr request = CompareAndSwapRequest(WrId{.kind = kCas}.Pack(), &sge, address, rkey,
                                               expected, desired, IBV_SEND_SIGNALED);
+  return WordAfter(&request);
+}
+
+std::optional<uint64_t> RawPeer::ReadAt(uint64_t address, uint32_t rkey) {
+  ibv_sge sge = WordSge();
+  ibv_send_wr request =
+      ReadRequest(WrId{.kind = kCas}.Pack(), &sge, address, rkey, IBV_SEND_SIGNALED);
+  return WordAfter(&request);
+}
+
+bool RawPeer::WriteAt(uint64_t address, uint32_t rkey, uint64_t word) {
+  ibv_sge sge = WordSge();
+  std::memcpy(reinterpret_cast<void*>(sge.addr), &word, sizeof(word));
+  ibv_send_wr request =
+      ReadRequest(WrId{.kind = kCas}.Pack(), &sge, address, rkey, IBV_SEND_SIGNALED);
+  request.opcode = IBV_WR_RDMA_WRITE;
+  return WordAfter(&request).has_value();
+}
+
+std::optional<uint64_t> RawPeer::WordAfter(ibv_send_wr* request) {
   cas_done_ = false;
-  if (PostSend(connector_->connection()->qp(), &request) != PostResult::kPosted) {
+  if (PostSend(connector_->connection()->qp(), request) != PostResult::kPosted) {
     return std::nullopt;
   }
   const bool done = driver_->StepUntil([this] {
@@ -244,9 +267,9 @@ std::optional<uint64_t> RawPeer::CasAt(uint64_t address, uint32_t rkey, uint64_t
     return cas_done_;
   });
   if (!done || broken_) return std::nullopt;
-  uint64_t old;
-  std::memcpy(&old, sends_.data() + offset, sizeof(old));
-  return old;
+  uint64_t word;
+  std::memcpy(&word, reinterpret_cast<const void*>(WordSge().addr), sizeof(word));
+  return word;
 }
 
 }  // namespace gannet

@@ -85,6 +85,9 @@ class RawPeer {
   std::optional<uint64_t> Cas(size_t lock_index, uint64_t expected, uint64_t desired);
   std::optional<uint64_t> CasAt(uint64_t address, uint32_t rkey, uint64_t expected,
                                 uint64_t desired);
+  // READs a word of the server, or WRITEs one. Return nullopt and false if that fails.
+  std::optional<uint64_t> ReadAt(uint64_t address, uint32_t rkey);
+  bool WriteAt(uint64_t address, uint32_t rkey, uint64_t word);
 
   // Memory that the server may READ and WRITE.
   RegisteredBuffer& lent() { return lent_; }
@@ -92,6 +95,10 @@ class RawPeer {
 
  private:
   void Prepare();
+  // The word of sends_ that these work on.
+  ibv_sge WordSge();
+  // Posts, and waits until it is done. Returns the word then.
+  std::optional<uint64_t> WordAfter(ibv_send_wr* request);
   void PostReceive(uint32_t slot);
 
   Driver* const driver_;

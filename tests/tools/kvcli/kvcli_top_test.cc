@@ -99,9 +99,8 @@ TEST(KvcliTopTest, ATerminalIsLeftAsItWas) {
   // q, Ctrl-C, and the end by itself.
   for (const auto& [count, keys] : std::vector<std::pair<std::string, std::string>>{
            {"100000", "xq"}, {"100000", "\x03"}, {"1", ""}}) {
-    ChildProcess top(
-        {.argv = KvcliCommand(server, {"top", "--interval=100ms", "--count=" + count}),
-         .streams = ChildProcess::Streams::kTerminal});
+    ChildProcess top({.argv = KvcliCommand(server, {"top", "--interval=100ms", "--count=" + count}),
+                      .streams = ChildProcess::Streams::kTerminal});
     ASSERT_TRUE(top.ReadUntil("\x1b[?1049h\x1b[?25l\x1b[H"));
     ASSERT_TRUE(top.ReadUntil("measuring"));
     ASSERT_TRUE(top.Write(keys));
@@ -112,8 +111,8 @@ TEST(KvcliTopTest, ATerminalIsLeftAsItWas) {
 
 TEST(KvcliTopTest, LeavesTheTerminalAsItWasWhenItIsTerminated) {
   ServerProcess server;
-  ChildProcess top({.argv = KvcliCommand(server, {"top"}),
-                    .streams = ChildProcess::Streams::kTerminal});
+  ChildProcess top(
+      {.argv = KvcliCommand(server, {"top"}), .streams = ChildProcess::Streams::kTerminal});
   ASSERT_TRUE(top.ReadUntil("measuring"));
   top.Signal(SIGTERM);
   EXPECT_TRUE(top.ReadAll().ends_with("\x1b[?25h\x1b[?1049l"));

@@ -50,7 +50,8 @@ TEST(TopViewTest, ShowsTheServerAndItsClients) {
   const std::vector<ViewLine> lines = TopView(servers, kNoLimit);
   const std::string text = Text(lines);
   EXPECT_THAT(text, HasSubstr("cache-1 (10.0.0.9:7471)  up 1 h 2 min  rates of the last 2.0 s"));
-  EXPECT_THAT(text, HasSubstr("GETs 5.00k/s  hits 90.0 %  READs/GET 1.80  requests 50/s  CPU 0.25"));
+  EXPECT_THAT(text,
+              HasSubstr("GETs 5.00k/s  hits 90.0 %  READs/GET 1.80  requests 50/s  CPU 0.25"));
   EXPECT_THAT(text, HasSubstr("memory 64 MiB of 128 MiB (50.0 %)  items 1234"));
   EXPECT_EQ(std::ranges::count_if(lines, &ViewLine::heading), 1);
   EXPECT_EQ(lines[lines.size() - 2].text,
