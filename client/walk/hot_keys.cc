@@ -88,9 +88,8 @@ absl::StatusOr<std::string> RegionWalk::Ask(RequestHeader header) {
   if (!session_->ready()) return session_->status();
   if (!session_->CanSendRequest()) return absl::UnavailableError("no credit for a request");
   const int64_t now_ns = clock_->MonotonicNs();
-  RequestWindow::Entry entry{.sequence = session_->next_sequence(),
-                             .op = 0,
-                             .timeout_ns = deadline_ns_};
+  RequestWindow::Entry entry{
+      .sequence = session_->next_sequence(), .op = 0, .timeout_ns = deadline_ns_};
   header.sequence = entry.sequence;
   entry.bytes = static_cast<uint32_t>(
       EncodeRequest(header, {}, {}, {session_->next_message(), kMessageBytesMax}));

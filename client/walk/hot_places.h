@@ -12,8 +12,8 @@
 
 namespace gannet {
 
-// Finds the places of a region that are used most among its heats, which are given piece by piece. It
-// keeps only so many, so its memory does not grow with the region.
+// Finds the places of a region that are used most among its heats, which are given piece by piece.
+// It keeps only so many, so its memory does not grow with the region.
 //
 // One thread.
 class HotPlaces {

@@ -40,28 +40,28 @@ int Shell::HotKeys(const Command& command) {
     const auto walker =
         Walker::Connect(server, options_.connect, {.reads_per_second = command.reads_per_second});
     if (!walker.ok()) return Report(walker.status());
-    auto keys = (*walker)->HotKeys(
-        count, [this] { return !interrupted_.load(std::memory_order_relaxed); });
+    auto keys =
+        (*walker)->HotKeys(count, [this] { return !interrupted_.load(std::memory_order_relaxed); });
     if (absl::IsCancelled(keys.status())) return kExitDone;
     if (absl::IsFailedPrecondition(keys.status())) {
       return Report(absl::FailedPreconditionError(absl::StrCat(
-          server, ": hotkeys needs kvserver --on_full=evict: without eviction the server keeps no "
-                  "record of what is used")));
+          server,
+          ": hotkeys needs kvserver --on_full=evict: without eviction the server keeps no "
+          "record of what is used")));
     }
     if (!keys.ok()) return Report(keys.status());
     for (HotKey& it : *keys) all.emplace_back(server, std::move(it));
   }
-  std::ranges::stable_sort(all, [](const auto& a, const auto& b) {
-    return a.second.uses > b.second.uses;
-  });
+  std::ranges::stable_sort(
+      all, [](const auto& a, const auto& b) { return a.second.uses > b.second.uses; });
   all.resize(std::min<size_t>(all.size(), count));
   for (const auto& [server, it] : all) {
     if (options_.json) {
       ShowJson(HotKeyJson(server, it));
     } else {
-      std::printf("%s\n", absl::StrFormat("%8s %10d %s", UsesText(it), it.info.value_bytes,
-                                          Escaped(it.key))
-                              .c_str());
+      std::printf("%s\n",
+                  absl::StrFormat("%8s %10d %s", UsesText(it), it.info.value_bytes, Escaped(it.key))
+                      .c_str());
     }
   }
   return kExitDone;
