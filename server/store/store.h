@@ -134,7 +134,7 @@ class Store {
   // does some of them, too.
   //
   // Does a bounded piece of the work that there is to do. Returns whether there is more to do at
-  // once.
+  // once. REQUIRES: one thread at a time calls it.
   bool Tidy(uint64_t now_ms);
   // Takes note that no client READs an index older than this generation any more. Their memory is
   // freed by the next Tidy. A store that was never told frees it at once.
