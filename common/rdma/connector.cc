@@ -1,6 +1,7 @@
 #include "common/rdma/connector.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -32,6 +33,22 @@ bool SoftverbsOnly() {
 absl::Status CannotReach(const SocketAddress& to, std::string_view why) {
   return absl::UnavailableError(
       absl::StrCat("cannot reach ", to.ToString(), ": ", std::string(why)));
+}
+
+absl::Status NobodyListens(const SocketAddress& to, const ibv_context* local) {
+  return CannotReach(to,
+                     absl::StrCat("nobody listens there; check that kvserver runs, and its port",
+                                  LocalDevice(local)));
+}
+
+// Of rdma_connect, within which iWARP devices connect by TCP.
+absl::Status ConnectStatus(int error, const SocketAddress& to, const ibv_context* local) {
+  if (error == ECONNREFUSED) return NobodyListens(to, local);
+  if (error == ETIMEDOUT) {
+    return CannotReach(to, FailureText(RDMA_CM_EVENT_UNREACHABLE, -error, SoftverbsOnly()));
+  }
+  errno = error;
+  return LastErrnoStatus(absl::StrCat("cannot connect to ", to.ToString()));
 }
 
 }  // namespace
@@ -122,14 +139,11 @@ void Connector::HandleReject(const CmEvent& event) {
   private_data_ = event.private_data;
   refused_ =
       event.status == kConsumerReject || (event.status < 0 && !event.private_data.bytes().empty());
-  const std::string device = LocalDevice(connection_->id()->verbs);
   if (refused_) {
-    Fail(absl::UnavailableError(
-        absl::StrCat(options_.to.ToString(), " refused the connection", device)));
+    Fail(absl::UnavailableError(absl::StrCat(options_.to.ToString(), " refused the connection",
+                                             LocalDevice(connection_->id()->verbs))));
   } else {
-    Fail(CannotReach(
-        options_.to,
-        absl::StrCat("nobody listens there; check that kvserver runs, and its port", device)));
+    Fail(NobodyListens(options_.to, connection_->id()->verbs));
   }
 }
 
@@ -161,7 +175,7 @@ absl::Status Connector::Connect(std::span<const std::byte> private_data) {
   param.retry_count = kRetryCount;
   param.rnr_retry_count = options_.rnr_retry_count;
   if (rdma_connect(connection_->id(), &param) != 0) {
-    Fail(LastErrnoStatus(absl::StrCat("cannot connect to ", options_.to.ToString())));
+    Fail(ConnectStatus(errno, options_.to, connection_->id()->verbs));
     return status_;
   }
   step_ = Step::kConnecting;

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
+
+#include "absl/strings/str_cat.h"
 
 namespace gannet {
 namespace {
@@ -24,6 +27,19 @@ std::vector<std::string> GidsOf(ibv_context* verbs, uint8_t port, int length) {
   return gids;
 }
 
+// The kernel tells an interface for each GID, and an error for a GID that is not set.
+std::string InterfaceOf(const ibv_context& verbs, const PortReport& port) {
+  constexpr int kGidsMax = 16;
+  const std::string of_gid = absl::StrCat("/sys/class/infiniband/", verbs.device->name, "/ports/",
+                                          port.number, "/gid_attrs/ndevs/");
+  std::string name;
+  for (int i = 0; i < kGidsMax && name.empty(); ++i) {
+    std::ifstream file(absl::StrCat(of_gid, i));
+    std::getline(file, name);
+  }
+  return name;
+}
+
 PortReport ReportPort(ibv_context* verbs, uint8_t number) {
   PortReport report{.number = number};
   ibv_port_attr port{};
@@ -34,6 +50,7 @@ PortReport ReportPort(ibv_context* verbs, uint8_t number) {
   report.mtu_bytes = MtuBytes(port.active_mtu);
   report.mtu_bytes_max = MtuBytes(port.max_mtu);
   report.gids = GidsOf(verbs, number, port.gid_tbl_len);
+  report.interface = InterfaceOf(*verbs, report);
   return report;
 }
 

@@ -14,11 +14,12 @@ namespace gannet {
 struct PortReport {
   uint32_t number = 0;
   bool active = false;
-  std::string state;       // as libibverbs calls it: "PORT_ACTIVE"
+  std::string state;       // as libibverbs says it, or the device's provider
   std::string link_layer;  // "Ethernet" or "InfiniBand"
   uint32_t mtu_bytes = 0;  // active
   uint32_t mtu_bytes_max = 0;
   std::vector<std::string> gids;  // those that are set, as IPv6 addresses
+  std::string interface;          // of the network that it belongs to; empty: none, or not known
 };
 
 struct DeviceReport {

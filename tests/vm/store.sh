@@ -48,6 +48,10 @@ sed -n 's/.*"ops_per_second": \([0-9]*\).*/of 12 clients at once: \1 operations\
 # Last, because it puts other values under keys of the runs before. Values that land in registered memory, and are READ from there in pieces.
 timeout 100 ./kvload --server=$server --deadline_ms=60000 --workload=a --value_size=1048576 --records=4 --operations=24 --depth=2 ||
   fail "kvload a, 1 MiB"
+# shellcheck source=tests/vm/doctor.sh
+source "$3/tests/vm/doctor.sh"
+doctor_of_a_running_server
 kill $pid
 wait $pid || fail "kvserver stopped with exit code $?"
 [ "$kind" != rxe ] || "$3/dev" demo --built 200 || fail "dev demo"
+doctor_without_a_server

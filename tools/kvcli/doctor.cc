@@ -80,24 +80,27 @@ std::vector<Finding> JudgeDevices(const MachineFacts& facts) {
 
 std::vector<Finding> JudgePort(const DeviceReport& device, const PortReport& port) {
   const std::string name = absl::StrCat(device.name, "/", port.number);
+  const std::string interface = port.interface.empty() ? "NETDEV" : port.interface;
   if (!port.active) {
     return {{Severity::kError, "port",
              absl::StrCat(name, ": ", port.state.empty() ? "no state" : port.state),
-             "rdma link show; sudo ip link set dev NETDEV up; look at the cable"}};
+             absl::StrCat("sudo ip link set dev ", interface,
+                          " up; rdma link show; look at the cable")}};
   }
   std::vector<Finding> findings = {Fine("port", absl::StrCat(name, ": active, ", port.link_layer))};
   if (port.gids.empty()) {
     findings.push_back({Severity::kError, "gid",
                         absl::StrCat(name, ": it has no GID, so no address leads to it"),
-                        "sudo ip addr add ADDRESS/24 dev NETDEV"});
+                        absl::StrCat("sudo ip addr add ADDRESS/24 dev ", interface)});
   } else {
     findings.push_back(Fine("gid", absl::StrCat(name, ": ", absl::StrJoin(port.gids, ", "))));
   }
   if (port.mtu_bytes < std::min(kMtuBytesGood, port.mtu_bytes_max)) {
-    findings.push_back({Severity::kHint, "mtu",
-                        absl::StrCat(name, ": packets of ", port.mtu_bytes, " bytes, ",
-                                     port.mtu_bytes_max, " are possible"),
-                        "sudo ip link set dev NETDEV mtu 9000, there and at the switch"});
+    findings.push_back(
+        {Severity::kHint, "mtu",
+         absl::StrCat(name, ": packets of ", port.mtu_bytes, " bytes, ", port.mtu_bytes_max,
+                      " are possible"),
+         absl::StrCat("sudo ip link set dev ", interface, " mtu 9000, there and at the switch")});
   } else {
     findings.push_back(Fine("mtu", absl::StrCat(name, ": ", port.mtu_bytes, " bytes")));
   }
@@ -158,8 +161,8 @@ Finding JudgePath(const WayFacts& way) {
   if (!way.path.ok()) {
     return {Severity::kError, "route",
             absl::StrCat(way.endpoint, ": ", std::string(way.path.status().message())),
-            "ip route get ADDRESS shows the interface; rdma link show must have a device on it: "
-            "sudo rdma link add rxe0 type rxe netdev INTERFACE"};
+            absl::StrCat("ip route get ", way.host,
+                         " shows the interface; rdma link show must have a device on it")};
   }
   const CmPath& path = *way.path;
   const std::string place = absl::StrCat(path.device, "/", path.port);
@@ -194,11 +197,13 @@ std::string ConnectionMend(const WayFacts& way) {
   if (absl::StrContains(message, "no answer")) {
     return absl::StrCat(
         "see that the host is up, and let RDMA through, there and on the way: UDP port 4791 (RoCE) "
-        "or the server's TCP port (iWARP): sudo nft list ruleset; ping the host of ",
-        address);
+        "or the server's TCP port (iWARP): sudo nft list ruleset; ping ",
+        way.host);
   }
-  return "see that kvserver runs and listens there (its first lines say where); ip route get "
-         "ADDRESS; let UDP port 4791 (RoCE) or the TCP port (iWARP) through: sudo nft list ruleset";
+  return absl::StrCat(
+      "see that kvserver runs and listens there (its first lines say where); ip route get ",
+      way.host,
+      "; let UDP port 4791 (RoCE) or the TCP port (iWARP) through: sudo nft list ruleset");
 }
 
 Finding JudgeClock(const WayFacts& way) {

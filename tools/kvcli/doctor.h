@@ -34,6 +34,7 @@ struct MachineFacts {
 struct WayFacts {
   std::string endpoint;
   std::vector<std::string> addresses;  // empty: the name was not resolved
+  std::string host;                    // of the first one, without the port
   absl::Status resolved;
   // To the first address that a way leads to. If there is none, it was not tried to connect.
   absl::StatusOr<CmPath> path = absl::UnknownError("not tried");

@@ -95,6 +95,7 @@ WayFacts GatherWay(const std::string& endpoint, const Options& options) {
   way.resolved = addresses.status();
   if (!addresses.ok()) return way;
   for (const SocketAddress& it : *addresses) way.addresses.push_back(it.ToString());
+  way.host = addresses->front().HostString();
   way.path = FirstPath(*addresses);
   if (!way.path.ok()) return way;
   const auto client = Client::Connect({endpoint}, options);

@@ -49,10 +49,6 @@ const char* ExamplesOf(Verb verb) {
              "  top --interval=10s --count=6\n";
     case Verb::kLatency:
       return "Example:\n  latency --count=10000\n";
-    case Verb::kDoctor:
-      return "Examples:\n"
-             "  kvcli --server=cache1:7471,cache2:7471 doctor\n"
-             "  kvcli --device=mlx5_0 --json doctor\n";
     default:
       return "";
   }

@@ -31,7 +31,8 @@ DeviceReport Nic() {
                      .link_layer = "InfiniBand",
                      .mtu_bytes = 4096,
                      .mtu_bytes_max = 4096,
-                     .gids = {"fe80::1"}}}};
+                     .gids = {"fe80::1"},
+                     .interface = "eth7"}}};
 }
 
 MachineFacts Machine() {
@@ -41,6 +42,7 @@ MachineFacts Machine() {
 WayFacts Way() {
   return {.endpoint = "cache:7471",
           .addresses = {"10.0.0.1:7471"},
+          .host = "10.0.0.1",
           .resolved = {},
           .path = CmPath{.device = "mlx5_0",
                          .port = 1,
@@ -86,6 +88,8 @@ TEST(DoctorTest, FindsAPortThatIsDown) {
   facts.devices[0].ports[0].active = false;
   facts.devices[0].ports[0].state = "PORT_DOWN";
   EXPECT_THAT(JudgeDevices(facts), Contains(Fault(Severity::kError, "port", "PORT_DOWN")));
+  EXPECT_THAT(JudgePort(facts.devices[0], facts.devices[0].ports[0])[0].mend,
+              HasSubstr("ip link set dev eth7 up"));
   facts.devices[0].ports.clear();
   EXPECT_THAT(JudgeDevices(facts), Contains(Fault(Severity::kError, "port", "no port")));
 }
@@ -172,7 +176,7 @@ TEST(DoctorTest, FindsThatNoWayLeadsThere) {
   way.path = absl::UnavailableError("Network is unreachable");
   const std::vector<Finding> findings = JudgeWay(way);
   EXPECT_THAT(findings.back(), Fault(Severity::kError, "route", "unreachable"));
-  EXPECT_THAT(findings.back().mend, HasSubstr("ip route get"));
+  EXPECT_THAT(findings.back().mend, HasSubstr("ip route get 10.0.0.1 "));
 }
 
 TEST(DoctorTest, WarnsOfClocksThatAreFarApart) {
