@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <limits>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
@@ -35,7 +36,8 @@ template <class T>
 absl::Status ApplyNumber(const Option& option, T* out) {
   if (ParseNumber(option.value.value_or(""), out)) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("--", std::string(option.name), " needs a number"));
+      absl::StrCat("--", std::string(option.name), " needs a number from ",
+                   std::numeric_limits<T>::min(), " to ", std::numeric_limits<T>::max()));
 }
 
 absl::Status ApplySwitch(const Option& option, bool* out) {
@@ -113,10 +115,13 @@ absl::StatusOr<std::chrono::milliseconds> ParseDuration(std::string_view text) {
   const size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
   const auto unit = std::ranges::find(kUnits, text.substr(digits), &Unit::name);
   int64_t count = 0;
-  if (!ParseNumber(text.substr(0, digits), &count) || unit == std::end(kUnits) ||
-      count > kMax / unit->ms) {
+  if (!ParseNumber(text.substr(0, digits), &count) || unit == std::end(kUnits)) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", std::string(text), "' is no time: 10 or 10s, 500ms, 5m, 2h, 7d"));
+  }
+  if (count > kMax / unit->ms) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", std::string(text), "' is more than 100 years; 0 is for ever"));
   }
   return std::chrono::milliseconds(count * unit->ms);
 }

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
+#include "common/layout/item.h"
 #include "tools/kvcli/child.h"
 
 namespace gannet::kvcli {
@@ -20,10 +21,15 @@ void Complain(std::string_view text) {
   std::fprintf(stderr, "kvcli: %.*s\n", static_cast<int>(text.size()), text.data());
 }
 
+// Stops behind the longest value, so that an endless input is refused as too long.
 std::string ReadStdin() {
   std::string bytes;
   char block[65536];
-  while (const size_t n = std::fread(block, 1, sizeof(block), stdin)) bytes.append(block, n);
+  while (bytes.size() <= kValueBytesMax) {
+    const size_t n = std::fread(block, 1, sizeof(block), stdin);
+    if (n == 0) break;
+    bytes.append(block, n);
+  }
   return bytes;
 }
 
@@ -44,7 +50,8 @@ Json KeyJson(std::string_view key) {
 Shell::~Shell() {
   for (const auto& [key, lock] : locks_) {
     const absl::Status status = client_.Unlock(lock);
-    if (!status.ok()) Complain(absl::StrCat("unlock ", key, ": ", std::string(status.message())));
+    if (!status.ok())
+      Complain(absl::StrCat("unlock ", Escaped(key), ": ", std::string(status.message())));
   }
 }
 
@@ -180,7 +187,7 @@ int Shell::NotFound(std::string_view key) {
     json["found"] = false;
     ShowJson(json);
   } else {
-    SayUnlessQuiet(absl::StrCat("not found: ", std::string(key)));
+    SayUnlessQuiet(absl::StrCat("not found: ", Escaped(key)));
   }
   return kExitNotFound;
 }
@@ -311,13 +318,13 @@ absl::StatusOr<std::optional<Lock>> Shell::Acquire(const Command& command) {
 int Shell::LockKey(const Command& command) {
   const std::string& key = command.keys[0];
   if (locks_.contains(key)) {
-    Complain(absl::StrCat("held by this prompt or script already: ", key));
+    Complain(absl::StrCat("held by this prompt or script already: ", Escaped(key)));
     return kExitNotFound;
   }
   auto lock = Acquire(command);
   if (!lock.ok()) return Report(lock.status());
   if (!lock->has_value()) {
-    SayUnlessQuiet(absl::StrCat("another holds the lock of ", key));
+    SayUnlessQuiet(absl::StrCat("another holds the lock of ", Escaped(key)));
     if (options_.json) ShowJson({{"error", "Held"}, {"message", "another holds the lock"}});
     return command.child.empty() ? kExitNotFound : kExitHeld;
   }
@@ -344,7 +351,7 @@ int Shell::HoldWhileRunning(const Command& command, const Lock& lock) {
 int Shell::Unlock(const Command& command) {
   const auto held = locks_.find(command.keys[0]);
   if (held == locks_.end()) {
-    Complain(absl::StrCat("not held: ", command.keys[0]));
+    Complain(absl::StrCat("not held: ", Escaped(command.keys[0])));
     return kExitNotFound;
   }
   const absl::Status status = client_.Unlock(held->second);

@@ -4,19 +4,34 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/layout/item.h"
 #include "tools/kvcli/shell.h"
 
 namespace gannet::kvcli {
+
+namespace {
+
+// Stops behind the longest value, so that an endless file is refused as too long.
+std::string ReadValue(std::ifstream& file) {
+  std::string bytes;
+  char block[65536];
+  while (bytes.size() <= kValueBytesMax && file) {
+    file.read(block, sizeof(block));  // at an error it sets badbit; an iterator would throw
+    bytes.append(block, static_cast<size_t>(file.gcount()));
+  }
+  return bytes;
+}
+
+}  // namespace
 
 int Shell::PutFile(const Command& command) {
   std::ifstream file(command.file, std::ios::binary);
   Command put = command;
   put.file.clear();
-  put.value.assign(std::istreambuf_iterator<char>(file), {});
+  put.value = ReadValue(file);
   if (!file.is_open() || file.bad()) {
     return Report(absl::NotFoundError(
         absl::StrCat("cannot read ", command.file, ": ", std::strerror(errno))));

@@ -50,7 +50,7 @@ int Shell::BreakLock(const std::string& key) {
   const auto broken = client_.BreakLock(key);
   if (!broken.ok()) return Report(broken.status());
   if (*broken) return kExitDone;
-  std::fprintf(stderr, "kvcli: not held: %s\n", key.c_str());
+  std::fprintf(stderr, "kvcli: not held: %s\n", Escaped(key).c_str());
   return kExitNotFound;
 }
 

@@ -111,12 +111,14 @@ TEST(CommandTest, WrongUsageShowsTheUsage) {
   EXPECT_THAT(ErrorOf({"put", "k", "v", "--meta"}), HasSubstr("no option --meta"));
   EXPECT_THAT(ErrorOf({"get", "k", "--meta=1"}), HasSubstr("takes no value"));
   EXPECT_THAT(ErrorOf({"put", "k", "v", "--flags"}), HasSubstr("needs a number"));
-  EXPECT_THAT(ErrorOf({"put", "k", "v", "--flags=4294967296"}), HasSubstr("needs a number"));
+  EXPECT_THAT(ErrorOf({"put", "k", "v", "--flags=4294967296"}),
+              HasSubstr("needs a number from 0 to 4294967295"));
   EXPECT_THAT(ErrorOf({"put", "k", "v", "--if_absent", "--if_version=1"}), HasSubstr("exclude"));
   EXPECT_THAT(ErrorOf({"put", "k", "v", "--if_absent", "--if_present"}), HasSubstr("exclude"));
   EXPECT_THAT(ErrorOf({"incr", "k", "x"}), HasSubstr("NUMBER is a number"));
   EXPECT_THAT(ErrorOf({"touch", "k"}), HasSubstr("TIME is missing"));
   EXPECT_THAT(ErrorOf({"touch", "k", "soon"}), HasSubstr("is no time"));
+  EXPECT_THAT(ErrorOf({"touch", "k", "99999999d"}), HasSubstr("more than 100 years"));
   EXPECT_THAT(ErrorOf({"mput", "k", "v", "l"}), HasSubstr("a VALUE is missing"));
   EXPECT_THAT(ErrorOf({"append", "k", "v", "--if_absent"}), HasSubstr("no option --if_absent"));
   EXPECT_THAT(ErrorOf({"fetch", "k"}), HasSubstr("no command 'fetch'"));

@@ -136,6 +136,10 @@ TEST_F(KvcliSeeingTest, ValuesComeFromFilesAndGoIntoFiles) {
   std::ifstream file(out, std::ios::binary);
   EXPECT_TRUE(std::string(std::istreambuf_iterator<char>(file), {}) == value);
   EXPECT_EQ(Run({"put", "file", "--file=/no/such/file"}).exit_code, 3);
+  const Finished directory = Run({"put", "file", "--file=/"});
+  EXPECT_EQ(directory.exit_code, 3);
+  EXPECT_THAT(directory.err, HasSubstr("Is a directory"));
+  EXPECT_EQ(Run({"put", "file", "--file=/dev/zero"}).exit_code, 2) << "endless";
 }
 
 TEST_F(KvcliSeeingTest, WatchPrintsWhatTheKeyIs) {

@@ -110,6 +110,10 @@ TEST_F(KvcliTest, MissesExitWithOne) {
   EXPECT_EQ(Run({"mget", "nothing"}).exit_code, 1);
 }
 
+TEST_F(KvcliTest, WritesNoControlCharactersOfAKeyToTheTerminal) {
+  EXPECT_EQ(Run({"get", "a\033[2Jb"}).err, "kvcli: not found: \"a\\x1b[2Jb\"\n");
+}
+
 TEST_F(KvcliTest, DeletesOnce) {
   Run({"put", "gone", "value"});
   EXPECT_EQ(Run({"del", "gone"}).exit_code, 0);
