@@ -32,7 +32,7 @@ now=$(date +%s)
 date -s "@$((now - 3600))" > /dev/null
 timeout 60 "$programs/kvcli" --server=$server --device="${kind}0" --deadline_ms=20000 --json doctor > /run/doctor 2>&1
 [ $? -eq 1 ] || { cat /run/doctor; fail "doctor's exit code is not 1"; }  # warnings: the clock, and the single core
-grep -F '"check":"clock"' /run/doctor | grep -F '"warning"' | grep -E '(3599|360[01])\.[0-9]+ s ahead' | grep -qF timedatectl ||
+grep -F '"check":"clock"' /run/doctor | grep -F '"warning"' | grep -E '3[56][0-9]{2}\.[0-9]+ s ahead' | grep -qF timedatectl ||
   { cat /run/doctor; fail "doctor does not see the clock"; }
 date -s "@$(($(date +%s) + 3600))" > /dev/null
 step "kvload"

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/protocol/limits.h"
 #include "common/rdma/address.h"
 #include "common/rdma/cm_path.h"
 #include "common/rdma/device.h"
@@ -81,8 +80,8 @@ MachineFacts GatherMachine(absl::Status chosen) {
   facts.may_lock_all = MayLockAll();
   facts.huge_pages = HugePages();
   facts.cores = Cores();
-  facts.version = absl::StrCat("kvcli ", BuildVersion(), " (", BuildCommit(), ", ", BuildKind(),
-                               "), protocol ", kProtocolVersionMax);
+  facts.version =
+      absl::StrCat("kvcli ", BuildVersion(), " (", BuildCommit(), ", ", BuildKind(), ")");
   return facts;
 }
 

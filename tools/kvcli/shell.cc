@@ -9,7 +9,6 @@
 #include "absl/strings/str_format.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
-#include "common/layout/item.h"
 #include "tools/kvcli/child.h"
 
 namespace gannet::kvcli {

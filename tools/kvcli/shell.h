@@ -29,6 +29,9 @@ enum ExitCode : int {
   kExitHeld = 75,  // EX_TEMPFAIL: another holds the lock, so the command under it did not run
 };
 
+// No value is longer. Reading one from a file or from stdin stops behind this.
+inline constexpr size_t kValueBytesMax = 64u << 20;
+
 // Runs commands against a client, and writes answers to stdout and problems to stderr. Holds locks
 // that were taken without a command until they are unlocked or the shell ends. One thread.
 class Shell {

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "common/layout/item.h"
 #include "tools/kvcli/shell.h"
 
 namespace gannet::kvcli {

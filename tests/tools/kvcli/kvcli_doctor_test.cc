@@ -78,7 +78,7 @@ TEST(KvcliDoctorTest, TellsTheWayTheClockAndTheVersions) {
   const Finished done = Doctor(server.endpoint());
   EXPECT_THAT(Text(done, "route"), AllOf(HasSubstr("softverbs0/1"), HasSubstr("127.0.0.1")));
   EXPECT_THAT(Text(done, "clock"), HasSubstr("the server's clock is 0."));
-  EXPECT_THAT(Text(done, "version"), AllOf(HasSubstr("kvcli "), HasSubstr("protocol ")));
+  EXPECT_THAT(Text(done, "version"), HasSubstr("kvcli "));
   EXPECT_THAT(Text(done, "connection"), HasSubstr("protocol "));
 }
 
