@@ -15,7 +15,6 @@
 #include "client/c/client.h"
 #include "client/c/status.h"
 
-
 using gannet::Call;
 using gannet::Report;
 
