@@ -138,15 +138,17 @@ constexpr std::array<Spec, 32> kSpecs = {{
      "Looks by one-sided READs, each TIME (100ms), so it may miss changes that come faster. Ends\n"
      "after --count changes, or with Ctrl-C.\n",
      1, 1, " every count "},
-    {Verb::kTop, "top", "[--interval=TIME] [--count=N]",
+    {Verb::kTop, "top", "[--interval=TIME] [--count=N] [--hotkeys=N]",
      "show what the clients do, live: GETs, hits, READs and requests a second",
      "On a terminal, a view of the whole window, drawn anew each TIME (1s); q ends it. Elsewhere\n"
      "prints a text each TIME, or with --json an object. Ends after --count. Rates are of the "
      "last\n"
      "5 seconds, or of TIME if that is longer. GETs, hits, READs and latencies are what the "
      "clients\n"
-     "told with their heartbeats. Exit code 3: a server did not answer at the end.\n",
-     0, 0, " interval count "},
+     "told with their heartbeats. Exit code 3: a server did not answer at the end.\n"
+     "--hotkeys: also the N keys of each server that are used most, as hotkeys finds them, about\n"
+     "once a second, over a connection that is among the clients then.\n",
+     0, 0, " interval count hotkeys "},
     {Verb::kLatency, "latency", "[--count=N]", "measure GET, PUT and PING, and where the time goes",
      "Each is done N times (1000), on a key of its own that is deleted at the end. The last lines\n"
      "say what the device, the lookup, the item, the server's CPU and the store take of it.\n",

@@ -75,6 +75,7 @@ struct Command {
   std::string match;                               // a glob for keys to show
   std::optional<uint64_t> count;  // scan, bigkeys, hotkeys: of keys; watch: of changes; latency
   uint32_t reads_per_second = 20'000;        // of a walk; 0 = no limit
+  uint64_t hot_keys = 0;                     // top: so many of each server
   bool show_keys = false;                    // slowlog
   bool show_values = false;                  // scan
   std::chrono::milliseconds every{100};      // watch

@@ -15,6 +15,9 @@ namespace {
 // Of top: each look costs the server's CPU some requests.
 constexpr int64_t kIntervalMsMin = 100;
 
+// Of top: more would leave no room for clients.
+constexpr uint64_t kTopHotKeysMax = 100;
+
 struct Option {
   std::string_view name;
   std::optional<std::string_view> value;
@@ -55,6 +58,13 @@ absl::Status ApplyCount(const Option& option, uint64_t* out) {
   return absl::InvalidArgumentError(absl::StrCat("--", std::string(option.name), " is at least 1"));
 }
 
+absl::Status ApplyHotKeys(const Option& option, uint64_t* out) {
+  GANNET_RETURN_IF_ERROR(ApplyCount(option, out));
+  if (*out <= kTopHotKeysMax) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("--", std::string(option.name), " is at most ", kTopHotKeysMax));
+}
+
 absl::Status ApplyPeriod(const Option& option, int64_t ms_min, std::chrono::milliseconds* out) {
   GANNET_RETURN_IF_ERROR(ApplyDuration(option, out));
   if (out->count() >= ms_min) return absl::OkStatus();
@@ -92,6 +102,7 @@ absl::Status Apply(std::string_view options, const Option& option, Command* comm
   if (name == "match") return ApplyText(option, &command->match);
   if (name == "limit") return ApplyCount(option, &command->count.emplace());
   if (name == "count") return ApplyCount(option, &command->count.emplace());
+  if (name == "hotkeys") return ApplyHotKeys(option, &command->hot_keys);
   if (name == "rate") return ApplyNumber(option, &command->reads_per_second);
   if (name == "every") return ApplyPeriod(option, 1, &command->every);
   if (name == "interval") return ApplyPeriod(option, kIntervalMsMin, &command->interval);

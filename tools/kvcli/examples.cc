@@ -46,7 +46,8 @@ const char* ExamplesOf(Verb verb) {
     case Verb::kTop:
       return "Examples:\n"
              "  top\n"
-             "  top --interval=10s --count=6\n";
+             "  top --interval=10s --count=6\n"
+             "  top --hotkeys=5\n";
     case Verb::kLatency:
       return "Example:\n  latency --count=10000\n";
     default:

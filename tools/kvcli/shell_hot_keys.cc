@@ -10,25 +10,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tools/kvcli/shell.h"
+#include "tools/kvcli/top_view.h"
 
 namespace gannet::kvcli {
 namespace {
 
 constexpr uint64_t kHotKeysDefault = 10;
-
-Json HotKeyJson(const std::string& endpoint, const HotKey& it) {
-  Json json = {{"endpoint", endpoint}};
-  AddBytes("key", it.key, false, json);
-  json["uses"] = it.uses;
-  json["at_least"] = it.at_least;
-  json["value_bytes"] = it.info.value_bytes;
-  json["block_bytes"] = it.block_bytes;
-  return json;
-}
-
-std::string UsesText(const HotKey& it) {
-  return absl::StrFormat("%.3g%s", it.uses, it.at_least ? "+" : "");
-}
 
 }  // namespace
 
@@ -57,7 +44,9 @@ int Shell::HotKeys(const Command& command) {
   all.resize(std::min<size_t>(all.size(), count));
   for (const auto& [server, it] : all) {
     if (options_.json) {
-      ShowJson(HotKeyJson(server, it));
+      Json json = {{"endpoint", server}};
+      json.update(HotKeyJson(it));
+      ShowJson(json);
     } else {
       std::printf("%s\n",
                   absl::StrFormat("%8s %10d %s", UsesText(it), it.info.value_bytes, Escaped(it.key))

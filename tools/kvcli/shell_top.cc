@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "common/base/clock.h"
+#include "tools/kvcli/hot_key_sampler.h"
 #include "tools/kvcli/screen.h"
 #include "tools/kvcli/shell.h"
 #include "tools/kvcli/top_change.h"
@@ -58,14 +60,21 @@ std::vector<ServerLook> LookAtAll(Client& client, std::chrono::milliseconds dead
 // What `kvcli top` knows of its servers.
 class Shell::TopLooks {
  public:
-  TopLooks(Client& client, std::chrono::milliseconds deadline)
-      : client_(client), deadline_(std::min(deadline, kAnswerMax)) {}
+  // `hot_keys`: of so many keys of each server it tells how much they are used.
+  TopLooks(Client& client, const Shell::Options& options, uint64_t hot_keys)
+      : client_(client), deadline_(std::min(options.deadline, kAnswerMax)) {
+    if (hot_keys == 0) return;
+    for (const std::string& server : options.servers) {
+      samplers_.push_back(std::make_unique<HotKeySampler>(server, options.connect, hot_keys));
+    }
+  }
 
   const std::vector<ServerChange>& Look() {
     std::vector<ServerLook> looks = LookAtAll(client_, deadline_);
     histories_.resize(looks.size(), TopHistory(kWindow));
     changes_.clear();
     for (size_t i = 0; i < looks.size(); ++i) {
+      if (!samplers_.empty()) looks[i].hot_keys = samplers_[i]->Latest();
       changes_.push_back(histories_[i].Take(std::move(looks[i])));
     }
     return changes_;
@@ -79,12 +88,13 @@ class Shell::TopLooks {
  private:
   Client& client_;
   const std::chrono::milliseconds deadline_;
+  std::vector<std::unique_ptr<HotKeySampler>> samplers_;  // of each server, or none
   std::vector<TopHistory> histories_;
   std::vector<ServerChange> changes_;
 };
 
 int Shell::Top(const Command& command) {
-  TopLooks looks(client_, options_.deadline);
+  TopLooks looks(client_, options_, command.hot_keys);
   interrupted_.store(false, std::memory_order_relaxed);
   if (!options_.json && Screen::IsThere()) {
     TopOnScreen(command, looks);

@@ -3,11 +3,13 @@
 
 #include <gannet/observed.h>
 #include <gannet/types.h>
+#include <gannet/walker.h>
 
 #include <chrono>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +29,12 @@ struct Counts {
   bool operator==(const Counts&) const = default;
 };
 
+// The keys of a server that are used most, as the last look at them found, or why there are none.
+struct HotKeysLook {
+  std::vector<HotKey> keys;
+  std::string problem;
+};
+
 // What one server told at one moment. If `problem` is not empty, it told nothing, and only the
 // server's names are set.
 struct ServerLook {
@@ -37,6 +45,7 @@ struct ServerLook {
   uint64_t incarnation = 0;
   ServerStats stats;
   std::vector<ConnectedClient> connections;
+  std::optional<HotKeysLook> hot_keys;  // if they are wanted
 };
 
 // What a client did. Rates are `done` by ServerChange::seconds.

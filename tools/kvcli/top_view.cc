@@ -66,6 +66,19 @@ std::string NameOf(const ServerChange& server) {
              : absl::StrCat(Printable(now.name), " (", now.endpoint, ")");
 }
 
+void AppendHotKeys(const HotKeysLook& look, std::vector<ViewLine>* lines) {
+  if (!look.problem.empty() || look.keys.empty()) {
+    const std::string why = look.problem.empty() ? "none yet" : Printable(look.problem);
+    lines->push_back({absl::StrCat("  hot keys: ", why)});
+    return;
+  }
+  lines->push_back({absl::StrFormat("  %8s %10s  hot key", "uses", "bytes"), true});
+  for (const HotKey& it : look.keys) {
+    lines->push_back(
+        {absl::StrFormat("  %8s %10d  %s", UsesText(it), it.info.value_bytes, Escaped(it.key))});
+  }
+}
+
 void AppendServer(const ServerChange& server, std::vector<ViewLine>* lines) {
   if (!server.now.problem.empty()) {
     lines->push_back({absl::StrCat(NameOf(server), "  does not answer; trying again")});
@@ -92,6 +105,7 @@ void AppendServer(const ServerChange& server, std::vector<ViewLine>* lines) {
   lines->push_back(
       {absl::StrFormat("  sessions %d (%d new, %d gone)  connections %d", stats.sessions,
                        server.arrived, server.went, stats.connections)});
+  if (server.now.hot_keys.has_value()) AppendHotKeys(*server.now.hot_keys, lines);
 }
 
 ViewLine ClientHeading() {
@@ -199,12 +213,32 @@ Json ServerJson(const ServerChange& server) {
   json["connections"] = stats.connections;
   json["arrived"] = server.arrived;
   json["went"] = server.went;
+  if (server.now.hot_keys.has_value()) {
+    json["hot_keys"] = Json::array();
+    for (const HotKey& it : server.now.hot_keys->keys) json["hot_keys"].push_back(HotKeyJson(it));
+    if (!server.now.hot_keys->problem.empty())
+      json["hot_keys_problem"] = server.now.hot_keys->problem;
+  }
   json["clients"] = Json::array();
   for (const ClientChange& it : server.clients) json["clients"].push_back(ClientJson(server, it));
   return json;
 }
 
 }  // namespace
+
+Json HotKeyJson(const HotKey& key) {
+  Json json = Json::object();
+  AddBytes("key", key.key, false, json);
+  json["uses"] = key.uses;
+  json["at_least"] = key.at_least;
+  json["value_bytes"] = key.info.value_bytes;
+  json["block_bytes"] = key.block_bytes;
+  return json;
+}
+
+std::string UsesText(const HotKey& key) {
+  return absl::StrFormat("%.3g%s", key.uses, key.at_least ? "+" : "");
+}
 
 std::string Amount(double number) {
   constexpr std::array<const char*, 4> kUnits = {"", "k", "M", "G"};

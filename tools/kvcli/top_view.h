@@ -33,6 +33,10 @@ std::vector<ViewLine> TopView(std::span<const ServerChange> servers, ViewSize si
 // one look.
 Json TopJson(std::span<const ServerChange> servers);
 
+// An item as `kvcli hotkeys --json` has it, and about how often it was used: "12", "32+".
+Json HotKeyJson(const HotKey& key);
+std::string UsesText(const HotKey& key);
+
 // "0", "12.3", "41.2k", "3.07M".
 std::string Amount(double number);
 

@@ -205,6 +205,8 @@ TEST(CommandTest, TopLooksEachSecondUnlessToldOtherwise) {
   EXPECT_EQ(command.interval, milliseconds(500));
   EXPECT_EQ(command.count, 3u);
   EXPECT_THAT(ErrorOf({"top", "--interval=99ms"}), HasSubstr("at least 100ms"));
+  EXPECT_EQ(Parsed({"top", "--hotkeys=5"}).hot_keys, 5u);
+  EXPECT_THAT(ErrorOf({"top", "--hotkeys=101"}), HasSubstr("at most 100"));
   EXPECT_THAT(ErrorOf({"top", "--interval"}), HasSubstr("is no time"));
 }
 

@@ -36,6 +36,19 @@ std::set<std::string> KeysOf(const std::string& lines) {
   return keys;
 }
 
+// Returns what `kvcli top --hotkeys=3` has under this name, once it is not empty.
+Json HotKeysOfTop(const ServerProcess& server, const std::string& name) {
+  ChildProcess top(
+      {.argv = KvcliCommand(server, {"--json", "top", "--hotkeys=3", "--interval=100ms"})});
+  for (int tries = 0; tries < 1'000; ++tries) {
+    const auto line = top.ReadLine();
+    if (!line) break;
+    const Json json = Json::parse(*line, nullptr, false)["servers"][0];
+    if (json.contains(name) && !json[name].empty()) return json[name];
+  }
+  return {};
+}
+
 TEST(KvcliHotKeysTest, FindsTheKeysThatAreReadMuchAmongManyThatAreNot) {
   ServerProcess server({"--memory=64M", "--on_full=evict", "--index_slots=65536"});
   const std::string value(kValueBytes, 'v');
@@ -62,6 +75,13 @@ TEST(KvcliHotKeysTest, FindsTheKeysThatAreReadMuchAmongManyThatAreNot) {
   }
   EXPECT_EQ(found, hot);
   EXPECT_THAT(RunProgram(KvcliCommand(server, {"hotkeys"})).out, HasSubstr(" 40 key:17\n"));
+  EXPECT_EQ(HotKeysOfTop(server, "hot_keys").size(), 3u);
+}
+
+TEST(KvcliHotKeysTest, TopSaysWhyItHasNone) {
+  ServerProcess server({"--on_full=reject"});
+  EXPECT_EQ(HotKeysOfTop(server, "hot_keys_problem"),
+            "the server keeps none without --on_full=evict");
 }
 
 TEST(KvcliHotKeysTest, AnEmptyServerHasNone) {

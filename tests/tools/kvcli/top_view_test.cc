@@ -165,5 +165,25 @@ TEST(TopViewTest, CutsBetweenCharacters) {
   EXPECT_EQ(CutTo("abc", 0), "");
 }
 
+TEST(TopViewTest, ShowsHotKeysAboveTheClients) {
+  std::vector<ServerChange> servers = {Server({Busy(1, 9000, 1000)})};
+  HotKeysLook& look = servers[0].now.hot_keys.emplace();
+  EXPECT_THAT(Text(TopView(servers, kNoLimit)), HasSubstr("hot keys: none yet\n"));
+  HotKey key;
+  key.key = "a\x1b[2J";
+  key.uses = 32;
+  key.at_least = true;
+  key.info.value_bytes = 100;
+  look.keys = {key};
+  const std::string text = Text(TopView(servers, kNoLimit));
+  EXPECT_THAT(text, HasSubstr("     32+        100  \"a\\x1b[2J\"\n"));
+  EXPECT_LT(text.find("32+"), text.find("10.0.0.1:4000"));
+  const Json json = TopJson(servers)["servers"][0];
+  EXPECT_EQ(json["hot_keys"][0]["uses"], 32);
+  look = {.keys = {}, .problem = "it keeps none"};
+  EXPECT_THAT(Text(TopView(servers, kNoLimit)), HasSubstr("hot keys: it keeps none\n"));
+  EXPECT_EQ(TopJson(servers)["servers"][0]["hot_keys_problem"], "it keeps none");
+}
+
 }  // namespace
 }  // namespace gannet::kvcli
