@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -24,6 +25,7 @@ namespace {
 constexpr uint64_t kCountDefault = 1000;
 constexpr size_t kValueBytes = 64;
 constexpr uint32_t kReadBytes = 64;
+constexpr uint64_t kReservedMax = 1 << 20;  // a count may be far more than anybody waits for
 
 using Once = std::function<absl::Status()>;
 
@@ -38,12 +40,14 @@ struct Measured {
   }
 };
 
-// Does something `count` times, as long as it succeeds.
+// Does something `count` times, as long as it succeeds. An interrupt ends it early, with what was
+// measured until then.
 absl::StatusOr<Measured> Measure(std::string name, std::string what, uint64_t count,
-                                 const Once& once) {
+                                 const std::atomic<bool>& interrupted, const Once& once) {
   Measured measured{std::move(name), std::move(what), {}};
-  measured.ns.reserve(count);
+  measured.ns.reserve(std::min(count, kReservedMax));
   for (uint64_t i = 0; i < count; ++i) {
+    if (i > 0 && interrupted.load(std::memory_order_relaxed)) break;
     const int64_t began = MonotonicNs();
     absl::Status status = once();
     measured.ns.push_back(MonotonicNs() - began);
@@ -112,13 +116,14 @@ Json MeasuredJson(const Measured& it) {
 
 // What an operation of each kind takes, on `key`, which is gone in the end.
 absl::StatusOr<std::vector<Measured>> MeasureKinds(Client& client, Client& cold, Walker& walker,
-                                                   uint64_t count, const std::string& key) {
+                                                   uint64_t count, const std::string& key,
+                                                   const std::atomic<bool>& interrupted) {
   const auto get = [&key](Client& its) { return [&] { return its.Get(key).status(); }; };
   const std::vector<ServerInfo> servers = client.Info();
   const bool writes = std::ranges::none_of(servers, &ServerInfo::read_only);
   std::vector<Measured> all;
   const auto add = [&](std::string name, std::string what, const Once& once) {
-    auto measured = Measure(std::move(name), std::move(what), count, once);
+    auto measured = Measure(std::move(name), std::move(what), count, interrupted, once);
     if (measured.ok()) all.push_back(*std::move(measured));
     return measured.status();
   };
@@ -141,6 +146,7 @@ absl::StatusOr<std::vector<Measured>> MeasureKinds(Client& client, Client& cold,
 }  // namespace
 
 int Shell::Latency(const Command& command) {
+  interrupted_.store(false, std::memory_order_relaxed);
   const std::string key = absl::StrCat("kvcli.latency.", getpid(), ".", MonotonicNs());
   gannet::Options options = options_.connect;
   options.location_cache_bytes = 0;
@@ -149,7 +155,7 @@ int Shell::Latency(const Command& command) {
   const auto walker = Walker::Connect(options_.servers.front(), options_.connect, {0});
   if (!walker.ok()) return Report(walker.status());
   const uint64_t count = command.count.value_or(kCountDefault);
-  const auto all = MeasureKinds(client_, **cold, **walker, count, key);
+  const auto all = MeasureKinds(client_, **cold, **walker, count, key, interrupted_);
   if (!all.ok()) return Report(all.status());
   if (options_.json) {
     for (const Measured& it : *all) ShowJson(MeasuredJson(it));
