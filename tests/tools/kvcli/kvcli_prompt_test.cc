@@ -62,17 +62,6 @@ TEST_F(KvcliPromptTest, CtrlCErasesTheHint) {
   Quit(prompt);
 }
 
-TEST_F(KvcliPromptTest, CtrlCEndsALatencyWithWhatWasMeasured) {
-  ChildProcess prompt = Prompt({"NO_COLOR=1"});
-  ASSERT_TRUE(prompt.ReadUntil("> "));
-  prompt.Write("latency --count=1000000000000000000\n");
-  ASSERT_TRUE(prompt.ReadUntil("0000\r\n"));
-  // It may not have begun, so this types again, as impatient users do.
-  do prompt.Write("\003");
-  while (!prompt.ReadUntil("where the time goes", std::chrono::milliseconds(500)));
-  Quit(prompt);
-}
-
 TEST_F(KvcliPromptTest, CutsTheHintAtTheWindowsEdge) {
   const size_t typed = ("gannet " + server_.endpoint() + "> put ").size();
   const std::string columns = "COLUMNS=" + std::to_string(typed + 16);
@@ -84,6 +73,7 @@ TEST_F(KvcliPromptTest, CutsTheHintAtTheWindowsEdge) {
   EXPECT_TRUE(prompt.ReadUntil("window"));
   EXPECT_FALSE(prompt.ReadUntil(kGrey, kNoHint));
   prompt.Write("\003");
+  ASSERT_TRUE(prompt.ReadUntil("> "));
   Quit(prompt);
 }
 
@@ -97,6 +87,7 @@ TEST_F(KvcliPromptTest, HasNoHintsWithoutColours) {
     ASSERT_TRUE(prompt.ReadUntil("touch "));
     EXPECT_FALSE(prompt.ReadUntil(kGrey, kNoHint)) << environment[0] << ' ' << environment[1];
     prompt.Write("\003");
+    ASSERT_TRUE(prompt.ReadUntil("> "));
     Quit(prompt);
   }
 }
