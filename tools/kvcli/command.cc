@@ -150,8 +150,11 @@ constexpr std::array<Spec, 32> kSpecs = {{
      "once a second, over a connection that is among the clients then.\n",
      0, 0, " interval count hotkeys "},
     {Verb::kLatency, "latency", "[--count=N]", "measure GET, PUT and PING, and where the time goes",
-     "Each is done N times (1000), on a key of its own that is deleted at the end. The last lines\n"
-     "say what the device, the lookup, the item, the server's CPU and the store take of it.\n",
+     "Each is done N times (1000, at most 1000000), on a key of its own that is deleted at the "
+     "end.\n"
+     "The last lines say what the device, the lookup, the item, the server's CPU and the store "
+     "take\n"
+     "of it.\n",
      0, 0, " count "},
     {Verb::kDoctor, "doctor", "",
      "find out what is wrong with this machine or the way to the server",

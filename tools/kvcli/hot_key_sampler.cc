@@ -50,8 +50,7 @@ HotKeysLook HotKeySampler::LookOnce() {
     }
     walker_ = *std::move(walker);
   }
-  auto keys =
-      walker_->HotKeys(count_, [this] { return !stops_.load(std::memory_order_relaxed); });
+  auto keys = walker_->HotKeys(count_, [this] { return !stops_.load(std::memory_order_relaxed); });
   if (keys.ok()) {
     look.keys = *std::move(keys);
     return look;

@@ -37,8 +37,8 @@ class HotKeySampler {
   const std::string server_;
   const Options options_;
   const size_t count_;
-  std::unique_ptr<Walker> walker_;    // only the thread's; null: not connected
-  std::atomic<bool> stops_{false};    // relaxed: nothing is published with it
+  std::unique_ptr<Walker> walker_;  // only the thread's; null: not connected
+  std::atomic<bool> stops_{false};  // relaxed: nothing is published with it
   mutable std::mutex mutex_;
   std::condition_variable stopping_;
   HotKeysLook latest_;  // guarded by mutex_

@@ -25,7 +25,7 @@ namespace {
 constexpr uint64_t kCountDefault = 1000;
 constexpr size_t kValueBytes = 64;
 constexpr uint32_t kReadBytes = 64;
-constexpr uint64_t kReservedMax = 1 << 20;  // a count may be far more than anybody waits for
+constexpr uint64_t kCountMax = 1'000'000;  // all are kept, and sorted
 
 using Once = std::function<absl::Status()>;
 
@@ -45,7 +45,7 @@ struct Measured {
 absl::StatusOr<Measured> Measure(std::string name, std::string what, uint64_t count,
                                  const std::atomic<bool>& interrupted, const Once& once) {
   Measured measured{std::move(name), std::move(what), {}};
-  measured.ns.reserve(std::min(count, kReservedMax));
+  measured.ns.reserve(count);
   for (uint64_t i = 0; i < count; ++i) {
     if (i > 0 && interrupted.load(std::memory_order_relaxed)) break;
     const int64_t began = MonotonicNs();
@@ -147,6 +147,11 @@ absl::StatusOr<std::vector<Measured>> MeasureKinds(Client& client, Client& cold,
 
 int Shell::Latency(const Command& command) {
   interrupted_.store(false, std::memory_order_relaxed);
+  const uint64_t count = command.count.value_or(kCountDefault);
+  if (count > kCountMax) {
+    return Report(
+        absl::InvalidArgumentError(absl::StrCat("latency: --count is at most ", kCountMax)));
+  }
   const std::string key = absl::StrCat("kvcli.latency.", getpid(), ".", MonotonicNs());
   gannet::Options options = options_.connect;
   options.location_cache_bytes = 0;
@@ -154,7 +159,6 @@ int Shell::Latency(const Command& command) {
   if (!cold.ok()) return Report(cold.status());
   const auto walker = Walker::Connect(options_.servers.front(), options_.connect, {0});
   if (!walker.ok()) return Report(walker.status());
-  const uint64_t count = command.count.value_or(kCountDefault);
   const auto all = MeasureKinds(client_, **cold, **walker, count, key, interrupted_);
   if (!all.ok()) return Report(all.status());
   if (options_.json) {

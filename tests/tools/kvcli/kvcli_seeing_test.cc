@@ -162,6 +162,12 @@ TEST_F(KvcliSeeingTest, LatencyMeasuresEachKindAndLeavesNothing) {
   EXPECT_EQ(Run({"scan", "--prefix=kvcli.latency"}).out, "");
 }
 
+TEST_F(KvcliSeeingTest, LatencyKeepsNoMoreThanItCanSort) {
+  const auto latency = Run({"latency", "--count=1000001"});
+  EXPECT_NE(latency.exit_code, 0);
+  EXPECT_THAT(latency.err, HasSubstr("--count is at most 1000000"));
+}
+
 TEST_F(KvcliSeeingTest, LatencySaysWhatEachPartOfTheWayTakes) {
   const std::vector<Json> kinds = RunJson({"latency", "--count=20"});
   ASSERT_FALSE(kinds.empty());
