@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -64,6 +65,17 @@ gannet_slow_request InC(const gannet::SlowRequest& request) {
   return c;
 }
 
+gannet_hot_key InC(const gannet::HotKey& key) {
+  gannet_hot_key c{};
+  c.uses = key.uses;
+  c.info = gannet::MakeInfo(key.info);
+  c.block_size = key.block_bytes;
+  c.key_size = static_cast<uint32_t>(std::min(key.key.size(), sizeof(c.key)));
+  c.at_least = key.at_least;
+  std::memcpy(c.key, key.key.data(), c.key_size);
+  return c;
+}
+
 // Copies what was found into an array for gannet_free.
 template <class From, class To>
 gannet_status WriteAll(const absl::StatusOr<std::vector<From>>& found, To** out, size_t* count) {
@@ -97,6 +109,17 @@ gannet_status WriteStorage(const absl::StatusOr<gannet::ServerStorage>& found,
   }
   *out = made.Release();
   return GANNET_OK;
+}
+
+absl::StatusOr<std::unique_ptr<gannet::Walker>> Connect(const char* server,
+                                                        const gannet_options* options,
+                                                        uint32_t reads_per_second) {
+  auto endpoints = gannet::ReadServers(&server, 1);
+  if (!endpoints.ok()) return endpoints.status();
+  auto read = gannet::ReadOptions(options);
+  if (!read.ok()) return read.status();
+  return gannet::Walker::Connect(std::move(endpoints->front()), *std::move(read),
+                                 {.reads_per_second = reads_per_second});
 }
 
 }  // namespace
@@ -146,12 +169,7 @@ gannet_status gannet_walk(const char* server, const gannet_options* options,
                           uint32_t reads_per_second,
                           int (*show)(void* context, const gannet_walked_item* item),
                           void* context) {
-  auto endpoints = gannet::ReadServers(&server, 1);
-  if (!endpoints.ok()) return Report(endpoints.status());
-  auto read = gannet::ReadOptions(options);
-  if (!read.ok()) return Report(read.status());
-  const auto walker = gannet::Walker::Connect(std::move(endpoints->front()), *std::move(read),
-                                              {.reads_per_second = reads_per_second});
+  const auto walker = Connect(server, options, reads_per_second);
   if (!walker.ok()) return Report(walker.status());
   return Report((*walker)->Walk([&](const gannet::WalkedItem& item) {
     const gannet_walked_item c = {.key = item.key.data(),
@@ -162,4 +180,14 @@ gannet_status gannet_walk(const char* server, const gannet_options* options,
                                   .block_size = item.block_bytes};
     return show(context, &c) != 0;
   }));
+}
+
+gannet_status gannet_hot_keys(const char* server, const gannet_options* options,
+                              uint32_t reads_per_second, size_t hot_keys_max,
+                              gannet_hot_key** hot_keys, size_t* hot_key_count) {
+  *hot_keys = nullptr;
+  *hot_key_count = 0;
+  const auto walker = Connect(server, options, reads_per_second);
+  if (!walker.ok()) return Report(walker.status());
+  return WriteAll((*walker)->HotKeys(hot_keys_max), hot_keys, hot_key_count);
 }

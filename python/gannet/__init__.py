@@ -21,10 +21,10 @@ from gannet.items import Item, ItemInfo
 from gannet.locks import HeldLock, Lock
 from gannet.memory import Memory, Span
 from gannet.servers import ConnectedClient, SlowRequest, Snapshot, Storage
-from gannet.walk import WalkedItem, walk
+from gannet.walk import HotKey, WalkedItem, hot_keys, walk
 
 __version__: str = _ffi.string(_lib.gannet_version()).decode()
-__all__ = ["AlreadyExists", "Client", "ConnectedClient", "DeadlineExceeded", "Error", "FailedPrecondition", "HeldLock",
+__all__ = ["AlreadyExists", "Client", "ConnectedClient", "DeadlineExceeded", "Error", "FailedPrecondition", "HeldLock", "HotKey",
            "InternalError", "InvalidArgument", "Item", "ItemInfo", "Lock", "LockLost", "Memory",
            "NotFound", "OutOfRange", "OutcomeUnknown", "PermissionDenied", "ResourceExhausted", "SlowRequest",
-           "Snapshot", "SnapshotFailed", "Span", "Storage", "Unavailable", "Unimplemented", "WalkedItem", "walk"]
+           "Snapshot", "SnapshotFailed", "Span", "Storage", "Unavailable", "Unimplemented", "WalkedItem", "hot_keys", "walk"]

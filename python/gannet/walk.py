@@ -2,11 +2,11 @@
 
 import queue
 import threading
-from typing import Any, Iterator, NamedTuple, Optional
+from typing import Any, Iterator, List, NamedTuple, Optional
 
 from gannet._capi import ffi, lib
 from gannet.arguments import connection
-from gannet.errors import error_of
+from gannet.errors import error_of, raise_last
 from gannet.items import ItemInfo, info_of
 
 _AHEAD = 256  # items that were walked through and not taken yet
@@ -58,6 +58,34 @@ class _Walk:
         status = lib.gannet_walk(name, options, reads_per_second, lib.gannet_show_walked_item, context)
         text = ffi.string(lib.gannet_last_error()).decode(errors="replace")
         self._hand_over(error_of(status, text) if status else None)
+
+
+class HotKey(NamedTuple):
+    """A key that is used much."""
+
+    key: bytes
+    uses: float  # of late, as the server estimates
+    at_least: bool  # it was used at least so often: the server counts no further
+    info: ItemInfo
+    block_size: int
+
+
+def hot_keys(server: str = "127.0.0.1:7471", count: int = 10, *, reads_per_second: int = 20_000, device: str = "auto",
+             deadline: float = 1.0, connect_timeout: float = 3.0, auth_file: Optional[str] = None) -> List[HotKey]:
+    """The `count` keys of one server that are used most, the hottest first, by one-sided READs as in
+    walk. FailedPrecondition: the server keeps no record of uses, because it does not evict."""
+    names, options, _owned = connection(servers=server, device=device, deadline=deadline,
+                                        connect_timeout=connect_timeout, location_cache_bytes=0, depth=0,
+                                        wait="adaptive", reconnect=True, auth_file=auth_file)
+    found = ffi.new("gannet_hot_key **")
+    n = ffi.new("size_t *")
+    status = lib.gannet_hot_keys(names[0], options, reads_per_second, count, found, n)
+    if status:
+        raise_last(status)
+    keys = [HotKey(ffi.buffer(c.key, c.key_size)[:], c.uses, bool(c.at_least), info_of(c.info), c.block_size)
+            for c in found[0][0:n[0]]]
+    lib.gannet_free(found[0])
+    return keys
 
 
 def walk(server: str = "127.0.0.1:7471", *, reads_per_second: int = 20_000, device: str = "auto",

@@ -65,6 +65,16 @@ class ObservedTest(unittest.TestCase):
         self.assertGreater(long.block_size, 100_000)
         self.assertEqual({key: item.value for key, item in found.items()}, wanted)
 
+    def test_finds_hot_keys(self):
+        server = Server("--on_full=evict")
+        with gannet.Client(server.address, deadline=PATIENT, connect_timeout=PATIENT) as client:
+            client.put("key", "value")
+        (key,) = gannet.hot_keys(server.address, deadline=PATIENT)
+        self.assertEqual((key.key, key.info.size), (b"key", 5))
+        self.assertGreater(key.uses, 0)
+        server.kill()
+        self.assertRaises(gannet.FailedPrecondition, gannet.hot_keys, self.server.address)
+
     def test_a_walk_may_be_left_early(self):
         self.client.mput({f"key{i}": "v" for i in range(1000)})
         walk = gannet.walk(self.server.address, deadline=PATIENT)

@@ -69,7 +69,8 @@ TEST_F(CTest, TellsWhatAServersDiskCounts) {
 
 TEST_F(CTest, TellsOfDisksClientsSlowRequestsAndItems) {
   const test_support::TemporaryDirectory data;
-  ServerProcess server({"--memory=64M", "--data=" + data.path(), "--slowlog_us=1"});
+  ServerProcess server(
+      {"--memory=64M", "--data=" + data.path(), "--slowlog_us=1", "--on_full=evict"});
   EXPECT_EQ(UseObserved(server.endpoint().c_str()), 0);
 }
 

@@ -13,7 +13,7 @@ int UseMemory(const char* server);
 int UseWrongly(const char* server);
 int UseAsync(const char* server);
 int UseAsyncLocks(const char* server);
-// The server has --data and --slowlog_us=1.
+// The server has --data, --slowlog_us=1 and --on_full=evict.
 int UseObserved(const char* server);
 
 #ifdef __cplusplus

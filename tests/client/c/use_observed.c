@@ -26,6 +26,14 @@ static int UseWalk(const char* server) {
   CHECK_THAT(all.items == 3 && !all.wrong);
   CHECK_THAT(gannet_walk(server, NULL, 20000, Show, &some) == GANNET_OK);
   CHECK_THAT(some.items == 2);
+  gannet_hot_key* hot;
+  size_t n;
+  CHECK_THAT(gannet_hot_keys(server, NULL, 0, 10, &hot, &n) == GANNET_OK);
+  CHECK_THAT(n >= 1 && n <= 3 && hot[0].uses > 0 && hot[0].key_size == 1);
+  CHECK_THAT(hot[0].info.value_size == 2 && hot[0].block_size > 0);
+  gannet_free(hot);
+  CHECK_THAT(gannet_hot_keys(server, NULL, 0, 0, &hot, &n) == GANNET_INVALID_ARGUMENT);
+  CHECK_THAT(hot == NULL && n == 0);
   CHECK_THAT(gannet_walk(NULL, NULL, 0, Show, &all) == GANNET_INVALID_ARGUMENT);
   return 0;
 }

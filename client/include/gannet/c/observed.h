@@ -108,6 +108,25 @@ gannet_status gannet_walk(const char* server, const gannet_options* options,
                           int (*show)(void* context, const gannet_walked_item* item),
                           void* context);
 
+/* A key that is used much. */
+typedef struct gannet_hot_key {
+  double uses; /* of late, as the server estimates */
+  gannet_item_info info;
+  uint64_t block_size; /* what the item takes of the server's memory */
+  uint32_t key_size;
+  uint8_t at_least; /* 1: it was used at least so often, and the server counts no further */
+  uint8_t key[251];
+  uint8_t reserved[32]; /* 0 */
+} gannet_hot_key;
+
+/* Returns an array of the keys of one server that are used most, at most `hot_keys_max` (1 to
+ * 100,000) of them, the hottest first. READs what the server recorded of uses, its index and the
+ * hot items. GANNET_FAILED_PRECONDITION: the server has no such record, because it does not evict.
+ * Free it with gannet_free. */
+gannet_status gannet_hot_keys(const char* server, const gannet_options* options,
+                              uint32_t reads_per_second, size_t hot_keys_max,
+                              gannet_hot_key** hot_keys, size_t* hot_key_count);
+
 #ifdef __cplusplus
 }
 #endif
