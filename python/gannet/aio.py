@@ -280,6 +280,16 @@ class Client:
             await asyncio.sleep(pause)
             pause = min(2 * pause, 0.02)
 
+    async def lock_and_get(self, key: Key, *, timeout: Optional[float] = None, lease: Optional[float] = None
+                           ) -> Tuple[Lock, Optional[Item]]:
+        """Locks as lock does, and then reads."""
+        lock = await self.lock(key, timeout=timeout, lease=lease)
+        try:
+            return lock, await self.gets(key)
+        except BaseException:
+            await lock.unlock()
+            raise
+
     async def unlock(self, lock: Lock) -> None:
         """LockLost: it had been lost before."""
         await self._begin(lambda i: lib.gannet_async_unlock(self._c, lock.c_lock, i), _nothing, lock)

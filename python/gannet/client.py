@@ -10,7 +10,7 @@ from gannet.errors import LockLost, SnapshotFailed, raise_last
 from gannet.items import Item, ItemInfo, info_of
 from gannet.locks import HeldLock, Lock
 from gannet.memory import Memory, Place
-from gannet.servers import (ConnectedClient, SlowRequest, Storage, connected_clients_of, server_info,
+from gannet.servers import (ConnectedClient, SlowRequest, Storage, connected_clients_of, list_of, server_info,
                             slow_requests_of, stats_of, storage_of)
 
 T = TypeVar("T")
@@ -324,15 +324,9 @@ class Client:
 
     def locks(self, server: int = 0, deadline: Optional[float] = None) -> List[HeldLock]:
         """All locks that anybody holds at a server."""
-        found = ffi.new("gannet_held_lock **")
-        count = ffi.new("size_t *")
-        status = lib.gannet_client_locks(self._open(), server, call(deadline), found, count)
-        if status:
-            raise_last(status)
-        held = [HeldLock(lock.word, lock.index, lock.session_id, lock.lease_ms / 1000 or None,
-                         ffi.string(lock.holder).decode()) for lock in found[0][0:count[0]]]
-        lib.gannet_free(found[0])
-        return held
+        return [HeldLock(lock.word, lock.index, lock.session_id, lock.lease_ms / 1000 or None,
+                         ffi.string(lock.holder).decode())
+                for lock in list_of("gannet_held_lock", lib.gannet_client_locks, self._open(), server, call(deadline))]
 
     def break_lock(self, key: Key, deadline: Optional[float] = None) -> bool:
         """Breaks the key's lock, whoever holds it. Returns False if nobody did."""

@@ -1,6 +1,6 @@
 """What is known of servers."""
 
-from typing import Any, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional
 
 from gannet._capi import ffi, lib
 from gannet.errors import raise_last
@@ -88,33 +88,33 @@ def storage_of(function: Any, client: Any, server: int, call: Any) -> Storage:
     return storage
 
 
-def connected_clients_of(client: Any, server: int, call: Any) -> List[ConnectedClient]:
-    """Asks for all gannet_connected_client."""
-    found = ffi.new("gannet_connected_client **")
+def list_of(c_type: str, function: Any, *arguments: Any) -> Iterator[Any]:
+    """Yields the structures of an array that a function of C allocates."""
+    found = ffi.new(f"{c_type} **")
     count = ffi.new("size_t *")
-    status = lib.gannet_client_connected_clients(client, server, call, found, count)
+    status = function(*arguments, found, count)
     if status:
         raise_last(status)
-    clients = [ConnectedClient(_text(c.peer), _text(c.last_request), c.silent_ms / 1000, c.connected_ms / 1000,
-                               c.requests, c.hits, c.misses, c.reads, c.get_p50_ns / 1e9, c.get_p99_ns / 1e9,
-                               c.session_id, c.connection_id, c.connection_index, c.worker, c.unanswered,
-                               c.key_id, bool(c.read_only)) for c in found[0][0:count[0]]]
-    lib.gannet_free(found[0])
-    return clients
+    try:
+        yield from found[0][0:count[0]]
+    finally:
+        lib.gannet_free(found[0])
+
+
+def connected_clients_of(client: Any, server: int, call: Any) -> List[ConnectedClient]:
+    """Asks for all gannet_connected_client."""
+    return [ConnectedClient(_text(c.peer), _text(c.last_request), c.silent_ms / 1000, c.connected_ms / 1000,
+                            c.requests, c.hits, c.misses, c.reads, c.get_p50_ns / 1e9, c.get_p99_ns / 1e9,
+                            c.session_id, c.connection_id, c.connection_index, c.worker, c.unanswered,
+                            c.key_id, bool(c.read_only))
+            for c in list_of("gannet_connected_client", lib.gannet_client_connected_clients, client, server, call)]
 
 
 def slow_requests_of(client: Any, server: int, call: Any) -> List[SlowRequest]:
     """Asks for all gannet_slow_request."""
-    found = ffi.new("gannet_slow_request **")
-    count = ffi.new("size_t *")
-    status = lib.gannet_client_slow_requests(client, server, call, found, count)
-    if status:
-        raise_last(status)
-    requests = [SlowRequest(c.answered_ms / 1000, c.took_us / 1e6, _text(c.request), _text(c.peer), c.session_id,
-                            c.key_size, c.value_size, ffi.buffer(c.key, c.key_kept)[:])
-                for c in found[0][0:count[0]]]
-    lib.gannet_free(found[0])
-    return requests
+    return [SlowRequest(c.answered_ms / 1000, c.took_us / 1e6, _text(c.request), _text(c.peer), c.session_id,
+                        c.key_size, c.value_size, ffi.buffer(c.key, c.key_kept)[:])
+            for c in list_of("gannet_slow_request", lib.gannet_client_slow_requests, client, server, call)]
 
 
 def stats_of(stats: Any) -> Dict[str, int]:

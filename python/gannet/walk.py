@@ -6,8 +6,9 @@ from typing import Any, Iterator, List, NamedTuple, Optional
 
 from gannet._capi import ffi, lib
 from gannet.arguments import connection
-from gannet.errors import error_of, raise_last
+from gannet.errors import error_of
 from gannet.items import ItemInfo, info_of
+from gannet.servers import list_of
 
 _AHEAD = 256  # items that were walked through and not taken yet
 _LOOK_SECONDS = 0.1
@@ -77,15 +78,8 @@ def hot_keys(server: str = "127.0.0.1:7471", count: int = 10, *, reads_per_secon
     names, options, _owned = connection(servers=server, device=device, deadline=deadline,
                                         connect_timeout=connect_timeout, location_cache_bytes=0, depth=0,
                                         wait="adaptive", reconnect=True, auth_file=auth_file)
-    found = ffi.new("gannet_hot_key **")
-    n = ffi.new("size_t *")
-    status = lib.gannet_hot_keys(names[0], options, reads_per_second, count, found, n)
-    if status:
-        raise_last(status)
-    keys = [HotKey(ffi.buffer(c.key, c.key_size)[:], c.uses, bool(c.at_least), info_of(c.info), c.block_size)
-            for c in found[0][0:n[0]]]
-    lib.gannet_free(found[0])
-    return keys
+    return [HotKey(ffi.buffer(c.key, c.key_size)[:], c.uses, bool(c.at_least), info_of(c.info), c.block_size)
+            for c in list_of("gannet_hot_key", lib.gannet_hot_keys, names[0], options, reads_per_second, count)]
 
 
 def walk(server: str = "127.0.0.1:7471", *, reads_per_second: int = 20_000, device: str = "auto",

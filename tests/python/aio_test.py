@@ -91,6 +91,10 @@ class AioTest(unittest.IsolatedAsyncioTestCase):
                     await other.lock("key", timeout=0.01)
                 await self.client.put("key", "v", if_version=0, lock=lock)
                 await lock.extend(30)
+            lock, item = await self.client.lock_and_get("key")
+            self.assertEqual(item.value, b"v")
+            self.assertIsNone(await other.try_lock("key"))
+            await lock.unlock()
             waiting = asyncio.create_task(other.lock("key"))
             await (await waiting).unlock()
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that C and Python have every public method of the C++ clients: has_all_methods.py SOURCE_DIR."""
+"""Checks that C and Python have every public method of the C++ clients, and asyncio's client those of the blocking one:
+has_all_methods.py SOURCE_DIR."""
 
 import re
 import sys
@@ -14,6 +15,8 @@ OTHER_NAMES = {
 }
 # Functions that Python does without: puts with a condition, incr of less than 0, and memory that has no address of the CPU.
 OF_C_ALONE = {"add", "replace", "decr", "register_dmabuf"}
+# Methods of gannet.Client that make no sense in the one of asyncio. The other way round there are more.
+NOT_IN_AIO = {"_get_whole", "_change", "_fail", "_item", "_was_there", "__enter__", "__exit__"}
 
 
 def methods(header, name):
@@ -42,8 +45,12 @@ def main():
             if f"{prefix}{function}(" not in c:
                 missing.append(f"{name}::{method} is not in C: {prefix}{function}")
     for function in re.findall(r"\bgannet_client_(\w+)\(", c):
-        if function not in OF_C_ALONE and f"lib.gannet_client_{function}" not in python:
+        if function not in OF_C_ALONE and not re.search(rf"lib\.gannet_client_{function}\b", python):
             missing.append(f"gannet_client_{function} is not in Python")
+    aio = set(re.findall(r"^    (?:async )?def (\w+)", read("python/gannet/aio.py").partition("\nclass Client:")[2], re.MULTILINE))
+    for method in re.findall(r"^    def (\w+)", read("python/gannet/client.py").partition("\nclass Client:")[2], re.MULTILINE):
+        if method not in aio | NOT_IN_AIO:
+            missing.append(f"gannet.Client.{method} is not in gannet.aio.Client")
     sys.exit("\n".join(missing) or 0)
 
 
