@@ -72,6 +72,11 @@ std::optional<RecordView> DecodeRecord(std::span<const std::byte> record, uint64
   std::memcpy(&header, record.data(), sizeof(header));
   if (!Plausible(header) || header.record_bytes != record.size()) return std::nullopt;
   if (header.checksum != Checksum(record, journal_id, position)) return std::nullopt;
+  // A checksum of the right value proves nothing about who made it, so the padding is checked too.
+  const auto padding = record.subspan(sizeof(header) + header.key_bytes + header.value_bytes);
+  if (std::ranges::any_of(padding, [](std::byte byte) { return byte != std::byte{0}; })) {
+    return std::nullopt;
+  }
   const char* const key = reinterpret_cast<const char*>(record.data()) + sizeof(header);
   RecordView view{.synced = header.synced};
   view.change = {.kind = static_cast<Change::Kind>(header.kind),

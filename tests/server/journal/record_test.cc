@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/hash.h"
 #include "gtest/gtest.h"
 #include "tests/support/hex.h"
 
@@ -81,6 +82,28 @@ TEST(RecordTest, IsRefusedElsewhere) {
   EXPECT_FALSE(DecodeRecord(bytes, kJournal, kPosition + 8).has_value());
   EXPECT_FALSE(DecodeRecord(std::span(bytes).first(bytes.size() - 8), kJournal, kPosition));
   EXPECT_FALSE(DecodeRecord({}, kJournal, kPosition));
+}
+
+// Found by the fuzzer, which solves the checksum. Nobody encodes such bytes.
+TEST(RecordTest, IsRefusedIfItsPaddingIsNotZero) {
+  Change deletion = SomeChange();
+  deletion.kind = Change::Kind::kDelete;
+  deletion.value = "";
+  std::vector<std::byte> bytes = Encoded(deletion);
+  ASSERT_EQ(bytes.size(), sizeof(RecordHeader) + deletion.key.size() + 5);
+  const auto seal = [&] {
+    const uint64_t checksum = Xxh3(bytes.data() + sizeof(uint64_t), bytes.size() - sizeof(uint64_t),
+                                   Mix64(kJournal ^ Mix64(kPosition)));
+    std::memcpy(bytes.data(), &checksum, sizeof(checksum));
+  };
+  seal();
+  EXPECT_TRUE(DecodeRecord(bytes, kJournal, kPosition).has_value());
+  for (size_t at = bytes.size() - 5; at < bytes.size(); ++at) {
+    bytes[at] = std::byte{1};
+    seal();
+    EXPECT_FALSE(DecodeRecord(bytes, kJournal, kPosition).has_value()) << "byte " << at;
+    bytes[at] = std::byte{0};
+  }
 }
 
 TEST(RecordTest, ZerosAreNoRecord) {
