@@ -70,10 +70,11 @@ int RunOn(Client& client, const Invocation& invocation, const Command* command) 
   return RunScript(shell, pipeline);
 }
 
-int ShowUsage(int code, const absl::Status& status) {
-  Fail(code, status);
-  std::fputs(("\n" + UsageText()).c_str(), stderr);
-  return code;
+// The error stays in sight: the help has more lines than most terminals.
+int PointToHelp(const absl::Status& status) {
+  Fail(kExitUsage, status);
+  std::fputs("see kvcli --help\n", stderr);
+  return kExitUsage;
 }
 
 int RunCommandLine(const Invocation& invocation, char** argv) {
@@ -81,7 +82,7 @@ int RunCommandLine(const Invocation& invocation, char** argv) {
   if (!invocation.words.empty()) {
     auto parsed = ParseCommand(invocation.words);
     if (!parsed.ok() && !FindVerb(invocation.words[0])) {
-      return ShowUsage(kExitUsage, parsed.status());
+      return PointToHelp(parsed.status());
     }
     if (!parsed.ok()) return Fail(kExitUsage, parsed.status());
     const absl::Status sensible = CheckOneShot(*parsed);
@@ -112,7 +113,7 @@ int ShowHelp(std::string_view topic) {
 
 int Main(const std::vector<std::string>& arguments, char** argv) {
   const auto invocation = ParseInvocation(arguments, std::getenv(kServerVariable));
-  if (!invocation.ok()) return ShowUsage(kExitUsage, invocation.status());
+  if (!invocation.ok()) return PointToHelp(invocation.status());
   const std::vector<std::string>& words = invocation->words;
   if (invocation->help) return ShowHelp(words.empty() ? "" : words[0]);
   if (invocation->version) {

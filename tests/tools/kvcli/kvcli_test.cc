@@ -421,7 +421,7 @@ TEST(KvcliUsageTest, WrongUsageExitsWithTwoAndHelps) {
   const std::string server = "--server=127.0.0.1:1";
   const Finished unknown = RunProgram({kvcli, server, "fetch", "key"});
   EXPECT_EQ(unknown.exit_code, 2);
-  EXPECT_THAT(unknown.err, HasSubstr("usage: kvcli"));
+  EXPECT_THAT(unknown.err, HasSubstr("see kvcli --help"));
   const Finished flag = RunProgram({kvcli, "--sever=x", "get", "key"});
   EXPECT_EQ(flag.exit_code, 2);
   EXPECT_THAT(flag.err, HasSubstr("no flag --sever=x"));
