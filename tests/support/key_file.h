@@ -3,29 +3,20 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
 #include <string>
 #include <string_view>
 
+#include "tests/support/temporary_directory.h"
+
 namespace test_support {
 
 // A file that only its owner may read. Removed with the object.
 class KeyFile {
  public:
-  explicit KeyFile(std::string_view text) {
-    std::string name = testing::TempDir() + "gannet_keys_XXXXXX";
-    const int fd = mkstemp(name.data());
-    EXPECT_GE(fd, 0) << name;
-    close(fd);
-    path_ = name;
-    Write(text);
-  }
-  ~KeyFile() { std::remove(path_.c_str()); }
-  KeyFile(const KeyFile&) = delete;
-  KeyFile& operator=(const KeyFile&) = delete;
+  explicit KeyFile(std::string_view text) { Write(text); }
 
   const std::string& path() const { return path_; }
   // Puts another file in its place at once, as a careful person does.
@@ -40,7 +31,8 @@ class KeyFile {
   }
 
  private:
-  std::string path_;
+  const TemporaryDirectory directory_;
+  const std::string path_ = directory_.path() + "/keys";
 };
 
 }  // namespace test_support

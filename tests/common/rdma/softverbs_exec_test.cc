@@ -9,6 +9,7 @@
 #include <string>
 
 #include "common/rdma/device_choice.h"
+#include "tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {
@@ -18,12 +19,9 @@ using ::testing::HasSubstr;
 class FindSoftverbsDirectoryTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string path = ::testing::TempDir() + "gannet-exec-XXXXXX";
-    ASSERT_NE(mkdtemp(path.data()), nullptr);
-    root_ = std::filesystem::canonical(path);
+    root_ = std::filesystem::canonical(directory_.path());
     std::filesystem::create_directories(root_ / "bin");
   }
-  void TearDown() override { std::filesystem::remove_all(root_); }
 
   std::string AddLibraries(const std::string& directory) {
     std::filesystem::create_directories(root_ / directory);
@@ -32,6 +30,7 @@ class FindSoftverbsDirectoryTest : public ::testing::Test {
   }
   std::string Program() const { return (root_ / "bin" / "kvserver").string(); }
 
+  const test_support::TemporaryDirectory directory_;
   std::filesystem::path root_;
 };
 
