@@ -6,7 +6,6 @@
 #include "softverbs/base/export.h"
 #include "softverbs/base/gid.h"
 #include "softverbs/base/gid_table.h"
-#include "softverbs/base/log.h"
 #include "softverbs/nic/address_handle.h"
 #include "softverbs/nic/context.h"
 #include "softverbs/nic/grh.h"
@@ -21,8 +20,7 @@ int CheckAddress(const ibv_ah_attr& attr, const std::optional<Gid>& source) {
   // On Ethernet only GIDs lead to a destination.
   if (attr.port_num != 1 || attr.is_global == 0 || !source) return EINVAL;
   if (IsMulticastGid(attr.grh.dgid) || IsGidOfThisHost(attr.grh.dgid)) return 0;
-  Report("destination GID is of another host: same host only");
-  return EHOSTUNREACH;
+  return IsReachable(attr.grh.dgid, attr.grh.sgid_index) ? 0 : EHOSTUNREACH;
 }
 
 // Returns the index of the GID that a datagram was sent to, for the way back. A multicast group is
@@ -31,7 +29,7 @@ uint8_t GidIndex(const ibv_gid& gid) {
   if (!IsMulticastGid(gid)) {
     if (const auto index = FindGid(gid)) return static_cast<uint8_t>(*index);
   }
-  return IsMappedIpv4(gid) ? 1 : 0;
+  return IsMappedIpv4(gid) ? static_cast<uint8_t>(LoopbackGidIndex()) : 0;
 }
 
 }  // namespace

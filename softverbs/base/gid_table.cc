@@ -11,12 +11,12 @@
 
 #include "softverbs/base/fork.h"
 #include "softverbs/base/gid.h"
+#include "softverbs/base/log.h"
 #include "softverbs/base/mutex.h"
+#include "softverbs/base/net_config.h"
 
 namespace softverbs {
 namespace {
-
-constexpr size_t kFixed = 2;  // entries that are there on every host
 
 struct Address {
   ibv_gid gid;
@@ -109,12 +109,28 @@ class GidTable {
   void Read() SV_REQUIRES(mutex_) {
     uint32_t loopback = 0;
     const std::vector<Address> addresses = LocalAddresses(&loopback);
-    if (entries_.empty()) {
-      entries_.push_back({{HostGid(), loopback}, true});
-      entries_.push_back({{MappedIpv4({htonl(INADDR_LOOPBACK)}), loopback}, true});
+    const Address own[] = {{HostGid(), loopback}, {MappedIpv4({htonl(INADDR_LOOPBACK)}), loopback}};
+    for (Entry& entry : entries_) entry.valid = false;
+    if (const NetConfig* net = Net()) {
+      EnterFixed({net->gid, InterfaceOf(net->gid, addresses)});
+      for (const Address& address : addresses) {
+        if (address.interface != loopback) Enter(address);
+      }
     }
-    for (size_t at = kFixed; at < entries_.size(); ++at) entries_[at].valid = false;
+    for (const Address& address : own) EnterFixed(address);
     for (const Address& address : addresses) Enter(address);
+  }
+  static uint32_t InterfaceOf(const ibv_gid& gid, const std::vector<Address>& addresses) {
+    const auto found = std::find_if(addresses.begin(), addresses.end(),
+                                    [&](const Address& each) { return Equal(each.gid, gid); });
+    return found == addresses.end() ? 0 : found->interface;
+  }
+  // Enters an address that keeps its index whatever interface has it.
+  void EnterFixed(const Address& address) SV_REQUIRES(mutex_) {
+    for (Entry& entry : entries_) {
+      if (Equal(entry.address.gid, address.gid)) entry.address.interface = address.interface;
+    }
+    Enter(address);
   }
   void Enter(const Address& address) SV_REQUIRES(mutex_) {
     const auto same = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
@@ -157,9 +173,38 @@ std::vector<Gid> ValidGids() { return Table().All(); }
 std::optional<int> FindGid(const ibv_gid& gid) { return Table().Find(gid); }
 void RefreshGids() { Table().Refresh(); }
 
-bool IsGidOfThisHost(const ibv_gid& gid) {
+namespace {
+
+bool IsLoopback(const ibv_gid& gid) {
   constexpr uint8_t kLoopbackNet = IN_LOOPBACKNET;
-  return (IsMappedIpv4(gid) && gid.raw[12] == kLoopbackNet) || FindGid(gid).has_value();
+  return IsMappedIpv4(gid) && gid.raw[12] == kLoopbackNet;
 }
+
+}  // namespace
+
+bool IsGidOfThisHost(const ibv_gid& gid) {
+  const NetConfig* net = Net();
+  if (net != nullptr && IsLoopback(net->gid) && IsLoopback(gid)) return Equal(gid, net->gid);
+  return IsLoopback(gid) || FindGid(gid).has_value();
+}
+
+bool IsReachable(const ibv_gid& gid, int source) {
+  const NetConfig* net = Net();
+  if (net == nullptr) {
+    Report("destination GID is of another host: same host only, unless SOFTVERBS_NET is set");
+    return false;
+  }
+  const auto from = GidAt(source);
+  if (!IsSocketAddress(gid) || IsMappedIpv4(gid) != IsMappedIpv4(net->gid)) {
+    Report("destination GID is no address that SOFTVERBS_NET's address reaches");
+    return false;
+  }
+  if (from && Equal(from->gid, net->gid)) return true;
+  Report("GID %d is not the address of SOFTVERBS_NET: only GID %d reaches other hosts", source,
+         FindGid(net->gid).value_or(0));
+  return false;
+}
+
+int LoopbackGidIndex() { return FindGid(MappedIpv4({htonl(INADDR_LOOPBACK)})).value_or(0); }
 
 }  // namespace softverbs

@@ -12,10 +12,11 @@ namespace softverbs {
 // The port's table of GIDs. All functions are thread safe.
 //
 // 1. Index 0 is the host's own GID (gid.h), 1 is 127.0.0.1. Every other address of the host's
-//    network interfaces follows, IPv4 ones in mapped form.
+//    network interfaces follows, IPv4 ones in mapped form. With SOFTVERBS_NET, index 0 is its
+//    address, because programs take the first GID that suits them, and only this one is reached
+//    from other hosts. The host's own GID and 127.0.0.1 are then behind the interfaces' addresses.
 // 2. As with a kernel's table, an index keeps its meaning: an address that goes leaves a hole.
-// Holes
-//    are filled only when the table is full.
+//    Holes are filled only when the table is full.
 // 3. The table is the process's own. Peers exchange GIDs and not indices.
 
 constexpr int kGidTableSize = 256;
@@ -36,8 +37,17 @@ std::vector<Gid> ValidGids();
 // interfaces again before it says that.
 std::optional<int> FindGid(const ibv_gid& gid);
 
-// Returns whether packets to this GID reach this host: it is in the table, or in 127.0.0.0/8.
+// Returns whether packets to this GID reach this host: it is in the table, or in 127.0.0.0/8. There
+// is one exception: if SOFTVERBS_NET is in 127.0.0.0/8, each such address is a host of its own, so
+// that tests have several hosts on one.
 bool IsGidOfThisHost(const ibv_gid& gid);
+
+// Returns whether another host's GID can be reached from the GID at `source`: SOFTVERBS_NET is set,
+// and the source is its address. Reports it if not.
+bool IsReachable(const ibv_gid& gid, int source);
+
+// Returns the index of 127.0.0.1.
+int LoopbackGidIndex();
 
 // Looks at the interfaces again. Called where programs ask how large the table is, or for all of
 // it.

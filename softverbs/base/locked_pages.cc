@@ -1,13 +1,13 @@
 #include "softverbs/base/locked_pages.h"
 
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <string_view>
 
 #include "softverbs/base/fork.h"
+#include "softverbs/base/page_size.h"
 
 namespace softverbs {
 namespace {
@@ -22,11 +22,6 @@ bool Enforced() {
     return true;
   }();
   return enforced;
-}
-
-uint64_t PageSize() {
-  static const auto size = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  return size;
 }
 
 uint64_t PagesTouched(uint64_t address, size_t length) {

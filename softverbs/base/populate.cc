@@ -1,12 +1,13 @@
 #include "softverbs/base/populate.h"
 
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
 #include <memory>
+
+#include "softverbs/base/page_size.h"
 
 // The C library's headers of older systems lack them.
 #ifndef MADV_POPULATE_READ
@@ -20,11 +21,6 @@ namespace {
 struct CloseFile {
   void operator()(FILE* file) const { fclose(file); }
 };
-
-uint64_t PageSize() {
-  static const auto size = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  return size;
-}
 
 // Returns 0 or an errno value.
 int Populate(uint64_t begin, uint64_t end, int advice) {

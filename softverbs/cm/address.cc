@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "softverbs/base/gid.h"
+#include "softverbs/base/gid_table.h"
 #include "softverbs/base/unique_fd.h"
 
 namespace softverbs::cm {
@@ -154,8 +155,13 @@ std::optional<Address> SourceFor(const Address& destination) {
 }
 
 int CheckLocal(const Address& address) {
-  // All of 127.0.0.0/8 is this host, although the kernel answers from 127.0.0.1.
-  if (address.IsLoopback()) return 0;
+  // All of 127.0.0.0/8 is this host, although the kernel answers from 127.0.0.1. There is one
+  // exception, see gid_table.h.
+  if (address.IsLoopback()) {
+    const Address plain = address.Unmapped();
+    const bool own = plain.family() == AF_INET6 || IsGidOfThisHost(plain.ToGid());
+    return own ? 0 : EADDRNOTAVAIL;
+  }
   const auto source = SourceFor(address);
   // The kernel reaches its own addresses from the same address.
   if (source) return source->SameHost(address) ? 0 : EADDRNOTAVAIL;

@@ -9,9 +9,11 @@
 #include <utility>
 
 #include "softverbs/base/export.h"
+#include "softverbs/base/net_config.h"
 #include "softverbs/cm/listener.h"
 #include "softverbs/cm/port_name.h"
 #include "softverbs/cm/steps.h"
+#include "softverbs/nic/nic.h"
 
 namespace softverbs::cm {
 namespace {
@@ -104,6 +106,8 @@ SOFTVERBS_EXPORT int rdma_listen(rdma_cm_id* handle, int backlog) {
       return Result(error);
     }
   }
+  // An id at the wildcard has no device yet, but other hosts reach it through the adapter's port.
+  if (softverbs::Net() != nullptr && softverbs::Nic::Get() == nullptr) return Result(errno);
   const softverbs::LockGuard lock(softverbs::cm::state_mutex);
   return Result(softverbs::cm::StartListening(id, backlog));
 }

@@ -9,6 +9,7 @@ void LinkReceiver::OnMessage(std::shared_ptr<Link>, const Message& message) {
   switch (static_cast<MessageKind>(message.kind)) {
     case MessageKind::kRequest:
     case MessageKind::kServiceRequest:
+    case MessageKind::kHandOver:
       return;  // only as the first message, which the listener takes
     case MessageKind::kReply:
       return OnReply(id_, message);

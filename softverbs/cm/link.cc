@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cstring>
+
 #include "softverbs/base/log.h"
 #include "softverbs/cm/state.h"
 
@@ -18,7 +20,7 @@ void Link::Start() {
 bool Link::Send(const Message& message) {
   for (;;) {
     const ssize_t sent = send(fd_.get(), &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent >= 0) return true;
+    if (sent >= 0) return sent == static_cast<ssize_t>(sizeof(message));
     if (errno != EINTR) return false;
   }
 }
@@ -38,10 +40,43 @@ bool Link::PeerIsTrusted(int fd) {
   return false;
 }
 
+ssize_t Link::ReadRecord(Message* message) {
+  iovec data{message, sizeof(*message)};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  msghdr header{};
+  header.msg_iov = &data;
+  header.msg_iovlen = 1;
+  header.msg_control = control;
+  header.msg_controllen = sizeof(control);
+  // MSG_TRUNC returns the length of what was sent, so that an oversized message is recognised.
+  const ssize_t got = recvmsg(fd_.get(), &header, MSG_DONTWAIT | MSG_TRUNC | MSG_CMSG_CLOEXEC);
+  const cmsghdr* part = got < 0 ? nullptr : CMSG_FIRSTHDR(&header);
+  if (part != nullptr && part->cmsg_level == SOL_SOCKET && part->cmsg_type == SCM_RIGHTS) {
+    int fd;
+    memcpy(&fd, CMSG_DATA(part), sizeof(fd));
+    passed_ = UniqueFd(fd);
+  }
+  return got;
+}
+
+ssize_t Link::ReadStream(Message* message) {
+  auto* bytes = reinterpret_cast<uint8_t*>(&partial_);
+  const ssize_t got =
+      recv(fd_.get(), bytes + partial_bytes_, sizeof(partial_) - partial_bytes_, MSG_DONTWAIT);
+  if (got <= 0) return got;
+  partial_bytes_ += static_cast<size_t>(got);
+  if (partial_bytes_ < sizeof(partial_)) {
+    errno = EINTR;  // there may be more
+    return -1;
+  }
+  partial_bytes_ = 0;
+  *message = partial_;
+  return sizeof(*message);
+}
+
 bool Link::Receive(Message* message, size_t* size) {
   for (;;) {
-    // MSG_TRUNC returns the length of what was sent, so that an oversized message is recognised.
-    const ssize_t got = recv(fd_.get(), message, sizeof(*message), MSG_DONTWAIT | MSG_TRUNC);
+    const ssize_t got = host_ ? ReadStream(message) : ReadRecord(message);
     if (got >= 0) {
       *size = static_cast<size_t>(got);
       return true;

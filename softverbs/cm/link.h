@@ -1,7 +1,11 @@
 #ifndef SOFTVERBS_CM_LINK_H_
 #define SOFTVERBS_CM_LINK_H_
 
+#include <infiniband/verbs.h>
+#include <sys/types.h>
+
 #include <memory>
+#include <optional>
 
 #include "softverbs/base/unique_fd.h"
 #include "softverbs/cm/state.h"
@@ -32,6 +36,8 @@ class LinkOwner {
 class Link : public std::enable_shared_from_this<Link> {
  public:
   explicit Link(UniqueFd fd) : fd_(std::move(fd)) {}
+  // One end of a TCP connection to the host with this GID.
+  Link(UniqueFd fd, const ibv_gid& host) : fd_(std::move(fd)), host_(host) {}
 
   // Begins to read. REQUIRES: mutex held; called once.
   void Start();
@@ -41,6 +47,11 @@ class Link : public std::enable_shared_from_this<Link> {
   // Stops reading and closes the socket. REQUIRES: mutex not held, unless on the loop thread in
   // this link's own handler.
   void Close();
+
+  // Returns the GID of the other host, or nothing if the peer is on this one.
+  const std::optional<ibv_gid>& host() const { return host_; }
+  // Returns the descriptor that came with the last message, or an invalid one.
+  UniqueFd TakePassed() { return std::move(passed_); }
 
   // Returns whether the process at the other end runs as this process's user. Reports it if not.
   static bool PeerIsTrusted(int fd);
@@ -53,10 +64,18 @@ class Link : public std::enable_shared_from_this<Link> {
   void OnReadable();
   // Reads one message. Returns false if there is nothing (more) to read. A size of 0 means the end.
   bool Receive(Message* message, size_t* size);
+  // Reads what there is, up to the end of one message. Returns what recv(2) does.
+  ssize_t ReadRecord(Message* message);
+  ssize_t ReadStream(Message* message);
   void End() SV_REQUIRES(state_mutex);
 
   UniqueFd fd_;
+  const std::optional<ibv_gid> host_;
   Loop::Watch watch_ = 0;
+  // Loop thread only.
+  UniqueFd passed_;
+  Message partial_{};  // of a stream
+  size_t partial_bytes_ = 0;
 };
 
 }  // namespace softverbs::cm

@@ -8,8 +8,11 @@
 #include <utility>
 
 #include "softverbs/base/clock.h"
+#include "softverbs/base/gid.h"
 #include "softverbs/base/log.h"
+#include "softverbs/cm/address.h"
 #include "softverbs/cm/state.h"
+#include "softverbs/nic/net_exchange.h"
 
 namespace softverbs::cm {
 namespace {
@@ -81,10 +84,31 @@ void Listener::OnReadable() {
 void Listener::Adopt(UniqueFd fd) {
   if (!Link::PeerIsTrusted(fd.get())) return Refuse(fd.get(), RejectReason::kConsumer);
   if (silent_.size() >= kSilentMax) return Refuse(fd.get(), RejectReason::kNoResources);
-  auto link = std::make_shared<Link>(std::move(fd));
+  AdoptLink(std::make_shared<Link>(std::move(fd)));
+}
+
+void Listener::AdoptLink(std::shared_ptr<Link> link) {
   link->owner = this;
   silent_.insert(link);
   link->Start();
+}
+
+void Listener::AnswerRemote(UniqueFd fd) {
+  const auto decide = [self = shared_from_this()](const NetCaller& caller) {
+    const LockGuard lock(state_mutex);
+    const bool place = self->silent_.size() < kSilentMax;
+    const bool asked = caller.opening.kind == NetKind::kService;
+    Welcome welcome;
+    if (!place) welcome.status = NetStatus::kBusy;
+    if (self->closed_ || !asked) welcome.status = NetStatus::kNobody;
+    return welcome;
+  };
+  AnswerCaller(std::move(fd), decide,
+               [self = shared_from_this()](UniqueFd socket, const NetCaller& caller) {
+                 const LockGuard lock(state_mutex);
+                 if (self->closed_) return;
+                 self->AdoptLink(std::make_shared<Link>(std::move(socket), caller.gid));
+               });
 }
 
 void Listener::RefuseOne() {
@@ -112,6 +136,17 @@ void Listener::Pause() {
 void Listener::OnMessage(std::shared_ptr<Link> link, const Message& message) {
   silent_.erase(link);
   link->owner = nullptr;
+  if (static_cast<MessageKind>(message.kind) == MessageKind::kHandOver) {
+    UniqueFd passed = link->TakePassed();
+    link->Close();  // from its own handler
+    if (passed) AnswerRemote(std::move(passed));
+    return;
+  }
+  const auto source = Address::From(message.source);
+  if (link->host() && !(source && Equal(source->ToGid(), *link->host()))) {
+    Report("dropped a connection of another host that gives a false address");
+    return link->Close();  // from its own handler
+  }
   if (static_cast<MessageKind>(message.kind) != awaited_) {
     Report("dropped a connection that does not begin with a request");
     return link->Close();  // from its own handler

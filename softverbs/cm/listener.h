@@ -44,6 +44,9 @@ class Listener final : public LinkOwner, public std::enable_shared_from_this<Lis
  private:
   void OnReadable();
   void Adopt(UniqueFd fd) SV_REQUIRES(state_mutex);
+  void AdoptLink(std::shared_ptr<Link> link) SV_REQUIRES(state_mutex);
+  // Answers another host's connection, which another process of this host accepted.
+  void AnswerRemote(UniqueFd fd);
   // Called when there are no descriptors left. Refuses one connection with the spare descriptor, or
   // else pauses.
   void RefuseOne() SV_REQUIRES(state_mutex);

@@ -4,14 +4,18 @@
 #include <rdma/rdma_cma.h>
 #include <sys/socket.h>
 
+#include <utility>
+
 #include "softverbs/base/export.h"
 #include "softverbs/cm/cm_id.h"
 #include "softverbs/cm/link.h"
 #include "softverbs/cm/listener.h"
 #include "softverbs/cm/param.h"
 #include "softverbs/cm/port_name.h"
+#include "softverbs/cm/remote.h"
 #include "softverbs/cm/steps.h"
 #include "softverbs/fault/faults.h"
+#include "softverbs/nic/nic.h"
 
 namespace softverbs::cm {
 namespace {
@@ -50,20 +54,48 @@ void RetryRequest(CmId* id) SV_REQUIRES(state_mutex) {
   if (id->state == IdState::kRequestSent && id->link == nullptr) SendRequest(id);
 }
 
+// Sends the request on a connection that was made for it.
+void SendOn(CmId* id, std::shared_ptr<Link> link) SV_REQUIRES(state_mutex) {
+  id->link = std::move(link);
+  id->link->owner = &id->receiver;
+  // If the listener goes right now, that is seen as the end of the link.
+  id->link->Send(*id->request);
+  id->link->Start();
+}
+
+// Goes on after a dial, with its result.
+void OnDialed(uint64_t handle, const ibv_gid& host, DialResult result) {
+  const LockGuard lock(state_mutex);
+  CmId* id = CmId::Lookup(handle);
+  if (id == nullptr || id->state != IdState::kRequestSent || id->link != nullptr) return;
+  if (result.error == 0) return SendOn(id, std::make_shared<Link>(std::move(result.socket), host));
+  const bool may_come = result.error == ECONNREFUSED && id->listener_looks_left-- > 0;
+  const bool again = may_come || result.error == EAGAIN || result.error == ETIMEDOUT;
+  if (again) return id->RunLater(kRetryNs, RetryRequest);
+  if (result.error == ECONNREFUSED) return PushRejected(id, RejectReason::kNoListener, nullptr);
+  Unreachable(id, result.error);
+}
+
+void DialListener(CmId* id, const ibv_gid& host) SV_REQUIRES(state_mutex) {
+  const Opening opening = Nic::Get()->remote_links().NewOpening(
+      NetKind::kService, id->remote.port(), static_cast<uint32_t>(id->ps));
+  DialHost(host, opening, [handle = id->handle, host](DialResult result) {
+    OnDialed(handle, host, std::move(result));
+  });
+}
+
 // Sends the request. Everything that happens from here on is reported as an event. REQUIRES:
 // id->port_holder and id->request are there.
 void SendRequest(CmId* id) SV_REQUIRES(state_mutex) {
+  // The port's holder stays with the id.
+  if (SourceForHost(id->remote)) return DialListener(id, id->remote.Unmapped().ToGid());
   const int error = ConnectToListener(id, id->port_holder.get());
   const bool may_come = error == ECONNREFUSED && id->listener_looks_left-- > 0;
   if (error == EAGAIN || may_come) return id->RunLater(kRetryNs, RetryRequest);
   if (error == ECONNREFUSED) return PushRejected(id, RejectReason::kNoListener, nullptr);
   if (error != 0) return Unreachable(id, error);
   if (!Link::PeerIsTrusted(id->port_holder.get())) return Unreachable(id, EACCES);
-  id->link = std::make_shared<Link>(std::move(id->port_holder));
-  id->link->owner = &id->receiver;
-  // If the listener goes right now, that is seen as the end of the link.
-  id->link->Send(*id->request);
-  id->link->Start();
+  SendOn(id, std::make_shared<Link>(std::move(id->port_holder)));
 }
 
 void AgreeAsRequester(CmId* id, const rdma_conn_param* param) SV_REQUIRES(state_mutex) {

@@ -6,11 +6,36 @@
 
 #include "softverbs/base/export.h"
 #include "softverbs/base/log.h"
+#include "softverbs/base/net_config.h"
 #include "softverbs/cm/bind.h"
 #include "softverbs/cm/cm_id.h"
+#include "softverbs/cm/remote.h"
 
 namespace softverbs::cm {
 namespace {
+
+// Chooses the id's own address for a connection to another host. Returns 0 or an errno.
+int ChooseSourceForHost(const CmId* id, const std::optional<Address>& wanted,
+                        const Address& destination, Address* source) SV_REQUIRES(state_mutex) {
+  const auto net = SourceForHost(destination);
+  if (!net) {
+    Report("cannot reach %s: same host only%s", destination.Host().c_str(),
+           Net() == nullptr ? ", unless SOFTVERBS_NET is set" : "");
+    return EHOSTUNREACH;
+  }
+  Address own = wanted.value_or(Address::Wildcard(destination.family()));
+  if (id->state == IdState::kBound) own = id->local;
+  const uint16_t port = own.port();
+  own.set_port(0);
+  if (!own.IsWildcard() && !own.SameHost(*net)) {
+    Report("cannot reach %s from %s: only the address of SOFTVERBS_NET reaches other hosts",
+           destination.Host().c_str(), own.Host().c_str());
+    return EHOSTUNREACH;
+  }
+  *source = *net;
+  source->set_port(port);
+  return 0;
+}
 
 // Chooses the id's own address for a connection to `destination`. Returns 0 or an errno.
 int ChooseSource(const CmId* id, const std::optional<Address>& wanted, const Address& destination,
@@ -35,13 +60,15 @@ int Resolve(CmId* id, const std::optional<Address>& wanted, const Address& desti
   if (local_error != 0 && local_error != EADDRNOTAVAIL) return local_error;
   // Writes a public field before the event, because another thread may get the event.
   destination.CopyTo(&id->route.addr.dst_storage);
-  if (local_error != 0) {
-    Report("can not reach %s: same host only", destination.Host().c_str());
-    id->PushEvent(RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH);
-    return 0;
-  }
   Address source = Address::Wildcard(destination.family());
-  if (const int error = ChooseSource(id, wanted, destination, &source)) return error;
+  if (local_error != 0) {
+    if (const int error = ChooseSourceForHost(id, wanted, destination, &source)) {
+      id->PushEvent(RDMA_CM_EVENT_ADDR_ERROR, -error);
+      return 0;
+    }
+  } else if (const int error = ChooseSource(id, wanted, destination, &source)) {
+    return error;
+  }
   if (id->state == IdState::kBound) {
     id->local = source;  // the port stays claimed under the name it was bound with
   } else if (const int error = ClaimFor(id, PortUse::kSource, source)) {

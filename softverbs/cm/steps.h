@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "softverbs/base/thread_annotations.h"
+#include "softverbs/cm/state.h"
 #include "softverbs/cm/wire.h"
 
 namespace softverbs::cm {

@@ -23,7 +23,7 @@ bool Valid(const Message& message, size_t size) {
   if (size != sizeof(Message)) return false;
   if (message.magic != kWireMagic || message.version != kWireVersion) return false;
   if (message.kind < static_cast<uint16_t>(MessageKind::kRequest) ||
-      message.kind > static_cast<uint16_t>(MessageKind::kServiceReply)) {
+      message.kind > static_cast<uint16_t>(MessageKind::kHandOver)) {
     return false;
   }
   if ((message.qp_num & ~kQueuePairMask) != 0 || (message.psn & ~kPsnMask) != 0) return false;

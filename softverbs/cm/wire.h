@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -10,8 +11,9 @@
 namespace softverbs::cm {
 
 // The messages that the connection managers of two processes exchange over a UNIX SOCK_SEQPACKET
-// socket. Each is one record of a fixed size, in the host's byte order (it never leaves the host).
-// They carry the same as the InfiniBand CM's messages of these names.
+// socket, or between hosts over TCP, one after the other. Each is one record of a fixed size. All
+// fields are little-endian, but the addresses' ports and bytes. They carry the same as the
+// InfiniBand CM's messages of these names.
 //
 // A message comes from another process, so it is hostile until Valid() says otherwise.
 
@@ -40,6 +42,7 @@ enum class MessageKind : uint16_t {
   kDisconnectReply = 6,    // DREP
   kServiceRequest = 7,     // SIDR_REQ: where do datagrams for this port go? First on the socket
   kServiceReply = 8,       // SIDR_REP: to qp_num, with qkey; a kReject refuses
+  kHandOver = 9,           // on this host only: brings the descriptor of another host's connection
 };
 
 // Why a connection was refused. The numbers are those of the InfiniBand specification (table 112),
@@ -81,6 +84,7 @@ struct Message {
   uint8_t private_data[kPrivateDataMax];
 };
 
+static_assert(std::endian::native == std::endian::little);
 static_assert(sizeof(WireAddress) == 24);
 static_assert(sizeof(Message) == 40 + 2 * 24 + 196);
 static_assert(offsetof(Message, source) == 40);

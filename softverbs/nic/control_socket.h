@@ -23,6 +23,7 @@ enum class ControlType : uint32_t {
   kBellRequest,    // region holds the bell's number
   kBell,           // region holds the bell's number; fds: the eventfd, or none if it is gone
   kBellGone,       // region holds the bell's number
+  kCaller,         // fds: a connection of another host that asks for this slot. First and last
 };
 
 struct ControlMessage {

@@ -119,13 +119,14 @@ void Engine::OnDoorbell() {
 
 void Engine::AddLink(std::shared_ptr<Link> link) {
   const Pause pause(*this);
+  has_remote_ |= link->remote();
   links_.push_back(std::move(link));
 }
 
 void Engine::RemoveLink(const std::shared_ptr<Link>& link) {
   const Pause pause(*this);
   if (link->state() == Link::State::kUp) FinishLink(*link);
-  link->GoDown();
+  if (link->GoDown() == Link::State::kUp && link->remote()) link->pump()->Abort();
   links_.erase(std::remove(links_.begin(), links_.end(), link), links_.end());
   for (uint32_t index = 0; index < kQpsPerProcess; ++index) {
     if (Qp* qp = qps_->At(index)) HandleLinkDown(*qp, *link);
@@ -214,6 +215,7 @@ void Engine::RingForAcksLocked() {
 }
 
 bool Engine::DriveLink(Link& link) {
+  const bool received = link.remote() && ReceiveRemote(link);
   RingConsumer& ring = link.consumer();
   PacketHeader header;
   const uint8_t* payload;
@@ -235,7 +237,38 @@ bool Engine::DriveLink(Link& link) {
     acks_owe_rings_ = true;
     quiet_polls_ = 0;
   }
-  return handled > 0 || resumed;
+  return handled > 0 || resumed || received;
+}
+
+// Reads what came from another host. Returns whether that was anything.
+bool Engine::ReceiveRemote(Link& link) {
+  switch (link.pump()->Receive()) {
+    case RemotePump::Received::kNothing:
+      return false;
+    case RemotePump::Received::kSome:
+      return true;
+    case RemotePump::Received::kEnded:
+      if (link.consumer().Empty()) Nic::Get()->remote_links().Drop(link);
+      return false;
+    case RemotePump::Received::kCorrupt:
+      DropCorrupt(link);
+      return false;
+  }
+  return false;
+}
+
+// Returns whether a packet of another host may be executed. Takes what is none.
+bool Engine::AdmitRemote(Link& link, const PacketHeader& header) {
+  if (link.state() == Link::State::kDown) return false;  // it was aborted
+  RemotePump& pump = *link.pump();
+  if (header.type == PacketType::kTick) {
+    if (!pump.TakeTick(header)) DropCorrupt(link);
+    return false;
+  }
+  if (!pump.TooOld()) return true;
+  Report("packets of slot %u of another host came too late: connection dropped", link.peer_slot());
+  Nic::Get()->remote_links().Abort(link);
+  return false;
 }
 
 void Engine::Dispatch(Link& link, const PacketHeader& header, const uint8_t* payload) {
@@ -245,6 +278,7 @@ void Engine::Dispatch(Link& link, const PacketHeader& header, const uint8_t* pay
 }
 
 void Engine::Execute(Link& link, const PacketHeader& header, const uint8_t* payload) {
+  if (link.remote() && !AdmitRemote(link, header)) return;
   if (header.type == PacketType::kDatagram && header.to_qpn == kMulticastQpn) {
     DispatchMulticast(link, header, payload);
   } else if (Qp* qp = qps_->Find(header.to_qpn)) {
@@ -298,6 +332,7 @@ void Engine::PublishLocked(bool asleep, uint32_t bell) {
   asleep_ = asleep;
   bell_ = bell;
   polled_awake_ = false;
+  if (asleep) WatchRemoteLocked(true);
   // Sequentially consistent, because a full barrier is needed. If a peer sent a packet before it
   // could see this store, the packet is in the rings that the caller looks at next.
   own_->sleep.store(Sleep::Next(own_->sleep.load(std::memory_order_relaxed), asleep, bell),
@@ -325,8 +360,18 @@ void Engine::StartStandbyLocked() {
   ArmStandbyLocked(patience_.Begin(waits));
 }
 
+// While an application thread polls, it reads from the sockets of remote links. Otherwise the loop
+// thread watches them.
+void Engine::WatchRemoteLocked(bool on) {
+  if (!has_remote_) return;
+  for (const std::shared_ptr<Link>& link : links_) {
+    if (link->remote() && link->state() == Link::State::kUp) link->pump()->WatchInput(on);
+  }
+}
+
 void Engine::StartPollStandbyLocked() {
   polled_awake_ = true;
+  WatchRemoteLocked(false);
   if (standby_) {
     if (standby_due_ - MonotonicNs() <= Patience::kPollsNsMax) return;
     standby_ = false;
@@ -382,6 +427,7 @@ Patience::Found Engine::LookAtApplicationLocked() {
 void Engine::DropCorrupt(Link& link) {
   Report("process slot %u wrote a corrupt packet into its ring: connection dropped",
          link.peer_slot());
+  if (link.remote()) return Nic::Get()->remote_links().Abort(link);
   Nic::Get()->links().Drop(link.peer_slot());
 }
 

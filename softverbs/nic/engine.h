@@ -123,6 +123,9 @@ class Engine {
   // REQUIRES: the engine is awake, or its bell is rung.
   Patience::Found LookAtApplicationLocked() SV_REQUIRES(mutex_);
   void DropCorrupt(Link& link);
+  bool ReceiveRemote(Link& link) SV_REQUIRES(mutex_);
+  bool AdmitRemote(Link& link, const PacketHeader& header) SV_REQUIRES(mutex_);
+  void WatchRemoteLocked(bool on) SV_REQUIRES(mutex_);
 
   SharedTables* const own_;
   QpTable* const qps_;
@@ -135,6 +138,7 @@ class Engine {
   Wire wire_ SV_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<Link>> links_ SV_GUARDED_BY(mutex_);
   size_t next_link_ SV_GUARDED_BY(mutex_) = 0;
+  bool has_remote_ SV_GUARDED_BY(mutex_) = false;  // there is or was a link to another host
   bool asleep_ SV_GUARDED_BY(mutex_) = true;
   uint32_t bell_ SV_GUARDED_BY(mutex_) = 0;  // the bell that peers ring while the engine sleeps
   uint32_t empty_polls_ SV_GUARDED_BY(mutex_) = 0;

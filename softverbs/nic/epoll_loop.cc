@@ -138,6 +138,14 @@ Loop::Watch EpollLoop::Add(int fd, uint32_t epoll_events, Handler handler) {
   return watch;
 }
 
+void EpollLoop::Modify(Watch watch, uint32_t epoll_events) {
+  const LockGuard guard(mutex_);
+  const auto found = watches_.find(watch);
+  if (found == watches_.end()) return;
+  epoll_event event{.events = epoll_events, .data = {.u64 = watch}};
+  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, found->second.fd, &event);
+}
+
 void EpollLoop::Remove(Watch watch) {
   std::shared_ptr<Handler> doomed;  // destroyed after the lock: it may own objects that call us
   const LockGuard guard(mutex_);

@@ -25,6 +25,7 @@ class EpollLoop final : public Loop {
   void StartThread();
 
   Watch Add(int fd, uint32_t epoll_events, Handler handler) override;
+  void Modify(Watch watch, uint32_t epoll_events) override;
   void Remove(Watch watch) override;
   Timer RunAt(int64_t monotonic_ns, std::function<void()> fn) override;
   void Cancel(Timer timer) override;

@@ -21,7 +21,7 @@ Link::~Link() = default;
 
 size_t Link::MemoryBytes() { return kControlBytes + 2 * kRingBytes; }
 
-bool Link::Attach(int memory_fd, Side side) {
+bool Link::MapRings(int memory_fd, Side side) {
   const int tx = side == Side::kAcceptor ? 1 : 0;
   const int rx = side == Side::kDialer ? 1 : 0;
   control_ = Mapping(memory_fd, kControlBytes, true);
@@ -34,10 +34,31 @@ bool Link::Attach(int memory_fd, Side side) {
   auto* control = static_cast<LinkControl*>(control_.data());
   void* rx_data = rx == tx ? tx_.data() : rx_.data();
   consumer_ = RingConsumer(&control->rings[rx], static_cast<const uint8_t*>(rx_data));
+  return true;
+}
+
+bool Link::Attach(int memory_fd, Side side) {
+  if (!MapRings(memory_fd, side)) return false;
+  const int tx = side == Side::kAcceptor ? 1 : 0;
+  auto* control = static_cast<LinkControl*>(control_.data());
   const LockGuard guard(tx_lock_);
   producer_ = RingProducer(&control->rings[tx], static_cast<uint8_t*>(tx_.data()));
   state_.store(State::kUp, std::memory_order_release);
   return true;
+}
+
+bool Link::AttachRemote(UniqueFd socket) {
+  UniqueFd memory = CreateSealedMemory("softverbs-remote-link", Link::MemoryBytes());
+  if (!memory || !MapRings(memory.get(), Side::kDialer)) return false;
+  auto* control = static_cast<LinkControl*>(control_.data());
+  auto* tx = static_cast<uint8_t*>(tx_.data());
+  owned_pump_ = std::make_unique<RemotePump>(std::move(socket), &control->rings[0], tx,
+                                             &control->rings[1], static_cast<uint8_t*>(rx_.data()));
+  pump_.store(owned_pump_.get(), std::memory_order_release);
+  const LockGuard guard(tx_lock_);
+  producer_ = RingProducer(&control->rings[0], tx);
+  State connecting = State::kConnecting;  // it may have been given up meanwhile
+  return state_.compare_exchange_strong(connecting, State::kUp, std::memory_order_acq_rel);
 }
 
 bool Link::AttachTables(int fd) {
@@ -86,6 +107,8 @@ std::vector<uint32_t> Link::TakeWaiting() {
 
 void Link::RingDoorbell() {
   owes_ring_.exchange(false, std::memory_order_seq_cst);
+  if (remote_) [[unlikely]]
+    return pump()->Flush();
   const SharedTables* peer = tables_.load(std::memory_order_acquire);
   uint64_t sleep = Sleep::kFirst;  // until its tables arrive, the peer may be asleep
   if (peer != nullptr) {

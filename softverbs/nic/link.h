@@ -12,6 +12,7 @@
 #include "softverbs/nic/bells.h"
 #include "softverbs/nic/imported_regions.h"
 #include "softverbs/nic/loop.h"
+#include "softverbs/nic/remote_pump.h"
 #include "softverbs/nic/ring.h"
 #include "softverbs/nic/shared_memory.h"
 #include "softverbs/nic/shared_tables.h"
@@ -33,6 +34,9 @@ inline thread_local RingFor ring_for = RingFor::kAll;
 // packet rings in shared memory and a control socket. Two processes share one link, however many
 // queue pairs they connect. Packets carry the number of their queue pair.
 //
+// A remote link connects to a process of another host. Its rings are private, and a pump carries
+// the packets over TCP. It has no control socket and no tables of the peer.
+//
 // 1. States: connecting, up, down. A connecting link has no rings yet, so Send returns kFull. Down
 //    is final: later connections get a new link.
 // 2. Threads: any thread may Send, under the transmit lock. The NIC receives, under its progress
@@ -43,7 +47,7 @@ class Link {
   enum class State : uint32_t { kConnecting, kUp, kDown };
   enum class SendResult { kSent, kFull, kDown, kNotFilled };
 
-  explicit Link(uint32_t peer_slot) : peer_slot_(peer_slot) {}
+  explicit Link(uint32_t peer_slot, bool remote = false) : peer_slot_(peer_slot), remote_(remote) {}
   ~Link();
   Link(const Link&) = delete;
   Link& operator=(const Link&) = delete;
@@ -56,6 +60,9 @@ class Link {
   enum class Side { kDialer, kAcceptor, kLoopback };
   // Maps the rings and goes up. Returns false if the memory cannot be mapped.
   bool Attach(int memory_fd, Side side);
+  // Makes the rings of a remote link and the pump for them, and goes up. Returns false if there is
+  // no memory.
+  bool AttachRemote(UniqueFd socket);
   // Maps the peer's tables, which its hello or welcome brought. Returns false if that fails. A
   // loopback link uses the process's own tables instead.
   bool AttachTables(int fd);
@@ -64,9 +71,15 @@ class Link {
   void SetWatch(Loop::Watch watch) { watch_ = watch; }
   // Keeps the socket of a knock (kDialMe) open as long as the link lives.
   void KeepKnock(UniqueFd socket) { knock_ = std::move(socket); }
-  void GoDown() { state_.store(State::kDown, std::memory_order_release); }
+  // Returns the state before.
+  State GoDown() { return state_.exchange(State::kDown, std::memory_order_acq_rel); }
 
   uint32_t peer_slot() const { return peer_slot_; }
+  bool remote() const { return remote_; }
+  // Returns the pump of a remote link, or null if it was never up. Acquire: the pump is complete.
+  RemotePump* pump() const { return pump_.load(std::memory_order_acquire); }
+  // Returns when the peer is known to execute nothing more of a link that is down, from now on.
+  int64_t QuietInNs() const { return pump() == nullptr ? 0 : pump()->QuietInNs(); }
   // Acquire pairs with the release stores of Attach and GoDown.
   State state() const { return state_.load(std::memory_order_acquire); }
   int socket() const { return socket_.get(); }
@@ -103,12 +116,14 @@ class Link {
   std::vector<PacketHeader>& refusals() { return refusals_; }
 
  private:
+  bool MapRings(int memory_fd, Side side);
   uint8_t* ReserveLocked(uint32_t bytes, uint32_t qpn, bool* waiting) SV_REQUIRES(tx_lock_);
   // Send without the ring.
   template <class Fill>
   SendResult Put(const PacketHeader& header, bool* waiting, Fill&& fill);
 
   const uint32_t peer_slot_;
+  const bool remote_;
   std::atomic<State> state_{State::kConnecting};
   std::atomic<const SharedTables*> tables_{nullptr};
   Mapping control_;
@@ -116,6 +131,8 @@ class Link {
   Mapping rx_;
   Mapping tables_mapping_;
   ImportedRegions regions_;
+  std::unique_ptr<RemotePump> owned_pump_;  // behind the rings that it uses
+  std::atomic<RemotePump*> pump_{nullptr};
 
   UniqueFd socket_;        // written once, under tx_lock_, before the link is up
   UniqueFd knock_;         // loop thread only

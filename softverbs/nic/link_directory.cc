@@ -108,7 +108,9 @@ void LinkDirectory::OnNewcomer(int fd) {
   newcomers_.erase(fd);
   Loop::Get().Remove(newcomer.watch);
   if (result == ReceiveResult::kClosed) return;
-  if (message.type == ControlType::kHello) {
+  if (message.type == ControlType::kCaller && fds.size() == 1) {
+    nic_->remote_links().Answer(std::move(fds[0]));
+  } else if (message.type == ControlType::kHello) {
     Welcome(std::move(newcomer.socket), message, fds);
   } else if (message.type == ControlType::kDialMe && message.slot > nic_->slot() &&
              message.slot < kSlots) {

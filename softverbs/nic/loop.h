@@ -29,6 +29,8 @@ class Loop {
   // Watches `fd`, level-triggered, until Remove. Does not own it. REQUIRES: fd stays open until
   // Remove returned; fd is not watched already.
   virtual Watch Add(int fd, uint32_t epoll_events, Handler handler) = 0;
+  // Changes what is watched for. Ignores an unknown or removed watch.
+  virtual void Modify(Watch watch, uint32_t epoll_events) = 0;
   // Stops watching. After the return the handler neither runs nor will run, and its captures are
   // destroyed, unless the handler itself calls this. Ignores an unknown or removed watch.
   virtual void Remove(Watch watch) = 0;

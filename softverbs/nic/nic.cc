@@ -69,6 +69,10 @@ Nic* Nic::Create() {
   if (!read_only || !tables) return nullptr;
   auto* nic = new Nic(slot, std::move(listener), std::move(tables_fd), std::move(read_only),
                       std::move(tables));
+  if (!nic->remote_links_.Start()) {
+    delete nic;
+    return nullptr;
+  }
   the_nic.store(nic, std::memory_order_release);
   nic->links_.Start();
   Report("slot %u", slot);

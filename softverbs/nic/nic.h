@@ -13,6 +13,7 @@
 #include "softverbs/nic/multicast_groups.h"
 #include "softverbs/nic/object_count.h"
 #include "softverbs/nic/qp_table.h"
+#include "softverbs/nic/remote_links.h"
 #include "softverbs/nic/shared_memory.h"
 #include "softverbs/nic/shared_tables.h"
 #include "softverbs/nic/window_table.h"
@@ -40,6 +41,7 @@ class Nic {
   MulticastGroups& multicast() { return multicast_; }
   Bells& bells() { return bells_; }
   LinkDirectory& links() { return links_; }
+  RemoteLinks& remote_links() { return remote_links_; }
   Engine& engine() { return engine_; }
 
   ObjectCount& cqs() { return cqs_; }
@@ -78,6 +80,7 @@ class Nic {
   Bells bells_;
   Engine engine_;
   LinkDirectory links_;
+  RemoteLinks remote_links_{this};
 };
 
 // Waits until `in_flight` (SharedQp::in_flight of an initiator) shows that the operation that began

@@ -24,6 +24,7 @@ enum class PacketType : uint8_t {
   kNak,
   kDatagram,  // a global route header and a message; rkey carries the Q_Key; gets no answer
   kSkip,      // no packet: the rest of the ring is left out, see ring.h
+  kTick,      // no packet: the clocks of two hosts, see remote_pump.h
 };
 
 enum PacketFlags : uint8_t {

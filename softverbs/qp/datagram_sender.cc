@@ -14,6 +14,7 @@
 #include "softverbs/nic/address_handle.h"
 #include "softverbs/nic/grh.h"
 #include "softverbs/qp/post.h"
+#include "softverbs/qp/qp_state.h"
 #include "softverbs/qp/requester.h"
 #include "softverbs/qp/scatter_gather.h"
 
@@ -27,8 +28,7 @@ constexpr uint32_t kOwnQkey = 0x80000000;
 // programs post and exit, and with an adapter that is enough.
 constexpr int64_t kFirstContactNs = 100'000'000;
 
-std::shared_ptr<Link> OpenLink(LinkDirectory& links, uint32_t slot) {
-  std::shared_ptr<Link> link = links.Get(slot);
+std::shared_ptr<Link> AwaitLink(std::shared_ptr<Link> link) {
   const int64_t give_up = MonotonicNs() + kFirstContactNs;
   while (link->state() == Link::State::kConnecting && MonotonicNs() < give_up) sched_yield();
   return link;
@@ -45,14 +45,13 @@ DatagramRoute RouteTo(const Qp& qp, const ibv_send_wr& wr) {
   to.qkey = wr.wr.ud.remote_qkey;
   to.source = ah->source;
   to.route = ah->route;
-  LinkDirectory& links = qp.nic->links();
   if (!IsMulticastGid(ah->route.dgid)) {
-    to.links.push_back(OpenLink(links, QpSlot(to.qpn)));
+    to.links.push_back(AwaitLink(LinkTo(*qp.nic, ah->route.dgid, to.qpn)));
     return to;
   }
   to.qpn = kMulticastQpn;
   for (uint32_t slot : MulticastGroups::Slots(ah->route.dgid)) {
-    to.links.push_back(OpenLink(links, slot));
+    to.links.push_back(AwaitLink(qp.nic->links().Get(slot)));
   }
   return to;
 }

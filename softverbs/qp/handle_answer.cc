@@ -155,11 +155,28 @@ void HandleAnswer(Qp& qp, const PacketHeader& header, const uint8_t* payload) {
 void HandlePeerGone(Qp& qp) {
   // retry_cnt and timeout may add up to a minute. This much is enough for tools that end.
   constexpr int64_t kWaitMaxNs = 500'000'000;
-  if (qp.requester.peer_awaited) return FailOldest(qp, IBV_WC_RETRY_EXC_ERR);
+  const bool remote = qp.link->remote();
+  if (qp.requester.peer_awaited) {
+    // After HandleSilence, the end of the link does not cut the wait short.
+    if (remote && qp.requester.backing_off) return;
+    return FailOldest(qp, IBV_WC_RETRY_EXC_ERR);
+  }
   qp.requester.peer_awaited = true;
   const int64_t tries = qp.attr.retry_cnt + 1;
   const bool bounded = qp.attr.timeout != 0;
-  BackOff(qp, bounded ? std::min(tries * AckTimeoutNs(qp.attr.timeout), kWaitMaxNs) : kWaitMaxNs);
+  int64_t wait_ns =
+      bounded ? std::min(tries * AckTimeoutNs(qp.attr.timeout), kWaitMaxNs) : kWaitMaxNs;
+  if (remote && qp.link->state() == Link::State::kDown) {
+    wait_ns = std::max(wait_ns, qp.link->QuietInNs());
+  }
+  BackOff(qp, wait_ns);
+}
+
+void HandleSilence(Qp& qp) {
+  qp.nic->remote_links().Abort(*qp.link);
+  if (qp.state != IBV_QPS_RTS) return FailOldest(qp, IBV_WC_RETRY_EXC_ERR);  // nothing is resent
+  qp.requester.peer_awaited = true;
+  BackOff(qp, qp.link->QuietInNs());
 }
 
 }  // namespace softverbs

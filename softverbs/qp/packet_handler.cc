@@ -32,6 +32,7 @@ void HandlePacket(Qp& qp, Link& link, const PacketHeader& header, const uint8_t*
       if (qp.IsDatagram()) HandleDatagram(qp, header, payload);
       return;
     case PacketType::kSkip:  // from a hostile peer: RingConsumer passes over real ones
+    case PacketType::kTick:  // the same: the engine takes those of remote links
       return;
   }
 }

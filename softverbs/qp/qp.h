@@ -23,6 +23,15 @@
 
 namespace softverbs {
 
+// How far a requester has come, for the timer that notices silence. See timers.h.
+struct Progress {
+  uint32_t done = 0;
+  uint32_t sent_bytes = 0;
+  uint32_t received = 0;
+  uint64_t acknowledged = 0;  // bytes of the link, by the peer's kernel
+  bool operator==(const Progress&) const = default;
+};
+
 // The requester's half of a queue pair. See requester.h.
 struct Requester {
   SendQueue queue;
@@ -38,6 +47,11 @@ struct Requester {
   uint32_t hold_count = 0;      // tells a late timer from the current one
   bool peer_awaited = false;    // there was a wait for a peer that is gone, without an answer
   uint32_t back_off_count = 0;  // tells a late timer from the current one
+  // On a link to another host:
+  bool awaits_answers = false;  // a timer looks for progress
+  uint32_t await_count = 0;     // tells a late timer from the current one
+  Progress progress;            // when the timer looked last
+  int64_t progress_at = 0;      // there was some after this time
 };
 
 // An answer that the responder owes. Answers are in the order of the requests.

@@ -15,14 +15,20 @@
 namespace softverbs {
 namespace {
 
-int CheckRoute(const ibv_global_route& route) {
+// Checks a path of an Ethernet port, where only GIDs lead to a destination. Returns 0 or an errno
+// value.
+int CheckPath(const ibv_ah_attr& path) {
+  if (path.is_global == 0) {
+    Report("no GRH: on RoCE, ah_attr.is_global must be 1 and ah_attr.grh must name the peer's GID");
+    return EINVAL;
+  }
+  const ibv_global_route& route = path.grh;
   if (!GidAt(route.sgid_index)) {
     Report("there is no GID %u", route.sgid_index);
     return EINVAL;
   }
   if (IsGidOfThisHost(route.dgid)) return 0;
-  Report("destination GID is of another host: same host only");
-  return EHOSTUNREACH;
+  return IsReachable(route.dgid, route.sgid_index) ? 0 : EHOSTUNREACH;
 }
 
 int CheckValues(const ibv_qp_attr& attr, int mask) {
@@ -39,7 +45,7 @@ int CheckValues(const ibv_qp_attr& attr, int mask) {
       (!(mask & IBV_QP_RNR_RETRY) || attr.rnr_retry < 8) &&
       (!(mask & IBV_QP_AV) || attr.ah_attr.port_num == 1);
   if (!valid) return EINVAL;
-  return (mask & IBV_QP_AV) && attr.ah_attr.is_global ? CheckRoute(attr.ah_attr.grh) : 0;
+  return (mask & IBV_QP_AV) ? CheckPath(attr.ah_attr) : 0;
 }
 
 void CopyAttributes(const ibv_qp_attr& from, int mask, ibv_qp_attr* to) {
@@ -77,6 +83,7 @@ void Reset(Qp& qp) SV_REQUIRES(qp.lock) {
   requester.queue.Reset();
   requester.began = requester.backing_off = requester.peer_awaited = false;
   requester.held_back = false;
+  requester.awaits_answers = false;
   requester.fetches = 0;
   // Does not start from zero: a late answer to the old connection must not look like one of the
   // new.
@@ -134,6 +141,11 @@ int ModifyLocked(Qp& qp, const ibv_qp_attr& attr, int mask, std::shared_ptr<Link
 
 }  // namespace
 
+std::shared_ptr<Link> LinkTo(Nic& nic, const ibv_gid& host, uint32_t qpn) {
+  if (IsGidOfThisHost(host)) return nic.links().Get(QpSlot(qpn));
+  return nic.remote_links().Get(host, QpSlot(qpn));
+}
+
 int ModifyQp(Qp& qp, const ibv_qp_attr& attr, int mask) {
   std::shared_ptr<Link> link;
   const bool connects = (mask & IBV_QP_STATE) && attr.qp_state == IBV_QPS_RTR;
@@ -141,7 +153,9 @@ int ModifyQp(Qp& qp, const ibv_qp_attr& attr, int mask) {
     if (attr.dest_qp_num >= 1u << 24) return EINVAL;
     // Looks the link up before taking any lock, because it may have to be made. An unknown number
     // gives a link that is down, and sends on it fail as to a host that does not answer.
-    if (CheckValues(attr, mask) == 0) link = qp.nic->links().Get(QpSlot(attr.dest_qp_num));
+    if (CheckValues(attr, mask) == 0) {
+      link = LinkTo(*qp.nic, attr.ah_attr.grh.dgid, attr.dest_qp_num);
+    }
   }
   // Pauses the engine, so that after a move to ERR or RESET nobody touches the queue pair's memory.
   const Engine::Pause pause(qp.nic->engine());

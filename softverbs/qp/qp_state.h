@@ -8,8 +8,13 @@
 namespace softverbs {
 
 // Implements ibv_modify_qp. Returns 0 or an errno value. Checks the mask of attributes against the
-// transition, as IBTA and the kernel do. EHOSTUNREACH: the destination GID is not of this host.
+// transition, as IBTA and the kernel do. EHOSTUNREACH: the destination GID is of a host that is not
+// reached.
 int ModifyQp(Qp& qp, const ibv_qp_attr& attr, int mask);
+
+// Returns the link to the process that has the queue pair `qpn` on the host with this GID. It may
+// have to be made. REQUIRES: no lock is held.
+std::shared_ptr<Link> LinkTo(Nic& nic, const ibv_gid& host, uint32_t qpn);
 
 void QueryQp(Qp& qp, ibv_qp_attr* attr, ibv_qp_init_attr* init_attr);
 

@@ -225,16 +225,23 @@ Sent TransmitOne(Qp& qp, SendWqe& wqe) SV_REQUIRES(qp.lock) {
   return Sent::kAll;
 }
 
-}  // namespace
-
-void Transmit(Qp& qp) {
-  if (qp.IsDatagram()) return TransmitDatagrams(qp);
+void TransmitRequests(Qp& qp) SV_REQUIRES(qp.lock) {
   SendQueue& queue = qp.requester.queue;
   // Sends answers first: what the application posts after it saw a request must follow its answer.
   if (!qp.responder.answers.empty() && !SendAnswers(qp)) return;
   while (qp.state == IBV_QPS_RTS && !qp.requester.backing_off && queue.next != queue.posted) {
     if (TransmitOne(qp, queue.At(queue.next)) == Sent::kWait) return;
   }
+}
+
+}  // namespace
+
+void Transmit(Qp& qp) {
+  if (qp.IsDatagram()) return TransmitDatagrams(qp);
+  const bool remote = qp.link && qp.link->remote();
+  if (remote) LimitLife(qp);
+  TransmitRequests(qp);
+  if (remote) AwaitAnswers(qp);
 }
 
 uint32_t CountFetchesInFlight(Qp& qp) {

@@ -24,6 +24,11 @@ void HandleAnswer(Qp& qp, const PacketHeader& header, const uint8_t* payload) SV
 // hears of the other's end.
 void HandlePeerGone(Qp& qp) SV_REQUIRES(qp.lock);
 
+// Gives up on a link to another host where answers have not come for the time that the queue pair
+// waits for them. The link is aborted, with all queue pairs on it. The oldest request fails once
+// nothing of the link can be executed any more.
+void HandleSilence(Qp& qp) SV_REQUIRES(qp.lock);
+
 // Counts the READs and atomics that are with the peer, from the queue itself. `fetches` must equal
 // it, and it must not exceed attr.max_rd_atomic.
 uint32_t CountFetchesInFlight(Qp& qp) SV_REQUIRES(qp.lock);

@@ -63,4 +63,70 @@ void HoldBack(Qp& qp, int64_t wait_ns) {
   });
 }
 
+namespace {
+
+constexpr int kLooks = 8;
+
+// Returns how long to wait for an answer, or 0 for ever.
+int64_t SilenceNs(const Qp& qp) SV_REQUIRES(qp.lock) {
+  if (!qp.IsReliable() || qp.attr.timeout == 0) return 0;
+  return std::max((qp.attr.retry_cnt + 1) * AckTimeoutNs(qp.attr.timeout), kSilenceNsMin);
+}
+
+Progress ProgressOf(Qp& qp) SV_REQUIRES(qp.lock) {
+  SendQueue& queue = qp.requester.queue;
+  const RemotePump* pump = qp.link->pump();
+  return {.done = queue.done,
+          .sent_bytes = qp.requester.sent_bytes,
+          .received = queue.Idle() ? 0 : queue.At(queue.done).received,
+          .acknowledged = pump == nullptr ? 0 : pump->AcknowledgedBytes()};
+}
+
+// Returns whether to look again later.
+bool LookForProgress(Qp& qp) SV_REQUIRES(qp.lock) {
+  Requester& requester = qp.requester;
+  const int64_t silence_ns = SilenceNs(qp);
+  const bool waits = qp.state == IBV_QPS_RTS || qp.state == IBV_QPS_SQD;
+  if (!waits || silence_ns == 0 || requester.queue.Idle() || requester.peer_awaited) return false;
+  const int64_t now = MonotonicNs();
+  const Progress progress = ProgressOf(qp);
+  if (progress != requester.progress || requester.backing_off) {
+    requester.progress = progress;
+    requester.progress_at = now - silence_ns / kLooks;
+  } else if (now - requester.progress_at >= silence_ns - silence_ns / kLooks / 2) {
+    HandleSilence(qp);
+    return false;
+  }
+  return true;
+}
+
+void LookLater(Qp& qp) SV_REQUIRES(qp.lock) {
+  TransmitAfter(qp, SilenceNs(qp) / kLooks, [count = qp.requester.await_count](Qp& later) {
+    later.lock.AssertHeld();
+    Requester& requester = later.requester;
+    if (!requester.awaits_answers || requester.await_count != count) return false;
+    requester.awaits_answers = LookForProgress(later);
+    if (requester.awaits_answers) LookLater(later);
+    return false;
+  });
+}
+
+}  // namespace
+
+void LimitLife(Qp& qp) {
+  const int64_t silence_ns = SilenceNs(qp);
+  RemotePump* pump = qp.link->pump();
+  if (silence_ns != 0 && pump != nullptr) pump->LimitLife(silence_ns / 4 * 3);
+}
+
+void AwaitAnswers(Qp& qp) {
+  Requester& requester = qp.requester;
+  if (requester.awaits_answers || requester.queue.Idle() || SilenceNs(qp) == 0) return;
+  requester.awaits_answers = true;
+  ++requester.await_count;
+  requester.progress = ProgressOf(qp);
+  requester.progress_at = MonotonicNs();
+  LookLater(qp);
+}
+
 }  // namespace softverbs

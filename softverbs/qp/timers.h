@@ -21,6 +21,18 @@ void ResumeAfter(Qp& qp, int64_t wait_ns) SV_REQUIRES(qp.lock);
 // REQUIRES: the queue pair's lock.
 void HoldBack(Qp& qp, int64_t wait_ns) SV_REQUIRES(qp.lock);
 
+// Between processes of one host nothing is lost, and a living peer may take its time. Between hosts
+// there may be no answer for ever. Then the requester waits `(retry_cnt + 1) * timeout` since the
+// last progress, but at least kSilenceNsMin, and calls HandleSilence. A timer looks for progress
+// eight times in that time. TCP resends what was lost, so nothing is sent again here.
+inline constexpr int64_t kSilenceNsMin = 300'000'000;
+
+// Bounds the life of the link's packets by this queue pair's wait for answers. REQUIRES: the lock,
+// a link to another host. Called before packets are sent.
+void LimitLife(Qp& qp) SV_REQUIRES(qp.lock);
+// Starts the timer if requests are under way and it does not run. REQUIRES: the same.
+void AwaitAnswers(Qp& qp) SV_REQUIRES(qp.lock);
+
 }  // namespace softverbs
 
 #endif  // SOFTVERBS_QP_TIMERS_H_

@@ -67,6 +67,13 @@ Loop::Watch SimulatedLoop::Add(int fd, uint32_t epoll_events, Handler handler) {
   return watch;
 }
 
+void SimulatedLoop::Modify(Watch watch, uint32_t epoll_events) {
+  const auto found = watches_.find(watch);
+  if (found == watches_.end()) return;
+  epoll_event event{.events = epoll_events, .data = {.u64 = watch}};
+  epoll_ctl(epoll_.get(), EPOLL_CTL_MOD, found->second.fd, &event);
+}
+
 void SimulatedLoop::Remove(Watch watch) {
   const auto found = watches_.find(watch);
   if (found == watches_.end()) return;

@@ -73,6 +73,7 @@ void LargeModel::StartOperation(const State& state, const Emit& emit) const {
     const bool k = key == kKeyK;
     const bool present = state.block_of[key] != kNowhere;
     if (present) emit(k ? "delete K" : "delete X", Delete(state, key));
+    if (present) emit("replace where it is, dead first", PutOverDead(state, key));
     if (present && !rules_.out_of_place) emit("replace in place", PutInPlace(state, key));
     for (uint8_t block = 0; block < kBlocks; ++block) {
       if (block == state.block_of[kKeyK] || block == state.block_of[kKeyX]) continue;
@@ -121,6 +122,12 @@ void LargeModel::Place(State* state, Key key, uint8_t block, uint8_t version, bo
 
 LargeModel::State LargeModel::Put(State state, Key key, uint8_t block) const {
   Place(&state, key, block, state.next_version++, state.block_of[key] != kNowhere);
+  return state;
+}
+
+// As the server does if the heap has no other block.
+LargeModel::State LargeModel::PutOverDead(State state, Key key) const {
+  Place(&state, key, state.block_of[key], state.next_version++, /*kill_old=*/false);
   return state;
 }
 

@@ -23,7 +23,7 @@ struct LargeRules {
   bool first_header = true;        // READ before the value's READ is posted
   bool second_header = true;       // READ at all
   bool second_after_value = true;  // posted after the value's completion
-  bool out_of_place = true;        // replacements
+  bool out_of_place = true;        // replacements; or into the old item's block, once it is dead
   bool old_dead_before_new_live = true;
   bool dead_before_reuse = true;     // a block is dead before it gets other content
   bool content_before_live = true;   // the value is complete before the commit word
@@ -91,6 +91,7 @@ class LargeModel {
   // Puts content of this version into the block, and makes it live behind `groups` other groups.
   void Place(State* state, Key key, uint8_t block, uint8_t version, bool kill_old) const;
   State Put(State state, Key key, uint8_t block) const;
+  State PutOverDead(State state, Key key) const;
   State PutInPlace(State state, Key key) const;
   State Move(State state, Key key, uint8_t block) const;
   State Delete(State state, Key key) const;

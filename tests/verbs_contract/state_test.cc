@@ -76,6 +76,27 @@ TEST_F(StateTest, ResetGoesToInitAndNeedsItsAttributes) {
   ExpectRefused({IBV_QPS_RTR, IBV_QPS_RTS, IBV_QPS_SQD});
 }
 
+// On an Ethernet port the kernel refuses a path without a global route header, because only a GID
+// leads to a peer there.
+TEST_F(StateTest, AnEthernetPathNeedsAGid) {
+  ibv_port_attr port{};
+  ASSERT_EQ(ibv_query_port(qp()->context, 1, &port), 0);
+  if (port.link_layer != IBV_LINK_LAYER_ETHERNET) GTEST_SKIP() << "the port has LIDs";
+  constexpr int kRtrAttributes = IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+                                 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
+  ibv_qp_attr attr{};
+  ibv_qp_init_attr init{};
+  ASSERT_EQ(ibv_query_qp(qp(), &attr, kRtrAttributes, &init), 0);
+  ASSERT_EQ(MoveTo(IBV_QPS_RESET), 0);
+  ASSERT_EQ(MoveTo(IBV_QPS_INIT, kInitAttributes), 0);
+  attr.qp_state = IBV_QPS_RTR;
+  attr.ah_attr.is_global = 0;
+  EXPECT_EQ(std::abs(ibv_modify_qp(qp(), &attr, IBV_QP_STATE | kRtrAttributes)), EINVAL);
+  EXPECT_EQ(StateOf(qp()), IBV_QPS_INIT);
+  attr.ah_attr.is_global = 1;
+  EXPECT_EQ(std::abs(ibv_modify_qp(qp(), &attr, IBV_QP_STATE | kRtrAttributes)), 0);
+}
+
 // ibv_post_recv(3), ibv_post_send(3): RESET takes nothing, INIT receives only.
 TEST_F(StateTest, WorkIsTakenFromInitOn) {
   ASSERT_EQ(MoveTo(IBV_QPS_RESET), 0);

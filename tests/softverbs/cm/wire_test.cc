@@ -25,7 +25,7 @@ TEST(WireTest, GoldenHeader) {
 }
 
 TEST(WireTest, AcceptsEveryKindOfOurOwn) {
-  for (int kind = 1; kind <= 8; kind++) {
+  for (int kind = 1; kind <= 9; kind++) {
     Message message = Request();
     message.kind = static_cast<uint16_t>(kind);
     EXPECT_TRUE(Valid(message, sizeof(message))) << kind;
@@ -47,7 +47,7 @@ TEST(WireTest, RefusesFieldsOutOfRange) {
   EXPECT_TRUE(refused([](Message& m) { m.magic++; }));
   EXPECT_TRUE(refused([](Message& m) { m.version = 3; }));
   EXPECT_TRUE(refused([](Message& m) { m.kind = 0; }));
-  EXPECT_TRUE(refused([](Message& m) { m.kind = 9; }));
+  EXPECT_TRUE(refused([](Message& m) { m.kind = 10; }));
   EXPECT_TRUE(refused([](Message& m) { m.qp_num = 1 << 24; }));
   EXPECT_TRUE(refused([](Message& m) { m.psn = 1 << 24; }));
   EXPECT_TRUE(refused([](Message& m) { m.retry_count = 8; }));

@@ -25,6 +25,7 @@ PKG_CONFIG=/bin/false quiet configure cmake -S "$work/softverbs" -B "$work/build
 grep -iE 'gannet|absl|gflags|glog|gtest|gmock' "$work/build/build.ninja" && fail "a target of others"
 quiet build cmake --build "$work/build" --target softverbs-run \
   base/CMakeFiles/softverbs_base_objects.dir/gid.cc.o
+[ -s "$work/softverbs/LICENSE" ] || fail "the folder has no licence"
 version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$work/build/CMakeCache.txt")
 [ -n "$version" ] || fail "no version"
 

@@ -1,0 +1,41 @@
+#ifndef SOFTVERBS_BASE_NET_CONFIG_H_
+#define SOFTVERBS_BASE_NET_CONFIG_H_
+
+#include <infiniband/verbs.h>
+#include <sys/socket.h>
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace softverbs {
+
+// What SOFTVERBS_NET=ADDRESS[:PORT] says: the address at which processes of other hosts reach this
+// one. The same port is used at all hosts.
+struct NetConfig {
+  static constexpr uint16_t kDefaultPort = 4791;
+
+  ibv_gid gid{};
+  uint16_t port = kDefaultPort;
+};
+
+// Parses "10.0.0.1", "10.0.0.1:4791", "fd00::1" or "[fd00::1]:4791". Returns nothing if it is none
+// of these, or no address of one host (a wildcard, a group, a link-local address).
+std::optional<NetConfig> ParseNet(std::string_view text);
+
+// Returns what SOFTVERBS_NET says, or null if it is not set: then this process reaches only its own
+// host. A wrong value ends the process with status 2.
+const NetConfig* Net();
+
+// Returns whether a GID is the form of an address that a socket can be bound to or connect to.
+bool IsSocketAddress(const ibv_gid& gid);
+
+// Writes the socket address of a GID and a port, and returns its size.
+socklen_t ToSocketAddress(const ibv_gid& gid, uint16_t port, sockaddr_storage* address);
+
+// Returns the GID of a socket's peer, or nothing if it has none.
+std::optional<ibv_gid> PeerGid(int socket);
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_BASE_NET_CONFIG_H_

@@ -1,0 +1,302 @@
+#include "softverbs/nic/net_exchange.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <utility>
+
+#include "softverbs/base/clock.h"
+#include "softverbs/base/log.h"
+#include "softverbs/base/net_config.h"
+#include "softverbs/nic/loop.h"
+#include "softverbs/nic/net_key.h"
+
+namespace softverbs {
+namespace {
+
+// How long one side waits for all that the other one sends.
+constexpr int64_t kExchangeNs = 2'000'000'000;
+
+std::atomic<int> answers{0};  // unfinished ones; at most kExchangesMax
+
+bool SendAll(int socket, const void* data, size_t size) {
+  // A new connection's buffer has room for these few bytes.
+  return send(socket, data, size, MSG_NOSIGNAL | MSG_DONTWAIT) == static_cast<ssize_t>(size);
+}
+
+void DisableDelay(int socket) {
+  const int on = 1;
+  setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+// A connection's socket, its watch and its timer. The watch keeps the object alive.
+class Exchange : public std::enable_shared_from_this<Exchange> {
+ public:
+  explicit Exchange(UniqueFd socket) : socket_(std::move(socket)) {}
+  virtual ~Exchange() = default;
+  Exchange(const Exchange&) = delete;
+  Exchange& operator=(const Exchange&) = delete;
+
+ protected:
+  void Watch(uint32_t events) {
+    Loop::Get().Remove(watch_);
+    watch_ = Loop::Get().Add(socket_.get(), events, [self = shared_from_this()](uint32_t) {
+      const std::shared_ptr<Exchange> keep = self;  // the handler may be removed
+      keep->OnEvent();
+    });
+  }
+  void StartTimer() {
+    timer_ = Loop::Get().RunAt(MonotonicNs() + kExchangeNs,
+                               [self = shared_from_this()] { self->Fail(ETIMEDOUT); });
+  }
+  void Stop() {
+    Loop::Get().Remove(std::exchange(watch_, 0));
+    Loop::Get().Cancel(std::exchange(timer_, 0));
+  }
+
+  // Reads what is missing of a frame. Returns true once it is complete. Reads nothing behind it.
+  template <class Frame>
+  bool Receive(Frame* frame) {
+    auto* bytes = reinterpret_cast<uint8_t*>(frame);
+    while (received_ < sizeof(*frame)) {
+      const ssize_t got =
+          recv(socket_.get(), bytes + received_, sizeof(*frame) - received_, MSG_DONTWAIT);
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return false;
+      if (got <= 0) {
+        Fail(got == 0 ? ECONNRESET : errno);
+        return false;
+      }
+      received_ += static_cast<size_t>(got);
+    }
+    received_ = 0;
+    return true;
+  }
+
+  virtual void OnEvent() = 0;
+  virtual void Fail(int error) = 0;
+
+  UniqueFd socket_;
+
+ private:
+  size_t received_ = 0;
+  Loop::Watch watch_ = 0;
+  Loop::Timer timer_ = 0;
+};
+
+int ErrorOf(NetStatus status) {
+  switch (status) {
+    case NetStatus::kOk:
+      return 0;
+    case NetStatus::kNobody:
+      return ECONNREFUSED;
+    case NetStatus::kBusy:
+    case NetStatus::kStale:
+      return EAGAIN;
+    case NetStatus::kKey:
+      return EACCES;
+    default:
+      return EPROTO;
+  }
+}
+
+class Dial final : public Exchange {
+ public:
+  Dial(UniqueFd socket, const Opening& opening, std::function<void(DialResult)> done)
+      : Exchange(std::move(socket)), opening_(opening), done_(std::move(done)) {}
+
+  void Start() {
+    StartTimer();
+    Watch(EPOLLOUT);
+  }
+
+ private:
+  void OnEvent() override {
+    switch (step_) {
+      case Step::kConnect:
+        return OnConnected();
+      case Step::kChallenge:
+        if (Receive(&challenge_)) OnChallenge();
+        return;
+      case Step::kWelcome:
+        if (Receive(&welcome_)) OnWelcome();
+        return;
+      case Step::kOver:
+        return;
+    }
+  }
+
+  void OnConnected() {
+    int error = 0;
+    socklen_t size = sizeof(error);
+    getsockopt(socket_.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+    if (error != 0) return Fail(error);
+    DisableDelay(socket_.get());
+    if (!SendAll(socket_.get(), &opening_, sizeof(opening_))) return Fail(ECONNRESET);
+    step_ = Step::kChallenge;
+    Watch(EPOLLIN);
+  }
+
+  void OnChallenge() {
+    if (Check(challenge_) != NetVerdict::kGood) return Fail(EPROTO);
+    if (challenge_.status != NetStatus::kOk) return Fail(ErrorOf(challenge_.status));
+    if (!SameMac(challenge_.mac, ChallengeMac(opening_, challenge_.nonce))) {
+      Report("a host that was dialed has another key: SOFTVERBS_NET_KEY must be the same");
+      return Fail(EACCES);
+    }
+    const Proof proof{ProofMac(opening_, challenge_.nonce)};
+    if (!SendAll(socket_.get(), &proof, sizeof(proof))) return Fail(ECONNRESET);
+    step_ = Step::kWelcome;
+  }
+
+  void OnWelcome() {
+    if (Check(welcome_) != NetVerdict::kGood) return Fail(EPROTO);
+    if (welcome_.status != NetStatus::kOk) return Fail(ErrorOf(welcome_.status));
+    Stop();
+    step_ = Step::kOver;
+    std::exchange(done_, nullptr)({0, std::move(socket_), welcome_});
+  }
+
+  void Fail(int error) override {
+    if (step_ == Step::kOver) return;
+    Stop();
+    step_ = Step::kOver;
+    socket_.Reset();
+    std::exchange(done_, nullptr)({error, UniqueFd(), {}});
+  }
+
+  enum class Step { kConnect, kChallenge, kWelcome, kOver };
+  Step step_ = Step::kConnect;
+  const Opening opening_;
+  Challenge challenge_;
+  Welcome welcome_;
+  std::function<void(DialResult)> done_;
+};
+
+class Answer final : public Exchange {
+ public:
+  using Done = std::function<void(UniqueFd, const NetCaller&)>;
+  Answer(UniqueFd socket, Decide decide, Done done)
+      : Exchange(std::move(socket)), decide_(std::move(decide)), done_(std::move(done)) {
+    answers.fetch_add(1, std::memory_order_relaxed);
+  }
+  ~Answer() override { answers.fetch_sub(1, std::memory_order_relaxed); }
+
+  void Start() {
+    StartTimer();
+    Watch(EPOLLIN);
+  }
+
+ private:
+  void OnEvent() override {
+    if (over_) return;
+    if (!challenged_) {
+      if (Receive(&caller_.opening)) OnOpening();
+    } else if (Receive(&proof_)) {
+      OnProof();
+    }
+  }
+
+  void OnOpening() {
+    const auto from = PeerGid(socket_.get());
+    if (!from || Check(caller_.opening) != NetVerdict::kGood) return Fail(EPROTO);
+    caller_.gid = *from;
+    Challenge challenge;
+    if (!FillNonce(&challenge.nonce)) return Fail(EIO);
+    nonce_ = challenge.nonce;
+    challenge.mac = ChallengeMac(caller_.opening, nonce_);
+    if (!SendAll(socket_.get(), &challenge, sizeof(challenge))) return Fail(ECONNRESET);
+    challenged_ = true;
+  }
+
+  void OnProof() {
+    Welcome welcome;
+    if (SameMac(proof_.mac, ProofMac(caller_.opening, nonce_))) {
+      welcome = decide_(caller_);
+    } else {
+      Report("refused a connection of another host: it has another key, or none");
+      welcome.status = NetStatus::kKey;
+    }
+    if (!SendAll(socket_.get(), &welcome, sizeof(welcome))) return Fail(ECONNRESET);
+    if (welcome.status != NetStatus::kOk) return Fail(EACCES);
+    Stop();
+    over_ = true;
+    DisableDelay(socket_.get());
+    std::exchange(done_, nullptr)(std::move(socket_), caller_);
+  }
+
+  void Fail(int) override {
+    if (over_) return;
+    over_ = true;
+    Stop();
+    socket_.Reset();
+  }
+
+  bool challenged_ = false;
+  bool over_ = false;
+  NetCaller caller_{};
+  NetBytes nonce_{};
+  Proof proof_;
+  Decide decide_;
+  Done done_;
+};
+
+// Returns an invalid descriptor and sets errno if the connection cannot even begin.
+UniqueFd BeginConnect(const ibv_gid& gid) {
+  const NetConfig& net = *Net();
+  sockaddr_storage own, to;
+  const socklen_t own_size = ToSocketAddress(net.gid, 0, &own);
+  const socklen_t to_size = ToSocketAddress(gid, net.port, &to);
+  UniqueFd fd(socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return fd;
+  // The peer knows us by the address that we connect from. The port is chosen by connect: several
+  // connections may share it if their destinations differ.
+  const int on = 1;
+  setsockopt(fd.get(), IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof(on));
+  const bool begun =
+      bind(fd.get(), reinterpret_cast<sockaddr*>(&own), own_size) == 0 &&
+      (connect(fd.get(), reinterpret_cast<sockaddr*>(&to), to_size) == 0 || errno == EINPROGRESS);
+  if (!begun) {
+    const int error = errno;
+    fd.Reset();
+    errno = error;
+  }
+  return fd;
+}
+
+}  // namespace
+
+void DialHost(const ibv_gid& gid, const Opening& opening, std::function<void(DialResult)> done) {
+  Loop::Get().Post([gid, opening = Opening(opening), done = std::move(done)]() mutable {
+    UniqueFd socket = BeginConnect(gid);
+    const bool ready = socket && FillNonce(&opening.nonce);
+    if (!ready) return done({errno == 0 ? EIO : errno, UniqueFd(), {}});
+    std::make_shared<Dial>(std::move(socket), opening, std::move(done))->Start();
+  });
+}
+
+void AnswerCaller(UniqueFd socket, Decide decide,
+                  std::function<void(UniqueFd, const NetCaller&)> done) {
+  if (answers.load(std::memory_order_relaxed) >= kExchangesMax) {
+    return RefuseCaller(socket.get(), NetStatus::kBusy);
+  }
+  std::make_shared<Answer>(std::move(socket), std::move(decide), std::move(done))->Start();
+}
+
+void RefuseCaller(int socket, NetStatus status) {
+  Challenge challenge;
+  challenge.status = status;
+  SendAll(socket, &challenge, sizeof(challenge));
+  // What was not read would make the kernel reset the connection, and the dialer lose the refusal.
+  Opening unread;
+  while (recv(socket, &unread, sizeof(unread), MSG_DONTWAIT) > 0) {
+  }
+}
+
+}  // namespace softverbs

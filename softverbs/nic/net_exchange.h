@@ -1,0 +1,49 @@
+#ifndef SOFTVERBS_NIC_NET_EXCHANGE_H_
+#define SOFTVERBS_NIC_NET_EXCHANGE_H_
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+#include <functional>
+
+#include "softverbs/base/unique_fd.h"
+#include "softverbs/nic/net_wire.h"
+
+namespace softverbs {
+
+// How a connection between two hosts begins, see net_wire.h. Both functions return at once. What
+// they call runs on the loop thread.
+
+struct DialResult {
+  // 0, or why there is no connection. ECONNREFUSED: nobody is there. EAGAIN: later. EACCES: another
+  // key. EPROTO: no softverbs of this version. ETIMEDOUT: no answer, for example because the
+  // process that accepted is stopped. Otherwise what connect(2) says.
+  int error = 0;
+  UniqueFd socket;
+  Welcome welcome;
+};
+
+// Connects to the host with this GID. Fills in the Opening's nonce. REQUIRES: SOFTVERBS_NET is set.
+void DialHost(const ibv_gid& gid, const Opening& opening, std::function<void(DialResult)> done);
+
+// Who dials: the address that the connection comes from, and what the Opening says.
+struct NetCaller {
+  ibv_gid gid;
+  Opening opening;
+};
+
+// What to do with a caller that proved that it has the key. Returns the Welcome. If its status is
+// kOk, the connection is then given to `done`.
+using Decide = std::function<Welcome(const NetCaller& caller)>;
+// Answers a connection whose Opening has not been read yet, and closes it if it comes to nothing.
+// At most kExchangesMax may be unfinished at a time. Loop thread.
+void AnswerCaller(UniqueFd socket, Decide decide,
+                  std::function<void(UniqueFd socket, const NetCaller& caller)> done);
+inline constexpr int kExchangesMax = 1024;
+
+// Refuses a connection with this status, and closes it. Best effort.
+void RefuseCaller(int socket, NetStatus status);
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_NIC_NET_EXCHANGE_H_

@@ -1,0 +1,338 @@
+#include "softverbs/nic/remote_links.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <utility>
+
+#include "softverbs/base/clock.h"
+#include "softverbs/base/log.h"
+#include "softverbs/base/net_config.h"
+#include "softverbs/nic/control_socket.h"
+#include "softverbs/nic/net_key.h"
+#include "softverbs/nic/nic.h"
+
+namespace softverbs {
+namespace {
+
+// How long to dial again, while nobody answers or the other side dials itself. Queue pairs may give
+// up before.
+constexpr int64_t kDialNs = 16'000'000'000;
+constexpr int64_t kDialAgainNs = 50'000'000;
+// Connections whose Opening has not come. Ours send it at once.
+constexpr size_t kNewcomersMax = 1024;
+constexpr int64_t kNewcomerNs = 2'000'000'000;
+// The kernel keeps no more unsent bytes of a link than this, so that packets do not grow old there.
+constexpr int kUnsentMax = 128 * 1024;
+
+std::atomic<RemoteLinks::ServiceHandler> service_handler{nullptr};
+
+void SetOption(int socket, int level, int option, int value) {
+  setsockopt(socket, level, option, &value, sizeof(value));
+}
+
+UniqueFd Listen(const NetConfig& net) {
+  sockaddr_storage address;
+  const socklen_t size = ToSocketAddress(net.gid, net.port, &address);
+  UniqueFd fd(socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd) return fd;
+  SetOption(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  SetOption(fd.get(), SOL_SOCKET, SO_REUSEPORT, 1);
+  if (bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      listen(fd.get(), SOMAXCONN) != 0) {
+    const int error = errno;
+    fd.Reset();
+    errno = error;
+  }
+  return fd;
+}
+
+// An adapter would have sent what its program posted, and acknowledged what it received, before the
+// program ended. Runs after the program's own handlers.
+void FlushAtExit() {
+  if (Nic* nic = Nic::Existing()) nic->remote_links().FlushAll();
+}
+
+}  // namespace
+
+void RemoteLinks::FlushAll() {
+  const LockGuard guard(mutex_);
+  for (const auto& [peer, entry] : entries_) {
+    if (entry.link->state() == Link::State::kUp) entry.link->pump()->Flush();
+  }
+}
+
+bool RemoteLinks::Start() {
+  const NetConfig* net = Net();
+  if (net == nullptr || Loop::Get().Simulated()) return true;
+  LoadNetKey();
+  if (getrandom(&incarnation_, sizeof(incarnation_), 0) != sizeof(incarnation_)) return false;
+  listener_ = Listen(*net);
+  if (!listener_) {
+    const int error = errno;
+    fprintf(stderr, "softverbs[%d]: SOFTVERBS_NET: cannot listen at TCP port %u: %s%s\n", getpid(),
+            net->port, strerror(error),
+            error == EADDRINUSE      ? " (by a process of another user?)"
+            : error == EADDRNOTAVAIL ? " (no address of this host)"
+                                     : "");
+    errno = error;
+    return false;
+  }
+  Loop::Get().Add(listener_.get(), EPOLLIN, [this](uint32_t) { OnListener(); });
+  atexit(FlushAtExit);
+  return true;
+}
+
+void RemoteLinks::SetServiceHandler(ServiceHandler handler) {
+  service_handler.store(handler, std::memory_order_release);
+}
+
+RemoteLinks::Peer RemoteLinks::ToPeer(const ibv_gid& gid, uint32_t slot) {
+  Peer peer{{}, slot};
+  std::copy(std::begin(gid.raw), std::end(gid.raw), peer.first.begin());
+  return peer;
+}
+
+RemoteLinks::Peer RemoteLinks::Own() const { return ToPeer(Net()->gid, nic_->slot()); }
+
+Opening RemoteLinks::NewOpening(NetKind kind, uint32_t target, uint32_t space) {
+  Opening opening;
+  opening.kind = kind;
+  opening.target = target;
+  opening.space = space;
+  opening.slot = nic_->slot();
+  opening.incarnation = incarnation_;
+  const LockGuard guard(mutex_);
+  opening.dial = ++dials_;
+  return opening;
+}
+
+std::shared_ptr<Link> RemoteLinks::Get(const ibv_gid& gid, uint32_t slot) {
+  const Peer peer = ToPeer(gid, slot);
+  std::shared_ptr<Link> link;
+  {
+    const LockGuard guard(mutex_);
+    Entry& entry = entries_[peer];
+    if (entry.link && entry.link->state() != Link::State::kDown) return entry.link;
+    link = std::make_shared<Link>(slot, /*remote=*/true);
+    entry = {.link = link, .give_up_ns = MonotonicNs() + kDialNs};
+  }
+  if (!listener_) {
+    link->GoDown();
+    return link;
+  }
+  nic_->engine().AddLink(link);
+  // On the loop thread, where nobody answers the peer's own connection meanwhile.
+  Loop::Get().Post([this, peer, link] { Dial(peer, link); });
+  return link;
+}
+
+bool RemoteLinks::BeginDial(const Peer& peer, const std::shared_ptr<Link>& link, Opening* opening) {
+  *opening = NewOpening(NetKind::kLink, peer.second, 0);
+  const LockGuard guard(mutex_);
+  const auto found = entries_.find(peer);
+  if (found == entries_.end() || found->second.link != link) return false;
+  if (link->state() != Link::State::kConnecting) return false;
+  found->second.dial = opening->dial;
+  return true;
+}
+
+void RemoteLinks::Dial(const Peer& peer, const std::shared_ptr<Link>& link) {
+  Opening opening;
+  if (!BeginDial(peer, link, &opening)) return;
+  ibv_gid gid;
+  std::copy(peer.first.begin(), peer.first.end(), std::begin(gid.raw));
+  DialHost(gid, opening, [this, peer, link, dial = opening.dial](DialResult result) {
+    OnDialed(peer, link, dial, std::move(result));
+  });
+}
+
+void RemoteLinks::DialLater(const Peer& peer, const std::shared_ptr<Link>& link) {
+  Loop::Get().RunAt(MonotonicNs() + kDialAgainNs, [this, peer, link] { Dial(peer, link); });
+}
+
+void RemoteLinks::OnDialed(const Peer& peer, const std::shared_ptr<Link>& link, uint64_t dial,
+                           DialResult result) {
+  bool again = false;
+  {
+    const LockGuard guard(mutex_);
+    const auto found = entries_.find(peer);
+    if (found == entries_.end() || found->second.link != link) return;
+    Entry& entry = found->second;
+    if (entry.dial != dial || link->state() != Link::State::kConnecting) return;
+    entry.dial = 0;
+    entry.incarnation = result.welcome.incarnation;
+    entry.dialed = result.welcome.dialed;
+    const bool may_come = result.error == EAGAIN || result.error == ETIMEDOUT;
+    again = may_come && MonotonicNs() < entry.give_up_ns;
+  }
+  if (again) return DialLater(peer, link);
+  if (result.error == 0 && TakeUp(link, std::move(result.socket))) return;
+  Report("no link to process slot %u of another host: %s", peer.second, strerror(result.error));
+  End(link);
+}
+
+void RemoteLinks::OnListener() {
+  for (;;) {
+    UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket) return;
+    if (newcomers_.size() >= kNewcomersMax) continue;
+    // The loop sees the socket readable when the whole Opening is there.
+    SetOption(socket.get(), SOL_SOCKET, SO_RCVLOWAT, sizeof(Opening));
+    const int fd = socket.get();
+    Newcomer& newcomer = newcomers_[fd];
+    newcomer.socket = std::move(socket);
+    newcomer.watch = Loop::Get().Add(fd, EPOLLIN, [this, fd](uint32_t) { OnNewcomer(fd); });
+    newcomer.timer = Loop::Get().RunAt(MonotonicNs() + kNewcomerNs, [this, fd] { OnNewcomer(fd); });
+  }
+}
+
+// Called when the Opening has come, or too late.
+void RemoteLinks::OnNewcomer(int fd) {
+  const auto found = newcomers_.find(fd);
+  if (found == newcomers_.end()) return;
+  Newcomer newcomer = std::move(found->second);
+  newcomers_.erase(found);
+  Loop::Get().Remove(newcomer.watch);
+  Loop::Get().Cancel(newcomer.timer);
+  Opening opening;
+  // The process that the Opening asks for reads it itself.
+  const ssize_t size = recv(fd, &opening, sizeof(opening), MSG_PEEK | MSG_DONTWAIT);
+  const NetVerdict verdict =
+      size == static_cast<ssize_t>(sizeof(opening)) ? Check(opening) : NetVerdict::kForeign;
+  if (verdict == NetVerdict::kGood) return HandOver(std::move(newcomer.socket), opening);
+  Report("refused a connection of another host: %s",
+         verdict == NetVerdict::kForeign ? "it is none of softverbs" : "it has another version");
+  if (verdict == NetVerdict::kOtherVersion) RefuseCaller(fd, NetStatus::kVersion);
+}
+
+void RemoteLinks::HandOver(UniqueFd socket, const Opening& opening) {
+  SetOption(socket.get(), SOL_SOCKET, SO_RCVLOWAT, 1);
+  if (opening.kind == NetKind::kService) {
+    const ServiceHandler handler = service_handler.load(std::memory_order_acquire);
+    if (handler == nullptr) return RefuseCaller(socket.get(), NetStatus::kNobody);
+    return handler(opening.space, static_cast<uint16_t>(opening.target), std::move(socket));
+  }
+  if (opening.target == nic_->slot()) return Answer(std::move(socket));
+  const UniqueFd owner = ConnectToSlot(opening.target);
+  const ControlMessage caller{.type = ControlType::kCaller};
+  if (!owner || !SendControl(owner.get(), caller, {socket.get()})) {
+    RefuseCaller(socket.get(), NetStatus::kNobody);
+  }
+}
+
+void RemoteLinks::Answer(UniqueFd socket) {
+  if (!listener_) return RefuseCaller(socket.get(), NetStatus::kNobody);
+  AnswerCaller(
+      std::move(socket), [this](const NetCaller& caller) { return DecideOn(caller); },
+      [this](UniqueFd welcomed, const NetCaller& caller) {
+        Welcomed(std::move(welcomed), caller);
+      });
+}
+
+Welcome RemoteLinks::DecideOn(const NetCaller& caller) {
+  const Peer peer = ToPeer(caller.gid, caller.opening.slot);
+  Welcome welcome;
+  welcome.incarnation = incarnation_;
+  const LockGuard guard(mutex_);
+  welcome.dialed = dials_;
+  if (caller.opening.kind != NetKind::kLink || caller.opening.target != nic_->slot()) {
+    welcome.status = NetStatus::kNobody;
+    return welcome;
+  }
+  const auto found = entries_.find(peer);
+  if (found == entries_.end()) return welcome;
+  const Entry& entry = found->second;
+  const Link::State state = entry.link->state();
+  if (state == Link::State::kUp && entry.incarnation == caller.opening.incarnation &&
+      caller.opening.dial <= entry.dialed) {
+    welcome.status = NetStatus::kStale;
+  } else if (state == Link::State::kConnecting && entry.dial != 0 && Own() < peer) {
+    welcome.status = NetStatus::kBusy;
+  }
+  return welcome;
+}
+
+void RemoteLinks::Welcomed(UniqueFd socket, const NetCaller& caller) {
+  const Opening& opening = caller.opening;
+  std::shared_ptr<Link> link, old;
+  bool is_new = false;
+  {
+    const LockGuard guard(mutex_);
+    Entry& entry = entries_[ToPeer(caller.gid, opening.slot)];
+    if (entry.link && entry.link->state() == Link::State::kUp) old = std::exchange(entry.link, {});
+    is_new = !entry.link || entry.link->state() == Link::State::kDown;
+    link = is_new ? std::make_shared<Link>(opening.slot, /*remote=*/true) : entry.link;
+    entry = {.link = link, .incarnation = opening.incarnation, .dialed = opening.dial};
+  }
+  if (old) {
+    Abort(*old);
+    End(old);
+  }
+  if (is_new) nic_->engine().AddLink(link);
+  if (!TakeUp(link, std::move(socket))) End(link);
+}
+
+bool RemoteLinks::TakeUp(const std::shared_ptr<Link>& link, UniqueFd socket) {
+  const int fd = socket.get();
+  SetOption(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, kUnsentMax);
+  SetOption(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  if (!link->AttachRemote(std::move(socket))) return false;
+  link->SetWatch(Loop::Get().Add(fd, EPOLLIN, [this, link](uint32_t events) {
+    if ((events & EPOLLOUT) != 0) link->pump()->Flush();
+    nic_->engine().OnDoorbell();
+  }));
+  link->pump()->SetWatch(link->watch());
+  link->pump()->Flush();
+  // Queue pairs may wait for the link.
+  nic_->engine().OnDoorbell();
+  return true;
+}
+
+std::shared_ptr<Link> RemoteLinks::FindLink(const Link& link) {
+  const LockGuard guard(mutex_);
+  for (const auto& [peer, entry] : entries_) {
+    if (entry.link.get() == &link) return entry.link;
+  }
+  return nullptr;
+}
+
+void RemoteLinks::Abort(Link& link) {
+  if (link.GoDown() == Link::State::kUp) link.pump()->Abort();
+  Drop(link);
+}
+
+void RemoteLinks::Drop(Link& link) {
+  if (std::shared_ptr<Link> found = FindLink(link)) {
+    Loop::Get().Post([this, found] {
+      if (FindLink(*found)) End(found);
+    });
+  }
+}
+
+void RemoteLinks::End(const std::shared_ptr<Link>& link) {
+  const std::shared_ptr<Link> keep = link;  // `link` may belong to the handler that Remove destroys
+  {
+    const LockGuard guard(mutex_);
+    const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                    [&](const auto& each) { return each.second.link == keep; });
+    if (found != entries_.end()) entries_.erase(found);
+  }
+  Loop::Get().Remove(keep->watch());
+  keep->SetWatch(0);
+  Report("link to process slot %u of another host ended", keep->peer_slot());
+  nic_->engine().RemoveLink(keep);
+}
+
+}  // namespace softverbs

@@ -1,0 +1,108 @@
+#ifndef SOFTVERBS_NIC_REMOTE_LINKS_H_
+#define SOFTVERBS_NIC_REMOTE_LINKS_H_
+
+#include <infiniband/verbs.h>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "softverbs/base/mutex.h"
+#include "softverbs/base/unique_fd.h"
+#include "softverbs/nic/link.h"
+#include "softverbs/nic/loop.h"
+#include "softverbs/nic/net_exchange.h"
+
+namespace softverbs {
+
+class Nic;
+
+// Creates and ends the links to processes of other hosts, if SOFTVERBS_NET is set. A peer is a GID
+// and a slot.
+//
+// All processes of the user listen at the same TCP port (SO_REUSEPORT). The one that accepts a
+// connection looks at its Opening, and hands the descriptor to the process that it asks for.
+//
+// Either side dials. If both do, the connection of the lower one of the two (by GID, then slot) is
+// kept. A connection that comes for a link which is up replaces it, unless it is older: the peer
+// would not have dialed if it still had the link.
+class RemoteLinks {
+ public:
+  explicit RemoteLinks(Nic* nic) : nic_(nic) {}
+  // Starts to listen. Returns false, says why on stderr and sets errno if that fails.
+  bool Start();
+
+  // Returns the link to the process that owns `slot` of the host with this GID, and dials if there
+  // is none. The link may still be connecting, and it may never come up. Thread safe.
+  std::shared_ptr<Link> Get(const ibv_gid& gid, uint32_t slot);
+
+  // Ends the link at once: nothing of it is sent or executed any more. Queue pairs learn of it
+  // soon. Thread safe. The engine may be paused.
+  void Abort(Link& link);
+  // Makes the loop thread end the link soon, because the peer has closed it. Thread safe.
+  void Drop(Link& link);
+
+  // Sends what the links still have to send, as far as the kernel takes it. Thread safe.
+  void FlushAll();
+
+  // Answers a connection whose Opening asks for this process. Loop thread.
+  void Answer(UniqueFd socket);
+
+  // Who gets connections for listeners of rdma_cm: their port space, port and descriptor. Loop
+  // thread. Set before the first device is opened.
+  using ServiceHandler = void (*)(uint32_t space, uint16_t port, UniqueFd socket);
+  static void SetServiceHandler(ServiceHandler handler);
+
+  // Returns an Opening with what it says of this process.
+  Opening NewOpening(NetKind kind, uint32_t target, uint32_t space);
+
+ private:
+  using Peer = std::pair<std::array<uint8_t, 16>, uint32_t>;
+  struct Entry {
+    std::shared_ptr<Link> link;
+    uint64_t incarnation = 0;  // of the peer, if the link is up
+    uint64_t dialed = 0;       // the peer's dials up to this one are older than the link
+    uint64_t dial = 0;         // ours, while it is under way
+    int64_t give_up_ns = 0;    // when not to dial again
+  };
+
+  static Peer ToPeer(const ibv_gid& gid, uint32_t slot);
+  Peer Own() const;
+
+  // Loop thread only.
+  void Dial(const Peer& peer, const std::shared_ptr<Link>& link);
+  void DialLater(const Peer& peer, const std::shared_ptr<Link>& link);
+  bool BeginDial(const Peer& peer, const std::shared_ptr<Link>& link, Opening* opening);
+  void OnDialed(const Peer& peer, const std::shared_ptr<Link>& link, uint64_t dial,
+                DialResult result);
+  void OnListener();
+  void OnNewcomer(int fd);
+  void HandOver(UniqueFd socket, const Opening& opening);
+  Welcome DecideOn(const NetCaller& caller);
+  void Welcomed(UniqueFd socket, const NetCaller& caller);
+  bool TakeUp(const std::shared_ptr<Link>& link, UniqueFd socket);
+  void End(const std::shared_ptr<Link>& link);
+  std::shared_ptr<Link> FindLink(const Link& link);
+
+  struct Newcomer {
+    UniqueFd socket;
+    Loop::Watch watch = 0;
+    Loop::Timer timer = 0;
+  };
+
+  Nic* const nic_;
+  UniqueFd listener_;
+  std::map<int, Newcomer> newcomers_;  // loop thread only
+
+  Mutex mutex_;
+  std::map<Peer, Entry> entries_ SV_GUARDED_BY(mutex_);
+  uint64_t dials_ SV_GUARDED_BY(mutex_) = 0;
+  uint64_t incarnation_ = 0;  // written by Start
+};
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_NIC_REMOTE_LINKS_H_
