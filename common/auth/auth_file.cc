@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
-#include <memory>
 
 #include "absl/strings/str_cat.h"
 #include "common/auth/parse_auth_keys.h"
@@ -40,10 +40,26 @@ absl::Status CheckRights(const std::string& path, const struct stat& about) {
 
 }  // namespace
 
+std::string AuthFilePath(std::string path) {
+  if (!path.empty()) return path;
+  const char* named = secure_getenv(kAuthFileVariable);
+  return named == nullptr ? "" : named;
+}
+
 absl::StatusOr<AuthFile> AuthFile::Open(std::string path) {
   AuthFile file(std::move(path));
   GANNET_RETURN_IF_ERROR(file.Reload());
   return file;
+}
+
+absl::StatusOr<std::shared_ptr<AuthFile>> AuthFile::OpenIfNamed(const std::string& path) {
+  std::string named = AuthFilePath(path);
+  if (named.empty()) return nullptr;
+  absl::StatusOr<AuthFile> file = Open(std::move(named));
+  if (file.ok()) return std::make_shared<AuthFile>(*std::move(file));
+  if (!path.empty()) return file.status();
+  return absl::Status(file.status().code(),
+                      absl::StrCat(kAuthFileVariable, ": ", std::string(file.status().message())));
 }
 
 AuthFile::Identity AuthFile::IdentityNow() const {

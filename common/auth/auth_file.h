@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,12 @@
 #include "common/auth/auth_key.h"
 
 namespace gannet {
+
+// Names the auth file of a program that is told of none in another way.
+inline constexpr char kAuthFileVariable[] = "GANNET_AUTH_FILE";
+// Returns `path`. If that is empty, returns what kAuthFileVariable names, or an empty path. A
+// program that runs with more rights than its caller (setuid) takes no name from its environment.
+std::string AuthFilePath(std::string path);
 
 // A file of pre-shared keys (parse_auth_keys.h has the format), and the keys that it had when it
 // was last read without an error. So a file that is broken while somebody changes it locks nobody
@@ -24,6 +31,9 @@ class AuthFile {
   // change it, or it is no ordinary file. InvalidArgument: see ParseAuthKeys, or it is too long.
   // The text names the file and says what to do.
   static absl::StatusOr<AuthFile> Open(std::string path);
+  // Opens the file of a client, AuthFilePath(path). Returns null if there is none: the client has
+  // no key.
+  static absl::StatusOr<std::shared_ptr<AuthFile>> OpenIfNamed(const std::string& path);
 
   // Returns true if the file differs from the one that was last read, as far as its inode tells.
   bool Changed() const { return IdentityNow() != read_; }

@@ -6,8 +6,8 @@
 namespace gannet {
 
 // So many heartbeats of a connection may be unanswered, beside as many requests as it has credits.
-// While a server stands still its clients go on sending heartbeats, a third of the time of silence
-// apart.
+// While a server stands still its clients go on sending heartbeats, a tenth of the time of silence
+// apart, until so many are unanswered.
 inline constexpr uint32_t kHeartbeatsUnansweredMax = 4;
 
 }  // namespace gannet

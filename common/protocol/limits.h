@@ -14,9 +14,12 @@ inline constexpr uint32_t kMessageBytesMax = 4096;
 // How many requests of a session may be unanswered at once, without heartbeats.
 inline constexpr uint16_t kCreditsDefault = 32;
 
-// A peer counts as dead after so much silence, unless the server sets another value. A client sends
-// a message at least every third of it.
-inline constexpr uint16_t kSilenceMsDefault = 1500;
+// A peer counts as dead after so much silence, unless the server sets another value. On a machine
+// whose threads wait for cores, one that is alive may not run for more than a second.
+inline constexpr uint16_t kSilenceMsDefault = 5000;
+// A client sends a message at least so many times within the silence. So the time for which it may
+// stand still is nearly all of it: the last message before is at most a tenth of it old.
+inline constexpr int64_t kMessagesPerSilence = 10;
 inline constexpr uint16_t kSilenceMsMin = 30;
 inline constexpr uint8_t kRetryCount = 6;  // 7 means for ever on Soft-RoCE
 inline constexpr uint8_t kRnrRetryCount = 6;

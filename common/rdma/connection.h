@@ -24,6 +24,14 @@ inline constexpr size_t kRequestPrivateBytesMax = 56;
 inline constexpr size_t kAcceptPrivateBytesMax = 196;
 inline constexpr size_t kRejectPrivateBytesMax = 148;
 
+// What the peer's device may do to this side's memory through the queue pair, by itself. The rights
+// of each piece of memory (RemoteAccess) limit it further.
+enum class PeerRights : uint8_t {
+  kRead,
+  kReadAtomic,
+  kAll,  // also WRITE
+};
+
 // What one side brings into a connection. Both sides negotiate READs and atomics in flight from
 // `caps`.
 struct ConnectionOptions {

@@ -18,8 +18,9 @@ std::string LocalDevice(const ibv_context* verbs) {
   if (verbs == nullptr) return "";
   const std::string_view name = verbs->device->name;
   if (name == kSoftverbsDeviceName) {
-    return " (the local device is softverbs0: it reaches only servers on this same host that run "
-           "on softverbs too)";
+    return " (the local device is softverbs0: it reaches only servers that run on softverbs too, "
+           "on "
+           "this same host, or with SOFTVERBS_NET set on both sides)";
   }
   return absl::StrCat(" (the local device is ", std::string(name),
                       "; a server that runs on softverbs is reached with --device=soft)");
@@ -69,7 +70,8 @@ absl::StatusOr<std::unique_ptr<Connector>> Connector::Start(const Options& optio
     if (!SoftverbsOnly()) return status;
     return absl::Status(status.code(),
                         absl::StrCat(std::string(status.message()),
-                                     "; softverbs reaches servers on this host only"));
+                                     "; softverbs reaches servers on this host only, unless both "
+                                     "sides have SOFTVERBS_NET set"));
   }
   return connector;
 }

@@ -1,6 +1,7 @@
 #include "common/rdma/listener.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
@@ -22,6 +23,61 @@ ListenerEvent FailedEvent(const CmEvent& event) {
       absl::StrCat("the peer did not complete the connection: ", rdma_event_str(event.type),
                    ", status ", event.status));
   return result;
+}
+
+unsigned QueuePairFlags(PeerRights rights) {
+  switch (rights) {
+    case PeerRights::kRead:
+      return IBV_ACCESS_REMOTE_READ;
+    case PeerRights::kReadAtomic:
+      return IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC;
+    case PeerRights::kAll:
+      return IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_REMOTE_WRITE;
+  }
+  return 0;
+}
+
+// Old kernels set these bits for RoCE's addresses, and InfiniBand refuses them. librdmacm clears
+// them in the same way.
+constexpr int kRoceAttributes = 0xe00000;
+
+bool IsInfiniBand(const rdma_cm_id& id) {
+  ibv_port_attr port{};
+  return ibv_query_port(id.verbs, id.port_num, &port) == 0 &&
+         port.link_layer == IBV_LINK_LAYER_INFINIBAND;
+}
+
+// Moves the queue pair to a state as librdmacm would, but with less: the depth and the rights of
+// this connection.
+absl::Status Move(Connection* connection, ibv_qp_state state, PeerRights rights) {
+  rdma_cm_id* const id = connection->id();
+  ibv_qp_attr attributes{};
+  attributes.qp_state = state;
+  int mask = 0;
+  if (rdma_init_qp_attr(id, &attributes, &mask) != 0) {
+    return LastErrnoStatus("cannot prepare a queue pair");
+  }
+  attributes.qp_access_flags &= QueuePairFlags(rights);
+  attributes.max_dest_rd_atomic = connection->depth().served;
+  attributes.max_rd_atomic = connection->depth().issued;
+  if (state == IBV_QPS_RTR && IsInfiniBand(*id)) mask &= ~kRoceAttributes;
+  return ErrnoStatus(ibv_modify_qp(connection->qp(), &attributes, mask),
+                     "cannot move a queue pair to its next state");
+}
+
+// Calls rdma_accept for a queue pair that is ready to send. rdma_accept would move a queue pair
+// that it sees on the id itself, and give the peer all rights: REMOTE_WRITE, READ and atomics. To
+// take rights away afterwards would be too late, because the peer has the answer then.
+absl::Status AcceptReady(Connection* connection, rdma_conn_param* param) {
+  rdma_cm_id* const id = connection->id();
+  ibv_qp* const qp = std::exchange(id->qp, nullptr);
+  param->qp_num = qp->qp_num;
+  param->srq = qp->srq != nullptr;
+  const int result = rdma_accept(id, param);
+  const absl::Status status =
+      result == 0 ? absl::OkStatus() : LastErrnoStatus("cannot accept a connection");
+  id->qp = qp;
+  return status;
 }
 
 }  // namespace
@@ -102,8 +158,8 @@ absl::StatusOr<std::unique_ptr<Connection>> Listener::BeginAccept(IncomingReques
   return std::make_unique<Connection>(std::move(request.id_), limits, depth);
 }
 
-absl::Status Listener::FinishAccept(Connection* connection,
-                                    std::span<const std::byte> private_data) {
+absl::Status Listener::FinishAccept(Connection* connection, std::span<const std::byte> private_data,
+                                    PeerRights rights) {
   GANNET_CHECK(private_data.size() <= kAcceptPrivateBytesMax, "too much private data");
   rdma_conn_param param{};
   param.private_data = private_data.data();
@@ -115,9 +171,10 @@ absl::Status Listener::FinishAccept(Connection* connection,
   // locks, on a busy machine. Still nobody waits for a dead server: lost packets are governed by
   // retry_count, and a client that hears nothing for the time of silence closes the connection.
   param.rnr_retry_count = kRnrRetryForEver;
-  if (rdma_accept(connection->id(), &param) != 0) {
-    return LastErrnoStatus("cannot accept a connection");
+  for (const ibv_qp_state state : {IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS}) {
+    GANNET_RETURN_IF_ERROR(Move(connection, state, rights));
   }
+  GANNET_RETURN_IF_ERROR(AcceptReady(connection, &param));
   SetRnrTimer(connection->qp());
   return absl::OkStatus();
 }

@@ -101,12 +101,14 @@ class Listener {
   std::optional<ListenerEvent> Poll();
 
   // Accepting has two steps, so that receives can be posted and the answer can name the queue pair.
-  // BeginAccept makes the queue pair, FinishAccept sends the answer. REQUIRES: `connection` is not
-  // 0. After an error of FinishAccept, destroy the connection.
+  // BeginAccept makes the queue pair, FinishAccept sends the answer. The queue pair gives the peer
+  // `rights` and no others, from its first packet on. REQUIRES: `connection` is not 0. After an
+  // error of FinishAccept, destroy the connection.
   absl::StatusOr<std::unique_ptr<Connection>> BeginAccept(IncomingRequest request,
                                                           const ConnectionOptions& options,
                                                           uint64_t connection);
-  absl::Status FinishAccept(Connection* connection, std::span<const std::byte> private_data);
+  absl::Status FinishAccept(Connection* connection, std::span<const std::byte> private_data,
+                            PeerRights rights);
   // Refuses the request. The peer gets `private_data` as the reason.
   void Reject(IncomingRequest request, std::span<const std::byte> private_data);
 

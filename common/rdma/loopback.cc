@@ -103,7 +103,7 @@ absl::Status Loopback::Step(const ConnectionOptions& options, int64_t now_ns) {
     if (event->type != ListenerEvent::Type::kRequest || !IsOwn(*event->request)) continue;
     GANNET_ASSIGN_OR_RETURN(
         passive_, listener_->BeginAccept(std::move(*event->request), options, kPassiveConnection));
-    GANNET_RETURN_IF_ERROR(listener_->FinishAccept(passive_.get(), {}));
+    GANNET_RETURN_IF_ERROR(listener_->FinishAccept(passive_.get(), {}, PeerRights::kReadAtomic));
   }
   return absl::OkStatus();
 }

@@ -159,7 +159,11 @@ const char* WhatToDo(rdma_cm_event_type event, int status, bool softverbs) {
     return "; on softverbs client and server must be processes of one user";
   }
   const bool unresolved = event == RDMA_CM_EVENT_ADDR_ERROR || event == RDMA_CM_EVENT_ROUTE_ERROR;
-  if (softverbs && unresolved) return "; softverbs reaches servers on this host only";
+  if (softverbs && unresolved) {
+    return "; softverbs reaches servers on this host only, unless both sides have SOFTVERBS_NET "
+           "set "
+           "(softverbs/README.md)";
+  }
   if (unresolved) {
     return "; check the address, and that an RDMA device of this host is on that network "
            "(`ibv_devinfo` shows its ports, `ip route get` the way)";

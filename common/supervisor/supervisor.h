@@ -27,6 +27,7 @@ class Supervisor {
   Supervisor(Supervisor&& other) noexcept;
   Supervisor& operator=(Supervisor&&) = delete;
 
+  bool supervises() const { return fd_ >= 0; }
   // The server accepts clients. `status` is one line for `systemctl status`.
   void Ready(std::string_view status) const;
   // The server has begun to stop.

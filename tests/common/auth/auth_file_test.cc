@@ -7,11 +7,13 @@
 #include <filesystem>
 #include <string>
 
+#include "tests/support/environment_variable.h"
 #include "tests/support/key_file.h"
 
 namespace gannet {
 namespace {
 
+using test_support::EnvironmentVariable;
 using test_support::KeyFile;
 using ::testing::HasSubstr;
 
@@ -54,6 +56,29 @@ TEST(AuthFileTest, SaysWhatIsWrongWithTheFile) {
   const KeyFile large(std::string(AuthFile::kBytesMax + 1, '#'));
   EXPECT_THAT(ErrorOf(large.path(), absl::StatusCode::kInvalidArgument),
               HasSubstr("more than 65536 bytes"));
+}
+
+TEST(AuthFileTest, TheEnvironmentNamesItWhereNothingElseDoes) {
+  const KeyFile one(kOneKey);
+  const KeyFile two(kTwoKeys);
+  auto file = AuthFile::OpenIfNamed("");
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(*file, nullptr);
+  const EnvironmentVariable named(kAuthFileVariable, two.path());
+  file = AuthFile::OpenIfNamed("");
+  ASSERT_TRUE(file.ok() && *file != nullptr) << file.status();
+  EXPECT_EQ((*file)->keys().size(), 2u);
+  file = AuthFile::OpenIfNamed(one.path());
+  ASSERT_TRUE(file.ok() && *file != nullptr) << file.status();
+  EXPECT_EQ((*file)->keys().size(), 1u);
+  EXPECT_EQ(AuthFilePath(""), two.path());
+  EXPECT_EQ(AuthFilePath(one.path()), one.path());
+}
+
+TEST(AuthFileTest, AnErrorSaysThatTheEnvironmentNamedTheFile) {
+  const EnvironmentVariable named(kAuthFileVariable, "/no/such/keys");
+  EXPECT_THAT(std::string(AuthFile::OpenIfNamed("").status().message()),
+              HasSubstr("GANNET_AUTH_FILE: cannot read /no/such/keys"));
 }
 
 TEST(AuthFileTest, AFifoIsRefusedWithoutWaitingForItsWriter) {

@@ -134,7 +134,8 @@ void ConnectedPairTest::Connect() {
   auto passive = listener_->BeginAccept(std::move(*event->request), server_.Options(), 1);
   ASSERT_TRUE(passive.ok()) << passive.status();
   passive_ = *std::move(passive);
-  const absl::Status status = listener_->FinishAccept(passive_.get(), AsBytes("welcome"));
+  const absl::Status status =
+      listener_->FinishAccept(passive_.get(), AsBytes("welcome"), PeerRights::kAll);
   ASSERT_TRUE(status.ok()) << status;
   StepUntil(active_.get(), Connector::Step::kEstablished);
   ASSERT_EQ(active_->step(), Connector::Step::kEstablished) << active_->status();

@@ -30,7 +30,7 @@ TEST_F(ConnectionTest, CarriesPrivateDataBothWaysPadded) {
   ASSERT_TRUE(passive.ok()) << passive.status();
   passive_ = *std::move(passive);
   std::string answer(kAcceptPrivateBytesMax, 'a');
-  ASSERT_TRUE(listener_->FinishAccept(passive_.get(), AsBytes(answer)).ok());
+  ASSERT_TRUE(listener_->FinishAccept(passive_.get(), AsBytes(answer), PeerRights::kAll).ok());
   StepUntil(active_.get(), Connector::Step::kEstablished);
   ASSERT_EQ(active_->step(), Connector::Step::kEstablished) << active_->status();
   EXPECT_THAT(std::string(AsText(active_->private_data())), StartsWith(answer));

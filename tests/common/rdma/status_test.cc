@@ -60,7 +60,8 @@ TEST(FailureTextTest, SaysWhatHappenedWhyAndWhatToDo) {
   const std::string unresolved = FailureText(RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH, false);
   EXPECT_THAT(unresolved, HasSubstr("the address was not resolved: No route to host; check"));
   EXPECT_THAT(FailureText(RDMA_CM_EVENT_ADDR_ERROR, -EHOSTUNREACH, true),
-              HasSubstr("softverbs reaches servers on this host only"));
+              HasSubstr("softverbs reaches servers on this host only, unless both sides have "
+                        "SOFTVERBS_NET"));
   EXPECT_THAT(FailureText(RDMA_CM_EVENT_ROUTE_ERROR, -ETIMEDOUT, false),
               HasSubstr("no path was found: Connection timed out"));
   EXPECT_THAT(FailureText(RDMA_CM_EVENT_UNREACHABLE, -ETIMEDOUT, false),

@@ -141,7 +141,7 @@ TEST_F(TransferTest, InlineSendTakesItsBytesAtThePost) {
   ASSERT_TRUE(passive.ok()) << passive.status();
   passive_ = *std::move(passive);
   server_.PostReceive(passive_->qp(), 1, 0, 64);
-  ASSERT_TRUE(listener_->FinishAccept(passive_.get(), {}).ok());
+  ASSERT_TRUE(listener_->FinishAccept(passive_.get(), {}, PeerRights::kAll).ok());
   StepUntil(active_.get(), Connector::Step::kEstablished);
   ASSERT_EQ(active_->step(), Connector::Step::kEstablished) << active_->status();
 
@@ -233,7 +233,7 @@ TEST_F(TransferTest, SharedReceiveQueueServesTheConnection) {
   ibv_sge to = server_.buffer.Sge(0, 64);
   ibv_recv_wr receive{.wr_id = 99, .sg_list = &to, .num_sge = 1};
   ASSERT_EQ(PostReceive(srq->get(), &receive), PostResult::kPosted);
-  ASSERT_TRUE(listener_->FinishAccept(passive_.get(), {}).ok());
+  ASSERT_TRUE(listener_->FinishAccept(passive_.get(), {}, PeerRights::kAll).ok());
   StepUntil(active_.get(), Connector::Step::kEstablished);
   ASSERT_EQ(active_->step(), Connector::Step::kEstablished) << active_->status();
   client_.SetWord(0, 31);

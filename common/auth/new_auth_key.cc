@@ -1,0 +1,43 @@
+#include "common/auth/new_auth_key.h"
+
+#include <sys/random.h>
+
+#include <cstddef>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+
+namespace gannet {
+namespace {
+
+constexpr size_t kSecretBytes = 32;  // as many as the HMAC's hash has
+
+// `bytes` is at most 256: then the call neither fails nor is cut short once the kernel has booted.
+void FillRandom(void* out, size_t bytes) {
+  const bool whole = getrandom(out, bytes, 0) == static_cast<ssize_t>(bytes);
+  GANNET_CHECK(whole, "the kernel has no random numbers");
+}
+
+uint32_t RandomId() {
+  uint32_t id = 0;
+  while (id == 0) FillRandom(&id, sizeof(id));
+  return id;
+}
+
+}  // namespace
+
+AuthKey NewAuthKey(std::optional<uint32_t> id, bool read_only) {
+  AuthKey key{.id = id ? *id : RandomId(), .read_only = read_only};
+  key.secret.resize(kSecretBytes);
+  FillRandom(key.secret.data(), key.secret.size());
+  return key;
+}
+
+std::string HexOf(const AuthKey& key) { return absl::BytesToHexString(key.secret); }
+
+std::string LineOf(const AuthKey& key) {
+  return absl::StrCat(key.id, " ", HexOf(key), key.read_only ? " read" : "");
+}
+
+}  // namespace gannet
