@@ -8,9 +8,11 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/auth/auth_file.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/command_line/command_line.h"
+#include "common/http/http_server.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/limits.h"
 #include "common/rdma/address.h"
@@ -22,8 +24,8 @@
 #include "server/control/check_memory_file.h"
 #include "server/control/server_threads.h"
 #include "server/control/stop_signals.h"
-#include "server/http/http_server.h"
 #include "server/http/observer.h"
+#include "server/http/page.h"
 #include "server/http/snapshot.h"
 #include "server/log/log_lines.h"
 
@@ -33,8 +35,9 @@ DEFINE_string(name, "",
               "what clients call this server when they choose whose keys are whose; without it its "
               "address");
 DEFINE_string(auth_file, "",
-              "file of keys, one of which clients must have: lines of ID HEXKEY [read]; without it "
-              "everybody may connect. It is read again when it changes, and on SIGHUP");
+              "file of keys, one of which clients must have: lines of ID HEXKEY [read]; empty: "
+              "$GANNET_AUTH_FILE, and without that everybody may connect. It is read again when it "
+              "changes, and on SIGHUP");
 DEFINE_string(memory, "1G", "bytes of the region: index and heap; K, M, G, T are powers of 1024");
 DEFINE_string(memory_file, "",
               "file on tmpfs or hugetlbfs that the region is, such as /dev/shm/gannet: the next "
@@ -55,7 +58,7 @@ DEFINE_uint32(session_grace_ms, 30000,
 DEFINE_uint32(
     silence_ms, gannet::kSilenceMsDefault,
     "after how long without a word a peer is dead; clients hear of it when they connect, and "
-    "send a heartbeat every third of it");
+    "send a heartbeat every tenth of it");
 DEFINE_string(http, "",
               "ADDR:PORT to show /metrics and a live page on, 127.0.0.1:9471 for example; empty: "
               "nowhere. Whoever reaches it sees addresses of clients, and no values");
@@ -206,27 +209,30 @@ void OnReloadSignal(int) {
   if (!FLAGS_auth_file.empty()) g_running->RequestReload();
 }
 
-void InstallSignals(ServerThreads* threads) {
+// A supervisor reloads by SIGHUP, also where there is nothing to open or read again. Without one,
+// and without such a file, SIGHUP says that the terminal is gone, and ends the process.
+void InstallSignals(ServerThreads* threads, const Supervisor& supervisor) {
   g_running = threads;
   struct sigaction action {};
   action.sa_handler = OnStopSignal;
   sigaction(SIGTERM, &action, nullptr);
   sigaction(SIGINT, &action, nullptr);
-  // Otherwise there is nothing to open or read again.
-  if (FLAGS_auth_file.empty() && FLAGS_log_file.empty()) return;
+  if (!supervisor.supervises() && FLAGS_auth_file.empty() && FLAGS_log_file.empty()) return;
   action.sa_handler = OnReloadSignal;
   sigaction(SIGHUP, &action, nullptr);
 }
 
 // A worker publishes its connections a few times within the time of silence.
-constexpr int64_t kSilencesUntilHanging = 4;
+constexpr int64_t kSilencesUntilHanging = 2;
 
 // Shows the server over HTTP, from now on.
 void Show(HttpServer* http, Observer* observer) {
   http->Ready({.metrics = [observer] { return RenderMetrics(observer->Look()); },
                .json = [observer] { return RenderJson(observer->Look(), FLAGS_http_show_keys); },
-               .healthy = [observer] { return observer->Healthy(); }});
+               .hangs = [observer] { return observer->Healthy() ? "" : "a worker hangs"; },
+               .not_ready = [observer] { return observer->WhyNotReady(); }});
   LOG(INFO) << "shows itself at http://" << http->address();
+  if (!http->local()) LOG(WARNING) << http->Warning("clients' addresses and what they do");
 }
 
 int Fail(const absl::Status& status) {
@@ -240,6 +246,7 @@ std::string Version() {
 }
 
 int Main(char** argv) {
+  FLAGS_auth_file = AuthFilePath(FLAGS_auth_file);
   absl::StatusOr<Server::Options> options = OptionsFromFlags();
   if (!options.ok()) {
     Fail(options.status());
@@ -267,10 +274,13 @@ int Main(char** argv) {
     LOG(WARNING) << "without --auth_file: whoever reaches the address may read and write all";
   }
   LOG(INFO) << "device " << device->name << " (" << DeviceKindName(device->kind) << ")";
+  if (device->kind == DeviceKind::kSoftverbs && std::getenv("SOFTVERBS_NET") == nullptr) {
+    LOG(INFO) << "on softverbs, clients of other hosts are not reached without SOFTVERBS_NET";
+  }
   std::optional<Observer> observer;  // before `http`, whose threads use it
   std::unique_ptr<HttpServer> http;
   if (!FLAGS_http.empty()) {
-    auto started = HttpServer::Start(FLAGS_http);
+    auto started = HttpServer::Start({.listen = FLAGS_http, .program = "server", .page = kPage});
     if (!started.ok()) return Fail(started.status());
     http = *std::move(started);
     g_http = http.get();
@@ -290,7 +300,7 @@ int Main(char** argv) {
                                                                    FLAGS_silence_ms * kNsPerMs});
     Show(http.get(), &*observer);
   }
-  InstallSignals(threads->get());
+  InstallSignals(threads->get(), supervisor);
   std::printf(
       "READY %s device=%s kind=%s%s%s\n", address.c_str(), device->name.c_str(),
       std::string(DeviceKindName(device->kind)).c_str(),
@@ -303,7 +313,8 @@ int Main(char** argv) {
     // on a disk that failed is there, in any case.
     std::_Exit(Fail(status));
   }
-  http.reset();  // before the threads, which it looks at
+  http.reset();  // before the threads, which it and the observer look at
+  observer.reset();
   LOG(INFO) << "stopped";
   return 0;
 }
@@ -321,8 +332,9 @@ int main(int argc, char** argv) {
       .version = gannet::Version(),
       .flags_file = "server/main.cc",
       .notes =
-          "Without --auth_file there is no authentication: whoever reaches the address may read\n"
-          "and write all. With it, nothing is encrypted all the same: see SECURITY.md.\n"
+          "GANNET_AUTH_FILE in the environment is the default of --auth_file. Without either,\n"
+          "nobody is authenticated: whoever reaches the address may read and write all. With it,\n"
+          "nothing is encrypted all the same: see SECURITY.md.\n"
           "Exit code: 0 stopped, 1 could not start or serve on, 2 wrong usage.\n"};
   if (const auto exit_code = gannet::ParseCommandLine(program, argc, argv)) return *exit_code;
   google::InitGoogleLogging(argv[0]);

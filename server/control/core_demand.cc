@@ -11,9 +11,9 @@
 namespace gannet {
 namespace {
 
-struct File {
+struct LoadFile {
   int fd = open("/proc/loadavg", O_RDONLY | O_CLOEXEC);
-  ~File() {
+  ~LoadFile() {
     if (fd >= 0) close(fd);
   }
 };
@@ -21,7 +21,7 @@ struct File {
 }  // namespace
 
 CoreDemand::Runnable RunnableThreadsOfKernel() {
-  return [file = std::make_shared<File>()]() -> std::optional<uint32_t> {
+  return [file = std::make_shared<LoadFile>()]() -> std::optional<uint32_t> {
     // "0.20 0.18 0.12 1/80 11206": the fourth field begins with the runnable threads.
     char text[128];
     const ssize_t size = file->fd < 0 ? -1 : pread(file->fd, text, sizeof(text) - 1, 0);

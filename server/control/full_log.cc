@@ -23,7 +23,10 @@ FullLog::Lines FullLog::Report(const StatsReply& stats, int64_t now_ns) {
   if (const uint64_t n = heap_.TakeNew(stats.refused_heap_full, now_ns)) {
     lines.heap =
         absl::StrCat("refused ", n, " writes: the memory is full (", stats.heap_bytes, " of ",
-                     stats.heap_total, " bytes are in items); start the server with more --memory");
+                     stats.heap_total, " bytes are in items); start the server with more --memory",
+                     stats.eviction_watermark > 0
+                         ? ""
+                         : ", or with --on_full=evict, which lets items go that are used little");
   }
   if (const uint64_t n = index_.TakeNew(stats.refused_index_full, now_ns)) {
     lines.index = absl::StrCat("refused ", n, " writes: the index is full (", stats.slots_used,

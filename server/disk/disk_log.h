@@ -36,8 +36,8 @@ namespace gannet {
 //   3. A snapshot counts only when the journal is on disk up to its end. Older segments and
 //      snapshots go only when it counts.
 //
-// Thread safety: Record, FillStats, FillStorage, RequestSnapshot and failed from any thread; all
-// others from one.
+// Thread safety: Record, FillStats, FillStorage, RequestSnapshot, Taking and failed from any
+// thread; all others from one.
 class DiskLog : public ChangeSink {
  public:
   struct Options {
@@ -82,6 +82,8 @@ class DiskLog : public ChangeSink {
   void FillStorage(StorageReply* reply) const;
   // One line about what was restored, for the log.
   const std::string& restored() const { return restored_; }
+  // Returns whether a change would be recorded now, or why not. From any thread.
+  absl::Status Taking() const { return journal_->Taking(options_.clock()); }
   // No change is recorded any more.
   bool failed() const { return journal_->failed(); }
   uint64_t appended() const { return journal_->appended(); }

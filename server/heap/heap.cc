@@ -145,12 +145,63 @@ void Heap::FreeRun(uint64_t first_unit, uint32_t size_class) {
 }
 
 void Heap::Free(std::byte* block, uint32_t size_class) {
-  if (IsLargeClass(size_class)) {
-    return FreeRun(static_cast<uint64_t>(block - begin_) / kUnitBytes, size_class);
-  }
+  if (IsLargeClass(size_class)) return FreeRun(UnitOf(block), size_class);
+  if (single_count_.load(std::memory_order_relaxed) != 0 && FreeSingle(block, size_class)) return;
   const uint64_t bytes = SizeClassBytes(size_class);
   freed_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   sdallocx(block, bytes, flags_);
+}
+
+uint64_t Heap::RoomAt(const std::byte* block) const {
+  return runs_.UnitsAt(UnitOf(block)) * kUnitBytes;
+}
+
+void Heap::Shrink(std::byte* block, uint32_t old_class, uint64_t bytes) {
+  const uint64_t first = UnitOf(block);
+  const uint32_t size_class = SizeClassFor(bytes);
+  const uint64_t now = AlignUp(BlockBytes(bytes), kUnitBytes);
+  if (!IsLargeClass(size_class)) NoteSingle(first);
+  const uint64_t before = runs_.Shrink(first, now / kUnitBytes) * kUnitBytes;
+  freed_bytes_.fetch_add(before - now, std::memory_order_relaxed);
+  run_uses_[old_class].blocks.fetch_sub(1, std::memory_order_relaxed);
+  run_uses_[old_class].bytes.fetch_sub(before, std::memory_order_relaxed);
+  run_uses_[size_class].blocks.fetch_add(1, std::memory_order_relaxed);
+  run_uses_[size_class].bytes.fetch_add(now, std::memory_order_relaxed);
+}
+
+void Heap::NoteSingle(uint64_t first_unit) {
+  MutexLock lock(singles_mutex_);
+  singles_.insert(first_unit);
+  single_count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+std::byte* Heap::AllocateSingleBelow(uint32_t size_class, const std::byte* end) {
+  const uint64_t bytes = AlignUp(SizeClassBytes(size_class), kUnitBytes);
+  const auto first = runs_.Take(bytes / kUnitBytes, 1, UnitOf(end));
+  if (!first) return nullptr;
+  CountRun(size_class, bytes);
+  NoteSingle(*first);
+  return begin_ + *first * kUnitBytes;
+}
+
+bool Heap::IsSingle(const std::byte* block) const {
+  if (single_count_.load(std::memory_order_relaxed) == 0) return false;
+  if (static_cast<uint64_t>(block - begin_) % kUnitBytes != 0) return false;
+  MutexLock lock(singles_mutex_);
+  return singles_.contains(UnitOf(block));
+}
+
+bool Heap::FreeSingle(std::byte* block, uint32_t size_class) {
+  const uint64_t first = UnitOf(block);
+  {
+    MutexLock lock(singles_mutex_);
+    if (static_cast<uint64_t>(block - begin_) % kUnitBytes != 0 || singles_.erase(first) == 0) {
+      return false;
+    }
+  }
+  single_count_.fetch_sub(1, std::memory_order_relaxed);
+  FreeRun(first, size_class);
+  return true;
 }
 
 std::span<std::byte> Heap::WholeRuns(uint64_t offset, uint64_t bytes) const {
@@ -211,7 +262,8 @@ std::array<Heap::ClassUse, kSizeClassMax + 1> Heap::UseByClass() const {
     if (SizeClassBytes(size_class) != bytes || IsLargeClass(size_class)) continue;
     const auto blocks =
         JemallocGet<size_t>(absl::StrCat("stats.arenas.", arena_, ".bins.", i, ".curregs"));
-    uses[size_class] = {blocks, blocks * bytes};
+    uses[size_class].blocks += blocks;
+    uses[size_class].bytes += blocks * bytes;
   }
   return uses;
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <unordered_set>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -24,8 +25,9 @@ class HeapExtents;
 // The blocks that items live in, over one fixed span of registered memory. The memory is handed out
 // as runs of units (RunAllocator). A large item's block is a run of its own, as long as the item. A
 // sealed item's block has the bytes of its size class, and is one of many of a slab, which is a run
-// that jemalloc gets and divides. Nobody writes into the memory that is handed out, and all that
-// is known of it lies elsewhere. So a freed block keeps its last (dead) commit word.
+// that jemalloc gets and divides (or it is what is left of a large item's block: Shrink). Nobody
+// writes into the memory that is handed out, and all that is known of it lies elsewhere. So a freed
+// block keeps its last (dead) commit word.
 //
 // Invariants:
 //   1. Every block lies inside `memory`, and so do SizeClassBytes(its class) bytes from its begin.
@@ -68,6 +70,17 @@ class Heap {
   std::byte* AllocateBelow(uint64_t bytes, const std::byte* end);
   // REQUIRES: block came from Allocate(bytes) with a number of bytes of this class.
   void Free(std::byte* block, uint32_t size_class);
+
+  // How many bytes the block of a large item has.
+  uint64_t RoomAt(const std::byte* block) const;
+  // Makes the block of a large item that of an item of `bytes`, large or not, which begins there
+  // now, and frees the rest. A sealed item's block is not in a slab then, but a run of its own.
+  // REQUIRES: BlockBytes(bytes) <= RoomAt(block); nobody needs the rest.
+  void Shrink(std::byte* block, uint32_t old_class, uint64_t bytes);
+  // Returns such a block for a sealed item of this class, which begins below `end`, or nullptr.
+  std::byte* AllocateSingleBelow(uint32_t size_class, const std::byte* end);
+  // Returns whether a sealed item's block is a run of its own.
+  bool IsSingle(const std::byte* block) const;
 
   // Returns the memory of the run `offset` bytes behind the heap's begin, of the free memory before
   // it, and of runs and free memory behind it, until it is `bytes` long. It is shorter where the
@@ -121,6 +134,12 @@ class Heap {
   // Counts the block of a large item.
   void CountRun(uint32_t size_class, uint64_t bytes);
   void FreeRun(uint64_t first_unit, uint32_t size_class);
+  uint64_t UnitOf(const std::byte* block) const {
+    return static_cast<uint64_t>(block - begin_) / kUnitBytes;
+  }
+  void NoteSingle(uint64_t first_unit);
+  // Returns false if the sealed item's block is no run of its own.
+  bool FreeSingle(std::byte* block, uint32_t size_class);
 
   std::byte* const begin_;
   const uint64_t capacity_bytes_;
@@ -138,6 +157,11 @@ class Heap {
     std::atomic<uint64_t> bytes{0};
   };
   std::array<RunUse, kSizeClassMax + 1> run_uses_{};
+  // The first units of runs that are blocks of sealed items. There are few: only a full heap makes
+  // any. Relaxed: who frees or moves an item holds the lock under which its block was made.
+  std::atomic<uint64_t> single_count_{0};
+  mutable Mutex singles_mutex_;
+  std::unordered_set<uint64_t> singles_ GANNET_GUARDED_BY(singles_mutex_);
   // The first units of tables. There are two or three.
   mutable Mutex tables_mutex_;
   std::vector<uint64_t> tables_ GANNET_GUARDED_BY(tables_mutex_);

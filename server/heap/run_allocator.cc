@@ -84,6 +84,16 @@ void RunAllocator::Free(uint64_t first, uint64_t units) {
   Mark(first, units, /*free=*/true);
 }
 
+uint64_t RunAllocator::Shrink(uint64_t first, uint64_t units) {
+  MutexLock lock(mutex_);
+  const uint64_t before = RunEnd(first) - first;
+  if (units == before) return before;
+  Mark(first + units, before - units, /*free=*/true);
+  const uint64_t last = first + units - 1;
+  ends_[last / kWordBits] |= uint64_t{1} << (last % kWordBits);
+  return before;
+}
+
 uint64_t RunAllocator::UnitsAt(uint64_t first) const {
   MutexLock lock(mutex_);
   return RunEnd(first) - first;

@@ -48,6 +48,9 @@ class RunAllocator {
   }
   // REQUIRES: they were taken. They may be a part of what was taken at once, or several of those.
   void Free(uint64_t first, uint64_t units);
+  // Frees the end of the run that begins at `first`, so that `units` are left. Returns how many
+  // there were. REQUIRES: as UnitsAt; 0 < units <= UnitsAt(first).
+  uint64_t Shrink(uint64_t first, uint64_t units);
 
   // Returns the length of the run that begins at `first`. REQUIRES: it was taken at once, and no
   // part of it was freed.

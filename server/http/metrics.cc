@@ -1,14 +1,10 @@
 // The snapshot in Prometheus' text format.
 
-#include <prometheus/metric_family.h>
-#include <prometheus/text_serializer.h>
-
-#include <sstream>
 #include <string>
-#include <utility>
-#include <vector>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "common/http/metric_families.h"
 #include "common/protocol/opcode_name.h"
 #include "server/http/snapshot.h"
 
@@ -16,48 +12,9 @@ namespace gannet {
 namespace {
 
 using prometheus::ClientMetric;
-using prometheus::MetricFamily;
 using prometheus::MetricType;
-using Labels = std::vector<ClientMetric::Label>;
 
 constexpr double kNsPerSecondAsDouble = 1e9;
-
-class Families {
- public:
-  // A value is any number. Prometheus has only doubles.
-  template <class Number>
-  void Counter(const char* name, const char* help, Number value) {
-    Begin(MetricType::Counter, name, help);
-    Add({}, value);
-  }
-  template <class Number>
-  void Gauge(const char* name, const char* help, Number value) {
-    Begin(MetricType::Gauge, name, help);
-    Add({}, value);
-  }
-  // Begins a family that has several values.
-  void Begin(MetricType type, const char* name, const char* help) {
-    families_.push_back({name, help, type, {}});
-  }
-  // Adds a value to the last family.
-  template <class Number>
-  void Add(Labels labels, Number value) {
-    ClientMetric metric;
-    metric.label = std::move(labels);
-    metric.counter.value = metric.gauge.value = static_cast<double>(value);
-    families_.back().metric.push_back(std::move(metric));
-  }
-  void Add(ClientMetric metric) { families_.back().metric.push_back(std::move(metric)); }
-
-  std::string Text() const {
-    std::ostringstream out;
-    prometheus::TextSerializer().Serialize(out, families_);
-    return out.str();
-  }
-
- private:
-  std::vector<MetricFamily> families_;
-};
 
 // The buckets of Prometheus are the doublings, which are a fourth of those that clients count in.
 ClientMetric Histogram(const Snapshot::LatencyCounts& counts, const char* kind) {
@@ -75,7 +32,7 @@ ClientMetric Histogram(const Snapshot::LatencyCounts& counts, const char* kind) 
   return metric;
 }
 
-void AddServer(const Snapshot& it, Families* to) {
+void AddServer(const Snapshot& it, MetricFamilies* to) {
   to->Begin(MetricType::Gauge, "gannet_info", "The server and its RDMA device.");
   to->Add({{"version", it.version},
            {"name", it.name},
@@ -90,7 +47,7 @@ void AddServer(const Snapshot& it, Families* to) {
   to->Gauge("gannet_workers", "Threads that serve requests.", it.workers);
 }
 
-void AddRequests(const Snapshot& it, Families* to) {
+void AddRequests(const Snapshot& it, MetricFamilies* to) {
   to->Begin(MetricType::Counter, "gannet_requests_total",
             "Requests served, without heartbeats. One-sided GETs are not among them.");
   for (size_t opcode = 1; opcode < it.requests.size(); ++opcode) {
@@ -116,7 +73,7 @@ void AddRequests(const Snapshot& it, Families* to) {
   to->Add({{"what", "send_completion"}}, it.stats.send_completions);
 }
 
-void AddClients(const Snapshot& it, Families* to) {
+void AddClients(const Snapshot& it, MetricFamilies* to) {
   to->Begin(MetricType::Counter, "gannet_client_gets_total",
             "GETs, as clients report them with their heartbeats.");
   to->Add({{"result", "hit"}}, it.clients.hits);
@@ -137,7 +94,7 @@ void AddClients(const Snapshot& it, Families* to) {
             it.stats.session_bytes);
 }
 
-void AddMemory(const Snapshot& it, Families* to) {
+void AddMemory(const Snapshot& it, MetricFamilies* to) {
   to->Gauge("gannet_items", "Items stored.", static_cast<double>(it.stats.items));
   to->Gauge("gannet_heap_bytes", "Bytes in blocks of items.",
             static_cast<double>(it.stats.heap_bytes));
@@ -171,7 +128,7 @@ void AddMemory(const Snapshot& it, Families* to) {
               it.stats.items_moved);
 }
 
-void AddDisk(const Snapshot& it, Families* to) {
+void AddDisk(const Snapshot& it, MetricFamilies* to) {
   to->Gauge("gannet_disk_bytes", "Bytes of the journal and the snapshots; 0 without --data.",
             it.stats.disk_bytes);
   to->Gauge("gannet_disk_behind_bytes", "Bytes of the journal that a power cut would take.",
@@ -183,7 +140,7 @@ void AddDisk(const Snapshot& it, Families* to) {
   to->Counter("gannet_disk_snapshots_total", "Snapshots written.", it.stats.disk_snapshots);
 }
 
-void AddLocks(const Snapshot& it, Families* to) {
+void AddLocks(const Snapshot& it, MetricFamilies* to) {
   to->Gauge("gannet_locks_held", "Locks that are held.", it.locks_held);
   to->Gauge("gannet_lock_held_max_seconds",
             "How long the longest of them is held, at least: since somebody first looked.",
@@ -196,7 +153,7 @@ void AddLocks(const Snapshot& it, Families* to) {
 }  // namespace
 
 std::string RenderMetrics(const Snapshot& snapshot) {
-  Families families;
+  MetricFamilies families;
   AddServer(snapshot, &families);
   AddRequests(snapshot, &families);
   AddClients(snapshot, &families);

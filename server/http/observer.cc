@@ -25,6 +25,27 @@ void AddWorker(const WorkerCounters& counters, Snapshot* to) {
 
 }  // namespace
 
+Observer::Observer(const ServerThreads* threads, Options options)
+    : threads_(*threads), options_(std::move(options)), watcher_([this] { WatchLocks(); }) {}
+
+Observer::~Observer() {
+  {
+    const std::lock_guard lock(stop_mutex_);
+    stopping_ = true;
+  }
+  stop_wanted_.notify_one();
+  watcher_.join();
+}
+
+void Observer::WatchLocks() {
+  std::unique_lock waiting(stop_mutex_);
+  while (!stop_wanted_.wait_for(waiting, kLocksEvery, [this] { return stopping_; })) {
+    Snapshot unused;
+    MutexLock lock(mutex_);
+    LookAtLocks(threads_.now().monotonic_ns, &unused);
+  }
+}
+
 Snapshot Observer::Look() {
   const Now now = threads_.now();
   MutexLock lock(mutex_);
@@ -38,6 +59,12 @@ Snapshot Observer::Look() {
 bool Observer::Healthy() const {
   return !threads_.server().node().board->AnyOlderThan(threads_.now().monotonic_ns -
                                                        options_.hangs_ns);
+}
+
+std::string Observer::WhyNotReady() const {
+  const DiskLog* disk = threads_.server().disk();
+  const absl::Status taking = disk == nullptr ? absl::OkStatus() : disk->Taking();
+  return taking.ok() ? "" : "writes are refused: " + std::string(taking.message());
 }
 
 Snapshot Observer::Take(const Now& now) {

@@ -1,8 +1,12 @@
 #ifndef GANNET_SERVER_HTTP_OBSERVER_H_
 #define GANNET_SERVER_HTTP_OBSERVER_H_
 
+#include <chrono>
+#include <condition_variable>
 #include <cstdint>
+#include <mutex>
 #include <string>
+#include <thread>
 
 #include "absl/container/flat_hash_map.h"
 #include "common/base/mutex.h"
@@ -12,7 +16,8 @@
 namespace gannet {
 
 // Looks at a running server. It reads counters, what the workers publish, and the lock words, and
-// so asks nobody to do anything. Thread safe.
+// so asks nobody to do anything. The server does not see locks being taken, so a thread looks at
+// the lock words each second, whether anybody asks or not. Thread safe.
 class Observer {
  public:
   struct Options {
@@ -22,15 +27,21 @@ class Observer {
     int64_t hangs_ns = 0;
   };
   // `threads` outlives it.
-  Observer(const ServerThreads* threads, Options options)
-      : threads_(*threads), options_(std::move(options)) {}
+  Observer(const ServerThreads* threads, Options options);
+  ~Observer();
+  Observer(const Observer&) = delete;
+  Observer& operator=(const Observer&) = delete;
 
   // Returns a snapshot that is at most kAgeNsMax old.
   Snapshot Look();
   // Returns whether no worker hangs.
   bool Healthy() const;
+  // Returns why the disk takes no write now. Empty: it does, or there is none.
+  std::string WhyNotReady() const;
 
   static constexpr int64_t kAgeNsMax = 250 * kNsPerMs;
+  // A lock is seen so long after it was taken at the latest, if the machine lets the thread run.
+  static constexpr std::chrono::seconds kLocksEvery{1};
 
  private:
   struct Seen {
@@ -38,6 +49,7 @@ class Observer {
     int64_t since_ns = 0;
   };
 
+  void WatchLocks();
   Snapshot Take(const Now& now) GANNET_REQUIRES(mutex_);
   void LookAtLocks(int64_t now_ns, Snapshot* snapshot) GANNET_REQUIRES(mutex_);
 
@@ -47,6 +59,10 @@ class Observer {
   Snapshot last_ GANNET_GUARDED_BY(mutex_);
   int64_t taken_ns_ GANNET_GUARDED_BY(mutex_) = 0;                            // 0: none yet
   absl::flat_hash_map<uint32_t, Seen> locks_seen_ GANNET_GUARDED_BY(mutex_);  // by index
+  std::mutex stop_mutex_;
+  std::condition_variable stop_wanted_;
+  bool stopping_ = false;  // under stop_mutex_
+  std::thread watcher_;    // the last member: it uses the others
 };
 
 }  // namespace gannet

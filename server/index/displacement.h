@@ -11,6 +11,11 @@ namespace gannet {
 // The most moves per chain. docs/memory-layout.md shows the effect of other bounds.
 inline constexpr uint32_t kChainMovesMax = 16;
 
+// How far to both sides a key's lock covers homes and everything that removing one of their keys
+// touches: the two buckets of its window, and their neighbours, where a key from the stash may come
+// back to.
+inline constexpr uint64_t kNearHomes = kChainMovesMax - 1;
+
 // A way to make room in a full window. A key's two buckets are neighbours, so a chain of moves is a
 // line: one key of bucket `start` moves to the next bucket, one of that bucket's keys to the next,
 // and so on, `moves` times, until a bucket with room is reached.

@@ -38,16 +38,25 @@ Journal::Journal(const Options& options)
       disk_bytes_(options.disk_bytes),
       written_(options.position) {}
 
+bool Journal::Takes(int64_t now_ns) const {
+  if (failed() || waiting_.bytes.size() >= options_.waiting_bytes_max) return false;
+  const int64_t since_ns = unsynced_since_ns();
+  return since_ns == 0 || options_.sync == Sync::kNone ||
+         now_ns - since_ns <= options_.unsynced_ns_max;
+}
+
+absl::Status Journal::Taking(int64_t now_ns) const {
+  MutexLock lock(mutex_);
+  if (Takes(now_ns)) return absl::OkStatus();
+  if (!status_.ok()) return status_;
+  return absl::ResourceExhaustedError("the disk is slower than changes come");
+}
+
 std::optional<uint64_t> Journal::Append(const Change& change, int64_t now_ns) {
   const size_t bytes = RecordBytes(change.key.size(), change.value.size());
   MutexLock lock(mutex_);
-  if (failed() || waiting_.bytes.size() >= options_.waiting_bytes_max) return std::nullopt;
-  const int64_t since_ns = unsynced_since_ns();
-  if (since_ns != 0 && options_.sync != Sync::kNone &&
-      now_ns - since_ns > options_.unsynced_ns_max) {
-    return std::nullopt;
-  }
-  if (since_ns == 0) unsynced_since_ns_.store(now_ns, std::memory_order_relaxed);
+  if (!Takes(now_ns)) return std::nullopt;
+  if (unsynced_since_ns() == 0) unsynced_since_ns_.store(now_ns, std::memory_order_relaxed);
   if (waiting_.bytes.empty()) waiting_.since_ns = now_ns;
   const uint64_t position = appended();
   const size_t at = waiting_.bytes.size();
@@ -80,8 +89,9 @@ void Journal::TakeBatch() {
 absl::Status Journal::WriteBatch() {
   if (batch_.bytes.empty()) TakeBatch();
   if (batch_.bytes.empty()) return absl::OkStatus();
-  if (written_ > segment_first_ &&
-      written_ - segment_first_ + batch_.bytes.size() > segment_space_) {
+  // Nothing is written behind what was reserved. So a batch that is too long for an empty segment
+  // gets a longer one in its place.
+  if (written_ - segment_first_ + batch_.bytes.size() > segment_space_) {
     if (written_ != synced()) GANNET_RETURN_IF_ERROR(SyncSegment());  // invariant 3
     GANNET_RETURN_IF_ERROR(BeginSegment(written_));
   }
@@ -124,10 +134,14 @@ absl::Status Journal::BeginSegment(uint64_t first) {
   GANNET_ASSIGN_OR_RETURN(std::unique_ptr<File> file, files.Create(kNewSegmentName));
   const uint64_t space = std::max<uint64_t>(options_.segment_bytes, batch_.bytes.size());
   GANNET_RETURN_IF_ERROR(file->Reserve(kSegmentHeaderBytes + space));
-  GANNET_RETURN_IF_ERROR(file->WriteAt(0, EncodeSegmentHeader(options_.journal_id, first)));
+  GANNET_RETURN_IF_ERROR(file->WriteAt(
+      0, EncodeSegmentHeader(options_.journal_id, first, kSegmentHeaderBytes + space)));
   GANNET_RETURN_IF_ERROR(NotAgain(file->Sync()));
   GANNET_RETURN_IF_ERROR(files.Rename(kNewSegmentName, SegmentName(first)));
   GANNET_RETURN_IF_ERROR(NotAgain(files.SyncDirectory()));
+  if (segment_ != nullptr && first == segment_first_) {  // this one took its name
+    disk_bytes_.fetch_sub(kSegmentHeaderBytes + segment_space_, std::memory_order_relaxed);
+  }
   segment_ = std::move(file);
   segment_first_ = first;
   zeroed_ = first;

@@ -33,8 +33,8 @@ namespace gannet {
 //   4. A sync that failed is never tried again (files.h). Nothing is written from then on.
 //
 // A state machine: it starts no thread, never waits for anything but the disk, and is given its
-// clock. Thread safety: Append, status and the positions from any thread; Flush and Trim from one
-// thread at a time.
+// clock. Thread safety: Append, Taking, status and the positions from any thread; Flush and Trim
+// from one thread at a time.
 class Journal {
  public:
   enum class Sync : uint8_t {
@@ -66,6 +66,10 @@ class Journal {
   // Returns the position behind the record. Once synced() is not less, it survives a power cut.
   // Returns nullopt if too much waits to be written, or for too long, or the journal has failed.
   std::optional<uint64_t> Append(const Change& change, int64_t now_ns);
+
+  // Returns OK if Append takes a change now. Otherwise, returns why not: ResourceExhausted while
+  // too much waits, or for too long, and the status if the journal has failed.
+  absl::Status Taking(int64_t now_ns) const;
 
   // Writes what was appended, and syncs it if it is time. Does nothing once the journal has failed.
   // If there is no space, what waits is kept and written by a later Flush.
@@ -100,6 +104,7 @@ class Journal {
     int64_t since_ns = 0;
   };
 
+  bool Takes(int64_t now_ns) const GANNET_REQUIRES(mutex_);
   void TakeBatch();
   absl::Status WriteBatch();
   // Writes zeros behind the batch, if that makes the next syncs cheaper.

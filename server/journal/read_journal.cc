@@ -68,9 +68,21 @@ class JournalReader {
     return segments;
   }
 
-  absl::Status CheckHeader(const Segment& segment, File* file) {
+  absl::Status CheckHeader(const Segment& segment, File* file, uint64_t size) {
     std::array<std::byte, kSegmentHeaderBytes> header{};
     GANNET_RETURN_IF_ERROR(file->ReadAt(0, header).status());
+    GANNET_RETURN_IF_ERROR(CheckProof(segment, header));
+    const uint64_t made = FileBytesOf(header).value_or(0);
+    if (segment.next || size >= made) return absl::OkStatus();
+    return absl::DataLossError(absl::StrCat(
+        PathOf(segment), " has ", size, " bytes, and had ", made,
+        " before anything was written to it. So its end was cut off, and acknowledged changes may "
+        "be gone. Restore the file, or a snapshot; or start with what is left: truncate -s ",
+        made, " ", PathOf(segment)));
+  }
+
+  absl::Status CheckProof(const Segment& segment,
+                          std::span<const std::byte, kSegmentHeaderBytes> header) const {
     switch (ProveSegment(header, options_.journal_id, segment.first)) {
       case SegmentProof::kOk:
         return absl::OkStatus();
@@ -90,8 +102,8 @@ class JournalReader {
   absl::Status ReadSegment(const Segment& segment) {
     GANNET_ASSIGN_OR_RETURN(const std::unique_ptr<File> file,
                             options_.files->Open(SegmentName(segment.first)));
-    GANNET_RETURN_IF_ERROR(CheckHeader(segment, file.get()));
     GANNET_ASSIGN_OR_RETURN(const uint64_t size, file->Size());
+    GANNET_RETURN_IF_ERROR(CheckHeader(segment, file.get(), size));
     PieceReader reader(file.get(), size);
     uint64_t position = segment.first;
     while (!segment.next || position < *segment.next) {
@@ -137,9 +149,13 @@ class JournalReader {
     GANNET_RETURN_IF_ERROR(LookBehind(segment, file, position));
     if (position < whole_until_) return Damaged(segment, position);
     if (!options_.cut) return absl::OkStatus();
-    // Gives back the space that no record needed.
-    GANNET_RETURN_IF_ERROR(file->Truncate(kSegmentHeaderBytes + position - segment.first));
-    return WriteAgain(segment, file, position);
+    // Gives back the space that no record needed. The header says so before the file is shorter.
+    const uint64_t bytes = kSegmentHeaderBytes + position - segment.first;
+    GANNET_RETURN_IF_ERROR(
+        file->WriteAt(0, EncodeSegmentHeader(options_.journal_id, segment.first, bytes)));
+    GANNET_RETURN_IF_ERROR(WriteAgain(segment, file, position));
+    GANNET_RETURN_IF_ERROR(file->Truncate(bytes));
+    return file->Sync();
   }
 
   // After kill -9 the last records may be in the system's memory only, and another segment may

@@ -34,8 +34,9 @@ struct JournalEnd {
 //
 // A bad record in the last segment is where a power cut stopped the writing, and ends the journal.
 // Errors: DataLoss, with the file and the offset, if anything else is bad or missing: a segment, a
-// record of another segment, or a record that was on disk for certain when a later one was made.
-// FailedPrecondition: a file is of another server, or of another version of the format.
+// record of another segment, a record that was on disk for certain when a later one was made, or
+// the end of the last segment's file. FailedPrecondition: a file is of another server, or of
+// another version of the format.
 absl::StatusOr<JournalEnd> ReadJournal(const ReadJournalOptions& options,
                                        const std::function<absl::Status(const Change&)>& apply);
 

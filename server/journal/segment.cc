@@ -16,6 +16,10 @@ uint64_t Checksum(const SegmentHeader& header) {
   return Xxh3(&header, offsetof(SegmentHeader, checksum), /*seed=*/0);
 }
 
+uint64_t FileBytesChecksum(const SegmentHeader& header) {
+  return Xxh3(&header, offsetof(SegmentHeader, file_bytes_checksum), /*seed=*/0);
+}
+
 }  // namespace
 
 std::string SegmentName(uint64_t first) {
@@ -35,15 +39,18 @@ std::optional<uint64_t> FirstOfSegment(std::string_view name) {
   return first;
 }
 
-std::array<std::byte, kSegmentHeaderBytes> EncodeSegmentHeader(uint64_t journal_id,
-                                                               uint64_t first) {
+std::array<std::byte, kSegmentHeaderBytes> EncodeSegmentHeader(uint64_t journal_id, uint64_t first,
+                                                               uint64_t file_bytes) {
   SegmentHeader header{.magic = kSegmentMagic,
                        .version = kSegmentVersion,
                        .header_bytes = kSegmentHeaderBytes,
                        .journal_id = journal_id,
                        .first = first,
-                       .checksum = 0};
+                       .checksum = 0,
+                       .file_bytes = file_bytes,
+                       .file_bytes_checksum = 0};
   header.checksum = Checksum(header);
+  header.file_bytes_checksum = FileBytesChecksum(header);
   std::array<std::byte, kSegmentHeaderBytes> bytes{};
   std::memcpy(bytes.data(), &header, sizeof(header));
   return bytes;
@@ -62,6 +69,13 @@ SegmentProof ProveSegment(std::span<const std::byte, kSegmentHeaderBytes> bytes,
   if (header.journal_id != journal_id) return SegmentProof::kOtherJournal;
   if (header.first != first) return SegmentProof::kOtherPosition;
   return SegmentProof::kOk;
+}
+
+std::optional<uint64_t> FileBytesOf(std::span<const std::byte, kSegmentHeaderBytes> header) {
+  SegmentHeader fields;
+  std::memcpy(&fields, header.data(), sizeof(fields));
+  if (fields.file_bytes_checksum != FileBytesChecksum(fields)) return std::nullopt;
+  return fields.file_bytes;
 }
 
 }  // namespace gannet

@@ -62,16 +62,16 @@ ReplyHeader Dispatcher::Execute(const RequestView& request, std::span<std::byte>
 ReplyHeader Dispatcher::Put(const RequestView& request, const Now& now,
                             const ChangeOrigin* origin) {
   const RequestHeader& header = request.header;
-  return ReplyOfWrite(header,
-                      store_->Put(request.key, request.value, AttributesOf(header, now.wall_ms),
-                                  ConditionsOf(header, origin), now.wall_ms));
+  return ReplyOfWrite(
+      header, store_->Put(request.key, request.value, AttributesOf(header, *store_, now.wall_ms),
+                          ConditionsOf(header, origin), now.wall_ms));
 }
 
 // DecodeRequest checked that an INCREMENT has operands.
 WriteOutcome Dispatcher::Modify(const RequestView& request, const Now& now,
                                 const ChangeOrigin* origin) {
   const RequestHeader& header = request.header;
-  const ItemAttributes made = AttributesOf(header, now.wall_ms);
+  const ItemAttributes made = AttributesOf(header, *store_, now.wall_ms);
   const WriteConditions conditions = ConditionsOf(header, origin);
   switch (static_cast<Opcode>(header.opcode)) {
     case Opcode::kAppend:

@@ -83,10 +83,12 @@ inline WriteConditions ConditionsOf(const RequestHeader& request, const ChangeOr
   return conditions;
 }
 
-// `now_ms` is the server's clock. Only this clock decides when an item expires.
-inline ItemAttributes AttributesOf(const RequestHeader& request, uint64_t now_ms) {
+// Only the store's clock decides when an item expires. `now_ms` may be older than the request, so
+// the clock is read again: an item lives at least as long as its client asked for.
+inline ItemAttributes AttributesOf(const RequestHeader& request, const Store& store,
+                                   uint64_t now_ms) {
   return {.flags = request.user_flags,
-          .expiry_ms = request.ttl_ms == 0 ? 0 : now_ms + request.ttl_ms};
+          .expiry_ms = request.ttl_ms == 0 ? 0 : store.NowMs(now_ms) + request.ttl_ms};
 }
 
 // Returns true if such a request is idempotent, so that its answer need not be kept.

@@ -20,7 +20,7 @@ constexpr uint32_t kSendPlacesSpare = 16;
 constexpr int64_t kFlushNsMax = 10'000'000'000;
 // While there are connections, so many Ticks run within the time after which a silent peer is dead.
 // So the worker notices if it was stalled for a part of that time.
-constexpr int64_t kTicksPerSilence = 3;
+constexpr int64_t kTicksPerSilence = kMessagesPerSilence;
 // No other value is as long and still passes through a buffer: large ones are READ straight into
 // their items, and never overwritten or sent.
 constexpr uint32_t kStagingBytes = SizeClassBytes(kSealedClassMax);
@@ -71,8 +71,8 @@ absl::Status Worker::CreateQueues() {
                           BufferPool::Create(node_->pd, options_.reply_buffers, kMessageBytesMax));
   GANNET_ASSIGN_OR_RETURN(staging_,
                           BufferPool::Create(node_->pd, options_.staging_buffers, kStagingBytes));
-  GANNET_ASSIGN_OR_RETURN(replacing_,
-                          BufferPool::Create(node_->pd, options_.replacing_buffers, kStagingBytes));
+  GANNET_ASSIGN_OR_RETURN(
+      replacing_, ReplacingBuffers::Create(node_->pd, options_.replacing_buffers, kStagingBytes));
   return absl::OkStatus();
 }
 
@@ -254,7 +254,7 @@ void Worker::PublishCounters() {
 size_t Worker::busy() const {
   size_t busy = options_.reply_buffers - replies_.available();
   busy += options_.staging_buffers - staging_.available();
-  busy += options_.replacing_buffers - replacing_.available() + replacing_waits_.size();
+  busy += replacing_.taken(options_.replacing_buffers) + replacing_waits_.size();
   busy += large_gets_waiting_ + lock_requests_.size() + cas_->in_flight();
   busy += waiting_replies_.size() + arrivals_.size() + waiting_arrivals_.size();
   for (const auto& [id, connection] : connections_) {

@@ -23,6 +23,7 @@
 #include "server/rpc/node.h"
 #include "server/rpc/receive_buffers.h"
 #include "server/rpc/received.h"
+#include "server/rpc/replacing_buffers.h"
 #include "server/rpc/send_batch.h"
 #include "server/rpc/server_connection.h"
 #include "server/rpc/waiting_replies.h"
@@ -149,6 +150,7 @@ class Worker {
   void Reject(Arrival arrival, RejectCode code, std::string_view reason);
   ConnectionOptions OptionsForConnection() const;
   Grant GrantFor(const ServerConnection& connection, bool resumed) const;
+  PeerRights RightsOf(const Session& session) const;
   ServerConnection* Find(uint32_t connection_id);
   // Returns the connection that a completion belongs to, or nullptr if it is gone. A queue pair
   // number is not reused before the last completion of the old queue pair was polled (invariant 4).
@@ -201,6 +203,7 @@ class Worker {
   void OnServerSet(ServerConnection* connection, uint64_t server_set);
   // worker_observation.cc: what people see.
   bool TakeNews(Session* session, const RequestView& heartbeat);
+  void TakeLastNews(Session* session, std::span<const std::byte> message);
   void TakeReport(Session* session, const ClientReportView& report);
   void PublishClients();
   ClientEntry EntryOf(const ServerConnection& connection) const;
@@ -302,7 +305,7 @@ class Worker {
   std::unique_ptr<ReceiveBuffers> receives_;
   BufferPool replies_;
   BufferPool staging_;
-  BufferPool replacing_;
+  ReplacingBuffers replacing_;
   std::unique_ptr<LockCas> cas_;
   std::unique_ptr<LockJanitor> janitor_;
   Dispatcher dispatcher_;

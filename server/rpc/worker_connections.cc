@@ -124,6 +124,13 @@ Grant Worker::GrantFor(const ServerConnection& connection, bool resumed) const {
   return grant;
 }
 
+// Only clients that swap lock words themselves get a queue pair that takes atomics. From others the
+// device refuses them, whatever addresses and rkeys they know.
+PeerRights Worker::RightsOf(const Session& session) const {
+  const bool swaps = node_->lock_mode() == LockMode::kNicCas && !session.read_only();
+  return swaps ? PeerRights::kReadAtomic : PeerRights::kRead;
+}
+
 // A refused request leaves nothing behind. It makes no session, so no absent client's session has
 // to make room for it.
 void Worker::Accept(Arrival arrival, Session* session) {
@@ -152,7 +159,8 @@ void Worker::Accept(Arrival arrival, Session* session) {
   node_->connection_ids->Describe(connection->id, connection->session->id(), peer);
   Grant grant = GrantFor(*connection, resumed);
   if (arrival.key != nullptr) SignGrant(arrival.key->key, arrival.request, &grant);
-  if (absl::Status status = node_->listener->FinishAccept(connection->rdma.get(), BytesOf(grant));
+  if (absl::Status status = node_->listener->FinishAccept(connection->rdma.get(), BytesOf(grant),
+                                                          RightsOf(*connection->session));
       !status.ok()) {
     const std::string why(status.message());
     return CloseConnection(connection, why);

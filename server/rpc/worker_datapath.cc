@@ -136,7 +136,8 @@ void Worker::Release(ServerConnection* connection, Resource resource, bool ok) {
 
 void Worker::OnMessage(ServerConnection* connection, std::span<const std::byte> message) {
   if (!connection->ordinary) [[unlikely]] {
-    if (connection->closing || RefuseWrite(connection, message)) return;
+    if (connection->closing) return TakeLastNews(connection->session, message);
+    if (RefuseWrite(connection, message)) return;
   }
   if (message.size() < sizeof(RequestHeader)) {
     return CloseConnection(connection, "a message shorter than a header");

@@ -113,10 +113,12 @@ Worker::Sink Worker::FindSink(ServerConnection* connection, LargePut* put) {
   // again when its READ is done.
   const auto has_buffer = [](const LargePut& other) { return other.buffer.has_value(); };
   if (std::ranges::any_of(connection->puts_reading, has_buffer)) return Sink::kWait;
-  put->buffer = replacing_.Take();
-  if (put->buffer) return Sink::kFound;
-  WaitForSink(*connection);
-  return Sink::kWait;
+  if (!replacing_.Available(bytes)) {
+    WaitForSink(*connection);
+    return Sink::kWait;
+  }
+  put->buffer = replacing_.Take(bytes);
+  return put->buffer ? Sink::kFound : Sink::kNone;
 }
 
 void Worker::WaitForSink(const ServerConnection& connection) {
@@ -130,11 +132,17 @@ void Worker::GiveSink(const LargePut& put) {
   if (put.buffer) replacing_.Give(*put.buffer);
 }
 
+// Who finds no buffer of the length that it needs waits on, behind the others.
 void Worker::ServeReplacing() {
-  while (!replacing_waits_.empty() && replacing_.available() > 0 && !TooMuchWaits()) {
+  for (size_t n = replacing_waits_.size(); n > 0 && !TooMuchWaits(); --n) {
     ServerConnection* connection = Find(replacing_waits_.front());
     replacing_waits_.pop_front();
-    if (connection != nullptr) PostReads(connection);
+    if (connection == nullptr || connection->puts_waiting.empty()) continue;
+    if (replacing_.Available(connection->puts_waiting.front().value_bytes())) {
+      PostReads(connection);
+    } else {
+      replacing_waits_.push_back(connection->id);
+    }
   }
 }
 
@@ -158,7 +166,7 @@ void Worker::OnRead(ServerConnection* connection, uint32_t bytes, bool ok) {
 }
 
 WaitingWrites::Decided Worker::Commit(const ServerConnection& connection, const LargePut& put) {
-  const ItemAttributes attributes = AttributesOf(put.header, now_.wall_ms);
+  const ItemAttributes attributes = AttributesOf(put.header, *store_, now_.wall_ms);
   const ChangeOrigin origin = OriginOf(*connection.session, put.header);
   const WriteConditions conditions = ConditionsOf(put.header, &origin);
   if (node_->waiting != nullptr) {

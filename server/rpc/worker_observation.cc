@@ -54,6 +54,14 @@ bool Worker::TakeNews(Session* session, const RequestView& heartbeat) {
   return true;
 }
 
+// A client that disconnects sends a last report. Its connection may be closing when that is read.
+void Worker::TakeLastNews(Session* session, std::span<const std::byte> message) {
+  RequestView request;
+  if (message.size() < sizeof(RequestHeader) || DecodeRequest(message, &request)) return;
+  const bool heartbeat = request.header.opcode == static_cast<uint8_t>(Opcode::kHeartbeat);
+  if (heartbeat && !request.value.empty()) TakeNews(session, request);
+}
+
 void Worker::TakeReport(Session* session, const ClientReportView& report) {
   const ClientCounts& counts = report.counts;
   counters_.client_hits.Add(counts.hits);

@@ -25,7 +25,7 @@ bool Worker::ExecuteWaiting(ServerConnection* connection, const RequestView& req
 // DecodeRequest checked that an INCREMENT has operands.
 WaitingWrites::Decided Worker::Decide(const RequestView& request, const ChangeOrigin& origin) {
   WaitingWrites& waiting = *node_->waiting;
-  const ItemAttributes made = AttributesOf(request.header, now_.wall_ms);
+  const ItemAttributes made = AttributesOf(request.header, *store_, now_.wall_ms);
   const WriteConditions conditions = ConditionsOf(request.header, &origin);
   switch (static_cast<Opcode>(request.header.opcode)) {
     case Opcode::kPut:

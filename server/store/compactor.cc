@@ -12,7 +12,7 @@
 namespace gannet {
 namespace {
 
-constexpr size_t kHomesPerStep = 1024;
+constexpr size_t kCompactedHomesPerStep = 1024;
 constexpr size_t kMovesPerStep = 256;
 // The most that is moved under one lock.
 constexpr uint64_t kMovedBytesPerLock = 256 << 10;
@@ -32,14 +32,14 @@ bool Compactor::Step() {
     wanted_.store(false, std::memory_order_relaxed);
     if (!BeginRound()) return false;
   }
-  Compact(kHomesPerStep);
+  Compact(kCompactedHomesPerStep);
   return InRound();
 }
 
 bool Compactor::MakeRoom() {
   Want();
   if (!InRound() && !BeginRound()) return false;
-  return Compact(kHomesPerStep) > 0;
+  return Compact(kCompactedHomesPerStep) > 0;
 }
 
 uint64_t Compactor::FreedSinceRound() const {
@@ -104,6 +104,7 @@ size_t Compactor::CompactHome(IndexTable& table, uint64_t home, Holes* holes, bo
 uint64_t Compactor::MoveDown(const Index::Found& found, Holes* holes) {
   const uint32_t old_class = found.slot.size_class();
   if (IsLargeClass(old_class)) return MoveLargeDown(found);
+  if (store_.heap_->IsSingle(store_.Block(found.slot.offset()))) return MoveSingle(found, holes);
   if (oversized_bytes_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     const ItemHeader header = store_.LoadHeader(found.slot);
     const uint32_t size_class = SizeClassFor(ItemBytes(header.key_bytes(), header.value_bytes));
@@ -114,6 +115,21 @@ uint64_t Compactor::MoveDown(const Index::Found& found, Holes* holes) {
   }
   const bool moved = MoveBelow(found, store_.Block(found.slot.offset()), old_class, holes);
   return moved ? SizeClassBytes(old_class) : 0;
+}
+
+// Into a slab, wherever that is. While there is no room for one, such blocks go down, so that room
+// comes together.
+uint64_t Compactor::MoveSingle(const Index::Found& found, Holes* holes) {
+  const uint32_t size_class = found.slot.size_class();
+  const uint64_t bytes = SizeClassBytes(size_class);
+  if (MoveBelow(found, store_.region_.data() + store_.region_.size(), size_class, holes)) {
+    return bytes;
+  }
+  std::byte* block =
+      store_.heap_->AllocateSingleBelow(size_class, store_.Block(found.slot.offset()));
+  if (block == nullptr) return 0;
+  Move(found, block, size_class);
+  return bytes;
 }
 
 uint64_t Compactor::MoveLargeDown(const Index::Found& found) {

@@ -48,9 +48,10 @@ class Compactor {
   bool BeginRound();
   // Returns how many moved. Sets `*again` if it must be called again for this home.
   size_t CompactHome(IndexTable& table, uint64_t home, Holes* holes, bool* again);
-  // These two return how many bytes were moved, or 0 if the item stays.
+  // These three return how many bytes were moved, or 0 if the item stays.
   uint64_t MoveDown(const Index::Found& found, Holes* holes);
   uint64_t MoveLargeDown(const Index::Found& found);
+  uint64_t MoveSingle(const Index::Found& found, Holes* holes);
   bool MoveBelow(const Index::Found& found, const std::byte* end, uint32_t size_class,
                  Holes* holes);
   // Copies the item to another block, where it is dead, and returns its live commit word there.

@@ -19,8 +19,6 @@ constexpr uint64_t kCompared = 32;
 // A place in the index is looked at only as often as it has items (see EvictSomewhere). So many
 // places are tried.
 constexpr int kPlacesTried = 16;
-// So many homes are covered by the lock of the one in their middle (see store_tidy.cc).
-constexpr uint64_t kNearHomes = kChainMovesMax - 1;
 // If the coldest item is locked, so many others are tried.
 constexpr int kLockedMax = 4;
 // An item that is not the coldest is evicted for its size class, if it is at most this much warmer.

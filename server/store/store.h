@@ -42,11 +42,10 @@ namespace gannet {
 //      stored, live or dead.
 //   2. A block is freed only after its slot has changed and the bucket's checksum is published.
 //   3. A refused write changes nothing, even if heap or index are full.
-//   4. A write that replaces an item by one of the same size class or a smaller one is never
-//      refused for lack of room, unless the old item is large (common/layout/item.h). If there is
-//      no other block, the new item overwrites the old one.
+//   4. A write that replaces an item by one that is not longer is never refused for lack of room,
+//      unless the region is a file. If there is no other block, it overwrites the old item.
 //   5. A large item's block holds nothing but its value, from the moment when it is live until its
-//      commit word is dead. So large items are replaced out of place only.
+//      commit word is dead.
 //   6. To evict an item is to delete it, by the same steps and under the same lock. An item whose
 //      key's lock word is held is not evicted.
 //
@@ -244,7 +243,10 @@ class Store {
                        const WriteConditions& conditions, uint64_t now_ms);
   WriteOutcome PutOverOld(std::string_view key, std::string_view value, ItemAttributes attributes,
                           const WriteConditions& conditions, uint64_t now_ms);
-  bool MayOverwrite(const Current& current, uint32_t size_class) const;
+  WriteOutcome PutOverLarge(KeyHash hash, std::string_view key, std::string_view value,
+                            ItemAttributes attributes, const ChangeOrigin* origin,
+                            const Current& current);
+  bool MayOverwrite(const Current& current, uint64_t item_bytes) const;
   // Completes a reserved item, which takes long for a long value. REQUIRES: no lock is held.
   Pending Prepare(const Reservation& reservation, KeyHash hash, std::string_view key,
                   ItemAttributes attributes);

@@ -15,7 +15,7 @@ namespace {
 
 // A step takes less than 1 ms.
 constexpr uint64_t kBucketsPerStep = 8192;
-constexpr uint64_t kHomesPerStep = 512;
+constexpr uint64_t kMigratedHomesPerStep = 512;
 // So many buckets a write prepares that inserts a key while the next index is needed. The index
 // that doubles has a bucket for seven slots of the present one, so these writes alone are done with
 // it before 90 % of the slots are in use.
@@ -73,7 +73,7 @@ bool Store::Grow() {
       PrepareIndex(kBucketsPerStep);
       return true;
     case GrowPhase::kMigrating:
-      MigrateHomes(kHomesPerStep);
+      MigrateHomes(kMigratedHomesPerStep);
       return true;
   }
   return false;

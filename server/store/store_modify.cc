@@ -8,6 +8,7 @@
 #include "server/store/large_writer.h"
 #include "server/store/new_value.h"
 #include "server/store/store_find.h"
+#include "server/store/write_limits.h"
 
 namespace gannet {
 namespace {
@@ -15,10 +16,6 @@ namespace {
 // A long value is copied under the lock and written without it. If another write of the key comes
 // in between, all is done again.
 constexpr int kTriesMax = 8;
-// A step of a flush ends when it has removed so many items or looked at so many homes, so that it
-// keeps other requests waiting for well under a millisecond.
-constexpr size_t kFlushItemsPerStep = 256;
-constexpr uint64_t kFlushHomesPerStep = 2048;
 
 }  // namespace
 

@@ -16,10 +16,6 @@ constexpr size_t kSweepHomesPerSweep = 16;
 constexpr int kGrowStepsPerWrite = 64;  // of less than 1 ms each
 // Of items in a key's window. Each of them may let a key come back from the stash.
 constexpr uint32_t kEvictionsForSlotMax = 8;
-// How far to both sides a key's lock covers homes and everything that removing one of their keys
-// touches: the two buckets of its window, and their neighbours, where a key from the stash may come
-// back to.
-constexpr uint64_t kNearHomes = kChainMovesMax - 1;
 
 }  // namespace
 

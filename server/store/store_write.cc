@@ -7,15 +7,9 @@
 #include "server/store/item_writer.h"
 #include "server/store/large_writer.h"
 #include "server/store/store_find.h"
+#include "server/store/write_limits.h"
 
 namespace gannet {
-namespace {
-
-bool WithinLimits(std::string_view key, size_t value_bytes) {
-  return !key.empty() && key.size() <= kKeyBytesMax && value_bytes <= kValueBytesMax;
-}
-
-}  // namespace
 
 WriteOutcome Store::Check(KeyHash hash, const Current& current,
                           const WriteConditions& conditions) const {
@@ -136,8 +130,7 @@ WriteOutcome Store::PutLong(std::string_view key, std::string_view value, ItemAt
   return CommitPut(*reservation, key, attributes, conditions, now_ms);
 }
 
-// Writes the new item over the old one, unless either is large. Readers see it half-written more
-// often, and look again.
+// Writes the new item over the old one. Readers see it half-written more often, and look again.
 WriteOutcome Store::PutOverOld(std::string_view key, std::string_view value,
                                ItemAttributes attributes, const WriteConditions& conditions,
                                uint64_t now_ms) {
@@ -147,9 +140,12 @@ WriteOutcome Store::PutOverOld(std::string_view key, std::string_view value,
   const Current current = FindCurrent(hash, key, now_ms);
   const WriteOutcome checked = Check(hash, current, conditions);
   if (checked.status != ReplyStatus::kOk) return checked;
-  if (!MayOverwrite(current, size_class)) {
+  if (!MayOverwrite(current, ItemBytes(key.size(), value.size()))) {
     refused_heap_full_.fetch_add(1, std::memory_order_relaxed);
     return {.status = ReplyStatus::kHeapFull};
+  }
+  if (IsLargeClass(current.slot.size_class())) {
+    return PutOverLarge(hash, key, value, attributes, conditions.origin, current);
   }
   const WriteOutcome outcome = PutInPlace(hash, key, value, attributes, conditions.origin, current);
   if (outcome.status == ReplyStatus::kOk && current.slot.size_class() != size_class) {
@@ -158,19 +154,53 @@ WriteOutcome Store::PutOverOld(std::string_view key, std::string_view value,
   return outcome;
 }
 
-// The kind of an item follows from its block's class. So nothing else may be written into a large
-// item's block, and a large item is never changed where it is. What outlives the process is not
-// either: a process that is killed meanwhile would leave neither item.
-bool Store::MayOverwrite(const Current& current, uint32_t size_class) const {
-  return recovery_ == nullptr && current.there() && size_class <= current.slot.size_class() &&
-         current.slot.size_class() <= kSealedClassMax;
+// A large item's commit word does not cover its value. So the old item is dead before a byte of it
+// changes, and the new one is live when it is complete, as if the block had been free in between.
+// Readers find a dead item and look again, or ask the server, which waits for the lock.
+WriteOutcome Store::PutOverLarge(KeyHash hash, std::string_view key, std::string_view value,
+                                 ItemAttributes attributes, const ChangeOrigin* origin,
+                                 const Current& current) {
+  std::byte* const block = Block(current.slot.offset());
+  const ItemHeader header = NewHeader(key.size(), value.size(), attributes);
+  if (records() && !recorder_.Put(header, key, value, origin)) {
+    return {.status = ReplyStatus::kDiskRefuses};
+  }
+  const uint64_t bytes = ItemBytes(key.size(), value.size());
+  const Slot slot = Slot::Of(hash.Tag(), SizeClassFor(bytes), current.slot.offset());
+  const ItemSeal seal(hash, PlaceAt(slot.offset()));
+  const bool large = IsLargeClass(slot.size_class());
+  StoreDeadFirst(block);
+  StoreValueAt(block + ValueOffset(key.size(), value.size()), value);
+  if (large) {
+    StoreLive(block, StoreLargeHead(block, {header, header.version}, key, seal));
+  } else {
+    StoreHeader(block, header);
+    StoreKey(block, value.size(), key);
+    StoreLive(block, LiveCommitWord(block, header.value_bytes, seal));
+  }
+  if (slot != current.slot) index_.Replace(current.place, slot);
+  heap_->Shrink(block, current.slot.size_class(), bytes);
+  if (evicts()) evictor_->state().Used(slot.offset(), 1);
+  if (header.expiry_ms() != 0) {
+    current.place.table->floors.Lower(current.place.home, header.expiry_ms());
+  }
+  return {.version = header.version, .slot = slot.word()};
+}
+
+// What outlives the process is never overwritten: a process that is killed meanwhile would leave
+// neither item.
+bool Store::MayOverwrite(const Current& current, uint64_t item_bytes) const {
+  if (recovery_ != nullptr || !current.there()) return false;
+  const uint32_t old_class = current.slot.size_class();
+  if (!IsLargeClass(old_class)) return SizeClassFor(item_bytes) <= old_class;
+  return Heap::BlockBytes(item_bytes) <= heap_->RoomAt(Block(current.slot.offset()));
 }
 
 bool Store::FitsOld(std::string_view key, uint32_t value_bytes, uint64_t now_ms) {
   const KeyHash hash = KeyHash::Of(key, superblock_.hash_seed);
   Index::Lock lock(index_, hash);
   const Current current = FindCurrent(hash, key, now_ms);
-  if (MayOverwrite(current, SizeClassFor(ItemBytes(key.size(), value_bytes)))) return true;
+  if (MayOverwrite(current, ItemBytes(key.size(), value_bytes))) return true;
   refused_heap_full_.fetch_add(1, std::memory_order_relaxed);
   return false;
 }

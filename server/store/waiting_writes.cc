@@ -7,6 +7,7 @@
 #include "server/store/hash_of_home.h"
 #include "server/store/large_writer.h"
 #include "server/store/store_find.h"
+#include "server/store/write_limits.h"
 
 namespace gannet {
 namespace {
@@ -15,13 +16,6 @@ namespace {
 constexpr int kPublishedAtOnce = 32;
 // Half of what the journal takes before it refuses changes.
 constexpr uint64_t kCrowdedBytes = 32 << 20;
-// A step of a flush, as of one without waiting writes.
-constexpr size_t kFlushItemsPerStep = 256;
-constexpr uint64_t kFlushHomesPerStep = 2048;
-
-bool WithinLimits(std::string_view key, size_t value_bytes) {
-  return !key.empty() && key.size() <= kKeyBytesMax && value_bytes <= kValueBytesMax;
-}
 
 }  // namespace
 

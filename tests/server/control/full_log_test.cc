@@ -9,6 +9,7 @@ namespace gannet {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 TEST(FullLogTest, SaysNothingWhileNothingIsRefused) {
   FullLog log;
@@ -29,9 +30,15 @@ TEST(FullLogTest, SaysWhichIsFullAndWhichFlagHelps) {
   const FullLog::Lines lines = log.Report(stats, 1);
   ASSERT_TRUE(lines.heap && lines.index);
   EXPECT_THAT(*lines.heap, HasSubstr("refused 3 writes: the memory is full (1000 of 1001 bytes"));
-  EXPECT_THAT(*lines.heap, HasSubstr("--memory"));
+  EXPECT_THAT(*lines.heap, HasSubstr("--memory, or with --on_full=evict"));
   EXPECT_THAT(*lines.index, HasSubstr("refused 4 writes: the index is full (95 of 100 slots"));
   EXPECT_THAT(*lines.index, HasSubstr("--index_slots"));
+}
+
+TEST(FullLogTest, DoesNotAdviseToEvictWhoEvictsAlready) {
+  FullLog log;
+  const StatsReply stats{.refused_heap_full = 1, .eviction_watermark = 10};
+  EXPECT_THAT(log.Report(stats, 1).heap.value_or(""), Not(HasSubstr("--on_full")));
 }
 
 TEST(FullLogTest, SaysItOnceAMinuteWithAllThatWereRefusedSince) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "nlohmann/json.hpp"
+#include "server/http/page.h"
 
 namespace gannet {
 namespace {
@@ -75,6 +76,14 @@ TEST(SnapshotTest, JsonIsWholeWhateverBytesAKeyHas) {
   EXPECT_EQ(json["requests"]["put"], 42);
   EXPECT_EQ(json["store"]["classes"][0]["block_bytes"], 128);
   EXPECT_EQ(json["slow"]["list"][0]["us"], 12'345);
+}
+
+TEST(PageTest, NeedsNothingFromElsewhere) {
+  const std::string page(kPage);
+  EXPECT_THAT(page, HasSubstr("width=device-width"));
+  EXPECT_THAT(page, Not(HasSubstr("http://")));
+  EXPECT_THAT(page, Not(HasSubstr("https://")));
+  EXPECT_THAT(page, testing::EndsWith("</html>\n"));
 }
 
 }  // namespace

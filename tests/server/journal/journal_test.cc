@@ -1,11 +1,13 @@
 #include "server/journal/journal.h"
 
+#include <span>
 #include <string>
 #include <vector>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/journal/read_journal.h"
+#include "server/journal/record.h"
 #include "server/journal/segment.h"
 #include "tests/server/journal/simulated_files.h"
 
@@ -153,11 +155,14 @@ TEST_F(JournalTest, RefusesChangesWhenTheDiskIsTooFarBehind) {
   files_.SetFault(SimulatedFiles::Fault::kNoSpace, files_.operations() + 1);
   journal->Flush(now_ns_);
   now_ns_ += 2 * kInterval;
+  EXPECT_TRUE(journal->Taking(now_ns_).ok()) << "there is room for what waits";
   EXPECT_TRUE(Append(journal.get(), "b").has_value());
   EXPECT_FALSE(Append(journal.get(), "c", std::string(2000, 'v')) &&
                Append(journal.get(), "too much waits"));
   now_ns_ += kNsPerMs;
   EXPECT_FALSE(Append(journal.get(), "too late").has_value());
+  EXPECT_TRUE(absl::IsResourceExhausted(journal->Taking(now_ns_)));
+  EXPECT_EQ(journal->Taking(now_ns_), journal->status()) << "that there is no space is the reason";
 }
 
 TEST_F(JournalTest, IsOverAfterAFailedSync) {
@@ -172,6 +177,7 @@ TEST_F(JournalTest, IsOverAfterAFailedSync) {
   EXPECT_THAT(journal->status().message(), HasSubstr("sync failed"));
   journal->Flush(now_ns_ += kNsPerSecond);
   EXPECT_EQ(journal->synced(), synced) << "tried again";
+  EXPECT_THAT(journal->Taking(now_ns_).message(), HasSubstr("sync failed"));
   EXPECT_FALSE(Append(journal.get(), "c").has_value());
 }
 
@@ -209,6 +215,44 @@ TEST_F(JournalTest, RefusesADamagedRecordThatWasOnDisk) {
   const absl::Status status = Keys().status();
   EXPECT_TRUE(absl::IsDataLoss(status)) << status;
   EXPECT_THAT(status.message(), HasSubstr(SegmentName(0) + " is damaged at offset 264"));
+}
+
+// Every record that is left is whole, so only the file's length tells.
+TEST_F(JournalTest, RefusesALastSegmentWhoseEndWasCutOff) {
+  auto journal = Open(Journal::Sync::kAlways);
+  Fill(journal.get(), 3);
+  std::vector<std::byte>& bytes = *files_.BytesOf(SegmentName(0));
+  const size_t made = bytes.size();
+  bytes.resize(kSegmentHeaderBytes + 400);
+  const absl::Status status = Keys().status();
+  EXPECT_TRUE(absl::IsDataLoss(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr(SegmentName(0) + " has 464 bytes, and had 1064 before"));
+  EXPECT_THAT(status.message(), HasSubstr("truncate -s 1064 "));
+  bytes.resize(made);  // as the message says
+  EXPECT_THAT(*Keys(), ElementsAre("key0", "key1"));
+}
+
+TEST_F(JournalTest, ASegmentWhoseSpaceWasGivenBackIsWhole) {
+  auto journal = Open(Journal::Sync::kAlways);
+  Fill(journal.get(), 3);
+  EXPECT_EQ(Keys()->size(), 3u);
+  EXPECT_EQ(files_.BytesOf(SegmentName(0))->size(), kSegmentHeaderBytes + 600);
+  files_.CutPower();
+  EXPECT_EQ(Keys()->size(), 3u);
+  files_.BytesOf(SegmentName(0))->pop_back();
+  EXPECT_TRUE(absl::IsDataLoss(Keys().status()));
+}
+
+TEST_F(JournalTest, ABatchLongerThanASegmentIsWithinWhatWasReserved) {
+  auto journal = Open(Journal::Sync::kAlways);
+  const std::string lengthy(3 * kSegmentBytes, 'v');
+  ASSERT_TRUE(Append(journal.get(), "long", lengthy));
+  journal->Flush(now_ns_);
+  const std::vector<std::byte>& bytes = *files_.BytesOf(SegmentName(0));
+  EXPECT_EQ(bytes.size(), kSegmentHeaderBytes + RecordBytes(4, lengthy.size()));
+  EXPECT_EQ(journal->disk_bytes(), bytes.size());
+  EXPECT_EQ(FileBytesOf(std::span(bytes).first<kSegmentHeaderBytes>()), bytes.size());
+  EXPECT_THAT(*Keys(), ElementsAre("long"));
 }
 
 TEST_F(JournalTest, RefusesDamageInAnEarlierSegment) {

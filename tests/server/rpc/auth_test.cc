@@ -192,5 +192,16 @@ TEST_F(AuthTest, AKeyThatIsTakenAwayLosesItsConnections) {
   EXPECT_TRUE(another.Connect(Request(reader_)));
 }
 
+// Its queue pairs have the rights of before.
+TEST_F(AuthTest, AKeyThatMayOnlyReadFromNowOnLosesItsConnections) {
+  RawPeer writer(this);
+  ASSERT_TRUE(writer.Connect(Request(writer_)));
+  Rewrite(std::string("1 000102030405060708090a0b0c0d0e0f read\n") + kReader);
+  EXPECT_TRUE(writer.WaitBroken());
+  RawPeer reader(this);
+  ASSERT_TRUE(reader.Connect(Request(writer_)));
+  EXPECT_EQ(reader.Put("key", "value"), ReplyStatus::kPermissionDenied);
+}
+
 }  // namespace
 }  // namespace gannet

@@ -67,6 +67,25 @@ TEST_F(DispatcherTest, PutGetDelete) {
   EXPECT_EQ(missing.value_bytes, 0u);
 }
 
+// The time of the Poll in which a request is served may be long before it came.
+TEST_F(DispatcherTest, TimesToLiveCountFromTheClockNotFromTheBeginOfThePoll) {
+  const uint64_t clock_ms = kNow.wall_ms + 46;
+  store_->UseClock([&] { return clock_ms; });
+  const CounterOperands operands{.delta = 1, .initial = 5};
+  const std::string_view number(reinterpret_cast<const char*>(&operands), sizeof(operands));
+  for (const Opcode opcode : {Opcode::kPut, Opcode::kTouch, Opcode::kAppend, Opcode::kIncrement}) {
+    RequestHeader header = Header(opcode);
+    header.ttl_ms = 100;
+    const std::string key = std::to_string(header.opcode);
+    const bool touch = opcode == Opcode::kTouch;
+    if (touch) {
+      ASSERT_EQ(store_.Put(key, "1").status, ReplyStatus::kOk);
+    }
+    ASSERT_EQ(StatusOf(Execute(header, key, touch ? "" : number)), ReplyStatus::kOk);
+    EXPECT_EQ(Execute(Header(Opcode::kGet), key).expiry_ms, clock_ms + 100) << header.opcode;
+  }
+}
+
 TEST_F(DispatcherTest, LongValueIsTooLargeForAReplyAndSaysHowLongItIs) {
   const std::string value(value_.size() + 1, 'v');
   ASSERT_EQ(store_.Put("key", value).status, ReplyStatus::kOk);

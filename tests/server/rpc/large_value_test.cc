@@ -172,9 +172,20 @@ TEST_F(LargeValueTest, FullHeapIsOutOfMemoryAndHarmsNothing) {
   EXPECT_EQ(peer.Call(GetHeader(&peer, "key0", 0, kLarge), "key0")->header.value_bytes, kLarge);
 }
 
+class FullHeapTest : public LargeValueTest, public testing::WithParamInterface<uint32_t> {
+ protected:
+  // As it is in the store. Clients READ large items themselves.
+  std::vector<std::byte> Value(std::string_view key) {
+    std::vector<std::byte> value(GetParam());
+    EXPECT_EQ(server().store().Get(key, value, now().wall_ms).status, ReplyStatus::kOk) << key;
+    return value;
+  }
+};
+
 // Each replacing PUT has a buffer of its connection while its READ is under way. The others wait
 // for the buffer.
-TEST_F(LargeValueTest, AFullHeapStillReplacesForManyConnectionsAtOnce) {
+TEST_P(FullHeapTest, StillReplacesForManyConnectionsAtOnce) {
+  const uint32_t bytes = GetParam();
   // An index that grows may free memory later.
   StopServer();
   StartServer([](Server::Options* options) { options->index_grows = false; });
@@ -186,7 +197,7 @@ TEST_F(LargeValueTest, AFullHeapStillReplacesForManyConnectionsAtOnce) {
   RawPeer& first = *peers.front();
   int stored = 0;
   const auto key_of = [](int i) { return "key" + std::to_string(i); };
-  while (first.Call(PutHeader(&first, key_of(stored), 0, kStaged), key_of(stored))->status() ==
+  while (first.Call(PutHeader(&first, key_of(stored), 0, bytes), key_of(stored))->status() ==
          ReplyStatus::kOk) {
     ++stored;
   }
@@ -194,11 +205,11 @@ TEST_F(LargeValueTest, AFullHeapStillReplacesForManyConnectionsAtOnce) {
   constexpr int kPutsEach = 8;
   for (uint64_t p = 0; p < peers.size(); ++p) {
     const std::span<std::byte> lent(peers[p]->lent().data(), peers[p]->lent().size());
-    Fill(lent.first(kStaged), p);
+    Fill(lent.first(bytes), p);
     for (int i = 0; i < kPutsEach; ++i) {
-      ASSERT_TRUE(peers[p]->Send(PutHeader(peers[p].get(), key_of(i), 0, kStaged), key_of(i)));
+      ASSERT_TRUE(peers[p]->Send(PutHeader(peers[p].get(), key_of(i), 0, bytes), key_of(i)));
     }
-    ASSERT_TRUE(peers[p]->Send(PutHeader(peers[p].get(), "new", 0, kStaged), "new"));
+    ASSERT_TRUE(peers[p]->Send(PutHeader(peers[p].get(), "new", 0, bytes), "new"));
   }
   for (const auto& peer : peers) {
     int done = 0, refused = 0;
@@ -211,42 +222,43 @@ TEST_F(LargeValueTest, AFullHeapStillReplacesForManyConnectionsAtOnce) {
     EXPECT_EQ(refused, 1) << "a new key";
   }
   for (int i = 0; i < kPutsEach; ++i) {
-    std::vector<std::byte> any(kStaged);
-    ASSERT_EQ(first.Call(GetHeader(&first, key_of(i), kStaged, kStaged), key_of(i))->status(),
-              ReplyStatus::kOk);
+    std::vector<std::byte> any(bytes);
+    const std::vector<std::byte> value = Value(key_of(i));
     uint64_t matches = 0;
     for (uint64_t p = 0; p < peers.size(); ++p) {
       Fill(any, p);
-      matches += std::memcmp(first.lent().data() + kStaged, any.data(), kStaged) == 0;
+      matches += value == any;
     }
     EXPECT_EQ(matches, 1u) << key_of(i);
   }
 }
 
 // A client that dies while its value is READ leaves the item unchanged and its buffer to others.
-TEST_F(LargeValueTest, AReplacementThatFailsChangesNothing) {
+TEST_P(FullHeapTest, AReplacementThatFailsChangesNothing) {
+  const uint32_t bytes = GetParam();
   RawPeer good(this);
   ASSERT_TRUE(good.Connect());
   int stored = 0;
   const auto key_of = [](int i) { return "key" + std::to_string(i); };
-  Fill({good.lent().data(), kStaged}, 1);
-  while (good.Call(PutHeader(&good, key_of(stored), 0, kStaged), key_of(stored))->status() ==
+  Fill({good.lent().data(), bytes}, 1);
+  while (good.Call(PutHeader(&good, key_of(stored), 0, bytes), key_of(stored))->status() ==
          ReplyStatus::kOk) {
     ++stored;
   }
   for (int round = 0; round < 5; ++round) {
     RawPeer peer(this);
     ASSERT_TRUE(peer.Connect());
-    RequestHeader header = PutHeader(&peer, "key0", 0, kStaged);
+    RequestHeader header = PutHeader(&peer, "key0", 0, bytes);
     header.buffer_rkey ^= 0x5a5a5a;
     ASSERT_TRUE(peer.Send(header, "key0"));
     EXPECT_TRUE(peer.WaitBroken());
   }
-  ASSERT_EQ(good.Call(GetHeader(&good, "key0", kStaged, kStaged), "key0")->status(),
-            ReplyStatus::kOk);
-  EXPECT_EQ(std::memcmp(good.lent().data(), good.lent().data() + kStaged, kStaged), 0);
-  EXPECT_EQ(good.Call(PutHeader(&good, "key0", 0, kStaged), "key0")->status(), ReplyStatus::kOk);
+  EXPECT_EQ(std::memcmp(good.lent().data(), Value("key0").data(), bytes), 0);
+  EXPECT_EQ(good.Call(PutHeader(&good, "key0", 0, bytes), "key0")->status(), ReplyStatus::kOk);
 }
+
+INSTANTIATE_TEST_SUITE_P(OfValues, FullHeapTest, testing::Values(kStaged, 5'000, 20'000, 200'000),
+                         testing::PrintToStringParamName());
 
 TEST_F(LargeValueTest, BadKeyOfThePutBufferBreaksTheConnectionAndLeaksNothing) {
   RawPeer good(this);

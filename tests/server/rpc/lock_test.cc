@@ -121,9 +121,10 @@ TEST_P(LockTest, LockOfADeadClientIsBrokenAndItsWriteRefused) {
   ASSERT_EQ(Call(&holder, Opcode::kLock, word).status(), ReplyStatus::kOk);
   ASSERT_EQ(Call(&other, Opcode::kLock, WordOf(other, 1)).status(), ReplyStatus::kLockHeld);
 
-  Pass(kNsPerSecond);
+  constexpr int64_t kSilenceNs = int64_t{kSilenceMsDefault} * kNsPerMs;
+  Pass(kSilenceNs * 2 / 3);
   ASSERT_TRUE(other.Call(other.Header(Opcode::kHeartbeat)));
-  Pass(kNsPerSecond);  // the holder was not heard of for 2 s, the other for 1
+  Pass(kSilenceNs * 2 / 3);  // so only the holder was silent for too long
   ASSERT_TRUE(StepUntil([this] { return stats().locks_broken == 1; }));
   EXPECT_EQ(Call(&other, Opcode::kLock, WordOf(other, 2)).status(), ReplyStatus::kOk);
 

@@ -78,6 +78,22 @@ TEST_F(ObservationTest, AReportThatCannotBeIsRefusedAndCountsNothing) {
   EXPECT_EQ(stats().refused_requests, 2u);
 }
 
+// The server hears of the disconnect before it reads what was sent.
+TEST_F(ObservationTest, TheLastReportOfAClientThatDisconnectsCounts) {
+  const ClientCounts counts = {.hits = 3, .misses = 2, .reads = 8};
+  const std::string_view report(reinterpret_cast<const char*>(&counts), sizeof(counts));
+  RequestHeader header = peer_->Header(Opcode::kHeartbeat);
+  header.user_flags = header.value_bytes = sizeof(counts);
+  ASSERT_TRUE(peer_->Send(header, "", report));
+  ASSERT_TRUE(peer_->WaitSent());
+  ASSERT_TRUE(peer_->CloseAlone());
+  peer_.reset();
+  ASSERT_TRUE(StepUntil([this] { return stats().connections == 0; }));
+  EXPECT_EQ(counters().client_hits.value(), 3u);
+  EXPECT_EQ(counters().client_misses.value(), 2u);
+  EXPECT_EQ(counters().client_reads.value(), 8u);
+}
+
 TEST_F(ObservationTest, ListsConnectionsWithWhatTheirClientsDo) {
   ASSERT_EQ(peer_->Put("key", "value"), ReplyStatus::kOk);
   Report({.hits = 7, .misses = 1, .reads = 9}, {LatencyCount::Of(LatencyKind::kGet, 20, 5)});

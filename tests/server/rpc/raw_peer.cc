@@ -257,6 +257,32 @@ bool RawPeer::WriteAt(uint64_t address, uint32_t rkey, uint64_t word) {
   return WordAfter(&request).has_value();
 }
 
+std::optional<uint64_t> RawPeer::OnWord(ibv_wr_opcode opcode, uint64_t address, uint32_t rkey,
+                                        uint64_t operand) {
+  ibv_sge sge = WordSge();
+  std::memcpy(reinterpret_cast<void*>(sge.addr), &operand, sizeof(operand));
+  ibv_send_wr request = MakeRequest(opcode, WrId{.kind = kCas}.Pack(), &sge, IBV_SEND_SIGNALED);
+  if (opcode == IBV_WR_ATOMIC_CMP_AND_SWP || opcode == IBV_WR_ATOMIC_FETCH_AND_ADD) {
+    request.wr.atomic.remote_addr = address;
+    request.wr.atomic.rkey = rkey;
+    request.wr.atomic.swap = operand;
+    request.wr.atomic.compare_add = opcode == IBV_WR_ATOMIC_FETCH_AND_ADD ? operand : 0;
+  } else {
+    request.wr.rdma = {address, rkey};
+  }
+  return WordAfter(&request);
+}
+
+void RawPeer::SendAndInvalidate(uint32_t rkey) {
+  RequestHeader heartbeat = Header(Opcode::kHeartbeat);
+  ibv_sge sge = sends_.Sge(uint64_t{kSends} * kMessageBytesMax, sizeof(heartbeat));
+  std::memcpy(reinterpret_cast<void*>(sge.addr), &heartbeat, sizeof(heartbeat));
+  ibv_send_wr request =
+      MakeRequest(IBV_WR_SEND_WITH_INV, WrId{.kind = kCas}.Pack(), &sge, IBV_SEND_SIGNALED);
+  request.invalidate_rkey = rkey;
+  WordAfter(&request);
+}
+
 std::optional<uint64_t> RawPeer::WordAfter(ibv_send_wr* request) {
   cas_done_ = false;
   if (PostSend(connector_->connection()->qp(), request) != PostResult::kPosted) {

@@ -88,6 +88,13 @@ class RawPeer {
   // READs a word of the server, or WRITEs one. Return nullopt and false if that fails.
   std::optional<uint64_t> ReadAt(uint64_t address, uint32_t rkey);
   bool WriteAt(uint64_t address, uint32_t rkey, uint64_t word);
+  // Does READ, WRITE, compare-and-swap or fetch-and-add of a word of the server. WRITEs and adds
+  // `operand`, or swaps it in for what the word is. Returns the word that came, or was sent.
+  std::optional<uint64_t> OnWord(ibv_wr_opcode opcode, uint64_t address, uint32_t rkey,
+                                 uint64_t operand);
+  // Sends a heartbeat that asks the server's device to make a key invalid. Returns when the device
+  // took or refused it.
+  void SendAndInvalidate(uint32_t rkey);
 
   // Memory that the server may READ and WRITE.
   RegisteredBuffer& lent() { return lent_; }

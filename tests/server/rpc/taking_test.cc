@@ -103,7 +103,7 @@ TEST_F(TakingTest, PeersThatTakeNothingStopNoOne) {
   EXPECT_EQ(good_->Call(good_->Header(Opcode::kStats))->status(), ReplyStatus::kOk);
   // Answered once the peers are cut off that hold all staging buffers:
   ASSERT_TRUE(good_->Send(LargeHeader(&*good_, Opcode::kGet), "large"));
-  const auto large = ReceiveWhileTimePasses(3 * kNsPerSecond);
+  const auto large = ReceiveWhileTimePasses(2 * int64_t{kSilenceMsDefault} * kNsPerMs);
   ASSERT_TRUE(large.has_value());
   EXPECT_EQ(large->status(), ReplyStatus::kOk);
   EXPECT_EQ(large->header.value_bytes, kLarge);

@@ -352,5 +352,38 @@ TEST_F(ReplayedReadTest, AlsoWhileTheIndexGrows) {
   }
 }
 
+// What docs/consistency.md promises readers of a large item whose block its successor takes.
+TEST_F(ReplayedReadTest, ALargeItemIsDeadFromTheFirstWordThatIsWrittenOverItToTheLast) {
+  for (const size_t bytes : {size_t{6'000}, size_t{5'000}, size_t{3'000}}) {
+    SCOPED_TRACE(bytes);
+    TestStore store(256 << 10, 280);
+    int items = 0;
+    while (store.Put("key" + std::to_string(items), std::string(6'000, 'a')).status ==
+           ReplyStatus::kOk) {
+      ++items;
+    }
+    ASSERT_GT(items, 10);
+    const Slot slot(store->Get("key0", {}, kNowMs).slot);
+    StoreTrace trace(store.region());
+    const ReplyStatus status = store.Put("key0", std::string(bytes, 'b')).status;
+    trace.Stop();
+    ASSERT_EQ(status, ReplyStatus::kOk);
+    ASSERT_TRUE(trace.Complete());
+    ASSERT_EQ(Slot(store->Get("key0", {}, kNowMs).slot).offset(), slot.offset()) << "elsewhere";
+    const auto in_block = [&](uint32_t i) {
+      return trace.OffsetOf(i) > slot.offset() && trace.OffsetOf(i) < slot.offset() + 6'100;
+    };
+    uint32_t contents = 0;
+    bool live = false;
+    for (uint32_t i = 0; i < trace.now(); ++i) {
+      live = (trace.WordAt(slot.offset(), i) & kCommitLive) != 0;
+      contents += in_block(i);
+      EXPECT_FALSE(in_block(i) && live) << "store " << i;
+    }
+    EXPECT_GE(contents, bytes / 8);
+    EXPECT_NE(trace.WordAt(slot.offset(), trace.now()) & kCommitLive, 0u);
+  }
+}
+
 }  // namespace
 }  // namespace gannet

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <deque>
 #include <random>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -118,25 +119,68 @@ TEST(RoomTest, ConditionsHoldForWhatIsWrittenOverTheOldItem) {
   EXPECT_EQ(store.Stats().items, n);
 }
 
-// A reader believes a large value because its commit word stays. So nothing may be written over it.
-TEST(RoomTest, AFullStoreReplacesNoLargeItem) {
-  TestStore store(8 << 20, 100'000);
-  const std::string value(100'000, 'a');
-  const uint64_t n = Fill(store, value);
-  for (uint32_t c = SizeClassFor(value.size()); c-- > kFirstClass;) {
+// Fills small leftovers too, so that no class has room.
+void FillLeftovers(TestStore& store, size_t value_bytes) {
+  for (uint32_t c = SizeClassFor(value_bytes); c-- > kFirstClass;) {
     Fill(store, std::string(ValueBytesOf(c), 'b'), 1'000'000ull * c);
   }
-  const uint64_t version = store->Get(Name(0), {}, 1).version;
-  for (const size_t bytes : {size_t{100'000}, size_t{5'000}, size_t{2'000}}) {
-    EXPECT_EQ(store.Put(Name(0), std::string(bytes, 'c')).status, ReplyStatus::kHeapFull) << bytes;
-    EXPECT_EQ(PutAsWorker(store, Name(0), std::string(bytes, 'c')).status, ReplyStatus::kHeapFull);
+}
+
+TEST(RoomTest, AFullStoreReplacesEveryLargeItemByOneThatIsNotLonger) {
+  for (const size_t bytes : {size_t{5'000}, size_t{20'000}, size_t{300'000}}) {
+    SCOPED_TRACE(testing::Message() << bytes << " bytes");
+    TestStore store(16 << 20, 100'000);
+    const uint64_t n = Fill(store, std::string(bytes, 'a'));
+    FillLeftovers(store, bytes);
+    const uint64_t items = store.Stats().items;
+    ASSERT_EQ(store.Put(Name(0), std::string(bytes + 513, 'x')).status, ReplyStatus::kHeapFull);
+    const std::string same(bytes, 'c'), again(bytes, 'd'), half(bytes / 2, 'e'), none;
+    for (const std::string& value : {same, again, half, none}) {
+      for (uint64_t i = 0; i < n; ++i) {
+        ASSERT_EQ(PutAsWorker(store, Name(i), value).status, ReplyStatus::kOk) << i;
+      }
+      for (uint64_t i = 0; i < n; ++i) ASSERT_EQ(store.Get(Name(i)), value) << i;
+    }
+    EXPECT_EQ(store.Stats().items, items);
+    for (uint64_t position = store->FlushSome(0).next; position != 0;) {
+      position = store->FlushSome(position).next;
+    }
+    EXPECT_EQ(store.Stats().heap_bytes, 0u);
+    EXPECT_EQ(Fill(store, std::string(bytes, 'f')), n);
   }
-  EXPECT_TRUE(store.Get(Name(0)) == value);
-  EXPECT_EQ(store->Get(Name(0), {}, 1).version, version);
-  ASSERT_GT(n, 1u);
-  store.Delete(Name(1));
-  EXPECT_EQ(store.Put(Name(0), std::string(100'000, 'd')).status, ReplyStatus::kOk);
-  EXPECT_TRUE(store.Get(Name(0)) == std::string(100'000, 'd'));
+}
+
+// Or a reader would take one content for the other.
+TEST(RoomTest, AnItemWrittenOverALargeOneHasACommitWordThatWasNeverThere) {
+  TestStore store(4 << 20, 10'000);
+  Fill(store, std::string(20'000, 'a'));
+  FillLeftovers(store, 20'000);
+  std::set<uint64_t> words;
+  std::set<uint64_t> places;
+  for (const size_t bytes : {20'000, 20'000, 19'000, 19'000, 5'000, 100, 100}) {
+    const Slot slot(store->Get(Name(0), {}, 1).slot);
+    places.insert(slot.offset());
+    words.insert(LoadItemHeader(store.region().data() + slot.offset()).commit);
+    ASSERT_EQ(store->Put(Name(0), std::string(bytes, 'b'), {.flags = 7}, {}, 1).status,
+              ReplyStatus::kOk);
+    ASSERT_EQ(store->Get(Name(0), {}, 1).attributes.flags, 7u);
+  }
+  EXPECT_EQ(places.size(), 1u) << "there was another block";
+  EXPECT_EQ(words.size(), 7u);
+}
+
+// The rest of the blocks of longer items becomes free at once, and what was written into a block of
+// its own for want of a slab is moved into one.
+TEST(RoomTest, WhatLargeItemsLeaveIsFreeForOthers) {
+  TestStore store(16 << 20, 100'000);
+  const uint64_t n = Fill(store, std::string(20'000, 'a'));
+  for (uint64_t i = 0; i < n; ++i) {
+    ASSERT_EQ(store.Put(Name(i), std::string(64, 'b')).status, ReplyStatus::kOk);
+  }
+  while (store->Tidy(1)) {
+  }
+  EXPECT_GT(Fill(store, std::string(20'000, 'c'), 1'000'000), n * 95 / 100);
+  for (uint64_t i = 0; i < n; ++i) ASSERT_EQ(store.Get(Name(i)), std::string(64, 'b'));
 }
 
 // Otherwise an item that moved away and came back would have the same commit word, though its block
