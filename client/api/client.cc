@@ -1,6 +1,7 @@
 #include <gannet/client.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -43,28 +44,40 @@ absl::StatusOr<std::optional<ItemInfo>> Client::GetInto(std::string_view key,
                                                         std::span<std::byte> out,
                                                         std::optional<Milliseconds> deadline) {
   std::optional<ItemInfo> info;
-  absl::StatusOr<bool> found = GetView(
-      key,
-      [&](std::string_view value, const ItemInfo& of_value) {
-        if (!out.empty()) std::memcpy(out.data(), value.data(), std::min(value.size(), out.size()));
-        info = of_value;
-      },
-      deadline);
-  if (!found.ok()) return found.status();
+  absl::Status status =
+      state_->Run(KeyRequest(OpType::kGet, key), state_->TimeoutNs(deadline), [&](const Op& op) {
+        if (!op.done.found) return;
+        if (!out.empty())
+          std::memcpy(out.data(), op.value.data(), std::min(op.value.size(), out.size()));
+        info = op.done.info;
+      });
+  if (!status.ok()) return status;
   return info;
 }
 
+// Copies the value, so that the operation and its buffer are released before the application's code
+// runs. That may call this client, and such a call may need the last slot or buffer.
 absl::StatusOr<bool> Client::GetView(
     std::string_view key, const std::function<void(std::string_view, const ItemInfo&)>& use,
     std::optional<Milliseconds> deadline) {
-  bool found = false;
+  std::array<char, OpBuffers::kSmallItemBytes> small;
+  std::string large;
+  std::string_view value;
+  std::optional<ItemInfo> info;
   absl::Status status =
       state_->Run(KeyRequest(OpType::kGet, key), state_->TimeoutNs(deadline), [&](const Op& op) {
-        found = op.done.found;
-        if (found) use(op.value, op.done.info);
+        if (!op.done.found) return;
+        info = op.done.info;
+        if (op.value.size() > small.size()) {
+          value = large = op.value;
+        } else if (!op.value.empty()) {
+          std::memcpy(small.data(), op.value.data(), op.value.size());
+          value = {small.data(), op.value.size()};
+        }
       });
   if (!status.ok()) return status;
-  return found;
+  if (info) use(value, *info);
+  return info.has_value();
 }
 
 std::vector<absl::StatusOr<std::optional<Value>>> Client::MultiGet(

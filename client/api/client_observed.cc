@@ -23,11 +23,6 @@ uint64_t ForEach(const Op& op, F use) {
   return op.done.info.version;
 }
 
-template <size_t N>
-std::string TextOf(const char (&padded)[N]) {
-  return std::string(padded, strnlen(padded, N));
-}
-
 ConnectedClient ClientOf(const ClientEntry& entry) {
   return {.peer = TextOf(entry.peer),
           .session_id = entry.session_id,

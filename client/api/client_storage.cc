@@ -21,11 +21,6 @@ namespace {
 constexpr std::chrono::milliseconds kAskAgainMin{1};
 constexpr std::chrono::milliseconds kAskAgainMax{50};
 
-template <size_t kBytes>
-std::string TextOf(const char (&field)[kBytes]) {
-  return std::string(field, strnlen(field, kBytes));
-}
-
 const char* SyncName(uint64_t disk_sync) {
   constexpr const char* kNames[] = {"", "none", "interval", "always"};
   return disk_sync < std::size(kNames) ? kNames[disk_sync] : "unknown";

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "client/api/requests.h"
 
@@ -35,44 +36,54 @@ Driver::~Driver() {
   keep_alive_.join();
 }
 
-size_t Driver::BeginAndWait(std::span<const OpRequest> requests, int64_t called_ns, uint32_t* ops) {
-  Waiter waiter;
+size_t Driver::BeginAndWait(std::span<const OpRequest> requests, int64_t called_ns, Begun* begun,
+                            Waiter* waiter, size_t* ended) {
   entering_.fetch_add(1, std::memory_order_relaxed);
   MutexLock lock(mutex_);
   entering_.fetch_sub(1, std::memory_order_relaxed);
   const int64_t deadline_ns = called_ns + requests[0].timeout_ns;
-  size_t n = BeginSome(requests, called_ns, ops, &waiter);
+  size_t n = BeginSome(requests, called_ns, begun, waiter);
   while (n == 0) {
     const int64_t now_ns = clock_.MonotonicNs();
     if (now_ns >= deadline_ns) return 0;
     PollAndDeliver(now_ns);
     WakeSleeper();
-    WaitFor(&waiter.wake, kNoRoomNs);
-    n = BeginSome(requests, called_ns, ops, &waiter);
+    WaitFor(&waiter->wake, kNoRoomNs);
+    n = BeginSome(requests, called_ns, begun, waiter);
   }
   // Posts them, even if another thread drives. READs that complete while they are posted need no
   // wait.
   do {
     PollAndDeliver(clock_.MonotonicNs());
-  } while (waiter.remaining > 0 && engine_->servers().progressed());
+  } while (!waiter->batch.HasToTake(*engine_) && engine_->servers().progressed());
   WakeSleeper();
-  Wait(&waiter);
+  *ended = WaitForSome({begun, n}, waiter);
   return n;
 }
 
-size_t Driver::BeginSome(std::span<const OpRequest> requests, int64_t called_ns, uint32_t* ops,
+size_t Driver::BeginSome(std::span<const OpRequest> requests, int64_t called_ns, Begun* begun,
                          Waiter* waiter) {
   const int64_t passed_ns = clock_.MonotonicNs() - called_ns;
-  size_t n = 0;
+  uint32_t n = 0;
   for (; n < requests.size(); ++n) {
     OpRequest request = requests[n];
     request.timeout_ns = std::max<int64_t>(request.timeout_ns - passed_ns, 0);
-    ops[n] = engine_->Begin(request);
-    if (ops[n] == kInvalidOp) break;
-    waiter_of_op_[ops[n]] = waiter;
+    const uint32_t op = engine_->Begin(request);
+    if (op == kInvalidOp) break;
+    begun[n] = {op, n};
+    waiter_of_op_[op] = waiter;
   }
-  waiter->remaining = static_cast<uint32_t>(n);
+  waiter->batch.Begin(n);
   return n;
+}
+
+size_t Driver::WaitForSome(std::span<Begun> left, Waiter* waiter) {
+  Wait(waiter);
+  waiter->batch.OnTaken();
+  if (waiter->batch.over()) return left.size();
+  const auto has_ended = [this](const Begun& it)
+                             GANNET_REQUIRES(mutex_) { return waiter_of_op_[it.op] == nullptr; };
+  return static_cast<size_t>(std::partition(left.begin(), left.end(), has_ended) - left.begin());
 }
 
 Op Driver::MakeLateOp(const OpRequest& request) {
@@ -84,22 +95,25 @@ Op Driver::MakeLateOp(const OpRequest& request) {
   return op;
 }
 
-void Driver::ReleaseAll(std::span<const uint32_t> ops) {
+size_t Driver::ReleaseAndWait(std::span<const Begun> taken, std::span<Begun> left, Waiter* waiter) {
   entering_.fetch_add(1, std::memory_order_relaxed);
   MutexLock lock(mutex_);
   entering_.fetch_sub(1, std::memory_order_relaxed);
-  for (const uint32_t op : ops) engine_->Release(op);
+  for (const Begun& it : taken) engine_->Release(it.op);
   if (sleepers_ > 0 && engine_->wants_buffer()) wake_->Kick();
+  return left.empty() ? 0 : WaitForSome(left, waiter);
 }
 
 void Driver::Wait(Waiter* waiter) {
-  while (waiter->remaining > 0) {
+  while (!waiter->batch.HasToTake(*engine_)) {
     if (driver_ == nullptr) {
       Drive(waiter);
     } else {
       waiter->chosen = false;
       waiting_.push_back(waiter);
-      while (waiter->remaining > 0 && !waiter->chosen) WaitFor(&waiter->wake, INT64_MAX);
+      while (!waiter->batch.HasToTake(*engine_) && !waiter->chosen) {
+        WaitFor(&waiter->wake, INT64_MAX);
+      }
       std::erase(waiting_, waiter);
     }
   }
@@ -110,7 +124,7 @@ void Driver::Wait(Waiter* waiter) {
 void Driver::Drive(Waiter* waiter) {
   driver_ = waiter;
   waiter->chosen = false;
-  while (waiter->remaining > 0) {
+  while (!waiter->batch.HasToTake(*engine_)) {
     WaitALittle();
     PollAndDeliver(clock_.MonotonicNs());
   }
@@ -138,7 +152,9 @@ void Driver::WaitALittle() {
 }
 
 void Driver::SleepOnDevice() {
-  if (wake_->Arm(*engine_, clock_.MonotonicNs())) return Deliver();
+  const bool due = wake_->Arm(*engine_, clock_.MonotonicNs());
+  Deliver();
+  if (due || (driver_ != nullptr && driver_->batch.HasToTake(*engine_))) return;
   const int fd = wake_->fd();
   ++sleepers_;
   mutex_.Unlock();
@@ -149,10 +165,10 @@ void Driver::SleepOnDevice() {
 
 // Call it when this thread polled while another one sleeps. The device wakes the sleeper when it
 // has something, and the timer when something is due that was known before. This wakes it for the
-// rest: the driver's operations are over, the descriptors changed, or something is due sooner.
+// rest: the driver has operations to take, the descriptors changed, or something is due sooner.
 void Driver::WakeSleeper() {
   if (sleepers_ == 0) return;
-  const bool done = driver_ != nullptr && driver_->remaining == 0;
+  const bool done = driver_ != nullptr && driver_->batch.HasToTake(*engine_);
   if (done || !wake_->Covers(*engine_, clock_.MonotonicNs())) wake_->Kick();
 }
 
@@ -163,13 +179,22 @@ void Driver::PollAndDeliver(int64_t now_ns) {
 
 void Driver::Deliver() {
   for (uint32_t i = engine_->NextFinished(); i != kInvalidOp; i = engine_->NextFinished()) {
-    Waiter* waiter = waiter_of_op_[i];
-    if (--waiter->remaining == 0) waiter->wake.notify_one();
+    Waiter* waiter = std::exchange(waiter_of_op_[i], nullptr);
+    waiter->batch.OnEnded();
+    if (waiter->batch.over()) waiter->wake.notify_one();
+  }
+  if (!waiting_.empty() && engine_->wants_buffer()) WakeHolders();
+}
+
+// Something waits for a buffer. Wakes those who may hold one.
+void Driver::WakeHolders() {
+  for (Waiter* waiter : waiting_) {
+    if (waiter->batch.has_ended()) waiter->wake.notify_one();
   }
 }
 
 void Driver::ChooseNextDriver() {
-  const auto needs_more = [](const Waiter* waiter) { return waiter->remaining > 0; };
+  const auto needs_more = [](const Waiter* waiter) { return !waiter->batch.over(); };
   const auto next = std::find_if(waiting_.begin(), waiting_.end(), needs_more);
   if (next == waiting_.end()) return;
   (*next)->chosen = true;

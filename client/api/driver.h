@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "client/api/fork_guard.h"
+#include "client/engine/batch.h"
 #include "client/engine/engine.h"
 #include "client/engine/wake_fd.h"
 #include "common/base/mutex.h"
@@ -40,13 +41,13 @@ class Driver {
   // that call.
   template <class F>
   void Run(std::span<const OpRequest> requests, F use) {
-    std::vector<uint32_t> ops(requests.size());
-    RunOps(requests, ops.data(), use);
+    std::vector<Begun> begun(requests.size());
+    RunOps(requests, begun.data(), use);
   }
   template <class F>
   void RunOne(const OpRequest& request, F use) {
-    uint32_t op;
-    RunOps({&request, 1}, &op, [&](size_t, const Op& o) { use(o); });
+    Begun begun;
+    RunOps({&request, 1}, &begun, [&](size_t, const Op& op) { use(op); });
   }
 
   // Only for what never changes in the engine. Anything else needs the mutex; use the functions
@@ -59,18 +60,32 @@ class Driver {
 
  private:
   struct Waiter {
-    uint32_t remaining = 0;
+    Batch batch;
     bool chosen = false;  // to drive
     std::condition_variable wake;
   };
 
+  // An operation that a call began and has not taken yet.
+  struct Begun {
+    uint32_t op;
+    uint32_t request;  // its index in the batch
+  };
+
+  // Takes the operations of a batch as soon as something waits for a buffer that they may hold, and
+  // all of them when all have ended (batch.h).
   template <class F>
-  void RunOps(std::span<const OpRequest> requests, uint32_t* ops, F use) {
+  void RunOps(std::span<const OpRequest> requests, Begun* begun, F use) {
     const int64_t called_ns = clock_.MonotonicNs();
     for (size_t done = 0; done < requests.size();) {
-      const size_t n = BeginAndWait(requests.subspan(done), called_ns, ops);
-      for (size_t i = 0; i < n; ++i) use(done + i, engine_->op(ops[i]));
-      ReleaseAll({ops, n});
+      Waiter waiter;
+      size_t ended = 0;
+      const size_t n = BeginAndWait(requests.subspan(done), called_ns, begun, &waiter, &ended);
+      for (std::span<Begun> left(begun, n); !left.empty();) {
+        const std::span<Begun> taken = left.first(ended);
+        for (const Begun& it : taken) use(done + it.request, engine_->op(it.op));
+        left = left.subspan(ended);
+        ended = ReleaseAndWait(taken, left, &waiter);
+      }
       done += n;
       if (n == 0) {
         use(done, MakeLateOp(requests[done]));
@@ -79,14 +94,19 @@ class Driver {
     }
   }
 
-  // Begins as many requests as there is room for, waits for them, and returns their number. Returns
-  // 0 if there was no room for the first one until its deadline.
-  size_t BeginAndWait(std::span<const OpRequest> requests, int64_t called_ns, uint32_t* ops);
-  size_t BeginSome(std::span<const OpRequest> requests, int64_t called_ns, uint32_t* ops,
+  // Begins as many requests as there is room for and returns their number. Waits until some are to
+  // be taken, and moves these to the front: `ended` is their number. Returns 0 if there was no room
+  // for the first one until its deadline.
+  size_t BeginAndWait(std::span<const OpRequest> requests, int64_t called_ns, Begun* begun,
+                      Waiter* waiter, size_t* ended);
+  size_t BeginSome(std::span<const OpRequest> requests, int64_t called_ns, Begun* begun,
                    Waiter* waiter) GANNET_REQUIRES(mutex_);
+  // Releases the operations that were taken. If any are left, waits until some of these are to be
+  // taken, moves them to the front, and returns their number.
+  size_t ReleaseAndWait(std::span<const Begun> taken, std::span<Begun> left, Waiter* waiter);
+  size_t WaitForSome(std::span<Begun> left, Waiter* waiter) GANNET_REQUIRES(mutex_);
   // Returns an operation that ended before it began.
   Op MakeLateOp(const OpRequest& request);
-  void ReleaseAll(std::span<const uint32_t> ops);
   void Wait(Waiter* waiter) GANNET_REQUIRES(mutex_);
   void Drive(Waiter* waiter) GANNET_REQUIRES(mutex_);
   void WaitALittle() GANNET_REQUIRES(mutex_);
@@ -94,6 +114,7 @@ class Driver {
   void WakeSleeper() GANNET_REQUIRES(mutex_);
   void PollAndDeliver(int64_t now_ns) GANNET_REQUIRES(mutex_);
   void Deliver() GANNET_REQUIRES(mutex_);
+  void WakeHolders() GANNET_REQUIRES(mutex_);
   void ChooseNextDriver() GANNET_REQUIRES(mutex_);
   void WaitFor(std::condition_variable* wake, int64_t ns) GANNET_REQUIRES(mutex_);
   void LetOthersIn() GANNET_REQUIRES(mutex_);
@@ -114,8 +135,8 @@ class Driver {
   uint32_t sleepers_ GANNET_GUARDED_BY(mutex_) = 0;      // on wake_
   int64_t keep_alive_ns_ GANNET_GUARDED_BY(mutex_) = 0;  // when the keep-alive thread looks again
   bool stopping_ GANNET_GUARDED_BY(mutex_) = false;
-  std::vector<Waiter*> waiter_of_op_ GANNET_GUARDED_BY(mutex_);
-  std::vector<Waiter*> waiting_ GANNET_GUARDED_BY(mutex_);  // asleep
+  std::vector<Waiter*> waiter_of_op_ GANNET_GUARDED_BY(mutex_);  // null once it ended
+  std::vector<Waiter*> waiting_ GANNET_GUARDED_BY(mutex_);       // asleep
   std::condition_variable stop_;
   std::thread keep_alive_;  // last, because it uses all of the above
 };

@@ -18,6 +18,12 @@ absl::Status AddLease(std::chrono::milliseconds lease, OpRequest* request) {
   return absl::OkStatus();
 }
 
+// What is true of a request that had no effect. A request that only asks has none anyway.
+std::string_view TryAgainText(OpType type) {
+  const bool changes = IsWrite(type) || TakesLock(type) || type == OpType::kUnlock;
+  return changes ? "not applied, try again" : "no answer, try again";
+}
+
 }  // namespace
 
 absl::Status AddConditions(const std::optional<uint64_t>& version, const Lock* lock,
@@ -205,7 +211,10 @@ absl::Status MakeStatus(const Engine& engine, const Op& op) {
     case Outcome::kTooManyLocks:
       return with_cause(absl::StrCat("this client holds ", LockTable::kHeldMax, " locks"));
     case Outcome::kHeapFull:
-      return with_cause("the server's memory is full; start it with more --memory");
+      return with_cause(
+          "the server's memory is full; start it with more --memory, or with --on_full=evict, "
+          "which "
+          "lets items go that are used little");
     case Outcome::kIndexFull:
       return with_cause("the server's index is full; start it with more --index_slots");
     case Outcome::kDiskRefuses:
@@ -230,9 +239,9 @@ absl::Status MakeStatus(const Engine& engine, const Op& op) {
     case Outcome::kServerBug:
       return with_cause("the server could not carry out the request");
     case Outcome::kUnavailable:
-      return with_cause("not applied, try again");
+      return with_cause(TryAgainText(op.request.type));
     case Outcome::kUnrouted:
-      return engine.servers().routing_status().ok() ? with_cause("not applied, try again")
+      return engine.servers().routing_status().ok() ? with_cause(TryAgainText(op.request.type))
                                                     : engine.servers().routing_status();
     case Outcome::kUnknown:
       return with_cause("the connection broke; the write may have been applied");
@@ -307,7 +316,7 @@ uint64_t AppendLocks(const Op& op, std::vector<HeldLock>* locks) {
                       .index = entry.index,
                       .session_id = entry.session_id,
                       .lease = std::chrono::milliseconds(entry.lease_ms),
-                      .holder = std::string(entry.peer, strnlen(entry.peer, sizeof(entry.peer)))});
+                      .holder = TextOf(entry.peer)});
   }
   return op.done.info.version;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,6 +22,12 @@ namespace gannet {
 // From the calls of the public API to an Engine's requests, and from finished operations back to
 // what the API returns. Shared by Client and AsyncClient. Timeout and user data of the requests are
 // still to be set.
+
+// Returns the text of a field that is padded with NULs.
+template <size_t kBytes>
+std::string TextOf(const char (&padded)[kBytes]) {
+  return std::string(padded, strnlen(padded, kBytes));
+}
 
 inline bool KeyFits(std::string_view key) { return !key.empty() && key.size() <= kKeyBytesMax; }
 // Returns InvalidArgument, and why the key does not fit.

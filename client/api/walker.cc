@@ -26,6 +26,11 @@ absl::Status Walker::Walk(const std::function<bool(const WalkedItem&)>& show) {
   return state_->walk->Walk(show);
 }
 
+absl::StatusOr<uint64_t> Walker::WalkPart(const WalkPartOptions& part,
+                                          const std::function<void(const WalkedItem&)>& show) {
+  return state_->walk->WalkPart(part, show);
+}
+
 absl::Status Walker::ReadOnce(uint32_t bytes) { return state_->walk->ReadOnce(bytes); }
 
 std::chrono::milliseconds Walker::ServerClockAhead() const {

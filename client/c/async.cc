@@ -27,20 +27,25 @@ static_assert(GANNET_OP_EXTEND == static_cast<int>(OpType::kExtendLock));
 static_assert(GANNET_OP_APPEND == static_cast<int>(OpType::kAppend));
 static_assert(GANNET_OP_GET_INTO_MEMORY == static_cast<int>(OpType::kGetInto));
 
+}  // namespace
+
+namespace gannet {
+
 // A Stats that is under way. Its C++ answer has another form than the caller's.
 struct AskedStats {
-  gannet::ServerStats stats;
+  ServerStats stats;
   gannet_stats* out;
   uint64_t user_data;
 };
 
-}  // namespace
+}  // namespace gannet
 
 // What C calls a gannet_async.
 struct gannet_async {
   std::unique_ptr<gannet::AsyncClient> client;
   size_t servers = 0;
-  std::unordered_map<uint64_t, AskedStats> asked;  // by the user data that the C++ client has
+  std::unordered_map<uint64_t, gannet::AskedStats>
+      asked;  // by the user data that the C++ client has
   uint64_t last_asked = 0;
 };
 
@@ -86,7 +91,7 @@ void WriteCompletion(const Completion& done, gannet_completion* out) {
 // The caller's user data, and its structure filled in.
 void EndStats(gannet_async* client, gannet_completion* out) {
   const auto asked = client->asked.extract(out->user_data);
-  const AskedStats& stats = asked.mapped();
+  const gannet::AskedStats& stats = asked.mapped();
   out->user_data = stats.user_data;
   absl::StatusOr<gannet::ServerStats> answer = stats.stats;
   if (out->status != GANNET_OK) {
@@ -274,7 +279,7 @@ gannet_status gannet_async_stats(gannet_async* client, uint32_t server, gannet_s
   absl::Status status = gannet::WriteStats(gannet::ServerStats{}, stats);
   if (!status.ok()) return Report(status);
   const uint64_t id = ++client->last_asked;
-  AskedStats& asked = client->asked[id];
+  gannet::AskedStats& asked = client->asked[id];
   asked.out = stats;
   asked.user_data = user_data;
   status = client->client->Stats(server, &asked.stats, id);

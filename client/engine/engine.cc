@@ -72,11 +72,8 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Settings settings) {
     servers.push_back({text, endpoint.name, CanonicalAddress(addresses.back())});
   }
   GANNET_ASSIGN_OR_RETURN(Router router, Router::Create(std::move(servers)));
-  std::shared_ptr<AuthFile> auth_file;
-  if (!settings.options.auth_file.empty()) {
-    GANNET_ASSIGN_OR_RETURN(AuthFile file, AuthFile::Open(settings.options.auth_file));
-    auth_file = std::make_shared<AuthFile>(std::move(file));
-  }
+  GANNET_ASSIGN_OR_RETURN(std::shared_ptr<AuthFile> auth_file,
+                          AuthFile::OpenIfNamed(settings.options.auth_file));
   return std::unique_ptr<Engine>(
       new Engine(settings, addresses, std::move(router), std::move(auth_file)));
 }

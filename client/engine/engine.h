@@ -39,6 +39,11 @@ namespace gannet {
 //    that the lock is released, or until the connection is gone, and the lock with it. A connection
 //    that does not answer is broken, so no slot is kept for ever.
 // 4. Operations on a key do not overtake writes of it that were begun before (key_order.h).
+// 5. Who holds a resource waits only for one that comes later in this order: slot; turn of the key;
+//    long buffer for an item; credit, and with it the buffers of the request. The server's answer
+//    gives back the last two. An operation that ended waits for nothing, but keeps its slot and its
+//    long buffer until Release. So callers must release one operation without waiting for another's
+//    end while wants_buffer() (batch.h).
 class Engine final : public SessionOwner {
  public:
   struct Settings {

@@ -1,11 +1,27 @@
 #include "client/session/client_session.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace gannet {
+namespace {
+
+// Hears what is of no interest to anybody.
+class Nobody : public SessionOwner {
+ public:
+  void OnPosted(uint32_t, uint32_t) override {}
+  void OnWorksDone(uint32_t, std::span<const InFlightWork::Work>, bool) override {}
+  void OnReply(RequestWindow::Entry*, const ReplyView&) override {}
+  absl::Status OnNamed(uint32_t, std::string_view) override { return absl::OkStatus(); }
+  void OnReady(uint32_t, Comeback, std::span<const uint32_t>) override {}
+  void OnLost(uint32_t) override {}
+};
+
+}  // namespace
 
 ClientSession::ClientSession(Options options, SessionOwner* owner)
     : options_(std::move(options)),
@@ -18,8 +34,30 @@ ClientSession::ClientSession(Options options, SessionOwner* owner)
 
 ClientSession::~ClientSession() {
   closing_ = true;
+  Nobody nobody;
+  owner_ = &nobody;
+  TellLast();
   if (phase_ != Phase::kDown && phase_ != Phase::kDraining) BeginDrain();
   while (phase_ == Phase::kDraining) PollDraining(options_.clock->MonotonicNs());
+}
+
+// Sends the report that the next heartbeat would carry, and waits until the server's device has it:
+// closing drops what is not there yet. A dead server never has it, so this does not wait for long.
+void ClientSession::TellLast() {
+  if (!ready() || !usage_.HasNews()) return;
+  may_join_ = false;
+  usage_.Hasten();
+  int64_t now_ns = options_.clock->MonotonicNs();
+  const int64_t give_up_ns = now_ns + kLastReportNsMax;
+  // A test's clock may stand still.
+  for (uint32_t looks = 0; looks < kLooksAtStillClock && now_ns < give_up_ns;) {
+    LookAtConnections();
+    Poll(now_ns);
+    if (!ready() || (!usage_.HasNews() && connections_[0].work.in_flight() == 0)) return;
+    sched_yield();  // the server may want this core
+    const int64_t before_ns = std::exchange(now_ns, options_.clock->MonotonicNs());
+    looks = now_ns == before_ns ? looks + 1 : 0;
+  }
 }
 
 bool ClientSession::Poll(int64_t now_ns) {

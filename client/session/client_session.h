@@ -101,7 +101,8 @@ class ClientSession {
 
   // `owner` outlives the session.
   ClientSession(Options options, SessionOwner* owner);
-  // Closes and drains; waits at most kDrainNsMax. Reports nothing.
+  // Tells the server the last counts, which takes at most kLastReportNsMax. Then closes and drains;
+  // waits at most kDrainNsMax. Reports nothing to the owner.
   ~ClientSession();
   ClientSession(const ClientSession&) = delete;
   ClientSession& operator=(const ClientSession&) = delete;
@@ -224,6 +225,8 @@ class ClientSession {
   enum class Phase : uint8_t { kDown, kConnecting, kReady, kDraining };
   static constexpr int64_t kControlNs = 2 * kNsPerMs;  // how often the control path is looked at
   static constexpr int64_t kDrainNsMax = 2 * kNsPerSecond;
+  static constexpr int64_t kLastReportNsMax = 200 * kNsPerMs;
+  static constexpr uint32_t kLooksAtStillClock = 10'000;
   static constexpr int64_t kDrainLookNs = 10 * kNsPerMs;  // how often draining is looked at
   static constexpr uint32_t kSendWrs = 512;
   static constexpr uint32_t kReadsPerPost = 16;  // if so many are to be posted
@@ -232,6 +235,7 @@ class ClientSession {
   void PollControl(int64_t now_ns);
   void CheckSilence();
   int64_t ReadyIdleNs(int64_t now_ns, bool somebody_waits) const;
+  void TellLast();
   void BeginDrain();
   void PollDraining(int64_t now_ns);
   void DestroyConnections();
@@ -276,7 +280,7 @@ class ClientSession {
   void SendNews(int64_t now_ns);
 
   Options options_;
-  SessionOwner* const owner_;
+  SessionOwner* owner_;
   Phase phase_ = Phase::kDown;
   ConnectAttempts attempts_;
   std::optional<AuthKey> key_;  // of the first connection and those that join it

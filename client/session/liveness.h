@@ -9,6 +9,7 @@
 #include "client/session/watched_time.h"
 #include "common/base/clock.h"
 #include "common/protocol/heartbeats.h"
+#include "common/protocol/limits.h"
 
 namespace gannet {
 
@@ -16,10 +17,11 @@ namespace gannet {
 // answers of the server's CPU show that it is alive: RDMA READs succeed even if the server process
 // is stopped.
 //
-// 1. A message goes out at least every third of the silence that the server granted. A heartbeat
-//    that keeps this goes out at a multiple of an eighth of that time, by the machine's clock. So
-//    the idle clients of a machine wake up together, and one wake-up of the server serves several:
-//    to wake an idle core takes more time than what it then does.
+// 1. A message goes out at least every tenth of the silence that the server granted. So a client
+//    may stand still for nearly as long as that, whenever it begins. A heartbeat that keeps this
+//    goes out at a multiple of an eighth of that time, by the machine's clock. So the idle clients
+//    of a machine wake up together, and one wake-up of the server serves several: to wake an idle
+//    core takes more time than what it then does.
 // 2. A heartbeat goes out at least every kHeartbeatNsMax, whatever else is sent, because only
 //    replies to heartbeats tell the server's clock.
 // 3. The server is dead if an answer is outstanding and nothing at all was heard for the granted
@@ -32,7 +34,9 @@ class Liveness {
   // The most unanswered heartbeats. Each needs a receive buffer, and the server counts them.
   static constexpr uint32_t kHeartbeatsMax = kHeartbeatsUnansweredMax;
 
-  static constexpr int64_t HeartbeatNs(int64_t silence_ns) { return silence_ns / 3; }
+  static constexpr int64_t HeartbeatNs(int64_t silence_ns) {
+    return silence_ns / kMessagesPerSilence;
+  }
   static constexpr int64_t TogetherNs(int64_t silence_ns) { return HeartbeatNs(silence_ns) / 8; }
   // If Polls are further apart than this, a dead server is noticed later.
   static constexpr int64_t WatchStepNs(int64_t silence_ns) { return silence_ns / 6; }

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <span>
 
 #include "common/protocol/client_report.h"
@@ -42,11 +43,14 @@ class UsageLog {
     sampled_ = true;
   }
 
-  // Returns whether there is something to tell, and it is time to.
-  bool Due(int64_t now_ns) const {
-    return on_ && now_ns >= due_ns_ &&
-           (sampled_ || (counts_.hits | hit_bytes_ | counts_.misses | counts_.by_rpc) != 0);
+  // Returns whether there is something to tell.
+  bool HasNews() const {
+    return on_ && (sampled_ || (counts_.hits | hit_bytes_ | counts_.misses | counts_.by_rpc) != 0);
   }
+  // Returns whether there is something to tell, and it is time to.
+  bool Due(int64_t now_ns) const { return now_ns >= due_ns_ && HasNews(); }
+  // It is time now.
+  void Hasten() { due_ns_ = std::numeric_limits<int64_t>::min(); }
   // Writes the report, and begins the next one. Returns its bytes. REQUIRES: `out` has room for
   // kClientReportBytesMax.
   size_t Take(int64_t now_ns, std::span<std::byte> out) {

@@ -12,10 +12,20 @@
 
 namespace gannet {
 
-IndexWalk::IndexWalk(const IndexView* view, std::function<bool(uint64_t offset)> wanted)
-    : view_(view), wanted_(std::move(wanted)) {
-  ranges_.push_back({0, kEnd, 0});
+IndexWalk::IndexWalk(const IndexView* view, std::function<bool(uint64_t offset)> wanted,
+                     uint64_t begin)
+    : view_(view), begin_(begin), wanted_(std::move(wanted)) {
+  ranges_.push_back({begin, kEnd, 0});
   Plan();
+}
+
+uint64_t IndexWalk::CutOff(uint64_t hashes_min) {
+  if (phase_ != Phase::kHomes || rounds_ > 0 || ranges_.empty()) return 0;
+  const auto position = static_cast<uint64_t>(ranges_.back().begin);
+  if (position - begin_ < hashes_min) return 0;
+  ranges_.clear();
+  Plan();
+  return position;
 }
 
 uint32_t IndexWalk::ReadBytesOf(Slot slot) {

@@ -65,7 +65,9 @@ class IndexWalk {
   // `view` may change at any time, and must outlive the walk.
   // `wanted`: whether items that begin at this offset are; null: all are. The others are not
   // looked at, so that the invariants are about items that are wanted.
-  explicit IndexWalk(const IndexView* view, std::function<bool(uint64_t offset)> wanted = nullptr);
+  // `begin`: the hash from which on keys are walked through.
+  explicit IndexWalk(const IndexView* view, std::function<bool(uint64_t offset)> wanted = nullptr,
+                     uint64_t begin = 0);
 
   Step step() const { return step_; }
   Read buckets() const { return read_; }
@@ -78,6 +80,11 @@ class IndexWalk {
   std::optional<Item> OnItem(size_t i, std::span<const std::byte> copy);
   void OnItemsDone();
   void Resume() { Plan(); }
+  // Leaves out the homes that were not walked through yet. Returns the hash at which they begin: a
+  // walk that begins there goes on where this one ends. Returns 0, and leaves out nothing, if none
+  // is left, or if this walk has not got on by at least `hashes_min`. REQUIRES: step() is
+  // kReadBuckets.
+  uint64_t CutOff(uint64_t hashes_min);
 
   uint64_t retries() const { return retries_; }
   // Grows whenever the walk gets on.
@@ -125,6 +132,7 @@ class IndexWalk {
   void BeginRound();
 
   const IndexView* const view_;
+  const uint64_t begin_;
   const std::function<bool(uint64_t offset)> wanted_;
   Step step_ = Step::kDone;
   Phase phase_ = Phase::kHomes;

@@ -31,11 +31,8 @@ absl::StatusOr<std::unique_ptr<RegionWalk>> RegionWalk::Connect(const std::strin
   GANNET_ASSIGN_OR_RETURN(const Endpoint parsed, ParseEndpoint(endpoint));
   GANNET_ASSIGN_OR_RETURN(std::vector<SocketAddress> addresses,
                           ResolveAll(parsed.address, kDefaultPort));
-  std::shared_ptr<AuthFile> auth_file;
-  if (!options.auth_file.empty()) {
-    GANNET_ASSIGN_OR_RETURN(AuthFile file, AuthFile::Open(options.auth_file));
-    auth_file = std::make_shared<AuthFile>(std::move(file));
-  }
+  GANNET_ASSIGN_OR_RETURN(std::shared_ptr<AuthFile> auth_file,
+                          AuthFile::OpenIfNamed(options.auth_file));
   std::unique_ptr<RegionWalk> made(new RegionWalk(ToNs(options.deadline), walk));
   made->session_ = std::make_unique<ClientSession>(
       ClientSession::Options{.endpoint = endpoint,
@@ -94,11 +91,36 @@ absl::Status RegionWalk::Walk(const std::function<bool(const WalkedItem&)>& show
 
 absl::Status RegionWalk::WalkSome(std::function<bool(uint64_t offset)> wanted, const ShowAt& show,
                                   const std::function<bool()>& still) {
-  IndexWalk& walk = walk_.emplace(&session_->view(), std::move(wanted));
+  walk_.emplace(&session_->view(), std::move(wanted));
+  return GoOn(show, still);
+}
+
+absl::StatusOr<uint64_t> RegionWalk::WalkPart(const WalkPartOptions& part,
+                                              const std::function<void(const WalkedItem&)>& show) {
+  progress_ = {};
+  IndexWalk& walk = walk_.emplace(&session_->view(), nullptr, part.position);
+  uint64_t next = 0;
+  const auto cut = [&] {
+    const bool enough = progress_.items >= part.items_min || progress_.reads >= part.reads_max;
+    if (next == 0 && enough && walk.step() == IndexWalk::Step::kReadBuckets) {
+      next = walk.CutOff(Walker::kPositionStep);
+    }
+    return true;
+  };
+  const auto show_all = [&show](const WalkedItem& item, uint64_t) {
+    show(item);
+    return true;
+  };
+  GANNET_RETURN_IF_ERROR(GoOn(show_all, cut));
+  return next;
+}
+
+absl::Status RegionWalk::GoOn(const ShowAt& show, const std::function<bool()>& between) {
+  IndexWalk& walk = *walk_;
   uint64_t advances = 0;
   int64_t advanced_ns = clock_->MonotonicNs();
   for (bool goes_on = true; goes_on && walk.step() != IndexWalk::Step::kDone;) {
-    if (still && !still()) break;
+    if (between && !between()) break;
     switch (walk.step()) {
       case IndexWalk::Step::kReadBuckets:
         GANNET_RETURN_IF_ERROR(ReadBuckets());

@@ -37,6 +37,8 @@ class RegionWalk final : public SessionOwner {
 
   // As Walker's.
   absl::Status Walk(const std::function<bool(const WalkedItem&)>& show);
+  absl::StatusOr<uint64_t> WalkPart(const WalkPartOptions& part,
+                                    const std::function<void(const WalkedItem&)>& show);
   absl::StatusOr<std::vector<HotKey>> HotKeys(size_t count, const std::function<bool()>& goes_on);
   WalkProgress progress() const;
   absl::Status ReadOnce(uint32_t bytes);
@@ -70,6 +72,8 @@ class RegionWalk final : public SessionOwner {
   // still() (null: always).
   absl::Status WalkSome(std::function<bool(uint64_t offset)> wanted, const ShowAt& show,
                         const std::function<bool()>& still);
+  // Goes on with walk_ until it is done. between() is called before each step.
+  absl::Status GoOn(const ShowAt& show, const std::function<bool()>& between);
   absl::Status ReadBuckets();
   absl::Status ReadItems(const ShowAt& show, bool* goes_on);
   bool Show(const IndexWalk::Item& item, Slot slot, const ShowAt& show);

@@ -88,9 +88,9 @@ struct Completion {
 // client/example/event_loop.cc is a whole program.
 //
 // One owner thread. It must call Poll, or Wait, at least every sixth of what its servers'
-// --silence_ms is (ServerInfo::silence_ms; 250 ms by default), or sleep in Wait or on fd(), which
+// --silence_ms is (ServerInfo::silence_ms; 0.8 s by default), or sleep in Wait or on fd(), which
 // becomes readable in time: then servers hear from it in time, and it notices dead ones in time.
-// With up to four sixths (1 s) between Polls servers still hear from it in time; but as each gap
+// With up to four sixths (3 s) between Polls servers still hear from it in time; but as each gap
 // counts as one sixth of silence, it notices a dead one only after seven of them. With more than
 // that servers may take the client for dead, and release its locks.
 //

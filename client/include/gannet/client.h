@@ -123,8 +123,9 @@ class Client {
   // GetInto for each target, all at once. Returns one result for each, in order.
   std::vector<absl::StatusOr<std::optional<ItemInfo>>> MultiGetInto(
       std::span<const GetTarget> targets, std::optional<Milliseconds> deadline = {});
-  // Calls `use` with a view of the value that is valid during the call. Returns false if the key
-  // does not exist.
+  // Calls `use` with a view of a copy of the value that is valid during the call. Allocates nothing
+  // for values of up to 1,280 bytes. `use` may call this client. Returns false if the key does not
+  // exist.
   absl::StatusOr<bool> GetView(std::string_view key,
                                const std::function<void(std::string_view, const ItemInfo&)>& use,
                                std::optional<Milliseconds> deadline = {});
@@ -247,7 +248,7 @@ class Client {
   absl::StatusOr<bool> BreakLock(std::string_view key, std::optional<Milliseconds> deadline = {});
 
   // Returns the connections of all clients of a server. `server` is its index among the endpoints.
-  // The list is at most a third of the server's --silence_ms old.
+  // The list is at most a tenth of the server's --silence_ms old.
   absl::StatusOr<std::vector<ConnectedClient>> ConnectedClients(
       uint32_t server, std::optional<Milliseconds> deadline = {});
   // Returns the last requests that took a server long (its --slowlog_us), the newest first.

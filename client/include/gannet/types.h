@@ -49,8 +49,8 @@ struct Options {
   bool reconnect = true;
   // A file of keys, for servers that have keys (their --auth_file): lines of ID HEXKEY [read]. Its
   // first key is this client's. Nobody but its owner may have rights to it. It is read by Connect
-  // and, if it changed, before each new connection. Empty: the client has no key, and believes
-  // every server.
+  // and, if it changed, before each new connection. Empty: the file that GANNET_AUTH_FILE names in
+  // the environment. Without either, the client has no key, and believes every server.
   std::string auth_file;
   // Called with one line, no newline, from any thread of the client, which it must not call back;
   // nothing is printed otherwise.

@@ -31,6 +31,14 @@ struct WalkOptions {
   uint32_t reads_per_second = 20'000;
 };
 
+// A part of a walk.
+struct WalkPartOptions {
+  uint64_t position = 0;  // where to begin; 0: at the beginning
+  // It ends behind so many items, or so many READs, or a few more.
+  uint64_t items_min = 10;
+  uint64_t reads_max = 10'000;
+};
+
 // A key that is used much.
 struct HotKey {
   std::string key;
@@ -83,6 +91,14 @@ class Walker {
   // DeadlineExceeded: for Options::deadline the walk did not get on, because what it READ changed
   // all the time.
   absl::Status Walk(const std::function<bool(const WalkedItem&)>& show);
+  // Walks on from a position, and shows some items. Returns the position to go on from, or 0 at the
+  // end. What Walk promises holds for all parts together, each of which begins where the one before
+  // it ended: positions say where hashes of keys lie, and so stay right while the index grows. The
+  // parts may be walked by different Walkers, at any time. Positions are about
+  // 2^64 / (number of keys) apart: to begin at up to kPositionStep less does no harm.
+  static constexpr uint64_t kPositionStep = 256;
+  absl::StatusOr<uint64_t> WalkPart(const WalkPartOptions& part,
+                                    const std::function<void(const WalkedItem&)>& show);
   // Returns the keys that are used most, at most `count` of them (1 to kHotKeysMax), the hottest
   // first. READs what the server recorded of uses, which is a 64th of its memory, then its index,
   // and then only the hot items. A use counts less and less as time goes by; a use of a moment ago

@@ -77,6 +77,21 @@ TEST_F(LargeValuesTest, GoesThroughStringsUpTo64MiB) {
   ASSERT_TRUE(client_->Delete("string").ok());
 }
 
+// There is one buffer for values over 8 MiB.
+TEST_F(LargeValuesTest, AViewKeepsNoBufferFromCallsMadeMeanwhile) {
+  ASSERT_TRUE(client_->Put("view", Pattern(9 * kMiB, 1)).ok());
+  ASSERT_TRUE(client_->Put("other", Pattern(9 * kMiB, 2)).ok());
+  const auto found = client_->GetView("view", [&](std::string_view value, const ItemInfo& info) {
+    EXPECT_EQ(info.value_bytes, value.size());
+    const auto other = client_->Get("other");
+    ASSERT_TRUE(other.ok() && other->has_value()) << other.status();
+    EXPECT_TRUE((*other)->data == Pattern(9 * kMiB, 2));
+    EXPECT_TRUE(value == Pattern(9 * kMiB, 1));
+  });
+  EXPECT_TRUE(found.ok() && *found) << found.status();
+  for (const char* key : {"view", "other"}) ASSERT_TRUE(client_->Delete(key).ok());
+}
+
 TEST_F(LargeValuesTest, LandsInRegisteredMemory) {
   for (const size_t bytes : {size_t{100}, size_t{5000}, kMiB, 16 * kMiB}) {
     const std::string value = Pattern(bytes, bytes);

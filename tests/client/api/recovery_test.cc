@@ -47,7 +47,11 @@ TEST(RecoveryTest, ADeadServerIsAnErrorWithinTheDeadline) {
   // Requests sent before the client noticed may have been applied.
   ASSERT_TRUE(Eventually(
       [&] { return absl::IsUnavailable(client->Put("key", "2", {}, deadline).status()); }));
-  EXPECT_TRUE(absl::IsUnavailable(client->Get("key", deadline).status()));
+  EXPECT_THAT(client->Put("key", "2", {}, deadline).status().message(),
+              HasSubstr("not applied, try again"));
+  const absl::Status get = client->Get("key", deadline).status();
+  EXPECT_TRUE(absl::IsUnavailable(get));
+  EXPECT_THAT(get.message(), HasSubstr("no answer, try again"));  // there is nothing to apply
   EXPECT_TRUE(absl::IsUnavailable(client->Ping(deadline)));
   EXPECT_TRUE(absl::IsUnavailable(client->TryLock("key", deadline).status()));
   const absl::Status status = client->Ping(deadline);

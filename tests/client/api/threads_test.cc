@@ -53,6 +53,35 @@ TEST(ThreadsTest, MoreThreadsThanOperationsThatFit) {
   EXPECT_EQ(wrong, 0);
 }
 
+// Gets `count` values of `bytes` bytes by MultiGet, in several threads at once.
+void GetManyLongValues(int threads, int count, size_t bytes) {
+  SCOPED_TRACE(bytes);
+  ServerProcess server({"--memory=256M"});
+  auto client = Client::Connect({server.endpoint()}, PatientOptions()).value();
+  std::vector<std::string> keys;
+  for (int i = 0; i < count; ++i) {
+    keys.push_back("key" + std::to_string(i));
+    ASSERT_TRUE(client->Put(keys[i], keys[i] + std::string(bytes, 'v')).ok());
+  }
+  std::atomic<int> wrong{0};
+  RunThreads(threads, [&](int) {
+    const auto values = client->MultiGet(keys);
+    for (int i = 0; i < count; ++i) {
+      if (!values[i].ok() || !*values[i] || !(*values[i])->data.starts_with(keys[i])) ++wrong;
+    }
+  });
+  EXPECT_EQ(wrong, 0);
+}
+
+// A client has 64 buffers of 16 KiB, 32 of 128 KiB, 8 of 1 MiB and 2 of 8 MiB. An operation keeps
+// its buffer until its value is taken.
+TEST(ThreadsTest, BatchesMayNeedMoreBuffersThanThereAre) {
+  GetManyLongValues(1, 120, 2'000);
+  GetManyLongValues(2, 60, 20'000);
+  GetManyLongValues(3, 6, 200'000);
+  GetManyLongValues(2, 3, 2'000'000);
+}
+
 TEST(ThreadsTest, IncrementsUnderALockAreNotLost) {
   ServerProcess server;
   auto client = Client::Connect({server.endpoint()}, PatientOptions()).value();

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "client/api/driver.h"
 #include "tests/client/engine/engine_run.h"
 #include "tests/support/server_process.h"
 
@@ -38,6 +39,28 @@ TEST_F(ByRpcTest, TheServerDecidesWhatIsExpired) {
     EXPECT_EQ(got.info.flags, 3u);
     EXPECT_EQ(got.info.version, writer.Get("key").info.version);
     EXPECT_EQ(got.info.value_bytes, bytes);
+  }
+}
+
+TEST_F(ByRpcTest, ABatchOfMoreGetsThanThereAreReplyBuffersEnds) {
+  EngineRun writer(SettingsOf(server_));
+  Engine::Settings settings = SettingsOf(server_);
+  settings.options.depth = 100;
+  settings.server_clocks = false;
+  Driver driver(ConnectEngine(settings).value(), WakeFd::Create().value(), settings.options);
+  std::vector<OpRequest> requests(100, KeyRequest(OpType::kGet, "key").value());
+  for (OpRequest& request : requests) request.timeout_ns = 30 * kNsPerSecond;
+  for (const size_t bytes : {10, 5000}) {
+    const std::string value(bytes, 'v');
+    ASSERT_EQ(writer.Put("key", value, {.ttl = std::chrono::minutes(10)}).outcome, Outcome::kOk);
+    std::vector<int> uses(requests.size());
+    driver.Run(requests, [&](size_t i, const Op& op) {
+      ++uses[i];
+      EXPECT_EQ(op.outcome, Outcome::kOk);
+      EXPECT_TRUE(op.done.cost.by_rpc);
+      EXPECT_EQ(op.value, value);
+    });
+    EXPECT_EQ(uses, std::vector<int>(requests.size(), 1));
   }
 }
 

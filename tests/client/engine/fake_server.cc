@@ -144,8 +144,8 @@ void FakeServer::Accept(IncomingRequest incoming) {
   grant.time_ms = time_ms();
   if (alter_grant) alter_grant(request, &grant);
   accepted_ += request.qp_index == 0;
-  const absl::Status status =
-      listener_->FinishAccept(peer->connection.get(), std::as_bytes(std::span(&grant, 1)));
+  const absl::Status status = listener_->FinishAccept(
+      peer->connection.get(), std::as_bytes(std::span(&grant, 1)), PeerRights::kReadAtomic);
   GANNET_CHECK(status.ok(), status.ToString().c_str());
   peers_[peer->number] = std::move(peer);
 }

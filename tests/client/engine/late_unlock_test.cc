@@ -113,7 +113,7 @@ TEST_F(LateUnlockTest, SlotsOfLocksThatAreBeingReleasedComeBackWithTheConnection
     PassMs(30);
   }
   EXPECT_EQ(begun, 2 * kDepth);
-  PassMs(2500);
+  PassMs(kSilenceMsDefault + 1000);
   EXPECT_EQ(server_->connections(), 2u);
   AnswerEverything();
   PassMs(100);

@@ -53,7 +53,7 @@ TEST_F(SilentRequestsTest, RequestsThatExpireTogetherFreeTheirSlotsAtOnce) {
 TEST_F(SilentRequestsTest, TheConnectionIsBrokenAndComesBack) {
   Connect(kDepth);
   BeginPut("key", "value", 200);
-  PassMs(1500 + 200);
+  PassMs(kSilenceMsDefault + 200);
   EXPECT_EQ(server_->connections(), 1u) << "broken too early";
   PassMs(200);
   EXPECT_EQ(server_->connections(), 2u);

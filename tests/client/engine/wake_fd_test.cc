@@ -122,7 +122,7 @@ TEST_F(WakeFdTest, ASleepingClientIsHeardInTimeAndSeldomWakes) {
 TEST_F(WakeFdTest, ASilentServerIsNoticed) {
   Connect(4);
   server_->answers_heartbeats = false;
-  SleepMs(5000);
+  SleepMs(3 * int{kSilenceMsDefault});
   EXPECT_GE(server_->connections(), 2u);
 }
 

@@ -74,10 +74,34 @@ class IndexWalkTest : public testing::Test {
       const Between& between = [] {}, std::function<bool(uint64_t offset)> wanted = nullptr) {
     Learn();
     IndexWalk walk(&view_, std::move(wanted));
+    Finish(walk, between);
+    retries_ = walk.retries();
+    EXPECT_EQ(walk.done(), 1.0);
+  }
+  // The same in as many parts as there may be, each of which begins a little before the end of the
+  // one before it.
+  void WalkInParts(const Between& between) {
+    uint64_t position = 0;
+    do {
+      Learn();
+      IndexWalk walk(&view_, nullptr, position);
+      uint64_t next = 0;
+      Finish(walk, between, [&] {
+        if (next == 0 && walk.step() == IndexWalk::Step::kReadBuckets) next = walk.CutOff(256);
+      });
+      if (HasFatalFailure()) return;
+      position = next & ~uint64_t{255};
+      ++parts_;
+    } while (position != 0);
+  }
+  void Finish(
+      IndexWalk& walk, const Between& between, const Between& before_step = [] {}) {
     for (uint64_t steps = 0; walk.step() != IndexWalk::Step::kDone; ++steps) {
       ASSERT_LT(steps, 1'000'000u) << "the walk does not end";
       ASSERT_NE(walk.step(), IndexWalk::Step::kChangesTooFast);
       between();
+      before_step();
+      if (walk.step() == IndexWalk::Step::kDone) return;
       if (walk.step() == IndexWalk::Step::kWantIndex) {
         Learn();
         walk.Resume();
@@ -94,8 +118,6 @@ class IndexWalkTest : public testing::Test {
         walk.OnItemsDone();
       }
     }
-    retries_ = walk.retries();
-    EXPECT_EQ(walk.done(), 1.0);
   }
   void ExpectAllKeysShown() {
     for (uint64_t i = 0; i < keys_; ++i) EXPECT_TRUE(shown_.contains(Key(i))) << Key(i);
@@ -108,6 +130,7 @@ class IndexWalkTest : public testing::Test {
   std::map<std::string, int> shown_;
   uint64_t retries_ = 0;
   uint64_t items_read_ = 0;
+  uint64_t parts_ = 0;
 };
 
 TEST_F(IndexWalkTest, AnEmptyStoreHasNothingToShow) {
@@ -123,6 +146,22 @@ TEST_F(IndexWalkTest, ShowsEveryKeyOfAFullIndexOnce) {
   EXPECT_EQ(shown_.size(), keys_);
   for (const auto& [key, times] : shown_) EXPECT_EQ(times, 1) << key;
   EXPECT_EQ(retries_, 0u);
+}
+
+TEST_F(IndexWalkTest, ItsPartsTogetherShowEveryKeyWhileTheIndexGrows) {
+  store_ = std::make_unique<TestStore>(16 << 20, kSlots, /*index_grows=*/true);
+  PutKeys(kSlots * 8 / 10);
+  uint64_t others = 0;
+  WalkInParts([&] {
+    for (int i = 0; i < 4; ++i) {
+      const std::string other = Other(others++ % 10'000);
+      ASSERT_EQ(store_->Put(other, ValueOf(other)).status, ReplyStatus::kOk);
+    }
+    (*store_)->Tidy(1);
+  });
+  EXPECT_GT(parts_, 10u);
+  EXPECT_GE(store_->Stats().index_growths, 1u);
+  ExpectAllKeysShown();
 }
 
 TEST_F(IndexWalkTest, LooksOnlyAtItemsThatAreWanted) {

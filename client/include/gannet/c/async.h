@@ -11,7 +11,7 @@ extern "C" {
 
 /* Many operations in flight from one thread: start them, then poll for their completions. It has
  * one owner thread, which calls poll or wait at least every sixth of the servers' silence
- * (gannet_server_info.silence_ms; 250 ms by default), or sleeps in gannet_async_wait or on the
+ * (gannet_server_info.silence_ms; 0.8 s by default), or sleeps in gannet_async_wait or on the
  * descriptor.
  *
  * Writes of a key happen in the order in which they were started, and a get sees those that were

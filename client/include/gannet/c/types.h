@@ -63,8 +63,9 @@ enum { GANNET_WAIT_ADAPTIVE = 0, GANNET_WAIT_POLL = 1 };
  * gannet_options options = GANNET_OPTIONS_INIT; */
 typedef struct gannet_options {
   size_t size;
-  const char* device;            /* "auto" (default), "soft", or a name that ibv_devices lists */
-  const char* auth_file;         /* keys, lines of ID HEXKEY [read]; default: no key */
+  const char* device; /* "auto" (default), "soft", or a name that ibv_devices lists */
+  const char*
+      auth_file; /* keys, lines of ID HEXKEY [read]; default: $GANNET_AUTH_FILE, or no key */
   uint64_t connect_timeout_ms;   /* 3000 */
   uint64_t deadline_ms;          /* of every call that does not say otherwise: 1000 */
   uint64_t location_cache_bytes; /* memory for remembered locations of items: 1 MiB */
