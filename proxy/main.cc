@@ -3,6 +3,7 @@
 
 #include <gannet/async_client.h>
 #include <gflags/gflags.h>
+#include <glog/logging.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -17,11 +18,17 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/command_line/command_line.h"
+#include "common/http/http_server.h"
 #include "common/rdma/device_choice.h"
 #include "common/supervisor/supervisor.h"
+#include "proxy/http/proxy_view.h"
+#include "proxy/jobs/client_list.h"
+#include "proxy/jobs/scripts.h"
 #include "proxy/net/event_loop.h"
+#include "proxy/walk/walk_thread.h"
 
 DEFINE_string(
     listen, "127.0.0.1:11211",
@@ -40,9 +47,16 @@ DEFINE_string(server, "",
 DEFINE_string(device, "auto", "auto, soft (the user-space device), or an RDMA device's name");
 DEFINE_string(auth_file, "",
               "file of keys, the first of which is shown to the server: lines of ID HEXKEY [read]; "
-              "empty: no key");
+              "empty: $GANNET_AUTH_FILE, or no key");
 DEFINE_uint32(threads, 1, "threads, each with its own connection to the servers");
 DEFINE_uint64(connections_max, 10'000, "connections of applications at most");
+DEFINE_uint64(buffers, 512 << 20,
+              "bytes that all connections of applications together may hold for commands and "
+              "replies; see docs/proxy.md");
+DEFINE_string(
+    http, "",
+    "ADDR:PORT to show /metrics, /healthz and /readyz on, 127.0.0.1:9472 for example; "
+    "empty: nowhere. Whoever reaches it sees addresses of servers, and no keys or values");
 DEFINE_uint64(location_cache, 16 << 20,
               "bytes for remembered locations of items, 16 for each, of all threads together");
 
@@ -53,6 +67,7 @@ constexpr int kExitFailed = 1;
 constexpr uint32_t kThreadsMax = 64;
 constexpr uint32_t kDepth = 512;
 constexpr uint64_t kConnectionsMaxMost = 1'000'000;
+constexpr uint64_t kBuffersMin = 8 << 20;
 
 int Fail(const absl::Status& status) {
   std::fprintf(stderr, "gannet-proxy: %s\n", std::string(status.message()).c_str());
@@ -73,6 +88,9 @@ absl::Status CheckFlags() {
   if (FLAGS_connections_max < 1 || FLAGS_connections_max > kConnectionsMaxMost) {
     return absl::InvalidArgumentError(
         absl::StrCat("--connections_max must be 1 to ", kConnectionsMaxMost));
+  }
+  if (FLAGS_buffers < kBuffersMin) {
+    return absl::InvalidArgumentError(absl::StrCat("--buffers must be at least ", kBuffersMin));
   }
   return ProtocolFromFlag().status();
 }
@@ -107,13 +125,12 @@ absl::StatusOr<Listeners> Listen() {
   }
   if (listeners.empty()) return absl::InvalidArgumentError("--listen needs HOST:PORT or unix:PATH");
   if (FLAGS_allow_remote) {
-    std::fprintf(stderr,
-                 "gannet-proxy: warning: whoever reaches the address may read and write all\n");
+    LOG(WARNING) << "--allow_remote: whoever reaches the address may read and write all";
   }
   return listeners;
 }
 
-absl::StatusOr<std::unique_ptr<AsyncClient>> Connect(const std::vector<std::string>& servers) {
+gannet::Options ClientOptions() {
   gannet::Options options;
   options.device = FLAGS_device;
   options.auth_file = FLAGS_auth_file;
@@ -121,9 +138,9 @@ absl::StatusOr<std::unique_ptr<AsyncClient>> Connect(const std::vector<std::stri
   options.location_cache_bytes = FLAGS_location_cache / FLAGS_threads;
   options.log = [](LogLevel level, std::string_view line) {
     if (level == LogLevel::kInfo) return;
-    std::fprintf(stderr, "gannet-proxy: %.*s\n", static_cast<int>(line.size()), line.data());
+    level == LogLevel::kError ? LOG(ERROR) << line : LOG(WARNING) << line;
   };
-  return AsyncClient::Connect(servers, options);
+  return options;
 }
 
 // The threads of the proxy, and what they share.
@@ -131,8 +148,14 @@ struct Proxy {
   Service service;
   Listeners listeners;
   std::atomic<uint64_t> next_id{1};
+  MemoryLimit memory{FLAGS_buffers};
+  ClientList clients;
+  LoadedScripts scripts;
+  std::unique_ptr<WalkThread> walks;
   std::vector<std::unique_ptr<EventLoop>> loops;
   std::vector<std::thread> threads;
+  ProxyView view;
+  std::unique_ptr<HttpServer> http;  // its thread reads all of the above; nullptr without --http
 };
 
 absl::Status Build(Proxy& proxy) {
@@ -140,21 +163,46 @@ absl::Status Build(Proxy& proxy) {
   proxy.service.servers = Servers();
   proxy.service.connections_max = FLAGS_connections_max;
   proxy.service.started = std::time(nullptr);
+  proxy.service.memory = &proxy.memory;
+  proxy.service.clients = &proxy.clients;
+  proxy.service.scripts = &proxy.scripts;
+  proxy.walks = std::make_unique<WalkThread>(proxy.service.servers, ClientOptions());
   GANNET_ASSIGN_OR_RETURN(const Protocol protocol, ProtocolFromFlag());
   GANNET_ASSIGN_OR_RETURN(proxy.listeners, Listen());
+  if (!FLAGS_http.empty()) {
+    GANNET_ASSIGN_OR_RETURN(proxy.http,
+                            HttpServer::Start({.listen = FLAGS_http, .program = "proxy"}));
+  }
   EventLoop::Options options{.listeners = {},
                              .protocol = protocol,
                              .connections_max = FLAGS_connections_max,
                              .service = &proxy.service,
-                             .next_id = &proxy.next_id};
+                             .next_id = &proxy.next_id,
+                             .walks = proxy.walks.get(),
+                             .memory = &proxy.memory,
+                             .is_watched = proxy.http != nullptr};
   for (const auto& listener : proxy.listeners) options.listeners.push_back(listener.get());
   for (uint32_t i = 0; i < FLAGS_threads; ++i) {
-    GANNET_ASSIGN_OR_RETURN(auto client, Connect(proxy.service.servers));
+    GANNET_ASSIGN_OR_RETURN(auto client,
+                            AsyncClient::Connect(proxy.service.servers, ClientOptions()));
     options.counters = &proxy.service.threads.emplace_back();
     GANNET_ASSIGN_OR_RETURN(auto loop, EventLoop::Create(std::move(client), options));
     proxy.loops.push_back(std::move(loop));
   }
   return absl::OkStatus();
+}
+
+// Shows the proxy over HTTP, from now on.
+void Show(Proxy& proxy) {
+  ProxyView& view = proxy.view;
+  view = {.version = GANNET_VERSION, .service = &proxy.service};
+  for (const auto& loop : proxy.loops) view.loops.push_back(&loop->status());
+  proxy.http->Ready({.metrics = [&view] { return view.Metrics(); },
+                     .hangs = [&view] { return view.WhatHangs(MonotonicNs() / kNsPerMs); },
+                     .not_ready = [&view] { return view.WhyNotReady(); }});
+  LOG(INFO) << "shows itself at http://" << proxy.http->address();
+  if (proxy.http->local()) return;
+  LOG(WARNING) << proxy.http->Warning("addresses of servers, and how much the proxy is used");
 }
 
 // Tells the supervisor that all threads go around, since the last time that it was asked.
@@ -192,6 +240,7 @@ int Serve(Proxy& proxy, const sigset_t& signals) {
   for (const auto& loop : proxy.loops) {
     proxy.threads.emplace_back([&loop] { loop->Run(); });
   }
+  if (proxy.http != nullptr) Show(proxy);
   std::vector<std::string> addresses;
   for (const auto& listener : proxy.listeners) addresses.push_back(listener->address());
   const std::string all = absl::StrJoin(addresses, ",");
@@ -201,12 +250,15 @@ int Serve(Proxy& proxy, const sigset_t& signals) {
   supervisor.Ready(absl::StrCat("serves on ", all, ", server ", servers));
   AwaitEnd(proxy, supervisor, signals);
   supervisor.Stopping();
+  if (proxy.http != nullptr) proxy.http->BeginStop();
   for (const auto& loop : proxy.loops) loop->Stop();
   for (std::thread& thread : proxy.threads) thread.join();
   return 0;
 }
 
 int Main(char** argv) {
+  FLAGS_logtostderr = true;
+  google::InitGoogleLogging(argv[0]);
   if (const absl::Status status = CheckFlags(); !status.ok()) return Fail(status);
   if (const auto device = UseDevice(FLAGS_device, argv); !device.ok()) return Fail(device.status());
   RaiseFileLimit();
@@ -231,7 +283,8 @@ int main(int argc, char** argv) {
       .version = GANNET_VERSION,
       .flags_file = "proxy/main.cc",
       .notes =
-          "GANNET_SERVER in the environment is the default of --server.\n"
+          "GANNET_SERVER and GANNET_AUTH_FILE in the environment are the defaults of --server and\n"
+          "--auth_file.\n"
           "Applications are not authenticated: whoever can connect may read and write all.\n"
           "Exit code: 0 stopped, 1 could not start, 2 wrong usage.\n"};
   if (const auto exit_code = gannet::ParseCommandLine(program, argc, argv)) return *exit_code;

@@ -10,6 +10,10 @@
 
 namespace gannet::proxy {
 
+class ClientList;
+class LoadedScripts;
+class MemoryLimit;
+
 // A number that one thread counts and others read. Relaxed: a reader wants some recent number, and
 // nothing else depends on it.
 class Count {
@@ -20,6 +24,7 @@ class Count {
   void Subtract() {
     number_.store(number_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
   }
+  void Set(uint64_t n) { number_.store(n, std::memory_order_relaxed); }
   uint64_t Get() const { return number_.load(std::memory_order_relaxed); }
 
  private:
@@ -30,10 +35,19 @@ class Count {
 struct Counters {
   Count connections;
   Count connections_made;
-  Count commands;
+  Count redis_commands;
+  Count memcached_commands;  // of the text protocol
+  Count binary_commands;     // of memcached's binary protocol
+  Count error_replies;
   Count gets;  // keys that were asked for
   Count hits;
   Count sets;
+  // Operations at the store that failed.
+  Count store_unreachable;
+  Count store_late;    // no answer in time
+  Count store_lost;    // the server was lost meanwhile
+  Count store_full;    // no room for a write
+  Count store_denied;  // the proxy's key does not allow it
 };
 
 // What all threads share, and commands tell about.
@@ -43,7 +57,14 @@ struct Service {
   std::vector<std::string> servers;
   uint64_t connections_max = 0;
   std::time_t started = 0;
+  ClientList* clients = nullptr;
+  LoadedScripts* scripts = nullptr;
+  const MemoryLimit* memory = nullptr;
 
+  uint64_t Commands() const {
+    return Sum(&Counters::redis_commands) + Sum(&Counters::memcached_commands) +
+           Sum(&Counters::binary_commands);
+  }
   uint64_t Sum(Count Counters::*count) const {
     uint64_t sum = 0;
     for (const Counters& thread : threads) sum += (thread.*count).Get();

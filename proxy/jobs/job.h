@@ -2,11 +2,13 @@
 #define GANNET_PROXY_JOBS_JOB_H_
 
 #include <gannet/async_client.h>
+#include <gannet/walker.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -14,11 +16,15 @@
 #include <vector>
 
 #include "proxy/jobs/counters.h"
+#include "proxy/jobs/memory.h"
+#include "proxy/jobs/scripts.h"
+#include "proxy/jobs/transaction.h"
 #include "proxy/protocol/command.h"
 
 namespace gannet::proxy {
 
 class Job;
+struct Execution;
 
 // One operation at the store, and its answer.
 struct Operation {
@@ -33,16 +39,18 @@ struct Operation {
     kGetAndTouch,
     kFlush,
     kStats,
+    kWalk,
   };
 
   Job* job = nullptr;
   Kind kind = Kind::kGet;
   bool wants_value = true;  // kGet, kGetAndTouch
-  uint32_t server = 0;      // kFlush, kStats
+  uint32_t server = 0;      // kFlush, kStats, kWalk
   std::string_view key;     // of the job's bytes, as `value` may be
   std::string_view value;
   PutOptions put;  // of all writes: flags, ttl and conditions, as far as they apply
   int64_t delta = 0;
+  WalkPartOptions part;  // kWalk, whose key is a pattern; the answer has the next position
 
   // The answer.
   absl::StatusCode code = absl::StatusCode::kOk;
@@ -51,7 +59,10 @@ struct Operation {
   ItemInfo info;
   int64_t number = 0;
   ServerStats stats;
-  std::string out;  // buffer of the value, which may be longer than that
+  std::vector<std::string> keys;  // kWalk
+  std::string out;                // buffer of the value, which may be longer than that
+  size_t room = 0;                // that the value is known to need
+  size_t charged = 0;  // of the job's charge, for this buffer and what of it goes into the reply
 
   std::string_view found_value() const { return std::string_view(out).substr(0, info.value_bytes); }
   // How long the item will live, for a Put in its place; 0 = for ever.
@@ -67,6 +78,7 @@ struct ClientState {
   std::string name;
   bool resp3 = false;
   bool closing = false;  // a command asked to end the connection
+  Transaction transaction;
 };
 
 // Which operations of one connection may be under way at once. The store sees that a client's
@@ -88,10 +100,17 @@ enum class Access : uint8_t {
 // which replaces them.
 class Job {
  public:
+  Job();
+  ~Job();
+  Job(const Job&) = delete;
+  Job& operator=(const Job&) = delete;
+
   using Stage = void (*)(Job&);
 
   // Makes the job anew, with a copy of the command. `bytes` has all that the command has views of.
   void Reset(std::string_view bytes, const Command& from);
+  // The same, but takes the bytes themselves.
+  void Reset(std::string&& bytes, const Command& from);
   // Gives back what is long, before the job is kept for another command.
   void Trim();
 
@@ -102,14 +121,34 @@ class Job {
   Operation& answer() { return operations_[0]; }
   // Begins one operation for each server.
   void BeginOnEach(Operation::Kind kind);
-  // Whether another try of a read and a conditional write is left.
-  bool TryAgain() { return ++tries_ < kTriesMax; }
+  // Whether another try of a read and a conditional write is left. There is none for a write that a
+  // transaction made conditional itself.
+  bool TryAgain() { return (guard == nullptr || !guard->conflict()) && ++tries_ < kTriesMax; }
+  // Runs a command of this one, which is a transaction. The next stage comes when it is finished.
+  // REQUIRES: the stage begins nothing else.
+  void BeginPart(Job& part) {
+    part.parent = this;
+    part_ = &part;
+  }
+  Job* TakePart() { return std::exchange(part_, nullptr); }
 
+  // The bytes of the command.
+  std::string_view bytes() const { return bytes_; }
   const std::vector<std::string_view>& words() const { return command_.words; }
   std::string_view data() const { return command_.data; }
   bool has_data() const { return command_.has_data; }
 
+  // Changes by how much the job counts in its thread's memory, and in its connection's.
+  void Charge(size_t bytes);
+  size_t charged() const { return charged_; }
+  // Gives back all buffers but the reply. For a job that is finished.
+  void KeepOnlyReply();
+  // Nobody will take the reply: the connection is closed.
+  void Orphan();
+
   // Of the connection.
+  Holder* holder = nullptr;       // nullptr: the connection is closed
+  Memory* memory = nullptr;       // of the thread
   void* owner = nullptr;          // who gets the reply; nullptr: nobody, the connection is closed
   ClientState* client = nullptr;  // valid only while the command is prepared
   const Service* service = nullptr;
@@ -123,11 +162,16 @@ class Job {
   bool silent = false;  // its reply is not sent
   std::string reply;
 
+  Job* parent = nullptr;              // the transaction that this is a part of
+  TransactionGuard* guard = nullptr;  // of the parent
+  std::unique_ptr<Execution> execution;
+
   // What stages of a command tell one another.
   struct {
     PutOptions put;
     bool over = false;  // the time to live is over already
     bool is_meta = false;
+    bool is_binary = false;
     bool is_subtraction = false;
     bool is_prefix = false;
     bool with_version = false;  // reply with cas uniques
@@ -141,6 +185,13 @@ class Job {
     std::string old_value;
     bool had_old = false;
     std::string decoded_key;
+    std::shared_ptr<Watches> watches;
+    std::string_view word;  // of the command
+    Script script = Script::kUnknown;
+    // Of a value that is read, changed and written: makes scratch.value the new one, or replies and
+    // returns false; and replies when it is written.
+    bool (*change)(Job&, bool found) = nullptr;
+    void (*changed)(Job&) = nullptr;
   } scratch;
 
   // For the queue that runs it.
@@ -153,11 +204,30 @@ class Job {
  private:
   static constexpr int kTriesMax = 100;
 
+  void Clear();
+
   std::string bytes_;
   Command command_;
   std::vector<Operation> operations_;
   size_t used_ = 0;
   int tries_ = 0;
+  size_t charged_ = 0;
+  Job* part_ = nullptr;
+};
+
+// A transaction that runs: EXEC's.
+struct Execution {
+  explicit Execution(Transaction from)
+      : commands(std::move(from.commands)), bytes(from.bytes), guard(std::move(from.watches)) {}
+
+  std::vector<std::string> commands;
+  size_t bytes;  // of them
+  TransactionGuard guard;
+  ClientState client;  // a copy: the connection may be gone
+  Job part;            // the command that runs
+  size_t next = 0;     // of commands
+  size_t answers = 0;
+  std::string replies;
 };
 
 }  // namespace gannet::proxy

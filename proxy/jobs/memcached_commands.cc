@@ -1,5 +1,6 @@
 #include "proxy/jobs/memcached_commands.h"
 
+#include <algorithm>
 #include <ctime>
 #include <limits>
 #include <string>
@@ -12,9 +13,13 @@
 namespace gannet::proxy {
 
 std::optional<Lifetime> ParseExptime(std::string_view word, int64_t now_seconds) {
-  constexpr int64_t kRelativeMax = 30 * 24 * 3600;
   int64_t seconds = 0;
   if (!ParseNumber(word, &seconds)) return {};
+  return LifetimeOf(seconds, now_seconds);
+}
+
+Lifetime LifetimeOf(int64_t seconds, int64_t now_seconds) {
+  constexpr int64_t kRelativeMax = 30 * 24 * 3600;
   if (seconds == 0) return Lifetime{};
   if (seconds > kRelativeMax) seconds -= now_seconds;
   if (seconds <= 0) return Lifetime{.ttl = std::chrono::milliseconds(1), .over = true};
@@ -47,8 +52,6 @@ void AppendValue(Job& job, const Operation& found) {
   job.reply.append("\r\n").append(value).append("\r\n");
 }
 
-void Ignore(Job&) {}
-
 // gat with a time that is over: the values were the last that anybody sees.
 void RemoveFound(Job& job) {
   std::vector<std::pair<std::string_view, uint64_t>> found;
@@ -61,11 +64,16 @@ void RemoveFound(Job& job) {
   job.Then(Ignore);
 }
 
+// Keys of a server that is lost are misses, as those of a memcached that is lost are to libraries
+// that know several. If no key was answered, the error is told.
 void Retrieved(Job& job) {
+  const auto answered = [](const Operation& it) { return it.code == absl::StatusCode::kOk; };
+  if (std::none_of(job.answers().begin(), job.answers().end(), answered)) {
+    return Fail(job, job.answer());
+  }
   for (const Operation& got : job.answers()) {
     job.counters->gets.Add();
-    if (got.code != absl::StatusCode::kOk) return Fail(job, got);
-    if (!got.found) continue;
+    if (!answered(got) || !got.found) continue;
     job.counters->hits.Add();
     AppendValue(job, got);
   }
@@ -196,10 +204,9 @@ void PrepareTouch(Job& job) {
 }
 
 void Flushed(Job& job) {
-  for (const Operation& flush : job.answers()) {
-    if (flush.code != absl::StatusCode::kOk) return Fail(job, flush);
-  }
-  Say(job, "OK\r\n");
+  const std::string failed = FailedServers(job);
+  if (failed.empty()) return Say(job, "OK\r\n");
+  job.reply = absl::StrCat("SERVER_ERROR the other servers are flushed, but not ", failed, "\r\n");
 }
 
 void Flush(Job& job) {
@@ -260,11 +267,13 @@ std::optional<Lifetime> Exptime(std::string_view word) {
 }
 
 void Fail(Job& job, const Operation& operation) {
+  if (job.scratch.is_binary) return binary::Fail(job, operation);
   job.reply = absl::StrCat("SERVER_ERROR ", StoreErrorText(operation), "\r\n");
 }
 
 void Conclude(Job& job, Ending ending) {
   if (job.scratch.is_meta) return ConcludeMeta(job, ending);
+  if (job.scratch.is_binary) return binary::Conclude(job, ending);
   switch (ending) {
     case Ending::kStored:
       return Say(job, "STORED\r\n");
@@ -283,6 +292,7 @@ void Conclude(Job& job, Ending ending) {
 
 void CountDone(Job& job, std::string_view number, const ItemInfo& info) {
   if (job.scratch.is_meta) return CountDoneMeta(job, number, info);
+  if (job.scratch.is_binary) return binary::CountDone(job, number, info);
   job.reply.append(number).append("\r\n");
 }
 

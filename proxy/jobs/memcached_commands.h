@@ -13,14 +13,18 @@ namespace gannet::proxy {
 // Looks at a command of memcached's text protocol: sets the job's first stage, its keys and its
 // access. Or sets the reply, if that needs nothing of the store.
 void PrepareMemcached(Job& job);
+// The same for memcached's binary protocol.
+void PrepareMemcachedBinary(Job& job);
 
 // memcached's times to live.
 struct Lifetime {
   std::chrono::milliseconds ttl{0};  // 0: for ever
   bool over = false;                 // the item is expired at once
 };
-// Parses one: 0 is for ever, a negative number is over at once, up to 30 days are seconds from now,
-// and more are seconds since 1970. Returns nullopt if it is no number.
+// 0 is for ever, a negative number is over at once, up to 30 days are seconds from now, and more
+// are seconds since 1970.
+Lifetime LifetimeOf(int64_t exptime, int64_t now_seconds);
+// Returns nullopt if the word is no number.
 std::optional<Lifetime> ParseExptime(std::string_view word, int64_t now_seconds);
 
 // Of the parts, in other files.
@@ -41,6 +45,8 @@ bool KeyFits(std::string_view key);
 void UseKey(Job& job, std::string_view key, Access access);
 std::optional<Lifetime> Exptime(std::string_view word);
 
+inline void Ignore(Job&) {}  // the last stage of a job without a reply
+
 // Stages that classic and meta commands share. They use the job's first key, its data and scratch.
 void Store(Job& job);   // a Put with the conditions of scratch.put
 void Extend(Job& job);  // append, prepend
@@ -52,6 +58,16 @@ bool PrepareMeta(Job& job);  // returns false if the command is none of these
 void ConcludeMeta(Job& job, Ending ending);
 void CountDoneMeta(Job& job, std::string_view number, const ItemInfo& info);
 void PrepareStats(Job& job);
+
+// How jobs of the binary protocol end.
+namespace binary {
+void Prepare(Job& job);
+void Conclude(Job& job, Ending ending);
+void Fail(Job& job, const Operation& operation);
+void CountDone(Job& job, std::string_view number, const ItemInfo& info);
+void RefuseWrite(Job& job, bool is_too_large);  // otherwise it is no number
+void MakeStatsFrames(Job& job);                 // of the lines in the reply
+}  // namespace binary
 
 }  // namespace memcached
 }  // namespace gannet::proxy

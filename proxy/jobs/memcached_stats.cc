@@ -30,6 +30,8 @@ void OfProxy(Job& job) {
   Line(job, "cmd_set", service.Sum(&Counters::sets));
   Line(job, "get_hits", hits);
   Line(job, "get_misses", gets - std::min(gets, hits));
+  Line(job, "gannet_buffer_bytes", service.memory->taken());
+  Line(job, "gannet_buffer_bytes_max", service.memory->max());
   Line(job, "threads", service.threads.size());
 }
 
@@ -63,6 +65,7 @@ void Told(Job& job) {
   OfProxy(job);
   OfServers(job);
   job.reply += "END\r\n";
+  if (job.scratch.is_binary) binary::MakeStatsFrames(job);
 }
 
 void Ask(Job& job) {
@@ -73,7 +76,7 @@ void Ask(Job& job) {
 }  // namespace
 
 void PrepareStats(Job& job) {
-  if (job.words().size() > 1) {
+  if (!job.scratch.is_binary && job.words().size() > 1) {
     job.reply = job.words()[1] == "reset" ? "RESET\r\n" : "END\r\n";
     return;
   }

@@ -17,8 +17,6 @@ namespace {
 using Kind = Operation::Kind;
 using absl::StatusCode;
 
-void Ignore(Job&) {}
-
 void EndOfWrite(Job& job) {
   const Operation& write = job.answer();
   switch (write.code) {
@@ -78,6 +76,7 @@ void WriteExtension(Job& job) {
   put.only_if_version = got.info.version;
   value.insert(job.scratch.is_prefix ? 0 : value.size(), job.data());
   if (value.size() > kValueBytesMax) {
+    if (job.scratch.is_binary) return binary::RefuseWrite(job, /*is_too_large=*/true);
     job.reply = "SERVER_ERROR object too large for cache\r\n";
     return;
   }
@@ -146,6 +145,7 @@ void CountRead(Job& job) {
   while (digits.ends_with(' ')) digits.remove_suffix(1);  // of a memcached's decr
   uint64_t number = 0;
   if (!ParseNumber(digits, &number)) {
+    if (job.scratch.is_binary) return binary::RefuseWrite(job, /*is_too_large=*/false);
     job.reply = "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
     return;
   }

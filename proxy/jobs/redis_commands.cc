@@ -1,5 +1,6 @@
 #include "proxy/jobs/redis_commands.h"
 
+#include <algorithm>
 #include <cctype>
 
 #include "absl/strings/ascii.h"
@@ -11,128 +12,7 @@ namespace gannet::proxy {
 namespace redis {
 namespace {
 
-using Kind = Operation::Kind;
-using absl::StatusCode;
-
-// Returns false, and replies, if an operation of the job failed.
-bool AllAnswered(Job& job) {
-  for (const Operation& asked : job.answers()) {
-    if (asked.code == StatusCode::kOk) continue;
-    Fail(job, asked);
-    return false;
-  }
-  return true;
-}
-
-// --- GET, MGET
-// ------------------------------------------------------------------------------------
-
-void Got(Job& job) {
-  if (!AllAnswered(job)) return;
-  RespReply reply = Reply(job);
-  if (job.scratch.is_meta) reply.Array(job.keys.size());
-  for (const Operation& got : job.answers()) {
-    job.counters->gets.Add();
-    if (!got.found) {
-      reply.Null();
-      continue;
-    }
-    job.counters->hits.Add();
-    reply.Bulk(got.found_value());
-  }
-}
-
-void Get(Job& job) {
-  for (const std::string_view key : job.keys) job.Begin(Kind::kGet, key);
-  job.Then(Got);
-}
-
-void PrepareGet(Job& job) { job.Then(Get); }
-
-void PrepareMget(Job& job) {
-  job.scratch.is_meta = true;  // an array, also of one
-  job.Then(Get);
-}
-
-// --- EXISTS, TOUCH, STRLEN, TYPE, TTL, PTTL
-// -------------------------------------------------------
-
-void Looked(Job& job) {
-  if (!AllAnswered(job)) return;
-  const std::string name = Upper(job.words()[0]);
-  const Operation& got = job.answer();
-  if (name == "TYPE") return Reply(job).Simple(got.found ? "string" : "none");
-  if (name == "STRLEN") return Reply(job).Integer(got.found ? got.info.value_bytes : 0);
-  if (name == "TTL" || name == "PTTL") {
-    if (!got.found) return Reply(job).Integer(-2);
-    if (got.info.expiry_ms == 0) return Reply(job).Integer(-1);
-    const int64_t ms = got.info.ttl_left.count();
-    return Reply(job).Integer(name == "TTL" ? (ms + 500) / 1000 : ms);
-  }
-  int64_t found = 0;
-  for (const Operation& one : job.answers()) found += one.found;
-  Reply(job).Integer(found);
-}
-
-void Look(Job& job) {
-  for (const std::string_view key : job.keys) job.Begin(Kind::kGet, key).wants_value = false;
-  job.Then(Looked);
-}
-
-void PrepareLook(Job& job) { job.Then(Look); }
-
-// --- DEL, MSET, FLUSHALL
-// --------------------------------------------------------------------------
-
-void Deleted(Job& job) {
-  if (!AllAnswered(job)) return;
-  int64_t found = 0;
-  for (const Operation& one : job.answers()) found += one.found;
-  Reply(job).Integer(found);
-}
-
-void Delete(Job& job) {
-  for (const std::string_view key : job.keys) job.Begin(Kind::kDelete, key);
-  job.Then(Deleted);
-}
-
-void PrepareDel(Job& job) { job.Then(Delete); }
-
-void SaidOk(Job& job) {
-  if (AllAnswered(job)) Reply(job).Simple("OK");
-}
-
-void SetMany(Job& job) {
-  for (size_t i = 1; i + 1 < job.words().size(); i += 2) {
-    job.Begin(Kind::kPut, job.words()[i]).value = job.words()[i + 1];
-  }
-  job.counters->sets.Add(job.keys.size());
-  job.Then(SaidOk);
-}
-
-void PrepareMset(Job& job) {
-  if (job.words().size() % 2 == 0) {
-    return Fail(job, "ERR wrong number of arguments for 'mset' command");
-  }
-  job.Then(SetMany);
-}
-
-void Flush(Job& job) {
-  job.BeginOnEach(Kind::kFlush);
-  job.Then(SaidOk);
-}
-
-void PrepareFlush(Job& job) {
-  if (job.words().size() == 2) {
-    const std::string how = Upper(job.words()[1]);
-    if (how != "ASYNC" && how != "SYNC") return SyntaxError(job);
-  }
-  job.Then(Flush);
-}
-
-// --------------------------------------------------------------------------------------------------
-
-enum class Keys : uint8_t { kNone, kOne, kAll, kPairs };
+enum class Keys : uint8_t { kNone, kOne, kSecond, kTwo, kAll, kPairs };
 
 constexpr size_t kMany = SIZE_MAX;
 
@@ -143,7 +23,11 @@ struct Entry {
   Keys keys;
   Access access;
   void (*prepare)(Job&);
+  // Whether MULTI queues it. The others are about the connection.
+  enum class InMulti : uint8_t { kQueued, kAtOnce, kRefused } in_multi = InMulti::kQueued;
 };
+
+using InMulti = Entry::InMulti;
 
 constexpr Entry kCommands[] = {
     {"GET", 2, 2, Keys::kOne, Access::kRead, PrepareGet},
@@ -158,10 +42,33 @@ constexpr Entry kCommands[] = {
     {"TYPE", 2, 2, Keys::kOne, Access::kRead, PrepareLook},
     {"TTL", 2, 2, Keys::kOne, Access::kRead, PrepareLook},
     {"PTTL", 2, 2, Keys::kOne, Access::kRead, PrepareLook},
-    {"EXPIRE", 3, 3, Keys::kOne, Access::kWrite, PrepareExpire},
-    {"PEXPIRE", 3, 3, Keys::kOne, Access::kWrite, PrepareExpire},
-    {"EXPIREAT", 3, 3, Keys::kOne, Access::kWrite, PrepareExpire},
-    {"PEXPIREAT", 3, 3, Keys::kOne, Access::kWrite, PrepareExpire},
+    {"EXPIRETIME", 2, 2, Keys::kOne, Access::kRead, PrepareLook},
+    {"PEXPIRETIME", 2, 2, Keys::kOne, Access::kRead, PrepareLook},
+    {"OBJECT", 2, 3, Keys::kSecond, Access::kRead, PrepareObject},
+    {"MEMORY", 2, 5, Keys::kSecond, Access::kRead, PrepareMemory},
+    {"GETRANGE", 4, 4, Keys::kOne, Access::kRead, PrepareGetRange},
+    {"SUBSTR", 4, 4, Keys::kOne, Access::kRead, PrepareGetRange},
+    {"SETRANGE", 4, 4, Keys::kOne, Access::kSteps, PrepareSetRange},
+    {"INCRBYFLOAT", 3, 3, Keys::kOne, Access::kSteps, PrepareIncrByFloat},
+    {"MSETNX", 3, kMany, Keys::kPairs, Access::kSteps, PrepareMsetNx},
+    {"RENAME", 3, 3, Keys::kTwo, Access::kSteps, PrepareRename},
+    {"RENAMENX", 3, 3, Keys::kTwo, Access::kSteps, PrepareRename},
+    {"COPY", 3, 4, Keys::kTwo, Access::kSteps, PrepareRename},
+    {"KEYS", 2, 2, Keys::kNone, Access::kAll, PrepareKeys},
+    {"SCAN", 2, 8, Keys::kNone, Access::kAll, PrepareScan},
+    {"MULTI", 1, 1, Keys::kNone, Access::kNothing, PrepareMulti, InMulti::kAtOnce},
+    {"EXEC", 1, 1, Keys::kNone, Access::kAll, PrepareExec, InMulti::kAtOnce},
+    {"DISCARD", 1, 1, Keys::kNone, Access::kNothing, PrepareDiscard, InMulti::kAtOnce},
+    {"WATCH", 2, kMany, Keys::kAll, Access::kSteps, PrepareWatch, InMulti::kAtOnce},
+    {"UNWATCH", 1, 1, Keys::kNone, Access::kNothing, PrepareUnwatch},
+    {"EVAL", 3, kMany, Keys::kNone, Access::kSteps, PrepareEval},
+    {"EVALSHA", 3, kMany, Keys::kNone, Access::kSteps, PrepareEvalSha},
+    {"SCRIPT", 2, kMany, Keys::kNone, Access::kNothing, PrepareScript},
+    {"TIME", 1, 1, Keys::kNone, Access::kNothing, PrepareTime},
+    {"EXPIRE", 3, 6, Keys::kOne, Access::kWrite, PrepareExpire},
+    {"PEXPIRE", 3, 6, Keys::kOne, Access::kWrite, PrepareExpire},
+    {"EXPIREAT", 3, 6, Keys::kOne, Access::kWrite, PrepareExpire},
+    {"PEXPIREAT", 3, 6, Keys::kOne, Access::kWrite, PrepareExpire},
     {"PERSIST", 2, 2, Keys::kOne, Access::kSteps, PreparePersist},
     {"INCR", 2, 2, Keys::kOne, Access::kWrite, PrepareCount},
     {"DECR", 2, 2, Keys::kOne, Access::kWrite, PrepareCount},
@@ -180,14 +87,14 @@ constexpr Entry kCommands[] = {
     {"INFO", 1, kMany, Keys::kNone, Access::kNothing, PrepareInfo},
     {"PING", 1, 2, Keys::kNone, Access::kNothing, PreparePing},
     {"ECHO", 2, 2, Keys::kNone, Access::kNothing, PrepareEcho},
-    {"HELLO", 1, 8, Keys::kNone, Access::kNothing, PrepareHello},
-    {"CLIENT", 2, kMany, Keys::kNone, Access::kNothing, PrepareClient},
+    {"HELLO", 1, 8, Keys::kNone, Access::kNothing, PrepareHello, InMulti::kRefused},
+    {"CLIENT", 2, kMany, Keys::kNone, Access::kNothing, PrepareClient, InMulti::kRefused},
     {"COMMAND", 1, kMany, Keys::kNone, Access::kNothing, PrepareCommand},
     {"CONFIG", 2, kMany, Keys::kNone, Access::kNothing, PrepareConfig},
     {"SELECT", 2, 2, Keys::kNone, Access::kNothing, PrepareSelect},
-    {"QUIT", 1, kMany, Keys::kNone, Access::kNothing, PrepareQuit},
-    {"RESET", 1, 1, Keys::kNone, Access::kNothing, PrepareReset},
-    {"AUTH", 2, 3, Keys::kNone, Access::kNothing, PrepareAuth},
+    {"QUIT", 1, kMany, Keys::kNone, Access::kNothing, PrepareQuit, InMulti::kAtOnce},
+    {"RESET", 1, 1, Keys::kNone, Access::kNothing, PrepareReset, InMulti::kAtOnce},
+    {"AUTH", 2, 3, Keys::kNone, Access::kNothing, PrepareAuth, InMulti::kRefused},
 };
 
 const Entry* Find(std::string_view name) {
@@ -200,17 +107,72 @@ const Entry* Find(std::string_view name) {
 void TakeKeys(Job& job, Keys keys) {
   const auto& words = job.words();
   const size_t step = keys == Keys::kPairs ? 2 : 1;
-  const size_t end = keys == Keys::kNone ? 0 : keys == Keys::kOne ? 2 : words.size();
-  for (size_t i = 1; i < end; i += step) job.keys.push_back(words[i]);
+  const size_t begin = keys == Keys::kSecond ? 2 : 1;
+  size_t end = words.size();
+  if (keys == Keys::kNone) end = 0;
+  if (keys == Keys::kOne) end = 2;
+  if (keys == Keys::kTwo || keys == Keys::kSecond) end = std::min<size_t>(end, 3);
+  for (size_t i = begin; i < end; i += step) job.keys.push_back(words[i]);
 }
 
-bool KeysFit(Job& job) {
-  for (const std::string_view key : job.keys) {
-    if (!key.empty() && key.size() <= kKeyBytesMax) continue;
-    Fail(job, absl::StrCat("ERR a key of ", key.size(), " bytes: keys have 1 to ", kKeyBytesMax));
-    return false;
+// Families of commands that will not come: the store has strings only.
+constexpr struct {
+  std::string_view what;
+  std::string_view names;  // between blanks
+} kRefused[] = {
+    {"hashes",
+     " HSET HGET HMSET HMGET HGETALL HDEL HEXISTS HINCRBY HINCRBYFLOAT HKEYS HVALS HLEN HSCAN "
+     "HSETNX HSTRLEN HRANDFIELD "},
+    {"lists",
+     " LPUSH RPUSH LPOP RPOP LRANGE LLEN LINDEX LSET LREM LTRIM LINSERT LPUSHX RPUSHX LMOVE LPOS "
+     "LMPOP BLPOP BRPOP BLMOVE BLMPOP RPOPLPUSH BRPOPLPUSH "},
+    {"sets",
+     " SADD SREM SMEMBERS SISMEMBER SMISMEMBER SCARD SPOP SRANDMEMBER SINTER SINTERSTORE "
+     "SINTERCARD SUNION SUNIONSTORE SDIFF SDIFFSTORE SMOVE SSCAN "},
+    {"sorted sets",
+     " ZADD ZREM ZRANGE ZREVRANGE ZRANGEBYSCORE ZREVRANGEBYSCORE ZRANGEBYLEX ZRANGESTORE ZSCORE "
+     "ZMSCORE ZCARD ZCOUNT ZRANK ZREVRANK ZINCRBY ZPOPMIN ZPOPMAX ZUNION ZINTER ZDIFF ZSCAN "
+     "ZREMRANGEBYSCORE ZREMRANGEBYRANK BZPOPMIN BZPOPMAX GEOADD GEOSEARCH GEOPOS GEODIST "},
+    {"streams",
+     " XADD XREAD XRANGE XREVRANGE XLEN XDEL XTRIM XGROUP XREADGROUP XACK XINFO XPENDING XCLAIM "
+     "XAUTOCLAIM "},
+    {"channels",
+     " PUBLISH SUBSCRIBE UNSUBSCRIBE PSUBSCRIBE PUNSUBSCRIBE PUBSUB SSUBSCRIBE SUNSUBSCRIBE "
+     "SPUBLISH MONITOR "},
+    {"bitmaps and counters of distinct things",
+     " SETBIT GETBIT BITCOUNT BITOP BITPOS BITFIELD PFADD PFCOUNT PFMERGE "},
+};
+
+// Returns the error for a command that is not there.
+std::string Unknown(std::string_view given, const std::string& name) {
+  for (const auto& family : kRefused) {
+    if (family.names.find(absl::StrCat(" ", name, " ")) == std::string_view::npos) continue;
+    return absl::StrCat("ERR '", name, "' is not supported: Gannet has strings only, and no ",
+                        std::string(family.what));
   }
-  return true;
+  std::string shown(given);
+  for (char& c : shown) c = std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?';
+  return absl::StrCat("ERR unknown command '", shown, "'");
+}
+
+// Returns what is wrong with the command's name and number of words, or nothing.
+std::string WrongWords(const Job& job, const Entry* entry, std::string_view given,
+                       const std::string& name) {
+  if (entry == nullptr) return Unknown(given, name);
+  const size_t words = job.words().size();
+  if (words >= entry->words_min && words <= entry->words_max) return "";
+  return absl::StrCat("ERR wrong number of arguments for '", absl::AsciiStrToLower(name),
+                      "' command");
+}
+
+// Queues a command behind MULTI. Or refuses it, and with it all that EXEC would do.
+void QueueOrRefuse(Job& job, const Entry& entry) {
+  if (entry.in_multi == InMulti::kRefused) {
+    Fail(job, "ERR Command not allowed inside a transaction");
+  } else if (KeysFit(job)) {
+    return Queue(job);
+  }
+  job.client->transaction.refused = true;
 }
 
 }  // namespace
@@ -226,11 +188,22 @@ void Fail(Job& job, std::string_view error) {
   Reply(job).Error(error);
 }
 
-void Fail(Job& job, const Operation& operation) {
-  const char* code = operation.code == StatusCode::kResourceExhausted  ? "OOM "
-                     : operation.code == StatusCode::kPermissionDenied ? "NOPERM "
-                                                                       : "ERR ";
-  Fail(job, code + StoreErrorText(operation));
+void Fail(Job& job, const Operation& operation) { Fail(job, ErrorOf(operation)); }
+
+std::string ErrorOf(const Operation& operation) {
+  const char* code = operation.code == absl::StatusCode::kResourceExhausted  ? "OOM "
+                     : operation.code == absl::StatusCode::kPermissionDenied ? "NOPERM "
+                                                                             : "ERR ";
+  return code + StoreErrorText(operation);
+}
+
+bool KeysFit(Job& job) {
+  for (const std::string_view key : job.keys) {
+    if (!key.empty() && key.size() <= kKeyBytesMax) continue;
+    Fail(job, absl::StrCat("ERR a key of ", key.size(), " bytes: keys have 1 to ", kKeyBytesMax));
+    return false;
+  }
+  return true;
 }
 
 void SyntaxError(Job& job) { Fail(job, "ERR syntax error"); }
@@ -243,17 +216,16 @@ void PrepareRedis(Job& job) {
   const std::string_view given = words[0].substr(0, 64);
   const std::string name = redis::Upper(given);
   const redis::Entry* entry = redis::Find(name);
-  if (entry == nullptr) {
-    std::string shown(given);
-    for (char& c : shown) c = std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?';
-    return redis::Fail(job, absl::StrCat("ERR unknown command '", shown, "'"));
-  }
-  if (words.size() < entry->words_min || words.size() > entry->words_max) {
-    return redis::Fail(job, absl::StrCat("ERR wrong number of arguments for '",
-                                         absl::AsciiStrToLower(name), "' command"));
+  Transaction& transaction = job.client->transaction;
+  if (const std::string wrong = redis::WrongWords(job, entry, given, name); !wrong.empty()) {
+    transaction.refused = transaction.open;
+    return redis::Fail(job, wrong);
   }
   job.access = entry->access;
   redis::TakeKeys(job, entry->keys);
+  if (transaction.open && entry->in_multi != redis::InMulti::kAtOnce) {
+    return redis::QueueOrRefuse(job, *entry);
+  }
   if (redis::KeysFit(job)) entry->prepare(job);
 }
 

@@ -1,6 +1,9 @@
 #ifndef GANNET_PROXY_JOBS_REDIS_COMMANDS_H_
 #define GANNET_PROXY_JOBS_REDIS_COMMANDS_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,10 +23,55 @@ inline RespReply Reply(Job& job) { return {&job.reply, job.resp3}; }
 // Writes the error as the whole reply.
 void Fail(Job& job, std::string_view error);
 void Fail(Job& job, const Operation& operation);
+// Returns the text of the error.
+std::string ErrorOf(const Operation& operation);
 void SyntaxError(Job& job);
 std::string Upper(std::string_view word);
+// Returns false, and replies, if a key of the job is too long or empty.
+bool KeysFit(Job& job);
+
+inline constexpr char kNoInteger[] = "ERR value is not an integer or out of range";
+inline constexpr size_t kMsetNxKeysMax = 1024;
+
+int64_t NowMs();  // since 1970
+// The units of EX, PX, EXAT and PXAT.
+struct Unit {
+  bool is_seconds;
+  bool is_absolute;
+};
+std::optional<Unit> UnitOf(std::string_view option);
+// Returns how long from now, in ms; it may be negative. Returns nullopt, and replies, if the word
+// is no number or far too much.
+std::optional<int64_t> MsFromNow(Job& job, std::string_view word, Unit unit);
+
+// Keeps the command for EXEC.
+void Queue(Job& job);
 
 // Each prepares the commands of these names.
+void PrepareGet(Job& job);
+void PrepareMget(Job& job);
+void PrepareLook(Job& job);  // EXISTS, TOUCH, STRLEN, TYPE, TTL, PTTL, EXPIRETIME, PEXPIRETIME
+void PrepareObject(Job& job);
+void PrepareMemory(Job& job);
+void PrepareDel(Job& job);
+void PrepareMset(Job& job);
+void PrepareMsetNx(Job& job);
+void PrepareFlush(Job& job);
+void PrepareGetRange(Job& job);
+void PrepareSetRange(Job& job);
+void PrepareIncrByFloat(Job& job);
+void PrepareRename(Job& job);  // and RENAMENX, COPY
+void PrepareKeys(Job& job);
+void PrepareScan(Job& job);
+void PrepareMulti(Job& job);
+void PrepareExec(Job& job);
+void PrepareDiscard(Job& job);
+void PrepareWatch(Job& job);
+void PrepareUnwatch(Job& job);
+void PrepareEval(Job& job);
+void PrepareEvalSha(Job& job);
+void PrepareScript(Job& job);
+void PrepareTime(Job& job);
 void PrepareSet(Job& job);     // and SETNX, SETEX, PSETEX, GETSET
 void PrepareExpire(Job& job);  // and PEXPIRE, EXPIREAT, PEXPIREAT
 void PreparePersist(Job& job);

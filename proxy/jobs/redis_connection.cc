@@ -6,6 +6,7 @@
 #include <ctime>
 
 #include "absl/strings/str_cat.h"
+#include "proxy/jobs/client_list.h"
 #include "proxy/jobs/redis_commands.h"
 
 namespace gannet::proxy::redis {
@@ -13,6 +14,9 @@ namespace {
 
 // What libraries and tools compare. The commands that are there are those of this version.
 constexpr char kRedisVersion[] = "7.0.0";
+
+constexpr char kBadName[] =
+    "ERR Client names cannot contain spaces, newlines or special characters.";
 
 void SayHello(Job& job) {
   RespReply reply = Reply(job);
@@ -33,9 +37,14 @@ void SayHello(Job& job) {
   reply.Array(0);
 }
 
-std::string ClientLine(const Job& job) {
-  return absl::StrCat("id=", job.client->id, " name=", job.client->name,
-                      " db=0 resp=", job.resp3 ? 3 : 2);
+// What others see of this client.
+void ShowChange(const Job& job) {
+  job.service->clients->Change(job.client->id, job.client->name, job.client->resp3);
+}
+
+// A line of CLIENT LIST has no blanks in a name.
+bool IsName(std::string_view name) {
+  return std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
 
 void InfoTold(Job& job) {
@@ -59,15 +68,21 @@ void InfoTold(Job& job) {
   }
   text += absl::StrCat(
       "# Memory\r\nused_memory:", sum.heap_bytes,
+      "\r\ngannet_buffer_bytes:", service.memory->taken(),
+      "\r\ngannet_buffer_bytes_max:", service.memory->max(),
       "\r\n\r\n# Stats\r\ntotal_connections_received:", service.Sum(&Counters::connections_made),
-      "\r\ntotal_commands_processed:", service.Sum(&Counters::commands), "\r\nkeyspace_hits:", hits,
+      "\r\ntotal_commands_processed:", service.Commands(), "\r\nkeyspace_hits:", hits,
       "\r\nkeyspace_misses:", gets - std::min(gets, hits), "\r\nevicted_keys:", sum.items_evicted,
       "\r\n\r\n");
   text += absl::StrCat("# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n",
                        "# Gannet\r\ngannet_servers:", service.servers.size(),
                        "\r\ngannet_servers_unreachable:", unreachable, "\r\ngannet_rpcs:", sum.rpcs,
                        "\r\n\r\n# Keyspace\r\n");
-  if (sum.items > 0) text += absl::StrCat("db0:keys=", sum.items, ",expires=0,avg_ttl=0\r\n");
+  // The servers do not count items that expire, so there is no `expires`.
+  if (sum.items > 0) {
+    text += absl::StrCat("db0:keys=", sum.items, ",servers=", service.servers.size() - unreachable,
+                         "\r\n");
+  }
   Reply(job).Text(text);
 }
 
@@ -76,12 +91,16 @@ void Info(Job& job) {
   job.Then(InfoTold);
 }
 
+// A number cannot say that servers are missing in it: INFO does.
 void DbSizeTold(Job& job) {
   uint64_t items = 0;
+  bool any = false;
   for (const Operation& asked : job.answers()) {
-    if (asked.code != absl::StatusCode::kOk) return Fail(job, asked);
+    if (asked.code != absl::StatusCode::kOk) continue;
+    any = true;
     items += asked.stats.items;
   }
+  if (!any) return Fail(job, job.answer());
   Reply(job).Integer(static_cast<int64_t>(items));
 }
 
@@ -113,9 +132,11 @@ void PrepareHello(Job& job) {
     if (option == "AUTH" && i + 2 < words.size()) return PrepareAuth(job);
     if (option != "SETNAME" || i + 1 == words.size()) return SyntaxError(job);
     name.assign(words[i + 1]);
+    if (!IsName(name)) return Fail(job, kBadName);
   }
   job.client->resp3 = job.resp3 = resp3;
   job.client->name = name;
+  ShowChange(job);
   SayHello(job);
 }
 
@@ -127,14 +148,17 @@ void PrepareClient(Job& job) {
     return job.client->name.empty() ? Reply(job).Null() : Reply(job).Bulk(job.client->name);
   }
   if (what == "SETNAME" && words.size() == 3) {
+    if (!IsName(words[2])) return Fail(job, kBadName);
     job.client->name.assign(words[2].substr(0, 64));
+    ShowChange(job);
     return Reply(job).Simple("OK");
   }
   // What a library tells of itself, and what is so here anyway.
   if ((what == "SETINFO" && words.size() == 4) || what == "NO-EVICT" || what == "NO-TOUCH") {
     return Reply(job).Simple("OK");
   }
-  if (what == "INFO" || what == "LIST") return Reply(job).Text(ClientLine(job) + "\n");
+  if (what == "INFO") return Reply(job).Text(job.service->clients->Line(job.client->id));
+  if (what == "LIST") return Reply(job).Text(job.service->clients->Lines());
   Fail(job, "ERR this subcommand of CLIENT is not supported");
 }
 
@@ -174,11 +198,24 @@ void PrepareQuit(Job& job) {
 void PrepareReset(Job& job) {
   job.client->resp3 = job.resp3 = false;
   job.client->name.clear();
+  job.client->transaction = {};
+  ShowChange(job);
   Reply(job).Simple("RESET");
 }
 
 void PrepareAuth(Job& job) {
   Fail(job, "ERR Client sent AUTH, but no password is set. The proxy has none");
+}
+
+void PrepareTime(Job& job) {
+  using std::chrono::system_clock;
+  const auto now =
+      std::chrono::duration_cast<std::chrono::microseconds>(system_clock::now().time_since_epoch())
+          .count();
+  RespReply reply = Reply(job);
+  reply.Array(2);
+  reply.Bulk(absl::StrCat(now / 1'000'000));
+  reply.Bulk(absl::StrCat(now % 1'000'000));
 }
 
 void PrepareInfo(Job& job) { job.Then(Info); }

@@ -4,14 +4,12 @@
 
 #include <gannet/client.h>
 
-#include <ctime>
 #include <limits>
 #include <optional>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/layout/item.h"
-#include "common/protocol/limits.h"
 #include "proxy/jobs/redis_commands.h"
 
 namespace gannet::proxy::redis {
@@ -20,46 +18,6 @@ namespace {
 using Kind = Operation::Kind;
 using absl::StatusCode;
 using std::chrono::milliseconds;
-
-int64_t NowMs() {
-  using std::chrono::system_clock;
-  return std::chrono::duration_cast<milliseconds>(system_clock::now().time_since_epoch()).count();
-}
-
-constexpr char kNoInteger[] = "ERR value is not an integer or out of range";
-
-// The units of EX, PX, EXAT and PXAT.
-struct Unit {
-  bool is_seconds;
-  bool is_absolute;
-};
-
-std::optional<Unit> UnitOf(std::string_view option) {
-  if (option == "EX") return Unit{true, false};
-  if (option == "PX") return Unit{false, false};
-  if (option == "EXAT") return Unit{true, true};
-  if (option == "PXAT") return Unit{false, true};
-  return {};
-}
-
-// Returns how long from now, in ms; it may be negative. Returns nullopt, and replies, if the word
-// is no number or far too much.
-std::optional<int64_t> MsFromNow(Job& job, std::string_view word, Unit unit) {
-  constexpr auto kMost = static_cast<int64_t>(kTtlMsMax / 2);
-  int64_t number = 0;
-  if (!ParseNumber(word, &number)) {
-    Fail(job, kNoInteger);
-    return {};
-  }
-  const int64_t most = unit.is_seconds ? kMost / 1000 : kMost;
-  if (number > most || number < -most) {
-    Fail(job, absl::StrCat("ERR invalid expire time in '",
-                           absl::AsciiStrToLower(Upper(job.words()[0])), "' command"));
-    return {};
-  }
-  const int64_t ms = unit.is_seconds ? number * 1000 : number;
-  return unit.is_absolute ? ms - NowMs() : ms;
-}
 
 void ReplyInteger(Job& job, int64_t number) { Reply(job).Integer(number); }
 
@@ -111,7 +69,7 @@ void SetAfterRead(Job& job) {
   put.only_if_version = got.info.version;
   if (job.scratch.keeps_ttl) put.ttl = got.ttl_left();
   Operation& write = job.Begin(Kind::kPut, job.keys[0]);
-  write.value = job.scratch.value;
+  write.value = job.scratch.word;
   write.put = put;
   job.Then(SetDone);
 }
@@ -123,7 +81,7 @@ void SetReadFirst(Job& job) {
 
 void Set(Job& job) {
   Operation& put = job.Begin(Kind::kPut, job.keys[0]);
-  put.value = job.scratch.value;
+  put.value = job.scratch.word;
   put.put = job.scratch.put;
   job.Then(SetDone);
 }
@@ -246,42 +204,6 @@ void Count(Job& job) {
   job.Then(Counted);
 }
 
-// --- EXPIRE, PERSIST
-// ------------------------------------------------------------------------------
-
-void FoundOne(Job& job) {
-  if (job.answer().code != StatusCode::kOk) return Fail(job, job.answer());
-  ReplyInteger(job, job.answer().found ? 1 : 0);
-}
-
-void Expire(Job& job) {
-  job.Begin(job.scratch.over ? Kind::kDelete : Kind::kTouch, job.keys[0]).put.ttl = job.scratch.ttl;
-  job.Then(FoundOne);
-}
-
-void PersistRead(Job& job);
-
-void Persisted(Job& job) {
-  if (job.answer().code == StatusCode::kFailedPrecondition && job.TryAgain()) {
-    return PersistRead(job);
-  }
-  FoundOne(job);
-}
-
-void PersistAfterRead(Job& job) {
-  const Operation& got = job.answer();
-  if (got.code != StatusCode::kOk) return Fail(job, got);
-  if (!got.found || got.info.expiry_ms == 0) return ReplyInteger(job, 0);
-  const uint64_t version = got.info.version;
-  job.Begin(Kind::kTouch, job.keys[0]).put.only_if_version = version;
-  job.Then(Persisted);
-}
-
-void PersistRead(Job& job) {
-  job.Begin(Kind::kGet, job.keys[0]).wants_value = false;
-  job.Then(PersistAfterRead);
-}
-
 // --- GETDEL, GETEX
 // --------------------------------------------------------------------------------
 
@@ -331,11 +253,11 @@ void GetEx(Job& job) {
 void PrepareSet(Job& job) {
   const auto& words = job.words();
   const std::string name = Upper(words[0]);
-  job.scratch.value.assign(words.back());
+  job.scratch.word = words.back();
   job.scratch.put.only_if_absent = name == "SETNX";
   job.scratch.returns_old = name == "GETSET";
   if (name == "SET") {
-    job.scratch.value.assign(words[2]);
+    job.scratch.word = words[2];
     if (!TakeSetOptions(job)) return;
   } else if (words.size() == 4 && !TakeTtl(job, words[2], {name == "SETEX", false})) {
     return;
@@ -345,17 +267,6 @@ void PrepareSet(Job& job) {
   if (reads) job.access = Access::kSteps;
   job.Then(reads ? SetReadFirst : Set);
 }
-
-void PrepareExpire(Job& job) {
-  const std::string name = Upper(job.words()[0]);
-  const auto ms = MsFromNow(job, job.words()[2], {name[0] == 'E', name.ends_with("AT")});
-  if (!ms) return;
-  job.scratch.over = *ms <= 0;
-  job.scratch.ttl = milliseconds(std::max<int64_t>(*ms, 1));
-  job.Then(Expire);
-}
-
-void PreparePersist(Job& job) { job.Then(PersistRead); }
 
 void PrepareGetDel(Job& job) { job.Then(GetDel); }
 

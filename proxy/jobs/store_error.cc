@@ -28,4 +28,14 @@ std::string StoreErrorText(const Operation& operation) {
   }
 }
 
+std::string FailedServers(Job& job) {
+  std::string text;
+  for (const Operation& asked : job.answers()) {
+    if (asked.code == absl::StatusCode::kOk) continue;
+    absl::StrAppend(&text, text.empty() ? "" : "; ", job.service->servers[asked.server], ": ",
+                    StoreErrorText(asked));
+  }
+  return text;
+}
+
 }  // namespace gannet::proxy

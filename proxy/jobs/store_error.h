@@ -11,6 +11,9 @@ namespace gannet::proxy {
 // command itself.
 std::string StoreErrorText(const Operation& operation);
 
+// Returns which servers did not do what all were asked to do, and why. Empty: all did it.
+std::string FailedServers(Job& job);
+
 }  // namespace gannet::proxy
 
 #endif  // GANNET_PROXY_JOBS_STORE_ERROR_H_

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <span>
 #include <string>
+#include <utility>
 
 namespace gannet::proxy {
 namespace {
@@ -16,7 +17,11 @@ using Kind = Operation::Kind;
 constexpr size_t kRoomMax = 64 << 10;
 // Of the values that one command asks for. More would fill the memory.
 constexpr size_t kValueBytesOfJobMax = 256 << 20;
-constexpr std::chrono::milliseconds kDeadline{1'000};
+// Applications have timeouts of their own, and an error tells them less than a late answer. Where
+// threads wait for cores, the thousandth of the writes that a proxy's thread has to send waits for
+// seconds: each turn on a core sends as many as there are credits. So this is for a server that
+// hangs in a way that its heartbeats do not show. One that is silent is an error much sooner.
+constexpr std::chrono::milliseconds kDeadline{30'000};
 // A million items take about a second.
 constexpr std::chrono::milliseconds kFlushDeadline{60'000};
 
@@ -28,10 +33,36 @@ ChangeOptions ToChange(const PutOptions& put) {
 }
 
 IncrOptions ToIncr(const PutOptions& put) {
-  return {.flags = put.flags, .ttl = put.ttl, .only_if_present = put.only_if_present};
+  return {.flags = put.flags,
+          .ttl = put.ttl,
+          .only_if_present = put.only_if_present,
+          .only_if_version = put.only_if_version};
+}
+
+// Others are answers: a condition did not hold, or a value is too long.
+void CountFailure(absl::StatusCode code, Counters* counters) {
+  switch (code) {
+    case absl::StatusCode::kUnavailable:
+      return counters->store_unreachable.Add();
+    case absl::StatusCode::kDeadlineExceeded:
+      return counters->store_late.Add();
+    case absl::StatusCode::kUnknown:
+      return counters->store_lost.Add();
+    case absl::StatusCode::kResourceExhausted:
+      return counters->store_full.Add();
+    case absl::StatusCode::kPermissionDenied:
+      return counters->store_denied.Add();
+    default:
+      return;
+  }
 }
 
 }  // namespace
+
+StoreQueue::StoreQueue(AsyncClient& client, Walks& walks, WalkInbox& inbox)
+    : client_(client), walks_(walks), inbox_(inbox) {
+  client_.set_deadline(kDeadline);
+}
 
 void StoreQueue::Run(Job& job) {
   while (job.waiting == 0) {
@@ -43,6 +74,12 @@ void StoreQueue::Run(Job& job) {
     job.next = nullptr;
     job.began = false;
     stage(job);
+    if (Job* part = job.TakePart()) {
+      job.waiting = 1;
+      Run(*part);
+      if (part->finished) job.waiting = 0;
+      continue;
+    }
     if (!job.began) continue;
     const std::span<Operation> operations = job.answers();
     job.waiting = static_cast<uint32_t>(operations.size());
@@ -53,7 +90,100 @@ void StoreQueue::Run(Job& job) {
   }
 }
 
+// What counts is the buffer, and as much of the reply.
+bool StoreQueue::TakeMemory(Operation& operation, size_t bytes) {
+  Job& job = *operation.job;
+  const bool has = job.memory == nullptr || 2 * bytes <= operation.charged;
+  if (!has) {
+    const size_t more = 2 * bytes - operation.charged;
+    const Job* whole = job.parent != nullptr ? job.parent : &job;
+    Holder* holder = job.holder;
+    if (holder != nullptr && !holder->Fits(whole, more)) {
+      holder->parked.push_back(&operation);
+      return false;
+    }
+    // Nobody waits for a job without a connection, and it may hold what others wait for. A
+    // transaction goes on, as long as there is memory.
+    const bool waits = holder != nullptr;
+    const bool fits = job.memory->Fits(more);
+    if (!waits && (!fits || (job.parent == nullptr && operation.room > 0))) {
+      operation.code = absl::StatusCode::kResourceExhausted;
+      --job.waiting;
+      return false;
+    }
+    if (!fits) {
+      short_.push_back(&operation);
+      return false;
+    }
+    operation.charged += more;
+    job.Charge(job.charged() + more);
+  }
+  if (operation.out.size() < bytes) operation.out.resize(bytes);
+  return true;
+}
+
+void StoreQueue::Settle(Operation& operation) {
+  Job& job = *operation.job;
+  const size_t bytes = operation.found ? operation.info.value_bytes : 0;
+  // Short values of a command that asks for many must not keep long buffers.
+  constexpr size_t kManyOperations = 16;
+  if (job.answers().size() > kManyOperations && operation.out.size() > kRoomMin &&
+      2 * bytes <= operation.out.size()) {
+    operation.out = std::string(operation.out, 0, bytes);
+  }
+  const size_t needed = operation.out.size() + bytes;
+  if (needed >= operation.charged) return;
+  job.Charge(job.charged() - (operation.charged - needed));
+  operation.charged = needed;
+}
+
+void StoreQueue::StartOrWait(Operation& operation) {
+  if (!waiting_.empty() || !Start(operation)) waiting_.push_back(&operation);
+  Job& job = *operation.job;
+  if (job.waiting > 0) return;
+  GoOn(job, &ended_);
+  has_begun_ = true;  // Poll is to be called
+}
+
+void StoreQueue::Unpark(Holder& holder) {
+  for (size_t n = holder.parked.size(); n > 0; --n) {
+    Operation& operation = *holder.parked.front();
+    holder.parked.pop_front();
+    StartOrWait(operation);
+  }
+}
+
+void StoreQueue::Abandon(Holder& holder) {
+  Unpark(holder);
+  for (Operation* operation : std::exchange(short_, {})) {
+    if (operation->job->holder != nullptr) {
+      short_.push_back(operation);
+    } else {
+      StartOrWait(*operation);
+    }
+  }
+}
+
+void StoreQueue::GrantShort() {
+  for (size_t n = short_.size(); n > 0; --n) {
+    Operation& operation = *short_.front();
+    short_.pop_front();
+    StartOrWait(operation);
+    if (!short_.empty() && short_.back() == &operation) {
+      // It is the first one that waits, still.
+      short_.pop_back();
+      short_.push_front(&operation);
+      return;
+    }
+    ++grants_;
+  }
+}
+
 bool StoreQueue::Start(Operation& operation) {
+  const bool is_get = operation.kind == Kind::kGet || operation.kind == Kind::kGetAndTouch;
+  if (is_get && operation.wants_value && !TakeMemory(operation, std::max(room_, operation.room))) {
+    return true;
+  }
   const absl::Status status = Begin(operation);
   if (absl::IsResourceExhausted(status)) return false;
   has_begun_ = true;
@@ -67,10 +197,10 @@ bool StoreQueue::Start(Operation& operation) {
 
 absl::Status StoreQueue::Begin(Operation& operation) {
   const auto id = reinterpret_cast<uint64_t>(&operation);
+  if (operation.job->guard != nullptr) operation.job->guard->BeforeStart(operation);
   switch (operation.kind) {
     case Kind::kGet:
     case Kind::kGetAndTouch: {
-      if (operation.wants_value && operation.out.size() < room_) operation.out.resize(room_);
       const std::span<std::byte> out = operation.wants_value
                                            ? std::as_writable_bytes(std::span(operation.out))
                                            : std::span<std::byte>();
@@ -78,6 +208,10 @@ absl::Status StoreQueue::Begin(Operation& operation) {
                  ? client_.Get(operation.key, out, id)
                  : client_.GetAndTouch(operation.key, operation.put.ttl, out, id);
     }
+    case Kind::kWalk:
+      ++walks_under_way_;
+      walks_.Begin(&operation, &inbox_);
+      return absl::OkStatus();
     case Kind::kStats:
       return client_.Stats(operation.server, &operation.stats, id);
     case Kind::kFlush: {
@@ -111,6 +245,7 @@ absl::Status StoreQueue::BeginWrite(Operation& operation, uint64_t id) {
 
 void StoreQueue::Poll(std::vector<Job*>* finished) {
   has_begun_ = false;
+  GrantShort();
   std::array<Completion, 64> done;
   const size_t n = client_.Poll(done);
   for (size_t i = 0; i < n; ++i) OnDone(done[i], finished);
@@ -120,9 +255,10 @@ void StoreQueue::Poll(std::vector<Job*>* finished) {
     waiting_.pop_front();
     if (operation.job->waiting > 0) continue;
     // It was not valid, and the last one of its job.
-    Run(*operation.job);
-    if (operation.job->finished) finished->push_back(operation.job);
+    GoOn(*operation.job, finished);
   }
+  finished->insert(finished->end(), ended_.begin(), ended_.end());
+  ended_.clear();
 }
 
 void StoreQueue::OnDone(const Completion& done, std::vector<Job*>* finished) {
@@ -131,7 +267,9 @@ void StoreQueue::OnDone(const Completion& done, std::vector<Job*>* finished) {
   operation.found = done.found;
   operation.info = done.info;
   operation.number = done.number();
+  if (operation.job->guard != nullptr) operation.job->guard->OnAnswer(operation);
   if (GetAgain(operation)) return;
+  if (operation.charged > 0) Settle(operation);
   End(operation, finished);
 }
 
@@ -144,24 +282,38 @@ bool StoreQueue::GetAgain(Operation& operation) {
   Job& job = *operation.job;
   const size_t bytes = operation.info.value_bytes;
   room_ = std::max(room_, std::min(std::bit_ceil(bytes), kRoomMax));
-  job.value_bytes += bytes;
-  if (job.value_bytes > kValueBytesOfJobMax) {
+  job.value_bytes += bytes - std::min(bytes, operation.room);
+  const size_t most = job.memory == nullptr ? kValueBytesOfJobMax : job.memory->most() / 4;
+  if (job.value_bytes > std::min(most, kValueBytesOfJobMax)) {
     operation.code = absl::StatusCode::kOutOfRange;
     return false;
   }
   if (bytes <= operation.out.size()) return false;
-  job.value_bytes -= bytes;
-  operation.out.resize(bytes);
+  operation.room = bytes;
   operation.kind = Kind::kGet;  // what it had to touch, it touched
-  if (!waiting_.empty() || !Start(operation)) waiting_.push_back(&operation);
+  StartOrWait(operation);
   return true;
+}
+
+void StoreQueue::TakeWalks(std::vector<Job*>* finished) {
+  for (Operation* walk : inbox_.TakeAll()) {
+    --walks_under_way_;
+    End(*walk, finished);
+  }
 }
 
 void StoreQueue::End(Operation& operation, std::vector<Job*>* finished) {
   Job& job = *operation.job;
-  if (--job.waiting > 0) return;
+  if (operation.code != absl::StatusCode::kOk) CountFailure(operation.code, job.counters);
+  if (--job.waiting == 0) GoOn(job, finished);
+}
+
+void StoreQueue::GoOn(Job& job, std::vector<Job*>* finished) {
   Run(job);
-  if (job.finished) finished->push_back(&job);
+  if (!job.finished) return;
+  if (job.parent == nullptr) return finished->push_back(&job);
+  job.parent->waiting = 0;
+  GoOn(*job.parent, finished);
 }
 
 }  // namespace gannet::proxy

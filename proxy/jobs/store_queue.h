@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "proxy/jobs/job.h"
+#include "proxy/jobs/walks.h"
 
 namespace gannet::proxy {
 
@@ -17,30 +18,67 @@ namespace gannet::proxy {
 // One owner thread, that of the client.
 class StoreQueue {
  public:
-  explicit StoreQueue(AsyncClient& client) : client_(client) {}
+  // `inbox` is for the walks that `walks` ends.
+  StoreQueue(AsyncClient& client, Walks& walks, WalkInbox& inbox);
 
   // Runs the job's stages until it waits for answers, or is finished.
   void Run(Job& job);
   // Makes progress. Appends the jobs that this finished.
   void Poll(std::vector<Job*>* finished);
+  // Lets operations of a connection go on that waited until it held less.
+  void Unpark(Holder& holder);
+  // The same for a connection that ends. Those of them that only its application would have needed
+  // end without memory. REQUIRES: its jobs are orphans.
+  void Abandon(Holder& holder);
+  // Does not tell of this job, if it has finished and was not told of yet.
+  void Forget(const Job& job) { std::erase(ended_, &job); }
+  // Whether operations wait for memory.
+  bool is_short() const { return !short_.empty(); }
+  // How many operations wait for memory, and how many for room at the client.
+  size_t short_operations() const { return short_.size(); }
+  size_t queued_operations() const { return waiting_.size(); }
+  // How many operations got the memory that they waited for.
+  uint64_t grants() const { return grants_; }
   // Whether operations have begun since the last Poll, which posts them.
   bool has_begun() const { return has_begun_; }
-  bool idle() const { return waiting_.empty() && client_.in_flight() == 0; }
+  bool idle() const {
+    return waiting_.empty() && short_.empty() && ended_.empty() && client_.in_flight() == 0 &&
+           walks_under_way_ == 0;
+  }
+  // The inbox has walks that ended. Appends the jobs that this finished.
+  void TakeWalks(std::vector<Job*>* finished);
 
  private:
   // Begins the operation, or ends it if it is not valid. Returns false if there is no room.
   bool Start(Operation& operation);
+  // Returns whether the operation has a buffer for a value of so many bytes. If there is no memory
+  // for it, the operation waits elsewhere, or has ended.
+  bool TakeMemory(Operation& operation, size_t bytes);
+  void StartOrWait(Operation& operation);
+  // Begins operations that waited for memory.
+  void GrantShort();
+  // Gives back what the answer did not need.
+  void Settle(Operation& operation);
   absl::Status Begin(Operation& operation);
   absl::Status BeginWrite(Operation& operation, uint64_t id);
   void OnDone(const Completion& done, std::vector<Job*>* finished);
   // Whether the value was longer than its buffer, and the Get has begun again.
   bool GetAgain(Operation& operation);
+  // Runs a job whose operations are answered, and the transaction that it is a part of.
+  void GoOn(Job& job, std::vector<Job*>* finished);
   void End(Operation& operation, std::vector<Job*>* finished);
 
   AsyncClient& client_;
+  Walks& walks_;
+  WalkInbox& inbox_;
+  uint32_t walks_under_way_ = 0;
   std::deque<Operation*> waiting_;
+  std::deque<Operation*> short_;  // these wait for memory; others overtake them
+  std::vector<Job*> ended_;       // jobs that finished outside of Poll
+  uint64_t grants_ = 0;
   // A Get's buffer at first. It grows to what values were found to be.
-  size_t room_ = 1 << 10;
+  static constexpr size_t kRoomMin = 1 << 10;
+  size_t room_ = kRoomMin;
   bool has_begun_ = false;
 };
 

@@ -9,8 +9,11 @@
 #include <utility>
 
 #include "absl/hash/hash.h"
+#include "proxy/jobs/client_list.h"
 #include "proxy/jobs/memcached_commands.h"
 #include "proxy/jobs/redis_commands.h"
+#include "proxy/protocol/error_reply.h"
+#include "proxy/protocol/memcached_binary.h"
 #include "proxy/protocol/memcached_parser.h"
 #include "proxy/protocol/resp_parser.h"
 
@@ -20,7 +23,7 @@ namespace {
 constexpr size_t kReadBytes = 64 << 10;
 // Of one connection.
 constexpr size_t kJobsMax = 512;
-constexpr size_t kReplyBytesMax = 4 << 20;
+constexpr size_t kShortInputMax = 256 << 10;
 constexpr size_t kKeptBytesMax = 256 << 10;
 
 uint64_t HashOf(std::string_view key) { return absl::Hash<std::string_view>()(key); }
@@ -44,17 +47,18 @@ Job* JobPool::Take() {
 }
 
 void JobPool::Give(Job* job) {
+  job->Trim();
   if (free_.size() == kKept) {
     delete job;
     return;
   }
-  job->Trim();
   free_.push_back(job);
 }
 
 Connection::Connection(int fd, uint64_t id, Protocol protocol, const Place& place)
     : fd_(fd), place_(place), protocol_(protocol) {
   client_.id = id;
+  holder_.memory = place_.memory;
   epoll_event event{.events = EPOLLIN, .data = {.ptr = this}};
   epoll_ctl(place_.epoll, EPOLL_CTL_ADD, fd_, &event);
   watched_ = EPOLLIN;
@@ -64,30 +68,79 @@ Connection::Connection(int fd, uint64_t id, Protocol protocol, const Place& plac
 // gives them to the pool.
 Connection::~Connection() {
   close(fd_);
+  place_.service->clients->Remove(client_.id);
   for (Job* job : jobs_) {
     const bool under_way = !job->finished && job != stalled_;
     if (under_way) {
-      job->owner = nullptr;
+      job->Orphan();
     } else {
+      place_.store->Forget(*job);
       place_.pool->Give(job);
     }
   }
+  place_.store->Abandon(holder_);
+  place_.memory->Subtract(holder_.held + input_charged_);  // of the output
 }
 
-void Connection::Read() {
-  if (ended_ || !MayTakeMore()) return;
+bool Connection::IsIdle(int64_t now_ms, int64_t for_ms) const {
+  const bool holds = !output_.empty() || (input_charged_ > kShortInputMax && !hungry_);
+  return holds && now_ms - moved_ms_ >= for_ms;
+}
+
+// A long command gets all that it will need at once, so that it never waits with a part of it.
+bool Connection::TakeInputMemory() {
+  size_t wanted = std::max(needed_, input_.size()) + kReadBytes;
+  hungry_ = false;
+  if (wanted <= input_charged_) return true;
+  if (wanted > kShortInputMax) {
+    wanted = std::max(wanted, 2 * input_.size());
+    if (wanted > place_.memory->most()) {
+      Refuse(Broken(protocol_ == Protocol::kRedis
+                        ? "OOM the command is longer than --buffers allows"
+                    : protocol_ == Protocol::kMemcached
+                        ? "SERVER_ERROR out of memory: the command is longer than --buffers allows"
+                        : ""));
+      return false;
+    }
+    if (!place_.memory->Fits(wanted - input_charged_)) {
+      hungry_ = true;
+      return false;
+    }
+    input_.reserve(wanted);
+  }
+  place_.memory->Add(wanted - input_charged_);
+  input_charged_ = wanted;
+  return true;
+}
+
+void Connection::CountOutput() {
+  const size_t bytes = output_.bytes();
+  if (bytes > output_charged_) holder_.Add(bytes - output_charged_);
+  if (bytes < output_charged_) holder_.Subtract(output_charged_ - bytes);
+  output_charged_ = holder_.unsent = bytes;
+}
+
+void Connection::Read(int64_t now_ms) {
+  if (ended_ || !MayTakeMore() || !TakeInputMemory()) return;
   char bytes[kReadBytes];
   const ssize_t n = recv(fd_, bytes, sizeof(bytes), 0);
-  if (n > 0) input_.append(bytes, static_cast<size_t>(n));
+  if (n > 0) {
+    input_.append(bytes, static_cast<size_t>(n));
+    moved_ms_ = now_ms;
+  }
   if (n == 0) ended_ = true;
   if (n < 0 && errno != EAGAIN && errno != EINTR) broken_ = true;
 }
 
-bool Connection::Advance() {
+bool Connection::Advance(int64_t now_ms) {
   do {
     TakeCommands();
     TakeReplies();
-    if (broken_ || !Send()) return false;
+    const uint64_t sent = output_.sent();
+    if (broken_ || !output_.Send(fd_)) return false;
+    if (output_.sent() != sent || output_.empty()) moved_ms_ = now_ms;
+    CountOutput();
+    if (!holder_.parked.empty()) place_.store->Unpark(holder_);
     // What was sent made room for other commands.
   } while (MayTakeMore() && input_.size() >= needed_);
   const bool over = (ended_ || client_.closing) && jobs_.empty() && output_.empty();
@@ -104,14 +157,19 @@ void Connection::TakeCommands() {
     Reuse(&input_);
   } else {
     input_.erase(0, at_);
+    if (at_ > kShortInputMax && input_.size() < kReadBytes) input_.shrink_to_fit();
   }
   at_ = 0;
+  const size_t keeps = std::max(input_.capacity(), needed_ > 1 ? input_charged_ : 0);
+  if (keeps < input_charged_) {
+    place_.memory->Subtract(input_charged_ - keeps);
+    input_charged_ = keeps;
+  }
 }
 
 bool Connection::MayTakeMore() const {
   if (stalled_ != nullptr || client_.closing || jobs_.size() >= kJobsMax) return false;
-  return jobs_.empty() ? output_.size() - sent_ < kReplyBytesMax
-                       : output_.size() - sent_ + jobs_.size() * expected_reply_ < kReplyBytesMax;
+  return holder_.held < Holder::kMax;
 }
 
 bool Connection::TakeCommand() {
@@ -133,6 +191,7 @@ bool Connection::TakeCommand() {
     case Parsed::Outcome::kCommand:
       if (Job* job = Prepare(input.substr(0, parsed.consumed)); job != nullptr) {
         jobs_.push_back(job);
+        holder_.first = jobs_.front();
         if (MustWait(*job)) {
           stalled_ = job;
         } else {
@@ -142,24 +201,32 @@ bool Connection::TakeCommand() {
       break;
   }
   needed_ = 1;
-  at_ += std::min(parsed.consumed, input.size());
+  at_ = std::min(at_ + parsed.consumed, input_.size());
   skip_ = parsed.consumed - std::min(parsed.consumed, input.size());
   return true;
 }
 
 Parsed Connection::Parse(std::string_view input) {
-  if (protocol_ == Protocol::kAuto) protocol_ = Recognise(input[0]);
-  if (protocol_ == Protocol::kNone) return Broken("");
-  return protocol_ == Protocol::kRedis ? ParseResp(input, &command_)
-                                       : ParseMemcached(input, &command_);
+  // --protocol=memcached allows both of its protocols.
+  if (!std::exchange(recognised_, true) && protocol_ != Protocol::kRedis) {
+    const Protocol seen = Recognise(input[0]);
+    if (protocol_ == Protocol::kAuto || seen == Protocol::kMemcachedBinary) protocol_ = seen;
+  }
+  if (protocol_ == Protocol::kRedis) return ParseResp(input, &command_);
+  if (protocol_ == Protocol::kMemcachedBinary) return ParseMemcachedBinary(input, &command_);
+  return ParseMemcached(input, &command_);
 }
 
 void Connection::Refuse(const Parsed& parsed) {
   Job* job = place_.pool->Take();
-  job->Reset({}, {});
+  job->Reset(std::string_view(), {});
   job->owner = this;
+  job->holder = &holder_;
+  job->memory = place_.memory;
   job->finished = true;
-  if (!parsed.error.empty()) {
+  if (protocol_ == Protocol::kMemcachedBinary) {
+    job->reply = parsed.error;
+  } else if (!parsed.error.empty()) {
     job->reply = (protocol_ == Protocol::kRedis ? "-" : "") + parsed.error + "\r\n";
   }
   jobs_.push_back(job);
@@ -169,15 +236,33 @@ void Connection::Refuse(const Parsed& parsed) {
 Job* Connection::Prepare(std::string_view bytes) {
   if (protocol_ == Protocol::kRedis && command_.words.empty()) return nullptr;
   Job* job = place_.pool->Take();
-  job->Reset(bytes, command_);
+  // A long command that is all of the input is not copied.
+  if (bytes.size() > kReadBytes && bytes.size() == input_.size()) {
+    job->Reset(std::move(input_), command_);
+    input_ = std::string();
+    at_ = 0;
+  } else {
+    job->Reset(bytes, command_);
+  }
   job->owner = this;
+  job->holder = &holder_;
+  job->memory = place_.memory;
   job->client = &client_;
   job->service = place_.service;
   job->counters = place_.counters;
   job->resp3 = client_.resp3;
-  place_.counters->commands.Add();
-  protocol_ == Protocol::kRedis ? PrepareRedis(*job) : PrepareMemcached(*job);
+  if (protocol_ == Protocol::kRedis) {
+    place_.counters->redis_commands.Add();
+    PrepareRedis(*job);
+  } else if (protocol_ == Protocol::kMemcachedBinary) {
+    place_.counters->binary_commands.Add();
+    PrepareMemcachedBinary(*job);
+  } else {
+    place_.counters->memcached_commands.Add();
+    PrepareMemcached(*job);
+  }
   if (job->next == nullptr) job->access = Access::kNothing;  // it is answered already
+  job->Charge(job->bytes().size());
   for (const std::string_view key : job->keys) job->key_hashes.push_back(HashOf(key));
   return job;
 }
@@ -231,7 +316,10 @@ void Connection::Begin(Job& job) {
   if (job.finished) OnFinished(job);
 }
 
-void Connection::OnFinished(Job& job) { Forget(job); }
+void Connection::OnFinished(Job& job) {
+  Forget(job);
+  if (jobs_.front() != &job) job.KeepOnlyReply();
+}
 
 // --- replies
 // --------------------------------------------------------------------------------------
@@ -240,27 +328,16 @@ void Connection::TakeReplies() {
   while (!jobs_.empty() && jobs_.front()->finished) {
     Job* job = jobs_.front();
     jobs_.pop_front();
-    expected_reply_ = std::max(job->reply.size(), expected_reply_ - expected_reply_ / 8);
-    if (!job->silent) output_.append(job->reply);
+    if (IsErrorReply(protocol_, job->reply)) place_.counters->error_replies.Add();
+    if (!job->silent) output_.Append(&job->reply);
     place_.pool->Give(job);
   }
-}
-
-// Returns false if the application is gone.
-bool Connection::Send() {
-  while (sent_ < output_.size()) {
-    const ssize_t n = send(fd_, output_.data() + sent_, output_.size() - sent_, MSG_NOSIGNAL);
-    if (n < 0) return errno == EAGAIN || errno == EINTR;
-    sent_ += static_cast<size_t>(n);
-  }
-  Reuse(&output_);
-  sent_ = 0;
-  return true;
+  holder_.first = jobs_.empty() ? nullptr : jobs_.front();
 }
 
 void Connection::Watch() {
   uint32_t wanted = 0;
-  if (!ended_ && MayTakeMore()) wanted |= EPOLLIN;
+  if (!ended_ && !hungry_ && MayTakeMore()) wanted |= EPOLLIN;
   if (!output_.empty()) wanted |= EPOLLOUT;
   if (wanted == watched_) return;
   epoll_event event{.events = wanted, .data = {.ptr = this}};

@@ -10,6 +10,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "proxy/jobs/job.h"
 #include "proxy/jobs/store_queue.h"
+#include "proxy/net/output.h"
 #include "proxy/protocol/protocol.h"
 
 namespace gannet::proxy {
@@ -32,13 +33,16 @@ class JobPool {
 // 1. Jobs begin in the order of their commands. One that must not overtake another (Access) waits,
 //    and all behind it.
 // 2. It reads no more while the replies that are not sent, or the jobs under way, are at their
-//    limit. So an application that does not read its replies is held back, and takes no memory.
+//    limit (Holder). So an application that does not read its replies is held back.
+// 3. It asks the thread's memory before it reads a long command. A job asks before it reads a long
+//    value. Who gets none waits.
 //
 // One owner thread.
 class Connection {
  public:
   struct Place {
     StoreQueue* store;
+    Memory* memory;
     JobPool* pool;
     const Service* service;
     Counters* counters;
@@ -51,16 +55,27 @@ class Connection {
   Connection& operator=(const Connection&) = delete;
 
   // The descriptor is readable, or its end was closed.
-  void Read();
+  void Read(int64_t now_ms);
   // Begins commands, sends replies, and says what to wait for. Returns false if the connection is
   // over.
-  bool Advance();
+  bool Advance(int64_t now_ms);
   // Both directions of the socket are closed: nobody would get what is still to be answered.
   void Break() { broken_ = true; }
   // A job of this connection is finished.
   void OnFinished(Job& job);
 
-  bool dirty = false;  // for the event loop: Advance is to be called
+  // Whether it wants to read, and there is no memory for that.
+  uint64_t id() const { return client_.id; }
+  bool hungry() const { return hungry_; }
+  size_t held() const { return holder_.held + input_charged_; }
+  // Whether it holds memory for an application that has not sent or read anything for so long.
+  bool IsIdle(int64_t now_ms, int64_t for_ms) const;
+
+  // Gives it the memory that it wants, if there is so much.
+  bool Feed() { return TakeInputMemory(); }
+
+  bool in_line = false;  // for the event loop: it waits for memory
+  bool dirty = false;    // for the event loop: Advance is to be called
 
  private:
   struct Uses {
@@ -76,18 +91,20 @@ class Connection {
   void Refuse(const Parsed& parsed);
   Job* Prepare(std::string_view bytes);
   bool MayTakeMore() const;
+  bool TakeInputMemory();
+  void CountOutput();
   bool MustWait(const Job& job) const;
   void Note(const Job& job);
   void Forget(const Job& job);
   void Begin(Job& job);
   void TakeReplies();
-  bool Send();
   void Watch();
 
   const int fd_;
   const Place place_;
   ClientState client_;
   Protocol protocol_;
+  bool recognised_ = false;  // its first byte was looked at
   Command command_;
 
   std::string input_;
@@ -96,18 +113,19 @@ class Connection {
   size_t skip_ = 0;     // bytes to come that belong to a refused command
   bool ended_ = false;  // the application sends no more
   bool broken_ = false;
+  bool hungry_ = false;
+  size_t input_charged_ = 0;
+  int64_t moved_ms_ = 0;  // when bytes were last received or sent
 
   std::deque<Job*> jobs_;   // whose replies are not taken, in order; all but the last one begun
   Job* stalled_ = nullptr;  // the last of them, if it must wait
-  // How long a reply may be that is not there yet: as the longest one of late. At first a guess, so
-  // that not all of the first commands under way are for long values.
-  size_t expected_reply_ = 64 << 10;
+  Holder holder_;           // of jobs_ and output_
   absl::flat_hash_map<uint64_t, Uses> uses_;  // of keys, by jobs under way
   uint32_t under_way_ = 0;                    // jobs with access to something
   bool all_used_ = false;                     // by the one job under way
 
-  std::string output_;
-  size_t sent_ = 0;
+  Output output_;
+  size_t output_charged_ = 0;
   uint32_t watched_ = 0;
 };
 

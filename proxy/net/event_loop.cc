@@ -1,5 +1,8 @@
 #include "proxy/net/event_loop.h"
 
+#include <glog/logging.h>
+#include <malloc.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
@@ -15,6 +18,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proxy/jobs/client_list.h"
 
 namespace gannet::proxy {
 namespace {
@@ -22,33 +26,64 @@ namespace {
 constexpr int kEventsMax = 64;
 constexpr int kAcceptsMax = 16;  // in one round
 constexpr int kSleepMsMax = 1000;
+// Memory may be given back by other threads, which do not wake this one.
+constexpr int kSleepMsWhileShort = 10;
+constexpr int64_t kShortageMsMax = 1000;
+constexpr int64_t kServersToldMs = 250;
+
+int64_t NowMs() {
+  using std::chrono::steady_clock;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             steady_clock::now().time_since_epoch())
+      .count();
+}
 
 void Watch(int epoll, int fd, uint32_t events, void* data) {
   epoll_event event{.events = events, .data = {.ptr = data}};
   epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event);
 }
 
+std::string AddressText(const sockaddr_storage& address, socklen_t bytes) {
+  char host[NI_MAXHOST];
+  char port[NI_MAXSERV];
+  if (getnameinfo(reinterpret_cast<const sockaddr*>(&address), bytes, host, sizeof(host), port,
+                  sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "?";
+  }
+  return address.ss_family == AF_INET6 ? absl::StrCat("[", host, "]:", port)
+                                       : absl::StrCat(host, ":", port);
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<EventLoop>> EventLoop::Create(std::unique_ptr<AsyncClient> client,
                                                              const Options& options) {
-  std::unique_ptr<EventLoop> loop(new EventLoop(std::move(client), options));
+  const int walk_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  std::unique_ptr<EventLoop> loop(new EventLoop(std::move(client), options, walk_fd));
   loop->epoll_ = epoll_create1(EPOLL_CLOEXEC);
   loop->stop_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (loop->epoll_ < 0 || loop->stop_fd_ < 0) {
+  if (loop->epoll_ < 0 || loop->stop_fd_ < 0 || walk_fd < 0) {
     return absl::ResourceExhaustedError(absl::StrCat("epoll: ", std::strerror(errno)));
   }
   Watch(loop->epoll_, loop->stop_fd_, EPOLLIN, &loop->stopping_);
+  Watch(loop->epoll_, walk_fd, EPOLLIN, &loop->walk_inbox_);
   Watch(loop->epoll_, loop->client_->fd(), EPOLLIN, loop->client_.get());
   for (const Listener* listener : options.listeners) {
     // Of the threads that sleep, one is woken.
     Watch(loop->epoll_, listener->fd(), EPOLLIN | EPOLLEXCLUSIVE, const_cast<Listener*>(listener));
   }
+  loop->now_ms_ = NowMs();
+  loop->Publish();
   return loop;
 }
 
-EventLoop::EventLoop(std::unique_ptr<AsyncClient> client, const Options& options)
-    : options_(options), client_(std::move(client)), store_(*client_) {}
+EventLoop::EventLoop(std::unique_ptr<AsyncClient> client, const Options& options, int walk_fd)
+    : options_(options),
+      client_(std::move(client)),
+      walk_fd_(walk_fd),
+      walk_inbox_(walk_fd),
+      memory_(*options.memory),
+      store_(*client_, *options.walks, walk_inbox_) {}
 
 // Waits for the jobs whose buffers the store may still use.
 EventLoop::~EventLoop() {
@@ -59,6 +94,7 @@ EventLoop::~EventLoop() {
   }
   if (epoll_ >= 0) close(epoll_);
   if (stop_fd_ >= 0) close(stop_fd_);
+  if (walk_fd_ >= 0) close(walk_fd_);
 }
 
 void EventLoop::Stop() {
@@ -71,14 +107,32 @@ void EventLoop::Run() {
   while (!stopping_.load(std::memory_order_relaxed)) {
     rounds_.Add();
     PollStore();
+    now_ms_ = NowMs();
+    Publish();
     AdvanceDirty();
-    if (store_.has_begun()) continue;
+    FeedHungry();
+    WatchShortage();
+    if (store_.has_begun() || !dirty_.empty()) continue;
     Sleep();
   }
 }
 
+void EventLoop::Publish() {
+  status_.round_ms.Set(static_cast<uint64_t>(now_ms_));
+  status_.in_flight.Set(client_->in_flight());
+  status_.queued.Set(store_.queued_operations());
+  status_.for_memory.Set(store_.short_operations());
+  if (!options_.is_watched || now_ms_ - servers_told_ms_ < kServersToldMs) return;
+  servers_told_ms_ = now_ms_;
+  status_.SetServers(client_->Info());
+}
+
 void EventLoop::PollStore() {
   store_.Poll(&finished_);
+  TakeFinished();
+}
+
+void EventLoop::TakeFinished() {
   for (Job* job : finished_) {
     auto* connection = static_cast<Connection*>(job->owner);
     if (connection == nullptr) {
@@ -99,20 +153,88 @@ void EventLoop::MarkDirty(Connection* connection) {
 void EventLoop::AdvanceDirty() {
   for (Connection* connection : dirty_) {
     connection->dirty = false;
-    if (connection->Advance()) continue;
-    connections_.erase(connection);
-    options_.counters->connections.Subtract();
+    if (!connection->Advance(now_ms_)) {
+      Close(connection);
+    } else if (connection->hungry() && !std::exchange(connection->in_line, true)) {
+      hungry_.push_back(connection);
+    }
   }
   dirty_.clear();
 }
 
+void EventLoop::Close(Connection* connection) {
+  std::erase(hungry_, connection);
+  connections_.erase(connection);
+  options_.counters->connections.Subtract();
+}
+
+// --- memory
+// ---------------------------------------------------------------------------------------
+
+void EventLoop::FeedHungry() {
+  while (!hungry_.empty() && hungry_.front()->Feed()) {
+    Connection* connection = hungry_.front();
+    hungry_.pop_front();
+    connection->in_line = false;
+    ++grants_;
+    MarkDirty(connection);
+  }
+}
+
+void EventLoop::WatchShortage() {
+  MemoryLimit& limit = *options_.memory;
+  const bool is_short = store_.is_short() || !hungry_.empty();
+  const uint64_t grants = store_.grants() + grants_;
+  const bool gets_on = grants != std::exchange(grants_seen_, grants);
+  if (is_short && (gets_on || limit.short_since_ms() == 0)) limit.SetShortSince(now_ms_);
+  if (!is_short && is_short_) limit.SetShortSince(0);
+  is_short_ = is_short;
+  const int64_t since_ms = limit.short_since_ms();
+  if (since_ms == 0 || now_ms_ - since_ms < kShortageMsMax) return;
+  if (!CloseIdle() && is_short_) CloseLargest();
+  if (is_short_) limit.SetShortSince(now_ms_);
+}
+
+bool EventLoop::CloseIdle() {
+  bool any = false;
+  for (const auto& [connection, owned] : connections_) {
+    if (!connection->IsIdle(now_ms_, kShortageMsMax)) continue;
+    CloseForMemory(connection, "idle");
+    any = true;
+  }
+  return any;
+}
+
+void EventLoop::CloseLargest() {
+  Connection* largest = nullptr;
+  for (const auto& [connection, owned] : connections_) {
+    if (largest == nullptr || connection->held() > largest->held()) largest = connection;
+  }
+  if (largest == nullptr || largest->held() == 0) return;
+  CloseForMemory(largest, "the largest");
+}
+
+void EventLoop::CloseForMemory(Connection* connection, const char* which) {
+  LOG(WARNING) << "--buffers is used up: closing a connection (" << which << ", id "
+               << connection->id() << ") that holds " << connection->held() << " bytes";
+  connection->Break();
+  MarkDirty(connection);
+}
+
 void EventLoop::Sleep() {
+  if (memory_.HasShrunk()) malloc_trim(0);
   if (client_->Arm()) return;
   std::array<epoll_event, kEventsMax> events;
-  const int n = epoll_wait(epoll_, events.data(), kEventsMax, kSleepMsMax);
+  const int n =
+      epoll_wait(epoll_, events.data(), kEventsMax, is_short_ ? kSleepMsWhileShort : kSleepMsMax);
   for (int i = 0; i < n; ++i) {
     void* const what = events[static_cast<size_t>(i)].data.ptr;
     if (what == &stopping_ || what == client_.get()) continue;
+    if (what == &walk_inbox_) {
+      store_.TakeWalks(&finished_);
+      TakeFinished();
+      continue;
+    }
     bool is_listener = false;
     for (const Listener* listener : options_.listeners) {
       if (what != listener) continue;
@@ -122,7 +244,7 @@ void EventLoop::Sleep() {
     if (is_listener) continue;
     auto* connection = static_cast<Connection*>(what);
     const uint32_t seen = events[static_cast<size_t>(i)].events;
-    if ((seen & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) connection->Read();
+    if ((seen & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) connection->Read(now_ms_);
     if ((seen & (EPOLLHUP | EPOLLERR)) != 0) connection->Break();
     MarkDirty(connection);
   }
@@ -134,7 +256,10 @@ bool EventLoop::HasRoom() const {
 
 void EventLoop::Accept(const Listener& listener) {
   for (int i = 0; i < kAcceptsMax && !stopping_.load(std::memory_order_relaxed); ++i) {
-    const int fd = accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    sockaddr_storage peer{};
+    socklen_t peer_bytes = sizeof(peer);
+    const int fd = accept4(listener.fd(), reinterpret_cast<sockaddr*>(&peer), &peer_bytes,
+                           SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (fd < 0) return;
     if (!HasRoom()) {
       constexpr std::string_view kFull = "-ERR max number of clients reached\r\n";
@@ -146,9 +271,11 @@ void EventLoop::Accept(const Listener& listener) {
     if (listener.is_tcp()) setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
     // Relaxed: only the numbers must differ.
     const uint64_t id = options_.next_id->fetch_add(1, std::memory_order_relaxed);
+    options_.service->clients->Add(
+        id, listener.is_tcp() ? AddressText(peer, peer_bytes) : listener.address() + ":0");
     auto connection = std::make_unique<Connection>(
         fd, id, options_.protocol,
-        Connection::Place{&store_, &pool_, options_.service, options_.counters, epoll_});
+        Connection::Place{&store_, &memory_, &pool_, options_.service, options_.counters, epoll_});
     Connection* const key = connection.get();
     connections_.emplace(key, std::move(connection));
     options_.counters->connections.Add();

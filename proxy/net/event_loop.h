@@ -5,12 +5,14 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "proxy/jobs/counters.h"
+#include "proxy/jobs/loop_status.h"
 #include "proxy/net/connection.h"
 #include "proxy/net/listener.h"
 
@@ -26,6 +28,9 @@ class EventLoop {
     const Service* service = nullptr;
     Counters* counters = nullptr;
     std::atomic<uint64_t>* next_id = nullptr;
+    Walks* walks = nullptr;
+    MemoryLimit* memory = nullptr;  // of all threads
+    bool is_watched = false;        // somebody reads status().servers()
   };
   static absl::StatusOr<std::unique_ptr<EventLoop>> Create(std::unique_ptr<AsyncClient> client,
                                                            const Options& options);
@@ -36,18 +41,34 @@ class EventLoop {
   // From any thread.
   void Stop();
   uint64_t rounds() const { return rounds_.Get(); }
+  const LoopStatus& status() const { return status_; }
 
  private:
-  EventLoop(std::unique_ptr<AsyncClient> client, const Options& options);
+  EventLoop(std::unique_ptr<AsyncClient> client, const Options& options, int walk_fd);
+  // Tells others how this thread is.
+  void Publish();
   void PollStore();
+  void TakeFinished();
   void AdvanceDirty();
   void MarkDirty(Connection* connection);
   void Sleep();
+  void Close(Connection* connection);
+  // Gives memory to connections that want to read long commands.
+  void FeedHungry();
+  // If somebody has waited for memory too long, closes the connections that hold some and do
+  // nothing. If there are none, closes the one that holds the most.
+  void WatchShortage();
+  bool CloseIdle();
+  void CloseLargest();
+  void CloseForMemory(Connection* connection, const char* which);
   void Accept(const Listener& listener);
   bool HasRoom() const;
 
   const Options options_;
   const std::unique_ptr<AsyncClient> client_;
+  const int walk_fd_;  // readable when a walk has ended
+  WalkInbox walk_inbox_;
+  Memory memory_;
   StoreQueue store_;
   JobPool pool_;
   int epoll_ = -1;
@@ -55,7 +76,14 @@ class EventLoop {
   std::vector<Job*> finished_;
   std::vector<Connection*> dirty_;
   absl::flat_hash_map<Connection*, std::unique_ptr<Connection>> connections_;
+  std::deque<Connection*> hungry_;  // in the order in which they want memory
+  uint64_t grants_ = 0;             // of memory to those who waited
+  uint64_t grants_seen_ = 0;
+  bool is_short_ = false;  // somebody waits for memory
+  int64_t now_ms_ = 0;     // at the last sleep
   Count rounds_;
+  LoopStatus status_;
+  int64_t servers_told_ms_ = 0;  // when status_ was told of the servers
   // Relaxed: stop_fd_ wakes the thread, and nothing else depends on it.
   std::atomic<bool> stopping_{false};
 };

@@ -8,15 +8,17 @@ namespace gannet::proxy {
 enum class Protocol : uint8_t {
   kAuto,  // not known yet
   kMemcached,
+  kMemcachedBinary,
   kRedis,
-  kNone,  // neither: memcached's binary protocol
 };
 
 // Returns the protocol whose first byte this is. Redis' commands are arrays, or typed with capital
-// letters. memcached's commands have small letters, as it tells one from the other.
+// letters. memcached's commands have small letters, and its binary requests begin with
+// 0x80.
 constexpr Protocol Recognise(char first) {
   if (first == '*' || (first >= 'A' && first <= 'Z')) return Protocol::kRedis;
-  return static_cast<unsigned char>(first) == 0x80 ? Protocol::kNone : Protocol::kMemcached;
+  return static_cast<unsigned char>(first) == 0x80 ? Protocol::kMemcachedBinary
+                                                   : Protocol::kMemcached;
 }
 
 }  // namespace gannet::proxy

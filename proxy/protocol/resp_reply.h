@@ -20,6 +20,8 @@ class RespReply {
     out_.append(bytes).append("\r\n");
   }
   void Null() { out_ += resp3_ ? "_\r\n" : "$-1\r\n"; }
+  // In place of an array.
+  void NullArray() { out_ += resp3_ ? "_\r\n" : "*-1\r\n"; }
   // What follows are that many replies, or for a map pairs of them.
   void Array(size_t elements) { Line('*', std::to_string(elements)); }
   void Map(size_t pairs) {

@@ -54,7 +54,7 @@ TEST(RecogniseTest, TheFirstByteTellsTheProtocol) {
   EXPECT_EQ(Recognise('*'), Protocol::kRedis);
   EXPECT_EQ(Recognise('P'), Protocol::kRedis);
   EXPECT_EQ(Recognise('g'), Protocol::kMemcached);
-  EXPECT_EQ(Recognise('\x80'), Protocol::kNone);
+  EXPECT_EQ(Recognise('\x80'), Protocol::kMemcachedBinary);
 }
 
 TEST(RespReplyTest, Resp3HasNullsMapsAndTextsOfItsOwn) {

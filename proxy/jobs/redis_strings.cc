@@ -1,0 +1,290 @@
+// Redis' commands on parts of values, and on several keys of which one depends on another. Where
+// the store has no such operation, it is a Get and a write that happens only if the item is still
+// of the version that was read, again and again until nobody was in between.
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "common/layout/item.h"
+#include "proxy/jobs/redis_commands.h"
+
+namespace gannet::proxy::redis {
+namespace {
+
+using Kind = Operation::Kind;
+using absl::StatusCode;
+
+constexpr char kTooLong[] = "ERR string exceeds maximum allowed size (64 MiB)";
+
+// --- GETRANGE
+// -------------------------------------------------------------------------------------
+
+void RangeGot(Job& job) {
+  const Operation& got = job.answer();
+  if (got.code != StatusCode::kOk) return Fail(job, got);
+  const std::string_view value = got.found ? got.found_value() : std::string_view();
+  const auto size = static_cast<int64_t>(value.size());
+  int64_t start = static_cast<int64_t>(job.scratch.initial);
+  int64_t end = static_cast<int64_t>(job.scratch.delta);
+  if (start < 0) start = std::max<int64_t>(start + size, 0);
+  if (end < 0) end = std::max<int64_t>(end + size, 0);
+  end = std::min(end, size - 1);
+  if (start > end) return Reply(job).Bulk("");
+  Reply(job).Bulk(value.substr(static_cast<size_t>(start), static_cast<size_t>(end - start + 1)));
+}
+
+void Range(Job& job) {
+  job.Begin(Kind::kGet, job.keys[0]);
+  job.Then(RangeGot);
+}
+
+// --- read, change, write
+// --------------------------------------------------------------------------
+
+void ReadToChange(Job& job);
+
+void ChangeWritten(Job& job) {
+  const Operation& put = job.answer();
+  if (put.code == StatusCode::kFailedPrecondition && job.TryAgain()) return ReadToChange(job);
+  if (put.code != StatusCode::kOk) return Fail(job, put);
+  job.scratch.changed(job);
+}
+
+void ChangeRead(Job& job) {
+  const Operation& got = job.answer();
+  if (got.code != StatusCode::kOk) return Fail(job, got);
+  job.scratch.value.assign(got.found ? got.found_value() : std::string_view());
+  PutOptions options;
+  options.only_if_version = got.info.version;
+  options.flags = got.info.flags;
+  options.ttl = got.ttl_left();
+  if (!job.scratch.change(job, got.found)) return;
+  Operation& put = job.Begin(Kind::kPut, job.keys[0]);
+  put.value = job.scratch.value;
+  put.put = options;
+  job.Then(ChangeWritten);
+}
+
+void ReadToChange(Job& job) {
+  job.Begin(Kind::kGet, job.keys[0]);
+  job.Then(ChangeRead);
+}
+
+bool Overwrite(Job& job, bool) {
+  std::string& value = job.scratch.value;
+  const std::string_view piece = job.words()[3];
+  if (piece.empty()) {
+    Reply(job).Integer(static_cast<int64_t>(value.size()));
+    return false;
+  }
+  value.resize(std::max<size_t>(value.size(), job.scratch.delta + piece.size()));
+  value.replace(job.scratch.delta, piece.size(), piece);
+  return true;
+}
+
+void ReplyLength(Job& job) { Reply(job).Integer(static_cast<int64_t>(job.scratch.value.size())); }
+
+// Returns false if the word is no number as a whole.
+bool ParseFloat(std::string_view word, long double* number) {
+  constexpr size_t kCharactersMax = 256;
+  if (word.empty() || word.size() > kCharactersMax || word[0] == ' ') return false;
+  const std::string text(word);
+  char* end = nullptr;
+  *number = std::strtold(text.c_str(), &end);
+  return end == text.c_str() + text.size() && !std::isnan(*number);
+}
+
+// As Redis writes them: 17 digits behind the point at most, and no zeros at the end.
+std::string FloatText(long double number) {
+  char text[5 * 1024];
+  std::string digits(text,
+                     static_cast<size_t>(std::snprintf(text, sizeof(text), "%.17Lf", number)));
+  digits.erase(digits.find_last_not_of('0') + 1);
+  if (digits.ends_with('.')) digits.pop_back();
+  return digits == "-0" ? "0" : digits;
+}
+
+bool AddFloat(Job& job, bool found) {
+  long double sum = 0;
+  long double delta = 0;
+  if (!ParseFloat(found ? job.scratch.value : "0", &sum) || !ParseFloat(job.words()[2], &delta)) {
+    Fail(job, "ERR value is not a valid float");
+    return false;
+  }
+  sum += delta;
+  if (std::isnan(sum) || std::isinf(sum)) {
+    Fail(job, "ERR increment would produce NaN or Infinity");
+    return false;
+  }
+  job.scratch.value = FloatText(sum);
+  return true;
+}
+
+void ReplyValue(Job& job) { Reply(job).Bulk(job.scratch.value); }
+
+// --- MSETNX
+// ---------------------------------------------------------------------------------------
+
+void SetAbsent(Job& job);
+
+void TakenBack(Job& job) { Reply(job).Integer(0); }
+
+// Another client made one of the keys. Removes those that were made here, unless others have
+// changed them meanwhile.
+void TakeBack(Job& job) {
+  std::vector<std::pair<std::string_view, uint64_t>> made;
+  for (const Operation& put : job.answers()) {
+    if (put.code == StatusCode::kOk) made.emplace_back(put.key, put.info.version);
+  }
+  for (const auto& [key, version] : made) {
+    job.Begin(Kind::kDelete, key).put.only_if_version = version;
+  }
+  job.Then(TakenBack);
+}
+
+void AbsentSet(Job& job) {
+  bool all = true;
+  for (const Operation& put : job.answers()) {
+    if (put.code == StatusCode::kAlreadyExists) return TakeBack(job);
+    all = all && put.code == StatusCode::kOk;
+  }
+  if (all) return Reply(job).Integer(1);
+  for (const Operation& put : job.answers()) {
+    if (put.code != StatusCode::kOk) return Fail(job, put);
+  }
+}
+
+void AbsentLooked(Job& job) {
+  for (const Operation& got : job.answers()) {
+    if (got.code != StatusCode::kOk) return Fail(job, got);
+    if (got.found) return Reply(job).Integer(0);
+  }
+  SetAbsent(job);
+}
+
+void SetAbsent(Job& job) {
+  // The last value of a key that is named twice counts, as in Redis.
+  for (size_t i = 0; i < job.keys.size(); ++i) {
+    const auto later = job.keys.begin() + static_cast<ptrdiff_t>(i) + 1;
+    if (std::find(later, job.keys.end(), job.keys[i]) != job.keys.end()) continue;
+    Operation& put = job.Begin(Kind::kPut, job.keys[i]);
+    put.value = job.words()[2 * i + 2];
+    put.put.only_if_absent = true;
+  }
+  job.Then(AbsentSet);
+}
+
+void LookForAbsent(Job& job) {
+  for (const std::string_view key : job.keys) job.Begin(Kind::kGet, key).wants_value = false;
+  job.Then(AbsentLooked);
+}
+
+// --- RENAME, RENAMENX, COPY
+// -----------------------------------------------------------------------
+
+void ReadSource(Job& job);
+
+void MovedAway(Job& job) {
+  const Operation& removed = job.answer();
+  const bool others_wrote = removed.code == StatusCode::kFailedPrecondition ||
+                            (removed.code == StatusCode::kOk && !removed.found);
+  if (others_wrote && job.TryAgain()) return ReadSource(job);
+  if (removed.code != StatusCode::kOk) return Fail(job, removed);
+  if (Upper(job.words()[0]) == "RENAME") return Reply(job).Simple("OK");
+  Reply(job).Integer(1);
+}
+
+void CopyWritten(Job& job) {
+  const Operation& put = job.answer();
+  if (put.code == StatusCode::kAlreadyExists) return Reply(job).Integer(0);
+  if (put.code != StatusCode::kOk) return Fail(job, put);
+  if (Upper(job.words()[0]) == "COPY") return Reply(job).Integer(1);
+  // What this command wrote itself it may replace, if the source changes before it is removed.
+  job.scratch.put.only_if_absent = false;
+  job.Begin(Kind::kDelete, job.keys[0]).put.only_if_version = job.scratch.initial;
+  job.Then(MovedAway);
+}
+
+void SourceRead(Job& job) {
+  const Operation& got = job.answer();
+  if (got.code != StatusCode::kOk) return Fail(job, got);
+  if (!got.found) {
+    if (Upper(job.words()[0]) == "COPY") return Reply(job).Integer(0);
+    return Fail(job, "ERR no such key");
+  }
+  if (job.keys[0] == job.keys[1]) {
+    if (Upper(job.words()[0]) == "RENAME") return Reply(job).Simple("OK");
+    return Reply(job).Integer(0);
+  }
+  job.scratch.value.assign(got.found_value());
+  job.scratch.initial = got.info.version;
+  PutOptions options = job.scratch.put;
+  options.flags = got.info.flags;
+  options.ttl = got.ttl_left();
+  Operation& put = job.Begin(Kind::kPut, job.keys[1]);
+  put.value = job.scratch.value;
+  put.put = options;
+  job.Then(CopyWritten);
+}
+
+void ReadSource(Job& job) {
+  job.Begin(Kind::kGet, job.keys[0]);
+  job.Then(SourceRead);
+}
+
+}  // namespace
+
+void PrepareGetRange(Job& job) {
+  int64_t start = 0;
+  int64_t end = 0;
+  if (!ParseNumber(job.words()[2], &start) || !ParseNumber(job.words()[3], &end)) {
+    return Fail(job, kNoInteger);
+  }
+  job.scratch.initial = static_cast<uint64_t>(start);
+  job.scratch.delta = static_cast<uint64_t>(end);
+  job.Then(Range);
+}
+
+void PrepareSetRange(Job& job) {
+  int64_t offset = 0;
+  if (!ParseNumber(job.words()[2], &offset)) return Fail(job, kNoInteger);
+  if (offset < 0) return Fail(job, "ERR offset is out of range");
+  const auto most = static_cast<int64_t>(kValueBytesMax - job.words()[3].size());
+  if (offset > most) return Fail(job, kTooLong);
+  job.scratch.delta = static_cast<uint64_t>(offset);
+  job.scratch.change = Overwrite;
+  job.scratch.changed = ReplyLength;
+  job.counters->sets.Add();
+  job.Then(ReadToChange);
+}
+
+void PrepareIncrByFloat(Job& job) {
+  job.scratch.change = AddFloat;
+  job.scratch.changed = ReplyValue;
+  job.Then(ReadToChange);
+}
+
+void PrepareMsetNx(Job& job) {
+  if (job.words().size() % 2 == 0) {
+    return Fail(job, "ERR wrong number of arguments for 'msetnx' command");
+  }
+  if (job.keys.size() > kMsetNxKeysMax) {
+    return Fail(job, absl::StrCat("ERR MSETNX takes at most ", kMsetNxKeysMax, " keys here"));
+  }
+  job.counters->sets.Add(job.keys.size());
+  job.Then(LookForAbsent);
+}
+
+void PrepareRename(Job& job) {
+  const std::string name = Upper(job.words()[0]);
+  const bool replaces = job.words().size() == 4 && Upper(job.words()[3]) == "REPLACE";
+  if (job.words().size() > 3 && !replaces) return SyntaxError(job);
+  job.scratch.put.only_if_absent = name == "RENAMENX" || (name == "COPY" && !replaces);
+  job.Then(ReadSource);
+}
+
+}  // namespace gannet::proxy::redis

@@ -1,0 +1,126 @@
+// Redis' KEYS and SCAN: walks through the servers' keys by READs, one server after another.
+//
+// A cursor of SCAN is the position in a server's walk, with the server's number in the last 8 bits.
+// So a cursor needs no memory of the proxy, and is right for as long as one likes.
+
+#include <algorithm>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "proxy/jobs/redis_commands.h"
+#include "proxy/jobs/store_error.h"
+
+namespace gannet::proxy::redis {
+namespace {
+
+using Kind = Operation::Kind;
+using absl::StatusCode;
+
+constexpr uint64_t kServersMax = Walker::kPositionStep;
+constexpr uint64_t kCountMax = 10'000;
+// Of one SCAN, if few keys are there or match.
+constexpr uint64_t kScanReadsMax = 1'000;
+
+void FailWalk(Job& job, const Operation& walk) {
+  const std::string& server = job.service->servers[walk.server];
+  Fail(job,
+       absl::StrCat("ERR ", server, ": ",
+                    walk.code == StatusCode::kOutOfRange ? walk.refusal : StoreErrorText(walk)));
+}
+
+// --- KEYS
+// -----------------------------------------------------------------------------------------
+
+void KeysFound(Job& job) {
+  size_t count = 0;
+  for (Operation& walk : job.answers()) {
+    if (walk.code != StatusCode::kOk) return FailWalk(job, walk);
+    // A walk may show a key more than once.
+    std::sort(walk.keys.begin(), walk.keys.end());
+    walk.keys.erase(std::unique(walk.keys.begin(), walk.keys.end()), walk.keys.end());
+    count += walk.keys.size();
+  }
+  RespReply reply = Reply(job);
+  reply.Array(count);
+  for (const Operation& walk : job.answers()) {
+    for (const std::string& key : walk.keys) reply.Bulk(key);
+  }
+}
+
+void FindKeys(Job& job) {
+  job.BeginOnEach(Kind::kWalk);
+  for (Operation& walk : job.answers()) {
+    walk.key = job.words()[1];
+    walk.part.items_min = walk.part.reads_max = std::numeric_limits<uint64_t>::max();
+  }
+  job.Then(KeysFound);
+}
+
+// --- SCAN
+// -----------------------------------------------------------------------------------------
+
+void Scanned(Job& job) {
+  const Operation& walk = job.answer();
+  if (walk.code != StatusCode::kOk) return FailWalk(job, walk);
+  uint64_t cursor = 0;
+  if (walk.part.position != 0) {
+    cursor = (walk.part.position & ~(kServersMax - 1)) | walk.server;
+  } else if (walk.server + 1 < job.service->servers.size()) {
+    cursor = walk.server + 1;
+  }
+  RespReply reply = Reply(job);
+  reply.Array(2);
+  reply.Bulk(absl::StrCat(cursor));
+  reply.Array(walk.keys.size());
+  for (const std::string& key : walk.keys) reply.Bulk(key);
+}
+
+void Scan(Job& job) {
+  const uint64_t cursor = job.scratch.initial;
+  Operation& walk = job.Begin(Kind::kWalk, job.scratch.word);
+  walk.server = static_cast<uint32_t>(cursor % kServersMax);
+  walk.part = {.position = cursor & ~(kServersMax - 1),
+               .items_min = job.scratch.delta,
+               .reads_max = kScanReadsMax};
+  job.Then(Scanned);
+}
+
+// Takes MATCH, COUNT and TYPE. Returns false, and replies, if they are wrong.
+bool TakeScanOptions(Job& job) {
+  const auto& words = job.words();
+  int64_t count = 10;
+  for (size_t i = 2; i < words.size(); i += 2) {
+    const std::string option = Upper(words[i]);
+    if (i + 1 == words.size()) return SyntaxError(job), false;
+    if (option == "MATCH") {
+      job.scratch.word = words[i + 1];
+    } else if (option == "TYPE") {
+      job.scratch.over = Upper(words[i + 1]) != "STRING";  // no key is of another type
+    } else if (option != "COUNT" || !ParseNumber(words[i + 1], &count) || count < 1) {
+      return SyntaxError(job), false;
+    }
+  }
+  job.scratch.delta = std::min(static_cast<uint64_t>(count), kCountMax);
+  return true;
+}
+
+}  // namespace
+
+void PrepareKeys(Job& job) { job.Then(FindKeys); }
+
+void PrepareScan(Job& job) {
+  uint64_t cursor = 0;
+  if (!ParseNumber(job.words()[1], &cursor) ||
+      cursor % kServersMax >= job.service->servers.size()) {
+    return Fail(job, "ERR invalid cursor");
+  }
+  if (!TakeScanOptions(job)) return;
+  job.scratch.initial = cursor;
+  if (!job.scratch.over) return job.Then(Scan);
+  RespReply reply = Reply(job);
+  reply.Array(2);
+  reply.Bulk("0");
+  reply.Array(0);
+}
+
+}  // namespace gannet::proxy::redis

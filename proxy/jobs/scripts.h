@@ -1,0 +1,50 @@
+#ifndef GANNET_PROXY_JOBS_SCRIPTS_H_
+#define GANNET_PROXY_JOBS_SCRIPTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "common/base/mutex.h"
+
+namespace gannet::proxy {
+
+// What a script does if the value of its one key is its first argument. Otherwise it answers 0.
+enum class Script : uint8_t {
+  kUnknown,
+  kDelete,         // removes the key
+  kExpireMs,       // sets its time to live to the second argument
+  kExpireSeconds,  // the same in seconds
+  kExtend,  // redis-py's Lock.extend: adds the second argument, in ms, or if the third one is not 0
+            // sets it; answers 0 if the key never expires
+};
+
+// Returns what the text of a script does, if it is one of those that are known.
+Script RecogniseScript(std::string_view text);
+
+// Returns the name that Redis gives to a script.
+std::string Sha1Hex(std::string_view text);
+
+// The scripts that clients have loaded, of all threads. A script is loaded once and named often,
+// and each of its runs costs a round trip, so that a lock is no matter.
+//
+// Thread safety: all methods may be called from any thread.
+class LoadedScripts {
+ public:
+  // There are few texts of the scripts that are known; somebody might vary their blanks.
+  static constexpr size_t kMax = 1024;
+
+  void Add(const std::string& sha1, Script script);
+  Script Find(const std::string& sha1) const;
+  void Clear();
+
+ private:
+  mutable Mutex mutex_;
+  std::unordered_map<std::string, Script> loaded_ GANNET_GUARDED_BY(mutex_);
+};
+
+}  // namespace gannet::proxy
+
+#endif  // GANNET_PROXY_JOBS_SCRIPTS_H_
