@@ -17,6 +17,8 @@ enum class Verb : uint8_t {
   kPut,
   kGet,
   kMultiGet,
+  kExists,
+  kTtl,
   kDelete,
   kCompareAndSet,
   kMultiPut,
@@ -44,6 +46,7 @@ enum class Verb : uint8_t {
   kTop,
   kLatency,
   kDoctor,
+  kGenKey,
   kHelp,
   kQuit,
 };
@@ -80,12 +83,15 @@ struct Command {
   bool show_values = false;                  // scan
   std::chrono::milliseconds every{100};      // watch
   std::chrono::milliseconds interval{1000};  // top
+  std::optional<uint32_t> id;                // genkey; random if not given
+  bool read_only = false;                    // genkey
   std::string topic;                         // help: for this command; empty: for all
 };
 
-// Parses a command. `words` begins with the verb. InvalidArgument: the text has the command's
-// usage.
-absl::StatusOr<Command> ParseCommand(std::span<const std::string> words);
+// Parses a command. `line` begins with the verb, in upper or lower case, or with the name that
+// another store has for it. An option is --name=value, or --name and the value as the next word.
+// InvalidArgument: the text has the command's usage.
+absl::StatusOr<Command> ParseCommand(std::span<const std::string> line);
 
 // Splits a line of the prompt or of a script into words:
 //   - Blanks separate words. A line whose first character is # is a comment (no words).

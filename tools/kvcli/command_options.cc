@@ -8,6 +8,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "tools/kvcli/invocation.h"
+#include "tools/kvcli/nearest.h"
+#include "tools/kvcli/spec.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -31,7 +34,12 @@ Option SplitOption(std::string_view word) {
 }
 
 absl::Status ApplyDuration(const Option& option, std::chrono::milliseconds* out) {
-  GANNET_ASSIGN_OR_RETURN(*out, ParseDuration(option.value.value_or("")));
+  const auto time = ParseDuration(option.value.value_or(""));
+  if (!time.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--", std::string(option.name), ": ", time.status().message()));
+  }
+  *out = *time;
   return absl::OkStatus();
 }
 
@@ -58,6 +66,12 @@ absl::Status ApplyCount(const Option& option, uint64_t* out) {
   return absl::InvalidArgumentError(absl::StrCat("--", std::string(option.name), " is at least 1"));
 }
 
+// Of a key of authentication; 0 is none.
+absl::Status ApplyId(const Option& option, uint32_t* out) {
+  if (ParseNumber(option.value.value_or(""), out) && *out > 0) return absl::OkStatus();
+  return absl::InvalidArgumentError("--id needs a number from 1 to 4294967295");
+}
+
 absl::Status ApplyHotKeys(const Option& option, uint64_t* out) {
   GANNET_RETURN_IF_ERROR(ApplyCount(option, out));
   if (*out <= kTopHotKeysMax) return absl::OkStatus();
@@ -78,12 +92,23 @@ absl::Status ApplyText(const Option& option, std::string* out) {
   return absl::InvalidArgumentError(absl::StrCat("--", std::string(option.name), " needs a value"));
 }
 
-absl::Status Apply(std::string_view options, const Option& option, Command* command) {
-  const std::string name(option.name);
-  if (name.empty() || options.find(absl::StrCat(" ", name, " ")) == std::string_view::npos) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("no option --", name, " here (put words that begin with -- behind a --)"));
+absl::Status NoOption(std::string_view name, Verb verb) {
+  if (IsFlag(name)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--", std::string(name), " is a flag of kvcli's command line, not of a line here"));
   }
+  std::vector<std::string> known;
+  for (const UsageOption& option : UsagePartsOf(verb).options) known.push_back(option.name);
+  const std::string nearest = Nearest(name, known);
+  return absl::InvalidArgumentError(
+      absl::StrCat("no option --", std::string(name), " here",
+                   nearest.empty() ? " (put words that begin with -- behind a --)"
+                                   : absl::StrCat("; did you mean --", nearest, "?")));
+}
+
+// REQUIRES: the command has this option.
+absl::Status Apply(const Option& option, Command* command) {
+  const std::string_view name = option.name;
   if (name == "ttl") return ApplyDuration(option, &command->ttl);
   if (name == "wait") return ApplyDuration(option, &command->wait.emplace());
   if (name == "lease") return ApplyDuration(option, &command->lease.emplace());
@@ -105,14 +130,24 @@ absl::Status Apply(std::string_view options, const Option& option, Command* comm
   if (name == "hotkeys") return ApplyHotKeys(option, &command->hot_keys);
   if (name == "rate") return ApplyNumber(option, &command->reads_per_second);
   if (name == "every") return ApplyPeriod(option, 1, &command->every);
+  if (name == "id") return ApplyId(option, &command->id.emplace());
+  if (name == "read") return ApplySwitch(option, &command->read_only);
   if (name == "interval") return ApplyPeriod(option, kIntervalMsMin, &command->interval);
   return ApplySwitch(option, &command->meta);
 }
 
 }  // namespace
 
-absl::Status ApplyOption(std::string_view options, std::string_view word, Command* command) {
-  return Apply(options, SplitOption(word), command);
+absl::Status ApplyOption(std::string_view word, const std::string* next, Command* command,
+                         bool* used_next) {
+  Option option = SplitOption(word);
+  const UsageOption* known = FindOption(command->verb, option.name);
+  if (known == nullptr) return NoOption(option.name, command->verb);
+  if (known->takes_value && !option.value && next != nullptr) {
+    option.value = *next;
+    *used_next = true;
+  }
+  return Apply(option, command);
 }
 
 absl::StatusOr<std::chrono::milliseconds> ParseDuration(std::string_view text) {

@@ -18,9 +18,11 @@ bool ParseNumber(std::string_view text, T* out) {
   return error == std::errc() && stopped == end;
 }
 
-// Takes an option of a command: --name or --name=value. `options` has the names of those that the
-// command has, each between blanks. InvalidArgument: it has no such option, or the value is wrong.
-absl::Status ApplyOption(std::string_view options, std::string_view word, Command* command);
+// Takes an option of `command`, whose verb is set: --name, --name=value, or --name and then `next`,
+// the word behind it (null: there is none). Then `used_next` is set. InvalidArgument: the command
+// has no such option, or the value is wrong.
+absl::Status ApplyOption(std::string_view word, const std::string* next, Command* command,
+                         bool* used_next);
 
 }  // namespace gannet::kvcli
 

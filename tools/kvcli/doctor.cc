@@ -239,9 +239,12 @@ std::vector<Finding> JudgeWay(const WayFacts& way) {
       Fine("connection",
            absl::StrCat("by ", way.device, ", ", way.kind, "; protocol ", way.protocol_version,
                         ", ", way.read_depth, " READs at once, locks by ", way.lock_mode)));
-  if (way.kind == "softverbs") {
+  if (way.kind == "softverbs" && way.net.empty()) {
     findings.push_back({Severity::kHint, "way", "softverbs reaches servers of this machine only",
-                        "--device=auto"});
+                        "--device=auto, or SOFTVERBS_NET=ADDRESS here and at the server"});
+  } else if (way.kind == "softverbs") {
+    findings.push_back(Fine("way", absl::StrCat("softverbs, with other machines by TCP from ",
+                                                way.net, " (SOFTVERBS_NET)")));
   }
   if (way.answered.ok()) {
     findings.push_back(Fine("answer", "the server's CPU answers"));

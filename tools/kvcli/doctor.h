@@ -42,6 +42,7 @@ struct WayFacts {
   // These as far as it was connected.
   std::string device;     // that rdma_cm chose
   std::string kind;       // of it
+  std::string net;        // SOFTVERBS_NET of this program
   std::string lock_mode;  // of ServerInfo
   uint32_t read_depth = 0;
   uint32_t protocol_version = 0;

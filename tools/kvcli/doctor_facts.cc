@@ -103,6 +103,7 @@ WayFacts GatherWay(const std::string& endpoint, const Options& options) {
   const ServerInfo info = (*client)->Info().front();
   way.device = info.device;
   way.kind = info.kind;
+  if (const char* net = std::getenv("SOFTVERBS_NET")) way.net = net;
   way.lock_mode = info.lock_mode;
   way.read_depth = info.read_depth;
   way.protocol_version = info.protocol_version;

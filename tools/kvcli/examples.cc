@@ -48,6 +48,8 @@ const char* ExamplesOf(Verb verb) {
              "  top\n"
              "  top --interval=10s --count=6\n"
              "  top --hotkeys=5\n";
+    case Verb::kGenKey:
+      return "Example:\n  genkey --id=7 --read\n";
     case Verb::kLatency:
       return "Example:\n  latency --count=10000\n";
     default:

@@ -1,6 +1,8 @@
 #include "tools/kvcli/hint.h"
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -68,8 +70,11 @@ std::vector<std::string> Left(const std::vector<std::string>& usage, Typed typed
     return left;
   }
   typed.plain += typed.behind_literal;
-  if (!usage.empty() && usage.back().ends_with("...") && tail == usage.end()) {
-    return {LeftOfGroup(usage, typed.plain)};
+  std::vector<std::string> places;
+  std::ranges::copy_if(usage, std::back_inserter(places), std::not_fn(IsOption));
+  if (!places.empty() && places.back().ends_with("...") && tail == usage.end()) {
+    left.push_back(LeftOfGroup(places, typed.plain));
+    typed.plain = places.size();  // they are told
   }
   for (auto token = usage.begin(); token != tail; ++token) {
     if (IsOption(*token)) {

@@ -15,21 +15,39 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/status_macros.h"
 #include "common/rdma/device_choice.h"
 #include "tools/build_stamp/build_stamp.h"
+#include "tools/kvcli/answers.h"
 #include "tools/kvcli/command.h"
+#include "tools/kvcli/gen_key.h"
 #include "tools/kvcli/invocation.h"
 #include "tools/kvcli/pipeline.h"
 #include "tools/kvcli/prompt.h"
 #include "tools/kvcli/run_doctor.h"
 #include "tools/kvcli/shell.h"
+#include "tools/kvcli/text.h"
 
 namespace gannet::kvcli {
 namespace {
 
-int Fail(int code, const absl::Status& status) {
-  std::fprintf(stderr, "kvcli: %s\n", std::string(status.message()).c_str());
+// Says on stderr what is wrong, and with --json on stdout, too, where a program looks for the
+// answer.
+int Fail(int code, const absl::Status& status, bool json) {
+  const std::string message(status.message());
+  std::fprintf(stderr, "kvcli: %s\n", message.c_str());
+  const std::string name = code == kExitUsage ? "Usage" : absl::StatusCodeToString(status.code());
+  if (json) std::printf("%s\n", Dump(ErrorJson(name, message)).c_str());
   return code;
+}
+
+// Returns the exit code: an answer that could not be written is an error, whatever it was.
+int EndOutput(int code) {
+  if (FlushAnswers()) return code;
+  const std::string why = WhyNotWritten();
+  std::fprintf(stderr, "kvcli: cannot write the whole answer to stdout%s%s\n",
+               why.empty() ? "" : ": ", why.c_str());
+  return code == kExitDone || code == kExitNotFound ? int{kExitError} : code;
 }
 
 gannet::Options ClientOptions(const Invocation& invocation) {
@@ -71,56 +89,63 @@ int RunOn(Client& client, const Invocation& invocation, const Command* command) 
 }
 
 // The error stays in sight: the help has more lines than most terminals.
-int PointToHelp(const absl::Status& status) {
-  Fail(kExitUsage, status);
+int PointToHelp(const absl::Status& status, bool json) {
+  Fail(kExitUsage, status, json);
   std::fputs("see kvcli --help\n", stderr);
   return kExitUsage;
 }
 
+// Returns the command of the command line, or nullopt if it has none.
+absl::StatusOr<std::optional<Command>> CommandOf(const Invocation& invocation) {
+  if (invocation.words.empty()) return std::nullopt;
+  GANNET_ASSIGN_OR_RETURN(Command command, ParseCommand(invocation.words));
+  GANNET_RETURN_IF_ERROR(CheckOneShot(command));
+  return command;
+}
+
 int RunCommandLine(const Invocation& invocation, char** argv) {
-  std::optional<Command> command;
-  if (!invocation.words.empty()) {
-    auto parsed = ParseCommand(invocation.words);
-    if (!parsed.ok() && !FindVerb(invocation.words[0])) {
-      return PointToHelp(parsed.status());
-    }
-    if (!parsed.ok()) return Fail(kExitUsage, parsed.status());
-    const absl::Status sensible = CheckOneShot(*parsed);
-    if (!sensible.ok()) return Fail(kExitUsage, sensible);
-    command = *std::move(parsed);
+  const bool json = invocation.json;
+  const auto command = CommandOf(invocation);
+  if (!command.ok() && !FindVerb(invocation.words[0])) return PointToHelp(command.status(), json);
+  if (!command.ok()) return Fail(kExitUsage, command.status(), json);
+  if (*command && (*command)->verb == Verb::kGenKey) {
+    Say(KeyText(**command, json));
+    return kExitDone;
   }
   const bool says_device = invocation.verbose || (AtPrompt(invocation) && !invocation.quiet);
   const auto device = UseDevice(invocation.device, argv,
                                 says_device ? SoftverbsNotice::kSaid : SoftverbsNotice::kNotSaid);
-  if (command && command->verb == Verb::kDoctor) {
-    return RunDoctor(invocation.servers, ClientOptions(invocation), device.status(),
-                     invocation.json);
+  if (*command && (*command)->verb == Verb::kDoctor) {
+    return RunDoctor(invocation.servers, ClientOptions(invocation), device.status(), json);
   }
-  if (!device.ok()) return Fail(kExitError, device.status());
+  if (!device.ok()) return Fail(kExitError, device.status(), json);
   const auto client = Client::Connect(invocation.servers, ClientOptions(invocation));
-  if (!client.ok()) return Fail(kExitError, client.status());
+  if (!client.ok()) return Fail(kExitError, client.status(), json);
   if (says_device) SayDevices(**client);
-  return RunOn(**client, invocation, command ? &*command : nullptr);
+  return RunOn(**client, invocation, *command ? &**command : nullptr);
 }
 
 // Prints help, which needs no server.
-int ShowHelp(std::string_view topic) {
+int ShowHelp(std::string_view topic, std::string_view no_topic, bool json) {
   const auto text = HelpText(topic);
-  if (!text.ok()) return Fail(kExitUsage, text.status());
-  std::fputs(topic.empty() ? UsageText().c_str() : text->c_str(), stdout);
+  if (!text.ok()) return Fail(kExitUsage, text.status(), json);
+  std::fputs(topic.empty() ? std::string(no_topic).c_str() : text->c_str(), stdout);
   return kExitDone;
 }
 
 int Main(const std::vector<std::string>& arguments, char** argv) {
   const auto invocation = ParseInvocation(arguments, std::getenv(kServerVariable));
-  if (!invocation.ok()) return PointToHelp(invocation.status());
+  if (!invocation.ok()) return PointToHelp(invocation.status(), AsksForJson(arguments));
   const std::vector<std::string>& words = invocation->words;
-  if (invocation->help) return ShowHelp(words.empty() ? "" : words[0]);
+  const bool json = invocation->json;
+  if (invocation->help) return ShowHelp(words.empty() ? "" : words[0], UsageText(), json);
   if (invocation->version) {
     std::printf("kvcli %s (%s, %s)\n", BuildVersion(), BuildCommit(), BuildKind());
     return kExitDone;
   }
-  if (!words.empty() && words[0] == "help") return ShowHelp(words.size() > 1 ? words[1] : "");
+  if (!words.empty() && FindVerb(words[0]) == Verb::kHelp) {
+    return ShowHelp(words.size() > 1 ? words[1] : "", *HelpText(""), json);
+  }
   return RunCommandLine(*invocation, argv);
 }
 
@@ -128,5 +153,6 @@ int Main(const std::vector<std::string>& arguments, char** argv) {
 }  // namespace gannet::kvcli
 
 int main(int argc, char** argv) {
-  return gannet::kvcli::Main(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), argv);
+  using namespace gannet::kvcli;
+  return EndOutput(Main(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), argv));
 }

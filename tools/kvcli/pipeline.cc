@@ -27,7 +27,7 @@ std::string_view AnswerText(const Completion& answer, Verb verb) {
     case absl::StatusCode::kFailedPrecondition:
       return "the version is another";
     case absl::StatusCode::kUnavailable:
-      return "not applied, try again";
+      return verb == Verb::kGet ? "no answer, try again" : "not applied, try again";
     case absl::StatusCode::kUnknown:
       return "the connection broke; the write may have been applied";
     case absl::StatusCode::kDeadlineExceeded:
@@ -35,7 +35,8 @@ std::string_view AnswerText(const Completion& answer, Verb verb) {
                                 : "no answer within the deadline; the write may have been applied";
     case absl::StatusCode::kResourceExhausted:
       return answer.index_full ? "the server's index is full; start it with more --index_slots"
-                               : "the server's memory is full; start it with more --memory";
+                               : "the server's memory is full; start it with more --memory, or "
+                                 "with --on_full=evict, which lets items go that are used little";
     default:
       return "the server refused the request; its log says why";
   }

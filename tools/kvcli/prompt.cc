@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tools/kvcli/completion.h"
 #include "tools/kvcli/hint.h"
 
 namespace gannet::kvcli {
@@ -29,32 +30,25 @@ namespace {
 
 constexpr int kHistoryLinesMax = 1000;
 
-// readline calls back without a context, so the completion's data is global. One thread.
-std::vector<std::string> verbs;
+// readline calls back without a context, so what was seen is global. One thread.
 std::set<std::string> keys;
-
-std::vector<std::string> Matching(std::string_view prefix, const auto& candidates) {
-  std::vector<std::string> matching;
-  for (const std::string& candidate : candidates) {
-    if (candidate.starts_with(prefix)) matching.push_back(candidate);
-  }
-  return matching;
-}
+std::vector<std::string> matches;
 
 // readline asks for one candidate after another. `state` is 0 for the first.
-char* NextMatch(const char* text, int state) {
-  static std::vector<std::string> matches;
-  if (state == 0) {
-    const std::string_view line(rl_line_buffer);
-    const bool first_word = line.find_first_of(" \t") == std::string_view::npos;
-    matches = first_word ? Matching(text, verbs) : Matching(text, keys);
-  }
+char* NextMatch(const char*, int state) {
   const auto index = static_cast<size_t>(state);
   return index < matches.size() ? strdup(matches[index].c_str()) : nullptr;
 }
 
-char** Complete(const char* text, int /*start*/, int /*end*/) {
-  rl_attempted_completion_over = 1;  // no file names
+// readline takes for a word what is behind a blank, a quote or a =.
+char** Complete(const char* text, int start, int /*end*/) {
+  const std::string_view before(rl_line_buffer, static_cast<size_t>(start));
+  Completion completion = CompletionOf(before, text, keys);
+  rl_attempted_completion_over = 1;  // no file names unless asked for here
+  if (completion.files) return rl_completion_matches(text, rl_filename_completion_function);
+  matches = std::move(completion.words);
+  // A value follows a =.
+  if (matches.size() == 1 && matches[0].ends_with('=')) rl_completion_suppress_append = 1;
   return rl_completion_matches(text, NextMatch);
 }
 
@@ -211,7 +205,6 @@ bool RunLine(Shell& shell, const std::string& text) {
 }  // namespace
 
 int RunPrompt(Shell& shell, const std::string& server) {
-  verbs = VerbNames();
   rl_readline_name = "kvcli";
   shown_hint.Enable();
   rl_attempted_completion_function = Complete;

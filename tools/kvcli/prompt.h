@@ -16,9 +16,9 @@ namespace gannet::kvcli {
 int RunScript(Shell& shell, Pipeline& pipeline);
 
 // Runs a prompt on the terminal, with history (kept in ~/.gannet_history or the file that
-// GANNET_HISTORY names; not kept if that is empty) and completion of commands and of keys used
-// before. Ctrl-C cancels the line or the wait for a lock. It does not end the prompt, nor the locks
-// that it holds. Returns kExitDone.
+// GANNET_HISTORY names; not kept if that is empty) and completion of commands, options, files, and
+// keys used before. Ctrl-C cancels the line or the wait for a lock. It does not end the prompt, nor
+// the locks that it holds. Returns kExitDone.
 int RunPrompt(Shell& shell, const std::string& server);
 
 }  // namespace gannet::kvcli

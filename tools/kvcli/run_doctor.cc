@@ -17,7 +17,7 @@ void Show(const Finding& finding, bool json) {
   if (json) {
     Json object = {{"severity", severity}, {"check", finding.check}, {"text", finding.text}};
     if (!finding.mend.empty()) object["mend"] = finding.mend;
-    std::printf("%s\n", object.dump().c_str());
+    std::printf("%s\n", Dump(object).c_str());
     return;
   }
   std::printf("%-8s %-12s %s\n", severity.c_str(), finding.check.c_str(), finding.text.c_str());

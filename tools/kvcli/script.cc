@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "tools/kvcli/answers.h"
 #include "tools/kvcli/prompt.h"
 
 namespace gannet::kvcli {
@@ -57,7 +58,7 @@ class Lines {
 void AwaitLine(Lines& lines, Pipeline& pipeline) {
   while (!lines.Ready()) {
     pipeline.Poll();
-    if (pipeline.idle()) std::fflush(stdout);
+    if (pipeline.idle()) FlushAnswers();
     pipeline.WaitOr(STDIN_FILENO);
   }
 }
@@ -90,7 +91,7 @@ int RunScript(Shell& shell, Pipeline& pipeline) {
     worst = std::max(worst, shell.Execute(*command));
   }
   pipeline.Finish();
-  std::fflush(stdout);
+  FlushAnswers();
   return std::max(worst, pipeline.worst());
 }
 

@@ -9,12 +9,13 @@
 #include "absl/strings/str_format.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
+#include "tools/kvcli/answers.h"
 #include "tools/kvcli/child.h"
+#include "tools/kvcli/gen_key.h"
+#include "tools/kvcli/text.h"
 
 namespace gannet::kvcli {
 namespace {
-
-void Say(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 void Complain(std::string_view text) {
   std::fprintf(stderr, "kvcli: %.*s\n", static_cast<int>(text.size()), text.data());
@@ -30,18 +31,6 @@ std::string ReadStdin() {
     bytes.append(block, n);
   }
   return bytes;
-}
-
-std::string Expiry(const ItemInfo& info) {
-  if (info.expiry_ms == 0) return "never";
-  const int64_t left_ms = info.ttl_left.count();
-  return absl::StrFormat("in %d.%03d s", left_ms / 1000, left_ms % 1000);
-}
-
-Json KeyJson(std::string_view key) {
-  Json json = Json::object();
-  AddBytes("key", key, false, json);
-  return json;
 }
 
 }  // namespace
@@ -66,6 +55,12 @@ int Shell::Execute(const Command& command) {
       break;
     case Verb::kMultiGet:
       code = MultiGet(command);
+      break;
+    case Verb::kExists:
+      code = Exists(command);
+      break;
+    case Verb::kTtl:
+      code = Ttl(command);
       break;
     case Verb::kDelete:
       code = Delete(command);
@@ -141,22 +136,25 @@ int Shell::Execute(const Command& command) {
     case Verb::kDoctor:
       code = ReportUsage(absl::InvalidArgumentError("doctor works from the command line only"));
       break;
+    case Verb::kGenKey:
+      Say(KeyText(command, options_.json));
+      break;
     case Verb::kHelp:
       code = Help(command);
       break;
     case Verb::kQuit:
       break;
   }
-  std::fflush(stdout);
+  FlushAnswers();
   return code;
 }
 
-void Shell::ShowJson(const Json& json) { Say(json.dump() + "\n"); }
+void Shell::ShowJson(const Json& json) { Say(Dump(json) + "\n"); }
 
 int Shell::ReportUsage(const absl::Status& status) {
   Complain(std::string(status.message()));
-  if (options_.json) ShowJson({{"error", "Usage"}, {"message", std::string(status.message())}});
-  std::fflush(stdout);
+  if (options_.json) ShowJson(ErrorJson("Usage", std::string(status.message())));
+  FlushAnswers();
   return kExitUsage;
 }
 
@@ -164,7 +162,22 @@ int Shell::Report(const absl::Status& status) {
   const std::string name = absl::StatusCodeToString(status.code());
   const std::string message(status.message());
   Complain(absl::StrCat(name, ": ", message));
-  if (options_.json) ShowJson({{"error", name}, {"message", message}});
+  if (options_.json) ShowJson(ErrorJson(name, message));
+  return status.code() == absl::StatusCode::kInvalidArgument ? kExitUsage : kExitError;
+}
+
+int Shell::ReportOfKey(const std::string& key, const absl::Status& status,
+                       std::set<std::string>& told) {
+  const std::string name = absl::StatusCodeToString(status.code());
+  const std::string message(status.message());
+  if (told.insert(message).second) Complain(absl::StrCat(name, ": ", message));
+  if (options_.json) {
+    Json json = KeyJson(key);
+    json.update(ErrorJson(name, message));
+    ShowJson(json);
+  } else {
+    Say("(error)\n");
+  }
   return status.code() == absl::StatusCode::kInvalidArgument ? kExitUsage : kExitError;
 }
 
@@ -172,7 +185,7 @@ int Shell::ReportRefused(const absl::Status& status) {
   const std::string name = absl::StatusCodeToString(status.code());
   const std::string message(status.message());
   SayUnlessQuiet(absl::StrCat(name, ": ", message));
-  if (options_.json) ShowJson({{"error", name}, {"message", message}});
+  if (options_.json) ShowJson(ErrorJson(name, message));
   return kExitNotFound;
 }
 
@@ -226,55 +239,6 @@ int Shell::ShowPut(const Command& command, const absl::StatusOr<uint64_t>& versi
   return kExitDone;
 }
 
-void Shell::ShowItem(std::string_view key, const Value& value, bool meta) {
-  const ItemInfo& info = value.info;
-  if (options_.json) {
-    Json json = KeyJson(key);
-    json["found"] = true;
-    json["version"] = info.version;
-    json["flags"] = info.flags;
-    json["expiry_ms"] = info.expiry_ms;
-    json["value_bytes"] = info.value_bytes;
-    if (!meta) AddBytes("value", value.data, true, json);
-    ShowJson(json);
-  } else if (meta) {
-    Say(absl::StrFormat("version %d\nflags %d\nexpires %s\nvalue_bytes %d\n", info.version,
-                        info.flags, Expiry(info), info.value_bytes));
-  } else {
-    Say(value.data);
-    if (!options_.raw) Say("\n");
-  }
-}
-
-int Shell::Get(const Command& command) { return ShowGet(command, client_.Get(command.keys[0])); }
-
-int Shell::ShowGet(const Command& command, const absl::StatusOr<std::optional<Value>>& value) {
-  const std::string& key = command.keys[0];
-  if (!value.ok()) return Report(value.status());
-  if (!value->has_value()) return NotFound(key);
-  if (!command.out.empty()) return WriteOut(command, **value);
-  ShowItem(key, **value, command.meta);
-  return kExitDone;
-}
-
-int Shell::MultiGet(const Command& command) {
-  const auto values = client_.MultiGet(command.keys);
-  int code = kExitDone;
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (!values[i].ok()) {
-      code = std::max(code, Report(values[i].status()));
-      if (!options_.json) Say("(error)\n");
-    } else if (!values[i]->has_value()) {
-      code = std::max(code, options_.json ? NotFound(command.keys[i]) : int{kExitNotFound});
-      if (!options_.json) Say("(nil)\n");
-    } else {
-      ShowItem(command.keys[i], **values[i], false);
-      if (options_.raw && !options_.json) Say("\n");
-    }
-  }
-  return code;
-}
-
 int Shell::Delete(const Command& command) {
   const std::string& key = command.keys[0];
   return ShowDelete(command, client_.Delete(key, {.only_if_version = command.if_version}));
@@ -324,7 +288,7 @@ int Shell::LockKey(const Command& command) {
   if (!lock.ok()) return Report(lock.status());
   if (!lock->has_value()) {
     SayUnlessQuiet(absl::StrCat("another holds the lock of ", Escaped(key)));
-    if (options_.json) ShowJson({{"error", "Held"}, {"message", "another holds the lock"}});
+    if (options_.json) ShowJson(ErrorJson("Held", "another holds the lock"));
     return command.child.empty() ? kExitNotFound : kExitHeld;
   }
   if (!command.child.empty()) return HoldWhileRunning(command, **lock);
@@ -338,7 +302,7 @@ int Shell::LockKey(const Command& command) {
 }
 
 int Shell::HoldWhileRunning(const Command& command, const Lock& lock) {
-  std::fflush(stdout);
+  FlushAnswers();
   const int code = RunChild(command.child);
   const absl::Status unlocked = client_.Unlock(lock);
   if (unlocked.ok()) return code;

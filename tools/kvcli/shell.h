@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +70,8 @@ class Shell {
   int Put(const Command& command);
   int Get(const Command& command);
   int MultiGet(const Command& command);
+  int Exists(const Command& command);
+  int Ttl(const Command& command);
   int Delete(const Command& command);
   int MultiPut(const Command& command);
   int Append(const Command& command);
@@ -114,6 +117,8 @@ class Shell {
   void SayUnlessQuiet(std::string_view text) const;
   // Reports a status that is not OK: as wrong usage or an error, depending on its code ...
   int Report(const absl::Status& status);
+  // ... or as that of one key of many: what was `told` already is not said again ...
+  int ReportOfKey(const std::string& key, const absl::Status& status, std::set<std::string>& told);
   // ... or as a condition that failed.
   int ReportRefused(const absl::Status& status);
 

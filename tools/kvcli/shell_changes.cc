@@ -5,16 +5,16 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tools/kvcli/shell.h"
+#include "tools/kvcli/text.h"
 
 namespace gannet::kvcli {
 namespace {
-
-void Say(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 // Returns whether the user says yes.
 bool Asked(std::string_view question) {
@@ -34,11 +34,12 @@ int Shell::MultiPut(const Command& command) {
   }
   int code = kExitDone;
   const auto versions = client_.MultiPut(items);
+  std::set<std::string> told;
   for (size_t i = 0; i < versions.size(); ++i) {
     Command one;
     one.keys = {command.keys[i]};
-    code = std::max(code, ShowPut(one, versions[i]));
-    if (!versions[i].ok() && !options_.json) Say("(error)\n");
+    code = std::max(code, versions[i].ok() ? ShowPut(one, versions[i])
+                                           : ReportOfKey(one.keys[0], versions[i].status(), told));
   }
   return code;
 }
@@ -73,8 +74,7 @@ int Shell::Count(const Command& command) {
   }
   if (!number.ok()) return Report(number.status());
   if (options_.json) {
-    Json json = Json::object();
-    AddBytes("key", key, false, json);
+    Json json = KeyJson(key);
     json["number"] = *number;
     ShowJson(json);
   } else {
@@ -89,8 +89,7 @@ int Shell::Touch(const Command& command) {
   if (!touched.ok()) return Report(touched.status());
   if (!*touched) return NotFound(key);
   if (options_.json) {
-    Json json = Json::object();
-    AddBytes("key", key, false, json);
+    Json json = KeyJson(key);
     json["touched"] = true;
     ShowJson(json);
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "tools/kvcli/answers.h"
 #include "tools/kvcli/hot_key_sampler.h"
 #include "tools/kvcli/screen.h"
 #include "tools/kvcli/shell.h"
@@ -132,7 +133,7 @@ void Shell::TopInLines(const Command& command, TopLooks& looks) {
         std::printf("%s\n", line.text.c_str());
       std::printf("\n");
     }
-    std::fflush(stdout);
+    if (!FlushAnswers()) return;  // main says why
   }
 }
 

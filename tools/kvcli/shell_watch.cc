@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "tools/kvcli/answers.h"
 #include "tools/kvcli/shell.h"
 
 namespace gannet::kvcli {
@@ -42,7 +43,7 @@ int Shell::Watch(const Command& command) {
       } else {
         std::printf("%s %s\n", std::to_string(version).c_str(), Escaped((*value)->data).c_str());
       }
-      std::fflush(stdout);
+      if (!FlushAnswers()) return kExitError;  // main says why
     }
     if (left > 0 && !Pause(command.every)) return kExitDone;
   }

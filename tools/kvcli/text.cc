@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 
 #include "absl/strings/str_format.h"
 
@@ -31,6 +32,8 @@ size_t Utf8Length(std::string_view rest) {
 }
 
 }  // namespace
+
+void Say(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 std::string Base64(std::string_view bytes) {
   static constexpr char kAlphabet[] =
@@ -83,10 +86,24 @@ std::string Escaped(std::string_view bytes) {
   return word + '"';
 }
 
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Json ErrorJson(std::string_view name, std::string_view message) {
+  return {{"error", name}, {"message", message}};
+}
+
 void AddBytes(std::string_view name, std::string_view bytes, bool always_base64, Json& object) {
   const bool is_text = IsUtf8(bytes);
   if (is_text) object[std::string(name)] = bytes;
   if (!is_text || always_base64) object[std::string(name) + "_base64"] = Base64(bytes);
+}
+
+Json KeyJson(std::string_view key) {
+  Json json = Json::object();
+  AddBytes("key", key, false, json);
+  return json;
 }
 
 }  // namespace gannet::kvcli

@@ -9,6 +9,9 @@ namespace gannet::kvcli {
 
 using Json = nlohmann::ordered_json;
 
+// Writes to the standard output.
+void Say(std::string_view text);
+
 // RFC 4648, with padding.
 std::string Base64(std::string_view bytes);
 
@@ -20,9 +23,18 @@ bool IsUtf8(std::string_view bytes);
 // otherwise in "...".
 std::string Escaped(std::string_view bytes);
 
+// Returns the JSON in one line. Bytes that are no UTF-8, as an error may quote them, are replaced.
+std::string Dump(const Json& json);
+
+// What is shown of an error: its name, and its text.
+Json ErrorJson(std::string_view name, std::string_view message);
+
 // Adds `bytes` to an object: as `name` if they are UTF-8, and as `name`_base64 if they are not, or
 // if `always_base64`, so that binary survives.
 void AddBytes(std::string_view name, std::string_view bytes, bool always_base64, Json& object);
+
+// Returns an object that has only a key.
+Json KeyJson(std::string_view key);
 
 }  // namespace gannet::kvcli
 

@@ -10,7 +10,7 @@ namespace gannet::kvload {
 // counting thread what a plain number would cost.
 //
 // All accesses are relaxed: a look during the run is only shown, and the exact numbers are read
-// after their thread has arrived at a gate (Phase::Arrive) or was joined.
+// after their thread has arrived at a gate (PhaseRun::Arrive) or was joined.
 class Counter {
  public:
   Counter(uint64_t value = 0) : value_(value) {}  // NOLINT: it is a number

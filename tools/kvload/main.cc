@@ -38,7 +38,7 @@ DEFINE_string(server, "",
 DEFINE_string(device, "auto", "auto, soft (the user-space device), or an RDMA device's name");
 DEFINE_string(auth_file, "",
               "file of keys, the first of which is shown to the server: lines of ID HEXKEY [read]; "
-              "empty: no key");
+              "empty: $GANNET_AUTH_FILE, or no key");
 DEFINE_string(
     workload, "b",
     "YCSB core workload: a (50 % updates), b (5 % updates), c (reads only), d (5 % "
@@ -133,7 +133,8 @@ namespace gannet::kvload {
 namespace {
 
 constexpr char kNotes[] =
-    "GANNET_SERVER in the environment is the default of --server with --backend=gannet.\n"
+    "GANNET_SERVER and GANNET_AUTH_FILE in the environment are the defaults of --server and\n"
+    "--auth_file with --backend=gannet.\n"
     "Exit code: 0 if every operation was answered and every value was right, 1 otherwise, 2 wrong\n"
     "usage, 130 interrupted (Ctrl-C). An interrupted run still shows what it measured.\n";
 

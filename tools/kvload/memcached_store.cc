@@ -15,17 +15,17 @@
 namespace gannet::kvload {
 namespace {
 
-struct Free {
+struct MemcachedFree {
   void operator()(memcached_st* memcached) const { memcached_free(memcached); }
   void operator()(memcached_result_st* result) const { memcached_result_free(result); }
   void operator()(memcached_stat_st* stats) const { memcached_stat_free(nullptr, stats); }
 };
-using Connection = std::unique_ptr<memcached_st, Free>;
+using MemcachedConnection = std::unique_ptr<memcached_st, MemcachedFree>;
 
-absl::StatusOr<Connection> ConnectTo(const Options& options) {
+absl::StatusOr<MemcachedConnection> ConnectToMemcached(const Options& options) {
   const std::string& server = options.servers.front();
   GANNET_ASSIGN_OR_RETURN(const Endpoint to, EndpointOf(server));
-  Connection connection(memcached_create(nullptr));
+  MemcachedConnection connection(memcached_create(nullptr));
   memcached_st* memcached = connection.get();
   memcached_behavior_set(memcached, MEMCACHED_BEHAVIOR_TCP_NODELAY, 1);
   memcached_behavior_set(memcached, MEMCACHED_BEHAVIOR_CONNECT_TIMEOUT, 3000);
@@ -43,7 +43,7 @@ absl::StatusOr<Connection> ConnectTo(const Options& options) {
 class MemcachedBackend : public Backend {
  public:
   // Lives are whole seconds there, and numbers above 30 days are points in time.
-  MemcachedBackend(Connection connection, std::chrono::milliseconds ttl)
+  MemcachedBackend(MemcachedConnection connection, std::chrono::milliseconds ttl)
       : connection_(std::move(connection)),
         ttl_s_(std::min<time_t>(std::chrono::ceil<std::chrono::seconds>(ttl).count(), kTtlMax)) {
     memcached_behavior_set(connection_.get(), MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 1);
@@ -144,7 +144,7 @@ class MemcachedBackend : public Backend {
 
   static constexpr time_t kTtlMax = 30 * 86400;
 
-  const Connection connection_;
+  const MemcachedConnection connection_;
   const time_t ttl_s_;
   memcached_result_st result_;
   std::vector<PendingGet> gets_;
@@ -158,17 +158,17 @@ class MemcachedBackend : public Backend {
 
 class MemcachedStore : public Store {
  public:
-  MemcachedStore(const Options& options, Connection connection)
+  MemcachedStore(const Options& options, MemcachedConnection connection)
       : options_(options), connection_(std::move(connection)) {}
 
   absl::StatusOr<std::unique_ptr<Backend>> Connect(uint32_t) override {
-    GANNET_ASSIGN_OR_RETURN(Connection connection, ConnectTo(options_));
+    GANNET_ASSIGN_OR_RETURN(MemcachedConnection connection, ConnectToMemcached(options_));
     return std::make_unique<MemcachedBackend>(std::move(connection), options_.ttl);
   }
 
   absl::StatusOr<ServerTotals> Totals() override {
     memcached_return_t code;
-    const std::unique_ptr<memcached_stat_st, Free> stats(
+    const std::unique_ptr<memcached_stat_st, MemcachedFree> stats(
         memcached_stat(connection_.get(), nullptr, &code));
     if (stats == nullptr || code != MEMCACHED_SUCCESS) {
       return absl::UnavailableError("memcached does not answer stats");
@@ -184,13 +184,13 @@ class MemcachedStore : public Store {
 
  private:
   const Options options_;
-  const Connection connection_;
+  const MemcachedConnection connection_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Store>> OpenMemcached(const Options& options) {
-  GANNET_ASSIGN_OR_RETURN(Connection connection, ConnectTo(options));
+  GANNET_ASSIGN_OR_RETURN(MemcachedConnection connection, ConnectToMemcached(options));
   auto store = std::make_unique<MemcachedStore>(options, std::move(connection));
   GANNET_RETURN_IF_ERROR(store->Totals().status());
   return store;

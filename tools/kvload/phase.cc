@@ -43,9 +43,9 @@ uint64_t ProcessCpuUs() {
          1000;
 }
 
-class Phase {
+class PhaseRun {
  public:
-  Phase(const PhasePlan& plan, const Environment& environment)
+  PhaseRun(const PhasePlan& plan, const Environment& environment)
       : plan_(plan),
         environment_(environment),
         values_(plan.worker.value_bytes_max, plan.seed),
@@ -110,13 +110,13 @@ class Phase {
   State state_ = State::kConnecting;
 };
 
-void Phase::Arrive() {
+void PhaseRun::Arrive() {
   const std::lock_guard lock(mutex_);
   ++arrivals_;
   arrived_.notify_one();
 }
 
-void Phase::WaitForAll(bool running) {
+void PhaseRun::WaitForAll(bool running) {
   std::unique_lock lock(mutex_);
   const auto all = [this] { return arrivals_ == plan_.threads; };
   ProgressMeter meter = running && Watched() ? MeterOf() : ProgressMeter({});
@@ -141,13 +141,13 @@ void Phase::WaitForAll(bool running) {
   }
 }
 
-ProgressMeter Phase::MeterOf() const {
+ProgressMeter PhaseRun::MeterOf() const {
   std::vector<const Metrics*> metrics;
   for (const Part& part : parts_) metrics.push_back(&part.worker->metrics());
   return ProgressMeter(std::move(metrics));
 }
 
-void Phase::Show(ProgressMeter& meter, int64_t now_ns) {
+void PhaseRun::Show(ProgressMeter& meter, int64_t now_ns) {
   const Interval interval = meter.Look(SecondsAt(now_ns));
   if (environment_.each_second) environment_.each_second(plan_.name, interval);
   if (!environment_.progress) return;
@@ -157,7 +157,7 @@ void Phase::Show(ProgressMeter& meter, int64_t now_ns) {
   environment_.progress(ProgressLine(state, interval));
 }
 
-Worker::Options Phase::OptionsOf(uint32_t thread) const {
+Worker::Options PhaseRun::OptionsOf(uint32_t thread) const {
   Worker::Options options = plan_.worker;
   options.thread = thread;
   options.threads = plan_.threads;
@@ -165,7 +165,7 @@ Worker::Options Phase::OptionsOf(uint32_t thread) const {
   return options;
 }
 
-Phase::State Phase::PollWhile(State state, Backend& backend) {
+PhaseRun::State PhaseRun::PollWhile(State state, Backend& backend) {
   std::unique_lock lock(mutex_);
   while (!goes_on_.wait_for(lock, kWaitStep, [&] { return state_ != state; })) {
     lock.unlock();
@@ -176,7 +176,7 @@ Phase::State Phase::PollWhile(State state, Backend& backend) {
   return state_;
 }
 
-void Phase::AwaitBegin(Backend& backend) const {
+void PhaseRun::AwaitBegin(Backend& backend) const {
   Completion none;
   for (;;) {
     const int64_t left_ns = begin_ns_ - MonotonicNs();
@@ -187,8 +187,8 @@ void Phase::AwaitBegin(Backend& backend) const {
   }
 }
 
-void Phase::WarmUpWith(const Worker::Options& options, OperationSource& source, int64_t until_ns,
-                       Backend& backend) const {
+void PhaseRun::WarmUpWith(const Worker::Options& options, OperationSource& source, int64_t until_ns,
+                          Backend& backend) const {
   Worker worker(options, backend, source, values_, &MonotonicNs);
   worker.Begin(MonotonicNs());
   while (worker.Poll()) {
@@ -196,7 +196,7 @@ void Phase::WarmUpWith(const Worker::Options& options, OperationSource& source, 
   }
 }
 
-void Phase::WarmUp(uint32_t thread, Backend& backend) const {
+void PhaseRun::WarmUp(uint32_t thread, Backend& backend) const {
   Worker::Options options = OptionsOf(thread);
   options.rate = nullptr;
   if (plan_.warm_up) {
@@ -208,7 +208,7 @@ void Phase::WarmUp(uint32_t thread, Backend& backend) const {
   WarmUpWith(options, *plan_.warm_load(thread), MonotonicNs() + ns, backend);
 }
 
-void Phase::ThreadMain(uint32_t thread) {
+void PhaseRun::ThreadMain(uint32_t thread) {
   if (plan_.worker.shares_core) AskForTurns(Turn::kTurnNs);
   Part& part = parts_[thread];
   auto backend = environment_.connect(thread);
@@ -240,7 +240,7 @@ void Phase::ThreadMain(uint32_t thread) {
   PollWhile(State::kRunning, **backend);
 }
 
-absl::StatusOr<int64_t> Phase::BeginNs() const {
+absl::StatusOr<int64_t> PhaseRun::BeginNs() const {
   const int64_t now = MonotonicNs();
   if (plan_.start_at == 0) return now + kHeadStartNs;
   const int64_t left_ns = static_cast<int64_t>(plan_.start_at * kNsPerSecond) - WallNs();
@@ -252,7 +252,7 @@ absl::StatusOr<int64_t> Phase::BeginNs() const {
   return now + left_ns;
 }
 
-absl::StatusOr<PhaseResult> Phase::Measure() {
+absl::StatusOr<PhaseResult> PhaseRun::Measure() {
   WaitForAll(false);
   for (const Part& part : parts_) GANNET_RETURN_IF_ERROR(part.connected);
   PhaseResult result;
@@ -286,7 +286,7 @@ absl::StatusOr<PhaseResult> Phase::Measure() {
   return result;
 }
 
-absl::StatusOr<PhaseResult> Phase::Run() {
+absl::StatusOr<PhaseResult> PhaseRun::Run() {
   std::vector<std::thread> threads;
   for (uint32_t i = 0; i < plan_.threads; ++i) {
     threads.emplace_back([this, i] { ThreadMain(i); });
@@ -300,7 +300,7 @@ absl::StatusOr<PhaseResult> Phase::Run() {
 }  // namespace
 
 absl::StatusOr<PhaseResult> RunPhase(const PhasePlan& plan, const Environment& environment) {
-  return Phase(plan, environment).Run();
+  return PhaseRun(plan, environment).Run();
 }
 
 }  // namespace gannet::kvload

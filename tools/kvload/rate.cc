@@ -109,6 +109,20 @@ double Rate::At(int64_t elapsed_ns) const {
   return pieces_.back().to;
 }
 
+double Rate::DueUntil(int64_t elapsed_ns) const {
+  const auto seconds = [](int64_t ns) { return static_cast<double>(ns) / kNsPerSecond; };
+  double due = 0;
+  int64_t begin_ns = 0;
+  for (const Piece& piece : pieces_) {
+    const int64_t left_ns = std::max<int64_t>(0, elapsed_ns - begin_ns);
+    if (piece.ns == 0) return due + piece.from * seconds(left_ns);
+    if (left_ns < piece.ns) return due + (piece.from + At(elapsed_ns)) / 2 * seconds(left_ns);
+    due += (piece.from + piece.to) / 2 * seconds(piece.ns);
+    begin_ns += piece.ns;
+  }
+  return due + pieces_.back().to * seconds(elapsed_ns - begin_ns);
+}
+
 int64_t Rate::IntervalNs(int64_t elapsed_ns, uint32_t threads) const {
   const double interval = static_cast<double>(kNsPerSecond) * threads / At(elapsed_ns);
   return std::max<int64_t>(1, static_cast<int64_t>(interval));

@@ -33,6 +33,8 @@ class Rate {
   int64_t LengthNs() const;
   // Returns the rate at this time of the run. REQUIRES: not closed_loop().
   double At(int64_t elapsed_ns) const;
+  // Returns how many operations are due up to this time of the run. REQUIRES: not closed_loop().
+  double DueUntil(int64_t elapsed_ns) const;
   // Returns the time from an operation that is due at this time of the run to the next one of the
   // same thread, if so many threads share the rate. At least 1. REQUIRES: not closed_loop().
   int64_t IntervalNs(int64_t elapsed_ns, uint32_t threads) const;

@@ -76,11 +76,9 @@ absl::Status RawReadBackend::Establish() {
   GANNET_ASSIGN_OR_RETURN(connector_, Connector::Start({.to = to, .deadline_ns = deadline_ns}));
   GANNET_RETURN_IF_ERROR(WaitWhile(Connector::Step::kResolving, deadline_ns));
   GANNET_RETURN_IF_ERROR(MakeResources());
+  GANNET_ASSIGN_OR_RETURN(const auto file, AuthFile::OpenIfNamed(options_.auth_file));
   std::optional<AuthKey> key;
-  if (!options_.auth_file.empty()) {
-    GANNET_ASSIGN_OR_RETURN(const AuthFile file, AuthFile::Open(options_.auth_file));
-    key = file.keys().front();
-  }
+  if (file != nullptr) key = file->keys().front();
   ConnectRequest request = NewConnectRequest();
   request.nonce = key ? UnpredictableNonce() : random_.Next();
   request.time_ms = WallMs();
@@ -236,7 +234,8 @@ void RawReadBackend::Receive(uint32_t slot) {
 void RawReadBackend::KeepAlive() {
   const int64_t now = MonotonicNs();
   if (connector_->Poll(now) != Connector::Step::kEstablished) return Break();
-  if (heartbeat_in_flight_ || now - heartbeat_ns_ < grant_.silence_ms * kNsPerMs / 3) return;
+  const int64_t heartbeat_ns = grant_.silence_ms * kNsPerMs / kMessagesPerSilence;
+  if (heartbeat_in_flight_ || now - heartbeat_ns_ < heartbeat_ns) return;
   heartbeat_ns_ = now;
   RequestHeader header{};
   header.opcode = static_cast<uint8_t>(Opcode::kHeartbeat);

@@ -19,18 +19,18 @@
 namespace gannet::kvload {
 namespace {
 
-struct Free {
+struct RedisFree {
   void operator()(redisContext* context) const { redisFree(context); }
   void operator()(redisReply* reply) const { freeReplyObject(reply); }
 };
-using Connection = std::unique_ptr<redisContext, Free>;
-using Reply = std::unique_ptr<redisReply, Free>;
+using RedisConnection = std::unique_ptr<redisContext, RedisFree>;
+using Reply = std::unique_ptr<redisReply, RedisFree>;
 
-absl::StatusOr<Connection> ConnectTo(const Options& options) {
+absl::StatusOr<RedisConnection> ConnectToRedis(const Options& options) {
   const std::string& server = options.servers.front();
   GANNET_ASSIGN_OR_RETURN(const Endpoint to, EndpointOf(server));
   constexpr timeval kTimeout{3, 0};
-  Connection connection(redisConnectWithTimeout(to.host.c_str(), to.port, kTimeout));
+  RedisConnection connection(redisConnectWithTimeout(to.host.c_str(), to.port, kTimeout));
   if (connection == nullptr) return absl::ResourceExhaustedError("no memory for a connection");
   if (connection->err == 0) return connection;
   return absl::UnavailableError(absl::StrCat("no Redis at ", server, ": ", connection->errstr,
@@ -47,7 +47,7 @@ absl::StatusCode CodeOf(const redisReply& error) {
 // A non-blocking connection. Its answers come in the order of its operations.
 class Lane {
  public:
-  explicit Lane(Connection connection) : connection_(std::move(connection)) {
+  explicit Lane(RedisConnection connection) : connection_(std::move(connection)) {
     fcntl(connection_->fd, F_SETFL, fcntl(connection_->fd, F_GETFL) | O_NONBLOCK);
     connection_->flags &= ~REDIS_BLOCK;
   }
@@ -156,7 +156,7 @@ class Lane {
     return done;
   }
 
-  Connection connection_;
+  RedisConnection connection_;
   bool late_ = false;
   int written_ = 1;  // not 0: everything appended was written
   std::deque<Pending> pending_;
@@ -166,11 +166,11 @@ class Lane {
 // operation's slot chooses its lane, which keeps the lanes equally full.
 class RedisBackend : public Backend {
  public:
-  RedisBackend(std::vector<Connection> connections, const Options& options)
+  RedisBackend(std::vector<RedisConnection> connections, const Options& options)
       : deadline_ns_(options.deadline.count() * kNsPerMs),
         ttl_ms_(options.ttl.count() > 0 ? absl::StrCat(options.ttl.count()) : "") {
     lanes_.reserve(connections.size());
-    for (Connection& connection : connections) lanes_.emplace_back(std::move(connection));
+    for (RedisConnection& connection : connections) lanes_.emplace_back(std::move(connection));
     awaited_.resize(lanes_.size());
   }
 
@@ -282,13 +282,13 @@ double NumberIn(std::string_view info, std::string_view name) {
 
 class RedisStore : public Store {
  public:
-  RedisStore(const Options& options, Connection connection)
+  RedisStore(const Options& options, RedisConnection connection)
       : options_(options), connection_(std::move(connection)) {}
 
   absl::StatusOr<std::unique_ptr<Backend>> Connect(uint32_t) override {
-    std::vector<Connection> connections;
+    std::vector<RedisConnection> connections;
     for (uint32_t i = 0; i < options_.connections; ++i) {
-      GANNET_ASSIGN_OR_RETURN(Connection connection, ConnectTo(options_));
+      GANNET_ASSIGN_OR_RETURN(RedisConnection connection, ConnectToRedis(options_));
       connections.push_back(std::move(connection));
     }
     return std::make_unique<RedisBackend>(std::move(connections), options_);
@@ -312,14 +312,14 @@ class RedisStore : public Store {
 
  private:
   const Options options_;
-  const Connection connection_;
+  const RedisConnection connection_;
   uint64_t asked_ = 0;  // INFO is a command too
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Store>> OpenRedis(const Options& options) {
-  GANNET_ASSIGN_OR_RETURN(Connection connection, ConnectTo(options));
+  GANNET_ASSIGN_OR_RETURN(RedisConnection connection, ConnectToRedis(options));
   auto store = std::make_unique<RedisStore>(options, std::move(connection));
   GANNET_RETURN_IF_ERROR(store->Totals().status());
   return store;

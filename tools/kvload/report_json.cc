@@ -118,6 +118,8 @@ std::string ToJson(const Report& report) {
   json["dead_seconds"] = measured.dead_seconds;
   json["operations"] = measured.metrics.answered();
   json["ops_per_second"] = PerSecond(measured);
+  json["rate_reached"] =
+      report.options.rate.closed_loop() ? Json(nullptr) : Json(RateReached(report));
   json["hit_ratio"] = measured.metrics.HitRatio();
   json["index_fill"] = IndexFill(measured.after);
   json["server_rpcs"] = measured.after.rpcs - measured.before.rpcs;

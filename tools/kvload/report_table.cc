@@ -4,6 +4,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "common/base/clock.h"
 #include "tools/build_stamp/build_stamp.h"
 #include "tools/kvload/report.h"
 
@@ -77,7 +78,26 @@ void AppendWrong(const Metrics& metrics, std::string& out) {
   if (metrics.gave_up) absl::StrAppend(&out, "gave up: too many errors in a row\n");
 }
 
+void AppendRateMissed(const Report& report, std::string& out) {
+  const double reached = RateReached(report);
+  if (reached >= kRateReachedMin) return;
+  absl::StrAppendFormat(
+      &out,
+      "RATE MISSED: --rate=%s asked for %.0f operations/s, and %.0f were answered, %.1f %%. "
+      "Latencies count\n          from when an operation was due. Use more --threads or a larger "
+      "--depth, or ask for less\n",
+      report.options.rate_text, PerSecond(report.measured) / reached, PerSecond(report.measured),
+      100 * reached);
+}
+
 }  // namespace
+
+double RateReached(const Report& report) {
+  const Rate& rate = report.options.rate;
+  const int64_t ns = static_cast<int64_t>(report.measured.seconds * kNsPerSecond);
+  if (rate.closed_loop() || rate.DueUntil(ns) < 1) return 1;
+  return static_cast<double>(report.measured.metrics.answered()) / rate.DueUntil(ns);
+}
 
 double PerSecond(const PhaseResult& result) {
   return result.seconds > 0 ? static_cast<double>(result.metrics.answered()) / result.seconds : 0;
@@ -106,9 +126,11 @@ std::string ToTable(const Report& report) {
     absl::StrAppendFormat(&out, ", keys %d B, values %d B", options.sizes.key_bytes,
                           options.sizes.value_bytes);
   }
-  absl::StrAppend(&out, "\n");
+  absl::StrAppend(&out, options.rate_text.empty() ? "" : absl::StrCat(", rate ", options.rate_text),
+                  "\n");
   if (report.load) AppendPhase("load", *report.load, out);
   AppendPhase("measured", measured, out);
+  AppendRateMissed(report, out);
   absl::StrAppendFormat(&out, "hits      %.4f of the gets\n", measured.metrics.HitRatio());
   AppendCosts(measured, out);
   absl::StrAppendFormat(&out, "\n%-14s %10s %9s %7s %9s %9s %9s %10s\n", "latency", "count",

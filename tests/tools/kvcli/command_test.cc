@@ -17,6 +17,7 @@ using std::chrono::milliseconds;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using Words = std::vector<std::string>;
 
 Command Parsed(const Words& words) {
@@ -63,6 +64,44 @@ TEST(CommandTest, WordsThatLookLikeOptionsGoBehindDashDash) {
   EXPECT_THAT(Parsed({"get", "--", "--meta"}).keys, ElementsAre("--meta"));
   EXPECT_EQ(Parsed({"put", "key", "-5"}).value, "-5");
   EXPECT_THAT(ErrorOf({"put", "key", "--5"}), HasSubstr("no option --5"));
+}
+
+TEST(CommandTest, AnOptionsValueMayBeTheNextWord) {
+  const Command command = Parsed({"put", "key", "--ttl", "5m", "value", "--flags", "7"});
+  EXPECT_EQ(command.ttl, milliseconds(300'000));
+  EXPECT_EQ(command.flags, 7u);
+  EXPECT_EQ(command.value, "value");
+  EXPECT_THAT(Parsed({"lock", "key", "--wait", "1s", "--", "ls"}).child, ElementsAre("ls"));
+  EXPECT_THAT(ErrorOf({"lock", "key", "--wait", "--", "ls"}), HasSubstr("is no time"));
+}
+
+TEST(CommandTest, TakesNamesOfOtherStoresInAnyCase) {
+  EXPECT_EQ(Parsed({"GET", "key"}).verb, Verb::kGet);
+  EXPECT_EQ(Parsed({"Set", "key", "value"}).verb, Verb::kPut);
+  EXPECT_TRUE(Parsed({"add", "key", "value"}).if_absent);
+  EXPECT_TRUE(Parsed({"replace", "key", "value"}).if_present);
+  EXPECT_EQ(Parsed({"expire", "key", "10"}).ttl, milliseconds(10'000));
+  EXPECT_EQ(Parsed({"delete", "key"}).verb, Verb::kDelete);
+  EXPECT_EQ(Parsed({"KEYS", "a*"}).verb, Verb::kScan);
+  EXPECT_EQ(Parsed({"KEYS", "a*"}).match, "a*");
+  EXPECT_THAT(ErrorOf({"keys", "a*", "--match=b"}), HasSubstr("exclude each other"));
+  EXPECT_EQ(Parsed({"exists", "key"}).verb, Verb::kExists);
+  EXPECT_EQ(Parsed({"ttl", "key"}).verb, Verb::kTtl);
+  EXPECT_THAT(ErrorOf({"set", "key"}), HasSubstr("usage: put KEY VALUE"));
+}
+
+TEST(CommandTest, SaysWhatWasMeant) {
+  EXPECT_THAT(ErrorOf({"gte", "key"}), HasSubstr("no command 'gte'; did you mean get?"));
+  EXPECT_THAT(ErrorOf({"hotkey"}), HasSubstr("did you mean hotkeys?"));
+  EXPECT_THAT(ErrorOf({"snapshto"}), HasSubstr("did you mean snapshot?"));
+  EXPECT_THAT(ErrorOf({"hset", "key"}), Not(HasSubstr("did you mean"))) << "no slip of set";
+  EXPECT_THAT(ErrorOf({""}), Not(HasSubstr("did you mean")));
+  EXPECT_THAT(ErrorOf({"SET", "k", "v", "EX", "10"}), HasSubstr("use --ttl=TIME"));
+  EXPECT_THAT(ErrorOf({"SET", "k", "v", "nx"}), HasSubstr("use --if_absent"));
+  EXPECT_THAT(ErrorOf({"put", "k", "v", "--ttl", "10x"}), HasSubstr("--ttl: '10x' is no time"));
+  EXPECT_THAT(ErrorOf({std::string(100'000, 'x')}), Not(HasSubstr("did you mean")));
+  EXPECT_THAT(ErrorOf({"put", "k", "v", "--if_absnt"}), HasSubstr("did you mean --if_absent?"));
+  EXPECT_THAT(ErrorOf({"stats", "--json"}), HasSubstr("a flag of kvcli's command line"));
 }
 
 TEST(CommandTest, MgetTakesManyKeys) {
@@ -125,6 +164,16 @@ TEST(CommandTest, WrongUsageShowsTheUsage) {
   EXPECT_THAT(ErrorOf({}), HasSubstr("no command"));
 }
 
+TEST(CommandTest, GenkeyTakesAnIdAndTheRight) {
+  EXPECT_EQ(Parsed({"genkey"}).id, std::nullopt);
+  EXPECT_FALSE(Parsed({"genkey"}).read_only);
+  EXPECT_EQ(Parsed({"genkey", "--id=4294967295", "--read"}).id, 4294967295u);
+  EXPECT_TRUE(Parsed({"genkey", "--read"}).read_only);
+  for (const char* id : {"--id=0", "--id=4294967296", "--id=-1", "--id="}) {
+    EXPECT_FALSE(ParseCommand(std::vector<std::string>{"genkey", id}).ok()) << id;
+  }
+}
+
 TEST(CommandTest, EveryCommandHasHelp) {
   for (const std::string& name : VerbNames()) {
     const auto text = HelpText(name);
@@ -133,6 +182,8 @@ TEST(CommandTest, EveryCommandHasHelp) {
     EXPECT_THAT(HelpText(), HasSubstr(name));
   }
   EXPECT_FALSE(HelpText("fetch").ok());
+  EXPECT_EQ(HelpText("set").value(), HelpText("put").value());
+  EXPECT_THAT(HelpText("").value(), HasSubstr("set is put"));
 }
 
 TEST(DurationTest, UnitsAndLimits) {

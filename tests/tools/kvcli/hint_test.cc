@@ -43,8 +43,8 @@ TEST(HintTest, AFileTakesThePlaceOfTheValue) {
 TEST(HintTest, WordsThatRepeatComeAgain) {
   EXPECT_EQ(HintFor("mget "), "KEY...");
   EXPECT_EQ(HintFor("mget a "), "[KEY...]");
-  EXPECT_EQ(HintFor("mput a "), "VALUE...");
-  EXPECT_EQ(HintFor("mput a b "), "[KEY VALUE...]");
+  EXPECT_EQ(HintFor("mput a "), "VALUE... [--ttl=TIME] [--flags=N]");
+  EXPECT_EQ(HintFor("mput a b --ttl=5 "), "[KEY VALUE...] [--flags=N]");
 }
 
 TEST(HintTest, BehindTwoDashesComesTheCommandOfALock) {

@@ -43,6 +43,33 @@ TEST(InvocationTest, FlagsComeBeforeTheCommand) {
   EXPECT_THAT(invocation.words, ElementsAre("put", "key", "--flags=1"));
 }
 
+TEST(InvocationTest, FlagsMayStandBehindTheCommandToo) {
+  const Invocation invocation =
+      Parsed({"get", "--server", "a:1", "key", "--json", "--meta", "--deadline_ms=50"});
+  EXPECT_THAT(invocation.servers, ElementsAre("a:1"));
+  EXPECT_TRUE(invocation.json);
+  EXPECT_EQ(invocation.deadline, std::chrono::milliseconds(50));
+  EXPECT_THAT(invocation.words, ElementsAre("get", "key", "--meta"));
+  EXPECT_TRUE(Parsed({"put", "--help"}).help);
+  EXPECT_TRUE(Parsed({"put", "-h"}).help);
+  EXPECT_FALSE(Parsed({"put", "key", "-h"}).help) << "a value";
+}
+
+TEST(InvocationTest, AFlagBehindDashDashIsAWord) {
+  const Invocation invocation = Parsed({"put", "--", "--json", "--server=x"});
+  EXPECT_FALSE(invocation.json);
+  EXPECT_THAT(invocation.words, ElementsAre("put", "--", "--json", "--server=x"));
+  const Words json = {"get", "--json"}, word = {"get", "--", "--json"};
+  EXPECT_TRUE(AsksForJson(json));
+  EXPECT_FALSE(AsksForJson(word));
+}
+
+TEST(InvocationTest, SaysWhichFlagWasMeant) {
+  const Words slip = {"--sever=a:1"};
+  EXPECT_THAT(std::string(ParseInvocation(slip).status().message()),
+              HasSubstr("no flag --sever=a:1; did you mean --server?"));
+}
+
 TEST(InvocationTest, ValuesThatBeginWithADashAreTheCommands) {
   EXPECT_THAT(Parsed({"put", "key", "-5"}).words, ElementsAre("put", "key", "-5"));
   EXPECT_THAT(Parsed({"lock", "key", "--", "ls", "--json"}).words,

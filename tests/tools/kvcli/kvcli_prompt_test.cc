@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <fstream>
 #include <string>
 #include <vector>
 
 #include "tests/support/child_process.h"
 #include "tests/support/server_process.h"
+#include "tests/support/temporary_directory.h"
 #include "tests/tools/kvcli/kvcli_command.h"
 
 namespace gannet {
@@ -74,6 +76,22 @@ TEST_F(KvcliPromptTest, CutsTheHintAtTheWindowsEdge) {
   EXPECT_FALSE(prompt.ReadUntil(kGrey, kNoHint));
   prompt.Write("\003");
   ASSERT_TRUE(prompt.ReadUntil("> "));
+  Quit(prompt);
+}
+
+TEST_F(KvcliPromptTest, CompletesOptionsAndFiles) {
+  const test_support::TemporaryDirectory home;
+  const std::string& directory = home.path();
+  std::ofstream(directory + "/weights.bin") << "from a file";
+  ChildProcess prompt = Prompt({"TERM=dumb", "NO_COLOR=1", "COLUMNS=400"});
+  ASSERT_TRUE(prompt.ReadUntil("> "));
+  prompt.Write("put model --fi\t" + directory + "/wei\t\n");
+  ASSERT_TRUE(prompt.ReadUntil("--file=" + directory + "/weights.bin"));
+  ASSERT_TRUE(prompt.ReadUntil("> "));
+  prompt.Write("GET model\n");
+  EXPECT_TRUE(prompt.ReadUntil("from a file\r\n"));
+  prompt.Write("get mo\t--me\t\n");
+  EXPECT_TRUE(prompt.ReadUntil("value_bytes 11")) << "of the key that was used, with --meta";
   Quit(prompt);
 }
 

@@ -176,6 +176,20 @@ TEST_F(KvloadTest, OpenLoopStaysAtItsRate) {
   EXPECT_EQ(json.at("target_ops"), 2000);
 }
 
+// No machine reaches it.
+TEST_F(KvloadTest, SaysThatARateWasMissed) {
+  const ScratchFile json("missed.json");
+  const Finished done = Run({"--workload=c", "--records=100", "--operations=2000", "--depth=1",
+                             "--rate=500M", "--json=" + json.path()});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_THAT(done.out, HasSubstr(", rate 500M\n"));
+  EXPECT_THAT(done.out, HasSubstr("RATE MISSED: --rate=500M asked for 500000000 operations/s"));
+  std::ifstream in(json.path());
+  EXPECT_LT(Json::parse(in, nullptr, false).at("rate_reached"), 0.9);
+  EXPECT_THAT(Run({"--workload=c", "--records=100", "--operations=100"}).out,
+              Not(HasSubstr("rate")));
+}
+
 // The run lasts as long as its ramp: 1,000 a second to 3,000 in 400 ms are 800 operations.
 TEST_F(KvloadTest, ARampEndsTheRunAndASecondHasARow) {
   const ScratchFile csv("seconds.csv");

@@ -26,6 +26,16 @@ TEST(RateTest, StepsAndRampsFollowEachOtherAndTheLastRateStays) {
   EXPECT_EQ(rate.At(60 * kNsPerSecond), 500'000);
 }
 
+TEST(RateTest, CountsWhatIsDue) {
+  EXPECT_EQ(Rate::Parse("5k")->DueUntil(2 * kNsPerSecond), 10'000);
+  const Rate rate = *Rate::Parse("1000:10s,1000:3000:2s,500:1s");
+  EXPECT_EQ(rate.DueUntil(0), 0);
+  EXPECT_EQ(rate.DueUntil(5 * kNsPerSecond), 5'000);
+  EXPECT_EQ(rate.DueUntil(11 * kNsPerSecond), 11'500) << "1000 to 2000 in the ramp's first second";
+  EXPECT_EQ(rate.DueUntil(13 * kNsPerSecond), 14'500);
+  EXPECT_EQ(rate.DueUntil(15 * kNsPerSecond), 15'500) << "the last rate stays";
+}
+
 TEST(RateTest, WithoutARateTheLoopIsClosed) { EXPECT_TRUE(Rate().closed_loop()); }
 
 TEST(RateTest, RefusesWhatIsNoRate) {
