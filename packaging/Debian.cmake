@@ -123,9 +123,13 @@ set(CPACK_DEBIAN_PYTHON3-GANNET_PACKAGE_DEPENDS
 set(CPACK_DEBIAN_PYTHON3-GANNET_PACKAGE_CONTROL_EXTRA
     ${packaging}/debian/python3-gannet/postinst ${packaging}/debian/python3-gannet/prerm)
 
-set(scripts ${packaging}/debian/libraries/postinst ${packaging}/debian/libraries/postrm)
-set(CPACK_DEBIAN_LIBGANNET_PACKAGE_CONTROL_EXTRA
-    ${scripts} ${packaging}/debian/libraries/triggers ${CMAKE_CURRENT_BINARY_DIR}/shlibs)
-set(CPACK_DEBIAN_SOFTVERBS_PACKAGE_CONTROL_EXTRA ${scripts})
+# CPack 4 makes such a trigger itself, in the place of scripts, and would make ours executable.
+set(triggers)
+if(CMAKE_VERSION VERSION_LESS 4)
+  set(scripts ${packaging}/debian/libraries/postinst ${packaging}/debian/libraries/postrm)
+  set(triggers ${scripts} ${packaging}/debian/libraries/triggers)
+  set(CPACK_DEBIAN_SOFTVERBS_PACKAGE_CONTROL_EXTRA ${scripts})
+endif()
+set(CPACK_DEBIAN_LIBGANNET_PACKAGE_CONTROL_EXTRA ${triggers} ${CMAKE_CURRENT_BINARY_DIR}/shlibs)
 
 include(CPack)

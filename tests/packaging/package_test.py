@@ -99,8 +99,14 @@ class Root:
 
 def make_packages(build, target):
     # Not as small as they could be: that takes seconds.
+    shutil.rmtree(target, ignore_errors=True)
     run("cpack", "--config", f"{build}/CPackConfig.cmake", "-D", "CPACK_DEBIAN_COMPRESSION_TYPE=gzip",
         "-B", target)
+    shutil.rmtree(f"{target}/_CPack_Packages")
+
+
+def made_packages(target):
+    """The packages in a folder, in the order of PACKAGES."""
     debs = []
     for name in PACKAGES:
         found = glob.glob(f"{target}/{name}_*.deb")
@@ -316,9 +322,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--source", required=True)
     parser.add_argument("--build", required=True)
+    parser.add_argument("--packages", required=True, help="the folder that has the packages")
+    parser.add_argument("--make", action="store_true", help="make the packages there, and do nothing else")
     arguments = parser.parse_args()
+    if arguments.make:
+        make_packages(arguments.build, arguments.packages)
+        return
     with tempfile.TemporaryDirectory() as work:
-        debs = make_packages(arguments.build, f"{work}/packages")
+        debs = made_packages(arguments.packages)
         run(f"{arguments.source}/packaging/judge", *debs)
         root = Root(f"{work}/root")
         root.dpkg("-i", *debs)
@@ -328,7 +339,7 @@ def main():
         shipped = root.read(CONFIGURATION)
         command = check_unit(root, work)
         check_proxy_unit(root, work)
-        for problem in getting_started.problems(arguments.source, root.path, f"{work}/packages", f"{work}/walk"):
+        for problem in getting_started.problems(arguments.source, root.path, arguments.packages, f"{work}/walk"):
             fail(problem)
         with open(f"{root.path}/{CONFIGURATION}", "w", encoding="utf-8") as file:
             file.write(shipped)
@@ -337,7 +348,7 @@ def main():
         programs = build_programs(root, f"{arguments.source}/client/example", work)
         check_server(root, command, programs, work)
         check_upgrade_and_removal(root, debs, configuration, work)
-    print("made, judged, installed, run, upgraded, removed")
+    print("judged, installed, run, upgraded, removed")
 
 
 if __name__ == "__main__":
