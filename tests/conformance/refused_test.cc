@@ -21,11 +21,20 @@ Row RefusedType(std::string name, const std::string& type) {
   return row;
 }
 
+// A queue pair that is to be connected without a GID. The server is the first that tries.
+Row WithoutGid() {
+  Row row = Pair("PathWithoutGid", Server::kTcp, "ibv_rc_pingpong", {"Failed to modify QP to RTR"});
+  row.client_says = {};
+  row.refused = true;
+  return row;
+}
+
 std::vector<Row> Rows() {
   return {
       RefusedType("XrcQueuePair", "XRC"),
       RefusedType("DynamicallyConnectedQueuePair", "DC"),
       RefusedType("ScalableReliableDatagrams", "SRD"),
+      WithoutGid(),
       Refused("XrcSharedReceiveQueue", "ibv_xsrq_pingpong -g 0", "Couldn't Open the XRC Domain 95"),
       Refused("Ipoib", "udaddy -P ipoib -b 127.0.0.1", "listen request failed: Operation not"),
       Refused("XrcServer", "rdma_xserver -c x -p {p}", "rdma_create_ep: Operation not supported"),

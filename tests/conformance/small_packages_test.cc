@@ -30,11 +30,9 @@ std::vector<Row> Rows() {
   const std::string dtest =
       "env DAT_OVERRIDE=" CONFORMANCE_FOLDER "/dat.conf dtest -P softverbs -b 4096";
   return {
-      Qperf("QperfRc", "rc_lat"),
-      Qperf("QperfRcByRdmaCm", "-cm 1 rc_lat"),
-      Qperf("QperfReads", "rc_rdma_read_lat"),
-      Qperf("QperfAtomics", "ver_rc_compare_swap"),
-      Qperf("QperfUc", "uc_lat"),
+      Qperf("QperfRc", "-cm 1 rc_lat"),
+      Qperf("QperfReads", "-cm 1 rc_rdma_read_lat"),
+      Qperf("QperfAtomics", "-cm 1 ver_rc_compare_swap"),
       Fio("FioWrites", "write"),
       Fio("FioReads", "read"),
       // Its server waits for a client over TCP, at a port that can not be chosen, before it

@@ -15,6 +15,7 @@
 #include "common/protocol/connect.h"
 #include "common/protocol/message.h"
 #include "common/protocol/plain_put.h"
+#include "proxy/protocol/memcached_binary.h"
 #include "proxy/protocol/memcached_parser.h"
 #include "proxy/protocol/resp_parser.h"
 #include "server/journal/record.h"
@@ -232,6 +233,10 @@ void TakeCommands(std::span<const std::byte> bytes,
 
 void MemcachedTextBytes(std::span<const std::byte> bytes) {
   TakeCommands(bytes, proxy::ParseMemcached);
+}
+
+void MemcachedBinaryBytes(std::span<const std::byte> bytes) {
+  TakeCommands(bytes, proxy::ParseMemcachedBinary);
 }
 
 void RespBytes(std::span<const std::byte> bytes) { TakeCommands(bytes, proxy::ParseResp); }

@@ -33,7 +33,10 @@ void MemoryFileBytes(std::span<const std::byte> bytes);
 void AuthFileBytes(std::span<const std::byte> bytes);
 // What an application sends to gannet-proxy.
 void MemcachedTextBytes(std::span<const std::byte> bytes);
+void MemcachedBinaryBytes(std::span<const std::byte> bytes);
 void RespBytes(std::span<const std::byte> bytes);
+// What another host sends to softverbs.
+void NetStreamBytes(std::span<const std::byte> bytes);
 
 struct Target {
   const char* name;
@@ -52,7 +55,9 @@ inline constexpr Target kTargets[] = {
     {"memory_file", MemoryFileBytes},
     {"auth_file", AuthFileBytes},
     {"memcached_text", MemcachedTextBytes},
+    {"memcached_binary", MemcachedBinaryBytes},
     {"resp", RespBytes},
+    {"net_stream", NetStreamBytes},
 };
 
 }  // namespace gannet::fuzz

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/environment_variable.h"
 #include "tests/support/key_file.h"
 #include "tests/support/run_program.h"
 #include "tests/support/server_process.h"
@@ -17,6 +18,7 @@ namespace gannet {
 namespace {
 
 using std::chrono::steady_clock;
+using test_support::EnvironmentVariable;
 using test_support::Finished;
 using test_support::KeyFile;
 using test_support::ProgramPath;
@@ -86,6 +88,20 @@ TEST_F(AuthTest, LoadToolsTakeAKeyToo) {
   }
 }
 
+TEST_F(AuthTest, TheEnvironmentNamesTheFileOfEveryClient) {
+  const Words quick = {"--records=200", "--operations=1000", "--value_size=64"};
+  Words raw = quick;
+  raw.push_back("--workload=raw_read");
+  const EnvironmentVariable named("GANNET_AUTH_FILE", writer_.path());
+  EXPECT_EQ(Kvcli({"put", "key", "value"}, nullptr).exit_code, 0);
+  EXPECT_EQ(Kvcli({"scan"}, nullptr).out, "key\n");
+  EXPECT_THAT(Kvcli({"put", "key", "other"}, &reader_).err, HasSubstr("may only read"));
+  for (const Words& words : {quick, raw}) {
+    const Finished load = Run("kvload", words, nullptr);
+    EXPECT_EQ(load.exit_code, 0) << load.err;
+  }
+}
+
 // The way in which docs/operations.md changes keys while everybody goes on.
 TEST_F(AuthTest, KeysChangeWhileClientsStayConnected) {
   Options options;
@@ -123,6 +139,32 @@ TEST(AuthStartTest, DoesNotStartWithAFileThatOthersMayRead) {
                                 "--memory=64M", "--auth_file=" + keys.path()});
   EXPECT_EQ(server.exit_code, 1);
   EXPECT_THAT(server.err, HasSubstr("run chmod 600 " + keys.path()));
+}
+
+TEST(AuthStartTest, TheEnvironmentNamesTheServersFileAndAFlagWins) {
+  const KeyFile keys(kWriter);
+  const KeyFile other(kReader);
+  const EnvironmentVariable named("GANNET_AUTH_FILE", keys.path());
+  const ServerProcess server;
+  const ServerProcess told({"--auth_file=" + other.path()});
+  EXPECT_EQ(test_support::RunProgram(
+                {ProgramPath("kvcli"), "--server=" + server.endpoint(), "put", "key", "value"})
+                .exit_code,
+            0);
+  EXPECT_THAT(
+      test_support::RunProgram({ProgramPath("kvcli"), "--server=" + told.endpoint(), "ping"}).err,
+      HasSubstr("does not have the key 1"));
+}
+
+TEST(AuthStartTest, ANewKeyOpensTheServerThatHasIt) {
+  const Finished made = test_support::RunProgram({ProgramPath("kvcli"), "genkey", "--read"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  const KeyFile keys(made.out);
+  const ServerProcess server({"--auth_file=" + keys.path()});
+  const Finished info =
+      test_support::RunProgram({ProgramPath("kvcli"), "--server=" + server.endpoint(),
+                                "--auth_file=" + keys.path(), "info"});
+  EXPECT_THAT(info.out, HasSubstr("authenticated true\nread_only true\n"));
 }
 
 TEST(AuthStartTest, AClientWithAKeyTakesNoServerWithoutKeys) {

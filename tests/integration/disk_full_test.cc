@@ -19,6 +19,7 @@
 #include <memory>
 #include <string>
 
+#include "tests/client/api/patient_options.h"
 #include "tests/support/child_process.h"
 #include "tests/support/server_process.h"
 
@@ -117,7 +118,7 @@ TEST(DiskFullTest, RefusesWritesAndLosesNothingAndGoesOnOnceThereIsRoom) {
   ASSERT_EQ(mkdir(data.c_str(), 0700), 0);
   disk.Fill("ballast", kBallastBytes);
   ServerProcess server({"--data=" + data, "--sync_interval_ms=10"});
-  auto client = Client::Connect({server.endpoint()});
+  auto client = Client::Connect({server.endpoint()}, PatientOptions());
   ASSERT_TRUE(client.ok()) << client.status();
   Values acknowledged;
   const absl::Status refused = PutUntilRefused(**client, &acknowledged);
@@ -141,7 +142,7 @@ TEST(DiskFullTest, RefusesWritesAndLosesNothingAndGoesOnOnceThereIsRoom) {
   EXPECT_EQ(whole->snapshot->items, acknowledged.size());
   server.Kill();
   server.Restart();
-  auto again = Client::Connect({server.endpoint()});
+  auto again = Client::Connect({server.endpoint()}, PatientOptions());
   ASSERT_TRUE(again.ok()) << again.status();
   ExpectAllThere(**again, acknowledged);
 }

@@ -20,6 +20,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/client/api/patient_options.h"
 #include "tests/support/child_process.h"
 #include "tests/support/server_process.h"
 #include "tests/support/temporary_directory.h"
@@ -33,7 +34,7 @@ using ::testing::HasSubstr;
 class DiskTest : public testing::Test {
  protected:
   static std::unique_ptr<Client> Connect(const ServerProcess& server) {
-    auto client = Client::Connect({server.endpoint()});
+    auto client = Client::Connect({server.endpoint()}, PatientOptions());
     EXPECT_TRUE(client.ok()) << client.status();
     return client.ok() ? *std::move(client) : nullptr;
   }
@@ -249,6 +250,29 @@ TEST_F(DiskTest, RestoresASnapshotOfAnotherServer) {
   server.Kill();
   Run({"--check=" + other}, 0, "puts 1\n");
   Run({"--data=" + other, "--restore_from=" + path_}, 1, "has items already");
+}
+
+TEST_F(DiskTest, RefusesAJournalWhoseEndWasCutOffUntilItIsToldToStart) {
+  ServerProcess server({"--data=" + path_, "--sync=always"});
+  {
+    const auto client = Connect(server);
+    ASSERT_NE(client, nullptr);
+    for (const char* key : {"first", "second"}) ASSERT_TRUE(client->Put(key, "value").ok());
+  }
+  server.Kill();
+  const std::string segment = path_ + "/journal-0000000000000000";
+  const auto made = std::filesystem::file_size(segment);
+  std::filesystem::resize_file(segment, 64 + 88);  // the header and the first record
+  const std::string says = "had " + std::to_string(made) + " before anything was written to it";
+  Run({"--check=" + path_}, 1, says);
+  Run({"--data=" + path_}, 1, says);
+  std::filesystem::resize_file(segment, made);  // as the message says
+  Run({"--check=" + path_}, 0, "journal_changes 1\n");
+  server.Restart();
+  const auto client = Connect(server);
+  ASSERT_NE(client, nullptr);
+  EXPECT_EQ(Value(client.get(), "first"), "value");
+  EXPECT_EQ(Value(client.get(), "second"), "nothing");
 }
 
 TEST_F(DiskTest, RefusesWhatIsNotItsOwnDirectory) {

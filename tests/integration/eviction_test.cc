@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/client/api/patient_options.h"
 #include "tests/support/server_process.h"
 
 namespace gannet {
@@ -63,7 +64,7 @@ TEST(EvictionTest, KeepsWhatSeveralClientsReadOneSidedAndEvictsTheRest) {
   std::vector<std::thread> threads;
   for (int i = 0; i < kClients; ++i) {
     threads.emplace_back([&, i] {
-      auto client = Client::Connect({server.endpoint()});
+      auto client = Client::Connect({server.endpoint()}, PatientOptions());
       ASSERT_TRUE(client.ok()) << client.status();
       seen[i] = Use(**client, i);
     });
@@ -76,7 +77,7 @@ TEST(EvictionTest, KeepsWhatSeveralClientsReadOneSidedAndEvictsTheRest) {
     // LRU would miss each of them each time: 7 MB of other items come between two uses.
     EXPECT_LT(one.hot_misses, kScanKeys / 20);
   }
-  auto client = Client::Connect({server.endpoint()});
+  auto client = Client::Connect({server.endpoint()}, PatientOptions());
   ASSERT_TRUE(client.ok());
   const auto stats = (*client)->Stats().at(0).stats;
   ASSERT_TRUE(stats.ok());

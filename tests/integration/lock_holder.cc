@@ -10,6 +10,7 @@
 #include <string>
 
 #include "common/rdma/device_choice.h"
+#include "tests/client/api/patient_options.h"
 
 namespace gannet {
 namespace {
@@ -27,7 +28,7 @@ int Main(char** argv) {
   }
   const std::string endpoint = argv[2];
   const std::string key = argv[3];
-  auto client = Client::Connect({endpoint});
+  auto client = Client::Connect({endpoint}, PatientOptions());
   if (!client.ok()) {
     std::cerr << client.status() << std::endl;
     return 1;

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/client/api/patient_options.h"
 #include "tests/common/rdma/test_device.h"
 #include "tests/support/server_process.h"
 
@@ -38,7 +39,7 @@ std::string Key(int i) { return "key-" + std::to_string(i); }
 
 TEST(OneSidedTest, AMillionGetsCostTheServerNothing) {
   ServerProcess server;
-  auto client = Client::Connect({server.endpoint()});
+  auto client = Client::Connect({server.endpoint()}, PatientOptions());
   ASSERT_TRUE(client.ok()) << client.status();
   for (int i = 0; i < kKeys; ++i) {
     const auto put = (*client)->Put(Key(i), std::string(100, 'v'), {}, std::chrono::seconds(20));
@@ -74,7 +75,7 @@ TEST(OneSidedTest, IdleServerWithTenSessionsUsesNextToNoCpu) {
   ServerProcess server;
   std::vector<std::unique_ptr<Client>> clients;
   for (int i = 0; i < 10; ++i) {
-    auto client = Client::Connect({server.endpoint()});
+    auto client = Client::Connect({server.endpoint()}, PatientOptions());
     ASSERT_TRUE(client.ok()) << client.status();
     clients.push_back(*std::move(client));
   }

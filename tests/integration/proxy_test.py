@@ -6,6 +6,7 @@ program on hiredis (CPP_TEST) do their work.
 """
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -18,6 +19,11 @@ import unittest
 import pymemcache.client.base
 import redis
 
+import proxy_binary
+import proxy_http
+import proxy_memory
+import proxy_redis
+
 BIN, HIREDIS = sys.argv[1], sys.argv[2]
 # Without back-pressure the proxy takes more than 700 MB. Under a sanitizer it always does.
 RESIDENT_KB_MAX = int(os.environ.get("RESIDENT_KB_MAX", 300_000))
@@ -25,9 +31,9 @@ LIMIT_S = 60
 WIDE = 1 << 63
 
 
-def start(program, *flags):
+def start(program, *flags, stderr=None):
     """Returns a program that said READY, and the words of that line."""
-    child = subprocess.Popen([os.path.join(BIN, program), *flags], stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen([os.path.join(BIN, program), *flags], stdout=subprocess.PIPE, stderr=stderr, text=True)
     words = child.stdout.readline().split()
     if not words or words[0] != "READY":
         raise RuntimeError(f"{program} did not start")
@@ -338,6 +344,45 @@ class Redis(unittest.TestCase):
         run(HIREDIS, str(port), path)
 
 
+class Binary(proxy_binary.Binary):
+    def setUp(self):
+        self.port = port
+        super().setUp()
+
+    def test_libmemcached_tools(self):
+        servers = f"--servers=127.0.0.1:{port}"
+        file = os.path.join(folder.name, "b_file")
+        with open(file, "w", encoding="utf-8") as out:
+            out.write("binary")
+        run("memccp", servers, "--binary", file)
+        self.assertIn("binary", run("memccat", servers, "--binary", "b_file").stdout)
+        self.assertIn("curr_items: 1", run("memcstat", servers, "--binary").stdout)
+        run("memctouch", servers, "--binary", "--expire=100", "b_file")
+        run("memcrm", servers, "--binary", "b_file")
+        self.assertNotEqual(run("memcexist", servers, "--binary", "b_file", check=False).returncode, 0)
+        run("memcflush", servers, "--binary")
+
+    def test_memccapable(self):
+        result = run("memccapable", "-h", "127.0.0.1", "-p", str(port), "-b", check=False)
+        said = result.stdout + result.stderr
+        self.assertIn("All tests passed", said)
+
+
+class RedisMore(proxy_redis.RedisMore):
+    def setUp(self):
+        self.port = port
+        super().setUp()
+
+
+class Memory(proxy_memory.Memory):
+    def setUp(self):
+        self.small, words = start("gannet-proxy", f"--server={endpoint}", "--device=soft", "--listen=127.0.0.1:0",
+                                  f"--buffers={proxy_memory.BUFFERS}")
+        self.addCleanup(lambda: self.assertEqual(stop(self.small), 0))
+        self.port, self.pid = int(words[1].rsplit(":", 1)[1]), self.small.pid
+        super().setUp()
+
+
 class Store(unittest.TestCase):
     def rpcs(self):
         client = pymemcache.client.base.Client(("127.0.0.1", port))
@@ -422,6 +467,82 @@ class LostServer(unittest.TestCase):
         client.close()
         self.assertEqual(stop(lonely), 0)
         stop(again)
+
+
+class Http(proxy_http.Http):
+    FLAGS = ("--memory=64M", "--device=soft", "--busy_poll_us=0")
+
+    def setUp(self):
+        self.server, words = start("kvserver", "--listen=127.0.0.1:0", *self.FLAGS)
+        self.address = words[1]
+        log = os.path.join(folder.name, "proxy.log")
+        with open(log, "w", encoding="utf-8") as out:
+            shown, words = start("gannet-proxy", f"--server={self.address}", "--device=soft", "--listen=127.0.0.1:0",
+                                 "--http=127.0.0.1:0", stderr=out)
+        self.addCleanup(lambda: stop(self.server))
+        self.addCleanup(lambda: self.assertEqual(stop(shown), 0))
+        self.port = int(words[1].rsplit(":", 1)[1])
+        with open(log, encoding="utf-8") as said:
+            self.url = re.search(r"shows itself at (\S+)", said.read()).group(1)
+        super().setUp()
+
+    def lose(self):
+        stop(self.server, signal.SIGKILL)
+
+    def find(self):
+        self.server, _ = start("kvserver", f"--listen={self.address}", *self.FLAGS)
+
+    def test_who_shows_it_to_others_is_warned(self):
+        log = os.path.join(folder.name, "open.log")
+        with open(log, "w", encoding="utf-8") as out:
+            shown, _ = start("gannet-proxy", f"--server={self.address}", "--device=soft", "--listen=127.0.0.1:0",
+                             "--http=0.0.0.0:0", stderr=out)
+        self.assertEqual(stop(shown), 0)
+        with open(log, encoding="utf-8") as said:
+            self.assertRegex(said.read(), r"--http=0\.0\.0\.0:0 has no password")
+        result = run(os.path.join(BIN, "gannet-proxy"), "--device=soft", f"--server={self.address}",
+                     "--listen=127.0.0.1:0", "--http=9472", check=False)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("no ADDR:PORT", result.stderr)
+
+
+class OneOfThree(unittest.TestCase):
+    """A server of three is lost."""
+
+    def setUp(self):
+        flags = ("--listen=127.0.0.1:0", "--memory=64M", "--device=soft", "--silence_ms=300", "--busy_poll_us=0")
+        started = [start("kvserver", *flags) for _ in range(3)]
+        self.addresses = [words[1] for _, words in started]
+        self.lonely, words = start("gannet-proxy", "--server=" + ",".join(self.addresses), "--device=soft",
+                                   "--listen=127.0.0.1:0")
+        self.port = int(words[1].rsplit(":", 1)[1])
+        self.client = redis.Redis(port=self.port, retry_on_timeout=False)
+        self.keys = [f"k{i}" for i in range(60)]
+        self.client.mset(dict.fromkeys(self.keys, b"v"))
+        stop(started[0][0], signal.SIGKILL)
+        for child in [self.lonely, started[1][0], started[2][0]]:
+            self.addCleanup(stop, child)
+        self.addCleanup(self.client.close)
+
+    def test_the_others_go_on(self):
+        values = self.client.mget(self.keys)
+        there = values.count(b"v")
+        self.assertIn(there, range(10, 55))
+        for value in values:
+            self.assertTrue(value == b"v" or "cannot be reached" in str(value) or "in time" in str(value), value)
+        memcached = pymemcache.client.base.Client(("127.0.0.1", self.port))
+        self.assertEqual(len(memcached.get_many(self.keys)), there)
+        lost = self.keys[next(i for i, value in enumerate(values) if value != b"v")]
+        with self.assertRaises(pymemcache.exceptions.MemcacheServerError):
+            memcached.get(lost)
+        memcached.close()
+        self.assertEqual(self.client.dbsize(), there)
+        self.assertEqual(self.client.info()["gannet_servers_unreachable"], 1)
+        with self.assertRaisesRegex(redis.ResponseError, self.addresses[0]):
+            self.client.keys("*")
+        with self.assertRaisesRegex(redis.ResponseError, "are flushed, but not " + self.addresses[0]):
+            self.client.flushall()
+        self.assertEqual(self.client.dbsize(), 0)
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr milliseconds kDeadline{500};
 // A call may be late because the machine is busy, but not because of a hang.
-constexpr seconds kLateMax{5};
+constexpr seconds kLateMax = test_support::kStepTimeout;
 
 struct Call {
   const char* name;

@@ -184,7 +184,7 @@ TEST(StartupTest, HelpIsATableOfItsOwnFlags) {
   while (const auto line = server.ReadLine()) help += *line + "\n";
   EXPECT_EQ(server.Wait(), 0);
   EXPECT_THAT(help, HasSubstr("--listen=TEXT"));
-  EXPECT_THAT(help, HasSubstr("no authentication"));
+  EXPECT_THAT(help, HasSubstr("nobody is authenticated"));
   EXPECT_THAT(help, Not(HasSubstr("main.cc"))) << "paths of the build";
 }
 

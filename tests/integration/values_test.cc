@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/client/api/patient_options.h"
 #include "tests/common/rdma/test_device.h"
 #include "tests/support/server_process.h"
 #include "tests/support/test_seed.h"
@@ -44,7 +45,7 @@ class ValuesTest : public ::testing::Test {
     ASSERT_NE(client_, nullptr);
   }
   std::unique_ptr<Client> Connect() {
-    auto client = Client::Connect({server_.endpoint()});
+    auto client = Client::Connect({server_.endpoint()}, PatientOptions());
     EXPECT_TRUE(client.ok()) << client.status();
     return client.ok() ? *std::move(client) : nullptr;
   }

@@ -230,6 +230,13 @@ void SimulatedClient::ReadAll() {
   for (uint32_t key = 0; key < options_.keys; ++key) BeginGet(key, false);
 }
 
+void SimulatedClient::BeginBatch(std::string_view key, uint32_t gets) {
+  timeout_ns_ = Timeout(true);
+  uint32_t begun = 0;
+  while (begun < gets && Begin({.in_batch = true}, KeyRequest(OpType::kGet, key))) ++begun;
+  batch_.Begin(begun);
+}
+
 void SimulatedClient::UnlockAll() {
   timeout_ns_ = Timeout(true);
   while (!held_.empty() && BeginUnlock(held_.begin()->first)) {

@@ -13,9 +13,9 @@ namespace gannet::simulation {
 class Health {
  public:
   // A longer gap between two Polls excuses a lost connection. The bound is the silence after which
-  // a peer is dead, less the time between two heartbeats and some slack.
+  // a peer is dead (kSilenceMs), less the time between two heartbeats and some slack.
   static constexpr int64_t kServerGapNsMax = 1'300 * kNsPerMs;
-  static constexpr int64_t kClientGapNsMax = 800 * kNsPerMs;
+  static constexpr int64_t kClientGapNsMax = 1'150 * kNsPerMs;
   // A longer gap excuses a late answer.
   static constexpr int64_t kCalmGapNs = 20 * kNsPerMs;
 

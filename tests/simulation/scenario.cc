@@ -48,6 +48,7 @@ Scenario::Scenario(Run* run) {
   server.lock_words = Choose<uint64_t>(run, {2, 16, 256});
   server.huge_pages = HugePages::kOff;
   server.connections_max = 128;
+  server.silence_ms = kSilenceMs;
   server.session_grace_ns = Choose<int64_t>(run, {30, 1, 5}) * kNsPerSecond;
   server.credits = Choose<uint16_t>(run, {32, 4, 2, 8});
   server.receives = Choose<uint32_t>(run, {1024, 16, 64});

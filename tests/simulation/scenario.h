@@ -10,6 +10,10 @@
 
 namespace gannet::simulation {
 
+// After so much silence a peer is dead. Less than the default, so that stalls are on both sides of
+// it.
+inline constexpr uint32_t kSilenceMs = 1500;
+
 // Something that happens to the world at a given time.
 struct Event {
   enum class Type : uint8_t {

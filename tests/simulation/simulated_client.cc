@@ -53,6 +53,7 @@ SimulatedClient::SimulatedClient(const Options& options, Run* run, History* hist
                                 .options = public_options,
                                 .connections_max = options.queue_pairs_max,
                                 .nic_locks = options.nic_locks,
+                                .server_clocks = options.server_clocks,
                                 .signal_every = options.signal_every,
                                 .clock = run->clock()});
   GANNET_CHECK(engine.ok(), std::string(engine.status().message()).c_str());
@@ -112,16 +113,32 @@ void SimulatedClient::Poll() {
                                       std::min<size_t>(done.info.value_bytes, p.out.size())}});
   }
   for (uint32_t i = engine_->NextFinished(); i != kInvalidOp; i = engine_->NextFinished()) {
-    const Op& op = engine_->op(i);
-    Finish(op.request.user_data, {.outcome = op.outcome,
-                                  .found = op.done.found,
-                                  .info = op.done.info,
-                                  .lock_word = op.word.word(),
-                                  .value = op.value,
-                                  .whole = true});
-    engine_->Release(i);
+    if (!pending_[engine_->op(i).request.user_data].in_batch) {
+      TakeFinished(i);
+    } else {
+      batch_.OnEnded();
+      ended_of_batch_.push_back(i);
+    }
   }
+  if (!ended_of_batch_.empty() && batch_.HasToTake(*engine_)) TakeBatch();
   WatchDeadlines();
+}
+
+void SimulatedClient::TakeFinished(uint32_t i) {
+  const Op& op = engine_->op(i);
+  Finish(op.request.user_data, {.outcome = op.outcome,
+                                .found = op.done.found,
+                                .info = op.done.info,
+                                .lock_word = op.word.word(),
+                                .value = op.value,
+                                .whole = true});
+  engine_->Release(i);
+}
+
+void SimulatedClient::TakeBatch() {
+  for (const uint32_t op : ended_of_batch_) TakeFinished(op);
+  ended_of_batch_.clear();
+  batch_.OnTaken();
 }
 
 // A connection must last if both the client and the server were polled in time.
@@ -205,7 +222,7 @@ void SimulatedClient::Finish(size_t i, const Result& result) {
   }
   CheckPatience(p, result.outcome);
   if (p.tallied) OnTally(p, result);
-  switch (p.tallied ? OpType::kPing : p.type) {
+  switch (p.tallied || p.in_batch ? OpType::kPing : p.type) {
     case OpType::kGet:
       OnRead(p, result);
       break;

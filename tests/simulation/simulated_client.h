@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "client/engine/batch.h"
 #include "client/engine/engine.h"
 #include "tests/simulation/health.h"
 #include "tests/simulation/history.h"
@@ -27,6 +28,7 @@ class SimulatedClient {
     uint32_t signal_every = 0;
     uint32_t completions = 0;  // for reports of GETs; 0: as a Client does it
     bool nic_locks = true;
+    bool server_clocks = true;  // false: GETs of items that expire go by RPC
     uint64_t location_cache_bytes = 0;
     uint32_t value_bytes_max = 0;
     uint32_t hasty_percent = 0;   // of the operations have short deadlines
@@ -52,6 +54,9 @@ class SimulatedClient {
   // Reads every key, for the end of a run.
   void ReadAll();
   void UnlockAll();
+  // Begins `gets` GETs of a key that is in no history. Takes and releases what ends as a Client
+  // does with the GETs of a MultiGet. REQUIRES: idle().
+  void BeginBatch(std::string_view key, uint32_t gets);
   void Break();
   // Call it after everybody was stalled for `ns`.
   void Suspend(int64_t ns) { last_poll_ns_ += ns; }
@@ -81,6 +86,7 @@ class SimulatedClient {
     size_t acquisition = 0;      // of an unlock, or a write under a lock
     bool under_lock = false;
     bool tallied = false;     // an operation on a key of Tallies
+    bool in_batch = false;    // a GET of BeginBatch
     uint32_t connection = 0;  // at its begin; 0: none
     int64_t timeout_ns = 0;
     int64_t begun_ns = 0;
@@ -110,6 +116,8 @@ class SimulatedClient {
   void WatchConnection();
   void WatchDeadlines();
   void WatchRoom(bool began);
+  void TakeFinished(uint32_t op);
+  void TakeBatch();
   void Finish(size_t i, const Result& result);
   void OnRead(Pending& p, const Result& result);
   void OnWrite(Pending& p, const Result& result);
@@ -135,7 +143,7 @@ class SimulatedClient {
   static bool Writes(OpType type) { return type == OpType::kPut || type == OpType::kDelete; }
   // Returns true if the operation is recorded in the history of its key.
   static bool InHistory(const Pending& p) {
-    return !p.tallied &&
+    return !p.tallied && !p.in_batch &&
            (Writes(p.type) || p.type == OpType::kGet || p.type == OpType::kLockAndGet);
   }
   int64_t Timeout(bool patient);
@@ -152,6 +160,8 @@ class SimulatedClient {
   int64_t timeout_ns_ = 0;  // of the operation that is being begun
   std::vector<Pending> pending_;
   uint32_t pending_count_ = 0;
+  Batch batch_;
+  std::vector<uint32_t> ended_of_batch_;  // and not taken
   uint64_t writes_ = 0;
   std::map<uint32_t, Known> known_;  // by key
   std::map<uint32_t, Held> held_;    // by key

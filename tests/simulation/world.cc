@@ -19,7 +19,7 @@ constexpr int64_t kDrainNsMax = 8 * kNsPerSecond;
 // Long enough to find the locks of dead clients, which the server looks for every 2 s.
 constexpr int64_t kQuietNs = 5 * kNsPerSecond;
 constexpr int64_t kConnectNsMax = 8 * kNsPerSecond;
-constexpr int64_t kSilenceNs = int64_t{kSilenceMsDefault} * kNsPerMs;
+constexpr int64_t kSilenceNs = int64_t{kSilenceMs} * kNsPerMs;
 // The buffers for long values of each worker.
 constexpr size_t kStagingBuffers = 4;
 
@@ -53,7 +53,7 @@ void World::Besiege() {
   }
 }
 
-std::unique_ptr<SimulatedClient> World::NewClient() {
+SimulatedClient::Options World::NewClientOptions() {
   SimulatedClient::Options options{.number = ++last_client_,
                                    .endpoint = server_.endpoint(),
                                    .keys = scenario_.keys,
@@ -70,6 +70,10 @@ std::unique_ptr<SimulatedClient> World::NewClient() {
   options.completions = async ? 1 + static_cast<uint32_t>(run_->Below(16)) : 0;
   options.nic_locks = !run_->OneIn(3);
   options.location_cache_bytes = run_->OneIn(2) ? 4096 : 0;
+  return options;
+}
+
+std::unique_ptr<SimulatedClient> World::NewClient(const SimulatedClient::Options& options) {
   return std::make_unique<SimulatedClient>(options, run_, &history_, &server_.health());
 }
 
@@ -292,6 +296,7 @@ void World::CheckAtTheEnd() {
   if (scenario_.crowded) CheckRefusals();
   if (scenario_.besieged) CheckSiege();
   if (!over() && scenario_.fills) CheckRoom(run_, &server_.store(), server_.now().wall_ms);
+  if (!over() && !scenario_.crowded) CheckBatch();
 }
 
 // Server and clients are one process here, so the lock words are at the grant's address.

@@ -40,7 +40,9 @@ class World {
   };
 
   void Besiege();
-  std::unique_ptr<SimulatedClient> NewClient();
+  SimulatedClient::Options NewClientOptions();
+  std::unique_ptr<SimulatedClient> NewClient() { return NewClient(NewClientOptions()); }
+  std::unique_ptr<SimulatedClient> NewClient(const SimulatedClient::Options& options);
   // Steps everybody until `until_ns`, or until done() returns true if that comes first.
   void StepUntil(int64_t until_ns, const std::function<bool()>& done);
   void PollSomebody();
@@ -66,6 +68,7 @@ class World {
   RudePeer* Invite(RudePeer::Kind kind);
   void CheckRefusals();
   void CheckSiege();
+  void CheckBatch();
   void Ask(RudePeer* peer, Opcode opcode, const std::string& key, ReplyStatus expected);
   bool AllIdle() const;
 

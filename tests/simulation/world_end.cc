@@ -20,8 +20,12 @@ constexpr int kBesiegers = 3;
 constexpr uint32_t kShortBytes = 1000;
 constexpr uint32_t kLongBytes = 4'040;  // too long for a reply, and not large
 constexpr int64_t kAnswerNsMax = 50 * kNsPerMs;
+// More than there are of any long buffers.
+constexpr uint32_t kBatchGets = 100;
+constexpr std::string_view kBatchKey = "batch";
+constexpr uint64_t kBatchKeyLivesMs = 3'600'000;
 // Twice the silence after which a peer is dead.
-constexpr int64_t kCutOffNsMax = 2 * int64_t{kSilenceMsDefault} * kNsPerMs;
+constexpr int64_t kCutOffNsMax = 2 * int64_t{kSilenceMs} * kNsPerMs;
 
 }  // namespace
 
@@ -89,6 +93,27 @@ void World::CheckSiege() {
                                          ? "a polite peer was cut off"
                                          : "a peer that takes no replies was not cut off");
   }
+}
+
+// A client GETs a value in a batch that needs more long buffers than it has. All of these GETs must
+// succeed (Check::kPatience). Half of the runs' clients ask by RPC.
+void World::CheckBatch() {
+  run_->SetFaults("");
+  peers_.clear();
+  const uint64_t now_ms = server_.now().wall_ms;
+  const ItemAttributes attributes{.expiry_ms = now_ms + kBatchKeyLivesMs};
+  const WriteOutcome put =
+      server_.store().Put(kBatchKey, std::string(kLongBytes, 'b'), attributes, {}, now_ms);
+  if (put.status != ReplyStatus::kOk) return;  // the store is full
+  SimulatedClient::Options options = NewClientOptions();
+  options.depth = kBatchGets;
+  options.completions = 0;
+  options.server_clocks = run_->OneIn(2);
+  guests_.push_back({NewClient(options)});
+  StepUntil(run_->now_ns() + kSettleNsMax, [this] { return guests_.back().client->ready(); });
+  StepUntil(run_->now_ns() + kAnswerNsMax, [] { return false; });
+  guests_.back().client->BeginBatch(kBatchKey, kBatchGets);
+  StepUntil(run_->now_ns() + kSettleNsMax, [this] { return AllIdle(); });
 }
 
 void World::Ask(RudePeer* peer, Opcode opcode, const std::string& key, ReplyStatus expected) {

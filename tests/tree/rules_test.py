@@ -3,7 +3,7 @@
 
   1. A folder includes only what the table in docs/architecture.md allows, and folders form no cycle.
   2. A header's guard is its path. A source's first include is the header of its name, so that the
-     header compiles alone. Files keep to the length limits below.
+     header compiles alone (alone.py compiles them). Files keep to the length limits below.
   3. No file has marks of unfinished work.
   4. Links in documents lead to files, and their #fragments to headings. Paths, file:symbol pairs,
      and `CamelCase` names of types and functions in documents exist.

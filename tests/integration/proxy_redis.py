@@ -1,0 +1,223 @@
+"""What libraries for Redis do with gannet-proxy beyond GET and SET: transactions, locks, walks. A part of proxy_test.py,
+which starts the programs."""
+
+import unittest
+
+import redis
+
+
+class RedisMore(unittest.TestCase):
+    # of the proxy: set by who derives from this
+    port = None
+
+    def setUp(self):
+        self.client = redis.Redis(port=self.port, decode_responses=True)
+        self.client.flushall()
+        self.addCleanup(self.client.close)
+
+    def other(self):
+        client = redis.Redis(port=self.port, decode_responses=True)
+        self.addCleanup(client.close)
+        return client
+
+    def words(self, *commands):
+        """The answers to commands on one connection; an error is its text."""
+        connection = self.client.connection_pool.get_connection("_")
+        answers = []
+        for command in commands:
+            connection.send_command(*command.split())
+            try:
+                answers.append(connection.read_response())
+            except redis.ResponseError as error:
+                answers.append(str(error))
+        self.client.connection_pool.release(connection)
+        return answers
+
+    def refused(self, pattern, *words):
+        with self.assertRaisesRegex(redis.ResponseError, pattern, msg=words):
+            self.client.execute_command(*words)
+
+    # --- transactions
+
+    def test_a_transaction_that_is_discarded_writes_nothing(self):
+        self.assertEqual(self.words("MULTI", "SET ma 1", "INCR n", "DISCARD"), ["OK", "QUEUED", "QUEUED", "OK"])
+        self.assertEqual((self.client.get("ma"), self.client.get("n")), (None, None))
+
+    def test_a_transaction_with_a_wrong_command_writes_nothing(self):
+        for wrong, why in (("HSET h f v", "strings only"), ("GET", "wrong number"), ("GET " + "k" * 251, "251 bytes"),
+                           ("CLIENT LIST", "not allowed inside a transaction")):
+            answers = self.words("MULTI", "SET ma 1", wrong, "EXEC")
+            self.assertIn(why, answers[2])
+            self.assertTrue(answers[3].startswith("Transaction discarded because of previous errors"), answers)
+            self.assertIsNone(self.client.get("ma"))
+        self.assertEqual(self.words("EXEC", "DISCARD"), ["EXEC without MULTI", "DISCARD without MULTI"])
+        self.assertEqual(self.words("MULTI", "MULTI", "WATCH a", "SET a 1", "EXEC"),
+                         ["OK", "MULTI calls can not be nested", "WATCH inside MULTI is not allowed", "QUEUED", ["OK"]])
+
+    def test_a_pipeline_of_redis_py(self):
+        with self.client.pipeline() as pipeline:
+            for i in range(300):
+                pipeline.set(f"k{i}", i).get(f"k{i}").incr("sum")
+            answers = pipeline.execute()
+        self.assertEqual(answers[::3], [True] * 300)
+        self.assertEqual(answers[1::3], [str(i) for i in range(300)])
+        self.assertEqual(answers[2::3], list(range(1, 301)))
+
+    def test_a_command_that_fails_does_not_stop_those_behind_it(self):
+        self.client.set("word", "x")
+        with self.client.pipeline() as pipeline:
+            answers = pipeline.set("a", "1").incr("word").set("b", "2").mget("a", "b").execute(raise_on_error=False)
+        self.assertEqual((answers[0], answers[2], answers[3]), (True, True, ["1", "2"]))
+        self.assertIsInstance(answers[1], redis.ResponseError)
+
+    def test_the_transaction_of_redis_py(self):
+        self.client.set("balance", 10)
+        other, tries = self.other(), []
+
+        def move(pipeline):
+            balance = int(pipeline.get("balance"))
+            if not tries:
+                other.set("balance", 50)  # between WATCH and EXEC
+            tries.append(balance)
+            pipeline.multi()
+            pipeline.set("balance", balance - 1)
+            pipeline.incr("moved")
+
+        self.assertEqual(self.client.transaction(move, "balance"), [True, 1])
+        self.assertEqual((tries, self.client.get("balance")), ([10, 50], "49"))
+
+    def test_a_watched_key_that_others_made_or_removed(self):
+        other = self.other()
+        with self.client.pipeline() as pipeline:
+            pipeline.watch("none", "there")
+            other.set("none", "1")
+            pipeline.multi()
+            pipeline.set("a", "1")
+            with self.assertRaises(redis.WatchError):
+                pipeline.execute()
+            self.assertIsNone(other.get("a"))
+            pipeline.watch("none")
+            other.delete("none")
+            pipeline.multi()
+            pipeline.set("a", "1")
+            with self.assertRaises(redis.WatchError):
+                pipeline.execute()
+            pipeline.watch("none")
+            other.set("none", "1")
+            pipeline.unwatch()
+            pipeline.multi()
+            self.assertEqual(pipeline.set("a", "1").execute(), [True])
+
+    def test_writes_of_a_watched_key_by_the_transaction_itself(self):
+        for words in (["APPEND", "k", "x"], ["SETNX", "k", "x"], ["SET", "k", "x", "XX"], ["EXPIRE", "k", "9"],
+                      ["GETSET", "k", "y"], ["DEL", "k"], ["INCRBYFLOAT", "k", "1"], ["MSETNX", "k", "1"]):
+            for before in (None, "1"):
+                self.client.delete("k") if before is None else self.client.set("k", before)
+                with self.client.pipeline() as pipeline:
+                    pipeline.watch("k")
+                    pipeline.multi()
+                    pipeline.execute_command(*words).incr("count").execute()  # no WatchError
+        self.assertEqual(self.client.get("count"), "16")
+
+    # --- locks
+
+    def test_the_lock_of_redis_py(self):
+        lock = self.client.lock("job", timeout=100)
+        self.assertTrue(lock.acquire(blocking=False))
+        self.assertFalse(self.other().lock("job", timeout=100).acquire(blocking=False))
+        self.assertTrue(lock.extend(100))
+        self.assertIn(self.client.ttl("job"), range(195, 201))
+        self.assertTrue(lock.reacquire())
+        self.assertIn(self.client.ttl("job"), range(95, 101))
+        lock.release()
+        self.assertIsNone(self.client.get("job"))
+        lock.acquire()
+        self.client.set("job", "another's")
+        with self.assertRaises(redis.exceptions.LockError):
+            lock.release()
+        self.assertEqual(self.client.get("job"), "another's")
+
+    def test_the_scripts_that_are_known(self):
+        c = self.client
+        remove = 'if redis.call("get",KEYS[1]) == ARGV[1]\nthen\n    return redis.call("del",KEYS[1])\nelse return 0 end'
+        c.set("l", "me")
+        self.assertEqual((c.eval(remove, 1, "l", "you"), c.eval(remove, 1, "l", "me"), c.exists("l")), (0, 1, 0))
+        self.assertEqual(c.script_exists("0" * 40, c.script_load(remove)), [False, True])
+        self.refused("no Lua here", "EVAL", "return 1", "0")
+        self.refused("No matching script", "EVALSHA", "1" * 40, "0")
+        self.refused("has one key", "EVAL", remove, "0")
+
+    # --- walks
+
+    def test_scan_and_keys(self):
+        names = {f"user:{i}" for i in range(500)} | {f"other[{i}]" for i in range(20)}
+        self.client.mset(dict.fromkeys(names, "v"))
+        self.assertEqual(set(self.client.scan_iter()), names)
+        self.assertEqual(set(self.client.scan_iter("user:1?")), {f"user:1{i}" for i in range(10)})
+        self.assertEqual(sorted(self.client.keys(r"other\[1[0-2]]")), ["other[10]", "other[11]", "other[12]"])
+        cursor, found = self.client.scan(0, count=50)
+        self.assertNotEqual(cursor, 0)
+        self.assertLess(len(found), 520)
+        self.assertEqual(self.client.scan(0, _type="list"), (0, []))
+        self.refused("invalid cursor", "SCAN", "255")
+        self.refused("syntax", "SCAN", "0", "COUNT", "0")
+
+    # --- commands on parts of values, and on several keys
+
+    def test_parts_of_values(self):
+        c = self.client
+        c.set("s", "Hello World", ex=100)
+        self.assertEqual((c.getrange("s", 0, 4), c.getrange("s", -5, -1), c.getrange("s", 5, 2)), ("Hello", "World", ""))
+        self.assertEqual((c.setrange("s", 6, "Redis"), c.get("s"), c.setrange("none", 0, "")), (11, "Hello Redis", 0))
+        self.assertEqual((c.setrange("z", 2, "x"), c.get("z"), c.exists("none")), (3, "\0\0x", 0))
+        self.assertIn(c.ttl("s"), (99, 100))
+        self.assertEqual((c.incrbyfloat("f", 10.5), c.incrbyfloat("f", "-5.25e0"), c.get("f")), (10.5, 5.25, "5.25"))
+        self.refused("not a valid float", "INCRBYFLOAT", "s", "1")
+        self.refused("NaN or Infinity", "INCRBYFLOAT", "f", "inf")
+        self.refused("out of range", "SETRANGE", "s", "-1", "x")
+        self.refused("maximum allowed size", "SETRANGE", "s", str(64 << 20), "x")
+
+    def test_several_keys(self):
+        c = self.client
+        self.assertTrue(c.msetnx({"a": "1", "b": "2"}))
+        self.assertFalse(c.msetnx({"b": "3", "c": "3"}))
+        self.assertEqual(c.mget("a", "b", "c"), ["1", "2", None])
+        c.expire("a", 100)
+        self.assertTrue(c.rename("a", "c"))
+        self.assertEqual((c.get("c"), c.exists("a"), c.ttl("c") > 90), ("1", 0, True))
+        self.assertFalse(c.renamenx("c", "b"))
+        self.assertTrue(c.renamenx("c", "d"))
+        self.assertEqual((c.copy("d", "b"), c.copy("d", "e"), c.mget("b", "d", "e")), (False, True, ["2", "1", "1"]))
+        self.assertTrue(c.rename("d", "d"))
+        self.refused("no such key", "RENAME", "none", "a")
+
+    def test_times_to_live_with_conditions(self):
+        c = self.client
+        c.set("a", "1")
+        self.assertEqual((c.expire("a", 50, xx=True), c.expire("a", 50, gt=True), c.ttl("a")), (False, False, -1))
+        self.assertEqual((c.expire("a", 50, nx=True), c.expire("a", 60, nx=True)), (True, False))
+        self.assertEqual((c.expire("a", 40, gt=True), c.expire("a", 100, gt=True)), (False, True))
+        self.assertEqual((c.expire("a", 200, lt=True), c.expire("a", 90, lt=True)), (False, True))
+        at, _ = c.time()
+        self.assertIn(c.execute_command("EXPIRETIME", "a"), range(at + 85, at + 95))
+        self.assertIn(c.execute_command("PEXPIRETIME", "a") // 1000, range(at + 85, at + 95))
+        self.assertEqual((c.execute_command("EXPIRETIME", "none"), c.expire("none", 5, nx=True)), (-2, False))
+        self.refused("not compatible", "EXPIRE", "a", "5", "NX", "GT")
+
+    def test_what_tools_ask_for(self):
+        c = self.client
+        c.mset({"i": "12", "e": "short", "r": "x" * 45})
+        self.assertEqual([c.object("encoding", key) for key in ("i", "e", "r", "none")], ["int", "embstr", "raw", None])
+        self.refused("not tracked", "OBJECT", "FREQ", "i")
+        self.assertGreaterEqual(c.memory_usage("r"), 46)
+        self.assertIsNone(c.memory_usage("none"))
+        self.assertEqual(c.info()["db0"], {"keys": 3, "servers": 1})  # no `expires`, which nobody counts
+        other = self.other()
+        other.client_setname("other")
+        clients = c.client_list()
+        self.assertGreaterEqual(len(clients), 2)
+        self.assertIn("other", [one["name"] for one in clients])
+        self.refused("cannot contain spaces", "CLIENT", "SETNAME", "a\nid=1")
+        for words, what in ((["HGET", "h", "f"], "hashes"), (["LPUSH", "l", "1"], "lists"), (["SADD", "s", "1"], "sets"),
+                            (["PUBLISH", "c", "1"], "channels"), (["XADD", "x", "*", "a", "b"], "streams")):
+            self.refused(f"Gannet has strings only, and no {what}", *words)
