@@ -35,7 +35,8 @@ void AddConnections(const Service& service, MetricFamilies* to) {
             service.connections_max);
   to->Counter("gannet_proxy_connections_made_total", "Connections that were accepted.",
               service.Sum(&Counters::connections_made));
-  to->Gauge("gannet_proxy_buffer_bytes", "Bytes of --buffers in use. A thread takes up to half a MiB ahead.",
+  to->Gauge("gannet_proxy_buffer_bytes",
+            "Bytes of --buffers in use. A thread takes up to half a MiB ahead.",
             service.memory->taken());
   to->Gauge("gannet_proxy_buffer_max_bytes", "Bytes that they may hold: --buffers.",
             service.memory->max());

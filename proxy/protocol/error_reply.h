@@ -9,8 +9,8 @@
 
 namespace gannet::proxy {
 
-// Returns whether the reply says that its command failed. A miss, or a condition that does not hold,
-// is an answer and no failure. Errors inside an array are not looked for.
+// Returns whether the reply says that its command failed. A miss, or a condition that does not
+// hold, is an answer and no failure. Errors inside an array are not looked for.
 inline bool IsErrorReply(Protocol protocol, std::string_view reply) {
   if (protocol == Protocol::kRedis) return reply.starts_with('-');
   if (protocol == Protocol::kMemcached) {
@@ -19,8 +19,8 @@ inline bool IsErrorReply(Protocol protocol, std::string_view reply) {
   }
   constexpr size_t kStatusAt = 6;  // of the header of a binary reply, big-endian
   if (reply.size() < kStatusAt + 2) return false;
-  const int status = static_cast<uint8_t>(reply[kStatusAt]) << 8 |
-                     static_cast<uint8_t>(reply[kStatusAt + 1]);
+  const int status =
+      static_cast<uint8_t>(reply[kStatusAt]) << 8 | static_cast<uint8_t>(reply[kStatusAt + 1]);
   constexpr int kNotFound = 1, kExists = 2, kNotStored = 5;
   return status != 0 && status != kNotFound && status != kExists && status != kNotStored;
 }

@@ -1,5 +1,5 @@
-// What others do while EXEC runs, at a real server. The test runs the jobs itself, so it knows where
-// in EXEC the others are.
+// What others do while EXEC runs, at a real server. The test runs the jobs itself, so it knows
+// where in EXEC the others are.
 
 #include <gannet/async_client.h>
 #include <gannet/client.h>
