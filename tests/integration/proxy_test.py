@@ -480,11 +480,16 @@ class Http(proxy_http.Http):
             shown, words = start("gannet-proxy", f"--server={self.address}", "--device=soft", "--listen=127.0.0.1:0",
                                  "--http=127.0.0.1:0", stderr=out)
         self.addCleanup(lambda: stop(self.server))
-        self.addCleanup(lambda: self.assertEqual(stop(shown), 0))
+        self.addCleanup(self.check_that_it_ends_well, shown, log)
         self.port = int(words[1].rsplit(":", 1)[1])
         with open(log, encoding="utf-8") as said:
             self.url = re.search(r"shows itself at (\S+)", said.read()).group(1)
         super().setUp()
+
+    def check_that_it_ends_well(self, shown, log):
+        code = stop(shown)
+        with open(log, encoding="utf-8") as said:
+            self.assertEqual(code, 0, said.read())
 
     def lose(self):
         stop(self.server, signal.SIGKILL)
