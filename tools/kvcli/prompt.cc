@@ -217,6 +217,8 @@ int RunPrompt(Shell& shell, const std::string& server) {
   interrupted_shell = &shell;
   struct sigaction action {};
   action.sa_handler = OnInterrupt;
+  // Otherwise Ctrl-C while an answer is written to the terminal makes that write fail (signal(7)).
+  action.sa_flags = SA_RESTART;
   sigaction(SIGINT, &action, nullptr);
   bool quit = false;
   while (!quit) {

@@ -1,10 +1,12 @@
 // What kvcli's prompt shows while a line is typed, on a terminal.
 
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include <chrono>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/support/child_process.h"
@@ -20,6 +22,14 @@ using test_support::ChildProcess;
 // No hint comes if none has come in this time. A slow machine cannot fail the test.
 constexpr std::chrono::milliseconds kNoHint{300};
 const char kGrey[] = "\033[90m";
+
+// Returns whether the program's first thread waits for something.
+bool Sleeps(const ChildProcess& program) {
+  std::ifstream file("/proc/" + std::to_string(program.pid()) + "/stat");
+  std::string number, name, state;
+  file >> number >> name >> state;
+  return state == "S";
+}
 
 class KvcliPromptTest : public ::testing::Test {
  protected:
@@ -60,6 +70,27 @@ TEST_F(KvcliPromptTest, CtrlCErasesTheHint) {
   ASSERT_TRUE(prompt.ReadUntil("\033[8D"));
   prompt.Write("\003");
   EXPECT_TRUE(prompt.ReadUntil("\033[K"));
+  ASSERT_TRUE(prompt.ReadUntil("> "));
+  Quit(prompt);
+}
+
+// The terminal takes no more of the answer until it is read, so kvcli sleeps in a write. The first
+// signal ends one that has written a part, the next one a write that has written nothing.
+TEST_F(KvcliPromptTest, InterruptsDuringAnAnswerAreNoErrorsOfWriting) {
+  ChildProcess prompt = Prompt({"TERM=dumb"});
+  ASSERT_TRUE(prompt.ReadUntil("> "));
+  prompt.Write("put long a\n");
+  ASSERT_TRUE(prompt.ReadUntil("> "));
+  for (int doubled = 0; doubled < 8; ++doubled) {
+    prompt.Write("append long " + std::string(2000, 'x') + "\n");
+    ASSERT_TRUE(prompt.ReadUntil("> "));
+  }
+  prompt.Write("mget long long long long long long\n");
+  ASSERT_TRUE(prompt.ReadUntil("axx"));
+  for (int signals = 0; signals < 3; ++signals) {
+    while (!Sleeps(prompt)) std::this_thread::yield();
+    prompt.Signal(SIGINT);
+  }
   ASSERT_TRUE(prompt.ReadUntil("> "));
   Quit(prompt);
 }
