@@ -56,15 +56,17 @@ endfunction()
 
 # Compiles the headers that nearly every test includes once for all tests: half of the time that a test
 # takes to compile. tests/tree/alone finds an #include that is missing because of them.
-# gannet_test_headers(NAME [OPTION ...]): for tests that are compiled with these options.
+# gannet_test_headers(NAME): makes NAME, and NAME_optimized for tests that are optimized.
 function(gannet_test_headers name)
-  set(source ${CMAKE_BINARY_DIR}/${name}.cc)
-  file(CONFIGURE OUTPUT ${source} CONTENT "int main() {}\n")
-  add_executable(${name} EXCLUDE_FROM_ALL ${source})  # the same kind of code as a test
-  target_link_libraries(${name} PRIVATE gannet_flags absl::statusor GTest::gmock)
-  target_compile_options(${name} PRIVATE ${ARGN}
-                         "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
-  target_precompile_headers(${name} PRIVATE <gmock/gmock.h> <gtest/gtest.h> <absl/status/statusor.h>)
+  foreach(target ${name} ${name}_optimized)
+    set(source ${CMAKE_BINARY_DIR}/${target}.cc)
+    file(CONFIGURE OUTPUT ${source} CONTENT "int main() {}\n")
+    add_executable(${target} EXCLUDE_FROM_ALL ${source})  # the same kind of code as a test
+    target_link_libraries(${target} PRIVATE gannet_flags absl::statusor GTest::gmock)
+    target_compile_options(${target} PRIVATE "$<$<CXX_COMPILER_ID:Clang>:SHELL:-Xclang -fno-pch-timestamp>")
+    target_precompile_headers(${target} PRIVATE <gmock/gmock.h> <gtest/gtest.h> <absl/status/statusor.h>)
+  endforeach()
+  target_compile_options(${name} PRIVATE -O0)
 endfunction()
 
 # gannet_test(NAME SOURCES ... DEPS ... LABELS ... [VERBS] [TIMEOUT s]): one GoogleTest program,
@@ -96,17 +98,16 @@ function(gannet_test name)
      OR (GANNET_SANITIZE STREQUAL "thread" AND "${ARG_LABELS}" MATCHES "one_thread"))
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
   endif()
-  # A test that mostly waits for a device is compiled in half the time without optimization. What it
-  # tests is optimized all the same.
-  if(GANNET_SANITIZE AND ARG_VERBS)
-    target_compile_options(${name} PRIVATE -O0)
-    target_precompile_headers(${name} REUSE_FROM test_headers_unoptimized)
-  else()
-    target_precompile_headers(${name} REUSE_FROM ${GANNET_TEST_HEADERS})
+  # Without optimization a test is compiled in half the time. What it tests is optimized all the same.
+  if("${ARG_LABELS}" MATCHES "model|simulation" OR name IN_LIST GANNET_OPTIMIZED_TESTS)
+    target_precompile_headers(${name} REUSE_FROM ${GANNET_TEST_HEADERS}_optimized)
     # gcc 12 warns of its own std::string (PR 105651, PR 105329), and of a precompiled header it does not
     # know that it is the library's.
     target_compile_options(${name} PRIVATE
                            "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-restrict;-Wno-stringop-overflow;-Wno-stringop-overread>")
+  else()
+    target_compile_options(${name} PRIVATE -O0)
+    target_precompile_headers(${name} REUSE_FROM ${GANNET_TEST_HEADERS})
   endif()
   if(ARG_VERBS)
     add_dependencies(${name} softverbs)
