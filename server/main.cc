@@ -245,6 +245,20 @@ std::string Version() {
                       kLayoutVersion);
 }
 
+// Says what this run keeps, whom it lets in, and on which device it is.
+void LogTerms(const Device& device) {
+  if (FLAGS_data.empty() && FLAGS_memory_file.empty()) {
+    LOG(INFO) << "without --data or --memory_file: the items are lost when the server ends";
+  }
+  if (FLAGS_auth_file.empty()) {
+    LOG(WARNING) << "without --auth_file: whoever reaches the address may read and write all";
+  }
+  LOG(INFO) << "device " << device.name << " (" << DeviceKindName(device.kind) << ")";
+  if (device.kind == DeviceKind::kSoftverbs && std::getenv("SOFTVERBS_NET") == nullptr) {
+    LOG(INFO) << "on softverbs, clients of other hosts are not reached without SOFTVERBS_NET";
+  }
+}
+
 int Main(char** argv) {
   FLAGS_auth_file = AuthFilePath(FLAGS_auth_file);
   absl::StatusOr<Server::Options> options = OptionsFromFlags();
@@ -267,16 +281,7 @@ int Main(char** argv) {
   if (!device.ok()) return Fail(device.status());
   options->device = *device;
   RaiseFileLimit();
-  if (FLAGS_data.empty() && FLAGS_memory_file.empty()) {
-    LOG(INFO) << "without --data or --memory_file: the items are lost when the server ends";
-  }
-  if (FLAGS_auth_file.empty()) {
-    LOG(WARNING) << "without --auth_file: whoever reaches the address may read and write all";
-  }
-  LOG(INFO) << "device " << device->name << " (" << DeviceKindName(device->kind) << ")";
-  if (device->kind == DeviceKind::kSoftverbs && std::getenv("SOFTVERBS_NET") == nullptr) {
-    LOG(INFO) << "on softverbs, clients of other hosts are not reached without SOFTVERBS_NET";
-  }
+  LogTerms(*device);
   std::optional<Observer> observer;  // before `http`, whose threads use it
   std::unique_ptr<HttpServer> http;
   if (!FLAGS_http.empty()) {
