@@ -1,6 +1,6 @@
 // Walks through the memory of a real store, with writes between any two READs.
 
-#include "client/walk/index_walk.h"
+#include "common/lookup/index_walk.h"
 
 #include <gtest/gtest.h>
 

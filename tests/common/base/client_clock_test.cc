@@ -1,7 +1,7 @@
 // A client's clock goes on while the machine is suspended. A time namespace, in which the clock
 // that does is ahead of the one that does not, stands for a suspension.
 
-#include "client/lookup/client_clock.h"
+#include "common/base/client_clock.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

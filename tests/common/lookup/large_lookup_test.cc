@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "tests/client/lookup/hand_made_region.h"
+#include "tests/common/lookup/hand_made_region.h"
 
 namespace gannet {
 namespace {

@@ -1,5 +1,5 @@
-#ifndef GANNET_CLIENT_LOOKUP_CLIENT_CLOCK_H_
-#define GANNET_CLIENT_LOOKUP_CLIENT_CLOCK_H_
+#ifndef GANNET_COMMON_BASE_CLIENT_CLOCK_H_
+#define GANNET_COMMON_BASE_CLIENT_CLOCK_H_
 
 #include <time.h>
 
@@ -31,4 +31,4 @@ class ClientClock {
 
 }  // namespace gannet
 
-#endif  // GANNET_CLIENT_LOOKUP_CLIENT_CLOCK_H_
+#endif  // GANNET_COMMON_BASE_CLIENT_CLOCK_H_

@@ -1,5 +1,5 @@
-#ifndef GANNET_CLIENT_LOOKUP_INDEX_VIEW_H_
-#define GANNET_CLIENT_LOOKUP_INDEX_VIEW_H_
+#ifndef GANNET_COMMON_LOOKUP_INDEX_VIEW_H_
+#define GANNET_COMMON_LOOKUP_INDEX_VIEW_H_
 
 #include <cstdint>
 
@@ -44,4 +44,4 @@ struct IndexView {
 
 }  // namespace gannet
 
-#endif  // GANNET_CLIENT_LOOKUP_INDEX_VIEW_H_
+#endif  // GANNET_COMMON_LOOKUP_INDEX_VIEW_H_

@@ -1,4 +1,4 @@
-#include "client/lookup/window.h"
+#include "common/lookup/window.h"
 
 #include <cstring>
 

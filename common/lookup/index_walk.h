@@ -1,5 +1,5 @@
-#ifndef GANNET_CLIENT_WALK_INDEX_WALK_H_
-#define GANNET_CLIENT_WALK_INDEX_WALK_H_
+#ifndef GANNET_COMMON_LOOKUP_INDEX_WALK_H_
+#define GANNET_COMMON_LOOKUP_INDEX_WALK_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -9,11 +9,11 @@
 #include <unordered_set>
 #include <vector>
 
-#include "client/lookup/index_view.h"
-#include "client/lookup/lookup.h"
 #include "common/layout/bucket.h"
 #include "common/layout/item.h"
 #include "common/layout/slot.h"
+#include "common/lookup/index_view.h"
+#include "common/lookup/lookup.h"
 
 namespace gannet {
 
@@ -159,4 +159,4 @@ class IndexWalk {
 
 }  // namespace gannet
 
-#endif  // GANNET_CLIENT_WALK_INDEX_WALK_H_
+#endif  // GANNET_COMMON_LOOKUP_INDEX_WALK_H_

@@ -1,6 +1,7 @@
-#ifndef GANNET_CLIENT_SESSION_HANDSHAKE_H_
-#define GANNET_CLIENT_SESSION_HANDSHAKE_H_
+#ifndef GANNET_COMMON_AUTH_HANDSHAKE_H_
+#define GANNET_COMMON_AUTH_HANDSHAKE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
@@ -9,19 +10,19 @@
 #include "absl/status/statusor.h"
 #include "common/auth/auth_key.h"
 #include "common/protocol/connect.h"
-#include "common/rdma/address.h"
 
 namespace gannet {
 
-// The client's side of the handshake, as functions without state.
+// The side of the handshake that connects, as functions without state.
 
 // Token 0 asks for a new session, any other token joins or resumes the session it names.
 ConnectRequest MakeConnectRequest(uint64_t session_token, uint16_t qp_index, uint64_t nonce,
                                   uint64_t wall_ms);
 
 // Proves that this client has the key: fills in key_id and mac, and a nonce that was never used.
-// `server` is the address that it connects to.
-void AuthenticateRequest(const AuthKey& key, const SocketAddress& server, ConnectRequest* request);
+// `server` is the address that it connects to (SocketAddress::NetworkBytes).
+void AuthenticateRequest(const AuthKey& key, std::span<const std::byte> server,
+                         ConnectRequest* request);
 
 // PermissionDenied: the grant in the private data was not made for this request by somebody who has
 // the key. Then nothing in it may be believed.
@@ -50,4 +51,4 @@ std::string_view LockModeName(LockMode mode);
 
 }  // namespace gannet
 
-#endif  // GANNET_CLIENT_SESSION_HANDSHAKE_H_
+#endif  // GANNET_COMMON_AUTH_HANDSHAKE_H_

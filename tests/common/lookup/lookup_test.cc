@@ -1,10 +1,10 @@
-#include "client/lookup/lookup.h"
+#include "common/lookup/lookup.h"
 
 #include <gtest/gtest.h>
 
 #include <random>
 
-#include "tests/client/lookup/hand_made_region.h"
+#include "tests/common/lookup/hand_made_region.h"
 #include "tests/support/test_seed.h"
 
 namespace gannet {

@@ -1,5 +1,5 @@
-#ifndef GANNET_TESTS_CLIENT_LOOKUP_HAND_MADE_REGION_H_
-#define GANNET_TESTS_CLIENT_LOOKUP_HAND_MADE_REGION_H_
+#ifndef GANNET_TESTS_COMMON_LOOKUP_HAND_MADE_REGION_H_
+#define GANNET_TESTS_COMMON_LOOKUP_HAND_MADE_REGION_H_
 
 #include <cstddef>
 #include <cstring>
@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "client/lookup/lookup.h"
 #include "common/layout/large_proof.h"
+#include "common/lookup/lookup.h"
 
 namespace gannet {
 
@@ -183,4 +183,4 @@ class LookupRun {
 
 }  // namespace gannet
 
-#endif  // GANNET_TESTS_CLIENT_LOOKUP_HAND_MADE_REGION_H_
+#endif  // GANNET_TESTS_COMMON_LOOKUP_HAND_MADE_REGION_H_

@@ -1,17 +1,17 @@
-#ifndef GANNET_CLIENT_LOOKUP_LOOKUP_H_
-#define GANNET_CLIENT_LOOKUP_LOOKUP_H_
+#ifndef GANNET_COMMON_LOOKUP_LOOKUP_H_
+#define GANNET_COMMON_LOOKUP_LOOKUP_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string_view>
 
-#include "client/lookup/client_clock.h"
-#include "client/lookup/index_view.h"
-#include "client/lookup/window.h"
+#include "common/base/client_clock.h"
 #include "common/layout/item_proof.h"
 #include "common/layout/large_proof.h"
 #include "common/layout/slot.h"
+#include "common/lookup/index_view.h"
+#include "common/lookup/window.h"
 
 namespace gannet {
 
@@ -215,4 +215,4 @@ class Lookup {
 
 }  // namespace gannet
 
-#endif  // GANNET_CLIENT_LOOKUP_LOOKUP_H_
+#endif  // GANNET_COMMON_LOOKUP_LOOKUP_H_

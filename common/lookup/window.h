@@ -1,13 +1,13 @@
-#ifndef GANNET_CLIENT_LOOKUP_WINDOW_H_
-#define GANNET_CLIENT_LOOKUP_WINDOW_H_
+#ifndef GANNET_COMMON_LOOKUP_WINDOW_H_
+#define GANNET_COMMON_LOOKUP_WINDOW_H_
 
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 
-#include "client/lookup/index_view.h"
 #include "common/layout/bucket.h"
 #include "common/layout/key_hash.h"
+#include "common/lookup/index_view.h"
 
 #if defined(__SSE2__)
 #include <emmintrin.h>
@@ -99,4 +99,4 @@ bool SameWindow(const Bucket* a, const Bucket* b);
 
 }  // namespace gannet
 
-#endif  // GANNET_CLIENT_LOOKUP_WINDOW_H_
+#endif  // GANNET_COMMON_LOOKUP_WINDOW_H_

@@ -1,4 +1,4 @@
-#include "client/lookup/lookup.h"
+#include "common/lookup/lookup.h"
 
 #include <bit>
 

@@ -1,4 +1,4 @@
-#include "client/session/handshake.h"
+#include "common/auth/handshake.h"
 
 #include <string>
 
@@ -48,9 +48,10 @@ ConnectRequest MakeConnectRequest(uint64_t session_token, uint16_t qp_index, uin
   return request;
 }
 
-void AuthenticateRequest(const AuthKey& key, const SocketAddress& server, ConnectRequest* request) {
+void AuthenticateRequest(const AuthKey& key, std::span<const std::byte> server,
+                         ConnectRequest* request) {
   request->nonce = UnpredictableNonce();
-  SignRequest(key, server.NetworkBytes(), request);
+  SignRequest(key, server, request);
 }
 
 absl::Status CheckGrantMac(std::span<const std::byte> private_data, std::string_view endpoint,

@@ -1,14 +1,14 @@
-#include "client/walk/index_walk.h"
+#include "common/lookup/index_walk.h"
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "client/lookup/window.h"
 #include "common/base/check.h"
 #include "common/layout/item_proof.h"
 #include "common/layout/key_hash.h"
 #include "common/layout/large_proof.h"
+#include "common/lookup/window.h"
 
 namespace gannet {
 
