@@ -1,4 +1,4 @@
-#include "client/location_cache/location_cache.h"
+#include "client/tables/location_cache.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "tests/client/location_cache/zipf_gets.h"
+#include "tests/client/tables/zipf_gets.h"
 
 namespace gannet {
 namespace {

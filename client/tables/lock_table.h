@@ -1,5 +1,5 @@
-#ifndef GANNET_CLIENT_LOCKS_LOCK_TABLE_H_
-#define GANNET_CLIENT_LOCKS_LOCK_TABLE_H_
+#ifndef GANNET_CLIENT_TABLES_LOCK_TABLE_H_
+#define GANNET_CLIENT_TABLES_LOCK_TABLE_H_
 
 #include <cstdint>
 
@@ -66,4 +66,4 @@ class LockTable {
 
 }  // namespace gannet
 
-#endif  // GANNET_CLIENT_LOCKS_LOCK_TABLE_H_
+#endif  // GANNET_CLIENT_TABLES_LOCK_TABLE_H_

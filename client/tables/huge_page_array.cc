@@ -1,4 +1,4 @@
-#include "client/location_cache/huge_page_array.h"
+#include "client/tables/huge_page_array.h"
 
 #include <sys/mman.h>
 

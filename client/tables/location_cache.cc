@@ -1,4 +1,4 @@
-#include "client/location_cache/location_cache.h"
+#include "client/tables/location_cache.h"
 
 namespace gannet {
 

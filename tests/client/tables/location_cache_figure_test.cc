@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <random>
 
-#include "tests/client/location_cache/zipf_gets.h"
+#include "tests/client/tables/zipf_gets.h"
 
 namespace gannet {
 namespace {

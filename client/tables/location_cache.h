@@ -1,5 +1,5 @@
-#ifndef GANNET_CLIENT_LOCATION_CACHE_LOCATION_CACHE_H_
-#define GANNET_CLIENT_LOCATION_CACHE_LOCATION_CACHE_H_
+#ifndef GANNET_CLIENT_TABLES_LOCATION_CACHE_H_
+#define GANNET_CLIENT_TABLES_LOCATION_CACHE_H_
 
 #include <algorithm>
 #include <bit>
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "client/location_cache/huge_page_array.h"
+#include "client/tables/huge_page_array.h"
 #include "common/base/align.h"
 #include "common/layout/key_hash.h"
 #include "common/layout/slot.h"
@@ -175,4 +175,4 @@ class LocationCache {
 
 }  // namespace gannet
 
-#endif  // GANNET_CLIENT_LOCATION_CACHE_LOCATION_CACHE_H_
+#endif  // GANNET_CLIENT_TABLES_LOCATION_CACHE_H_

@@ -1,5 +1,5 @@
-#ifndef GANNET_TESTS_CLIENT_LOCATION_CACHE_ZIPF_GETS_H_
-#define GANNET_TESTS_CLIENT_LOCATION_CACHE_ZIPF_GETS_H_
+#ifndef GANNET_TESTS_CLIENT_TABLES_ZIPF_GETS_H_
+#define GANNET_TESTS_CLIENT_TABLES_ZIPF_GETS_H_
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "client/location_cache/location_cache.h"
+#include "client/tables/location_cache.h"
 
 namespace gannet {
 
@@ -47,4 +47,4 @@ inline double ReadsPerGet(uint64_t hits, uint64_t gets) {
 
 }  // namespace gannet
 
-#endif  // GANNET_TESTS_CLIENT_LOCATION_CACHE_ZIPF_GETS_H_
+#endif  // GANNET_TESTS_CLIENT_TABLES_ZIPF_GETS_H_
