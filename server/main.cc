@@ -11,13 +11,14 @@
 #include "common/auth/auth_file.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
-#include "common/command_line/command_line.h"
 #include "common/http/http_server.h"
 #include "common/layout/superblock.h"
+#include "common/program/command_line.h"
+#include "common/program/log_lines.h"
+#include "common/program/supervisor.h"
 #include "common/protocol/limits.h"
 #include "common/rdma/address.h"
 #include "common/rdma/device_choice.h"
-#include "common/supervisor/supervisor.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
 #include "server/control/byte_size.h"
@@ -27,7 +28,6 @@
 #include "server/http/observer.h"
 #include "server/http/page.h"
 #include "server/http/snapshot.h"
-#include "server/log/log_lines.h"
 
 DEFINE_string(listen, "0.0.0.0:7471",
               "ADDR:PORT to accept clients on; a PORT alone means every address, port 0 takes any");

@@ -19,7 +19,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
-#include "common/command_line/command_line.h"
+#include "common/program/command_line.h"
 #include "common/rdma/device_choice.h"
 #include "tools/build_stamp/build_stamp.h"
 #include "tools/kvload/command.h"

@@ -1,5 +1,5 @@
-#ifndef GANNET_SERVER_LOG_LOG_LINES_H_
-#define GANNET_SERVER_LOG_LOG_LINES_H_
+#ifndef GANNET_COMMON_PROGRAM_LOG_LINES_H_
+#define GANNET_COMMON_PROGRAM_LOG_LINES_H_
 
 #include <glog/logging.h>
 
@@ -52,4 +52,4 @@ class LogLines : public google::LogSink {
 
 }  // namespace gannet
 
-#endif  // GANNET_SERVER_LOG_LOG_LINES_H_
+#endif  // GANNET_COMMON_PROGRAM_LOG_LINES_H_

@@ -1,5 +1,5 @@
-#ifndef GANNET_COMMON_SUPERVISOR_SUPERVISOR_H_
-#define GANNET_COMMON_SUPERVISOR_SUPERVISOR_H_
+#ifndef GANNET_COMMON_PROGRAM_SUPERVISOR_H_
+#define GANNET_COMMON_PROGRAM_SUPERVISOR_H_
 
 #include <cstdint>
 #include <string>
@@ -48,4 +48,4 @@ class Supervisor {
 
 }  // namespace gannet
 
-#endif  // GANNET_COMMON_SUPERVISOR_SUPERVISOR_H_
+#endif  // GANNET_COMMON_PROGRAM_SUPERVISOR_H_

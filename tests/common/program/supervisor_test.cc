@@ -1,4 +1,4 @@
-#include "common/supervisor/supervisor.h"
+#include "common/program/supervisor.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>

@@ -1,5 +1,5 @@
-#ifndef GANNET_COMMON_COMMAND_LINE_COMMAND_LINE_H_
-#define GANNET_COMMON_COMMAND_LINE_COMMAND_LINE_H_
+#ifndef GANNET_COMMON_PROGRAM_COMMAND_LINE_H_
+#define GANNET_COMMON_PROGRAM_COMMAND_LINE_H_
 
 #include <optional>
 #include <string>
@@ -36,4 +36,4 @@ std::string HelpText(const Program& program);
 
 }  // namespace gannet
 
-#endif  // GANNET_COMMON_COMMAND_LINE_COMMAND_LINE_H_
+#endif  // GANNET_COMMON_PROGRAM_COMMAND_LINE_H_

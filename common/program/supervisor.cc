@@ -1,4 +1,4 @@
-#include "common/supervisor/supervisor.h"
+#include "common/program/supervisor.h"
 
 #include <sys/socket.h>
 #include <sys/un.h>

@@ -1,4 +1,4 @@
-#include "common/command_line/command_line.h"
+#include "common/program/command_line.h"
 
 #include <gflags/gflags.h>
 

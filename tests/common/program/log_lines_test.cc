@@ -1,4 +1,4 @@
-#include "server/log/log_lines.h"
+#include "common/program/log_lines.h"
 
 #include <cstdio>
 #include <filesystem>
