@@ -1,5 +1,5 @@
-#ifndef GANNET_TOOLS_KVLOAD_COMMAND_H_
-#define GANNET_TOOLS_KVLOAD_COMMAND_H_
+#ifndef GANNET_TOOLS_KVLOAD_LOAD_RUNS_H_
+#define GANNET_TOOLS_KVLOAD_LOAD_RUNS_H_
 
 #include <atomic>
 #include <functional>
@@ -21,7 +21,7 @@ inline constexpr int kExitInterrupted = 130;
 
 // What the program does once it knows its options: one run or several, with results on stdout and
 // in files, and all else on stderr.
-class Command {
+class LoadRuns {
  public:
   struct Context {
     std::function<absl::StatusOr<std::unique_ptr<Store>>(const Options&)> open;
@@ -29,7 +29,7 @@ class Command {
     ProgressStyle progress_style = ProgressStyle::kNone;
   };
 
-  explicit Command(Context context) : context_(std::move(context)) {}
+  explicit LoadRuns(Context context) : context_(std::move(context)) {}
 
   // Runs once, or once for each value of the sweep until a run fails or ends early. Shows what was
   // measured until then. Returns the program's exit code.
@@ -48,4 +48,4 @@ class Command {
 
 }  // namespace gannet::kvload
 
-#endif  // GANNET_TOOLS_KVLOAD_COMMAND_H_
+#endif  // GANNET_TOOLS_KVLOAD_LOAD_RUNS_H_

@@ -1,5 +1,5 @@
-#ifndef GANNET_PROXY_NET_LISTENER_H_
-#define GANNET_PROXY_NET_LISTENER_H_
+#ifndef GANNET_PROXY_NET_APPLICATION_LISTENER_H_
+#define GANNET_PROXY_NET_APPLICATION_LISTENER_H_
 
 #include <sys/types.h>
 
@@ -12,7 +12,7 @@ namespace gannet::proxy {
 
 // A socket that accepts applications: TCP, or a UNIX socket with a path. Destruction closes it, and
 // removes the path.
-class Listener {
+class ApplicationListener {
  public:
   struct Options {
     // "HOST:PORT", "[IPV6]:PORT", or "unix:PATH".
@@ -23,10 +23,10 @@ class Listener {
   };
   // A UNIX socket that nobody listens on any more is replaced. InvalidArgument: the address is
   // wrong, or not of this host alone. Unavailable: it is in use, or cannot be had.
-  static absl::StatusOr<std::unique_ptr<Listener>> Create(const Options& options);
-  ~Listener();
-  Listener(const Listener&) = delete;
-  Listener& operator=(const Listener&) = delete;
+  static absl::StatusOr<std::unique_ptr<ApplicationListener>> Create(const Options& options);
+  ~ApplicationListener();
+  ApplicationListener(const ApplicationListener&) = delete;
+  ApplicationListener& operator=(const ApplicationListener&) = delete;
 
   int fd() const { return fd_; }
   bool is_tcp() const { return path_.empty(); }
@@ -34,7 +34,7 @@ class Listener {
   const std::string& address() const { return address_; }
 
  private:
-  Listener() = default;
+  ApplicationListener() = default;
   absl::Status ListenTcp(const Options& options);
   absl::Status ListenUnix(const Options& options);
 
@@ -45,4 +45,4 @@ class Listener {
 
 }  // namespace gannet::proxy
 
-#endif  // GANNET_PROXY_NET_LISTENER_H_
+#endif  // GANNET_PROXY_NET_APPLICATION_LISTENER_H_

@@ -1,5 +1,5 @@
-#ifndef GANNET_TOOLS_KVLOAD_WORKER_H_
-#define GANNET_TOOLS_KVLOAD_WORKER_H_
+#ifndef GANNET_TOOLS_KVLOAD_OPERATION_LOOP_H_
+#define GANNET_TOOLS_KVLOAD_OPERATION_LOOP_H_
 
 #include <gannet/async_client.h>
 
@@ -31,7 +31,7 @@ namespace gannet::kvload {
 // operation that it delays.
 //
 // Not thread safe, except finished().
-class Worker {
+class OperationLoop {
  public:
   struct Options {
     uint32_t depth = 1;
@@ -42,20 +42,20 @@ class Worker {
     bool counters_may_vanish = false;  // because they expire, or are evicted
     const Rate* rate = nullptr;        // of all threads; null: closed loop
     uint32_t threads = 1;              // that share the rate
-    bool waits_for_server = false;     // wait for a lost server; otherwise the worker stops
+    bool waits_for_server = false;     // wait for a lost server; otherwise the loop stops
     bool shares_core = false;          // yield the core to other threads now and then
   };
   using Clock = int64_t (*)();  // nanoseconds, monotonic
 
-  // `backend`, `source` and `values` must outlive the worker.
-  Worker(const Options& options, Backend& backend, OperationSource& source,
-         const ValueMaker& values, Clock clock);
+  // `backend`, `source` and `values` must outlive the loop.
+  OperationLoop(const Options& options, Backend& backend, OperationSource& source,
+                const ValueMaker& values, Clock clock);
 
   // Sets when operation 0 is due, in an open loop. Call it before the first Poll.
   void Begin(int64_t first_due_ns) { begin_ns_ = next_due_ns_ = first_due_ns; }
   // Starts the operations that are due, waits for an answer or the next due time, at most for
   // kPatienceNs, and finishes the operations that were answered. Returns false if the work is over:
-  // the source is empty and nothing is in flight, the worker gave up after too many errors, or the
+  // the source is empty and nothing is in flight, the loop gave up after too many errors, or the
   // server is lost.
   bool Poll();
   // Starts no more operations. Poll still finishes those in flight.
@@ -68,7 +68,7 @@ class Worker {
   // Returns how many operations have ended, for a progress line. Any thread may call it.
   uint64_t finished() const { return finished_; }
 
-  // After so many errors in a row, the worker gives up.
+  // After so many errors in a row, the loop gives up.
   static constexpr uint32_t kErrorsInARowMax = 1000;
   // The longest time that a Poll waits, so that its caller can look at other things.
   static constexpr int64_t kPatienceNs = 100 * kNsPerMs;
@@ -127,4 +127,4 @@ class Worker {
 
 }  // namespace gannet::kvload
 
-#endif  // GANNET_TOOLS_KVLOAD_WORKER_H_
+#endif  // GANNET_TOOLS_KVLOAD_OPERATION_LOOP_H_

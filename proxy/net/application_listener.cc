@@ -1,4 +1,4 @@
-#include "proxy/net/listener.h"
+#include "proxy/net/application_listener.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
@@ -67,19 +67,20 @@ bool IsServed(const sockaddr_un& address) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Listener>> Listener::Create(const Options& options) {
-  std::unique_ptr<Listener> listener(new Listener);
+absl::StatusOr<std::unique_ptr<ApplicationListener>> ApplicationListener::Create(
+    const Options& options) {
+  std::unique_ptr<ApplicationListener> listener(new ApplicationListener);
   GANNET_RETURN_IF_ERROR(options.address.starts_with("unix:") ? listener->ListenUnix(options)
                                                               : listener->ListenTcp(options));
   return listener;
 }
 
-Listener::~Listener() {
+ApplicationListener::~ApplicationListener() {
   if (fd_ >= 0) close(fd_);
   if (fd_ >= 0 && !path_.empty()) unlink(path_.c_str());
 }
 
-absl::Status Listener::ListenTcp(const Options& options) {
+absl::Status ApplicationListener::ListenTcp(const Options& options) {
   GANNET_ASSIGN_OR_RETURN(const Addresses found, Resolve(options.address));
   if (!options.allow_remote && !IsLoopback(found->ai_addr)) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -104,7 +105,7 @@ absl::Status Listener::ListenTcp(const Options& options) {
   return absl::OkStatus();
 }
 
-absl::Status Listener::ListenUnix(const Options& options) {
+absl::Status ApplicationListener::ListenUnix(const Options& options) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string path = options.address.substr(std::strlen("unix:"));

@@ -1,4 +1,4 @@
-#include "tools/kvload/command.h"
+#include "tools/kvload/load_runs.h"
 
 #include <cstdio>
 #include <string_view>
@@ -37,18 +37,18 @@ absl::Status WriteSweep(const Options& options, const Sweep& sweep,
 
 }  // namespace
 
-absl::Status Command::OpenFiles(const Options& options) {
+absl::Status LoadRuns::OpenFiles(const Options& options) {
   GANNET_RETURN_IF_ERROR(CheckWritable(options));
   return options.csv_file.empty() ? absl::OkStatus() : csv_.Open(options.csv_file);
 }
 
-int Command::FailMeasuring(const absl::Status& status) const {
+int LoadRuns::FailMeasuring(const absl::Status& status) const {
   // Relaxed: it only matters whether Ctrl-C came.
   const bool interrupted = context_.interrupted->load(std::memory_order_relaxed);
   return Fail(interrupted ? kExitInterrupted : kExitFailed, status);
 }
 
-absl::StatusOr<Report> Command::Measure(const Options& options, const std::string& name) {
+absl::StatusOr<Report> LoadRuns::Measure(const Options& options, const std::string& name) {
   GANNET_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, context_.open(options));
   const Store::Transport transport = store->transport();
   std::fprintf(stderr, "kvload: backend=%s device=%s kind=%s\n",
@@ -78,7 +78,7 @@ absl::StatusOr<Report> Command::Measure(const Options& options, const std::strin
   return report;
 }
 
-int Command::RunOnce(const Options& options) {
+int LoadRuns::RunOnce(const Options& options) {
   const absl::Status opened = OpenFiles(options);
   if (!opened.ok()) return Fail(kExitFailed, opened);
   const auto report = Measure(options, "");
@@ -91,7 +91,7 @@ int Command::RunOnce(const Options& options) {
   return ExitCodeOf(*report);
 }
 
-int Command::RunSweep(const Options& options, const Sweep& sweep) {
+int LoadRuns::RunSweep(const Options& options, const Sweep& sweep) {
   const absl::Status opened = OpenFiles(options);
   if (!opened.ok()) return Fail(kExitFailed, opened);
   std::vector<Report> reports;

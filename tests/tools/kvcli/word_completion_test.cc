@@ -1,4 +1,4 @@
-#include "tools/kvcli/completion.h"
+#include "tools/kvcli/word_completion.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

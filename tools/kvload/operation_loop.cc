@@ -1,4 +1,4 @@
-#include "tools/kvload/worker.h"
+#include "tools/kvload/operation_loop.h"
 
 #include <sched.h>
 
@@ -46,8 +46,8 @@ bool TellsFound(OpKind kind) {
 
 }  // namespace
 
-Worker::Worker(const Options& options, Backend& backend, OperationSource& source,
-               const ValueMaker& values, Clock clock)
+OperationLoop::OperationLoop(const Options& options, Backend& backend, OperationSource& source,
+                             const ValueMaker& values, Clock clock)
     : options_(options),
       backend_(backend),
       source_(source),
@@ -69,7 +69,7 @@ Worker::Worker(const Options& options, Backend& backend, OperationSource& source
   }
 }
 
-bool Worker::Poll() {
+bool OperationLoop::Poll() {
   StartDue();
   const size_t done = backend_.Wait(completions_, PatienceNs());
   if (done > 0) {
@@ -83,14 +83,14 @@ bool Worker::Poll() {
   return !source_empty_ || free_.size() < slots_.size();
 }
 
-bool Worker::GoesOnWithoutServer() {
+bool OperationLoop::GoesOnWithoutServer() {
   if (lost_since_ns_ == 0) lost_since_ns_ = last_answer_ns_ == 0 ? clock_() : last_answer_ns_;
   if (options_.waits_for_server) return true;
   metrics_.lost = backend_.lost();
   return false;
 }
 
-int64_t Worker::End() {
+int64_t OperationLoop::End() {
   if (!metrics_.lost.empty()) return lost_since_ns_;
   const int64_t now = clock_();
   if (lost_since_ns_ != 0) metrics_.dead_ns += now - lost_since_ns_;
@@ -99,14 +99,14 @@ int64_t Worker::End() {
 
 // Returns how long Poll may wait. If all slots are taken, an operation that is due cannot start
 // before an answer comes, so the due time does not limit the wait.
-int64_t Worker::PatienceNs() const {
+int64_t OperationLoop::PatienceNs() const {
   const bool waits_for_due = options_.rate != nullptr && !source_empty_ && !free_.empty();
   if (!waits_for_due) return source_empty_ && free_.size() == slots_.size() ? 0 : kPatienceNs;
   return std::clamp<int64_t>(next_due_ns_ - clock_(), 0, kPatienceNs);
 }
 
 // The source chooses keys before the clock is read, so that its work does not count as latency.
-void Worker::StartDue() {
+void OperationLoop::StartDue() {
   if (source_empty_ || free_.empty() || backend_.away()) return;
   const bool closed_loop = options_.rate == nullptr;
   const int64_t now = closed_loop ? 0 : clock_();
@@ -132,20 +132,20 @@ void Worker::StartDue() {
   }
 }
 
-void Worker::Start(uint32_t index) {
+void OperationLoop::Start(uint32_t index) {
   const OpKind kind = slots_[index].operation.kind;
   const absl::Status started = ReadsFirst(kind) ? StartRead(index) : StartWrite(index);
   if (!started.ok()) Fail(index, started.code());
 }
 
-absl::Status Worker::StartRead(uint32_t index) {
+absl::Status OperationLoop::StartRead(uint32_t index) {
   Slot& slot = slots_[index];
   slot.stage = Stage::kReading;
   if (slot.operation.kind == OpKind::kRawRead) return backend_.RawRead(slot.buffer, index);
   return backend_.Get(slot.operation.key, slot.buffer, index);
 }
 
-std::string_view Worker::MakeValue(Slot& slot) {
+std::string_view OperationLoop::MakeValue(Slot& slot) {
   const OpKind kind = slot.operation.kind;
   const bool counts = kind == OpKind::kIncr || kind == OpKind::kDecr;
   if (TellsFound(kind) || counts || slot.operation.value_bytes == 0) return "";
@@ -159,7 +159,7 @@ std::string_view Worker::MakeValue(Slot& slot) {
   return {reinterpret_cast<const char*>(value.data()), value.size()};
 }
 
-absl::Status Worker::StartWrite(uint32_t index) {
+absl::Status OperationLoop::StartWrite(uint32_t index) {
   Slot& slot = slots_[index];
   slot.stage = Stage::kWriting;
   const OpKind kind = slot.operation.kind;
@@ -175,7 +175,7 @@ absl::Status Worker::StartWrite(uint32_t index) {
                               index);
 }
 
-void Worker::Finish(const Completion& completion, int64_t now) {
+void OperationLoop::Finish(const Completion& completion, int64_t now) {
   const auto index = static_cast<uint32_t>(completion.user_data);
   Slot& slot = slots_[index];
   const OpKind kind = slot.operation.kind;
@@ -206,7 +206,7 @@ void Worker::Finish(const Completion& completion, int64_t now) {
   Release(index);
 }
 
-void Worker::CheckNumber(const Slot& slot, const Completion& completion) {
+void OperationLoop::CheckNumber(const Slot& slot, const Completion& completion) {
   const OpKind kind = slot.operation.kind;
   if ((kind != OpKind::kIncr && kind != OpKind::kDecr) || !options_.verify) return;
   const int64_t delta = kind == OpKind::kIncr ? 1 : -1;
@@ -218,7 +218,7 @@ void Worker::CheckNumber(const Slot& slot, const Completion& completion) {
                                                      ", which is not the last number and ", delta));
 }
 
-void Worker::FinishRead(uint32_t index, const Completion& completion, int64_t now) {
+void OperationLoop::FinishRead(uint32_t index, const Completion& completion, int64_t now) {
   Slot& slot = slots_[index];
   const OpKind kind = slot.operation.kind;
   const bool right = kind == OpKind::kRawRead || CheckRead(slot, completion);
@@ -244,7 +244,7 @@ void Worker::FinishRead(uint32_t index, const Completion& completion, int64_t no
   if (!started.ok()) Fail(index, started.code());
 }
 
-bool Worker::CheckRead(const Slot& slot, const Completion& completion) {
+bool OperationLoop::CheckRead(const Slot& slot, const Completion& completion) {
   if (!completion.found) {
     if (options_.misses_are_wrong) metrics_.AddWrong(slot.operation.key, "not found");
     return !options_.misses_are_wrong;
@@ -261,7 +261,7 @@ bool Worker::CheckRead(const Slot& slot, const Completion& completion) {
   return verdict == ValueVerdict::kRight;
 }
 
-void Worker::CountGet(const Completion& completion) {
+void OperationLoop::CountGet(const Completion& completion) {
   VerbSums& sums = !completion.found                      ? metrics_.get_miss
                    : completion.cost.from_cached_location ? metrics_.get_warm
                                                           : metrics_.get_cold;
@@ -269,7 +269,7 @@ void Worker::CountGet(const Completion& completion) {
   sums.AddCost(completion.cost);
 }
 
-void Worker::Record(uint32_t index, const OpCost& cost, bool found, int64_t now) {
+void OperationLoop::Record(uint32_t index, const OpCost& cost, bool found, int64_t now) {
   const Slot& slot = slots_[index];
   OpSums& sums = metrics_.of(slot.operation.kind);
   sums.latency_ns.Record(static_cast<uint64_t>(std::max<int64_t>(0, now - slot.began_ns)));
@@ -278,7 +278,7 @@ void Worker::Record(uint32_t index, const OpCost& cost, bool found, int64_t now)
   sums.verbs.AddCost(cost);
 }
 
-void Worker::Fail(uint32_t index, absl::StatusCode code) {
+void OperationLoop::Fail(uint32_t index, absl::StatusCode code) {
   ++metrics_.of(slots_[index].operation.kind).errors;
   ++metrics_.errors_by_code[code];
   if (++errors_in_a_row_ >= kErrorsInARowMax) {
@@ -288,7 +288,7 @@ void Worker::Fail(uint32_t index, absl::StatusCode code) {
   Release(index);
 }
 
-void Worker::Release(uint32_t index) {
+void OperationLoop::Release(uint32_t index) {
   free_.push_back(index);
   ++finished_;
 }

@@ -1,4 +1,4 @@
-#include "tools/kvcli/completion.h"
+#include "tools/kvcli/word_completion.h"
 
 #include <algorithm>
 #include <optional>
@@ -10,8 +10,8 @@
 namespace gannet::kvcli {
 namespace {
 
-Completion Matching(std::string_view typed, const auto& candidates) {
-  Completion completion;
+WordCompletion Matching(std::string_view typed, const auto& candidates) {
+  WordCompletion completion;
   for (const std::string& candidate : candidates) {
     if (candidate.starts_with(typed)) completion.words.push_back(candidate);
   }
@@ -48,8 +48,8 @@ const UsageOption* OpenOption(Verb verb, std::string_view before, const std::str
 
 }  // namespace
 
-Completion CompletionOf(std::string_view before, std::string_view typed,
-                        const std::set<std::string>& keys) {
+WordCompletion CompletionOf(std::string_view before, std::string_view typed,
+                            const std::set<std::string>& keys) {
   const auto words = SplitLine(before);
   if (!words.ok()) return {};
   if (words->empty()) return Matching(absl::AsciiStrToLower(std::string(typed)), VerbNames());
@@ -64,7 +64,7 @@ Completion CompletionOf(std::string_view before, std::string_view typed,
     }
     if (typed.starts_with('-')) return Matching(typed, OptionsLeft(*verb, *words));
   }
-  return TakesKey(*verb) ? Matching(typed, keys) : Completion{};
+  return TakesKey(*verb) ? Matching(typed, keys) : WordCompletion{};
 }
 
 }  // namespace gannet::kvcli
