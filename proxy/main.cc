@@ -20,10 +20,10 @@
 #include "absl/strings/str_split.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
-#include "common/command_line/command_line.h"
 #include "common/http/http_server.h"
+#include "common/program/command_line.h"
+#include "common/program/supervisor.h"
 #include "common/rdma/device_choice.h"
-#include "common/supervisor/supervisor.h"
 #include "proxy/http/proxy_view.h"
 #include "proxy/jobs/client_list.h"
 #include "proxy/jobs/scripts.h"
@@ -111,16 +111,17 @@ std::vector<std::string> Servers() {
   return absl::StrSplit(servers, ',', absl::SkipEmpty());
 }
 
-using Listeners = std::vector<std::unique_ptr<Listener>>;
+using Listeners = std::vector<std::unique_ptr<ApplicationListener>>;
 
 absl::StatusOr<Listeners> Listen() {
   Listeners listeners;
   GANNET_ASSIGN_OR_RETURN(const mode_t mode, SocketMode());
   for (const std::string& address :
        std::vector<std::string>(absl::StrSplit(FLAGS_listen, ',', absl::SkipEmpty()))) {
-    GANNET_ASSIGN_OR_RETURN(auto listener, Listener::Create({.address = address,
-                                                             .allow_remote = FLAGS_allow_remote,
-                                                             .socket_mode = mode}));
+    GANNET_ASSIGN_OR_RETURN(
+        auto listener,
+        ApplicationListener::Create(
+            {.address = address, .allow_remote = FLAGS_allow_remote, .socket_mode = mode}));
     listeners.push_back(std::move(listener));
   }
   if (listeners.empty()) return absl::InvalidArgumentError("--listen needs HOST:PORT or unix:PATH");

@@ -11,13 +11,14 @@
 #include "common/auth/auth_file.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
-#include "common/command_line/command_line.h"
 #include "common/http/http_server.h"
 #include "common/layout/superblock.h"
+#include "common/program/command_line.h"
+#include "common/program/log_lines.h"
+#include "common/program/supervisor.h"
 #include "common/protocol/limits.h"
 #include "common/rdma/address.h"
 #include "common/rdma/device_choice.h"
-#include "common/supervisor/supervisor.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
 #include "server/control/byte_size.h"
@@ -27,7 +28,6 @@
 #include "server/http/observer.h"
 #include "server/http/page.h"
 #include "server/http/snapshot.h"
-#include "server/log/log_lines.h"
 
 DEFINE_string(listen, "0.0.0.0:7471",
               "ADDR:PORT to accept clients on; a PORT alone means every address, port 0 takes any");
@@ -245,6 +245,20 @@ std::string Version() {
                       kLayoutVersion);
 }
 
+// Says what this run keeps, whom it lets in, and on which device it is.
+void LogTerms(const Device& device) {
+  if (FLAGS_data.empty() && FLAGS_memory_file.empty()) {
+    LOG(INFO) << "without --data or --memory_file: the items are lost when the server ends";
+  }
+  if (FLAGS_auth_file.empty()) {
+    LOG(WARNING) << "without --auth_file: whoever reaches the address may read and write all";
+  }
+  LOG(INFO) << "device " << device.name << " (" << DeviceKindName(device.kind) << ")";
+  if (device.kind == DeviceKind::kSoftverbs && std::getenv("SOFTVERBS_NET") == nullptr) {
+    LOG(INFO) << "on softverbs, clients of other hosts are not reached without SOFTVERBS_NET";
+  }
+}
+
 int Main(char** argv) {
   FLAGS_auth_file = AuthFilePath(FLAGS_auth_file);
   absl::StatusOr<Server::Options> options = OptionsFromFlags();
@@ -267,16 +281,7 @@ int Main(char** argv) {
   if (!device.ok()) return Fail(device.status());
   options->device = *device;
   RaiseFileLimit();
-  if (FLAGS_data.empty() && FLAGS_memory_file.empty()) {
-    LOG(INFO) << "without --data or --memory_file: the items are lost when the server ends";
-  }
-  if (FLAGS_auth_file.empty()) {
-    LOG(WARNING) << "without --auth_file: whoever reaches the address may read and write all";
-  }
-  LOG(INFO) << "device " << device->name << " (" << DeviceKindName(device->kind) << ")";
-  if (device->kind == DeviceKind::kSoftverbs && std::getenv("SOFTVERBS_NET") == nullptr) {
-    LOG(INFO) << "on softverbs, clients of other hosts are not reached without SOFTVERBS_NET";
-  }
+  LogTerms(*device);
   std::optional<Observer> observer;  // before `http`, whose threads use it
   std::unique_ptr<HttpServer> http;
   if (!FLAGS_http.empty()) {

@@ -19,9 +19,69 @@ absl::Status AddLease(std::chrono::milliseconds lease, OpRequest* request) {
 }
 
 // What is true of a request that had no effect. A request that only asks has none anyway.
-std::string_view TryAgainText(OpType type) {
+const char* TryAgainText(OpType type) {
   const bool changes = IsWrite(type) || TakesLock(type) || type == OpType::kUnlock;
   return changes ? "not applied, try again" : "no answer, try again";
+}
+
+// REQUIRES: the outcome is not kOk.
+std::string Reason(const ClientSession& session, const Op& op) {
+  switch (op.outcome) {
+    case Outcome::kOk:
+      break;
+    case Outcome::kExists:
+      return absl::StrCat("the key is there, version ", op.done.info.version);
+    case Outcome::kNotFound:
+      return "the key is not there";
+    case Outcome::kNotANumber:
+      return "the value is not a decimal number of 64 bits";
+    case Outcome::kOutOfRange:
+      return "the new number would not fit 64 bits";
+    case Outcome::kGrownTooLong:
+      return absl::StrCat("the new value would have more than ", kAppendedBytesMax, " bytes");
+    case Outcome::kVersionMismatch:
+      return absl::StrCat("the version is ", op.done.info.version, ", not ",
+                          op.request.expected_version, " (0: absent)");
+    case Outcome::kLockLost:
+      return "the lock was lost";
+    case Outcome::kKeysShareWord:
+      return "this client holds a lock whose word this key's lock shares";
+    case Outcome::kTooManyLocks:
+      return absl::StrCat("this client holds ", LockTable::kHeldMax, " locks");
+    case Outcome::kHeapFull:
+      return "the server's memory is full; start it with more --memory, or with --on_full=evict, "
+             "which lets items go that are used little";
+    case Outcome::kIndexFull:
+      return "the server's index is full; start it with more --index_slots";
+    case Outcome::kDiskRefuses:
+      return "the server's disk is full, too slow or broken, and the server changes nothing; its "
+             "log says more";
+    case Outcome::kTooLong:
+      return absl::StrCat("the value has ", ValueBytesOf(op.request),
+                          " bytes, and the server takes at most ", session.grant().value_bytes_max);
+    case Outcome::kNoCpuAddress:
+      return "a value this short is copied by the CPU, which cannot address the memory; use Get";
+    case Outcome::kNoBuffers:
+      return "no memory can be registered here for so long a value";
+    case Outcome::kReadOnly:
+      return "this client's key may only read: no writes, no locks";
+    case Outcome::kRefused:
+      return "the server takes the request for invalid; its log says why";
+    case Outcome::kUnimplemented:
+      return "the server does not know this request";
+    case Outcome::kServerBug:
+      return "the server could not carry out the request";
+    case Outcome::kUnavailable:
+    case Outcome::kUnrouted:
+      return TryAgainText(op.request.type);
+    case Outcome::kUnknown:
+      return "the connection broke; the write may have been applied";
+    case Outcome::kDeadlineExceeded:
+      return IsWrite(op.request.type)
+                 ? "no answer within the deadline; the write may have been applied"
+                 : "no answer within the deadline";
+  }
+  return "?";
 }
 
 }  // namespace
@@ -179,78 +239,16 @@ absl::StatusOr<OpRequest> ServerRequest(const Engine& engine, OpType type, uint3
 }
 
 absl::Status MakeStatus(const Engine& engine, const Op& op) {
-  const ClientSession& session = engine.servers().session(op.request.server);
-  const auto with_cause = [&](std::string_view text) {
-    std::string message = absl::StrCat(session.endpoint(), ": ", std::string(text));
-    if (!session.status().ok()) {
-      absl::StrAppend(&message, " (", std::string(session.status().message()), ")");
-    }
-    return absl::Status(ToStatusCode(op.outcome), message);
-  };
-  switch (op.outcome) {
-    case Outcome::kOk:
-      return absl::OkStatus();
-    case Outcome::kExists:
-      return with_cause(absl::StrCat("the key is there, version ", op.done.info.version));
-    case Outcome::kNotFound:
-      return with_cause("the key is not there");
-    case Outcome::kNotANumber:
-      return with_cause("the value is not a decimal number of 64 bits");
-    case Outcome::kOutOfRange:
-      return with_cause("the new number would not fit 64 bits");
-    case Outcome::kGrownTooLong:
-      return with_cause(
-          absl::StrCat("the new value would have more than ", kAppendedBytesMax, " bytes"));
-    case Outcome::kVersionMismatch:
-      return with_cause(absl::StrCat("the version is ", op.done.info.version, ", not ",
-                                     op.request.expected_version, " (0: absent)"));
-    case Outcome::kLockLost:
-      return with_cause("the lock was lost");
-    case Outcome::kKeysShareWord:
-      return with_cause("this client holds a lock whose word this key's lock shares");
-    case Outcome::kTooManyLocks:
-      return with_cause(absl::StrCat("this client holds ", LockTable::kHeldMax, " locks"));
-    case Outcome::kHeapFull:
-      return with_cause(
-          "the server's memory is full; start it with more --memory, or with --on_full=evict, "
-          "which "
-          "lets items go that are used little");
-    case Outcome::kIndexFull:
-      return with_cause("the server's index is full; start it with more --index_slots");
-    case Outcome::kDiskRefuses:
-      return with_cause(
-          "the server's disk is full, too slow or broken, and the server changes nothing; its log "
-          "says more");
-    case Outcome::kTooLong:
-      return with_cause(absl::StrCat("the value has ", ValueBytesOf(op.request),
-                                     " bytes, and the server takes at most ",
-                                     session.grant().value_bytes_max));
-    case Outcome::kNoCpuAddress:
-      return with_cause(
-          "a value this short is copied by the CPU, which cannot address the memory; use Get");
-    case Outcome::kNoBuffers:
-      return with_cause("no memory can be registered here for so long a value");
-    case Outcome::kReadOnly:
-      return with_cause("this client's key may only read: no writes, no locks");
-    case Outcome::kRefused:
-      return with_cause("the server takes the request for invalid; its log says why");
-    case Outcome::kUnimplemented:
-      return with_cause("the server does not know this request");
-    case Outcome::kServerBug:
-      return with_cause("the server could not carry out the request");
-    case Outcome::kUnavailable:
-      return with_cause(TryAgainText(op.request.type));
-    case Outcome::kUnrouted:
-      return engine.servers().routing_status().ok() ? with_cause(TryAgainText(op.request.type))
-                                                    : engine.servers().routing_status();
-    case Outcome::kUnknown:
-      return with_cause("the connection broke; the write may have been applied");
-    case Outcome::kDeadlineExceeded:
-      return with_cause(IsWrite(op.request.type)
-                            ? "no answer within the deadline; the write may have been applied"
-                            : "no answer within the deadline");
+  if (op.outcome == Outcome::kOk) return absl::OkStatus();
+  if (op.outcome == Outcome::kUnrouted && !engine.servers().routing_status().ok()) {
+    return engine.servers().routing_status();
   }
-  return absl::InternalError("?");
+  const ClientSession& session = engine.servers().session(op.request.server);
+  std::string message = absl::StrCat(session.endpoint(), ": ", Reason(session, op));
+  if (!session.status().ok()) {
+    absl::StrAppend(&message, " (", std::string(session.status().message()), ")");
+  }
+  return absl::Status(ToStatusCode(op.outcome), message);
 }
 
 absl::StatusOr<RegisteredMemory> MakeRegistered(

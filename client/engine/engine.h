@@ -18,8 +18,8 @@
 #include "client/engine/op_slots.h"
 #include "client/engine/server_set.h"
 #include "client/engine/shared_windows.h"
-#include "client/lookup/client_clock.h"
 #include "client/session/client_session.h"
+#include "common/base/client_clock.h"
 #include "common/base/copy_bytes.h"
 #include "common/layout/key_hash_inline.h"
 

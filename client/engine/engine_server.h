@@ -10,10 +10,10 @@
 
 #include "client/engine/large_items.h"
 #include "client/engine/request_queue.h"
-#include "client/location_cache/location_cache.h"
-#include "client/locks/lock_table.h"
 #include "client/session/client_session.h"
 #include "client/session/fixed_ring.h"
+#include "client/tables/location_cache.h"
+#include "client/tables/lock_table.h"
 #include "common/layout/item.h"
 
 namespace gannet {

@@ -15,13 +15,13 @@
 
 #include "client/engine/engine_server.h"
 #include "client/engine/outcome.h"
-#include "client/lookup/lookup.h"
 #include "client/session/session_memory.h"
 #include "common/base/clock.h"
 #include "common/layout/item_proof.h"
 #include "common/layout/key_hash.h"
 #include "common/layout/lock_word.h"
 #include "common/layout/slot.h"
+#include "common/lookup/lookup.h"
 
 namespace gannet {
 

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/session/handshake.h"
+#include "common/auth/handshake.h"
 #include "common/rdma/device.h"
 
 namespace gannet {

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "client/lookup/client_clock.h"
 #include "client/session/client_connection.h"
 #include "client/session/connect_attempts.h"
 #include "client/session/fixed_ring.h"
@@ -28,6 +27,7 @@
 #include "client/session/usage_log.h"
 #include "client/session/watched_time.h"
 #include "common/auth/auth_file.h"
+#include "common/base/client_clock.h"
 #include "common/protocol/message.h"
 #include "common/rdma/address.h"
 

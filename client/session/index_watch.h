@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <span>
 
-#include "client/lookup/index_view.h"
 #include "client/session/client_connection.h"
 #include "client/session/session_memory.h"
+#include "common/lookup/index_view.h"
 #include "common/protocol/index_news.h"
 
 namespace gannet {

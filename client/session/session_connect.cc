@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/session/client_session.h"
-#include "client/session/handshake.h"
+#include "common/auth/handshake.h"
 #include "common/base/status_macros.h"
 #include "common/rdma/device.h"
 #include "common/rdma/status.h"
@@ -115,7 +115,9 @@ absl::Status ClientSession::ConfigureConnection(ClientConnection& connection) {
   ConnectRequest& request = connection.request;
   request = MakeConnectRequest(token_, static_cast<uint16_t>(connection.index),
                                Mix64(static_cast<uint64_t>(asked_ns) + connection.id), WallMs());
-  if (key_) AuthenticateRequest(*key_, options_.addresses[attempts_.address()], &request);
+  if (key_) {
+    AuthenticateRequest(*key_, options_.addresses[attempts_.address()].NetworkBytes(), &request);
+  }
   return connector.Connect(std::as_bytes(std::span(&request, 1)));
 }
 

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-#include "client/lookup/index_view.h"
 #include "common/base/clock.h"
+#include "common/lookup/index_view.h"
 #include "common/protocol/connect.h"
 
 namespace gannet {

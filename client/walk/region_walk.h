@@ -14,11 +14,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/lookup/client_clock.h"
 #include "client/session/client_session.h"
 #include "client/walk/hot_places.h"
-#include "client/walk/index_walk.h"
 #include "client/walk/read_pace.h"
+#include "common/base/client_clock.h"
+#include "common/lookup/index_walk.h"
 #include "common/protocol/message.h"
 
 namespace gannet {

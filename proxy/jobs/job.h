@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -91,6 +92,12 @@ enum class Access : uint8_t {
   kSteps,    // several operations, one after another
   kAll,      // all keys
 };
+
+// Returns the new value for the item that was read, and changes the options of its Put, which keep
+// flags and time to live. Returns nullopt if there is nothing to write: then it has replied. The
+// value is a view of the job's command, or of its scratch.
+using Modify = std::optional<std::string_view> (*)(Job& job, const Operation& got,
+                                                   PutOptions& options);
 
 // One command of a connection, from its bytes to its reply. It runs in stages: a stage is a
 // function that begins operations and says which stage comes next. That one is called when all of
@@ -188,10 +195,8 @@ class Job {
     std::shared_ptr<Watches> watches;
     std::string_view word;  // of the command
     Script script = Script::kUnknown;
-    // Of a value that is read, changed and written: makes scratch.value the new one, or replies and
-    // returns false; and replies when it is written.
-    bool (*change)(Job&, bool found) = nullptr;
-    void (*changed)(Job&) = nullptr;
+    Modify modify = nullptr;  // of ReadModifyWrite, as `written` is
+    Stage written = nullptr;
   } scratch;
 
   // For the queue that runs it.

@@ -1,15 +1,17 @@
-// The writes of memcached's commands, as stages. Where the store has no such operation, it is a Get
-// and a Put that happens only if the item is still of the version that was read, again and again
-// until nobody was in between.
+// The writes of memcached's commands, as stages. Where the store has no such operation, it is a
+// ReadModifyWrite.
 
 #include <gannet/client.h>
 
 #include <limits>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "common/layout/item.h"
 #include "proxy/jobs/memcached_commands.h"
+#include "proxy/jobs/read_modify_write.h"
 
 namespace gannet::proxy::memcached {
 namespace {
@@ -42,54 +44,40 @@ void Stored(Job& job) {
   job.Then(Ignore);
 }
 
+// Concludes the job if the command wants another version than the one that was read.
+bool IsOtherVersion(Job& job, const Operation& got) {
+  const auto& wanted = job.scratch.put.only_if_version;
+  if (!wanted || *wanted == got.info.version) return false;
+  Conclude(job, got.found ? Ending::kExists : Ending::kNotFound);
+  return true;
+}
+
 // --- append, prepend
 // ------------------------------------------------------------------------------
 
-void ReadToExtend(Job& job);
-
-void ExtensionWritten(Job& job) {
-  const bool others_wrote = job.answer().code == StatusCode::kFailedPrecondition;
-  if (!others_wrote || job.scratch.put.only_if_version || !job.TryAgain()) return EndOfWrite(job);
-  ReadToExtend(job);
-}
-
-void WriteExtension(Job& job) {
-  const Operation& got = job.answer();
-  if (got.code != StatusCode::kOk) return Fail(job, got);
-  const auto& wanted = job.scratch.put.only_if_version;
-  if (wanted && *wanted != got.info.version) {
-    return Conclude(job, got.found ? Ending::kExists : Ending::kNotFound);
-  }
+std::optional<std::string_view> Extension(Job& job, const Operation& got, PutOptions& put) {
+  if (IsOtherVersion(job, got)) return std::nullopt;
   std::string& value = job.scratch.value;
-  PutOptions put;
-  if (got.found) {
-    value.assign(got.found_value());
-    put.flags = got.info.flags;
-    put.ttl = got.ttl_left();
-  } else if (job.scratch.put.only_if_present) {
-    return Conclude(job, Ending::kNotStored);
-  } else {
-    value.clear();
-    put = job.scratch.put;
+  value.assign(got.found ? got.found_value() : std::string_view());
+  if (!got.found) {
+    if (job.scratch.put.only_if_present) {
+      Conclude(job, Ending::kNotStored);
+      return std::nullopt;
+    }
+    put.flags = job.scratch.put.flags;
+    put.ttl = job.scratch.put.ttl;
   }
-  put.only_if_present = false;
-  put.only_if_version = got.info.version;
   value.insert(job.scratch.is_prefix ? 0 : value.size(), job.data());
-  if (value.size() > kValueBytesMax) {
-    if (job.scratch.is_binary) return binary::RefuseWrite(job, /*is_too_large=*/true);
+  if (value.size() <= kValueBytesMax) return value;
+  if (job.scratch.is_binary) {
+    binary::RefuseWrite(job, /*is_too_large=*/true);
+  } else {
     job.reply = "SERVER_ERROR object too large for cache\r\n";
-    return;
   }
-  Operation& write = job.Begin(Kind::kPut, job.keys[0]);
-  write.value = value;
-  write.put = put;
-  job.Then(ExtensionWritten);
+  return std::nullopt;
 }
 
-void ReadToExtend(Job& job) {
-  job.Begin(Kind::kGet, job.keys[0]);
-  job.Then(WriteExtension);
-}
+void ReadToExtend(Job& job) { ReadModifyWrite(job, Extension, EndOfWrite); }
 
 void Extended(Job& job) {
   // The store extends only values of up to 1 MiB.
@@ -100,8 +88,6 @@ void Extended(Job& job) {
 // --- incr, decr
 // -----------------------------------------------------------------------------------
 
-void ReadToCount(Job& job);
-
 // Returns the sum as memcached makes it: 64 bits without a sign, that wrap around above and stop at
 // 0 below.
 uint64_t Sum(uint64_t number, const Job& job) {
@@ -110,54 +96,38 @@ uint64_t Sum(uint64_t number, const Job& job) {
   return number < delta ? 0 : number - delta;
 }
 
-void CountWritten(Job& job) {
-  const Operation& write = job.answer();
-  if (write.code == StatusCode::kOk) return CountDone(job, job.scratch.value, write.info);
-  const bool others_wrote =
-      write.code == StatusCode::kFailedPrecondition && !job.scratch.put.only_if_version;
-  if (others_wrote && job.TryAgain()) return ReadToCount(job);
-  EndOfWrite(job);
-}
-
-void WriteCount(Job& job, uint64_t number, const PutOptions& put) {
-  job.scratch.value = std::to_string(number);
-  Operation& write = job.Begin(Kind::kPut, job.keys[0]);
-  write.value = job.scratch.value;
-  write.put = put;
-  job.Then(CountWritten);
-}
-
-void CountRead(Job& job) {
-  const Operation& got = job.answer();
-  if (got.code != StatusCode::kOk) return Fail(job, got);
-  const auto& wanted = job.scratch.put.only_if_version;
-  if (wanted && *wanted != got.info.version) {
-    return Conclude(job, got.found ? Ending::kExists : Ending::kNotFound);
-  }
-  PutOptions put;
-  put.only_if_version = got.info.version;
-  put.ttl = job.scratch.put.ttl;
+std::optional<std::string_view> NewCount(Job& job, const Operation& got, PutOptions& put) {
+  if (IsOtherVersion(job, got)) return std::nullopt;
   if (!got.found) {
-    if (!job.scratch.creates) return Conclude(job, Ending::kNotFound);
-    return WriteCount(job, job.scratch.initial, put);
+    if (!job.scratch.creates) {
+      Conclude(job, Ending::kNotFound);
+      return std::nullopt;
+    }
+    put.ttl = job.scratch.put.ttl;
+    return job.scratch.value = std::to_string(job.scratch.initial);
   }
   std::string_view digits = got.found_value();
   while (digits.ends_with(' ')) digits.remove_suffix(1);  // of a memcached's decr
   uint64_t number = 0;
-  if (!ParseNumber(digits, &number)) {
-    if (job.scratch.is_binary) return binary::RefuseWrite(job, /*is_too_large=*/false);
-    job.reply = "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
-    return;
+  if (ParseNumber(digits, &number)) {
+    if (job.scratch.keeps_ttl) put.ttl = job.scratch.ttl;
+    return job.scratch.value = std::to_string(Sum(number, job));
   }
-  put.flags = got.info.flags;
-  put.ttl = job.scratch.keeps_ttl ? job.scratch.ttl : got.ttl_left();
-  WriteCount(job, Sum(number, job), put);
+  if (job.scratch.is_binary) {
+    binary::RefuseWrite(job, /*is_too_large=*/false);
+  } else {
+    job.reply = "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
+  }
+  return std::nullopt;
 }
 
-void ReadToCount(Job& job) {
-  job.Begin(Kind::kGet, job.keys[0]);
-  job.Then(CountRead);
+void CountWritten(Job& job) {
+  const Operation& write = job.answer();
+  if (write.code == StatusCode::kOk) return CountDone(job, job.scratch.value, write.info);
+  EndOfWrite(job);
 }
+
+void ReadToCount(Job& job) { ReadModifyWrite(job, NewCount, CountWritten); }
 
 // The store's counters have a sign. It refuses what is beyond theirs, which may be right here.
 void CountedByStore(Job& job) {

@@ -1,15 +1,19 @@
 // Redis' commands on parts of values, and on several keys of which one depends on another. Where
-// the store has no such operation, it is a Get and a write that happens only if the item is still
-// of the version that was read, again and again until nobody was in between.
+// the store has no such operation, it is a ReadModifyWrite; RENAME is a Get, a Put, and a Delete
+// that happens only if the item is still of the version that was read.
 
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "common/layout/item.h"
+#include "proxy/jobs/read_modify_write.h"
 #include "proxy/jobs/redis_commands.h"
 
 namespace gannet::proxy::redis {
@@ -42,51 +46,27 @@ void Range(Job& job) {
   job.Then(RangeGot);
 }
 
-// --- read, change, write
-// --------------------------------------------------------------------------
+// --- SETRANGE, INCRBYFLOAT
+// ----------------------------------------------------------------------------
 
-void ReadToChange(Job& job);
-
-void ChangeWritten(Job& job) {
-  const Operation& put = job.answer();
-  if (put.code == StatusCode::kFailedPrecondition && job.TryAgain()) return ReadToChange(job);
-  if (put.code != StatusCode::kOk) return Fail(job, put);
-  job.scratch.changed(job);
-}
-
-void ChangeRead(Job& job) {
-  const Operation& got = job.answer();
-  if (got.code != StatusCode::kOk) return Fail(job, got);
-  job.scratch.value.assign(got.found ? got.found_value() : std::string_view());
-  PutOptions options;
-  options.only_if_version = got.info.version;
-  options.flags = got.info.flags;
-  options.ttl = got.ttl_left();
-  if (!job.scratch.change(job, got.found)) return;
-  Operation& put = job.Begin(Kind::kPut, job.keys[0]);
-  put.value = job.scratch.value;
-  put.put = options;
-  job.Then(ChangeWritten);
-}
-
-void ReadToChange(Job& job) {
-  job.Begin(Kind::kGet, job.keys[0]);
-  job.Then(ChangeRead);
-}
-
-bool Overwrite(Job& job, bool) {
+std::optional<std::string_view> Overwritten(Job& job, const Operation& got, PutOptions&) {
   std::string& value = job.scratch.value;
+  value.assign(got.found ? got.found_value() : std::string_view());
   const std::string_view piece = job.words()[3];
   if (piece.empty()) {
     Reply(job).Integer(static_cast<int64_t>(value.size()));
-    return false;
+    return std::nullopt;
   }
   value.resize(std::max<size_t>(value.size(), job.scratch.delta + piece.size()));
-  value.replace(job.scratch.delta, piece.size(), piece);
-  return true;
+  return value.replace(job.scratch.delta, piece.size(), piece);
 }
 
-void ReplyLength(Job& job) { Reply(job).Integer(static_cast<int64_t>(job.scratch.value.size())); }
+void OverwriteWritten(Job& job) {
+  if (job.answer().code != StatusCode::kOk) return Fail(job, job.answer());
+  Reply(job).Integer(static_cast<int64_t>(job.scratch.value.size()));
+}
+
+void Overwrite(Job& job) { ReadModifyWrite(job, Overwritten, OverwriteWritten); }
 
 // Returns false if the word is no number as a whole.
 bool ParseFloat(std::string_view word, long double* number) {
@@ -108,23 +88,28 @@ std::string FloatText(long double number) {
   return digits == "-0" ? "0" : digits;
 }
 
-bool AddFloat(Job& job, bool found) {
+std::optional<std::string_view> FloatSum(Job& job, const Operation& got, PutOptions&) {
   long double sum = 0;
   long double delta = 0;
-  if (!ParseFloat(found ? job.scratch.value : "0", &sum) || !ParseFloat(job.words()[2], &delta)) {
+  if (!ParseFloat(got.found ? got.found_value() : "0", &sum) ||
+      !ParseFloat(job.words()[2], &delta)) {
     Fail(job, "ERR value is not a valid float");
-    return false;
+    return std::nullopt;
   }
   sum += delta;
   if (std::isnan(sum) || std::isinf(sum)) {
     Fail(job, "ERR increment would produce NaN or Infinity");
-    return false;
+    return std::nullopt;
   }
-  job.scratch.value = FloatText(sum);
-  return true;
+  return job.scratch.value = FloatText(sum);
 }
 
-void ReplyValue(Job& job) { Reply(job).Bulk(job.scratch.value); }
+void FloatWritten(Job& job) {
+  if (job.answer().code != StatusCode::kOk) return Fail(job, job.answer());
+  Reply(job).Bulk(job.scratch.value);
+}
+
+void AddFloat(Job& job) { ReadModifyWrite(job, FloatSum, FloatWritten); }
 
 // --- MSETNX
 // ---------------------------------------------------------------------------------------
@@ -256,17 +241,11 @@ void PrepareSetRange(Job& job) {
   const auto most = static_cast<int64_t>(kValueBytesMax - job.words()[3].size());
   if (offset > most) return Fail(job, kTooLong);
   job.scratch.delta = static_cast<uint64_t>(offset);
-  job.scratch.change = Overwrite;
-  job.scratch.changed = ReplyLength;
   job.counters->sets.Add();
-  job.Then(ReadToChange);
+  job.Then(Overwrite);
 }
 
-void PrepareIncrByFloat(Job& job) {
-  job.scratch.change = AddFloat;
-  job.scratch.changed = ReplyValue;
-  job.Then(ReadToChange);
-}
+void PrepareIncrByFloat(Job& job) { job.Then(AddFloat); }
 
 void PrepareMsetNx(Job& job) {
   if (job.words().size() % 2 == 0) {

@@ -1,6 +1,5 @@
-// Redis' commands that write one key, as stages. Where the store has no such operation, it is a Get
-// and a write that happens only if the item is still of the version that was read, again and again
-// until nobody was in between.
+// Redis' commands that write one key, as stages. Where the store has no such operation, it is a
+// ReadModifyWrite.
 
 #include <gannet/client.h>
 
@@ -10,6 +9,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/layout/item.h"
+#include "proxy/jobs/read_modify_write.h"
 #include "proxy/jobs/redis_commands.h"
 
 namespace gannet::proxy::redis {
@@ -56,28 +56,20 @@ void SetDone(Job& job) {
   }
 }
 
-void SetAfterRead(Job& job) {
-  const Operation& got = job.answer();
-  if (got.code != StatusCode::kOk) return Fail(job, got);
+std::optional<std::string_view> NewWord(Job& job, const Operation& got, PutOptions& put) {
   job.scratch.had_old = got.found;
   if (got.found) job.scratch.old_value.assign(got.found_value());
-  PutOptions put = job.scratch.put;
-  if ((put.only_if_absent && got.found) || (put.only_if_present && !got.found)) {
-    return EndOfSet(job, false);
+  const PutOptions& wanted = job.scratch.put;
+  if ((wanted.only_if_absent && got.found) || (wanted.only_if_present && !got.found)) {
+    EndOfSet(job, false);
+    return std::nullopt;
   }
-  put.only_if_absent = put.only_if_present = false;
-  put.only_if_version = got.info.version;
-  if (job.scratch.keeps_ttl) put.ttl = got.ttl_left();
-  Operation& write = job.Begin(Kind::kPut, job.keys[0]);
-  write.value = job.scratch.word;
-  write.put = put;
-  job.Then(SetDone);
+  put.flags = wanted.flags;
+  if (!job.scratch.keeps_ttl) put.ttl = wanted.ttl;
+  return job.scratch.word;
 }
 
-void SetReadFirst(Job& job) {
-  job.Begin(Kind::kGet, job.keys[0]);
-  job.Then(SetAfterRead);
-}
+void SetReadFirst(Job& job) { ReadModifyWrite(job, NewWord, SetDone); }
 
 void Set(Job& job) {
   Operation& put = job.Begin(Kind::kPut, job.keys[0]);
@@ -133,43 +125,24 @@ bool TakeSetOptions(Job& job) {
 // --- APPEND
 // ---------------------------------------------------------------------------------------
 
-void AppendByPut(Job& job);
-
 void AppendMeasured(Job& job) {
   const Operation& got = job.answer();
   if (got.code != StatusCode::kOk) return Fail(job, got);
   ReplyInteger(job, got.found ? got.info.value_bytes : 0);
 }
 
-void AppendPut(Job& job) {
-  const Operation& put = job.answer();
-  if (put.code == StatusCode::kOk) {
-    return ReplyInteger(job, static_cast<int64_t>(job.scratch.value.size()));
-  }
-  if (put.code == StatusCode::kFailedPrecondition && job.TryAgain()) return AppendByPut(job);
-  Fail(job, put);
-}
-
-void AppendAfterRead(Job& job) {
-  const Operation& got = job.answer();
-  if (got.code != StatusCode::kOk) return Fail(job, got);
+std::optional<std::string_view> Appendix(Job& job, const Operation& got, PutOptions&) {
   std::string& value = job.scratch.value;
   value.assign(got.found ? got.found_value() : std::string_view());
-  value.append(job.words()[2]);
-  PutOptions options;
-  options.only_if_version = got.info.version;
-  options.flags = got.info.flags;
-  options.ttl = got.ttl_left();
-  Operation& put = job.Begin(Kind::kPut, job.keys[0]);
-  put.value = value;
-  put.put = options;
-  job.Then(AppendPut);
+  return value.append(job.words()[2]);
 }
 
-void AppendByPut(Job& job) {
-  job.Begin(Kind::kGet, job.keys[0]);
-  job.Then(AppendAfterRead);
+void AppendPut(Job& job) {
+  if (job.answer().code != StatusCode::kOk) return Fail(job, job.answer());
+  ReplyInteger(job, static_cast<int64_t>(job.scratch.value.size()));
 }
+
+void AppendByPut(Job& job) { ReadModifyWrite(job, Appendix, AppendPut); }
 
 // The store does not say how long the value has become, so it is looked at.
 void Appended(Job& job) {

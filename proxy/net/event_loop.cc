@@ -68,9 +68,10 @@ absl::StatusOr<std::unique_ptr<EventLoop>> EventLoop::Create(std::unique_ptr<Asy
   Watch(loop->epoll_, loop->stop_fd_, EPOLLIN, &loop->stopping_);
   Watch(loop->epoll_, walk_fd, EPOLLIN, &loop->walk_inbox_);
   Watch(loop->epoll_, loop->client_->fd(), EPOLLIN, loop->client_.get());
-  for (const Listener* listener : options.listeners) {
+  for (const ApplicationListener* listener : options.listeners) {
     // Of the threads that sleep, one is woken.
-    Watch(loop->epoll_, listener->fd(), EPOLLIN | EPOLLEXCLUSIVE, const_cast<Listener*>(listener));
+    Watch(loop->epoll_, listener->fd(), EPOLLIN | EPOLLEXCLUSIVE,
+          const_cast<ApplicationListener*>(listener));
   }
   loop->now_ms_ = NowMs();
   loop->Publish();
@@ -236,7 +237,7 @@ void EventLoop::Sleep() {
       continue;
     }
     bool is_listener = false;
-    for (const Listener* listener : options_.listeners) {
+    for (const ApplicationListener* listener : options_.listeners) {
       if (what != listener) continue;
       is_listener = true;
       Accept(*listener);
@@ -254,7 +255,7 @@ bool EventLoop::HasRoom() const {
   return options_.service->Sum(&Counters::connections) < options_.connections_max;
 }
 
-void EventLoop::Accept(const Listener& listener) {
+void EventLoop::Accept(const ApplicationListener& listener) {
   for (int i = 0; i < kAcceptsMax && !stopping_.load(std::memory_order_relaxed); ++i) {
     sockaddr_storage peer{};
     socklen_t peer_bytes = sizeof(peer);

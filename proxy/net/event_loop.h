@@ -13,8 +13,8 @@
 #include "absl/status/statusor.h"
 #include "proxy/jobs/counters.h"
 #include "proxy/jobs/loop_status.h"
+#include "proxy/net/application_listener.h"
 #include "proxy/net/connection.h"
-#include "proxy/net/listener.h"
 
 namespace gannet::proxy {
 
@@ -22,7 +22,7 @@ namespace gannet::proxy {
 class EventLoop {
  public:
   struct Options {
-    std::vector<const Listener*> listeners;  // shared with the other threads
+    std::vector<const ApplicationListener*> listeners;  // shared with the other threads
     Protocol protocol = Protocol::kAuto;
     uint64_t connections_max = 0;
     const Service* service = nullptr;
@@ -61,7 +61,7 @@ class EventLoop {
   bool CloseIdle();
   void CloseLargest();
   void CloseForMemory(Connection* connection, const char* which);
-  void Accept(const Listener& listener);
+  void Accept(const ApplicationListener& listener);
   bool HasRoom() const;
 
   const Options options_;

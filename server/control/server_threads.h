@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/supervisor/supervisor.h"
+#include "common/program/supervisor.h"
 #include "server/control/disk_thread.h"
 #include "server/control/server.h"
 #include "server/control/worker_pulses.h"

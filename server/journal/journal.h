@@ -116,7 +116,6 @@ class Journal {
   // Finds out anew how old the oldest change is that is not synced.
   void UpdateUnsynced();
   void Note(const absl::Status& status);
-  uint64_t OffsetOf(uint64_t position) const;
 
   const Options options_;
 

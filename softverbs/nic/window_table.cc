@@ -78,11 +78,6 @@ void WindowTable::ForgetQueuePair(uint32_t qpn) {
   }
 }
 
-bool WindowTable::AreBoundTo(uint32_t region) {
-  const LockGuard guard(mutex_);
-  return bound_.contains(region);
-}
-
 bool WindowTable::CloseRegion(uint32_t region) {
   const LockGuard guard(mutex_);
   if (bound_.contains(region)) return false;

@@ -53,8 +53,6 @@ class WindowTable {
   // Unbinds the windows of type 2 that this queue pair bound.
   void ForgetQueuePair(uint32_t qpn);
 
-  // Returns whether windows are bound to the region.
-  bool AreBoundTo(uint32_t region);
   // Makes a region's key invalid, unless windows are bound to it. Returns whether it did.
   bool CloseRegion(uint32_t region);
 

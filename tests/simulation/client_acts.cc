@@ -237,10 +237,4 @@ void SimulatedClient::BeginBatch(std::string_view key, uint32_t gets) {
   batch_.Begin(begun);
 }
 
-void SimulatedClient::UnlockAll() {
-  timeout_ns_ = Timeout(true);
-  while (!held_.empty() && BeginUnlock(held_.begin()->first)) {
-  }
-}
-
 }  // namespace gannet::simulation

@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "client/lookup/client_clock.h"
+#include "common/base/client_clock.h"
 #include "tests/simulation/checks.h"
 
 namespace gannet::simulation {

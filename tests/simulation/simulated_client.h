@@ -53,7 +53,6 @@ class SimulatedClient {
   void Act(bool patient);
   // Reads every key, for the end of a run.
   void ReadAll();
-  void UnlockAll();
   // Begins `gets` GETs of a key that is in no history. Takes and releases what ends as a Client
   // does with the GETs of a MultiGet. REQUIRES: idle().
   void BeginBatch(std::string_view key, uint32_t gets);

@@ -22,8 +22,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "tools/kvcli/completion.h"
 #include "tools/kvcli/hint.h"
+#include "tools/kvcli/word_completion.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -43,7 +43,7 @@ char* NextMatch(const char*, int state) {
 // readline takes for a word what is behind a blank, a quote or a =.
 char** Complete(const char* text, int start, int /*end*/) {
   const std::string_view before(rl_line_buffer, static_cast<size_t>(start));
-  Completion completion = CompletionOf(before, text, keys);
+  WordCompletion completion = CompletionOf(before, text, keys);
   rl_attempted_completion_over = 1;  // no file names unless asked for here
   if (completion.files) return rl_completion_matches(text, rl_filename_completion_function);
   matches = std::move(completion.words);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 #include <optional>
 #include <vector>
 
@@ -44,110 +45,54 @@ Shell::~Shell() {
 }
 
 int Shell::Execute(const Command& command) {
-  int code = kExitDone;
-  switch (command.verb) {
-    case Verb::kPut:
-    case Verb::kCompareAndSet:
-      code = Put(command);
-      break;
-    case Verb::kGet:
-      code = Get(command);
-      break;
-    case Verb::kMultiGet:
-      code = MultiGet(command);
-      break;
-    case Verb::kExists:
-      code = Exists(command);
-      break;
-    case Verb::kTtl:
-      code = Ttl(command);
-      break;
-    case Verb::kDelete:
-      code = Delete(command);
-      break;
-    case Verb::kMultiPut:
-      code = MultiPut(command);
-      break;
-    case Verb::kAppend:
-    case Verb::kPrepend:
-      code = Append(command);
-      break;
-    case Verb::kIncr:
-    case Verb::kDecr:
-      code = Count(command);
-      break;
-    case Verb::kTouch:
-      code = Touch(command);
-      break;
-    case Verb::kGetAndTouch:
-      code = ShowGet(command, client_.GetAndTouch(command.keys[0], command.ttl));
-      break;
-    case Verb::kFlush:
-      code = Flush(command);
-      break;
-    case Verb::kLock:
-      code = LockKey(command);
-      break;
-    case Verb::kUnlock:
-      code = command.force ? BreakLock(command.keys[0]) : Unlock(command);
-      break;
-    case Verb::kLocks:
-      code = Locks();
-      break;
-    case Verb::kSnapshot:
-      code = Snapshot(command);
-      break;
-    case Verb::kStats:
-      code = Stats();
-      break;
-    case Verb::kInfo:
-      code = Info();
-      break;
-    case Verb::kPing:
-      code = Ping();
-      break;
-    case Verb::kClients:
-      code = Clients();
-      break;
-    case Verb::kSlowLog:
-      code = SlowLog(command);
-      break;
-    case Verb::kScan:
-      code = Scan(command);
-      break;
-    case Verb::kBigKeys:
-      code = BigKeys(command);
-      break;
-    case Verb::kHotKeys:
-      code = HotKeys(command);
-      break;
-    case Verb::kMemory:
-      code = Memory(command);
-      break;
-    case Verb::kWatch:
-      code = Watch(command);
-      break;
-    case Verb::kTop:
-      code = Top(command);
-      break;
-    case Verb::kLatency:
-      code = Latency(command);
-      break;
-    case Verb::kDoctor:
-      code = ReportUsage(absl::InvalidArgumentError("doctor works from the command line only"));
-      break;
-    case Verb::kGenKey:
-      Say(KeyText(command, options_.json));
-      break;
-    case Verb::kHelp:
-      code = Help(command);
-      break;
-    case Verb::kQuit:
-      break;
-  }
+  struct Handler {
+    Verb verb;
+    int (Shell::*run)(const Command&);
+  };
+  static constexpr Handler kHandlers[] = {
+      {Verb::kPut, &Shell::Put},           {Verb::kGet, &Shell::Get},
+      {Verb::kMultiGet, &Shell::MultiGet}, {Verb::kExists, &Shell::Exists},
+      {Verb::kTtl, &Shell::Ttl},           {Verb::kDelete, &Shell::Delete},
+      {Verb::kCompareAndSet, &Shell::Put}, {Verb::kMultiPut, &Shell::MultiPut},
+      {Verb::kAppend, &Shell::Append},     {Verb::kPrepend, &Shell::Append},
+      {Verb::kIncr, &Shell::Count},        {Verb::kDecr, &Shell::Count},
+      {Verb::kTouch, &Shell::Touch},       {Verb::kGetAndTouch, &Shell::GetAndTouch},
+      {Verb::kFlush, &Shell::Flush},       {Verb::kLock, &Shell::LockKey},
+      {Verb::kUnlock, &Shell::Unlock},     {Verb::kLocks, &Shell::Locks},
+      {Verb::kSnapshot, &Shell::Snapshot}, {Verb::kStats, &Shell::Stats},
+      {Verb::kInfo, &Shell::Info},         {Verb::kPing, &Shell::Ping},
+      {Verb::kClients, &Shell::Clients},   {Verb::kSlowLog, &Shell::SlowLog},
+      {Verb::kScan, &Shell::Scan},         {Verb::kBigKeys, &Shell::BigKeys},
+      {Verb::kHotKeys, &Shell::HotKeys},   {Verb::kMemory, &Shell::Memory},
+      {Verb::kWatch, &Shell::Watch},       {Verb::kTop, &Shell::Top},
+      {Verb::kLatency, &Shell::Latency},   {Verb::kDoctor, &Shell::RefuseDoctor},
+      {Verb::kGenKey, &Shell::GenKey},     {Verb::kHelp, &Shell::Help},
+      {Verb::kQuit, &Shell::Quit},
+  };
+  static_assert(std::ranges::all_of(kHandlers, [verb = 0](const Handler& handler) mutable {
+    return static_cast<int>(handler.verb) == verb++;
+  }));
+  static_assert(std::size(kHandlers) == static_cast<size_t>(Verb::kQuit) + 1);
+  const Handler& handler = kHandlers[static_cast<size_t>(command.verb)];
+  const int code = (this->*handler.run)(command);
   FlushAnswers();
   return code;
 }
+
+int Shell::GetAndTouch(const Command& command) {
+  return ShowGet(command, client_.GetAndTouch(command.keys[0], command.ttl));
+}
+
+int Shell::RefuseDoctor(const Command&) {
+  return ReportUsage(absl::InvalidArgumentError("doctor works from the command line only"));
+}
+
+int Shell::GenKey(const Command& command) {
+  Say(KeyText(command, options_.json));
+  return kExitDone;
+}
+
+int Shell::Quit(const Command&) { return kExitDone; }
 
 void Shell::ShowJson(const Json& json) { Say(Dump(json) + "\n"); }
 
@@ -312,6 +257,7 @@ int Shell::HoldWhileRunning(const Command& command, const Lock& lock) {
 }
 
 int Shell::Unlock(const Command& command) {
+  if (command.force) return BreakLock(command.keys[0]);
   const auto held = locks_.find(command.keys[0]);
   if (held == locks_.end()) {
     Complain(absl::StrCat("not held: ", Escaped(command.keys[0])));
@@ -323,7 +269,7 @@ int Shell::Unlock(const Command& command) {
   return status.ok() ? static_cast<int>(kExitDone) : Report(status);
 }
 
-int Shell::Ping() {
+int Shell::Ping(const Command&) {
   const int64_t began = MonotonicNs();
   const std::vector<ServerPing> pings = client_.PingEach();
   const double us = static_cast<double>(MonotonicNs() - began) / kNsPerUs;

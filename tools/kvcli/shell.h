@@ -77,18 +77,19 @@ class Shell {
   int Append(const Command& command);
   int Count(const Command& command);
   int Touch(const Command& command);
+  int GetAndTouch(const Command& command);
   int Flush(const Command& command);
   int LockKey(const Command& command);
   int HoldWhileRunning(const Command& command, const Lock& lock);
   int Unlock(const Command& command);
   int BreakLock(const std::string& key);
-  int Locks();
+  int Locks(const Command& command);
   int Snapshot(const Command& command);
-  int Stats();
-  int Info();
-  int Ping();
+  int Stats(const Command& command);
+  int Info(const Command& command);
+  int Ping(const Command& command);
   int Help(const Command& command);
-  int Clients();
+  int Clients(const Command& command);
   int SlowLog(const Command& command);
   int Scan(const Command& command);
   int BigKeys(const Command& command);
@@ -97,6 +98,9 @@ class Shell {
   int Watch(const Command& command);
   int Top(const Command& command);
   int Latency(const Command& command);
+  int RefuseDoctor(const Command& command);
+  int GenKey(const Command& command);
+  int Quit(const Command& command);
 
   int PutFile(const Command& command);
   // Writes the value of the item, and says how long it is.

@@ -29,7 +29,7 @@ std::string LockText(const HeldLock& lock) {
 
 }  // namespace
 
-int Shell::Locks() {
+int Shell::Locks(const Command&) {
   const std::vector<ServerInfo> servers = client_.Info();
   for (uint32_t server = 0; server < servers.size(); ++server) {
     const auto locks = client_.Locks(server);

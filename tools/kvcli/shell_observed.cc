@@ -76,7 +76,7 @@ void ShowSlow(const SlowRequest& it, bool show_keys) {
 
 }  // namespace
 
-int Shell::Clients() {
+int Shell::Clients(const Command&) {
   const std::vector<ServerInfo> servers = client_.Info();
   for (uint32_t server = 0; server < servers.size(); ++server) {
     const auto clients = client_.ConnectedClients(server);

@@ -88,7 +88,7 @@ Json InfoJson(const ServerInfo& s) {
 
 }  // namespace
 
-int Shell::Stats() {
+int Shell::Stats(const Command&) {
   int code = kExitDone;
   for (const ServerReport& report : client_.Stats()) {
     if (!report.stats.ok()) {
@@ -105,7 +105,7 @@ int Shell::Stats() {
   return code;
 }
 
-int Shell::Info() {
+int Shell::Info(const Command&) {
   int code = kExitDone;
   const std::vector<ServerInfo> servers = client_.Info();
   for (uint32_t i = 0; i < servers.size(); ++i) {

@@ -19,11 +19,11 @@
 #include "absl/strings/str_split.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
-#include "common/command_line/command_line.h"
+#include "common/program/command_line.h"
 #include "common/rdma/device_choice.h"
 #include "tools/build_stamp/build_stamp.h"
-#include "tools/kvload/command.h"
 #include "tools/kvload/gannet_store.h"
+#include "tools/kvload/load_runs.h"
 #include "tools/kvload/memcached_store.h"
 #include "tools/kvload/named_mix.h"
 #include "tools/kvload/options.h"
@@ -304,8 +304,8 @@ int Main(char** argv) {
     if (!device.ok()) return Fail(kExitFailed, device.status());
   }
   HandleInterrupts();
-  Command command({.open = Open, .interrupted = &interrupted, .progress_style = StyleOfProgress()});
-  return options->sweep.empty() ? command.RunOnce(*options) : command.RunSweep(*options, *sweep);
+  LoadRuns runs({.open = Open, .interrupted = &interrupted, .progress_style = StyleOfProgress()});
+  return options->sweep.empty() ? runs.RunOnce(*options) : runs.RunSweep(*options, *sweep);
 }
 
 }  // namespace

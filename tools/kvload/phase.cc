@@ -30,7 +30,7 @@ constexpr int64_t kHeadStartNs = 5 * kNsPerMs;
 // main thread reads it after that gate (WaitForAll).
 struct Part {
   absl::Status connected;
-  std::unique_ptr<Worker> worker;
+  std::unique_ptr<OperationLoop> loop;
   int64_t ended_ns = 0;
   Spread spread;
 };
@@ -48,7 +48,7 @@ class PhaseRun {
   PhaseRun(const PhasePlan& plan, const Environment& environment)
       : plan_(plan),
         environment_(environment),
-        values_(plan.worker.value_bytes_max, plan.seed),
+        values_(plan.loop.value_bytes_max, plan.seed),
         parts_(plan.threads),
         warm_rate_(plan.rate.closed_loop() ? Rate() : Rate(plan.rate.At(0))) {}
 
@@ -59,7 +59,7 @@ class PhaseRun {
 
   void ThreadMain(uint32_t thread);
   void WarmUp(uint32_t thread, Backend& backend) const;
-  void WarmUpWith(const Worker::Options& options, OperationSource& source, int64_t until_ns,
+  void WarmUpWith(const OperationLoop::Options& options, OperationSource& source, int64_t until_ns,
                   Backend& backend) const;
   // Relaxed: nothing is published with it.
   bool Interrupted() const {
@@ -92,7 +92,7 @@ class PhaseRun {
   void AwaitBegin(Backend& backend) const;
   // Keeps a backend's connection alive while the phase is in `state`. Returns the next state.
   State PollWhile(State state, Backend& backend);
-  Worker::Options OptionsOf(uint32_t thread) const;
+  OperationLoop::Options OptionsOf(uint32_t thread) const;
 
   const PhasePlan& plan_;
   const Environment& environment_;
@@ -143,7 +143,7 @@ void PhaseRun::WaitForAll(bool running) {
 
 ProgressMeter PhaseRun::MeterOf() const {
   std::vector<const Metrics*> metrics;
-  for (const Part& part : parts_) metrics.push_back(&part.worker->metrics());
+  for (const Part& part : parts_) metrics.push_back(&part.loop->metrics());
   return ProgressMeter(std::move(metrics));
 }
 
@@ -153,12 +153,12 @@ void PhaseRun::Show(ProgressMeter& meter, int64_t now_ns) {
   if (!environment_.progress) return;
   ProgressState state{
       .phase = plan_.name, .operations = plan_.operations, .seconds = plan_.seconds};
-  for (const Part& part : parts_) state.finished += part.worker->finished();
+  for (const Part& part : parts_) state.finished += part.loop->finished();
   environment_.progress(ProgressLine(state, interval));
 }
 
-Worker::Options PhaseRun::OptionsOf(uint32_t thread) const {
-  Worker::Options options = plan_.worker;
+OperationLoop::Options PhaseRun::OptionsOf(uint32_t thread) const {
+  OperationLoop::Options options = plan_.loop;
   options.thread = thread;
   options.threads = plan_.threads;
   options.rate = plan_.rate.closed_loop() ? nullptr : &plan_.rate;
@@ -187,17 +187,17 @@ void PhaseRun::AwaitBegin(Backend& backend) const {
   }
 }
 
-void PhaseRun::WarmUpWith(const Worker::Options& options, OperationSource& source, int64_t until_ns,
-                          Backend& backend) const {
-  Worker worker(options, backend, source, values_, &MonotonicNs);
-  worker.Begin(MonotonicNs());
-  while (worker.Poll()) {
-    if (Interrupted() || MonotonicNs() >= until_ns) worker.Stop();
+void PhaseRun::WarmUpWith(const OperationLoop::Options& options, OperationSource& source,
+                          int64_t until_ns, Backend& backend) const {
+  OperationLoop loop(options, backend, source, values_, &MonotonicNs);
+  loop.Begin(MonotonicNs());
+  while (loop.Poll()) {
+    if (Interrupted() || MonotonicNs() >= until_ns) loop.Stop();
   }
 }
 
 void PhaseRun::WarmUp(uint32_t thread, Backend& backend) const {
-  Worker::Options options = OptionsOf(thread);
+  OperationLoop::Options options = OptionsOf(thread);
   options.rate = nullptr;
   if (plan_.warm_up) {
     WarmUpWith(options, *plan_.warm_up(thread), std::numeric_limits<int64_t>::max(), backend);
@@ -209,7 +209,7 @@ void PhaseRun::WarmUp(uint32_t thread, Backend& backend) const {
 }
 
 void PhaseRun::ThreadMain(uint32_t thread) {
-  if (plan_.worker.shares_core) AskForTurns(Turn::kTurnNs);
+  if (plan_.loop.shares_core) AskForTurns(Turn::kTurnNs);
   Part& part = parts_[thread];
   auto backend = environment_.connect(thread);
   part.connected = backend.status();
@@ -218,8 +218,8 @@ void PhaseRun::ThreadMain(uint32_t thread) {
     return;
   }
   const std::unique_ptr<OperationSource> source = plan_.source(thread);
-  part.worker =
-      std::make_unique<Worker>(OptionsOf(thread), **backend, *source, values_, &MonotonicNs);
+  part.loop =
+      std::make_unique<OperationLoop>(OptionsOf(thread), **backend, *source, values_, &MonotonicNs);
   WarmUp(thread, **backend);
   Arrive();
   if (PollWhile(State::kConnecting, **backend) == State::kEnding) return;  // another failed
@@ -228,13 +228,13 @@ void PhaseRun::ThreadMain(uint32_t thread) {
   const int64_t turn = plan_.rate.closed_loop() || thread == 0
                            ? 0
                            : plan_.rate.IntervalNs(0, plan_.threads) * thread / plan_.threads;
-  part.worker->Begin(begin_ns_ + turn);
+  part.loop->Begin(begin_ns_ + turn);
   AwaitBegin(**backend);
-  while (part.worker->Poll()) {
+  while (part.loop->Poll()) {
     if (Over()) [[unlikely]]
-      part.worker->Stop();
+      part.loop->Stop();
   }
-  part.ended_ns = part.worker->End();
+  part.ended_ns = part.loop->End();
   part.spread = (*backend)->spread();
   Arrive();
   PollWhile(State::kRunning, **backend);
@@ -264,7 +264,7 @@ absl::StatusOr<PhaseResult> PhaseRun::Measure() {
   result.client_cpu_us = ProcessCpuUs() - cpu_before_us;
   int64_t ended_ns = begin_ns_;
   for (const Part& part : parts_) {
-    result.metrics.Merge(part.worker->metrics());
+    result.metrics.Merge(part.loop->metrics());
     ended_ns = std::max(ended_ns, part.ended_ns);
   }
   result.spread = parts_.front().spread;

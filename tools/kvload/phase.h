@@ -12,9 +12,9 @@
 #include "tools/kvload/backend.h"
 #include "tools/kvload/metrics.h"
 #include "tools/kvload/operation.h"
+#include "tools/kvload/operation_loop.h"
 #include "tools/kvload/progress.h"
 #include "tools/kvload/rate.h"
-#include "tools/kvload/worker.h"
 
 namespace gannet::kvload {
 
@@ -43,9 +43,9 @@ struct PhasePlan {
   double seconds = 0;       // time limit; 0: none
   double start_at = 0;      // seconds since 1970; 0: as soon as all threads are connected
   uint32_t threads = 1;
-  Rate rate;               // of all threads together
-  Worker::Options worker;  // the phase fills in thread, threads and rate
-  uint64_t seed = 0;       // seed of the random bytes in values
+  Rate rate;                    // of all threads together
+  OperationLoop::Options loop;  // the phase fills in thread, threads and rate
+  uint64_t seed = 0;            // seed of the random bytes in values
   std::function<std::unique_ptr<OperationSource>(uint32_t thread)> source;
   // The operations that a thread runs before the measurement, on the same connection. May be empty.
   std::function<std::unique_ptr<OperationSource>(uint32_t thread)> warm_up;

@@ -32,11 +32,11 @@ PhasePlan PlanOf(const Options& options, std::string name, uint64_t operations) 
   plan.operations = operations;
   plan.threads = options.threads;
   plan.seed = options.seed;
-  plan.worker.depth = options.depth;
-  plan.worker.value_bytes_max = options.sizes.value_bytes;
-  plan.worker.verify = options.verify;
-  plan.worker.waits_for_server = options.waits_for_server;
-  plan.worker.shares_core = options.wait == Wait::kAdaptive;
+  plan.loop.depth = options.depth;
+  plan.loop.value_bytes_max = options.sizes.value_bytes;
+  plan.loop.verify = options.verify;
+  plan.loop.waits_for_server = options.waits_for_server;
+  plan.loop.shares_core = options.wait == Wait::kAdaptive;
   return plan;
 }
 
@@ -71,7 +71,7 @@ absl::StatusOr<PhaseResult> RunYcsb(const Options& options, const Mix& mix, bool
   plan.start_at = options.start_at;
   plan.rate = options.rate;
   // A server that was restarted during the run has lost the records, so misses are honest then.
-  plan.worker.misses_are_wrong =
+  plan.loop.misses_are_wrong =
       loaded && !options.allow_misses && !options.waits_for_server && options.ttl.count() == 0;
   if (options.warm_up) {
     plan.warm_up = [&options](uint32_t thread) {
@@ -101,8 +101,8 @@ absl::StatusOr<PhaseResult> RunMix(const Options& options, Distribution distribu
   plan.start_at = options.start_at;
   plan.rate = options.rate;
   const bool lossy = options.allow_misses || options.waits_for_server || options.ttl.count() > 0;
-  plan.worker.misses_are_wrong = loaded && !lossy && !mix.Removes();
-  plan.worker.counters_may_vanish = lossy;
+  plan.loop.misses_are_wrong = loaded && !lossy && !mix.Removes();
+  plan.loop.counters_may_vanish = lossy;
   if (options.warm_up) {
     plan.warm_up = [&options](uint32_t thread) {
       const Share share = ShareOf(options.records, thread, options.threads);
@@ -157,9 +157,9 @@ absl::StatusOr<Report> RunTrace(const Options& options, const Environment& envir
   GANNET_ASSIGN_OR_RETURN(const std::vector<TraceEvent> events,
                           ReadTraceFile(options.trace_file, kValueBytesMax));
   PhasePlan plan = PlanOf(options, kTraceWorkload, events.size());
-  plan.worker.value_bytes_max = 0;
+  plan.loop.value_bytes_max = 0;
   for (const TraceEvent& event : events) {
-    plan.worker.value_bytes_max = std::max(plan.worker.value_bytes_max, event.size);
+    plan.loop.value_bytes_max = std::max(plan.loop.value_bytes_max, event.size);
     if (options.verify && event.size < kVerifiedValueBytesMin) {
       return absl::InvalidArgumentError(
           "the trace has values that are too small to be verified: give --verify=false");

@@ -13,7 +13,7 @@
 #include "client/api/requests.h"
 #include "client/engine/engine.h"
 #include "tests/client/engine/fake_server.h"
-#include "tests/client/lookup/hand_made_region.h"
+#include "tests/common/lookup/hand_made_region.h"
 
 namespace gannet {
 

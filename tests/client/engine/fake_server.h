@@ -16,7 +16,7 @@
 #include "common/rdma/device.h"
 #include "common/rdma/listener.h"
 #include "common/rdma/memory.h"
-#include "tests/client/lookup/hand_made_region.h"
+#include "tests/common/lookup/hand_made_region.h"
 
 namespace gannet {
 

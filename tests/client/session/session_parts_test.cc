@@ -1,5 +1,5 @@
 // The parts of a session that need no device: credits and sequence numbers, the send queue's
-// accounting, the handshake, held locks.
+// accounting.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,20 +8,16 @@
 #include <vector>
 
 #include "client/engine/request_queue.h"
-#include "client/locks/lock_table.h"
 #include "client/session/fixed_ring.h"
-#include "client/session/handshake.h"
 #include "client/session/in_flight_work.h"
 #include "client/session/liveness.h"
 #include "client/session/request_window.h"
 #include "client/session/send_chain.h"
-#include "common/layout/superblock.h"
 
 namespace gannet {
 namespace {
 
 using ::testing::ElementsAre;
-using ::testing::HasSubstr;
 
 class RequestWindowTest : public ::testing::Test {
  protected:
@@ -277,124 +273,6 @@ TEST(FixedRingTest, IsFirstInFirstOutRoundTheEnd) {
     ring.Pop();
   }
   EXPECT_TRUE(ring.empty());
-}
-
-Grant GoodGrant() {
-  Grant grant = NewGrant();
-  grant.incarnation = 5;
-  grant.region_bytes = 1 << 20;
-  grant.lock_words = 8;
-  grant.connection_id = 3;
-  grant.session_token = 77;
-  grant.index = {1, 4096, 16, 1};
-  grant.message_bytes_max = kMessageBytesMax;
-  grant.value_bytes_max = kValueBytesMax;
-  grant.credits = 32;
-  grant.lock_mode = 1;
-  return grant;
-}
-
-absl::StatusOr<Grant> Check(const Grant& grant) {
-  return CheckGrant(std::as_bytes(std::span(&grant, 1)), "host:1");
-}
-
-TEST(HandshakeTest, TakesAGoodGrant) {
-  const auto grant = Check(GoodGrant());
-  ASSERT_TRUE(grant.ok()) << grant.status();
-  EXPECT_EQ(grant->session_token, 77u);
-}
-
-TEST(HandshakeTest, RefusesALayoutThatItDoesNotKnow) {
-  Grant grant = GoodGrant();
-  grant.layout_version = kLayoutVersion + 1;
-  EXPECT_TRUE(absl::IsUnimplemented(Check(grant).status())) << Check(grant).status();
-}
-
-TEST(HandshakeTest, RefusesWhatNoClientCanWorkWith) {
-  Grant grant = GoodGrant();
-  grant.message_bytes_max = 64;
-  EXPECT_FALSE(Check(grant).ok());
-  grant = GoodGrant();
-  grant.session_token = 0;
-  EXPECT_FALSE(Check(grant).ok());
-  grant = GoodGrant();
-  grant.incarnation = 0;
-  EXPECT_FALSE(Check(grant).ok());
-  grant = GoodGrant();
-  grant.magic ^= 1;
-  EXPECT_THAT(std::string(Check(grant).status().message()), HasSubstr("host:1"));
-}
-
-TEST(HandshakeTest, ARefusalSaysTheServersReasonAndTheDevice) {
-  const Reject reject = NewReject(RejectCode::kTooManyConnections, "1024 connections are open");
-  RejectCode code;
-  const absl::Status status =
-      RefusalStatus(std::as_bytes(std::span(&reject, 1)), "host:1",
-                    absl::UnavailableError("refused; the local device is rxe0"), &code);
-  EXPECT_EQ(code, RejectCode::kTooManyConnections);
-  EXPECT_TRUE(absl::IsUnavailable(status));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("1024 connections are open"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("rxe0"));
-}
-
-TEST(HandshakeTest, ARefusalWithoutWordsIsTheTransports) {
-  RejectCode code;
-  const absl::Status transport = absl::UnavailableError("nobody listens");
-  EXPECT_EQ(RefusalStatus({}, "host:1", transport, &code), transport);
-  EXPECT_EQ(code, RejectCode{});
-}
-
-TEST(HandshakeTest, TheRequestCarriesTokenAndIndex) {
-  const ConnectRequest request = MakeConnectRequest(7, 3, 11, 13);
-  const auto decoded = DecodeConnectRequest(std::as_bytes(std::span(&request, 1)));
-  ASSERT_TRUE(decoded.ok());
-  EXPECT_EQ(decoded->session_token, 7u);
-  EXPECT_EQ(decoded->qp_index, 3u);
-}
-
-TEST(LockTableTest, EveryAcquisitionHasItsOwnWord) {
-  LockTable locks;
-  locks.Restart(9, 16);
-  const KeyHash key(0x123456789abcdef0);
-  const LockWord first = locks.NextWord(key), second = locks.NextWord(key);
-  EXPECT_NE(first, second);
-  EXPECT_EQ(first.connection_id(), 9u);
-  EXPECT_EQ(first.key_tag(), key.LockTag());
-}
-
-TEST(LockTableTest, NoticesTwoKeysOfOneWord) {
-  LockTable locks;
-  locks.Restart(9, 16);
-  const KeyHash a(16), b(32), other(17);  // a and b: word 0
-  const LockWord word = locks.NextWord(a);
-  locks.OnAcquired(a, word);
-  EXPECT_TRUE(locks.Holds(a, word));
-  EXPECT_FALSE(locks.HoldsForAnotherKey(a));
-  EXPECT_TRUE(locks.HoldsForAnotherKey(b));
-  EXPECT_FALSE(locks.HoldsForAnotherKey(other));
-  locks.OnReleased(a, word);
-  EXPECT_FALSE(locks.HoldsForAnotherKey(b));
-}
-
-TEST(LockTableTest, AReleaseOfAnEarlierAcquisitionChangesNothing) {
-  LockTable locks;
-  locks.Restart(9, 16);
-  const KeyHash key(16);
-  const LockWord earlier = locks.NextWord(key), now = locks.NextWord(key);
-  locks.OnAcquired(key, now);
-  locks.OnReleased(key, earlier);
-  EXPECT_TRUE(locks.Holds(key, now));
-}
-
-TEST(LockTableTest, ANewConnectionHoldsNothing) {
-  LockTable locks;
-  locks.Restart(9, 16);
-  const KeyHash key(16);
-  const LockWord word = locks.NextWord(key);
-  locks.OnAcquired(key, word);
-  locks.Restart(10, 16);
-  EXPECT_FALSE(locks.Holds(key, word));
-  EXPECT_FALSE(locks.IsOfThisConnection(word));
 }
 
 }  // namespace

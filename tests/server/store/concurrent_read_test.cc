@@ -12,8 +12,8 @@
 #include <thread>
 #include <vector>
 
-#include "client/lookup/lookup.h"
 #include "common/base/words.h"
+#include "common/lookup/lookup.h"
 #include "tests/server/store/store_fixture.h"
 
 namespace gannet {

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "client/lookup/lookup.h"
+#include "common/lookup/lookup.h"
 #include "tests/server/store/store_fixture.h"
 #include "tests/server/store/store_trace.h"
 

@@ -51,7 +51,6 @@ class WalkEnd {
 
   // Notes, for both ends, that something happened after which requests may fail.
   void Disturb() { disturbed_ = peer_->disturbed_ = true; }
-  bool disturbed() const { return disturbed_; }
 
   void PostReceive();
   void PostSend();

@@ -11,8 +11,8 @@
 
 namespace gannet::kvload {
 
-// A store in this process, to drive workers without a server. It answers in order, one Poll later,
-// at a cost of one READ per GET and one SEND per PUT.
+// A store in this process, to drive operation loops without a server. It answers in order, one Poll
+// later, at a cost of one READ per GET and one SEND per PUT.
 class FakeBackend : public Backend {
  public:
   explicit FakeBackend(std::map<std::string, std::string>& items) : items_(items) {}

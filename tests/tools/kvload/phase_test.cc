@@ -30,8 +30,8 @@ class PhaseTest : public ::testing::Test {
     environment_.totals = [this]() -> absl::StatusOr<ServerTotals> { return totals_; };
     plan_.name = "test";
     plan_.threads = kThreads;
-    plan_.worker.value_bytes_max = kSizes.value_bytes;
-    plan_.worker.depth = 4;
+    plan_.loop.value_bytes_max = kSizes.value_bytes;
+    plan_.loop.depth = 4;
     plan_.source = [](uint32_t) { return std::make_unique<LoadSource>(0, 100, kSizes); };
   }
 

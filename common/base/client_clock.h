@@ -1,0 +1,34 @@
+#ifndef GANNET_COMMON_BASE_CLIENT_CLOCK_H_
+#define GANNET_COMMON_BASE_CLIENT_CLOCK_H_
+
+#include <time.h>
+
+#include <cstdint>
+
+#include "common/base/clock.h"
+
+namespace gannet {
+
+// The clock of the client's state machines. Tests and simulations replace it to run them in virtual
+// time. Thread safe.
+class ClientClock {
+ public:
+  virtual ~ClientClock() = default;
+  // Never goes back, and goes on while the machine is suspended: what a client was told of its
+  // server's clock, and when, must stay true.
+  virtual int64_t MonotonicNs() const {
+    timespec t;
+    clock_gettime(CLOCK_BOOTTIME, &t);
+    return t.tv_sec * kNsPerSecond + t.tv_nsec;
+  }
+
+  // The machine's clock.
+  static const ClientClock* Real() {
+    static const ClientClock clock;
+    return &clock;
+  }
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_BASE_CLIENT_CLOCK_H_

@@ -1,0 +1,304 @@
+#include "common/lookup/index_walk.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "common/base/check.h"
+#include "common/layout/item_proof.h"
+#include "common/layout/key_hash.h"
+#include "common/layout/large_proof.h"
+#include "common/lookup/window.h"
+
+namespace gannet {
+
+IndexWalk::IndexWalk(const IndexView* view, std::function<bool(uint64_t offset)> wanted,
+                     uint64_t begin)
+    : view_(view), begin_(begin), wanted_(std::move(wanted)) {
+  ranges_.push_back({begin, kEnd, 0});
+  Plan();
+}
+
+uint64_t IndexWalk::CutOff(uint64_t hashes_min) {
+  if (phase_ != Phase::kHomes || rounds_ > 0 || ranges_.empty()) return 0;
+  const auto position = static_cast<uint64_t>(ranges_.back().begin);
+  if (position - begin_ < hashes_min) return 0;
+  ranges_.clear();
+  Plan();
+  return position;
+}
+
+uint32_t IndexWalk::ReadBytesOf(Slot slot) {
+  return IsLargeClass(slot.size_class()) ? kLargeHeadBytes
+                                         : static_cast<uint32_t>(slot.read_bytes());
+}
+
+double IndexWalk::done() const {
+  if (step_ == Step::kDone) return 1;
+  return static_cast<double>(reached_) / static_cast<double>(kEnd);
+}
+
+// The lowest hash that MapToRange maps to `home` or above.
+IndexWalk::Position IndexWalk::FirstHash(uint64_t home, uint64_t homes) {
+  if (home >= homes) return kEnd;
+  return ((Position{home} << 64) + homes - 1) / homes;
+}
+
+// Returns nullptr if the view does not have such an index.
+const IndexGeometry* IndexWalk::IndexFrom(uint64_t generation_min) const {
+  for (const IndexGeometry* index : {&view_->index, &view_->next}) {
+    if (index->homes != 0 && index->generation >= generation_min) return index;
+  }
+  return nullptr;
+}
+
+void IndexWalk::Plan() {
+  items_.clear();
+  doubt_ = false;
+  switch (phase_) {
+    case Phase::kHomes:
+      return PlanHomes();
+    case Phase::kStash:
+      return PlanStash();
+    case Phase::kConfirm:
+      return PlanConfirm();
+  }
+}
+
+void IndexWalk::PlanRead(const IndexGeometry& index, uint64_t first, uint32_t buckets) {
+  index_ = index;
+  first_ = first;
+  read_ = {index.BucketOffset(first), static_cast<uint32_t>(buckets * kBucketBytes)};
+  step_ = Step::kReadBuckets;
+}
+
+void IndexWalk::PlanHomes() {
+  if (ranges_.empty()) return BeginStash();
+  const Range& range = ranges_.back();
+  const IndexGeometry* index = IndexFrom(range.generation_min);
+  if (index == nullptr) {
+    step_ = Step::kWantIndex;
+    return;
+  }
+  const uint64_t home = MapToRange(static_cast<uint64_t>(range.begin), index->homes);
+  const uint64_t last = MapToRange(static_cast<uint64_t>(range.end - 1), index->homes);
+  const uint64_t homes = std::min<uint64_t>(last - home + 1, kBucketsMax - 1);
+  PlanRead(*index, home, static_cast<uint32_t>(homes) + 1);
+}
+
+void IndexWalk::OnBuckets(std::span<const std::byte> copy, int64_t posted_ns, int64_t now_ns) {
+  GANNET_CHECK(copy.size() == read_.bytes, "a run of buckets");
+  copy_.resize(copy.size() / kBucketBytes);
+  std::memcpy(copy_.data(), copy.data(), copy.size());
+  switch (phase_) {
+    case Phase::kHomes:
+      return OnHomes(now_ns - posted_ns < Lookup::kMissReadNsMax);
+    case Phase::kStash:
+      return OnStash();
+    case Phase::kConfirm:
+      return OnConfirm();
+  }
+}
+
+bool IndexWalk::Valid(uint32_t i) const {
+  return BucketValid(copy_[i], BucketSeed(view_->incarnation, index_.generation, first_ + i));
+}
+
+// Takes the homes up to the first one that is migrated or not as it should be.
+void IndexWalk::OnHomes(bool in_time) {
+  const auto homes = static_cast<uint32_t>(copy_.size()) - 1;
+  run_ = 0;
+  const auto consistent = [this](uint32_t i) {
+    return Valid(i) && Valid(i + 1) && PairCountersAgree(&copy_[i]);
+  };
+  if (!in_time) return Retry();
+  while (run_ < homes && consistent(run_) && !BucketMeta(copy_[run_].meta).migrated()) ++run_;
+  if (run_ > 0) return TakeSlots(run_ + 1);
+  return consistent(0) && BucketMeta(copy_[0].meta).migrated() ? OnMigrated() : Retry();
+}
+
+// The home's keys are in the next index. They were published there before the flag, so a READ that
+// is posted now finds them.
+void IndexWalk::OnMigrated() {
+  Range& range = ranges_.back();
+  const Range moved = {range.begin, std::min(range.end, FirstHash(first_ + 1, index_.homes)),
+                       index_.generation + 1};
+  range.begin = moved.end;
+  if (range.begin >= range.end) ranges_.pop_back();
+  ranges_.push_back(moved);
+  ++advances_;
+  proven_.clear();
+  Plan();
+}
+
+void IndexWalk::TakeSlots(uint32_t buckets) {
+  items_.clear();
+  item_buckets_.clear();
+  for (uint32_t i = 0; i < buckets; ++i) {
+    for (const uint64_t word : copy_[i].slots) {
+      const Slot slot(word);
+      if (slot.empty() || proven_.contains(word)) continue;
+      if (!view_->Contains(slot.offset(), slot.read_bytes())) {
+        doubt_ = true;  // the checksum is right, so this is no slot that this client knows
+        continue;
+      }
+      if (wanted_ && !wanted_(slot.offset())) continue;
+      items_.push_back(slot);
+      item_buckets_.push_back(i);
+    }
+  }
+  step_ = Step::kReadItems;
+  if (items_.empty()) OnItemsDone();
+}
+
+// Returns whether a key with this hash may be in this slot of the run.
+bool IndexWalk::Fits(uint32_t bucket, Slot slot, KeyHash hash) const {
+  if (hash.Tag() != slot.tag()) return false;
+  const uint64_t number = first_ + bucket;
+  const uint64_t first = phase_ == Phase::kStash
+                             ? index_.StashBucket(hash.StashHome(index_.stash_homes))
+                             : hash.Home(index_.homes);
+  return number == first || number == first + 1;
+}
+
+std::optional<IndexWalk::Item> IndexWalk::OnItem(size_t i, std::span<const std::byte> copy) {
+  const Slot slot = items_[i];
+  const ItemPlace place = {view_->incarnation, view_->hash_seed, slot.offset()};
+  Item item;
+  bool whole = false;
+  if (IsLargeClass(slot.size_class())) {
+    LargeItemHeader header;
+    const std::span<const std::byte, kLargeHeadBytes> head(copy.data(), kLargeHeadBytes);
+    // No key is empty, so a whole item is another key's.
+    whole = ProveLargeItem(head, place, {}, KeyHash(0), &header) == ItemProof::kOtherKey;
+    if (whole) {
+      item = {
+          header.item,
+          {reinterpret_cast<const char*>(copy.data()) + sizeof(header), header.item.key_bytes()},
+          {}};
+    }
+  } else {
+    ItemView view;
+    whole = ProveOtherItem(copy, place, &view) == ItemProof::kOtherKey;
+    if (whole) item = {view.header, view.key, view.value};
+  }
+  const KeyHash hash = KeyHash::Of(whole ? item.key : "", view_->hash_seed);
+  if (!whole || !Fits(item_buckets_[i], slot, hash)) {
+    doubt_ = true;
+    return std::nullopt;
+  }
+  if (phase_ == Phase::kStash) {
+    proven_.insert(slot.word());
+    return item;
+  }
+  // The first bucket of a run has keys of the home before it, and the last one those of the next,
+  // which may be in the run when it is READ again.
+  const uint64_t home = hash.Home(index_.homes);
+  const Range& range = ranges_.back();
+  const bool outside = hash.value() < range.begin || hash.value() >= range.end;
+  const bool of_run = !outside && home >= first_ && home < first_ + run_;
+  if (of_run || outside) proven_.insert(slot.word());
+  return of_run ? std::optional(item) : std::nullopt;
+}
+
+void IndexWalk::OnItemsDone() {
+  if (doubt_) return Retry();
+  Advance();
+}
+
+void IndexWalk::Retry() {
+  ++retries_;
+  Plan();
+}
+
+// Goes on behind the run, whose homes or buckets are done.
+void IndexWalk::Advance() {
+  ++advances_;
+  proven_.clear();
+  if (phase_ == Phase::kStash) {
+    stash_at_ += run_;
+    return Plan();
+  }
+  Range& range = ranges_.back();
+  for (uint32_t i = 0; i < run_; ++i) {
+    if (BucketMeta(copy_[i].meta).stash_tags() == 0) continue;
+    const Range home = {std::max(range.begin, FirstHash(first_ + i, index_.homes)),
+                        std::min(range.end, FirstHash(first_ + i + 1, index_.homes)),
+                        range.generation_min};
+    stashed_.push_back({home, index_, first_ + i, {copy_[i].checksum, copy_[i + 1].checksum}});
+  }
+  range.begin = FirstHash(first_ + run_, index_.homes);
+  if (rounds_ == 0) reached_ = std::max(reached_, std::min(range.begin, range.end));
+  if (range.begin >= range.end) ranges_.pop_back();
+  Plan();
+}
+
+void IndexWalk::BeginStash() {
+  phase_ = Phase::kStash;
+  stashes_.clear();
+  stash_at_ = 0;
+  for (const Stashed& it : stashed_) {
+    if (std::ranges::find(stashes_, it.index) == stashes_.end()) stashes_.push_back(it.index);
+  }
+  Plan();
+}
+
+void IndexWalk::PlanStash() {
+  while (!stashes_.empty()) {
+    const IndexGeometry& index = stashes_.back();
+    const uint64_t buckets = index.stash_homes + 1;
+    // If the index is gone, so are its homes, and PlanConfirm finds that.
+    if (stash_at_ < buckets && Has(index)) {
+      return PlanRead(index, index.StashBucket(stash_at_),
+                      static_cast<uint32_t>(std::min<uint64_t>(buckets - stash_at_, kBucketsMax)));
+    }
+    stashes_.pop_back();
+    stash_at_ = 0;
+  }
+  phase_ = Phase::kConfirm;
+  Plan();
+}
+
+// Each bucket counts by itself: slots do not move inside the stash.
+void IndexWalk::OnStash() {
+  run_ = 0;
+  while (run_ < copy_.size() && Valid(run_)) ++run_;
+  if (run_ == 0) return Retry();
+  TakeSlots(run_);
+}
+
+void IndexWalk::PlanConfirm() {
+  while (!stashed_.empty() && !Has(stashed_.back().index)) {
+    ranges_.push_back(stashed_.back().range);
+    stashed_.pop_back();
+  }
+  if (stashed_.empty()) return BeginRound();
+  PlanRead(stashed_.back().index, stashed_.back().home, 2);
+}
+
+void IndexWalk::OnConfirm() {
+  const Stashed& home = stashed_.back();
+  const bool same = Valid(0) && Valid(1) && copy_[0].checksum == home.checksums[0] &&
+                    copy_[1].checksum == home.checksums[1];
+  if (!same) {
+    ranges_.push_back(home.range);
+    ++retries_;
+  }
+  stashed_.pop_back();
+  ++advances_;
+  Plan();
+}
+
+// Walks through the homes again that changed while the stash was walked through.
+void IndexWalk::BeginRound() {
+  phase_ = Phase::kHomes;
+  if (ranges_.empty()) {
+    step_ = Step::kDone;
+  } else if (++rounds_ == kRoundsMax) {
+    step_ = Step::kChangesTooFast;
+  } else {
+    Plan();
+  }
+}
+
+}  // namespace gannet

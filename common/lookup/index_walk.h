@@ -1,0 +1,162 @@
+#ifndef GANNET_COMMON_LOOKUP_INDEX_WALK_H_
+#define GANNET_COMMON_LOOKUP_INDEX_WALK_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <unordered_set>
+#include <vector>
+
+#include "common/layout/bucket.h"
+#include "common/layout/item.h"
+#include "common/layout/slot.h"
+#include "common/lookup/index_view.h"
+#include "common/lookup/lookup.h"
+
+namespace gannet {
+
+// A walk through an index as a state machine over copied bytes. It says what to READ next, and is
+// given what was READ. It knows nothing of verbs.
+//
+//   homes: READ a run of buckets -> READ the items of their slots -> the next run
+//   stash: the same for the buckets of the stash, if a home has keys there
+//   confirm: READ again each home that had keys in the stash
+//
+// Invariants:
+//   1. An item is shown only if it proves itself, under the hash of its own key.
+//   2. A home is done only if one READ brought both buckets of its window with right checksums and
+//      equal pair counters (rule W1), and after that each of its slots led to a live item whose key
+//      fits the slot. Otherwise the run is READ again. So a key that was in the window when it was
+//      sampled was found, or another key of the same tag and home had its block by then.
+//   3. A key may go to the stash before its home is READ, and come back before the stash is. So a
+//      home with stash tags is done only if it is the same after the stash was walked through: each
+//      move of a key between window and stash changes both buckets of the window. Otherwise the
+//      home is walked through again, and then the stash.
+//   4. Positions are hashes. If a home is migrated, its range of hashes is walked through in the
+//      next index. So a walk goes on while the index grows.
+//
+// docs/consistency.md names the rules. One owner thread.
+class IndexWalk {
+ public:
+  static constexpr uint32_t kBucketsMax =
+      17;  // of one READ: sixteen homes, and the last one's next
+  static constexpr uint32_t kRoundsMax = 100;
+
+  enum class Step : uint8_t {
+    kReadBuckets,  // READ buckets(), then call OnBuckets
+    kReadItems,    // READ each of items() and call OnItem, then OnItemsDone
+    kWantIndex,    // a home was migrated to an index that the view does not have; call Resume then
+    kDone,
+    kChangesTooFast,  // the stash changed in each of kRoundsMax rounds
+  };
+  struct Read {
+    uint64_t offset;
+    uint32_t bytes;
+  };
+  // An item that proved itself. Key and value point into the copy; a large item's value is empty.
+  struct Item {
+    ItemHeader header;
+    std::string_view key;
+    std::string_view value;
+  };
+
+  // `view` may change at any time, and must outlive the walk.
+  // `wanted`: whether items that begin at this offset are; null: all are. The others are not
+  // looked at, so that the invariants are about items that are wanted.
+  // `begin`: the hash from which on keys are walked through.
+  explicit IndexWalk(const IndexView* view, std::function<bool(uint64_t offset)> wanted = nullptr,
+                     uint64_t begin = 0);
+
+  Step step() const { return step_; }
+  Read buckets() const { return read_; }
+  // `posted_ns`: when the READ was posted, or an earlier time.
+  void OnBuckets(std::span<const std::byte> copy, int64_t posted_ns, int64_t now_ns);
+  // The slots whose items are to be READ. Each is within the region.
+  const std::vector<Slot>& items() const { return items_; }
+  static uint32_t ReadBytesOf(Slot slot);
+  // Returns the item if it is to be shown. `i` is its place in items().
+  std::optional<Item> OnItem(size_t i, std::span<const std::byte> copy);
+  void OnItemsDone();
+  void Resume() { Plan(); }
+  // Leaves out the homes that were not walked through yet. Returns the hash at which they begin: a
+  // walk that begins there goes on where this one ends. Returns 0, and leaves out nothing, if none
+  // is left, or if this walk has not got on by at least `hashes_min`. REQUIRES: step() is
+  // kReadBuckets.
+  uint64_t CutOff(uint64_t hashes_min);
+
+  uint64_t retries() const { return retries_; }
+  // Grows whenever the walk gets on.
+  uint64_t advances() const { return advances_; }
+  // The share of the homes that was walked through.
+  double done() const;
+
+ private:
+  using Position = unsigned __int128;  // a hash, or 2^64
+  static constexpr Position kEnd = Position{1} << 64;
+  enum class Phase : uint8_t { kHomes, kStash, kConfirm };
+  struct Range {
+    Position begin;
+    Position end;
+    uint64_t generation_min;  // of the index to look into
+  };
+  // A home that may have keys in the stash, as it was READ.
+  struct Stashed {
+    Range range;
+    IndexGeometry index;
+    uint64_t home;
+    uint64_t checksums[2];
+  };
+
+  static Position FirstHash(uint64_t home, uint64_t homes);
+  const IndexGeometry* IndexFrom(uint64_t generation_min) const;
+  bool Has(const IndexGeometry& index) const {
+    return index == view_->index || index == view_->next;
+  }
+  void Plan();
+  void PlanHomes();
+  void PlanStash();
+  void PlanConfirm();
+  void PlanRead(const IndexGeometry& index, uint64_t first, uint32_t buckets);
+  bool Valid(uint32_t i) const;
+  void OnHomes(bool in_time);
+  void OnMigrated();
+  void OnStash();
+  void OnConfirm();
+  void TakeSlots(uint32_t buckets);
+  void Retry();
+  void Advance();
+  bool Fits(uint32_t bucket, Slot slot, KeyHash hash) const;
+  void BeginStash();
+  void BeginRound();
+
+  const IndexView* const view_;
+  const uint64_t begin_;
+  const std::function<bool(uint64_t offset)> wanted_;
+  Step step_ = Step::kDone;
+  Phase phase_ = Phase::kHomes;
+  std::vector<Range> ranges_;           // still to be walked through, the next one last
+  std::vector<IndexGeometry> stashes_;  // the same, of this round
+  uint64_t stash_at_ = 0;
+  std::vector<Stashed> stashed_;  // of this round
+  uint32_t rounds_ = 0;
+
+  // The run that is being READ.
+  IndexGeometry index_{};
+  uint64_t first_ = 0;  // bucket
+  Read read_{};
+  uint32_t run_ = 0;  // homes, or buckets of the stash, that are as they should be
+  std::vector<Bucket> copy_;
+  std::vector<Slot> items_;
+  std::vector<uint32_t> item_buckets_;   // of items_: which bucket of the run
+  bool doubt_ = false;                   // an item of the run was not as it should be
+  std::unordered_set<uint64_t> proven_;  // slots of the run that need not be looked at again
+  uint64_t retries_ = 0;
+  uint64_t advances_ = 0;
+  Position reached_ = 0;  // in the first round
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_LOOKUP_INDEX_WALK_H_

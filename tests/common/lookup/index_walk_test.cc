@@ -1,0 +1,302 @@
+// Walks through the memory of a real store, with writes between any two READs.
+
+#include "common/lookup/index_walk.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/server/store/store_fixture.h"
+#include "tests/support/test_seed.h"
+
+namespace gannet {
+namespace {
+
+constexpr uint64_t kSlots = 2000;
+
+class IndexWalkTest : public testing::Test {
+ protected:
+  using Between = std::function<void()>;
+
+  static std::string Key(uint64_t i) { return "key" + std::to_string(i); }
+  static std::string Other(uint64_t i) { return "other" + std::to_string(i); }
+  // A value that names its key.
+  static std::string ValueOf(const std::string& key, uint64_t i = 0) {
+    return key + "=" + std::string(i % 100, 'v');
+  }
+
+  void PutKeys(uint64_t n) {
+    for (uint64_t i = 0; i < n; ++i) {
+      ASSERT_EQ(store_->Put(Key(i), ValueOf(Key(i), i)).status, ReplyStatus::kOk);
+    }
+    keys_ = n;
+  }
+  // What a client learns of the index.
+  void Learn() {
+    const Superblock& superblock = (*store_)->superblock();
+    view_.incarnation = superblock.incarnation;
+    view_.hash_seed = superblock.hash_seed;
+    view_.region_bytes = superblock.region_bytes;
+    view_.index = superblock.index;
+    view_.next = superblock.next_index;
+  }
+  std::vector<std::byte> Read(uint64_t offset, uint64_t bytes) const {
+    const auto memory = store_->region().subspan(offset, bytes);
+    return {memory.begin(), memory.end()};
+  }
+  // Reads buckets. Half of the times every other one is sampled after between() was called, as by a
+  // device that samples words in any order.
+  std::vector<std::byte> ReadBuckets(IndexWalk::Read read, const Between& between) {
+    std::vector<std::byte> copy = Read(read.offset, read.bytes);
+    if (random_() % 2 == 0) return copy;
+    for (int i = 0; i < 8; ++i) between();
+    const std::vector<std::byte> later = Read(read.offset, read.bytes);
+    for (uint64_t at = random_() % 2 * kBucketBytes; at < copy.size(); at += 2 * kBucketBytes) {
+      std::copy_n(later.begin() + static_cast<std::ptrdiff_t>(at), kBucketBytes,
+                  copy.begin() + static_cast<std::ptrdiff_t>(at));
+    }
+    return copy;
+  }
+  void Take(const IndexWalk::Item& item) {
+    const std::string key(item.key);
+    ++shown_[key];
+    EXPECT_TRUE(item.value.empty() || item.value.starts_with(key + "=")) << key;
+  }
+  // Walks, and calls between() before each READ. Fills in shown_.
+  void Walk(
+      const Between& between = [] {}, std::function<bool(uint64_t offset)> wanted = nullptr) {
+    Learn();
+    IndexWalk walk(&view_, std::move(wanted));
+    Finish(walk, between);
+    retries_ = walk.retries();
+    EXPECT_EQ(walk.done(), 1.0);
+  }
+  // The same in as many parts as there may be, each of which begins a little before the end of the
+  // one before it.
+  void WalkInParts(const Between& between) {
+    uint64_t position = 0;
+    do {
+      Learn();
+      IndexWalk walk(&view_, nullptr, position);
+      uint64_t next = 0;
+      Finish(walk, between, [&] {
+        if (next == 0 && walk.step() == IndexWalk::Step::kReadBuckets) next = walk.CutOff(256);
+      });
+      if (HasFatalFailure()) return;
+      position = next & ~uint64_t{255};
+      ++parts_;
+    } while (position != 0);
+  }
+  void Finish(
+      IndexWalk& walk, const Between& between, const Between& before_step = [] {}) {
+    for (uint64_t steps = 0; walk.step() != IndexWalk::Step::kDone; ++steps) {
+      ASSERT_LT(steps, 1'000'000u) << "the walk does not end";
+      ASSERT_NE(walk.step(), IndexWalk::Step::kChangesTooFast);
+      between();
+      before_step();
+      if (walk.step() == IndexWalk::Step::kDone) return;
+      if (walk.step() == IndexWalk::Step::kWantIndex) {
+        Learn();
+        walk.Resume();
+      } else if (walk.step() == IndexWalk::Step::kReadBuckets) {
+        walk.OnBuckets(ReadBuckets(walk.buckets(), between), 0, 0);
+      } else {
+        for (size_t i = 0; i < walk.items().size(); ++i) {
+          if (i % 8 == 0) between();
+          const Slot slot = walk.items()[i];
+          ++items_read_;
+          const auto copy = Read(slot.offset(), IndexWalk::ReadBytesOf(slot));
+          if (const auto item = walk.OnItem(i, copy)) Take(*item);
+        }
+        walk.OnItemsDone();
+      }
+    }
+  }
+  void ExpectAllKeysShown() {
+    for (uint64_t i = 0; i < keys_; ++i) EXPECT_TRUE(shown_.contains(Key(i))) << Key(i);
+  }
+
+  std::mt19937_64 random_{test_support::TestSeed()};
+  std::unique_ptr<TestStore> store_ = std::make_unique<TestStore>(16 << 20, kSlots);
+  IndexView view_;
+  uint64_t keys_ = 0;
+  std::map<std::string, int> shown_;
+  uint64_t retries_ = 0;
+  uint64_t items_read_ = 0;
+  uint64_t parts_ = 0;
+};
+
+TEST_F(IndexWalkTest, AnEmptyStoreHasNothingToShow) {
+  Walk();
+  EXPECT_TRUE(shown_.empty());
+}
+
+TEST_F(IndexWalkTest, ShowsEveryKeyOfAFullIndexOnce) {
+  PutKeys(kSlots * 94 / 100);
+  ASSERT_GT(store_->Stats().stash_used, 0u);
+  Walk();
+  ExpectAllKeysShown();
+  EXPECT_EQ(shown_.size(), keys_);
+  for (const auto& [key, times] : shown_) EXPECT_EQ(times, 1) << key;
+  EXPECT_EQ(retries_, 0u);
+}
+
+TEST_F(IndexWalkTest, ItsPartsTogetherShowEveryKeyWhileTheIndexGrows) {
+  store_ = std::make_unique<TestStore>(16 << 20, kSlots, /*index_grows=*/true);
+  PutKeys(kSlots * 8 / 10);
+  uint64_t others = 0;
+  WalkInParts([&] {
+    for (int i = 0; i < 4; ++i) {
+      const std::string other = Other(others++ % 10'000);
+      ASSERT_EQ(store_->Put(other, ValueOf(other)).status, ReplyStatus::kOk);
+    }
+    (*store_)->Tidy(1);
+  });
+  EXPECT_GT(parts_, 10u);
+  EXPECT_GE(store_->Stats().index_growths, 1u);
+  ExpectAllKeysShown();
+}
+
+TEST_F(IndexWalkTest, LooksOnlyAtItemsThatAreWanted) {
+  PutKeys(1000);
+  std::set<uint64_t> offsets;
+  Walk([] {},
+       [&offsets](uint64_t offset) {
+         if (offset % 5 == 0) offsets.insert(offset);
+         return offset % 5 == 0;
+       });
+  EXPECT_FALSE(offsets.empty());
+  EXPECT_EQ(shown_.size(), offsets.size());
+  EXPECT_LT(items_read_, 600u);  // some are READ twice, at the edges of runs
+}
+
+TEST_F(IndexWalkTest, ALargeItemIsShownWithoutItsValue) {
+  ASSERT_EQ(store_->Put("large", std::string(100'000, 'v')).status, ReplyStatus::kOk);
+  Walk();
+  EXPECT_EQ(shown_, (std::map<std::string, int>{{"large", 1}}));
+}
+
+// The index is nearly full, so keys move within their windows and into the stash and back.
+TEST_F(IndexWalkTest, ShowsEveryKeyThatStaysWhileOthersComeAndGo) {
+  PutKeys(kSlots * 70 / 100);
+  for (int round = 0; round < 20; ++round) {
+    shown_.clear();
+    Walk([this] {
+      for (int i = 0; i < 8; ++i) {
+        const std::string other = Other(random_() % (kSlots * 2 / 5));
+        if (random_() % 5 < 2) {
+          store_->Delete(other);
+        } else {
+          store_->Put(other, ValueOf(other, random_()));  // may find no slot
+        }
+      }
+      const std::string key = Key(random_() % keys_);
+      ASSERT_EQ(store_->Put(key, ValueOf(key, random_())).status, ReplyStatus::kOk);
+    });
+    ExpectAllKeysShown();
+  }
+  EXPECT_GT(store_->Stats().displacements, 0u);
+}
+
+// Deletes make room, and keys come back from the stash, just before the walk READs it.
+TEST_F(IndexWalkTest, FindsKeysThatLeaveTheStashBeforeItIsRead) {
+  PutKeys(kSlots * 94 / 100);
+  const uint64_t stashed = store_->Stats().stash_used;
+  Learn();
+  IndexWalk walk(&view_);
+  const uint64_t stash = view_.index.BucketOffset(view_.index.StashBucket(0));
+  bool deleted = false;
+  while (walk.step() != IndexWalk::Step::kDone) {
+    if (walk.step() == IndexWalk::Step::kReadBuckets) {
+      const IndexWalk::Read read = walk.buckets();
+      if (read.offset >= stash && !deleted) {
+        for (uint64_t i = 1; i < keys_; i += 2) store_->Delete(Key(i));
+        deleted = true;
+      }
+      walk.OnBuckets(Read(read.offset, read.bytes), 0, 0);
+    } else {
+      for (size_t i = 0; i < walk.items().size(); ++i) {
+        const Slot slot = walk.items()[i];
+        const auto copy = Read(slot.offset(), IndexWalk::ReadBytesOf(slot));
+        if (const auto item = walk.OnItem(i, copy)) Take(*item);
+      }
+      walk.OnItemsDone();
+    }
+  }
+  EXPECT_LT(store_->Stats().stash_used, stashed);
+  for (uint64_t i = 0; i < keys_; i += 2) EXPECT_TRUE(shown_.contains(Key(i))) << Key(i);
+}
+
+TEST_F(IndexWalkTest, GoesOnWhileTheIndexGrows) {
+  for (int round = 0; round < 10; ++round) {
+    store_ = std::make_unique<TestStore>(16 << 20, kSlots, /*index_grows=*/true);
+    PutKeys(kSlots * 8 / 10);
+    shown_.clear();
+    uint64_t others = 0;
+    Walk([&] {
+      for (int i = 0; i < 4; ++i) {
+        const std::string other = Other(others++);
+        ASSERT_EQ(store_->Put(other, ValueOf(other)).status, ReplyStatus::kOk);
+      }
+      const std::string key = Key(random_() % keys_);
+      ASSERT_EQ(store_->Put(key, ValueOf(key, random_())).status, ReplyStatus::kOk);
+      (*store_)->Tidy(1);
+      if (random_() % 64 == 0) Learn();
+    });
+    EXPECT_GE(store_->Stats().index_growths, 1u);
+    ExpectAllKeysShown();
+  }
+}
+
+TEST_F(IndexWalkTest, ReadsATornItemAgain) {
+  PutKeys(1);
+  Learn();
+  IndexWalk walk(&view_);
+  bool torn = false;
+  while (walk.step() != IndexWalk::Step::kDone) {
+    if (walk.step() == IndexWalk::Step::kReadBuckets) {
+      walk.OnBuckets(Read(walk.buckets().offset, walk.buckets().bytes), 0, 0);
+      continue;
+    }
+    ASSERT_EQ(walk.items().size(), 1u);
+    auto copy = Read(walk.items()[0].offset(), IndexWalk::ReadBytesOf(walk.items()[0]));
+    if (!torn) copy[sizeof(ItemHeader)] ^= std::byte{1};
+    const auto item = walk.OnItem(0, copy);
+    EXPECT_EQ(item.has_value(), torn);
+    torn = true;
+    walk.OnItemsDone();
+  }
+  EXPECT_EQ(walk.retries(), 1u);
+}
+
+TEST_F(IndexWalkTest, BelievesNoBucketsThatTookLongToRead) {
+  PutKeys(1);
+  Learn();
+  IndexWalk walk(&view_);
+  const uint64_t offset = walk.buckets().offset;
+  walk.OnBuckets(Read(offset, walk.buckets().bytes), 0, Lookup::kMissReadNsMax);
+  EXPECT_EQ(walk.retries(), 1u);
+  EXPECT_EQ(walk.step(), IndexWalk::Step::kReadBuckets);
+  EXPECT_EQ(walk.buckets().offset, offset);
+}
+
+TEST_F(IndexWalkTest, BelievesNoBucketWithAWrongChecksum) {
+  PutKeys(1);
+  Learn();
+  IndexWalk walk(&view_);
+  auto copy = Read(walk.buckets().offset, walk.buckets().bytes);
+  copy[0] ^= std::byte{1};
+  walk.OnBuckets(copy, 0, 0);
+  EXPECT_EQ(walk.retries(), 1u);
+  EXPECT_EQ(walk.step(), IndexWalk::Step::kReadBuckets);
+}
+
+}  // namespace
+}  // namespace gannet

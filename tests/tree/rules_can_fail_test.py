@@ -1,0 +1,199 @@
+#!/usr/bin/env python3
+"""Shows of each rule of rules_test.py what it finds in a small tree that breaks it, and that it finds
+nothing in one that does not."""
+
+import subprocess
+import tempfile
+import unittest
+from pathlib import Path
+
+import documents
+import files
+import folders
+import functions
+import rules_test
+from tree import Tree
+
+TABLE_HEAD = "| folder | may include |\n|---|---|\n"
+TABLE = TABLE_HEAD + "| `common/base` | |\n| `server/heap`, `server/store` | `common/base` |\n"
+
+
+def guarded(name, text=""):
+    guard = name.upper().replace("/", "_").replace(".", "_") + "_"
+    return f"#ifndef {guard}\n#define {guard}\n{text}#endif\n"
+
+
+class RulesTest(unittest.TestCase):
+    tested = set()
+
+    def problems(self, rule, contents, *arguments):
+        """Returns what the rule finds in a tree of these files: a list of lines."""
+        RulesTest.tested.add(rule)
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(["git", "init", "-q", folder], check=True)
+            for name, text in contents.items():
+                path = Path(folder) / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(text)
+            tree = Tree(folder)
+            rule(tree, *arguments)
+            return tree.problems
+
+    def expect(self, rule, contents, *wanted):
+        """Expects one problem for each of `wanted`, which is a part of it."""
+        found = self.problems(rule, contents)
+        self.assertEqual(len(found), len(wanted), found)
+        for problem, part in zip(found, wanted):
+            self.assertIn(part, problem)
+
+    def includes(self, table, source, *wanted, name="server/heap/heap.cc"):
+        tree = {"docs/architecture.md": table, name: source, "common/base/a.h": "", "server/store/a.h": "", "server/heap/a.h": ""}
+        self.expect(folders.check_includes, tree, *wanted)
+
+    def test_a_folder_includes_what_its_row_allows(self):
+        self.includes(TABLE, '#include "common/base/a.h"\n#include "server/heap/a.h"\n')
+
+    def test_a_folder_includes_nothing_else(self):
+        self.includes(TABLE, '\n  # include "server/store/a.h"\n', "server/heap/heap.cc:2: server/heap may not include server/store")
+
+    def test_a_library_must_be_allowed_too(self):
+        self.includes(TABLE, "#include <infiniband/verbs.h>\n", "may not include verbs")
+
+    def test_only_main_includes_gflags_without_being_allowed_to(self):
+        self.includes(TABLE, "#include <gflags/gflags.h>\n", "may not include gflags")
+        self.includes(TABLE, "#include <gflags/gflags.h>\n", name="server/heap/main.cc")
+
+    def test_each_folder_has_a_row(self):
+        self.includes(TABLE, "", "folder server/disk is not in the table", name="server/disk/disk.cc")
+
+    def test_there_is_a_table(self):
+        self.expect(folders.allowed_includes, {"docs/architecture.md": "# Architecture\n"}, "no table")
+
+    def test_a_row_has_two_cells_of_names(self):
+        for row in ("| `server/log` | where lines go | `common/base` |", "| `server/log` | base |", "| server/log | `common/base` |",
+                    "| `server/log` | `common/base`, verbs |", "| `server/log` | `common/base`", "| `server/log` `common/base` | |"):
+            self.includes(TABLE + row + "\n| `common` | |\n", "", f"docs/architecture.md:5: no row of a folder and what it may include: {row}")
+
+    def test_a_row_names_what_exists_and_once(self):
+        self.includes(TABLE + "| `server/gone` | |\n", "", "there is no folder server/gone")
+        self.includes(TABLE + "| `common` | `common/gone` |\n", "", "there is no folder common/gone")
+        self.includes(TABLE + "| `server/heap` | |\n", "", "a second row for server/heap")
+
+    def test_folders_form_no_cycle(self):
+        table = TABLE_HEAD + "| `common/base` | `server/heap` |\n| `server/heap` | `server/store` |\n| `server/store` | `common/base` |\n"
+        self.includes(table, "", "cycle of folders: common/base -> server/heap -> server/store -> common/base")
+
+    def test_tests_mirror_the_tree(self):
+        tree = {"server/heap/heap.cc": "", "tests/server/heap/heap_test.cc": "", "tests/server/support/a.h": ""}
+        self.expect(folders.check_tests, tree)
+        self.expect(folders.check_tests, {"server/heap/heap.cc": "", "tests/server/disk/disk_test.cc": ""}, "there is no server/disk")
+        self.expect(folders.check_tests, {"tests/server/heap_test.cc": ""}, "belongs into the folder of what it tests")
+
+    def test_tests_of_softverbs_use_nothing_of_the_store(self):
+        name, begin = "tests/softverbs/nic/ring_test.cc", '#include "softverbs/nic/ring.h"\n'
+        self.expect(folders.check_tests, {name: begin, "softverbs/nic/ring.h": ""})
+        self.expect(folders.check_tests, {name: begin + '#include "common/base/clock.h"\n', "softverbs/nic/ring.h": ""},
+                    f"{name}:2: a test of softverbs may not include common/base/clock.h")
+
+    def test_a_guard_is_the_path(self):
+        self.expect(files.check_headers, {"server/heap/a.h": guarded("gannet/server/heap/a.h"), "softverbs/nic/b.h": guarded("softverbs/nic/b.h")})
+        self.expect(files.check_headers, {"client/include/gannet/a.h": guarded("gannet/a.h")})
+        self.expect(files.check_headers, {"server/heap/a.h": guarded("gannet/server/a.h")}, "the guard is not GANNET_SERVER_HEAP_A_H_")
+
+    def test_a_source_includes_its_header_first(self):
+        header = {"server/heap/a.h": guarded("server/heap/a.h")}
+        self.expect(files.check_headers, header | {"server/heap/a.cc": '#include "server/heap/a.h"\n'})
+        self.expect(files.check_headers, header | {"server/heap/a.cc": '#include <map>\n#include "server/heap/a.h"\n'},
+                    "includes map before its own header")
+
+    def lengths(self, contents, longer, *wanted):
+        found = self.problems(files.check_lengths, contents, longer)
+        self.assertEqual(found, list(wanted))
+
+    def test_files_have_limits(self):
+        self.lengths({"server/a.h": "\n" * 300, "server/a.cc": "\n" * 450, "tests/a.cc": "\n" * 500}, {})
+        self.lengths({"server/a.h": "\n" * 301}, {}, "server/a.h: 301 lines, a header has at most 300")
+        self.lengths({"server/a.cc": "\n" * 451}, {}, "server/a.cc: 451 lines, a source has at most 450")
+        self.lengths({"tests/a.h": "\n" * 501}, {}, "tests/a.h: 501 lines, a test has at most 500")
+
+    def test_longer_headers_only_shrink(self):
+        self.lengths({"server/a.h": "\n" * 310}, {"server/a.h": 310})
+        self.lengths({"server/a.h": "\n" * 311}, {"server/a.h": 310}, "server/a.h: 311 lines, a header has at most 310")
+        self.lengths({"server/a.h": "\n" * 300}, {"server/a.h": 310}, "server/a.h: is no longer too long, so it leaves LONGER_HEADERS")
+        self.lengths({"server/b.h": ""}, {"server/a.h": 310}, "server/a.h: is no longer too long, so it leaves LONGER_HEADERS")
+
+    def test_functions_have_a_limit(self):
+        body = "  if (a) { b('{'); }  // }\n" * 69
+        for head, end, label in (("void Heap::Free(int a)", "", "Heap::Free"),
+                                 ("class Heap : public Base {\n Heap(int a) : Base(a), x_{a}", "\n};", "Heap::Heap"),
+                                 ("namespace {\ntemplate <typename T = void>\nclass X_API Heap { int x = 1; bool operator<(T) const", "\n};}", "Heap::operator"),
+                                 ("TEST_F(HeapTest, Frees)", "", "HeapTest.Frees"),
+                                 ("int f(std::function<void()> g = {})", "", "f")):
+            one_line = {"a.cc": f"{head} {{{body}}}{end}\n"}
+            two_lines = {"a.cc": f"{head} {{\n{body}\n}}{end}\n"}
+            self.expect(files.check_function_lengths, one_line)
+            self.expect(files.check_function_lengths, two_lines, f": {label} has 72 lines, a function has at most 70")
+
+    def test_functions_in_python_have_the_same_limit(self):
+        self.expect(files.check_function_lengths, {"a.py": "def f():\n" + "    pass\n" * 69})
+        self.expect(files.check_function_lengths, {"a.py": "\ndef f():\n" + "    pass\n" * 70}, "a.py:2: f has 71 lines")
+
+    def test_nothing_is_unfinished(self):
+        mark = "TO" + "DO"
+        self.expect(files.check_unfinished, {"a.cc": "// toDo\n", "a.h": 'mkdtemp("a-XXXXXX");\n', "b.md": mark + "S\n"})
+        for name in ("a.cc", "a.py", "a.md", "a/CMakeLists.txt", "a.cmake", "a.sh", "dev"):
+            self.expect(files.check_unfinished, {name: f"\n# {mark}: more\n"}, f"{name}:2: unfinished work")
+
+    def document(self, text, *wanted):
+        tree = {"docs/a.md": text, "README.md": "# How it works\n", "server/heap.h": "class HeapBlock { void Free(); };\n"}
+        self.expect(documents.check_documents, tree, *wanted)
+
+    def test_documents_name_what_exists(self):
+        self.document("[a](../README.md#how-it-works) [b](#c) `server/heap.h` `HeapBlock` `heap.h:HeapBlock::Free`\n# C\n")
+        self.document("[a](../GONE.md)", "docs/a.md: no file ../GONE.md")
+        self.document("[a](../README.md#what-it-is)", "no heading #what-it-is in ../README.md")
+        self.document("`server/gone.h`", "no file server/gone.h")
+        self.document("`HeapGone`", "no HeapGone in the sources")
+        self.document("`server/heap.h:Gone`", "no Gone in server/heap.h")
+
+    def test_mutants_apply_and_are_listed(self):
+        patch = "Frees twice\n--- a/a.cc\n+++ b/a.cc\n@@ -1 +1 @@\n-Free();\n+Free(), Free();\n"
+        tree = {"tests/simulation/mutants/1.patch": patch, "docs/testing.md": "| Frees twice |\n", "a.cc": "Free();\n"}
+        self.expect(documents.check_mutants, tree)
+        self.expect(documents.check_mutants, tree | {"a.cc": "Free(1);\n"}, "does not apply")
+        self.expect(documents.check_mutants, tree | {"docs/testing.md": ""}, 'docs/testing.md has no line for "Frees twice"')
+        self.expect(documents.check_mutants, {"a.cc": ""}, "no patches found")
+
+    def test_braces_have_partners(self):
+        self.expect(functions.check_braces, {"a.cc": "#define X {\nvoid f() { g(\"{\", '{'); }  // {\n"})
+        for text in ("void f() {\n", "void f() {}}\n", "#if A\nvoid f() {\n#else\nvoid f(int) {\n#endif\n}\n"):
+            self.expect(functions.check_braces, {"a.cc": text}, "a.cc: a brace has no partner")
+
+    def test_what_is_declared_is_defined(self):
+        header = guarded("a.h", "int Plain(int);\nclass A {\n  A();\n  void Free(int);\n  void Free() const;\n  void None() = delete;\n"
+                         "  bool operator<(const A&) const;\n  virtual void Pure() = 0;\n  std::function<void(int)> f_ GUARDED_BY(m_);\n"
+                         "  static int x_ = Plain(3);\n  const Fd fd_{Open(1)};\n};\n")
+        whole = 'int Plain(int) {}\nvoid A::Free(int) {}\nvoid A::Free() const {}\n'
+        self.expect(functions.check_definitions, {"a.h": header, "a.cc": whole})
+        self.expect(functions.check_definitions, {"a.h": header, "a.cc": whole.replace("int Plain(int) {}", "int Other() {}")},
+                    "a.h:3: Plain is declared and not defined")
+        self.expect(functions.check_definitions, {"a.h": header, "a.cc": whole.replace("A::Free()", "B::Free()")},
+                    "a.h:6: A::Free is declared and not defined")
+
+    def test_somebody_calls_each_function(self):
+        header = guarded("a.h", "class A : public B {\n  A();\n  void Free(int);\n  int size() const { return 1; }\n  void Put() override;\n};\n")
+        callers = {"a.cc": "void A::Free(int) {}\n", "b.h": '#include "a.h"\n', "b.cc": '#include "b.h"\nvoid F(A a) { a.Free(a.size()); }\n'}
+        self.expect(functions.check_callers, {"a.h": header} | callers)
+        self.expect(functions.check_callers, {"a.h": header} | callers | {"b.cc": '#include "b.h"\n// a.Free()\nint x = A().size();\n'},
+                    "a.h:5: nobody calls A::Free")
+        # Who does not see the header means another function of that name.
+        self.expect(functions.check_callers, {"a.h": header} | callers | {"b.h": ""}, "nobody calls A::Free", "nobody calls A::size")
+
+
+class WholeTest(unittest.TestCase):  # runs after RulesTest: unittest sorts by name
+    def test_each_rule_was_tried(self):
+        self.assertEqual(set(rules_test.RULES) - RulesTest.tested, set())
+
+
+if __name__ == "__main__":
+    unittest.main()
