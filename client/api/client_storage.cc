@@ -17,7 +17,8 @@
 namespace gannet {
 namespace {
 
-// Between two questions whether a snapshot is whole: twice the one before.
+// The first pause before asking again whether a snapshot is whole. Each pause is twice the one
+// before.
 constexpr std::chrono::milliseconds kAskAgainMin{1};
 constexpr std::chrono::milliseconds kAskAgainMax{50};
 

@@ -38,10 +38,10 @@ class WaitStages {
  public:
   enum class Stage : uint8_t { kPoll, kYield, kSleep };
   struct Options {
-    // A thread polls no longer than this. It is also what sleeping and being woken is taken to
-    // cost. 0: it never polls.
+    // A thread polls no longer than this. It is also the assumed cost of sleeping and being woken.
+    // 0: it never polls.
     int64_t poll_ns_max = 32 * kNsPerUs;
-    // So often it yields between polling and sleeping.
+    // The number of times that it yields between polling and sleeping.
     uint32_t yields = 1;
   };
 

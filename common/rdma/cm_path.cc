@@ -79,7 +79,7 @@ absl::StatusOr<CmPath> ResolvePath(const SocketAddress& to, int timeout_ms) {
   if (rdma_resolve_addr(id.get(), nullptr, peer.get(), timeout_ms) != 0) {
     return LastErrnoStatus(absl::StrCat("no way to ", to.HostString()));
   }
-  // The kernel keeps the time itself; this is in case that it does not.
+  // The kernel ends the attempt in time. This bounds the wait if it does not.
   pollfd ready{channel.fd(), POLLIN, 0};
   poll(&ready, 1, 2 * timeout_ms);
   const std::optional<CmEvent> event = channel.Next();

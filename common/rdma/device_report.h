@@ -9,8 +9,8 @@
 
 namespace gannet {
 
-// What a device tells of itself to people who look for what is wrong with it. Plain data, so that
-// others can judge it without a device.
+// What a device reports of itself, for people who look for a fault. Plain data, so that others can
+// judge it without a device.
 struct PortReport {
   uint32_t number = 0;
   bool active = false;
