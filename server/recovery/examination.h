@@ -30,7 +30,7 @@ struct Examination {
 
 // Looks through the region of a memory file, as a start would, and changes nothing. Then checks
 // that no two items share a byte, and that slots and bytes add up. REQUIRES: no Heap uses this
-// mapping of the region. Errors: those of RecoveryArea::HasItems, Survey and Heap; Internal, a sum
+// mapping of the region. Errors: those of RecoveryArea::HasItems, Survey and Heap. Internal: a sum
 // is wrong.
 absl::StatusOr<Examination> Examine(std::span<std::byte> region);
 
