@@ -16,16 +16,16 @@ namespace gannet {
 // The thread that polls a DiskLog.
 class DiskThread {
  public:
-  // Calls `on_published` when it has published waiting writes. ResourceExhausted: no file
-  // descriptor. `log` and `wanted`, which asks for a Poll at once, outlive the thread.
+  // Calls `on_published` when it has published waiting writes. `wanted` asks it to Poll at once.
+  // ResourceExhausted: no file descriptor. `log` and `wanted` outlive the thread.
   static absl::StatusOr<std::unique_ptr<DiskThread>> Start(DiskLog* log, WakeUp* wanted,
                                                            std::function<void()> on_published);
   ~DiskThread();
   DiskThread(const DiskThread&) = delete;
   DiskThread& operator=(const DiskThread&) = delete;
 
-  // Ends the thread when everything is written and synced, or failed. Returns which. REQUIRES:
-  // nothing is recorded any more.
+  // Ends the thread when everything is written and synced, or writing failed. Returns which of
+  // both. REQUIRES: nothing is recorded any more.
   absl::Status Stop();
 
  private:
