@@ -81,9 +81,9 @@ struct ClientState {
   Transaction transaction;
 };
 
-// Which operations of one connection may be under way at once. The store sees that a client's
-// writes of a key happen in their order, and that a Get sees those before it. It does not see that
-// a write waits for Gets before it, or for a job of several steps.
+// How a job uses its keys. It decides which jobs of one connection may be under way at once. The
+// store keeps the order of a client's writes of a key, and lets a Get see the writes before it. But
+// it does not make a write wait for Gets before it, or for a job of several steps.
 enum class Access : uint8_t {
   kNothing,  // uses no key
   kRead,     // one Get for each key
@@ -107,25 +107,25 @@ class Job {
 
   using Stage = void (*)(Job&);
 
-  // Makes the job anew, with a copy of the command. `bytes` has all that the command has views of.
+  // Makes the job anew, with a copy of the command. The command's views all lie in `bytes`.
   void Reset(std::string_view bytes, const Command& from);
   // The same, but takes the bytes themselves.
   void Reset(std::string&& bytes, const Command& from);
-  // Gives back what is long, before the job is kept for another command.
+  // Frees long buffers, before the job is kept for another command.
   void Trim();
 
-  // A stage's means.
+  // What a stage may call.
   Operation& Begin(Operation::Kind kind, std::string_view key);
   void Then(Stage stage) { next = stage; }
   std::span<Operation> answers() { return {operations_.data(), used_}; }
   Operation& answer() { return operations_[0]; }
   // Begins one operation for each server.
   void BeginOnEach(Operation::Kind kind);
-  // Whether another try of a read and a conditional write is left. There is none for a write that a
-  // transaction made conditional itself.
+  // Returns whether a read and a conditional write may be tried once more. Returns false if a
+  // transaction made the write conditional.
   bool TryAgain() { return (guard == nullptr || !guard->conflict()) && ++tries_ < kTriesMax; }
-  // Runs a command of this one, which is a transaction. The next stage comes when it is finished.
-  // REQUIRES: the stage begins nothing else.
+  // Runs a command of this transaction. The next stage runs when that is finished. REQUIRES: the
+  // stage begins nothing else.
   void BeginPart(Job& part) {
     part.parent = this;
     part_ = &part;
@@ -138,12 +138,12 @@ class Job {
   std::string_view data() const { return command_.data; }
   bool has_data() const { return command_.has_data; }
 
-  // Changes by how much the job counts in its thread's memory, and in its connection's.
+  // Sets how many bytes the job counts in its thread's memory, and in its connection's.
   void Charge(size_t bytes);
   size_t charged() const { return charged_; }
-  // Gives back all buffers but the reply. For a job that is finished.
+  // Frees all buffers but the reply. For a job that is finished.
   void KeepOnlyReply();
-  // Nobody will take the reply: the connection is closed.
+  // The connection is closed, so nobody will take the reply.
   void Orphan();
 
   // Of the connection.
@@ -166,7 +166,7 @@ class Job {
   TransactionGuard* guard = nullptr;  // of the parent
   std::unique_ptr<Execution> execution;
 
-  // What stages of a command tell one another.
+  // What the stages of a command pass on to each other.
   struct {
     PutOptions put;
     bool over = false;  // the time to live is over already
@@ -188,13 +188,13 @@ class Job {
     std::shared_ptr<Watches> watches;
     std::string_view word;  // of the command
     Script script = Script::kUnknown;
-    // Of a value that is read, changed and written: makes scratch.value the new one, or replies and
-    // returns false; and replies when it is written.
+    // For a value that is read, changed and written. `change` makes scratch.value the new value, or
+    // replies and returns false. `changed` replies when it is written.
     bool (*change)(Job&, bool found) = nullptr;
     void (*changed)(Job&) = nullptr;
   } scratch;
 
-  // For the queue that runs it.
+  // For the queue that runs the job.
   uint32_t waiting = 0;  // operations that are not answered
   bool began = false;    // the stage that runs has begun operations
   bool finished = false;
@@ -215,7 +215,7 @@ class Job {
   Job* part_ = nullptr;
 };
 
-// A transaction that runs: EXEC's.
+// A transaction that EXEC runs.
 struct Execution {
   explicit Execution(Transaction from)
       : commands(std::move(from.commands)), bytes(from.bytes), guard(std::move(from.watches)) {}

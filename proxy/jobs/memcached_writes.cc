@@ -1,6 +1,6 @@
-// The writes of memcached's commands, as stages. Where the store has no such operation, it is a Get
-// and a Put that happens only if the item is still of the version that was read, again and again
-// until nobody was in between.
+// The writes of memcached's commands, as stages. If the store has no such operation, the command is
+// a Get and a Put that happens only if the item still has the version that was read. It is tried
+// again until nobody was in between.
 
 #include <gannet/client.h>
 
@@ -32,7 +32,7 @@ void EndOfWrite(Job& job) {
   }
 }
 
-// An item whose time was over before it came is stored, but nobody sees it.
+// If an item's time is over before it is stored, it is stored all the same, but nobody sees it.
 void Stored(Job& job) {
   const bool stored = job.answer().code == StatusCode::kOk;
   const uint64_t version = job.answer().info.version;
@@ -42,8 +42,7 @@ void Stored(Job& job) {
   job.Then(Ignore);
 }
 
-// --- append, prepend
-// ------------------------------------------------------------------------------
+// --- append, prepend ---
 
 void ReadToExtend(Job& job);
 
@@ -97,13 +96,12 @@ void Extended(Job& job) {
   EndOfWrite(job);
 }
 
-// --- incr, decr
-// -----------------------------------------------------------------------------------
+// --- incr, decr ---
 
 void ReadToCount(Job& job);
 
-// Returns the sum as memcached makes it: 64 bits without a sign, that wrap around above and stop at
-// 0 below.
+// Returns the sum as memcached makes it: 64 bits without a sign. It wraps around above, and stops
+// at 0 below.
 uint64_t Sum(uint64_t number, const Job& job) {
   const uint64_t delta = job.scratch.delta;
   if (!job.scratch.is_subtraction) return number + delta;
@@ -159,7 +157,7 @@ void ReadToCount(Job& job) {
   job.Then(CountRead);
 }
 
-// The store's counters have a sign. It refuses what is beyond theirs, which may be right here.
+// The store's counters have a sign. It refuses numbers beyond theirs, which may be right here.
 void CountedByStore(Job& job) {
   const Operation& incr = job.answer();
   switch (incr.code) {

@@ -1,6 +1,6 @@
-// Redis' commands that write one key, as stages. Where the store has no such operation, it is a Get
-// and a write that happens only if the item is still of the version that was read, again and again
-// until nobody was in between.
+// Redis' commands that write one key, as stages. If the store has no such operation, the command is
+// a Get and a write that happens only if the item still has the version that was read. It is tried
+// again until nobody was in between.
 
 #include <gannet/client.h>
 
@@ -21,8 +21,7 @@ using std::chrono::milliseconds;
 
 void ReplyInteger(Job& job, int64_t number) { Reply(job).Integer(number); }
 
-// --- SET and its kin
-// ------------------------------------------------------------------------------
+// --- SET and its kin ---
 
 void SetReadFirst(Job& job);
 
@@ -96,7 +95,7 @@ bool TakeTtl(Job& job, std::string_view word, Unit unit) {
                            absl::AsciiStrToLower(Upper(job.words()[0])), "' command"));
     return false;
   }
-  // A moment that is past: the item is as good as gone at once.
+  // The moment is past, so the item is gone at once.
   job.scratch.put.ttl = milliseconds(std::max<int64_t>(*ms, 1));
   return true;
 }
@@ -130,8 +129,7 @@ bool TakeSetOptions(Job& job) {
   return !contradicts;
 }
 
-// --- APPEND
-// ---------------------------------------------------------------------------------------
+// --- APPEND ---
 
 void AppendByPut(Job& job);
 
@@ -171,7 +169,7 @@ void AppendByPut(Job& job) {
   job.Then(AppendAfterRead);
 }
 
-// The store does not say how long the value has become, so it is looked at.
+// The store does not say how long the value has become, so this asks for it.
 void Appended(Job& job) {
   const StatusCode code = job.answer().code;
   if (code == StatusCode::kOutOfRange) return AppendByPut(job);
@@ -186,8 +184,7 @@ void Append(Job& job) {
   job.Then(Appended);
 }
 
-// --- INCR
-// -----------------------------------------------------------------------------------------
+// --- INCR ---
 
 void Counted(Job& job) {
   const Operation& incr = job.answer();
@@ -204,8 +201,7 @@ void Count(Job& job) {
   job.Then(Counted);
 }
 
-// --- GETDEL, GETEX
-// --------------------------------------------------------------------------------
+// --- GETDEL, GETEX ---
 
 void ReplyGot(Job& job) {
   const Operation& got = job.answer();

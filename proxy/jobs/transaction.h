@@ -33,7 +33,7 @@ class Watches {
   std::vector<Watch> all_;
 };
 
-// What a connection has watched, and queued since its MULTI.
+// What a connection has watched, and what it has queued since its MULTI.
 struct Transaction {
   static constexpr size_t kCommandsMax = 65'536;
 
@@ -45,7 +45,7 @@ struct Transaction {
   std::shared_ptr<Watches> watches;
 };
 
-// Makes the writes of a transaction conditional, and sees how they end.
+// Makes the writes of a transaction conditional, and looks at how they end.
 class TransactionGuard {
  public:
   explicit TransactionGuard(std::shared_ptr<Watches> watches) : watches_(std::move(watches)) {}

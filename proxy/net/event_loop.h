@@ -18,7 +18,7 @@
 
 namespace gannet::proxy {
 
-// One thread of the proxy: accepts connections, and serves them with a client of its own.
+// One thread of the proxy. It accepts connections, and serves them with a client of its own.
 class EventLoop {
  public:
   struct Options {
@@ -45,7 +45,7 @@ class EventLoop {
 
  private:
   EventLoop(std::unique_ptr<AsyncClient> client, const Options& options, int walk_fd);
-  // Tells others how this thread is.
+  // Publishes the state of this thread.
   void Publish();
   void PollStore();
   void TakeFinished();
