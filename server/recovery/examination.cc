@@ -98,7 +98,7 @@ absl::StatusOr<Examination> Examine(std::span<std::byte> region) {
                          counts.leftovers + counts.dropped();
   if (slots == examination.slots_total) return examination;
   return absl::InternalError(
-      absl::StrCat(examination.slots_total, " slots, of which ", slots, " were looked at"));
+      absl::StrCat("looked at ", slots, " of ", examination.slots_total, " slots"));
 }
 
 }  // namespace gannet
