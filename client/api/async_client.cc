@@ -57,7 +57,7 @@ class AsyncClient::State {
   const std::unique_ptr<WakeFd> wake;
   const bool polls_only;
   WaitStages stages;
-  std::vector<ServerStats*> stats_of;  // by operation: where the answer of a Stats goes
+  std::vector<ServerStats*> stats_of;  // where the answer of a Stats goes, by operation
   int64_t timeout_ns;
   const ForkGuard fork_guard;
 };

@@ -59,7 +59,7 @@ class Router {
 
   std::vector<Server> servers_;
   std::vector<std::optional<std::string>> told_;  // by a server that was reached
-  std::vector<std::string> names_;                // that decide which server has a key
+  std::vector<std::string> names_;                // the names that decide which server has a key
   Rendezvous rendezvous_;
   absl::Status status_;
   uint64_t set_hash_ = 0;

@@ -69,7 +69,7 @@ absl::StatusOr<HeatsReply> RegionWalk::AskForHeats() {
   RequestHeader header{};
   header.opcode = static_cast<uint8_t>(Opcode::kHeats);
   GANNET_ASSIGN_OR_RETURN(const std::string answer, Ask(header));
-  HeatsReply heats{};  // what an older server does not send stays 0
+  HeatsReply heats{};  // fields that an older server does not send stay 0
   std::memcpy(&heats, answer.data(), std::min(answer.size(), sizeof(heats)));
   if (heats.bytes == 0) {
     return absl::FailedPreconditionError(

@@ -47,7 +47,7 @@ class HotPlaces {
 
   const HeatsReply heats_;
   const size_t max_;
-  uint8_t least_ = 1;  // colder ones are not among the hottest
+  uint8_t least_ = 1;  // places with less heat are not among the hottest
   std::vector<Place> places_;
   std::unordered_map<uint64_t, uint8_t> heat_of_;
 };

@@ -139,7 +139,8 @@ void IndexWalk::TakeSlots(uint32_t buckets) {
       const Slot slot(word);
       if (slot.empty() || proven_.contains(word)) continue;
       if (!view_->Contains(slot.offset(), slot.read_bytes())) {
-        doubt_ = true;  // the checksum is right, so this is no slot that this client knows
+        // The checksum is right, so this client does not know the slot's kind.
+        doubt_ = true;
         continue;
       }
       if (wanted_ && !wanted_(slot.offset())) continue;

@@ -47,7 +47,7 @@ class IndexWalk {
   enum class Step : uint8_t {
     kReadBuckets,  // READ buckets(), then call OnBuckets
     kReadItems,    // READ each of items() and call OnItem, then OnItemsDone
-    kWantIndex,    // a home was migrated to an index that the view does not have; call Resume then
+    kWantIndex,    // a home was migrated to an index that the view does not have; then call Resume
     kDone,
     kChangesTooFast,  // the stash changed in each of kRoundsMax rounds
   };
@@ -135,7 +135,7 @@ class IndexWalk {
   const std::function<bool(uint64_t offset)> wanted_;
   Step step_ = Step::kDone;
   Phase phase_ = Phase::kHomes;
-  std::vector<Range> ranges_;           // still to be walked through, the next one last
+  std::vector<Range> ranges_;           // still to be walked through; the last one comes next
   std::vector<IndexGeometry> stashes_;  // the same, of this round
   uint64_t stash_at_ = 0;
   std::vector<Stashed> stashed_;  // of this round
@@ -145,11 +145,11 @@ class IndexWalk {
   IndexGeometry index_{};
   uint64_t first_ = 0;  // bucket
   Read read_{};
-  uint32_t run_ = 0;  // homes, or buckets of the stash, that are as they should be
+  uint32_t run_ = 0;  // homes, or buckets of the stash, whose copies are consistent
   std::vector<Bucket> copy_;
   std::vector<Slot> items_;
-  std::vector<uint32_t> item_buckets_;   // of items_: which bucket of the run
-  bool doubt_ = false;                   // an item of the run was not as it should be
+  std::vector<uint32_t> item_buckets_;   // the bucket of the run, for each of items_
+  bool doubt_ = false;                   // an item of the run did not prove itself
   std::unordered_set<uint64_t> proven_;  // slots of the run that need not be looked at again
   uint64_t retries_ = 0;
   uint64_t advances_ = 0;

@@ -104,7 +104,7 @@ class RegionWalk final : public SessionOwner {
   void OnLost(uint32_t) override { reading_ = 0; }
 
   const ClientClock* const clock_ = ClientClock::Real();
-  const int64_t deadline_ns_;  // how long the walk may be without getting on
+  const int64_t deadline_ns_;  // the longest time without progress
   ReadPace pace_;
   std::unique_ptr<ClientSession> session_;
   std::vector<LentBuffer> buffers_;  // of the session

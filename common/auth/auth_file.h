@@ -60,7 +60,7 @@ class AuthFile {
   absl::StatusOr<std::string> ReadText();
 
   std::string path_;
-  Identity read_;  // of the file that was last read, also if it was refused
+  Identity read_;  // of the last file that was read, even if it was refused
   std::vector<AuthKey> keys_;
 };
 

@@ -30,7 +30,7 @@ class PrivateData {
 // A copy of an event of librdmacm, which is already acknowledged.
 struct CmEvent {
   rdma_cm_event_type type = RDMA_CM_EVENT_ADDR_ERROR;
-  rdma_cm_id* id = nullptr;  // CONNECT_REQUEST: a new id, which the receiver owns
+  rdma_cm_id* id = nullptr;  // CONNECT_REQUEST: a new id, whose owner is the receiver
   // id->context, taken while the unacknowledged event still kept the id alive. The id itself may be
   // gone by now, unless the owner of this channel also destroys its ids.
   void* context = nullptr;

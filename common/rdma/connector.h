@@ -47,7 +47,7 @@ class Connector {
     SocketAddress to;
     std::optional<SocketAddress> from;  // binds to this address's device
     int64_t deadline_ns = 0;            // until established, on the clock of Poll's argument
-    int resolve_timeout_ms = 2000;      // in the kernel; once for the address, once for the route
+    int resolve_timeout_ms = 2000;      // the kernel's; once for the address, once for the route
     // How often the peer's device may try again to send while this side has no receive posted.
     uint8_t rnr_retry_count = kRnrRetryCount;
   };

@@ -18,8 +18,8 @@ struct PortReport {
   std::string link_layer;  // "Ethernet" or "InfiniBand"
   uint32_t mtu_bytes = 0;  // active
   uint32_t mtu_bytes_max = 0;
-  std::vector<std::string> gids;  // those that are set, as IPv6 addresses
-  std::string interface;          // of the network that it belongs to; empty: none, or not known
+  std::vector<std::string> gids;  // the GIDs that are set, as IPv6 addresses
+  std::string interface;          // the network interface of the port; empty: none, or not known
 };
 
 struct DeviceReport {

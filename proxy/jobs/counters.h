@@ -52,7 +52,7 @@ struct Counters {
 
 // What all threads share, and what commands report.
 struct Service {
-  std::deque<Counters> threads;  // one each; made before the threads start
+  std::deque<Counters> threads;  // one for each thread; made before the threads start
   std::string version;
   std::vector<std::string> servers;
   uint64_t connections_max = 0;

@@ -46,9 +46,9 @@ struct Operation {
   Kind kind = Kind::kGet;
   bool wants_value = true;  // kGet, kGetAndTouch
   uint32_t server = 0;      // kFlush, kStats, kWalk
-  std::string_view key;     // of the job's bytes, as `value` may be
+  std::string_view key;     // lies in the job's bytes, as `value` may
   std::string_view value;
-  PutOptions put;  // of all writes: flags, ttl and conditions, as far as they apply
+  PutOptions put;  // for all writes: flags, ttl and conditions, as far as they apply
   int64_t delta = 0;
   WalkPartOptions part;  // kWalk, whose key is a pattern; the answer has the next position
 
@@ -61,8 +61,8 @@ struct Operation {
   ServerStats stats;
   std::vector<std::string> keys;  // kWalk
   std::string out;                // buffer of the value, which may be longer than that
-  size_t room = 0;                // that the value is known to need
-  size_t charged = 0;  // of the job's charge, for this buffer and what of it goes into the reply
+  size_t room = 0;                // bytes that the value is known to need
+  size_t charged = 0;  // part of the job's charge: for this buffer, and for its part of the reply
 
   std::string_view found_value() const { return std::string_view(out).substr(0, info.value_bytes); }
   // How long the item will live, for a Put in its place; 0 = for ever.
@@ -77,7 +77,7 @@ struct ClientState {
   uint64_t id = 0;
   std::string name;
   bool resp3 = false;
-  bool closing = false;  // a command asked to end the connection
+  bool closing = false;  // a command asked for the end of the connection
   Transaction transaction;
 };
 
@@ -149,7 +149,7 @@ class Job {
   // Of the connection.
   Holder* holder = nullptr;       // nullptr: the connection is closed
   Memory* memory = nullptr;       // of the thread
-  void* owner = nullptr;          // who gets the reply; nullptr: nobody, the connection is closed
+  void* owner = nullptr;          // who gets the reply; nullptr: the connection is closed
   ClientState* client = nullptr;  // valid only while the command is prepared
   const Service* service = nullptr;
   Counters* counters = nullptr;
@@ -199,7 +199,7 @@ class Job {
   bool began = false;    // the stage that runs has begun operations
   bool finished = false;
   size_t value_bytes = 0;            // of all buffers
-  std::vector<uint64_t> key_hashes;  // for the connection that keeps the order
+  std::vector<uint64_t> key_hashes;  // of the keys, for the connection, which keeps the order
 
  private:
   static constexpr int kTriesMax = 100;

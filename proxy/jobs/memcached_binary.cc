@@ -45,7 +45,7 @@ enum Opcode : uint8_t {
   kAppend = 0x0e,
   kPrepend = 0x0f,
   kStat = 0x10,
-  kSetQ = 0x11,  // to kPrependQ: the quiet ones of kSet to kPrepend
+  kSetQ = 0x11,  // to kPrependQ: the quiet forms of kSet to kPrepend
   kQuitQ = 0x17,
   kFlushQ = 0x18,
   kAppendQ = 0x19,

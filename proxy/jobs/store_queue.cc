@@ -292,7 +292,7 @@ bool StoreQueue::GetAgain(Operation& operation) {
   }
   if (bytes <= operation.out.size()) return false;
   operation.room = bytes;
-  operation.kind = Kind::kGet;  // what it had to touch, it touched
+  operation.kind = Kind::kGet;  // the touch is done already
   StartOrWait(operation);
   return true;
 }

@@ -22,7 +22,7 @@ class Watches {
     std::string key;
     uint64_t version = 0;  // 0: there was no item
     bool read = false;     // the version is known
-    bool written = false;  // by the transaction itself: others' writes are not looked for any more
+    bool written = false;  // the transaction wrote it, so others' writes no longer matter
   };
 
   std::vector<Watch>& all() { return all_; }

@@ -77,7 +77,7 @@ class EventLoop {
   std::vector<Connection*> dirty_;
   absl::flat_hash_map<Connection*, std::unique_ptr<Connection>> connections_;
   std::deque<Connection*> hungry_;  // in the order in which they want memory
-  uint64_t grants_ = 0;             // of memory to those who waited
+  uint64_t grants_ = 0;             // how often those who waited for memory got some
   uint64_t grants_seen_ = 0;
   bool is_short_ = false;  // somebody waits for memory
   int64_t now_ms_ = 0;     // at the last sleep

@@ -39,9 +39,9 @@ class DiskThread {
   DiskLog* const log_;
   WakeUp* const wanted_;
   const std::function<void()> on_published_;
-  uint64_t given_at_poll_ = 0;  // tickets, before the last Poll; the thread's
-  const int stop_fd_;           // an eventfd; readable once it is to stop
-  absl::Status status_;         // the thread's until it is joined
+  uint64_t given_at_poll_ = 0;  // tickets given before the last Poll; only for the thread
+  const int stop_fd_;           // an eventfd, which is readable once the thread should stop
+  absl::Status status_;         // the thread's, until it is joined
   std::thread thread_;
 };
 

@@ -30,8 +30,8 @@ class ReplayGuard {
   enum class Verdict : uint8_t {
     kFresh,  // now it is remembered
     kRepeated,
-    kOtherClock,   // its time is more than kWindowMs from this machine's
-    kBeforeStart,  // made before this guard was: an earlier run may have accepted it
+    kOtherClock,   // its time differs by more than kWindowMs from this machine's
+    kBeforeStart,  // made before this guard: an earlier run may have accepted it
     kFull,
   };
 

@@ -42,24 +42,24 @@ class Server {
     // The clock by which connection requests must be fresh. It is the machine's, because the
     // server's clock does not see that the machine was suspended.
     uint64_t (*wall_ms)() = WallMs;
-    std::string name;  // that clients know it by; empty: they take its address. IsServerName
+    std::string name;  // the name for clients (IsServerName); empty: they take its address
     uint64_t memory_bytes = 1ull << 30;  // of the region: index and heap
     uint64_t index_slots = 0;            // at the start; 0 = by memory
     bool index_grows = true;
-    bool evict = false;  // when the memory is full, instead of refusing writes
+    bool evict = false;  // whether to evict when the memory is full, instead of refusing writes
     DiskOptions disk;
     uint64_t lock_words = 65536;
     uint32_t workers = 1;
     HugePages huge_pages = HugePages::kAuto;
-    std::string memory_file;  // that the region is, and that outlives the process; empty: none
+    std::string memory_file;  // a file that is the region, and outlives the process; empty: none
     int64_t session_grace_ns = 30'000'000'000;
     // A peer that is silent for this long is dead; kSilenceMsMin to 65,535.
     uint32_t silence_ms = kSilenceMsDefault;
     uint32_t connections_max = 2048;     // of each worker
-    uint16_t credits = kCreditsDefault;  // of each session: requests unanswered at once
-    uint32_t lock_requests_max = 1024;   // of each worker: by RPC, waiting to be carried out
-    uint32_t receives = 1024;            // of each worker: requests that it has not looked at yet
-    uint32_t reply_buffers = 512;        // of each worker: replies with values on their way at once
+    uint16_t credits = kCreditsDefault;  // of each session: the most unanswered requests
+    uint32_t lock_requests_max = 1024;   // of each worker: the most waiting lock requests by RPC
+    uint32_t receives = 1024;  // of each worker: the most requests that it has not looked at yet
+    uint32_t reply_buffers = 512;  // of each worker: the most replies with values on their way
     // Overrides the mode that suits the device. kNicCas and kRpcLoopback need its atomics.
     std::optional<LockMode> lock_mode;
     // If true, Create starts a thread that refuses those who connect before it returns, with the

@@ -94,7 +94,7 @@ void ServerThreads::RunWorker(Worker* worker) {
   pthread_setname_np(pthread_self(), "kv-worker");
   WorkerTurns turns(AskForTurns);
   WorkerWait wait(options_.busy_poll_ns, CoreDemand(CoresOfThread(), RunnableThreadsOfKernel()));
-  int64_t poll_began_ns = 0;  // of a Poll that this one follows at once
+  int64_t poll_began_ns = 0;  // when the last Poll began, if this one follows at once
   while (!worker->closed() && !worker->failed()) {
     const Now now = clock_.Read();
     if (poll_began_ns != 0) NoteSlowPoll(worker, poll_began_ns, now.monotonic_ns);

@@ -67,7 +67,7 @@ class ServerThreads {
   const std::unique_ptr<Server> server_;
   const Options options_;
   const ServerClock clock_;
-  const int64_t beat_ns_;  // of the supervisor; 0: nobody watches, and no turns are noted
+  const int64_t beat_ns_;  // the supervisor's; 0: nobody watches, and no turns are noted
   const int stop_fd_;      // an eventfd; readable once a stop was requested
   WorkerPulses pulses_;
   int64_t next_beat_ns_ = 0;  // the control thread's
@@ -75,7 +75,7 @@ class ServerThreads {
   // thread loads it with acquire before it takes the worker's state for final.
   std::atomic<size_t> running_{0};
   std::atomic<bool> worker_failed_{false};
-  absl::Status status_;  // the control thread's until it is joined
+  absl::Status status_;  // the control thread's, until it is joined
   LogLimit slow_polls_{1, ServerLog::kNsPerMinute};
   std::vector<std::thread> workers_;
   std::thread control_;

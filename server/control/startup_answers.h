@@ -36,8 +36,8 @@ class StartupAnswers {
 
   Listener* const listener_;
   const uint64_t bytes_;
-  const int stop_fd_;               // an eventfd; readable once it is to end
-  std::atomic<uint64_t> ready_{0};  // only a figure to be told: relaxed
+  const int stop_fd_;               // an eventfd, which is readable once the thread should end
+  std::atomic<uint64_t> ready_{0};  // relaxed: only a figure to report
   LogLimit refusals_{10, kNsPerSecond};
   std::thread thread_;
 };

@@ -62,9 +62,9 @@ class WorkerWait {
   const int64_t poll_ns_;
   CoreDemand cores_;
   bool waiting_ = false;
-  int64_t until_ns_ = 0;  // of this wait's polling; 0: it does not poll, or not any more
+  int64_t until_ns_ = 0;  // the end of this wait's polling; 0: it does not poll, or no longer does
   int64_t last_empty_ns_ =
-      0;  // of the last Poll, if it found nothing and this one followed at once
+      0;  // the time of the last Poll, if it found nothing and this one follows at once
   uint32_t in_vain_ = 0;
   uint32_t waits_ = 0;
 };

@@ -34,8 +34,8 @@ class HeapMap {
 
   enum class Taken : uint8_t {
     kNow,         // it was free
-    kBefore,      // this very block was taken already
-    kImpossible,  // no heap has such a block together with those that were taken
+    kBefore,      // this block was taken already
+    kImpossible,  // no heap can have this block together with the taken ones
   };
   // Takes the block that begins `offset` bytes behind the heap's begin, of an item of `bytes`.
   Taken Take(uint64_t offset, uint64_t bytes);

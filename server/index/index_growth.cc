@@ -106,7 +106,7 @@ bool Index::MigrateHome(IndexTable& from, IndexTable& to, uint64_t home) {
     ++copied;
   }
   const bool all = copied == slots.size();
-  if (!all) {  // takes back what was copied, since a key may be in one table only
+  if (!all) {  // takes the copies back, because a key may be in one table only
     for (size_t i = 0; i < copied; ++i) {
       const Slot slot = slots[i];
       const auto found = to.Find(options_.hash_of(slot), [slot](Slot it) { return it == slot; });

@@ -44,7 +44,7 @@ class IndexTable {
     std::span<std::byte> region;
     IndexGeometry geometry;
     uint64_t incarnation = 0;
-    uint64_t ranges = 1;  // of the floors; those of Index
+    uint64_t ranges = 1;  // the number of ranges of the floors, as Index has them
     // Returns the hash of the key whose item a slot leads to.
     std::function<KeyHash(Slot)> hash_of;
   };

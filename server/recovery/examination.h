@@ -24,7 +24,7 @@ struct Examination {
   uint64_t region_bytes = 0;
   uint64_t reserved_bytes = 0;  // before the heap: superblock, recovery area
   uint64_t index_bytes = 0;
-  uint64_t item_bytes = 0;    // headers, keys and values, without what their blocks have too much
+  uint64_t item_bytes = 0;    // headers, keys and values, without the unused ends of their blocks
   uint64_t unused_bytes = 0;  // free, and ends of blocks
 };
 

@@ -33,7 +33,7 @@ struct RecoveryHeader {
   uint32_t format;
   uint32_t struct_bytes;
   uint64_t region_bytes;
-  uint64_t allocator;  // jemalloc's version, hashed: the heap is made again with the same one
+  uint64_t allocator;  // hash of jemalloc's version: only the same one can make the heap again
   uint64_t checksum;   // XXH3-64 of the fields before it, seed 0
   // The fields below change. Each is one word, so it is never torn.
   uint64_t state;        // RegionState
@@ -49,7 +49,7 @@ static_assert(offsetof(RecoveryHeader, checksum) == 32 && offsetof(RecoveryHeade
 enum class RegionState : uint64_t {
   kNew = 0x0000000000000000,      // nothing was ever acknowledged
   kServing = 0x1b5e5e5e5e5e5e01,  // a process serves it, or died
-  kStopped = 0x2c6d6d6d6d6d6d02,  // the last process stopped in order
+  kStopped = 0x2c6d6d6d6d6d6d02,  // the last process stopped properly
 };
 
 // What a thread is about to do to an item, while the memory alone would not say which of two states

@@ -25,8 +25,8 @@ struct SurveyCounts {
   uint64_t large_items = 0;
   // What a process leaves if it is killed while it works.
   uint64_t unfinished = 0;   // slots of writes or deletions that were under way
-  uint64_t leftovers = 0;    // second slots of an item that was being moved in the index
-  uint64_t rolled_back = 0;  // items that are as they were before a write that was under way
+  uint64_t leftovers = 0;    // second slots of items that were being moved in the index
+  uint64_t rolled_back = 0;  // items that are as they were before an unfinished write
   // What only damage explains.
   uint64_t torn = 0;
   uint64_t misplaced = 0;    // the key does not belong there, or no block can be there

@@ -25,7 +25,7 @@ enum class ItemState : uint8_t {
   kLive,        // whole
   kSuperseded,  // whole, and was marked dead because another item takes its place
   kDead,        // deleted, or not yet live
-  kTorn,        // live by its bit, but it does not prove itself
+  kTorn,        // its live bit is set, but it does not prove itself
   kNone,        // no item of this class can be there
 };
 

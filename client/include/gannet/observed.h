@@ -35,7 +35,8 @@ struct ConnectedClient {
 
 // A request that took a server long.
 struct SlowRequest {
-  std::chrono::milliseconds answered{0};  // when, since the Unix epoch, by the server's clock
+  // The time of the answer, since the Unix epoch, by the server's clock.
+  std::chrono::milliseconds answered{0};
   std::chrono::microseconds took{0};
   std::string request;  // "get", "put" ...
   uint32_t session_id = 0;

@@ -77,7 +77,7 @@ struct ItemInfo {
   // By the server's clock, since the Unix epoch; 0 = never. Other clocks may differ by hours, so
   // compare it only with the server's: see ttl_left.
   uint64_t expiry_ms = 0;
-  uint32_t value_bytes = 0;  // of the whole value, even where the caller's buffer was shorter
+  uint32_t value_bytes = 0;  // of the whole value, even if the caller's buffer was shorter
   // How long the item still lived when it was read, or some ms more. 0 if it never expires, or if
   // its time is nearly over.
   std::chrono::milliseconds ttl_left{0};
@@ -142,14 +142,14 @@ struct ChangeOptions {
   // Flags and time to live of a new item, if there is none.
   uint32_t flags = 0;
   std::chrono::milliseconds ttl{0};
-  bool only_if_present = false;  // otherwise an absent key gets an item with the piece as its value
+  bool only_if_present = false;  // if false, an absent key gets an item with the piece as its value
   std::optional<uint64_t> only_if_version;  // 0 = absent
   const Lock* lock = nullptr;               // needs only_if_version
 };
 
 // Options of Incr and Decr. An existing item keeps its flags and its expiry.
 struct IncrOptions {
-  int64_t initial = 0;  // what an absent key counts from
+  int64_t initial = 0;  // the number that an absent key counts from
   // Flags and time to live of a new item, if there is none.
   uint32_t flags = 0;
   std::chrono::milliseconds ttl{0};
@@ -208,7 +208,7 @@ struct ServerStats {
   // The bytes that a power cut would take now, and the age of the oldest of them.
   uint64_t disk_behind_bytes = 0;
   uint64_t disk_behind_ms = 0;
-  uint64_t disk_refused = 0;    // writes that the disk did not take
+  uint64_t disk_refused = 0;    // writes that the disk refused
   uint64_t disk_snapshots = 0;  // since start
 };
 

@@ -23,7 +23,7 @@ struct WalkedItem {
   // Empty if the value is long (over some 4,000 bytes): a walk does not READ those.
   std::string_view value;
   ItemInfo info;
-  uint32_t block_bytes = 0;  // what it takes of the server's memory
+  uint32_t block_bytes = 0;  // bytes that it takes of the server's memory
 };
 
 struct WalkOptions {
@@ -42,10 +42,10 @@ struct WalkPartOptions {
 // One of the keys that are used most.
 struct HotKey {
   std::string key;
-  double uses = 0;        // of late, as the server estimates
-  bool at_least = false;  // it was used at least so often: the server counts no further
+  double uses = 0;        // recent uses, as the server estimates them
+  bool at_least = false;  // there were at least so many uses: the server counts no further
   ItemInfo info;
-  uint32_t block_bytes = 0;  // what it takes of the server's memory
+  uint32_t block_bytes = 0;  // bytes that it takes of the server's memory
 };
 
 // What a walk has done so far.
@@ -53,8 +53,8 @@ struct WalkProgress {
   uint64_t reads = 0;
   uint64_t read_bytes = 0;
   uint64_t items = 0;    // that were shown
-  uint64_t retries = 0;  // something changed while it was READ, and was READ again
-  double done = 0;       // share of the index that was walked through; 1 at the end
+  uint64_t retries = 0;  // READs that were done again, because something changed meanwhile
+  double done = 0;       // the share of the index that the walk has covered; 1 at the end
 };
 
 // Walks through all items of one server by one-sided READs. The server's CPU takes no part, except
