@@ -1,5 +1,5 @@
-// gannet-proxy: a way to a Gannet store for programs in any language. It speaks memcached's and
-// Redis' protocols to applications of its host, and is a client of the store.
+// gannet-proxy: lets programs in any language use a Gannet store. It speaks memcached's and Redis'
+// protocols to applications of its host, and is a client of the store.
 
 #include <gannet/async_client.h>
 #include <gflags/gflags.h>
@@ -206,7 +206,7 @@ void Show(Proxy& proxy) {
   LOG(WARNING) << proxy.http->Warning("addresses of servers, and how much the proxy is used");
 }
 
-// Tells the supervisor that all threads go around, since the last time that it was asked.
+// Tells the supervisor that all threads have gone around since the last call.
 void Beat(const Proxy& proxy, const Supervisor& supervisor, std::vector<uint64_t>* rounds) {
   bool all = true;
   for (size_t i = 0; i < proxy.loops.size(); ++i) {

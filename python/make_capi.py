@@ -13,7 +13,7 @@ HEADERS = ("types", "client", "observed", "async")
 
 
 def declarations(text):
-    """What is left of a header without its preprocessor lines, which cffi does not read."""
+    """Returns a header without its preprocessor lines, which cffi does not read."""
     text = re.sub(r"#ifdef __cplusplus\n.*?#endif\n", "", text, flags=re.DOTALL)
     return re.sub(r"^#(?:.*\\\n)*.*$", "", text, flags=re.MULTILINE)
 

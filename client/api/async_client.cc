@@ -14,15 +14,15 @@
 namespace gannet {
 namespace {
 
-// How many of the READs that share a doorbell share a completion. With fewer, the first GETs of a
-// chain could be answered, and others begin in their place, while the last are still being READ.
-// But with 16 GETs in flight or more, of two READs each, at least eight GETs should share a
-// completion. The NIC has several parts to work on all the same: most allow 16 READs in flight on a
-// connection, and then a doorbell is for 16 READs too (ClientSession::OpenReads). With 64 GETs in
-// flight or more there are several on any NIC.
+// How many of the READs that share a doorbell share a completion. With fewer, the caller could go
+// on with the first GETs of a chain while the last are still being READ. But with 16 GETs in flight
+// or more, of two READs each, at least eight GETs should share a completion. The NIC has several
+// chains to work on all the same. Most NICs allow 16 READs in flight on a connection, and then a
+// doorbell is for 16 READs too (ClientSession::OpenReads). With 64 GETs in flight or more there are
+// several chains on any NIC.
 constexpr uint32_t kSignalEvery = 32;
 
-// An answer that takes longer waited for cores, here or at the server.
+// If an answer takes longer than this, it waited for a core, here or at the server.
 constexpr int64_t kLongWaitNs = 3 * kNsPerMs;
 
 absl::Status NoRoomStatus() {
@@ -48,7 +48,7 @@ class AsyncClient::State {
   size_t TakeFinished(std::span<Completion> completions);
   void Complete(uint32_t i, Completion* completion);
   size_t Poll(std::span<Completion> out);
-  // Goes on after Poll found nothing.
+  // Goes on with a wait after Poll found nothing.
   size_t GoOnWaiting(std::span<Completion> out, int64_t deadline_ns);
   void WaitALittle(int64_t now_ns, int64_t deadline_ns);
   void Sleep(int64_t now_ns, int64_t deadline_ns);
@@ -57,7 +57,7 @@ class AsyncClient::State {
   const std::unique_ptr<WakeFd> wake;
   const bool polls_only;
   WaitStages stages;
-  std::vector<ServerStats*> stats_of;  // by operation: where the answer of a Stats goes
+  std::vector<ServerStats*> stats_of;  // where the answer of a Stats goes, by operation
   int64_t timeout_ns;
   const ForkGuard fork_guard;
 };
@@ -110,7 +110,7 @@ void AsyncClient::State::Complete(uint32_t i, Completion* completion) {
   engine->Release(i);
 }
 
-// Operations that found no room in an earlier call's `out` come first.
+// Operations that found no room in the `out` of an earlier call come first.
 inline size_t AsyncClient::State::Poll(std::span<Completion> out) {
   if (fork_guard.forked()) return 0;
   size_t n = engine->HasFinished() ? TakeFinished(out) : 0;
@@ -149,8 +149,8 @@ void AsyncClient::State::WaitALittle(int64_t now_ns, int64_t deadline_ns) {
   }
 }
 
-// After a long wait many others want the cores, the server too. Lets them run once more, so that
-// more answers are there at once: each turn on a core costs what filling the caches costs.
+// After a long wait, the server and many others want the cores. This lets them run once more, so
+// that more answers are there at once: each turn on a core costs the filling of its caches.
 void AsyncClient::State::Sleep(int64_t now_ns, int64_t deadline_ns) {
   WakeFd::Sleep(wake->fd(), deadline_ns - now_ns);
   if (engine->alive() > 1 && engine->clock().MonotonicNs() - now_ns > kLongWaitNs) sched_yield();
@@ -176,7 +176,8 @@ AsyncClient::~AsyncClient() {
   if (state_->fork_guard.forked()) static_cast<void>(state_.release());
 }
 
-// Hot: makes no OpRequest, whose other fields a GET does not need, and calls nothing at best.
+// Hot: makes no OpRequest, because a GET does not need its other fields. In the best case it calls
+// nothing.
 absl::Status AsyncClient::Get(std::string_view key, std::span<std::byte> out, uint64_t user_data) {
   State& state = *state_;
   Engine& engine = *state.engine;

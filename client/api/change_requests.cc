@@ -13,7 +13,7 @@ namespace {
 // A piece travels in the message, whatever the key's length.
 static_assert(Client::kPieceBytesMax == EagerValueBytesMax(kKeyBytesMax));
 
-// Adds what the options of Append and of Incr have in common.
+// Adds what Append's options and Incr's have in common.
 template <class AnyOptions>
 absl::StatusOr<OpRequest> WithOptions(OpRequest request, const AnyOptions& options) {
   request.flags = options.flags;

@@ -12,8 +12,8 @@
 
 namespace gannet {
 
-// Requests for the writes that make an item's new content from the old one, as requests.h has them
-// for the others. All return InvalidArgument, and what is wrong, if the arguments are not valid.
+// Requests for the writes that make an item's new content from the old one. requests.h has those
+// for the others. All return InvalidArgument, with the reason, if the arguments are not valid.
 
 // `type` is kAppend or kPrepend.
 absl::StatusOr<OpRequest> AppendRequest(OpType type, std::string_view key, std::string_view piece,

@@ -55,8 +55,8 @@ absl::StatusOr<std::optional<ItemInfo>> Client::GetInto(std::string_view key,
   return info;
 }
 
-// Copies the value, so that the operation and its buffer are released before the application's code
-// runs. That may call this client, and such a call may need the last slot or buffer.
+// Copies the value and releases the operation and its buffer before it calls the application. The
+// application may call this client again, and that call may need the last slot or buffer.
 absl::StatusOr<bool> Client::GetView(
     std::string_view key, const std::function<void(std::string_view, const ItemInfo&)>& use,
     std::optional<Milliseconds> deadline) {

@@ -17,7 +17,8 @@
 namespace gannet {
 namespace {
 
-// Between two questions whether a snapshot is whole: twice the one before.
+// The first pause before asking again whether a snapshot is whole. Each pause is twice the one
+// before.
 constexpr std::chrono::milliseconds kAskAgainMin{1};
 constexpr std::chrono::milliseconds kAskAgainMax{50};
 
@@ -27,7 +28,7 @@ const char* SyncName(uint64_t disk_sync) {
 }
 
 struct Answer {
-  StorageReply reply{};  // what an older server does not send stays 0
+  StorageReply reply{};  // fields that an older server does not send stay 0
   uint64_t number = 0;   // of the snapshot that was asked for
 };
 
@@ -71,7 +72,7 @@ absl::StatusOr<ServerStorage> Client::Snapshot(uint32_t server,
   const Engine& engine = state_->driver.engine();
   const int64_t deadline_ns = engine.clock().MonotonicNs() + state_->TimeoutNs(deadline);
   uint64_t number = 0;  // of the snapshot
-  uint64_t asked = 0;   // the incarnation that was asked for it
+  uint64_t asked = 0;   // the incarnation of the server that was asked
   for (std::chrono::milliseconds rest = kAskAgainMin;; rest = std::min(2 * rest, kAskAgainMax)) {
     absl::StatusOr<OpRequest> request = ServerRequest(engine, OpType::kStorage, server);
     const StorageAsk ask = number == 0 ? StorageAsk::kSnapshot : StorageAsk::kTell;

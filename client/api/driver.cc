@@ -9,7 +9,7 @@
 namespace gannet {
 namespace {
 
-// The longest time between two looks of the keep-alive thread, and the shortest while calls wait.
+// The longest pause of the keep-alive thread, and its shortest one while calls wait.
 constexpr int64_t kKeepAliveNsMax = kNsPerSecond;
 constexpr int64_t kKeepAliveNsMin = 20 * kNsPerMs;
 constexpr int64_t kLetInNs = 20 * kNsPerUs;    // how long others get to take the mutex
@@ -117,7 +117,7 @@ void Driver::Wait(Waiter* waiter) {
       std::erase(waiting_, waiter);
     }
   }
-  // A thread that was told to drive, but is done already, passes that on.
+  // A thread may be chosen to drive when it is done already. It passes that on.
   if (waiter->chosen && driver_ == nullptr) ChooseNextDriver();
 }
 
@@ -164,8 +164,8 @@ void Driver::SleepOnDevice() {
 }
 
 // Call it when this thread polled while another one sleeps. The device wakes the sleeper when it
-// has something, and the timer when something is due that was known before. This wakes it for the
-// rest: the driver has operations to take, the descriptors changed, or something is due sooner.
+// has something, and the timer wakes it for what was due. This wakes it for the rest: the driver
+// has operations to take, the descriptors changed, or something is due sooner.
 void Driver::WakeSleeper() {
   if (sleepers_ == 0) return;
   const bool done = driver_ != nullptr && driver_->batch.HasToTake(*engine_);
@@ -186,7 +186,7 @@ void Driver::Deliver() {
   if (!waiting_.empty() && engine_->wants_buffer()) WakeHolders();
 }
 
-// Something waits for a buffer. Wakes those who may hold one.
+// An operation waits for a buffer. Wakes the threads that may hold one.
 void Driver::WakeHolders() {
   for (Waiter* waiter : waiting_) {
     if (waiter->batch.has_ended()) waiter->wake.notify_one();

@@ -20,11 +20,11 @@ namespace gannet {
 
 // Shares an Engine, which has one owner thread, among the threads of a Client, and lets them wait.
 //
-// One of the waiting threads drives: it polls the engine as long as that pays (wait_stages.h), and
+// One of the waiting threads drives. It polls the engine as long as that pays (wait_stages.h), and
 // then sleeps until the engine has something to do. The others sleep until the driving thread wakes
-// them, because their operations are over, or because its own are and another one must drive. While
-// nobody waits, a keep-alive thread polls when something is due, so that heartbeats go out and
-// broken connections come back.
+// them: their operations are over, or its own are and another one must drive. While nobody waits, a
+// keep-alive thread polls when something is due, so that heartbeats go out and broken connections
+// come back.
 //
 // Thread safe. Destroy it only when no call is under way.
 class Driver {
@@ -50,8 +50,8 @@ class Driver {
     RunOps({&request, 1}, &begun, [&](size_t, const Op& op) { use(op); });
   }
 
-  // Only for what never changes in the engine. Anything else needs the mutex; use the functions
-  // below.
+  // Use it only for what never changes in the engine. Anything else needs the mutex; use the
+  // functions below.
   const Engine& engine() const { return *engine_; }
   std::vector<ServerInfo> Info();
   // Returns an operation's outcome with a text for people.

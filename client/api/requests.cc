@@ -18,7 +18,7 @@ absl::Status AddLease(std::chrono::milliseconds lease, OpRequest* request) {
   return absl::OkStatus();
 }
 
-// What is true of a request that had no effect. A request that only asks has none anyway.
+// Returns what to say of a request that had no effect. A request that only asks has none anyway.
 const char* TryAgainText(OpType type) {
   const bool changes = IsWrite(type) || TakesLock(type) || type == OpType::kUnlock;
   return changes ? "not applied, try again" : "no answer, try again";
@@ -185,7 +185,8 @@ absl::StatusOr<OpRequest> PutFromRequest(const Engine& engine, std::string_view 
   if (!request.ok()) return request;
   if (absl::Status status = CheckSpans(engine, spans); !status.ok()) return status;
   if (absl::Status status = CheckValueBytes(BytesOf(spans)); !status.ok()) return status;
-  // The server's READ would break the connection, again and again until the deadline.
+  // Checked here, because the server's READ would break the connection, again and again until the
+  // deadline.
   for (const RegisteredSpan& span : spans) {
     if (!span.memory->range()->remote_read()) {
       return absl::InvalidArgumentError(
@@ -333,7 +334,7 @@ absl::StatusOr<std::unique_ptr<Engine>> ConnectEngine(Engine::Settings settings)
         (*engine)->servers().StartStatus(now_ns >= deadline_ns);
     if (status.has_value() && status->ok()) return engine;
     if (status.has_value()) return *status;
-    // Arm polls once more. That Poll may be the one that brings what this waits for.
+    // Arm polls once more. That Poll may bring what this waits for.
     if ((*wake)->Arm(**engine, now_ns) || (*engine)->servers().StartStatus(false).has_value())
       continue;
     WakeFd::Sleep((*wake)->fd(), deadline_ns - now_ns);

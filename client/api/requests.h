@@ -19,9 +19,9 @@
 
 namespace gannet {
 
-// From the calls of the public API to an Engine's requests, and from finished operations back to
-// what the API returns. Shared by Client and AsyncClient. Timeout and user data of the requests are
-// still to be set.
+// Turns calls of the public API into an Engine's requests, and finished operations into what the
+// API returns. Shared by Client and AsyncClient. The caller still sets a request's timeout and user
+// data.
 
 // Returns the text of a field that is padded with NULs.
 template <size_t kBytes>
@@ -30,16 +30,16 @@ std::string TextOf(const char (&padded)[kBytes]) {
 }
 
 inline bool KeyFits(std::string_view key) { return !key.empty() && key.size() <= kKeyBytesMax; }
-// Returns InvalidArgument, and why the key does not fit.
+// Returns InvalidArgument, with the reason why the key does not fit.
 absl::Status KeyError(std::string_view key);
 
-// Parts of requests. For a write under a lock, the server compares the lock word and the version
-// that was read under it.
+// Adds a write's conditions to a request. For a write under a lock, the server compares the lock
+// word and the version that was read under it.
 absl::Status AddConditions(const std::optional<uint64_t>& version, const Lock* lock,
                            OpRequest* request);
 absl::Status AddTtl(std::chrono::milliseconds ttl, OpRequest* request);
 
-// All return InvalidArgument, and what is wrong, if the arguments are not valid.
+// All return InvalidArgument, with the reason, if the arguments are not valid.
 absl::StatusOr<OpRequest> KeyRequest(OpType type, std::string_view key);
 absl::StatusOr<OpRequest> PutRequest(std::string_view key, std::string_view value,
                                      const PutOptions& options);
@@ -78,7 +78,7 @@ inline WaitStages MakeWaitStages(const Options& options) {
        .yields = 0});
 }
 
-// The memory of a Client or an AsyncClient.
+// Makes the registered memory of a Client or an AsyncClient.
 absl::StatusOr<RegisteredMemory> MakeRegistered(absl::StatusOr<std::unique_ptr<MemoryRange>> range);
 
 // Makes an Engine and waits until it can start (ServerSet::StartStatus), at most for

@@ -17,7 +17,7 @@ static_assert(offsetof(gannet_span, memory) == offsetof(RegisteredSpan, memory))
 static_assert(offsetof(gannet_span, offset) == offsetof(RegisteredSpan, offset));
 static_assert(offsetof(gannet_span, size) == offsetof(RegisteredSpan, bytes));
 
-// Every number of ServerStats. A number that C lacks would go unseen.
+// Every number of ServerStats, so that C lacks none.
 struct Counter {
   uint64_t ServerStats::*from;
   uint64_t gannet_stats::*to;

@@ -21,8 +21,8 @@
 
 namespace gannet {
 
-// From what the C++ API answers to the structures of C. What is allocated here is freed by
-// gannet_free or gannet_memory_free.
+// Turns answers of the C++ API into structures of C. gannet_free or gannet_memory_free frees what
+// is allocated here.
 
 gannet_item_info MakeInfo(const ItemInfo& info);
 // ResourceExhausted: there is no memory for the copy.
@@ -31,8 +31,8 @@ absl::Status CopyValue(std::string_view data, const ItemInfo& info, gannet_value
 // The error of a function that cannot allocate its answer.
 absl::Status NoMemory();
 
-// A structure of C, and behind it in the same memory the strings that it points to. All fields are
-// 0. gannet_free frees both.
+// A structure of C, followed in the same memory by the strings that it points to. All fields are 0
+// at first. gannet_free frees both.
 template <class T>
 class StructureWithTexts {
  public:
@@ -63,9 +63,9 @@ class StructureWithTexts {
   char* at_ = nullptr;
 };
 
-// Fills in as much as out->size says. InvalidArgument: out->size is wrong.
+// Fills in the first out->size bytes. InvalidArgument: out->size is wrong.
 absl::Status WriteStats(const absl::StatusOr<ServerStats>& stats, gannet_stats* out);
-// The strings lie behind the structure, in the same memory.
+// Writes the strings behind the structure, in the same memory.
 gannet_status WriteServerInfo(const std::vector<ServerInfo>& infos, uint32_t server,
                               gannet_server_info** out);
 gannet_status WriteHeldLocks(const std::vector<HeldLock>& locks, gannet_held_lock** out,
@@ -76,8 +76,8 @@ gannet_status WriteHeldLocks(const std::vector<HeldLock>& locks, gannet_held_loc
 std::span<const RegisteredSpan> AsSpans(const gannet_span* spans, size_t count);
 gannet_status WriteMemory(absl::StatusOr<RegisteredMemory> memory, gannet_memory** out);
 
-// Returns the status of an answer that may be "there is none". Fills in `out` if there is one, and
-// makes it zero if not.
+// Returns the status of an answer that may be "there is none". Fills in `out` if there is an
+// answer, and zeroes it if not.
 gannet_status WriteInfo(const absl::StatusOr<std::optional<ItemInfo>>& info, gannet_item_info* out);
 
 }  // namespace gannet

@@ -31,7 +31,7 @@ static_assert(GANNET_OP_GET_INTO_MEMORY == static_cast<int>(OpType::kGetInto));
 
 namespace gannet {
 
-// A Stats that is under way. Its C++ answer has another form than the caller's.
+// A Stats that is under way. The C++ answer has another form than the caller's.
 struct AskedStats {
   ServerStats stats;
   gannet_stats* out;

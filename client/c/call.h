@@ -21,9 +21,9 @@ namespace gannet {
 
 // From the structures of C to those of C++.
 
-// Copies a structure that begins with its size. `given` may be of a program that is older or newer
-// than this library: fields that it lacks are 0, and InvalidArgument is returned if it sets fields
-// that this library does not know. nullptr: all fields are 0.
+// Copies a structure that begins with its size. The program that made `given` may be older or newer
+// than this library. Fields that `given` lacks are 0. InvalidArgument: it sets fields that this
+// library does not know. nullptr: all fields are 0.
 template <class T>
 absl::Status CopySized(const T* given, T* out) {
   std::memset(static_cast<void*>(out), 0, sizeof(T));
@@ -51,7 +51,7 @@ inline std::chrono::milliseconds Milliseconds(uint64_t ms) {
 absl::StatusOr<Options> ReadOptions(const gannet_options* given);
 absl::StatusOr<std::vector<std::string>> ReadServers(const char* const* servers, size_t count);
 
-// Longer keys are no locks' keys.
+// InvalidArgument: the library did not make this lock.
 absl::StatusOr<Lock> ReadLock(const gannet_lock& lock);
 // REQUIRES: the lock is one that the library made, so its key fits.
 void WriteLock(const Lock& lock, gannet_lock* out);
@@ -59,7 +59,7 @@ void WriteLock(const Lock& lock, gannet_lock* out);
 // A gannet_call that was read and checked.
 class Call {
  public:
-  // Which fields a function has a use for.
+  // The fields that a function uses.
   enum Fields : uint32_t {
     kDeadline = 1,
     kItem = 2,  // ttl_ms and flags
@@ -72,11 +72,11 @@ class Call {
     kOfChange = kItem | kIfPresent | kIfVersion,
   };
 
-  // InvalidArgument: a field is set that is not one of `fields`. Otherwise the call would go on
-  // without a condition that the caller believes to hold.
+  // InvalidArgument: a field is set that is not one of `fields`. Without this check, the call would
+  // ignore a condition that the caller believes to hold.
   absl::Status Read(const gannet_call* given, uint32_t fields);
 
-  // All are valid as long as this Call.
+  // Valid as long as this Call.
   std::optional<std::chrono::milliseconds> deadline() const {
     if (call_.deadline_ms == 0) return std::nullopt;
     return Milliseconds(call_.deadline_ms);

@@ -22,13 +22,13 @@ gannet_status WriteResult(const absl::StatusOr<T>& result, T* out) {
   return GANNET_OK;
 }
 
-// OK and false is a key that is absent.
+// Returns OK or NotFound: `false` means that the key is absent.
 gannet_status WasThere(const absl::StatusOr<bool>& result) {
   if (!result.ok()) return Report(result.status());
   return *result ? GANNET_OK : GANNET_NOT_FOUND;
 }
 
-// Reads the call, and runs write(const Call&) if it is right.
+// Reads the call, and runs write(const Call&) if it is valid.
 template <class F>
 gannet_status WithCall(const gannet_call* call, uint32_t fields, F write) {
   Call read;

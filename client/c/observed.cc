@@ -1,4 +1,4 @@
-// What servers tell of themselves, and walks.
+// What servers report of themselves, and walks.
 
 #include <gannet/observed.h>
 #include <gannet/walker.h>
@@ -23,7 +23,7 @@ namespace {
 
 uint64_t Count(std::chrono::milliseconds time) { return static_cast<uint64_t>(time.count()); }
 
-// Cuts the text off where there is no room. The rest of `out` is 0 already.
+// Copies the text, cut to the room. The rest of `out` is 0 already.
 template <size_t kRoom>
 void Write(const std::string& text, char (&out)[kRoom]) {
   text.copy(out, kRoom - 1);

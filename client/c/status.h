@@ -12,11 +12,11 @@ namespace gannet {
 
 // How the C functions report errors. The numbers of absl::StatusCode are those of gannet_status.
 
-// Returns the status's code. Keeps its text for gannet_last_error, unless it is OK or NotFound,
-// which is an answer.
+// Returns the status's code. Keeps its text for gannet_last_error, unless it is OK or NotFound.
+// NotFound is an answer.
 gannet_status Report(const absl::Status& status);
 
-// The first error of many results, to report. A miss is none.
+// The first error of many results. A miss is none.
 class FirstError {
  public:
   // Returns the status's code.

@@ -11,7 +11,7 @@
 namespace gannet {
 namespace {
 
-// IPv4 before IPv6, then by the bytes of the address in network order.
+// Orders IPv4 before IPv6, then by the bytes of the address in network order.
 bool IsLower(const SocketAddress& a, const SocketAddress& b) {
   if (a.family() != b.family()) return a.family() == AF_INET;
   if (a.family() == AF_INET) {

@@ -12,9 +12,9 @@ namespace gannet {
 // Thaler and Ravishankar, 1998). Every client with the same server names gets the same answer, in
 // whatever order it lists them. Removing a server moves only that server's keys.
 //
-// The hashes are unseeded XXH3-64 (an index's seeded hash differs per server). The weight of a
-// server is Mix64(hash of key ^ hash of its name). Any change of this would lose all stored keys,
-// so a golden test fixes it.
+// The hashes are unseeded XXH3-64, because an index's seeded hash differs from server to server.
+// The weight of a server is Mix64(hash of key ^ hash of its name). Any change here would lose all
+// stored keys, so a golden test fixes it.
 //
 // Thread safe as long as nobody assigns to it.
 class Rendezvous {

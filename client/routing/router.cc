@@ -9,7 +9,7 @@
 namespace gannet {
 namespace {
 
-// Servers compare it too: docs/protocol.md.
+// Servers compare this hash, too: docs/protocol.md.
 constexpr uint64_t kHashOfOneServer = 1;
 
 absl::Status SameName(const std::string& name, const std::string& a, const std::string& b) {
@@ -85,7 +85,7 @@ uint64_t Router::HashOfSet() const {
   return std::max<uint64_t>(Xxh3(hashes.data(), hashes.size() * sizeof(hashes[0]), 0), 1);
 }
 
-// Computes everything that follows from the names that servers told.
+// Computes everything that depends on the names that servers told.
 void Router::Update() {
   names_.clear();
   std::optional<uint32_t> named;

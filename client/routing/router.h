@@ -13,9 +13,9 @@
 
 namespace gannet {
 
-// Decides which server of a client's list has a key. It goes by a server's name, not by how its
-// address was written. The name is the one that the server tells when a client connects. A server
-// without one has its canonical address for a name.
+// Decides which server of a client's list has a key. It goes by a server's name, however its
+// address was written. A server tells its name when a client connects. A server without one has its
+// canonical address for a name.
 //
 // A server that was never reached has told nothing. Its name is then
 //   - the one that the user wrote before the '@', if any;
@@ -33,10 +33,9 @@ class Router {
   // InvalidArgument: two servers have the same name or address.
   static absl::StatusOr<Router> Create(std::vector<Server> servers);
 
-  // Takes note that server number `server` was reached and is called `name` (empty: it has no
-  // name). Returns true if keys changed their servers. FailedPrecondition: the user wrote another
-  // name. InvalidArgument: another server of the list has that name. After an error nothing has
-  // changed.
+  // Notes that server number `server` was reached and is called `name` (empty: it has no name).
+  // Returns true if keys changed their servers. FailedPrecondition: the user wrote another name.
+  // InvalidArgument: another server of the list has that name. After an error nothing has changed.
   absl::StatusOr<bool> OnName(uint32_t server, std::string_view name);
 
   // OK, or Unavailable if a server's name is unknown; the message says what to do.
@@ -60,7 +59,7 @@ class Router {
 
   std::vector<Server> servers_;
   std::vector<std::optional<std::string>> told_;  // by a server that was reached
-  std::vector<std::string> names_;                // that decide which server has a key
+  std::vector<std::string> names_;                // the names that decide which server has a key
   Rendezvous rendezvous_;
   absl::Status status_;
   uint64_t set_hash_ = 0;

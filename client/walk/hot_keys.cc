@@ -1,4 +1,4 @@
-// RegionWalk: which keys are used most.
+// RegionWalk: finds the keys that are used most.
 
 #include <algorithm>
 #include <array>
@@ -18,7 +18,7 @@
 namespace gannet {
 namespace {
 
-// So many places are looked at for each key that is wanted, as some have no item any more, and two
+// This many places are looked at for each wanted key. Some places have no item any more, and two
 // short items may share one.
 constexpr size_t kPlacesPerKey = 4;
 constexpr size_t kPlacesMin = 1024;
@@ -37,7 +37,7 @@ absl::StatusOr<std::vector<HotKey>> RegionWalk::HotKeys(size_t count,
   HotPlaces places(heats, std::max(kPlacesMin, count * kPlacesPerKey));
   GANNET_RETURN_IF_ERROR(ReadHeats(heats, goes_on, &places));
   if (places.empty()) return std::vector<HotKey>();
-  // The index says which items begin at these places now, and the items prove themselves.
+  // The index says which items begin at these places now. The items prove themselves.
   std::map<std::string, HotKey, std::less<>> found;
   bool interrupted = false;
   const auto take = [&](const WalkedItem& item, uint64_t offset) {
@@ -69,7 +69,7 @@ absl::StatusOr<HeatsReply> RegionWalk::AskForHeats() {
   RequestHeader header{};
   header.opcode = static_cast<uint8_t>(Opcode::kHeats);
   GANNET_ASSIGN_OR_RETURN(const std::string answer, Ask(header));
-  HeatsReply heats{};  // what an older server does not send stays 0
+  HeatsReply heats{};  // fields that an older server does not send stay 0
   std::memcpy(&heats, answer.data(), std::min(answer.size(), sizeof(heats)));
   if (heats.bytes == 0) {
     return absl::FailedPreconditionError(

@@ -6,7 +6,7 @@
 namespace gannet {
 
 bool HotPlaces::IsSane(const HeatsReply& heats, uint64_t region_bytes) {
-  // A word of eight heats more than the region has.
+  // The heats end with a whole word of eight, which may go beyond the region.
   constexpr uint64_t kSpare = 8;
   return heats.bytes != 0 && heats.granule_bytes != 0 && heats.units_per_doubling != 0 &&
          heats.bytes <= region_bytes / heats.granule_bytes + kSpare;
@@ -25,7 +25,7 @@ void HotPlaces::KeepHottest() {
   if (places_.size() < max_) return;
   const auto end = places_.begin() + static_cast<std::ptrdiff_t>(max_);
   std::ranges::nth_element(places_, end - 1, std::ranges::greater{}, &Place::heat);
-  // More of the same heat would change nothing.
+  // Once there are `max_` places, another one must be hotter than the coldest of them.
   least_ = static_cast<uint8_t>(std::min<uint32_t>(end[-1].heat + 1u, 255));
   places_.erase(end, places_.end());
 }

@@ -12,28 +12,28 @@
 
 namespace gannet {
 
-// Finds the places of a region that are used most among its heats, which are given piece by piece.
-// It keeps only so many, so its memory does not grow with the region.
+// Finds the places of a region that are used most. It is given the region's heats piece by piece.
+// It keeps a fixed number of places, so its memory does not grow with the region.
 //
 // One thread.
 class HotPlaces {
  public:
-  // Returns whether a reply can be right for a region of so many bytes, and has heats.
+  // Returns whether a reply may be right for a region of so many bytes, and has heats.
   static bool IsSane(const HeatsReply& heats, uint64_t region_bytes);
 
   // REQUIRES: IsSane; max is not 0.
   HotPlaces(const HeatsReply& heats, size_t max) : heats_(heats), max_(max) {}
 
-  // Takes the heats from number `first` on.
+  // Takes the next heats, from number `first` on.
   void Take(uint64_t first, std::span<const std::byte> heats);
-  // Ends the taking.
+  // Ends the search. Call it after the last Take.
   void Finish();
 
   bool empty() const { return heat_of_.empty(); }
   // Returns the heat of the item that begins at this offset of the region, if it is among the
   // hottest. REQUIRES: Finish was called.
   std::optional<uint8_t> HeatAt(uint64_t offset) const;
-  // Returns how often an item of this heat was used, as it counts now.
+  // Returns how often an item of this heat was used. Older uses count less.
   double UsesOf(uint8_t heat) const;
   bool IsMost(uint8_t heat) const { return heat >= heats_.most; }
 
@@ -47,7 +47,7 @@ class HotPlaces {
 
   const HeatsReply heats_;
   const size_t max_;
-  uint8_t least_ = 1;  // colder ones are not among the hottest
+  uint8_t least_ = 1;  // places with less heat are not among the hottest
   std::vector<Place> places_;
   std::unordered_map<uint64_t, uint8_t> heat_of_;
 };

@@ -8,8 +8,8 @@
 
 namespace gannet {
 
-// Says when the next READs may be posted, so that there are at most so many a second. Time that was
-// not used is lost: a walk that paused does not hurry afterwards.
+// Says when the next READs may be posted, so that there are at most so many a second. Unused time
+// is lost: a walk that paused does not hurry afterwards.
 class ReadPace {
  public:
   // 0: no limit.

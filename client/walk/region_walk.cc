@@ -193,7 +193,7 @@ bool RegionWalk::Show(const IndexWalk::Item& item, Slot slot, const ShowAt& show
               slot.offset());
 }
 
-// Posts at most kReadsMax READs and waits for them. The i-th goes to buffer i.
+// Posts at most kReadsMax READs and waits for them. READ i goes to buffer i.
 absl::Status RegionWalk::Read(std::span<const IndexWalk::Read> reads,
                               std::optional<Elsewhere> elsewhere) {
   const auto n = static_cast<uint32_t>(reads.size());
@@ -249,7 +249,7 @@ void RegionWalk::Poll() {
   if (session_->Poll(clock_->MonotonicNs())) session_->Flush(/*may_wait=*/false);
 }
 
-// Sleeps until the session has something to do, at most so long.
+// Sleeps until the session has something to do, at most for `ns_max`.
 void RegionWalk::Sleep(int64_t ns_max) {
   if (session_->ready() && session_->ExpectsCompletions()) session_->Arm();
   const uint32_t reading = reading_;

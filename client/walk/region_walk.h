@@ -23,8 +23,8 @@
 
 namespace gannet {
 
-// A walk over one server's region on a session of its own: posts what an IndexWalk plans, waits for
-// it, and keeps the pace. Blocks.
+// A walk over one server's region. It has a session of its own, posts the READs that an IndexWalk
+// plans, waits for them, and keeps the pace. Blocks.
 //
 // One thread.
 class RegionWalk final : public SessionOwner {
@@ -68,11 +68,11 @@ class RegionWalk final : public SessionOwner {
 
   absl::Status WaitUntilReady(int64_t connect_timeout_ns);
   absl::Status TakeBuffers();
-  // Walks through the items that begin at offsets that are wanted (null: all), as long as
-  // still() (null: always).
+  // Walks through the items that begin at wanted offsets (null: all), as long as still() returns
+  // true (null: to the end).
   absl::Status WalkSome(std::function<bool(uint64_t offset)> wanted, const ShowAt& show,
                         const std::function<bool()>& still);
-  // Goes on with walk_ until it is done. between() is called before each step.
+  // Continues walk_ until it is done. Calls between() before each step.
   absl::Status GoOn(const ShowAt& show, const std::function<bool()>& between);
   absl::Status ReadBuckets();
   absl::Status ReadItems(const ShowAt& show, bool* goes_on);
@@ -104,7 +104,7 @@ class RegionWalk final : public SessionOwner {
   void OnLost(uint32_t) override { reading_ = 0; }
 
   const ClientClock* const clock_ = ClientClock::Real();
-  const int64_t deadline_ns_;  // how long the walk may be without getting on
+  const int64_t deadline_ns_;  // the longest time without progress
   ReadPace pace_;
   std::unique_ptr<ClientSession> session_;
   std::vector<LentBuffer> buffers_;  // of the session

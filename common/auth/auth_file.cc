@@ -76,7 +76,7 @@ absl::Status AuthFile::Reload() {
 }
 
 absl::StatusOr<std::string> AuthFile::ReadText() {
-  // Before anything is read: what is written afterwards makes the file a changed one.
+  // Taken before the file is read. So a file that is written meanwhile counts as changed.
   read_ = IdentityNow();
   // O_NONBLOCK: to open a FIFO would wait for its writer.
   const int fd = open(path_.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);

@@ -14,15 +14,15 @@
 
 namespace gannet {
 
-// Names the auth file of a program that is told of none in another way.
+// The environment variable that names the auth file, for programs that get no name by a flag or an
+// option.
 inline constexpr char kAuthFileVariable[] = "GANNET_AUTH_FILE";
-// Returns `path`. If that is empty, returns what kAuthFileVariable names, or an empty path. A
-// program that runs with more rights than its caller (setuid) takes no name from its environment.
+// Returns `path`. If it is empty, returns the file that kAuthFileVariable names, or an empty path.
+// A program that runs with more rights than its caller (setuid) ignores its environment.
 std::string AuthFilePath(std::string path);
 
-// A file of pre-shared keys (parse_auth_keys.h has the format), and the keys that it had when it
-// was last read without an error. So a file that is broken while somebody changes it locks nobody
-// out. One owner thread.
+// A file of pre-shared keys (parse_auth_keys.h has the format), with the keys of its last good
+// version. So a file that is broken while somebody changes it locks nobody out. One owner thread.
 class AuthFile {
  public:
   static constexpr size_t kBytesMax = 64 << 10;
@@ -41,12 +41,12 @@ class AuthFile {
   absl::Status Reload();
 
   const std::string& path() const { return path_; }
-  // At least one.
+  // The keys, at least one.
   const std::vector<AuthKey>& keys() const { return keys_; }
 
  private:
-  // What changes whenever the file is written, replaced or gets other permissions. All zero: there
-  // is no such file.
+  // Identifies a state of the file. It changes whenever the file is written, replaced or gets other
+  // permissions. All zero: there is no such file.
   struct Identity {
     uint64_t device = 0;
     uint64_t inode = 0;
@@ -60,7 +60,7 @@ class AuthFile {
   absl::StatusOr<std::string> ReadText();
 
   std::string path_;
-  Identity read_;  // of the file that was last read, also if it was refused
+  Identity read_;  // of the last file that was read, even if it was refused
   std::vector<AuthKey> keys_;
 };
 

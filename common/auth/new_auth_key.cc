@@ -11,7 +11,7 @@
 namespace gannet {
 namespace {
 
-constexpr size_t kSecretBytes = 32;  // as many as the HMAC's hash has
+constexpr size_t kSecretBytes = 32;  // the length of the HMAC's hash
 
 // `bytes` is at most 256: then the call neither fails nor is cut short once the kernel has booted.
 void FillRandom(void* out, size_t bytes) {

@@ -15,7 +15,7 @@
 #define GANNET_GUARDED_BY(x) GANNET_THREAD_ANNOTATION(guarded_by(x))
 #define GANNET_REQUIRES(...) GANNET_THREAD_ANNOTATION(requires_capability(__VA_ARGS__))
 #define GANNET_EXCLUDES(...) GANNET_THREAD_ANNOTATION(locks_excluded(__VA_ARGS__))
-// For functions whose locks Clang cannot follow: a number of them that is known at run time only.
+// For functions that take a number of locks known only at run time. Clang cannot follow these.
 #define GANNET_UNCHECKED_LOCKS GANNET_THREAD_ANNOTATION(no_thread_safety_analysis)
 
 namespace gannet {

@@ -16,9 +16,9 @@ inline uint32_t PartsFor(uint64_t n, uint64_t least) {
   return static_cast<uint32_t>(std::clamp<uint64_t>(n / least, 1, std::min(cores, kPartsMax)));
 }
 
-// Divides [0, n) into equal parts, and calls `work(part, first, end)` for each. The first part is
-// done by the caller's thread, each other one by a thread of its own. Returns when all are done:
-// what they stored happens before that.
+// Divides [0, n) into equal parts, and calls `work(part, first, end)` for each. The caller's thread
+// does the first part, and a new thread each other one. Returns when all are done. What they stored
+// happens before the return.
 template <class Work>
 void InParts(uint64_t n, uint32_t parts, Work work) {
   const auto begin_of = [&](uint32_t part) {

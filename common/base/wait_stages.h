@@ -38,10 +38,10 @@ class WaitStages {
  public:
   enum class Stage : uint8_t { kPoll, kYield, kSleep };
   struct Options {
-    // A thread polls no longer than this. It is also what sleeping and being woken is taken to
-    // cost. 0: it never polls.
+    // A thread polls no longer than this. It is also the assumed cost of sleeping and being woken.
+    // 0: it never polls.
     int64_t poll_ns_max = 32 * kNsPerUs;
-    // So often it yields between polling and sleeping.
+    // The number of times that it yields between polling and sleeping.
     uint32_t yields = 1;
   };
 
@@ -76,7 +76,7 @@ class WaitStages {
   // Part i holds the waits of up to poll_ns_max >> (kParts - 1 - i); the last one holds the longer
   // ones.
   static constexpr size_t kParts = 6;
-  static constexpr uint32_t kRemembered = 32;  // waits; then older ones count half
+  static constexpr uint32_t kRemembered = 32;  // after so many waits, older ones count half
 
   int64_t EndOf(size_t part) const { return options_.poll_ns_max >> (kParts - 1 - part); }
 
@@ -112,7 +112,7 @@ class WaitStages {
     int64_t best_ns = 0;
     int64_t best_saving = 0;
     int64_t came = 0;     // waits that ended within the part's time
-    int64_t came_ns = 0;  // what these waited, taken as the ends of their parts
+    int64_t came_ns = 0;  // the time that these waited, taken as the ends of their parts
     for (size_t part = 0; part < kParts; ++part) {
       came += waits_[part];
       came_ns += waits_[part] * EndOf(part);

@@ -54,8 +54,8 @@ constexpr uint64_t SealedItemBytes(size_t key_bytes, size_t value_bytes) {
 // prove the value instead: docs/consistency.md.
 struct LargeItemHeader {
   ItemHeader item;
-  // A number that no other large item had in this run, nor this one before a move. So a commit word
-  // that was live at two moments was live all the time between them.
+  // A number that no other large item had in this run, nor this one before a move. So if a commit
+  // word was live at two moments, it was live all the time between them.
   uint64_t placing;
 };
 static_assert(sizeof(LargeItemHeader) == 40 && offsetof(LargeItemHeader, placing) == 32);
@@ -81,7 +81,7 @@ constexpr uint64_t ItemBytes(size_t key_bytes, size_t value_bytes) {
 }
 static_assert(SizeClassFor(ItemBytes(kKeyBytesMax, kValueBytesMax)) == kSizeClassMax);
 
-// What a copy of an item's bytes proved to be.
+// The verdict on a copy of an item's bytes.
 enum class ItemProof : uint8_t {
   kThisKey,   // live, whole, and the key asked for: a correct answer
   kOtherKey,  // live and whole, another key (the slot's tag collided)

@@ -24,8 +24,8 @@ struct ItemPlace {
   uint64_t offset;       // from the region's base
 };
 
-// What a live commit word covers besides the checksum: the key's hash, the place, and the server
-// run.
+// The part of a live commit word that is not the checksum: the key's hash, the place, and the
+// server run.
 class ItemSeal {
  public:
   ItemSeal() = default;
@@ -106,7 +106,7 @@ template <auto Checksum = Xxh3Unseeded>
   return true;
 }
 
-// Returns what a copy is that IsItemOf rejected; never kThisKey. Fills in `view` for kOtherKey.
+// Returns why IsItemOf rejected the copy; never kThisKey. Fills in `view` for kOtherKey.
 ItemProof ProveOtherItem(std::span<const std::byte> copy, const ItemPlace& place, ItemView* view);
 
 // Does both: IsItemOf, and ProveOtherItem if that fails. `hash` is the key's hash.

@@ -12,9 +12,9 @@ namespace gannet {
 inline constexpr uint32_t kTagBits = 20;
 inline constexpr uint32_t kStashTagBits = 7;
 
-// The 64-bit hash of a key. Its bits decide where the key goes: the home takes the high bits, the
-// slot's tag the lowest 20, the stash tag bits 20-31. The stash home is a second mix, so that keys
-// crowded in one home do not crowd in one stash bucket.
+// The 64-bit hash of a key. Its bits decide where the key goes: the high bits choose the home, the
+// lowest 20 are the slot's tag, and bits 20-31 choose the stash tag. The stash home comes from a
+// second mix, so that keys crowded in one home do not crowd in one stash bucket.
 class KeyHash {
  public:
   constexpr explicit KeyHash(uint64_t hash) : hash_(hash) {}

@@ -38,7 +38,7 @@ double IndexWalk::done() const {
   return static_cast<double>(reached_) / static_cast<double>(kEnd);
 }
 
-// The lowest hash that MapToRange maps to `home` or above.
+// Returns the lowest hash that MapToRange maps to `home` or above.
 IndexWalk::Position IndexWalk::FirstHash(uint64_t home, uint64_t homes) {
   if (home >= homes) return kEnd;
   return ((Position{home} << 64) + homes - 1) / homes;
@@ -104,7 +104,7 @@ bool IndexWalk::Valid(uint32_t i) const {
   return BucketValid(copy_[i], BucketSeed(view_->incarnation, index_.generation, first_ + i));
 }
 
-// Takes the homes up to the first one that is migrated or not as it should be.
+// Takes the homes up to the first one that is migrated, or whose copy is not consistent.
 void IndexWalk::OnHomes(bool in_time) {
   const auto homes = static_cast<uint32_t>(copy_.size()) - 1;
   run_ = 0;
@@ -117,8 +117,8 @@ void IndexWalk::OnHomes(bool in_time) {
   return consistent(0) && BucketMeta(copy_[0].meta).migrated() ? OnMigrated() : Retry();
 }
 
-// The home's keys are in the next index. They were published there before the flag, so a READ that
-// is posted now finds them.
+// The home's keys are in the next index. They were published there before the flag was set, so a
+// READ that is posted now finds them.
 void IndexWalk::OnMigrated() {
   Range& range = ranges_.back();
   const Range moved = {range.begin, std::min(range.end, FirstHash(first_ + 1, index_.homes)),
@@ -139,7 +139,8 @@ void IndexWalk::TakeSlots(uint32_t buckets) {
       const Slot slot(word);
       if (slot.empty() || proven_.contains(word)) continue;
       if (!view_->Contains(slot.offset(), slot.read_bytes())) {
-        doubt_ = true;  // the checksum is right, so this is no slot that this client knows
+        // The checksum is right, so this client does not know the slot's kind.
+        doubt_ = true;
         continue;
       }
       if (wanted_ && !wanted_(slot.offset())) continue;
@@ -191,8 +192,8 @@ std::optional<IndexWalk::Item> IndexWalk::OnItem(size_t i, std::span<const std::
     proven_.insert(slot.word());
     return item;
   }
-  // The first bucket of a run has keys of the home before it, and the last one those of the next,
-  // which may be in the run when it is READ again.
+  // The first bucket of a run also has keys of the home before it, and the last one keys of the
+  // home behind it. READ again, the run may be longer and include that home.
   const uint64_t home = hash.Home(index_.homes);
   const Range& range = ranges_.back();
   const bool outside = hash.value() < range.begin || hash.value() >= range.end;
@@ -211,7 +212,7 @@ void IndexWalk::Retry() {
   Plan();
 }
 
-// Goes on behind the run, whose homes or buckets are done.
+// Goes on behind the run, because its homes or buckets are done.
 void IndexWalk::Advance() {
   ++advances_;
   proven_.clear();
@@ -247,7 +248,7 @@ void IndexWalk::PlanStash() {
   while (!stashes_.empty()) {
     const IndexGeometry& index = stashes_.back();
     const uint64_t buckets = index.stash_homes + 1;
-    // If the index is gone, so are its homes, and PlanConfirm finds that.
+    // If the index is gone, so are its homes. PlanConfirm finds that.
     if (stash_at_ < buckets && Has(index)) {
       return PlanRead(index, index.StashBucket(stash_at_),
                       static_cast<uint32_t>(std::min<uint64_t>(buckets - stash_at_, kBucketsMax)));
@@ -289,7 +290,7 @@ void IndexWalk::OnConfirm() {
   Plan();
 }
 
-// Walks through the homes again that changed while the stash was walked through.
+// Walks again through the homes that changed during the walk through the stash.
 void IndexWalk::BeginRound() {
   phase_ = Phase::kHomes;
   if (ranges_.empty()) {

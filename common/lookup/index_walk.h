@@ -47,7 +47,7 @@ class IndexWalk {
   enum class Step : uint8_t {
     kReadBuckets,  // READ buckets(), then call OnBuckets
     kReadItems,    // READ each of items() and call OnItem, then OnItemsDone
-    kWantIndex,    // a home was migrated to an index that the view does not have; call Resume then
+    kWantIndex,    // a home was migrated to an index that the view does not have; then call Resume
     kDone,
     kChangesTooFast,  // the stash changed in each of kRoundsMax rounds
   };
@@ -62,34 +62,33 @@ class IndexWalk {
     std::string_view value;
   };
 
-  // `view` may change at any time, and must outlive the walk.
-  // `wanted`: whether items that begin at this offset are; null: all are. The others are not
-  // looked at, so that the invariants are about items that are wanted.
-  // `begin`: the hash from which on keys are walked through.
+  // `view` may change at any time, and must outlive the walk. `wanted` says whether an item that
+  // begins at an offset is looked at; null: all are. The invariants hold for these items. The walk
+  // covers keys whose hash is `begin` or higher.
   explicit IndexWalk(const IndexView* view, std::function<bool(uint64_t offset)> wanted = nullptr,
                      uint64_t begin = 0);
 
   Step step() const { return step_; }
   Read buckets() const { return read_; }
-  // `posted_ns`: when the READ was posted, or an earlier time.
+  // `posted_ns`: the time when the READ was posted, or an earlier one.
   void OnBuckets(std::span<const std::byte> copy, int64_t posted_ns, int64_t now_ns);
-  // The slots whose items are to be READ. Each is within the region.
+  // The slots whose items are to be READ. Each leads to a block within the region.
   const std::vector<Slot>& items() const { return items_; }
   static uint32_t ReadBytesOf(Slot slot);
   // Returns the item if it is to be shown. `i` is its place in items().
   std::optional<Item> OnItem(size_t i, std::span<const std::byte> copy);
   void OnItemsDone();
   void Resume() { Plan(); }
-  // Leaves out the homes that were not walked through yet. Returns the hash at which they begin: a
-  // walk that begins there goes on where this one ends. Returns 0, and leaves out nothing, if none
-  // is left, or if this walk has not got on by at least `hashes_min`. REQUIRES: step() is
+  // Ends the walk early: leaves out the homes that it has not reached. Returns the hash at which
+  // they begin, so that a walk that begins there goes on. Returns 0, and leaves out nothing, if no
+  // home is left, or if this walk has advanced by less than `hashes_min`. REQUIRES: step() is
   // kReadBuckets.
   uint64_t CutOff(uint64_t hashes_min);
 
   uint64_t retries() const { return retries_; }
-  // Grows whenever the walk gets on.
+  // Grows whenever the walk advances.
   uint64_t advances() const { return advances_; }
-  // The share of the homes that was walked through.
+  // The share of the homes that the walk has covered.
   double done() const;
 
  private:
@@ -101,7 +100,7 @@ class IndexWalk {
     Position end;
     uint64_t generation_min;  // of the index to look into
   };
-  // A home that may have keys in the stash, as it was READ.
+  // A home that may have keys in the stash, as the walk READ it.
   struct Stashed {
     Range range;
     IndexGeometry index;
@@ -136,7 +135,7 @@ class IndexWalk {
   const std::function<bool(uint64_t offset)> wanted_;
   Step step_ = Step::kDone;
   Phase phase_ = Phase::kHomes;
-  std::vector<Range> ranges_;           // still to be walked through, the next one last
+  std::vector<Range> ranges_;           // still to be walked through; the last one comes next
   std::vector<IndexGeometry> stashes_;  // the same, of this round
   uint64_t stash_at_ = 0;
   std::vector<Stashed> stashed_;  // of this round
@@ -146,11 +145,11 @@ class IndexWalk {
   IndexGeometry index_{};
   uint64_t first_ = 0;  // bucket
   Read read_{};
-  uint32_t run_ = 0;  // homes, or buckets of the stash, that are as they should be
+  uint32_t run_ = 0;  // homes, or buckets of the stash, whose copies are consistent
   std::vector<Bucket> copy_;
   std::vector<Slot> items_;
-  std::vector<uint32_t> item_buckets_;   // of items_: which bucket of the run
-  bool doubt_ = false;                   // an item of the run was not as it should be
+  std::vector<uint32_t> item_buckets_;   // the bucket of the run, for each of items_
+  bool doubt_ = false;                   // an item of the run did not prove itself
   std::unordered_set<uint64_t> proven_;  // slots of the run that need not be looked at again
   uint64_t retries_ = 0;
   uint64_t advances_ = 0;

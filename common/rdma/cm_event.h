@@ -30,17 +30,17 @@ class PrivateData {
 // A copy of an event of librdmacm, which is already acknowledged.
 struct CmEvent {
   rdma_cm_event_type type = RDMA_CM_EVENT_ADDR_ERROR;
-  rdma_cm_id* id = nullptr;  // CONNECT_REQUEST: a new id, which the receiver owns
+  rdma_cm_id* id = nullptr;  // CONNECT_REQUEST: a new id, whose owner is the receiver
   // id->context, taken while the unacknowledged event still kept the id alive. The id itself may be
   // gone by now, unless the owner of this channel also destroys its ids.
   void* context = nullptr;
   int status = 0;
-  // How many READs and atomics in flight the peer wants served, and how many it serves. Only in
-  // CONNECT_REQUEST and ESTABLISHED.
+  // How many READs and atomics in flight the peer wants this side to serve, and how many it serves
+  // itself. Only in CONNECT_REQUEST and ESTABLISHED.
   uint8_t responder_resources = 0;
   uint8_t initiator_depth = 0;
-  // How often this side's device should try again when the peer has no receive posted, by the
-  // peer's wish; 7: for ever. Only in CONNECT_REQUEST. iWARP knows no such count and gives 0.
+  // How often the peer wants this side's device to try again while the peer has no receive posted;
+  // 7: for ever. Only in CONNECT_REQUEST. iWARP knows no such count and gives 0.
   uint8_t rnr_retry_count = 0;
   PrivateData private_data;
 };

@@ -63,7 +63,7 @@ CmPath PathOf(const rdma_cm_id& id) {
 }
 
 absl::Status NoWay(const SocketAddress& to, const std::string& why) {
-  return absl::UnavailableError(absl::StrCat("no way to ", to.HostString(), ": ", why));
+  return absl::UnavailableError(absl::StrCat("cannot reach ", to.HostString(), ": ", why));
 }
 
 }  // namespace
@@ -77,9 +77,9 @@ absl::StatusOr<CmPath> ResolvePath(const SocketAddress& to, int timeout_ms) {
   const Handle<rdma_cm_id> id(raw);
   SocketAddress peer = to;
   if (rdma_resolve_addr(id.get(), nullptr, peer.get(), timeout_ms) != 0) {
-    return LastErrnoStatus(absl::StrCat("no way to ", to.HostString()));
+    return LastErrnoStatus(absl::StrCat("cannot reach ", to.HostString()));
   }
-  // The kernel keeps the time itself; this is in case that it does not.
+  // The kernel ends the attempt in time. This bounds the wait if it does not.
   pollfd ready{channel.fd(), POLLIN, 0};
   poll(&ready, 1, 2 * timeout_ms);
   const std::optional<CmEvent> event = channel.Next();

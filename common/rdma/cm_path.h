@@ -18,8 +18,8 @@ struct CmPath {
   std::string gid_type;  // as the kernel calls it: "RoCE v2"; empty: not known
 };
 
-// Asks rdma_cm, and makes no connection. Unavailable or FailedPrecondition: no way leads there, or
-// none by an RDMA device.
+// Asks rdma_cm for the path, and makes no connection. Unavailable or FailedPrecondition: there is
+// no route, or none over an RDMA device.
 absl::StatusOr<CmPath> ResolvePath(const SocketAddress& to, int timeout_ms);
 
 }  // namespace gannet

@@ -3,8 +3,8 @@
 namespace gannet {
 namespace {
 
-// 4.096 us * 2^14 = 67 ms. A lost packet is noticed early, and after kRetryCount tries the device
-// gives up, in about half a second. With the connection manager's default that takes 15 s.
+// 4.096 us * 2^14 = 67 ms. The device notices a lost packet early, and gives up after kRetryCount
+// tries, in about half a second. With the connection manager's default that takes 15 s.
 constexpr uint8_t kAckTimeoutExponent = 14;
 // 0.64 ms (IBTA table 46).
 constexpr uint8_t kMinRnrTimer = 12;
@@ -29,10 +29,10 @@ bool Connection::BeginClose(uint64_t drain_wr_id) {
   // fine.
   rdma_disconnect(id_.get());
   if (!in_error) return false;
-  // siw never flushes what is posted in the error state, and iWARP NICs refuse it. There everything
-  // posted earlier was flushed when the state changed.
+  // siw never flushes what is posted in the error state, and iWARP NICs refuse it. On these, the
+  // change of state has flushed everything that was posted before.
   if (IsIwarp(*id_)) return false;
-  // CreateQueuePair kept room for it.
+  // CreateQueuePair reserved a place for this request.
   ibv_send_wr drain = SendRequest(drain_wr_id, nullptr, IBV_SEND_SIGNALED);
   drain_posted_ = PostSend(id_->qp, &drain) == PostResult::kPosted;
   return drain_posted_;

@@ -24,8 +24,8 @@ inline constexpr size_t kRequestPrivateBytesMax = 56;
 inline constexpr size_t kAcceptPrivateBytesMax = 196;
 inline constexpr size_t kRejectPrivateBytesMax = 148;
 
-// What the peer's device may do to this side's memory through the queue pair, by itself. The rights
-// of each piece of memory (RemoteAccess) limit it further.
+// What the peer's device may do to this side's memory through the queue pair. The rights of each
+// piece of memory (RemoteAccess) limit it further.
 enum class PeerRights : uint8_t {
   kRead,
   kReadAtomic,
@@ -48,9 +48,9 @@ struct ReadDepth {
 // A reliable connection: cm id and queue pair. Made by Connector (active side) and Listener
 // (passive side).
 //
-// There is only one way to end it, on both sides, whoever ended it first:
+// There is only one way to end it, on both sides, whichever side ended it first:
 //   1. Post nothing more.
-//   2. Call BeginClose. The queue pair goes to the error state, the peer is told, and a last work
+//   2. Call BeginClose. The queue pair goes to the error state, and the peer is told. A last work
 //      request is posted, which is flushed behind all others.
 //   3. Poll the send CQ until the flush of that last one comes. (If BeginClose said that it does
 //      not come: until the CQ is empty.) Now no send, READ or CAS of this side is in flight, and

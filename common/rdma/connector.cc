@@ -13,7 +13,8 @@
 namespace gannet {
 namespace {
 
-// Names the local device, for errors where the address may be right and only the device is wrong.
+// Returns the name of the local device. It is for errors where the address may be right and only
+// the device is wrong.
 std::string LocalDevice(const ibv_context* verbs) {
   if (verbs == nullptr) return "";
   const std::string_view name = verbs->device->name;
@@ -42,7 +43,7 @@ absl::Status NobodyListens(const SocketAddress& to, const ibv_context* local) {
                                   LocalDevice(local)));
 }
 
-// Of rdma_connect, within which iWARP devices connect by TCP.
+// Returns the error of rdma_connect. iWARP devices connect by TCP within that call.
 absl::Status ConnectStatus(int error, const SocketAddress& to, const ibv_context* local) {
   if (error == ECONNREFUSED) return NobodyListens(to, local);
   if (error == ETIMEDOUT) {

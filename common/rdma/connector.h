@@ -47,20 +47,20 @@ class Connector {
     SocketAddress to;
     std::optional<SocketAddress> from;  // binds to this address's device
     int64_t deadline_ns = 0;            // until established, on the clock of Poll's argument
-    int resolve_timeout_ms = 2000;      // in the kernel; once for the address, once for the route
+    int resolve_timeout_ms = 2000;      // the kernel's; once for the address, once for the route
     // How often the peer's device may try again to send while this side has no receive posted.
     uint8_t rnr_retry_count = kRnrRetryCount;
   };
 
-  // FailedPrecondition: this machine has no RDMA. Unavailable: cannot reach that address. Both may
-  // also come later, in status().
+  // FailedPrecondition: this machine has no RDMA. Unavailable: cannot reach that address. Either
+  // may also come later, in status().
   static absl::StatusOr<std::unique_ptr<Connector>> Start(const Options& options);
 
   int fd() const { return channel_.fd(); }
   Step step() const { return step_; }
   Step Poll(int64_t now_ns);
 
-  // Until when the connection has to be established.
+  // The time by which the connection has to be established.
   int64_t deadline_ns() const { return options_.deadline_ns; }
   // The device that reaches the peer. REQUIRES: kResolved or later.
   ibv_context* verbs() const { return id_ != nullptr ? id_->verbs : connection_->id()->verbs; }
@@ -69,7 +69,7 @@ class Connector {
   // REQUIRES: at most kRequestPrivateBytesMax bytes.
   absl::Status Connect(std::span<const std::byte> private_data);
 
-  // nullptr before CreateConnection.
+  // Returns nullptr before CreateConnection.
   Connection* connection() const { return connection_.get(); }
   // Why it is kFailed. Unavailable: nobody listens, the peer refused, or the peer is unreachable.
   // DeadlineExceeded: the deadline passed.

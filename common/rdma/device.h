@@ -28,7 +28,7 @@ struct DeviceCaps {
   uint32_t max_sge_rd = 0;  // of READs: siw has 1
   uint32_t max_srq_wr = 0;
   uint32_t max_cqe = 0;
-  uint32_t max_inline_data = 0;     // for a queue pair with one sge, found by making one
+  uint32_t max_inline_data = 0;     // of a queue pair with one sge, found by making one
   uint8_t max_qp_rd_atom = 0;       // peer's READs and atomics served at once, per queue pair
   uint8_t max_qp_init_rd_atom = 0;  // own READs and atomics in flight, per queue pair
   ibv_atomic_cap atomics = IBV_ATOMIC_NONE;  // HCA: atomic among NIC operations only

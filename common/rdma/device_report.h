@@ -9,8 +9,8 @@
 
 namespace gannet {
 
-// What a device tells of itself to people who look for what is wrong with it. Plain data, so that
-// others can judge it without a device.
+// What a device reports of itself, for people who look for a fault. Plain data, so that others can
+// judge it without a device.
 struct PortReport {
   uint32_t number = 0;
   bool active = false;
@@ -18,8 +18,8 @@ struct PortReport {
   std::string link_layer;  // "Ethernet" or "InfiniBand"
   uint32_t mtu_bytes = 0;  // active
   uint32_t mtu_bytes_max = 0;
-  std::vector<std::string> gids;  // those that are set, as IPv6 addresses
-  std::string interface;          // of the network that it belongs to; empty: none, or not known
+  std::vector<std::string> gids;  // the GIDs that are set, as IPv6 addresses
+  std::string interface;          // the network interface of the port; empty: none, or not known
 };
 
 struct DeviceReport {

@@ -181,7 +181,7 @@ absl::Status Listener::FinishAccept(Connection* connection, std::span<const std:
 
 void Listener::Reject(IncomingRequest request, std::span<const std::byte> private_data) {
   GANNET_CHECK(private_data.size() <= kRejectPrivateBytesMax, "too much private data");
-  // This fails if the peer went away meanwhile, which then needs no reason any more.
+  // This fails if the peer went away meanwhile. Then it needs no reason any more.
   rdma_reject(request.id_.get(), private_data.data(), static_cast<uint8_t>(private_data.size()));
 }
 

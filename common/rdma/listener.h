@@ -20,9 +20,9 @@ inline constexpr uint8_t kRnrRetryForEver = 7;
 
 // A peer's request to connect. Destroying it without Accept or Reject refuses it without a reason.
 //
-// When a device finds that its peer has no receive posted, the peer has decided how often the
+// A device may find that its peer has no receive posted. Then the peer has decided how often the
 // device tries again: the count in the request governs the accepting side's sends, the count in the
-// accept those of the requesting side (rdma_connect(3), rdma_accept(3)).
+// accept governs those of the requesting side (rdma_connect(3), rdma_accept(3)).
 class IncomingRequest {
  public:
   explicit IncomingRequest(const CmEvent& event)
@@ -34,17 +34,15 @@ class IncomingRequest {
 
   // Padded (see PrivateData), and may be hostile.
   std::span<const std::byte> private_data() const { return private_data_.bytes(); }
-  // The device that the request came in through. A server must refuse it if it is another than its
-  // own.
+  // The device through which the request came in. A server must refuse it if that is not its own.
   ibv_context* verbs() const { return id_->verbs; }
   SocketAddress peer() const;
   // The address that the peer connected to.
   SocketAddress local() const;
-  // True if this side's device would try for ever to send to a peer that takes nothing.
+  // Returns true if this side's device would try for ever to send to a peer that takes nothing.
   bool wants_endless_retries() const { return rnr_retry_count_ >= kRnrRetryForEver; }
-  // Gives the future connection the number `connection`, not 0, which its events will carry. Pass
-  // the same number to BeginAccept. Call it before the request goes to another thread than the
-  // Listener's.
+  // Numbers the future connection. Its events carry this number, which is not 0. Pass the same
+  // number to BeginAccept. Call it before the request goes to another thread than the Listener's.
   void Name(uint64_t connection);
 
  private:
@@ -79,9 +77,8 @@ struct ListenerEvent {
 // The caller names connections by numbers that it never reuses, so a late event of a connection
 // that is gone matches none. Never blocks.
 //
-// One thread calls Poll. Other threads may handle what comes of a request (both steps of accepting,
-// Reject, the connection and its destruction), so that a worker owns its connections. Destroy the
-// connections before the Listener.
+// One thread calls Poll. Other threads may accept or reject a request, and own and destroy the
+// connection, so a worker can own its connections. Destroy the connections before the Listener.
 class Listener {
  public:
   // Listens. Port 0 takes any free port. FailedPrecondition: the port is in use, no device has the

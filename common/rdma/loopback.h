@@ -18,9 +18,9 @@
 
 namespace gannet {
 
-// One device connected to itself, through rdma_cm on its own address. With it a process changes
-// memory by the device's atomics, because the CPU's atomics are not atomic with those. It also
-// proves that the device works.
+// One device connected to itself, through rdma_cm on its own address. A process uses it to change
+// memory by the device's atomics, because those and the CPU's are not atomic with each other. It
+// also proves that the device works.
 //
 // Owner thread only.
 class Loopback {
@@ -31,8 +31,8 @@ class Loopback {
     ibv_pd* pd = nullptr;
     uint32_t depth = 16;  // compare-and-swaps in flight at most
     int64_t timeout_ns = 2'000'000'000;
-    // Called between two looks at the device while this object blocks, instead of sleeping. For
-    // simulations, where the device moves only when it is stepped.
+    // Called instead of sleeping while this object blocks. For simulations, where the device moves
+    // only when it is stepped.
     std::function<void()> idle;
   };
   // Blocks until connected, at most for the timeout (DeadlineExceeded). FailedPrecondition: this
@@ -60,7 +60,7 @@ class Loopback {
   // flight when it broke are dropped.
   size_t Poll(std::span<Outcome> out);
   uint32_t in_flight() const { return in_flight_; }
-  // True if the connection broke. The outcome of what was in flight is unknown; make a new
+  // True if the connection broke. The outcome of swaps that were in flight is unknown; make a new
   // Loopback.
   bool broken() const { return broken_; }
 

@@ -50,15 +50,15 @@ struct Mapping {
 };
 
 // Seals the file. Processes that get it, as softverbs' peers do, can then neither write it nor
-// shrink it, which would kill this process by SIGBUS. Best effort: a kernel before 5.1 lacks
-// FUTURE_WRITE, and a NIC does not hand the file out.
+// shrink it. (Shrinking it would kill this process by SIGBUS.) Best effort: a kernel before 5.1
+// lacks FUTURE_WRITE, and a NIC does not hand the file out.
 void Seal(int fd, bool remote_write) {
   fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
   if (!remote_write) fcntl(fd, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
 }
 
-// If the mapping is unusable, errno says why. Reserved huge pages are all taken at once by the
-// mapping (no MAP_NORESERVE), so too few of them fail here and not later as a SIGBUS.
+// If the mapping is unusable, errno says why. The mapping takes all reserved huge pages at once (no
+// MAP_NORESERVE), so too few of them fail here and not later as a SIGBUS.
 Mapping MapMemfd(const SharedMemory::Options& options, bool huge) {
   Mapping mapping{.page_bytes = huge ? kHugePageBytes : options.page_bytes};
   mapping.bytes = AlignUp(options.bytes, mapping.page_bytes);
@@ -100,7 +100,8 @@ absl::StatusOr<SharedMemory> SharedMemory::Create(const Options& options) {
   if (!options.file.empty()) return OfFile(options);
   if (const uint64_t available = AvailableMemoryBytes();
       options.prefault && available != 0 && options.bytes > available) {
-    // Asking the kernel for the memory would call the OOM killer, which may choose another process.
+    // Do not ask the kernel for more than there is. It would call the OOM killer, which may choose
+    // another process.
     return TooLittleMemory(options.bytes, "there is not so much");
   }
   Mapping mapping;
@@ -112,7 +113,8 @@ absl::StatusOr<SharedMemory> SharedMemory::Create(const Options& options) {
   memory.page_bytes_ = mapping.page_bytes;
   memory.fd_ = mapping.fd;
   if (options.huge_pages == HugePages::kAuto && mapping.page_bytes != kHugePageBytes) {
-    // Best effort: it depends on /sys/kernel/mm/transparent_hugepage/shmem_enabled.
+    // Best effort. It has an effect only if /sys/kernel/mm/transparent_hugepage/shmem_enabled
+    // allows it.
     madvise(mapping.address, mapping.bytes, MADV_HUGEPAGE);
   }
   if (!options.prefault) return memory;

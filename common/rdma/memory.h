@@ -31,19 +31,19 @@ class SharedMemory {
     uint64_t bytes = 0;           // rounded up to whole pages, huge or not
     HugePages huge_pages = HugePages::kAuto;
     uint64_t page_bytes = SystemPageBytes();  // of pages that are not huge
-    // Touch every page now, so that there is no page fault later, and no surprise by the OOM
+    // Touches every page now, so that there is no page fault later, and no surprise by the OOM
     // killer.
     bool prefault = true;
     PrefaultHooks prefault_hooks;
     // True if peers change the memory (lock words). Otherwise the memfd is sealed, so that the
     // kernel keeps softverbs' peers, who get the file, from ever mapping it writable.
     bool remote_write = false;
-    // Of a file that the memory is, and that outlives it (OpenMemoryFile). Empty: no file. What the
-    // file held stays.
+    // Path of a file that is the memory, and outlives it (OpenMemoryFile). The file keeps its
+    // contents. Empty: no file.
     std::string file;
   };
-  // ResourceExhausted: there is not so much memory; the text says how much there is. And the errors
-  // of OpenMemoryFile.
+  // ResourceExhausted: there is too little memory; the text says how much there is. Other errors
+  // are those of OpenMemoryFile.
   static absl::StatusOr<SharedMemory> Create(const Options& options);
   SharedMemory(SharedMemory&& other) noexcept { Swap(other); }
   SharedMemory& operator=(SharedMemory&& other) noexcept {

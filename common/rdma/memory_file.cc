@@ -22,7 +22,7 @@ absl::Status Error(absl::StatusCode code, const std::string& path, const std::st
   return absl::Status(code, absl::StrCat("memory file ", path, ": ", what));
 }
 
-// Takes all of the memory now. Later there would be a SIGBUS if there is none.
+// Allocates all pages now. Later a lack of memory would be a SIGBUS.
 absl::Status Extend(const std::string& path, const MemoryFile& file) {
   if (ftruncate(file.fd, static_cast<off_t>(file.bytes)) == 0 &&
       fallocate(file.fd, 0, 0, static_cast<off_t>(file.bytes)) == 0) {
@@ -36,7 +36,7 @@ absl::Status Extend(const std::string& path, const MemoryFile& file) {
                             "; ask for less with --memory, or give the file system more"));
 }
 
-// Returns the size of pages of the file system, which must be one of memory.
+// Returns the page size of the path's file system. InvalidArgument: its files are no memory.
 absl::StatusOr<uint64_t> PageBytesAt(const std::string& path) {
   const size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
@@ -50,7 +50,7 @@ absl::StatusOr<uint64_t> PageBytesAt(const std::string& path) {
                "it is not on tmpfs (/dev/shm) or hugetlbfs, so it is no memory");
 }
 
-// Makes the opened file this process's own, with so many bytes.
+// Locks the opened file for this process, and gives it this length.
 absl::Status Claim(const std::string& path, uint64_t bytes, MemoryFile* file) {
   using Code = absl::StatusCode;
   if (flock(file->fd, LOCK_EX | LOCK_NB) != 0) {

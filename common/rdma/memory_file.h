@@ -8,8 +8,8 @@
 
 namespace gannet {
 
-// A file on tmpfs or hugetlbfs whose pages are memory, and outlive the process. It is locked until
-// the descriptor is closed, which the kernel does when the process ends, however it ends.
+// A file on tmpfs or hugetlbfs. Its pages are memory, and outlive the process. It is locked until
+// the descriptor is closed. The kernel does that when the process ends, however it ends.
 struct MemoryFile {
   int fd = -1;
   uint64_t bytes = 0;

@@ -9,7 +9,7 @@
 namespace gannet {
 
 struct PrefaultHooks {
-  // Called when so many more bytes have their pages. Any thread may call it, several at once.
+  // Called when so many more bytes have their pages. Several threads may call it at once.
   std::function<void(uint64_t bytes)> on_ready;
   // For tests: replaces asking the kernel for the pages of a piece. Returns 0 or an errno.
   std::function<int(std::span<std::byte> piece)> touch;

@@ -8,9 +8,9 @@
 
 namespace gannet {
 
-// How our programs (never the client library) get onto softverbs, the user-space device: they
-// execute themselves again with LD_LIBRARY_PATH set to its drop-in libibverbs.so.1 and
-// librdmacm.so.1.
+// How our programs get onto softverbs, the user-space device: they execute themselves again with
+// LD_LIBRARY_PATH set to its drop-in libibverbs.so.1 and librdmacm.so.1. The client library never
+// does this.
 
 // Returns whether softverbs is the verbs library of this process.
 bool RunningOnSoftverbs();

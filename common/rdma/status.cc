@@ -44,7 +44,7 @@ absl::StatusCode StatusCodeForErrno(int error) {
   }
 }
 
-// Returns advice, if there is any beyond the error itself.
+// Returns advice, or "" if there is none beyond the error itself.
 const char* Advice(int error) {
   switch (error) {
     case ENOSYS:

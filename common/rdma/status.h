@@ -21,7 +21,7 @@ namespace gannet {
 absl::Status ErrnoStatus(int error, std::string_view what);
 
 // For functions that return NULL or -1 and set errno (ibv_reg_mr, ibv_create_*, rdma_*). Call it
-// before anything else can change errno. Never OK.
+// before anything else can change errno. Never returns OK.
 absl::Status LastErrnoStatus(std::string_view what);
 
 // As LastErrnoStatus, for calls that pin memory: for ENOMEM, the text names RLIMIT_MEMLOCK, its
@@ -32,11 +32,11 @@ absl::Status LastErrnoStatusOfPinning(std::string_view what);
 absl::Status CompletionStatus(const ibv_wc& completion, std::string_view what);
 
 // Returns why a connection failed and what to do, for RDMA-CM events that end an attempt. Their
-// status is a negative errno value or a device-specific number. `softverbs`: there is no other
-// device.
+// status is a negative errno value or a device-specific number. `softverbs`: this process runs on
+// softverbs.
 std::string FailureText(rdma_cm_event_type event, int status, bool softverbs);
 
-// Returns what a program says if there is no device to run on.
+// Returns the error of a program that finds no device to run on.
 absl::Status NoDeviceStatus();
 
 }  // namespace gannet

@@ -27,7 +27,7 @@ class ClientList {
   void Add(uint64_t id, std::string address);
   void Remove(uint64_t id);
   void Change(uint64_t id, std::string_view name, bool resp3);
-  // Returns a line for each, or for one.
+  // Returns a line for each connection, or the line of one.
   std::string Lines() const;
   std::string Line(uint64_t id) const;
 

@@ -14,7 +14,7 @@ class ClientList;
 class LoadedScripts;
 class MemoryLimit;
 
-// A number that one thread counts and others read. Relaxed: a reader wants some recent number, and
+// A number that one thread counts and others read. Relaxed: readers want a recent value, and
 // nothing else depends on it.
 class Count {
  public:
@@ -50,9 +50,9 @@ struct Counters {
   Count store_denied;  // the proxy's key does not allow it
 };
 
-// What all threads share, and commands tell about.
+// What all threads share, and what commands report.
 struct Service {
-  std::deque<Counters> threads;  // one each; made before the threads start
+  std::deque<Counters> threads;  // one for each thread; made before the threads start
   std::string version;
   std::vector<std::string> servers;
   uint64_t connections_max = 0;

@@ -42,8 +42,8 @@ bool OneMatches(std::string_view pattern, size_t* at, char c) {
 
 }  // namespace
 
-// If something does not match, only the last * can take one character more: what an earlier one
-// could take, the last one can, too.
+// If something does not match, only the last * has to take one character more. If an earlier one
+// could take it, the last one can, too.
 bool GlobMatches(std::string_view pattern, std::string_view text) {
   size_t at = 0;
   size_t i = 0;

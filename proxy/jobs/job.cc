@@ -98,7 +98,7 @@ void Job::Trim() {
   TrimText(&reply);
   execution.reset();
   if (operations_.size() > kKeptOperationsMax) operations_.resize(kKeptOperationsMax);
-  size_t kept_max = kKeptBytesMax;  // of the first one; the others are rare
+  size_t kept_max = kKeptBytesMax;  // for the first one; the others are rare
   for (Operation& operation : operations_) {
     TrimText(&operation.out, std::exchange(kept_max, kSmallMax));
     operation.charged = 0;

@@ -47,9 +47,9 @@ struct Operation {
   Kind kind = Kind::kGet;
   bool wants_value = true;  // kGet, kGetAndTouch
   uint32_t server = 0;      // kFlush, kStats, kWalk
-  std::string_view key;     // of the job's bytes, as `value` may be
+  std::string_view key;     // lies in the job's bytes, as `value` may
   std::string_view value;
-  PutOptions put;  // of all writes: flags, ttl and conditions, as far as they apply
+  PutOptions put;  // for all writes: flags, ttl and conditions, as far as they apply
   int64_t delta = 0;
   WalkPartOptions part;  // kWalk, whose key is a pattern; the answer has the next position
 
@@ -62,8 +62,8 @@ struct Operation {
   ServerStats stats;
   std::vector<std::string> keys;  // kWalk
   std::string out;                // buffer of the value, which may be longer than that
-  size_t room = 0;                // that the value is known to need
-  size_t charged = 0;  // of the job's charge, for this buffer and what of it goes into the reply
+  size_t room = 0;                // bytes that the value is known to need
+  size_t charged = 0;  // part of the job's charge: for this buffer, and for its part of the reply
 
   std::string_view found_value() const { return std::string_view(out).substr(0, info.value_bytes); }
   // How long the item will live, for a Put in its place; 0 = for ever.
@@ -78,13 +78,13 @@ struct ClientState {
   uint64_t id = 0;
   std::string name;
   bool resp3 = false;
-  bool closing = false;  // a command asked to end the connection
+  bool closing = false;  // a command asked for the end of the connection
   Transaction transaction;
 };
 
-// Which operations of one connection may be under way at once. The store sees that a client's
-// writes of a key happen in their order, and that a Get sees those before it. It does not see that
-// a write waits for Gets before it, or for a job of several steps.
+// How a job uses its keys. It decides which jobs of one connection may be under way at once. The
+// store keeps the order of a client's writes of a key, and lets a Get see the writes before it. But
+// it does not make a write wait for Gets before it, or for a job of several steps.
 enum class Access : uint8_t {
   kNothing,  // uses no key
   kRead,     // one Get for each key
@@ -114,25 +114,25 @@ class Job {
 
   using Stage = void (*)(Job&);
 
-  // Makes the job anew, with a copy of the command. `bytes` has all that the command has views of.
+  // Makes the job anew, with a copy of the command. The command's views all lie in `bytes`.
   void Reset(std::string_view bytes, const Command& from);
   // The same, but takes the bytes themselves.
   void Reset(std::string&& bytes, const Command& from);
-  // Gives back what is long, before the job is kept for another command.
+  // Frees long buffers, before the job is kept for another command.
   void Trim();
 
-  // A stage's means.
+  // What a stage may call.
   Operation& Begin(Operation::Kind kind, std::string_view key);
   void Then(Stage stage) { next = stage; }
   std::span<Operation> answers() { return {operations_.data(), used_}; }
   Operation& answer() { return operations_[0]; }
   // Begins one operation for each server.
   void BeginOnEach(Operation::Kind kind);
-  // Whether another try of a read and a conditional write is left. There is none for a write that a
-  // transaction made conditional itself.
+  // Returns whether a read and a conditional write may be tried once more. Returns false if a
+  // transaction made the write conditional.
   bool TryAgain() { return (guard == nullptr || !guard->conflict()) && ++tries_ < kTriesMax; }
-  // Runs a command of this one, which is a transaction. The next stage comes when it is finished.
-  // REQUIRES: the stage begins nothing else.
+  // Runs a command of this transaction. The next stage runs when that is finished. REQUIRES: the
+  // stage begins nothing else.
   void BeginPart(Job& part) {
     part.parent = this;
     part_ = &part;
@@ -145,18 +145,18 @@ class Job {
   std::string_view data() const { return command_.data; }
   bool has_data() const { return command_.has_data; }
 
-  // Changes by how much the job counts in its thread's memory, and in its connection's.
+  // Sets how many bytes the job counts in its thread's memory, and in its connection's.
   void Charge(size_t bytes);
   size_t charged() const { return charged_; }
-  // Gives back all buffers but the reply. For a job that is finished.
+  // Frees all buffers but the reply. For a job that is finished.
   void KeepOnlyReply();
-  // Nobody will take the reply: the connection is closed.
+  // The connection is closed, so nobody will take the reply.
   void Orphan();
 
   // Of the connection.
   Holder* holder = nullptr;       // nullptr: the connection is closed
   Memory* memory = nullptr;       // of the thread
-  void* owner = nullptr;          // who gets the reply; nullptr: nobody, the connection is closed
+  void* owner = nullptr;          // who gets the reply; nullptr: the connection is closed
   ClientState* client = nullptr;  // valid only while the command is prepared
   const Service* service = nullptr;
   Counters* counters = nullptr;
@@ -173,7 +173,7 @@ class Job {
   TransactionGuard* guard = nullptr;  // of the parent
   std::unique_ptr<Execution> execution;
 
-  // What stages of a command tell one another.
+  // What the stages of a command pass on to each other.
   struct {
     PutOptions put;
     bool over = false;  // the time to live is over already
@@ -195,16 +195,17 @@ class Job {
     std::shared_ptr<Watches> watches;
     std::string_view word;  // of the command
     Script script = Script::kUnknown;
-    Modify modify = nullptr;  // of ReadModifyWrite, as `written` is
+    // Of a ReadModifyWrite.
+    Modify modify = nullptr;
     Stage written = nullptr;
   } scratch;
 
-  // For the queue that runs it.
+  // For the queue that runs the job.
   uint32_t waiting = 0;  // operations that are not answered
   bool began = false;    // the stage that runs has begun operations
   bool finished = false;
   size_t value_bytes = 0;            // of all buffers
-  std::vector<uint64_t> key_hashes;  // for the connection that keeps the order
+  std::vector<uint64_t> key_hashes;  // of the keys, for the connection, which keeps the order
 
  private:
   static constexpr int kTriesMax = 100;
@@ -220,7 +221,7 @@ class Job {
   Job* part_ = nullptr;
 };
 
-// A transaction that runs: EXEC's.
+// A transaction that EXEC runs.
 struct Execution {
   explicit Execution(Transaction from)
       : commands(std::move(from.commands)), bytes(from.bytes), guard(std::move(from.watches)) {}

@@ -11,7 +11,7 @@
 
 namespace gannet::proxy {
 
-// How a thread of the proxy is. That thread writes it, and any thread reads it.
+// The state of a thread of the proxy. That thread writes it, and any thread reads it.
 class LoopStatus {
  public:
   Count round_ms;    // when the thread last went around, by the monotonic clock
@@ -19,7 +19,7 @@ class LoopStatus {
   Count queued;      // operations that wait for those
   Count for_memory;  // operations that wait for memory of --buffers
 
-  // What the thread's client says of its servers.
+  // Sets what the thread's client says of its servers.
   void SetServers(std::vector<ServerInfo> servers) {
     MutexLock lock(mutex_);
     servers_ = std::move(servers);

@@ -1,5 +1,5 @@
-// memcached's binary protocol. Its commands are the same jobs as those of the text protocol: this
-// takes them from the frames, and makes frames of how they end.
+// memcached's binary protocol. Its commands are the same jobs as those of the text protocol. This
+// file makes jobs of the frames, and frames of how the jobs end.
 
 #include "proxy/protocol/memcached_binary.h"
 
@@ -14,7 +14,7 @@
 
 namespace gannet::proxy {
 namespace memcached {
-// Its stages and their likes have the names of those of the text protocol.
+// Stages here have the names of those of the text protocol.
 namespace binary {
 namespace {
 
@@ -45,7 +45,7 @@ enum Opcode : uint8_t {
   kAppend = 0x0e,
   kPrepend = 0x0f,
   kStat = 0x10,
-  kSetQ = 0x11,  // to kPrependQ: the quiet ones of kSet to kPrepend
+  kSetQ = 0x11,  // to kPrependQ: the quiet forms of kSet to kPrepend
   kQuitQ = 0x17,
   kFlushQ = 0x18,
   kAppendQ = 0x19,
@@ -60,7 +60,7 @@ enum Opcode : uint8_t {
 
 uint8_t OpcodeOf(const Job& job) { return static_cast<uint8_t>(Header(job)[1]); }
 
-// The command without its quietness, and without the key in its answer.
+// Returns the command without "quiet", and without "key in the answer".
 uint8_t PlainOpcode(uint8_t opcode) {
   switch (opcode) {
     case kGetQ:
@@ -128,8 +128,7 @@ void Refuse(Job& job, Status status, std::string_view text = "") {
   Answer(job, {.status = status, .value = text.empty() ? TextOf(status) : text});
 }
 
-// --- get, gat, touch
-// ------------------------------------------------------------------------------
+// --- get, gat, touch ---
 
 void Missed(Job& job) {
   const uint8_t opcode = OpcodeOf(job);
@@ -154,7 +153,7 @@ void Retrieved(Job& job) {
                .value = counts ? got.found_value() : std::string_view(),
                .cas = got.info.version});
   if (!job.scratch.over) return;
-  // A time that is over: the value was the last that anybody sees.
+  // The time is over, so the value was the last that anybody sees.
   const uint64_t version = got.info.version;
   job.Begin(Kind::kDelete, job.keys[0]).put.only_if_version = version;
   job.Then(Ignore);
@@ -183,8 +182,7 @@ void PrepareRetrieval(Job& job, bool has_time) {
   job.Then(Retrieve);
 }
 
-// --- writes
-// ---------------------------------------------------------------------------------------
+// --- writes ---
 
 void TakeCas(Job& job) {
   if (const uint64_t cas = Cas(job); cas != 0) job.scratch.put.only_if_version = cas;
@@ -216,7 +214,7 @@ void PrepareExtension(Job& job, uint8_t opcode) {
 }
 
 void PrepareCount(Job& job, uint8_t opcode) {
-  // Then a missing number is not made.
+  // With this as the expiry, a missing number is not created.
   constexpr uint64_t kNoInitial = 0xffffffff;
   if (Extras(job).size() != 20) return Refuse(job, Status::kInvalid);
   job.scratch.delta = BigEndian<8>(Extras(job));
@@ -236,8 +234,7 @@ void PrepareDelete(Job& job) {
   job.Then(Remove);
 }
 
-// --- the others
-// -----------------------------------------------------------------------------------
+// --- the others ---
 
 void Flushed(Job& job) {
   const std::string failed = FailedServers(job);

@@ -35,14 +35,13 @@ using Prepare = void (*)(Job&);
 
 void Say(Job& job, std::string_view text) { job.reply.append(text); }
 
-// "noreply" is the last word, if there are so many. It silences errors too: the client would take
-// them for the answer to its next command.
+// "noreply" is the last word of a command with this many words. It silences errors too: the client
+// would take them for the answer to its next command.
 void TakeNoreply(Job& job, size_t words_with_it) {
   job.silent = job.words().size() == words_with_it && job.words().back() == "noreply";
 }
 
-// --- get, gets, gat, gats
-// -------------------------------------------------------------------------
+// --- get, gets, gat, gats ---
 
 void AppendValue(Job& job, const Operation& found) {
   const std::string_view value = found.found_value();
@@ -52,7 +51,7 @@ void AppendValue(Job& job, const Operation& found) {
   job.reply.append("\r\n").append(value).append("\r\n");
 }
 
-// gat with a time that is over: the values were the last that anybody sees.
+// gat with a time that is over: nobody sees the values after this.
 void RemoveFound(Job& job) {
   std::vector<std::pair<std::string_view, uint64_t>> found;
   for (const Operation& got : job.answers()) {
@@ -64,8 +63,8 @@ void RemoveFound(Job& job) {
   job.Then(Ignore);
 }
 
-// Keys of a server that is lost are misses, as those of a memcached that is lost are to libraries
-// that know several. If no key was answered, the error is told.
+// Keys of a lost server are misses. Libraries that know several memcached servers do the same. If
+// no key was answered, the reply is the error.
 void Retrieved(Job& job) {
   const auto answered = [](const Operation& it) { return it.code == absl::StatusCode::kOk; };
   if (std::none_of(job.answers().begin(), job.answers().end(), answered)) {
@@ -111,8 +110,7 @@ void PrepareGat(Job& job) {
   PrepareRetrieval(job, 2, Access::kSteps);
 }
 
-// --- storage
-// --------------------------------------------------------------------------------------
+// --- storage ---
 
 // Sets what the words of a storage command say. Returns false if they are wrong.
 bool TakeStorageWords(Job& job) {
@@ -138,7 +136,8 @@ void PrepareStorage(Job& job) {
   PutOptions& put = job.scratch.put;
   put.only_if_absent = name == "add";
   put.only_if_present = name == "replace" || name == "append" || name == "prepend";
-  // No item has this version. To the store, 0 would mean that there is none.
+  // A cas unique of 0: no item has the version that is used here. To the store, 0 would mean that
+  // there is no item.
   if (name == "cas") {
     put.only_if_version = version == 0 ? std::numeric_limits<uint64_t>::max() : version;
   }
@@ -149,14 +148,13 @@ void PrepareStorage(Job& job) {
   job.Then(extends ? Extend : Store);
 }
 
-// --- the others
-// -----------------------------------------------------------------------------------
+// --- the others ---
 
 void PrepareDelete(Job& job) {
   const auto& words = job.words();
   if (words.size() < 2 || words.size() > 4) return Say(job, kError);
   job.silent = words.size() > 2 && words.back() == "noreply";
-  // As memcached: a time is a relic, and only 0 is right.
+  // As in memcached, the time is a relic, and must be 0.
   const bool right = words.size() == 2 || job.silent || words[2] == "0";
   if (!right || (words.size() == 4 && words[2] != "0")) {
     return Say(job, "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n");

@@ -10,8 +10,8 @@
 
 namespace gannet::proxy {
 
-// Looks at a command of memcached's text protocol: sets the job's first stage, its keys and its
-// access. Or sets the reply, if that needs nothing of the store.
+// Looks at a command of memcached's text protocol. Sets the job's first stage, its keys and its
+// access. If the command needs nothing of the store, sets the reply instead.
 void PrepareMemcached(Job& job);
 // The same for memcached's binary protocol.
 void PrepareMemcachedBinary(Job& job);
@@ -27,7 +27,7 @@ Lifetime LifetimeOf(int64_t exptime, int64_t now_seconds);
 // Returns nullopt if the word is no number.
 std::optional<Lifetime> ParseExptime(std::string_view word, int64_t now_seconds);
 
-// Of the parts, in other files.
+// Functions that the parts in other files define.
 namespace memcached {
 
 inline constexpr std::string_view kBadLine = "CLIENT_ERROR bad command line format\r\n";
@@ -47,7 +47,8 @@ std::optional<Lifetime> Exptime(std::string_view word);
 
 inline void Ignore(Job&) {}  // the last stage of a job without a reply
 
-// Stages that classic and meta commands share. They use the job's first key, its data and scratch.
+// Stages that classic and meta commands share. They use the job's first key, its data and its
+// scratch.
 void Store(Job& job);   // a Put with the conditions of scratch.put
 void Extend(Job& job);  // append, prepend
 void Remove(Job& job);

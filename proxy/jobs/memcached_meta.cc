@@ -1,5 +1,6 @@
 // memcached's meta commands: mg, ms, md, ma, mn, me. Their flags are single letters, some with a
-// token behind. What the store does not keep (times of last use) is refused by name.
+// token behind. Flags for times of last use are refused by name, because the store does not keep
+// those.
 
 #include <algorithm>
 #include <string>
@@ -34,7 +35,7 @@ void Refuse(Job& job, std::string_view why) {
   job.next = nullptr;
 }
 
-// Writes what the flags ask to be told, in the order in which they were given.
+// Writes what the flags ask for, in the order in which they were given.
 void AppendAsked(Job& job, const ItemInfo& info, size_t bytes) {
   for (const std::string_view given : Flags(job)) {
     switch (given[0]) {
@@ -73,8 +74,7 @@ void AppendIdentity(Job& job) {
   job.reply += "\r\n";
 }
 
-// --- mg, me
-// ---------------------------------------------------------------------------------------
+// --- mg, me ---
 
 void MetaGot(Job& job) {
   const Operation& got = job.answer();
@@ -118,8 +118,7 @@ void Describe(Job& job) {
   job.Then(Described);
 }
 
-// --- what the flags mean
-// --------------------------------------------------------------------------
+// --- what the flags mean ---
 
 template <class Number>
 bool TakeNumber(Job& job, char flag, Number* number) {
@@ -129,7 +128,7 @@ bool TakeNumber(Job& job, char flag, Number* number) {
   return false;
 }
 
-// T: the new time to live. N of ma: that of an item that it makes.
+// T is the new time to live. N of ma is that of an item that it makes.
 bool TakeTimes(Job& job) {
   for (const char flag : {'T', 'N'}) {
     const auto token = Token(job, flag);
@@ -163,7 +162,7 @@ bool TakeCommon(Job& job, std::string_view known) {
   return true;
 }
 
-// b: the key is written in base64.
+// With b, the key is in base64.
 bool TakeKey(Job& job) {
   std::string_view key = job.words()[1];
   if (Has(job, 'b')) {

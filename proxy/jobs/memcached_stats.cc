@@ -35,7 +35,7 @@ void OfProxy(Job& job) {
   Line(job, "threads", service.threads.size());
 }
 
-// Sums of all servers. Those that do not answer are left out, and counted.
+// Sums of all servers. Servers that do not answer are left out, and counted.
 void OfServers(Job& job) {
   ServerStats sum;
   uint64_t unreachable = 0;

@@ -1,4 +1,4 @@
-// The writes of memcached's commands, as stages. Where the store has no such operation, it is a
+// The writes of memcached commands, as stages. If the store has no such operation, the command is a
 // ReadModifyWrite.
 
 #include <gannet/client.h>
@@ -34,7 +34,7 @@ void EndOfWrite(Job& job) {
   }
 }
 
-// An item whose time was over before it came is stored, but nobody sees it.
+// If an item's time is over before it is stored, it is stored all the same, but nobody sees it.
 void Stored(Job& job) {
   const bool stored = job.answer().code == StatusCode::kOk;
   const uint64_t version = job.answer().info.version;
@@ -52,8 +52,7 @@ bool IsOtherVersion(Job& job, const Operation& got) {
   return true;
 }
 
-// --- append, prepend
-// ------------------------------------------------------------------------------
+// --- append, prepend ---
 
 std::optional<std::string_view> Extension(Job& job, const Operation& got, PutOptions& put) {
   if (IsOtherVersion(job, got)) return std::nullopt;
@@ -85,11 +84,10 @@ void Extended(Job& job) {
   EndOfWrite(job);
 }
 
-// --- incr, decr
-// -----------------------------------------------------------------------------------
+// --- incr, decr ---
 
-// Returns the sum as memcached makes it: 64 bits without a sign, that wrap around above and stop at
-// 0 below.
+// Returns the sum as memcached makes it: 64 bits without a sign. It wraps around above, and stops
+// at 0 below.
 uint64_t Sum(uint64_t number, const Job& job) {
   const uint64_t delta = job.scratch.delta;
   if (!job.scratch.is_subtraction) return number + delta;
@@ -129,7 +127,7 @@ void CountWritten(Job& job) {
 
 void ReadToCount(Job& job) { ReadModifyWrite(job, NewCount, CountWritten); }
 
-// The store's counters have a sign. It refuses what is beyond theirs, which may be right here.
+// The counters of the store have a sign. It refuses numbers beyond theirs, which may be right here.
 void CountedByStore(Job& job) {
   const Operation& incr = job.answer();
   switch (incr.code) {

@@ -12,18 +12,19 @@ namespace gannet::proxy {
 class Job;
 struct Operation;
 
-// What the connections of all threads may hold for commands and replies. Threads take shares of it.
+// The memory that the connections of all threads may hold for commands and replies. Threads take
+// shares of it.
 class MemoryLimit {
  public:
   explicit MemoryLimit(size_t max) : max_(max) {}
 
   size_t max() const { return max_; }
-  // Relaxed, as all of it: it is a sum, and nothing else depends on it.
+  // Relaxed, as all accesses here: it is a sum, and nothing else depends on it.
   size_t taken() const { return taken_.load(std::memory_order_relaxed); }
   void Take(size_t bytes) { taken_.fetch_add(bytes, std::memory_order_relaxed); }
   void Give(size_t bytes) { taken_.fetch_sub(bytes, std::memory_order_relaxed); }
 
-  // Whether somebody waits for memory, and since when; 0: nobody.
+  // Since when somebody waits for memory; 0: nobody waits.
   int64_t short_since_ms() const { return short_since_ms_.load(std::memory_order_relaxed); }
   void SetShortSince(int64_t ms) { short_since_ms_.store(ms, std::memory_order_relaxed); }
 
@@ -33,12 +34,12 @@ class MemoryLimit {
   std::atomic<int64_t> short_since_ms_{0};
 };
 
-// What the connections of one thread hold. It takes its share of the limit in large pieces, so that
-// a command changes no number that threads share.
+// The memory that the connections of one thread hold. It takes its share of the limit in large
+// pieces, so that most commands change no number that threads share.
 class Memory {
  public:
-  // What takes no more than this is let in until the limit. The last eighth of it is for them, so
-  // that ordinary commands go on while long ones wait.
+  // Requests for at most this much are granted up to the limit. The last eighth of the limit is
+  // reserved for them, so that ordinary commands go on while long ones wait.
   static constexpr size_t kSmallMax = 64 << 10;
 
   explicit Memory(MemoryLimit& limit) : limit_(limit) {}
@@ -49,7 +50,7 @@ class Memory {
   MemoryLimit& limit() { return limit_; }
   // The most that one command can ever have.
   size_t most() const { return limit_.max() - limit_.max() / 8; }
-  // Whether so much may be added now.
+  // Returns whether so much may be added now.
   bool Fits(size_t bytes) const {
     const size_t used = limit_.taken() - share_ + used_;
     return used + bytes <= (bytes <= kSmallMax ? limit_.max() : most());
@@ -65,7 +66,8 @@ class Memory {
   }
   size_t used() const { return used_; }
 
-  // Whether much was given back since this last said so: then the allocator should be told.
+  // Returns whether much was given back since this last returned true. Then the allocator should be
+  // told.
   bool HasShrunk() {
     if (peak_ - used_ < kShrunk) return false;
     peak_ = used_;
@@ -90,11 +92,11 @@ class Memory {
 // What the commands and replies of one connection hold, and its operations that wait until it holds
 // less.
 struct Holder {
-  // With more than this, only the command whose reply is the next one may go on, and that only if
-  // less is unsent.
+  // Above this, only the command whose reply comes next may go on, and only while less than this is
+  // unsent.
   static constexpr size_t kMax = 4 << 20;
 
-  // Whether an operation of this job may take so much.
+  // Returns whether an operation of this job may take so much.
   bool Fits(const Job* job, size_t bytes) const {
     return held + bytes <= kMax || (job == first && unsent < kMax);
   }

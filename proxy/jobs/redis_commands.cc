@@ -23,7 +23,7 @@ struct Entry {
   Keys keys;
   Access access;
   void (*prepare)(Job&);
-  // Whether MULTI queues it. The others are about the connection.
+  // What MULTI does with it. Commands about the connection are not queued.
   enum class InMulti : uint8_t { kQueued, kAtOnce, kRefused } in_multi = InMulti::kQueued;
 };
 
@@ -115,7 +115,7 @@ void TakeKeys(Job& job, Keys keys) {
   for (size_t i = begin; i < end; i += step) job.keys.push_back(words[i]);
 }
 
-// Families of commands that will not come: the store has strings only.
+// Families of commands that will not come, because the store has strings only.
 constexpr struct {
   std::string_view what;
   std::string_view names;  // between blanks
@@ -165,7 +165,8 @@ std::string WrongWords(const Job& job, const Entry* entry, std::string_view give
                       "' command");
 }
 
-// Queues a command behind MULTI. Or refuses it, and with it all that EXEC would do.
+// Queues a command after MULTI. If the command is wrong, refuses it, and then EXEC refuses
+// everything.
 void QueueOrRefuse(Job& job, const Entry& entry) {
   if (entry.in_multi == InMulti::kRefused) {
     Fail(job, "ERR Command not allowed inside a transaction");
@@ -212,7 +213,7 @@ void SyntaxError(Job& job) { Fail(job, "ERR syntax error"); }
 
 void PrepareRedis(Job& job) {
   const auto& words = job.words();
-  // A name that is longer is none. It must not break the line of the error either.
+  // No command has a longer name. And it must not break the line of the error.
   const std::string_view given = words[0].substr(0, 64);
   const std::string name = redis::Upper(given);
   const redis::Entry* entry = redis::Find(name);

@@ -12,11 +12,11 @@
 
 namespace gannet::proxy {
 
-// Looks at a command of Redis' protocol: sets the job's first stage, its keys and its access. Or
-// sets the reply, if that needs nothing of the store.
+// Looks at a command of Redis' protocol. Sets the job's first stage, its keys and its access. If
+// the command needs nothing of the store, sets the reply instead.
 void PrepareRedis(Job& job);
 
-// Of the parts, in other files.
+// Functions that the parts in other files define.
 namespace redis {
 
 inline RespReply Reply(Job& job) { return {&job.reply, job.resp3}; }
@@ -41,13 +41,13 @@ struct Unit {
 };
 std::optional<Unit> UnitOf(std::string_view option);
 // Returns how long from now, in ms; it may be negative. Returns nullopt, and replies, if the word
-// is no number or far too much.
+// is no number or far too large.
 std::optional<int64_t> MsFromNow(Job& job, std::string_view word, Unit unit);
 
 // Keeps the command for EXEC.
 void Queue(Job& job);
 
-// Each prepares the commands of these names.
+// Each prepares the commands that its name says.
 void PrepareGet(Job& job);
 void PrepareMget(Job& job);
 void PrepareLook(Job& job);  // EXISTS, TOUCH, STRLEN, TYPE, TTL, PTTL, EXPIRETIME, PEXPIRETIME

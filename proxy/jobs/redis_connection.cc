@@ -12,7 +12,8 @@
 namespace gannet::proxy::redis {
 namespace {
 
-// What libraries and tools compare. The commands that are there are those of this version.
+// The version that libraries and tools compare. The commands that exist here are those of this
+// version.
 constexpr char kRedisVersion[] = "7.0.0";
 
 constexpr char kBadName[] =
@@ -91,7 +92,7 @@ void Info(Job& job) {
   job.Then(InfoTold);
 }
 
-// A number cannot say that servers are missing in it: INFO does.
+// A number cannot say that servers are missing from it. INFO can.
 void DbSizeTold(Job& job) {
   uint64_t items = 0;
   bool any = false;
@@ -153,7 +154,7 @@ void PrepareClient(Job& job) {
     ShowChange(job);
     return Reply(job).Simple("OK");
   }
-  // What a library tells of itself, and what is so here anyway.
+  // A library tells of itself, or asks for what holds here anyway.
   if ((what == "SETINFO" && words.size() == 4) || what == "NO-EVICT" || what == "NO-TOUCH") {
     return Reply(job).Simple("OK");
   }

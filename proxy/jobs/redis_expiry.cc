@@ -25,8 +25,7 @@ void Expire(Job& job) {
   job.Then(FoundOne);
 }
 
-// --- EXPIRE NX, XX, GT, LT
-// ------------------------------------------------------------------------------
+// --- EXPIRE NX, XX, GT, LT ---
 
 void ReadToExpire(Job& job);
 
@@ -38,7 +37,7 @@ struct Conditions {
   bool lt = false;
 };
 
-// Returns nullopt if the words are others, or contradict one another.
+// Returns nullopt if the words are unknown, or contradict each other.
 std::optional<Conditions> ConditionsOf(const Job& job) {
   Conditions given;
   for (size_t i = 3; i < job.words().size(); ++i) {
@@ -87,8 +86,7 @@ void ReadToExpire(Job& job) {
   job.Then(ExpireAfterRead);
 }
 
-// --- PERSIST
-// --------------------------------------------------------------------------------------
+// --- PERSIST ---
 
 void PersistRead(Job& job);
 

@@ -25,8 +25,7 @@ bool AllAnswered(Job& job) {
   return true;
 }
 
-// --- GET, MGET
-// ------------------------------------------------------------------------------------
+// --- GET, MGET ---
 
 bool AnyAnswered(Job& job) {
   const auto answered = [](const Operation& it) { return it.code == StatusCode::kOk; };
@@ -58,8 +57,7 @@ void Get(Job& job) {
   job.Then(Got);
 }
 
-// --- EXISTS, TOUCH, STRLEN, TYPE, TTL, PTTL
-// -------------------------------------------------------
+// --- EXISTS, TOUCH, STRLEN, TYPE, TTL, PTTL ---
 
 void Looked(Job& job) {
   if (!AllAnswered(job)) return;
@@ -94,8 +92,7 @@ void Look(Job& job) {
   job.Then(Looked);
 }
 
-// --- OBJECT
-// ---------------------------------------------------------------------------------------
+// --- OBJECT ---
 
 // Returns how Redis would keep such a value.
 const char* EncodingOf(std::string_view value) {
@@ -120,8 +117,7 @@ void ReadObject(Job& job) {
   job.Then(ObjectRead);
 }
 
-// --- DEL, MSET, FLUSHALL
-// --------------------------------------------------------------------------
+// --- DEL, MSET, FLUSHALL ---
 
 void Deleted(Job& job) {
   if (!AllAnswered(job)) return;

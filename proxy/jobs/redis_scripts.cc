@@ -1,6 +1,6 @@
-// Redis' scripts, as far as programs use them for locks. There is no Lua here: a script is known by
-// its text, and done as a Get and a write that happens only if the item is still of the version
-// that was read. So it is as atomic as in Redis.
+// Redis' scripts, as far as programs use them for locks. There is no Lua here: a script is
+// recognised by its text. It runs as a Get and a write that happens only if the item still has the
+// version that was read. So it is as atomic as in Redis.
 
 #include <openssl/sha.h>
 
@@ -17,8 +17,8 @@
 namespace gannet::proxy {
 namespace {
 
-// Texts without blanks, in small letters, with ' for ". Those of redis-py's Lock, and those that
-// the documents of Redis name for SET NX.
+// The known texts, without blanks, in small letters, with ' for ". They are those of redis-py's
+// Lock, and those that the documentation of Redis gives for SET NX.
 constexpr struct {
   Script script;
   std::string_view text;
@@ -119,7 +119,7 @@ void Remove(Job& job, uint64_t version) {
   job.Then(Written);
 }
 
-// Sets how long the item lives from now on. Redis removes one whose time is over.
+// Sets how long the item lives from now on. If the time is over, removes it, as Redis does.
 void Touch(Job& job, uint64_t version, int64_t ms) {
   if (ms <= 0) return Remove(job, version);
   PutOptions& put = job.Begin(Kind::kTouch, job.keys[0]).put;
@@ -163,7 +163,7 @@ void PrepareEval(Job& job) {
   const std::string_view text = job.words()[1];
   const Script script = RecogniseScript(text);
   if (script == Script::kUnknown) return Fail(job, kNoLua);
-  // So that EVALSHA finds it, as in Redis.
+  // Adds the script, so that EVALSHA finds it, as in Redis.
   job.service->scripts->Add(Sha1Hex(text), script);
   Run(job, script);
 }

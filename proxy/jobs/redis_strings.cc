@@ -1,6 +1,6 @@
-// Redis' commands on parts of values, and on several keys of which one depends on another. Where
-// the store has no such operation, it is a ReadModifyWrite; RENAME is a Get, a Put, and a Delete
-// that happens only if the item is still of the version that was read.
+// Commands of Redis on parts of values, and on several keys that depend on each other. If the store
+// has no such operation, the command is a ReadModifyWrite. RENAME is a Get, a Put, and a Delete
+// that happens only if the item still has the version that was read.
 
 #include <algorithm>
 #include <cmath>
@@ -24,8 +24,7 @@ using absl::StatusCode;
 
 constexpr char kTooLong[] = "ERR string exceeds maximum allowed size (64 MiB)";
 
-// --- GETRANGE
-// -------------------------------------------------------------------------------------
+// --- GETRANGE ---
 
 void RangeGot(Job& job) {
   const Operation& got = job.answer();
@@ -46,8 +45,7 @@ void Range(Job& job) {
   job.Then(RangeGot);
 }
 
-// --- SETRANGE, INCRBYFLOAT
-// ----------------------------------------------------------------------------
+// --- SETRANGE, INCRBYFLOAT ---
 
 std::optional<std::string_view> Overwritten(Job& job, const Operation& got, PutOptions&) {
   std::string& value = job.scratch.value;
@@ -68,7 +66,7 @@ void OverwriteWritten(Job& job) {
 
 void Overwrite(Job& job) { ReadModifyWrite(job, Overwritten, OverwriteWritten); }
 
-// Returns false if the word is no number as a whole.
+// Returns false if the whole word is not a number.
 bool ParseFloat(std::string_view word, long double* number) {
   constexpr size_t kCharactersMax = 256;
   if (word.empty() || word.size() > kCharactersMax || word[0] == ' ') return false;
@@ -78,7 +76,7 @@ bool ParseFloat(std::string_view word, long double* number) {
   return end == text.c_str() + text.size() && !std::isnan(*number);
 }
 
-// As Redis writes them: 17 digits behind the point at most, and no zeros at the end.
+// Writes the number as Redis does: at most 17 digits behind the point, and no zeros at the end.
 std::string FloatText(long double number) {
   char text[5 * 1024];
   std::string digits(text,
@@ -111,14 +109,13 @@ void FloatWritten(Job& job) {
 
 void AddFloat(Job& job) { ReadModifyWrite(job, FloatSum, FloatWritten); }
 
-// --- MSETNX
-// ---------------------------------------------------------------------------------------
+// --- MSETNX ---
 
 void SetAbsent(Job& job);
 
 void TakenBack(Job& job) { Reply(job).Integer(0); }
 
-// Another client made one of the keys. Removes those that were made here, unless others have
+// Another client made one of the keys. Removes those that this command made, unless others have
 // changed them meanwhile.
 void TakeBack(Job& job) {
   std::vector<std::pair<std::string_view, uint64_t>> made;
@@ -152,7 +149,7 @@ void AbsentLooked(Job& job) {
 }
 
 void SetAbsent(Job& job) {
-  // The last value of a key that is named twice counts, as in Redis.
+  // If a key is named twice, its last value counts, as in Redis.
   for (size_t i = 0; i < job.keys.size(); ++i) {
     const auto later = job.keys.begin() + static_cast<ptrdiff_t>(i) + 1;
     if (std::find(later, job.keys.end(), job.keys[i]) != job.keys.end()) continue;
@@ -168,8 +165,7 @@ void LookForAbsent(Job& job) {
   job.Then(AbsentLooked);
 }
 
-// --- RENAME, RENAMENX, COPY
-// -----------------------------------------------------------------------
+// --- RENAME, RENAMENX, COPY ---
 
 void ReadSource(Job& job);
 
@@ -188,7 +184,7 @@ void CopyWritten(Job& job) {
   if (put.code == StatusCode::kAlreadyExists) return Reply(job).Integer(0);
   if (put.code != StatusCode::kOk) return Fail(job, put);
   if (Upper(job.words()[0]) == "COPY") return Reply(job).Integer(1);
-  // What this command wrote itself it may replace, if the source changes before it is removed.
+  // If the source changes before it is removed, the next try may replace what this command wrote.
   job.scratch.put.only_if_absent = false;
   job.Begin(Kind::kDelete, job.keys[0]).put.only_if_version = job.scratch.initial;
   job.Then(MovedAway);

@@ -1,8 +1,9 @@
 // Redis' transactions. MULTI queues commands, and EXEC runs them one after another, in their order.
-// Other clients may see the store between two of them: the store has no writes of several keys.
+// Other clients may see the store between two of them, because the store has no writes of several
+// keys.
 //
 // WATCH remembers versions. EXEC compares them, and makes the first write of each watched key
-// conditional on its version, so that no write of others between WATCH and that write is lost.
+// conditional on its version. So no write of others between WATCH and that write is lost.
 
 #include "absl/strings/str_cat.h"
 #include "proxy/jobs/redis_commands.h"

@@ -1,7 +1,7 @@
 // Redis' KEYS and SCAN: walks through the servers' keys by READs, one server after another.
 //
 // A cursor of SCAN is the position in a server's walk, with the server's number in the last 8 bits.
-// So a cursor needs no memory of the proxy, and is right for as long as one likes.
+// So the proxy need not remember cursors, and they never expire.
 
 #include <algorithm>
 #include <limits>
@@ -18,7 +18,7 @@ using absl::StatusCode;
 
 constexpr uint64_t kServersMax = Walker::kPositionStep;
 constexpr uint64_t kCountMax = 10'000;
-// Of one SCAN, if few keys are there or match.
+// The most READs of one SCAN, if there are few keys, or few match.
 constexpr uint64_t kScanReadsMax = 1'000;
 
 void FailWalk(Job& job, const Operation& walk) {
@@ -28,8 +28,7 @@ void FailWalk(Job& job, const Operation& walk) {
                     walk.code == StatusCode::kOutOfRange ? walk.refusal : StoreErrorText(walk)));
 }
 
-// --- KEYS
-// -----------------------------------------------------------------------------------------
+// --- KEYS ---
 
 void KeysFound(Job& job) {
   size_t count = 0;
@@ -56,8 +55,7 @@ void FindKeys(Job& job) {
   job.Then(KeysFound);
 }
 
-// --- SCAN
-// -----------------------------------------------------------------------------------------
+// --- SCAN ---
 
 void Scanned(Job& job) {
   const Operation& walk = job.answer();

@@ -1,5 +1,5 @@
-// Redis' commands that write one key, as stages. Where the store has no such operation, it is a
-// ReadModifyWrite.
+// Commands of Redis that write one key, as stages. If the store has no such operation, the command
+// is a ReadModifyWrite.
 
 #include <gannet/client.h>
 
@@ -21,8 +21,7 @@ using std::chrono::milliseconds;
 
 void ReplyInteger(Job& job, int64_t number) { Reply(job).Integer(number); }
 
-// --- SET and its kin
-// ------------------------------------------------------------------------------
+// --- SET and its kin ---
 
 void SetReadFirst(Job& job);
 
@@ -88,7 +87,7 @@ bool TakeTtl(Job& job, std::string_view word, Unit unit) {
                            absl::AsciiStrToLower(Upper(job.words()[0])), "' command"));
     return false;
   }
-  // A moment that is past: the item is as good as gone at once.
+  // The moment is past, so the item is gone at once.
   job.scratch.put.ttl = milliseconds(std::max<int64_t>(*ms, 1));
   return true;
 }
@@ -122,8 +121,7 @@ bool TakeSetOptions(Job& job) {
   return !contradicts;
 }
 
-// --- APPEND
-// ---------------------------------------------------------------------------------------
+// --- APPEND ---
 
 void AppendMeasured(Job& job) {
   const Operation& got = job.answer();
@@ -144,7 +142,7 @@ void AppendPut(Job& job) {
 
 void AppendByPut(Job& job) { ReadModifyWrite(job, Appendix, AppendPut); }
 
-// The store does not say how long the value has become, so it is looked at.
+// The store does not say how long the value has become, so this asks for it.
 void Appended(Job& job) {
   const StatusCode code = job.answer().code;
   if (code == StatusCode::kOutOfRange) return AppendByPut(job);
@@ -159,8 +157,7 @@ void Append(Job& job) {
   job.Then(Appended);
 }
 
-// --- INCR
-// -----------------------------------------------------------------------------------------
+// --- INCR ---
 
 void Counted(Job& job) {
   const Operation& incr = job.answer();
@@ -177,8 +174,7 @@ void Count(Job& job) {
   job.Then(Counted);
 }
 
-// --- GETDEL, GETEX
-// --------------------------------------------------------------------------------
+// --- GETDEL, GETEX ---
 
 void ReplyGot(Job& job) {
   const Operation& got = job.answer();

@@ -11,7 +11,8 @@
 
 namespace gannet::proxy {
 
-// What a script does if the value of its one key is its first argument. Otherwise it answers 0.
+// What a script does if the value of its one key is its first argument. Otherwise the script
+// answers 0.
 enum class Script : uint8_t {
   kUnknown,
   kDelete,         // removes the key
@@ -21,19 +22,19 @@ enum class Script : uint8_t {
             // sets it; answers 0 if the key never expires
 };
 
-// Returns what the text of a script does, if it is one of those that are known.
+// Returns what a script does, if its text is one of the known ones.
 Script RecogniseScript(std::string_view text);
 
 // Returns the name that Redis gives to a script.
 std::string Sha1Hex(std::string_view text);
 
 // The scripts that clients have loaded, of all threads. A script is loaded once and named often,
-// and each of its runs costs a round trip, so that a lock is no matter.
+// and each run costs a round trip. So a mutex costs little here.
 //
 // Thread safety: all methods may be called from any thread.
 class LoadedScripts {
  public:
-  // There are few texts of the scripts that are known; somebody might vary their blanks.
+  // The known scripts have few texts, but somebody might vary their blanks.
   static constexpr size_t kMax = 1024;
 
   void Add(const std::string& sha1, Script script);

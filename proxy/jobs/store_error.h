@@ -7,7 +7,7 @@
 
 namespace gannet::proxy {
 
-// Returns in words why the store did not do the operation. For codes that are no answer of the
+// Returns in words why the store did not do the operation. For codes that are not an answer of the
 // command itself.
 std::string StoreErrorText(const Operation& operation);
 

@@ -13,14 +13,16 @@ namespace {
 
 using Kind = Operation::Kind;
 
-// Longer values are asked for a second time, once their length is known.
+// The most room that a Get has at first. A longer value is asked for again, once its length is
+// known.
 constexpr size_t kRoomMax = 64 << 10;
-// Of the values that one command asks for. More would fill the memory.
+// The most bytes of values that one command may ask for. More would fill the memory.
 constexpr size_t kValueBytesOfJobMax = 256 << 20;
-// Applications have timeouts of their own, and an error tells them less than a late answer. Where
-// threads wait for cores, the thousandth of the writes that a proxy's thread has to send waits for
-// seconds: each turn on a core sends as many as there are credits. So this is for a server that
-// hangs in a way that its heartbeats do not show. One that is silent is an error much sooner.
+// The deadline of operations. It is long, because applications have timeouts of their own, and an
+// error tells them less than a late answer. If threads wait for cores, one in a thousand writes of
+// a proxy's thread waits for seconds: each turn on a core sends only as many as there are credits.
+// So the deadline is for a server that hangs in a way that its heartbeats do not show. A silent
+// server is an error much sooner.
 constexpr std::chrono::milliseconds kDeadline{30'000};
 // A million items take about a second.
 constexpr std::chrono::milliseconds kFlushDeadline{60'000};
@@ -39,7 +41,7 @@ IncrOptions ToIncr(const PutOptions& put) {
           .only_if_version = put.only_if_version};
 }
 
-// Others are answers: a condition did not hold, or a value is too long.
+// The other codes are answers: a condition did not hold, or a value is too long.
 void CountFailure(absl::StatusCode code, Counters* counters) {
   switch (code) {
     case absl::StatusCode::kUnavailable:
@@ -84,13 +86,13 @@ void StoreQueue::Run(Job& job) {
     const std::span<Operation> operations = job.answers();
     job.waiting = static_cast<uint32_t>(operations.size());
     for (Operation& operation : operations) {
-      // Behind those that wait, so that the writes of a key keep their order.
+      // It goes behind those that wait, so that the writes of a key keep their order.
       if (!waiting_.empty() || !Start(operation)) waiting_.push_back(&operation);
     }
   }
 }
 
-// What counts is the buffer, and as much of the reply.
+// The buffer counts, and the same number of bytes for the reply.
 bool StoreQueue::TakeMemory(Operation& operation, size_t bytes) {
   Job& job = *operation.job;
   const bool has = job.memory == nullptr || 2 * bytes <= operation.charged;
@@ -102,8 +104,8 @@ bool StoreQueue::TakeMemory(Operation& operation, size_t bytes) {
       holder->parked.push_back(&operation);
       return false;
     }
-    // Nobody waits for a job without a connection, and it may hold what others wait for. A
-    // transaction goes on, as long as there is memory.
+    // Nobody waits for a job without a connection, and it may hold what others wait for. So it ends
+    // if there is no memory. A transaction goes on as long as there is memory.
     const bool waits = holder != nullptr;
     const bool fits = job.memory->Fits(more);
     if (!waits && (!fits || (job.parent == nullptr && operation.room > 0))) {
@@ -125,7 +127,7 @@ bool StoreQueue::TakeMemory(Operation& operation, size_t bytes) {
 void StoreQueue::Settle(Operation& operation) {
   Job& job = *operation.job;
   const size_t bytes = operation.found ? operation.info.value_bytes : 0;
-  // Short values of a command that asks for many must not keep long buffers.
+  // Short values must not keep long buffers if the command asks for many.
   constexpr size_t kManyOperations = 16;
   if (job.answers().size() > kManyOperations && operation.out.size() > kRoomMin &&
       2 * bytes <= operation.out.size()) {
@@ -170,7 +172,7 @@ void StoreQueue::GrantShort() {
     short_.pop_front();
     StartOrWait(operation);
     if (!short_.empty() && short_.back() == &operation) {
-      // It is the first one that waits, still.
+      // It still waits, and stays the first.
       short_.pop_back();
       short_.push_front(&operation);
       return;
@@ -254,7 +256,7 @@ void StoreQueue::Poll(std::vector<Job*>* finished) {
     if (!Start(operation)) break;
     waiting_.pop_front();
     if (operation.job->waiting > 0) continue;
-    // It was not valid, and the last one of its job.
+    // It was not valid, and it was the last one of its job.
     GoOn(*operation.job, finished);
   }
   finished->insert(finished->end(), ended_.begin(), ended_.end());
@@ -290,7 +292,7 @@ bool StoreQueue::GetAgain(Operation& operation) {
   }
   if (bytes <= operation.out.size()) return false;
   operation.room = bytes;
-  operation.kind = Kind::kGet;  // what it had to touch, it touched
+  operation.kind = Kind::kGet;  // the touch is done already
   StartOrWait(operation);
   return true;
 }

@@ -13,7 +13,7 @@
 namespace gannet::proxy {
 
 // Runs the stages of jobs, and their operations at the store. Operations begin in the order in
-// which the jobs were run; those for which the client has no room wait here.
+// which the jobs were run. If the client has no room, they wait here.
 //
 // One owner thread, that of the client.
 class StoreQueue {
@@ -23,46 +23,46 @@ class StoreQueue {
 
   // Runs the job's stages until it waits for answers, or is finished.
   void Run(Job& job);
-  // Makes progress. Appends the jobs that this finished.
+  // Makes progress. Appends the jobs that finished.
   void Poll(std::vector<Job*>* finished);
-  // Lets operations of a connection go on that waited until it held less.
+  // Lets a connection's parked operations go on, because it holds less now.
   void Unpark(Holder& holder);
-  // The same for a connection that ends. Those of them that only its application would have needed
-  // end without memory. REQUIRES: its jobs are orphans.
+  // The same for a connection that ends. Operations that only its application would have needed end
+  // without memory. REQUIRES: its jobs are orphans.
   void Abandon(Holder& holder);
-  // Does not tell of this job, if it has finished and was not told of yet.
+  // Poll will not report this job, if it has finished and was not reported yet.
   void Forget(const Job& job) { std::erase(ended_, &job); }
-  // Whether operations wait for memory.
+  // Returns whether operations wait for memory.
   bool is_short() const { return !short_.empty(); }
   // How many operations wait for memory, and how many for room at the client.
   size_t short_operations() const { return short_.size(); }
   size_t queued_operations() const { return waiting_.size(); }
   // How many operations got the memory that they waited for.
   uint64_t grants() const { return grants_; }
-  // Whether operations have begun since the last Poll, which posts them.
+  // Returns whether operations have begun since the last Poll. The next one posts them.
   bool has_begun() const { return has_begun_; }
   bool idle() const {
     return waiting_.empty() && short_.empty() && ended_.empty() && client_.in_flight() == 0 &&
            walks_under_way_ == 0;
   }
-  // The inbox has walks that ended. Appends the jobs that this finished.
+  // Takes the walks that ended from the inbox. Appends the jobs that finished.
   void TakeWalks(std::vector<Job*>* finished);
 
  private:
   // Begins the operation, or ends it if it is not valid. Returns false if there is no room.
   bool Start(Operation& operation);
   // Returns whether the operation has a buffer for a value of so many bytes. If there is no memory
-  // for it, the operation waits elsewhere, or has ended.
+  // for it, the operation waits for memory, or has ended.
   bool TakeMemory(Operation& operation, size_t bytes);
   void StartOrWait(Operation& operation);
   // Begins operations that waited for memory.
   void GrantShort();
-  // Gives back what the answer did not need.
+  // Gives back the memory that the answer did not need.
   void Settle(Operation& operation);
   absl::Status Begin(Operation& operation);
   absl::Status BeginWrite(Operation& operation, uint64_t id);
   void OnDone(const Completion& done, std::vector<Job*>* finished);
-  // Whether the value was longer than its buffer, and the Get has begun again.
+  // Returns true if the value was longer than its buffer. Then the Get has begun again.
   bool GetAgain(Operation& operation);
   // Runs a job whose operations are answered, and the transaction that it is a part of.
   void GoOn(Job& job, std::vector<Job*>* finished);
@@ -76,7 +76,7 @@ class StoreQueue {
   std::deque<Operation*> short_;  // these wait for memory; others overtake them
   std::vector<Job*> ended_;       // jobs that finished outside of Poll
   uint64_t grants_ = 0;
-  // A Get's buffer at first. It grows to what values were found to be.
+  // The buffer of a Get at first. Later Gets begin with the lengths that values were found to have.
   static constexpr size_t kRoomMin = 1 << 10;
   size_t room_ = kRoomMin;
   bool has_begun_ = false;

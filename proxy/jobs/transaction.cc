@@ -36,7 +36,7 @@ void TransactionGuard::BeforeStart(Operation& operation) {
   if (watches_ == nullptr || !IsWrite(operation.kind)) return;
   const Watches::Watch* watch = watches_->Find(operation.key);
   if (watch == nullptr || watch->written) return;
-  // The store takes only one of the two conditions. Where there was no item, they are the same.
+  // The store takes only one of the two conditions. If there was no item, they are the same.
   if (operation.put.only_if_absent && watch->version != 0) return;
   operation.put.only_if_absent = false;
   operation.put.only_if_version = watch->version;

@@ -22,7 +22,7 @@ class Watches {
     std::string key;
     uint64_t version = 0;  // 0: there was no item
     bool read = false;     // the version is known
-    bool written = false;  // by the transaction itself: others' writes are not looked for any more
+    bool written = false;  // the transaction wrote it, so others' writes no longer matter
   };
 
   std::vector<Watch>& all() { return all_; }
@@ -33,7 +33,7 @@ class Watches {
   std::vector<Watch> all_;
 };
 
-// What a connection has watched, and queued since its MULTI.
+// What a connection has watched, and what it has queued since its MULTI.
 struct Transaction {
   static constexpr size_t kCommandsMax = 65'536;
 
@@ -45,7 +45,7 @@ struct Transaction {
   std::shared_ptr<Watches> watches;
 };
 
-// Makes the writes of a transaction conditional, and sees how they end.
+// Makes the writes of a transaction conditional, and looks at how they end.
 class TransactionGuard {
  public:
   explicit TransactionGuard(std::shared_ptr<Watches> watches) : watches_(std::move(watches)) {}

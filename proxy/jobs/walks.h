@@ -25,12 +25,12 @@ class WalkInbox {
   std::vector<Operation*> ended_ GANNET_GUARDED_BY(mutex_);
 };
 
-// Whoever walks through a server's keys: operations of kind kWalk. A walk waits for its READs, so
-// it is not for the threads that serve connections.
+// Walks through a server's keys, for operations of kind kWalk. A walk waits for its READs, so the
+// threads that serve connections do not walk.
 class Walks {
  public:
   virtual ~Walks() = default;
-  // Does the operation, and puts it into the inbox. From any thread.
+  // Runs the operation, and puts it into the inbox. From any thread.
   virtual void Begin(Operation* walk, WalkInbox* inbox) = 0;
 };
 

@@ -56,7 +56,7 @@ absl::StatusOr<Addresses> Resolve(const std::string& address) {
   return Addresses(found);
 }
 
-// Whether somebody accepts connections at the path.
+// Returns whether somebody accepts connections at the path.
 bool IsServed(const sockaddr_un& address) {
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
   const bool served =
@@ -123,7 +123,7 @@ absl::Status ApplicationListener::ListenUnix(const Options& options) {
   }
   const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return Errno("socket");
-  // Nobody else can connect before the mode is set: nothing listens until then.
+  // Nobody can connect before the mode is set, because nothing listens until then.
   if (bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0 ||
       chmod(path.c_str(), options.socket_mode) != 0 || listen(fd, kBacklog) != 0) {
     const absl::Status status_of_bind = Errno(absl::StrCat("cannot listen on ", path));

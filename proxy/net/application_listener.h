@@ -17,12 +17,12 @@ class ApplicationListener {
   struct Options {
     // "HOST:PORT", "[IPV6]:PORT", or "unix:PATH".
     std::string address;
-    // Other addresses than loopback. Nobody is authenticated on this side.
+    // Whether to allow addresses other than loopback. Applications are not authenticated.
     bool allow_remote = false;
     mode_t socket_mode = 0700;  // of a UNIX socket
   };
-  // A UNIX socket that nobody listens on any more is replaced. InvalidArgument: the address is
-  // wrong, or not of this host alone. Unavailable: it is in use, or cannot be had.
+  // Replaces a UNIX socket that nobody listens on any more. InvalidArgument: the address is wrong,
+  // or reachable from other hosts. Unavailable: it is in use, or cannot be had.
   static absl::StatusOr<std::unique_ptr<ApplicationListener>> Create(const Options& options);
   ~ApplicationListener();
   ApplicationListener(const ApplicationListener&) = delete;

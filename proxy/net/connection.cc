@@ -21,7 +21,7 @@ namespace gannet::proxy {
 namespace {
 
 constexpr size_t kReadBytes = 64 << 10;
-// Of one connection.
+// Limits of one connection.
 constexpr size_t kJobsMax = 512;
 constexpr size_t kShortInputMax = 256 << 10;
 constexpr size_t kKeptBytesMax = 256 << 10;
@@ -87,7 +87,8 @@ bool Connection::IsIdle(int64_t now_ms, int64_t for_ms) const {
   return holds && now_ms - moved_ms_ >= for_ms;
 }
 
-// A long command gets all that it will need at once, so that it never waits with a part of it.
+// A long command gets all the memory that it will need at once, so that it never waits with a part
+// of it.
 bool Connection::TakeInputMemory() {
   size_t wanted = std::max(needed_, input_.size()) + kReadBytes;
   hungry_ = false;
@@ -267,8 +268,7 @@ Job* Connection::Prepare(std::string_view bytes) {
   return job;
 }
 
-// --- the order of jobs
-// ----------------------------------------------------------------------------
+// --- the order of jobs ---
 
 bool Connection::MustWait(const Job& job) const {
   if (job.access == Access::kNothing) return false;
@@ -321,8 +321,7 @@ void Connection::OnFinished(Job& job) {
   if (jobs_.front() != &job) job.KeepOnlyReply();
 }
 
-// --- replies
-// --------------------------------------------------------------------------------------
+// --- replies ---
 
 void Connection::TakeReplies() {
   while (!jobs_.empty() && jobs_.front()->finished) {

@@ -27,15 +27,15 @@ class JobPool {
   std::vector<Job*> free_;
 };
 
-// One application's connection: bytes become jobs, many of which may be under way, and their
+// One application's connection. Bytes become jobs, many of which may be under way, and their
 // replies go out in the order of the commands.
 //
-// 1. Jobs begin in the order of their commands. One that must not overtake another (Access) waits,
-//    and all behind it.
-// 2. It reads no more while the replies that are not sent, or the jobs under way, are at their
-//    limit (Holder). So an application that does not read its replies is held back.
-// 3. It asks the thread's memory before it reads a long command. A job asks before it reads a long
-//    value. Who gets none waits.
+// 1. Jobs begin in the order of their commands. If one must not overtake another (Access), it
+//    waits, and so do all behind it.
+// 2. It reads no more while the unsent replies, or the jobs under way, are at their limit (Holder).
+//    So an application that does not read its replies is held back.
+// 3. It asks for memory before it reads a long command, and a job asks before it reads a long
+//    value. If there is none, they wait.
 //
 // One owner thread.
 class Connection {
@@ -54,24 +54,24 @@ class Connection {
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
-  // The descriptor is readable, or its end was closed.
+  // Call it when the descriptor is readable, or its other end was closed.
   void Read(int64_t now_ms);
   // Begins commands, sends replies, and says what to wait for. Returns false if the connection is
   // over.
   bool Advance(int64_t now_ms);
-  // Both directions of the socket are closed: nobody would get what is still to be answered.
+  // Call it when both directions of the socket are closed: nobody would get the answers.
   void Break() { broken_ = true; }
-  // A job of this connection is finished.
+  // Call it when a job of this connection is finished.
   void OnFinished(Job& job);
 
-  // Whether it wants to read, and there is no memory for that.
   uint64_t id() const { return client_.id; }
+  // Returns whether it wants to read, and there is no memory for that.
   bool hungry() const { return hungry_; }
   size_t held() const { return holder_.held + input_charged_; }
-  // Whether it holds memory for an application that has not sent or read anything for so long.
+  // Returns whether it holds memory for an application that has sent and read nothing for so long.
   bool IsIdle(int64_t now_ms, int64_t for_ms) const;
 
-  // Gives it the memory that it wants, if there is so much.
+  // Gives it the memory that it wants, if there is enough. Returns whether there was.
   bool Feed() { return TakeInputMemory(); }
 
   bool in_line = false;  // for the event loop: it waits for memory

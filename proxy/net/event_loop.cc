@@ -26,7 +26,7 @@ namespace {
 constexpr int kEventsMax = 64;
 constexpr int kAcceptsMax = 16;  // in one round
 constexpr int kSleepMsMax = 1000;
-// Memory may be given back by other threads, which do not wake this one.
+// Other threads may give memory back, and they do not wake this one.
 constexpr int kSleepMsWhileShort = 10;
 constexpr int64_t kShortageMsMax = 1000;
 constexpr int64_t kServersToldMs = 250;
@@ -69,7 +69,7 @@ absl::StatusOr<std::unique_ptr<EventLoop>> EventLoop::Create(std::unique_ptr<Asy
   Watch(loop->epoll_, walk_fd, EPOLLIN, &loop->walk_inbox_);
   Watch(loop->epoll_, loop->client_->fd(), EPOLLIN, loop->client_.get());
   for (const ApplicationListener* listener : options.listeners) {
-    // Of the threads that sleep, one is woken.
+    // Wakes only one of the threads that sleep.
     Watch(loop->epoll_, listener->fd(), EPOLLIN | EPOLLEXCLUSIVE,
           const_cast<ApplicationListener*>(listener));
   }
@@ -169,8 +169,7 @@ void EventLoop::Close(Connection* connection) {
   options_.counters->connections.Subtract();
 }
 
-// --- memory
-// ---------------------------------------------------------------------------------------
+// --- memory ---
 
 void EventLoop::FeedHungry() {
   while (!hungry_.empty() && hungry_.front()->Feed()) {

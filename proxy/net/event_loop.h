@@ -18,7 +18,7 @@
 
 namespace gannet::proxy {
 
-// One thread of the proxy: accepts connections, and serves them with a client of its own.
+// One thread of the proxy. It accepts connections, and serves them with a client of its own.
 class EventLoop {
  public:
   struct Options {
@@ -45,7 +45,7 @@ class EventLoop {
 
  private:
   EventLoop(std::unique_ptr<AsyncClient> client, const Options& options, int walk_fd);
-  // Tells others how this thread is.
+  // Publishes the state of this thread.
   void Publish();
   void PollStore();
   void TakeFinished();
@@ -77,7 +77,7 @@ class EventLoop {
   std::vector<Connection*> dirty_;
   absl::flat_hash_map<Connection*, std::unique_ptr<Connection>> connections_;
   std::deque<Connection*> hungry_;  // in the order in which they want memory
-  uint64_t grants_ = 0;             // of memory to those who waited
+  uint64_t grants_ = 0;             // how often those who waited for memory got some
   uint64_t grants_seen_ = 0;
   bool is_short_ = false;  // somebody waits for memory
   int64_t now_ms_ = 0;     // at the last sleep

@@ -33,7 +33,7 @@ bool Output::Send(int fd) {
     sent_ += static_cast<uint64_t>(n);
     if (at_ < piece.size()) continue;
     at_ = 0;
-    // The last short piece is kept: a command at a time allocates nothing.
+    // Keeps the last short piece, so that one command at a time allocates nothing.
     if (pieces_.size() == 1 && pieces_.front().capacity() <= kPieceMax) {
       pieces_.front().clear();
     } else {

@@ -8,11 +8,11 @@
 
 namespace gannet::proxy {
 
-// Replies that wait to be sent. Short ones are copied into pieces, long ones are pieces themselves:
-// so nothing long is copied, and what was sent is given back at once.
+// Replies that wait to be sent. Short ones are copied into pieces, and long ones are pieces of
+// their own. So nothing long is copied, and what was sent is freed at once.
 class Output {
  public:
-  // Takes the reply. It may leave another text there.
+  // Takes the reply. Another text may be left in its place.
   void Append(std::string* reply);
   // Sends what the socket takes. Returns false if the application is gone.
   bool Send(int fd);

@@ -12,8 +12,8 @@
 
 namespace gannet::proxy {
 
-// Limits of what one command may be, in both protocols. A connection that goes beyond them is
-// refused or closed, so that it cannot make the proxy take any amount of memory.
+// Limits of one command, in both protocols. A connection that goes beyond them is refused or
+// closed, so that it cannot make the proxy take any amount of memory.
 inline constexpr size_t kLineBytesMax = 64 << 10;
 inline constexpr size_t kArgumentsMax = 65'537;  // a MSET of 32,768 keys
 inline constexpr size_t kCommandBytesMax = (64 << 20) + (1 << 20);
@@ -35,8 +35,8 @@ struct Parsed {
                // unknown
   };
   Outcome outcome = Outcome::kNeedsMore;
-  // Bytes of the command. Of a refused one they may be more than the input: the rest is to be
-  // skipped when it comes.
+  // Bytes of the command. For a refused one they may be more than the input: skip the rest when it
+  // comes.
   size_t consumed = 0;
   size_t needed = 0;  // more than the input has
   std::string error;  // a line without its end
@@ -63,7 +63,7 @@ bool ParseNumber(std::string_view text, Number* number) {
   return error == std::errc() && stopped == end && !text.empty();
 }
 
-// Splits at blanks. Several blanks are as good as one.
+// Splits at blanks. Several blanks count as one.
 inline void SplitWords(std::string_view line, std::vector<std::string_view>* words) {
   words->clear();
   for (size_t at = 0; (at = line.find_first_not_of(' ', at)) != std::string_view::npos;) {

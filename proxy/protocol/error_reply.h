@@ -10,7 +10,7 @@
 namespace gannet::proxy {
 
 // Returns whether the reply says that its command failed. A miss, or a condition that does not
-// hold, is an answer and no failure. Errors inside an array are not looked for.
+// hold, is an answer and not a failure. Does not look for errors inside an array.
 inline bool IsErrorReply(Protocol protocol, std::string_view reply) {
   if (protocol == Protocol::kRedis) return reply.starts_with('-');
   if (protocol == Protocol::kMemcached) {

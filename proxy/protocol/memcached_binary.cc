@@ -7,7 +7,7 @@
 namespace gannet::proxy {
 namespace {
 
-// A longer request is not skipped, but ends the connection.
+// A longer request ends the connection instead of being skipped.
 constexpr uint64_t kSkippedBodyMax = (uint64_t{1} << 31) - 1;
 
 std::string ErrorFrame(std::string_view header, BinaryStatus status, std::string_view text) {

@@ -46,7 +46,7 @@ void AppendBigEndian(std::string* out, uint64_t number) {
   for (size_t i = N; i > 0; --i) *out += static_cast<char>(number >> (8 * (i - 1)));
 }
 
-// A reply to a request, of which `request` are the first 24 bytes.
+// A reply to a request. `request` has the first 24 bytes of the request.
 struct BinaryAnswer {
   BinaryStatus status = BinaryStatus::kOk;
   std::string_view extras;
@@ -58,7 +58,7 @@ void AppendBinaryAnswer(std::string* out, std::string_view request, const Binary
 
 // Takes the first request of `input`. Pure: the same input gives the same answer. The command's
 // words are the header, the extras and the key; its data is the value. An error is a whole reply.
-// What begins with another magic is kBroken without an answer.
+// Input that begins with another magic is kBroken without an answer.
 Parsed ParseMemcachedBinary(std::string_view input, Command* command);
 
 }  // namespace gannet::proxy

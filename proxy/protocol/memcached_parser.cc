@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::string_view kStorageCommands[] = {"set",    "add",     "replace",
                                                  "append", "prepend", "cas"};
-// A block of up to this length is skipped. It is what memcached can count to.
+// A block of up to this length is skipped. memcached cannot count further.
 constexpr int64_t kSkippedMax = (int64_t{1} << 31) - 3;
 
 // Returns which word is the length of the data block, or 0 if the command has none. A storage

@@ -10,9 +10,9 @@ namespace gannet::proxy {
 // Takes the first command of memcached's text protocol, classic or meta, from `input`. Pure: the
 // same input gives the same answer. `command` is filled in if the outcome is kCommand.
 //
-// It knows which commands are followed by a data block, and how long that is. All else about a
-// line is up to whoever executes it. It refuses a data block that is too long for the store, or
-// that does not end with CR LF, in memcached's words.
+// The parser knows which commands are followed by a data block, and how long that is. Whoever
+// executes the command checks the rest of the line. The parser refuses a data block that is too
+// long for the store, or that does not end with CR LF, in memcached's words.
 Parsed ParseMemcached(std::string_view input, Command* command);
 
 }  // namespace gannet::proxy

@@ -12,7 +12,7 @@ namespace gannet::proxy {
 // in if the outcome is kCommand. A command without words means nothing, and has no answer.
 //
 // Errors are lines as Redis sends them, without the leading '-'. An inline command POST or Host: is
-// kBroken without an error: a web browser was made to talk to this port.
+// kBroken without an error, because then a web browser was made to talk to this port.
 Parsed ParseResp(std::string_view input, Command* command);
 
 }  // namespace gannet::proxy

@@ -20,15 +20,15 @@ class RespReply {
     out_.append(bytes).append("\r\n");
   }
   void Null() { out_ += resp3_ ? "_\r\n" : "$-1\r\n"; }
-  // In place of an array.
+  // Writes "no array".
   void NullArray() { out_ += resp3_ ? "_\r\n" : "*-1\r\n"; }
-  // What follows are that many replies, or for a map pairs of them.
+  // Begins an array of that many replies. A map has pairs of them.
   void Array(size_t elements) { Line('*', std::to_string(elements)); }
   void Map(size_t pairs) {
     if (!resp3_) return Array(2 * pairs);
     Line('%', std::to_string(pairs));
   }
-  // A text for people.
+  // Writes a text for people.
   void Text(std::string_view text) {
     if (!resp3_) return Bulk(text);
     Line('=', std::to_string(text.size() + 4));

@@ -10,10 +10,11 @@
 namespace gannet::proxy {
 namespace {
 
-// A server takes a client for dead that is silent for more than this (--silence_ms is 1.5 s).
+// How often connections are kept alive. A server takes a silent client for dead after --silence_ms
+// (5 s by default).
 constexpr std::chrono::milliseconds kTurn{200};
 constexpr uint32_t kIdleTurnsMax = 25;
-// Of the keys that one walk finds, so that KEYS of a large store does not take any amount of
+// The most bytes of keys that one walk finds. So KEYS of a large store does not take any amount of
 // memory.
 constexpr size_t kFoundBytesMax = 64 << 20;
 
@@ -69,7 +70,7 @@ void WalkThread::Do(Operation& walk) {
   const absl::Status status = Walk(walk);
   walk.code = status.code();
   walk.refusal = std::string(status.message());
-  // It is made anew for the next walk.
+  // The connection is made anew for the next walk.
   if (!status.ok()) walkers_.erase(walk.server);
 }
 
@@ -85,7 +86,7 @@ absl::Status WalkThread::Walk(Operation& walk) {
   };
   absl::StatusOr<uint64_t> next = (*walker)->WalkPart(walk.part, take);
   if (absl::IsUnavailable(next.status())) {
-    // The connection may be an old one that broke meanwhile.
+    // The connection may have broken since the last walk.
     walkers_.erase(walk.server);
     walker = WalkerOf(walk.server);
     if (!walker.ok()) return walker.status();

@@ -19,12 +19,12 @@
 namespace gannet::proxy {
 
 // Walks through servers' keys by READs, for SCAN and KEYS. Its thread and its connections to the
-// servers begin with the first walk. Connections that were not used for a while end.
+// servers begin with the first walk. Connections that are not used for a while end.
 class WalkThread final : public Walks {
  public:
   WalkThread(std::vector<std::string> servers, gannet::Options options)
       : servers_(std::move(servers)), options_(std::move(options)) {}
-  // Ends the walks that wait with an error.
+  // The walks that wait end with an error.
   ~WalkThread() override;
 
   void Begin(Operation* walk, WalkInbox* inbox) override;

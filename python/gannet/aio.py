@@ -60,7 +60,7 @@ class Lock:
 
 
 class _Operation:
-    """One that was begun, or that waits for room. `kept` is what C uses until the completion."""
+    """An operation that was begun, or that waits for room. C uses `kept` until it completes."""
 
     __slots__ = ("future", "finish", "kept", "start")
 
@@ -89,7 +89,7 @@ class _Operator:
         return question(self._client)
 
     def close(self) -> None:
-        """Does not wait. What was asked before is still answered."""
+        """Does not wait. Calls that were made before are still answered."""
         self._thread.submit(self._end)
         self._thread.shutdown(wait=False)
 
@@ -125,7 +125,7 @@ class Client:
         self._deadline = deadline
         self._done = ffi.new("gannet_completion[]", _BATCH)
         self._operations: Dict[int, _Operation] = {}
-        self._waiting: Deque[_Operation] = collections.deque()  # for room
+        self._waiting: Deque[_Operation] = collections.deque()  # these wait for room
         self._last = 0
         self._pump_is_due = False
         self._free: List[Any] = []  # buffers for short values
@@ -190,7 +190,7 @@ class Client:
         return list(await asyncio.gather(*(self.get_into(key, place) for key, place in targets)))
 
     async def get_and_touch(self, key: Key, ttl: Optional[float] = None) -> Optional[Item]:
-        """touch, and behind it gets."""
+        """touch, and then get."""
         raw = key_bytes(key)
         return await self._read(lambda buffer, size: lambda i: lib.gannet_async_get_and_touch(
             self._c, raw, len(raw), ttl_ms(ttl), buffer, size, i))
@@ -243,7 +243,7 @@ class Client:
                                  lambda done: done.number, options)
 
     async def decr(self, key: Key, delta: int = 1, **options: Any) -> int:
-        """incr with the opposite."""
+        """incr with -delta."""
         return await self.incr(key, -delta, **options)
 
     async def touch(self, key: Key, ttl: Optional[float] = None, **options: Any) -> bool:
@@ -291,7 +291,7 @@ class Client:
             raise
 
     async def unlock(self, lock: Lock) -> None:
-        """LockLost: it had been lost before."""
+        """Raises LockLost if the lock was lost before."""
         await self._begin(lambda i: lib.gannet_async_unlock(self._c, lock.c_lock, i), _nothing, lock)
 
     async def extend(self, lock: Lock, lease: float) -> None:
@@ -327,7 +327,7 @@ class Client:
                                  lambda done: done.number, None)
 
     def servers(self) -> List[Dict[str, Any]]:
-        """What the connection to each server is."""
+        """Describes the connection to each server."""
         opened = self._open()
         return [server_info(lib.gannet_async_server_info, opened, i)
                 for i in range(lib.gannet_async_server_count(opened))]
@@ -359,7 +359,7 @@ class Client:
         return await self._ask(lambda client: client.slow_requests(server, deadline))
 
     def set_deadline(self, seconds: float) -> None:
-        """Of every operation that is begun from now on."""
+        """Sets the deadline of every operation that is begun from now on."""
         self._deadline = seconds
         lib.gannet_async_set_deadline(self._open(), milliseconds(seconds))
 
@@ -460,7 +460,7 @@ _MAY_MISS: Tuple[int, ...] = (lib.GANNET_OP_GET, lib.GANNET_OP_DELETE, lib.GANNE
 
 
 def _end(operation: _Operation, done: Any) -> None:
-    """Hands the result of an operation to who waits for it."""
+    """Hands the result of an operation to the caller who waits for it."""
     is_answer = done.status in _ANSWERS or (done.status == lib.GANNET_NOT_FOUND and done.op in _MAY_MISS)
     result = operation.finish(done) if is_answer else None  # even if nobody waits: it gives back a buffer
     if operation.future.done():  # cancelled

@@ -1,4 +1,4 @@
-"""From Python's arguments to those of the C interface."""
+"""Turns Python's arguments into those of the C interface."""
 
 from typing import Any, Iterable, List, Optional, Tuple, Union
 
@@ -35,12 +35,12 @@ def value_data(value: Union[str, Buffer]) -> Tuple[Any, int]:
 
 
 def writable(buffer: Buffer) -> Any:
-    """The memory of a buffer that is contiguous and may be written."""
+    """Returns the memory of a buffer that is contiguous and may be written."""
     return ffi.from_buffer(buffer, require_writable=True)
 
 
 def milliseconds(seconds: Optional[float]) -> int:
-    """At least 1, as 0 stands for what is not given."""
+    """Returns at least 1, because 0 means "not given"."""
     if seconds is None:
         return 0
     if seconds < 0:
@@ -49,7 +49,7 @@ def milliseconds(seconds: Optional[float]) -> int:
 
 
 def ttl_ms(ttl: Optional[float]) -> int:
-    """None and 0 are for ever."""
+    """None and 0 mean for ever."""
     return 0 if not ttl else milliseconds(ttl)
 
 

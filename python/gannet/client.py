@@ -248,7 +248,7 @@ class Client:
         return number[0]
 
     def decr(self, key: Key, delta: int = 1, **options: Any) -> int:
-        """incr with the opposite."""
+        """incr with -delta."""
         return self.incr(key, -delta, **options)
 
     def touch(self, key: Key, ttl: Optional[float] = None, *, if_version: Optional[int] = None,
@@ -260,7 +260,7 @@ class Client:
 
     def get_and_touch(self, key: Key, ttl: Optional[float] = None, deadline: Optional[float] = None
                       ) -> Optional[Item]:
-        """touch, and behind it gets."""
+        """touch, and then get."""
         raw = key_bytes(key)
         value = ffi.new("gannet_value *")
         return self._item(lib.gannet_client_get_and_touch(self._open(), raw, len(raw), ttl_ms(ttl), call(deadline),
@@ -311,7 +311,7 @@ class Client:
         return Lock(self, c_lock), item
 
     def unlock(self, lock: Lock, deadline: Optional[float] = None) -> None:
-        """LockLost: it had been lost before."""
+        """Raises LockLost if the lock was lost before."""
         status = lib.gannet_client_unlock(self._open(), lock.c_lock, call(deadline))
         if status:
             raise_last(status)
@@ -363,7 +363,7 @@ class Client:
         return [stats_of(of_server) for of_server in stats]
 
     def servers(self) -> List[Dict[str, Any]]:
-        """What the connection to each server is."""
+        """Describes the connection to each server."""
         opened = self._open()
         return [server_info(lib.gannet_client_server_info, opened, i)
                 for i in range(lib.gannet_client_server_count(opened))]

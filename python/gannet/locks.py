@@ -34,7 +34,7 @@ class Lock:
         return self.c_lock.word
 
     def unlock(self, deadline: Optional[float] = None) -> None:
-        """LockLost: it had been lost before."""
+        """Raises LockLost if the lock was lost before."""
         self._client.unlock(self, deadline)
 
     def extend(self, lease: float, deadline: Optional[float] = None) -> None:

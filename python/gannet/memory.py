@@ -34,7 +34,7 @@ class Memory:
         return Span(self, start, stop - start)
 
     def close(self) -> None:
-        """Deregisters the memory. Allocated memory is gone then, and with it what `view` returned."""
+        """Deregisters the memory. Allocated memory is gone then, and what `view` returned is not valid."""
         if self.c_memory is not None:
             lib.gannet_memory_free(self.c_memory)
             self.c_memory = self._owner = None
@@ -46,7 +46,7 @@ class Memory:
         self.close()
 
     def __del__(self) -> None:
-        # Memory that is allocated may still be viewed, so only memory of somebody else is let go.
+        # Allocated memory may still be viewed, so this drops only the buffer of somebody else.
         if getattr(self, "_owner", None) is not None:
             self.close()
 

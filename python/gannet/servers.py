@@ -26,24 +26,24 @@ class Storage(NamedTuple):
     sync: str  # of --data: "none", "interval" or "always"; "": there is no --data
     directory: str  # --data; "": none
     memory_file: str  # --memory_file; "": none
-    behind_bytes: int  # what a power cut would take now
-    behind: float  # seconds: how old the oldest of it is
+    behind_bytes: int  # the bytes that a power cut would take now
+    behind: float  # the age of the oldest of them, in seconds
     snapshot: Optional[Snapshot]  # the newest
 
 
 class ConnectedClient(NamedTuple):
-    """A connection of a client. What is counted is the session's since it began, and stands in the
-    entry of its first connection; it is 0 in those of the others."""
+    """A connection of a client. The counts are those of its session, since that began. Only the entry
+    of the session's first connection has them; in the others they are 0."""
 
     peer: str  # its address
     last_request: str  # "get", "put" ...; "heartbeat" if there was none
     silent: float  # seconds
     connected: float  # seconds
     requests: int
-    hits: int  # these, and the next, as the client reported them
+    hits: int  # the client's own report, as the next two
     misses: int
     reads: int
-    get_p50: float  # seconds: latency of GETs in its last report that had some; 0: none
+    get_p50: float  # seconds, from its last report that had GETs; 0: none had
     get_p99: float
     session_id: int
     connection_id: int

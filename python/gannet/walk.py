@@ -10,7 +10,7 @@ from gannet.errors import error_of
 from gannet.items import ItemInfo, info_of
 from gannet.servers import list_of
 
-_AHEAD = 256  # items that were walked through and not taken yet
+_AHEAD = 256  # items that the walk has found and nobody has taken yet
 _LOOK_SECONDS = 0.1
 
 
@@ -20,7 +20,7 @@ class WalkedItem(NamedTuple):
     key: bytes
     value: bytes  # b"" if it is long (over some 4,000 bytes): a walk does not READ those
     info: ItemInfo
-    block_size: int  # what it takes of the server's memory
+    block_size: int  # bytes that it takes of the server's memory
 
 
 @ffi.def_extern(error=0)
@@ -44,7 +44,7 @@ class _Walk:
         return self._hand_over(WalkedItem(key, value, info_of(item.info), item.block_size))
 
     def _hand_over(self, what: Any) -> bool:
-        """Waits for room. Returns False if nobody takes it any more."""
+        """Waits for room. Returns False if nobody takes items any more."""
         while not self.stopped:
             try:
                 self.found.put(what, timeout=_LOOK_SECONDS)
@@ -62,7 +62,7 @@ class _Walk:
 
 
 class HotKey(NamedTuple):
-    """A key that is used much."""
+    """One of the keys that are used most."""
 
     key: bytes
     uses: float  # of late, as the server estimates
@@ -73,8 +73,8 @@ class HotKey(NamedTuple):
 
 def hot_keys(server: str = "127.0.0.1:7471", count: int = 10, *, reads_per_second: int = 20_000, device: str = "auto",
              deadline: float = 1.0, connect_timeout: float = 3.0, auth_file: Optional[str] = None) -> List[HotKey]:
-    """The `count` keys of one server that are used most, the hottest first, by one-sided READs as in
-    walk. FailedPrecondition: the server keeps no record of uses, because it does not evict."""
+    """Returns the `count` keys of one server that are used most, the hottest first, by one-sided READs as
+    walk does. FailedPrecondition: the server keeps no record of uses, because it does not evict."""
     names, options, _owned = connection(servers=server, device=device, deadline=deadline,
                                         connect_timeout=connect_timeout, location_cache_bytes=0, depth=0,
                                         wait="adaptive", reconnect=True, auth_file=auth_file)

@@ -20,8 +20,8 @@ namespace gannet {
 // Decides who may connect, by the keys of the server's auth file. A server without such a file lets
 // everybody in.
 //
-// 1. A client hears of nothing but the reason of its refusal before Judge accepted its request.
-// 2. A key that the file has no longer is marked as revoked, which closes its connections.
+// 1. Until Judge has accepted its request, a client hears nothing but the reason of its refusal.
+// 2. A key that the file no longer has is marked as revoked, which closes its connections.
 //
 // One owner thread.
 class Authenticator {
@@ -36,12 +36,13 @@ class Authenticator {
     std::string reason;                     // why it is refused, for the client's user
     std::shared_ptr<const SessionKey> key;  // null: refused, or the server has no keys
   };
-  // `own_address`: to which the client connected (SocketAddress::NetworkBytes).
+  // `own_address`: the address to which the client connected (SocketAddress::NetworkBytes).
   Answer Judge(const ConnectRequest& request, std::span<const std::byte> own_address,
                uint64_t now_ms);
 
-  // Reads the file again if it changed, or if `asked`. Returns nothing if it did not, the number of
-  // keys now, or why the file was refused, so that the keys stay as they were.
+  // Reads the file again if it changed, or if `asked`. Returns nullopt if it was not read.
+  // Otherwise returns the number of keys now, or why the file was refused; then the keys stay as
+  // they were.
   std::optional<absl::StatusOr<size_t>> Look(bool asked);
 
   // 0: the server has no auth file.
@@ -54,7 +55,7 @@ class Authenticator {
   Answer JudgeProven(const ConnectRequest& request, std::shared_ptr<const SessionKey> key,
                      uint64_t now_ms);
   std::shared_ptr<const SessionKey> Find(uint32_t id) const;
-  // Makes keys_ what the file says.
+  // Sets keys_ to the keys of the file.
   void TakeKeys();
 
   std::optional<AuthFile> file_;

@@ -9,7 +9,7 @@
 namespace gannet {
 namespace {
 
-// Exponent of 1024; -1: no such suffix.
+// Returns the exponent of 1024, or -1 if there is no such suffix.
 int ExponentOf(std::string_view suffix) {
   std::string lower;
   for (char c : suffix) lower.push_back(static_cast<char>(std::tolower(c)));

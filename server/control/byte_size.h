@@ -8,8 +8,8 @@
 
 namespace gannet {
 
-// A size as users write it: digits and an optional suffix K, M, G or T (powers of 1024, either
-// case; "1GiB" and "1GB" mean the same). InvalidArgument says what is wrong with the text.
+// Parses a size as users write it: digits and an optional suffix K, M, G or T (powers of 1024,
+// either case; "1GiB" and "1GB" mean the same). InvalidArgument says what is wrong with the text.
 absl::StatusOr<uint64_t> ParseByteSize(std::string_view text);
 
 }  // namespace gannet

@@ -24,7 +24,7 @@ absl::Status Wrong(const std::string& path, std::string_view what,
   return absl::Status(code, absl::StrCat("--check: ", path, ": ", std::string(what)));
 }
 
-// A file, mapped to be read, and locked against a server.
+// A file that is mapped for reading, and locked against a server.
 class MappedFile {
  public:
   static absl::StatusOr<std::unique_ptr<MappedFile>> Open(const std::string& path) {

@@ -15,8 +15,8 @@ using ReportLine = std::pair<const char*, uint64_t>;
 std::string RenderReport(std::span<const ReportLine> lines, bool json);
 
 // Looks through a memory file that no server uses, or a copy of one, and changes nothing. Prints
-// what is there, as lines or as JSON. Returns what is wrong, which it does not print. DataLoss:
-// items are damaged, so a start would drop them.
+// what is there, as lines or as JSON. Returns what is wrong, and does not print it. DataLoss: items
+// are damaged, so a start would drop them.
 absl::Status CheckMemoryFile(const std::string& path, bool json);
 
 }  // namespace gannet

@@ -11,32 +11,34 @@
 
 namespace gannet {
 
-// Says whether more threads of this machine want to run than it has cores. A thread that polls then
+// Says whether more threads of this machine want to run than it has cores. Then a thread that polls
 // keeps a core from one that would use it, perhaps from the very one whose request it waits for.
 //
 // 1. It looks at the number of runnable threads from time to time, while it is asked. One look may
-//    meet threads that run for a moment only, so that two in a row must say the same.
-// 2. A thread that polls and finds that it did not run for a while was preempted. If it loses more
-//    than an eighth of its polling time so, the cores are scarce, whatever the number says: that
-//    counts the whole machine, and not this thread's share. Less than an eighth is what a host
-//    takes from its virtual machines now and then; to sleep because of that would cost each request
-//    a wake-up.
+//    meet threads that run for a moment only, so two in a row must say the same.
+// 2. A polling thread that finds that it did not run for a while was preempted. If it loses more
+//    than an eighth of its polling time so, the cores are scarce, whatever the number says. The
+//    number counts the whole machine, and not this thread's share. Less than an eighth is what a
+//    host takes from its virtual machines now and then. To sleep because of that would cost each
+//    request a wake-up.
 //
 // One owner thread.
 class CoreDemand {
  public:
-  // Threads of the machine that run or could run now, the caller included. None: unknown.
+  // Returns how many threads of the machine run or could run now, the caller included. nullopt:
+  // unknown.
   using Runnable = std::function<std::optional<uint32_t>()>;
 
   static constexpr int64_t kLookNs = 2 * kNsPerMs;
-  // A thread that polls in turns of less than a microsecond and did not run for so long.
+  // A thread that polls in turns of less than a microsecond, and did not run for this long, was
+  // preempted.
   static constexpr int64_t kPreemptedNs = 50 * kNsPerUs;
-  // Polling is wrong where preemptions take more than this part of it.
+  // Polling is wrong if preemptions take more than one part in this many of it.
   static constexpr int64_t kLostShare = 8;
-  // Of polling; what was before counts half.
+  // After this much polling, what was before counts half.
   static constexpr int64_t kRememberedNs = 64 * kNsPerMs;
-  // So long a preemption counts at first, and at most: each one soon after the last counts twice as
-  // long, as polling again was wrong.
+  // How long a preemption counts, at first and at most. If the next one comes soon after, it counts
+  // twice as long, because to poll again was wrong.
   static constexpr int64_t kPreemptionCountsNs = 10 * kNsPerMs;
   static constexpr int64_t kPreemptionCountsNsMax = 640 * kNsPerMs;
 
@@ -47,7 +49,7 @@ class CoreDemand {
     return looks_scarce_ || now_ns < preempted_until_ns_;
   }
 
-  // Between two Polls of which the first found nothing, so much time went by.
+  // Notes the time between two Polls, the first of which found nothing.
   void NotePause(int64_t pause_ns, int64_t now_ns) {
     if (pause_ns < kPreemptedNs) [[likely]] {
       polled_ns_ += pause_ns;
@@ -86,9 +88,9 @@ class CoreDemand {
   int64_t lost_ns_ = 0;    // to preemptions meanwhile
 };
 
-// Of this machine and thread.
+// Returns the number for this machine.
 CoreDemand::Runnable RunnableThreadsOfKernel();
-// That this thread may run on.
+// Returns how many cores this thread may run on.
 uint32_t CoresOfThread();
 
 }  // namespace gannet

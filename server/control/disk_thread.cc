@@ -51,8 +51,8 @@ void DiskThread::Poll() {
   if (waiting != nullptr && waiting->published() != before) on_published_();
 }
 
-// Writes that waited in the last Poll already wait for space, or for ever. Only later ones call for
-// another Poll before it is due.
+// Writes that waited in the last Poll already now wait for space, or for ever. Only later ones call
+// for another Poll before it is due.
 int64_t DiskThread::DueNs() const {
   const WaitingWrites* const waiting = log_->waiting();
   const bool more = waiting != nullptr && waiting->given() != given_at_poll_;
@@ -61,12 +61,12 @@ int64_t DiskThread::DueNs() const {
 
 void DiskThread::Run() {
   pthread_setname_np(pthread_self(), "kv-disk");
-  // It runs for moments only, and a group of clients waits for each of them. So it gets a core
-  // soon, also where others compute on all of them.
+  // It runs for moments only, and a group of clients waits for each of them. So it asks to get a
+  // core soon, even if other threads compute on all cores.
   AskForTurns(kShortestTurnNs);
   pollfd fds[] = {{stop_fd_, POLLIN, 0}, {wanted_->fd(), POLLIN, 0}};
   do {
-    wanted_->Take();  // before the look at what waits: what is asked for from now on wakes it
+    wanted_->Take();  // taken before the look at what waits, so that later requests wake it
     if (DueNs() <= MonotonicNs()) Poll();
     const int64_t left_ns = std::max<int64_t>(DueNs() - MonotonicNs(), 0);
     const timespec timeout{left_ns / kNsPerSecond, left_ns % kNsPerSecond};

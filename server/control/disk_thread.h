@@ -16,16 +16,16 @@ namespace gannet {
 // The thread that polls a DiskLog.
 class DiskThread {
  public:
-  // Calls `on_published` when it has published waiting writes. ResourceExhausted: no file
-  // descriptor. `log` and `wanted`, which asks for a Poll at once, outlive the thread.
+  // Calls `on_published` when it has published waiting writes. `wanted` asks it to Poll at once.
+  // ResourceExhausted: no file descriptor. `log` and `wanted` outlive the thread.
   static absl::StatusOr<std::unique_ptr<DiskThread>> Start(DiskLog* log, WakeUp* wanted,
                                                            std::function<void()> on_published);
   ~DiskThread();
   DiskThread(const DiskThread&) = delete;
   DiskThread& operator=(const DiskThread&) = delete;
 
-  // Ends the thread when everything is written and synced, or failed. Returns which. REQUIRES:
-  // nothing is recorded any more.
+  // Ends the thread when everything is written and synced, or writing failed. Returns which of
+  // both. REQUIRES: nothing is recorded any more.
   absl::Status Stop();
 
  private:
@@ -39,9 +39,9 @@ class DiskThread {
   DiskLog* const log_;
   WakeUp* const wanted_;
   const std::function<void()> on_published_;
-  uint64_t given_at_poll_ = 0;  // tickets, before the last Poll; the thread's
-  const int stop_fd_;           // an eventfd; readable once it is to stop
-  absl::Status status_;         // the thread's until it is joined
+  uint64_t given_at_poll_ = 0;  // tickets given before the last Poll; only for the thread
+  const int stop_fd_;           // an eventfd, which is readable once the thread should stop
+  absl::Status status_;         // the thread's, until it is joined
   std::thread thread_;
 };
 

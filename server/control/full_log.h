@@ -10,7 +10,7 @@
 namespace gannet {
 
 // What the server's log says of writes that were refused because the heap or the index is full: at
-// most a line a minute for each, with how many there were since the last one.
+// most one line a minute for each, with the number since the last line.
 class FullLog {
  public:
   struct Lines {
@@ -21,7 +21,7 @@ class FullLog {
 
  private:
   struct Counter {
-    // How many are new; 0: nothing is to be said yet.
+    // Returns how many are new. 0: there is nothing to say yet.
     uint64_t TakeNew(uint64_t refused, int64_t now_ns);
 
     uint64_t said = 0;

@@ -19,8 +19,8 @@ ReplayGuard::Verdict ReplayGuard::Judge(uint32_t key_id, uint64_t nonce, uint64_
   return Verdict::kFresh;
 }
 
-// A request that is accepted now may be ahead by the window, and so may be accepted for two windows
-// from now on.
+// The time of a request that is accepted now may be ahead by the window. So a copy of it could be
+// accepted for two windows from now on.
 void ReplayGuard::ForgetOld() {
   constexpr uint64_t kAcceptedForMs = 2 * kWindowMs;
   if (now_ms_ - began_ms_ <= kAcceptedForMs) return;

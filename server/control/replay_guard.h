@@ -22,19 +22,21 @@ class ReplayGuard {
  public:
   // How far the sender's clock may be from this machine's.
   static constexpr uint64_t kWindowMs = 60'000;
-  // Of each set. Beyond it nothing is accepted until the sets change places, after at most two
-  // minutes: it is better to refuse a client than to accept a copy. 9 MiB if both sets are full.
+  // The size of each set. If a set is full, nothing is accepted until the sets change places, after
+  // at most two minutes: it is better to refuse a client than to accept a copy. Both sets take 9
+  // MiB if they are full.
   static constexpr size_t kNoncesMax = 1 << 17;
 
   enum class Verdict : uint8_t {
     kFresh,  // now it is remembered
     kRepeated,
-    kOtherClock,   // its time is more than kWindowMs from this machine's
-    kBeforeStart,  // made before this guard was: an earlier run may have accepted it
+    kOtherClock,   // its time differs by more than kWindowMs from this machine's
+    kBeforeStart,  // made before this guard: an earlier run may have accepted it
     kFull,
   };
 
-  // `start_ms`: the time, in ms since the Unix epoch, as for Judge.
+  // `start_ms`: the time at the start, in ms since the Unix epoch. Judge's times are of the same
+  // clock.
   explicit ReplayGuard(uint64_t start_ms, size_t nonces_max = kNoncesMax)
       : start_ms_(start_ms), nonces_max_(nonces_max), now_ms_(start_ms), began_ms_(start_ms) {}
 
@@ -42,8 +44,8 @@ class ReplayGuard {
   // could fill the sets.
   Verdict Judge(uint32_t key_id, uint64_t nonce, uint64_t time_ms, uint64_t now_ms);
 
-  // The time that the last request was compared with. It never goes back, because with a clock
-  // that was set back a copy would be within the window again.
+  // The time that the last request was compared with. It never goes back: if the clock was set
+  // back, a copy would be within the window again.
   uint64_t now_ms() const { return now_ms_; }
 
  private:

@@ -20,13 +20,14 @@ namespace gannet {
 namespace {
 
 constexpr int kEventsPerPollMax = 64;
-// Between two steps of tidying the store: when the last one left nothing to do, and when it did. A
-// step takes some 2 ms, so that a server with much to tidy spends up to a fifth of a core on it.
+// The pauses between two steps of tidying the store: after a step that left nothing to do, and
+// after one that left some. A step takes some 2 ms, so a server with much to tidy spends up to a
+// fifth of a core on it.
 constexpr int64_t kTidyPeriodNs = kNsPerSecond;
 constexpr int64_t kTidyAgainNs = 10 * kNsPerMs;
-// The same while the index grows, whose steps are shorter. Up to half of a core.
+// The pause while the index grows, whose steps are shorter. They take up to half of a core.
 constexpr int64_t kGrowAgainNs = kNsPerMs;
-// In a store that evicts, writes use up quickly what a step made free.
+// The pause in a store that evicts. There, writes soon use up what a step made free.
 constexpr int64_t kEvictAgainNs = kNsPerMs;
 constexpr int64_t kLookPeriodNs = kNsPerSecond;
 
@@ -92,7 +93,7 @@ absl::Status Server::CreateAll() {
 }
 
 Server::~Server() {
-  // Connections before the listener, whatever the order of the members.
+  // Destroys the connections before the listener, whatever the order of the members.
   workers_.clear();
 }
 
@@ -132,8 +133,8 @@ absl::Status Server::CreateMemory() {
   return absl::OkStatus();
 }
 
-// The heats are shared memory, so that a client READs them without this server's CPU on softverbs
-// too. A server that may not lock so much memory does without showing them.
+// The heats are shared memory, so that a client READs them without this server's CPU, on softverbs
+// too. If the server may not lock so much memory, clients cannot see the heats.
 absl::Status Server::CreateHeats() {
   if (!options_.evict) return absl::OkStatus();
   GANNET_ASSIGN_OR_RETURN(heats_,
@@ -178,7 +179,7 @@ absl::Status Server::CreateStore() {
   options.first_version = options_.first_version;
   options.memory_file = !options_.memory_file.empty();
   GANNET_ASSIGN_OR_RETURN(store_, CreateStoreIn(options_.memory_file, options));
-  // Those of a memory file are not always what was asked for.
+  // A memory file keeps its own values, which may not be those that were asked for.
   incarnation_ = store_->superblock().incarnation;
   hash_seed_ = store_->superblock().hash_seed;
   index_generation_ = store_->index_generation();
@@ -313,7 +314,7 @@ void Server::LookAtAuthFile() {
   }
 }
 
-// Tells the store which indexes clients may still READ, and the workers of a new one.
+// Tells the store which indexes clients may still READ, and tells the workers of a new one.
 void Server::TellOfIndex() {
   uint64_t generation = UINT64_MAX;
   for (const auto& worker : workers_) {
@@ -337,7 +338,7 @@ void Server::WarnOfDifferentSets(const Now& now) {
 }
 
 void Server::Notify(uint64_t connection, Notice::Type type) {
-  // Whose it is, its worker knows; these are rare enough to ask each.
+  // Only its worker knows whose connection it is. Such events are rare enough to ask each worker.
   for (const auto& worker : workers_) {
     worker->inbox().Put(Notice{type, connection});
   }

@@ -36,90 +36,93 @@ class Server {
   struct Options {
     SocketAddress listen;
     Device device;
-    // Of keys (AuthFile), one of which clients must have; empty: everybody may connect. It is read
-    // again when it changes.
+    // A file of keys (AuthFile), one of which clients must have; empty: everybody may connect. It
+    // is read again when it changes.
     std::string auth_file;
-    // By which connection requests must be fresh. The real one, for the server's does not see that
-    // the machine was suspended.
+    // The clock by which connection requests must be fresh. It is the machine's, because the
+    // server's clock does not see that the machine was suspended.
     uint64_t (*wall_ms)() = WallMs;
-    std::string name;  // that clients know it by; empty: they take its address. IsServerName
+    std::string name;  // the name for clients (IsServerName); empty: they take its address
     uint64_t memory_bytes = 1ull << 30;  // of the region: index and heap
     uint64_t index_slots = 0;            // at the start; 0 = by memory
     bool index_grows = true;
-    bool evict = false;  // when the memory is full, instead of refusing writes
+    bool evict = false;  // whether to evict when the memory is full, instead of refusing writes
     DiskOptions disk;
     uint64_t lock_words = 65536;
     uint32_t workers = 1;
     HugePages huge_pages = HugePages::kAuto;
-    std::string memory_file;  // that the region is, and that outlives the process; empty: none
+    std::string memory_file;  // a file that is the region, and outlives the process; empty: none
     int64_t session_grace_ns = 30'000'000'000;
-    // After so much silence a peer is dead; kSilenceMsMin to 65,535.
+    // A peer that is silent for this long is dead; kSilenceMsMin to 65,535.
     uint32_t silence_ms = kSilenceMsDefault;
     uint32_t connections_max = 2048;     // of each worker
-    uint16_t credits = kCreditsDefault;  // of each session: requests unanswered at once
-    uint32_t lock_requests_max = 1024;   // of each worker: by RPC, waiting to be carried out
-    uint32_t receives = 1024;            // of each worker: requests that it has not looked at yet
-    uint32_t reply_buffers = 512;        // of each worker: replies with values on their way at once
-    // Instead of the mode that suits the device; kNicCas and kRpcLoopback need its atomics.
+    uint16_t credits = kCreditsDefault;  // of each session: the most unanswered requests
+    uint32_t lock_requests_max = 1024;   // of each worker: the most waiting lock requests by RPC
+    uint32_t receives = 1024;  // of each worker: the most requests that it has not looked at yet
+    uint32_t reply_buffers = 512;  // of each worker: the most replies with values on their way
+    // Overrides the mode that suits the device. kNicCas and kRpcLoopback need its atomics.
     std::optional<LockMode> lock_mode;
-    // Create starts a thread that refuses those who connect before it returns, with the reason.
-    // Otherwise they wait until Poll is called.
+    // If true, Create starts a thread that refuses those who connect before it returns, with the
+    // reason. Otherwise they wait until Poll is called.
     bool answer_while_starting = false;
-    // Requests that take as long in the server are remembered (server/rpc/slow_log.h); 0 = none.
+    // Requests that take the server this long are remembered (server/rpc/slow_log.h); 0 = none.
     int64_t slow_ns = 0;
-    // For tests: instead of asking the kernel for a piece of the region's pages; see PrefaultHooks.
+    // For tests: replaces asking the kernel for a piece of the region's pages; see PrefaultHooks.
     std::function<int(std::span<std::byte>)> touch;
-    // Of the items that this run writes; 0 = by the wall clock, as common/layout/version.h says.
+    // The first version of the items that this run writes; 0 = by the wall clock, as
+    // common/layout/version.h says.
     uint64_t first_version = 0;
-    // 64 unpredictable bits: incarnation, hash seed, session tokens. By default the kernel's.
+    // Returns 64 unpredictable bits, for incarnation, hash seed and session tokens. By default they
+    // are the kernel's.
     std::function<uint64_t()> random;
-    // Called while Create or the destructor wait for the device, instead of sleeping. For
+    // Called instead of sleeping while Create or the destructor wait for the device. For
     // simulations, whose device moves only when it is stepped.
     std::function<void()> idle;
   };
 
   static constexpr uint64_t kLockWordsMax = 1 << 24;
 
-  // Says in the log what was touched and registered and how long it took. The errors' texts say
-  // what to do: InvalidArgument, a name that is none, or too little memory for the index;
-  // AuthFile::Open's; ResourceExhausted, no such memory, or not allowed to lock it;
-  // FailedPrecondition, the port is in use, the device does not work, or the clock is not set.
+  // Logs what was touched and registered, and how long it took. The errors' texts say what to do.
+  // InvalidArgument: the name is not valid, or there is too little memory for the index.
+  // ResourceExhausted: there is no such memory, or it may not be locked. FailedPrecondition: the
+  // port is in use, the device does not work, or the clock is not set. And the errors of
+  // AuthFile::Open.
   static absl::StatusOr<std::unique_ptr<Server>> Create(const Options& options);
   // REQUIRES: every worker is closed(), or was never polled.
   ~Server();
 
-  // With the port that was chosen.
+  // Returns the address, with the port that was chosen.
   SocketAddress address() const { return listener_->address(); }
   const Device& device() const { return options_.device; }
 
-  // Takes what the connection manager has, and does a step of idle work; true if there was an
-  // event.
+  // Handles the connection manager's events, and does a step of idle work. Returns true if there
+  // was an event.
   bool Poll(const Now& now);
-  // To sleep on, and when Poll must be called at the latest.
+  // What to sleep on, and when Poll must be called at the latest.
   int fd() const { return listener_->fd(); }
   int64_t deadline_ns() const { return std::min(next_tidy_ns_, next_look_ns_); }
-  // To sleep on as well: readable when a write wants the store to be tidied.
+  // Sleep on this as well: it is readable when a write wants the store to be tidied.
   int tidy_fd() const { return tidy_wanted_->fd(); }
 
-  // Poll reads the auth file again, within a second, even if it seems unchanged. From any thread, a
-  // signal handler included.
+  // Makes Poll read the auth file again within a second, even if it seems unchanged. From any
+  // thread, a signal handler included.
   void RequestReload() { reload_asked_.store(true, std::memory_order_relaxed); }
 
   // Refuses new connections from now on and tells the workers to close theirs.
   void BeginStop();
-  // Not OK: the device was lost; nothing more can be served.
+  // Not OK: the device was lost, and nothing more can be served.
   const absl::Status& status() const { return status_; }
 
-  // nullptr: the items are in memory only. To be polled by one thread, from when the server serves
-  // until every worker is closed().
+  // Returns nullptr if the items are in memory only. One thread polls it, from when the server
+  // serves until every worker is closed().
   DiskLog* disk() const { return disk_->log(); }
   // Asked when a write waits for disk() to be polled.
   WakeUp* sync_wanted() const { return sync_wanted_.get(); }
-  // To fill it without a network.
+  // For tools that fill the store without a network.
   Store& store() { return *store_; }
   const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }
   StatsReply Stats(const Now& now) const;
-  // For those who watch. What it points to is thread safe.
+  // For observers. What it points to is thread safe.
   const Node& node() const { return node_; }
 
  private:

@@ -73,7 +73,7 @@ absl::Status ServerDisk::Restore(const Run& run) {
   return from_ == nullptr ? absl::OkStatus() : RestoreFrom(run);
 }
 
-// With a directory of its own, the server records every item there before it serves.
+// If the server has a directory of its own, it records every item there before it serves.
 absl::Status ServerDisk::RestoreFrom(const Run& run) {
   if (log_ != nullptr && log_->appended() > 0) {
     return absl::FailedPreconditionError(

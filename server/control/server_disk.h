@@ -20,13 +20,13 @@ struct DiskOptions {
   std::string data;  // a directory; empty: the items are in memory only
   Journal::Sync sync = Journal::Sync::kInterval;
   int64_t sync_interval_ns = kNsPerSecond;
-  // A copy of a snapshot's file, or of such a directory: what to begin with.
+  // What to begin with: a copy of a snapshot's file, or of such a directory.
   std::string restore_from;
 };
 
-// The name of a mode, as the flag --sync has it.
+// Returns the name of a mode, as the flag --sync has it.
 const char* SyncName(Journal::Sync sync);
-// The mode of that name, or nullopt.
+// Returns the mode of that name, or nullopt.
 std::optional<Journal::Sync> SyncNamed(std::string_view name);
 
 // A server's directory, locked, and the log in it.
@@ -67,8 +67,8 @@ class ServerDisk {
   std::unique_ptr<DiskLog> log_;
 };
 
-// Reads all that a server would read from a directory, and changes nothing. Prints what is there,
-// as lines or as JSON. Returns what is wrong, which it does not print.
+// Reads everything that a server would read from a directory, and changes nothing. Prints what is
+// there, as lines or as JSON. Returns what is wrong, and does not print it.
 absl::Status CheckDirectory(const std::string& path, bool json);
 
 }  // namespace gannet

@@ -21,11 +21,11 @@
 namespace gannet {
 namespace {
 
-// While stopping, the workers' progress is looked at this often.
+// How often the workers' progress is looked at while the server stops.
 constexpr int64_t kStopPollNs = 5 * kNsPerMs;
-// Worth a line in the log.
+// A Poll that takes this long is worth a line in the log.
 constexpr int64_t kSlowPollNs = 100 * kNsPerMs;
-// Then the process ends whatever still hangs.
+// After this time the process ends, even if something still hangs.
 constexpr int64_t kStopNsMax = 15 * kNsPerSecond;
 
 // Waits until one of `fds` is readable or the time has come.
@@ -94,7 +94,7 @@ void ServerThreads::RunWorker(Worker* worker) {
   pthread_setname_np(pthread_self(), "kv-worker");
   WorkerTurns turns(AskForTurns);
   WorkerWait wait(options_.busy_poll_ns, CoreDemand(CoresOfThread(), RunnableThreadsOfKernel()));
-  int64_t poll_began_ns = 0;  // of a Poll that this one follows at once
+  int64_t poll_began_ns = 0;  // when the last Poll began, if this one follows at once
   while (!worker->closed() && !worker->failed()) {
     const Now now = clock_.Read();
     if (poll_began_ns != 0) NoteSlowPoll(worker, poll_began_ns, now.monotonic_ns);
@@ -107,7 +107,7 @@ void ServerThreads::RunWorker(Worker* worker) {
       poll_began_ns = now.monotonic_ns;
       continue;
     }
-    // While clients wait for the disk, its thread wakes the worker, and may need the core.
+    // While clients wait for the disk, its thread wakes the worker. It may need this core.
     if (!worker->waits_for_disk() && wait.Polls(now.monotonic_ns)) continue;
     turns.Sleeps();
     if (!SleepWorker(worker, &wait)) break;
@@ -118,7 +118,7 @@ void ServerThreads::RunWorker(Worker* worker) {
 }
 
 bool ServerThreads::SleepWorker(Worker* worker, WorkerWait* wait) {
-  // Armed, then polled once more: what came before the arming wakes nobody.
+  // Arms, then polls once more: what came before Arm wakes nobody.
   if (!worker->Arm().ok()) return false;
   const Worker::Activity late = worker->Poll(clock_.Read());
   if (late == Worker::Activity::kRequests) wait->Came();

@@ -23,22 +23,22 @@ class ServerThreads {
   struct Options {
     int64_t busy_poll_ns = 100'000;
     ServerClock::Source time = {};  // where the server's clock comes from
-    // Hears that the server stops, and while none of its threads hangs, that it is alive. Must
-    // outlive the threads. nullptr: nobody.
+    // Is told when the server stops, and, while none of its threads hangs, that it is alive. Must
+    // outlive the threads. nullptr: nobody is told.
     const Supervisor* supervisor = nullptr;
   };
 
   // Starts to serve. ResourceExhausted: no file descriptor.
   static absl::StatusOr<std::unique_ptr<ServerThreads>> Start(std::unique_ptr<Server> server,
                                                               const Options& options);
-  // Stops, and waits for it.
+  // Stops the server, and waits until it has stopped.
   ~ServerThreads();
 
-  // From any thread, a signal handler included: starts to stop. Wait then returns.
+  // Starts to stop. Wait then returns. From any thread, a signal handler included.
   void RequestStop();
-  // The same, to read the auth file again.
+  // Makes the server read the auth file again. From any thread, a signal handler included.
   void RequestReload() { server_->RequestReload(); }
-  // Until the server has stopped: OK when it was asked to, else why.
+  // Waits until the server has stopped. Returns OK if it was asked to, and otherwise the reason.
   absl::Status Wait();
 
   const Server& server() const { return *server_; }
@@ -55,27 +55,27 @@ class ServerThreads {
 
   void RunControl();
   void RunWorker(Worker* worker);
-  // False: the device lost the queue.
+  // Returns false if the device lost the queue.
   bool SleepWorker(Worker* worker, WorkerWait* wait);
-  // A Poll that took longer than others should have to wait.
+  // Logs a Poll that took longer than others should have to wait.
   void NoteSlowPoll(const Worker* worker, int64_t began_ns, int64_t ended_ns);
-  // True: the stop was asked for.
+  // Returns true if a stop was requested.
   bool SleepControl(bool stopping);
-  // Tells the supervisor that the server is alive, if it is time to do so and no worker hangs.
+  // Tells the supervisor that the server is alive, if that is due and no worker hangs.
   void Beat(int64_t now_ns);
 
   const std::unique_ptr<Server> server_;
   const Options options_;
   const ServerClock clock_;
-  const int64_t beat_ns_;  // of the supervisor; 0: nobody watches, and no turns are noted
+  const int64_t beat_ns_;  // the supervisor's; 0: nobody watches, and no turns are noted
   const int stop_fd_;      // an eventfd; readable once a stop was requested
   WorkerPulses pulses_;
   int64_t next_beat_ns_ = 0;  // the control thread's
-  // Workers that still run. Release by a worker as the last thing it does, acquire by the control
-  // thread before it takes the worker's state for final.
+  // The number of workers that still run. A worker decrements it last, with release. The control
+  // thread loads it with acquire before it takes the worker's state for final.
   std::atomic<size_t> running_{0};
   std::atomic<bool> worker_failed_{false};
-  absl::Status status_;  // the control thread's until it is joined
+  absl::Status status_;  // the control thread's, until it is joined
   LogLimit slow_polls_{1, ServerLog::kNsPerMinute};
   std::vector<std::thread> workers_;
   std::thread control_;

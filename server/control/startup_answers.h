@@ -13,9 +13,9 @@
 
 namespace gannet {
 
-// Refuses those who connect while a server prepares its memory, which takes minutes where there is
-// much: RejectCode::kStarting, and how far the memory is. A thread of its own polls the listener
-// from Start to the destruction, and nobody else may meanwhile.
+// Refuses those who connect while a server prepares its memory: RejectCode::kStarting, and how much
+// of the memory is ready. With much memory that takes minutes. A thread of its own polls the
+// listener from Start to the destruction. Nobody else may poll it meanwhile.
 class StartupAnswers {
  public:
   // `listener` outlives it; `bytes` is all memory that is prepared. ResourceExhausted: no file
@@ -23,7 +23,7 @@ class StartupAnswers {
   static absl::StatusOr<std::unique_ptr<StartupAnswers>> Start(Listener* listener, uint64_t bytes);
   ~StartupAnswers();
 
-  // So many bytes more are ready. From any thread.
+  // Adds bytes that are ready. From any thread.
   void AddReady(uint64_t bytes) { ready_.fetch_add(bytes, std::memory_order_relaxed); }
 
  private:
@@ -36,8 +36,8 @@ class StartupAnswers {
 
   Listener* const listener_;
   const uint64_t bytes_;
-  const int stop_fd_;               // an eventfd; readable once it is to end
-  std::atomic<uint64_t> ready_{0};  // only a figure to be told: relaxed
+  const int stop_fd_;               // an eventfd, which is readable once the thread should end
+  std::atomic<uint64_t> ready_{0};  // relaxed: only a figure to report
   LogLimit refusals_{10, kNsPerSecond};
   std::thread thread_;
 };

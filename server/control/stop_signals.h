@@ -9,9 +9,9 @@
 namespace gannet {
 
 // Says what a signal that asks the server to stop means. One request often comes as two signals:
-// GNU timeout signals its child and then its whole process group, a terminal and a supervisor
-// signal both. So repeats shortly after the first mean nothing; only a later one ends the process
-// at once.
+// GNU timeout signals its child and then its whole process group, and a terminal and a supervisor
+// may both signal. So a repeat shortly after the first means nothing. Only a later one ends the
+// process at once.
 //
 // For signal handlers, on any thread.
 class StopSignals {

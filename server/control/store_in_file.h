@@ -9,12 +9,12 @@
 
 namespace gannet {
 
-// Store::Create, for a region that is the memory file `path`, or none if that is empty. Says in the
-// log what was found there. The errors name the file.
+// Store::Create, for a region that is the memory file `path`, or for one without a file if `path`
+// is empty. Logs what was found there. The errors name the file.
 absl::StatusOr<std::unique_ptr<Store>> CreateStoreIn(const std::string& path,
                                                      const Store::Options& options);
 
-// Returns what was taken over, in a line.
+// Describes in a line what was taken over.
 std::string Describe(const TakenOver& taken_over);
 
 }  // namespace gannet

@@ -15,7 +15,7 @@
 
 namespace gannet {
 
-// A request from any thread to one that may sleep. Thread safe.
+// Lets any thread wake one that may sleep. Thread safe.
 class WakeUp {
  public:
   // ResourceExhausted: there are no file descriptors left.
@@ -32,7 +32,7 @@ class WakeUp {
   WakeUp& operator=(const WakeUp&) = delete;
 
   void Ask() {
-    // Release, and acquire in Take: whoever is woken sees what led to it.
+    // Release, and acquire in Take: the woken thread sees what led to the call.
     if (asked_.exchange(true, std::memory_order_release)) return;
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t n = write(fd_, &one, sizeof(one));
@@ -44,7 +44,7 @@ class WakeUp {
     [[maybe_unused]] const ssize_t n = read(fd_, &count, sizeof(count));
     return asked_.exchange(false, std::memory_order_acquire);
   }
-  // Readable while Ask was called and Take was not.
+  // Readable if Ask was called and Take was not.
   int fd() const { return fd_; }
 
  private:

@@ -9,7 +9,7 @@
 
 namespace gannet {
 
-// When each worker last began to look at its requests. So another thread can tell a worker that
+// When each worker last began to look at its requests. It lets another thread tell a worker that
 // hangs from one that sleeps because nothing comes.
 //
 // Thread safety: each worker writes its own pulse, any thread reads them. All atomics are relaxed,
@@ -21,8 +21,8 @@ class WorkerPulses {
   void Turn(size_t worker, int64_t now_ns) {
     pulses_[worker].at_ns.store(now_ns, std::memory_order_relaxed);
   }
-  // The worker sleeps until something comes, or has ended. Until its next turn nothing is expected
-  // of it. This is also the state before its first turn.
+  // The worker sleeps until something comes, or has ended. Nothing is expected of it until its next
+  // turn. This is also the state before its first turn.
   void Rest(size_t worker) { pulses_[worker].at_ns.store(kResting, std::memory_order_relaxed); }
 
   // Returns true if each worker rests, or had a turn within the last `within_ns`.

@@ -8,16 +8,16 @@
 
 namespace gannet {
 
-// Decides how long a worker's turns on its core are, where the scheduler gives turns at all.
+// Decides how long a worker's turns on its core are, if the scheduler lets it choose.
 //
 // 1. A worker that sleeps between requests asks for short turns. So it gets a core as soon as a
-//    request comes, before those who compute.
+//    request comes, before threads that compute.
 // 2. A worker that found requests for kBusyNs without a sleep does not get the CPU time that it
-//    needs: more clients wait for it than it can answer. If they are very many, it asks for long
-//    turns. It gets no larger share of the core by that, but does more with it: a longer turn fills
-//    the core's caches once for more requests, and a client that waits for many answers gets them
-//    together, instead of being woken for each. With fewer clients short turns are better, because
-//    the worker gets a core sooner.
+//    needs: more clients wait for it than it can answer. If there are very many, it asks for long
+//    turns. That does not enlarge its share of the core, but it does more with it. A longer turn
+//    fills the core's caches once for more requests. And a client that waits for many answers gets
+//    them together, instead of being woken for each. With fewer clients short turns are better,
+//    because the worker gets a core sooner.
 //
 // One owner thread.
 class WorkerTurns {

@@ -10,12 +10,12 @@ namespace gannet {
 
 // Decides whether a worker that has nothing to do polls on or sleeps.
 //
-// 1. It polls for `poll_ns` after the last request: who wrote something often writes again soon,
+// 1. It polls for `poll_ns` after the last request. Who wrote something often writes again soon,
 //    and a request that a polling worker finds costs nobody a wake-up.
-// 2. While cores are scarce it sleeps at once. A sleeper gets its core as soon as a request comes,
-//    before those who compute; a poller has used up its share when the request comes, and keeps a
+// 2. While cores are scarce it sleeps at once. A sleeping thread gets its core as soon as a request
+//    comes, before threads that compute. A polling one has used up its share by then, and keeps a
 //    core from the clients.
-// 3. When polling found nothing kInVain times in a row, only one wait in kTryEvery polls.
+// 3. If polling found nothing kInVain times in a row, only one wait in kTryEvery polls.
 //
 // One owner thread.
 class WorkerWait {
@@ -25,14 +25,15 @@ class WorkerWait {
 
   WorkerWait(int64_t poll_ns, CoreDemand cores) : poll_ns_(poll_ns), cores_(std::move(cores)) {}
 
-  // A Poll served requests.
+  // Call it after a Poll that served requests.
   void Came() {
     if (until_ns_ > 0) in_vain_ = 0;
     until_ns_ = 0;
     last_empty_ns_ = 0;
     waiting_ = false;
   }
-  // A Poll found nothing. True: poll again at once. False: sleep.
+  // Call it after a Poll that found nothing. Returns true if the worker should poll again at once,
+  // and false if it should sleep.
   bool Polls(int64_t now_ns) {
     if (last_empty_ns_ > 0) cores_.NotePause(now_ns - last_empty_ns_, now_ns);
     last_empty_ns_ = 0;
@@ -61,9 +62,9 @@ class WorkerWait {
   const int64_t poll_ns_;
   CoreDemand cores_;
   bool waiting_ = false;
-  int64_t until_ns_ = 0;  // of this wait's polling; 0: it does not poll, or not any more
+  int64_t until_ns_ = 0;  // the end of this wait's polling; 0: it does not poll, or no longer does
   int64_t last_empty_ns_ =
-      0;  // of the last Poll, if it found nothing and this one followed at once
+      0;  // the time of the last Poll, if it found nothing and this one follows at once
   uint32_t in_vain_ = 0;
   uint32_t waits_ = 0;
 };

@@ -38,7 +38,7 @@ absl::Status Set(const std::string& name, T value) {
   return absl::OkStatus();
 }
 
-// What jemalloc says of its use of memory is as it was when this was called last.
+// Makes jemalloc take its statistics. What it says of its use of memory is as of the last call.
 void TakeStatistics() {
   uint64_t epoch = 1;  // any value
   CHECK_EQ(mallctl("epoch", nullptr, nullptr, &epoch, sizeof(epoch)), 0);
@@ -87,7 +87,7 @@ absl::Status Heap::Open() {
   if (error != 0) return MallctlError("experimental.arenas_create_ext", error);
   open_ = true;
   flags_ = MALLOCX_ARENA(arena_) | MALLOCX_TCACHE_NONE;
-  // Freed slabs go back to the runs at once.
+  // Makes freed slabs go back to the runs at once.
   const std::string arena = absl::StrCat("arena.", arena_, ".");
   GANNET_RETURN_IF_ERROR(Set<ssize_t>(arena + "dirty_decay_ms", 0));
   return Set<ssize_t>(arena + "muzzy_decay_ms", 0);
@@ -117,8 +117,8 @@ std::byte* Heap::AllocateSmall(uint64_t bytes) {
   return static_cast<std::byte*>(block);
 }
 
-// Clients READ no more than the item. But they take a slot for damaged if its class's bytes do not
-// lie in the region.
+// Clients READ no more than the item. But they take a slot for damaged if the bytes of its class do
+// not lie within the region.
 std::byte* Heap::AllocateRun(uint64_t bytes, uint64_t end) {
   const uint32_t size_class = SizeClassFor(bytes);
   if (SizeClassBytes(size_class) > capacity_bytes_) return nullptr;

@@ -23,17 +23,21 @@ namespace gannet {
 class HeapExtents;
 
 // The blocks that items live in, over one fixed span of registered memory. The memory is handed out
-// as runs of units (RunAllocator). A large item's block is a run of its own, as long as the item. A
-// sealed item's block has the bytes of its size class, and is one of many of a slab, which is a run
-// that jemalloc gets and divides (or it is what is left of a large item's block: Shrink). Nobody
-// writes into the memory that is handed out, and all that is known of it lies elsewhere. So a freed
+// as runs of units (RunAllocator).
+//
+// - A large item's block is a run of its own, as long as the item.
+// - A sealed item's block has the bytes of its size class. jemalloc gets a run, called a slab, and
+// divides it into such blocks. (Or the block is what is left of a large item's block: Shrink.)
+//
+// Nobody writes into memory that is handed out, and all records of it lie elsewhere. So a freed
 // block keeps its last (dead) commit word.
 //
 // Invariants:
 //   1. Every block lies inside `memory`, and so do SizeClassBytes(its class) bytes from its begin.
 //      Allocate fails if there is no room.
-//   2. Nothing is cached per thread: any thread can allocate at once what another freed. A run of
-//      which all blocks are free serves any size.
+//   2. Nothing is cached per thread: any thread can allocate at once what another freed. A run
+//      whose
+//      blocks are all free serves any size.
 //
 // Ownership: `memory` outlives the Heap. Thread safety: all methods may be called from any thread.
 // When one thread frees a block and another allocates it, the locks of jemalloc and RunAllocator
@@ -43,15 +47,16 @@ class Heap {
  public:
   static constexpr uint64_t kUnitBytes = 512;
 
-  // The alignment that its memory needs: a page of jemalloc as it was built, or of the system.
+  // Returns the alignment that the memory needs: a page of jemalloc as it was built, or of the
+  // system.
   static uint64_t PageBytes();
-  // A number that differs if jemalloc's version does.
+  // Returns a number that differs between versions of jemalloc.
   static uint64_t AllocatorVersion();
   // REQUIRES: memory starts on a page. InvalidArgument: it is less than one page.
   // ResourceExhausted: jemalloc has no more arenas (4,095 per process).
   static absl::StatusOr<std::unique_ptr<Heap>> Create(std::span<std::byte> memory);
   // Begins with the blocks in use that `map` says (heap_replay.cc). Does not touch the memory.
-  // Internal: jemalloc does not give just these blocks.
+  // Internal: jemalloc does not give exactly these blocks.
   static absl::StatusOr<std::unique_ptr<Heap>> Create(std::span<std::byte> memory,
                                                       const HeapMap& map);
   ~Heap();
@@ -68,34 +73,35 @@ class Heap {
   std::byte* Allocate(uint64_t bytes);
   // As Allocate, for a large item: the block begins below `end`.
   std::byte* AllocateBelow(uint64_t bytes, const std::byte* end);
-  // REQUIRES: block came from Allocate(bytes) with a number of bytes of this class.
+  // REQUIRES: the block came from Allocate(bytes), with a number of bytes of this class.
   void Free(std::byte* block, uint32_t size_class);
 
-  // How many bytes the block of a large item has.
+  // Returns the bytes of a large item's block.
   uint64_t RoomAt(const std::byte* block) const;
-  // Makes the block of a large item that of an item of `bytes`, large or not, which begins there
-  // now, and frees the rest. A sealed item's block is not in a slab then, but a run of its own.
-  // REQUIRES: BlockBytes(bytes) <= RoomAt(block); nobody needs the rest.
+  // Turns a large item's block into the block of an item of `bytes` that begins there now, and
+  // frees the rest. That item may be large or sealed. A sealed item's block is then a run of its
+  // own, and in no slab. REQUIRES: BlockBytes(bytes) <= RoomAt(block); nobody needs the rest.
   void Shrink(std::byte* block, uint32_t old_class, uint64_t bytes);
-  // Returns such a block for a sealed item of this class, which begins below `end`, or nullptr.
+  // Returns a block as Shrink leaves it, for a sealed item of this class, which begins below `end`;
+  // or nullptr.
   std::byte* AllocateSingleBelow(uint32_t size_class, const std::byte* end);
   // Returns whether a sealed item's block is a run of its own.
   bool IsSingle(const std::byte* block) const;
 
-  // Returns the memory of the run `offset` bytes behind the heap's begin, of the free memory before
-  // it, and of runs and free memory behind it, until it is `bytes` long. It is shorter where the
-  // heap ends, and empty if a table is in it.
+  // Returns `bytes` of memory that is made of whole runs. It begins with the run `offset` bytes
+  // behind the heap's begin, or with the free memory before that run, and goes on over the runs and
+  // the free memory behind. It is shorter where the heap ends, and empty if a table is in it.
   std::span<std::byte> WholeRuns(uint64_t offset, uint64_t bytes) const;
 
-  // Takes what is free in `memory`, so that nobody else gets it, and adds the pieces to `claims`.
-  // Their bytes are not counted as in use. REQUIRES: `memory` is whole runs.
+  // Takes the free memory in `memory`, so that nobody else gets it, and adds the pieces to
+  // `claims`. Their bytes are not counted as in use. REQUIRES: `memory` is whole runs.
   using Claims = std::vector<std::span<std::byte>>;
   void ClaimFree(std::span<std::byte> memory, Claims* claims);
   // Gives the pieces back, and leaves `claims` empty.
   void GiveBack(Claims* claims);
 
   // Blocks for tables of the index, at multiples of kUnitBytes. They are not counted as blocks in
-  // use. TableBytes returns the least bytes, `bytes` or more, of a block that wastes nothing.
+  // use. TableBytes returns the shortest block of at least `bytes` that wastes nothing.
   static constexpr uint64_t TableBytes(uint64_t bytes) { return AlignUp(bytes, kUnitBytes); }
   std::byte* AllocateTable(uint64_t bytes);
   void FreeTable(std::byte* block, uint64_t bytes);
@@ -107,14 +113,14 @@ class Heap {
     const uint64_t freed = freed_bytes();
     return taken_bytes_.load(std::memory_order_relaxed) - freed;
   }
-  // Bytes of all blocks in use and of tables.
+  // Bytes of all blocks in use, and of tables.
   uint64_t occupied_bytes() const { return allocated_bytes() + table_bytes(); }
   // Bytes of all blocks that were ever freed.
   uint64_t freed_bytes() const { return freed_bytes_.load(std::memory_order_relaxed); }
   // Bytes of all runs in use. Free memory in a slab serves blocks of one class only.
   uint64_t ActiveBytes() const { return capacity_bytes_ - runs_.free_units() * kUnitBytes; }
-  // The blocks in use of each class. Asks jemalloc for its statistics, so that counting small
-  // blocks costs nothing. That takes some 10 us.
+  // The blocks in use of each class. Takes some 10 us, because it asks jemalloc for its statistics.
+  // So counting small blocks costs nothing.
   struct ClassUse {
     uint64_t blocks = 0;
     uint64_t bytes = 0;
@@ -127,7 +133,7 @@ class Heap {
   absl::Status Replay(const HeapMap& map);
   // Allocates all blocks of a slab.
   absl::Status Retake(const HeapMap::Slab& slab);
-  // Frees the blocks of slabs that are not in use, and counts the others.
+  // Frees those blocks of slabs that are not in use, and counts the others.
   void FreeUnused(const HeapMap& map);
   std::byte* AllocateSmall(uint64_t bytes);
   std::byte* AllocateRun(uint64_t bytes, uint64_t end);
@@ -138,7 +144,7 @@ class Heap {
     return static_cast<uint64_t>(block - begin_) / kUnitBytes;
   }
   void NoteSingle(uint64_t first_unit);
-  // Returns false if the sealed item's block is no run of its own.
+  // Returns false if the sealed item's block is not a run of its own.
   bool FreeSingle(std::byte* block, uint32_t size_class);
 
   std::byte* const begin_;
@@ -157,8 +163,9 @@ class Heap {
     std::atomic<uint64_t> bytes{0};
   };
   std::array<RunUse, kSizeClassMax + 1> run_uses_{};
-  // The first units of runs that are blocks of sealed items. There are few: only a full heap makes
-  // any. Relaxed: who frees or moves an item holds the lock under which its block was made.
+  // The first units of the runs that are blocks of sealed items. There are few, because only a full
+  // heap makes any. Relaxed: whoever frees or moves an item holds the lock under which its block
+  // was made.
   std::atomic<uint64_t> single_count_{0};
   mutable Mutex singles_mutex_;
   std::unordered_set<uint64_t> singles_ GANNET_GUARDED_BY(singles_mutex_);

@@ -45,7 +45,7 @@ HeapExtents::HeapExtents(std::byte* begin, uint64_t unit_bytes, RunAllocator& ru
 
 void* HeapExtents::Alloc(extent_hooks_t* hooks, void* address, size_t size, size_t alignment,
                          bool* zero, bool* commit, unsigned) {
-  // An address is where jemalloc would like an extent to go on. If *zero is set, the hook must
+  // `address` is where jemalloc would like an extent to continue. If *zero is set, the hook must
   // deliver zeroed memory. Slabs never ask for either.
   if (address != nullptr || *zero) return nullptr;
   void* extent = OwnerOf(hooks)->Take(size, alignment);

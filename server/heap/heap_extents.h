@@ -11,12 +11,12 @@
 
 namespace gannet {
 
-// The extent hooks through which a jemalloc arena gets its memory: runs of whole pages. What it
-// frees goes back at once, for other sizes. Splitting and merging costs nothing. The arena never
-// decommits or purges memory, because the memory is registered with the NIC.
+// The extent hooks through which a jemalloc arena gets its memory: runs of whole pages. Freed runs
+// go back at once, for other sizes. Splitting and merging costs nothing. The arena never decommits
+// or purges memory, because the memory is registered with the NIC.
 //
-// It serves slabs only (of small blocks). jemalloc asks for much more than it needs when it can; a
-// request of more than a slab is refused, and then it asks for the slab.
+// It serves slabs (of small blocks) only. When it can, jemalloc asks for much more than it needs. A
+// request for more than a slab is refused, and then jemalloc asks for a slab.
 //
 // Thread safety: jemalloc calls the hooks from any thread.
 class HeapExtents {
@@ -27,12 +27,12 @@ class HeapExtents {
   HeapExtents& operator=(const HeapExtents&) = delete;
 
   extent_hooks_t* hooks() { return &hooks_.table; }
-  // The next extent begins just there, or is refused.
+  // Sets where the next extent begins. If it cannot begin there, it is refused.
   void PlaceNext(uint64_t offset) { placed_.store(offset, std::memory_order_relaxed); }
 
  private:
   static constexpr uint64_t kNotPlaced = UINT64_MAX;
-  // jemalloc passes the table's address to each hook, which finds the owner behind it.
+  // jemalloc passes the table's address to each hook. The hook finds the owner behind the table.
   struct Hooks {
     extent_hooks_t table;
     HeapExtents* owner;
@@ -54,7 +54,7 @@ class HeapExtents {
   const uint64_t unit_bytes_;
   const uint64_t bytes_max_;  // of an extent
   RunAllocator& runs_;
-  // Relaxed: only a thread that creates a heap sets it, and no other uses that heap yet.
+  // Relaxed: only the thread that creates a heap sets it, and no other thread uses that heap yet.
   std::atomic<uint64_t> placed_{kNotPlaced};
 };
 

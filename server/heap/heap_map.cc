@@ -11,8 +11,8 @@
 namespace gannet {
 namespace {
 
-// What a page holds that is not of a slab. The first byte of a page of a slab is the slab's kind +
-// 1, the second one the number of pages of the slab before it.
+// The value of a page that is in no slab. For a page of a slab, the first byte is the slab's kind +
+// 1, and the second one the number of the slab's pages before it.
 constexpr uint16_t kNoSlab = 0;
 
 constexpr uint64_t kKindsMax = 0xfe;
@@ -57,9 +57,9 @@ HeapMap::Taken HeapMap::TakeTable(uint64_t offset, uint64_t bytes) {
   return taken;
 }
 
-// A slab that could hold the block may begin on each of some pages. Its blocks lie at multiples of
-// their size from there, so it does begin on one of them at most. Most blocks are in a slab that
-// was found before, so its page says where it begins.
+// A slab that could hold the block may begin on one of several pages. Its blocks lie at multiples
+// of their size from there, so it begins on one of them at most. Most blocks are in a slab that was
+// found before, and their page says where that begins.
 HeapMap::Taken HeapMap::TakeSmall(uint64_t offset, uint32_t kind) {
   const SlabKind& slab = kinds_[kind];
   const uint64_t page = offset / kPageBytes;

@@ -19,12 +19,13 @@ struct SlabKind {
   uint32_t blocks = 0;
 };
 
-// Which blocks of a heap are in use, for a heap that begins with them (Heap::Create). A former
-// process allocated them from a heap of the same size. It takes a bit for each 16 bytes of the
-// heap, one for each unit, and two bytes a page.
+// Says which blocks of a heap are in use, for a heap that begins with them (Heap::Create). A former
+// process allocated them from a heap of the same size. The map takes a bit for each 16 bytes of the
+// heap, a bit for each unit, and two bytes a page.
 //
 // Thread safety: several threads may call Take and Prefetch. If two of them take blocks that
-// exclude each other, one of them gets its block. Call the rest when they are done.
+// exclude each other, one of them gets its block. Call the other methods when these threads are
+// done.
 class HeapMap {
  public:
   static constexpr uint64_t kPageBytes = 4096;
@@ -33,8 +34,8 @@ class HeapMap {
 
   enum class Taken : uint8_t {
     kNow,         // it was free
-    kBefore,      // this very block was taken already
-    kImpossible,  // no heap has such a block together with those that were taken
+    kBefore,      // this block was taken already
+    kImpossible,  // no heap can have this block together with the taken ones
   };
   // Takes the block that begins `offset` bytes behind the heap's begin, of an item of `bytes`.
   Taken Take(uint64_t offset, uint64_t bytes);
@@ -48,7 +49,7 @@ class HeapMap {
   Taken TakeTable(uint64_t offset, uint64_t bytes);
 
   uint64_t heap_bytes() const { return heap_bytes_; }
-  // Of the tables that were taken.
+  // Bytes of the tables that were taken.
   uint64_t table_bytes() const { return table_bytes_; }
 
   // A slab with taken blocks.
@@ -56,8 +57,7 @@ class HeapMap {
     uint64_t offset = 0;
     const SlabKind* kind = nullptr;
   };
-  // Returns the first slab at `offset`, which is a page, or behind. Its kind is nullptr if there is
-  // none.
+  // Returns the first slab at page `offset`, or behind it. Its kind is nullptr if there is none.
   Slab NextSlab(uint64_t offset) const;
   bool InUse(uint64_t offset) const {
     return blocks_[offset / kGrain / 64] >> (offset / kGrain % 64) & 1;
@@ -83,11 +83,11 @@ class HeapMap {
   const uint64_t heap_bytes_;
   std::vector<SlabKind> kinds_;        // by jemalloc's number of them
   std::vector<uint8_t> kind_of_size_;  // by bytes / 16: kind + 1, or 0
-  // While threads take blocks, these two are changed by atomic accesses only. They are relaxed: an
-  // entry says all that is asked of it, and whoever reads more waits for the threads.
+  // While threads take blocks, these two are changed by atomic accesses only. They may be relaxed:
+  // an entry is complete by itself, and whoever reads more waits for the threads.
   std::vector<uint64_t> blocks_;  // a bit where a small block begins
   std::vector<uint16_t> pages_;   // stored under the mutex
-  // Taken for each slab and each run, not for each block.
+  // Locked for each slab and each run, not for each block.
   std::unique_ptr<Mutex> mutex_ = std::make_unique<Mutex>();
   std::vector<uint64_t> units_
       GANNET_GUARDED_BY(*mutex_);  // a bit for each unit of a slab or a run

@@ -10,8 +10,8 @@
 namespace gannet {
 namespace {
 
-// A run with an alignment is looked for in so many free runs. If it fits none of them, in one that
-// is so long that it fits anyway.
+// For a run with an alignment, this many free runs are looked at. If it fits none of them, it gets
+// one that is so long that it fits anyway.
 constexpr int kRunsTried = 16;
 
 // The bits of a range that are in one word of a bitmap.
@@ -30,7 +30,7 @@ WordBits TakeWord(uint64_t* first, uint64_t* bits) {
   return taken;
 }
 
-// Keeps the bits with which `run` set bits begin. REQUIRES: 1 <= run <= 64.
+// Keeps the bits at which `run` set bits begin. REQUIRES: 1 <= run <= 64.
 uint64_t BeginsOfRuns(uint64_t word, uint64_t run) {
   for (uint64_t have = 1; have < run && word != 0;) {
     const uint64_t more = std::min(have, run - have);
@@ -157,7 +157,7 @@ std::optional<uint64_t> RunAllocator::FindAligned(uint64_t units, uint64_t align
     const auto run = Find(units, from);
     if (!run) return std::nullopt;
     const uint64_t first = AlignUp(*run, alignment);
-    // Not further than the run has to be: the rest of the memory may be free.
+    // Does not look further than the run has to be: the rest of the memory may be free.
     from = FreeEnd(*run, first + units);
     if (first + units <= from) return first;
   }

@@ -12,10 +12,10 @@ namespace gannet {
 // Hands out runs of units of one fixed memory: always the lowest free run that is long enough. It
 // knows units by their numbers only, and never touches the memory.
 //
-// A bitmap says which units are free. Above it is a binary tree, each node of which says how many
-// free units its part of the bitmap begins with, how many it ends with, and how long the longest
-// free run in it is. So the lowest run is found in one descent, and what is free has merged without
-// any work. (Go's page allocator does the same.) Takes two bits and three eighths of a byte a unit.
+// A bitmap says which units are free. Above it is a binary tree. Each node describes its part of
+// the bitmap: the free units at its beginning, those at its end, and its longest free run. So the
+// lowest run is found in one descent, and free neighbours merge without any work. (Go's page
+// allocator does the same.) Takes two bits and three eighths of a byte a unit.
 //
 // Thread safety: all methods may be called from any thread.
 class RunAllocator {
@@ -25,10 +25,10 @@ class RunAllocator {
 
   static constexpr uint64_t kAnywhere = UINT64_MAX;
   // Takes the lowest free run of `units` that begins below `end`, at a multiple of `alignment`. If
-  // alignment is more than 1, it may be another run than the lowest. Returns its first unit.
-  // REQUIRES: units > 0, and alignment is a power of two.
+  // `alignment` is more than 1, the run may not be the lowest. Returns its first unit. REQUIRES:
+  // units > 0, and alignment is a power of two.
   std::optional<uint64_t> Take(uint64_t units, uint64_t alignment = 1, uint64_t end = kAnywhere);
-  // Takes just these units. Returns false if one of them is not free.
+  // Takes exactly these units. Returns false if one of them is not free.
   bool TakeAt(uint64_t first, uint64_t units);
   // Takes the free units of [first, first + units), and calls taken(first, units) for each run.
   template <class Taken>
@@ -46,7 +46,7 @@ class RunAllocator {
       at = run_end;
     }
   }
-  // REQUIRES: they were taken. They may be a part of what was taken at once, or several of those.
+  // REQUIRES: all these units were taken. They may be a part of one Take, or of several.
   void Free(uint64_t first, uint64_t units);
   // Frees the end of the run that begins at `first`, so that `units` are left. Returns how many
   // there were. REQUIRES: as UnitsAt; 0 < units <= UnitsAt(first).
@@ -55,8 +55,9 @@ class RunAllocator {
   // Returns the length of the run that begins at `first`. REQUIRES: it was taken at once, and no
   // part of it was freed.
   uint64_t UnitsAt(uint64_t first) const;
-  // Returns the begin and the end of: the run that `unit` is in, the free units before it, and the
-  // runs and free units behind it until there are `units`, or none.
+  // Returns the begin and the end of a range that has these parts: the free units before the run
+  // that `unit` is in, the run, and the runs and free units behind it until there are `units`. Or
+  // none.
   struct Range {
     uint64_t begin;
     uint64_t end;
@@ -68,7 +69,7 @@ class RunAllocator {
 
  private:
   static constexpr uint64_t kWordBits = 64;
-  // Of a part of the bitmap.
+  // Describes a part of the bitmap.
   struct Node {
     uint32_t first = 0;    // free units at its beginning
     uint32_t last = 0;     // at its end
@@ -82,10 +83,10 @@ class RunAllocator {
                                  uint64_t from) const GANNET_REQUIRES(mutex_);
   std::optional<uint64_t> FindAligned(uint64_t units, uint64_t alignment) const
       GANNET_REQUIRES(mutex_);
-  // Returns where the free run ends that `unit` is in; or `far_enough` or a later unit, if it goes
-  // as far as that.
+  // Returns the end of the free run that `unit` is in. If that is `far_enough` or behind it, may
+  // return any unit from `far_enough` on.
   uint64_t FreeEnd(uint64_t unit, uint64_t far_enough = kAnywhere) const GANNET_REQUIRES(mutex_);
-  // Returns where the run ends that `unit` is in. It is no error if that is free.
+  // Returns the end of the run that `unit` is in. The unit may be free.
   uint64_t RunEnd(uint64_t unit) const GANNET_REQUIRES(mutex_);
   bool IsFree(uint64_t unit) const GANNET_REQUIRES(mutex_) {
     return (free_[unit / kWordBits] >> (unit % kWordBits) & 1) != 0;
@@ -101,7 +102,7 @@ class RunAllocator {
   mutable Mutex mutex_;
   std::vector<uint64_t> free_ GANNET_GUARDED_BY(mutex_);
   std::vector<uint64_t> ends_ GANNET_GUARDED_BY(mutex_);  // the last unit of each taken run
-  // The root is node 1. The parts of node i are nodes 2 i and 2 i + 1. The leaves are words.
+  // The root is node 1. The children of node i are nodes 2 i and 2 i + 1. The leaves are words.
   std::vector<Node> tree_ GANNET_GUARDED_BY(mutex_);
   uint64_t free_units_ GANNET_GUARDED_BY(mutex_) = 0;
 };

@@ -16,7 +16,7 @@ using prometheus::MetricType;
 
 constexpr double kNsPerSecondAsDouble = 1e9;
 
-// The buckets of Prometheus are the doublings, which are a fourth of those that clients count in.
+// Prometheus' buckets are the doublings. The clients' buckets are four times as many.
 ClientMetric Histogram(const Snapshot::LatencyCounts& counts, const char* kind) {
   ClientMetric metric;
   metric.label = {{"kind", kind}};

@@ -92,7 +92,8 @@ Snapshot Observer::Take(const Now& now) {
   return snapshot;
 }
 
-// The words are changed by the NIC, so each is loaded once, and says all that is known of its lock.
+// The NIC changes the words. So each is loaded once, and that value says all that is known of its
+// lock.
 void Observer::LookAtLocks(int64_t now_ns, Snapshot* snapshot) {
   const Node& node = threads_.server().node();
   absl::flat_hash_map<uint32_t, Seen> seen;

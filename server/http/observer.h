@@ -15,15 +15,15 @@
 
 namespace gannet {
 
-// Looks at a running server. It reads counters, what the workers publish, and the lock words, and
-// so asks nobody to do anything. The server does not see locks being taken, so a thread looks at
-// the lock words each second, whether anybody asks or not. Thread safe.
+// Looks at a running server. It reads counters, what the workers publish, and the lock words, so no
+// thread does work for it. The server does not see locks being taken. So a thread looks at the lock
+// words each second, whether anybody asks or not. Thread safe.
 class Observer {
  public:
   struct Options {
     std::string version;
     std::string address;
-    // A worker that has connections, and published nothing for so long, hangs.
+    // A worker hangs if it has connections and has published nothing for this long.
     int64_t hangs_ns = 0;
   };
   // `threads` outlives it.
@@ -36,11 +36,11 @@ class Observer {
   Snapshot Look();
   // Returns whether no worker hangs.
   bool Healthy() const;
-  // Returns why the disk takes no write now. Empty: it does, or there is none.
+  // Returns why the disk takes no write now. Empty: it takes writes, or there is no disk.
   std::string WhyNotReady() const;
 
   static constexpr int64_t kAgeNsMax = 250 * kNsPerMs;
-  // A lock is seen so long after it was taken at the latest, if the machine lets the thread run.
+  // The time within which a lock is seen after it was taken, if the machine lets the thread run.
   static constexpr std::chrono::seconds kLocksEvery{1};
 
  private:

@@ -15,14 +15,14 @@
 
 namespace gannet {
 
-// A held lock, and since when at least: the server does not see locks being taken.
+// A held lock, and how long it is held at least: the server does not see locks being taken.
 struct HeldLock {
   LockEntry entry;
   uint64_t held_ms = 0;  // since an Observer first saw it
 };
 
-// What a server shows of itself, all read at one moment. Plain data, so that what is made of it can
-// be tested without a server.
+// What a server shows of itself, all read at one moment. It is plain data, so that the pages made
+// of it can be tested without a server.
 struct Snapshot {
   using LatencyCounts = std::array<uint64_t, LatencyBucket::kCount>;
 

@@ -9,8 +9,8 @@ BucketTable::BucketTable(std::span<std::byte> region, const IndexGeometry& geome
     : first_(region.data() + geometry.offset), geometry_(geometry), incarnation_(incarnation) {}
 
 // Relaxed: clients learn of the table by a message, or by a superblock or a migrated flag that is
-// stored with release. Those who READ here by an old location of an item find bytes that fail its
-// checksum.
+// stored with release. A client may READ here by an old location of an item. Then it finds bytes
+// that fail its checksum.
 void BucketTable::Initialise(uint64_t first, uint64_t end) {
   for (uint64_t bucket = first; bucket < end; ++bucket) {
     Bucket empty{};
@@ -64,13 +64,14 @@ BucketChange& BucketChange::SetMigrated() {
 // A READ may sample each of the words at any time and in any order, so no order of these stores
 // could make a half-seen publication right. The checksum does that: every mixture of two states
 // fails it, because the version makes all states differ. A reader that finds no slot in such a
-// mixture looks again, and a reader that finds a slot in it believes only the item. The order below
-// matters for the steps before and after a publication, not within it:
+// mixture looks again. A reader that finds a slot in it believes only the item.
+//
+// The order below matters for the steps before and after a publication, not within it:
 //   - Each store is a release, so nothing of this publication is seen before this thread's earlier
 //     stores: the item's content, or the destination of the move whose source this clears.
 //   - The checksum comes last. So whoever sees this thread's later release stores finds the
-//     publication complete: the source's clearing, an item's commit word, a freed block's new
-//     bytes.
+//     publication complete. Such stores clear the source of a move, write an item's commit word, or
+//     write new bytes to a freed block.
 // On x86-64 a release store is a plain store.
 void BucketChange::Publish() {
   copy_.meta = BucketMeta(copy_.meta).WithNextVersion().word();

@@ -22,7 +22,7 @@ class BucketTable {
   // Writes buckets [first, end) as empty ones with the right checksum, whatever the memory holds.
   void Initialise(uint64_t first, uint64_t end);
 
-  // Writes a bucket of a former run as one of this run: only the slots in `used` (a bit each) stay,
+  // Writes a bucket of a former run as one of this run. Only the slots in `used` (a bit each) stay,
   // and the stash tags are `tags`. REQUIRES: nobody READs the table yet.
   void Adopt(uint64_t bucket, uint16_t used, uint32_t tags);
 
@@ -63,8 +63,7 @@ class BucketChange {
   BucketChange& SetStashTags(uint32_t tags);
   BucketChange& SetMigrated();
 
-  // Stores the whole publication. What this thread stores afterwards with release order is not seen
-  // before it.
+  // Stores the whole publication. Nobody sees this thread's later release stores before it.
   void Publish();
 
  private:

@@ -3,8 +3,8 @@
 namespace gannet {
 namespace {
 
-// The last main bucket holds only keys whose home is the one before, and the first bucket holds
-// none whose home is before it. So neither walk leaves the table.
+// The last main bucket holds only keys whose home is the bucket before it. The first bucket holds
+// no key whose home is before it. So neither walk leaves the table.
 std::optional<uint32_t> MovesToNext(const Occupancy& occupancy, uint64_t start) {
   for (uint32_t moves = 1; moves <= kChainMovesMax; ++moves) {
     const uint64_t bucket = start + moves - 1;

@@ -11,9 +11,9 @@ namespace gannet {
 // The most moves per chain. docs/memory-layout.md shows the effect of other bounds.
 inline constexpr uint32_t kChainMovesMax = 16;
 
-// How far to both sides a key's lock covers homes and everything that removing one of their keys
-// touches: the two buckets of its window, and their neighbours, where a key from the stash may come
-// back to.
+// How many homes to both sides of its own a key's lock covers. Removing a key of such a home
+// touches the two buckets of its window, and their neighbours, where a key from the stash may come
+// back. All of these are covered too.
 inline constexpr uint64_t kNearHomes = kChainMovesMax - 1;
 
 // A way to make room in a full window. A key's two buckets are neighbours, so a chain of moves is a

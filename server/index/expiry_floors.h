@@ -8,7 +8,7 @@
 
 namespace gannet {
 
-// When the first item of each home may expire, so that a search for expired items can skip the
+// Says when the first item of each home may expire, so that a search for expired items can skip the
 // other homes. Each home, and each range of homes, has a floor: none of its items expires before
 // that. A floor may be too low (if the item is gone), but never too high. It takes 8 bytes per
 // home, outside the region.
@@ -20,7 +20,8 @@ class ExpiryFloors {
  public:
   static constexpr uint64_t kNever = UINT64_MAX;
 
-  // The ranges have as many homes each, give or take one, or none if there are few homes.
+  // Each range has the same number of homes, give or take one. If there are few homes, it may have
+  // none.
   ExpiryFloors(uint64_t homes, uint64_t ranges)
       : homes_(homes), home_floors_(homes), range_floors_(ranges) {
     for (auto& floor : home_floors_) floor.store(kNever, std::memory_order_relaxed);
@@ -32,7 +33,7 @@ class ExpiryFloors {
     LowerTo(home_floors_[home], expiry_ms);
     LowerTo(range_floors_[RangeOf(home)], expiry_ms);
   }
-  // Records, after a look at all items of this home, that the first of them expires at `expiry_ms`.
+  // Records the earliest expiry of this home's items, after a look at all of them.
   void Set(uint64_t home, uint64_t expiry_ms) {
     home_floors_[home].store(expiry_ms, std::memory_order_relaxed);
   }
@@ -65,7 +66,8 @@ class ExpiryFloors {
   uint64_t homes() const { return homes_; }
 
  private:
-  // Relaxed, here and above: the lock orders the changes, and a reader that misses one comes again.
+  // Relaxed, here and above: the lock orders the changes, and a reader that misses one looks again
+  // later.
   static void LowerTo(std::atomic<uint64_t>& floor, uint64_t expiry_ms) {
     if (expiry_ms < floor.load(std::memory_order_relaxed)) {
       floor.store(expiry_ms, std::memory_order_relaxed);

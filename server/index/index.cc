@@ -7,10 +7,10 @@
 namespace gannet {
 namespace {
 
-// A Lock reaches so many buckets to both sides: a chain of moves, and the window of a key that
-// comes from the stash or goes there.
+// A Lock reaches this many buckets to both sides. That covers a chain of moves, and the window of a
+// key that goes to the stash or comes back.
 constexpr uint64_t kReachBuckets = kChainMovesMax + 3;
-// So few homes share a range at first, at least. A Lock then needs one range, or two.
+// At first, a range has at least this many homes. So a Lock needs one range, or two.
 constexpr uint64_t kHomesPerRangeMin = 64;
 constexpr uint64_t kRangesMin = 8;
 constexpr uint64_t kRangesMax = 4096;
@@ -65,7 +65,7 @@ void Index::SetReach(const IndexTable& table) {
   const uint64_t homes = table.geometry().homes;
   const uint64_t reach =
       homes <= kReachBuckets ? UINT64_MAX : (UINT64_MAX / homes + 1) * kReachBuckets;
-  // Release: who sees a shorter reach sees that the smaller table is gone.
+  // Release: whoever sees a shorter reach also sees that the smaller table is gone.
   reach_.store(reach, std::memory_order_release);
 }
 

@@ -19,22 +19,22 @@
 
 namespace gannet {
 
-// The index that clients READ: a table (index_table.h), which grows by being replaced by a larger
+// The index that clients READ. It is a table (index_table.h). To grow, it is replaced by a larger
 // one while readers read and writers write.
 //
 //   one table --Prepare--> next is being written --BeginMigration--> two tables --all homes
 //   migrated, EndMigration--> one table
 //
-// While there are two tables, each home of the old one is either migrated or not. The keys of a
-// home that is not are in the old table only, and readers find them there. The keys of a migrated
-// home are in the new table, and their old slots stay as they were. A Lock migrates the home of its
-// key first, so a change happens in the new table. Only if the new table has no room for the home,
-// its keys go on in the old one.
+// While there are two tables, each home of the old one is either migrated or not.
+// - The keys of a home that is not migrated are in the old table only, and readers find them there.
+// - The keys of a migrated home are in the new table, and their old slots stay as they were.
+// A Lock migrates the home of its key first, so a change happens in the new table. If the new table
+// has no room for the home, its keys go on in the old one.
 //
 // Thread safety: hold a Lock of a key's hash to find or change the key. Locks are by ranges of
 // hashes, not of buckets, so one lock covers a key in both tables. Keys of different ranges are
-// handled in parallel. Order of locks: ranges ascending, then a table's stash. Prepare to
-// EndMigration belong to one thread at a time.
+// handled in parallel. Order of locks: ranges ascending, then a table's stash. One thread at a time
+// may call Prepare to EndMigration.
 class Index {
  public:
   using Place = IndexTable::Place;
@@ -46,9 +46,9 @@ class Index {
     uint64_t incarnation = 0;
     // Returns the hash of the key whose item a slot leads to.
     std::function<KeyHash(Slot)> hash_of;
-    // Whether LoadGuessed finds slots, so that items may be changed where they lie.
+    // Whether LoadGuessed finds slots, so that items may be changed in place.
     bool guesses = true;
-    // To go on with the index of a former run: the slots of each bucket that stay
+    // The slots of each bucket that stay, to go on with the index of a former run
     // (IndexTable::Adopt). If the index was growing, `next` is where the larger one lies.
     std::span<const BucketSlots> adopted = {};
     IndexGeometry next = {};
@@ -120,16 +120,16 @@ class Index {
   IndexTable& TableOf(KeyHash hash) const;
 
   // Prefetch for batches: call PrefetchBucket for each key first, then GuessSlot. GuessSlot returns
-  // the place of the first slot with the key's tag in the home bucket, or else of the bucket's last
-  // slot. Neither needs a lock. They look at the newest table only.
+  // the place of the first slot with the key's tag in the home bucket. If there is none, it returns
+  // the bucket's last slot. Neither needs a lock. They look at the newest table only.
   const std::byte* PrefetchBucket(KeyHash hash) const;
   static const std::byte* GuessSlot(const std::byte* bucket, uint32_t tag);
   // Returns an empty slot if the guess was made in a table that is not the newest any more.
   // REQUIRES: KeyLock.
   Slot LoadGuessed(const std::byte* slot) const;
 
-  // The newest table, for those who walk over it without a lock. It stays until they drop it, but
-  // may be replaced meanwhile: look at IsCurrent under each lock.
+  // Returns the newest table, for a walk without a lock. It stays until the caller drops it, but
+  // may be replaced meanwhile: ask IsCurrent under each lock.
   std::shared_ptr<IndexTable> Hold() const;
   bool IsCurrent(const IndexTable& table) const {
     return current_.load(std::memory_order_acquire) == &table;
@@ -148,7 +148,7 @@ class Index {
   void EndMigration();
   bool growing() const { return old_.load(std::memory_order_relaxed) != nullptr; }
 
-  // Of the newest table.
+  // The geometry of the newest table.
   const IndexGeometry& geometry() const {
     return current_.load(std::memory_order_acquire)->geometry();
   }
@@ -158,7 +158,7 @@ class Index {
   uint64_t stash_used() const { return Hold()->stash_used(); }
 
  private:
-  // What GuessSlot needs of a table. Never freed, so it needs no lock.
+  // What GuessSlot needs of a table. It is never freed, so it needs no lock.
   struct Guessed {
     const std::byte* first;  // bucket
     uint64_t homes;
@@ -169,9 +169,9 @@ class Index {
   void AdoptNext();
   std::shared_ptr<IndexTable> MakeTable(const IndexGeometry& geometry);
   void SetReach(const IndexTable& table);
-  // Migrates the home of a key, if that was not done. REQUIRES: a Lock over it.
+  // Migrates the home of a key, if it is not migrated yet. REQUIRES: a Lock over it.
   void MigrateHomeOf(KeyHash hash);
-  // Returns false if the new table has no room; then nothing was changed.
+  // Returns false if the new table has no room. Then nothing was changed.
   bool MigrateHome(IndexTable& from, IndexTable& to, uint64_t home);
 
   const Options options_;
@@ -179,13 +179,13 @@ class Index {
   std::vector<Range> ranges_;
   IndexCounters counters_;
 
-  // The newest table. Stored with release after old_; loaded with acquire. So whoever sees the new
-  // table sees that there is an old one.
+  // The newest table. It is stored with release after old_, and loaded with acquire. So whoever
+  // sees the new table sees that there is an old one.
   std::atomic<IndexTable*> current_{nullptr};
   // The table whose homes are being migrated, or nullptr.
   std::atomic<IndexTable*> old_{nullptr};
   std::atomic<const Guessed*> guessed_{nullptr};
-  // How far to both sides of a key's hash its Lock reaches: 19 buckets of the smallest table in
+  // How far a Lock reaches to both sides of its key's hash: 19 buckets of the smallest table in
   // use.
   std::atomic<uint64_t> reach_{0};
   std::atomic<uint64_t> homes_left_{0};  // to migrate
@@ -193,7 +193,7 @@ class Index {
   mutable Mutex tables_mutex_;
   std::shared_ptr<IndexTable> current_table_ GANNET_GUARDED_BY(tables_mutex_);
 
-  // Of the thread that grows the index.
+  // Only the thread that grows the index uses these.
   std::shared_ptr<IndexTable> next_table_, old_table_;
   std::deque<Guessed> all_guessed_;
   uint64_t prepared_ = 0;      // buckets
@@ -202,7 +202,7 @@ class Index {
 
 [[gnu::always_inline]] inline IndexTable& Index::TableOf(KeyHash hash) const {
   IndexTable* const current = current_.load(std::memory_order_acquire);
-  // Relaxed: the lock's holder sees all that was migrated in its range.
+  // Relaxed: the lock's holder sees everything that was migrated in its range.
   IndexTable* const old = old_.load(std::memory_order_relaxed);
   if (old == nullptr || old == current) [[likely]]
     return *current;

@@ -1,5 +1,5 @@
-// Index: the steps by which a larger table replaces the present one. The order of what readers see
-// of it is that of docs/consistency.md.
+// Index: the steps by which a larger table replaces the present one. docs/consistency.md says in
+// which order readers must see them.
 
 #include <glog/logging.h>
 
@@ -43,9 +43,9 @@ void Index::BeginMigration() {
   homes_left_.store(old_table_->geometry().homes, std::memory_order_relaxed);
   migrate_next_ = 0;
   old_.store(old_table_.get(), std::memory_order_relaxed);
-  // Before current_: as soon as somebody may migrate a home, no guess in the old table is believed.
+  // Before current_: once a home may be migrated, no guess in the old table may be believed.
   guessed_.store(&all_guessed_.back(), std::memory_order_release);
-  // Release: the new table's buckets, old_ and guessed_.
+  // Release: whoever sees it also sees the new table's buckets, old_ and guessed_.
   current_.store(next_table_.get(), std::memory_order_release);
   MutexLock lock(tables_mutex_);
   current_table_ = std::move(next_table_);
@@ -61,14 +61,15 @@ bool Index::MigrateSome(uint64_t homes) {
     const Lock lock(*this, from, home);
     MigrateHome(from, to, home);
   }
-  // Acquire: what those who migrated the last homes did.
+  // Acquire: sees what those who migrated the last homes did.
   return homes_left_.load(std::memory_order_acquire) == 0;
 }
 
 void Index::EndMigration() {
   CHECK_EQ(homes_left_.load(std::memory_order_relaxed), 0u);
   old_.store(nullptr, std::memory_order_release);
-  // Whoever still uses the old table saw it under a lock that he took before.
+  // A thread that still uses the old table saw it under a lock that it took before. So wait for all
+  // locks once.
   for (Range& range : ranges_) {
     range.mutex.Lock();
     range.mutex.Unlock();
@@ -105,7 +106,7 @@ bool Index::MigrateHome(IndexTable& from, IndexTable& to, uint64_t home) {
     ++copied;
   }
   const bool all = copied == slots.size();
-  if (!all) {  // takes back what was copied, since a key may be in one table only
+  if (!all) {  // takes the copies back, because a key may be in one table only
     for (size_t i = 0; i < copied; ++i) {
       const Slot slot = slots[i];
       const auto found = to.Find(options_.hash_of(slot), [slot](Slot it) { return it == slot; });
@@ -115,7 +116,7 @@ bool Index::MigrateHome(IndexTable& from, IndexTable& to, uint64_t home) {
   }
   from.SetMigrated(home);
   counters_.slots_used.fetch_sub(copied, std::memory_order_relaxed);
-  // Release: the home's last use of the old table.
+  // Release: this is the home's last use of the old table.
   homes_left_.fetch_sub(1, std::memory_order_acq_rel);
   return true;
 }

@@ -133,8 +133,8 @@ std::optional<uint64_t> IndexTable::Displace(uint64_t home) {
 }
 
 // Publishes the destination before it clears the source, and bumps the pair's counter in both
-// publications. A reader that sees the source without the key and the destination before the key
-// came sees two different counters (W1).
+// publications. A reader may see the source without the key, and the destination before the key
+// came. Then it sees two different counters (W1).
 void IndexTable::MoveToNext(uint64_t from) {
   const uint64_t to = from + 1;
   const uint32_t slot = *occupancy_.MovableToNext(from);

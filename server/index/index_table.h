@@ -44,7 +44,7 @@ class IndexTable {
     std::span<std::byte> region;
     IndexGeometry geometry;
     uint64_t incarnation = 0;
-    uint64_t ranges = 1;  // of the floors; those of Index
+    uint64_t ranges = 1;  // the number of ranges of the floors, as Index has them
     // Returns the hash of the key whose item a slot leads to.
     std::function<KeyHash(Slot)> hash_of;
   };
@@ -59,7 +59,7 @@ class IndexTable {
 
   // Goes on with the table of a former run, instead of Initialise. `slots` has an entry for each
   // bucket: the slots that stay. REQUIRES: each of them leads to an item whose key belongs there,
-  // and no two of them have the same key. Migrated homes have none.
+  // no two have the same key, and migrated homes have none.
   void Adopt(std::span<const BucketSlots> slots);
 
   // The place of a key's slot. Valid while the Lock is held and the index does not change.
@@ -85,15 +85,15 @@ class IndexTable {
   // Removes a key. May bring another one back from the stash.
   void Remove(const Place& place);
 
-  // Lists the keys of home `home`, as many as `out` has room for. Returns their number: 0 if the
-  // home was migrated, since its slots here may lead to blocks of others by now. REQUIRES: Lock of
-  // that home.
+  // Lists the keys of home `home`, as many as `out` has room for. Returns their number. Returns 0
+  // if the home was migrated, since its slots here may lead to blocks of others by now. REQUIRES:
+  // Lock of that home.
   size_t List(uint64_t home, std::span<Found> out);
   // Appends the slots of all keys of home `home`. REQUIRES: Lock of that home.
   void AppendSlots(uint64_t home, std::vector<Slot>* slots);
 
-  // Whether the keys of a home were copied to the next table. Then nobody changes their slots here
-  // any more. REQUIRES: Lock of that home.
+  // Returns whether the keys of a home were copied to the next table. Then nobody changes their
+  // slots here any more. REQUIRES: Lock of that home.
   bool migrated(uint64_t home) const { return table_.LoadMeta(home).migrated(); }
   // REQUIRES: the home's keys are published in the next table.
   void SetMigrated(uint64_t home);
@@ -103,7 +103,7 @@ class IndexTable {
   const std::byte* first_bucket() const { return table_.Address(0); }
   uint64_t stash_used() const { return stash_used_.load(std::memory_order_relaxed); }
 
-  // When the items of each home may expire. Their users hold the locks that they ask for.
+  // When the items of each home may expire. Its users hold the locks that it asks for.
   ExpiryFloors floors;
 
  private:
@@ -121,7 +121,7 @@ class IndexTable {
   void MoveSlotToStash(uint64_t from, uint32_t slot, const Stash::Entry& to)
       GANNET_REQUIRES(stash_mutex_);
   void RemoveFromStash(const Place& place);
-  // Brings one key back from the stash, if there is one whose window includes `bucket`. REQUIRES:
+  // Brings one key back from the stash, if one has a window that includes `bucket`. REQUIRES:
   // `bucket` has room.
   void PullBack(uint64_t bucket);
   void MoveFromStash(uint64_t home, const Stash::Entry& entry, uint64_t to)

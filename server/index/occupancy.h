@@ -10,15 +10,15 @@
 
 namespace gannet {
 
-// Slots of a bucket, a bit each: which are taken, and which of them belong to keys whose home is
-// the bucket before.
+// The slots of a bucket, a bit each: which are taken, and which of them hold keys whose home is the
+// bucket before.
 struct BucketSlots {
   uint16_t used = 0;
   uint16_t from_previous = 0;
 };
 
-// What the server remembers about its main buckets outside the region, four bytes each: which slots
-// are taken, and which of them belong to keys whose home is the bucket before. So displacement
+// What the server remembers of its main buckets outside the region, four bytes each: the slots that
+// are taken, and those of them whose keys have the bucket before as their home. So displacement
 // never has to read an item to learn where else its key may be.
 //
 // Thread safety: a bucket's entry is guarded by the bucket's lock.

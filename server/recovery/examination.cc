@@ -24,7 +24,7 @@ uint64_t SlotOffset(const Survey::Table& table, uint64_t bucket, uint32_t i) {
   return table.geometry.BucketOffset(bucket) + offsetof(Bucket, slots) + i * sizeof(Slot);
 }
 
-// Collects what lies where, and counts the slots.
+// Lists which piece of memory holds what, and counts the slots.
 std::vector<Piece> PiecesOf(std::span<const std::byte> region, const Survey& survey,
                             Examination* examination) {
   absl::flat_hash_map<uint64_t, Slot> redirected;
@@ -80,7 +80,7 @@ absl::StatusOr<Examination> Examine(std::span<std::byte> region) {
   if (!examination.has_items) return examination;
   const uint64_t heap_offset = AlignUp(kRecoveryEnd, Heap::PageBytes());
   GANNET_ASSIGN_OR_RETURN(const Survey survey, Survey::Of(region, heap_offset));
-  // A start makes the heap again. That does not touch the memory.
+  // A start makes the heap again, so this does, too. It does not touch the memory.
   GANNET_RETURN_IF_ERROR(Heap::Create(region.subspan(heap_offset), survey.heap()).status());
   examination.stopped_in_order = survey.stopped_in_order();
   examination.incarnation = survey.superblock().incarnation;
@@ -98,7 +98,7 @@ absl::StatusOr<Examination> Examine(std::span<std::byte> region) {
                          counts.leftovers + counts.dropped();
   if (slots == examination.slots_total) return examination;
   return absl::InternalError(
-      absl::StrCat(examination.slots_total, " slots, of which ", slots, " were looked at"));
+      absl::StrCat("looked at ", slots, " of ", examination.slots_total, " slots"));
 }
 
 }  // namespace gannet

@@ -24,13 +24,13 @@ struct Examination {
   uint64_t region_bytes = 0;
   uint64_t reserved_bytes = 0;  // before the heap: superblock, recovery area
   uint64_t index_bytes = 0;
-  uint64_t item_bytes = 0;    // headers, keys and values, without what their blocks have too much
+  uint64_t item_bytes = 0;    // headers, keys and values, without the unused ends of their blocks
   uint64_t unused_bytes = 0;  // free, and ends of blocks
 };
 
 // Looks through the region of a memory file, as a start would, and changes nothing. Then checks
 // that no two items share a byte, and that slots and bytes add up. REQUIRES: no Heap uses this
-// mapping of the region. Errors: those of RecoveryArea::HasItems, Survey and Heap; Internal, a sum
+// mapping of the region. Errors: those of RecoveryArea::HasItems, Survey and Heap. Internal: a sum
 // is wrong.
 absl::StatusOr<Examination> Examine(std::span<std::byte> region);
 

@@ -79,8 +79,8 @@ std::optional<Superblock> LoadSuperblock(std::span<const std::byte> region) {
   return std::nullopt;
 }
 
-// A process that is killed while it makes a new region leaves a header that is not complete, and no
-// superblock: that is written last.
+// A process may be killed while it makes a new region. Then the header is not complete, and there
+// is no superblock, which is written last.
 absl::StatusOr<bool> RecoveryArea::HasItems(std::span<const std::byte> region) {
   const RecoveryHeader header = LoadRecoveryHeader(region);
   if (header.magic == kRecoveryMagic && header.checksum == ChecksumOf(header)) {
@@ -150,12 +150,12 @@ void RecoveryArea::BeginReplace(KeyHash hash, Slot old_slot, Slot new_slot) {
 
 void RecoveryArea::BeginTouch(KeyHash hash, Slot slot) {
   Intent intent{.check = 0, .kind = Intent::kTouch, .old_slot = slot.word(), .words = {}};
-  // The last word is a large item's placing. In a sealed item it is of no use, and there.
+  // The last word is a large item's placing. A sealed item has other bytes there, which do no harm.
   LoadWords(intent.words, region_ + slot.offset(), sizeof(intent.words));
   Begin(IntentOf(hash), intent);
 }
 
-// The check comes last: before that, there is no intent.
+// The check comes last. Before it is stored, there is no intent.
 void RecoveryArea::Begin(std::byte* at, Intent intent) {
   intent.check = CheckOf(intent);
   StoreInOrder(at + kCheckBytes, reinterpret_cast<std::byte*>(&intent) + kCheckBytes,

@@ -15,8 +15,8 @@
 
 namespace gannet {
 
-// What a region in a memory file has between its superblock and its heap: what the next process
-// needs to take the items over (docs/durability.md).
+// What a region in a memory file has between its superblock and its heap. The next process needs it
+// to take the items over (docs/durability.md).
 //
 //   0        4096             8192                        kRecoveryEnd
 //   | superblock | header, superblock | intents, 64 bytes each | heap
@@ -33,28 +33,27 @@ struct RecoveryHeader {
   uint32_t format;
   uint32_t struct_bytes;
   uint64_t region_bytes;
-  uint64_t allocator;  // jemalloc's version, hashed: the heap is made again with the same one
+  uint64_t allocator;  // hash of jemalloc's version: only the same one can make the heap again
   uint64_t checksum;   // XXH3-64 of the fields before it, seed 0
   // The fields below change. Each is one word, so it is never torn.
   uint64_t state;        // RegionState
   uint64_t taking_over;  // the incarnation that the items are being sealed for, or 0
-  // All versions that were given are below this one; and its complement.
+  // All versions that were given are below `versions_end`. The next word is its complement.
   uint64_t versions_end;
   uint64_t not_versions_end;
 };
 static_assert(sizeof(RecoveryHeader) == 72 && std::is_trivially_copyable_v<RecoveryHeader>);
 static_assert(offsetof(RecoveryHeader, checksum) == 32 && offsetof(RecoveryHeader, state) == 40);
 
-// More than one bit apart, so that no flipped bit makes one of another.
+// The values differ in more than one bit, so that no flipped bit turns one into another.
 enum class RegionState : uint64_t {
   kNew = 0x0000000000000000,      // nothing was ever acknowledged
   kServing = 0x1b5e5e5e5e5e5e01,  // a process serves it, or died
-  kStopped = 0x2c6d6d6d6d6d6d02,  // the last process stopped in order
+  kStopped = 0x2c6d6d6d6d6d6d02,  // the last process stopped properly
 };
 
-// What a thread is about to do to an item, for the time that the memory by itself would not say
-// which of two states is right. A thread that holds the lock of a key's range is the only one that
-// uses the intent of the range.
+// What a thread is about to do to an item, while the memory alone would not say which of two states
+// is right. Only the thread that holds the lock of a key's range uses the intent of that range.
 struct Intent {
   static constexpr uint64_t kReplace = 1;
   static constexpr uint64_t kTouch = 2;
@@ -69,10 +68,10 @@ struct Intent {
 static_assert(sizeof(Intent) == 64 && std::is_trivially_copyable_v<Intent>);
 inline constexpr uint64_t kRecoveryEnd = kIntentsOffset + kIntents * sizeof(Intent);
 
-// Writes that part of a region. Every store is a release store, so that a process that is killed
-// leaves the stores of each thread up to some moment, and none of a later one.
+// Writes that part of a region. Every store is a release store. So a process that is killed leaves
+// each thread's stores up to some moment, and none of a later one.
 //
-// Thread safety: an intent belongs to the holder of its key's Index::Lock; the rest to one thread.
+// Thread safety: an intent belongs to the holder of its key's Index::Lock, the rest to one thread.
 class RecoveryArea {
  public:
   // REQUIRES: the region is longer than kRecoveryEnd, and outlives this.
@@ -86,19 +85,19 @@ class RecoveryArea {
   void Format(uint64_t region_bytes);
   void SetState(RegionState state);
   void SetTakingOver(uint64_t incarnation);
-  // Takes note that all versions that were given are below `version`.
+  // Notes that all versions that were given are below `version`.
   void SetVersionsEnd(uint64_t version);
-  // Takes note that versions from `version` on are being given. Call it every second or so.
+  // Notes that versions from `version` on are being given. Call it every second or so.
   void SetNextVersion(uint64_t version) { SetVersionsEnd(version + kVersionsAhead); }
   // Must be called before the superblock itself is stored.
   void CopySuperblock(const Superblock& superblock);
   void ClearIntents();
 
-  // An item dies, and another one of the same key becomes live.
+  // Call it before an item dies and another one of the same key becomes live.
   void BeginReplace(KeyHash hash, Slot old_slot, Slot new_slot);
-  // The header of an item changes where it lies.
+  // Call it before the header of an item changes in place.
   void BeginTouch(KeyHash hash, Slot slot);
-  // What was begun is complete.
+  // Call it when that is complete.
   void End(KeyHash hash);
 
  private:
@@ -115,9 +114,10 @@ class RecoveryArea {
 static_assert(kIntents == 1 << (64 - 52));
 
 RecoveryHeader LoadRecoveryHeader(std::span<const std::byte> region);
-// Returns the intent number `i`, unless none is under way.
+// Returns intent number `i`, or nullopt if none is under way.
 std::optional<Intent> LoadIntent(std::span<const std::byte> region, uint64_t i);
-// Returns the valid superblock of a region, or its copy if a process was killed while it wrote it.
+// Returns the region's superblock if it is valid. Otherwise returns its copy, because a process was
+// killed while it wrote the superblock.
 std::optional<Superblock> LoadSuperblock(std::span<const std::byte> region);
 
 }  // namespace gannet

@@ -10,12 +10,12 @@
 namespace gannet {
 namespace {
 
-// So many buckets ahead, buckets and items are fetched into the cache. A bucket has some ten items,
-// of which each takes a few lines.
+// Buckets and items are fetched into the cache this many buckets ahead. A bucket has some ten
+// items, and each takes a few lines.
 constexpr uint64_t kBucketsAhead = 10;
 constexpr uint64_t kItemsAhead = 2;
 constexpr uint64_t kLineBytes = 64;
-// Of longer items, the machine fetches the rest by itself.
+// Of longer items, the processor fetches the rest by itself.
 constexpr uint64_t kItemBytesAhead = 256;
 
 absl::Status Damaged() {
@@ -121,8 +121,8 @@ Survey::Found Survey::LookAt(Table& table, uint64_t first, uint64_t end) {
   return found;
 }
 
-// Checksums of buckets are for readers. A process that is killed leaves some that are wrong, and
-// each slot is one word, which proves itself by its item.
+// The checksums of buckets are for readers. A killed process leaves some that are wrong, so they
+// are not checked here. Each slot is one word, and its item proves it.
 void Survey::LookAt(Table& table, uint64_t bucket, Found* found) {
   Prefetch(table, bucket);
   const uint64_t slots = table.geometry.BucketOffset(bucket) + offsetof(Bucket, slots);
@@ -180,7 +180,7 @@ SurveyedItem Survey::ItemOf(Slot* slot, std::vector<Restored>* restored) const {
   if (item.state == ItemState::kLive) return item;
   const auto at = intents_.find(slot->word());
   if (at == intents_.end()) {
-    // Superseded, and no intent: what took its place is gone, by damage.
+    // It was superseded, and there is no intent. So what took its place is gone, by damage.
     if (item.state == ItemState::kSuperseded) item.state = ItemState::kDead;
     return item;
   }

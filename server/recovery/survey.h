@@ -23,10 +23,10 @@ struct SurveyCounts {
   uint64_t items = 0;       // whole, and kept
   uint64_t item_bytes = 0;  // of their blocks
   uint64_t large_items = 0;
-  // What a process leaves that is killed in the middle of things.
+  // What a process leaves if it is killed while it works.
   uint64_t unfinished = 0;   // slots of writes or deletions that were under way
-  uint64_t leftovers = 0;    // second slots of an item that was being moved in the index
-  uint64_t rolled_back = 0;  // items that are as they were before a write that was under way
+  uint64_t leftovers = 0;    // second slots of items that were being moved in the index
+  uint64_t rolled_back = 0;  // items that are as they were before an unfinished write
   // What only damage explains.
   uint64_t torn = 0;
   uint64_t misplaced = 0;    // the key does not belong there, or no block can be there
@@ -37,12 +37,12 @@ struct SurveyCounts {
 };
 
 // Looks through the region of a former process: which slots lead to whole items, and which blocks
-// they take. Changes nothing. Several threads look at a part of the index each, as it takes one
-// wait for memory for each item.
+// they take. Changes nothing. Several threads look at a part of the index each, because each item
+// costs a wait for memory.
 class Survey {
  public:
   // `threads`: 0 = by the cores and the size of the index. REQUIRES: RecoveryArea::HasItems.
-  // DataLoss: the superblock is damaged, or says what cannot be.
+  // DataLoss: the superblock is damaged, or has impossible values.
   static absl::StatusOr<Survey> Of(std::span<const std::byte> region, uint64_t heap_offset,
                                    uint32_t threads = 0);
   // Returns how many threads go over an index of so many buckets.
@@ -72,11 +72,11 @@ class Survey {
   const std::vector<Redirected>& redirected() const { return found_.redirected; }
   const std::vector<Restored>& restored() const { return found_.restored; }
   const SurveyCounts& counts() const { return found_.counts; }
-  // Above all versions that were given, as far as is known.
+  // Higher than all versions that were given, as far as is known.
   uint64_t versions_end() const { return found_.versions_end; }
 
  private:
-  // A thread with less to do is not worth its start.
+  // The least work that is worth the start of a thread.
   static constexpr uint64_t kBucketsPerThread = 16384;
 
   // What a thread found.
@@ -97,12 +97,12 @@ class Survey {
   // Returns whether the slot stays. Sets `*from_previous` if the key's home is the bucket before.
   bool Stays(const Table& table, uint64_t bucket, uint64_t slot_offset, bool* from_previous,
              Found* found);
-  // Puts right what was under way; returns the item that counts, and changes `*slot` if it is
-  // another one.
+  // Undoes or completes what was under way. Returns the item that counts, and sets `*slot` if that
+  // is another one.
   SurveyedItem ItemOf(Slot* slot, std::vector<Restored>* restored) const;
   bool Belongs(const Table& table, uint64_t bucket, Slot slot, KeyHash hash,
                bool* from_previous) const;
-  // Returns whether this table is the one of the two that counts for the key.
+  // Returns whether this table is the one of the two that is valid for the key.
   bool Counts(const Table& table, KeyHash hash) const;
   // Returns whether the slot may be one that a migrated home left behind.
   bool MayBeLeftover(const Table& table, uint64_t bucket) const;

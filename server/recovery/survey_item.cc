@@ -34,7 +34,7 @@ uint64_t ChecksumOf(const std::byte* item, const LargeItemHeader& header, bool l
                   sizeof(ItemHeader) - kCommitBytes) == 0) {
     return Xxh3Unseeded(item + kCommitBytes, bytes);
   }
-  // The header is not the one that is there.
+  // The header to judge is not the one in memory, so this puts it into a copy.
   std::array<std::byte, 4096> copy;
   std::memcpy(copy.data(), &header.item, sizeof(ItemHeader));
   std::memcpy(copy.data() + sizeof(ItemHeader), item + sizeof(ItemHeader), header.item.value_bytes);

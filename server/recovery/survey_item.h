@@ -11,8 +11,8 @@
 
 namespace gannet {
 
-// How the items of a former run prove themselves: under its incarnation, or already under that of
-// the run that was taking them over when it was killed too.
+// How the items of a former run prove themselves: under that run's incarnation. If the next run was
+// killed while it took them over, some prove themselves under its incarnation already.
 struct SurveyPlace {
   std::span<const std::byte> region;
   uint64_t heap_offset = 0;
@@ -25,7 +25,7 @@ enum class ItemState : uint8_t {
   kLive,        // whole
   kSuperseded,  // whole, and was marked dead because another item takes its place
   kDead,        // deleted, or not yet live
-  kTorn,        // live by its bit, but it does not prove itself
+  kTorn,        // its live bit is set, but it does not prove itself
   kNone,        // no item of this class can be there
 };
 
@@ -34,12 +34,12 @@ struct SurveyedItem {
   KeyHash hash{0};
   uint64_t bytes = 0;  // of header, key and value
   uint64_t version = 0;
-  // Above all versions and placings in it.
+  // Higher than all versions and placings in it.
   uint64_t versions_end = 0;
 };
 
-// Returns what the item is that a slot leads to. The header that counts is `header`, or the item's
-// own one if that is nullptr. The value of a large item is not looked at: no more than by a client.
+// Returns what item the slot leads to. `header` is the header to judge; nullptr: the item's own.
+// The value of a large item is not looked at, as clients do not check it either.
 SurveyedItem SurveyItem(const SurveyPlace& place, Slot slot,
                         const LargeItemHeader* header = nullptr);
 

@@ -13,9 +13,9 @@
 
 namespace gannet {
 
-// Hands out connection ids, by which lock words name their holder. Knows which ids are alive and
-// who holds them. An id that a client was told is never given again: a lock word of a dead
-// connection must never look like one of a living connection.
+// Hands out connection ids. Lock words name their holder by them. Knows which ids are alive and who
+// holds them. An id that a client was told is never given again: a lock word of a dead connection
+// must never look like one of a living connection.
 //
 // An id is alive from before its client hears of it until its queue pair is in the error state and
 // flushed. Only after that may its locks be broken. Thread safe.
@@ -36,7 +36,7 @@ class ConnectionIds {
   // address to fit.
   void Describe(uint32_t id, uint32_t session_id, std::string_view peer);
   void Retire(uint32_t id);
-  // Returns an id that nobody was told of, so that it may be taken again.
+  // Takes back an id that nobody was told of, so that it may be given again.
   void GiveBack(uint32_t id);
   bool Alive(uint32_t id) const;
   // Returns nullopt if the id is not alive.

@@ -11,15 +11,15 @@
 
 namespace gannet {
 
-// What the server remembers of one client across its connections: which of its sequence numbers are
+// What the server remembers of one client across its connections: the sequence numbers that are
 // being executed, and the answers to the last `credits` numbers. So a request that is sent again
 // after a break is executed exactly once.
 //
-// 1. A number is executed at most once while its answer is remembered. If it is asked again, the
-//    reply is the recorded answer. Requests that change nothing are executed again instead, because
-//    only headers are recorded, never values.
-// 2. The window: a client keeps fewer than `credits` requests unanswered. So number n tells that
-//    everything up to n - credits is over for the client. Those numbers are never executed again.
+// 1. A number is executed at most once while its answer is remembered. If the request comes again,
+//    the reply is the recorded answer. Requests that change nothing are executed again instead,
+//    because only headers are recorded, never values.
+// 2. The window: a client keeps fewer than `credits` requests unanswered. So number n says that the
+//    client is done with everything up to n - credits. Those numbers are never executed again.
 // 3. Numbers may be skipped, by at most kSequenceJumpMax, for requests that a client gave up before
 //    they arrived.
 //
@@ -68,8 +68,8 @@ class Session {
     return sequence;
   }
   // Remembers the answer to a request in progress that changed something, or was refused after it
-  // was admitted. Of the header it keeps opcode, status, version, slot and lock word. Answers to
-  // such requests use no other field.
+  // was admitted. Keeps opcode, status, version, slot and lock word of the header. Answers to such
+  // requests use no other field.
   void RecordAnswer(uint64_t sequence, uint8_t opcode, ReplyStatus status, uint64_t version,
                     uint64_t slot, uint64_t lock_word) {
     Record& record = Finish(sequence, State::kAnswered);
@@ -96,10 +96,10 @@ class Session {
   bool established = false;
   // Hash of the client's list of servers; 0 if the client did not tell it since it connected.
   uint64_t server_set = 0;
-  // Its client READs no index older than this generation.
+  // The client READs no index older than this generation.
   uint64_t index_generation = 0;
 
-  // What its client reported, since the session began.
+  // The client's reports, since the session began.
   struct Reported {
     uint64_t hits = 0;
     uint64_t misses = 0;
@@ -120,11 +120,11 @@ class Session {
   // When the last connection went (monotonic ns). Meaningful while connections == 0.
   int64_t detached_ns = 0;
 
-  // The key that it was made with; null: the server has no keys. Connections with another key may
-  // not join the session, so it keeps its rights.
+  // The key under which the session was made; null: the server has no keys. Connections with
+  // another key may not join the session, so it keeps its rights.
   std::shared_ptr<const SessionKey> key;
   bool read_only() const { return key != nullptr && key->key.read_only; }
-  // Returns true if the key is valid no longer.
+  // Returns true if the key is no longer valid.
   bool revoked() const { return key != nullptr && key->revoked.load(std::memory_order_relaxed); }
 
   // Bytes of this object and its records.

@@ -9,15 +9,15 @@
 namespace gannet {
 
 // A key of the server's auth file, which its sessions share. It stays the same object as long as
-// its line in the file says the same, so two pointers are equal if the keys are.
+// its line in the file does not change, so two keys are equal if their pointers are.
 //
 // Thread safe.
 struct SessionKey {
   explicit SessionKey(AuthKey its) : key(std::move(its)) {}
 
   const AuthKey key;
-  // Set by the control thread when the file has this key no longer. Relaxed, here and where workers
-  // look: it only matters that they see it soon, and it says nothing about other memory.
+  // Set by the control thread when the file no longer has this key. Relaxed, here and where workers
+  // look: they only have to see it soon, and it says nothing about other memory.
   std::atomic<bool> revoked{false};
 };
 

@@ -11,8 +11,8 @@ uint64_t SessionTable::NewToken() {
   for (;;) {
     uint64_t token = options_.random();
     token = token - token % options_.workers + options_.worker;
-    // 0 means "a new session", so it is no token. And the arithmetic above may have overflowed at
-    // the very top.
+    // 0 means "a new session", so it is not a token. And the arithmetic above may have overflowed
+    // at the very top.
     if (token != 0 && WorkerOf(token, options_.workers) == options_.worker &&
         !sessions_.contains(token)) {
       return token;

@@ -25,8 +25,8 @@ class SessionTable {
     int64_t grace_ns = 0;
     uint32_t worker = 0;
     uint32_t workers = 1;
-    // If there are more sessions than this, those without a connection are dropped for new ones,
-    // the longest gone first.
+    // If there are more sessions than this, new ones replace those without a connection, the
+    // longest gone first.
     size_t sessions_max = 4096;
     // A source of secrets. Each call gives 64 unpredictable bits.
     std::function<uint64_t()> random;
@@ -43,7 +43,7 @@ class SessionTable {
   Session* Find(uint64_t token);
 
   void Attach(Session* session) { ++session->connections; }
-  // Drops the session with its last connection if no client knows it.
+  // Drops the session with its last connection if its client cannot know it.
   void Detach(Session* session, int64_t now_ns);
 
   // Drops sessions whose grace period is over. None of them has a request in progress.

@@ -31,7 +31,7 @@ import servers  # noqa: E402
 from footprint import resident_bytes  # noqa: E402
 
 MIB, GIB = 1 << 20, 1 << 30
-# What each cluster has of the records. Those whose items live for a day are loaded first, and take about
+# Each cluster's share of the records. Those whose items live for a day are loaded first, and take about
 # 1.8 times the memory. Those whose items live for seconds are not, and put them.
 CLUSTERS = {14: 0.42, 23: 0.10, 37: 0.01, 52: 0.47}
 LOADED = (14, 52)
@@ -99,7 +99,7 @@ class Load:
 
     @staticmethod
     def wait(processes):
-        """Returns what is to be said of processes that failed."""
+        """Describes the processes that failed."""
         complaints = []
         for cluster, process in processes:
             error = process.communicate()[1]
@@ -216,7 +216,7 @@ class Life:
 
 
 def problems(figures, before, walk, after):
-    """Says everything that must not be."""
+    """Lists everything that is wrong."""
     found = []
 
     def expect(holds, text):

@@ -113,7 +113,7 @@ def restore(bench, scale):
 
 @contextlib.contextmanager
 def snapshots(bench, address):
-    """Has a server write one snapshot after the other. Gives a list that each one's seconds are added to."""
+    """Has a server write one snapshot after the other. Gives a list, and adds the seconds of each snapshot to it."""
     seconds, ended = [], threading.Event()
 
     def write():

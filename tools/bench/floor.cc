@@ -64,8 +64,8 @@ uint64_t NextRandom(uint64_t* state) {
   return z ^ (z >> 31);
 }
 
-// Each copy waits for the one before, as GETs do that run one at a time: the address of a copy
-// depends on the bytes that were copied before, which are zero.
+// Each copy waits for the one before, as GETs that run one at a time do. The address of a copy
+// depends on the bytes of the one before, which are zero.
 Json TimeCopies(const uint8_t* from, uint64_t lines) {
   std::vector<double> samples;
   uint64_t state = 1, copied[kMessage / 8] = {};

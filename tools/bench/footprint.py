@@ -1,4 +1,4 @@
-"""What an item costs in memory beside its key and value: everything that the server's process takes."""
+"""Measures what an item costs in memory beside its key and value, by all that the server's process takes."""
 
 import os
 

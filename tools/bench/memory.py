@@ -1,4 +1,4 @@
-"""Hit ratios of stores that evict, all of which take the same memory: everything that the process has resident."""
+"""Compares hit ratios of stores that evict. All take the same memory, by what the process has resident."""
 
 import csv
 import random
@@ -8,12 +8,12 @@ import servers
 from footprint import resident_bytes
 
 MIB = 1 << 20
-# A run counts if the process takes as much as it should, but for this share. A server's limit is
+# A run counts if the process takes as much as it should, within this share. A server's limit is
 # set anew after each run that does not count.
 CLOSE_ENOUGH = 0.01
-# With less, what a server takes without any item would count most.
+# With less memory, what a server takes without any item would count most.
 MEMORY_MIN = 64 * MIB
-# A scan every so many requests, of so many keys that are each asked for once.
+# How often a scan comes, in requests, and how many keys it asks for, once each.
 SCAN_EVERY, SCAN_KEYS = 20_000, 5_000
 
 

@@ -34,7 +34,7 @@ def output_of(command):
 
 
 def server_costs(build, address):
-    """The server's requests and CPU so far, with those of asking."""
+    """Returns the server's requests and CPU so far, with those of this question."""
     stats = json.loads(output_of([f"{build}/bin/kvcli", "--quiet", "--device=soft", f"--server={address}", "--json",
                                   "stats"]))
     return stats["rpcs"], stats["cpu_us"]
@@ -80,7 +80,7 @@ def rates(addresses, requests, runs):
 
 
 def costs_of_gets(build, server, proxy, requests):
-    """What the server did for GETs through the proxy, each, without what asking it costs."""
+    """Returns what the server did for each GET through the proxy, less the cost of asking."""
     before = server_costs(build, server)
     again = server_costs(build, server)
     redis_benchmark(proxy, "get", 16, 16, requests)

@@ -188,7 +188,7 @@ def side_by_side(result):
     own = result["own_generators"]
     text = table(["workload", "Gannet: operations/s (threads x in flight)", "Redis", "memcached",
                   "Gannet: GET p50 us", "READs per GET", "server CPU s per million"], rows)
-    text += ("\n\nThe best of several settings and runs for each; docs/performance.md has all. Other generators, "
+    text += ("\n\nThe best of several settings and runs for each; docs/measurements.md has all. Other generators, "
              f"which check no values: `redis-benchmark` got {best(own['redis'], 'gets_per_second')} GETs/s and "
              f"{best(own['redis'], 'puts_per_second')} SETs/s out of Redis")
     if own["memcached"]:

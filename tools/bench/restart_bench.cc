@@ -69,7 +69,7 @@ std::string KeyOf(uint64_t i) {
   std::abort();
 }
 
-// Of /proc/self/status, in bytes.
+// Returns a figure of /proc/self/status, in bytes.
 uint64_t StatusBytes(const std::string& name) {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;) {
@@ -79,7 +79,8 @@ uint64_t StatusBytes(const std::string& name) {
   return 0;
 }
 
-// Of this process, so far. On a busy machine it says more than the time that passed.
+// Returns the CPU time of this process so far. On a busy machine it says more than the time that
+// passed.
 double CpuSeconds() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);

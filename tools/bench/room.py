@@ -9,9 +9,9 @@ import subprocess
 import servers
 
 KEY_BYTES = 16
-# So many different keys that hardly a PUT meets its own again.
+# There are so many keys that hardly any PUT meets a key that was put before.
 SPARSE_RECORDS = 10**9
-# What the full server is loaded with, in times of its memory.
+# The load of the full server, as a multiple of its memory.
 OVERFILL = 1.3
 
 

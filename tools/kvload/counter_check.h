@@ -11,7 +11,7 @@ namespace gannet::kvload {
 
 // Checks the numbers that a thread's counters return. Only this thread changes them, and a
 // counter's operations are answered in the order in which they were started. So each number is the
-// last one and what was added, unless the counter expired or was evicted meanwhile.
+// last one plus what was added, unless the counter expired or was evicted meanwhile.
 class CounterCheck {
  public:
   // Call it for each answer. Returns false if the number is wrong. `may_vanish`: the counter may

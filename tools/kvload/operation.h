@@ -10,8 +10,7 @@
 namespace gannet::kvload {
 
 // The kinds of operations that a load run counts separately. An insert is a PUT of a new record. An
-// rmw is a GET and then a PUT, and a cas the same with a PUT that is refused if the version
-// changed.
+// rmw is a GET and then a PUT. A cas is the same, but its PUT is refused if the version changed.
 enum class OpKind : uint8_t {
   kGet,
   kPut,

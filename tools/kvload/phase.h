@@ -49,8 +49,8 @@ struct PhasePlan {
   std::function<std::unique_ptr<OperationSource>(uint32_t thread)> source;
   // The operations that a thread runs before the measurement, on the same connection. May be empty.
   std::function<std::unique_ptr<OperationSource>(uint32_t thread)> warm_up;
-  // Then, for so long, each thread runs operations of this source, at the rate that the phase
-  // begins with. 0: does not.
+  // How long each thread then runs operations of this source, unmeasured, at the phase's first
+  // rate. 0: not at all.
   double warm_seconds = 0;
   std::function<std::unique_ptr<OperationSource>(uint32_t thread)> warm_load;
 };

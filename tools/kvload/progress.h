@@ -25,8 +25,8 @@ struct Interval {
   double ReadsPerGet() const;
 };
 
-// Looks at the metrics of threads while they run, and says what they did since the last look.
-// Nothing in the threads notices, so that looking does not disturb what they measure.
+// Looks at the metrics of threads while they run, and says what they did since the last look. The
+// threads do not notice, so looking does not disturb what they measure.
 class ProgressMeter {
  public:
   // The metrics must outlive the meter.

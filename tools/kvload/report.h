@@ -29,8 +29,7 @@ std::string ToTable(const Report& report);
 
 // Returns the answered operations a second.
 double PerSecond(const PhaseResult& result);
-// Returns the share of the operations that --rate asked for which were answered. 1: there is no
-// rate.
+// Returns the part of the operations that --rate asked for that were answered. 1: there is no rate.
 double RateReached(const Report& report);
 // A report with a lower share says that the rate was missed.
 inline constexpr double kRateReachedMin = 0.95;

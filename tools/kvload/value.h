@@ -19,8 +19,8 @@ namespace gannet::kvload {
 // This detects a value of another key, a mix of two writes, a stale length and foreign bytes. It
 // does not depend on who wrote the value, or on the size that this run uses.
 //
-// Of longer values than kWholeBytesMax only the header and sampled words are written and checked:
-// everything else would take longer than the value's transfer. Word i of them is Mix64(sequence +
+// In values longer than kWholeBytesMax, only the header and sampled words are written and checked.
+// Everything else would take longer than the value's transfer. Word i of them is Mix64(sequence +
 // i), and the checksum covers bytes 8..23. The words between them are what the buffer happens to
 // hold.
 inline constexpr uint32_t kVerifiedValueBytesMin = 24;

@@ -50,14 +50,14 @@ struct Completion {
   absl::StatusCode code = absl::StatusCode::kOk;
   // Get, delete, touch: the key was there. Lock, LockAndGet: the lock was acquired.
   bool found = false;
-  // ResourceExhausted, put: the server's index is full. Otherwise its memory is.
+  // With ResourceExhausted, of a put: true if the server's index is full, false if its memory is.
   bool index_full = false;
-  // Get, LockAndGet: of the item, version 0 when there is none. Put: the new version.
+  // Get, LockAndGet: the item's, with version 0 if there is none. Put: the new version. With
   // FailedPrecondition: the current version, 0 = absent.
   ItemInfo info;
-  // Lock, LockAndGet: Lock::word, or, when it was not acquired, the holder's.
+  // Lock, LockAndGet: Lock::word if the lock was acquired. Otherwise the holder's word.
   uint64_t lock_word = 0;
-  // Incr: the new number. Flush: how many items were removed.
+  // Incr: the new number. Flush: the number of removed items.
   int64_t number() const { return static_cast<int64_t>(lock_word); }
   OpCost cost;
 };
@@ -104,8 +104,8 @@ class AsyncClient {
   AsyncClient(const AsyncClient&) = delete;
   AsyncClient& operator=(const AsyncClient&) = delete;
 
-  // Each starts one operation, posted at the latest by the next Poll. ResourceExhausted:
-  // Options::depth operations are in flight, poll first. InvalidArgument: key or value. Other
+  // Each starts one operation, which is posted by the next Poll at the latest. ResourceExhausted:
+  // Options::depth operations are in flight; poll first. InvalidArgument: key or value. Other
   // errors come as completions.
   absl::Status Get(std::string_view key, std::span<std::byte> out, uint64_t user_data);
   absl::Status Put(std::string_view key, std::string_view value, const PutOptions& options,
@@ -117,7 +117,7 @@ class AsyncClient {
   absl::Status PutFrom(std::string_view key, std::span<const RegisteredSpan> from,
                        const PutOptions& options, uint64_t user_data);
   absl::Status Delete(std::string_view key, const DeleteOptions& options, uint64_t user_data);
-  // As those of Client. Several writes that are started before a Poll share its post: that is what
+  // As those of Client. Writes that are started before a Poll share its post, which is what
   // MultiPut does there. GetAndTouch is two round trips. Flush has no order with operations on keys
   // that are under way.
   absl::Status Add(std::string_view key, std::string_view value, PutOptions options,
@@ -137,12 +137,12 @@ class AsyncClient {
   absl::Status GetAndTouch(std::string_view key, std::chrono::milliseconds ttl,
                            std::span<std::byte> out, uint64_t user_data);
   absl::Status Flush(uint32_t server, uint64_t user_data);
-  // One try; Completion::found tells whether it was acquired.
+  // Tries once. Completion::found tells whether the lock was acquired.
   absl::Status TryLock(std::string_view key, uint64_t user_data, const LockOptions& options = {});
   absl::Status LockAndGet(std::string_view key, std::span<std::byte> out, uint64_t user_data,
                           const LockOptions& options = {});
   absl::Status Unlock(const Lock& lock, uint64_t user_data);
-  // Client::Extend.
+  // As Client::Extend.
   absl::Status Extend(const Lock& lock, std::chrono::milliseconds lease, uint64_t user_data);
   absl::Status Ping(uint32_t server, uint64_t user_data);
   // `out` must outlive the operation.
@@ -151,18 +151,19 @@ class AsyncClient {
   // Posts what was started, makes progress, and fills in finished operations. Never blocks.
   size_t Poll(std::span<Completion> out);
 
-  // As Poll; but where nothing is finished it waits until something is, at most for `deadline`.
-  // How: Options::wait. Returns 0 at the deadline. REQUIRES: `out` is not empty.
+  // As Poll. But if nothing is finished, it waits until something is, at most for `deadline`
+  // (Options::wait says how). Returns 0 at the deadline. REQUIRES: `out` is not empty.
   size_t Wait(std::span<Completion> out, std::chrono::nanoseconds deadline);
 
-  // For event loops: readable when Poll has something to do, be it a completion, a change of a
-  // connection, a heartbeat or a deadline. It tells only what comes after Arm. The same descriptor
-  // as long as the client lives; only to be waited on, and not to be read or closed.
+  // For event loops. It is readable when Poll has something to do: a completion, a change of a
+  // connection, a heartbeat or a deadline. It tells only what comes after Arm. The descriptor is
+  // the same for the client's life. Only wait on it; do not read or close it.
   int fd() const;
-  // Prepares to sleep until fd() is readable. True: there is something to do, so Poll and Arm again
-  // before sleeping. False: sleep. As after ibv_req_notify_cq, what came before may make fd()
-  // readable once in vain; and what is started after Arm is posted by the next Poll only, so Arm
-  // must be the last call before sleeping. Once readable, fd() stays so until Arm.
+  // Prepares to sleep until fd() is readable. Returns true if there is something to do: Poll and
+  // Arm again before sleeping. Returns false if the caller may sleep. What came before Arm may make
+  // fd() readable once in vain, as after ibv_req_notify_cq. The next Poll posts what is started
+  // after Arm, so Arm must be the last call before sleeping. Once readable, fd() stays so until
+  // Arm.
   bool Arm();
 
   // As Client's.
@@ -172,10 +173,10 @@ class AsyncClient {
   absl::StatusOr<RegisteredMemory> RegisterDmabuf(int fd, uint64_t offset, uint64_t bytes,
                                                   const RegisterOptions& options = {});
 
-  // Of every operation started from now on.
+  // Sets the deadline of every operation that is started from now on.
   void set_deadline(std::chrono::milliseconds deadline);
   uint32_t in_flight() const;
-  // Index of the endpoint that owns a key, as far as the servers' names are known.
+  // Returns the index of the endpoint that owns a key, as far as the servers' names are known.
   uint32_t ServerOf(std::string_view key) const;
   std::vector<ServerInfo> Info() const;
 

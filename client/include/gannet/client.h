@@ -26,7 +26,7 @@ struct ServerReport {
   std::string name;  // as ServerInfo::name
   absl::StatusOr<ServerStats> stats;
 };
-// What MultiGetInto asks for.
+// One key of MultiGetInto, and where its value goes.
 struct GetTarget {
   std::string_view key;
   std::span<const RegisteredSpan> into;
@@ -108,12 +108,12 @@ class Client {
   absl::StatusOr<std::optional<ItemInfo>> GetInto(std::string_view key, std::span<std::byte> out,
                                                   std::optional<Milliseconds> deadline = {});
   // Puts the value into registered memory: the first bytes into the first span, and so on, as many
-  // as there is room for. Long values land there without a copy, and without a byte that the CPU
-  // touches. If the key does not exist, or after an error, the memory's bytes are unspecified. At
-  // most 64 spans. FailedPrecondition: the memory has no address for the CPU, and the value is too
-  // short to be READ without it (up to about 4,000 bytes).
+  // as there is room for. Long values land there without a copy, and no CPU touches their bytes. If
+  // the key does not exist, or after an error, the memory's bytes are unspecified. At most 64
+  // spans. FailedPrecondition: the memory has no address for the CPU, and the value is too short to
+  // be READ without it (up to about 4,000 bytes).
   //
-  // As long as a device may still write into the memory, the call does not return, even if its
+  // The call does not return as long as a device may still write into the memory, even if its
   // deadline is over. That is at most until the connection is taken for dead.
   absl::StatusOr<std::optional<ItemInfo>> GetInto(std::string_view key,
                                                   std::span<const RegisteredSpan> into,
@@ -138,9 +138,9 @@ class Client {
   absl::StatusOr<uint64_t> Put(std::string_view key, std::string_view value,
                                const PutOptions& options = {},
                                std::optional<Milliseconds> deadline = {});
-  // The same with a value that lies in registered memory, in the order of the spans. The server
-  // READs it from there. At most 64 spans. As long as the server may do so, the call does not
-  // return, even if its deadline is over.
+  // Puts a value that lies in registered memory, in the order of the spans. The server READs it
+  // from there. At most 64 spans. The call does not return as long as the server may still READ,
+  // even if its deadline is over.
   absl::StatusOr<uint64_t> PutFrom(std::string_view key, std::span<const RegisteredSpan> from,
                                    const PutOptions& options = {},
                                    std::optional<Milliseconds> deadline = {});
@@ -148,12 +148,12 @@ class Client {
                                    const PutOptions& options = {},
                                    std::optional<Milliseconds> deadline = {});
 
-  // Registers memory of the caller's own with all devices that this client uses, now and later. It
+  // Registers the caller's memory with all devices that this client uses, now and later. The memory
   // must outlive what is returned. ResourceExhausted: the limit of locked memory; the text says
   // what to do.
   absl::StatusOr<RegisteredMemory> Register(std::span<std::byte> memory,
                                             const RegisterOptions& options = {});
-  // Makes new registered memory, which lives as long as what is returned. On softverbs, PutFrom is
+  // Makes new registered memory. It lives as long as what is returned. On softverbs, PutFrom is
   // faster from such memory than from other.
   absl::StatusOr<RegisteredMemory> AllocateMemory(uint64_t bytes);
   // Registers memory of another device, such as a GPU, by its dma-buf. The CPU need not be able to
@@ -165,15 +165,15 @@ class Client {
   absl::StatusOr<bool> Delete(std::string_view key, const DeleteOptions& options = {},
                               std::optional<Milliseconds> deadline = {});
 
-  // Put with only_if_absent, and Put with only_if_present.
+  // Add is Put with only_if_absent, Replace is Put with only_if_present.
   absl::StatusOr<uint64_t> Add(std::string_view key, std::string_view value,
                                PutOptions options = {}, std::optional<Milliseconds> deadline = {});
   absl::StatusOr<uint64_t> Replace(std::string_view key, std::string_view value,
                                    PutOptions options = {},
                                    std::optional<Milliseconds> deadline = {});
   // Puts many values. The requests to a server go out with one post, as far as there is room for
-  // them. Returns a new version or an error for each, in order. Each is a Put of its own, and one
-  // that fails changes nothing for the others. Values for the same key are put in order.
+  // them. Returns a new version or an error for each, in order. Each is a Put of its own: if one
+  // fails, the others go on. Values for the same key are put in order.
   struct KeyValue {
     std::string_view key;
     std::string_view value;
@@ -182,8 +182,8 @@ class Client {
   std::vector<absl::StatusOr<uint64_t>> MultiPut(std::span<const KeyValue> items,
                                                  std::optional<Milliseconds> deadline = {});
 
-  // Add a piece to the end of a value, or to its beginning. A piece has at most kPieceBytesMax
-  // bytes, the whole value 1 MiB. Return the new version.
+  // Append a piece to a value, or prepend it. A piece has at most kPieceBytesMax bytes, the whole
+  // value 1 MiB. Return the new version.
   static constexpr size_t kPieceBytesMax = 3782;
   absl::StatusOr<uint64_t> Append(std::string_view key, std::string_view piece,
                                   const ChangeOptions& options = {},
@@ -204,9 +204,8 @@ class Client {
   absl::StatusOr<bool> Touch(std::string_view key, Milliseconds ttl,
                              const TouchOptions& options = {},
                              std::optional<Milliseconds> deadline = {});
-  // A Touch, and behind it a Get. Returns nullopt if there was no item to touch. If another client
-  // changes the item between the two, the value is the newer one, or nullopt if there is none any
-  // more.
+  // A Touch, then a Get. Returns nullopt if there was no item to touch. If another client changes
+  // the item between the two, the value is the newer one. If it deletes the item, nullopt.
   absl::StatusOr<std::optional<Value>> GetAndTouch(std::string_view key, Milliseconds ttl,
                                                    std::optional<Milliseconds> deadline = {});
   // Removes all items of all servers, one by one, while other operations go on, and returns their
@@ -216,15 +215,15 @@ class Client {
 
   // Waits for the lock until the deadline. DeadlineExceeded: another client still holds it; the
   // message names the holder's connection id. Locks are advisory: a plain Put ignores them. Two
-  // keys may share a lock word; taking the locks of both is FailedPrecondition.
+  // keys may share a lock word. Then taking the locks of both is FailedPrecondition.
   absl::StatusOr<Lock> AcquireLock(std::string_view key, std::optional<Milliseconds> deadline = {},
                                    const LockOptions& options = {});
   // Tries once. Returns nullopt if another client holds the lock.
   absl::StatusOr<std::optional<Lock>> TryLock(std::string_view key,
                                               std::optional<Milliseconds> deadline = {},
                                               const LockOptions& options = {});
-  // Aborted: the lock had been lost. DeadlineExceeded: the lock will still be released, as soon as
-  // the server answers or the connection ends.
+  // Aborted: the lock was lost before. DeadlineExceeded: the lock will still be released, as soon
+  // as the server answers or the connection ends.
   absl::Status Unlock(const Lock& lock, std::optional<Milliseconds> deadline = {});
   // Gives the lock this lease, counted from now, in place of any earlier one. Aborted: the lock had
   // been lost.
@@ -261,8 +260,8 @@ class Client {
   absl::StatusOr<ServerStorage> Storage(uint32_t server, std::optional<Milliseconds> deadline = {});
   // Has a server with --data write a snapshot of all items, which begins after this call, and waits
   // until it is whole. Returns Storage with that snapshot. FailedPrecondition: the server has no
-  // --data. DeadlineExceeded: it is still being written. Aborted: it was given up; the text says
-  // why.
+  // --data. DeadlineExceeded: the server is still writing it. Aborted: the server gave it up; the
+  // text says why.
   absl::StatusOr<ServerStorage> Snapshot(uint32_t server,
                                          std::optional<Milliseconds> deadline = {});
 

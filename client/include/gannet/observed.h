@@ -7,10 +7,10 @@
 
 namespace gannet {
 
-// What a server tells of its clients and its work.
+// What a server reports of its clients and its work.
 
-// A connection of a client. What is counted is the session's since it began, and stands in the
-// entry of its first connection; it is 0 in those of the others.
+// One connection of a client. The counts are those of its session, since that began. Only the entry
+// of the session's first connection has them; in the others they are 0.
 struct ConnectedClient {
   std::string peer;  // its address
   uint32_t session_id = 0;
@@ -24,18 +24,19 @@ struct ConnectedClient {
   std::chrono::milliseconds silent{0};
   std::chrono::milliseconds connected{0};
   uint64_t requests = 0;
-  // As the client reported them.
+  // The client's own report.
   uint64_t hits = 0;
   uint64_t misses = 0;
   uint64_t reads = 0;
-  // Latency of GETs in its last report that had some; 0: none.
+  // The latency of GETs, from the last report that had any; 0: none had.
   std::chrono::nanoseconds get_p50{0};
   std::chrono::nanoseconds get_p99{0};
 };
 
 // A request that took a server long.
 struct SlowRequest {
-  std::chrono::milliseconds answered{0};  // when, since the Unix epoch, by the server's clock
+  // The time of the answer, since the Unix epoch, by the server's clock.
+  std::chrono::milliseconds answered{0};
   std::chrono::microseconds took{0};
   std::string request;  // "get", "put" ...
   uint32_t session_id = 0;

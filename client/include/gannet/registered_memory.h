@@ -10,9 +10,8 @@ namespace gannet {
 class MemoryRange;  // of the library
 
 // Memory that is registered with every RDMA device that a client uses. Long values land there, and
-// are read from there, without a copy and without a byte that a CPU touches. It is made by
-// Register, AllocateMemory or RegisterDmabuf of a Client or an AsyncClient, and serves only that
-// one.
+// are read from there, without a copy, and no CPU touches their bytes. Register, AllocateMemory and
+// RegisterDmabuf of a Client or an AsyncClient make it, and it serves only that client.
 //
 // Destroying it deregisters the memory. From then on no device touches it. Do that only when no
 // call uses it any more. It may outlive its client.
@@ -34,10 +33,10 @@ class RegisteredMemory {
   std::shared_ptr<MemoryRange> range_;
 };
 
-// A part of registered memory. The memory outlives every call that is given the part.
+// A part of registered memory. The memory must outlive every call that uses the part.
 struct RegisteredSpan {
   RegisteredSpan() = default;
-  // All of it.
+  // The whole memory.
   RegisteredSpan(const RegisteredMemory& whole)  // NOLINT: converts on purpose
       : memory(&whole), bytes(whole.size()) {}
   RegisteredSpan(const RegisteredMemory& of, uint64_t at, uint64_t n)

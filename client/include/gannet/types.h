@@ -19,41 +19,41 @@ enum class LogLevel : uint8_t { kInfo, kWarning, kError };
 
 // How a call of Client, or AsyncClient::Wait, waits for an answer.
 enum class Wait : uint8_t {
-  // Without pause, on a core of its own: the lowest latency. Where there are more such threads than
-  // cores, each waits for the turns of the others.
+  // Polls without pause, on a core of its own, for the lowest latency. If there are more such
+  // threads than cores, each waits for the turns of the others.
   kPoll,
   // Polls as long as an answer usually takes, then lets others have the core, then sleeps until the
   // answer comes.
   kAdaptive,
 };
 
-// In a namespace of abseil's name, so that a program with another abseil does not link.
+// The namespace has abseil's name, so that a program with another abseil does not link.
 inline namespace GANNET_ABSEIL {
 
 struct Options {
   // "auto", "soft", or a device name as `ibv_devices` lists it.
   std::string device = "auto";
   std::chrono::milliseconds connect_timeout{3000};
-  // Of every call that does not say otherwise.
+  // The deadline of every call that gives none of its own.
   std::chrono::milliseconds deadline{1000};
   // Memory for remembered item locations (16 bytes each); 0 = off.
   uint64_t location_cache_bytes = 1 << 20;
-  // Operations in flight at most, over all servers; 1 to 16,384.
+  // The most operations in flight, over all servers; 1 to 16,384.
   uint32_t depth = 128;
   Wait wait = Wait::kAdaptive;
-  // kAdaptive: no longer than this is polled, however long answers take. It should be what sleeping
-  // and being woken costs on the machine.
+  // kAdaptive: the longest time that a call polls. It should be what sleeping and being woken costs
+  // on the machine.
   std::chrono::microseconds poll_max{32};
-  // Reconnect after a broken connection, and go on trying servers that could not be reached. Off:
-  // every later call to such a server is Unavailable.
+  // Whether to reconnect after a broken connection, and to go on trying servers that could not be
+  // reached. If false, every later call to such a server is Unavailable.
   bool reconnect = true;
   // A file of keys, for servers that have keys (their --auth_file): lines of ID HEXKEY [read]. Its
   // first key is this client's. Nobody but its owner may have rights to it. It is read by Connect
   // and, if it changed, before each new connection. Empty: the file that GANNET_AUTH_FILE names in
   // the environment. Without either, the client has no key, and believes every server.
   std::string auth_file;
-  // Called with one line, no newline, from any thread of the client, which it must not call back;
-  // nothing is printed otherwise.
+  // Called with one line, without newline, from any thread of the client. It must not call the
+  // client. Without it, nothing is printed.
   std::function<void(LogLevel, std::string_view)> log;
 };
 
@@ -75,11 +75,11 @@ struct ItemInfo {
   uint64_t version = 0;  // never 0 for an item that is there
   uint32_t flags = 0;
   // By the server's clock, since the Unix epoch; 0 = never. Other clocks may differ by hours, so
-  // that it says little here: see ttl_left.
+  // compare it only with the server's: see ttl_left.
   uint64_t expiry_ms = 0;
-  uint32_t value_bytes = 0;  // of the whole value, even where the caller's buffer was shorter
-  // How long the item still lived when it was read, or a little longer than this (some ms). 0 where
-  // it never expires, and where its time is nearly over.
+  uint32_t value_bytes = 0;  // of the whole value, even if the caller's buffer was shorter
+  // How long the item still lived when it was read, or some ms more. 0 if it never expires, or if
+  // its time is nearly over.
   std::chrono::milliseconds ttl_left{0};
 };
 
@@ -88,8 +88,8 @@ struct Value {
   ItemInfo info;
 };
 
-// A held lock. Lost, without notice to the holder, when its connection breaks or the holder is
-// taken for dead; a write that carries it is then refused (Aborted).
+// A held lock. It is lost when its connection breaks or the holder is taken for dead, and nothing
+// tells the holder. A write that carries it is then refused (Aborted).
 struct Lock {
   std::string key;
   uint64_t word = 0;
@@ -97,12 +97,12 @@ struct Lock {
 };
 
 struct LockOptions {
-  // The server breaks the lock when so much time has passed since it took it, or since it was last
-  // extended, whatever its holder does meanwhile; so a holder that hangs does not keep it for ever.
-  // Time passes by the server's clock, from the moment when the server got the request: a holder
-  // must assume a lease that is shorter by the round trip. A write under a lock that was broken is
-  // refused (Aborted), so a holder who is late harms nobody. At least 1 ms. None: the lock is held
-  // until it is unlocked, or its holder's connection ends.
+  // How long the lock holds at most, counted from when it was taken or last extended. After that
+  // the server breaks it, whatever the holder does, so a holder that hangs does not keep it for
+  // ever. The server counts from when it got the request. So a holder must assume a lease that is
+  // shorter by the round trip. A write under a broken lock is refused (Aborted), so a late holder
+  // harms nobody. At least 1 ms. Without a lease the lock holds until it is unlocked, or its
+  // holder's connection ends.
   std::optional<std::chrono::milliseconds> lease;
 };
 
@@ -111,7 +111,7 @@ struct HeldLock {
   uint64_t word = 0;        // names the connection that holds it
   uint32_t index = 0;       // of the lock word; keys may share one
   uint32_t session_id = 0;  // of the holder; 0: its connection is gone
-  // Until the server breaks it; 0: it has no lease.
+  // The time until the server breaks it; 0: it has no lease.
   std::chrono::milliseconds lease{0};
   std::string holder;  // its address; empty: its connection is gone
 };
@@ -122,8 +122,8 @@ struct PutOptions {
   bool only_if_absent = false;
   bool only_if_present = false;
   std::optional<uint64_t> only_if_version;  // 0 = absent
-  // The write happens only while this lock is held; needs only_if_version, the version read under
-  // it.
+  // The write happens only while this lock is held. It needs only_if_version, the version that was
+  // read under the lock.
   const Lock* lock = nullptr;
 };
 
@@ -137,20 +137,20 @@ struct TouchOptions {
   const Lock* lock = nullptr;
 };
 
-// Of Append and Prepend. An item that is there keeps its flags and its expiry.
+// Options of Append and Prepend. An existing item keeps its flags and its expiry.
 struct ChangeOptions {
-  // Of the item that is made if there is none.
+  // Flags and time to live of a new item, if there is none.
   uint32_t flags = 0;
   std::chrono::milliseconds ttl{0};
-  bool only_if_present = false;  // otherwise an absent key gets an item with the piece as its value
+  bool only_if_present = false;  // if false, an absent key gets an item with the piece as its value
   std::optional<uint64_t> only_if_version;  // 0 = absent
   const Lock* lock = nullptr;               // needs only_if_version
 };
 
-// Of Incr and Decr. An item that is there keeps its flags and its expiry.
+// Options of Incr and Decr. An existing item keeps its flags and its expiry.
 struct IncrOptions {
-  int64_t initial = 0;  // what an absent key counts from
-  // Of the item that is made if there is none.
+  int64_t initial = 0;  // the number that an absent key counts from
+  // Flags and time to live of a new item, if there is none.
   uint32_t flags = 0;
   std::chrono::milliseconds ttl{0};
   bool only_if_present = false;
@@ -174,17 +174,17 @@ struct ServerStats {
   uint64_t stash_used = 0;
   uint64_t locks_broken = 0;
   uint64_t uptime_ms = 0;
-  // Memory for sessions, queue pairs aside.
+  // Bytes of memory for sessions, without queue pairs.
   uint64_t session_bytes = 0;
-  // What replies cost the server's device: doorbells for replies and for receives, and completions
-  // of sends.
+  // The cost of replies at the server's device: doorbells for replies and for receives, and
+  // completions of sends.
   uint64_t reply_posts = 0;
   uint64_t receive_posts = 0;
   uint64_t send_completions = 0;
   // Writes that found no memory for the item, or no slot for the key.
   uint64_t refused_heap_full = 0;
   uint64_t refused_index_full = 0;
-  // Items removed because their time was over, and items moved so that free memory lies together.
+  // Items removed because their time was over, and items moved to bring free memory together.
   uint64_t items_expired = 0;
   uint64_t items_moved = 0;
   // Locks broken because their lease was over.
@@ -196,29 +196,29 @@ struct ServerStats {
   // Items that clients deleted, and items evicted because the memory was full.
   uint64_t items_deleted = 0;
   uint64_t items_evicted = 0;
-  // Of these: by writes that found no room. The others were evicted in the background.
+  // The part of these that writes without room evicted. The background evicted the others.
   uint64_t evicted_by_writes = 0;
-  // Bytes that a server that evicts keeps free, and how long ago the items evicted of late were
-  // written. An age of minutes says that more memory would serve.
+  // Bytes that a server that evicts keeps free; and how long ago the items that were evicted lately
+  // had been written. If that age is only minutes, more memory would bring more hits.
   uint64_t eviction_watermark = 0;
   uint64_t evicted_age_ms = 0;
-  // Of a server with --data; else all 0. disk_sync: 1 none, 2 interval, 3 always.
+  // Figures of --data; all 0 without it. disk_sync: 1 none, 2 interval, 3 always.
   uint64_t disk_sync = 0;
   uint64_t disk_bytes = 0;
-  // What a power cut would take now, and how old the oldest of it is.
+  // The bytes that a power cut would take now, and the age of the oldest of them.
   uint64_t disk_behind_bytes = 0;
   uint64_t disk_behind_ms = 0;
-  uint64_t disk_refused = 0;    // writes that the disk did not take
+  uint64_t disk_refused = 0;    // writes that the disk refused
   uint64_t disk_snapshots = 0;  // since start
 };
 
-// Where a server keeps its items beside its memory, and its last snapshot.
+// Where a server keeps its items besides memory, and its last snapshot.
 struct ServerStorage {
   std::string endpoint;
   std::string sync;         // of --data: "none", "interval" or "always"; empty: there is no --data
   std::string directory;    // --data
   std::string memory_file;  // --memory_file; empty: none
-  // What a power cut would take now, and how old the oldest of it is.
+  // The bytes that a power cut would take now, and the age of the oldest of them.
   uint64_t behind_bytes = 0;
   std::chrono::milliseconds behind{0};
   // The newest whole snapshot in the directory.
@@ -226,21 +226,22 @@ struct ServerStorage {
     uint64_t position = 0;  // of the journal, when it was begun
     uint64_t items = 0;
     uint64_t bytes = 0;
-    // By the server's wall clock, since the Unix epoch; 0: an earlier run of the server wrote it.
+    // The time by the server's wall clock, since the Unix epoch; 0: an earlier run of the server
+    // wrote it.
     std::chrono::milliseconds completed{0};
   };
   std::optional<Snapshot> snapshot;
 };
 
-// What a connection to one server is. All from `device` on is empty if there never was one, and of
-// the last one if it is broken.
+// The connection to one server. If it is broken, the fields from `device` on are those of the last
+// one. If there never was one, they are empty.
 struct ServerInfo {
   std::string endpoint;  // as given to Connect
-  // By which keys find it: its own, or its address if it has none.
+  // The name by which clients find its keys: its own, or its address if it has none.
   std::string name;
   bool connected = false;
   std::string why_not;  // it is not connected
-  // It was tried since, at all its addresses, and not reached: operations end at once.
+  // The client tried all its addresses and reached none. Operations end at once.
   bool unreachable = false;
   std::string device;  // the local device
   std::string kind;    // "hardware", "kernel-software" or "softverbs"
@@ -255,13 +256,13 @@ struct ServerInfo {
   uint32_t protocol_version = 0;
   uint32_t session_id = 0;
   uint32_t read_depth = 0;  // RDMA READs in flight per queue pair, as negotiated
-  // After so much silence either side takes the other for dead (--silence_ms of the server).
+  // After this much silence either side takes the other for dead (the server's --silence_ms).
   uint32_t silence_ms = 0;
 };
 
-// Of Register and RegisterDmabuf.
+// Options of Register and RegisterDmabuf.
 struct RegisterOptions {
-  // Servers may READ the memory. PutFrom needs that, GetInto does not.
+  // Whether servers may READ the memory. PutFrom needs that, GetInto does not.
   bool remote_read = true;
 };
 

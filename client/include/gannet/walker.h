@@ -23,38 +23,38 @@ struct WalkedItem {
   // Empty if the value is long (over some 4,000 bytes): a walk does not READ those.
   std::string_view value;
   ItemInfo info;
-  uint32_t block_bytes = 0;  // what it takes of the server's memory
+  uint32_t block_bytes = 0;  // bytes that it takes of the server's memory
 };
 
 struct WalkOptions {
-  // At most so many READs a second. 0: as many as it can.
+  // The most READs a second. 0: as many as it can.
   uint32_t reads_per_second = 20'000;
 };
 
-// A part of a walk.
+// Options of one part of a walk.
 struct WalkPartOptions {
   uint64_t position = 0;  // where to begin; 0: at the beginning
-  // It ends behind so many items, or so many READs, or a few more.
+  // The part ends behind this many items or READs, or a few more.
   uint64_t items_min = 10;
   uint64_t reads_max = 10'000;
 };
 
-// A key that is used much.
+// One of the keys that are used most.
 struct HotKey {
   std::string key;
-  double uses = 0;        // of late, as the server estimates
-  bool at_least = false;  // it was used at least so often: the server counts no further
+  double uses = 0;        // recent uses, as the server estimates them
+  bool at_least = false;  // there were at least so many uses: the server counts no further
   ItemInfo info;
-  uint32_t block_bytes = 0;  // what it takes of the server's memory
+  uint32_t block_bytes = 0;  // bytes that it takes of the server's memory
 };
 
-// What a walk did until now.
+// What a walk has done so far.
 struct WalkProgress {
   uint64_t reads = 0;
   uint64_t read_bytes = 0;
   uint64_t items = 0;    // that were shown
-  uint64_t retries = 0;  // something changed while it was READ, and was READ again
-  double done = 0;       // share of the index that was walked through; 1 at the end
+  uint64_t retries = 0;  // READs that were done again, because something changed meanwhile
+  double done = 0;       // the share of the index that the walk has covered; 1 at the end
 };
 
 // Walks through all items of one server by one-sided READs. The server's CPU takes no part, except
@@ -88,22 +88,22 @@ class Walker {
   Walker& operator=(const Walker&) = delete;
 
   // Shows every item, until `show` returns false. Unavailable: the connection broke; begin anew.
-  // DeadlineExceeded: for Options::deadline the walk did not get on, because what it READ changed
+  // DeadlineExceeded: the walk made no progress for Options::deadline, because what it READ changed
   // all the time.
   absl::Status Walk(const std::function<bool(const WalkedItem&)>& show);
-  // Walks on from a position, and shows some items. Returns the position to go on from, or 0 at the
-  // end. What Walk promises holds for all parts together, each of which begins where the one before
-  // it ended: positions say where hashes of keys lie, and so stay right while the index grows. The
-  // parts may be walked by different Walkers, at any time. Positions are about
-  // 2^64 / (number of keys) apart: to begin at up to kPositionStep less does no harm.
+  // Continues a walk from a position, and shows some items. Returns the position to go on from, or
+  // 0 at the end. Each part begins where the one before it ended, and Walk's promises hold for all
+  // parts together. A position is a hash of keys, so it stays right while the index grows.
+  // Different Walkers may walk the parts, at any time. Positions are about 2^64 / (number of keys)
+  // apart: to begin up to kPositionStep earlier does no harm.
   static constexpr uint64_t kPositionStep = 256;
   absl::StatusOr<uint64_t> WalkPart(const WalkPartOptions& part,
                                     const std::function<void(const WalkedItem&)>& show);
   // Returns the keys that are used most, at most `count` of them (1 to kHotKeysMax), the hottest
-  // first. READs what the server recorded of uses, which is a 64th of its memory, then its index,
-  // and then only the hot items. A use counts less and less as time goes by; a use of a moment ago
-  // may not be told yet. Cancelled: goes_on() said no. FailedPrecondition: the server has no such
-  // record, because it does not evict. Unimplemented: it is too old. Others as Walk.
+  // first. READs the server's record of uses, which is a 64th of its memory, then its index, and
+  // then only the hot items. A use counts less as time goes by, and the latest uses may be missing.
+  // Cancelled: goes_on() returned false. FailedPrecondition: the server has no such record, because
+  // it does not evict. Unimplemented: it is too old. Other errors as Walk.
   static constexpr size_t kHotKeysMax = 100'000;
   absl::StatusOr<std::vector<HotKey>> HotKeys(size_t count,
                                               const std::function<bool()>& goes_on = nullptr);
@@ -111,11 +111,11 @@ class Walker {
   WalkProgress progress() const;
 
   // READs the first `bytes` (at most 4096) of the server's memory once, and drops them. So a caller
-  // can measure what a READ takes without any lookup. Not while Walk runs. Unavailable: the
+  // can measure a READ without any lookup. Do not call it while Walk runs. Unavailable: the
   // connection broke.
   absl::Status ReadOnce(uint32_t bytes);
-  // Returns how far the server's clock is ahead of this machine's, as the connection knows it: as
-  // exactly as the server's answer was fast. Negative: it is behind.
+  // Returns how far the server's clock is ahead of this machine's; negative if it is behind. The
+  // faster the server answered, the more exact this is.
   std::chrono::milliseconds ServerClockAhead() const;
 
  private:

@@ -7,13 +7,13 @@ scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 
 "$source/tools/bench/bench" quick --build "$build" --json "$scratch/bench.json" >"$scratch/tables"
-cp "$source/docs/performance.md" "$scratch/page.md"
+cp "$source/docs/measurements.md" "$scratch/page.md"
 "$source/tools/bench/render.py" "$scratch/bench.json" "$scratch/page.md"
 cp "$source/README.md" "$scratch/readme.md"
 "$source/tools/bench/render.py" "$scratch/bench.json" "$scratch/readme.md"
 grep -q 'redis-benchmark. got' "$scratch/readme.md"
 # The page has the tables now, word for word, and the rest as it was.
-python3 - "$scratch" "$source/docs/performance.md" <<'PYTHON'
+python3 - "$scratch" "$source/docs/measurements.md" <<'PYTHON'
 import sys
 
 scratch, original = sys.argv[1:]

@@ -63,10 +63,10 @@ typedef struct gannet_completion {
   /* As the call of gannet_client returns it: GANNET_NOT_FOUND also for a miss, GANNET_LOCKED for a
    * lock that another client holds. lock_and_get of an absent key: GANNET_OK, info.version is 0. */
   gannet_status status;
-  /* Get: of the item. Put: the new version. GANNET_FAILED_PRECONDITION: the current version, 0 if
-   * there is no item. */
+  /* Get: the item's. Put: the new version. With GANNET_FAILED_PRECONDITION: the current version, 0
+   * if there is no item. */
   gannet_item_info info;
-  uint64_t lock_word; /* lock: for gannet_async_make_lock. GANNET_LOCKED: the holder's */
+  uint64_t lock_word; /* lock: for gannet_async_make_lock. With GANNET_LOCKED: the holder's */
   int64_t number;     /* incr, decr: the new number. Flush: how many items were removed */
   gannet_cost cost;
 } gannet_completion;
@@ -112,13 +112,13 @@ gannet_status gannet_async_get_and_touch(gannet_async* client, const void* key, 
                                          uint64_t ttl_ms, void* buffer, size_t size,
                                          uint64_t user_data);
 gannet_status gannet_async_flush(gannet_async* client, uint32_t server, uint64_t user_data);
-/* One try. */
+/* Tries once. */
 gannet_status gannet_async_try_lock(gannet_async* client, const void* key, size_t key_size,
                                     const gannet_call* call, uint64_t user_data);
 gannet_status gannet_async_lock_and_get(gannet_async* client, const void* key, size_t key_size,
                                         void* buffer, size_t size, const gannet_call* call,
                                         uint64_t user_data);
-/* Makes the lock that a completion with GANNET_OK means. */
+/* Makes the lock of a completion with GANNET_OK. */
 gannet_status gannet_async_make_lock(const gannet_async* client, const void* key, size_t key_size,
                                      uint64_t lock_word, gannet_lock* lock);
 gannet_status gannet_async_unlock(gannet_async* client, const gannet_lock* lock,
@@ -137,11 +137,11 @@ size_t gannet_async_poll(gannet_async* client, gannet_completion* completions, s
  * not 0. */
 size_t gannet_async_wait(gannet_async* client, gannet_completion* completions, size_t room,
                          uint64_t timeout_ns);
-/* Readable when poll has something to do. It is the same as long as the client lives, and only to
- * be waited on, not to be read or closed. */
+/* Readable when poll has something to do. The descriptor is the same for the client's life. Only
+ * wait on it; do not read or close it. */
 int gannet_async_fd(const gannet_async* client);
-/* Prepares to sleep until the descriptor is readable. 1: there is something to do, so poll and arm
- * again. 0: sleep, and start nothing in between. */
+/* Prepares to sleep until the descriptor is readable. Returns 1 if there is something to do: poll
+ * and arm again. Returns 0 if the caller may sleep: start nothing before that. */
 int gannet_async_arm(gannet_async* client);
 
 /* As those of gannet_client. */
@@ -153,7 +153,7 @@ gannet_status gannet_async_register_dmabuf(gannet_async* client, int fd, uint64_
                                            uint64_t size, uint32_t flags,
                                            gannet_memory** registered);
 
-/* Of every operation started from now on. */
+/* Sets the deadline of every operation that is started from now on. */
 void gannet_async_set_deadline(gannet_async* client, uint64_t deadline_ms);
 uint32_t gannet_async_in_flight(const gannet_async* client);
 size_t gannet_async_server_count(const gannet_async* client);

@@ -121,7 +121,7 @@ gannet_status gannet_client_decr(gannet_client* client, const void* key, size_t 
 /* Gives the item a new time to live; 0: for ever. */
 gannet_status gannet_client_touch(gannet_client* client, const void* key, size_t key_size,
                                   uint64_t ttl_ms, const gannet_call* call);
-/* A touch, and behind it a get. Free value->data with gannet_free. */
+/* A touch, and then a get. Free value->data with gannet_free. */
 gannet_status gannet_client_get_and_touch(gannet_client* client, const void* key, size_t key_size,
                                           uint64_t ttl_ms, const gannet_call* call,
                                           gannet_value* value);
@@ -138,7 +138,7 @@ gannet_status gannet_client_lock(gannet_client* client, const void* key, size_t 
 /* Tries once. GANNET_LOCKED: another client holds it. */
 gannet_status gannet_client_try_lock(gannet_client* client, const void* key, size_t key_size,
                                      const gannet_call* call, gannet_lock* lock);
-/* GANNET_ABORTED: the lock had been lost. */
+/* GANNET_ABORTED: the lock was lost before. */
 gannet_status gannet_client_unlock(gannet_client* client, const gannet_lock* lock,
                                    const gannet_call* call);
 /* Gives the lock a lease that counts from now, in place of any earlier one. */
@@ -158,8 +158,8 @@ gannet_status gannet_client_break_lock(gannet_client* client, const void* key, s
 
 /* --- registered memory */
 
-/* Registers memory of the caller's own, which must outlive what is returned. Free all of these
- * with gannet_memory_free. */
+/* Registers the caller's memory, which must outlive what is returned. Free all of these with
+ * gannet_memory_free. */
 gannet_status gannet_client_register(gannet_client* client, void* memory, size_t size,
                                      uint32_t flags, gannet_memory** registered);
 gannet_status gannet_client_allocate(gannet_client* client, uint64_t size,

@@ -1,7 +1,7 @@
 #ifndef GANNET_C_OBSERVED_H_
 #define GANNET_C_OBSERVED_H_
 
-/* What servers tell of their disks, clients and slow requests, and walks through their items. */
+/* What servers report of their disks, clients and slow requests, and walks through their items. */
 
 #include <gannet/c/client.h>
 #include <gannet/c/types.h>
@@ -16,7 +16,7 @@ typedef struct gannet_storage {
   const char* sync;        /* of --data: "none", "interval" or "always"; "": there is no --data */
   const char* directory;   /* --data; "": none */
   const char* memory_file; /* --memory_file; "": none */
-  /* What a power cut would take now, and how old the oldest of it is. */
+  /* The bytes that a power cut would take now, and the age of the oldest of them. */
   uint64_t behind_bytes;
   uint64_t behind_ms;
   /* The newest whole snapshot in the directory, if there is one. */
@@ -29,19 +29,19 @@ typedef struct gannet_storage {
   uint64_t snapshot_completed_ms;
 } gannet_storage;
 
-/* A connection of a client. What is counted is the session's since it began, and stands in the
- * entry of its first connection; it is 0 in those of the others. */
+/* A connection of a client. The counts are those of its session, since that began. Only the entry
+ * of the session's first connection has them; in the others they are 0. */
 typedef struct gannet_connected_client {
   char peer[64];         /* its address */
   char last_request[32]; /* "get", "put" ...; "heartbeat" if there was none */
   uint64_t silent_ms;
   uint64_t connected_ms;
   uint64_t requests;
-  /* As the client reported them. */
+  /* The client's own report. */
   uint64_t hits;
   uint64_t misses;
   uint64_t reads;
-  /* Latency of GETs in its last report that had some; 0: none. */
+  /* The latency of GETs, from the last report that had any; 0: none had. */
   uint64_t get_p50_ns;
   uint64_t get_p99_ns;
   uint32_t session_id;
@@ -73,8 +73,8 @@ gannet_status gannet_client_storage(gannet_client* client, uint32_t server, cons
                                     gannet_storage** storage);
 /* Has a server with --data write a snapshot of all items, which begins after this call, and waits
  * until it is whole. Returns the storage with that snapshot. GANNET_FAILED_PRECONDITION: the server
- * has no --data. GANNET_DEADLINE_EXCEEDED: it is still being written. GANNET_ABORTED: it was given
- * up. Free *storage with gannet_free. */
+ * has no --data. GANNET_DEADLINE_EXCEEDED: the server is still writing it.
+ * GANNET_ABORTED: the server gave it up. Free *storage with gannet_free. */
 gannet_status gannet_client_snapshot(gannet_client* client, uint32_t server,
                                      const gannet_call* call, gannet_storage** storage);
 /* Returns an array of the connections of all clients of a server. Free it with gannet_free. */
@@ -99,16 +99,16 @@ typedef struct gannet_walked_item {
   uint64_t block_size; /* what it takes of the server's memory */
 } gannet_walked_item;
 
-/* Walks through all items of one server by one-sided READs, at most so many a second (20000 is a
- * good pace; 0: as many as it can), over a connection of its own. Calls `show` with each item and
- * `context`, until it returns 0. What a walk promises while others write is in gannet/walker.h.
- * GANNET_UNAVAILABLE: the connection broke; begin anew. */
+/* Walks through all items of one server by one-sided READs over a connection of its own.
+ * `reads_per_second` is the most READs a second (20000 is a good pace; 0: as many as it can). Calls
+ * `show` with each item and `context`, until it returns 0. What a walk promises while others write
+ * is in gannet/walker.h. GANNET_UNAVAILABLE: the connection broke; begin anew. */
 gannet_status gannet_walk(const char* server, const gannet_options* options,
                           uint32_t reads_per_second,
                           int (*show)(void* context, const gannet_walked_item* item),
                           void* context);
 
-/* A key that is used much. */
+/* One of the keys that are used most. */
 typedef struct gannet_hot_key {
   double uses; /* of late, as the server estimates */
   gannet_item_info info;
@@ -120,8 +120,8 @@ typedef struct gannet_hot_key {
 } gannet_hot_key;
 
 /* Returns an array of the keys of one server that are used most, at most `hot_keys_max` (1 to
- * 100,000) of them, the hottest first. READs what the server recorded of uses, its index and the
- * hot items. GANNET_FAILED_PRECONDITION: the server has no such record, because it does not evict.
+ * 100,000) of them, the hottest first. READs the server's record of uses, its index and the hot
+ * items. GANNET_FAILED_PRECONDITION: the server has no such record, because it does not evict.
  * Free it with gannet_free. */
 gannet_status gannet_hot_keys(const char* server, const gannet_options* options,
                               uint32_t reads_per_second, size_t hot_keys_max,

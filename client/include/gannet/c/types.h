@@ -22,8 +22,8 @@ enum {
   /* The server is alive but was too slow. A write may have been applied. gannet_client_lock:
    * another client still holds the lock. */
   GANNET_DEADLINE_EXCEEDED = 4,
-  /* There is no such key: the answer to a get, delete, touch or break_lock, and what a write with
-   * GANNET_IF_PRESENT gets. Nothing is wrong, and gannet_last_error does not change. */
+  /* There is no such key. It is the answer to a get, delete, touch or break_lock, and to a write
+   * with GANNET_IF_PRESENT. Nothing is wrong, and gannet_last_error does not change. */
   GANNET_NOT_FOUND = 5,
   /* GANNET_IF_ABSENT was set, and the key exists. */
   GANNET_ALREADY_EXISTS = 6,
@@ -47,8 +47,8 @@ enum {
 
 /* Returns the name of a status, such as "not found". Never NULL. The string is constant. */
 const char* gannet_strerror(gannet_status status);
-/* Returns why the last call of this thread that failed did so, with what to do about it, or "" if
- * none failed. It is a thread's own, so that threads may share a client. The string is valid until
+/* Returns why the last failed call of this thread failed, and what to do about it, or "" if none
+ * failed. Each thread has its own text, so threads may share a client. The string is valid until
  * the thread's next call fails. */
 const char* gannet_last_error(void);
 /* Returns the version of the library, such as "0.1.0". */
@@ -59,7 +59,7 @@ void gannet_free(void* memory);
 enum { GANNET_LOG_INFO = 0, GANNET_LOG_WARNING = 1, GANNET_LOG_ERROR = 2 };
 enum { GANNET_WAIT_ADAPTIVE = 0, GANNET_WAIT_POLL = 1 };
 
-/* Of a connection. A field that is 0 means the default. Begin with
+/* Options of a connection. A field that is 0 means the default. Begin with
  * gannet_options options = GANNET_OPTIONS_INIT; */
 typedef struct gannet_options {
   size_t size;
@@ -67,7 +67,7 @@ typedef struct gannet_options {
   const char*
       auth_file; /* keys, lines of ID HEXKEY [read]; default: $GANNET_AUTH_FILE, or no key */
   uint64_t connect_timeout_ms;   /* 3000 */
-  uint64_t deadline_ms;          /* of every call that does not say otherwise: 1000 */
+  uint64_t deadline_ms;          /* of every call that gives none of its own: 1000 */
   uint64_t location_cache_bytes; /* memory for remembered locations of items: 1 MiB */
   uint32_t depth;                /* operations in flight at most: 128, at most 16,384 */
   uint32_t wait; /* GANNET_WAIT_ADAPTIVE, or GANNET_WAIT_POLL for a thread with its own core */
@@ -75,17 +75,17 @@ typedef struct gannet_options {
   uint8_t no_location_cache; /* 1: remember no locations */
   uint8_t no_reconnect;      /* 1: do not reconnect after a broken connection */
   uint8_t reserved[2];       /* 0 */
-  /* Gets one line, without a newline, from any thread of the client, which it must not call back.
-   */
+  /* Called with one line, without newline, from any thread of the client. It must not call the
+   * client. */
   void (*log)(int level, const char* line, size_t size, void* log_context);
   void* log_context;
 } gannet_options;
 #define GANNET_OPTIONS_INIT \
   { sizeof(gannet_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0}, 0, 0 }
 
-/* A held lock. Copy it as you like. It is lost, without notice to the holder, when its connection
- * breaks or the holder is taken for dead; a write that carries it is then refused
- * (GANNET_ABORTED), and that is the fence. */
+/* A held lock. It may be copied. It is lost when its connection breaks or the holder is taken for
+ * dead, and nothing tells the holder. A write that carries it is then refused (GANNET_ABORTED),
+ * which is the fence. */
 typedef struct gannet_lock {
   uint64_t word;   /* names the connection that holds it */
   uint32_t server; /* its index among the servers */
@@ -99,8 +99,8 @@ enum {
   GANNET_IF_VERSION = 4  /* any write: the item has this `version`; 0: there is none */
 };
 
-/* Of one call. NULL, or a field that is 0: the default. A field that the call has no use for must
- * be 0, so that no condition is ignored. Begin with gannet_call call = GANNET_CALL_INIT; */
+/* Options of one call. NULL, or a field that is 0: the default. A field that the call does not use
+ * must be 0, so that no condition is ignored. Begin with gannet_call call = GANNET_CALL_INIT; */
 typedef struct gannet_call {
   size_t size;
   uint64_t deadline_ms; /* any gannet_client call: from now; default: gannet_options.deadline_ms */
@@ -142,8 +142,8 @@ typedef struct gannet_held_lock {
 } gannet_held_lock;
 
 /* Memory that is registered with every RDMA device that a client uses. Long values land there, and
- * are read from there, without a copy. It serves only the client that made it, which it may
- * outlive. */
+ * are read from there, without a copy. It serves only the client that made it, and may outlive
+ * it. */
 typedef struct gannet_memory gannet_memory;
 /* Returns NULL if the CPU cannot address the memory. */
 void* gannet_memory_data(const gannet_memory* memory);
@@ -172,14 +172,14 @@ typedef struct gannet_stats {
   uint64_t items_expired, items_moved, locks_expired, refused_connections, refused_requests;
   uint64_t index_growths, items_deleted, items_evicted, evicted_by_writes, eviction_watermark;
   uint64_t evicted_age_ms;
-  /* Of a server with --data; else 0. disk_sync: as ServerStats::disk_sync in gannet/types.h. */
+  /* Figures of --data; 0 without it. disk_sync: as ServerStats::disk_sync in gannet/types.h. */
   uint64_t disk_sync, disk_bytes, disk_behind_bytes, disk_behind_ms, disk_refused, disk_snapshots;
 } gannet_stats;
 
-/* What a connection to one server is. Strings are never NULL, and live as long as the structure. */
+/* The connection to one server. Strings are never NULL, and live as long as the structure. */
 typedef struct gannet_server_info {
   const char* endpoint; /* as given to connect */
-  const char* name;     /* by which keys find it */
+  const char* name;     /* by which clients find its keys */
   const char* why_not;  /* it is not connected */
   const char* device;   /* the local device */
   const char* kind;     /* "hardware", "kernel-software" or "softverbs" */
