@@ -213,8 +213,7 @@ absl::Status MakeStatus(const Engine& engine, const Op& op) {
     case Outcome::kHeapFull:
       return with_cause(
           "the server's memory is full; start it with more --memory, or with --on_full=evict, "
-          "which "
-          "lets items go that are used little");
+          "which lets items go that are used little");
     case Outcome::kIndexFull:
       return with_cause("the server's index is full; start it with more --index_slots");
     case Outcome::kDiskRefuses:
