@@ -18,9 +18,11 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "tests/client/api/patient_options.h"
 #include "tests/support/child_process.h"
+#include "tests/support/run_program.h"
 #include "tests/support/server_process.h"
 
 namespace gannet {
@@ -111,19 +113,31 @@ bool Eventually(F holds) {
   return true;
 }
 
+// Returns what the server says at /readyz. REQUIRES: it has --http.
+std::string Readyz(ServerProcess& server) {
+  constexpr std::string_view kBefore = "shows itself at ";
+  EXPECT_TRUE(server.process().AwaitStderr(kBefore));
+  const std::string log = server.process().Stderr();
+  const size_t begin = log.find(kBefore) + kBefore.size();
+  const std::string url = log.substr(begin, log.find('\n', begin) - begin);
+  return test_support::RunProgram({"curl", "--silent", url + "/readyz"}).out;
+}
+
 TEST(DiskFullTest, RefusesWritesAndLosesNothingAndGoesOnOnceThereIsRoom) {
   const SmallDisk disk;
   if (!disk.why_not().empty()) GTEST_SKIP() << "no file system of its own: " << disk.why_not();
   const std::string data = disk.path() + "/data";
   ASSERT_EQ(mkdir(data.c_str(), 0700), 0);
   disk.Fill("ballast", kBallastBytes);
-  ServerProcess server({"--data=" + data, "--sync_interval_ms=10"});
+  ServerProcess server({"--data=" + data, "--sync_interval_ms=10", "--http=127.0.0.1:0"});
+  EXPECT_EQ(Readyz(server), "ready\n");
   auto client = Client::Connect({server.endpoint()}, PatientOptions());
   ASSERT_TRUE(client.ok()) << client.status();
   Values acknowledged;
   const absl::Status refused = PutUntilRefused(**client, &acknowledged);
   ASSERT_TRUE(absl::IsResourceExhausted(refused)) << refused;
   EXPECT_THAT(std::string(refused.message()), HasSubstr("disk is full"));
+  EXPECT_THAT(Readyz(server), HasSubstr("writes are refused: "));
   ExpectAllThere(**client, acknowledged);
   // Not even a snapshot has room.
   disk.Fill("rest", kBallastBytes);
@@ -137,6 +151,7 @@ TEST(DiskFullTest, RefusesWritesAndLosesNothingAndGoesOnOnceThereIsRoom) {
   acknowledged["room"] = "again";
   // What waited is written too. From then on a kill takes nothing.
   EXPECT_TRUE(Eventually([&] { return (*client)->Storage(0)->behind_bytes == 0; }));
+  EXPECT_EQ(Readyz(server), "ready\n");
   const auto whole = (*client)->Snapshot(0, std::chrono::seconds(20));
   ASSERT_TRUE(whole.ok()) << whole.status();
   EXPECT_EQ(whole->snapshot->items, acknowledged.size());

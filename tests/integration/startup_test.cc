@@ -116,6 +116,15 @@ TEST(StartupTest, ListensOnIpv6AndOnNames) {
   }
 }
 
+// It says so before it is ready.
+TEST(StartupTest, WarnsWhoShowsThePageToOtherHosts) {
+  ServerProcess to_all({"--http=0.0.0.0:0"});
+  EXPECT_THAT(to_all.process().Stderr(), HasSubstr("--http=0.0.0.0:0 has no password"));
+  ServerProcess to_this_host({"--http=127.0.0.1:0"});
+  EXPECT_THAT(to_this_host.process().Stderr(), HasSubstr("shows itself at http://127.0.0.1:"));
+  EXPECT_THAT(to_this_host.process().Stderr(), Not(HasSubstr("has no password")));
+}
+
 TEST(StartupTest, StopsCleanlyOnSigtermAndSigint) {
   for (const int signal : {SIGTERM, SIGINT}) {
     ServerProcess server;

@@ -11,6 +11,6 @@ failed=0
 for wanted in "$@"; do
   test=${wanted%%=*} filter=${wanted#"${wanted%%=*}"}
   echo "== ${test##*/}"
-  time timeout 200 "$test" "--device=${kind}0" "--gtest_filter${filter:-=*}" --gtest_brief=1 || { echo "FAILED: $test"; failed=1; }
+  time timeout 600 "$test" "--device=${kind}0" "--gtest_filter${filter:-=*}" --gtest_brief=1 || { echo "FAILED: $test"; failed=1; }
 done
 exit $failed
