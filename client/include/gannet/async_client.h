@@ -47,18 +47,19 @@ enum class OpType : uint8_t {
 struct Completion {
   uint64_t user_data = 0;  // as given when it was started
   OpType type = OpType::kGet;
-  absl::StatusCode code = absl::StatusCode::kOk;
   // Get, delete, touch: the key was there. Lock, LockAndGet: the lock was acquired.
   bool found = false;
   // ResourceExhausted, put: the server's index is full. Otherwise its memory is.
   bool index_full = false;
+  absl::StatusCode code = absl::StatusCode::kOk;
   // Get, LockAndGet: of the item, version 0 when there is none. Put: the new version.
   // FailedPrecondition: the current version, 0 = absent.
   ItemInfo info;
   // Lock, LockAndGet: Lock::word, or, when it was not acquired, the holder's.
   uint64_t lock_word = 0;
   // Incr: the new number. Flush: how many items were removed.
-  int64_t number() const { return static_cast<int64_t>(lock_word); }
+  int64_t counted = 0;
+  int64_t number() const { return counted; }
   OpCost cost;
 };
 
