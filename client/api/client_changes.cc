@@ -103,7 +103,7 @@ absl::StatusOr<uint64_t> Client::Flush(std::optional<Milliseconds> deadline) {
       state_->AskEach<ServerPing>(OpType::kFlush, state_->TimeoutNs(deadline),
                                   [&](ServerPing& answer, const Op& op, absl::Status status) {
                                     answer.status = std::move(status);
-                                    removed += op.word.word();
+                                    removed += static_cast<uint64_t>(op.done.counted);
                                   });
   for (const ServerPing& answer : answers) {
     if (!answer.status.ok()) return answer.status;

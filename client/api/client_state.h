@@ -63,7 +63,7 @@ class Client::State {
                                  std::optional<Client::Milliseconds> deadline) {
     int64_t number = 0;
     absl::Status status = Run(std::move(request), TimeoutNs(deadline),
-                              [&](const Op& op) { number = static_cast<int64_t>(op.word.word()); });
+                              [&](const Op& op) { number = op.done.counted; });
     if (!status.ok()) return status;
     return number;
   }
@@ -91,7 +91,7 @@ absl::Status Client::State::ListAll(OpType type, uint32_t server, int64_t timeou
   const int64_t deadline_ns = engine.clock().MonotonicNs() + timeout_ns;
   for (uint64_t from = 0, next = 0;; from = next) {
     absl::StatusOr<OpRequest> request = ServerRequest(engine, type, server);
-    if (request.ok()) request->expected_version = from;
+    if (request.ok()) request->position = from;
     const int64_t left_ns = std::max<int64_t>(deadline_ns - engine.clock().MonotonicNs(), 0);
     absl::Status status =
         Run(std::move(request), left_ns, [&](const Op& op) { next = append(op); });

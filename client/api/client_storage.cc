@@ -33,7 +33,7 @@ struct Answer {
 };
 
 Answer AnswerOf(const Op& op) {
-  Answer answer{.number = op.done.info.version};
+  Answer answer{.number = op.snapshot};
   std::memcpy(&answer.reply, op.value.data(), std::min(op.value.size(), sizeof(answer.reply)));
   return answer;
 }
@@ -75,8 +75,7 @@ absl::StatusOr<ServerStorage> Client::Snapshot(uint32_t server,
   uint64_t asked = 0;   // the incarnation of the server that was asked
   for (std::chrono::milliseconds rest = kAskAgainMin;; rest = std::min(2 * rest, kAskAgainMax)) {
     absl::StatusOr<OpRequest> request = ServerRequest(engine, OpType::kStorage, server);
-    const StorageAsk ask = number == 0 ? StorageAsk::kSnapshot : StorageAsk::kTell;
-    if (request.ok()) request->expected_version = static_cast<uint64_t>(ask);
+    if (request.ok()) request->begin_snapshot = number == 0;
     const int64_t left_ns = std::max<int64_t>(deadline_ns - engine.clock().MonotonicNs(), 0);
     Answer answer;
     absl::Status status =

@@ -317,7 +317,7 @@ uint64_t AppendLocks(const Op& op, std::vector<HeldLock>* locks) {
                       .lease = std::chrono::milliseconds(entry.lease_ms),
                       .holder = TextOf(entry.peer)});
   }
-  return op.done.info.version;
+  return op.next_position;
 }
 
 absl::StatusOr<std::unique_ptr<Engine>> ConnectEngine(Engine::Settings settings) {

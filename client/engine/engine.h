@@ -214,6 +214,7 @@ class Engine final : public SessionOwner {
   bool SendRequest(EngineServer& server, Op& op);
   bool DropUnwanted(const OrderedWork& work);
   void OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyView& reply);
+  void OnReplyForPeople(Op& op, const ReplyView& reply);
   void OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyView& reply);
   void ReadWhereTold(Op& op, const ReplyHeader& reply);
   void OnWriteReply(Op& op, const ReplyView& reply);

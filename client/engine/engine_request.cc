@@ -28,12 +28,12 @@ std::string_view NameCallerMemory(Op& op, RequestHeader* header) {
   const auto segments = SegmentsOf(op.request.memory, op.session().memory().domain, all);
   if (segments.size() == 1) {
     header->flags |= kValueInBuffer;
-    header->buffer_address = segments[0].address;
-    header->buffer_rkey = segments[0].rkey;
+    header->write.buffer_address = segments[0].address;
+    header->write.buffer_rkey = segments[0].rkey;
     return {};
   }
   header->flags |= kValueInSegments;
-  header->buffer_rkey = static_cast<uint32_t>(segments.size());
+  header->write.segments = static_cast<uint32_t>(segments.size());
   std::memcpy(op.buffers->item, segments.data(), segments.size_bytes());
   return {reinterpret_cast<const char*>(op.buffers->item), segments.size_bytes()};
 }
@@ -44,26 +44,26 @@ std::string_view NameCallerMemory(Op& op, RequestHeader* header) {
 const RegisteredPool* LendBuffer(Op& op, RequestHeader* header, RequestWindow::Entry* entry,
                                  std::string_view* value) {
   SessionMemory& memory = op.session().memory();
-  LentBuffer* lent = nullptr;
   if (header->opcode == static_cast<uint8_t>(Opcode::kGet)) {
-    lent = &entry->reply;
-    *lent = memory.replies.Take(std::max(op.value_needed, kReplyRoom));
-    if (lent->data == nullptr) return &memory.replies;
-    header->value_bytes = std::min<uint32_t>(lent->bytes, kValueBytesMax);
+    LentBuffer& lent = entry->reply;
+    lent = memory.replies.Take(std::max(op.value_needed, kReplyRoom));
+    if (lent.data == nullptr) return &memory.replies;
+    header->flags |= kValueInBuffer;
+    header->get = {.buffer_address = lent.address(),
+                   .buffer_rkey = lent.rkey,
+                   .buffer_bytes = std::min<uint32_t>(lent.bytes, kValueBytesMax)};
   } else if (op.uses_caller_memory()) {
     *value = NameCallerMemory(op, header);
-    return nullptr;
   } else if (!op.IsEager()) {
-    lent = &entry->value;
-    *lent = memory.values.Take(static_cast<uint32_t>(value->size()));
-    if (lent->data == nullptr) return &memory.values;
-    std::memcpy(lent->data, value->data(), value->size());
+    LentBuffer& lent = entry->value;
+    lent = memory.values.Take(static_cast<uint32_t>(value->size()));
+    if (lent.data == nullptr) return &memory.values;
+    std::memcpy(lent.data, value->data(), value->size());
     *value = {};
+    header->flags |= kValueInBuffer;
+    header->write.buffer_address = lent.address();
+    header->write.buffer_rkey = lent.rkey;
   }
-  if (lent == nullptr) return nullptr;
-  header->flags |= kValueInBuffer;
-  header->buffer_address = lent->address();
-  header->buffer_rkey = lent->rkey;
   return nullptr;
 }
 
@@ -75,7 +75,6 @@ bool KeepReplyBytes(Op& op, const ReplyView& reply) {
   if (kept == nullptr) return false;
   if (n > 0) std::memcpy(kept, reply.value.data(), n);
   op.value = {reinterpret_cast<const char*>(kept), n};
-  op.done.info.version = reply.header.version;  // list locks: where to go on
   return true;
 }
 
@@ -187,18 +186,26 @@ void Engine::OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyView& r
     case Opcode::kUnlock:
     case Opcode::kExtendLock:
       return OnLockReply(op, reply);
-    case Opcode::kStats:
     case Opcode::kListLocks:
-    case Opcode::kStorage:
     case Opcode::kListClients:
     case Opcode::kSlowLog:
+      op.next_position = reply.header.list.next;
+      return OnReplyForPeople(op, reply);
+    case Opcode::kStorage:
+      op.snapshot = reply.header.storage.snapshot;
+      return OnReplyForPeople(op, reply);
+    case Opcode::kStats:
     case Opcode::kHeats:
-      if (!KeepReplyBytes(op, reply)) return Finish(op, Outcome::kUnavailable);
-      [[fallthrough]];
+      return OnReplyForPeople(op, reply);
     case Opcode::kPing:
     case Opcode::kHeartbeat:
       return Finish(op, ToOutcome(static_cast<ReplyStatus>(reply.header.status)));
   }
+}
+
+void Engine::OnReplyForPeople(Op& op, const ReplyView& reply) {
+  if (!KeepReplyBytes(op, reply)) return Finish(op, Outcome::kUnavailable);
+  Finish(op, ToOutcome(static_cast<ReplyStatus>(reply.header.status)));
 }
 
 void Engine::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyView& reply) {
@@ -206,7 +213,7 @@ void Engine::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyView&
   LocationCache& cache = op.server->cache;
   op.done.cost.by_rpc = true;
   const auto status = static_cast<ReplyStatus>(header.status);
-  if (status == ReplyStatus::kBufferTooSmall && IsLargeClass(Slot(header.slot).size_class())) {
+  if (status == ReplyStatus::kBufferTooSmall && IsLargeClass(Slot(header.get.slot).size_class())) {
     return ReadWhereTold(op, header);
   }
   if (status == ReplyStatus::kBufferTooSmall && header.value_bytes > op.value_needed) {
@@ -221,7 +228,7 @@ void Engine::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyView&
   if (status != ReplyStatus::kOk) return Finish(op, ToOutcome(status));
   op.session().usage().Hit();
   if (header.value_bytes > answered->reply.bytes) return Finish(op, Outcome::kServerBug);
-  if (!header.value_in_buffer) {
+  if (!header.get.value_in_buffer) {
     std::memcpy(answered->reply.data, reply.value.data(), reply.value.size());
   }
   op.ReturnItem();
@@ -229,37 +236,37 @@ void Engine::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyView&
   op.item_is_reply = true;
   op.done.found = true;
   op.value = {reinterpret_cast<const char*>(op.item.data), header.value_bytes};
-  op.done.info = {header.version, header.user_flags, header.expiry_ms, header.value_bytes};
-  if (header.expiry_ms != 0) {
-    op.done.info.ttl_left = op.server->TtlLeft(header.expiry_ms, now_ns_);
-  }
-  cache.Remember(op.hash, Slot(header.slot));
+  const ReplyHeader::Get& item = header.get;
+  op.done.info = {item.version, item.user_flags, item.expiry_ms, header.value_bytes};
+  if (item.expiry_ms != 0) op.done.info.ttl_left = op.server->TtlLeft(item.expiry_ms, now_ns_);
+  cache.Remember(op.hash, Slot(item.slot));
   Finish(op, Outcome::kOk);
   if (op.uses_caller_memory()) CopyToCallerMemory(op);
 }
 
 // The item is large. The server said where it is, and that this version is not expired.
 void Engine::ReadWhereTold(Op& op, const ReplyHeader& reply) {
-  const Slot slot(reply.slot);
+  const Slot slot(reply.get.slot);
   if (op.session().view().Contains(slot.offset(), slot.read_bytes())) {
-    op.version_alive = reply.version;
+    op.version_alive = reply.get.version;
     return StartLookup(op, slot);
   }
   Finish(op, Outcome::kServerBug);
 }
 
 void Engine::OnWriteReply(Op& op, const ReplyView& reply) {
-  const ReplyHeader& header = reply.header;
+  // Version and slot are the same in both replies.
+  const ReplyHeader::Write& written = reply.header.write;
   LocationCache& cache = op.server->cache;
-  const auto status = static_cast<ReplyStatus>(header.status);
-  op.done.info.version = header.version;
+  const auto status = static_cast<ReplyStatus>(reply.header.status);
+  op.done.info.version = written.version;
   op.done.found = status == ReplyStatus::kOk;
-  if (status == ReplyStatus::kOk && header.slot != 0) {
-    cache.RememberWritten(op.hash, Slot(header.slot));
+  if (status == ReplyStatus::kOk && written.slot != 0) {
+    cache.RememberWritten(op.hash, Slot(written.slot));
   } else if (status == ReplyStatus::kOk || status == ReplyStatus::kNotFound) {
     cache.Forget(op.hash);
   }
-  if (op.request.type == OpType::kIncr && op.done.found) op.word = LockWord(header.lock_word);
+  if (op.request.type == OpType::kIncr) op.done.counted = reply.header.increment.number;
   if (status == ReplyStatus::kNotFound && !TellsFound(op.request.type)) {
     return Finish(op, Outcome::kNotFound);
   }
@@ -272,8 +279,9 @@ void Engine::OnTouchReply(Op& op, const ReplyView& reply) {
   const bool touched = reply.header.status == static_cast<uint8_t>(ReplyStatus::kOk);
   if (op.request.type != OpType::kGetAndTouch || !touched) return OnWriteReply(op, reply);
   op.touched = true;
-  op.server->cache.RememberWritten(op.hash, Slot(reply.header.slot));
-  StartLookup(op, Slot(reply.header.slot));
+  const Slot slot(reply.header.write.slot);
+  op.server->cache.RememberWritten(op.hash, slot);
+  StartLookup(op, slot);
 }
 
 // Each step is a request of its own, so each happens once.
@@ -281,10 +289,10 @@ void Engine::OnFlushReply(Op& op, const ReplyView& reply) {
   const ReplyHeader& header = reply.header;
   const auto status = static_cast<ReplyStatus>(header.status);
   if (status != ReplyStatus::kOk) return Finish(op, ToOutcome(status));
-  op.word = LockWord(op.word.word() + header.lock_word);
-  if (header.version == 0) return Finish(op, Outcome::kOk);
-  if (header.version <= op.request.expected_version) return Finish(op, Outcome::kServerBug);
-  op.request.expected_version = header.version;
+  op.done.counted += static_cast<int64_t>(header.flush.removed);
+  if (header.flush.next == 0) return Finish(op, Outcome::kOk);
+  if (header.flush.next <= op.request.position) return Finish(op, Outcome::kServerBug);
+  op.request.position = header.flush.next;
   op.QueueRequest();
 }
 
@@ -305,7 +313,7 @@ void Engine::OnLockReply(Op& op, const ReplyView& reply) {
   }
   if (!taking) return Finish(op, ToOutcome(status));
   if (status == ReplyStatus::kLockHeld) {
-    return OnLockAnswer(op, false, LockWord(reply.header.lock_word));
+    return OnLockAnswer(op, false, LockWord(reply.header.lock.lock_word));
   }
   if (status != ReplyStatus::kOk) return Finish(op, ToOutcome(status));
   OnLockAnswer(op, true, op.word);

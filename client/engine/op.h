@@ -63,7 +63,9 @@ struct OpRequest {
   // they and their memory live until the operation is finished.
   std::span<const RegisteredSpan> memory;
   uint64_t ttl_ms = 0;            // of the item, or the lease of a lock; 0: for ever
-  uint64_t expected_version = 0;  // list locks, flush: where to go on
+  uint64_t expected_version = 0;  // only_if_version
+  uint64_t position = 0;          // lists, flush: where to go on
+  bool begin_snapshot = false;    // storage
   CounterOperands counter{};      // incr
   uint64_t lock_word = 0;         // unlock, extend lock, or of a write under a lock
   uint32_t flags = 0;
@@ -146,10 +148,12 @@ struct alignas(64) Op {
   // in_flight counts that READ. Both are kInvalidOp again when the READ is done or lost.
   uint32_t first_sharer = kInvalidOp;
   uint32_t next_sharer = kInvalidOp;
-  uint32_t window_at = 0;     // of a sharer: where its window begins in what the reader READs
-  LockWord word;              // of the lock: ours, or after a refusal the holder's
-  uint64_t sequence = 0;      // of the request sent
-  uint32_t value_needed = 0;  // GET by RPC: room to ask for
+  uint32_t window_at = 0;      // of a sharer: where its window begins in what the reader READs
+  LockWord word;               // of the lock: ours, or after a refusal the holder's
+  uint64_t next_position = 0;  // lists: where to go on, 0 = the end
+  uint64_t snapshot = 0;       // storage: the number of the one that was asked for
+  uint64_t sequence = 0;       // of the request sent
+  uint32_t value_needed = 0;   // GET by RPC: room to ask for
   // GET of a large item: bytes of the value that are to be READ, and whose READs were posted.
   uint32_t value_wanted = 0;
   uint32_t value_posted = 0;
@@ -177,7 +181,7 @@ struct alignas(64) Op {
   // Returns whether an answer said that a part of it was done, so that it cannot end as if nothing
   // had happened.
   bool PartlyDone() const {
-    return touched || (request.type == OpType::kFlush && request.expected_version != 0);
+    return touched || (request.type == OpType::kFlush && request.position != 0);
   }
 
   // Puts its request into the server's queue, as the next thing to do.

@@ -1,6 +1,7 @@
 #include "client/engine/request_encoding.h"
 
 #include "client/engine/caller_memory.h"
+#include "common/protocol/storage.h"
 
 namespace gannet {
 
@@ -65,18 +66,23 @@ RequestHeader MakeRequestHeader(const Op& op) {
   switch (opcode) {
     case Opcode::kLock:
     case Opcode::kExtendLock:
-      header.ttl_ms = request.ttl_ms;
-      [[fallthrough]];
+      header.lock = {.lock_word = op.word.word(), .lease_ms = request.ttl_ms};
+      return header;
     case Opcode::kUnlock:
-      header.lock_word = op.word.word();
+      header.lock = {.lock_word = op.word.word()};
       header.flags = request.type == OpType::kBreakLock ? kForce : 0;
       return header;
     case Opcode::kListLocks:
-    case Opcode::kStorage:
     case Opcode::kListClients:
     case Opcode::kSlowLog:
+      header.list = {.position = request.position};
+      return header;
+    case Opcode::kStorage:
+      header.storage = {.ask = static_cast<uint64_t>(request.begin_snapshot ? StorageAsk::kSnapshot
+                                                                            : StorageAsk::kTell)};
+      return header;
     case Opcode::kFlush:
-      header.expected_version = request.expected_version;
+      header.flush = {.position = request.position};
       return header;
     case Opcode::kPut:
     case Opcode::kDelete:
@@ -90,10 +96,10 @@ RequestHeader MakeRequestHeader(const Op& op) {
   }
   header.value_bytes =
       opcode == Opcode::kIncrement ? sizeof(request.counter) : ValueBytesOf(request);
-  header.ttl_ms = request.ttl_ms;
-  header.user_flags = request.flags;
-  header.expected_version = request.expected_version;
-  header.lock_word = request.under_lock ? request.lock_word : 0;
+  header.write = {.ttl_ms = request.ttl_ms,
+                  .user_flags = request.flags,
+                  .expected_version = request.expected_version,
+                  .lock_word = request.under_lock ? request.lock_word : 0};
   header.flags = (request.only_if_absent ? kOnlyIfAbsent : 0) |
                  (request.only_if_present ? kOnlyIfPresent : 0) |
                  (request.only_if_version ? kOnlyIfVersion : 0) |

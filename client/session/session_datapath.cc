@@ -102,7 +102,7 @@ void ClientSession::OnMessage(ClientConnection& connection, std::span<const std:
 void ClientSession::OnHeartbeatReply(ClientConnection& connection, const ReplyView& reply,
                                      int64_t now_ns) {
   const std::optional<int64_t> asked_ns = connection.liveness.OnHeartbeatAnswered();
-  const uint64_t time_ms = reply.header.time_ms;
+  const uint64_t time_ms = reply.header.clock.time_ms;
   if (connection.index == 0) index_watch_.OnHeartbeatAnswered();
   if (!reply.value.empty()) AdoptIndex(reply.value);
   if (!asked_ns.has_value() || time_ms == 0 || !options_.server_clock) return;
@@ -287,7 +287,7 @@ void ClientSession::SendNews(int64_t now_ns) {
   RequestHeader header;
   memory_->SetIndexKnown(index_watch_.known());
   std::memcpy(&header, memory_->heartbeat(), sizeof(header));
-  header.user_flags = static_cast<uint32_t>(report);
+  header.heartbeat.report_bytes = static_cast<uint32_t>(report);
   header.value_bytes = static_cast<uint32_t>(report + touches.size());
   std::memcpy(message.data(), &header, sizeof(header));
   AddMessage(first, kInvalidOp, message.data(),

@@ -72,12 +72,12 @@ struct SessionMemory {
   std::byte* news_message() const { return request(RequestWindow::kCreditsMax + 1); }
   // Sets what heartbeats tell of the client's list of servers, from now on.
   void SetServerSet(uint64_t hash) const {
-    std::memcpy(heartbeat() + offsetof(RequestHeader, server_set), &hash, sizeof(hash));
+    std::memcpy(heartbeat() + offsetof(RequestHeader, heartbeat.server_set), &hash, sizeof(hash));
   }
   // Sets what heartbeats tell of what the client knows of the index, from now on.
   void SetIndexKnown(IndexKnown known) const {
-    const uint64_t word = known.word();
-    std::memcpy(heartbeat() + offsetof(RequestHeader, ttl_ms), &word, sizeof(word));
+    std::memcpy(heartbeat() + offsetof(RequestHeader, heartbeat.index_acknowledged), &known,
+                sizeof(known));
   }
   // Returns the buffers that a request lent to the server.
   void ReturnLent(const RequestWindow::Entry& entry) {

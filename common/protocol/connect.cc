@@ -52,6 +52,8 @@ const char* WhatIsWrong(const Grant& grant) {
     return "an unknown lock mode";
   }
   if (grant.resumed > 1) return "a flag that is neither 0 nor 1";
+  // A client that keeps no leases must not READ from a server that relies on them.
+  if (grant.primary_lease_ms != 0 || grant.history != 0) return "the lease or history of a group";
   if (grant.silence_ms < kSilenceMsMin) return "too short a silence";
   if (!NameOf(grant).empty() && !IsServerName(NameOf(grant))) return "a name with odd characters";
   return nullptr;
@@ -118,6 +120,10 @@ absl::StatusOr<ConnectRequest> DecodeConnectRequest(std::span<const std::byte> p
     return absl::UnimplementedError(
         absl::StrFormat("client speaks protocol %u to %u, server %u to %u", request->version_min,
                         request->version_max, kProtocolVersionMin, kProtocolVersionMax));
+  }
+  if (request->features != 0) {
+    return absl::InvalidArgumentError(absl::StrFormat(
+        "connection request for features %#x, of which this server knows none", request->features));
   }
   return request;
 }

@@ -29,7 +29,7 @@ struct ConnectRequest {
   uint8_t version_min;
   uint8_t version_max;
   uint16_t length;    // of this struct
-  uint16_t features;  // ConnectFeature bits the client understands
+  uint16_t features;  // zero; bit 1 is reserved for a server that asks to be a replica
   uint16_t qp_index;  // which of the session's queue pairs this is, from 0
   uint32_t key_id;    // of the pre-shared key; 0 = none
   uint64_t
@@ -67,7 +67,8 @@ struct Grant {
   uint32_t layout_version;
   uint64_t hash_seed;
   IndexGeometry index;
-  uint32_t message_bytes_max;
+  uint16_t message_bytes_max;
+  uint16_t primary_lease_ms;  // zero; reserved for what is left of the primary's lease in a group
   uint32_t value_bytes_max;
   uint16_t credits;
   uint16_t features;
@@ -77,14 +78,18 @@ struct Grant {
   uint64_t time_ms;     // the server's clock when it accepted; items expire by that clock
   uint8_t mac[16];      // zero = not authenticated
   char name[kServerNameBytesMax];  // of the server, NUL padded; empty: clients use its address
+  // Zero. Reserved for the name of a group's data: servers with the same history have the same
+  // items, so a client that comes from one of them to another goes on.
+  uint64_t history;
 };
-static_assert(sizeof(Grant) == 184 && std::is_trivially_copyable_v<Grant>);
+static_assert(sizeof(Grant) == 192 && std::is_trivially_copyable_v<Grant>);
 static_assert(offsetof(Grant, incarnation) == 8 && offsetof(Grant, region_rkey) == 40);
 static_assert(offsetof(Grant, session_token) == 56 && offsetof(Grant, hash_seed) == 72);
 static_assert(offsetof(Grant, index) == 80 && offsetof(Grant, message_bytes_max) == 112);
+static_assert(offsetof(Grant, primary_lease_ms) == 114 && offsetof(Grant, value_bytes_max) == 116);
 static_assert(offsetof(Grant, lock_mode) == 124 && offsetof(Grant, silence_ms) == 126);
 static_assert(offsetof(Grant, time_ms) == 128 && offsetof(Grant, mac) == 136 &&
-              offsetof(Grant, name) == 152);
+              offsetof(Grant, name) == 152 && offsetof(Grant, history) == 184);
 
 // Bits of Grant::features.
 inline constexpr uint16_t kGrantReadOnly = 1 << 1;  // the session may only read; no lock_rkey
@@ -97,6 +102,8 @@ enum class RejectCode : uint32_t {
   kShuttingDown = 5,
   kAuthentication = 6,
   kStarting = 7,  // the server is still preparing its memory: try again soon
+  // 8 is reserved for servers in a group: not the primary. Its reason will be
+  // "primary=ADDRESS epoch=NUMBER", because a reject has no byte left.
 };
 
 // Private data of a reject, with the reason for the user to read.

@@ -1,8 +1,10 @@
+#include <array>
 #include <cstring>
-#include <iterator>
+#include <initializer_list>
 
 #include "common/protocol/client_report.h"
 #include "common/protocol/message.h"
+#include "common/protocol/own_fields.h"
 #include "common/protocol/touch.h"
 
 namespace gannet {
@@ -12,6 +14,8 @@ constexpr uint8_t kPutFlags = kOnlyIfAbsent | kOnlyIfPresent | kOnlyIfVersion | 
                               kValueInBuffer | kValueInSegments;
 constexpr uint8_t kModifyFlags = kOnlyIfPresent | kOnlyIfVersion | kUnderLock;
 constexpr uint8_t kKnownFlags = kPutFlags | kForce;
+// A free lock word is zero, so zero names no holder.
+constexpr const char* kNoLock = "a lock word of zero";
 
 // The value that travels in a message.
 enum class InMessage : uint8_t { kNothing, kValue, kCounterOperands };
@@ -19,47 +23,68 @@ enum class InMessage : uint8_t { kNothing, kValue, kCounterOperands };
 // What a request of each opcode may have. A flag that its opcode does not know is refused, because
 // to ignore it would betray what the sender asked for.
 struct RequestRule {
-  uint8_t flags;
-  uint16_t key_bytes_min, key_bytes_max;
-  bool names_lock;
-  bool takes_ttl;
+  bool known = false;
+  uint8_t flags = 0;
+  bool has_key = false;
   InMessage in_message = InMessage::kNothing;
+  OwnFields own;
 };
-constexpr RequestRule kRules[] = {
-    {0, 0, 0, false, true, InMessage::kValue},        // heartbeat: IndexKnown, report, touches
-    {kValueInBuffer, 1, kKeyBytesMax, false, false},  // get
-    {kPutFlags, 1, kKeyBytesMax, false, true, InMessage::kValue},               // put
-    {kOnlyIfVersion | kUnderLock, 1, kKeyBytesMax, false, false},               // delete
-    {0, 1, kKeyBytesMax, true, true},                                           // lock
-    {kForce, 1, kKeyBytesMax, true, false},                                     // unlock
-    {0, 0, 0, false, false},                                                    // stats
-    {0, 0, 0, false, false},                                                    // ping
-    {0, 1, kKeyBytesMax, true, true},                                           // extend lock
-    {0, 0, 0, false, false},                                                    // list locks
-    {kModifyFlags, 1, kKeyBytesMax, false, true, InMessage::kValue},            // append
-    {kModifyFlags, 1, kKeyBytesMax, false, true, InMessage::kValue},            // prepend
-    {kModifyFlags, 1, kKeyBytesMax, false, true, InMessage::kCounterOperands},  // increment
-    {kOnlyIfVersion | kUnderLock, 1, kKeyBytesMax, false, true},                // touch
-    {0, 0, 0, false, false},                                                    // flush
-};
-static_assert(std::size(kRules) == static_cast<size_t>(Opcode::kFlush) + 1);
-constexpr RequestRule kObservationRule = {0, 0, 0, false, false};
+
+constexpr auto kRules = [] {
+  std::array<RequestRule, static_cast<size_t>(Opcode::kHeats) + 1> rules{};
+  const auto set = [&rules](std::initializer_list<Opcode> opcodes, RequestRule rule) {
+    rule.known = true;
+    for (const Opcode opcode : opcodes) rules[static_cast<size_t>(opcode)] = rule;
+  };
+  const auto up_to = [](size_t end) { return OwnFields::UpTo(end); };
+  const OwnFields ttl = up_to(offsetof(RequestHeader, write.user_flags));
+  const OwnFields ttl_and_flags = up_to(offsetof(RequestHeader, write.buffer_rkey));
+  const OwnFields conditions(offsetof(RequestHeader, write.expected_version),
+                             offsetof(RequestHeader, write.segments));
+  set({Opcode::kHeartbeat},
+      {.in_message = InMessage::kValue, .own = up_to(offsetof(RequestHeader, heartbeat.reserved))});
+  set({Opcode::kGet}, {.flags = kValueInBuffer,
+                       .has_key = true,
+                       .own = up_to(offsetof(RequestHeader, get.reserved))});
+  set({Opcode::kPut}, {.flags = kPutFlags,
+                       .has_key = true,
+                       .in_message = InMessage::kValue,
+                       .own = up_to(offsetof(RequestHeader, write.reserved))});
+  set({Opcode::kAppend, Opcode::kPrepend}, {.flags = kModifyFlags,
+                                            .has_key = true,
+                                            .in_message = InMessage::kValue,
+                                            .own = ttl_and_flags | conditions});
+  set({Opcode::kIncrement}, {.flags = kModifyFlags,
+                             .has_key = true,
+                             .in_message = InMessage::kCounterOperands,
+                             .own = ttl_and_flags | conditions});
+  set({Opcode::kDelete},
+      {.flags = kOnlyIfVersion | kUnderLock, .has_key = true, .own = conditions});
+  set({Opcode::kTouch},
+      {.flags = kOnlyIfVersion | kUnderLock, .has_key = true, .own = ttl | conditions});
+  set({Opcode::kLock, Opcode::kExtendLock},
+      {.has_key = true, .own = up_to(offsetof(RequestHeader, lock.reserved))});
+  set({Opcode::kUnlock},
+      {.flags = kForce, .has_key = true, .own = up_to(offsetof(RequestHeader, lock.lease_ms))});
+  set({Opcode::kListLocks, Opcode::kListClients, Opcode::kSlowLog},
+      {.own = up_to(offsetof(RequestHeader, list.reserved))});
+  set({Opcode::kFlush}, {.own = up_to(offsetof(RequestHeader, flush.reserved))});
+  set({Opcode::kStorage}, {.own = up_to(offsetof(RequestHeader, storage.reserved))});
+  set({Opcode::kStats, Opcode::kPing, Opcode::kHeats}, {});
+  return rules;
+}();
 
 // Returns nullptr for an unknown opcode.
 const RequestRule* RuleOf(uint8_t opcode) {
-  if (opcode < std::size(kRules)) return &kRules[opcode];
-  const bool observes = opcode == static_cast<uint8_t>(Opcode::kStorage) ||
-                        opcode == static_cast<uint8_t>(Opcode::kListClients) ||
-                        opcode == static_cast<uint8_t>(Opcode::kSlowLog) ||
-                        opcode == static_cast<uint8_t>(Opcode::kHeats);
-  return observes ? &kObservationRule : nullptr;
+  return opcode < kRules.size() && kRules[opcode].known ? &kRules[opcode] : nullptr;
 }
 
 std::optional<RequestError> Invalid(const char* reason) {
   return RequestError{ReplyStatus::kInvalidArgument, reason};
 }
 
-std::optional<RequestError> CheckConditions(const RequestHeader& h, const RequestRule& rule) {
+// Checks what the flags of a write ask for.
+std::optional<RequestError> CheckConditions(const RequestHeader& h) {
   const bool under_lock = (h.flags & kUnderLock) != 0;
   if (under_lock && (h.flags & kOnlyIfVersion) == 0) {
     return Invalid("a write under a lock without the version it read");
@@ -70,35 +95,88 @@ std::optional<RequestError> CheckConditions(const RequestHeader& h, const Reques
   if ((h.flags & kOnlyIfAbsent) != 0 && (h.flags & kOnlyIfPresent) != 0) {
     return Invalid("only-if-absent and only-if-present together");
   }
-  // A free lock word is zero, so zero names no holder.
-  const bool anyones = (h.flags & kForce) != 0;
-  if ((under_lock || rule.names_lock) && h.lock_word == 0 && !anyones) {
-    return Invalid("a lock word of zero");
+  if (under_lock && h.write.lock_word == 0) return Invalid(kNoLock);
+  return std::nullopt;
+}
+
+std::optional<RequestError> CheckWrite(const RequestHeader& h) {
+  if (h.write.ttl_ms > kTtlMsMax) return Invalid("time to live");
+  const bool in_segments = (h.flags & kValueInSegments) != 0;
+  const uint32_t segments = h.write.segments;
+  const bool right_number = in_segments ? segments - 1 < kValueSegmentsMax : segments == 0;
+  if (!right_number || (in_segments && (h.flags & kValueInBuffer))) {
+    return Invalid("segments of a value");
+  }
+  if (h.flags == 0) return std::nullopt;
+  return CheckConditions(h);
+}
+
+std::optional<RequestError> CheckLock(const RequestHeader& h) {
+  if (h.lock.lease_ms > kTtlMsMax) return Invalid("time of a lease");
+  if (h.lock.lock_word == 0 && (h.flags & kForce) == 0) return Invalid(kNoLock);
+  return std::nullopt;
+}
+
+// What a heartbeat carries: nothing, a report, touches, or both.
+std::optional<RequestError> CheckHeartbeat(const RequestHeader& h) {
+  if (h.value_bytes % sizeof(Touch) != 0) return Invalid("a piece of a touch");
+  const uint32_t report = h.heartbeat.report_bytes;
+  if (report != 0 && (report < sizeof(ClientCounts) || report > kClientReportBytesMax ||
+                      report > h.value_bytes || report % sizeof(LatencyCount) != 0)) {
+    return Invalid("the length of a client's report");
   }
   return std::nullopt;
 }
 
-std::optional<RequestError> CheckHeader(const RequestHeader& h) {
-  const RequestRule* const known = RuleOf(h.opcode);
-  if (known == nullptr) return RequestError{ReplyStatus::kUnimplemented, "unknown opcode"};
-  const RequestRule& rule = *known;
+// Checks what is the same for all kinds.
+std::optional<RequestError> CheckCommon(const RequestHeader& h, const RequestRule& rule) {
   if ((h.flags & ~rule.flags) != 0) {
     if ((h.flags & ~kKnownFlags) == 0) return Invalid("flag of another opcode");
     return RequestError{ReplyStatus::kUnimplemented, "unknown flag"};
   }
   const bool numbered = h.opcode != static_cast<uint8_t>(Opcode::kHeartbeat);
-  if (numbered && h.server_set != 0) return Invalid("a set of servers outside a heartbeat");
   if ((h.sequence != 0) != numbered) return Invalid("sequence number");
-  if (h.key_bytes < rule.key_bytes_min || h.key_bytes > rule.key_bytes_max) {
+  if (rule.has_key ? h.key_bytes - 1u >= kKeyBytesMax : h.key_bytes != 0) {
     return Invalid("key length");
   }
-  if (h.value_bytes > kValueBytesMax) return Invalid("value too long");
+  if (h.value_bytes > (rule.in_message == InMessage::kNothing ? 0 : kValueBytesMax)) {
+    return Invalid("value too long");
+  }
   if (rule.in_message == InMessage::kCounterOperands && h.value_bytes != sizeof(CounterOperands)) {
     return Invalid("the operands of a counter");
   }
-  if (h.ttl_ms > (rule.takes_ttl ? kTtlMsMax : 0)) return Invalid("time to live");
-  if (h.flags == 0 && !rule.names_lock) return std::nullopt;
-  return CheckConditions(h, rule);
+  if (!rule.own.OthersAreZero(h.words)) return Invalid("reserved bytes that are not zero");
+  return std::nullopt;
+}
+
+// Checks what is the kind's own.
+std::optional<RequestError> CheckOwn(const RequestHeader& h) {
+  switch (static_cast<Opcode>(h.opcode)) {
+    case Opcode::kHeartbeat:
+      return CheckHeartbeat(h);
+    case Opcode::kPut:
+    case Opcode::kDelete:
+    case Opcode::kAppend:
+    case Opcode::kPrepend:
+    case Opcode::kIncrement:
+    case Opcode::kTouch:
+      return CheckWrite(h);
+    case Opcode::kLock:
+    case Opcode::kUnlock:
+    case Opcode::kExtendLock:
+      return CheckLock(h);
+    case Opcode::kGet:
+    case Opcode::kStats:
+    case Opcode::kPing:
+    case Opcode::kListLocks:
+    case Opcode::kFlush:
+    case Opcode::kStorage:
+    case Opcode::kListClients:
+    case Opcode::kSlowLog:
+    case Opcode::kHeats:
+      break;
+  }
+  return std::nullopt;
 }
 
 // Returns whether the segments hold a value of so many bytes.
@@ -113,21 +191,10 @@ bool SegmentsHold(std::string_view segments, uint64_t value_bytes) {
   return sum == value_bytes;
 }
 
-// What a heartbeat carries: nothing, a report, touches, or both.
-std::optional<RequestError> CheckHeartbeat(const RequestHeader& h) {
-  if (h.value_bytes % sizeof(Touch) != 0) return Invalid("a piece of a touch");
-  const uint32_t report = h.user_flags;
-  if (report != 0 && (report < sizeof(ClientCounts) || report > kClientReportBytesMax ||
-                      report > h.value_bytes || report % sizeof(LatencyCount) != 0)) {
-    return Invalid("the length of a client's report");
-  }
-  return std::nullopt;
-}
-
 // Returns how many bytes follow the key.
-size_t BytesBehindKey(const RequestHeader& h) {
-  if (RuleOf(h.opcode)->in_message == InMessage::kNothing || (h.flags & kValueInBuffer)) return 0;
-  return h.flags & kValueInSegments ? h.buffer_rkey * sizeof(ValueSegment) : h.value_bytes;
+size_t BytesBehindKey(const RequestHeader& h, const RequestRule& rule) {
+  if (rule.in_message == InMessage::kNothing || (h.flags & kValueInBuffer)) return 0;
+  return h.flags & kValueInSegments ? h.write.segments * sizeof(ValueSegment) : h.value_bytes;
 }
 
 }  // namespace
@@ -135,21 +202,17 @@ size_t BytesBehindKey(const RequestHeader& h) {
 std::optional<RequestError> DecodeRequest(std::span<const std::byte> message, RequestView* view) {
   std::memcpy(&view->header, message.data(), sizeof(view->header));
   const RequestHeader& h = view->header;
-  if (auto error = CheckHeader(h)) return error;
+  const RequestRule* const rule = RuleOf(h.opcode);
+  if (rule == nullptr) return RequestError{ReplyStatus::kUnimplemented, "unknown opcode"};
+  if (auto error = CheckCommon(h, *rule)) return error;
+  if (auto error = CheckOwn(h)) return error;
+  const size_t value_bytes = BytesBehindKey(h, *rule);
   const size_t body = message.size() - sizeof(h);
-  const bool in_segments = (h.flags & kValueInSegments) != 0;
-  if (in_segments && ((h.flags & kValueInBuffer) || h.buffer_rkey > kValueSegmentsMax)) {
-    return Invalid("segments of a value");
-  }
-  const size_t value_bytes = BytesBehindKey(h);
-  if (h.opcode == static_cast<uint8_t>(Opcode::kHeartbeat)) {
-    if (auto error = CheckHeartbeat(h)) return error;
-  }
   if (body != h.key_bytes + value_bytes) return Invalid("length does not match the message");
   const char* data = reinterpret_cast<const char*>(message.data()) + sizeof(h);
   view->key = {data, h.key_bytes};
   view->value = {data + h.key_bytes, value_bytes};
-  if (in_segments && !SegmentsHold(view->value, h.value_bytes)) {
+  if ((h.flags & kValueInSegments) && !SegmentsHold(view->value, h.value_bytes)) {
     return Invalid("segments that do not hold the value");
   }
   return std::nullopt;

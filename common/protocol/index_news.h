@@ -13,17 +13,13 @@ namespace gannet {
 
 // How clients learn of an index that grows, and the server of what they still READ: by heartbeats.
 
-// What a heartbeat tells of its client, in the request's ttl_ms. A generation of 0 is none.
+// What a heartbeat tells of its client. A generation of 0 is none.
 struct IndexKnown {
   // The client READs no index older than this one, and no such READ is under way.
   uint32_t acknowledged = 0;
   uint32_t newest = 0;  // the newest index that it knows of
-
-  static constexpr IndexKnown OfWord(uint64_t word) {
-    return {static_cast<uint32_t>(word), static_cast<uint32_t>(word >> 32)};
-  }
-  constexpr uint64_t word() const { return uint64_t{newest} << 32 | acknowledged; }
 };
+static_assert(sizeof(IndexKnown) == 8);
 
 // The value of the reply to a heartbeat whose client does not know, or does not acknowledge, what
 // is the case: the two geometries of the superblock.

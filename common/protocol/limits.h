@@ -5,8 +5,8 @@
 
 namespace gannet {
 
-inline constexpr uint8_t kProtocolVersionMin = 3;
-inline constexpr uint8_t kProtocolVersionMax = 3;
+inline constexpr uint8_t kProtocolVersionMin = 4;
+inline constexpr uint8_t kProtocolVersionMax = 4;
 inline constexpr uint16_t kDefaultPort = 7471;
 
 // A message (header, key, eager value) never exceeds this, so receives have one size.

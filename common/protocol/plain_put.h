@@ -28,10 +28,10 @@ class PlainPut {
     if (key_bytes_ - 1 >= kKeyBytesMax) return false;
     // Messages are short, so this bounds the value too.
     if (message.size() != sizeof(RequestHeader) + key_bytes_ + value_bytes_) return false;
-    const auto ttl_ms = Field<uint64_t>(offsetof(RequestHeader, ttl_ms));
-    const auto server_set = Field<uint64_t>(offsetof(RequestHeader, server_set));
+    const auto ttl_ms = Field<uint64_t>(offsetof(RequestHeader, write.ttl_ms));
+    const auto last_word = Field<uint64_t>(offsetof(RequestHeader, write.segments));
     sequence_ = Field<uint64_t>(offsetof(RequestHeader, sequence));
-    return (ttl_ms | server_set) == 0 && sequence_ != 0;
+    return (ttl_ms | last_word) == 0 && sequence_ != 0;
   }
 
   // Returns the key of any message, or an empty view if it cannot have one. REQUIRES: as for
@@ -45,7 +45,9 @@ class PlainPut {
 
   uint64_t sequence() const { return sequence_; }
   // Call it only once, because each call loads the field.
-  uint32_t TakeUserFlags() const { return Field<uint32_t>(offsetof(RequestHeader, user_flags)); }
+  uint32_t TakeUserFlags() const {
+    return Field<uint32_t>(offsetof(RequestHeader, write.user_flags));
+  }
   std::string_view key() const { return {Body(), key_bytes_}; }
   std::string_view value() const { return {Body() + key_bytes_, value_bytes_}; }
 
@@ -67,6 +69,9 @@ class PlainPut {
 };
 static_assert(offsetof(RequestHeader, flags) == 1 && offsetof(RequestHeader, key_bytes) == 2 &&
               offsetof(RequestHeader, value_bytes) == 4 && kMessageBytesMax <= kValueBytesMax);
+// Without conditions and buffers, these two and the time to live are all that must be zero.
+static_assert(offsetof(RequestHeader, write.segments) == 56 &&
+              offsetof(RequestHeader, write.reserved) == 60);
 
 }  // namespace gannet
 

@@ -7,7 +7,7 @@
 
 namespace gannet {
 
-// What a kStorage request wants, in its expected_version.
+// What a kStorage request wants.
 enum class StorageAsk : uint64_t {
   kTell = 0,
   // Begin a snapshot too. A session that may only read is refused.

@@ -7,19 +7,18 @@ namespace gannet {
 ReplyHeader ReplyOfRead(const RequestHeader& request, const ReadOutcome& outcome) {
   ReplyHeader reply = ReplyTo(request, outcome.status);
   if (outcome.status == ReplyStatus::kNotFound) return reply;
-  reply.version = outcome.version;
-  reply.slot = outcome.slot;
   reply.value_bytes = outcome.value_bytes;
-  reply.user_flags = outcome.attributes.flags;
-  reply.expiry_ms = outcome.attributes.expiry_ms;
+  reply.get = {.version = outcome.version,
+               .slot = outcome.slot,
+               .expiry_ms = outcome.attributes.expiry_ms,
+               .user_flags = outcome.attributes.flags};
   return reply;
 }
 
 ReplyHeader ReplyOfFlush(const RequestHeader& request, const FlushOutcome& flushed) {
   ReplyHeader reply =
       ReplyTo(request, flushed.refused ? ReplyStatus::kDiskRefuses : ReplyStatus::kOk);
-  reply.version = flushed.next;
-  reply.lock_word = flushed.removed;
+  reply.flush = {.next = flushed.next, .removed = flushed.removed};
   return reply;
 }
 
@@ -91,7 +90,7 @@ WriteOutcome Dispatcher::Modify(const RequestView& request, const Now& now,
 }
 
 ReplyHeader Dispatcher::Flush(const RequestHeader& header) {
-  return ReplyOfFlush(header, store_->FlushSome(header.expected_version));
+  return ReplyOfFlush(header, store_->FlushSome(header.flush.position));
 }
 
 ReplyHeader Dispatcher::Get(const RequestView& request, std::span<std::byte> value_out,

@@ -56,15 +56,21 @@ inline ReplyHeader ReplyTo(const RequestHeader& request, ReplyStatus status) {
 // have been read after the request came.
 inline ReplyHeader ReplyWithTime(const RequestHeader& request, uint64_t time_ms) {
   ReplyHeader reply = ReplyTo(request, ReplyStatus::kOk);
-  reply.time_ms = time_ms;
+  reply.clock.time_ms = time_ms;
   return reply;
 }
 
 inline ReplyHeader ReplyOfWrite(const RequestHeader& request, const WriteOutcome& outcome) {
   ReplyHeader reply = ReplyTo(request, outcome.status);
-  reply.version = outcome.version;
-  reply.slot = outcome.slot;
-  reply.lock_word = outcome.lock_word;
+  if (request.opcode == static_cast<uint8_t>(Opcode::kIncrement)) {
+    const bool done = outcome.status == ReplyStatus::kOk;
+    reply.increment = {.version = outcome.version,
+                       .slot = outcome.slot,
+                       .number = done ? static_cast<int64_t>(outcome.lock_word) : 0};
+  } else {
+    reply.write = {
+        .version = outcome.version, .slot = outcome.slot, .lock_word = outcome.lock_word};
+  }
   return reply;
 }
 
@@ -78,8 +84,8 @@ inline WriteConditions ConditionsOf(const RequestHeader& request, const ChangeOr
   conditions.origin = origin;
   conditions.only_if_absent = (request.flags & kOnlyIfAbsent) != 0;
   conditions.only_if_present = (request.flags & kOnlyIfPresent) != 0;
-  if (request.flags & kOnlyIfVersion) conditions.only_if_version = request.expected_version;
-  if (request.flags & kUnderLock) conditions.under_lock = request.lock_word;
+  if (request.flags & kOnlyIfVersion) conditions.only_if_version = request.write.expected_version;
+  if (request.flags & kUnderLock) conditions.under_lock = request.write.lock_word;
   return conditions;
 }
 
@@ -87,8 +93,9 @@ inline WriteConditions ConditionsOf(const RequestHeader& request, const ChangeOr
 // the clock is read again: an item lives at least as long as its client asked for.
 inline ItemAttributes AttributesOf(const RequestHeader& request, const Store& store,
                                    uint64_t now_ms) {
-  return {.flags = request.user_flags,
-          .expiry_ms = request.ttl_ms == 0 ? 0 : store.NowMs(now_ms) + request.ttl_ms};
+  const uint64_t ttl_ms = request.write.ttl_ms;
+  return {.flags = request.write.user_flags,
+          .expiry_ms = ttl_ms == 0 ? 0 : store.NowMs(now_ms) + ttl_ms};
 }
 
 // Returns true if such a request is idempotent, so that its answer need not be kept.
@@ -122,7 +129,7 @@ inline bool IsRepeatable(Opcode opcode) {
 // Returns true if a session that may only read may send it.
 inline bool ChangesNothing(const RequestHeader& request) {
   const auto opcode = static_cast<Opcode>(request.opcode);
-  return opcode == Opcode::kStorage ? request.expected_version == 0 : IsRepeatable(opcode);
+  return opcode == Opcode::kStorage ? request.storage.ask == 0 : IsRepeatable(opcode);
 }
 
 }  // namespace gannet

@@ -44,8 +44,7 @@ template <bool kRecorded>
   *batch_.AddInlineHeader(connection) = {.opcode = static_cast<uint8_t>(Opcode::kPut),
                                          .status = static_cast<uint8_t>(ReplyStatus::kOk),
                                          .sequence = sequence,
-                                         .version = update.version,
-                                         .slot = update.slot};
+                                         .write = {.version = update.version, .slot = update.slot}};
   ++connection->answers_in_chain;
   ++updates_;
   return true;

@@ -14,6 +14,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "common/layout/lock_word.h"
 #include "common/rdma/completion.h"
 #include "server/locks/lock_cas.h"
 #include "server/locks/lock_janitor.h"
@@ -263,7 +264,8 @@ class Worker {
 
   // worker_locks.cc: locks by RPC.
   void BeginLock(ServerConnection* connection, const RequestView& request);
-  bool OwnsLock(const ServerConnection& connection, const RequestHeader& header);
+  // Returns whether the word names a connection of the same session.
+  bool OwnsLock(const ServerConnection& connection, LockWord word);
   void ServeLocks();
   // Returns false if cas_ has no free place.
   bool StartLock(const LockRequest& request);

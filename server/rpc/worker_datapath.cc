@@ -23,8 +23,8 @@ bool ValueElsewhere(const RequestHeader& header) {
 // Returns true if the client named a buffer that is long enough for the value, and the item is not
 // large. Clients READ large items themselves, wherever the reply says they are.
 bool FitsBuffer(const RequestHeader& header, const ReplyHeader& reply) {
-  return (header.flags & kValueInBuffer) != 0 && header.value_bytes >= reply.value_bytes &&
-         !IsLargeClass(Slot(reply.slot).size_class());
+  return (header.flags & kValueInBuffer) != 0 && header.get.buffer_bytes >= reply.value_bytes &&
+         !IsLargeClass(Slot(reply.get.slot).size_class());
 }
 
 }  // namespace
@@ -177,7 +177,7 @@ bool Worker::RefuseWrite(ServerConnection* connection, std::span<const std::byte
 
 void Worker::OnRequest(ServerConnection* connection, const RequestView& request) {
   if (IsHeartbeat(request.header)) {
-    OnServerSet(connection, request.header.server_set);
+    OnServerSet(connection, request.header.heartbeat.server_set);
     if (!request.value.empty() && !TakeNews(connection->session, request)) {
       return Refuse(connection, request.header,
                     {ReplyStatus::kInvalidArgument, "a client's report that cannot be"});
@@ -185,7 +185,8 @@ void Worker::OnRequest(ServerConnection* connection, const RequestView& request)
     return OnHeartbeat(connection, request.header);
   }
   if (!Admit(connection, request.header)) return;
-  if ((request.header.flags & kUnderLock) && !OwnsLock(*connection, request.header)) {
+  if ((request.header.flags & kUnderLock) &&
+      !OwnsLock(*connection, LockWord(request.header.write.lock_word))) {
     return RefuseLock(connection, request);
   }
   switch (static_cast<Opcode>(request.header.opcode)) {
@@ -332,7 +333,10 @@ void Worker::OnServerSet(ServerConnection* connection, uint64_t server_set) {
 
 void Worker::RefuseLock(ServerConnection* connection, const RequestView& request) {
   ReplyHeader reply = ReplyTo(request.header, ReplyStatus::kLockLost);
-  reply.lock_word = LockWordNow(request.key);
+  // The reply to an increment has no place for it.
+  if (reply.opcode != static_cast<uint8_t>(Opcode::kIncrement)) {
+    reply.write.lock_word = LockWordNow(request.key);
+  }
   Record(connection->session, reply);
   Reply(connection, reply);
 }

@@ -10,7 +10,7 @@ namespace gannet {
 
 // News that finds no buffer waits for the next heartbeat.
 void Worker::OnHeartbeat(ServerConnection* connection, const RequestHeader& request) {
-  const IndexKnown known = IndexKnown::OfWord(request.ttl_ms);
+  const IndexKnown known{request.heartbeat.index_acknowledged, request.heartbeat.index_newest};
   Session* const session = connection->session;
   ReplyHeader reply = ReplyWithTime(request, store_->NowMs(now_.wall_ms));
   const Superblock superblock = node_->store->superblock();

@@ -18,7 +18,7 @@ constexpr uint32_t kReadBytesInFlightMax = 4 * kPieceBytes;  // of a connection
 std::vector<ValueSegment> SegmentsOf(const RequestView& request) {
   const RequestHeader& header = request.header;
   if (header.flags & kValueInBuffer) {
-    return {{header.buffer_address, header.buffer_rkey, header.value_bytes}};
+    return {{header.write.buffer_address, header.write.buffer_rkey, header.value_bytes}};
   }
   std::vector<ValueSegment> segments(request.value.size() / sizeof(ValueSegment));
   std::memcpy(segments.data(), request.value.data(), segments.size() * sizeof(ValueSegment));
@@ -218,14 +218,14 @@ void Worker::ServeNextLargeGet(ServerConnection* connection) {
 
 bool Worker::ServeLargeGet(ServerConnection* connection, const LargeGet& get, uint32_t staging) {
   const std::span<std::byte> room = staging_.Bytes(staging).first(
-      std::min<size_t>(get.header.value_bytes, SizeClassBytes(kSealedClassMax)));
+      std::min<size_t>(get.header.get.buffer_bytes, SizeClassBytes(kSealedClassMax)));
   // Look up again: the value may have changed or been deleted meanwhile.
   ReplyHeader reply = ReplyOfRead(get.header, node_->store->Get(get.key, room, now_.wall_ms));
   if (reply.status != static_cast<uint8_t>(ReplyStatus::kOk)) {
     AnswerLong(connection, reply);
     return false;
   }
-  reply.value_in_buffer = 1;
+  reply.get.value_in_buffer = 1;
   if (reply.value_bytes == 0) {
     // The value became empty meanwhile. Devices disagree about a WRITE of 0 bytes, so none is sent.
     AnswerLong(connection, reply);
@@ -233,7 +233,7 @@ bool Worker::ServeLargeGet(ServerConnection* connection, const LargeGet& get, ui
   }
   // The reply follows the value in the same send queue, so it arrives after the value.
   if (!batch_.AddWrite(connection, staging_.Sge(staging, reply.value_bytes),
-                       get.header.buffer_address, get.header.buffer_rkey, staging)) {
+                       get.header.get.buffer_address, get.header.get.buffer_rkey, staging)) {
     return false;
   }
   AnswerLong(connection, reply);

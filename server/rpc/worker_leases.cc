@@ -20,9 +20,9 @@ constexpr size_t kWordsPerPage = 65536;
 // About 70 years, so that a deadline in nanoseconds does not overflow.
 constexpr uint64_t kLeaseMsMost = 1ull << 41;
 
-int64_t LeaseEndNs(uint64_t ttl_ms, int64_t now_ns) {
-  if (ttl_ms == 0) return LockLeases::kNever;
-  return now_ns + static_cast<int64_t>(std::min(ttl_ms, kLeaseMsMost)) * kNsPerMs;
+int64_t LeaseEndNs(uint64_t lease_ms, int64_t now_ns) {
+  if (lease_ms == 0) return LockLeases::kNever;
+  return now_ns + static_cast<int64_t>(std::min(lease_ms, kLeaseMsMost)) * kNsPerMs;
 }
 
 uint32_t LeaseMsLeft(int64_t deadline_ns, int64_t now_ns) {
@@ -42,18 +42,18 @@ uint64_t Worker::LockWordNow(std::string_view key) const {
 // The lease counts from now, and at the client from when it sent the request. So the client never
 // believes that it holds the lock longer than the server does.
 bool Worker::SetLease(const RequestHeader& header, size_t index) {
-  const int64_t end_ns = LeaseEndNs(header.ttl_ms, now_.monotonic_ns);
-  if (!node_->leases->Set(options_.index, {index, header.lock_word}, end_ns)) return false;
+  const int64_t end_ns = LeaseEndNs(header.lock.lease_ms, now_.monotonic_ns);
+  if (!node_->leases->Set(options_.index, {index, header.lock.lock_word}, end_ns)) return false;
   timers_due_ns_ = std::min(timers_due_ns_, end_ns);
   return true;
 }
 
 ReplyHeader Worker::ExtendLock(const RequestHeader& header, size_t index) {
   ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
-  reply.lock_word = LoadWord(&node_->lock_words[index]);
-  if (reply.lock_word != header.lock_word) {
+  reply.lock.lock_word = LoadWord(&node_->lock_words[index]);
+  if (reply.lock.lock_word != header.lock.lock_word) {
     reply.status = static_cast<uint8_t>(ReplyStatus::kLockLost);
-  } else if (!node_->leases->HasRoom({index, header.lock_word}, now_.monotonic_ns) ||
+  } else if (!node_->leases->HasRoom({index, header.lock.lock_word}, now_.monotonic_ns) ||
              !SetLease(header, index)) {
     // There is no room, or the lock is being broken right now. In that case a retry finds it lost.
     reply.status = static_cast<uint8_t>(ReplyStatus::kTryAgain);
@@ -108,14 +108,14 @@ void Worker::AnswerForcedUnlock(const LockRequest& request, ReplyStatus status, 
   ServerConnection* connection = Find(request.connection);
   if (connection == nullptr || connection->closing) return;
   ReplyHeader reply = ReplyTo(request.header, status);
-  reply.lock_word = word;
+  reply.lock.lock_word = word;
   AnswerLong(connection, reply);
 }
 
 ReplyHeader Worker::ListLocks(const RequestHeader& header, std::span<std::byte> value_out) const {
   ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
   const size_t words = node_->lock_words.size();
-  size_t index = static_cast<size_t>(std::min<uint64_t>(header.expected_version, words));
+  size_t index = static_cast<size_t>(std::min<uint64_t>(header.list.position, words));
   const size_t end = std::min(index + kWordsPerPage, words);
   for (; index < end && reply.value_bytes + sizeof(LockEntry) <= value_out.size(); ++index) {
     const uint64_t word = LoadWord(&node_->lock_words[index]);
@@ -124,7 +124,7 @@ ReplyHeader Worker::ListLocks(const RequestHeader& header, std::span<std::byte> 
     std::memcpy(value_out.data() + reply.value_bytes, &entry, sizeof(entry));
     reply.value_bytes += sizeof(entry);
   }
-  reply.version = index < words ? index : 0;
+  reply.list.next = index < words ? index : 0;
   return reply;
 }
 

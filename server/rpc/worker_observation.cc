@@ -43,7 +43,7 @@ uint64_t CopyEntries(const std::vector<Entry>& entries, uint64_t position,
 
 // Takes what a heartbeat carries. Returns false if it is no report.
 bool Worker::TakeNews(Session* session, const RequestView& heartbeat) {
-  const size_t report_bytes = heartbeat.header.user_flags;
+  const size_t report_bytes = heartbeat.header.heartbeat.report_bytes;
   if (report_bytes > 0) {
     const auto report = ClientReportView::Decode(heartbeat.value.substr(0, report_bytes));
     if (!report) return false;
@@ -122,19 +122,20 @@ ClientEntry Worker::EntryOf(const ServerConnection& connection) const {
 ReplyHeader Worker::ListForPeople(const RequestHeader& header,
                                   std::span<std::byte> value_out) const {
   ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
-  const uint64_t from = header.expected_version;
+  const uint64_t from = header.list.position;
   if (header.opcode == static_cast<uint8_t>(Opcode::kStorage)) {
     StorageReply storage{};
-    reply.version = node_->storage(from == static_cast<uint64_t>(StorageAsk::kSnapshot), &storage);
+    const bool begins = header.storage.ask == static_cast<uint64_t>(StorageAsk::kSnapshot);
+    reply.storage.snapshot = node_->storage(begins, &storage);
     reply.value_bytes = sizeof(storage);
     std::memcpy(value_out.data(), &storage, sizeof(storage));
   } else if (header.opcode == static_cast<uint8_t>(Opcode::kHeats)) {
     reply.value_bytes = sizeof(node_->heats);
     std::memcpy(value_out.data(), &node_->heats, sizeof(node_->heats));
   } else if (header.opcode == static_cast<uint8_t>(Opcode::kListClients)) {
-    reply.version = CopyEntries(node_->board->All(), from, value_out, &reply.value_bytes);
+    reply.list.next = CopyEntries(node_->board->All(), from, value_out, &reply.value_bytes);
   } else if (node_->slow_log != nullptr) {
-    reply.version = CopyEntries(node_->slow_log->Entries(), from, value_out, &reply.value_bytes);
+    reply.list.next = CopyEntries(node_->slow_log->Entries(), from, value_out, &reply.value_bytes);
   }
   return reply;
 }

@@ -13,7 +13,7 @@ bool Worker::ExecuteWaiting(ServerConnection* connection, const RequestView& req
   const RequestHeader& header = request.header;
   if (IsRepeatable(static_cast<Opcode>(header.opcode))) return false;
   if (header.opcode == static_cast<uint8_t>(Opcode::kFlush)) {
-    const auto flushed = node_->waiting->FlushSome(header.expected_version, now_.wall_ms);
+    const auto flushed = node_->waiting->FlushSome(header.flush.position, now_.wall_ms);
     ReplyOrWait(connection, ReplyOfFlush(header, flushed.outcome), flushed.ticket);
     return true;
   }

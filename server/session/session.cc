@@ -1,5 +1,6 @@
 #include "server/session/session.h"
 
+#include <algorithm>
 #include <bit>
 #include <span>
 
@@ -32,9 +33,7 @@ Session::Admission Session::AdmitOutOfOrder(uint64_t sequence, ReplyHeader* reco
       recorded->opcode = record.opcode;
       recorded->status = record.status;
       recorded->sequence = sequence;
-      recorded->version = record.version;
-      recorded->slot = record.slot;
-      recorded->lock_word = record.lock_word;
+      std::ranges::copy(record.words, recorded->words.begin());
       return Admission::kReplay;
     }
   }

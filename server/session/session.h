@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_SESSION_SESSION_H_
 #define GANNET_SERVER_SESSION_SESSION_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -59,29 +60,20 @@ class Session {
   uint64_t AnswerNext(Opcode opcode, uint64_t version, uint64_t slot) {
     const uint64_t sequence = ++highest_;
     At(sequence) = {.sequence = sequence,
-                    .version = version,
-                    .slot = slot,
-                    .lock_word = 0,
+                    .words = {version, slot, 0},
                     .opcode = static_cast<uint8_t>(opcode),
                     .status = static_cast<uint8_t>(ReplyStatus::kOk),
                     .state = State::kAnswered};
     return sequence;
   }
   // Remembers the answer to a request in progress that changed something, or was refused after it
-  // was admitted. Keeps opcode, status, version, slot and lock word of the header. Answers to such
-  // requests use no other field.
-  void RecordAnswer(uint64_t sequence, uint8_t opcode, ReplyStatus status, uint64_t version,
-                    uint64_t slot, uint64_t lock_word) {
-    Record& record = Finish(sequence, State::kAnswered);
-    record.opcode = opcode;
-    record.status = static_cast<uint8_t>(status);
-    record.version = version;
-    record.slot = slot;
-    record.lock_word = lock_word;
-  }
+  // was admitted. Keeps opcode, status and AnswerWords of the header. Answers to such requests use no
+  // other field.
   void RecordAnswer(uint64_t sequence, const ReplyHeader& reply) {
-    RecordAnswer(sequence, reply.opcode, static_cast<ReplyStatus>(reply.status), reply.version,
-                 reply.slot, reply.lock_word);
+    Record& record = Finish(sequence, State::kAnswered);
+    record.opcode = reply.opcode;
+    record.status = reply.status;
+    std::copy_n(reply.words.begin(), record.words.size(), record.words.begin());
   }
   // Records that the request in progress is answered, and may be executed again.
   void RecordRepeatable(uint64_t sequence) { Finish(sequence, State::kRepeatable); }
@@ -134,9 +126,7 @@ class Session {
   enum class State : uint8_t { kNone, kInProgress, kAnswered, kRepeatable };
   struct Record {
     uint64_t sequence = 0;
-    uint64_t version = 0;
-    uint64_t slot = 0;
-    uint64_t lock_word = 0;
+    ReplyHeader::AnswerWords words{};
     uint8_t opcode = 0;
     uint8_t status = 0;
     State state = State::kNone;

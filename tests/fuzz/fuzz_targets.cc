@@ -77,10 +77,10 @@ void RequestBytes(std::span<const std::byte> bytes) {
   if (DecodeRequest(bytes, &view)) return Require(!plain, "as a plain PUT what is none");
   const RequestHeader& header = view.header;
   Require(plain == (header.opcode == static_cast<uint8_t>(Opcode::kPut) && header.flags == 0 &&
-                    header.ttl_ms == 0),
+                    header.write.ttl_ms == 0),
           "another plain PUT");
   if (plain) {
-    Require(put.sequence() == header.sequence && put.TakeUserFlags() == header.user_flags,
+    Require(put.sequence() == header.sequence && put.TakeUserFlags() == header.write.user_flags,
             "another header");
     Require(put.key() == view.key && put.value() == view.value, "another key or value");
   }

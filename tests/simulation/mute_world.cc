@@ -45,7 +45,10 @@ std::optional<ReplyHeader> MuteWorld::Answer(const FakeServer::Request& request)
     return FakeServer::ReplyTo(request, ReplyStatus::kNotFound);
   }
   ReplyHeader reply = FakeServer::ReplyTo(request);
-  reply.version = ++version_;
+  const Opcode opcode = request.opcode();
+  const bool writes = opcode == Opcode::kPut || opcode == Opcode::kDelete ||
+                      (opcode >= Opcode::kAppend && opcode <= Opcode::kTouch);
+  if (writes) reply.write.version = ++version_;
   return reply;
 }
 

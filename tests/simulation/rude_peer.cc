@@ -203,9 +203,9 @@ RequestHeader RudePeer::GetHeader(std::string_view key, bool into_buffer) {
   header.key_bytes = static_cast<uint16_t>(key.size());
   if (!into_buffer) return header;
   header.flags = kValueInBuffer;
-  header.value_bytes = kLentBytes;
-  header.buffer_address = reinterpret_cast<uint64_t>(lent_.data());
-  header.buffer_rkey = lent_.rkey();
+  header.get = {.buffer_address = reinterpret_cast<uint64_t>(lent_.data()),
+                .buffer_rkey = lent_.rkey(),
+                .buffer_bytes = kLentBytes};
   return header;
 }
 
@@ -252,7 +252,7 @@ bool RudePeer::MayWriteUnderLock() {
 // that condition. If the server carries this out, somebody will read it.
 uint32_t RudePeer::WriteUnderLock(std::byte* out) {
   const bool asked = answer_.has_value() && answer_->opcode == static_cast<uint8_t>(Opcode::kGet);
-  const uint64_t version = asked ? answer_->version : 0;
+  const uint64_t version = asked ? answer_->get.version : 0;
   answer_.reset();
   if (!asked) {
     target_ = history_->LastAcquired();
@@ -266,8 +266,8 @@ uint32_t RudePeer::WriteUnderLock(std::byte* out) {
   header.opcode = static_cast<uint8_t>(Opcode::kPut);
   header.sequence = ++sequence_;
   header.flags = kUnderLock | kOnlyIfVersion;
-  header.expected_version = version;
-  header.lock_word = word;
+  header.write.expected_version = version;
+  header.write.lock_word = word;
   const std::string_view name = KeyName(key);
   const std::string_view value = "stolen";
   header.key_bytes = static_cast<uint16_t>(name.size());

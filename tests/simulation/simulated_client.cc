@@ -130,6 +130,7 @@ void SimulatedClient::TakeFinished(uint32_t i) {
                                 .found = op.done.found,
                                 .info = op.done.info,
                                 .lock_word = op.word.word(),
+                                .number = op.done.counted,
                                 .value = op.value,
                                 .whole = true});
   engine_->Release(i);
@@ -332,7 +333,7 @@ void SimulatedClient::OnTally(Pending& p, const Result& result) {
   const int64_t from = p.operation.invoke_ns;
   const int64_t to = p.operation.respond_ns;
   if (p.type == OpType::kIncr) {
-    tallies.AddCounted(static_cast<int64_t>(result.lock_word), result.info.version, from, to);
+    tallies.AddCounted(result.number, result.info.version, from, to);
   } else if (p.type == OpType::kAppend) {
     tallies.AddAppended(p.value, from, to);
   } else {

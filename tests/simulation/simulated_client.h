@@ -106,6 +106,7 @@ class SimulatedClient {
     bool found = false;
     ItemInfo info;
     uint64_t lock_word = 0;
+    int64_t number = 0;  // of an increment
     std::string_view value;
     bool whole = false;  // `value` is not truncated
   };

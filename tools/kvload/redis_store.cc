@@ -137,7 +137,7 @@ class Lane {
       std::copy_n(reply.str, std::min<size_t>(reply.len, pending.out.size()),
                   reinterpret_cast<char*>(pending.out.data()));
     } else if (pending.type == OpType::kIncr) {
-      done.lock_word = static_cast<uint64_t>(reply.integer);
+      done.counted = reply.integer;
     } else if (pending.type == OpType::kPut && reply.type == REDIS_REPLY_NIL) {
       done.code = absl::StatusCode::kNotFound;  // SET with a condition that failed
     } else {

@@ -412,7 +412,7 @@ uint64_t ServerSetOf(const EngineRun& run, uint32_t server) {
   RequestHeader heartbeat;
   std::memcpy(&heartbeat, run.engine().servers().session(server).memory().heartbeat(),
               sizeof(heartbeat));
-  return heartbeat.server_set;
+  return heartbeat.heartbeat.server_set;
 }
 
 TEST(ServersTest, HeartbeatsTellTheListOfServers) {

@@ -28,9 +28,9 @@ class FakeRun : public ::testing::Test {
     std::string value;
     ItemInfo info;
     LockWord word;
-    bool by_rpc;
-    uint16_t reads;
+    OpCost cost;
     int64_t at_ns;
+    uint64_t next_position;
   };
 
   FakeRun() { EXPECT_EQ(simulated_, 0); }
@@ -66,9 +66,14 @@ class FakeRun : public ::testing::Test {
     for (uint32_t i = engine_->NextFinished(); i != kInvalidOp; i = engine_->NextFinished()) {
       const Op& op = engine_->op(i);
       EXPECT_FALSE(HasEnded(op.request.user_data)) << "it ends twice";
-      ended_[op.request.user_data] = {op.outcome,         op.done.found, std::string(op.value),
-                                      op.done.info,       op.word,       op.done.cost.by_rpc,
-                                      op.done.cost.reads, clock_.now_ns};
+      ended_[op.request.user_data] = {.outcome = op.outcome,
+                                      .found = op.done.found,
+                                      .value = std::string(op.value),
+                                      .info = op.done.info,
+                                      .word = op.word,
+                                      .cost = op.done.cost,
+                                      .at_ns = clock_.now_ns,
+                                      .next_position = op.next_position};
       engine_->Release(i);
     }
   }

@@ -169,7 +169,7 @@ void FakeServer::OnRequest(Peer& peer, std::span<const std::byte> message) {
     ++heartbeats_;
     if (!answers_heartbeats) return;
     ReplyHeader reply = ReplyTo(request);
-    reply.time_ms = time_ms();
+    reply.clock.time_ms = time_ms();
     return Send(peer, reply, {});
   }
   requests_.push_back(request);

@@ -49,7 +49,7 @@ TEST_F(LateUnlockTest, IsSentWhenThereIsACreditAgain) {
   Settle();
   EXPECT_TRUE(HasEnded(blocked_by));
   ASSERT_EQ(server_->Count(Opcode::kUnlock), 1u);
-  EXPECT_EQ(server_->requests().back().header.lock_word, lock.word);
+  EXPECT_EQ(server_->requests().back().header.lock.lock_word, lock.word);
   EXPECT_EQ(server_->connections(), 1u);
 }
 

@@ -42,8 +42,8 @@ TEST_P(LeaseTest, IsTakenWithTheLockByTheServer) {
   EXPECT_TRUE(locked.found);
   ASSERT_EQ(server_->requests().size(), 1u);
   EXPECT_EQ(server_->requests()[0].opcode(), Opcode::kLock);
-  EXPECT_EQ(server_->requests()[0].header.ttl_ms, 1234u);
-  EXPECT_EQ(server_->requests()[0].header.lock_word, locked.word.word());
+  EXPECT_EQ(server_->requests()[0].header.lock.lease_ms, 1234u);
+  EXPECT_EQ(server_->requests()[0].header.lock.lock_word, locked.word.word());
 }
 
 TEST_P(LeaseTest, NoLockIsHandedOutThatTheServerDidNotAcknowledge) {
@@ -57,7 +57,7 @@ TEST_P(LeaseTest, NoLockIsHandedOutThatTheServerDidNotAcknowledge) {
   const FakeServer::Request request = server_->requests()[0];
   const uint64_t index = KeyHash::Of("key", engine_->servers().session(0).grant().hash_seed)
                              .LockIndex(engine_->servers().session(0).grant().lock_words);
-  server_->set_lock_word(index, request.header.lock_word);
+  server_->set_lock_word(index, request.header.lock.lock_word);
   AnswerEverything();
   server_->AnswerNow(request, ReplyStatus::kOk);
   Settle();
@@ -71,8 +71,8 @@ TEST_P(LeaseTest, ExtendingSaysWhetherTheLockIsHeldStill) {
   const Lock lock{"key", TryLock(milliseconds(500)).word.word(), 0};
   EXPECT_EQ(Run(ExtendRequest(lock, milliseconds(800))).outcome, Outcome::kOk);
   EXPECT_EQ(server_->requests().back().opcode(), Opcode::kExtendLock);
-  EXPECT_EQ(server_->requests().back().header.ttl_ms, 800u);
-  EXPECT_EQ(server_->requests().back().header.lock_word, lock.word);
+  EXPECT_EQ(server_->requests().back().header.lock.lease_ms, 800u);
+  EXPECT_EQ(server_->requests().back().header.lock.lock_word, lock.word);
   AnswerWith(ReplyStatus::kLockLost);
   EXPECT_EQ(Run(ExtendRequest(lock, milliseconds(800))).outcome, Outcome::kLockLost);
   // The client knows it now, and does not ask again.
@@ -124,16 +124,16 @@ TEST_P(LeaseTest, ListsAWholePage) {
   }
   server_->answer = [](const FakeServer::Request& request) {
     ReplyHeader reply = FakeServer::ReplyTo(request);
-    reply.version = 99;
+    reply.list.next = 99;
     return reply;
   };
   server_->set_value(page);
   absl::StatusOr<OpRequest> request = ServerRequest(*engine_, OpType::kListLocks, 0);
   ASSERT_TRUE(request.ok());
-  request->expected_version = 17;
+  request->position = 17;
   const Ended listed = Run(request);
-  EXPECT_EQ(server_->requests().back().header.expected_version, 17u);
-  EXPECT_EQ(listed.info.version, 99u);
+  EXPECT_EQ(server_->requests().back().header.list.position, 17u);
+  EXPECT_EQ(listed.next_position, 99u);
   EXPECT_EQ(listed.value, page);
 }
 

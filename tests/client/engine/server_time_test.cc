@@ -72,7 +72,7 @@ TEST_P(ServerTimeTest, AnItemPastItsExpiryIsAMissInOneRead) {
     EXPECT_EQ(got.outcome, Outcome::kOk);
     EXPECT_FALSE(got.found);
     EXPECT_EQ(got.info.version, 0u);
-    EXPECT_EQ(got.reads, 1);
+    EXPECT_EQ(got.cost.reads, 1);
     PassMs(300);
   }
   EXPECT_EQ(server_->Count(Opcode::kGet), 0u);

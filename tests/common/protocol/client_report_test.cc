@@ -74,7 +74,7 @@ TEST(ClientReportTest, AHeartbeatSaysHowLongItsReportIs) {
   RequestHeader heartbeat{};
   heartbeat.value_bytes = 48;
   const auto decodes = [&heartbeat](uint32_t report_bytes) {
-    heartbeat.user_flags = report_bytes;
+    heartbeat.heartbeat.report_bytes = report_bytes;
     std::array<std::byte, kMessageBytesMax> message;
     const size_t bytes = EncodeRequest(heartbeat, "", std::string(48, '\0'), message);
     RequestView view;

@@ -26,7 +26,6 @@ std::vector<std::byte> Padded(const T& message, size_t size) {
 
 ConnectRequest AConnectRequest() {
   ConnectRequest request = NewConnectRequest();
-  request.features = 0x0102;
   request.qp_index = 3;
   request.key_id = 0x04050607;
   request.session_token = 0x1112131415161718;
@@ -67,7 +66,7 @@ Grant AGrant() {
 // docs/protocol.md.
 TEST(ConnectTest, GoldenBytesOfTheRequest) {
   EXPECT_EQ(HexOf(AConnectRequest()),
-            "47 4e 54 43 03 03 38 00 02 01 03 00 07 06 05 04\n"
+            "47 4e 54 43 04 04 38 00 00 00 03 00 07 06 05 04\n"
             "18 17 16 15 14 13 12 11 28 27 26 25 24 23 22 21\n"
             "38 37 36 35 34 33 32 31 a0 a1 a2 a3 a4 a5 a6 a7\n"
             "a8 a9 aa ab ac ad ae af");
@@ -75,7 +74,7 @@ TEST(ConnectTest, GoldenBytesOfTheRequest) {
 
 TEST(ConnectTest, GoldenBytesOfTheGrant) {
   EXPECT_EQ(HexOf(AGrant()),
-            "47 4e 54 47 03 00 b8 00 08 07 06 05 04 03 02 01\n"
+            "47 4e 54 47 04 00 c0 00 08 07 06 05 04 03 02 01\n"
             "00 00 00 00 00 7f 00 00 00 00 10 00 00 00 00 00\n"
             "00 00 00 00 10 7f 00 00 14 13 12 11 24 23 22 21\n"
             "00 00 01 00 07 00 00 00 38 37 36 35 34 33 32 31\n"
@@ -86,14 +85,14 @@ TEST(ConnectTest, GoldenBytesOfTheGrant) {
             "68 67 66 65 64 63 62 61 c0 c1 c2 c3 c4 c5 c6 c7\n"
             "c8 c9 ca cb cc cd ce cf 63 61 63 68 65 2d 31 2e\n"
             "65 78 61 6d 70 6c 65 3a 37 34 37 31 00 00 00 00\n"
-            "00 00 00 00 00 00 00 00");
+            "00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00");
 }
 
 TEST(ConnectTest, GoldenBytesOfTheReject) {
   const Reject reject = NewReject(RejectCode::kVersion, "no\tway");
   const std::string hex = HexOf(reject);
   EXPECT_EQ(hex.substr(0, 3 * 32 - 1),
-            "47 4e 54 52 03 00 94 00 02 00 00 00 6e 6f 3f 77\n"
+            "47 4e 54 52 04 00 94 00 02 00 00 00 6e 6f 3f 77\n"
             "61 79 00 00 00 00 00 00 00 00 00 00 00 00 00 00");
   EXPECT_EQ(hex.find_first_not_of("0 \n", 3 * 18), std::string::npos);
 }
@@ -169,7 +168,7 @@ TEST(ConnectTest, RefusesALengthThatIsTooShortOrLongerThanThePrivateData) {
 // A later version may append to a message.
 TEST(ConnectTest, AcceptsALongerMessageOfALaterVersion) {
   Grant grant = AGrant();
-  grant.length = sizeof(grant) + 8;
+  grant.length = sizeof(grant) + 4;
   EXPECT_TRUE(DecodeGrant(Padded(grant, 196)).ok());
 }
 
@@ -190,6 +189,17 @@ TEST(ConnectTest, TellsVersionsApart) {
   Grant grant = AGrant();
   grant.version = kProtocolVersionMax + 1;
   EXPECT_TRUE(absl::IsUnimplemented(DecodeGrant(Padded(grant, 196)).status()));
+}
+
+// Whoever asks for something that this server does not know relies on it.
+TEST(ConnectTest, RefusesFeaturesThatItDoesNotKnow) {
+  for (int bit = 0; bit < 16; ++bit) {
+    ConnectRequest request = AConnectRequest();
+    request.features = static_cast<uint16_t>(1u << bit);
+    EXPECT_TRUE(absl::IsInvalidArgument(DecodeConnectRequest(Padded(request, 56)).status())) << bit;
+    request.version_min = request.version_max = kProtocolVersionMax + 1;
+    EXPECT_TRUE(absl::IsUnimplemented(DecodeConnectRequest(Padded(request, 56)).status())) << bit;
+  }
 }
 
 struct GrantFault {
@@ -224,6 +234,8 @@ INSTANTIATE_TEST_SUITE_P(
         GrantFault{"LockModeZero", [](Grant* g) { g->lock_mode = 0; }},
         GrantFault{"LockModeUnknown", [](Grant* g) { g->lock_mode = 4; }},
         GrantFault{"ResumedNotABool", [](Grant* g) { g->resumed = 2; }},
+        GrantFault{"ALease", [](Grant* g) { g->primary_lease_ms = 1; }},
+        GrantFault{"AHistory", [](Grant* g) { g->history = 1; }},
         GrantFault{"NoSilence", [](Grant* g) { g->silence_ms = 0; }},
         GrantFault{"TooShortASilence", [](Grant* g) { g->silence_ms = kSilenceMsMin - 1; }},
         GrantFault{"AnOddName", [](Grant* g) { std::memcpy(g->name, "a@b", 3); }},

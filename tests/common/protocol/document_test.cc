@@ -35,8 +35,8 @@ ReplyHeader ExampleReply() {
   ReplyHeader reply{};
   reply.opcode = static_cast<uint8_t>(Opcode::kPut);
   reply.sequence = 1;
-  reply.version = 1;
-  reply.slot = Slot::Of(0xabcde, SizeClassFor(ItemBytes(3, 5)), kItemOffset).word();
+  reply.write.version = 1;
+  reply.write.slot = Slot::Of(0xabcde, SizeClassFor(ItemBytes(3, 5)), kItemOffset).word();
   return reply;
 }
 
@@ -59,7 +59,7 @@ TEST(ProtocolDocumentTest, ShowsTheBytesThatTheCodeProduces) {
 }
 
 TEST(ProtocolDocumentTest, ExampleLeadsToTheItem) {
-  const Slot slot(ExampleReply().slot);
+  const Slot slot(ExampleReply().write.slot);
   EXPECT_EQ(slot.read_bytes(), 48u);
   EXPECT_EQ(kExampleRegionAddress + slot.offset(), 0x7f5a01000000u);
   RequestView view;

@@ -8,13 +8,6 @@ namespace {
 constexpr uint64_t kRegionBytes = 1 << 30;
 constexpr IndexNews kGrowing = {{3, 4096, 1000, 20}, {4, 1 << 20, 2000, 40}};
 
-TEST(IndexNewsTest, GoldenWordOfWhatAClientKnows) {
-  constexpr IndexKnown known = {.acknowledged = 3, .newest = 4};
-  EXPECT_EQ(known.word(), 0x0000000400000003u);
-  EXPECT_EQ(IndexKnown::OfWord(known.word()).acknowledged, 3u);
-  EXPECT_EQ(IndexKnown::OfWord(known.word()).newest, 4u);
-}
-
 TEST(IndexNewsTest, IsToldToThoseWhoDoNotKnowItOrDoNotAcknowledgeIt) {
   EXPECT_FALSE(kGrowing.IsNewsTo({3, 4}));
   EXPECT_TRUE(kGrowing.IsNewsTo({3, 3}));

@@ -137,7 +137,7 @@ TEST_F(AuthTest, AReaderMayReadAndNothingElse) {
     RequestHeader header = reader.Header(opcode);
     header.key_bytes = 3;
     if (opcode != Opcode::kDelete) {
-      header.lock_word = LockWord::Of(reader.grant().connection_id, 1, hash.LockTag()).word();
+      header.lock.lock_word = LockWord::Of(reader.grant().connection_id, 1, hash.LockTag()).word();
     }
     const auto reply = reader.Call(header, key);
     ASSERT_TRUE(reply.has_value());
@@ -151,7 +151,7 @@ TEST_F(AuthTest, AReaderMayReadAndNothingElse) {
     EXPECT_EQ(reader.Call(reader.Header(opcode))->status(), ReplyStatus::kOk);
   }
   RequestHeader snapshot = reader.Header(Opcode::kStorage);
-  snapshot.expected_version = static_cast<uint64_t>(StorageAsk::kSnapshot);
+  snapshot.storage.ask = static_cast<uint64_t>(StorageAsk::kSnapshot);
   EXPECT_EQ(reader.Call(snapshot)->status(), ReplyStatus::kPermissionDenied);
   EXPECT_EQ(writer.Get("key"), "value");
   EXPECT_FALSE(reader.broken());

@@ -46,20 +46,20 @@ class DispatcherTest : public testing::Test {
 
 TEST_F(DispatcherTest, PutGetDelete) {
   RequestHeader put = Header(Opcode::kPut);
-  put.user_flags = 9;
-  put.ttl_ms = 1;
+  put.write.user_flags = 9;
+  put.write.ttl_ms = 1;
   const ReplyHeader stored = Execute(put, "key", "value");
   EXPECT_EQ(StatusOf(stored), ReplyStatus::kOk);
-  EXPECT_NE(stored.version, 0u);
-  EXPECT_NE(stored.slot, 0u);
+  EXPECT_NE(stored.write.version, 0u);
+  EXPECT_NE(stored.write.slot, 0u);
 
   const ReplyHeader found = Execute(Header(Opcode::kGet), "key");
   EXPECT_EQ(StatusOf(found), ReplyStatus::kOk);
   EXPECT_EQ(ValueOf(found), "value");
-  EXPECT_EQ(found.version, stored.version);
-  EXPECT_EQ(found.slot, stored.slot);
-  EXPECT_EQ(found.user_flags, 9u);
-  EXPECT_EQ(found.expiry_ms, kNow.wall_ms + 1);
+  EXPECT_EQ(found.get.version, stored.write.version);
+  EXPECT_EQ(found.get.slot, stored.write.slot);
+  EXPECT_EQ(found.get.user_flags, 9u);
+  EXPECT_EQ(found.get.expiry_ms, kNow.wall_ms + 1);
 
   EXPECT_EQ(StatusOf(Execute(Header(Opcode::kDelete), "key")), ReplyStatus::kOk);
   const ReplyHeader missing = Execute(Header(Opcode::kGet), "key");
@@ -75,14 +75,14 @@ TEST_F(DispatcherTest, TimesToLiveCountFromTheClockNotFromTheBeginOfThePoll) {
   const std::string_view number(reinterpret_cast<const char*>(&operands), sizeof(operands));
   for (const Opcode opcode : {Opcode::kPut, Opcode::kTouch, Opcode::kAppend, Opcode::kIncrement}) {
     RequestHeader header = Header(opcode);
-    header.ttl_ms = 100;
+    header.write.ttl_ms = 100;
     const std::string key = std::to_string(header.opcode);
     const bool touch = opcode == Opcode::kTouch;
     if (touch) {
       ASSERT_EQ(store_.Put(key, "1").status, ReplyStatus::kOk);
     }
     ASSERT_EQ(StatusOf(Execute(header, key, touch ? "" : number)), ReplyStatus::kOk);
-    EXPECT_EQ(Execute(Header(Opcode::kGet), key).expiry_ms, clock_ms + 100) << header.opcode;
+    EXPECT_EQ(Execute(Header(Opcode::kGet), key).get.expiry_ms, clock_ms + 100) << header.opcode;
   }
 }
 
@@ -98,16 +98,28 @@ TEST_F(DispatcherTest, AnIncrementTellsTheNewNumber) {
   const CounterOperands operands{.delta = -7, .initial = 5};
   const std::string_view value(reinterpret_cast<const char*>(&operands), sizeof(operands));
   RequestHeader increment = Header(Opcode::kIncrement);
-  increment.user_flags = 3;
-  increment.ttl_ms = 10;
+  increment.write.user_flags = 3;
+  increment.write.ttl_ms = 10;
   const ReplyHeader counted = Execute(increment, "n", value);
-  EXPECT_EQ(static_cast<int64_t>(counted.lock_word), -2);
-  EXPECT_NE(counted.slot, 0u);
+  EXPECT_EQ(counted.increment.number, -2);
+  EXPECT_NE(counted.increment.slot, 0u);
   const ReplyHeader found = Execute(Header(Opcode::kGet), "n");
   EXPECT_EQ(ValueOf(found), "-2");
-  EXPECT_EQ(found.user_flags, 3u);
-  EXPECT_EQ(found.expiry_ms, kNow.wall_ms + 10);
-  EXPECT_EQ(found.version, counted.version);
+  EXPECT_EQ(found.get.user_flags, 3u);
+  EXPECT_EQ(found.get.expiry_ms, kNow.wall_ms + 10);
+  EXPECT_EQ(found.get.version, counted.increment.version);
+}
+
+// The number is one only if the increment was done.
+TEST_F(DispatcherTest, AnIncrementThatIsRefusedTellsNoNumber) {
+  const CounterOperands operands{.delta = 1, .initial = 5};
+  const std::string_view value(reinterpret_cast<const char*>(&operands), sizeof(operands));
+  RequestHeader increment = Header(Opcode::kIncrement, kOnlyIfVersion | kUnderLock);
+  increment.write.lock_word = 0x1234;
+  store_.LockWordOf("n") = 0x5678;
+  const ReplyHeader lost = Execute(increment, "n", value);
+  EXPECT_EQ(StatusOf(lost), ReplyStatus::kLockLost);
+  EXPECT_EQ(lost.increment.number, 0);
 }
 
 TEST_F(DispatcherTest, AppendPrependAndTouchReachTheStore) {
@@ -115,13 +127,13 @@ TEST_F(DispatcherTest, AppendPrependAndTouchReachTheStore) {
   Execute(Header(Opcode::kAppend), "key", "c");
   Execute(Header(Opcode::kPrepend), "key", "a");
   RequestHeader touch = Header(Opcode::kTouch);
-  touch.ttl_ms = 20;
+  touch.write.ttl_ms = 20;
   const ReplyHeader touched = Execute(touch, "key");
   EXPECT_EQ(touched.value_bytes, 0u);
   const ReplyHeader found = Execute(Header(Opcode::kGet), "key");
   EXPECT_EQ(ValueOf(found), "abc");
-  EXPECT_EQ(found.version, touched.version);
-  EXPECT_EQ(found.expiry_ms, kNow.wall_ms + 20);
+  EXPECT_EQ(found.get.version, touched.write.version);
+  EXPECT_EQ(found.get.expiry_ms, kNow.wall_ms + 20);
   EXPECT_EQ(StatusOf(Execute(touch, "absent")), ReplyStatus::kNotFound);
   EXPECT_EQ(StatusOf(Execute(Header(Opcode::kAppend, kOnlyIfPresent), "absent", "x")),
             ReplyStatus::kNotFound);
@@ -134,31 +146,31 @@ TEST_F(DispatcherTest, AStepOfAFlushTellsWhereToGoOnAndHowManyItRemoved) {
   do {
     const ReplyHeader reply = Execute(flush);
     EXPECT_EQ(StatusOf(reply), ReplyStatus::kOk);
-    removed += reply.lock_word;
-    flush.expected_version = reply.version;
-  } while (flush.expected_version != 0);
+    removed += reply.flush.removed;
+    flush.flush.position = reply.flush.next;
+  } while (flush.flush.position != 0);
   EXPECT_EQ(removed, 1000u);
   EXPECT_EQ(store_.Stats().items, 0u);
 }
 
 TEST_F(DispatcherTest, ConditionsReachTheStore) {
-  const uint64_t version = Execute(Header(Opcode::kPut), "key", "1").version;
+  const uint64_t version = Execute(Header(Opcode::kPut), "key", "1").write.version;
   const ReplyHeader exists = Execute(Header(Opcode::kPut, kOnlyIfAbsent), "key", "2");
   EXPECT_EQ(StatusOf(exists), ReplyStatus::kExists);
-  EXPECT_EQ(exists.version, version);
+  EXPECT_EQ(exists.write.version, version);
 
   RequestHeader conditional = Header(Opcode::kPut, kOnlyIfVersion);
-  conditional.expected_version = version + 1000;
+  conditional.write.expected_version = version + 1000;
   EXPECT_EQ(StatusOf(Execute(conditional, "key", "2")), ReplyStatus::kVersionMismatch);
-  conditional.expected_version = version;
+  conditional.write.expected_version = version;
   EXPECT_EQ(StatusOf(Execute(conditional, "key", "2")), ReplyStatus::kOk);
 
   RequestHeader locked = Header(Opcode::kDelete, kOnlyIfVersion | kUnderLock);
-  locked.lock_word = 0x1234;
+  locked.write.lock_word = 0x1234;
   store_.LockWordOf("key") = 0x5678;
   const ReplyHeader lost = Execute(locked, "key");
   EXPECT_EQ(StatusOf(lost), ReplyStatus::kLockLost);
-  EXPECT_EQ(lost.lock_word, 0x5678u);
+  EXPECT_EQ(lost.write.lock_word, 0x5678u);
 }
 
 TEST_F(DispatcherTest, StatsArePassedThrough) {

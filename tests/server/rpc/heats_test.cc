@@ -40,7 +40,7 @@ TEST_F(HeatsTest, AServerThatEvictsShowsHowMuchAnItemIsUsed) {
   put.value_bytes = 100;
   const auto reply = peer.Call(put, "key", std::string(100, 'v'));
   ASSERT_EQ(reply.value().status(), ReplyStatus::kOk);
-  const uint64_t offset = Slot(reply.value().header.slot).offset();
+  const uint64_t offset = Slot(reply.value().header.write.slot).offset();
   const uint64_t at = heats.address + offset / heats.granule_bytes;
   const auto word = peer.ReadAt(at - at % sizeof(uint64_t), heats.rkey);
   ASSERT_TRUE(word.has_value());

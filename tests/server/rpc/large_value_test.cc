@@ -30,14 +30,17 @@ class LargeValueTest : public ServerTest {
     RequestHeader header = peer->Header(Opcode::kPut, kValueInBuffer);
     header.key_bytes = static_cast<uint16_t>(key.size());
     header.value_bytes = bytes;
-    header.buffer_address = peer->lent().address() + offset;
-    header.buffer_rkey = peer->lent().rkey();
+    header.write.buffer_address = peer->lent().address() + offset;
+    header.write.buffer_rkey = peer->lent().rkey();
     return header;
   }
   static RequestHeader GetHeader(RawPeer* peer, std::string_view key, uint64_t offset,
                                  uint32_t room) {
-    RequestHeader header = PutHeader(peer, key, offset, room);
-    header.opcode = static_cast<uint8_t>(Opcode::kGet);
+    RequestHeader header = peer->Header(Opcode::kGet, kValueInBuffer);
+    header.key_bytes = static_cast<uint16_t>(key.size());
+    header.get = {.buffer_address = peer->lent().address() + offset,
+                  .buffer_rkey = peer->lent().rkey(),
+                  .buffer_bytes = room};
     return header;
   }
 };
@@ -55,7 +58,7 @@ TEST_F(LargeValueTest, ComeAndGoThroughTheClientsBuffer) {
     const auto get = peer.Call(GetHeader(&peer, "key", 64, kLarge), "key");
     ASSERT_EQ(get->status(), ReplyStatus::kOk) << bytes;
     ASSERT_EQ(get->header.value_bytes, bytes);
-    if (get->header.value_in_buffer) {
+    if (get->header.get.value_in_buffer) {
       ASSERT_EQ(std::memcmp(lent.data() + 64, sent.data(), bytes), 0) << bytes;
     } else {
       ASSERT_LE(bytes, EagerValueBytesMax(0)) << "only short ones travel in the reply";
@@ -71,11 +74,11 @@ TEST_F(LargeValueTest, AGetOfALargeItemIsToldWhereItIs) {
   for (uint32_t bytes : {4'062u, 5'000u, 262'144u, 262'145u, kLarge}) {
     const auto put = peer.Call(PutHeader(&peer, "key", 0, bytes), "key");
     ASSERT_EQ(put->status(), ReplyStatus::kOk) << bytes;
-    EXPECT_TRUE(IsLargeClass(Slot(put->header.slot).size_class())) << bytes;
+    EXPECT_TRUE(IsLargeClass(Slot(put->header.write.slot).size_class())) << bytes;
     const auto get = peer.Call(GetHeader(&peer, "key", 64, kLarge), "key");
     EXPECT_EQ(get->status(), ReplyStatus::kBufferTooSmall) << bytes;
-    EXPECT_EQ(get->header.slot, put->header.slot);
-    EXPECT_EQ(get->header.version, put->header.version);
+    EXPECT_EQ(get->header.get.slot, put->header.write.slot);
+    EXPECT_EQ(get->header.get.version, put->header.write.version);
     EXPECT_EQ(get->header.value_bytes, bytes);
   }
 }
@@ -97,7 +100,7 @@ TEST_F(LargeValueTest, IsGatheredFromSegments) {
   RequestHeader header = peer.Header(Opcode::kPut, kValueInSegments);
   header.key_bytes = 3;
   header.value_bytes = static_cast<uint32_t>(value.size());
-  header.buffer_rkey = static_cast<uint32_t>(parts.size());
+  header.write.segments = static_cast<uint32_t>(parts.size());
   ASSERT_EQ(peer.Call(header, "key", segments)->status(), ReplyStatus::kOk);
   EXPECT_EQ(peer.Get("key"), value);
 }
@@ -154,7 +157,7 @@ TEST_F(LargeValueTest, DuplicateOfALargePutIsAnsweredFromTheRecord) {
   ASSERT_EQ(first->status(), ReplyStatus::kOk);
   const auto again = peer.Call(put, "key");
   EXPECT_EQ(again->status(), ReplyStatus::kOk);
-  EXPECT_EQ(again->header.version, first->header.version);
+  EXPECT_EQ(again->header.write.version, first->header.write.version);
 }
 
 TEST_F(LargeValueTest, FullHeapIsOutOfMemoryAndHarmsNothing) {
@@ -249,7 +252,7 @@ TEST_P(FullHeapTest, AReplacementThatFailsChangesNothing) {
     RawPeer peer(this);
     ASSERT_TRUE(peer.Connect());
     RequestHeader header = PutHeader(&peer, "key0", 0, bytes);
-    header.buffer_rkey ^= 0x5a5a5a;
+    header.write.buffer_rkey ^= 0x5a5a5a;
     ASSERT_TRUE(peer.Send(header, "key0"));
     EXPECT_TRUE(peer.WaitBroken());
   }
@@ -269,7 +272,7 @@ TEST_F(LargeValueTest, BadKeyOfThePutBufferBreaksTheConnectionAndLeaksNothing) {
     RawPeer peer(this);
     ASSERT_TRUE(peer.Connect());
     RequestHeader header = PutHeader(&peer, "key", 0, kLarge);
-    header.buffer_rkey ^= 0x5a5a5a;
+    header.write.buffer_rkey ^= 0x5a5a5a;
     ASSERT_TRUE(peer.Send(header, "key"));
     EXPECT_TRUE(peer.WaitBroken());
   }
@@ -297,7 +300,7 @@ TEST_F(LargeValueTest, BadKeyOfTheGetBufferBreaksTheConnectionAndKeepsNoStaging)
     RawPeer peer(this);
     ASSERT_TRUE(peer.Connect());
     RequestHeader header = GetHeader(&peer, "key", 0, kStaged);
-    header.buffer_rkey ^= 0x5a5a5a;
+    header.get.buffer_rkey ^= 0x5a5a5a;
     ASSERT_TRUE(peer.Send(header, "key"));
     EXPECT_TRUE(peer.WaitBroken());
   }
@@ -312,7 +315,7 @@ TEST_F(LargeValueTest, ClientGoneInTheMiddleLeaksNothing) {
     for (int i = 0; i < 8; ++i) {
       RequestHeader header = PutHeader(&peer, "key", 0, kLarge);
       header.flags |= kOnlyIfVersion;
-      header.expected_version = 12345;  // so that none is ever stored, however far it comes
+      header.write.expected_version = 12345;  // so that none is ever stored, however far it comes
       ASSERT_TRUE(peer.Send(header, "key"));
     }
     for (int i = 0; i < round; ++i) Step();

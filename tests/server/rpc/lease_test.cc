@@ -39,16 +39,15 @@ class LeaseTest : public ServerTest, public testing::WithParamInterface<LockMode
     const KeyHash hash = KeyHash::Of(key, peer.grant().hash_seed);
     return LockWord::Of(peer.grant().connection_id, count, hash.LockTag()).word();
   }
-  static RequestHeader Header(RawPeer* peer, Opcode opcode, uint64_t word, uint64_t ttl_ms,
+  static RequestHeader Header(RawPeer* peer, Opcode opcode, uint64_t word, uint64_t lease_ms,
                               size_t key_bytes = 3) {
     RequestHeader header = peer->Header(opcode);
     header.key_bytes = static_cast<uint16_t>(key_bytes);
-    header.lock_word = word;
-    header.ttl_ms = ttl_ms;
+    header.lock = {.lock_word = word, .lease_ms = lease_ms};
     return header;
   }
-  static RawPeer::Reply Call(RawPeer* peer, Opcode opcode, uint64_t word, uint64_t ttl_ms = 0) {
-    const auto reply = peer->Call(Header(peer, opcode, word, ttl_ms), "key");
+  static RawPeer::Reply Call(RawPeer* peer, Opcode opcode, uint64_t word, uint64_t lease_ms = 0) {
+    const auto reply = peer->Call(Header(peer, opcode, word, lease_ms), "key");
     EXPECT_TRUE(reply.has_value());
     return reply.value_or(RawPeer::Reply{});
   }
@@ -58,10 +57,10 @@ class LeaseTest : public ServerTest, public testing::WithParamInterface<LockMode
     return *peer->Call(header, "key");
   }
   static RawPeer::Reply PutUnderLock(RawPeer* peer, uint64_t word, uint64_t version) {
-    RequestHeader put = Header(peer, Opcode::kPut, word, 0);
-    put.flags = kOnlyIfVersion | kUnderLock;
+    RequestHeader put = peer->Header(Opcode::kPut, kOnlyIfVersion | kUnderLock);
+    put.key_bytes = 3;
     put.value_bytes = 5;
-    put.expected_version = version;
+    put.write = {.expected_version = version, .lock_word = word};
     return *peer->Call(put, "key", "value");
   }
   // Returns whether the other client finds the lock free. Then it has the lock.
@@ -70,10 +69,10 @@ class LeaseTest : public ServerTest, public testing::WithParamInterface<LockMode
   }
   std::vector<LockEntry> List(uint64_t* index) {
     RequestHeader header = other_->Header(Opcode::kListLocks);
-    header.expected_version = *index;
+    header.list.position = *index;
     const auto reply = other_->Call(header);
     EXPECT_EQ(reply->status(), ReplyStatus::kOk);
-    *index = reply->header.version;
+    *index = reply->header.list.next;
     std::vector<LockEntry> entries(reply->value.size() / sizeof(LockEntry));
     if (entries.empty()) return entries;
     std::memcpy(entries.data(), reply->value.data(), entries.size() * sizeof(LockEntry));
@@ -97,10 +96,10 @@ TEST_P(LeaseTest, LockIsBrokenWhenItsLeaseIsOverAndItsHoldersWriteRefused) {
   EXPECT_TRUE(OtherGetsIt(2));
   const auto write = PutUnderLock(&*holder_, word, 0);
   EXPECT_EQ(write.status(), ReplyStatus::kLockLost);
-  EXPECT_EQ(write.header.lock_word, WordOf(*other_, 2));
+  EXPECT_EQ(write.header.write.lock_word, WordOf(*other_, 2));
   const auto extend = Call(&*holder_, Opcode::kExtendLock, word, kLeaseMs);
   EXPECT_EQ(extend.status(), ReplyStatus::kLockLost);
-  EXPECT_EQ(extend.header.lock_word, WordOf(*other_, 2));
+  EXPECT_EQ(extend.header.lock.lock_word, WordOf(*other_, 2));
   EXPECT_EQ(stats().locks_broken, 0u) << "those are of dead connections";
 }
 
@@ -111,10 +110,10 @@ TEST_P(LeaseTest, LeaseIsGivenLaterRenewedAndTakenBack) {
   for (int i = 0; i < 5; ++i) {
     const auto extended = Call(&*holder_, Opcode::kExtendLock, word, kLeaseMs);
     EXPECT_EQ(extended.status(), ReplyStatus::kOk);
-    EXPECT_EQ(extended.header.lock_word, word);
+    EXPECT_EQ(extended.header.lock.lock_word, word);
     Pass(900 * kNsPerMs);
   }
-  ASSERT_EQ(Call(&*holder_, Opcode::kExtendLock, word, /*ttl_ms=*/0).status(), ReplyStatus::kOk);
+  ASSERT_EQ(Call(&*holder_, Opcode::kExtendLock, word, /*lease_ms=*/0).status(), ReplyStatus::kOk);
   Pass(5 * kNsPerSecond);
   EXPECT_FALSE(OtherGetsIt(1));
   EXPECT_EQ(stats().locks_expired, 0u);
@@ -161,7 +160,7 @@ TEST_P(LeaseTest, NobodyWritesUnderAnothersLock) {
   ASSERT_EQ(Call(&*holder_, Opcode::kLock, word).status(), ReplyStatus::kOk);
   const auto refused = PutUnderLock(&*other_, word, 0);
   EXPECT_EQ(refused.status(), ReplyStatus::kLockLost);
-  EXPECT_EQ(refused.header.lock_word, word);
+  EXPECT_EQ(refused.header.lock.lock_word, word);
   EXPECT_EQ(other_->Get("key"), std::nullopt);
   EXPECT_EQ(PutUnderLock(&*holder_, word, 0).status(), ReplyStatus::kOk);
 }
@@ -172,7 +171,7 @@ TEST_P(LeaseTest, ForcedUnlockBreaksWhoeversLockItIs) {
   ASSERT_EQ(Call(&*holder_, Opcode::kLock, word, kLeaseMs).status(), ReplyStatus::kOk);
   const auto forced = Force(&*other_);
   EXPECT_EQ(forced.status(), ReplyStatus::kOk);
-  EXPECT_EQ(forced.header.lock_word, word);
+  EXPECT_EQ(forced.header.lock.lock_word, word);
   EXPECT_EQ(PutUnderLock(&*holder_, word, 0).status(), ReplyStatus::kLockLost);
   EXPECT_TRUE(OtherGetsIt(1));
   Pass(2 * kLeaseMs * kNsPerMs);

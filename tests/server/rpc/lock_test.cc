@@ -23,7 +23,7 @@ uint64_t WordOf(const RawPeer& peer, uint32_t count) {
 RequestHeader LockHeader(RawPeer* peer, Opcode opcode, uint64_t word) {
   RequestHeader header = peer->Header(opcode);
   header.key_bytes = sizeof(kKey) - 1;
-  header.lock_word = word;
+  header.lock.lock_word = word;
   return header;
 }
 
@@ -54,7 +54,7 @@ TEST_P(LockTest, IsTakenReleasedAndTakenAgainByRpc) {
   const uint64_t word = WordOf(peer, 1);
   const auto taken = Call(&peer, Opcode::kLock, word);
   EXPECT_EQ(taken.status(), ReplyStatus::kOk);
-  EXPECT_EQ(taken.header.lock_word, word);
+  EXPECT_EQ(taken.header.lock.lock_word, word);
   EXPECT_EQ(Call(&peer, Opcode::kUnlock, word).status(), ReplyStatus::kOk);
   EXPECT_EQ(Call(&peer, Opcode::kLock, WordOf(peer, 2)).status(), ReplyStatus::kOk);
 }
@@ -68,7 +68,7 @@ TEST_P(LockTest, HeldByAnotherSaysByWhom) {
   ASSERT_EQ(Call(&holder, Opcode::kLock, word).status(), ReplyStatus::kOk);
   const auto refused = Call(&other, Opcode::kLock, WordOf(other, 1));
   EXPECT_EQ(refused.status(), ReplyStatus::kLockHeld);
-  EXPECT_EQ(refused.header.lock_word, word);
+  EXPECT_EQ(refused.header.lock.lock_word, word);
 }
 
 TEST_P(LockTest, NobodyTakesOrReleasesInAnothersName) {
@@ -133,11 +133,11 @@ TEST_P(LockTest, LockOfADeadClientIsBrokenAndItsWriteRefused) {
   RequestHeader late = resumed.Header(Opcode::kPut, kOnlyIfVersion | kUnderLock);
   late.key_bytes = sizeof(kKey) - 1;
   late.value_bytes = 4;
-  late.lock_word = word;
+  late.write.lock_word = word;
   const auto refused = resumed.Call(late, kKey, "late");
   ASSERT_TRUE(refused);
   EXPECT_EQ(refused->status(), ReplyStatus::kLockLost);
-  EXPECT_EQ(refused->header.lock_word, WordOf(other, 2));
+  EXPECT_EQ(refused->header.write.lock_word, WordOf(other, 2));
 }
 
 TEST_P(LockTest, WriteUnderAHeldLockIsDone) {
@@ -148,7 +148,7 @@ TEST_P(LockTest, WriteUnderAHeldLockIsDone) {
   RequestHeader put = peer.Header(Opcode::kPut, kOnlyIfVersion | kUnderLock);
   put.key_bytes = sizeof(kKey) - 1;
   put.value_bytes = 5;
-  put.lock_word = word;
+  put.write.lock_word = word;
   EXPECT_EQ(peer.Call(put, kKey, "value")->status(), ReplyStatus::kOk);
   EXPECT_EQ(peer.Get(kKey), "value");
 }
@@ -183,7 +183,7 @@ TEST_F(NicLockTest, ClientsAndServerSwapTheSameWords) {
   ASSERT_EQ(nic.Cas(IndexOf(nic), 0, word), 0u);
   const auto held = Call(&rpc, Opcode::kLock, WordOf(rpc, 1));
   EXPECT_EQ(held.status(), ReplyStatus::kLockHeld);
-  EXPECT_EQ(held.header.lock_word, word);
+  EXPECT_EQ(held.header.lock.lock_word, word);
   ASSERT_EQ(nic.Cas(IndexOf(nic), word, 0), word);
   EXPECT_EQ(Call(&rpc, Opcode::kLock, WordOf(rpc, 1)).status(), ReplyStatus::kOk);
   EXPECT_EQ(nic.Cas(IndexOf(nic), 0, word), WordOf(rpc, 1));

@@ -46,7 +46,7 @@ class ObservationTest : public ServerTest {
       report.append(reinterpret_cast<const char*>(&it.word), sizeof(it.word));
     }
     RequestHeader header = peer_->Header(Opcode::kHeartbeat);
-    header.user_flags = header.value_bytes = static_cast<uint32_t>(report.size());
+    header.heartbeat.report_bytes = header.value_bytes = static_cast<uint32_t>(report.size());
     return Call(header, "", report);
   }
   const WorkerCounters& counters() { return server().workers()[0]->counters(); }
@@ -83,7 +83,7 @@ TEST_F(ObservationTest, TheLastReportOfAClientThatDisconnectsCounts) {
   const ClientCounts counts = {.hits = 3, .misses = 2, .reads = 8};
   const std::string_view report(reinterpret_cast<const char*>(&counts), sizeof(counts));
   RequestHeader header = peer_->Header(Opcode::kHeartbeat);
-  header.user_flags = header.value_bytes = sizeof(counts);
+  header.heartbeat.report_bytes = header.value_bytes = sizeof(counts);
   ASSERT_TRUE(peer_->Send(header, "", report));
   ASSERT_TRUE(peer_->WaitSent());
   ASSERT_TRUE(peer_->CloseAlone());
@@ -120,14 +120,14 @@ TEST_F(ObservationTest, AListThatIsLongerThanAMessageComesInParts) {
   Pass(25 * kNsPerSecond);
   RequestHeader header = peer_->Header(Opcode::kListClients);
   const RawPeer::Reply first = Call(header);
-  ASSERT_NE(first.header.version, 0u);
+  ASSERT_NE(first.header.list.next, 0u);
   header = peer_->Header(Opcode::kListClients);
-  header.expected_version = first.header.version;
+  header.list.position = first.header.list.next;
   const RawPeer::Reply rest = Call(header);
-  EXPECT_EQ(rest.header.version, 0u);
+  EXPECT_EQ(rest.header.list.next, 0u);
   EXPECT_EQ((first.value.size() + rest.value.size()) / sizeof(ClientEntry), 41u);
   header = peer_->Header(Opcode::kListClients);
-  header.expected_version = UINT64_MAX;
+  header.list.position = UINT64_MAX;
   EXPECT_TRUE(Call(header).value.empty());
 }
 

@@ -64,6 +64,44 @@ TEST_F(OlderClientTest, IsToldWhichVersionsTheServerSpeaks) {
                                  " to ", kProtocolVersionMax));
 }
 
+// The last version before this one. Its requests begin with the same bytes, so it would be
+// misunderstood, not refused, if it were let in.
+TEST_F(OlderClientTest, OfVersion3IsRefusedAndToldBothVersions) {
+  RawPeer peer(this);
+  EXPECT_FALSE(Connect(&peer, RequestOf(3, 3)));
+  ASSERT_TRUE(peer.reject().has_value());
+  const Reject reject = *peer.reject();
+  EXPECT_EQ(FieldAt<uint32_t>(&reject, 8), 2u) << "no version in common";
+  EXPECT_EQ(RejectReason(reject), "client speaks protocol 3 to 3, server 4 to 4");
+  EXPECT_EQ(stats().connections, 0u);
+}
+
+// The client's side: a server of version 3 refuses, and the user reads both versions.
+TEST(OlderServersRejectTest, OfVersion3SaysWhy) {
+  std::array<std::byte, 148> bytes{};
+  const std::array<uint8_t, 12> head = {0x47, 0x4e, 0x54, 0x52,   // "GNTR"
+                                        0x03, 0x00, 0x94, 0x00,   // version 3, 148 bytes
+                                        0x02, 0x00, 0x00, 0x00};  // no version in common
+  std::memcpy(bytes.data(), head.data(), head.size());
+  const std::string_view reason = "client speaks protocol 4 to 4, server 3 to 3";
+  std::memcpy(bytes.data() + head.size(), reason.data(), reason.size());
+  const auto reject = DecodeReject(bytes);
+  ASSERT_TRUE(reject.ok()) << reject.status();
+  EXPECT_EQ(reject->code, static_cast<uint32_t>(RejectCode::kVersion));
+  EXPECT_EQ(RejectReason(*reject), reason);
+}
+
+// Of a client that wants more than this server can do.
+TEST_F(OlderClientTest, ThatAsksToBeAReplicaIsRefused) {
+  RequestBytes request = RequestOf(kProtocolVersionMin, kProtocolVersionMax);
+  request[8] = 1 << 1;
+  RawPeer peer(this);
+  EXPECT_FALSE(Connect(&peer, request));
+  ASSERT_TRUE(peer.reject().has_value());
+  EXPECT_EQ(peer.reject()->code, static_cast<uint32_t>(RejectCode::kMalformed));
+  EXPECT_THAT(RejectReason(*peer.reject()), HasSubstr("features 0x2"));
+}
+
 TEST_F(OlderClientTest, IsServedIfItAlsoSpeaksTheServersVersion) {
   RawPeer peer(this);
   ASSERT_TRUE(Connect(&peer, RequestOf(1, 255)));

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <utility>
 
 #include "common/protocol/heartbeats.h"
 #include "gtest/gtest.h"
@@ -60,11 +61,11 @@ TEST_F(RequestTest, ValuesUpToTheEagerLimitTravelInMessages) {
 TEST_F(RequestTest, RepliesCarryVersionAndPlace) {
   const auto put = peer_->Call(Header(Opcode::kPut, "key", "v"), "key", "v");
   ASSERT_TRUE(put);
-  EXPECT_NE(put->header.version, 0u);
-  EXPECT_NE(put->header.slot, 0u);
+  EXPECT_NE(put->header.write.version, 0u);
+  EXPECT_NE(put->header.write.slot, 0u);
   const auto get = peer_->Call(Header(Opcode::kGet, "key"), "key");
-  EXPECT_EQ(get->header.version, put->header.version);
-  EXPECT_EQ(get->header.slot, put->header.slot);
+  EXPECT_EQ(get->header.get.version, put->header.write.version);
+  EXPECT_EQ(get->header.get.slot, put->header.write.slot);
 }
 
 TEST_F(RequestTest, UnknownOpcodeIsUnimplementedAndHarmless) {
@@ -84,9 +85,9 @@ TEST_F(RequestTest, MalformedRequestsAreInvalidAndHarmless) {
   EXPECT_EQ(peer_->Call(long_key, std::string(251, 'k'))->status(), ReplyStatus::kInvalidArgument);
   RequestHeader no_key = Header(Opcode::kGet);
   EXPECT_EQ(peer_->Call(no_key)->status(), ReplyStatus::kInvalidArgument);
-  RequestHeader server_set = Header(Opcode::kPing);
-  server_set.server_set = 1;
-  EXPECT_EQ(peer_->Call(server_set)->status(), ReplyStatus::kInvalidArgument);
+  RequestHeader not_reserved = Header(Opcode::kPing);
+  not_reserved.heartbeat.server_set = 1;
+  EXPECT_EQ(peer_->Call(not_reserved)->status(), ReplyStatus::kInvalidArgument);
   RequestHeader lying = Header(Opcode::kPut, "key");
   lying.value_bytes = 1000;  // the message ends after the key
   EXPECT_EQ(peer_->Call(lying, "key")->status(), ReplyStatus::kInvalidArgument);
@@ -166,8 +167,8 @@ TEST_F(RequestTest, DuplicateUpdateIsAnsweredFromTheRecordAndNotExecuted) {
   ASSERT_TRUE(first && again);
   EXPECT_EQ(again->status(), ReplyStatus::kOk);
   EXPECT_EQ(again->header.sequence, put.sequence);
-  EXPECT_EQ(again->header.version, first->header.version);
-  EXPECT_EQ(again->header.slot, first->header.slot);
+  EXPECT_EQ(again->header.write.version, first->header.write.version);
+  EXPECT_EQ(again->header.write.slot, first->header.write.slot);
   EXPECT_EQ(peer_->Get("key"), "third");
 }
 
@@ -179,7 +180,7 @@ TEST_F(RequestTest, DuplicateIsAnsweredFromTheRecordAndNotExecuted) {
   const auto again = peer_->Call(put, "key", "first");
   ASSERT_TRUE(again);
   EXPECT_EQ(again->status(), ReplyStatus::kOk) << "executed anew it would be kExists";
-  EXPECT_EQ(again->header.version, first->header.version);
+  EXPECT_EQ(again->header.write.version, first->header.write.version);
   EXPECT_EQ(again->header.sequence, put.sequence);
 }
 
@@ -250,7 +251,7 @@ TEST_F(RequestTest, FloodsDoNotDrainTheSharedReceiveQueue) {
 
 TEST_F(RequestTest, ExpiredItemsGoWithoutAnybodyAskingForThem) {
   RequestHeader put = Header(Opcode::kPut, "key", "value");
-  put.ttl_ms = 5000;
+  put.write.ttl_ms = 5000;
   ASSERT_EQ(peer_->Call(put, "key", "value")->status(), ReplyStatus::kOk);
   Step();
   ASSERT_EQ(stats().items, 1u);
@@ -274,8 +275,16 @@ TEST_F(RequestTest, SurvivesRandomMessages) {
       header.flags = static_cast<uint8_t>(random() % 16);
       header.key_bytes = static_cast<uint16_t>(random() % 300);
       header.value_bytes = random() % 4 == 0 ? random() : random() % 5000;
-      header.buffer_address = hostile.lent().address() + random() % 4096;
-      header.buffer_rkey = random() % 4 == 0 ? random() : hostile.lent().rkey();
+      const uint64_t address = hostile.lent().address() + random() % 4096;
+      const uint32_t rkey = random() % 4 == 0 ? random() : hostile.lent().rkey();
+      if (header.opcode == static_cast<uint8_t>(Opcode::kGet)) {
+        header.get = {.buffer_address = address,
+                      .buffer_rkey = rkey,
+                      .buffer_bytes = std::exchange(header.value_bytes, 0)};
+      } else if (header.opcode == static_cast<uint8_t>(Opcode::kPut)) {
+        header.write.buffer_address = address;
+        header.write.buffer_rkey = rkey;
+      }
       std::array<std::byte, kMessageBytesMax> message;
       std::memcpy(message.data(), &header, sizeof(header));
       for (size_t j = sizeof(header); j < message.size(); ++j) {

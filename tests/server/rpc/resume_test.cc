@@ -43,7 +43,7 @@ TEST_F(ResumeTest, RequestSentAgainAfterABreakIsAnsweredFromTheRecord) {
   const auto again = second.Call(insert, "key", "value");
   ASSERT_TRUE(again);
   EXPECT_EQ(again->status(), ReplyStatus::kOk);
-  EXPECT_EQ(again->header.version, answer->header.version);
+  EXPECT_EQ(again->header.write.version, answer->header.write.version);
 }
 
 TEST_F(ResumeTest, RequestThatNeverArrivedIsExecuted) {
@@ -77,7 +77,7 @@ TEST_F(ResumeTest, QueuePairsOfASessionShareItsRecord) {
   ASSERT_EQ(answer->status(), ReplyStatus::kOk);
   const auto again = second.Call(insert, "key", "value");
   EXPECT_EQ(again->status(), ReplyStatus::kOk);
-  EXPECT_EQ(again->header.version, answer->header.version);
+  EXPECT_EQ(again->header.write.version, answer->header.write.version);
 }
 
 // The client believes that one of its connections is dead, and asks again on another while the
@@ -92,10 +92,10 @@ TEST_F(ResumeTest, RequestInProgressElsewhereIsExecutedOnce) {
   insert.key_bytes = 3;
   insert.value_bytes = 1 << 20;
   RequestHeader copy = insert;
-  insert.buffer_address = first.lent().address();
-  insert.buffer_rkey = first.lent().rkey();
-  copy.buffer_address = second.lent().address();
-  copy.buffer_rkey = second.lent().rkey();
+  insert.write.buffer_address = first.lent().address();
+  insert.write.buffer_rkey = first.lent().rkey();
+  copy.write.buffer_address = second.lent().address();
+  copy.write.buffer_rkey = second.lent().rkey();
   ASSERT_TRUE(first.Send(insert, "key"));
   ASSERT_TRUE(second.Send(copy, "key"));
   // This holds whether the first copy was done, under way, or not yet seen when the second arrived.

@@ -36,7 +36,7 @@ class ServerSetTest : public ServerTest {
   }
   static void Tell(RawPeer* peer, uint64_t set) {
     RequestHeader header = peer->Header(Opcode::kHeartbeat);
-    header.server_set = set;
+    header.heartbeat.server_set = set;
     ASSERT_TRUE(peer->Call(header));
   }
   Warnings warnings_;

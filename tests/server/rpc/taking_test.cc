@@ -35,9 +35,15 @@ class TakingTest : public ServerTest {
   static RequestHeader LargeHeader(RawPeer* peer, Opcode opcode) {
     RequestHeader header = peer->Header(opcode, kValueInBuffer);
     header.key_bytes = 5;
-    header.value_bytes = kLarge;
-    header.buffer_address = peer->lent().address();
-    header.buffer_rkey = peer->lent().rkey();
+    if (opcode == Opcode::kGet) {
+      header.get = {.buffer_address = peer->lent().address(),
+                    .buffer_rkey = peer->lent().rkey(),
+                    .buffer_bytes = kLarge};
+    } else {
+      header.value_bytes = kLarge;
+      header.write.buffer_address = peer->lent().address();
+      header.write.buffer_rkey = peer->lent().rkey();
+    }
     return header;
   }
   // Adds a peer that takes no replies and has asked for small and large values.

@@ -60,7 +60,7 @@ TEST(SessionTableTest, ResumedSessionRemembersItsAnswers) {
   table.Attach(session);
   ReplyHeader reply{};
   ASSERT_EQ(session->Admit(1, &reply), Session::Admission::kExecute);
-  reply.version = 42;
+  reply.write.version = 42;
   session->RecordAnswer(1, reply);
   table.Detach(session, 10);
   table.Expire(11);
@@ -70,7 +70,7 @@ TEST(SessionTableTest, ResumedSessionRemembersItsAnswers) {
   table.Attach(session);
   ReplyHeader recorded{};
   EXPECT_EQ(session->Admit(1, &recorded), Session::Admission::kReplay);
-  EXPECT_EQ(recorded.version, 42u);
+  EXPECT_EQ(recorded.write.version, 42u);
 }
 
 // As that of a write that waits for the disk when its client dies.

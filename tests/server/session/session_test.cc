@@ -16,7 +16,7 @@ using Admission = Session::Admission;
 ReplyHeader AnswerTo(uint64_t sequence) {
   ReplyHeader reply{};
   reply.sequence = sequence;
-  reply.version = sequence * 1000;
+  reply.write.version = sequence * 1000;
   return reply;
 }
 
@@ -38,15 +38,40 @@ class SessionTest : public testing::Test {
 TEST_F(SessionTest, AnswersADuplicateFromTheRecord) {
   Answer(1);
   EXPECT_EQ(Admit(1), Admission::kReplay);
-  EXPECT_EQ(recorded_.version, 1000u);
+  EXPECT_EQ(recorded_.write.version, 1000u);
   EXPECT_EQ(Admit(1), Admission::kReplay) << "as often as it is asked";
+}
+
+TEST_F(SessionTest, RemembersWhatIsTheOwnOfEachKindOfAnswer) {
+  const auto replayed = [this](uint64_t sequence, const ReplyHeader& reply) {
+    EXPECT_EQ(Admit(sequence), Admission::kExecute);
+    session_.RecordAnswer(sequence, reply);
+    EXPECT_EQ(Admit(sequence), Admission::kReplay);
+    EXPECT_EQ(recorded_.opcode, reply.opcode);
+    EXPECT_EQ(recorded_.words, reply.words);
+    return recorded_;
+  };
+  ReplyHeader reply{.opcode = static_cast<uint8_t>(Opcode::kIncrement)};
+  reply.increment = {.version = 1, .slot = 2, .number = -3};
+  EXPECT_EQ(replayed(1, reply).increment.number, -3);
+  reply = {.opcode = static_cast<uint8_t>(Opcode::kFlush)};
+  reply.flush = {.next = 4, .removed = 5};
+  EXPECT_EQ(replayed(2, reply).flush.removed, 5u);
+  reply = {.opcode = static_cast<uint8_t>(Opcode::kLock),
+           .status = static_cast<uint8_t>(ReplyStatus::kLockHeld)};
+  reply.lock.lock_word = 6;
+  EXPECT_EQ(replayed(3, reply).lock.lock_word, 6u);
+  reply = {.opcode = static_cast<uint8_t>(Opcode::kPut),
+           .status = static_cast<uint8_t>(ReplyStatus::kLockLost)};
+  reply.write = {.version = 7, .slot = 8, .lock_word = 9};
+  EXPECT_EQ(replayed(4, reply).write.lock_word, 9u);
 }
 
 TEST_F(SessionTest, RemembersTheLastCreditsAnswers) {
   for (uint64_t n = 1; n <= 10; ++n) Answer(n);
   for (uint64_t n = 7; n <= 10; ++n) {
     EXPECT_EQ(Admit(n), Admission::kReplay) << n;
-    EXPECT_EQ(recorded_.version, n * 1000);
+    EXPECT_EQ(recorded_.write.version, n * 1000);
   }
   for (uint64_t n = 1; n <= 6; ++n) EXPECT_EQ(Admit(n), Admission::kStale) << n;
 }
@@ -71,9 +96,9 @@ TEST_F(SessionTest, RemembersTheAnswerOfTheNextRequest) {
   EXPECT_EQ(recorded_.opcode, static_cast<uint8_t>(Opcode::kPut));
   EXPECT_EQ(recorded_.status, static_cast<uint8_t>(ReplyStatus::kOk));
   EXPECT_EQ(recorded_.sequence, 7u);
-  EXPECT_EQ(recorded_.version, 7000u);
-  EXPECT_EQ(recorded_.slot, 49u);
-  EXPECT_EQ(recorded_.lock_word, 0u);
+  EXPECT_EQ(recorded_.write.version, 7000u);
+  EXPECT_EQ(recorded_.write.slot, 49u);
+  EXPECT_EQ(recorded_.write.lock_word, 0u);
 }
 
 TEST_F(SessionTest, NoRequestIsJustTheNextWhileOneIsInProgress) {
@@ -168,13 +193,13 @@ TEST(SessionRandomTest, NeverExecutesAnAnsweredRequestTwice) {
           session.Forget(sequence);
         } else {
           reply = AnswerTo(sequence);
-          reply.version = step;
+          reply.write.version = step;
           session.RecordAnswer(sequence, reply);
           answers[sequence] = step;
         }
         break;
       case Admission::kReplay:
-        ASSERT_EQ(answers.at(sequence), reply.version);
+        ASSERT_EQ(answers.at(sequence), reply.write.version);
         break;
       default:
         FAIL() << "a well-behaved client was refused at " << sequence;
