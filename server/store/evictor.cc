@@ -114,7 +114,7 @@ bool Evictor::EvictItem(const Index::Found& found) {
   if (__atomic_load_n(&locks[hash.LockIndex(locks.size())], __ATOMIC_ACQUIRE) != 0) return false;
   const uint64_t version =
       LoadWord(store_.Block(found.slot.offset()) + offsetof(ItemHeader, version));
-  if (!store_.RecordDelete(found.slot, nullptr)) return false;
+  if (store_.records() && !store_.Record(store_.DeletionOf(found.slot))) return false;
   state_.Evicted(hash, state_.heat.Get(found.slot.offset()), version);
   store_.RemoveItem(found.place, found.slot);
   return true;
