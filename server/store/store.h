@@ -17,7 +17,6 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
-#include "common/layout/item_proof.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/message.h"
 #include "server/changes/change_sink.h"
@@ -26,6 +25,7 @@
 #include "server/recovery/recovery_area.h"
 #include "server/store/compactor.h"
 #include "server/store/evictor.h"
+#include "server/store/items.h"
 #include "server/store/pending.h"
 #include "server/store/reservation.h"
 #include "server/store/store_options.h"
@@ -53,7 +53,7 @@ namespace gannet {
 //
 // Thread safety: all methods, from any thread. A change holds the lock of its key's range of
 // buckets, from the load of its lock word to its end. Readers (clients' READs) hold no lock.
-class Store {
+class Store : private Items {
  public:
   using Options = StoreOptions;
   // InvalidArgument: the region is too small for the index; the text says which size would do. And
@@ -113,11 +113,8 @@ class Store {
   uint64_t LockWord(KeyHash hash) const {
     return __atomic_load_n(&lock_words_[hash.LockIndex(lock_words_.size())], __ATOMIC_ACQUIRE);
   }
-  // Returns a version that no item had.
-  uint64_t NextVersion() { return next_version_.fetch_add(1, std::memory_order_relaxed); }
-  // Returns a version that no item that was removed is above. REQUIRES: Locked of the key that is
-  // asked for; then it counts for that key.
-  uint64_t removed_version() const { return removed_version_.load(std::memory_order_relaxed); }
+  using Items::NextVersion;
+  using Items::removed_version;
 
   // The fast path of a PUT, for the most frequent kind: it has no conditions and no expiry, and
   // replaces a value of the same length without expiry, in an item that fits kInPlaceBytesMax and
@@ -182,10 +179,10 @@ class Store {
   size_t Compact(size_t homes) { return compactor_.Compact(homes); }
 
   // Returns whether the store evicts. If not, the next method does nothing.
-  bool evicts() const { return evictor_ != nullptr; }
+  bool evicts() const { return eviction_ != nullptr; }
   // Notes what a client READ. `touches` are its bytes, unchecked (common/protocol/touch.h).
   void NoteTouches(std::string_view touches) {
-    if (evicts()) evictor_->state().TouchAll(touches, region_.size());
+    if (evicts()) eviction_->TouchAll(touches, region_.size());
   }
   // Counts an UpdateInPlace of the key as a use. REQUIRES: the store evicts.
   void NoteUpdate(const Guess& guess, std::string_view key);
@@ -207,9 +204,7 @@ class Store {
   bool records() const { return sink_ != nullptr; }
   // Spares keys from eviction that may have waiting changes. nullptr: there are none. Call it
   // before other threads use the store, or after.
-  void Spare(const WaitingKeys* keys) {
-    if (evicts()) evictor_->Spare(keys);
-  }
+  void Spare(const WaitingKeys* keys) { spared_ = keys; }
   // Gives no version below this any more. Call it after the last Apply.
   void BeginVersions(uint64_t first) { next_version_.store(first, std::memory_order_relaxed); }
 
@@ -231,30 +226,15 @@ class Store {
   void FillStats(StatsReply* stats) const;
 
  private:
-  friend class Adopter;
-  friend class Compactor;
-  friend class Evictor;
-
-  // Large enough for nearly all homes.
-  using FoundOfHome = std::array<Index::Found, 3 * kSlotsPerBucket>;
-
   enum class GrowPhase : uint8_t { kRest, kPreparing, kMigrating };
 
   Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap,
         const Survey* survey = nullptr);
-  // Marks an item dead that `by` replaces at once. Then call Replaced.
-  void StoreReplaced(KeyHash hash, Slot old, Slot by);
-  void Replaced(KeyHash hash) {
-    if (recovery_ != nullptr) recovery_->End(hash);
-  }
+  // Makes a store of what a former process left (adopter.h).
+  static absl::StatusOr<std::unique_ptr<Store>> TakeOver(const Options& options);
+  void PublishAdopted(const Survey& survey);
 
-  std::byte* Block(uint64_t offset) const { return region_.data() + offset; }
-  ItemPlace PlaceAt(uint64_t offset) const {
-    return {superblock_.incarnation, superblock_.hash_seed, offset};
-  }
-  ItemHeader LoadHeader(Slot slot) const;
   bool Expired(const std::byte* block, uint64_t now_ms) const;
-  KeyHash KeyHashAt(Slot slot) const;
   static bool IsKey(const std::byte* block, std::string_view key);
   // Returns the live item of a key. Removes it if it has expired. REQUIRES: the key's Index::Lock.
   Current FindCurrent(KeyHash hash, std::string_view key, uint64_t now_ms);
@@ -271,9 +251,9 @@ class Store {
   ReplyStatus ApplyPut(const Change& put, uint64_t now_ms);
   // Returns false if `table` is not the newest any more.
   bool ListKeysOf(IndexTable& table, uint64_t home, std::vector<std::string>* keys);
-  void RemoveItem(const Index::Place& place, Slot slot);
-  void NoteRemoved(uint64_t version);
-  void FreeBlock(uint64_t offset, uint32_t size_class);
+  // Deletes an item that the evictor chose. Returns false if its key is locked or has waiting
+  // changes, or the sink refuses. REQUIRES: the lock of the item's home.
+  bool Evict(const Index::Found& found);
 
   // store_tidy.cc. Returns nullptr if there is no room, even after a bounded search for expired
   // items and for items to move. REQUIRES: no lock is held.
@@ -303,24 +283,16 @@ class Store {
   void AskForGrowth();
 
   // Immutable after Create.
-  const std::unique_ptr<Evictor> evictor_;  // nullptr: the store does not evict
-  const std::span<std::byte> region_;
   const std::span<const uint64_t> lock_words_;
-  const Superblock superblock_;  // of the start: the fields of the index are out of date
-  const std::unique_ptr<Heap> heap_;
   std::function<uint64_t()> clock_;
   ChangeSink* sink_ = nullptr;
+  const WaitingKeys* spared_ = nullptr;
   const bool index_grows_;
   const std::function<void()> wants_tidy_;
-  const std::unique_ptr<RecoveryArea> recovery_;  // nullptr: the region ends with the process
   std::optional<TakenOver> taken_over_;
 
-  Index index_;
   Compactor compactor_{*this};
-  // Relaxed: versions must only be unique, and grow with each change of a key. Whoever changes a key
-  // takes one under the key's lock, or compares there.
-  std::atomic<uint64_t> next_version_;
-  std::atomic<uint64_t> removed_version_{0};  // the highest of an item that was removed
+  const std::unique_ptr<Evictor> evictor_;  // nullptr: the store does not evict
   // All fields below are relaxed: they are positions to go on from, hints, and statistics.
   std::atomic<uint64_t> sweep_home_{0};
   std::atomic<uint64_t> items_expired_{0};

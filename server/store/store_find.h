@@ -29,7 +29,7 @@ inline const char* KeyOfItem(const std::byte* block, uint32_t key_bytes, uint32_
 
 // The old commit word keeps its checksum, so that the next process can take it back if it finds no
 // new item (docs/durability.md).
-inline void Store::StoreReplaced(KeyHash hash, Slot old, Slot by) {
+inline void Items::StoreReplaced(KeyHash hash, Slot old, Slot by) {
   std::byte* const block = Block(old.offset());
   if (recovery_ == nullptr) [[likely]]
     return StoreDead(block);

@@ -26,7 +26,7 @@ namespace gannet {
   if (!key_stays) StoreKey(block, put.value.size(), put.key);
   const ItemSeal seal(key.hash, PlaceAt(slot.offset()));
   StoreLive(block, LiveCommitWord(block, header.value_bytes, seal));
-  if (evicts()) evictor_->state().Used(slot.offset(), 1);
+  if (evicts()) eviction_->Used(slot.offset(), 1);
   if (put.expiry_ms != 0) key.item.place.table->floors.Lower(key.item.place.home, put.expiry_ms);
   return {.version = put.version, .slot = slot.word()};
 }
@@ -96,7 +96,7 @@ WriteOutcome Store::OverwriteLarge(const Locked& key, const Change& put) {
   }
   if (slot != old) index_.Replace(key.item.place, slot);
   heap_->Shrink(block, old.size_class(), bytes);
-  if (evicts()) evictor_->state().Used(slot.offset(), 1);
+  if (evicts()) eviction_->Used(slot.offset(), 1);
   if (header.expiry_ms() != 0) {
     key.item.place.table->floors.Lower(key.item.place.home, header.expiry_ms());
   }
@@ -230,31 +230,6 @@ WriteOutcome Store::Install(const Locked& key, const Pending& pending, const Cha
 void Store::TakeBack(KeyHash hash, Slot slot) {
   const auto found = index_.Find(hash, [slot](Slot it) { return it == slot; });
   RemoveItem(found->place, slot);
-}
-
-// First marks the item dead, which is the moment when the key is gone. Then publishes slot and
-// checksum, and then frees the block.
-void Store::RemoveItem(const Index::Place& place, Slot slot) {
-  std::byte* const block = Block(slot.offset());
-  NoteRemoved(LoadWord(block + offsetof(ItemHeader, version)));
-  StoreDead(block);
-  index_.Remove(place);
-  FreeBlock(slot.offset(), slot.size_class());
-}
-
-void Store::NoteRemoved(uint64_t version) {
-  uint64_t highest = removed_version_.load(std::memory_order_relaxed);
-  while (highest < version &&
-         !removed_version_.compare_exchange_weak(highest, version, std::memory_order_relaxed)) {
-  }
-}
-
-void Store::FreeBlock(uint64_t offset, uint32_t size_class) {
-  // A smaller block may share the byte with its neighbour.
-  if (evicts() && SizeClassBytes(size_class) >= Heat::kGranuleBytes) {
-    evictor_->state().heat.Set(offset, Heat::kNone);
-  }
-  heap_->Free(Block(offset), size_class);
 }
 
 }  // namespace gannet
