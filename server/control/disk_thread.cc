@@ -44,7 +44,7 @@ absl::Status DiskThread::Stop() {
 }
 
 void DiskThread::Poll() {
-  WaitingWrites* const waiting = log_->waiting();
+  Writes* const waiting = log_->waiting();
   const uint64_t before = waiting == nullptr ? 0 : waiting->published();
   if (waiting != nullptr) given_at_poll_ = waiting->given();
   log_->Poll(MonotonicNs());
@@ -54,7 +54,7 @@ void DiskThread::Poll() {
 // Writes that waited in the last Poll already now wait for space, or for ever. Only later ones call
 // for another Poll before it is due.
 int64_t DiskThread::DueNs() const {
-  const WaitingWrites* const waiting = log_->waiting();
+  const Writes* const waiting = log_->waiting();
   const bool more = waiting != nullptr && waiting->given() != given_at_poll_;
   return more ? 0 : log_->due_ns();
 }

@@ -186,7 +186,9 @@ absl::Status Server::CreateStore() {
   const IndexGeometry index = store_->superblock().index;
   LOG(INFO) << "index of " << index.slots() << " slots (" << index.bytes() << " bytes) "
             << (options_.index_grows ? "at first" : "that does not grow");
+  writes_ = std::make_unique<Writes>(store_.get());
   return disk_->Restore({.store = store_.get(),
+                         .writes = writes_.get(),
                          .region_bytes = region_->bytes().size(),
                          .first_version = options_.first_version,
                          .wall_ms = options_.wall_ms(),
@@ -218,7 +220,7 @@ absl::Status Server::CreateWorkers() {
   node_.pd = pd_.get();
   node_.listener = listener_.get();
   node_.store = store_.get();
-  if (disk() != nullptr) node_.waiting = disk()->waiting();
+  node_.writes = writes_.get();
   node_.wants_sync = [wake_up = sync_wanted_.get()] { wake_up->Ask(); };
   node_.connection_ids = &connection_ids_;
   node_.server_sets = &server_sets_;

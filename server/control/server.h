@@ -120,6 +120,7 @@ class Server {
   WakeUp* sync_wanted() const { return sync_wanted_.get(); }
   // For tools that fill the store without a network.
   Store& store() { return *store_; }
+  Writes& writes() { return *writes_; }
   const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }
   StatsReply Stats(const Now& now) const;
   // For observers. What it points to is thread safe.
@@ -161,6 +162,7 @@ class Server {
   std::unique_ptr<WakeUp> tidy_wanted_;
   std::unique_ptr<WakeUp> sync_wanted_;
   std::unique_ptr<Store> store_;
+  std::unique_ptr<Writes> writes_;
   std::unique_ptr<ServerDisk> disk_;
   std::unique_ptr<Listener> listener_;
   ConnectionIds connection_ids_;

@@ -40,6 +40,7 @@ class ServerDisk {
 
   struct Run {
     Store* store = nullptr;
+    Writes* writes = nullptr;
     uint64_t region_bytes = 0;
     uint64_t first_version = 1;
     uint64_t wall_ms = 0;

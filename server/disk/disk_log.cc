@@ -64,9 +64,9 @@ absl::StatusOr<std::unique_ptr<DiskLog>> DiskLog::Open(const Options& options, u
   GANNET_RETURN_IF_ERROR(log->Restore(wall_ms));
   GANNET_RETURN_IF_ERROR(log->RemoveOld());
   options.store->UseSink(log.get());
-  if (options.sync == Journal::Sync::kAlways) {
-    log->waiting_ = std::make_unique<WaitingWrites>(
-        options.store, [raw = log.get()](const Change& change) { return raw->Append(change); });
+  if (options.sync == Journal::Sync::kAlways && options.writes != nullptr) {
+    options.writes->WaitFor([raw = log.get()](const Change& change) { return raw->Append(change); });
+    log->waiting_ = options.writes;
     log->PublishSynced();
   }
   return log;

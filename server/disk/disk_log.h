@@ -16,11 +16,11 @@
 #include "server/disk/snapshot.h"
 #include "server/disk/snapshot_tries.h"
 #include "server/disk/tick_clock.h"
-#include "server/journal/change_sink.h"
+#include "server/changes/change_sink.h"
 #include "server/journal/files.h"
 #include "server/journal/journal.h"
 #include "server/store/store.h"
-#include "server/store/waiting_writes.h"
+#include "server/writes/writes.h"
 
 namespace gannet {
 
@@ -30,7 +30,7 @@ namespace gannet {
 //
 // Invariants:
 //   1. A change is in the journal before anybody can see it (ChangeSink). With sync always, a
-//      client's write is on disk before anybody can see it (WaitingWrites).
+//      client's write is on disk before anybody can see it (Writes).
 //   2. What Open restores is what the changes up to some moment made. With sync interval, no change
 //      that was recorded earlier than the interval and a second before a power cut is missing.
 //   3. A snapshot counts only when the journal is on disk up to its end. Older segments and
@@ -43,6 +43,9 @@ class DiskLog : public ChangeSink {
   struct Options {
     Files* files = nullptr;  // outlives the log
     Store* store = nullptr;  // empty; outlives the log
+    // Through which clients write to the store; outlives the log. With sync always, they wait for
+    // it. nullptr: there are none.
+    Writes* writes = nullptr;
     Journal::Sync sync = Journal::Sync::kInterval;
     int64_t sync_interval_ns = kNsPerSecond;
     uint64_t segment_bytes = kSegmentBytesMax;
@@ -65,8 +68,8 @@ class DiskLog : public ChangeSink {
   ~DiskLog() override;
 
   bool Record(const Change& change) override;
-  // With sync always, all writes of clients go through it. nullptr with another mode.
-  WaitingWrites* waiting() { return waiting_.get(); }
+  // With sync always, the writes that wait for the log. nullptr with another mode.
+  Writes* waiting() { return waiting_; }
 
   // Does what is to be done: writes, syncs, and steps of a snapshot.
   void Poll(int64_t now_ns);
@@ -111,7 +114,7 @@ class DiskLog : public ChangeSink {
   const Options options_;
   uint64_t journal_id_ = 0;
   std::unique_ptr<Journal> journal_;
-  std::unique_ptr<WaitingWrites> waiting_;
+  Writes* waiting_ = nullptr;
   std::string restored_;
 
   // Relaxed, all of them: statistics and hints.

@@ -16,9 +16,13 @@ constexpr int kStepsMax = 1'000;
 }  // namespace
 
 ReplyStatus RestoreChange(Store* store, const Change& change, uint64_t wall_ms) {
+  // If the store records it anew: the session that asked for it is over.
+  Change again = change;
+  again.SetOrigin(nullptr);
+  again.number = 0;
   ReplyStatus status = ReplyStatus::kTryAgain;
   for (int tries = 0; tries < kTriesMax; ++tries) {
-    status = store->Restore(change, wall_ms);
+    status = store->Apply(again, wall_ms);
     if (status != ReplyStatus::kTryAgain && status != ReplyStatus::kIndexFull) break;
     store->Tidy(wall_ms);
     for (int i = 0; i < kStepsMax && store->growing(); ++i) store->Tidy(wall_ms);

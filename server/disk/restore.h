@@ -7,7 +7,7 @@
 #include <unordered_set>
 
 #include "absl/status/status.h"
-#include "server/journal/change_sink.h"
+#include "server/changes/change_sink.h"
 #include "server/store/store.h"
 
 namespace gannet {

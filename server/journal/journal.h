@@ -13,7 +13,7 @@
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "server/journal/files.h"
-#include "server/journal/record.h"
+#include "server/changes/record.h"
 
 namespace gannet {
 

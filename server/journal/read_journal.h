@@ -8,7 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/journal/files.h"
-#include "server/journal/record.h"
+#include "server/changes/record.h"
 
 namespace gannet {
 

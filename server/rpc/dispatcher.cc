@@ -15,15 +15,8 @@ ReplyHeader ReplyOfRead(const RequestHeader& request, const ReadOutcome& outcome
   return reply;
 }
 
-ReplyHeader ReplyOfFlush(const RequestHeader& request, const FlushOutcome& flushed) {
-  ReplyHeader reply =
-      ReplyTo(request, flushed.refused ? ReplyStatus::kDiskRefuses : ReplyStatus::kOk);
-  reply.flush = {.next = flushed.next, .removed = flushed.removed};
-  return reply;
-}
-
-ReplyHeader Dispatcher::Execute(const RequestView& request, std::span<std::byte> value_out,
-                                const Now& now, const ChangeOrigin* origin) {
+ReplyHeader Dispatcher::Read(const RequestView& request, std::span<std::byte> value_out,
+                             const Now& now) {
   const RequestHeader& header = request.header;
   switch (static_cast<Opcode>(header.opcode)) {
     case Opcode::kHeartbeat:
@@ -31,66 +24,56 @@ ReplyHeader Dispatcher::Execute(const RequestView& request, std::span<std::byte>
       return ReplyWithTime(header, store_->NowMs(now.wall_ms));
     case Opcode::kGet:
       return Get(request, value_out, now);
-    case Opcode::kPut:
-      return Put(request, now, origin);
-    case Opcode::kDelete:
-      return ReplyOfWrite(header,
-                          store_->Delete(request.key, ConditionsOf(header, origin), now.wall_ms));
-    case Opcode::kAppend:
-    case Opcode::kPrepend:
-    case Opcode::kIncrement:
-    case Opcode::kTouch:
-      return ReplyOfWrite(header, Modify(request, now, origin));
-    case Opcode::kFlush:
-      return Flush(header);
     case Opcode::kStats:
       return Stats(header, value_out, now);
-    case Opcode::kLock:
-    case Opcode::kUnlock:
-    case Opcode::kExtendLock:
-    case Opcode::kListLocks:
-    case Opcode::kStorage:
-    case Opcode::kListClients:
-    case Opcode::kSlowLog:
-    case Opcode::kHeats:
-      break;
+    default:
+      return ReplyTo(header, ReplyStatus::kUnimplemented);
   }
-  return ReplyTo(header, ReplyStatus::kUnimplemented);
 }
 
-ReplyHeader Dispatcher::Put(const RequestView& request, const Now& now,
-                            const ChangeOrigin* origin) {
-  const RequestHeader& header = request.header;
-  return ReplyOfWrite(
-      header, store_->Put(request.key, request.value, AttributesOf(header, *store_, now.wall_ms),
-                          ConditionsOf(header, origin), now.wall_ms));
+Dispatcher::Written Dispatcher::Write(const RequestView& request, const Now& now,
+                                      const ChangeOrigin* origin) {
+  if (request.header.opcode == static_cast<uint8_t>(Opcode::kFlush)) {
+    return Flush(request.header, now);
+  }
+  const Writes::Decided decided = Decide(request, now, origin);
+  return {ReplyOfWrite(request.header, decided.outcome), decided.ticket};
 }
 
 // DecodeRequest checked that an INCREMENT has operands.
-WriteOutcome Dispatcher::Modify(const RequestView& request, const Now& now,
-                                const ChangeOrigin* origin) {
-  const RequestHeader& header = request.header;
-  const ItemAttributes made = AttributesOf(header, *store_, now.wall_ms);
-  const WriteConditions conditions = ConditionsOf(header, origin);
-  switch (static_cast<Opcode>(header.opcode)) {
+Writes::Decided Dispatcher::Decide(const RequestView& request, const Now& now,
+                                   const ChangeOrigin* origin) {
+  const ItemAttributes made = AttributesOf(request.header, *store_, now.wall_ms);
+  const WriteConditions conditions = ConditionsOf(request.header, origin);
+  switch (static_cast<Opcode>(request.header.opcode)) {
+    case Opcode::kPut:
+      return writes_->Put(request.key, request.value, made, conditions, now.wall_ms);
+    case Opcode::kDelete:
+      return writes_->Delete(request.key, conditions, now.wall_ms);
     case Opcode::kAppend:
-      return store_->Append(request.key, request.value, Store::End::kBack, made, conditions,
-                            now.wall_ms);
+      return writes_->Append(request.key, request.value, Writes::End::kBack, made, conditions,
+                             now.wall_ms);
     case Opcode::kPrepend:
-      return store_->Append(request.key, request.value, Store::End::kFront, made, conditions,
-                            now.wall_ms);
+      return writes_->Append(request.key, request.value, Writes::End::kFront, made, conditions,
+                             now.wall_ms);
     case Opcode::kIncrement: {
       CounterOperands operands;
       std::memcpy(&operands, request.value.data(), sizeof(operands));
-      return store_->Increment(request.key, operands, made, conditions, now.wall_ms);
+      return writes_->Increment(request.key, operands, made, conditions, now.wall_ms);
     }
+    case Opcode::kTouch:
+      return writes_->Touch(request.key, made.expiry_ms, conditions, now.wall_ms);
     default:
-      return store_->Touch(request.key, made.expiry_ms, conditions, now.wall_ms);
+      return {.outcome = {.status = ReplyStatus::kUnimplemented}};
   }
 }
 
-ReplyHeader Dispatcher::Flush(const RequestHeader& header) {
-  return ReplyOfFlush(header, store_->FlushSome(header.flush.position));
+Dispatcher::Written Dispatcher::Flush(const RequestHeader& header, const Now& now) {
+  const Writes::Flushed flushed = writes_->FlushSome(header.flush.position, now.wall_ms);
+  ReplyHeader reply =
+      ReplyTo(header, flushed.refused ? ReplyStatus::kDiskRefuses : ReplyStatus::kOk);
+  reply.flush = {.next = flushed.next, .removed = flushed.removed};
+  return {reply, flushed.ticket};
 }
 
 ReplyHeader Dispatcher::Get(const RequestView& request, std::span<std::byte> value_out,

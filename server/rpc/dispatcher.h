@@ -9,10 +9,11 @@
 #include "common/protocol/message.h"
 #include "server/rpc/now.h"
 #include "server/store/store.h"
+#include "server/writes/writes.h"
 
 namespace gannet {
 
-// Turns decoded requests into calls of the store, and their outcomes into reply headers. It knows
+// Turns decoded requests into reads and writes, and their outcomes into reply headers. It knows
 // nothing of connections, sessions or verbs. Requests that need those (large values, locks) are
 // only translated here; Worker carries them out.
 //
@@ -21,29 +22,35 @@ class Dispatcher {
  public:
   using StatsSource = std::function<StatsReply(const Now&)>;
 
-  // `store` outlives the dispatcher.
-  Dispatcher(Store* store, StatsSource stats) : store_(store), stats_(std::move(stats)) {}
+  // Store and writes outlive the dispatcher.
+  Dispatcher(Store* store, Writes* writes, StatsSource stats)
+      : store_(store), writes_(writes), stats_(std::move(stats)) {}
 
-  // Executes a heartbeat, GET, eager PUT (its value is in the message), DELETE, APPEND, PREPEND,
-  // INCREMENT, TOUCH, a step of a FLUSH, STATS or PING. Writes the reply's value to the first
-  // value_bytes (of the reply) of `value_out`. Returns kBufferTooSmall and writes nothing if a
-  // GET's value does not fit. REQUIRES, for GET and STATS: value_out.size() >= sizeof(StatsReply).
-  // `origin` goes into the record of a change; nullptr: changes are not recorded.
-  ReplyHeader Execute(const RequestView& request, std::span<std::byte> value_out, const Now& now,
-                      const ChangeOrigin* origin = nullptr);
+  // Executes a heartbeat, GET, STATS or PING. Writes the reply's value to the first value_bytes (of
+  // the reply) of `value_out`. Returns kBufferTooSmall and writes nothing if a GET's value does not
+  // fit. REQUIRES: value_out.size() >= sizeof(StatsReply).
+  ReplyHeader Read(const RequestView& request, std::span<std::byte> value_out, const Now& now);
+
+  struct Written {
+    ReplyHeader reply;
+    uint64_t ticket = 0;  // when the reply may be given (Writes::Decided)
+  };
+  // Executes an eager PUT (its value is in the message), DELETE, APPEND, PREPEND, INCREMENT, TOUCH
+  // or a step of a FLUSH. `origin` goes into the record of a change.
+  Written Write(const RequestView& request, const Now& now, const ChangeOrigin* origin);
 
  private:
-  ReplyHeader Put(const RequestView& request, const Now& now, const ChangeOrigin* origin);
-  WriteOutcome Modify(const RequestView& request, const Now& now, const ChangeOrigin* origin);
-  ReplyHeader Flush(const RequestHeader& header);
+  Writes::Decided Decide(const RequestView& request, const Now& now, const ChangeOrigin* origin);
+  Written Flush(const RequestHeader& header, const Now& now);
   ReplyHeader Get(const RequestView& request, std::span<std::byte> value_out, const Now& now);
   ReplyHeader Stats(const RequestHeader& header, std::span<std::byte> value_out, const Now& now);
 
   Store* const store_;
+  Writes* const writes_;
   const StatsSource stats_;
 };
 
-// The parts of Execute, for requests that take several steps.
+// The parts of Read and Write, for requests that take several steps.
 inline ReplyHeader ReplyTo(const RequestHeader& request, ReplyStatus status) {
   ReplyHeader reply{};
   reply.opcode = request.opcode;
@@ -73,9 +80,6 @@ inline ReplyHeader ReplyOfWrite(const RequestHeader& request, const WriteOutcome
   }
   return reply;
 }
-
-// Its fields are those of a step of a FLUSH.
-ReplyHeader ReplyOfFlush(const RequestHeader& request, const FlushOutcome& flushed);
 
 ReplyHeader ReplyOfRead(const RequestHeader& request, const ReadOutcome& outcome);
 

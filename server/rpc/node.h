@@ -24,7 +24,7 @@
 #include "server/session/connection_ids.h"
 #include "server/session/server_sets.h"
 #include "server/store/store.h"
-#include "server/store/waiting_writes.h"
+#include "server/writes/writes.h"
 
 namespace gannet {
 
@@ -35,7 +35,7 @@ struct Node {
   ibv_pd* pd = nullptr;
   Listener* listener = nullptr;
   Store* store = nullptr;
-  WaitingWrites* waiting = nullptr;  // null: writes are answered at once
+  Writes* writes = nullptr;
   std::function<void()> wants_sync;  // asks for a sync, because a write waits for one
   ConnectionIds* connection_ids = nullptr;
   ServerSets* server_sets = nullptr;

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "common/protocol/message.h"
-#include "server/store/waiting_writes.h"
+#include "server/writes/writes.h"
 
 namespace gannet {
 
@@ -31,7 +31,7 @@ class WaitingReplies {
   }
   // Returns the next reply that may be sent. The reply to a write that was undone says so, and
   // waits until that is on disk, too.
-  std::optional<Waiting> Take(WaitingWrites* writes) {
+  std::optional<Waiting> Take(Writes* writes) {
     while (!replies_.empty() && replies_.front().ticket <= writes->published()) {
       Waiting first = replies_.front();
       replies_.pop_front();

@@ -39,8 +39,9 @@ Worker::Worker(const Options& options, const Node* node)
     : options_(options),
       node_(node),
       store_(node->store),
+      writes_(node->writes),
       unanswered_max_(options.credits + kHeartbeatsUnansweredMax),
-      dispatcher_(node->store, node->stats),
+      dispatcher_(node->store, node->writes, node->stats),
       sessions_(SessionOptions(options, *node)),
       batch_(&replies_, [this](ServerConnection* connection, const char* why) {
         CloseConnection(connection, why);
@@ -102,7 +103,7 @@ Worker::Activity Worker::Poll(const Now& now) {
   ServeLargeGets();
   if (!replacing_waits_.empty()) [[unlikely]]
     ServeReplacing();
-  if (node_->waiting != nullptr) [[unlikely]]
+  if (waiting_replies_.size() > 0) [[unlikely]]
     ServeWaitingReplies();
   batch_.Flush();
   FinishClosing();

@@ -195,8 +195,6 @@ class Worker {
   bool AdmitAgain(ServerConnection* connection, const RequestHeader& header,
                   Session::Admission admission, ReplyHeader recorded);
   void CloseExecutorOf(const ServerConnection* asking, uint64_t sequence);
-  void Execute(ServerConnection* connection, const RequestView& request);
-  void ExecuteRecorded(ServerConnection* connection, const RequestView& request);
   // For GET, STATS and LIST LOCKS, whose replies have values.
   void ExecuteWithValue(ServerConnection* connection, const RequestView& request);
   ReplyHeader ExecuteInto(std::span<std::byte> value_out, const RequestView& request);
@@ -226,11 +224,8 @@ class Worker {
   void BeginLong(ServerConnection* connection, const RequestHeader& header);
   void AnswerLong(ServerConnection* connection, const ReplyHeader& reply);
 
-  // worker_waiting.cc: writes that wait for the disk.
-  // Returns false if the request changes nothing.
-  bool ExecuteWaiting(ServerConnection* connection, const RequestView& request,
-                      const ChangeOrigin& origin);
-  WaitingWrites::Decided Decide(const RequestView& request, const ChangeOrigin& origin);
+  // worker_writes.cc: requests that change something, and replies that wait for the disk.
+  void ExecuteWrite(ServerConnection* connection, const RequestView& request);
   // Ticket 0: replies at once.
   void ReplyOrWait(ServerConnection* connection, const ReplyHeader& reply, uint64_t ticket);
   void ServeWaitingReplies();
@@ -248,12 +243,11 @@ class Worker {
   enum class Sink : uint8_t { kFound, kWait, kNone };
   Sink FindSink(ServerConnection* connection, LargePut* put);
   void GiveSink(const LargePut& put);
-  bool TooMuchWaits() const { return node_->waiting != nullptr && node_->waiting->crowded(); }
   // Lets this connection's PUTs go on later.
   void WaitForSink(const ServerConnection& connection);
   // Continues PUTs that waited for a buffer, or for the disk.
   void ServeReplacing();
-  WaitingWrites::Decided Commit(const ServerConnection& connection, const LargePut& put);
+  Writes::Decided Commit(const ServerConnection& connection, const LargePut& put);
   void OnRead(ServerConnection* connection, uint32_t bytes, bool ok);
   void BeginLargeGet(ServerConnection* connection, const RequestView& request);
   // Serves one GET of each connection, in turn.
@@ -298,6 +292,7 @@ class Worker {
   const Options options_;
   const Node* const node_;
   Store* const store_;             // the node's
+  Writes* const writes_;           // the node's
   const uint32_t unanswered_max_;  // of a connection
   uint32_t send_places_ = 0;       // of each connection's send queue
 

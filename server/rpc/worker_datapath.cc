@@ -192,7 +192,7 @@ void Worker::OnRequest(ServerConnection* connection, const RequestView& request)
   switch (static_cast<Opcode>(request.header.opcode)) {
     case Opcode::kPut:
       if (ValueElsewhere(request.header)) return BeginLargePut(connection, request);
-      return Execute(connection, request);
+      return ExecuteWrite(connection, request);
     case Opcode::kLock:
     case Opcode::kUnlock:
     case Opcode::kExtendLock:
@@ -204,9 +204,10 @@ void Worker::OnRequest(ServerConnection* connection, const RequestView& request)
     case Opcode::kListClients:
     case Opcode::kSlowLog:
     case Opcode::kHeats:
+    case Opcode::kPing:
       return ExecuteWithValue(connection, request);
     default:
-      return Execute(connection, request);
+      return ExecuteWrite(connection, request);
   }
 }
 
@@ -256,22 +257,6 @@ void Worker::CloseExecutorOf(const ServerConnection* asking, uint64_t sequence) 
   }
 }
 
-void Worker::Execute(ServerConnection* connection, const RequestView& request) {
-  if (store_->records()) [[unlikely]]
-    return ExecuteRecorded(connection, request);
-  const ReplyHeader reply = dispatcher_.Execute(request, {}, now_);
-  Record(connection->session, reply);
-  Reply(connection, reply);
-}
-
-void Worker::ExecuteRecorded(ServerConnection* connection, const RequestView& request) {
-  const ChangeOrigin origin = OriginOf(*connection->session, request.header);
-  if (node_->waiting != nullptr && ExecuteWaiting(connection, request, origin)) return;
-  const ReplyHeader reply = dispatcher_.Execute(request, {}, now_, &origin);
-  Record(connection->session, reply);
-  Reply(connection, reply);
-}
-
 // Looks up first, and takes a reply buffer only if the result needs one. A miss, or a value that is
 // too long for a reply, needs none, so they are answered even if others hold all buffers.
 void Worker::ExecuteWithValue(ServerConnection* connection, const RequestView& request) {
@@ -296,7 +281,7 @@ ReplyHeader Worker::ExecuteInto(std::span<std::byte> value_out, const RequestVie
       break;
   }
   CountUpdates();  // before STATS reads the counters
-  return dispatcher_.Execute(request, value_out, now_);
+  return dispatcher_.Read(request, value_out, now_);
 }
 
 void Worker::ReplyWithValue(ServerConnection* connection, const ReplyHeader& reply) {

@@ -98,17 +98,13 @@ void Worker::PostPiece(ServerConnection* connection, LargePut* put) {
 
 Worker::Sink Worker::FindSink(ServerConnection* connection, LargePut* put) {
   const uint32_t bytes = put->header.value_bytes;
-  if (TooMuchWaits()) {
+  if (writes_->crowded()) {
     WaitForSink(*connection);
     return Sink::kWait;
   }
   put->reservation = node_->store->Reserve(put->key, bytes, now_.wall_ms);
   if (put->reservation) return Sink::kFound;
-  if (node_->waiting != nullptr) {  // the old item stays as it is while the new one waits
-    node_->waiting->CountHeapFull();
-    return Sink::kNone;
-  }
-  if (!node_->store->FitsOld(put->key, bytes, now_.wall_ms)) return Sink::kNone;
+  if (!writes_->MayOverwrite(put->key, bytes, now_.wall_ms)) return Sink::kNone;
   // Each connection may have one buffer, so that none keeps the others waiting. This is called
   // again when its READ is done.
   const auto has_buffer = [](const LargePut& other) { return other.buffer.has_value(); };
@@ -134,7 +130,7 @@ void Worker::GiveSink(const LargePut& put) {
 
 // Who finds no buffer of the length that it needs waits on, behind the others.
 void Worker::ServeReplacing() {
-  for (size_t n = replacing_waits_.size(); n > 0 && !TooMuchWaits(); --n) {
+  for (size_t n = replacing_waits_.size(); n > 0 && !writes_->crowded(); --n) {
     ServerConnection* connection = Find(replacing_waits_.front());
     replacing_waits_.pop_front();
     if (connection == nullptr || connection->puts_waiting.empty()) continue;
@@ -159,30 +155,25 @@ void Worker::OnRead(ServerConnection* connection, uint32_t bytes, bool ok) {
   const LargePut put = std::move(oldest);
   connection->puts_reading.pop_front();
   if (given_up) return GiveSink(put);
-  const WaitingWrites::Decided decided = Commit(*connection, put);
+  const Writes::Decided decided = Commit(*connection, put);
   connection->RemoveInProgress(put.header.sequence);
   ReplyOrWait(connection, ReplyOfWrite(put.header, decided.outcome), decided.ticket);
   NoteIfSlow(*connection, put.header, put.key, now_.monotonic_ns - put.began_ns);
 }
 
-WaitingWrites::Decided Worker::Commit(const ServerConnection& connection, const LargePut& put) {
+Writes::Decided Worker::Commit(const ServerConnection& connection, const LargePut& put) {
   const ItemAttributes attributes = AttributesOf(put.header, *store_, now_.wall_ms);
   const ChangeOrigin origin = OriginOf(*connection.session, put.header);
   const WriteConditions conditions = ConditionsOf(put.header, &origin);
-  if (node_->waiting != nullptr) {
-    return node_->waiting->CommitPut(*put.reservation, put.key, attributes, conditions,
-                                     now_.wall_ms);
-  }
   if (!put.buffer) {
-    return {.outcome = node_->store->CommitPut(*put.reservation, put.key, attributes, conditions,
-                                               now_.wall_ms)};
+    return writes_->CommitPut(*put.reservation, put.key, attributes, conditions, now_.wall_ms);
   }
   const std::span<std::byte> value = replacing_.Bytes(*put.buffer).first(put.header.value_bytes);
-  const WriteOutcome outcome =
-      node_->store->Put(put.key, {reinterpret_cast<const char*>(value.data()), value.size()},
-                        attributes, conditions, now_.wall_ms);
+  const Writes::Decided decided =
+      writes_->Put(put.key, {reinterpret_cast<const char*>(value.data()), value.size()}, attributes,
+                   conditions, now_.wall_ms);
   replacing_.Give(*put.buffer);
-  return {.outcome = outcome};
+  return decided;
 }
 
 void Worker::BeginLargeGet(ServerConnection* connection, const RequestView& request) {

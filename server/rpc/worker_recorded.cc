@@ -7,7 +7,7 @@ namespace gannet {
 // The fast path makes a change at once, so
 // writes that wait for the disk do not take it.
 void Worker::ServeRecorded(std::span<const Received> received) {
-  const bool at_once = node_->waiting == nullptr;
+  const bool at_once = !writes_->waits();
   for (const Received& request : received) {
     if (at_once && ServeUpdate<true>(request)) continue;
     OnMessage(request.connection, request.message());

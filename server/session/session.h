@@ -67,8 +67,8 @@ class Session {
     return sequence;
   }
   // Remembers the answer to a request in progress that changed something, or was refused after it
-  // was admitted. Keeps opcode, status and AnswerWords of the header. Answers to such requests use no
-  // other field.
+  // was admitted. Keeps opcode, status and AnswerWords of the header. Answers to such requests use
+  // no other field.
   void RecordAnswer(uint64_t sequence, const ReplyHeader& reply) {
     Record& record = Finish(sequence, State::kAnswered);
     record.opcode = reply.opcode;

@@ -43,15 +43,15 @@ bool Compactor::MakeRoom() {
 }
 
 uint64_t Compactor::FreedSinceRound() const {
-  return store_.heap_->freed_bytes() + oversized_bytes_.load(std::memory_order_relaxed) -
+  return items_.heap().freed_bytes() + oversized_bytes_.load(std::memory_order_relaxed) -
          freed_at_round_.load(std::memory_order_relaxed);
 }
 
 bool Compactor::FragmentedWhenIdle() const {
-  const uint64_t capacity = store_.heap_->capacity_bytes();
+  const uint64_t capacity = items_.heap().capacity_bytes();
   if (FreedSinceRound() < capacity / kFreedShare) return false;
-  const uint64_t active = store_.heap_->ActiveBytes();
-  return active > capacity / 2 && active > store_.heap_->occupied_bytes() + capacity / kSlackShare;
+  const uint64_t active = items_.heap().ActiveBytes();
+  return active > capacity / 2 && active > items_.heap().occupied_bytes() + capacity / kSlackShare;
 }
 
 bool Compactor::InRound() const {
@@ -60,15 +60,15 @@ bool Compactor::InRound() const {
 
 // Returns false if too little was freed since the last round for another one to find more.
 bool Compactor::BeginRound() {
-  if (FreedSinceRound() < store_.heap_->capacity_bytes() / kFreedShare) return false;
-  until_.store(position_.load(std::memory_order_relaxed) + store_.index_.geometry().homes,
+  if (FreedSinceRound() < items_.heap().capacity_bytes() / kFreedShare) return false;
+  until_.store(position_.load(std::memory_order_relaxed) + items_.index().geometry().homes,
                std::memory_order_relaxed);
   return true;
 }
 
 size_t Compactor::Compact(size_t homes) {
   const bool in_round = InRound();
-  const std::shared_ptr<IndexTable> table = store_.index_.Hold();
+  const std::shared_ptr<IndexTable> table = items_.index().Hold();
   Holes holes{};
   size_t moved = 0;
   for (size_t i = 0; i < homes && moved < kMovesPerStep; ++i) {
@@ -85,9 +85,9 @@ size_t Compactor::Compact(size_t homes) {
 
 size_t Compactor::CompactHome(IndexTable& table, uint64_t home, Holes* holes, bool* again) {
   *again = false;
-  const Index::Lock lock(store_.index_, table, home);
-  if (!store_.index_.IsCurrent(table)) return 0;
-  Store::FoundOfHome found;
+  const Index::Lock lock(items_.index(), table, home);
+  if (!items_.index().IsCurrent(table)) return 0;
+  Items::FoundOfHome found;
   const size_t n = table.List(home, found);
   size_t moved = 0;
   uint64_t bytes = 0;
@@ -104,16 +104,16 @@ size_t Compactor::CompactHome(IndexTable& table, uint64_t home, Holes* holes, bo
 uint64_t Compactor::MoveDown(const Index::Found& found, Holes* holes) {
   const uint32_t old_class = found.slot.size_class();
   if (IsLargeClass(old_class)) return MoveLargeDown(found);
-  if (store_.heap_->IsSingle(store_.Block(found.slot.offset()))) return MoveSingle(found, holes);
+  if (items_.heap().IsSingle(items_.Block(found.slot.offset()))) return MoveSingle(found, holes);
   if (oversized_bytes_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    const ItemHeader header = store_.LoadHeader(found.slot);
+    const ItemHeader header = items_.LoadHeader(found.slot);
     const uint32_t size_class = SizeClassFor(ItemBytes(header.key_bytes(), header.value_bytes));
     if (size_class != old_class &&
-        MoveBelow(found, store_.region_.data() + store_.region_.size(), size_class, holes)) {
+        MoveBelow(found, items_.region().data() + items_.region().size(), size_class, holes)) {
       return SizeClassBytes(size_class);
     }
   }
-  const bool moved = MoveBelow(found, store_.Block(found.slot.offset()), old_class, holes);
+  const bool moved = MoveBelow(found, items_.Block(found.slot.offset()), old_class, holes);
   return moved ? SizeClassBytes(old_class) : 0;
 }
 
@@ -122,21 +122,21 @@ uint64_t Compactor::MoveDown(const Index::Found& found, Holes* holes) {
 uint64_t Compactor::MoveSingle(const Index::Found& found, Holes* holes) {
   const uint32_t size_class = found.slot.size_class();
   const uint64_t bytes = SizeClassBytes(size_class);
-  if (MoveBelow(found, store_.region_.data() + store_.region_.size(), size_class, holes)) {
+  if (MoveBelow(found, items_.region().data() + items_.region().size(), size_class, holes)) {
     return bytes;
   }
   std::byte* block =
-      store_.heap_->AllocateSingleBelow(size_class, store_.Block(found.slot.offset()));
+      items_.heap().AllocateSingleBelow(size_class, items_.Block(found.slot.offset()));
   if (block == nullptr) return 0;
   Move(found, block, size_class);
   return bytes;
 }
 
 uint64_t Compactor::MoveLargeDown(const Index::Found& found) {
-  const ItemHeader header = store_.LoadHeader(found.slot);
+  const ItemHeader header = items_.LoadHeader(found.slot);
   const uint64_t bytes = ItemBytes(header.key_bytes(), header.value_bytes);
   if (bytes > kMovedItemBytesMax) return 0;
-  std::byte* block = store_.heap_->AllocateBelow(bytes, store_.Block(found.slot.offset()));
+  std::byte* block = items_.heap().AllocateBelow(bytes, items_.Block(found.slot.offset()));
   if (block == nullptr) return 0;
   Move(found, block, found.slot.size_class());
   return bytes;
@@ -148,11 +148,11 @@ bool Compactor::MoveBelow(const Index::Found& found, const std::byte* end, uint3
                           Holes* holes) {
   const std::byte*& hole = (*holes)[size_class];
   if (end <= hole) return false;
-  std::byte* block = store_.heap_->Allocate(SizeClassBytes(size_class));
-  hole = block == nullptr ? store_.region_.data() + store_.region_.size() : block;
+  std::byte* block = items_.heap().Allocate(SizeClassBytes(size_class));
+  hole = block == nullptr ? items_.region().data() + items_.region().size() : block;
   if (block == nullptr) return false;
   if (block > end) {
-    store_.heap_->Free(block, size_class);
+    items_.heap().Free(block, size_class);
     return false;
   }
   Move(found, block, size_class);
@@ -162,18 +162,19 @@ bool Compactor::MoveBelow(const Index::Found& found, const std::byte* end, uint3
 // Works as a replacement out of place (docs/consistency.md), with the present content and version.
 void Compactor::Move(const Index::Found& found, std::byte* to, uint32_t size_class) {
   const uint64_t old_offset = found.slot.offset();
-  const uint64_t new_offset = to - store_.region_.data();
+  const uint64_t new_offset = to - items_.region().data();
   const uint64_t live_commit = CopyItem(found.slot, to);
   const Slot moved = Slot::Of(found.slot.tag(), size_class, new_offset);
   // Only the record of what is under way needs it.
-  const KeyHash hash = store_.recovery_ != nullptr ? store_.KeyHashAt(found.slot) : KeyHash(0);
-  store_.StoreReplaced(hash, found.slot, moved);
+  const KeyHash hash = items_.recovery() != nullptr ? items_.KeyHashAt(found.slot) : KeyHash(0);
+  items_.StoreReplaced(hash, found.slot, moved);
   StoreLive(to, live_commit);
-  store_.index_.Replace(found.place, moved);
-  store_.Replaced(hash);
-  if (store_.evicts())
-    store_.evictor_->state().heat.Set(new_offset, store_.evictor_->state().heat.Get(old_offset));
-  store_.FreeBlock(old_offset, found.slot.size_class());
+  items_.index().Replace(found.place, moved);
+  items_.Replaced(hash);
+  if (Eviction* const eviction = items_.eviction()) {
+    eviction->heat.Set(new_offset, eviction->heat.Get(old_offset));
+  }
+  items_.FreeBlock(old_offset, found.slot.size_class());
   items_moved_.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -181,9 +182,9 @@ void Compactor::Move(const Index::Found& found, std::byte* to, uint32_t size_cla
 // gets a new placing too: it may come back to a block that held other content meanwhile, and must
 // not have the same commit word there again.
 uint64_t Compactor::CopyItem(Slot slot, std::byte* to) {
-  const std::byte* from = store_.Block(slot.offset());
-  const uint64_t new_offset = to - store_.region_.data();
-  const ItemHeader header = store_.LoadHeader(slot);
+  const std::byte* from = items_.Block(slot.offset());
+  const uint64_t new_offset = to - items_.region().data();
+  const ItemHeader header = items_.LoadHeader(slot);
   constexpr size_t kCommitBytes = sizeof(header.commit);
   StoreDeadFirst(to);
   StoreWords(to + kCommitBytes, from + kCommitBytes,
@@ -191,9 +192,9 @@ uint64_t Compactor::CopyItem(Slot slot, std::byte* to) {
   if (!IsLargeClass(slot.size_class())) {
     return Resealed(header.commit, slot.offset(), new_offset);
   }
-  const LargeItemHeader large{header, store_.NextVersion()};
+  const LargeItemHeader large{header, items_.NextVersion()};
   StoreWord(to + offsetof(LargeItemHeader, placing), large.placing);
-  return LiveCommitWordOf(large, ItemSeal(store_.KeyHashAt(slot), store_.PlaceAt(new_offset)));
+  return LiveCommitWordOf(large, ItemSeal(items_.KeyHashAt(slot), items_.PlaceAt(new_offset)));
 }
 
 }  // namespace gannet

@@ -9,10 +9,9 @@
 #include "common/layout/size_class.h"
 #include "common/layout/slot.h"
 #include "server/index/index.h"
+#include "server/store/items.h"
 
 namespace gannet {
-
-class Store;
 
 // Moves items of a store to free blocks at lower addresses, so that free memory comes together at
 // higher ones. Works in rounds over all homes. An item keeps its version when it moves.
@@ -20,7 +19,7 @@ class Store;
 // Thread safety: as the store's.
 class Compactor {
  public:
-  explicit Compactor(Store& store) : store_(store) {}  // the store outlives it
+  explicit Compactor(Items& items) : items_(items) {}  // they outlive it
 
   // A bounded step of a round, if one is worthwhile. Returns whether there is more to do at once.
   bool Step();
@@ -57,7 +56,7 @@ class Compactor {
   // Copies the item to another block, where it is dead, and returns its live commit word there.
   uint64_t CopyItem(Slot slot, std::byte* to);
 
-  Store& store_;
+  Items& items_;
   // All are relaxed: positions to go on from, hints, and statistics.
   std::atomic<uint64_t> position_{0};        // homes looked at so far, round after round
   std::atomic<uint64_t> until_{0};           // where this round ends

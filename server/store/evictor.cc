@@ -1,6 +1,4 @@
-// Evicts items. To evict an item is to delete it: the same
-// stores in the same order, under the same lock (docs/consistency.md). docs/memory-layout.md says
-// which item goes, and why.
+// docs/memory-layout.md says which item goes, and why.
 
 #include "server/store/evictor.h"
 
@@ -63,7 +61,7 @@ constexpr uint32_t kTablePassesMax = 4;
 }  // namespace
 
 uint64_t Evictor::FullBytes() const {
-  const uint64_t capacity = store_.heap_->capacity_bytes();
+  const uint64_t capacity = items_.heap().capacity_bytes();
   return capacity - capacity / kWatermarkShare -
          state_.unusable_bytes.load(std::memory_order_relaxed);
 }
@@ -74,7 +72,7 @@ size_t Evictor::ListNear(IndexTable& table, uint64_t home, const Choice& choice,
   const uint64_t first = home < choice.reach ? 0 : home - choice.reach;
   const uint64_t last = std::min(home + choice.reach, table.geometry().homes - 1);
   for (uint64_t near = first; near <= last && n < candidates.size(); ++near) {
-    Store::FoundOfHome found;
+    Items::FoundOfHome found;
     const size_t listed = table.List(near, found);
     for (size_t i = 0; i < listed && n < candidates.size(); ++i) {
       const uint64_t bucket = found[i].place.bucket;
@@ -91,7 +89,7 @@ size_t Evictor::ListNear(IndexTable& table, uint64_t home, const Choice& choice,
 bool Evictor::EvictColdest(std::span<Candidate> candidates) {
   for (int tries = 0; tries < kLockedMax && !candidates.empty(); ++tries) {
     const auto coldest = std::ranges::min_element(candidates, {}, &Candidate::worth);
-    if (EvictItem(coldest->found)) return true;
+    if (evict_(coldest->found)) return true;
     *coldest = candidates.back();
     candidates = candidates.first(candidates.size() - 1);
   }
@@ -99,25 +97,11 @@ bool Evictor::EvictColdest(std::span<Candidate> candidates) {
 }
 
 bool Evictor::EvictInWindow(KeyHash hash, uint32_t size_class) {
-  IndexTable& table = store_.index_.TableOf(hash);
+  IndexTable& table = items_.index().TableOf(hash);
   std::array<Candidate, 4 * kSlotsPerBucket> candidates;
   const Choice choice{.size_class = size_class, .reach = 1, .window_only = true};
   const size_t n = ListNear(table, table.Home(hash), choice, candidates);
   return EvictColdest(std::span(candidates).first(n));
-}
-
-bool Evictor::EvictItem(const Index::Found& found) {
-  const KeyHash hash = store_.KeyHashAt(found.slot);
-  if (spared_ != nullptr && spared_->MayWait(hash)) return false;
-  const std::span<const uint64_t> locks = store_.lock_words_;
-  // Acquire, as where a write compares it. A lock that is taken after this load finds no item.
-  if (__atomic_load_n(&locks[hash.LockIndex(locks.size())], __ATOMIC_ACQUIRE) != 0) return false;
-  const uint64_t version =
-      LoadWord(store_.Block(found.slot.offset()) + offsetof(ItemHeader, version));
-  if (!store_.RecordDelete(found.slot, nullptr)) return false;
-  state_.Evicted(hash, state_.heat.Get(found.slot.offset()), version);
-  store_.RemoveItem(found.place, found.slot);
-  return true;
 }
 
 // Looks at places in the index with as many homes as have kCompared items on average. A place with
@@ -125,17 +109,17 @@ bool Evictor::EvictItem(const Index::Found& found) {
 // other. (If every place were taken as often, items in thin places would be evicted more often than
 // others come there, and those places would become empty.)
 bool Evictor::EvictSomewhere(uint32_t size_class) {
-  const std::shared_ptr<IndexTable> table = store_.index_.Hold();
+  const std::shared_ptr<IndexTable> table = items_.index().Hold();
   const uint64_t homes = table->geometry().homes;
-  const uint64_t items = std::max<uint64_t>(store_.index_.slots_used(), 1);
+  const uint64_t items = std::max<uint64_t>(items_.index().slots_used(), 1);
   const uint64_t reach = std::min(kCompared * homes / items / 2, kNearHomes);
   const uint64_t expected = std::clamp<uint64_t>((2 * reach + 1) * items / homes, 1, kCompared);
   std::array<Candidate, 2 * kCompared> candidates;
   for (int i = 0; i < kPlacesTried; ++i) {
     const uint64_t random = state_.Random();
     const uint64_t home = MapToRange(random, homes);
-    const Index::Lock lock(store_.index_, *table, home);
-    if (!store_.index_.IsCurrent(*table)) return false;
+    const Index::Lock lock(items_.index(), *table, home);
+    if (!items_.index().IsCurrent(*table)) return false;
     const size_t n = ListNear(*table, home, {size_class, reach, false}, candidates);
     if (Mix64(random) % (2 * expected) >= n) continue;
     if (EvictColdest(std::span(candidates).first(n))) return true;
@@ -145,9 +129,9 @@ bool Evictor::EvictSomewhere(uint32_t size_class) {
 
 // The background step then keeps a little more free, so that the next write need not evict.
 void Evictor::NoteUnusable() {
-  const uint64_t capacity = store_.heap_->capacity_bytes();
+  const uint64_t capacity = items_.heap().capacity_bytes();
   const uint64_t unusable = state_.unusable_bytes.load(std::memory_order_relaxed);
-  const bool full = store_.heap_->occupied_bytes() >= FullBytes() + capacity / kWatermarkShare;
+  const bool full = items_.heap().occupied_bytes() >= FullBytes() + capacity / kWatermarkShare;
   if (full || unusable > capacity / kUnusableShareMax) return;
   state_.unusable_bytes.store(unusable + capacity / 1024, std::memory_order_relaxed);
 }
@@ -169,16 +153,16 @@ std::byte* Evictor::EvictSingly(uint64_t item_bytes) {
   std::byte* block = nullptr;
   NoteUnusable();
   const uint32_t size_class = SizeClassFor(item_bytes);
-  const uint64_t scattered = store_.heap_->capacity_bytes() /
+  const uint64_t scattered = items_.heap().capacity_bytes() /
                              (IsLargeClass(size_class) ? kScatteredShareForLarge : kScatteredShare);
-  if (store_.heap_->occupied_bytes() < FullBytes() - scattered) {
+  if (items_.heap().occupied_bytes() < FullBytes() - scattered) {
     // There is enough free memory, but in pieces that are too short for blocks of this class.
     ClearSpanFor(item_bytes);
-    block = store_.heap_->Allocate(item_bytes);
+    block = items_.heap().Allocate(item_bytes);
   }
   for (int i = 0; block == nullptr && i < kEvictionsPerWrite; ++i) {
     EvictSomewhere(size_class);
-    block = store_.heap_->Allocate(item_bytes);
+    block = items_.heap().Allocate(item_bytes);
   }
   return block;
 }
@@ -187,7 +171,7 @@ std::byte* Evictor::ClearSpansFor(uint64_t item_bytes, int spans_max) {
   std::byte* block = nullptr;
   for (int i = 0; block == nullptr && i < spans_max; ++i) {
     ClearSpanFor(item_bytes);
-    block = store_.heap_->Allocate(item_bytes);
+    block = items_.heap().Allocate(item_bytes);
   }
   return block;
 }
@@ -205,10 +189,10 @@ void Evictor::ClearSpanFor(uint64_t item_bytes) {
       is_long ? std::clamp(kComparedBytesMax / bytes, kSpansCompared, kSpansComparedForLong)
               : kSpansCompared;
   for (uint64_t i = 0; i < compared; ++i) {
-    const uint64_t place = MapToRange(state_.Random(), store_.heap_->capacity_bytes());
-    const std::span<std::byte> span = store_.heap_->WholeRuns(place, bytes);
+    const uint64_t place = MapToRange(state_.Random(), items_.heap().capacity_bytes());
+    const std::span<std::byte> span = items_.heap().WholeRuns(place, bytes);
     if (span.size() < bytes) continue;
-    const uint64_t begin = static_cast<uint64_t>(span.data() - store_.Block(0));
+    const uint64_t begin = static_cast<uint64_t>(span.data() - items_.Block(0));
     const uint64_t uses = state_.heat.SumOfUses(begin, begin + span.size());
     // What a long item does not need of the span counts less: few other items are as long.
     const double length = static_cast<double>(span.size());
@@ -222,7 +206,7 @@ void Evictor::ClearSpanFor(uint64_t item_bytes) {
 }
 
 void Evictor::ClearSpan(std::span<std::byte> memory) {
-  const uint64_t begin = static_cast<uint64_t>(memory.data() - store_.Block(0));
+  const uint64_t begin = static_cast<uint64_t>(memory.data() - items_.Block(0));
   ClearedSpan span{.begin = memory.data(), .end = memory.data() + memory.size()};
   ClearPart(begin, begin + memory.size(), &span);
 }
@@ -233,12 +217,12 @@ void Evictor::ClearPart(uint64_t from, uint64_t to, ClearedSpan* span) {
     const uint64_t granule_end = std::min(at + Heat::kGranuleBytes, to);
     for (; at < granule_end; at += kItemAlignment) ClearItemAt(at, span);
   }
-  for (uint32_t i = 0; i < span->kept; ++i) store_.heap_->Free(span->blocks[i], span->classes[i]);
+  for (uint32_t i = 0; i < span->kept; ++i) items_.heap().Free(span->blocks[i], span->classes[i]);
 }
 
 // Near the end of the heap, which hands out the lowest memory: there is the least of what stays.
 bool Evictor::ChooseTableSpan(uint64_t table_bytes) {
-  const Heap& heap = *store_.heap_;
+  const Heap& heap = items_.heap();
   const uint64_t capacity = heap.capacity_bytes();
   if (capacity - heap.occupied_bytes() < kFreeTablesMin * table_bytes) return false;
   if (heap.freed_bytes() < table_span_.freed_next) return false;
@@ -261,7 +245,7 @@ bool Evictor::ChooseTableSpan(uint64_t table_bytes) {
 void Evictor::Claim(std::span<std::byte> runs) {
   Heap::Claims& claims = table_span_.claims;
   const size_t before = claims.size();
-  store_.heap_->ClaimFree(runs, &claims);
+  items_.heap().ClaimFree(runs, &claims);
   for (size_t i = before; i < claims.size(); ++i) table_span_.claimed += claims[i].size();
 }
 
@@ -269,10 +253,10 @@ void Evictor::ReleaseTableSpan() {
   TableSpan& span = table_span_;
   if (span.memory.empty()) return;
   const bool whole = span.claimed == span.memory.size();
-  store_.heap_->GiveBack(&span.claims);
+  items_.heap().GiveBack(&span.claims);
   span.failures = whole ? 0 : std::min(span.failures + 1, kTableFailuresMax);
-  const uint64_t share = store_.heap_->capacity_bytes() / kTableFreedShare;
-  span.freed_next = store_.heap_->freed_bytes() + (share << span.failures);
+  const uint64_t share = items_.heap().capacity_bytes() / kTableFreedShare;
+  span.freed_next = items_.heap().freed_bytes() + (share << span.failures);
   span.memory = {};
   span.claimed = 0;
 }
@@ -287,17 +271,17 @@ bool Evictor::ClearForTable(uint64_t table_bytes) {
   const std::span<std::byte> memory = table_span_.memory;
   const std::byte* const end = memory.data() + memory.size();
   std::byte* const from = memory.data() + table_span_.cleared;
-  std::byte* const heap_begin = store_.Block(store_.superblock_.heap_offset);
+  std::byte* const heap_begin = items_.Block(items_.first_superblock().heap_offset);
   const std::span<std::byte> runs =
-      store_.heap_->WholeRuns(static_cast<uint64_t>(from - heap_begin), kTableBytesPerStep);
+      items_.heap().WholeRuns(static_cast<uint64_t>(from - heap_begin), kTableBytesPerStep);
   if (runs.empty()) {
     ReleaseTableSpan();
     return false;
   }
   const std::byte* const to = std::min<const std::byte*>(runs.data() + runs.size(), end);
   ClearedSpan span{.begin = memory.data(), .end = end};
-  ClearPart(static_cast<uint64_t>(from - store_.Block(0)),
-            static_cast<uint64_t>(to - store_.Block(0)), &span);
+  ClearPart(static_cast<uint64_t>(from - items_.Block(0)),
+            static_cast<uint64_t>(to - items_.Block(0)), &span);
   Claim({from, static_cast<size_t>(to - from)});
   table_span_.cleared = static_cast<uint64_t>(to - memory.data());
   if (table_span_.cleared < memory.size()) return true;
@@ -309,49 +293,49 @@ bool Evictor::ClearForTable(uint64_t table_bytes) {
 
 // Moves the item out of the span if there is a block for it elsewhere. Otherwise evicts it.
 void Evictor::ClearItem(const Index::Found& found, ClearedSpan* span) {
-  const ItemHeader header = store_.LoadHeader(found.slot);
+  const ItemHeader header = items_.LoadHeader(found.slot);
   const uint64_t bytes = ItemBytes(header.key_bytes(), header.value_bytes);
   const uint32_t size_class = SizeClassFor(bytes);
   while (bytes <= kMovedBytesMax && span->kept < span->blocks.size()) {
-    std::byte* const block = store_.heap_->Allocate(bytes);
+    std::byte* const block = items_.heap().Allocate(bytes);
     if (block == nullptr) break;
     if (block < span->begin || block >= span->end) {
-      store_.compactor_.Move(found, block, size_class);
+      compactor_.Move(found, block, size_class);
       return;
     }
     // Kept until the span is clear, so that nobody gets it meanwhile.
     span->blocks[span->kept] = block;
     span->classes[span->kept++] = static_cast<uint8_t>(size_class);
   }
-  EvictItem(found);
+  evict_(found);
 }
 
 // Finds the item by what its bytes say, without a lock, and then proves it by the index.
 void Evictor::ClearItemAt(uint64_t offset, ClearedSpan* span) {
   ItemHeader header;
-  if (offset + sizeof(header) > store_.superblock_.region_bytes) return;
-  LoadWords(&header, store_.Block(offset), sizeof(header));
+  if (offset + sizeof(header) > items_.first_superblock().region_bytes) return;
+  LoadWords(&header, items_.Block(offset), sizeof(header));
   const uint32_t key_bytes = header.key_bytes();
   if ((header.commit & kCommitLive) == 0 || key_bytes == 0 || key_bytes > kKeyBytesMax) return;
   const uint64_t key_at = offset + KeyOffset(key_bytes, header.value_bytes);
   const uint64_t first_word = key_at / sizeof(uint64_t) * sizeof(uint64_t);
-  if (key_at + key_bytes > store_.superblock_.region_bytes) return;
+  if (key_at + key_bytes > items_.first_superblock().region_bytes) return;
   std::array<char, kKeyBytesMax + 2 * sizeof(uint64_t)> copy;
-  LoadWords(copy.data(), store_.Block(first_word), key_at - first_word + key_bytes);
+  LoadWords(copy.data(), items_.Block(first_word), key_at - first_word + key_bytes);
   const KeyHash hash =
-      KeyHash::Of({copy.data() + (key_at - first_word), key_bytes}, store_.superblock_.hash_seed);
-  const Index::Lock lock(store_.index_, hash);
-  const auto found = store_.index_.Find(hash, [&](Slot slot) { return slot.offset() == offset; });
+      KeyHash::Of({copy.data() + (key_at - first_word), key_bytes}, items_.first_superblock().hash_seed);
+  const Index::Lock lock(items_.index(), hash);
+  const auto found = items_.index().Find(hash, [&](Slot slot) { return slot.offset() == offset; });
   if (found) ClearItem(*found, span);
 }
 
 bool Evictor::EvictToWatermark(uint64_t now_ms) {
-  state_.ages.Mark(now_ms, store_.next_version_.load(std::memory_order_relaxed));
+  state_.ages.Mark(now_ms, items_.next_version());
   const bool hot = state_.Cool();
   const uint64_t unusable = state_.unusable_bytes.load(std::memory_order_relaxed);
   state_.unusable_bytes.store(unusable - unusable / 1024, std::memory_order_relaxed);
   int evictions = 0;
-  while (evictions < kEvictionsPerStep && store_.heap_->occupied_bytes() > FullBytes() &&
+  while (evictions < kEvictionsPerStep && items_.heap().occupied_bytes() > FullBytes() &&
          EvictSomewhere(kSizeClassNone)) {
     ++evictions;
   }

@@ -4,35 +4,31 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
+#include <utility>
 
 #include "common/layout/key_hash.h"
 #include "common/layout/slot.h"
 #include "server/heap/heap.h"
 #include "server/index/index.h"
+#include "server/store/compactor.h"
 #include "server/store/eviction.h"
-#include "server/store/waiting_keys.h"
+#include "server/store/items.h"
 
 namespace gannet {
 
-class Store;
-
-// Evicts items of a store, so that writes find room. `eviction.h` says which items are used, and
-// this class finds some of the others, and deletes them.
-//
-// An item whose key's lock word is held is not evicted.
+// Chooses items of a store that go, so that writes find room. `eviction.h` says which items are
+// used, and this class finds some of the others, and has them deleted.
 //
 // Thread safety: as the store's.
 class Evictor {
  public:
-  // The store outlives the evictor.
-  Evictor(Store& store, uint64_t region_bytes, uint64_t heap_bytes, std::span<std::byte> heats)
-      : store_(store), state_(region_bytes, heap_bytes, heats) {}
-
-  Eviction& state() { return state_; }
-  // Spares keys that may have waiting writes. nullptr: there are none. Call it before other threads
-  // use the store, or after.
-  void Spare(const WaitingKeys* keys) { spared_ = keys; }
+  // Deletes an item. Returns false if it may not go. It is called under the lock of the item's home.
+  using Evict = std::function<bool(const Index::Found&)>;
+  // Items, which have an Eviction, and compactor outlive the evictor.
+  Evictor(Items& items, Compactor& compactor, Evict evict)
+      : items_(items), compactor_(compactor), state_(*items.eviction()), evict_(std::move(evict)) {}
 
   // Evicts until there is a block. Returns nullptr if a bounded number of steps does not help.
   // REQUIRES: no lock is held.
@@ -92,8 +88,6 @@ class Evictor {
                   std::span<Candidate> candidates) const;
   // Returns false if none may go.
   bool EvictColdest(std::span<Candidate> candidates);
-  // Returns false if the key is locked, or has a waiting write.
-  bool EvictItem(const Index::Found& found);
 
   // Evicts the coldest of some items. REQUIRES: no lock is held.
   bool EvictSomewhere(uint32_t size_class);
@@ -118,9 +112,10 @@ class Evictor {
   // REQUIRES: the lock of the item's home.
   void ClearItem(const Index::Found& found, ClearedSpan* span);
 
-  Store& store_;
-  Eviction state_;
-  const WaitingKeys* spared_ = nullptr;
+  Items& items_;
+  Compactor& compactor_;
+  Eviction& state_;
+  const Evict evict_;
   TableSpan table_span_;  // only for the thread that calls ClearForTable
 };
 

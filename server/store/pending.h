@@ -12,9 +12,6 @@ struct Pending {
   uint64_t version = 0;
   uint64_t live_commit = 0;
   uint64_t expiry_ms = 0;
-  // WaitingWrites recorded it and keeps its block. Otherwise Store::Install records it, and frees
-  // the block if it fails.
-  bool recorded = false;
 };
 
 }  // namespace gannet

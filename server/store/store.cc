@@ -10,7 +10,6 @@
 #include "common/base/status_macros.h"
 #include "common/base/words.h"
 #include "server/recovery/survey.h"
-#include "server/store/adopter.h"
 #include "server/store/store_find.h"
 
 namespace gannet {
@@ -61,21 +60,6 @@ absl::StatusOr<Superblock> LayOut(const Store::Options& options) {
   return superblock;
 }
 
-Index::Options IndexOptions(const Store::Options& options, const Superblock& superblock,
-                            const Survey* survey, std::function<KeyHash(Slot)> hash_of) {
-  Index::Options index{.region = options.region,
-                       .geometry = superblock.index,
-                       .incarnation = superblock.incarnation,
-                       .hash_of = std::move(hash_of),
-                       .guesses = !options.memory_file};
-  if (survey == nullptr) return index;
-  index.adopted = survey->tables().front().slots;
-  if (survey->tables().size() == 1) return index;
-  index.next = survey->tables().back().geometry;
-  index.adopted_next = survey->tables().back().slots;
-  return index;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Store>> Store::Create(const Options& options) {
@@ -85,7 +69,7 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Create(const Options& options) {
   GANNET_ASSIGN_OR_RETURN(Superblock superblock, LayOut(options));
   if (options.memory_file) {
     GANNET_ASSIGN_OR_RETURN(const bool items, RecoveryArea::HasItems(options.region));
-    if (items) return Adopter::TakeOver(options);
+    if (items) return TakeOver(options);
   }
   const auto heap_memory =
       options.region.first(superblock.region_bytes).subspan(superblock.heap_offset);
@@ -100,19 +84,14 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Create(const Options& options) {
 
 Store::Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap,
              const Survey* survey)
-    : evictor_(options.evict ? std::make_unique<Evictor>(*this, superblock.region_bytes,
-                                                         heap->capacity_bytes(), options.heats)
-                             : nullptr),
-      region_(options.region),
+    : Items(options, superblock, std::move(heap), survey),
       lock_words_(options.lock_words),
-      superblock_(superblock),
-      heap_(std::move(heap)),
       index_grows_(options.index_grows),
       wants_tidy_(options.wants_tidy),
-      recovery_(options.memory_file ? std::make_unique<RecoveryArea>(options.region) : nullptr),
-      index_(
-          IndexOptions(options, superblock, survey, [this](Slot slot) { return KeyHashAt(slot); })),
-      next_version_(options.first_version) {
+      evictor_(options.evict
+                   ? std::make_unique<Evictor>(static_cast<Items&>(*this), compactor_,
+                                               [this](const Index::Found& it) { return Evict(it); })
+                   : nullptr) {
   if (survey != nullptr) return;
   if (recovery_ != nullptr) recovery_->Format(superblock.region_bytes);
   PublishIndex(superblock.index, IndexGeometry{});
@@ -128,24 +107,12 @@ Store::~Store() {
   recovery_->SetState(RegionState::kStopped);
 }
 
-ItemHeader Store::LoadHeader(Slot slot) const {
-  ItemHeader header;
-  LoadWords(&header, Block(slot.offset()), sizeof(header));
-  return header;
-}
-
-KeyHash Store::KeyHashAt(Slot slot) const {
-  const ItemHeader header = LoadHeader(slot);
-  const char* key = KeyOfItem(Block(slot.offset()), header.key_bytes(), header.value_bytes);
-  return KeyHash::Of({key, header.key_bytes()}, superblock_.hash_seed);
-}
-
 ReadOutcome Store::Get(std::string_view key, std::span<std::byte> value_out, uint64_t now_ms) {
   const KeyHash hash = KeyHash::Of(key, superblock_.hash_seed);
   Index::Lock lock(index_, hash);
   const Current current = FindCurrent(hash, key, now_ms);
   if (!current.there()) return {.status = ReplyStatus::kNotFound};
-  if (evicts()) evictor_->state().Used(current.slot.offset(), 1);
+  if (evicts()) eviction_->Used(current.slot.offset(), 1);
   const std::byte* block = Block(current.slot.offset());
   const ItemHeader header = LoadHeader(current.slot);
   ReadOutcome outcome{.version = header.version,
@@ -176,7 +143,7 @@ void Store::FillStats(StatsReply* stats) const {
   stats->refused_index_full = refused_index_full_.load(std::memory_order_relaxed);
   stats->items_deleted = items_deleted_.load(std::memory_order_relaxed);
   if (!evicts()) return;
-  const Eviction& eviction = evictor_->state();
+  const Eviction& eviction = *eviction_;
   stats->items_evicted = eviction.items_evicted.load(std::memory_order_relaxed);
   stats->evicted_by_writes = eviction.evicted_by_writes.load(std::memory_order_relaxed);
   stats->eviction_watermark = heap_->capacity_bytes() - evictor_->FullBytes();
@@ -186,7 +153,20 @@ void Store::FillStats(StatsReply* stats) const {
 void Store::NoteUpdate(const Guess& guess, std::string_view key) {
   const Index::KeyLock lock(index_, KeyHash(guess.hash));
   const Slot slot = index_.LoadGuessed(guess.place);
-  if (!slot.empty() && IsKey(Block(slot.offset()), key)) evictor_->state().Used(slot.offset(), 1);
+  if (!slot.empty() && IsKey(Block(slot.offset()), key)) eviction_->Used(slot.offset(), 1);
+}
+
+// To evict an item is to delete it: the same steps, under the same lock.
+bool Store::Evict(const Index::Found& found) {
+  const KeyHash hash = KeyHashAt(found.slot);
+  if (spared_ != nullptr && spared_->MayWait(hash)) return false;
+  // A lock that is taken after this load finds no item.
+  if (LockWord(hash) != 0) return false;
+  const uint64_t version = LoadWord(Block(found.slot.offset()) + offsetof(ItemHeader, version));
+  if (records() && !Record(DeletionOf(found.slot))) return false;
+  eviction_->Evicted(hash, eviction_->heat.Get(found.slot.offset()), version);
+  RemoveItem(found.place, found.slot);
+  return true;
 }
 
 bool Store::NearlyFull() const {

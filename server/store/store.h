@@ -10,25 +10,27 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
-#include "common/layout/item_proof.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/message.h"
+#include "server/changes/change_sink.h"
 #include "server/heap/heap.h"
 #include "server/index/index.h"
 #include "server/recovery/recovery_area.h"
 #include "server/store/compactor.h"
 #include "server/store/evictor.h"
+#include "server/store/items.h"
 #include "server/store/pending.h"
-#include "server/store/recorder.h"
 #include "server/store/reservation.h"
 #include "server/store/store_options.h"
 #include "server/store/taken_over.h"
+#include "server/store/waiting_keys.h"
 #include "server/store/write_outcome.h"
 
 namespace gannet {
@@ -51,7 +53,7 @@ namespace gannet {
 //
 // Thread safety: all methods, from any thread. A change holds the lock of its key's range of
 // buckets, from the load of its lock word to its end. Readers (clients' READs) hold no lock.
-class Store {
+class Store : private Items {
  public:
   using Options = StoreOptions;
   // InvalidArgument: the region is too small for the index; the text says which size would do. And
@@ -64,13 +66,56 @@ class Store {
   using Reservation = gannet::Reservation;
 
   // In all methods with a key, `now_ms` is the wall clock. An item past its expiry counts as
-  // absent, and is removed. Conditions are checked in this order: the lock, kExists, the version.
+  // absent, and is removed.
 
+  KeyHash HashOf(std::string_view key) const { return KeyHash::Of(key, superblock_.hash_seed); }
   // Copies the value to `value_out` if it fits.
   ReadOutcome Get(std::string_view key, std::span<std::byte> value_out, uint64_t now_ms);
-  // kInvalidArgument: the key is empty, or key or value are longer than the layout allows.
-  WriteOutcome Put(std::string_view key, std::string_view value, ItemAttributes attributes,
-                   const WriteConditions& conditions, uint64_t now_ms);
+
+  // A key's item. If there is none, the slot is empty and the version is 0.
+  struct Current {
+    bool there() const { return !slot.empty(); }
+    Index::Place place{};
+    Slot slot;
+    uint64_t version = 0;
+  };
+  // A key that nobody else changes while this lives, and its item. Changes are made through it by
+  // the methods below. A thread holds at most one (store_find.h).
+  class Locked;
+
+  // Make a change, whose version is the item's (store_write.cc, store_apply.cc). The sink, if there
+  // is one, hears of it before anybody can see it. kDiskRefuses: the sink refused it, so nothing
+  // happened. The outcome's version and slot are those of the new item.
+  //
+  // Puts a short value, where the old one is or into a block that is free. kHeapFull: none is free.
+  // kTryAgain, kIndexFull: there is no slot. REQUIRES: the item has at most kInPlaceBytesMax.
+  WriteOutcome PutShort(const Locked& key, const Change& put);
+  // Makes pending content the key's item, and frees the old block. If it fails, frees the pending
+  // block, unless `put` is nullptr: then the change was recorded before, and its block is kept.
+  WriteOutcome Install(const Locked& key, const Pending& pending, const Change* put);
+  // Overwrites the key's item, if the new one fits its block. kHeapFull: it does not.
+  WriteOutcome Overwrite(const Locked& key, const Change& put);
+  // Changes only version and expiry. REQUIRES: there is an item, and `put` has its value.
+  WriteOutcome Touch(const Locked& key, const Change& put);
+  // REQUIRES: there is an item.
+  WriteOutcome Remove(const Locked& key, const Change& deletion);
+  // Makes a deletion of this version that was recorded before. There may be no item.
+  void RemoveRecorded(const Locked& key, uint64_t version);
+
+  // Makes a change that was recorded elsewhere, with its own version. An item that has expired is
+  // not made. Otherwise as above. kTryAgain, kIndexFull: let the index grow.
+  ReplyStatus Apply(const Change& change, uint64_t now_ms);
+
+  // Returns the item at a slot as the change that made it. REQUIRES: it stays as it is meanwhile.
+  Change ItemAt(Slot slot) const;
+  // The present value of the key's lock word. Acquire: nobody sees a change that follows before
+  // this load.
+  uint64_t LockWord(KeyHash hash) const {
+    return __atomic_load_n(&lock_words_[hash.LockIndex(lock_words_.size())], __ATOMIC_ACQUIRE);
+  }
+  using Items::NextVersion;
+  using Items::removed_version;
+
   // The fast path of a PUT, for the most frequent kind: it has no conditions and no expiry, and
   // replaces a value of the same length without expiry, in an item that fits kInPlaceBytesMax and
   // lies in its home bucket. It has three steps, inlined into the caller from store_update.h:
@@ -84,7 +129,7 @@ class Store {
   };
   void GuessBucket(std::string_view key, Guess* guess) const;
   void GuessItem(Guess* guess) const;
-  // Returns false if nothing was done; then call Put. `flags()` returns the item's flags, and is
+  // Returns false if nothing was done; then put it otherwise. `flags()` returns the item's flags, and is
   // called once. REQUIRES: both steps of the guess were made for this key; `origin` if records().
   struct Update {
     uint64_t version = 0;
@@ -93,41 +138,27 @@ class Store {
   template <class Flags>
   bool UpdateInPlace(const Guess& guess, std::string_view key, std::string_view value,
                      Flags&& flags, Update* update, const ChangeOrigin* origin = nullptr);
-  WriteOutcome Delete(std::string_view key, const WriteConditions& conditions, uint64_t now_ms);
-
-  // The next four make new content from the old one, under the key's lock (store_modify.cc). An
-  // item that is there keeps its flags and expiry. If there is none, Append and Increment make one
-  // with the attributes `made`.
-  //
-  // Adds a piece to the end of the value, or to its beginning. kTooLong: the new value would be
-  // longer than kAppendedBytesMax. kTryAgain: a long value changed too often meanwhile.
-  enum class End : uint8_t { kFront, kBack };
-  WriteOutcome Append(std::string_view key, std::string_view piece, End end, ItemAttributes made,
-                      const WriteConditions& conditions, uint64_t now_ms);
-  // Adds `delta` to a value that is a decimal number of 64 bits, as ParseCounter takes it. If there
-  // is no item, counts from `initial`. kNotANumber, kOutOfRange.
-  WriteOutcome Increment(std::string_view key, const CounterOperands& operands, ItemAttributes made,
-                         const WriteConditions& conditions, uint64_t now_ms);
-  // Gives the item another expiry (0 = never), and with it a new version.
-  WriteOutcome Touch(std::string_view key, uint64_t expiry_ms, const WriteConditions& conditions,
-                     uint64_t now_ms);
-  // Removes the items of some homes, in the order of their keys' hashes from `position` on.
-  using Flushed = FlushOutcome;
-  Flushed FlushSome(uint64_t position);
-
   // Returns nullopt if the heap is full, or if key or value are longer than the layout allows.
   std::optional<Reservation> Reserve(std::string_view key, uint32_t value_bytes, uint64_t now_ms);
-  // Call it if Reserve failed. Returns true if the value fits the block of the key's item: then
-  // bring the value elsewhere and Put it, which overwrites that block. Returns false if the write
-  // is refused, and counts that.
+  // Completes a reserved item, which takes long for a long value. May be done again, for another
+  // version. REQUIRES: no lock is held, or that of the key; nobody writes into the reservation.
+  Pending Prepare(const Reservation& reservation, KeyHash hash, const Change& put);
+  // Makes a short item in a block of its own. Returns nullopt if no block is free.
+  std::optional<Pending> Make(KeyHash hash, const Change& put);
+  // Gives a pending block back.
+  void Drop(const Pending& pending) { FreeBlock(pending.offset, pending.size_class); }
+  // Returns true if a value of this length fits the block of the key's item.
   bool FitsOld(std::string_view key, uint32_t value_bytes, uint64_t now_ms);
-  // Publishes the reserved item. The reservation is used up, whatever the outcome. REQUIRES: `key`
-  // is that of Reserve, and nobody writes into the reservation any more.
-  WriteOutcome CommitPut(const Reservation& reservation, std::string_view key,
-                         ItemAttributes attributes, const WriteConditions& conditions,
-                         uint64_t now_ms);
   // REQUIRES: nobody writes into the reservation any more.
   void Abandon(const Reservation& reservation);
+
+  // For a write that finds no slot, and must not be overtaken by those behind it. REQUIRES: no lock
+  // is held.
+  void MakeSlots();
+  // Count a write that is refused, or a deletion.
+  ReplyStatus RefuseForSlot();
+  ReplyStatus RefuseForRoom();
+  void CountDeleted() { items_deleted_.fetch_add(1, std::memory_order_relaxed); }
 
   // The next four are steps for a thread that has time (store_tidy.cc). A write that finds no room
   // does some of them, too.
@@ -148,10 +179,10 @@ class Store {
   size_t Compact(size_t homes) { return compactor_.Compact(homes); }
 
   // Returns whether the store evicts. If not, the next method does nothing.
-  bool evicts() const { return evictor_ != nullptr; }
+  bool evicts() const { return eviction_ != nullptr; }
   // Notes what a client READ. `touches` are its bytes, unchecked (common/protocol/touch.h).
   void NoteTouches(std::string_view touches) {
-    if (evicts()) evictor_->state().TouchAll(touches, region_.size());
+    if (evicts()) eviction_->TouchAll(touches, region_.size());
   }
   // Counts an UpdateInPlace of the key as a use. REQUIRES: the store evicts.
   void NoteUpdate(const Guess& guess, std::string_view key);
@@ -168,17 +199,24 @@ class Store {
   // What Create found in a memory file.
   const std::optional<TakenOver>& taken_over() const { return taken_over_; }
   // `sink` hears of every change before anybody can see it. An expiry is no change. Call it before
-  // other threads use the store, as Restore.
-  void UseSink(ChangeSink* sink) { recorder_ = Recorder(sink); }
-  bool records() const { return recorder_.on(); }
-  // Makes a recorded change again, with its version (store_record.cc).
-  ReplyStatus Restore(const Change& change, uint64_t now_ms);
-  // Gives no version below this any more. Call it after the last Restore.
+  // other threads use the store.
+  void UseSink(ChangeSink* sink) { sink_ = sink; }
+  bool records() const { return sink_ != nullptr; }
+  // Spares keys from eviction that may have waiting changes. nullptr: there are none. Call it
+  // before other threads use the store, or after.
+  void Spare(const WaitingKeys* keys) { spared_ = keys; }
+  // Gives no version below this any more. Call it after the last Apply.
   void BeginVersions(uint64_t first) { next_version_.store(first, std::memory_order_relaxed); }
-  // Gives the items of one home to `visit`, under their lock. Returns the position to go on from,
-  // as FlushSome does; or nullopt if the index grows now, and this must be tried again later.
+
+  // Walks over all items, home by home, in the order of their keys' hashes (store_visit.cc). Begin
+  // at position 0. Both return the position to go on from, which is 0 behind the last home.
+  //
+  // Gives the items of one home to `visit`, under their lock. Returns nullopt if the index grows
+  // now, and this must be tried again later.
   std::optional<uint64_t> VisitHome(uint64_t position,
                                     const std::function<void(const Change&)>& visit);
+  // Appends the keys of one home. Moves its keys into the new index, if the index grows.
+  uint64_t ListKeys(uint64_t position, std::vector<std::string>* keys);
 
   // As it is now. The fields that tell of the index change when the index grows.
   Superblock superblock() const;
@@ -188,87 +226,34 @@ class Store {
   void FillStats(StatsReply* stats) const;
 
  private:
-  friend class Adopter;
-  friend class Compactor;
-  friend class Evictor;
-  friend class WaitingWrites;
-
-  // A key's item, found under the key's lock. If there is none, the slot is empty and the version
-  // is 0.
-  struct Current {
-    bool there() const { return !slot.empty(); }
-    Index::Place place{};
-    Slot slot;
-    uint64_t version = 0;
-  };
-  // Large enough for nearly all homes.
-  using FoundOfHome = std::array<Index::Found, 3 * kSlotsPerBucket>;
-
   enum class GrowPhase : uint8_t { kRest, kPreparing, kMigrating };
 
   Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap,
         const Survey* survey = nullptr);
-  // Marks an item dead that `by` replaces at once. Then call Replaced.
-  void StoreReplaced(KeyHash hash, Slot old, Slot by);
-  void Replaced(KeyHash hash) {
-    if (recovery_ != nullptr) recovery_->End(hash);
-  }
+  // Makes a store of what a former process left (adopter.h).
+  static absl::StatusOr<std::unique_ptr<Store>> TakeOver(const Options& options);
+  void PublishAdopted(const Survey& survey);
 
-  std::byte* Block(uint64_t offset) const { return region_.data() + offset; }
-  ItemPlace PlaceAt(uint64_t offset) const {
-    return {superblock_.incarnation, superblock_.hash_seed, offset};
-  }
-  ItemHeader LoadHeader(Slot slot) const;
   bool Expired(const std::byte* block, uint64_t now_ms) const;
-  KeyHash KeyHashAt(Slot slot) const;
   static bool IsKey(const std::byte* block, std::string_view key);
-  // Returns the live item of a key. Removes it if it has expired. REQUIRES: the key's Index::Lock,
-  // as do all methods below that take a Current.
+  // Returns the live item of a key. Removes it if it has expired. REQUIRES: the key's Index::Lock.
   Current FindCurrent(KeyHash hash, std::string_view key, uint64_t now_ms);
-  // Returns kOk, or a complete outcome that says why the write is refused.
-  WriteOutcome Check(KeyHash hash, const Current& current, const WriteConditions& conditions) const;
-  WriteOutcome PutShort(KeyHash hash, std::string_view key, std::string_view value,
-                        ItemAttributes attributes, const ChangeOrigin* origin,
-                        const Current& current, uint64_t now_ms);
-  // PutShort, for callers of other sources.
-  WriteOutcome PutChanged(KeyHash hash, std::string_view key, std::string_view value,
-                          ItemAttributes attributes, const ChangeOrigin* origin,
-                          const Current& current, uint64_t now_ms);
-  // Overwrites the key's item. REQUIRES: the new one fits its block.
-  WriteOutcome PutInPlace(KeyHash hash, std::string_view key, std::string_view value,
-                          ItemAttributes attributes, const ChangeOrigin* origin,
-                          const Current& current);
-  // REQUIRES: no lock is held.
-  WriteOutcome PutLong(std::string_view key, std::string_view value, ItemAttributes attributes,
-                       const WriteConditions& conditions, uint64_t now_ms);
-  WriteOutcome PutOverOld(std::string_view key, std::string_view value, ItemAttributes attributes,
-                          const WriteConditions& conditions, uint64_t now_ms);
-  WriteOutcome PutOverLarge(KeyHash hash, std::string_view key, std::string_view value,
-                            ItemAttributes attributes, const ChangeOrigin* origin,
-                            const Current& current);
+  WriteOutcome PutInPlace(const Locked& key, const Change& put);
+  std::optional<Pending> MakeInline(KeyHash hash, const Change& put);
+  WriteOutcome OverwriteLarge(const Locked& key, const Change& put);
   bool MayOverwrite(const Current& current, uint64_t item_bytes) const;
-  // Completes a reserved item, which takes long for a long value. REQUIRES: no lock is held.
-  Pending Prepare(const Reservation& reservation, KeyHash hash, std::string_view key,
-                  ItemAttributes attributes);
-  // Makes pending content the key's item, and frees the old block. If the index has no room, frees
-  // the pending block instead.
-  WriteOutcome Install(KeyHash hash, const Current& current, const Pending& pending,
-                       const ChangeOrigin* origin, uint64_t now_ms);
-  // Returns false if the sink refuses. REQUIRES: the key's Lock.
-  bool RecordDelete(Slot slot, const ChangeOrigin* origin) {
-    return !records() || recorder_.Delete(Block(slot.offset()), NextVersion(), origin);
-  }
+  // Returns false if the sink refuses. REQUIRES: the key's lock.
+  bool Record(const Change& change) { return !records() || sink_->Record(change); }
+  // Returns the deletion of the item at a slot, which nobody asked for.
+  Change DeletionOf(Slot slot);
   // Removes a slot that Install inserted.
   void TakeBack(KeyHash hash, Slot slot);
-  // Writes what make(old value, or nullopt; Pieces*) says (store_modify.cc). REQUIRES: no lock is
-  // held.
-  template <class Make>
-  WriteOutcome Modify(std::string_view key, ItemAttributes made, const WriteConditions& conditions,
-                      uint64_t now_ms, Make make);
-  // Adds what it removed to `flushed`. Returns false if `table` is not the newest any more.
-  bool RemoveAll(IndexTable& table, uint64_t home, Flushed* flushed);
-  void RemoveItem(const Index::Place& place, Slot slot);
-  void FreeBlock(uint64_t offset, uint32_t size_class);
+  ReplyStatus ApplyPut(const Change& put, uint64_t now_ms);
+  // Returns false if `table` is not the newest any more.
+  bool ListKeysOf(IndexTable& table, uint64_t home, std::vector<std::string>* keys);
+  // Deletes an item that the evictor chose. Returns false if its key is locked or has waiting
+  // changes, or the sink refuses. REQUIRES: the lock of the item's home.
+  bool Evict(const Index::Found& found);
 
   // store_tidy.cc. Returns nullptr if there is no room, even after a bounded search for expired
   // items and for items to move. REQUIRES: no lock is held.
@@ -292,33 +277,22 @@ class Store {
   void PrepareIndex(uint64_t buckets) GANNET_REQUIRES(grow_mutex_);
   void MigrateHomes(uint64_t homes) GANNET_REQUIRES(grow_mutex_);
   GANNET_UNCHECKED_LOCKS void HelpGrowing();
-  void MakeSlots();
   // Returns kTryAgain if the index has no slot for a key, but soon will. Otherwise counts and
   // returns kIndexFull.
   ReplyStatus NoSlot();
-  ReplyStatus RefuseForSlot();
   void AskForGrowth();
 
-  uint64_t NextVersion() { return next_version_.fetch_add(1, std::memory_order_relaxed); }
-  ItemHeader NewHeader(size_t key_bytes, size_t value_bytes, ItemAttributes attributes);
-
   // Immutable after Create.
-  const std::unique_ptr<Evictor> evictor_;  // nullptr: the store does not evict
-  const std::span<std::byte> region_;
   const std::span<const uint64_t> lock_words_;
-  const Superblock superblock_;  // of the start: the fields of the index are out of date
-  const std::unique_ptr<Heap> heap_;
   std::function<uint64_t()> clock_;
-  Recorder recorder_;
+  ChangeSink* sink_ = nullptr;
+  const WaitingKeys* spared_ = nullptr;
   const bool index_grows_;
   const std::function<void()> wants_tidy_;
-  const std::unique_ptr<RecoveryArea> recovery_;  // nullptr: the region ends with the process
   std::optional<TakenOver> taken_over_;
 
-  Index index_;
   Compactor compactor_{*this};
-  // Relaxed: versions must only be unique, since they are compared only for equality.
-  std::atomic<uint64_t> next_version_;
+  const std::unique_ptr<Evictor> evictor_;  // nullptr: the store does not evict
   // All fields below are relaxed: they are positions to go on from, hints, and statistics.
   std::atomic<uint64_t> sweep_home_{0};
   std::atomic<uint64_t> items_expired_{0};

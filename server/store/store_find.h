@@ -1,6 +1,8 @@
 #ifndef GANNET_SERVER_STORE_STORE_FIND_H_
 #define GANNET_SERVER_STORE_STORE_FIND_H_
 
+#include <algorithm>
+
 #include "common/base/same_bytes.h"
 #include "common/base/words.h"
 #include "server/store/item_writer.h"
@@ -8,7 +10,7 @@
 
 namespace gannet {
 
-// How the store finds a key's item, inlined into every operation of Store.
+// How the store finds a key's item, and holds it; inlined into every operation.
 
 inline uint32_t ValueBytes(const std::byte* block) {
   return static_cast<uint32_t>(LoadWord(block + offsetof(ItemHeader, value_bytes)));
@@ -27,7 +29,7 @@ inline const char* KeyOfItem(const std::byte* block, uint32_t key_bytes, uint32_
 
 // The old commit word keeps its checksum, so that the next process can take it back if it finds no
 // new item (docs/durability.md).
-inline void Store::StoreReplaced(KeyHash hash, Slot old, Slot by) {
+inline void Items::StoreReplaced(KeyHash hash, Slot old, Slot by) {
   std::byte* const block = Block(old.offset());
   if (recovery_ == nullptr) [[likely]]
     return StoreDead(block);
@@ -65,6 +67,39 @@ inline bool Store::Expired(const std::byte* block, uint64_t now_ms) const {
     return {};
   }
   return {found->place, found->slot, LoadWord(block + offsetof(ItemHeader, version))};
+}
+
+class Store::Locked {
+ public:
+  [[gnu::always_inline]] Locked(Store& store, KeyHash key_hash, std::string_view key_bytes,
+                                uint64_t time_ms)
+      : hash(key_hash),
+        key(key_bytes),
+        now_ms(time_ms),
+        lock_(store.index_, key_hash),
+        item(store.FindCurrent(key_hash, key_bytes, time_ms)) {}
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+  const KeyHash hash;
+  const std::string_view key;
+  const uint64_t now_ms;
+
+ private:
+  const Index::Lock lock_;
+
+ public:
+  const Current item;  // as it was found
+};
+
+// Returns the header of the item that a put makes.
+inline ItemHeader HeaderOf(const Change& put) {
+  ItemHeader header{};
+  header.version = put.version;
+  header.value_bytes = static_cast<uint32_t>(put.value.size());
+  header.flags = put.flags;
+  header.SetExpiryAndKeyBytes(std::min(put.expiry_ms, kExpiryMsMax), put.key.size());
+  return header;
 }
 
 }  // namespace gannet

@@ -217,4 +217,9 @@ ReplyStatus Store::RefuseForSlot() {
   return ReplyStatus::kIndexFull;
 }
 
+ReplyStatus Store::RefuseForRoom() {
+  refused_heap_full_.fetch_add(1, std::memory_order_relaxed);
+  return ReplyStatus::kHeapFull;
+}
+
 }  // namespace gannet

@@ -97,7 +97,7 @@ bool Store::InsertAfterRemoval(KeyHash hash, Slot slot, uint64_t now_ms) {
   if (!evicts()) return false;
   for (uint32_t i = 0; i < kEvictionsForSlotMax; ++i) {
     if (!evictor_->EvictInWindow(hash, slot.size_class())) return false;
-    evictor_->state().evicted_by_writes.fetch_add(1, std::memory_order_relaxed);
+    eviction_->evicted_by_writes.fetch_add(1, std::memory_order_relaxed);
     if (index_.Insert(hash, slot)) return true;
   }
   return false;

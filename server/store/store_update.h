@@ -49,12 +49,9 @@ template <class Flags>
   const uint32_t user_flags = flags();
   // The compiler knows which callers give no origin.
   if (origin != nullptr) {
-    const ItemHeader header{.commit = 0,
-                            .version = version,
-                            .value_bytes = value_bytes,
-                            .flags = user_flags,
-                            .expiry_and_key = key.size()};
-    if (!recorder_.Put(header, key, value, origin)) return false;
+    Change put{.version = version, .flags = user_flags, .key = key, .value = value};
+    put.SetOrigin(origin);
+    if (!sink_->Record(put)) return false;
   }
   StoreWord(block + offsetof(ItemHeader, version), version);
   StoreWord(block + offsetof(ItemHeader, value_bytes), value_bytes | uint64_t{user_flags} << 32);

@@ -11,145 +11,65 @@
 
 namespace gannet {
 
-WriteOutcome Store::Check(KeyHash hash, const Current& current,
-                          const WriteConditions& conditions) const {
-  if (conditions.under_lock) {
-    // Acquire: nobody sees the change that follows before this load.
-    const uint64_t word =
-        __atomic_load_n(&lock_words_[hash.LockIndex(lock_words_.size())], __ATOMIC_ACQUIRE);
-    if (word != *conditions.under_lock) {
-      return {.status = ReplyStatus::kLockLost, .lock_word = word};
-    }
-  }
-  WriteOutcome outcome{.version = current.version, .slot = current.slot.word()};
-  if (conditions.only_if_absent && current.there()) {
-    outcome.status = ReplyStatus::kExists;
-  } else if (conditions.only_if_present && !current.there()) {
-    outcome.status = ReplyStatus::kNotFound;
-  } else if (conditions.only_if_version && *conditions.only_if_version != outcome.version) {
-    outcome.status = ReplyStatus::kVersionMismatch;
-  }
-  return outcome;
-}
-
-inline ItemHeader Store::NewHeader(size_t key_bytes, size_t value_bytes,
-                                   ItemAttributes attributes) {
-  ItemHeader header{};
-  header.version = NextVersion();
-  header.value_bytes = static_cast<uint32_t>(value_bytes);
-  header.flags = attributes.flags;
-  header.SetExpiryAndKeyBytes(std::min(attributes.expiry_ms, kExpiryMsMax), key_bytes);
-  return header;
-}
-
 // The old commit word stays until the new one is stored; with any of the new content it fails the
 // check. The block may be larger than the new item needs.
-[[gnu::always_inline]] inline WriteOutcome Store::PutInPlace(KeyHash hash, std::string_view key,
-                                                             std::string_view value,
-                                                             ItemAttributes attributes,
-                                                             const ChangeOrigin* origin,
-                                                             const Current& current) {
-  std::byte* block = Block(current.slot.offset());
-  const ItemHeader header = NewHeader(key.size(), value.size(), attributes);
-  if (records() && !recorder_.Put(header, key, value, origin)) [[unlikely]]
+[[gnu::always_inline]] inline WriteOutcome Store::PutInPlace(const Locked& key, const Change& put) {
+  const Slot slot = key.item.slot;
+  std::byte* block = Block(slot.offset());
+  if (!Record(put)) [[unlikely]]
     return {.status = ReplyStatus::kDiskRefuses};
+  const ItemHeader header = HeaderOf(put);
   // The key is already in place if it does not move.
-  const bool key_stays = ValueBytes(block) == value.size();
+  const bool key_stays = ValueBytes(block) == put.value.size();
   StoreHeader(block, header);
-  StoreValue(block, value);
-  if (!key_stays) StoreKey(block, value.size(), key);
-  const ItemSeal seal(hash, PlaceAt(current.slot.offset()));
+  StoreValue(block, put.value);
+  if (!key_stays) StoreKey(block, put.value.size(), put.key);
+  const ItemSeal seal(key.hash, PlaceAt(slot.offset()));
   StoreLive(block, LiveCommitWord(block, header.value_bytes, seal));
-  if (evicts()) evictor_->state().Used(current.slot.offset(), 1);
-  if (attributes.expiry_ms != 0)
-    current.place.table->floors.Lower(current.place.home, attributes.expiry_ms);
-  return {.version = header.version, .slot = current.slot.word()};
+  if (evicts()) eviction_->Used(slot.offset(), 1);
+  if (put.expiry_ms != 0) key.item.place.table->floors.Lower(key.item.place.home, put.expiry_ms);
+  return {.version = put.version, .slot = slot.word()};
 }
 
-[[gnu::always_inline]] inline WriteOutcome Store::PutShort(
-    KeyHash hash, std::string_view key, std::string_view value, ItemAttributes attributes,
-    const ChangeOrigin* origin, const Current& current, uint64_t now_ms) {
-  const uint32_t size_class = SizeClassFor(ItemBytes(key.size(), value.size()));
-  if (current.slot.size_class() == size_class && recovery_ == nullptr) {
-    return PutInPlace(hash, key, value, attributes, origin, current);
-  }
-  std::byte* block = heap_->Allocate(ItemBytes(key.size(), value.size()));
-  if (block == nullptr) return {.status = ReplyStatus::kHeapFull};
+[[gnu::always_inline]] inline std::optional<Pending> Store::MakeInline(KeyHash hash,
+                                                                       const Change& put) {
+  const uint64_t item_bytes = ItemBytes(put.key.size(), put.value.size());
+  std::byte* block = heap_->Allocate(item_bytes);
+  if (block == nullptr) return std::nullopt;
   StoreDead(block);
   const uint64_t offset = block - region_.data();
-  const ItemHeader header = NewHeader(key.size(), value.size(), attributes);
+  const ItemHeader header = HeaderOf(put);
   StoreHeader(block, header);
-  StoreValue(block, value);
-  StoreKey(block, value.size(), key);
+  StoreValue(block, put.value);
+  StoreKey(block, put.value.size(), put.key);
   const uint64_t live = LiveCommitWord(block, header.value_bytes, ItemSeal(hash, PlaceAt(offset)));
-  return Install(hash, current, {offset, size_class, header.version, live, attributes.expiry_ms},
-                 origin, now_ms);
+  return Pending{offset, SizeClassFor(item_bytes), put.version, live, put.expiry_ms};
 }
 
-WriteOutcome Store::PutChanged(KeyHash hash, std::string_view key, std::string_view value,
-                               ItemAttributes attributes, const ChangeOrigin* origin,
-                               const Current& current, uint64_t now_ms) {
-  return PutShort(hash, key, value, attributes, origin, current, now_ms);
+std::optional<Pending> Store::Make(KeyHash hash, const Change& put) {
+  return MakeInline(hash, put);
 }
 
-WriteOutcome Store::Put(std::string_view key, std::string_view value, ItemAttributes attributes,
-                        const WriteConditions& conditions, uint64_t now_ms) {
-  if (!WithinLimits(key, value.size())) return {.status = ReplyStatus::kInvalidArgument};
-  if (SealedItemBytes(key.size(), value.size()) <= kInPlaceBytesMax) {
-    const KeyHash hash = InlineKeyHash(key, superblock_.hash_seed);
-    Index::Lock lock(index_, hash);
-    const Current current = FindCurrent(hash, key, now_ms);
-    if (conditions.any()) {
-      const WriteOutcome checked = Check(hash, current, conditions);
-      if (checked.status != ReplyStatus::kOk) return checked;
-    }
-    const WriteOutcome outcome =
-        PutShort(hash, key, value, attributes, conditions.origin, current, now_ms);
-    if (outcome.status != ReplyStatus::kHeapFull && outcome.status != ReplyStatus::kTryAgain)
-        [[likely]] {
-      return outcome;
-    }
+WriteOutcome Store::PutShort(const Locked& key, const Change& put) {
+  const uint32_t size_class = SizeClassFor(ItemBytes(put.key.size(), put.value.size()));
+  if (key.item.slot.size_class() == size_class && recovery_ == nullptr) {
+    return PutInPlace(key, put);
   }
-  // The value is long, or there is no room. Room can only be made without a lock.
-  WriteOutcome outcome = PutLong(key, value, attributes, conditions, now_ms);
-  if (outcome.status != ReplyStatus::kTryAgain) [[likely]]
-    return outcome;
-  MakeSlots();
-  outcome = PutLong(key, value, attributes, conditions, now_ms);
-  if (outcome.status == ReplyStatus::kTryAgain) outcome.status = RefuseForSlot();
-  return outcome;
+  const std::optional<Pending> pending = MakeInline(key.hash, put);
+  if (!pending) return {.status = ReplyStatus::kHeapFull};
+  return Install(key, *pending, &put);
 }
 
-// Works like a value that the NIC brings: everything that takes time is done before the lock.
-WriteOutcome Store::PutLong(std::string_view key, std::string_view value, ItemAttributes attributes,
-                            const WriteConditions& conditions, uint64_t now_ms) {
-  const std::optional<Reservation> reservation =
-      Reserve(key, static_cast<uint32_t>(value.size()), now_ms);
-  if (!reservation) return PutOverOld(key, value, attributes, conditions, now_ms);
-  StoreValueAt(reservation->value.data(), value);
-  return CommitPut(*reservation, key, attributes, conditions, now_ms);
-}
-
-// Writes the new item over the old one. Readers see it half-written more often, and look again.
-WriteOutcome Store::PutOverOld(std::string_view key, std::string_view value,
-                               ItemAttributes attributes, const WriteConditions& conditions,
-                               uint64_t now_ms) {
-  const uint32_t size_class = SizeClassFor(ItemBytes(key.size(), value.size()));
-  const KeyHash hash = KeyHash::Of(key, superblock_.hash_seed);
-  Index::Lock lock(index_, hash);
-  const Current current = FindCurrent(hash, key, now_ms);
-  const WriteOutcome checked = Check(hash, current, conditions);
-  if (checked.status != ReplyStatus::kOk) return checked;
-  if (!MayOverwrite(current, ItemBytes(key.size(), value.size()))) {
-    refused_heap_full_.fetch_add(1, std::memory_order_relaxed);
-    return {.status = ReplyStatus::kHeapFull};
-  }
-  if (IsLargeClass(current.slot.size_class())) {
-    return PutOverLarge(hash, key, value, attributes, conditions.origin, current);
-  }
-  const WriteOutcome outcome = PutInPlace(hash, key, value, attributes, conditions.origin, current);
-  if (outcome.status == ReplyStatus::kOk && current.slot.size_class() != size_class) {
-    compactor_.NoteOversized(current.slot.read_bytes() - SizeClassBytes(size_class));
+// Readers see the item half-written more often than one in a new block, and look again.
+WriteOutcome Store::Overwrite(const Locked& key, const Change& put) {
+  const uint64_t item_bytes = ItemBytes(put.key.size(), put.value.size());
+  if (!MayOverwrite(key.item, item_bytes)) return {.status = ReplyStatus::kHeapFull};
+  const Slot old = key.item.slot;
+  if (IsLargeClass(old.size_class())) return OverwriteLarge(key, put);
+  const WriteOutcome outcome = PutInPlace(key, put);
+  const uint32_t size_class = SizeClassFor(item_bytes);
+  if (outcome.status == ReplyStatus::kOk && old.size_class() != size_class) {
+    compactor_.NoteOversized(old.read_bytes() - SizeClassBytes(size_class));
   }
   return outcome;
 }
@@ -157,32 +77,28 @@ WriteOutcome Store::PutOverOld(std::string_view key, std::string_view value,
 // A large item's commit word does not cover its value. So the old item is dead before a byte of it
 // changes, and the new one is live when it is complete, as if the block had been free in between.
 // Readers find a dead item and look again, or ask the server, which waits for the lock.
-WriteOutcome Store::PutOverLarge(KeyHash hash, std::string_view key, std::string_view value,
-                                 ItemAttributes attributes, const ChangeOrigin* origin,
-                                 const Current& current) {
-  std::byte* const block = Block(current.slot.offset());
-  const ItemHeader header = NewHeader(key.size(), value.size(), attributes);
-  if (records() && !recorder_.Put(header, key, value, origin)) {
-    return {.status = ReplyStatus::kDiskRefuses};
-  }
-  const uint64_t bytes = ItemBytes(key.size(), value.size());
-  const Slot slot = Slot::Of(hash.Tag(), SizeClassFor(bytes), current.slot.offset());
-  const ItemSeal seal(hash, PlaceAt(slot.offset()));
-  const bool large = IsLargeClass(slot.size_class());
+WriteOutcome Store::OverwriteLarge(const Locked& key, const Change& put) {
+  const Slot old = key.item.slot;
+  std::byte* const block = Block(old.offset());
+  if (!Record(put)) return {.status = ReplyStatus::kDiskRefuses};
+  const ItemHeader header = HeaderOf(put);
+  const uint64_t bytes = ItemBytes(put.key.size(), put.value.size());
+  const Slot slot = Slot::Of(key.hash.Tag(), SizeClassFor(bytes), old.offset());
+  const ItemSeal seal(key.hash, PlaceAt(slot.offset()));
   StoreDeadFirst(block);
-  StoreValueAt(block + ValueOffset(key.size(), value.size()), value);
-  if (large) {
-    StoreLive(block, StoreLargeHead(block, {header, header.version}, key, seal));
+  StoreValueAt(block + ValueOffset(put.key.size(), put.value.size()), put.value);
+  if (IsLargeClass(slot.size_class())) {
+    StoreLive(block, StoreLargeHead(block, {header, header.version}, put.key, seal));
   } else {
     StoreHeader(block, header);
-    StoreKey(block, value.size(), key);
+    StoreKey(block, put.value.size(), put.key);
     StoreLive(block, LiveCommitWord(block, header.value_bytes, seal));
   }
-  if (slot != current.slot) index_.Replace(current.place, slot);
-  heap_->Shrink(block, current.slot.size_class(), bytes);
-  if (evicts()) evictor_->state().Used(slot.offset(), 1);
+  if (slot != old) index_.Replace(key.item.place, slot);
+  heap_->Shrink(block, old.size_class(), bytes);
+  if (evicts()) eviction_->Used(slot.offset(), 1);
   if (header.expiry_ms() != 0) {
-    current.place.table->floors.Lower(current.place.home, header.expiry_ms());
+    key.item.place.table->floors.Lower(key.item.place.home, header.expiry_ms());
   }
   return {.version = header.version, .slot = slot.word()};
 }
@@ -197,28 +113,40 @@ bool Store::MayOverwrite(const Current& current, uint64_t item_bytes) const {
 }
 
 bool Store::FitsOld(std::string_view key, uint32_t value_bytes, uint64_t now_ms) {
-  const KeyHash hash = KeyHash::Of(key, superblock_.hash_seed);
-  Index::Lock lock(index_, hash);
-  const Current current = FindCurrent(hash, key, now_ms);
-  if (MayOverwrite(current, ItemBytes(key.size(), value_bytes))) return true;
-  refused_heap_full_.fetch_add(1, std::memory_order_relaxed);
-  return false;
+  const Locked locked(*this, HashOf(key), key, now_ms);
+  return MayOverwrite(locked.item, ItemBytes(key.size(), value_bytes));
 }
 
-WriteOutcome Store::Delete(std::string_view key, const WriteConditions& conditions,
-                           uint64_t now_ms) {
-  const KeyHash hash = KeyHash::Of(key, superblock_.hash_seed);
-  Index::Lock lock(index_, hash);
-  const Current current = FindCurrent(hash, key, now_ms);
-  const WriteOutcome refused = Check(hash, current, conditions);
-  if (refused.status != ReplyStatus::kOk) return refused;
-  if (!current.there()) return {.status = ReplyStatus::kNotFound};
-  if (!RecordDelete(current.slot, conditions.origin)) {
-    return {.status = ReplyStatus::kDiskRefuses};
+// Changes the header where it lies. The old commit word stays until the new one is stored; with any
+// of the new header it fails the check. A large item gets a new placing too, so that a reader who
+// READ the value under the old header looks again. The value itself does not change.
+WriteOutcome Store::Touch(const Locked& key, const Change& put) {
+  const uint64_t offset = key.item.slot.offset();
+  std::byte* const block = Block(offset);
+  if (!Record(put)) return {.status = ReplyStatus::kDiskRefuses};
+  const ItemHeader header = HeaderOf(put);
+  const ItemSeal seal(key.hash, PlaceAt(offset));
+  if (recovery_ != nullptr) recovery_->BeginTouch(key.hash, key.item.slot);
+  if (IsLargeClass(key.item.slot.size_class())) {
+    StoreLive(block, StoreLargeHead(block, {header, header.version}, key.key, seal));
+  } else {
+    StoreHeader(block, header);
+    StoreLive(block, LiveCommitWord(block, header.value_bytes, seal));
   }
-  RemoveItem(current.place, current.slot);
-  items_deleted_.fetch_add(1, std::memory_order_relaxed);
+  if (recovery_ != nullptr) recovery_->End(key.hash);
+  if (put.expiry_ms != 0) key.item.place.table->floors.Lower(key.item.place.home, put.expiry_ms);
+  return {.version = header.version, .slot = key.item.slot.word()};
+}
+
+WriteOutcome Store::Remove(const Locked& key, const Change& deletion) {
+  if (!Record(deletion)) return {.status = ReplyStatus::kDiskRefuses};
+  RemoveRecorded(key, deletion.version);
   return {};
+}
+
+void Store::RemoveRecorded(const Locked& key, uint64_t version) {
+  if (key.item.there()) RemoveItem(key.item.place, key.item.slot);
+  NoteRemoved(version);
 }
 
 std::optional<Store::Reservation> Store::Reserve(std::string_view key, uint32_t value_bytes,
@@ -238,96 +166,70 @@ void Store::Abandon(const Reservation& reservation) {
 }
 
 // The checksum of a long value takes long, so it is computed without the lock. That is safe: nobody
-// else uses the block yet, and a version must only be unique.
-Pending Store::Prepare(const Reservation& reservation, KeyHash hash, std::string_view key,
-                       ItemAttributes attributes) {
+// else uses the block yet.
+Pending Store::Prepare(const Reservation& reservation, KeyHash hash, const Change& put) {
   std::byte* block = Block(reservation.offset);
   const size_t value_bytes = reservation.value.size();
-  const ItemHeader header = NewHeader(key.size(), value_bytes, attributes);
+  const ItemHeader header = HeaderOf(put);
   const ItemSeal seal(hash, PlaceAt(reservation.offset));
   uint64_t live;
   if (IsLargeClass(reservation.size_class)) {
     // A version names only one item, so it also names the first placing of that item.
-    live = StoreLargeHead(block, {header, header.version}, key, seal);
+    live = StoreLargeHead(block, {header, header.version}, put.key, seal);
   } else {
     StoreHeader(block, header);
-    StoreKey(block, value_bytes, key);
+    StoreKey(block, value_bytes, put.key);
     live = LiveCommitWord(block, header.value_bytes, seal);
   }
   return {reservation.offset, reservation.size_class, header.version, live, header.expiry_ms()};
 }
 
-WriteOutcome Store::CommitPut(const Reservation& reservation, std::string_view key,
-                              ItemAttributes attributes, const WriteConditions& conditions,
-                              uint64_t now_ms) {
-  const KeyHash hash = KeyHash::Of(key, superblock_.hash_seed);
-  const Pending pending = Prepare(reservation, hash, key, attributes);
-  Index::Lock lock(index_, hash);
-  const Current current = FindCurrent(hash, key, now_ms);
-  const WriteOutcome checked = Check(hash, current, conditions);
-  if (checked.status != ReplyStatus::kOk) {
-    Abandon(reservation);
-    return checked;
-  }
-  return Install(hash, current, pending, conditions.origin, now_ms);
-}
-
-WriteOutcome Store::Install(KeyHash hash, const Current& current, const Pending& pending,
-                            const ChangeOrigin* origin, uint64_t now_ms) {
+WriteOutcome Store::Install(const Locked& key, const Pending& pending, const Change* put) {
+  const Slot old = key.item.slot;
   std::byte* block = Block(pending.offset);
-  const Slot slot = Slot::Of(hash.Tag(), pending.size_class, pending.offset);
-  if (current.there()) {
-    if (records() && !pending.recorded && !recorder_.Put(block, LoadHeader(slot), origin)) {
-      FreeBlock(pending.offset, pending.size_class);
+  const Slot slot = Slot::Of(key.hash.Tag(), pending.size_class, pending.offset);
+  if (!old.empty()) {
+    if (put != nullptr && !Record(*put)) {
+      Drop(pending);
       return {.status = ReplyStatus::kDiskRefuses};
     }
     // Old dead before new live, so there are never two live commit words. Between the two stores a
     // reader finds neither and looks again. Then the slot. The old block may be used again only
     // after the bucket's checksum is published.
-    StoreReplaced(hash, current.slot, slot);
+    StoreReplaced(key.hash, old, slot);
     StoreLive(block, pending.live_commit);
-    index_.Replace(current.place, slot);
-    Replaced(hash);
-    if (evicts()) evictor_->Installed(hash, current.slot, slot);
-    FreeBlock(current.slot.offset(), current.slot.size_class());
+    index_.Replace(key.item.place, slot);
+    Replaced(key.hash);
+    if (evicts()) evictor_->Installed(key.hash, old, slot);
+    FreeBlock(old.offset(), old.size_class());
   } else {
     // The slot leads to a dead item until the commit word is stored. So the key appears at the same
     // moment to those who look it up and to those who remember where it was.
-    if (!index_.Insert(hash, slot) && !InsertAfterRemoval(hash, slot, now_ms)) {
-      if (!pending.recorded) FreeBlock(pending.offset, pending.size_class);
+    if (!index_.Insert(key.hash, slot) && !InsertAfterRemoval(key.hash, slot, key.now_ms)) {
+      if (put != nullptr) Drop(pending);
       return {.status = NoSlot()};
     }
     // Only now is it certain that there is room. Nobody takes the item for live yet.
-    if (records() && !pending.recorded && !recorder_.Put(block, LoadHeader(slot), origin)) {
-      TakeBack(hash, slot);
+    if (put != nullptr && !Record(*put)) {
+      TakeBack(key.hash, slot);
       return {.status = ReplyStatus::kDiskRefuses};
     }
     StoreLive(block, pending.live_commit);
-    if (evicts()) evictor_->Installed(hash, current.slot, slot);
+    if (evicts()) evictor_->Installed(key.hash, old, slot);
     if (index_.slots_used() >= grow_at_.load(std::memory_order_relaxed)) [[unlikely]]
       HelpGrowing();
   }
   if (pending.expiry_ms != 0) {
-    IndexTable& table = index_.TableOf(hash);
-    table.floors.Lower(table.Home(hash), pending.expiry_ms);
+    IndexTable& table = index_.TableOf(key.hash);
+    table.floors.Lower(table.Home(key.hash), pending.expiry_ms);
   }
   return {.version = pending.version, .slot = slot.word()};
 }
 
-// First marks the item dead, which is the moment when the key is gone. Then publishes slot and
-// checksum, and then frees the block.
-void Store::RemoveItem(const Index::Place& place, Slot slot) {
-  StoreDead(Block(slot.offset()));
-  index_.Remove(place);
-  FreeBlock(slot.offset(), slot.size_class());
-}
-
-void Store::FreeBlock(uint64_t offset, uint32_t size_class) {
-  // A smaller block may share the byte with its neighbour.
-  if (evicts() && SizeClassBytes(size_class) >= Heat::kGranuleBytes) {
-    evictor_->state().heat.Set(offset, Heat::kNone);
-  }
-  heap_->Free(Block(offset), size_class);
+// The slot was inserted a moment ago, and its item never became live.
+void Store::TakeBack(KeyHash hash, Slot slot) {
+  const auto found = index_.Find(hash, [slot](Slot it) { return it == slot; });
+  RemoveItem(found->place, slot);
 }
 
 }  // namespace gannet

@@ -10,13 +10,11 @@
 
 namespace gannet {
 
-// Which keys have waiting writes, roughly: keys share counts by some bits of their hashes. The
+// Which keys have waiting changes, roughly: keys share counts by some bits of their hashes. The
 // evictor spares such keys.
 //
-// Thread safety: Add and Remove by those who hold the mutex of WaitingWrites; MayWait by anybody.
-// The atomics are relaxed: whoever evicts holds the key's Index::Lock. Either that was before the
-// waiting write took the same lock to look at the item, and then the write finds the item gone; or
-// it was after it, and then the count, which was raised before, is seen.
+// Thread safety: all methods by those who hold the key's lock. That orders the counts of one key,
+// so the atomics are relaxed.
 class WaitingKeys {
  public:
   WaitingKeys() : counts_(kCounts) {}

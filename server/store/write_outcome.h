@@ -5,18 +5,11 @@
 #include <optional>
 
 #include "common/protocol/message.h"
+#include "server/changes/change.h"
 
 namespace gannet {
 
-// What Store is asked, and what it answers.
-
-// Which request asked for a change. The record of the change keeps it (server/journal/record.h).
-struct ChangeOrigin {
-  uint64_t session_token = 0;
-  uint64_t sequence = 0;
-  uint64_t number = 0;  // in the reply to an INCREMENT; Store fills it in
-  uint8_t opcode = 0;
-};
+// What writes and the store are asked, and what they answer.
 
 // The conditions of a write.
 struct WriteConditions {
@@ -33,26 +26,6 @@ struct WriteConditions {
   bool any() const { return only_if_absent || only_if_present || only_if_version || under_lock; }
 };
 
-// The conditions of an INCREMENT. What is recorded of its origin has the number in its reply, which
-// is known only when the new value is made.
-class NumberedConditions {
- public:
-  explicit NumberedConditions(const WriteConditions& conditions) : conditions_(conditions) {
-    if (conditions.origin != nullptr) origin_ = *conditions.origin;
-    conditions_.origin = &origin_;
-  }
-  NumberedConditions(const NumberedConditions&) = delete;
-  NumberedConditions& operator=(const NumberedConditions&) = delete;
-
-  const WriteConditions& get() const { return conditions_; }
-  void SetNumber(int64_t number) { origin_.number = static_cast<uint64_t>(number); }
-  uint64_t number() const { return origin_.number; }
-
- private:
-  ChangeOrigin origin_;
-  WriteConditions conditions_;
-};
-
 struct ItemAttributes {
   uint32_t flags = 0;
   uint64_t expiry_ms = 0;  // since the Unix epoch; 0 = never
@@ -64,12 +37,6 @@ struct WriteOutcome {
   uint64_t slot = 0;     // Slot word of the item now; 0 = none
   // kLockLost: the lock word's present value. Of an Increment that was done: the new number.
   uint64_t lock_word = 0;
-};
-
-struct FlushOutcome {
-  uint64_t next = 0;  // the position to go on from; 0 = all homes were looked at
-  uint64_t removed = 0;
-  bool refused = false;  // by the disk; some homes were not looked at
 };
 
 struct ReadOutcome {

@@ -18,7 +18,7 @@
 #include "proxy/protocol/memcached_binary.h"
 #include "proxy/protocol/memcached_parser.h"
 #include "proxy/protocol/resp_parser.h"
-#include "server/journal/record.h"
+#include "server/changes/record.h"
 #include "tests/common/protocol/encode_reply.h"
 
 namespace gannet::fuzz {

@@ -16,6 +16,7 @@
 #include "common/base/words.h"
 #include "server/recovery/recovery_area.h"
 #include "server/store/store.h"
+#include "server/writes/writes.h"
 #include "tests/fuzz/fuzz_targets.h"
 
 namespace gannet::fuzz {
@@ -70,14 +71,15 @@ struct Image {
   Image() {
     auto store = Open(region.bytes(), kIncarnation);
     Require(store.ok(), "it cannot be made");
+    Writes writes(store->get());
     for (int i = 0; i < 12; ++i) {
       const std::string key = "key" + std::to_string(i);
       values[key] = std::string(i == 11 ? 6000 : 20 * i, static_cast<char>('a' + i));
-      if (i % 3 == 0) (*store)->Put(key, "before", {}, {}, kNowMs);
-      (*store)->Put(key, values[key], {.expiry_ms = i % 4 == 0 ? 9'000u : 0u}, {}, kNowMs);
-      if (i % 5 == 0) (*store)->Touch(key, 8'000, {}, kNowMs);
+      if (i % 3 == 0) writes.Put(key, "before", {}, {}, kNowMs);
+      writes.Put(key, values[key], {.expiry_ms = i % 4 == 0 ? 9'000u : 0u}, {}, kNowMs);
+      if (i % 5 == 0) writes.Touch(key, 8'000, {}, kNowMs);
     }
-    (*store)->Delete("key7", {}, kNowMs);
+    writes.Delete("key7", {}, kNowMs);
     values.erase("key7");
     std::memcpy(copy.data(), region.bytes().data(), kRegionBytes);
   }
@@ -132,8 +134,9 @@ void MemoryFileBytes(std::span<const std::byte> bytes) {
   }
   Require(!ValueOf(**store, "key7"), "a key that was deleted");
   // The store works: its heap knows what is free.
+  Writes writes(store->get());
   for (const auto& [key, was] : image.values) {
-    if ((*store)->Put(key, "new", {}, {}, kNowMs).status != ReplyStatus::kOk) continue;
+    if (writes.Put(key, "new", {}, {}, kNowMs).outcome.status != ReplyStatus::kOk) continue;
     Require(ValueOf(**store, key) == "new", "a value that was not put");
   }
 }

@@ -21,7 +21,8 @@ constexpr int kStepsMax = 300;
 
 class Filler {
  public:
-  Filler(Run* run, Store* store, uint64_t now_ms) : run_(run), store_(store), now_ms_(now_ms) {}
+  Filler(Run* run, Store* store, Writes* writes, uint64_t now_ms)
+      : run_(run), store_(store), writes_(writes), now_ms_(now_ms) {}
 
   void CheckExpired() {
     const auto bytes = static_cast<uint32_t>(run_->LogUniform(100, 20'000));
@@ -30,7 +31,7 @@ class Filler {
     for (size_t i = 0; i < items_.size() / 3; ++i) {
       const std::string key = KeyOf("unending", i);
       if (!Put(key, bytes, 0)) return Fail("a store of expired items", i, bytes);
-      store_->Delete(key, {}, now_ms_);
+      writes_->Delete(key, {}, now_ms_);
     }
   }
 
@@ -42,7 +43,7 @@ class Filler {
       if (IsLarge(key.size(), bytes)) continue;
       if (!Put(key, bytes, 0)) return Fail("a full store, of as many bytes as before,", i, bytes);
     }
-    for (const Item& item : items_) store_->Delete(item.key, {}, now_ms_);
+    for (const Item& item : items_) writes_->Delete(item.key, {}, now_ms_);
   }
 
   void CheckHoles() {
@@ -50,7 +51,7 @@ class Filler {
     const bool full = items_.size() < kItemsMax;
     const uint64_t survivor = run_->Below(kSurvivorOf);
     for (size_t i = 0; i < items_.size(); ++i) {
-      if (i % kSurvivorOf != survivor) store_->Delete(items_[i].key, {}, now_ms_);
+      if (i % kSurvivorOf != survivor) writes_->Delete(items_[i].key, {}, now_ms_);
     }
     StatsReply stats{};
     store_->FillStats(&stats);
@@ -90,7 +91,7 @@ class Filler {
     value_.resize(bytes, 'x');
     status_ = ReplyStatus::kTryAgain;
     for (int i = 0; i < kStepsMax && status_ == ReplyStatus::kTryAgain; ++i) {
-      status_ = store_->Put(key, value_, {.expiry_ms = expiry_ms}, {}, now_ms_).status;
+      status_ = writes_->Put(key, value_, {.expiry_ms = expiry_ms}, {}, now_ms_).outcome.status;
       if (status_ == ReplyStatus::kTryAgain) store_->Tidy(now_ms_);  // the index grows
     }
     return status_ == ReplyStatus::kOk;
@@ -116,6 +117,7 @@ class Filler {
 
   Run* const run_;
   Store* const store_;
+  Writes* const writes_;
   uint64_t now_ms_;
   ReplyStatus status_ = ReplyStatus::kOk;
   std::string value_;
@@ -124,9 +126,9 @@ class Filler {
 
 }  // namespace
 
-void CheckRoom(Run* run, Store* store, uint64_t now_ms) {
+void CheckRoom(Run* run, Store* store, Writes* writes, uint64_t now_ms) {
   store->Acknowledge(UINT64_MAX);  // no client READs any more
-  Filler filler(run, store, now_ms);
+  Filler filler(run, store, writes, now_ms);
   filler.CheckExpired();
   filler.CheckReplacing();
   if (store->superblock().index.slots() > kItemsMax / 4) filler.CheckHoles();

@@ -2,6 +2,7 @@
 #define GANNET_TESTS_SIMULATION_ROOM_H_
 
 #include "server/store/store.h"
+#include "server/writes/writes.h"
 #include "tests/simulation/run.h"
 
 namespace gannet::simulation {
@@ -12,7 +13,7 @@ namespace gannet::simulation {
 // 1. A store full of items that are past their expiry refuses no write.
 // 2. A full store refuses no write that replaces an item by one as long, unless that is large.
 // 3. When 99 % of the items of a full store are deleted, long ones soon find room.
-void CheckRoom(Run* run, Store* store, uint64_t now_ms);
+void CheckRoom(Run* run, Store* store, Writes* writes, uint64_t now_ms);
 
 }  // namespace gannet::simulation
 

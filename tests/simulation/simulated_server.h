@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "server/control/server.h"
-#include "server/journal/change_sink.h"
+#include "server/changes/change_sink.h"
 #include "tests/simulation/health.h"
 #include "tests/simulation/history.h"
 #include "tests/simulation/run.h"
@@ -49,6 +49,7 @@ class SimulatedServer : private ChangeSink {
   // REQUIRES for this and the following: up().
   uint64_t sessions() const { return server_->Stats(now()).sessions; }
   Store& store() { return server_->store(); }
+  Writes& writes() { return server_->writes(); }
   Now now() const { return {run_->now_ns(), run_->wall_ms()}; }
 
  private:

@@ -62,13 +62,12 @@ void World::CheckRefusals() {
 // disconnected.
 void World::CheckSiege() {
   run_->SetFaults("");
-  Store& store = server_.store();
   const uint64_t now_ms = server_.now().wall_ms;
-  const bool put =
-      store.Put(RudePeer::kShortKey, std::string(kShortBytes, 's'), {}, {}, now_ms).status ==
-          ReplyStatus::kOk &&
-      store.Put(RudePeer::kLongKey, std::string(kLongBytes, 'l'), {}, {}, now_ms).status ==
-          ReplyStatus::kOk;
+  const auto puts = [&](std::string_view key, const std::string& value) {
+    return server_.writes().Put(key, value, {}, {}, now_ms).outcome.status == ReplyStatus::kOk;
+  };
+  const bool put = puts(RudePeer::kShortKey, std::string(kShortBytes, 's')) &&
+                   puts(RudePeer::kLongKey, std::string(kLongBytes, 'l'));
   if (!put) return;  // the store is full
   RudePeer* polite = Invite(RudePeer::Kind::kPolite);
   for (int i = 0; i < kBesiegers; ++i) {
@@ -103,7 +102,9 @@ void World::CheckBatch() {
   const uint64_t now_ms = server_.now().wall_ms;
   const ItemAttributes attributes{.expiry_ms = now_ms + kBatchKeyLivesMs};
   const WriteOutcome put =
-      server_.store().Put(kBatchKey, std::string(kLongBytes, 'b'), attributes, {}, now_ms);
+      server_.writes()
+          .Put(kBatchKey, std::string(kLongBytes, 'b'), attributes, {}, now_ms)
+          .outcome;
   if (put.status != ReplyStatus::kOk) return;  // the store is full
   SimulatedClient::Options options = NewClientOptions();
   options.depth = kBatchGets;

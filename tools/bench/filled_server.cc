@@ -16,31 +16,31 @@
 namespace gannet {
 namespace {
 
-void Put(Store& store, uint64_t begin, uint64_t end) {
+void Put(Writes& writes, uint64_t begin, uint64_t end) {
   const std::string value(64, 'v');
   std::string key;
   for (uint64_t i = begin; i < end; ++i) {
     kvload::WriteKey(i, 16, key);
-    const WriteOutcome outcome = store.Put(key, value, {}, {}, /*now_ms=*/1);
+    const WriteOutcome outcome = writes.Put(key, value, {}, {}, /*now_ms=*/1).outcome;
     CHECK(outcome.status == ReplyStatus::kOk) << "no room after " << i << " items";
   }
 }
 
-void Delete(Store& store, uint64_t begin, uint64_t end) {
+void Delete(Writes& writes, uint64_t begin, uint64_t end) {
   std::string key;
   for (uint64_t i = begin; i < end; ++i) {
     kvload::WriteKey(i, 16, key);
-    CHECK(store.Delete(key, {}, /*now_ms=*/1).status == ReplyStatus::kOk);
+    CHECK(writes.Delete(key, {}, /*now_ms=*/1).outcome.status == ReplyStatus::kOk);
   }
 }
 
 // Deletes a part of the keys, and then inserts them again. With only one key at a time, a key would
 // find its old slot again, so nothing would change.
-void Churn(Store& store, uint64_t items) {
+void Churn(Writes& writes, uint64_t items) {
   constexpr uint64_t kParts = 16;
   for (uint64_t i = 0; i < kParts; ++i) {
-    Delete(store, items * i / kParts, items * (i + 1) / kParts);
-    Put(store, items * i / kParts, items * (i + 1) / kParts);
+    Delete(writes, items * i / kParts, items * (i + 1) / kParts);
+    Put(writes, items * i / kParts, items * (i + 1) / kParts);
   }
 }
 
@@ -55,8 +55,8 @@ int Run(uint64_t items, uint64_t memory_bytes, uint64_t index_slots, uint64_t ch
   options.index_grows = false;
   auto server = Server::Create(options);
   CHECK(server.ok()) << server.status();
-  Put((*server)->store(), 0, items);
-  for (uint64_t i = 0; i < churn; ++i) Churn((*server)->store(), items);
+  Put((*server)->writes(), 0, items);
+  for (uint64_t i = 0; i < churn; ++i) Churn((*server)->writes(), items);
   const std::string address = (*server)->address().ToString();
   auto threads = ServerThreads::Start(*std::move(server), {});
   CHECK(threads.ok()) << threads.status();

@@ -19,6 +19,7 @@
 #include "common/base/clock.h"
 #include "common/rdma/memory.h"
 #include "server/store/store.h"
+#include "server/writes/writes.h"
 
 namespace gannet {
 namespace {
@@ -57,9 +58,10 @@ std::string KeyOf(uint64_t i) {
 [[noreturn]] void FillAndDie(const Run& run) {
   const SharedMemory memory = Open(run);
   const std::unique_ptr<Store> store = StoreIn(memory, 1);
+  Writes writes(store.get());
   const std::string value(run.value_bytes, 'v');
   for (uint64_t i = 0; i < run.items; ++i) {
-    CHECK(store->Put(KeyOf(i), value, {}, {}, 1).status == ReplyStatus::kOk)
+    CHECK(writes.Put(KeyOf(i), value, {}, {}, 1).outcome.status == ReplyStatus::kOk)
         << "no room after " << i << " items";
     if (i % 1024 != 0) continue;
     store->Tidy(1);

@@ -18,28 +18,29 @@
 
 #include "common/base/clock.h"
 #include "server/store/store.h"
+#include "server/writes/writes.h"
 
 namespace gannet::bench {
 
 using Keys = std::vector<std::string>;
 
-void PutAll(Store& store, const Keys& keys, const std::string& value) {
+void PutAll(Writes& writes, const Keys& keys, const std::string& value) {
   for (const std::string& key : keys) {
-    CHECK(store.Put(key, value, {}, {}, 1).status == ReplyStatus::kOk);
+    CHECK(writes.Put(key, value, {}, {}, 1).outcome.status == ReplyStatus::kOk);
   }
 }
 
 // Each operation has its own function, so that a profiler can count it alone.
-__attribute__((noinline)) void Insert(Store& store, const Keys& keys, const std::string& value) {
-  PutAll(store, keys, value);
+__attribute__((noinline)) void Insert(Writes& writes, const Keys& keys, const std::string& value) {
+  PutAll(writes, keys, value);
 }
-__attribute__((noinline)) void PutInPlace(Store& store, const Keys& keys,
+__attribute__((noinline)) void PutInPlace(Writes& writes, const Keys& keys,
                                           const std::string& value) {
-  PutAll(store, keys, value);
+  PutAll(writes, keys, value);
 }
-__attribute__((noinline)) void PutElsewhere(Store& store, const Keys& keys,
+__attribute__((noinline)) void PutElsewhere(Writes& writes, const Keys& keys,
                                             const std::string& value) {
-  PutAll(store, keys, value);
+  PutAll(writes, keys, value);
 }
 __attribute__((noinline)) void Get(Store& store, const Keys& keys, std::string* value) {
   for (const std::string& key : keys) {
@@ -47,8 +48,10 @@ __attribute__((noinline)) void Get(Store& store, const Keys& keys, std::string* 
     CHECK(read.status == ReplyStatus::kOk);
   }
 }
-__attribute__((noinline)) void Delete(Store& store, const Keys& keys) {
-  for (const std::string& key : keys) CHECK(store.Delete(key, {}, 1).status == ReplyStatus::kOk);
+__attribute__((noinline)) void Delete(Writes& writes, const Keys& keys) {
+  for (const std::string& key : keys) {
+    CHECK(writes.Delete(key, {}, 1).outcome.status == ReplyStatus::kOk);
+  }
 }
 
 template <class Work>
@@ -75,6 +78,7 @@ void Run(size_t n, size_t value_bytes) {
                                 .hash_seed = 1});
   CHECK(created.ok()) << created.status();
   Store& store = **created;
+  Writes writes(&store);
   Keys keys;
   for (size_t i = 0; i < n; ++i) {
     const std::string number = std::to_string(i);
@@ -83,11 +87,11 @@ void Run(size_t n, size_t value_bytes) {
   const std::string value(value_bytes, 'a'), other(value_bytes, 'b'), longer(2 * value_bytes, 'c');
   std::string out(2 * value_bytes, '\0');
   std::printf("{\"keys\": %zu, \"key_bytes\": 16, \"value_bytes\": %zu", n, value_bytes);
-  Time("insert", keys, [&] { Insert(store, keys, value); });
-  Time("put_in_place", keys, [&] { PutInPlace(store, keys, other); });
+  Time("insert", keys, [&] { Insert(writes, keys, value); });
+  Time("put_in_place", keys, [&] { PutInPlace(writes, keys, other); });
   Time("get", keys, [&] { Get(store, keys, &out); });
-  Time("put_elsewhere", keys, [&] { PutElsewhere(store, keys, longer); });
-  Time("delete", keys, [&] { Delete(store, keys); });
+  Time("put_elsewhere", keys, [&] { PutElsewhere(writes, keys, longer); });
+  Time("delete", keys, [&] { Delete(writes, keys); });
   std::printf("}\n");
   StatsReply stats{};
   store.FillStats(&stats);

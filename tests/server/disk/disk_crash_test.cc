@@ -87,6 +87,7 @@ class Machine {
     store_ = std::make_unique<TestStore>(kRegionBytes);
     auto log = DiskLog::Open({.files = &files_,
                               .store = &**store_,
+                              .writes = &store_->writes(),
                               .sync = plan_.sync,
                               .sync_interval_ns = 10,
                               .segment_bytes = 2000,
@@ -193,12 +194,12 @@ class Machine {
   // With sync always. What is decided, and who may see it when, is followed here without a look at
   // the store.
   void DecideOne() {
-    WaitingWrites& writes = *log_->waiting();
+    Writes& writes = *log_->waiting();
     const std::string key = "k" + std::to_string(Below(kKeys));
     const std::optional<Item> before = DecidedItem(key);
     const uint64_t appended = log_->appended();
     std::optional<Item> after = before.value_or(Item{});
-    WaitingWrites::Decided decided;
+    Writes::Decided decided;
     bool applies = true;
     switch (Below(7)) {
       case 0:
@@ -207,7 +208,7 @@ class Machine {
         after = std::nullopt;
         break;
       case 1:
-        decided = writes.Append(key, "+", Store::End::kBack, {}, {}, kWallMs);
+        decided = writes.Append(key, "+", Writes::End::kBack, {}, {}, kWallMs);
         after->value += "+";
         break;
       case 2:
@@ -269,9 +270,9 @@ class Machine {
       case 0:
         return store.Delete(key, kWallMs);
       case 1:
-        return store->Append(key, "+", Store::End::kBack, {}, {}, kWallMs);
+        return store.Append(key, "+", Writes::End::kBack, {}, {}, kWallMs);
       case 2:
-        return store->Touch(key, kWallMs + 100 + Below(100), {}, kWallMs);
+        return store.Touch(key, kWallMs + 100 + Below(100), {}, kWallMs);
       case 3:
         return store.Put(key, std::string(500 + Below(1'500), 'l'),
                          {static_cast<uint32_t>(Below(100)), 0}, {}, kWallMs);

@@ -33,6 +33,7 @@ class DiskLogTest : public testing::Test {
         std::make_unique<TestStore>(region_bytes, SlotsForSnapshot(&files_).value(), true, on_full);
     auto log = DiskLog::Open({.files = &files_,
                               .store = &**store_,
+                              .writes = &store_->writes(),
                               .sync = sync,
                               .segment_bytes = 64 << 10,
                               .first_version = first_version,
@@ -99,6 +100,7 @@ TEST_F(DiskLogTest, ASnapshotBeginsWhereEverythingIsPublished) {
   TestStore store(8 << 20);
   auto log = DiskLog::Open({.files = &files,
                             .store = &*store,
+                            .writes = &store.writes(),
                             .sync = Journal::Sync::kAlways,
                             .segment_bytes = 64 << 10,
                             .clock = [this] { return now_ns_; },

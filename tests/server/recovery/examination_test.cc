@@ -60,7 +60,7 @@ TEST(ExaminationTest, SaysHowTheProcessEnded) {
 
 TEST(ExaminationTest, CountsWhatIsDamaged) {
   KilledRun run({.keys = 5});
-  const Slot slot(run.store().Put("key", "value", {}, {}, kNowMs).slot);
+  const Slot slot(run.writes().Put("key", "value", {}, {}, kNowMs).outcome.slot);
   ASSERT_EQ(ExamineCopy(run)->counts.items, 1u);
   run.region()[slot.offset() + sizeof(ItemHeader)] ^= std::byte{1};
   const auto found = ExamineCopy(run);

@@ -23,7 +23,10 @@ class DispatcherTest : public testing::Test {
   }
   ReplyHeader Execute(const RequestHeader& header, std::string_view key = "",
                       std::string_view value = "") {
-    const ReplyHeader reply = dispatcher_.Execute({header, key, value}, value_, kNow);
+    const RequestView request{header, key, value};
+    const ReplyHeader reply = IsRepeatable(static_cast<Opcode>(header.opcode))
+                                  ? dispatcher_.Read(request, value_, kNow)
+                                  : dispatcher_.Write(request, kNow, nullptr).reply;
     EXPECT_EQ(reply.opcode, header.opcode);
     EXPECT_EQ(reply.sequence, 77u);
     return reply;
@@ -36,7 +39,7 @@ class DispatcherTest : public testing::Test {
   }
 
   TestStore store_{8 << 20};
-  Dispatcher dispatcher_{&*store_, [](const Now&) {
+  Dispatcher dispatcher_{&*store_, &store_.writes(), [](const Now&) {
                            StatsReply stats{};
                            stats.rpcs = 5;
                            return stats;

@@ -24,11 +24,11 @@ constexpr uint64_t kNowMs = 1'000;
 class WaitingRepliesTest : public testing::Test {
  protected:
   WaitingRepliesTest() {
-    writes_.emplace(&*store_, [this](const Change&) { return ++recorded_; });
+    writes_.WaitFor([this](const Change&) { return ++recorded_; });
   }
   // A session's write is decided, and its reply waits.
   void Write(uint64_t token, uint64_t sequence, uint32_t connection) {
-    const auto decided = writes_->Put("key" + std::to_string(recorded_), "value", {}, {}, kNowMs);
+    const auto decided = writes_.Put("key" + std::to_string(recorded_), "value", {}, {}, kNowMs);
     ASSERT_GT(decided.ticket, 0u);
     ReplyHeader reply{};
     reply.sequence = sequence;
@@ -40,13 +40,13 @@ class WaitingRepliesTest : public testing::Test {
   // Takes all replies that may leave. Returns their connections.
   std::vector<uint32_t> Take() {
     std::vector<uint32_t> connections;
-    while (const auto reply = replies_.Take(&*writes_)) connections.push_back(reply->connection);
+    while (const auto reply = replies_.Take(&writes_)) connections.push_back(reply->connection);
     return connections;
   }
 
   uint64_t recorded_ = 0;
   TestStore store_{1 << 20};
-  std::optional<WaitingWrites> writes_;
+  Writes& writes_ = store_.writes();
   WaitingReplies replies_;
 };
 
@@ -55,9 +55,9 @@ TEST_F(WaitingRepliesTest, LeaveInTheirOrderWhenTheirWritesArePublished) {
   Write(kOther, 1, 12);
   Write(kToken, 2, 13);
   EXPECT_THAT(Take(), IsEmpty());
-  writes_->Publish(2);
+  writes_.Publish(2);
   EXPECT_THAT(Take(), ElementsAre(11, 12));
-  writes_->Publish(3);
+  writes_.Publish(3);
   EXPECT_THAT(Take(), ElementsAre(13));
   EXPECT_EQ(replies_.size(), 0u);
 }
@@ -68,7 +68,7 @@ TEST_F(WaitingRepliesTest, FollowTheirClientToAnotherConnection) {
   Write(kOther, 2, 12);
   EXPECT_EQ(replies_.Redirect(kToken, 2, 21), 11u);
   EXPECT_EQ(replies_.Redirect(kToken, 2, 31), 21u) << "again, elsewhere";
-  writes_->Publish(recorded_);
+  writes_.Publish(recorded_);
   EXPECT_THAT(Take(), ElementsAre(11, 31, 12));
 }
 
@@ -76,7 +76,7 @@ TEST_F(WaitingRepliesTest, OnlyAWaitingReplyOfTheSameSessionAndNumberIsRedirecte
   Write(kToken, 1, 11);
   EXPECT_EQ(replies_.Redirect(kOther, 1, 21), std::nullopt);
   EXPECT_EQ(replies_.Redirect(kToken, 2, 21), std::nullopt);
-  writes_->Publish(recorded_);
+  writes_.Publish(recorded_);
   EXPECT_THAT(Take(), ElementsAre(11));
   EXPECT_EQ(replies_.Redirect(kToken, 1, 21), std::nullopt) << "it has left";
 }

@@ -106,7 +106,7 @@ class ConcurrentRead {
   // Moves items, and stores others that expire at once. Those go when a writer needs their slots,
   // or by a sweep.
   void Tidy(std::mt19937_64& random) {
-    store_->Put("doomed-" + std::to_string(random() % 16), std::string(random() % 100, 'd'),
+    store_.GeneralPut("doomed-" + std::to_string(random() % 16), std::string(random() % 100, 'd'),
                 {.expiry_ms = 1}, {}, 0);
     store_->Compact(4);
     if (random() % 16 == 0) store_->Sweep(1, 4);

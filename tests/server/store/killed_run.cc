@@ -13,6 +13,7 @@ KilledRun::KilledRun(const Options& options)
   auto store = Open(region_.span(), 0x1111222233334444);
   EXPECT_TRUE(store.ok()) << store.status();
   store_ = std::move(store).value();
+  writes_ = std::make_unique<Writes>(store_.get());
 }
 
 absl::StatusOr<std::unique_ptr<Store>> KilledRun::Open(std::span<std::byte> region,
@@ -50,7 +51,7 @@ void KilledRun::Put(const std::string& key) {
       large ? options_.large_bytes + Random(2000) : Random(options_.value_bytes_max);
   const std::string value(bytes, static_cast<char>('a' + Random(26)));
   const uint64_t expiry_ms = Random(4) == 0 ? kLaterMs + Random(1000) : 0;
-  store_->Put(key, value, {.flags = Random(1000), .expiry_ms = expiry_ms}, {}, kNowMs);
+  writes_->Put(key, value, {.flags = Random(1000), .expiry_ms = expiry_ms}, {}, kNowMs);
 }
 
 void KilledRun::Operate() {
@@ -58,13 +59,13 @@ void KilledRun::Operate() {
   switch (Random(10)) {
     case 0:
     case 1:
-      store_->Delete(key, {}, kNowMs);
+      writes_->Delete(key, {}, kNowMs);
       return;
     case 2:
-      store_->Touch(key, kLaterMs + Random(1000), {}, kNowMs);
+      writes_->Touch(key, kLaterMs + Random(1000), {}, kNowMs);
       return;
     case 3:
-      store_->Append(key, "more", Store::End::kBack, {.flags = 5}, {}, kNowMs);
+      writes_->Append(key, "more", Writes::End::kBack, {.flags = 5}, {}, kNowMs);
       return;
     case 4:
       store_->Compact(8);

@@ -76,8 +76,13 @@ class KilledRun {
   // Opens a store on a region that a process left.
   absl::StatusOr<std::unique_ptr<Store>> Open(std::span<std::byte> region, uint64_t incarnation);
 
+  Writes& writes() { return *writes_; }
+
   // Ends the store in order.
-  void Stop() { store_ = nullptr; }
+  void Stop() {
+    writes_ = nullptr;
+    store_ = nullptr;
+  }
 
  private:
   std::string Key(uint32_t i) const { return "key" + std::string(i % 7, '-') + std::to_string(i); }
@@ -90,6 +95,7 @@ class KilledRun {
   TestRegion region_;
   std::vector<uint64_t> lock_words_;
   std::unique_ptr<Store> store_;
+  std::unique_ptr<Writes> writes_;
   std::vector<Step> steps_;
 };
 

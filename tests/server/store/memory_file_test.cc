@@ -63,9 +63,10 @@ void ExpectProven(std::span<const std::byte> region, size_t items) {
 
 // Every key can be written and deleted, and the memory is as free as it was.
 void UseUp(KilledRun& run, Store& store) {
+  Writes writes(&store);
   for (const auto& [key, state] : run.States(store)) {
-    ASSERT_EQ(store.Put(key, "new", {}, {}, kNowMs).status, ReplyStatus::kOk);
-    ASSERT_EQ(store.Delete(key, {}, kNowMs).status, ReplyStatus::kOk);
+    ASSERT_EQ(writes.Put(key, "new", {}, {}, kNowMs).outcome.status, ReplyStatus::kOk);
+    ASSERT_EQ(writes.Delete(key, {}, kNowMs).outcome.status, ReplyStatus::kOk);
   }
   while (store.Tidy(kNowMs)) {
   }
@@ -244,13 +245,14 @@ TEST(MemoryFileTest, SaysWhatItFound) {
 // Also above those of items that are gone, whatever the clock says.
 TEST(MemoryFileTest, VersionsGoOnAboveAllThatWereGiven) {
   KilledRun run({.keys = 1});
-  const uint64_t given = run.store().Put("gone", "value", {}, {}, kNowMs).version;
-  ASSERT_EQ(run.store().Delete("gone", {}, kNowMs).status, ReplyStatus::kOk);
+  const uint64_t given = run.writes().Put("gone", "value", {}, {}, kNowMs).outcome.version;
+  ASSERT_EQ(run.writes().Delete("gone", {}, kNowMs).outcome.status, ReplyStatus::kOk);
   TestRegion region(1 << 20);
   CopyRegion(run.region(), region.span());
   auto store = run.Open(region.span(), 0x5555);
   ASSERT_TRUE(store.ok()) << store.status();
-  EXPECT_GT((*store)->Put("gone", "value", {}, {}, kNowMs).version, given);
+  Writes writes(store->get());
+  EXPECT_GT(writes.Put("gone", "value", {}, {}, kNowMs).outcome.version, given);
 }
 
 TEST(MemoryFileTest, ARegionThatIsNoneIsRefused) {
@@ -274,8 +276,8 @@ TEST(MemoryFileTest, ARegionThatIsNoneIsRefused) {
 // A write in place would leave neither item if the process were killed meanwhile.
 TEST(MemoryFileTest, NothingIsOverwritten) {
   KilledRun run({.keys = 1});
-  const uint64_t first = run.store().Put("key", "value1", {}, {}, kNowMs).slot;
-  EXPECT_NE(run.store().Put("key", "value2", {}, {}, kNowMs).slot, first);
+  const uint64_t first = run.writes().Put("key", "value1", {}, {}, kNowMs).outcome.slot;
+  EXPECT_NE(run.writes().Put("key", "value2", {}, {}, kNowMs).outcome.slot, first);
   Store::Guess guess;
   run.store().GuessBucket("key", &guess);
   run.store().GuessItem(&guess);

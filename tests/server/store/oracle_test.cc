@@ -159,14 +159,14 @@ class Oracle {
     const auto reservation = store_->Reserve(key, value.size(), now_ms_);
     if (!reservation) return {.status = ReplyStatus::kHeapFull};
     StoreValueAt(reservation->value.data(), value);
-    return store_->CommitPut(*reservation, key, attributes, conditions, now_ms_);
+    return store_.CommitPut(*reservation, key, attributes, conditions, now_ms_);
   }
 
   void Delete(const std::string& key) {
     const Expected* expected = Find(key);
     WriteConditions conditions;
     if (random_() % 4 == 0) conditions.only_if_version = 7;  // too old to be any version
-    const WriteOutcome outcome = store_->Delete(key, conditions, now_ms_);
+    const WriteOutcome outcome = store_.Delete(key, conditions, now_ms_);
     if (conditions.only_if_version && (expected == nullptr || expected->version != 7)) {
       ASSERT_EQ(outcome.status, ReplyStatus::kVersionMismatch);
     } else if (expected == nullptr) {
@@ -258,7 +258,7 @@ TEST(OracleTest, CompareAndSetLosesNoUpdate) {
         std::string next = std::to_string(count + 1);
         if (count % 3 == 0) next.resize(50, ' ');
         const WriteConditions conditions{.only_if_version = read.version};
-        const auto put = store->Put("key", next, {}, conditions, 1);
+        const auto put = store.GeneralPut("key", next, {}, conditions, 1);
         if (put.status == ReplyStatus::kOk) ++done;
       }
     });

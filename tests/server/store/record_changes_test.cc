@@ -97,14 +97,14 @@ TEST_F(RecordChangesTest, RecordsEveryWayToWrite) {
   store_.PutReserved(keys[3], lengthy);
   EXPECT_EQ(Last().key, keys[3]);
   EXPECT_EQ(Last().value, lengthy);
-  store_->Append(keys[3], "!", Store::End::kBack, {}, {}, 1);
+  store_.Append(keys[3], "!", Writes::End::kBack, {}, {}, 1);
   EXPECT_EQ(Last().value, lengthy + "!");
-  store_->Append(keys[0], "<", Store::End::kFront, {}, {}, 1);
+  store_.Append(keys[0], "<", Writes::End::kFront, {}, {}, 1);
   EXPECT_EQ(Last().value, "<" + std::string(300, 'x'));
-  store_->Increment("n", {.delta = -5, .initial = 2}, {}, {}, 1);
+  store_.Increment("n", {.delta = -5, .initial = 2}, {}, {}, 1);
   EXPECT_EQ(Last().value, "-3");
   EXPECT_EQ(static_cast<int64_t>(Last().change.number), -3);
-  store_->Touch(keys[2], 77, {}, 1);
+  store_.Touch(keys[2], 77, {}, 1);
   EXPECT_EQ(Last().value, huge);
   EXPECT_EQ(Last().change.expiry_ms, 77u);
   const uint64_t version = Last().change.version;
@@ -113,7 +113,7 @@ TEST_F(RecordChangesTest, RecordsEveryWayToWrite) {
   EXPECT_EQ(Last().change.kind, Change::Kind::kDelete);
   EXPECT_GT(Last().change.version, version);
   const size_t before = sink_.kept.size();
-  for (uint64_t position = 0; (position = store_->FlushSome(position).next) != 0;) {
+  for (uint64_t position = 0; (position = store_.FlushSome(position).next) != 0;) {
   }
   EXPECT_EQ(sink_.kept.size(), before + 4) << "a flush deletes what is left: 3 keys and n";
   EXPECT_EQ(store_.Stats().items, 0u);
@@ -141,15 +141,15 @@ TEST_F(RecordChangesTest, ChangesNothingThatTheSinkRefuses) {
   EXPECT_EQ(store_.Put("new", lengthy).status, kRefused);
   EXPECT_EQ(store_.PutReserved("new", lengthy).status, kRefused);
   EXPECT_EQ(store_.PutReserved("long", lengthy).status, kRefused);
-  EXPECT_EQ(store_->Append("short", "!", Store::End::kBack, {}, {}, 1).status, kRefused);
-  EXPECT_EQ(store_->Append("long", "!", Store::End::kBack, {}, {}, 1).status, kRefused);
-  EXPECT_EQ(store_->Increment("short", {.delta = 1, .initial = 0}, {}, {}, 1).status, kRefused);
-  EXPECT_EQ(store_->Touch("short", 7, {}, 1).status, kRefused);
-  EXPECT_EQ(store_->Touch("long", 7, {}, 1).status, kRefused);
+  EXPECT_EQ(store_.Append("short", "!", Writes::End::kBack, {}, {}, 1).status, kRefused);
+  EXPECT_EQ(store_.Append("long", "!", Writes::End::kBack, {}, {}, 1).status, kRefused);
+  EXPECT_EQ(store_.Increment("short", {.delta = 1, .initial = 0}, {}, {}, 1).status, kRefused);
+  EXPECT_EQ(store_.Touch("short", 7, {}, 1).status, kRefused);
+  EXPECT_EQ(store_.Touch("long", 7, {}, 1).status, kRefused);
   EXPECT_EQ(store_.Delete("short").status, kRefused);
-  Store::Flushed flushed{.next = 0};
+  Writes::Flushed flushed{.next = 0};
   do {
-    flushed = store_->FlushSome(flushed.next);
+    flushed = store_.FlushSome(flushed.next);
   } while (flushed.next != 0 && !flushed.refused);
   EXPECT_TRUE(flushed.refused);
   EXPECT_EQ(flushed.removed, 0u);
@@ -212,7 +212,7 @@ TEST(RestoreTest, MakesTheRecordedChangesAgain) {
   first.Put("a", "1", {9, 50'000}, {}, 1);
   first.Put("b", huge, {}, {}, 1);
   first.Put("c", "gone", {}, {}, 1);
-  first->Append("a", "2", Store::End::kBack, {}, {}, 1);
+  first.Append("a", "2", Writes::End::kBack, {}, {}, 1);
   first.Delete("c");
   first.Put("d", "expires", {0, 20}, {}, 1);
   TestStore second(4 << 20);
@@ -220,7 +220,7 @@ TEST(RestoreTest, MakesTheRecordedChangesAgain) {
     Change change = kept.change;
     change.key = kept.key;
     change.value = kept.value;
-    ASSERT_EQ(second->Restore(change, /*now_ms=*/30), ReplyStatus::kOk);
+    ASSERT_EQ(second->Apply(change, /*now_ms=*/30), ReplyStatus::kOk);
   }
   EXPECT_EQ(second.Stats().items, 2u);
   EXPECT_EQ(second.Get("b"), huge);

@@ -33,10 +33,10 @@ constexpr uint32_t kFirstClass = SizeClassFor(sizeof(ItemHeader) + 17);
 WriteOutcome PutAsWorker(TestStore& store, std::string_view key, std::string_view value) {
   if (const auto reservation = store->Reserve(key, value.size(), 1)) {
     StoreValueAt(reservation->value.data(), value);
-    return store->CommitPut(*reservation, key, {}, {}, 1);
+    return store.CommitPut(*reservation, key, {}, {}, 1);
   }
   if (!store->FitsOld(key, value.size(), 1)) return {.status = ReplyStatus::kHeapFull};
-  return store->Put(key, value, {}, {}, 1);
+  return store.GeneralPut(key, value, {}, {}, 1);
 }
 
 uint64_t Fill(TestStore& store, std::string_view value, uint64_t first = 0) {
@@ -93,7 +93,7 @@ TEST(RoomTest, AFullStoreReplacesWithReservationsOpen) {
   EXPECT_EQ(store.Get(Name(1)), other);
   for (const Store::Reservation& reservation : open) {
     StoreValueAt(reservation.value.data(), value);
-    ASSERT_EQ(store->CommitPut(reservation, Name(0), {}, {}, 1).status, ReplyStatus::kOk);
+    ASSERT_EQ(store.CommitPut(reservation, Name(0), {}, {}, 1).status, ReplyStatus::kOk);
     ASSERT_EQ(store.Get(Name(0)), value);
   }
   EXPECT_EQ(store.Stats().heap_bytes, 2 * SizeClassBytes(kSealedClassMax));
@@ -104,14 +104,14 @@ TEST(RoomTest, ConditionsHoldForWhatIsWrittenOverTheOldItem) {
   const std::string value(4'000, 'a'), other(4'000, 'b');
   const uint64_t n = Fill(store, value);
   const uint64_t version = store->Get(Name(0), {}, 1).version;
-  EXPECT_EQ(store->Put(Name(0), other, {}, {.only_if_version = version + 1}, 1).status,
+  EXPECT_EQ(store.GeneralPut(Name(0), other, {}, {.only_if_version = version + 1}, 1).status,
             ReplyStatus::kVersionMismatch);
-  EXPECT_EQ(store->Put(Name(0), other, {}, {.only_if_absent = true}, 1).status,
+  EXPECT_EQ(store.GeneralPut(Name(0), other, {}, {.only_if_absent = true}, 1).status,
             ReplyStatus::kExists);
-  EXPECT_EQ(store->Put(Name(0), other, {}, {.under_lock = 77}, 1).status, ReplyStatus::kLockLost);
+  EXPECT_EQ(store.GeneralPut(Name(0), other, {}, {.under_lock = 77}, 1).status, ReplyStatus::kLockLost);
   EXPECT_EQ(store.Get(Name(0)), value);
   const WriteOutcome put =
-      store->Put(Name(0), other, {.flags = 7}, {.only_if_version = version}, 1);
+      store.GeneralPut(Name(0), other, {.flags = 7}, {.only_if_version = version}, 1);
   EXPECT_EQ(put.status, ReplyStatus::kOk);
   EXPECT_GT(put.version, version);
   EXPECT_EQ(store->Get(Name(0), {}, 1).attributes.flags, 7u);
@@ -142,8 +142,8 @@ TEST(RoomTest, AFullStoreReplacesEveryLargeItemByOneThatIsNotLonger) {
       for (uint64_t i = 0; i < n; ++i) ASSERT_EQ(store.Get(Name(i)), value) << i;
     }
     EXPECT_EQ(store.Stats().items, items);
-    for (uint64_t position = store->FlushSome(0).next; position != 0;) {
-      position = store->FlushSome(position).next;
+    for (uint64_t position = store.FlushSome(0).next; position != 0;) {
+      position = store.FlushSome(position).next;
     }
     EXPECT_EQ(store.Stats().heap_bytes, 0u);
     EXPECT_EQ(Fill(store, std::string(bytes, 'f')), n);
@@ -161,7 +161,7 @@ TEST(RoomTest, AnItemWrittenOverALargeOneHasACommitWordThatWasNeverThere) {
     const Slot slot(store->Get(Name(0), {}, 1).slot);
     places.insert(slot.offset());
     words.insert(LoadItemHeader(store.region().data() + slot.offset()).commit);
-    ASSERT_EQ(store->Put(Name(0), std::string(bytes, 'b'), {.flags = 7}, {}, 1).status,
+    ASSERT_EQ(store.GeneralPut(Name(0), std::string(bytes, 'b'), {.flags = 7}, {}, 1).status,
               ReplyStatus::kOk);
     ASSERT_EQ(store->Get(Name(0), {}, 1).attributes.flags, 7u);
   }
@@ -233,30 +233,30 @@ TEST(RoomTest, WritesTakeTheRoomOfExpiredItems) {
     TestStore store(8 << 20, 80'000);
     const std::string value(value_bytes, 'v');
     uint64_t n = 0;
-    while (store->Put(Name(n), value, {.expiry_ms = 3000}, {}, 1000).status == ReplyStatus::kOk)
+    while (store.GeneralPut(Name(n), value, {.expiry_ms = 3000}, {}, 1000).status == ReplyStatus::kOk)
       ++n;
     ASSERT_GT(n, 5'000u);
     uint64_t refused = 0;
     for (uint64_t i = 0; i < n; ++i) {
       const ItemAttributes attributes{.expiry_ms = 5000};
       refused +=
-          store->Put(Name(1'000'000 + i), value, attributes, {}, 3000).status != ReplyStatus::kOk;
+          store.GeneralPut(Name(1'000'000 + i), value, attributes, {}, 3000).status != ReplyStatus::kOk;
     }
     EXPECT_EQ(refused, 0u);
     EXPECT_GT(store.Stats().items_expired, n * 9 / 10);
-    EXPECT_NE(store->Put(Name(1), value, {}, {}, 4999).status, ReplyStatus::kOk);
+    EXPECT_NE(store.GeneralPut(Name(1), value, {}, {}, 4999).status, ReplyStatus::kOk);
   }
 }
 
 TEST(RoomTest, WritesTakeTheSlotsOfExpiredItems) {
   TestStore store(8 << 20, 1'000);
   uint64_t n = 0;
-  while (store->Put(Name(n), "v", {.expiry_ms = 3000}, {}, 1000).status == ReplyStatus::kOk) ++n;
+  while (store.GeneralPut(Name(n), "v", {.expiry_ms = 3000}, {}, 1000).status == ReplyStatus::kOk) ++n;
   EXPECT_EQ(store.Stats().refused_index_full, 1u);
   EXPECT_EQ(store.Stats().refused_heap_full, 0u);
   uint64_t refused = 0;
   for (uint64_t i = 0; i < n * 9 / 10; ++i) {
-    refused += store->Put(Name(10'000 + i), "v", {}, {}, 3000).status != ReplyStatus::kOk;
+    refused += store.GeneralPut(Name(10'000 + i), "v", {}, {}, 3000).status != ReplyStatus::kOk;
   }
   EXPECT_EQ(refused, 0u);
 }
@@ -270,7 +270,7 @@ TEST(RoomTest, ACacheWithATimeToLiveNeedsLittleMoreThanItsLiveBytes) {
   for (uint64_t now_ms = 1; now_ms < 4 * kTtlMs; ++now_ms) {
     for (uint64_t i = 0; i < kWritesPerMs; ++i) {
       ASSERT_EQ(
-          store->Put(Name(key++), std::string(200, 'v'), {.expiry_ms = now_ms + kTtlMs}, {}, now_ms)
+          store.GeneralPut(Name(key++), std::string(200, 'v'), {.expiry_ms = now_ms + kTtlMs}, {}, now_ms)
               .status,
           ReplyStatus::kOk);
     }
@@ -291,7 +291,7 @@ TEST(RoomTest, ACacheWithATimeToLiveNeedsLittleMoreThanItsLiveBytes) {
 TEST(RoomTest, AHomeIsLookedAtOnlyWhenSomethingInItExpired) {
   TestStore store(8 << 20, 10'000);
   for (int i = 0; i < 9'000; ++i) {
-    store->Put(Name(i), "v", {.expiry_ms = i == 4321 ? 2000u : 5000u}, {}, 1000);
+    store.GeneralPut(Name(i), "v", {.expiry_ms = i == 4321 ? 2000u : 5000u}, {}, 1000);
   }
   EXPECT_EQ(store->Sweep(1999, 0).more, false);
   EXPECT_EQ(store->Sweep(2000, 0).more, true);
@@ -303,7 +303,7 @@ TEST(RoomTest, AHomeIsLookedAtOnlyWhenSomethingInItExpired) {
 TEST(RoomTest, AMovedItemKeepsAllButItsPlace) {
   TestStore store(8 << 20, 10'000);
   for (int i = 0; i < 2'000; ++i) {
-    store->Put(Name(i), std::string(i, 'v'), {.flags = 1000u + i, .expiry_ms = 9'999'999}, {}, 1);
+    store.GeneralPut(Name(i), std::string(i, 'v'), {.flags = 1000u + i, .expiry_ms = 9'999'999}, {}, 1);
   }
   for (int i = 0; i < 2'000; i += 2) store.Delete(Name(i));
   std::vector<ReadOutcome> before;
@@ -321,7 +321,7 @@ TEST(RoomTest, AMovedItemKeepsAllButItsPlace) {
     ASSERT_EQ(store.Get(Name(i)), std::string(i, 'v'));
     moved += after.slot != was.slot;
     const WriteConditions same{.only_if_version = was.version};
-    ASSERT_EQ(store->Put(Name(i), std::string(i, 'w'), {}, same, 1).status, ReplyStatus::kOk);
+    ASSERT_EQ(store.GeneralPut(Name(i), std::string(i, 'w'), {}, same, 1).status, ReplyStatus::kOk);
     ASSERT_EQ(store.Get(Name(i)), std::string(i, 'w'));
   }
   EXPECT_GT(moved, 100u);

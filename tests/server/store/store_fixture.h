@@ -16,6 +16,7 @@
 #include "server/store/item_writer.h"
 #include "server/store/store.h"
 #include "server/store/store_update.h"
+#include "server/writes/writes.h"
 
 namespace gannet {
 
@@ -51,10 +52,12 @@ class TestStore {
                                 .evict = on_full == OnFull::kEvict});
     EXPECT_TRUE(store.ok()) << store.status();
     store_ = std::move(store).value();
+    writes_ = std::make_unique<Writes>(store_.get());
   }
 
   Store& operator*() { return *store_; }
   Store* operator->() { return store_.get(); }
+  Writes& writes() { return *writes_; }
   std::span<std::byte> region() const { return region_.span(); }
   uint64_t& LockWordOf(std::string_view key) {
     const KeyHash hash = KeyHash::Of(key, store_->superblock().hash_seed);
@@ -73,7 +76,16 @@ class TestStore {
       updates_in_place_.fetch_add(1, std::memory_order_relaxed);
       return {.version = update.version, .slot = update.slot};
     }
-    return store_->Put(key, value, attributes, conditions, now_ms);
+    return GeneralPut(key, value, attributes, conditions, now_ms);
+  }
+  WriteOutcome GeneralPut(std::string_view key, std::string_view value, ItemAttributes attributes,
+                          const WriteConditions& conditions, uint64_t now_ms) {
+    return writes_->Put(key, value, attributes, conditions, now_ms).outcome;
+  }
+  WriteOutcome CommitPut(const Reservation& reservation, std::string_view key,
+                         ItemAttributes attributes, const WriteConditions& conditions,
+                         uint64_t now_ms) {
+    return writes_->CommitPut(reservation, key, attributes, conditions, now_ms).outcome;
   }
   bool UpdateInPlace(std::string_view key, std::string_view value, uint32_t flags,
                      Store::Update* update) {
@@ -90,7 +102,7 @@ class TestStore {
     auto reservation = store_->Reserve(key, value.size(), now_ms);
     if (!reservation) return {.status = ReplyStatus::kHeapFull};
     StoreValueAt(reservation->value.data(), value);
-    return store_->CommitPut(*reservation, key, {}, conditions, now_ms);
+    return writes_->CommitPut(*reservation, key, {}, conditions, now_ms).outcome;
   }
   std::optional<std::string> Get(std::string_view key, uint64_t now_ms = 1) {
     std::string value(1 << 20, '\0');
@@ -100,7 +112,27 @@ class TestStore {
     return value;
   }
   WriteOutcome Delete(std::string_view key, uint64_t now_ms = 1) {
-    return store_->Delete(key, {}, now_ms);
+    return Delete(key, {}, now_ms);
+  }
+  WriteOutcome Delete(std::string_view key, const WriteConditions& conditions, uint64_t now_ms) {
+    return writes_->Delete(key, conditions, now_ms).outcome;
+  }
+  WriteOutcome Append(std::string_view key, std::string_view piece, Writes::End end,
+                      ItemAttributes made = {}, const WriteConditions& conditions = {},
+                      uint64_t now_ms = 1) {
+    return writes_->Append(key, piece, end, made, conditions, now_ms).outcome;
+  }
+  WriteOutcome Increment(std::string_view key, const CounterOperands& operands,
+                         ItemAttributes made = {}, const WriteConditions& conditions = {},
+                         uint64_t now_ms = 1) {
+    return writes_->Increment(key, operands, made, conditions, now_ms).outcome;
+  }
+  WriteOutcome Touch(std::string_view key, uint64_t expiry_ms,
+                     const WriteConditions& conditions = {}, uint64_t now_ms = 1) {
+    return writes_->Touch(key, expiry_ms, conditions, now_ms).outcome;
+  }
+  Writes::Flushed FlushSome(uint64_t position, uint64_t now_ms = 1) {
+    return writes_->FlushSome(position, now_ms);
   }
   StatsReply Stats() const {
     StatsReply stats{};
@@ -112,6 +144,7 @@ class TestStore {
   TestRegion region_;
   std::vector<uint64_t> lock_words_;
   std::unique_ptr<Store> store_;
+  std::unique_ptr<Writes> writes_;
   std::atomic<uint64_t> updates_in_place_{0};  // threads count together
 };
 

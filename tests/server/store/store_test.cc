@@ -70,9 +70,9 @@ TEST(StoreTest, AnUpdateInPlaceIsAPut) {
     for (const size_t value_bytes : {0, 1, 8, 15, 64, 100, 105, 700}) {
       SCOPED_TRACE(testing::Message() << key_bytes << " " << value_bytes);
       const std::string key(key_bytes, 'k');
-      ASSERT_EQ(store->Put(key, std::string(value_bytes, 'a'), {.flags = 1}, {}, 1).status,
+      ASSERT_EQ(store.GeneralPut(key, std::string(value_bytes, 'a'), {.flags = 1}, {}, 1).status,
                 ReplyStatus::kOk);
-      const WriteOutcome before = store->Put(key, std::string(value_bytes, 'b'), {}, {}, 1);
+      const WriteOutcome before = store.GeneralPut(key, std::string(value_bytes, 'b'), {}, {}, 1);
       Store::Update update;
       const std::string value(value_bytes, 'c');
       ASSERT_TRUE(store.UpdateInPlace(key, value, 7, &update));
@@ -92,7 +92,7 @@ TEST(StoreTest, WhatIsNotJustAnUpdateIsNotDoneAsOne) {
   const std::string long_value(kInPlaceBytesMax, 'v');
   ASSERT_EQ(store.Put("key", "value").status, ReplyStatus::kOk);
   ASSERT_EQ(store.Put("long", long_value).status, ReplyStatus::kOk);
-  ASSERT_EQ(store->Put("expires", "value", {.expiry_ms = 1000}, {}, 1).status, ReplyStatus::kOk);
+  ASSERT_EQ(store.GeneralPut("expires", "value", {.expiry_ms = 1000}, {}, 1).status, ReplyStatus::kOk);
   ASSERT_EQ(store.Put("gone", "value").status, ReplyStatus::kOk);
   ASSERT_EQ(store.Delete("gone").status, ReplyStatus::kOk);
   const auto updated = [&](std::string_view key, std::string_view value) {
@@ -132,9 +132,9 @@ TEST(StoreTest, VersionsAreNeverReused) {
 TEST(StoreTest, OnlyIfAbsent) {
   TestStore store(kRegionBytes);
   const WriteConditions absent{.only_if_absent = true};
-  const WriteOutcome put = store->Put("key", "a", {}, absent, 1);
+  const WriteOutcome put = store.GeneralPut("key", "a", {}, absent, 1);
   EXPECT_EQ(put.status, ReplyStatus::kOk);
-  const WriteOutcome again = store->Put("key", "b", {}, absent, 1);
+  const WriteOutcome again = store.GeneralPut("key", "b", {}, absent, 1);
   EXPECT_EQ(again.status, ReplyStatus::kExists);
   EXPECT_EQ(again.version, put.version);
   EXPECT_EQ(again.slot, put.slot);
@@ -144,44 +144,44 @@ TEST(StoreTest, OnlyIfAbsent) {
 
 TEST(StoreTest, OnlyIfVersion) {
   TestStore store(kRegionBytes);
-  EXPECT_EQ(store->Put("key", "a", {}, {.only_if_version = 7}, 1).status,
+  EXPECT_EQ(store.GeneralPut("key", "a", {}, {.only_if_version = 7}, 1).status,
             ReplyStatus::kVersionMismatch);
-  const WriteOutcome put = store->Put("key", "a", {}, {.only_if_version = 0}, 1);
+  const WriteOutcome put = store.GeneralPut("key", "a", {}, {.only_if_version = 0}, 1);
   ASSERT_EQ(put.status, ReplyStatus::kOk);
-  const WriteOutcome stale = store->Put("key", "b", {}, {.only_if_version = 0}, 1);
+  const WriteOutcome stale = store.GeneralPut("key", "b", {}, {.only_if_version = 0}, 1);
   EXPECT_EQ(stale.status, ReplyStatus::kVersionMismatch);
   EXPECT_EQ(stale.version, put.version);
-  EXPECT_EQ(store->Delete("key", {.only_if_version = put.version + 1}, 1).status,
+  EXPECT_EQ(store.Delete("key", {.only_if_version = put.version + 1}, 1).status,
             ReplyStatus::kVersionMismatch);
   EXPECT_EQ(store.Get("key"), "a");
-  EXPECT_EQ(store->Put("key", "b", {}, {.only_if_version = put.version}, 1).status,
+  EXPECT_EQ(store.GeneralPut("key", "b", {}, {.only_if_version = put.version}, 1).status,
             ReplyStatus::kOk);
-  EXPECT_EQ(store->Delete("none", {.only_if_version = 0}, 1).status, ReplyStatus::kNotFound);
+  EXPECT_EQ(store.Delete("none", {.only_if_version = 0}, 1).status, ReplyStatus::kNotFound);
 }
 
 TEST(StoreTest, UnderLockTheExactWordMustBeThere) {
   TestStore store(kRegionBytes);
   store.LockWordOf("key") = 77;
-  EXPECT_EQ(store->Put("key", "a", {}, {.only_if_version = 0, .under_lock = 77}, 1).status,
+  EXPECT_EQ(store.GeneralPut("key", "a", {}, {.only_if_version = 0, .under_lock = 77}, 1).status,
             ReplyStatus::kOk);
   store.LockWordOf("key") = 78;
-  const WriteOutcome late = store->Put("key", "b", {}, {.under_lock = 77}, 1);
+  const WriteOutcome late = store.GeneralPut("key", "b", {}, {.under_lock = 77}, 1);
   EXPECT_EQ(late.status, ReplyStatus::kLockLost);
   EXPECT_EQ(late.lock_word, 78u);
-  EXPECT_EQ(store->Delete("key", {.under_lock = 77}, 1).status, ReplyStatus::kLockLost);
+  EXPECT_EQ(store.Delete("key", {.under_lock = 77}, 1).status, ReplyStatus::kLockLost);
   EXPECT_EQ(store.Get("key"), "a");
 }
 
 TEST(StoreTest, ExpiredItemsAreDeadToEveryone) {
   TestStore store(kRegionBytes);
-  store->Put("key", "a", {.flags = 5, .expiry_ms = 1000}, {}, 1);
+  store.GeneralPut("key", "a", {.flags = 5, .expiry_ms = 1000}, {}, 1);
   EXPECT_EQ(store.Get("key", 999), "a");
   EXPECT_EQ(store.Get("key", 1000), std::nullopt);
   EXPECT_EQ(store.Stats().items, 0u);
 
-  store->Put("key", "a", {.expiry_ms = 1000}, {}, 1);
-  EXPECT_EQ(store->Put("key", "b", {}, {.only_if_absent = true}, 1000).status, ReplyStatus::kOk);
-  store->Put("key", "a", {.expiry_ms = 1000}, {}, 1);
+  store.GeneralPut("key", "a", {.expiry_ms = 1000}, {}, 1);
+  EXPECT_EQ(store.GeneralPut("key", "b", {}, {.only_if_absent = true}, 1000).status, ReplyStatus::kOk);
+  store.GeneralPut("key", "a", {.expiry_ms = 1000}, {}, 1);
   EXPECT_EQ(store.Delete("key", 1000).status, ReplyStatus::kNotFound);
   EXPECT_EQ(store.Stats().heap_bytes, 0u);
 }
@@ -189,7 +189,7 @@ TEST(StoreTest, ExpiredItemsAreDeadToEveryone) {
 TEST(StoreTest, SweepRemovesWhatExpired) {
   TestStore store(kRegionBytes, 1000);
   for (int i = 0; i < 900; ++i) {
-    store->Put("key" + std::to_string(i), "a", {.expiry_ms = i % 3 == 0 ? 1000u : 0u}, {}, 1);
+    store.GeneralPut("key" + std::to_string(i), "a", {.expiry_ms = i % 3 == 0 ? 1000u : 0u}, {}, 1);
   }
   const uint64_t buckets = store->superblock().index.main_buckets();
   EXPECT_EQ(store->Sweep(999, buckets).removed, 0u);
@@ -207,7 +207,7 @@ TEST(StoreTest, SweepRemovesWhatExpired) {
 
 TEST(StoreTest, AttributesComeBack) {
   TestStore store(kRegionBytes);
-  store->Put("key", "value", {.flags = 0xdeadbeef, .expiry_ms = 5000}, {}, 1);
+  store.GeneralPut("key", "value", {.flags = 0xdeadbeef, .expiry_ms = 5000}, {}, 1);
   std::byte value[16];
   const ReadOutcome read = store->Get("key", value, 1);
   EXPECT_EQ(read.status, ReplyStatus::kOk);
@@ -233,7 +233,7 @@ TEST(StoreTest, UpdatesInPlaceAndReadsAllocateNothing) {
   size_t size = sizeof(before);
   ASSERT_EQ(mallctl("thread.allocated", &before, &size, nullptr, 0), 0);
   for (int i = 0; i < 1000; ++i) {
-    ASSERT_EQ(store->Put("key", "other", {}, {.only_if_version = 1 + i}, 1).status,
+    ASSERT_EQ(store.GeneralPut("key", "other", {}, {.only_if_version = 1 + i}, 1).status,
               ReplyStatus::kOk);
     ASSERT_EQ(store->Get("key", value, 1).status, ReplyStatus::kOk);
     ASSERT_EQ(store->Get("none", value, 1).status, ReplyStatus::kNotFound);
@@ -317,7 +317,7 @@ TEST(StoreTest, TheHeapIsAlignedToThePagesOfTheSystem) {
       ASSERT_TRUE(store.ok()) << store.status();
       EXPECT_EQ((*store)->superblock().heap_offset % page_bytes, 0u);
       EXPECT_EQ((*store)->superblock().region_bytes % page_bytes, 0u);
-      EXPECT_EQ((*store)->Put("key", "value", {}, {}, 1).status, ReplyStatus::kOk);
+      EXPECT_EQ(Writes(store->get()).Put("key", "value", {}, {}, 1).outcome.status, ReplyStatus::kOk);
     }
   }
 }

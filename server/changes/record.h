@@ -1,35 +1,15 @@
-#ifndef GANNET_SERVER_JOURNAL_RECORD_H_
-#define GANNET_SERVER_JOURNAL_RECORD_H_
+#ifndef GANNET_SERVER_CHANGES_RECORD_H_
+#define GANNET_SERVER_CHANGES_RECORD_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string_view>
 #include <type_traits>
 
+#include "server/changes/change.h"
+
 namespace gannet {
-
-// One change of a key, as the journal keeps it. A key's changes are recorded in the order in which
-// they happen, so the last one of a key says what the key is.
-struct Change {
-  enum class Kind : uint8_t { kPut = 1, kDelete = 2 };
-  Kind kind = Kind::kPut;
-  // Of the item; of a deletion, a number that is higher than the deleted item's.
-  uint64_t version = 0;
-  uint64_t expiry_ms = 0;  // since the Unix epoch; 0 = never
-  uint32_t flags = 0;      // the user's
-  std::string_view key;
-  std::string_view value;  // empty for a deletion
-  // Who asked for it, and with which request, so that the answer can be given again. Token 0: the
-  // server itself.
-  uint64_t session_token = 0;
-  uint64_t sequence = 0;
-  uint64_t number = 0;  // in the reply to an INCR or DECR
-  uint8_t opcode = 0;   // of the request
-
-  friend bool operator==(const Change&, const Change&) = default;
-};
 
 // The bytes of a record: this header, the key, the value, and zeros up to a multiple of eight. All
 // integers are little-endian. docs/durability.md has the same table.
@@ -82,4 +62,4 @@ std::optional<RecordView> DecodeRecord(std::span<const std::byte> record, uint64
 
 }  // namespace gannet
 
-#endif  // GANNET_SERVER_JOURNAL_RECORD_H_
+#endif  // GANNET_SERVER_CHANGES_RECORD_H_

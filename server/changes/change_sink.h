@@ -1,7 +1,7 @@
-#ifndef GANNET_SERVER_JOURNAL_CHANGE_SINK_H_
-#define GANNET_SERVER_JOURNAL_CHANGE_SINK_H_
+#ifndef GANNET_SERVER_CHANGES_CHANGE_SINK_H_
+#define GANNET_SERVER_CHANGES_CHANGE_SINK_H_
 
-#include "server/journal/record.h"
+#include "server/changes/change.h"
 
 namespace gannet {
 
@@ -19,4 +19,4 @@ class ChangeSink {
 
 }  // namespace gannet
 
-#endif  // GANNET_SERVER_JOURNAL_CHANGE_SINK_H_
+#endif  // GANNET_SERVER_CHANGES_CHANGE_SINK_H_

@@ -1,5 +1,5 @@
-#ifndef GANNET_SERVER_STORE_NEW_VALUE_H_
-#define GANNET_SERVER_STORE_NEW_VALUE_H_
+#ifndef GANNET_SERVER_WRITES_NEW_VALUE_H_
+#define GANNET_SERVER_WRITES_NEW_VALUE_H_
 
 #include <array>
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 #include "common/protocol/limits.h"
 #include "common/protocol/message.h"
-#include "server/store/counter.h"
+#include "server/writes/counter.h"
 
 namespace gannet {
 
@@ -52,4 +52,4 @@ inline ReplyStatus MakeIncremented(std::optional<std::string_view> old,
 
 }  // namespace gannet
 
-#endif  // GANNET_SERVER_STORE_NEW_VALUE_H_
+#endif  // GANNET_SERVER_WRITES_NEW_VALUE_H_

@@ -1,6 +1,6 @@
 // Writes that wait for the disk. The disk is a number: how far what was recorded is safe.
 
-#include "server/store/waiting_writes.h"
+#include "server/writes/writes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -15,19 +15,18 @@
 namespace gannet {
 namespace {
 
-using Decided = WaitingWrites::Decided;
+using Decided = Writes::Decided;
 
-class WaitingWritesTest : public testing::Test {
+class WaitingTest : public testing::Test {
  protected:
   void Make(size_t region_bytes, uint64_t index_slots = 0,
             TestStore::OnFull on_full = TestStore::OnFull::kReject) {
-    writes_.reset();  // it uses the store until then
     store_.emplace(region_bytes, index_slots, /*index_grows=*/false, on_full);
     (*store_)->UseSink(&sink_);
-    writes_.emplace(&**store_, [this](const Change& change) { return sink_.Append(change); });
+    writes_ = &store_->writes();
+    writes_->WaitFor([this](const Change& change) { return sink_.Append(change); });
   }
   void SetUp() override { Make(1 << 20); }
-  void TearDown() override { writes_.reset(); }
 
   Decided Put(std::string_view key, std::string_view value,
               const WriteConditions& conditions = {}) {
@@ -54,10 +53,10 @@ class WaitingWritesTest : public testing::Test {
   static constexpr uint64_t kNowMs = 1'000;
   Sink sink_;
   std::optional<TestStore> store_;
-  std::optional<WaitingWrites> writes_;
+  Writes* writes_ = nullptr;
 };
 
-TEST_F(WaitingWritesTest, NobodySeesAWriteBeforeItsRecordIsSafe) {
+TEST_F(WaitingTest, NobodySeesAWriteBeforeItsRecordIsSafe) {
   const Decided first = Put("key", "one");
   EXPECT_EQ(StatusOf(first), ReplyStatus::kOk);
   EXPECT_EQ(Seen("key"), std::nullopt);
@@ -77,7 +76,7 @@ TEST_F(WaitingWritesTest, NobodySeesAWriteBeforeItsRecordIsSafe) {
   EXPECT_EQ(writes_->published_position(), 3u);
 }
 
-TEST_F(WaitingWritesTest, MakesTheTicketsOfAGroupKnownTogether) {
+TEST_F(WaitingTest, MakesTheTicketsOfAGroupKnownTogether) {
   std::vector<uint64_t> seen;  // by a worker that looks between two of the group
   (*store_)->UseClock([&] {
     seen.push_back(writes_->published());
@@ -92,14 +91,14 @@ TEST_F(WaitingWritesTest, MakesTheTicketsOfAGroupKnownTogether) {
   EXPECT_EQ(writes_->published(), second.ticket);
 }
 
-TEST_F(WaitingWritesTest, DecidesAgainstTheKeysWaitingWrite) {
+TEST_F(WaitingTest, DecidesAgainstTheKeysWaitingWrite) {
   const Decided put = Put("key", "5");
   EXPECT_EQ(StatusOf(Put("key", "x", {.only_if_absent = true})), ReplyStatus::kExists);
   EXPECT_EQ(StatusOf(Put("key", "x", {.only_if_version = 0})), ReplyStatus::kVersionMismatch);
   EXPECT_EQ(StatusOf(Put("key", "6", {.only_if_version = put.outcome.version})), ReplyStatus::kOk);
   const Decided sum = writes_->Increment("key", {.delta = 4, .initial = 0}, {}, {}, kNowMs);
   EXPECT_EQ(sum.outcome.lock_word, 10u);
-  EXPECT_EQ(StatusOf(writes_->Append("key", "0", Store::End::kBack, {}, {}, kNowMs)),
+  EXPECT_EQ(StatusOf(writes_->Append("key", "0", Writes::End::kBack, {}, {}, kNowMs)),
             ReplyStatus::kOk);
   EXPECT_EQ(StatusOf(Delete("key")), ReplyStatus::kOk);
   EXPECT_EQ(StatusOf(Delete("key")), ReplyStatus::kNotFound);
@@ -111,7 +110,7 @@ TEST_F(WaitingWritesTest, DecidesAgainstTheKeysWaitingWrite) {
   EXPECT_EQ(sink_.changes.size(), 6u) << "a refused write was recorded";
 }
 
-TEST_F(WaitingWritesTest, ARefusalWaitsForTheWriteThatItTellsOf) {
+TEST_F(WaitingTest, ARefusalWaitsForTheWriteThatItTellsOf) {
   EXPECT_EQ(Delete("nobody").ticket, 0u);
   const Decided put = Put("key", "value");
   const Decided refused = Put("key", "x", {.only_if_absent = true});
@@ -122,7 +121,7 @@ TEST_F(WaitingWritesTest, ARefusalWaitsForTheWriteThatItTellsOf) {
   EXPECT_EQ(Put("key", "x", {.only_if_absent = true}).ticket, 0u);
 }
 
-TEST_F(WaitingWritesTest, AWaitingItemExpires) {
+TEST_F(WaitingTest, AWaitingItemExpires) {
   EXPECT_EQ(StatusOf(writes_->Put("key", "a", {.expiry_ms = kNowMs + 10}, {}, kNowMs)),
             ReplyStatus::kOk);
   EXPECT_EQ(StatusOf(writes_->Put("key", "b", {}, {.only_if_absent = true}, kNowMs + 9)),
@@ -133,7 +132,7 @@ TEST_F(WaitingWritesTest, AWaitingItemExpires) {
   EXPECT_EQ(Seen("key"), "b");
 }
 
-TEST_F(WaitingWritesTest, ALockIsComparedWhenTheWriteIsDecided) {
+TEST_F(WaitingTest, ALockIsComparedWhenTheWriteIsDecided) {
   store_->LockWordOf("key") = 77;
   EXPECT_EQ(StatusOf(Put("key", "x", {.under_lock = 76})), ReplyStatus::kLockLost);
   EXPECT_EQ(StatusOf(Put("key", "value", {.only_if_version = 0, .under_lock = 77})),
@@ -143,7 +142,7 @@ TEST_F(WaitingWritesTest, ALockIsComparedWhenTheWriteIsDecided) {
   EXPECT_EQ(Seen("key"), "value");
 }
 
-TEST_F(WaitingWritesTest, AFlushRemovesWhatIsThereOnceItIsSafe) {
+TEST_F(WaitingTest, AFlushRemovesWhatIsThereOnceItIsSafe) {
   Put("a", "1");
   Put("b", "2");
   PublishAll();
@@ -152,9 +151,9 @@ TEST_F(WaitingWritesTest, AFlushRemovesWhatIsThereOnceItIsSafe) {
   uint64_t ticket = 0;
   for (uint64_t position = 0;;) {
     const auto flushed = writes_->FlushSome(position, kNowMs);
-    removed += flushed.outcome.removed;
+    removed += flushed.removed;
     ticket = std::max(ticket, flushed.ticket);
-    position = flushed.outcome.next;
+    position = flushed.next;
     if (position == 0) break;
   }
   EXPECT_EQ(removed, 2u);
@@ -165,12 +164,12 @@ TEST_F(WaitingWritesTest, AFlushRemovesWhatIsThereOnceItIsSafe) {
   EXPECT_EQ(Seen("b"), std::nullopt);
 }
 
-TEST_F(WaitingWritesTest, ChangesALargeValue) {
+TEST_F(WaitingTest, ChangesALargeValue) {
   Make(8 << 20);
   const std::string value(1 << 20, 'v');
   Put("key", value);
   EXPECT_EQ(StatusOf(writes_->Touch("key", kNowMs + 5, {}, kNowMs)), ReplyStatus::kOk);
-  EXPECT_EQ(StatusOf(writes_->Append("key", "+", Store::End::kFront, {}, {}, kNowMs)),
+  EXPECT_EQ(StatusOf(writes_->Append("key", "+", Writes::End::kFront, {}, {}, kNowMs)),
             ReplyStatus::kTooLong);
   PublishAll();
   std::string seen(value.size(), '\0');
@@ -179,7 +178,7 @@ TEST_F(WaitingWritesTest, ChangesALargeValue) {
   EXPECT_EQ(seen, value);
 }
 
-TEST_F(WaitingWritesTest, ARefusedWriteLeavesNothing) {
+TEST_F(WaitingTest, ARefusedWriteLeavesNothing) {
   Put("key", "value");
   PublishAll();
   const uint64_t bytes = store_->Stats().heap_bytes;
@@ -191,12 +190,16 @@ TEST_F(WaitingWritesTest, ARefusedWriteLeavesNothing) {
   PublishAll();
   EXPECT_EQ(Seen("key"), "value");
   EXPECT_EQ(store_->Stats().heap_bytes, bytes);
-  Put("key", "waits");
-  writes_.reset();
+  {
+    Writes others(&**store_);
+    others.WaitFor([](const Change&) { return 1; });
+    EXPECT_EQ(StatusOf(others.Put("key", "waits", {}, {}, kNowMs)), ReplyStatus::kOk);
+    EXPECT_GT(store_->Stats().heap_bytes, bytes);
+  }
   EXPECT_EQ(store_->Stats().heap_bytes, bytes);
 }
 
-TEST_F(WaitingWritesTest, AfterTheDiskFailedNothingIsAnsweredAnyMore) {
+TEST_F(WaitingTest, AfterTheDiskFailedNothingIsAnsweredAnyMore) {
   const Decided put = Put("key", "value");
   writes_->Fail();
   sink_.refuses = true;
@@ -206,7 +209,7 @@ TEST_F(WaitingWritesTest, AfterTheDiskFailedNothingIsAnsweredAnyMore) {
 }
 
 // Fills an index that does not grow. The writes that find no slot are undone.
-TEST_F(WaitingWritesTest, UndoesWritesThatTheIndexHasNoSlotFor) {
+TEST_F(WaitingTest, UndoesWritesThatTheIndexHasNoSlotFor) {
   Make(1 << 20, /*index_slots=*/64);
   std::vector<Decided> puts;
   for (int i = 0; i < 200; ++i) puts.push_back(Put("key" + std::to_string(i), "value"));
@@ -232,7 +235,7 @@ TEST_F(WaitingWritesTest, UndoesWritesThatTheIndexHasNoSlotFor) {
 
 // An eviction that is recorded behind a waiting write of its key would be the key's last record,
 // and the key would be gone after a restart. Other keys' writes evict nearly all that is published.
-TEST_F(WaitingWritesTest, AKeyWithAWaitingWriteIsNotEvicted) {
+TEST_F(WaitingTest, AKeyWithAWaitingWriteIsNotEvicted) {
   Make(1 << 20, 0, TestStore::OnFull::kEvict);
   const std::string value(1'000, 'v');
   for (int i = 0; i < 500; ++i) Put("key" + std::to_string(i), value);

@@ -1,4 +1,4 @@
-#include "server/journal/record.h"
+#include "server/changes/record.h"
 
 #include <cstring>
 #include <string>

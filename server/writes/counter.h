@@ -1,5 +1,5 @@
-#ifndef GANNET_SERVER_STORE_COUNTER_H_
-#define GANNET_SERVER_STORE_COUNTER_H_
+#ifndef GANNET_SERVER_WRITES_COUNTER_H_
+#define GANNET_SERVER_WRITES_COUNTER_H_
 
 #include <charconv>
 #include <cstdint>
@@ -29,4 +29,4 @@ inline std::string_view FormatCounter(int64_t number, char* out) {
 
 }  // namespace gannet
 
-#endif  // GANNET_SERVER_STORE_COUNTER_H_
+#endif  // GANNET_SERVER_WRITES_COUNTER_H_

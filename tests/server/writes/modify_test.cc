@@ -7,7 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "server/store/counter.h"
+#include "server/writes/counter.h"
 #include "tests/server/store/store_fixture.h"
 
 namespace gannet {
@@ -20,18 +20,18 @@ class ModifyTest : public testing::Test {
  protected:
   WriteOutcome Append(std::string_view key, std::string_view piece,
                       const WriteConditions& conditions = {}) {
-    return store_->Append(key, piece, Store::End::kBack, {.flags = 7}, conditions, kNowMs);
+    return store_.Append(key, piece, Writes::End::kBack, {.flags = 7}, conditions, kNowMs);
   }
   WriteOutcome Prepend(std::string_view key, std::string_view piece) {
-    return store_->Append(key, piece, Store::End::kFront, {.flags = 7}, {}, kNowMs);
+    return store_.Append(key, piece, Writes::End::kFront, {.flags = 7}, {}, kNowMs);
   }
   WriteOutcome Increment(std::string_view key, int64_t delta, int64_t initial = 0,
                          const WriteConditions& conditions = {}) {
-    return store_->Increment(key, {delta, initial}, {.flags = 7}, conditions, kNowMs);
+    return store_.Increment(key, {delta, initial}, {.flags = 7}, conditions, kNowMs);
   }
   WriteOutcome Touch(std::string_view key, uint64_t expiry_ms,
                      const WriteConditions& conditions = {}, uint64_t now_ms = kNowMs) {
-    return store_->Touch(key, expiry_ms, conditions, now_ms);
+    return store_.Touch(key, expiry_ms, conditions, now_ms);
   }
   ReadOutcome Look(std::string_view key, uint64_t now_ms = kNowMs) {
     std::string value(kValueBytesMax, '\0');
@@ -50,7 +50,7 @@ TEST_F(ModifyTest, PiecesAreAddedAtBothEndsOfValuesOfAllLengths) {
       SCOPED_TRACE(testing::Message() << bytes << " " << piece);
       const std::string old(bytes, 'o');
       const std::string added(piece, 'a');
-      ASSERT_EQ(store_->Put("key", old, {.flags = 3, .expiry_ms = kNowMs + 50}, {}, kNowMs).status,
+      ASSERT_EQ(store_.GeneralPut("key", old, {.flags = 3, .expiry_ms = kNowMs + 50}, {}, kNowMs).status,
                 ReplyStatus::kOk);
       const uint64_t version = Look("key").version;
       ASSERT_EQ(Append("key", added).status, ReplyStatus::kOk);
@@ -73,13 +73,13 @@ TEST_F(ModifyTest, PiecesAreAddedAtBothEndsOfValuesOfAllLengths) {
 TEST_F(ModifyTest, AnAbsentKeyGetsTheAttributesOfTheRequestUnlessItMustBePresent) {
   EXPECT_EQ(Append("key", "v", {.only_if_present = true}).status, ReplyStatus::kNotFound);
   EXPECT_EQ(Increment("n", 1, 0, {.only_if_present = true}).status, ReplyStatus::kNotFound);
-  EXPECT_EQ(store_->Put("key", "v", {}, {.only_if_present = true}, kNowMs).status,
+  EXPECT_EQ(store_.GeneralPut("key", "v", {}, {.only_if_present = true}, kNowMs).status,
             ReplyStatus::kNotFound);
   EXPECT_EQ(store_.Stats().items, 0u);
   EXPECT_EQ(Append("key", "v").status, ReplyStatus::kOk);
   EXPECT_EQ(Get("key"), "v");
   EXPECT_EQ(Look("key").attributes.flags, 7u);
-  EXPECT_EQ(store_->Put("key", "w", {}, {.only_if_present = true}, kNowMs).status,
+  EXPECT_EQ(store_.GeneralPut("key", "w", {}, {.only_if_present = true}, kNowMs).status,
             ReplyStatus::kOk);
 }
 
@@ -136,7 +136,7 @@ TEST_F(ModifyTest, WhatIsNoCounterOrDoesNotFitIsRefused) {
 TEST_F(ModifyTest, ATouchChangesTheExpiryAndTheVersionAndNothingElse) {
   for (const size_t bytes : {0, 64, 1000, 5000, 1 << 20}) {
     const std::string value(bytes, 'v');
-    ASSERT_EQ(store_->Put("key", value, {.flags = 9, .expiry_ms = kNowMs + 10}, {}, kNowMs).status,
+    ASSERT_EQ(store_.GeneralPut("key", value, {.flags = 9, .expiry_ms = kNowMs + 10}, {}, kNowMs).status,
               ReplyStatus::kOk);
     const ReadOutcome before = Look("key");
     const WriteOutcome touched = Touch("key", kNowMs + 100);
@@ -151,7 +151,7 @@ TEST_F(ModifyTest, ATouchChangesTheExpiryAndTheVersionAndNothingElse) {
     EXPECT_EQ(Get("key", kNowMs + 100), std::nullopt);
     EXPECT_EQ(Touch("key", 0, {}, kNowMs + 100).status, ReplyStatus::kNotFound);
   }
-  ASSERT_EQ(store_->Put("key", "v", {.expiry_ms = kNowMs + 10}, {}, kNowMs).status,
+  ASSERT_EQ(store_.GeneralPut("key", "v", {.expiry_ms = kNowMs + 10}, {}, kNowMs).status,
             ReplyStatus::kOk);
   EXPECT_EQ(Touch("key", 0).status, ReplyStatus::kOk);
   EXPECT_EQ(Get("key", kNowMs + 1'000'000), "v");
@@ -159,7 +159,7 @@ TEST_F(ModifyTest, ATouchChangesTheExpiryAndTheVersionAndNothingElse) {
 
 // The sweep finds an item by its new expiry.
 TEST_F(ModifyTest, ATouchedItemIsSweptWhenItsNewTimeIsOver) {
-  ASSERT_EQ(store_->Put("key", "v", {}, {}, kNowMs).status, ReplyStatus::kOk);
+  ASSERT_EQ(store_.GeneralPut("key", "v", {}, {}, kNowMs).status, ReplyStatus::kOk);
   ASSERT_EQ(Touch("key", kNowMs + 100).status, ReplyStatus::kOk);
   EXPECT_EQ(store_->Sweep(kNowMs + 99, 1'000'000).removed, 0u);
   EXPECT_EQ(store_->Sweep(kNowMs + 100, 1'000'000).removed, 1u);
@@ -187,7 +187,7 @@ TEST_F(ModifyTest, ConditionsAreThoseOfAPut) {
 
 TEST_F(ModifyTest, AnExpiredItemIsAbsentForAll) {
   const auto expired = [&](std::string_view key) {
-    ASSERT_EQ(store_->Put(key, "12", {.flags = 1, .expiry_ms = kNowMs}, {}, kNowMs - 1).status,
+    ASSERT_EQ(store_.GeneralPut(key, "12", {.flags = 1, .expiry_ms = kNowMs}, {}, kNowMs - 1).status,
               ReplyStatus::kOk);
   };
   expired("a");
@@ -199,7 +199,7 @@ TEST_F(ModifyTest, AnExpiredItemIsAbsentForAll) {
   expired("c");
   EXPECT_EQ(Touch("c", kNowMs + 5).status, ReplyStatus::kNotFound);
   expired("d");
-  EXPECT_EQ(store_->Put("d", "v", {}, {.only_if_present = true}, kNowMs).status,
+  EXPECT_EQ(store_.GeneralPut("d", "v", {}, {.only_if_present = true}, kNowMs).status,
             ReplyStatus::kNotFound);
 }
 
@@ -208,7 +208,7 @@ TEST_F(ModifyTest, AFullHeapStillCounts) {
   TestStore store(1 << 20, 1000);
   const std::string key(16, 'n');  // "99999" and "100000" have different classes of 16 bytes
   const auto count = [&](int64_t delta) {
-    return store->Increment(key, {delta, 0}, {}, {}, kNowMs).status;
+    return store.Increment(key, {delta, 0}, {}, {}, kNowMs).status;
   };
   ASSERT_EQ(count(10'000'000'000'000'000), ReplyStatus::kOk);
   for (int i = 0;
@@ -226,7 +226,7 @@ TEST_F(ModifyTest, AFullHeapStillCounts) {
 // A client that saw that an item's time was over may tell others. Their requests must not find it,
 // though the worker read the time before they came.
 TEST_F(ModifyTest, TheClockDecidesNotATimeReadBefore) {
-  ASSERT_EQ(store_->Put("key", "1", {.expiry_ms = kNowMs + 10}, {}, kNowMs).status,
+  ASSERT_EQ(store_.GeneralPut("key", "1", {.expiry_ms = kNowMs + 10}, {}, kNowMs).status,
             ReplyStatus::kOk);
   uint64_t clock_ms = kNowMs + 9;
   store_->UseClock([&] { return clock_ms; });
@@ -246,7 +246,7 @@ TEST_F(ModifyTest, AFlushRemovesEverythingInBoundedSteps) {
   uint64_t removed = 0;
   uint64_t steps = 0;
   for (uint64_t position = 0;;) {
-    const Store::Flushed flushed = store->FlushSome(position);
+    const Writes::Flushed flushed = store.FlushSome(position);
     EXPECT_LE(flushed.removed, 256u + 3 * kSlotsPerBucket);
     removed += flushed.removed;
     ++steps;
@@ -258,7 +258,7 @@ TEST_F(ModifyTest, AFlushRemovesEverythingInBoundedSteps) {
   EXPECT_EQ(store.Stats().items, 0u);
   EXPECT_EQ(store.Stats().heap_bytes, 0u);
   EXPECT_GE(steps, kItems / (256 + 3 * kSlotsPerBucket));
-  EXPECT_EQ(store->FlushSome(UINT64_MAX).next, 0u) << "a position from a hostile peer";
+  EXPECT_EQ(store.FlushSome(UINT64_MAX).next, 0u) << "a position from a hostile peer";
 }
 
 // Half a million items that expire at once are removed a few at a time, so that no lock is held for
@@ -267,7 +267,7 @@ TEST_F(ModifyTest, ManyItemsThatExpireAtOnceAreRemovedInBoundedSteps) {
   constexpr int kItems = 500'000;
   TestStore store(256 << 20, 600'000);
   for (int i = 0; i < kItems; ++i) {
-    ASSERT_EQ(store->Put(absl::StrCat("key", i), "v", {.expiry_ms = kNowMs + i % 1000}, {}, kNowMs)
+    ASSERT_EQ(store.GeneralPut(absl::StrCat("key", i), "v", {.expiry_ms = kNowMs + i % 1000}, {}, kNowMs)
                   .status,
               ReplyStatus::kOk);
   }

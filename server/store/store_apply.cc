@@ -1,0 +1,38 @@
+// Store: makes changes again that were recorded elsewhere.
+
+#include "server/store/item_writer.h"
+#include "server/store/store_find.h"
+#include "server/store/write_limits.h"
+
+namespace gannet {
+
+ReplyStatus Store::Apply(const Change& change, uint64_t now_ms) {
+  const bool expired = change.expiry_ms != 0 && change.expiry_ms <= now_ms;
+  if (change.kind == Change::Kind::kPut && !expired) return ApplyPut(change, now_ms);
+  const Locked key(*this, HashOf(change.key), change.key, now_ms);
+  if (!key.item.there()) return ReplyStatus::kOk;
+  Change deletion = change;
+  deletion.kind = Change::Kind::kDelete;
+  deletion.value = {};
+  return Remove(key, deletion).status;
+}
+
+ReplyStatus Store::ApplyPut(const Change& put, uint64_t now_ms) {
+  if (!WithinLimits(put.key, put.value.size())) return ReplyStatus::kInvalidArgument;
+  const KeyHash hash = HashOf(put.key);
+  if (SealedItemBytes(put.key.size(), put.value.size()) <= kInPlaceBytesMax) {
+    const Locked key(*this, hash, put.key, now_ms);
+    const WriteOutcome outcome = PutShort(key, put);
+    if (outcome.status != ReplyStatus::kHeapFull) return outcome.status;
+  }
+  // The value is long, or there is no room. Room can only be made without a lock.
+  const auto reservation = Reserve(put.key, static_cast<uint32_t>(put.value.size()), now_ms);
+  if (reservation) {
+    StoreValueAt(reservation->value.data(), put.value);
+    const Pending pending = Prepare(*reservation, hash, put);
+    return Install(Locked(*this, hash, put.key, now_ms), pending, &put).status;
+  }
+  return Overwrite(Locked(*this, hash, put.key, now_ms), put).status;
+}
+
+}  // namespace gannet

@@ -1,0 +1,58 @@
+// Store: is made of what a former process left in a memory file.
+
+#include <algorithm>
+#include <chrono>
+
+#include "common/base/status_macros.h"
+#include "server/recovery/survey.h"
+#include "server/store/adopter.h"
+#include "server/store/store.h"
+
+namespace gannet {
+namespace {
+
+double SecondsSince(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Store>> Store::TakeOver(const Options& options) {
+  const auto start = std::chrono::steady_clock::now();
+  const uint64_t heap_offset = AlignUp(kRecoveryEnd, options.page_bytes);
+  GANNET_ASSIGN_OR_RETURN(const Survey survey,
+                          Survey::Of(options.region, heap_offset, options.take_over_threads));
+  GANNET_ASSIGN_OR_RETURN(auto heap,
+                          Heap::Create(options.region.subspan(heap_offset), survey.heap()));
+  // Nothing was changed up to here.
+  Options adopted = options;
+  adopted.first_version = std::max(options.first_version, survey.versions_end());
+  Superblock superblock = survey.superblock();
+  const uint64_t begun = survey.place().taking_over;
+  superblock.incarnation = begun != 0 ? begun : options.incarnation;
+  RecoveryArea(options.region).SetTakingOver(superblock.incarnation);
+  for (const Survey::Redirected& slot : survey.redirected()) {
+    StoreWordRelease(options.region.data() + slot.offset, slot.to.word());
+  }
+  std::unique_ptr<Store> store(new Store(adopted, superblock, std::move(heap), &survey));
+  Adopter(*store).Adopt(survey, options.take_over_threads);
+  store->PublishAdopted(survey);
+  store->taken_over_ = {survey.stopped_in_order(), survey.counts(), SecondsSince(start)};
+  return store;
+}
+
+void Store::PublishAdopted(const Survey& survey) {
+  const bool growing = survey.tables().size() == 2;
+  if (growing) {
+    MutexLock lock(grow_mutex_);
+    next_ = survey.tables().back().geometry;
+    grow_phase_.store(GrowPhase::kMigrating, std::memory_order_relaxed);
+  }
+  PublishIndex(survey.superblock().index, survey.superblock().next_index);
+  if (!growing) WatchFill();
+  recovery_->SetTakingOver(0);
+  recovery_->SetNextVersion(next_version());
+  recovery_->SetState(RegionState::kServing);
+}
+
+}  // namespace gannet

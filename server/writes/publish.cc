@@ -1,0 +1,81 @@
+// Writes: what is safe is published, by the stores of any other write, in the order of the records.
+
+#include "server/writes/writes.h"
+
+namespace gannet {
+namespace {
+
+// So many tickets are made known together. Workers look at them all the time. They would answer
+// each write by itself otherwise, and each client would be woken for each of its answers.
+constexpr int kPublishedAtOnce = 32;
+
+}  // namespace
+
+void Writes::Publish(uint64_t safe) {
+  if (!waits()) return;
+  MutexLock publishing(publish_mutex_);
+  uint64_t published = 0;
+  int unknown = 0;  // published, and not made known yet
+  const WaitingChanges::Entry* entry = nullptr;
+  while ((entry = waiting_->First(safe)) != nullptr) {
+    const uint64_t ticket = entry->ticket;
+    if (!PublishOne(*entry)) break;
+    published = ticket;
+    if (++unknown < kPublishedAtOnce) continue;
+    waiting_->SetPublished(published);
+    unknown = 0;
+  }
+  if (unknown > 0) waiting_->SetPublished(published);
+}
+
+// The entry goes while the key's lock is held, so nobody finds it afterwards.
+bool Writes::PublishOne(const WaitingChanges::Entry& entry) {
+  switch (entry.kind) {
+    case WaitingChanges::Kind::kPut:
+      return PublishPut(entry);
+    case WaitingChanges::Kind::kDelete:
+      PublishDeletion(entry);
+      return true;
+    case WaitingChanges::Kind::kNothing:
+      waiting_->Pop();
+      return true;
+  }
+  return true;
+}
+
+void Writes::PublishDeletion(const WaitingChanges::Entry& entry) {
+  const Locked key(*store_, entry.hash, entry.key, store_->NowMs(0));
+  store_->RemoveRecorded(key, entry.version);
+  waiting_->Pop();
+}
+
+// The index may have to grow first.
+bool Writes::PublishPut(const WaitingChanges::Entry& entry) {
+  for (int tries = 0;; ++tries) {
+    {
+      const Locked key(*store_, entry.hash, entry.key, store_->NowMs(0));
+      const ReplyStatus status = store_->Install(key, entry.pending, nullptr).status;
+      if (status == ReplyStatus::kOk) {
+        waiting_->Pop();
+        return true;
+      }
+      if (status != ReplyStatus::kTryAgain || tries > 0) {
+        const auto drop = [this](const Pending& pending) { store_->Drop(pending); };
+        if (!waiting_->Undo(entry, store_->NextVersion(), drop)) return false;
+        waiting_->Pop();
+        return true;
+      }
+    }
+    store_->MakeSlots();
+  }
+}
+
+void Writes::Fail() {
+  if (waits()) waiting_->Fail();
+}
+
+std::optional<uint64_t> Writes::TakeUndone(uint64_t ticket) {
+  return waits() ? waiting_->TakeUndone(ticket) : std::nullopt;
+}
+
+}  // namespace gannet

@@ -1,0 +1,128 @@
+#include "server/writes/waiting_changes.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gannet {
+namespace {
+
+// Half of what the journal takes before it refuses changes.
+constexpr uint64_t kCrowdedBytes = 32 << 20;
+
+}  // namespace
+
+const WaitingChanges::Entry* WaitingChanges::LastOf(KeyHash hash) const {
+  if (!keys_.MayWait(hash)) return nullptr;
+  MutexLock lock(mutex_);
+  const auto last = last_.find(hash.value());
+  return last == last_.end() ? nullptr : last->second;
+}
+
+uint64_t WaitingChanges::Push(Entry entry) {
+  entry.ticket = ++tickets_;
+  queue_.push_back(std::move(entry));
+  const Entry& pushed = queue_.back();
+  if (pushed.kind != Kind::kNothing) last_[pushed.hash.value()] = &pushed;
+  given_.store(tickets_, std::memory_order_relaxed);
+  LookWhetherCrowded();
+  return pushed.ticket;
+}
+
+void WaitingChanges::LookWhetherCrowded() {
+  const uint64_t bytes = queue_.empty() ? 0 : queue_.back().position - published_position();
+  crowded_.store(!failed_ && bytes > kCrowdedBytes, std::memory_order_relaxed);
+}
+
+std::optional<uint64_t> WaitingChanges::Add(KeyHash hash, const Change& change,
+                                            const Pending& pending) {
+  const Kind kind = change.kind == Change::Kind::kPut ? Kind::kPut : Kind::kDelete;
+  Entry entry{.hash = hash,
+              .key = std::string(change.key),
+              .kind = kind,
+              .version = change.version,
+              .pending = pending};
+  MutexLock lock(mutex_);
+  const std::optional<uint64_t> position = record_(change);
+  if (!position) return std::nullopt;
+  keys_.Add(hash);
+  entry.position = *position;
+  return Push(std::move(entry));
+}
+
+// What waits further behind must be safe then, too: positions in the queue do not fall.
+std::optional<uint64_t> WaitingChanges::AddRefusal(const Entry& entry) {
+  MutexLock lock(mutex_);
+  if (failed_) return std::nullopt;
+  return Push({.position = queue_.back().position, .hash = entry.hash, .key = entry.key});
+}
+
+const WaitingChanges::Entry* WaitingChanges::First(uint64_t safe) {
+  MutexLock lock(mutex_);
+  if (!queue_.empty() && queue_.front().position <= safe) return &queue_.front();
+  published_position_.store(std::max(safe, published_position()), std::memory_order_relaxed);
+  LookWhetherCrowded();
+  return nullptr;
+}
+
+void WaitingChanges::Pop() {
+  MutexLock lock(mutex_);
+  const Entry& entry = queue_.front();
+  if (entry.kind != Kind::kNothing) {
+    keys_.Remove(entry.hash);
+    const auto last = last_.find(entry.hash.value());
+    if (last != last_.end() && last->second == &entry) last_.erase(last);
+  }
+  queue_.pop_front();
+}
+
+// The key has no item in the store, or there would have been a slot for it.
+bool WaitingChanges::Undo(const Entry& failed, uint64_t version,
+                          const std::function<void(const Pending&)>& drop) {
+  const KeyHash hash = failed.hash;
+  const std::string key = failed.key;
+  MutexLock lock(mutex_);
+  const std::optional<uint64_t> position =
+      record_({.kind = Change::Kind::kDelete, .version = version, .key = key});
+  if (!position) return false;
+  std::vector<uint64_t> undone;
+  for (Entry& entry : queue_) {
+    if (entry.key != key) continue;
+    if (entry.kind == Kind::kPut) drop(entry.pending);
+    if (entry.kind != Kind::kNothing) keys_.Remove(hash);
+    entry.kind = Kind::kNothing;
+    undone.push_back(entry.ticket);
+  }
+  last_.erase(hash.value());
+  const uint64_t ticket = Push({.position = *position, .hash = hash, .key = key});
+  for (const uint64_t it : undone) undone_[it] = ticket;
+  any_undone_.store(true, std::memory_order_relaxed);
+  return true;
+}
+
+void WaitingChanges::Fail() {
+  MutexLock lock(mutex_);
+  failed_ = true;
+  LookWhetherCrowded();
+}
+
+std::optional<uint64_t> WaitingChanges::TakeUndone(uint64_t ticket) {
+  if (!any_undone_.load(std::memory_order_relaxed)) return std::nullopt;
+  MutexLock lock(mutex_);
+  const auto it = undone_.find(ticket);
+  if (it == undone_.end()) return std::nullopt;
+  const uint64_t to_wait_for = it->second;
+  undone_.erase(it);
+  any_undone_.store(!undone_.empty(), std::memory_order_relaxed);
+  return to_wait_for;
+}
+
+void WaitingChanges::DropAll(const std::function<void(const Pending&)>& drop) {
+  MutexLock lock(mutex_);
+  for (const Entry& entry : queue_) {
+    if (entry.kind == Kind::kPut) drop(entry.pending);
+  }
+  queue_.clear();
+  last_.clear();
+}
+
+}  // namespace gannet

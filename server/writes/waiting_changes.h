@@ -1,0 +1,114 @@
+#ifndef GANNET_SERVER_WRITES_WAITING_CHANGES_H_
+#define GANNET_SERVER_WRITES_WAITING_CHANGES_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "common/base/mutex.h"
+#include "common/layout/key_hash.h"
+#include "server/changes/change.h"
+#include "server/store/pending.h"
+#include "server/store/waiting_keys.h"
+
+namespace gannet {
+
+// The changes that are decided and recorded, and not published yet, in the order of their records.
+// Each has a ticket, as has each refusal that tells of one.
+//
+// Thread safety: any thread. Whoever adds, finds, takes or undoes a change of a key holds that
+// key's lock (Store::Locked). So a change that was found stays until the lock is released. The
+// queue's own mutex is taken behind that lock, and held for moments only.
+class WaitingChanges {
+ public:
+  // Records a change and returns the position that must be safe before it is published, or nullopt
+  // if it refuses. Positions grow from call to call.
+  using Record = std::function<std::optional<uint64_t>(const Change&)>;
+
+  enum class Kind : uint8_t { kPut, kDelete, kNothing };
+  struct Entry {
+    uint64_t ticket = 0;
+    uint64_t position = 0;  // that must be safe
+    KeyHash hash{0};
+    std::string key;
+    Kind kind = Kind::kNothing;
+    uint64_t version = 0;
+    Pending pending{};  // of a put
+  };
+
+  explicit WaitingChanges(Record record) : record_(std::move(record)) {}
+  WaitingChanges(const WaitingChanges&) = delete;
+  WaitingChanges& operator=(const WaitingChanges&) = delete;
+
+  // Returns the last waiting change of a key with this hash, or nullptr.
+  const Entry* LastOf(KeyHash hash) const;
+  // Records a change and adds it. `pending` is the item of a put. Returns its ticket, or nullopt if
+  // it was not recorded.
+  std::optional<uint64_t> Add(KeyHash hash, const Change& change, const Pending& pending);
+  // Adds a refusal that tells of `entry`. Returns its ticket, or nullopt after Fail.
+  std::optional<uint64_t> AddRefusal(const Entry& entry);
+
+  // These are for the thread that publishes. Returns the first change or refusal, if it is recorded
+  // below `safe`. Otherwise returns nullptr, and notes that all below is published.
+  const Entry* First(uint64_t safe);
+  // Removes the first one.
+  void Pop();
+  // Makes it known that all tickets up to this one are published.
+  void SetPublished(uint64_t ticket) { published_.store(ticket, std::memory_order_release); }
+  // The store has no slot for the key of `failed`. So all that waits of this key is undone: a
+  // deletion is recorded, and `drop` is given the blocks. Returns false if that is refused now.
+  bool Undo(const Entry& failed, uint64_t version, const std::function<void(const Pending&)>& drop);
+
+  // From now on there are no more tickets.
+  void Fail();
+  // The last ticket that is published. Acquire: whoever sees it sees what was published.
+  uint64_t published() const { return published_.load(std::memory_order_acquire); }
+  // Everything that was recorded below this position is in the store. Relaxed: what it tells of was
+  // published under the keys' locks.
+  uint64_t published_position() const {
+    return published_position_.load(std::memory_order_relaxed);
+  }
+  // If the change of this ticket was undone, returns the ticket to wait for. Ask once.
+  std::optional<uint64_t> TakeUndone(uint64_t ticket);
+  // The last ticket that was given. A hint.
+  uint64_t given() const { return given_.load(std::memory_order_relaxed); }
+  // Whether so much is recorded and not published that long values should wait. A hint.
+  bool crowded() const { return crowded_.load(std::memory_order_relaxed); }
+
+  // Keys that may have waiting changes.
+  const WaitingKeys& keys() const { return keys_; }
+  // Gives the blocks of all that still waits to `drop`. For the end.
+  void DropAll(const std::function<void(const Pending&)>& drop);
+
+ private:
+  uint64_t Push(Entry entry) GANNET_REQUIRES(mutex_);
+  void LookWhetherCrowded() GANNET_REQUIRES(mutex_);
+
+  const Record record_;
+  WaitingKeys keys_;
+
+  mutable Mutex mutex_;
+  std::deque<Entry> queue_ GANNET_GUARDED_BY(mutex_);  // in the order of tickets and positions
+  // The last put or deletion that waits, by the key's hash. Entries of a deque do not move.
+  absl::flat_hash_map<uint64_t, const Entry*> last_ GANNET_GUARDED_BY(mutex_);
+  uint64_t tickets_ GANNET_GUARDED_BY(mutex_) = 0;  // given so far
+  bool failed_ GANNET_GUARDED_BY(mutex_) = false;
+  std::map<uint64_t, uint64_t> undone_ GANNET_GUARDED_BY(mutex_);  // by ticket: what to wait for
+  // Release: who sees a ticket sees what was published, and what was undone.
+  std::atomic<uint64_t> published_{0};
+  // Relaxed: written before published_, and asked after it.
+  std::atomic<bool> any_undone_{false};
+  std::atomic<uint64_t> given_{0};               // tickets_, for hints; relaxed
+  std::atomic<bool> crowded_{false};             // relaxed: a hint
+  std::atomic<uint64_t> published_position_{0};  // changed under the mutex
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_WRITES_WAITING_CHANGES_H_

@@ -1,0 +1,105 @@
+// Writes: how a write is decided, and what becomes of a change that is decided.
+
+#include "server/writes/writes.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gannet {
+
+Writes::Writes(Store* store) : store_(store) {}
+
+Writes::~Writes() {
+  if (!waits()) return;
+  store_->Spare(nullptr);
+  waiting_->DropAll([this](const Pending& pending) { store_->Drop(pending); });
+}
+
+void Writes::WaitFor(WaitingChanges::Record record) {
+  waiting_ = std::make_unique<WaitingChanges>(std::move(record));
+  store_->Spare(&waiting_->keys());
+}
+
+// An item that has expired counts as absent, wherever it is.
+Writes::Newest Writes::NewestOf(const Locked& key) const {
+  const WaitingChanges::Entry* const entry = waits() ? waiting_->LastOf(key.hash) : nullptr;
+  if (entry == nullptr) return {.slot = key.item.slot, .version = key.item.version};
+  Newest newest{.slot = Slot(), .waiting = entry, .collides = entry->key != key.key};
+  const Pending& pending = entry->pending;
+  if (entry->kind != WaitingChanges::Kind::kPut) return newest;
+  if (pending.expiry_ms != 0 && pending.expiry_ms <= store_->NowMs(key.now_ms)) return newest;
+  newest.slot = Slot::Of(key.hash.Tag(), pending.size_class, pending.offset);
+  newest.version = pending.version;
+  return newest;
+}
+
+WriteOutcome Writes::Check(const Locked& key, const Newest& newest,
+                           const WriteConditions& conditions) const {
+  if (newest.collides) return {.status = ReplyStatus::kTryAgain};
+  if (conditions.under_lock) {
+    const uint64_t word = store_->LockWord(key.hash);
+    if (word != *conditions.under_lock) {
+      return {.status = ReplyStatus::kLockLost, .lock_word = word};
+    }
+  }
+  WriteOutcome outcome{.version = newest.version, .slot = newest.slot.word()};
+  if (conditions.only_if_absent && newest.there()) {
+    outcome.status = ReplyStatus::kExists;
+  } else if (conditions.only_if_present && !newest.there()) {
+    outcome.status = ReplyStatus::kNotFound;
+  } else if (conditions.only_if_version && *conditions.only_if_version != outcome.version) {
+    outcome.status = ReplyStatus::kVersionMismatch;
+  }
+  return outcome;
+}
+
+Writes::Decided Writes::Refuse(const WriteOutcome& outcome, const Newest& newest) {
+  if (newest.waiting == nullptr) return {.outcome = outcome};
+  const std::optional<uint64_t> ticket = waiting_->AddRefusal(*newest.waiting);
+  if (!ticket) return {.outcome = {.status = ReplyStatus::kDiskRefuses}};
+  return {outcome, *ticket};
+}
+
+Change Writes::PutOf(std::string_view key, std::string_view value, ItemAttributes attributes,
+                     const ChangeOrigin* origin) {
+  Change put{.kind = Change::Kind::kPut,
+             .version = store_->NextVersion(),
+             .expiry_ms = std::min(attributes.expiry_ms, kExpiryMsMax),
+             .flags = attributes.flags,
+             .key = key,
+             .value = value};
+  put.SetOrigin(origin);
+  return put;
+}
+
+Writes::Decided Writes::MakeShort(const Locked& key, const Change& put) {
+  if (!waits()) [[likely]]
+    return {.outcome = store_->PutShort(key, put)};
+  const std::optional<Pending> pending = store_->Make(key.hash, put);
+  if (!pending) return {.outcome = {.status = ReplyStatus::kHeapFull}};
+  return Wait(key, put, *pending);
+}
+
+Writes::Decided Writes::MakePending(const Locked& key, const Change& put, const Pending& pending) {
+  if (!waits()) return {.outcome = store_->Install(key, pending, &put)};
+  return Wait(key, put, pending);
+}
+
+Writes::Decided Writes::MakeDeletion(const Locked& key, const Change& deletion) {
+  if (!waits()) return {.outcome = store_->Remove(key, deletion)};
+  return Wait(key, deletion, {});
+}
+
+Writes::Decided Writes::Wait(const Locked& key, const Change& change, const Pending& pending) {
+  const std::optional<uint64_t> ticket = waiting_->Add(key.hash, change, pending);
+  const bool put = change.kind == Change::Kind::kPut;
+  if (!ticket) {
+    if (put) store_->Drop(pending);
+    return {.outcome = {.status = ReplyStatus::kDiskRefuses}};
+  }
+  if (!put) return {{}, *ticket};
+  const Slot slot = Slot::Of(key.hash.Tag(), pending.size_class, pending.offset);
+  return {{.version = change.version, .slot = slot.word()}, *ticket};
+}
+
+}  // namespace gannet

@@ -1,0 +1,180 @@
+#ifndef GANNET_SERVER_WRITES_WRITES_H_
+#define GANNET_SERVER_WRITES_WRITES_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "common/base/mutex.h"
+#include "common/protocol/message.h"
+#include "server/store/store.h"
+#include "server/store/store_find.h"
+#include "server/store/write_outcome.h"
+#include "server/writes/new_value.h"
+#include "server/writes/waiting_changes.h"
+
+namespace gannet {
+
+// The writes that clients ask for. Each is decided under its key's lock, against the newest state
+// of the key: its last waiting change, or if none waits, its item in the store. What was decided is
+// published at once, in the same call. Or, after WaitFor, it is recorded, and waits until somebody
+// says that its record is safe:
+//
+//   decided = writes.Put(...);                  // a worker: conditions, version, record
+//   writes.Publish(journal.synced());           // the disk's thread, after each sync
+//   if (writes.published() >= decided.ticket)   // the worker: answers
+//
+// Invariants, for writes that wait:
+//   1. A write is published when its record is safe, and answered when it is published. Writes are
+//      published in the order in which they were recorded.
+//   2. An answer that tells of a waiting write waits for that one.
+//   3. A waiting write has its own block. The item that it replaces does not change meanwhile. So a
+//      replacement needs room for both, as with a memory file.
+//   4. A key with a waiting write is not evicted, or the eviction would be recorded behind it and
+//      happen before it.
+//   5. If the index has no slot for a waiting write, the write and all that were decided behind it
+//      are undone: a deletion is recorded, and when that is safe, they are refused.
+// For all:
+//   6. The versions of a key grow with its changes.
+//
+// A state machine: it starts no thread and waits for nothing. Thread safety: all methods but
+// WaitFor, from any thread.
+class Writes {
+ public:
+  // `store` outlives it. Nobody else changes what clients see of the store, but by UpdateInPlace if
+  // writes do not wait.
+  explicit Writes(Store* store);
+  ~Writes();
+  Writes(const Writes&) = delete;
+  Writes& operator=(const Writes&) = delete;
+
+  // From now on, writes wait until what `record` returns for them is safe. Call it before other
+  // threads use the object.
+  void WaitFor(WaitingChanges::Record record);
+  bool waits() const { return waiting_ != nullptr; }
+
+  struct Decided {
+    WriteOutcome outcome;
+    // The answer may be given when published() has come to this; 0 = at once. Unless TakeUndone
+    // says something else then.
+    uint64_t ticket = 0;
+  };
+
+  // The verbs (verbs.cc). `now_ms` is the wall clock. Conditions are checked in this order: the
+  // lock, kExists, the version. kDiskRefuses: the change could not be recorded.
+  //
+  // kInvalidArgument: the key is empty, or key or value are longer than the layout allows.
+  Decided Put(std::string_view key, std::string_view value, ItemAttributes attributes,
+              const WriteConditions& conditions, uint64_t now_ms);
+  // Puts the item of Store::Reserve. The reservation is used up, whatever the outcome. REQUIRES:
+  // `key` is that of Reserve, and nobody writes into the reservation any more.
+  Decided CommitPut(const Reservation& reservation, std::string_view key, ItemAttributes attributes,
+                    const WriteConditions& conditions, uint64_t now_ms);
+  // Call it if Store::Reserve failed. Returns true if the value may overwrite that of the key: then
+  // bring it elsewhere and Put it. Returns false if the write is refused, and counts that.
+  bool MayOverwrite(std::string_view key, uint32_t value_bytes, uint64_t now_ms);
+  Decided Delete(std::string_view key, const WriteConditions& conditions, uint64_t now_ms);
+
+  // The next three make new content from the old one. An item that is there keeps its flags and
+  // expiry. If there is none, Append and Increment make one with the attributes `made`.
+  //
+  // Adds a piece to the end of the value, or to its beginning. kTooLong: the new value would be
+  // longer than kAppendedBytesMax. kTryAgain: a long value changed too often meanwhile.
+  enum class End : uint8_t { kFront, kBack };
+  Decided Append(std::string_view key, std::string_view piece, End end, ItemAttributes made,
+                 const WriteConditions& conditions, uint64_t now_ms);
+  // Adds `delta` to a value that is a decimal number of 64 bits, as ParseCounter takes it. If there
+  // is no item, counts from `initial`. kNotANumber, kOutOfRange. The new number is in `lock_word`.
+  Decided Increment(std::string_view key, const CounterOperands& operands, ItemAttributes made,
+                    const WriteConditions& conditions, uint64_t now_ms);
+  // Gives the item another expiry (0 = never), and with it a new version.
+  Decided Touch(std::string_view key, uint64_t expiry_ms, const WriteConditions& conditions,
+                uint64_t now_ms);
+
+  // Deletes the items of some homes, in the order of their keys' hashes from `position` on. It is
+  // no moment: other writes may come between its deletions.
+  struct Flushed {
+    uint64_t next = 0;  // the position to go on from; 0 = all homes were looked at
+    uint64_t removed = 0;
+    bool refused = false;  // by the disk; some homes were not looked at
+    uint64_t ticket = 0;   // as that of Decided
+  };
+  Flushed FlushSome(uint64_t position, uint64_t now_ms);
+
+  // Waiting writes (publish.cc). If writes do not wait, there are none.
+  //
+  // Publishes what is recorded below `safe`.
+  void Publish(uint64_t safe);
+  // What waits will never be safe, as far as anybody knows. So it is never answered. Writes are
+  // refused from now on.
+  void Fail();
+  uint64_t published() const { return waits() ? waiting_->published() : 0; }
+  uint64_t published_position() const { return waits() ? waiting_->published_position() : 0; }
+  // If the write of this ticket was undone, returns the ticket to wait for; then answer
+  // kIndexFull. Ask once for each ticket, when published() has come to it.
+  std::optional<uint64_t> TakeUndone(uint64_t ticket);
+  uint64_t given() const { return waits() ? waiting_->given() : 0; }
+  // Whether so much waits that long values should wait before they are fetched. A hint.
+  bool crowded() const { return waits() && waiting_->crowded(); }
+
+ private:
+  using Locked = Store::Locked;
+  // What a write of a key is decided against.
+  struct Newest {
+    bool there() const { return !slot.empty(); }
+    Slot slot;
+    uint64_t version = 0;                            // 0 if there is no item
+    const WaitingChanges::Entry* waiting = nullptr;  // the change that it is from
+    bool collides = false;                           // another key with this hash waits
+  };
+  // What a write makes of an item.
+  struct Content {
+    ItemAttributes attributes;
+    Pieces value;
+    bool same_value = false;
+    uint64_t number = 0;  // of an Increment
+  };
+
+  Newest NewestOf(const Locked& key) const;
+  // Returns kOk, or a complete outcome that says why the write is refused.
+  WriteOutcome Check(const Locked& key, const Newest& newest,
+                     const WriteConditions& conditions) const;
+  Decided Refuse(const WriteOutcome& outcome, const Newest& newest);
+  Change PutOf(std::string_view key, std::string_view value, ItemAttributes attributes,
+               const ChangeOrigin* origin);
+
+  // Publishes a change that is decided, or records it, so that it waits.
+  Decided MakeShort(const Locked& key, const Change& put);
+  Decided MakePending(const Locked& key, const Change& put, const Pending& pending);
+  Decided MakeDeletion(const Locked& key, const Change& deletion);
+  Decided Wait(const Locked& key, const Change& change, const Pending& pending);
+
+  // REQUIRES: no lock is held.
+  Decided PutLong(std::string_view key, std::string_view value, ItemAttributes attributes,
+                  const WriteConditions& conditions, uint64_t now_ms, uint64_t number = 0);
+  Decided PutOverOld(std::string_view key, std::string_view value, ItemAttributes attributes,
+                     const WriteConditions& conditions, uint64_t now_ms, uint64_t number);
+  Decided Commit(const Reservation& reservation, Change put, const WriteConditions& conditions,
+                 uint64_t now_ms);
+  // Writes what make(old item or nullptr; Content*) says. `attributes` are for a key without an
+  // item; an item that is there keeps its own, unless `make` changes them.
+  template <class Make>
+  Decided Modify(std::string_view key, ItemAttributes attributes, const WriteConditions& conditions,
+                 uint64_t now_ms, Make make);
+  Decided DeleteOne(std::string_view key, const WriteConditions& conditions, uint64_t now_ms);
+
+  // Returns false if it must be tried again later.
+  bool PublishOne(const WaitingChanges::Entry& entry) GANNET_REQUIRES(publish_mutex_);
+  bool PublishPut(const WaitingChanges::Entry& entry) GANNET_REQUIRES(publish_mutex_);
+  void PublishDeletion(const WaitingChanges::Entry& entry) GANNET_REQUIRES(publish_mutex_);
+
+  Store* const store_;
+  std::unique_ptr<WaitingChanges> waiting_;  // nullptr: writes do not wait
+  Mutex publish_mutex_;                      // taken before a key's lock
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_WRITES_WRITES_H_
