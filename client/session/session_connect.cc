@@ -191,7 +191,7 @@ void ClientSession::AdoptGrant(const Grant& grant, int64_t now_ns) {
   terms_.grant = grant;
   terms_.view = IndexView::Of(grant);
   index_watch_.Restart(grant.index);
-  terms_.eager_bytes_max = std::min(grant.message_bytes_max, kMessageBytesMax);
+  terms_.eager_bytes_max = std::min<uint32_t>(grant.message_bytes_max, kMessageBytesMax);
   terms_.authenticated = key_.has_value();
   terms_.lock_by_nic = !terms_.read_only() &&
                        static_cast<LockMode>(grant.lock_mode) == LockMode::kNicCas &&
