@@ -1,5 +1,9 @@
 // Packages with few programs: qperf, fio, dapl2-utils, python3-pyverbs.
 
+#include <cstdlib>
+#include <string>
+#include <vector>
+
 #include "tests/conformance/row.h"
 
 namespace conformance {
@@ -27,8 +31,10 @@ Row Fio(std::string name, const std::string& verb) {
 }
 
 std::vector<Row> Rows() {
+  // DAPL takes its address from an interface (dat.conf).
   const std::string dtest =
-      "env DAT_OVERRIDE=" CONFORMANCE_FOLDER "/dat.conf dtest -P softverbs -b 4096";
+      std::string("env DAT_OVERRIDE=" CONFORMANCE_FOLDER "/dat.conf dtest -P ") +
+      (getenv("TWO_HOSTS_B_NET") == nullptr ? "softverbs" : "softverbs_veth") + " -b 4096";
   return {
       Qperf("QperfRc", "-cm 1 rc_lat"),
       Qperf("QperfReads", "-cm 1 rc_rdma_read_lat"),
