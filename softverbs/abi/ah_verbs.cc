@@ -19,7 +19,8 @@ constexpr uint8_t kReplyHopLimit = 0xff;
 int CheckAddress(const ibv_ah_attr& attr, const std::optional<Gid>& source) {
   // On Ethernet only GIDs lead to a destination.
   if (attr.port_num != 1 || attr.is_global == 0 || !source) return EINVAL;
-  if (IsMulticastGid(attr.grh.dgid) || IsGidOfThisHost(attr.grh.dgid)) return 0;
+  if (IsMulticastGid(attr.grh.dgid)) return CheckMulticast();
+  if (IsGidOfThisHost(attr.grh.dgid)) return 0;
   return IsReachable(attr.grh.dgid, attr.grh.sgid_index) ? 0 : EHOSTUNREACH;
 }
 

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -131,6 +132,18 @@ TEST_F(RemoteTest, StrangersAtThePortDoNoHarm) {
   }
   EXPECT_EQ(Read(), IBV_WC_SUCCESS);
   EXPECT_EQ(child_->Finish(), 0);
+}
+
+// It would reach the members on this host only.
+TEST_F(RemoteTest, MulticastIsRefused) {
+  const Owned<ibv_pd> pd(ibv_alloc_pd(device_.get()));
+  ibv_ah_attr attr{};
+  attr.port_num = 1;
+  attr.is_global = 1;
+  ASSERT_EQ(inet_pton(AF_INET6, "ff15::5056", &attr.grh.dgid), 1);
+  errno = 0;
+  EXPECT_EQ(ibv_create_ah(pd.get(), &attr), nullptr);
+  EXPECT_EQ(errno, EOPNOTSUPP);
 }
 
 TEST_F(RemoteTest, AHostThatIsNotThereFailsRequests) {
