@@ -18,6 +18,14 @@ Row Qperf(std::string name, const std::string& options) {
   return row;
 }
 
+// Without -cm it connects by LIDs.
+Row QperfByLid(std::string name, const std::string& options) {
+  Row row = Qperf(std::move(name), options);
+  row.server = "env SOFTVERBS_LINK_LAYER=infiniband " + row.server;
+  row.client = "env SOFTVERBS_LINK_LAYER=infiniband " + row.client;
+  return row;
+}
+
 // The side that writes is the client, whatever the verb.
 Row Fio(std::string name, const std::string& verb) {
   const std::string both =
@@ -37,6 +45,8 @@ std::vector<Row> Rows() {
       (getenv("TWO_HOSTS_B_NET") == nullptr ? "softverbs" : "softverbs_veth") + " -b 4096";
   return {
       Qperf("QperfRc", "-cm 1 rc_lat"),
+      QperfByLid("QperfRcByLid", "rc_lat"),
+      QperfByLid("QperfUdByLid", "ud_lat"),
       Qperf("QperfReads", "-cm 1 rc_rdma_read_lat"),
       Qperf("QperfAtomics", "-cm 1 ver_rc_compare_swap"),
       Fio("FioWrites", "write"),
