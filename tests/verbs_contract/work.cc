@@ -89,8 +89,8 @@ ibv_wc NextCompletion(ibv_cq* cq) {
   return wc;
 }
 
-// The time is bounded, too: on a busy machine each yield may take milliseconds, and the retries that
-// a test counts on would be used up meanwhile.
+// The time is bounded, too: on a busy machine each yield may take milliseconds, and the retries
+// that a test counts on would be used up meanwhile.
 bool PollForAWhile(ibv_cq* cq, ibv_wc* wc) {
   const auto give_up = steady_clock::now() + std::chrono::milliseconds(500);
   for (int i = 0; i < 20000; ++i) {

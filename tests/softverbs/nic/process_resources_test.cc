@@ -37,7 +37,7 @@ using test_support::RegisterRole;
 using test_support::RoleProcess;
 using test_support::Take;
 
-constexpr uint32_t kSlotShift = 13;  // of a queue pair number: docs/softverbs.md
+constexpr uint32_t kSlotShift = 13;  // of a queue pair number: softverbs/DESIGN.md
 
 std::set<std::string> NamesIn(const char* directory) {
   std::set<std::string> names;
