@@ -69,15 +69,23 @@ function(gannet_test_headers name)
   target_compile_options(${name} PRIVATE -O0)
 endfunction()
 
-# gannet_test(NAME SOURCES ... DEPS ... LABELS ... [VERBS] [TIMEOUT s]): one GoogleTest program,
-# one ctest entry. VERBS runs it on softverbs. Labels select sets: unit, model, verbs, simulation,
-# integration, conformance, slow.
+# What runs a program in one of two network namespaces. The test is skipped where there are none.
+set(GANNET_TWO_HOSTS /usr/bin/python3 ${PROJECT_SOURCE_DIR}/tests/support/two_hosts.py)
+
+# gannet_test(NAME SOURCES ... DEPS ... LABELS ... [VERBS] [TWO_HOSTS] [TIMEOUT s]): one GoogleTest
+# program, one ctest entry. VERBS runs it on softverbs, TWO_HOSTS by tests/support/two_hosts.py. Labels
+# select sets: unit, model, verbs, simulation, integration, conformance, slow.
 function(gannet_test name)
-  cmake_parse_arguments(ARG "VERBS" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "VERBS;TWO_HOSTS" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE gannet_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  add_test(NAME ${name} COMMAND ${name})
+  if(ARG_TWO_HOSTS)
+    add_test(NAME ${name} COMMAND ${GANNET_TWO_HOSTS} $<TARGET_FILE:${name}>)
+    set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
+  else()
+    add_test(NAME ${name} COMMAND ${name})
+  endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 60)
   endif()
@@ -133,6 +141,21 @@ function(gannet_read_depth_test name depth)
   endforeach()
   set_property(TEST ${name}_of_${depth} APPEND PROPERTY
                ENVIRONMENT SOFTVERBS_MAX_RD_ATOMIC=${depth} SOFTVERBS_ACCELERATE=0)
+endfunction()
+
+# gannet_two_hosts_test(NAME SUFFIX [OPTIONS ...] [ARGS ...]): runs the gannet_test NAME again, as
+# NAME_SUFFIX, by two_hosts.py with these options.
+function(gannet_two_hosts_test name suffix)
+  cmake_parse_arguments(ARG "" "" "OPTIONS;ARGS" ${ARGN})
+  add_test(NAME ${name}_${suffix}
+           COMMAND ${GANNET_TWO_HOSTS} ${ARG_OPTIONS} $<TARGET_FILE:${name}> ${ARG_ARGS})
+  foreach(property TIMEOUT LABELS PROCESSORS ENVIRONMENT)
+    get_test_property(${name} ${property} value)
+    if(value)
+      set_tests_properties(${name}_${suffix} PROPERTIES ${property} "${value}")
+    endif()
+  endforeach()
+  set_tests_properties(${name}_${suffix} PROPERTIES SKIP_RETURN_CODE 77)
 endfunction()
 
 # All programs whose instructions are counted.

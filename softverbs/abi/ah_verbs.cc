@@ -6,6 +6,7 @@
 #include "softverbs/base/export.h"
 #include "softverbs/base/gid.h"
 #include "softverbs/base/gid_table.h"
+#include "softverbs/base/link_layer.h"
 #include "softverbs/nic/address_handle.h"
 #include "softverbs/nic/context.h"
 #include "softverbs/nic/grh.h"
@@ -16,11 +17,10 @@ namespace {
 constexpr uint8_t kReplyHopLimit = 0xff;
 
 // Returns 0 or an errno value.
-int CheckAddress(const ibv_ah_attr& attr, const std::optional<Gid>& source) {
-  // On Ethernet only GIDs lead to a destination.
-  if (attr.port_num != 1 || attr.is_global == 0 || !source) return EINVAL;
-  if (IsMulticastGid(attr.grh.dgid) || IsGidOfThisHost(attr.grh.dgid)) return 0;
-  return IsReachable(attr.grh.dgid, attr.grh.sgid_index) ? 0 : EHOSTUNREACH;
+int CheckRoute(const ibv_global_route& route) {
+  if (IsMulticastGid(route.dgid)) return CheckMulticast();
+  if (IsGidOfThisHost(route.dgid)) return 0;
+  return IsReachable(route.dgid, route.sgid_index) ? 0 : EHOSTUNREACH;
 }
 
 // Returns the index of the GID that a datagram was sent to, for the way back. A multicast group is
@@ -39,8 +39,10 @@ using softverbs::Ah;
 using softverbs::Pd;
 
 SOFTVERBS_EXPORT ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
-  const auto source = softverbs::GidAt(attr->grh.sgid_index);
-  if (const int error = softverbs::CheckAddress(*attr, source)) {
+  const auto route = softverbs::RouteOf(*attr);
+  const auto source = route ? softverbs::GidAt(route->sgid_index) : std::nullopt;
+  if (attr->port_num != 1 || !source) return softverbs::NullWithErrno<ibv_ah>(EINVAL);
+  if (const int error = softverbs::CheckRoute(*route)) {
     return softverbs::NullWithErrno<ibv_ah>(error);
   }
   if (const int error = Pd::From(pd)->Check()) return softverbs::NullWithErrno<ibv_ah>(error);
@@ -51,7 +53,7 @@ SOFTVERBS_EXPORT ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
   ah->ibv.context = pd->context;
   ah->ibv.pd = pd;
   ah->identity.Take(ah->ibv);
-  ah->route = attr->grh;
+  ah->route = *route;
   ah->source = source->gid;
   Pd::From(pd)->users.fetch_add(1, std::memory_order_acq_rel);
   return &ah->ibv;
@@ -62,6 +64,7 @@ SOFTVERBS_EXPORT int ibv_init_ah_from_wc(ibv_context*, uint8_t port, ibv_wc* wc,
   memset(attr, 0, sizeof(*attr));
   attr->port_num = port;
   attr->sl = wc->sl;
+  attr->dlid = wc->slid;
   if ((wc->wc_flags & IBV_WC_GRH) == 0) return 0;
   const softverbs::GrhFields fields = softverbs::ParseGrh(reinterpret_cast<const uint8_t*>(grh));
   attr->is_global = 1;

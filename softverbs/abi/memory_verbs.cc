@@ -9,6 +9,7 @@
 #include "softverbs/base/locked_pages.h"
 #include "softverbs/base/log.h"
 #include "softverbs/base/mutex.h"
+#include "softverbs/base/page_size.h"
 #include "softverbs/base/populate.h"
 #include "softverbs/fault/strict.h"
 #include "softverbs/nic/context.h"
@@ -102,6 +103,11 @@ int CheckRange(const Range& range) {
   if (const int error = CheckAccess(range.access)) return error;
   if (fault::StrikesNextCall(fault::Kind::kFailRegMr)) return ENOMEM;
   const uint64_t begin = range.begin();
+  // As the kernel: a registration has at least one page.
+  if (range.length == 0 && begin % PageSize() == 0) {
+    Report("a registration of no bytes, at the beginning of a page, has no page");
+    return EINVAL;
+  }
   return begin + range.length < begin || range.first() + range.length < range.first() ? EINVAL : 0;
 }
 

@@ -1,6 +1,7 @@
 #include "softverbs/base/errno.h"
 #include "softverbs/base/export.h"
 #include "softverbs/base/gid.h"
+#include "softverbs/base/gid_table.h"
 #include "softverbs/nic/context.h"
 #include "softverbs/qp/qp.h"
 
@@ -12,6 +13,7 @@ SOFTVERBS_EXPORT int ibv_attach_mcast(ibv_qp* ibv, const ibv_gid* group, uint16_
   Qp& qp = *Qp::From(ibv);
   if (const int error = qp.Check()) return softverbs::WithErrno(error);
   if (!qp.IsDatagram() || !softverbs::IsMulticastGid(*group)) return softverbs::WithErrno(EINVAL);
+  if (const int error = softverbs::CheckMulticast()) return softverbs::WithErrno(error);
   return softverbs::WithErrno(qp.nic->multicast().Attach(*group, qp.number));
 }
 

@@ -14,6 +14,7 @@
 #include "softverbs/base/gid.h"
 #include "softverbs/base/gid_table.h"
 #include "softverbs/base/limits.h"
+#include "softverbs/base/link_layer.h"
 #include "softverbs/fault/strict.h"
 #include "softverbs/nic/shared_tables.h"
 
@@ -69,7 +70,8 @@ ibv_port_attr PortAttributes() {
   attr.active_width = 2;   // 4x
   attr.active_speed = 32;  // EDR
   attr.phys_state = 5;     // link up
-  attr.link_layer = IBV_LINK_LAYER_ETHERNET;
+  attr.link_layer = IsInfiniBand() ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
+  attr.lid = attr.sm_lid = OwnLid();
   return attr;
 }
 
@@ -78,7 +80,7 @@ ibv_gid_entry ToEntry(const Gid& gid) {
   entry.gid = gid.gid;
   entry.gid_index = static_cast<uint32_t>(gid.index);
   entry.port_num = 1;
-  entry.gid_type = IBV_GID_TYPE_ROCE_V2;
+  entry.gid_type = IsInfiniBand() ? IBV_GID_TYPE_IB : IBV_GID_TYPE_ROCE_V2;
   entry.ndev_ifindex = gid.interface;
   return entry;
 }

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstring>
 #include <memory>
 
@@ -203,6 +204,12 @@ bool IsReachable(const ibv_gid& gid, int source) {
   Report("GID %d is not the address of SOFTVERBS_NET: only GID %d reaches other hosts", source,
          FindGid(net->gid).value_or(0));
   return false;
+}
+
+int CheckMulticast() {
+  if (Net() == nullptr) return 0;
+  Report("multicast does not leave the host: it is refused while SOFTVERBS_NET is set");
+  return EOPNOTSUPP;
 }
 
 int LoopbackGidIndex() { return FindGid(MappedIpv4({htonl(INADDR_LOOPBACK)})).value_or(0); }

@@ -46,6 +46,10 @@ bool IsGidOfThisHost(const ibv_gid& gid);
 // and the source is its address. Reports it if not.
 bool IsReachable(const ibv_gid& gid, int source);
 
+// Returns 0 or an errno value: multicast does not leave the host, so with SOFTVERBS_NET it is
+// refused, rather than reach only some of the members. Reports it if so.
+int CheckMulticast();
+
 // Returns the index of 127.0.0.1.
 int LoopbackGidIndex();
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "softverbs/base/export.h"
+#include "softverbs/base/gid_table.h"
 #include "softverbs/cm/cm_id.h"
 #include "softverbs/cm/param.h"
 
@@ -29,6 +30,7 @@ std::vector<Membership>::iterator Find(CmId* id, const Address& address) SV_REQU
 int Join(CmId* id, const Address& address, bool send_only, void* context) SV_REQUIRES(state_mutex) {
   const bool placed = id->state == IdState::kBound || id->state == IdState::kAddressResolved;
   if (!id->IsDatagram() || !placed || id->verbs == nullptr || !address.IsMulticast()) return EINVAL;
+  if (const int error = CheckMulticast()) return error;
   id->memberships.push_back({.address = address, .send_only = send_only, .context = context});
   auto event = id->NewEvent(RDMA_CM_EVENT_MULTICAST_JOIN, 0);
   rdma_ud_param& param = event->param.ud;

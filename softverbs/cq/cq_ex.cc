@@ -48,7 +48,7 @@ __be32 ReadImmediate(ibv_cq_ex* ex) { return Current(ex).imm_data; }
 uint32_t ReadQpNumber(ibv_cq_ex* ex) { return Current(ex).qp_num; }
 uint32_t ReadSourceQp(ibv_cq_ex* ex) { return Current(ex).src_qp; }
 unsigned int ReadFlags(ibv_cq_ex* ex) { return Current(ex).wc_flags; }
-uint32_t ReadSlid(ibv_cq_ex*) { return 0; }
+uint32_t ReadSlid(ibv_cq_ex* ex) { return Current(ex).slid; }
 uint8_t ReadServiceLevel(ibv_cq_ex* ex) { return Current(ex).sl; }
 uint8_t ReadZero(ibv_cq_ex*) { return 0; }
 // The device's clock is CLOCK_MONOTONIC in nanoseconds, read at the time of the call.

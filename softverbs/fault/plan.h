@@ -53,7 +53,7 @@ struct Plan {
   const Chance& operator[](Kind kind) const { return chances[static_cast<size_t>(kind)]; }
 };
 
-// Parses `text` (grammar: docs/softverbs.md). On failure returns false, and `*error` names the
+// Parses `text` (grammar: softverbs/DESIGN.md). On failure returns false, and `*error` names the
 // wrong part and what is accepted there. If the text has no seed, the plan's seed stays as it is.
 bool Parse(std::string_view text, Plan* plan, std::string* error);
 

@@ -87,6 +87,16 @@ void MemoryTable::StopSharing() {
   }
 }
 
+// The key may become invalid meanwhile. Then the verdict is of no more use to anybody.
+MemoryTable::Verdict MemoryTable::Judge(uint32_t key, uint64_t addr, uint64_t length, uint32_t pd,
+                                        uint32_t access) const {
+  const SharedMr& mr = tables_->mrs[MrIndex(key)];
+  if (key == 0 || mr.key.load(std::memory_order_acquire) != key) return Verdict::kNoKey;
+  if (mr.pd.load(std::memory_order_relaxed) != pd) return Verdict::kOtherDomain;
+  if ((mr.access.load(std::memory_order_relaxed) & access) != access) return Verdict::kNoRight;
+  return Resolve(key, addr, length, pd, access) == nullptr ? Verdict::kOutside : Verdict::kGood;
+}
+
 void MemoryTable::Free(uint32_t key) {
   const LockGuard guard(mutex_);
   free_.push_back(MrIndex(key));

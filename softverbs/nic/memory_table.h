@@ -46,6 +46,10 @@ class MemoryTable {
   // becomes active.
   void StopSharing();
 
+  // Why Resolve returns null.
+  enum class Verdict { kGood, kNoKey, kOtherDomain, kNoRight, kOutside };
+  Verdict Judge(uint32_t key, uint64_t addr, uint64_t length, uint32_t pd, uint32_t access) const;
+
   // Returns the local address of [addr, addr + length) of the region `key`. Returns null unless the
   // key is valid, belongs to protection domain `pd`, covers the range and has all the rights in
   // `access`.

@@ -1,6 +1,7 @@
 #include "softverbs/qp/datagram_receiver.h"
 
 #include "softverbs/base/limits.h"
+#include "softverbs/base/link_layer.h"
 #include "softverbs/nic/grh.h"
 #include "softverbs/qp/deliver_receive.h"
 #include "softverbs/qp/scatter_gather.h"
@@ -23,8 +24,9 @@ void HandleDatagram(Qp& qp, const PacketHeader& header, const uint8_t* payload) 
   const SgeList list{receive.sges, receive.sge_count};
   if (TotalLength(list) < header.payload_bytes) return;
   if (Scatter(qp.nic->memory(), qp.ReceivePd(), list, 0, header.payload_bytes, payload)) {
-    return DeliverReceive(qp, header, IBV_WC_RECV, header.payload_bytes, IBV_WC_GRH,
-                          ParseGrh(payload).kind);
+    const GrhFields grh = ParseGrh(payload);
+    return DeliverReceive(qp, header, IBV_WC_RECV, header.payload_bytes, IBV_WC_GRH, grh.kind,
+                          LidOf(grh.source));
   }
   qp.responder.has_receive = false;
   CompleteReceive(qp, receive, IBV_WC_LOC_PROT_ERR);

@@ -12,7 +12,8 @@ namespace softverbs {
 // Completes the receive that the current message took: `bytes` arrived in it. REQUIRES: lock held,
 // responder.has_receive.
 inline void DeliverReceive(Qp& qp, const PacketHeader& header, ibv_wc_opcode opcode, uint32_t bytes,
-                           unsigned wc_flags = 0, uint8_t service_level = 0) SV_REQUIRES(qp.lock) {
+                           unsigned wc_flags = 0, uint8_t service_level = 0, uint16_t slid = 0)
+    SV_REQUIRES(qp.lock) {
   qp.responder.has_receive = false;
   Deliver(*qp.recv_cq, qp.faults, [&](Cqe& cqe) {
     qp.lock.AssertHeld();
@@ -23,6 +24,7 @@ inline void DeliverReceive(Qp& qp, const PacketHeader& header, ibv_wc_opcode opc
     cqe.byte_len = bytes;
     cqe.wc_flags = wc_flags;
     cqe.sl = service_level;
+    cqe.slid = slid;
     cqe.solicited = (header.flags & kPacketSolicited) != 0;
     if (qp.IsReliable() && (header.flags & kPacketInvalidate) != 0) {
       cqe.wc_flags |= IBV_WC_WITH_INV;

@@ -5,6 +5,7 @@
 
 #include "softverbs/base/gid_table.h"
 #include "softverbs/base/limits.h"
+#include "softverbs/base/link_layer.h"
 #include "softverbs/base/log.h"
 #include "softverbs/base/mutex.h"
 #include "softverbs/cq/held_completions.h"
@@ -15,14 +16,18 @@
 namespace softverbs {
 namespace {
 
-// Checks a path of an Ethernet port, where only GIDs lead to a destination. Returns 0 or an errno
-// value.
+// Checks that a path leads to a destination. Returns 0 or an errno value.
 int CheckPath(const ibv_ah_attr& path) {
-  if (path.is_global == 0) {
-    Report("no GRH: on RoCE, ah_attr.is_global must be 1 and ah_attr.grh must name the peer's GID");
+  const auto found = RouteOf(path);
+  if (!found) {
+    Report(
+        IsInfiniBand()
+            ? "neither a GRH nor the LID of a host: see ah_attr.dlid"
+            : "no GRH: on RoCE, ah_attr.is_global must be 1 and ah_attr.grh must name the peer's "
+              "GID (SOFTVERBS_LINK_LAYER=infiniband is for programs that need LIDs)");
     return EINVAL;
   }
-  const ibv_global_route& route = path.grh;
+  const ibv_global_route& route = *found;
   if (!GidAt(route.sgid_index)) {
     Report("there is no GID %u", route.sgid_index);
     return EINVAL;
@@ -153,8 +158,9 @@ int ModifyQp(Qp& qp, const ibv_qp_attr& attr, int mask) {
     if (attr.dest_qp_num >= 1u << 24) return EINVAL;
     // Looks the link up before taking any lock, because it may have to be made. An unknown number
     // gives a link that is down, and sends on it fail as to a host that does not answer.
-    if (CheckValues(attr, mask) == 0) {
-      link = LinkTo(*qp.nic, attr.ah_attr.grh.dgid, attr.dest_qp_num);
+    const auto route = RouteOf(attr.ah_attr);
+    if (route && CheckValues(attr, mask) == 0) {
+      link = LinkTo(*qp.nic, route->dgid, attr.dest_qp_num);
     }
   }
   // Pauses the engine, so that after a move to ERR or RESET nobody touches the queue pair's memory.

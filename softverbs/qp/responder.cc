@@ -6,6 +6,7 @@
 #include "softverbs/fault/faults.h"
 #include "softverbs/qp/atomic_of_nic.h"
 #include "softverbs/qp/deliver_receive.h"
+#include "softverbs/qp/explain_refusal.h"
 #include "softverbs/qp/remote_memory.h"
 #include "softverbs/qp/scatter_gather.h"
 #include "softverbs/qp/tear_answer.h"
@@ -85,6 +86,7 @@ void FailReceive(Qp& qp, Link& link, const PacketHeader& request, ibv_wc_status 
 // IBTA: access violations and malformed requests raise an affiliated event at the responder.
 void FailWithEvent(Qp& qp, Link& link, const PacketHeader& request, NakCode code)
     SV_REQUIRES(qp.lock) {
+  if (code == NakCode::kRemoteAccess) ExplainRefusal(qp, request);
   if (!qp.IsReliable()) return Drop(qp);
   Fail(qp, link, request, code);
   RaiseQpEvent(qp, code == NakCode::kRemoteAccess ? IBV_EVENT_QP_ACCESS_ERR : IBV_EVENT_QP_REQ_ERR);
@@ -134,6 +136,7 @@ void HandleSend(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* 
   BeginOrContinue(responder, request);
   if ((request.flags & kPacketLast) == 0) return;
   if (!InvalidateWindow(qp, request)) {
+    ExplainRefusal(qp, request);
     return FailReceive(qp, link, request, IBV_WC_MW_BIND_ERR, NakCode::kRemoteAccess);
   }
   EndMessage(qp);

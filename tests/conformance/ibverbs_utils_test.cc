@@ -11,12 +11,27 @@ Row PingPong(std::string name, const std::string& command, int iterations) {
               {"\n" + count + " iters in [0-9.]+ seconds"});
 }
 
+// Without a GID, on an InfiniBand port.
+Row ByLid(std::string name, const std::string& command) {
+  return Pair(std::move(name), Server::kTcp,
+              "env SOFTVERBS_LINK_LAYER=infiniband " + command + " -n 200",
+              {"\n200 iters in [0-9.]+ seconds"});
+}
+
 std::vector<Row> Rows() {
   return {
       {.name = "Devices", .client = "ibv_devices", .client_says = {"softverbs0"}},
       {.name = "DevInfo",
        .client = "ibv_devinfo -v",
        .client_says = {"hca_id:\\s+softverbs0[^]*PORT_ACTIVE"}},
+
+      {.name = "DevInfoOfInfiniBand",
+       .client = "env SOFTVERBS_LINK_LAYER=infiniband ibv_devinfo",
+       .client_says = {"port_lid:\\s+1\n[^]*link_layer:\\s+InfiniBand"}},
+      ByLid("RcByLid", "ibv_rc_pingpong -c"),
+      ByLid("UcByLid", "ibv_uc_pingpong"),
+      ByLid("UdByLid", "ibv_ud_pingpong"),
+      ByLid("SrqByLid", "ibv_srq_pingpong"),
 
       PingPong("Rc", "ibv_rc_pingpong", 200),
       PingPong("RcEvents", "ibv_rc_pingpong -e", 200),

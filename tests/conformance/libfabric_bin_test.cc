@@ -11,6 +11,7 @@ Row PingPong(std::string name, const std::string& options) {
   row.server = command + " -B {p}";
   row.client = command + " -P {p} 127.0.0.1";
   row.server_says = row.client_says = {"\n1k\\s+50\\s+=50\\s"};
+  if (options.find("msg") != std::string::npos) row.one_host = kLibfabricListensInside;
   return row;
 }
 

@@ -1,6 +1,9 @@
 // openmpi-bin: two ranks of a small program, over UCX and over libfabric. Without the shared memory
 // and the TCP that Open MPI would prefer on one host.
 
+#include <cstdlib>
+#include <string>
+
 #include "tests/conformance/row.h"
 #include "tests/support/child_process.h"
 
@@ -25,22 +28,32 @@ class Compiled : public ::testing::Environment {
 const ::testing::Environment* const kCompiled =
     ::testing::AddGlobalTestEnvironment(new Compiled);  // GoogleTest deletes it
 
+// Where the ranks run. Under two_hosts.py each has a host of its own, and a script takes the place
+// of ssh.
+std::string Placement() {
+  if (getenv("TWO_HOSTS_B_NET") == nullptr) return "--oversubscribe";
+  return std::string("--host 127.0.0.1:1,") + getenv("TWO_HOSTS_B") +
+         ":1 --mca plm_rsh_agent " CONFORMANCE_FOLDER "/run_on_other_host";
+}
+
 Row Ranks(std::string name, const std::string& environment, const std::string& options) {
   return {.name = std::move(name),
           .client = "env OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 " + environment +
-                    " mpirun -n 2 --oversubscribe --mca btl self " + options + " " + Program(),
+                    " mpirun -n 2 " + Placement() + " --mca btl self " + options + " " + Program(),
           .client_says = {"220 messages, 2 sums and 2 puts are right"}};
 }
 
 std::vector<Row> Rows() {
+  Row libfabric = Ranks(
+      "Libfabric", "",
+      "--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm --mca osc pt2pt");
+  libfabric.one_host = kLibfabricListensInside;
   return {
       Ranks("Ucx", "UCX_NET_DEVICES=softverbs0:1 UCX_TLS=rc_v,ud_v,self",
             "--mca pml ucx --mca osc ucx"),
       Ranks("UcxDatagrams", "UCX_NET_DEVICES=softverbs0:1 UCX_TLS=ud_v,self",
             "--mca pml ucx --mca osc ucx"),
-      Ranks("Libfabric", "",
-            "--mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include verbs;ofi_rxm --mca osc "
-            "pt2pt"),
+      libfabric,
   };
 }
 

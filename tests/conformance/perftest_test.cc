@@ -73,6 +73,7 @@ Row Run(const Tool& tool, const std::string& name, const std::string& flags, Say
                  std::string(tool.program) + " -F " + flags, std::move(says));
   row.server_says = {"", 0};  // a server whose part is passive prints no table
   if (cm) row.quirk = kConnectQuirk;
+  if (Contains(flags, "-g")) row.one_host = kMulticastStays;
   return row;
 }
 

@@ -46,7 +46,7 @@ Row Udaddy(std::string name, const std::string& options) {
 
 // A member of a group, and another that sends.
 Row Mckey(std::string name, const std::string& sender_options) {
-  Row row{.name = std::move(name), .kind = Server::kGroup};
+  Row row{.name = std::move(name), .kind = Server::kGroup, .one_host = kMulticastStays};
   row.server = "mckey -m {g} " + (sender_options == "-o" ? "" : sender_options);
   row.client = "mckey -s -m {g} " + sender_options;
   row.server_says = row.client_says = {kSucceeded};

@@ -24,7 +24,9 @@ struct Says {
   int times = 0;
 };
 
-// A run of an unmodified third-party program on softverbs.
+// A run of an unmodified third-party program on softverbs. Under two_hosts.py, server and client
+// run on two hosts, and 127.0.0.1 and ::1 in their commands stand for the server's addresses. There
+// must be one of each kind in the command, or none.
 //
 // A row fails if a program is not installed, does not end in time, does not exit with 0, does not
 // print what it should, or complains about the data it received. A tool that is known to fail now
@@ -38,11 +40,18 @@ struct Row {
   int own_port = 0;  // where it listens, if that cannot be chosen
   Says server_says = {};
   Says client_says = {};
-  const char* quirk = nullptr;  // the tool's own fault that the retries are for
-  bool refused = false;         // both must fail, by themselves and with these words
+  const char* quirk = nullptr;     // the tool's own fault that the retries are for
+  bool refused = false;            // both must fail, by themselves and with these words
+  const char* one_host = nullptr;  // why it cannot run between two hosts
 };
 
 inline void PrintTo(const Row& row, std::ostream* out) { *out << row.client; }
+
+inline constexpr const char* kMulticastStays = "multicast does not leave the host";
+inline constexpr const char* kLibfabricListensInside =
+    "libfabric's listener takes 127.0.0.1 for its address if a device has it, as softverbs does, "
+    "and "
+    "tells it to the other host";
 
 // Returns a row with the same options for client and server, as most tools have them.
 Row Pair(std::string name, Server kind, const std::string& command, Says says);

@@ -34,9 +34,10 @@ constexpr int kTriesWithQuirk = 4;
 // What a tool prints if it received other bytes than were sent.
 constexpr const char* kComplaint = "invalid data in page|data mismatch";
 
-// A word in braces has three characters.
-std::string Replaced(std::string command, const char* word, const std::string& by) {
-  for (size_t at; (at = command.find(word)) != std::string::npos;) command.replace(at, 3, by);
+std::string Replaced(std::string command, const std::string& word, const std::string& by) {
+  for (size_t at = 0; (at = command.find(word, at)) != std::string::npos; at += by.size()) {
+    command.replace(at, word.size(), by);
+  }
   return command;
 }
 
@@ -70,11 +71,35 @@ bool Installed(const std::string& program) {
   return false;
 }
 
+// Which of two hosts a program runs on.
+enum class Host { kServers, kClients };
+
+// Whether there are two: this test runs under two_hosts.py, on the server's.
+bool TwoHosts() { return getenv("TWO_HOSTS_B_NET") != nullptr; }
+
+// Makes the program run on one of two hosts, and reach the other.
+void PutOnHost(Host host, ChildProcess::Options* options) {
+  bool ipv6 = false;
+  for (std::string& word : options->argv) {
+    ipv6 = ipv6 || word == "::1";
+    word =
+        word == "::1" ? getenv("TWO_HOSTS_A6") : Replaced(word, "127.0.0.1", getenv("TWO_HOSTS_A"));
+  }
+  const std::string own = std::string("TWO_HOSTS_") + (host == Host::kServers ? "A" : "B");
+  options->environment.push_back(std::string("SOFTVERBS_NET=") +
+                                 getenv((own + (ipv6 ? "6" : "")).c_str()));
+  if (host == Host::kServers) return;
+  const std::string into = std::string("--net=") + getenv("TWO_HOSTS_B_NET");
+  options->argv.insert(options->argv.begin(), {"nsenter", into});
+}
+
 // Runs `command`, words separated by blanks, on softverbs.
-ChildProcess::Options OnSoftverbs(const std::string& command) {
+ChildProcess::Options OnSoftverbs(const std::string& command, Host host) {
   std::vector<std::string> argv = Split(command, ' ');
   argv.insert(argv.begin(), test_support::ProgramPath("softverbs-run"));
-  return {.argv = argv, .streams = ChildProcess::Streams::kCaptured};
+  ChildProcess::Options options{.argv = argv, .streams = ChildProcess::Streams::kCaptured};
+  if (TwoHosts()) PutOnHost(host, &options);
+  return options;
 }
 
 // Returns its standard output, and then its standard error, which would otherwise split lines of
@@ -132,14 +157,16 @@ std::string RunRow(const Row& row) {
   const int port = row.own_port != 0 ? row.own_port : test_support::FreePort();
   std::optional<ChildProcess> server;
   if (row.kind != Server::kNone) {
-    server.emplace(OnSoftverbs(WithPort(row.server, port)));
+    server.emplace(OnSoftverbs(WithPort(row.server, port), Host::kServers));
     if (!WaitUntilReady(row, port, &*server)) {
       return "the server does not listen; its output:\n" + OutputOf(*server);
     }
   }
+  // A row of one program may start others on the other host, and then begins on the first.
+  const Host client_host = row.kind == Server::kNone ? Host::kServers : Host::kClients;
   const Ending ending = row.refused ? Ending::kRefused : Ending::kWell;
   for (int left = row.kind == Server::kStays ? kClientsInTurn : 1; left > 0; left--) {
-    ChildProcess client(OnSoftverbs(WithPort(row.client, port)));
+    ChildProcess client(OnSoftverbs(WithPort(row.client, port), client_host));
     const std::string complaint = Judge("the client", &client, row.client_says, ending);
     // Does not wait for the server, which may never end.
     if (!complaint.empty()) return complaint + (server ? "the server:\n" + OutputOf(*server) : "");
@@ -172,6 +199,7 @@ Row Pair(std::string name, Server kind, const std::string& command, Says says) {
 
 TEST_P(RowTest, RunsOnSoftverbs) {
   const Row& row = GetParam();
+  if (TwoHosts() && row.one_host != nullptr) GTEST_SKIP() << row.one_host;
   const std::string program = ProgramOf(row.client);
   ASSERT_TRUE(Installed(program)) << program << ": `./dev deps` installs it";
   std::string complaint = RunRow(row);

@@ -1,5 +1,9 @@
 // Packages with few programs: qperf, fio, dapl2-utils, python3-pyverbs.
 
+#include <cstdlib>
+#include <string>
+#include <vector>
+
 #include "tests/conformance/row.h"
 
 namespace conformance {
@@ -11,6 +15,14 @@ Row Qperf(std::string name, const std::string& options) {
   row.server = "qperf -lp {p}";
   row.client = "qperf -lp {p} 127.0.0.1 -t 1 " + options + " quit";
   row.client_says = {"(latency|bw|msg_rate)\\s+=\\s+[0-9.]+"};
+  return row;
+}
+
+// Without -cm it connects by LIDs.
+Row QperfByLid(std::string name, const std::string& options) {
+  Row row = Qperf(std::move(name), options);
+  row.server = "env SOFTVERBS_LINK_LAYER=infiniband " + row.server;
+  row.client = "env SOFTVERBS_LINK_LAYER=infiniband " + row.client;
   return row;
 }
 
@@ -27,10 +39,14 @@ Row Fio(std::string name, const std::string& verb) {
 }
 
 std::vector<Row> Rows() {
+  // DAPL takes its address from an interface (dat.conf).
   const std::string dtest =
-      "env DAT_OVERRIDE=" CONFORMANCE_FOLDER "/dat.conf dtest -P softverbs -b 4096";
+      std::string("env DAT_OVERRIDE=" CONFORMANCE_FOLDER "/dat.conf dtest -P ") +
+      (getenv("TWO_HOSTS_B_NET") == nullptr ? "softverbs" : "softverbs_veth") + " -b 4096";
   return {
       Qperf("QperfRc", "-cm 1 rc_lat"),
+      QperfByLid("QperfRcByLid", "rc_lat"),
+      QperfByLid("QperfUdByLid", "ud_lat"),
       Qperf("QperfReads", "-cm 1 rc_rdma_read_lat"),
       Qperf("QperfAtomics", "-cm 1 ver_rc_compare_swap"),
       Fio("FioWrites", "write"),

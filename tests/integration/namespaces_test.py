@@ -1,9 +1,8 @@
 #!/usr/bin/python3
-"""softverbs between hosts: namespaces_test.py BIN_DIR
+"""softverbs between hosts: two_hosts.py namespaces_test.py BIN_DIR
 
-Makes two network namespaces that are joined by a veth pair, and runs unchanged programs across them: ping-pong,
-perftest, rping, kvserver with kvcli and kvload. Then it cuts the link and heals it, and kills a side. Needs root, or a
-kernel that gives ordinary users namespaces. Otherwise it is skipped, and says why.
+Runs unchanged programs across the two network namespaces of two_hosts.py: ping-pong, perftest, rping, kvserver with kvcli
+and kvload. Then it cuts the link and heals it, and kills a side.
 """
 
 import os
@@ -14,47 +13,13 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "support"))
+import two_hosts  # noqa: E402
+
 BIN = sys.argv[1]
 LIMIT_S = 60
-SKIPPED = 77
-ADDRESSES = {"a": "10.77.0.1", "b": "10.77.0.2"}
-NAMES = {side: f"softverbs-{os.getpid()}-{side}" for side in ADDRESSES}
-
-
-def ip(*words, check=True):
-    return subprocess.run(["ip", *words], check=check, capture_output=True, text=True)
-
-
-def why_not():
-    """Returns why there can be no namespaces here, or None."""
-    try:
-        made = ip("netns", "add", NAMES["a"], check=False)
-    except FileNotFoundError:
-        return "no ip(8): install iproute2"
-    if made.returncode != 0:
-        return "no network namespaces here: " + made.stderr.strip()
-    pair = ip("link", "add", "probe", "netns", NAMES["a"], "type", "veth", "peer", "name", "other", check=False)
-    ip("netns", "del", NAMES["a"])
-    return None if pair.returncode == 0 else "no veth here: " + pair.stderr.strip()
-
-
-def setUpModule():
-    for side in ADDRESSES:
-        ip("netns", "add", NAMES[side])
-    ip("link", "add", "veth-a", "netns", NAMES["a"], "type", "veth", "peer", "name", "veth-b", "netns", NAMES["b"])
-    for side, address in ADDRESSES.items():
-        ip("-n", NAMES[side], "addr", "add", f"{address}/24", "dev", f"veth-{side}")
-        for device in ("lo", f"veth-{side}"):
-            ip("-n", NAMES[side], "link", "set", device, "up")
-
-
-def tearDownModule():
-    for name in NAMES.values():
-        ip("netns", "del", name, check=False)
-
-
-def set_link(state):
-    ip("-n", NAMES["b"], "link", "set", "veth-b", state)
+ADDRESSES = {"a": os.environ["TWO_HOSTS_A"], "b": os.environ["TWO_HOSTS_B"]}
+ENTER = {"a": [], "b": two_hosts.enter_b()}
 
 
 class Program:
@@ -64,7 +29,7 @@ class Program:
         self.output = tempfile.TemporaryFile(mode="w+")
         environment = os.environ | {"SOFTVERBS_NET": ADDRESSES[side], "SOFTVERBS_VERBOSE": "1"} | environment
         run = [os.path.join(BIN, "softverbs-run")] if preload else []
-        self.child = subprocess.Popen(["ip", "netns", "exec", NAMES[side], *run, *words], env=environment,
+        self.child = subprocess.Popen([*ENTER[side], *run, *words], env=environment,
                                       stdin=subprocess.DEVNULL, stdout=self.output, stderr=subprocess.STDOUT)
 
     def text(self):
@@ -94,8 +59,8 @@ class Program:
 def await_line(side, path, text):
     """Waits until a file of /proc/net has this text in the namespace."""
     deadline = time.monotonic() + LIMIT_S
-    while text not in subprocess.run(["ip", "netns", "exec", NAMES[side], "cat", path], check=True,
-                                     capture_output=True, text=True).stdout:
+    while text not in subprocess.run([*ENTER[side], "cat", path], check=True, capture_output=True,
+                                     text=True).stdout:
         if time.monotonic() > deadline:
             raise RuntimeError(f"no {text!r} in {path}")
         time.sleep(0.01)
@@ -105,8 +70,8 @@ def await_socket(side, port, state):
     """Waits until the namespace has a TCP socket at this port in a state of /proc/net/tcp."""
     deadline = time.monotonic() + LIMIT_S
     while True:
-        lines = subprocess.run(["ip", "netns", "exec", NAMES[side], "cat", "/proc/net/tcp", "/proc/net/tcp6"],
-                               check=True, capture_output=True, text=True).stdout.splitlines()
+        lines = subprocess.run([*ENTER[side], "cat", "/proc/net/tcp", "/proc/net/tcp6"], check=True,
+                               capture_output=True, text=True).stdout.splitlines()
         # sl local_address rem_address st
         if any(words[3] == state and f":{port:04X}" in words[1] + words[2] for words in map(str.split, lines)):
             return
@@ -169,10 +134,10 @@ class Namespaces(unittest.TestCase):
         client = Program("b", "ibv_rc_pingpong", "-g", "0", "-n", "1000000", ADDRESSES["a"])
         await_link("b")
         try:
-            set_link("down")
+            two_hosts.set_link("down")
             self.assertNotEqual((client.wait(), server.wait()), (0, 0))
         finally:
-            set_link("up")
+            two_hosts.set_link("up")
         self.assertIn("transport retry counter exceeded", client.text() + server.text())
         self.run_pair("ibv_rc_pingpong", "-g", "0", "-c", "-n", "50")
 
@@ -200,8 +165,4 @@ class Namespaces(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    reason = why_not()
-    if reason:
-        print("skipped:", reason)
-        sys.exit(SKIPPED)
     unittest.main(argv=sys.argv[:1], verbosity=2, warnings="ignore")

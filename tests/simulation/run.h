@@ -61,7 +61,7 @@ class Run {
     Run* const run_;
   };
 
-  // Sets the device's faults from now on, in the grammar of docs/softverbs.md.
+  // Sets the device's faults from now on, in the grammar of softverbs/DESIGN.md.
   void SetFaults(const std::string& plan);
   const std::string& faults() const { return faults_; }
 

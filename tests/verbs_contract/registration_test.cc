@@ -53,6 +53,15 @@ class RegistrationTest : public ::testing::Test {
   Pair pair_;
 };
 
+TEST_F(RegistrationTest, NoBytesAtTheBeginningOfAPageAreRefused) {
+  Pages pages(1);
+  errno = 0;
+  ibv_mr* mr = ibv_reg_mr(pd(), pages.data(), 0, kWriteAccess);
+  EXPECT_EQ(mr, nullptr);
+  EXPECT_EQ(errno, EINVAL);
+  if (mr != nullptr) ibv_dereg_mr(mr);
+}
+
 TEST_F(RegistrationTest, MemoryWithAHoleIsRefused) {
   Pages pages(3);
   munmap(pages.page(1), Pages::PageBytes());

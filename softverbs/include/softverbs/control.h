@@ -7,7 +7,7 @@
 // What softverbs offers beyond verbs: faults on demand, and a simulation in one thread. A program
 // that includes this links the drop-in library first: softverbs::softverbs in CMake. For faults in
 // other programs use SOFTVERBS_FAULTS.
-// docs/softverbs.md has the grammar of fault plans, and what each fault does.
+// softverbs/DESIGN.md has the grammar of fault plans, and what each fault does.
 
 #ifdef __cplusplus
 extern "C" {

@@ -37,7 +37,7 @@ using test_support::RegisterRole;
 using test_support::RoleProcess;
 using test_support::Take;
 
-constexpr uint32_t kSlotShift = 13;  // of a queue pair number: docs/softverbs.md
+constexpr uint32_t kSlotShift = 13;  // of a queue pair number: softverbs/DESIGN.md
 
 std::set<std::string> NamesIn(const char* directory) {
   std::set<std::string> names;
@@ -335,6 +335,38 @@ const RegisterRole port_space_role("unknown_port_space", UnknownPortSpace);
 
 TEST(VerboseTest, NamesAnUnknownPortSpace) {
   EXPECT_EQ(RoleProcess("unknown_port_space").Finish(), 0);
+}
+
+// READs what no key allows, in four ways.
+int RefusedReads(int) {
+  setenv("SOFTVERBS_VERBOSE", "1", 1);
+  Owned<ibv_context> device = OpenDevice();
+  const auto says = [&](const SideOptions& target, const ConnectOptions& connect, auto change,
+                        const char* words) {
+    const Printed printed;
+    Pair pair(device.get(), {}, target, connect);
+    Address peer = pair.b.address();
+    change(peer);
+    if (pair.a.Read(1, 0, 64, peer, 0) != 0) return false;
+    if (pair.a.Next().status != IBV_WC_REM_ACCESS_ERR) return false;
+    return printed.Has("refused a READ of queue pair") && printed.Has("64 bytes at 0x") &&
+           printed.Has(words);
+  };
+  const auto nothing = [](Address&) {};
+  if (!says(
+          {}, {}, [](Address& peer) { peer.rkey ^= 0x3f00; }, "no region has this key"))
+    return 2;
+  if (!says(
+          {}, {}, [](Address& peer) { peer.memory += (1 << 20) - 63; }, "not inside"))
+    return 3;
+  if (!says({.access = IBV_ACCESS_LOCAL_WRITE}, {}, nothing, "the region lacks")) return 4;
+  if (!says({}, {.access = 0}, nothing, "(qp_access_flags) lacks")) return 5;
+  return testing::Test::HasFailure() ? 1 : 0;
+}
+const RegisterRole refused_reads_role("refused_reads", RefusedReads);
+
+TEST(VerboseTest, SaysWhyARemoteAccessIsRefused) {
+  EXPECT_EQ(RoleProcess("refused_reads").Finish(), 0);
 }
 
 constexpr int kNoNamespace = 77;

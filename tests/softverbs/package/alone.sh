@@ -26,6 +26,11 @@ grep -iE 'gannet|absl|gflags|glog|gtest|gmock' "$work/build/build.ninja" && fail
 quiet build cmake --build "$work/build" --target softverbs-run \
   base/CMakeFiles/softverbs_base_objects.dir/gid.cc.o
 [ -s "$work/softverbs/LICENSE" ] || fail "the folder has no licence"
+for page in README.md DESIGN.md; do
+  for target in $(grep -oE '\]\([^)#:]+' "$work/softverbs/$page" | cut -c3-); do
+    [ -e "$work/softverbs/$target" ] || fail "$page leads out of the folder, to $target"
+  done
+done
 version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$work/build/CMakeCache.txt")
 [ -n "$version" ] || fail "no version"
 
@@ -35,7 +40,7 @@ quiet install cmake --install "$build_dir" --component softverbs --prefix "$pref
 preload=$(find "$prefix" -name libsoftverbs.so)
 dropin=$(dirname "$(find "$prefix" -name libibverbs.so.1)")
 [ "$dropin" = "${preload%/*}/softverbs" ] || fail "the places of the libraries: $preload, $dropin"
-expected=(bin/softverbs-run include/softverbs/control.h share/doc/softverbs/LICENSE share/doc/softverbs/README.md)
+expected=(bin/softverbs-run include/softverbs/control.h share/doc/softverbs/LICENSE share/doc/softverbs/README.md share/doc/softverbs/DESIGN.md)
 for name in "${expected[@]}"; do
   [ -s "$prefix/$name" ] || fail "no $name"
 done
