@@ -1,5 +1,7 @@
 #include "tests/model/expiry_model.h"
 
+#include <algorithm>
+
 namespace gannet::model {
 
 std::vector<ExpiryModel::State> ExpiryModel::Initial() const {
@@ -8,14 +10,16 @@ std::vector<ExpiryModel::State> ExpiryModel::Initial() const {
   state.polled_at = kNoPoll;
   state.gets_left = 2;
   state.put_left = 1;
+  state.fail_overs_left = 1;
   return {state};
 }
 
 ExpiryModel::Content ExpiryModel::Now(const State& state) {
-  return state.content == kExpiring && state.clock >= kExpiry ? kAbsent : state.content;
+  return state.content == kExpiring && state.expired ? kAbsent : state.content;
 }
 
 void ExpiryModel::Take(const char* label, State next, const Emit& emit) {
+  if (next.clock >= kExpiry) next.expired = 1;
   const auto bit = static_cast<uint8_t>(1 << Now(next));
   if (next.reader != Reader::kIdle) next.may |= bit;
   if (next.add == 1) next.add_may |= bit;
@@ -43,6 +47,24 @@ void ExpiryModel::Next(const State& state, const Emit& emit) const {
     Take("add is sent", next, emit);
   }
   ServerSteps(state, emit);
+  FailOver(state, emit);
+}
+
+void ExpiryModel::FailOver(const State& state, const Emit& emit) const {
+  if (state.fail_overs_left == 0) return;
+  const uint8_t behind = rules_.clock_goes_on || state.clock == 0 ? 0 : 1;
+  for (int clock = state.clock - behind; clock <= kClockMax; ++clock) {
+    State next = state;
+    --next.fail_overs_left;
+    next.clock = static_cast<uint8_t>(clock);
+    next.jump = static_cast<uint8_t>(std::max(0, clock - state.clock));
+    next.polled_at = kNoPoll;
+    if (state.reader != Reader::kIdle) ++next.gets_left;
+    next.reader = Reader::kIdle;
+    next.bound = next.may = 0;
+    next.sample = kAbsent;
+    Take("another member takes over", next, emit);
+  }
 }
 
 void ExpiryModel::ReaderSteps(const State& state, const Emit& emit) const {
@@ -70,7 +92,8 @@ void ExpiryModel::ReaderSteps(const State& state, const Emit& emit) const {
 
 void ExpiryModel::Decide(const State& state, const Emit& emit) const {
   if (state.sample != kExpiring) return Answer("GET believes", state, state.sample, emit);
-  for (uint8_t upper = state.clock; upper <= kClockMax; ++upper) {
+  const uint8_t jump = rules_.new_bounds ? 0 : state.jump;
+  for (uint8_t upper = state.clock - jump; upper <= kClockMax; ++upper) {
     if (upper < kExpiry || !rules_.alive_by_upper) Answer("GET hits", state, kExpiring, emit);
   }
   for (uint8_t late = 0; late <= state.clock; ++late) {

@@ -10,7 +10,9 @@ namespace gannet::model {
 // Who may call an item expired (docs/consistency.md, "Expiry"). A key has an item that expires when
 // the server's clock reaches kExpiry. A client GETs it with READs, by bounds of that clock. Another
 // one adds a value if the key is absent, and a third puts one whatever is there. The server decides
-// by a time that it read, and its Poll may have begun long before a request came.
+// by a time that it read, and its Poll may have begun long before a request came. Once, another
+// member of a group may take over (docs/group.md): then READs under way are thrown away, requests
+// are sent again, and the clock is the new primary's.
 //
 // What is to hold: it is as if the item were deleted when the clock reaches its expiry. So each
 // answer must be what the key has at some moment of its operation.
@@ -21,6 +23,8 @@ struct ExpiryRules {
   bool bound_is_lower = true;      // that bound is never ahead of the server's clock
   bool alive_by_upper = true;      // a hit needs the upper bound of when it is believed
   bool server_looks_again = true;  // the server reads the clock for a request that came in a Poll
+  bool clock_goes_on = true;       // a new primary's clock is not behind the old one's
+  bool new_bounds = true;          // a client gets new bounds of it
 };
 
 class ExpiryModel {
@@ -44,7 +48,10 @@ class ExpiryModel {
     uint8_t add;     // 0 not sent, 1 sent, 2 over
     uint8_t add_may;
     uint8_t put_left;
-    uint8_t wrong;  // an answer that the key did not have meanwhile
+    uint8_t fail_overs_left;
+    uint8_t jump;     // of the clock, by which a bound of the old one is wrong
+    uint8_t expired;  // the clock has reached the expiry, whatever it says now
+    uint8_t wrong;    // an answer that the key did not have meanwhile
   };
 
   explicit ExpiryModel(const ExpiryRules& rules) : rules_(rules) {}
@@ -61,6 +68,7 @@ class ExpiryModel {
   static void Take(const char* label, State next, const Emit& emit);
   static void Answer(const char* label, State next, Content answer, const Emit& emit);
   void ReaderSteps(const State& state, const Emit& emit) const;
+  void FailOver(const State& state, const Emit& emit) const;
   void Decide(const State& state, const Emit& emit) const;
   void ServerSteps(const State& state, const Emit& emit) const;
 

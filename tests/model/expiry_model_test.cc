@@ -28,7 +28,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Variant{"a miss by the client's own clock", {.bound_is_lower = false}},
                     Variant{"a hit without an upper bound", {.alive_by_upper = false}},
                     Variant{"the server decides by the time its Poll began",
-                            {.server_looks_again = false}}),
+                            {.server_looks_again = false}},
+                    Variant{"a new primary's clock behind the old one's", {.clock_goes_on = false}},
+                    Variant{"bounds of the old primary's clock", {.new_bounds = false}}),
     kVariantName);
 
 }  // namespace

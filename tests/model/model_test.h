@@ -5,6 +5,7 @@
 
 #include <cctype>
 #include <cstdint>
+#include <cstdlib>
 #include <iostream>
 #include <string>
 
@@ -16,10 +17,14 @@ namespace gannet::model {
 // What the tests of all models share.
 
 inline constexpr uint64_t kStatesMax = 20'000'000;
+inline constexpr uint64_t kLargeStatesMax = 100'000'000;
+
+// Whether a model is searched at sizes that take minutes, too.
+inline bool Large() { return std::getenv("GANNET_LARGE_MODELS") != nullptr; }
 
 template <class Model>
 Exploration ExploreAndPrint(const std::string& name, const Model& model) {
-  const Exploration result = Explore(model, kStatesMax);
+  const Exploration result = Explore(model, Large() ? kLargeStatesMax : kStatesMax);
   std::cout << name << ": " << result.states << " states, " << result.transitions << " transitions"
             << (result.broken.empty() ? "" : "; counterexample: ") << result.broken << std::endl;
   return result;
