@@ -37,6 +37,16 @@ class RedisMore(unittest.TestCase):
         with self.assertRaisesRegex(redis.ResponseError, pattern, msg=words):
             self.client.execute_command(*words)
 
+    def test_no_change_of_many_clients_is_lost(self):
+        connections = [self.other().connection_pool.get_connection("_") for _ in range(8)]
+        for connection in connections:
+            for _ in range(25):
+                connection.send_command("INCRBYFLOAT", "f", "0.5")
+        for connection in connections:
+            for _ in range(25):
+                connection.read_response()
+        self.assertEqual(self.client.get("f"), "100")
+
     # --- transactions
 
     def test_a_transaction_that_is_discarded_writes_nothing(self):

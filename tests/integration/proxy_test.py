@@ -5,6 +5,7 @@ Starts kvserver and gannet-proxy, and lets redis-cli, redis-benchmark, redis-py,
 program on hiredis (CPP_TEST) do their work.
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -139,6 +140,16 @@ class Memcached(unittest.TestCase):
             raw.ask(b"get c\r\n", b"VALUE c 5 19\r\n%d\r\nEND\r\n" % WIDE)
             raw.ask(b"set c 0 0 1\r\nx\r\nincr c 1\r\n",
                     b"STORED\r\nCLIENT_ERROR cannot increment or decrement non-numeric value\r\n")
+
+    def test_no_change_of_many_clients_is_lost(self):
+        with contextlib.ExitStack() as stack:
+            raws = [stack.enter_context(Raw()) for _ in range(8)]
+            raws[0].ask(b"set c 0 0 4\r\n1000\r\n", b"STORED\r\n")
+            for raw in raws:  # the store has no decrement: each is read, and written if nobody was in between
+                raw.send(b"decr c 1 noreply\r\n" * 25 + b"mn\r\n")
+            for raw in raws:
+                raw.ask(b"", b"MN\r\n")
+            raws[0].ask(b"get c\r\n", b"VALUE c 0 3\r\n800\r\n")
 
     def test_cas(self):
         with Raw() as raw:

@@ -47,6 +47,8 @@ def without_literals(text):
 
 
 def without_template_arguments(head):
+    if "<" not in head:
+        return head
     head = re.sub(r"->|<=>|<<=?|<=|>=|operator\s*[<>]=?", blank, head)
     while (shorter := re.sub(r"<[^<>;{}]*>", blank, head)) != head:
         head = shorter
@@ -140,7 +142,7 @@ def functions_of(code):
 
     for match in MARKS.finditer(code):
         mark, at = match.group(), match.start()
-        outside = not parentheses and all(scope.kind in ("namespace", "class") for scope in scopes)
+        outside = not parentheses and (not scopes or scopes[-1].kind in ("namespace", "class"))
         if mark == "(":
             parentheses += 1
         elif mark == ")":

@@ -67,10 +67,12 @@ def files_that_name(tree, files):
     """Returns name -> the files that have it, other than where a function of that name is declared or defined."""
     named_in = defaultdict(set)
     for path in files:
-        itself = {function.at for function in tree.functions(path) or ()} if path.suffix != ".c" else ()
-        for match in re.finditer(r"\b[A-Za-z_]\w*", tree.code(path)):
-            if match.start() not in itself:
-                named_in[match.group()].add(path)
+        words = Counter(re.findall(r"\b[A-Za-z_]\w*", tree.code(path)))
+        if path.suffix != ".c":
+            words.subtract(function.name for function in tree.functions(path) or ())
+        for name, count in words.items():
+            if count > 0:
+                named_in[name].add(path)
     return named_in
 
 
