@@ -169,8 +169,8 @@ size_t Engine::Poll(int64_t now_ns, std::span<Completion> completions) {
   report_end_ = report_ + completions.size();
   if (!released_.empty()) [[unlikely]]
     StartReleased();
-  if (now_ns >= next_sample_ns_) [[unlikely]]
-    BeginSample();
+  if (sample_.Due(now_ns) && !fresh_.empty()) [[unlikely]]
+    sample_.Begin(*fresh_.all().front(), now_ns);
   StartFresh();
   for (EngineServer& server : servers_) {
     const Completion* const first = report_;
@@ -186,8 +186,8 @@ size_t Engine::Poll(int64_t now_ns, std::span<Completion> completions) {
   }
   if (!starved_.empty()) FeedStarved();
   if (now_ns >= earliest_deadline_ns_) CheckDeadlines();
-  if (sample_.op != kInvalidOp) [[unlikely]]
-    EndSample();
+  if (sample_.running()) [[unlikely]]
+    sample_.EndIfOver(*clock_);
   return static_cast<size_t>(report_ - completions.data());
 }
 
@@ -310,14 +310,7 @@ void Engine::OnWorksDone(uint32_t number, std::span<const InFlightWork::Work> wo
   }
 }
 
-void Engine::OnPosted(uint32_t number, uint32_t costs) {
-  OpCost& total = slots_[number].done.cost;
-  total.posts += (costs & kDoorbell) != 0;
-  if (costs == kDoorbell) [[likely]]
-    return;
-  total.sends += (costs & kSend) != 0;
-  total.completions += (costs & kSignaled) != 0;
-}
+void Engine::OnDoorbell(uint32_t number) { ++slots_[number].done.cost.posts; }
 
 // Ends operations at their deadline, and pauses that are over.
 void Engine::CheckDeadlines() {

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "client/engine/fixed_stack.h"
 #include "client/engine/key_order.h"
+#include "client/engine/latency_sample.h"
 #include "client/engine/op.h"
 #include "client/engine/op_slots.h"
 #include "client/engine/server_set.h"
@@ -125,7 +126,7 @@ class Engine final : public SessionOwner {
          Router router, std::shared_ptr<AuthFile> auth_file);
 
   // SessionOwner: engine.cc, engine_request.cc, engine_recovery.cc
-  void OnPosted(uint32_t op, uint32_t costs) override;
+  void OnDoorbell(uint32_t op) override;
   void OnWorksDone(uint32_t server, std::span<const InFlightWork::Work> works,
                    bool signaled) override;
   void OnReply(RequestWindow::Entry* answered, const ReplyView& reply) override;
@@ -152,10 +153,6 @@ class Engine final : public SessionOwner {
   }
   void LeaveOrder(Op& op);
   void CheckDeadlines();
-
-  // engine_sample.cc
-  void BeginSample();
-  void EndSample();
 
   // ordinary_get_inline.h, engine_ordinary_get.cc
   void StartOrdinaryGet(EngineServer& server, Op& op);
@@ -238,16 +235,7 @@ class Engine final : public SessionOwner {
   uint64_t hash_seed_ = 0;                    // of the only server
   int64_t now_ns_ = 0;                        // of this Poll
   int64_t earliest_deadline_ns_ = INT64_MAX;  // or the end of a pause, or a time before it
-  // The operation whose latency is measured now. One is taken every kSampleNs at most.
-  struct Sample {
-    uint32_t op = kInvalidOp;
-    LatencyKind kind{};
-    EngineServer* server = nullptr;
-    int64_t began_ns = 0;
-  };
-  static constexpr int64_t kSampleNs = 8 * kNsPerMs;
-  Sample sample_;
-  int64_t next_sample_ns_ = 0;
+  LatencySample sample_;
   Completion* report_ = nullptr;  // this Poll's: the next to be filled in, and the end
   Completion* report_end_ = nullptr;
   OpSlots slots_;

@@ -39,11 +39,11 @@ std::string_view NameCallerMemory(Op& op, RequestHeader* header) {
 }
 
 // Lends the server the buffer that the request needs: one that a GET's value is written to, or one
-// that a long PUT's value is read from. `value` is left empty if it does not travel in the message.
-// Returns the pool that has no buffer left, or nullptr.
-const RegisteredPool* LendBuffer(Op& op, RequestHeader* header, RequestWindow::Entry* entry,
-                                 std::string_view* value) {
+// that a long PUT's value is read from. The request's value is left empty if it does not travel in
+// the message. Returns the pool that has no buffer left, or nullptr.
+const RegisteredPool* LendBuffer(Op& op, RequestView* request, RequestWindow::Entry* entry) {
   SessionMemory& memory = op.session().memory();
+  RequestHeader* const header = &request->header;
   if (header->opcode == static_cast<uint8_t>(Opcode::kGet)) {
     LentBuffer& lent = entry->reply;
     lent = memory.replies.Take(std::max(op.value_needed, kReplyRoom));
@@ -53,13 +53,13 @@ const RegisteredPool* LendBuffer(Op& op, RequestHeader* header, RequestWindow::E
                    .buffer_rkey = lent.rkey,
                    .buffer_bytes = std::min<uint32_t>(lent.bytes, kValueBytesMax)};
   } else if (op.uses_caller_memory()) {
-    *value = NameCallerMemory(op, header);
+    request->value = NameCallerMemory(op, header);
   } else if (!op.IsEager()) {
     LentBuffer& lent = entry->value;
-    lent = memory.values.Take(static_cast<uint32_t>(value->size()));
+    lent = memory.values.Take(header->value_bytes);
     if (lent.data == nullptr) return &memory.values;
-    std::memcpy(lent.data, value->data(), value->size());
-    *value = {};
+    std::memcpy(lent.data, request->value.data(), request->value.size());
+    request->value = {};
     header->flags |= kValueInBuffer;
     header->write.buffer_address = lent.address();
     header->write.buffer_rkey = lent.rkey;
@@ -132,31 +132,28 @@ bool Engine::SendRequest(EngineServer& server, Op& op) {
     Finish(op, Outcome::kTooLong);
     return true;
   }
-  RequestWindow::Entry entry{
-      .sequence = session.next_sequence(), .op = op.number, .timeout_ns = op.request.timeout_ns};
-  RequestHeader header = MakeRequestHeader(op);
-  header.sequence = entry.sequence;
-  std::string_view value = op.request.value;
-  if (op.request.type == OpType::kIncr) [[unlikely]]
-    value = {reinterpret_cast<const char*>(&op.request.counter), sizeof(op.request.counter)};
-  if (const RegisteredPool* empty = LendBuffer(op, &header, &entry, &value); empty != nullptr) {
+  RequestWindow::Entry entry{.op = op.number, .timeout_ns = op.request.timeout_ns};
+  RequestView request{MakeRequestHeader(op), op.key(), op.request.value};
+  if (op.request.type == OpType::kIncr) [[unlikely]] {
+    const CounterOperands& counter = op.request.counter;
+    request.value = {reinterpret_cast<const char*>(&counter), sizeof(counter)};
+  }
+  if (const RegisteredPool* empty = LendBuffer(op, &request, &entry); empty != nullptr) {
     if (empty->error().ok()) return false;
     dequeue();
     Finish(op, Outcome::kNoBuffers);
     return true;
   }
   dequeue();
-  op.sequence = entry.sequence;
   if (!op.over()) op.phase = Op::Phase::kRequestSent;
-  entry.bytes = static_cast<uint32_t>(
-      EncodeRequest(header, op.key(), value, {session.next_message(), kMessageBytesMax}));
-  session.SendRequest(entry, now_ns_);
+  op.sequence = session.SendRequest(request, entry, now_ns_);
   return true;
 }
 
 void Engine::OnReply(RequestWindow::Entry* answered, const ReplyView& reply) {
   Op& op = slots_[answered->op];
-  ++op.done.cost.completions;
+  op.Charge(*answered);
+  ++op.done.cost.completions;  // the answer's
   if (op.over()) return OnLateReply(op, reply);
   OnAnswer(op, answered, reply);
   if (!released_.empty()) StartReleased();

@@ -34,7 +34,15 @@ void Op::CancelRequest() {
   server->wants_buffer = false;  // it is not known whether the others do
 }
 
-void Op::IgnoreAnswer() { session().IgnoreAnswer(sequence, number); }
+void Op::IgnoreAnswer() {
+  if (const auto* request = session().IgnoreAnswer(sequence, number)) Charge(*request);
+}
+
+void Op::Charge(const RequestWindow::Entry& request) {
+  done.cost.posts += request.posts;
+  done.cost.sends += request.sends;
+  done.cost.completions += request.completions;
+}
 
 std::byte* Op::BorrowItem(uint32_t bytes) {
   if (item_is_reply || item.bytes < bytes) {

@@ -193,6 +193,8 @@ struct alignas(64) Op {
   // Makes the session ignore the answer to the request that it sent last. When that comes, the slot
   // may be another operation's.
   void IgnoreAnswer();
+  // Adds what a request cost. Each is charged once: when it is answered, or ignored.
+  void Charge(const RequestWindow::Entry& request);
 
   // Borrows a buffer for an item of so many bytes, in `item`. Returns nullptr if none is free.
   std::byte* BorrowItem(uint32_t bytes);

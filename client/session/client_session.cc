@@ -13,7 +13,7 @@ namespace {
 // Hears what is of no interest to anybody.
 class Nobody : public SessionOwner {
  public:
-  void OnPosted(uint32_t, uint32_t) override {}
+  void OnDoorbell(uint32_t) override {}
   void OnWorksDone(uint32_t, std::span<const InFlightWork::Work>, bool) override {}
   void OnReply(RequestWindow::Entry*, const ReplyView&) override {}
   absl::Status OnNamed(uint32_t, std::string_view) override { return absl::OkStatus(); }
@@ -44,16 +44,16 @@ ClientSession::~ClientSession() {
 // Sends the report that the next heartbeat would carry, and waits until the server's device has it:
 // closing drops what is not there yet. A dead server never has it, so this does not wait for long.
 void ClientSession::TellLast() {
-  if (!ready() || !usage_.HasNews()) return;
+  if (!ready() || !news_.usage().HasNews()) return;
   may_join_ = false;
-  usage_.Hasten();
+  news_.usage().Hasten();
   int64_t now_ns = options_.clock->MonotonicNs();
   const int64_t give_up_ns = now_ns + kLastReportNsMax;
   // A test's clock may stand still.
   for (uint32_t looks = 0; looks < kLooksAtStillClock && now_ns < give_up_ns;) {
     LookAtConnections();
     Poll(now_ns);
-    if (!ready() || (!usage_.HasNews() && connections_[0].work.in_flight() == 0)) return;
+    if (!ready() || (!news_.usage().HasNews() && connections_[0].work.in_flight() == 0)) return;
     sched_yield();  // the server may want this core
     const int64_t before_ns = std::exchange(now_ns, options_.clock->MonotonicNs());
     looks = now_ns == before_ns ? looks + 1 : 0;
@@ -204,9 +204,11 @@ void ClientSession::SetServerSet(uint64_t hash) {
   if (memory_ != nullptr) memory_->SetServerSet(hash);
 }
 
-void ClientSession::IgnoreAnswer(uint64_t sequence, uint32_t op) {
+const RequestWindow::Entry* ClientSession::IgnoreAnswer(uint64_t sequence, uint32_t op) {
   RequestWindow::Entry* entry = window_.Find(sequence);
-  if (entry != nullptr && entry->op == op) entry->op = kInvalidOp;
+  if (entry == nullptr || entry->op != op) return nullptr;
+  entry->op = kInvalidOp;
+  return entry;
 }
 
 uint32_t ClientSession::busy() const {

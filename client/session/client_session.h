@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "client/session/client_connection.h"
+#include "client/session/client_news.h"
 #include "client/session/connect_attempts.h"
 #include "client/session/fixed_ring.h"
 #include "client/session/index_watch.h"
@@ -23,8 +24,6 @@
 #include "client/session/session_memory.h"
 #include "client/session/session_owner.h"
 #include "client/session/session_terms.h"
-#include "client/session/touch_log.h"
-#include "client/session/usage_log.h"
 #include "client/session/watched_time.h"
 #include "common/auth/auth_file.h"
 #include "common/base/client_clock.h"
@@ -155,9 +154,9 @@ class ClientSession {
   SessionMemory& memory() const { return *memory_; }
   const ServerTimeBound& server_time() const { return server_time_; }
   // What to tell the server of the items that were READ. Heartbeats carry it.
-  TouchLog& touches() { return touches_; }
+  TouchLog& touches() { return news_.touches(); }
   // What to tell the server of this client's operations. Heartbeats carry it, too.
-  UsageLog& usage() { return usage_; }
+  UsageLog& usage() { return news_.usage(); }
 
   // Adds a READ to the chain that is being built, or queues it if the chain has no room.
   // REQUIRES: ready.
@@ -182,18 +181,15 @@ class ClientSession {
   // Posts a READ of memory other than the region: `read.offset` bytes behind `address`. REQUIRES:
   // CanSend().
   void SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead& read);
-  // The sequence number of the next request, and where the owner encodes it (kMessageBytesMax).
-  // REQUIRES, both: CanSendRequest().
-  uint64_t next_sequence() const { return window_.next(); }
-  std::byte* next_message() const { return memory_->request(window_.IndexOf(window_.next())); }
-  // Sends next_message(). REQUIRES: CanSendRequest(), entry.sequence is next_sequence().
-  void SendRequest(const RequestWindow::Entry& entry, int64_t now_ns);
+  // Numbers, encodes and sends a request, and returns its number. `entry` says who waits for the
+  // answer, and what is lent to the server. REQUIRES: CanSendRequest().
+  uint64_t SendRequest(RequestView request, RequestWindow::Entry entry, int64_t now_ns);
   // Posts what is in the chain. If `may_wait`, a chain of few READs may wait for the READs of
   // operations that begin before the next Poll.
   void Flush(bool may_wait);
-  // From now on nobody waits for the answer to this request of `op`. Does nothing if it was
-  // answered.
-  void IgnoreAnswer(uint64_t sequence, uint32_t op);
+  // From now on nobody waits for the answer to this request of `op`. Returns the request, or
+  // nullptr if it was answered.
+  const RequestWindow::Entry* IgnoreAnswer(uint64_t sequence, uint32_t op);
 
   // For tests: what is queued, unanswered or lent. 0 unless something is under way or leaks.
   uint32_t busy() const;
@@ -272,11 +268,10 @@ class ClientSession {
   bool OpenReads(uint32_t op);
   bool OthersWillJoin() const;
   bool OpenChain(ClientConnection& connection);
-  void AddMessage(ClientConnection& connection, uint32_t op, std::byte* data, uint32_t bytes,
-                  int64_t now_ns);
+  void AddRequest(RequestWindow::Entry& entry, int64_t now_ns);
+  void AddMessage(ClientConnection& connection, std::byte* data, uint32_t bytes, int64_t now_ns);
   void PostChain();
   void SendHeartbeats(int64_t now_ns);
-  bool CanSendNews(int64_t now_ns) const;
   void SendNews(int64_t now_ns);
 
   Options options_;
@@ -297,14 +292,12 @@ class ClientSession {
   RequestWatch request_watch_;
   IndexWatch index_watch_;
 
-  TouchLog touches_;
-  UsageLog usage_;
-  uint32_t news_message_ = 0;  // the number of the heartbeat that uses the buffer; 0 = none
+  ClientNews news_;
 
   RequestWindow window_;
-  FixedRing<QueuedRead> reads_;              // found no room in the chain
-  SendChain chain_;                          // being built
-  uint32_t chain_end_request_ = kInvalidOp;  // the op, if the chain's last is a request
+  FixedRing<QueuedRead> reads_;                        // found no room in the chain
+  SendChain chain_;                                    // being built
+  RequestWindow::Entry* chain_end_request_ = nullptr;  // if the chain's last is an unsignaled one
   uint32_t next_read_connection_ = 0;
   bool mixes_ = false;    // READs were seen to wait for a request
   bool may_join_ = true;  // false: a further connection could not even be started

@@ -34,6 +34,10 @@ class RequestWindow {
     int64_t timeout_ns = 0;    // of the operation
     LentBuffer value;          // lent to the server for reading until it answers
     LentBuffer reply;          // lent to the server for writing until it answers
+    // What it cost so far: doorbells that it was the first of, SENDs, and their completions.
+    uint16_t posts = 0;
+    uint16_t sends = 0;
+    uint16_t completions = 0;
   };
 
   // Begins a new session: no requests, sequence numbers from 1. REQUIRES: 0 < credits <=
@@ -53,10 +57,10 @@ class RequestWindow {
 
   // The number that the next request gets.
   uint64_t next() const { return next_; }
-  // Adds a request. REQUIRES: CanSend(), entry.sequence is next().
-  void Begin(const Entry& entry) {
+  // Adds a request, and returns it. REQUIRES: CanSend(), entry.sequence is next().
+  Entry& Begin(const Entry& entry) {
     GANNET_CHECK(CanSend() && entry.sequence == next_, "no credit, or another's number");
-    entries_[IndexOf(next_++)] = entry;
+    return entries_[IndexOf(next_++)] = entry;
   }
 
   // Returns the unanswered request of this number, or nullptr if there is none: a request that was

@@ -206,10 +206,7 @@ void ClientSession::AdoptGrant(const Grant& grant, int64_t now_ns) {
   watched_.Restart(now_ns, Liveness::WatchStepNs(terms_.silence_ns()));
   request_watch_.Restart(watched_);
   connections_[0].liveness.Restart(now_ns, watched_, terms_.silence_ns());
-  touches_.Restart((grant.features & kGrantEvicts) != 0);
-  usage_.Restart((grant.features & kGrantTakesReports) != 0, now_ns,
-                 Liveness::HeartbeatNs(terms_.silence_ns()));
-  news_message_ = 0;
+  news_.Restart(grant, now_ns, Liveness::HeartbeatNs(terms_.silence_ns()));
   next_read_connection_ = 0;
   next_control_ns_ = now_ns;
   std::vector<uint32_t> abandoned;
@@ -238,8 +235,7 @@ void ClientSession::ResendUnanswered(int64_t now_ns) {
       window_.End(entry);
       return;
     }
-    AddMessage(connections_[0], entry.op, memory_->request(window_.IndexOf(entry.sequence)),
-               entry.bytes, now_ns);
+    AddRequest(entry, now_ns);
   });
   PostChain();
 }

@@ -159,7 +159,7 @@ bool ClientSession::OpenReads(uint32_t op) {
     next_read_connection_ = next_read_connection_ + 1 < n ? next_read_connection_ + 1 : 0;
     if (apart && connection.index == 0) continue;
     if (!connection.ready() || connection.work.room() == 0 || !OpenChain(connection)) continue;
-    if (chain_.empty()) owner_->OnPosted(op, SessionOwner::kDoorbell);
+    if (chain_.empty()) owner_->OnDoorbell(op);
     chain_.AllowReads(share);
     return true;
   }
@@ -175,13 +175,13 @@ bool ClientSession::OpenChain(ClientConnection& connection) {
   }
   if (!ready()) return false;
   chain_.Open(&connection);
-  chain_end_request_ = kInvalidOp;
+  chain_end_request_ = nullptr;
   return true;
 }
 
 void ClientSession::SendOrdered(const OrderedWork& work) {
   if (!OpenChain(connections_[0])) return;
-  if (chain_.empty()) owner_->OnPosted(work.op, SessionOwner::kDoorbell);
+  if (chain_.empty()) owner_->OnDoorbell(work.op);
   const ibv_sge sge = {reinterpret_cast<uint64_t>(work.local), work.bytes, work.lkey};
   const uint64_t address =
       work.offset + (work.of_locks ? grant().lock_address : grant().region_address);
@@ -190,49 +190,57 @@ void ClientSession::SendOrdered(const OrderedWork& work) {
       work.kind == InFlightWork::Kind::kRead
           ? ReadRequest(0, nullptr, address, rkey, 0)
           : CompareAndSwapRequest(0, nullptr, address, rkey, work.expected, work.desired, 0);
-  if (work.kind != InFlightWork::Kind::kRead) usage_.PostedOther();
+  if (work.kind != InFlightWork::Kind::kRead) news_.usage().PostedOther();
   chain_.Add({work.op, work.kind}, request, sge);
 }
 
 void ClientSession::SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead& read) {
   if (!OpenChain(connections_[0])) return;
-  if (chain_.empty()) owner_->OnPosted(read.op, SessionOwner::kDoorbell);
+  if (chain_.empty()) owner_->OnDoorbell(read.op);
   const ibv_sge sge = {reinterpret_cast<uint64_t>(read.local), read.bytes, read.lkey.value_or(0)};
   chain_.Add({read.op, InFlightWork::Kind::kRead},
              ReadRequest(0, nullptr, address + read.offset, rkey, 0), sge);
 }
 
-void ClientSession::SendRequest(const RequestWindow::Entry& entry, int64_t now_ns) {
-  std::byte* const message = next_message();
+uint64_t ClientSession::SendRequest(RequestView request, RequestWindow::Entry entry,
+                                    int64_t now_ns) {
+  request.header.sequence = entry.sequence = window_.next();
+  std::byte* const message = memory_->request(window_.IndexOf(entry.sequence));
+  entry.bytes = static_cast<uint32_t>(
+      EncodeRequest(request.header, request.key, request.value, {message, kMessageBytesMax}));
   request_watch_.OnSend(window_, watched_);
-  window_.Begin(entry);
-  AddMessage(connections_[0], entry.op, message, entry.bytes, now_ns);
+  AddRequest(window_.Begin(entry), now_ns);
+  return entry.sequence;
 }
 
-// `op` is kInvalidOp for a message that nobody waits for.
-void ClientSession::AddMessage(ClientConnection& connection, uint32_t op, std::byte* data,
-                               uint32_t bytes, int64_t now_ns) {
+// Adds a request that is in the window, for the first time or again.
+void ClientSession::AddRequest(RequestWindow::Entry& entry, int64_t now_ns) {
+  ClientConnection& connection = connections_[0];
   if (!OpenChain(connection)) return;
-  if (op != kInvalidOp) {
-    const bool signaled = chain_.NextIsSignaled();
-    if (!signaled) chain_end_request_ = op;  // signaled after all if it stays the last
-    const uint32_t doorbell = chain_.empty() ? SessionOwner::kDoorbell : 0;
-    owner_->OnPosted(op, SessionOwner::kSend | doorbell | (signaled ? SessionOwner::kSignaled : 0));
-  }
+  const bool signaled = chain_.NextIsSignaled();
+  entry.posts += chain_.empty();
+  entry.completions += signaled;
+  ++entry.sends;
+  AddMessage(connection, memory_->request(window_.IndexOf(entry.sequence)), entry.bytes, now_ns);
+  if (!signaled) chain_end_request_ = &entry;  // signaled after all if it stays the last
+}
+
+void ClientSession::AddMessage(ClientConnection& connection, std::byte* data, uint32_t bytes,
+                               int64_t now_ns) {
+  if (!OpenChain(connection)) return;
   const unsigned inline_flag = bytes <= connection.inline_bytes() ? unsigned{IBV_SEND_INLINE} : 0u;
   chain_.Add({0, InFlightWork::Kind::kMessage},  // its operation goes on with the reply
              gannet::SendRequest(0, nullptr, inline_flag | connection.send_flags()),
              {reinterpret_cast<uint64_t>(data), bytes, memory_->requests.lkey()});
-  usage_.PostedOther();
+  news_.usage().PostedOther();
   connection.liveness.OnSent(now_ns, watched_);
 }
 
 // Rings one doorbell for the whole chain.
 void ClientSession::PostChain() {
+  RequestWindow::Entry* const end = std::exchange(chain_end_request_, nullptr);
   if (chain_.empty() || !ready()) return chain_.Clear();
-  if (chain_end_request_ != kInvalidOp)
-    owner_->OnPosted(chain_end_request_, SessionOwner::kSignaled);
-  chain_end_request_ = kInvalidOp;
+  if (end != nullptr) ++end->completions;
   if (chain_.Post() != PostResult::kPosted) [[unlikely]] {
     Break(absl::UnavailableError(absl::StrCat(endpoint(), ": the device refused a chain")));
   }
@@ -241,60 +249,30 @@ void ClientSession::PostChain() {
 // Sends one on each connection that had nothing else to send, or had no heartbeat for long.
 void ClientSession::SendHeartbeats(int64_t now_ns) {
   LookAtIndex();
-  if (CanSendNews(now_ns)) SendNews(now_ns);
+  if (news_.CanSend(connections_[0], now_ns)) SendNews(now_ns);
   for (ClientConnection& connection : connections_) {
     const bool first = connection.index == 0;
     const bool due = connection.ready() && (connection.liveness.HeartbeatDue(now_ns) ||
                                             (first && index_watch_.HeartbeatDue()));
     if (!due || connection.work.room() == 0 || !connection.liveness.MayAsk()) continue;
     memory_->SetIndexKnown(index_watch_.known());
-    AddMessage(connection, kInvalidOp, memory_->heartbeat(), sizeof(RequestHeader), now_ns);
+    AddMessage(connection, memory_->heartbeat(), sizeof(RequestHeader), now_ns);
     connection.liveness.OnHeartbeatSent(now_ns);
     if (first) index_watch_.OnHeartbeatSent();
     PostChain();
   }
 }
 
-// Touches go out with the heartbeat that is due, or before it if there are many; a report when it
-// is due. There is one buffer for them, which is in use until the server answered. So a slow server
-// is told less.
-bool ClientSession::CanSendNews(int64_t now_ns) const {
-  const ClientConnection& first = connections_[0];
-  const Liveness& liveness = first.liveness;
-  const bool reports = usage_.Due(now_ns);
-  if (touches_.touches().empty() && !reports) return false;
-  if (!first.ready() || first.work.room() == 0) return false;
-  if (static_cast<int32_t>(liveness.heartbeats_answered() - news_message_) < 0) return false;
-  if (liveness.heartbeats_sent() - liveness.heartbeats_answered() == Liveness::kHeartbeatsMax) {
-    return false;
-  }
-  return reports || touches_.worth_a_message() || liveness.HeartbeatDue(now_ns);
-}
-
-// Touches that do not fit beside a report are dropped, as any that find no room.
 void ClientSession::SendNews(int64_t now_ns) {
   ClientConnection& first = connections_[0];
-  const std::span message(memory_->news_message(), kMessageBytesMax);
-  const std::span payload = message.subspan(sizeof(RequestHeader));
-  // Work requests are counted anyway, so READs cost nothing more.
-  for (ClientConnection& it : connections_) {
-    usage_.Posted(it.work.posted() - std::exchange(it.told_of, it.work.posted()));
-  }
-  const size_t report = usage_.Due(now_ns) ? usage_.Take(now_ns, payload) : 0;
-  std::span<const std::byte> touches = std::as_bytes(touches_.touches());
-  touches = touches.first(std::min(touches.size(), payload.size() - report));
-  std::copy(touches.begin(), touches.end(), payload.begin() + report);
-  RequestHeader header;
   memory_->SetIndexKnown(index_watch_.known());
-  std::memcpy(&header, memory_->heartbeat(), sizeof(header));
-  header.heartbeat.report_bytes = static_cast<uint32_t>(report);
-  header.value_bytes = static_cast<uint32_t>(report + touches.size());
-  std::memcpy(message.data(), &header, sizeof(header));
-  AddMessage(first, kInvalidOp, message.data(),
-             static_cast<uint32_t>(sizeof(header) + header.value_bytes), now_ns);
-  touches_.Clear();
+  RequestHeader heartbeat;
+  std::memcpy(&heartbeat, memory_->heartbeat(), sizeof(heartbeat));
+  std::byte* const message = memory_->news_message();
+  const uint32_t bytes = news_.Take(now_ns, connections_, heartbeat, {message, kMessageBytesMax});
+  AddMessage(first, message, bytes, now_ns);
   first.liveness.OnHeartbeatSent(now_ns);
-  news_message_ = first.liveness.heartbeats_sent();
+  news_.OnSent(first.liveness.heartbeats_sent());
   PostChain();
 }
 

@@ -21,22 +21,19 @@ enum class Comeback : uint8_t {
 };
 
 // What a ClientSession tells its owner. A session calls these only from within a call of its owner:
-// OnPosted when the owner queues or flushes something, the others from Poll.
+// OnDoorbell when the owner queues something, the others from Poll.
 class SessionOwner {
  public:
   virtual ~SessionOwner() = default;
-  // The work request of `op` was put into a chain. `costs` tells what to charge the operation for.
-  // Also called for requests that are sent again.
-  static constexpr uint32_t kDoorbell = 1;  // it is the first of the chain
-  static constexpr uint32_t kSend = 2;
-  static constexpr uint32_t kSignaled = 4;  // it is a SEND that has a completion of its own
-  virtual void OnPosted(uint32_t op, uint32_t costs) = 0;
+  // A READ or a compare-and-swap of `op` is the first work request of a chain, which costs one
+  // doorbell. What a request costs is told with its answer.
+  virtual void OnDoorbell(uint32_t op) = 0;
   // These work requests are done, oldest first. If `signaled`, the last one had a completion of its
   // own. The owner may queue READs meanwhile.
   virtual void OnWorksDone(uint32_t session, std::span<const InFlightWork::Work> works,
                            bool signaled) = 0;
-  // The answer to a request that `answered->op` waits for. The owner may take `answered->reply`.
-  // The session returns what is left to its pool.
+  // The answer to a request that `answered->op` waits for, and what the request cost. The owner may
+  // take `answered->reply`. The session returns what is left to its pool.
   virtual void OnReply(RequestWindow::Entry* answered, const ReplyView& reply) = 0;
   // A connection is being made, and the server calls itself `name` (empty: it has no name). On an
   // error the connection is given up for that reason. Otherwise OnReady follows.

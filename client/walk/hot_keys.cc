@@ -84,17 +84,12 @@ absl::StatusOr<HeatsReply> RegionWalk::AskForHeats() {
 }
 
 // Sends a request without key and value, and returns the value of the answer.
-absl::StatusOr<std::string> RegionWalk::Ask(RequestHeader header) {
+absl::StatusOr<std::string> RegionWalk::Ask(const RequestHeader& header) {
   if (!session_->ready()) return session_->status();
   if (!session_->CanSendRequest()) return absl::UnavailableError("no credit for a request");
   const int64_t now_ns = clock_->MonotonicNs();
-  RequestWindow::Entry entry{
-      .sequence = session_->next_sequence(), .op = 0, .timeout_ns = deadline_ns_};
-  header.sequence = entry.sequence;
-  entry.bytes = static_cast<uint32_t>(
-      EncodeRequest(header, {}, {}, {session_->next_message(), kMessageBytesMax}));
   answer_.reset();
-  session_->SendRequest(entry, now_ns);
+  session_->SendRequest({.header = header}, {.op = 0, .timeout_ns = deadline_ns_}, now_ns);
   while (!answer_) {
     Poll();
     if (!session_->ready()) return session_->status();

@@ -79,7 +79,7 @@ class RegionWalk final : public SessionOwner {
   bool Show(const IndexWalk::Item& item, Slot slot, const ShowAt& show);
   absl::Status Read(std::span<const IndexWalk::Read> reads,
                     std::optional<Elsewhere> elsewhere = std::nullopt);
-  absl::StatusOr<std::string> Ask(RequestHeader header);
+  absl::StatusOr<std::string> Ask(const RequestHeader& header);
   absl::StatusOr<HeatsReply> AskForHeats();
   absl::Status ReadHeats(const HeatsReply& heats, const std::function<bool()>& goes_on,
                          HotPlaces* places);
@@ -89,7 +89,7 @@ class RegionWalk final : public SessionOwner {
   const std::byte* buffer(size_t i) const { return buffers_[i].data; }
 
   // SessionOwner.
-  void OnPosted(uint32_t, uint32_t) override {}
+  void OnDoorbell(uint32_t) override {}
   void OnWorksDone(uint32_t, std::span<const InFlightWork::Work> works, bool) override {
     reading_ -=
         static_cast<uint32_t>(std::ranges::count_if(works, [](const InFlightWork::Work& it) {

@@ -104,7 +104,8 @@ static_assert(sizeof(ValueSegment) == 16 && std::is_trivially_copyable_v<ValueSe
 // With the longest key they fit into a message.
 inline constexpr uint32_t kValueSegmentsMax = 64;
 
-// A decoded message; the views point into the caller's private copy.
+// A request that was decoded, or is to be encoded. After decoding, the views point into the
+// caller's private copy.
 struct RequestView {
   RequestHeader header;
   std::string_view key;

@@ -221,7 +221,7 @@ class RefusingOwner : public SessionOwner {
   absl::Status OnNamed(uint32_t, std::string_view) override {
     return absl::FailedPreconditionError("not this one");
   }
-  void OnPosted(uint32_t, uint32_t) override {}
+  void OnDoorbell(uint32_t) override {}
   void OnWorksDone(uint32_t, std::span<const InFlightWork::Work>, bool) override {}
   void OnReply(RequestWindow::Entry*, const ReplyView&) override {}
   void OnReady(uint32_t, Comeback, std::span<const uint32_t>) override {

@@ -39,6 +39,24 @@ TEST_F(SilentRequestsTest, GetsGoOnThoughMoreRequestsExpireThanThereAreSlots) {
   EXPECT_EQ(engine_->alive(), 0u);
 }
 
+// What a request cost is told with its answer, or when nobody waits for that any more.
+TEST_F(SilentRequestsTest, ARequestIsChargedOnceAnsweredOrNot) {
+  Connect(kDepth);
+  const uint64_t unanswered = BeginPut("unanswered", "value", 20);
+  PassMs(30);
+  ASSERT_TRUE(HasEnded(unanswered));
+  EXPECT_EQ(ended_[unanswered].cost.sends, 1u);
+  EXPECT_EQ(ended_[unanswered].cost.posts, 1u);
+  EXPECT_EQ(ended_[unanswered].cost.completions, 1u) << "of the SEND";
+  AnswerEverything();
+  const uint64_t answered = BeginPut("answered", "value");
+  Settle();
+  ASSERT_TRUE(HasEnded(answered));
+  EXPECT_EQ(ended_[answered].cost.sends, 1u);
+  EXPECT_EQ(ended_[answered].cost.posts, 1u);
+  EXPECT_EQ(ended_[answered].cost.completions, 2u) << "of the SEND, and the answer";
+}
+
 TEST_F(SilentRequestsTest, RequestsThatExpireTogetherFreeTheirSlotsAtOnce) {
   server_->grant().credits = 2;
   Connect(kDepth);

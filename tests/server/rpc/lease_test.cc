@@ -160,7 +160,7 @@ TEST_P(LeaseTest, NobodyWritesUnderAnothersLock) {
   ASSERT_EQ(Call(&*holder_, Opcode::kLock, word).status(), ReplyStatus::kOk);
   const auto refused = PutUnderLock(&*other_, word, 0);
   EXPECT_EQ(refused.status(), ReplyStatus::kLockLost);
-  EXPECT_EQ(refused.header.lock.lock_word, word);
+  EXPECT_EQ(refused.header.write.lock_word, word);
   EXPECT_EQ(other_->Get("key"), std::nullopt);
   EXPECT_EQ(PutUnderLock(&*holder_, word, 0).status(), ReplyStatus::kOk);
 }
