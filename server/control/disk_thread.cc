@@ -18,13 +18,13 @@
 namespace gannet {
 
 absl::StatusOr<std::unique_ptr<DiskThread>> DiskThread::Start(DiskLog* log, WakeUp* wanted,
-                                                              std::function<void()> on_published) {
+                                                              std::function<void()> on_safe) {
   const int stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
   if (stop_fd < 0) {
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot create an eventfd: ", std::strerror(errno)));
   }
-  std::unique_ptr<DiskThread> thread(new DiskThread(log, wanted, std::move(on_published), stop_fd));
+  std::unique_ptr<DiskThread> thread(new DiskThread(log, wanted, std::move(on_safe), stop_fd));
   thread->thread_ = std::thread([raw = thread.get()] { raw->Run(); });
   return thread;
 }
@@ -44,11 +44,11 @@ absl::Status DiskThread::Stop() {
 }
 
 void DiskThread::Poll() {
-  Writes* const waiting = log_->waiting();
-  const uint64_t before = waiting == nullptr ? 0 : waiting->published();
+  const Writes* const waiting = log_->waiting();
+  const uint64_t before = log_->safe();
   if (waiting != nullptr) given_at_poll_ = waiting->given();
   log_->Poll(MonotonicNs());
-  if (waiting != nullptr && waiting->published() != before) on_published_();
+  if (waiting != nullptr && log_->safe() != before) on_safe_();
 }
 
 // Writes that waited in the last Poll already now wait for space, or for ever. Only later ones call

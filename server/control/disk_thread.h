@@ -16,10 +16,10 @@ namespace gannet {
 // The thread that polls a DiskLog.
 class DiskThread {
  public:
-  // Calls `on_published` when it has published waiting writes. `wanted` asks it to Poll at once.
+  // Calls `on_safe` when writes that wait may be published. `wanted` asks it to Poll at once.
   // ResourceExhausted: no file descriptor. `log` and `wanted` outlive the thread.
   static absl::StatusOr<std::unique_ptr<DiskThread>> Start(DiskLog* log, WakeUp* wanted,
-                                                           std::function<void()> on_published);
+                                                           std::function<void()> on_safe);
   ~DiskThread();
   DiskThread(const DiskThread&) = delete;
   DiskThread& operator=(const DiskThread&) = delete;
@@ -29,8 +29,8 @@ class DiskThread {
   absl::Status Stop();
 
  private:
-  DiskThread(DiskLog* log, WakeUp* wanted, std::function<void()> on_published, int stop_fd)
-      : log_(log), wanted_(wanted), on_published_(std::move(on_published)), stop_fd_(stop_fd) {}
+  DiskThread(DiskLog* log, WakeUp* wanted, std::function<void()> on_safe, int stop_fd)
+      : log_(log), wanted_(wanted), on_safe_(std::move(on_safe)), stop_fd_(stop_fd) {}
   void Run();
   void Poll();
   // Returns when the next Poll is due.
@@ -38,10 +38,10 @@ class DiskThread {
 
   DiskLog* const log_;
   WakeUp* const wanted_;
-  const std::function<void()> on_published_;
+  const std::function<void()> on_safe_;
   uint64_t given_at_poll_ = 0;  // tickets given before the last Poll; only for the thread
   const int stop_fd_;           // an eventfd, which is readable once the thread should stop
-  absl::Status status_;         // the thread's, until it is joined
+  absl::Status status_;         // of the thread, until it is joined
   std::thread thread_;
 };
 

@@ -189,6 +189,7 @@ absl::Status Server::CreateStore() {
   writes_ = std::make_unique<Writes>(store_.get());
   return disk_->Restore({.store = store_.get(),
                          .writes = writes_.get(),
+                         .changes = &changes_,
                          .region_bytes = region_->bytes().size(),
                          .first_version = options_.first_version,
                          .wall_ms = options_.wall_ms(),
@@ -221,6 +222,7 @@ absl::Status Server::CreateWorkers() {
   node_.listener = listener_.get();
   node_.store = store_.get();
   node_.writes = writes_.get();
+  node_.changes = &changes_;
   node_.wants_sync = [wake_up = sync_wanted_.get()] { wake_up->Ask(); };
   node_.connection_ids = &connection_ids_;
   node_.server_sets = &server_sets_;
@@ -252,6 +254,11 @@ absl::Status Server::CreateWorkers() {
                                            &node_));
   }
   return absl::OkStatus();
+}
+
+void Server::AddConsumer(ChangeConsumer* consumer) {
+  changes_.Add(consumer, ChangeStream::Need::kHears);
+  store_->UseSink(&changes_);
 }
 
 bool Server::Poll(const Now& now) {

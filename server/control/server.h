@@ -121,6 +121,8 @@ class Server {
   // For tools that fill the store without a network.
   Store& store() { return *store_; }
   Writes& writes() { return *writes_; }
+  // Tells somebody, who outlives the server, of each change. Call it before the server serves.
+  void AddConsumer(ChangeConsumer* consumer);
   const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }
   StatsReply Stats(const Now& now) const;
   // For observers. What it points to is thread safe.
@@ -161,6 +163,7 @@ class Server {
   Handle<ibv_mr> locks_mr_;
   std::unique_ptr<WakeUp> tidy_wanted_;
   std::unique_ptr<WakeUp> sync_wanted_;
+  ChangeStream changes_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Writes> writes_;
   std::unique_ptr<ServerDisk> disk_;

@@ -62,6 +62,7 @@ absl::Status ServerDisk::Restore(const Run& run) {
     GANNET_ASSIGN_OR_RETURN(
         log_, DiskLog::Open({.files = files_.get(),
                              .store = run.store,
+                             .changes = run.changes,
                              .writes = run.writes,
                              .sync = options_.sync,
                              .sync_interval_ns = options_.sync_interval_ns,

@@ -41,6 +41,7 @@ class ServerDisk {
   struct Run {
     Store* store = nullptr;
     Writes* writes = nullptr;
+    ChangeStream* changes = nullptr;
     uint64_t region_bytes = 0;
     uint64_t first_version = 1;
     uint64_t wall_ms = 0;

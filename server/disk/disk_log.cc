@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "glog/logging.h"
 #include "server/disk/data_directory.h"
@@ -63,17 +64,24 @@ absl::StatusOr<std::unique_ptr<DiskLog>> DiskLog::Open(const Options& options, u
   GANNET_ASSIGN_OR_RETURN(log->journal_id_, NumberOfDirectory(options.files, options.random));
   GANNET_RETURN_IF_ERROR(log->Restore(wall_ms));
   GANNET_RETURN_IF_ERROR(log->RemoveOld());
-  options.store->UseSink(log.get());
-  if (options.sync == Journal::Sync::kAlways && options.writes != nullptr) {
-    options.writes->WaitFor([raw = log.get()](const Change& change) { return raw->Append(change); });
+  ChangeStream* const changes = options.changes;
+  const bool waits = options.sync == Journal::Sync::kAlways && options.writes != nullptr;
+  changes->BeginAt(log->journal_->appended());
+  changes->Add(log.get(), waits ? ChangeStream::Need::kRequired : ChangeStream::Need::kHears);
+  options.store->UseSink(changes);
+  if (waits) {
+    options.writes->WaitFor([changes](const Change& change) { return changes->Append(change); });
     log->waiting_ = options.writes;
-    log->PublishSynced();
+    // What is appended already is in the store.
+    log->waiting_->Publish(log->journal_->appended());
   }
   return log;
 }
 
 DiskLog::~DiskLog() {
-  if (journal_ != nullptr) options_.store->UseSink(nullptr);
+  if (journal_ == nullptr) return;
+  options_.store->UseSink(nullptr);
+  options_.changes->Remove(this);
 }
 
 absl::Status DiskLog::Restore(uint64_t wall_ms) {
@@ -142,17 +150,15 @@ absl::Status DiskLog::RemoveOld() {
   return journal_->Trim(newest_.value_or(0));
 }
 
-bool DiskLog::Record(const Change& change) { return Append(change).has_value(); }
-
-std::optional<uint64_t> DiskLog::Append(const Change& change) {
-  const std::optional<uint64_t> end = journal_->Append(change, options_.clock());
-  if (!end) refused_.fetch_add(1, std::memory_order_relaxed);
-  return end;
+bool DiskLog::Take(const Change& change, uint64_t end) {
+  const std::optional<uint64_t> appended = journal_->Append(change, options_.clock());
+  if (!appended) refused_.fetch_add(1, std::memory_order_relaxed);
+  GANNET_CHECK(!appended || *appended == end, "the journal is not where the stream is");
+  return appended.has_value();
 }
 
 void DiskLog::Poll(int64_t now_ns) {
   journal_->Flush(now_ns);
-  PublishSynced();
   absl::Status status;
   if (snapshot_ != nullptr) {
     // Poll is called more often while writes wait for it.
@@ -163,15 +169,13 @@ void DiskLog::Poll(int64_t now_ns) {
     status = BeginSnapshot();
   }
   if (!status.ok()) GiveUpSnapshot(status, now_ns);
-  PublishSynced();  // the end of a snapshot syncs the journal, too
+  FailWaiting();
   Tell(now_ns);
   due_ns_ = now_ns + (snapshot_ == nullptr ? kWritePeriodNs : kStepPeriodNs);
 }
 
-void DiskLog::PublishSynced() {
-  if (waiting_ == nullptr) return;
-  waiting_->Publish(journal_->synced());
-  if (journal_->failed()) waiting_->Fail();
+void DiskLog::FailWaiting() {
+  if (waiting_ != nullptr && journal_->failed()) waiting_->Fail();
 }
 
 // The journal since the last snapshot takes at most half of what that takes. So the directory has
@@ -264,7 +268,7 @@ void DiskLog::Tell(int64_t now_ns) {
 
 absl::Status DiskLog::Close(int64_t now_ns) {
   const absl::Status status = journal_->SyncAll(now_ns);
-  PublishSynced();
+  FailWaiting();
   return status;
 }
 

@@ -13,10 +13,10 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/protocol/message.h"
+#include "server/changes/change_stream.h"
 #include "server/disk/snapshot.h"
 #include "server/disk/snapshot_tries.h"
 #include "server/disk/tick_clock.h"
-#include "server/changes/change_sink.h"
 #include "server/journal/files.h"
 #include "server/journal/journal.h"
 #include "server/store/store.h"
@@ -29,20 +29,22 @@ namespace gannet {
 // writes snapshots in small steps while the items change.
 //
 // Invariants:
-//   1. A change is in the journal before anybody can see it (ChangeSink). With sync always, a
+//   1. A change is in the journal before anybody can see it (ChangeStream). With sync always, a
 //      client's write is on disk before anybody can see it (Writes).
 //   2. What Open restores is what the changes up to some moment made. With sync interval, no change
 //      that was recorded earlier than the interval and a second before a power cut is missing.
 //   3. A snapshot counts only when the journal is on disk up to its end. Older segments and
 //      snapshots go only when it counts.
 //
-// Thread safety: Record, FillStats, FillStorage, RequestSnapshot, Taking and failed from any
+// Thread safety: Take, safe, FillStats, FillStorage, RequestSnapshot, Taking and failed from any
 // thread; all others from one.
-class DiskLog : public ChangeSink {
+class DiskLog : public ChangeConsumer {
  public:
   struct Options {
     Files* files = nullptr;  // outlives the log
     Store* store = nullptr;  // empty; outlives the log
+    // The store's changes, with no consumer yet; outlives the log, which becomes the first one.
+    ChangeStream* changes = nullptr;
     // Through which clients write to the store; outlives the log. With sync always, they wait for
     // it. nullptr: there are none.
     Writes* writes = nullptr;
@@ -67,7 +69,9 @@ class DiskLog : public ChangeSink {
   static absl::StatusOr<std::unique_ptr<DiskLog>> Open(const Options& options, uint64_t wall_ms);
   ~DiskLog() override;
 
-  bool Record(const Change& change) override;
+  bool Take(const Change& change, uint64_t end) override;
+  // What is on disk.
+  uint64_t safe() const override { return synced(); }
   // With sync always, the writes that wait for the log. nullptr with another mode.
   Writes* waiting() { return waiting_; }
 
@@ -96,14 +100,12 @@ class DiskLog : public ChangeSink {
   explicit DiskLog(const Options& options) : options_(options) {}
 
   absl::Status Restore(uint64_t wall_ms);
-  // Returns the position behind the record.
-  std::optional<uint64_t> Append(const Change& change);
   // Removes snapshots other than the newest, files that were never completed, and segments that
   // nobody needs.
   absl::Status RemoveOld();
 
-  // Publishes the waiting writes that are on disk.
-  void PublishSynced();
+  // If the journal has failed, so has what waits for it.
+  void FailWaiting();
   bool SnapshotDue(int64_t now_ns);
   absl::Status BeginSnapshot();
   absl::Status StepSnapshot(int64_t now_ns);

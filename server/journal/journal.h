@@ -12,8 +12,8 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
-#include "server/journal/files.h"
 #include "server/changes/record.h"
+#include "server/journal/files.h"
 
 namespace gannet {
 

@@ -7,8 +7,8 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/journal/files.h"
 #include "server/changes/record.h"
+#include "server/journal/files.h"
 
 namespace gannet {
 

@@ -16,6 +16,7 @@
 #include "common/rdma/device.h"
 #include "common/rdma/listener.h"
 #include "glog/logging.h"
+#include "server/changes/change_stream.h"
 #include "server/locks/lock_leases.h"
 #include "server/rpc/client_board.h"
 #include "server/rpc/now.h"
@@ -36,6 +37,7 @@ struct Node {
   Listener* listener = nullptr;
   Store* store = nullptr;
   Writes* writes = nullptr;
+  const ChangeStream* changes = nullptr;
   std::function<void()> wants_sync;  // asks for a sync, because a write waits for one
   ConnectionIds* connection_ids = nullptr;
   ServerSets* server_sets = nullptr;

@@ -1,6 +1,6 @@
-// Worker: requests that change something. They are decided at once, in the order in which they came.
-// With --sync=always, their replies leave when they are on disk and published, and the worker serves
-// other requests meanwhile.
+// Worker: requests that change something. They are decided at once, in the order in which they
+// came. With --sync=always, their replies leave when they are on disk and published, and the worker
+// serves other requests meanwhile.
 
 #include "server/rpc/worker.h"
 
@@ -27,7 +27,10 @@ void Worker::ReplyOrWait(ServerConnection* connection, const ReplyHeader& reply,
   Reply(connection, reply);
 }
 
+// What is safe is published here, where the replies leave. Whichever worker comes first publishes
+// for all.
 void Worker::ServeWaitingReplies() {
+  writes_->Publish(node_->changes->safe());
   while (const auto waiting = waiting_replies_.Take(writes_)) {
     // The session may have been forgotten meanwhile, and another one have its place.
     Session* const session = sessions_.Find(waiting->session_token);

@@ -322,8 +322,8 @@ void Evictor::ClearItemAt(uint64_t offset, ClearedSpan* span) {
   if (key_at + key_bytes > items_.first_superblock().region_bytes) return;
   std::array<char, kKeyBytesMax + 2 * sizeof(uint64_t)> copy;
   LoadWords(copy.data(), items_.Block(first_word), key_at - first_word + key_bytes);
-  const KeyHash hash =
-      KeyHash::Of({copy.data() + (key_at - first_word), key_bytes}, items_.first_superblock().hash_seed);
+  const KeyHash hash = KeyHash::Of({copy.data() + (key_at - first_word), key_bytes},
+                                   items_.first_superblock().hash_seed);
   const Index::Lock lock(items_.index(), hash);
   const auto found = items_.index().Find(hash, [&](Slot slot) { return slot.offset() == offset; });
   if (found) ClearItem(*found, span);

@@ -24,7 +24,8 @@ namespace gannet {
 // Thread safety: as the store's.
 class Evictor {
  public:
-  // Deletes an item. Returns false if it may not go. It is called under the lock of the item's home.
+  // Deletes an item. Returns false if it may not go. It is called under the lock of the item's
+  // home.
   using Evict = std::function<bool(const Index::Found&)>;
   // Items, which have an Eviction, and compactor outlive the evictor.
   Evictor(Items& items, Compactor& compactor, Evict evict)

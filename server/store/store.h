@@ -129,8 +129,9 @@ class Store : private Items {
   };
   void GuessBucket(std::string_view key, Guess* guess) const;
   void GuessItem(Guess* guess) const;
-  // Returns false if nothing was done; then put it otherwise. `flags()` returns the item's flags, and is
-  // called once. REQUIRES: both steps of the guess were made for this key; `origin` if records().
+  // Returns false if nothing was done; then put it otherwise. `flags()` returns the item's flags,
+  // and is called once. REQUIRES: both steps of the guess were made for this key; `origin` if
+  // records().
   struct Update {
     uint64_t version = 0;
     uint64_t slot = 0;

@@ -3,29 +3,17 @@
 #include "server/writes/writes.h"
 
 namespace gannet {
-namespace {
 
-// So many tickets are made known together. Workers look at them all the time. They would answer
-// each write by itself otherwise, and each client would be woken for each of its answers.
-constexpr int kPublishedAtOnce = 32;
-
-}  // namespace
-
+// A ticket is known before First may note that all below `safe` is published. So who finds that
+// noted finds all tickets, too.
 void Writes::Publish(uint64_t safe) {
-  if (!waits()) return;
+  if (!waits() || safe <= waiting_->published_position()) return;
   MutexLock publishing(publish_mutex_);
-  uint64_t published = 0;
-  int unknown = 0;  // published, and not made known yet
-  const WaitingChanges::Entry* entry = nullptr;
-  while ((entry = waiting_->First(safe)) != nullptr) {
+  while (const WaitingChanges::Entry* const entry = waiting_->First(safe)) {
     const uint64_t ticket = entry->ticket;
-    if (!PublishOne(*entry)) break;
-    published = ticket;
-    if (++unknown < kPublishedAtOnce) continue;
-    waiting_->SetPublished(published);
-    unknown = 0;
+    if (!PublishOne(*entry)) return;
+    waiting_->SetPublished(ticket);
   }
-  if (unknown > 0) waiting_->SetPublished(published);
 }
 
 // The entry goes while the key's lock is held, so nobody finds it afterwards.

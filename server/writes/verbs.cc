@@ -132,8 +132,7 @@ Writes::Decided Writes::DeleteOne(std::string_view key, const WriteConditions& c
     checked = {.status = ReplyStatus::kNotFound};
   }
   if (checked.status != ReplyStatus::kOk) return Refuse(checked, newest);
-  Change deletion{
-      .kind = Change::Kind::kDelete, .version = store_->NextVersion(), .key = key};
+  Change deletion{.kind = Change::Kind::kDelete, .version = store_->NextVersion(), .key = key};
   deletion.SetOrigin(conditions.origin);
   return MakeDeletion(locked, deletion);
 }
@@ -165,8 +164,8 @@ Writes::Decided Writes::Modify(std::string_view key, ItemAttributes attributes,
       }
       if (IsShort(key, content.value.size())) {
         std::array<char, kInPlaceBytesMax> buffer;
-        Change put = PutOf(key, content.value.CopyTo(buffer.data()), content.attributes,
-                           conditions.origin);
+        Change put =
+            PutOf(key, content.value.CopyTo(buffer.data()), content.attributes, conditions.origin);
         put.number = content.number;
         const Decided decided = MakeShort(locked, put);
         if (decided.outcome.status != ReplyStatus::kHeapFull) return decided;

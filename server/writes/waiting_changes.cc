@@ -59,7 +59,7 @@ std::optional<uint64_t> WaitingChanges::AddRefusal(const Entry& entry) {
 const WaitingChanges::Entry* WaitingChanges::First(uint64_t safe) {
   MutexLock lock(mutex_);
   if (!queue_.empty() && queue_.front().position <= safe) return &queue_.front();
-  published_position_.store(std::max(safe, published_position()), std::memory_order_relaxed);
+  published_position_.store(std::max(safe, published_position()), std::memory_order_release);
   LookWhetherCrowded();
   return nullptr;
 }

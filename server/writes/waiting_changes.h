@@ -54,8 +54,8 @@ class WaitingChanges {
   // Adds a refusal that tells of `entry`. Returns its ticket, or nullopt after Fail.
   std::optional<uint64_t> AddRefusal(const Entry& entry);
 
-  // These are for the thread that publishes. Returns the first change or refusal, if it is recorded
-  // below `safe`. Otherwise returns nullptr, and notes that all below is published.
+  // These are for one thread at a time, which publishes. Returns the first change or refusal, if it
+  // is recorded below `safe`. Otherwise returns nullptr, and notes that all below is published.
   const Entry* First(uint64_t safe);
   // Removes the first one.
   void Pop();
@@ -69,10 +69,10 @@ class WaitingChanges {
   void Fail();
   // The last ticket that is published. Acquire: whoever sees it sees what was published.
   uint64_t published() const { return published_.load(std::memory_order_acquire); }
-  // Everything that was recorded below this position is in the store. Relaxed: what it tells of was
-  // published under the keys' locks.
+  // Everything that was recorded below this position is in the store. Acquire: whoever sees it
+  // finds that there.
   uint64_t published_position() const {
-    return published_position_.load(std::memory_order_relaxed);
+    return published_position_.load(std::memory_order_acquire);
   }
   // If the change of this ticket was undone, returns the ticket to wait for. Ask once.
   std::optional<uint64_t> TakeUndone(uint64_t ticket);
@@ -106,7 +106,7 @@ class WaitingChanges {
   std::atomic<bool> any_undone_{false};
   std::atomic<uint64_t> given_{0};               // tickets_, for hints; relaxed
   std::atomic<bool> crowded_{false};             // relaxed: a hint
-  std::atomic<uint64_t> published_position_{0};  // changed under the mutex
+  std::atomic<uint64_t> published_position_{0};  // changed under the mutex; release
 };
 
 }  // namespace gannet

@@ -23,7 +23,7 @@ namespace gannet {
 // says that its record is safe:
 //
 //   decided = writes.Put(...);                  // a worker: conditions, version, record
-//   writes.Publish(journal.synced());           // the disk's thread, after each sync
+//   writes.Publish(changes.safe());             // any worker, before it answers
 //   if (writes.published() >= decided.ticket)   // the worker: answers
 //
 // Invariants, for writes that wait:
@@ -105,7 +105,7 @@ class Writes {
 
   // Waiting writes (publish.cc). If writes do not wait, there are none.
   //
-  // Publishes what is recorded below `safe`.
+  // Publishes what is recorded below `safe`. Returns when that is published, by whomever.
   void Publish(uint64_t safe);
   // What waits will never be safe, as far as anybody knows. So it is never answered. Writes are
   // refused from now on.

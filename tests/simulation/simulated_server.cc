@@ -52,7 +52,7 @@ void SimulatedServer::Start() {
   for (Part& part : parts_) part = {.last_poll_ns = run_->now_ns()};
   fillers_ = 0;
   written_.clear();
-  if (options_.evict) store().UseSink(this);
+  if (options_.evict) server_->AddConsumer(this);
   run_->Note("the server starts");
 }
 
@@ -129,7 +129,7 @@ void SimulatedServer::FillMemory() {
 
 // A deletion that no client asked for is an eviction. It happens in this Poll, so nobody READs
 // meanwhile.
-bool SimulatedServer::Record(const Change& change) {
+bool SimulatedServer::Take(const Change& change, uint64_t /*end*/) {
   if (change.kind == Change::Kind::kPut) {
     written_.insert_or_assign(std::string(change.key),
                               Written{change.flags, change.expiry_ms != 0});

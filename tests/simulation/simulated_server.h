@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "server/changes/change_stream.h"
 #include "server/control/server.h"
-#include "server/changes/change_sink.h"
 #include "tests/simulation/health.h"
 #include "tests/simulation/history.h"
 #include "tests/simulation/run.h"
@@ -18,7 +18,7 @@ namespace gannet::simulation {
 
 // A server, its restarts, and the stalls of its parts. Part 0 is the control part, the others are
 // the workers. It hears of the store's changes, and so of what is evicted.
-class SimulatedServer : private ChangeSink {
+class SimulatedServer : private ChangeConsumer {
  public:
   SimulatedServer(Server::Options options, Run* run, History* history);
   ~SimulatedServer() override;
@@ -60,7 +60,7 @@ class SimulatedServer : private ChangeSink {
   void Start();
   void Stop();
   void PollWorker(Worker& worker);
-  bool Record(const Change& change) override;
+  bool Take(const Change& change, uint64_t end) override;
   // Writes another key, so that the index grows while clients look for theirs.
   void FillIndex();
   // Writes other long values, so that there is never room for all.

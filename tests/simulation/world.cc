@@ -295,7 +295,8 @@ void World::CheckAtTheEnd() {
   history_.Check();
   if (scenario_.crowded) CheckRefusals();
   if (scenario_.besieged) CheckSiege();
-  if (!over() && scenario_.fills) CheckRoom(run_, &server_.store(), &server_.writes(), server_.now().wall_ms);
+  if (!over() && scenario_.fills)
+    CheckRoom(run_, &server_.store(), &server_.writes(), server_.now().wall_ms);
   if (!over() && !scenario_.crowded) CheckBatch();
 }
 

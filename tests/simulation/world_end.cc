@@ -102,9 +102,7 @@ void World::CheckBatch() {
   const uint64_t now_ms = server_.now().wall_ms;
   const ItemAttributes attributes{.expiry_ms = now_ms + kBatchKeyLivesMs};
   const WriteOutcome put =
-      server_.writes()
-          .Put(kBatchKey, std::string(kLongBytes, 'b'), attributes, {}, now_ms)
-          .outcome;
+      server_.writes().Put(kBatchKey, std::string(kLongBytes, 'b'), attributes, {}, now_ms).outcome;
   if (put.status != ReplyStatus::kOk) return;  // the store is full
   SimulatedClient::Options options = NewClientOptions();
   options.depth = kBatchGets;

@@ -87,6 +87,7 @@ class Machine {
     store_ = std::make_unique<TestStore>(kRegionBytes);
     auto log = DiskLog::Open({.files = &files_,
                               .store = &**store_,
+                              .changes = &store_->changes(),
                               .writes = &store_->writes(),
                               .sync = plan_.sync,
                               .sync_interval_ns = 10,
@@ -161,6 +162,7 @@ class Machine {
       if (Below(8) == 0) log_->RequestSnapshot();
       now_ns_ += static_cast<int64_t>(Below(10));
       log_->Poll(now_ns_);
+      if (log_->waiting() != nullptr) log_->waiting()->Publish(store_->changes().safe());
       confirmed_ = std::max(confirmed_, log_->synced());
       if (log_->waiting() != nullptr) CheckSeen();
     }

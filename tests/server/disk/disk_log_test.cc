@@ -33,6 +33,7 @@ class DiskLogTest : public testing::Test {
         std::make_unique<TestStore>(region_bytes, SlotsForSnapshot(&files_).value(), true, on_full);
     auto log = DiskLog::Open({.files = &files_,
                               .store = &**store_,
+                              .changes = &store_->changes(),
                               .writes = &store_->writes(),
                               .sync = sync,
                               .segment_bytes = 64 << 10,
@@ -100,6 +101,7 @@ TEST_F(DiskLogTest, ASnapshotBeginsWhereEverythingIsPublished) {
   TestStore store(8 << 20);
   auto log = DiskLog::Open({.files = &files,
                             .store = &*store,
+                            .changes = &store.changes(),
                             .writes = &store.writes(),
                             .sync = Journal::Sync::kAlways,
                             .segment_bytes = 64 << 10,
@@ -112,9 +114,12 @@ TEST_F(DiskLogTest, ASnapshotBeginsWhereEverythingIsPublished) {
   };
   ASSERT_EQ(put("early"), ReplyStatus::kOk);
   const uint64_t early = (*log)->appended();
+  (*log)->Poll(now_ns_ += kNsPerMs);  // syncs "early"
+  store.writes().Publish(store.changes().safe());
+  ASSERT_EQ(put("waits"), ReplyStatus::kOk);
   meanwhile = [&] { EXPECT_EQ(put("late"), ReplyStatus::kOk); };
   (*log)->RequestSnapshot();
-  (*log)->Poll(now_ns_ += kNsPerMs);  // syncs "early"; "late" comes meanwhile
+  (*log)->Poll(now_ns_ += kNsPerMs);  // syncs "waits"; "late" comes meanwhile
   ASSERT_TRUE((*log)->writes_snapshot());
   EXPECT_GT((*log)->appended(), early);
   for (int i = 0; i < 1'000 && (*log)->writes_snapshot(); ++i) (*log)->Poll(now_ns_ += kNsPerMs);
@@ -122,6 +127,7 @@ TEST_F(DiskLogTest, ASnapshotBeginsWhereEverythingIsPublished) {
   log->reset();
   ASSERT_EQ(Start(Journal::Sync::kAlways), absl::OkStatus());
   EXPECT_EQ(store_->Get("early", kWallMs), "value");
+  EXPECT_EQ(store_->Get("waits", kWallMs), "value");
   EXPECT_EQ(store_->Get("late", kWallMs), "value");
 }
 
@@ -131,6 +137,8 @@ TEST_F(DiskLogTest, WaitingWritesDoNotHurryASnapshot) {
   for (int i = 0; i < 3'000; ++i) {
     log_->waiting()->Put("key" + std::to_string(i), std::string(300, 'v'), {}, {}, kWallMs);
   }
+  log_->Poll(now_ns_);
+  store_->writes().Publish(store_->changes().safe());
   log_->RequestSnapshot();
   log_->Poll(now_ns_);  // begins it
   log_->Poll(now_ns_);  // the first step

@@ -6,8 +6,8 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/journal/read_journal.h"
 #include "server/changes/record.h"
+#include "server/journal/read_journal.h"
 #include "server/journal/segment.h"
 #include "tests/server/journal/simulated_files.h"
 

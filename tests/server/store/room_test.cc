@@ -108,7 +108,8 @@ TEST(RoomTest, ConditionsHoldForWhatIsWrittenOverTheOldItem) {
             ReplyStatus::kVersionMismatch);
   EXPECT_EQ(store.GeneralPut(Name(0), other, {}, {.only_if_absent = true}, 1).status,
             ReplyStatus::kExists);
-  EXPECT_EQ(store.GeneralPut(Name(0), other, {}, {.under_lock = 77}, 1).status, ReplyStatus::kLockLost);
+  EXPECT_EQ(store.GeneralPut(Name(0), other, {}, {.under_lock = 77}, 1).status,
+            ReplyStatus::kLockLost);
   EXPECT_EQ(store.Get(Name(0)), value);
   const WriteOutcome put =
       store.GeneralPut(Name(0), other, {.flags = 7}, {.only_if_version = version}, 1);
@@ -233,14 +234,15 @@ TEST(RoomTest, WritesTakeTheRoomOfExpiredItems) {
     TestStore store(8 << 20, 80'000);
     const std::string value(value_bytes, 'v');
     uint64_t n = 0;
-    while (store.GeneralPut(Name(n), value, {.expiry_ms = 3000}, {}, 1000).status == ReplyStatus::kOk)
+    while (store.GeneralPut(Name(n), value, {.expiry_ms = 3000}, {}, 1000).status ==
+           ReplyStatus::kOk)
       ++n;
     ASSERT_GT(n, 5'000u);
     uint64_t refused = 0;
     for (uint64_t i = 0; i < n; ++i) {
       const ItemAttributes attributes{.expiry_ms = 5000};
-      refused +=
-          store.GeneralPut(Name(1'000'000 + i), value, attributes, {}, 3000).status != ReplyStatus::kOk;
+      refused += store.GeneralPut(Name(1'000'000 + i), value, attributes, {}, 3000).status !=
+                 ReplyStatus::kOk;
     }
     EXPECT_EQ(refused, 0u);
     EXPECT_GT(store.Stats().items_expired, n * 9 / 10);
@@ -251,7 +253,8 @@ TEST(RoomTest, WritesTakeTheRoomOfExpiredItems) {
 TEST(RoomTest, WritesTakeTheSlotsOfExpiredItems) {
   TestStore store(8 << 20, 1'000);
   uint64_t n = 0;
-  while (store.GeneralPut(Name(n), "v", {.expiry_ms = 3000}, {}, 1000).status == ReplyStatus::kOk) ++n;
+  while (store.GeneralPut(Name(n), "v", {.expiry_ms = 3000}, {}, 1000).status == ReplyStatus::kOk)
+    ++n;
   EXPECT_EQ(store.Stats().refused_index_full, 1u);
   EXPECT_EQ(store.Stats().refused_heap_full, 0u);
   uint64_t refused = 0;
@@ -269,10 +272,11 @@ TEST(RoomTest, ACacheWithATimeToLiveNeedsLittleMoreThanItsLiveBytes) {
   double worst = 0;
   for (uint64_t now_ms = 1; now_ms < 4 * kTtlMs; ++now_ms) {
     for (uint64_t i = 0; i < kWritesPerMs; ++i) {
-      ASSERT_EQ(
-          store.GeneralPut(Name(key++), std::string(200, 'v'), {.expiry_ms = now_ms + kTtlMs}, {}, now_ms)
-              .status,
-          ReplyStatus::kOk);
+      ASSERT_EQ(store
+                    .GeneralPut(Name(key++), std::string(200, 'v'), {.expiry_ms = now_ms + kTtlMs},
+                                {}, now_ms)
+                    .status,
+                ReplyStatus::kOk);
     }
     if (now_ms >= tidy_ms) {
       tidy_ms = now_ms + (store->Tidy(now_ms) ? 10 : 1000);
@@ -303,7 +307,8 @@ TEST(RoomTest, AHomeIsLookedAtOnlyWhenSomethingInItExpired) {
 TEST(RoomTest, AMovedItemKeepsAllButItsPlace) {
   TestStore store(8 << 20, 10'000);
   for (int i = 0; i < 2'000; ++i) {
-    store.GeneralPut(Name(i), std::string(i, 'v'), {.flags = 1000u + i, .expiry_ms = 9'999'999}, {}, 1);
+    store.GeneralPut(Name(i), std::string(i, 'v'), {.flags = 1000u + i, .expiry_ms = 9'999'999}, {},
+                     1);
   }
   for (int i = 0; i < 2'000; i += 2) store.Delete(Name(i));
   std::vector<ReadOutcome> before;

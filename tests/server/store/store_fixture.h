@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/changes/change_stream.h"
 #include "server/store/item_writer.h"
 #include "server/store/store.h"
 #include "server/store/store_update.h"
@@ -58,6 +59,7 @@ class TestStore {
   Store& operator*() { return *store_; }
   Store* operator->() { return store_.get(); }
   Writes& writes() { return *writes_; }
+  ChangeStream& changes() { return changes_; }
   std::span<std::byte> region() const { return region_.span(); }
   uint64_t& LockWordOf(std::string_view key) {
     const KeyHash hash = KeyHash::Of(key, store_->superblock().hash_seed);
@@ -111,9 +113,7 @@ class TestStore {
     value.resize(read.value_bytes);
     return value;
   }
-  WriteOutcome Delete(std::string_view key, uint64_t now_ms = 1) {
-    return Delete(key, {}, now_ms);
-  }
+  WriteOutcome Delete(std::string_view key, uint64_t now_ms = 1) { return Delete(key, {}, now_ms); }
   WriteOutcome Delete(std::string_view key, const WriteConditions& conditions, uint64_t now_ms) {
     return writes_->Delete(key, conditions, now_ms).outcome;
   }
@@ -143,6 +143,7 @@ class TestStore {
  private:
   TestRegion region_;
   std::vector<uint64_t> lock_words_;
+  ChangeStream changes_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Writes> writes_;
   std::atomic<uint64_t> updates_in_place_{0};  // threads count together

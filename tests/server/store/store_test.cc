@@ -92,7 +92,8 @@ TEST(StoreTest, WhatIsNotJustAnUpdateIsNotDoneAsOne) {
   const std::string long_value(kInPlaceBytesMax, 'v');
   ASSERT_EQ(store.Put("key", "value").status, ReplyStatus::kOk);
   ASSERT_EQ(store.Put("long", long_value).status, ReplyStatus::kOk);
-  ASSERT_EQ(store.GeneralPut("expires", "value", {.expiry_ms = 1000}, {}, 1).status, ReplyStatus::kOk);
+  ASSERT_EQ(store.GeneralPut("expires", "value", {.expiry_ms = 1000}, {}, 1).status,
+            ReplyStatus::kOk);
   ASSERT_EQ(store.Put("gone", "value").status, ReplyStatus::kOk);
   ASSERT_EQ(store.Delete("gone").status, ReplyStatus::kOk);
   const auto updated = [&](std::string_view key, std::string_view value) {
@@ -180,7 +181,8 @@ TEST(StoreTest, ExpiredItemsAreDeadToEveryone) {
   EXPECT_EQ(store.Stats().items, 0u);
 
   store.GeneralPut("key", "a", {.expiry_ms = 1000}, {}, 1);
-  EXPECT_EQ(store.GeneralPut("key", "b", {}, {.only_if_absent = true}, 1000).status, ReplyStatus::kOk);
+  EXPECT_EQ(store.GeneralPut("key", "b", {}, {.only_if_absent = true}, 1000).status,
+            ReplyStatus::kOk);
   store.GeneralPut("key", "a", {.expiry_ms = 1000}, {}, 1);
   EXPECT_EQ(store.Delete("key", 1000).status, ReplyStatus::kNotFound);
   EXPECT_EQ(store.Stats().heap_bytes, 0u);
@@ -317,7 +319,8 @@ TEST(StoreTest, TheHeapIsAlignedToThePagesOfTheSystem) {
       ASSERT_TRUE(store.ok()) << store.status();
       EXPECT_EQ((*store)->superblock().heap_offset % page_bytes, 0u);
       EXPECT_EQ((*store)->superblock().region_bytes % page_bytes, 0u);
-      EXPECT_EQ(Writes(store->get()).Put("key", "value", {}, {}, 1).outcome.status, ReplyStatus::kOk);
+      EXPECT_EQ(Writes(store->get()).Put("key", "value", {}, {}, 1).outcome.status,
+                ReplyStatus::kOk);
     }
   }
 }

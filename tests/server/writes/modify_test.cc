@@ -50,8 +50,9 @@ TEST_F(ModifyTest, PiecesAreAddedAtBothEndsOfValuesOfAllLengths) {
       SCOPED_TRACE(testing::Message() << bytes << " " << piece);
       const std::string old(bytes, 'o');
       const std::string added(piece, 'a');
-      ASSERT_EQ(store_.GeneralPut("key", old, {.flags = 3, .expiry_ms = kNowMs + 50}, {}, kNowMs).status,
-                ReplyStatus::kOk);
+      ASSERT_EQ(
+          store_.GeneralPut("key", old, {.flags = 3, .expiry_ms = kNowMs + 50}, {}, kNowMs).status,
+          ReplyStatus::kOk);
       const uint64_t version = Look("key").version;
       ASSERT_EQ(Append("key", added).status, ReplyStatus::kOk);
       ASSERT_EQ(Get("key"), old + added);
@@ -136,8 +137,9 @@ TEST_F(ModifyTest, WhatIsNoCounterOrDoesNotFitIsRefused) {
 TEST_F(ModifyTest, ATouchChangesTheExpiryAndTheVersionAndNothingElse) {
   for (const size_t bytes : {0, 64, 1000, 5000, 1 << 20}) {
     const std::string value(bytes, 'v');
-    ASSERT_EQ(store_.GeneralPut("key", value, {.flags = 9, .expiry_ms = kNowMs + 10}, {}, kNowMs).status,
-              ReplyStatus::kOk);
+    ASSERT_EQ(
+        store_.GeneralPut("key", value, {.flags = 9, .expiry_ms = kNowMs + 10}, {}, kNowMs).status,
+        ReplyStatus::kOk);
     const ReadOutcome before = Look("key");
     const WriteOutcome touched = Touch("key", kNowMs + 100);
     EXPECT_EQ(touched.status, ReplyStatus::kOk);
@@ -187,8 +189,9 @@ TEST_F(ModifyTest, ConditionsAreThoseOfAPut) {
 
 TEST_F(ModifyTest, AnExpiredItemIsAbsentForAll) {
   const auto expired = [&](std::string_view key) {
-    ASSERT_EQ(store_.GeneralPut(key, "12", {.flags = 1, .expiry_ms = kNowMs}, {}, kNowMs - 1).status,
-              ReplyStatus::kOk);
+    ASSERT_EQ(
+        store_.GeneralPut(key, "12", {.flags = 1, .expiry_ms = kNowMs}, {}, kNowMs - 1).status,
+        ReplyStatus::kOk);
   };
   expired("a");
   EXPECT_EQ(Append("a", "3").status, ReplyStatus::kOk);
@@ -267,9 +270,10 @@ TEST_F(ModifyTest, ManyItemsThatExpireAtOnceAreRemovedInBoundedSteps) {
   constexpr int kItems = 500'000;
   TestStore store(256 << 20, 600'000);
   for (int i = 0; i < kItems; ++i) {
-    ASSERT_EQ(store.GeneralPut(absl::StrCat("key", i), "v", {.expiry_ms = kNowMs + i % 1000}, {}, kNowMs)
-                  .status,
-              ReplyStatus::kOk);
+    ASSERT_EQ(
+        store.GeneralPut(absl::StrCat("key", i), "v", {.expiry_ms = kNowMs + i % 1000}, {}, kNowMs)
+            .status,
+        ReplyStatus::kOk);
   }
   size_t removed = 0;
   size_t steps = 0;

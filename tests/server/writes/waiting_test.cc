@@ -1,15 +1,16 @@
 // Writes that wait for the disk. The disk is a number: how far what was recorded is safe.
 
-#include "server/writes/writes.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <map>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "server/writes/writes.h"
 #include "tests/server/store/store_fixture.h"
 
 namespace gannet {
@@ -76,19 +77,42 @@ TEST_F(WaitingTest, NobodySeesAWriteBeforeItsRecordIsSafe) {
   EXPECT_EQ(writes_->published_position(), 3u);
 }
 
-TEST_F(WaitingTest, MakesTheTicketsOfAGroupKnownTogether) {
-  std::vector<uint64_t> seen;  // by a worker that looks between two of the group
-  (*store_)->UseClock([&] {
-    seen.push_back(writes_->published());
-    return kNowMs;
+// Otherwise a worker that finds nothing to publish any more could miss its own ticket, and sleep.
+TEST_F(WaitingTest, WhoFindsAPositionPublishedFindsItsTickets) {
+  constexpr int kPuts = 2'000;
+  std::vector<Decided> puts;
+  for (int i = 0; i < kPuts; ++i) puts.push_back(Put("key" + std::to_string(i % 100), "value"));
+  std::thread publisher([&] {
+    for (uint64_t safe = 1; safe <= kPuts; ++safe) writes_->Publish(safe);
   });
-  const Decided first = Put("a", "1");
-  const Decided second = Put("b", "2");
-  PublishAll();
-  EXPECT_THAT(seen, testing::Each(0u));
-  EXPECT_GE(seen.size(), 2u);
-  EXPECT_GT(second.ticket, first.ticket);
-  EXPECT_EQ(writes_->published(), second.ticket);
+  // Positions here are 1, 2, 3 ..., and so are tickets.
+  int missed = 0;
+  for (uint64_t position = 0; position < kPuts;) {
+    position = writes_->published_position();
+    missed += writes_->published() < position;
+  }
+  publisher.join();
+  EXPECT_EQ(missed, 0);
+  EXPECT_EQ(writes_->published(), puts.back().ticket);
+}
+
+// Several workers publish, and each has its own answers afterwards.
+TEST_F(WaitingTest, WhoeverPublishesHasItsTicketsThen) {
+  constexpr int kPuts = 2'000;
+  for (int i = 0; i < kPuts; ++i) Put("key" + std::to_string(i % 100), "value" + std::to_string(i));
+  std::vector<std::thread> workers;
+  std::atomic<int> late{0};
+  for (int i = 0; i < 3; ++i) {
+    workers.emplace_back([&] {
+      for (uint64_t safe = 1; safe <= kPuts; ++safe) {
+        writes_->Publish(safe);
+        late += writes_->published() < safe;
+      }
+    });
+  }
+  for (std::thread& worker : workers) worker.join();
+  EXPECT_EQ(late, 0);
+  EXPECT_EQ(Seen("key99"), "value1999");
 }
 
 TEST_F(WaitingTest, DecidesAgainstTheKeysWaitingWrite) {

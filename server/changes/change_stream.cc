@@ -1,0 +1,44 @@
+#include "server/changes/change_stream.h"
+
+#include <algorithm>
+
+#include "common/base/check.h"
+#include "server/changes/record.h"
+
+namespace gannet {
+
+void ChangeStream::BeginAt(uint64_t position) {
+  GANNET_CHECK(consumers_.empty(), "the stream has consumers");
+  end_.store(position, std::memory_order_relaxed);
+}
+
+void ChangeStream::Add(ChangeConsumer* consumer, Need need) {
+  consumers_.push_back(consumer);
+  if (need == Need::kRequired) required_.push_back(consumer);
+}
+
+void ChangeStream::Remove(ChangeConsumer* consumer) {
+  std::erase(consumers_, consumer);
+  std::erase(required_, consumer);
+}
+
+std::optional<uint64_t> ChangeStream::Append(const Change& change) {
+  const size_t bytes = RecordBytes(change.key.size(), change.value.size());
+  MutexLock lock(mutex_);
+  const uint64_t end = end_.load(std::memory_order_relaxed) + bytes;
+  for (ChangeConsumer* const consumer : consumers_) {
+    if (consumer->Take(change, end)) continue;
+    GANNET_CHECK(consumer == consumers_.front(), "others have the change already");
+    return std::nullopt;
+  }
+  end_.store(end, std::memory_order_relaxed);
+  return end;
+}
+
+uint64_t ChangeStream::safe() const {
+  uint64_t safe = UINT64_MAX;
+  for (const ChangeConsumer* const consumer : required_) safe = std::min(safe, consumer->safe());
+  return safe;
+}
+
+}  // namespace gannet

@@ -1,0 +1,70 @@
+#ifndef GANNET_SERVER_CHANGES_CHANGE_STREAM_H_
+#define GANNET_SERVER_CHANGES_CHANGE_STREAM_H_
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "common/base/mutex.h"
+#include "server/changes/change_sink.h"
+
+namespace gannet {
+
+// Somebody who takes all changes of a store: a journal, a backup, one who watches.
+class ChangeConsumer {
+ public:
+  virtual ~ChangeConsumer() = default;
+  // Takes the next change, which ends at this position. Returns false if it cannot; then the change
+  // does not happen. Only the stream's first consumer may return false. Called by any thread, but
+  // by one at a time.
+  virtual bool Take(const Change& change, uint64_t end) = 0;
+  // Its watermark: what ends there or before has come where this consumer brings it, for good.
+  // Called by any thread.
+  virtual uint64_t safe() const { return UINT64_MAX; }
+};
+
+// The stream of all changes of a store, in one order, with any number of consumers.
+//
+//   end = stream.Append(change);                // under the key's lock
+//   if (stream.safe() >= end) publish it;       // when every required consumer has it
+//
+// Positions are those of a journal: a change takes as many as its record has bytes (record.h). So
+// whoever keeps the records keeps the positions, too.
+//
+// Thread safety: Append, end and safe from any thread. Add and Remove while no other thread uses
+// the stream.
+class ChangeStream : public ChangeSink {
+ public:
+  enum class Need : uint8_t {
+    kHears,     // of each change
+    kRequired,  // changes of clients are published when it has them
+  };
+
+  // Continues at a position. REQUIRES: there is no consumer.
+  void BeginAt(uint64_t position);
+  // Consumers hear of a change in the order in which they were added. One outlives the stream, or
+  // removes itself.
+  void Add(ChangeConsumer* consumer, Need need);
+  void Remove(ChangeConsumer* consumer);
+
+  // Gives the change to all consumers. Returns the position behind it, or nullopt if the first
+  // consumer refuses it. REQUIRES: the lock of the key, so that its changes come in their order.
+  std::optional<uint64_t> Append(const Change& change);
+  bool Record(const Change& change) override { return Append(change).has_value(); }
+
+  // The position behind the last change.
+  uint64_t end() const { return end_.load(std::memory_order_relaxed); }
+  // What ends there or before may be published: every required consumer has it.
+  uint64_t safe() const;
+
+ private:
+  Mutex mutex_;  // Append's
+  std::atomic<uint64_t> end_{0};
+  std::vector<ChangeConsumer*> consumers_;
+  std::vector<const ChangeConsumer*> required_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_CHANGES_CHANGE_STREAM_H_

@@ -1,0 +1,90 @@
+// The stream of changes and its consumers.
+
+#include "server/changes/change_stream.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "server/changes/record.h"
+
+namespace gannet {
+namespace {
+
+using Need = ChangeStream::Need;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class TestConsumer : public ChangeConsumer {
+ public:
+  bool Take(const Change& change, uint64_t end) override {
+    if (refuses) return false;
+    keys.push_back(std::string(change.key));
+    ends.push_back(end);
+    return true;
+  }
+  uint64_t safe() const override { return safe_end; }
+
+  bool refuses = false;
+  uint64_t safe_end = 0;
+  std::vector<std::string> keys;
+  std::vector<uint64_t> ends;
+};
+
+Change PutOf(std::string_view key) { return {.version = 1, .key = key, .value = "value"}; }
+
+TEST(ChangeStreamTest, GivesEachChangeToAllInOneOrder) {
+  ChangeStream stream;
+  TestConsumer journal, backup, watcher;
+  stream.BeginAt(1'000);
+  stream.Add(&journal, Need::kRequired);
+  stream.Add(&backup, Need::kRequired);
+  stream.Add(&watcher, Need::kHears);
+  EXPECT_EQ(stream.Append(PutOf("a")), 1'000 + RecordBytes(1, 5));
+  EXPECT_EQ(stream.Append(PutOf("b")), 1'000 + 2 * RecordBytes(1, 5));
+  EXPECT_EQ(stream.end(), 1'000 + 2 * RecordBytes(1, 5));
+  for (const TestConsumer* consumer : {&journal, &backup, &watcher}) {
+    EXPECT_THAT(consumer->keys, ElementsAre("a", "b"));
+    EXPECT_THAT(consumer->ends,
+                ElementsAre(1'000 + RecordBytes(1, 5), 1'000 + 2 * RecordBytes(1, 5)));
+  }
+}
+
+TEST(ChangeStreamTest, NobodyHearsOfAChangeThatTheFirstRefuses) {
+  ChangeStream stream;
+  TestConsumer journal, backup;
+  stream.Add(&journal, Need::kRequired);
+  stream.Add(&backup, Need::kRequired);
+  journal.refuses = true;
+  EXPECT_EQ(stream.Append(PutOf("a")), std::nullopt);
+  EXPECT_FALSE(stream.Record(PutOf("a")));
+  EXPECT_THAT(backup.keys, IsEmpty());
+  EXPECT_EQ(stream.end(), 0u) << "a position was used up";
+  journal.refuses = false;
+  EXPECT_TRUE(stream.Record(PutOf("b")));
+  EXPECT_THAT(backup.keys, ElementsAre("b"));
+  EXPECT_EQ(backup.ends, journal.ends);
+}
+
+TEST(ChangeStreamTest, IsSafeWhereAllThatAreRequiredAre) {
+  ChangeStream stream;
+  TestConsumer journal, backup, watcher;
+  EXPECT_EQ(stream.safe(), UINT64_MAX) << "nobody is waited for";
+  stream.Add(&journal, Need::kRequired);
+  stream.Add(&watcher, Need::kHears);
+  journal.safe_end = 80;
+  EXPECT_EQ(stream.safe(), 80u) << "a watcher is not waited for";
+  stream.Add(&backup, Need::kRequired);
+  EXPECT_EQ(stream.safe(), 0u);
+  backup.safe_end = 160;
+  EXPECT_EQ(stream.safe(), 80u);
+  journal.safe_end = 240;
+  EXPECT_EQ(stream.safe(), 160u);
+  stream.Remove(&backup);
+  EXPECT_EQ(stream.safe(), 240u);
+}
+
+}  // namespace
+}  // namespace gannet
