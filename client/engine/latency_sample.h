@@ -5,7 +5,7 @@
 
 #include "client/engine/op.h"
 #include "common/base/clock.h"
-#include "common/lookup/client_clock.h"
+#include "common/base/client_clock.h"
 #include "common/protocol/client_report.h"
 
 namespace gannet {
