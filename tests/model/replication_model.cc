@@ -194,7 +194,9 @@ void ReplicationModel::Land(const State& state, uint8_t from, uint8_t to, const 
     // Behind a hole in the ring, nothing is found.
     if (position == member.end) member.log[member.end++] = record;
   } else {
-    if (rules_.drops_at_difference && position < member.end && member.log[position] != record) {
+    const bool differs = position < member.end && member.log[position] != record;
+    if (differs && !rules_.drops_at_difference && !scenario_.harm_only) next.wrong = kDifference;
+    if (differs && rules_.drops_at_difference) {
       member.log[position] = record;
       member.end = position + 1;
       member.rest = 0;
@@ -271,6 +273,7 @@ void ReplicationModel::Apply(const State& state, uint8_t i, const Emit& emit) co
 
 const char* ReplicationModel::Broken(const State& state) const {
   if (state.wrong == kGap) return "the next primary's stream begins behind the end of a ring";
+  if (state.wrong == kDifference) return "the next stream has another record than a rest";
   if (state.wrong == kStaleRead) return "a client believes what was out of date";
   if (const char* broken = BrokenPrimary(state)) return broken;
   for (uint8_t i = 0; i < kMembers; ++i) {

@@ -149,7 +149,7 @@ class ReplicationModel {
   const char* BrokenAtRest(const State&) const { return nullptr; }
 
  private:
-  enum Wrong : uint8_t { kRight, kGap, kStaleRead };
+  enum Wrong : uint8_t { kRight, kGap, kDifference, kStaleRead };
 
   // replication_model.cc
   void BeginSecondEpoch(State* state) const;
