@@ -11,7 +11,6 @@ endif()
 add_library(gannet_flags INTERFACE)
 target_compile_options(gannet_flags INTERFACE -Wall -Wextra -Werror -Wno-missing-field-initializers
                        $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
-target_include_directories(gannet_flags INTERFACE ${PROJECT_SOURCE_DIR})
 if(GANNET_SANITIZE)
   target_compile_options(gannet_flags INTERFACE -fsanitize=${GANNET_SANITIZE} -fno-omit-frame-pointer
                          -fno-sanitize-recover=all)
@@ -29,6 +28,7 @@ function(gannet_library name)
   if("${ARG_SOURCES}" MATCHES "\\.cc")
     add_library(${name} STATIC ${ARG_SOURCES})
     target_link_libraries(${name} PUBLIC gannet_flags ${ARG_DEPS})
+    gannet_sees_its_row(${name})
   else()
     add_library(${name} INTERFACE ${ARG_SOURCES})
     target_link_libraries(${name} INTERFACE gannet_flags ${ARG_DEPS})
@@ -52,6 +52,7 @@ function(gannet_program name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE gannet_flags ${ARG_DEPS})
+  gannet_sees_its_row(${name})
 endfunction()
 
 # Compiles the headers that nearly every test includes once for all tests: half of the time that a test

@@ -31,7 +31,7 @@ def flags_by_source(build):
     for entry in json.loads((build / "compile_commands.json").read_text()):
         words = shlex.split(entry["command"])
         flags = [word for word in words if word.startswith(PREFIXES)]
-        flags += [part for at, word in enumerate(words) if word == "-isystem" for part in words[at:at + 2]]
+        flags += [part for at, word in enumerate(words) if word in ("-isystem", "-iquote") for part in words[at:at + 2]]
         source = Path(entry["file"])
         sources = [source]
         if "Unity" in source.parts:

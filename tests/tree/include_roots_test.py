@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Shows that the compiler refuses to include what the table in docs/architecture.md does not allow.
+
+  include_roots_test.py BUILD_DIR
+"""
+
+import json
+import shlex
+import subprocess
+import sys
+import unittest
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(sys.argv.pop(1)).resolve()
+
+
+def include_options():
+    """Returns folder -> for each of its targets: the directory to compile in, and the words that say where headers are."""
+    options = {}
+    for entry in json.loads((BUILD / "compile_commands.json").read_text()):
+        # The object of server/heap is server/heap/CMakeFiles/server_heap.dir/...
+        output = Path(entry["directory"], entry["output"]).relative_to(BUILD)
+        folder, _, target = str(output).partition("/CMakeFiles/")
+        words = shlex.split(entry["command"])
+        paths = [word for word in words if word.startswith("-I")]
+        paths += [part for at, word in enumerate(words) if word in ("-iquote", "-isystem") for part in words[at:at + 2]]
+        options.setdefault(folder, {})[target.partition("/")[0]] = paths
+    return options
+
+
+OPTIONS = include_options()
+
+
+class IncludeRootsTest(unittest.TestCase):
+    def includes(self, folder, header):
+        """Returns whether a source in that folder can include the header."""
+        (paths, *_) = OPTIONS[folder].values()
+        command = ["c++", "-E", "-x", "c++", "-", "-o", "/dev/null", *paths]
+        done = subprocess.run(command, input=f'#include "{header}"\n', capture_output=True, text=True, cwd=BUILD)
+        if done.returncode:
+            self.assertIn(header, done.stderr)
+        return done.returncode == 0
+
+    def test_no_source_outside_of_tests_sees_the_whole_tree(self):
+        for folder, targets in OPTIONS.items():
+            if folder.split("/")[0] == "tests":
+                continue
+            for target, paths in targets.items():
+                for path in paths:
+                    self.assertNotIn(Path(path.removeprefix("-I")), [ROOT, *ROOT.parents], f"{folder}: {target}")
+
+    def test_a_folder_sees_what_its_row_allows_and_no_more(self):
+        self.assertTrue(self.includes("server/heap", "common/layout/item.h"))
+        self.assertTrue(self.includes("server/heap", "server/heap/heap.h"))
+        self.assertFalse(self.includes("server/heap", "server/store/store.h"))
+        self.assertFalse(self.includes("server/heap", "client/api/driver.h"))
+        self.assertFalse(self.includes("client/example", "client/api/driver.h"))
+
+    def test_a_folder_of_softverbs_sees_those_below_it(self):
+        self.assertTrue(self.includes("softverbs/cq", "softverbs/nic/link.h"))
+        self.assertFalse(self.includes("softverbs/cq", "softverbs/qp/qp.h"))
+
+
+if __name__ == "__main__":
+    unittest.main()
