@@ -98,6 +98,8 @@ class Engine {
   // Rings the doorbells that acknowledgements still owe.
   void RingForAcksLocked() SV_REQUIRES(mutex_);
   bool DriveLink(Link& link) SV_REQUIRES(mutex_);
+  bool DriveRemoteLink(Link& link) SV_REQUIRES(mutex_);
+  bool ExecutePackets(Link& link) SV_REQUIRES(mutex_);
   // Executes the packet, or parks it.
   void Dispatch(Link& link, const PacketHeader& header, const uint8_t* payload) SV_REQUIRES(mutex_);
   // Delivers the packet to every queue pair of this process that is attached to the group.

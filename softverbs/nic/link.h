@@ -29,6 +29,8 @@ enum class RingFor : uint8_t {
           // which the peer may have the core, and others would wait for the locks meanwhile
 };
 inline thread_local RingFor ring_for = RingFor::kAll;
+// Set when a packet that is more than an acknowledgement was sent under RingFor::kNone.
+inline thread_local bool sent_more_than_acks = false;
 
 // Connects this process's NIC to the NIC of another process, or to itself. A link consists of two
 // packet rings in shared memory and a control socket. Two processes share one link, however many
@@ -175,6 +177,7 @@ Link::SendResult Link::Send(const PacketHeader& header, bool* waiting, Fill&& fi
     // Release pairs with the exchange in RingDoorbell: who takes the debt over sees the packet
     // published, and looks only then whether the peer sleeps.
     owes_ring_.store(true, std::memory_order_release);
+    sent_more_than_acks |= header.type != PacketType::kAck;
   }
   return result;
 }
