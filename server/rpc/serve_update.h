@@ -16,6 +16,15 @@ namespace gannet {
   return connection.unanswered >= unanswered_max_;
 }
 
+// clang 14 takes no designator of a union's member in a template.
+[[gnu::always_inline]] inline ReplyHeader ReplyOfUpdate(uint64_t sequence,
+                                                        const Store::Update& update) {
+  return {.opcode = static_cast<uint8_t>(Opcode::kPut),
+          .status = static_cast<uint8_t>(ReplyStatus::kOk),
+          .sequence = sequence,
+          .write = {.version = update.version, .slot = update.slot}};
+}
+
 // Fast path: serves an update in place, which most requests are, from the message to the reply.
 // Returns false, without a side effect, if the request has to take the general path.
 template <bool kRecorded>
@@ -41,10 +50,7 @@ template <bool kRecorded>
   ++connection->unanswered;
   const uint64_t sequence =
       connection->session->AnswerNext(Opcode::kPut, update.version, update.slot);
-  *batch_.AddInlineHeader(connection) = {.opcode = static_cast<uint8_t>(Opcode::kPut),
-                                         .status = static_cast<uint8_t>(ReplyStatus::kOk),
-                                         .sequence = sequence,
-                                         .write = {.version = update.version, .slot = update.slot}};
+  *batch_.AddInlineHeader(connection) = ReplyOfUpdate(sequence, update);
   ++connection->answers_in_chain;
   ++updates_;
   return true;
