@@ -188,11 +188,11 @@ bool SimulatedClient::BeginLockOp(uint32_t key) {
 
 // Whatever the outcome, the client does not rely on the lock any more.
 bool SimulatedClient::BeginUnlock(uint32_t key) {
-  const Held held = held_.at(key);
-  Pending p{.type = OpType::kUnlock, .key = key, .acquisition = held.acquisition};
-  const Lock lock{.key = KeyName(key), .word = held.word};
+  const auto held = held_.find(key);
+  Pending p{.type = OpType::kUnlock, .key = key, .acquisition = held->second.acquisition};
+  const Lock lock{.key = KeyName(key), .word = held->second.word};
   if (!Begin(std::move(p), UnlockRequest(lock))) return false;
-  held_.erase(key);
+  held_.erase(held);
   return true;
 }
 

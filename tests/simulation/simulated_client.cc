@@ -311,11 +311,12 @@ void SimulatedClient::OnLock(Pending& p, const Result& result) {
   const size_t acquisition = history_->AddAcquired(p.key, number(), result.lock_word, p.ttl_ms > 0,
                                                    p.operation.respond_ns);
   if (LockWord(result.lock_word).connection_id() == connection_) {
-    held_[p.key] = {.word = result.lock_word, .acquisition = acquisition};
+    Held held{.word = result.lock_word, .acquisition = acquisition};
     if (p.ttl_ms > 0) {
       const auto lease_ns = static_cast<int64_t>(p.ttl_ms) * kNsPerMs;
-      held_[p.key].lease_end_ns = run_->now_ns() + lease_ns;
+      held.lease_end_ns = run_->now_ns() + lease_ns;
     }
+    held_.emplace(p.key, held);
   }
   if (p.type == OpType::kLockAndGet) OnRead(p, result);
 }

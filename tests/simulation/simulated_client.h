@@ -164,8 +164,10 @@ class SimulatedClient {
   std::vector<uint32_t> ended_of_batch_;  // and not taken
   uint64_t writes_ = 0;
   std::map<uint32_t, Known> known_;  // by key
-  std::map<uint32_t, Held> held_;    // by key
-  uint32_t connection_ = 0;          // 0: none
+  // By key. Of two calls that lock a key at once, both may have it, one after the other: the first
+  // one's lease is over before it is told of its lock. Only the server knows which one has it now.
+  std::multimap<uint32_t, Held> held_;
+  uint32_t connection_ = 0;  // 0: none
   int64_t connected_ns_ = 0;
   int64_t no_room_since_ns_ = 0;  // 0: there is room
 };
