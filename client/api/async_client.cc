@@ -101,7 +101,7 @@ void AsyncClient::State::Complete(uint32_t i, Completion* completion) {
   completion->type = op.request.type;
   completion->code = ToStatusCode(op.outcome);
   completion->index_full = op.outcome == Outcome::kIndexFull;
-  completion->lock_word = op.word.word();
+  if (TakesLock(op.request.type)) completion->lock_word = op.word.word();
   if (op.request.type == OpType::kStats && op.outcome == Outcome::kOk) {
     *stats_of[i] = ParseStats(*engine, op);
   } else if (!op.value.empty() && !out.empty()) {

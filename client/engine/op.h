@@ -50,7 +50,8 @@ struct OpRequest {
   bool only_if_version = false;
   bool only_if_present = false;
   bool under_lock = false;
-  bool share_window = false;  // a GET whose window may come with that of another GET
+  bool share_window = false;    // a GET whose window may come with that of another GET
+  bool begin_snapshot = false;  // storage
   uint32_t server = 0;
   std::string_view key;
   int64_t timeout_ns = 0;  // from the next Poll on
@@ -62,12 +63,13 @@ struct OpRequest {
   // GetInto: where the value goes. Put: where it is, instead of `value`. At most kValueSegmentsMax;
   // they and their memory live until the operation is finished.
   std::span<const RegisteredSpan> memory;
-  uint64_t ttl_ms = 0;            // of the item, or the lease of a lock; 0: for ever
-  uint64_t expected_version = 0;  // only_if_version
-  uint64_t position = 0;          // lists, flush: where to go on
-  bool begin_snapshot = false;    // storage
-  CounterOperands counter{};      // incr
-  uint64_t lock_word = 0;         // unlock, extend lock, or of a write under a lock
+  uint64_t ttl_ms = 0;              // of the item, or the lease of a lock; 0: for ever
+  union {                           // by the type; one word, because it is part of every slot
+    uint64_t expected_version = 0;  // only_if_version
+    uint64_t position;              // lists, flush: where to go on
+  };
+  CounterOperands counter{};  // incr
+  uint64_t lock_word = 0;     // unlock, extend lock, or of a write under a lock
   uint32_t flags = 0;
 };
 
@@ -148,12 +150,14 @@ struct alignas(64) Op {
   // in_flight counts that READ. Both are kInvalidOp again when the READ is done or lost.
   uint32_t first_sharer = kInvalidOp;
   uint32_t next_sharer = kInvalidOp;
-  uint32_t window_at = 0;      // of a sharer: where its window begins in what the reader READs
-  LockWord word;               // of the lock: ours, or after a refusal the holder's
-  uint64_t next_position = 0;  // lists: where to go on, 0 = the end
-  uint64_t snapshot = 0;       // storage: the number of the one that was asked for
-  uint64_t sequence = 0;       // of the request sent
-  uint32_t value_needed = 0;   // GET by RPC: room to ask for
+  uint32_t window_at = 0;        // of a sharer: where its window begins in what the reader READs
+  LockWord word;                 // of the lock: ours, or after a refusal the holder's
+  union {                        // by the type
+    uint64_t next_position = 0;  // lists: where to go on, 0 = the end
+    uint64_t snapshot;           // storage: the number of the one that was asked for
+  };
+  uint64_t sequence = 0;      // of the request sent
+  uint32_t value_needed = 0;  // GET by RPC: room to ask for
   // GET of a large item: bytes of the value that are to be READ, and whose READs were posted.
   uint32_t value_wanted = 0;
   uint32_t value_posted = 0;

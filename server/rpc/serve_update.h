@@ -17,12 +17,12 @@ namespace gannet {
 }
 
 // clang 14 takes no designator of a union's member in a template.
-[[gnu::always_inline]] inline ReplyHeader ReplyOfUpdate(uint64_t sequence,
-                                                        const Store::Update& update) {
-  return {.opcode = static_cast<uint8_t>(Opcode::kPut),
-          .status = static_cast<uint8_t>(ReplyStatus::kOk),
-          .sequence = sequence,
-          .write = {.version = update.version, .slot = update.slot}};
+[[gnu::always_inline]] inline void SetReplyOfUpdate(uint64_t sequence, const Store::Update& update,
+                                                    ReplyHeader* reply) {
+  *reply = {.opcode = static_cast<uint8_t>(Opcode::kPut),
+            .status = static_cast<uint8_t>(ReplyStatus::kOk),
+            .sequence = sequence,
+            .write = {.version = update.version, .slot = update.slot}};
 }
 
 // Fast path: serves an update in place, which most requests are, from the message to the reply.
@@ -50,7 +50,7 @@ template <bool kRecorded>
   ++connection->unanswered;
   const uint64_t sequence =
       connection->session->AnswerNext(Opcode::kPut, update.version, update.slot);
-  *batch_.AddInlineHeader(connection) = ReplyOfUpdate(sequence, update);
+  SetReplyOfUpdate(sequence, update, batch_.AddInlineHeader(connection));
   ++connection->answers_in_chain;
   ++updates_;
   return true;

@@ -59,6 +59,7 @@ class WaitingReplies {
   // Returns whether replies were added since the last call.
   bool TakeGrew() { return std::exchange(grew_, false); }
   size_t size() const { return replies_.size(); }
+  bool empty() const { return replies_.empty(); }
 
  private:
   std::deque<Waiting> replies_;

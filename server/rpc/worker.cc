@@ -103,7 +103,7 @@ Worker::Activity Worker::Poll(const Now& now) {
   ServeLargeGets();
   if (!replacing_waits_.empty()) [[unlikely]]
     ServeReplacing();
-  if (waiting_replies_.size() > 0) [[unlikely]]
+  if (!waiting_replies_.empty()) [[unlikely]]
     ServeWaitingReplies();
   batch_.Flush();
   FinishClosing();

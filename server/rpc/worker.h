@@ -96,7 +96,7 @@ class Worker {
   bool failed() const { return failed_; }
 
   // Returns true if clients wait for answers that wait for the disk. They send little before then.
-  bool waits_for_disk() const { return waiting_replies_.size() > 0; }
+  bool waits_for_disk() const { return !waiting_replies_.empty(); }
 
   uint32_t index() const { return options_.index; }
   // For tests: the number of taken buffers and waiting requests. If it is not 0 while nothing is

@@ -47,18 +47,21 @@ enum class OpType : uint8_t {
 struct Completion {
   uint64_t user_data = 0;  // as given when it was started
   OpType type = OpType::kGet;
+  absl::StatusCode code = absl::StatusCode::kOk;
   // Get, delete, touch: the key was there. Lock, LockAndGet: the lock was acquired.
   bool found = false;
   // With ResourceExhausted, of a put: true if the server's index is full, false if its memory is.
   bool index_full = false;
-  absl::StatusCode code = absl::StatusCode::kOk;
   // Get, LockAndGet: the item's, with version 0 if there is none. Put: the new version. With
   // FailedPrecondition: the current version, 0 = absent.
   ItemInfo info;
-  // Lock, LockAndGet: Lock::word if the lock was acquired. Otherwise the holder's word.
-  uint64_t lock_word = 0;
-  // Incr: the new number. Flush: the number of removed items.
-  int64_t counted = 0;
+  // `type` says which of the two it is. One word, because each GET pays for every field.
+  union {
+    // Lock, LockAndGet: Lock::word if the lock was acquired. Otherwise the holder's word.
+    uint64_t lock_word = 0;
+    // Incr: the new number. Flush: the number of removed items.
+    int64_t counted;
+  };
   int64_t number() const { return counted; }
   OpCost cost;
 };
