@@ -1,9 +1,11 @@
 #ifndef GANNET_CLIENT_TABLES_LOCK_TABLE_H_
 #define GANNET_CLIENT_TABLES_LOCK_TABLE_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "common/layout/key_hash.h"
 #include "common/layout/lock_word.h"
 
@@ -34,34 +36,62 @@ class LockTable {
   // later ones).
   LockWord NextWord(KeyHash hash) { return LockWord::Of(connection_id_, ++count_, hash.LockTag()); }
 
-  void OnAcquired(KeyHash hash, LockWord word) { held_[IndexOf(hash)] = {word, hash.value()}; }
+  void OnAcquired(KeyHash hash, LockWord word) {
+    Acquisitions& all = held_[IndexOf(hash)];
+    // `word` found the lock word free. So those that were known before it was made are lost.
+    const auto lost = [this, word](const Held& it) { return WasMadeAfter(it.known_at, word); };
+    all.erase(std::remove_if(all.begin(), all.end(), lost), all.end());
+    all.push_back({word, count_, hash.value()});
+  }
   void OnReleased(KeyHash hash, LockWord word) {
-    auto it = held_.find(IndexOf(hash));
-    if (it != held_.end() && it->second.word == word) held_.erase(it);
+    const auto it = held_.find(IndexOf(hash));
+    if (it == held_.end()) return;
+    Acquisitions& all = it->second;
+    const auto released = [word](const Held& held) { return held.word == word; };
+    all.erase(std::remove_if(all.begin(), all.end(), released), all.end());
+    if (all.empty()) held_.erase(it);
   }
 
-  // Whether this client holds `hash`'s lock by `word` on its present connection.
+  // Returns whether this client holds `hash`'s lock by `word` on its present connection, for all it
+  // knows.
   bool Holds(KeyHash hash, LockWord word) const {
-    auto it = held_.find(IndexOf(hash));
-    return it != held_.end() && it->second.word == word;
+    return AnyOf(hash, [word](const Held& held) { return held.word == word; });
   }
   // Returns whether this client holds the lock word of `hash` for another key. To wait for it would
   // be to wait for oneself.
   bool HoldsForAnotherKey(KeyHash hash) const {
-    auto it = held_.find(IndexOf(hash));
-    return it != held_.end() && it->second.key_hash != hash.value();
+    return AnyOf(hash, [hash](const Held& held) { return held.key_hash != hash.value(); });
   }
   bool IsOfThisConnection(LockWord word) const { return word.connection_id() == connection_id_; }
 
  private:
+  static constexpr uint32_t kCountMask = 0xfffff;  // what a word has of its count
+
   struct Held {
     LockWord word;
+    uint32_t known_at;  // count_ when it became known
     uint64_t key_hash;
   };
+  // Nearly always one. Two operations that take the same word at once may both get it, one after
+  // the other, if the first one's lease ends or its lock is broken. Their answers may come in any
+  // order, so the client does not know which of them has it now. The server will say.
+  using Acquisitions = absl::InlinedVector<Held, 1>;
+
+  // Whether `word` was made after `count` words were.
+  bool WasMadeAfter(uint32_t count, LockWord word) const {
+    const uint32_t made = count_ - ((count_ - word.count()) & kCountMask);
+    return static_cast<int32_t>(made - count) > 0;
+  }
+  template <class F>
+  bool AnyOf(KeyHash hash, F f) const {
+    const auto it = held_.find(IndexOf(hash));
+    return it != held_.end() && std::any_of(it->second.begin(), it->second.end(), f);
+  }
+
   uint32_t connection_id_ = 0;
   uint32_t lock_words_ = 1;
   uint32_t count_ = 0;
-  absl::flat_hash_map<uint64_t, Held> held_;  // by index of the word
+  absl::flat_hash_map<uint64_t, Acquisitions> held_;  // by index of the word
 };
 
 }  // namespace gannet

@@ -66,6 +66,28 @@ TEST_P(LeaseTest, NoLockIsHandedOutThatTheServerDidNotAcknowledge) {
   EXPECT_EQ(server_->Count(Opcode::kUnlock), by_nic ? 0u : 1u);
 }
 
+// The answer to a lock is so late that its lease is over, and that another call has taken the lock
+// since. The client must still be able to use and to release what that call took.
+TEST_P(LeaseTest, AnAnswerAfterTheLeaseHidesNoLaterAcquisition) {
+  const uint64_t leased = Begin(LockRequest(OpType::kLock, "key", {.lease = milliseconds(1)}));
+  Settle();
+  ASSERT_EQ(server_->requests().size(), 1u);
+  const FakeServer::Request late = server_->requests()[0];
+  AnswerEverything();
+  const Ended later = Run(KeyRequest(OpType::kLock, "key"));
+  ASSERT_TRUE(later.found);
+  server_->AnswerNow(late, ReplyStatus::kOk);
+  Settle();
+  ASSERT_TRUE(HasEnded(leased));
+  const Lock lock{"key", later.word.word(), 0};
+  EXPECT_EQ(Run(ExtendRequest(lock, milliseconds(800))).outcome, Outcome::kOk);
+  EXPECT_EQ(Run(UnlockRequest(lock)).outcome, Outcome::kOk);
+  const Grant& grant = engine_->servers().session(0).grant();
+  EXPECT_EQ(server_->lock_word(KeyHash::Of("key", grant.hash_seed).LockIndex(grant.lock_words)),
+            0u);
+  EXPECT_EQ(server_->Count(Opcode::kUnlock), GetParam() == LockMode::kNicCas ? 0u : 1u);
+}
+
 TEST_P(LeaseTest, ExtendingSaysWhetherTheLockIsHeldStill) {
   AnswerEverything();
   const Lock lock{"key", TryLock(milliseconds(500)).word.word(), 0};

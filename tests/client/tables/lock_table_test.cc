@@ -39,6 +39,42 @@ TEST(LockTableTest, AReleaseOfAnEarlierAcquisitionChangesNothing) {
   EXPECT_TRUE(locks.Holds(key, now));
 }
 
+// Two operations wanted the lock at once, and the first one's lease was over before the second one
+// took it. Their answers come in the other order.
+TEST(LockTableTest, AnEarlierAcquisitionThatBecomesKnownLaterHidesNothing) {
+  LockTable locks;
+  locks.Restart(9, 16);
+  const KeyHash a(16), b(32);  // of one word
+  const LockWord earlier = locks.NextWord(a), now = locks.NextWord(b);
+  locks.OnAcquired(b, now);
+  locks.OnAcquired(a, earlier);
+  EXPECT_TRUE(locks.Holds(b, now));
+  EXPECT_TRUE(locks.Holds(a, earlier)) << "for all the client knows";
+  EXPECT_TRUE(locks.HoldsForAnotherKey(a));
+  locks.OnReleased(a, earlier);
+  EXPECT_TRUE(locks.Holds(b, now));
+  EXPECT_FALSE(locks.HoldsForAnotherKey(b));
+  locks.OnReleased(b, now);
+  EXPECT_FALSE(locks.HoldsForAnotherKey(a));
+}
+
+TEST(LockTableTest, AnAcquisitionThatBeganLaterProvesThatKnownOnesAreLost) {
+  LockTable locks;
+  locks.Restart(9, 16);
+  const KeyHash key(16);
+  LockWord last = locks.NextWord(key);
+  locks.OnAcquired(key, last);
+  // More words than a lock word can count.
+  for (int i = 0; i < 3 << 20; ++i) {
+    const LockWord next = locks.NextWord(key);
+    if (i % 1000 != 0) continue;
+    locks.OnAcquired(key, next);
+    ASSERT_TRUE(locks.Holds(key, next));
+    ASSERT_FALSE(locks.Holds(key, last));
+    last = next;
+  }
+}
+
 TEST(LockTableTest, ANewConnectionHoldsNothing) {
   LockTable locks;
   locks.Restart(9, 16);
