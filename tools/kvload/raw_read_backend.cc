@@ -259,7 +259,7 @@ void RawReadBackend::Break() {
 
 void RawReadBackend::Finish(const Chain& chain, absl::StatusCode code) {
   for (uint32_t i = 0; i < chain.size; ++i) {
-    Completion done{.user_data = chain.user_data[i], .found = true, .code = code};
+    Completion done{.user_data = chain.user_data[i], .code = code, .found = true};
     done.cost.reads = 1;
     done.cost.read_bytes = options_.read_bytes;
     done.cost.posts = i == 0 ? 1 : 0;  // shared by the chain
