@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "client/engine/op.h"
-#include "common/base/clock.h"
 #include "common/base/client_clock.h"
+#include "common/base/clock.h"
 #include "common/protocol/client_report.h"
 
 namespace gannet {
