@@ -4,7 +4,9 @@
 The build compiles a folder's sources together, so it does not notice an #include that one of them lacks.
 This does. It checks the syntax only, with the flags of the source's target, and prints what does not compile.
 
-  alone.py --build DIR [--compiler clang++] [PATH...]   PATHs: only these files
+  alone.py --build DIR [--compiler clang++] [--of N] [PATH...]   PATHs: only these files
+
+--of N takes one file in N. The number of commits chooses which, so N commits in a row take all of them.
 """
 
 import argparse
@@ -57,6 +59,13 @@ def with_lone_headers(flags):
     return flags
 
 
+def commits():
+    """Returns the number of commits that led to this tree."""
+    counted = subprocess.run(["git", "-C", str(ROOT), "rev-list", "--count", "HEAD"], check=True, capture_output=True,
+                             text=True)
+    return int(counted.stdout)
+
+
 def problems_of(compiler, path, flags, folder):
     source = path
     if path.suffix == ".h":  # included, so that the compiler does not warn of a header that is a main file
@@ -71,12 +80,15 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", type=Path, required=True)
     parser.add_argument("--compiler", default="clang++")
+    parser.add_argument("--of", type=int, default=1)
     parser.add_argument("paths", nargs="*", type=Path)
     arguments = parser.parse_args()
     flags = with_lone_headers(flags_by_source(arguments.build.resolve()))
     # Sources of tests are left out: there are as many as of everything else, and nobody builds upon them.
     wanted = {path.resolve() for path in arguments.paths} or {
         path for path in flags if path.suffix == ".h" or path.relative_to(ROOT).parts[0] != "tests"}
+    if not arguments.paths:
+        wanted = set(sorted(wanted)[commits() % arguments.of::arguments.of])
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:
         found = list(pool.map(lambda path: problems_of(arguments.compiler, path, flags[path], folder), sorted(wanted)))
     problems = [problem for problem in found if problem]

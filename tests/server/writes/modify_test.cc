@@ -34,7 +34,7 @@ class ModifyTest : public testing::Test {
     return store_.Touch(key, expiry_ms, conditions, now_ms);
   }
   ReadOutcome Look(std::string_view key, uint64_t now_ms = kNowMs) {
-    std::string value(kValueBytesMax, '\0');
+    thread_local std::string value(kValueBytesMax, '\0');  // made once
     return store_->Get(key, std::as_writable_bytes(std::span(value)), now_ms);
   }
   std::optional<std::string> Get(std::string_view key, uint64_t now_ms = kNowMs) {
