@@ -1,9 +1,33 @@
 #ifndef GANNET_SERVER_CHANGES_CHANGE_SINK_H_
 #define GANNET_SERVER_CHANGES_CHANGE_SINK_H_
 
+#include <cstdint>
+#include <optional>
+
 #include "server/changes/change.h"
 
 namespace gannet {
+
+// Where a change is in the stream of all changes.
+struct ChangePlace {
+  uint64_t end = 0;      // the position behind it
+  void* room = nullptr;  // where its bytes go; known to who copies them
+};
+
+// Takes changes in two steps, so that no value is copied or hashed under a lock that writes of
+// other keys take: Reserve gives a change its place among the others, and Fill copies it there.
+//
+// Thread safety: any thread may call it.
+class ChangeRecorder {
+ public:
+  virtual ~ChangeRecorder() = default;
+  // Returns the place, or nullopt if the change cannot be recorded. Then it must not happen.
+  // REQUIRES: the lock of the key, so that its changes come in their order.
+  virtual std::optional<ChangePlace> Reserve(const Change& change) = 0;
+  // REQUIRES: the lock of the key is held since Reserve. Nothing behind an unfilled change becomes
+  // safe, so call it soon.
+  virtual void Fill(const Change& change, const ChangePlace& place) = 0;
+};
 
 // Takes the stream of all changes of a store. The store gives it each change under the key's lock,
 // after the change was decided and before anybody can see it. So the changes of one key come in the

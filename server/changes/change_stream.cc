@@ -23,16 +23,26 @@ void ChangeStream::Remove(ChangeConsumer* consumer) {
 }
 
 std::optional<uint64_t> ChangeStream::Append(const Change& change) {
+  const std::optional<ChangePlace> place = Reserve(change);
+  if (!place) return std::nullopt;
+  Fill(change, *place);
+  return place->end;
+}
+
+std::optional<ChangePlace> ChangeStream::Reserve(const Change& change) {
   const size_t bytes = RecordBytes(change.key.size(), change.value.size());
   MutexLock lock(mutex_);
   const uint64_t end = end_.load(std::memory_order_relaxed) + bytes;
+  ChangePlace of_first{.end = end};
   for (ChangeConsumer* const consumer : consumers_) {
-    if (consumer->Take(change, end)) continue;
-    GANNET_CHECK(consumer == consumers_.front(), "others have the change already");
+    const bool first = consumer == consumers_.front();
+    ChangePlace of_other{.end = end};
+    if (consumer->Take(change, first ? &of_first : &of_other)) continue;
+    GANNET_CHECK(first, "others have the change already");
     return std::nullopt;
   }
   end_.store(end, std::memory_order_relaxed);
-  return end;
+  return of_first;
 }
 
 uint64_t ChangeStream::safe() const {

@@ -15,10 +15,14 @@ namespace gannet {
 class ChangeConsumer {
  public:
   virtual ~ChangeConsumer() = default;
-  // Takes the next change, which ends at this position. Returns false if it cannot; then the change
-  // does not happen. Only the stream's first consumer may return false. Called by any thread, but
-  // by one at a time.
-  virtual bool Take(const Change& change, uint64_t end) = 0;
+  // Takes the next change, which ends at place->end. Returns false if it cannot; then the change
+  // does not happen. Called by any thread, but by one at a time, and under the stream's lock. Only
+  // the stream's first consumer may return false. It may also just take room for the change here,
+  // note it in place->room, and copy it in Fill.
+  virtual bool Take(const Change& change, ChangePlace* place) = 0;
+  // The second step, of the first consumer only. Called by any thread, also by several at once, and
+  // in any order.
+  virtual void Fill(const Change&, const ChangePlace&) {}
   // Its watermark: what ends there or before has come where this consumer brings it, for good.
   // Called by any thread.
   virtual uint64_t safe() const { return UINT64_MAX; }
@@ -26,15 +30,15 @@ class ChangeConsumer {
 
 // The stream of all changes of a store, in one order, with any number of consumers.
 //
-//   end = stream.Append(change);                // under the key's lock
+//   end = stream.Append(change);                // under the key's lock: Reserve, then Fill
 //   if (stream.safe() >= end) publish it;       // when every required consumer has it
 //
 // Positions are those of a journal: a change takes as many as its record has bytes (record.h). So
 // whoever keeps the records keeps the positions, too.
 //
-// Thread safety: Append, end and safe from any thread. Add and Remove while no other thread uses
-// the stream.
-class ChangeStream : public ChangeSink {
+// Thread safety: Append, Reserve, Fill, end and safe from any thread. Add and Remove while no other
+// thread uses the stream.
+class ChangeStream : public ChangeSink, public ChangeRecorder {
  public:
   enum class Need : uint8_t {
     kHears,     // of each change
@@ -52,6 +56,11 @@ class ChangeStream : public ChangeSink {
   // consumer refuses it. REQUIRES: the lock of the key, so that its changes come in their order.
   std::optional<uint64_t> Append(const Change& change);
   bool Record(const Change& change) override { return Append(change).has_value(); }
+  // The two steps of Append.
+  std::optional<ChangePlace> Reserve(const Change& change) override;
+  void Fill(const Change& change, const ChangePlace& place) override {
+    if (place.room != nullptr) consumers_.front()->Fill(change, place);
+  }
 
   // The position behind the last change.
   uint64_t end() const { return end_.load(std::memory_order_relaxed); }
@@ -59,7 +68,7 @@ class ChangeStream : public ChangeSink {
   uint64_t safe() const;
 
  private:
-  Mutex mutex_;  // Append's
+  Mutex mutex_;  // Reserve's
   std::atomic<uint64_t> end_{0};
   std::vector<ChangeConsumer*> consumers_;
   std::vector<const ChangeConsumer*> required_;

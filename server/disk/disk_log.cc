@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<DiskLog>> DiskLog::Open(const Options& options, u
   changes->Add(log.get(), waits ? ChangeStream::Need::kRequired : ChangeStream::Need::kHears);
   options.store->UseSink(changes);
   if (waits) {
-    options.writes->WaitFor([changes](const Change& change) { return changes->Append(change); });
+    options.writes->WaitFor(changes);
     log->waiting_ = options.writes;
     // What is appended already is in the store.
     log->waiting_->Publish(log->journal_->appended());
@@ -150,11 +150,20 @@ absl::Status DiskLog::RemoveOld() {
   return journal_->Trim(newest_.value_or(0));
 }
 
-bool DiskLog::Take(const Change& change, uint64_t end) {
-  const std::optional<uint64_t> appended = journal_->Append(change, options_.clock());
-  if (!appended) refused_.fetch_add(1, std::memory_order_relaxed);
-  GANNET_CHECK(!appended || *appended == end, "the journal is not where the stream is");
-  return appended.has_value();
+bool DiskLog::Take(const Change& change, ChangePlace* place) {
+  const size_t bytes = RecordBytes(change.key.size(), change.value.size());
+  const std::optional<ChangePlace> reserved = journal_->Reserve(bytes, options_.clock());
+  if (!reserved) {
+    refused_.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+  GANNET_CHECK(reserved->end == place->end, "the journal is not where the stream is");
+  *place = *reserved;
+  return true;
+}
+
+void DiskLog::Fill(const Change& change, const ChangePlace& place) {
+  journal_->Fill(change, place);
 }
 
 void DiskLog::Poll(int64_t now_ns) {

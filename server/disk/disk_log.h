@@ -36,8 +36,8 @@ namespace gannet {
 //   3. A snapshot counts only when the journal is on disk up to its end. Older segments and
 //      snapshots go only when it counts.
 //
-// Thread safety: Take, safe, FillStats, FillStorage, RequestSnapshot, Taking and failed from any
-// thread; all others from one.
+// Thread safety: Take, Fill, safe, FillStats, FillStorage, RequestSnapshot, Taking and failed from
+// any thread; all others from one.
 class DiskLog : public ChangeConsumer {
  public:
   struct Options {
@@ -69,7 +69,8 @@ class DiskLog : public ChangeConsumer {
   static absl::StatusOr<std::unique_ptr<DiskLog>> Open(const Options& options, uint64_t wall_ms);
   ~DiskLog() override;
 
-  bool Take(const Change& change, uint64_t end) override;
+  bool Take(const Change& change, ChangePlace* place) override;
+  void Fill(const Change& change, const ChangePlace& place) override;
   // What is on disk.
   uint64_t safe() const override { return synced(); }
   // With sync always, the writes that wait for the log. nullptr with another mode.

@@ -4,15 +4,15 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
-#include "server/changes/record.h"
+#include "server/changes/change_sink.h"
 #include "server/journal/files.h"
 
 namespace gannet {
@@ -32,9 +32,9 @@ namespace gannet {
 //      of a power cut in the last segment only.
 //   4. A sync that failed is never tried again (files.h). Nothing is written from then on.
 //
-// A state machine: it starts no thread, never waits for anything but the disk, and is given its
-// clock. Thread safety: Append, Taking, status and the positions from any thread; Flush and Trim
-// from one thread at a time.
+// A state machine: it starts no thread, never waits for anything but the disk (SyncAll also for
+// threads that are within Append), and is given its clock. Thread safety: Append, Reserve, Fill,
+// Taking, status and the positions from any thread; Flush and Trim from one thread at a time.
 class Journal {
  public:
   enum class Sync : uint8_t {
@@ -66,6 +66,11 @@ class Journal {
   // Returns the position behind the record. Once synced() is not less, it survives a power cut.
   // Returns nullopt if too much waits to be written, or for too long, or the journal has failed.
   std::optional<uint64_t> Append(const Change& change, int64_t now_ns);
+  // The two steps of Append. Reserve takes room for a record of RecordBytes bytes, or refuses it.
+  // Fill makes the record there, outside of all locks. What is reserved must be filled soon:
+  // nothing behind it is written before.
+  std::optional<ChangePlace> Reserve(size_t record_bytes, int64_t now_ns);
+  void Fill(const Change& change, const ChangePlace& place);
 
   // Returns OK if Append takes a change now. Otherwise, returns why not: ResourceExhausted while
   // too much waits, or for too long, and the status if the journal has failed.
@@ -98,19 +103,30 @@ class Journal {
  private:
   explicit Journal(const Options& options);
 
-  // Records in a row, and when the first of them was appended.
-  struct Batch {
-    std::vector<std::byte> bytes;
-    int64_t since_ns = 0;
+  // Room for records in a row. Threads reserve a part of it one after another, under mutex_, and
+  // fill their parts at the same time.
+  struct Chunk {
+    uint64_t first = 0;    // position
+    int64_t since_ns = 0;  // when its first part was reserved
+    size_t capacity = 0;
+    std::unique_ptr<std::byte[]> bytes;
+    size_t reserved = 0;            // grows under mutex_, until the flushing thread takes the chunk
+    std::atomic<size_t> filled{0};  // bytes, not in order; all are there once it is `reserved`
   };
 
   bool Takes(int64_t now_ns) const GANNET_REQUIRES(mutex_);
+  // Adds a chunk that has room for so many bytes.
+  void AddChunk(size_t bytes, int64_t now_ns) GANNET_REQUIRES(mutex_);
   void TakeBatch();
+  // Writes the chunks of the batch up to the first one that is still being filled.
   absl::Status WriteBatch();
-  // Writes zeros behind the batch, if that makes the next syncs cheaper.
-  absl::Status ZeroAhead();
-  // Makes the segment that begins at `first` the one that is written to.
-  absl::Status BeginSegment(uint64_t first);
+  absl::Status WriteChunk(const Chunk& chunk);
+  void GiveBack(std::unique_ptr<Chunk> chunk);
+  // Writes zeros behind a chunk of so many bytes, if that makes the next syncs cheaper.
+  absl::Status ZeroAhead(size_t bytes);
+  // Makes a segment that begins at `first` the one that is written to. It has room for so many
+  // bytes at least.
+  absl::Status BeginSegment(uint64_t first, size_t bytes);
   absl::Status SyncSegment();
   bool SyncDue(int64_t now_ns) const;
   // Finds out anew how old the oldest change is that is not synced.
@@ -121,7 +137,9 @@ class Journal {
 
   // Any thread.
   mutable Mutex mutex_;
-  Batch waiting_ GANNET_GUARDED_BY(mutex_);
+  std::deque<std::unique_ptr<Chunk>> waiting_ GANNET_GUARDED_BY(mutex_);
+  size_t waiting_bytes_ GANNET_GUARDED_BY(mutex_) = 0;
+  std::unique_ptr<Chunk> spare_ GANNET_GUARDED_BY(mutex_);  // for the next AddChunk
   absl::Status status_ GANNET_GUARDED_BY(mutex_);
   std::atomic<uint64_t> appended_;  // changed under mutex_
   std::atomic<uint64_t> synced_;
@@ -132,11 +150,11 @@ class Journal {
   // The flushing thread only.
   std::unique_ptr<File> segment_;
   uint64_t segment_first_ = 0;
-  uint64_t segment_space_ = 0;    // bytes that the file has room for, without its header
-  Batch batch_;                   // being written
-  uint64_t zeroed_ = 0;           // position up to which zeros were written
-  uint64_t written_;              // position behind the last byte that was written
-  int64_t written_since_ns_ = 0;  // of what is written and not synced; 0: nothing
+  uint64_t segment_space_ = 0;  // bytes that the file has room for, without its header
+  std::deque<std::unique_ptr<Chunk>> batch_;  // being written
+  uint64_t zeroed_ = 0;                       // position up to which zeros were written
+  uint64_t written_;                          // position behind the last byte that was written
+  int64_t written_since_ns_ = 0;              // of what is written and not synced; 0: nothing
   int64_t last_sync_ns_ = 0;
   std::optional<int64_t> retry_ns_;  // there was no space
 };

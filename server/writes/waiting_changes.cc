@@ -41,12 +41,20 @@ std::optional<uint64_t> WaitingChanges::Add(KeyHash hash, const Change& change,
               .kind = kind,
               .version = change.version,
               .pending = pending};
-  MutexLock lock(mutex_);
-  const std::optional<uint64_t> position = record_(change);
-  if (!position) return std::nullopt;
-  keys_.Add(hash);
-  entry.position = *position;
-  return Push(std::move(entry));
+  std::optional<ChangePlace> place;
+  uint64_t ticket = 0;
+  {
+    MutexLock lock(mutex_);
+    place = recorder_->Reserve(change);
+    if (!place) return std::nullopt;
+    keys_.Add(hash);
+    entry.position = place->end;
+    ticket = Push(std::move(entry));
+  }
+  // The entry is found only under the key's lock, and it is not safe before it is filled. So nobody
+  // acts on it sooner.
+  recorder_->Fill(change, *place);
+  return ticket;
 }
 
 // What waits further behind must be safe then, too: positions in the queue do not fall.
@@ -81,9 +89,11 @@ bool WaitingChanges::Undo(const Entry& failed, uint64_t version,
   const KeyHash hash = failed.hash;
   const std::string key = failed.key;
   MutexLock lock(mutex_);
-  const std::optional<uint64_t> position =
-      record_({.kind = Change::Kind::kDelete, .version = version, .key = key});
-  if (!position) return false;
+  // It has no value, and its key is short. So it is filled under the mutex.
+  const Change deletion{.kind = Change::Kind::kDelete, .version = version, .key = key};
+  const std::optional<ChangePlace> place = recorder_->Reserve(deletion);
+  if (!place) return false;
+  recorder_->Fill(deletion, *place);
   std::vector<uint64_t> undone;
   for (Entry& entry : queue_) {
     if (entry.key != key) continue;
@@ -93,7 +103,7 @@ bool WaitingChanges::Undo(const Entry& failed, uint64_t version,
     undone.push_back(entry.ticket);
   }
   last_.erase(hash.value());
-  const uint64_t ticket = Push({.position = *position, .hash = hash, .key = key});
+  const uint64_t ticket = Push({.position = place->end, .hash = hash, .key = key});
   for (const uint64_t it : undone) undone_[it] = ticket;
   any_undone_.store(true, std::memory_order_relaxed);
   return true;

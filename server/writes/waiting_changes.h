@@ -13,7 +13,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "common/base/mutex.h"
 #include "common/layout/key_hash.h"
-#include "server/changes/change.h"
+#include "server/changes/change_sink.h"
 #include "server/store/pending.h"
 #include "server/store/waiting_keys.h"
 
@@ -27,10 +27,6 @@ namespace gannet {
 // queue's own mutex is taken behind that lock, and held for moments only.
 class WaitingChanges {
  public:
-  // Records a change and returns the position that must be safe before it is published, or nullopt
-  // if it refuses. Positions grow from call to call.
-  using Record = std::function<std::optional<uint64_t>(const Change&)>;
-
   enum class Kind : uint8_t { kPut, kDelete, kNothing };
   struct Entry {
     uint64_t ticket = 0;
@@ -42,7 +38,9 @@ class WaitingChanges {
     Pending pending{};  // of a put
   };
 
-  explicit WaitingChanges(Record record) : record_(std::move(record)) {}
+  // A change is published when the end of its place in `recorder` is safe. The recorder outlives
+  // the object.
+  explicit WaitingChanges(ChangeRecorder* recorder) : recorder_(recorder) {}
   WaitingChanges(const WaitingChanges&) = delete;
   WaitingChanges& operator=(const WaitingChanges&) = delete;
 
@@ -90,7 +88,7 @@ class WaitingChanges {
   uint64_t Push(Entry entry) GANNET_REQUIRES(mutex_);
   void LookWhetherCrowded() GANNET_REQUIRES(mutex_);
 
-  const Record record_;
+  ChangeRecorder* const recorder_;
   WaitingKeys keys_;
 
   mutable Mutex mutex_;

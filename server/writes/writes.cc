@@ -15,8 +15,8 @@ Writes::~Writes() {
   waiting_->DropAll([this](const Pending& pending) { store_->Drop(pending); });
 }
 
-void Writes::WaitFor(WaitingChanges::Record record) {
-  waiting_ = std::make_unique<WaitingChanges>(std::move(record));
+void Writes::WaitFor(ChangeRecorder* recorder) {
+  waiting_ = std::make_unique<WaitingChanges>(recorder);
   store_->Spare(&waiting_->keys());
 }
 

@@ -50,9 +50,9 @@ class Writes {
   Writes(const Writes&) = delete;
   Writes& operator=(const Writes&) = delete;
 
-  // From now on, writes wait until what `record` returns for them is safe. Call it before other
-  // threads use the object.
-  void WaitFor(WaitingChanges::Record record);
+  // From now on, writes wait until their places in `recorder` are safe. It outlives the object.
+  // Call this before other threads use the object.
+  void WaitFor(ChangeRecorder* recorder);
   bool waits() const { return waiting_ != nullptr; }
 
   struct Decided {

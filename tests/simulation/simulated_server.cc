@@ -129,7 +129,7 @@ void SimulatedServer::FillMemory() {
 
 // A deletion that no client asked for is an eviction. It happens in this Poll, so nobody READs
 // meanwhile.
-bool SimulatedServer::Take(const Change& change, uint64_t /*end*/) {
+bool SimulatedServer::Take(const Change& change, ChangePlace* /*place*/) {
   if (change.kind == Change::Kind::kPut) {
     written_.insert_or_assign(std::string(change.key),
                               Written{change.flags, change.expiry_ms != 0});

@@ -60,7 +60,7 @@ class SimulatedServer : private ChangeConsumer {
   void Start();
   void Stop();
   void PollWorker(Worker& worker);
-  bool Take(const Change& change, uint64_t end) override;
+  bool Take(const Change& change, ChangePlace* place) override;
   // Writes another key, so that the index grows while clients look for theirs.
   void FillIndex();
   // Writes other long values, so that there is never room for all.

@@ -19,18 +19,25 @@ using ::testing::IsEmpty;
 
 class TestConsumer : public ChangeConsumer {
  public:
-  bool Take(const Change& change, uint64_t end) override {
+  bool Take(const Change& change, ChangePlace* place) override {
     if (refuses) return false;
     keys.push_back(std::string(change.key));
-    ends.push_back(end);
+    ends.push_back(place->end);
+    if (fills) place->room = this;
     return true;
+  }
+  void Fill(const Change& change, const ChangePlace& place) override {
+    filled.emplace_back(change.key);
+    EXPECT_EQ(place.room, this);
   }
   uint64_t safe() const override { return safe_end; }
 
   bool refuses = false;
+  bool fills = false;  // in two steps
   uint64_t safe_end = 0;
   std::vector<std::string> keys;
   std::vector<uint64_t> ends;
+  std::vector<std::string> filled;
 };
 
 Change PutOf(std::string_view key) { return {.version = 1, .key = key, .value = "value"}; }
@@ -50,6 +57,22 @@ TEST(ChangeStreamTest, GivesEachChangeToAllInOneOrder) {
     EXPECT_THAT(consumer->ends,
                 ElementsAre(1'000 + RecordBytes(1, 5), 1'000 + 2 * RecordBytes(1, 5)));
   }
+}
+
+TEST(ChangeStreamTest, TheFirstConsumerMayCopyAChangeLater) {
+  ChangeStream stream;
+  TestConsumer journal, backup;
+  journal.fills = backup.fills = true;
+  stream.Add(&journal, Need::kRequired);
+  stream.Add(&backup, Need::kRequired);
+  const auto a = stream.Reserve(PutOf("a"));
+  const auto b = stream.Reserve(PutOf("b"));
+  EXPECT_THAT(journal.keys, ElementsAre("a", "b"));
+  EXPECT_THAT(journal.filled, IsEmpty());
+  stream.Fill(PutOf("b"), *b);
+  stream.Fill(PutOf("a"), *a);
+  EXPECT_THAT(journal.filled, ElementsAre("b", "a"));
+  EXPECT_THAT(backup.filled, IsEmpty());
 }
 
 TEST(ChangeStreamTest, NobodyHearsOfAChangeThatTheFirstRefuses) {

@@ -1,7 +1,9 @@
 #include "server/journal/journal.h"
 
+#include <atomic>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -253,6 +255,53 @@ TEST_F(JournalTest, ABatchLongerThanASegmentIsWithinWhatWasReserved) {
   EXPECT_EQ(journal->disk_bytes(), bytes.size());
   EXPECT_EQ(FileBytesOf(std::span(bytes).first<kSegmentHeaderBytes>()), bytes.size());
   EXPECT_THAT(*Keys(), ElementsAre("long"));
+}
+
+// What is reserved and not filled yet holds back what is behind it, and nothing before it.
+TEST_F(JournalTest, WritesUpToTheFirstRecordThatIsStillBeingFilled) {
+  auto journal = Open(Journal::Sync::kAlways);
+  const std::string large(300'000, 'l');  // more than a chunk, so it has one of its own
+  const Change change{.version = 1, .key = "large", .value = large};
+  const auto before = Append(journal.get(), "before");
+  const auto place = journal->Reserve(RecordBytes(5, large.size()), now_ns_);
+  ASSERT_TRUE(before && place);
+  journal->Flush(now_ns_);
+  const auto behind = Append(journal.get(), "behind");
+  ASSERT_TRUE(behind);
+  for (int i = 0; i < 3; ++i) journal->Flush(now_ns_);
+  EXPECT_EQ(journal->synced(), *before);
+  EXPECT_THAT(*Keys(), ElementsAre("before"));
+  journal->Fill(change, *place);
+  for (int i = 0; i < 2; ++i) journal->Flush(now_ns_);
+  EXPECT_EQ(journal->synced(), *behind);
+  EXPECT_THAT(*Keys(), ElementsAre("before", "large", "behind"));
+}
+
+TEST_F(JournalTest, ThreadsFillTheirRecordsAtTheSameTime) {
+  constexpr int kThreads = 3, kRecords = 50;
+  auto journal = Open(Journal::Sync::kAlways);
+  std::atomic<int> running{kThreads};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < kRecords;) {
+        const std::string key = std::to_string(t) + "." + std::to_string(i);
+        // It refuses while too much waits.
+        if (Append(journal.get(), key, std::string(i % 7 * 1000, 'v'))) ++i;
+      }
+      running.fetch_sub(1);
+    });
+  }
+  while (running.load() > 0) journal->Flush(now_ns_);
+  for (std::thread& thread : threads) thread.join();
+  ASSERT_TRUE(journal->SyncAll(now_ns_).ok());
+  EXPECT_EQ(journal->synced(), journal->appended());
+  std::vector<int> next(kThreads, 0);
+  for (const std::string& key : *Keys()) {
+    const int t = key[0] - '0';
+    EXPECT_EQ(key, std::to_string(t) + "." + std::to_string(next[t]++));
+  }
+  EXPECT_THAT(next, testing::Each(kRecords));
 }
 
 TEST_F(JournalTest, RefusesDamageInAnEarlierSegment) {

@@ -23,12 +23,11 @@ constexpr uint64_t kNowMs = 1'000;
 
 class WaitingRepliesTest : public testing::Test {
  protected:
-  WaitingRepliesTest() {
-    writes_.WaitFor([this](const Change&) { return ++recorded_; });
-  }
+  WaitingRepliesTest() { writes_.WaitFor(&recorder_); }
   // A session's write is decided, and its reply waits.
   void Write(uint64_t token, uint64_t sequence, uint32_t connection) {
-    const auto decided = writes_.Put("key" + std::to_string(recorded_), "value", {}, {}, kNowMs);
+    const auto decided =
+        writes_.Put("key" + std::to_string(recorder_.end), "value", {}, {}, kNowMs);
     ASSERT_GT(decided.ticket, 0u);
     ReplyHeader reply{};
     reply.sequence = sequence;
@@ -44,7 +43,12 @@ class WaitingRepliesTest : public testing::Test {
     return connections;
   }
 
-  uint64_t recorded_ = 0;
+  struct Recorder : ChangeRecorder {
+    std::optional<ChangePlace> Reserve(const Change&) override { return ChangePlace{.end = ++end}; }
+    void Fill(const Change&, const ChangePlace&) override {}
+    uint64_t end = 0;
+  };
+  Recorder recorder_;
   TestStore store_{1 << 20};
   Writes& writes_ = store_.writes();
   WaitingReplies replies_;
@@ -68,7 +72,7 @@ TEST_F(WaitingRepliesTest, FollowTheirClientToAnotherConnection) {
   Write(kOther, 2, 12);
   EXPECT_EQ(replies_.Redirect(kToken, 2, 21), 11u);
   EXPECT_EQ(replies_.Redirect(kToken, 2, 31), 21u) << "again, elsewhere";
-  writes_.Publish(recorded_);
+  writes_.Publish(recorder_.end);
   EXPECT_THAT(Take(), ElementsAre(11, 31, 12));
 }
 
@@ -76,7 +80,7 @@ TEST_F(WaitingRepliesTest, OnlyAWaitingReplyOfTheSameSessionAndNumberIsRedirecte
   Write(kToken, 1, 11);
   EXPECT_EQ(replies_.Redirect(kOther, 1, 21), std::nullopt);
   EXPECT_EQ(replies_.Redirect(kToken, 2, 21), std::nullopt);
-  writes_.Publish(recorded_);
+  writes_.Publish(recorder_.end);
   EXPECT_THAT(Take(), ElementsAre(11));
   EXPECT_EQ(replies_.Redirect(kToken, 1, 21), std::nullopt) << "it has left";
 }

@@ -25,7 +25,7 @@ class WaitingTest : public testing::Test {
     store_.emplace(region_bytes, index_slots, /*index_grows=*/false, on_full);
     (*store_)->UseSink(&sink_);
     writes_ = &store_->writes();
-    writes_->WaitFor([this](const Change& change) { return sink_.Append(change); });
+    writes_->WaitFor(&sink_);
   }
   void SetUp() override { Make(1 << 20); }
 
@@ -39,14 +39,15 @@ class WaitingTest : public testing::Test {
   static ReplyStatus StatusOf(const Decided& decided) { return decided.outcome.status; }
 
   // Records everything, until it is told to refuse.
-  struct Sink : ChangeSink {
-    std::optional<uint64_t> Append(const Change& change) {
+  struct Sink : ChangeSink, ChangeRecorder {
+    std::optional<ChangePlace> Reserve(const Change& change) override {
       if (refuses) return std::nullopt;
       changes.push_back((change.kind == Change::Kind::kPut ? "put " : "delete ") +
                         std::string(change.key));
-      return ++end;
+      return ChangePlace{.end = ++end};
     }
-    bool Record(const Change& change) override { return Append(change).has_value(); }
+    void Fill(const Change&, const ChangePlace&) override {}
+    bool Record(const Change& change) override { return Reserve(change).has_value(); }
     bool refuses = false;
     uint64_t end = 0;
     std::vector<std::string> changes;
@@ -216,7 +217,7 @@ TEST_F(WaitingTest, ARefusedWriteLeavesNothing) {
   EXPECT_EQ(store_->Stats().heap_bytes, bytes);
   {
     Writes others(&**store_);
-    others.WaitFor([](const Change&) { return 1; });
+    others.WaitFor(&sink_);
     EXPECT_EQ(StatusOf(others.Put("key", "waits", {}, {}, kNowMs)), ReplyStatus::kOk);
     EXPECT_GT(store_->Stats().heap_bytes, bytes);
   }
