@@ -115,6 +115,8 @@ function(gannet_test name)
   if((GANNET_SANITIZE AND "${ARG_LABELS}" MATCHES "conformance|model|slow|figures")
      OR (GANNET_SANITIZE STREQUAL "thread" AND "${ARG_LABELS}" MATCHES "one_thread|simulation"))
     set_target_properties(${name} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+  else()
+    add_dependencies(checked ${name})
   endif()
   # Without optimization a test is compiled in half the time. What it tests is optimized all the same.
   if("${ARG_LABELS}" MATCHES "model|simulation" OR name IN_LIST GANNET_OPTIMIZED_TESTS)

@@ -73,7 +73,7 @@ inline ReplyHeader ReplyOfWrite(const RequestHeader& request, const WriteOutcome
     const bool done = outcome.status == ReplyStatus::kOk;
     reply.increment = {.version = outcome.version,
                        .slot = outcome.slot,
-                       .number = done ? static_cast<int64_t>(outcome.lock_word) : 0};
+                       .number = done ? outcome.number : 0};
   } else {
     reply.write = {
         .version = outcome.version, .slot = outcome.slot, .lock_word = outcome.lock_word};

@@ -35,8 +35,10 @@ struct WriteOutcome {
   ReplyStatus status = ReplyStatus::kOk;
   uint64_t version = 0;  // of the item as it is now, also if the write was refused
   uint64_t slot = 0;     // Slot word of the item now; 0 = none
-  // kLockLost: the lock word's present value. Of an Increment that was done: the new number.
-  uint64_t lock_word = 0;
+  union {
+    uint64_t lock_word = 0;  // kLockLost: its present value
+    int64_t number;          // of an Increment that was done: the new number
+  };
 };
 
 struct ReadOutcome {

@@ -202,9 +202,7 @@ Writes::Decided Writes::Increment(std::string_view key, const CounterOperands& o
     return status;
   };
   Decided decided = Modify(key, made, conditions, now_ms, make);
-  if (decided.outcome.status == ReplyStatus::kOk) {
-    decided.outcome.lock_word = static_cast<uint64_t>(number);
-  }
+  if (decided.outcome.status == ReplyStatus::kOk) decided.outcome.number = number;
   return decided;
 }
 

@@ -86,7 +86,7 @@ class Writes {
   Decided Append(std::string_view key, std::string_view piece, End end, ItemAttributes made,
                  const WriteConditions& conditions, uint64_t now_ms);
   // Adds `delta` to a value that is a decimal number of 64 bits, as ParseCounter takes it. If there
-  // is no item, counts from `initial`. kNotANumber, kOutOfRange. The new number is in `lock_word`.
+  // is no item, counts from `initial`. kNotANumber, kOutOfRange. The new number is in `number`.
   Decided Increment(std::string_view key, const CounterOperands& operands, ItemAttributes made,
                     const WriteConditions& conditions, uint64_t now_ms);
   // Gives the item another expiry (0 = never), and with it a new version.

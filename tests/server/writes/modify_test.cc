@@ -98,17 +98,17 @@ TEST_F(ModifyTest, AValueThatWouldBeTooLongStaysAsItIs) {
 TEST_F(ModifyTest, CountersCount) {
   const WriteOutcome first = Increment("n", 5, 10);
   EXPECT_EQ(first.status, ReplyStatus::kOk);
-  EXPECT_EQ(first.lock_word, 15u);
+  EXPECT_EQ(first.number, 15);
   EXPECT_EQ(Get("n"), "15");
   EXPECT_EQ(Look("n").attributes.flags, 7u);
   const WriteOutcome second = Increment("n", -20);
-  EXPECT_EQ(static_cast<int64_t>(second.lock_word), -5);
+  EXPECT_EQ(second.number, -5);
   EXPECT_GT(second.version, first.version);
   EXPECT_EQ(Get("n"), "-5");
   int64_t number = -5;
   for (int64_t delta = 1; delta < (int64_t{1} << 60); delta *= 3) {
     number += delta;
-    ASSERT_EQ(static_cast<int64_t>(Increment("n", delta).lock_word), number);
+    ASSERT_EQ(Increment("n", delta).number, number);
     ASSERT_EQ(Get("n"), std::to_string(number));
   }
 }
@@ -131,7 +131,7 @@ TEST_F(ModifyTest, WhatIsNoCounterOrDoesNotFitIsRefused) {
   EXPECT_EQ(Increment("new", -2, -kMax).status, ReplyStatus::kOutOfRange);
   EXPECT_EQ(Get("new"), std::nullopt);
   store_.Put("n", "007");
-  EXPECT_EQ(Increment("n", 1).lock_word, 8u);
+  EXPECT_EQ(Increment("n", 1).number, 8);
 }
 
 TEST_F(ModifyTest, ATouchChangesTheExpiryAndTheVersionAndNothingElse) {
@@ -198,7 +198,7 @@ TEST_F(ModifyTest, AnExpiredItemIsAbsentForAll) {
   EXPECT_EQ(Get("a"), "3");
   EXPECT_EQ(Look("a").attributes.expiry_ms, 0u);
   expired("b");
-  EXPECT_EQ(Increment("b", 1, 100).lock_word, 101u);
+  EXPECT_EQ(Increment("b", 1, 100).number, 101);
   expired("c");
   EXPECT_EQ(Touch("c", kNowMs + 5).status, ReplyStatus::kNotFound);
   expired("d");

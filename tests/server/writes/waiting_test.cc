@@ -122,7 +122,7 @@ TEST_F(WaitingTest, DecidesAgainstTheKeysWaitingWrite) {
   EXPECT_EQ(StatusOf(Put("key", "x", {.only_if_version = 0})), ReplyStatus::kVersionMismatch);
   EXPECT_EQ(StatusOf(Put("key", "6", {.only_if_version = put.outcome.version})), ReplyStatus::kOk);
   const Decided sum = writes_->Increment("key", {.delta = 4, .initial = 0}, {}, {}, kNowMs);
-  EXPECT_EQ(sum.outcome.lock_word, 10u);
+  EXPECT_EQ(sum.outcome.number, 10);
   EXPECT_EQ(StatusOf(writes_->Append("key", "0", Writes::End::kBack, {}, {}, kNowMs)),
             ReplyStatus::kOk);
   EXPECT_EQ(StatusOf(Delete("key")), ReplyStatus::kOk);
