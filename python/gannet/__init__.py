@@ -9,8 +9,13 @@
 gannet.aio.Client is the same for asyncio. Keys are str or bytes, values bytes or any buffer. Times
 are in seconds. Errors are exceptions, subclasses of gannet.Error; a key that does not exist is none.
 
-Without an RDMA device, run the program as `softverbs-run python3 program.py`.
+Without an RDMA device, the wheel uses softverbs by itself; with another package, run the program as
+`softverbs-run python3 program.py`. The wheel has a server, too: `python -m gannet.server`.
 """
+
+from gannet import verbs as _verbs
+
+_verbs.load()
 
 from gannet._capi import lib as _lib, ffi as _ffi
 from gannet.client import Client
