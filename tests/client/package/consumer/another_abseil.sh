@@ -33,7 +33,7 @@ sed -i 's/^#define ABSL_OPTION_INLINE_NAMESPACE_NAME .*/#define ABSL_OPTION_INLI
 absl_in_tree() {
   mkdir -p "$1"
   cat >"$1/CMakeLists.txt" <<CMAKE
-foreach(part config status statusor strings str_format flat_hash_map flat_hash_set)
+foreach(part config status statusor strings str_format flat_hash_map flat_hash_set inlined_vector)
   add_library(absl_\${part} INTERFACE)
   add_library(absl::\${part} ALIAS absl_\${part})
   target_include_directories(absl_\${part} INTERFACE \$<BUILD_INTERFACE:$2>)
