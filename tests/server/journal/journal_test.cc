@@ -297,7 +297,9 @@ TEST_F(JournalTest, ThreadsFillTheirRecordsAtTheSameTime) {
   ASSERT_TRUE(journal->SyncAll(now_ns_).ok());
   EXPECT_EQ(journal->synced(), journal->appended());
   std::vector<int> next(kThreads, 0);
-  for (const std::string& key : *Keys()) {
+  const auto keys = Keys();
+  ASSERT_TRUE(keys.ok()) << keys.status();
+  for (const std::string& key : *keys) {
     const int t = key[0] - '0';
     EXPECT_EQ(key, std::to_string(t) + "." + std::to_string(next[t]++));
   }
