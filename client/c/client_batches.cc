@@ -55,7 +55,8 @@ gannet_status WriteVersions(const std::vector<absl::StatusOr<uint64_t>>& version
   return first;
 }
 
-// Reads the options of each put into `calls`, which keeps their locks. make(item, Call) makes a put.
+// Reads the options of each put into `calls`, which keeps their locks. make(item, Call) makes a
+// put.
 template <class Put, class Item, class Make>
 absl::Status ReadPuts(std::span<const Item> items, std::deque<Call>* calls, std::vector<Put>* puts,
                       Make make) {
@@ -136,13 +137,13 @@ gannet_status gannet_client_multi_put(gannet_client* client, const gannet_put_it
   return WithCall(call, 0, [&](const Call& c) {
     std::deque<Call> calls;
     std::vector<gannet::Client::KeyValue> puts;
-    absl::Status status = ReadPuts(
-        std::span(items, item_count), &calls, &puts,
-        [](const gannet_put_item& item, const Call& of_item) -> gannet::Client::KeyValue {
-          return {.key = Bytes(item.key.data, item.key.size),
-                  .value = Bytes(item.value.data, item.value.size),
-                  .options = of_item.put()};
-        });
+    absl::Status status =
+        ReadPuts(std::span(items, item_count), &calls, &puts,
+                 [](const gannet_put_item& item, const Call& of_item) -> gannet::Client::KeyValue {
+                   return {.key = Bytes(item.key.data, item.key.size),
+                           .value = Bytes(item.value.data, item.value.size),
+                           .options = of_item.put()};
+                 });
     if (!status.ok()) return Report(status);
     return WriteVersions(client->client->MultiPut(puts, c.deadline()), results);
   });

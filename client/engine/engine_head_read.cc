@@ -6,15 +6,16 @@
 //
 // A head is what must be READ of an item so that it proves itself:
 //   - of a large item: the header and the key. Its commit word covers the header and the key's hash
-//     and not the value, so the header alone proves that this item was live when its commit word was
-//     sampled. No byte of the value is READ.
+//     and not the value, so the header alone proves that this item was live when its commit word
+//     was sampled. No byte of the value is READ.
 //   - of any other item: all of it, at most 4 KiB. Its commit word is a checksum over header and
 //     value, and the key lies behind the value. With less than that a reader could neither find the
 //     key nor tell a whole header from a torn one.
 //
 // What a client remembers of a head is enough for later: the commit word names one content at one
-// place in one run of the server. As long as that word is there the item is live there, and one word
-// is sampled at one moment. If it is another word, the READ proves nothing, and a lookup follows.
+// place in one run of the server. As long as that word is there the item is live there, and one
+// word is sampled at one moment. If it is another word, the READ proves nothing, and a lookup
+// follows.
 //
 // A miss needs all that a GET's miss needs (common/lookup/lookup.h). docs/consistency.md has the
 // rules.

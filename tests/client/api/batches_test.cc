@@ -1,5 +1,5 @@
-// Calls for many keys, against a real server: an answer for each key, one deadline for all, more keys
-// than there is room for, and servers that die meanwhile.
+// Calls for many keys, against a real server: an answer for each key, one deadline for all, more
+// keys than there is room for, and servers that die meanwhile.
 
 #include <gannet/async_client.h>
 #include <gannet/client.h>
@@ -132,8 +132,8 @@ TEST_F(BatchesTest, MultiPutFromTakesPiecesFromRegisteredMemory) {
     const auto value = client_->Get(keys[i]);
     ASSERT_TRUE(value.ok()) << value.status();
     if (i == 7 || i == 9) {
-      EXPECT_EQ(versions[i].status().code(), i == 7 ? absl::StatusCode::kNotFound
-                                                    : absl::StatusCode::kInvalidArgument);
+      EXPECT_EQ(versions[i].status().code(),
+                i == 7 ? absl::StatusCode::kNotFound : absl::StatusCode::kInvalidArgument);
       EXPECT_FALSE(value->has_value());
       continue;
     }

@@ -162,7 +162,8 @@ TEST_F(HeadReadTest, AnUnchangedItemCostsItsCommitWord) {
   }
 }
 
-// A client that got the version from somebody else READs the head of a long item, and not its value.
+// A client that got the version from somebody else READs the head of a long item, and not its
+// value.
 TEST_F(HeadReadTest, AVersionThatAnotherClientToldCostsALargeItemsHead) {
   const OpResult put = writer_.Put("key", std::string(1 << 20, 'v'));
   EngineRun run(Settings());
