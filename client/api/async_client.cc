@@ -104,7 +104,7 @@ void AsyncClient::State::Complete(uint32_t i, Completion* completion) {
   if (TakesLock(op.request.type)) completion->lock_word = op.word.word();
   if (op.request.type == OpType::kStats && op.outcome == Outcome::kOk) {
     *stats_of[i] = ParseStats(*engine, op);
-  } else if (!op.value.empty() && !out.empty()) {
+  } else if (!op.value.empty() && !out.empty() && !IsUnchanged(op)) {
     std::memcpy(out.data(), op.value.data(), std::min(op.value.size(), out.size()));
   }
   engine->Release(i);
@@ -186,6 +186,15 @@ absl::Status AsyncClient::Get(std::string_view key, std::span<std::byte> out, ui
   if (!engine.BeginGetInline(key, out, state.timeout_ns, user_data)) [[unlikely]]
     return NoRoomStatus();
   return absl::OkStatus();
+}
+
+absl::Status AsyncClient::Exists(std::string_view key, uint64_t user_data) {
+  return state_->Begin(KeyRequest(OpType::kExists, key), user_data);
+}
+
+absl::Status AsyncClient::GetIfChanged(std::string_view key, uint64_t version,
+                                       std::span<std::byte> out, uint64_t user_data) {
+  return state_->Begin(IfChangedRequest(key, version), user_data, out);
 }
 
 absl::Status AsyncClient::Put(std::string_view key, std::string_view value,

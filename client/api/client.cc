@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "client/api/client_state.h"
 
 namespace gannet {
@@ -80,39 +79,24 @@ absl::StatusOr<bool> Client::GetView(
   return info.has_value();
 }
 
-std::vector<absl::StatusOr<std::optional<Value>>> Client::MultiGet(
-    std::span<const std::string> keys, std::optional<Milliseconds> deadline) {
-  using Answer = absl::StatusOr<std::optional<Value>>;
-  if (state_->driver.forked()) return {keys.size(), Answer(ForkGuard::ForkedStatus())};
-  std::vector<Answer> answers(keys.size());
-  std::vector<OpRequest> requests;
-  std::vector<size_t> key_of_request;
-  absl::flat_hash_map<std::string_view, size_t> first;  // equal keys are asked for once
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (!first.try_emplace(keys[i], i).second) continue;
-    absl::StatusOr<OpRequest> request = KeyRequest(OpType::kGet, keys[i]);
-    if (!request.ok()) {
-      answers[i] = request.status();
-      continue;
-    }
-    request->timeout_ns = state_->TimeoutNs(deadline);
-    request->share_window = true;
-    requests.push_back(*request);
-    key_of_request.push_back(i);
-  }
-  state_->driver.Run(requests, [&](size_t i, const Op& op) {
-    Answer& answer = answers[key_of_request[i]];
-    if (op.outcome != Outcome::kOk) {
-      answer = state_->driver.MakeStatus(op);
-    } else {
-      answer = op.done.found ? std::optional<Value>(MakeValue(op)) : std::nullopt;
-    }
-  });
-  if (first.size() == keys.size()) return answers;
-  for (size_t i = 0; i < keys.size(); ++i) {
-    if (const size_t asked = first[keys[i]]; asked != i) answers[i] = answers[asked];
-  }
-  return answers;
+absl::StatusOr<bool> Client::Exists(std::string_view key, std::optional<Milliseconds> deadline) {
+  bool found = false;
+  absl::Status status = state_->Run(KeyRequest(OpType::kExists, key), state_->TimeoutNs(deadline),
+                                    [&](const Op& op) { found = op.done.found; });
+  if (!status.ok()) return status;
+  return found;
+}
+
+absl::StatusOr<Client::IfChanged> Client::GetIfChanged(std::string_view key, uint64_t version,
+                                                       std::optional<Milliseconds> deadline) {
+  IfChanged answer;
+  absl::Status status =
+      state_->Run(IfChangedRequest(key, version), state_->TimeoutNs(deadline), [&](const Op& op) {
+        answer.changed = !IsUnchanged(op);
+        if (op.done.found && answer.changed) answer.value = MakeValue(op);
+      });
+  if (!status.ok()) return status;
+  return answer;
 }
 
 absl::StatusOr<uint64_t> Client::Put(std::string_view key, std::string_view value,
@@ -141,35 +125,6 @@ absl::StatusOr<std::optional<ItemInfo>> Client::GetInto(std::string_view key,
                                                         const RegisteredSpan& into,
                                                         std::optional<Milliseconds> deadline) {
   return GetInto(key, std::span(&into, 1), deadline);
-}
-
-std::vector<absl::StatusOr<std::optional<ItemInfo>>> Client::MultiGetInto(
-    std::span<const GetTarget> targets, std::optional<Milliseconds> deadline) {
-  using Answer = absl::StatusOr<std::optional<ItemInfo>>;
-  if (state_->driver.forked()) return {targets.size(), Answer(ForkGuard::ForkedStatus())};
-  std::vector<Answer> answers(targets.size());
-  std::vector<OpRequest> requests;
-  std::vector<size_t> target_of_request;
-  for (size_t i = 0; i < targets.size(); ++i) {
-    absl::StatusOr<OpRequest> request =
-        GetIntoRequest(state_->driver.engine(), targets[i].key, targets[i].into);
-    if (!request.ok()) {
-      answers[i] = request.status();
-      continue;
-    }
-    request->timeout_ns = state_->TimeoutNs(deadline);
-    requests.push_back(*request);
-    target_of_request.push_back(i);
-  }
-  state_->driver.Run(requests, [&](size_t i, const Op& op) {
-    Answer& answer = answers[target_of_request[i]];
-    if (op.outcome != Outcome::kOk) {
-      answer = state_->driver.MakeStatus(op);
-    } else {
-      answer = op.done.found ? std::optional<ItemInfo>(op.done.info) : std::nullopt;
-    }
-  });
-  return answers;
 }
 
 absl::StatusOr<uint64_t> Client::PutFrom(std::string_view key, std::span<const RegisteredSpan> from,

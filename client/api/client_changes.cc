@@ -1,5 +1,5 @@
-// Client: the writes that make an item's new content from the old one, many PUTs in one call, and
-// the removal of all items.
+// Client: the writes that make an item's new content from the old one, and the
+// removal of all items.
 
 #include <utility>
 #include <vector>
@@ -21,34 +21,6 @@ absl::StatusOr<uint64_t> Client::Replace(std::string_view key, std::string_view 
                                          PutOptions options, std::optional<Milliseconds> deadline) {
   options.only_if_present = true;
   return Put(key, value, options, deadline);
-}
-
-std::vector<absl::StatusOr<uint64_t>> Client::MultiPut(std::span<const KeyValue> items,
-                                                       std::optional<Milliseconds> deadline) {
-  using Answer = absl::StatusOr<uint64_t>;
-  if (state_->driver.forked()) return {items.size(), Answer(ForkGuard::ForkedStatus())};
-  std::vector<Answer> answers(items.size());
-  std::vector<OpRequest> requests;
-  std::vector<size_t> item_of_request;
-  for (size_t i = 0; i < items.size(); ++i) {
-    absl::StatusOr<OpRequest> request = PutRequest(items[i].key, items[i].value, items[i].options);
-    if (!request.ok()) {
-      answers[i] = request.status();
-      continue;
-    }
-    request->timeout_ns = state_->TimeoutNs(deadline);
-    requests.push_back(*request);
-    item_of_request.push_back(i);
-  }
-  state_->driver.Run(requests, [&](size_t i, const Op& op) {
-    Answer& answer = answers[item_of_request[i]];
-    if (op.outcome == Outcome::kOk) {
-      answer = op.done.info.version;
-    } else {
-      answer = state_->driver.MakeStatus(op);
-    }
-  });
-  return answers;
 }
 
 absl::StatusOr<uint64_t> Client::Append(std::string_view key, std::string_view piece,

@@ -18,7 +18,7 @@
 
 namespace gannet {
 
-// What the methods of Client share. They are in client.cc, client_changes.cc and
+// What the methods of Client share. They are in client.cc, client_batches.cc, client_changes.cc and
 // client_storage.cc.
 
 // How long to wait between two tries for a lock that another holds.
@@ -48,6 +48,40 @@ class Client::State {
       if (status.ok()) use(op);
     });
     return status;
+  }
+
+  // Runs `n` requests at once, with one deadline for all. request_of(i) makes the request of number
+  // i. Returns one answer for each, in order: answer_of(const Op&) if the operation succeeded,
+  // otherwise its error. A request that is not valid is not sent, and the others are.
+  template <class RequestOf, class AnswerOf>
+  auto RunMany(size_t n, std::optional<Client::Milliseconds> given, RequestOf request_of,
+               AnswerOf answer_of) {
+    using Answer = absl::StatusOr<decltype(answer_of(std::declval<const Op&>()))>;
+    if (driver.forked()) return std::vector<Answer>(n, Answer(ForkGuard::ForkedStatus()));
+    std::vector<Answer> answers(n);
+    std::vector<OpRequest> requests;
+    std::vector<size_t> answer_of_request;
+    requests.reserve(n);
+    answer_of_request.reserve(n);
+    for (size_t i = 0; i < n; ++i) {
+      absl::StatusOr<OpRequest> request = request_of(i);
+      if (!request.ok()) {
+        answers[i] = request.status();
+        continue;
+      }
+      request->timeout_ns = TimeoutNs(given);
+      requests.push_back(*request);
+      answer_of_request.push_back(i);
+    }
+    driver.Run(requests, [&](size_t i, const Op& op) {
+      Answer& answer = answers[answer_of_request[i]];
+      if (op.outcome == Outcome::kOk) {
+        answer = answer_of(op);
+      } else {
+        answer = driver.MakeStatus(op);
+      }
+    });
+    return answers;
   }
 
   // Run one write, and return the new version, or the counter's new number.

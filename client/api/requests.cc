@@ -148,6 +148,12 @@ absl::StatusOr<OpRequest> KeyRequest(OpType type, std::string_view key) {
   return request;
 }
 
+absl::StatusOr<OpRequest> IfChangedRequest(std::string_view key, uint64_t version) {
+  absl::StatusOr<OpRequest> request = KeyRequest(OpType::kGetIfChanged, key);
+  if (request.ok()) request->expected_version = version;
+  return request;
+}
+
 absl::StatusOr<OpRequest> PutRequest(std::string_view key, std::string_view value,
                                      const PutOptions& options) {
   absl::StatusOr<OpRequest> request = KeyRequest(OpType::kPut, key);

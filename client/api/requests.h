@@ -41,6 +41,12 @@ absl::Status AddTtl(std::chrono::milliseconds ttl, OpRequest* request);
 
 // All return InvalidArgument, with the reason, if the arguments are not valid.
 absl::StatusOr<OpRequest> KeyRequest(OpType type, std::string_view key);
+absl::StatusOr<OpRequest> IfChangedRequest(std::string_view key, uint64_t version);
+// Returns true if a GetIfChanged found the version that the caller has.
+inline bool IsUnchanged(const Op& op) {
+  return op.request.type == OpType::kGetIfChanged && op.done.found &&
+         op.done.info.version == op.request.expected_version;
+}
 absl::StatusOr<OpRequest> PutRequest(std::string_view key, std::string_view value,
                                      const PutOptions& options);
 // `spans` outlive the operation.

@@ -26,6 +26,8 @@ namespace {
 static_assert(GANNET_OP_EXTEND == static_cast<int>(OpType::kExtendLock));
 static_assert(GANNET_OP_APPEND == static_cast<int>(OpType::kAppend));
 static_assert(GANNET_OP_GET_INTO_MEMORY == static_cast<int>(OpType::kGetInto));
+static_assert(GANNET_OP_EXISTS == static_cast<int>(OpType::kExists));
+static_assert(GANNET_OP_GET_IF_CHANGED == static_cast<int>(OpType::kGetIfChanged));
 
 }  // namespace
 
@@ -57,6 +59,8 @@ gannet_status StatusOf(const Completion& done) {
   switch (done.type) {
     case OpType::kGet:
     case OpType::kGetInto:
+    case OpType::kExists:
+    case OpType::kGetIfChanged:
     case OpType::kDelete:
     case OpType::kTouch:
     case OpType::kGetAndTouch:
@@ -141,6 +145,18 @@ gannet_status gannet_async_get_into_memory(gannet_async* client, const void* key
                                            uint64_t user_data) {
   return Report(
       client->client->GetInto(Bytes(key, key_size), gannet::AsSpans(spans, span_count), user_data));
+}
+
+gannet_status gannet_async_exists(gannet_async* client, const void* key, size_t key_size,
+                                  uint64_t user_data) {
+  return Report(client->client->Exists(Bytes(key, key_size), user_data));
+}
+
+gannet_status gannet_async_get_if_changed(gannet_async* client, const void* key, size_t key_size,
+                                          uint64_t version, void* buffer, size_t size,
+                                          uint64_t user_data) {
+  return Report(
+      client->client->GetIfChanged(Bytes(key, key_size), version, Room(buffer, size), user_data));
 }
 
 gannet_status gannet_async_put(gannet_async* client, const void* key, size_t key_size,

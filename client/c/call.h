@@ -100,6 +100,21 @@ class Call {
   Lock lock_;
 };
 
+// Reads the call, and runs run(const Call&) if it is valid. Every call may have a deadline.
+template <class F>
+gannet_status WithCall(const gannet_call* call, uint32_t fields, F run) {
+  Call read;
+  absl::Status status = read.Read(call, Call::kDeadline | fields);
+  if (!status.ok()) return Report(status);
+  return run(static_cast<const Call&>(read));
+}
+
+// Returns OK or NotFound: `false` means that the key is absent.
+inline gannet_status WasThere(const absl::StatusOr<bool>& result) {
+  if (!result.ok()) return Report(result.status());
+  return *result ? GANNET_OK : GANNET_NOT_FOUND;
+}
+
 }  // namespace gannet
 
 #endif  // GANNET_CLIENT_C_CALL_H_

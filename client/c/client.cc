@@ -73,56 +73,26 @@ gannet_status gannet_client_get_into_memory(gannet_client* client, const void* k
       info);
 }
 
-gannet_status gannet_client_multi_get(gannet_client* client, const gannet_key* keys,
-                                      size_t key_count, const gannet_call* call,
-                                      gannet_get_result* results) {
-  std::fill_n(results, key_count, gannet_get_result{});
-  Call read;
-  absl::Status status = read.Read(call, Call::kDeadline);
-  if (!status.ok()) return Report(status);
-  std::vector<std::string> names;
-  names.reserve(key_count);
-  for (size_t i = 0; i < key_count; ++i) names.emplace_back(Bytes(keys[i].data, keys[i].size));
-  const auto answers = client->client->MultiGet(names, read.deadline());
-  FirstError error;
-  for (size_t i = 0; i < key_count; ++i) {
-    results[i].status = GANNET_NOT_FOUND;
-    if (!answers[i].ok()) {
-      results[i].status = error.Add(answers[i].status());
-    } else if (answers[i]->has_value()) {
-      const gannet::Value& value = **answers[i];
-      results[i].status = error.Add(gannet::CopyValue(value.data, value.info, &results[i].value));
-    }
-  }
-  return error.Take();
+gannet_status gannet_client_exists(gannet_client* client, const void* key, size_t key_size,
+                                   const gannet_call* call) {
+  return gannet::WithCall(call, 0, [&](const Call& c) {
+    return gannet::WasThere(client->client->Exists(Bytes(key, key_size), c.deadline()));
+  });
 }
 
-gannet_status gannet_client_multi_get_into_memory(gannet_client* client,
-                                                  const gannet_get_target* targets,
-                                                  size_t target_count, const gannet_call* call,
-                                                  gannet_info_result* results) {
-  std::fill_n(results, target_count, gannet_info_result{});
-  Call read;
-  absl::Status status = read.Read(call, Call::kDeadline);
-  if (!status.ok()) return Report(status);
-  std::vector<gannet::GetTarget> asked;
-  asked.reserve(target_count);
-  for (size_t i = 0; i < target_count; ++i) {
-    asked.push_back({Bytes(targets[i].key.data, targets[i].key.size),
-                     gannet::AsSpans(targets[i].spans, targets[i].span_count)});
-  }
-  const auto answers = client->client->MultiGetInto(asked, read.deadline());
-  FirstError error;
-  for (size_t i = 0; i < target_count; ++i) {
-    results[i].status = GANNET_NOT_FOUND;
-    if (!answers[i].ok()) {
-      results[i].status = error.Add(answers[i].status());
-    } else if (answers[i]->has_value()) {
-      results[i].status = GANNET_OK;
-      results[i].info = gannet::MakeInfo(**answers[i]);
-    }
-  }
-  return error.Take();
+gannet_status gannet_client_get_if_changed(gannet_client* client, const void* key, size_t key_size,
+                                           uint64_t version, const gannet_call* call,
+                                           gannet_value* value) {
+  *value = {};
+  return gannet::WithCall(call, 0, [&](const Call& c) -> gannet_status {
+    const auto got = client->client->GetIfChanged(Bytes(key, key_size), version, c.deadline());
+    if (!got.ok()) return Report(got.status());
+    value->info.version = version;
+    if (!got->changed) return GANNET_OK;
+    *value = {};
+    if (!got->value.has_value()) return GANNET_NOT_FOUND;
+    return Report(gannet::CopyValue(got->value->data, got->value->info, value));
+  });
 }
 
 // --- registered memory

@@ -1,7 +1,4 @@
-#include <algorithm>
-#include <deque>
 #include <utility>
-#include <vector>
 
 #include "client/c/answer.h"
 #include "client/c/call.h"
@@ -11,6 +8,8 @@
 using gannet::Bytes;
 using gannet::Call;
 using gannet::Report;
+using gannet::WasThere;
+using gannet::WithCall;
 
 namespace {
 
@@ -20,21 +19,6 @@ gannet_status WriteResult(const absl::StatusOr<T>& result, T* out) {
   if (!result.ok()) return Report(result.status());
   if (out != nullptr) *out = *result;
   return GANNET_OK;
-}
-
-// Returns OK or NotFound: `false` means that the key is absent.
-gannet_status WasThere(const absl::StatusOr<bool>& result) {
-  if (!result.ok()) return Report(result.status());
-  return *result ? GANNET_OK : GANNET_NOT_FOUND;
-}
-
-// Reads the call, and runs write(const Call&) if it is valid.
-template <class F>
-gannet_status WithCall(const gannet_call* call, uint32_t fields, F write) {
-  Call read;
-  absl::Status status = read.Read(call, Call::kDeadline | fields);
-  if (!status.ok()) return Report(status);
-  return write(static_cast<const Call&>(read));
 }
 
 }  // namespace
@@ -81,34 +65,6 @@ gannet_status gannet_client_put_from_memory(gannet_client* client, const void* k
         client->client->PutFrom(Bytes(key, key_size), gannet::AsSpans(spans, span_count), c.put(),
                                 c.deadline()),
         version);
-  });
-}
-
-gannet_status gannet_client_multi_put(gannet_client* client, const gannet_put_item* items,
-                                      size_t item_count, const gannet_call* call,
-                                      gannet_put_result* results) {
-  std::fill_n(results, item_count, gannet_put_result{});
-  return WithCall(call, 0, [&](const Call& c) {
-    std::deque<Call> calls;  // the options of the puts point to their locks
-    std::vector<gannet::Client::KeyValue> puts;
-    puts.reserve(item_count);
-    for (size_t i = 0; i < item_count; ++i) {
-      absl::Status status = calls.emplace_back().Read(items[i].call, Call::kOfPut);
-      if (!status.ok()) return Report(status);
-      puts.push_back({.key = Bytes(items[i].key.data, items[i].key.size),
-                      .value = Bytes(items[i].value.data, items[i].value.size),
-                      .options = calls.back().put()});
-    }
-    const auto versions = client->client->MultiPut(puts, c.deadline());
-    gannet::FirstError error;
-    gannet_status first = GANNET_OK;  // here, a put that found no key did not happen
-    for (size_t i = 0; i < item_count; ++i) {
-      results[i].status = error.Add(versions[i].status());
-      if (versions[i].ok()) results[i].version = *versions[i];
-      if (first == GANNET_OK) first = results[i].status;
-    }
-    error.Take();
-    return first;
   });
 }
 

@@ -245,6 +245,9 @@ void Engine::Start(Op& op) {
       return StartGet(op);
     case OpType::kGetInto:
       return StartLookup(op, op.server->cache.Find(op.hash, op.place));
+    case OpType::kExists:
+    case OpType::kGetIfChanged:
+      return StartHeadRead(op, op.server->cache.Find(op.hash, op.place));
     case OpType::kLock:
     case OpType::kLockAndGet:
       return StartLock(op);

@@ -170,6 +170,7 @@ class Engine final : public SessionOwner {
   void StartLookup(Op& op, Slot cached);
   void GoOnAsLookup(Op& op);
   void OnLookupRead(Op& op);
+  Lookup::Step StepLookup(Op& op);
   void FeedLookup(Op& op);
   void Advance(Op& op, Lookup::Step step);
   void PlanRead(Op& op);
@@ -197,6 +198,11 @@ class Engine final : public SessionOwner {
   void ShareWindow(Op& op);
   void ReadSharedWindows();
   void FeedSharers(Op& op);
+
+  // engine_head_read.cc
+  void StartHeadRead(Op& op, Slot cached);
+  void PlanHeadRead(Op& op);
+  void OnHeadRead(Op& op);
 
   // engine_lock.cc
   void StartLock(Op& op);

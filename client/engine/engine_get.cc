@@ -89,17 +89,21 @@ void Engine::OnLookupRead(Op& op) {
     if (!op.lock_acquired) return Finish(op, Outcome::kOk);
     op.phase = Op::Phase::kLookingUp;
   }
-  if (op.phase == Op::Phase::kLookingUp) FeedLookup(op);
+  if (op.phase == Op::Phase::kLookingUp) return FeedLookup(op);
+  if (op.phase == Op::Phase::kReadingHead) OnHeadRead(op);
 }
 
-// Tells the lookup that the READ it wanted is done.
-void Engine::FeedLookup(Op& op) {
+// Tells the lookup that the READ it wanted is done, and returns the next step. Forgets a cached
+// location that was wrong.
+Lookup::Step Engine::StepLookup(Op& op) {
   const bool cached = op.lookup.from_cached();
   const Lookup::Step step = op.lookup.OnRead(LookupBuffers(op), op.posted_ns, *clock_);
   const bool good = step == Lookup::Step::kHit || step == Lookup::Step::kReadValue;
   if (cached && !good) op.server->cache.Forget(op.hash, op.lookup.slot());
-  Advance(op, step);
+  return step;
 }
+
+void Engine::FeedLookup(Op& op) { Advance(op, StepLookup(op)); }
 
 // Inlined into the path of a lookup, so that the item's description is not copied on the way.
 [[gnu::always_inline]] inline void Engine::EndWithHit(Op& op, const ItemInfo& info,
@@ -172,7 +176,7 @@ void Engine::FeedStarved() {
     starved_.Pop();
     op.busy.starving = false;
     if (op.phase == Op::Phase::kStarved) {
-      op.phase = Op::Phase::kLookingUp;
+      op.phase = ReadsHead(op.request.type) ? Op::Phase::kReadingHead : Op::Phase::kLookingUp;
       if (!op.lookup.reads_value()) {
         PlanRead(op);
       } else if (op.value_posted == 0) {

@@ -7,9 +7,9 @@ namespace {
 
 // Doing it twice has the same effect as doing it once.
 bool IsRepeatable(OpType type) {
-  return type == OpType::kGet || type == OpType::kGetInto || type == OpType::kStats ||
-         type == OpType::kPing || type == OpType::kListLocks || type == OpType::kStorage ||
-         type == OpType::kListClients || type == OpType::kSlowLog;
+  return type == OpType::kGet || type == OpType::kGetInto || ReadsHead(type) ||
+         type == OpType::kStats || type == OpType::kPing || type == OpType::kListLocks ||
+         type == OpType::kStorage || type == OpType::kListClients || type == OpType::kSlowLog;
 }
 
 // How an operation ends of which nothing is sent now.
@@ -74,6 +74,7 @@ void Engine::LoseOp(Op& op) {
     case Op::Phase::kLookingUp:
     case Op::Phase::kReadingValue:
     case Op::Phase::kConfirming:
+    case Op::Phase::kReadingHead:
     case Op::Phase::kStarved:
       op.ReturnItem();
       op.phase = Op::Phase::kWaiting;
@@ -138,6 +139,7 @@ void Engine::OnReady(uint32_t number, Comeback comeback, std::span<const uint32_
   if (comeback == Comeback::kNewIncarnation) {
     server.cache.Clear();
     server.large.Clear();
+    server.short_heads.Clear();
   }
   for (Op& op : slots_) {
     if (op.server != &server) continue;

@@ -246,6 +246,7 @@ void Engine::ReadWhereTold(Op& op, const ReplyHeader& reply) {
   const Slot slot(reply.get.slot);
   if (op.session().view().Contains(slot.offset(), slot.read_bytes())) {
     op.version_alive = reply.get.version;
+    if (ReadsHead(op.request.type)) return StartHeadRead(op, slot);
     return StartLookup(op, slot);
   }
   Finish(op, Outcome::kServerBug);

@@ -24,6 +24,7 @@ struct alignas(64) EngineServer {
   EngineServer(uint64_t cache_bytes, uint32_t ops, std::unique_ptr<ClientSession> s)
       : cache(cache_bytes),
         large(cache_bytes / kLargeItemsShare),
+        short_heads(cache_bytes / kLargeItemsShare),
         session(std::move(s)),
         ordered(4 * ops),
         requests(ops) {}
@@ -34,6 +35,9 @@ struct alignas(64) EngineServer {
 
   LocationCache cache;
   LargeItems large;
+  // Heads of items that are not large, as Exists and GetIfChanged found them. Apart from `large`,
+  // because a GET takes whatever it finds there for a large item's.
+  LargeItems short_heads;
   TouchLog* touches = nullptr;  // the session's, if the server wants to know what is READ
   LockTable locks;
   std::unique_ptr<ClientSession> session;

@@ -40,6 +40,10 @@ inline bool IsWrite(OpType type) {
 inline bool TellsFound(OpType type) {
   return type == OpType::kDelete || type == OpType::kTouch || type == OpType::kGetAndTouch;
 }
+// Reads that need no value, or perhaps none (engine_head_read.cc).
+inline bool ReadsHead(OpType type) {
+  return type == OpType::kExists || type == OpType::kGetIfChanged;
+}
 inline bool TakesLock(OpType type) { return type == OpType::kLock || type == OpType::kLockAndGet; }
 
 // What a caller asks of an Engine. The engine copies the key. `value` and `out` must live until the
@@ -65,7 +69,7 @@ struct OpRequest {
   std::span<const RegisteredSpan> memory;
   uint64_t ttl_ms = 0;              // of the item, or the lease of a lock; 0: for ever
   union {                           // by the type; one word, because it is part of every slot
-    uint64_t expected_version = 0;  // only_if_version
+    uint64_t expected_version = 0;  // only_if_version, and GetIfChanged
     uint64_t position;              // lists, flush: where to go on
   };
   CounterOperands counter{};  // incr
@@ -90,6 +94,7 @@ struct alignas(64) Op {
     kLookingUp,       // READs what `lookup` wants
     kReadingValue,    // READs the value of the large item that `lookup` found
     kConfirming,      // READs the commit word of that item again
+    kReadingHead,     // READs what `lookup` wants, and no value (engine_head_read.cc)
     kLocking,         // compares and swaps; behind that, a LockAndGet READs
     kUnlocking,       // compares and swaps
     kRequestQueued,   // waits for a credit or a connection

@@ -10,6 +10,8 @@ Opcode RequestOpcode(const Op& op) {
   switch (op.request.type) {
     case OpType::kGet:
     case OpType::kGetInto:
+    case OpType::kExists:
+    case OpType::kGetIfChanged:
       return Opcode::kGet;
     case OpType::kPut:
       return Opcode::kPut;

@@ -110,6 +110,16 @@ class Lookup {
     return Step::kRead;
   }
 
+  // For a caller who wants no value: leaves out of the planned READ of a large item's head what
+  // lies behind a key as long as this one. If the item has a longer key, its head then proves
+  // nothing and the window is READ again; from then on heads are READ whole.
+  void ShortenHead() {
+    static_assert(kLargeHeadBytes % kItemAlignment != 0, "no item is READ whole by such a READ");
+    if (plan_.target == Target::kItem && plan_.bytes == kLargeHeadBytes && retries_ == 0) {
+      plan_.bytes = static_cast<uint32_t>(sizeof(LargeItemHeader) + key_.size());
+    }
+  }
+
   const ReadPlan& plan() const { return plan_; }
   // After kHit: the item's header, key and value. Key and value point into the item buffer; those
   // of a large item are empty.

@@ -195,6 +195,24 @@ class Client:
         return await self._read(lambda buffer, size: lambda i: lib.gannet_async_get_and_touch(
             self._c, raw, len(raw), ttl_ms(ttl), buffer, size, i))
 
+    async def exists(self, key: Key) -> bool:
+        """Returns whether there is such a key, without reading its value."""
+        raw = key_bytes(key)
+        return await self._begin(lambda i: lib.gannet_async_exists(self._c, raw, len(raw), i), _was_there, None)
+
+    async def mexists(self, keys: Iterable[Key], *, return_errors: bool = False) -> List[Any]:
+        """Returns for each key, in order, whether it exists. All go out together. An error is raised, or
+        with `return_errors` it is that key's result."""
+        return await _all((self.exists(key) for key in keys), return_errors)
+
+    async def get_if_changed(self, key: Key, version: int) -> Tuple[bool, Optional[Item]]:
+        """As gannet.Client.get_if_changed."""
+        raw = key_bytes(key)
+        item = await self._read(lambda buffer, size: lambda i: lib.gannet_async_get_if_changed(
+            self._c, raw, len(raw), version, buffer, size, i), version)
+        unchanged = item is not None and item.version == version
+        return (not unchanged, None if unchanged else item)
+
     # --- writing. The options are those of gannet.Client, without deadline.
 
     async def put(self, key: Key, value: Union[str, Buffer], **options: Any) -> int:
@@ -209,6 +227,12 @@ class Client:
         return await self._begin(
             lambda i: lib.gannet_async_put_from_memory(self._c, raw, len(raw), spans, n, of_call, i),
             lambda done: done.info.version, (spans, place, options))
+
+    async def mput_from(self, items: Iterable[Tuple[Key, Place]], *, return_errors: bool = False, **options: Any
+                        ) -> List[Any]:
+        """put_from for all pairs of a key and its registered memory. Returns their versions. Errors as in
+        mexists."""
+        return await _all((self.put_from(key, place, **options) for key, place in items), return_errors)
 
     async def add(self, key: Key, value: Union[str, Buffer], **options: Any) -> int:
         """put with if_absent."""
@@ -235,6 +259,11 @@ class Client:
         raw, of_call = key_bytes(key), call(**options)
         return await self._begin(lambda i: lib.gannet_async_delete(self._c, raw, len(raw), of_call, i),
                                  _was_there, options)
+
+    async def mdelete(self, keys: Iterable[Key], *, return_errors: bool = False) -> List[Any]:
+        """Deletes all keys. Returns for each, in order, whether there was such a key. Errors as in
+        mexists."""
+        return await _all((self.delete(key) for key in keys), return_errors)
 
     async def incr(self, key: Key, delta: int = 1, **options: Any) -> int:
         """Adds to a value that is a decimal number, and returns the sum."""
@@ -376,8 +405,9 @@ class Client:
             self._operator = _Operator(self._connection)
         return await asyncio.wrap_future(self._operator.ask(question))
 
-    async def _read(self, start: Callable[[Any, int], Callable[[int], int]]) -> Optional[Item]:
-        """Reads into a buffer for short values, and into a longer one if the value is longer."""
+    async def _read(self, start: Callable[[Any, int], Callable[[int], int]], known: int = 0) -> Optional[Item]:
+        """Reads into a buffer for short values, and into a longer one if the value is longer. An item of
+        version `known` comes without its value."""
         size = _SHORT
         while True:
             short = size == _SHORT
@@ -385,7 +415,9 @@ class Client:
 
             def finish(done: Any, buffer: Any = buffer, size: int = size, short: bool = short) -> Any:
                 item = None
-                if done.status == 0 and done.info.value_size <= size:
+                if done.status == 0 and known != 0 and done.info.version == known:
+                    item = Item(b"", info_of(done.info))
+                elif done.status == 0 and done.info.value_size <= size:
                     item = Item(ffi.buffer(buffer, done.info.value_size)[:], info_of(done.info))
                 if short and len(self._free) < _FREE_MAX:
                     self._free.append(buffer)
@@ -456,7 +488,12 @@ class Client:
 
 _ANSWERS: Tuple[int, ...] = (lib.GANNET_OK, lib.GANNET_LOCKED)
 _MAY_MISS: Tuple[int, ...] = (lib.GANNET_OP_GET, lib.GANNET_OP_DELETE, lib.GANNET_OP_TOUCH,
-                              lib.GANNET_OP_GET_AND_TOUCH, lib.GANNET_OP_GET_INTO_MEMORY)
+                              lib.GANNET_OP_GET_AND_TOUCH, lib.GANNET_OP_GET_INTO_MEMORY,
+                              lib.GANNET_OP_EXISTS, lib.GANNET_OP_GET_IF_CHANGED)
+
+
+async def _all(operations: Iterable[Any], return_errors: bool) -> List[Any]:
+    return list(await asyncio.gather(*operations, return_exceptions=return_errors))
 
 
 def _end(operation: _Operation, done: Any) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Dict, Iterable, List, Mapping, NoReturn, Optional, Seque
 from gannet import memory as registered
 from gannet._capi import ffi, lib
 from gannet.arguments import Buffer, Key, NULL, call, connection, key_bytes, ttl_ms, value_data, writable
-from gannet.errors import LockLost, SnapshotFailed, raise_last
+from gannet.errors import LockLost, SnapshotFailed, error_of, raise_last
 from gannet.items import Item, ItemInfo, info_of
 from gannet.locks import HeldLock, Lock
 from gannet.memory import Memory, Place
@@ -153,6 +153,26 @@ class Client:
             raise_last(status)
         return [None if result.status else info_of(result.info) for result in results]
 
+    def exists(self, key: Key, deadline: Optional[float] = None) -> bool:
+        """Returns whether there is such a key, without reading its value."""
+        raw = key_bytes(key)
+        return self._was_there(lib.gannet_client_exists(self._open(), raw, len(raw), call(deadline)))
+
+    def mexists(self, keys: Sequence[Key], *, return_errors: bool = False, deadline: Optional[float] = None
+                ) -> List[Any]:
+        """Returns for each key, in order, whether it exists. Asks for all of them at once. An error of a
+        key is raised after all were tried, or with `return_errors` it is that key's result."""
+        return self._each_was_there(lib.gannet_client_multi_exists, keys, return_errors, deadline)
+
+    def get_if_changed(self, key: Key, version: int, deadline: Optional[float] = None) -> Tuple[bool, Optional[Item]]:
+        """Returns (False, None) if the item still has `version`, which an earlier call told. Its value
+        is not read then. Otherwise returns (True, item), or (True, None) if there is no such key."""
+        raw = key_bytes(key)
+        value = ffi.new("gannet_value *")
+        item = self._item(lib.gannet_client_get_if_changed(self._open(), raw, len(raw), version, call(deadline),
+                                                           value), value)
+        return (item is not None or value.info.version == 0, item)
+
     # --- writing
 
     def put(self, key: Key, value: Union[str, Buffer], *, ttl: Optional[float] = None, flags: int = 0,
@@ -219,12 +239,38 @@ class Client:
             raise_last(status)
         return [result.version for result in results]
 
+    def mput_from(self, items: Iterable[Tuple[Key, Place]], *, ttl: Optional[float] = None, flags: int = 0,
+                  if_absent: bool = False, return_errors: bool = False, deadline: Optional[float] = None
+                  ) -> List[Any]:
+        """put_from for all pairs of a key and its registered memory, at once. Returns their versions.
+        Errors as in mexists."""
+        pairs = list(items)
+        of_each = call(ttl=ttl, flags=flags, if_absent=if_absent)
+        puts = ffi.new("gannet_put_source[]", len(pairs))
+        results = ffi.new("gannet_put_result[]", len(pairs))
+        kept = []
+        for at, (key, place) in zip(puts, pairs):
+            raw = ffi.from_buffer(key_bytes(key))
+            spans, n = registered.spans_of(place)
+            kept.append((raw, spans))
+            at.key.data, at.key.size, at.spans, at.span_count, at.call = raw, len(raw), spans, n, of_each
+        status = lib.gannet_client_multi_put_from_memory(self._open(), puts, len(pairs), call(deadline), results)
+        if status and not return_errors:
+            raise_last(status)
+        return [error_of(result.status) if result.status else result.version for result in results]
+
     def delete(self, key: Key, *, if_version: Optional[int] = None, lock: Optional[Lock] = None,
                deadline: Optional[float] = None) -> bool:
         """Returns False if there was no such key."""
         raw = key_bytes(key)
         return self._was_there(lib.gannet_client_delete(
             self._open(), raw, len(raw), call(deadline, if_version=if_version, lock=lock)))
+
+    def mdelete(self, keys: Sequence[Key], *, return_errors: bool = False, deadline: Optional[float] = None
+                ) -> List[Any]:
+        """Deletes all keys at once. Returns for each, in order, whether there was such a key. Errors as in
+        mexists."""
+        return self._each_was_there(lib.gannet_client_multi_delete, keys, return_errors, deadline)
 
     def append(self, key: Key, piece: Union[str, Buffer], **options: Any) -> int:
         """Adds a piece to the end of the value, and returns the new version. An absent key gets the
@@ -421,6 +467,18 @@ class Client:
         if status:
             raise_last(status)
         return version[0]
+
+    def _each_was_there(self, function: Any, keys: Sequence[Key], return_errors: bool, deadline: Optional[float]
+                        ) -> List[Any]:
+        kept = [ffi.from_buffer(key_bytes(key)) for key in keys]
+        asked = ffi.new("gannet_key[]", len(kept))
+        statuses = ffi.new("gannet_status[]", len(kept))
+        for at, raw in zip(asked, kept):
+            at.data, at.size = raw, len(raw)
+        status = function(self._open(), asked, len(kept), call(deadline), statuses)
+        if status and not return_errors:
+            raise_last(status)
+        return [status == 0 if status in (0, _NOT_FOUND) else error_of(status) for status in statuses]
 
     @staticmethod
     def _was_there(status: int) -> bool:

@@ -36,6 +36,18 @@ std::vector<Call> AllCalls() {
          const std::vector<std::string> keys = {"key", "other"};
          return c.MultiGet(keys, kDeadline)[0].status();
        }},
+      {"MultiExists", false,
+       [](Client& c) {
+         const std::vector<std::string> keys = {"key", "other"};
+         return c.MultiExists(keys, kDeadline)[0].status();
+       }},
+      {"MultiDelete", true,
+       [](Client& c) {
+         const std::vector<std::string> keys = {"gone", "too"};
+         return c.MultiDelete(keys, kDeadline)[1].status();
+       }},
+      {"GetIfChanged", false,
+       [](Client& c) { return c.GetIfChanged("key", 1, kDeadline).status(); }},
       {"Put", true, [](Client& c) { return c.Put("key", "value", {}, kDeadline).status(); }},
       {"PutLarge", true,
        [](Client& c) { return c.Put("large", std::string(1 << 20, 'x'), {}, kDeadline).status(); }},

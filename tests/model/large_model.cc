@@ -93,6 +93,14 @@ void LargeModel::StartGets(const State& state, const Emit& emit) const {
     --next.gets_left;
     next.phase = rules_.first_header ? Phase::kHeader : Phase::kValue;
     emit("GET posts its first READ", next);
+    next.phase = Phase::kHead;
+    emit("Exists READs the head", next);
+    if (block == state.remembered_block) {
+      next.phase = Phase::kKnownHead;
+      next.first_commit = state.remembered;
+      emit("Exists of a remembered item READs its commit word", next);
+      next.first_commit = 0;
+    }
     if (!rules_.first_header || block != state.remembered_block) continue;
     next.phase = Phase::kValue;
     next.first_commit = state.remembered;
@@ -165,6 +173,8 @@ uint8_t LargeModel::Covered(const State& state) const {
       return 0;
     case Phase::kHeader:
     case Phase::kConfirm:
+    case Phase::kHead:
+    case Phase::kKnownHead:
       return kCommitWord;
     case Phase::kValue:
       break;
@@ -200,6 +210,14 @@ LargeModel::State LargeModel::CompleteRead(State state) const {
       [[fallthrough]];
     case Phase::kConfirm:
       if (item[kCommit] == state.first_commit) return Answer(state);
+      EndGet(&state);
+      return state;
+    case Phase::kHead:
+    case Phase::kKnownHead:
+      if (ProvesHead(state, item[kCommit])) {
+        if (state.phase == Phase::kHead) state.first_commit = item[kCommit];
+        return AnswerVersion(state);
+      }
       [[fallthrough]];
     case Phase::kIdle:
       EndGet(&state);
@@ -209,10 +227,25 @@ LargeModel::State LargeModel::CompleteRead(State state) const {
 }
 
 LargeModel::State LargeModel::Answer(State state) const {
-  const uint8_t version = VersionOf(state.first_commit);
   if (state.value[0] != state.value[1]) {
     state.broken = Breach::kTornValue;
-  } else if (state.value[0] != version || (state.seen >> version & 1) == 0) {
+  } else if (state.value[0] != VersionOf(state.first_commit)) {
+    state.broken = Breach::kWrongValue;
+  }
+  return AnswerVersion(state);
+}
+
+bool LargeModel::ProvesHead(const State& state, uint16_t commit) const {
+  const bool proves = rules_.head_names_key ? IsLiveK(commit) : (commit & kLive) != 0;
+  if (state.phase == Phase::kHead || !rules_.same_head) return proves;
+  return commit == state.first_commit;
+}
+
+LargeModel::State LargeModel::AnswerVersion(State state) const {
+  const uint8_t version = VersionOf(state.first_commit);
+  if (state.broken != Breach::kNothing) {
+    // The value was wrong already.
+  } else if ((state.seen >> version & 1) == 0) {
     state.broken = Breach::kWrongValue;
   } else if (version < state.last_version) {
     state.broken = Breach::kVersionWentBack;

@@ -11,7 +11,9 @@ namespace gannet::model {
 // Large items, whose commit word covers the header but not the value. One writer inserts, replaces,
 // moves and deletes two keys, K and X, in three blocks of the heap. One reader GETs K: it READs the
 // commit word of a block where K is or ever was, then the value, then the commit word again. It may
-// leave out the first READ if it remembers the commit word of its last answer from that block.
+// leave out the first READ if it remembers the commit word of its last answer from that block. It
+// also asks only for K's version (Exists, GetIfChanged): it READs the commit word alone, and
+// believes it if it is K's, or if it is the one that it remembers.
 //
 // As in the update model, stores of one group happen in any order, groups happen in order, and each
 // word of a READ is sampled at any moment between its post and its completion. An answer needs the
@@ -28,6 +30,8 @@ struct LargeRules {
   bool dead_before_reuse = true;     // a block is dead before it gets other content
   bool content_before_live = true;   // the value is complete before the commit word
   bool commit_names_placing = true;  // or only the version, which a move keeps
+  bool head_names_key = true;        // asking for the version: the word must be K's, not only live
+  bool same_head = true;             // asking for a remembered version: the same word, not only K's
 };
 
 class LargeModel {
@@ -45,7 +49,7 @@ class LargeModel {
     uint16_t value;
     uint16_t truth;
   };
-  enum class Phase : uint8_t { kIdle, kHeader, kValue, kConfirm };
+  enum class Phase : uint8_t { kIdle, kHeader, kValue, kConfirm, kHead, kKnownHead };
   enum class Breach : uint8_t { kNothing, kWrongValue, kTornValue, kVersionWentBack };
 
   // Widest first: the checker hashes the bytes, so there must be no padding.
@@ -99,6 +103,8 @@ class LargeModel {
   uint8_t Covered(const State& state) const;
   State CompleteRead(State state) const;
   State Answer(State state) const;
+  State AnswerVersion(State state) const;
+  bool ProvesHead(const State& state, uint16_t commit) const;
   bool IsLiveK(uint16_t commit) const;
 
   const LargeRules rules_;

@@ -38,18 +38,20 @@ TEST_P(WeakerLarge, HasACounterexample) {
 
 INSTANTIATE_TEST_SUITE_P(
     Rules, WeakerLarge,
-    testing::Values(Variant{"header not READ again", {.second_header = false}},
-                    Variant{"header READ again together with the value",
-                            {.second_after_value = false}},
-                    Variant{"header first READ together with the value", {.first_header = false}},
-                    Variant{"replaced in place", {.out_of_place = false}},
-                    Variant{"new live before old dead", {.old_dead_before_new_live = false}},
-                    Variant{"a block reused before it is dead", {.dead_before_reuse = false}},
-                    Variant{"live before the value is complete", {.content_before_live = false}},
-                    Variant{"moved away and back under the same commit word",
-                            {.commit_names_placing = false},
-                            4,
-                            1}),
+    testing::Values(
+        Variant{"header not READ again", {.second_header = false}},
+        Variant{"header READ again together with the value", {.second_after_value = false}},
+        Variant{"header first READ together with the value", {.first_header = false}},
+        Variant{"replaced in place", {.out_of_place = false}},
+        Variant{"new live before old dead", {.old_dead_before_new_live = false}},
+        Variant{"a block reused before it is dead", {.dead_before_reuse = false}},
+        Variant{"live before the value is complete", {.content_before_live = false}},
+        Variant{"moved away and back under the same commit word",
+                {.commit_names_placing = false},
+                4,
+                1},
+        Variant{"a head believed though it is another key's", {.head_names_key = false}},
+        Variant{"a remembered head believed though the word is another", {.same_head = false}}),
     kVariantName);
 
 }  // namespace

@@ -58,6 +58,26 @@ class AioTest(unittest.IsolatedAsyncioTestCase):
         values = await self.client.mget(f"k{i}" for i in range(n))
         self.assertEqual(values, [str(i).encode() for i in range(n)])
 
+    async def test_heads_of_many(self):
+        keys = [f"k{i}" for i in range(300)]
+        versions = await self.client.mput({key: "v" * 10 for key in keys})
+        self.assertEqual(await self.client.mexists(keys + ["none"]), [True] * 300 + [False])
+        self.assertEqual(await self.client.get_if_changed("k0", versions[0]), (False, None))
+        changed, item = await self.client.get_if_changed("k0", 1)
+        self.assertEqual((changed, item.value, item.version), (True, b"v" * 10, versions[0]))
+        version = await self.client.put("k0", "v" * 9000)
+        self.assertEqual((await self.client.get_if_changed("k0", versions[0]))[1].value, b"v" * 9000)
+        self.assertEqual(await self.client.get_if_changed("k0", version), (False, None))
+        self.assertEqual(await self.client.get_if_changed("none", version), (True, None))
+        self.assertEqual(await self.client.mdelete(["k0", "none"]), [True, False])
+        self.assertFalse(await self.client.exists("k0"))
+        found = await self.client.mexists(["k1", ""], return_errors=True)
+        self.assertIs(found[0], True)
+        self.assertIsInstance(found[1], gannet.InvalidArgument)
+        with self.client.allocate(20_000) as memory:
+            self.assertEqual(len(await self.client.mput_from([("a", memory), ("b", [memory[:5], memory[9:]])])), 2)
+        self.assertEqual(len(await self.client.get("b")), 19_996)
+
     async def test_changes(self):
         await self.client.append("text", "b")
         await self.client.prepend("text", "a")

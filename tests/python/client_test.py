@@ -76,6 +76,29 @@ class ClientTest(unittest.TestCase):
         self.assertEqual(values, [str(i).encode() for i in range(200)] + [None])
         self.assertEqual(self.client.mget([]), [])
 
+    def test_exists_and_deletes_many_at_once(self):
+        keys = [f"k{i}" for i in range(200)]
+        self.client.mput({key: b"v" * 5000 for key in keys})
+        self.assertEqual(self.client.mexists(["none"] + keys), [False] + [True] * 200)
+        self.assertEqual(self.client.mdelete(keys[:2] + ["none"]), [True, True, False])
+        self.assertFalse(self.client.exists(keys[0]))
+        self.assertTrue(self.client.exists(keys[2]))
+        self.assertEqual(self.client.mexists([]), [])
+        found = self.client.mexists([keys[2], ""], return_errors=True)
+        self.assertIs(found[0], True)
+        self.assertIsInstance(found[1], gannet.InvalidArgument)
+        self.assertRaises(gannet.InvalidArgument, self.client.mexists, [keys[2], ""])
+
+    def test_reads_only_what_changed(self):
+        self.assertEqual(self.client.get_if_changed("key", 1), (True, None))
+        for value in (b"", b"short", b"v" * 5000):
+            version = self.client.put("key", value)
+            for _ in range(2):
+                self.assertEqual(self.client.get_if_changed("key", version), (False, None))
+                changed, item = self.client.get_if_changed("key", 1)
+                self.assertTrue(changed)
+                self.assertEqual((item.value, item.version), (value, version))
+
     def test_reads_into_a_buffer(self):
         self.client.put("key", b"0123456789")
         buffer = bytearray(16)
@@ -105,6 +128,13 @@ class ClientTest(unittest.TestCase):
                 found = self.client.mget_into([("long", target[:size]), ("none", target[size:])])
                 self.assertEqual(found[0].size, 2 * size)
                 self.assertIsNone(found[1])
+            versions = self.client.mput_from([("a", memory[:size]), ("b", [memory[size:2 * size], memory[:size]])])
+            self.assertEqual(self.client.gets("a").version, versions[0])
+            self.assertEqual(self.client.get("b"), b"b" * size + b"a" * size)
+            results = self.client.mput_from([("a", memory[:size]), ("c", memory[:size])], if_absent=True,
+                                            return_errors=True)
+            self.assertIsInstance(results[0], gannet.AlreadyExists)
+            self.assertEqual(self.client.gets("c").version, results[1])
         self.assertRaises(ValueError, self.client.put_from, "long", memory)
 
     def test_locks_fence_writes(self):

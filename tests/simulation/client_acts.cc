@@ -33,7 +33,7 @@ bool SimulatedClient::BeginOne(bool patient) {
     case 0:
       return options_.tallies && !run_->OneIn(4) ? BeginTally() : BeginOther();
     case 1:
-      return BeginDelete(key);
+      return run_->OneIn(4) ? BeginMultiDelete() : BeginDelete(key);
     case 2:
     case 3:
       return BeginMultiGet();
@@ -43,6 +43,8 @@ bool SimulatedClient::BeginOne(bool patient) {
     case 7:
     case 8:
       return BeginPut(key);
+    case 9:
+      return run_->OneIn(4) ? BeginMultiExists() : BeginHeadRead(key);
     default:
       return BeginGet(key, false);
   }
@@ -111,6 +113,33 @@ bool SimulatedClient::BeginGet(uint32_t key, bool share) {
 bool SimulatedClient::BeginMultiGet() {
   for (uint32_t key = static_cast<uint32_t>(run_->Below(2)); key < options_.keys; key += 2) {
     if (!BeginGet(key, true)) return false;
+  }
+  return true;
+}
+
+// Exists, or GetIfChanged with the version that the client knows. Both tell which item is there.
+bool SimulatedClient::BeginHeadRead(uint32_t key) {
+  Pending p{.type = OpType::kExists, .key = key};
+  p.operation.kind = Kind::kGet;
+  const auto known = known_.find(key);
+  if (known == known_.end() || run_->OneIn(2)) {
+    return Begin(std::move(p), KeyRequest(OpType::kExists, KeyName(key)));
+  }
+  p.type = OpType::kGetIfChanged;
+  p.known_version = known->second.version;
+  return Begin(std::move(p), IfChangedRequest(KeyName(key), known->second.version));
+}
+
+bool SimulatedClient::BeginMultiExists() {
+  for (uint32_t key = static_cast<uint32_t>(run_->Below(2)); key < options_.keys; key += 2) {
+    if (!BeginHeadRead(key)) return false;
+  }
+  return true;
+}
+
+bool SimulatedClient::BeginMultiDelete() {
+  for (uint32_t key = static_cast<uint32_t>(run_->Below(4)); key < options_.keys; key += 4) {
+    if (!BeginDelete(key)) return false;
   }
   return true;
 }

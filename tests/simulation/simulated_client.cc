@@ -225,6 +225,8 @@ void SimulatedClient::Finish(size_t i, const Result& result) {
   if (p.tallied) OnTally(p, result);
   switch (p.tallied || p.in_batch ? OpType::kPing : p.type) {
     case OpType::kGet:
+    case OpType::kExists:
+    case OpType::kGetIfChanged:
       OnRead(p, result);
       break;
     case OpType::kPut:
@@ -255,7 +257,9 @@ void SimulatedClient::OnRead(Pending& p, const Result& result) {
     history_->CheckValue(info.flags, info.value_bytes, result.value);
     history_->AddVersion(info.version, info.flags);
     history_->CheckAlive(info.flags, p.operation.invoke_ns);
-    if (result.whole && result.value.size() != info.value_bytes) {
+    const bool needs_none = p.type == OpType::kExists ||
+                            (p.type == OpType::kGetIfChanged && p.known_version == info.version);
+    if (result.whole && !needs_none && result.value.size() != info.value_bytes) {
       run_->Fail(Check::kValues,
                  absl::StrCat("a value of ", info.value_bytes, " bytes has ", result.value.size()));
     }

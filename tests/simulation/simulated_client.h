@@ -81,6 +81,7 @@ class SimulatedClient {
     std::string value;           // of a PUT
     std::vector<std::byte> out;  // of a GET
     uint64_t ttl_ms = 0;         // of a lock: its lease
+    uint64_t known_version = 0;  // of a GetIfChanged
     uint64_t number = 0;         // among this client's writes
     size_t acquisition = 0;      // of an unlock, or a write under a lock
     bool under_lock = false;
@@ -133,6 +134,9 @@ class SimulatedClient {
   bool BeginOne(bool patient);
   bool BeginGet(uint32_t key, bool share);
   bool BeginMultiGet();
+  bool BeginHeadRead(uint32_t key);
+  bool BeginMultiExists();
+  bool BeginMultiDelete();
   bool BeginPut(uint32_t key);
   bool BeginDelete(uint32_t key);
   bool BeginLockOp(uint32_t key);
@@ -144,7 +148,8 @@ class SimulatedClient {
   // Returns true if the operation is recorded in the history of its key.
   static bool InHistory(const Pending& p) {
     return !p.tallied && !p.in_batch &&
-           (Writes(p.type) || p.type == OpType::kGet || p.type == OpType::kLockAndGet);
+           (Writes(p.type) || p.type == OpType::kGet || p.type == OpType::kLockAndGet ||
+            ReadsHead(p.type));
   }
   int64_t Timeout(bool patient);
   uint32_t ValueBytes();

@@ -67,6 +67,10 @@ absl::Status TakeWords(const Spec& spec, const std::vector<Word>& words, Command
     case Verb::kPrepend:
       if (words.size() > 1) TakeValue(words[1], command);
       break;
+    case Verb::kDelete:
+      if (words.size() > 1 && command->if_version)
+        return UsageError(spec, "--if_version is for one key");
+      break;
     case Verb::kMultiPut:
       if (words.size() % 2 != 0) return UsageError(spec, "a VALUE is missing");
       for (size_t i = 0; i < words.size(); i += 2) {
@@ -96,8 +100,9 @@ absl::Status TakeWords(const Spec& spec, const std::vector<Word>& words, Command
     default:
       break;
   }
-  const size_t keys =
-      spec.verb == Verb::kMultiGet ? words.size() : std::min<size_t>(1, words.size());
+  const bool takes_many =
+      spec.verb == Verb::kMultiGet || spec.verb == Verb::kExists || spec.verb == Verb::kDelete;
+  const size_t keys = takes_many ? words.size() : std::min<size_t>(1, words.size());
   for (size_t i = 0; i < keys; ++i) command->keys.push_back(words[i].text);
   return absl::OkStatus();
 }

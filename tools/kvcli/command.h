@@ -55,7 +55,8 @@ enum class Verb : uint8_t {
 // use keep their defaults.
 struct Command {
   Verb verb = Verb::kHelp;
-  std::vector<std::string> keys;  // mget, mput: any number; others: one if the verb takes a key
+  std::vector<std::string>
+      keys;  // mget, mput, exists, del: any number; others: one if the verb takes a key
   std::string value;
   std::vector<std::string> values;  // mput: one for each key
   int64_t number = 1;               // incr, decr

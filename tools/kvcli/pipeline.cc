@@ -59,7 +59,7 @@ bool Pipeline::Takes(const Command& command) const {
     case Verb::kGet:
       return command.out.empty();
     case Verb::kDelete:
-      return true;
+      return command.keys.size() == 1;
     default:
       return false;
   }

@@ -185,8 +185,25 @@ int Shell::ShowPut(const Command& command, const absl::StatusOr<uint64_t>& versi
 }
 
 int Shell::Delete(const Command& command) {
+  if (command.keys.size() > 1) return MultiDelete(command);
   const std::string& key = command.keys[0];
   return ShowDelete(command, client_.Delete(key, {.only_if_version = command.if_version}));
+}
+
+int Shell::MultiDelete(const Command& command) {
+  const auto deleted = client_.MultiDelete(command.keys);
+  int code = kExitDone;
+  std::set<std::string> told;
+  for (size_t i = 0; i < deleted.size(); ++i) {
+    if (!deleted[i].ok()) {
+      code = std::max(code, ReportOfKey(command.keys[i], deleted[i].status(), told));
+      continue;
+    }
+    Command of_key = command;
+    of_key.keys = {command.keys[i]};
+    code = std::max(code, ShowDelete(of_key, deleted[i]));
+  }
+  return code;
 }
 
 int Shell::ShowDelete(const Command& command, const absl::StatusOr<bool>& deleted) {

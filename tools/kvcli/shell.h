@@ -73,6 +73,7 @@ class Shell {
   int Exists(const Command& command);
   int Ttl(const Command& command);
   int Delete(const Command& command);
+  int MultiDelete(const Command& command);
   int MultiPut(const Command& command);
   int Append(const Command& command);
   int Count(const Command& command);

@@ -71,18 +71,26 @@ int Shell::MultiGet(const Command& command) {
   return code;
 }
 
+// Counts as Redis does: a key that is given twice counts twice.
 int Shell::Exists(const Command& command) {
-  const std::string& key = command.keys[0];
-  const auto value = client_.Get(key);
-  if (!value.ok()) return Report(value.status());
-  if (options_.json) {
-    Json json = KeyJson(key);
-    json["found"] = value->has_value();
+  const auto found = client_.MultiExists(command.keys);
+  int code = kExitDone;
+  size_t count = 0;
+  std::set<std::string> told;
+  for (size_t i = 0; i < found.size(); ++i) {
+    if (!found[i].ok()) {
+      code = std::max(code, ReportOfKey(command.keys[i], found[i].status(), told));
+      continue;
+    }
+    count += *found[i];
+    if (!*found[i]) code = std::max(code, int{kExitNotFound});
+    if (!options_.json) continue;
+    Json json = KeyJson(command.keys[i]);
+    json["found"] = *found[i];
     ShowJson(json);
-  } else {
-    Say(value->has_value() ? "1\n" : "0\n");
   }
-  return value->has_value() ? kExitDone : kExitNotFound;
+  if (!options_.json && code <= kExitNotFound) Say(absl::StrCat(count, "\n"));
+  return code;
 }
 
 int Shell::Ttl(const Command& command) {

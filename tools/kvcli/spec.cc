@@ -28,11 +28,12 @@ constexpr std::array<Spec, 35> kSpecs = {{
     {Verb::kMultiGet, "mget", "KEY...", "print several values, one per line",
      "Prints (nil) for a key that is not found. The exit code is then 1. --json tells this from\n"
      "a value of these five characters.\n"},
-    {Verb::kExists, "exists", "KEY", "print 1 if the key is there, and 0 if not",
-     "Exit code 1: not found.\n"},
+    {Verb::kExists, "exists", "KEY...", "print how many of the keys are there",
+     "No long value is read. With --json, a line for each key. Exit code 1: one is not found.\n"},
     {Verb::kTtl, "ttl", "KEY", "print how many seconds a key has left (never: it does not expire)",
      "Exit code 1: not found.\n"},
-    {Verb::kDelete, "del", "KEY [--if_version=N]", "delete a key", "Exit code 1: not found.\n"},
+    {Verb::kDelete, "del", "KEY... [--if_version=N]", "delete keys",
+     "--if_version is for one key. Exit code 1: one is not found.\n"},
     {Verb::kCompareAndSet, "cas", "KEY VERSION VALUE [--ttl=TIME] [--flags=N]",
      "store a value if the key has this version (0: does not exist); prints the new version",
      "If this prompt or script took the key's lock and has lost it, the write is refused.\n"

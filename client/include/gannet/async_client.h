@@ -41,6 +41,8 @@ enum class OpType : uint8_t {
   kStorage,  // Client only
   kListClients,
   kSlowLog,
+  kExists,
+  kGetIfChanged,
 };
 
 // One finished operation. `code` is absl::StatusCode::kOk also for a miss; `found` tells.
@@ -48,12 +50,12 @@ struct Completion {
   uint64_t user_data = 0;  // as given when it was started
   OpType type = OpType::kGet;
   absl::StatusCode code = absl::StatusCode::kOk;
-  // Get, delete, touch: the key was there. Lock, LockAndGet: the lock was acquired.
+  // Get, exists, delete, touch: the key was there. Lock, LockAndGet: the lock was acquired.
   bool found = false;
   // With ResourceExhausted, of a put: true if the server's index is full, false if its memory is.
   bool index_full = false;
-  // Get, LockAndGet: the item's, with version 0 if there is none. Put: the new version. With
-  // FailedPrecondition: the current version, 0 = absent.
+  // Get, exists, LockAndGet: the item's, with version 0 if there is none. Put: the new version.
+  // With FailedPrecondition: the current version, 0 = absent.
   ItemInfo info;
   // `type` says which of the two it is. One word, because each GET pays for every field.
   union {
@@ -114,6 +116,13 @@ class AsyncClient {
   absl::Status Get(std::string_view key, std::span<std::byte> out, uint64_t user_data);
   absl::Status Put(std::string_view key, std::string_view value, const PutOptions& options,
                    uint64_t user_data);
+  // As Client::Exists. Many that are started before a Poll share its post, which is what
+  // MultiExists does there; so do Deletes and PutFroms.
+  absl::Status Exists(std::string_view key, uint64_t user_data);
+  // As Client::GetIfChanged. The item is unchanged if the completion has `found` and this version.
+  // Then nothing is written to `out`.
+  absl::Status GetIfChanged(std::string_view key, uint64_t version, std::span<std::byte> out,
+                            uint64_t user_data);
   // As Client::GetInto and PutFrom, with registered memory. The array of spans must stay valid
   // until the completion, too. Its type is kGetInto, or kPut.
   absl::Status GetInto(std::string_view key, std::span<const RegisteredSpan> into,

@@ -20,22 +20,16 @@
 
 namespace gannet {
 
-// The answer of one server to Stats, or why there is none.
-struct ServerReport {
-  std::string endpoint;
-  std::string name;  // as ServerInfo::name
-  absl::StatusOr<ServerStats> stats;
-};
 // One key of MultiGetInto, and where its value goes.
 struct GetTarget {
   std::string_view key;
   std::span<const RegisteredSpan> into;
 };
-// The answer of one server to PingEach.
-struct ServerPing {
-  std::string endpoint;
-  std::string name;
-  absl::Status status;
+// One key of MultiPutFrom, and where its value is.
+struct PutSource {
+  std::string_view key;
+  std::span<const RegisteredSpan> from;
+  PutOptions options = {};
 };
 
 // A synchronous client of one or several Gannet servers. Each key belongs to one server, which is
@@ -134,6 +128,24 @@ class Client {
   std::vector<absl::StatusOr<std::optional<Value>>> MultiGet(
       std::span<const std::string> keys, std::optional<Milliseconds> deadline = {});
 
+  // Returns whether the key exists. A remembered key costs one READ, any other one two. READs no
+  // byte of values of more than about 4,000 bytes. Only all of a shorter item proves its key.
+  absl::StatusOr<bool> Exists(std::string_view key, std::optional<Milliseconds> deadline = {});
+  // Exists for each key, all at once. Returns one result for each, in order.
+  std::vector<absl::StatusOr<bool>> MultiExists(std::span<const std::string> keys,
+                                                std::optional<Milliseconds> deadline = {});
+
+  struct IfChanged {
+    bool changed = false;        // the item does not have the version given
+    std::optional<Value> value;  // if changed: the new value; nullopt: the key does not exist
+  };
+  // Gets the value only if it is not the one of `version`, which an earlier call told. If it is,
+  // one READ of 8 bytes tells so, provided that this client has read the item before by
+  // GetIfChanged or, if it has more than about 4,000 bytes, by any call. Otherwise it costs what
+  // Exists costs.
+  absl::StatusOr<IfChanged> GetIfChanged(std::string_view key, uint64_t version,
+                                         std::optional<Milliseconds> deadline = {});
+
   // Returns the new version.
   absl::StatusOr<uint64_t> Put(std::string_view key, std::string_view value,
                                const PutOptions& options = {},
@@ -181,6 +193,12 @@ class Client {
   };
   std::vector<absl::StatusOr<uint64_t>> MultiPut(std::span<const KeyValue> items,
                                                  std::optional<Milliseconds> deadline = {});
+  // PutFrom for each source, all at once, as MultiPut.
+  std::vector<absl::StatusOr<uint64_t>> MultiPutFrom(std::span<const PutSource> sources,
+                                                     std::optional<Milliseconds> deadline = {});
+  // Delete for each key, all at once, in order. Returns whether there was something to delete.
+  std::vector<absl::StatusOr<bool>> MultiDelete(std::span<const std::string> keys,
+                                                std::optional<Milliseconds> deadline = {});
 
   // Append a piece to a value, or prepend it. A piece has at most kPieceBytesMax bytes, the whole
   // value 1 MiB. Return the new version.

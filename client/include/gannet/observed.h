@@ -1,9 +1,14 @@
 #ifndef GANNET_OBSERVED_H_
 #define GANNET_OBSERVED_H_
 
+#include <gannet/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 
 namespace gannet {
 
@@ -44,6 +49,20 @@ struct SlowRequest {
   uint32_t key_bytes = 0;  // of the whole key
   uint32_t value_bytes = 0;
   std::string key;  // at most its first 64 bytes
+};
+
+// The answer of one server to Stats, or why there is none.
+struct ServerReport {
+  std::string endpoint;
+  std::string name;  // as ServerInfo::name
+  absl::StatusOr<ServerStats> stats;
+};
+
+// The answer of one server to PingEach.
+struct ServerPing {
+  std::string endpoint;
+  std::string name;
+  absl::Status status;
 };
 
 }  // namespace gannet

@@ -8,7 +8,8 @@ import sys
 # Methods with another name in C: what follows gannet_client_ or gannet_async_.
 OTHER_NAMES = {
     "Client": {"GetView": "get", "AllocateMemory": "allocate", "AcquireLock": "lock", "PingEach": "ping",
-               "Info": "server_info", "PutFrom": "put_from_memory", "MultiGetInto": "multi_get_into_memory"},
+               "Info": "server_info", "PutFrom": "put_from_memory", "MultiGetInto": "multi_get_into_memory",
+               "MultiPutFrom": "multi_put_from_memory"},
     # Add and Replace are a put with a condition.
     "AsyncClient": {"AllocateMemory": "allocate", "Info": "server_info", "Add": "put", "Replace": "put",
                     "GetInto": "get_into_memory", "PutFrom": "put_from_memory"},
@@ -16,7 +17,7 @@ OTHER_NAMES = {
 # Functions that Python does without: puts with a condition, incr of less than 0, and memory that has no address of the CPU.
 OF_C_ALONE = {"add", "replace", "decr", "register_dmabuf"}
 # Methods of gannet.Client that make no sense in the one of asyncio. The other way round there are more.
-NOT_IN_AIO = {"_get_whole", "_change", "_fail", "_item", "_was_there", "__enter__", "__exit__"}
+NOT_IN_AIO = {"_get_whole", "_change", "_fail", "_item", "_was_there", "_each_was_there", "__enter__", "__exit__"}
 
 
 def methods(header, name):

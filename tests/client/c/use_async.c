@@ -28,6 +28,20 @@ static int UseReads(gannet_async* client) {
   CHECK_THAT(gannet_async_get_and_touch(client, "key", 3, 60000, buffer, 2, 4) == GANNET_OK);
   CHECK_THAT(Wait(client, &done) && done.status == GANNET_OK && done.info.value_size == 5);
 
+  CHECK_THAT(gannet_async_exists(client, "key", 3, 9) == GANNET_OK);
+  CHECK_THAT(Wait(client, &done) && done.op == GANNET_OP_EXISTS && done.status == GANNET_OK);
+  CHECK_THAT(gannet_async_exists(client, "none", 4, 10) == GANNET_OK);
+  CHECK_THAT(Wait(client, &done) && done.status == GANNET_NOT_FOUND && done.user_data == 10);
+  CHECK_THAT(done.info.version == 0);
+  memset(buffer, 'u', sizeof(buffer));
+  CHECK_THAT(gannet_async_get_if_changed(client, "key", 3, 1, buffer, 5, 11) == GANNET_OK);
+  CHECK_THAT(Wait(client, &done) && done.op == GANNET_OP_GET_IF_CHANGED);
+  CHECK_THAT(done.status == GANNET_OK && memcmp(buffer, "valueu", 6) == 0);
+  memset(buffer, 'u', sizeof(buffer));
+  CHECK_THAT(gannet_async_get_if_changed(client, "key", 3, done.info.version, buffer, 5, 12) ==
+             GANNET_OK);
+  CHECK_THAT(Wait(client, &done) && done.status == GANNET_OK && buffer[0] == 'u');
+
   gannet_memory* memory;
   CHECK_THAT(gannet_async_allocate(client, 65536, &memory) == GANNET_OK);
   const gannet_span span = {memory, 0, 65536};

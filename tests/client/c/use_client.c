@@ -91,6 +91,45 @@ static int UseMulti(gannet_client* client) {
   return 0;
 }
 
+static int UseHeads(gannet_client* client) {
+  gannet_value value;
+  uint64_t version = 0;
+  gannet_status statuses[3];
+  const gannet_key keys[] = {{"m1", 2}, {"m9", 2}, {"", 0}};
+  CHECK_THAT(gannet_client_put(client, "m1", 2, "new", 3, NULL, &version) == GANNET_OK);
+  CHECK_THAT(gannet_client_exists(client, "m1", 2, NULL) == GANNET_OK);
+  CHECK_THAT(gannet_client_exists(client, "m9", 2, NULL) == GANNET_NOT_FOUND);
+  CHECK_THAT(gannet_client_multi_exists(client, keys, 2, NULL, statuses) == GANNET_OK);
+  CHECK_THAT(statuses[0] == GANNET_OK && statuses[1] == GANNET_NOT_FOUND);
+  CHECK_THAT(gannet_client_multi_exists(client, keys, 3, NULL, statuses) ==
+             GANNET_INVALID_ARGUMENT);
+  CHECK_THAT(statuses[0] == GANNET_OK && statuses[2] == GANNET_INVALID_ARGUMENT);
+
+  CHECK_THAT(gannet_client_get_if_changed(client, "m1", 2, 1, NULL, &value) == GANNET_OK);
+  CHECK_THAT(is(&value, "new") && value.info.version == version);
+  gannet_free(value.data);
+  CHECK_THAT(gannet_client_get_if_changed(client, "m1", 2, version, NULL, &value) == GANNET_OK);
+  CHECK_THAT(value.data == NULL && value.info.version == version);
+  CHECK_THAT(gannet_client_get_if_changed(client, "m9", 2, 1, NULL, &value) == GANNET_NOT_FOUND);
+
+  gannet_memory* memory;
+  CHECK_THAT(gannet_client_allocate(client, 20000, &memory) == GANNET_OK);
+  memset(gannet_memory_data(memory), 'z', 20000);
+  const gannet_span spans[] = {{memory, 10000, 10000}, {memory, 0, 100}};
+  const gannet_put_source sources[] = {{{"m8", 2}, spans, 2, NULL}, {{"m7", 2}, spans, 0, NULL}};
+  gannet_put_result puts[2];
+  CHECK_THAT(gannet_client_multi_put_from_memory(client, sources, 2, NULL, puts) ==
+             GANNET_INVALID_ARGUMENT);
+  CHECK_THAT(puts[0].status == GANNET_OK && puts[0].version > version);
+  CHECK_THAT(puts[1].status == GANNET_INVALID_ARGUMENT);
+  gannet_memory_free(memory);
+
+  const gannet_key gone[] = {{"m8", 2}, {"m9", 2}};
+  CHECK_THAT(gannet_client_multi_delete(client, gone, 2, NULL, statuses) == GANNET_OK);
+  CHECK_THAT(statuses[0] == GANNET_OK && statuses[1] == GANNET_NOT_FOUND);
+  return 0;
+}
+
 static int UseServers(gannet_client* client, const char* server) {
   gannet_stats stats;
   gannet_status status = GANNET_INTERNAL;
@@ -133,6 +172,7 @@ int UseClient(const char* server) {
   CHECK_THAT(gannet_client_connect(&server, 1, &options, &client) == GANNET_OK);
   int line = UseWrites(client);
   if (line == 0) line = UseMulti(client);
+  if (line == 0) line = UseHeads(client);
   if (line == 0) line = UseServers(client, server);
   gannet_client_close(client);
   return line;

@@ -112,6 +112,13 @@ TEST_F(KvcliAnswersTest, ExistsAndTtlAnswerAsUsersOfRedisExpect) {
   EXPECT_EQ(Run({"EXISTS", "here"}).out, "1\n");
   EXPECT_EQ(Run({"exists", "nothing"}).out, "0\n");
   EXPECT_EQ(Run({"exists", "nothing"}).exit_code, 1);
+  ASSERT_EQ(Run({"put", "too", "value"}).exit_code, 0);
+  EXPECT_EQ(Run({"exists", "here", "too", "here"}).out, "3\n");
+  EXPECT_EQ(Run({"exists", "here", "nothing", "too"}).out, "2\n");
+  EXPECT_EQ(Run({"exists", "here", "nothing", "too"}).exit_code, 1);
+  EXPECT_EQ(Run({"del", "too", "nothing"}).exit_code, 1);
+  EXPECT_EQ(Run({"exists", "too"}).out, "0\n");
+  EXPECT_NE(Run({"del", "too", "here", "--if_version=1"}).exit_code, 0);
   const double left_s = std::stod(Run({"ttl", "here"}).out);
   EXPECT_GT(left_s, 0);
   EXPECT_LE(left_s, 3600);

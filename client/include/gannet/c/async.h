@@ -41,7 +41,9 @@ enum {
   GANNET_OP_TOUCH,
   GANNET_OP_GET_AND_TOUCH,
   GANNET_OP_FLUSH,
-  GANNET_OP_GET_INTO_MEMORY
+  GANNET_OP_GET_INTO_MEMORY,
+  GANNET_OP_EXISTS = 21,
+  GANNET_OP_GET_IF_CHANGED
 };
 
 /* The verbs that one operation cost its client. */
@@ -63,8 +65,8 @@ typedef struct gannet_completion {
   /* As the call of gannet_client returns it: GANNET_NOT_FOUND also for a miss, GANNET_LOCKED for a
    * lock that another client holds. lock_and_get of an absent key: GANNET_OK, info.version is 0. */
   gannet_status status;
-  /* Get: the item's. Put: the new version. With GANNET_FAILED_PRECONDITION: the current version, 0
-   * if there is no item. */
+  /* Get, exists: the item's. Put: the new version. With GANNET_FAILED_PRECONDITION: the current
+   * version, 0 if there is no item. */
   gannet_item_info info;
   uint64_t lock_word; /* lock: for gannet_async_make_lock. With GANNET_LOCKED: the holder's */
   int64_t number;     /* incr, decr: the new number. Flush: how many items were removed */
@@ -88,6 +90,14 @@ gannet_status gannet_async_get(gannet_async* client, const void* key, size_t key
 gannet_status gannet_async_get_into_memory(gannet_async* client, const void* key, size_t key_size,
                                            const gannet_span* spans, size_t span_count,
                                            uint64_t user_data);
+/* Many that are started before a poll go out together. */
+gannet_status gannet_async_exists(gannet_async* client, const void* key, size_t key_size,
+                                  uint64_t user_data);
+/* The item is unchanged if the completion has GANNET_OK and this version. Then nothing is written
+ * to `buffer`. */
+gannet_status gannet_async_get_if_changed(gannet_async* client, const void* key, size_t key_size,
+                                          uint64_t version, void* buffer, size_t size,
+                                          uint64_t user_data);
 gannet_status gannet_async_put(gannet_async* client, const void* key, size_t key_size,
                                const void* value, size_t value_size, const gannet_call* call,
                                uint64_t user_data);

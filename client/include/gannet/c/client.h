@@ -67,6 +67,22 @@ gannet_status gannet_client_multi_get_into_memory(gannet_client* client,
                                                   size_t target_count, const gannet_call* call,
                                                   gannet_info_result* results);
 
+/* GANNET_OK or GANNET_NOT_FOUND, without reading the value. See Client::Exists in gannet/client.h
+ * for what it costs. */
+gannet_status gannet_client_exists(gannet_client* client, const void* key, size_t key_size,
+                                   const gannet_call* call);
+/* The same for all keys at once. `statuses` has room for each. Returns as
+ * gannet_client_multi_get. */
+gannet_status gannet_client_multi_exists(gannet_client* client, const gannet_key* keys,
+                                         size_t key_count, const gannet_call* call,
+                                         gannet_status* statuses);
+/* Gets the value only if it is not the one of `version`. If it is, returns GANNET_OK with that
+ * version and value->data NULL, and costs one READ of 8 bytes if the item was read before. Free
+ * value->data with gannet_free. */
+gannet_status gannet_client_get_if_changed(gannet_client* client, const void* key, size_t key_size,
+                                           uint64_t version, const gannet_call* call,
+                                           gannet_value* value);
+
 /* --- writing */
 
 /* `version` (optional) gets the new version. add and replace are put with GANNET_IF_ABSENT and
@@ -101,9 +117,26 @@ gannet_status gannet_client_multi_put(gannet_client* client, const gannet_put_it
                                       size_t item_count, const gannet_call* call,
                                       gannet_put_result* results);
 
+typedef struct gannet_put_source {
+  gannet_key key;
+  const gannet_span* spans;
+  size_t span_count;
+  const gannet_call* call; /* of this item, without a deadline; may be NULL */
+} gannet_put_source;
+/* gannet_client_put_from_memory for all at once. Returns as gannet_client_multi_put. */
+gannet_status gannet_client_multi_put_from_memory(gannet_client* client,
+                                                  const gannet_put_source* sources,
+                                                  size_t source_count, const gannet_call* call,
+                                                  gannet_put_result* results);
+
 /* GANNET_NOT_FOUND if there was nothing to delete. */
 gannet_status gannet_client_delete(gannet_client* client, const void* key, size_t key_size,
                                    const gannet_call* call);
+/* The same for all keys at once. `statuses` has room for each. Returns as
+ * gannet_client_multi_get. */
+gannet_status gannet_client_multi_delete(gannet_client* client, const gannet_key* keys,
+                                         size_t key_count, const gannet_call* call,
+                                         gannet_status* statuses);
 
 /* Add a piece of at most 3,782 bytes to the end of a value, or to its beginning. The whole value
  * has at most 1 MiB. An absent key gets the piece as its value, unless GANNET_IF_PRESENT. */

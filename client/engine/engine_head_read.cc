@@ -1,0 +1,79 @@
+// Exists, and GetIfChanged: reads that need no value, or perhaps none.
+//
+//   location cached, head remembered:  READ commit word, 8 bytes
+//   location cached:                   READ head -> proof
+//   not cached:         READ window -> READ head -> proof
+//
+// A head is what must be READ of an item so that it proves itself:
+//   - of a large item: the header and the key. Its commit word covers the header and the key's hash
+//     and not the value, so the header alone proves that this item was live when its commit word
+//     was sampled. No byte of the value is READ.
+//   - of any other item: all of it, at most 4 KiB. Its commit word is a checksum over header and
+//     value, and the key lies behind the value. With less than that a reader could neither find the
+//     key nor tell a whole header from a torn one.
+//
+// What a client remembers of a head is enough for later: the commit word names one content at one
+// place in one run of the server. As long as that word is there the item is live there, and one
+// word is sampled at one moment. If it is another word, the READ proves nothing, and a lookup
+// follows.
+//
+// A miss needs all that a GET's miss needs (common/lookup/lookup.h). docs/consistency.md has the
+// rules.
+
+#include "client/engine/engine.h"
+
+namespace gannet {
+namespace {
+
+// Returns whether the caller wants no value of an item with this header.
+bool NeedsNoValue(const Op& op, const ItemHeader& header) {
+  return op.request.type == OpType::kExists || header.version == op.request.expected_version;
+}
+
+}  // namespace
+
+void Engine::StartHeadRead(Op& op, Slot cached) {
+  const EngineServer& server = *op.server;
+  const IndexView& view = op.session().view();
+  op.phase = Op::Phase::kReadingHead;
+  op.value_wanted = 0;
+  const LargeItemHeader* head = server.large.Find(op.hash, cached);
+  if (head == nullptr) head = server.short_heads.Find(op.hash, cached);
+  if (head != nullptr && NeedsNoValue(op, head->item)) {
+    op.lookup.StartKnown(&view, op.key(), op.hash, cached, *head);
+    op.lookup.OnValue();  // of which nothing is wanted
+  } else {
+    op.lookup.Start(&view, op.key(), op.hash, cached);
+  }
+  PlanHeadRead(op);
+}
+
+void Engine::PlanHeadRead(Op& op) {
+  op.lookup.ShortenHead();
+  PlanRead(op);
+}
+
+// The READ that the lookup wanted is done.
+void Engine::OnHeadRead(Op& op) {
+  EngineServer& server = *op.server;
+  Lookup& lookup = op.lookup;
+  const Lookup::Step step = StepLookup(op);
+  switch (step) {
+    case Lookup::Step::kRead:
+      return PlanHeadRead(op);
+    case Lookup::Step::kReadValue:
+      if (NeedsNoValue(op, lookup.large().item)) return Advance(op, Lookup::Step::kHit);
+      op.phase = Op::Phase::kLookingUp;
+      return Advance(op, step);
+    case Lookup::Step::kHit:
+      if (!IsLargeClass(lookup.slot().size_class())) {
+        server.short_heads.Remember(op.hash, lookup.slot(), {lookup.item().header, 0});
+      }
+      return Advance(op, step);
+    case Lookup::Step::kMiss:
+    case Lookup::Step::kAskServer:
+      return Advance(op, step);
+  }
+}
+
+}  // namespace gannet
