@@ -15,6 +15,7 @@
 #include "common/protocol/connect.h"
 #include "common/protocol/message.h"
 #include "common/protocol/plain_put.h"
+#include "common/protocol/replica.h"
 #include "proxy/protocol/memcached_binary.h"
 #include "proxy/protocol/memcached_parser.h"
 #include "proxy/protocol/resp_parser.h"
@@ -105,6 +106,24 @@ void ReplyBytes(std::span<const std::byte> bytes) {
   std::vector<std::byte> again(bytes.size());
   EncodeReply(view.header, view.value, again);
   Require(std::memcmp(again.data(), bytes.data(), bytes.size()) == 0, "bytes nobody encodes");
+}
+
+void ReplicaBytes(std::span<const std::byte> bytes) {
+  if (const auto hello = DecodeReplicaHello(bytes); hello.ok()) {
+    Require(hello->ring_bytes >= kRingBytesMin && hello->ring_bytes <= kRingBytesMax,
+            "a ring of a wrong length");
+    Require(hello->ring_address + hello->ring_bytes > hello->ring_address, "a ring beyond memory");
+    Require(hello->applied <= hello->end, "more applied than received");
+    Require(IsServerName(NameOf(*hello)), "a name that none is");
+  }
+  if (const auto welcome = DecodeReplicaWelcome(bytes); welcome.ok()) {
+    Require(welcome->first_lsn <= welcome->tail_end, "a tail before the stream");
+    Require(welcome->stream_id != 0 && welcome->epoch != 0, "no stream or epoch");
+    Require(welcome->lease_ms <= kPrimaryLeaseMsMax, "too long a lease");
+  }
+  const bool beacon = DecodeBeacon(bytes).ok();
+  const bool answer = DecodeBeaconAnswer(bytes).ok();
+  Require(!beacon || !answer, "a beacon that is an answer");
 }
 
 void ClientReportBytes(std::span<const std::byte> bytes) {

@@ -16,6 +16,8 @@ void GrantBytes(std::span<const std::byte> bytes);
 void RejectBytes(std::span<const std::byte> bytes);
 void RequestBytes(std::span<const std::byte> bytes);
 void ReplyBytes(std::span<const std::byte> bytes);
+// A message between the members of a group.
+void ReplicaBytes(std::span<const std::byte> bytes);
 // The report of a heartbeat.
 void ClientReportBytes(std::span<const std::byte> bytes);
 void SuperblockBytes(std::span<const std::byte> bytes);
@@ -48,6 +50,7 @@ inline constexpr Target kTargets[] = {
     {"reject", RejectBytes},
     {"request", RequestBytes},
     {"reply", ReplyBytes},
+    {"replica", ReplicaBytes},
     {"client_report", ClientReportBytes},
     {"superblock", SuperblockBytes},
     {"item", ItemBytesRead},
