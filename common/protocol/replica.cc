@@ -16,9 +16,8 @@ constexpr uint64_t kWord = sizeof(uint64_t);
 template <class T>
 T New(ReplicaKind kind) {
   T message{};
-  message.header = {.magic = kReplicaMagic,
-                    .kind = static_cast<uint16_t>(kind),
-                    .length = sizeof(message)};
+  message.header = {
+      .magic = kReplicaMagic, .kind = static_cast<uint16_t>(kind), .length = sizeof(message)};
   return message;
 }
 

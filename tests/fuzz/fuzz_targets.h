@@ -26,6 +26,9 @@ void SuperblockBytes(std::span<const std::byte> bytes);
 void ItemBytesRead(std::span<const std::byte> bytes);
 // A record of the example in docs/durability.md: its journal and position.
 void JournalRecordBytes(std::span<const std::byte> bytes);
+// A record in a ring: stream 0x1122334455667788, LSN 0x4000. If the first byte is odd, its checksum
+// is made right.
+void RingRecordBytes(std::span<const std::byte> bytes);
 
 // Edits of a memory file: the first byte says whether the checksums of its headers are made right.
 // Then 12 bytes for each: the number of a word, and what it is xored with.
@@ -55,6 +58,7 @@ inline constexpr Target kTargets[] = {
     {"superblock", SuperblockBytes},
     {"item", ItemBytesRead},
     {"journal_record", JournalRecordBytes},
+    {"ring_record", RingRecordBytes},
     {"memory_file", MemoryFileBytes},
     {"auth_file", AuthFileBytes},
     {"memcached_text", MemcachedTextBytes},
