@@ -22,8 +22,8 @@ RingReader::RingReader(std::span<std::byte> ring, const Begin& begin)
 std::optional<RingRecordView> RingReader::CopyAt(const Place& place) {
   const size_t offset = place.position % ring_.size();
   // What is farther has not been freed since it was written.
-  const size_t room = std::min<size_t>(ring_.size() - offset,
-                                       ring_.size() - (place.position - taken_.position));
+  const size_t room =
+      std::min<size_t>(ring_.size() - offset, ring_.size() - (place.position - taken_.position));
   if (room < sizeof(RingRecordStart)) return std::nullopt;
   const std::byte* const at = ring_.data() + offset;
   RingRecordStart start;

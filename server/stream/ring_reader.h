@@ -52,10 +52,10 @@ class RingReader {
   // nothing more. REQUIRES: the primary's queue pairs are in the error state and flushed.
   RingTail Seal();
 
-  uint64_t end() const { return found_.lsn; }        // LSN behind what Scan found
-  uint64_t taken() const { return taken_.lsn; }      // LSN behind what was taken
+  uint64_t end() const { return found_.lsn; }            // LSN behind what Scan found
+  uint64_t taken() const { return taken_.lsn; }          // LSN behind what was taken
   uint64_t consumed() const { return taken_.position; }  // position up to which the ring is free
-  uint64_t committed() const { return committed_; }  // the highest that a record told
+  uint64_t committed() const { return committed_; }      // the highest that a record told
 
  private:
   struct Place {

@@ -61,10 +61,10 @@ static_assert(sizeof(PartHeader) == 40 && std::is_trivially_copyable_v<PartHeade
 // A record to encode, or one that was decoded. Views point into the bytes that were given.
 struct RingRecord {
   RingRecordKind kind = RingRecordKind::kPut;
-  Change change;          // kPut, kDelete; kLongPut: without its value
-  uint64_t transfer = 0;  // kPart, kLongPut
-  uint32_t offset = 0;    // kPart
-  std::string_view part;  // kPart
+  Change change;             // kPut, kDelete; kLongPut: without its value
+  uint64_t transfer = 0;     // kPart, kLongPut
+  uint32_t offset = 0;       // kPart
+  std::string_view part;     // kPart
   uint32_t value_bytes = 0;  // kLongPut: of all parts
 
   // REQUIRES: a value of at most kPartBytes.

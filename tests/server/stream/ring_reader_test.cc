@@ -206,9 +206,8 @@ TEST(RingReaderTest, ReadsWhileADeviceWrites) {
     rings.writer.Append(PutOf("key", std::string(100 + i % 200, 'v')), 0);
   }
   const RingWriter::Shipment shipment = rings.writer.Ship(rings.link);
-  std::thread device([&] {
-    StoreWords(rings.there().data(), rings.here().data(), shipment[0].bytes);
-  });
+  std::thread device(
+      [&] { StoreWords(rings.there().data(), rings.here().data(), shipment[0].bytes); });
   int taken = 0;
   while (taken < kRecords) {
     rings.reader.Scan();

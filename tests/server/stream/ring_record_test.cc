@@ -48,11 +48,21 @@ TEST(RingRecordTest, ComesBackAsItWasEncoded) {
 // Changes are as record_test has them.
 TEST(RingRecordTest, HasTheseBytes) {
   EXPECT_EQ(test_support::Hex(Encoded(LongPutOf("key", 0x0102030405060708))).substr(16),
-            "5800000004000300" "0700000000000000" "0000000000000000" "0000000001000400"
-            "0000000000000000" "0000000000000000" "0000000000000000" "803f000000000000"
-            "6b65790807060504" "0302010000000000");
+            "5800000004000300"
+            "0700000000000000"
+            "0000000000000000"
+            "0000000001000400"
+            "0000000000000000"
+            "0000000000000000"
+            "0000000000000000"
+            "803f000000000000"
+            "6b65790807060504"
+            "0302010000000000");
   EXPECT_EQ(test_support::Hex(Encoded(RingRecord::Part(9, kPartBytes, "part"))).substr(16),
-            "3000000003000000" "0900000000000000" "803f000000000000" "0000040004000000"
+            "3000000003000000"
+            "0900000000000000"
+            "803f000000000000"
+            "0000040004000000"
             "7061727400000000");
   EXPECT_EQ(test_support::Hex(Encoded(RingRecord::Wrap())).substr(16), "1000000005000000");
 }
@@ -84,8 +94,8 @@ TEST(RingRecordTest, IsRefusedIfAPeerSealsWhatNobodyEncodes) {
   const auto sealed = [](const RingRecord& record, size_t at, uint32_t value) {
     std::vector<std::byte> bytes = Encoded(record);
     std::memcpy(bytes.data() + at, &value, sizeof(value));
-    const uint64_t checksum = Xxh3(bytes.data() + 8, bytes.size() - 8,
-                                   Mix64(kPlace.stream_id ^ Mix64(kPlace.lsn)));
+    const uint64_t checksum =
+        Xxh3(bytes.data() + 8, bytes.size() - 8, Mix64(kPlace.stream_id ^ Mix64(kPlace.lsn)));
     std::memcpy(bytes.data(), &checksum, sizeof(checksum));
     return DecodeRingRecord(bytes, kPlace).has_value();
   };
