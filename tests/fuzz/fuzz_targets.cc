@@ -9,16 +9,19 @@
 #include <vector>
 
 #include "common/auth/parse_auth_keys.h"
+#include "common/base/hash.h"
 #include "common/layout/item_proof.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/client_report.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/message.h"
 #include "common/protocol/plain_put.h"
+#include "common/protocol/replica.h"
 #include "proxy/protocol/memcached_binary.h"
 #include "proxy/protocol/memcached_parser.h"
 #include "proxy/protocol/resp_parser.h"
 #include "server/changes/record.h"
+#include "server/stream/ring_record.h"
 #include "tests/common/protocol/encode_reply.h"
 
 namespace gannet::fuzz {
@@ -107,6 +110,24 @@ void ReplyBytes(std::span<const std::byte> bytes) {
   Require(std::memcmp(again.data(), bytes.data(), bytes.size()) == 0, "bytes nobody encodes");
 }
 
+void ReplicaBytes(std::span<const std::byte> bytes) {
+  if (const auto hello = DecodeReplicaHello(bytes); hello.ok()) {
+    Require(hello->ring_bytes >= kRingBytesMin && hello->ring_bytes <= kRingBytesMax,
+            "a ring of a wrong length");
+    Require(hello->ring_address + hello->ring_bytes > hello->ring_address, "a ring beyond memory");
+    Require(hello->applied <= hello->end, "more applied than received");
+    Require(IsServerName(NameOf(*hello)), "a name that none is");
+  }
+  if (const auto welcome = DecodeReplicaWelcome(bytes); welcome.ok()) {
+    Require(welcome->first_lsn <= welcome->tail_end, "a tail before the stream");
+    Require(welcome->stream_id != 0 && welcome->epoch != 0, "no stream or epoch");
+    Require(welcome->lease_ms <= kPrimaryLeaseMsMax, "too long a lease");
+  }
+  const bool beacon = DecodeBeacon(bytes).ok();
+  const bool answer = DecodeBeaconAnswer(bytes).ok();
+  Require(!beacon || !answer, "a beacon that is an answer");
+}
+
 void ClientReportBytes(std::span<const std::byte> bytes) {
   const auto report =
       ClientReportView::Decode({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
@@ -172,6 +193,30 @@ void JournalRecordBytes(std::span<const std::byte> bytes) {
   std::vector<std::byte> again(bytes.size());
   EncodeRecord(view->change, kJournal, kPosition, view->synced, again);
   Require(std::memcmp(again.data(), bytes.data(), bytes.size()) == 0, "bytes nobody encodes");
+}
+
+void RingRecordBytes(std::span<const std::byte> bytes) {
+  constexpr RingRecordPlace kPlace = {.stream_id = 0x1122334455667788, .lsn = 0x4000};
+  if (bytes.size() < 1 + sizeof(RingRecordStart)) return;
+  std::vector<std::byte> copy(bytes.begin() + 1, bytes.end());
+  RingRecordStart start;
+  std::memcpy(&start, copy.data(), sizeof(start));
+  const std::optional<size_t> length = LengthOfRingRecord(start);
+  if (length && *length < copy.size()) copy.resize(*length);
+  if ((bytes[0] & std::byte{1}) != std::byte{0}) {
+    const uint64_t checksum = Xxh3(copy.data() + sizeof(uint64_t), copy.size() - sizeof(uint64_t),
+                                   Mix64(kPlace.stream_id ^ Mix64(kPlace.lsn)));
+    std::memcpy(copy.data(), &checksum, sizeof(checksum));
+  }
+  const std::optional<RingRecordView> view = DecodeRingRecord(copy, kPlace);
+  if (!view) return;
+  Require(length == copy.size(), "another length");
+  RequireWithin(view->record.change.key, copy);
+  RequireWithin(view->record.change.value, copy);
+  RequireWithin(view->record.part, copy);
+  std::vector<std::byte> again(view->record.bytes());
+  EncodeRingRecord(view->record, kPlace, view->committed, again);
+  Require(again == copy, "bytes nobody encodes");
 }
 
 // Keys that were accepted are written as lines and parsed again: nothing of them may get lost.

@@ -16,6 +16,8 @@ void GrantBytes(std::span<const std::byte> bytes);
 void RejectBytes(std::span<const std::byte> bytes);
 void RequestBytes(std::span<const std::byte> bytes);
 void ReplyBytes(std::span<const std::byte> bytes);
+// A message between the members of a group.
+void ReplicaBytes(std::span<const std::byte> bytes);
 // The report of a heartbeat.
 void ClientReportBytes(std::span<const std::byte> bytes);
 void SuperblockBytes(std::span<const std::byte> bytes);
@@ -24,6 +26,9 @@ void SuperblockBytes(std::span<const std::byte> bytes);
 void ItemBytesRead(std::span<const std::byte> bytes);
 // A record of the example in docs/durability.md: its journal and position.
 void JournalRecordBytes(std::span<const std::byte> bytes);
+// A record in a ring: stream 0x1122334455667788, LSN 0x4000. If the first byte is odd, its checksum
+// is made right.
+void RingRecordBytes(std::span<const std::byte> bytes);
 
 // Edits of a memory file: the first byte says whether the checksums of its headers are made right.
 // Then 12 bytes for each: the number of a word, and what it is xored with.
@@ -48,10 +53,12 @@ inline constexpr Target kTargets[] = {
     {"reject", RejectBytes},
     {"request", RequestBytes},
     {"reply", ReplyBytes},
+    {"replica", ReplicaBytes},
     {"client_report", ClientReportBytes},
     {"superblock", SuperblockBytes},
     {"item", ItemBytesRead},
     {"journal_record", JournalRecordBytes},
+    {"ring_record", RingRecordBytes},
     {"memory_file", MemoryFileBytes},
     {"auth_file", AuthFileBytes},
     {"memcached_text", MemcachedTextBytes},

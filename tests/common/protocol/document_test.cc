@@ -13,6 +13,7 @@
 #include "common/protocol/message.h"
 #include "tests/common/protocol/example_handshake.h"
 #include "tests/common/protocol/example_heats.h"
+#include "tests/common/protocol/example_replica.h"
 #include "tests/common/protocol/golden_bytes.h"
 
 namespace gannet {
@@ -56,6 +57,10 @@ TEST(ProtocolDocumentTest, ShowsTheBytesThatTheCodeProduces) {
   EXPECT_TRUE(shows(Hex(ExamplePut()))) << Hex(ExamplePut());
   EXPECT_TRUE(shows(HexOf(ExampleReply()))) << HexOf(ExampleReply());
   EXPECT_TRUE(shows(HexOf(kExampleHeats))) << HexOf(kExampleHeats);
+  EXPECT_TRUE(shows(HexOf(ExampleHello()))) << HexOf(ExampleHello());
+  EXPECT_TRUE(shows(HexOf(ExampleWelcome()))) << HexOf(ExampleWelcome());
+  EXPECT_TRUE(shows(HexOf(ExampleBeacon()))) << HexOf(ExampleBeacon());
+  EXPECT_TRUE(shows(HexOf(ExampleBeaconAnswer()))) << HexOf(ExampleBeaconAnswer());
 }
 
 TEST(ProtocolDocumentTest, ExampleLeadsToTheItem) {

@@ -1,0 +1,128 @@
+#include "common/protocol/replica.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_format.h"
+#include "common/base/check.h"
+#include "common/protocol/connect.h"
+
+namespace gannet {
+namespace {
+
+constexpr uint64_t kWord = sizeof(uint64_t);
+
+template <class T>
+T New(ReplicaKind kind) {
+  T message{};
+  message.header = {
+      .magic = kReplicaMagic, .kind = static_cast<uint16_t>(kind), .length = sizeof(message)};
+  return message;
+}
+
+// Return what is wrong with a message, or nullptr if nothing is.
+
+const char* WhatIsWrong(const ReplicaHello& hello) {
+  if (hello.incarnation == 0) return "no incarnation";
+  if (hello.applied > hello.end) return "more applied than received";
+  if (hello.applied % kWord != 0 || hello.end % kWord != 0) return "an LSN inside a word";
+  if (hello.history == 0 && hello.end != 0) return "records, but no history";
+  if (hello.ring_bytes < kRingBytesMin || hello.ring_bytes > kRingBytesMax ||
+      hello.ring_bytes % kRingAlignment != 0) {
+    return "a ring of a wrong length";
+  }
+  if (hello.ring_address == 0 || hello.ring_address % kRingAlignment != 0 ||
+      hello.ring_address > UINT64_MAX - hello.ring_bytes) {
+    return "a ring at an impossible address";
+  }
+  if (hello.memory_bytes == 0) return "no memory";
+  if (hello.workers == 0) return "no workers";
+  if (hello.reserved != 0) return "reserved bytes that are not zero";
+  if (!IsServerName(NameOf(hello))) return "an empty name, or one with odd characters";
+  const char* const behind = hello.name + NameOf(hello).size();
+  if (std::any_of(behind, std::end(hello.name), [](char c) { return c != '\0'; })) {
+    return "bytes behind its name";
+  }
+  return nullptr;
+}
+
+const char* WhatIsWrong(const ReplicaWelcome& welcome) {
+  if (welcome.incarnation == 0) return "no incarnation";
+  if (welcome.history == 0) return "no history";
+  if (welcome.epoch == 0) return "no epoch";
+  if (welcome.stream_id == 0) return "no stream";
+  if (welcome.tail_end < welcome.first_lsn) return "a tail that ends before the stream begins";
+  if (welcome.first_lsn % kWord != 0 || welcome.tail_end % kWord != 0 ||
+      welcome.position % kWord != 0) {
+    return "a place inside a word";
+  }
+  if (welcome.version_next == 0) return "no version";
+  if (welcome.lease_ms < kPrimaryLeaseMsMin || welcome.lease_ms > kPrimaryLeaseMsMax) {
+    return "a lease of a wrong length";
+  }
+  return welcome.reserved != 0 ? "reserved bytes that are not zero" : nullptr;
+}
+
+const char* WhatIsWrong(const Beacon& beacon) {
+  if (beacon.epoch == 0) return "no epoch";
+  if (beacon.sequence == 0) return "no sequence number";
+  return beacon.committed % kWord != 0 ? "an LSN inside a word" : nullptr;
+}
+
+const char* WhatIsWrong(const BeaconAnswer& answer) {
+  if (answer.epoch == 0) return "no epoch";
+  if (answer.sequence == 0) return "no sequence number";
+  const bool words = answer.applied % kWord == 0 && answer.consumed % kWord == 0;
+  return words ? nullptr : "a place inside a word";
+}
+
+template <class T>
+absl::StatusOr<T> Decode(std::span<const std::byte> message, ReplicaKind kind, const char* what) {
+  if (message.size() != sizeof(T)) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("%s of %u bytes, %u expected", what, message.size(), sizeof(T)));
+  }
+  T copy;
+  std::memcpy(&copy, message.data(), sizeof(T));
+  if (copy.header.magic != kReplicaMagic || copy.header.kind != static_cast<uint16_t>(kind) ||
+      copy.header.length != sizeof(T)) {
+    return absl::InvalidArgumentError(absl::StrFormat("the header is not that of a %s", what));
+  }
+  if (const char* const wrong = WhatIsWrong(copy)) {
+    return absl::InvalidArgumentError(absl::StrFormat("%s with %s", what, wrong));
+  }
+  return copy;
+}
+
+}  // namespace
+
+ReplicaHello NewReplicaHello() { return New<ReplicaHello>(ReplicaKind::kHello); }
+ReplicaWelcome NewReplicaWelcome() { return New<ReplicaWelcome>(ReplicaKind::kWelcome); }
+Beacon NewBeacon() { return New<Beacon>(ReplicaKind::kBeacon); }
+BeaconAnswer NewBeaconAnswer() { return New<BeaconAnswer>(ReplicaKind::kBeaconAnswer); }
+
+void SetName(ReplicaHello* hello, std::string_view name) {
+  GANNET_CHECK(IsServerName(name), "not a name of a server");
+  std::ranges::fill(hello->name, '\0');
+  std::ranges::copy(name, hello->name);
+}
+
+std::string_view NameOf(const ReplicaHello& hello) {
+  return {hello.name, strnlen(hello.name, sizeof(hello.name))};
+}
+
+absl::StatusOr<ReplicaHello> DecodeReplicaHello(std::span<const std::byte> message) {
+  return Decode<ReplicaHello>(message, ReplicaKind::kHello, "hello of a replica");
+}
+absl::StatusOr<ReplicaWelcome> DecodeReplicaWelcome(std::span<const std::byte> message) {
+  return Decode<ReplicaWelcome>(message, ReplicaKind::kWelcome, "welcome to a replica");
+}
+absl::StatusOr<Beacon> DecodeBeacon(std::span<const std::byte> message) {
+  return Decode<Beacon>(message, ReplicaKind::kBeacon, "beacon");
+}
+absl::StatusOr<BeaconAnswer> DecodeBeaconAnswer(std::span<const std::byte> message) {
+  return Decode<BeaconAnswer>(message, ReplicaKind::kBeaconAnswer, "answer to a beacon");
+}
+
+}  // namespace gannet

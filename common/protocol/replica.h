@@ -1,0 +1,121 @@
+#ifndef GANNET_COMMON_PROTOCOL_REPLICA_H_
+#define GANNET_COMMON_PROTOCOL_REPLICA_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include "absl/status/statusor.h"
+#include "common/protocol/limits.h"
+
+namespace gannet {
+
+// The messages between a primary and a backup of a group, on their control connection. A backup
+// says hello, and the primary welcomes it. Then the primary sends beacons, and the backup answers
+// them. docs/protocol.md has the layouts byte by byte, and docs/group.md what they are for.
+//
+// A record's LSN is the number of bytes of all records before it. A position counts the bytes of a
+// ring: it grows for ever, and its remainder by the ring's length is where in the ring it is.
+
+inline constexpr uint32_t kReplicaMagic = 0x50524e47;  // "GNRP"
+
+enum class ReplicaKind : uint16_t { kHello = 1, kWelcome = 2, kBeacon = 3, kBeaconAnswer = 4 };
+
+// The length of a ring, a multiple of kRingAlignment.
+inline constexpr uint64_t kRingAlignment = 4096;
+inline constexpr uint64_t kRingBytesMin = 1 << 20;
+inline constexpr uint64_t kRingBytesMax = 1 << 30;
+// How long a primary's lease may be.
+inline constexpr uint32_t kPrimaryLeaseMsMin = 200;
+inline constexpr uint32_t kPrimaryLeaseMsMax = 10'000;
+
+// Each message begins with this.
+struct ReplicaHeader {
+  uint32_t magic;
+  uint16_t kind;    // ReplicaKind
+  uint16_t length;  // of the whole message
+};
+static_assert(sizeof(ReplicaHeader) == 8);
+
+// A backup to the primary: who it is, what it has, and where its ring is.
+struct ReplicaHello {
+  ReplicaHeader header;
+  uint64_t incarnation;
+  uint64_t history;  // of its items; 0 = it has none, and joins
+  uint64_t epoch;    // the newest that it knows
+  uint64_t applied;  // it has applied all records that end at this LSN or before
+  uint64_t end;      // and has all that end here or before
+  uint64_t ring_address;
+  uint64_t ring_bytes;
+  uint32_t ring_rkey;
+  uint32_t layout_version;
+  uint64_t memory_bytes;  // members have equal memory,
+  uint32_t workers;       // and equally many workers
+  uint32_t reserved;
+  char name[kServerNameBytesMax];  // NUL padded
+};
+static_assert(sizeof(ReplicaHello) == 120 && std::is_trivially_copyable_v<ReplicaHello>);
+static_assert(offsetof(ReplicaHello, ring_address) == 48 &&
+              offsetof(ReplicaHello, ring_rkey) == 64 &&
+              offsetof(ReplicaHello, memory_bytes) == 72 && offsetof(ReplicaHello, name) == 88);
+
+// The primary's answer: where its stream begins.
+struct ReplicaWelcome {
+  ReplicaHeader header;
+  uint64_t incarnation;
+  uint64_t history;
+  uint64_t epoch;
+  uint64_t stream_id;  // seed of the records' checksums
+  uint64_t first_lsn;  // of the first record that the ring gets
+  // Where the primary's tail ends. A survivor keeps the rest of its own tail until the stream has
+  // come so far.
+  uint64_t tail_end;
+  uint64_t position;      // of the first record in the ring
+  uint64_t version_next;  // higher than each version that the primary has given or received
+  uint64_t clock_ms;      // by which items expire
+  uint32_t lease_ms;
+  uint32_t reserved;
+};
+static_assert(sizeof(ReplicaWelcome) == 88 && std::is_trivially_copyable_v<ReplicaWelcome>);
+static_assert(offsetof(ReplicaWelcome, stream_id) == 32 &&
+              offsetof(ReplicaWelcome, position) == 56 && offsetof(ReplicaWelcome, lease_ms) == 80);
+
+// The primary to a backup.
+struct Beacon {
+  ReplicaHeader header;
+  uint64_t epoch;
+  uint64_t sequence;   // from 1
+  uint64_t committed;  // all records that end at this LSN or before are committed
+  uint64_t clock_ms;
+};
+static_assert(sizeof(Beacon) == 40 && std::is_trivially_copyable_v<Beacon>);
+
+struct BeaconAnswer {
+  ReplicaHeader header;
+  uint64_t epoch;     // the beacon's
+  uint64_t sequence;  // the beacon's
+  uint64_t applied;   // LSN
+  uint64_t consumed;  // position: the ring is free up to here
+};
+static_assert(sizeof(BeaconAnswer) == 40 && std::is_trivially_copyable_v<BeaconAnswer>);
+
+// Return a message with its header filled in; the rest is zero.
+ReplicaHello NewReplicaHello();
+ReplicaWelcome NewReplicaWelcome();
+Beacon NewBeacon();
+BeaconAnswer NewBeaconAnswer();
+
+void SetName(ReplicaHello* hello, std::string_view name);
+std::string_view NameOf(const ReplicaHello& hello);
+
+// Each decoder copies, then checks. InvalidArgument says what is wrong.
+absl::StatusOr<ReplicaHello> DecodeReplicaHello(std::span<const std::byte> message);
+absl::StatusOr<ReplicaWelcome> DecodeReplicaWelcome(std::span<const std::byte> message);
+absl::StatusOr<Beacon> DecodeBeacon(std::span<const std::byte> message);
+absl::StatusOr<BeaconAnswer> DecodeBeaconAnswer(std::span<const std::byte> message);
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_PROTOCOL_REPLICA_H_

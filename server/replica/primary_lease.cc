@@ -1,0 +1,69 @@
+#include "server/replica/primary_lease.h"
+
+#include <algorithm>
+
+namespace gannet {
+
+void PrimaryLease::Count(uint64_t backup, int64_t now) {
+  counted_.try_emplace(backup, Backup{.heard = now});
+}
+
+uint64_t PrimaryLease::OnSend(int64_t now) {
+  sent_.push_back(now);
+  if (sent_.size() > kBeaconsMax) sent_.pop_front();
+  return ++newest_;
+}
+
+bool PrimaryLease::OnAnswer(uint64_t backup, uint64_t sequence, int64_t now) {
+  if (sequence == 0 || sequence > newest_) return false;
+  const auto it = counted_.find(backup);
+  const uint64_t age = newest_ - sequence;
+  if (it == counted_.end() || age >= sent_.size()) return true;
+  Backup& answering = it->second;
+  // From when it was sent: when the backup heard it, it began to wait for G, and that was later.
+  const int64_t sent = sent_[sent_.size() - 1 - age];
+  if (answering.answered && sent < answering.sent) return true;
+  answering = {.answered = true, .broken = answering.broken, .sent = sent, .heard = now};
+  return true;
+}
+
+void PrimaryLease::OnBroken(uint64_t backup) {
+  const auto it = counted_.find(backup);
+  if (it != counted_.end()) it->second.broken = true;
+}
+
+int64_t PrimaryLease::LeftNs(int64_t now) const {
+  int64_t left = times_.lease_ns;
+  for (const auto& [incarnation, backup] : counted_) {
+    if (!backup.answered) return 0;
+    left = std::min(left, backup.sent + times_.lease_ns - now);
+  }
+  return std::max<int64_t>(left, 0);
+}
+
+bool PrimaryLease::MaySend(int64_t now) const {
+  return counted_.empty() || std::ranges::any_of(counted_, [&](const auto& it) {
+           return now - it.second.heard < times_.grace_ns();
+         });
+}
+
+bool PrimaryLease::IsHeard(const Backup& backup, int64_t now) const {
+  // One that has still to connect gets more time.
+  const int64_t patience = backup.answered ? times_.silence_ns() : times_.lease_ns;
+  return !backup.broken && now - backup.heard < patience;
+}
+
+std::vector<uint64_t> PrimaryLease::Silent(int64_t now) const {
+  const bool hears_somebody = std::ranges::any_of(
+      counted_, [&](const auto& it) { return it.second.answered && IsHeard(it.second, now); });
+  std::vector<uint64_t> silent;
+  for (const auto& [incarnation, backup] : counted_) {
+    if (IsHeard(backup, now)) continue;
+    if (hears_somebody || now - backup.heard >= times_.loneliness_ns()) {
+      silent.push_back(incarnation);
+    }
+  }
+  return silent;
+}
+
+}  // namespace gannet

@@ -1,0 +1,108 @@
+#ifndef GANNET_SERVER_STREAM_RING_RECORD_H_
+#define GANNET_SERVER_STREAM_RING_RECORD_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+#include "common/base/align.h"
+#include "common/layout/item.h"
+#include "server/changes/change.h"
+#include "server/changes/record.h"
+
+namespace gannet {
+
+// The records in a ring, which a primary writes for its backups. A change is encoded as in a
+// journal (server/changes/record.h): the seed of its checksum mixes the stream's id and the
+// record's LSN, and `synced` is the committed LSN. A value that is longer than kPartBytes travels
+// in parts, and the change that ends them names their transfer. So no record is long.
+//
+// A record's LSN is the number of bytes of all records before it. It does not depend on the ring,
+// so a record has the same LSN in each stream.
+
+inline constexpr size_t kPartBytes = 256 << 10;
+
+// Kinds 1 and 2 are those of Change.
+enum class RingRecordKind : uint8_t {
+  kPut = 1,
+  kDelete = 2,
+  kPart = 3,     // of a long value
+  kLongPut = 4,  // a put whose value is in parts
+  kWrap = 5,     // the next record is at the ring's start
+};
+
+// All records begin like this.
+struct RingRecordStart {
+  uint64_t checksum;  // of all that follows
+  uint32_t record_bytes;
+  uint8_t kind;
+  uint8_t zero[3];  // of parts and wraps
+};
+static_assert(sizeof(RingRecordStart) == 16 && std::is_trivially_copyable_v<RingRecordStart>);
+static_assert(offsetof(RingRecordStart, record_bytes) == offsetof(RecordHeader, record_bytes) &&
+              offsetof(RingRecordStart, kind) == offsetof(RecordHeader, kind));
+
+// A part: this, its bytes, and zeros up to a multiple of eight. A wrap is a start alone.
+struct PartHeader {
+  RingRecordStart start;
+  uint64_t transfer;
+  uint64_t committed;
+  uint32_t offset;  // in the value
+  uint32_t bytes;
+};
+static_assert(sizeof(PartHeader) == 40 && std::is_trivially_copyable_v<PartHeader>);
+
+// A long put: a RecordHeader with the length of the whole value, the key, the transfer in eight
+// bytes, and zeros up to a multiple of eight.
+
+// A record to encode, or one that was decoded. Views point into the bytes that were given.
+struct RingRecord {
+  RingRecordKind kind = RingRecordKind::kPut;
+  Change change;             // kPut, kDelete; kLongPut: without its value
+  uint64_t transfer = 0;     // kPart, kLongPut
+  uint32_t offset = 0;       // kPart
+  std::string_view part;     // kPart
+  uint32_t value_bytes = 0;  // kLongPut: of all parts
+
+  // REQUIRES: a value of at most kPartBytes.
+  static RingRecord Of(const Change& change);
+  static RingRecord Part(uint64_t transfer, uint32_t offset, std::string_view bytes);
+  // REQUIRES: a put without a value; its value is longer than kPartBytes.
+  static RingRecord LongPut(const Change& change, uint64_t transfer, uint32_t value_bytes);
+  static RingRecord Wrap();
+
+  size_t bytes() const;
+  friend bool operator==(const RingRecord&, const RingRecord&) = default;
+};
+
+inline constexpr size_t kRingRecordBytesMin = sizeof(RingRecordStart);
+inline constexpr size_t kRingRecordBytesMax =
+    AlignUp(sizeof(RecordHeader) + kKeyBytesMax + kPartBytes, kRecordAlignment);
+
+// Where a record belongs.
+struct RingRecordPlace {
+  uint64_t stream_id;
+  uint64_t lsn;
+};
+
+// Writes the record. `out` has record.bytes() bytes. A wrap does not carry `committed`.
+void EncodeRingRecord(const RingRecord& record, const RingRecordPlace& place, uint64_t committed,
+                      std::span<std::byte> out);
+
+// Returns the length that a record which begins so says it has, or nullopt if no record can.
+std::optional<size_t> LengthOfRingRecord(const RingRecordStart& start);
+
+struct RingRecordView {
+  RingRecord record;
+  uint64_t committed = 0;
+};
+// Returns the record, or nullopt if the bytes are not exactly one whole record for this place.
+std::optional<RingRecordView> DecodeRingRecord(std::span<const std::byte> bytes,
+                                               const RingRecordPlace& place);
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_STREAM_RING_RECORD_H_

@@ -1,0 +1,92 @@
+#include "server/stream/ring_writer.h"
+
+#include <algorithm>
+
+#include "common/base/align.h"
+#include "common/base/check.h"
+
+namespace gannet {
+
+RingWriter::RingWriter(std::span<std::byte> ring, uint64_t stream_id, uint64_t first_lsn)
+    : ring_(ring), stream_id_(stream_id), end_{.lsn = first_lsn, .position = 0} {
+  GANNET_CHECK(ring.size() >= 2 * kRingRecordBytesMax && ring.size() % kRecordAlignment == 0,
+               "a ring has room for the two longest records");
+}
+
+uint64_t RingWriter::PlaceFor(size_t bytes) const {
+  const size_t offset = end_.position % ring_.size();
+  if (offset + bytes <= ring_.size()) return end_.position;
+  return end_.position + (ring_.size() - offset);
+}
+
+uint64_t RingWriter::free_from() const {
+  uint64_t least = end_.position;
+  for (const auto& [id, link] : links_) least = std::min(least, link.free());
+  return least;
+}
+
+bool RingWriter::HasRoomFor(size_t bytes) const {
+  return PlaceFor(bytes) + bytes - free_from() <= ring_.size();
+}
+
+size_t RingWriter::free_bytes() const {
+  return ring_.size() - static_cast<size_t>(end_.position - free_from());
+}
+
+uint64_t RingWriter::Append(const RingRecord& record, uint64_t committed) {
+  const size_t bytes = record.bytes();
+  GANNET_CHECK(record.kind != RingRecordKind::kWrap && HasRoomFor(bytes), "no room in the ring");
+  const RingRecordPlace place = {.stream_id = stream_id_, .lsn = end_.lsn};
+  const uint64_t position = PlaceFor(bytes);
+  if (position != end_.position) {
+    const RingRecord wrap = RingRecord::Wrap();
+    wrap_from_ = end_.position;
+    wrap_to_ = position;
+    if (position - end_.position >= wrap.bytes()) {
+      EncodeRingRecord(wrap, place, committed,
+                       ring_.subspan(end_.position % ring_.size(), wrap.bytes()));
+      wrap_from_ += wrap.bytes();
+    }
+  }
+  EncodeRingRecord(record, place, committed, ring_.subspan(position % ring_.size(), bytes));
+  end_ = {.lsn = end_.lsn + bytes, .position = position + bytes};
+  return end_.lsn;
+}
+
+RingWriter::LinkId RingWriter::AddLink() {
+  links_[next_link_] = {.shipped = end_, .completed = end_, .consumed = end_.position};
+  return next_link_++;
+}
+
+void RingWriter::RemoveLink(LinkId id) { links_.erase(id); }
+
+RingWriter::Shipment RingWriter::Ship(LinkId id) {
+  Link& link = links_.at(id);
+  if (link.shipped == end_ || link.shipments.size() == kShipmentsMax) return {};
+  const auto chunk = [this](uint64_t from, uint64_t to) {
+    return Chunk{.offset = from % ring_.size(), .bytes = to - from};
+  };
+  const uint64_t from = link.shipped.position;
+  link.shipped = end_;
+  link.shipments.push_back(end_);
+  // Less than the ring's length is to be shipped, so it crosses at most the last wrap.
+  if (from >= wrap_to_) return {chunk(from, end_.position)};
+  if (from == wrap_from_) return {chunk(wrap_to_, end_.position)};
+  return {chunk(from, wrap_from_), chunk(wrap_to_, end_.position)};
+}
+
+void RingWriter::OnCompleted(LinkId id) {
+  Link& link = links_.at(id);
+  GANNET_CHECK(!link.shipments.empty(), "a completion of nothing");
+  link.completed = link.shipments.front();
+  link.shipments.pop_front();
+}
+
+bool RingWriter::OnConsumed(LinkId id, uint64_t position) {
+  Link& link = links_.at(id);
+  if (position < link.consumed || position > link.shipped.position) return false;
+  link.consumed = position;
+  return true;
+}
+
+}  // namespace gannet

@@ -1,0 +1,108 @@
+#ifndef GANNET_SERVER_STREAM_RING_WRITER_H_
+#define GANNET_SERVER_STREAM_RING_WRITER_H_
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <span>
+
+#include "server/stream/ring_record.h"
+
+namespace gannet {
+
+// A place in a stream: the LSN, and the position in the ring. Positions count the ring's bytes, and
+// grow for ever.
+struct RingMark {
+  uint64_t lsn = 0;
+  uint64_t position = 0;
+  friend bool operator==(const RingMark&, const RingMark&) = default;
+};
+
+// The primary's end of a stream: a ring of records in its own memory, and how far each backup has
+// them. A backup's ring has the same length, and gets each record at the same place by RDMA WRITE.
+//
+//   if (!writer.HasRoomFor(bytes)) ...      // a backup is slow: take no requests
+//   writer.Append(record, committed);       // encodes it once, for all backups
+//   for each link: post writer.Ship(link)   // WRITEs of all that was appended
+//   writer.OnCompleted(link)                // when the last of those WRITEs completed
+//
+// Invariants:
+//   1. A record does not cross the ring's end. Behind the last one that fits there is a wrap, or
+//      less room than a wrap takes.
+//   2. For each link, what is consumed and completed is free, and end - free is at most the ring's
+//      length. So no byte is written that a backup still needs, or that the device may send again
+//      because an acknowledgement was lost.
+//
+// Thread safety: one thread.
+class RingWriter {
+ public:
+  using LinkId = uint32_t;
+  // One link may have so many calls of Ship that are not completed.
+  static constexpr size_t kShipmentsMax = 64;
+
+  struct Chunk {
+    size_t offset = 0;  // in both rings
+    size_t bytes = 0;
+  };
+  // What to WRITE, in this order; nothing if the first is empty. The second one is empty unless the
+  // records go on at the ring's start.
+  using Shipment = std::array<Chunk, 2>;
+
+  // REQUIRES: an aligned ring that outlives the writer, and has room for the two longest records.
+  RingWriter(std::span<std::byte> ring, uint64_t stream_id, uint64_t first_lsn);
+
+  // Returns whether a record of so many bytes can be appended now.
+  bool HasRoomFor(size_t bytes) const;
+  // How many bytes are free, until which a wrap may take some.
+  size_t free_bytes() const;
+  // Returns the LSN behind the record. REQUIRES: HasRoomFor(record.bytes()); not a wrap.
+  uint64_t Append(const RingRecord& record, uint64_t committed);
+  RingMark end() const { return end_; }
+  uint64_t stream_id() const { return stream_id_; }
+
+  // Adds a link that begins here, at end(). It holds what follows in the ring, also while nobody
+  // ships it.
+  LinkId AddLink();
+  void RemoveLink(LinkId id);
+  // Takes all that was appended and not shipped yet. Returns nothing if there is nothing, or if
+  // kShipmentsMax shipments are under way.
+  Shipment Ship(LinkId id);
+  // The link's oldest shipment has completed.
+  void OnCompleted(LinkId id);
+  // All records that end there or before are in the backup's ring.
+  uint64_t completed_lsn(LinkId id) const { return links_.at(id).completed.lsn; }
+  // The backup says that its ring is free up to a position. Returns false if that cannot be: it
+  // goes back, or beyond what was shipped. Then nothing changed, and the link is to be broken.
+  bool OnConsumed(LinkId id, uint64_t position);
+
+ private:
+  struct Link {
+    RingMark shipped;
+    RingMark completed;
+    uint64_t consumed = 0;  // position
+    std::deque<RingMark> shipments;
+
+    uint64_t free() const { return std::min(consumed, completed.position); }
+  };
+
+  // Returns the position of the next record of so many bytes.
+  uint64_t PlaceFor(size_t bytes) const;
+  uint64_t free_from() const;  // what lies before has been freed
+
+  const std::span<std::byte> ring_;
+  const uint64_t stream_id_;
+  RingMark end_;
+  // Where the records before the last wrap end, and the position behind that wrap. What lies
+  // between is not shipped.
+  uint64_t wrap_from_ = 0;
+  uint64_t wrap_to_ = 0;
+  LinkId next_link_ = 0;
+  std::map<LinkId, Link> links_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_STREAM_RING_WRITER_H_

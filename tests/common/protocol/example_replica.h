@@ -1,0 +1,62 @@
+#ifndef GANNET_TESTS_COMMON_PROTOCOL_EXAMPLE_REPLICA_H_
+#define GANNET_TESTS_COMMON_PROTOCOL_EXAMPLE_REPLICA_H_
+
+#include "common/protocol/replica.h"
+
+namespace gannet {
+
+// The messages that docs/protocol.md shows.
+
+inline ReplicaHello ExampleHello() {
+  ReplicaHello hello = NewReplicaHello();
+  hello.incarnation = 0x0102030405060708;
+  hello.history = 0x1112131415161718;
+  hello.epoch = 4;
+  hello.applied = 0x21220;
+  hello.end = 0x21270;
+  hello.ring_address = 0x7f0000400000;
+  hello.ring_bytes = 16 << 20;
+  hello.ring_rkey = 0x31323334;
+  hello.layout_version = 3;
+  hello.memory_bytes = 1 << 30;
+  hello.workers = 2;
+  SetName(&hello, "n2");
+  return hello;
+}
+
+inline ReplicaWelcome ExampleWelcome() {
+  ReplicaWelcome welcome = NewReplicaWelcome();
+  welcome.incarnation = 0x4142434445464748;
+  welcome.history = 0x1112131415161718;
+  welcome.epoch = 5;
+  welcome.stream_id = 0x5152535455565758;
+  welcome.first_lsn = 0x21220;
+  welcome.tail_end = 0x21270;
+  welcome.position = 0x61620;
+  welcome.version_next = 0x7172737475767778;
+  welcome.clock_ms = 1'763'650'000'000;
+  welcome.lease_ms = 600;
+  return welcome;
+}
+
+inline Beacon ExampleBeacon() {
+  Beacon beacon = NewBeacon();
+  beacon.epoch = 5;
+  beacon.sequence = 7;
+  beacon.committed = 0x21270;
+  beacon.clock_ms = 1'763'650'000'000;
+  return beacon;
+}
+
+inline BeaconAnswer ExampleBeaconAnswer() {
+  BeaconAnswer answer = NewBeaconAnswer();
+  answer.epoch = 5;
+  answer.sequence = 7;
+  answer.applied = 0x21270;
+  answer.consumed = 0x61670;
+  return answer;
+}
+
+}  // namespace gannet
+
+#endif  // GANNET_TESTS_COMMON_PROTOCOL_EXAMPLE_REPLICA_H_

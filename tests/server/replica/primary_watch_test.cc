@@ -1,0 +1,37 @@
+#include "server/replica/primary_watch.h"
+
+#include <gtest/gtest.h>
+
+namespace gannet {
+namespace {
+
+constexpr GroupTimes kTimes = {.lease_ns = 600'000'000};
+constexpr int64_t kG = kTimes.grace_ns();
+
+TEST(GroupTimesTest, TheGraceCoversALeaseOnASlowClockMeasuredByAFastOne) {
+  for (const int64_t lease_ns : {200'000'000LL, 600'000'000LL, 10'000'000'000LL}) {
+    const GroupTimes times = {.lease_ns = lease_ns};
+    EXPECT_GT(times.grace_ns() * 511, lease_ns * 513);
+  }
+}
+
+TEST(PrimaryWatchTest, ThePrimaryIsOverWhenNothingWasHeardForTheGrace) {
+  PrimaryWatch watch(kTimes, 1'000);
+  EXPECT_FALSE(watch.IsOver(1'000 + kG - 1, 0));
+  EXPECT_TRUE(watch.IsOver(1'000 + kG, 0));
+  EXPECT_TRUE(watch.OnBeacon(5'000));
+  EXPECT_FALSE(watch.IsOver(5'000 + kG - 1, 0));
+  EXPECT_TRUE(watch.IsOver(5'000 + kG, 0));
+  EXPECT_FALSE(watch.IsOver(5'000 + kG, 1)) << "the second one waits for a beacon more";
+  EXPECT_TRUE(watch.IsOver(5'000 + kG + kTimes.beacon_ns(), 1));
+}
+
+TEST(PrimaryWatchTest, OneThatHasFencedAnswersNothingAndHearsNothing) {
+  PrimaryWatch watch(kTimes, 0);
+  watch.Fence();
+  EXPECT_FALSE(watch.OnBeacon(kG));
+  EXPECT_TRUE(watch.IsOver(kG, 0));
+}
+
+}  // namespace
+}  // namespace gannet

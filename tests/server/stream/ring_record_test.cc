@@ -1,0 +1,116 @@
+#include "server/stream/ring_record.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "common/base/hash.h"
+#include "tests/server/stream/some_records.h"
+#include "tests/support/hex.h"
+
+namespace gannet {
+namespace {
+
+constexpr RingRecordPlace kPlace = {.stream_id = 0x1122334455667788, .lsn = 0x4000};
+constexpr uint64_t kCommitted = 0x3f80;
+
+std::vector<std::byte> Encoded(const RingRecord& record) {
+  std::vector<std::byte> bytes(record.bytes());
+  EncodeRingRecord(record, kPlace, kCommitted, bytes);
+  return bytes;
+}
+
+std::vector<RingRecord> OneOfEach() {
+  return {PutOf("key", "value"), DeletionOf("key"), LongPutOf("key", 0x0102030405060708),
+          RingRecord::Part(9, kPartBytes, "part of a value"), RingRecord::Wrap()};
+}
+
+TEST(RingRecordTest, ComesBackAsItWasEncoded) {
+  const std::string longest(kPartBytes, 'v');
+  std::vector<RingRecord> all = OneOfEach();
+  all.push_back(PutOf("key", longest));
+  all.push_back(RingRecord::Part(9, 0, longest));
+  all.push_back(PutOf("key", ""));
+  for (const RingRecord& record : all) {
+    const std::vector<std::byte> bytes = Encoded(record);
+    RingRecordStart start;
+    std::memcpy(&start, bytes.data(), sizeof(start));
+    EXPECT_EQ(LengthOfRingRecord(start), bytes.size());
+    const auto view = DecodeRingRecord(bytes, kPlace);
+    ASSERT_TRUE(view.has_value()) << static_cast<int>(record.kind);
+    EXPECT_TRUE(view->record == record) << static_cast<int>(record.kind);
+    EXPECT_EQ(view->committed, record.kind == RingRecordKind::kWrap ? 0 : kCommitted);
+  }
+}
+
+// Changes are as record_test has them.
+TEST(RingRecordTest, HasTheseBytes) {
+  EXPECT_EQ(test_support::Hex(Encoded(LongPutOf("key", 0x0102030405060708))).substr(16),
+            "5800000004000300"
+            "0700000000000000"
+            "0000000000000000"
+            "0000000001000400"
+            "0000000000000000"
+            "0000000000000000"
+            "0000000000000000"
+            "803f000000000000"
+            "6b65790807060504"
+            "0302010000000000");
+  EXPECT_EQ(test_support::Hex(Encoded(RingRecord::Part(9, kPartBytes, "part"))).substr(16),
+            "3000000003000000"
+            "0900000000000000"
+            "803f000000000000"
+            "0000040004000000"
+            "7061727400000000");
+  EXPECT_EQ(test_support::Hex(Encoded(RingRecord::Wrap())).substr(16), "1000000005000000");
+}
+
+TEST(RingRecordTest, IsRefusedIfAnyBitIsWrong) {
+  for (const RingRecord& record : OneOfEach()) {
+    const std::vector<std::byte> good = Encoded(record);
+    for (size_t bit = 0; bit < good.size() * 8; ++bit) {
+      std::vector<std::byte> bad = good;
+      bad[bit / 8] ^= std::byte{1} << bit % 8;
+      EXPECT_FALSE(DecodeRingRecord(bad, kPlace).has_value()) << "bit " << bit;
+    }
+  }
+}
+
+TEST(RingRecordTest, IsRefusedElsewhere) {
+  for (const RingRecord& record : OneOfEach()) {
+    const std::vector<std::byte> bytes = Encoded(record);
+    EXPECT_FALSE(DecodeRingRecord(bytes, {kPlace.stream_id + 1, kPlace.lsn}).has_value());
+    EXPECT_FALSE(DecodeRingRecord(bytes, {kPlace.stream_id, kPlace.lsn + 8}).has_value());
+    for (size_t size = 0; size < bytes.size(); ++size) {
+      EXPECT_FALSE(DecodeRingRecord(std::span(bytes).first(size), kPlace).has_value()) << size;
+    }
+  }
+}
+
+// Whoever can compute the checksum can write anything behind it.
+TEST(RingRecordTest, IsRefusedIfAPeerSealsWhatNobodyEncodes) {
+  const auto sealed = [](const RingRecord& record, size_t at, uint32_t value) {
+    std::vector<std::byte> bytes = Encoded(record);
+    std::memcpy(bytes.data() + at, &value, sizeof(value));
+    const uint64_t checksum =
+        Xxh3(bytes.data() + 8, bytes.size() - 8, Mix64(kPlace.stream_id ^ Mix64(kPlace.lsn)));
+    std::memcpy(bytes.data(), &checksum, sizeof(checksum));
+    return DecodeRingRecord(bytes, kPlace).has_value();
+  };
+  const RingRecord part = RingRecord::Part(9, 0, "part of a value");
+  EXPECT_TRUE(sealed(part, offsetof(PartHeader, offset), 8));
+  EXPECT_FALSE(sealed(part, offsetof(PartHeader, offset), kValueBytesMax)) << "beyond a value";
+  EXPECT_FALSE(sealed(part, offsetof(PartHeader, bytes), 0));
+  EXPECT_FALSE(sealed(part, offsetof(PartHeader, bytes), 500)) << "beyond the record";
+  EXPECT_FALSE(sealed(part, offsetof(PartHeader, bytes), 14)) << "padding that is not zero";
+  EXPECT_FALSE(sealed(part, offsetof(RingRecordStart, kind), 0x0103)) << "a byte that is zero";
+  const RingRecord put = LongPutOf("key", 1);
+  EXPECT_TRUE(sealed(put, offsetof(RecordHeader, value_bytes), kValueBytesMax));
+  EXPECT_FALSE(sealed(put, offsetof(RecordHeader, value_bytes), kValueBytesMax + 1));
+  EXPECT_FALSE(sealed(put, offsetof(RecordHeader, value_bytes), kPartBytes)) << "a short value";
+}
+
+}  // namespace
+}  // namespace gannet

@@ -1,0 +1,123 @@
+#include "server/stream/ring_writer.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tests/server/stream/some_records.h"
+#include "tests/server/stream/two_rings.h"
+
+namespace gannet {
+namespace {
+
+const std::string kValue(60'000, 'v');
+
+RingRecord SomePut() { return PutOf("key", kValue); }
+
+// Appends until the ring is full. Returns how many records it took.
+int Fill(RingWriter* writer) {
+  int count = 0;
+  for (; writer->HasRoomFor(SomePut().bytes()); ++count) writer->Append(SomePut(), 0);
+  return count;
+}
+
+TEST(RingWriterTest, LsnsCountTheBytesOfRecordsAndNotOfWraps) {
+  TwoRings rings(kShortRing, 5, 0x4000);
+  uint64_t lsn = 0x4000;
+  for (int i = 0; i < 50; ++i) {
+    lsn += SomePut().bytes();
+    EXPECT_EQ(rings.writer.Append(SomePut(), 0), lsn);
+    rings.Ship();
+    rings.reader.Scan();
+    EXPECT_EQ(rings.reader.end(), lsn);
+    ASSERT_TRUE(rings.reader.Take(lsn, [](const RingRecord&, uint64_t, uint64_t) {}));
+    ASSERT_TRUE(rings.writer.OnConsumed(rings.link, rings.reader.consumed()));
+  }
+  EXPECT_EQ(rings.writer.end().lsn, lsn);
+  EXPECT_GT(rings.writer.end().position, lsn - 0x4000) << "there was no wrap";
+}
+
+TEST(RingWriterTest, AFullRingTakesMoreOnlyWhenTheSlowestHasConsumed) {
+  TwoRings rings(kShortRing);
+  const RingWriter::LinkId slow = rings.writer.AddLink();
+  const int first = Fill(&rings.writer);
+  EXPECT_GT(first, 5);
+  rings.Ship();
+  rings.reader.Scan();
+  const uint64_t half = first / 2 * SomePut().bytes();
+  ASSERT_TRUE(rings.reader.Take(half, [](const RingRecord&, uint64_t, uint64_t) {}));
+  ASSERT_TRUE(rings.writer.OnConsumed(rings.link, rings.reader.consumed()));
+  EXPECT_EQ(Fill(&rings.writer), 0) << "the slow one has not even got it";
+  const size_t was_free = rings.writer.free_bytes();
+  rings.writer.Ship(slow);
+  rings.writer.OnCompleted(slow);
+  ASSERT_TRUE(rings.writer.OnConsumed(slow, half));
+  EXPECT_EQ(rings.writer.free_bytes(), was_free + half);
+  EXPECT_GT(Fill(&rings.writer), 0);
+  rings.writer.RemoveLink(slow);
+  EXPECT_EQ(Fill(&rings.writer), 0) << "the other one still holds the rest";
+}
+
+TEST(RingWriterTest, WhatIsNotCompletedIsNotFree) {
+  TwoRings rings(kShortRing);
+  Fill(&rings.writer);
+  const RingWriter::Shipment shipment = rings.writer.Ship(rings.link);
+  rings.Land(shipment);
+  rings.reader.Scan();
+  ASSERT_TRUE(rings.reader.Take(UINT64_MAX, [](const RingRecord&, uint64_t, uint64_t) {}));
+  ASSERT_TRUE(rings.writer.OnConsumed(rings.link, rings.reader.consumed()));
+  EXPECT_EQ(Fill(&rings.writer), 0) << "the device may send it again";
+  EXPECT_EQ(rings.writer.completed_lsn(rings.link), 0u);
+  rings.writer.OnCompleted(rings.link);
+  EXPECT_EQ(rings.writer.completed_lsn(rings.link), rings.writer.end().lsn);
+  EXPECT_GT(Fill(&rings.writer), 0);
+}
+
+TEST(RingWriterTest, RefusesWhatCannotBeConsumed) {
+  TwoRings rings(kShortRing);
+  rings.writer.Append(SomePut(), 0);
+  const uint64_t end = rings.writer.end().position;
+  EXPECT_FALSE(rings.writer.OnConsumed(rings.link, 8)) << "nothing was shipped";
+  rings.Ship();
+  EXPECT_FALSE(rings.writer.OnConsumed(rings.link, end + 8));
+  EXPECT_FALSE(rings.writer.OnConsumed(rings.link, UINT64_MAX));
+  EXPECT_TRUE(rings.writer.OnConsumed(rings.link, end));
+  EXPECT_FALSE(rings.writer.OnConsumed(rings.link, end - 8)) << "it went back";
+  EXPECT_TRUE(rings.writer.OnConsumed(rings.link, end));
+}
+
+TEST(RingWriterTest, ShipsEachByteOnceAndToEachLink) {
+  TwoRings rings(kShortRing);
+  rings.writer.Append(SomePut(), 0);
+  const RingWriter::LinkId later = rings.writer.AddLink();
+  const size_t bytes = SomePut().bytes();
+  RingWriter::Shipment shipment = rings.writer.Ship(rings.link);
+  EXPECT_EQ(shipment[0].offset, 0u);
+  EXPECT_EQ(shipment[0].bytes, bytes);
+  EXPECT_EQ(shipment[1].bytes, 0u);
+  EXPECT_EQ(rings.writer.Ship(rings.link)[0].bytes, 0u);
+  EXPECT_EQ(rings.writer.Ship(later)[0].bytes, 0u) << "it begins behind the record";
+  rings.writer.Append(SomePut(), 0);
+  shipment = rings.writer.Ship(later);
+  EXPECT_EQ(shipment[0].offset, bytes);
+  EXPECT_EQ(shipment[0].bytes, bytes);
+  EXPECT_EQ(rings.writer.Ship(rings.link)[0].offset, bytes);
+}
+
+TEST(RingWriterTest, HasABoundedNumberOfShipmentsUnderWay) {
+  TwoRings rings(kShortRing);
+  for (size_t i = 0; i < RingWriter::kShipmentsMax; ++i) {
+    rings.writer.Append(PutOf("key", "value"), 0);
+    ASSERT_GT(rings.writer.Ship(rings.link)[0].bytes, 0u);
+  }
+  const uint64_t end = rings.writer.Append(PutOf("key", "value"), 0);
+  EXPECT_EQ(rings.writer.Ship(rings.link)[0].bytes, 0u);
+  rings.writer.OnCompleted(rings.link);
+  EXPECT_GT(rings.writer.Ship(rings.link)[0].bytes, 0u);
+  for (size_t i = 0; i < RingWriter::kShipmentsMax; ++i) rings.writer.OnCompleted(rings.link);
+  EXPECT_EQ(rings.writer.completed_lsn(rings.link), end);
+}
+
+}  // namespace
+}  // namespace gannet

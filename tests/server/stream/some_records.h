@@ -1,0 +1,73 @@
+#ifndef GANNET_TESTS_SERVER_STREAM_SOME_RECORDS_H_
+#define GANNET_TESTS_SERVER_STREAM_SOME_RECORDS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <string>
+
+#include "server/stream/ring_record.h"
+
+namespace gannet {
+
+// A record that owns what its views point into.
+struct OwnRecord {
+  explicit OwnRecord(const RingRecord& of)
+      : key(of.change.key), value(of.change.value), part(of.part), record_(of) {}
+
+  RingRecord record() const {
+    RingRecord it = record_;
+    it.change.key = key;
+    it.change.value = value;
+    it.part = part;
+    return it;
+  }
+
+  std::string key, value, part;
+
+ private:
+  RingRecord record_;
+};
+
+inline RingRecord PutOf(std::string_view key, std::string_view value) {
+  return RingRecord::Of({.version = 7,
+                         .expiry_ms = 8,
+                         .flags = 9,
+                         .key = key,
+                         .value = value,
+                         .session_token = 10,
+                         .sequence = 11,
+                         .number = 12,
+                         .opcode = 2});
+}
+inline RingRecord DeletionOf(std::string_view key) {
+  return RingRecord::Of({.kind = Change::Kind::kDelete, .version = 7, .key = key, .value = {}});
+}
+inline RingRecord LongPutOf(std::string_view key, uint64_t transfer) {
+  return RingRecord::LongPut({.version = 7, .key = key, .value = {}}, transfer, kPartBytes + 1);
+}
+
+// Mostly short ones, some of the longest.
+inline OwnRecord RandomRecord(std::mt19937_64* random) {
+  const auto below = [random](uint64_t n) { return (*random)() % n; };
+  const std::string key(1 + below(kKeyBytesMax), static_cast<char>('a' + below(26)));
+  const bool longest = below(40) == 0;
+  const std::string bytes(longest ? kPartBytes - below(2) : below(2'000),
+                          static_cast<char>(below(256)));
+  switch (below(8)) {
+    case 0:
+      return OwnRecord(DeletionOf(key));
+    case 1:
+      return OwnRecord(LongPutOf(key, (*random)()));
+    case 2:
+      if (bytes.empty()) break;
+      return OwnRecord(RingRecord::Part((*random)(), static_cast<uint32_t>(below(1 << 20)), bytes));
+    default:
+      break;
+  }
+  return OwnRecord(PutOf(key, bytes));
+}
+
+}  // namespace gannet
+
+#endif  // GANNET_TESTS_SERVER_STREAM_SOME_RECORDS_H_
