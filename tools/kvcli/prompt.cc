@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -169,6 +170,7 @@ std::optional<std::string> ReadLine(const std::string& prompt) {
   constexpr int kLookMs = 100;
   line = {};
   interrupted = 0;
+  std::fflush(stdout);  // answers come before what readline draws
   rl_callback_handler_install(prompt.c_str(), OnLine);
   while (!line.complete) {
     pollfd in{STDIN_FILENO, POLLIN, 0};
@@ -206,6 +208,12 @@ bool RunLine(Shell& shell, const std::string& text) {
 
 int RunPrompt(Shell& shell, const std::string& server) {
   rl_readline_name = "kvcli";
+  // While a line is read, a signal may end a write of readline. On stdout that would count as an
+  // answer that could not be written. So readline draws on a stream of its own.
+  using Stream = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+  const int terminal = dup(STDOUT_FILENO);
+  const Stream drawn(terminal < 0 ? nullptr : fdopen(terminal, "w"), &std::fclose);
+  if (drawn != nullptr) rl_outstream = drawn.get();
   shown_hint.Enable();
   rl_attempted_completion_function = Complete;
   using_history();
@@ -231,6 +239,7 @@ int RunPrompt(Shell& shell, const std::string& server) {
     quit = RunLine(shell, *text);
   }
   std::signal(SIGINT, SIG_DFL);
+  rl_outstream = stdout;
   SaveHistory(history);
   return kExitDone;
 }
