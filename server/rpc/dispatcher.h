@@ -71,9 +71,8 @@ inline ReplyHeader ReplyOfWrite(const RequestHeader& request, const WriteOutcome
   ReplyHeader reply = ReplyTo(request, outcome.status);
   if (request.opcode == static_cast<uint8_t>(Opcode::kIncrement)) {
     const bool done = outcome.status == ReplyStatus::kOk;
-    reply.increment = {.version = outcome.version,
-                       .slot = outcome.slot,
-                       .number = done ? outcome.number : 0};
+    reply.increment = {
+        .version = outcome.version, .slot = outcome.slot, .number = done ? outcome.number : 0};
   } else {
     reply.write = {
         .version = outcome.version, .slot = outcome.slot, .lock_word = outcome.lock_word};

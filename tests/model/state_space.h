@@ -10,21 +10,13 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "common/base/hash.h"
+#include "tests/support/sanitizer.h"
 
 namespace gannet::model {
 
 // Sanitizers check the models' code, for which a smaller state space is enough.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitized = true;
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-inline constexpr bool kSanitized = true;
-#else
-inline constexpr bool kSanitized = false;
-#endif
-#else
-inline constexpr bool kSanitized = false;
-#endif
+inline constexpr bool kSanitized =
+    test_support::kAddressSanitizer || test_support::kThreadSanitizer;
 
 // A small explicit-state model checker. It visits every state that a model can reach, breadth
 // first, and stops at the first state that breaks the model's property. If it finds no such state,
