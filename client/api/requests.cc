@@ -310,6 +310,7 @@ ServerStats ParseStats(const Engine& engine, const Op& op) {
   stats.disk_behind_ms = reply.disk_behind_ms;
   stats.disk_refused = reply.disk_refused;
   stats.disk_snapshots = reply.disk_snapshots;
+  stats.items_expiring = reply.items_expiring;
   return stats;
 }
 

@@ -60,6 +60,7 @@ constexpr Counter kCounters[] = {
     {&ServerStats::disk_behind_ms, &gannet_stats::disk_behind_ms},
     {&ServerStats::disk_refused, &gannet_stats::disk_refused},
     {&ServerStats::disk_snapshots, &gannet_stats::disk_snapshots},
+    {&ServerStats::items_expiring, &gannet_stats::items_expiring},
 };
 
 static_assert(sizeof(ServerStats) == sizeof(std::string) + sizeof(uint64_t) * std::size(kCounters),

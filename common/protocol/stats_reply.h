@@ -48,8 +48,9 @@ struct StatsReply {
   uint64_t disk_behind_ms;     // how old the oldest of those is
   uint64_t disk_refused;       // writes that the disk did not take
   uint64_t disk_snapshots;     // written since start
+  uint64_t items_expiring;     // of `items`: those that have an expiry
 };
-static_assert(sizeof(StatsReply) == 296 && std::is_trivially_copyable_v<StatsReply>);
+static_assert(sizeof(StatsReply) == 304 && std::is_trivially_copyable_v<StatsReply>);
 
 }  // namespace gannet
 

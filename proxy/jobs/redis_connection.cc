@@ -63,6 +63,7 @@ void InfoTold(Job& job) {
   for (const Operation& asked : job.answers()) {
     if (asked.code != absl::StatusCode::kOk) ++unreachable;
     sum.items += asked.stats.items;
+    sum.items_expiring += asked.stats.items_expiring;
     sum.heap_bytes += asked.stats.heap_bytes;
     sum.items_evicted += asked.stats.items_evicted;
     sum.rpcs += asked.stats.rpcs;
@@ -79,10 +80,9 @@ void InfoTold(Job& job) {
                        "# Gannet\r\ngannet_servers:", service.servers.size(),
                        "\r\ngannet_servers_unreachable:", unreachable, "\r\ngannet_rpcs:", sum.rpcs,
                        "\r\n\r\n# Keyspace\r\n");
-  // The servers do not count items that expire, so there is no `expires`.
+  // Redis says 0 as well where it does not know how long items have to live.
   if (sum.items > 0) {
-    text += absl::StrCat("db0:keys=", sum.items, ",servers=", service.servers.size() - unreachable,
-                         "\r\n");
+    text += absl::StrCat("db0:keys=", sum.items, ",expires=", sum.items_expiring, ",avg_ttl=0\r\n");
   }
   Reply(job).Text(text);
 }

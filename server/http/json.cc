@@ -61,6 +61,7 @@ Json StoreJson(const Snapshot& it) {
   }
   const StatsReply& stats = it.stats;
   return {{"items", stats.items},
+          {"items_expiring", stats.items_expiring},
           {"heap_bytes", stats.heap_bytes},
           {"heap_total", stats.heap_total},
           {"slots_used", stats.slots_used},

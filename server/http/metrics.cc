@@ -96,6 +96,8 @@ void AddClients(const Snapshot& it, MetricFamilies* to) {
 
 void AddMemory(const Snapshot& it, MetricFamilies* to) {
   to->Gauge("gannet_items", "Items stored.", static_cast<double>(it.stats.items));
+  to->Gauge("gannet_items_expiring", "Items stored that have a time to live.",
+            static_cast<double>(it.stats.items_expiring));
   to->Gauge("gannet_heap_bytes", "Bytes in blocks of items.",
             static_cast<double>(it.stats.heap_bytes));
   to->Gauge("gannet_heap_capacity_bytes", "Bytes that blocks of items may take.",

@@ -95,6 +95,7 @@ void Adopter::AppendExpiry(Slot slot, std::vector<Expiry>* expiries) const {
 }
 
 void Adopter::NoteExpiries(std::span<const Expiry> expiries) {
+  items_.CountExpiring(expiries.size());
   MutexLock lock(expiries_mutex_);
   for (const Expiry& expiry : expiries) {
     IndexTable& table = items_.index().TableOf(expiry.hash);

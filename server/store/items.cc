@@ -55,6 +55,7 @@ KeyHash Items::KeyHashAt(Slot slot) const {
 void Items::RemoveItem(const Index::Place& place, Slot slot) {
   std::byte* const block = Block(slot.offset());
   NoteRemoved(LoadWord(block + offsetof(ItemHeader, version)));
+  CountExpiring(ExpiryMs(block), 0);
   StoreDead(block);
   index_.Remove(place);
   FreeBlock(slot.offset(), slot.size_class());

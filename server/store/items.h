@@ -71,6 +71,20 @@ class Items {
   uint64_t removed_version() const { return removed_version_.load(std::memory_order_relaxed); }
   void NoteRemoved(uint64_t version);
 
+  // Counts items with an expiry: one's expiry changes (0: none; also if there is no item).
+  void CountExpiring(uint64_t old_expiry_ms, uint64_t new_expiry_ms) {
+    const bool was = old_expiry_ms != 0;
+    const bool is = new_expiry_ms != 0;
+    if (was == is) return;
+    if (is) {
+      expiring_.fetch_add(1, std::memory_order_relaxed);
+    } else {
+      expiring_.fetch_sub(1, std::memory_order_relaxed);
+    }
+  }
+  void CountExpiring(uint64_t items) { expiring_.fetch_add(items, std::memory_order_relaxed); }
+  uint64_t expiring() const { return expiring_.load(std::memory_order_relaxed); }
+
  protected:
   // Immutable after the constructor.
   const std::span<std::byte> region_;
@@ -82,6 +96,7 @@ class Items {
   Index index_;
   std::atomic<uint64_t> next_version_;
   std::atomic<uint64_t> removed_version_{0};  // the highest of an item that was removed
+  std::atomic<uint64_t> expiring_{0};         // items that have an expiry
 };
 
 }  // namespace gannet

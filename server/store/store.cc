@@ -136,6 +136,7 @@ void Store::FillStats(StatsReply* stats) const {
   stats->items = index_.slots_used();
   stats->displacements = index_.displacements();
   stats->stash_used = index_.stash_used();
+  stats->items_expiring = expiring();
   stats->items_expired = items_expired_.load(std::memory_order_relaxed);
   stats->items_moved = compactor_.items_moved();
   stats->refused_heap_full = refused_heap_full_.load(std::memory_order_relaxed);

@@ -21,6 +21,7 @@ namespace gannet {
   const ItemHeader header = HeaderOf(put);
   // The key is already in place if it does not move.
   const bool key_stays = ValueBytes(block) == put.value.size();
+  CountExpiring(ExpiryMs(block), put.expiry_ms);
   StoreHeader(block, header);
   StoreValue(block, put.value);
   if (!key_stays) StoreKey(block, put.value.size(), put.key);
@@ -85,6 +86,7 @@ WriteOutcome Store::OverwriteLarge(const Locked& key, const Change& put) {
   const uint64_t bytes = ItemBytes(put.key.size(), put.value.size());
   const Slot slot = Slot::Of(key.hash.Tag(), SizeClassFor(bytes), old.offset());
   const ItemSeal seal(key.hash, PlaceAt(slot.offset()));
+  CountExpiring(ExpiryMs(block), put.expiry_ms);
   StoreDeadFirst(block);
   StoreValueAt(block + ValueOffset(put.key.size(), put.value.size()), put.value);
   if (IsLargeClass(slot.size_class())) {
@@ -126,6 +128,7 @@ WriteOutcome Store::Touch(const Locked& key, const Change& put) {
   if (!Record(put)) return {.status = ReplyStatus::kDiskRefuses};
   const ItemHeader header = HeaderOf(put);
   const ItemSeal seal(key.hash, PlaceAt(offset));
+  CountExpiring(ExpiryMs(block), put.expiry_ms);
   if (recovery_ != nullptr) recovery_->BeginTouch(key.hash, key.item.slot);
   if (IsLargeClass(key.item.slot.size_class())) {
     StoreLive(block, StoreLargeHead(block, {header, header.version}, key.key, seal));
@@ -196,6 +199,7 @@ WriteOutcome Store::Install(const Locked& key, const Pending& pending, const Cha
     // Old dead before new live, so there are never two live commit words. Between the two stores a
     // reader finds neither and looks again. Then the slot. The old block may be used again only
     // after the bucket's checksum is published.
+    CountExpiring(ExpiryMs(Block(old.offset())), pending.expiry_ms);
     StoreReplaced(key.hash, old, slot);
     StoreLive(block, pending.live_commit);
     index_.Replace(key.item.place, slot);
@@ -209,6 +213,7 @@ WriteOutcome Store::Install(const Locked& key, const Pending& pending, const Cha
       if (put != nullptr) Drop(pending);
       return {.status = NoSlot()};
     }
+    CountExpiring(0, pending.expiry_ms);
     // Only now is it certain that there is room. Nobody takes the item for live yet.
     if (put != nullptr && !Record(*put)) {
       TakeBack(key.hash, slot);

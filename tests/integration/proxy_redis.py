@@ -221,7 +221,9 @@ class RedisMore(unittest.TestCase):
         self.refused("not tracked", "OBJECT", "FREQ", "i")
         self.assertGreaterEqual(c.memory_usage("r"), 46)
         self.assertIsNone(c.memory_usage("none"))
-        self.assertEqual(c.info()["db0"], {"keys": 3, "servers": 1})  # no `expires`, which nobody counts
+        self.assertEqual(c.info()["db0"], {"keys": 3, "expires": 0, "avg_ttl": 0})
+        c.expire("e", 100)
+        self.assertEqual(c.info()["db0"], {"keys": 3, "expires": 1, "avg_ttl": 0})
         other = self.other()
         other.client_setname("other")
         clients = c.client_list()

@@ -63,7 +63,8 @@ Json StatsJson(const ServerReport& report) {
           {"disk_behind_bytes", s.disk_behind_bytes},
           {"disk_behind_ms", s.disk_behind_ms},
           {"disk_refused", s.disk_refused},
-          {"disk_snapshots", s.disk_snapshots}};
+          {"disk_snapshots", s.disk_snapshots},
+          {"items_expiring", s.items_expiring}};
 }
 
 Json InfoJson(const ServerInfo& s) {

@@ -210,6 +210,7 @@ struct ServerStats {
   uint64_t disk_behind_ms = 0;
   uint64_t disk_refused = 0;    // writes that the disk refused
   uint64_t disk_snapshots = 0;  // since start
+  uint64_t items_expiring = 0;  // the part of `items` that has a time to live
 };
 
 // Where a server keeps its items besides memory, and its last snapshot.

@@ -74,7 +74,8 @@ TEST(MessageTest, GoldenBytesOfTheStats) {
                              stats.disk_behind_bytes,
                              stats.disk_behind_ms,
                              stats.disk_refused,
-                             stats.disk_snapshots};
+                             stats.disk_snapshots,
+                             stats.items_expiring};
   for (uint64_t i = 0; i < std::size(words); ++i) EXPECT_EQ(fields[i], i + 1);
 }
 

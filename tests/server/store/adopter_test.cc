@@ -76,9 +76,11 @@ TEST(AdopterTest, ThreadsNoteWhenItemsExpire) {
   const KeyStates states = run.States(*next.store());
   for (const auto& [key, state] : states) for_ever += state.attributes.expiry_ms == 0;
   ASSERT_LT(for_ever, states.size());
+  EXPECT_EQ(next.Stats().items_expiring, states.size() - for_ever);
   while (next.store()->Tidy(kExpiredMs)) {
   }
   EXPECT_EQ(next.Stats().items, for_ever);
+  EXPECT_EQ(next.Stats().items_expiring, 0u);
 }
 
 // Bits are flipped: items are lost, and no thread reads or writes where none may be.

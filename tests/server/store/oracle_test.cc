@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <map>
 #include <random>
@@ -65,6 +66,10 @@ class Oracle {
     for (int i = 0; i < 400; ++i) Get(prefix_ + std::to_string(i));
   }
   uint64_t items_at_most() const { return items_.size(); }
+  uint64_t expiring_at_most() const {
+    return static_cast<uint64_t>(std::ranges::count_if(
+        items_, [](const auto& item) { return item.second.attributes.expiry_ms != 0; }));
+  }
   int refused() const { return refused_; }
   uint64_t now_ms() const { return now_ms_; }
 
@@ -200,6 +205,7 @@ TEST(OracleTest, RandomOperationsAgree) {
     for (int i = 0; i < 40'000 && !testing::Test::HasFailure(); ++i) oracle.Step();
     oracle.CheckAll();
     EXPECT_EQ(store.Stats().items, oracle.items_at_most());
+    EXPECT_EQ(store.Stats().items_expiring, oracle.expiring_at_most());
     EXPECT_EQ(oracle.refused(), 0);
     EXPECT_GT(store.updates_in_place(), 100u);
     EXPECT_GT(store.Stats().items_moved, 100u);

@@ -155,7 +155,9 @@ TEST_F(ModifyTest, ATouchChangesTheExpiryAndTheVersionAndNothingElse) {
   }
   ASSERT_EQ(store_.GeneralPut("key", "v", {.expiry_ms = kNowMs + 10}, {}, kNowMs).status,
             ReplyStatus::kOk);
+  EXPECT_EQ(store_.Stats().items_expiring, 1u);
   EXPECT_EQ(Touch("key", 0).status, ReplyStatus::kOk);
+  EXPECT_EQ(store_.Stats().items_expiring, 0u);
   EXPECT_EQ(Get("key", kNowMs + 1'000'000), "v");
 }
 
@@ -163,6 +165,7 @@ TEST_F(ModifyTest, ATouchChangesTheExpiryAndTheVersionAndNothingElse) {
 TEST_F(ModifyTest, ATouchedItemIsSweptWhenItsNewTimeIsOver) {
   ASSERT_EQ(store_.GeneralPut("key", "v", {}, {}, kNowMs).status, ReplyStatus::kOk);
   ASSERT_EQ(Touch("key", kNowMs + 100).status, ReplyStatus::kOk);
+  EXPECT_EQ(store_.Stats().items_expiring, 1u);
   EXPECT_EQ(store_->Sweep(kNowMs + 99, 1'000'000).removed, 0u);
   EXPECT_EQ(store_->Sweep(kNowMs + 100, 1'000'000).removed, 1u);
 }

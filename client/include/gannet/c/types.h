@@ -174,6 +174,7 @@ typedef struct gannet_stats {
   uint64_t evicted_age_ms;
   /* Figures of --data; 0 without it. disk_sync: as ServerStats::disk_sync in gannet/types.h. */
   uint64_t disk_sync, disk_bytes, disk_behind_bytes, disk_behind_ms, disk_refused, disk_snapshots;
+  uint64_t items_expiring;
 } gannet_stats;
 
 /* The connection to one server. Strings are never NULL, and live as long as the structure. */
