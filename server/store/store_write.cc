@@ -82,11 +82,11 @@ WriteOutcome Store::OverwriteLarge(const Locked& key, const Change& put) {
   const Slot old = key.item.slot;
   std::byte* const block = Block(old.offset());
   if (!Record(put)) return {.status = ReplyStatus::kDiskRefuses};
+  CountExpiring(ExpiryMs(block), put.expiry_ms);
   const ItemHeader header = HeaderOf(put);
   const uint64_t bytes = ItemBytes(put.key.size(), put.value.size());
   const Slot slot = Slot::Of(key.hash.Tag(), SizeClassFor(bytes), old.offset());
   const ItemSeal seal(key.hash, PlaceAt(slot.offset()));
-  CountExpiring(ExpiryMs(block), put.expiry_ms);
   StoreDeadFirst(block);
   StoreValueAt(block + ValueOffset(put.key.size(), put.value.size()), put.value);
   if (IsLargeClass(slot.size_class())) {
