@@ -78,11 +78,12 @@ endfunction()
 # What runs a program in one of two network namespaces. The test is skipped where there are none.
 set(GANNET_TWO_HOSTS /usr/bin/python3 ${PROJECT_SOURCE_DIR}/tests/support/two_hosts.py)
 
-# gannet_test(NAME SOURCES ... DEPS ... LABELS ... [VERBS] [TWO_HOSTS] [TIMEOUT s]): one GoogleTest
-# program, one ctest entry. VERBS runs it on softverbs, TWO_HOSTS by tests/support/two_hosts.py. Labels
-# select sets: unit, model, verbs, simulation, integration, conformance, slow.
+# gannet_test(NAME SOURCES ... DEPS ... LABELS ... [VERBS] [TWO_HOSTS] [TIMEOUT s]
+# [CASES_WITH_THREADS filter]): one GoogleTest program, one ctest entry. VERBS runs it on softverbs,
+# TWO_HOSTS by tests/support/two_hosts.py. Labels select sets: unit, model, verbs, simulation,
+# integration, conformance, slow. The preset tsan runs only CASES_WITH_THREADS, a filter of GoogleTest.
 function(gannet_test name)
-  cmake_parse_arguments(ARG "VERBS;TWO_HOSTS" "TIMEOUT" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "VERBS;TWO_HOSTS" "TIMEOUT;CASES_WITH_THREADS" "SOURCES;DEPS;LABELS" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE gannet_flags ${ARG_DEPS} GTest::gmock GTest::gtest_main)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
@@ -143,6 +144,10 @@ function(gannet_test name)
   # A race shows in a part of the operations that a test does without a sanitizer.
   if(GANNET_SANITIZE STREQUAL "thread")
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT GANNET_TEST_SLOWNESS=4)
+    if(ARG_CASES_WITH_THREADS)
+      set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "GTEST_FILTER=${ARG_CASES_WITH_THREADS}")
+      set_tests_properties(${name} PROPERTIES FAIL_REGULAR_EXPRESSION "Running 0 tests")
+    endif()
   endif()
 endfunction()
 
