@@ -23,7 +23,9 @@ void HandleDatagram(Qp& qp, const PacketHeader& header, const uint8_t* payload) 
   const ReceiveWqe& receive = qp.responder.receive;
   const SgeList list{receive.sges, receive.sge_count};
   if (TotalLength(list) < header.payload_bytes) return;
-  if (Scatter(qp.nic->memory(), qp.ReceivePd(), list, 0, header.payload_bytes, payload)) {
+  // UCX frees memory of receives before it destroys their queue pair, and its cache of
+  // registrations deregisters it later still. An adapter writes into the pages that it keeps.
+  if (ScatterIfMapped(qp.nic->memory(), qp.ReceivePd(), list, header.payload_bytes, payload)) {
     const GrhFields grh = ParseGrh(payload);
     return DeliverReceive(qp, header, IBV_WC_RECV, header.payload_bytes, IBV_WC_GRH, grh.kind,
                           LidOf(grh.source));

@@ -1,6 +1,10 @@
 #include "softverbs/qp/scatter_gather.h"
 
+#include <sys/uio.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 #include "softverbs/base/shared_copy.h"
@@ -30,6 +34,18 @@ bool ForEachPiece(const MemoryTable& memory, uint32_t pd, SgeList list, uint64_t
   return moved == size;
 }
 
+// The kernel copies, so that memory that is not mapped is an error and no signal.
+bool CopyIfMapped(uint8_t* to, const uint8_t* from, size_t bytes) {
+  const iovec source{const_cast<uint8_t*>(from), bytes};
+  const iovec target{to, bytes};
+  const int error_of_caller = errno;
+  const ssize_t copied = process_vm_writev(getpid(), &source, 1, &target, 1, 0);
+  const bool refused = copied < 0 && errno != EFAULT;  // by a filter of system calls
+  errno = error_of_caller;
+  if (refused) CopyToShared(to, from, bytes);
+  return refused || copied == static_cast<ssize_t>(bytes);
+}
+
 }  // namespace
 
 bool Gather(const MemoryTable& memory, uint32_t pd, SgeList list, uint64_t offset, uint32_t size,
@@ -46,6 +62,16 @@ bool Scatter(const MemoryTable& memory, uint32_t pd, SgeList list, uint64_t offs
                       [from](uint8_t* local, uint32_t at, uint32_t bytes) {
                         CopyToShared(local, from + at, bytes);
                       });
+}
+
+bool ScatterIfMapped(const MemoryTable& memory, uint32_t pd, SgeList list, uint32_t size,
+                     const uint8_t* from) {
+  bool mapped = true;
+  const bool allowed = ForEachPiece(memory, pd, list, 0, size, IBV_ACCESS_LOCAL_WRITE,
+                                    [&](uint8_t* local, uint32_t at, uint32_t bytes) {
+                                      mapped = mapped && CopyIfMapped(local, from + at, bytes);
+                                    });
+  return allowed && mapped;
 }
 
 bool Allowed(const MemoryTable& memory, uint32_t pd, SgeList list, uint32_t access) {

@@ -32,6 +32,11 @@ bool Gather(const MemoryTable& memory, uint32_t pd, SgeList list, uint64_t offse
 bool Scatter(const MemoryTable& memory, uint32_t pd, SgeList list, uint64_t offset, uint32_t size,
              const uint8_t* from);
 
+// The same, and returns false if the memory is not mapped any more. Costs a system call for each
+// piece.
+bool ScatterIfMapped(const MemoryTable& memory, uint32_t pd, SgeList list, uint32_t size,
+                     const uint8_t* from);
+
 // Returns whether every element may be read (or written, if `access` is IBV_ACCESS_LOCAL_WRITE).
 bool Allowed(const MemoryTable& memory, uint32_t pd, SgeList list, uint32_t access);
 

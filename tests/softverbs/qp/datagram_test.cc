@@ -1,5 +1,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -94,6 +96,24 @@ TEST_F(DatagramTest, HasAnIpv4HeaderBetweenIpv4Addresses) {
   uint32_t sum = 0;
   for (int i = 0; i < 20; i += 2) sum += ipv4[i] << 8 | ipv4[i + 1];
   EXPECT_EQ((sum & 0xffff) + (sum >> 16), 0xffffu) << "checksum";
+}
+
+// UCX ends like that, if a datagram is still under way.
+TEST_F(DatagramTest, IsRefusedByMemoryThatIsUnmapped) {
+  const size_t bytes = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  void* const pages = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(pages, MAP_FAILED);
+  const Owned<ibv_mr> mr(ibv_reg_mr(receiver_.pd.get(), pages, bytes, IBV_ACCESS_LOCAL_WRITE));
+  ASSERT_NE(mr, nullptr);
+  ibv_sge sge{reinterpret_cast<uintptr_t>(pages), static_cast<uint32_t>(bytes), mr->lkey};
+  ibv_recv_wr receive{.wr_id = 5, .sg_list = &sge, .num_sge = 1};
+  ibv_recv_wr* bad;
+  ASSERT_EQ(ibv_post_recv(receiver_.qp.get(), &receive, &bad), 0);
+  ASSERT_EQ(munmap(pages, bytes), 0);
+  EXPECT_EQ(sender_.Send(handle_.get(), receiver_.qp->qp_num, "gone").status, IBV_WC_SUCCESS);
+  const ibv_wc wc = receiver_.NextReceived();
+  EXPECT_EQ(wc.wr_id, 5u);
+  EXPECT_EQ(wc.status, IBV_WC_LOC_PROT_ERR);
 }
 
 TEST_F(DatagramTest, IsLostWithoutReceive) {
