@@ -120,6 +120,7 @@ loop of asyncio. Values of any length land in the program's own buffers.")
 set(CPACK_DEBIAN_PYTHON3-GANNET_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_PYTHON3-GANNET_PACKAGE_DEPENDS
     "${library} ${same_version}, libc6, python3, python3-cffi-backend")
+set(CPACK_DEBIAN_PYTHON3-GANNET_PACKAGE_SUGGESTS "python3-xxhash")
 set(CPACK_DEBIAN_PYTHON3-GANNET_PACKAGE_CONTROL_EXTRA
     ${packaging}/debian/python3-gannet/postinst ${packaging}/debian/python3-gannet/prerm)
 

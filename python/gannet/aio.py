@@ -185,9 +185,9 @@ class Client:
         return await self._begin(lambda i: lib.gannet_async_get(self._c, raw, len(raw), data, len(data), i),
                                  _info_or_none, data)
 
-    async def mget_into(self, targets: Sequence[Tuple[Key, Place]]) -> List[Optional[ItemInfo]]:
-        """Reads the value of each key into its registered memory, all at once."""
-        return list(await asyncio.gather(*(self.get_into(key, place) for key, place in targets)))
+    async def mget_into(self, targets: Sequence[Tuple[Key, Place]], *, return_errors: bool = False) -> List[Any]:
+        """Reads the value of each key into its registered memory, all at once. Errors as in mexists."""
+        return await _all((self.get_into(key, place) for key, place in targets), return_errors)
 
     async def get_and_touch(self, key: Key, ttl: Optional[float] = None) -> Optional[Item]:
         """touch, and then get."""

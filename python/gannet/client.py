@@ -137,9 +137,10 @@ class Client:
             raise_last(status)
         return values
 
-    def mget_into(self, targets: Sequence[Tuple[Key, Place]], deadline: Optional[float] = None
-                  ) -> List[Optional[ItemInfo]]:
-        """Reads the value of each key into its registered memory, all at once."""
+    def mget_into(self, targets: Sequence[Tuple[Key, Place]], deadline: Optional[float] = None, *,
+                  return_errors: bool = False) -> List[Any]:
+        """Reads the value of each key into its registered memory, all at once. Returns an ItemInfo, or
+        None, for each. Errors as in mexists."""
         results = ffi.new("gannet_info_result[]", len(targets))
         asked = ffi.new("gannet_get_target[]", len(targets))
         kept = []
@@ -149,9 +150,9 @@ class Client:
             kept.append((raw, spans))
             at.key.data, at.key.size, at.spans, at.span_count = raw, len(raw), spans, n
         status = lib.gannet_client_multi_get_into_memory(self._open(), asked, len(targets), call(deadline), results)
-        if status:
+        if status and not return_errors:
             raise_last(status)
-        return [None if result.status else info_of(result.info) for result in results]
+        return [_info_or_error(result) for result in results]
 
     def exists(self, key: Key, deadline: Optional[float] = None) -> bool:
         """Returns whether there is such a key, without reading its value."""
@@ -489,3 +490,8 @@ class Client:
         return True
 
 
+def _info_or_error(result: Any) -> Any:
+    """From a gannet_info_result."""
+    if result.status == _NOT_FOUND:
+        return None
+    return error_of(result.status) if result.status else info_of(result.info)

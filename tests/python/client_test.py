@@ -128,6 +128,11 @@ class ClientTest(unittest.TestCase):
                 found = self.client.mget_into([("long", target[:size]), ("none", target[size:])])
                 self.assertEqual(found[0].size, 2 * size)
                 self.assertIsNone(found[1])
+                asked = [("", target[:size]), ("long", target[:size])]
+                self.assertRaises(gannet.InvalidArgument, self.client.mget_into, asked)
+                found = self.client.mget_into(asked, return_errors=True)
+                self.assertIsInstance(found[0], gannet.InvalidArgument)
+                self.assertEqual(found[1].size, 2 * size)
             versions = self.client.mput_from([("a", memory[:size]), ("b", [memory[size:2 * size], memory[:size]])])
             self.assertEqual(self.client.gets("a").version, versions[0])
             self.assertEqual(self.client.get("b"), b"b" * size + b"a" * size)

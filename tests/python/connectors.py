@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""LMCache's own test of a store: connectors.py BUILD FOLDER [PYTHON].
+
+Installs LMCache into FOLDER, with PyTorch for the CPU, unless it is there. Then runs `lmcache bench l2` with
+gannet.lmcache against a kvserver of the build, and fails unless every key was stored, found and loaded.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+from server import Server
+
+TORCH = "torch==2.13.0"
+LMCACHE = "lmcache==0.5.6"
+# What `lmcache bench l2` imports. Its whole list would bring CUDA.
+IMPORTED = ["aiofile", "aiofiles", "aiohttp", "blake3", "cachetools", "cffi>=1.15", "cryptography", "fastapi", "httpx", "msgspec",
+            "numba", "numpy<=2.2.6", "nvtx", "opentelemetry-api<=1.40.0", "opentelemetry-exporter-prometheus<=0.61b0",
+            "opentelemetry-sdk<=1.40.0", "prometheus_client<=0.24.1", "psutil", "py-cpuinfo", "pyyaml", "pyzmq", "redis", "requests",
+            "setuptools<81", "sortedcontainers", "uvicorn", "xxhash"]
+KEYS = 32
+IN_FLIGHT = 3
+HIT_RATE = 0.8  # it asks for this part of keys that it stored
+
+
+def install(folder, python):
+    """Returns the environment's folder of programs."""
+    programs = os.path.join(folder, "venv", "bin")
+    whole = os.path.join(folder, "installed")
+    if not os.path.exists(whole):
+        subprocess.run([python, "-m", "venv", os.path.join(folder, "venv")], check=True)
+        for packages in ([TORCH], IMPORTED, ["--no-deps", LMCACHE]):
+            subprocess.run([os.path.join(programs, "pip"), "install", "-q", *packages], check=True)
+        open(whole, "w").close()
+    return programs
+
+
+def main(build, folder, python="python3"):
+    programs = install(folder, python)
+    os.environ["GANNET_KVSERVER"] = os.path.join(build, "bin", "kvserver")
+    server = Server("--on_full=evict", "--memory=1G")
+    adapter = {"type": "native_plugin", "module_path": "gannet.lmcache", "class_name": "Connector",
+               "adapter_params": {"server": server.address}}
+    try:
+        ran = subprocess.run(
+            [os.path.join(build, "bin", "softverbs-run"), os.path.join(programs, "lmcache"), "bench", "l2", "--l2-adapter",
+             json.dumps(adapter), "--num-keys", str(KEYS), "--in-flight", str(IN_FLIGHT), "--lookup-max-hit-rate", str(HIT_RATE)],
+            env={**os.environ, "PYTHONPATH": os.path.join(build, "python"), "LMCACHE_TRACK_USAGE": "false"}, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, timeout=240)
+    finally:
+        server.kill()
+    print(ran.stdout)
+    n = KEYS * IN_FLIGHT
+    wanted = (f"success_keys={n}/{n}", f"loaded={n}/{n}", f"found={int(HIT_RATE * n)}/{n}")
+    missing = [text for text in wanted if text not in ran.stdout]
+    if ran.returncode or missing:
+        sys.exit(f"lmcache bench l2: exit code {ran.returncode}, not printed: {missing}")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])
