@@ -54,7 +54,7 @@ std::string Reason(const ClientSession& session, const Op& op) {
     case Outcome::kIndexFull:
       return "the server's index is full; start it with more --index_slots";
     case Outcome::kDiskRefuses:
-      return "the server's disk is full, too slow or broken, and the server changes nothing; its "
+      return "the server's disk is full or broken, and the server changes nothing; its "
              "log says more";
     case Outcome::kTooLong:
       return absl::StrCat("the value has ", ValueBytesOf(op.request),

@@ -23,6 +23,13 @@ class ChangeConsumer {
   // The second step, of the first consumer only. Called by any thread, also by several at once, and
   // in any order.
   virtual void Fill(const Change&, const ChangePlace&) {}
+  // Whether it takes changes now. Of the first consumer only. Called by any thread.
+  enum class Takes : uint8_t {
+    kNow,
+    kLater,  // it is behind, and catches up by itself
+    kNot,    // until a person mends something
+  };
+  virtual Takes takes() const { return Takes::kNow; }
   // Its watermark: what ends there or before has come where this consumer brings it, for good.
   // Called by any thread.
   virtual uint64_t safe() const { return UINT64_MAX; }
@@ -36,8 +43,8 @@ class ChangeConsumer {
 // Positions are those of a journal: a change takes as many as its record has bytes (record.h). So
 // whoever keeps the records keeps the positions, too.
 //
-// Thread safety: Append, Reserve, Fill, end and safe from any thread. Add and Remove while no other
-// thread uses the stream.
+// Thread safety: Append, Reserve, Fill, end, takes and safe from any thread. Add and Remove while
+// no other thread uses the stream.
 class ChangeStream : public ChangeSink, public ChangeRecorder {
  public:
   enum class Need : uint8_t {
@@ -64,6 +71,10 @@ class ChangeStream : public ChangeSink, public ChangeRecorder {
 
   // The position behind the last change.
   uint64_t end() const { return end_.load(std::memory_order_relaxed); }
+  // Whether changes are taken now.
+  ChangeConsumer::Takes takes() const {
+    return consumers_.empty() ? ChangeConsumer::Takes::kNow : consumers_.front()->takes();
+  }
   // What ends there or before may be published: every required consumer has it.
   uint64_t safe() const;
 

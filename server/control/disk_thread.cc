@@ -26,6 +26,7 @@ absl::StatusOr<std::unique_ptr<DiskThread>> DiskThread::Start(DiskLog* log, Wake
   }
   std::unique_ptr<DiskThread> thread(new DiskThread(log, wanted, std::move(on_safe), stop_fd));
   thread->thread_ = std::thread([raw = thread.get()] { raw->Run(); });
+  if (log->needs_writer()) thread->writer_ = std::thread([raw = thread.get()] { raw->Write(); });
   return thread;
 }
 
@@ -39,6 +40,7 @@ absl::Status DiskThread::Stop() {
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t n = write(stop_fd_, &one, sizeof(one));
     thread_.join();
+    if (writer_.joinable()) writer_.join();
   }
   return status_;
 }
@@ -57,6 +59,17 @@ int64_t DiskThread::DueNs() const {
   const Writes* const waiting = log_->waiting();
   const bool more = waiting != nullptr && waiting->given() != given_at_poll_;
   return more ? 0 : log_->due_ns();
+}
+
+void DiskThread::Write() {
+  pthread_setname_np(pthread_self(), "kv-disk-write");
+  AskForTurns(kShortestTurnNs);
+  constexpr timespec kPeriod{0, DiskLog::kWritePeriodNs};
+  pollfd fd{stop_fd_, POLLIN, 0};
+  do {
+    log_->Write();
+    ppoll(&fd, 1, &kPeriod, nullptr);
+  } while (fd.revents == 0);
 }
 
 void DiskThread::Run() {

@@ -13,7 +13,8 @@
 
 namespace gannet {
 
-// The thread that polls a DiskLog.
+// The thread that polls a DiskLog. Beside it, if the log needs one, a thread that writes what is
+// recorded to the system, so that this waits for no sync.
 class DiskThread {
  public:
   // Calls `on_safe` when writes that wait may be published. `wanted` asks it to Poll at once.
@@ -32,6 +33,7 @@ class DiskThread {
   DiskThread(DiskLog* log, WakeUp* wanted, std::function<void()> on_safe, int stop_fd)
       : log_(log), wanted_(wanted), on_safe_(std::move(on_safe)), stop_fd_(stop_fd) {}
   void Run();
+  void Write();
   void Poll();
   // Returns when the next Poll is due.
   int64_t DueNs() const;
@@ -40,9 +42,10 @@ class DiskThread {
   WakeUp* const wanted_;
   const std::function<void()> on_safe_;
   uint64_t given_at_poll_ = 0;  // tickets given before the last Poll; only for the thread
-  const int stop_fd_;           // an eventfd, which is readable once the thread should stop
+  const int stop_fd_;           // an eventfd, which is readable once the threads should stop
   absl::Status status_;         // of the thread, until it is joined
   std::thread thread_;
+  std::thread writer_;
 };
 
 }  // namespace gannet

@@ -17,8 +17,8 @@
 namespace gannet {
 namespace {
 
-// What is appended is written after so long at most, so kill -9 takes no more than that.
-constexpr int64_t kWritePeriodNs = 5 * kNsPerMs;
+// How soon Poll sees that a segment is full or a snapshot is wanted, if somebody else writes.
+constexpr int64_t kLookPeriodNs = 20 * kNsPerMs;
 // Between two steps of a snapshot: so that it takes at most a part of the disk and of a core.
 constexpr int64_t kStepPeriodNs = kNsPerMs;
 constexpr size_t kStepBytes = 256 << 10;
@@ -154,12 +154,18 @@ bool DiskLog::Take(const Change& change, ChangePlace* place) {
   const size_t bytes = RecordBytes(change.key.size(), change.value.size());
   const std::optional<ChangePlace> reserved = journal_->Reserve(bytes, options_.clock());
   if (!reserved) {
-    refused_.fetch_add(1, std::memory_order_relaxed);
+    (takes() == Takes::kNot ? refused_ : put_off_).fetch_add(1, std::memory_order_relaxed);
     return false;
   }
   GANNET_CHECK(reserved->end == place->end, "the journal is not where the stream is");
   *place = *reserved;
   return true;
+}
+
+// Only an error of the disk, or a lack of space, needs somebody's help.
+ChangeConsumer::Takes DiskLog::takes() const {
+  if (!journal_->status().ok()) return Takes::kNot;
+  return Taking().ok() ? Takes::kNow : Takes::kLater;
 }
 
 void DiskLog::Fill(const Change& change, const ChangePlace& place) {
@@ -180,7 +186,10 @@ void DiskLog::Poll(int64_t now_ns) {
   if (!status.ok()) GiveUpSnapshot(status, now_ns);
   FailWaiting();
   Tell(now_ns);
-  due_ns_ = now_ns + (snapshot_ == nullptr ? kWritePeriodNs : kStepPeriodNs);
+  due_ns_ = now_ns + (snapshot_ != nullptr ? kStepPeriodNs
+                      : needs_writer()     ? kLookPeriodNs
+                                           : kWritePeriodNs);
+  due_ns_ = std::min(due_ns_, journal_->sync_due_ns().value_or(due_ns_));
 }
 
 void DiskLog::FailWaiting() {
@@ -260,18 +269,25 @@ void DiskLog::Tell(int64_t now_ns) {
       LOG(ERROR) << "the disk has failed, and no write is taken any more: " << status.message()
                  << ". Mend the disk and start the server again; it serves what it has until then";
     } else if (!status.ok()) {
-      LOG(ERROR) << "writes will be refused soon: " << status.message();
+      LOG(ERROR) << "writes are refused until there is space: " << status.message();
     } else {
       LOG(INFO) << "the disk takes changes again";
     }
     told_ = status;
   }
   const uint64_t refused = refused_.load(std::memory_order_relaxed);
-  if (refused == refused_told_ || now_ns < quiet_until_ns_) return;
-  LOG(WARNING) << "refused " << refused - refused_told_
-               << " writes because the disk does not take them: "
-               << (status.ok() ? "it is slower than they come" : status.message());
+  const uint64_t put_off = put_off_.load(std::memory_order_relaxed);
+  if (now_ns < quiet_until_ns_ || (refused == refused_told_ && put_off == put_off_told_)) return;
+  if (refused != refused_told_) {
+    LOG(WARNING) << "refused " << refused - refused_told_
+                 << " writes because the disk does not take them: " << status.message();
+  }
+  if (put_off != put_off_told_) {
+    LOG(WARNING) << "writes wait because the disk is slower than they come; told clients "
+                 << put_off - put_off_told_ << " times to send one again";
+  }
   refused_told_ = refused;
+  put_off_told_ = put_off;
   quiet_until_ns_ = now_ns + kQuietNs;
 }
 

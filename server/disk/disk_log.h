@@ -26,7 +26,9 @@ namespace gannet {
 
 // Keeps a store's items in a directory: a journal of all changes, and snapshots, so that the
 // journal can be cut. One thread calls Poll, which writes and syncs what the workers recorded, and
-// writes snapshots in small steps while the items change.
+// writes snapshots in small steps while the items change. All that may take as long as the disk
+// likes. So unless the mode is always, another thread calls Write, and kill -9 takes no more than
+// what was recorded since.
 //
 // Invariants:
 //   1. A change is in the journal before anybody can see it (ChangeStream). With sync always, a
@@ -36,8 +38,8 @@ namespace gannet {
 //   3. A snapshot counts only when the journal is on disk up to its end. Older segments and
 //      snapshots go only when it counts.
 //
-// Thread safety: Take, Fill, safe, FillStats, FillStorage, RequestSnapshot, Taking and failed from
-// any thread; all others from one.
+// Thread safety: Take, Fill, Write, takes, safe, FillStats, FillStorage, RequestSnapshot, Taking
+// and failed from any thread; all others from one.
 class DiskLog : public ChangeConsumer {
  public:
   struct Options {
@@ -71,11 +73,19 @@ class DiskLog : public ChangeConsumer {
 
   bool Take(const Change& change, ChangePlace* place) override;
   void Fill(const Change& change, const ChangePlace& place) override;
+  Takes takes() const override;
   // What is on disk.
   uint64_t safe() const override { return synced(); }
   // With sync always, the writes that wait for the log. nullptr with another mode.
   Writes* waiting() { return waiting_; }
 
+  // Writes what was recorded. Does not wait for a sync.
+  void Write() { journal_->Write(); }
+  // What is recorded survives kill -9 after so long. Call Write as often, unless Poll does.
+  static constexpr int64_t kWritePeriodNs = 4 * kNsPerMs;
+  // Returns whether the log needs somebody who calls Write while Poll runs. With sync always it
+  // does not, because nobody is told of a write that is not on disk.
+  bool needs_writer() const { return options_.sync != Journal::Sync::kAlways; }
   // Does what is to be done: writes, syncs, and steps of a snapshot.
   void Poll(int64_t now_ns);
   // When Poll must be called again.
@@ -95,6 +105,7 @@ class DiskLog : public ChangeConsumer {
   // No change is recorded any more.
   bool failed() const { return journal_->failed(); }
   uint64_t appended() const { return journal_->appended(); }
+  uint64_t written() const { return journal_->written(); }  // kill -9 takes nothing before this
   uint64_t synced() const { return journal_->synced(); }
 
  private:
@@ -122,6 +133,7 @@ class DiskLog : public ChangeConsumer {
 
   // Relaxed, all of them: statistics and hints.
   std::atomic<uint64_t> refused_{0};
+  std::atomic<uint64_t> put_off_{0};  // refused for now, because the disk is behind
   std::atomic<uint64_t> snapshots_{0};
   std::atomic<uint64_t> snapshot_bytes_{0};  // of all snapshots
 
@@ -138,6 +150,7 @@ class DiskLog : public ChangeConsumer {
   int64_t due_ns_ = 0;
   absl::Status told_;  // the journal's status as last logged
   uint64_t refused_told_ = 0;
+  uint64_t put_off_told_ = 0;
   int64_t quiet_until_ns_ = 0;
 };
 

@@ -64,7 +64,9 @@ bool Observer::Healthy() const {
 std::string Observer::WhyNotReady() const {
   const DiskLog* disk = threads_.server().disk();
   const absl::Status taking = disk == nullptr ? absl::OkStatus() : disk->Taking();
-  return taking.ok() ? "" : "writes are refused: " + std::string(taking.message());
+  if (taking.ok()) return "";
+  const bool later = disk->takes() == ChangeConsumer::Takes::kLater;
+  return (later ? "writes wait: " : "writes are refused: ") + std::string(taking.message());
 }
 
 Snapshot Observer::Take(const Now& now) {

@@ -20,7 +20,7 @@ namespace gannet {
 // other error but the named ones says that the device cannot be relied on any more. The text names
 // the file and the cause.
 
-// One open file. Thread safety: one thread at a time.
+// One open file. Thread safety: one thread at a time. But one may sync while another one writes.
 class File {
  public:
   virtual ~File() = default;
@@ -33,13 +33,13 @@ class File {
   virtual absl::Status Reserve(uint64_t bytes) = 0;
   virtual absl::Status Truncate(uint64_t bytes) = 0;
   virtual absl::StatusOr<uint64_t> Size() = 0;
-  // Returns when everything that was written before survives a power cut. After an error, what was
-  // written since the last success may be lost even if a later call succeeds, because the system
-  // may have dropped it (fsync(2)). So nobody may try again.
+  // Returns when everything that was written before the call survives a power cut. After an error,
+  // what was written since the last success may be lost even if a later call succeeds, because the
+  // system may have dropped it (fsync(2)). So nobody may try again.
   virtual absl::Status Sync() = 0;
 };
 
-// The files of one directory. Thread safety: one thread at a time.
+// The files of one directory. Thread safety: one thread at a time, for its open files apart.
 class Files {
  public:
   virtual ~Files() = default;

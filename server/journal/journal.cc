@@ -14,8 +14,6 @@
 namespace gannet {
 namespace {
 
-// After there was no space.
-constexpr int64_t kRetryNs = kNsPerSecond;
 // A chunk has room for so much, and for one record at least.
 constexpr size_t kChunkBytes = 256 << 10;
 // With sync always, so much of a segment is written with zeros before records come there.
@@ -32,7 +30,10 @@ absl::Status NotAgain(const absl::Status& status) {
 
 absl::StatusOr<std::unique_ptr<Journal>> Journal::Create(const Options& options) {
   std::unique_ptr<Journal> journal(new Journal(options));
-  GANNET_RETURN_IF_ERROR(journal->BeginSegment(options.position, 0));
+  GANNET_ASSIGN_OR_RETURN(std::unique_ptr<File> file, journal->MakeSegment());
+  GANNET_RETURN_IF_ERROR(journal->NameSegment(file.get(), options.position));
+  MutexLock lock(journal->write_mutex_);
+  journal->UseSegment(std::move(file), options.position);
   return journal;
 }
 
@@ -44,16 +45,17 @@ Journal::Journal(const Options& options)
       written_(options.position) {}
 
 bool Journal::Takes(int64_t now_ns) const {
-  if (failed() || waiting_bytes_ >= options_.waiting_bytes_max) return false;
+  if (!status_[kWriting].ok() || !status_[kSyncing].ok()) return false;
+  if (waiting_bytes_ >= options_.waiting_bytes_max) return false;
   const int64_t since_ns = unsynced_since_ns();
   return since_ns == 0 || options_.sync == Sync::kNone ||
          now_ns - since_ns <= options_.unsynced_ns_max;
 }
 
 absl::Status Journal::Taking(int64_t now_ns) const {
+  if (absl::Status why_not = status(); !why_not.ok()) return why_not;
   MutexLock lock(mutex_);
   if (Takes(now_ns)) return absl::OkStatus();
-  if (!status_.ok()) return status_;
   return absl::ResourceExhaustedError("the disk is slower than changes come");
 }
 
@@ -106,30 +108,34 @@ void Journal::AddChunk(size_t bytes, int64_t now_ns) {
   waiting_.push_back(std::move(chunk));
 }
 
-void Journal::Flush(int64_t now_ns) {
+void Journal::Write() {
   if (failed()) return;
-  retry_ns_.reset();
-  absl::Status status = WriteBatch();
-  if (absl::IsResourceExhausted(status)) retry_ns_ = now_ns + kRetryNs;
-  // What is written is synced in time, even if there is no space for more.
-  if ((status.ok() || retry_ns_) && SyncDue(now_ns)) {
+  MutexLock lock(write_mutex_);
+  Note(kWriting, WriteBatch());
+}
+
+void Journal::Flush(int64_t now_ns) {
+  Write();
+  if (failed()) return;
+  absl::Status status = SegmentIsFull() ? BeginSegment() : absl::OkStatus();
+  // What is written is synced in time, even if there is no space for another segment.
+  if ((status.ok() || absl::IsResourceExhausted(status)) && SyncDue(now_ns)) {
     last_sync_ns_ = now_ns;
-    status.Update(SyncSegment());
+    if (absl::Status synced = SyncSegment(); !synced.ok()) status = synced;
   }
-  Note(status);
+  Note(kSyncing, status);
 }
 
 void Journal::TakeBatch() {
   MutexLock lock(mutex_);
   std::swap(batch_, waiting_);
-  waiting_bytes_ = 0;
 }
 
 absl::Status Journal::WriteBatch() {
   if (batch_.empty()) TakeBatch();
   while (!batch_.empty()) {
     Chunk& chunk = *batch_.front();
-    // Acquire: with Fill. Whoever fills it now lets the journal be flushed again afterwards.
+    // Acquire: with Fill. Whoever fills it now lets the journal be written again afterwards.
     if (chunk.filled.load(std::memory_order_acquire) != chunk.reserved) break;
     GANNET_RETURN_IF_ERROR(WriteChunk(chunk));
     GiveBack(std::move(batch_.front()));
@@ -138,26 +144,30 @@ absl::Status Journal::WriteBatch() {
   return absl::OkStatus();
 }
 
+// A segment that is full grows until the next one is there, so nobody waits for that.
 absl::Status Journal::WriteChunk(const Chunk& chunk) {
-  // Nothing is written behind what was reserved. So a chunk that is too long for an empty segment
-  // gets a longer one in its place.
-  if (written_ - segment_first_ + chunk.reserved > segment_space_) {
-    if (written_ != synced()) GANNET_RETURN_IF_ERROR(SyncSegment());  // invariant 3
-    GANNET_RETURN_IF_ERROR(BeginSegment(written_, chunk.reserved));
-  }
+  const std::span<const std::byte> bytes(chunk.bytes.get(), chunk.reserved);
+  const uint64_t end = written() + chunk.reserved;
   GANNET_RETURN_IF_ERROR(ZeroAhead(chunk.reserved));
-  GANNET_RETURN_IF_ERROR(segment_->WriteAt(kSegmentHeaderBytes + written_ - segment_first_,
-                                           std::span(chunk.bytes.get(), chunk.reserved)));
-  written_ += chunk.reserved;
+  GANNET_RETURN_IF_ERROR(
+      segment_->WriteAt(kSegmentHeaderBytes + written() - segment_first_, bytes));
+  if (next_ != nullptr) {
+    GANNET_RETURN_IF_ERROR(next_->WriteAt(kSegmentHeaderBytes + written() - next_first_, bytes));
+  }
+  if (end - segment_first_ > segment_space_) {
+    disk_bytes_.fetch_add(end - segment_first_ - segment_space_, std::memory_order_relaxed);
+    segment_space_ = end - segment_first_;
+  }
   if (written_since_ns_ == 0) written_since_ns_ = chunk.since_ns;
+  written_.store(end, std::memory_order_relaxed);
   return absl::OkStatus();
 }
 
 // A chunk for one large value does not keep its memory.
 void Journal::GiveBack(std::unique_ptr<Chunk> chunk) {
-  if (chunk->capacity > kChunkBytes) return;
   MutexLock lock(mutex_);
-  spare_ = std::move(chunk);
+  waiting_bytes_ -= chunk->reserved;
+  if (chunk->capacity <= kChunkBytes) spare_ = std::move(chunk);
 }
 
 // A file system notes in its own journal which part of a reserved file was written for the first
@@ -165,7 +175,7 @@ void Journal::GiveBack(std::unique_ptr<Chunk> chunk) {
 // zeros makes that so for many syncs at once. The zeros change nothing: what is not written yet is
 // zero, and no record is there before it is written behind them.
 absl::Status Journal::ZeroAhead(size_t bytes) {
-  const uint64_t end = written_ + bytes;
+  const uint64_t end = written() + bytes;
   if (options_.sync != Sync::kAlways || end <= zeroed_ || bytes > kZeroedChunkMax) {
     return absl::OkStatus();
   }
@@ -177,8 +187,37 @@ absl::Status Journal::ZeroAhead(size_t bytes) {
   return absl::OkStatus();
 }
 
-// The file gets its name when it is complete, so a segment never has half a header.
-absl::Status Journal::BeginSegment(uint64_t first, size_t bytes) {
+bool Journal::SegmentIsFull() {
+  MutexLock lock(write_mutex_);
+  return written() - segment_first_ >= segment_space_;
+}
+
+// To make a segment takes several syncs, and others write meanwhile. What they write goes into both
+// segments: the old one counts until the next one has its name, and from then on that one does. The
+// end of the old one, which is in both, is never read then.
+absl::Status Journal::BeginSegment() {
+  GANNET_ASSIGN_OR_RETURN(std::unique_ptr<File> file, MakeSegment());
+  File* full = nullptr;
+  uint64_t first = 0;
+  {
+    MutexLock lock(write_mutex_);
+    full = segment_.get();
+    first = next_first_ = written();
+    next_ = file.get();
+    written_since_ns_ = 0;
+  }
+  absl::Status status = NotAgain(full->Sync());  // invariant 3
+  if (status.ok()) status = NameSegment(file.get(), first);
+  {
+    MutexLock lock(write_mutex_);
+    next_ = nullptr;
+    if (status.ok()) UseSegment(std::move(file), first);
+  }
+  if (status.ok()) NoteSynced(first);
+  return status;
+}
+
+absl::StatusOr<std::unique_ptr<File>> Journal::MakeSegment() {
   Files& files = *options_.files;
   // An earlier try may have left it.
   if (absl::Status removed = files.Remove(kNewSegmentName);
@@ -186,46 +225,56 @@ absl::Status Journal::BeginSegment(uint64_t first, size_t bytes) {
     return removed;
   }
   GANNET_ASSIGN_OR_RETURN(std::unique_ptr<File> file, files.Create(kNewSegmentName));
-  const uint64_t space = std::max<uint64_t>(options_.segment_bytes, bytes);
-  GANNET_RETURN_IF_ERROR(file->Reserve(kSegmentHeaderBytes + space));
-  GANNET_RETURN_IF_ERROR(file->WriteAt(
-      0, EncodeSegmentHeader(options_.journal_id, first, kSegmentHeaderBytes + space)));
+  GANNET_RETURN_IF_ERROR(file->Reserve(kSegmentHeaderBytes + options_.segment_bytes));
+  return file;
+}
+
+// The file gets its name when it is complete, so a segment never has half a header.
+absl::Status Journal::NameSegment(File* file, uint64_t first) {
+  Files& files = *options_.files;
+  GANNET_RETURN_IF_ERROR(
+      file->WriteAt(0, EncodeSegmentHeader(options_.journal_id, first,
+                                           kSegmentHeaderBytes + options_.segment_bytes)));
   GANNET_RETURN_IF_ERROR(NotAgain(file->Sync()));
   GANNET_RETURN_IF_ERROR(files.Rename(kNewSegmentName, SegmentName(first)));
-  GANNET_RETURN_IF_ERROR(NotAgain(files.SyncDirectory()));
-  if (segment_ != nullptr && first == segment_first_) {  // this one took its name
-    disk_bytes_.fetch_sub(kSegmentHeaderBytes + segment_space_, std::memory_order_relaxed);
-  }
+  return NotAgain(files.SyncDirectory());
+}
+
+void Journal::UseSegment(std::unique_ptr<File> file, uint64_t first) {
   segment_ = std::move(file);
   segment_first_ = first;
-  zeroed_ = first;
-  segment_space_ = space;
-  disk_bytes_.fetch_add(kSegmentHeaderBytes + space, std::memory_order_relaxed);
-  return absl::OkStatus();
+  segment_space_ = std::max<uint64_t>(options_.segment_bytes, written() - first);
+  zeroed_ = written();
+  disk_bytes_.fetch_add(kSegmentHeaderBytes + segment_space_, std::memory_order_relaxed);
 }
 
 absl::Status Journal::SyncSegment() {
-  GANNET_RETURN_IF_ERROR(NotAgain(segment_->Sync()));
-  written_since_ns_ = 0;
-  // Release: whoever acts because of this position does so after the sync.
-  synced_.store(written_, std::memory_order_release);
-  UpdateUnsynced();
+  File* segment = nullptr;
+  uint64_t until = 0;
+  {
+    MutexLock lock(write_mutex_);
+    segment = segment_.get();  // only this thread replaces it
+    until = written();
+    written_since_ns_ = 0;
+  }
+  GANNET_RETURN_IF_ERROR(NotAgain(segment->Sync()));
+  NoteSynced(until);
   return absl::OkStatus();
 }
 
-void Journal::UpdateUnsynced() {
+void Journal::NoteSynced(uint64_t until) {
+  // Release: whoever acts because of this position does so after the sync.
+  synced_.store(until, std::memory_order_release);
+  MutexLock writing(write_mutex_);
   MutexLock lock(mutex_);
-  int64_t since_ns = 0;
-  if (!batch_.empty()) {
-    since_ns = batch_.front()->since_ns;
-  } else if (!waiting_.empty()) {
-    since_ns = waiting_.front()->since_ns;
-  }
+  int64_t since_ns = written_since_ns_;
+  if (since_ns == 0 && !batch_.empty()) since_ns = batch_.front()->since_ns;
+  if (since_ns == 0 && !waiting_.empty()) since_ns = waiting_.front()->since_ns;
   unsynced_since_ns_.store(since_ns, std::memory_order_relaxed);
 }
 
 bool Journal::SyncDue(int64_t now_ns) const {
-  if (written_ == synced()) return false;
+  if (written() == synced()) return false;
   switch (options_.sync) {
     case Sync::kNone:
       return false;
@@ -237,26 +286,20 @@ bool Journal::SyncDue(int64_t now_ns) const {
   return true;
 }
 
-std::optional<int64_t> Journal::flush_due_ns() const {
-  if (failed()) return std::nullopt;
-  std::optional<int64_t> due_ns = retry_ns_;
-  if (written_ != synced() && options_.sync == Sync::kInterval) {
-    const int64_t sync_ns = last_sync_ns_ + options_.sync_interval_ns;
-    due_ns = std::min(due_ns.value_or(sync_ns), sync_ns);
-  }
-  return due_ns;
+std::optional<int64_t> Journal::sync_due_ns() const {
+  if (failed() || options_.sync != Sync::kInterval || written() == synced()) return std::nullopt;
+  return last_sync_ns_ + options_.sync_interval_ns;
 }
 
 absl::Status Journal::SyncAll(int64_t now_ns) {
-  // The first time writes what a full disk kept back, the second what was appended meanwhile.
-  for (int times = 0; times < 2; ++times) {
+  const uint64_t end = appended();
+  Flush(now_ns);
+  while (status().ok() && written() < end) {
+    std::this_thread::yield();  // somebody fills a chunk
     Flush(now_ns);
-    while (status().ok() && !batch_.empty()) {
-      std::this_thread::yield();  // somebody fills a chunk
-      Flush(now_ns);
-    }
   }
-  if (status().ok() && written_ != synced()) Note(SyncSegment());
+  // Also if there is no space for another segment.
+  if (!failed() && synced() < std::min(end, written())) Note(kSyncing, SyncSegment());
   return status();
 }
 
@@ -278,19 +321,19 @@ absl::Status Journal::Trim(uint64_t position) {
   return removed ? options_.files->SyncDirectory() : absl::OkStatus();
 }
 
-void Journal::Note(const absl::Status& status) {
+void Journal::Note(Step step, const absl::Status& status) {
   MutexLock lock(mutex_);
-  if (status == status_) return;
-  status_ = status;
+  if (failed()) return;  // the first failure is the reason
+  status_[step] = status;
+  if (status.ok() || absl::IsResourceExhausted(status)) return;
+  status_.fill(status);
   // Release: whoever sees the flag finds the reason.
-  if (!status.ok() && !absl::IsResourceExhausted(status)) {
-    failed_.store(true, std::memory_order_release);
-  }
+  failed_.store(true, std::memory_order_release);
 }
 
 absl::Status Journal::status() const {
   MutexLock lock(mutex_);
-  return status_;
+  return status_[kWriting].ok() ? status_[kSyncing] : status_[kWriting];
 }
 
 }  // namespace gannet

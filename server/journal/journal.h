@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_JOURNAL_JOURNAL_H_
 #define GANNET_SERVER_JOURNAL_JOURNAL_H_
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -17,11 +18,13 @@
 
 namespace gannet {
 
-// The stream of all changes, on a disk. Workers append changes; one thread writes and syncs all
-// that waits, so a sync serves everybody who waits for one (group commit).
+// The stream of all changes, on a disk. Workers append changes; one thread syncs all that was
+// appended, so a sync serves everybody who waits for one (group commit). A sync may take long.
+// Another thread may write meanwhile: what is written survives kill -9, because the system has it.
 //
 //   position = journal.Append(change, now);         // a worker, under the key's lock
-//   journal.Flush(now);                             // the journal's thread, again and again
+//   journal.Write();                                // any thread, every few milliseconds
+//   journal.Flush(now);                             // the syncing thread, again and again
 //   if (journal.synced() >= position) publish it;   // a worker
 //
 // Invariants:
@@ -31,10 +34,12 @@ namespace gannet {
 //   3. A segment is synced to its end before the next one exists. So a bad record can be the work
 //      of a power cut in the last segment only.
 //   4. A sync that failed is never tried again (files.h). Nothing is written from then on.
+//   5. Write never waits for a sync, not even for those that a new segment needs.
 //
 // A state machine: it starts no thread, never waits for anything but the disk (SyncAll also for
 // threads that are within Append), and is given its clock. Thread safety: Append, Reserve, Fill,
-// Taking, status and the positions from any thread; Flush and Trim from one thread at a time.
+// Write, Taking, status and the positions from any thread; Flush, SyncAll and Trim from one thread
+// at a time.
 class Journal {
  public:
   enum class Sync : uint8_t {
@@ -50,7 +55,8 @@ class Journal {
     int64_t sync_interval_ns = kNsPerSecond;
     uint64_t segment_bytes = 64 << 20;
     uint64_t disk_bytes = 0;  // of the segments that are there
-    // Append refuses while more than this waits to be written. One record may exceed it.
+    // Append refuses while more than this is in memory, waiting to be written. One record may
+    // exceed it.
     size_t waiting_bytes_max = 64 << 20;
     // Not of kNone: Append refuses while something has waited so long to be on disk. So a power cut
     // takes no more than that, also where the disk is full or hangs.
@@ -64,7 +70,8 @@ class Journal {
   Journal& operator=(const Journal&) = delete;
 
   // Returns the position behind the record. Once synced() is not less, it survives a power cut.
-  // Returns nullopt if too much waits to be written, or for too long, or the journal has failed.
+  // Returns nullopt if too much waits to be written, or for too long, or there is no space, or the
+  // journal has failed.
   std::optional<uint64_t> Append(const Change& change, int64_t now_ns);
   // The two steps of Append. Reserve takes room for a record of RecordBytes bytes, or refuses it.
   // Fill makes the record there, outside of all locks. What is reserved must be filled soon:
@@ -73,14 +80,18 @@ class Journal {
   void Fill(const Change& change, const ChangePlace& place);
 
   // Returns OK if Append takes a change now. Otherwise, returns why not: ResourceExhausted while
-  // too much waits, or for too long, and the status if the journal has failed.
+  // too much waits, or for too long, or there is no space, and the status if the journal has
+  // failed.
   absl::Status Taking(int64_t now_ns) const;
 
-  // Writes what was appended, and syncs it if it is time. Does nothing once the journal has failed.
-  // If there is no space, what waits is kept and written by a later Flush.
+  // Writes what was appended. Does nothing once the journal has failed. If there is no space, what
+  // waits is kept and written by a later call.
+  void Write();
+  // Writes, and does what waits for the disk: begins the next segment if this one is full, and
+  // syncs if it is time.
   void Flush(int64_t now_ns);
-  // When Flush has something to do again, if nothing is appended before. nullopt: never.
-  std::optional<int64_t> flush_due_ns() const;
+  // When a sync is due, if nothing is appended before. nullopt: never.
+  std::optional<int64_t> sync_due_ns() const;
   // Writes and syncs everything that was appended before, whatever the mode. For a clean stop, and
   // before a snapshot counts.
   absl::Status SyncAll(int64_t now_ns);
@@ -89,6 +100,8 @@ class Journal {
   absl::Status Trim(uint64_t position);
 
   uint64_t appended() const { return appended_.load(std::memory_order_relaxed); }
+  // kill -9 takes nothing below this position. Relaxed: nothing depends on it.
+  uint64_t written() const { return written_.load(std::memory_order_relaxed); }
   // Acquire: whoever sees the position sees the disk's state that it tells of, in order with other
   // memory. Nothing else depends on it.
   uint64_t synced() const { return synced_.load(std::memory_order_acquire); }
@@ -117,46 +130,59 @@ class Journal {
   bool Takes(int64_t now_ns) const GANNET_REQUIRES(mutex_);
   // Adds a chunk that has room for so many bytes.
   void AddChunk(size_t bytes, int64_t now_ns) GANNET_REQUIRES(mutex_);
-  void TakeBatch();
+  void TakeBatch() GANNET_REQUIRES(write_mutex_);
   // Writes the chunks of the batch up to the first one that is still being filled.
-  absl::Status WriteBatch();
-  absl::Status WriteChunk(const Chunk& chunk);
+  absl::Status WriteBatch() GANNET_REQUIRES(write_mutex_);
+  absl::Status WriteChunk(const Chunk& chunk) GANNET_REQUIRES(write_mutex_);
   void GiveBack(std::unique_ptr<Chunk> chunk);
   // Writes zeros behind a chunk of so many bytes, if that makes the next syncs cheaper.
-  absl::Status ZeroAhead(size_t bytes);
-  // Makes a segment that begins at `first` the one that is written to. It has room for so many
-  // bytes at least.
-  absl::Status BeginSegment(uint64_t first, size_t bytes);
+  absl::Status ZeroAhead(size_t bytes) GANNET_REQUIRES(write_mutex_);
+
+  bool SegmentIsFull();
+  // Makes the next segment, and has everything written there from now on.
+  absl::Status BeginSegment();
+  // Makes the file of a segment, with its space. It has no header and no name yet.
+  absl::StatusOr<std::unique_ptr<File>> MakeSegment();
+  // Writes the header, syncs the file, and gives it the name of a segment that begins at `first`.
+  absl::Status NameSegment(File* file, uint64_t first);
+  // Writes go to this segment, which begins at `first`, and no longer to the one before.
+  void UseSegment(std::unique_ptr<File> file, uint64_t first) GANNET_REQUIRES(write_mutex_);
   absl::Status SyncSegment();
   bool SyncDue(int64_t now_ns) const;
-  // Finds out anew how old the oldest change is that is not synced.
-  void UpdateUnsynced();
-  void Note(const absl::Status& status);
+  void NoteSynced(uint64_t until);
+  enum Step : uint8_t { kWriting, kSyncing };
+  void Note(Step step, const absl::Status& status);
 
   const Options options_;
 
-  // Any thread.
+  // Any thread. write_mutex_ is taken before mutex_.
   mutable Mutex mutex_;
   std::deque<std::unique_ptr<Chunk>> waiting_ GANNET_GUARDED_BY(mutex_);
-  size_t waiting_bytes_ GANNET_GUARDED_BY(mutex_) = 0;
-  std::unique_ptr<Chunk> spare_ GANNET_GUARDED_BY(mutex_);  // for the next AddChunk
-  absl::Status status_ GANNET_GUARDED_BY(mutex_);
-  std::atomic<uint64_t> appended_;  // changed under mutex_
+  size_t waiting_bytes_ GANNET_GUARDED_BY(mutex_) = 0;            // of waiting_ and batch_
+  std::unique_ptr<Chunk> spare_ GANNET_GUARDED_BY(mutex_);        // for the next AddChunk
+  std::array<absl::Status, 2> status_ GANNET_GUARDED_BY(mutex_);  // of each Step
+  std::atomic<uint64_t> appended_;                                // changed under mutex_
   std::atomic<uint64_t> synced_;
   std::atomic<int64_t> unsynced_since_ns_{0};  // changed under mutex_
   std::atomic<uint64_t> disk_bytes_{0};
   std::atomic<bool> failed_{false};
 
-  // The flushing thread only.
-  std::unique_ptr<File> segment_;
-  uint64_t segment_first_ = 0;
-  uint64_t segment_space_ = 0;  // bytes that the file has room for, without its header
-  std::deque<std::unique_ptr<Chunk>> batch_;  // being written
-  uint64_t zeroed_ = 0;                       // position up to which zeros were written
-  uint64_t written_;                          // position behind the last byte that was written
-  int64_t written_since_ns_ = 0;              // of what is written and not synced; 0: nothing
+  // Whoever writes.
+  Mutex write_mutex_;
+  std::unique_ptr<File> segment_ GANNET_GUARDED_BY(write_mutex_);
+  uint64_t segment_first_ GANNET_GUARDED_BY(write_mutex_) = 0;
+  uint64_t segment_space_ GANNET_GUARDED_BY(write_mutex_) = 0;  // of the file, without its header
+  // The next segment, while it is being made: what is written from next_first_ on is in both.
+  File* next_ GANNET_GUARDED_BY(write_mutex_) = nullptr;
+  uint64_t next_first_ GANNET_GUARDED_BY(write_mutex_) = 0;
+  std::deque<std::unique_ptr<Chunk>> batch_ GANNET_GUARDED_BY(write_mutex_);  // being written
+  uint64_t zeroed_ GANNET_GUARDED_BY(write_mutex_) = 0;  // up to there zeros were written
+  std::atomic<uint64_t> written_;                        // changed under write_mutex_
+  // When the oldest change was appended that was written since the last sync began; 0: none was.
+  int64_t written_since_ns_ GANNET_GUARDED_BY(write_mutex_) = 0;
+
+  // The syncing thread only.
   int64_t last_sync_ns_ = 0;
-  std::optional<int64_t> retry_ns_;  // there was no space
 };
 
 }  // namespace gannet

@@ -70,8 +70,9 @@ Writes::Decided Dispatcher::Decide(const RequestView& request, const Now& now,
 
 Dispatcher::Written Dispatcher::Flush(const RequestHeader& header, const Now& now) {
   const Writes::Flushed flushed = writes_->FlushSome(header.flush.position, now.wall_ms);
-  ReplyHeader reply =
-      ReplyTo(header, flushed.refused ? ReplyStatus::kDiskRefuses : ReplyStatus::kOk);
+  // What was done so far is told. The next step is refused by itself.
+  const bool refused = flushed.refused && flushed.next <= header.flush.position;
+  ReplyHeader reply = ReplyTo(header, refused ? ReplyStatus::kDiskRefuses : ReplyStatus::kOk);
   reply.flush = {.next = flushed.next, .removed = flushed.removed};
   return {reply, flushed.ticket};
 }

@@ -36,12 +36,12 @@ class WaitingReplies {
       Waiting first = replies_.front();
       replies_.pop_front();
       if (first.undone) return first;
-      const std::optional<uint64_t> ticket = writes->TakeUndone(first.ticket);
-      if (!ticket) return first;
+      const auto undone = writes->TakeUndone(first.ticket);
+      if (!undone) return first;
       first.reply = {.opcode = first.reply.opcode,
-                     .status = static_cast<uint8_t>(ReplyStatus::kIndexFull),
+                     .status = static_cast<uint8_t>(undone->status),
                      .sequence = first.reply.sequence};
-      first.ticket = std::max(*ticket, replies_.empty() ? 0 : replies_.back().ticket);
+      first.ticket = std::max(undone->ticket, replies_.empty() ? 0 : replies_.back().ticket);
       first.undone = true;
       Add(first);
     }

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/rpc/put_off.h"
 #include "server/rpc/worker.h"
 
 namespace gannet {
@@ -32,6 +33,10 @@ void Worker::BeginLargePut(ServerConnection* connection, const RequestView& requ
   if (connection->rdma->depth().issued == 0) {
     // The client asked for a connection without READs.
     return AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kInvalidArgument));
+  }
+  if (store_->records() && node_->changes->takes() == ChangeConsumer::Takes::kLater) {
+    // It would be READ for nothing.
+    return AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kTryAgain));
   }
   connection->puts_waiting.push_back({.header = request.header,
                                       .key = std::string(request.key),
@@ -157,7 +162,9 @@ void Worker::OnRead(ServerConnection* connection, uint32_t bytes, bool ok) {
   if (given_up) return GiveSink(put);
   const Writes::Decided decided = Commit(*connection, put);
   connection->RemoveInProgress(put.header.sequence);
-  ReplyOrWait(connection, ReplyOfWrite(put.header, decided.outcome), decided.ticket);
+  ReplyHeader reply = ReplyOfWrite(put.header, decided.outcome);
+  if (store_->records()) reply = PutOffIfBehind(*node_, reply);
+  ReplyOrWait(connection, reply, decided.ticket);
   NoteIfSlow(*connection, put.header, put.key, now_.monotonic_ns - put.began_ns);
 }
 

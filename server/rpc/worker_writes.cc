@@ -2,15 +2,19 @@
 // came. With --sync=always, their replies leave when they are on disk and published, and the worker
 // serves other requests meanwhile.
 
+#include "server/rpc/put_off.h"
 #include "server/rpc/worker.h"
 
 namespace gannet {
 
 void Worker::ExecuteWrite(ServerConnection* connection, const RequestView& request) {
-  ChangeOrigin origin;
-  if (store_->records()) [[unlikely]]
-    origin = OriginOf(*connection->session, request.header);
-  const Dispatcher::Written written = dispatcher_.Write(request, now_, &origin);
+  if (store_->records()) [[unlikely]] {
+    const ChangeOrigin origin = OriginOf(*connection->session, request.header);
+    const Dispatcher::Written written = dispatcher_.Write(request, now_, &origin);
+    return ReplyOrWait(connection, PutOffIfBehind(*node_, written.reply), written.ticket);
+  }
+  const ChangeOrigin none;
+  const Dispatcher::Written written = dispatcher_.Write(request, now_, &none);
   ReplyOrWait(connection, written.reply, written.ticket);
 }
 

@@ -37,32 +37,42 @@ void Writes::PublishDeletion(const WaitingChanges::Entry& entry) {
   waiting_->Pop();
 }
 
-// The index may have to grow first.
+// The index may have to grow first. If it cannot, the store has no item of the key, or there would
+// be a slot for it. If the item has expired that the put was decided by, that was the last one of
+// the key, since a key's changes are published in the order in which they were decided.
 bool Writes::PublishPut(const WaitingChanges::Entry& entry) {
   for (int tries = 0;; ++tries) {
     {
-      const Locked key(*store_, entry.hash, entry.key, store_->NowMs(0));
+      const uint64_t now_ms = store_->NowMs(0);
+      const Locked key(*store_, entry.hash, entry.key, now_ms);
+      if (entry.decided_until_ms != 0 && entry.decided_until_ms <= store_->NowMs(now_ms)) {
+        return UndoAndPop(entry, ReplyStatus::kTryAgain);
+      }
       const ReplyStatus status = store_->Install(key, entry.pending, nullptr).status;
       if (status == ReplyStatus::kOk) {
         waiting_->Pop();
         return true;
       }
       if (status != ReplyStatus::kTryAgain || tries > 0) {
-        const auto drop = [this](const Pending& pending) { store_->Drop(pending); };
-        if (!waiting_->Undo(entry, store_->NextVersion(), drop)) return false;
-        waiting_->Pop();
-        return true;
+        return UndoAndPop(entry, ReplyStatus::kIndexFull);
       }
     }
     store_->MakeSlots();
   }
 }
 
+bool Writes::UndoAndPop(const WaitingChanges::Entry& entry, ReplyStatus status) {
+  const auto drop = [this](const Pending& pending) { store_->Drop(pending); };
+  if (!waiting_->Undo(entry, store_->NextVersion(), status, drop)) return false;
+  waiting_->Pop();
+  return true;
+}
+
 void Writes::Fail() {
   if (waits()) waiting_->Fail();
 }
 
-std::optional<uint64_t> Writes::TakeUndone(uint64_t ticket) {
+std::optional<WaitingChanges::Undone> Writes::TakeUndone(uint64_t ticket) {
   return waits() ? waiting_->TakeUndone(ticket) : std::nullopt;
 }
 

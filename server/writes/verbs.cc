@@ -37,7 +37,8 @@ Writes::Decided Writes::Put(std::string_view key, std::string_view value, ItemAt
     const Newest newest = NewestOf(locked);
     const WriteOutcome checked = Check(locked, newest, conditions);
     if (checked.status != ReplyStatus::kOk) return Refuse(checked, newest);
-    const Decided decided = MakeShort(locked, PutOf(key, value, attributes, conditions.origin));
+    const Decided decided = MakeShort(locked, PutOf(key, value, attributes, conditions.origin),
+                                      DecidedUntil(newest, conditions));
     const ReplyStatus status = decided.outcome.status;
     if (status != ReplyStatus::kHeapFull && status != ReplyStatus::kTryAgain) [[likely]]
       return decided;
@@ -113,7 +114,7 @@ Writes::Decided Writes::Commit(const Reservation& reservation, Change put,
     put.version = store_->NextVersion();
     pending = store_->Prepare(reservation, hash, put);
   }
-  return MakePending(locked, put, pending);
+  return MakePending(locked, put, pending, DecidedUntil(newest, conditions));
 }
 
 Writes::Decided Writes::Delete(std::string_view key, const WriteConditions& conditions,
@@ -167,7 +168,7 @@ Writes::Decided Writes::Modify(std::string_view key, ItemAttributes attributes,
         Change put =
             PutOf(key, content.value.CopyTo(buffer.data()), content.attributes, conditions.origin);
         put.number = content.number;
-        const Decided decided = MakeShort(locked, put);
+        const Decided decided = MakeShort(locked, put, newest.expiry_ms);
         if (decided.outcome.status != ReplyStatus::kHeapFull) return decided;
       }
       value.resize(content.value.size());

@@ -34,13 +34,14 @@ void WaitingChanges::LookWhetherCrowded() {
 }
 
 std::optional<uint64_t> WaitingChanges::Add(KeyHash hash, const Change& change,
-                                            const Pending& pending) {
+                                            const Pending& pending, uint64_t decided_until_ms) {
   const Kind kind = change.kind == Change::Kind::kPut ? Kind::kPut : Kind::kDelete;
   Entry entry{.hash = hash,
               .key = std::string(change.key),
               .kind = kind,
               .version = change.version,
-              .pending = pending};
+              .pending = pending,
+              .decided_until_ms = decided_until_ms};
   std::optional<ChangePlace> place;
   uint64_t ticket = 0;
   {
@@ -83,8 +84,7 @@ void WaitingChanges::Pop() {
   queue_.pop_front();
 }
 
-// The key has no item in the store, or there would have been a slot for it.
-bool WaitingChanges::Undo(const Entry& failed, uint64_t version,
+bool WaitingChanges::Undo(const Entry& failed, uint64_t version, ReplyStatus status,
                           const std::function<void(const Pending&)>& drop) {
   const KeyHash hash = failed.hash;
   const std::string key = failed.key;
@@ -104,7 +104,7 @@ bool WaitingChanges::Undo(const Entry& failed, uint64_t version,
   }
   last_.erase(hash.value());
   const uint64_t ticket = Push({.position = place->end, .hash = hash, .key = key});
-  for (const uint64_t it : undone) undone_[it] = ticket;
+  for (const uint64_t it : undone) undone_[it] = {ticket, status};
   any_undone_.store(true, std::memory_order_relaxed);
   return true;
 }
@@ -115,15 +115,15 @@ void WaitingChanges::Fail() {
   LookWhetherCrowded();
 }
 
-std::optional<uint64_t> WaitingChanges::TakeUndone(uint64_t ticket) {
+std::optional<WaitingChanges::Undone> WaitingChanges::TakeUndone(uint64_t ticket) {
   if (!any_undone_.load(std::memory_order_relaxed)) return std::nullopt;
   MutexLock lock(mutex_);
   const auto it = undone_.find(ticket);
   if (it == undone_.end()) return std::nullopt;
-  const uint64_t to_wait_for = it->second;
+  const Undone undone = it->second;
   undone_.erase(it);
   any_undone_.store(!undone_.empty(), std::memory_order_relaxed);
-  return to_wait_for;
+  return undone;
 }
 
 void WaitingChanges::DropAll(const std::function<void(const Pending&)>& drop) {

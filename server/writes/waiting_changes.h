@@ -36,6 +36,14 @@ class WaitingChanges {
     Kind kind = Kind::kNothing;
     uint64_t version = 0;
     Pending pending{};  // of a put
+    // When the item expires that the put was decided by, in milliseconds since the Unix epoch. 0:
+    // never, or it does not matter.
+    uint64_t decided_until_ms = 0;
+  };
+  // What becomes of the answer to a change that was undone.
+  struct Undone {
+    uint64_t ticket;  // what it waits for instead
+    ReplyStatus status;
   };
 
   // A change is published when the end of its place in `recorder` is safe. The recorder outlives
@@ -46,9 +54,10 @@ class WaitingChanges {
 
   // Returns the last waiting change of a key with this hash, or nullptr.
   const Entry* LastOf(KeyHash hash) const;
-  // Records a change and adds it. `pending` is the item of a put. Returns its ticket, or nullopt if
-  // it was not recorded.
-  std::optional<uint64_t> Add(KeyHash hash, const Change& change, const Pending& pending);
+  // Records a change and adds it. `pending` is the item of a put, `decided_until_ms` as in Entry.
+  // Returns its ticket, or nullopt if it was not recorded.
+  std::optional<uint64_t> Add(KeyHash hash, const Change& change, const Pending& pending,
+                              uint64_t decided_until_ms);
   // Adds a refusal that tells of `entry`. Returns its ticket, or nullopt after Fail.
   std::optional<uint64_t> AddRefusal(const Entry& entry);
 
@@ -59,9 +68,11 @@ class WaitingChanges {
   void Pop();
   // Makes it known that all tickets up to this one are published.
   void SetPublished(uint64_t ticket) { published_.store(ticket, std::memory_order_release); }
-  // The store has no slot for the key of `failed`. So all that waits of this key is undone: a
-  // deletion is recorded, and `drop` is given the blocks. Returns false if that is refused now.
-  bool Undo(const Entry& failed, uint64_t version, const std::function<void(const Pending&)>& drop);
+  // `failed` cannot be published. So all that waits of this key is undone: a deletion is recorded,
+  // `drop` is given the blocks, and the answers become `status`. Returns false if that is refused
+  // now. REQUIRES: the store has no item of the key that is alive.
+  bool Undo(const Entry& failed, uint64_t version, ReplyStatus status,
+            const std::function<void(const Pending&)>& drop);
 
   // From now on there are no more tickets.
   void Fail();
@@ -72,8 +83,8 @@ class WaitingChanges {
   uint64_t published_position() const {
     return published_position_.load(std::memory_order_acquire);
   }
-  // If the change of this ticket was undone, returns the ticket to wait for. Ask once.
-  std::optional<uint64_t> TakeUndone(uint64_t ticket);
+  // Returns nullopt if the change of this ticket was not undone. Ask once.
+  std::optional<Undone> TakeUndone(uint64_t ticket);
   // The last ticket that was given. A hint.
   uint64_t given() const { return given_.load(std::memory_order_relaxed); }
   // Whether so much is recorded and not published that long values should wait. A hint.
@@ -97,7 +108,7 @@ class WaitingChanges {
   absl::flat_hash_map<uint64_t, const Entry*> last_ GANNET_GUARDED_BY(mutex_);
   uint64_t tickets_ GANNET_GUARDED_BY(mutex_) = 0;  // given so far
   bool failed_ GANNET_GUARDED_BY(mutex_) = false;
-  std::map<uint64_t, uint64_t> undone_ GANNET_GUARDED_BY(mutex_);  // by ticket: what to wait for
+  std::map<uint64_t, Undone> undone_ GANNET_GUARDED_BY(mutex_);  // by ticket
   // Release: who sees a ticket sees what was published, and what was undone.
   std::atomic<uint64_t> published_{0};
   // Relaxed: written before published_, and asked after it.

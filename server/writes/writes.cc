@@ -23,13 +23,18 @@ void Writes::WaitFor(ChangeRecorder* recorder) {
 // An item that has expired counts as absent, wherever it is.
 Writes::Newest Writes::NewestOf(const Locked& key) const {
   const WaitingChanges::Entry* const entry = waits() ? waiting_->LastOf(key.hash) : nullptr;
-  if (entry == nullptr) return {.slot = key.item.slot, .version = key.item.version};
+  if (entry == nullptr) {
+    Newest newest{.slot = key.item.slot, .version = key.item.version};
+    if (waits() && newest.there()) newest.expiry_ms = store_->ItemAt(newest.slot).expiry_ms;
+    return newest;
+  }
   Newest newest{.slot = Slot(), .waiting = entry, .collides = entry->key != key.key};
   const Pending& pending = entry->pending;
   if (entry->kind != WaitingChanges::Kind::kPut) return newest;
   if (pending.expiry_ms != 0 && pending.expiry_ms <= store_->NowMs(key.now_ms)) return newest;
   newest.slot = Slot::Of(key.hash.Tag(), pending.size_class, pending.offset);
   newest.version = pending.version;
+  newest.expiry_ms = pending.expiry_ms;
   return newest;
 }
 
@@ -72,26 +77,28 @@ Change Writes::PutOf(std::string_view key, std::string_view value, ItemAttribute
   return put;
 }
 
-Writes::Decided Writes::MakeShort(const Locked& key, const Change& put) {
+Writes::Decided Writes::MakeShort(const Locked& key, const Change& put, uint64_t decided_until_ms) {
   if (!waits()) [[likely]]
     return {.outcome = store_->PutShort(key, put)};
   const std::optional<Pending> pending = store_->Make(key.hash, put);
   if (!pending) return {.outcome = {.status = ReplyStatus::kHeapFull}};
-  return Wait(key, put, *pending);
+  return Wait(key, put, *pending, decided_until_ms);
 }
 
-Writes::Decided Writes::MakePending(const Locked& key, const Change& put, const Pending& pending) {
+Writes::Decided Writes::MakePending(const Locked& key, const Change& put, const Pending& pending,
+                                    uint64_t decided_until_ms) {
   if (!waits()) return {.outcome = store_->Install(key, pending, &put)};
-  return Wait(key, put, pending);
+  return Wait(key, put, pending, decided_until_ms);
 }
 
 Writes::Decided Writes::MakeDeletion(const Locked& key, const Change& deletion) {
   if (!waits()) return {.outcome = store_->Remove(key, deletion)};
-  return Wait(key, deletion, {});
+  return Wait(key, deletion, {}, 0);
 }
 
-Writes::Decided Writes::Wait(const Locked& key, const Change& change, const Pending& pending) {
-  const std::optional<uint64_t> ticket = waiting_->Add(key.hash, change, pending);
+Writes::Decided Writes::Wait(const Locked& key, const Change& change, const Pending& pending,
+                             uint64_t decided_until_ms) {
+  const std::optional<uint64_t> ticket = waiting_->Add(key.hash, change, pending, decided_until_ms);
   const bool put = change.kind == Change::Kind::kPut;
   if (!ticket) {
     if (put) store_->Drop(pending);

@@ -36,8 +36,10 @@ namespace gannet {
 //      happen before it.
 //   5. If the index has no slot for a waiting write, the write and all that were decided behind it
 //      are undone: a deletion is recorded, and when that is safe, they are refused.
+//   6. If a write counts on an item that expires before the write is published, it is undone in the
+//      same way, with all that were decided behind it. Their clients send them again.
 // For all:
-//   6. The versions of a key grow with its changes.
+//   7. The versions of a key grow with its changes.
 //
 // A state machine: it starts no thread and waits for nothing. Thread safety: all methods but
 // WaitFor, from any thread.
@@ -112,9 +114,9 @@ class Writes {
   void Fail();
   uint64_t published() const { return waits() ? waiting_->published() : 0; }
   uint64_t published_position() const { return waits() ? waiting_->published_position() : 0; }
-  // If the write of this ticket was undone, returns the ticket to wait for; then answer
-  // kIndexFull. Ask once for each ticket, when published() has come to it.
-  std::optional<uint64_t> TakeUndone(uint64_t ticket);
+  // Returns nullopt if the write of this ticket was not undone. Ask once for each ticket, when
+  // published() has come to it.
+  std::optional<WaitingChanges::Undone> TakeUndone(uint64_t ticket);
   uint64_t given() const { return waits() ? waiting_->given() : 0; }
   // Whether so much waits that long values should wait before they are fetched. A hint.
   bool crowded() const { return waits() && waiting_->crowded(); }
@@ -126,6 +128,7 @@ class Writes {
     bool there() const { return !slot.empty(); }
     Slot slot;
     uint64_t version = 0;                            // 0 if there is no item
+    uint64_t expiry_ms = 0;                          // 0 if there is no item, or it never expires
     const WaitingChanges::Entry* waiting = nullptr;  // the change that it is from
     bool collides = false;                           // another key with this hash waits
   };
@@ -145,11 +148,19 @@ class Writes {
   Change PutOf(std::string_view key, std::string_view value, ItemAttributes attributes,
                const ChangeOrigin* origin);
 
+  // Returns how long a put of these conditions may count on what it was decided by, as
+  // WaitingChanges::Entry::decided_until_ms. A deletion may do so for ever: from the expiry on it
+  // is as if the key had been deleted just before.
+  static uint64_t DecidedUntil(const Newest& newest, const WriteConditions& conditions) {
+    return conditions.only_if_present || conditions.only_if_version ? newest.expiry_ms : 0;
+  }
   // Publishes a change that is decided, or records it, so that it waits.
-  Decided MakeShort(const Locked& key, const Change& put);
-  Decided MakePending(const Locked& key, const Change& put, const Pending& pending);
+  Decided MakeShort(const Locked& key, const Change& put, uint64_t decided_until_ms);
+  Decided MakePending(const Locked& key, const Change& put, const Pending& pending,
+                      uint64_t decided_until_ms);
   Decided MakeDeletion(const Locked& key, const Change& deletion);
-  Decided Wait(const Locked& key, const Change& change, const Pending& pending);
+  Decided Wait(const Locked& key, const Change& change, const Pending& pending,
+               uint64_t decided_until_ms);
 
   // REQUIRES: no lock is held.
   Decided PutLong(std::string_view key, std::string_view value, ItemAttributes attributes,
@@ -168,6 +179,8 @@ class Writes {
   // Returns false if it must be tried again later.
   bool PublishOne(const WaitingChanges::Entry& entry) GANNET_REQUIRES(publish_mutex_);
   bool PublishPut(const WaitingChanges::Entry& entry) GANNET_REQUIRES(publish_mutex_);
+  bool UndoAndPop(const WaitingChanges::Entry& entry, ReplyStatus status)
+      GANNET_REQUIRES(publish_mutex_);
   void PublishDeletion(const WaitingChanges::Entry& entry) GANNET_REQUIRES(publish_mutex_);
 
   Store* const store_;

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -22,6 +23,8 @@
 
 #include "tests/client/api/patient_options.h"
 #include "tests/support/child_process.h"
+#include "tests/support/environment_variable.h"
+#include "tests/support/sanitizer.h"
 #include "tests/support/server_process.h"
 #include "tests/support/temporary_directory.h"
 
@@ -124,6 +127,121 @@ TEST_F(DiskTest, FindsABeginningOfWhatWasWrittenAfterKill9) {
     for (int n = last; n > last - kKeys; --n) EXPECT_EQ(found[n % kKeys], n);
     synced = last;
   }
+}
+
+// Returns whether a file of this directory has these bytes in it, on the disk or not.
+bool AnyFileHas(const std::string& path, const std::string& bytes) {
+  for (const auto& entry : std::filesystem::directory_iterator(path)) {
+    std::ifstream file(entry.path(), std::ios::binary);
+    const std::string content{std::istreambuf_iterator<char>(file), {}};
+    if (content.find(bytes) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// More is written than fits in a segment, and the next one needs syncs, too.
+TEST_F(DiskTest, LosesNothingThatWasWrittenToTheSystemAfterKill9WhileASyncHangs) {
+  if (test_support::kThreadSanitizer || test_support::kAddressSanitizer) {
+    GTEST_SKIP() << "the preloaded library is not instrumented";
+  }
+  constexpr int kKeys = 200;
+  const std::string lengthy(64 << 10, 'v');
+  const test_support::TemporaryDirectory other;
+  const std::string hangs = other.path() + "/hangs";
+  const test_support::EnvironmentVariable preload("LD_PRELOAD",
+                                                  test_support::TestProgramPath("hanging_sync.so"));
+  const test_support::EnvironmentVariable when("GANNET_HANGING_SYNC", hangs);
+  for (const std::string sync : {"none", "interval"}) {
+    const std::string data = path_ + "/" + sync;
+    ASSERT_EQ(mkdir(data.c_str(), 0700), 0);
+    ServerProcess server({"--data=" + data, "--sync=" + sync, "--sync_interval_ms=60000"});
+    {
+      const auto client = Connect(server);
+      ASSERT_NE(client, nullptr);
+      std::ofstream{hangs};
+      for (int i = 0; i < kKeys; ++i) {
+        ASSERT_TRUE(client->Put("key" + std::to_string(i), lengthy).ok());
+      }
+      ASSERT_TRUE(client->Put("last", "the last one").ok());
+      const auto give_up = std::chrono::steady_clock::now() + test_support::kStepTimeout;
+      while (!AnyFileHas(data, "the last one")) {
+        ASSERT_LT(std::chrono::steady_clock::now(), give_up) << "written nowhere, sync " << sync;
+      }
+    }
+    server.Kill();
+    std::filesystem::remove(hangs);
+    server.Restart();
+    const auto client = Connect(server);
+    ASSERT_NE(client, nullptr);
+    for (int i = 0; i < kKeys; ++i) {
+      ASSERT_EQ(Value(client.get(), "key" + std::to_string(i)), lengthy) << i;
+    }
+    EXPECT_EQ(Value(client.get(), "last"), "the last one");
+  }
+}
+
+TEST_F(DiskTest, WritesWaitWhileTheDiskHangsAndNoneIsRefused) {
+  if (test_support::kThreadSanitizer || test_support::kAddressSanitizer) {
+    GTEST_SKIP() << "the preloaded library is not instrumented";
+  }
+  const test_support::TemporaryDirectory other;
+  const std::string hangs = other.path() + "/hangs";
+  const test_support::EnvironmentVariable preload("LD_PRELOAD",
+                                                  test_support::TestProgramPath("hanging_sync.so"));
+  const test_support::EnvironmentVariable when("GANNET_HANGING_SYNC", hangs);
+  ServerProcess server({"--data=" + path_, "--sync_interval_ms=1"});
+  const auto watcher = Connect(server);
+  ASSERT_NE(watcher, nullptr);
+  std::ofstream{hangs};
+  std::atomic<bool> enough{false};
+  std::atomic<uint64_t> put{0};
+  std::atomic<uint64_t> refused{0};
+  const auto put_on = [&](size_t value_bytes) {
+    const auto client = Connect(server);
+    const std::string value(value_bytes, 'v');
+    const std::string key = "key" + std::to_string(value_bytes);
+    while (!enough) {
+      if (client->Put(key, value).ok() && client->Incr("counter", 1).ok()) {
+        ++put;
+      } else {
+        ++refused;
+      }
+    }
+  };
+  std::thread shorts(put_on, 100);
+  std::thread longs(put_on, 1 << 20);
+  // A second after the interval the server takes no more.
+  while (StatsOf(watcher.get()).disk_behind_ms < 1'500) std::this_thread::yield();
+  const uint64_t before = put;
+  std::filesystem::remove(hangs);
+  while (put < before + 100 && refused == 0) std::this_thread::yield();
+  enough = true;
+  shorts.join();
+  longs.join();
+  EXPECT_EQ(refused, 0u);
+  EXPECT_EQ(StatsOf(watcher.get()).disk_refused, 0u);
+  EXPECT_EQ(Value(watcher.get(), "counter"), std::to_string(put)) << "each was done once";
+}
+
+// A busy cloud disk.
+TEST_F(DiskTest, RefusesNothingWhileEachSyncTakesLongerThanTheInterval) {
+  if (test_support::kThreadSanitizer || test_support::kAddressSanitizer) {
+    GTEST_SKIP() << "the preloaded library is not instrumented";
+  }
+  const test_support::EnvironmentVariable preload("LD_PRELOAD",
+                                                  test_support::TestProgramPath("hanging_sync.so"));
+  const test_support::EnvironmentVariable slow("GANNET_SYNC_MS", "800");
+  ServerProcess server({"--data=" + path_, "--sync_interval_ms=200"});
+  const auto client = Connect(server);
+  ASSERT_NE(client, nullptr);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(4);
+  int refused = 0;
+  int put = 0;
+  for (; std::chrono::steady_clock::now() < end; ++put) {
+    refused += !client->Put("key" + std::to_string(put % 1'000), std::string(100, 'v')).ok();
+  }
+  EXPECT_EQ(refused, 0) << "of " << put;
+  EXPECT_EQ(StatsOf(client.get()).disk_refused, 0u);
 }
 
 TEST_F(DiskTest, WritesASnapshotThatIsAskedFor) {

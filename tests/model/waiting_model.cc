@@ -5,9 +5,24 @@
 namespace gannet::model {
 
 std::vector<WaitingModel::State> WaitingModel::Initial() const {
-  State state{};
-  state.evictions_left = 1;
-  return {state};
+  State empty{};
+  empty.evictions_left = 1;
+  State expiring = empty;
+  expiring.log[0] = kBrief;
+  return {empty, expiring};
+}
+
+bool WaitingModel::Present(const State& state, uint8_t position) {
+  switch (state.log[position]) {
+    case kAdd:
+    case kPut:
+    case kReplace:
+      return true;
+    case kBrief:
+      return !state.expired;
+    default:
+      return false;
+  }
 }
 
 void WaitingModel::Next(const State& state, const Emit& emit) const {
@@ -17,7 +32,14 @@ void WaitingModel::Next(const State& state, const Emit& emit) const {
     // The operations are alike, so they begin in their order.
     const bool next = i == 0 || state.operations[i - 1].phase != Phase::kIdle;
     if (state.operations[i].phase != Phase::kIdle || !next) continue;
-    for (const Record record : {kAdd, kPut, kDelete}) Decide(state, i, record, emit);
+    for (const Record record : {kAdd, kPut, kBrief, kReplace, kDelete}) {
+      Decide(state, i, record, emit);
+    }
+  }
+  if (!state.expired) {
+    State next = state;
+    next.expired = 1;
+    emit("what expires has expired", next);
   }
   DiskSteps(state, emit);
   Publish(state, emit);
@@ -29,21 +51,26 @@ void WaitingModel::Decide(const State& state, size_t operation, Record record,
                           const Emit& emit) const {
   const uint8_t by = rules_.decides_by_waiting ? state.log_end : state.memory;
   const bool present = Present(state, by);
-  const bool refused = (record == kAdd && present) || (record == kDelete && !present);
+  const bool needs_item = record == kDelete || record == kReplace;
+  const bool refused = (record == kAdd && present) || (needs_item && !present);
+  // Nobody needs to hear of these again.
+  const bool quiet = state.log[by] == kEvict || state.log[by] == kUndo;
   State next = state;
-  if (record != kPut && present != Present(state, state.log_end)) next.wrong = kDecision;
+  if (record != kPut && record != kBrief && present != Present(state, state.log_end))
+    next.wrong = kDecision;
   Operation& it = next.operations[operation];
   it.phase = Phase::kWaits;
   if (refused) {
-    // Of an eviction nobody needs to hear again.
-    it.position = rules_.refusals_wait && state.log[by] != kEvict ? by : 0;
+    it.position = rules_.refusals_wait && !quiet ? by : 0;
     // Whoever is refused knows of that write.
-    if (!rules_.refusals_wait && state.log[by] != kEvict)
-      next.answered = std::max(next.answered, by);
+    if (!rules_.refusals_wait && !quiet) next.answered = std::max(next.answered, by);
     return emit("a write is refused", next);
   }
   next.log[++next.log_end] = record;
   it.position = next.log_end;
+  if (record == kReplace && state.log[by] == kBrief) {
+    next.counts |= static_cast<uint8_t>(1 << next.log_end);
+  }
   if (!rules_.out_of_place && Present(state, state.memory)) next.torn = 1;
   emit("a write is recorded", next);
 }
@@ -76,12 +103,35 @@ void WaitingModel::Publish(const State& state, const Emit& emit) const {
   if (state.published == (rules_.publishes_after_sync ? state.synced : state.log_end)) return;
   State next = state;
   ++next.published;
+  const auto is = [&](uint8_t positions) { return (positions >> next.published & 1) != 0; };
+  if (is(state.undone)) return emit("what was undone is passed over", next);
+  if (is(state.counts) && state.expired) {
+    if (rules_.undoes_past_expiry) return Undo(next, emit);
+    if (state.looked_late) next.wrong = kRevived;
+  }
   if (state.log[next.published] != kEvict) {  // that happened when it was recorded
     if (next.published < state.memory) next.wrong = kBack;
     next.memory = next.published;
     next.torn = 0;
   }
   emit("a write is published", next);
+}
+
+// With the last one that is published, all that waits behind it. Its answers wait for the record of
+// that, and then the clients send their requests again.
+void WaitingModel::Undo(State next, const Emit& emit) const {
+  const uint8_t first = next.published;
+  next.log[++next.log_end] = kUndo;
+  for (uint8_t position = first; position < next.log_end; ++position) {
+    const bool undone = position == first || rules_.undoes_what_is_behind;
+    if (!undone && next.log[position] == kReplace) next.wrong = kBehind;
+    if (!undone) continue;
+    next.undone |= static_cast<uint8_t>(1 << position);
+    for (Operation& it : next.operations) {
+      if (it.phase == Phase::kWaits && it.position == position) it.position = next.log_end;
+    }
+  }
+  emit("writes are undone", next);
 }
 
 void WaitingModel::Evict(const State& state, const Emit& emit) const {
@@ -98,6 +148,7 @@ void WaitingModel::Look(const State& state, const Emit& emit) {
   State next = state;
   if (state.torn) next.wrong = kUnreadable;
   if (state.memory < state.answered) next.wrong = kStale;
+  next.looked_late |= state.expired;
   if (state.log[state.memory] != kEvict) next.seen = std::max(next.seen, state.memory);
   emit("somebody looks", next);
 }
@@ -116,6 +167,10 @@ const char* WaitingModel::Broken(const State& state) const {
       return "the key cannot be read while a write waits";
     case kBack:
       return "the memory goes back to a write from before the last record";
+    case kRevived:
+      return "a write counts on an item after somebody found it expired";
+    case kBehind:
+      return "a write counts on one that was undone";
     default:
       return nullptr;
   }

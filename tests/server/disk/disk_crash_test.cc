@@ -18,6 +18,7 @@
 #include "gtest/gtest.h"
 #include "server/disk/disk_log.h"
 #include "tests/server/journal/fault_plan.h"
+#include "tests/server/journal/hooked_files.h"
 #include "tests/server/journal/simulated_files.h"
 #include "tests/server/store/store_fixture.h"
 #include "tests/support/test_seed.h"
@@ -85,7 +86,7 @@ class Machine {
   // Returns false if a fault prevents it.
   bool Start() {
     store_ = std::make_unique<TestStore>(kRegionBytes);
-    auto log = DiskLog::Open({.files = &files_,
+    auto log = DiskLog::Open({.files = &hooked_files_,
                               .store = &**store_,
                               .changes = &store_->changes(),
                               .writes = &store_->writes(),
@@ -161,6 +162,7 @@ class Machine {
       if (log_->waiting() != nullptr) CheckSeen();
       if (Below(8) == 0) log_->RequestSnapshot();
       now_ns_ += static_cast<int64_t>(Below(10));
+      if (Below(4) == 0) log_->Write();
       log_->Poll(now_ns_);
       if (log_->waiting() != nullptr) log_->waiting()->Publish(store_->changes().safe());
       confirmed_ = std::max(confirmed_, log_->synced());
@@ -169,6 +171,13 @@ class Machine {
     StatsReply stats{};
     log_->FillStats(&stats);
     snapshots_ += stats.disk_snapshots;
+  }
+
+  // What others do while a sync runs.
+  void DuringSync() {
+    if (log_ == nullptr || Below(2) == 0) return;
+    for (size_t n = Below(3); n > 0; --n) log_->waiting() == nullptr ? ChangeOne() : DecideOne();
+    log_->Write();
   }
 
   void ChangeOne() {
@@ -286,6 +295,7 @@ class Machine {
   const FaultPlan plan_;
   std::mt19937_64 random_;
   SimulatedFiles files_;
+  HookedFiles hooked_files_{&files_, [this] { DuringSync(); }};
   std::unique_ptr<TestStore> store_;
   std::unique_ptr<DiskLog> log_;
   std::vector<Step> steps_;  // that may still be there

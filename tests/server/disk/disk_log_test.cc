@@ -10,7 +10,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/server/disk/hooked_files.h"
+#include "tests/server/journal/hooked_files.h"
 #include "tests/server/journal/simulated_files.h"
 #include "tests/server/store/store_fixture.h"
 
@@ -183,14 +183,32 @@ TEST_F(DiskLogTest, RefusesWritesOnceTheDiskHasFailed) {
   EXPECT_EQ(store_->Put("a", "2").status, ReplyStatus::kDiskRefuses);
   EXPECT_EQ(store_->Get("a"), "1") << "it serves on what it has";
   EXPECT_EQ(Stats().disk_refused, 1u);
+  EXPECT_EQ(store_->changes().takes(), ChangeConsumer::Takes::kNot);
 }
 
-TEST_F(DiskLogTest, RefusesWritesWhileTheDiskHangs) {
+TEST_F(DiskLogTest, RefusesWritesWhileThereIsNoSpace) {
+  ASSERT_EQ(Start(), absl::OkStatus());
+  store_->Put("a", "1");
+  files_.SetFault(SimulatedFiles::Fault::kNoSpace, files_.operations() + 1);
+  log_->Write();
+  EXPECT_EQ(store_->changes().takes(), ChangeConsumer::Takes::kNot);
+  EXPECT_EQ(store_->Put("b", "1").status, ReplyStatus::kDiskRefuses);
+  EXPECT_EQ(Stats().disk_refused, 1u);
+  for (uint64_t i = 0; i < SimulatedFiles::kNoSpaceFor; ++i) log_->Write();
+  EXPECT_EQ(store_->changes().takes(), ChangeConsumer::Takes::kNow);
+  EXPECT_EQ(store_->Put("b", "1").status, ReplyStatus::kOk);
+}
+
+// Whoever waits is served later, so it is no refusal.
+TEST_F(DiskLogTest, TakesWritesLaterWhileTheDiskHangs) {
   ASSERT_EQ(Start(), absl::OkStatus());
   EXPECT_EQ(store_->Put("a", "1").status, ReplyStatus::kOk);
   now_ns_ += 2 * kNsPerSecond + 1;  // nobody polls: the thread waits for the disk
   EXPECT_EQ(store_->Put("b", "1").status, ReplyStatus::kDiskRefuses);
+  EXPECT_EQ(store_->changes().takes(), ChangeConsumer::Takes::kLater);
+  EXPECT_EQ(Stats().disk_refused, 0u);
   Poll();
+  EXPECT_EQ(store_->changes().takes(), ChangeConsumer::Takes::kNow);
   EXPECT_EQ(store_->Put("b", "1").status, ReplyStatus::kOk);
 }
 

@@ -1,5 +1,7 @@
 // The journal on a disk that fails at every single operation, in turn. Whatever happens, what it
-// gives back is a beginning of what was appended, and nothing that it confirmed is missing.
+// gives back is a beginning of what was appended, and nothing that it confirmed is missing. If only
+// the process is killed, nothing that it wrote is missing either. Changes come and are written also
+// during syncs.
 
 #include <algorithm>
 #include <cstdlib>
@@ -13,6 +15,7 @@
 #include "server/journal/journal.h"
 #include "server/journal/read_journal.h"
 #include "tests/server/journal/fault_plan.h"
+#include "tests/server/journal/hooked_files.h"
 #include "tests/server/journal/simulated_files.h"
 #include "tests/support/test_seed.h"
 
@@ -48,21 +51,26 @@ class Disk {
     for (int life = 0; life < kLives; ++life) {
       if (!Start()) {
         // The fault happened while the server started. It starts again when the power is back.
-        files_.CutPower();
+        CutPower();
         ASSERT_TRUE(Start()) << error_;
       }
       Work();
       journal_.reset();
       // Or only the process is killed. A power cut follows in one of the next lives.
-      if (!files_.has_power() || Below(2) == 0) files_.CutPower();
+      if (!files_.has_power() || Below(2) == 0) CutPower();
     }
-    files_.CutPower();
+    CutPower();
     ASSERT_TRUE(Start()) << error_;
   }
   uint64_t operations() const { return files_.operations(); }
 
  private:
   size_t Below(size_t n) { return std::uniform_int_distribution<size_t>(0, n - 1)(random_); }
+
+  void CutPower() {
+    files_.CutPower();
+    written_ = 0;
+  }
 
   // Returns false if a fault prevents it.
   bool Start() {
@@ -79,9 +87,10 @@ class Disk {
     }
     EXPECT_TRUE(right) << "change " << seen << " is not what was appended";
     EXPECT_GE(end->position, confirmed_) << "confirmed, and lost";
+    EXPECT_GE(end->position, written_) << "written, and lost without a power cut";
     EXPECT_EQ(end->position, seen == 0 ? 0 : kept_[seen - 1].end);
     kept_.resize(seen);
-    auto journal = Journal::Create({.files = &files_,
+    auto journal = Journal::Create({.files = &hooked_files_,
                                     .journal_id = kJournal,
                                     .position = end->position,
                                     .sync = plan_.sync,
@@ -99,9 +108,18 @@ class Disk {
     for (size_t steps = 5 + Below(20); steps > 0; --steps) {
       for (size_t n = Below(4); n > 0; --n) AppendOne();
       now_ns_ += static_cast<int64_t>(Below(10));
+      if (Below(4) == 0) journal_->Write();
       journal_->Flush(now_ns_);
       confirmed_ = std::max(confirmed_, journal_->synced());
+      written_ = journal_->written();
     }
+  }
+  // What others do while a sync runs.
+  void DuringSync() {
+    if (journal_ == nullptr || Below(2) == 0) return;
+    for (size_t n = Below(3); n > 0; --n) AppendOne();
+    journal_->Write();
+    written_ = journal_->written();
   }
 
   void AppendOne() {
@@ -122,9 +140,11 @@ class Disk {
   const FaultPlan plan_;
   std::mt19937_64 random_;
   SimulatedFiles files_;
+  HookedFiles hooked_files_{&files_, [this] { DuringSync(); }};
   std::unique_ptr<Journal> journal_;
   std::vector<Kept> kept_;  // what was appended and may still be there
   uint64_t confirmed_ = 0;
+  uint64_t written_ = 0;  // what a kill -9 must leave
   uint64_t version_ = 0;
   int64_t now_ns_ = 0;
   std::string error_;

@@ -1,9 +1,11 @@
 #include "server/journal/journal.h"
 
 #include <atomic>
+#include <functional>
 #include <span>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"
@@ -11,6 +13,7 @@
 #include "server/changes/record.h"
 #include "server/journal/read_journal.h"
 #include "server/journal/segment.h"
+#include "tests/server/journal/hooked_files.h"
 #include "tests/server/journal/simulated_files.h"
 
 namespace gannet {
@@ -25,14 +28,15 @@ constexpr int64_t kInterval = kNsPerSecond;
 
 class JournalTest : public testing::Test {
  protected:
-  std::unique_ptr<Journal> Open(Journal::Sync sync, uint64_t position = 0) {
-    auto journal = Journal::Create({.files = &files_,
+  std::unique_ptr<Journal> Open(Journal::Sync sync, uint64_t position = 0,
+                                size_t waiting_bytes_max = 2000) {
+    auto journal = Journal::Create({.files = &hooked_files_,
                                     .journal_id = kJournal,
                                     .position = position,
                                     .sync = sync,
                                     .sync_interval_ns = kInterval,
                                     .segment_bytes = kSegmentBytes,
-                                    .waiting_bytes_max = 2000});
+                                    .waiting_bytes_max = waiting_bytes_max});
     EXPECT_TRUE(journal.ok()) << journal.status();
     return *std::move(journal);
   }
@@ -40,14 +44,16 @@ class JournalTest : public testing::Test {
                                  const std::string& value = "") {
     return journal->Append({.version = 1, .key = key, .value = value}, now_ns_);
   }
-  // Returns the keys of all changes, or the error.
-  absl::StatusOr<std::vector<std::string>> Keys(uint64_t from = 0, uint64_t journal = kJournal) {
+  // Returns the keys of all changes, or the error. `cut`: as a start of the server finds them.
+  absl::StatusOr<std::vector<std::string>> Keys(uint64_t from = 0, uint64_t journal = kJournal,
+                                                bool cut = true) {
     std::vector<std::string> keys;
-    const auto end = ReadJournal({.files = &files_, .journal_id = journal, .from = from},
-                                 [&](const Change& change) {
-                                   keys.emplace_back(change.key);
-                                   return absl::OkStatus();
-                                 });
+    const auto end =
+        ReadJournal({.files = &files_, .journal_id = journal, .from = from, .cut = cut},
+                    [&](const Change& change) {
+                      keys.emplace_back(change.key);
+                      return absl::OkStatus();
+                    });
     if (!end.ok()) return end.status();
     end_ = *end;
     return keys;
@@ -61,6 +67,8 @@ class JournalTest : public testing::Test {
   }
 
   SimulatedFiles files_{1};
+  std::function<void()> before_sync_ = [] {};
+  HookedFiles hooked_files_{&files_, [this] { before_sync_(); }};
   JournalEnd end_;
   int64_t now_ns_ = kNsPerSecond;
 };
@@ -114,10 +122,10 @@ TEST_F(JournalTest, SyncsOnceInAnInterval) {
   Append(journal.get(), "b");
   journal->Flush(now_ns_ += kInterval / 2);
   EXPECT_EQ(journal->synced(), first);
-  EXPECT_EQ(journal->flush_due_ns(), now_ns_ + kInterval / 2);
+  EXPECT_EQ(journal->sync_due_ns(), now_ns_ + kInterval / 2);
   journal->Flush(now_ns_ += kInterval / 2);
   EXPECT_EQ(journal->synced(), journal->appended());
-  EXPECT_EQ(journal->flush_due_ns(), std::nullopt);
+  EXPECT_EQ(journal->sync_due_ns(), std::nullopt);
   EXPECT_EQ(journal->unsynced_since_ns(), 0);
 }
 
@@ -139,13 +147,12 @@ TEST_F(JournalTest, WritesWhatWaitedOnceThereIsSpaceAgain) {
   EXPECT_TRUE(absl::IsResourceExhausted(journal->status())) << journal->status();
   EXPECT_FALSE(journal->failed());
   EXPECT_EQ(journal->synced(), 0u);
-  Append(journal.get(), "b");
-  for (uint64_t i = 0; i < SimulatedFiles::kNoSpaceFor + 1; ++i) {
-    ASSERT_TRUE(journal->flush_due_ns().has_value());
-    now_ns_ = *journal->flush_due_ns();
+  EXPECT_FALSE(Append(journal.get(), "b")) << "it could not be kept";
+  EXPECT_EQ(journal->Taking(now_ns_), journal->status());
+  for (uint64_t i = 0; i < SimulatedFiles::kNoSpaceFor + 1 && !journal->status().ok(); ++i) {
     journal->Flush(now_ns_);
-    if (journal->status().ok()) break;
   }
+  EXPECT_TRUE(Append(journal.get(), "b"));
   journal->Flush(now_ns_);
   EXPECT_EQ(journal->synced(), journal->appended());
   EXPECT_THAT(*Keys(), ElementsAre("a", "b"));
@@ -154,8 +161,6 @@ TEST_F(JournalTest, WritesWhatWaitedOnceThereIsSpaceAgain) {
 TEST_F(JournalTest, RefusesChangesWhenTheDiskIsTooFarBehind) {
   auto journal = Open(Journal::Sync::kInterval);
   Append(journal.get(), "a");
-  files_.SetFault(SimulatedFiles::Fault::kNoSpace, files_.operations() + 1);
-  journal->Flush(now_ns_);
   now_ns_ += 2 * kInterval;
   EXPECT_TRUE(journal->Taking(now_ns_).ok()) << "there is room for what waits";
   EXPECT_TRUE(Append(journal.get(), "b").has_value());
@@ -164,7 +169,88 @@ TEST_F(JournalTest, RefusesChangesWhenTheDiskIsTooFarBehind) {
   now_ns_ += kNsPerMs;
   EXPECT_FALSE(Append(journal.get(), "too late").has_value());
   EXPECT_TRUE(absl::IsResourceExhausted(journal->Taking(now_ns_)));
-  EXPECT_EQ(journal->Taking(now_ns_), journal->status()) << "that there is no space is the reason";
+  EXPECT_TRUE(journal->status().ok());
+  for (int i = 0; i < 2; ++i) journal->Flush(now_ns_);
+  EXPECT_TRUE(Append(journal.get(), "d").has_value());
+}
+
+TEST_F(JournalTest, CountsWhatIsBeingWrittenAsWaiting) {
+  auto journal = Open(Journal::Sync::kInterval);
+  ASSERT_TRUE(Append(journal.get(), "much", std::string(2000, 'v')));
+  files_.SetFault(SimulatedFiles::Fault::kNoSpace, files_.operations() + 1);
+  journal->Write();  // takes it from what waits, and cannot write it
+  ASSERT_FALSE(journal->status().ok());
+  files_.SetFault(SimulatedFiles::Fault::kNone, 0);
+  EXPECT_FALSE(Append(journal.get(), "more"));
+  journal->Write();
+  EXPECT_TRUE(Append(journal.get(), "more"));
+}
+
+// Whatever a sync is for: a file's content, a new segment, or its name.
+TEST_F(JournalTest, WritesWhileASyncTakesLong) {
+  for (const auto sync : {Journal::Sync::kNone, Journal::Sync::kInterval, Journal::Sync::kAlways}) {
+    files_ = SimulatedFiles(1);
+    auto journal = Open(sync);
+    std::vector<std::string> appended;
+    const auto append = [&] {
+      appended.push_back("key" + std::to_string(appended.size()));
+      ASSERT_TRUE(Append(journal.get(), appended.back(), std::string(123, 'v')));
+    };
+    int syncs = 0;
+    before_sync_ = [&] {
+      ++syncs;
+      append();
+      journal->Write();
+      EXPECT_EQ(journal->written(), journal->appended());
+      const auto keys = Keys(0, kJournal, /*cut=*/false);
+      ASSERT_TRUE(keys.ok()) << keys.status();
+      EXPECT_EQ(*keys, appended) << "what a kill -9 would leave during sync " << syncs;
+    };
+    for (int i = 0; i < 20; ++i) {
+      append();
+      journal->Flush(now_ns_ += kInterval);
+    }
+    before_sync_ = [] {};
+    EXPECT_GE(syncs, 9) << "three for each new segment";
+    EXPECT_GE(files_.List()->size(), 4u);
+    ASSERT_TRUE(journal->SyncAll(now_ns_).ok());
+    uint64_t bytes = 0;
+    const std::vector<std::string> names = files_.List().value();
+    for (const std::string& name : names) bytes += files_.BytesOf(name)->size();
+    EXPECT_EQ(journal->disk_bytes(), bytes);
+    files_.CutPower();
+    EXPECT_EQ(*Keys(), appended);
+  }
+}
+
+TEST_F(JournalTest, KnowsHowOldTheOldestChangeIsThatCameDuringASync) {
+  auto journal = Open(Journal::Sync::kAlways);
+  Append(journal.get(), "a");
+  bool first = true;
+  before_sync_ = [&] {
+    if (!std::exchange(first, false)) return;
+    now_ns_ += 5;
+    Append(journal.get(), "b");
+    journal->Write();
+    now_ns_ += 5;
+    Append(journal.get(), "c");
+  };
+  const int64_t began_ns = now_ns_;
+  journal->Flush(began_ns);
+  EXPECT_EQ(journal->unsynced_since_ns(), began_ns + 5) << "b is written, and not synced";
+  journal->Flush(now_ns_);
+  EXPECT_EQ(journal->unsynced_since_ns(), 0);
+}
+
+TEST_F(JournalTest, AFailedSyncIsTheReasonAlsoIfThereIsNoSpace) {
+  auto journal = Open(Journal::Sync::kAlways);
+  files_.SetFault(SimulatedFiles::Fault::kNoSpace, files_.operations() + 3);
+  before_sync_ = [&] { files_.SetFault(SimulatedFiles::Fault::kSyncFails, 1); };
+  // The segment is full. There is no room for the next one, and the sync fails.
+  ASSERT_TRUE(Append(journal.get(), "key", std::string(kSegmentBytes, 'v')));
+  journal->Flush(now_ns_);
+  EXPECT_TRUE(journal->failed());
+  EXPECT_THAT(journal->status().message(), HasSubstr("sync failed"));
 }
 
 TEST_F(JournalTest, IsOverAfterAFailedSync) {
@@ -245,21 +331,23 @@ TEST_F(JournalTest, ASegmentWhoseSpaceWasGivenBackIsWhole) {
   EXPECT_TRUE(absl::IsDataLoss(Keys().status()));
 }
 
-TEST_F(JournalTest, ABatchLongerThanASegmentIsWithinWhatWasReserved) {
+TEST_F(JournalTest, ABatchLongerThanASegmentMakesItsFileLonger) {
   auto journal = Open(Journal::Sync::kAlways);
   const std::string lengthy(3 * kSegmentBytes, 'v');
   ASSERT_TRUE(Append(journal.get(), "long", lengthy));
   journal->Flush(now_ns_);
   const std::vector<std::byte>& bytes = *files_.BytesOf(SegmentName(0));
   EXPECT_EQ(bytes.size(), kSegmentHeaderBytes + RecordBytes(4, lengthy.size()));
-  EXPECT_EQ(journal->disk_bytes(), bytes.size());
-  EXPECT_EQ(FileBytesOf(std::span(bytes).first<kSegmentHeaderBytes>()), bytes.size());
+  EXPECT_EQ(FileBytesOf(std::span(bytes).first<kSegmentHeaderBytes>()),
+            kSegmentHeaderBytes + kSegmentBytes);
+  EXPECT_THAT(*files_.List(), ElementsAre(SegmentName(0), SegmentName(journal->appended())));
+  EXPECT_EQ(journal->disk_bytes(), bytes.size() + kSegmentHeaderBytes + kSegmentBytes);
   EXPECT_THAT(*Keys(), ElementsAre("long"));
 }
 
 // What is reserved and not filled yet holds back what is behind it, and nothing before it.
 TEST_F(JournalTest, WritesUpToTheFirstRecordThatIsStillBeingFilled) {
-  auto journal = Open(Journal::Sync::kAlways);
+  auto journal = Open(Journal::Sync::kAlways, 0, 1 << 20);
   const std::string large(300'000, 'l');  // more than a chunk, so it has one of its own
   const Change change{.version = 1, .key = "large", .value = large};
   const auto before = Append(journal.get(), "before");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "server/writes/writes.h"
 #include "tests/server/store/store_fixture.h"
+#include "tests/server/writes/recorded_changes.h"
 
 namespace gannet {
 namespace {
@@ -38,22 +40,8 @@ class WaitingTest : public testing::Test {
   void PublishAll() { writes_->Publish(sink_.end); }
   static ReplyStatus StatusOf(const Decided& decided) { return decided.outcome.status; }
 
-  // Records everything, until it is told to refuse.
-  struct Sink : ChangeSink, ChangeRecorder {
-    std::optional<ChangePlace> Reserve(const Change& change) override {
-      if (refuses) return std::nullopt;
-      changes.push_back((change.kind == Change::Kind::kPut ? "put " : "delete ") +
-                        std::string(change.key));
-      return ChangePlace{.end = ++end};
-    }
-    void Fill(const Change&, const ChangePlace&) override {}
-    bool Record(const Change& change) override { return Reserve(change).has_value(); }
-    bool refuses = false;
-    uint64_t end = 0;
-    std::vector<std::string> changes;
-  };
   static constexpr uint64_t kNowMs = 1'000;
-  Sink sink_;
+  RecordedChanges sink_;
   std::optional<TestStore> store_;
   Writes* writes_ = nullptr;
 };
@@ -244,18 +232,115 @@ TEST_F(WaitingTest, UndoesWritesThatTheIndexHasNoSlotFor) {
   EXPECT_GE(writes_->published(), behind.ticket);
   int undone = 0;
   for (size_t i = 0; i < puts.size(); ++i) {
-    const auto ticket = writes_->TakeUndone(puts[i].ticket);
-    EXPECT_EQ(Seen("key" + std::to_string(i)) == std::nullopt, ticket.has_value() || i == 199);
-    if (!ticket) continue;
+    const auto it = writes_->TakeUndone(puts[i].ticket);
+    EXPECT_EQ(Seen("key" + std::to_string(i)) == std::nullopt, it.has_value() || i == 199);
+    if (!it) continue;
     ++undone;
-    EXPECT_GT(*ticket, writes_->published()) << "the undoing is not safe yet";
-    EXPECT_EQ(writes_->TakeUndone(puts[i].ticket), std::nullopt);
+    EXPECT_EQ(it->status, ReplyStatus::kIndexFull);
+    EXPECT_GT(it->ticket, writes_->published()) << "the undoing is not safe yet";
+    EXPECT_FALSE(writes_->TakeUndone(puts[i].ticket).has_value());
   }
   EXPECT_GT(undone, 50);
   EXPECT_EQ(writes_->TakeUndone(behind.ticket).has_value(), undone > 0);
   EXPECT_EQ(sink_.changes.back(), "delete key199");
   PublishAll();
   EXPECT_EQ(writes_->published(), puts.size() + 1 + undone);
+}
+
+class ExpiryOfWaitingTest : public WaitingTest {
+ protected:
+  static constexpr uint64_t kExpiryMs = kNowMs + 100;
+
+  void SetUp() override {
+    WaitingTest::SetUp();
+    (*store_)->UseClock([this] { return clock_ms_; });
+  }
+  // Returns its version. It is published.
+  uint64_t PutExpiring(std::string_view key, std::string_view value) {
+    const Decided put = writes_->Put(key, value, {.expiry_ms = kExpiryMs}, {}, clock_ms_);
+    PublishAll();
+    return put.outcome.version;
+  }
+  // Publishes all that waits, after the item has expired.
+  void PublishLate() {
+    clock_ms_ = kExpiryMs;
+    PublishAll();
+    EXPECT_EQ(Seen("key"), std::nullopt);
+  }
+  void ExpectAgain(const Decided& decided) {
+    ASSERT_EQ(StatusOf(decided), ReplyStatus::kOk);
+    const auto undone = writes_->TakeUndone(decided.ticket);
+    ASSERT_TRUE(undone.has_value());
+    EXPECT_EQ(undone->status, ReplyStatus::kTryAgain);
+    PublishAll();
+    EXPECT_LE(undone->ticket, writes_->published());
+  }
+
+  uint64_t clock_ms_ = kNowMs;
+};
+
+// Somebody may have found the key absent meanwhile.
+TEST_F(ExpiryOfWaitingTest, WhatCountsOnAnItemThatExpiredIsDecidedAgain) {
+  const std::vector<std::function<Decided(uint64_t version)>> writes = {
+      [&](uint64_t version) { return Put("key", "new", {.only_if_version = version}); },
+      [&](uint64_t) { return Put("key", "new", {.only_if_present = true}); },
+      [&](uint64_t) { return Put("key", std::string(5'000, 'n'), {.only_if_present = true}); },
+      [&](uint64_t) { return writes_->Touch("key", 0, {}, clock_ms_); },
+      [&](uint64_t) { return writes_->Append("key", "1", Writes::End::kBack, {}, {}, clock_ms_); },
+      [&](uint64_t) { return writes_->Increment("key", {.delta = 1}, {}, {}, clock_ms_); }};
+  for (size_t i = 0; i < writes.size(); ++i) {
+    SCOPED_TRACE(i);
+    clock_ms_ = kNowMs;
+    const Decided in_time = writes[i](PutExpiring("key", "5"));
+    ASSERT_EQ(StatusOf(in_time), ReplyStatus::kOk);
+    clock_ms_ = kExpiryMs - 1;
+    PublishAll();
+    EXPECT_FALSE(writes_->TakeUndone(in_time.ticket).has_value());
+    EXPECT_NE(Seen("key"), std::nullopt);
+
+    clock_ms_ = kNowMs;
+    const Decided late = writes[i](PutExpiring("key", "5"));
+    PublishLate();
+    EXPECT_EQ(sink_.changes.back(), "delete key");
+    ExpectAgain(late);
+    EXPECT_EQ(Seen("key"), std::nullopt);
+  }
+}
+
+// A write is decided by one that waits, and that one's item expires before either is published.
+TEST_F(ExpiryOfWaitingTest, WhatWasDecidedBehindIsDecidedAgain) {
+  const Decided first = writes_->Put("key", "5", {.expiry_ms = kExpiryMs}, {}, clock_ms_);
+  const Decided sum = writes_->Increment("key", {.delta = 1}, {}, {}, clock_ms_);
+  const Decided next = Put("key", "7", {.only_if_version = sum.outcome.version});
+  const Decided refused = Put("key", "8", {.only_if_absent = true});
+  EXPECT_EQ(StatusOf(refused), ReplyStatus::kExists);
+  PublishLate();
+  EXPECT_FALSE(writes_->TakeUndone(first.ticket).has_value());
+  EXPECT_TRUE(writes_->TakeUndone(refused.ticket).has_value());
+  ExpectAgain(sum);
+  ExpectAgain(next);
+}
+
+TEST_F(ExpiryOfWaitingTest, WhatCountsOnNoItemStays) {
+  PutExpiring("key", "5");
+  const Decided put = Put("key", "new");
+  clock_ms_ = kExpiryMs;
+  const Decided added = Put("other", "new", {.only_if_absent = true});
+  PublishAll();
+  EXPECT_EQ(Seen("key"), "new");
+  EXPECT_EQ(Seen("other"), "new");
+  EXPECT_FALSE(writes_->TakeUndone(put.ticket).has_value());
+  EXPECT_FALSE(writes_->TakeUndone(added.ticket).has_value());
+  EXPECT_EQ(sink_.changes.back(), "put other");
+}
+
+// It is as if the key had been deleted just before it expired.
+TEST_F(ExpiryOfWaitingTest, ADeletionStays) {
+  PutExpiring("key", "5");
+  const Decided deleted = Delete("key");
+  PublishLate();
+  EXPECT_EQ(StatusOf(deleted), ReplyStatus::kOk);
+  EXPECT_FALSE(writes_->TakeUndone(deleted.ticket).has_value());
 }
 
 // An eviction that is recorded behind a waiting write of its key would be the key's last record,

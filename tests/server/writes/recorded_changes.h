@@ -1,0 +1,31 @@
+#ifndef GANNET_TESTS_SERVER_WRITES_RECORDED_CHANGES_H_
+#define GANNET_TESTS_SERVER_WRITES_RECORDED_CHANGES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "server/changes/change_sink.h"
+
+namespace gannet {
+
+// Records everything, at the positions 1, 2, 3 ..., until it is told to refuse.
+struct RecordedChanges : ChangeSink, ChangeRecorder {
+  std::optional<ChangePlace> Reserve(const Change& change) override {
+    if (refuses) return std::nullopt;
+    changes.push_back((change.kind == Change::Kind::kPut ? "put " : "delete ") +
+                      std::string(change.key));
+    return ChangePlace{.end = ++end};
+  }
+  void Fill(const Change&, const ChangePlace&) override {}
+  bool Record(const Change& change) override { return Reserve(change).has_value(); }
+
+  bool refuses = false;
+  uint64_t end = 0;
+  std::vector<std::string> changes;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_TESTS_SERVER_WRITES_RECORDED_CHANGES_H_
