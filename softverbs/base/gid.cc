@@ -40,13 +40,6 @@ uint64_t HostGuid() {
   return guid;
 }
 
-ibv_gid HostGid() {
-  ibv_gid gid{};
-  gid.global.subnet_prefix = htobe64(0xfe80000000000000);
-  gid.global.interface_id = htobe64(HostGuid());
-  return gid;
-}
-
 ibv_gid MappedIpv4(in_addr address) {
   ibv_gid gid{};
   gid.raw[10] = gid.raw[11] = 0xff;

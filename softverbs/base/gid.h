@@ -12,9 +12,6 @@ namespace softverbs {
 // network namespace) that all its processes agree on.
 uint64_t HostGuid();
 
-// Returns the link-local GID that is made of the node GUID.
-ibv_gid HostGid();
-
 // Returns an IPv4 address as a GID, ::ffff:a.b.c.d.
 ibv_gid MappedIpv4(in_addr address);
 

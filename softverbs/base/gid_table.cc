@@ -3,12 +3,14 @@
 #include <ifaddrs.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <netpacket/packet.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "softverbs/base/fork.h"
 #include "softverbs/base/gid.h"
@@ -39,22 +41,67 @@ std::optional<ibv_gid> ToGid(const sockaddr* address) {
   return gid;
 }
 
-// Returns the addresses of the host, with those of loopback interfaces last.
-std::vector<Address> LocalAddresses(uint32_t* loopback) {
-  std::vector<Address> addresses, inner;
+// Returns the link-local address that is made of an interface's MAC address (RFC 4291, appendix A),
+// or nothing if it has none.
+std::optional<ibv_gid> LinkLocalOf(const sockaddr* address) {
+  if (address == nullptr || address->sa_family != AF_PACKET) return std::nullopt;
+  const auto* link = reinterpret_cast<const sockaddr_ll*>(address);
+  if (link->sll_halen != 6) return std::nullopt;
+  const uint8_t* mac = link->sll_addr;
+  constexpr uint8_t kUniversal = 2;
+  return ibv_gid{{0xfe, 0x80, 0, 0, 0, 0, 0, 0, static_cast<uint8_t>(mac[0] ^ kUniversal), mac[1],
+                  mac[2], 0xff, 0xfe, mac[3], mac[4], mac[5]}};
+}
+
+bool IsLinkLocal(const ibv_gid& gid) {
+  if (IsMappedIpv4(gid)) return gid.raw[12] == 169 && gid.raw[13] == 254;
+  return gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0) == 0x80;
+}
+
+ibv_gid LoopbackGid() { return MappedIpv4({htonl(INADDR_LOOPBACK)}); }
+
+// The order of the table: what the fewest hosts reach comes last.
+enum class Reach { kIpv4, kIpv6, kLink, kHost };
+
+Reach ReachOf(const ibv_gid& gid, unsigned interface_flags) {
+  if ((interface_flags & IFF_LOOPBACK) != 0) return Reach::kHost;
+  if ((interface_flags & IFF_RUNNING) == 0 || IsLinkLocal(gid)) return Reach::kLink;
+  return IsMappedIpv4(gid) ? Reach::kIpv4 : Reach::kIpv6;
+}
+
+struct LocalAddresses {
+  std::vector<Address> all;  // in the table's order, without 127.0.0.1
+  uint32_t loopback = 0;     // the interface
+};
+
+LocalAddresses FindLocalAddresses() {
+  LocalAddresses found;
   ifaddrs* list = nullptr;
-  if (getifaddrs(&list) != 0) return addresses;
+  if (getifaddrs(&list) != 0) return found;
   const std::unique_ptr<ifaddrs, FreeInterfaces> owned(list);
+  std::vector<std::pair<Reach, Address>> ranked;
+  std::vector<Address> of_macs;
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
-    const auto gid = ToGid(entry->ifa_addr);
-    if (!gid) continue;
     const uint32_t interface = if_nametoindex(entry->ifa_name);
-    const bool is_loopback = (entry->ifa_flags & IFF_LOOPBACK) != 0;
-    if (is_loopback) *loopback = interface;
-    (is_loopback ? inner : addresses).push_back({*gid, interface});
+    if ((entry->ifa_flags & IFF_LOOPBACK) != 0) {
+      found.loopback = interface;
+    } else if (const auto gid = LinkLocalOf(entry->ifa_addr)) {
+      of_macs.push_back({*gid, interface});
+    }
+    if (const auto gid = ToGid(entry->ifa_addr); gid && !Equal(*gid, LoopbackGid())) {
+      ranked.push_back({ReachOf(*gid, entry->ifa_flags), {*gid, interface}});
+    }
   }
-  addresses.insert(addresses.end(), inner.begin(), inner.end());
-  return addresses;
+  // An interface without any address is not used.
+  for (const Address& address : of_macs) {
+    if (std::ranges::any_of(
+            ranked, [&](const auto& each) { return each.second.interface == address.interface; })) {
+      ranked.push_back({Reach::kLink, address});
+    }
+  }
+  std::ranges::stable_sort(ranked, {}, [](const auto& each) { return each.first; });
+  for (const auto& each : ranked) found.all.push_back(each.second);
+  return found;
 }
 
 class GidTable {
@@ -108,18 +155,13 @@ class GidTable {
 
   // Makes the entries those of the host's present addresses.
   void Read() SV_REQUIRES(mutex_) {
-    uint32_t loopback = 0;
-    const std::vector<Address> addresses = LocalAddresses(&loopback);
-    const Address own[] = {{HostGid(), loopback}, {MappedIpv4({htonl(INADDR_LOOPBACK)}), loopback}};
+    const LocalAddresses addresses = FindLocalAddresses();
     for (Entry& entry : entries_) entry.valid = false;
     if (const NetConfig* net = Net()) {
-      EnterFixed({net->gid, InterfaceOf(net->gid, addresses)});
-      for (const Address& address : addresses) {
-        if (address.interface != loopback) Enter(address);
-      }
+      EnterFixed({net->gid, InterfaceOf(net->gid, addresses.all)});
     }
-    for (const Address& address : own) EnterFixed(address);
-    for (const Address& address : addresses) Enter(address);
+    for (const Address& address : addresses.all) Enter(address);
+    EnterFixed({LoopbackGid(), addresses.loopback});
   }
   static uint32_t InterfaceOf(const ibv_gid& gid, const std::vector<Address>& addresses) {
     const auto found = std::find_if(addresses.begin(), addresses.end(),
@@ -212,6 +254,6 @@ int CheckMulticast() {
   return EOPNOTSUPP;
 }
 
-int LoopbackGidIndex() { return FindGid(MappedIpv4({htonl(INADDR_LOOPBACK)})).value_or(0); }
+int LoopbackGidIndex() { return FindGid(LoopbackGid()).value_or(0); }
 
 }  // namespace softverbs

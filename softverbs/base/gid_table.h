@@ -11,12 +11,15 @@ namespace softverbs {
 
 // The port's table of GIDs. All functions are thread safe.
 //
-// 1. Index 0 is the host's own GID (gid.h), 1 is 127.0.0.1. Every other address of the host's
-//    network interfaces follows, IPv4 ones in mapped form. With SOFTVERBS_NET, index 0 is its
-//    address, because programs take the first GID that suits them, and only this one is reached
-//    from other hosts. The host's own GID and 127.0.0.1 are then behind the interfaces' addresses.
+// 1. It has the addresses of the host's network interfaces, IPv4 ones in mapped form. Each
+// interface
+//    also has the link-local address that is made of its MAC address, as with a kernel's table.
+//    Those that other hosts may reach come first, IPv4 before IPv6. Link-local ones and those of
+//    interfaces without a link follow, and then those of loopback interfaces. 127.0.0.1 is last,
+//    and is always there. With SOFTVERBS_NET, index 0 is its address, because programs take the
+//    first GID that suits them, and only this one is reached from other hosts.
 // 2. As with a kernel's table, an index keeps its meaning: an address that goes leaves a hole.
-//    Holes are filled only when the table is full.
+//    Holes are filled only when the table is full. So what comes later is behind 127.0.0.1.
 // 3. The table is the process's own. Peers exchange GIDs and not indices.
 
 constexpr int kGidTableSize = 256;

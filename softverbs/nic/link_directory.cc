@@ -139,10 +139,10 @@ void LinkDirectory::Welcome(UniqueFd socket, const ControlMessage& hello,
   }
   if (stale) End(stale);
   const ControlMessage welcome{.type = ControlType::kWelcome, .slot = nic_->slot()};
-  if (!link->AttachTables(fds[1].get()) ||
-      !SendControl(socket.get(), welcome, {nic_->tables_fd()})) {
-    return End(link);
-  }
+  if (!link->AttachTables(fds[1].get())) return End(link);
+  // Fails if the peer has ended by now. What it sent is executed all the same: programs send
+  // datagrams and exit. Its end is seen at the socket.
+  SendControl(socket.get(), welcome, {nic_->tables_fd()});
   Watch(link, std::move(socket));
   if (is_new) nic_->engine().AddLink(link);
   if (!link->Attach(fds[0].get(), Link::Side::kAcceptor)) return End(link);

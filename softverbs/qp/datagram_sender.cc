@@ -1,6 +1,7 @@
 #include "softverbs/qp/datagram_sender.h"
 
 #include <sched.h>
+#include <time.h>
 
 #include <cerrno>
 #include <cstring>
@@ -24,13 +25,20 @@ namespace {
 // IBTA 10.2.5: with this bit set the Q_Key is that of the sending queue pair.
 constexpr uint32_t kOwnQkey = 0x80000000;
 
-// How long the call that posts the first datagram to a process waits for the link to come up. Some
-// programs post and exit, and with an adapter that is enough.
-constexpr int64_t kFirstContactNs = 100'000'000;
+// The call that posts the first datagram to a process waits for the link to come up, because some
+// programs post and exit, and with an adapter that is enough. It looks all the time for a
+// millisecond, and then once in each, for 100 ms. These looks are counted rather than time: on a
+// busy machine this thread comes late, and so does the peer's.
+constexpr int64_t kBetweenLooksNs = 1'000'000;
+constexpr int kLooks = 100;
 
 std::shared_ptr<Link> AwaitLink(std::shared_ptr<Link> link) {
-  const int64_t give_up = MonotonicNs() + kFirstContactNs;
-  while (link->state() == Link::State::kConnecting && MonotonicNs() < give_up) sched_yield();
+  const int64_t first_end = MonotonicNs() + kBetweenLooksNs;
+  while (link->state() == Link::State::kConnecting && MonotonicNs() < first_end) sched_yield();
+  for (int look = 0; link->state() == Link::State::kConnecting && look < kLooks; ++look) {
+    const timespec pause{0, kBetweenLooksNs};
+    nanosleep(&pause, nullptr);
+  }
   return link;
 }
 

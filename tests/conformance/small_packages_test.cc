@@ -1,4 +1,4 @@
-// Packages with few programs: qperf, fio, dapl2-utils, python3-pyverbs.
+// Packages with few programs: qperf, fio, dapl2-utils, infiniband-diags, python3-pyverbs.
 
 #include <cstdlib>
 #include <string>
@@ -60,9 +60,26 @@ std::vector<Row> Rows() {
        .own_port = 15828,
        .server_says = {"DAPL Test Complete. PASSED"},
        .client_says = {"DAPL Test Complete. PASSED"}},
+      // These scan /sys/class/infiniband: by libibumad, and as a shell script.
+      {.name = "Ibstat",
+       .client = "ibstat",
+       .client_says = {"CA 'softverbs0'[^]*Number of ports: 1[^]*State: Active[^]*Physical state: "
+                       "LinkUp[^]*Rate: 100[^]*Link layer: Ethernet"}},
+      {.name = "IbstatOfInfiniBand",
+       .client = "env SOFTVERBS_LINK_LAYER=infiniband ibstat softverbs0 1",
+       .client_says = {"Base lid: [1-9][^]*Link layer: InfiniBand"}},
+      {.name = "Ibstatus",
+       .client = "ibstatus",
+       .client_says = {"device 'softverbs0' port 1 status:[^]*state:\\s+4: ACTIVE[^]*rate:\\s+100 "
+                       "Gb/sec[^]*link_layer:\\s+Ethernet"}},
       {.name = "Pyverbs",
        .client = "/usr/bin/python3 " CONFORMANCE_FOLDER "/pyverbs_ping.py",
        .client_says = {"sent and read 64 bytes on softverbs0"}},
+      // They need the device's network interface in sysfs.
+      {.name = "PyverbsRdmacm",
+       .client = "/usr/bin/python3 " CONFORMANCE_FOLDER "/pyverbs_rdmacm.py",
+       .client_says = {"\nRan 10 tests [^]*\nOK\n"},
+       .one_host = kMulticastStays},
   };
 }
 

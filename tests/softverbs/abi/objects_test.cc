@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -148,33 +149,78 @@ bool IsAddress(const ibv_gid& gid, const sockaddr* address) {
          memcmp(gid.raw + 12, &reinterpret_cast<const sockaddr_in*>(address)->sin_addr, 4) == 0;
 }
 
-TEST_F(ObjectsTest, EveryAddressOfTheHostIsAGid) {
-  std::vector<ibv_gid_entry> table(256);
-  const ssize_t count = ibv_query_gid_table(device_.get(), table.data(), table.size(), 0);
-  ASSERT_GT(count, 0);
-  table.resize(static_cast<size_t>(count));
-  ifaddrs* list = nullptr;
-  ASSERT_EQ(getifaddrs(&list), 0);
-  const std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> owned(list, freeifaddrs);
-  for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
-    const int family = each->ifa_addr == nullptr ? AF_UNSPEC : each->ifa_addr->sa_family;
-    if (family != AF_INET && family != AF_INET6) continue;
-    EXPECT_TRUE(std::ranges::any_of(table, [&](const ibv_gid_entry& entry) {
+class GidTableTest : public ObjectsTest {
+ protected:
+  void SetUp() override {
+    table_.resize(256);
+    const ssize_t count = ibv_query_gid_table(device_.get(), table_.data(), table_.size(), 0);
+    ASSERT_GT(count, 0);
+    table_.resize(static_cast<size_t>(count));
+    ifaddrs* list = nullptr;
+    ASSERT_EQ(getifaddrs(&list), 0);
+    list_.reset(list);
+    for (const ifaddrs* each = list; each != nullptr; each = each->ifa_next) {
+      const int family = each->ifa_addr == nullptr ? AF_UNSPEC : each->ifa_addr->sa_family;
+      if (family == AF_INET || family == AF_INET6) addresses_.push_back(each);
+    }
+  }
+  // Returns the interface's address that an entry has, or null.
+  const ifaddrs* AddressOf(const ibv_gid_entry& entry) {
+    const auto found = std::ranges::find_if(addresses_, [&](const ifaddrs* each) {
       return IsAddress(entry.gid, each->ifa_addr) &&
              entry.ndev_ifindex == if_nametoindex(each->ifa_name);
+    });
+    return found == addresses_.end() ? nullptr : *found;
+  }
+  static bool IsLinkLocal(const ibv_gid& gid) { return gid.raw[0] == 0xfe && gid.raw[1] == 0x80; }
+
+  std::vector<ibv_gid_entry> table_;
+  std::unique_ptr<ifaddrs, void (*)(ifaddrs*)> list_{nullptr, freeifaddrs};
+  std::vector<const ifaddrs*> addresses_;
+};
+
+TEST_F(GidTableTest, EveryAddressOfTheHostIsAGid) {
+  for (const ifaddrs* each : addresses_) {
+    EXPECT_TRUE(std::ranges::any_of(table_, [&](const ibv_gid_entry& entry) {
+      return AddressOf(entry) == each;
     })) << each->ifa_name;
   }
+}
+
+// As in the kernel's table, some interfaces have a link-local address more, made of their MAC.
+TEST_F(GidTableTest, EveryGidIsAnAddressOfTheHost) {
+  for (const ibv_gid_entry& entry : table_) {
+    EXPECT_TRUE(AddressOf(entry) != nullptr ||
+                (IsLinkLocal(entry.gid) && entry.gid.raw[11] == 0xff && entry.gid.raw[12] == 0xfe))
+        << entry.gid_index;
+  }
+}
+
+TEST_F(GidTableTest, AddressesThatOtherHostsReachComeFirstAnd127001IsLast) {
+  bool reachable = true;
+  for (const ibv_gid_entry& entry : table_) {
+    const ifaddrs* address = AddressOf(entry);
+    const bool is_inner = address == nullptr || IsLinkLocal(entry.gid) ||
+                          (address->ifa_flags & IFF_LOOPBACK) != 0 ||
+                          (address->ifa_flags & IFF_RUNNING) == 0;
+    EXPECT_TRUE(reachable || is_inner) << entry.gid_index;
+    reachable = reachable && !is_inner;
+  }
+  const uint8_t loopback[6] = {0xff, 0xff, 127, 0, 0, 1};
+  EXPECT_EQ(memcmp(table_.back().gid.raw + 10, loopback, sizeof(loopback)), 0);
 }
 
 // As adapters of Mellanox tell it, and UCX expects it.
 TEST_F(ObjectsTest, TheServiceLevelOfADatagramTellsItsKind) {
   constexpr uint8_t kOverIpv6 = 9, kOverIpv4 = 10;
   DatagramSide sender(device_.get()), receiver(device_.get());
-  for (uint8_t gid_index = 0; gid_index < 2; ++gid_index) {
-    const Owned<ibv_ah> handle = sender.Handle(gid_index);
+  for (const bool ipv4 : {false, true}) {
+    const auto gid_index = FindGidIndex(device_.get(), ipv4);
+    if (!gid_index) GTEST_SKIP() << "the host has no IPv6 address";
+    const Owned<ibv_ah> handle = sender.Handle(*gid_index);
     ASSERT_EQ(receiver.PostReceive(1, 0, 1024), 0);
     ASSERT_EQ(sender.Send(handle.get(), receiver.qp->qp_num, "x").status, IBV_WC_SUCCESS);
-    EXPECT_EQ(receiver.NextReceived().sl, gid_index == 0 ? kOverIpv6 : kOverIpv4);
+    EXPECT_EQ(receiver.NextReceived().sl, ipv4 ? kOverIpv4 : kOverIpv6);
   }
 }
 

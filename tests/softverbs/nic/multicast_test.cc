@@ -1,6 +1,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -29,6 +30,9 @@ ibv_gid Group(const char* address) {
 // A group of this test only, because others may run on this host at the same time.
 ibv_gid OwnGroup() { return Group(("ff15::5056:" + std::to_string(getpid() % 10000)).c_str()); }
 
+// Returns the process's slot, which is in the number of a queue pair.
+uint32_t SlotOf(const DatagramSide& side) { return side.qp->qp_num >> 13; }
+
 // A role that attaches to the given group, waits for one datagram, and sends its text back.
 int Member(int socket) {
   Owned<ibv_context> device = OpenDevice();
@@ -37,11 +41,25 @@ int Member(int socket) {
   if (side.PostReceive(1, 0, 1024) != 0) return 2;
   if (ibv_attach_mcast(side.qp.get(), &group, 0) != 0) return 3;
   Put(socket, char{1});
+  Put(socket, SlotOf(side));
   const std::string text = side.Text(0, side.NextReceived());
   const bool detached = ibv_detach_mcast(side.qp.get(), &group, 0) == 0;
   return text == "to all" && detached ? 0 : 4;
 }
 const RegisterRole kMember("member", Member);
+
+// A role that tells its slot, waits, sends one datagram to the given group, and is gone at once.
+int BriefSender(int socket) {
+  Owned<ibv_context> device = OpenDevice();
+  DatagramSide side(device.get());
+  const auto group = Take<ibv_gid>(socket);
+  const Owned<ibv_ah> handle = side.GroupHandle(group);
+  Put(socket, SlotOf(side));
+  Take<char>(socket);
+  const bool sent = side.Send(handle.get(), kAnyQpn, "to all").status == IBV_WC_SUCCESS;
+  _exit(sent ? 0 : 2);
+}
+const RegisterRole kBriefSender("brief_sender", BriefSender);
 
 class MulticastTest : public ::testing::Test {
  protected:
@@ -139,6 +157,27 @@ TEST_F(MulticastTest, ReachesOtherProcessesAndADeadMemberDoesNotMatter) {
   // No process has a member in the group any more.
   Detach(member);
   EXPECT_EQ(sender_.Send(handle_.get(), kAnyQpn, "to nobody").status, IBV_WC_SUCCESS);
+}
+
+// The process with the lower slot opens the link, and the other one takes it up. Here that one is
+// held up until the sender is gone.
+TEST_F(MulticastTest, WhatASenderSentThatIsGoneArrives) {
+  constexpr int kTries = 16;  // slots begin anew at some process
+  for (int attempt = 0; attempt < kTries; ++attempt) {
+    RoleProcess brief("brief_sender");
+    Put(brief.socket(), group_);
+    const auto slot = Take<uint32_t>(brief.socket());
+    RoleProcess member("member");
+    StartMember(member);
+    if (Take<uint32_t>(member.socket()) < slot) continue;
+    member.process().Stop();
+    Put(brief.socket(), char{1});
+    EXPECT_EQ(brief.process().Wait(), 0);
+    member.process().Signal(SIGCONT);
+    EXPECT_EQ(member.process().Wait(), 0);
+    return;
+  }
+  FAIL() << "no sender had the lower slot";
 }
 
 // Members that die while the sender waits for space in their rings.

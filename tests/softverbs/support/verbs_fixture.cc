@@ -6,7 +6,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
+#include <cstring>
 
 namespace softverbs {
 
@@ -63,6 +65,20 @@ Side::Side(ibv_context* device, const SideOptions& options)
   qp.reset(ibv_create_qp(pd, &attr));
   EXPECT_NE(qp, nullptr);
   EXPECT_NE(mr, nullptr);
+}
+
+std::optional<uint8_t> FindGidIndex(ibv_context* context, bool ipv4) {
+  constexpr uint8_t kMapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+  constexpr uint8_t kNone[16] = {};
+  for (int index = 0; index <= UINT8_MAX; ++index) {
+    ibv_gid gid;
+    if (ibv_query_gid(context, 1, index, &gid) != 0) break;
+    if (memcmp(gid.raw, kNone, sizeof(kNone)) == 0) continue;
+    if ((memcmp(gid.raw, kMapped, sizeof(kMapped)) == 0) == ipv4) {
+      return static_cast<uint8_t>(index);
+    }
+  }
+  return std::nullopt;
 }
 
 Address Side::address() const {

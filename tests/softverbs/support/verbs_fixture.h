@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,6 +59,10 @@ class TestMemory {
   size_t size_;
   int fd_ = -1;
 };
+
+// Returns the index of the first GID that is an IPv4 address in mapped form (or one that is not),
+// or nothing if the host has none.
+std::optional<uint8_t> FindGidIndex(ibv_context* context, bool ipv4);
 
 // How to make a Side.
 struct SideOptions {
