@@ -30,8 +30,13 @@ absl::Status At(const std::string& endpoint, const absl::Status& status) {
 }
 
 // Of an answer that is not whole.
-absl::Status NoAnswer(const HttpEvent& event) {
-  return absl::UnavailableError(Printable(event.error));
+absl::Status NoAnswer(const std::string& endpoint, const HttpEvent& event) {
+  // This is how etcd ends a connection whose client does not begin with TLS.
+  const bool tls_missing = event.error.find("Empty reply") != std::string::npos &&
+                           endpoint.starts_with("http://");
+  return absl::UnavailableError(
+      absl::StrCat(Printable(event.error),
+                   tls_missing ? ". If etcd wants TLS, write https:// in the URL" : ""));
 }
 
 }  // namespace
@@ -143,7 +148,7 @@ void EtcdClient::OnCallEnd(std::unique_ptr<Call> call, const HttpEvent& event) {
 }
 
 absl::Status EtcdClient::Deliver(const Call& call, const HttpEvent& event) {
-  if (!event.error.empty()) return NoAnswer(event);
+  if (!event.error.empty()) return NoAnswer(options_.endpoints[call.endpoint], event);
   GANNET_RETURN_IF_ERROR(EtcdError(event.status, event.text));
   const absl::Status decoded = call.on_range != nullptr ? DeliverRange(call, event.text)
                                                         : DeliverTxn(call, event.text);
@@ -278,7 +283,8 @@ void EtcdClient::OnStreamEnd(uint64_t id, const HttpEvent& event) {
     streams_.erase(std::exchange(watch.request, 0));
     return Stream(id);
   }
-  absl::Status why = event.error.empty() ? EtcdError(event.status, event.text) : NoAnswer(event);
+  absl::Status why = event.error.empty() ? EtcdError(event.status, event.text)
+                                         : NoAnswer(options_.endpoints[watch.endpoint], event);
   if (why.ok()) why = absl::UnavailableError("the watch ended");
   StreamAgain(id, why);
 }

@@ -251,7 +251,7 @@ TEST_F(EtcdClientTest, SpeaksTlsWithACertificateThatItWasTold) {
   EXPECT_THAT(strangers.Range("key").status().message(), HasSubstr("certificate"));
   EXPECT_EQ(strangers.Put("key", "other").outcome, kFailed);
   EtcdCaller plain({etcd.Url(0)});
-  EXPECT_THAT(plain.Range("key").status().message(), HasSubstr("https://"));
+  EXPECT_THAT(plain.Range("key").status().ToString(), HasSubstr("https://"));
 }
 
 TEST_F(EtcdClientTest, SaysThatItIsThePortForMembers) {

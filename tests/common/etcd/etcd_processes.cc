@@ -84,8 +84,8 @@ void EtcdProcesses::Start(size_t member) {
       "--initial-cluster", cluster, "--initial-cluster-token", folder_,
       "--logger", "zap", "--log-outputs", "stderr",
       // Short, so that a cluster is there soon. One member needs no time to hear of others.
-      "--heartbeat-interval", members_.size() == 1 ? "10" : "50",
-      "--election-timeout", members_.size() == 1 ? "100" : "500"};
+      "--heartbeat-interval", members_.size() == 1 ? "10" : "100",
+      "--election-timeout", members_.size() == 1 ? "100" : "1000"};
   argv.insert(argv.end(), flags_.begin(), flags_.end());
   members_[member].process = std::make_unique<test_support::ChildProcess>(
       test_support::ChildProcess::Options{
@@ -93,7 +93,7 @@ void EtcdProcesses::Start(size_t member) {
 }
 
 bool EtcdProcesses::AwaitReady(size_t member) const {
-  return members_[member].process->AwaitStderr("ready to serve client requests");
+  return members_[member].process->AwaitStderr("serving client traffic");
 }
 
 std::string EtcdProcesses::Url(size_t member, const std::string& scheme) const {
