@@ -21,9 +21,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr size_t kAddressBytesMax = 256;
 
-absl::Status Wrong(std::string_view what) {
-  return absl::InvalidArgumentError(std::string(what));
-}
+absl::Status Wrong(std::string_view what) { return absl::InvalidArgumentError(std::string(what)); }
 
 OrderedJson ToJson(const GroupMember& member) {
   return {{"node", member.node}, {"incarnation", HexOf(member.incarnation)}};
@@ -91,8 +89,8 @@ absl::Status Check(const GroupConfig& group) {
     if (!nodes.insert(node).second) return Wrong("group: a node is a member twice");
   }
   if (group.lease_ms < kPrimaryLeaseMsMin || group.lease_ms > kPrimaryLeaseMsMax) {
-    return Wrong(absl::StrCat("group: lease_ms is not ", kPrimaryLeaseMsMin, " to ",
-                              kPrimaryLeaseMsMax));
+    return Wrong(
+        absl::StrCat("group: lease_ms is not ", kPrimaryLeaseMsMin, " to ", kPrimaryLeaseMsMax));
   }
   if (group.min_copies == 0 || group.min_copies > group.members.size()) {
     return Wrong("group: min_copies is not between 1 and the number of members");
@@ -108,7 +106,8 @@ absl::Status Check(const GroupConfig& group) {
 absl::Status Check(const NodeInfo& node) {
   if (node.incarnation == 0) return Wrong("node: no incarnation");
   if (node.applied > kJsonNumberMax) return Wrong("node: applied is too large");
-  const bool printable = std::ranges::all_of(node.address, [](char c) { return c > ' ' && c < 0x7f; });
+  const bool printable =
+      std::ranges::all_of(node.address, [](char c) { return c > ' ' && c < 0x7f; });
   if (node.address.empty() || node.address.size() > kAddressBytesMax || !printable) {
     return Wrong("node: no address");
   }
@@ -117,9 +116,8 @@ absl::Status Check(const NodeInfo& node) {
 
 std::string Encode(const ClusterConfig& config) {
   GANNET_CHECK(Check(config).ok(), "a configuration that is none");
-  return OrderedJson{{"format", kClusterFormat},
-                     {"groups", config.groups},
-                     {"partitions", config.partitions}}
+  return OrderedJson{
+      {"format", kClusterFormat}, {"groups", config.groups}, {"partitions", config.partitions}}
       .dump();
 }
 
@@ -149,9 +147,9 @@ std::string Encode(const NodeInfo& node) {
 absl::StatusOr<ClusterConfig> DecodeClusterConfig(std::string_view text) {
   JsonFields fields(text, "config");
   if (const uint32_t format = fields.Number32("format"); format > kClusterFormat) {
-    return absl::UnimplementedError(
-        absl::StrCat("config: format ", format, " is newer than this version of Gannet, which knows ",
-                     kClusterFormat, ". Update it"));
+    return absl::UnimplementedError(absl::StrCat(
+        "config: format ", format, " is newer than this version of Gannet, which knows ",
+        kClusterFormat, ". Update it"));
   } else if (format == 0) {
     fields.Fail("no format");
   }

@@ -27,7 +27,7 @@ inline constexpr uint64_t kGroupRingBytesDefault = 16 << 20;
 
 // Which group has which partition. partitions[p] is the place of its group in `groups`.
 struct ClusterConfig {
-  std::vector<std::string> groups;  // names, ascending, no two equal
+  std::vector<std::string> groups;   // names, ascending, no two equal
   std::vector<uint16_t> partitions;  // kPartitions of them
 
   bool operator==(const ClusterConfig&) const = default;

@@ -39,7 +39,9 @@ std::string ClusterPrefix(std::string_view cluster) {
   return absl::StrCat("/gannet/", std::string(cluster), "/");
 }
 
-std::string ConfigKey(std::string_view cluster) { return ClusterPrefix(cluster).append(kConfigName); }
+std::string ConfigKey(std::string_view cluster) {
+  return ClusterPrefix(cluster).append(kConfigName);
+}
 
 std::string GroupKey(std::string_view cluster, std::string_view group) {
   return KeyOf(cluster, kGroups, group);

@@ -10,8 +10,8 @@
 
 namespace gannet {
 
-// Returns the partition of a key: the upper 10 bits of its unseeded XXH3. Servers' indexes have seeds
-// of their own, so this hash says nothing of a key's place there.
+// Returns the partition of a key: the upper 10 bits of its unseeded XXH3. Servers' indexes have
+// seeds of their own, so this hash says nothing of a key's place there.
 uint32_t PartitionOf(std::string_view key);
 
 // Returns a configuration in which each partition is in the group that has the highest hash with it

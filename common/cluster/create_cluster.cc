@@ -42,8 +42,7 @@ absl::StatusOr<EtcdTxn> CreateClusterTxn(const NewCluster& cluster,
                                          const std::function<uint64_t()>& random) {
   GANNET_RETURN_IF_ERROR(CheckNames(cluster));
   EtcdTxn txn;
-  txn.compares.push_back(
-      {.key = ClusterPrefix(cluster.name), .mod_revision = 0, .prefix = true});
+  txn.compares.push_back({.key = ClusterPrefix(cluster.name), .mod_revision = 0, .prefix = true});
   std::vector<std::string> names;
   for (const NewCluster::Group& group : cluster.groups) {
     const GroupConfig config = {.history = random() | 1,  // never 0

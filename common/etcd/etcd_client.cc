@@ -32,11 +32,10 @@ absl::Status At(const std::string& endpoint, const absl::Status& status) {
 // Of an answer that is not whole.
 absl::Status NoAnswer(const std::string& endpoint, const HttpEvent& event) {
   // This is how etcd ends a connection whose client does not begin with TLS.
-  const bool tls_missing = event.error.find("Empty reply") != std::string::npos &&
-                           endpoint.starts_with("http://");
-  return absl::UnavailableError(
-      absl::StrCat(Printable(event.error),
-                   tls_missing ? ". If etcd wants TLS, write https:// in the URL" : ""));
+  const bool tls_missing =
+      event.error.find("Empty reply") != std::string::npos && endpoint.starts_with("http://");
+  return absl::UnavailableError(absl::StrCat(
+      Printable(event.error), tls_missing ? ". If etcd wants TLS, write https:// in the URL" : ""));
 }
 
 }  // namespace
@@ -58,9 +57,9 @@ struct EtcdClient::WatchState {
   int64_t next_revision = 0;
   uint64_t request = 0;  // of the stream; 0: none
   size_t endpoint = 0;
-  bool created = false;    // etcd has confirmed this stream
-  bool lost = false;       // the listener knows that nothing is heard
-  size_t failures = 0;     // in a row
+  bool created = false;  // etcd has confirmed this stream
+  bool lost = false;     // the listener knows that nothing is heard
+  size_t failures = 0;   // in a row
 };
 
 absl::StatusOr<std::unique_ptr<EtcdClient>> EtcdClient::Create(Options options) {
@@ -102,13 +101,14 @@ void EtcdClient::Poll() {
 // --- ranges and transactions ---
 
 void EtcdClient::Range(std::string_view key, RangeHandler handler) {
-  Ask(std::unique_ptr<Call>(new Call{
-      .path = "/v3/kv/range", .body = EncodeRange(key), .on_range = std::move(handler)}));
+  Ask(std::unique_ptr<Call>(
+      new Call{.path = "/v3/kv/range", .body = EncodeRange(key), .on_range = std::move(handler)}));
 }
 
 void EtcdClient::RangeOfPrefix(std::string_view prefix, RangeHandler handler) {
-  Ask(std::unique_ptr<Call>(new Call{
-      .path = "/v3/kv/range", .body = EncodeRangeOfPrefix(prefix), .on_range = std::move(handler)}));
+  Ask(std::unique_ptr<Call>(new Call{.path = "/v3/kv/range",
+                                     .body = EncodeRangeOfPrefix(prefix),
+                                     .on_range = std::move(handler)}));
 }
 
 void EtcdClient::Txn(const EtcdTxn& txn, TxnHandler handler) {
@@ -150,8 +150,8 @@ void EtcdClient::OnCallEnd(std::unique_ptr<Call> call, const HttpEvent& event) {
 absl::Status EtcdClient::Deliver(const Call& call, const HttpEvent& event) {
   if (!event.error.empty()) return NoAnswer(options_.endpoints[call.endpoint], event);
   GANNET_RETURN_IF_ERROR(EtcdError(event.status, event.text));
-  const absl::Status decoded = call.on_range != nullptr ? DeliverRange(call, event.text)
-                                                        : DeliverTxn(call, event.text);
+  const absl::Status decoded =
+      call.on_range != nullptr ? DeliverRange(call, event.text) : DeliverTxn(call, event.text);
   // Not "invalid argument", by which etcd itself refuses a request.
   return decoded.ok() ? decoded : absl::UnavailableError(decoded.message());
 }
@@ -259,8 +259,8 @@ void EtcdClient::OnWatchAnswer(uint64_t id, EtcdWatchAnswer answer) {
       return ListForWatch(id);
     }
     // What etcd refuses in a watch, it says here.
-    return StreamAgain(id, absl::UnavailableError(absl::StrCat(
-                               "etcd ended the watch: ", Printable(answer.cancel_reason))));
+    return StreamAgain(id, absl::UnavailableError(absl::StrCat("etcd ended the watch: ",
+                                                               Printable(answer.cancel_reason))));
   }
   watch.created = true;
   watch.failures = 0;

@@ -53,7 +53,8 @@ struct EtcdNews {
 // 1. A range is linearizable. It is asked of each endpoint in turn until one answers.
 // 2. A transaction is sent once. It goes to another endpoint only if the one before was not
 //    reached, so kRefused never means that an earlier try of the same transaction won.
-// 3. A watch tells every change of its prefix in order, or lists all again. So the listener has what
+// 3. A watch tells every change of its prefix in order, or lists all again. So the listener has
+// what
 //    etcd has, some time later.
 // 4. An endpoint that fails is not asked first next time.
 //
@@ -63,8 +64,8 @@ class EtcdClient {
  public:
   struct Options {
     std::vector<std::string> endpoints;  // "http://10.0.0.1:2379", or https
-    std::string ca_file;  // certificates (PEM) that sign etcd's; empty: the system's
-    int64_t call_ms = 2000;  // how long one endpoint may take for an answer
+    std::string ca_file;                 // certificates (PEM) that sign etcd's; empty: the system's
+    int64_t call_ms = 2000;              // how long one endpoint may take for an answer
     // A watch that heard nothing for so long is begun again, as the connection may be dead.
     int64_t watch_silence_ms = 2000;
     int64_t retry_ms = 100;  // how long a watch waits when all endpoints have failed
@@ -87,7 +88,8 @@ class EtcdClient {
   void Range(std::string_view key, RangeHandler handler);
   void RangeOfPrefix(std::string_view prefix, RangeHandler handler);
   void Txn(const EtcdTxn& txn, TxnHandler handler);
-  // Lists all keys that begin with the prefix, and tells what changes. Returns a number for Unwatch.
+  // Lists all keys that begin with the prefix, and tells what changes. Returns a number for
+  // Unwatch.
   uint64_t Watch(std::string_view prefix, WatchHandler handler);
   void Unwatch(uint64_t watch);
 

@@ -49,9 +49,9 @@ absl::Status StatusOf(const Said& said) {
   using enum absl::StatusCode;
   if (said.code == kUnauthenticated || absl::StrContains(said.message, "user name is empty") ||
       absl::StrContains(said.message, "invalid auth token")) {
-    return absl::UnauthenticatedError(
-        absl::StrCat("etcd wants a user and a password, and Gannet cannot give it any: ",
-                     said.message, ". Allow it without (etcdctl auth disable), and protect etcd by TLS or its network"));
+    return absl::UnauthenticatedError(absl::StrCat(
+        "etcd wants a user and a password, and Gannet cannot give it any: ", said.message,
+        ". Allow it without (etcdctl auth disable), and protect etcd by TLS or its network"));
   }
   if (said.code == kPermissionDenied) return absl::PermissionDeniedError(said.message);
   if (absl::StrContains(said.message, "no leader")) {

@@ -8,8 +8,8 @@
 
 namespace gannet {
 
-// Returns what an answer with this HTTP status says went wrong, as text that says what to do. `text`
-// is the answer's body, or a line of a watch's answer. Returns OK if it is no error.
+// Returns what an answer with this HTTP status says went wrong, as text that says what to do.
+// `text` is the answer's body, or a line of a watch's answer. Returns OK if it is no error.
 //   Unavailable: etcd cannot answer now; another member may.
 //   Unauthenticated, PermissionDenied: etcd wants a user.
 //   FailedPrecondition: this is no etcd of version 3.4 or later.

@@ -128,7 +128,8 @@ absl::Status AddItems(const Json& range, std::vector<EtcdKeyValue>* items) {
 absl::StatusOr<EtcdChange> ChangeOf(const Json& event) {
   EtcdChange change;
   GANNET_ASSIGN_OR_RETURN(const std::string type, TextOf(event, "type"));
-  if (!type.empty() && type != "PUT" && type != "DELETE") return NotEtcd("an event of no known type");
+  if (!type.empty() && type != "PUT" && type != "DELETE")
+    return NotEtcd("an event of no known type");
   change.deleted = type == "DELETE";
   GANNET_ASSIGN_OR_RETURN(const Json* kv, ObjectOf(event, "kv"));
   if (kv == nullptr) return NotEtcd("an event without a key");
@@ -170,8 +171,7 @@ std::string EncodeTxn(const EtcdTxn& txn) {
   }
   Json puts = Json::array();
   for (const EtcdTxn::Put& put : txn.puts) {
-    puts.push_back({{"request_put",
-                     {{"key", Base64(put.key)}, {"value", Base64(put.value)}}}});
+    puts.push_back({{"request_put", {{"key", Base64(put.key)}, {"value", Base64(put.value)}}}});
   }
   return Json{{"compare", compares}, {"success", puts}, {"failure", reads}}.dump();
 }

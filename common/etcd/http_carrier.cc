@@ -41,7 +41,7 @@ struct HttpCarrier::Transfer {
 
   HttpRequest request;
   HttpCarrier* carrier = nullptr;
-  int64_t due_ns = 0;       // when it begins; once begun: when it is overdue
+  int64_t due_ns = 0;  // when it begins; once begun: when it is overdue
   bool begun = false;
   bool had_line = false;
   CURL* easy = nullptr;
@@ -52,7 +52,8 @@ struct HttpCarrier::Transfer {
   char message[CURL_ERROR_SIZE] = {};
 };
 
-// What libcurl calls, in the thread. To return another number than they were given ends the transfer.
+// What libcurl calls, in the thread. To return another number than they were given ends the
+// transfer.
 struct HttpCarrier::Callbacks {
   static size_t OnHeader(char*, size_t size, size_t count, void* user) {
     auto* transfer = static_cast<Transfer*>(user);
@@ -113,7 +114,8 @@ absl::StatusOr<std::unique_ptr<HttpCarrier>> HttpCarrier::Create(Options options
   carrier->event_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   carrier->multi_ = curl_multi_init();
   if (carrier->event_fd_ < 0 || carrier->multi_ == nullptr) {
-    return absl::InternalError("cannot make what carries requests to etcd: no descriptors are left");
+    return absl::InternalError(
+        "cannot make what carries requests to etcd: no descriptors are left");
   }
   curl_multi_setopt(carrier->multi_, CURLMOPT_MAXCONNECTS, kConnectionsMax);
   // Signals are for the program's own threads.
@@ -248,8 +250,7 @@ void HttpCarrier::Begin(Transfer* transfer, int64_t now) {
   curl_easy_setopt(easy, CURLOPT_URL, request.url.c_str());
   curl_easy_setopt(easy, CURLOPT_PROXY, "");  // not the one in the environment
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);
-  curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                   static_cast<curl_off_t>(request.body.size()));
+  curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request.body.size()));
   curl_easy_setopt(easy, CURLOPT_POSTFIELDS, request.body.data());
   curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_1_1));
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);

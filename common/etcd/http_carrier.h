@@ -24,8 +24,8 @@ struct HttpRequest {
   bool once = false;
   // The answer is lines, which come one by one for as long as it lasts.
   bool stream = false;
-  int64_t delay_ms = 0;   // begins so much later
-  int64_t answer_ms = 0;  // for the whole answer, or the first line of a stream
+  int64_t delay_ms = 0;    // begins so much later
+  int64_t answer_ms = 0;   // for the whole answer, or the first line of a stream
   int64_t silence_ms = 0;  // for each further line of a stream
 };
 
@@ -34,23 +34,23 @@ struct HttpEvent {
   enum class Kind : uint8_t { kLine, kEnd };
   uint64_t id = 0;
   Kind kind = Kind::kEnd;
-  std::string text;    // the line; at the end the body, or what came behind the last line
-  int status = 0;      // HTTP's; 0: no answer came
-  bool sent = false;   // a part of the request may have arrived
+  std::string text;     // the line; at the end the body, or what came behind the last line
+  int status = 0;       // HTTP's; 0: no answer came
+  bool sent = false;    // a part of the request may have arrived
   bool silent = false;  // a stream's end: no line came in silence_ms
-  std::string error;   // why the answer is not whole; empty: it is
+  std::string error;    // why the answer is not whole; empty: it is
 };
 
 // Carries requests and answers in a thread of its own, kv-cluster, and decides nothing. What comes
-// back waits until the caller takes it. Answers that are too long, or that nobody takes, end with an
-// error, so memory is bounded.
+// back waits until the caller takes it. Answers that are too long, or that nobody takes, end with
+// an error, so memory is bounded.
 //
 // Thread safety: one caller. Destruction ends all requests.
 class HttpCarrier {
  public:
   struct Options {
     std::string ca_file;  // certificates (PEM) that sign the servers'; empty: the system's
-    size_t answer_bytes_max = 4 << 20;   // of an answer, or a line
+    size_t answer_bytes_max = 4 << 20;    // of an answer, or a line
     size_t waiting_bytes_max = 16 << 20;  // of lines that nobody has taken
   };
   // Internal: the system has no more descriptors or threads. FailedPrecondition: no such ca_file.

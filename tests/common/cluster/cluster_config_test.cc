@@ -84,11 +84,13 @@ TEST(ClusterConfigTest, RefusesWhatIsNoConfiguration) {
   longer.insert(longer.rfind(']'), ",0");
   for (const std::string& bad :
        {std::string(), std::string("7"), std::string("{}"), text.substr(1), longer,
-        With(text, R"("format":1)", R"("format":0)"), With(text, R"("format":1)", R"("format":"1")"),
-        With(text, R"("format":1,)", ""), With(text, R"("format":1)", R"("format":1,"more":2)"),
-        With(text, R"(["g1","g2"])", "[]"), With(text, R"(["g1","g2"])", R"(["g2","g1"])"),
+        With(text, R"("format":1)", R"("format":0)"),
+        With(text, R"("format":1)", R"("format":"1")"), With(text, R"("format":1,)", ""),
+        With(text, R"("format":1)", R"("format":1,"more":2)"), With(text, R"(["g1","g2"])", "[]"),
+        With(text, R"(["g1","g2"])", R"(["g2","g1"])"),
         With(text, R"(["g1","g2"])", R"(["g1","g1"])"), With(text, R"(["g1","g2"])", R"(["g1"])"),
-        With(text, R"(["g1","g2"])", R"(["g1","a/b"])"), With(text, R"(["g1","g2"])", R"(["g1",2])"),
+        With(text, R"(["g1","g2"])", R"(["g1","a/b"])"),
+        With(text, R"(["g1","g2"])", R"(["g1",2])"),
         With(text, R"("partitions":[)", R"("partitions":[-1,)"),
         std::string(R"({"format":1,"groups":["g"],"partitions":[0]})")}) {
     EXPECT_TRUE(absl::IsInvalidArgument(DecodeClusterConfig(bad).status())) << bad.substr(0, 80);
@@ -97,34 +99,41 @@ TEST(ClusterConfigTest, RefusesWhatIsNoConfiguration) {
 
 TEST(ClusterConfigTest, RefusesWhatIsNoGroup) {
   const std::string text = kGroup;
-  for (const std::string& bad : {
-           std::string("[]"), With(text, R"("history":"00000000000000a1",)", ""),
-           With(text, "00000000000000a1", "0000000000000000"),
-           With(text, "00000000000000a1", "a1"), With(text, "00000000000000a1", "00000000000000A1"),
-           With(text, "00000000000000a1", "0x000000000000a1"),
-           With(text, R"("00000000000000a1")", "161"), With(text, R"("epoch":3)", R"("epoch":-3)"),
-           With(text, R"("epoch":3)", R"("epoch":3.0)"), With(text, R"("epoch":3)", R"("epoch":0)"),
-           With(text, R"("epoch":3)", R"("epoch":9007199254740993)"),
-           With(text, R"("primary":{"node":"n1")", R"("primary":{"node":"n2")"),
-           With(text, R"({"node":"n3")", R"({"node":"n4")"),
-           With(text, R"({"node":"n3")", R"({"node":"n1")"),
-           With(text, R"({"node":"n3",)", R"({"node":"n3","more":1,)"),
-           With(text, "00000000000000b3", "0000000000000000"),
-           With(text, R"(["n1","n2","n3"])", R"(["n1","n2","n3","n1"])"),
-           With(text, R"(["n1","n2","n3"])", R"(["n1","n2","n3",""])"),
-           With(text, R"(["n1","n2","n3"])", "7"), With(text, R"("lease_ms":600)", R"("lease_ms":199)"),
-           With(text, R"("lease_ms":600)", R"("lease_ms":10001)"),
-           With(text, R"("lease_ms":600)", R"("lease_ms":4294967896)"),
-           With(text, R"("min_copies":1)", R"("min_copies":0)"),
-           With(text, R"("min_copies":1)", R"("min_copies":4)"),
-           With(text, "16777216", "16777217"), With(text, "16777216", "4096"),
-           With(kNewGroup, R"("epoch":0)", R"("epoch":1)"),
-           With(kNewGroup, R"("in_sync":[])",
-                R"("in_sync":[{"node":"n1","incarnation":"00000000000000b1"}])")}) {
+  for (const std::string& bad :
+       {std::string("[]"),
+        With(text, R"("history":"00000000000000a1",)", ""),
+        With(text, "00000000000000a1", "0000000000000000"),
+        With(text, "00000000000000a1", "a1"),
+        With(text, "00000000000000a1", "00000000000000A1"),
+        With(text, "00000000000000a1", "0x000000000000a1"),
+        With(text, R"("00000000000000a1")", "161"),
+        With(text, R"("epoch":3)", R"("epoch":-3)"),
+        With(text, R"("epoch":3)", R"("epoch":3.0)"),
+        With(text, R"("epoch":3)", R"("epoch":0)"),
+        With(text, R"("epoch":3)", R"("epoch":9007199254740993)"),
+        With(text, R"("primary":{"node":"n1")", R"("primary":{"node":"n2")"),
+        With(text, R"({"node":"n3")", R"({"node":"n4")"),
+        With(text, R"({"node":"n3")", R"({"node":"n1")"),
+        With(text, R"({"node":"n3",)", R"({"node":"n3","more":1,)"),
+        With(text, "00000000000000b3", "0000000000000000"),
+        With(text, R"(["n1","n2","n3"])", R"(["n1","n2","n3","n1"])"),
+        With(text, R"(["n1","n2","n3"])", R"(["n1","n2","n3",""])"),
+        With(text, R"(["n1","n2","n3"])", "7"),
+        With(text, R"("lease_ms":600)", R"("lease_ms":199)"),
+        With(text, R"("lease_ms":600)", R"("lease_ms":10001)"),
+        With(text, R"("lease_ms":600)", R"("lease_ms":4294967896)"),
+        With(text, R"("min_copies":1)", R"("min_copies":0)"),
+        With(text, R"("min_copies":1)", R"("min_copies":4)"),
+        With(text, "16777216", "16777217"),
+        With(text, "16777216", "4096"),
+        With(kNewGroup, R"("epoch":0)", R"("epoch":1)"),
+        With(kNewGroup, R"("in_sync":[])",
+             R"("in_sync":[{"node":"n1","incarnation":"00000000000000b1"}])")}) {
     EXPECT_TRUE(absl::IsInvalidArgument(DecodeGroupConfig(bad).status())) << bad;
   }
-  EXPECT_THAT(DecodeGroupConfig(With(text, R"("epoch":3)", R"("epoch":3,"later":1)")).status().message(),
-              HasSubstr("group: a field that this version does not know: later"));
+  EXPECT_THAT(
+      DecodeGroupConfig(With(text, R"("epoch":3)", R"("epoch":3,"later":1)")).status().message(),
+      HasSubstr("group: a field that this version does not know: later"));
 }
 
 TEST(ClusterConfigTest, RefusesWhatIsNoNode) {

@@ -20,9 +20,9 @@ TEST(ClusterKeysTest, AKeySaysWhatLiesThere) {
 }
 
 TEST(ClusterKeysTest, OtherKeysAreNone) {
-  for (const char* key : {"", "/gannet/c/", "/gannet/c/confi", "/gannet/c/config/", "/gannet/d/config",
-                          "/gannet/cc/config", "/gannet/c/groups/", "/gannet/c/groups/a/b",
-                          "/gannet/c/nodes/ n", "/gannet/c/other/n"}) {
+  for (const char* key : {"", "/gannet/c/", "/gannet/c/confi", "/gannet/c/config/",
+                          "/gannet/d/config", "/gannet/cc/config", "/gannet/c/groups/",
+                          "/gannet/c/groups/a/b", "/gannet/c/nodes/ n", "/gannet/c/other/n"}) {
     EXPECT_FALSE(ParseClusterKey("c", key)) << key;
   }
 }
@@ -34,9 +34,9 @@ TEST(ClusterKeysTest, NamesAreAlsoNamesOfServers) {
     EXPECT_TRUE(IsServerName(name)) << name;
   }
   for (const std::string& name :
-       {std::string(), std::string("a/b"), std::string("a,b"), std::string("a:b"), std::string("a b"),
-        std::string("-a"), std::string(".."), std::string("\xc3\xa4"), std::string("a\0", 2),
-        std::string(kClusterNameBytesMax + 1, 'z')}) {
+       {std::string(), std::string("a/b"), std::string("a,b"), std::string("a:b"),
+        std::string("a b"), std::string("-a"), std::string(".."), std::string("\xc3\xa4"),
+        std::string("a\0", 2), std::string(kClusterNameBytesMax + 1, 'z')}) {
     EXPECT_FALSE(IsClusterName(name)) << name;
   }
 }

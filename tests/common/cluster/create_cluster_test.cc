@@ -22,10 +22,11 @@ using enum EtcdTxnResult::Outcome;
 uint64_t NoChance() { return 0x1234; }
 
 NewCluster Example() {
-  return {.name = "c",
-          .groups = {{.name = "g2", .members = {"n3", "n4"}}, {.name = "g1", .members = {"n1", "n2"}}},
-          .lease_ms = 300,
-          .min_copies = 2};
+  return {
+      .name = "c",
+      .groups = {{.name = "g2", .members = {"n3", "n4"}}, {.name = "g1", .members = {"n1", "n2"}}},
+      .lease_ms = 300,
+      .min_copies = 2};
 }
 
 TEST(CreateClusterTest, CreatesAllKeysOnce) {
@@ -44,8 +45,9 @@ TEST(CreateClusterTest, CreatesAllKeysOnce) {
   EXPECT_EQ(all->items[0].key, ConfigKey("c"));
   EXPECT_EQ(*DecodeClusterConfig(all->items[0].value), FillPartitions({"g1", "g2"}));
   EXPECT_EQ(all->items[1].key, GroupKey("c", "g1"));
-  EXPECT_EQ(*DecodeGroupConfig(all->items[1].value),
-            (GroupConfig{.history = 0x1235, .members = {"n1", "n2"}, .lease_ms = 300, .min_copies = 2}));
+  EXPECT_EQ(
+      *DecodeGroupConfig(all->items[1].value),
+      (GroupConfig{.history = 0x1235, .members = {"n1", "n2"}, .lease_ms = 300, .min_copies = 2}));
   EXPECT_EQ(all->items[2].key, GroupKey("c", "g2"));
 
   // A second time, or beside anything else of the cluster, it changes nothing.

@@ -107,8 +107,8 @@ TEST_F(EtcdClientTest, ATransactionIsRefusedIfAKeyHasChanged) {
 }
 
 TEST_F(EtcdClientTest, ATransactionPutsAllOfItsKeysAtOneRevision) {
-  const EtcdTxnResult put = caller_.Txn({.compares = {{.key = "all/", .prefix = true}},
-                                         .puts = {{"all/a", "1"}, {"all/b", "2"}}});
+  const EtcdTxnResult put = caller_.Txn(
+      {.compares = {{.key = "all/", .prefix = true}}, .puts = {{"all/a", "1"}, {"all/b", "2"}}});
   ASSERT_EQ(put.outcome, kWon) << put.status;
   EXPECT_THAT(caller_.RangeOfPrefix("all/")->items,
               ElementsAre(EtcdKeyValue{"all/a", "1", put.revision},
@@ -201,8 +201,7 @@ TEST_F(EtcdClientTest, ListsAgainAfterACompaction) {
                                            absl::StrCat(R"({"revision":")", revision + 1, R"("})"));
   ASSERT_THAT(compacted, HasSubstr("header"));
 
-  ASSERT_TRUE(
-      watching.PollUntil([&] { return listener.Count(EtcdNews::Kind::kListed) == 2; }));
+  ASSERT_TRUE(watching.PollUntil([&] { return listener.Count(EtcdNews::Kind::kListed) == 2; }));
   EXPECT_EQ(listener.there, (std::map<std::string, std::string>{{"compacted/last", "2"}}));
   caller.Put("compacted/later", "3");
   EXPECT_TRUE(watching.PollUntil([&] { return listener.there["compacted/later"] == "3"; }));
@@ -226,9 +225,9 @@ TEST_F(EtcdClientTest, ATransactionThatIsNotAnsweredIsUnknown) {
 
 TEST_F(EtcdClientTest, SaysThatEtcdWantsAUser) {
   EtcdProcesses etcd(1, {"--bcrypt-cost", "4"});
-  for (const auto& [path, body] : {
-           std::pair{"user/add", R"({"name":"root","password":"secret"})"},
-           {"user/grant", R"({"user":"root","role":"root"})"}, {"enable", "{}"}}) {
+  for (const auto& [path, body] : {std::pair{"user/add", R"({"name":"root","password":"secret"})"},
+                                   {"user/grant", R"({"user":"root","role":"root"})"},
+                                   {"enable", "{}"}}) {
     ASSERT_THAT(PostToEtcd(etcd.Url(0) + "/v3/auth/" + path, body), HasSubstr("header"));
   }
   EtcdCaller caller(etcd.Urls());

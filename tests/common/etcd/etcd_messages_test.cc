@@ -70,7 +70,8 @@ TEST(EtcdMessagesTest, ReadsARange) {
       R"("kvs":[{"key":"Zm9v","create_revision":"2","mod_revision":"2","version":"1","value":"YmFy"},)"
       R"({"key":"Zm9w","mod_revision":"1"}],"count":"2")"));
   ASSERT_TRUE(answer.ok()) << answer.status();
-  EXPECT_THAT(answer->items, ElementsAre(EtcdKeyValue{"foo", "bar", 2}, EtcdKeyValue{"fop", "", 1}));
+  EXPECT_THAT(answer->items,
+              ElementsAre(EtcdKeyValue{"foo", "bar", 2}, EtcdKeyValue{"fop", "", 1}));
 }
 
 TEST(EtcdMessagesTest, ReadsATransaction) {
@@ -78,42 +79,50 @@ TEST(EtcdMessagesTest, ReadsATransaction) {
       Answer(R"("succeeded":true,"responses":[{"response_put":{"header":{"revision":"2"}}}])"));
   ASSERT_TRUE(won.ok()) << won.status();
   EXPECT_TRUE(won->succeeded);
-  const auto refused = DecodeTxnAnswer(Answer(
-      R"("responses":[{"response_range":{"kvs":[{"key":"Zm9v","mod_revision":"2"}]}},)"
-      R"({"response_range":{"header":{"revision":"2"}}}])"));
+  const auto refused = DecodeTxnAnswer(
+      Answer(R"("responses":[{"response_range":{"kvs":[{"key":"Zm9v","mod_revision":"2"}]}},)"
+             R"({"response_range":{"header":{"revision":"2"}}}])"));
   ASSERT_TRUE(refused.ok()) << refused.status();
   EXPECT_THAT(refused->current, ElementsAre(EtcdKeyValue{"foo", "", 2}));
 }
 
 TEST(EtcdMessagesTest, ReadsAWatch) {
-  const auto changes = DecodeWatchAnswer(WatchLine(
-      R"("events":[{"kv":{"key":"Zm9v","mod_revision":"4","value":"YmFy"}},)"
-      R"({"type":"DELETE","kv":{"key":"Zm9v","mod_revision":"5"}}])"));
+  const auto changes = DecodeWatchAnswer(
+      WatchLine(R"("events":[{"kv":{"key":"Zm9v","mod_revision":"4","value":"YmFy"}},)"
+                R"({"type":"DELETE","kv":{"key":"Zm9v","mod_revision":"5"}}])"));
   ASSERT_TRUE(changes.ok()) << changes.status();
   EXPECT_THAT(changes->changes, ElementsAre(EtcdChange{.item = {"foo", "bar", 4}},
                                             EtcdChange{.item = {"foo", "", 5}, .deleted = true}));
-  const auto compacted =
-      DecodeWatchAnswer(WatchLine(R"("canceled":true,"compact_revision":"3")"));
+  const auto compacted = DecodeWatchAnswer(WatchLine(R"("canceled":true,"compact_revision":"3")"));
   ASSERT_TRUE(compacted.ok()) << compacted.status();
   EXPECT_TRUE(compacted->canceled);
   EXPECT_EQ(compacted->compact_revision, 3);
 }
 
 TEST(EtcdMessagesTest, RefusesWhatIsNoAnswer) {
-  for (const std::string& text : {
-           std::string(), std::string("<html>"), std::string("[]"), std::string("{}"),
-           std::string(R"({"header":{}})"), std::string(R"({"header":[]})"),
-           std::string(R"({"header":{"cluster_id":7}})"),
-           std::string(R"({"header":{"cluster_id":"-7"}})"),
-           std::string(R"({"header":{"cluster_id":"17446744073709551615"})"),
-           Answer(R"("kvs":{})"), Answer(R"("kvs":[7])"), Answer(R"("kvs":[{}])"),
-           Answer(R"("kvs":[{"key":"Zm9v"}])"), Answer(R"("kvs":[{"mod_revision":"1"}])"),
-           Answer(R"("kvs":[{"key":"!","mod_revision":"1"}])"),
-           Answer(R"("kvs":[{"key":"Zm9v","mod_revision":"-1"}])"),
-           Answer(R"("kvs":[{"key":"Zm9v","mod_revision":"9223372036854775807"}])"),
-           Answer(R"("kvs":[{"key":"Zm9v","mod_revision":"9223372036854775808"}])"),
-           Answer(R"("kvs":[{"key":"Zm9v","mod_revision":1}])"), Answer(R"("more":true)"),
-           std::string(1 << 20, '['), std::string("{\"a\":\"\xff\"}")}) {
+  for (const std::string& text :
+       {std::string(),
+        std::string("<html>"),
+        std::string("[]"),
+        std::string("{}"),
+        std::string(R"({"header":{}})"),
+        std::string(R"({"header":[]})"),
+        std::string(R"({"header":{"cluster_id":7}})"),
+        std::string(R"({"header":{"cluster_id":"-7"}})"),
+        std::string(R"({"header":{"cluster_id":"17446744073709551615"})"),
+        Answer(R"("kvs":{})"),
+        Answer(R"("kvs":[7])"),
+        Answer(R"("kvs":[{}])"),
+        Answer(R"("kvs":[{"key":"Zm9v"}])"),
+        Answer(R"("kvs":[{"mod_revision":"1"}])"),
+        Answer(R"("kvs":[{"key":"!","mod_revision":"1"}])"),
+        Answer(R"("kvs":[{"key":"Zm9v","mod_revision":"-1"}])"),
+        Answer(R"("kvs":[{"key":"Zm9v","mod_revision":"9223372036854775807"}])"),
+        Answer(R"("kvs":[{"key":"Zm9v","mod_revision":"9223372036854775808"}])"),
+        Answer(R"("kvs":[{"key":"Zm9v","mod_revision":1}])"),
+        Answer(R"("more":true)"),
+        std::string(1 << 20, '['),
+        std::string("{\"a\":\"\xff\"}")}) {
     EXPECT_EQ(DecodeRangeAnswer(text).status().code(), absl::StatusCode::kInvalidArgument)
         << text.substr(0, 100);
   }
@@ -123,11 +132,12 @@ TEST(EtcdMessagesTest, RefusesWhatIsNoAnswer) {
     EXPECT_FALSE(DecodeTxnAnswer(Answer(rest)).ok()) << rest;
   }
   EXPECT_FALSE(DecodeWatchAnswer(Answer("")).ok());
-  for (const char* rest :
-       {R"("created":1)", R"("canceled":"no")", R"("cancel_reason":{})",
-        R"("compact_revision":"x")", R"("events":[{}])", R"("events":[{"kv":7}])",
-        R"("events":[{"type":"MOVE","kv":{"key":"Zm9v","mod_revision":"4"}}])",
-        R"("events":[{"kv":{"key":"Zm9v","mod_revision":"4"}},{"kv":{"key":"Zm9v","mod_revision":"3"}}])"}) {
+  for (
+      const char* rest :
+      {R"("created":1)", R"("canceled":"no")", R"("cancel_reason":{})", R"("compact_revision":"x")",
+       R"("events":[{}])", R"("events":[{"kv":7}])",
+       R"("events":[{"type":"MOVE","kv":{"key":"Zm9v","mod_revision":"4"}}])",
+       R"("events":[{"kv":{"key":"Zm9v","mod_revision":"4"}},{"kv":{"key":"Zm9v","mod_revision":"3"}}])"}) {
     EXPECT_FALSE(DecodeWatchAnswer(WatchLine(rest)).ok()) << rest;
   }
 }

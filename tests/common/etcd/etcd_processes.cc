@@ -22,8 +22,8 @@ constexpr uint64_t kMemoryBytesMin = uint64_t{2} << 30;
 // In memory if there is room, because etcd syncs its files at each step, and disks may be slow.
 std::string NewFolder() {
   struct statvfs memory = {};
-  const bool fits = statvfs("/dev/shm", &memory) == 0 &&
-                    memory.f_bavail * memory.f_frsize >= kMemoryBytesMin;
+  const bool fits =
+      statvfs("/dev/shm", &memory) == 0 && memory.f_bavail * memory.f_frsize >= kMemoryBytesMin;
   std::string folder = fits ? "/dev/shm/gannet-etcd-XXXXXX" : "/tmp/gannet-etcd-XXXXXX";
   if (mkdtemp(folder.data()) != nullptr) return folder;
   std::perror(folder.c_str());
@@ -79,16 +79,15 @@ void EtcdProcesses::Start(size_t member) {
   const std::string url = Url(member, tls ? "https" : "http");
   std::vector<std::string> argv = {
       "etcd", "--name", absl::StrCat("m", member), "--data-dir", DataFolder(member),
-      "--listen-client-urls", url, "--advertise-client-urls", url,
-      "--listen-peer-urls", PeerUrl(member), "--initial-advertise-peer-urls", PeerUrl(member),
-      "--initial-cluster", cluster, "--initial-cluster-token", folder_,
-      "--logger", "zap", "--log-outputs", "stderr",
+      "--listen-client-urls", url, "--advertise-client-urls", url, "--listen-peer-urls",
+      PeerUrl(member), "--initial-advertise-peer-urls", PeerUrl(member), "--initial-cluster",
+      cluster, "--initial-cluster-token", folder_, "--logger", "zap", "--log-outputs", "stderr",
       // Short, so that a cluster is there soon. One member needs no time to hear of others.
-      "--heartbeat-interval", members_.size() == 1 ? "10" : "100",
-      "--election-timeout", members_.size() == 1 ? "100" : "1000"};
+      "--heartbeat-interval", members_.size() == 1 ? "10" : "100", "--election-timeout",
+      members_.size() == 1 ? "100" : "1000"};
   argv.insert(argv.end(), flags_.begin(), flags_.end());
-  members_[member].process = std::make_unique<test_support::ChildProcess>(
-      test_support::ChildProcess::Options{
+  members_[member].process =
+      std::make_unique<test_support::ChildProcess>(test_support::ChildProcess::Options{
           .argv = std::move(argv), .streams = test_support::ChildProcess::Streams::kCaptured});
 }
 

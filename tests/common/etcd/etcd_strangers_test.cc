@@ -27,7 +27,8 @@ FakeServer::Script Always(const FakeServer::Answer& answer) {
 }
 
 TEST(EtcdStrangersTest, RefusesWhatIsNoUrl) {
-  for (const char* url : {"", "10.0.0.1:2379", "http://", "ftp://host", "http://a b", "http://me@host"}) {
+  for (const char* url :
+       {"", "10.0.0.1:2379", "http://", "ftp://host", "http://a b", "http://me@host"}) {
     const auto client = EtcdClient::Create({.endpoints = {url}});
     EXPECT_EQ(client.status().code(), absl::StatusCode::kInvalidArgument) << url;
   }
@@ -140,8 +141,8 @@ TEST(EtcdStrangersTest, AnotherClusterIsNotBelieved) {
   bool ours = true;
   FakeServer changing([&](const std::string&) -> FakeServer::Answer {
     const bool now = std::exchange(ours, false);
-    return {.bytes = FakeServer::Http(
-                now ? kAnswer : R"({"header":{"cluster_id":"8","revision":"2"}})")};
+    return {.bytes = FakeServer::Http(now ? kAnswer
+                                          : R"({"header":{"cluster_id":"8","revision":"2"}})")};
   });
   EtcdCaller caller({changing.Url()});
   EXPECT_TRUE(caller.Range("key").ok());
@@ -152,7 +153,8 @@ TEST(EtcdStrangersTest, AnotherClusterIsNotBelieved) {
 TEST(EtcdStrangersTest, AWatchThatIsLostTellsItOnceAndGoesOn) {
   std::atomic<bool> mended{false};
   FakeServer server([&](const std::string& request) -> FakeServer::Answer {
-    if (request.find("/v3/kv/range") != std::string::npos) return {.bytes = FakeServer::Http(kAnswer)};
+    if (request.find("/v3/kv/range") != std::string::npos)
+      return {.bytes = FakeServer::Http(kAnswer)};
     if (!mended) return {.bytes = FakeServer::Http("garbage\n")};
     const std::string line = absl::StrCat(R"({"result":)", kAnswer);
     const std::string event = R"(,"events":[{"kv":{"key":"a2V5","mod_revision":"3"}}]}})";
