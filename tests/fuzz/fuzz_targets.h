@@ -43,6 +43,11 @@ void RespBytes(std::span<const std::byte> bytes);
 // What another host sends to softverbs.
 void NetStreamBytes(std::span<const std::byte> bytes);
 
+// What etcd, or whatever is at its address, answers.
+void EtcdAnswerBytes(std::span<const std::byte> bytes);
+// What lies in etcd of a cluster.
+void ClusterConfigBytes(std::span<const std::byte> bytes);
+
 struct Target {
   const char* name;
   void (*run)(std::span<const std::byte> bytes);
@@ -65,6 +70,8 @@ inline constexpr Target kTargets[] = {
     {"memcached_binary", MemcachedBinaryBytes},
     {"resp", RespBytes},
     {"net_stream", NetStreamBytes},
+    {"etcd_answer", EtcdAnswerBytes},
+    {"cluster_config", ClusterConfigBytes},
 };
 
 }  // namespace gannet::fuzz

@@ -1,0 +1,203 @@
+#include "common/cluster/cluster_config.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/cluster_keys.h"
+#include "common/cluster/json_fields.h"
+#include "common/protocol/replica.h"
+
+namespace gannet {
+namespace {
+
+using Json = nlohmann::json;
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr size_t kAddressBytesMax = 256;
+
+absl::Status Wrong(std::string_view what) { return absl::InvalidArgumentError(std::string(what)); }
+
+OrderedJson ToJson(const GroupMember& member) {
+  return {{"node", member.node}, {"incarnation", HexOf(member.incarnation)}};
+}
+
+GroupMember MemberOf(const Json& json, JsonFields* owner) {
+  JsonFields fields(json, "member");
+  GroupMember member = {.node = fields.Text("node"), .incarnation = fields.Hex("incarnation")};
+  if (const absl::Status status = fields.Finish(); !status.ok()) {
+    owner->Fail(std::string(status.message()));
+  }
+  return member;
+}
+
+bool IsIn(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+absl::Status CheckInSync(const GroupConfig& group) {
+  absl::flat_hash_set<std::string> nodes;
+  for (const GroupMember& member : group.in_sync) {
+    if (!IsIn(group.members, member.node)) return Wrong("group: in sync is who is no member");
+    if (!nodes.insert(member.node).second) return Wrong("group: a node is in sync twice");
+    if (member.incarnation == 0) return Wrong("group: a member without an incarnation");
+  }
+  const bool primary_in_sync =
+      std::ranges::find(group.in_sync, group.primary) != group.in_sync.end();
+  if (group.epoch > 0 && !primary_in_sync) return Wrong("group: the primary is not in sync");
+  if (group.epoch == 0 && (!group.in_sync.empty() || group.primary != GroupMember{})) {
+    return Wrong("group: a primary, or who is in sync, before the first epoch");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status Check(const ClusterConfig& config) {
+  if (config.groups.empty() || config.groups.size() > kGroupsMax) {
+    return Wrong(absl::StrCat("config: a cluster has 1 to ", kGroupsMax, " groups"));
+  }
+  for (size_t i = 0; i < config.groups.size(); ++i) {
+    if (!IsClusterName(config.groups[i])) return Wrong("config: " + WhatNamesAre("group"));
+    if (i > 0 && config.groups[i - 1] >= config.groups[i]) {
+      return Wrong("config: groups are not in order, or two have one name");
+    }
+  }
+  if (config.partitions.size() != kPartitions) {
+    return Wrong(absl::StrCat("config: there are not ", kPartitions, " partitions"));
+  }
+  for (const uint16_t group : config.partitions) {
+    if (group >= config.groups.size()) return Wrong("config: a partition of a group that is none");
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Check(const GroupConfig& group) {
+  if (group.history == 0) return Wrong("group: no history");
+  if (group.epoch > kJsonNumberMax) return Wrong("group: epoch is too large");
+  if (group.members.empty() || group.members.size() > kMembersMax) {
+    return Wrong(absl::StrCat("group: a group has 1 to ", kMembersMax, " members"));
+  }
+  absl::flat_hash_set<std::string> nodes;
+  for (const std::string& node : group.members) {
+    if (!IsClusterName(node)) return Wrong("group: " + WhatNamesAre("node"));
+    if (!nodes.insert(node).second) return Wrong("group: a node is a member twice");
+  }
+  if (group.lease_ms < kPrimaryLeaseMsMin || group.lease_ms > kPrimaryLeaseMsMax) {
+    return Wrong(
+        absl::StrCat("group: lease_ms is not ", kPrimaryLeaseMsMin, " to ", kPrimaryLeaseMsMax));
+  }
+  if (group.min_copies == 0 || group.min_copies > group.members.size()) {
+    return Wrong("group: min_copies is not between 1 and the number of members");
+  }
+  if (group.ring_bytes < kRingBytesMin || group.ring_bytes > kRingBytesMax ||
+      group.ring_bytes % kRingAlignment != 0) {
+    return Wrong(absl::StrCat("group: ring_bytes is no multiple of ", kRingAlignment, " from ",
+                              kRingBytesMin, " to ", kRingBytesMax));
+  }
+  return CheckInSync(group);
+}
+
+absl::Status Check(const NodeInfo& node) {
+  if (node.incarnation == 0) return Wrong("node: no incarnation");
+  if (node.applied > kJsonNumberMax) return Wrong("node: applied is too large");
+  const bool printable =
+      std::ranges::all_of(node.address, [](char c) { return c > ' ' && c < 0x7f; });
+  if (node.address.empty() || node.address.size() > kAddressBytesMax || !printable) {
+    return Wrong("node: no address");
+  }
+  return absl::OkStatus();
+}
+
+std::string Encode(const ClusterConfig& config) {
+  GANNET_CHECK(Check(config).ok(), "a configuration that is none");
+  return OrderedJson{
+      {"format", kClusterFormat}, {"groups", config.groups}, {"partitions", config.partitions}}
+      .dump();
+}
+
+std::string Encode(const GroupConfig& group) {
+  GANNET_CHECK(Check(group).ok(), "a group that is none");
+  OrderedJson in_sync = OrderedJson::array();
+  for (const GroupMember& member : group.in_sync) in_sync.push_back(ToJson(member));
+  return OrderedJson{{"history", HexOf(group.history)},
+                     {"epoch", group.epoch},
+                     {"primary", group.epoch > 0 ? ToJson(group.primary) : OrderedJson(nullptr)},
+                     {"in_sync", in_sync},
+                     {"members", group.members},
+                     {"lease_ms", group.lease_ms},
+                     {"min_copies", group.min_copies},
+                     {"ring_bytes", group.ring_bytes}}
+      .dump();
+}
+
+std::string Encode(const NodeInfo& node) {
+  GANNET_CHECK(Check(node).ok(), "a node that is none");
+  return OrderedJson{{"incarnation", HexOf(node.incarnation)},
+                     {"address", node.address},
+                     {"applied", node.applied}}
+      .dump();
+}
+
+absl::StatusOr<ClusterConfig> DecodeClusterConfig(std::string_view text) {
+  JsonFields fields(text, "config");
+  if (const uint32_t format = fields.Number32("format"); format > kClusterFormat) {
+    return absl::UnimplementedError(absl::StrCat(
+        "config: format ", format, " is newer than this version of Gannet, which knows ",
+        kClusterFormat, ". Update it"));
+  } else if (format == 0) {
+    fields.Fail("no format");
+  }
+  ClusterConfig config;
+  for (Json& group : fields.Array("groups", kGroupsMax)) {
+    if (!group.is_string()) fields.Fail("a group that is no name");
+    config.groups.push_back(group.is_string() ? group.get<std::string>() : "");
+  }
+  for (const Json& group : fields.Array("partitions", kPartitions)) {
+    const bool fits = group.is_number_unsigned() && group.get<uint64_t>() < kGroupsMax;
+    if (!fits) fields.Fail("a partition of a group that is none");
+    config.partitions.push_back(fits ? group.get<uint16_t>() : 0);
+  }
+  GANNET_RETURN_IF_ERROR(fields.Finish());
+  GANNET_RETURN_IF_ERROR(Check(config));
+  return config;
+}
+
+absl::StatusOr<GroupConfig> DecodeGroupConfig(std::string_view text) {
+  JsonFields fields(text, "group");
+  GroupConfig group;
+  group.history = fields.Hex("history");
+  group.epoch = fields.Number("epoch");
+  const Json primary = fields.ObjectOrNull("primary");
+  if (!primary.is_null()) group.primary = MemberOf(primary, &fields);
+  for (const Json& member : fields.Array("in_sync", kMembersMax)) {
+    group.in_sync.push_back(MemberOf(member, &fields));
+  }
+  for (const Json& node : fields.Array("members", kMembersMax)) {
+    if (!node.is_string()) fields.Fail("a member that is no name");
+    group.members.push_back(node.is_string() ? node.get<std::string>() : "");
+  }
+  group.lease_ms = fields.Number32("lease_ms");
+  group.min_copies = fields.Number32("min_copies");
+  group.ring_bytes = fields.Number("ring_bytes");
+  GANNET_RETURN_IF_ERROR(fields.Finish());
+  GANNET_RETURN_IF_ERROR(Check(group));
+  return group;
+}
+
+absl::StatusOr<NodeInfo> DecodeNodeInfo(std::string_view text) {
+  JsonFields fields(text, "node");
+  NodeInfo node = {.incarnation = fields.Hex("incarnation"),
+                   .address = fields.Text("address"),
+                   .applied = fields.Number("applied")};
+  GANNET_RETURN_IF_ERROR(fields.Finish());
+  GANNET_RETURN_IF_ERROR(Check(node));
+  return node;
+}
+
+}  // namespace gannet

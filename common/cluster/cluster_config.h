@@ -1,0 +1,84 @@
+#ifndef GANNET_COMMON_CLUSTER_CLUSTER_CONFIG_H_
+#define GANNET_COMMON_CLUSTER_CLUSTER_CONFIG_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace gannet {
+
+// What lies in etcd of a cluster, as JSON (cluster_keys.h says where; docs/group.md has examples).
+//
+// The decoders take whatever bytes are there, and are strict: a field that is missing, unknown, or
+// of a wrong type is an error, because a process that misreads who is primary loses data. An older
+// process must not read a newer format: ClusterConfig::format says which one all keys have.
+// InvalidArgument says what is wrong, and where. The encoders require what the decoders check.
+
+inline constexpr uint32_t kClusterFormat = 1;
+inline constexpr uint32_t kPartitions = 1024;
+inline constexpr size_t kGroupsMax = kPartitions;
+inline constexpr size_t kMembersMax = 16;  // of a group
+inline constexpr uint32_t kGroupLeaseMsDefault = 600;
+inline constexpr uint64_t kGroupRingBytesDefault = 16 << 20;
+
+// Which group has which partition. partitions[p] is the place of its group in `groups`.
+struct ClusterConfig {
+  std::vector<std::string> groups;   // names, ascending, no two equal
+  std::vector<uint16_t> partitions;  // kPartitions of them
+
+  bool operator==(const ClusterConfig&) const = default;
+};
+
+// One run of a node's process: one that starts again is another member.
+struct GroupMember {
+  std::string node;
+  uint64_t incarnation = 0;  // never 0
+
+  bool operator==(const GroupMember&) const = default;
+};
+
+// Who a group is. A transaction that changes it compares its mod_revision.
+struct GroupConfig {
+  uint64_t history = 0;  // of the group's items; never 0. Another one: items were lost
+  uint64_t epoch = 0;    // grows with each primary; 0: no process has been primary yet
+  // While the epoch is 0, `primary` has no node, and nobody is in sync. Later, `primary` is one of
+  // those in sync.
+  GroupMember primary;
+  std::vector<GroupMember> in_sync;
+  std::vector<std::string> members;  // nodes that may be in sync, by rank; no two equal
+  uint32_t lease_ms = kGroupLeaseMsDefault;
+  uint32_t min_copies = 1;  // with fewer in sync, no write is taken
+  uint64_t ring_bytes = kGroupRingBytesDefault;
+
+  bool operator==(const GroupConfig&) const = default;
+};
+
+// What a process says of itself, for people. Nothing is decided by it.
+struct NodeInfo {
+  uint64_t incarnation = 0;
+  std::string address;   // "10.0.0.1:7471"
+  uint64_t applied = 0;  // LSN
+
+  bool operator==(const NodeInfo&) const = default;
+};
+
+// Return what is wrong with it, or OK.
+absl::Status Check(const ClusterConfig& config);
+absl::Status Check(const GroupConfig& group);
+absl::Status Check(const NodeInfo& node);
+
+std::string Encode(const ClusterConfig& config);
+std::string Encode(const GroupConfig& group);
+std::string Encode(const NodeInfo& node);
+
+absl::StatusOr<ClusterConfig> DecodeClusterConfig(std::string_view text);
+absl::StatusOr<GroupConfig> DecodeGroupConfig(std::string_view text);
+absl::StatusOr<NodeInfo> DecodeNodeInfo(std::string_view text);
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_CLUSTER_CLUSTER_CONFIG_H_

@@ -1,0 +1,68 @@
+#include "common/cluster/cluster_keys.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+
+namespace gannet {
+namespace {
+
+constexpr std::string_view kConfigName = "config";
+constexpr std::string_view kGroups = "groups/";
+constexpr std::string_view kNodes = "nodes/";
+
+bool IsAlphanumeric(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)); }
+
+std::string KeyOf(std::string_view cluster, std::string_view folder, std::string_view name) {
+  GANNET_CHECK(IsClusterName(name), "no name of a group or a node");
+  return ClusterPrefix(cluster).append(folder).append(name);
+}
+
+}  // namespace
+
+bool IsClusterName(std::string_view name) {
+  return !name.empty() && name.size() <= kClusterNameBytesMax && IsAlphanumeric(name[0]) &&
+         std::ranges::all_of(
+             name, [](char c) { return IsAlphanumeric(c) || c == '.' || c == '_' || c == '-'; });
+}
+
+std::string WhatNamesAre(std::string_view of_what) {
+  return absl::StrCat("the name of a ", std::string(of_what), " has 1 to ", kClusterNameBytesMax,
+                      " letters, digits, '.', '_' and '-', and begins with a letter or a digit");
+}
+
+std::string ClusterPrefix(std::string_view cluster) {
+  GANNET_CHECK(IsClusterName(cluster), "no name of a cluster");
+  return absl::StrCat("/gannet/", std::string(cluster), "/");
+}
+
+std::string ConfigKey(std::string_view cluster) {
+  return ClusterPrefix(cluster).append(kConfigName);
+}
+
+std::string GroupKey(std::string_view cluster, std::string_view group) {
+  return KeyOf(cluster, kGroups, group);
+}
+
+std::string NodeKey(std::string_view cluster, std::string_view node) {
+  return KeyOf(cluster, kNodes, node);
+}
+
+std::optional<ClusterKey> ParseClusterKey(std::string_view cluster, std::string_view key) {
+  using enum ClusterKey::Kind;
+  const std::string prefix = ClusterPrefix(cluster);
+  if (!key.starts_with(prefix)) return std::nullopt;
+  key.remove_prefix(prefix.size());
+  if (key == kConfigName) return ClusterKey{.kind = kConfig};
+  for (const auto& [folder, kind] : {std::pair{kGroups, kGroup}, {kNodes, kNode}}) {
+    if (!key.starts_with(folder)) continue;
+    const std::string_view name = key.substr(folder.size());
+    if (IsClusterName(name)) return ClusterKey{.kind = kind, .name = std::string(name)};
+  }
+  return std::nullopt;
+}
+
+}  // namespace gannet

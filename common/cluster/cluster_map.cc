@@ -1,0 +1,34 @@
+#include "common/cluster/cluster_map.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "common/base/hash.h"
+
+namespace gannet {
+namespace {
+
+constexpr int kPartitionBits = std::countr_zero(kPartitions);
+static_assert(kPartitions == 1u << kPartitionBits);
+
+}  // namespace
+
+uint32_t PartitionOf(std::string_view key) {
+  return static_cast<uint32_t>(Xxh3Unseeded(key.data(), key.size()) >> (64 - kPartitionBits));
+}
+
+ClusterConfig FillPartitions(std::vector<std::string> groups) {
+  std::ranges::sort(groups);
+  ClusterConfig config = {.groups = std::move(groups), .partitions = {}};
+  for (uint32_t partition = 0; partition < kPartitions; ++partition) {
+    // Of equal hashes the first one, which is the same for each order of `groups`.
+    const auto best = std::ranges::max_element(config.groups, {}, [&](const std::string& group) {
+      return Xxh3(group.data(), group.size(), partition);
+    });
+    config.partitions.push_back(static_cast<uint16_t>(best - config.groups.begin()));
+  }
+  return config;
+}
+
+}  // namespace gannet

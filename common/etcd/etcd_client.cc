@@ -1,0 +1,329 @@
+#include "common/etcd/etcd_client.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/etcd/etcd_error.h"
+
+namespace gannet {
+namespace {
+
+constexpr size_t kEndpointsMax = 16;
+
+absl::Status CheckEndpoint(std::string_view url) {
+  std::string_view host;
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (url.starts_with(scheme)) host = url.substr(scheme.size());
+  }
+  const bool odd = std::ranges::any_of(
+      host, [](char c) { return c <= ' ' || c > '~' || c == '@' || c == '?' || c == '#'; });
+  if (!host.empty() && !odd) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(Printable(url), " is no URL of etcd, for example http://10.0.0.1:2379"));
+}
+
+// Returns the status with the endpoint that it is about.
+absl::Status At(const std::string& endpoint, const absl::Status& status) {
+  return absl::Status(status.code(), absl::StrCat(endpoint, ": ", status.message()));
+}
+
+// Of an answer that is not whole.
+absl::Status NoAnswer(const std::string& endpoint, const HttpEvent& event) {
+  // This is how etcd ends a connection whose client does not begin with TLS.
+  const bool tls_missing =
+      event.error.find("Empty reply") != std::string::npos && endpoint.starts_with("http://");
+  return absl::UnavailableError(absl::StrCat(
+      Printable(event.error), tls_missing ? ". If etcd wants TLS, write https:// in the URL" : ""));
+}
+
+}  // namespace
+
+struct EtcdClient::Call {
+  std::string path;
+  std::string body;
+  RangeHandler on_range;  // this or the other
+  TxnHandler on_txn;
+  int64_t delay_ms = 0;
+  size_t tries = 0;
+  size_t endpoint = 0;
+  std::string problems = {};  // of the endpoints that were asked
+};
+
+struct EtcdClient::WatchState {
+  std::string prefix;
+  WatchHandler handler;
+  int64_t next_revision = 0;
+  uint64_t request = 0;  // of the stream; 0: none
+  size_t endpoint = 0;
+  bool created = false;  // etcd has confirmed this stream
+  bool lost = false;     // the listener knows that nothing is heard
+  size_t failures = 0;   // in a row
+};
+
+absl::StatusOr<std::unique_ptr<EtcdClient>> EtcdClient::Create(Options options) {
+  if (options.endpoints.empty() || options.endpoints.size() > kEndpointsMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there must be 1 to ", kEndpointsMax, " URLs of etcd"));
+  }
+  for (std::string& endpoint : options.endpoints) {
+    GANNET_RETURN_IF_ERROR(CheckEndpoint(endpoint));
+    while (endpoint.ends_with('/')) endpoint.pop_back();
+  }
+  GANNET_ASSIGN_OR_RETURN(auto carrier, HttpCarrier::Create({.ca_file = options.ca_file}));
+  return std::unique_ptr<EtcdClient>(new EtcdClient(std::move(options), std::move(carrier)));
+}
+
+EtcdClient::EtcdClient(Options options, std::unique_ptr<HttpCarrier> carrier)
+    : options_(std::move(options)), carrier_(std::move(carrier)) {}
+
+EtcdClient::~EtcdClient() = default;
+
+void EtcdClient::Poll() {
+  for (const HttpEvent& event : carrier_->Take()) {
+    // A handler may have ended what a later event is about.
+    if (const auto call = calls_.find(event.id); call != calls_.end()) {
+      std::unique_ptr<Call> ended = std::move(call->second);
+      calls_.erase(call);
+      OnCallEnd(std::move(ended), event);
+    } else if (const auto stream = streams_.find(event.id); stream != streams_.end()) {
+      const uint64_t watch = stream->second;
+      if (event.kind == HttpEvent::Kind::kLine) {
+        OnLine(watch, event);
+      } else {
+        OnStreamEnd(watch, event);
+      }
+    }
+  }
+}
+
+// --- ranges and transactions ---
+
+void EtcdClient::Range(std::string_view key, RangeHandler handler) {
+  Ask(std::unique_ptr<Call>(
+      new Call{.path = "/v3/kv/range", .body = EncodeRange(key), .on_range = std::move(handler)}));
+}
+
+void EtcdClient::RangeOfPrefix(std::string_view prefix, RangeHandler handler) {
+  Ask(std::unique_ptr<Call>(new Call{.path = "/v3/kv/range",
+                                     .body = EncodeRangeOfPrefix(prefix),
+                                     .on_range = std::move(handler)}));
+}
+
+void EtcdClient::Txn(const EtcdTxn& txn, TxnHandler handler) {
+  Ask(std::unique_ptr<Call>(
+      new Call{.path = "/v3/kv/txn", .body = EncodeTxn(txn), .on_txn = std::move(handler)}));
+}
+
+void EtcdClient::Ask(std::unique_ptr<Call> call) {
+  const size_t count = options_.endpoints.size();
+  call->endpoint = call->tries == 0 ? first_ : (call->endpoint + 1) % count;
+  ++call->tries;
+  const uint64_t id = next_id_++;
+  carrier_->Send({.id = id,
+                  .url = options_.endpoints[call->endpoint] + call->path,
+                  .body = call->body,
+                  .once = call->on_txn != nullptr,
+                  .delay_ms = std::exchange(call->delay_ms, 0),
+                  .answer_ms = options_.call_ms});
+  calls_[id] = std::move(call);
+}
+
+void EtcdClient::OnCallEnd(std::unique_ptr<Call> call, const HttpEvent& event) {
+  const absl::Status problem = Deliver(*call, event);
+  if (problem.ok()) return;
+  AvoidEndpoint(call->endpoint);
+  const absl::Status here = At(options_.endpoints[call->endpoint], problem);
+  absl::StrAppend(&call->problems, call->problems.empty() ? "" : "; ", here.message());
+  const bool not_executed = !event.sent || WasNotExecuted(problem);
+  // Another endpoint would refuse it, too, if etcd itself did.
+  const bool last = call->tries == options_.endpoints.size() || absl::IsInvalidArgument(problem);
+  if (!last && (call->on_range != nullptr || not_executed)) return Ask(std::move(call));
+
+  const absl::Status all(problem.code(), absl::StrCat("etcd gives no answer: ", call->problems));
+  if (call->on_range != nullptr) return call->on_range(all);
+  using enum EtcdTxnResult::Outcome;
+  call->on_txn({.outcome = not_executed ? kFailed : kUnknown, .status = all});
+}
+
+absl::Status EtcdClient::Deliver(const Call& call, const HttpEvent& event) {
+  if (!event.error.empty()) return NoAnswer(options_.endpoints[call.endpoint], event);
+  GANNET_RETURN_IF_ERROR(EtcdError(event.status, event.text));
+  const absl::Status decoded =
+      call.on_range != nullptr ? DeliverRange(call, event.text) : DeliverTxn(call, event.text);
+  // Not "invalid argument", by which etcd itself refuses a request.
+  return decoded.ok() ? decoded : absl::UnavailableError(decoded.message());
+}
+
+absl::Status EtcdClient::DeliverRange(const Call& call, std::string_view text) {
+  GANNET_ASSIGN_OR_RETURN(EtcdRangeAnswer answer, DecodeRangeAnswer(text));
+  GANNET_RETURN_IF_ERROR(CheckCluster(answer.header));
+  call.on_range(std::move(answer));
+  return absl::OkStatus();
+}
+
+absl::Status EtcdClient::DeliverTxn(const Call& call, std::string_view text) {
+  GANNET_ASSIGN_OR_RETURN(EtcdTxnAnswer answer, DecodeTxnAnswer(text));
+  GANNET_RETURN_IF_ERROR(CheckCluster(answer.header));
+  using enum EtcdTxnResult::Outcome;
+  call.on_txn({.outcome = answer.succeeded ? kWon : kRefused,
+               .revision = answer.header.revision,
+               .current = std::move(answer.current)});
+  return absl::OkStatus();
+}
+
+// --- watches ---
+
+uint64_t EtcdClient::Watch(std::string_view prefix, WatchHandler handler) {
+  const uint64_t id = next_id_++;
+  watches_[id] = std::unique_ptr<WatchState>(
+      new WatchState{.prefix = std::string(prefix), .handler = std::move(handler)});
+  ListForWatch(id);
+  return id;
+}
+
+void EtcdClient::Unwatch(uint64_t id) {
+  const auto watch = watches_.find(id);
+  if (watch == watches_.end()) return;
+  if (const uint64_t request = watch->second->request; request != 0) {
+    carrier_->Cancel(request);
+    streams_.erase(request);
+  }
+  watches_.erase(watch);  // an answer to its list finds nobody
+}
+
+void EtcdClient::ListForWatch(uint64_t id) {
+  const WatchState& watch = *watches_.at(id);
+  Ask(std::unique_ptr<Call>(
+      new Call{.path = "/v3/kv/range",
+               .body = EncodeRangeOfPrefix(watch.prefix),
+               .on_range = [this, id](auto answer) { OnList(id, std::move(answer)); },
+               .delay_ms = watch.failures > 0 ? options_.retry_ms : 0}));
+}
+
+void EtcdClient::OnList(uint64_t id, absl::StatusOr<EtcdRangeAnswer> answer) {
+  const auto found = watches_.find(id);
+  if (found == watches_.end()) return;
+  WatchState& watch = *found->second;
+  if (!answer.ok()) {
+    ++watch.failures;
+    ListForWatch(id);
+    return TellLost(id, answer.status());
+  }
+  watch.lost = false;
+  watch.failures = 0;
+  watch.next_revision = answer->header.revision + 1;
+  Stream(id);
+  const WatchHandler handler = watch.handler;  // it may end the watch
+  handler({.kind = EtcdNews::Kind::kListed,
+           .revision = answer->header.revision,
+           .items = std::move(answer->items)});
+}
+
+void EtcdClient::Stream(uint64_t id) {
+  WatchState& watch = *watches_.at(id);
+  watch.request = next_id_++;
+  watch.endpoint = first_;
+  watch.created = false;
+  streams_[watch.request] = id;
+  carrier_->Send({.id = watch.request,
+                  .url = options_.endpoints[watch.endpoint] + "/v3/watch",
+                  .body = EncodeWatchOfPrefix(watch.prefix, watch.next_revision),
+                  .stream = true,
+                  // Tries each endpoint at once.
+                  .delay_ms = DelayMs(watch.failures),
+                  .answer_ms = options_.call_ms,
+                  .silence_ms = options_.watch_silence_ms});
+}
+
+void EtcdClient::OnLine(uint64_t id, const HttpEvent& event) {
+  if (const absl::Status error = EtcdError(event.status, event.text); !error.ok()) {
+    return StreamAgain(id, error);
+  }
+  auto answer = DecodeWatchAnswer(event.text);
+  if (!answer.ok()) return StreamAgain(id, absl::UnavailableError(answer.status().message()));
+  if (const absl::Status other = CheckCluster(answer->header); !other.ok()) {
+    return StreamAgain(id, other);
+  }
+  OnWatchAnswer(id, *std::move(answer));
+}
+
+void EtcdClient::OnWatchAnswer(uint64_t id, EtcdWatchAnswer answer) {
+  WatchState& watch = *watches_.at(id);
+  if (answer.canceled) {
+    // Gone are revisions that it has not told of.
+    if (answer.compact_revision > 0) {
+      carrier_->Cancel(watch.request);
+      streams_.erase(std::exchange(watch.request, 0));
+      return ListForWatch(id);
+    }
+    // What etcd refuses in a watch, it says here.
+    return StreamAgain(id, absl::UnavailableError(absl::StrCat("etcd ended the watch: ",
+                                                               Printable(answer.cancel_reason))));
+  }
+  watch.created = true;
+  watch.failures = 0;
+  watch.lost = false;
+  std::erase_if(answer.changes, [&](const EtcdChange& change) {
+    return change.item.mod_revision < watch.next_revision;
+  });
+  if (answer.changes.empty()) return;
+  const int64_t revision = answer.changes.back().item.mod_revision;
+  watch.next_revision = revision + 1;
+  const WatchHandler handler = watch.handler;  // it may end the watch
+  handler({.kind = EtcdNews::Kind::kChanged,
+           .revision = revision,
+           .changes = std::move(answer.changes)});
+}
+
+void EtcdClient::OnStreamEnd(uint64_t id, const HttpEvent& event) {
+  WatchState& watch = *watches_.at(id);
+  if (event.silent && watch.created) {  // nothing is wrong, as far as one knows
+    streams_.erase(std::exchange(watch.request, 0));
+    return Stream(id);
+  }
+  absl::Status why = event.error.empty() ? EtcdError(event.status, event.text)
+                                         : NoAnswer(options_.endpoints[watch.endpoint], event);
+  if (why.ok()) why = absl::UnavailableError("the watch ended");
+  StreamAgain(id, why);
+}
+
+void EtcdClient::StreamAgain(uint64_t id, const absl::Status& why) {
+  WatchState& watch = *watches_.at(id);
+  const absl::Status here = At(options_.endpoints[watch.endpoint], why);
+  carrier_->Cancel(watch.request);
+  streams_.erase(std::exchange(watch.request, 0));
+  AvoidEndpoint(watch.endpoint);
+  ++watch.failures;
+  const bool all_failed = watch.failures >= options_.endpoints.size();
+  Stream(id);
+  if (all_failed) TellLost(id, here);
+}
+
+void EtcdClient::TellLost(uint64_t id, const absl::Status& why) {
+  WatchState& watch = *watches_.at(id);
+  if (std::exchange(watch.lost, true)) return;
+  const WatchHandler handler = watch.handler;  // it may end the watch
+  handler({.kind = EtcdNews::Kind::kLost, .status = why});
+}
+
+// --- endpoints ---
+
+absl::Status EtcdClient::CheckCluster(const EtcdHeader& header) {
+  if (!cluster_id_) cluster_id_ = header.cluster_id;
+  if (*cluster_id_ == header.cluster_id) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      "it belongs to another cluster of etcd than the one that answered first. All URLs must be of "
+      "one cluster");
+}
+
+void EtcdClient::AvoidEndpoint(size_t endpoint) {
+  if (first_ == endpoint) first_ = (first_ + 1) % options_.endpoints.size();
+}
+
+int64_t EtcdClient::DelayMs(size_t failures) const {
+  return failures >= options_.endpoints.size() ? options_.retry_ms : 0;
+}
+
+}  // namespace gannet

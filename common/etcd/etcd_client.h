@@ -1,0 +1,133 @@
+#ifndef GANNET_COMMON_ETCD_ETCD_CLIENT_H_
+#define GANNET_COMMON_ETCD_ETCD_CLIENT_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/etcd/etcd_messages.h"
+#include "common/etcd/http_carrier.h"
+
+namespace gannet {
+
+// What became of a transaction.
+struct EtcdTxnResult {
+  enum class Outcome : uint8_t {
+    kWon,      // executed. The keys that it put have mod_revision `revision`
+    kRefused,  // a compared key had changed, so it changed nothing
+    kFailed,   // not executed, and never will be. `status` says why
+    // Executed, or not, or still to be executed. Reading the keys settles it only if they have
+    // changed. `status` says why nobody knows.
+    kUnknown,
+  };
+  Outcome outcome = Outcome::kUnknown;
+  absl::Status status;
+  int64_t revision = 0;
+  std::vector<EtcdKeyValue> current;  // kRefused: what is below the compared keys
+};
+
+// What a watch tells.
+struct EtcdNews {
+  enum class Kind : uint8_t {
+    kListed,   // `items` is all that is there as of `revision`: forget what you had
+    kChanged,  // `changes` came since, by revision
+    kLost,     // nothing of etcd can be heard. `status` says why. The watch goes on trying
+  };
+  Kind kind = Kind::kLost;
+  int64_t revision = 0;
+  std::vector<EtcdKeyValue> items;
+  std::vector<EtcdChange> changes;
+  absl::Status status;
+};
+
+// An asynchronous client of a cluster of etcd, through its JSON gateway. Its thread only carries
+// bytes (HttpCarrier). All that is decided, and all handlers, run in Poll.
+//
+// 1. A range is linearizable. It is asked of each endpoint in turn until one answers.
+// 2. A transaction is sent once. It goes to another endpoint only if the one before was not
+//    reached, so kRefused never means that an earlier try of the same transaction won.
+// 3. A watch tells every change of its prefix in order, or lists all again. So the listener has
+// what
+//    etcd has, some time later.
+// 4. An endpoint that fails is not asked first next time.
+//
+// Thread safety: one caller. Handlers may call everything but Poll. No handler is called after
+// destruction.
+class EtcdClient {
+ public:
+  struct Options {
+    std::vector<std::string> endpoints;  // "http://10.0.0.1:2379", or https
+    std::string ca_file;                 // certificates (PEM) that sign etcd's; empty: the system's
+    int64_t call_ms = 2000;              // how long one endpoint may take for an answer
+    // A watch that heard nothing for so long is begun again, as the connection may be dead.
+    int64_t watch_silence_ms = 2000;
+    int64_t retry_ms = 100;  // how long a watch waits when all endpoints have failed
+  };
+  using RangeHandler = std::function<void(absl::StatusOr<EtcdRangeAnswer>)>;
+  using TxnHandler = std::function<void(EtcdTxnResult)>;
+  using WatchHandler = std::function<void(EtcdNews)>;
+
+  // InvalidArgument: no endpoints, or one that is no URL. FailedPrecondition: no such ca_file.
+  static absl::StatusOr<std::unique_ptr<EtcdClient>> Create(Options options);
+  ~EtcdClient();
+
+  // Readable when Poll has something to do.
+  int fd() const { return carrier_->fd(); }
+  // Calls the handlers of what came.
+  void Poll();
+
+  // An error says for each endpoint why it gave no answer. Unavailable: try again. Others: somebody
+  // has to mend something first.
+  void Range(std::string_view key, RangeHandler handler);
+  void RangeOfPrefix(std::string_view prefix, RangeHandler handler);
+  void Txn(const EtcdTxn& txn, TxnHandler handler);
+  // Lists all keys that begin with the prefix, and tells what changes. Returns a number for
+  // Unwatch.
+  uint64_t Watch(std::string_view prefix, WatchHandler handler);
+  void Unwatch(uint64_t watch);
+
+ private:
+  struct Call;
+  struct WatchState;
+
+  EtcdClient(Options options, std::unique_ptr<HttpCarrier> carrier);
+  void Ask(std::unique_ptr<Call> call);
+  void OnCallEnd(std::unique_ptr<Call> call, const HttpEvent& event);
+  // Returns OK if it was an answer, and has told the handler.
+  absl::Status Deliver(const Call& call, const HttpEvent& event);
+  absl::Status DeliverRange(const Call& call, std::string_view text);
+  absl::Status DeliverTxn(const Call& call, std::string_view text);
+  void ListForWatch(uint64_t id);
+  void OnList(uint64_t id, absl::StatusOr<EtcdRangeAnswer> answer);
+  void Stream(uint64_t id);
+  void OnLine(uint64_t id, const HttpEvent& event);
+  void OnWatchAnswer(uint64_t id, EtcdWatchAnswer answer);
+  void OnStreamEnd(uint64_t id, const HttpEvent& event);
+  // The watch's endpoint failed: goes on with another one.
+  void StreamAgain(uint64_t id, const absl::Status& why);
+  void TellLost(uint64_t id, const absl::Status& why);
+  // Returns what is wrong if another cluster of etcd answered before.
+  absl::Status CheckCluster(const EtcdHeader& header);
+  void AvoidEndpoint(size_t endpoint);
+  int64_t DelayMs(size_t failures) const;
+
+  const Options options_;
+  const std::unique_ptr<HttpCarrier> carrier_;
+  size_t first_ = 0;  // of the endpoints, which is asked first
+  uint64_t next_id_ = 1;
+  std::optional<uint64_t> cluster_id_;
+  absl::flat_hash_map<uint64_t, std::unique_ptr<Call>> calls_;  // by the request's id
+  absl::flat_hash_map<uint64_t, std::unique_ptr<WatchState>> watches_;
+  absl::flat_hash_map<uint64_t, uint64_t> streams_;  // the request's id -> the watch's
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_ETCD_ETCD_CLIENT_H_

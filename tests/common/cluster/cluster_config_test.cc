@@ -1,0 +1,151 @@
+#include "common/cluster/cluster_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "common/cluster/cluster_map.h"
+
+namespace gannet {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kGroup[] =
+    R"({"history":"00000000000000a1","epoch":3,"primary":{"node":"n1","incarnation":"fedcba9876543210"},)"
+    R"("in_sync":[{"node":"n1","incarnation":"fedcba9876543210"},)"
+    R"({"node":"n3","incarnation":"00000000000000b3"}],"members":["n1","n2","n3"],)"
+    R"("lease_ms":600,"min_copies":1,"ring_bytes":16777216})";
+constexpr char kNewGroup[] =
+    R"({"history":"00000000000000a1","epoch":0,"primary":null,"in_sync":[],"members":["n1"],)"
+    R"("lease_ms":600,"min_copies":1,"ring_bytes":16777216})";
+constexpr char kNode[] =
+    R"({"incarnation":"00000000000000b1","address":"10.0.0.1:7471","applied":4096})";
+
+GroupConfig ExampleGroup() {
+  return {.history = 0xa1,
+          .epoch = 3,
+          .primary = {"n1", 0xfedcba9876543210},
+          .in_sync = {{"n1", 0xfedcba9876543210}, {"n3", 0xb3}},
+          .members = {"n1", "n2", "n3"}};
+}
+
+// Returns the text with one part of it replaced.
+std::string With(const std::string& text, const std::string& part, const std::string& other) {
+  EXPECT_THAT(text, HasSubstr(part));
+  return absl::StrReplaceAll(text, {{part, other}});
+}
+
+TEST(ClusterConfigTest, AGroupIsThisText) {
+  EXPECT_EQ(Encode(ExampleGroup()), kGroup);
+  const auto group = DecodeGroupConfig(kGroup);
+  ASSERT_TRUE(group.ok()) << group.status();
+  EXPECT_EQ(*group, ExampleGroup());
+}
+
+TEST(ClusterConfigTest, AGroupThatNobodyHasServedHasNoPrimary) {
+  const GroupConfig expected = {.history = 0xa1, .members = {"n1"}};
+  EXPECT_EQ(Encode(expected), kNewGroup);
+  const auto group = DecodeGroupConfig(kNewGroup);
+  ASSERT_TRUE(group.ok()) << group.status();
+  EXPECT_EQ(*group, expected);
+}
+
+TEST(ClusterConfigTest, ANodeIsThisText) {
+  const NodeInfo expected = {.incarnation = 0xb1, .address = "10.0.0.1:7471", .applied = 4096};
+  EXPECT_EQ(Encode(expected), kNode);
+  const auto node = DecodeNodeInfo(kNode);
+  ASSERT_TRUE(node.ok()) << node.status();
+  EXPECT_EQ(*node, expected);
+}
+
+TEST(ClusterConfigTest, PartitionsAreTheGroupsPlaces) {
+  const ClusterConfig expected = FillPartitions({"g1", "g2"});
+  const std::string text = Encode(expected);
+  EXPECT_THAT(text, testing::StartsWith(R"({"format":1,"groups":["g1","g2"],"partitions":[)"));
+  const auto config = DecodeClusterConfig(text);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(*config, expected);
+}
+
+TEST(ClusterConfigTest, SaysThatANewerFormatNeedsANewerVersion) {
+  const std::string text = With(Encode(FillPartitions({"g"})), R"("format":1)", R"("format":2)");
+  const auto config = DecodeClusterConfig(text);
+  EXPECT_TRUE(absl::IsUnimplemented(config.status())) << config.status();
+  EXPECT_THAT(config.status().message(), HasSubstr("Update it"));
+}
+
+TEST(ClusterConfigTest, RefusesWhatIsNoConfiguration) {
+  const std::string text = Encode(FillPartitions({"g1", "g2"}));
+  std::string longer = text;
+  longer.insert(longer.rfind(']'), ",0");
+  for (const std::string& bad :
+       {std::string(), std::string("7"), std::string("{}"), text.substr(1), longer,
+        With(text, R"("format":1)", R"("format":0)"),
+        With(text, R"("format":1)", R"("format":"1")"), With(text, R"("format":1,)", ""),
+        With(text, R"("format":1)", R"("format":1,"more":2)"), With(text, R"(["g1","g2"])", "[]"),
+        With(text, R"(["g1","g2"])", R"(["g2","g1"])"),
+        With(text, R"(["g1","g2"])", R"(["g1","g1"])"), With(text, R"(["g1","g2"])", R"(["g1"])"),
+        With(text, R"(["g1","g2"])", R"(["g1","a/b"])"),
+        With(text, R"(["g1","g2"])", R"(["g1",2])"),
+        With(text, R"("partitions":[)", R"("partitions":[-1,)"),
+        std::string(R"({"format":1,"groups":["g"],"partitions":[0]})")}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(DecodeClusterConfig(bad).status())) << bad.substr(0, 80);
+  }
+}
+
+TEST(ClusterConfigTest, RefusesWhatIsNoGroup) {
+  const std::string text = kGroup;
+  for (const std::string& bad :
+       {std::string("[]"),
+        With(text, R"("history":"00000000000000a1",)", ""),
+        With(text, "00000000000000a1", "0000000000000000"),
+        With(text, "00000000000000a1", "a1"),
+        With(text, "00000000000000a1", "00000000000000A1"),
+        With(text, "00000000000000a1", "0x000000000000a1"),
+        With(text, R"("00000000000000a1")", "161"),
+        With(text, R"("epoch":3)", R"("epoch":-3)"),
+        With(text, R"("epoch":3)", R"("epoch":3.0)"),
+        With(text, R"("epoch":3)", R"("epoch":0)"),
+        With(text, R"("epoch":3)", R"("epoch":9007199254740993)"),
+        With(text, R"("primary":{"node":"n1")", R"("primary":{"node":"n2")"),
+        With(text, R"({"node":"n3")", R"({"node":"n4")"),
+        With(text, R"({"node":"n3")", R"({"node":"n1")"),
+        With(text, R"({"node":"n3",)", R"({"node":"n3","more":1,)"),
+        With(text, "00000000000000b3", "0000000000000000"),
+        With(text, R"(["n1","n2","n3"])", R"(["n1","n2","n3","n1"])"),
+        With(text, R"(["n1","n2","n3"])", R"(["n1","n2","n3",""])"),
+        With(text, R"(["n1","n2","n3"])", "7"),
+        With(text, R"("lease_ms":600)", R"("lease_ms":199)"),
+        With(text, R"("lease_ms":600)", R"("lease_ms":10001)"),
+        With(text, R"("lease_ms":600)", R"("lease_ms":4294967896)"),
+        With(text, R"("min_copies":1)", R"("min_copies":0)"),
+        With(text, R"("min_copies":1)", R"("min_copies":4)"),
+        With(text, "16777216", "16777217"),
+        With(text, "16777216", "4096"),
+        With(kNewGroup, R"("epoch":0)", R"("epoch":1)"),
+        With(kNewGroup, R"("in_sync":[])",
+             R"("in_sync":[{"node":"n1","incarnation":"00000000000000b1"}])")}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(DecodeGroupConfig(bad).status())) << bad;
+  }
+  EXPECT_THAT(
+      DecodeGroupConfig(With(text, R"("epoch":3)", R"("epoch":3,"later":1)")).status().message(),
+      HasSubstr("group: a field that this version does not know: later"));
+}
+
+TEST(ClusterConfigTest, RefusesWhatIsNoNode) {
+  const std::string text = kNode;
+  for (const std::string& bad :
+       {With(text, "00000000000000b1", "0000000000000000"), With(text, "10.0.0.1:7471", ""),
+        With(text, "10.0.0.1:7471", "a b"), With(text, "10.0.0.1:7471", std::string(300, 'a')),
+        With(text, "4096", "-1"), With(text, "4096", "9007199254740993"),
+        With(text, "4096", R"("4096")")}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(DecodeNodeInfo(bad).status())) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace gannet

@@ -1,0 +1,45 @@
+#include "common/cluster/cluster_keys.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "common/protocol/connect.h"
+
+namespace gannet {
+namespace {
+
+TEST(ClusterKeysTest, AKeySaysWhatLiesThere) {
+  using enum ClusterKey::Kind;
+  EXPECT_EQ(ConfigKey("c"), "/gannet/c/config");
+  EXPECT_EQ(GroupKey("c", "g1"), "/gannet/c/groups/g1");
+  EXPECT_EQ(NodeKey("c", "n1"), "/gannet/c/nodes/n1");
+  EXPECT_EQ(ParseClusterKey("c", ConfigKey("c")), ClusterKey{.kind = kConfig});
+  EXPECT_EQ(ParseClusterKey("c", GroupKey("c", "g1")), (ClusterKey{.kind = kGroup, .name = "g1"}));
+  EXPECT_EQ(ParseClusterKey("c", NodeKey("c", "n1")), (ClusterKey{.kind = kNode, .name = "n1"}));
+}
+
+TEST(ClusterKeysTest, OtherKeysAreNone) {
+  for (const char* key : {"", "/gannet/c/", "/gannet/c/confi", "/gannet/c/config/",
+                          "/gannet/d/config", "/gannet/cc/config", "/gannet/c/groups/",
+                          "/gannet/c/groups/a/b", "/gannet/c/nodes/ n", "/gannet/c/other/n"}) {
+    EXPECT_FALSE(ParseClusterKey("c", key)) << key;
+  }
+}
+
+TEST(ClusterKeysTest, NamesAreAlsoNamesOfServers) {
+  for (const std::string& name : {std::string("a"), std::string("9"), std::string("rack-1.node_2"),
+                                  std::string(kClusterNameBytesMax, 'z')}) {
+    EXPECT_TRUE(IsClusterName(name)) << name;
+    EXPECT_TRUE(IsServerName(name)) << name;
+  }
+  for (const std::string& name :
+       {std::string(), std::string("a/b"), std::string("a,b"), std::string("a:b"),
+        std::string("a b"), std::string("-a"), std::string(".."), std::string("\xc3\xa4"),
+        std::string("a\0", 2), std::string(kClusterNameBytesMax + 1, 'z')}) {
+    EXPECT_FALSE(IsClusterName(name)) << name;
+  }
+}
+
+}  // namespace
+}  // namespace gannet

@@ -1,0 +1,79 @@
+// What comes of etcd: its answers, and what lies in it.
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "common/cluster/cluster_config.h"
+#include "common/cluster/cluster_keys.h"
+#include "common/etcd/etcd_error.h"
+#include "common/etcd/etcd_messages.h"
+#include "tests/fuzz/fuzz_targets.h"
+
+namespace gannet::fuzz {
+namespace {
+
+void Require(bool condition, const char* what) {
+  if (condition) return;
+  std::fprintf(stderr, "a decoder accepted: %s\n", what);
+  std::abort();
+}
+
+std::string_view TextOf(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+void RequireItem(const EtcdKeyValue& item) {
+  Require(!item.key.empty(), "an item without a key");
+  Require(item.mod_revision > 0 && item.mod_revision + 1 > 0, "an item without a next revision");
+}
+
+// What was accepted is encoded, and decoded again.
+template <class Config>
+void RequireSame(const Config& config, const absl::StatusOr<Config>& again) {
+  Require(again.ok() && *again == config, "what is not encoded so that it can be decoded");
+}
+
+}  // namespace
+
+void EtcdAnswerBytes(std::span<const std::byte> bytes) {
+  const std::string_view text = TextOf(bytes);
+  if (const auto range = DecodeRangeAnswer(text); range.ok()) {
+    Require(range->header.cluster_id != 0, "no cluster");
+    for (const EtcdKeyValue& item : range->items) RequireItem(item);
+  }
+  if (const auto txn = DecodeTxnAnswer(text); txn.ok()) {
+    for (const EtcdKeyValue& item : txn->current) RequireItem(item);
+  }
+  if (const auto watch = DecodeWatchAnswer(text); watch.ok()) {
+    int64_t revision = 0;
+    for (const EtcdChange& change : watch->changes) {
+      RequireItem(change.item);
+      Require(change.item.mod_revision >= revision, "changes out of order");
+      revision = change.item.mod_revision;
+    }
+  }
+  const absl::Status error = EtcdError(200, text);
+  for (const char c : error.message()) Require(c >= 0x20 && c < 0x7f, "an unprintable error");
+}
+
+void ClusterConfigBytes(std::span<const std::byte> bytes) {
+  const std::string_view text = TextOf(bytes);
+  if (const auto config = DecodeClusterConfig(text); config.ok()) {
+    Require(config->partitions.size() == kPartitions, "another number of partitions");
+    RequireSame(*config, DecodeClusterConfig(Encode(*config)));
+  }
+  if (const auto group = DecodeGroupConfig(text); group.ok()) {
+    Require(group->epoch == 0 || !group->in_sync.empty(), "an epoch that nobody is in sync with");
+    RequireSame(*group, DecodeGroupConfig(Encode(*group)));
+  }
+  if (const auto node = DecodeNodeInfo(text); node.ok()) {
+    RequireSame(*node, DecodeNodeInfo(Encode(*node)));
+  }
+  if (const auto key = ParseClusterKey("c", text)) {
+    Require(key->kind == ClusterKey::Kind::kConfig || IsClusterName(key->name), "an odd name");
+  }
+}
+
+}  // namespace gannet::fuzz
