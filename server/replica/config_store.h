@@ -35,11 +35,13 @@ class ConfigStore {
 
   virtual ~ConfigStore() = default;
 
-  // Both begin a request. REQUIRES: the request before has been answered.
+  // Both begin a request. One that is still under way is abandoned: nobody is told its result,
+  // which is as good as unknown.
   virtual void Read() = 0;
   // Sets the register to `wanted` if its revision is `revision`.
   virtual void Txn(uint64_t revision, const GroupConfiguration& wanted) = 0;
-  // Returns the request's answer, once. Each request gets one, within a time that the store limits.
+  // Returns the request's answer, once. Each request that is not abandoned
+  // gets one, within a time that the store limits.
   virtual std::optional<Answer> Poll() = 0;
   // Returns the newest register that this member has seen, if any. It may be out of date.
   virtual std::optional<GroupRegister> Seen() const = 0;
