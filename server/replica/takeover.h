@@ -75,8 +75,10 @@ class ExpiryClock {
  public:
   explicit ExpiryClock(const GroupTimes& times) : times_(times) {}
 
-  // A welcome, or a beacon that Takeover believes, said what the primary's clock was.
+  // A welcome, or a beacon that Takeover believes, said what the primary's clock was. One that
+  // comes behind a newer one says nothing.
   void OnPrimary(uint64_t clock_ms, int64_t now) {
+    if (clock_ms <= clock_ms_) return;
     clock_ms_ = clock_ms;
     heard_ = now;
   }

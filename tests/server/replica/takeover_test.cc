@@ -141,6 +141,7 @@ TEST_F(TakeoverStepsTest, TheSecondBackupWaitsForABeaconMore) {
 TEST(ExpiryClockTest, GoesOnFromThePrimarysAndIsAtLeastALeaseBeyond) {
   ExpiryClock clock(kTimes);
   clock.OnPrimary(10'000, 1'000'000'000);
+  clock.OnPrimary(9'999, 5'000'000'000);
   EXPECT_EQ(clock.AtTakeover(1'000'000'000), 10'610u) << "L + L/64, rounded up";
   EXPECT_EQ(clock.AtTakeover(6'000'000'000), 15'000u);
 }
