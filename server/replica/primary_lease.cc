@@ -47,18 +47,23 @@ bool PrimaryLease::MaySend(int64_t now) const {
          });
 }
 
-bool PrimaryLease::IsHeard(const Backup& backup, int64_t now) const {
+bool PrimaryLease::Hears(const Backup& backup, int64_t now) const {
   // One that has still to connect gets more time.
   const int64_t patience = backup.answered ? times_.silence_ns() : times_.lease_ns;
   return !backup.broken && now - backup.heard < patience;
 }
 
+bool PrimaryLease::IsHeard(uint64_t backup, int64_t now) const {
+  const auto it = counted_.find(backup);
+  return it != counted_.end() && Hears(it->second, now);
+}
+
 std::vector<uint64_t> PrimaryLease::Silent(int64_t now) const {
   const bool hears_somebody = std::ranges::any_of(
-      counted_, [&](const auto& it) { return it.second.answered && IsHeard(it.second, now); });
+      counted_, [&](const auto& it) { return it.second.answered && Hears(it.second, now); });
   std::vector<uint64_t> silent;
   for (const auto& [incarnation, backup] : counted_) {
-    if (IsHeard(backup, now)) continue;
+    if (Hears(backup, now)) continue;
     if (hears_somebody || now - backup.heard >= times_.loneliness_ns()) {
       silent.push_back(incarnation);
     }

@@ -48,6 +48,8 @@ class PrimaryLease {
   // Whether a beacon may be sent. Not once nobody has answered for G, so that backups notice that
   // only one direction works.
   bool MaySend(int64_t now) const;
+  // Whether a counted backup answers, or had no time yet to do so.
+  bool IsHeard(uint64_t backup, int64_t now) const;
   // Returns whom to remove. A primary that hears nobody may be the one that is ill, so it waits
   // until its backups had time to take over.
   std::vector<uint64_t> Silent(int64_t now) const;
@@ -60,7 +62,7 @@ class PrimaryLease {
     int64_t heard = 0;  // when its last answer came, or it was counted
   };
 
-  bool IsHeard(const Backup& backup, int64_t now) const;
+  bool Hears(const Backup& backup, int64_t now) const;
 
   const GroupTimes times_;
   std::map<uint64_t, Backup> counted_;

@@ -24,13 +24,16 @@ void RingTail::Add(std::span<const std::byte> bytes, const RingRecordPlace& plac
   end_ += bytes.size();
 }
 
+void RingTail::TakeFirst(const Use& use) {
+  GANNET_CHECK(!entries_.empty(), "there is no record");
+  const Entry entry = std::move(entries_.front());
+  entries_.pop_front();
+  begin_ += entry.bytes.size();
+  use(Decoded(entry.bytes, entry.place), entry.place.lsn, begin_);
+}
+
 void RingTail::Take(uint64_t limit, const Use& use) {
-  while (!entries_.empty() && begin_ + entries_.front().bytes.size() <= limit) {
-    const Entry entry = std::move(entries_.front());
-    entries_.pop_front();
-    begin_ += entry.bytes.size();
-    use(Decoded(entry.bytes, entry.place), entry.place.lsn, begin_);
-  }
+  while (!entries_.empty() && begin_ + entries_.front().bytes.size() <= limit) TakeFirst(use);
 }
 
 void RingTail::ForEach(const Use& use) const {

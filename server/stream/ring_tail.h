@@ -25,6 +25,8 @@ class RingTail {
 
   // Adds the record at end(). REQUIRES: it was proven to be whole.
   void Add(std::span<const std::byte> bytes, const RingRecordPlace& place);
+  // Calls `use` for the first record, and drops it. REQUIRES: begin() < end().
+  void TakeFirst(const Use& use);
   // Calls `use` for each record that ends at `limit` or before, and drops it.
   void Take(uint64_t limit, const Use& use);
   // Calls `use` for each record.

@@ -1,43 +1,149 @@
-// What a primary has committed survives it, with the real rings, leases and commits.
+#include "server/replica/takeover.h"
 
 #include <gtest/gtest.h>
 
-#include <iostream>
-
-#include "tests/server/replica/simulated_group.h"
-#include "tests/support/test_seed.h"
+#include "tests/server/replica/scripted_config_store.h"
 
 namespace gannet {
 namespace {
 
-TEST(TakeoverTest, NothingThatWasCommittedIsLost) {
-  const uint64_t seed = test_support::GivenSeed().value_or(1);
-  const uint64_t seeds = test_support::GivenSeed() ? 1 : 300;
-  SimulatedGroup::Tallies all;
-  for (uint64_t i = seed; i < seed + seeds; ++i) {
-    SimulatedGroup group(i);
-    ASSERT_EQ(group.Run(), "") << "GANNET_TEST_SEED=" << i << " repeats it";
-    all.takeovers += group.tallies().takeovers;
-    all.removals += group.tallies().removals;
-    all.late_copies += group.tallies().late_copies;
-    all.committed += group.tallies().committed;
-    all.applied_records += group.tallies().applied_records;
+using Step = Takeover::Step;
+
+constexpr GroupTimes kTimes = {.lease_ns = 600'000'000};
+constexpr int64_t kG = kTimes.grace_ns();
+const GroupMember kPrimary = {.node = "n1", .incarnation = 1};
+const GroupMember kSelf = {.node = "n2", .incarnation = 2};
+const GroupMember kOther = {.node = "n3", .incarnation = 3};
+
+class TakeoverStepsTest : public testing::Test {
+ protected:
+  TakeoverStepsTest()
+      : store_({.revision = 7,
+                .configuration = {.epoch = 3,
+                                  .primary = kPrimary,
+                                  .in_sync = {kPrimary, kSelf, kOther}}}),
+        takeover_(kTimes, &store_, kSelf, store_.now(), 3, 0) {}
+
+  // Until its transaction is under way.
+  void Stand() {
+    EXPECT_EQ(takeover_.Poll(kG), Step::kFence);
+    takeover_.OnFenced();
+    EXPECT_EQ(takeover_.Poll(kG), Step::kWait);
+    ASSERT_TRUE(store_.sent().has_value());
+    EXPECT_EQ(store_.sent()->configuration, Now().Under(kSelf));
   }
-  std::cout << all.takeovers << " takeovers, " << all.removals << " removals, " << all.late_copies
-            << " late copies, " << all.applied_records << " records applied\n";
-  if (seeds == 1) return;
-  EXPECT_GT(all.takeovers, 50);
-  EXPECT_GT(all.removals, 10);
-  EXPECT_GT(all.late_copies, 10);
-  EXPECT_GT(all.committed, 0u);
-  EXPECT_GT(all.applied_records, 1'000u);
+  const GroupConfiguration& Now() const { return store_.now().configuration; }
+
+  ScriptedConfigStore store_;
+  Takeover takeover_;
+};
+
+TEST_F(TakeoverStepsTest, FollowsWhileItHearsThePrimary) {
+  EXPECT_EQ(takeover_.Poll(kG - 1), Step::kFollow);
+  EXPECT_TRUE(takeover_.OnBeacon(kG - 1));
+  EXPECT_EQ(takeover_.Poll(2 * kG - 2), Step::kFollow);
+  EXPECT_EQ(takeover_.Poll(2 * kG - 1), Step::kFence);
 }
 
-TEST(TakeoverTest, OneSeedGivesOneRun) {
-  SimulatedGroup one(7);
-  SimulatedGroup other(7);
-  EXPECT_EQ(one.Run(), other.Run());
-  EXPECT_EQ(one.tallies(), other.tallies());
+TEST_F(TakeoverStepsTest, FencesBeforeItSendsItsTransactionAndHearsNothingFromThen) {
+  EXPECT_EQ(takeover_.Poll(kG), Step::kFence);
+  EXPECT_FALSE(takeover_.OnBeacon(kG));
+  EXPECT_EQ(takeover_.Poll(kG), Step::kFence);
+  EXPECT_FALSE(store_.sent().has_value());
+  takeover_.OnFenced();
+  EXPECT_EQ(takeover_.Poll(kG), Step::kWait);
+  EXPECT_TRUE(store_.sent().has_value());
+  store_.Execute();
+  EXPECT_EQ(takeover_.Poll(kG), Step::kLead);
+  EXPECT_EQ(takeover_.known().configuration.epoch, 4u);
+  EXPECT_FALSE(takeover_.known().configuration.IsInSync(kPrimary));
+}
+
+TEST_F(TakeoverStepsTest, GoesOnIfAnEarlierTryWon) {
+  Stand();
+  const GroupRegister forgotten = store_.Forget();
+  EXPECT_EQ(takeover_.Poll(kG), Step::kWait);
+  ASSERT_TRUE(store_.sent().has_value()) << "it tries again";
+  store_.ExecuteLate(forgotten);
+  store_.Execute();
+  EXPECT_EQ(takeover_.Poll(kG), Step::kLead);
+}
+
+TEST_F(TakeoverStepsTest, TriesAgainIfItLostInTheSameEpoch) {
+  Stand();
+  store_.Change(Now().Without(kOther));
+  store_.Execute();
+  EXPECT_EQ(takeover_.Poll(kG), Step::kWait);
+  ASSERT_TRUE(store_.sent().has_value());
+  EXPECT_EQ(store_.sent()->configuration, Now().Under(kSelf));
+  store_.Execute();
+  EXPECT_EQ(takeover_.Poll(kG), Step::kLead);
+}
+
+TEST_F(TakeoverStepsTest, SurvivesIfAnotherOneTookOverAndItIsInSync) {
+  Stand();
+  store_.Change(Now().Under(kOther));
+  store_.Execute();
+  EXPECT_EQ(takeover_.Poll(kG), Step::kConnect);
+  takeover_.OnHello();
+  EXPECT_EQ(takeover_.Poll(kG), Step::kFollow);
+  EXPECT_TRUE(takeover_.OnBeacon(kG + 5));
+  EXPECT_EQ(takeover_.Poll(2 * kG + 4), Step::kFollow);
+  EXPECT_EQ(takeover_.Poll(2 * kG + 5), Step::kFence) << "that one is over, too";
+}
+
+TEST_F(TakeoverStepsTest, ExecutesAgainOnlyIfItIsNotInSync) {
+  Stand();
+  store_.Change(Now().Without(kSelf));
+  EXPECT_EQ(takeover_.Poll(kG), Step::kWait);
+  store_.Execute();
+  EXPECT_EQ(takeover_.Poll(kG), Step::kEnd);
+}
+
+TEST_F(TakeoverStepsTest, ASurvivorFencesTheFormerPrimaryBeforeItConnects) {
+  store_.Change(Now().Under(kOther));
+  store_.Show();
+  EXPECT_EQ(takeover_.Poll(1), Step::kFence);
+  EXPECT_FALSE(takeover_.OnBeacon(1)) << "it is the former primary's";
+  takeover_.OnFenced();
+  EXPECT_EQ(takeover_.Poll(2), Step::kConnect);
+  EXPECT_FALSE(takeover_.OnBeacon(2));
+  EXPECT_EQ(takeover_.Poll(kG), Step::kConnect) << "its time began when it learned of the epoch";
+  EXPECT_EQ(takeover_.Poll(1 + kG), Step::kWait) << "nothing is to be fenced";
+  EXPECT_TRUE(store_.sent().has_value());
+}
+
+TEST_F(TakeoverStepsTest, OneThatAHandOverNamesFencesAtOnceAndLeads) {
+  store_.Change(Now().Under(kSelf));
+  store_.Show();
+  EXPECT_EQ(takeover_.Poll(1), Step::kFence);
+  EXPECT_FALSE(takeover_.OnBeacon(1));
+  takeover_.OnFenced();
+  EXPECT_EQ(takeover_.Poll(1), Step::kLead);
+}
+
+TEST_F(TakeoverStepsTest, ALinkThatIsBegunIsFencedToo) {
+  Takeover late(kTimes, &store_, kSelf, store_.now(), 2, 0);  // as its link is of an older epoch
+  EXPECT_EQ(late.Poll(0), Step::kFence);
+  late.OnFenced();
+  EXPECT_EQ(late.Poll(0), Step::kConnect);
+  late.OnHello();
+  EXPECT_EQ(late.Poll(kG), Step::kFence);
+}
+
+TEST_F(TakeoverStepsTest, TheSecondBackupWaitsForABeaconMore) {
+  ScriptedConfigStore store(store_.now());
+  Takeover second(kTimes, &store, kOther, store.now(), 3, 0);
+  EXPECT_EQ(second.Poll(kG), Step::kFollow);
+  EXPECT_EQ(second.Poll(kG + kTimes.beacon_ns()), Step::kFence);
+}
+
+TEST(ExpiryClockTest, GoesOnFromThePrimarysAndIsAtLeastALeaseBeyond) {
+  ExpiryClock clock(kTimes);
+  clock.OnPrimary(10'000, 1'000'000'000);
+  clock.OnPrimary(9'999, 5'000'000'000);
+  EXPECT_EQ(clock.AtTakeover(1'000'000'000), 10'610u) << "L + L/64, rounded up";
+  EXPECT_EQ(clock.AtTakeover(6'000'000'000), 15'000u);
 }
 
 }  // namespace

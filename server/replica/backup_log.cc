@@ -1,0 +1,62 @@
+#include "server/replica/backup_log.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/check.h"
+
+namespace gannet {
+
+bool BackupLog::Follow(std::span<std::byte> ring, const RingReader::Begin& begin, uint64_t tail_end,
+                       const Use& apply) {
+  GANNET_CHECK(!reader_.has_value(), "the former link is not sealed");
+  rest_.Take(begin.lsn, apply);
+  applied_ = std::max(applied_, rest_.begin());
+  if (applied_ < begin.lsn) return false;
+  tail_end_ = tail_end;
+  committed_ = begin.lsn;
+  reader_.emplace(ring, begin);
+  ShortenRest();
+  return true;
+}
+
+void BackupLog::ShortenRest() {
+  const bool is_over = reader_ && reader_->end() >= tail_end_;
+  if (!is_over) rest_.Take(applied_, [](const RingRecord&, uint64_t, uint64_t) {});
+  if (is_over || rest_.end() <= applied_) rest_ = RingTail(applied_);
+}
+
+void BackupLog::OnCommitted(uint64_t committed) { committed_ = std::max(committed_, committed); }
+
+bool BackupLog::Apply(const Use& apply) {
+  if (!reader_) return true;
+  reader_->Scan();
+  OnCommitted(reader_->committed());
+  const bool whole =
+      reader_->Take(committed_, [&](const RingRecord& record, uint64_t lsn, uint64_t end) {
+        if (lsn < applied_) return;  // it was applied while a former stream was followed
+        apply(record, lsn, end);
+        applied_ = end;
+      });
+  ShortenRest();
+  return whole;
+}
+
+bool BackupLog::Seal() {
+  if (!reader_) return true;
+  RingTail newer = reader_->Seal();
+  ShortenRest();
+  reader_.reset();
+  newer.Take(applied_, [](const RingRecord&, uint64_t, uint64_t) {});
+  if (newer.end() <= applied_) return true;
+  if (rest_.begin() < rest_.end()) return rest_.LayOver(std::move(newer));
+  rest_ = std::move(newer);
+  return true;
+}
+
+RingTail BackupLog::TakeTail() {
+  GANNET_CHECK(!reader_.has_value(), "the former link is not sealed");
+  return std::exchange(rest_, RingTail(applied_));
+}
+
+}  // namespace gannet

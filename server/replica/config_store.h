@@ -1,0 +1,52 @@
+#ifndef GANNET_SERVER_REPLICA_CONFIG_STORE_H_
+#define GANNET_SERVER_REPLICA_CONFIG_STORE_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "server/replica/register.h"
+
+namespace gannet {
+
+// A member's way to its group's register. It carries one request at a time, and decides nothing.
+// Nothing here blocks: Poll brings the answer later.
+//
+//   store->Txn(known.revision, wanted);
+//   ...
+//   if (const auto answer = store->Poll()) ...
+//
+// Thread safety: one thread.
+class ConfigStore {
+ public:
+  enum class Result : uint8_t {
+    kRead,
+    kWon,   // the register took what was wanted
+    kLost,  // the register had another revision; it will not take it
+    // Nothing is known. A transaction may have won, and **it may still win later**. Only a changed
+    // revision proves that it will not.
+    kUnknown,
+  };
+  struct Answer {
+    Result result = Result::kUnknown;
+    // The register when the request was executed, with what it has changed. Of an unknown result it
+    // says nothing.
+    GroupRegister now;
+  };
+
+  virtual ~ConfigStore() = default;
+
+  // Both begin a request. One that is still under way is abandoned: nobody is told its result,
+  // which is as good as unknown.
+  virtual void Read() = 0;
+  // Sets the register to `wanted` if its revision is `revision`.
+  virtual void Txn(uint64_t revision, const GroupConfiguration& wanted) = 0;
+  // Returns the request's answer, once. Each request that is not abandoned
+  // gets one, within a time that the store limits.
+  virtual std::optional<Answer> Poll() = 0;
+  // Returns the newest register that this member has seen, if any. It may be out of date.
+  virtual std::optional<GroupRegister> Seen() const = 0;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_REPLICA_CONFIG_STORE_H_

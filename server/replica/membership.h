@@ -1,0 +1,87 @@
+#ifndef GANNET_SERVER_REPLICA_MEMBERSHIP_H_
+#define GANNET_SERVER_REPLICA_MEMBERSHIP_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "server/replica/commit.h"
+#include "server/replica/config_store.h"
+#include "server/replica/primary_lease.h"
+#include "server/replica/register.h"
+
+namespace gannet {
+
+// A primary's side of who is in sync: adds joiners, removes silent backups, and names a successor,
+// by transactions on the register (docs/group.md, "Who is in sync").
+//
+//   membership.Poll(now);
+//   if (membership.deposed()) ...              // this process executes itself again
+//   if (!membership.Counts(link.member)) ...   // its link is closed
+//   if (membership.MayCommit()) commit.Advance(...)
+//
+// Invariants:
+//   1. Counted, in the lease and in the commits, is everybody who is in sync in a configuration
+//      that the register has or may still get by a transaction of this primary, and each joiner.
+//      So somebody who may take over is always counted.
+//   2. A transaction of unknown result may win until the revision has changed. If nothing else is
+//      to be changed, a transaction that changes nothing does that.
+//
+// Thread safety: one thread. Times are those of CLOCK_BOOTTIME, in ns.
+class Membership {
+ public:
+  // `known` names `self` as primary. Counts all who are in sync. The other three outlive this, and
+  // `store` is used by nobody else meanwhile.
+  Membership(ConfigStore* store, PrimaryLease* lease, Commit* commit, const GroupMember& self,
+             const GroupRegister& known, int64_t now);
+
+  // The joiner has all items but those that its stream still brings, and has all of the stream that
+  // ends at `completed` or before. Counts it, and adds it once it has all that is committed.
+  void Join(const GroupMember& joiner, uint64_t completed, int64_t now);
+  // The link of a joiner or of a backup has broken.
+  void OnBroken(const GroupMember& member, int64_t now);
+  // Names the successor, if it is in sync and heard. From when the transaction is sent, nothing may
+  // be committed until its result is known. REQUIRES: no client believes this primary any more.
+  void Name(const GroupMember& successor) { successor_ = successor; }
+
+  void Poll(int64_t now);
+
+  // Somebody else is primary, or this member is not in sync any more.
+  bool deposed() const { return deposed_; }
+  bool Counts(uint64_t incarnation) const { return counted_.contains(incarnation); }
+  // Whether no transaction that names a successor may have won or win.
+  bool MayCommit() const;
+  // Whether a successor is named, or is still to be named.
+  bool naming() const { return successor_.has_value() || !MayCommit(); }
+  const GroupRegister& known() const { return known_; }
+
+ private:
+  void OnAnswer(const ConfigStore::Answer& answer, int64_t now);
+  // The register has changed.
+  void Adopt(const GroupRegister& now_known, int64_t now);
+  // Counts whom invariant 1 demands.
+  void Recount(int64_t now);
+  // Returns what to change, if anything.
+  std::optional<GroupConfiguration> Wanted(int64_t now);
+  std::optional<GroupConfiguration> WithJoiner() const;
+
+  ConfigStore* const store_;
+  PrimaryLease* const lease_;
+  Commit* const commit_;
+  const GroupMember self_;
+  GroupRegister known_;
+  // What the register may get on the revision that is known: transactions that are under way or of
+  // unknown result.
+  std::vector<GroupConfiguration> may_win_;
+  std::map<uint64_t, GroupMember> joiners_;  // that are counted
+  std::set<uint64_t> counted_;
+  std::optional<GroupMember> successor_;
+  bool busy_ = false;  // a request is under way
+  bool deposed_ = false;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_REPLICA_MEMBERSHIP_H_

@@ -1,0 +1,71 @@
+#include "server/replica/takeover.h"
+
+#include <algorithm>
+
+#include "common/base/check.h"
+
+namespace gannet {
+namespace {
+
+constexpr int64_t kNsPerMs = 1'000'000;
+
+}  // namespace
+
+Takeover::Takeover(const GroupTimes& times, ConfigStore* store, const GroupMember& self,
+                   const GroupRegister& known, uint64_t link_epoch, int64_t now)
+    : times_(times), store_(store), self_(self), known_(known), link_epoch_(link_epoch) {
+  GANNET_CHECK(known.configuration.IsInSync(self), "it is not in sync");
+  watch_.emplace(times_, now);
+}
+
+void Takeover::Learn(const GroupRegister& now_known, int64_t now) {
+  if (now_known.revision <= known_.revision) return;
+  const bool next_epoch = now_known.configuration.epoch > known_.configuration.epoch;
+  known_ = now_known;
+  out_ = !known_.configuration.IsInSync(self_);
+  if (!next_epoch) return;  // of the same epoch: a candidate tries again
+  // A survivor, or an earlier try won, or a hand-over names this member.
+  candidate_ = false;
+  watch_.emplace(times_, now);
+}
+
+Takeover::Step Takeover::Poll(int64_t now) {
+  if (const auto answer = store_->Poll()) {
+    busy_ = false;
+    // After an unknown result it tries again, and finds out by losing if the first try has won.
+    if (answer->result != ConfigStore::Result::kUnknown) Learn(answer->now, now);
+  }
+  if (const auto seen = store_->Seen()) Learn(*seen, now);
+  if (out_) return Step::kEnd;
+  const GroupConfiguration& configuration = known_.configuration;
+  if (!leads() && !candidate_ && watch_->IsOver(now, configuration.OrderOf(self_))) {
+    candidate_ = true;
+    watch_->Fence();
+  }
+  // Also one that a new primary has been named for: the old one writes here no more.
+  if (link_epoch_ != 0 && (leads() || candidate_ || link_epoch_ != configuration.epoch)) {
+    return Step::kFence;
+  }
+  if (leads()) return Step::kLead;
+  if (candidate_) {
+    if (!busy_) store_->Txn(known_.revision, configuration.Under(self_));
+    busy_ = true;
+    return Step::kWait;
+  }
+  return link_epoch_ == 0 ? Step::kConnect : Step::kFollow;
+}
+
+bool Takeover::OnBeacon(int64_t now) {
+  if (leads() || link_epoch_ != known_.configuration.epoch) return false;
+  return watch_->OnBeacon(now);
+}
+
+uint64_t ExpiryClock::AtTakeover(int64_t now) const {
+  // The former primary's lease may have begun when it sent that beacon. After a hand-over, less
+  // than a lease may have passed since.
+  const int64_t least = times_.lease_ns + times_.lease_ns / 64;
+  const int64_t since = std::max(now - heard_, least);
+  return clock_ms_ + static_cast<uint64_t>((since + kNsPerMs - 1) / kNsPerMs);
+}
+
+}  // namespace gannet

@@ -1,0 +1,96 @@
+#ifndef GANNET_SERVER_REPLICA_TAKEOVER_H_
+#define GANNET_SERVER_REPLICA_TAKEOVER_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "server/replica/config_store.h"
+#include "server/replica/group_times.h"
+#include "server/replica/primary_watch.h"
+#include "server/replica/register.h"
+
+namespace gannet {
+
+// The side of a backup that is in sync: whom it follows, and whether it takes over (docs/group.md,
+// "Takeover"). It decides only. Whoever owns it has the link, and does what Poll says:
+//
+//   kFollow   answer beacons if OnBeacon says so, and apply what is committed
+//   kFence    move the link's queue pairs to the error state, flush them, read the ring to its end;
+//             then OnFenced
+//   kWait     a transaction is under way
+//   kConnect  connect to known().configuration.primary: OnHello, then a hello
+//   kLead     be primary, of known()
+//   kEnd      execute this process again
+//
+// Invariants:
+//   1. Once a beacon was not answered, none of that link is answered any more.
+//   2. No transaction is sent, and nobody is connected to, before the former link is fenced.
+//   3. It ends only if the register names a configuration without it. A lost transaction alone says
+//      nothing: this copy may be the only one.
+//
+// Thread safety: one thread. Times are those of CLOCK_BOOTTIME, in ns.
+class Takeover {
+ public:
+  enum class Step : uint8_t { kFollow, kFence, kWait, kConnect, kLead, kEnd };
+
+  // `self` is in sync in `known`, as it learned now, and is not its primary. `link_epoch`: of the
+  // primary that it is connected to; 0 = it is not connected. `store` outlives this, and is used by
+  // nobody else meanwhile.
+  Takeover(const GroupTimes& times, ConfigStore* store, const GroupMember& self,
+           const GroupRegister& known, uint64_t link_epoch, int64_t now);
+
+  Step Poll(int64_t now);
+
+  // A beacon came on the link. Returns whether to answer it, and to believe what it says.
+  bool OnBeacon(int64_t now);
+  // The link can be written to by nobody any more, and its ring was read to the end.
+  void OnFenced() { link_epoch_ = 0; }
+  // A hello is sent now. From now on the primary may write, so this has to be fenced, too.
+  // REQUIRES: the last Poll said kConnect.
+  void OnHello() { link_epoch_ = known_.configuration.epoch; }
+
+  const GroupRegister& known() const { return known_; }
+
+ private:
+  void Learn(const GroupRegister& now_known, int64_t now);
+  bool leads() const { return known_.configuration.primary == self_; }
+
+  const GroupTimes times_;
+  ConfigStore* const store_;
+  const GroupMember self_;
+  GroupRegister known_;
+  std::optional<PrimaryWatch> watch_;
+  uint64_t link_epoch_;
+  bool candidate_ = false;  // of the epoch that is known
+  bool busy_ = false;       // a transaction is under way
+  bool out_ = false;
+};
+
+// The clock by which a member judges expiries if it takes over. It is not behind what the former
+// primary's clock was when the lease ended, so nothing that had expired comes back. It does not
+// depend on this machine's wall clock.
+//
+// Thread safety: one thread. Times are those of CLOCK_BOOTTIME, in ns.
+class ExpiryClock {
+ public:
+  explicit ExpiryClock(const GroupTimes& times) : times_(times) {}
+
+  // A welcome, or a beacon that Takeover believes, said what the primary's clock was. One that
+  // comes behind a newer one says nothing.
+  void OnPrimary(uint64_t clock_ms, int64_t now) {
+    if (clock_ms <= clock_ms_) return;
+    clock_ms_ = clock_ms;
+    heard_ = now;
+  }
+  // Returns what a new primary's clock begins with.
+  uint64_t AtTakeover(int64_t now) const;
+
+ private:
+  const GroupTimes times_;
+  uint64_t clock_ms_ = 0;
+  int64_t heard_ = 0;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_REPLICA_TAKEOVER_H_

@@ -1,0 +1,56 @@
+// What a primary has committed survives it, over takeovers, removals, joins and hand-overs.
+
+#include <gtest/gtest.h>
+
+#include <iostream>
+
+#include "tests/server/replica/simulated_group.h"
+#include "tests/support/test_seed.h"
+
+namespace gannet {
+namespace {
+
+TEST(TakeoverTest, NothingThatWasCommittedIsLost) {
+  const uint64_t seed = test_support::GivenSeed().value_or(1);
+  const uint64_t seeds = test_support::GivenSeed() ? 1 : 100;
+  SimulatedGroup::Tallies all;
+  for (uint64_t i = seed; i < seed + seeds; ++i) {
+    SimulatedGroup group(i);
+    ASSERT_EQ(group.Run(), "") << "GANNET_TEST_SEED=" << i << " repeats it";
+    const SimulatedGroup::Tallies& one = group.tallies();
+    all.takeovers += one.takeovers;
+    all.hand_overs += one.hand_overs;
+    all.removals += one.removals;
+    all.joins += one.joins;
+    all.crashes += one.crashes;
+    all.late_copies += one.late_copies;
+    all.rests += one.rests;
+    all.lost_groups += one.lost_groups;
+    all.committed += one.committed;
+    all.applied_records += one.applied_records;
+  }
+  std::cout << all.takeovers << " takeovers, " << all.hand_overs << " hand-overs begun, "
+            << all.removals << " removals, " << all.joins << " joins, " << all.crashes
+            << " crashes, " << all.late_copies << " late copies, " << all.rests << " rests, "
+            << all.lost_groups << " groups lost, " << all.committed << " records committed, "
+            << all.applied_records << " applied\n";
+  if (seeds == 1) return;
+  EXPECT_GT(all.takeovers, 100);
+  EXPECT_GT(all.hand_overs, 20);
+  EXPECT_GT(all.removals, 50);
+  EXPECT_GT(all.joins, 200);
+  EXPECT_GT(all.late_copies, 10);
+  EXPECT_GT(all.rests, 10);
+  EXPECT_LT(all.lost_groups, 20);
+  EXPECT_GT(all.applied_records, 10'000u);
+}
+
+TEST(TakeoverTest, OneSeedGivesOneRun) {
+  SimulatedGroup one(7);
+  SimulatedGroup other(7);
+  EXPECT_EQ(one.Run(), other.Run());
+  EXPECT_EQ(one.tallies(), other.tallies());
+}
+
+}  // namespace
+}  // namespace gannet
