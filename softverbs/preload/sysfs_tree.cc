@@ -62,7 +62,7 @@ void RemoveOthers(const std::string& folder) {
 
 // Returns a new folder that only this user can enter, or an empty text.
 std::string MakeRoot() {
-  const char* const folders[] = {secure_getenv("XDG_RUNTIME_DIR"), "/dev/shm", "/tmp"};
+  const char* const folders[] = {secure_getenv("XDG_RUNTIME_DIR"), "/tmp"};
   for (const char* folder : folders) {
     if (folder == nullptr || *folder != '/') continue;
     RemoveOthers(folder);

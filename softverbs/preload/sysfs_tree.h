@@ -17,7 +17,7 @@ enum class Look {
 // Returns the folder that stands for /sys/class/infiniband in this process, or an empty text if
 // none can be made. It has the device's folder, and a link to each of the kernel's own devices.
 //
-// 1. The first look makes it, in $XDG_RUNTIME_DIR, /dev/shm or /tmp. A process that never looks
+// 1. The first look makes it, in $XDG_RUNTIME_DIR or /tmp. A process that never looks
 //    has none. A forked child makes its own.
 // 2. It is removed at exit. A process that was killed leaves it behind, and so does one that
 //    executes another program or calls _exit. The next process of the user that makes one
