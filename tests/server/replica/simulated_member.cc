@@ -72,7 +72,9 @@ void SimulatedMember::End() {
   alive_ = false;
   if (link_ && !link_->fenced) {
     link_->fenced = true;
-    TellReliably(link_->primary, [link = link_] { link->primary->primary()->OnBroken(link); });
+    TellReliably(link_->primary, [link = link_] {
+      if (link->primary->primary()) link->primary->primary()->OnBroken(link);
+    });
   }
   takeover_.reset();
   log_.reset();
@@ -144,7 +146,6 @@ void SimulatedMember::JoinTurn() {
     if (was_read) known = answer->now;
   }
   if (log_ && known && known->configuration.IsInSync(self_)) {
-    if (known->configuration.primary == self_) world_->Wrong("a joiner is primary");
     takeover_.emplace(world_->times, &store_, self_, *known, link_epoch_, Clock());
     ++world_->tallies.joins;
     return;
