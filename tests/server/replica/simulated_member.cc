@@ -5,12 +5,6 @@
 #include <utility>
 
 namespace gannet {
-namespace {
-
-constexpr int64_t kMs = SimulatedTime::kMs;
-
-}  // namespace
-
 SimulatedMember::SimulatedMember(SimulatedWorld* world, size_t node)
     : world_(world),
       node_(node),
@@ -35,12 +29,14 @@ void SimulatedMember::Tell(SimulatedMember* to, std::function<void()> what) {
   });
 }
 
-void SimulatedMember::TellReliably(SimulatedMember* to, std::function<void()> what, int tries) {
-  world_->time.After(world_->time.Delay(), [this, to, what = std::move(what), tries] {
-    if (!to->alive() || tries == 0) return;
-    if (world_->cut[node_][to->node()]) return TellReliably(to, what, tries - 1);
+void SimulatedMember::TellReliably(SimulatedMember* to, std::function<void()> what) {
+  const int64_t delay = world_->time.Delay();
+  const auto arrive = [this, to, what = std::move(what)] {
+    if (!to->alive()) return;
+    if (world_->cut[node_][to->node()]) return TellReliably(to, what);
     to->Deliver(what);
-  });
+  };
+  world_->time.After(world_->cut[node_][to->node()] ? 20 * SimulatedTime::kMs : delay, arrive);
 }
 
 void SimulatedMember::Turn() {
