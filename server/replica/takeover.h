@@ -33,9 +33,9 @@ class Takeover {
  public:
   enum class Step : uint8_t { kFollow, kFence, kWait, kConnect, kLead, kEnd };
 
-  // `self` is in sync in `known`, as it learned now, and is not its primary. `link_epoch`: of the
-  // primary that it is connected to; 0 = it is not connected. `store` outlives this, and is used by
-  // nobody else meanwhile.
+  // `self` is in sync in `known`, as it learned now. A hand-over may name it already. `link_epoch`:
+  // of the primary that it is connected to; 0 = it is not connected. `store` outlives this, and is
+  // used by nobody else meanwhile.
   Takeover(const GroupTimes& times, ConfigStore* store, const GroupMember& self,
            const GroupRegister& known, uint64_t link_epoch, int64_t now);
 

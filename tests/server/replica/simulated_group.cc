@@ -26,7 +26,7 @@ SimulatedGroup::SimulatedGroup(uint64_t seed) : world_(seed) {
 
 std::string SimulatedGroup::Run() {
   size_t committed = 0;
-  while (world_.wrong.empty() && world_.time.now() < 22'000 * kMs) {
+  while (world_.wrong.empty() && world_.time.now() < 26'000 * kMs) {
     world_.time.Step();
     if (world_.time.now() >= 14'000 * kMs && !world_.time.calm()) {
       world_.time.CalmDown();
@@ -41,7 +41,7 @@ std::string SimulatedGroup::Run() {
       ++world_.tallies.lost_groups;
       return world_.wrong;
     }
-    if (world_.time.now() < 21'000 * kMs) committed = world_.committed.size();
+    if (world_.time.now() < 25'000 * kMs) committed = world_.committed.size();
   }
   if (world_.wrong.empty()) CheckThatAllAreBack();
   if (world_.committed.size() == committed)

@@ -23,7 +23,7 @@ namespace gannet {
 class SimulatedGroup {
  public:
   explicit SimulatedGroup(uint64_t seed);
-  // Runs for 14 seconds, and then 8 more in which nothing goes wrong and all have to come back.
+  // Runs for 14 seconds, and then 12 more in which nothing goes wrong and all have to come back.
   // Returns what went wrong, or "" if nothing did.
   std::string Run();
 

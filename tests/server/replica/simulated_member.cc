@@ -5,12 +5,6 @@
 #include <utility>
 
 namespace gannet {
-namespace {
-
-constexpr int64_t kMs = SimulatedTime::kMs;
-
-}  // namespace
-
 SimulatedMember::SimulatedMember(SimulatedWorld* world, size_t node)
     : world_(world),
       node_(node),
@@ -35,12 +29,14 @@ void SimulatedMember::Tell(SimulatedMember* to, std::function<void()> what) {
   });
 }
 
-void SimulatedMember::TellReliably(SimulatedMember* to, std::function<void()> what, int tries) {
-  world_->time.After(world_->time.Delay(), [this, to, what = std::move(what), tries] {
-    if (!to->alive() || tries == 0) return;
-    if (world_->cut[node_][to->node()]) return TellReliably(to, what, tries - 1);
+void SimulatedMember::TellReliably(SimulatedMember* to, std::function<void()> what) {
+  const int64_t delay = world_->time.Delay();
+  const auto arrive = [this, to, what = std::move(what)] {
+    if (!to->alive()) return;
+    if (world_->cut[node_][to->node()]) return TellReliably(to, what);
     to->Deliver(what);
-  });
+  };
+  world_->time.After(world_->cut[node_][to->node()] ? 20 * SimulatedTime::kMs : delay, arrive);
 }
 
 void SimulatedMember::Turn() {
@@ -72,7 +68,9 @@ void SimulatedMember::End() {
   alive_ = false;
   if (link_ && !link_->fenced) {
     link_->fenced = true;
-    TellReliably(link_->primary, [link = link_] { link->primary->primary()->OnBroken(link); });
+    TellReliably(link_->primary, [link = link_] {
+      if (link->primary->primary()) link->primary->primary()->OnBroken(link);
+    });
   }
   takeover_.reset();
   log_.reset();
@@ -144,7 +142,6 @@ void SimulatedMember::JoinTurn() {
     if (was_read) known = answer->now;
   }
   if (log_ && known && known->configuration.IsInSync(self_)) {
-    if (known->configuration.primary == self_) world_->Wrong("a joiner is primary");
     takeover_.emplace(world_->times, &store_, self_, *known, link_epoch_, Clock());
     ++world_->tallies.joins;
     return;

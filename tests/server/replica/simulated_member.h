@@ -31,7 +31,7 @@ class SimulatedMember {
   // Of the link's other end, after a while; not if the network is away. A reliable message comes
   // late in that case.
   void Tell(SimulatedMember* to, std::function<void()> what);
-  void TellReliably(SimulatedMember* to, std::function<void()> what, int tries = 50);
+  void TellReliably(SimulatedMember* to, std::function<void()> what);
 
   // Messages.
   void OnWelcome(const LinkPtr& link, const RingReader::Begin& begin, uint64_t tail_end,
