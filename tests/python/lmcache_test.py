@@ -1,10 +1,7 @@
 """gannet.lmcache with a host that does what LMCache's native plugin does. Needs nothing of LMCache's."""
 
-import ctypes
 import os
 import select
-import subprocess
-import sys
 import threading
 import time
 import unittest
@@ -12,21 +9,10 @@ import unittest
 import gannet
 from gannet import cache
 from gannet.lmcache import Connector
+from pool import BLOCK, Pool, counted, counter
 from server import Server
 
 PATIENT = 30.0  # the machine may be busy
-BLOCK = 64 * 1024
-
-
-class Pool:
-    """A host's large area of memory. Like LMCache's, its views own nothing and are made anew each time."""
-
-    def __init__(self, blocks):
-        self._memory = ctypes.create_string_buffer(blocks * BLOCK)
-
-    def view(self, block, size=BLOCK):
-        at = ctypes.addressof(self._memory) + block * BLOCK
-        return memoryview((ctypes.c_ubyte * size).from_address(at)).cast("B")
 
 
 class Host:
@@ -98,12 +84,8 @@ class LmcacheTest(unittest.TestCase):
     def views(self, first=0, n=16):
         return [self.pool.view(first + i) for i in range(n)]
 
-    def fill(self, mark, n=16):
-        for i in range(n):
-            self.pool.view(i)[:] = bytes([mark + i]) * BLOCK
-
     def test_each_method(self):
-        self.fill(1)
+        self.pool.fill(1, 16)
         self.assertEqual(self.host.exists(self.keys), (True, "", [False] * 16))
         self.assertEqual(self.host.set(self.keys, self.views()), (True, "", None))
         self.assertEqual(self.host.exists(self.keys), (True, "", [True] * 16))
@@ -115,7 +97,7 @@ class LmcacheTest(unittest.TestCase):
         self.assertEqual(self.host.exists([]), (True, "", []))
 
     def test_some_keys_are_misses(self):
-        self.fill(1)
+        self.pool.fill(1, 16)
         self.host.set(self.keys[:3], self.views(n=3))
         asked = [self.keys[0], "none", self.keys[2]]
         self.assertEqual(self.host.exists(asked), (True, "", [True, False, True]))
@@ -134,7 +116,7 @@ class LmcacheTest(unittest.TestCase):
         model = "/srv/" + "models/" * 60
         keys = [f"{model}{which}@{i:08x}@0@{i:064x}" for which in "ab" for i in range(4)]
         self.assertEqual(len({cache.key_of(key) for key in keys}), 8)
-        self.fill(1)
+        self.pool.fill(1, 16)
         self.assertEqual(self.host.set(keys, self.views(n=8)), (True, "", None))
         self.assertEqual(self.host.get(keys, self.views(16, 8)), (True, "", [True] * 8))
         self.assertEqual(bytes(self.pool.view(23)), bytes([8]) * BLOCK)
@@ -146,7 +128,7 @@ class LmcacheTest(unittest.TestCase):
         self.assertEqual(len(cache.key_of("ü" * 200)), 250)
 
     def test_many_batches_at_a_time(self):
-        self.fill(1)
+        self.pool.fill(1, 16)
         numbers = [self.host.connector.submit_batch_set([key], [view]) for key, view in zip(self.keys, self.views())]
         self.assertEqual(len(set(numbers)), 16)
         self.assertEqual([self.host.wait(number) for number in reversed(numbers)], [(True, "", None)] * 16)
@@ -168,7 +150,7 @@ class LmcacheTest(unittest.TestCase):
 
     def test_a_server_that_is_killed_is_a_miss_until_it_is_back(self):
         server, host = self.own()
-        self.fill(1)
+        self.pool.fill(1, 16)
         self.assertTrue(host.set(self.keys, self.views())[0])
         batches = [host.connector.submit_batch_get(self.keys, self.views(16)) for _ in range(8)]
         with self.assertLogs("gannet", "WARNING") as logged:
@@ -209,7 +191,7 @@ class LmcacheTest(unittest.TestCase):
         self.addCleanup(other.kill)
         host = Host(f"{self.server.address}, {other.address}")
         self.addCleanup(host.connector.close)
-        self.fill(1)
+        self.pool.fill(1, 16)
         self.assertEqual(host.set(self.keys, self.views()), (True, "", None))
         other.kill()
         ok, error, found = host.get(self.keys, self.views(16))
@@ -274,22 +256,16 @@ class LmcacheTest(unittest.TestCase):
 
     @unittest.skipUnless(os.environ.get("GANNET_COUNT_COPIES"), "the counter is for x86-64")
     def test_get_copies_no_byte_of_a_value(self):
-        self.fill(1)
+        self.pool.fill(1, 16)
         self.assertTrue(self.host.set(self.keys, self.views())[0])
-        preload = f"{os.environ.get('LD_PRELOAD', '')}:{os.environ['GANNET_COUNT_COPIES']}"
-        code = "import lmcache_test, sys; lmcache_test.print_copied(*sys.argv[1:])"
-        printed = subprocess.run([sys.executable, "-B", "-c", code, self.server.address, *self.keys], check=True,
-                                 cwd=os.path.dirname(__file__), env={**os.environ, "LD_PRELOAD": preload},
-                                 capture_output=True, text=True, timeout=120).stdout.split()
-        into_buffers, to_objects = map(int, printed)
+        into_buffers, to_objects = counted("lmcache_test", "print_copied", self.server.address, *self.keys)
         self.assertLess(into_buffers, BLOCK)  # of 16 * BLOCK
         self.assertGreaterEqual(to_objects, 16 * BLOCK)
 
 
 def print_copied(address, *keys):
     """Prints how many bytes this process copies to get the blocks into buffers, and as objects."""
-    copied = ctypes.CDLL(os.environ["GANNET_COUNT_COPIES"]).copied_bytes
-    copied.restype = ctypes.c_uint64
+    copied = counter()
     host, pool = Host(address), Pool(16)
     views = [pool.view(i) for i in range(16)]
     host.exists(keys[:1])  # connects
