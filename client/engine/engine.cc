@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "client/engine/ordinary_get_inline.h"
+#include "client/engine/ordinary_gets_inline.h"
 #include "client/routing/endpoint.h"
 #include "common/base/status_macros.h"
 #include "common/rdma/device.h"
@@ -51,11 +51,6 @@ ClientSession::Options MakeSessionOptions(const Engine::Settings& settings, uint
           .log = MakeSessionLog(options)};
 }
 
-KeyOrder::Kind OrderKind(const Op& op) {
-  if (!IsWrite(op.request.type)) return KeyOrder::Kind::kRead;
-  return op.IsEager() ? KeyOrder::Kind::kWrite : KeyOrder::Kind::kSlowWrite;
-}
-
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Settings settings) {
@@ -80,31 +75,32 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Settings settings) {
 
 Engine::Engine(const Settings& settings, const std::vector<std::vector<SocketAddress>>& addresses,
                Router router, std::shared_ptr<AuthFile> auth_file)
-    : clock_(settings.clock),
+    : OrdinaryGets(ops_, 2 * settings.options.depth, gets_),
+      clock_(settings.clock),
       domains_(settings.domains),
       inline_key_sizes_(settings.endpoints.size() > 1 ? 0 : 8),
-      slots_(settings.options.depth),
-      fresh_(slots()),
-      finished_(slots()),
-      starved_(slots()),
-      order_(slots()),
-      released_(slots()),
-      shared_windows_(slots()),
+      ops_(settings.options.depth),
+      gets_(ops_, hit_reports(), *clock_),
+      locks_(ops_, gets_),
+      requests_(ops_, gets_, locks_),
+      recovery_(ops_, servers_, locks_),
       servers_(std::move(router), settings.options.log) {
   const uint32_t servers = static_cast<uint32_t>(settings.endpoints.size());
+  SessionOwner* const owner = this;
   for (uint32_t s = 0; s < servers; ++s) {
-    servers_.Add(EngineServer(settings.options.location_cache_bytes / servers, slots(),
-                              std::make_unique<ClientSession>(
-                                  MakeSessionOptions(settings, s, addresses[s], auth_file), this)));
+    servers_.Add(
+        EngineServer(settings.options.location_cache_bytes / servers, slots(),
+                     std::make_unique<ClientSession>(
+                         MakeSessionOptions(settings, s, addresses[s], auth_file), owner)));
   }
-  for (Op& op : slots_) op.server = &servers_[0];
+  for (Op& op : ops_) op.server = &servers_[0];
 }
 
 Engine::~Engine() = default;
 
 uint32_t Engine::Begin(const OpRequest& request) {
-  if (!slots_.HasRoom()) return kInvalidOp;
-  Op& op = TakeSlot();
+  if (!ops_.HasRoom()) return kInvalidOp;
+  Op& op = ops_.Take();
   op.word = LockWord(request.lock_word);
   op.request = request;
   op.request.key = {};
@@ -120,7 +116,7 @@ uint32_t Engine::Begin(const OpRequest& request) {
 
 bool Engine::BeginGet(std::string_view key, std::span<std::byte> out, int64_t timeout_ns,
                       uint64_t user_data) {
-  if (!slots_.HasRoom()) return false;
+  if (!ops_.HasRoom()) return false;
   Op& op = TakeGetSlot(out, timeout_ns, user_data);
   if (!servers_.routing_status().ok()) {
     FinishUnrouted(op);
@@ -132,7 +128,7 @@ bool Engine::BeginGet(std::string_view key, std::span<std::byte> out, int64_t ti
 
 bool Engine::BeginGetInto(std::string_view key, std::span<const RegisteredSpan> into,
                           int64_t timeout_ns, uint64_t user_data) {
-  if (!slots_.HasRoom()) return false;
+  if (!ops_.HasRoom()) return false;
   Op& op = TakeGetSlot({}, timeout_ns, user_data);
   op.request.type = OpType::kGetInto;
   op.request.memory = into;
@@ -154,86 +150,83 @@ void Engine::TakeKey(Op& op, uint32_t server, std::string_view key) {
   op.HashKey();
 }
 
-// Ends an operation that was just begun: nobody knows which server has its key. REQUIRES: TakeSlot
-// was called for it last.
+// Ends an operation that was just begun: nobody knows which server has its key. REQUIRES: it was
+// taken last.
 void Engine::FinishUnrouted(Op& op) {
-  fresh_.Pop();
+  ops_.DropLastFresh();
   op.server = &servers_[0];
   op.request.server = 0;
-  Finish(op, Outcome::kUnrouted);
+  ops_.Finish(op, Outcome::kUnrouted);
 }
 
 size_t Engine::Poll(int64_t now_ns, std::span<Completion> completions) {
-  now_ns_ = now_ns;
-  report_ = completions.data();
-  report_end_ = report_ + completions.size();
-  if (!released_.empty()) [[unlikely]]
+  ops_.SetNow(now_ns);
+  HitReports& reports = hit_reports();
+  reports.Begin(completions);
+  if (ops_.has_released()) [[unlikely]]
     StartReleased();
-  if (sample_.Due(now_ns) && !fresh_.empty()) [[unlikely]]
-    sample_.Begin(*fresh_.all().front(), now_ns);
+  if (sample_.Due(now_ns) && !ops_.fresh().empty()) [[unlikely]]
+    sample_.Begin(*ops_.fresh().front(), now_ns);
   StartFresh();
   for (EngineServer& server : servers_) {
-    const Completion* const first = report_;
+    const Completion* const first = reports.end();
     const bool may_send = server.session->Poll(now_ns);
     // Counted here, all hits of ordinary GETs cost one addition.
     static_assert(sizeof(Completion) == UsageLog::kBytesOfHit);
-    server.session->usage().HitsIn(reinterpret_cast<const char*>(report_) -
+    server.session->usage().HitsIn(reinterpret_cast<const char*>(reports.end()) -
                                    reinterpret_cast<const char*>(first));
     if (!may_send) continue;
     const bool has_queued = server.HasQueued();
-    if (has_queued) SendQueued(server);
+    if (has_queued) [[unlikely]]
+      requests_.SendQueued(server);
     server.session->Flush(/*may_wait=*/!has_queued);
   }
-  if (!starved_.empty()) FeedStarved();
-  if (now_ns >= earliest_deadline_ns_) CheckDeadlines();
+  if (gets_.has_starved()) gets_.FeedStarved();
+  if (now_ns >= ops_.look_ns()) CheckDeadlines();
   if (sample_.running()) [[unlikely]]
     sample_.EndIfOver(*clock_);
-  return static_cast<size_t>(report_ - completions.data());
+  return static_cast<size_t>(reports.end() - completions.data());
 }
 
 // Starts what was begun since the last Poll.
 void Engine::StartFresh() {
-  const int64_t now_ns = now_ns_;
-  int64_t earliest_ns = earliest_deadline_ns_;
-  for (Op* const fresh : fresh_.all()) {
+  const int64_t now_ns = ops_.now_ns();
+  int64_t earliest_ns = ops_.look_ns();
+  for (Op* const fresh : ops_.fresh()) {
     Op& op = *fresh;
     op.deadline_ns = now_ns + op.request.timeout_ns;
     earliest_ns = std::min(earliest_ns, op.deadline_ns);
     EngineServer& server = *op.server;
-    if (op.request.type == OpType::kGet && server.session->ready() && order_.empty()) [[likely]] {
-      StartOrdinaryGet(server, op);
+    if (op.request.type == OpType::kGet && server.session->ready() && ops_.no_writes()) [[likely]] {
+      StartGet(ops_, server, op);
     } else {
       StartOther(server, op);
     }
   }
-  earliest_deadline_ns_ = earliest_ns;
-  fresh_.Clear();
-  if (!shared_windows_.empty()) [[unlikely]]
-    ReadSharedWindows();
+  ops_.LookNever();
+  ops_.LookAt(earliest_ns);
+  ops_.ClearFresh();
+  ReadSharedWindows();
 }
 
 // Starts what is no ordinary GET, or may not start at once. Not part of StartFresh, so that it
 // costs ordinary GETs nothing.
 [[gnu::noinline]] void Engine::StartOther(EngineServer& server, Op& op) {
-  if (op.request.type == OpType::kGetInto && server.session->ready() && order_.empty()) {
-    return StartGetInto(server, op);
+  if (op.request.type == OpType::kGetInto && server.session->ready() && ops_.no_writes()) {
+    return gets_.StartInto(op);
   }
   StartInOrder(op);
 }
 
 void Engine::StartInOrder(Op& op) {
   if (op.key_bytes == 0) return Start(op);
-  const KeyOrder::Kind kind = OrderKind(op);
-  const bool starts = order_.Enter(op.number, op.hash.value(), kind);
-  op.in_order = kind != KeyOrder::Kind::kRead || !starts;
-  if (starts) return Start(op);
-  op.phase = Op::Phase::kHeldBack;
+  if (ops_.Enter(op)) Start(op);
 }
 
 void Engine::Start(Op& op) {
   const ClientSession& session = op.session();
   if (!session.ready()) {
-    if (session.down()) return Finish(op, Outcome::kUnavailable);
+    if (session.down()) return ops_.Finish(op, Outcome::kUnavailable);
     // OnReady starts waiting operations in any order. The queue of requests keeps the order of
     // writes.
     if (IsWrite(op.request.type) && !op.touched) return op.QueueRequest();
@@ -242,19 +235,19 @@ void Engine::Start(Op& op) {
   }
   switch (op.request.type) {
     case OpType::kGet:
-      return StartGet(op);
+      return StartAnyGet(op);
     case OpType::kGetInto:
-      return StartLookup(op, op.server->cache.Find(op.hash, op.place));
+      return gets_.Start(op, op.server->cache.Find(op.hash, op.place));
     case OpType::kExists:
     case OpType::kGetIfChanged:
-      return StartHeadRead(op, op.server->cache.Find(op.hash, op.place));
+      return gets_.StartHeadRead(op, op.server->cache.Find(op.hash, op.place));
     case OpType::kLock:
     case OpType::kLockAndGet:
-      return StartLock(op);
+      return locks_.StartLock(op);
     case OpType::kUnlock:
-      return StartUnlock(op);
+      return locks_.StartUnlock(op);
     case OpType::kExtendLock:
-      if (!op.server->locks.Holds(op.hash, op.word)) return Finish(op, Outcome::kLockLost);
+      if (!op.server->locks.Holds(op.hash, op.word)) return ops_.Finish(op, Outcome::kLockLost);
       return op.QueueRequest();
     case OpType::kPut:
     case OpType::kDelete:
@@ -272,28 +265,14 @@ void Engine::Start(Op& op) {
     case OpType::kFlush:
       return op.QueueRequest();
     case OpType::kGetAndTouch:
-      return op.touched ? StartLookup(op, Slot()) : op.QueueRequest();
+      return op.touched ? gets_.Start(op, Slot()) : op.QueueRequest();
   }
 }
 
-void Engine::LeaveOrder(Op& op) {
-  op.in_order = false;
-  order_.Leave(op.number, [this](uint32_t next, bool stays) {
-    slots_[next].in_order = stays;
-    released_.Push(next);
-  });
-}
-
-// Starts operations whose turn came, and passes over those that ended before. What starts here may
-// end at once, and release others.
 void Engine::StartReleased() {
-  while (!released_.empty()) {
-    Op& op = slots_[released_.front()];
-    released_.Pop();
-    if (op.phase == Op::Phase::kHeldBack) Start(op);
-  }
+  ops_.TakeReleased([this](Op& op) { Start(op); });
   // Not in the next Poll: until then those who want the windows may end.
-  if (!shared_windows_.empty()) ReadSharedWindows();
+  ReadSharedWindows();
 }
 
 // The device reports work done, for operations of any kind.
@@ -302,39 +281,62 @@ void Engine::OnWorksDone(uint32_t number, std::span<const InFlightWork::Work> wo
   EngineServer& server = servers_[number];
   const InFlightWork::Work last = works.back();
   if (signaled && last.kind() != InFlightWork::Kind::kMessage) {
-    ++slots_[last.op()].done.cost.completions;
+    ++ops_[last.op()].done.cost.completions;
   }
   for (const InFlightWork::Work work : works) {
     if (work.is_read()) [[likely]] {
-      OnReadDone(server, slots_[work.op()]);
+      OnRead(ops_, server, ops_[work.op()]);
     } else if (work.kind() == InFlightWork::Kind::kCompareAndSwap) {
-      OnCompareAndSwapDone(slots_[work.op()]);
+      locks_.OnCompareAndSwapDone(ops_[work.op()]);
     }
   }
 }
 
-void Engine::OnDoorbell(uint32_t number) { ++slots_[number].done.cost.posts; }
+void Engine::OnDoorbell(uint32_t number) { ++ops_[number].done.cost.posts; }
+
+void Engine::OnReply(RequestWindow::Entry* answered, const ReplyView& reply) {
+  if (requests_.OnReply(answered, reply) && ops_.has_released()) StartReleased();
+}
+
+absl::Status Engine::OnNamed(uint32_t server, std::string_view name) {
+  const absl::StatusOr<bool> moved = servers_.OnNamed(server, name);
+  if (!moved.ok()) return moved.status();
+  if (*moved) {
+    recovery_.OnKeysMoved();
+    servers_.OnKeysMoved(server);
+  }
+  return absl::OkStatus();
+}
+
+void Engine::OnReady(uint32_t number, Comeback comeback, std::span<const uint32_t> abandoned) {
+  EngineServer& server = servers_[number];
+  hash_seed_ = server.session->grant().hash_seed;
+  recovery_.OnReady(server, comeback, abandoned, [this](Op& op) { Start(op); });
+  ReadSharedWindows();
+}
+
+void Engine::OnLost(uint32_t server) { recovery_.OnLost(servers_[server]); }
 
 // Ends operations at their deadline, and pauses that are over.
 void Engine::CheckDeadlines() {
-  earliest_deadline_ns_ = INT64_MAX;
-  for (Op& op : slots_) {
+  ops_.LookNever();
+  for (Op& op : ops_) {
     if (op.phase <= Op::Phase::kFresh) continue;
-    if (op.busy.postponed) EndPause(op);
+    if (op.busy.postponed) ops_.EndPause(op);
     if (op.over()) continue;
-    if (now_ns_ >= op.deadline_ns) {
-      Expire(op);
+    if (ops_.now_ns() >= op.deadline_ns) {
+      recovery_.Expire(op);
     } else {
-      earliest_deadline_ns_ = std::min(earliest_deadline_ns_, op.deadline_ns);
+      ops_.LookAt(op.deadline_ns);
     }
   }
 }
 
 int64_t Engine::IdleNs(int64_t now_ns, bool somebody_waits) const {
-  if (!fresh_.empty() || !released_.empty() || !finished_.empty()) return 0;
+  if (!ops_.fresh().empty() || ops_.has_released() || ops_.HasFinished()) return 0;
   const int64_t idle_ns = servers_.IdleNs(now_ns, somebody_waits);
-  if (earliest_deadline_ns_ == INT64_MAX) return idle_ns;
-  return std::min(idle_ns, std::max<int64_t>(earliest_deadline_ns_ - now_ns, 0));
+  if (ops_.look_ns() == INT64_MAX) return idle_ns;
+  return std::min(idle_ns, std::max<int64_t>(ops_.look_ns() - now_ns, 0));
 }
 
 }  // namespace gannet

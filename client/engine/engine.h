@@ -12,13 +12,15 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/engine/fixed_stack.h"
-#include "client/engine/key_order.h"
 #include "client/engine/latency_sample.h"
+#include "client/engine/lock_ops.h"
+#include "client/engine/lookup_gets.h"
 #include "client/engine/op.h"
-#include "client/engine/op_slots.h"
+#include "client/engine/op_recovery.h"
+#include "client/engine/op_table.h"
+#include "client/engine/ordinary_gets.h"
+#include "client/engine/request_ops.h"
 #include "client/engine/server_set.h"
-#include "client/engine/shared_windows.h"
 #include "client/session/client_session.h"
 #include "common/base/client_clock.h"
 #include "common/base/copy_bytes.h"
@@ -33,6 +35,17 @@ namespace gannet {
 //
 // Callers know an operation by its number. Within the engine functions take the Op.
 //
+// The engine begins operations and gives each to the part that does it. Each part has its own
+// members, and is given those parts that it needs:
+//
+//   OpTable       the operations: slots, order of a key, which have ended, what is due
+//   OrdinaryGets  GETs of ordinary items
+//   LookupGets    all other GETs, and reads without a value; ValueReads READs large values for it
+//   LockOps       locks
+//   RequestOps    what goes by RPC
+//   OpRecovery    deadlines, and connections that break and come back
+//   ServerSet     the servers, and what is kept of each (engine_server.h)
+//
 // 1. Nothing allocates, locks, logs or makes a system call per operation.
 // 2. An operation ends at its deadline on the client's clock, whatever the network does.
 // 3. If a lock is acquired after its operation ended, the engine releases it. The same goes for a
@@ -45,7 +58,7 @@ namespace gannet {
 //    gives back the last two. An operation that ended waits for nothing, but keeps its slot and its
 //    long buffer until Release. So callers must release one operation without waiting for another's
 //    end while wants_buffer() (batch.h).
-class Engine final : public SessionOwner {
+class Engine final : private OrdinaryGets {
  public:
   struct Settings {
     std::vector<std::string> endpoints;
@@ -89,20 +102,15 @@ class Engine final : public SessionOwner {
   // as long as it has room, releases them, and returns their number. NextFinished tells the others.
   size_t Poll(int64_t now_ns, std::span<Completion> completions = {});
   // Returns an operation that finished and was not returned before; kInvalidOp if there is none.
-  uint32_t NextFinished() {
-    if (finished_.empty()) return kInvalidOp;
-    const uint32_t op = finished_.front();
-    finished_.Pop();
-    return op;
-  }
-  bool HasFinished() const { return !finished_.empty(); }
-  const Op& op(uint32_t number) const { return slots_[number]; }
-  void Release(uint32_t number) { slots_.Release(slots_[number]); }
+  uint32_t NextFinished() { return ops_.NextFinished(); }
+  bool HasFinished() const { return ops_.HasFinished(); }
+  const Op& op(uint32_t number) const { return ops_[number]; }
+  void Release(uint32_t number) { ops_.Release(number); }
 
   // Operations have numbers below this.
-  uint32_t slots() const { return slots_.size(); }
+  uint32_t slots() const { return ops_.size(); }
   // How many operations are begun and not released.
-  uint32_t alive() const { return slots_.alive(); }
+  uint32_t alive() const { return ops_.alive(); }
   ServerSet& servers() { return servers_; }
   const ServerSet& servers() const { return servers_; }
   const ClientClock& clock() const { return *clock_; }
@@ -114,18 +122,18 @@ class Engine final : public SessionOwner {
   // is due. 0: Poll now. If nobody waits, a dead server may be noticed later.
   int64_t IdleNs(int64_t now_ns, bool somebody_waits = true) const;
   // Returns true if a completion may come. An idle client's connections tell of a broken one.
-  bool ExpectsCompletions() const { return slots_.not_free() > 0 || servers_.ExpectsCompletions(); }
+  bool ExpectsCompletions() const { return ops_.not_free() > 0 || servers_.ExpectsCompletions(); }
   // Something waits for a buffer that an operation gives back when it is released.
-  bool wants_buffer() const { return !starved_.empty() || servers_.wants_buffer(); }
+  bool wants_buffer() const { return gets_.has_starved() || servers_.wants_buffer(); }
   // For tests: slots, requests, queue entries and buffers that are not free. 0 unless something is
   // under way or leaks.
-  uint32_t busy() const { return slots_.not_free() + servers_.busy(); }
+  uint32_t busy() const { return ops_.not_free() + servers_.busy(); }
 
  private:
   Engine(const Settings& settings, const std::vector<std::vector<SocketAddress>>& addresses,
          Router router, std::shared_ptr<AuthFile> auth_file);
 
-  // SessionOwner: engine.cc, engine_request.cc, engine_recovery.cc
+  // SessionOwner
   void OnDoorbell(uint32_t op) override;
   void OnWorksDone(uint32_t server, std::span<const InFlightWork::Work> works,
                    bool signaled) override;
@@ -134,8 +142,6 @@ class Engine final : public SessionOwner {
   void OnReady(uint32_t server, Comeback comeback, std::span<const uint32_t> abandoned) override;
   void OnLost(uint32_t server) override;
 
-  // engine.cc: begin, start, end
-  Op& TakeSlot();
   Op& TakeGetSlot(std::span<std::byte> out, int64_t timeout_ns, uint64_t user_data);
   void TakeKey(Op& op, uint32_t server, std::string_view key);
   void FinishUnrouted(Op& op);
@@ -144,125 +150,23 @@ class Engine final : public SessionOwner {
   void StartInOrder(Op& op);
   void Start(Op& op);
   void StartReleased();
-  void Finish(Op& op, Outcome outcome) {
-    op.phase = Op::Phase::kFinished;
-    op.outcome = outcome;
-    if (op.in_order) [[unlikely]]
-      LeaveOrder(op);
-    finished_.Push(op.number);
-  }
-  void LeaveOrder(Op& op);
   void CheckDeadlines();
-
-  // ordinary_get_inline.h, engine_ordinary_get.cc
-  void StartOrdinaryGet(EngineServer& server, Op& op);
-  bool ReadItem(EngineServer& server, Op& op, Slot slot, Op::Phase phase);
-  void ReadWindow(EngineServer& server, Op& op);
-  void OnReadDone(EngineServer& server, Op& op);
-  void OnWindow(EngineServer& server, Op& op);
-  void OnItem(Op& op, bool cached);
-  void Report(Op& op, const ItemInfo& info);
-  void StartGet(Op& op);
-  void OnSharedWindow(Op& op);
-  void OnExpiringItem(Op& op, bool cached);
-
-  // engine_get.cc
-  void StartLookup(Op& op, Slot cached);
-  void GoOnAsLookup(Op& op);
-  void OnLookupRead(Op& op);
-  Lookup::Step StepLookup(Op& op);
-  void FeedLookup(Op& op);
-  void Advance(Op& op, Lookup::Step step);
-  void PlanRead(Op& op);
-  void PlanOrderedRead(Op& op);
-  void Starve(Op& op);
-  void FeedStarved();
-  void FinishHit(Op& op, ItemInfo info, std::string_view value);
-  void EndWithHit(Op& op, const ItemInfo& info, std::string_view value);
-  void FinishMiss(Op& op);
-
-  // engine_large_get.cc
-  void ReadValue(Op& op);
-  void PostValueReads(Op& op);
-  void OnValueRead(Op& op);
-  void ConfirmValue(Op& op);
-  void FinishLargeHit(Op& op);
-  void CopyToCallerMemory(Op& op);
-
-  // engine_known_large_get.cc
-  void StartGetInto(EngineServer& server, Op& op);
-  void OnConfirmRead(Op& op);
-  void ReportLarge(Op& op);
-
-  // engine_multi_get.cc
-  void ShareWindow(Op& op);
-  void ReadSharedWindows();
-  void FeedSharers(Op& op);
-
-  // engine_head_read.cc
-  void StartHeadRead(Op& op, Slot cached);
-  void PlanHeadRead(Op& op);
-  void OnHeadRead(Op& op);
-
-  // engine_lock.cc
-  void StartLock(Op& op);
-  void StartUnlock(Op& op);
-  void OnCompareAndSwapDone(Op& op);
-  void OnLockAnswer(Op& op, bool acquired, LockWord holder);
-  void GiveBackLock(Op& op);
-  void KeepReleasing(Op& op, Op::Phase was);
-
-  // engine_request.cc
-  void SendQueued(EngineServer& server);
-  bool SendRequest(EngineServer& server, Op& op);
-  bool DropUnwanted(const OrderedWork& work);
-  void OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyView& reply);
-  void OnReplyForPeople(Op& op, const ReplyView& reply);
-  void OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyView& reply);
-  void ReadWhereTold(Op& op, const ReplyHeader& reply);
-  void OnWriteReply(Op& op, const ReplyView& reply);
-  void OnTouchReply(Op& op, const ReplyView& reply);
-  void OnFlushReply(Op& op, const ReplyView& reply);
-  void OnLockReply(Op& op, const ReplyView& reply);
-  void OnLateReply(Op& op, const ReplyView& reply);
-  void Postpone(Op& op);
-  void EndPause(Op& op);
-
-  // engine_recovery.cc
-  void Expire(Op& op);
-  void LoseOp(Op& op);
-  void AbandonOp(Op& op);
-  void FailSentRequest(Op& op);
-  void OnKeysMoved(uint32_t server);
 
   const ClientClock* const clock_;
   const std::shared_ptr<MemoryDomains> domains_;
-  const size_t inline_key_sizes_;             // see BeginsInline; 0 if there are several servers
-  uint64_t hash_seed_ = 0;                    // of the only server
-  int64_t now_ns_ = 0;                        // of this Poll
-  int64_t earliest_deadline_ns_ = INT64_MAX;  // or the end of a pause, or a time before it
+  const size_t inline_key_sizes_;  // see BeginsInline; 0 if there are several servers
+  uint64_t hash_seed_ = 0;         // of the only server
   LatencySample sample_;
-  Completion* report_ = nullptr;  // this Poll's: the next to be filled in, and the end
-  Completion* report_end_ = nullptr;
-  OpSlots slots_;
-  FixedStack<Op*> fresh_;
-  FixedRing<uint32_t> finished_;
-  FixedRing<uint32_t> starved_;
-  KeyOrder order_;
-  FixedRing<uint32_t> released_;  // by `order_`, to be started
-  SharedWindows shared_windows_;  // of operations that are being started
-  ServerSet servers_;             // last: its sessions report to the above
+  OpTable ops_;
+  LookupGets gets_;
+  LockOps locks_;
+  RequestOps requests_;
+  OpRecovery recovery_;
+  ServerSet servers_;  // last: its sessions report to the above
 };
 
-inline Op& Engine::TakeSlot() {
-  Op& op = slots_.Take();
-  op.phase = Op::Phase::kFresh;
-  fresh_.Push(&op);
-  return op;
-}
-
 inline Op& Engine::TakeGetSlot(std::span<std::byte> out, int64_t timeout_ns, uint64_t user_data) {
-  Op& op = TakeSlot();
+  Op& op = ops_.Take();
   op.request.timeout_ns = timeout_ns;
   op.request.user_data = user_data;
   op.request.out = out;
@@ -271,7 +175,7 @@ inline Op& Engine::TakeGetSlot(std::span<std::byte> out, int64_t timeout_ns, uin
 
 inline bool Engine::BeginGetInline(std::string_view key, std::span<std::byte> out,
                                    int64_t timeout_ns, uint64_t user_data) {
-  if (!slots_.HasRoom()) [[unlikely]]
+  if (!ops_.HasRoom()) [[unlikely]]
     return false;
   Op& op = TakeGetSlot(out, timeout_ns, user_data);
   if (key.size() - 9 > 7) __builtin_unreachable();  // helps what is inlined below

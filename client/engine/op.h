@@ -40,7 +40,7 @@ inline bool IsWrite(OpType type) {
 inline bool TellsFound(OpType type) {
   return type == OpType::kDelete || type == OpType::kTouch || type == OpType::kGetAndTouch;
 }
-// Reads that need no value, or perhaps none (engine_head_read.cc).
+// Reads that need no value, or perhaps none (lookup_gets_head.cc).
 inline bool ReadsHead(OpType type) {
   return type == OpType::kExists || type == OpType::kGetIfChanged;
 }
@@ -78,7 +78,7 @@ struct OpRequest {
 };
 
 // One operation of an Engine, in a slot that is reused. A free slot is like a new one, except for
-// what every operation sets itself (OpSlots::Release, Engine::Report).
+// what every operation sets itself (OpSlots::Release, OrdinaryGets::Report).
 struct alignas(64) Op {
   enum class Phase : uint8_t {
     kFree,
@@ -86,15 +86,15 @@ struct alignas(64) Op {
     kHeldBack,  // waits until earlier writes of its key are over (key_order.h)
     kWaiting,   // waits until the session is ready
     kStarved,   // waits for a long buffer
-    // An ordinary GET (ordinary_get_inline.h) READs:
+    // An ordinary GET (ordinary_gets_inline.h) READs:
     kReadingWindow,   // its home window
     kReadingItem,     // the item that the window names
     kReadingCached,   // the item whose location is cached
-    kReadingWindows,  // its home window, together with those of others (engine_multi_get.cc)
+    kReadingWindows,  // its home window, together with those of others (ordinary_gets_shared.cc)
     kLookingUp,       // READs what `lookup` wants
     kReadingValue,    // READs the value of the large item that `lookup` found
     kConfirming,      // READs the commit word of that item again
-    kReadingHead,     // READs what `lookup` wants, and no value (engine_head_read.cc)
+    kReadingHead,     // READs what `lookup` wants, and no value (lookup_gets_head.cc)
     kLocking,         // compares and swaps; behind that, a LockAndGet READs
     kUnlocking,       // compares and swaps
     kRequestQueued,   // waits for a credit or a connection
@@ -132,7 +132,7 @@ struct alignas(64) Op {
   bool touched = false;        // GetAndTouch: the item was touched, and is now to be read
   // Its deadline is over, but the device may still use the caller's memory. It ends when that ends.
   bool late = false;
-  bool known_large = false;  // it takes the short path of engine_known_large_get.cc
+  bool known_large = false;  // it takes the short path of lookup_gets_known.cc
   uint8_t key_bytes = 0;
   Busy busy;
   uint32_t item_bytes = 0;         // of the item at `slot`

@@ -54,9 +54,7 @@ class ServerSet {
 
   std::vector<ServerInfo> Info() const;
   // Returns how an operation for this server ends if its time is over before it was sent.
-  Outcome LateOutcome(uint32_t server) const {
-    return session(server).ready() ? Outcome::kDeadlineExceeded : Outcome::kUnavailable;
-  }
+  Outcome LateOutcome(uint32_t server) const { return servers_[server].LateOutcome(); }
 
   // To sleep (wake_fd.h does it): Arm, Poll once more, wait until a descriptor is readable or
   // Engine::IdleNs is over. Calls use(server, descriptor, kind) for each descriptor.

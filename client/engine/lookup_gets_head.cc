@@ -20,7 +20,7 @@
 // A miss needs all that a GET's miss needs (common/lookup/lookup.h). docs/consistency.md has the
 // rules.
 
-#include "client/engine/engine.h"
+#include "client/engine/lookup_gets.h"
 
 namespace gannet {
 namespace {
@@ -32,7 +32,7 @@ bool NeedsNoValue(const Op& op, const ItemHeader& header) {
 
 }  // namespace
 
-void Engine::StartHeadRead(Op& op, Slot cached) {
+void LookupGets::StartHeadRead(Op& op, Slot cached) {
   const EngineServer& server = *op.server;
   const IndexView& view = op.session().view();
   op.phase = Op::Phase::kReadingHead;
@@ -48,16 +48,16 @@ void Engine::StartHeadRead(Op& op, Slot cached) {
   PlanHeadRead(op);
 }
 
-void Engine::PlanHeadRead(Op& op) {
+void LookupGets::PlanHeadRead(Op& op) {
   op.lookup.ShortenHead();
   PlanRead(op);
 }
 
 // The READ that the lookup wanted is done.
-void Engine::OnHeadRead(Op& op) {
+void LookupGets::OnHeadRead(Op& op) {
   EngineServer& server = *op.server;
   Lookup& lookup = op.lookup;
-  const Lookup::Step step = StepLookup(op);
+  const Lookup::Step step = Step(op);
   switch (step) {
     case Lookup::Step::kRead:
       return PlanHeadRead(op);

@@ -1,6 +1,6 @@
-// Locks: one compare-and-swap to take and one to release, or by RPC where a NIC cannot do it.
+#include "client/engine/lock_ops.h"
 
-#include "client/engine/engine.h"
+#include "client/engine/request_encoding.h"
 
 namespace gannet {
 namespace {
@@ -21,10 +21,10 @@ void QueueCompareAndSwap(Op& op, uint64_t expected, uint64_t desired) {
 
 }  // namespace
 
-void Engine::StartLock(Op& op) {
+void LockOps::StartLock(Op& op) {
   LockTable& locks = op.server->locks;
-  if (locks.HoldsForAnotherKey(op.hash)) return Finish(op, Outcome::kKeysShareWord);
-  if (locks.full()) return Finish(op, Outcome::kTooManyLocks);
+  if (locks.HoldsForAnotherKey(op.hash)) return ops_.Finish(op, Outcome::kKeysShareWord);
+  if (locks.full()) return ops_.Finish(op, Outcome::kTooManyLocks);
   op.word = locks.NextWord(op.hash);
   // Only the server can break a lock at the end of its lease, so it takes the lock with the lease.
   if (!op.session().terms().lock_by_nic || op.request.ttl_ms != 0) return op.QueueRequest();
@@ -34,54 +34,74 @@ void Engine::StartLock(Op& op) {
   if (op.request.type != OpType::kLockAndGet) return;
   // The first READ travels behind the compare-and-swap. It may be served before it: a write under
   // the lock carries the version read, so nothing depends on their order.
-  const Slot cached = op.server->cache.Find(op.hash, op.place);
-  op.lookup.Start(&op.session().view(), op.key(), op.hash, cached);
-  PlanOrderedRead(op);  // if there is no buffer for it, OnLockAnswer looks up afterwards
+  gets_.StartBehindLock(op);  // if there is no buffer for it, OnAnswer looks up afterwards
 }
 
-void Engine::StartUnlock(Op& op) {
-  if (!op.server->locks.Holds(op.hash, op.word)) return Finish(op, Outcome::kLockLost);
+void LockOps::StartUnlock(Op& op) {
+  if (!op.server->locks.Holds(op.hash, op.word)) return ops_.Finish(op, Outcome::kLockLost);
   if (!op.session().terms().lock_by_nic) return op.QueueRequest();
   op.phase = Op::Phase::kUnlocking;
   QueueCompareAndSwap(op, op.word.word(), 0);
 }
 
-void Engine::OnCompareAndSwapDone(Op& op) {
+void LockOps::OnCompareAndSwapDone(Op& op) {
   --op.busy.in_flight;
   const LockWord previous(op.buffers->cas_result);
   if (op.busy.releasing) {
     op.busy.releasing = false;
   } else if (op.phase == Op::Phase::kUnlocking) {
     op.server->locks.OnReleased(op.hash, op.word);
-    Finish(op, previous == op.word ? Outcome::kOk : Outcome::kLockLost);
+    ops_.Finish(op, previous == op.word ? Outcome::kOk : Outcome::kLockLost);
   } else if (op.phase == Op::Phase::kLocking) {
     op.acquiring = false;
-    OnLockAnswer(op, previous.free(), previous);
+    OnAnswer(op, previous.free(), previous);
   } else if (op.acquiring) {  // the operation is past its deadline
     op.acquiring = false;
-    if (previous.free()) GiveBackLock(op);
+    if (previous.free()) GiveBack(op);
   }
-  slots_.FreeIfQuiet(op);
+  ops_.FreeIfQuiet(op);
 }
 
 // The compare-and-swap or the server says: the lock was acquired, or `holder` has it.
-void Engine::OnLockAnswer(Op& op, bool acquired, LockWord holder) {
+void LockOps::OnAnswer(Op& op, bool acquired, LockWord holder) {
   LockTable& locks = op.server->locks;
   if (!acquired) {
-    if (locks.HoldsForAnotherKey(op.hash)) return Finish(op, Outcome::kKeysShareWord);
+    if (locks.HoldsForAnotherKey(op.hash)) return ops_.Finish(op, Outcome::kKeysShareWord);
     op.word = holder;
     // If a READ is behind the compare-and-swap, the operation ends after that.
-    if (op.busy.in_flight == 0) Finish(op, Outcome::kOk);
+    if (op.busy.in_flight == 0) ops_.Finish(op, Outcome::kOk);
     return;
   }
   locks.OnAcquired(op.hash, op.word);
   op.done.found = op.lock_acquired = true;
-  if (op.request.type != OpType::kLockAndGet) return Finish(op, Outcome::kOk);
-  if (op.busy.in_flight == 0) StartLookup(op, op.server->cache.Find(op.hash, op.place));
+  if (op.request.type != OpType::kLockAndGet) return ops_.Finish(op, Outcome::kOk);
+  if (op.busy.in_flight == 0) gets_.Start(op, op.server->cache.Find(op.hash, op.place));
 }
 
-// Releases the lock that an operation acquired after it ended. Nobody else will.
-void Engine::GiveBackLock(Op& op) {
+void LockOps::OnReply(Op& op, const ReplyView& reply) {
+  LockTable& locks = op.server->locks;
+  const auto status = static_cast<ReplyStatus>(reply.header.status);
+  const OpType type = op.request.type;
+  if (type == OpType::kBreakLock) {
+    op.done.found = status == ReplyStatus::kOk;  // otherwise nobody held it
+    return ops_.Finish(op, ToOutcome(status));
+  }
+  const bool taking = TakesLock(type);
+  const bool released = type == OpType::kUnlock || status == ReplyStatus::kLockLost;
+  if (released) locks.OnReleased(op.hash, op.word);
+  // The connection broke before the answer came. Whatever the answer says, the lock is lost.
+  if (!locks.IsOfThisConnection(op.word)) {
+    return ops_.Finish(op, taking ? Outcome::kUnavailable : Outcome::kLockLost);
+  }
+  if (!taking) return ops_.Finish(op, ToOutcome(status));
+  if (status == ReplyStatus::kLockHeld) {
+    return OnAnswer(op, false, LockWord(reply.header.lock.lock_word));
+  }
+  if (status != ReplyStatus::kOk) return ops_.Finish(op, ToOutcome(status));
+  OnAnswer(op, true, op.word);
+}
+
+void LockOps::GiveBack(Op& op) {
   op.server->locks.OnReleased(op.hash, op.word);
   if (!op.session().ready()) return;  // the server breaks the locks of a lost connection
   op.busy.releasing = true;
@@ -89,9 +109,7 @@ void Engine::GiveBackLock(Op& op) {
   op.EnqueueRequest();
 }
 
-// An unlock in phase `was` reached its deadline. Its caller is told so, but still relies on it. So
-// the engine goes on to send it until the lock is surely released.
-void Engine::KeepReleasing(Op& op, Op::Phase was) {
+void LockOps::KeepReleasing(Op& op, Op::Phase was) {
   LockTable& locks = op.server->locks;
   const bool held = locks.Holds(op.hash, op.word);
   locks.OnReleased(op.hash, op.word);
@@ -103,7 +121,7 @@ void Engine::KeepReleasing(Op& op, Op::Phase was) {
   } else if (begun) {
     op.busy.releasing = true;  // its compare-and-swap, or request, is on its way
   } else if (held) {
-    GiveBackLock(op);
+    GiveBack(op);
   }
 }
 

@@ -1,6 +1,4 @@
-// What happens to operations at their deadline, and when connections break and come back.
-
-#include "client/engine/engine.h"
+#include "client/engine/op_recovery.h"
 
 namespace gannet {
 namespace {
@@ -19,7 +17,7 @@ Outcome UndoneOutcome(const Op& op) {
 
 }  // namespace
 
-void Engine::Expire(Op& op) {
+void OpRecovery::Expire(Op& op) {
   const OpType type = op.request.type;
   const Op::Phase was = op.phase;
   const bool sent = was == Op::Phase::kRequestSent;
@@ -29,30 +27,29 @@ void Engine::Expire(Op& op) {
     op.deadline_ns = INT64_MAX;
     return;
   }
-  Outcome outcome = servers_.LateOutcome(op.request.server);
+  Outcome outcome = op.server->LateOutcome();
   const bool in_doubt = (sent && IsWrite(type)) || op.PartlyDone();
   if (in_doubt && !op.session().ready()) outcome = Outcome::kUnknown;
   op.done.found = false;
-  Finish(op, outcome);
-  if (type == OpType::kUnlock) return KeepReleasing(op, was);
+  ops_.Finish(op, outcome);
+  if (type == OpType::kUnlock) return locks_.KeepReleasing(op, was);
   op.CancelRequest();
   // If this request takes a lock, the lock must be given back, so its answer matters.
   op.busy.awaits_reply = sent && TakesLock(type) && !op.lock_acquired;
   if (sent && !op.busy.awaits_reply) op.IgnoreAnswer();
-  if (TakesLock(type) && op.lock_acquired) GiveBackLock(op);
+  if (TakesLock(type) && op.lock_acquired) locks_.GiveBack(op);
 }
 
-void Engine::OnLost(uint32_t number) {
-  EngineServer& server = servers_[number];
+void OpRecovery::OnLost(EngineServer& server) {
   server.locks.Restart(0, 1);
   server.ordered.Clear();
-  for (Op& op : slots_) {
+  for (Op& op : ops_) {
     if (op.phase > Op::Phase::kFresh && op.server == &server) LoseOp(op);
   }
 }
 
 // Nothing of the operation is in flight any more. What it had posted may or may not have happened.
-void Engine::LoseOp(Op& op) {
+void OpRecovery::LoseOp(Op& op) {
   if (op.over()) {  // what it still had to do was about a lock, which is lost with the connection
     op.CancelRequest();
     op.IgnoreAnswer();
@@ -78,21 +75,21 @@ void Engine::LoseOp(Op& op) {
     case Op::Phase::kStarved:
       op.ReturnItem();
       op.phase = Op::Phase::kWaiting;
-      if (op.late) return Finish(op, servers_.LateOutcome(op.request.server));
+      if (op.late) return ops_.Finish(op, op.server->LateOutcome());
       [[fallthrough]];
     case Op::Phase::kWaiting:
-      if (takes_lock || server_down) Finish(op, UndoneOutcome(op));
+      if (takes_lock || server_down) ops_.Finish(op, UndoneOutcome(op));
       return;
     case Op::Phase::kLocking:
-      return Finish(op, Outcome::kUnavailable);
+      return ops_.Finish(op, Outcome::kUnavailable);
     case Op::Phase::kUnlocking:
-      return Finish(op, Outcome::kLockLost);
+      return ops_.Finish(op, Outcome::kLockLost);
     case Op::Phase::kRequestQueued:
       if (!takes_lock && !needs_lock && !server_down) return;  // sent when connected again
       op.CancelRequest();
-      return Finish(op, needs_lock ? Outcome::kLockLost : UndoneOutcome(op));
+      return ops_.Finish(op, needs_lock ? Outcome::kLockLost : UndoneOutcome(op));
     case Op::Phase::kHeldBack:
-      if (server_down) Finish(op, Outcome::kUnavailable);
+      if (server_down) ops_.Finish(op, Outcome::kUnavailable);
       return;
     case Op::Phase::kRequestSent:
       // If it is the GET of a LockAndGet, what it finds is of no use without the lock.
@@ -102,38 +99,38 @@ void Engine::LoseOp(Op& op) {
     case Op::Phase::kFresh:
     case Op::Phase::kFinished:
     case Op::Phase::kReleased:
-      return slots_.FreeIfQuiet(op);
+      return ops_.FreeIfQuiet(op);
   }
 }
 
 // Ends an operation whose request was sent and whose answer will not come.
-void Engine::FailSentRequest(Op& op) {
+void OpRecovery::FailSentRequest(Op& op) {
   op.IgnoreAnswer();
-  if (IsWrite(op.request.type)) return Finish(op, Outcome::kUnknown);
+  if (IsWrite(op.request.type)) return ops_.Finish(op, Outcome::kUnknown);
   switch (op.request.type) {
     case OpType::kUnlock:
     case OpType::kExtendLock:
-      return Finish(op, Outcome::kLockLost);
+      return ops_.Finish(op, Outcome::kLockLost);
     default:
-      return Finish(op, Outcome::kUnavailable);
+      return ops_.Finish(op, Outcome::kUnavailable);
   }
 }
 
 // The server forgot the session, and with it the operation's request.
-void Engine::AbandonOp(Op& op) {
+void OpRecovery::AbandonOp(Op& op) {
   if (op.over()) {
     op.busy.awaits_reply = op.busy.releasing = false;
-    return slots_.FreeIfQuiet(op);
+    return ops_.FreeIfQuiet(op);
   }
   if (!IsRepeatable(op.request.type)) return FailSentRequest(op);
   op.phase = Op::Phase::kWaiting;  // OnReady starts it again
 }
 
-void Engine::OnReady(uint32_t number, Comeback comeback, std::span<const uint32_t> abandoned) {
-  EngineServer& server = servers_[number];
+void OpRecovery::OnReady(EngineServer& server, Comeback comeback,
+                         std::span<const uint32_t> abandoned,
+                         const std::function<void(Op&)>& start) {
   const Grant& grant = server.session->grant();
-  for (const uint32_t op : abandoned) AbandonOp(slots_[op]);
-  hash_seed_ = grant.hash_seed;
+  for (const uint32_t op : abandoned) AbandonOp(ops_[op]);
   server.locks.Restart(grant.connection_id, grant.lock_words);
   server.touches = server.session->touches().on() ? &server.session->touches() : nullptr;
   if (comeback == Comeback::kNewIncarnation) {
@@ -141,44 +138,31 @@ void Engine::OnReady(uint32_t number, Comeback comeback, std::span<const uint32_
     server.large.Clear();
     server.short_heads.Clear();
   }
-  for (Op& op : slots_) {
+  for (Op& op : ops_) {
     if (op.server != &server) continue;
     op.FindBuffers();
     if (op.phase <= Op::Phase::kFresh || op.over()) continue;
     op.HashKey();
     if (comeback == Comeback::kNewIncarnation && op.unsent() && IsWrite(op.request.type)) {
       op.CancelRequest();
-      Finish(op, UndoneOutcome(op));  // it was meant for another store
+      ops_.Finish(op, UndoneOutcome(op));  // it was meant for another store
     } else if (op.phase == Op::Phase::kWaiting) {
-      Start(op);
+      start(op);
     }
   }
   // Each run of a server has its own seed for the hashes of keys. Operations that begin from now on
   // must find the writes that were begun before.
-  if (comeback != Comeback::kResumed) {
-    order_.Rehash([this](uint32_t op) { return slots_[op].hash.value(); });
-  }
-  ReadSharedWindows();
+  if (comeback != Comeback::kResumed) ops_.Rehash();
 }
 
-absl::Status Engine::OnNamed(uint32_t server, std::string_view name) {
-  const absl::StatusOr<bool> moved = servers_.OnNamed(server, name);
-  if (!moved.ok()) return moved.status();
-  if (*moved) OnKeysMoved(server);
-  return absl::OkStatus();
-}
-
-// Server number `server` has another name than was assumed, so keys changed their servers. Ends the
-// unsent operations whose key is not their server's any more.
-void Engine::OnKeysMoved(uint32_t server) {
-  for (Op& op : slots_) {
+void OpRecovery::OnKeysMoved() {
+  for (Op& op : ops_) {
     if (!op.unsent() || op.key_bytes == 0 || op.request.type == OpType::kUnlock) continue;
     const bool routed = servers_.routing_status().ok();
     if (routed && servers_.ServerOf(op.key()) == op.request.server) continue;
     op.CancelRequest();
-    Finish(op, UndoneOutcome(op));
+    ops_.Finish(op, UndoneOutcome(op));
   }
-  servers_.OnKeysMoved(server);
 }
 
 }  // namespace gannet

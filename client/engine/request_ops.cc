@@ -1,6 +1,4 @@
-// What goes by RPC: writes, Stats and Ping, GETs where READs do not suffice, locks where the NIC
-// cannot take them. A request waits in its server's queue, is sent, and its operation goes on with
-// the reply.
+#include "client/engine/request_ops.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +6,6 @@
 #include <utility>
 
 #include "client/engine/caller_memory.h"
-#include "client/engine/engine.h"
 #include "client/engine/request_encoding.h"
 
 namespace gannet {
@@ -16,10 +13,6 @@ namespace {
 
 // Room for the value that a GET by RPC asks for at first. The server says if it is too small.
 constexpr uint32_t kReplyRoom = 16 << 10;
-// The pause before a request is sent again: at least about a round trip, and at most as long as a
-// server is busy with much other work.
-constexpr int64_t kPauseNsMin = 10 * kNsPerUs;
-constexpr int64_t kPauseNsMax = 5 * kNsPerMs;
 
 // Names the caller's memory, where the server READs the value from. Returns what follows the key.
 std::string_view NameCallerMemory(Op& op, RequestHeader* header) {
@@ -80,9 +73,7 @@ bool KeepReplyBytes(Op& op, const ReplyView& reply) {
 
 }  // namespace
 
-// Sends what waits for this server, as long as there is room: compare-and-swaps and the READs
-// behind them, then requests.
-void Engine::SendQueued(EngineServer& server) {
+void RequestOps::SendQueued(EngineServer& server) {
   while (!server.ordered.empty() && server.session->CanSend()) {
     const OrderedWork work = server.ordered.front();
     server.ordered.Pop();
@@ -91,7 +82,7 @@ void Engine::SendQueued(EngineServer& server) {
   if (server.requests.empty()) return;
   server.wants_buffer = false;
   while (!server.requests.empty() && server.session->CanSendRequest()) {
-    if (!SendRequest(server, slots_[server.requests.front()])) {
+    if (!Send(server, ops_[server.requests.front()])) {
       server.wants_buffer = true;
       return;
     }
@@ -100,20 +91,20 @@ void Engine::SendQueued(EngineServer& server) {
 
 // Drops a work request whose operation is over, unless that releases a lock. Returns whether it
 // did.
-bool Engine::DropUnwanted(const OrderedWork& work) {
-  Op& op = slots_[work.op];
+bool RequestOps::DropUnwanted(const OrderedWork& work) {
+  Op& op = ops_[work.op];
   if (!op.over() || op.busy.releasing) [[likely]]
     return false;
   --op.busy.in_flight;
   if (work.kind == InFlightWork::Kind::kCompareAndSwap) op.acquiring = false;
-  slots_.FreeIfQuiet(op);
+  ops_.FreeIfQuiet(op);
   return true;
 }
 
 // Encodes and sends the first request of the server's queue, which is `op`'s, or ends the operation
 // if that is in vain. Returns false if the request has to wait for a buffer.
 // REQUIRES: the session can send a request.
-bool Engine::SendRequest(EngineServer& server, Op& op) {
+bool RequestOps::Send(EngineServer& server, Op& op) {
   ClientSession& session = *server.session;
   const auto dequeue = [&] {
     op.busy.queued_request = false;
@@ -122,14 +113,14 @@ bool Engine::SendRequest(EngineServer& server, Op& op) {
   const bool under_lock = op.request.under_lock || op.request.type == OpType::kExtendLock;
   if (under_lock && !server.locks.Holds(op.hash, op.word)) {
     dequeue();
-    Finish(op, Outcome::kLockLost);
+    ops_.Finish(op, Outcome::kLockLost);
     return true;
   }
   const uint32_t value_bytes = ValueBytesOf(op.request);
   if (value_bytes > kMessageBytesMax && value_bytes > session.grant().value_bytes_max)
       [[unlikely]] {
     dequeue();
-    Finish(op, Outcome::kTooLong);
+    ops_.Finish(op, Outcome::kTooLong);
     return true;
   }
   RequestWindow::Entry entry{.op = op.number, .timeout_ns = op.request.timeout_ns};
@@ -141,30 +132,34 @@ bool Engine::SendRequest(EngineServer& server, Op& op) {
   if (const RegisteredPool* empty = LendBuffer(op, &request, &entry); empty != nullptr) {
     if (empty->error().ok()) return false;
     dequeue();
-    Finish(op, Outcome::kNoBuffers);
+    ops_.Finish(op, Outcome::kNoBuffers);
     return true;
   }
   dequeue();
   if (!op.over()) op.phase = Op::Phase::kRequestSent;
-  op.sequence = session.SendRequest(request, entry, now_ns_);
+  op.sequence = session.SendRequest(request, entry, ops_.now_ns());
   return true;
 }
 
-void Engine::OnReply(RequestWindow::Entry* answered, const ReplyView& reply) {
-  Op& op = slots_[answered->op];
+bool RequestOps::OnReply(RequestWindow::Entry* answered, const ReplyView& reply) {
+  Op& op = ops_[answered->op];
   op.Charge(*answered);
   ++op.done.cost.completions;  // the answer's
-  if (op.over()) return OnLateReply(op, reply);
+  if (op.over()) {
+    OnLateReply(op, reply);
+    return false;
+  }
   OnAnswer(op, answered, reply);
-  if (!released_.empty()) StartReleased();
+  return true;
 }
 
-void Engine::OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyView& reply) {
+void RequestOps::OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyView& reply) {
   const Opcode opcode = RequestOpcode(op);
-  if (reply.header.opcode != static_cast<uint8_t>(opcode)) return Finish(op, Outcome::kServerBug);
+  if (reply.header.opcode != static_cast<uint8_t>(opcode))
+    return ops_.Finish(op, Outcome::kServerBug);
   if (reply.header.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) {
     op.phase = Op::Phase::kRequestQueued;
-    return Postpone(op);
+    return ops_.Postpone(op);
   }
   switch (opcode) {
     case Opcode::kGet:
@@ -182,7 +177,7 @@ void Engine::OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyView& r
     case Opcode::kLock:
     case Opcode::kUnlock:
     case Opcode::kExtendLock:
-      return OnLockReply(op, reply);
+      return locks_.OnReply(op, reply);
     case Opcode::kListLocks:
     case Opcode::kListClients:
     case Opcode::kSlowLog:
@@ -196,16 +191,16 @@ void Engine::OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyView& r
       return OnReplyForPeople(op, reply);
     case Opcode::kPing:
     case Opcode::kHeartbeat:
-      return Finish(op, ToOutcome(static_cast<ReplyStatus>(reply.header.status)));
+      return ops_.Finish(op, ToOutcome(static_cast<ReplyStatus>(reply.header.status)));
   }
 }
 
-void Engine::OnReplyForPeople(Op& op, const ReplyView& reply) {
-  if (!KeepReplyBytes(op, reply)) return Finish(op, Outcome::kUnavailable);
-  Finish(op, ToOutcome(static_cast<ReplyStatus>(reply.header.status)));
+void RequestOps::OnReplyForPeople(Op& op, const ReplyView& reply) {
+  if (!KeepReplyBytes(op, reply)) return ops_.Finish(op, Outcome::kUnavailable);
+  ops_.Finish(op, ToOutcome(static_cast<ReplyStatus>(reply.header.status)));
 }
 
-void Engine::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyView& reply) {
+void RequestOps::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyView& reply) {
   const ReplyHeader& header = reply.header;
   LocationCache& cache = op.server->cache;
   op.done.cost.by_rpc = true;
@@ -222,9 +217,9 @@ void Engine::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyView&
     cache.Forget(op.hash);
     op.session().usage().Missed();
   }
-  if (status != ReplyStatus::kOk) return Finish(op, ToOutcome(status));
+  if (status != ReplyStatus::kOk) return ops_.Finish(op, ToOutcome(status));
   op.session().usage().Hit();
-  if (header.value_bytes > answered->reply.bytes) return Finish(op, Outcome::kServerBug);
+  if (header.value_bytes > answered->reply.bytes) return ops_.Finish(op, Outcome::kServerBug);
   if (!header.get.value_in_buffer) {
     std::memcpy(answered->reply.data, reply.value.data(), reply.value.size());
   }
@@ -235,24 +230,25 @@ void Engine::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyView&
   op.value = {reinterpret_cast<const char*>(op.item.data), header.value_bytes};
   const ReplyHeader::Get& item = header.get;
   op.done.info = {item.version, item.user_flags, item.expiry_ms, header.value_bytes};
-  if (item.expiry_ms != 0) op.done.info.ttl_left = op.server->TtlLeft(item.expiry_ms, now_ns_);
+  if (item.expiry_ms != 0)
+    op.done.info.ttl_left = op.server->TtlLeft(item.expiry_ms, ops_.now_ns());
   cache.Remember(op.hash, Slot(item.slot));
-  Finish(op, Outcome::kOk);
-  if (op.uses_caller_memory()) CopyToCallerMemory(op);
+  ops_.Finish(op, Outcome::kOk);
+  if (op.uses_caller_memory()) gets_.CopyToCallerMemory(op);
 }
 
 // The item is large. The server said where it is, and that this version is not expired.
-void Engine::ReadWhereTold(Op& op, const ReplyHeader& reply) {
+void RequestOps::ReadWhereTold(Op& op, const ReplyHeader& reply) {
   const Slot slot(reply.get.slot);
   if (op.session().view().Contains(slot.offset(), slot.read_bytes())) {
     op.version_alive = reply.get.version;
-    if (ReadsHead(op.request.type)) return StartHeadRead(op, slot);
-    return StartLookup(op, slot);
+    if (ReadsHead(op.request.type)) return gets_.StartHeadRead(op, slot);
+    return gets_.Start(op, slot);
   }
-  Finish(op, Outcome::kServerBug);
+  ops_.Finish(op, Outcome::kServerBug);
 }
 
-void Engine::OnWriteReply(Op& op, const ReplyView& reply) {
+void RequestOps::OnWriteReply(Op& op, const ReplyView& reply) {
   // Version and slot are the same in both replies.
   const ReplyHeader::Write& written = reply.header.write;
   LocationCache& cache = op.server->cache;
@@ -266,88 +262,46 @@ void Engine::OnWriteReply(Op& op, const ReplyView& reply) {
   }
   if (op.request.type == OpType::kIncr) op.done.counted = reply.header.increment.number;
   if (status == ReplyStatus::kNotFound && !TellsFound(op.request.type)) {
-    return Finish(op, Outcome::kNotFound);
+    return ops_.Finish(op, Outcome::kNotFound);
   }
-  Finish(op, ToOutcome(status));
+  ops_.Finish(op, ToOutcome(status));
 }
 
 // The answer has no value. So an answer that is given again after a reconnect is as good as the
 // first one. A GetAndTouch goes on with a READ of the item.
-void Engine::OnTouchReply(Op& op, const ReplyView& reply) {
+void RequestOps::OnTouchReply(Op& op, const ReplyView& reply) {
   const bool touched = reply.header.status == static_cast<uint8_t>(ReplyStatus::kOk);
   if (op.request.type != OpType::kGetAndTouch || !touched) return OnWriteReply(op, reply);
   op.touched = true;
   const Slot slot(reply.header.write.slot);
   op.server->cache.RememberWritten(op.hash, slot);
-  StartLookup(op, slot);
+  gets_.Start(op, slot);
 }
 
 // Each step is a request of its own, so each happens once.
-void Engine::OnFlushReply(Op& op, const ReplyView& reply) {
+void RequestOps::OnFlushReply(Op& op, const ReplyView& reply) {
   const ReplyHeader& header = reply.header;
   const auto status = static_cast<ReplyStatus>(header.status);
-  if (status != ReplyStatus::kOk) return Finish(op, ToOutcome(status));
+  if (status != ReplyStatus::kOk) return ops_.Finish(op, ToOutcome(status));
   op.done.counted += static_cast<int64_t>(header.flush.removed);
-  if (header.flush.next == 0) return Finish(op, Outcome::kOk);
-  if (header.flush.next <= op.request.position) return Finish(op, Outcome::kServerBug);
+  if (header.flush.next == 0) return ops_.Finish(op, Outcome::kOk);
+  if (header.flush.next <= op.request.position) return ops_.Finish(op, Outcome::kServerBug);
   op.request.position = header.flush.next;
   op.QueueRequest();
 }
 
-void Engine::OnLockReply(Op& op, const ReplyView& reply) {
-  LockTable& locks = op.server->locks;
-  const auto status = static_cast<ReplyStatus>(reply.header.status);
-  const OpType type = op.request.type;
-  if (type == OpType::kBreakLock) {
-    op.done.found = status == ReplyStatus::kOk;  // otherwise nobody held it
-    return Finish(op, ToOutcome(status));
-  }
-  const bool taking = TakesLock(type);
-  const bool released = type == OpType::kUnlock || status == ReplyStatus::kLockLost;
-  if (released) locks.OnReleased(op.hash, op.word);
-  // The connection broke before the answer came. Whatever the answer says, the lock is lost.
-  if (!locks.IsOfThisConnection(op.word)) {
-    return Finish(op, taking ? Outcome::kUnavailable : Outcome::kLockLost);
-  }
-  if (!taking) return Finish(op, ToOutcome(status));
-  if (status == ReplyStatus::kLockHeld) {
-    return OnLockAnswer(op, false, LockWord(reply.header.lock.lock_word));
-  }
-  if (status != ReplyStatus::kOk) return Finish(op, ToOutcome(status));
-  OnLockAnswer(op, true, op.word);
-}
-
 // The operation is over. The answer still matters for a lock that nobody else will release.
-void Engine::OnLateReply(Op& op, const ReplyView& reply) {
+void RequestOps::OnLateReply(Op& op, const ReplyView& reply) {
   if (op.busy.awaits_reply) {
     op.busy.awaits_reply = false;
     const bool acquired = reply.header.status == static_cast<uint8_t>(ReplyStatus::kOk);
-    if (acquired && op.server->locks.IsOfThisConnection(op.word)) GiveBackLock(op);
+    if (acquired && op.server->locks.IsOfThisConnection(op.word)) locks_.GiveBack(op);
   } else if (reply.header.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) {
-    Postpone(op);  // the lock is still held
+    ops_.Postpone(op);  // the lock is still held
   } else {
     op.busy.releasing = false;
   }
-  slots_.FreeIfQuiet(op);
-}
-
-// The server has no room for the request now, so it is sent again after a pause. Without one, the
-// clients that are told so would keep the server from everything else. The longer an operation has
-// waited, the longer is the pause, so pauses grow exponentially.
-void Engine::Postpone(Op& op) {
-  const int64_t waited_ns = now_ns_ - (op.deadline_ns - op.request.timeout_ns);
-  op.again_ns = now_ns_ + std::clamp(waited_ns / 2, kPauseNsMin, kPauseNsMax);
-  op.busy.postponed = true;
-  earliest_deadline_ns_ = std::min(earliest_deadline_ns_, op.again_ns);
-}
-
-void Engine::EndPause(Op& op) {
-  if (now_ns_ < op.again_ns) {
-    earliest_deadline_ns_ = std::min(earliest_deadline_ns_, op.again_ns);
-    return;
-  }
-  op.busy.postponed = false;
-  op.EnqueueRequest();
+  ops_.FreeIfQuiet(op);
 }
 
 }  // namespace gannet

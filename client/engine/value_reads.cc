@@ -1,17 +1,13 @@
-// GETs of large items (common/layout/item.h). A Lookup finds the item and proves it. In between the
-// value is READ: into memory of the caller's own, or into a long buffer of this client.
+#include "client/engine/value_reads.h"
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 
 #include "client/engine/caller_memory.h"
-#include "client/engine/engine.h"
 
 namespace gannet {
 
-// Begins to READ the value that the lookup found.
-void Engine::ReadValue(Op& op) {
+void ValueReads::Read(Op& op) {
   const uint32_t value_bytes = op.lookup.large().item.value_bytes;
   op.known_large = false;
   op.value_posted = 0;
@@ -23,12 +19,23 @@ void Engine::ReadValue(Op& op) {
     return Starve(op);
   }
   op.phase = Op::Phase::kReadingValue;
-  if (op.value_wanted == 0) return ConfirmValue(op);
-  PostValueReads(op);
+  if (op.value_wanted == 0) return Confirm(op);
+  Post(op);
 }
 
-// Adds as many READs of the value as there is room for. The completion of each calls OnValueRead.
-void Engine::PostValueReads(Op& op) {
+void ValueReads::ReadKnown(Op& op, const MemoryRange& range, uint64_t at, uint32_t bytes) {
+  ClientSession& session = op.session();
+  op.value_wanted = op.value_posted = bytes;
+  op.phase = Op::Phase::kReadingValue;
+  ++op.busy.in_flight;
+  ++op.done.cost.reads;
+  op.done.cost.read_bytes += bytes;
+  session.QueueRead({reinterpret_cast<std::byte*>(range.address() + at), op.lookup.value_offset(),
+                     op.number, bytes, range.lkey(session.memory().domain)});
+}
+
+// Adds as many READs of the value as there is room for. The completion of each calls OnRead.
+void ValueReads::Post(Op& op) {
   ClientSession& session = op.session();
   const uint32_t domain = session.memory().domain;
   while (op.value_posted < op.value_wanted && session.ready()) {
@@ -54,42 +61,41 @@ void Engine::PostValueReads(Op& op) {
   }
 }
 
-void Engine::OnValueRead(Op& op) {
-  if (!op.late && op.value_posted < op.value_wanted) PostValueReads(op);
+void ValueReads::OnRead(Op& op) {
+  if (!op.late && op.value_posted < op.value_wanted) Post(op);
   if (op.busy.in_flight > 0) return;
-  if (op.late) return Finish(op, servers_.LateOutcome(op.request.server));
+  if (op.late) return ops_.Finish(op, op.server->LateOutcome());
   if (op.value_posted == op.value_wanted && op.phase == Op::Phase::kReadingValue) {
-    ConfirmValue(op);
+    Confirm(op);
   }
 }
 
 // READs the commit word again, after all of the value was READ. It lands in the operation's own
 // buffer, so that this never waits for room.
-void Engine::ConfirmValue(Op& op) {
+void ValueReads::Confirm(Op& op) {
   op.lookup.OnValue();
   const Lookup::ReadPlan& plan = op.lookup.plan();
   op.phase = Op::Phase::kConfirming;
-  op.posted_ns = now_ns_;
+  op.posted_ns = ops_.now_ns();
   ++op.busy.in_flight;
   ++op.done.cost.reads;
   op.done.cost.read_bytes += plan.bytes;
   op.session().QueueRead({op.buffers->item, plan.offset, op.number, plan.bytes, {}});
 }
 
-// Ends a GET of a large item.
-void Engine::FinishLargeHit(Op& op) {
-  op.server->large.Remember(op.hash, op.lookup.slot(), op.lookup.large());
-  std::string_view value;
-  if (!op.uses_caller_memory()) {
-    value = {reinterpret_cast<const char*>(op.item.data), op.value_wanted};
-  }
-  FinishHit(op, op.server->MakeItemInfo(op.lookup.item().header, now_ns_), value);
+void ValueReads::Resume(Op& op) {
+  if (op.value_posted == 0) return Read(op);
+  op.phase = Op::Phase::kReadingValue;
+  Post(op);
 }
 
-// Copies a value that is not large to where the caller wants it.
-void Engine::CopyToCallerMemory(Op& op) {
-  if (!CopyTo(op.request.memory, op.value)) op.outcome = Outcome::kNoCpuAddress;
-  op.value = {};
+void ValueReads::Starve(Op& op) {
+  const bool wants_buffer = !op.uses_caller_memory();
+  if (wants_buffer && !op.session().memory().items.error().ok())
+    return ops_.Finish(op, Outcome::kNoBuffers);
+  op.phase = Op::Phase::kStarved;
+  if (!op.busy.starving) starved_.Push(op.number);
+  op.busy.starving = true;
 }
 
 }  // namespace gannet

@@ -3,68 +3,60 @@
 //
 //   READ value (kReadingValue) -> READ commit word (kConfirming) -> report
 //
-// All other cases take the steps of engine_large_get.cc and engine_get.cc. Both paths READ the same
+// All other cases take the steps of lookup_gets.cc and value_reads.cc. Both paths READ the same
 // in the same order, and this one decides only hits.
 
 #include <algorithm>
 
-#include "client/engine/engine.h"
+#include "client/engine/lookup_gets.h"
 #include "client/session/memory_domains.h"
 #include "common/layout/item_proof.h"
 
 namespace gannet {
 
-// Begins a GET into the caller's memory. REQUIRES: the session is ready, and no write is under way.
-void Engine::StartGetInto(EngineServer& server, Op& op) {
+void LookupGets::StartInto(Op& op) {
+  EngineServer& server = *op.server;
   const Slot cached = server.cache.Find(op.hash, op.place);
   const LargeItemHeader* const head = server.large.Find(op.hash, cached);
   if (head == nullptr || op.request.memory.size() != 1 || head->item.value_bytes == 0)
-    return StartLookup(op, cached);
+    return Start(op, cached);
   const RegisteredSpan& span = op.request.memory[0];
-  const MemoryRange& range = *span.memory->range();
   op.lookup.StartKnown(&server.session->view(), op.key(), op.hash, cached, *head);
   const auto bytes = static_cast<uint32_t>(std::min<uint64_t>(head->item.value_bytes, span.bytes));
-  op.value_wanted = op.value_posted = bytes;
   op.known_large = true;
-  op.phase = Op::Phase::kReadingValue;
-  ++op.busy.in_flight;
-  ++op.done.cost.reads;
-  op.done.cost.read_bytes += bytes;
-  server.session->QueueRead({reinterpret_cast<std::byte*>(range.address() + span.offset),
-                             op.lookup.value_offset(), op.number, bytes,
-                             range.lkey(server.session->memory().domain)});
+  values_.ReadKnown(op, *span.memory->range(), span.offset, bytes);
 }
 
 // The commit word was READ again.
-void Engine::OnConfirmRead(Op& op) {
+void LookupGets::OnConfirmRead(Op& op) {
   const LargeItemHeader& head = op.lookup.large();
   const auto commit = ItemField<uint64_t>(op.buffers->item, offsetof(ItemHeader, commit));
   // Report frees the slot, so nothing else may be busy with it.
   const bool reports = op.known_large && commit == head.item.commit && head.item.expiry_ms() == 0 &&
-                       report_ != report_end_ && op.busy.quiet();
+                       !reports_.full() && op.busy.quiet();
   if (reports) [[likely]]
-    return ReportLarge(op);
+    return ReportKnown(op);
   op.phase = Op::Phase::kLookingUp;
-  FeedLookup(op);
+  Feed(op);
 }
 
 // Tells the caller of Poll at once that a GET found its item, as Report does. Frees the slot, and
 // leaves it as a new one.
-void Engine::ReportLarge(Op& op) {
+void LookupGets::ReportKnown(Op& op) {
   EngineServer& server = *op.server;
   if (server.touches != nullptr) server.touches->Used(op.lookup.slot());
   op.done.cost.from_cached_location = true;
   const ItemHeader& header = op.lookup.large().item;
-  *report_++ = {.user_data = op.request.user_data,
-                .type = OpType::kGetInto,
-                .found = true,
-                .info = {header.version, header.flags, 0, header.value_bytes},
-                .cost = op.done.cost};
+  reports_.Next() = {.user_data = op.request.user_data,
+                     .type = OpType::kGetInto,
+                     .found = true,
+                     .info = {header.version, header.flags, 0, header.value_bytes},
+                     .cost = op.done.cost};
   op.done.cost = {};
   op.request.type = OpType::kGet;
   op.request.memory = {};
   op.known_large = false;
-  slots_.Free(op);
+  ops_.Free(op);
 }
 
 }  // namespace gannet

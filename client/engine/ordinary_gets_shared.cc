@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "client/engine/engine.h"
+#include "client/engine/ordinary_gets_inline.h"
 
 namespace gannet {
 namespace {
@@ -18,20 +18,20 @@ uint64_t WindowOffset(const IndexView& view, const Op& op) {
 
 }  // namespace
 
-// Leaves the window to ReadSharedWindows, which is called after all that begin together.
-void Engine::ShareWindow(Op& op) {
+// Leaves the window to PostSharedWindows, which is called after all that begin together.
+void OrdinaryGets::ShareWindow(Op& op) {
   op.phase = Op::Phase::kReadingWindow;
-  op.posted_ns = now_ns_;
+  op.posted_ns = ops_table_.now_ns();
   ++op.busy.in_flight;
   shared_windows_.Add({op.request.server, op.number, WindowOffset(op.session().view(), op)});
 }
 
-void Engine::ReadSharedWindows() {
+void OrdinaryGets::PostSharedWindows() {
   shared_windows_.Take([this](std::span<const SharedWindows::Wanted> wanted, uint32_t bytes) {
-    Op& reader = slots_[wanted[0].op];
+    Op& reader = ops_table_[wanted[0].op];
     for (const SharedWindows::Wanted& sharer : wanted.subspan(1)) {
       reader.phase = Op::Phase::kReadingWindows;
-      Op& op = slots_[sharer.op];
+      Op& op = ops_table_[sharer.op];
       op.window_at = static_cast<uint32_t>(sharer.offset - wanted[0].offset);
       op.next_sharer = std::exchange(reader.first_sharer, sharer.op);
     }
@@ -43,18 +43,18 @@ void Engine::ReadSharedWindows() {
 }
 
 // Call it before the reader goes on. Its buffers still hold all the windows, even if it is over.
-void Engine::FeedSharers(Op& reader) {
+void OrdinaryGets::FeedSharers(Op& reader) {
   const std::byte* read = reader.buffers->window[0];
   uint32_t next = std::exchange(reader.first_sharer, kInvalidOp);
   while (next != kInvalidOp) {
-    Op& op = slots_[next];
+    Op& op = ops_table_[next];
     next = std::exchange(op.next_sharer, kInvalidOp);
     std::memcpy(op.buffers->window[0], read + op.window_at, kWindowBytes);
     --op.busy.in_flight;
     if (op.over()) {
-      slots_.FreeIfQuiet(op);
+      ops_table_.FreeIfQuiet(op);
     } else {
-      OnSharedWindow(op);
+      OnWindow(*op.server, op);
     }
   }
 }

@@ -1,0 +1,39 @@
+#ifndef GANNET_CLIENT_ENGINE_LOCK_OPS_H_
+#define GANNET_CLIENT_ENGINE_LOCK_OPS_H_
+
+#include "client/engine/lookup_gets.h"
+#include "client/engine/op_table.h"
+#include "common/layout/lock_word.h"
+#include "common/protocol/message.h"
+
+namespace gannet {
+
+// Locks: one compare-and-swap to take and one to release, or by RPC where a NIC cannot do it. Sees
+// to it that a lock is released that nobody else will release. One owner thread.
+class LockOps {
+ public:
+  // These outlive it.
+  LockOps(OpTable& ops, LookupGets& gets) : ops_(ops), gets_(gets) {}
+
+  // These begin. REQUIRES: the session is ready.
+  void StartLock(Op& op);  // Lock, and LockAndGet
+  void StartUnlock(Op& op);
+  void OnCompareAndSwapDone(Op& op);
+  // The server answers a request about a lock.
+  void OnReply(Op& op, const ReplyView& reply);
+  // Releases the lock that an operation acquired after it ended. Nobody else will.
+  void GiveBack(Op& op);
+  // An unlock in phase `was` reached its deadline. Its caller is told so, but still relies on it.
+  // So this goes on to send it until the lock is surely released.
+  void KeepReleasing(Op& op, Op::Phase was);
+
+ private:
+  void OnAnswer(Op& op, bool acquired, LockWord holder);
+
+  OpTable& ops_;
+  LookupGets& gets_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_ENGINE_LOCK_OPS_H_

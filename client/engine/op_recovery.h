@@ -1,0 +1,46 @@
+#ifndef GANNET_CLIENT_ENGINE_OP_RECOVERY_H_
+#define GANNET_CLIENT_ENGINE_OP_RECOVERY_H_
+
+#include <cstdint>
+#include <functional>
+#include <span>
+
+#include "client/engine/lock_ops.h"
+#include "client/engine/op_table.h"
+#include "client/engine/server_set.h"
+
+namespace gannet {
+
+// What happens to operations at their deadline, and when connections break and come back. One owner
+// thread.
+class OpRecovery {
+ public:
+  // All of these outlive it.
+  OpRecovery(OpTable& ops, ServerSet& servers, LockOps& locks)
+      : ops_(ops), servers_(servers), locks_(locks) {}
+
+  // The operation reached its deadline.
+  void Expire(Op& op);
+  // The connections to a server are gone (SessionOwner::OnLost).
+  void OnLost(EngineServer& server);
+  // A server is connected (SessionOwner::OnReady). Calls start(Op&) for the operations that waited
+  // for that.
+  void OnReady(EngineServer& server, Comeback comeback, std::span<const uint32_t> abandoned,
+               const std::function<void(Op&)>& start);
+  // A server has another name than was assumed, so keys changed their servers. Ends the unsent
+  // operations whose key is not their server's any more.
+  void OnKeysMoved();
+
+ private:
+  void LoseOp(Op& op);
+  void AbandonOp(Op& op);
+  void FailSentRequest(Op& op);
+
+  OpTable& ops_;
+  ServerSet& servers_;
+  LockOps& locks_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_ENGINE_OP_RECOVERY_H_

@@ -1,0 +1,49 @@
+#include "client/engine/op_table.h"
+
+namespace gannet {
+namespace {
+
+// The pause before a request is sent again: at least about a round trip, and at most as long as a
+// server is busy with much other work.
+constexpr int64_t kPauseNsMin = 10 * kNsPerUs;
+constexpr int64_t kPauseNsMax = 5 * kNsPerMs;
+
+KeyOrder::Kind OrderKind(const Op& op) {
+  if (!IsWrite(op.request.type)) return KeyOrder::Kind::kRead;
+  return op.IsEager() ? KeyOrder::Kind::kWrite : KeyOrder::Kind::kSlowWrite;
+}
+
+}  // namespace
+
+bool OpTable::Enter(Op& op) {
+  const KeyOrder::Kind kind = OrderKind(op);
+  const bool starts = order_.Enter(op.number, op.hash.value(), kind);
+  op.in_order = kind != KeyOrder::Kind::kRead || !starts;
+  if (!starts) op.phase = Op::Phase::kHeldBack;
+  return starts;
+}
+
+void OpTable::LeaveOrder(Op& op) {
+  op.in_order = false;
+  order_.Leave(op.number, [this](uint32_t next, bool stays) {
+    slots_[next].in_order = stays;
+    released_.Push(next);
+  });
+}
+
+// Without a pause, the clients that are told to try again would keep the server from everything
+// else. The longer an operation has waited, the longer is the pause, so pauses grow exponentially.
+void OpTable::Postpone(Op& op) {
+  const int64_t waited_ns = now_ns_ - (op.deadline_ns - op.request.timeout_ns);
+  op.again_ns = now_ns_ + std::clamp(waited_ns / 2, kPauseNsMin, kPauseNsMax);
+  op.busy.postponed = true;
+  LookAt(op.again_ns);
+}
+
+void OpTable::EndPause(Op& op) {
+  if (now_ns_ < op.again_ns) return LookAt(op.again_ns);
+  op.busy.postponed = false;
+  op.EnqueueRequest();
+}
+
+}  // namespace gannet

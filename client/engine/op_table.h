@@ -1,0 +1,120 @@
+#ifndef GANNET_CLIENT_ENGINE_OP_TABLE_H_
+#define GANNET_CLIENT_ENGINE_OP_TABLE_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+
+#include "client/engine/fixed_stack.h"
+#include "client/engine/key_order.h"
+#include "client/engine/op.h"
+#include "client/engine/op_slots.h"
+#include "client/session/fixed_ring.h"
+
+namespace gannet {
+
+// The operations of an Engine, from Take to Release: which are to be started, which wait for their
+// key's turn, which have ended, and when to look at them again. Knows nothing of what they do. The
+// engine's other parts share it, and tell it when an operation ends.
+//
+//   Take -> fresh -> (held back -> its turn) -> started -> Finish -> NextFinished -> Release
+//
+// Allocates only when it is made, and in Rehash. One owner thread.
+class OpTable {
+ public:
+  explicit OpTable(uint32_t depth)
+      : slots_(depth), fresh_(size()), finished_(size()), order_(size()), released_(size()) {}
+
+  uint32_t size() const { return slots_.size(); }
+  Op& operator[](uint32_t number) { return slots_[number]; }
+  const Op& operator[](uint32_t number) const { return slots_[number]; }
+  auto begin() { return slots_.begin(); }
+  auto end() { return slots_.end(); }
+  // How many operations are taken and not released, and how many slots are not free.
+  uint32_t alive() const { return slots_.alive(); }
+  uint32_t not_free() const { return slots_.not_free(); }
+
+  // The time of this Poll.
+  int64_t now_ns() const { return now_ns_; }
+  void SetNow(int64_t now_ns) { now_ns_ = now_ns; }
+
+  bool HasRoom() const { return slots_.HasRoom(); }
+  // Takes a slot for an operation that the next Poll starts. REQUIRES: HasRoom().
+  Op& Take() {
+    Op& op = slots_.Take();
+    op.phase = Op::Phase::kFresh;
+    fresh_.Push(&op);
+    return op;
+  }
+  // What was taken since the last ClearFresh, oldest first.
+  std::span<Op* const> fresh() const { return fresh_.all(); }
+  void ClearFresh() { fresh_.Clear(); }
+  // Drops from these the one that was taken last, because it ends at once.
+  void DropLastFresh() { fresh_.Pop(); }
+
+  // No write is under way, so that no operation has to Enter.
+  bool no_writes() const { return order_.empty(); }
+  // Returns whether an operation with a key may start now. Otherwise it is held back until its turn
+  // comes, and is then `released`.
+  bool Enter(Op& op);
+  bool has_released() const { return !released_.empty(); }
+  // Calls start(Op&) for each operation whose turn came, and passes over those that ended before.
+  // What starts may end at once, and release others.
+  template <class F>
+  void TakeReleased(F start) {
+    while (!released_.empty()) {
+      Op& op = slots_[released_.front()];
+      released_.Pop();
+      if (op.phase == Op::Phase::kHeldBack) start(op);
+    }
+  }
+  // Call it when the hashes of keys changed.
+  void Rehash() {
+    order_.Rehash([this](uint32_t op) { return slots_[op].hash.value(); });
+  }
+
+  // Ends an operation. Others may get their turn.
+  void Finish(Op& op, Outcome outcome) {
+    op.phase = Op::Phase::kFinished;
+    op.outcome = outcome;
+    if (op.in_order) [[unlikely]]
+      LeaveOrder(op);
+    finished_.Push(op.number);
+  }
+  bool HasFinished() const { return !finished_.empty(); }
+  // Returns an operation that finished and was not returned before; kInvalidOp if there is none.
+  uint32_t NextFinished() {
+    if (finished_.empty()) return kInvalidOp;
+    const uint32_t op = finished_.front();
+    finished_.Pop();
+    return op;
+  }
+  // See OpSlots.
+  void Release(uint32_t number) { slots_.Release(slots_[number]); }
+  void Free(Op& op) { slots_.Free(op); }
+  void FreeIfQuiet(Op& op) { slots_.FreeIfQuiet(op); }
+
+  // When to look at all operations: a deadline or the end of a pause, or a time before it.
+  int64_t look_ns() const { return look_ns_; }
+  void LookAt(int64_t ns) { look_ns_ = std::min(look_ns_, ns); }
+  void LookNever() { look_ns_ = INT64_MAX; }
+  // The server has no room for the operation's request now, so it is queued again after a pause.
+  void Postpone(Op& op);
+  // Ends that pause if its time is over. REQUIRES: op.busy.postponed.
+  void EndPause(Op& op);
+
+ private:
+  void LeaveOrder(Op& op);
+
+  int64_t now_ns_ = 0;
+  int64_t look_ns_ = INT64_MAX;
+  OpSlots slots_;
+  FixedStack<Op*> fresh_;
+  FixedRing<uint32_t> finished_;
+  KeyOrder order_;
+  FixedRing<uint32_t> released_;  // by `order_`, to be started
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_ENGINE_OP_TABLE_H_
