@@ -355,7 +355,7 @@ void Server::Notify(uint64_t connection, Notice::Type type) {
 
 void Server::Reject(IncomingRequest request, RejectCode code, std::string_view reason) {
   refused_connections_.Add(1);
-  node_.LogRefusal(&log_.refused_connections, now_.monotonic_ns, request.peer().ToString(), reason);
+  LogRefusal(&log_.refused_connections, now_.monotonic_ns, request.peer().ToString(), reason);
   const struct Reject reject = NewReject(code, reason);
   listener_->Reject(std::move(request), std::as_bytes(std::span(&reject, 1)));
 }

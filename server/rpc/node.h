@@ -3,19 +3,14 @@
 
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 
-#include "absl/strings/str_cat.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/heats.h"
 #include "common/protocol/message.h"
 #include "common/protocol/storage.h"
 #include "common/rdma/device.h"
 #include "common/rdma/listener.h"
-#include "glog/logging.h"
 #include "server/changes/change_stream.h"
 #include "server/locks/lock_leases.h"
 #include "server/rpc/client_board.h"
@@ -55,15 +50,6 @@ struct Node {
   std::function<uint64_t(bool snapshot, StorageReply*)> storage;
   std::function<uint64_t()> random;  // returns 64 unpredictable bits, for secrets
   std::function<void()> idle;        // from Server::Options
-
-  // Logs what was refused and why, if `limit` allows another line.
-  void LogRefusal(LogLimit* limit, int64_t now_ns, const std::string& what,
-                  std::string_view reason) const {
-    const std::optional<uint64_t> left_out = limit->Allow(now_ns);
-    if (!left_out) return;
-    LOG(WARNING) << "refused " << what << ": " << reason
-                 << (*left_out > 0 ? absl::StrCat(" (and ", *left_out, " before it)") : "");
-  }
 
   LockMode lock_mode() const { return static_cast<LockMode>(grant.lock_mode); }
 };

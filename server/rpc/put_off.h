@@ -2,21 +2,23 @@
 #define GANNET_SERVER_RPC_PUT_OFF_H_
 
 #include "common/protocol/message.h"
-#include "server/rpc/node.h"
+#include "server/changes/change_stream.h"
+#include "server/store/store.h"
 
 namespace gannet {
 
 // Returns the answer to a write of a store that records its changes. If the write was refused only
 // because the disk is behind, the client is told to send it again, which it does until its
 // deadline. So the write holds nothing here meanwhile: no block, no place in the stream, no memory.
-inline ReplyHeader PutOffIfBehind(const Node& node, const ReplyHeader& reply) {
+inline ReplyHeader PutOffIfBehind(const Store& store, const ChangeStream& changes,
+                                  const ReplyHeader& reply) {
   using Takes = ChangeConsumer::Takes;
   const auto status = static_cast<ReplyStatus>(reply.status);
   const bool refused = status == ReplyStatus::kDiskRefuses;
   // An eviction that cannot be recorded makes no room.
-  const bool found_no_room = status == ReplyStatus::kHeapFull && node.store->evicts();
+  const bool found_no_room = status == ReplyStatus::kHeapFull && store.evicts();
   if (!refused && !found_no_room) return reply;
-  const Takes takes = node.changes->takes();
+  const Takes takes = changes.takes();
   // The stream may have caught up since it refused.
   const bool behind = takes == Takes::kLater || (refused && takes == Takes::kNow);
   if (!behind) return reply;

@@ -2,18 +2,18 @@
 #define GANNET_SERVER_RPC_SERVE_UPDATE_H_
 
 #include "common/protocol/plain_put.h"
-#include "server/rpc/worker.h"
+#include "server/rpc/requests.h"
 #include "server/store/store_update.h"
 
-// The steps of Worker that every small request passes through. They are inlined, because the calls
-// would cost more than the steps. Each source that includes this makes one copy of the fast path:
-// with two copies in one source, the compiler inlines less of both.
+// The steps of Requests that every small request passes through. They are inlined, because the
+// calls would cost more than the steps. Each source that includes this makes one copy of the fast
+// path: with two copies in one source, the compiler inlines less of both.
 
 namespace gannet {
 
-[[gnu::always_inline]] inline bool Worker::TooManyUnanswered(
+[[gnu::always_inline]] inline bool Requests::TooManyUnanswered(
     const ServerConnection& connection) const {
-  return connection.unanswered >= unanswered_max_;
+  return connection.unanswered >= given_.unanswered_max;
 }
 
 // clang 14 takes no designator of a union's member in a template.
@@ -28,7 +28,7 @@ namespace gannet {
 // Fast path: serves an update in place, which most requests are, from the message to the reply.
 // Returns false, without a side effect, if the request has to take the general path.
 template <bool kRecorded>
-[[gnu::always_inline]] inline bool Worker::ServeUpdate(const Received& request) {
+[[gnu::always_inline]] inline bool Requests::ServeUpdate(const Received& request) {
   ServerConnection* const connection = request.connection;
   PlainPut put;
   if (!put.Decode(request.message()) || !connection->session->IsNext(put.sequence()) ||
@@ -43,14 +43,14 @@ template <bool kRecorded>
               .sequence = put.sequence(),
               .opcode = static_cast<uint8_t>(Opcode::kPut)};
   }
-  if (!store_->UpdateInPlace(request.guess, put.key(), put.value(), flags, &update,
-                             kRecorded ? &origin : nullptr)) {
+  if (!given_.store->UpdateInPlace(request.guess, put.key(), put.value(), flags, &update,
+                                   kRecorded ? &origin : nullptr)) {
     return false;
   }
   ++connection->unanswered;
   const uint64_t sequence =
       connection->session->AnswerNext(Opcode::kPut, update.version, update.slot);
-  SetReplyOfUpdate(sequence, update, batch_.AddInlineHeader(connection));
+  SetReplyOfUpdate(sequence, update, replies_.batch().AddInlineHeader(connection));
   ++connection->answers_in_chain;
   ++updates_;
   return true;

@@ -1,6 +1,12 @@
 #ifndef GANNET_SERVER_RPC_SERVER_LOG_H_
 #define GANNET_SERVER_RPC_SERVER_LOG_H_
 
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
 #include "server/rpc/connection_log.h"
 #include "server/rpc/log_limit.h"
 
@@ -17,6 +23,15 @@ struct ServerLog {
   LogLimit broken_locks{1, kNsPerMinute};
   LogLimit different_sets{1, kNsPerMinute};
 };
+
+// Logs what was refused and why, if `limit` allows another line.
+inline void LogRefusal(LogLimit* limit, int64_t now_ns, const std::string& what,
+                       std::string_view reason) {
+  const std::optional<uint64_t> left_out = limit->Allow(now_ns);
+  if (!left_out) return;
+  LOG(WARNING) << "refused " << what << ": " << reason
+               << (*left_out > 0 ? absl::StrCat(" (and ", *left_out, " before it)") : "");
+}
 
 }  // namespace gannet
 

@@ -1,41 +1,41 @@
 #ifndef GANNET_SERVER_RPC_WORKER_H_
 #define GANNET_SERVER_RPC_WORKER_H_
 
-#include <array>
-#include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
-#include <span>
-#include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
-#include "common/layout/lock_word.h"
 #include "common/rdma/completion.h"
 #include "server/locks/lock_cas.h"
-#include "server/locks/lock_janitor.h"
+#include "server/rpc/acceptor.h"
 #include "server/rpc/buffer_pool.h"
-#include "server/rpc/dispatcher.h"
+#include "server/rpc/connection_closer.h"
+#include "server/rpc/connection_table.h"
+#include "server/rpc/held_replies.h"
 #include "server/rpc/inbox.h"
+#include "server/rpc/index_growth.h"
+#include "server/rpc/lock_requests.h"
+#include "server/rpc/lock_words.h"
+#include "server/rpc/long_values.h"
 #include "server/rpc/node.h"
+#include "server/rpc/observation.h"
 #include "server/rpc/receive_buffers.h"
-#include "server/rpc/received.h"
 #include "server/rpc/replacing_buffers.h"
-#include "server/rpc/send_batch.h"
-#include "server/rpc/server_connection.h"
-#include "server/rpc/waiting_replies.h"
+#include "server/rpc/replies.h"
+#include "server/rpc/requests.h"
+#include "server/rpc/silence.h"
+#include "server/rpc/slow_requests.h"
 #include "server/rpc/worker_counters.h"
+#include "server/rpc/worker_timers.h"
 #include "server/session/session_table.h"
 
 namespace gannet {
 
 // Serves a share of the sessions: their connections, requests, heartbeats and locks. All its
 // connections use one completion queue and one shared receive queue, so neither polling nor memory
-// grows with them.
+// grows with them. It only puts its parts together and calls them in turn.
 //
 // A state machine: Poll does what can be done at the given time and returns. It starts no thread
 // and never sleeps. Thread safety: one thread, except for inbox() and counters().
@@ -85,258 +85,179 @@ class Worker {
   // To sleep: Poll until it returns kNone; call Arm; Poll once more, which must return kNone again;
   // wait for either descriptor or the deadline; call Woken.
   absl::Status Arm();
-  int completion_fd() const { return cq_->fd(); }
+  int completion_fd() const { return made_.cq->fd(); }
   // The latest monotonic time at which Poll must be called.
   int64_t deadline_ns() const;
   void Woken();
 
   // Returns true if the inbox said to close, and no connection is left.
-  bool closed() const { return closing_ && connections_.empty(); }
+  bool closed() const { return acceptor_.closing() && connections_.empty(); }
   // Returns true if the device lost the queues, so that nothing can be served any more.
-  bool failed() const { return failed_; }
+  bool failed() const { return failed_ || acceptor_.failed(); }
 
   // Returns true if clients wait for answers that wait for the disk. They send little before then.
-  bool waits_for_disk() const { return !waiting_replies_.empty(); }
+  bool waits_for_disk() const { return !held_replies_.empty(); }
 
   uint32_t index() const { return options_.index; }
   // For tests: the number of taken buffers and waiting requests. If it is not 0 while nothing is
   // under way, something leaks.
   size_t busy() const;
 
-  Inbox& inbox() { return *inbox_; }
+  Inbox& inbox() { return *made_.inbox; }
   const WorkerCounters& counters() const { return counters_; }
 
  private:
-  struct LockRequest {
-    uint32_t connection;
-    RequestHeader header;
-    size_t index;                      // of the lock word
-    uint32_t tries = kForcedTriesMax;  // left, for a forced unlock
+  // What the device or the system may refuse to make.
+  struct Made {
+    uint32_t send_places = 0;  // of each connection's send queue
+    std::unique_ptr<Inbox> inbox;
+    std::unique_ptr<CompletionQueue> cq;
+    std::unique_ptr<ReceiveBuffers> receives;
+    BufferPool replies;
+    BufferPool staging;
+    ReplacingBuffers replacing;
+    std::unique_ptr<LockCas> cas;
   };
+  static absl::StatusOr<Made> Make(const Options& options, const Node& node);
+  static absl::StatusOr<std::unique_ptr<LockCas>> MakeCas(const Node& node);
 
-  Worker(const Options& options, const Node* node);
-  absl::Status CreateQueues();
-  absl::Status CreateLocks();
+  Worker(const Options& options, const Node* node, Made made);
 
-  // worker.cc: one Poll.
+  // The steps of a Poll.
   bool TakeInbox();
   bool ServeWhatCame();
+  void FinishClosing();
   void RunTimers();
   // Serves every message that waits in the completion queue.
   void ServeAllThatWaits();
   void Tick();
-  void TickBy(int64_t due_ns);
-  // Gives all peers `gap_ns` more time, because the worker was stalled for so long.
-  void Forgive(int64_t gap_ns);
-  void CheckSilence();
-  // Closes a connection whose peer is alive, but takes no replies.
-  void CheckTaking(ServerConnection* connection);
-  int64_t NextTickNs() const;
   void PublishCounters();
-  // Returns the bytes of the maps of connections.
-  size_t MapBytes() const;
 
-  // worker_connections.cc: from a connection request to the destroyed queue pair.
-  void OnArrival(Arrival arrival);
-  void OnNotice(const Notice& notice);
-  // Keeps the arrival until the queue pair that it replaces is flushed.
-  void Wait(Arrival arrival);
-  // Ends the wait of the arrival that replaces `connection`.
-  void EndWait(const ServerConnection& connection);
-  void GiveUp(Arrival arrival);
-  // Makes a new session if `session` is null.
-  void Accept(Arrival arrival, Session* session);
-  // Adds the connection to the maps. Makes a new session if `session` is null.
-  ServerConnection* Add(const Arrival& arrival, Session* session, std::unique_ptr<Connection> rdma);
-  void Reject(Arrival arrival, RejectCode code, std::string_view reason);
-  ConnectionOptions OptionsForConnection() const;
-  Grant GrantFor(const ServerConnection& connection, bool resumed) const;
-  PeerRights RightsOf(const Session& session) const;
-  ServerConnection* Find(uint32_t connection_id);
-  // Returns the connection that a completion belongs to, or nullptr if it is gone. A queue pair
-  // number is not reused before the last completion of the old queue pair was polled (invariant 4).
-  ServerConnection* FindOwner(const ibv_wc& completion) {
-    ServerConnection* recent = recent_[completion.qp_num % kRecent];
-    if (recent != nullptr && recent->qp_number == completion.qp_num) [[likely]]
-      return recent;
-    return FindOwnerInMap(completion);
-  }
-  ServerConnection* FindOwnerInMap(const ibv_wc& completion);
-  ServerConnection* FindQueuePair(const Session* session, uint16_t qp_index);
-  void CloseConnection(ServerConnection* connection, std::string_view why);
-  void CloseAll();
-  void FinishClosing();
-  void Destroy(ServerConnection* connection);
-
-  // worker_datapath.cc: from a completion to a posted reply.
-  // Polls and serves at most `most` completions, and returns how many there were.
-  size_t PollCompletions(size_t most);
-  bool OnCompletion(const ibv_wc& completion, Received* received);
-  void OnOtherCompletion(const ibv_wc& completion);
-  void ServeRecorded(std::span<const Received> received);
-  void NoteUpdates(std::span<const Received> received);
-  template <bool kRecorded>
-  bool ServeUpdate(const Received& request);
-  void CountUpdates() {
-    served_ |= updates_ > 0;
-    counters_.by_opcode[static_cast<size_t>(Opcode::kPut)].Add(updates_);
-    counters_.rpcs.Add(std::exchange(updates_, 0));
-  }
-  // Returns true if one more request would exceed the connection's credits.
-  bool TooManyUnanswered(const ServerConnection& connection) const;
-  void OnSendDone(const ibv_wc& completion, uint32_t position);
-  void Release(ServerConnection* connection, Resource resource, bool ok);
-  void OnMessage(ServerConnection* connection, std::span<const std::byte> message);
-  bool RefuseWrite(ServerConnection* connection, std::span<const std::byte> message);
-  void OnRequest(ServerConnection* connection, const RequestView& request);
-  bool Admit(ServerConnection* connection, const RequestHeader& header);
-  // Handles a request that was not admitted: a duplicate, or a violation of the protocol. Returns
-  // true if it must be executed after all.
-  bool AdmitAgain(ServerConnection* connection, const RequestHeader& header,
-                  Session::Admission admission, ReplyHeader recorded);
-  void CloseExecutorOf(const ServerConnection* asking, uint64_t sequence);
-  // For GET, STATS and LIST LOCKS, whose replies have values.
-  void ExecuteWithValue(ServerConnection* connection, const RequestView& request);
-  ReplyHeader ExecuteInto(std::span<std::byte> value_out, const RequestView& request);
-  void ReplyWithValue(ServerConnection* connection, const ReplyHeader& reply);
-  void OnServerSet(ServerConnection* connection, uint64_t server_set);
-  // worker_observation.cc: what people see.
-  bool TakeNews(Session* session, const RequestView& heartbeat);
-  void TakeLastNews(Session* session, std::span<const std::byte> message);
-  void TakeReport(Session* session, const ClientReportView& report);
-  void PublishClients();
-  ClientEntry EntryOf(const ServerConnection& connection) const;
-  ReplyHeader ListForPeople(const RequestHeader& header, std::span<std::byte> value_out) const;
-  void OnTimedRequest(ServerConnection* connection, const RequestView& request);
-  void NoteIfSlow(const ServerConnection& connection, const RequestHeader& header,
-                  std::string_view key, int64_t ns);
-  // worker_index.cc
-  void OnHeartbeat(ServerConnection* connection, const RequestHeader& request);
-  void TellIndexGeneration();
-  // Refuses a write under a lock that the session does not hold.
-  void RefuseLock(ServerConnection* connection, const RequestView& request);
-  // Records the answer to an admitted request.
-  void Record(Session* session, const ReplyHeader& reply);
-  // Sends a reply of only a header. Records nothing.
-  void Reply(ServerConnection* connection, const ReplyHeader& reply);
-  void Refuse(ServerConnection* connection, const RequestHeader& header, RequestError error);
-  // Begin and answer an admitted request that takes several completions.
-  void BeginLong(ServerConnection* connection, const RequestHeader& header);
-  void AnswerLong(ServerConnection* connection, const ReplyHeader& reply);
-
-  // worker_writes.cc: requests that change something, and replies that wait for the disk.
-  void ExecuteWrite(ServerConnection* connection, const RequestView& request);
-  // Ticket 0: replies at once.
-  void ReplyOrWait(ServerConnection* connection, const ReplyHeader& reply, uint64_t ticket);
-  void ServeWaitingReplies();
-  // Returns false if no reply to this request waits.
-  bool RedirectWaiting(ServerConnection* connection, uint64_t sequence);
-
-  // worker_large.cc: values too long for a message.
-  void BeginLargePut(ServerConnection* connection, const RequestView& request);
-  // Posts READs of values, as many as may be in flight.
-  void PostReads(ServerConnection* connection);
-  // Returns the PUT that is to be READ next, or nullptr if there is none now.
-  LargePut* NextToRead(ServerConnection* connection);
-  void PostPiece(ServerConnection* connection, LargePut* put);
-  // Finds the memory for the value of a PUT.
-  enum class Sink : uint8_t { kFound, kWait, kNone };
-  Sink FindSink(ServerConnection* connection, LargePut* put);
-  void GiveSink(const LargePut& put);
-  // Lets this connection's PUTs go on later.
-  void WaitForSink(const ServerConnection& connection);
-  // Continues PUTs that waited for a buffer, or for the disk.
-  void ServeReplacing();
-  Writes::Decided Commit(const ServerConnection& connection, const LargePut& put);
-  void OnRead(ServerConnection* connection, uint32_t bytes, bool ok);
-  void BeginLargeGet(ServerConnection* connection, const RequestView& request);
-  // Serves one GET of each connection, in turn.
-  void ServeLargeGets();
-  void ServeNextLargeGet(ServerConnection* connection);
-  // Returns true if the staging buffer is in use.
-  bool ServeLargeGet(ServerConnection* connection, const LargeGet& get, uint32_t staging);
-
-  // worker_locks.cc: locks by RPC.
-  void BeginLock(ServerConnection* connection, const RequestView& request);
-  // Returns whether the word names a connection of the same session.
-  bool OwnsLock(const ServerConnection& connection, LockWord word);
-  void ServeLocks();
-  // Returns false if cas_ has no free place.
-  bool StartLock(const LockRequest& request);
-  void OnLockDone(const LockRequest& request, bool ok, uint64_t old);
-
-  // worker_leases.cc: locks that end without their holder's unlock, and the list of locks.
-  uint64_t LockWordNow(std::string_view key) const;
-  // Returns false if the lock is being broken.
-  bool SetLease(const RequestHeader& header, size_t index);
-  ReplyHeader ExtendLock(const RequestHeader& header, size_t index);
-  void BreakExpired();
-  // Returns false if cas_ has no free place.
-  bool StartForcedUnlock(const LockRequest& request);
-  void OnForcedUnlockDone(LockRequest request, uint64_t word, bool ok, uint64_t old);
-  void AnswerForcedUnlock(const LockRequest& request, ReplyStatus status, uint64_t word);
-  ReplyHeader ListLocks(const RequestHeader& header, std::span<std::byte> value_out) const;
-  LockEntry EntryOf(size_t index, uint64_t word) const;
-  void TellBrokenLocks();
-
-  static constexpr size_t kPollMax = 64;  // completions before replies are posted
-  static_assert(kPollMax <= SendBatch::kDirectMax);
   static constexpr size_t kFew = 4;  // at most so many completions in a Poll without load
-  static constexpr uint32_t kRecent = 1024;
-  // To accept a client takes most of a millisecond, in which nobody is served.
-  static constexpr size_t kArrivalsPerPoll = 4;
-  static constexpr size_t kLargeGetsMax = 1024;
-  static constexpr uint32_t kForcedTriesMax = 16;
 
-  // Immutable after Create.
   const Options options_;
   const Node* const node_;
-  Store* const store_;             // the node's
-  Writes* const writes_;           // the node's
+  Made made_;
   const uint32_t unanswered_max_;  // of a connection
-  uint32_t send_places_ = 0;       // of each connection's send queue
 
-  // Owner thread only from here on. In the order of dependency.
-  std::unique_ptr<Inbox> inbox_;
-  std::unique_ptr<CompletionQueue> cq_;
-  std::unique_ptr<ReceiveBuffers> receives_;
-  BufferPool replies_;
-  BufferPool staging_;
-  ReplacingBuffers replacing_;
-  std::unique_ptr<LockCas> cas_;
-  std::unique_ptr<LockJanitor> janitor_;
-  Dispatcher dispatcher_;
-  SessionTable sessions_;
-  absl::flat_hash_map<uint32_t, std::unique_ptr<ServerConnection>> connections_;  // by id
-  absl::flat_hash_map<uint32_t, ServerConnection*> by_qp_number_;
-  // A direct-mapped cache of by_qp_number_, by the low bits of the number. Devices number queue
-  // pairs in a row, so a completion's owner is nearly always here.
-  std::array<ServerConnection*, kRecent> recent_{};
-  SendBatch batch_;
-
-  std::deque<Arrival> arrivals_;           // each Poll looks at a few
-  std::vector<Arrival> waiting_arrivals_;  // wait for an old queue pair to be flushed
-  std::vector<uint32_t> drained_;          // ids to destroy at the end of this Poll
-  std::deque<uint32_t> large_get_turns_;   // ids of connections with large GETs that wait
-  size_t large_gets_waiting_ = 0;          // of all connections
-  std::deque<uint32_t> replacing_waits_;   // wait for a buffer of replacing_, or for the disk
-  std::deque<LockRequest> lock_requests_;  // wait for a place in cas_
-  WaitingReplies waiting_replies_;
-  // Replies' values are made here first, because only then is it known whether they need a buffer.
-  std::array<std::byte, EagerValueBytesMax(0)> value_;
-  uint64_t broken_told_ = 0;   // locks_broken as last logged
-  uint64_t expired_told_ = 0;  // locks_expired as last logged
-  Now now_;
-  int64_t timed_until_ns_ = 0;  // the slow log's last look at the clock in this batch; 0 = none
-  int64_t timers_due_ns_ = 0;   // the next RunTimers
-  int64_t tick_due_ns_ = 0;     // the next Tick, which RunTimers calls
-  bool closing_ = false;
-  bool failed_ = false;
-  bool served_ = false;          // this Poll served a request
-  bool loaded_ = false;          // the last Poll with completions had more than kFew
-  uint64_t updates_ = 0;         // served by ServeUpdate and not counted yet
-  size_t connection_bytes_ = 0;  // the sum of accounted_bytes of connections_
+  // What the parts share.
+  Now now_;  // of this Poll
   WorkerCounters counters_;
+  WorkerTimers timers_;
+  SessionTable sessions_;
+  ConnectionTable connections_;
+
+  // The parts. Requests owns the replies, and calls all others only later.
+  SlowRequests slow_requests_{node_->slow_log, node_->connection_ids, &now_};
+  Requests requests_{
+      {.store = node_->store,
+       .writes = node_->writes,
+       .changes = node_->changes,
+       .cq = made_.cq.get(),
+       .receives = made_.receives.get(),
+       .connections = &connections_,
+       .closer = &closer_,
+       .held_replies = &held_replies_,
+       .long_values = &long_values_,
+       .lock_words = &lock_words_,
+       .lock_requests = &lock_requests_,
+       .index_growth = &index_growth_,
+       .observation = &observation_,
+       .slow_requests = &slow_requests_,
+       .log = node_->log,
+       .connection_ids = node_->connection_ids,
+       .server_sets = node_->server_sets,
+       .counters = &counters_,
+       .now = &now_,
+       .stats = node_->stats,
+       .unanswered_max = unanswered_max_},
+      std::move(made_.replies),
+      [this](ServerConnection* connection, const char* why) { closer_.Close(connection, why); }};
+  HeldReplies held_replies_{{.writes = node_->writes,
+                             .changes = node_->changes,
+                             .sessions = &sessions_,
+                             .connections = &connections_,
+                             .replies = &requests_.replies(),
+                             .wants_sync = node_->wants_sync}};
+  LockWords lock_words_{{.worker = options_.index,
+                         .hash_seed = node_->grant.hash_seed,
+                         .words = node_->lock_words,
+                         .leases = node_->leases,
+                         .connection_ids = node_->connection_ids,
+                         .log = node_->log,
+                         .counters = &counters_,
+                         .timers = &timers_,
+                         .now = &now_},
+                        std::move(made_.cas)};
+  LockRequests lock_requests_{{.words = &lock_words_,
+                               .connections = &connections_,
+                               .replies = &requests_.replies(),
+                               .requests_max = options_.lock_requests_max}};
+  LongValues long_values_{{.store = node_->store,
+                           .writes = node_->writes,
+                           .changes = node_->changes,
+                           .connections = &connections_,
+                           .replies = &requests_.replies(),
+                           .held_replies = &held_replies_,
+                           .slow_requests = &slow_requests_,
+                           .now = &now_,
+                           .region_lkey = node_->region_lkey},
+                          std::move(made_.staging),
+                          std::move(made_.replacing)};
+  ConnectionCloser closer_{{.connections = &connections_,
+                            .sessions = &sessions_,
+                            .connection_ids = node_->connection_ids,
+                            .server_sets = node_->server_sets,
+                            .cq = made_.cq.get(),
+                            .send_places = made_.send_places,
+                            .replies = &requests_.replies(),
+                            .long_values = &long_values_,
+                            .lock_words = &lock_words_,
+                            .log = node_->log,
+                            .timers = &timers_,
+                            .now = &now_}};
+  Silence silence_{{.connections = &connections_,
+                    .sessions = &sessions_,
+                    .closer = &closer_,
+                    .now = &now_,
+                    .silence_ns_max = options_.silence_ns_max}};
+  Acceptor acceptor_{{.device = &node_->device,
+                      .pd = node_->pd,
+                      .listener = node_->listener,
+                      .store = node_->store,
+                      .connection_ids = node_->connection_ids,
+                      .log = node_->log,
+                      .grant = &node_->grant,
+                      .cq = made_.cq.get(),
+                      .receives = made_.receives.get(),
+                      .connections = &connections_,
+                      .sessions = &sessions_,
+                      .closer = &closer_,
+                      .silence = &silence_,
+                      .counters = &counters_,
+                      .timers = &timers_,
+                      .now = &now_},
+                     {.connections_max = options_.connections_max,
+                      .send_places = made_.send_places,
+                      .unanswered_max = unanswered_max_,
+                      .silence_ns_max = options_.silence_ns_max}};
+  IndexGrowth index_growth_{{.store = node_->store,
+                             .connections = &connections_,
+                             .replies = &requests_.replies(),
+                             .counters = &counters_,
+                             .now = &now_}};
+  Observation observation_{{.worker = options_.index,
+                            .store = node_->store,
+                            .connections = &connections_,
+                            .connection_ids = node_->connection_ids,
+                            .board = node_->board,
+                            .slow_log = node_->slow_log,
+                            .heats = node_->heats,
+                            .storage = node_->storage,
+                            .counters = &counters_,
+                            .now = &now_}};
+  bool failed_ = false;
+  bool loaded_ = false;  // the last Poll with completions had more than kFew
 };
 
 }  // namespace gannet

@@ -8,7 +8,6 @@ FUNCTION_LINES_MAX = 70
 # Headers that were longer when the limit became 300. They may only shrink, and leave this list.
 LONGER_HEADERS = {
     "client/session/client_session.h": 315,
-    "server/rpc/worker.h": 344,
     "server/store/store.h": 325,
 }
 # Split up, so that this file does not have them.

@@ -1,14 +1,15 @@
+#include "server/rpc/long_values.h"
+
 #include <algorithm>
 #include <cstring>
 #include <list>
 #include <utility>
 #include <vector>
 
+#include "server/rpc/dispatcher.h"
 #include "server/rpc/put_off.h"
-#include "server/rpc/worker.h"
 
 namespace gannet {
-
 namespace {
 
 // A long value is READ in pieces, so that the worker serves other requests meanwhile. Several
@@ -28,24 +29,25 @@ std::vector<ValueSegment> SegmentsOf(const RequestView& request) {
 
 }  // namespace
 
-void Worker::BeginLargePut(ServerConnection* connection, const RequestView& request) {
-  BeginLong(connection, request.header);
+void LongValues::BeginPut(ServerConnection* connection, const RequestView& request) {
+  Replies::BeginLong(connection, request.header);
   if (connection->rdma->depth().issued == 0) {
     // The client asked for a connection without READs.
-    return AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kInvalidArgument));
+    return given_.replies->AnswerLong(connection,
+                                      ReplyTo(request.header, ReplyStatus::kInvalidArgument));
   }
-  if (store_->records() && node_->changes->takes() == ChangeConsumer::Takes::kLater) {
+  if (given_.store->records() && given_.changes->takes() == ChangeConsumer::Takes::kLater) {
     // It would be READ for nothing.
-    return AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kTryAgain));
+    return given_.replies->AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kTryAgain));
   }
   connection->puts_waiting.push_back({.header = request.header,
                                       .key = std::string(request.key),
                                       .segments = SegmentsOf(request),
-                                      .began_ns = now_.monotonic_ns});
+                                      .began_ns = given_.now->monotonic_ns});
   PostReads(connection);
 }
 
-void Worker::PostReads(ServerConnection* connection) {
+void LongValues::PostReads(ServerConnection* connection) {
   const uint32_t depth = connection->rdma->depth().issued;
   while (!connection->closing && connection->reads_in_flight < depth &&
          connection->read_bytes_in_flight < kReadBytesInFlightMax) {
@@ -55,7 +57,7 @@ void Worker::PostReads(ServerConnection* connection) {
   }
 }
 
-LargePut* Worker::NextToRead(ServerConnection* connection) {
+LargePut* LongValues::NextToRead(ServerConnection* connection) {
   std::list<LargePut>& reading = connection->puts_reading;
   if (!reading.empty() && reading.back().posted < reading.back().value_bytes()) {
     return &reading.back();
@@ -70,15 +72,15 @@ LargePut* Worker::NextToRead(ServerConnection* connection) {
     }
     const RequestHeader header = connection->puts_waiting.front().header;
     connection->puts_waiting.pop_front();
-    AnswerLong(connection, ReplyTo(header, ReplyStatus::kHeapFull));
+    given_.replies->AnswerLong(connection, ReplyTo(header, ReplyStatus::kHeapFull));
   }
   return nullptr;
 }
 
-void Worker::PostPiece(ServerConnection* connection, LargePut* put) {
+void LongValues::PostPiece(ServerConnection* connection, LargePut* put) {
   const ValueSegment& segment = put->segments[put->segment];
   const uint32_t bytes = std::min(segment.bytes - put->segment_posted, kPieceBytes);
-  ibv_sge sge{0, bytes, node_->region_lkey};
+  ibv_sge sge{0, bytes, given_.region_lkey};
   if (put->buffer) {
     sge = replacing_.Sge(*put->buffer, put->value_bytes());
     sge.addr += put->posted;
@@ -86,7 +88,8 @@ void Worker::PostPiece(ServerConnection* connection, LargePut* put) {
   } else {
     sge.addr = reinterpret_cast<uint64_t>(put->reservation->value.data()) + put->posted;
   }
-  if (!batch_.AddRead(connection, sge, segment.address + put->segment_posted, segment.rkey)) {
+  if (!given_.replies->batch().AddRead(connection, sge, segment.address + put->segment_posted,
+                                       segment.rkey)) {
     // The connection is closing. What is in flight of this PUT keeps its memory (OnRead).
     if (put->arrived < put->posted) return;
     GiveSink(*put);
@@ -101,15 +104,15 @@ void Worker::PostPiece(ServerConnection* connection, LargePut* put) {
   put->segment_posted = 0;
 }
 
-Worker::Sink Worker::FindSink(ServerConnection* connection, LargePut* put) {
+LongValues::Sink LongValues::FindSink(ServerConnection* connection, LargePut* put) {
   const uint32_t bytes = put->header.value_bytes;
-  if (writes_->crowded()) {
+  if (given_.writes->crowded()) {
     WaitForSink(*connection);
     return Sink::kWait;
   }
-  put->reservation = node_->store->Reserve(put->key, bytes, now_.wall_ms);
+  put->reservation = given_.store->Reserve(put->key, bytes, given_.now->wall_ms);
   if (put->reservation) return Sink::kFound;
-  if (!writes_->MayOverwrite(put->key, bytes, now_.wall_ms)) return Sink::kNone;
+  if (!given_.writes->MayOverwrite(put->key, bytes, given_.now->wall_ms)) return Sink::kNone;
   // Each connection may have one buffer, so that none keeps the others waiting. This is called
   // again when its READ is done.
   const auto has_buffer = [](const LargePut& other) { return other.buffer.has_value(); };
@@ -122,21 +125,21 @@ Worker::Sink Worker::FindSink(ServerConnection* connection, LargePut* put) {
   return put->buffer ? Sink::kFound : Sink::kNone;
 }
 
-void Worker::WaitForSink(const ServerConnection& connection) {
+void LongValues::WaitForSink(const ServerConnection& connection) {
   if (std::ranges::find(replacing_waits_, connection.id) == replacing_waits_.end()) {
     replacing_waits_.push_back(connection.id);
   }
 }
 
-void Worker::GiveSink(const LargePut& put) {
-  if (put.reservation) node_->store->Abandon(*put.reservation);
+void LongValues::GiveSink(const LargePut& put) {
+  if (put.reservation) given_.store->Abandon(*put.reservation);
   if (put.buffer) replacing_.Give(*put.buffer);
 }
 
 // Who finds no buffer of the length that it needs waits on, behind the others.
-void Worker::ServeReplacing() {
-  for (size_t n = replacing_waits_.size(); n > 0 && !writes_->crowded(); --n) {
-    ServerConnection* connection = Find(replacing_waits_.front());
+void LongValues::ServePuts() {
+  for (size_t n = replacing_waits_.size(); n > 0 && !given_.writes->crowded(); --n) {
+    ServerConnection* connection = given_.connections->Find(replacing_waits_.front());
     replacing_waits_.pop_front();
     if (connection == nullptr || connection->puts_waiting.empty()) continue;
     if (replacing_.Available(connection->puts_waiting.front().value_bytes())) {
@@ -150,7 +153,7 @@ void Worker::ServeReplacing() {
 // READs complete in the order in which they were posted. So this one is of the oldest PUT. After
 // it, something of each PUT in puts_reading is still in flight, or PostReads posts more, or the
 // connection is closing.
-void Worker::OnRead(ServerConnection* connection, uint32_t bytes, bool ok) {
+void LongValues::OnRead(ServerConnection* connection, uint32_t bytes, bool ok) {
   --connection->reads_in_flight;
   connection->read_bytes_in_flight -= bytes;
   LargePut& oldest = connection->puts_reading.front();
@@ -163,78 +166,89 @@ void Worker::OnRead(ServerConnection* connection, uint32_t bytes, bool ok) {
   const Writes::Decided decided = Commit(*connection, put);
   connection->RemoveInProgress(put.header.sequence);
   ReplyHeader reply = ReplyOfWrite(put.header, decided.outcome);
-  if (store_->records()) reply = PutOffIfBehind(*node_, reply);
-  ReplyOrWait(connection, reply, decided.ticket);
-  NoteIfSlow(*connection, put.header, put.key, now_.monotonic_ns - put.began_ns);
+  if (given_.store->records()) reply = PutOffIfBehind(*given_.store, *given_.changes, reply);
+  given_.held_replies->SendOrHold(connection, reply, decided.ticket);
+  given_.slow_requests->NoteIfSlow(*connection, put.header, put.key,
+                                   given_.now->monotonic_ns - put.began_ns);
 }
 
-Writes::Decided Worker::Commit(const ServerConnection& connection, const LargePut& put) {
-  const ItemAttributes attributes = AttributesOf(put.header, *store_, now_.wall_ms);
+Writes::Decided LongValues::Commit(const ServerConnection& connection, const LargePut& put) {
+  const ItemAttributes attributes = AttributesOf(put.header, *given_.store, given_.now->wall_ms);
   const ChangeOrigin origin = OriginOf(*connection.session, put.header);
   const WriteConditions conditions = ConditionsOf(put.header, &origin);
   if (!put.buffer) {
-    return writes_->CommitPut(*put.reservation, put.key, attributes, conditions, now_.wall_ms);
+    return given_.writes->CommitPut(*put.reservation, put.key, attributes, conditions,
+                                    given_.now->wall_ms);
   }
   const std::span<std::byte> value = replacing_.Bytes(*put.buffer).first(put.header.value_bytes);
   const Writes::Decided decided =
-      writes_->Put(put.key, {reinterpret_cast<const char*>(value.data()), value.size()}, attributes,
-                   conditions, now_.wall_ms);
+      given_.writes->Put(put.key, {reinterpret_cast<const char*>(value.data()), value.size()},
+                         attributes, conditions, given_.now->wall_ms);
   replacing_.Give(*put.buffer);
   return decided;
 }
 
-void Worker::BeginLargeGet(ServerConnection* connection, const RequestView& request) {
-  BeginLong(connection, request.header);
-  if (large_gets_waiting_ >= kLargeGetsMax) {
-    return AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kTryAgain));
+void LongValues::DropWaiting(ServerConnection* connection) {
+  connection->puts_waiting.clear();
+  gets_waiting_ -= connection->gets_waiting.size();
+  connection->gets_waiting.clear();
+}
+
+void LongValues::BeginGet(ServerConnection* connection, const RequestView& request) {
+  Replies::BeginLong(connection, request.header);
+  if (gets_waiting_ >= kGetsMax) {
+    return given_.replies->AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kTryAgain));
   }
-  if (connection->gets_waiting.empty()) large_get_turns_.push_back(connection->id);
-  connection->gets_waiting.push_back({request.header, std::string(request.key), now_.monotonic_ns});
-  ++large_gets_waiting_;
+  if (connection->gets_waiting.empty()) get_turns_.push_back(connection->id);
+  connection->gets_waiting.push_back(
+      {request.header, std::string(request.key), given_.now->monotonic_ns});
+  ++gets_waiting_;
 }
 
 // A connection that is passed over holds staging buffers. Their completions bring its next turn.
-void Worker::ServeLargeGets() {
-  if (large_get_turns_.empty()) return;
-  for (size_t turns = large_get_turns_.size(); turns > 0 && staging_.available() > 0; --turns) {
-    ServerConnection* connection = Find(large_get_turns_.front());
-    large_get_turns_.pop_front();
-    if (connection == nullptr || connection->closing) continue;
-    if (staging_.MayTake(connection->staging_buffers)) ServeNextLargeGet(connection);
-    if (!connection->gets_waiting.empty()) large_get_turns_.push_back(connection->id);
+void LongValues::ServeGets() {
+  for (size_t turns = get_turns_.size(); turns > 0 && staging_.available() > 0; --turns) {
+    ServerConnection* connection = given_.connections->FindOpen(get_turns_.front());
+    get_turns_.pop_front();
+    if (connection == nullptr) continue;
+    if (staging_.MayTake(connection->staging_buffers)) ServeNextGet(connection);
+    if (!connection->gets_waiting.empty()) get_turns_.push_back(connection->id);
   }
 }
 
-void Worker::ServeNextLargeGet(ServerConnection* connection) {
+void LongValues::ServeNextGet(ServerConnection* connection) {
   const LargeGet get = std::move(connection->gets_waiting.front());
   connection->gets_waiting.pop_front();
-  --large_gets_waiting_;
+  --gets_waiting_;
   const uint32_t staging = *staging_.Take();
-  if (!ServeLargeGet(connection, get, staging)) staging_.Give(staging);
-  NoteIfSlow(*connection, get.header, get.key, now_.monotonic_ns - get.began_ns);
+  if (!ServeGet(connection, get, staging)) staging_.Give(staging);
+  given_.slow_requests->NoteIfSlow(*connection, get.header, get.key,
+                                   given_.now->monotonic_ns - get.began_ns);
 }
 
-bool Worker::ServeLargeGet(ServerConnection* connection, const LargeGet& get, uint32_t staging) {
+bool LongValues::ServeGet(ServerConnection* connection, const LargeGet& get, uint32_t staging) {
   const std::span<std::byte> room = staging_.Bytes(staging).first(
       std::min<size_t>(get.header.get.buffer_bytes, SizeClassBytes(kSealedClassMax)));
   // Look up again: the value may have changed or been deleted meanwhile.
-  ReplyHeader reply = ReplyOfRead(get.header, node_->store->Get(get.key, room, now_.wall_ms));
+  ReplyHeader reply =
+      ReplyOfRead(get.header, given_.store->Get(get.key, room, given_.now->wall_ms));
   if (reply.status != static_cast<uint8_t>(ReplyStatus::kOk)) {
-    AnswerLong(connection, reply);
+    given_.replies->AnswerLong(connection, reply);
     return false;
   }
   reply.get.value_in_buffer = 1;
   if (reply.value_bytes == 0) {
     // The value became empty meanwhile. Devices disagree about a WRITE of 0 bytes, so none is sent.
-    AnswerLong(connection, reply);
+    given_.replies->AnswerLong(connection, reply);
     return false;
   }
   // The reply follows the value in the same send queue, so it arrives after the value.
-  if (!batch_.AddWrite(connection, staging_.Sge(staging, reply.value_bytes),
-                       get.header.get.buffer_address, get.header.get.buffer_rkey, staging)) {
+  if (!given_.replies->batch().AddWrite(connection, staging_.Sge(staging, reply.value_bytes),
+                                        get.header.get.buffer_address, get.header.get.buffer_rkey,
+                                        staging)) {
     return false;
   }
-  AnswerLong(connection, reply);
+  given_.replies->AnswerLong(connection, reply);
   return true;
 }
 

@@ -1,18 +1,14 @@
-// Worker: what people see of it. Clients' reports, the list of connections, requests that took
-// long.
+#include "server/rpc/observation.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <limits>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "common/protocol/client_report.h"
-#include "common/protocol/observation.h"
-#include "common/protocol/storage.h"
-#include "server/rpc/client_board.h"
-#include "server/rpc/slow_log.h"
-#include "server/rpc/worker.h"
+#include "server/rpc/dispatcher.h"
 
 namespace gannet {
 namespace {
@@ -41,8 +37,7 @@ uint64_t CopyEntries(const std::vector<Entry>& entries, uint64_t position,
 
 }  // namespace
 
-// Takes what a heartbeat carries. Returns false if it is no report.
-bool Worker::TakeNews(Session* session, const RequestView& heartbeat) {
+bool Observation::TakeNews(Session* session, const RequestView& heartbeat) {
   const size_t report_bytes = heartbeat.header.heartbeat.report_bytes;
   if (report_bytes > 0) {
     const auto report = ClientReportView::Decode(heartbeat.value.substr(0, report_bytes));
@@ -50,30 +45,29 @@ bool Worker::TakeNews(Session* session, const RequestView& heartbeat) {
     TakeReport(session, *report);
   }
   const std::string_view touches = heartbeat.value.substr(report_bytes);
-  if (!touches.empty()) store_->NoteTouches(touches);
+  if (!touches.empty()) given_.store->NoteTouches(touches);
   return true;
 }
 
-// A client that disconnects sends a last report. Its connection may be closing when that is read.
-void Worker::TakeLastNews(Session* session, std::span<const std::byte> message) {
+void Observation::TakeLastNews(Session* session, std::span<const std::byte> message) {
   RequestView request;
   if (message.size() < sizeof(RequestHeader) || DecodeRequest(message, &request)) return;
   const bool heartbeat = request.header.opcode == static_cast<uint8_t>(Opcode::kHeartbeat);
   if (heartbeat && !request.value.empty()) TakeNews(session, request);
 }
 
-void Worker::TakeReport(Session* session, const ClientReportView& report) {
+void Observation::TakeReport(Session* session, const ClientReportView& report) {
   const ClientCounts& counts = report.counts;
-  counters_.client_hits.Add(counts.hits);
-  counters_.client_misses.Add(counts.misses);
-  counters_.client_reads.Add(counts.reads);
-  counters_.client_gets_by_rpc.Add(counts.by_rpc);
+  given_.counters->client_hits.Add(counts.hits);
+  given_.counters->client_misses.Add(counts.misses);
+  given_.counters->client_reads.Add(counts.reads);
+  given_.counters->client_gets_by_rpc.Add(counts.by_rpc);
   session->reported.hits += counts.hits;
   session->reported.misses += counts.misses;
   session->reported.reads += counts.reads;
   std::array<uint32_t, LatencyBucket::kCount> gets{};
   report.ForEachLatency([&](LatencyCount it) {
-    counters_.client_latencies[it.kind()][it.bucket()].Add(it.count());
+    given_.counters->client_latencies[it.kind()][it.bucket()].Add(it.count());
     if (it.kind() == kGets) gets[it.bucket()] = it.count();
   });
   const auto count = [&gets](size_t bucket) { return gets[bucket]; };
@@ -83,31 +77,31 @@ void Worker::TakeReport(Session* session, const ClientReportView& report) {
   session->reported.get_p99_ns = Clip(LatencyQuantileNs(0.99, count));
 }
 
-void Worker::PublishClients() {
+void Observation::PublishClients() const {
   std::vector<ClientEntry> entries;
-  entries.reserve(connections_.size());
-  for (const auto& [id, connection] : connections_) {
+  entries.reserve(given_.connections->size());
+  for (const auto& [id, connection] : *given_.connections) {
     if (!connection->closing) entries.push_back(EntryOf(*connection));
   }
   std::ranges::sort(entries, {}, &ClientEntry::connection_id);
-  node_->board->Publish(options_.index, std::move(entries), now_.monotonic_ns);
+  given_.board->Publish(given_.worker, std::move(entries), given_.now->monotonic_ns);
 }
 
-ClientEntry Worker::EntryOf(const ServerConnection& connection) const {
+ClientEntry Observation::EntryOf(const ServerConnection& connection) const {
   const Session& session = *connection.session;
   ClientEntry entry{};
-  if (const auto holder = node_->connection_ids->HolderOf(connection.id)) {
+  if (const auto holder = given_.connection_ids->HolderOf(connection.id)) {
     std::ranges::copy(holder->peer, entry.peer);
   }
   entry.session_id = session.id();
   entry.connection_id = connection.id;
   entry.qp_index = connection.qp_index;
-  entry.worker = static_cast<uint16_t>(options_.index);
+  entry.worker = static_cast<uint16_t>(given_.worker);
   entry.read_only = session.read_only();
   entry.unanswered = static_cast<uint16_t>(connection.unanswered);
   entry.key_id = session.key == nullptr ? 0 : session.key->key.id;
-  entry.silent_ms = MsBetween(connection.heard_ns, now_.monotonic_ns);
-  entry.connected_ms = MsBetween(connection.since_ns, now_.monotonic_ns);
+  entry.silent_ms = MsBetween(connection.heard_ns, given_.now->monotonic_ns);
+  entry.connected_ms = MsBetween(connection.since_ns, given_.now->monotonic_ns);
   if (connection.qp_index != 0) return entry;
   entry.last_opcode = session.last_opcode();
   entry.requests = session.highest();
@@ -119,47 +113,24 @@ ClientEntry Worker::EntryOf(const ServerConnection& connection) const {
   return entry;
 }
 
-ReplyHeader Worker::ListForPeople(const RequestHeader& header,
-                                  std::span<std::byte> value_out) const {
+ReplyHeader Observation::List(const RequestHeader& header, std::span<std::byte> value_out) const {
   ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
   const uint64_t from = header.list.position;
   if (header.opcode == static_cast<uint8_t>(Opcode::kStorage)) {
     StorageReply storage{};
     const bool begins = header.storage.ask == static_cast<uint64_t>(StorageAsk::kSnapshot);
-    reply.storage.snapshot = node_->storage(begins, &storage);
+    reply.storage.snapshot = given_.storage(begins, &storage);
     reply.value_bytes = sizeof(storage);
     std::memcpy(value_out.data(), &storage, sizeof(storage));
   } else if (header.opcode == static_cast<uint8_t>(Opcode::kHeats)) {
-    reply.value_bytes = sizeof(node_->heats);
-    std::memcpy(value_out.data(), &node_->heats, sizeof(node_->heats));
+    reply.value_bytes = sizeof(given_.heats);
+    std::memcpy(value_out.data(), &given_.heats, sizeof(given_.heats));
   } else if (header.opcode == static_cast<uint8_t>(Opcode::kListClients)) {
-    reply.list.next = CopyEntries(node_->board->All(), from, value_out, &reply.value_bytes);
-  } else if (node_->slow_log != nullptr) {
-    reply.list.next = CopyEntries(node_->slow_log->Entries(), from, value_out, &reply.value_bytes);
+    reply.list.next = CopyEntries(given_.board->All(), from, value_out, &reply.value_bytes);
+  } else if (given_.slow_log != nullptr) {
+    reply.list.next = CopyEntries(given_.slow_log->Entries(), from, value_out, &reply.value_bytes);
   }
   return reply;
-}
-
-// Requests that are served one after the other share a look at the clock. Updates in place
-// (ServeUpdate) are not timed: they do not wait for anything.
-void Worker::OnTimedRequest(ServerConnection* connection, const RequestView& request) {
-  const SlowLog& log = *node_->slow_log;
-  const int64_t began_ns = timed_until_ns_ != 0 ? timed_until_ns_ : log.NowNs();
-  OnRequest(connection, request);
-  timed_until_ns_ = log.NowNs();
-  NoteIfSlow(*connection, request.header, request.key, timed_until_ns_ - began_ns);
-}
-
-void Worker::NoteIfSlow(const ServerConnection& connection, const RequestHeader& header,
-                        std::string_view key, int64_t ns) {
-  if (node_->slow_log == nullptr || !node_->slow_log->IsSlow(ns)) return;
-  const auto holder = node_->connection_ids->HolderOf(connection.id);
-  std::string_view peer;
-  if (holder) peer = {holder->peer.data(), strnlen(holder->peer.data(), holder->peer.size())};
-  SlowEntry entry = MakeSlowEntry(header, key, peer, ns);
-  entry.wall_ms = now_.wall_ms;
-  entry.session_id = connection.session->id();
-  node_->slow_log->Add(entry);
 }
 
 }  // namespace gannet

@@ -1,0 +1,230 @@
+#include "server/rpc/acceptor.h"
+
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/auth/handshake_mac.h"
+
+namespace gannet {
+namespace {
+
+// The most queue pairs of one session. A client wants a few, for depth.
+constexpr uint16_t kQueuePairsMax = 16;
+// Enough for the headers of replies, but seldom for values.
+constexpr uint32_t kInlineBytesWanted = 256;
+
+template <class T>
+std::span<const std::byte> BytesOf(const T& message) {
+  return std::as_bytes(std::span(&message, 1));
+}
+
+std::string KeyText(const SessionKey* key) {
+  if (key == nullptr) return "";
+  return absl::StrCat(", key ", key->key.id, key->key.read_only ? " (may only read)" : "");
+}
+
+}  // namespace
+
+void Acceptor::Reject(Arrival arrival, RejectCode code, std::string_view reason) {
+  given_.counters->refused_connections.Add(1);
+  LogRefusal(&given_.log->refused_connections, given_.now->monotonic_ns,
+             arrival.incoming.peer().ToString(), reason);
+  const struct Reject reject = NewReject(code, reason);
+  given_.listener->Reject(std::move(arrival.incoming), BytesOf(reject));
+  given_.connection_ids->GiveBack(arrival.connection);
+}
+
+void Acceptor::Poll() {
+  for (size_t i = 0; i < kArrivalsPerPoll && !arrivals_.empty(); ++i) {
+    Arrival arrival = std::move(arrivals_.front());
+    arrivals_.pop_front();
+    OnArrival(std::move(arrival));
+  }
+}
+
+void Acceptor::BeginClosing() {
+  closing_ = true;
+  for (Arrival& arrival : std::exchange(waiting_, {})) arrivals_.push_back(std::move(arrival));
+}
+
+// Destroys the request with the arrival.
+void Acceptor::GiveUp(Arrival arrival) { given_.connection_ids->GiveBack(arrival.connection); }
+
+void Acceptor::OnArrival(Arrival arrival) {
+  if (arrival.gone) return GiveUp(std::move(arrival));
+  if (closing_) {
+    return Reject(std::move(arrival), RejectCode::kShuttingDown, "the server is shutting down");
+  }
+  const ConnectRequest& request = arrival.request;
+  if (request.qp_index >= kQueuePairsMax) {
+    return Reject(std::move(arrival), RejectCode::kTooManyConnections,
+                  absl::StrCat("a session has at most ", kQueuePairsMax, " queue pairs"));
+  }
+  if (request.session_token == 0) return Accept(std::move(arrival), nullptr);
+  Session* session = given_.sessions->Find(request.session_token);
+  if (session == nullptr) {
+    return Reject(std::move(arrival), RejectCode::kSessionUnknown,
+                  "the session expired, or is of an earlier run of the server");
+  }
+  if (session->key != arrival.key) {
+    return Reject(std::move(arrival), RejectCode::kSessionUnknown, "the session is another key's");
+  }
+  if (ServerConnection* old = given_.connections->FindQueuePair(session, request.qp_index)) {
+    // The old queue pair must be gone before the client hears that it has a new one. Otherwise a
+    // write or a lock from the old one could still arrive afterwards.
+    given_.closer->Close(old, "its client connects anew");
+    return Wait(std::move(arrival));
+  }
+  Accept(std::move(arrival), session);
+}
+
+void Acceptor::Wait(Arrival arrival) {
+  for (Arrival& older : waiting_) {
+    if (older.request.session_token == arrival.request.session_token &&
+        older.request.qp_index == arrival.request.qp_index) {
+      std::swap(older, arrival);
+      return Reject(std::move(arrival), RejectCode::kTooManyConnections,
+                    "a later request of the same session took its place");
+    }
+  }
+  waiting_.push_back(std::move(arrival));
+}
+
+void Acceptor::EndWait(const ServerConnection& connection) {
+  for (Arrival& arrival : waiting_) {
+    if (arrival.request.session_token != connection.session->token() ||
+        arrival.request.qp_index != connection.qp_index) {
+      continue;
+    }
+    arrivals_.push_back(std::move(arrival));
+    std::swap(arrival, waiting_.back());
+    return waiting_.pop_back();
+  }
+}
+
+ConnectionOptions Acceptor::OptionsForConnection() const {
+  ConnectionOptions options{.caps = given_.device->caps};
+  options.queue_pair = {.pd = given_.pd,
+                        .send_cq = given_.cq->get(),
+                        .recv_cq = given_.cq->get(),
+                        .srq = given_.receives->srq(),
+                        .send_wrs = options_.send_places,
+                        .inline_bytes = kInlineBytesWanted};
+  return options;
+}
+
+Grant Acceptor::GrantFor(const ServerConnection& connection, bool resumed) const {
+  Grant grant = *given_.grant;
+  grant.index = given_.store->superblock().index;
+  // The client READs by the grant of its first connection only.
+  uint64_t& generation = connection.session->index_generation;
+  if (connection.qp_index == 0 || generation == 0) generation = grant.index.generation;
+  grant.connection_id = connection.id;
+  grant.session_token = connection.session->token();
+  grant.session_id = connection.session->id();
+  grant.credits = connection.session->credits();
+  grant.resumed = resumed;
+  grant.silence_ms = static_cast<uint16_t>(options_.silence_ns_max / kNsPerMs);
+  grant.time_ms = given_.store->NowMs(given_.now->wall_ms);
+  if (connection.session->read_only()) {
+    grant.features |= kGrantReadOnly;
+    grant.lock_address = 0;
+    grant.lock_rkey = 0;
+  }
+  return grant;
+}
+
+// Only clients that swap lock words themselves get a queue pair that takes atomics. From others the
+// device refuses them, whatever addresses and rkeys they know.
+PeerRights Acceptor::RightsOf(const Session& session) const {
+  const bool swaps =
+      static_cast<LockMode>(given_.grant->lock_mode) == LockMode::kNicCas && !session.read_only();
+  return swaps ? PeerRights::kReadAtomic : PeerRights::kRead;
+}
+
+// A refused request leaves nothing behind. It makes no session, so no absent client's session has
+// to make room for it.
+void Acceptor::Accept(Arrival arrival, Session* session) {
+  if (session == nullptr && !given_.sessions->HasRoom()) {
+    return Reject(std::move(arrival), RejectCode::kTooManyConnections,
+                  absl::StrCat("the server serves ", given_.sessions->size(), " sessions already"));
+  }
+  if (given_.connections->size() >= options_.connections_max ||
+      !given_.cq->Reserve(options_.send_places).ok()) {
+    return Reject(std::move(arrival), RejectCode::kTooManyConnections,
+                  absl::StrCat("the server serves ", given_.connections->size(),
+                               " connections already and has no room for more"));
+  }
+  if (!given_.receives->Reserve(uint64_t{options_.unanswered_max} *
+                                (given_.connections->size() + 1)))
+    failed_ = true;
+  const std::string peer = arrival.incoming.peer().ToString();
+  auto rdma = given_.listener->BeginAccept(std::move(arrival.incoming), OptionsForConnection(),
+                                           arrival.name);
+  if (!rdma.ok()) {
+    given_.counters->refused_connections.Add(1);
+    LogRefusal(&given_.log->refused_connections, given_.now->monotonic_ns, peer,
+               std::string(rdma.status().message()));
+    given_.cq->Release(options_.send_places);
+    return given_.connection_ids->GiveBack(arrival.connection);
+  }
+  const bool resumed = session != nullptr;
+  ServerConnection* connection = Add(arrival, session, *std::move(rdma));
+  given_.connection_ids->Describe(connection->id, connection->session->id(), peer);
+  Grant grant = GrantFor(*connection, resumed);
+  if (arrival.key != nullptr) SignGrant(arrival.key->key, arrival.request, &grant);
+  if (absl::Status status = given_.listener->FinishAccept(connection->rdma.get(), BytesOf(grant),
+                                                          RightsOf(*connection->session));
+      !status.ok()) {
+    const std::string why(status.message());
+    return given_.closer->Close(connection, why);
+  }
+  given_.log->connections.Came(
+      given_.now->monotonic_ns,
+      absl::StrCat("session ", connection->session->id(), resumed ? " resumed" : "",
+                   ": connection ", connection->id, " from ", peer, ", queue pair ",
+                   connection->qp_index, KeyText(arrival.key.get())));
+}
+
+ServerConnection* Acceptor::Add(const Arrival& arrival, Session* session,
+                                std::unique_ptr<Connection> rdma) {
+  if (session == nullptr) {
+    session = given_.sessions->Create(given_.now->monotonic_ns);
+    session->key = arrival.key;
+  }
+  const uint32_t id = arrival.connection;
+  auto connection = std::make_unique<ServerConnection>(id, arrival.request.qp_index, session,
+                                                       options_.send_places, std::move(rdma));
+  connection->name = arrival.name;
+  connection->since_ns = given_.now->monotonic_ns;
+  connection->heard_ns = connection->untaken_since_ns = given_.now->monotonic_ns;
+  ServerConnection* raw = given_.connections->Add(std::move(connection));
+  given_.sessions->Attach(session);
+  given_.timers->TickBy(given_.silence->NextNs());
+  return raw;
+}
+
+void Acceptor::OnNotice(const Notice& notice) {
+  ServerConnection* connection = given_.connections->Find(ConnectionOfName(notice.name));
+  if (connection == nullptr || connection->name != notice.name) {
+    if (notice.type != Notice::Type::kGone) return;
+    for (Arrival& arrival : arrivals_) arrival.gone |= arrival.name == notice.name;
+    for (Arrival& arrival : waiting_) arrival.gone |= arrival.name == notice.name;
+    return;
+  }
+  switch (notice.type) {
+    case Notice::Type::kEstablished:
+      connection->heard_ns = given_.now->monotonic_ns;
+      connection->session->established = true;
+      break;
+    case Notice::Type::kGone:
+      given_.closer->Close(connection, "disconnected");
+      break;
+    case Notice::Type::kIndexChanged:
+      break;  // of no connection
+  }
+}
+
+}  // namespace gannet

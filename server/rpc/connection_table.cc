@@ -1,0 +1,56 @@
+#include "server/rpc/connection_table.h"
+
+#include <utility>
+
+namespace gannet {
+
+ServerConnection* ConnectionTable::Add(std::unique_ptr<ServerConnection> connection) {
+  ServerConnection* const raw = connection.get();
+  by_qp_number_[raw->qp_number] = raw;
+  by_id_[raw->id] = std::move(connection);
+  raw->accounted_bytes = raw->MemoryBytes();
+  connection_bytes_ += raw->accounted_bytes;
+  return raw;
+}
+
+void ConnectionTable::Remove(ServerConnection* connection) {
+  by_qp_number_.erase(connection->qp_number);
+  const uint32_t place = connection->qp_number % kRecent;
+  if (recent_[place] == connection) {
+    recent_[place] = nullptr;
+    recent_numbers_[place] = kNoNumber;
+  }
+  connection_bytes_ -= connection->accounted_bytes;
+  const uint32_t id = connection->id;
+  by_id_.erase(id);
+}
+
+ServerConnection* ConnectionTable::FindOwnerInMap(const ibv_wc& completion) {
+  const auto it = by_qp_number_.find(completion.qp_num);
+  if (it == by_qp_number_.end()) return nullptr;
+  recent_[completion.qp_num % kRecent] = it->second;
+  recent_numbers_[completion.qp_num % kRecent] = completion.qp_num;
+  return it->second;
+}
+
+ServerConnection* ConnectionTable::FindQueuePair(const Session* session, uint16_t qp_index) const {
+  for (const auto& [id, connection] : by_id_) {
+    if (connection->session == session && connection->qp_index == qp_index) {
+      return connection.get();
+    }
+  }
+  return nullptr;
+}
+
+ServerConnection* ConnectionTable::FindExecutor(const ServerConnection& asking,
+                                                uint64_t sequence) const {
+  for (const auto& [id, other] : by_id_) {
+    if (other.get() != &asking && other->session == asking.session &&
+        other->IsInProgress(sequence)) {
+      return other.get();
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace gannet

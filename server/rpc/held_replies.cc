@@ -1,0 +1,34 @@
+#include "server/rpc/held_replies.h"
+
+namespace gannet {
+
+// A request whose reply is held stays in progress in its session. But it is not given up with its
+// connection, because it is decided: if the client sends it again, it gets the same reply.
+void HeldReplies::SendOrHold(ServerConnection* connection, const ReplyHeader& reply,
+                             uint64_t ticket) {
+  if (ticket == 0) return given_.replies->Answer(connection, reply);
+  waiting_.Add({.ticket = ticket,
+                .session_token = connection->session->token(),
+                .connection = connection->id,
+                .reply = reply});
+}
+
+// What is safe is published here, where the replies leave. Whichever worker comes first publishes
+// for all.
+bool HeldReplies::SendPublished() {
+  bool sent = false;
+  given_.writes->Publish(given_.changes->safe());
+  while (const auto waiting = waiting_.Take(given_.writes)) {
+    // The session may have been forgotten meanwhile, and another one have its place.
+    Session* const session = given_.sessions->Find(waiting->session_token);
+    if (session == nullptr) continue;
+    Replies::Record(session, waiting->reply);
+    ServerConnection* const connection = given_.connections->FindOpen(waiting->connection);
+    if (connection != nullptr) given_.replies->Send(connection, waiting->reply);
+    sent = true;
+  }
+  if (waiting_.TakeGrew()) given_.wants_sync();
+  return sent;
+}
+
+}  // namespace gannet

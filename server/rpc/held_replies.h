@@ -1,0 +1,54 @@
+#ifndef GANNET_SERVER_RPC_HELD_REPLIES_H_
+#define GANNET_SERVER_RPC_HELD_REPLIES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "common/protocol/message.h"
+#include "server/changes/change_stream.h"
+#include "server/rpc/connection_table.h"
+#include "server/rpc/replies.h"
+#include "server/rpc/waiting_replies.h"
+#include "server/session/session_table.h"
+#include "server/writes/writes.h"
+
+namespace gannet {
+
+// Replies to writes. With --sync=always they are held until the writes are on disk and published,
+// and the worker serves other requests meanwhile. Owner thread only.
+class HeldReplies {
+ public:
+  struct Dependencies {  // outlive the replies
+    Writes* writes;
+    const ChangeStream* changes;
+    SessionTable* sessions;
+    const ConnectionTable* connections;
+    Replies* replies;
+    std::function<void()> wants_sync;
+  };
+
+  explicit HeldReplies(const Dependencies& given) : given_(given) {}
+
+  // Ticket 0: records and sends the reply at once.
+  void SendOrHold(ServerConnection* connection, const ReplyHeader& reply, uint64_t ticket);
+  // Publishes what is safe, and sends the replies that may go. Returns true if there were any.
+  bool SendPublished();
+  // The client sent a request again on this connection. Its reply goes there, if it is held.
+  // Returns the former connection, or nullopt if no reply to the request is held.
+  std::optional<uint32_t> Redirect(const ServerConnection& connection, uint64_t sequence) {
+    return waiting_.Redirect(connection.session->token(), sequence, connection.id);
+  }
+
+  size_t size() const { return waiting_.size(); }
+  bool empty() const { return waiting_.empty(); }
+
+ private:
+  const Dependencies given_;
+  WaitingReplies waiting_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_RPC_HELD_REPLIES_H_

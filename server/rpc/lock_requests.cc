@@ -1,0 +1,126 @@
+#include "server/rpc/lock_requests.h"
+
+#include "common/layout/key_hash.h"
+#include "server/rpc/dispatcher.h"
+
+namespace gannet {
+
+void LockRequests::Begin(ServerConnection* connection, const RequestView& request) {
+  const RequestHeader& header = request.header;
+  Replies::BeginLong(connection, header);
+  const KeyHash hash = given_.words->HashOf(request.key);
+  const size_t index = given_.words->IndexOf(hash);
+  const LockWord word(header.lock.lock_word);
+  const bool force = (header.flags & kForce) != 0;
+  if (!force && word.key_tag() != hash.LockTag()) {
+    return given_.replies->AnswerLong(connection, ReplyTo(header, ReplyStatus::kInvalidArgument));
+  }
+  const bool extend = header.opcode == static_cast<uint8_t>(Opcode::kExtendLock);
+  const bool taking = header.opcode == static_cast<uint8_t>(Opcode::kLock);
+  const bool own = taking ? word.connection_id() == connection->id : Owns(*connection, word);
+  if (!force && !own) {
+    // The lock may be of a connection that is gone. Then it was lost with the connection.
+    ReplyHeader reply =
+        ReplyTo(header, extend ? ReplyStatus::kLockLost : ReplyStatus::kInvalidArgument);
+    if (extend) reply.lock.lock_word = given_.words->WordOf(request.key);
+    return given_.replies->AnswerLong(connection, reply);
+  }
+  if (extend) return given_.replies->AnswerLong(connection, given_.words->Extend(header, index));
+  // There must be room for the lease before the lock is taken.
+  if (waiting_.size() >= given_.requests_max || !given_.words->HasRoomForLease(header, index)) {
+    return given_.replies->AnswerLong(connection, ReplyTo(header, ReplyStatus::kTryAgain));
+  }
+  waiting_.push_back({connection->id, header, index});
+}
+
+bool LockRequests::Owns(const ServerConnection& connection, LockWord word) const {
+  const ServerConnection* holder = given_.connections->Find(word.connection_id());
+  return holder != nullptr && holder->session == connection.session;
+}
+
+void LockRequests::StartWaiting() {
+  while (!waiting_.empty()) {
+    const Waiting& request = waiting_.front();
+    const ServerConnection* connection = given_.connections->FindOpen(request.connection);
+    if (connection == nullptr) {
+      waiting_.pop_front();
+      continue;
+    }
+    if (!Start(request)) return;
+    waiting_.pop_front();
+  }
+}
+
+bool LockRequests::Start(const Waiting& request) {
+  const RequestHeader& header = request.header;
+  if ((header.flags & kForce) != 0) return StartForcedUnlock(request);
+  const bool taking = header.opcode == static_cast<uint8_t>(Opcode::kLock);
+  const uint64_t expected = taking ? 0 : header.lock.lock_word;
+  const uint64_t desired = taking ? header.lock.lock_word : 0;
+  const auto done = [this, request](bool ok, uint64_t old) { OnDone(request, ok, old); };
+  if (given_.words->cas().Start(request.index, expected, desired, done)) return true;
+  if (given_.words->in_flight() > 0) return false;
+  // Refused although nothing is in flight: compare-and-swaps no longer work.
+  OnDone(request, false, 0);
+  return true;
+}
+
+void LockRequests::OnDone(const Waiting& request, bool ok, uint64_t old) {
+  const RequestHeader& header = request.header;
+  const bool taking = header.opcode == static_cast<uint8_t>(Opcode::kLock);
+  // The lock was free, or the client's own word was already there.
+  const bool success =
+      taking ? old == 0 || old == header.lock.lock_word : old == header.lock.lock_word;
+  if (ok && success && !taking) given_.words->DropLease({request.index, header.lock.lock_word});
+  ServerConnection* connection = given_.connections->FindOpen(request.connection);
+  // The connection is gone. If it took the lock, the janitor will find it.
+  if (connection == nullptr) return;
+  ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
+  reply.lock.lock_word = taking ? header.lock.lock_word : 0;
+  if (!ok) {
+    reply.status = static_cast<uint8_t>(ReplyStatus::kInternal);
+  } else if (!success) {
+    reply.status = static_cast<uint8_t>(taking ? ReplyStatus::kLockHeld : ReplyStatus::kLockLost);
+    reply.lock.lock_word = old;
+  } else if (taking && header.lock.lease_ms > 0) {
+    given_.words->SetLease(header, request.index);
+  }
+  given_.replies->AnswerLong(connection, reply);
+}
+
+bool LockRequests::StartForcedUnlock(const Waiting& request) {
+  const uint64_t word = given_.words->WordAt(request.index);
+  if (word == 0) {
+    AnswerForcedUnlock(request, ReplyStatus::kNotFound, 0);
+    return true;
+  }
+  const auto done = [this, request, word](bool ok, uint64_t old) {
+    OnForcedUnlockDone(request, word, ok, old);
+  };
+  if (given_.words->cas().Start(request.index, word, 0, done)) return true;
+  if (given_.words->in_flight() > 0) return false;
+  AnswerForcedUnlock(request, ReplyStatus::kInternal, 0);
+  return true;
+}
+
+void LockRequests::OnForcedUnlockDone(Waiting request, uint64_t word, bool ok, uint64_t old) {
+  if (!ok) return AnswerForcedUnlock(request, ReplyStatus::kInternal, 0);
+  if (old == word) {
+    given_.words->DropLease({request.index, word});
+    given_.words->CountBroken();
+    return AnswerForcedUnlock(request, ReplyStatus::kOk, word);
+  }
+  // The lock was released, and perhaps taken by another holder. Try again with the new word.
+  if (--request.tries == 0) return AnswerForcedUnlock(request, ReplyStatus::kTryAgain, old);
+  waiting_.push_back(request);
+}
+
+void LockRequests::AnswerForcedUnlock(const Waiting& request, ReplyStatus status, uint64_t word) {
+  ServerConnection* connection = given_.connections->FindOpen(request.connection);
+  if (connection == nullptr) return;
+  ReplyHeader reply = ReplyTo(request.header, status);
+  reply.lock.lock_word = word;
+  given_.replies->AnswerLong(connection, reply);
+}
+
+}  // namespace gannet

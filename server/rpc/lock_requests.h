@@ -1,0 +1,64 @@
+#ifndef GANNET_SERVER_RPC_LOCK_REQUESTS_H_
+#define GANNET_SERVER_RPC_LOCK_REQUESTS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+
+#include "common/layout/lock_word.h"
+#include "common/protocol/message.h"
+#include "server/rpc/connection_table.h"
+#include "server/rpc/lock_words.h"
+#include "server/rpc/replies.h"
+
+namespace gannet {
+
+// Locks by RPC. kLock and kUnlock are for clients whose own NIC cannot compare-and-swap the
+// server's lock words. The words and their rules stay the same; only the server swaps them.
+// kExtendLock and forced unlocks are for all clients. Owner thread only.
+class LockRequests {
+ public:
+  struct Dependencies {  // outlive this
+    LockWords* words;
+    const ConnectionTable* connections;
+    Replies* replies;
+    uint32_t requests_max;  // that wait for a compare-and-swap
+  };
+
+  explicit LockRequests(const Dependencies& given) : given_(given) {}
+
+  void Begin(ServerConnection* connection, const RequestView& request);
+  // Returns whether the word names a connection of the same session.
+  bool Owns(const ServerConnection& connection, LockWord word) const;
+  // Starts the requests that wait, as long as there is room.
+  void Serve() {
+    if (!waiting_.empty()) [[unlikely]]
+      StartWaiting();
+  }
+  size_t waiting() const { return waiting_.size(); }
+
+ private:
+  static constexpr uint32_t kForcedTriesMax = 16;
+
+  struct Waiting {
+    uint32_t connection;
+    RequestHeader header;
+    size_t index;                      // of the lock word
+    uint32_t tries = kForcedTriesMax;  // left, for a forced unlock
+  };
+
+  void StartWaiting();
+  // These return false if no compare-and-swap can start now.
+  bool Start(const Waiting& request);
+  bool StartForcedUnlock(const Waiting& request);
+  void OnDone(const Waiting& request, bool ok, uint64_t old);
+  void OnForcedUnlockDone(Waiting request, uint64_t word, bool ok, uint64_t old);
+  void AnswerForcedUnlock(const Waiting& request, ReplyStatus status, uint64_t word);
+
+  const Dependencies given_;
+  std::deque<Waiting> waiting_;  // wait for a compare-and-swap
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_RPC_LOCK_REQUESTS_H_

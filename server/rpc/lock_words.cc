@@ -1,0 +1,116 @@
+#include "server/rpc/lock_words.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "common/layout/lock_word.h"
+#include "glog/logging.h"
+#include "server/rpc/dispatcher.h"
+
+namespace gannet {
+namespace {
+
+// Keeps a Poll short: so many words take about 20 us.
+constexpr size_t kWordsPerPage = 65536;
+// About 70 years, so that a deadline in nanoseconds does not overflow.
+constexpr uint64_t kLeaseMsMost = 1ull << 41;
+
+int64_t LeaseEndNs(uint64_t lease_ms, int64_t now_ns) {
+  if (lease_ms == 0) return LockLeases::kNever;
+  return now_ns + static_cast<int64_t>(std::min(lease_ms, kLeaseMsMost)) * kNsPerMs;
+}
+
+uint32_t LeaseMsLeft(int64_t deadline_ns, int64_t now_ns) {
+  if (deadline_ns == LockLeases::kNever) return 0;
+  // At least 1, because 0 means that there is no lease.
+  const int64_t left_ms = std::max<int64_t>((deadline_ns - now_ns) / kNsPerMs, 1);
+  return static_cast<uint32_t>(std::min<int64_t>(left_ms, std::numeric_limits<uint32_t>::max()));
+}
+
+}  // namespace
+
+bool LockWords::HasRoomForLease(const RequestHeader& header, size_t index) const {
+  return header.lock.lease_ms == 0 ||
+         given_.leases->HasRoom({index, header.lock.lock_word}, given_.now->monotonic_ns);
+}
+
+// The lease counts from now, and at the client from when it sent the request. So the client never
+// believes that it holds the lock longer than the server does.
+bool LockWords::SetLease(const RequestHeader& header, size_t index) {
+  const int64_t end_ns = LeaseEndNs(header.lock.lease_ms, given_.now->monotonic_ns);
+  if (!given_.leases->Set(given_.worker, {index, header.lock.lock_word}, end_ns)) return false;
+  given_.timers->RunBy(end_ns);
+  return true;
+}
+
+ReplyHeader LockWords::Extend(const RequestHeader& header, size_t index) {
+  ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
+  reply.lock.lock_word = WordAt(index);
+  if (reply.lock.lock_word != header.lock.lock_word) {
+    reply.status = static_cast<uint8_t>(ReplyStatus::kLockLost);
+  } else if (!given_.leases->HasRoom({index, header.lock.lock_word}, given_.now->monotonic_ns) ||
+             !SetLease(header, index)) {
+    // There is no room, or the lock is being broken right now. In that case a retry finds it lost.
+    reply.status = static_cast<uint8_t>(ReplyStatus::kTryAgain);
+  }
+  return reply;
+}
+
+void LockWords::BreakExpired() {
+  while (const auto lease = given_.leases->TakeDue(given_.worker, given_.now->monotonic_ns)) {
+    const auto done = [this, lease = *lease](bool ok, uint64_t old) {
+      given_.leases->Drop(lease);
+      if (ok && old == lease.word) given_.counters->locks_expired.Add(1);
+    };
+    if (WordAt(lease->index) != lease->word) {
+      given_.leases->Drop(*lease);  // released long ago
+    } else if (!cas_->Start(lease->index, lease->word, 0, done)) {
+      // No place is free. If nothing is in flight either, compare-and-swaps no longer work.
+      if (cas_->in_flight() == 0) return given_.leases->Drop(*lease);
+      return given_.leases->PutBack(*lease);
+    }
+  }
+}
+
+ReplyHeader LockWords::List(const RequestHeader& header, std::span<std::byte> value_out) const {
+  ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
+  const size_t words = given_.words.size();
+  size_t index = static_cast<size_t>(std::min<uint64_t>(header.list.position, words));
+  const size_t end = std::min(index + kWordsPerPage, words);
+  for (; index < end && reply.value_bytes + sizeof(LockEntry) <= value_out.size(); ++index) {
+    const uint64_t word = WordAt(index);
+    if (word == 0) continue;
+    const LockEntry entry = EntryOf(index, word);
+    std::memcpy(value_out.data() + reply.value_bytes, &entry, sizeof(entry));
+    reply.value_bytes += sizeof(entry);
+  }
+  reply.list.next = index < words ? index : 0;
+  return reply;
+}
+
+LockEntry LockWords::EntryOf(size_t index, uint64_t word) const {
+  LockEntry entry{};
+  entry.lock_word = word;
+  entry.index = static_cast<uint32_t>(index);
+  entry.lease_ms = LeaseMsLeft(given_.leases->DeadlineNs({index, word}), given_.now->monotonic_ns);
+  if (const auto holder = given_.connection_ids->HolderOf(LockWord(word).connection_id())) {
+    entry.session_id = holder->session_id;
+    std::copy(holder->peer.begin(), holder->peer.end(), entry.peer);
+  }
+  return entry;
+}
+
+void LockWords::TellBroken() {
+  const uint64_t broken = janitor_.locks_broken();
+  const uint64_t expired = given_.counters->locks_expired.value();
+  if (broken == broken_told_ && expired == expired_told_) return;
+  if (!given_.log->broken_locks.Allow(given_.now->monotonic_ns)) return;
+  LOG(INFO) << "since the last such line, " << broken - broken_told_
+            << " locks were broken since their holders' connections are gone or by force, "
+            << expired - expired_told_ << " since their leases were over";
+  broken_told_ = broken;
+  expired_told_ = expired;
+}
+
+}  // namespace gannet

@@ -1,0 +1,104 @@
+#ifndef GANNET_SERVER_RPC_LONG_VALUES_H_
+#define GANNET_SERVER_RPC_LONG_VALUES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <utility>
+
+#include "common/protocol/message.h"
+#include "server/changes/change_stream.h"
+#include "server/rpc/buffer_pool.h"
+#include "server/rpc/connection_table.h"
+#include "server/rpc/held_replies.h"
+#include "server/rpc/now.h"
+#include "server/rpc/replacing_buffers.h"
+#include "server/rpc/replies.h"
+#include "server/rpc/slow_requests.h"
+#include "server/store/store.h"
+#include "server/writes/writes.h"
+
+namespace gannet {
+
+// Values too long for a message. READs those of PUTs out of the clients' memory, and WRITEs those
+// of GETs into it. Owner thread only.
+class LongValues {
+ public:
+  struct Dependencies {  // outlive this
+    Store* store;
+    Writes* writes;
+    const ChangeStream* changes;
+    const ConnectionTable* connections;
+    Replies* replies;
+    HeldReplies* held_replies;
+    SlowRequests* slow_requests;
+    const Now* now;
+    uint32_t region_lkey;  // for READs of values straight into the region
+  };
+
+  // GETs wait for a buffer of `staging`, and PUTs that overwrite an item in a full heap for one of
+  // `replacing`. So these bound how many run at once.
+  LongValues(const Dependencies& given, BufferPool staging, ReplacingBuffers replacing)
+      : given_(given), staging_(std::move(staging)), replacing_(std::move(replacing)) {}
+
+  void BeginPut(ServerConnection* connection, const RequestView& request);
+  void BeginGet(ServerConnection* connection, const RequestView& request);
+
+  // Posts READs of the connection's values, as many as may be in flight.
+  void PostReads(ServerConnection* connection);
+  void OnRead(ServerConnection* connection, uint32_t bytes, bool ok);
+  // The WRITE out of this buffer completed.
+  void GiveStaging(ServerConnection* connection, uint32_t buffer) {
+    staging_.Give(buffer);
+    --connection->staging_buffers;
+  }
+  // Forgets the connection's PUTs and GETs that wait. What is under way goes on.
+  void DropWaiting(ServerConnection* connection);
+
+  // Serves one GET of each connection, in turn, and the PUTs that may go on.
+  void Serve() {
+    if (!get_turns_.empty()) [[unlikely]]
+      ServeGets();
+    if (puts_wait()) [[unlikely]]
+      ServePuts();
+  }
+  // Returns true if PUTs wait for a buffer, or for the disk.
+  bool puts_wait() const { return !replacing_waits_.empty(); }
+  // Continues PUTs that waited for a buffer, or for the disk.
+  void ServePuts();
+
+  // What is taken or waits, of so many buffers.
+  size_t busy(uint32_t staging_buffers, uint32_t replacing_buffers) const {
+    return staging_buffers - staging_.available() + replacing_.taken(replacing_buffers) +
+           replacing_waits_.size() + gets_waiting_;
+  }
+
+ private:
+  static constexpr size_t kGetsMax = 1024;  // that wait
+
+  // Returns the PUT that is to be READ next, or nullptr if there is none now.
+  LargePut* NextToRead(ServerConnection* connection);
+  void PostPiece(ServerConnection* connection, LargePut* put);
+  // Finds the memory for the value of a PUT.
+  enum class Sink : uint8_t { kFound, kWait, kNone };
+  Sink FindSink(ServerConnection* connection, LargePut* put);
+  void GiveSink(const LargePut& put);
+  // Lets this connection's PUTs go on later.
+  void WaitForSink(const ServerConnection& connection);
+  Writes::Decided Commit(const ServerConnection& connection, const LargePut& put);
+  void ServeGets();
+  void ServeNextGet(ServerConnection* connection);
+  // Returns true if the staging buffer is in use.
+  bool ServeGet(ServerConnection* connection, const LargeGet& get, uint32_t staging);
+
+  const Dependencies given_;
+  BufferPool staging_;
+  ReplacingBuffers replacing_;
+  std::deque<uint32_t> get_turns_;        // ids of connections with GETs that wait
+  size_t gets_waiting_ = 0;               // of all connections
+  std::deque<uint32_t> replacing_waits_;  // ids that wait for a buffer of replacing_, or the disk
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_RPC_LONG_VALUES_H_

@@ -1,0 +1,333 @@
+#include "server/rpc/requests.h"
+
+#include <array>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "glog/logging.h"
+#include "server/rpc/put_off.h"
+#include "server/rpc/serve_update.h"
+#include "server/rpc/work_kind.h"
+
+namespace gannet {
+namespace {
+
+bool IsHeartbeat(const RequestHeader& header) {
+  return header.opcode == static_cast<uint8_t>(Opcode::kHeartbeat);
+}
+
+// Returns true if the server must READ the value.
+bool ValueElsewhere(const RequestHeader& header) {
+  return (header.flags & (kValueInBuffer | kValueInSegments)) != 0 && header.value_bytes > 0;
+}
+
+// Returns true if the client named a buffer that is long enough for the value, and the item is not
+// large. Clients READ large items themselves, wherever the reply says they are.
+bool FitsBuffer(const RequestHeader& header, const ReplyHeader& reply) {
+  return (header.flags & kValueInBuffer) != 0 && header.get.buffer_bytes >= reply.value_bytes &&
+         !IsLargeClass(Slot(reply.get.slot).size_class());
+}
+
+}  // namespace
+
+// Works in three steps, each for all requests that arrived, so that each step prefetches the
+// store's memory for the next one. If the store is larger than the caches, these cache misses are
+// most of a request's time.
+size_t Requests::Poll(size_t most) {
+  std::array<ibv_wc, kPollMax> completions;
+  std::array<Received, kPollMax> received;
+  const size_t n = given_.cq->Poll(std::span(completions).first(most));
+  Received* end = received.data();
+  for (const ibv_wc& completion : std::span(completions).first(n)) {
+    end += OnCompletion(completion, end);
+  }
+  const int64_t now_ns = given_.now->monotonic_ns;
+  for (Received* request = received.data(); request != end; ++request) {
+    given_.store->GuessItem(&request->guess);
+    request->connection->heard_ns = now_ns;
+  }
+  given_.slow_requests->BeginBatch();
+  if (given_.store->records()) [[unlikely]] {
+    ServeRecorded({received.data(), end});
+    return n;
+  }
+  for (Received* request = received.data(); request != end; ++request) {
+    if (!ServeUpdate<false>(*request)) OnMessage(request->connection, request->message());
+  }
+  if (given_.store->evicts()) [[unlikely]]
+    NoteUpdates({received.data(), end});
+  return n;
+}
+
+// Returns true and fills in `received` if the completion is a request. Handles any other completion
+// at once, before the requests that came with it, as if those had come a little later.
+[[gnu::always_inline]] inline bool Requests::OnCompletion(const ibv_wc& completion,
+                                                          Received* received) {
+  const WrId id = WrId::Unpack(completion.wr_id);
+  if (id.kind != static_cast<uint8_t>(WorkKind::kReceive)) [[unlikely]] {
+    OnOtherCompletion(completion);
+    return false;
+  }
+  ReceiveBuffers* const receives = given_.receives;
+  receives->Recycle(id.slot);  // it is posted again at the end of this Poll
+  ServerConnection* connection = given_.connections->FindOwner(completion);
+  if (connection == nullptr) [[unlikely]]
+    return false;
+  if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
+    given_.closer->Close(connection, ibv_wc_status_str(completion.status));
+    return false;
+  }
+  received->connection = connection;
+  received->bytes = completion.byte_len;
+  received->data = receives->Message(id.slot, completion.byte_len).data();
+  given_.store->GuessBucket(PlainPut::KeyOf(received->data), &received->guess);
+  return true;
+}
+
+void Requests::OnOtherCompletion(const ibv_wc& completion) {
+  const WrId id = WrId::Unpack(completion.wr_id);
+  switch (static_cast<WorkKind>(id.kind)) {
+    case WorkKind::kSend:
+      return OnSendDone(completion, id.slot);
+    case WorkKind::kDrain:
+      if (ServerConnection* connection = given_.connections->FindOwner(completion))
+        given_.closer->OnDrained(connection->id);
+      return;
+    case WorkKind::kReceive:
+      break;
+  }
+  LOG(DFATAL) << "completion of unknown work " << completion.wr_id;
+}
+
+// Counts PUTs as uses. Done for all requests of a Poll at once, so that it costs those nothing if
+// the store does not evict.
+void Requests::NoteUpdates(std::span<const Received> received) {
+  for (const Received& request : received) {
+    PlainPut put;
+    if (put.Decode(request.message())) given_.store->NoteUpdate(request.guess, put.key());
+  }
+}
+
+void Requests::OnSendDone(const ibv_wc& completion, uint32_t position) {
+  ServerConnection* connection = given_.connections->FindOwner(completion);
+  given_.counters->send_completions.Add(1);
+  if (connection == nullptr) return;
+  const bool ok = completion.status == IBV_WC_SUCCESS;
+  if (!ok) given_.closer->Close(connection, ibv_wc_status_str(completion.status));
+  connection->send_queue.Complete(
+      position, [&](Resource resource) { given_.closer->Release(connection, resource, ok); });
+  if (!connection->closing) given_.long_values->PostReads(connection);
+}
+
+void Requests::OnMessage(ServerConnection* connection, std::span<const std::byte> message) {
+  if (!connection->ordinary) [[unlikely]] {
+    if (connection->closing) return given_.observation->TakeLastNews(connection->session, message);
+    if (RefuseWrite(connection, message)) return;
+  }
+  if (message.size() < sizeof(RequestHeader)) {
+    return given_.closer->Close(connection, "a message shorter than a header");
+  }
+  RequestView request;
+  const std::optional<RequestError> error = DecodeRequest(message, &request);
+  const bool heartbeat = IsHeartbeat(request.header);
+  if (TooManyUnanswered(*connection)) {
+    return given_.closer->Close(connection, "more requests unanswered than credits");
+  }
+  ++connection->unanswered;
+  (heartbeat ? given_.counters->heartbeats : given_.counters->rpcs).Add(1);
+  served_ |= !heartbeat;
+  if (error) return replies_.Refuse(connection, request.header, *error);
+  given_.counters->by_opcode[request.header.opcode].Add(1);
+  if (given_.slow_requests->timed() && !heartbeat) return OnTimedRequest(connection, request);
+  OnRequest(connection, request);
+}
+
+// Refuses a request of a session that may only read, unless it changes nothing. Returns false if
+// OnMessage is to treat the message as any other: it is a read, or malformed.
+bool Requests::RefuseWrite(ServerConnection* connection, std::span<const std::byte> message) {
+  RequestView request;
+  if (message.size() < sizeof(RequestHeader) || DecodeRequest(message, &request) ||
+      ChangesNothing(request.header) || TooManyUnanswered(*connection)) {
+    return false;
+  }
+  ++connection->unanswered;
+  given_.counters->rpcs.Add(1);
+  served_ = true;
+  if (!Admit(connection, request.header)) return true;
+  const ReplyHeader reply = ReplyTo(request.header, ReplyStatus::kPermissionDenied);
+  replies_.Answer(connection, reply);
+  return true;
+}
+
+// Updates in place (ServeUpdate) are not timed: they do not wait for anything.
+void Requests::OnTimedRequest(ServerConnection* connection, const RequestView& request) {
+  const int64_t began_ns = given_.slow_requests->Begin();
+  OnRequest(connection, request);
+  given_.slow_requests->End(*connection, request, began_ns);
+}
+
+void Requests::OnRequest(ServerConnection* connection, const RequestView& request) {
+  if (IsHeartbeat(request.header)) {
+    OnServerSet(connection, request.header.heartbeat.server_set);
+    if (!request.value.empty() && !given_.observation->TakeNews(connection->session, request)) {
+      return replies_.Refuse(connection, request.header,
+                             {ReplyStatus::kInvalidArgument, "a client's report that cannot be"});
+    }
+    return given_.index_growth->OnHeartbeat(connection, request.header);
+  }
+  if (!Admit(connection, request.header)) return;
+  if ((request.header.flags & kUnderLock) &&
+      !given_.lock_requests->Owns(*connection, LockWord(request.header.write.lock_word))) {
+    return RefuseLock(connection, request);
+  }
+  switch (static_cast<Opcode>(request.header.opcode)) {
+    case Opcode::kPut:
+      if (ValueElsewhere(request.header)) return given_.long_values->BeginPut(connection, request);
+      return ExecuteWrite(connection, request);
+    case Opcode::kLock:
+    case Opcode::kUnlock:
+    case Opcode::kExtendLock:
+      return given_.lock_requests->Begin(connection, request);
+    case Opcode::kGet:
+    case Opcode::kStats:
+    case Opcode::kListLocks:
+    case Opcode::kStorage:
+    case Opcode::kListClients:
+    case Opcode::kSlowLog:
+    case Opcode::kHeats:
+    case Opcode::kPing:
+      return ExecuteWithValue(connection, request);
+    default:
+      return ExecuteWrite(connection, request);
+  }
+}
+
+bool Requests::Admit(ServerConnection* connection, const RequestHeader& header) {
+  ReplyHeader recorded;
+  const Session::Admission admission = connection->session->Admit(header.sequence, &recorded);
+  if (admission == Session::Admission::kExecute) [[likely]]
+    return true;
+  return AdmitAgain(connection, header, admission, recorded);
+}
+
+bool Requests::AdmitAgain(ServerConnection* connection, const RequestHeader& header,
+                          Session::Admission admission, ReplyHeader recorded) {
+  if (admission == Session::Admission::kInProgress) {
+    // The client believes that another of its connections is broken, and may be right. Gives up the
+    // copy on that connection, and executes this one.
+    CloseExecutorOf(connection, header.sequence);
+    if (RedirectHeld(connection, header.sequence)) return false;
+    admission = connection->session->Admit(header.sequence, &recorded);
+  }
+  switch (admission) {
+    case Session::Admission::kExecute:
+      return true;
+    case Session::Admission::kReplay:
+      replies_.Send(connection, recorded);
+      return false;
+    case Session::Admission::kStale:
+      replies_.Refuse(connection, header,
+                      {ReplyStatus::kInvalidArgument, "a sequence number below the credits"});
+      return false;
+    case Session::Admission::kInProgress:
+      given_.closer->Close(connection, "a request sent twice on one connection");
+      return false;
+    case Session::Admission::kOverrun:
+      given_.closer->Close(connection, "a sequence number beyond the credits");
+      return false;
+  }
+  return false;
+}
+
+void Requests::CloseExecutorOf(const ServerConnection* asking, uint64_t sequence) {
+  ServerConnection* const other = given_.connections->FindExecutor(*asking, sequence);
+  if (other != nullptr) given_.closer->Close(other, "its client sent a request again elsewhere");
+}
+
+bool Requests::RedirectHeld(ServerConnection* connection, uint64_t sequence) {
+  const auto former = given_.held_replies->Redirect(*connection, sequence);
+  if (!former) return false;
+  if (*former == connection->id) {
+    given_.closer->Close(connection, "a request sent twice on one connection");
+  } else if (ServerConnection* const other = given_.connections->Find(*former)) {
+    given_.closer->Close(other, "its client sent a request again elsewhere");
+  }
+  return true;
+}
+
+void Requests::ExecuteWrite(ServerConnection* connection, const RequestView& request) {
+  if (given_.store->records()) [[unlikely]] {
+    const ChangeOrigin origin = OriginOf(*connection->session, request.header);
+    const Dispatcher::Written written = dispatcher_.Write(request, *given_.now, &origin);
+    return given_.held_replies->SendOrHold(
+        connection, PutOffIfBehind(*given_.store, *given_.changes, written.reply), written.ticket);
+  }
+  const ChangeOrigin none;
+  const Dispatcher::Written written = dispatcher_.Write(request, *given_.now, &none);
+  given_.held_replies->SendOrHold(connection, written.reply, written.ticket);
+}
+
+// Looks up first, and takes a reply buffer only if the result needs one. A miss, or a value that is
+// too long for a reply, needs none, so they are answered even if others hold all buffers.
+void Requests::ExecuteWithValue(ServerConnection* connection, const RequestView& request) {
+  const ReplyHeader reply = ExecuteInto(value_, request);
+  const bool too_long = reply.status == static_cast<uint8_t>(ReplyStatus::kBufferTooSmall);
+  if (too_long && FitsBuffer(request.header, reply))
+    return given_.long_values->BeginGet(connection, request);
+  if (!too_long && reply.value_bytes > 0) return ReplyWithValue(connection, reply);
+  replies_.Answer(connection, reply);
+}
+
+ReplyHeader Requests::ExecuteInto(std::span<std::byte> value_out, const RequestView& request) {
+  switch (static_cast<Opcode>(request.header.opcode)) {
+    case Opcode::kListLocks:
+      return given_.lock_words->List(request.header, value_out);
+    case Opcode::kStorage:
+    case Opcode::kListClients:
+    case Opcode::kSlowLog:
+    case Opcode::kHeats:
+      return given_.observation->List(request.header, value_out);
+    default:
+      break;
+  }
+  CountUpdates();  // before STATS reads the counters
+  return dispatcher_.Read(request, value_out, *given_.now);
+}
+
+void Requests::ReplyWithValue(ServerConnection* connection, const ReplyHeader& reply) {
+  const std::optional<uint32_t> buffer = replies_.TakeBuffer(*connection);
+  if (!buffer) {
+    // The client may retry when some replies have arrived.
+    connection->session->Forget(reply.sequence);
+    ReplyHeader again{};
+    again.opcode = reply.opcode;
+    again.status = static_cast<uint8_t>(ReplyStatus::kTryAgain);
+    again.sequence = reply.sequence;
+    return replies_.Send(connection, again);
+  }
+  Replies::Record(connection->session, reply);
+  replies_.SendInBuffer(connection, *buffer, reply, value_.data());
+}
+
+void Requests::OnServerSet(ServerConnection* connection, uint64_t server_set) {
+  Session* const session = connection->session;
+  if (server_set == 0 || server_set == session->server_set) return;
+  session->server_set = server_set;
+  const auto holder = given_.connection_ids->HolderOf(connection->id);
+  const char* const peer = holder->peer.data();
+  given_.server_sets->Tell(session->id(), server_set,
+                           std::string(peer, strnlen(peer, holder->peer.size())));
+}
+
+void Requests::RefuseLock(ServerConnection* connection, const RequestView& request) {
+  ReplyHeader reply = ReplyTo(request.header, ReplyStatus::kLockLost);
+  // The reply to an increment has no place for it.
+  if (reply.opcode != static_cast<uint8_t>(Opcode::kIncrement)) {
+    reply.write.lock_word = given_.lock_words->WordOf(request.key);
+  }
+  replies_.Answer(connection, reply);
+}
+
+}  // namespace gannet

@@ -1,0 +1,138 @@
+#ifndef GANNET_SERVER_RPC_REQUESTS_H_
+#define GANNET_SERVER_RPC_REQUESTS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <utility>
+
+#include "common/protocol/message.h"
+#include "common/rdma/completion.h"
+#include "server/changes/change_stream.h"
+#include "server/rpc/buffer_pool.h"
+#include "server/rpc/connection_closer.h"
+#include "server/rpc/connection_table.h"
+#include "server/rpc/dispatcher.h"
+#include "server/rpc/held_replies.h"
+#include "server/rpc/index_growth.h"
+#include "server/rpc/lock_requests.h"
+#include "server/rpc/lock_words.h"
+#include "server/rpc/long_values.h"
+#include "server/rpc/now.h"
+#include "server/rpc/observation.h"
+#include "server/rpc/receive_buffers.h"
+#include "server/rpc/received.h"
+#include "server/rpc/replies.h"
+#include "server/rpc/send_batch.h"
+#include "server/rpc/server_log.h"
+#include "server/rpc/slow_requests.h"
+#include "server/rpc/worker_counters.h"
+#include "server/session/connection_ids.h"
+#include "server/session/server_sets.h"
+#include "server/session/session.h"
+#include "server/store/store.h"
+#include "server/writes/writes.h"
+
+namespace gannet {
+
+// The datapath of one worker: from a completion to a reply in the batch. Requests that take several
+// completions go on elsewhere: LongValues, LockRequests, HeldReplies. Owner thread only.
+class Requests {
+ public:
+  struct Dependencies {  // outlive this
+    Store* store;
+    Writes* writes;
+    const ChangeStream* changes;
+    CompletionQueue* cq;
+    ReceiveBuffers* receives;
+    ConnectionTable* connections;
+    ConnectionCloser* closer;
+    HeldReplies* held_replies;
+    LongValues* long_values;
+    LockWords* lock_words;
+    LockRequests* lock_requests;
+    IndexGrowth* index_growth;
+    Observation* observation;
+    SlowRequests* slow_requests;
+    ServerLog* log;
+    const ConnectionIds* connection_ids;
+    ServerSets* server_sets;
+    WorkerCounters* counters;
+    const Now* now;
+    Dispatcher::StatsSource stats;
+    uint32_t unanswered_max;  // of a connection
+  };
+
+  // The last two are of Replies. The other parts may not exist yet.
+  Requests(const Dependencies& given, BufferPool reply_buffers, SendBatch::Refused refused)
+      : given_(given),
+        dispatcher_(given.store, given.writes, given.stats),
+        replies_({.now = given.now, .log = given.log, .counters = given.counters},
+                 std::move(reply_buffers), std::move(refused)) {}
+
+  static constexpr size_t kPollMax = 64;  // completions before replies are posted
+  static_assert(kPollMax <= SendBatch::kDirectMax);
+
+  // Polls and serves at most `most` completions, and returns how many there were. REQUIRES: most <=
+  // kPollMax; the batch was posted since kPollMax completions.
+  size_t Poll(size_t most);
+  // Counts what Poll served by the fast path.
+  void CountUpdates() {
+    served_ |= updates_ > 0;
+    given_.counters->by_opcode[static_cast<size_t>(Opcode::kPut)].Add(updates_);
+    given_.counters->rpcs.Add(std::exchange(updates_, 0));
+  }
+  // Where all parts put their replies. It is here because a pointer would cost each PUT a load.
+  Replies& replies() { return replies_; }
+  const Replies& replies() const { return replies_; }
+  // Returns true if a request other than a heartbeat was served since the last call.
+  bool TakeServed() { return std::exchange(served_, false); }
+
+ private:
+  bool OnCompletion(const ibv_wc& completion, Received* received);
+  void OnOtherCompletion(const ibv_wc& completion);
+  void OnSendDone(const ibv_wc& completion, uint32_t position);
+  void ServeRecorded(std::span<const Received> received);
+  void NoteUpdates(std::span<const Received> received);
+  template <bool kRecorded>
+  bool ServeUpdate(const Received& request);
+  // Returns true if one more request would exceed the connection's credits.
+  bool TooManyUnanswered(const ServerConnection& connection) const;
+
+  void OnMessage(ServerConnection* connection, std::span<const std::byte> message);
+  bool RefuseWrite(ServerConnection* connection, std::span<const std::byte> message);
+  void OnRequest(ServerConnection* connection, const RequestView& request);
+  void OnTimedRequest(ServerConnection* connection, const RequestView& request);
+  void OnServerSet(ServerConnection* connection, uint64_t server_set);
+  bool Admit(ServerConnection* connection, const RequestHeader& header);
+  // Handles a request that was not admitted: a duplicate, or a violation of the protocol. Returns
+  // true if it must be executed after all.
+  bool AdmitAgain(ServerConnection* connection, const RequestHeader& header,
+                  Session::Admission admission, ReplyHeader recorded);
+  void CloseExecutorOf(const ServerConnection* asking, uint64_t sequence);
+  // Returns false if no reply to this request is held.
+  bool RedirectHeld(ServerConnection* connection, uint64_t sequence);
+  // Refuses a write under a lock that the session does not hold.
+  void RefuseLock(ServerConnection* connection, const RequestView& request);
+
+  // For requests that change something. They are decided at once, in the order in which they came.
+  void ExecuteWrite(ServerConnection* connection, const RequestView& request);
+  // For GET, STATS and LIST LOCKS, whose replies have values.
+  void ExecuteWithValue(ServerConnection* connection, const RequestView& request);
+  ReplyHeader ExecuteInto(std::span<std::byte> value_out, const RequestView& request);
+  void ReplyWithValue(ServerConnection* connection, const ReplyHeader& reply);
+
+  const Dependencies given_;
+  Dispatcher dispatcher_;
+  Replies replies_;
+  // Replies' values are made here first, because only then is it known whether they need a buffer.
+  std::array<std::byte, EagerValueBytesMax(0)> value_;
+  bool served_ = false;   // since TakeServed
+  uint64_t updates_ = 0;  // served by ServeUpdate and not counted yet
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_RPC_REQUESTS_H_

@@ -1,0 +1,69 @@
+#include "server/rpc/silence.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "common/protocol/limits.h"
+#include "glog/logging.h"
+
+namespace gannet {
+namespace {
+
+// A closing queue pair that is not flushed after this time is destroyed all the same.
+constexpr int64_t kFlushNsMax = 10'000'000'000;
+// While there are connections, so many Checks run within the time after which a silent peer is
+// dead. So the worker notices if it was stalled for a part of that time.
+constexpr int64_t kTicksPerSilence = kMessagesPerSilence;
+
+}  // namespace
+
+int64_t Silence::NextNs() const {
+  int64_t next = given_.sessions->size() > 0 ? given_.sessions->next_expiry_ns()
+                                             : std::numeric_limits<int64_t>::max();
+  for (const auto& [id, connection] : *given_.connections) {
+    next = std::min(next, connection->closing ? connection->closing_since_ns + kFlushNsMax
+                                              : connection->heard_ns + given_.silence_ns_max);
+  }
+  if (given_.connections->empty()) return next;
+  return std::min(next, given_.now->monotonic_ns + given_.silence_ns_max / kTicksPerSilence);
+}
+
+void Silence::Forgive(int64_t gap_ns) {
+  for (const auto& [id, connection] : *given_.connections) {
+    connection->heard_ns = std::min(connection->heard_ns + gap_ns, given_.now->monotonic_ns);
+    connection->untaken_since_ns =
+        std::min(connection->untaken_since_ns + gap_ns, given_.now->monotonic_ns);
+  }
+}
+
+void Silence::Check() {
+  for (const auto& [id, connection] : *given_.connections) {
+    if (connection->closing) {
+      if (given_.now->monotonic_ns - connection->closing_since_ns < kFlushNsMax) continue;
+      LOG(ERROR) << "connection " << id << " was not flushed in time; destroying it";
+      given_.closer->OnDrained(id);
+    } else if (connection->session->revoked()) {
+      given_.closer->Close(connection.get(), "its key is valid no longer");
+    } else if (given_.now->monotonic_ns - connection->heard_ns >= given_.silence_ns_max) {
+      given_.closer->Close(connection.get(), "the peer is silent");
+    } else {
+      CheckTaking(connection.get());
+    }
+  }
+}
+
+void Silence::CheckTaking(ServerConnection* connection) {
+  SendQueue& queue = connection->send_queue;
+  const bool awaits = queue.AwaitsSignaled();
+  if (awaits && queue.done() == connection->done_seen) {
+    if (given_.now->monotonic_ns - connection->untaken_since_ns < given_.silence_ns_max) return;
+    return given_.closer->Close(connection, "the peer takes no replies");
+  }
+  connection->done_seen = queue.done();
+  connection->untaken_since_ns = given_.now->monotonic_ns;
+  // Only a signaled send will tell whether the peer took the sends in the queue. So the next reply
+  // is signaled, which at the latest is the reply to a heartbeat.
+  if (!awaits && queue.in_queue() > 0) queue.SignalNext();
+}
+
+}  // namespace gannet

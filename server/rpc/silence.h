@@ -1,0 +1,42 @@
+#ifndef GANNET_SERVER_RPC_SILENCE_H_
+#define GANNET_SERVER_RPC_SILENCE_H_
+
+#include <cstdint>
+
+#include "server/rpc/connection_closer.h"
+#include "server/rpc/connection_table.h"
+#include "server/rpc/now.h"
+#include "server/session/session_table.h"
+
+namespace gannet {
+
+// Closes the connections of one worker whose peers are silent, take no replies, or have a key that
+// is valid no longer. Owner thread only.
+class Silence {
+ public:
+  struct Dependencies {  // outlive this
+    const ConnectionTable* connections;
+    const SessionTable* sessions;
+    ConnectionCloser* closer;
+    const Now* now;
+    int64_t silence_ns_max;
+  };
+
+  explicit Silence(const Dependencies& given) : given_(given) {}
+
+  // Gives all peers `gap_ns` more time, because the worker was stalled for so long.
+  void Forgive(int64_t gap_ns);
+  void Check();
+  // When Check, or a session's end, is due.
+  int64_t NextNs() const;
+
+ private:
+  // Closes a connection whose peer is alive, but takes no replies.
+  void CheckTaking(ServerConnection* connection);
+
+  const Dependencies given_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_RPC_SILENCE_H_

@@ -1,0 +1,46 @@
+#ifndef GANNET_SERVER_RPC_SLOW_REQUESTS_H_
+#define GANNET_SERVER_RPC_SLOW_REQUESTS_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "common/protocol/message.h"
+#include "server/rpc/now.h"
+#include "server/rpc/server_connection.h"
+#include "server/rpc/slow_log.h"
+#include "server/session/connection_ids.h"
+
+namespace gannet {
+
+// Finds the requests of one worker that take long. Requests that are served one after the other
+// share a look at the clock. Owner thread only.
+class SlowRequests {
+ public:
+  // A null log: nothing is timed. All outlive this.
+  SlowRequests(SlowLog* log, const ConnectionIds* connection_ids, const Now* now)
+      : log_(log), connection_ids_(connection_ids), now_(now) {}
+
+  bool timed() const { return log_ != nullptr; }
+  // Forgets the last look at the clock, because time passed since.
+  void BeginBatch() { until_ns_ = 0; }
+  // Returns when the request begins. REQUIRES: timed().
+  int64_t Begin() const { return until_ns_ != 0 ? until_ns_ : log_->NowNs(); }
+  // REQUIRES: timed().
+  void End(const ServerConnection& connection, const RequestView& request, int64_t began_ns) {
+    until_ns_ = log_->NowNs();
+    NoteIfSlow(connection, request.header, request.key, until_ns_ - began_ns);
+  }
+  // A request took so long.
+  void NoteIfSlow(const ServerConnection& connection, const RequestHeader& header,
+                  std::string_view key, int64_t ns) const;
+
+ private:
+  SlowLog* const log_;
+  const ConnectionIds* const connection_ids_;
+  const Now* const now_;
+  int64_t until_ns_ = 0;  // the last look at the clock in this batch; 0 = none
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_RPC_SLOW_REQUESTS_H_
