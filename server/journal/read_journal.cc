@@ -149,11 +149,13 @@ class JournalReader {
     GANNET_RETURN_IF_ERROR(LookBehind(segment, file, position));
     if (position < whole_until_) return Damaged(segment, position);
     if (!options_.cut) return absl::OkStatus();
-    // Gives back the space that no record needed. The header says so before the file is shorter.
+    GANNET_RETURN_IF_ERROR(WriteAgain(segment, file, position));
+    // Gives back the space that no record needed. The header says so before the file is shorter. A
+    // segment may also have grown. So the file's length is on disk before the header tells of it.
     const uint64_t bytes = kSegmentHeaderBytes + position - segment.first;
     GANNET_RETURN_IF_ERROR(
         file->WriteAt(0, EncodeSegmentHeader(options_.journal_id, segment.first, bytes)));
-    GANNET_RETURN_IF_ERROR(WriteAgain(segment, file, position));
+    GANNET_RETURN_IF_ERROR(file->Sync());
     GANNET_RETURN_IF_ERROR(file->Truncate(bytes));
     return file->Sync();
   }

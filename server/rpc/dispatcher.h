@@ -15,7 +15,7 @@ namespace gannet {
 
 // Turns decoded requests into reads and writes, and their outcomes into reply headers. It knows
 // nothing of connections, sessions or verbs. Requests that need those (large values, locks) are
-// only translated here; Worker carries them out.
+// only translated here; LongValues and LockRequests carry them out.
 //
 // Thread safety: like the store's. Each worker has its own Dispatcher.
 class Dispatcher {

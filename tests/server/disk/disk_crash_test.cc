@@ -335,6 +335,17 @@ TEST_P(DiskCrashTest, LosesNothingThatItConfirmedWhicheverOperationFails) {
   std::cout << runs << " runs, " << snapshots << " snapshots" << std::endl;
 }
 
+// A full segment grew, the process ended, and the power was cut while the next process shortened the
+// segment. Its header told of the new length, and the file had the old one.
+TEST(DiskCrashSeedTest, TheHeaderTellsOfNoLengthThatIsNotOnDisk) {
+  FLAGS_minloglevel = google::GLOG_FATAL;
+  Machine machine({.seed = 687888423,
+                   .sync = Journal::Sync::kInterval,
+                   .fault = Fault::kNoSpace,
+                   .fault_at = 129});
+  machine.Live();
+}
+
 INSTANTIATE_TEST_SUITE_P(Faults, DiskCrashTest,
                          testing::Values(Fault::kPowerCut, Fault::kNoSpace, Fault::kIoError,
                                          Fault::kSyncFails),
