@@ -335,8 +335,8 @@ TEST_P(DiskCrashTest, LosesNothingThatItConfirmedWhicheverOperationFails) {
   std::cout << runs << " runs, " << snapshots << " snapshots" << std::endl;
 }
 
-// A full segment grew, the process ended, and the power was cut while the next process shortened the
-// segment. Its header told of the new length, and the file had the old one.
+// A full segment grew, the process ended, and the power was cut while the next process shortened
+// the segment. Its header told of the new length, and the file had the old one.
 TEST(DiskCrashSeedTest, TheHeaderTellsOfNoLengthThatIsNotOnDisk) {
   FLAGS_minloglevel = google::GLOG_FATAL;
   Machine machine({.seed = 687888423,
