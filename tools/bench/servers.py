@@ -59,11 +59,11 @@ def accepts(port):
 
 
 @contextlib.contextmanager
-def tcp_server(command_of):
+def tcp_server(command_of, environment=None):
     """Starts a server with command_of(port), on a free port. Gives its address."""
     port = free_port()
     command = command_of(str(port))
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + START_SECONDS
         while not accepts(port):
