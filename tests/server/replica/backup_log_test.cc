@@ -125,6 +125,16 @@ TEST_F(BackupLogTest, KeepsTheRestUntilTheNextStreamHasReachedTheEndOfItsPrimary
   EXPECT_THAT(Tail(), ElementsAre("b", "c", "d"));
 }
 
+TEST_F(BackupLogTest, LaysWhatTheNextStreamHasBroughtOverTheRest) {
+  FollowFirst({"a", "b"}, 1);
+  Stream next(6, kBytes);  // of a primary whose tail is longer than the rest here
+  for (const char* key : {"b", "c", "d"}) next.Append(key);
+  ASSERT_TRUE(log_.Follow(next.ring(), next.begin, 4 * kBytes, Apply()));
+  next.Land(2 * kBytes);
+  ASSERT_TRUE(log_.Seal());
+  EXPECT_THAT(Tail(), ElementsAre("b", "c")) << "c may be committed: all may have it";
+}
+
 TEST_F(BackupLogTest, DropsTheRestOnceTheNextStreamHasReachedThatEnd) {
   FollowFirst({"a", "b", "c", "d"}, 1);
   Stream next(6, kBytes);

@@ -186,6 +186,8 @@ void SimulatedPrimary::OnAnswer(const LinkPtr& link, uint64_t sequence, uint64_t
 }
 
 void SimulatedPrimary::OnHello(const LinkPtr& link, bool joins) {
+  // The news that the link is gone may come first. A device does not connect to what is gone.
+  if (link->fenced) return;
   const GroupMember& backup = link->backup->self();
   const bool sent = writer_.end().lsn != opening_.first_lsn();
   const bool fits = joins ? open_ && !membership_.Counts(backup.incarnation)
@@ -205,6 +207,7 @@ void SimulatedPrimary::OnHello(const LinkPtr& link, bool joins) {
 void SimulatedPrimary::OnReady(const LinkPtr& link) {
   if (!HasLink(link)) return;
   membership_.Join(link->backup->self(), writer_.completed_lsn(link->id), member_->Clock());
+  link->counted = true;  // it may be dropped before the next DropLinks
   beacon_at_ = 0;
 }
 
