@@ -70,7 +70,8 @@ def check_contents(wheel):
         about = email.message_from_bytes(file.read(f"{info}/METADATA"))
     for name in ("gannet/py.typed", "gannet/_capi.abi3.so", "gannet/lib/softverbs/libibverbs.so.1", f"{info}/licenses/LICENSE"):
         check(name in names, f"the wheel lacks {name}")
-    check((about["Requires-Python"], about.get_all("Requires-Dist")) == (">=3.9", ["cffi>=1.15"]), f"METADATA: {about}")
+    check((about["Requires-Python"], about.get_all("Requires-Dist")) ==
+          (">=3.9", ["cffi>=1.15", 'xxhash>=3.0; extra == "connectors"']), f"METADATA: {about}")
     added = [os.path.basename(name) for name in names if name.startswith("gannet.libs/") and ".so" in name]
     check(any(name.startswith("libabsl_base-") for name in added), f"no abseil among {added}")
     for name in added:

@@ -121,7 +121,7 @@ void SimulatedPrimary::Ship() {
     int64_t lands = world_->time.now() + (world_->time.Fault(10) ? world_->time.Delay() : 0);
     if (!link->flights.empty()) lands = std::max(lands, link->flights.back().lands);
     link->flights.push_back({.lands = lands, .shipment = shipment});
-    world_->time.At(lands, [this, link] {
+    world_->time.At(lands, [this, link = link] {
       if (link->primary->primary() == this) Pump(link);
     });
   }
@@ -172,9 +172,10 @@ void SimulatedPrimary::SendBeacons() {
   const uint64_t sequence = lease_.OnSend(member_->Clock());
   for (const auto& [incarnation, link] : links_) {
     if (world_->time.Fault(30)) continue;
-    member_->Tell(link->backup, [link, sequence, committed = committed_, clock_ms = ClockMs()] {
-      link->backup->OnBeacon(link, sequence, committed, clock_ms);
-    });
+    member_->Tell(link->backup,
+                  [link = link, sequence, committed = committed_, clock_ms = ClockMs()] {
+                    link->backup->OnBeacon(link, sequence, committed, clock_ms);
+                  });
   }
 }
 
