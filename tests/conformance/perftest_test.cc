@@ -105,7 +105,7 @@ std::vector<Row> UnreliableRows() {
       {"UdQueuePairs", "-c UD -q 8", kBandwidth, 8},
       {"UdSrq", "-c UD --use-srq", 0},
       // Its groups are IPv6 addresses, and it does not send to them from an IPv4 one.
-      {"UdMulticast", "-c UD -g -x 0", 0},
+      {"UdMulticast", "-c UD -g -x {gid6}", 0},
   };
   std::vector<Row> rows;
   for (const Tool& tool : kDatagrams) {

@@ -41,7 +41,30 @@ std::string Replaced(std::string command, const std::string& word, const std::st
   return command;
 }
 
-std::string WithPort(const std::string& command, int port) {
+std::vector<std::string> Split(const std::string& text, char separator) {
+  std::vector<std::string> words;
+  std::istringstream in(text);
+  for (std::string word; std::getline(in, word, separator);) {
+    if (!word.empty()) words.push_back(word);
+  }
+  return words;
+}
+
+// Returns the first index of a GID that is no IPv4 address, or "none".
+std::string Ipv6GidIndex() {
+  ChildProcess finds({.argv = {test_support::ProgramPath("softverbs-run"), "sh", "-c",
+                               "cd /sys/class/infiniband/softverbs0/ports/1/gids && "
+                               "grep -L ^0000:0000:0000:0000:0000:ffff: * | sort -n | head -n 1"},
+                      .streams = ChildProcess::Streams::kCaptured});
+  finds.Wait(kStartLimit);
+  const std::vector<std::string> lines = Split(finds.Stdout(), '\n');
+  return lines.empty() ? "none" : lines.front();
+}
+
+std::string WithPort(std::string command, int port) {
+  if (command.find("{gid6}") != std::string::npos) {
+    command = Replaced(command, "{gid6}", Ipv6GidIndex());
+  }
   return Replaced(Replaced(command, "{p}", std::to_string(port)), "{g}", GroupOf(port));
 }
 
@@ -50,15 +73,6 @@ bool Matches(const std::string& output, const Says& says) {
   if (says.times == 0) return std::regex_search(output, pattern);
   const auto first = std::sregex_iterator(output.begin(), output.end(), pattern);
   return std::distance(first, std::sregex_iterator()) == says.times;
-}
-
-std::vector<std::string> Split(const std::string& text, char separator) {
-  std::vector<std::string> words;
-  std::istringstream in(text);
-  for (std::string word; std::getline(in, word, separator);) {
-    if (!word.empty()) words.push_back(word);
-  }
-  return words;
 }
 
 // Returns whether a program of this name is in PATH, or at this absolute path.
