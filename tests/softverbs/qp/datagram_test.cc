@@ -111,7 +111,8 @@ TEST_F(DatagramTest, IsRefusedByMemoryThatIsUnmapped) {
   void* const pages =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(pages, MAP_FAILED);
-  const Owned<ibv_mr> mr(ibv_reg_mr(receiver_.pd.get(), pages, bytes, IBV_ACCESS_LOCAL_WRITE));
+  const int access = IBV_ACCESS_LOCAL_WRITE;
+  const Owned<ibv_mr> mr(ibv_reg_mr(receiver_.pd.get(), pages, bytes, access));
   ASSERT_NE(mr, nullptr);
   ibv_sge sge{reinterpret_cast<uintptr_t>(pages), static_cast<uint32_t>(bytes), mr->lkey};
   ibv_recv_wr receive{.wr_id = 5, .sg_list = &sge, .num_sge = 1};
