@@ -50,6 +50,12 @@ Libcrypto LoadLibcrypto(const char* path) {
   crypto.sha256 = reinterpret_cast<Libcrypto::Digest>(dlsym(library, "EVP_sha256"));
   crypto.hmac = reinterpret_cast<Libcrypto::HmacFunction>(dlsym(library, "HMAC"));
   if (crypto.sha256 == nullptr || crypto.hmac == nullptr) Refuse(path, "libcrypto has no HMAC");
+  // The loop thread may be in libcrypto while the process exits. So libcrypto frees nothing then,
+  // unless the application has set it up before.
+  const auto initialise =
+      reinterpret_cast<int (*)(uint64_t, const void*)>(dlsym(library, "OPENSSL_init_crypto"));
+  constexpr uint64_t kNoAtExit = 0x00080000;  // OPENSSL_INIT_NO_ATEXIT, <openssl/crypto.h>
+  if (initialise != nullptr) initialise(kNoAtExit, nullptr);
   return crypto;
 }
 
