@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/protocol/group_member.h"
 
 namespace gannet {
 
@@ -31,14 +32,6 @@ struct ClusterConfig {
   std::vector<uint16_t> partitions;  // kPartitions of them
 
   bool operator==(const ClusterConfig&) const = default;
-};
-
-// One run of a node's process: one that starts again is another member.
-struct GroupMember {
-  std::string node;
-  uint64_t incarnation = 0;  // never 0
-
-  bool operator==(const GroupMember&) const = default;
 };
 
 // Who a group is. A transaction that changes it compares its mod_revision.

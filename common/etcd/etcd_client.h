@@ -54,8 +54,7 @@ struct EtcdNews {
 // 2. A transaction is sent once. It goes to another endpoint only if the one before was not
 //    reached, so kRefused never means that an earlier try of the same transaction won.
 // 3. A watch tells every change of its prefix in order, or lists all again. So the listener has
-// what
-//    etcd has, some time later.
+//    what etcd has, some time later.
 // 4. An endpoint that fails is not asked first next time.
 //
 // Thread safety: one caller. Handlers may call everything but Poll. No handler is called after

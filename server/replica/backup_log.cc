@@ -22,7 +22,7 @@ bool BackupLog::Follow(std::span<std::byte> ring, const RingReader::Begin& begin
 
 void BackupLog::ShortenRest() {
   const bool is_over = reader_ && reader_->end() >= tail_end_;
-  if (!is_over) rest_.Take(applied_, [](const RingRecord&, uint64_t, uint64_t) {});
+  if (!is_over) rest_.Drop(applied_);
   if (is_over || rest_.end() <= applied_) rest_ = RingTail(applied_);
 }
 
@@ -47,7 +47,7 @@ bool BackupLog::Seal() {
   RingTail newer = reader_->Seal();
   ShortenRest();
   reader_.reset();
-  newer.Take(applied_, [](const RingRecord&, uint64_t, uint64_t) {});
+  newer.Drop(applied_);
   if (newer.end() <= applied_) return true;
   if (rest_.begin() < rest_.end()) return rest_.LayOver(std::move(newer));
   rest_ = std::move(newer);

@@ -3,20 +3,14 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <string>
 #include <vector>
+
+#include "common/protocol/group_member.h"
 
 namespace gannet {
 
 // What the register (etcd) says about a group: who leads it, and who has its items (docs/group.md,
 // "Who is in sync").
-
-// One run of a process of a group. A node whose process starts again is another member.
-struct GroupMember {
-  std::string node;
-  uint64_t incarnation = 0;  // unique among all processes of the group, ever
-  friend bool operator==(const GroupMember&, const GroupMember&) = default;
-};
 
 struct GroupConfiguration {
   uint64_t epoch = 0;

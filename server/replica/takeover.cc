@@ -3,13 +3,9 @@
 #include <algorithm>
 
 #include "common/base/check.h"
+#include "common/base/clock.h"
 
 namespace gannet {
-namespace {
-
-constexpr int64_t kNsPerMs = 1'000'000;
-
-}  // namespace
 
 Takeover::Takeover(const GroupTimes& times, ConfigStore* store, const GroupMember& self,
                    const GroupRegister& known, uint64_t link_epoch, int64_t now)

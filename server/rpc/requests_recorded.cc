@@ -4,8 +4,7 @@
 
 namespace gannet {
 
-// The fast path makes a change at once, so
-// writes that wait for the disk do not take it.
+// The fast path makes a change at once, so writes that wait for the disk do not take it.
 void Requests::ServeRecorded(std::span<const Received> received) {
   const bool at_once = !given_.writes->waits();
   for (const Received& request : received) {

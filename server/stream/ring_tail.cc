@@ -36,6 +36,13 @@ void RingTail::Take(uint64_t limit, const Use& use) {
   while (!entries_.empty() && begin_ + entries_.front().bytes.size() <= limit) TakeFirst(use);
 }
 
+void RingTail::Drop(uint64_t limit) {
+  while (!entries_.empty() && begin_ + entries_.front().bytes.size() <= limit) {
+    begin_ += entries_.front().bytes.size();
+    entries_.pop_front();
+  }
+}
+
 void RingTail::ForEach(const Use& use) const {
   for (const Entry& entry : entries_) {
     use(Decoded(entry.bytes, entry.place), entry.place.lsn, entry.place.lsn + entry.bytes.size());

@@ -29,6 +29,8 @@ class RingTail {
   void TakeFirst(const Use& use);
   // Calls `use` for each record that ends at `limit` or before, and drops it.
   void Take(uint64_t limit, const Use& use);
+  // Drops each record that ends at `limit` or before.
+  void Drop(uint64_t limit);
   // Calls `use` for each record.
   void ForEach(const Use& use) const;
   // Lays a newer stream's records over these, LSN by LSN. What lies before or behind them is kept.
