@@ -45,6 +45,8 @@ class ConfigStore {
   virtual std::optional<Answer> Poll() = 0;
   // Returns the newest register that this member has seen, if any. It may be out of date.
   virtual std::optional<GroupRegister> Seen() const = 0;
+  // Readable when Poll or Seen may have something new. -1: call them from time to time.
+  virtual int fd() const { return -1; }
 };
 
 }  // namespace gannet

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "common/protocol/group_member.h"
@@ -48,6 +49,16 @@ struct GroupConfiguration {
     changed.primary = successor;
     return changed;
   }
+};
+
+// What an operator sets for a group.
+struct GroupTerms {
+  uint64_t history = 0;     // names the group's items. Another one: items were lost
+  uint32_t lease_ms = 600;  // of the primary
+  uint32_t min_copies = 1;  // with fewer in sync, no write is taken
+  uint64_t ring_bytes = 16 << 20;
+  std::vector<std::string> members;  // nodes that may be in sync
+  friend bool operator==(const GroupTerms&, const GroupTerms&) = default;
 };
 
 // The register with its revision, which grows with each change.

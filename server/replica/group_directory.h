@@ -1,0 +1,36 @@
+#ifndef GANNET_SERVER_REPLICA_GROUP_DIRECTORY_H_
+#define GANNET_SERVER_REPLICA_GROUP_DIRECTORY_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "server/replica/register.h"
+
+namespace gannet {
+
+// What the processes of a group and its operators tell each other, beside the register. Nothing
+// that must be safe is decided by it. Nothing here blocks; what was told is known some time later.
+//
+// Thread safety: one thread, that of the ConfigStore.
+class GroupDirectory {
+ public:
+  virtual ~GroupDirectory() = default;
+
+  // What operators have set, as far as it is known.
+  virtual GroupTerms terms() const = 0;
+  // Tells where this process can be reached ("HOST:PORT"), and what it has applied, for people.
+  virtual void Announce(const GroupMember& self, std::string_view address, uint64_t applied) = 0;
+  // Returns the address of a process, or nullopt if it is not known, or if another process of the
+  // node has come since.
+  virtual std::optional<std::string> AddressOf(const GroupMember& member) const = 0;
+  // Returns the node to which an operator wants the primary to hand over, if any.
+  virtual std::optional<std::string> WantedSuccessor() const = 0;
+  // The wish is fulfilled, or cannot be.
+  virtual void ForgetWantedSuccessor() = 0;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_REPLICA_GROUP_DIRECTORY_H_

@@ -1,0 +1,58 @@
+#ifndef GANNET_SERVER_REPLICA_GROUP_STANDING_H_
+#define GANNET_SERVER_REPLICA_GROUP_STANDING_H_
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <string>
+
+#include "common/base/clock.h"
+#include "common/base/mutex.h"
+
+namespace gannet {
+
+// What those who answer clients need to know of this process's place in its group. The member's own
+// thread sets it.
+//
+// Thread safe.
+class GroupStanding {
+ public:
+  explicit GroupStanding(uint64_t history) : history_(history) {}
+
+  // Names the group's items: members with the same history have the same ones.
+  uint64_t history() const { return history_; }
+
+  // Whether clients are taken: this process is primary, and its tail is committed. Relaxed: what a
+  // client then does counts only under the lease.
+  bool serves() const { return serves_.load(std::memory_order_relaxed); }
+  // Returns what is left of the primary's lease, in ms, rounded down; 0: nothing. `now` is
+  // ServerNs(). Relaxed: a lease that is over stays over, whenever this is seen.
+  uint16_t LeaseLeftMs(int64_t now) const {
+    const int64_t left_ms = (lease_end_.load(std::memory_order_relaxed) - now) / kNsPerMs;
+    return static_cast<uint16_t>(std::clamp<int64_t>(left_ms, 0, UINT16_MAX));
+  }
+  // Where clients are to go instead: "primary=HOST:PORT epoch=N". Empty if nobody is known.
+  std::string elsewhere() const {
+    MutexLock lock(mutex_);
+    return elsewhere_;
+  }
+
+  void SetServes(bool serves) { serves_.store(serves, std::memory_order_relaxed); }
+  // `end`: when the lease is over, in ns of CLOCK_BOOTTIME.
+  void SetLeaseEnd(int64_t end) { lease_end_.store(end, std::memory_order_relaxed); }
+  void SetElsewhere(std::string elsewhere) {
+    MutexLock lock(mutex_);
+    elsewhere_ = std::move(elsewhere);
+  }
+
+ private:
+  const uint64_t history_;
+  std::atomic<bool> serves_{false};
+  std::atomic<int64_t> lease_end_{0};
+  mutable Mutex mutex_;
+  std::string elsewhere_ GANNET_GUARDED_BY(mutex_);
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_REPLICA_GROUP_STANDING_H_
