@@ -290,6 +290,7 @@ absl::Status Server::CreateMember() {
       .follow_clock = [this](uint64_t ms) { clock_->Follow(ms); },
       .start_clock = [this](uint64_t ms) { clock_->GoOnFrom(ms); },
       .now_ms = [this] { return clock_->WallMs(); }};
+  if (options.group.advertise.empty()) options.group.advertise = address().ToString();
   GANNET_ASSIGN_OR_RETURN(member_, Member::Create(std::move(options)));
   return absl::OkStatus();
 }

@@ -120,6 +120,8 @@ class Server {
   DiskLog* disk() const { return disk_->log(); }
   // Returns nullptr if the server is alone. One thread polls it, from when the server serves.
   Member* member() const { return member_.get(); }
+  // Whether clients are taken: always, if the server is alone.
+  bool serves() const { return !standing_ || standing_->serves(); }
   // The clock by which items expire, which follows the primary's. Call it before the server serves.
   void UseClock(ServerClock* clock) { clock_ = clock; }
   // Asked when a write waits for disk() or for member() to be polled.

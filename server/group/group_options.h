@@ -15,7 +15,7 @@ struct GroupOptions {
   GroupDirectory* directory = nullptr;  // outlives the server
   GroupTerms terms;
   std::string node;       // this server's name in the group
-  std::string advertise;  // "HOST:PORT", where others reach it
+  std::string advertise;  // "HOST:PORT", where others reach it; empty: as it listens
   std::string auth_file;  // its first key is shown to the primary; empty: none
 };
 
