@@ -102,7 +102,7 @@ enum class RejectCode : uint32_t {
   kTooManyConnections = 4,
   kShuttingDown = 5,
   kAuthentication = 6,
-  kStarting = 7,  // the server is still preparing its memory: try again soon
+  kStarting = 7,    // the server is still preparing its memory: try again soon
   kNotPrimary = 8,  // of its group; the reason may say who is (not_primary.h)
 };
 

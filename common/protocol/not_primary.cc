@@ -38,8 +38,7 @@ std::optional<NotPrimary> ParseNotPrimary(std::string_view reason) {
   NotPrimary it;
   it.primary = reason.substr(kPrimary.size(), space - kPrimary.size());
   const std::string_view number = reason.substr(space + kEpoch.size());
-  const auto [end, error] =
-      std::from_chars(number.data(), number.data() + number.size(), it.epoch);
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), it.epoch);
   if (error != std::errc() || !IsPrimaryAddress(it.primary)) return std::nullopt;
   // Leading zeroes, and whatever follows the number.
   if (ReasonOf(it) != reason) return std::nullopt;

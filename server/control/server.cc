@@ -238,6 +238,8 @@ absl::Status Server::CreateWorkers() {
   node_.storage = [this](bool snapshot, StorageReply* reply) {
     return disk_->Storage(snapshot, options_.memory_file, reply);
   };
+  node_.standing = options_.standing;
+  node_.lease_now_ns = options_.lease_now_ns;
   node_.random = options_.random;
   node_.idle = options_.idle;
   for (uint32_t i = 0; i < options_.workers; ++i) {
@@ -375,6 +377,9 @@ void Server::OnRequest(IncomingRequest request) {
       authenticator_->Judge(*decoded, request.local().NetworkBytes(), options_.wall_ms());
   if (answer.refused != RejectCode{}) {
     return Reject(std::move(request), answer.refused, answer.reason);
+  }
+  if (options_.standing != nullptr && !options_.standing->serves()) {
+    return Reject(std::move(request), RejectCode::kNotPrimary, options_.standing->elsewhere());
   }
   if (request.verbs() != options_.device.verbs) {
     return Reject(std::move(request), RejectCode::kMalformed,

@@ -75,6 +75,9 @@ class Server {
     // Returns 64 unpredictable bits, for incarnation, hash seed and session tokens. By default they
     // are the kernel's.
     std::function<uint64_t()> random;
+    // The server's place in its group, which outlives the server; null: it is in none.
+    const GroupStanding* standing = nullptr;
+    std::function<int64_t()> lease_now_ns = ServerNs;  // the clock of the standing's lease
     // Called instead of sleeping while Create or the destructor wait for the device. For
     // simulations, whose device moves only when it is stepped.
     std::function<void()> idle;
