@@ -191,6 +191,7 @@ absl::Status Server::CreateStore() {
   writes_ = std::make_unique<Writes>(store_.get());
   if (options_.group) {
     standing_.emplace(options_.group->terms.history);
+    options_.standing = &*standing_;
     changes_.Add(&group_stream_, ChangeStream::Need::kRequired);
     store_->UseSink(&changes_);
     writes_->WaitFor(&changes_);
@@ -248,6 +249,8 @@ absl::Status Server::CreateWorkers() {
   node_.storage = [this](bool snapshot, StorageReply* reply) {
     return disk_->Storage(snapshot, options_.memory_file, reply);
   };
+  node_.standing = options_.standing;
+  node_.lease_now_ns = options_.lease_now_ns;
   node_.random = options_.random;
   node_.idle = options_.idle;
   for (uint32_t i = 0; i < options_.workers; ++i) {

@@ -77,6 +77,9 @@ class Server {
     // Returns 64 unpredictable bits, for incarnation, hash seed and session tokens. By default they
     // are the kernel's.
     std::function<uint64_t()> random;
+    // The server's place in its group, which outlives the server; null: it is in none.
+    const GroupStanding* standing = nullptr;
+    std::function<int64_t()> lease_now_ns = ServerNs;  // the clock of the standing's lease
     // Called instead of sleeping while Create or the destructor wait for the device. For
     // simulations, whose device moves only when it is stepped.
     std::function<void()> idle;
@@ -121,7 +124,7 @@ class Server {
   // Returns nullptr if the server is alone. One thread polls it, from when the server serves.
   Member* member() const { return member_.get(); }
   // Whether clients are taken: always, if the server is alone.
-  bool serves() const { return !standing_ || standing_->serves(); }
+  bool serves() const { return options_.standing == nullptr || options_.standing->serves(); }
   // The clock by which items expire, which follows the primary's. Call it before the server serves.
   void UseClock(ServerClock* clock) { clock_ = clock; }
   // Asked when a write waits for disk() or for member() to be polled.

@@ -53,6 +53,9 @@ void Server::OnRequest(IncomingRequest request) {
   if (IsReplicaRequest(*decoded)) {
     return OnReplicaRequest(*decoded, std::move(request), std::move(answer.key));
   }
+  if (!serves()) {
+    return Reject(std::move(request), RejectCode::kNotPrimary, options_.standing->elsewhere());
+  }
   const std::optional<uint32_t> connection = connection_ids_.Take();
   if (!connection) {
     return Reject(std::move(request), RejectCode::kTooManyConnections,

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/protocol/not_primary.h"
 #include "glog/logging.h"
 
 namespace gannet {
@@ -175,8 +176,9 @@ void Member::TellElsewhere() {
       primary_ != nullptr ? primary_->known().configuration : backup_->known().configuration;
   std::string elsewhere;
   if (configuration.epoch != 0 && configuration.primary != self()) {
-    if (const auto address = options_.group.directory->AddressOf(configuration.primary)) {
-      elsewhere = absl::StrCat("primary=", *address, " epoch=", configuration.epoch);
+    const auto address = options_.group.directory->AddressOf(configuration.primary);
+    if (address && IsPrimaryAddress(*address)) {
+      elsewhere = ReasonOf({.primary = *address, .epoch = configuration.epoch});
     }
   }
   if (elsewhere == elsewhere_) return;

@@ -57,6 +57,9 @@ void Acceptor::OnArrival(Arrival arrival) {
   if (closing_) {
     return Reject(std::move(arrival), RejectCode::kShuttingDown, "the server is shutting down");
   }
+  if (given_.standing != nullptr && !given_.standing->serves()) {
+    return Reject(std::move(arrival), RejectCode::kNotPrimary, given_.standing->elsewhere());
+  }
   const ConnectRequest& request = arrival.request;
   if (request.qp_index >= kQueuePairsMax) {
     return Reject(std::move(arrival), RejectCode::kTooManyConnections,
@@ -128,6 +131,10 @@ Grant Acceptor::GrantFor(const ServerConnection& connection, bool resumed) const
   grant.resumed = resumed;
   grant.silence_ms = static_cast<uint16_t>(options_.silence_ns_max / kNsPerMs);
   grant.time_ms = given_.store->NowMs(given_.now->wall_ms);
+  if (given_.standing != nullptr) {
+    grant.history = given_.standing->history();
+    grant.primary_lease_ms = given_.standing->LeaseLeftMs((*given_.lease_now_ns)());
+  }
   if (connection.session->read_only()) {
     grant.features |= kGrantReadOnly;
     grant.lock_address = 0;

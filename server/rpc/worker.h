@@ -237,7 +237,9 @@ class Worker {
                       .silence = &silence_,
                       .counters = &counters_,
                       .timers = &timers_,
-                      .now = &now_},
+                      .now = &now_,
+                      .standing = node_->standing,
+                      .lease_now_ns = &node_->lease_now_ns},
                      {.connections_max = options_.connections_max,
                       .send_places = made_.send_places,
                       .unanswered_max = unanswered_max_,
@@ -246,7 +248,9 @@ class Worker {
                              .connections = &connections_,
                              .replies = &requests_.replies(),
                              .counters = &counters_,
-                             .now = &now_}};
+                             .now = &now_,
+                             .standing = node_->standing,
+                             .lease_now_ns = &node_->lease_now_ns}};
   Observation observation_{{.worker = options_.index,
                             .store = node_->store,
                             .connections = &connections_,
