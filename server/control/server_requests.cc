@@ -73,6 +73,10 @@ void Server::OnRequest(IncomingRequest request) {
 
 void Server::OnReplicaRequest(const ConnectRequest& decoded, IncomingRequest request,
                               std::shared_ptr<const SessionKey> key) {
+  if (key != nullptr && !key->key.replica) {
+    return Reject(std::move(request), RejectCode::kAuthentication,
+                  absl::StrCat("key ", key->key.id, " lacks the right \"replica\""));
+  }
   if (member_ == nullptr) {
     return Reject(std::move(request), RejectCode::kMalformed,
                   "this server is in no group: it was started without --cluster");
@@ -84,10 +88,8 @@ void Server::OnReplicaRequest(const ConnectRequest& decoded, IncomingRequest req
   }
   const uint64_t name = NameOf(*connection, ++requests_);
   request.Name(name);
-  member_->Put({.name = name,
-                .request = decoded,
-                .incoming = std::move(request),
-                .key = std::move(key)});
+  member_->Put(
+      {.name = name, .request = decoded, .incoming = std::move(request), .key = std::move(key)});
 }
 
 Worker& Server::WorkerFor(const ConnectRequest& request) {

@@ -19,6 +19,12 @@ constexpr int64_t kBusyNs = 20 * kNsPerMs;
 
 }  // namespace
 
+std::optional<AuthKey> ReplicaKeyOf(const AuthFile& file) {
+  const auto it = std::ranges::find_if(file.keys(), &AuthKey::replica);
+  if (it == file.keys().end()) return std::nullopt;
+  return *it;
+}
+
 Backup::Backup(Options options)
     : options_(std::move(options)),
       times_{.lease_ns = int64_t{options_.terms.lease_ms} * kNsPerMs},
@@ -156,7 +162,7 @@ void Backup::Connect(const GroupMember& primary, int64_t now) {
                               .ring_bytes = options_.terms.ring_bytes,
                               .wall_ms = options_.machine_ms,
                               .deadline_ns = now + times_.lease_ns};
-  if (options_.keys != nullptr) link.key = options_.keys->keys().front();
+  if (options_.keys != nullptr) link.key = ReplicaKeyOf(*options_.keys);
   auto started = BackupLink::Start(link);
   if (!started.ok()) {
     try_at_ = now + kRetryNs;

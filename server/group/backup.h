@@ -24,6 +24,9 @@
 
 namespace gannet {
 
+// Returns the first key for the servers of a group, or nullopt.
+std::optional<AuthKey> ReplicaKeyOf(const AuthFile& file);
+
 // What a server does until it is primary: joins, then follows the primary's stream, and takes over
 // when that is over (docs/group.md). It connects, sends and applies what Takeover decides.
 //
@@ -41,7 +44,7 @@ class Backup {
     GroupDirectory* directory = nullptr;
     GroupTerms terms;
     GroupMember self;
-    AuthFile* keys = nullptr;  // its first key proves who this is; nullptr: none
+    AuthFile* keys = nullptr;  // its first key with "replica" proves who this is; nullptr: none
     uint64_t memory_bytes = 0;
     uint32_t workers = 0;
     std::function<uint64_t()> random;

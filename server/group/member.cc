@@ -23,6 +23,11 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Create(Options options) {
   const Options& given = member->options_;
   if (!given.group.auth_file.empty()) {
     GANNET_ASSIGN_OR_RETURN(member->keys_, AuthFile::Open(given.group.auth_file));
+    if (!ReplicaKeyOf(*member->keys_)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(given.group.auth_file, " has no key with the right \"replica\", which the ",
+                       "servers of a group need: add a line of kvcli genkey --replica"));
+    }
   }
   member->backup_ =
       std::make_unique<Backup>(Backup::Options{.device = given.device,
@@ -57,6 +62,16 @@ void Member::PutGone(uint64_t name) {
     gone_.push_back(name);
   }
   options_.wake();
+}
+
+bool Member::StepDown() {
+  const Seen seen = Look();
+  const auto in_sync =
+      std::ranges::count_if(seen.as_primary.backups, &Primary::Seen::Backup::in_sync);
+  if (seen.role != Role::kPrimary || in_sync == 0) return false;
+  steps_down_.store(true, std::memory_order_relaxed);
+  options_.wake();
+  return true;
 }
 
 void Member::Refuse(ReplicaArrival arrival) {
@@ -94,6 +109,7 @@ bool Member::Poll(int64_t now) {
   }
   bool published = false;
   if (primary_ != nullptr) {
+    if (steps_down_.load(std::memory_order_relaxed)) primary_->StepDown(now);
     published = primary_->Turn(now);
     if (primary_->deposed()) End("another member is primary now");
   } else {

@@ -66,6 +66,10 @@ class Member {
   void Put(ReplicaArrival arrival);
   void PutGone(uint64_t name);
 
+  // Makes a primary hand over to a backup that is in sync, if there is any. Returns false if there
+  // is nothing to wait for. Any thread.
+  bool StepDown();
+
   // Whether this process has no place in the group any more; why() says why.
   bool ended() const { return ended_.load(std::memory_order_acquire); }
   const std::string& why() const { return why_; }
@@ -107,7 +111,8 @@ class Member {
   std::string elsewhere_;
   int64_t announce_at_ = 0;
   std::string why_;
-  std::atomic<bool> ended_{false};  // release: after why_
+  std::atomic<bool> ended_{false};       // release: after why_
+  std::atomic<bool> steps_down_{false};  // relaxed: it tells nothing but itself
 
   mutable Mutex mutex_;
   std::deque<ReplicaArrival> arrivals_ GANNET_GUARDED_BY(mutex_);

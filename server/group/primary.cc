@@ -198,6 +198,16 @@ void Primary::FollowOperator(int64_t now) {
                << ", which is primary already, or not in sync";
 }
 
+void Primary::StepDown(int64_t now) {
+  MutexLock lock(mutex_);
+  if (hand_over_.stopped() || !open_) return;
+  for (const GroupMember& member : membership_.known().configuration.in_sync) {
+    if (member == options_.self || !lease_.IsHeard(member.incarnation, now)) continue;
+    LOG(INFO) << "hands over to " << member.node << ", as this server stops";
+    return hand_over_.Begin(member, now);
+  }
+}
+
 Primary::Backup* Primary::FindLink(uint32_t number) {
   for (const auto& backup : backups_) {
     if (backup->link->number() == number) return backup.get();

@@ -79,6 +79,8 @@ class Primary {
   void OnArrival(ReplicaArrival arrival, int64_t now);
   // A connection of this name is gone.
   void OnGone(uint64_t name, int64_t now);
+  // Begins to hand over to the first backup that is in sync and heard, unless that is under way.
+  void StepDown(int64_t now);
   // Somebody else is primary.
   bool deposed() const { return deposed_; }
   bool open() const { return open_; }

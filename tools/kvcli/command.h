@@ -86,6 +86,7 @@ struct Command {
   std::chrono::milliseconds interval{1000};  // top
   std::optional<uint32_t> id;                // genkey; random if not given
   bool read_only = false;                    // genkey
+  bool replica = false;                      // genkey
   std::string topic;                         // help: for this command; empty: for all
 };
 

@@ -133,7 +133,7 @@ constexpr std::array<Spec, 35> kSpecs = {{
      "how far its clock is from this machine's. Each finding has the command that mends it. Works\n"
      "from the command line only.\n"
      "Exit code 1: warnings. 3: errors.\n"},
-    {Verb::kGenKey, "genkey", "[--id=N] [--read]",
+    {Verb::kGenKey, "genkey", "[--id=N] [--read] [--replica]",
      "print a new line for a file of keys (--auth_file), with a random key",
      "The key has 32 random bytes. --id names it (1 to 4294967295); without it, the id is random,\n"
      "too. With --read, who has the key may only read. Needs no server. Nobody but its owner may "
