@@ -203,9 +203,9 @@ void ServerThreads::RunMember() {
 // While it waits, clients are still told where to go.
 void ServerThreads::StepDown() {
   Member* const member = server_->member();
-  if (member == nullptr || member->ended() || !member->StepDown()) return;
+  if (member == nullptr) return;
   const int64_t give_up_ns = ServerNs() + kStepDownNsMax;
-  while (!member->ended() && ServerNs() < give_up_ns) {
+  while (!member->ended() && ServerNs() < give_up_ns && member->StepDown()) {
     server_->Poll(clock_.Read());
     SleepControl(true);
   }

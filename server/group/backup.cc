@@ -75,9 +75,9 @@ void Backup::PollLink(int64_t now) {
   while (const auto message = link_->TakeMessage()) OnMessage(*message, now);
   if (link_->status().ok() || lost_) return;
   lost_ = true;
-  const auto& refused = link_->refused();
+  const std::string why = link_->refused() ? RejectReason(*link_->refused()) : "";
   Tell(absl::StrCat("no link to the primary: ",
-                    refused ? RejectReason(*refused) : std::string(link_->status().message())));
+                    why.empty() ? std::string(link_->status().message()) : why));
 }
 
 void Backup::OnMessage(std::span<const std::byte> message, int64_t now) {

@@ -66,9 +66,9 @@ void Member::PutGone(uint64_t name) {
 
 bool Member::StepDown() {
   const Seen seen = Look();
-  const auto in_sync =
-      std::ranges::count_if(seen.as_primary.backups, &Primary::Seen::Backup::in_sync);
-  if (seen.role != Role::kPrimary || in_sync == 0) return false;
+  const bool anybody = std::ranges::any_of(seen.as_primary.backups,
+                                           [](const auto& it) { return it.in_sync && it.heard; });
+  if (seen.role != Role::kPrimary || !anybody) return false;
   steps_down_.store(true, std::memory_order_relaxed);
   options_.wake();
   return true;

@@ -232,16 +232,18 @@ void Primary::Woken() {
 }
 
 Primary::Seen Primary::Look() const {
+  const int64_t now = options_.clock();
   MutexLock lock(mutex_);
   const GroupConfiguration& configuration = membership_.known().configuration;
   Seen seen = {.epoch = configuration.epoch,
                .end = writer_.end().lsn,
                .committed = committed_,
-               .lease_left_ns = lease_.LeftNs(options_.clock())};
+               .lease_left_ns = lease_.LeftNs(now)};
   for (const auto& backup : backups_) {
     if (!backup->member) continue;
     seen.backups.push_back({.node = backup->member->node,
                             .in_sync = configuration.IsInSync(*backup->member),
+                            .heard = lease_.IsHeard(backup->member->incarnation, now),
                             .completed = writer_.completed_lsn(backup->ring),
                             .applied = backup->applied});
   }

@@ -109,6 +109,7 @@ class Primary {
     struct Backup {
       std::string node;
       bool in_sync = false;
+      bool heard = false;
       uint64_t completed = 0;  // LSN
       uint64_t applied = 0;    // LSN
     };
