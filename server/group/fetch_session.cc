@@ -33,8 +33,7 @@ absl::StatusOr<std::unique_ptr<FetchSession>> FetchSession::Begin(const Options&
   }
   GANNET_ASSIGN_OR_RETURN(
       made->connector_,
-      Connector::Start(
-          {.to = options.server, .deadline_ns = now_ns + options.connect_timeout_ns}));
+      Connector::Start({.to = options.server, .deadline_ns = now_ns + options.connect_timeout_ns}));
   return made;
 }
 
@@ -91,19 +90,20 @@ absl::Status FetchSession::Configure() {
         "the way to ", server(), " does not lead through the device ", options_.device.name));
   }
   constexpr uint32_t kSends = kReadsMax + kHeartbeats;
-  GANNET_ASSIGN_OR_RETURN(
-      completions_,
-      CompletionQueue::Create(options_.device.verbs, kSends + 1 + kReceives, /*with_channel=*/true));
+  GANNET_ASSIGN_OR_RETURN(completions_,
+                          CompletionQueue::Create(options_.device.verbs, kSends + 1 + kReceives,
+                                                  /*with_channel=*/true));
   GANNET_RETURN_IF_ERROR(completions_->Reserve(kSends + 1 + kReceives));
   GANNET_ASSIGN_OR_RETURN(
       messages_, RegisteredBuffer::Create(options_.pd, kReceives * uint64_t{kMessageBytesMax} +
                                                            kHeartbeats * sizeof(RequestHeader)));
-  GANNET_RETURN_IF_ERROR(connector_->CreateConnection({.queue_pair = {.pd = options_.pd,
-                                                                      .send_cq = completions_->get(),
-                                                                      .recv_cq = completions_->get(),
-                                                                      .send_wrs = kSends,
-                                                                      .recv_wrs = kReceives},
-                                                       .caps = options_.device.caps}));
+  GANNET_RETURN_IF_ERROR(
+      connector_->CreateConnection({.queue_pair = {.pd = options_.pd,
+                                                   .send_cq = completions_->get(),
+                                                   .recv_cq = completions_->get(),
+                                                   .send_wrs = kSends,
+                                                   .recv_wrs = kReceives},
+                                    .caps = options_.device.caps}));
   for (uint32_t slot = 0; slot < kReceives; ++slot) {
     if (!PostReceiveAt(slot)) return absl::InternalError("the device refuses receives");
   }
@@ -116,7 +116,8 @@ absl::Status FetchSession::Configure() {
 void FetchSession::OnConnectFailed() {
   RejectCode code{};
   absl::Status status = connector_->status();
-  if (status.ok()) status = absl::UnavailableError(absl::StrCat(server(), ": closed by the server"));
+  if (status.ok())
+    status = absl::UnavailableError(absl::StrCat(server(), ": closed by the server"));
   if (connector_->refused()) {
     status = RefusalStatus(connector_->private_data(), server(), status, &code);
   }
@@ -225,8 +226,8 @@ void FetchSession::SendHeartbeat(int64_t now_ns) {
   heartbeat.opcode = static_cast<uint8_t>(Opcode::kHeartbeat);
   heartbeat.heartbeat.index_acknowledged = acknowledged_;
   heartbeat.heartbeat.index_newest = newest_;
-  const uint64_t offset = kReceives * uint64_t{kMessageBytesMax} +
-                          sent_ % kHeartbeats * sizeof(RequestHeader);
+  const uint64_t offset =
+      kReceives * uint64_t{kMessageBytesMax} + sent_ % kHeartbeats * sizeof(RequestHeader);
   std::memcpy(messages_.data() + offset, &heartbeat, sizeof(heartbeat));
   ibv_sge sge = messages_.Sge(offset, sizeof(heartbeat));
   ibv_send_wr send =
@@ -244,9 +245,9 @@ void FetchSession::AddRead(uint32_t tag, uint64_t offset, uint32_t bytes, std::b
                            uint32_t lkey) {
   GANNET_CHECK(room() > 0, "room for a READ");
   sges_[chained_] = {reinterpret_cast<uint64_t>(to), bytes, lkey};
-  chain_[chained_] = ReadRequest(WrId{.kind = static_cast<uint8_t>(Work::kRead), .slot = tag}.Pack(),
-                                 &sges_[chained_], grant_.region_address + offset,
-                                 grant_.region_rkey, IBV_SEND_SIGNALED);
+  chain_[chained_] = ReadRequest(
+      WrId{.kind = static_cast<uint8_t>(Work::kRead), .slot = tag}.Pack(), &sges_[chained_],
+      grant_.region_address + offset, grant_.region_rkey, IBV_SEND_SIGNALED);
   if (chained_ > 0) chain_[chained_ - 1].next = &chain_[chained_];
   ++chained_;
 }

@@ -46,7 +46,7 @@ class FetchSession {
     Device device;
     ibv_pd* pd = nullptr;  // on this device
     SocketAddress server;
-    AuthFile* keys = nullptr;               // outlives the session; nullptr: no key
+    AuthFile* keys = nullptr;                // outlives the session; nullptr: no key
     uint64_t (*machine_wall_ms)() = WallMs;  // by which a connection request must be fresh
     int64_t connect_timeout_ns = 10 * kNsPerSecond;
   };
@@ -74,9 +74,7 @@ class FetchSession {
   uint64_t heartbeats_answered() const { return answered_; }
   uint64_t heartbeats_sent() const { return sent_; }
   // Takes note that no READ is under way, nor will be posted, of an index older than this one.
-  void Acknowledge(uint64_t generation) {
-    acknowledged_ = static_cast<uint32_t>(generation);
-  }
+  void Acknowledge(uint64_t generation) { acknowledged_ = static_cast<uint32_t>(generation); }
 
   uint32_t room() const { return kReadsMax - in_flight_ - chained_; }
   uint32_t in_flight() const { return in_flight_; }
@@ -88,8 +86,8 @@ class FetchSession {
   // The tags of the READs that the last Poll found done. READs may complete in any order.
   const std::vector<uint32_t>& done() const { return done_; }
 
-  // For sleeping, in any state: Arm; Poll; if that completed() nothing, sleep until one of the fds()
-  // is readable (-1: none) or until deadline_ns().
+  // For sleeping, in any state: Arm; Poll; if that completed() nothing, sleep until one of the
+  // fds() is readable (-1: none) or until deadline_ns().
   void Arm();
   bool completed() const { return completed_; }
   std::array<int, 2> fds() const {

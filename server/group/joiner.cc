@@ -21,15 +21,15 @@ absl::StatusOr<std::unique_ptr<Joiner>> Joiner::Begin(Options options) {
     made->own_pd_.reset(ibv_alloc_pd(given.device.verbs));
     if (made->own_pd_ == nullptr) return LastErrnoStatus("ibv_alloc_pd");
   }
-  GANNET_ASSIGN_OR_RETURN(made->buffers_, RegisteredBuffer::Create(
-                                              made->pd(), uint64_t{kBuffers} * kBufferBytes));
+  GANNET_ASSIGN_OR_RETURN(made->buffers_,
+                          RegisteredBuffer::Create(made->pd(), uint64_t{kBuffers} * kBufferBytes));
   made->free_buffers_.resize(kBuffers);
   std::iota(made->free_buffers_.begin(), made->free_buffers_.end(), 0u);
-  GANNET_ASSIGN_OR_RETURN(made->session_, FetchSession::Begin({.device = given.device,
-                                                               .pd = made->pd(),
-                                                               .server = given.primary,
-                                                               .keys = given.keys},
-                                                              given.now_ns));
+  GANNET_ASSIGN_OR_RETURN(
+      made->session_,
+      FetchSession::Begin(
+          {.device = given.device, .pd = made->pd(), .server = given.primary, .keys = given.keys},
+          given.now_ns));
   made->deadline_ns_ = given.now_ns;
   return made;
 }
@@ -48,9 +48,10 @@ Joiner::Step Joiner::Fail(absl::Status status) {
 Joiner::Step Joiner::Poll(int64_t now_ns) {
   if (step_ != Step::kGoesOn) return step_;
   if (filter_.full()) {
-    return Fail(absl::ResourceExhaustedError(absl::StrCat(
-        "more than ", options_.filter_hashes_max, " keys were deleted, or put with a time to live, "
-        "while the items were copied: join again")));
+    return Fail(
+        absl::ResourceExhaustedError(absl::StrCat("more than ", options_.filter_hashes_max,
+                                                  " keys were deleted, or put with a time to live, "
+                                                  "while the items were copied: join again")));
   }
   session_->Poll(now_ns);
   deadline_ns_ = session_->deadline_ns();
@@ -169,8 +170,7 @@ bool Joiner::OnItems() {
     free_buffers_.pop_back();
     item_of_buffer_[to] = next_item_;
     const Slot slot = slots[next_item_++];
-    session_->AddRead(to, slot.offset(), IndexWalk::ReadBytesOf(slot), buffer(to),
-                      buffers_.lkey());
+    session_->AddRead(to, slot.offset(), IndexWalk::ReadBytesOf(slot), buffer(to), buffers_.lkey());
   }
   session_->Post();
   if (free_buffers_.size() < kBuffers) return false;

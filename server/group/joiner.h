@@ -62,8 +62,8 @@ class Joiner {
     SocketAddress primary;
     AuthFile* keys = nullptr;  // outlives the joiner; nullptr: no key
     Store* store = nullptr;
-    std::function<uint64_t()> wall_ms;   // the clock by which items expire
-    std::function<int64_t()> clock_ns;   // the clock that Poll's argument is read from
+    std::function<uint64_t()> wall_ms;  // the clock by which items expire
+    std::function<int64_t()> clock_ns;  // the clock that Poll's argument is read from
     int64_t now_ns = 0;
     size_t filter_hashes_max = kFilterHashesMax;
     // If the walk does not advance for so long, it fails.
