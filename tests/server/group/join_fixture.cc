@@ -84,9 +84,7 @@ void JoinFixture::Put(std::string_view key, std::string_view value, ItemAttribut
   ADD_FAILURE() << "a put is refused: " << static_cast<int>(put.outcome.status);
 }
 
-void JoinFixture::Delete(std::string_view key) {
-  server().writes().Delete(key, {}, now().wall_ms);
-}
+void JoinFixture::Delete(std::string_view key) { server().writes().Delete(key, {}, now().wall_ms); }
 
 std::string JoinFixture::RandomValue(std::mt19937_64& random) const {
   const uint64_t kind = random() % 20;
