@@ -190,7 +190,7 @@ void ServerThreads::RunMember() {
   while (!member_stops_.load(std::memory_order_relaxed)) {
     poll_member();
     if (member->ended()) WakeToStop();
-    if (!member->Arm().ok()) worker_failed_.store(true, std::memory_order_relaxed);
+    if (!member->Arm(ServerNs()).ok()) worker_failed_.store(true, std::memory_order_relaxed);
     server_->sync_wanted()->Take();
     poll_member();
     fds.assign(1, {server_->sync_wanted()->fd(), POLLIN, 0});

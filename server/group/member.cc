@@ -43,7 +43,8 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Create(Options options) {
                                                .random = given.random,
                                                .machine_ms = given.machine_ms,
                                                .follow_clock = given.follow_clock,
-                                               .now_ms = given.now_ms});
+                                               .now_ms = given.now_ms,
+                                               .clock = given.clock});
   given.store->PauseEvictions(true);
   return member;
 }
@@ -226,7 +227,9 @@ Member::Seen Member::Look() const {
   return seen_;
 }
 
-absl::Status Member::Arm() { return primary_ != nullptr ? primary_->Arm() : backup_->Arm(); }
+absl::Status Member::Arm(int64_t now) {
+  return primary_ != nullptr ? primary_->Arm() : backup_->Arm(now);
+}
 
 void Member::Woken() {
   if (primary_ != nullptr) return primary_->Woken();

@@ -75,7 +75,7 @@ class Member {
   const std::string& why() const { return why_; }
 
   // To sleep: Arm, Poll once more, wait until one of fds() is readable or for next_ns(); Woken.
-  absl::Status Arm();
+  absl::Status Arm(int64_t now);
   void Woken();
   std::vector<int> fds() const;
   int64_t next_ns() const;

@@ -105,6 +105,10 @@ class Store : private Items {
   // Makes a change that was recorded elsewhere, with its own version. An item that has expired is
   // not made. Otherwise as above. kTryAgain, kIndexFull: let the index grow.
   ReplyStatus Apply(const Change& change, uint64_t now_ms);
+  // Does the same with a put, but only if the key has no item. kExists: it has one.
+  ReplyStatus ApplyIfAbsent(const Change& put, uint64_t now_ms);
+  // Returns whether the key has an item.
+  bool Has(KeyHash hash, std::string_view key, uint64_t now_ms);
 
   // Returns the item at a slot as the change that made it. REQUIRES: it stays as it is meanwhile.
   Change ItemAt(Slot slot) const;
@@ -249,7 +253,8 @@ class Store : private Items {
   Change DeletionOf(Slot slot);
   // Removes a slot that Install inserted.
   void TakeBack(KeyHash hash, Slot slot);
-  ReplyStatus ApplyPut(const Change& put, uint64_t now_ms);
+  // kExists: there is an item, and `over_item` says not to replace it.
+  ReplyStatus ApplyPut(const Change& put, uint64_t now_ms, bool over_item);
   // Returns false if `table` is not the newest any more.
   bool ListKeysOf(IndexTable& table, uint64_t home, std::vector<std::string>* keys);
   // Deletes an item that the evictor chose. Returns false if its key is locked or has waiting
