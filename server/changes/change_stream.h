@@ -46,8 +46,8 @@ class ChangeConsumer {
 // Positions are those of a journal: a change takes as many as its record has bytes (record.h). So
 // whoever keeps the records keeps the positions, too.
 //
-// Thread safety: Append, Reserve, Fill, RecordSession, end, takes and safe from any thread. Add and Remove while
-// no other thread uses the stream.
+// Thread safety: Append, Reserve, Fill, RecordSession, end, takes and safe from any thread. Add and
+// Remove while no other thread uses the stream.
 class ChangeStream : public ChangeSink, public ChangeRecorder {
  public:
   enum class Need : uint8_t {

@@ -226,6 +226,7 @@ absl::Status Server::CreateWorkers() {
   node_.wants_sync = [wake_up = sync_wanted_.get()] { wake_up->Ask(); };
   node_.connection_ids = &connection_ids_;
   node_.server_sets = &server_sets_;
+  if (options_.streams_sessions) node_.session_stream = &session_stream_.emplace(&changes_);
   node_.log = &log_;
   node_.board = &board_.emplace(options_.workers);
   if (options_.slow_ns > 0) node_.slow_log = &slow_log_.emplace(options_.slow_ns, ServerNs);
@@ -256,9 +257,10 @@ absl::Status Server::CreateWorkers() {
   return absl::OkStatus();
 }
 
-void Server::AddConsumer(ChangeConsumer* consumer) {
-  changes_.Add(consumer, ChangeStream::Need::kHears);
+void Server::AddConsumer(ChangeConsumer* consumer, ChangeStream::Need need) {
+  changes_.Add(consumer, need);
   store_->UseSink(&changes_);
+  if (need == ChangeStream::Need::kRequired) writes_->WaitFor(&changes_);
 }
 
 bool Server::Poll(const Now& now) {

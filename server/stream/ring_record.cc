@@ -178,8 +178,9 @@ void EncodeRingRecord(const RingRecord& record, const RingRecordPlace& place, ui
 
 std::optional<size_t> LengthOfRingRecord(const RingRecordStart& start) {
   if (start.kind < static_cast<uint8_t>(Kind::kPut) ||
-      start.kind > static_cast<uint8_t>(kRingRecordKindMax) || start.record_bytes < kRingRecordBytesMin ||
-      start.record_bytes > kRingRecordBytesMax || start.record_bytes % kRecordAlignment != 0) {
+      start.kind > static_cast<uint8_t>(kRingRecordKindMax) ||
+      start.record_bytes < kRingRecordBytesMin || start.record_bytes > kRingRecordBytesMax ||
+      start.record_bytes % kRecordAlignment != 0) {
     return std::nullopt;
   }
   return start.record_bytes;

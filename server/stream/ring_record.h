@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_STREAM_RING_RECORD_H_
 #define GANNET_SERVER_STREAM_RING_RECORD_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -121,8 +122,9 @@ struct RingRecord {
   static RingRecord Wrap();
   // REQUIRES: as SessionRecord says.
   static RingRecord OfSession(const SessionRecord& session);
-  bool is_of_session() const { return kind >= RingRecordKind::kSessionBegun; }
 
+  // The version that it tells of; 0 = none. A primary gives none that its stream has told of.
+  uint64_t version() const { return std::max(change.version, session.undone_by); }
   size_t bytes() const;
   friend bool operator==(const RingRecord&, const RingRecord&) = default;
 };

@@ -23,9 +23,13 @@ std::vector<std::byte> Encoded(const RingRecord& record) {
 }
 
 std::vector<RingRecord> OneOfEach() {
-  return {PutOf("key", "value"), DeletionOf("key"), LongPutOf("key", 0x0102030405060708),
-          RingRecord::Part(9, kPartBytes, "part of a value"), RingRecord::Wrap(),
-          SessionBegunOf(0x1112131415161718), SessionEndedOf(0x1112131415161718),
+  return {PutOf("key", "value"),
+          DeletionOf("key"),
+          LongPutOf("key", 0x0102030405060708),
+          RingRecord::Part(9, kPartBytes, "part of a value"),
+          RingRecord::Wrap(),
+          SessionBegunOf(0x1112131415161718),
+          SessionEndedOf(0x1112131415161718),
           AnswersOf(0x1112131415161718, 9)};
 }
 
@@ -37,8 +41,7 @@ TEST(RingRecordTest, ComesBackAsItWasEncoded) {
   all.push_back(PutOf("key", ""));
   const std::vector<SessionAnswer> most(SessionRecord::kAnswersMax, kTwoAnswers[0]);
   all.push_back(RingRecord::OfSession(SessionRecord::Answers(1, most)));
-  all.push_back(
-      RingRecord::OfSession({.token = 1, .id = 3, .credits = 65535, .answers = {}}));
+  all.push_back(RingRecord::OfSession({.token = 1, .id = 3, .credits = 65535, .answers = {}}));
   for (const RingRecord& record : all) {
     const std::vector<std::byte> bytes = Encoded(record);
     RingRecordStart start;

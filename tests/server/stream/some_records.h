@@ -13,7 +13,11 @@ namespace gannet {
 // A record that owns what its views point into.
 struct OwnRecord {
   explicit OwnRecord(const RingRecord& of)
-      : key(of.change.key), value(of.change.value), part(of.part), answers(of.session.answers), record_(of) {}
+      : key(of.change.key),
+        value(of.change.value),
+        part(of.part),
+        answers(of.session.answers),
+        record_(of) {}
 
   RingRecord record() const {
     RingRecord it = record_;
