@@ -192,6 +192,7 @@ absl::Status Server::CreateStore() {
   if (options_.group) {
     standing_.emplace(options_.group->terms.history);
     options_.standing = &*standing_;
+    options_.streams_sessions = true;
     changes_.Add(&group_stream_, ChangeStream::Need::kRequired);
     store_->UseSink(&changes_);
     writes_->WaitFor(&changes_);
@@ -237,6 +238,7 @@ absl::Status Server::CreateWorkers() {
   node_.wants_sync = [wake_up = sync_wanted_.get()] { wake_up->Ask(); };
   node_.connection_ids = &connection_ids_;
   node_.server_sets = &server_sets_;
+  if (options_.streams_sessions) node_.session_stream = &session_stream_.emplace(&changes_);
   node_.log = &log_;
   node_.board = &board_.emplace(options_.workers);
   if (options_.slow_ns > 0) node_.slow_log = &slow_log_.emplace(options_.slow_ns, ServerNs);
@@ -288,6 +290,7 @@ absl::Status Server::CreateMember() {
       .clock = ServerNs,
       .wake = [wake_up = sync_wanted_.get()] { wake_up->Ask(); },
       .forget = [this](uint64_t name) { connection_ids_.Retire(ConnectionOfName(name)); },
+      .adopt = [this](std::vector<SessionCopy> sessions) { Adopt(std::move(sessions)); },
       .opens = [this](uint64_t epoch) { connection_ids_.BeginEpoch(epoch); },
       .follow_clock = [this](uint64_t ms) { clock_->Follow(ms); },
       .start_clock = [this](uint64_t ms) { clock_->GoOnFrom(ms); },
@@ -297,9 +300,21 @@ absl::Status Server::CreateMember() {
   return absl::OkStatus();
 }
 
-void Server::AddConsumer(ChangeConsumer* consumer) {
-  changes_.Add(consumer, ChangeStream::Need::kHears);
+void Server::Adopt(std::vector<SessionCopy> sessions) {
+  std::vector<std::vector<SessionCopy>> of_worker(options_.workers);
+  for (SessionCopy& session : sessions) {
+    of_worker[SessionTable::WorkerOf(session.token, options_.workers)].push_back(
+        std::move(session));
+  }
+  for (const auto& worker : workers_) {
+    worker->inbox().PutSessions(std::move(of_worker[worker->index()]));
+  }
+}
+
+void Server::AddConsumer(ChangeConsumer* consumer, ChangeStream::Need need) {
+  changes_.Add(consumer, need);
   store_->UseSink(&changes_);
+  if (need == ChangeStream::Need::kRequired) writes_->WaitFor(&changes_);
 }
 
 bool Server::Poll(const Now& now) {

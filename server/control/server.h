@@ -67,6 +67,8 @@ class Server {
     // If true, Create starts a thread that refuses those who connect before it returns, with the
     // reason. Otherwise they wait until Poll is called.
     bool answer_while_starting = false;
+    // Whether consumers hear of sessions, too: for a group's stream.
+    bool streams_sessions = false;
     // Requests that take the server this long are remembered (server/rpc/slow_log.h); 0 = none.
     int64_t slow_ns = 0;
     // For tests: replaces asking the kernel for a piece of the region's pages; see PrefaultHooks.
@@ -132,8 +134,9 @@ class Server {
   // For tools that fill the store without a network.
   Store& store() { return *store_; }
   Writes& writes() { return *writes_; }
-  // Tells somebody, who outlives the server, of each change. Call it before the server serves.
-  void AddConsumer(ChangeConsumer* consumer);
+  // Tells somebody, who outlives the server, of each change. kRequired: writes wait until it has
+  // them. Call it before the server serves.
+  void AddConsumer(ChangeConsumer* consumer, ChangeStream::Need need = ChangeStream::Need::kHears);
   const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }
   StatsReply Stats(const Now& now) const;
   // For observers. What it points to is thread safe.
@@ -148,6 +151,8 @@ class Server {
   absl::Status CreateStore();
   absl::Status CreateWorkers();
   absl::Status CreateMember();
+  // Gives each worker its sessions of the former primary.
+  void Adopt(std::vector<SessionCopy> sessions);
   Grant GrantTemplate() const;
   HeatsReply HeatsTemplate() const;
 
@@ -187,6 +192,7 @@ class Server {
   ConnectionIds connection_ids_;
   std::unique_ptr<StartupAnswers> startup_answers_;  // while Create works
   ServerSets server_sets_;
+  std::optional<SessionStream> session_stream_;
   std::optional<LockLeases> leases_;
   ServerLog log_;
   std::optional<ClientBoard> board_;

@@ -174,6 +174,10 @@ void Member::Lead(int64_t now) {
                              });
                              options_.store->BeginVersions(applier->version_next());
                              options_.store->PauseEvictions(false);
+                             SessionCopies& sessions = applier->sessions();
+                             sessions.ForgetUndone();
+                             options_.adopt(sessions.All());
+                             primary_->BeginSessions(std::move(sessions));
                              options_.stream->Lead(primary_.get());
                              options_.opens(epoch);
                              LOG(INFO) << "takes clients, as primary of epoch " << epoch;

@@ -66,7 +66,19 @@ bool Primary::Append(const Change& change, uint64_t position) {
     return false;
   }
   outbox_.Add(change, position, committed_);
+  sessions_.Take(change);
   return true;
+}
+
+void Primary::AppendSession(const SessionRecord& record) {
+  MutexLock lock(mutex_);
+  outbox_.AddSession(record, committed_);
+  sessions_.Take(record);
+}
+
+void Primary::BeginSessions(SessionCopies sessions) {
+  MutexLock lock(mutex_);
+  sessions_ = std::move(sessions);
 }
 
 void Primary::Pump() {

@@ -71,7 +71,7 @@ void Acceptor::OnArrival(Arrival arrival) {
     return Reject(std::move(arrival), RejectCode::kSessionUnknown,
                   "the session expired, or is of an earlier run of the server");
   }
-  if (session->key != arrival.key) {
+  if (!session->TakesKey(arrival.key)) {
     return Reject(std::move(arrival), RejectCode::kSessionUnknown, "the session is another key's");
   }
   if (ServerConnection* old = given_.connections->FindQueuePair(session, request.qp_index)) {
@@ -198,8 +198,7 @@ void Acceptor::Accept(Arrival arrival, Session* session) {
 ServerConnection* Acceptor::Add(const Arrival& arrival, Session* session,
                                 std::unique_ptr<Connection> rdma) {
   if (session == nullptr) {
-    session = given_.sessions->Create(given_.now->monotonic_ns);
-    session->key = arrival.key;
+    session = given_.sessions->Create(given_.now->monotonic_ns, arrival.key);
   }
   const uint32_t id = arrival.connection;
   auto connection = std::make_unique<ServerConnection>(id, arrival.request.qp_index, session,

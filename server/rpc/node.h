@@ -21,6 +21,7 @@
 #include "server/rpc/slow_log.h"
 #include "server/session/connection_ids.h"
 #include "server/session/server_sets.h"
+#include "server/session/session_stream.h"
 #include "server/store/store.h"
 #include "server/writes/writes.h"
 
@@ -39,6 +40,7 @@ struct Node {
   std::function<void()> wants_sync;  // asks for a sync, because a write waits for one
   ConnectionIds* connection_ids = nullptr;
   ServerSets* server_sets = nullptr;
+  SessionStream* session_stream = nullptr;  // of a primary; null: there is no group
   LockLeases* leases = nullptr;
   ServerLog* log = nullptr;
   ClientBoard* board = nullptr;

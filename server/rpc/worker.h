@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -125,6 +126,7 @@ class Worker {
 
   // The steps of a Poll.
   bool TakeInbox();
+  void AdoptSessions(std::span<const SessionCopy> copies);
   bool ServeWhatCame();
   void FinishClosing();
   void RunTimers();
@@ -167,6 +169,7 @@ class Worker {
        .log = node_->log,
        .connection_ids = node_->connection_ids,
        .server_sets = node_->server_sets,
+       .session_stream = node_->session_stream,
        .counters = &counters_,
        .now = &now_,
        .stats = node_->stats,
@@ -179,6 +182,7 @@ class Worker {
                              .connections = &connections_,
                              .replies = &requests_.replies(),
                              .group = node_->group,
+                             .session_stream = node_->session_stream,
                              .wants_sync = node_->wants_sync}};
   LockWords lock_words_{{.worker = options_.index,
                          .hash_seed = node_->grant.hash_seed,

@@ -218,6 +218,7 @@ void RingRecordBytes(std::span<const std::byte> bytes) {
   RequireWithin(view->record.change.key, copy);
   RequireWithin(view->record.change.value, copy);
   RequireWithin(view->record.part, copy);
+  RequireWithin(view->record.session.answers, copy);
   std::vector<std::byte> again(view->record.bytes());
   EncodeRingRecord(view->record, kPlace, view->committed, again);
   Require(again == copy, "bytes nobody encodes");
