@@ -14,6 +14,7 @@
 #include "common/http/http_server.h"
 #include "common/layout/superblock.h"
 #include "common/program/command_line.h"
+#include "common/program/execute_again.h"
 #include "common/program/log_lines.h"
 #include "common/program/supervisor.h"
 #include "common/protocol/limits.h"
@@ -21,6 +22,7 @@
 #include "common/rdma/device_choice.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
+#include "server/cluster_flags.h"
 #include "server/control/byte_size.h"
 #include "server/control/check_memory_file.h"
 #include "server/control/server_threads.h"
@@ -33,7 +35,7 @@ DEFINE_string(listen, "0.0.0.0:7471",
               "ADDR:PORT to accept clients on; a PORT alone means every address, port 0 takes any");
 DEFINE_string(name, "",
               "what clients call this server when they choose whose keys are whose; without it its "
-              "address");
+              "address. With --cluster: which member this server is");
 DEFINE_string(auth_file, "",
               "file of keys, one of which clients must have: lines of ID HEXKEY [read]; empty: "
               "$GANNET_AUTH_FILE, and without that everybody may connect. It is read again when it "
@@ -107,6 +109,16 @@ constexpr uint32_t kSilenceMsLeast = 100;  // below it, a busy machine would see
 constexpr uint32_t kSilenceMsMost = 60'000;
 constexpr uint32_t kSyncIntervalMsMost = 60'000;
 
+FlagsBesideCluster BesideCluster() {
+  return {.name = FLAGS_name,
+          .listen = FLAGS_listen,
+          .auth_file = FLAGS_auth_file,
+          .memory_file = FLAGS_memory_file,
+          .data = FLAGS_data,
+          .restore_from = FLAGS_restore_from,
+          .sync_always = SyncNamed(FLAGS_sync) == Journal::Sync::kAlways};
+}
+
 // Checks everything about the flags that needs nothing else.
 absl::Status CheckFlags() {
   if (FLAGS_workers < 1 || FLAGS_workers > kWorkersMax) {
@@ -146,7 +158,7 @@ absl::Status CheckFlags() {
     return absl::InvalidArgumentError(
         absl::StrCat("--sync_interval_ms must be 1 to ", kSyncIntervalMsMost));
   }
-  return absl::OkStatus();
+  return CheckClusterFlags(BesideCluster());
 }
 
 absl::StatusOr<Server::Options> OptionsFromFlags() {
@@ -335,7 +347,7 @@ int main(int argc, char** argv) {
       .name = "kvserver",
       .purpose = "serves Gannet's in-memory key-value store over RDMA",
       .version = gannet::Version(),
-      .flags_file = "server/main.cc",
+      .flags_files = {"server/main.cc", "server/cluster_flags.cc"},
       .notes =
           "GANNET_AUTH_FILE in the environment is the default of --auth_file. Without either,\n"
           "nobody is authenticated: whoever reaches the address may read and write all. With it,\n"
