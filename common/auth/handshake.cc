@@ -27,6 +27,7 @@ absl::StatusCode ToStatusCode(RejectCode code) {
     case RejectCode::kTooManyConnections:
     case RejectCode::kShuttingDown:
     case RejectCode::kStarting:
+    case RejectCode::kNotPrimary:
       return absl::StatusCode::kUnavailable;
   }
   return absl::StatusCode::kUnavailable;

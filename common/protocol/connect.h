@@ -29,7 +29,7 @@ struct ConnectRequest {
   uint8_t version_min;
   uint8_t version_max;
   uint16_t length;    // of this struct
-  uint16_t features;  // zero; bit 1 is reserved for a server that asks to be a replica
+  uint16_t features;  // kConnectReplica or zero
   uint16_t qp_index;  // which of the session's queue pairs this is, from 0
   uint32_t key_id;    // of the pre-shared key; 0 = none
   uint64_t
@@ -41,6 +41,9 @@ struct ConnectRequest {
 static_assert(sizeof(ConnectRequest) == 56 && std::is_trivially_copyable_v<ConnectRequest>);
 static_assert(offsetof(ConnectRequest, features) == 8 && offsetof(ConnectRequest, key_id) == 12);
 static_assert(offsetof(ConnectRequest, session_token) == 16 && offsetof(ConnectRequest, mac) == 40);
+
+// Bits of ConnectRequest::features.
+inline constexpr uint16_t kConnectReplica = 1 << 1;  // a server of the group asks, not a client
 
 // How clients lock, which depends on who may change lock words.
 enum class LockMode : uint8_t {
@@ -102,8 +105,9 @@ enum class RejectCode : uint32_t {
   kShuttingDown = 5,
   kAuthentication = 6,
   kStarting = 7,  // the server is still preparing its memory: try again soon
-  // 8 is reserved for servers in a group: not the primary. Its reason will be
-  // "primary=ADDRESS epoch=NUMBER", because a reject has no byte left.
+  // A server of a group that is not the primary. Its reason is "primary=ADDRESS epoch=NUMBER",
+  // because a reject has no byte left. It is empty if the primary is not known.
+  kNotPrimary = 8,
 };
 
 // Private data of a reject, with the reason for the user to read.

@@ -77,6 +77,20 @@ const char* WhatIsWrong(const BeaconAnswer& answer) {
   return words ? nullptr : "a place inside a word";
 }
 
+const char* WhatIsWrong(const ReplicaReady& ready) {
+  return ready.epoch == 0 ? "no epoch" : nullptr;
+}
+
+const char* WhatIsWrong(const ReplicaRefusal& refusal) {
+  const std::string_view reason = ReasonOf(refusal);
+  if (reason.empty()) return "no reason";
+  const auto printable = [](char c) { return c >= ' ' && c <= '~'; };
+  if (!std::ranges::all_of(reason, printable)) return "a reason that cannot be printed";
+  const auto zero = [](char c) { return c == '\0'; };
+  const bool padded = std::all_of(refusal.reason + reason.size(), std::end(refusal.reason), zero);
+  return padded ? nullptr : "bytes behind its reason";
+}
+
 template <class T>
 absl::StatusOr<T> Decode(std::span<const std::byte> message, ReplicaKind kind, const char* what) {
   if (message.size() != sizeof(T)) {
@@ -101,6 +115,29 @@ ReplicaHello NewReplicaHello() { return New<ReplicaHello>(ReplicaKind::kHello); 
 ReplicaWelcome NewReplicaWelcome() { return New<ReplicaWelcome>(ReplicaKind::kWelcome); }
 Beacon NewBeacon() { return New<Beacon>(ReplicaKind::kBeacon); }
 BeaconAnswer NewBeaconAnswer() { return New<BeaconAnswer>(ReplicaKind::kBeaconAnswer); }
+ReplicaReady NewReplicaReady() { return New<ReplicaReady>(ReplicaKind::kReady); }
+
+ReplicaRefusal NewReplicaRefusal(std::string_view reason) {
+  ReplicaRefusal refusal = New<ReplicaRefusal>(ReplicaKind::kRefusal);
+  reason = reason.substr(0, sizeof(refusal.reason));
+  std::ranges::transform(reason, refusal.reason,
+                         [](char c) { return c >= ' ' && c <= '~' ? c : '?'; });
+  return refusal;
+}
+
+std::string_view ReasonOf(const ReplicaRefusal& refusal) {
+  return {refusal.reason, strnlen(refusal.reason, sizeof(refusal.reason))};
+}
+
+std::optional<ReplicaKind> KindOfReplicaMessage(std::span<const std::byte> message) {
+  ReplicaHeader header;
+  if (message.size() < sizeof(header)) return std::nullopt;
+  std::memcpy(&header, message.data(), sizeof(header));
+  const bool known = header.kind >= static_cast<uint16_t>(ReplicaKind::kHello) &&
+                     header.kind <= static_cast<uint16_t>(ReplicaKind::kRefusal);
+  if (header.magic != kReplicaMagic || !known) return std::nullopt;
+  return static_cast<ReplicaKind>(header.kind);
+}
 
 void SetName(ReplicaHello* hello, std::string_view name) {
   GANNET_CHECK(IsServerName(name), "not a name of a server");
@@ -123,6 +160,13 @@ absl::StatusOr<Beacon> DecodeBeacon(std::span<const std::byte> message) {
 }
 absl::StatusOr<BeaconAnswer> DecodeBeaconAnswer(std::span<const std::byte> message) {
   return Decode<BeaconAnswer>(message, ReplicaKind::kBeaconAnswer, "answer to a beacon");
+}
+
+absl::StatusOr<ReplicaReady> DecodeReplicaReady(std::span<const std::byte> message) {
+  return Decode<ReplicaReady>(message, ReplicaKind::kReady, "word of a joiner that is ready");
+}
+absl::StatusOr<ReplicaRefusal> DecodeReplicaRefusal(std::span<const std::byte> message) {
+  return Decode<ReplicaRefusal>(message, ReplicaKind::kRefusal, "refusal of a replica");
 }
 
 }  // namespace gannet

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -13,15 +14,22 @@
 namespace gannet {
 
 // The messages between a primary and a backup of a group, on their control connection. A backup
-// says hello, and the primary welcomes it. Then the primary sends beacons, and the backup answers
-// them. docs/protocol.md has the layouts byte by byte, and docs/group.md what they are for.
+// says hello, and the primary welcomes it, or refuses it. Then the primary sends beacons, and the
+// backup answers them. A joiner says when it is ready. docs/protocol.md has the layouts byte by byte, and docs/group.md what they are for.
 //
 // A record's LSN is the number of bytes of all records before it. A position counts the bytes of a
 // ring: it grows for ever, and its remainder by the ring's length is where in the ring it is.
 
 inline constexpr uint32_t kReplicaMagic = 0x50524e47;  // "GNRP"
 
-enum class ReplicaKind : uint16_t { kHello = 1, kWelcome = 2, kBeacon = 3, kBeaconAnswer = 4 };
+enum class ReplicaKind : uint16_t {
+  kHello = 1,
+  kWelcome = 2,
+  kBeacon = 3,
+  kBeaconAnswer = 4,
+  kReady = 5,
+  kRefusal = 6,
+};
 
 // The length of a ring, a multiple of kRingAlignment.
 inline constexpr uint64_t kRingAlignment = 4096;
@@ -101,11 +109,37 @@ struct BeaconAnswer {
 };
 static_assert(sizeof(BeaconAnswer) == 40 && std::is_trivially_copyable_v<BeaconAnswer>);
 
+// A joiner to the primary: it has all items but those that the stream still brings.
+struct ReplicaReady {
+  ReplicaHeader header;
+  uint64_t epoch;
+};
+static_assert(sizeof(ReplicaReady) == 16 && std::is_trivially_copyable_v<ReplicaReady>);
+
+// The primary to a backup: why it is not welcome. Nothing follows.
+struct ReplicaRefusal {
+  ReplicaHeader header;
+  char reason[120];  // printable ASCII, NUL padded
+};
+static_assert(sizeof(ReplicaRefusal) == 128 && std::is_trivially_copyable_v<ReplicaRefusal>);
+
+// No message is longer.
+inline constexpr size_t kReplicaMessageBytesMax = 128;
+static_assert(sizeof(ReplicaHello) <= kReplicaMessageBytesMax &&
+              sizeof(ReplicaRefusal) <= kReplicaMessageBytesMax);
+
 // Return a message with its header filled in; the rest is zero.
 ReplicaHello NewReplicaHello();
 ReplicaWelcome NewReplicaWelcome();
 Beacon NewBeacon();
 BeaconAnswer NewBeaconAnswer();
+ReplicaReady NewReplicaReady();
+// Cuts `reason` to fit, and replaces unprintable bytes by '?'.
+ReplicaRefusal NewReplicaRefusal(std::string_view reason);
+std::string_view ReasonOf(const ReplicaRefusal& refusal);
+// Returns what a message says it is, or nullopt if it is none of the above. The decoders check the
+// rest.
+std::optional<ReplicaKind> KindOfReplicaMessage(std::span<const std::byte> message);
 
 void SetName(ReplicaHello* hello, std::string_view name);
 std::string_view NameOf(const ReplicaHello& hello);
@@ -115,6 +149,8 @@ absl::StatusOr<ReplicaHello> DecodeReplicaHello(std::span<const std::byte> messa
 absl::StatusOr<ReplicaWelcome> DecodeReplicaWelcome(std::span<const std::byte> message);
 absl::StatusOr<Beacon> DecodeBeacon(std::span<const std::byte> message);
 absl::StatusOr<BeaconAnswer> DecodeBeaconAnswer(std::span<const std::byte> message);
+absl::StatusOr<ReplicaReady> DecodeReplicaReady(std::span<const std::byte> message);
+absl::StatusOr<ReplicaRefusal> DecodeReplicaRefusal(std::span<const std::byte> message);
 
 }  // namespace gannet
 

@@ -14,6 +14,7 @@
 #include "glog/logging.h"
 #include "server/control/first_version.h"
 #include "server/control/store_in_file.h"
+#include "server/group/replica_request.h"
 #include "server/store/heat.h"
 
 namespace gannet {
@@ -89,12 +90,14 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const Options& options) {
 absl::Status Server::CreateAll() {
   GANNET_RETURN_IF_ERROR(CreateMemory());
   GANNET_RETURN_IF_ERROR(CreateStore());
-  return CreateWorkers();
+  GANNET_RETURN_IF_ERROR(CreateWorkers());
+  return options_.group ? CreateMember() : absl::OkStatus();
 }
 
 Server::~Server() {
   // Destroys the connections before the listener, whatever the order of the members.
   workers_.clear();
+  member_.reset();
 }
 
 absl::Status Server::CreateMemory() {
@@ -187,6 +190,13 @@ absl::Status Server::CreateStore() {
   LOG(INFO) << "index of " << index.slots() << " slots (" << index.bytes() << " bytes) "
             << (options_.index_grows ? "at first" : "that does not grow");
   writes_ = std::make_unique<Writes>(store_.get());
+  if (options_.group) {
+    standing_.emplace(options_.group->terms.history);
+    changes_.Add(&group_stream_, ChangeStream::Need::kRequired);
+    store_->UseSink(&changes_);
+    writes_->WaitFor(&changes_);
+    return absl::OkStatus();
+  }
   return disk_->Restore({.store = store_.get(),
                          .writes = writes_.get(),
                          .changes = &changes_,
@@ -223,6 +233,7 @@ absl::Status Server::CreateWorkers() {
   node_.store = store_.get();
   node_.writes = writes_.get();
   node_.changes = &changes_;
+  node_.group = options_.group ? &group_stream_ : nullptr;
   node_.wants_sync = [wake_up = sync_wanted_.get()] { wake_up->Ask(); };
   node_.connection_ids = &connection_ids_;
   node_.server_sets = &server_sets_;
@@ -253,6 +264,34 @@ absl::Status Server::CreateWorkers() {
                                             .silence_ns_max = options_.silence_ms * kNsPerMs},
                                            &node_));
   }
+  return absl::OkStatus();
+}
+
+absl::Status Server::CreateMember() {
+  Member::Options options{
+      .group = *options_.group,
+      .device = options_.device,
+      .pd = pd_.get(),
+      .listener = listener_.get(),
+      .store = store_.get(),
+      .standing = &*standing_,
+      .stream = &group_stream_,
+      .incarnation = incarnation_,
+      .memory_bytes = region_->bytes().size(),
+      .workers = options_.workers,
+      .first_version = options_.first_version,
+      .grant = node_.grant,
+      .random = options_.random,
+      .machine_ms = options_.wall_ms,
+      .clock = ServerNs,
+      .wake = [wake_up = sync_wanted_.get()] { wake_up->Ask(); },
+      .forget = [this](uint64_t name) { connection_ids_.Retire(ConnectionOfName(name)); },
+      .opens = [this](uint64_t epoch) { connection_ids_.BeginEpoch(epoch); },
+      .follow_clock = [this](uint64_t ms) { clock_->Follow(ms); },
+      .start_clock = [this](uint64_t ms) { clock_->GoOnFrom(ms); },
+      .now_ms = [this] { return clock_->WallMs(); }};
+  if (options.group.advertise.empty()) options.group.advertise = address().ToString();
+  GANNET_ASSIGN_OR_RETURN(member_, Member::Create(std::move(options)));
   return absl::OkStatus();
 }
 
@@ -351,6 +390,7 @@ void Server::Notify(uint64_t connection, Notice::Type type) {
   for (const auto& worker : workers_) {
     worker->inbox().Put(Notice{type, connection});
   }
+  if (member_ != nullptr && type == Notice::Type::kGone) member_->PutGone(connection);
 }
 
 void Server::Reject(IncomingRequest request, RejectCode code, std::string_view reason) {
@@ -386,6 +426,9 @@ void Server::OnRequest(IncomingRequest request) {
                   "replies would be sent for ever to a client that takes none: connect with an "
                   "rnr_retry_count of at most 6");
   }
+  if (IsReplicaRequest(*decoded)) {
+    return OnReplicaRequest(*decoded, std::move(request), std::move(answer.key));
+  }
   const std::optional<uint32_t> connection = connection_ids_.Take();
   if (!connection) {
     return Reject(std::move(request), RejectCode::kTooManyConnections,
@@ -399,6 +442,25 @@ void Server::OnRequest(IncomingRequest request) {
     Reject(std::move(arrival.incoming), RejectCode::kTooManyConnections,
            "too many connection requests at once");
   }
+}
+
+void Server::OnReplicaRequest(const ConnectRequest& decoded, IncomingRequest request,
+                              std::shared_ptr<const SessionKey> key) {
+  if (member_ == nullptr) {
+    return Reject(std::move(request), RejectCode::kMalformed,
+                  "this server is in no group: it was started without --cluster");
+  }
+  const std::optional<uint32_t> connection = connection_ids_.Take();
+  if (!connection) {
+    return Reject(std::move(request), RejectCode::kTooManyConnections,
+                  "all connection ids of this run of the server are used up; restart it");
+  }
+  const uint64_t name = NameOf(*connection, ++requests_);
+  request.Name(name);
+  member_->Put({.name = name,
+                .request = decoded,
+                .incoming = std::move(request),
+                .key = std::move(key)});
 }
 
 Worker& Server::WorkerFor(const ConnectRequest& request) {

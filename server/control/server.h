@@ -18,6 +18,7 @@
 #include "server/control/server_disk.h"
 #include "server/control/startup_answers.h"
 #include "server/control/wake_up.h"
+#include "server/group/member.h"
 #include "server/rpc/node.h"
 #include "server/rpc/worker.h"
 
@@ -48,6 +49,7 @@ class Server {
     bool index_grows = true;
     bool evict = false;  // whether to evict when the memory is full, instead of refusing writes
     DiskOptions disk;
+    std::optional<GroupOptions> group;  // nullopt: the server is alone
     uint64_t lock_words = 65536;
     uint32_t workers = 1;
     HugePages huge_pages = HugePages::kAuto;
@@ -116,7 +118,13 @@ class Server {
   // Returns nullptr if the items are in memory only. One thread polls it, from when the server
   // serves until every worker is closed().
   DiskLog* disk() const { return disk_->log(); }
-  // Asked when a write waits for disk() to be polled.
+  // Returns nullptr if the server is alone. One thread polls it, from when the server serves.
+  Member* member() const { return member_.get(); }
+  // Whether clients are taken: always, if the server is alone.
+  bool serves() const { return !standing_ || standing_->serves(); }
+  // The clock by which items expire, which follows the primary's. Call it before the server serves.
+  void UseClock(ServerClock* clock) { clock_ = clock; }
+  // Asked when a write waits for disk() or for member() to be polled.
   WakeUp* sync_wanted() const { return sync_wanted_.get(); }
   // For tools that fill the store without a network.
   Store& store() { return *store_; }
@@ -136,6 +144,7 @@ class Server {
   absl::Status CreateHeats();
   absl::Status CreateStore();
   absl::Status CreateWorkers();
+  absl::Status CreateMember();
   Grant GrantTemplate() const;
   HeatsReply HeatsTemplate() const;
 
@@ -143,6 +152,8 @@ class Server {
   void LookAtAuthFile();
   void TellOfIndex();
   void OnRequest(IncomingRequest request);
+  void OnReplicaRequest(const ConnectRequest& decoded, IncomingRequest request,
+                        std::shared_ptr<const SessionKey> key);
   void Reject(IncomingRequest request, RejectCode code, std::string_view reason);
   Worker& WorkerFor(const ConnectRequest& request);
   void WarnOfDifferentSets(const Now& now);
@@ -167,6 +178,8 @@ class Server {
   std::unique_ptr<Store> store_;
   std::unique_ptr<Writes> writes_;
   std::unique_ptr<ServerDisk> disk_;
+  std::optional<GroupStanding> standing_;
+  GroupStream group_stream_;
   std::unique_ptr<Listener> listener_;
   ConnectionIds connection_ids_;
   std::unique_ptr<StartupAnswers> startup_answers_;  // while Create works
@@ -176,7 +189,9 @@ class Server {
   std::optional<ClientBoard> board_;
   std::optional<SlowLog> slow_log_;
   Node node_;
+  std::unique_ptr<Member> member_;  // before the workers, which use what it made
   std::vector<std::unique_ptr<Worker>> workers_;
+  ServerClock* clock_ = nullptr;
   Counter refused_connections_;  // by this thread; the workers count theirs
 
   // Relaxed: it tells nothing but itself.

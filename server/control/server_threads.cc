@@ -10,6 +10,8 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/short_turns.h"
@@ -29,8 +31,7 @@ constexpr int64_t kSlowPollNs = 100 * kNsPerMs;
 constexpr int64_t kStopNsMax = 15 * kNsPerSecond;
 
 // Waits until one of `fds` is readable or the time has come.
-template <size_t N>
-void WaitUntil(pollfd (&fds)[N], int64_t deadline_ns) {
+void WaitUntil(std::span<pollfd> fds, int64_t deadline_ns) {
   timespec timeout{};
   timespec* forever = nullptr;
   if (deadline_ns != std::numeric_limits<int64_t>::max()) {
@@ -38,7 +39,7 @@ void WaitUntil(pollfd (&fds)[N], int64_t deadline_ns) {
     timeout = {left_ns / kNsPerSecond, left_ns % kNsPerSecond};
     forever = &timeout;
   }
-  ppoll(fds, N, forever, nullptr);
+  ppoll(fds.data(), fds.size(), forever, nullptr);
 }
 
 }  // namespace
@@ -59,10 +60,14 @@ absl::StatusOr<std::unique_ptr<ServerThreads>> ServerThreads::Start(std::unique_
     GANNET_ASSIGN_OR_RETURN(threads->disk_,
                             DiskThread::Start(disk, threads->server_->sync_wanted(), wake_workers));
   }
+  threads->server_->UseClock(&threads->clock_);
   threads->running_ = threads->server_->workers().size();
   for (const auto& worker : threads->server_->workers()) {
     threads->workers_.emplace_back(
         [raw = threads.get(), &worker] { raw->RunWorker(worker.get()); });
+  }
+  if (threads->server_->member() != nullptr) {
+    threads->member_ = std::thread([raw = threads.get()] { raw->RunMember(); });
   }
   threads->control_ = std::thread([raw = threads.get()] { raw->RunControl(); });
   return threads;
@@ -83,6 +88,14 @@ absl::Status ServerThreads::Wait() {
   if (control_.joinable()) control_.join();
   for (std::thread& worker : workers_) {
     if (worker.joinable()) worker.join();
+  }
+  if (member_.joinable()) {
+    member_stops_.store(true, std::memory_order_relaxed);
+    server_->sync_wanted()->Ask();
+    member_.join();
+    if (status_.ok() && server_->member()->ended()) {
+      status_ = absl::AbortedError(server_->member()->why());
+    }
   }
   if (disk_ == nullptr) return status_;
   absl::Status status = status_;
@@ -156,6 +169,29 @@ void ServerThreads::Beat(int64_t now_ns) {
   if (pulses_.AllBeat(now_ns, beat_ns_)) options_.supervisor->Alive();
 }
 
+// Sleeps until something comes, or the member's time has come. Workers that wait for what the
+// backups have not are woken.
+void ServerThreads::RunMember() {
+  pthread_setname_np(pthread_self(), "kv-group");
+  Member* const member = server_->member();
+  std::vector<pollfd> fds;
+  const auto poll_member = [&] {
+    if (!member->Poll(ServerNs())) return;
+    for (const auto& worker : server_->workers()) worker->inbox().Wake();
+  };
+  while (!member_stops_.load(std::memory_order_relaxed)) {
+    poll_member();
+    if (member->ended()) RequestStop();
+    if (!member->Arm().ok()) worker_failed_.store(true, std::memory_order_relaxed);
+    server_->sync_wanted()->Take();
+    poll_member();
+    fds.assign(1, {server_->sync_wanted()->fd(), POLLIN, 0});
+    for (const int fd : member->fds()) fds.push_back({fd, POLLIN, 0});
+    WaitUntil(fds, member->ended() ? ServerNs() + kStopPollNs : member->next_ns());
+    member->Woken();
+  }
+}
+
 void ServerThreads::RunControl() {
   pthread_setname_np(pthread_self(), "kv-control");
   bool stopping = false;
@@ -167,7 +203,9 @@ void ServerThreads::RunControl() {
     while (server_->Poll(now)) {
     }
     Beat(now.monotonic_ns);
-    const bool failed = !server_->status().ok() || worker_failed_.load(std::memory_order_relaxed);
+    const bool failed = !server_->status().ok() ||
+                        worker_failed_.load(std::memory_order_relaxed) ||
+                        (server_->member() != nullptr && server_->member()->ended());
     if (!stopping && (SleepControl(false) || failed)) {
       stopping = true;
       give_up_ns = now.monotonic_ns + kStopNsMax;

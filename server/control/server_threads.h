@@ -54,6 +54,7 @@ class ServerThreads {
         pulses_(server_->workers().size()) {}
 
   void RunControl();
+  void RunMember();
   void RunWorker(Worker* worker);
   // Returns false if the device lost the queue.
   bool SleepWorker(Worker* worker, WorkerWait* wait);
@@ -66,7 +67,7 @@ class ServerThreads {
 
   const std::unique_ptr<Server> server_;
   const Options options_;
-  const ServerClock clock_;
+  ServerClock clock_;
   const int64_t beat_ns_;  // the supervisor's; 0: nobody watches, and no turns are noted
   const int stop_fd_;      // an eventfd; readable once a stop was requested
   WorkerPulses pulses_;
@@ -79,6 +80,8 @@ class ServerThreads {
   LogLimit slow_polls_{1, ServerLog::kNsPerMinute};
   std::vector<std::thread> workers_;
   std::thread control_;
+  std::thread member_;  // of a server that is in a group
+  std::atomic<bool> member_stops_{false};
   std::unique_ptr<DiskThread> disk_;  // nullptr: the server has no disk
 };
 

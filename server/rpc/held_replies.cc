@@ -17,6 +17,7 @@ void HeldReplies::SendOrHold(ServerConnection* connection, const ReplyHeader& re
 // for all.
 bool HeldReplies::SendPublished() {
   bool sent = false;
+  if (given_.group != nullptr) given_.group->Pump();
   given_.writes->Publish(given_.changes->safe());
   while (const auto waiting = waiting_.Take(given_.writes)) {
     // The session may have been forgotten meanwhile, and another one have its place.

@@ -8,6 +8,7 @@
 
 #include "common/protocol/message.h"
 #include "server/changes/change_stream.h"
+#include "server/group/group_stream.h"
 #include "server/rpc/connection_table.h"
 #include "server/rpc/replies.h"
 #include "server/rpc/waiting_replies.h"
@@ -26,6 +27,7 @@ class HeldReplies {
     SessionTable* sessions;
     const ConnectionTable* connections;
     Replies* replies;
+    GroupStream* group;  // null: the server is alone
     std::function<void()> wants_sync;
   };
 

@@ -12,6 +12,7 @@
 #include "common/rdma/device.h"
 #include "common/rdma/listener.h"
 #include "server/changes/change_stream.h"
+#include "server/group/group_stream.h"
 #include "server/locks/lock_leases.h"
 #include "server/rpc/client_board.h"
 #include "server/rpc/now.h"
@@ -33,6 +34,7 @@ struct Node {
   Store* store = nullptr;
   Writes* writes = nullptr;
   const ChangeStream* changes = nullptr;
+  GroupStream* group = nullptr;  // null: the server is alone
   std::function<void()> wants_sync;  // asks for a sync, because a write waits for one
   ConnectionIds* connection_ids = nullptr;
   ServerSets* server_sets = nullptr;

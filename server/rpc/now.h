@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include <atomic>
 #include <cstdint>
 
 #include "common/base/clock.h"
@@ -25,8 +26,10 @@ inline int64_t ServerNs() {
 
 // The server's clock, by which items expire: the wall clock when it was started, plus the time
 // since. It does not jump if somebody steps the wall clock (ntpd, an operator, a migrated
-// virtual machine), so no item expires early or late. Immutable after Start, so any thread may use
-// it.
+// virtual machine), so no item expires early or late. In a group a backup's follows that of its
+// primary, and goes on from there when the backup is primary itself.
+//
+// Thread safe.
 class ServerClock {
  public:
   // The functions that return the times. A test provides its own.
@@ -42,18 +45,32 @@ class ServerClock {
   // that is about to expire.
   Now Read() const {
     const int64_t now_ns = source_.monotonic_ns();
-    return {now_ns, wall_ms_ + static_cast<uint64_t>((now_ns - started_ns_) / kNsPerMs)};
+    // Relaxed: both are times, and say nothing of other memory.
+    const uint64_t followed_ms = followed_ms_.load(std::memory_order_relaxed);
+    if (followed_ms != 0) return {now_ns, followed_ms};
+    const uint64_t at_start_ms = at_start_ms_.load(std::memory_order_relaxed);
+    return {now_ns, at_start_ms + static_cast<uint64_t>((now_ns - started_ns_) / kNsPerMs)};
   }
 
   uint64_t WallMs() const { return Read().wall_ms; }
 
+  // Stands still at a time from now on.
+  void Follow(uint64_t ms) { followed_ms_.store(ms, std::memory_order_relaxed); }
+  // Goes on from a time, which is now.
+  void GoOnFrom(uint64_t ms) {
+    const auto since_ms = (source_.monotonic_ns() - started_ns_) / kNsPerMs;
+    at_start_ms_.store(ms - static_cast<uint64_t>(since_ms), std::memory_order_relaxed);
+    followed_ms_.store(0, std::memory_order_relaxed);
+  }
+
  private:
   explicit ServerClock(const Source& source)
-      : source_(source), wall_ms_(source.wall_ms()), started_ns_(source.monotonic_ns()) {}
+      : source_(source), started_ns_(source.monotonic_ns()), at_start_ms_(source.wall_ms()) {}
 
   const Source source_;
-  const uint64_t wall_ms_;
   const int64_t started_ns_;
+  std::atomic<uint64_t> at_start_ms_;    // the time when it was started
+  std::atomic<uint64_t> followed_ms_{0};  // 0: it goes on by itself
 };
 
 }  // namespace gannet

@@ -178,6 +178,7 @@ class Worker {
                              .sessions = &sessions_,
                              .connections = &connections_,
                              .replies = &requests_.replies(),
+                             .group = node_->group,
                              .wants_sync = node_->wants_sync}};
   LockWords lock_words_{{.worker = options_.index,
                          .hash_seed = node_->grant.hash_seed,

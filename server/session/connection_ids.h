@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_SESSION_CONNECTION_IDS_H_
 #define GANNET_SERVER_SESSION_CONNECTION_IDS_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -30,6 +31,13 @@ class ConnectionIds {
   // `first` is for tests of the end of the range.
   explicit ConnectionIds(uint32_t first = 1) : next_(first) {}
 
+  // From now on ids are those of a primary's epoch. So fences, which have an id in their upper half,
+  // grow from one primary to the next. Modulo 4096: what wraps compares by the items' versions.
+  void BeginEpoch(uint64_t epoch) {
+    MutexLock lock(mutex_);
+    next_ = std::max<uint64_t>((epoch % 4096) << 20, next_);
+    given_back_.clear();
+  }
   // Returns nullopt if all 2^32 - 1 ids are used up. Then only a restart of the server helps.
   std::optional<uint32_t> Take();
   // Records the connection that has the id. Before that, its holder is empty. Cuts the peer's

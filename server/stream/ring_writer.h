@@ -74,6 +74,8 @@ class RingWriter {
   void OnCompleted(LinkId id);
   // All records that end there or before are in the backup's ring.
   uint64_t completed_lsn(LinkId id) const { return links_.at(id).completed.lsn; }
+  // Whether no other link frees the ring later than this one.
+  bool IsLast(LinkId id) const { return links_.at(id).free() <= free_from(); }
   // The backup says that its ring is free up to a position. Returns false if that cannot be: it
   // goes back, or beyond what was shipped. Then nothing changed, and the link is to be broken.
   bool OnConsumed(LinkId id, uint64_t position);

@@ -1,0 +1,73 @@
+#include "server/group/applier.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/protocol/limits.h"
+
+namespace gannet {
+namespace {
+
+// A primary found room for the item in as much memory. Here it may first have to be made.
+constexpr int kTriesMax = 64;
+constexpr size_t kHomesPerTry = 4096;
+
+}  // namespace
+
+void Applier::Apply(const RingRecord& record) {
+  if (!status_.ok()) return;
+  switch (record.kind) {
+    case RingRecordKind::kPut:
+    case RingRecordKind::kDelete:
+      return Make(record.change);
+    case RingRecordKind::kPart:
+      return AddPart(record);
+    case RingRecordKind::kLongPut: {
+      if (record.transfer != transfer_ || parts_.size() != record.value_bytes) {
+        status_ = absl::DataLossError("parts of a long value are missing");
+        return;
+      }
+      Change put = record.change;
+      put.value = parts_;
+      Make(put);
+      std::string().swap(parts_);
+      return;
+    }
+    case RingRecordKind::kWrap:
+      return;
+  }
+}
+
+void Applier::AddPart(const RingRecord& part) {
+  if (part.transfer != transfer_) {
+    transfer_ = part.transfer;
+    parts_.clear();
+  }
+  if (part.offset != parts_.size() || parts_.size() + part.part.size() > kValueBytesMax) {
+    status_ = absl::DataLossError("the parts of a long value do not fit together");
+    return;
+  }
+  parts_.append(part.part);
+}
+
+void Applier::Make(const Change& change) {
+  OnVersion(change.version + 1);
+  if (tell_) tell_(change);
+  ReplyStatus status = store_->Apply(change, now_ms_());
+  for (int tries = 0; status != ReplyStatus::kOk && tries < kTriesMax; ++tries) {
+    if (status == ReplyStatus::kHeapFull) {
+      store_->Compact(kHomesPerTry);
+    } else if (status == ReplyStatus::kTryAgain || status == ReplyStatus::kIndexFull) {
+      store_->MakeSlots();
+    } else {
+      break;
+    }
+    status = store_->Apply(change, now_ms_());
+  }
+  if (status == ReplyStatus::kOk) return;
+  status_ = absl::ResourceExhaustedError(
+      absl::StrCat("there is no room for an item of the primary's (status ",
+                   static_cast<int>(status), ")"));
+}
+
+}  // namespace gannet

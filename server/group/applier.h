@@ -1,0 +1,54 @@
+#ifndef GANNET_SERVER_GROUP_APPLIER_H_
+#define GANNET_SERVER_GROUP_APPLIER_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "absl/status/status.h"
+#include "server/changes/change.h"
+#include "server/store/store.h"
+#include "server/stream/ring_record.h"
+
+namespace gannet {
+
+// Makes the records of a stream in a backup's store, in the order in which they are given. Puts
+// long values together from their parts.
+//
+// One transfer of a long value is under way at a time. A part of another one says that the former
+// was given up.
+//
+// Owner thread only.
+class Applier {
+ public:
+  // `now_ms` returns the clock by which items expire. `store` outlives this.
+  Applier(Store* store, std::function<uint64_t()> now_ms)
+      : store_(store), now_ms_(std::move(now_ms)) {}
+
+  void Apply(const RingRecord& record);
+  // Is told of each change before it is made.
+  void OnChange(std::function<void(const Change&)> tell) { tell_ = std::move(tell); }
+
+  // Not OK: a record could not be made, so the store is not a copy any more.
+  const absl::Status& status() const { return status_; }
+  // Higher than each version that was seen.
+  uint64_t version_next() const { return version_next_; }
+  void OnVersion(uint64_t next) { version_next_ = std::max(version_next_, next); }
+
+ private:
+  void Make(const Change& change);
+  void AddPart(const RingRecord& part);
+
+  Store* const store_;
+  const std::function<uint64_t()> now_ms_;
+  std::function<void(const Change&)> tell_;
+  absl::Status status_;
+  uint64_t version_next_ = 1;
+  uint64_t transfer_ = 0;
+  std::string parts_;  // of that transfer
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_GROUP_APPLIER_H_

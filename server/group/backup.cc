@@ -1,0 +1,319 @@
+#include "server/group/backup.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/layout/superblock.h"
+#include "glog/logging.h"
+
+namespace gannet {
+namespace {
+
+constexpr int64_t kRetryNs = 50 * kNsPerMs;
+// While records come, the ring is looked at so often.
+constexpr int64_t kLookNs = kNsPerMs;
+// So long after the last record.
+constexpr int64_t kBusyNs = 20 * kNsPerMs;
+
+}  // namespace
+
+Backup::Backup(Options options)
+    : options_(std::move(options)),
+      times_{.lease_ns = int64_t{options_.terms.lease_ms} * kNsPerMs},
+      applier_(options_.store, options_.now_ms),
+      clock_(times_) {}
+
+Backup::~Backup() = default;
+
+Backup::Outcome Backup::End(std::string why) {
+  why_ = std::move(why);
+  return Outcome::kEnd;
+}
+
+void Backup::Tell(const std::string& line) {
+  if (std::exchange(told_, line) != line) LOG(INFO) << line;
+}
+
+Backup::Outcome Backup::Poll(int64_t now) {
+  next_ns_ = now + times_.beacon_ns();
+  if (retired_) {
+    retired_->Poll(now);
+    if (retired_->fenced()) retired_.reset();
+    next_ns_ = std::min(next_ns_, now + kLookNs);
+  }
+  PollLink(now);
+  if (!Apply()) return End("the stream cannot be followed");
+  if (!applier_.status().ok()) return End(std::string(applier_.status().message()));
+  if (now < busy_until_) next_ns_ = std::min(next_ns_, now + kLookNs);
+  return takeover_ ? BackupTurn(now) : JoinTurn(now);
+}
+
+bool Backup::Apply() {
+  if (!log_) return true;
+  const uint64_t before = log_->applied();
+  const bool whole = log_->Apply(
+      [this](const RingRecord& record, uint64_t, uint64_t) { applier_.Apply(record); });
+  if (log_->applied() != before) busy_until_ = next_ns_ - times_.beacon_ns() + kBusyNs;
+  // A touch that lets an item live longer may be on its way until then.
+  if (told_clock_ms_ != 0 && log_->applied() >= told_committed_) {
+    options_.follow_clock(std::exchange(told_clock_ms_, 0));
+  }
+  return whole;
+}
+
+void Backup::PollLink(int64_t now) {
+  if (!link_) return;
+  link_->Poll(now);
+  while (const auto message = link_->TakeMessage()) OnMessage(*message, now);
+  if (link_->status().ok() || lost_) return;
+  lost_ = true;
+  const auto& refused = link_->refused();
+  Tell(absl::StrCat("no link to the primary: ", refused
+                                                     ? RejectReason(*refused)
+                                                     : std::string(link_->status().message())));
+}
+
+void Backup::OnMessage(std::span<const std::byte> message, int64_t now) {
+  const std::optional<ReplicaKind> kind = KindOfReplicaMessage(message);
+  if (kind == ReplicaKind::kWelcome && hello_sent_ && !welcomed_) {
+    if (const auto welcome = DecodeReplicaWelcome(message); welcome.ok()) {
+      return OnWelcome(*welcome, now);
+    }
+  } else if (kind == ReplicaKind::kBeacon && welcomed_) {
+    if (const auto beacon = DecodeBeacon(message); beacon.ok()) return OnBeacon(*beacon, now);
+  } else if (kind == ReplicaKind::kRefusal) {
+    if (const auto refusal = DecodeReplicaRefusal(message); refusal.ok()) {
+      Tell(absl::StrCat("the primary refuses this server: ", std::string(ReasonOf(*refusal))));
+    }
+  }
+  lost_ = lost_ || kind != ReplicaKind::kBeacon;
+}
+
+void Backup::OnWelcome(const ReplicaWelcome& welcome, int64_t now) {
+  if (welcome.epoch != link_epoch_ || welcome.incarnation != primary_) {
+    lost_ = true;
+    return;
+  }
+  welcomed_ = true;
+  heard_ = now;
+  clock_.OnPrimary(welcome.clock_ms, now);
+  applier_.OnVersion(welcome.version_next);
+  if (!log_) {
+    log_.emplace(welcome.first_lsn);
+    begins_ = welcome.first_lsn;
+    options_.follow_clock(welcome.clock_ms);
+  }
+  const RingReader::Begin begin = {
+      .stream_id = welcome.stream_id, .lsn = welcome.first_lsn, .position = welcome.position};
+  const bool follows = log_->Follow(
+      link_->ring(), begin, welcome.tail_end,
+      [this](const RingRecord& record, uint64_t, uint64_t) { applier_.Apply(record); });
+  if (!follows) lost_ = true;
+}
+
+void Backup::OnBeacon(const Beacon& beacon, int64_t now) {
+  if (beacon.epoch != link_epoch_) return;
+  if (takeover_ && !takeover_->OnBeacon(now)) return;
+  heard_ = now;
+  clock_.OnPrimary(beacon.clock_ms, now);
+  log_->OnCommitted(beacon.committed);
+  published_ = published_ || beacon.committed >= begins_;
+  told_clock_ms_ = beacon.clock_ms;
+  told_committed_ = beacon.committed;
+  Apply();
+  BeaconAnswer answer = NewBeaconAnswer();
+  answer.epoch = beacon.epoch;
+  answer.sequence = beacon.sequence;
+  answer.applied = log_->applied();
+  answer.consumed = log_->consumed();
+  link_->Send(answer);
+}
+
+void Backup::Retire() {
+  link_->BeginFence();
+  retired_ = std::move(link_);
+  hello_sent_ = welcomed_ = lost_ = false;
+}
+
+void Backup::Connect(const GroupMember& primary, int64_t now) {
+  const std::optional<std::string> address = options_.directory->AddressOf(primary);
+  if (!address) {
+    try_at_ = now + kRetryNs;
+    return Tell(absl::StrCat("the address of the primary, ", primary.node, ", is not known yet"));
+  }
+  const auto to = Resolve(*address, kDefaultPort);
+  if (!to.ok()) {
+    try_at_ = now + kRetryNs;
+    return Tell(std::string(to.status().message()));
+  }
+  uint64_t token = 0;
+  while (token == 0) token = options_.random();
+  BackupLink::Options link = {.device = options_.device,
+                              .to = *to,
+                              .endpoint = *address,
+                              .token = token,
+                              .ring_bytes = options_.terms.ring_bytes,
+                              .wall_ms = options_.machine_ms,
+                              .deadline_ns = now + times_.lease_ns};
+  if (options_.keys != nullptr) link.key = options_.keys->keys().front();
+  auto started = BackupLink::Start(link);
+  if (!started.ok()) {
+    try_at_ = now + kRetryNs;
+    return Tell(std::string(started.status().message()));
+  }
+  link_ = *std::move(started);
+  primary_ = primary.incarnation;
+  heard_ = now;
+}
+
+void Backup::SendHello(uint64_t epoch) {
+  ReplicaHello hello = NewReplicaHello();
+  hello.incarnation = options_.self.incarnation;
+  hello.history = takeover_ ? options_.terms.history : 0;
+  hello.epoch = epoch;
+  hello.applied = hello.end = log_ ? log_->applied() : 0;
+  hello.ring_address = reinterpret_cast<uint64_t>(link_->ring().data());
+  hello.ring_bytes = link_->ring().size();
+  hello.ring_rkey = link_->ring_rkey();
+  hello.layout_version = kLayoutVersion;
+  hello.memory_bytes = options_.memory_bytes;
+  hello.workers = options_.workers;
+  SetName(&hello, options_.self.node);
+  link_epoch_ = epoch;
+  hello_sent_ = true;
+  link_->Send(hello);
+}
+
+Backup::Outcome Backup::JoinTurn(int64_t now) {
+  bool was_read = false;
+  if (const auto answer = options_.config_store->Poll()) {
+    reading_ = founding_ = false;
+    was_read = answer->result != ConfigStore::Result::kUnknown;
+    if (was_read) known_ = answer->now;
+  }
+  if (const auto seen = options_.config_store->Seen(); seen && seen->revision > known_.revision) {
+    known_ = *seen;
+  }
+  const GroupConfiguration& configuration = known_.configuration;
+  if (configuration.primary == options_.self && !log_) {
+    Tell("founds the group");
+    return Outcome::kLead;
+  }
+  if (log_ && configuration.IsInSync(options_.self)) {
+    LOG(INFO) << "in sync, in epoch " << configuration.epoch;
+    takeover_.emplace(times_, options_.config_store, options_.self, known_, link_epoch_, now);
+    return BackupTurn(now);
+  }
+  if (link_ && !lost_ && now - heard_ <= 2 * times_.grace_ns()) {
+    if (link_->open() && !hello_sent_) SendHello(configuration.epoch);
+    if (!welcomed_ || ready_ || !published_) return Outcome::kGoesOn;
+    ready_ = true;
+    ReplicaReady ready = NewReplicaReady();
+    ready.epoch = link_epoch_;
+    link_->Send(ready);
+    return Outcome::kGoesOn;
+  }
+  if (was_read) return OnRegister(known_, now);
+  if (!reading_ && !founding_ && now >= try_at_) {
+    options_.config_store->Read();
+    reading_ = true;
+  }
+  return Outcome::kGoesOn;
+}
+
+// It was read after the link was gone, so it is known whether this member is in sync.
+Backup::Outcome Backup::OnRegister(const GroupRegister& known, int64_t now) {
+  try_at_ = now + kRetryNs;
+  if (link_) {
+    if (log_) return End("the link to the primary was lost before all items were there");
+    Retire();
+    return Outcome::kGoesOn;
+  }
+  const GroupConfiguration& configuration = known.configuration;
+  if (configuration.epoch == 0) {
+    founding_ = true;
+    options_.config_store->Txn(known.revision, {.epoch = 1,
+                                                .primary = options_.self,
+                                                .in_sync = {options_.self}});
+    return Outcome::kGoesOn;
+  }
+  if (!retired_) Connect(configuration.primary, now);
+  return Outcome::kGoesOn;
+}
+
+Backup::Outcome Backup::BackupTurn(int64_t now) {
+  const Takeover::Step step = takeover_->Poll(now);
+  known_ = takeover_->known();
+  if (!why_.empty()) return Outcome::kEnd;
+  switch (step) {
+    case Takeover::Step::kFollow:
+    case Takeover::Step::kWait:
+      return Outcome::kGoesOn;
+    case Takeover::Step::kFence:
+      Fence();
+      next_ns_ = std::min(next_ns_, now + kLookNs);
+      return Outcome::kGoesOn;
+    case Takeover::Step::kConnect:
+      ConnectAsSurvivor(now);
+      next_ns_ = std::min(next_ns_, now + kLookNs);
+      return Outcome::kGoesOn;
+    case Takeover::Step::kLead:
+      return Outcome::kLead;
+    case Takeover::Step::kEnd:
+      return End("this member is not in sync any more");
+  }
+  return Outcome::kGoesOn;
+}
+
+// From when the hello is sent, the primary may write.
+void Backup::ConnectAsSurvivor(int64_t now) {
+  if (link_ && (lost_ || primary_ != known_.configuration.primary.incarnation)) {
+    if (!retired_) Retire();
+    try_at_ = now + kRetryNs / 2;
+    return;
+  }
+  if (!link_) {
+    if (now >= try_at_ && !retired_) Connect(known_.configuration.primary, now);
+    return;
+  }
+  if (!link_->open()) return;
+  takeover_->OnHello();
+  SendHello(known_.configuration.epoch);
+}
+
+// Nothing is read from the ring before both queue pairs are flushed.
+void Backup::Fence() {
+  if (link_) {
+    link_->BeginFence();
+    if (!link_->fenced()) return;
+  }
+  if (!log_->Seal()) why_ = "two streams do not fit together";
+  link_.reset();
+  hello_sent_ = welcomed_ = lost_ = false;
+  takeover_->OnFenced();
+}
+
+RingTail Backup::TakeTail() { return log_ ? log_->TakeTail() : RingTail(0); }
+
+uint64_t Backup::ClockAtTakeover(int64_t now) const {
+  return log_ ? clock_.AtTakeover(now) : 0;
+}
+
+absl::Status Backup::Arm() { return link_ ? link_->Arm() : absl::OkStatus(); }
+
+void Backup::Woken() {
+  if (link_) link_->Woken();
+}
+
+std::vector<int> Backup::fds() const {
+  std::vector<int> fds;
+  if (link_) {
+    const auto of_link = link_->fds();
+    fds.assign(of_link.begin(), of_link.end());
+  }
+  return fds;
+}
+
+}  // namespace gannet

@@ -1,0 +1,134 @@
+#ifndef GANNET_SERVER_GROUP_BACKUP_H_
+#define GANNET_SERVER_GROUP_BACKUP_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/auth/auth_file.h"
+#include "common/protocol/replica.h"
+#include "common/rdma/device.h"
+#include "server/group/applier.h"
+#include "server/group/backup_link.h"
+#include "server/replica/backup_log.h"
+#include "server/replica/config_store.h"
+#include "server/replica/group_directory.h"
+#include "server/replica/group_standing.h"
+#include "server/replica/takeover.h"
+#include "server/store/store.h"
+
+namespace gannet {
+
+// What a server does until it is primary: joins, then follows the primary's stream, and takes over
+// when that is over (docs/group.md). It connects, sends and applies what Takeover decides.
+//
+//   begin --register names nobody--> found a group
+//   begin --connected, welcome--> joining --all items, in sync--> backup --takeover--> lead
+//
+// Owner thread only.
+class Backup {
+ public:
+  struct Options {
+    Device device;
+    Store* store = nullptr;
+    GroupStanding* standing = nullptr;
+    ConfigStore* config_store = nullptr;
+    GroupDirectory* directory = nullptr;
+    GroupTerms terms;
+    GroupMember self;
+    AuthFile* keys = nullptr;  // its first key proves who this is; nullptr: none
+    uint64_t memory_bytes = 0;
+    uint32_t workers = 0;
+    std::function<uint64_t()> random;
+    uint64_t (*machine_ms)() = nullptr;          // the machine's wall clock, for handshakes
+    std::function<void(uint64_t)> follow_clock;  // sets the clock by which items expire
+    std::function<uint64_t()> now_ms;            // that clock
+  };
+  explicit Backup(Options options);
+  ~Backup();
+
+  enum class Outcome : uint8_t {
+    kGoesOn,
+    kLead,  // be primary, of known(), with TakeTail()
+    kEnd,   // execute this process again; why() says why
+  };
+  Outcome Poll(int64_t now);
+
+  // REQUIRES: the last Poll said kLead.
+  const GroupRegister& known() const { return known_; }
+  RingTail TakeTail();
+  // What the clock begins with for the new primary. 0: it goes on as it is.
+  uint64_t ClockAtTakeover(int64_t now) const;
+  Applier& applier() { return applier_; }
+
+  const std::string& why() const { return why_; }
+  // Whether it has all that is committed.
+  bool in_sync() const { return takeover_.has_value(); }
+  uint64_t applied() const { return log_ ? log_->applied() : 0; }
+
+  // To sleep: as BackupLink.
+  absl::Status Arm();
+  void Woken();
+  std::vector<int> fds() const;
+  int64_t next_ns() const { return next_ns_; }
+
+ private:
+  Outcome End(std::string why);
+  // Steps before it is in sync.
+  Outcome JoinTurn(int64_t now);
+  Outcome OnRegister(const GroupRegister& known, int64_t now);
+  Outcome Found(const GroupRegister& known);
+  Outcome OnLinkLost(const GroupRegister& known);
+  // Steps of one that is in sync.
+  Outcome BackupTurn(int64_t now);
+  void ConnectAsSurvivor(int64_t now);
+  void Fence();
+
+  void Connect(const GroupMember& primary, int64_t now);
+  void SendHello(uint64_t epoch);
+  void PollLink(int64_t now);
+  void OnMessage(std::span<const std::byte> message, int64_t now);
+  void OnWelcome(const ReplicaWelcome& welcome, int64_t now);
+  void OnBeacon(const Beacon& beacon, int64_t now);
+  bool Apply();
+  void Retire();
+  void Tell(const std::string& line);
+
+  const Options options_;
+  const GroupTimes times_;
+  GroupRegister known_;
+  Applier applier_;
+  ExpiryClock clock_;
+  std::optional<BackupLog> log_;
+  std::optional<Takeover> takeover_;
+  std::unique_ptr<BackupLink> link_;
+  std::unique_ptr<BackupLink> retired_;  // is being flushed
+  bool hello_sent_ = false;
+  bool welcomed_ = false;
+  bool lost_ = false;       // the link cannot be used any more
+  uint64_t link_epoch_ = 0;  // of the primary that the link leads to
+  uint64_t primary_ = 0;     // its incarnation
+  bool founding_ = false;    // a transaction that names this member is under way
+  bool reading_ = false;
+  bool published_ = false;  // all before the stream's begin
+  bool ready_ = false;      // the primary was told that this member has all items
+  uint64_t begins_ = 0;     // LSN of the stream, for a joiner
+  int64_t heard_ = 0;
+  int64_t try_at_ = 0;      // not before this
+  int64_t next_ns_ = 0;
+  // The primary's clock, and what has to be applied before it holds here.
+  uint64_t told_clock_ms_ = 0;
+  uint64_t told_committed_ = 0;
+  int64_t busy_until_ = 0;  // the ring is looked at often until then
+  std::string why_;
+  std::string told_;  // the last line
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_GROUP_BACKUP_H_

@@ -1,0 +1,165 @@
+#include "server/group/backup_link.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/auth/handshake.h"
+#include "common/base/status_macros.h"
+#include "common/rdma/queue_pair.h"
+#include "common/rdma/status.h"
+#include "server/group/replica_request.h"
+
+namespace gannet {
+namespace {
+
+constexpr uint32_t kCompletions = ControlMessages::kCompletionsMax + 8;
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<BackupLink>> BackupLink::Start(const Options& options) {
+  std::unique_ptr<BackupLink> link(new BackupLink);
+  link->options_ = options;
+  link->pd_.reset(ibv_alloc_pd(options.device.verbs));
+  if (link->pd_ == nullptr) return LastErrnoStatus("cannot allocate a protection domain");
+  GANNET_ASSIGN_OR_RETURN(link->cq_,
+                          CompletionQueue::Create(options.device.verbs, kCompletions, true));
+  GANNET_ASSIGN_OR_RETURN(link->ring_, SharedMemory::Create({.name = "gannet-ring",
+                                                             .bytes = options.ring_bytes,
+                                                             .huge_pages = HugePages::kOff,
+                                                             .remote_write = true}));
+  GANNET_ASSIGN_OR_RETURN(
+      link->ring_mr_,
+      RegisterMemory(link->pd_.get(), link->ring_->bytes(), RemoteAccess::kReadWrite));
+  GANNET_ASSIGN_OR_RETURN(link->messages_, ControlMessages::Create(link->pd_.get(), 0));
+  for (std::unique_ptr<Connector>& connector : link->connectors_) {
+    GANNET_ASSIGN_OR_RETURN(
+        connector, Connector::Start({.to = options.to, .deadline_ns = options.deadline_ns}));
+  }
+  return link;
+}
+
+BackupLink::~BackupLink() {
+  for (std::unique_ptr<Connector>& connector : connectors_) connector.reset();
+}
+
+void BackupLink::Fail(absl::Status why) {
+  if (status_.ok()) status_ = std::move(why);
+}
+
+void BackupLink::Poll(int64_t now_ns) {
+  PollConnector(LinkConnection::kControl, now_ns);
+  PollConnector(LinkConnection::kStream, now_ns);
+  std::array<ibv_wc, 16> completions;
+  while (const size_t n = cq_->Poll(completions)) {
+    for (size_t i = 0; i < n; ++i) OnCompletion(completions[i]);
+  }
+  if (cq_->broken()) Fail(absl::UnavailableError("the device lost a completion queue"));
+}
+
+void BackupLink::PollConnector(LinkConnection which, int64_t now_ns) {
+  const auto i = static_cast<size_t>(which);
+  Connector& connector = *connectors_[i];
+  switch (connector.Poll(now_ns)) {
+    case Connector::Step::kResolving:
+    case Connector::Step::kConnecting:
+      return;
+    case Connector::Step::kResolved:
+      if (fencing_) return;
+      if (absl::Status status = Configure(which); !status.ok()) Fail(std::move(status));
+      return;
+    case Connector::Step::kEstablished:
+      if (is_established_[i]) return;
+      is_established_[i] = true;
+      if (absl::Status status = CheckGrant(which); !status.ok()) Fail(std::move(status));
+      ++established_;
+      return;
+    case Connector::Step::kClosed:
+      return Fail(absl::UnavailableError(absl::StrCat(options_.endpoint, " closed the link")));
+    case Connector::Step::kFailed:
+      if (connector.refused() && !refused_) {
+        if (auto reject = DecodeReject(connector.private_data()); reject.ok()) refused_ = *reject;
+      }
+      return Fail(connector.status());
+  }
+}
+
+absl::Status BackupLink::Configure(LinkConnection which) {
+  const auto i = static_cast<size_t>(which);
+  Connector& connector = *connectors_[i];
+  if (connector.verbs() != options_.device.verbs) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the way to ", options_.endpoint, " does not lead through the device ",
+                     options_.device.name, ", which this server uses"));
+  }
+  const bool control = which == LinkConnection::kControl;
+  GANNET_RETURN_IF_ERROR(connector.CreateConnection(
+      {.queue_pair = {.pd = pd_.get(),
+                      .send_cq = cq_->get(),
+                      .recv_cq = cq_->get(),
+                      .send_wrs = control ? ControlMessages::kPlaces : 1,
+                      .recv_wrs = control ? ControlMessages::kPlaces : 1},
+       .caps = options_.device.caps}));
+  if (control && !messages_->PostReceives(*connector.connection())) {
+    return absl::UnavailableError("the device refuses receives");
+  }
+  requests_[i] = MakeReplicaRequest(which, options_.token, options_.wall_ms());
+  if (options_.key) {
+    AuthenticateRequest(*options_.key, options_.to.NetworkBytes(), &requests_[i]);
+  }
+  return connector.Connect(std::as_bytes(std::span(&requests_[i], 1)));
+}
+
+absl::Status BackupLink::CheckGrant(LinkConnection which) const {
+  const auto i = static_cast<size_t>(which);
+  const std::span<const std::byte> answer = connectors_[i]->private_data();
+  if (options_.key) {
+    GANNET_RETURN_IF_ERROR(CheckGrantMac(answer, options_.endpoint, *options_.key, requests_[i]));
+  }
+  return absl::OkStatus();
+}
+
+void BackupLink::OnCompletion(const ibv_wc& completion) {
+  const WrId id = WrId::Unpack(completion.wr_id);
+  const auto kind = static_cast<LinkWork>(id.kind);
+  if (kind == LinkWork::kDrain) {
+    if (id.slot < kConnections && !std::exchange(is_drained_[id.slot], true)) ++drained_;
+    return;
+  }
+  if (completion.status != IBV_WC_SUCCESS) {
+    return Fail(CompletionStatus(completion, "the link to the primary is broken"));
+  }
+  if (kind == LinkWork::kSend) return messages_->OnSent(id.slot);
+  if (kind != LinkWork::kReceive || fencing_) return;
+  bool broken = false;
+  received_.push_back(messages_->Take(*control(), id.slot, completion.byte_len, &broken));
+  if (broken) Fail(absl::UnavailableError("the device refuses receives"));
+}
+
+std::optional<std::vector<std::byte>> BackupLink::TakeMessage() {
+  if (received_.empty()) return std::nullopt;
+  std::vector<std::byte> message = std::move(received_.front());
+  received_.pop_front();
+  return message;
+}
+
+void BackupLink::SendBytes(std::span<const std::byte> message) {
+  if (!open()) return;
+  if (!messages_->Send(*control(), message)) {
+    Fail(absl::UnavailableError("the device refuses a message to the primary"));
+  }
+}
+
+// A queue pair that was never made, or whose drain is not signaled, counts as flushed.
+void BackupLink::BeginFence() {
+  if (std::exchange(fencing_, true)) return;
+  received_.clear();
+  for (uint32_t i = 0; i < kConnections; ++i) {
+    Connection* const connection = connectors_[i]->connection();
+    const WrId id = {.kind = static_cast<uint8_t>(LinkWork::kDrain), .owner = 0, .slot = i};
+    if (connection != nullptr && connection->BeginClose(id.Pack())) continue;
+    if (!std::exchange(is_drained_[i], true)) ++drained_;
+  }
+}
+
+}  // namespace gannet

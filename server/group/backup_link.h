@@ -1,0 +1,115 @@
+#ifndef GANNET_SERVER_GROUP_BACKUP_LINK_H_
+#define GANNET_SERVER_GROUP_BACKUP_LINK_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/auth/auth_key.h"
+#include "common/protocol/connect.h"
+#include "common/rdma/completion.h"
+#include "common/rdma/connector.h"
+#include "common/rdma/device.h"
+#include "common/rdma/memory.h"
+#include "server/group/control_messages.h"
+#include "server/group/link_work.h"
+
+namespace gannet {
+
+// A backup's end of its link to a primary: a control connection for messages, and a stream
+// connection by which the primary WRITEs records into the ring. The ring is in a protection domain
+// of its own, so the primary can reach nothing else.
+//
+//   connecting --both are accepted--> open --BeginFence--> fencing --flushed--> fenced
+//
+// 1. Once it is fenced, nobody can write into the ring any more. The ring keeps what it has.
+// 2. Each link has new memory. So what is late on an old link destroys nothing.
+//
+// Never blocks. Owner thread only.
+class BackupLink {
+ public:
+  struct Options {
+    Device device;
+    SocketAddress to;
+    std::string endpoint;        // `to` as somebody wrote it
+    std::optional<AuthKey> key;  // that proves who this is; nullopt: none
+    uint64_t token = 0;          // the same in both connections, and in no other
+    uint64_t ring_bytes = 0;
+    uint64_t (*wall_ms)() = nullptr;
+    int64_t deadline_ns = 0;  // until it is open
+  };
+  // Begins to connect. ResourceExhausted: no memory for the ring. Unavailable: cannot reach it.
+  static absl::StatusOr<std::unique_ptr<BackupLink>> Start(const Options& options);
+  // REQUIRES: fenced(), or the process ends.
+  ~BackupLink();
+
+  void Poll(int64_t now_ns);
+  // Whether both connections are accepted, so that messages may be sent.
+  bool open() const { return established_ == kConnections && !fencing_; }
+  // Why it cannot be used any more. OK: nothing is known against it.
+  const absl::Status& status() const { return status_; }
+  // The primary's text, if that refused a connection.
+  const std::optional<Reject>& refused() const { return refused_; }
+
+  // Returns the next message from the primary.
+  std::optional<std::vector<std::byte>> TakeMessage();
+  template <class T>
+  void Send(const T& message) {
+    SendBytes(std::as_bytes(std::span(&message, 1)));
+  }
+
+  std::span<std::byte> ring() const { return ring_->bytes(); }
+  uint32_t ring_rkey() const { return ring_mr_->rkey; }
+
+  // Moves both queue pairs to the error state. Poll flushes them.
+  void BeginFence();
+  bool fenced() const { return fencing_ && drained_ == kConnections; }
+
+  // To sleep: Arm, Poll once more, wait until one of fds() is readable, call Woken.
+  absl::Status Arm() { return cq_->Arm(); }
+  void Woken() { cq_->TakeEvents(); }
+  std::array<int, 3> fds() const {
+    return {connectors_[0]->fd(), connectors_[1]->fd(), cq_->fd()};
+  }
+
+ private:
+  static constexpr uint32_t kConnections = 2;
+  static constexpr uint32_t kDrainSlots = 2;
+
+  BackupLink() = default;
+  void PollConnector(LinkConnection which, int64_t now_ns);
+  absl::Status Configure(LinkConnection which);
+  absl::Status CheckGrant(LinkConnection which) const;
+  void OnCompletion(const ibv_wc& completion);
+  void Fail(absl::Status why);
+  void SendBytes(std::span<const std::byte> message);
+  Connection* control() const { return connectors_[0]->connection(); }
+
+  Options options_;
+  Handle<ibv_pd> pd_;
+  std::unique_ptr<CompletionQueue> cq_;
+  std::optional<SharedMemory> ring_;
+  Handle<ibv_mr> ring_mr_;
+  std::unique_ptr<ControlMessages> messages_;
+  std::array<std::unique_ptr<Connector>, kConnections> connectors_;
+  std::array<ConnectRequest, kConnections> requests_{};
+  std::array<bool, kConnections> is_established_{};
+  std::array<bool, kConnections> is_drained_{};
+  uint32_t established_ = 0;
+  uint32_t drained_ = 0;
+  bool fencing_ = false;
+  absl::Status status_;
+  std::optional<Reject> refused_;
+  std::deque<std::vector<std::byte>> received_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_GROUP_BACKUP_LINK_H_

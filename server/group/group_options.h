@@ -1,0 +1,24 @@
+#ifndef GANNET_SERVER_GROUP_GROUP_OPTIONS_H_
+#define GANNET_SERVER_GROUP_GROUP_OPTIONS_H_
+
+#include <string>
+
+#include "server/replica/config_store.h"
+#include "server/replica/group_directory.h"
+#include "server/replica/register.h"
+
+namespace gannet {
+
+// A server's group, and who it is in it.
+struct GroupOptions {
+  ConfigStore* store = nullptr;         // outlives the server
+  GroupDirectory* directory = nullptr;  // outlives the server
+  GroupTerms terms;
+  std::string node;       // this server's name in the group
+  std::string advertise;  // "HOST:PORT", where others reach it; empty: as it listens
+  std::string auth_file;  // its first key is shown to the primary; empty: none
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_GROUP_GROUP_OPTIONS_H_

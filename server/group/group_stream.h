@@ -1,0 +1,47 @@
+#ifndef GANNET_SERVER_GROUP_GROUP_STREAM_H_
+#define GANNET_SERVER_GROUP_GROUP_STREAM_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "server/changes/change_stream.h"
+#include "server/group/primary.h"
+
+namespace gannet {
+
+// A group's place among the consumers of a server's changes. Before the server is primary it takes
+// no note of them: they are those that it applies.
+//
+// Thread safe.
+class GroupStream : public ChangeConsumer {
+ public:
+  // From now on the changes go to a primary, which outlives the workers.
+  void Lead(Primary* primary) { primary_.store(primary, std::memory_order_release); }
+
+  bool Take(const Change& change, ChangePlace* place) override {
+    Primary* const primary = At();
+    return primary == nullptr || primary->Append(change, place->end);
+  }
+  Takes takes() const override {
+    const Primary* const primary = At();
+    return primary != nullptr && primary->takes() ? Takes::kNow : Takes::kLater;
+  }
+  uint64_t safe() const override {
+    const Primary* const primary = At();
+    return primary == nullptr ? 0 : primary->safe();
+  }
+  // Ships what was appended, and looks for what is committed.
+  void Pump() {
+    if (Primary* const primary = At()) primary->Pump();
+  }
+
+ private:
+  // Acquire: whoever finds the primary finds it whole.
+  Primary* At() const { return primary_.load(std::memory_order_acquire); }
+
+  std::atomic<Primary*> primary_{nullptr};
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_GROUP_GROUP_STREAM_H_

@@ -1,0 +1,228 @@
+#include "server/group/member.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "glog/logging.h"
+
+namespace gannet {
+namespace {
+
+constexpr int64_t kAnnounceNs = kNsPerSecond;
+
+}  // namespace
+
+Member::Member(Options options) : options_(std::move(options)) {}
+Member::~Member() = default;
+
+absl::StatusOr<std::unique_ptr<Member>> Member::Create(Options options) {
+  std::unique_ptr<Member> member(new Member(std::move(options)));
+  const Options& given = member->options_;
+  if (!given.group.auth_file.empty()) {
+    GANNET_ASSIGN_OR_RETURN(member->keys_, AuthFile::Open(given.group.auth_file));
+  }
+  member->backup_ = std::make_unique<Backup>(
+      Backup::Options{.device = given.device,
+                      .store = given.store,
+                      .standing = given.standing,
+                      .config_store = given.group.store,
+                      .directory = given.group.directory,
+                      .terms = given.group.terms,
+                      .self = member->self(),
+                      .keys = member->keys_ ? &*member->keys_ : nullptr,
+                      .memory_bytes = given.memory_bytes,
+                      .workers = given.workers,
+                      .random = given.random,
+                      .machine_ms = given.machine_ms,
+                      .follow_clock = given.follow_clock,
+                      .now_ms = given.now_ms});
+  given.store->PauseEvictions(true);
+  return member;
+}
+
+void Member::Put(ReplicaArrival arrival) {
+  {
+    MutexLock lock(mutex_);
+    arrivals_.push_back(std::move(arrival));
+  }
+  options_.wake();
+}
+
+void Member::PutGone(uint64_t name) {
+  {
+    MutexLock lock(mutex_);
+    gone_.push_back(name);
+  }
+  options_.wake();
+}
+
+void Member::Refuse(ReplicaArrival arrival) {
+  const struct Reject reject = NewReject(RejectCode::kNotPrimary, options_.standing->elsewhere());
+  options_.listener->Reject(std::move(arrival.incoming), std::as_bytes(std::span(&reject, 1)));
+  options_.forget(arrival.name);
+}
+
+void Member::TakeInbox(int64_t now) {
+  std::deque<ReplicaArrival> arrivals;
+  std::vector<uint64_t> gone;
+  {
+    MutexLock lock(mutex_);
+    arrivals.swap(arrivals_);
+    gone.swap(gone_);
+  }
+  for (ReplicaArrival& arrival : arrivals) {
+    if (primary_ != nullptr && !ended()) {
+      primary_->OnArrival(std::move(arrival), now);
+    } else {
+      Refuse(std::move(arrival));
+    }
+  }
+  if (primary_ == nullptr) return;
+  for (const uint64_t name : gone) primary_->OnGone(name, now);
+}
+
+bool Member::Poll(int64_t now) {
+  TakeInbox(now);
+  if (ended()) return false;
+  if (now >= announce_at_) {
+    announce_at_ = now + kAnnounceNs;
+    options_.group.directory->Announce(self(), options_.group.advertise,
+                                       backup_ ? backup_->applied() : primary_->Look().committed);
+  }
+  bool published = false;
+  if (primary_ != nullptr) {
+    published = primary_->Turn(now);
+    if (primary_->deposed()) End("another member is primary now");
+  } else {
+    switch (backup_->Poll(now)) {
+      case Backup::Outcome::kGoesOn:
+        break;
+      case Backup::Outcome::kLead:
+        Lead(now);
+        break;
+      case Backup::Outcome::kEnd:
+        End(backup_->why());
+        break;
+    }
+  }
+  TellElsewhere();
+  TellObservers();
+  return published;
+}
+
+void Member::End(const std::string& why) {
+  options_.standing->SetServes(false);
+  options_.standing->SetLeaseEnd(0);
+  why_ = why;
+  LOG(WARNING) << "this server leaves the group's places to others: " << why;
+  ended_.store(true, std::memory_order_release);
+}
+
+void Member::Lead(int64_t now) {
+  const GroupRegister known = backup_->known();
+  const RingTail tail = backup_->TakeTail();
+  // The old primary's clock goes on here, or the founder's own.
+  if (const uint64_t clock_ms = backup_->ClockAtTakeover(now)) options_.start_clock(clock_ms);
+  Applier* const applier = &backup_->applier();
+  applier->OnVersion(options_.first_version);
+  LOG(INFO) << "primary of epoch " << known.configuration.epoch << ", with "
+            << tail.end() - tail.begin() << " bytes of records that are still to be committed";
+  const uint64_t epoch = known.configuration.epoch;
+  uint64_t stream_id = 0;
+  while (stream_id == 0) stream_id = options_.random();
+  auto primary = Primary::Create(
+      {.device = &options_.device,
+       .pd = options_.pd,
+       .listener = options_.listener,
+       .standing = options_.standing,
+       .store = options_.group.store,
+       .directory = options_.group.directory,
+       .terms = options_.group.terms,
+       .self = self(),
+       .address = options_.group.advertise,
+       .memory_bytes = options_.memory_bytes,
+       .workers = options_.workers,
+       .grant = options_.grant,
+       .stream_id = stream_id,
+       .clock = options_.clock,
+       .wall_ms = options_.now_ms,
+       .version_next = [store = options_.store] { return store->NextVersion(); },
+       .open =
+           [this, applier, epoch](const RingTail& rest) {
+             rest.ForEach([applier](const RingRecord& record, uint64_t, uint64_t) {
+               applier->Apply(record);
+             });
+             options_.store->BeginVersions(applier->version_next());
+             options_.store->PauseEvictions(false);
+             options_.stream->Lead(primary_.get());
+             options_.opens(epoch);
+             LOG(INFO) << "takes clients, as primary of epoch " << epoch;
+           },
+       .wake = options_.wake,
+       .forget = options_.forget},
+      known, tail);
+  if (!primary.ok()) {
+    // It is primary by the register, and cannot be. Whoever is in sync takes over.
+    return End(std::string(primary.status().message()));
+  }
+  primary_ = *std::move(primary);
+}
+
+void Member::TellElsewhere() {
+  const GroupConfiguration configuration =
+      primary_ != nullptr ? primary_->known().configuration : backup_->known().configuration;
+  std::string elsewhere;
+  if (configuration.epoch != 0 && configuration.primary != self()) {
+    if (const auto address = options_.group.directory->AddressOf(configuration.primary)) {
+      elsewhere = absl::StrCat("primary=", *address, " epoch=", configuration.epoch);
+    }
+  }
+  if (elsewhere == elsewhere_) return;
+  elsewhere_ = elsewhere;
+  options_.standing->SetElsewhere(std::move(elsewhere));
+}
+
+void Member::TellObservers() {
+  Seen seen = {.node = options_.group.node};
+  const GroupConfiguration configuration =
+      primary_ != nullptr ? primary_->known().configuration : backup_->known().configuration;
+  seen.primary = configuration.primary.node;
+  seen.epoch = configuration.epoch;
+  if (ended()) {
+    seen.role = Role::kEnded;
+  } else if (primary_ != nullptr) {
+    seen.role = Role::kPrimary;
+    seen.as_primary = primary_->Look();
+  } else {
+    seen.role = backup_->in_sync() ? Role::kBackup : Role::kJoining;
+    seen.applied = backup_->applied();
+  }
+  MutexLock lock(mutex_);
+  seen_ = std::move(seen);
+}
+
+Member::Seen Member::Look() const {
+  MutexLock lock(mutex_);
+  return seen_;
+}
+
+absl::Status Member::Arm() { return primary_ != nullptr ? primary_->Arm() : backup_->Arm(); }
+
+void Member::Woken() {
+  if (primary_ != nullptr) return primary_->Woken();
+  backup_->Woken();
+}
+
+std::vector<int> Member::fds() const {
+  std::vector<int> fds = primary_ != nullptr ? primary_->fds() : backup_->fds();
+  if (options_.group.store->fd() >= 0) fds.push_back(options_.group.store->fd());
+  return fds;
+}
+
+int64_t Member::next_ns() const {
+  return primary_ != nullptr ? primary_->next_ns() : backup_->next_ns();
+}
+
+}  // namespace gannet

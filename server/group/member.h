@@ -1,0 +1,120 @@
+#ifndef GANNET_SERVER_GROUP_MEMBER_H_
+#define GANNET_SERVER_GROUP_MEMBER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/auth/auth_file.h"
+#include "common/base/mutex.h"
+#include "common/protocol/connect.h"
+#include "common/rdma/device.h"
+#include "common/rdma/listener.h"
+#include "server/group/backup.h"
+#include "server/group/group_options.h"
+#include "server/group/group_stream.h"
+#include "server/group/primary.h"
+#include "server/group/replica_arrival.h"
+#include "server/replica/group_standing.h"
+#include "server/store/store.h"
+
+namespace gannet {
+
+// A server's life in its group: it joins or founds it, is a backup, then primary, and ends. It
+// never goes back. A server that ended executes itself again, and joins.
+//
+// Thread safety: Poll and what it takes to sleep by one thread, the member's. Put from any thread.
+class Member {
+ public:
+  struct Options {
+    GroupOptions group;
+    Device device;
+    ibv_pd* pd = nullptr;  // for the primary's side of links
+    Listener* listener = nullptr;
+    Store* store = nullptr;
+    GroupStanding* standing = nullptr;
+    GroupStream* stream = nullptr;
+    uint64_t incarnation = 0;
+    uint64_t memory_bytes = 0;
+    uint32_t workers = 0;
+    uint64_t first_version = 1;  // by the clock
+    Grant grant{};
+    std::function<uint64_t()> random;
+    uint64_t (*machine_ms)() = nullptr;
+    int64_t (*clock)() = nullptr;            // CLOCK_BOOTTIME, in ns
+    std::function<void()> wake;              // makes the member's thread call Poll. Thread safe
+    std::function<void(uint64_t)> forget;    // a connection's name is not used any more
+    std::function<void(uint64_t)> opens;     // this server is primary of that epoch. It takes
+                                             // clients when this has returned
+    std::function<void(uint64_t)> follow_clock;  // sets the clock by which items expire
+    std::function<void(uint64_t)> start_clock;   // lets it go on from a time
+    std::function<uint64_t()> now_ms;            // that clock
+  };
+  // Announces the server. The errors are those of AuthFile::Open.
+  static absl::StatusOr<std::unique_ptr<Member>> Create(Options options);
+  ~Member();
+
+  // Returns whether workers should look at what is published.
+  bool Poll(int64_t now);
+  // Somebody asks to connect as a replica, or is gone. From the listener's thread.
+  void Put(ReplicaArrival arrival);
+  void PutGone(uint64_t name);
+
+  // Whether this process has no place in the group any more; why() says why.
+  bool ended() const { return ended_.load(std::memory_order_acquire); }
+  const std::string& why() const { return why_; }
+
+  // To sleep: Arm, Poll once more, wait until one of fds() is readable or for next_ns(); Woken.
+  absl::Status Arm();
+  void Woken();
+  std::vector<int> fds() const;
+  int64_t next_ns() const;
+
+  // For observers.
+  enum class Role : uint8_t { kJoining, kBackup, kPrimary, kEnded };
+  struct Seen {
+    Role role = Role::kJoining;
+    std::string node;
+    std::string primary;
+    uint64_t epoch = 0;
+    uint64_t applied = 0;  // LSN, of a backup
+    Primary::Seen as_primary{};
+  };
+  Seen Look() const;
+
+ private:
+  explicit Member(Options options);
+  void TakeInbox(int64_t now);
+  void Refuse(ReplicaArrival arrival);
+  void Lead(int64_t now);
+  void End(const std::string& why);
+  void TellElsewhere();
+  void TellObservers();
+  GroupMember self() const {
+    return {.node = options_.group.node, .incarnation = options_.incarnation};
+  }
+
+  const Options options_;
+  std::optional<AuthFile> keys_;
+  std::unique_ptr<Backup> backup_;    // before it leads
+  std::unique_ptr<Primary> primary_;  // from then on
+  std::string elsewhere_;
+  int64_t announce_at_ = 0;
+  std::string why_;
+  std::atomic<bool> ended_{false};  // release: after why_
+
+  mutable Mutex mutex_;
+  std::deque<ReplicaArrival> arrivals_ GANNET_GUARDED_BY(mutex_);
+  std::vector<uint64_t> gone_ GANNET_GUARDED_BY(mutex_);
+  Seen seen_ GANNET_GUARDED_BY(mutex_);
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_GROUP_MEMBER_H_

@@ -1,0 +1,242 @@
+#include "server/group/primary.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/rdma/queue_pair.h"
+#include "glog/logging.h"
+
+namespace gannet {
+namespace {
+
+constexpr uint32_t kMessageCompletions = 8192;
+constexpr uint32_t kStreamCompletions = 8192;
+constexpr size_t kPollMax = 16;
+
+}  // namespace
+
+Primary::Primary(Options options, const GroupRegister& known, const RingTail& tail, Made made)
+    : options_(std::move(options)),
+      times_{.lease_ns = int64_t{options_.terms.lease_ms} * kNsPerMs},
+      made_(std::move(made)),
+      environment_{.device = options_.device,
+                   .pd = options_.pd,
+                   .listener = options_.listener,
+                   .messages_cq = made_.messages_cq.get(),
+                   .stream_cq = made_.stream_cq.get(),
+                   .ring = made_.ring.bytes(),
+                   .ring_lkey = made_.ring_mr->lkey},
+      opening_(tail),
+      tail_(tail),
+      writer_(made_.ring.bytes(), options_.stream_id, opening_.first_lsn()),
+      lease_(times_),
+      commit_(opening_.first_lsn()),
+      membership_(options_.store, &lease_, &commit_, options_.self, known, options_.clock()),
+      hand_over_(times_, &membership_),
+      outbox_(&writer_, known.configuration.epoch << 32),
+      committed_(opening_.first_lsn()) {}
+
+absl::StatusOr<std::unique_ptr<Primary>> Primary::Create(Options options,
+                                                         const GroupRegister& known,
+                                                         const RingTail& tail) {
+  Made made;
+  ibv_context* const verbs = options.device->verbs;
+  GANNET_ASSIGN_OR_RETURN(made.ring, PrivateMemory::Create(options.terms.ring_bytes));
+  GANNET_ASSIGN_OR_RETURN(
+      made.ring_mr, RegisterMemory(options.pd, made.ring.bytes(), RemoteAccess::kNone));
+  GANNET_ASSIGN_OR_RETURN(made.messages_cq,
+                          CompletionQueue::Create(verbs, kMessageCompletions, true));
+  GANNET_ASSIGN_OR_RETURN(made.stream_cq,
+                          CompletionQueue::Create(verbs, kStreamCompletions, true));
+  return std::unique_ptr<Primary>(new Primary(std::move(options), known, tail, std::move(made)));
+}
+
+Primary::~Primary() = default;
+
+GroupRegister Primary::known() const {
+  MutexLock lock(mutex_);
+  return membership_.known();
+}
+
+bool Primary::Append(const Change& change, uint64_t position) {
+  MutexLock lock(mutex_);
+  if (hand_over_.stopped() || outbox_.crowded() || deposed_) {
+    takes_.store(false, std::memory_order_relaxed);
+    return false;
+  }
+  outbox_.Add(change, position, committed_);
+  return true;
+}
+
+void Primary::Pump() {
+  MutexLock lock(mutex_);
+  PumpLocked();
+  // The rings are emptied only after beacons.
+  const bool low = writer_.free_bytes() < made_.ring.bytes().size() / 2;
+  if ((low || !outbox_.empty()) && !nudged_.exchange(true, std::memory_order_relaxed)) {
+    options_.wake();
+  }
+}
+
+void Primary::PumpLocked() {
+  outbox_.Fill(committed_);
+  Ship();
+  PollWrites();
+  AdvanceCommit();
+}
+
+void Primary::Ship() {
+  for (const auto& backup : backups_) {
+    if (!backup->member || backup->failed || backup->link->closing()) continue;
+    const RingWriter::Shipment shipment = writer_.Ship(backup->ring);
+    if (shipment[0].bytes == 0) continue;
+    backup->failed = !backup->link->Write(shipment);
+  }
+}
+
+void Primary::PollWrites() {
+  std::array<ibv_wc, kPollMax> completions;
+  while (const size_t n = made_.stream_cq->Poll(completions)) {
+    for (size_t i = 0; i < n; ++i) {
+      const WrId id = WrId::Unpack(completions[i].wr_id);
+      Backup* const backup = FindLink(id.owner);
+      if (backup == nullptr) continue;
+      if (static_cast<LinkWork>(id.kind) == LinkWork::kDrain) {
+        backup->link->OnDrained(id.slot);
+      } else if (completions[i].status != IBV_WC_SUCCESS) {
+        backup->failed = true;
+      } else if (backup->member) {
+        writer_.OnCompleted(backup->ring);
+        commit_.OnCompleted(backup->member->incarnation, writer_.completed_lsn(backup->ring));
+      }
+    }
+  }
+}
+
+// The clock is read after the completions were polled (Commit::Advance says why).
+void Primary::AdvanceCommit() {
+  if (!membership_.MayCommit()) return;
+  committed_ = commit_.Advance(writer_.end().lsn, lease_, options_.clock());
+  safe_.store(outbox_.PositionAt(committed_), std::memory_order_release);
+}
+
+bool Primary::Turn(int64_t now) {
+  bool opens = false;
+  {
+    MutexLock lock(mutex_);
+    nudged_.store(false, std::memory_order_relaxed);
+    PollMessages(now);
+    PumpLocked();
+    opens = TryToOpen(now);
+    const bool low = writer_.free_bytes() < made_.ring.bytes().size() / 2;
+    const bool due = now >= beacon_at_ || ((low || !outbox_.empty()) &&
+                                           now >= beacon_at_ - times_.beacon_ns() + kNsPerMs);
+    if (due && lease_.MaySend(now)) SendBeacons(now);
+    FollowOperator(now);
+    hand_over_.Poll(now);
+    membership_.Poll(now);
+    deposed_ = membership_.deposed();
+    DropLinks(now);
+    if (open_) TellStanding(now);
+    takes_.store(open_ && !deposed_ && !hand_over_.stopped() && !outbox_.crowded(),
+                 std::memory_order_relaxed);
+  }
+  if (opens) options_.open(tail_);
+  const uint64_t safe_now = safe();
+  return std::exchange(told_safe_, safe_now) != safe_now;
+}
+
+bool Primary::TryToOpen(int64_t now) {
+  if (open_) return false;
+  bool all_linked = true;
+  for (const GroupMember& member : membership_.known().configuration.in_sync) {
+    all_linked &= member == options_.self || HasLink(member.incarnation);
+  }
+  if (all_linked) opening_.Send(&writer_, committed_);
+  open_ = opening_.IsOver(committed_, lease_, now);
+  return open_;
+}
+
+void Primary::TellStanding(int64_t now) {
+  const bool grants = !hand_over_.stopped() && membership_.MayCommit();
+  options_.standing->SetServes(grants);
+  const int64_t left = grants ? lease_.LeftNs(now) : 0;
+  options_.standing->SetLeaseEnd(left > 0 ? now + left : 0);
+}
+
+void Primary::SendBeacons(int64_t now) {
+  beacon_at_ = now + times_.beacon_ns();
+  Beacon beacon = NewBeacon();
+  beacon.epoch = membership_.known().configuration.epoch;
+  beacon.sequence = lease_.OnSend(now);
+  beacon.committed = committed_;
+  beacon.clock_ms = options_.wall_ms();
+  for (const auto& backup : backups_) {
+    if (!backup->member || backup->failed || backup->link->closing()) continue;
+    if (!backup->link->Send(beacon)) backup->failed = true;
+  }
+}
+
+// An operator may have taken a node out of the group, or want another primary.
+void Primary::FollowOperator(int64_t now) {
+  const std::vector<std::string> members = options_.directory->terms().members;
+  const auto& configuration = membership_.known().configuration;
+  for (const GroupMember& member : configuration.in_sync) {
+    const bool wanted = std::ranges::find(members, member.node) != members.end();
+    if (!wanted && member != options_.self) membership_.OnBroken(member, now);
+  }
+  const std::optional<std::string> successor = options_.directory->WantedSuccessor();
+  if (!successor || hand_over_.stopped() || !open_) return;
+  options_.directory->ForgetWantedSuccessor();
+  for (const GroupMember& member : configuration.in_sync) {
+    if (member.node != *successor || member == options_.self) continue;
+    LOG(INFO) << "hands over to " << member.node << ", as an operator wants";
+    return hand_over_.Begin(member, now);
+  }
+  LOG(WARNING) << "does not hand over to " << *successor
+               << ", which is primary already, or not in sync";
+}
+
+Primary::Backup* Primary::FindLink(uint32_t number) {
+  for (const auto& backup : backups_) {
+    if (backup->link->number() == number) return backup.get();
+  }
+  return nullptr;
+}
+
+bool Primary::HasLink(uint64_t incarnation) const {
+  return std::ranges::any_of(backups_, [&](const auto& backup) {
+    return backup->member && backup->member->incarnation == incarnation;
+  });
+}
+
+absl::Status Primary::Arm() {
+  GANNET_RETURN_IF_ERROR(made_.messages_cq->Arm());
+  return made_.stream_cq->Arm();
+}
+
+void Primary::Woken() {
+  made_.messages_cq->TakeEvents();
+  made_.stream_cq->TakeEvents();
+}
+
+Primary::Seen Primary::Look() const {
+  MutexLock lock(mutex_);
+  const GroupConfiguration& configuration = membership_.known().configuration;
+  Seen seen = {.epoch = configuration.epoch,
+               .end = writer_.end().lsn,
+               .committed = committed_,
+               .lease_left_ns = lease_.LeftNs(options_.clock())};
+  for (const auto& backup : backups_) {
+    if (!backup->member) continue;
+    seen.backups.push_back({.node = backup->member->node,
+                            .in_sync = configuration.IsInSync(*backup->member),
+                            .completed = writer_.completed_lsn(backup->ring),
+                            .applied = backup->applied});
+  }
+  return seen;
+}
+
+}  // namespace gannet

@@ -1,0 +1,191 @@
+#ifndef GANNET_SERVER_GROUP_PRIMARY_H_
+#define GANNET_SERVER_GROUP_PRIMARY_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/base/mutex.h"
+#include "common/protocol/connect.h"
+#include "common/rdma/completion.h"
+#include "common/rdma/memory.h"
+#include "server/changes/change_stream.h"
+#include "server/group/primary_link.h"
+#include "server/group/replica_arrival.h"
+#include "server/group/stream_outbox.h"
+#include "server/replica/commit.h"
+#include "server/replica/group_directory.h"
+#include "server/replica/group_standing.h"
+#include "server/replica/hand_over.h"
+#include "server/replica/membership.h"
+#include "server/replica/opening.h"
+#include "server/replica/primary_lease.h"
+#include "server/stream/ring_writer.h"
+
+namespace gannet {
+
+// What a server does as primary of its group: takes the stream of changes, WRITEs it into the rings
+// of its backups, and says up to where it is committed (docs/group.md).
+//
+//   primary->Turn(now);                        // the member's thread, when something came
+//   primary->Append(change, position);         // a worker, by the stream of changes
+//   primary->Pump();                           // a worker, before it publishes
+//   writes.Publish(primary->safe());
+//
+// It is never destroyed while workers run: a process that was primary serves no more afterwards.
+//
+// Thread safety: Turn, and what begins with On, by the member's thread. The rest from any thread.
+// A mutex guards all. It is taken behind the stream's, and nothing is called under it that takes
+// others, but the register's requests.
+class Primary {
+ public:
+  struct Options {
+    const Device* device = nullptr;
+    ibv_pd* pd = nullptr;
+    Listener* listener = nullptr;
+    GroupStanding* standing = nullptr;
+    ConfigStore* store = nullptr;
+    GroupDirectory* directory = nullptr;
+    GroupTerms terms;
+    GroupMember self;
+    std::string address;  // of this server, for clients of others
+    uint64_t memory_bytes = 0;
+    uint32_t workers = 0;
+    Grant grant{};  // without what differs between connections
+    uint64_t stream_id = 0;
+    int64_t (*clock)() = nullptr;              // CLOCK_BOOTTIME, in ns
+    std::function<uint64_t()> wall_ms;         // by which items expire
+    std::function<uint64_t()> version_next;    // higher than each version so far
+    std::function<void(const RingTail&)> open;  // the tail is committed: apply it, take clients
+    std::function<void()> wake;                 // makes the member's thread call Turn
+    std::function<void(uint64_t)> forget;       // a connection of this name is destroyed
+  };
+  // ResourceExhausted: no memory for the ring.
+  static absl::StatusOr<std::unique_ptr<Primary>> Create(Options options,
+                                                         const GroupRegister& known,
+                                                         const RingTail& tail);
+  ~Primary();
+
+  // Returns whether more was committed than at the last Turn.
+  bool Turn(int64_t now);
+  void OnArrival(ReplicaArrival arrival, int64_t now);
+  // A connection of this name is gone.
+  void OnGone(uint64_t name, int64_t now);
+  // Somebody else is primary.
+  bool deposed() const { return deposed_; }
+  bool open() const { return open_; }
+  GroupRegister known() const;
+
+  // Takes the next change of the stream, which ends at `position`. Returns false if it must not
+  // happen now.
+  bool Append(const Change& change, uint64_t position);
+  bool takes() const { return takes_.load(std::memory_order_relaxed); }
+  // WRITEs what was appended, and sees what is committed now.
+  void Pump();
+  // What ends there or before is committed. Acquire: whoever publishes it has it in all rings.
+  uint64_t safe() const { return safe_.load(std::memory_order_acquire); }
+
+  // To sleep: Arm, Turn once more, wait until one of fds() is readable, or for next_ns(); Woken.
+  absl::Status Arm();
+  void Woken();
+  std::vector<int> fds() const { return {made_.messages_cq->fd(), made_.stream_cq->fd()}; }
+  int64_t next_ns() const { return beacon_at_; }
+
+  struct Seen {
+    uint64_t epoch = 0;
+    uint64_t end = 0;        // LSN
+    uint64_t committed = 0;  // LSN
+    int64_t lease_left_ns = 0;
+    struct Backup {
+      std::string node;
+      bool in_sync = false;
+      uint64_t completed = 0;  // LSN
+      uint64_t applied = 0;    // LSN
+    };
+    std::vector<Backup> backups;
+  };
+  // For observers.
+  Seen Look() const;
+
+ private:
+  // A link, and whose it is once it said hello.
+  struct Backup {
+    std::unique_ptr<PrimaryLink> link;
+    std::optional<GroupMember> member;
+    RingWriter::LinkId ring = 0;
+    bool counted = false;
+    bool failed = false;  // to be closed
+    uint64_t applied = 0;
+    int64_t since_ns = 0;
+  };
+
+  // What the device or the system may refuse to make.
+  struct Made {
+    PrivateMemory ring;
+    Handle<ibv_mr> ring_mr;
+    std::unique_ptr<CompletionQueue> messages_cq;
+    std::unique_ptr<CompletionQueue> stream_cq;
+  };
+  Primary(Options options, const GroupRegister& known, const RingTail& tail, Made made);
+  void PumpLocked() GANNET_REQUIRES(mutex_);
+  void Ship() GANNET_REQUIRES(mutex_);
+  void PollWrites() GANNET_REQUIRES(mutex_);
+  void AdvanceCommit() GANNET_REQUIRES(mutex_);
+  void PollMessages(int64_t now) GANNET_REQUIRES(mutex_);
+  void OnMessage(Backup* backup, std::span<const std::byte> message, int64_t now)
+      GANNET_REQUIRES(mutex_);
+  void OnHello(Backup* backup, const ReplicaHello& hello, int64_t now) GANNET_REQUIRES(mutex_);
+  // Returns why a backup cannot be taken, or "" if it can.
+  std::string WhyNot(const ReplicaHello& hello) const GANNET_REQUIRES(mutex_);
+  void Welcome(Backup* backup, bool joins) GANNET_REQUIRES(mutex_);
+  void SendBeacons(int64_t now) GANNET_REQUIRES(mutex_);
+  // Returns true once, when clients may be taken.
+  bool TryToOpen(int64_t now) GANNET_REQUIRES(mutex_);
+  void DropLinks(int64_t now) GANNET_REQUIRES(mutex_);
+  void Break(Backup* backup, int64_t now) GANNET_REQUIRES(mutex_);
+  void FollowOperator(int64_t now) GANNET_REQUIRES(mutex_);
+  void TellStanding(int64_t now) GANNET_REQUIRES(mutex_);
+  Backup* FindLink(uint32_t number) GANNET_REQUIRES(mutex_);
+  bool HasLink(uint64_t incarnation) const GANNET_REQUIRES(mutex_);
+
+  const Options options_;
+  const GroupTimes times_;
+  const Made made_;
+  const PrimaryLink::Environment environment_;
+
+  mutable Mutex mutex_;
+  Opening opening_ GANNET_GUARDED_BY(mutex_);
+  const RingTail tail_;
+  RingWriter writer_ GANNET_GUARDED_BY(mutex_);
+  PrimaryLease lease_ GANNET_GUARDED_BY(mutex_);
+  Commit commit_ GANNET_GUARDED_BY(mutex_);
+  Membership membership_ GANNET_GUARDED_BY(mutex_);
+  HandOver hand_over_ GANNET_GUARDED_BY(mutex_);
+  StreamOutbox outbox_ GANNET_GUARDED_BY(mutex_);
+  uint64_t committed_ GANNET_GUARDED_BY(mutex_) = 0;
+  uint32_t next_link_ GANNET_GUARDED_BY(mutex_) = 1;
+  std::vector<std::unique_ptr<Backup>> backups_ GANNET_GUARDED_BY(mutex_);
+  int64_t full_since_ GANNET_GUARDED_BY(mutex_) = 0;
+
+  // The member's thread only.
+  int64_t beacon_at_ = 0;
+  uint64_t told_safe_ = 0;
+  bool open_ = false;
+  bool deposed_ = false;
+
+  std::atomic<bool> takes_{false};   // relaxed: a hint
+  std::atomic<uint64_t> safe_{0};    // release: after the completions were polled
+  std::atomic<bool> nudged_{false};  // relaxed: the member's thread was asked for a beacon
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_GROUP_PRIMARY_H_

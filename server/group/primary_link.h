@@ -1,0 +1,110 @@
+#ifndef GANNET_SERVER_GROUP_PRIMARY_LINK_H_
+#define GANNET_SERVER_GROUP_PRIMARY_LINK_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/protocol/group_member.h"
+#include "common/protocol/replica.h"
+#include "common/rdma/completion.h"
+#include "common/rdma/connection.h"
+#include "common/rdma/device.h"
+#include "common/rdma/listener.h"
+#include "common/rdma/memory.h"
+#include "server/group/control_messages.h"
+#include "server/group/link_work.h"
+#include "server/stream/ring_writer.h"
+
+namespace gannet {
+
+// A primary's end of its link to one backup: the two connections that it accepted, and where the
+// backup's ring is.
+//
+// 1. All that completes is in one of two queues: WRITEs in the stream's, so that workers can look
+//    for them, and messages in the other.
+// 2. Once it is closed nothing of it is in flight, and it may be destroyed.
+//
+// One thread at a time.
+class PrimaryLink {
+ public:
+  struct Environment {  // outlives the links
+    const Device* device;
+    ibv_pd* pd;
+    Listener* listener;
+    CompletionQueue* messages_cq;
+    CompletionQueue* stream_cq;
+    std::span<std::byte> ring;
+    uint32_t ring_lkey;
+  };
+  static constexpr uint32_t kWritesMax = 2 * uint32_t{RingWriter::kShipmentsMax};
+
+  // `number` names it in WrIds, and is not used again. ResourceExhausted: no memory, or no room in
+  // the completion queues.
+  static absl::StatusOr<std::unique_ptr<PrimaryLink>> Create(const Environment* environment,
+                                                             uint32_t number, uint64_t token);
+  // REQUIRES: closed(), or the process ends.
+  ~PrimaryLink();
+
+  uint32_t number() const { return number_; }
+  uint64_t token() const { return token_; }
+
+  // Accepts one of its connections. `name` is that of the connection's events. `grant` goes to the
+  // backup.
+  absl::Status Accept(LinkConnection which, IncomingRequest request, uint64_t name,
+                      std::span<const std::byte> grant);
+  bool Has(LinkConnection which) const { return At(which) != nullptr; }
+  bool HasName(uint64_t name) const { return name == names_[0] || name == names_[1]; }
+  // The connections' names; 0: none.
+  const std::array<uint64_t, 2>& names() const { return names_; }
+
+  // The backup has said where its ring is.
+  void SetRing(uint64_t address, uint32_t rkey) {
+    ring_address_ = address;
+    ring_rkey_ = rkey;
+  }
+  // WRITEs a shipment to the same places of the backup's ring, with one completion. Returns false
+  // if the link is to be broken. REQUIRES: the shipment is not empty.
+  bool Write(const RingWriter::Shipment& shipment);
+  template <class T>
+  bool Send(const T& message) {
+    return messages_->Send(*At(LinkConnection::kControl), std::as_bytes(std::span(&message, 1)));
+  }
+  void OnSent(uint32_t place) { messages_->OnSent(place); }
+  std::vector<std::byte> Take(uint32_t place, uint32_t bytes, bool* broken) {
+    return messages_->Take(*At(LinkConnection::kControl), place, bytes, broken);
+  }
+
+  // Moves both queue pairs to the error state. They are flushed when OnDrained was called for each.
+  void BeginClose();
+  bool closing() const { return closing_; }
+  void OnDrained(uint32_t which);
+  bool closed() const { return closing_ && is_drained_[0] && is_drained_[1]; }
+
+ private:
+  PrimaryLink(const Environment* environment, uint32_t number, uint64_t token)
+      : given_(environment), number_(number), token_(token) {}
+  Connection* At(LinkConnection which) const {
+    return connections_[static_cast<size_t>(which)].get();
+  }
+
+  const Environment* const given_;
+  const uint32_t number_;
+  const uint64_t token_;
+  std::unique_ptr<ControlMessages> messages_;
+  std::array<std::unique_ptr<Connection>, 2> connections_;
+  std::array<uint64_t, 2> names_{};
+  std::array<bool, 2> is_drained_{};
+  bool closing_ = false;
+  uint64_t ring_address_ = 0;
+  uint32_t ring_rkey_ = 0;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_GROUP_PRIMARY_LINK_H_

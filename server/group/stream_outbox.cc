@@ -1,0 +1,68 @@
+#include "server/group/stream_outbox.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace gannet {
+
+bool StreamOutbox::TryAppend(const RingRecord& record, uint64_t committed) {
+  if (!writer_->HasRoomFor(record.bytes())) return false;
+  writer_->Append(record, committed);
+  return true;
+}
+
+void StreamOutbox::Add(const Change& change, uint64_t position, uint64_t committed) {
+  if (queue_.empty() && change.value.size() <= kPartBytes &&
+      TryAppend(RingRecord::Of(change), committed)) {
+    marks_.push_back({.lsn = writer_->end().lsn, .position = position});
+    return;
+  }
+  Queued& queued = queue_.emplace_back(Queued{.change = change,
+                                              .key = std::string(change.key),
+                                              .value = std::string(change.value),
+                                              .position = position});
+  queued.change.key = queued.change.value = {};
+  queued_bytes_ += queued.key.size() + queued.value.size();
+  Fill(committed);
+}
+
+void StreamOutbox::Fill(uint64_t committed) {
+  while (!queue_.empty()) {
+    const Queued& first = queue_.front();
+    Change change = first.change;
+    change.key = first.key;
+    if (first.value.size() > kPartBytes) {
+      if (!TryAppendLong(first, change, committed)) return;
+    } else {
+      change.value = first.value;
+      if (!TryAppend(RingRecord::Of(change), committed)) return;
+    }
+    marks_.push_back({.lsn = writer_->end().lsn, .position = first.position});
+    queued_bytes_ -= first.key.size() + first.value.size();
+    queue_.pop_front();
+  }
+}
+
+bool StreamOutbox::TryAppendLong(const Queued& queued, const Change& change, uint64_t committed) {
+  if (sent_ == 0) ++transfers_;
+  while (sent_ < queued.value.size()) {
+    const std::string_view part = std::string_view(queued.value).substr(sent_, kPartBytes);
+    const auto offset = static_cast<uint32_t>(sent_);
+    if (!TryAppend(RingRecord::Part(transfers_, offset, part), committed)) return false;
+    sent_ += part.size();
+  }
+  const auto bytes = static_cast<uint32_t>(queued.value.size());
+  if (!TryAppend(RingRecord::LongPut(change, transfers_, bytes), committed)) return false;
+  sent_ = 0;
+  return true;
+}
+
+uint64_t StreamOutbox::PositionAt(uint64_t committed) {
+  while (!marks_.empty() && marks_.front().lsn <= committed) {
+    position_ = marks_.front().position;
+    marks_.pop_front();
+  }
+  return position_;
+}
+
+}  // namespace gannet

@@ -1,0 +1,69 @@
+#ifndef GANNET_SERVER_GROUP_STREAM_OUTBOX_H_
+#define GANNET_SERVER_GROUP_STREAM_OUTBOX_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <string>
+
+#include "server/changes/change.h"
+#include "server/stream/ring_writer.h"
+
+namespace gannet {
+
+// Brings changes into a primary's ring, in their order, and those for which the ring has no room
+// now into a queue of their own. Long values go in parts. Knows which of the changes are committed.
+//
+// Changes have positions, those of the stream of changes. Records have LSNs. Both grow in the same
+// order.
+//
+// One thread at a time.
+class StreamOutbox {
+ public:
+  // More than this is not queued. The largest value is, whatever waits.
+  static constexpr size_t kQueuedBytesMax = 4 << 20;
+
+  // Transfers are numbered from `first_transfer` on. `writer` outlives this.
+  StreamOutbox(RingWriter* writer, uint64_t first_transfer)
+      : writer_(writer), transfers_(first_transfer) {}
+
+  // Takes a change, whose position ends at `position`.
+  void Add(const Change& change, uint64_t position, uint64_t committed);
+  // Brings what is queued into the ring, as far as there is room.
+  void Fill(uint64_t committed);
+  // A link begins here. The parts of a long value that are in the ring already are sent again.
+  void OnLink() { sent_ = 0; }
+
+  bool empty() const { return queue_.empty(); }
+  bool crowded() const { return queued_bytes_ > kQueuedBytesMax; }
+  // Returns the position up to which all is committed if `committed` is the committed LSN.
+  uint64_t PositionAt(uint64_t committed);
+
+ private:
+  struct Queued {
+    Change change;  // without views
+    std::string key;
+    std::string value;
+    uint64_t position;
+  };
+  struct Mark {
+    uint64_t lsn;
+    uint64_t position;
+  };
+
+  // Returns false if there is no room.
+  bool TryAppend(const RingRecord& record, uint64_t committed);
+  bool TryAppendLong(const Queued& queued, const Change& change, uint64_t committed);
+
+  RingWriter* const writer_;
+  std::deque<Queued> queue_;
+  size_t queued_bytes_ = 0;
+  std::deque<Mark> marks_;
+  uint64_t position_ = 0;  // all is committed up to here
+  uint64_t transfers_;
+  size_t sent_ = 0;  // bytes of the first one's value that are in the ring
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_GROUP_STREAM_OUTBOX_H_

@@ -1,0 +1,94 @@
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+
+#include <gannet/client.h>
+#include "tests/server/group/three_servers.h"
+
+namespace gannet {
+namespace {
+
+// So long that a busy machine starves nobody.
+GroupTerms Terms(uint32_t lease_ms = 2000) {
+  return {.history = 77, .lease_ms = lease_ms, .members = {"n1", "n2", "n3"}};
+}
+
+std::unique_ptr<Client> Connect(const std::string& address) {
+  auto client = Client::Connect({address});
+  EXPECT_TRUE(client.ok()) << client.status();
+  return client.ok() ? *std::move(client) : nullptr;
+}
+
+TEST(GroupServersTest, OneAloneFoundsTheGroupAndServes) {
+  ThreeServers group(Terms());
+  group.Start(0);
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary() == 0; }));
+  const auto client = Connect(group.nodes[0].address);
+  ASSERT_TRUE(client->Put("a", "1").ok());
+  EXPECT_EQ(client->Get("a")->value().data, "1");
+  EXPECT_TRUE(group.Has(0, "a", "1"));
+}
+
+TEST(GroupServersTest, BackupsHaveWhatThePrimaryHas) {
+  ThreeServers group(Terms());
+  for (size_t i = 0; i < 3; ++i) group.Start(i);
+  ASSERT_TRUE(group.AwaitInSync(3));
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary().has_value(); }));
+  const auto client = Connect(group.nodes[*group.Primary()].address);
+  for (int i = 0; i < 500; ++i) {
+    ASSERT_TRUE(client->Put("key" + std::to_string(i), std::string(100 + i, 'x')).ok());
+  }
+  ASSERT_TRUE(client->Delete("key7").ok());
+  ASSERT_TRUE(client->Incr("n", 5).ok());
+  const std::string longest(20 << 20, 'l');
+  ASSERT_TRUE(client->Put("long", longest).ok());
+  for (size_t i = 0; i < 3; ++i) {
+    EXPECT_TRUE(ThreeServers::Await([&] { return group.Has(i, "long", longest); })) << i;
+    EXPECT_TRUE(group.Has(i, "key499", std::string(599, 'x'))) << i;
+    EXPECT_FALSE(group.Has(i, "key7", std::string(107, 'x'))) << i;
+    EXPECT_TRUE(group.Has(i, "n", "5")) << i;
+  }
+}
+
+TEST(GroupServersTest, ABackupTakesOverWithAllThatWasAcknowledged) {
+  ThreeServers group(Terms(600));
+  for (size_t i = 0; i < 3; ++i) group.Start(i);
+  ASSERT_TRUE(group.AwaitInSync(3));
+  const size_t first = *group.Primary();
+  {
+    const auto client = Connect(group.nodes[first].address);
+    for (int i = 0; i < 300; ++i) {
+      ASSERT_TRUE(client->Put("key" + std::to_string(i), std::to_string(i)).ok());
+    }
+  }
+  group.Stop(first);
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary().has_value(); }));
+  const size_t second = *group.Primary();
+  EXPECT_NE(first, second);
+  EXPECT_EQ(group.shared.now().configuration.epoch, 2);
+  const auto client = Connect(group.nodes[second].address);
+  for (int i = 0; i < 300; ++i) {
+    EXPECT_EQ(client->Get("key" + std::to_string(i))->value().data, std::to_string(i));
+  }
+  EXPECT_TRUE(client->Put("key0", "new").ok());
+}
+
+TEST(GroupServersTest, HandsOverToTheOneThatAnOperatorNames) {
+  ThreeServers group(Terms(600));
+  for (size_t i = 0; i < 3; ++i) group.Start(i);
+  ASSERT_TRUE(group.AwaitInSync(3));
+  const size_t first = *group.Primary();
+  ASSERT_TRUE(Connect(group.nodes[first].address)->Put("a", "1").ok());
+  const size_t next = (first + 1) % 3;
+  group.shared.WantSuccessor(ThreeServers::NameOf(next));
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary() == next; }));
+  EXPECT_EQ(Connect(group.nodes[next].address)->Get("a")->value().data, "1");
+  // The former primary has no place any more.
+  EXPECT_TRUE(ThreeServers::Await(
+      [&] { return group.nodes[first].threads->server().member()->ended(); }));
+  EXPECT_EQ(group.nodes[first].threads->Wait().code(), absl::StatusCode::kAborted);
+}
+
+}  // namespace
+}  // namespace gannet

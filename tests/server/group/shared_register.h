@@ -1,0 +1,109 @@
+#ifndef GANNET_TESTS_SERVER_GROUP_SHARED_REGISTER_H_
+#define GANNET_TESTS_SERVER_GROUP_SHARED_REGISTER_H_
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "common/base/mutex.h"
+#include "server/replica/config_store.h"
+#include "server/replica/group_directory.h"
+
+namespace gannet {
+
+// A register that the members of a group in one process share, in the place of etcd. It may be
+// away for a while.
+//
+// Thread safe.
+class SharedRegister {
+ public:
+  explicit SharedRegister(GroupTerms terms) : terms_(std::move(terms)) {}
+
+  GroupRegister now() const {
+    MutexLock lock(mutex_);
+    return now_;
+  }
+  GroupTerms terms() const {
+    MutexLock lock(mutex_);
+    return terms_;
+  }
+  void WantSuccessor(std::optional<std::string> node) {
+    MutexLock lock(mutex_);
+    successor_ = std::move(node);
+  }
+  std::optional<std::string> successor() const {
+    MutexLock lock(mutex_);
+    return successor_;
+  }
+  void SetAway(bool away) {
+    MutexLock lock(mutex_);
+    away_ = away;
+  }
+
+  // For its members.
+  ConfigStore::Answer Execute(const std::optional<GroupRegister>& wanted) {
+    using Result = ConfigStore::Result;
+    MutexLock lock(mutex_);
+    if (away_) return {.result = Result::kUnknown};
+    if (!wanted) return {.result = Result::kRead, .now = now_};
+    if (wanted->revision != now_.revision) return {.result = Result::kLost, .now = now_};
+    now_ = {.revision = now_.revision + 1, .configuration = wanted->configuration};
+    return {.result = Result::kWon, .now = now_};
+  }
+  std::optional<GroupRegister> Watch() const {
+    MutexLock lock(mutex_);
+    if (away_) return std::nullopt;
+    return now_;
+  }
+  void Announce(const GroupMember& member, std::string_view address) {
+    MutexLock lock(mutex_);
+    nodes_[member.node] = {member, std::string(address)};
+  }
+  std::optional<std::string> AddressOf(const GroupMember& member) const {
+    MutexLock lock(mutex_);
+    const auto it = nodes_.find(member.node);
+    if (it == nodes_.end() || it->second.first != member) return std::nullopt;
+    return it->second.second;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  GroupRegister now_ GANNET_GUARDED_BY(mutex_){.revision = 1};
+  GroupTerms terms_ GANNET_GUARDED_BY(mutex_);
+  bool away_ GANNET_GUARDED_BY(mutex_) = false;
+  std::optional<std::string> successor_ GANNET_GUARDED_BY(mutex_);
+  std::map<std::string, std::pair<GroupMember, std::string>> nodes_ GANNET_GUARDED_BY(mutex_);
+};
+
+// A member's way to it.
+class SharedConfigStore : public ConfigStore, public GroupDirectory {
+ public:
+  explicit SharedConfigStore(SharedRegister* shared) : shared_(shared) {}
+
+  void Read() override { answer_ = shared_->Execute(std::nullopt); }
+  void Txn(uint64_t revision, const GroupConfiguration& wanted) override {
+    answer_ = shared_->Execute(GroupRegister{.revision = revision, .configuration = wanted});
+  }
+  std::optional<Answer> Poll() override { return std::exchange(answer_, std::nullopt); }
+  std::optional<GroupRegister> Seen() const override { return shared_->Watch(); }
+
+  GroupTerms terms() const override { return shared_->terms(); }
+  void Announce(const GroupMember& self, std::string_view address, uint64_t) override {
+    shared_->Announce(self, address);
+  }
+  std::optional<std::string> AddressOf(const GroupMember& member) const override {
+    return shared_->AddressOf(member);
+  }
+  std::optional<std::string> WantedSuccessor() const override { return shared_->successor(); }
+  void ForgetWantedSuccessor() override { shared_->WantSuccessor(std::nullopt); }
+
+ private:
+  SharedRegister* const shared_;
+  std::optional<Answer> answer_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_TESTS_SERVER_GROUP_SHARED_REGISTER_H_
