@@ -282,7 +282,7 @@ int main(int argc, char** argv) {
           "speaks memcached's and Redis' protocols to applications of this host, and reads "
           "a Gannet store for them",
       .version = GANNET_VERSION,
-      .flags_files = {"proxy/main.cc"},
+      .flags_file = "proxy/main.cc",
       .notes =
           "GANNET_SERVER and GANNET_AUTH_FILE in the environment are the defaults of --server and\n"
           "--auth_file.\n"

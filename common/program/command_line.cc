@@ -162,13 +162,9 @@ std::string HelpText(const Program& program) {
                                   " [FLAGS]\n\n");
   std::vector<Flag> flags;
   gflags::GetAllFlags(&flags);
-  std::erase_if(flags, [&](const Flag& flag) {
-    return std::ranges::none_of(program.flags_files, [&](const std::string& file) {
-      return flag.filename.ends_with(file);
-    });
-  });
-  std::ranges::sort(flags, {}, &Flag::name);
-  for (const Flag& flag : flags) AppendFlag(flag, &text);
+  for (const Flag& flag : flags) {
+    if (flag.filename.ends_with(program.flags_file)) AppendFlag(flag, &text);
+  }
   AppendLine("  --flagfile=FILE", "set the flags that this file has, one on each line", &text);
   AppendLine("  -h, --help", "this text", &text);
   AppendLine("  --version", "the version", &text);

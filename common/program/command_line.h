@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 namespace gannet {
 
@@ -12,7 +11,7 @@ struct Program {
   std::string name;
   std::string purpose;     // one line
   std::string version;     // one line
-  std::vector<std::string> flags_files;  // the ends of the paths of the sources that define its flags
+  std::string flags_file;  // the end of the path of the source file that defines its flags
   std::string notes;       // lines below the table of flags; may be empty
 };
 

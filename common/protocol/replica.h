@@ -15,7 +15,8 @@ namespace gannet {
 
 // The messages between a primary and a backup of a group, on their control connection. A backup
 // says hello, and the primary welcomes it, or refuses it. Then the primary sends beacons, and the
-// backup answers them. A joiner says when it is ready. docs/protocol.md has the layouts byte by byte, and docs/group.md what they are for.
+// backup answers them. A joiner says when it is ready. docs/protocol.md has the layouts byte by
+// byte, and docs/group.md what they are for.
 //
 // A record's LSN is the number of bytes of all records before it. A position counts the bytes of a
 // ring: it grows for ever, and its remainder by the ring's length is where in the ring it is.

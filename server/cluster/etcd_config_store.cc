@@ -17,7 +17,7 @@
 namespace gannet {
 namespace {
 
-constexpr int64_t kWishPauseNs = kNsPerSecond;     // between two tries to delete it
+constexpr int64_t kWishPauseNs = kNsPerSecond;       // between two tries to delete it
 constexpr int64_t kTellPauseNs = 10 * kNsPerSecond;  // between two lines of the log
 
 }  // namespace
@@ -118,7 +118,8 @@ void EtcdConfigStore::OnTxn(const GroupConfig& wanted, const EtcdTxnResult& resu
   using enum EtcdTxnResult::Outcome;
   switch (result.outcome) {
     case kWon:
-      return AnswerWith(Result::kWon, {{.key = "", .value = Encode(wanted), .mod_revision = result.revision}});
+      return AnswerWith(Result::kWon,
+                        {{.key = "", .value = Encode(wanted), .mod_revision = result.revision}});
     case kRefused:
       return AnswerWith(Result::kLost, result.current);
     // It will not be executed, but that is not what kLost says: the revision may be the same. Who

@@ -61,7 +61,8 @@ absl::Status GroupView::Begin(const std::vector<EtcdKeyValue>& items) {
     if (std::ranges::find(group->members, node_) != group->members.end()) group_ = key->name;
   }
   if (group_.empty()) {
-    return absl::NotFoundError(absl::StrCat("node ", node_, " is in no group of cluster ", cluster_));
+    return absl::NotFoundError(
+        absl::StrCat("node ", node_, " is in no group of cluster ", cluster_));
   }
   for (const EtcdKeyValue& item : items) TakeItem(item);
   return absl::OkStatus();

@@ -457,10 +457,8 @@ void Server::OnReplicaRequest(const ConnectRequest& decoded, IncomingRequest req
   }
   const uint64_t name = NameOf(*connection, ++requests_);
   request.Name(name);
-  member_->Put({.name = name,
-                .request = decoded,
-                .incoming = std::move(request),
-                .key = std::move(key)});
+  member_->Put(
+      {.name = name, .request = decoded, .incoming = std::move(request), .key = std::move(key)});
 }
 
 Worker& Server::WorkerFor(const ConnectRequest& request) {

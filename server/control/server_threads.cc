@@ -203,8 +203,7 @@ void ServerThreads::RunControl() {
     while (server_->Poll(now)) {
     }
     Beat(now.monotonic_ns);
-    const bool failed = !server_->status().ok() ||
-                        worker_failed_.load(std::memory_order_relaxed) ||
+    const bool failed = !server_->status().ok() || worker_failed_.load(std::memory_order_relaxed) ||
                         (server_->member() != nullptr && server_->member()->ended());
     if (!stopping && (SleepControl(false) || failed)) {
       stopping = true;

@@ -65,9 +65,8 @@ void Applier::Make(const Change& change) {
     status = store_->Apply(change, now_ms_());
   }
   if (status == ReplyStatus::kOk) return;
-  status_ = absl::ResourceExhaustedError(
-      absl::StrCat("there is no room for an item of the primary's (status ",
-                   static_cast<int>(status), ")"));
+  status_ = absl::ResourceExhaustedError(absl::StrCat(
+      "there is no room for an item of the primary's (status ", static_cast<int>(status), ")"));
 }
 
 }  // namespace gannet

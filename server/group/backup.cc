@@ -53,8 +53,8 @@ Backup::Outcome Backup::Poll(int64_t now) {
 bool Backup::Apply() {
   if (!log_) return true;
   const uint64_t before = log_->applied();
-  const bool whole = log_->Apply(
-      [this](const RingRecord& record, uint64_t, uint64_t) { applier_.Apply(record); });
+  const bool whole =
+      log_->Apply([this](const RingRecord& record, uint64_t, uint64_t) { applier_.Apply(record); });
   if (log_->applied() != before) busy_until_ = next_ns_ - times_.beacon_ns() + kBusyNs;
   // A touch that lets an item live longer may be on its way until then.
   if (told_clock_ms_ != 0 && log_->applied() >= told_committed_) {
@@ -70,9 +70,8 @@ void Backup::PollLink(int64_t now) {
   if (link_->status().ok() || lost_) return;
   lost_ = true;
   const auto& refused = link_->refused();
-  Tell(absl::StrCat("no link to the primary: ", refused
-                                                     ? RejectReason(*refused)
-                                                     : std::string(link_->status().message())));
+  Tell(absl::StrCat("no link to the primary: ",
+                    refused ? RejectReason(*refused) : std::string(link_->status().message())));
 }
 
 void Backup::OnMessage(std::span<const std::byte> message, int64_t now) {
@@ -234,9 +233,8 @@ Backup::Outcome Backup::OnRegister(const GroupRegister& known, int64_t now) {
   const GroupConfiguration& configuration = known.configuration;
   if (configuration.epoch == 0) {
     founding_ = true;
-    options_.config_store->Txn(known.revision, {.epoch = 1,
-                                                .primary = options_.self,
-                                                .in_sync = {options_.self}});
+    options_.config_store->Txn(known.revision,
+                               {.epoch = 1, .primary = options_.self, .in_sync = {options_.self}});
     return Outcome::kGoesOn;
   }
   if (!retired_) Connect(configuration.primary, now);
@@ -297,9 +295,7 @@ void Backup::Fence() {
 
 RingTail Backup::TakeTail() { return log_ ? log_->TakeTail() : RingTail(0); }
 
-uint64_t Backup::ClockAtTakeover(int64_t now) const {
-  return log_ ? clock_.AtTakeover(now) : 0;
-}
+uint64_t Backup::ClockAtTakeover(int64_t now) const { return log_ ? clock_.AtTakeover(now) : 0; }
 
 absl::Status Backup::Arm() { return link_ ? link_->Arm() : absl::OkStatus(); }
 

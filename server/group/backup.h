@@ -110,7 +110,7 @@ class Backup {
   std::unique_ptr<BackupLink> retired_;  // is being flushed
   bool hello_sent_ = false;
   bool welcomed_ = false;
-  bool lost_ = false;       // the link cannot be used any more
+  bool lost_ = false;        // the link cannot be used any more
   uint64_t link_epoch_ = 0;  // of the primary that the link leads to
   uint64_t primary_ = 0;     // its incarnation
   bool founding_ = false;    // a transaction that names this member is under way
@@ -119,7 +119,7 @@ class Backup {
   bool ready_ = false;      // the primary was told that this member has all items
   uint64_t begins_ = 0;     // LSN of the stream, for a joiner
   int64_t heard_ = 0;
-  int64_t try_at_ = 0;      // not before this
+  int64_t try_at_ = 0;  // not before this
   int64_t next_ns_ = 0;
   // The primary's clock, and what has to be applied before it holds here.
   uint64_t told_clock_ms_ = 0;

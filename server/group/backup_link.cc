@@ -28,9 +28,8 @@ absl::StatusOr<std::unique_ptr<BackupLink>> BackupLink::Start(const Options& opt
                                                              .bytes = options.ring_bytes,
                                                              .huge_pages = HugePages::kOff,
                                                              .remote_write = true}));
-  GANNET_ASSIGN_OR_RETURN(
-      link->ring_mr_,
-      RegisterMemory(link->pd_.get(), link->ring_->bytes(), RemoteAccess::kReadWrite));
+  GANNET_ASSIGN_OR_RETURN(link->ring_mr_, RegisterMemory(link->pd_.get(), link->ring_->bytes(),
+                                                         RemoteAccess::kReadWrite));
   GANNET_ASSIGN_OR_RETURN(link->messages_, ControlMessages::Create(link->pd_.get(), 0));
   for (std::unique_ptr<Connector>& connector : link->connectors_) {
     GANNET_ASSIGN_OR_RETURN(

@@ -75,9 +75,7 @@ class BackupLink {
   // To sleep: Arm, Poll once more, wait until one of fds() is readable, call Woken.
   absl::Status Arm() { return cq_->Arm(); }
   void Woken() { cq_->TakeEvents(); }
-  std::array<int, 3> fds() const {
-    return {connectors_[0]->fd(), connectors_[1]->fd(), cq_->fd()};
-  }
+  std::array<int, 3> fds() const { return {connectors_[0]->fd(), connectors_[1]->fd(), cq_->fd()}; }
 
  private:
   static constexpr uint32_t kConnections = 2;

@@ -49,8 +49,7 @@ bool ControlMessages::Send(const Connection& connection, std::span<const std::by
   const uint64_t offset = uint64_t{place} * kReplicaMessageBytesMax;
   std::memcpy(buffer_.data() + offset, message.data(), message.size());
   ibv_sge sge = buffer_.Sge(offset, static_cast<uint32_t>(message.size()));
-  const WrId id = {
-      .kind = static_cast<uint8_t>(LinkWork::kSend), .owner = owner_, .slot = place};
+  const WrId id = {.kind = static_cast<uint8_t>(LinkWork::kSend), .owner = owner_, .slot = place};
   ibv_send_wr send = SendRequest(id.Pack(), &sge, IBV_SEND_SIGNALED | connection.send_flags());
   if (PostSend(connection.qp(), &send) != PostResult::kPosted) return false;
   free_.pop_back();

@@ -23,21 +23,21 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Create(Options options) {
   if (!given.group.auth_file.empty()) {
     GANNET_ASSIGN_OR_RETURN(member->keys_, AuthFile::Open(given.group.auth_file));
   }
-  member->backup_ = std::make_unique<Backup>(
-      Backup::Options{.device = given.device,
-                      .store = given.store,
-                      .standing = given.standing,
-                      .config_store = given.group.store,
-                      .directory = given.group.directory,
-                      .terms = given.group.terms,
-                      .self = member->self(),
-                      .keys = member->keys_ ? &*member->keys_ : nullptr,
-                      .memory_bytes = given.memory_bytes,
-                      .workers = given.workers,
-                      .random = given.random,
-                      .machine_ms = given.machine_ms,
-                      .follow_clock = given.follow_clock,
-                      .now_ms = given.now_ms});
+  member->backup_ =
+      std::make_unique<Backup>(Backup::Options{.device = given.device,
+                                               .store = given.store,
+                                               .standing = given.standing,
+                                               .config_store = given.group.store,
+                                               .directory = given.group.directory,
+                                               .terms = given.group.terms,
+                                               .self = member->self(),
+                                               .keys = member->keys_ ? &*member->keys_ : nullptr,
+                                               .memory_bytes = given.memory_bytes,
+                                               .workers = given.workers,
+                                               .random = given.random,
+                                               .machine_ms = given.machine_ms,
+                                               .follow_clock = given.follow_clock,
+                                               .now_ms = given.now_ms});
   given.store->PauseEvictions(true);
   return member;
 }
@@ -132,37 +132,37 @@ void Member::Lead(int64_t now) {
   const uint64_t epoch = known.configuration.epoch;
   uint64_t stream_id = 0;
   while (stream_id == 0) stream_id = options_.random();
-  auto primary = Primary::Create(
-      {.device = &options_.device,
-       .pd = options_.pd,
-       .listener = options_.listener,
-       .standing = options_.standing,
-       .store = options_.group.store,
-       .directory = options_.group.directory,
-       .terms = options_.group.terms,
-       .self = self(),
-       .address = options_.group.advertise,
-       .memory_bytes = options_.memory_bytes,
-       .workers = options_.workers,
-       .grant = options_.grant,
-       .stream_id = stream_id,
-       .clock = options_.clock,
-       .wall_ms = options_.now_ms,
-       .version_next = [store = options_.store] { return store->NextVersion(); },
-       .open =
-           [this, applier, epoch](const RingTail& rest) {
-             rest.ForEach([applier](const RingRecord& record, uint64_t, uint64_t) {
-               applier->Apply(record);
-             });
-             options_.store->BeginVersions(applier->version_next());
-             options_.store->PauseEvictions(false);
-             options_.stream->Lead(primary_.get());
-             options_.opens(epoch);
-             LOG(INFO) << "takes clients, as primary of epoch " << epoch;
-           },
-       .wake = options_.wake,
-       .forget = options_.forget},
-      known, tail);
+  auto primary =
+      Primary::Create({.device = &options_.device,
+                       .pd = options_.pd,
+                       .listener = options_.listener,
+                       .standing = options_.standing,
+                       .store = options_.group.store,
+                       .directory = options_.group.directory,
+                       .terms = options_.group.terms,
+                       .self = self(),
+                       .address = options_.group.advertise,
+                       .memory_bytes = options_.memory_bytes,
+                       .workers = options_.workers,
+                       .grant = options_.grant,
+                       .stream_id = stream_id,
+                       .clock = options_.clock,
+                       .wall_ms = options_.now_ms,
+                       .version_next = [store = options_.store] { return store->NextVersion(); },
+                       .open =
+                           [this, applier, epoch](const RingTail& rest) {
+                             rest.ForEach([applier](const RingRecord& record, uint64_t, uint64_t) {
+                               applier->Apply(record);
+                             });
+                             options_.store->BeginVersions(applier->version_next());
+                             options_.store->PauseEvictions(false);
+                             options_.stream->Lead(primary_.get());
+                             options_.opens(epoch);
+                             LOG(INFO) << "takes clients, as primary of epoch " << epoch;
+                           },
+                       .wake = options_.wake,
+                       .forget = options_.forget},
+                      known, tail);
   if (!primary.ok()) {
     // It is primary by the register, and cannot be. Whoever is in sync takes over.
     return End(std::string(primary.status().message()));

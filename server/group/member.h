@@ -47,11 +47,11 @@ class Member {
     Grant grant{};
     std::function<uint64_t()> random;
     uint64_t (*machine_ms)() = nullptr;
-    int64_t (*clock)() = nullptr;            // CLOCK_BOOTTIME, in ns
-    std::function<void()> wake;              // makes the member's thread call Poll. Thread safe
-    std::function<void(uint64_t)> forget;    // a connection's name is not used any more
-    std::function<void(uint64_t)> opens;     // this server is primary of that epoch. It takes
-                                             // clients when this has returned
+    int64_t (*clock)() = nullptr;                // CLOCK_BOOTTIME, in ns
+    std::function<void()> wake;                  // makes the member's thread call Poll. Thread safe
+    std::function<void(uint64_t)> forget;        // a connection's name is not used any more
+    std::function<void(uint64_t)> opens;         // this server is primary of that epoch. It takes
+                                                 // clients when this has returned
     std::function<void(uint64_t)> follow_clock;  // sets the clock by which items expire
     std::function<void(uint64_t)> start_clock;   // lets it go on from a time
     std::function<uint64_t()> now_ms;            // that clock

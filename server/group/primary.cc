@@ -44,12 +44,11 @@ absl::StatusOr<std::unique_ptr<Primary>> Primary::Create(Options options,
   Made made;
   ibv_context* const verbs = options.device->verbs;
   GANNET_ASSIGN_OR_RETURN(made.ring, PrivateMemory::Create(options.terms.ring_bytes));
-  GANNET_ASSIGN_OR_RETURN(
-      made.ring_mr, RegisterMemory(options.pd, made.ring.bytes(), RemoteAccess::kNone));
+  GANNET_ASSIGN_OR_RETURN(made.ring_mr,
+                          RegisterMemory(options.pd, made.ring.bytes(), RemoteAccess::kNone));
   GANNET_ASSIGN_OR_RETURN(made.messages_cq,
                           CompletionQueue::Create(verbs, kMessageCompletions, true));
-  GANNET_ASSIGN_OR_RETURN(made.stream_cq,
-                          CompletionQueue::Create(verbs, kStreamCompletions, true));
+  GANNET_ASSIGN_OR_RETURN(made.stream_cq, CompletionQueue::Create(verbs, kStreamCompletions, true));
   return std::unique_ptr<Primary>(new Primary(std::move(options), known, tail, std::move(made)));
 }
 

@@ -76,8 +76,7 @@ bool PrimaryLink::Write(const RingWriter::Shipment& shipment) {
 void PrimaryLink::BeginClose() {
   if (std::exchange(closing_, true)) return;
   for (uint32_t i = 0; i < 2; ++i) {
-    const WrId id = {
-        .kind = static_cast<uint8_t>(LinkWork::kDrain), .owner = number_, .slot = i};
+    const WrId id = {.kind = static_cast<uint8_t>(LinkWork::kDrain), .owner = number_, .slot = i};
     is_drained_[i] = connections_[i] == nullptr || !connections_[i]->BeginClose(id.Pack());
   }
 }

@@ -29,8 +29,7 @@ void Primary::OnArrival(ReplicaArrival arrival, int64_t now) {
   MutexLock lock(mutex_);
   const auto refuse = [&](RejectCode code, std::string_view reason) {
     const struct Reject reject = NewReject(code, reason);
-    options_.listener->Reject(std::move(arrival.incoming),
-                              std::as_bytes(std::span(&reject, 1)));
+    options_.listener->Reject(std::move(arrival.incoming), std::as_bytes(std::span(&reject, 1)));
   };
   const std::optional<LinkConnection> which = LinkConnectionOf(arrival.request);
   if (!which) return refuse(RejectCode::kMalformed, "no connection of a link is called so");
@@ -56,9 +55,8 @@ void Primary::OnArrival(ReplicaArrival arrival, int64_t now) {
   Grant grant = options_.grant;
   grant.session_token = token;
   if (arrival.key != nullptr) SignGrant(arrival.key->key, arrival.request, &grant);
-  const absl::Status status =
-      backup->link->Accept(*which, std::move(arrival.incoming), arrival.name,
-                           std::as_bytes(std::span(&grant, 1)));
+  const absl::Status status = backup->link->Accept(
+      *which, std::move(arrival.incoming), arrival.name, std::as_bytes(std::span(&grant, 1)));
   if (status.ok()) return;
   LOG(WARNING) << "cannot accept a connection of a replica: " << status.message();
   backup->failed = true;
@@ -161,7 +159,8 @@ void Primary::OnHello(Backup* backup, const ReplicaHello& hello, int64_t now) {
     backup->since_ns = now;
     return;
   }
-  backup->member = GroupMember{.node = std::string(NameOf(hello)), .incarnation = hello.incarnation};
+  backup->member =
+      GroupMember{.node = std::string(NameOf(hello)), .incarnation = hello.incarnation};
   backup->link->SetRing(hello.ring_address, hello.ring_rkey);
   Welcome(backup, hello.history == 0);
 }

@@ -34,7 +34,7 @@ struct Node {
   Store* store = nullptr;
   Writes* writes = nullptr;
   const ChangeStream* changes = nullptr;
-  GroupStream* group = nullptr;  // null: the server is alone
+  GroupStream* group = nullptr;      // null: the server is alone
   std::function<void()> wants_sync;  // asks for a sync, because a write waits for one
   ConnectionIds* connection_ids = nullptr;
   ServerSets* server_sets = nullptr;

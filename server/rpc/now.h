@@ -69,7 +69,7 @@ class ServerClock {
 
   const Source source_;
   const int64_t started_ns_;
-  std::atomic<uint64_t> at_start_ms_;    // the time when it was started
+  std::atomic<uint64_t> at_start_ms_;     // the time when it was started
   std::atomic<uint64_t> followed_ms_{0};  // 0: it goes on by itself
 };
 

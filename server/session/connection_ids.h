@@ -31,8 +31,9 @@ class ConnectionIds {
   // `first` is for tests of the end of the range.
   explicit ConnectionIds(uint32_t first = 1) : next_(first) {}
 
-  // From now on ids are those of a primary's epoch. So fences, which have an id in their upper half,
-  // grow from one primary to the next. Modulo 4096: what wraps compares by the items' versions.
+  // From now on ids are those of a primary's epoch. So fences, which have an id in their upper
+  // half, grow from one primary to the next. Modulo 4096: what wraps compares by the items'
+  // versions.
   void BeginEpoch(uint64_t epoch) {
     MutexLock lock(mutex_);
     next_ = std::max<uint64_t>((epoch % 4096) << 20, next_);

@@ -182,9 +182,7 @@ class Store : private Items {
   // Returns whether the store evicts. If not, the next method does nothing.
   bool evicts() const { return eviction_ != nullptr; }
   // Lets nothing be evicted, or again. A backup evicts only what its primary does.
-  void PauseEvictions(bool paused) {
-    evictions_paused_.store(paused, std::memory_order_relaxed);
-  }
+  void PauseEvictions(bool paused) { evictions_paused_.store(paused, std::memory_order_relaxed); }
   // Notes what a client READ. `touches` are its bytes, unchecked (common/protocol/touch.h).
   void NoteTouches(std::string_view touches) {
     if (evicts()) eviction_->TouchAll(touches, region_.size());
@@ -254,9 +252,7 @@ class Store : private Items {
   // Removes a slot that Install inserted.
   void TakeBack(KeyHash hash, Slot slot);
   ReplyStatus ApplyPut(const Change& put, uint64_t now_ms);
-  bool MayEvict() const {
-    return evicts() && !evictions_paused_.load(std::memory_order_relaxed);
-  }
+  bool MayEvict() const { return evicts() && !evictions_paused_.load(std::memory_order_relaxed); }
   // Returns false if `table` is not the newest any more.
   bool ListKeysOf(IndexTable& table, uint64_t home, std::vector<std::string>* keys);
   // Deletes an item that the evictor chose. Returns false if its key is locked or has waiting

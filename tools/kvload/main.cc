@@ -317,7 +317,7 @@ int main(int argc, char** argv) {
       .purpose = "puts load on a Gannet server, checks every value, and reports the costs",
       .version = absl::StrCat(gannet::BuildVersion(), " (", gannet::BuildCommit(), ", ",
                               gannet::BuildKind(), ")"),
-      .flags_files = {"kvload/main.cc"},
+      .flags_file = "kvload/main.cc",
       .notes = gannet::kvload::kNotes};
   if (const auto exit_code = gannet::ParseCommandLine(program, argc, argv)) return *exit_code;
   return gannet::kvload::Main(argv);

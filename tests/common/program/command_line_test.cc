@@ -47,7 +47,7 @@ class CommandLineTest : public ::testing::Test {
   const Program program_ = {.name = "program",
                             .purpose = "does something",
                             .version = "7",
-                            .flags_files = {"command_line_test.cc"},
+                            .flags_file = "command_line_test.cc",
                             .notes = "Exit code: 0.\n"};
   std::string out_;
   std::string err_;

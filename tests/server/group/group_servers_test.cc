@@ -1,9 +1,9 @@
+#include <gannet/client.h>
 #include <gtest/gtest.h>
 
 #include <memory>
 #include <string>
 
-#include <gannet/client.h>
 #include "tests/server/group/three_servers.h"
 
 namespace gannet {
@@ -85,8 +85,8 @@ TEST(GroupServersTest, HandsOverToTheOneThatAnOperatorNames) {
   ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary() == next; }));
   EXPECT_EQ(Connect(group.nodes[next].address)->Get("a")->value().data, "1");
   // The former primary has no place any more.
-  EXPECT_TRUE(ThreeServers::Await(
-      [&] { return group.nodes[first].threads->server().member()->ended(); }));
+  EXPECT_TRUE(
+      ThreeServers::Await([&] { return group.nodes[first].threads->server().member()->ended(); }));
   EXPECT_EQ(group.nodes[first].threads->Wait().code(), absl::StatusCode::kAborted);
 }
 

@@ -79,8 +79,8 @@ class ThreeServers {
   bool Has(size_t i, std::string_view key, std::string_view value) {
     std::string copy(value.size(), '\0');
     Server& server = const_cast<Server&>(nodes[i].threads->server());
-    const ReadOutcome read = server.store().Get(
-        key, std::as_writable_bytes(std::span(copy)), nodes[i].threads->now().wall_ms);
+    const ReadOutcome read = server.store().Get(key, std::as_writable_bytes(std::span(copy)),
+                                                nodes[i].threads->now().wall_ms);
     return read.status == ReplyStatus::kOk && read.value_bytes == value.size() && copy == value;
   }
 
