@@ -14,6 +14,7 @@
 #include "common/http/http_server.h"
 #include "common/layout/superblock.h"
 #include "common/program/command_line.h"
+#include "common/program/execute_again.h"
 #include "common/program/log_lines.h"
 #include "common/program/supervisor.h"
 #include "common/protocol/limits.h"
@@ -21,6 +22,7 @@
 #include "common/rdma/device_choice.h"
 #include "gflags/gflags.h"
 #include "glog/logging.h"
+#include "server/cluster/cluster_place.h"
 #include "server/control/byte_size.h"
 #include "server/control/check_memory_file.h"
 #include "server/control/server_threads.h"
@@ -33,7 +35,7 @@ DEFINE_string(listen, "0.0.0.0:7471",
               "ADDR:PORT to accept clients on; a PORT alone means every address, port 0 takes any");
 DEFINE_string(name, "",
               "what clients call this server when they choose whose keys are whose; without it its "
-              "address");
+              "address. With --cluster: which member this server is");
 DEFINE_string(auth_file, "",
               "file of keys, one of which clients must have: lines of ID HEXKEY [read]; empty: "
               "$GANNET_AUTH_FILE, and without that everybody may connect. It is read again when it "
@@ -88,6 +90,18 @@ DEFINE_string(check, "",
               "serves nothing");
 DEFINE_bool(json, false, "for --check: print JSON");
 
+DEFINE_string(cluster, "",
+              "the cluster that this server is of; its group is the one that has --name as a "
+              "member. kvcli cluster init makes a cluster. Empty: the server is alone");
+DEFINE_string(etcd, "",
+              "URL[,URL...] of the etcd that has the cluster's configuration, such as "
+              "http://10.0.0.1:2379; for --cluster");
+DEFINE_string(etcd_ca_file, "",
+              "certificates (PEM) that sign etcd's, if its URLs are https; empty: the system's");
+DEFINE_string(advertise, "",
+              "HOST:PORT where clients and the other members of the group reach this server; "
+              "without it, where it listens, which must then be one address");
+
 // jemalloc looks for this name: settings for the process's own memory. What serves requests
 // allocates nothing, so one arena and small caches do, and the process takes half a megabyte less,
 // or more on many cores. Items are in an arena of their own, without caches.
@@ -106,6 +120,20 @@ constexpr uint32_t kSessionGraceMsMax = 24 * 3600 * 1000;
 constexpr uint32_t kSilenceMsLeast = 100;  // below it, a busy machine would seem dead
 constexpr uint32_t kSilenceMsMost = 60'000;
 constexpr uint32_t kSyncIntervalMsMost = 60'000;
+
+ClusterFlags FlagsOfCluster() {
+  return {.cluster = FLAGS_cluster,
+          .etcd = FLAGS_etcd,
+          .etcd_ca_file = FLAGS_etcd_ca_file,
+          .advertise = FLAGS_advertise,
+          .name = FLAGS_name,
+          .listen = FLAGS_listen,
+          .auth_file = FLAGS_auth_file,
+          .memory_file = FLAGS_memory_file,
+          .data = FLAGS_data,
+          .restore_from = FLAGS_restore_from,
+          .sync_always = SyncNamed(FLAGS_sync) == Journal::Sync::kAlways};
+}
 
 // Checks everything about the flags that needs nothing else.
 absl::Status CheckFlags() {
@@ -146,7 +174,7 @@ absl::Status CheckFlags() {
     return absl::InvalidArgumentError(
         absl::StrCat("--sync_interval_ms must be 1 to ", kSyncIntervalMsMost));
   }
-  return absl::OkStatus();
+  return Check(FlagsOfCluster());
 }
 
 absl::StatusOr<Server::Options> OptionsFromFlags() {
@@ -186,8 +214,10 @@ void RaiseFileLimit() {
 ServerThreads* g_running = nullptr;
 HttpServer* g_http = nullptr;  // null: there is none
 StopSignals g_stop_signals;
+volatile std::sig_atomic_t g_stop_asked = 0;
 
 void OnStopSignal(int signal) {
+  g_stop_asked = 1;
   switch (g_stop_signals.Judge(MonotonicNs())) {
     case StopSignals::Meaning::kStop:
       if (g_http != nullptr) g_http->BeginStop();
@@ -222,6 +252,10 @@ void InstallSignals(ServerThreads* threads, const Supervisor& supervisor) {
   sigaction(SIGHUP, &action, nullptr);
 }
 
+void RestoreSignals() {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) std::signal(signal, SIG_DFL);
+}
+
 // A worker publishes its connections a few times within the time of silence.
 constexpr int64_t kSilencesUntilHanging = 2;
 
@@ -247,7 +281,7 @@ std::string Version() {
 
 // Says what this run keeps, whom it lets in, and on which device it is.
 void LogTerms(const Device& device) {
-  if (FLAGS_data.empty() && FLAGS_memory_file.empty()) {
+  if (FLAGS_data.empty() && FLAGS_memory_file.empty() && FLAGS_cluster.empty()) {
     LOG(INFO) << "without --data or --memory_file: the items are lost when the server ends";
   }
   if (FLAGS_auth_file.empty()) {
@@ -257,6 +291,26 @@ void LogTerms(const Device& device) {
   if (device.kind == DeviceKind::kSoftverbs && std::getenv("SOFTVERBS_NET") == nullptr) {
     LOG(INFO) << "on softverbs, clients of other hosts are not reached without SOFTVERBS_NET";
   }
+}
+
+// Makes the server a member of its group, if the flags ask for it.
+absl::StatusOr<ClusterPlace> FindPlace(Server::Options* options) {
+  const ClusterFlags flags = FlagsOfCluster();
+  if (!flags.asks_for_member()) return ClusterPlace{};
+  GANNET_ASSIGN_OR_RETURN(ClusterPlace place, FindClusterPlace(flags));
+  options->group = place.group;
+  // Clients take a group for one server, whichever of its members answers.
+  options->name = place.store->group();
+  return place;
+}
+
+void SayReady(const std::string& address, const Device& device) {
+  std::printf(
+      "READY %s device=%s kind=%s%s%s\n", address.c_str(), device.name.c_str(),
+      std::string(DeviceKindName(device.kind)).c_str(),
+      FLAGS_data.empty() ? "" : absl::StrCat(" disk=", FLAGS_sync).c_str(),
+      FLAGS_memory_file.empty() ? "" : absl::StrCat(" memory_file=", FLAGS_memory_file).c_str());
+  std::fflush(stdout);
 }
 
 int Main(char** argv) {
@@ -282,6 +336,8 @@ int Main(char** argv) {
   options->device = *device;
   RaiseFileLimit();
   LogTerms(*device);
+  auto place = FindPlace(&*options);  // before the server, which uses it
+  if (!place.ok()) return Fail(place.status());
   std::optional<Observer> observer;  // before `http`, whose threads use it
   std::unique_ptr<HttpServer> http;
   if (!FLAGS_http.empty()) {
@@ -306,22 +362,25 @@ int Main(char** argv) {
     Show(http.get(), &*observer);
   }
   InstallSignals(threads->get(), supervisor);
-  std::printf(
-      "READY %s device=%s kind=%s%s%s\n", address.c_str(), device->name.c_str(),
-      std::string(DeviceKindName(device->kind)).c_str(),
-      FLAGS_data.empty() ? "" : absl::StrCat(" disk=", FLAGS_sync).c_str(),
-      FLAGS_memory_file.empty() ? "" : absl::StrCat(" memory_file=", FLAGS_memory_file).c_str());
-  std::fflush(stdout);
+  SayReady(address, *device);
   supervisor.Ready(absl::StrCat("serves on ", address, ", device ", device->name));
-  if (absl::Status status = (*threads)->Wait(); !status.ok()) {
+  const absl::Status status = (*threads)->Wait();
+  if (!status.ok() && !absl::IsAborted(status)) {
     // Exits at once, because nothing can be torn down in order on a device that is gone. What is
     // on a disk that failed is there, in any case.
     std::_Exit(Fail(status));
   }
-  http.reset();  // before the threads, which it and the observer look at
+  RestoreSignals();  // whose handlers use what ends now
+  http.reset();      // before the threads, which it and the observer look at
   observer.reset();
-  LOG(INFO) << "stopped";
-  return 0;
+  if (status.ok() || g_stop_asked != 0) {
+    LOG(INFO) << "stopped";
+    return 0;
+  }
+  threads->reset();
+  place->store.reset();
+  LOG(WARNING) << "executes itself again, and joins its group empty: " << status.message();
+  return Fail(ExecuteAgain(argv));
 }
 
 }  // namespace

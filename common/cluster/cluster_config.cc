@@ -114,6 +114,10 @@ absl::Status Check(const NodeInfo& node) {
   return absl::OkStatus();
 }
 
+absl::Status Check(const GroupWish& wish) {
+  return IsClusterName(wish.handover) ? absl::OkStatus() : Wrong("wish: " + WhatNamesAre("node"));
+}
+
 std::string Encode(const ClusterConfig& config) {
   GANNET_CHECK(Check(config).ok(), "a configuration that is none");
   return OrderedJson{
@@ -142,6 +146,11 @@ std::string Encode(const NodeInfo& node) {
                      {"address", node.address},
                      {"applied", node.applied}}
       .dump();
+}
+
+std::string Encode(const GroupWish& wish) {
+  GANNET_CHECK(Check(wish).ok(), "a wish that is none");
+  return OrderedJson{{"handover", wish.handover}}.dump();
 }
 
 absl::StatusOr<ClusterConfig> DecodeClusterConfig(std::string_view text) {
@@ -198,6 +207,14 @@ absl::StatusOr<NodeInfo> DecodeNodeInfo(std::string_view text) {
   GANNET_RETURN_IF_ERROR(fields.Finish());
   GANNET_RETURN_IF_ERROR(Check(node));
   return node;
+}
+
+absl::StatusOr<GroupWish> DecodeGroupWish(std::string_view text) {
+  JsonFields fields(text, "wish");
+  GroupWish wish = {.handover = fields.Text("handover")};
+  GANNET_RETURN_IF_ERROR(fields.Finish());
+  GANNET_RETURN_IF_ERROR(Check(wish));
+  return wish;
 }
 
 }  // namespace gannet

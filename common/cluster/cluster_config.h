@@ -59,18 +59,28 @@ struct NodeInfo {
   bool operator==(const NodeInfo&) const = default;
 };
 
+// What an operator wants of a group. Its primary deletes it when that is done, or cannot be.
+struct GroupWish {
+  std::string handover;  // the node that is to be primary
+
+  bool operator==(const GroupWish&) const = default;
+};
+
 // Return what is wrong with it, or OK.
 absl::Status Check(const ClusterConfig& config);
 absl::Status Check(const GroupConfig& group);
 absl::Status Check(const NodeInfo& node);
+absl::Status Check(const GroupWish& wish);
 
 std::string Encode(const ClusterConfig& config);
 std::string Encode(const GroupConfig& group);
 std::string Encode(const NodeInfo& node);
+std::string Encode(const GroupWish& wish);
 
 absl::StatusOr<ClusterConfig> DecodeClusterConfig(std::string_view text);
 absl::StatusOr<GroupConfig> DecodeGroupConfig(std::string_view text);
 absl::StatusOr<NodeInfo> DecodeNodeInfo(std::string_view text);
+absl::StatusOr<GroupWish> DecodeGroupWish(std::string_view text);
 
 }  // namespace gannet
 

@@ -13,6 +13,7 @@ namespace {
 constexpr std::string_view kConfigName = "config";
 constexpr std::string_view kGroups = "groups/";
 constexpr std::string_view kNodes = "nodes/";
+constexpr std::string_view kWishes = "wishes/";
 
 bool IsAlphanumeric(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)); }
 
@@ -51,13 +52,18 @@ std::string NodeKey(std::string_view cluster, std::string_view node) {
   return KeyOf(cluster, kNodes, node);
 }
 
+std::string WishKey(std::string_view cluster, std::string_view group) {
+  return KeyOf(cluster, kWishes, group);
+}
+
 std::optional<ClusterKey> ParseClusterKey(std::string_view cluster, std::string_view key) {
   using enum ClusterKey::Kind;
   const std::string prefix = ClusterPrefix(cluster);
   if (!key.starts_with(prefix)) return std::nullopt;
   key.remove_prefix(prefix.size());
   if (key == kConfigName) return ClusterKey{.kind = kConfig};
-  for (const auto& [folder, kind] : {std::pair{kGroups, kGroup}, {kNodes, kNode}}) {
+  for (const auto& [folder, kind] :
+       {std::pair{kGroups, kGroup}, {kNodes, kNode}, {kWishes, kWish}}) {
     if (!key.starts_with(folder)) continue;
     const std::string_view name = key.substr(folder.size());
     if (IsClusterName(name)) return ClusterKey{.kind = kind, .name = std::string(name)};

@@ -13,6 +13,7 @@ namespace gannet {
 //   /gannet/CLUSTER/config      ClusterConfig
 //   /gannet/CLUSTER/groups/G    GroupConfig, one for each group
 //   /gannet/CLUSTER/nodes/N     NodeInfo, one for each process that has run
+//   /gannet/CLUSTER/wishes/G    GroupWish, while an operator wants something of a group
 
 inline constexpr size_t kClusterNameBytesMax = 32;
 
@@ -28,11 +29,12 @@ std::string ClusterPrefix(std::string_view cluster);  // all of the cluster's ke
 std::string ConfigKey(std::string_view cluster);
 std::string GroupKey(std::string_view cluster, std::string_view group);
 std::string NodeKey(std::string_view cluster, std::string_view node);
+std::string WishKey(std::string_view cluster, std::string_view group);
 
 struct ClusterKey {
-  enum class Kind { kConfig, kGroup, kNode };
+  enum class Kind { kConfig, kGroup, kNode, kWish };
   Kind kind = Kind::kConfig;
-  std::string name = {};  // of the group or the node
+  std::string name = {};  // of the group or the node; not of kConfig
 
   bool operator==(const ClusterKey&) const = default;
 };

@@ -169,11 +169,14 @@ std::string EncodeTxn(const EtcdTxn& txn) {
     json["mod_revision"] = absl::StrCat(compare.mod_revision);
     compares.push_back(std::move(json));
   }
-  Json puts = Json::array();
+  Json changes = Json::array();
   for (const EtcdTxn::Put& put : txn.puts) {
-    puts.push_back({{"request_put", {{"key", Base64(put.key)}, {"value", Base64(put.value)}}}});
+    changes.push_back({{"request_put", {{"key", Base64(put.key)}, {"value", Base64(put.value)}}}});
   }
-  return Json{{"compare", compares}, {"success", puts}, {"failure", reads}}.dump();
+  for (const std::string& key : txn.deletes) {
+    changes.push_back({{"request_delete_range", RangeJson(key, false)}});
+  }
+  return Json{{"compare", compares}, {"success", changes}, {"failure", reads}}.dump();
 }
 
 std::string EncodeWatchOfPrefix(std::string_view prefix, int64_t start_revision) {

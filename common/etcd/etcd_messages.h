@@ -38,6 +38,7 @@ struct EtcdTxn {
   };
   std::vector<Compare> compares;
   std::vector<Put> puts;
+  std::vector<std::string> deletes = {};  // keys; it is no matter if there are none
 };
 
 // Of the cluster of etcd that answered.

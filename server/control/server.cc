@@ -14,6 +14,7 @@
 #include "glog/logging.h"
 #include "server/control/first_version.h"
 #include "server/control/store_in_file.h"
+#include "server/rpc/adopt_sessions.h"
 #include "server/store/heat.h"
 
 namespace gannet {
@@ -290,7 +291,7 @@ absl::Status Server::CreateMember() {
       .clock = ServerNs,
       .wake = [wake_up = sync_wanted_.get()] { wake_up->Ask(); },
       .forget = [this](uint64_t name) { connection_ids_.Retire(ConnectionOfName(name)); },
-      .adopt = [this](std::vector<SessionCopy> sessions) { Adopt(std::move(sessions)); },
+      .adopt = [this](std::vector<SessionCopy> sessions) { AdoptSessions(std::move(sessions), workers_); },
       .opens = [this](uint64_t epoch) { connection_ids_.BeginEpoch(epoch); },
       .follow_clock = [this](uint64_t ms) { clock_->Follow(ms); },
       .start_clock = [this](uint64_t ms) { clock_->GoOnFrom(ms); },
@@ -298,17 +299,6 @@ absl::Status Server::CreateMember() {
   if (options.group.advertise.empty()) options.group.advertise = address().ToString();
   GANNET_ASSIGN_OR_RETURN(member_, Member::Create(std::move(options)));
   return absl::OkStatus();
-}
-
-void Server::Adopt(std::vector<SessionCopy> sessions) {
-  std::vector<std::vector<SessionCopy>> of_worker(options_.workers);
-  for (SessionCopy& session : sessions) {
-    of_worker[SessionTable::WorkerOf(session.token, options_.workers)].push_back(
-        std::move(session));
-  }
-  for (const auto& worker : workers_) {
-    worker->inbox().PutSessions(std::move(of_worker[worker->index()]));
-  }
 }
 
 void Server::AddConsumer(ChangeConsumer* consumer, ChangeStream::Need need) {

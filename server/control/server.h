@@ -151,8 +151,6 @@ class Server {
   absl::Status CreateStore();
   absl::Status CreateWorkers();
   absl::Status CreateMember();
-  // Gives each worker its sessions of the former primary.
-  void Adopt(std::vector<SessionCopy> sessions);
   Grant GrantTemplate() const;
   HeatsReply HeatsTemplate() const;
 

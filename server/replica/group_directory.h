@@ -25,6 +25,9 @@ class GroupDirectory {
   // Returns the address of a process, or nullopt if it is not known, or if another process of the
   // node has come since.
   virtual std::optional<std::string> AddressOf(const GroupMember& member) const = 0;
+  // Returns whether another process with this node's name has announced itself after this one did.
+  // This one then ends, and does not execute itself again: two would replace each other for ever.
+  virtual bool Replaced() const { return false; }
   // Returns the node to which an operator wants the primary to hand over, if any.
   virtual std::optional<std::string> WantedSuccessor() const = 0;
   // The wish is fulfilled, or cannot be.

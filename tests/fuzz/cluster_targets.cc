@@ -68,6 +68,9 @@ void ClusterConfigBytes(std::span<const std::byte> bytes) {
     Require(group->epoch == 0 || !group->in_sync.empty(), "an epoch that nobody is in sync with");
     RequireSame(*group, DecodeGroupConfig(Encode(*group)));
   }
+  if (const auto wish = DecodeGroupWish(text); wish.ok()) {
+    RequireSame(*wish, DecodeGroupWish(Encode(*wish)));
+  }
   if (const auto node = DecodeNodeInfo(text); node.ok()) {
     RequireSame(*node, DecodeNodeInfo(Encode(*node)));
   }

@@ -62,6 +62,17 @@ TEST(ClusterConfigTest, ANodeIsThisText) {
   EXPECT_EQ(*node, expected);
 }
 
+TEST(ClusterConfigTest, AWishNamesANode) {
+  const auto wish = DecodeGroupWish(R"({"handover":"n2"})");
+  ASSERT_TRUE(wish.ok()) << wish.status();
+  EXPECT_EQ(*wish, GroupWish{.handover = "n2"});
+  EXPECT_EQ(Encode(*wish), R"({"handover":"n2"})");
+  for (const char* bad : {"", "{}", R"({"handover":""})", R"({"handover":"n2","more":1})",
+                          R"({"handover":2})", R"({"handover":"a b"})"}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(DecodeGroupWish(bad).status())) << bad;
+  }
+}
+
 TEST(ClusterConfigTest, PartitionsAreTheGroupsPlaces) {
   const ClusterConfig expected = FillPartitions({"g1", "g2"});
   const std::string text = Encode(expected);

@@ -17,6 +17,8 @@ TEST(ClusterKeysTest, AKeySaysWhatLiesThere) {
   EXPECT_EQ(ParseClusterKey("c", ConfigKey("c")), ClusterKey{.kind = kConfig});
   EXPECT_EQ(ParseClusterKey("c", GroupKey("c", "g1")), (ClusterKey{.kind = kGroup, .name = "g1"}));
   EXPECT_EQ(ParseClusterKey("c", NodeKey("c", "n1")), (ClusterKey{.kind = kNode, .name = "n1"}));
+  EXPECT_EQ(WishKey("c", "g1"), "/gannet/c/wishes/g1");
+  EXPECT_EQ(ParseClusterKey("c", WishKey("c", "g1")), (ClusterKey{.kind = kWish, .name = "g1"}));
 }
 
 TEST(ClusterKeysTest, OtherKeysAreNone) {

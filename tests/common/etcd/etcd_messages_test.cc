@@ -41,6 +41,8 @@ TEST(EtcdMessagesTest, AskForATransaction) {
             R"("success":[{"request_put":{"key":"Zm9v","value":"YmFy"}}]})");
   EXPECT_THAT(EncodeTxn({.compares = {{.key = "foo", .prefix = true}}}),
               HasSubstr(R"({"key":"Zm9v","mod_revision":"0","range_end":"Zm9w",)"));
+  EXPECT_THAT(EncodeTxn({.deletes = {"foo"}}),
+              HasSubstr(R"("success":[{"request_delete_range":{"key":"Zm9v"}}])"));
 }
 
 TEST(EtcdMessagesTest, AskForAWatch) {

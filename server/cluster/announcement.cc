@@ -1,0 +1,44 @@
+#include "server/cluster/announcement.h"
+
+#include <utility>
+
+namespace gannet {
+
+void Announcement::Saw(uint64_t seen, int64_t mod_revision) {
+  if (mod_revision <= mod_revision_) return;
+  mod_revision_ = mod_revision;
+  if (!wanted_) return;  // whoever was there, was there before
+  if (seen == wanted_->incarnation) {
+    announced_ = true;  // also by a write of unknown result
+  } else {
+    replaced_ = announced_;
+    written_.reset();
+  }
+}
+
+std::optional<EtcdTxn> Announcement::Due(int64_t now) {
+  if (busy_ || replaced_ || !wanted_ || written_ == wanted_) return std::nullopt;
+  if (sent_at_ && now - *sent_at_ < kPauseNs) return std::nullopt;
+  busy_ = true;
+  sent_at_ = now;
+  sent_ = wanted_;
+  return EtcdTxn{.compares = {{.key = key_, .mod_revision = mod_revision_}},
+                 .puts = {{key_, Encode(*wanted_)}}};
+}
+
+void Announcement::OnResult(const EtcdTxnResult& result) {
+  using enum EtcdTxnResult::Outcome;
+  busy_ = false;
+  if (result.outcome == kWon) {
+    written_ = sent_;
+    Saw(sent_->incarnation, result.revision);
+  } else if (result.outcome == kRefused && result.current.empty()) {
+    mod_revision_ = 0;  // somebody has deleted it
+  } else if (result.outcome == kRefused) {
+    const EtcdKeyValue& there = result.current.front();
+    const auto node = DecodeNodeInfo(there.value);
+    Saw(node.ok() ? node->incarnation : 0, there.mod_revision);
+  }
+}
+
+}  // namespace gannet

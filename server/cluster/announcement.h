@@ -1,0 +1,51 @@
+#ifndef GANNET_SERVER_CLUSTER_ANNOUNCEMENT_H_
+#define GANNET_SERVER_CLUSTER_ANNOUNCEMENT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "common/cluster/cluster_config.h"
+#include "common/etcd/etcd_client.h"
+
+namespace gannet {
+
+// A process's own nodes/N: when to write it, and who has the name. Each write compares the
+// revision, so one that etcd executes late changes nothing, and of two processes with one name the
+// later one has it.
+//
+// Thread safety: one thread. Times are those of any clock that does not go back, in ns.
+class Announcement {
+ public:
+  static constexpr int64_t kPauseNs = 1'000'000'000;  // between two writes
+
+  explicit Announcement(std::string key) : key_(std::move(key)) {}
+
+  // What is to be known of this process, whose incarnation never changes.
+  void Want(const NodeInfo& info) { wanted_ = info; }
+  // `seen`: the incarnation in nodes/N as the watch or an answer has it; 0: there is none, or it
+  // cannot be read.
+  void Saw(uint64_t seen, int64_t mod_revision);
+
+  // Returns what is to be written now, if anything. Until OnResult, nothing else is.
+  std::optional<EtcdTxn> Due(int64_t now);
+  void OnResult(const EtcdTxnResult& result);
+
+  // Another process with this name has announced itself after this one did.
+  bool replaced() const { return replaced_; }
+
+ private:
+  const std::string key_;
+  std::optional<NodeInfo> wanted_;
+  std::optional<NodeInfo> written_;  // that etcd has, as far as it is known
+  std::optional<NodeInfo> sent_;
+  int64_t mod_revision_ = 0;  // the newest that was seen
+  std::optional<int64_t> sent_at_;
+  bool busy_ = false;
+  bool announced_ = false;
+  bool replaced_ = false;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_CLUSTER_ANNOUNCEMENT_H_

@@ -1,0 +1,207 @@
+#include "server/cluster/etcd_config_store.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/check.h"
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/cluster_keys.h"
+#include "common/cluster/json_fields.h"
+#include "glog/logging.h"
+
+namespace gannet {
+namespace {
+
+constexpr int64_t kWishPauseNs = kNsPerSecond;       // between two tries to delete it
+constexpr int64_t kTellPauseNs = 10 * kNsPerSecond;  // between two lines of the log
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<EtcdConfigStore>> EtcdConfigStore::Open(Options options) {
+  if (!IsClusterName(options.cluster)) return absl::InvalidArgumentError(WhatNamesAre("cluster"));
+  if (!IsClusterName(options.node)) return absl::InvalidArgumentError(WhatNamesAre("node"));
+  GANNET_ASSIGN_OR_RETURN(auto client, EtcdClient::Create(options.etcd));
+  std::unique_ptr<EtcdConfigStore> store(
+      new EtcdConfigStore(std::move(options), std::move(client)));
+  if (const absl::Status opened = store->AwaitFirstList(); !opened.ok()) {
+    return store->Advise(opened);
+  }
+  return store;
+}
+
+EtcdConfigStore::EtcdConfigStore(Options options, std::unique_ptr<EtcdClient> client)
+    : options_(std::move(options)),
+      client_(std::move(client)),
+      view_(options_.cluster, options_.node),
+      announcement_(NodeKey(options_.cluster, options_.node)) {}
+
+EtcdConfigStore::~EtcdConfigStore() = default;
+
+absl::Status EtcdConfigStore::AwaitFirstList() {
+  client_->Watch(ClusterPrefix(options_.cluster), [this](const EtcdNews& news) { OnNews(news); });
+  const int64_t end = MonotonicNs() + options_.open_ms * kNsPerMs;
+  while (!listed_) {
+    const int64_t left_ms = (end - MonotonicNs()) / kNsPerMs;
+    if (left_ms <= 0) return lost_;
+    pollfd waiting = {.fd = client_->fd(), .events = POLLIN, .revents = 0};
+    poll(&waiting, 1, static_cast<int>(left_ms));
+    client_->Poll();
+    // Others than "unavailable" do not pass by waiting.
+    if (!listed_ && !lost_.ok() && !absl::IsUnavailable(lost_)) return lost_;
+  }
+  return begun_;
+}
+
+absl::Status EtcdConfigStore::Advise(const absl::Status& status) const {
+  const std::string urls = absl::StrJoin(options_.etcd.endpoints, ",");
+  const std::string flags = absl::StrCat(" --etcd=", urls, " --cluster=", options_.cluster);
+  std::string advice;
+  if (absl::IsUnavailable(status)) {
+    advice = ". Does etcd run at the URLs of --etcd?";
+  } else if (absl::IsNotFound(status) && !view_.found_cluster()) {
+    advice = absl::StrCat(" in the etcd at ", urls, ". Create it: kvcli cluster init", flags,
+                          " --group=g1:", options_.node, ",...");
+  } else if (absl::IsNotFound(status)) {
+    advice = absl::StrCat(". Add it: kvcli cluster add GROUP ", options_.node, flags);
+  }
+  return {status.code(), absl::StrCat(status.message(), advice)};
+}
+
+void EtcdConfigStore::OnNews(const EtcdNews& news) {
+  if (news.kind == EtcdNews::Kind::kLost) {
+    lost_ = news.status;
+    if (listed_) LOG(WARNING) << "the group's configuration is out of reach: " << lost_.message();
+    return;
+  }
+  if (listed_) return view_.Take(news);
+  listed_ = true;
+  begun_ = view_.Begin(news.items);
+}
+
+// --- requests ---
+
+void EtcdConfigStore::Read() { Ask(Result::kRead); }
+
+void EtcdConfigStore::Ask(Result result) {
+  answer_.reset();
+  client_->Range(GroupKey(options_.cluster, group()), [this, result, id = ++request_](auto answer) {
+    if (id == request_) OnRange(result, answer);
+  });
+}
+
+void EtcdConfigStore::OnRange(Result result, const absl::StatusOr<EtcdRangeAnswer>& answer) {
+  if (!answer.ok()) return AnswerUnknown(answer.status());
+  AnswerWith(result, answer->items);
+}
+
+void EtcdConfigStore::Txn(uint64_t revision, const GroupConfiguration& wanted) {
+  const GroupConfig config = ConfigOf(terms(), wanted);
+  if (const absl::Status wrong = Check(config); !wrong.ok()) {
+    LOG(ERROR) << "a configuration that the group may not have: " << wrong.message();
+    return Ask(Result::kLost);
+  }
+  answer_.reset();
+  const std::string key = GroupKey(options_.cluster, group());
+  client_->Txn({.compares = {{.key = key, .mod_revision = static_cast<int64_t>(revision)}},
+                .puts = {{key, Encode(config)}}},
+               [this, config, id = ++request_](const EtcdTxnResult& result) {
+                 if (id == request_) OnTxn(config, result);
+               });
+}
+
+void EtcdConfigStore::OnTxn(const GroupConfig& wanted, const EtcdTxnResult& result) {
+  using enum EtcdTxnResult::Outcome;
+  switch (result.outcome) {
+    case kWon:
+      return AnswerWith(Result::kWon,
+                        {{.key = "", .value = Encode(wanted), .mod_revision = result.revision}});
+    case kRefused:
+      return AnswerWith(Result::kLost, result.current);
+    // It will not be executed, but that is not what kLost says: the revision may be the same. Who
+    // asks tries again, as after an unknown result.
+    case kFailed:
+    case kUnknown:
+      return AnswerUnknown(result.status);
+  }
+}
+
+void EtcdConfigStore::AnswerWith(Result result, const std::vector<EtcdKeyValue>& items) {
+  if (items.empty()) return AnswerUnknown(absl::NotFoundError("the group's key is gone from etcd"));
+  const EtcdKeyValue& item = items.front();
+  const auto config = DecodeGroupConfig(item.value);
+  if (!config.ok()) return AnswerUnknown(config.status());
+  view_.TakeGroup(*config, item.mod_revision);
+  answer_ = {.result = result, .now = StateOf(*config, item.mod_revision).now};
+}
+
+void EtcdConfigStore::AnswerUnknown(const absl::Status& why) {
+  answer_ = Answer{.result = Result::kUnknown, .now = {}};
+  const int64_t now = MonotonicNs();
+  if (told_unknown_at_ && now - *told_unknown_at_ < kTellPauseNs) return;
+  told_unknown_at_ = now;
+  LOG(WARNING) << "the group's configuration can be neither read nor changed: " << why.message();
+}
+
+std::optional<ConfigStore::Answer> EtcdConfigStore::Poll() {
+  client_->Poll();
+  KeepAnnounced();
+  DeleteForgottenWish();
+  return std::exchange(answer_, std::nullopt);
+}
+
+// --- nodes and wishes ---
+
+void EtcdConfigStore::Announce(const GroupMember& self, std::string_view address,
+                               uint64_t applied) {
+  GANNET_CHECK(self.node == options_.node, "another node's announcement");
+  announcement_.Want({.incarnation = self.incarnation,
+                      .address = std::string(address),
+                      .applied = std::min(applied, kJsonNumberMax)});
+  KeepAnnounced();
+}
+
+void EtcdConfigStore::KeepAnnounced() {
+  if (const GroupView::Node* node = view_.FindNode(options_.node)) {
+    announcement_.Saw(node->info.incarnation, node->mod_revision);
+  }
+  if (const auto txn = announcement_.Due(MonotonicNs())) {
+    client_->Txn(*txn, [this](const EtcdTxnResult& result) { announcement_.OnResult(result); });
+  }
+}
+
+std::optional<std::string> EtcdConfigStore::AddressOf(const GroupMember& member) const {
+  const GroupView::Node* node = view_.FindNode(member.node);
+  if (node == nullptr || node->info.incarnation != member.incarnation) return std::nullopt;
+  return node->info.address;
+}
+
+std::optional<std::string> EtcdConfigStore::WantedSuccessor() const {
+  const std::optional<GroupView::Wish>& wish = view_.wish();
+  if (!wish || wish->mod_revision == forgotten_wish_) return std::nullopt;
+  return wish->handover;
+}
+
+void EtcdConfigStore::ForgetWantedSuccessor() {
+  if (!WantedSuccessor()) return;
+  forgotten_wish_ = view_.wish()->mod_revision;
+  wish_deleted_at_.reset();
+  DeleteForgottenWish();
+}
+
+void EtcdConfigStore::DeleteForgottenWish() {
+  if (!view_.wish() || view_.wish()->mod_revision != forgotten_wish_) return;
+  const int64_t now = MonotonicNs();
+  if (wish_deleted_at_ && now - *wish_deleted_at_ < kWishPauseNs) return;
+  wish_deleted_at_ = now;
+  const std::string key = WishKey(options_.cluster, group());
+  // Not a later wish. The watch tells when it is gone; until then this is tried again.
+  client_->Txn({.compares = {{.key = key, .mod_revision = forgotten_wish_}}, .deletes = {key}},
+               [](const EtcdTxnResult&) {});
+}
+
+}  // namespace gannet

@@ -1,0 +1,101 @@
+#ifndef GANNET_SERVER_CLUSTER_ETCD_CONFIG_STORE_H_
+#define GANNET_SERVER_CLUSTER_ETCD_CONFIG_STORE_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/etcd/etcd_client.h"
+#include "server/cluster/announcement.h"
+#include "server/cluster/group_view.h"
+#include "server/replica/config_store.h"
+#include "server/replica/group_directory.h"
+
+namespace gannet {
+
+// A member's way to its group in etcd (docs/group.md, "The register in etcd").
+//
+// 1. GroupRegister::revision is the mod_revision of groups/G.
+// 2. A transaction compares it, and writes what is wanted with the newest terms that were seen. If
+//    an operator has changed the terms since, the revision has changed, too, and it loses. What the
+//    terms do not allow (somebody is to be in sync who is no member) is not sent: it is answered
+//    kLost after a read.
+// 3. Everything else, and what Seen, terms and the addresses say, comes from a watch of the
+//    cluster's keys, in Poll. So call Poll also when no request is under way: when fd() is
+//    readable, and a few times a second.
+// 4. A request is answered within Options::call_ms for each endpoint.
+//
+// If etcd is away, requests are answered kUnknown, and what was seen stays as it was.
+//
+// Thread safety: one thread at a time. Open may be called on another than the rest.
+class EtcdConfigStore : public ConfigStore, public GroupDirectory {
+ public:
+  struct Options {
+    EtcdClient::Options etcd;
+    std::string cluster;
+    std::string node;
+    int64_t open_ms = 10'000;  // how long Open waits for an etcd that cannot be reached
+  };
+
+  // Blocks until it has read all that lies in etcd of the cluster. The errors' texts say what to
+  // do.
+  //   InvalidArgument: a name or a URL that cannot be.
+  //   Unavailable: no etcd answered within open_ms.
+  //   NotFound: etcd has no such cluster, or the node is in no group.
+  //   Others: etcd refuses, or what lies there cannot be read.
+  static absl::StatusOr<std::unique_ptr<EtcdConfigStore>> Open(Options options);
+  ~EtcdConfigStore() override;
+
+  // --- ConfigStore ---
+  void Read() override;
+  void Txn(uint64_t revision, const GroupConfiguration& wanted) override;
+  std::optional<Answer> Poll() override;
+  std::optional<GroupRegister> Seen() const override { return view_.state().now; }
+  int fd() const override { return client_->fd(); }
+
+  // --- GroupDirectory ---
+  GroupTerms terms() const override { return view_.state().terms; }
+  void Announce(const GroupMember& self, std::string_view address, uint64_t applied) override;
+  std::optional<std::string> AddressOf(const GroupMember& member) const override;
+  std::optional<std::string> WantedSuccessor() const override;
+  void ForgetWantedSuccessor() override;
+  bool Replaced() const override { return announcement_.replaced(); }
+
+  const std::string& group() const { return view_.group(); }
+
+ private:
+  EtcdConfigStore(Options options, std::unique_ptr<EtcdClient> client);
+  absl::Status AwaitFirstList();
+  absl::Status Advise(const absl::Status& status) const;
+  void OnNews(const EtcdNews& news);
+  // Reads the register, and answers with this result.
+  void Ask(Result result);
+  void OnRange(Result result, const absl::StatusOr<EtcdRangeAnswer>& answer);
+  void OnTxn(const GroupConfig& wanted, const EtcdTxnResult& result);
+  void AnswerWith(Result result, const std::vector<EtcdKeyValue>& items);
+  void AnswerUnknown(const absl::Status& why);
+  void KeepAnnounced();
+  void DeleteForgottenWish();
+
+  const Options options_;
+  const std::unique_ptr<EtcdClient> client_;
+  GroupView view_;
+  Announcement announcement_;
+  bool listed_ = false;  // the watch's first list came
+  absl::Status begun_;   // what the view made of it
+  absl::Status lost_ = absl::UnavailableError("etcd gives no answer");  // why nothing is heard
+  uint64_t request_ = 0;  // the newest; answers to others are dropped
+  std::optional<Answer> answer_;
+  int64_t forgotten_wish_ = 0;  // its mod_revision
+  std::optional<int64_t> wish_deleted_at_;
+  std::optional<int64_t> told_unknown_at_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_CLUSTER_ETCD_CONFIG_STORE_H_

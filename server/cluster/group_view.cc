@@ -1,0 +1,130 @@
+#include "server/cluster/group_view.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/cluster_keys.h"
+#include "glog/logging.h"
+
+namespace gannet {
+namespace {
+
+using enum ClusterKey::Kind;
+
+absl::Status In(std::string_view key, const absl::Status& status) {
+  return {status.code(), absl::StrCat(std::string(key), " in etcd: ", status.message())};
+}
+
+}  // namespace
+
+GroupState StateOf(const GroupConfig& config, int64_t mod_revision) {
+  return {.now = {.revision = static_cast<uint64_t>(mod_revision),
+                  .configuration = {.epoch = config.epoch,
+                                    .primary = config.primary,
+                                    .in_sync = config.in_sync}},
+          .terms = {.history = config.history,
+                    .lease_ms = config.lease_ms,
+                    .min_copies = config.min_copies,
+                    .ring_bytes = config.ring_bytes,
+                    .members = config.members}};
+}
+
+GroupConfig ConfigOf(const GroupTerms& terms, const GroupConfiguration& configuration) {
+  return {.history = terms.history,
+          .epoch = configuration.epoch,
+          .primary = configuration.primary,
+          .in_sync = configuration.in_sync,
+          .members = terms.members,
+          .lease_ms = terms.lease_ms,
+          .min_copies = terms.min_copies,
+          .ring_bytes = terms.ring_bytes};
+}
+
+absl::Status GroupView::Begin(const std::vector<EtcdKeyValue>& items) {
+  const auto config =
+      std::ranges::find(items, ConfigKey(cluster_), [](const EtcdKeyValue& it) { return it.key; });
+  if (config == items.end()) {
+    return absl::NotFoundError(absl::StrCat("there is no cluster ", cluster_));
+  }
+  found_cluster_ = true;
+  // An unknown format makes all other keys unreadable, so it is looked at first.
+  if (const auto read = DecodeClusterConfig(config->value); !read.ok()) {
+    return In(config->key, read.status());
+  }
+  for (const EtcdKeyValue& item : items) {
+    const auto key = ParseClusterKey(cluster_, item.key);
+    if (!key || key->kind != kGroup) continue;
+    const auto group = DecodeGroupConfig(item.value);
+    if (!group.ok()) return In(item.key, group.status());
+    if (std::ranges::find(group->members, node_) != group->members.end()) group_ = key->name;
+  }
+  if (group_.empty()) {
+    return absl::NotFoundError(
+        absl::StrCat("node ", node_, " is in no group of cluster ", cluster_));
+  }
+  for (const EtcdKeyValue& item : items) TakeItem(item);
+  return absl::OkStatus();
+}
+
+void GroupView::Take(const EtcdNews& news) {
+  if (news.kind == EtcdNews::Kind::kListed) {
+    nodes_.clear();
+    wish_.reset();
+    for (const EtcdKeyValue& item : news.items) TakeItem(item);
+  }
+  for (const EtcdChange& change : news.changes) {
+    if (change.deleted) {
+      Forget(change.item.key);
+    } else {
+      TakeItem(change.item);
+    }
+  }
+}
+
+void GroupView::TakeGroup(const GroupConfig& config, int64_t mod_revision) {
+  // Answers and the watch come on different ways, so an older state may come later.
+  if (!state_ || static_cast<uint64_t>(mod_revision) > state_->now.revision) {
+    state_ = StateOf(config, mod_revision);
+  }
+}
+
+const GroupView::Node* GroupView::FindNode(std::string_view name) const {
+  const auto found = nodes_.find(name);
+  return found == nodes_.end() ? nullptr : &found->second;
+}
+
+void GroupView::TakeItem(const EtcdKeyValue& item) {
+  const auto key = ParseClusterKey(cluster_, item.key);
+  if (!key) return;
+  absl::Status read;
+  if (key->kind == kGroup && key->name == group_) {
+    const auto group = DecodeGroupConfig(item.value);
+    read = group.status();
+    if (group.ok()) TakeGroup(*group, item.mod_revision);
+  } else if (key->kind == kNode) {
+    const auto node = DecodeNodeInfo(item.value);
+    read = node.status();
+    // Kept, if it cannot be read: its revision is what an announcement compares with.
+    nodes_[key->name] = {.info = node.value_or(NodeInfo{}), .mod_revision = item.mod_revision};
+  } else if (key->kind == kWish && key->name == group_) {
+    const auto wish = DecodeGroupWish(item.value);
+    read = wish.status();
+    wish_.reset();
+    if (wish.ok()) wish_ = {.handover = wish->handover, .mod_revision = item.mod_revision};
+  }
+  if (!read.ok()) LOG(ERROR) << In(item.key, read).message();
+}
+
+void GroupView::Forget(std::string_view key_text) {
+  const auto key = ParseClusterKey(cluster_, key_text);
+  if (!key) return;
+  if (key->kind == kNode) nodes_.erase(key->name);
+  if (key->kind == kWish && key->name == group_) wish_.reset();
+  if (key->kind == kGroup && key->name == group_) {
+    LOG(ERROR) << std::string(key_text) << " is gone from etcd. The group goes on as it was";
+  }
+}
+
+}  // namespace gannet

@@ -1,0 +1,78 @@
+#ifndef GANNET_SERVER_CLUSTER_GROUP_VIEW_H_
+#define GANNET_SERVER_CLUSTER_GROUP_VIEW_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/cluster/cluster_config.h"
+#include "common/etcd/etcd_client.h"
+#include "server/replica/register.h"
+
+namespace gannet {
+
+// A group as it lies in etcd, for the group's rules: its register, and what operators set.
+struct GroupState {
+  GroupRegister now;  // its revision is the key's mod_revision
+  GroupTerms terms;
+};
+
+// The only two places where the JSON's struct and the rules' structs meet.
+GroupState StateOf(const GroupConfig& config, int64_t mod_revision);
+GroupConfig ConfigOf(const GroupTerms& terms, const GroupConfiguration& configuration);
+
+// What a watch of a cluster's keys has told, as far as one node is concerned: its group, the nodes,
+// and the wish of an operator.
+//
+// Thread safety: one thread.
+class GroupView {
+ public:
+  struct Node {
+    NodeInfo info;
+    int64_t mod_revision = 0;
+  };
+  struct Wish {
+    std::string handover;
+    int64_t mod_revision = 0;
+  };
+
+  GroupView(std::string cluster, std::string node)
+      : cluster_(std::move(cluster)), node_(std::move(node)) {}
+
+  // Finds the node's group in a list of all keys of the cluster, and begins with it.
+  //   NotFound: there is no such cluster, or the node is in no group; the text says which.
+  //   InvalidArgument, Unimplemented: what lies there cannot be read.
+  absl::Status Begin(const std::vector<EtcdKeyValue>& items);
+  // REQUIRES: Begin returned OK.
+  void Take(const EtcdNews& news);
+  // The register as an answer has it.
+  void TakeGroup(const GroupConfig& config, int64_t mod_revision);
+
+  bool found_cluster() const { return found_cluster_; }
+  const std::string& group() const { return group_; }
+  // The newest that was seen.
+  const GroupState& state() const { return *state_; }
+  const Node* FindNode(std::string_view name) const;
+  const std::optional<Wish>& wish() const { return wish_; }
+
+ private:
+  void TakeItem(const EtcdKeyValue& item);
+  void Forget(std::string_view key);
+
+  const std::string cluster_;
+  const std::string node_;
+  bool found_cluster_ = false;
+  std::string group_;
+  std::optional<GroupState> state_;
+  std::map<std::string, Node, std::less<>> nodes_;
+  std::optional<Wish> wish_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_CLUSTER_GROUP_VIEW_H_

@@ -1,0 +1,103 @@
+#include "server/cluster/announcement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "common/base/clock.h"
+
+namespace gannet {
+namespace {
+
+using enum EtcdTxnResult::Outcome;
+
+constexpr int64_t kStart = 5 * kNsPerSecond;
+
+class AnnouncementTest : public testing::Test {
+ protected:
+  static NodeInfo Info(uint64_t applied, uint64_t incarnation = 0xa) {
+    return {.incarnation = incarnation, .address = "h:1", .applied = applied};
+  }
+  // It has announced itself at kStart, with revision 5.
+  void Announced() {
+    announcement_.Want(Info(1));
+    ASSERT_TRUE(announcement_.Due(kStart));
+    announcement_.OnResult({.outcome = kWon, .revision = 5});
+  }
+
+  Announcement announcement_{"key"};
+};
+
+TEST_F(AnnouncementTest, IsWrittenAtOnceOverWhatIsThere) {
+  EXPECT_FALSE(announcement_.Due(kStart));
+  announcement_.Saw(0xb, 3);  // an earlier process
+  announcement_.Want(Info(1));
+  const auto txn = announcement_.Due(kStart);
+  ASSERT_TRUE(txn);
+  ASSERT_EQ(txn->compares.size(), 1u);
+  EXPECT_EQ(txn->compares[0].key, "key");
+  EXPECT_EQ(txn->compares[0].mod_revision, 3);
+  ASSERT_EQ(txn->puts.size(), 1u);
+  EXPECT_EQ(txn->puts[0].value, Encode(Info(1)));
+  EXPECT_FALSE(announcement_.Due(kStart + 10 * kNsPerSecond)) << "one at a time";
+  announcement_.OnResult({.outcome = kWon, .revision = 5});
+  EXPECT_FALSE(announcement_.replaced());
+}
+
+TEST_F(AnnouncementTest, IsWrittenAgainWhenItHasChangedAndASecondHasPassed) {
+  Announced();
+  EXPECT_FALSE(announcement_.Due(kStart + kNsPerSecond)) << "nothing has changed";
+  announcement_.Want(Info(2));
+  EXPECT_FALSE(announcement_.Due(kStart + kNsPerSecond - 1));
+  const auto txn = announcement_.Due(kStart + kNsPerSecond);
+  ASSERT_TRUE(txn);
+  EXPECT_EQ(txn->compares[0].mod_revision, 5);
+}
+
+TEST_F(AnnouncementTest, IsWrittenAgainIfTheResultIsUnknown) {
+  announcement_.Want(Info(1));
+  ASSERT_TRUE(announcement_.Due(kStart));
+  announcement_.OnResult({.outcome = kUnknown});
+  EXPECT_FALSE(announcement_.Due(kStart + 1));
+  ASSERT_TRUE(announcement_.Due(kStart + kNsPerSecond));
+  // The first one had won.
+  announcement_.OnResult(
+      {.outcome = kRefused,
+       .current = {{.key = "key", .value = Encode(Info(1)), .mod_revision = 6}}});
+  EXPECT_FALSE(announcement_.replaced());
+  EXPECT_EQ(announcement_.Due(kStart + 2 * kNsPerSecond)->compares[0].mod_revision, 6);
+}
+
+// Two start at the same time: the later one has the name.
+TEST_F(AnnouncementTest, GoesOverOneThatCameFirst) {
+  announcement_.Want(Info(1));
+  ASSERT_TRUE(announcement_.Due(kStart));
+  announcement_.OnResult(
+      {.outcome = kRefused,
+       .current = {{.key = "key", .value = Encode(Info(1, 0xb)), .mod_revision = 6}}});
+  EXPECT_FALSE(announcement_.replaced());
+  EXPECT_EQ(announcement_.Due(kStart + kNsPerSecond)->compares[0].mod_revision, 6);
+}
+
+TEST_F(AnnouncementTest, EndsWhenALaterOneHasTheName) {
+  Announced();
+  announcement_.Saw(0xb, 5);  // not newer than its own
+  EXPECT_FALSE(announcement_.replaced());
+  announcement_.Saw(0xb, 6);
+  EXPECT_TRUE(announcement_.replaced());
+  announcement_.Want(Info(2));
+  EXPECT_FALSE(announcement_.Due(kStart + 10 * kNsPerSecond)) << "two would take turns for ever";
+}
+
+TEST_F(AnnouncementTest, IsWrittenAgainWhenItsKeyWasDeleted) {
+  Announced();
+  announcement_.Want(Info(2));
+  ASSERT_TRUE(announcement_.Due(kStart + kNsPerSecond));
+  announcement_.OnResult({.outcome = kRefused});
+  EXPECT_FALSE(announcement_.replaced());
+  EXPECT_EQ(announcement_.Due(kStart + 2 * kNsPerSecond)->compares[0].mod_revision, 0);
+}
+
+}  // namespace
+}  // namespace gannet

@@ -1,0 +1,252 @@
+// The register and the directory of a group in a real etcd.
+
+#include "server/cluster/etcd_config_store.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <signal.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "common/cluster/cluster_keys.h"
+#include "common/cluster/create_cluster.h"
+#include "tests/common/etcd/etcd_caller.h"
+#include "tests/common/etcd/etcd_processes.h"
+
+namespace gannet {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using Result = ConfigStore::Result;
+using enum EtcdTxnResult::Outcome;
+
+const GroupMember kN1 = {"n1", 0xb1};
+const GroupMember kN2 = {"n2", 0xb2};
+
+class EtcdConfigStoreTest : public testing::Test {
+ protected:
+  EtcdConfigStoreTest() {
+    const auto txn = CreateClusterTxn(
+        {.name = "c", .groups = {{.name = "g1", .members = {"n1", "n2"}}}}, [] { return 0x11; });
+    EXPECT_EQ(caller_.Txn(*txn).outcome, kWon);
+  }
+
+  EtcdConfigStore::Options OptionsOf(const std::string& node) {
+    return {.etcd = {.endpoints = etcd_.Urls(), .call_ms = 500}, .cluster = "c", .node = node};
+  }
+  std::unique_ptr<EtcdConfigStore> Open(const std::string& node) {
+    auto store = EtcdConfigStore::Open(OptionsOf(node));
+    EXPECT_TRUE(store.ok()) << store.status();
+    return *std::move(store);
+  }
+  static void PollUntil(EtcdConfigStore* store, const std::function<bool()>& done) {
+    using Clock = std::chrono::steady_clock;
+    const auto end = Clock::now() + test_support::kStepTimeout;
+    for (store->Poll(); !done() && Clock::now() < end; store->Poll()) {
+      pollfd waiting = {.fd = store->fd(), .events = POLLIN, .revents = 0};
+      poll(&waiting, 1, 100);
+    }
+    EXPECT_TRUE(done());
+  }
+  static ConfigStore::Answer AnswerOf(EtcdConfigStore* store) {
+    using Clock = std::chrono::steady_clock;
+    const auto end = Clock::now() + test_support::kStepTimeout;
+    while (Clock::now() < end) {
+      if (auto answer = store->Poll()) return *answer;
+      pollfd waiting = {.fd = store->fd(), .events = POLLIN, .revents = 0};
+      poll(&waiting, 1, 100);
+    }
+    ADD_FAILURE() << "no answer";
+    return {};
+  }
+  static ConfigStore::Answer Do(EtcdConfigStore* store, uint64_t revision,
+                                const GroupConfiguration& wanted) {
+    store->Txn(revision, wanted);
+    return AnswerOf(store);
+  }
+  std::string ValueOf(const std::string& key) {
+    const auto answer = caller_.Range(key);
+    return answer.ok() && !answer->items.empty() ? answer->items.front().value : "";
+  }
+
+  const GroupConfiguration first_ = {.epoch = 1, .primary = kN1, .in_sync = {kN1}};
+  EtcdProcesses etcd_{1};
+  EtcdCaller caller_{etcd_.Urls()};
+};
+
+TEST_F(EtcdConfigStoreTest, ReadsAndChangesTheRegister) {
+  auto store = Open("n1");
+  EXPECT_EQ(store->group(), "g1");
+  EXPECT_EQ(store->terms().history, 0x11u);
+  ASSERT_TRUE(store->Seen());
+  const GroupRegister before = *store->Seen();
+  EXPECT_EQ(before.configuration, GroupConfiguration{});
+
+  const ConfigStore::Answer won = Do(store.get(), before.revision, first_);
+  EXPECT_EQ(won.result, Result::kWon);
+  EXPECT_EQ(won.now.configuration, first_);
+  EXPECT_GT(won.now.revision, before.revision);
+  EXPECT_EQ(store->Seen(), won.now);
+
+  const ConfigStore::Answer lost = Do(store.get(), before.revision, first_.With(kN2));
+  EXPECT_EQ(lost.result, Result::kLost);
+  EXPECT_EQ(lost.now, won.now);
+
+  store->Read();
+  const ConfigStore::Answer read = AnswerOf(store.get());
+  EXPECT_EQ(read.result, Result::kRead);
+  EXPECT_EQ(read.now, won.now);
+  EXPECT_FALSE(store->Poll()) << "an answer is given once";
+}
+
+TEST_F(EtcdConfigStoreTest, AnAbandonedRequestIsNotAnswered) {
+  auto store = Open("n1");
+  const uint64_t revision = store->Seen()->revision;
+  store->Read();
+  store->Txn(revision, first_);
+  EXPECT_EQ(AnswerOf(store.get()).result, Result::kWon);
+  store->Txn(store->Seen()->revision, first_.With(kN2));
+  store->Read();
+  EXPECT_EQ(AnswerOf(store.get()).result, Result::kRead);
+  PollUntil(store.get(), [&] { return store->Seen()->configuration == first_.With(kN2); });
+  EXPECT_FALSE(store->Poll());
+}
+
+TEST_F(EtcdConfigStoreTest, SeesWhatOthersChangeAndKeepsTheirTerms) {
+  auto store = Open("n1");
+  auto other = Open("n2");
+  ASSERT_EQ(Do(store.get(), store->Seen()->revision, first_).result, Result::kWon);
+  PollUntil(other.get(), [&] { return other->Seen() == store->Seen(); });
+
+  auto config = DecodeGroupConfig(ValueOf(GroupKey("c", "g1")));
+  ASSERT_TRUE(config.ok()) << config.status();
+  config->members.emplace_back("n3");
+  config->lease_ms = 900;
+  ASSERT_EQ(caller_.Put(GroupKey("c", "g1"), Encode(*config)).outcome, kWon);
+  PollUntil(store.get(), [&] { return store->terms().lease_ms == 900; });
+  const ConfigStore::Answer won =
+      Do(store.get(), store->Seen()->revision, first_.With({"n3", 0xb3}));
+  EXPECT_EQ(won.result, Result::kWon);
+  config = DecodeGroupConfig(ValueOf(GroupKey("c", "g1")));
+  EXPECT_EQ(config->lease_ms, 900u);
+  EXPECT_EQ(config->in_sync.size(), 2u);
+}
+
+TEST_F(EtcdConfigStoreTest, SendsNothingThatTheTermsDoNotAllow) {
+  auto store = Open("n1");
+  const GroupRegister before = *store->Seen();
+  const ConfigStore::Answer lost = Do(store.get(), before.revision, first_.With({"n9", 0xb9}));
+  EXPECT_EQ(lost.result, Result::kLost);
+  EXPECT_EQ(lost.now, before);
+}
+
+TEST_F(EtcdConfigStoreTest, AnswersUnknownWhileEtcdIsAwayAndGoesOnAfterwards) {
+  auto store = Open("n1");
+  const GroupRegister before = *store->Seen();
+  etcd_.process(0).Stop();
+  EXPECT_EQ(Do(store.get(), before.revision, first_).result, Result::kUnknown);
+  store->Read();
+  EXPECT_EQ(AnswerOf(store.get()).result, Result::kUnknown);
+  EXPECT_EQ(store->Seen(), before);
+  etcd_.process(0).Signal(SIGCONT);
+  // The same again: it wins, or loses because the first one has won in the meantime.
+  ConfigStore::Answer answer;
+  do {
+    answer = Do(store.get(), before.revision, first_);
+  } while (answer.result == Result::kUnknown);
+  EXPECT_EQ(answer.now.configuration, first_);
+  PollUntil(store.get(), [&] { return store->Seen()->configuration == first_; });
+}
+
+TEST_F(EtcdConfigStoreTest, TellsAddressesOfProcesses) {
+  auto store = Open("n1");
+  auto other = Open("n2");
+  EXPECT_FALSE(other->AddressOf(kN1));
+  store->Announce(kN1, "10.0.0.1:7471", 5);
+  PollUntil(store.get(), [&] { return store->AddressOf(kN1).has_value(); });
+  PollUntil(other.get(), [&] { return other->AddressOf(kN1) == "10.0.0.1:7471"; });
+  EXPECT_FALSE(other->AddressOf({"n1", 0xb9})) << "not another process of the node";
+  store->Announce(kN1, "10.0.0.1:7471", 6);
+  PollUntil(store.get(), [&] {
+    const auto node = DecodeNodeInfo(ValueOf(NodeKey("c", "n1")));
+    return node.ok() && node->applied == 6;
+  });
+}
+
+TEST_F(EtcdConfigStoreTest, ALaterProcessHasTheName) {
+  auto earlier = Open("n1");
+  earlier->Announce(kN1, "h:1", 0);
+  PollUntil(earlier.get(), [&] { return earlier->AddressOf(kN1).has_value(); });
+  auto later = Open("n1");
+  const GroupMember restarted = {"n1", 0xb9};
+  later->Announce(restarted, "h:2", 0);
+  PollUntil(later.get(), [&] { return later->AddressOf(restarted).has_value(); });
+  PollUntil(earlier.get(), [&] { return earlier->Replaced(); });
+  EXPECT_FALSE(later->Replaced());
+  EXPECT_FALSE(earlier->AddressOf(kN1));
+}
+
+TEST_F(EtcdConfigStoreTest, TellsAWishAndForgetsIt) {
+  auto store = Open("n1");
+  EXPECT_FALSE(store->WantedSuccessor());
+  const std::string key = WishKey("c", "g1");
+  ASSERT_EQ(caller_.Put(key, Encode(GroupWish{.handover = "n2"})).outcome, kWon);
+  PollUntil(store.get(), [&] { return store->WantedSuccessor() == "n2"; });
+  store->ForgetWantedSuccessor();
+  EXPECT_FALSE(store->WantedSuccessor()) << "at once";
+  PollUntil(store.get(), [&] { return ValueOf(key).empty(); });
+  // Another wish of the same.
+  ASSERT_EQ(caller_.Put(key, Encode(GroupWish{.handover = "n2"})).outcome, kWon);
+  PollUntil(store.get(), [&] { return store->WantedSuccessor() == "n2"; });
+}
+
+TEST_F(EtcdConfigStoreTest, DoesNotDeleteALaterWish) {
+  auto store = Open("n1");
+  const std::string key = WishKey("c", "g1");
+  ASSERT_EQ(caller_.Put(key, Encode(GroupWish{.handover = "n1"})).outcome, kWon);
+  PollUntil(store.get(), [&] { return store->WantedSuccessor() == "n1"; });
+  ASSERT_EQ(caller_.Put(key, Encode(GroupWish{.handover = "n2"})).outcome, kWon);
+  store->ForgetWantedSuccessor();  // has not seen it
+  PollUntil(store.get(), [&] { return store->WantedSuccessor() == "n2"; });
+  EXPECT_EQ(ValueOf(key), Encode(GroupWish{.handover = "n2"}));
+}
+
+TEST_F(EtcdConfigStoreTest, SaysWhatToDoIfItCannotBegin) {
+  const std::string flags = " --etcd=" + etcd_.Url(0) + " --cluster=";
+  const auto message = [](const EtcdConfigStore::Options& options, absl::StatusCode code) {
+    const absl::Status status = EtcdConfigStore::Open(options).status();
+    EXPECT_EQ(status.code(), code) << status;
+    return std::string(status.message());
+  };
+  using enum absl::StatusCode;
+  EtcdConfigStore::Options other = OptionsOf("n1");
+  other.cluster = "d";
+  EXPECT_THAT(message(other, kNotFound),
+              AllOf(HasSubstr("there is no cluster d"),
+                    HasSubstr("kvcli cluster init" + flags + "d --group=g1:n1,...")));
+  EXPECT_THAT(message(OptionsOf("n4"), kNotFound),
+              AllOf(HasSubstr("node n4 is in no group of cluster c"),
+                    HasSubstr("kvcli cluster add GROUP n4" + flags + "c")));
+  other.cluster = "no name";
+  EXPECT_THAT(message(other, kInvalidArgument), HasSubstr("the name of a cluster"));
+  EXPECT_THAT(message(OptionsOf(""), kInvalidArgument), HasSubstr("the name of a node"));
+
+  EtcdConfigStore::Options away = OptionsOf("n1");
+  away.open_ms = 300;
+  away.etcd.endpoints = {"http://127.0.0.1:1"};
+  EXPECT_THAT(message(away, kUnavailable),
+              AllOf(HasSubstr("http://127.0.0.1:1"), HasSubstr("Does etcd run at")));
+  etcd_.process(0).Stop();
+  away.etcd.endpoints = etcd_.Urls();
+  EXPECT_THAT(message(away, kUnavailable), HasSubstr("Does etcd run at"));
+}
+
+}  // namespace
+}  // namespace gannet

@@ -1,0 +1,125 @@
+#include "server/cluster/group_view.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "common/cluster/cluster_keys.h"
+#include "common/cluster/cluster_map.h"
+
+namespace gannet {
+namespace {
+
+using testing::HasSubstr;
+
+const GroupConfig kConfig = {.history = 0x11,
+                             .epoch = 3,
+                             .primary = {"n1", 0xb1},
+                             .in_sync = {{"n1", 0xb1}, {"n2", 0xb2}},
+                             .members = {"n1", "n2", "n3"},
+                             .lease_ms = 300,
+                             .min_copies = 2,
+                             .ring_bytes = 8 << 20};
+
+EtcdKeyValue Item(const std::string& key, const std::string& value, int64_t revision = 7) {
+  return {.key = key, .value = value, .mod_revision = revision};
+}
+std::vector<EtcdKeyValue> Items() {
+  return {Item(ConfigKey("c"), Encode(FillPartitions({"g1", "g2"}))),
+          Item(GroupKey("c", "g1"), Encode(GroupConfig{.history = 0x12, .members = {"x"}})),
+          Item(GroupKey("c", "g2"), Encode(kConfig)),
+          Item(NodeKey("c", "n1"), Encode(NodeInfo{.incarnation = 0xb1, .address = "h:1"}), 9),
+          Item(WishKey("c", "g1"), Encode(GroupWish{.handover = "x"})),
+          Item(WishKey("c", "g2"), Encode(GroupWish{.handover = "n2"}), 8)};
+}
+EtcdNews Changed(const EtcdKeyValue& item, bool deleted = false) {
+  return {.kind = EtcdNews::Kind::kChanged, .changes = {{.item = item, .deleted = deleted}}};
+}
+
+class GroupViewTest : public testing::Test {
+ protected:
+  void Begin() {
+    const absl::Status begun = view_.Begin(Items());
+    ASSERT_TRUE(begun.ok()) << begun;
+  }
+  GroupView view_{"c", "n3"};
+};
+
+TEST_F(GroupViewTest, ConvertsBothWays) {
+  const GroupState state = StateOf(kConfig, 7);
+  EXPECT_EQ(state.now.revision, 7u);
+  EXPECT_EQ(ConfigOf(state.terms, state.now.configuration), kConfig);
+}
+
+TEST_F(GroupViewTest, BeginsWithTheGroupOfItsNode) {
+  Begin();
+  EXPECT_EQ(view_.group(), "g2");
+  EXPECT_EQ(view_.state().now, StateOf(kConfig, 7).now);
+  EXPECT_EQ(view_.state().terms, StateOf(kConfig, 7).terms);
+  ASSERT_NE(view_.FindNode("n1"), nullptr);
+  EXPECT_EQ(view_.FindNode("n1")->info.address, "h:1");
+  EXPECT_EQ(view_.FindNode("n1")->mod_revision, 9);
+  EXPECT_EQ(view_.FindNode("n2"), nullptr);
+  ASSERT_TRUE(view_.wish());
+  EXPECT_EQ(view_.wish()->handover, "n2");
+  EXPECT_EQ(view_.wish()->mod_revision, 8);
+}
+
+TEST_F(GroupViewTest, SaysWhyItCannotBegin) {
+  EXPECT_TRUE(absl::IsNotFound(view_.Begin({})));
+  EXPECT_FALSE(view_.found_cluster());
+
+  GroupView stranger("c", "n4");
+  EXPECT_TRUE(absl::IsNotFound(stranger.Begin(Items())));
+  EXPECT_TRUE(stranger.found_cluster());
+
+  std::vector<EtcdKeyValue> newer = Items();
+  newer[0].value = R"({"format":2,"groups":7})";
+  EXPECT_TRUE(absl::IsUnimplemented(GroupView("c", "n3").Begin(newer)));
+
+  std::vector<EtcdKeyValue> odd = Items();
+  odd[1].value = "{}";
+  const absl::Status begun = GroupView("c", "n3").Begin(odd);
+  EXPECT_TRUE(absl::IsInvalidArgument(begun));
+  EXPECT_THAT(std::string(begun.message()), HasSubstr("/gannet/c/groups/g1 in etcd"));
+}
+
+TEST_F(GroupViewTest, TakesChanges) {
+  Begin();
+  GroupConfig next = kConfig;
+  next.epoch = 4;
+  view_.Take(Changed(Item(GroupKey("c", "g2"), Encode(next), 12)));
+  EXPECT_EQ(view_.state().now.configuration.epoch, 4u);
+  // Older than what an answer told already, or of others.
+  view_.Take(Changed(Item(GroupKey("c", "g2"), Encode(kConfig), 11)));
+  view_.Take(Changed(Item(GroupKey("c", "g1"), Encode(kConfig), 13)));
+  EXPECT_EQ(view_.state().now.revision, 12u);
+
+  view_.Take(Changed(Item(WishKey("c", "g1"), "", 14), /*deleted=*/true));
+  EXPECT_TRUE(view_.wish());
+  view_.Take(Changed(Item(WishKey("c", "g2"), "", 15), /*deleted=*/true));
+  EXPECT_FALSE(view_.wish());
+  view_.Take(Changed(Item(NodeKey("c", "n1"), "", 16), /*deleted=*/true));
+  EXPECT_EQ(view_.FindNode("n1"), nullptr);
+}
+
+TEST_F(GroupViewTest, KeepsTheGroupIfItsKeyIsGoneOrCannotBeRead) {
+  Begin();
+  view_.Take(Changed(Item(GroupKey("c", "g2"), "{}", 12)));
+  view_.Take(Changed(Item(GroupKey("c", "g2"), "", 13), /*deleted=*/true));
+  EXPECT_EQ(view_.state().now.revision, 7u);
+}
+
+TEST_F(GroupViewTest, AListTakesThePlaceOfAllNodesAndTheWish) {
+  Begin();
+  std::vector<EtcdKeyValue> items = Items();
+  items.resize(3);
+  view_.Take({.kind = EtcdNews::Kind::kListed, .items = items});
+  EXPECT_EQ(view_.FindNode("n1"), nullptr);
+  EXPECT_FALSE(view_.wish());
+}
+
+}  // namespace
+}  // namespace gannet
