@@ -233,9 +233,12 @@ bool Primary::HasLink(uint64_t incarnation) const {
   });
 }
 
+// WRITEs that workers post are mostly polled by them at once. Events of those would only wake this
+// thread for nothing. A worker that waits for one asks for a Turn.
 absl::Status Primary::Arm() {
   GANNET_RETURN_IF_ERROR(made_.messages_cq->Arm());
-  return made_.stream_cq->Arm();
+  MutexLock lock(mutex_);
+  return writer_.ships() ? made_.stream_cq->Arm() : absl::OkStatus();
 }
 
 void Primary::Woken() {

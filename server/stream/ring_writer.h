@@ -72,6 +72,10 @@ class RingWriter {
   Shipment Ship(LinkId id);
   // The link's oldest shipment has completed.
   void OnCompleted(LinkId id);
+  // Returns whether any link's shipment has not completed yet.
+  bool ships() const {
+    return std::ranges::any_of(links_, [](const auto& it) { return !it.second.shipments.empty(); });
+  }
   // All records that end there or before are in the backup's ring.
   uint64_t completed_lsn(LinkId id) const { return links_.at(id).completed.lsn; }
   // Whether no other link frees the ring later than this one.
