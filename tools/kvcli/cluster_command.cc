@@ -63,13 +63,14 @@ absl::Status NoAction(const std::string& word) {
 
 absl::Status CheckOptions(const ClusterCommand& command) {
   if (command.etcd.empty()) {
-    return Wrong("--etcd=URL[,URL...] is missing: where etcd is, http://127.0.0.1:2379 for example");
+    return Wrong(
+        "--etcd=URL[,URL...] is missing: where etcd is, http://127.0.0.1:2379 for example");
   }
   if (command.cluster.empty()) return Wrong("--cluster=NAME is missing");
   const bool init = command.action == Action::kInit;
   if (init && command.groups.empty()) return Wrong("init needs --group=GROUP:NODE,NODE...");
-  const bool has_terms = !command.groups.empty() || command.lease_ms || command.min_copies ||
-                         command.ring_bytes;
+  const bool has_terms =
+      !command.groups.empty() || command.lease_ms || command.min_copies || command.ring_bytes;
   if (!init && has_terms) {
     return Wrong("--group, --lease_ms, --min_copies and --ring_bytes are for init");
   }

@@ -26,12 +26,12 @@ struct ClusterCommand {
   std::vector<std::string> etcd;
   std::string etcd_ca_file;
   std::string cluster;
-  std::vector<Group> groups;            // init
-  std::optional<uint32_t> lease_ms;     // init
-  std::optional<uint32_t> min_copies;   // init
-  std::optional<uint64_t> ring_bytes;   // init
-  std::string from;                     // force: the node whose items are kept
-  bool lose_data = false;               // force
+  std::vector<Group> groups;           // init
+  std::optional<uint32_t> lease_ms;    // init
+  std::optional<uint32_t> min_copies;  // init
+  std::optional<uint64_t> ring_bytes;  // init
+  std::string from;                    // force: the node whose items are kept
+  bool lose_data = false;              // force
 };
 
 // Takes an option that only "cluster" has. Returns nullopt if this is none. InvalidArgument: the

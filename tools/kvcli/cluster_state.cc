@@ -103,7 +103,8 @@ absl::StatusOr<ClusterState> ReadCluster(const std::string& name,
   for (const EtcdKeyValue& item : items) {
     const auto key = ParseClusterKey(name, item.key);
     if (!key) continue;
-    if (const absl::Status taken = Take(*key, item, &state); !taken.ok()) return In(item.key, taken);
+    if (const absl::Status taken = Take(*key, item, &state); !taken.ok())
+      return In(item.key, taken);
   }
   return state;
 }
@@ -125,17 +126,17 @@ absl::StatusOr<GroupConfig> WithoutMember(const ClusterState& state, const std::
   GANNET_ASSIGN_OR_RETURN(GroupConfig config, Find(state, group));
   if (!IsMember(config, node)) return NoMember(group, node);
   if (config.epoch > 0 && config.primary.node == node) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(node, " is primary of group ", group,
-                     ". Hand over first: kvcli cluster handover ", group, " NODE"));
+    return absl::FailedPreconditionError(absl::StrCat(node, " is primary of group ", group,
+                                                      ". Hand over first: kvcli cluster handover ",
+                                                      group, " NODE"));
   }
   if (config.members.size() == 1) {
     return absl::FailedPreconditionError(
         absl::StrCat(node, " is the only member of group ", group));
   }
   if (config.min_copies == config.members.size()) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "group ", group, " takes writes only with ", config.min_copies, " members in sync"));
+    return absl::FailedPreconditionError(absl::StrCat("group ", group, " takes writes only with ",
+                                                      config.min_copies, " members in sync"));
   }
   std::erase(config.members, node);
   // Whoever is in sync may be left out by anybody: the primary counts it until it sees that.
@@ -215,16 +216,15 @@ Json StatusJson(const ClusterState& state) {
                          {"lag_records", view.lag_bytes == 0 ? Json(0) : Json(nullptr)}});
     }
     const auto wish = state.wishes.find(name);
-    groups.push_back(
-        {{"name", name},
-         {"epoch", config.epoch},
-         {"primary", config.epoch > 0 ? Json(config.primary.node) : Json(nullptr)},
-         {"in_sync", in_sync},
-         {"members", members},
-         {"lease_ms", config.lease_ms},
-         {"min_copies", config.min_copies},
-         {"handover", wish != state.wishes.end() ? Json(wish->second.wish.handover)
-                                                 : Json(nullptr)}});
+    groups.push_back({{"name", name},
+                      {"epoch", config.epoch},
+                      {"primary", config.epoch > 0 ? Json(config.primary.node) : Json(nullptr)},
+                      {"in_sync", in_sync},
+                      {"members", members},
+                      {"lease_ms", config.lease_ms},
+                      {"min_copies", config.min_copies},
+                      {"handover", wish != state.wishes.end() ? Json(wish->second.wish.handover)
+                                                              : Json(nullptr)}});
   }
   return {{"cluster", state.name}, {"groups", groups}};
 }

@@ -1,7 +1,7 @@
 #include "tools/kvcli/run_cluster.h"
 
-#include <chrono>
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <functional>
@@ -97,18 +97,17 @@ absl::Status Run::Do() {
         return WithMember(state, command_.group, command_.node);
       };
       GANNET_ASSIGN_OR_RETURN(const GroupConfig config, ChangeGroup(add, {}));
-      AnswerGroup(absl::StrCat(command_.node, " may join group ", command_.group,
-                               ": start its kvserver"),
-                  config);
+      AnswerGroup(
+          absl::StrCat(command_.node, " may join group ", command_.group, ": start its kvserver"),
+          config);
       return absl::OkStatus();
     }
     case Action::kRemove: {
       const auto remove = [&](const ClusterState& state) {
         return WithoutMember(state, command_.group, command_.node);
       };
-      GANNET_ASSIGN_OR_RETURN(
-          const GroupConfig config,
-          ChangeGroup(remove, {NodeKey(command_.cluster, command_.node)}));
+      GANNET_ASSIGN_OR_RETURN(const GroupConfig config,
+                              ChangeGroup(remove, {NodeKey(command_.cluster, command_.node)}));
       AnswerGroup(absl::StrCat(command_.node, " is no member of group ", command_.group,
                                " any more: stop its kvserver"),
                   config);
@@ -141,8 +140,9 @@ absl::Status Run::Init() {
         absl::StrCat("etcd has a cluster ", command_.cluster, " already; nothing was changed"));
   }
   if (result.outcome == Outcome::kUnknown) {
-    return absl::UnavailableError(absl::StrCat(
-        "nobody knows whether it was created; see kvcli cluster status: ", result.status.message()));
+    return absl::UnavailableError(
+        absl::StrCat("nobody knows whether it was created; see kvcli cluster status: ",
+                     result.status.message()));
   }
   if (result.outcome == Outcome::kFailed) return result.status;
   const std::string& node = command_.groups.front().members.front();
@@ -169,10 +169,10 @@ absl::StatusOr<GroupConfig> Run::ChangeGroup(const Change& change,
     const auto group = state.groups.find(command_.group);
     if (group != state.groups.end() && tried_ && group->second.config == *tried_) return *tried_;
     GANNET_ASSIGN_OR_RETURN(const GroupConfig config, change(state));
-    const EtcdTxnResult result = session_.Txn(
-        {.compares = {{.key = key, .mod_revision = group->second.mod_revision}},
-         .puts = {{key, Encode(config)}},
-         .deletes = deletes});
+    const EtcdTxnResult result =
+        session_.Txn({.compares = {{.key = key, .mod_revision = group->second.mod_revision}},
+                      .puts = {{key, Encode(config)}},
+                      .deletes = deletes});
     if (result.outcome == Outcome::kWon) return config;
     if (result.outcome == Outcome::kFailed) return result.status;
     if (result.outcome == Outcome::kUnknown) tried_ = config;  // reading again tells

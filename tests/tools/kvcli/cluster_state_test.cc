@@ -23,13 +23,13 @@ const GroupConfig kGroup = {.history = 0x11,
                             .members = {"n1", "n2", "n3"}};
 
 ClusterState State(const GroupConfig& group = kGroup) {
-  return {.name = "c",
-          .groups = {{"g1", {group, 7}},
-                     {"g2", {GroupConfig{.history = 0x12, .members = {"m1"}}, 8}}},
-          .nodes = {{"n1", {.incarnation = 0xb1, .address = "h:1", .applied = 100}},
-                    {"n2", {.incarnation = 0xb2, .address = "h:2", .applied = 90}},
-                    {"n3", {.incarnation = 0xb3, .address = "h:3", .applied = 50}}},
-          .wishes = {{"g1", {GroupWish{.handover = "n2"}, 9}}}};
+  return {
+      .name = "c",
+      .groups = {{"g1", {group, 7}}, {"g2", {GroupConfig{.history = 0x12, .members = {"m1"}}, 8}}},
+      .nodes = {{"n1", {.incarnation = 0xb1, .address = "h:1", .applied = 100}},
+                {"n2", {.incarnation = 0xb2, .address = "h:2", .applied = 90}},
+                {"n3", {.incarnation = 0xb3, .address = "h:3", .applied = 50}}},
+      .wishes = {{"g1", {GroupWish{.handover = "n2"}, 9}}}};
 }
 
 TEST(ClusterStateTest, ReadsAllKeys) {

@@ -79,8 +79,7 @@ class KvcliClusterTest : public testing::Test {
 
 TEST_F(KvcliClusterTest, MakesAClusterOnceAndShowsIt) {
   EXPECT_EQ(Kvcli({"status"}).exit_code, 1);
-  const Finished made =
-      Kvcli({"init", "--group=g1:n1,n2,n3", "--lease_ms=300", "--min_copies=2"});
+  const Finished made = Kvcli({"init", "--group=g1:n1,n2,n3", "--lease_ms=300", "--min_copies=2"});
   EXPECT_EQ(made.exit_code, 0) << made.err;
   EXPECT_THAT(made.out, HasSubstr("kvserver --cluster=c --etcd=" + etcd_.Url(0) + " --name=n1"));
   EXPECT_EQ(Group().lease_ms, 300u);
@@ -119,9 +118,8 @@ TEST_F(KvcliClusterTest, AddsAndRemovesMembers) {
 TEST_F(KvcliClusterTest, WaitsUntilThePrimaryHasHandedOver) {
   Init();
   Found();
-  test_support::ChildProcess kvcli(
-      {.argv = Command({"handover", "g1", "n2", "--wait=60s"}),
-       .streams = test_support::ChildProcess::Streams::kCaptured});
+  test_support::ChildProcess kvcli({.argv = Command({"handover", "g1", "n2", "--wait=60s"}),
+                                    .streams = test_support::ChildProcess::Streams::kCaptured});
   AwaitWish();
   GroupConfig config = Group();
   config.epoch = 4;
@@ -147,9 +145,8 @@ TEST_F(KvcliClusterTest, TakesBackAWishThatNobodyFulfils) {
 TEST_F(KvcliClusterTest, SaysThatThePrimaryGaveAWishUp) {
   Init();
   Found();
-  test_support::ChildProcess kvcli(
-      {.argv = Command({"handover", "g1", "n2", "--wait=60s"}),
-       .streams = test_support::ChildProcess::Streams::kCaptured});
+  test_support::ChildProcess kvcli({.argv = Command({"handover", "g1", "n2", "--wait=60s"}),
+                                    .streams = test_support::ChildProcess::Streams::kCaptured});
   AwaitWish();
   caller_.Txn({.deletes = {WishKey("c", "g1")}});
   const Finished done = test_support::Finish(kvcli);
@@ -176,12 +173,12 @@ TEST_F(KvcliClusterTest, SaysWhatIsWrong) {
   const Finished usage = Kvcli({"status", "g1"});
   EXPECT_EQ(usage.exit_code, 2);
   EXPECT_THAT(usage.err, AllOf(HasSubstr("one word too many"), HasSubstr("usage: cluster ACTION")));
-  const Finished name = RunProgram({ProgramPath("kvcli"), "cluster", "status", "--cluster=a b",
-                                    "--etcd=" + etcd_.Url(0)});
+  const Finished name = RunProgram(
+      {ProgramPath("kvcli"), "cluster", "status", "--cluster=a b", "--etcd=" + etcd_.Url(0)});
   EXPECT_EQ(name.exit_code, 2);
   EXPECT_THAT(name.err, HasSubstr("the name of a cluster"));
-  const Finished url = RunProgram(
-      {ProgramPath("kvcli"), "cluster", "status", "--cluster=c", "--etcd=127.0.0.1:1"});
+  const Finished url =
+      RunProgram({ProgramPath("kvcli"), "cluster", "status", "--cluster=c", "--etcd=127.0.0.1:1"});
   EXPECT_EQ(url.exit_code, 2);
   EXPECT_THAT(url.err, HasSubstr("is no URL of etcd"));
   const Finished away = RunProgram(
