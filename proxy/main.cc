@@ -19,6 +19,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "common/base/clock.h"
+#include "common/base/server_list.h"
 #include "common/base/status_macros.h"
 #include "common/http/http_server.h"
 #include "common/program/command_line.h"
@@ -108,7 +109,7 @@ std::vector<std::string> Servers() {
   const char* named = std::getenv("GANNET_SERVER");
   std::string servers = FLAGS_server;
   if (servers.empty()) servers = named != nullptr && *named != '\0' ? named : "127.0.0.1:7471";
-  return absl::StrSplit(servers, ',', absl::SkipEmpty());
+  return SplitServerList(servers);
 }
 
 using Listeners = std::vector<std::unique_ptr<ApplicationListener>>;

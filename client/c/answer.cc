@@ -128,7 +128,8 @@ gannet_status WriteServerInfo(const std::vector<ServerInfo>& infos, uint32_t ser
                  .connected = info.connected,
                  .unreachable = info.unreachable,
                  .authenticated = info.authenticated,
-                 .read_only = info.read_only};
+                 .read_only = info.read_only,
+                 .reads_disbelieved = info.reads_disbelieved};
   *out = made.Release();
   return GANNET_OK;
 }

@@ -30,12 +30,13 @@ std::function<void(bool, const std::string&)> MakeSessionLog(const Options& opti
 }
 
 ClientSession::Options MakeSessionOptions(const Engine::Settings& settings, uint32_t server,
-                                          const std::vector<SocketAddress>& addresses,
+                                          const ServerAddresses& addresses,
                                           std::shared_ptr<AuthFile> auth_file) {
   const Options& options = settings.options;
   return {.number = server,
           .endpoint = settings.endpoints[server],
-          .addresses = addresses,
+          .addresses = addresses.all,
+          .group = addresses.group,
           .device = options.device,
           .ops = 2 * options.depth,
           .connections_max = settings.connections_max,
@@ -59,12 +60,13 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Settings settings) {
     return absl::InvalidArgumentError(absl::StrCat("depth must be 1 to ", kDepthMax));
   }
   GANNET_RETURN_IF_ERROR(CheckDeviceOption(settings.options.device));
-  std::vector<std::vector<SocketAddress>> addresses;
+  std::vector<ServerAddresses> addresses;
   std::vector<Router::Server> servers;
   for (const std::string& text : settings.endpoints) {
     GANNET_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(text));
-    GANNET_ASSIGN_OR_RETURN(addresses.emplace_back(), ResolveAll(endpoint.address, kDefaultPort));
-    servers.push_back({text, endpoint.name, CanonicalAddress(addresses.back())});
+    GANNET_ASSIGN_OR_RETURN(std::vector<SocketAddress> all, ResolveEndpoint(endpoint));
+    servers.push_back({text, endpoint.name, CanonicalAddress(all)});
+    addresses.push_back({std::move(all), endpoint.group});
   }
   GANNET_ASSIGN_OR_RETURN(Router router, Router::Create(std::move(servers)));
   GANNET_ASSIGN_OR_RETURN(std::shared_ptr<AuthFile> auth_file,
@@ -73,7 +75,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Settings settings) {
       new Engine(settings, addresses, std::move(router), std::move(auth_file)));
 }
 
-Engine::Engine(const Settings& settings, const std::vector<std::vector<SocketAddress>>& addresses,
+Engine::Engine(const Settings& settings, const std::vector<ServerAddresses>& addresses,
                Router router, std::shared_ptr<AuthFile> auth_file)
     : OrdinaryGets(ops_, 2 * settings.options.depth, gets_),
       clock_(settings.clock),

@@ -21,6 +21,7 @@
 #include "client/engine/ordinary_gets.h"
 #include "client/engine/request_ops.h"
 #include "client/engine/server_set.h"
+#include "client/routing/endpoint.h"
 #include "client/session/client_session.h"
 #include "common/base/client_clock.h"
 #include "common/base/copy_bytes.h"
@@ -130,8 +131,8 @@ class Engine final : private OrdinaryGets {
   uint32_t busy() const { return ops_.not_free() + servers_.busy(); }
 
  private:
-  Engine(const Settings& settings, const std::vector<std::vector<SocketAddress>>& addresses,
-         Router router, std::shared_ptr<AuthFile> auth_file);
+  Engine(const Settings& settings, const std::vector<ServerAddresses>& addresses, Router router,
+         std::shared_ptr<AuthFile> auth_file);
 
   // SessionOwner
   void OnDoorbell(uint32_t op) override;

@@ -133,7 +133,7 @@ void OpRecovery::OnReady(EngineServer& server, Comeback comeback,
   for (const uint32_t op : abandoned) AbandonOp(ops_[op]);
   server.locks.Restart(grant.connection_id, grant.lock_words);
   server.touches = server.session->touches().on() ? &server.session->touches() : nullptr;
-  if (comeback == Comeback::kNewIncarnation) {
+  if (comeback == Comeback::kNewIncarnation || comeback == Comeback::kFailedOver) {
     server.cache.Clear();
     server.large.Clear();
     server.short_heads.Clear();

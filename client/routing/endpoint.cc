@@ -6,7 +6,10 @@
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/base/server_list.h"
 #include "common/protocol/connect.h"
+#include "common/protocol/limits.h"
 
 namespace gannet {
 namespace {
@@ -24,18 +27,56 @@ bool IsLower(const SocketAddress& a, const SocketAddress& b) {
                      sizeof(in6_addr)) < 0;
 }
 
+absl::StatusOr<Endpoint> ParseGroup(std::string_view text) {
+  Endpoint group{.text = std::string(text), .group = true};
+  for (const std::string& member : std::vector<std::string>(
+           absl::StrSplit(std::string(text.substr(kGroupPrefix.size())), ',', absl::SkipEmpty()))) {
+    if (member.find('@') != std::string::npos) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", std::string(text),
+                       "\": the members of a group have no names here; write HOST:PORT"));
+    }
+    group.addresses.push_back(member);
+  }
+  if (!group.addresses.empty()) return group;
+  return absl::InvalidArgumentError(absl::StrCat("\"", std::string(text), "\": behind ",
+                                                 std::string(kGroupPrefix), " come its members"));
+}
+
 }  // namespace
 
 absl::StatusOr<Endpoint> ParseEndpoint(std::string_view text) {
+  if (IsGroup(text)) return ParseGroup(text);
   const size_t at = text.rfind('@');
-  if (at == std::string_view::npos) return Endpoint{std::string(text), "", std::string(text)};
+  if (at == std::string_view::npos) return Endpoint{std::string(text), "", {std::string(text)}};
   const std::string_view name = text.substr(0, at);
   if (!IsServerName(name)) {
     return absl::InvalidArgumentError(
         absl::StrCat("\"", std::string(text), "\": before the @ comes the server's name, 1 to ",
                      kServerNameBytesMax, " letters, digits or ._:-[]"));
   }
-  return Endpoint{std::string(text), std::string(name), std::string(text.substr(at + 1))};
+  return Endpoint{std::string(text), std::string(name), {std::string(text.substr(at + 1))}};
+}
+
+absl::StatusOr<std::vector<SocketAddress>> ResolveEndpoint(const Endpoint& endpoint) {
+  std::vector<SocketAddress> all;
+  absl::Status unknown;
+  for (const std::string& text : endpoint.addresses) {
+    const absl::StatusOr<std::vector<SocketAddress>> some = ResolveAll(text, kDefaultPort);
+    if (!some.ok() && !absl::IsUnavailable(some.status())) return some.status();
+    if (!some.ok()) {
+      unknown = some.status();
+      continue;
+    }
+    for (const SocketAddress& address : *some) {
+      const auto same = [&](const SocketAddress& it) {
+        return it.ToString() == address.ToString();
+      };
+      if (std::ranges::none_of(all, same)) all.push_back(address);
+    }
+  }
+  if (all.empty()) return unknown;
+  return all;
 }
 
 std::string CanonicalAddress(std::span<const SocketAddress> addresses) {

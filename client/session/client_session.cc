@@ -26,7 +26,10 @@ class Nobody : public SessionOwner {
 ClientSession::ClientSession(Options options, SessionOwner* owner)
     : options_(std::move(options)),
       owner_(owner),
-      attempts_(static_cast<uint32_t>(options_.addresses.size()), options_.reconnect),
+      attempts_({.addresses = options_.addresses,
+                 .reconnect = options_.reconnect,
+                 .group = options_.group,
+                 .lease_ns = PrimaryLeaseWatch::kLengthNsUsual}),
       reads_(4 * options_.ops),
       chain_(options_.signal_every) {
   connections_.reserve(kConnectionsMax);
@@ -66,11 +69,14 @@ bool ClientSession::Poll(int64_t now_ns) {
       const bool control = now_ns >= next_control_ns_;
       if (control) {  // before anything is heard
         watched_.Look(now_ns);
+        if (lease_.on()) LookAtLease(now_ns);
         mixes_ |= !window_.empty() && connections_[0].work.HasReadBehindMessage();
       }
       // Posts READs that were begun just now. If they are quick, they complete in this Poll.
       PostChain();
-      if (ready()) PollCompletions(now_ns);
+      if (ready()) {
+        lease_.on() ? PollCompletions<true>(now_ns) : PollCompletions<false>(now_ns);
+      }
       if (control && ready()) PollControl(now_ns);
       return ready();
     }
@@ -98,13 +104,13 @@ void ClientSession::PollControl(int64_t now_ns) {
     }
   }
   PollJoining(now_ns);
-  CheckSilence();
+  CheckSilence(now_ns);
   if (ready()) SendHeartbeats(now_ns);
 }
 
 // Call it after the completions were read, so that a server is judged only after it could be heard.
 // If more completions wait than one Poll reads, the server gets the time of another look.
-void ClientSession::CheckSilence() {
+void ClientSession::CheckSilence(int64_t now_ns) {
   const int64_t grace_ns = all_read_ ? 0 : watched_.step_max_ns();
   const auto dead = [&](const ClientConnection& connection) {
     return connection.ready() && connection.liveness.PeerDead(watched_, grace_ns);
@@ -114,15 +120,19 @@ void ClientSession::CheckSilence() {
         absl::StrCat(endpoint(), ": the server is silent for ", grant().silence_ms, " ms")));
   }
   if (request_watch_.Stuck(window_, watched_, terms_.silence_ns() + grace_ns)) {
-    Break(absl::UnavailableError(
+    return Break(absl::UnavailableError(
         absl::StrCat(endpoint(), ": the server answers heartbeats, but no requests")));
+  }
+  if (lease_.on() && all_read_ && lease_.GivesUp(now_ns, HasWork())) {
+    Break(absl::UnavailableError(
+        absl::StrCat(endpoint(), ": the primary's lease is over, and it has no other")));
   }
 }
 
 void ClientSession::Break(absl::Status why) {
   if (!ready()) return;
   Log(true, std::string(why.message()));
-  attempts_.OnBroken(std::move(why));
+  attempts_.OnBroken(std::move(why), lease_.length_ns());
   report_lost_ = true;
   BeginDrain();
 }
@@ -131,6 +141,7 @@ void ClientSession::Break(absl::Status why) {
 void ClientSession::BeginDrain() {
   phase_ = Phase::kDraining;
   drain_until_ns_ = 0;
+  lease_.Disbelieve(connections_);
   chain_.Clear();
   for (ClientConnection& connection : connections_) connection.BeginDrain();
 }
@@ -140,7 +151,10 @@ void ClientSession::PollDraining(int64_t now_ns) {
   if (drain_until_ns_ == 0) drain_until_ns_ = now_ns + kDrainNsMax;
   std::array<ibv_wc, 32> completions;
   const size_t n = memory_ == nullptr ? 0 : memory_->completions->Poll(completions);
-  for (size_t i = 0; i < n; ++i) OnCompletion(completions[i], now_ns);
+  const bool believed = !lease_.on() || n == 0 || lease_.ValidAt(options_.clock->MonotonicNs());
+  for (size_t i = 0; i < n; ++i) {
+    if (believed || !HeldUntilBelieved(completions[i])) OnCompletion(completions[i], now_ns);
+  }
   bool drained = true;
   for (ClientConnection& connection : connections_) {
     if (connection.phase != Drain::kDraining) continue;
@@ -188,7 +202,7 @@ int64_t ClientSession::IdleNs(int64_t now_ns, bool somebody_waits) const {
 int64_t ClientSession::ReadyIdleNs(int64_t now_ns, bool somebody_waits) const {
   if (!chain_.empty() || !all_read_) return 0;
   if (WantsConnection()) return std::max<int64_t>(next_control_ns_ - now_ns, 0);
-  int64_t idle_ns = INT64_MAX;
+  int64_t idle_ns = lease_.on() && HasWork() ? lease_.IdleNs(now_ns) : INT64_MAX;
   for (const ClientConnection& connection : connections_) {
     if (connection.ready()) {
       idle_ns = std::min(idle_ns, connection.liveness.IdleNs(now_ns, somebody_waits));

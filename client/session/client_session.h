@@ -17,6 +17,8 @@
 #include "client/session/connect_attempts.h"
 #include "client/session/fixed_ring.h"
 #include "client/session/index_watch.h"
+#include "client/session/ordered_work.h"
+#include "client/session/primary_lease_watch.h"
 #include "client/session/request_watch.h"
 #include "client/session/request_window.h"
 #include "client/session/send_chain.h"
@@ -35,19 +37,6 @@ namespace gannet {
 // What a descriptor of a session tells.
 enum class FdKind : uint8_t { kConnection, kCompletions };
 
-// A READ or compare-and-swap that must be posted in the order in which the owner sends it.
-struct OrderedWork {
-  uint32_t op;
-  InFlightWork::Kind kind;
-  bool of_locks;  // `offset` is in the region of the lock words
-  uint32_t bytes;
-  uint32_t lkey;
-  std::byte* local;
-  uint64_t offset;
-  uint64_t expected;
-  uint64_t desired;
-};
-
 // A session with one server: its connections, credits and heartbeats, and how it comes back after a
 // break. A state machine: Poll does everything, nothing blocks, no thread is started.
 //
@@ -63,7 +52,8 @@ struct OrderedWork {
 //    its connection was flushed. Only then may its memory be reused.
 // 3. If one connection breaks, all of the session's are closed: locks belong to the first one, and
 //    the server treats a session as a whole.
-// 4. Requests and compare-and-swaps go over the first connection, READs over all. But a queue pair
+// 4. Nothing is reported that came after a primary's lease (primary_lease_watch.h).
+// 5. Requests and compare-and-swaps go over the first connection, READs over all. But a queue pair
 //    completes its work in the order in which it was posted. So a READ behind a request is done
 //    only when the server's device acknowledged the request, which a software device does when it
 //    gets a core. So a session that is found to have READs behind an unanswered request makes one
@@ -80,6 +70,7 @@ class ClientSession {
     uint32_t number = 0;   // among the owner's sessions
     std::string endpoint;  // as the user wrote it
     std::vector<SocketAddress> addresses;
+    bool group = false;            // they are those of a group's members
     std::string device;            // "auto", "soft" or a name
     uint32_t ops = 0;              // operations whose buffers it has
     uint32_t connections_max = 1;  // for READs: as many as are needed for reads_wanted, at most
@@ -125,7 +116,7 @@ class ClientSession {
     if (ready()) return connections_.back().phase == ClientConnection::Phase::kConnecting;
     return phase_ != Phase::kDown;
   }
-  // At the last attempt the server said that it is still preparing its memory.
+  // The server said that it is still preparing its memory, or the group has no primary yet.
   bool starting() const { return !ready() && attempts_.starting(); }
   // Why it is not ready. OK: it is ready, or was not tried yet.
   const absl::Status& status() const { return attempts_.status(); }
@@ -153,6 +144,8 @@ class ClientSession {
   }
   SessionMemory& memory() const { return *memory_; }
   const ServerTimeBound& server_time() const { return server_time_; }
+  // READs that were done anew because they came after the primary's lease.
+  uint64_t reads_disbelieved() const { return lease_.disbelieved(); }
   // What to tell the server of the items that were READ. Heartbeats carry it.
   TouchLog& touches() { return news_.touches(); }
   // What to tell the server of this client's operations. Heartbeats carry it, too.
@@ -229,7 +222,7 @@ class ClientSession {
 
   // client_session.cc
   void PollControl(int64_t now_ns);
-  void CheckSilence();
+  void CheckSilence(int64_t now_ns);
   int64_t ReadyIdleNs(int64_t now_ns, bool somebody_waits) const;
   void TellLast();
   void BeginDrain();
@@ -243,7 +236,7 @@ class ClientSession {
   absl::Status ConfigureConnection(ClientConnection& connection);
   absl::Status MakeMemory(ibv_context* verbs);
   void OnConnectFailed(const Connector& connector);
-  void FailAttempt(absl::Status why, RejectCode code = {});
+  void FailAttempt(ConnectAttempts::Failure failure);
   void TakeKey();
   absl::StatusOr<Grant> TakeGrant(const ClientConnection& connection) const;
   void OnFirstEstablished(int64_t now_ns);
@@ -254,7 +247,13 @@ class ClientSession {
   void PollJoining(int64_t now_ns);
   void PollLastJoining(int64_t now_ns);
   bool WantsConnection() const;
+  // session_lease.cc
+  [[gnu::noinline]] void TakeUnderLease(std::span<const ibv_wc> completions, int64_t now_ns);
+  bool HeldUntilBelieved(const ibv_wc& completion) const;
+  void LookAtLease(int64_t now_ns);
+  bool HasWork() const;
   // session_datapath.cc
+  template <bool kUnderLease>
   void PollCompletions(int64_t now_ns);
   void OnCompletion(const ibv_wc& completion, int64_t now_ns);
   void OnSendCompletion(ClientConnection& connection, uint32_t position, const ibv_wc& completion);
@@ -287,6 +286,7 @@ class ClientSession {
 
   SessionTerms terms_;
   int64_t asked_ns_ = 0;  // when the connection that brings the next grant was asked for
+  PrimaryLeaseWatch lease_;
   ServerTimeBound server_time_;
   WatchedTime watched_;
   RequestWatch request_watch_;

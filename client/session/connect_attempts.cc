@@ -1,5 +1,6 @@
 #include "client/session/connect_attempts.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/hash.h"
@@ -7,50 +8,103 @@
 namespace gannet {
 
 void ConnectAttempts::OnFailed(Failure failure) {
+  told_ |= Bit(failure.code);
+  group_ |= failure.code == RejectCode::kNotPrimary;
   // What a server said tells more than that nobody listens at another of its addresses.
   if (failure.answered || !answered_) {
-    status_ = std::move(failure.why);
+    status_ = failure.why;
     refused_with_ = failure.code;
     answered_ = failure.answered;
   }
-  if (failure.session_forgotten) {
-    backoff_.Reset();  // ask the same address for a new session, at once
-  } else if (failure.code == RejectCode::kStarting) {
-    tried_ = addresses_;  // this address is the server's
-  } else {
-    ++tried_;
-    address_ = (address_ + 1) % addresses_;
+  if (failure.session_forgotten) {  // ask the same address for a new session, at once
+    backoff_.Reset();
+    at_once_ = group_;
+    return;
   }
-  if (tried_ < addresses_) return;
+  begun_ = true;
+  GoOn(failure);
+}
+
+// Chooses the next address.
+void ConnectAttempts::GoOn(const Failure& failure) {
+  const bool starting = failure.code == RejectCode::kStarting;
+  if (!group_) {
+    // This address is the server's if it is starting.
+    if (starting || !order_.GoOn()) EndRound();
+    return;
+  }
+  if (starting || failure.code == RejectCode::kNotPrimary) {
+    answered_not_primary_ = waits_for_primary_ = true;
+    unreachable_ = false;
+  }
+  if (failure.primary.has_value() && order_.GoOnTo(*failure.primary)) {
+    at_once_ = true;
+  } else if (!order_.GoOn()) {
+    EndRound();
+  }
+}
+
+void ConnectAttempts::EndRound() {
+  round_over_ = true;
+  begun_ = answered_ = false;
+  waits_for_primary_ = answered_not_primary_;
+  answered_not_primary_ = false;
+  if (group_) return;  // ScheduleNext knows for how long it has been lost
+  order_.Begin();
   unreachable_ = true;
-  NextRound();
 }
 
-void ConnectAttempts::OnConnected() {
+void ConnectAttempts::OnConnected(bool group) {
   status_ = absl::OkStatus();
+  group_ |= group;
   refused_with_ = {};
+  told_ = 0;
+  lost_ns_ = kNever;
   was_connected_ = true;
-  unreachable_ = false;
+  unreachable_ = begun_ = answered_ = false;
+  waits_for_primary_ = answered_not_primary_ = false;
+  order_.Begin();
   backoff_.Reset();
-  NextRound();
 }
 
-void ConnectAttempts::NextRound() {
-  tried_ = 0;
-  answered_ = false;
+void ConnectAttempts::OnBroken(absl::Status why, int64_t lease_ns) {
+  status_ = std::move(why);
+  if (!group_) return;
+  lease_ns_ = lease_ns;
+  order_.BeginBehind();
+  at_once_ = true;
 }
 
 // The next address is tried at once, the first one again after a pause. A server that is starting
 // has answered already, so it is tried again also where a broken connection would not be.
 void ConnectAttempts::ScheduleNext(int64_t now_ns) {
-  const bool again = reconnect_ || (!was_connected_ && (tried_ > 0 || starting()));
+  if (lost_ns_ == kNever) lost_ns_ = now_ns;
+  const bool at_once = std::exchange(at_once_, false);
+  const bool round_over = std::exchange(round_over_, false);
+  if (group_ && round_over && !waits_for_primary_) {
+    unreachable_ |= !was_connected_ || LostNs(now_ns) >= kPatientLeases * lease_ns_;
+  }
+  const uint64_t random = Mix64(static_cast<uint64_t>(now_ns));
+  const bool again = reconnect_ || (!was_connected_ && (begun_ || starting()));
   if (!again) {
     next_ns_ = kNever;
-  } else if (tried_ > 0) {
+  } else if (at_once || (!group_ && begun_)) {
     next_ns_ = now_ns;
+  } else if (group_) {
+    const int64_t apart_ns = std::clamp(LostNs(now_ns) / 16, kApartNs, kApartNsMax);
+    next_ns_ =
+        now_ns + apart_ns + static_cast<int64_t>(random % static_cast<uint64_t>(apart_ns / 4));
   } else {
-    next_ns_ = now_ns + backoff_.NextNs(Mix64(static_cast<uint64_t>(now_ns)));
+    next_ns_ = now_ns + backoff_.NextNs(random);
   }
+}
+
+// The former primary may be stopped, and then it answers nobody. It is not worth as much time as
+// the others, who may be waiting for clients meanwhile.
+int64_t ConnectAttempts::AttemptNs(int64_t now_ns, int64_t connect_timeout_ns) const {
+  if (!group_) return connect_timeout_ns;
+  const int64_t first_ns = order_.at_last() ? lease_ns_ / 4 : lease_ns_;
+  return std::min(connect_timeout_ns, std::max(first_ns, LostNs(now_ns) / 4));
 }
 
 }  // namespace gannet

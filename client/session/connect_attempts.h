@@ -2,70 +2,116 @@
 #define GANNET_CLIENT_SESSION_CONNECT_ATTEMPTS_H_
 
 #include <cstdint>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "client/session/address_order.h"
 #include "client/session/liveness.h"
+#include "common/base/clock.h"
 #include "common/protocol/connect.h"
+#include "common/rdma/address.h"
 
 namespace gannet {
 
-// Decides when a session tries to connect next, and to which of its server's addresses. Keeps why
-// the session is not connected.
+// Decides when a session tries to connect next, and to which address. Keeps why the session is not
+// connected.
 //
-// A round tries all addresses, one after the other. After a round that failed the server counts as
+// A round tries all addresses, one after the other. After a round that failed a server counts as
 // unreachable until it is connected again, and the next round begins after a back-off.
+//
+// A group has its members' addresses, and one of them is primary, or will be soon:
+//   - After a break the others are asked first, and the former primary last.
+//   - Whom a member names as primary is tried next, whether or not it is in the list.
+//   - Attempts are short, and a moment apart. Both grow with the time that the group is lost.
+//   - As long as a member answers that it is not primary, the group counts as starting. If nobody
+//     answers, it is unreachable, but only after the time of several leases.
 //
 // One owner thread.
 class ConnectAttempts {
  public:
   static constexpr int64_t kNever = INT64_MAX;
+  // Between two attempts to connect to a group, at first.
+  static constexpr int64_t kApartNs = 20 * kNsPerMs;
+  static constexpr int64_t kApartNsMax = kNsPerSecond;
+  // A group whose members are silent is unreachable after so many leases.
+  static constexpr int64_t kPatientLeases = 4;
 
   struct Failure {
     absl::Status why;
-    RejectCode code;         // the server's, if it refused; otherwise 0
-    bool answered;           // the server answered, though it did not connect
-    bool session_forgotten;  // it only refused to resume the session
+    RejectCode code{};                     // the server's, if it refused; otherwise 0
+    bool answered = false;                 // the server answered, though it did not connect
+    bool session_forgotten = false;        // it only refused to resume the session
+    std::optional<SocketAddress> primary;  // kNotPrimary: whom it named
+  };
+  struct Options {
+    std::vector<SocketAddress> addresses;
+    bool reconnect;      // whether to try again after a connection broke
+    bool group = false;  // they are the members of a group. Any server's answer may tell that, too
+    int64_t lease_ns;    // of its primary, as long as that is not known
   };
 
-  // `reconnect`: whether to try again after a connection broke.
-  ConnectAttempts(uint32_t addresses, bool reconnect)
-      : addresses_(addresses), reconnect_(reconnect) {}
+  explicit ConnectAttempts(Options options)
+      : order_(std::move(options.addresses)),
+        reconnect_(options.reconnect),
+        group_(options.group),
+        lease_ns_(options.lease_ns) {}
 
   void OnFailed(Failure failure);
-  void OnConnected();
-  // A connection broke, or could not go on.
-  void OnBroken(absl::Status why) { status_ = std::move(why); }
+  // `group`: the server is the primary of one.
+  void OnConnected(bool group);
+  // A connection broke, or could not go on. `lease_ns`: how long its primary's leases were.
+  void OnBroken(absl::Status why, int64_t lease_ns);
   // Call it when nothing of the last attempt or connection is left.
   void ScheduleNext(int64_t now_ns);
 
-  // The number of the address that is connected, or will be tried next.
-  uint32_t address() const { return address_; }
+  // The address that is connected, or will be tried next.
+  const SocketAddress& address() const { return order_.current(); }
+  // Returns how long an attempt that begins now may take.
+  int64_t AttemptNs(int64_t now_ns, int64_t connect_timeout_ns) const;
   // When to try next; kNever: not again.
   int64_t next_ns() const { return next_ns_; }
   bool was_connected() const { return was_connected_; }
   // All addresses were tried in vain since the server was last connected.
   bool unreachable() const { return unreachable_; }
-  // At the last attempt the server said that it is still preparing its memory.
-  bool starting() const { return refused_with_ == RejectCode::kStarting; }
+  // At the last attempt the server said that it is still preparing its memory. Or it is a group,
+  // and in the last round a member said that it is not primary.
+  bool starting() const {
+    return group_ ? waits_for_primary_ : refused_with_ == RejectCode::kStarting;
+  }
   // Why there is no connection. OK if there is one, or none was tried yet.
   const absl::Status& status() const { return status_; }
   // Returns whether a failure is worth a line in the log. Later rounds have the same to say, unless
-  // the server refuses for another reason.
-  bool IsNews(RejectCode code) const { return !unreachable_ || code != refused_with_; }
+  // the server refuses for another reason. Of a group, each reason is told once.
+  bool IsNews(RejectCode code) const {
+    if (group_) return (told_ & Bit(code)) == 0;
+    return !unreachable_ || code != refused_with_;
+  }
 
  private:
-  void NextRound();
+  static uint32_t Bit(RejectCode code) { return 1u << (static_cast<uint32_t>(code) % 32); }
+  int64_t LostNs(int64_t now_ns) const { return lost_ns_ == kNever ? 0 : now_ns - lost_ns_; }
+  void GoOn(const Failure& failure);
+  void EndRound();
 
-  const uint32_t addresses_;
+  AddressOrder order_;
   const bool reconnect_;
+  bool group_;
+  int64_t lease_ns_;
   absl::Status status_;
   int64_t next_ns_ = 0;
-  uint32_t address_ = 0;
-  uint32_t tried_ = 0;     // addresses that failed in this round
-  bool answered_ = false;  // in this round the server answered, though it did not connect
+  bool at_once_ = false;     // the next attempt needs no pause
+  bool round_over_ = false;  // the last attempt was the last of its round
+  bool begun_ = false;       // an attempt of this round failed
+  bool answered_ = false;    // in this round the server answered, though it did not connect
+  bool answered_not_primary_ = false;  // group: in this round a member did
+  bool waits_for_primary_ = false;     // group: in the last round, or in this one, a member did
   bool unreachable_ = false;
   bool was_connected_ = false;
   RejectCode refused_with_{};  // at the last attempt; 0: the server did not refuse it
+  uint32_t told_ = 0;          // codes of failures since the last connection
+  int64_t lost_ns_ = kNever;   // when the connection was found to be gone, or first not made
   Backoff backoff_;
 };
 

@@ -59,6 +59,21 @@ class InFlightWork {
     return false;
   }
 
+  // Returns whether anything but messages is in flight.
+  bool HasOtherThanMessages() const {
+    for (uint32_t position = head_; position != tail_; ++position) {
+      if (works_[position & mask_].kind() != Kind::kMessage) return true;
+    }
+    return false;
+  }
+  // Returns how many READs there are up to `position`, of those in flight.
+  uint32_t ReadsUpTo(uint32_t position) const {
+    uint32_t reads = 0;
+    if (position - head_ >= in_flight()) return 0;
+    for (uint32_t at = head_; at != position + 1; ++at) reads += works_[at & mask_].is_read();
+    return reads;
+  }
+
   // Adds the next work request and returns its position, for the completion. REQUIRES: room() > 0.
   uint32_t Push(Work work) {
     works_[tail_ & mask_] = work;

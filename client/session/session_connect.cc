@@ -9,6 +9,7 @@
 #include "client/session/client_session.h"
 #include "common/auth/handshake.h"
 #include "common/base/status_macros.h"
+#include "common/protocol/not_primary.h"
 #include "common/rdma/device.h"
 #include "common/rdma/status.h"
 
@@ -29,12 +30,30 @@ absl::Status CheckDevice(const Device& device, const std::string& wanted,
                                                     ", not through \"", wanted, "\" as asked for"));
 }
 
+// Returns the name by which keys find the server. A group's members have names of their own, but
+// the same items: the history names these.
+std::string NameToUse(const Grant& grant) {
+  if (grant.history == 0) return std::string(NameOf(grant));
+  return absl::StrCat("group-", absl::Hex(grant.history, absl::kZeroPad16));
+}
+
+// Returns the address of the primary that a reject names, if it can be used without asking DNS,
+// which may block. A name is left to the list of addresses.
+std::optional<SocketAddress> NamedPrimary(std::span<const std::byte> private_data) {
+  const absl::StatusOr<Reject> reject = DecodeReject(private_data);
+  if (!reject.ok()) return std::nullopt;
+  const std::optional<NotPrimary> elsewhere = ParseNotPrimary(RejectReason(*reject));
+  if (!elsewhere.has_value()) return std::nullopt;
+  return NumericAddress(elsewhere->primary, kDefaultPort);
+}
+
 }  // namespace
 
 void ClientSession::BeginConnect(int64_t now_ns) {
   phase_ = Phase::kConnecting;
   TakeKey();
-  if (absl::Status status = StartConnection(now_ns); !status.ok()) FailAttempt(std::move(status));
+  if (absl::Status status = StartConnection(now_ns); !status.ok())
+    FailAttempt({.why = std::move(status)});
 }
 
 // Reads the key again, because it may have been changed since the last connection. If the file is
@@ -50,10 +69,11 @@ void ClientSession::TakeKey() {
 
 // Starts the session's next connection, to the current address.
 absl::Status ClientSession::StartConnection(int64_t now_ns) {
-  const SocketAddress& to = options_.addresses[attempts_.address()];
-  GANNET_ASSIGN_OR_RETURN(
-      auto connector,
-      Connector::Start({.to = to, .deadline_ns = now_ns + options_.connect_timeout_ns}));
+  const int64_t timeout_ns = connections_.empty()
+                                 ? attempts_.AttemptNs(now_ns, options_.connect_timeout_ns)
+                                 : options_.connect_timeout_ns;
+  GANNET_ASSIGN_OR_RETURN(auto connector, Connector::Start({.to = attempts_.address(),
+                                                            .deadline_ns = now_ns + timeout_ns}));
   const auto index = static_cast<uint32_t>(connections_.size());
   ClientConnection& connection = connections_.emplace_back();
   connection.id = next_connection_id_++ & WrId::kOwnerMask;
@@ -71,7 +91,7 @@ void ClientSession::PollConnecting(int64_t now_ns) {
       return;
     case Connector::Step::kResolved:
       if (absl::Status status = ConfigureConnection(connections_[0]); !status.ok()) {
-        FailAttempt(std::move(status));
+        FailAttempt({.why = std::move(status)});
       }
       return;
     case Connector::Step::kEstablished:
@@ -116,7 +136,7 @@ absl::Status ClientSession::ConfigureConnection(ClientConnection& connection) {
   request = MakeConnectRequest(token_, static_cast<uint16_t>(connection.index),
                                Mix64(static_cast<uint64_t>(asked_ns) + connection.id), WallMs());
   if (key_) {
-    AuthenticateRequest(*key_, options_.addresses[attempts_.address()].NetworkBytes(), &request);
+    AuthenticateRequest(*key_, attempts_.address().NetworkBytes(), &request);
   }
   return connector.Connect(std::as_bytes(std::span(&request, 1)));
 }
@@ -139,25 +159,27 @@ absl::Status ClientSession::MakeMemory(ibv_context* verbs) {
 }
 
 void ClientSession::OnConnectFailed(const Connector& connector) {
-  RejectCode code{};
-  absl::Status status = connector.status();
-  if (status.ok()) {
-    status = absl::UnavailableError(absl::StrCat(endpoint(), ": closed by the server"));
+  ConnectAttempts::Failure failure{.why = connector.status()};
+  if (failure.why.ok()) {
+    failure.why = absl::UnavailableError(absl::StrCat(endpoint(), ": closed by the server"));
   }
   if (connector.refused()) {
-    status = RefusalStatus(connector.private_data(), endpoint(), status, &code);
+    failure.why = RefusalStatus(connector.private_data(), endpoint(), failure.why, &failure.code);
+    if (failure.code == RejectCode::kNotPrimary) {
+      failure.primary = NamedPrimary(connector.private_data());
+    }
   }
-  FailAttempt(std::move(status), code);
+  FailAttempt(std::move(failure));
 }
 
-// Gives up this attempt to connect. `code` is the server's if it refused.
-void ClientSession::FailAttempt(absl::Status why, RejectCode code) {
-  if (attempts_.IsNews(code)) Log(!was_ready(), std::string(why.message()));
-  const bool answered = !connections_.empty() && connections_[0].connector->answered();
+// Gives up this attempt to connect. Fills in what the caller does not know.
+void ClientSession::FailAttempt(ConnectAttempts::Failure failure) {
+  if (attempts_.IsNews(failure.code)) Log(!was_ready(), std::string(failure.why.message()));
+  failure.answered = !connections_.empty() && connections_[0].connector->answered();
   // The server forgot the session, or it is another run of the server: ask for a new session.
-  const bool forgotten = code == RejectCode::kSessionUnknown && token_ != 0;
-  if (forgotten) token_ = 0;
-  attempts_.OnFailed({std::move(why), code, answered, forgotten});
+  failure.session_forgotten = failure.code == RejectCode::kSessionUnknown && token_ != 0;
+  if (failure.session_forgotten) token_ = 0;
+  attempts_.OnFailed(std::move(failure));
   BeginDrain();
 }
 
@@ -173,14 +195,15 @@ absl::StatusOr<Grant> ClientSession::TakeGrant(const ClientConnection& connectio
 void ClientSession::OnFirstEstablished(int64_t now_ns) {
   ClientConnection& first = connections_[0];
   const absl::StatusOr<Grant> grant = TakeGrant(first);
-  if (!grant.ok()) return FailAttempt(grant.status());
+  if (!grant.ok()) return FailAttempt({.why = grant.status()});
   terms_.read_depth = first.connector->connection()->depth().issued;
   if (terms_.read_depth == 0) {
-    return FailAttempt(absl::FailedPreconditionError(
-        absl::StrCat(endpoint(), ": no RDMA READs on this connection (negotiated depth 0)")));
+    return FailAttempt(
+        {.why = absl::FailedPreconditionError(
+             absl::StrCat(endpoint(), ": no RDMA READs on this connection (negotiated depth 0)"))});
   }
-  if (absl::Status status = owner_->OnNamed(options_.number, NameOf(*grant)); !status.ok()) {
-    return FailAttempt(std::move(status));
+  if (absl::Status status = owner_->OnNamed(options_.number, NameToUse(*grant)); !status.ok()) {
+    return FailAttempt({.why = std::move(status)});
   }
   first.phase = ClientConnection::Phase::kReady;
   AdoptGrant(*grant, now_ns);
@@ -188,6 +211,9 @@ void ClientSession::OnFirstEstablished(int64_t now_ns) {
 
 void ClientSession::AdoptGrant(const Grant& grant, int64_t now_ns) {
   const Comeback comeback = HowItCameBack(grant);
+  // A member that took over knows the sessions of the former primary.
+  const bool resumed = comeback == Comeback::kResumed ||
+                       (comeback == Comeback::kFailedOver && grant.resumed && token_ != 0);
   terms_.grant = grant;
   terms_.view = IndexView::Of(grant);
   index_watch_.Restart(grant.index);
@@ -199,8 +225,9 @@ void ClientSession::AdoptGrant(const Grant& grant, int64_t now_ns) {
   token_ = grant.session_token;
   chain_.SetRegion(grant.region_address, grant.region_rkey, memory_->op_buffers.lkey());
   if (unreachable()) Log(false, absl::StrCat(endpoint(), ": connected"));
-  attempts_.OnConnected();
+  attempts_.OnConnected(grant.history != 0);
   phase_ = Phase::kReady;
+  lease_.Restart(grant, asked_ns_, now_ns);
   server_time_.Forget();
   if (options_.server_clock) server_time_.OnTold(grant.time_ms, asked_ns_, now_ns);
   watched_.Restart(now_ns, Liveness::WatchStepNs(terms_.silence_ns()));
@@ -210,7 +237,7 @@ void ClientSession::AdoptGrant(const Grant& grant, int64_t now_ns) {
   next_read_connection_ = 0;
   next_control_ns_ = now_ns;
   std::vector<uint32_t> abandoned;
-  if (comeback == Comeback::kResumed) {
+  if (resumed) {
     ResendUnanswered(now_ns);
   } else {
     AbandonUnanswered(&abandoned);
@@ -222,7 +249,10 @@ void ClientSession::AdoptGrant(const Grant& grant, int64_t now_ns) {
 // REQUIRES: terms_.grant is still the last connection's.
 Comeback ClientSession::HowItCameBack(const Grant& grant) const {
   if (!was_ready()) return Comeback::kFirst;
-  if (grant.incarnation != terms_.grant.incarnation) return Comeback::kNewIncarnation;
+  if (grant.incarnation != terms_.grant.incarnation) {
+    const bool same_items = grant.history != 0 && grant.history == terms_.grant.history;
+    return same_items ? Comeback::kFailedOver : Comeback::kNewIncarnation;
+  }
   return grant.resumed && token_ != 0 ? Comeback::kResumed : Comeback::kNewSession;
 }
 

@@ -10,6 +10,7 @@
 
 namespace gannet {
 
+template <bool kUnderLease>
 void ClientSession::PollCompletions(int64_t now_ns) {
   constexpr size_t kBatch = 32;
   constexpr uint32_t kBatchesMax = 8;  // then other sessions get their turn
@@ -17,7 +18,11 @@ void ClientSession::PollCompletions(int64_t now_ns) {
   std::array<ibv_wc, kBatch> completions;
   for (uint32_t batch = 0; batch < kBatchesMax; ++batch) {
     const size_t n = memory_->completions->Poll(completions);
-    for (size_t i = 0; i < n; ++i) OnCompletion(completions[i], now_ns);
+    if constexpr (kUnderLease) {
+      TakeUnderLease(std::span(completions).first(n), now_ns);
+    } else {
+      for (size_t i = 0; i < n; ++i) OnCompletion(completions[i], now_ns);
+    }
     all_read_ = n < kBatch;
     if (all_read_) break;
   }
@@ -30,6 +35,9 @@ void ClientSession::PollCompletions(int64_t now_ns) {
     }
   }
 }
+
+template void ClientSession::PollCompletions<false>(int64_t);
+template void ClientSession::PollCompletions<true>(int64_t);
 
 ClientConnection* ClientSession::FindConnection(uint32_t id) {
   for (ClientConnection& connection : connections_) {
@@ -103,6 +111,8 @@ void ClientSession::OnHeartbeatReply(ClientConnection& connection, const ReplyVi
                                      int64_t now_ns) {
   const std::optional<int64_t> asked_ns = connection.liveness.OnHeartbeatAnswered();
   const uint64_t time_ms = reply.header.clock.time_ms;
+  if (lease_.on() && asked_ns.has_value())
+    lease_.OnTold(reply.header.primary_lease_ms, *asked_ns, now_ns);
   if (connection.index == 0) index_watch_.OnHeartbeatAnswered();
   if (!reply.value.empty()) AdoptIndex(reply.value);
   if (!asked_ns.has_value() || time_ms == 0 || !options_.server_clock) return;

@@ -18,6 +18,9 @@ enum class Comeback : uint8_t {
   kResumed,         // the server knew the session: unanswered requests were sent again
   kNewSession,      // the same server run, but it forgot the session: their outcome is unknown
   kNewIncarnation,  // another server run with other memory: as kNewSession, and no location holds
+  // Another member of the group, with the same items in other memory. No location holds. It may
+  // know the session: then unanswered requests were sent again, otherwise their outcome is unknown.
+  kFailedOver,
 };
 
 // What a ClientSession tells its owner. A session calls these only from within a call of its owner:

@@ -29,14 +29,14 @@ absl::StatusOr<std::unique_ptr<RegionWalk>> RegionWalk::Connect(const std::strin
                                                                 const WalkOptions& walk) {
   if (ListDevices().empty()) return NoDeviceStatus();
   GANNET_ASSIGN_OR_RETURN(const Endpoint parsed, ParseEndpoint(endpoint));
-  GANNET_ASSIGN_OR_RETURN(std::vector<SocketAddress> addresses,
-                          ResolveAll(parsed.address, kDefaultPort));
+  GANNET_ASSIGN_OR_RETURN(std::vector<SocketAddress> addresses, ResolveEndpoint(parsed));
   GANNET_ASSIGN_OR_RETURN(std::shared_ptr<AuthFile> auth_file,
                           AuthFile::OpenIfNamed(options.auth_file));
   std::unique_ptr<RegionWalk> made(new RegionWalk(ToNs(options.deadline), walk));
   made->session_ = std::make_unique<ClientSession>(
       ClientSession::Options{.endpoint = endpoint,
                              .addresses = std::move(addresses),
+                             .group = parsed.group,
                              .device = options.device,
                              .ops = kReadsMax,
                              .reads_wanted = kReadsMax,

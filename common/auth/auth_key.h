@@ -15,7 +15,8 @@ struct AuthKey {
 
   uint32_t id = 0;  // names the key in the handshake; never 0
   bool read_only = false;
-  std::string secret;  // bytes, not text
+  bool replica = false;  // of a group's server, which may follow the primary, and READ as a client
+  std::string secret;    // bytes, not text
 
   friend bool operator==(const AuthKey&, const AuthKey&) = default;
 };

@@ -27,8 +27,8 @@ uint32_t RandomId() {
 
 }  // namespace
 
-AuthKey NewAuthKey(std::optional<uint32_t> id, bool read_only) {
-  AuthKey key{.id = id ? *id : RandomId(), .read_only = read_only};
+AuthKey NewAuthKey(std::optional<uint32_t> id, bool read_only, bool replica) {
+  AuthKey key{.id = id ? *id : RandomId(), .read_only = read_only || replica, .replica = replica};
   key.secret.resize(kSecretBytes);
   FillRandom(key.secret.data(), key.secret.size());
   return key;
@@ -37,7 +37,8 @@ AuthKey NewAuthKey(std::optional<uint32_t> id, bool read_only) {
 std::string HexOf(const AuthKey& key) { return absl::BytesToHexString(key.secret); }
 
 std::string LineOf(const AuthKey& key) {
-  return absl::StrCat(key.id, " ", HexOf(key), key.read_only ? " read" : "");
+  const char* const right = key.replica ? " replica" : key.read_only ? " read" : "";
+  return absl::StrCat(key.id, " ", HexOf(key), right);
 }
 
 }  // namespace gannet

@@ -11,7 +11,7 @@ namespace gannet {
 
 // Returns a key whose secret is random (getrandom(2)). Without an id, that is random too, so that
 // keys made at different places can be put into one file.
-AuthKey NewAuthKey(std::optional<uint32_t> id, bool read_only);
+AuthKey NewAuthKey(std::optional<uint32_t> id, bool read_only, bool replica = false);
 
 // Returns the secret in hexadecimal, as an auth file has it.
 std::string HexOf(const AuthKey& key);

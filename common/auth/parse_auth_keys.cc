@@ -59,9 +59,11 @@ absl::StatusOr<AuthKey> ParseLine(std::string_view line) {
   }
   key.secret = *std::move(secret);
   const std::string_view right = TakeWord(&line);
-  key.read_only = right == "read";
+  key.replica = right == "replica";
+  key.read_only = right == "read" || key.replica;
   if (!(right.empty() || key.read_only) || !TakeWord(&line).empty()) {
-    return absl::InvalidArgumentError("behind the key there may be \"read\", and nothing else");
+    return absl::InvalidArgumentError(
+        "behind the key there may be \"read\" or \"replica\", and nothing else");
   }
   return key;
 }

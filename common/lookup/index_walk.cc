@@ -13,14 +13,17 @@
 namespace gannet {
 
 IndexWalk::IndexWalk(const IndexView* view, std::function<bool(uint64_t offset)> wanted,
-                     uint64_t begin)
-    : view_(view), begin_(begin), wanted_(std::move(wanted)) {
+                     uint64_t begin, Windows windows)
+    : view_(view),
+      begin_(begin),
+      wanted_(std::move(wanted)),
+      reads_again_(windows == Windows::kReadAgain) {
   ranges_.push_back({begin, kEnd, 0});
   Plan();
 }
 
 uint64_t IndexWalk::CutOff(uint64_t hashes_min) {
-  if (phase_ != Phase::kHomes || rounds_ > 0 || ranges_.empty()) return 0;
+  if (phase_ != Phase::kHomes || rounds_ > 0 || ranges_.empty() || again_) return 0;
   const auto position = static_cast<uint64_t>(ranges_.back().begin);
   if (position - begin_ < hashes_min) return 0;
   ranges_.clear();
@@ -54,7 +57,7 @@ const IndexGeometry* IndexWalk::IndexFrom(uint64_t generation_min) const {
 
 void IndexWalk::Plan() {
   items_.clear();
-  doubt_ = false;
+  doubtful_ = kNoBucket;
   switch (phase_) {
     case Phase::kHomes:
       return PlanHomes();
@@ -82,17 +85,19 @@ void IndexWalk::PlanHomes() {
   }
   const uint64_t home = MapToRange(static_cast<uint64_t>(range.begin), index->homes);
   const uint64_t last = MapToRange(static_cast<uint64_t>(range.end - 1), index->homes);
-  const uint64_t homes = std::min<uint64_t>(last - home + 1, kBucketsMax - 1);
+  const uint64_t homes = std::min<uint64_t>(last - home + 1, changes_ ? 1 : kBucketsMax - 1);
   PlanRead(*index, home, static_cast<uint32_t>(homes) + 1);
 }
 
 void IndexWalk::OnBuckets(std::span<const std::byte> copy, int64_t posted_ns, int64_t now_ns) {
   GANNET_CHECK(copy.size() == read_.bytes, "a run of buckets");
+  if (again_) return OnAgain(copy, now_ns);
+  run_posted_ns_ = posted_ns;
   copy_.resize(copy.size() / kBucketBytes);
   std::memcpy(copy_.data(), copy.data(), copy.size());
   switch (phase_) {
     case Phase::kHomes:
-      return OnHomes(now_ns - posted_ns < Lookup::kMissReadNsMax);
+      return OnHomes(reads_again_ || now_ns - posted_ns < Lookup::kMissReadNsMax);
     case Phase::kStash:
       return OnStash();
     case Phase::kConfirm:
@@ -134,16 +139,23 @@ void IndexWalk::OnMigrated() {
 void IndexWalk::TakeSlots(uint32_t buckets) {
   items_.clear();
   item_buckets_.clear();
+  const uint32_t least = phase_ == Phase::kHomes ? 2 : 1;  // buckets of a run
+  uint64_t bytes = 0;
   for (uint32_t i = 0; i < buckets; ++i) {
+    if (reads_again_ && bytes > kRunBytesMax && i >= least) {
+      CutRun(i);
+      break;
+    }
     for (const uint64_t word : copy_[i].slots) {
       const Slot slot(word);
       if (slot.empty() || proven_.contains(word)) continue;
       if (!view_->Contains(slot.offset(), slot.read_bytes())) {
         // The checksum is right, so this client does not know the slot's kind.
-        doubt_ = true;
+        Doubt(i);
         continue;
       }
       if (wanted_ && !wanted_(slot.offset())) continue;
+      bytes += slot.read_bytes();
       items_.push_back(slot);
       item_buckets_.push_back(i);
     }
@@ -185,11 +197,11 @@ std::optional<IndexWalk::Item> IndexWalk::OnItem(size_t i, std::span<const std::
   }
   const KeyHash hash = KeyHash::Of(whole ? item.key : "", view_->hash_seed);
   if (!whole || !Fits(item_buckets_[i], slot, hash)) {
-    doubt_ = true;
+    Doubt(item_buckets_[i]);
     return std::nullopt;
   }
   if (phase_ == Phase::kStash) {
-    proven_.insert(slot.word());
+    if (!reads_again_) proven_.insert(slot.word());
     return item;
   }
   // The first bucket of a run also has keys of the home before it, and the last one keys of the
@@ -198,12 +210,40 @@ std::optional<IndexWalk::Item> IndexWalk::OnItem(size_t i, std::span<const std::
   const Range& range = ranges_.back();
   const bool outside = hash.value() < range.begin || hash.value() >= range.end;
   const bool of_run = !outside && home >= first_ && home < first_ + run_;
-  if (of_run || outside) proven_.insert(slot.word());
+  // A run that is READ again begins anew: its slots may have got other keys.
+  if (!reads_again_ && (of_run || outside)) proven_.insert(slot.word());
   return of_run ? std::optional(item) : std::nullopt;
 }
 
 void IndexWalk::OnItemsDone() {
-  if (doubt_) return Retry();
+  if (!reads_again_) return doubtful_ != kNoBucket ? Retry() : Advance();
+  CutRun(doubtful_);
+  if (run_ == 0) return Retry();
+  PlanRead(index_, first_, phase_ == Phase::kHomes ? run_ + 1 : run_);
+  again_ = true;
+}
+
+void IndexWalk::CutRun(uint32_t buckets) {
+  const uint32_t left = phase_ == Phase::kStash ? buckets : std::max(buckets, 1u) - 1;
+  changes_ = left < run_;
+  run_ = std::min(run_, left);
+}
+
+// Keeps the copies of the first READ: they are those whose slots were looked at.
+void IndexWalk::OnAgain(std::span<const std::byte> copy, int64_t now_ns) {
+  again_ = false;
+  const auto same = [&](uint32_t i) {
+    return std::memcmp(&copy_[i], copy.data() + size_t{i} * kBucketBytes, kBucketBytes) == 0;
+  };
+  const auto buckets = static_cast<uint32_t>(copy.size() / kBucketBytes);
+  uint32_t unchanged = 0;
+  if (now_ns - run_posted_ns_ < kRunNsMax) {
+    while (unchanged < buckets && same(unchanged)) ++unchanged;
+  }
+  const bool cut = changes_;
+  CutRun(unchanged);
+  changes_ |= cut;
+  if (run_ == 0) return Retry();
   Advance();
 }
 
@@ -250,8 +290,9 @@ void IndexWalk::PlanStash() {
     const uint64_t buckets = index.stash_homes + 1;
     // If the index is gone, so are its homes. PlanConfirm finds that.
     if (stash_at_ < buckets && Has(index)) {
+      const uint64_t most = changes_ ? 1 : kBucketsMax;
       return PlanRead(index, index.StashBucket(stash_at_),
-                      static_cast<uint32_t>(std::min<uint64_t>(buckets - stash_at_, kBucketsMax)));
+                      static_cast<uint32_t>(std::min<uint64_t>(buckets - stash_at_, most)));
     }
     stashes_.pop_back();
     stash_at_ = 0;

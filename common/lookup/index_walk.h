@@ -1,6 +1,7 @@
 #ifndef GANNET_COMMON_LOOKUP_INDEX_WALK_H_
 #define GANNET_COMMON_LOOKUP_INDEX_WALK_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -9,6 +10,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "common/base/clock.h"
 #include "common/layout/bucket.h"
 #include "common/layout/item.h"
 #include "common/layout/slot.h"
@@ -36,6 +38,10 @@ namespace gannet {
 //      home is walked through again, and then the stash.
 //   4. Positions are hashes. If a home is migrated, its range of hashes is walked through in the
 //      next index. So a walk goes on while the index grows.
+//   5. Windows::kReadAgain closes the gap of 2: buckets are done only if a second READ, after their
+//      items, finds them unchanged. Then every key that was there all the time is found. That READ
+//      also finds all that invariant 2 finds by the time that the first READ took. So READs may be
+//      slow: only the time for both is bounded, by kRunNsMax.
 //
 // docs/consistency.md names the rules. One owner thread.
 class IndexWalk {
@@ -43,6 +49,15 @@ class IndexWalk {
   static constexpr uint32_t kBucketsMax =
       17;  // of one READ: sixteen homes, and the last one's next
   static constexpr uint32_t kRoundsMax = 100;
+  // A bucket's version has 24 bits, so 2^24 changes between its two READs would go unseen. They
+  // take longer than this.
+  static constexpr int64_t kRunNsMax = 4 * kNsPerSecond;
+  // Of the blocks of a run that is READ again, if it has more than one home. Then a run does not
+  // take so long that its buckets always change meanwhile.
+  static constexpr uint64_t kRunBytesMax = 8 << 20;
+
+  // Whether buckets are READ again after their items. It costs one READ for each sixteen homes.
+  enum class Windows : uint8_t { kReadOnce, kReadAgain };
 
   enum class Step : uint8_t {
     kReadBuckets,  // READ buckets(), then call OnBuckets
@@ -66,7 +81,7 @@ class IndexWalk {
   // begins at an offset is looked at; null: all are. The invariants hold for these items. The walk
   // covers keys whose hash is `begin` or higher.
   explicit IndexWalk(const IndexView* view, std::function<bool(uint64_t offset)> wanted = nullptr,
-                     uint64_t begin = 0);
+                     uint64_t begin = 0, Windows windows = Windows::kReadOnce);
 
   Step step() const { return step_; }
   Read buckets() const { return read_; }
@@ -77,7 +92,12 @@ class IndexWalk {
   static uint32_t ReadBytesOf(Slot slot);
   // Returns the item if it is to be shown. `i` is its place in items().
   std::optional<Item> OnItem(size_t i, std::span<const std::byte> copy);
+  // Takes note that a large item which OnItem returned has changed since. `i` as there.
+  void OnItemLost(size_t i) { Doubt(item_buckets_[i]); }
   void OnItemsDone();
+  // Returns whether buckets() begins a run. Then no READ of an index is under way that is older
+  // than those that the view had when the last run began.
+  bool begins_run() const { return step_ == Step::kReadBuckets && !again_; }
   void Resume() { Plan(); }
   // Ends the walk early: leaves out the homes that it has not reached. Returns the hash at which
   // they begin, so that a walk that begins there goes on. Returns 0, and leaves out nothing, if no
@@ -94,6 +114,7 @@ class IndexWalk {
  private:
   using Position = unsigned __int128;  // a hash, or 2^64
   static constexpr Position kEnd = Position{1} << 64;
+  static constexpr uint32_t kNoBucket = UINT32_MAX;
   enum class Phase : uint8_t { kHomes, kStash, kConfirm };
   struct Range {
     Position begin;
@@ -124,6 +145,10 @@ class IndexWalk {
   void OnStash();
   void OnConfirm();
   void TakeSlots(uint32_t buckets);
+  void Doubt(uint32_t bucket) { doubtful_ = std::min(doubtful_, bucket); }
+  // Leaves out of the run what needs more than its first `buckets` buckets.
+  void CutRun(uint32_t buckets);
+  void OnAgain(std::span<const std::byte> copy, int64_t now_ns);
   void Retry();
   void Advance();
   bool Fits(uint32_t bucket, Slot slot, KeyHash hash) const;
@@ -133,6 +158,7 @@ class IndexWalk {
   const IndexView* const view_;
   const uint64_t begin_;
   const std::function<bool(uint64_t offset)> wanted_;
+  const bool reads_again_;
   Step step_ = Step::kDone;
   Phase phase_ = Phase::kHomes;
   std::vector<Range> ranges_;           // still to be walked through; the last one comes next
@@ -148,8 +174,11 @@ class IndexWalk {
   uint32_t run_ = 0;  // homes, or buckets of the stash, whose copies are consistent
   std::vector<Bucket> copy_;
   std::vector<Slot> items_;
-  std::vector<uint32_t> item_buckets_;   // the bucket of the run, for each of items_
-  bool doubt_ = false;                   // an item of the run did not prove itself
+  std::vector<uint32_t> item_buckets_;  // the bucket of the run, for each of items_
+  uint32_t doubtful_ = kNoBucket;       // the first bucket with an item that did not prove itself
+  bool again_ = false;                  // the second READ of the run is planned
+  bool changes_ = false;  // the run's first home changed meanwhile: the next run has no other one
+  int64_t run_posted_ns_ = 0;
   std::unordered_set<uint64_t> proven_;  // slots of the run that need not be looked at again
   uint64_t retries_ = 0;
   uint64_t advances_ = 0;

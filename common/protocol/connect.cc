@@ -52,8 +52,7 @@ const char* WhatIsWrong(const Grant& grant) {
     return "an unknown lock mode";
   }
   if (grant.resumed > 1) return "a flag that is neither 0 nor 1";
-  // A client that keeps no leases must not READ from a server that relies on them.
-  if (grant.primary_lease_ms != 0 || grant.history != 0) return "the lease or history of a group";
+  if (grant.primary_lease_ms != 0 && grant.history == 0) return "a lease of no group";
   if (grant.silence_ms < kSilenceMsMin) return "too short a silence";
   if (!NameOf(grant).empty() && !IsServerName(NameOf(grant))) return "a name with odd characters";
   return nullptr;

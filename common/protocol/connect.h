@@ -71,7 +71,7 @@ struct Grant {
   uint64_t hash_seed;
   IndexGeometry index;
   uint16_t message_bytes_max;
-  uint16_t primary_lease_ms;  // zero; reserved for what is left of the primary's lease in a group
+  uint16_t primary_lease_ms;  // what is left of the primary's lease; 0: nothing, or no group
   uint32_t value_bytes_max;
   uint16_t credits;
   uint16_t features;
@@ -81,8 +81,9 @@ struct Grant {
   uint64_t time_ms;     // the server's clock when it accepted; items expire by that clock
   uint8_t mac[16];      // zero = not authenticated
   char name[kServerNameBytesMax];  // of the server, NUL padded; empty: clients use its address
-  // Zero. Reserved for the name of a group's data: servers with the same history have the same
-  // items, so a client that comes from one of them to another goes on.
+  // Names a group's items: servers with the same history have the same ones, so a client that comes
+  // from one of them to another goes on. It then believes the server only under its lease. 0: the
+  // server is in no group.
   uint64_t history;
 };
 static_assert(sizeof(Grant) == 192 && std::is_trivially_copyable_v<Grant>);
@@ -104,10 +105,8 @@ enum class RejectCode : uint32_t {
   kTooManyConnections = 4,
   kShuttingDown = 5,
   kAuthentication = 6,
-  kStarting = 7,  // the server is still preparing its memory: try again soon
-  // A server of a group that is not the primary. Its reason is "primary=ADDRESS epoch=NUMBER",
-  // because a reject has no byte left. It is empty if the primary is not known.
-  kNotPrimary = 8,
+  kStarting = 7,    // the server is still preparing its memory: try again soon
+  kNotPrimary = 8,  // of its group; the reason may say who is (not_primary.h)
 };
 
 // Private data of a reject, with the reason for the user to read.

@@ -29,7 +29,8 @@ constexpr auto kOwnFields = [] {
 }();
 
 bool ReservedIsZero(const ReplyHeader& h) {
-  if (h.primary_lease_ms != 0) return false;
+  const bool heartbeat = h.opcode == static_cast<uint8_t>(Opcode::kHeartbeat);
+  if (h.primary_lease_ms != 0 && !heartbeat) return false;
   const OwnFields own = h.opcode < kOwnFields.size() ? kOwnFields[h.opcode] : OwnFields();
   return own.OthersAreZero(h.words);
 }

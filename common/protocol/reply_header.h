@@ -66,7 +66,7 @@ struct ReplyHeader {
 
   uint8_t opcode;  // of the request
   uint8_t status;  // ReplyStatus
-  // Zero. Reserved for servers in a group: what is left of the primary's lease.
+  // Of a heartbeat: what is left of the primary's lease; 0: nothing, or no group. Otherwise zero.
   uint16_t primary_lease_ms;
   uint32_t value_bytes;  // of the value, wherever it is; kBufferTooSmall: nowhere
   uint64_t sequence;     // of the request; 0 for a heartbeat

@@ -144,6 +144,17 @@ absl::StatusOr<SocketAddress> Resolve(std::string_view text, uint16_t default_po
   return addresses.front();
 }
 
+std::optional<SocketAddress> NumericAddress(std::string_view text, uint16_t default_port) {
+  const absl::StatusOr<HostPort> parsed = ParseHostPort(text, default_port);
+  in6_addr ignored;
+  if (!parsed.ok() || (inet_pton(AF_INET, parsed->host.c_str(), &ignored) != 1 &&
+                       inet_pton(AF_INET6, parsed->host.c_str(), &ignored) != 1)) {
+    return std::nullopt;
+  }
+  const absl::StatusOr<SocketAddress> address = Resolve(text, default_port);
+  return address.ok() ? std::optional(*address) : std::nullopt;
+}
+
 absl::StatusOr<SocketAddress> ResolveListen(std::string_view text, uint16_t default_port) {
   constexpr char kAny[] = "0.0.0.0";
   if (IsNumber(text)) {

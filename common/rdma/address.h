@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,6 +61,10 @@ absl::StatusOr<HostPort> ParseHostPort(std::string_view text, uint16_t default_p
 absl::StatusOr<std::vector<SocketAddress>> ResolveAll(std::string_view text, uint16_t default_port);
 // Returns the first address of ResolveAll.
 absl::StatusOr<SocketAddress> Resolve(std::string_view text, uint16_t default_port);
+
+// Returns the address if the host is written as one, and so needs no looking up; nullopt if not, or
+// if the text is malformed.
+std::optional<SocketAddress> NumericAddress(std::string_view text, uint16_t default_port);
 
 // As Resolve, for an address to listen on: "PORT" or ":PORT" alone means that port of every IPv4
 // address.

@@ -10,6 +10,15 @@ Buffer = Any  # whatever has the buffer protocol: bytes, memoryview, array, nump
 NULL = ffi.NULL
 
 
+def split_servers(servers: str) -> List[str]:
+    """Splits a list of servers at commas and spaces. A group, "cluster:HOST:PORT,HOST:PORT", takes all that follows."""
+    words = servers.replace(",", " ").split()
+    for i, word in enumerate(words):
+        if word.startswith("cluster:") and not word[len("cluster:"):].isdigit():
+            return words[:i] + [",".join(words[i:])]
+    return words
+
+
 def key_bytes(key: Key) -> bytes:
     if type(key) is bytes:
         return key

@@ -14,7 +14,7 @@ from typing import Any, Callable, Iterable, List, NamedTuple, Optional, Sequence
 import xxhash
 
 from gannet._capi import ffi
-from gannet.arguments import Buffer, writable
+from gannet.arguments import Buffer, split_servers, writable
 from gannet.client import Client
 from gannet.errors import Unavailable
 from gannet.items import ItemInfo
@@ -133,7 +133,7 @@ class Cache:
     def __init__(self, servers: Union[str, Iterable[str]], *, ttl: Optional[float] = None, deadline: float = 5.0,
                  connect_timeout: float = 1.0, device: str = "auto", auth_file: Optional[str] = None,
                  log_errors: bool = False) -> None:
-        self._servers = servers.replace(",", " ").split() if isinstance(servers, str) else list(servers)
+        self._servers = split_servers(servers) if isinstance(servers, str) else list(servers)
         self._options = {"deadline": deadline, "connect_timeout": connect_timeout, "device": device,
                          "auth_file": auth_file}
         self._ttl = ttl

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "server/changes/change.h"
+#include "server/changes/session_record.h"
 
 namespace gannet {
 
@@ -27,6 +28,8 @@ class ChangeRecorder {
   // REQUIRES: the lock of the key is held since Reserve. Nothing behind an unfilled change becomes
   // safe, so call it soon.
   virtual void Fill(const Change& change, const ChangePlace& place) = 0;
+  // Tells who takes the changes of a session, between the last change and the next one.
+  virtual void RecordSession(const SessionRecord&) {}
 };
 
 // Takes the stream of all changes of a store. The store gives it each change under the key's lock,

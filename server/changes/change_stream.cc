@@ -45,6 +45,11 @@ std::optional<ChangePlace> ChangeStream::Reserve(const Change& change) {
   return of_first;
 }
 
+void ChangeStream::RecordSession(const SessionRecord& record) {
+  MutexLock lock(mutex_);
+  for (ChangeConsumer* const consumer : consumers_) consumer->TakeSession(record);
+}
+
 uint64_t ChangeStream::safe() const {
   uint64_t safe = UINT64_MAX;
   for (const ChangeConsumer* const consumer : required_) safe = std::min(safe, consumer->safe());

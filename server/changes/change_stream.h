@@ -23,6 +23,9 @@ class ChangeConsumer {
   // The second step, of the first consumer only. Called by any thread, also by several at once, and
   // in any order.
   virtual void Fill(const Change&, const ChangePlace&) {}
+  // Takes a record of a session, which lies between the change before and the next one, and has no
+  // position of its own. Called as Take is. For consumers that keep sessions; others ignore it.
+  virtual void TakeSession(const SessionRecord&) {}
   // Whether it takes changes now. Of the first consumer only. Called by any thread.
   enum class Takes : uint8_t {
     kNow,
@@ -43,8 +46,8 @@ class ChangeConsumer {
 // Positions are those of a journal: a change takes as many as its record has bytes (record.h). So
 // whoever keeps the records keeps the positions, too.
 //
-// Thread safety: Append, Reserve, Fill, end, takes and safe from any thread. Add and Remove while
-// no other thread uses the stream.
+// Thread safety: Append, Reserve, Fill, RecordSession, end, takes and safe from any thread. Add and
+// Remove while no other thread uses the stream.
 class ChangeStream : public ChangeSink, public ChangeRecorder {
  public:
   enum class Need : uint8_t {
@@ -69,6 +72,10 @@ class ChangeStream : public ChangeSink, public ChangeRecorder {
     if (place.room != nullptr) consumers_.front()->Fill(change, place);
   }
 
+  // Gives a session's record to all consumers. Nobody waits for it alone: if a change behind it is
+  // safe, so is the record.
+  void RecordSession(const SessionRecord& record) override;
+
   // The position behind the last change.
   uint64_t end() const { return end_.load(std::memory_order_relaxed); }
   // Whether changes are taken now.
@@ -79,7 +86,7 @@ class ChangeStream : public ChangeSink, public ChangeRecorder {
   uint64_t safe() const;
 
  private:
-  Mutex mutex_;  // Reserve's
+  Mutex mutex_;  // of Reserve and RecordSession
   std::atomic<uint64_t> end_{0};
   std::vector<ChangeConsumer*> consumers_;
   std::vector<const ChangeConsumer*> required_;

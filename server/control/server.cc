@@ -14,7 +14,7 @@
 #include "glog/logging.h"
 #include "server/control/first_version.h"
 #include "server/control/store_in_file.h"
-#include "server/group/replica_request.h"
+#include "server/rpc/adopt_sessions.h"
 #include "server/store/heat.h"
 
 namespace gannet {
@@ -192,6 +192,8 @@ absl::Status Server::CreateStore() {
   writes_ = std::make_unique<Writes>(store_.get());
   if (options_.group) {
     standing_.emplace(options_.group->terms.history);
+    options_.standing = &*standing_;
+    options_.streams_sessions = true;
     changes_.Add(&group_stream_, ChangeStream::Need::kRequired);
     store_->UseSink(&changes_);
     writes_->WaitFor(&changes_);
@@ -237,6 +239,7 @@ absl::Status Server::CreateWorkers() {
   node_.wants_sync = [wake_up = sync_wanted_.get()] { wake_up->Ask(); };
   node_.connection_ids = &connection_ids_;
   node_.server_sets = &server_sets_;
+  if (options_.streams_sessions) node_.session_stream = &session_stream_.emplace(&changes_);
   node_.log = &log_;
   node_.board = &board_.emplace(options_.workers);
   if (options_.slow_ns > 0) node_.slow_log = &slow_log_.emplace(options_.slow_ns, ServerNs);
@@ -249,6 +252,8 @@ absl::Status Server::CreateWorkers() {
   node_.storage = [this](bool snapshot, StorageReply* reply) {
     return disk_->Storage(snapshot, options_.memory_file, reply);
   };
+  node_.standing = options_.standing;
+  node_.lease_now_ns = options_.lease_now_ns;
   node_.random = options_.random;
   node_.idle = options_.idle;
   for (uint32_t i = 0; i < options_.workers; ++i) {
@@ -286,6 +291,7 @@ absl::Status Server::CreateMember() {
       .clock = ServerNs,
       .wake = [wake_up = sync_wanted_.get()] { wake_up->Ask(); },
       .forget = [this](uint64_t name) { connection_ids_.Retire(ConnectionOfName(name)); },
+      .adopt = [this](std::vector<SessionCopy> sessions) { AdoptSessions(std::move(sessions), workers_); },
       .opens = [this](uint64_t epoch) { connection_ids_.BeginEpoch(epoch); },
       .follow_clock = [this](uint64_t ms) { clock_->Follow(ms); },
       .start_clock = [this](uint64_t ms) { clock_->GoOnFrom(ms); },
@@ -295,9 +301,10 @@ absl::Status Server::CreateMember() {
   return absl::OkStatus();
 }
 
-void Server::AddConsumer(ChangeConsumer* consumer) {
-  changes_.Add(consumer, ChangeStream::Need::kHears);
+void Server::AddConsumer(ChangeConsumer* consumer, ChangeStream::Need need) {
+  changes_.Add(consumer, need);
   store_->UseSink(&changes_);
+  if (need == ChangeStream::Need::kRequired) writes_->WaitFor(&changes_);
 }
 
 bool Server::Poll(const Now& now) {
@@ -383,91 +390,6 @@ void Server::WarnOfDifferentSets(const Now& now) {
                << different->second
                << " for example: what one of them stores the other may look for at another server, "
                   "and not find. Start all clients with the same list";
-}
-
-void Server::Notify(uint64_t connection, Notice::Type type) {
-  // Only its worker knows whose connection it is. Such events are rare enough to ask each worker.
-  for (const auto& worker : workers_) {
-    worker->inbox().Put(Notice{type, connection});
-  }
-  if (member_ != nullptr && type == Notice::Type::kGone) member_->PutGone(connection);
-}
-
-void Server::Reject(IncomingRequest request, RejectCode code, std::string_view reason) {
-  refused_connections_.Add(1);
-  LogRefusal(&log_.refused_connections, now_.monotonic_ns, request.peer().ToString(), reason);
-  const struct Reject reject = NewReject(code, reason);
-  listener_->Reject(std::move(request), std::as_bytes(std::span(&reject, 1)));
-}
-
-void Server::OnRequest(IncomingRequest request) {
-  const absl::StatusOr<ConnectRequest> decoded = DecodeConnectRequest(request.private_data());
-  if (!decoded.ok()) {
-    const bool version = decoded.status().code() == absl::StatusCode::kUnimplemented;
-    const std::string reason(decoded.status().message());
-    return Reject(std::move(request), version ? RejectCode::kVersion : RejectCode::kMalformed,
-                  reason);
-  }
-  if (stopping_) {
-    return Reject(std::move(request), RejectCode::kShuttingDown, "the server is shutting down");
-  }
-  Authenticator::Answer answer =
-      authenticator_->Judge(*decoded, request.local().NetworkBytes(), options_.wall_ms());
-  if (answer.refused != RejectCode{}) {
-    return Reject(std::move(request), answer.refused, answer.reason);
-  }
-  if (request.verbs() != options_.device.verbs) {
-    return Reject(std::move(request), RejectCode::kMalformed,
-                  absl::StrCat("the server serves device ", options_.device.name,
-                               " only; connect to an address of that"));
-  }
-  if (request.wants_endless_retries()) {
-    return Reject(std::move(request), RejectCode::kMalformed,
-                  "replies would be sent for ever to a client that takes none: connect with an "
-                  "rnr_retry_count of at most 6");
-  }
-  if (IsReplicaRequest(*decoded)) {
-    return OnReplicaRequest(*decoded, std::move(request), std::move(answer.key));
-  }
-  const std::optional<uint32_t> connection = connection_ids_.Take();
-  if (!connection) {
-    return Reject(std::move(request), RejectCode::kTooManyConnections,
-                  "all connection ids of this run of the server are used up; restart it");
-  }
-  const uint64_t name = NameOf(*connection, ++requests_);
-  request.Name(name);
-  Arrival arrival{*connection, name, *decoded, std::move(request), std::move(answer.key)};
-  if (!WorkerFor(*decoded).inbox().Put(arrival)) {
-    connection_ids_.GiveBack(*connection);
-    Reject(std::move(arrival.incoming), RejectCode::kTooManyConnections,
-           "too many connection requests at once");
-  }
-}
-
-void Server::OnReplicaRequest(const ConnectRequest& decoded, IncomingRequest request,
-                              std::shared_ptr<const SessionKey> key) {
-  if (member_ == nullptr) {
-    return Reject(std::move(request), RejectCode::kMalformed,
-                  "this server is in no group: it was started without --cluster");
-  }
-  const std::optional<uint32_t> connection = connection_ids_.Take();
-  if (!connection) {
-    return Reject(std::move(request), RejectCode::kTooManyConnections,
-                  "all connection ids of this run of the server are used up; restart it");
-  }
-  const uint64_t name = NameOf(*connection, ++requests_);
-  request.Name(name);
-  member_->Put(
-      {.name = name, .request = decoded, .incoming = std::move(request), .key = std::move(key)});
-}
-
-Worker& Server::WorkerFor(const ConnectRequest& request) {
-  if (request.session_token != 0) {
-    return *workers_[SessionTable::WorkerOf(request.session_token, options_.workers)];
-  }
-  return **std::min_element(workers_.begin(), workers_.end(), [](const auto& a, const auto& b) {
-    return a->counters().connections.value() < b->counters().connections.value();
-  });
 }
 
 void Server::BeginStop() {

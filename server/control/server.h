@@ -67,6 +67,8 @@ class Server {
     // If true, Create starts a thread that refuses those who connect before it returns, with the
     // reason. Otherwise they wait until Poll is called.
     bool answer_while_starting = false;
+    // Whether consumers hear of sessions, too: for a group's stream.
+    bool streams_sessions = false;
     // Requests that take the server this long are remembered (server/rpc/slow_log.h); 0 = none.
     int64_t slow_ns = 0;
     // For tests: replaces asking the kernel for a piece of the region's pages; see PrefaultHooks.
@@ -77,6 +79,9 @@ class Server {
     // Returns 64 unpredictable bits, for incarnation, hash seed and session tokens. By default they
     // are the kernel's.
     std::function<uint64_t()> random;
+    // The server's place in its group, which outlives the server; null: it is in none.
+    const GroupStanding* standing = nullptr;
+    std::function<int64_t()> lease_now_ns = ServerNs;  // the clock of the standing's lease
     // Called instead of sleeping while Create or the destructor wait for the device. For
     // simulations, whose device moves only when it is stepped.
     std::function<void()> idle;
@@ -121,7 +126,7 @@ class Server {
   // Returns nullptr if the server is alone. One thread polls it, from when the server serves.
   Member* member() const { return member_.get(); }
   // Whether clients are taken: always, if the server is alone.
-  bool serves() const { return !standing_ || standing_->serves(); }
+  bool serves() const { return options_.standing == nullptr || options_.standing->serves(); }
   // The clock by which items expire, which follows the primary's. Call it before the server serves.
   void UseClock(ServerClock* clock) { clock_ = clock; }
   // Asked when a write waits for disk() or for member() to be polled.
@@ -129,8 +134,9 @@ class Server {
   // For tools that fill the store without a network.
   Store& store() { return *store_; }
   Writes& writes() { return *writes_; }
-  // Tells somebody, who outlives the server, of each change. Call it before the server serves.
-  void AddConsumer(ChangeConsumer* consumer);
+  // Tells somebody, who outlives the server, of each change. kRequired: writes wait until it has
+  // them. Call it before the server serves.
+  void AddConsumer(ChangeConsumer* consumer, ChangeStream::Need need = ChangeStream::Need::kHears);
   const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }
   StatsReply Stats(const Now& now) const;
   // For observers. What it points to is thread safe.
@@ -184,6 +190,7 @@ class Server {
   ConnectionIds connection_ids_;
   std::unique_ptr<StartupAnswers> startup_answers_;  // while Create works
   ServerSets server_sets_;
+  std::optional<SessionStream> session_stream_;
   std::optional<LockLeases> leases_;
   ServerLog log_;
   std::optional<ClientBoard> board_;

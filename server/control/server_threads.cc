@@ -27,6 +27,8 @@ namespace {
 constexpr int64_t kStopPollNs = 5 * kNsPerMs;
 // A Poll that takes this long is worth a line in the log.
 constexpr int64_t kSlowPollNs = 100 * kNsPerMs;
+// A primary that stops waits so long for another one.
+constexpr int64_t kStepDownNsMax = 30 * kNsPerSecond;
 // After this time the process ends, even if something still hangs.
 constexpr int64_t kStopNsMax = 15 * kNsPerSecond;
 
@@ -80,6 +82,11 @@ ServerThreads::~ServerThreads() {
 }
 
 void ServerThreads::RequestStop() {
+  asked_to_stop_.store(true, std::memory_order_relaxed);
+  WakeToStop();
+}
+
+void ServerThreads::WakeToStop() {
   const uint64_t one = 1;
   [[maybe_unused]] const ssize_t n = write(stop_fd_, &one, sizeof(one));
 }
@@ -93,7 +100,8 @@ absl::Status ServerThreads::Wait() {
     member_stops_.store(true, std::memory_order_relaxed);
     server_->sync_wanted()->Ask();
     member_.join();
-    if (status_.ok() && server_->member()->ended()) {
+    const bool asked = asked_to_stop_.load(std::memory_order_relaxed);
+    if (status_.ok() && !asked && server_->member()->ended()) {
       status_ = absl::AbortedError(server_->member()->why());
     }
   }
@@ -181,14 +189,25 @@ void ServerThreads::RunMember() {
   };
   while (!member_stops_.load(std::memory_order_relaxed)) {
     poll_member();
-    if (member->ended()) RequestStop();
-    if (!member->Arm().ok()) worker_failed_.store(true, std::memory_order_relaxed);
+    if (member->ended()) WakeToStop();
+    if (!member->Arm(ServerNs()).ok()) worker_failed_.store(true, std::memory_order_relaxed);
     server_->sync_wanted()->Take();
     poll_member();
     fds.assign(1, {server_->sync_wanted()->fd(), POLLIN, 0});
     for (const int fd : member->fds()) fds.push_back({fd, POLLIN, 0});
     WaitUntil(fds, member->ended() ? ServerNs() + kStopPollNs : member->next_ns());
     member->Woken();
+  }
+}
+
+// While it waits, clients are still told where to go.
+void ServerThreads::StepDown() {
+  Member* const member = server_->member();
+  if (member == nullptr) return;
+  const int64_t give_up_ns = ServerNs() + kStepDownNsMax;
+  while (!member->ended() && ServerNs() < give_up_ns && member->StepDown()) {
+    server_->Poll(clock_.Read());
+    SleepControl(true);
   }
 }
 
@@ -207,7 +226,8 @@ void ServerThreads::RunControl() {
                         (server_->member() != nullptr && server_->member()->ended());
     if (!stopping && (SleepControl(false) || failed)) {
       stopping = true;
-      give_up_ns = now.monotonic_ns + kStopNsMax;
+      StepDown();
+      give_up_ns = ServerNs() + kStopNsMax;
       if (options_.supervisor != nullptr) options_.supervisor->Stopping();
       server_->BeginStop();
     } else if (stopping) {

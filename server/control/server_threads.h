@@ -62,6 +62,10 @@ class ServerThreads {
   void NoteSlowPoll(const Worker* worker, int64_t began_ns, int64_t ended_ns);
   // Returns true if a stop was requested.
   bool SleepControl(bool stopping);
+  // Wakes the control thread, which then begins to stop.
+  void WakeToStop();
+  // Lets a primary hand over before the server stops.
+  void StepDown();
   // Tells the supervisor that the server is alive, if that is due and no worker hangs.
   void Beat(int64_t now_ns);
 
@@ -82,7 +86,8 @@ class ServerThreads {
   std::thread control_;
   std::thread member_;  // of a server that is in a group
   std::atomic<bool> member_stops_{false};
-  std::unique_ptr<DiskThread> disk_;  // nullptr: the server has no disk
+  std::atomic<bool> asked_to_stop_{false};  // relaxed: read after the control thread was joined
+  std::unique_ptr<DiskThread> disk_;        // nullptr: the server has no disk
 };
 
 }  // namespace gannet

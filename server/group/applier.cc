@@ -33,6 +33,10 @@ void Applier::Apply(const RingRecord& record) {
       std::string().swap(parts_);
       return;
     }
+    case RingRecordKind::kSessionBegun:
+    case RingRecordKind::kSessionEnded:
+    case RingRecordKind::kAnswers:
+      return sessions_.Take(record.session);
     case RingRecordKind::kWrap:
       return;
   }
@@ -53,6 +57,7 @@ void Applier::AddPart(const RingRecord& part) {
 void Applier::Make(const Change& change) {
   OnVersion(change.version + 1);
   if (tell_) tell_(change);
+  sessions_.Take(change);
   ReplyStatus status = store_->Apply(change, now_ms_());
   for (int tries = 0; status != ReplyStatus::kOk && tries < kTriesMax; ++tries) {
     if (status == ReplyStatus::kHeapFull) {

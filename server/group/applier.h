@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "server/changes/change.h"
+#include "server/session/session_copies.h"
 #include "server/store/store.h"
 #include "server/stream/ring_record.h"
 
@@ -30,6 +31,8 @@ class Applier {
   // Is told of each change before it is made.
   void OnChange(std::function<void(const Change&)> tell) { tell_ = std::move(tell); }
 
+  // The group's sessions, as far as records were applied.
+  SessionCopies& sessions() { return sessions_; }
   // Not OK: a record could not be made, so the store is not a copy any more.
   const absl::Status& status() const { return status_; }
   // Higher than each version that was seen.
@@ -41,6 +44,7 @@ class Applier {
   void AddPart(const RingRecord& part);
 
   Store* const store_;
+  SessionCopies sessions_;
   const std::function<uint64_t()> now_ms_;
   std::function<void(const Change&)> tell_;
   absl::Status status_;

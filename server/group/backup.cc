@@ -19,6 +19,12 @@ constexpr int64_t kBusyNs = 20 * kNsPerMs;
 
 }  // namespace
 
+std::optional<AuthKey> ReplicaKeyOf(const AuthFile& file) {
+  const auto it = std::ranges::find_if(file.keys(), &AuthKey::replica);
+  if (it == file.keys().end()) return std::nullopt;
+  return *it;
+}
+
 Backup::Backup(Options options)
     : options_(std::move(options)),
       times_{.lease_ns = int64_t{options_.terms.lease_ms} * kNsPerMs},
@@ -69,9 +75,9 @@ void Backup::PollLink(int64_t now) {
   while (const auto message = link_->TakeMessage()) OnMessage(*message, now);
   if (link_->status().ok() || lost_) return;
   lost_ = true;
-  const auto& refused = link_->refused();
+  const std::string why = link_->refused() ? RejectReason(*link_->refused()) : "";
   Tell(absl::StrCat("no link to the primary: ",
-                    refused ? RejectReason(*refused) : std::string(link_->status().message())));
+                    why.empty() ? std::string(link_->status().message()) : why));
 }
 
 void Backup::OnMessage(std::span<const std::byte> message, int64_t now) {
@@ -156,7 +162,7 @@ void Backup::Connect(const GroupMember& primary, int64_t now) {
                               .ring_bytes = options_.terms.ring_bytes,
                               .wall_ms = options_.machine_ms,
                               .deadline_ns = now + times_.lease_ns};
-  if (options_.keys != nullptr) link.key = options_.keys->keys().front();
+  if (options_.keys != nullptr) link.key = ReplicaKeyOf(*options_.keys);
   auto started = BackupLink::Start(link);
   if (!started.ok()) {
     try_at_ = now + kRetryNs;
@@ -164,6 +170,7 @@ void Backup::Connect(const GroupMember& primary, int64_t now) {
   }
   link_ = *std::move(started);
   primary_ = primary.incarnation;
+  primary_at_ = *to;
   heard_ = now;
 }
 
@@ -207,18 +214,48 @@ Backup::Outcome Backup::JoinTurn(int64_t now) {
   }
   if (link_ && !lost_ && now - heard_ <= 2 * times_.grace_ns()) {
     if (link_->open() && !hello_sent_) SendHello(configuration.epoch);
-    if (!welcomed_ || ready_ || !published_) return Outcome::kGoesOn;
-    ready_ = true;
-    ReplicaReady ready = NewReplicaReady();
-    ready.epoch = link_epoch_;
-    link_->Send(ready);
-    return Outcome::kGoesOn;
+    return welcomed_ && !ready_ ? CopyItems(now) : Outcome::kGoesOn;
   }
   if (was_read) return OnRegister(known_, now);
   if (!reading_ && !founding_ && now >= try_at_) {
     options_.config_store->Read();
     reading_ = true;
   }
+  return Outcome::kGoesOn;
+}
+
+Backup::Outcome Backup::CopyItems(int64_t now) {
+  if (!joiner_) {
+    auto joiner = Joiner::Begin({.device = options_.device,
+                                 .primary = primary_at_,
+                                 .keys = options_.keys,
+                                 .store = options_.store,
+                                 .wall_ms = options_.now_ms,
+                                 .clock_ns = options_.clock,
+                                 .now_ns = now});
+    if (!joiner.ok()) return End(std::string(joiner.status().message()));
+    joiner_ = *std::move(joiner);
+    applier_.OnChange([this](const Change& change) {
+      if (joiner_) joiner_->OnApplied(change);
+    });
+  }
+  // What was decided and is not published yet is in neither.
+  if (published_) joiner_->BeginWalk();
+  switch (joiner_->Poll(now)) {
+    case Joiner::Step::kGoesOn:
+      return Outcome::kGoesOn;
+    case Joiner::Step::kFailed:
+      return End(std::string(joiner_->status().message()));
+    case Joiner::Step::kDone:
+      break;
+  }
+  LOG(INFO) << "copied " << joiner_->items() << " items, " << joiner_->bytes() << " bytes";
+  applier_.OnVersion(joiner_->version_next());
+  joiner_.reset();
+  ready_ = true;
+  ReplicaReady ready = NewReplicaReady();
+  ready.epoch = link_epoch_;
+  link_->Send(ready);
   return Outcome::kGoesOn;
 }
 
@@ -297,7 +334,11 @@ RingTail Backup::TakeTail() { return log_ ? log_->TakeTail() : RingTail(0); }
 
 uint64_t Backup::ClockAtTakeover(int64_t now) const { return log_ ? clock_.AtTakeover(now) : 0; }
 
-absl::Status Backup::Arm() { return link_ ? link_->Arm() : absl::OkStatus(); }
+absl::Status Backup::Arm(int64_t now) {
+  if (joiner_)
+    next_ns_ = joiner_->PrepareToSleep(now) ? std::min(next_ns_, joiner_->deadline_ns()) : now;
+  return link_ ? link_->Arm() : absl::OkStatus();
+}
 
 void Backup::Woken() {
   if (link_) link_->Woken();
@@ -308,6 +349,11 @@ std::vector<int> Backup::fds() const {
   if (link_) {
     const auto of_link = link_->fds();
     fds.assign(of_link.begin(), of_link.end());
+  }
+  if (joiner_) {
+    for (const int fd : joiner_->fds()) {
+      if (fd >= 0) fds.push_back(fd);
+    }
   }
   return fds;
 }

@@ -15,6 +15,7 @@
 #include "common/rdma/device.h"
 #include "server/group/applier.h"
 #include "server/group/backup_link.h"
+#include "server/group/joiner.h"
 #include "server/replica/backup_log.h"
 #include "server/replica/config_store.h"
 #include "server/replica/group_directory.h"
@@ -23,6 +24,9 @@
 #include "server/store/store.h"
 
 namespace gannet {
+
+// Returns the first key for the servers of a group, or nullopt.
+std::optional<AuthKey> ReplicaKeyOf(const AuthFile& file);
 
 // What a server does until it is primary: joins, then follows the primary's stream, and takes over
 // when that is over (docs/group.md). It connects, sends and applies what Takeover decides.
@@ -41,13 +45,14 @@ class Backup {
     GroupDirectory* directory = nullptr;
     GroupTerms terms;
     GroupMember self;
-    AuthFile* keys = nullptr;  // its first key proves who this is; nullptr: none
+    AuthFile* keys = nullptr;  // its first key with "replica" proves who this is; nullptr: none
     uint64_t memory_bytes = 0;
     uint32_t workers = 0;
     std::function<uint64_t()> random;
     uint64_t (*machine_ms)() = nullptr;          // the machine's wall clock, for handshakes
     std::function<void(uint64_t)> follow_clock;  // sets the clock by which items expire
     std::function<uint64_t()> now_ms;            // that clock
+    int64_t (*clock)() = nullptr;                // CLOCK_BOOTTIME, in ns
   };
   explicit Backup(Options options);
   ~Backup();
@@ -72,7 +77,7 @@ class Backup {
   uint64_t applied() const { return log_ ? log_->applied() : 0; }
 
   // To sleep: as BackupLink.
-  absl::Status Arm();
+  absl::Status Arm(int64_t now);
   void Woken();
   std::vector<int> fds() const;
   int64_t next_ns() const { return next_ns_; }
@@ -82,8 +87,8 @@ class Backup {
   // Steps before it is in sync.
   Outcome JoinTurn(int64_t now);
   Outcome OnRegister(const GroupRegister& known, int64_t now);
-  Outcome Found(const GroupRegister& known);
-  Outcome OnLinkLost(const GroupRegister& known);
+  // Copies the primary's items. Tells the primary when that is done.
+  Outcome CopyItems(int64_t now);
   // Steps of one that is in sync.
   Outcome BackupTurn(int64_t now);
   void ConnectAsSurvivor(int64_t now);
@@ -113,11 +118,13 @@ class Backup {
   bool lost_ = false;        // the link cannot be used any more
   uint64_t link_epoch_ = 0;  // of the primary that the link leads to
   uint64_t primary_ = 0;     // its incarnation
-  bool founding_ = false;    // a transaction that names this member is under way
+  SocketAddress primary_at_;
+  bool founding_ = false;  // a transaction that names this member is under way
   bool reading_ = false;
-  bool published_ = false;  // all before the stream's begin
-  bool ready_ = false;      // the primary was told that this member has all items
-  uint64_t begins_ = 0;     // LSN of the stream, for a joiner
+  std::unique_ptr<Joiner> joiner_;  // copies the primary's items
+  bool published_ = false;          // all before the stream's begin
+  bool ready_ = false;              // the primary was told that this member has all items
+  uint64_t begins_ = 0;             // LSN of the stream, for a joiner
   int64_t heard_ = 0;
   int64_t try_at_ = 0;  // not before this
   int64_t next_ns_ = 0;

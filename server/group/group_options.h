@@ -16,7 +16,7 @@ struct GroupOptions {
   GroupTerms terms;
   std::string node;       // this server's name in the group
   std::string advertise;  // "HOST:PORT", where others reach it; empty: as it listens
-  std::string auth_file;  // its first key is shown to the primary; empty: none
+  std::string auth_file;  // its first key with "replica" is shown to the primary
 };
 
 }  // namespace gannet

@@ -22,6 +22,9 @@ class GroupStream : public ChangeConsumer {
     Primary* const primary = At();
     return primary == nullptr || primary->Append(change, place->end);
   }
+  void TakeSession(const SessionRecord& record) override {
+    if (Primary* const primary = At()) primary->AppendSession(record);
+  }
   Takes takes() const override {
     const Primary* const primary = At();
     return primary != nullptr && primary->takes() ? Takes::kNow : Takes::kLater;

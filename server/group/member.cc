@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/protocol/not_primary.h"
 #include "glog/logging.h"
 
 namespace gannet {
@@ -22,6 +23,11 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Create(Options options) {
   const Options& given = member->options_;
   if (!given.group.auth_file.empty()) {
     GANNET_ASSIGN_OR_RETURN(member->keys_, AuthFile::Open(given.group.auth_file));
+    if (!ReplicaKeyOf(*member->keys_)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(given.group.auth_file, " has no key with the right \"replica\", which the ",
+                       "servers of a group need: add a line of kvcli genkey --replica"));
+    }
   }
   member->backup_ =
       std::make_unique<Backup>(Backup::Options{.device = given.device,
@@ -37,7 +43,8 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Create(Options options) {
                                                .random = given.random,
                                                .machine_ms = given.machine_ms,
                                                .follow_clock = given.follow_clock,
-                                               .now_ms = given.now_ms});
+                                               .now_ms = given.now_ms,
+                                               .clock = given.clock});
   given.store->PauseEvictions(true);
   return member;
 }
@@ -56,6 +63,16 @@ void Member::PutGone(uint64_t name) {
     gone_.push_back(name);
   }
   options_.wake();
+}
+
+bool Member::StepDown() {
+  const Seen seen = Look();
+  const bool anybody = std::ranges::any_of(seen.as_primary.backups,
+                                           [](const auto& it) { return it.in_sync && it.heard; });
+  if (seen.role != Role::kPrimary || !anybody) return false;
+  steps_down_.store(true, std::memory_order_relaxed);
+  options_.wake();
+  return true;
 }
 
 void Member::Refuse(ReplicaArrival arrival) {
@@ -93,6 +110,7 @@ bool Member::Poll(int64_t now) {
   }
   bool published = false;
   if (primary_ != nullptr) {
+    if (steps_down_.load(std::memory_order_relaxed)) primary_->StepDown(now);
     published = primary_->Turn(now);
     if (primary_->deposed()) End("another member is primary now");
   } else {
@@ -156,6 +174,10 @@ void Member::Lead(int64_t now) {
                              });
                              options_.store->BeginVersions(applier->version_next());
                              options_.store->PauseEvictions(false);
+                             SessionCopies& sessions = applier->sessions();
+                             sessions.ForgetUndone();
+                             options_.adopt(sessions.All());
+                             primary_->BeginSessions(std::move(sessions));
                              options_.stream->Lead(primary_.get());
                              options_.opens(epoch);
                              LOG(INFO) << "takes clients, as primary of epoch " << epoch;
@@ -175,8 +197,9 @@ void Member::TellElsewhere() {
       primary_ != nullptr ? primary_->known().configuration : backup_->known().configuration;
   std::string elsewhere;
   if (configuration.epoch != 0 && configuration.primary != self()) {
-    if (const auto address = options_.group.directory->AddressOf(configuration.primary)) {
-      elsewhere = absl::StrCat("primary=", *address, " epoch=", configuration.epoch);
+    const auto address = options_.group.directory->AddressOf(configuration.primary);
+    if (address && IsPrimaryAddress(*address)) {
+      elsewhere = ReasonOf({.primary = *address, .epoch = configuration.epoch});
     }
   }
   if (elsewhere == elsewhere_) return;
@@ -208,7 +231,9 @@ Member::Seen Member::Look() const {
   return seen_;
 }
 
-absl::Status Member::Arm() { return primary_ != nullptr ? primary_->Arm() : backup_->Arm(); }
+absl::Status Member::Arm(int64_t now) {
+  return primary_ != nullptr ? primary_->Arm() : backup_->Arm(now);
+}
 
 void Member::Woken() {
   if (primary_ != nullptr) return primary_->Woken();

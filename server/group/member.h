@@ -47,9 +47,11 @@ class Member {
     Grant grant{};
     std::function<uint64_t()> random;
     uint64_t (*machine_ms)() = nullptr;
-    int64_t (*clock)() = nullptr;                // CLOCK_BOOTTIME, in ns
-    std::function<void()> wake;                  // makes the member's thread call Poll. Thread safe
-    std::function<void(uint64_t)> forget;        // a connection's name is not used any more
+    int64_t (*clock)() = nullptr;          // CLOCK_BOOTTIME, in ns
+    std::function<void()> wake;            // makes the member's thread call Poll. Thread safe
+    std::function<void(uint64_t)> forget;  // a connection's name is not used any more
+    // Gives the workers the sessions of the former primary.
+    std::function<void(std::vector<SessionCopy>)> adopt;
     std::function<void(uint64_t)> opens;         // this server is primary of that epoch. It takes
                                                  // clients when this has returned
     std::function<void(uint64_t)> follow_clock;  // sets the clock by which items expire
@@ -66,12 +68,16 @@ class Member {
   void Put(ReplicaArrival arrival);
   void PutGone(uint64_t name);
 
+  // Makes a primary hand over to a backup that is in sync and heard, if there is any. Returns false
+  // if there is none to wait for. May be called again. Any thread.
+  bool StepDown();
+
   // Whether this process has no place in the group any more; why() says why.
   bool ended() const { return ended_.load(std::memory_order_acquire); }
   const std::string& why() const { return why_; }
 
   // To sleep: Arm, Poll once more, wait until one of fds() is readable or for next_ns(); Woken.
-  absl::Status Arm();
+  absl::Status Arm(int64_t now);
   void Woken();
   std::vector<int> fds() const;
   int64_t next_ns() const;
@@ -107,7 +113,8 @@ class Member {
   std::string elsewhere_;
   int64_t announce_at_ = 0;
   std::string why_;
-  std::atomic<bool> ended_{false};  // release: after why_
+  std::atomic<bool> ended_{false};       // release: after why_
+  std::atomic<bool> steps_down_{false};  // relaxed: it tells nothing but itself
 
   mutable Mutex mutex_;
   std::deque<ReplicaArrival> arrivals_ GANNET_GUARDED_BY(mutex_);

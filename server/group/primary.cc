@@ -66,7 +66,19 @@ bool Primary::Append(const Change& change, uint64_t position) {
     return false;
   }
   outbox_.Add(change, position, committed_);
+  sessions_.Take(change);
   return true;
+}
+
+void Primary::AppendSession(const SessionRecord& record) {
+  MutexLock lock(mutex_);
+  outbox_.AddSession(record, committed_);
+  sessions_.Take(record);
+}
+
+void Primary::BeginSessions(SessionCopies sessions) {
+  MutexLock lock(mutex_);
+  sessions_ = std::move(sessions);
 }
 
 void Primary::Pump() {
@@ -198,6 +210,16 @@ void Primary::FollowOperator(int64_t now) {
                << ", which is primary already, or not in sync";
 }
 
+void Primary::StepDown(int64_t now) {
+  MutexLock lock(mutex_);
+  if (hand_over_.stopped() || !open_) return;
+  for (const GroupMember& member : membership_.known().configuration.in_sync) {
+    if (member == options_.self || !lease_.IsHeard(member.incarnation, now)) continue;
+    LOG(INFO) << "hands over to " << member.node << ", as this server stops";
+    return hand_over_.Begin(member, now);
+  }
+}
+
 Primary::Backup* Primary::FindLink(uint32_t number) {
   for (const auto& backup : backups_) {
     if (backup->link->number() == number) return backup.get();
@@ -222,16 +244,18 @@ void Primary::Woken() {
 }
 
 Primary::Seen Primary::Look() const {
+  const int64_t now = options_.clock();
   MutexLock lock(mutex_);
   const GroupConfiguration& configuration = membership_.known().configuration;
   Seen seen = {.epoch = configuration.epoch,
                .end = writer_.end().lsn,
                .committed = committed_,
-               .lease_left_ns = lease_.LeftNs(options_.clock())};
+               .lease_left_ns = lease_.LeftNs(now)};
   for (const auto& backup : backups_) {
     if (!backup->member) continue;
     seen.backups.push_back({.node = backup->member->node,
                             .in_sync = configuration.IsInSync(*backup->member),
+                            .heard = lease_.IsHeard(backup->member->incarnation, now),
                             .completed = writer_.completed_lsn(backup->ring),
                             .applied = backup->applied});
   }

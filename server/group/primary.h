@@ -28,6 +28,7 @@
 #include "server/replica/membership.h"
 #include "server/replica/opening.h"
 #include "server/replica/primary_lease.h"
+#include "server/session/session_copies.h"
 #include "server/stream/ring_writer.h"
 
 namespace gannet {
@@ -79,6 +80,10 @@ class Primary {
   void OnArrival(ReplicaArrival arrival, int64_t now);
   // A connection of this name is gone.
   void OnGone(uint64_t name, int64_t now);
+  // Begins to hand over to the first backup that is in sync and heard, unless that is under way.
+  void StepDown(int64_t now);
+  // All sessions of the group, when it opens.
+  void BeginSessions(SessionCopies sessions);
   // Somebody else is primary.
   bool deposed() const { return deposed_; }
   bool open() const { return open_; }
@@ -87,6 +92,8 @@ class Primary {
   // Takes the next change of the stream, which ends at `position`. Returns false if it must not
   // happen now.
   bool Append(const Change& change, uint64_t position);
+  // Takes a record of a session, which lies between the change before and the next one.
+  void AppendSession(const SessionRecord& record);
   bool takes() const { return takes_.load(std::memory_order_relaxed); }
   // WRITEs what was appended, and sees what is committed now.
   void Pump();
@@ -107,6 +114,7 @@ class Primary {
     struct Backup {
       std::string node;
       bool in_sync = false;
+      bool heard = false;
       uint64_t completed = 0;  // LSN
       uint64_t applied = 0;    // LSN
     };
@@ -170,6 +178,7 @@ class Primary {
   Membership membership_ GANNET_GUARDED_BY(mutex_);
   HandOver hand_over_ GANNET_GUARDED_BY(mutex_);
   StreamOutbox outbox_ GANNET_GUARDED_BY(mutex_);
+  SessionCopies sessions_ GANNET_GUARDED_BY(mutex_);  // with all that was appended
   uint64_t committed_ GANNET_GUARDED_BY(mutex_) = 0;
   uint32_t next_link_ GANNET_GUARDED_BY(mutex_) = 1;
   std::vector<std::unique_ptr<Backup>> backups_ GANNET_GUARDED_BY(mutex_);

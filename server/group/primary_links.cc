@@ -182,6 +182,10 @@ void Primary::Welcome(Backup* backup, bool joins) {
   LOG(INFO) << backup->member->node << (joins ? " begins to join" : " follows this primary");
   if (!backup->link->Send(welcome)) backup->failed = true;
   beacon_at_ = 0;
+  // A backup that follows has them, and those that are in sync may be told again.
+  if (!joins) return;
+  sessions_.ForEachRecord([this](const SessionRecord& record)
+                              GANNET_UNCHECKED_LOCKS { outbox_.AddSession(record, committed_); });
 }
 
 // One that is in sync stays counted, and keeps its place in the ring, until its removal is known.

@@ -17,7 +17,8 @@ void StreamOutbox::Add(const Change& change, uint64_t position, uint64_t committ
     marks_.push_back({.lsn = writer_->end().lsn, .position = position});
     return;
   }
-  Queued& queued = queue_.emplace_back(Queued{.change = change,
+  Queued& queued = queue_.emplace_back(Queued{.session = std::nullopt,
+                                              .change = change,
                                               .key = std::string(change.key),
                                               .value = std::string(change.value),
                                               .position = position});
@@ -26,21 +27,41 @@ void StreamOutbox::Add(const Change& change, uint64_t position, uint64_t committ
   Fill(committed);
 }
 
+void StreamOutbox::AddSession(const SessionRecord& record, uint64_t committed) {
+  if (queue_.empty() && TryAppend(RingRecord::OfSession(record), committed)) return;
+  Queued& queued = queue_.emplace_back(Queued{.session = record,
+                                              .change = {},
+                                              .key = {},
+                                              .value = std::string(record.answers),
+                                              .position = 0});
+  queued.session->answers = {};
+  queued_bytes_ += queued.value.size();
+}
+
 void StreamOutbox::Fill(uint64_t committed) {
   while (!queue_.empty()) {
+    if (!TryAppendFirst(committed)) return;
     const Queued& first = queue_.front();
-    Change change = first.change;
-    change.key = first.key;
-    if (first.value.size() > kPartBytes) {
-      if (!TryAppendLong(first, change, committed)) return;
-    } else {
-      change.value = first.value;
-      if (!TryAppend(RingRecord::Of(change), committed)) return;
+    if (!first.session) {
+      marks_.push_back({.lsn = writer_->end().lsn, .position = first.position});
     }
-    marks_.push_back({.lsn = writer_->end().lsn, .position = first.position});
     queued_bytes_ -= first.key.size() + first.value.size();
     queue_.pop_front();
   }
+}
+
+bool StreamOutbox::TryAppendFirst(uint64_t committed) {
+  const Queued& first = queue_.front();
+  if (first.session) {
+    SessionRecord session = *first.session;
+    session.answers = first.value;
+    return TryAppend(RingRecord::OfSession(session), committed);
+  }
+  Change change = first.change;
+  change.key = first.key;
+  if (first.value.size() > kPartBytes) return TryAppendLong(first, change, committed);
+  change.value = first.value;
+  return TryAppend(RingRecord::Of(change), committed);
 }
 
 bool StreamOutbox::TryAppendLong(const Queued& queued, const Change& change, uint64_t committed) {

@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <string>
 
 #include "server/changes/change.h"
+#include "server/changes/session_record.h"
 #include "server/stream/ring_writer.h"
 
 namespace gannet {
@@ -29,6 +31,8 @@ class StreamOutbox {
 
   // Takes a change, whose position ends at `position`.
   void Add(const Change& change, uint64_t position, uint64_t committed);
+  // Takes a record of a session, which comes behind the changes that were added before.
+  void AddSession(const SessionRecord& record, uint64_t committed);
   // Brings what is queued into the ring, as far as there is room.
   void Fill(uint64_t committed);
   // A link begins here. The parts of a long value that are in the ring already are sent again.
@@ -41,9 +45,10 @@ class StreamOutbox {
 
  private:
   struct Queued {
-    Change change;  // without views
+    std::optional<SessionRecord> session;  // nullopt: a change
+    Change change;                         // without views
     std::string key;
-    std::string value;
+    std::string value;  // of a session's record: its answers
     uint64_t position;
   };
   struct Mark {
@@ -53,6 +58,7 @@ class StreamOutbox {
 
   // Returns false if there is no room.
   bool TryAppend(const RingRecord& record, uint64_t committed);
+  bool TryAppendFirst(uint64_t committed);
   bool TryAppendLong(const Queued& queued, const Change& change, uint64_t committed);
 
   RingWriter* const writer_;

@@ -57,6 +57,9 @@ void Acceptor::OnArrival(Arrival arrival) {
   if (closing_) {
     return Reject(std::move(arrival), RejectCode::kShuttingDown, "the server is shutting down");
   }
+  if (given_.standing != nullptr && !given_.standing->serves()) {
+    return Reject(std::move(arrival), RejectCode::kNotPrimary, given_.standing->elsewhere());
+  }
   const ConnectRequest& request = arrival.request;
   if (request.qp_index >= kQueuePairsMax) {
     return Reject(std::move(arrival), RejectCode::kTooManyConnections,
@@ -68,7 +71,7 @@ void Acceptor::OnArrival(Arrival arrival) {
     return Reject(std::move(arrival), RejectCode::kSessionUnknown,
                   "the session expired, or is of an earlier run of the server");
   }
-  if (session->key != arrival.key) {
+  if (!session->TakesKey(arrival.key)) {
     return Reject(std::move(arrival), RejectCode::kSessionUnknown, "the session is another key's");
   }
   if (ServerConnection* old = given_.connections->FindQueuePair(session, request.qp_index)) {
@@ -128,6 +131,10 @@ Grant Acceptor::GrantFor(const ServerConnection& connection, bool resumed) const
   grant.resumed = resumed;
   grant.silence_ms = static_cast<uint16_t>(options_.silence_ns_max / kNsPerMs);
   grant.time_ms = given_.store->NowMs(given_.now->wall_ms);
+  if (given_.standing != nullptr) {
+    grant.history = given_.standing->history();
+    grant.primary_lease_ms = given_.standing->LeaseLeftMs((*given_.lease_now_ns)());
+  }
   if (connection.session->read_only()) {
     grant.features |= kGrantReadOnly;
     grant.lock_address = 0;
@@ -191,8 +198,7 @@ void Acceptor::Accept(Arrival arrival, Session* session) {
 ServerConnection* Acceptor::Add(const Arrival& arrival, Session* session,
                                 std::unique_ptr<Connection> rdma) {
   if (session == nullptr) {
-    session = given_.sessions->Create(given_.now->monotonic_ns);
-    session->key = arrival.key;
+    session = given_.sessions->Create(given_.now->monotonic_ns, arrival.key);
   }
   const uint32_t id = arrival.connection;
   auto connection = std::make_unique<ServerConnection>(id, arrival.request.qp_index, session,

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "common/rdma/completion.h"
 #include "common/rdma/device.h"
 #include "common/rdma/listener.h"
+#include "server/replica/group_standing.h"
 #include "server/rpc/connection_closer.h"
 #include "server/rpc/connection_table.h"
 #include "server/rpc/inbox.h"
@@ -48,6 +50,8 @@ class Acceptor {
     WorkerCounters* counters;
     WorkerTimers* timers;
     const Now* now;
+    const GroupStanding* standing;  // null: the server is in no group
+    const std::function<int64_t()>* lease_now_ns;
   };
   struct Options {
     uint32_t connections_max;

@@ -1,5 +1,7 @@
 #include "server/rpc/held_replies.h"
 
+#include <span>
+
 namespace gannet {
 
 // A request whose reply is held stays in progress in its session. But it is not given up with its
@@ -7,10 +9,25 @@ namespace gannet {
 void HeldReplies::SendOrHold(ServerConnection* connection, const ReplyHeader& reply,
                              uint64_t ticket) {
   if (ticket == 0) return given_.replies->Answer(connection, reply);
+  if (given_.session_stream != nullptr) [[unlikely]]
+    Tell(connection->session->token(), reply, ticket);
   waiting_.Add({.ticket = ticket,
                 .session_token = connection->session->token(),
                 .connection = connection->id,
                 .reply = reply});
+}
+
+// Tells the stream of an answer that no change has. If the refusal tells of a write that was undone
+// meanwhile, by another worker, the stream has the other answer already. A step of a FLUSH has many
+// changes, none of which has its answer.
+void HeldReplies::Tell(uint64_t token, const ReplyHeader& reply, uint64_t ticket) {
+  if (reply.opcode == static_cast<uint8_t>(Opcode::kFlush)) {
+    return given_.session_stream->Answered(token, reply);
+  }
+  if (reply.status == static_cast<uint8_t>(ReplyStatus::kOk) || !SessionStream::Keeps(reply))
+    return;
+  const SessionAnswer answer = SessionStream::AnswerOf(reply);
+  given_.writes->RecordAnswer(ticket, SessionRecord::Answers(token, std::span(&answer, 1)));
 }
 
 // What is safe is published here, where the replies leave. Whichever worker comes first publishes

@@ -12,6 +12,7 @@
 #include "server/rpc/connection_table.h"
 #include "server/rpc/replies.h"
 #include "server/rpc/waiting_replies.h"
+#include "server/session/session_stream.h"
 #include "server/session/session_table.h"
 #include "server/writes/writes.h"
 
@@ -27,7 +28,8 @@ class HeldReplies {
     SessionTable* sessions;
     const ConnectionTable* connections;
     Replies* replies;
-    GroupStream* group;  // null: the server is alone
+    GroupStream* group;             // null: the server is alone
+    SessionStream* session_stream;  // null: there is no group
     std::function<void()> wants_sync;
   };
 
@@ -47,6 +49,8 @@ class HeldReplies {
   bool empty() const { return waiting_.empty(); }
 
  private:
+  void Tell(uint64_t token, const ReplyHeader& reply, uint64_t ticket);
+
   const Dependencies given_;
   WaitingReplies waiting_;
 };

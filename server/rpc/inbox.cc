@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -43,6 +44,14 @@ void Inbox::Put(Notice notice) {
   Wake();
 }
 
+void Inbox::PutSessions(std::vector<SessionCopy> sessions) {
+  {
+    MutexLock lock(mutex_);
+    std::move(sessions.begin(), sessions.end(), std::back_inserter(contents_.sessions));
+  }
+  Wake();
+}
+
 void Inbox::PutClose() {
   {
     MutexLock lock(mutex_);
@@ -74,6 +83,7 @@ Inbox::Contents Inbox::Take(size_t arrivals_max) {
   filled_.exchange(false, std::memory_order_acquire);
   MutexLock lock(mutex_);
   Contents taken{.notices = std::exchange(contents_.notices, {}),
+                 .sessions = std::exchange(contents_.sessions, {}),
                  .close = std::exchange(contents_.close, false)};
   for (; arrivals_max > 0 && !contents_.arrivals.empty(); --arrivals_max) {
     taken.arrivals.push_back(std::move(contents_.arrivals.front()));

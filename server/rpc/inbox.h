@@ -11,6 +11,7 @@
 #include "common/base/mutex.h"
 #include "common/protocol/connect.h"
 #include "common/rdma/listener.h"
+#include "server/session/session_copies.h"
 #include "server/session/session_key.h"
 
 namespace gannet {
@@ -50,8 +51,9 @@ class Inbox {
   struct Contents {
     std::deque<Arrival> arrivals;
     std::vector<Notice> notices;
-    bool close = false;  // shut down: accept no more arrivals, close all connections
-    bool empty() const { return arrivals.empty() && notices.empty() && !close; }
+    std::vector<SessionCopy> sessions;  // to adopt, before the arrivals
+    bool close = false;                 // shut down: accept no more arrivals, close all connections
+    bool empty() const { return arrivals.empty() && notices.empty() && sessions.empty() && !close; }
   };
 
   // ResourceExhausted: there are no file descriptors left.
@@ -64,6 +66,9 @@ class Inbox {
   bool Put(Arrival& arrival);
   // A kGone notice also marks a waiting arrival of that name as gone.
   void Put(Notice notice);
+  // Sessions of the former primary, which the worker adopts before the arrivals that are Put later.
+  // REQUIRES: they are this worker's (SessionTable::WorkerOf).
+  void PutSessions(std::vector<SessionCopy> sessions);
   void PutClose();
   // Wakes the worker and puts nothing.
   void Wake();

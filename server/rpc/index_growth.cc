@@ -14,6 +14,9 @@ void IndexGrowth::OnHeartbeat(ServerConnection* connection, const RequestHeader&
   const IndexKnown known{request.heartbeat.index_acknowledged, request.heartbeat.index_newest};
   Session* const session = connection->session;
   ReplyHeader reply = ReplyWithTime(request, given_.store->NowMs(given_.now->wall_ms));
+  if (given_.standing != nullptr) {
+    reply.primary_lease_ms = given_.standing->LeaseLeftMs((*given_.lease_now_ns)());
+  }
   const Superblock superblock = given_.store->superblock();
   const IndexNews news{superblock.index, superblock.next_index};
   if (known.acknowledged > session->index_generation &&

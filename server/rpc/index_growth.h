@@ -1,7 +1,11 @@
 #ifndef GANNET_SERVER_RPC_INDEX_GROWTH_H_
 #define GANNET_SERVER_RPC_INDEX_GROWTH_H_
 
+#include <cstdint>
+#include <functional>
+
 #include "common/protocol/message.h"
+#include "server/replica/group_standing.h"
 #include "server/rpc/connection_table.h"
 #include "server/rpc/now.h"
 #include "server/rpc/replies.h"
@@ -21,6 +25,8 @@ class IndexGrowth {
     Replies* replies;
     WorkerCounters* counters;
     const Now* now;
+    const GroupStanding* standing;  // null: the server is in no group
+    const std::function<int64_t()>* lease_now_ns;
   };
 
   explicit IndexGrowth(const Dependencies& given) : given_(given) {}

@@ -14,12 +14,14 @@
 #include "server/changes/change_stream.h"
 #include "server/group/group_stream.h"
 #include "server/locks/lock_leases.h"
+#include "server/replica/group_standing.h"
 #include "server/rpc/client_board.h"
 #include "server/rpc/now.h"
 #include "server/rpc/server_log.h"
 #include "server/rpc/slow_log.h"
 #include "server/session/connection_ids.h"
 #include "server/session/server_sets.h"
+#include "server/session/session_stream.h"
 #include "server/store/store.h"
 #include "server/writes/writes.h"
 
@@ -38,10 +40,15 @@ struct Node {
   std::function<void()> wants_sync;  // asks for a sync, because a write waits for one
   ConnectionIds* connection_ids = nullptr;
   ServerSets* server_sets = nullptr;
+  SessionStream* session_stream = nullptr;  // of a primary; null: there is no group
   LockLeases* leases = nullptr;
   ServerLog* log = nullptr;
   ClientBoard* board = nullptr;
-  SlowLog* slow_log = nullptr;  // null: nothing is timed
+  SlowLog* slow_log = nullptr;              // null: nothing is timed
+  const GroupStanding* standing = nullptr;  // null: the server is in no group
+  // The clock of the primary's lease. It is read after a client asked what is left of that. A Now
+  // is from before: the client would count too much.
+  std::function<int64_t()> lease_now_ns = ServerNs;
   // The grant, without the fields that differ between connections.
   Grant grant{};
   HeatsReply heats{};        // all 0: there are none to READ

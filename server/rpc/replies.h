@@ -14,6 +14,7 @@
 #include "server/rpc/server_log.h"
 #include "server/rpc/worker_counters.h"
 #include "server/session/session.h"
+#include "server/session/session_stream.h"
 
 namespace gannet {
 
@@ -25,6 +26,7 @@ class Replies {
     const Now* now;      // the time of this Poll
     ServerLog* log;
     WorkerCounters* counters;
+    SessionStream* session_stream;  // null: there is no group
   };
 
   // `refused` as of SendBatch.
@@ -32,6 +34,7 @@ class Replies {
       : now_(given.now),
         log_(given.log),
         counters_(given.counters),
+        session_stream_(given.session_stream),
         buffers_(std::move(buffers)),
         batch_(&buffers_, std::move(refused)) {}
 
@@ -39,9 +42,12 @@ class Replies {
   static void Record(Session* session, const ReplyHeader& reply);
   // Sends a reply of only a header. Records nothing.
   void Send(ServerConnection* connection, const ReplyHeader& reply);
-  // Records and sends the answer to an admitted request.
+  // Records and sends the answer to an admitted request. REQUIRES: no change has this answer, or
+  // there is no group.
   void Answer(ServerConnection* connection, const ReplyHeader& reply) {
     Record(connection->session, reply);
+    if (session_stream_ != nullptr) [[unlikely]]
+      session_stream_->Answered(connection->session->token(), reply);
     Send(connection, reply);
   }
   // Sends the reply to a malformed request, and logs the reason.
@@ -81,6 +87,7 @@ class Replies {
   const Now* const now_;
   ServerLog* const log_;
   WorkerCounters* const counters_;
+  SessionStream* const session_stream_;
   BufferPool buffers_;
   SendBatch batch_;
 };

@@ -32,6 +32,7 @@
 #include "server/session/connection_ids.h"
 #include "server/session/server_sets.h"
 #include "server/session/session.h"
+#include "server/session/session_stream.h"
 #include "server/store/store.h"
 #include "server/writes/writes.h"
 
@@ -59,6 +60,7 @@ class Requests {
     ServerLog* log;
     const ConnectionIds* connection_ids;
     ServerSets* server_sets;
+    SessionStream* session_stream;
     WorkerCounters* counters;
     const Now* now;
     Dispatcher::StatsSource stats;
@@ -69,7 +71,10 @@ class Requests {
   Requests(const Dependencies& given, BufferPool reply_buffers, SendBatch::Refused refused)
       : given_(given),
         dispatcher_(given.store, given.writes, given.stats),
-        replies_({.now = given.now, .log = given.log, .counters = given.counters},
+        replies_({.now = given.now,
+                  .log = given.log,
+                  .counters = given.counters,
+                  .session_stream = given.session_stream},
                  std::move(reply_buffers), std::move(refused)) {}
 
   static constexpr size_t kPollMax = 64;  // completions before replies are posted

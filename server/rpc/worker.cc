@@ -24,7 +24,8 @@ SessionTable::Options SessionOptions(const Worker::Options& options, const Node&
           .grace_ns = options.session_grace_ns,
           .worker = options.index,
           .workers = options.workers,
-          .random = node.random};
+          .random = node.random,
+          .stream = node.session_stream};
 }
 
 }  // namespace
@@ -122,6 +123,7 @@ bool Worker::TakeInbox() {
     closer_.CloseAll("the server is shutting down");
     acceptor_.BeginClosing();
   }
+  AdoptSessions(contents.sessions);  // before their clients come
   for (Arrival& arrival : contents.arrivals) acceptor_.Put(std::move(arrival));
   for (const Notice& notice : contents.notices) {
     if (notice.type == Notice::Type::kIndexChanged) {
@@ -132,6 +134,15 @@ bool Worker::TakeInbox() {
   }
   acceptor_.Poll();
   return true;
+}
+
+void Worker::AdoptSessions(std::span<const SessionCopy> copies) {
+  if (copies.empty()) return;
+  size_t adopted = 0;
+  for (const SessionCopy& copy : copies) adopted += sessions_.Adopt(copy, now_.monotonic_ns);
+  timers_.TickBy(silence_.NextNs());
+  LOG(INFO) << "worker " << options_.index << " took " << adopted << " of " << copies.size()
+            << " sessions over";
 }
 
 void Worker::FinishClosing() {

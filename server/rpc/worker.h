@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -125,6 +126,7 @@ class Worker {
 
   // The steps of a Poll.
   bool TakeInbox();
+  void AdoptSessions(std::span<const SessionCopy> copies);
   bool ServeWhatCame();
   void FinishClosing();
   void RunTimers();
@@ -167,6 +169,7 @@ class Worker {
        .log = node_->log,
        .connection_ids = node_->connection_ids,
        .server_sets = node_->server_sets,
+       .session_stream = node_->session_stream,
        .counters = &counters_,
        .now = &now_,
        .stats = node_->stats,
@@ -179,6 +182,7 @@ class Worker {
                              .connections = &connections_,
                              .replies = &requests_.replies(),
                              .group = node_->group,
+                             .session_stream = node_->session_stream,
                              .wants_sync = node_->wants_sync}};
   LockWords lock_words_{{.worker = options_.index,
                          .hash_seed = node_->grant.hash_seed,
@@ -237,7 +241,9 @@ class Worker {
                       .silence = &silence_,
                       .counters = &counters_,
                       .timers = &timers_,
-                      .now = &now_},
+                      .now = &now_,
+                      .standing = node_->standing,
+                      .lease_now_ns = &node_->lease_now_ns},
                      {.connections_max = options_.connections_max,
                       .send_places = made_.send_places,
                       .unanswered_max = unanswered_max_,
@@ -246,7 +252,9 @@ class Worker {
                              .connections = &connections_,
                              .replies = &requests_.replies(),
                              .counters = &counters_,
-                             .now = &now_}};
+                             .now = &now_,
+                             .standing = node_->standing,
+                             .lease_now_ns = &node_->lease_now_ns}};
   Observation observation_{{.worker = options_.index,
                             .store = node_->store,
                             .connections = &connections_,

@@ -15,6 +15,30 @@ Session::Session(uint32_t id, uint64_t token, uint16_t credits)
   GANNET_CHECK(credits >= 1, "a session without credits");
 }
 
+Session::Session(const SessionCopy& copy) : Session(copy.id, copy.token, copy.credits) {
+  established = true;  // or nobody would have told of it
+  may_skip_any_ = true;
+  adopted_key_ = {.id = copy.key_id, .read_only = copy.read_only};
+  highest_ = copy.highest;
+  for (const SessionAnswer& answer : copy.answers) {
+    At(answer.sequence) = {.sequence = answer.sequence,
+                           .words = answer.words,
+                           .opcode = answer.opcode,
+                           .status = answer.status,
+                           .state = State::kAnswered};
+  }
+}
+
+bool Session::TakesKey(const std::shared_ptr<const SessionKey>& its) {
+  if (!adopted_key_) return key == its;
+  const uint32_t its_id = its == nullptr ? 0 : its->key.id;
+  const bool only_reads = its != nullptr && its->key.read_only;
+  if (its_id != adopted_key_->id || only_reads != adopted_key_->read_only) return false;
+  key = its;
+  adopted_key_.reset();
+  return true;
+}
+
 bool Session::AnyInProgressBelow(uint64_t floor) const {
   if (in_progress_ == 0) return false;
   for (const Record& record : std::span(records_.get(), mask_ + size_t{1})) {
@@ -39,8 +63,9 @@ Session::Admission Session::AdmitOutOfOrder(uint64_t sequence, ReplyHeader* reco
   }
   if (sequence > highest_) {
     // Subtracts instead of adding, so that a hostile number near 2^64 does not wrap.
-    if (sequence - highest_ > kSequenceJumpMax) return Admission::kOverrun;
+    if (sequence - highest_ > kSequenceJumpMax && !may_skip_any_) return Admission::kOverrun;
     if (AnyInProgressBelow(FloorAt(sequence))) return Admission::kOverrun;
+    may_skip_any_ = false;
     highest_ = sequence;
   }
   return Begin(sequence);

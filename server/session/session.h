@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "common/base/check.h"
 #include "common/protocol/message.h"
+#include "server/session/session_copies.h"
 #include "server/session/session_key.h"
 
 namespace gannet {
@@ -23,6 +25,10 @@ namespace gannet {
 //    client is done with everything up to n - credits. Those numbers are never executed again.
 // 3. Numbers may be skipped, by at most kSequenceJumpMax, for requests that a client gave up before
 //    they arrived.
+// 4. Adopted from a copy, it has the answers to writes and to no other requests. The numbers
+// without
+//    an answer are executed if they come. So nothing is executed twice, and nothing too late:
+//    docs/group.md, "Sessions".
 //
 // Owner: the SessionTable of one worker. Thread safety: that worker's thread only.
 class Session {
@@ -40,6 +46,9 @@ class Session {
 
   // REQUIRES: credits >= 1.
   Session(uint32_t id, uint64_t token, uint16_t credits);
+  // The session of a former primary, in its group's next one. No connection of it is left.
+  // REQUIRES: copy.credits >= 1, and each answer is one of the last `credits` numbers.
+  explicit Session(const SessionCopy& copy);
 
   uint32_t id() const { return id_; }
   uint64_t token() const { return token_; }
@@ -115,6 +124,9 @@ class Session {
   // The key under which the session was made; null: the server has no keys. Connections with
   // another key may not join the session, so it keeps its rights.
   std::shared_ptr<const SessionKey> key;
+  // Returns true if a connection with this key, or null, may join the session. An adopted session
+  // knows its key by the id only, and takes the first key that has this id and the same rights.
+  bool TakesKey(const std::shared_ptr<const SessionKey>& its);
   bool read_only() const { return key != nullptr && key->key.read_only; }
   // Returns true if the key is no longer valid.
   bool revoked() const { return key != nullptr && key->revoked.load(std::memory_order_relaxed); }
@@ -159,6 +171,11 @@ class Session {
     return record;
   }
 
+  struct AdoptedKey {
+    uint32_t id;
+    bool read_only;
+  };
+
   const uint32_t id_;
   const uint64_t token_;
   const uint16_t credits_;
@@ -166,6 +183,10 @@ class Session {
   const std::unique_ptr<Record[]> records_;  // by sequence & mask_
   uint64_t highest_ = 0;                     // ever admitted
   uint32_t in_progress_ = 0;
+  // After an adoption, until the next number that skips some: the former primary may have answered
+  // any number of reads, of which nobody told.
+  bool may_skip_any_ = false;
+  std::optional<AdoptedKey> adopted_key_;  // until a connection with it came
 };
 
 }  // namespace gannet

@@ -20,14 +20,38 @@ uint64_t SessionTable::NewToken() {
   }
 }
 
-Session* SessionTable::Create(int64_t now_ns) {
+Session* SessionTable::Create(int64_t now_ns, std::shared_ptr<const SessionKey> key) {
   if (sessions_.size() >= options_.sessions_max && !EvictOne()) return nullptr;
   const uint64_t token = NewToken();
   const uint32_t id = created_++ * options_.workers + options_.worker + 1;
   auto session = std::make_unique<Session>(id, token, options_.credits);
+  session->key = std::move(key);
+  if (options_.stream != nullptr) options_.stream->Began(*session);
+  return Add(std::move(session), now_ns);
+}
+
+// The ids go on behind those that were given, so that no two sessions have the same one.
+bool SessionTable::Adopt(const SessionCopy& copy, int64_t now_ns) {
+  if (copy.token == 0 || WorkerOf(copy.token, options_.workers) != options_.worker ||
+      copy.credits != options_.credits || sessions_.size() >= options_.sessions_max ||
+      sessions_.contains(copy.token)) {
+    return false;
+  }
+  created_ = std::max(created_, copy.id / options_.workers + 1);
+  Add(std::make_unique<Session>(copy), now_ns);
+  return true;
+}
+
+Session* SessionTable::Add(std::unique_ptr<Session> session, int64_t now_ns) {
   session->detached_ns = now_ns;
   session_bytes_ += session->MemoryBytes();
+  const uint64_t token = session->token();
   return sessions_.emplace(token, std::move(session)).first->second.get();
+}
+
+void SessionTable::OnEnd(const Session& session) {
+  session_bytes_ -= session.MemoryBytes();
+  if (options_.stream != nullptr) options_.stream->Ended(session.token());
 }
 
 bool SessionTable::HasRoom() const {
@@ -48,7 +72,7 @@ void SessionTable::Detach(Session* session, int64_t now_ns) {
   // A request in progress is a write that waits for the disk. It is decided, so its answer will be
   // recorded here.
   if (session->IsKnown()) return;
-  session_bytes_ -= session->MemoryBytes();
+  OnEnd(*session);
   sessions_.erase(session->token());
 }
 
@@ -56,7 +80,7 @@ void SessionTable::Expire(int64_t now_ns) {
   absl::erase_if(sessions_, [&](const auto& entry) {
     const Session& session = *entry.second;
     if (session.connections > 0 || now_ns - session.detached_ns < options_.grace_ns) return false;
-    session_bytes_ -= session.MemoryBytes();
+    OnEnd(session);
     return true;
   });
 }
@@ -78,7 +102,7 @@ bool SessionTable::EvictOne() {
     }
   }
   if (oldest == sessions_.end()) return false;
-  session_bytes_ -= oldest->second->MemoryBytes();
+  OnEnd(*oldest->second);
   sessions_.erase(oldest);
   return true;
 }

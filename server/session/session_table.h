@@ -8,6 +8,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "server/session/session.h"
+#include "server/session/session_copies.h"
+#include "server/session/session_stream.h"
 
 namespace gannet {
 
@@ -30,13 +32,18 @@ class SessionTable {
     size_t sessions_max = 4096;
     // A source of secrets. Each call gives 64 unpredictable bits.
     std::function<uint64_t()> random;
+    SessionStream* stream = nullptr;  // is told of all sessions; null: there is no group
   };
 
   explicit SessionTable(Options options) : options_(std::move(options)) {}
 
   // Makes a session that has no connection yet and counts as gone since `now_ns`. Returns null if
   // sessions_max sessions are connected.
-  Session* Create(int64_t now_ns);
+  Session* Create(int64_t now_ns, std::shared_ptr<const SessionKey> key = nullptr);
+  // Takes a session of the former primary over. It has no connection, and counts as gone since
+  // `now_ns`. Returns false if it cannot be served here: another worker's, one with other credits,
+  // or one too many. Then its client begins anew.
+  bool Adopt(const SessionCopy& copy, int64_t now_ns);
   // Returns true if Create has room or can make room.
   bool HasRoom() const;
   // Returns null if the session is unknown, expired, or of an earlier incarnation.
@@ -64,6 +71,9 @@ class SessionTable {
 
  private:
   bool EvictOne();
+  Session* Add(std::unique_ptr<Session> session, int64_t now_ns);
+  // The session is about to be erased.
+  void OnEnd(const Session& session);
   uint64_t NewToken();
 
   Options options_;

@@ -97,6 +97,7 @@ bool Evictor::EvictColdest(std::span<Candidate> candidates) {
 }
 
 bool Evictor::EvictInWindow(KeyHash hash, uint32_t size_class) {
+  if (paused()) return false;
   IndexTable& table = items_.index().TableOf(hash);
   std::array<Candidate, 4 * kSlotsPerBucket> candidates;
   const Choice choice{.size_class = size_class, .reach = 1, .window_only = true};
@@ -137,6 +138,7 @@ void Evictor::NoteUnusable() {
 }
 
 std::byte* Evictor::EvictFor(uint64_t item_bytes) {
+  if (paused()) return nullptr;
   const uint64_t evicted = state_.items_evicted.load(std::memory_order_relaxed);
   std::byte* block = nullptr;
   // What single evictions free is seldom as long as this, so it would stay free.
@@ -263,6 +265,7 @@ void Evictor::ReleaseTableSpan() {
 
 // Clears whole slabs at once: writes would take the blocks that are free in a part of one.
 bool Evictor::ClearForTable(uint64_t table_bytes) {
+  if (paused()) return false;
   if (table_bytes == 0) {
     ReleaseTableSpan();
     return false;
@@ -330,6 +333,7 @@ void Evictor::ClearItemAt(uint64_t offset, ClearedSpan* span) {
 }
 
 bool Evictor::EvictToWatermark(uint64_t now_ms) {
+  if (paused()) return false;
   state_.ages.Mark(now_ms, items_.next_version());
   const bool hot = state_.Cool();
   const uint64_t unusable = state_.unusable_bytes.load(std::memory_order_relaxed);

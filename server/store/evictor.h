@@ -2,6 +2,7 @@
 #define GANNET_SERVER_STORE_EVICTOR_H_
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -31,6 +32,10 @@ class Evictor {
   Evictor(Items& items, Compactor& compactor, Evict evict)
       : items_(items), compactor_(compactor), state_(*items.eviction()), evict_(std::move(evict)) {}
 
+  // While it is paused, nothing is evicted, and all others do nothing. Relaxed: whoever unpauses it
+  // does not mind a thread that sees it later.
+  void Pause(bool paused) { paused_.store(paused, std::memory_order_relaxed); }
+
   // Evicts until there is a block. Returns nullptr if a bounded number of steps does not help.
   // REQUIRES: no lock is held.
   std::byte* EvictFor(uint64_t item_bytes);
@@ -51,6 +56,8 @@ class Evictor {
   void Installed(KeyHash hash, Slot old, Slot slot);
 
  private:
+  bool paused() const { return paused_.load(std::memory_order_relaxed); }
+
   // How items are chosen that lie near a home.
   struct Choice {
     uint32_t size_class;  // this class is preferred; kSizeClassNone: none is
@@ -118,6 +125,7 @@ class Evictor {
   Eviction& state_;
   const Evict evict_;
   TableSpan table_span_;  // only for the thread that calls ClearForTable
+  std::atomic<bool> paused_{false};
 };
 
 }  // namespace gannet

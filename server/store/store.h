@@ -105,6 +105,10 @@ class Store : private Items {
   // Makes a change that was recorded elsewhere, with its own version. An item that has expired is
   // not made. Otherwise as above. kTryAgain, kIndexFull: let the index grow.
   ReplyStatus Apply(const Change& change, uint64_t now_ms);
+  // Does the same with a put, but only if the key has no item. kExists: it has one.
+  ReplyStatus ApplyIfAbsent(const Change& put, uint64_t now_ms);
+  // Returns whether the key has an item.
+  bool Has(KeyHash hash, std::string_view key, uint64_t now_ms);
 
   // Returns the item at a slot as the change that made it. REQUIRES: it stays as it is meanwhile.
   Change ItemAt(Slot slot) const;
@@ -182,7 +186,7 @@ class Store : private Items {
   // Returns whether the store evicts. If not, the next method does nothing.
   bool evicts() const { return eviction_ != nullptr; }
   // Lets nothing be evicted, or again. A backup evicts only what its primary does.
-  void PauseEvictions(bool paused) { evictions_paused_.store(paused, std::memory_order_relaxed); }
+  void PauseEvictions(bool paused);
   // Notes what a client READ. `touches` are its bytes, unchecked (common/protocol/touch.h).
   void NoteTouches(std::string_view touches) {
     if (evicts()) eviction_->TouchAll(touches, region_.size());
@@ -192,8 +196,7 @@ class Store : private Items {
   // Returns whether the store evicts and is nearly full, so that Tidy should be called often.
   bool NearlyFull() const;
 
-  // Sets the clock that `now_ms` was read from, so that the store can read it again. Otherwise
-  // `now_ms` is the time. Call it before other threads use the store.
+  // Sets the clock that `now_ms` was read from, to read it again. Before others use the store.
   void UseClock(std::function<uint64_t()> clock) { clock_ = std::move(clock); }
   // Returns the time now. An operation that began after somebody saw this clock show a time must
   // not be decided by an earlier one.
@@ -201,12 +204,11 @@ class Store : private Items {
 
   // What Create found in a memory file.
   const std::optional<TakenOver>& taken_over() const { return taken_over_; }
-  // `sink` hears of every change before anybody can see it. An expiry is no change. Call it before
-  // other threads use the store.
+  // `sink` hears of every change before anybody can see it; not of expiries. Before others use it.
   void UseSink(ChangeSink* sink) { sink_ = sink; }
   bool records() const { return sink_ != nullptr; }
-  // Spares keys from eviction that may have waiting changes. nullptr: there are none. Call it
-  // before other threads use the store, or after.
+  // Spares keys from eviction that may have waiting changes; nullptr: there are none. Call it
+  // while no other thread uses the store.
   void Spare(const WaitingKeys* keys) { spared_ = keys; }
   // Gives no version below this any more. Call it after the last Apply.
   void BeginVersions(uint64_t first) { next_version_.store(first, std::memory_order_relaxed); }
@@ -251,8 +253,8 @@ class Store : private Items {
   Change DeletionOf(Slot slot);
   // Removes a slot that Install inserted.
   void TakeBack(KeyHash hash, Slot slot);
-  ReplyStatus ApplyPut(const Change& put, uint64_t now_ms);
-  bool MayEvict() const { return evicts() && !evictions_paused_.load(std::memory_order_relaxed); }
+  // kExists: there is an item, and `over_item` says not to replace it.
+  ReplyStatus ApplyPut(const Change& put, uint64_t now_ms, bool over_item);
   // Returns false if `table` is not the newest any more.
   bool ListKeysOf(IndexTable& table, uint64_t home, std::vector<std::string>* keys);
   // Deletes an item that the evictor chose. Returns false if its key is locked or has waiting
@@ -297,7 +299,6 @@ class Store : private Items {
 
   Compactor compactor_{*this};
   const std::unique_ptr<Evictor> evictor_;  // nullptr: the store does not evict
-  std::atomic<bool> evictions_paused_{false};
   // All fields below are relaxed: they are positions to go on from, hints, and statistics.
   std::atomic<uint64_t> sweep_home_{0};
   std::atomic<uint64_t> items_expired_{0};

@@ -8,7 +8,9 @@ namespace gannet {
 
 ReplyStatus Store::Apply(const Change& change, uint64_t now_ms) {
   const bool expired = change.expiry_ms != 0 && change.expiry_ms <= now_ms;
-  if (change.kind == Change::Kind::kPut && !expired) return ApplyPut(change, now_ms);
+  if (change.kind == Change::Kind::kPut && !expired) {
+    return ApplyPut(change, now_ms, /*over_item=*/true);
+  }
   const Locked key(*this, HashOf(change.key), change.key, now_ms);
   if (!key.item.there()) return ReplyStatus::kOk;
   Change deletion = change;
@@ -17,11 +19,21 @@ ReplyStatus Store::Apply(const Change& change, uint64_t now_ms) {
   return Remove(key, deletion).status;
 }
 
-ReplyStatus Store::ApplyPut(const Change& put, uint64_t now_ms) {
+ReplyStatus Store::ApplyIfAbsent(const Change& put, uint64_t now_ms) {
+  if (put.expiry_ms != 0 && put.expiry_ms <= now_ms) return ReplyStatus::kOk;
+  return ApplyPut(put, now_ms, /*over_item=*/false);
+}
+
+bool Store::Has(KeyHash hash, std::string_view key, uint64_t now_ms) {
+  return Locked(*this, hash, key, now_ms).item.there();
+}
+
+ReplyStatus Store::ApplyPut(const Change& put, uint64_t now_ms, bool over_item) {
   if (!WithinLimits(put.key, put.value.size())) return ReplyStatus::kInvalidArgument;
   const KeyHash hash = HashOf(put.key);
   if (SealedItemBytes(put.key.size(), put.value.size()) <= kInPlaceBytesMax) {
     const Locked key(*this, hash, put.key, now_ms);
+    if (!over_item && key.item.there()) return ReplyStatus::kExists;
     const WriteOutcome outcome = PutShort(key, put);
     if (outcome.status != ReplyStatus::kHeapFull) return outcome.status;
   }
@@ -30,9 +42,14 @@ ReplyStatus Store::ApplyPut(const Change& put, uint64_t now_ms) {
   if (reservation) {
     StoreValueAt(reservation->value.data(), put.value);
     const Pending pending = Prepare(*reservation, hash, put);
-    return Install(Locked(*this, hash, put.key, now_ms), pending, &put).status;
+    const Locked key(*this, hash, put.key, now_ms);
+    if (over_item || !key.item.there()) return Install(key, pending, &put).status;
+    Drop(pending);
+    return ReplyStatus::kExists;
   }
-  return Overwrite(Locked(*this, hash, put.key, now_ms), put).status;
+  const Locked key(*this, hash, put.key, now_ms);
+  if (!over_item && key.item.there()) return ReplyStatus::kExists;
+  return Overwrite(key, put).status;
 }
 
 }  // namespace gannet

@@ -19,13 +19,17 @@ constexpr uint32_t kEvictionsForSlotMax = 8;
 
 }  // namespace
 
+void Store::PauseEvictions(bool paused) {
+  if (evicts()) evictor_->Pause(paused);
+}
+
 bool Store::Tidy(uint64_t now_ms) {
   if (recovery_ != nullptr) {
     recovery_->SetNextVersion(next_version_.load(std::memory_order_relaxed));
   }
   if (Grow()) return true;
   bool more = Sweep(now_ms, kSweepHomesPerStep).more;
-  if (MayEvict()) {
+  if (evicts()) {
     more |= evictor_->EvictToWatermark(now_ms);
     more |= evictor_->ClearForTable(table_wanted_bytes_.load(std::memory_order_relaxed));
   }
@@ -94,7 +98,7 @@ size_t Store::RemoveExpiredNear(KeyHash hash, uint64_t now_ms) {
 
 bool Store::InsertAfterRemoval(KeyHash hash, Slot slot, uint64_t now_ms) {
   if (RemoveExpiredNear(hash, now_ms) != 0 && index_.Insert(hash, slot)) return true;
-  if (!MayEvict()) return false;
+  if (!evicts()) return false;
   for (uint32_t i = 0; i < kEvictionsForSlotMax; ++i) {
     if (!evictor_->EvictInWindow(hash, slot.size_class())) return false;
     eviction_->evicted_by_writes.fetch_add(1, std::memory_order_relaxed);
@@ -117,7 +121,7 @@ std::byte* Store::AllocateOrMakeRoom(uint64_t item_bytes, uint64_t now_ms) {
     Grow();
     block = heap_->Allocate(item_bytes);
   }
-  if (block == nullptr && MayEvict()) block = evictor_->EvictFor(item_bytes);
+  if (block == nullptr && evicts()) block = evictor_->EvictFor(item_bytes);
   if (block != nullptr) return block;
   return compactor_.MakeRoom() ? heap_->Allocate(item_bytes) : nullptr;
 }

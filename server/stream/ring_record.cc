@@ -6,6 +6,7 @@
 #include "common/base/align.h"
 #include "common/base/check.h"
 #include "common/base/hash.h"
+#include "server/stream/session_bytes.h"
 
 namespace gannet {
 namespace {
@@ -126,6 +127,10 @@ RingRecord RingRecord::LongPut(const Change& change, uint64_t transfer, uint32_t
 
 RingRecord RingRecord::Wrap() { return {.kind = Kind::kWrap, .change = {}, .part = {}}; }
 
+RingRecord RingRecord::OfSession(const SessionRecord& session) {
+  return {.kind = RingKindOf(session.kind), .change = {}, .part = {}, .session = session};
+}
+
 size_t RingRecord::bytes() const {
   switch (kind) {
     case Kind::kPut:
@@ -135,6 +140,10 @@ size_t RingRecord::bytes() const {
       return AlignUp(sizeof(PartHeader) + part.size(), kRecordAlignment);
     case Kind::kLongPut:
       return RecordBytes(change.key.size(), sizeof(transfer));
+    case Kind::kSessionBegun:
+    case Kind::kSessionEnded:
+    case Kind::kAnswers:
+      return SessionBytes(session);
     case Kind::kWrap:
       break;
   }
@@ -154,6 +163,11 @@ void EncodeRingRecord(const RingRecord& record, const RingRecordPlace& place, ui
     case Kind::kLongPut:
       EncodeLongPut(record, place, committed, out);
       break;
+    case Kind::kSessionBegun:
+    case Kind::kSessionEnded:
+    case Kind::kAnswers:
+      EncodeSession(record.session, StartOf(record.kind, out.size()), committed, out);
+      break;
     case Kind::kWrap: {
       const RingRecordStart start = StartOf(Kind::kWrap, out.size());
       std::memcpy(out.data(), &start, sizeof(start));
@@ -164,8 +178,9 @@ void EncodeRingRecord(const RingRecord& record, const RingRecordPlace& place, ui
 
 std::optional<size_t> LengthOfRingRecord(const RingRecordStart& start) {
   if (start.kind < static_cast<uint8_t>(Kind::kPut) ||
-      start.kind > static_cast<uint8_t>(Kind::kWrap) || start.record_bytes < kRingRecordBytesMin ||
-      start.record_bytes > kRingRecordBytesMax || start.record_bytes % kRecordAlignment != 0) {
+      start.kind > static_cast<uint8_t>(kRingRecordKindMax) ||
+      start.record_bytes < kRingRecordBytesMin || start.record_bytes > kRingRecordBytesMax ||
+      start.record_bytes % kRecordAlignment != 0) {
     return std::nullopt;
   }
   return start.record_bytes;
@@ -191,9 +206,14 @@ std::optional<RingRecordView> DecodeRingRecord(std::span<const std::byte> bytes,
   } else if (kind == Kind::kPart) {
     view = DecodePart(bytes);
     if (view) used = sizeof(PartHeader) + view->record.part.size();
-  } else {
+  } else if (kind == Kind::kLongPut) {
     view = DecodeLongPut(bytes);
     if (view) used = sizeof(RecordHeader) + view->record.change.key.size() + sizeof(uint64_t);
+  } else {
+    uint64_t committed = 0;
+    const auto session = DecodeSession(bytes, kind, &committed);
+    if (session) view = {.record = RingRecord::OfSession(*session), .committed = committed};
+    used = bytes.size();
   }
   // A checksum of the right value proves nothing about who made it, so all other bytes are checked.
   if (!view || view->record.bytes() != bytes.size() || !EndsInZeros(bytes, used)) {

@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_STREAM_RING_RECORD_H_
 #define GANNET_SERVER_STREAM_RING_RECORD_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,6 +13,7 @@
 #include "common/layout/item.h"
 #include "server/changes/change.h"
 #include "server/changes/record.h"
+#include "server/changes/session_record.h"
 
 namespace gannet {
 
@@ -22,6 +24,8 @@ namespace gannet {
 //
 // A record's LSN is the number of bytes of all records before it. It does not depend on the ring,
 // so a record has the same LSN in each stream.
+//
+// docs/protocol.md has the bytes of the kinds that are not in a journal.
 
 inline constexpr size_t kPartBytes = 256 << 10;
 
@@ -32,14 +36,19 @@ enum class RingRecordKind : uint8_t {
   kPart = 3,     // of a long value
   kLongPut = 4,  // a put whose value is in parts
   kWrap = 5,     // the next record is at the ring's start
+  // Kinds of SessionRecord.
+  kSessionBegun = 6,
+  kSessionEnded = 7,
+  kAnswers = 8,
 };
+inline constexpr RingRecordKind kRingRecordKindMax = RingRecordKind::kAnswers;
 
 // All records begin like this.
 struct RingRecordStart {
   uint64_t checksum;  // of all that follows
   uint32_t record_bytes;
   uint8_t kind;
-  uint8_t zero[3];  // of parts and wraps
+  uint8_t zero[3];  // but in a long put
 };
 static_assert(sizeof(RingRecordStart) == 16 && std::is_trivially_copyable_v<RingRecordStart>);
 static_assert(offsetof(RingRecordStart, record_bytes) == offsetof(RecordHeader, record_bytes) &&
@@ -58,6 +67,43 @@ static_assert(sizeof(PartHeader) == 40 && std::is_trivially_copyable_v<PartHeade
 // A long put: a RecordHeader with the length of the whole value, the key, the transfer in eight
 // bytes, and zeros up to a multiple of eight.
 
+// A session that began. The other records of sessions begin as this one does.
+struct SessionBegunHeader {
+  RingRecordStart start;
+  uint64_t token;  // not 0
+  uint64_t committed;
+  uint32_t id;      // of the session; not 0
+  uint32_t key_id;  // 0 = none
+  uint16_t credits;
+  uint8_t read_only;  // 1 if so; then there is a key
+  uint8_t zero[5];
+};
+static_assert(sizeof(SessionBegunHeader) == 48 && std::is_trivially_copyable_v<SessionBegunHeader>);
+static_assert(offsetof(SessionBegunHeader, id) == 32 &&
+              offsetof(SessionBegunHeader, read_only) == 42);
+
+// A session that ended.
+struct SessionEndedHeader {
+  RingRecordStart start;
+  uint64_t token;
+  uint64_t committed;
+};
+static_assert(sizeof(SessionEndedHeader) == 32 && std::is_trivially_copyable_v<SessionEndedHeader>);
+
+// Answers of a session: this, and each answer in its bytes (SessionAnswer).
+struct AnswersHeader {
+  RingRecordStart start;
+  uint64_t token;
+  uint64_t committed;
+  uint64_t undone_by;  // as in SessionRecord
+  uint32_t count;
+  uint32_t zero;
+};
+static_assert(sizeof(AnswersHeader) == 48 && std::is_trivially_copyable_v<AnswersHeader>);
+static_assert(offsetof(AnswersHeader, committed) == offsetof(PartHeader, committed) &&
+              offsetof(SessionBegunHeader, committed) == offsetof(PartHeader, committed) &&
+              offsetof(SessionEndedHeader, committed) == offsetof(PartHeader, committed));
+
 // A record to encode, or one that was decoded. Views point into the bytes that were given.
 struct RingRecord {
   RingRecordKind kind = RingRecordKind::kPut;
@@ -66,6 +112,7 @@ struct RingRecord {
   uint32_t offset = 0;       // kPart
   std::string_view part;     // kPart
   uint32_t value_bytes = 0;  // kLongPut: of all parts
+  SessionRecord session;     // kSessionBegun, kSessionEnded, kAnswers
 
   // REQUIRES: a value of at most kPartBytes.
   static RingRecord Of(const Change& change);
@@ -73,7 +120,11 @@ struct RingRecord {
   // REQUIRES: a put without a value; its value is longer than kPartBytes.
   static RingRecord LongPut(const Change& change, uint64_t transfer, uint32_t value_bytes);
   static RingRecord Wrap();
+  // REQUIRES: as SessionRecord says.
+  static RingRecord OfSession(const SessionRecord& session);
 
+  // The version that it tells of; 0 = none. A primary gives none that its stream has told of.
+  uint64_t version() const { return std::max(change.version, session.undone_by); }
   size_t bytes() const;
   friend bool operator==(const RingRecord&, const RingRecord&) = default;
 };

@@ -36,7 +36,7 @@ Writes::Decided Writes::Put(std::string_view key, std::string_view value, ItemAt
     const Locked locked(*store_, store_->HashOf(key), key, now_ms);
     const Newest newest = NewestOf(locked);
     const WriteOutcome checked = Check(locked, newest, conditions);
-    if (checked.status != ReplyStatus::kOk) return Refuse(checked, newest);
+    if (checked.status != ReplyStatus::kOk) return Refuse(checked, newest, conditions);
     const Decided decided = MakeShort(locked, PutOf(key, value, attributes, conditions.origin),
                                       DecidedUntil(newest, conditions));
     const ReplyStatus status = decided.outcome.status;
@@ -107,7 +107,7 @@ Writes::Decided Writes::Commit(const Reservation& reservation, Change put,
   const WriteOutcome checked = Check(locked, newest, conditions);
   if (checked.status != ReplyStatus::kOk) {
     store_->Abandon(reservation);
-    return Refuse(checked, newest);
+    return Refuse(checked, newest, conditions);
   }
   const uint64_t waiting = newest.waiting == nullptr ? 0 : newest.waiting->version;
   if (put.version < std::max({newest.version, waiting, store_->removed_version()})) {
@@ -132,7 +132,7 @@ Writes::Decided Writes::DeleteOne(std::string_view key, const WriteConditions& c
   if (checked.status == ReplyStatus::kOk && !newest.there()) {
     checked = {.status = ReplyStatus::kNotFound};
   }
-  if (checked.status != ReplyStatus::kOk) return Refuse(checked, newest);
+  if (checked.status != ReplyStatus::kOk) return Refuse(checked, newest, conditions);
   Change deletion{.kind = Change::Kind::kDelete, .version = store_->NextVersion(), .key = key};
   deletion.SetOrigin(conditions.origin);
   return MakeDeletion(locked, deletion);
@@ -150,7 +150,7 @@ Writes::Decided Writes::Modify(std::string_view key, ItemAttributes attributes,
       const Locked locked(*store_, hash, key, now_ms);
       const Newest newest = NewestOf(locked);
       WriteOutcome checked = Check(locked, newest, conditions);
-      if (checked.status != ReplyStatus::kOk) return Refuse(checked, newest);
+      if (checked.status != ReplyStatus::kOk) return Refuse(checked, newest, conditions);
       std::optional<std::string_view> old;
       if (newest.there()) {
         const Change item = store_->ItemAt(newest.slot);
@@ -158,7 +158,7 @@ Writes::Decided Writes::Modify(std::string_view key, ItemAttributes attributes,
         old = item.value;
       }
       checked.status = make(old, &content);
-      if (checked.status != ReplyStatus::kOk) return Refuse(checked, newest);
+      if (checked.status != ReplyStatus::kOk) return Refuse(checked, newest, conditions);
       if (content.same_value && !waits()) {
         Change put = PutOf(key, *old, content.attributes, conditions.origin);
         return {.outcome = store_->Touch(locked, put)};

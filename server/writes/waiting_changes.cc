@@ -1,6 +1,7 @@
 #include "server/writes/waiting_changes.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 namespace gannet {
@@ -41,7 +42,10 @@ std::optional<uint64_t> WaitingChanges::Add(KeyHash hash, const Change& change,
               .kind = kind,
               .version = change.version,
               .pending = pending,
-              .decided_until_ms = decided_until_ms};
+              .decided_until_ms = decided_until_ms,
+              .origin = {.session_token = change.session_token,
+                         .sequence = change.sequence,
+                         .opcode = change.opcode}};
   std::optional<ChangePlace> place;
   uint64_t ticket = 0;
   {
@@ -59,10 +63,16 @@ std::optional<uint64_t> WaitingChanges::Add(KeyHash hash, const Change& change,
 }
 
 // What waits further behind must be safe then, too: positions in the queue do not fall.
-std::optional<uint64_t> WaitingChanges::AddRefusal(const Entry& entry) {
+std::optional<uint64_t> WaitingChanges::AddRefusal(const Entry& entry, const ChangeOrigin& origin) {
   MutexLock lock(mutex_);
   if (failed_) return std::nullopt;
-  return Push({.position = queue_.back().position, .hash = entry.hash, .key = entry.key});
+  return Push(
+      {.position = queue_.back().position, .hash = entry.hash, .key = entry.key, .origin = origin});
+}
+
+void WaitingChanges::RecordAnswer(uint64_t ticket, const SessionRecord& answer) {
+  MutexLock lock(mutex_);
+  if (!undone_.contains(ticket)) recorder_->RecordSession(answer);
 }
 
 const WaitingChanges::Entry* WaitingChanges::First(uint64_t safe) {
@@ -91,6 +101,7 @@ bool WaitingChanges::Undo(const Entry& failed, uint64_t version, ReplyStatus sta
   MutexLock lock(mutex_);
   // It has no value, and its key is short. So it is filled under the mutex.
   const Change deletion{.kind = Change::Kind::kDelete, .version = version, .key = key};
+  RecordUndone(key, version, status);
   const std::optional<ChangePlace> place = recorder_->Reserve(deletion);
   if (!place) return false;
   recorder_->Fill(deletion, *place);
@@ -107,6 +118,22 @@ bool WaitingChanges::Undo(const Entry& failed, uint64_t version, ReplyStatus sta
   for (const uint64_t it : undone) undone_[it] = {ticket, status};
   any_undone_.store(true, std::memory_order_relaxed);
   return true;
+}
+
+// Their answers are recorded already, with the changes. These count instead if the deletion is
+// there, and only then. So whoever has a part of the stream has an answer that fits.
+void WaitingChanges::RecordUndone(const std::string& key, uint64_t version, ReplyStatus status) {
+  for (const Entry& entry : queue_) {
+    const ChangeOrigin& origin = entry.origin;
+    if (entry.key != key || origin.session_token == 0 || !IsAnswerStreamed(origin.opcode)) continue;
+    const SessionAnswer answer = {.sequence = origin.sequence,
+                                  .words = {},
+                                  .opcode = origin.opcode,
+                                  .status = static_cast<uint8_t>(status),
+                                  .zero = {}};
+    recorder_->RecordSession(
+        SessionRecord::Answers(origin.session_token, std::span(&answer, 1), version));
+  }
 }
 
 void WaitingChanges::Fail() {

@@ -39,6 +39,7 @@ class WaitingChanges {
     // When the item expires that the put was decided by, in milliseconds since the Unix epoch. 0:
     // never, or it does not matter.
     uint64_t decided_until_ms = 0;
+    ChangeOrigin origin{};  // the request that it answers
   };
   // What becomes of the answer to a change that was undone.
   struct Undone {
@@ -58,8 +59,12 @@ class WaitingChanges {
   // Returns its ticket, or nullopt if it was not recorded.
   std::optional<uint64_t> Add(KeyHash hash, const Change& change, const Pending& pending,
                               uint64_t decided_until_ms);
-  // Adds a refusal that tells of `entry`. Returns its ticket, or nullopt after Fail.
-  std::optional<uint64_t> AddRefusal(const Entry& entry);
+  // Adds a refusal that tells of `entry`, of a request of `origin`. Returns its ticket, or nullopt
+  // after Fail.
+  std::optional<uint64_t> AddRefusal(const Entry& entry, const ChangeOrigin& origin);
+  // Records the answer to the request of a refusal, unless it was undone already. Call it before
+  // anything else of that session is recorded.
+  void RecordAnswer(uint64_t ticket, const SessionRecord& answer);
 
   // These are for one thread at a time, which publishes. Returns the first change or refusal, if it
   // is recorded below `safe`. Otherwise returns nullptr, and notes that all below is published.
@@ -70,7 +75,8 @@ class WaitingChanges {
   void SetPublished(uint64_t ticket) { published_.store(ticket, std::memory_order_release); }
   // `failed` cannot be published. So all that waits of this key is undone: a deletion is recorded,
   // `drop` is given the blocks, and the answers become `status`. Returns false if that is refused
-  // now. REQUIRES: the store has no item of the key that is alive.
+  // now. Before the deletion, it is recorded which requests it undoes. REQUIRES: the store has no
+  // item of the key that is alive.
   bool Undo(const Entry& failed, uint64_t version, ReplyStatus status,
             const std::function<void(const Pending&)>& drop);
 
@@ -98,6 +104,8 @@ class WaitingChanges {
  private:
   uint64_t Push(Entry entry) GANNET_REQUIRES(mutex_);
   void LookWhetherCrowded() GANNET_REQUIRES(mutex_);
+  void RecordUndone(const std::string& key, uint64_t version, ReplyStatus status)
+      GANNET_REQUIRES(mutex_);
 
   ChangeRecorder* const recorder_;
   WaitingKeys keys_;

@@ -58,9 +58,11 @@ WriteOutcome Writes::Check(const Locked& key, const Newest& newest,
   return outcome;
 }
 
-Writes::Decided Writes::Refuse(const WriteOutcome& outcome, const Newest& newest) {
+Writes::Decided Writes::Refuse(const WriteOutcome& outcome, const Newest& newest,
+                               const WriteConditions& conditions) {
   if (newest.waiting == nullptr) return {.outcome = outcome};
-  const std::optional<uint64_t> ticket = waiting_->AddRefusal(*newest.waiting);
+  const ChangeOrigin origin = conditions.origin == nullptr ? ChangeOrigin{} : *conditions.origin;
+  const std::optional<uint64_t> ticket = waiting_->AddRefusal(*newest.waiting, origin);
   if (!ticket) return {.outcome = {.status = ReplyStatus::kDiskRefuses}};
   return {outcome, *ticket};
 }

@@ -117,6 +117,11 @@ class Writes {
   // Returns nullopt if the write of this ticket was not undone. Ask once for each ticket, when
   // published() has come to it.
   std::optional<WaitingChanges::Undone> TakeUndone(uint64_t ticket);
+  // Records the answer to a request that was refused with this ticket, unless TakeUndone will say
+  // something else. Call it before the session's next request is decided. REQUIRES: waits().
+  void RecordAnswer(uint64_t ticket, const SessionRecord& answer) {
+    waiting_->RecordAnswer(ticket, answer);
+  }
   uint64_t given() const { return waits() ? waiting_->given() : 0; }
   // Whether so much waits that long values should wait before they are fetched. A hint.
   bool crowded() const { return waits() && waiting_->crowded(); }
@@ -144,7 +149,8 @@ class Writes {
   // Returns kOk, or a complete outcome that says why the write is refused.
   WriteOutcome Check(const Locked& key, const Newest& newest,
                      const WriteConditions& conditions) const;
-  Decided Refuse(const WriteOutcome& outcome, const Newest& newest);
+  Decided Refuse(const WriteOutcome& outcome, const Newest& newest,
+                 const WriteConditions& conditions);
   Change PutOf(std::string_view key, std::string_view value, ItemAttributes attributes,
                const ChangeOrigin* origin);
 

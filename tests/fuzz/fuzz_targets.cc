@@ -15,6 +15,7 @@
 #include "common/protocol/client_report.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/message.h"
+#include "common/protocol/not_primary.h"
 #include "common/protocol/plain_put.h"
 #include "common/protocol/replica.h"
 #include "proxy/protocol/memcached_binary.h"
@@ -70,6 +71,9 @@ void RejectBytes(std::span<const std::byte> bytes) {
   const std::string reason = RejectReason(*reject);
   Require(reason.size() <= sizeof(reject->reason), "too long a reason");
   for (const char c : reason) Require(c >= 0x20 && c < 0x7f, "an unprintable reason");
+  if (const auto elsewhere = ParseNotPrimary(reason)) {
+    Require(ReasonOf(*elsewhere) == reason, "a primary that nobody names so");
+  }
 }
 
 void RequestBytes(std::span<const std::byte> bytes) {
@@ -214,6 +218,7 @@ void RingRecordBytes(std::span<const std::byte> bytes) {
   RequireWithin(view->record.change.key, copy);
   RequireWithin(view->record.change.value, copy);
   RequireWithin(view->record.part, copy);
+  RequireWithin(view->record.session.answers, copy);
   std::vector<std::byte> again(view->record.bytes());
   EncodeRingRecord(view->record, kPlace, view->committed, again);
   Require(again == copy, "bytes nobody encodes");

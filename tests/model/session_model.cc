@@ -98,9 +98,10 @@ SessionModel::State SessionModel::Execute(State state, uint8_t request) const {
   if (primary.answers[request] != kNoAnswer) return state;
   if (operations_[request] == kDelete && !primary.present) {
     const Record refusal = {Kind::kRefusal, request, 1};
+    // It waits for what it tells of, and not for its own record.
+    state.answer_at[request] = LastChange(state);
     if (rules_.streams_refusals) Append(&state, refusal);
     Apply(&primary, refusal, true);
-    state.answer_at[request] = rules_.streams_refusals ? state.end : 0;
     return state;
   }
   if (rules_.answers_in_change) {
@@ -112,6 +113,15 @@ SessionModel::State SessionModel::Execute(State state, uint8_t request) const {
   Apply(&primary, {Kind::kChange, request, 1}, true);
   state.answer_at[request] = state.end;
   return state;
+}
+
+// Where the last record of a change ends.
+uint8_t SessionModel::LastChange(const State& state) const {
+  for (uint8_t end = state.end; end > 0; --end) {
+    const Kind kind = state.log[end - 1].kind;
+    if (kind != Kind::kRefusal && kind != Kind::kEnd) return end;
+  }
+  return 0;
 }
 
 void SessionModel::Append(State* state, const Record& record) const {

@@ -82,6 +82,7 @@ class SessionModel {
   void FailOver(const State& state, const Emit& emit) const;
   State Resume(State state) const;
   State Execute(State state, uint8_t request) const;
+  uint8_t LastChange(const State& state) const;
   void Append(State* state, const Record& record) const;
   void Apply(Server* server, const Record& record, bool with_answer) const;
   Server Replay(const State& state, uint8_t end, bool joiner) const;

@@ -89,6 +89,7 @@ struct Command {
   std::optional<uint32_t> id;                // genkey; random if not given
   bool read_only = false;                    // genkey
   ClusterCommand cluster;                    // cluster
+  bool replica = false;                      // genkey
   std::string topic;                         // help: for this command; empty: for all
 };
 

@@ -137,6 +137,7 @@ absl::Status Apply(const Option& option, Command* command) {
   if (name == "every") return ApplyPeriod(option, 1, &command->every);
   if (name == "id") return ApplyId(option, &command->id.emplace());
   if (name == "read") return ApplySwitch(option, &command->read_only);
+  if (name == "replica") return ApplySwitch(option, &command->replica);
   if (name == "interval") return ApplyPeriod(option, kIntervalMsMin, &command->interval);
   return ApplySwitch(option, &command->meta);
 }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/server_list.h"
 #include "common/rdma/address.h"
 #include "common/rdma/cm_path.h"
 #include "common/rdma/device.h"
@@ -66,6 +67,23 @@ absl::StatusOr<CmPath> FirstPath(const std::vector<SocketAddress>& addresses) {
   return path;
 }
 
+// Returns all addresses of a server, or of a group's members.
+absl::StatusOr<std::vector<SocketAddress>> AddressesOf(std::string_view endpoint) {
+  if (!IsGroup(endpoint)) {
+    const size_t name_end = endpoint.find('@');  // NAME@HOST:PORT
+    return ResolveAll(endpoint.substr(name_end == std::string::npos ? 0 : name_end + 1), kPort);
+  }
+  std::vector<SocketAddress> all;
+  absl::Status status;
+  for (const std::string& member : SplitServerList(endpoint.substr(kGroupPrefix.size()))) {
+    const auto some = ResolveAll(member, kPort);
+    if (some.ok()) all.insert(all.end(), some->begin(), some->end());
+    status.Update(some.status());
+  }
+  if (all.empty()) return status.ok() ? absl::InvalidArgumentError("it has no members") : status;
+  return all;
+}
+
 }  // namespace
 
 MachineFacts GatherMachine(absl::Status chosen) {
@@ -87,10 +105,7 @@ MachineFacts GatherMachine(absl::Status chosen) {
 
 WayFacts GatherWay(const std::string& endpoint, const Options& options) {
   WayFacts way{.endpoint = endpoint};
-  const size_t name_end = endpoint.find('@');  // NAME@HOST:PORT
-  const std::string address =
-      name_end == std::string::npos ? endpoint : endpoint.substr(name_end + 1);
-  const auto addresses = ResolveAll(address, kPort);
+  const auto addresses = AddressesOf(endpoint);
   way.resolved = addresses.status();
   if (!addresses.ok()) return way;
   for (const SocketAddress& it : *addresses) way.addresses.push_back(it.ToString());

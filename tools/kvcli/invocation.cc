@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
+#include "common/base/server_list.h"
 #include "common/base/status_macros.h"
 #include "tools/kvcli/command.h"
 #include "tools/kvcli/command_options.h"
@@ -61,7 +61,7 @@ absl::Status SetDeadline(std::string_view text, Invocation* invocation) {
 }
 
 absl::Status SetServers(std::string_view text, Invocation* invocation) {
-  invocation->servers = absl::StrSplit(std::string(text), ',', absl::SkipEmpty());
+  invocation->servers = SplitServerList(text);
   if (!invocation->servers.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError("--server needs HOST:PORT");
 }

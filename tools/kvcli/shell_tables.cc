@@ -84,7 +84,8 @@ Json InfoJson(const ServerInfo& s) {
           {"protocol_version", s.protocol_version},
           {"session_id", s.session_id},
           {"read_depth", s.read_depth},
-          {"silence_ms", s.silence_ms}};
+          {"silence_ms", s.silence_ms},
+          {"reads_disbelieved", s.reads_disbelieved}};
 }
 
 }  // namespace

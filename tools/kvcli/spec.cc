@@ -151,7 +151,7 @@ constexpr std::array<Spec, 36> kSpecs = {{
      "  force G --from=N --lose-data\n"
      "                            make N primary, although members in sync are lost\n"
      "Exit code 1: it cannot be done now, or is there already. 3: etcd gives no answer.\n"},
-    {Verb::kGenKey, "genkey", "[--id=N] [--read]",
+    {Verb::kGenKey, "genkey", "[--id=N] [--read] [--replica]",
      "print a new line for a file of keys (--auth_file), with a random key",
      "The key has 32 random bytes. --id names it (1 to 4294967295); without it, the id is random,\n"
      "too. With --read, who has the key may only read. Needs no server. Nobody but its owner may "

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/base/clock.h"
+#include "common/base/server_list.h"
 #include "common/base/status_macros.h"
 #include "common/program/command_line.h"
 #include "common/rdma/device_choice.h"
@@ -206,7 +207,7 @@ absl::StatusOr<Options> OptionsFromFlags() {
   GANNET_ASSIGN_OR_RETURN(options.backend, BackendOf(FLAGS_backend));
   GANNET_RETURN_IF_ERROR(CheckFlagsGiven(options.backend));
   const std::string servers = FLAGS_server.empty() ? DefaultOf(options.backend) : FLAGS_server;
-  options.servers = absl::StrSplit(servers, ',', absl::SkipEmpty());
+  options.servers = SplitServerList(servers);
   options.device = FLAGS_device;
   options.auth_file = FLAGS_auth_file;
   options.workload = FLAGS_workload;

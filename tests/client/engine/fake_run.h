@@ -57,10 +57,13 @@ class FakeRun : public ::testing::Test {
     for (int idle = 0; idle < kIdleRounds && ++rounds < kRoundsMax;) {
       idle = softverbs_step() == 0 ? idle + 1 : 0;
       server_->Step();
+      StepOthers();
       if (engine_ != nullptr) PollOnce();
     }
     EXPECT_LT(rounds, kRoundsMax) << "nobody ever rests";
   }
+  // Steps the servers beside server_, if the test has any.
+  virtual void StepOthers() {}
   void PollOnce() {
     engine_->Poll(clock_.now_ns);
     for (uint32_t i = engine_->NextFinished(); i != kInvalidOp; i = engine_->NextFinished()) {

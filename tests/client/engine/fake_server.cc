@@ -122,8 +122,20 @@ void FakeServer::Step() {
   for (size_t i = 0; i < n; ++i) OnCompletion(completions[i]);
 }
 
+void FakeServer::BreakAll() {
+  for (auto& [number, peer] : peers_) {
+    if (std::exchange(peer->closing, true)) continue;
+    peer->connection->BeginClose(WrId{.kind = kDrain}.Pack());
+  }
+}
+
 void FakeServer::Accept(IncomingRequest incoming) {
   const ConnectRequest request = Must(DecodeConnectRequest(incoming.private_data()));
+  if (not_primary.has_value()) {
+    ++refused_;
+    const Reject reject = NewReject(RejectCode::kNotPrimary, *not_primary);
+    return listener_->Reject(std::move(incoming), std::as_bytes(std::span(&reject, 1)));
+  }
   GANNET_CHECK(peers_.size() < kPeersMax, "too many connections for a fake server");
   auto peer = std::make_unique<Peer>();
   peer->number = next_connection_++;
@@ -142,6 +154,7 @@ void FakeServer::Accept(IncomingRequest incoming) {
   grant.session_id = 1;
   grant.resumed = request.session_token != 0;
   grant.time_ms = time_ms();
+  grant.primary_lease_ms = lease_left_ms();
   if (alter_grant) alter_grant(request, &grant);
   accepted_ += request.qp_index == 0;
   const absl::Status status = listener_->FinishAccept(
@@ -170,6 +183,7 @@ void FakeServer::OnRequest(Peer& peer, std::span<const std::byte> message) {
     if (!answers_heartbeats) return;
     ReplyHeader reply = ReplyTo(request);
     reply.clock.time_ms = time_ms();
+    reply.primary_lease_ms = lease_left_ms();
     return Send(peer, reply, {});
   }
   requests_.push_back(request);

@@ -55,6 +55,10 @@ class FakeServer {
   Answer answer;
   bool answers_heartbeats = true;
   std::function<uint64_t()> time_ms = [] { return uint64_t{1'000'000}; };
+  // What grants and heartbeats' replies tell of the primary's lease. REQUIRES: 0 without a history.
+  std::function<uint16_t()> lease_left_ms = [] { return uint16_t{0}; };
+  // Refuses clients with code 8, for this reason.
+  std::optional<std::string> not_primary;
 
   HandMadeRegion& region() { return region_; }
   // Publishes what was written into the region by hand.
@@ -65,8 +69,11 @@ class FakeServer {
   const std::vector<Request>& requests() const { return requests_; }
   size_t Count(Opcode opcode) const;
   uint32_t heartbeats() const { return heartbeats_; }
-  // How many first queue pairs were accepted so far.
+  // How many first queue pairs were accepted so far, and how many requests refused.
   uint32_t connections() const { return accepted_; }
+  uint32_t refused() const { return refused_; }
+  // Breaks all connections, as the death of its process would.
+  void BreakAll();
 
  private:
   struct Peer;
@@ -90,6 +97,7 @@ class FakeServer {
   std::string value_;
   uint32_t heartbeats_ = 0;
   uint32_t accepted_ = 0;
+  uint32_t refused_ = 0;
   uint64_t next_connection_ = 1;
 };
 

@@ -38,11 +38,11 @@ TEST(EndpointTest, MayHaveANameBeforeTheAddress) {
   const auto plain = ParseEndpoint("host:7471");
   ASSERT_TRUE(plain.ok()) << plain.status();
   EXPECT_EQ(plain->name, "");
-  EXPECT_EQ(plain->address, "host:7471");
+  EXPECT_EQ(plain->addresses.front(), "host:7471");
   const auto named = ParseEndpoint("cache-1@[fd00::1]:7471");
   ASSERT_TRUE(named.ok()) << named.status();
   EXPECT_EQ(named->name, "cache-1");
-  EXPECT_EQ(named->address, "[fd00::1]:7471");
+  EXPECT_EQ(named->addresses.front(), "[fd00::1]:7471");
   EXPECT_EQ(named->text, "cache-1@[fd00::1]:7471");
 }
 
@@ -67,7 +67,7 @@ Router Make(const std::vector<std::string>& endpoints) {
   std::vector<Router::Server> servers;
   for (const std::string& text : endpoints) {
     const Endpoint endpoint = ParseEndpoint(text).value();
-    servers.push_back({endpoint.text, endpoint.name, endpoint.address});
+    servers.push_back({endpoint.text, endpoint.name, endpoint.addresses.front()});
   }
   auto router = Router::Create(std::move(servers));
   EXPECT_TRUE(router.ok()) << router.status();

@@ -10,6 +10,7 @@ namespace gannet {
 namespace {
 
 constexpr int64_t kNow = 100 * kNsPerSecond;
+constexpr int64_t kLease = 400 * kNsPerMs;
 
 class ConnectAttemptsTest : public ::testing::Test {
  protected:
@@ -24,12 +25,28 @@ class ConnectAttemptsTest : public ::testing::Test {
     attempts.ScheduleNext(kNow);
   }
 
-  ConnectAttempts two_{2, /*reconnect=*/true};
+  static SocketAddress Address(int i) {
+    return NumericAddress("10.0.0." + std::to_string(i), 7471).value();
+  }
+  static ConnectAttempts Of(int addresses, bool reconnect, bool group = false) {
+    ConnectAttempts::Options options{.reconnect = reconnect, .group = group, .lease_ns = kLease};
+    for (int i = 0; i < addresses; ++i) options.addresses.push_back(Address(i));
+    return ConnectAttempts(std::move(options));
+  }
+  // Returns which of Of's addresses is next; -1: another.
+  static int Next(const ConnectAttempts& attempts) {
+    for (int i = 0; i < 9; ++i) {
+      if (attempts.address().ToString() == Address(i).ToString()) return i;
+    }
+    return -1;
+  }
+
+  ConnectAttempts two_ = Of(2, /*reconnect=*/true);
 };
 
 TEST_F(ConnectAttemptsTest, TriesTheNextAddressAtOnce) {
   Fail(two_, NobodyListens());
-  EXPECT_EQ(two_.address(), 1u);
+  EXPECT_EQ(Next(two_), 1);
   EXPECT_EQ(two_.next_ns(), kNow);
   EXPECT_FALSE(two_.unreachable());
 }
@@ -38,11 +55,11 @@ TEST_F(ConnectAttemptsTest, IsUnreachableAfterARoundUntilConnected) {
   Fail(two_, NobodyListens());
   Fail(two_, NobodyListens());
   EXPECT_TRUE(two_.unreachable());
-  EXPECT_EQ(two_.address(), 0u);
+  EXPECT_EQ(Next(two_), 0);
   EXPECT_GT(two_.next_ns(), kNow);  // the next round after a back-off
   Fail(two_, NobodyListens());
   EXPECT_TRUE(two_.unreachable());
-  two_.OnConnected();
+  two_.OnConnected(/*group=*/false);
   EXPECT_FALSE(two_.unreachable());
   EXPECT_TRUE(two_.status().ok());
 }
@@ -56,39 +73,39 @@ TEST_F(ConnectAttemptsTest, KeepsWhatTheServerSaidForTheRound) {
 }
 
 TEST_F(ConnectAttemptsTest, AForgottenSessionIsAskedForAnewAtTheSameAddress) {
-  two_.OnConnected();
+  two_.OnConnected(/*group=*/false);
   ConnectAttempts::Failure failure = Refused(RejectCode::kSessionUnknown);
   failure.session_forgotten = true;
   Fail(two_, std::move(failure));
-  EXPECT_EQ(two_.address(), 0u);
+  EXPECT_EQ(Next(two_), 0);
   EXPECT_LE(two_.next_ns(), kNow + Backoff::kFirstNs);
   EXPECT_FALSE(two_.unreachable());
 }
 
 TEST_F(ConnectAttemptsTest, AStartingServerIsNotLookedForElsewhere) {
   Fail(two_, Refused(RejectCode::kStarting));
-  EXPECT_EQ(two_.address(), 0u);
+  EXPECT_EQ(Next(two_), 0);
   EXPECT_TRUE(two_.starting());
   EXPECT_TRUE(two_.unreachable());
 }
 
 TEST_F(ConnectAttemptsTest, WithoutReconnectABrokenConnectionIsTheEnd) {
-  ConnectAttempts once(1, /*reconnect=*/false);
-  once.OnConnected();
-  once.OnBroken(absl::UnavailableError("broken"));
+  ConnectAttempts once = Of(1, /*reconnect=*/false);
+  once.OnConnected(/*group=*/false);
+  once.OnBroken(absl::UnavailableError("broken"), kLease);
   once.ScheduleNext(kNow);
   EXPECT_EQ(once.next_ns(), ConnectAttempts::kNever);
   EXPECT_EQ(once.status().message(), "broken");
 }
 
 TEST_F(ConnectAttemptsTest, WithoutReconnectTheFirstRoundTriesAllAddressesAndAStartingServerAgain) {
-  ConnectAttempts other(2, /*reconnect=*/false);
+  ConnectAttempts other = Of(2, /*reconnect=*/false);
   Fail(other, NobodyListens());
   EXPECT_EQ(other.next_ns(), kNow);
   Fail(other, NobodyListens());
   EXPECT_EQ(other.next_ns(), ConnectAttempts::kNever);
 
-  ConnectAttempts starting(1, /*reconnect=*/false);
+  ConnectAttempts starting = Of(1, /*reconnect=*/false);
   Fail(starting, Refused(RejectCode::kStarting));
   EXPECT_LT(starting.next_ns(), ConnectAttempts::kNever);
 }
@@ -99,6 +116,147 @@ TEST_F(ConnectAttemptsTest, LaterRoundsAreNoNewsUnlessTheServerSaysSomethingElse
   Fail(two_, NobodyListens());
   EXPECT_FALSE(two_.IsNews({}));
   EXPECT_TRUE(two_.IsNews(RejectCode::kShuttingDown));
+}
+
+class GroupAttemptsTest : public ConnectAttemptsTest {
+ protected:
+  // Fails when it is time, and schedules the next attempt.
+  void FailAt(int64_t now_ns, ConnectAttempts::Failure failure) {
+    group_.OnFailed(std::move(failure));
+    group_.ScheduleNext(now_ns);
+  }
+  static ConnectAttempts::Failure NotPrimary(std::optional<int> primary = std::nullopt) {
+    ConnectAttempts::Failure failure = Refused(RejectCode::kNotPrimary);
+    if (primary.has_value()) failure.primary = Address(*primary);
+    return failure;
+  }
+  // Was connected to the address of this number, and lost the connection now.
+  void BreakAt(int address) {
+    while (Next(group_) != address) FailAt(kNow, NotPrimary());
+    group_.OnConnected(/*group=*/true);
+    group_.OnBroken(absl::UnavailableError("broken"), kLease);
+    group_.ScheduleNext(kNow);
+  }
+
+  ConnectAttempts group_ = Of(4, /*reconnect=*/true, /*group=*/true);
+};
+
+TEST_F(GroupAttemptsTest, AfterABreakTheOthersAreAskedFirstAndTheFormerPrimaryLast) {
+  BreakAt(1);
+  EXPECT_EQ(group_.next_ns(), kNow);
+  for (const int expected : {2, 3, 0, 1, 2, 3, 0, 1}) {
+    EXPECT_EQ(Next(group_), expected);
+    FailAt(kNow, NotPrimary());
+    EXPECT_GE(group_.next_ns(), kNow + ConnectAttempts::kApartNs);
+    EXPECT_LE(group_.next_ns(), kNow + 2 * ConnectAttempts::kApartNs);
+  }
+}
+
+TEST_F(GroupAttemptsTest, WhomAMemberNamesIsTriedNextAtOnce) {
+  BreakAt(0);
+  FailAt(kNow, NotPrimary(3));
+  EXPECT_EQ(Next(group_), 3);
+  EXPECT_EQ(group_.next_ns(), kNow);
+  FailAt(kNow, NotPrimary(8));  // not in the list
+  EXPECT_EQ(Next(group_), 8);
+  EXPECT_EQ(group_.next_ns(), kNow);
+  // They name each other. That ends when both were tried.
+  FailAt(kNow, NotPrimary(3));
+  EXPECT_EQ(Next(group_), 2);
+  EXPECT_GT(group_.next_ns(), kNow);
+  FailAt(kNow, NotPrimary(0));
+  EXPECT_EQ(Next(group_), 0) << "the former primary, last";
+  FailAt(kNow, NotPrimary());
+  EXPECT_NE(Next(group_), 0);
+}
+
+TEST_F(GroupAttemptsTest, TheFormerPrimaryIsNotTriedBeforeTheOthersThoughTheyNameIt) {
+  BreakAt(0);
+  for (const int expected : {1, 2, 3}) {
+    EXPECT_EQ(Next(group_), expected);
+    FailAt(kNow, NotPrimary(0));
+  }
+  EXPECT_EQ(Next(group_), 0);
+}
+
+TEST_F(GroupAttemptsTest, ManyNamesTakeABoundedRoom) {
+  for (int i = 0; i < 1000; ++i) {
+    ConnectAttempts::Failure failure = NotPrimary();
+    failure.primary =
+        NumericAddress("10.1." + std::to_string(i / 256) + "." + std::to_string(i % 256), 7471);
+    FailAt(kNow, failure);
+    EXPECT_EQ(group_.address().ToString(), failure.primary->ToString());
+  }
+  for (int tried = 0; Next(group_) == -1; ++tried) {
+    ASSERT_LE(tried, 8);
+    FailAt(kNow, NotPrimary());
+  }
+}
+
+TEST_F(GroupAttemptsTest, IsStartingAndNotUnreachableAsLongAsAMemberAnswers) {
+  BreakAt(0);
+  for (int64_t round = 0; round < 40; ++round) {
+    const int64_t now_ns = kNow + round * kNsPerSecond;
+    FailAt(now_ns, NobodyListens());
+    FailAt(now_ns, NotPrimary());
+    EXPECT_TRUE(group_.starting());
+    FailAt(now_ns, NobodyListens());
+    FailAt(now_ns, NobodyListens());
+    EXPECT_TRUE(group_.starting());
+    EXPECT_FALSE(group_.unreachable());
+  }
+}
+
+TEST_F(GroupAttemptsTest, IsUnreachableIfAllAreSilentForSeveralLeases) {
+  BreakAt(0);
+  for (int i = 0; i < 8; ++i) FailAt(kNow, NobodyListens());
+  EXPECT_FALSE(group_.unreachable());
+  const int64_t later_ns = kNow + ConnectAttempts::kPatientLeases * kLease;
+  for (int i = 0; i < 4; ++i) FailAt(later_ns, NobodyListens());
+  EXPECT_TRUE(group_.unreachable());
+  FailAt(later_ns, NotPrimary());
+  EXPECT_FALSE(group_.unreachable()) << "one is there again";
+}
+
+TEST_F(GroupAttemptsTest, AGroupOfWhichNobodyAnswersAtFirstIsUnreachableAtOnce) {
+  for (int i = 0; i < 4; ++i) FailAt(kNow, NobodyListens());
+  EXPECT_TRUE(group_.unreachable());
+}
+
+TEST_F(GroupAttemptsTest, AttemptsLastALeaseAndGrowWithTheTimeSinceTheBreak) {
+  constexpr int64_t kTimeout = 5 * kNsPerSecond;
+  BreakAt(0);
+  EXPECT_EQ(group_.AttemptNs(kNow, kTimeout), kLease);
+  EXPECT_EQ(group_.AttemptNs(kNow, kLease / 2), kLease / 2);
+  EXPECT_EQ(group_.AttemptNs(kNow + 8 * kLease, kTimeout), 2 * kLease);
+  EXPECT_EQ(group_.AttemptNs(kNow + kNsPerSecond * 1000, kTimeout), kTimeout);
+  for (int i = 0; i < 3; ++i) FailAt(kNow, NobodyListens());
+  EXPECT_EQ(Next(group_), 0);
+  EXPECT_LT(group_.AttemptNs(kNow, kTimeout), kLease) << "it may be stopped";
+  FailAt(kNow + 100 * kNsPerSecond, NobodyListens());
+  EXPECT_GE(group_.next_ns(), kNow + 101 * kNsPerSecond);
+}
+
+TEST_F(GroupAttemptsTest, AServerOfAListOfOneThatIsNotPrimaryIsLeftForThePrimary) {
+  ConnectAttempts one = Of(1, /*reconnect=*/false);
+  one.OnFailed(NotPrimary(5));
+  one.ScheduleNext(kNow);
+  EXPECT_EQ(Next(one), 5);
+  EXPECT_EQ(one.next_ns(), kNow);
+  EXPECT_TRUE(one.starting());
+}
+
+TEST_F(GroupAttemptsTest, EachReasonIsNewsOnce) {
+  BreakAt(0);
+  EXPECT_TRUE(group_.IsNews(RejectCode::kNotPrimary));
+  FailAt(kNow, NotPrimary());
+  EXPECT_FALSE(group_.IsNews(RejectCode::kNotPrimary));
+  EXPECT_TRUE(group_.IsNews({}));
+  FailAt(kNow, NobodyListens());
+  EXPECT_FALSE(group_.IsNews({}));
+  EXPECT_FALSE(group_.IsNews(RejectCode::kNotPrimary));
+  group_.OnConnected(/*group=*/true);
+  EXPECT_TRUE(group_.IsNews(RejectCode::kNotPrimary));
 }
 
 }  // namespace

@@ -7,15 +7,18 @@
 namespace gannet {
 namespace {
 
+void ExpectItsLine(const AuthKey& key) {
+  EXPECT_EQ(key.id, 7u);
+  EXPECT_EQ(key.secret.size(), 32u);
+  const auto parsed = ParseAuthKeys(LineOf(key) + "\n", "keys");
+  ASSERT_TRUE(parsed.ok()) << parsed.status();
+  ASSERT_EQ(parsed->size(), 1u);
+  EXPECT_EQ(parsed->front(), key);
+}
+
 TEST(NewAuthKeyTest, ItsLineIsThatOfAnAuthFile) {
-  for (const bool read_only : {false, true}) {
-    const AuthKey key = NewAuthKey(7, read_only);
-    EXPECT_EQ(key.id, 7u);
-    EXPECT_EQ(key.secret.size(), 32u);
-    const auto parsed = ParseAuthKeys(LineOf(key) + "\n", "keys");
-    ASSERT_TRUE(parsed.ok()) << parsed.status();
-    ASSERT_EQ(parsed->size(), 1u);
-    EXPECT_EQ(parsed->front(), key);
+  for (const bool replica : {false, true}) {
+    for (const bool read_only : {false, true}) ExpectItsLine(NewAuthKey(7, read_only, replica));
   }
 }
 

@@ -255,6 +255,128 @@ TEST_F(IndexWalkTest, GoesOnWhileTheIndexGrows) {
   }
 }
 
+// A key that other keys of the same tag and home push from its block, as the store moves it.
+class MovedKeyTest : public IndexWalkTest {
+ protected:
+  static constexpr uint64_t kHomesMax = 16;
+
+  // Fills in two keys of equal length whose slots look the same but for their blocks.
+  void FindTwins() {
+    store_ = std::make_unique<TestStore>(1 << 20, 100);
+    Learn();
+    ASSERT_LE(view_.index.homes, kHomesMax);
+    std::map<std::pair<uint32_t, uint64_t>, uint64_t> seen;
+    for (uint64_t i = 10'000'000; i < 20'000'000; ++i) {
+      const KeyHash hash = KeyHash::Of(Key(i), view_.hash_seed);
+      const auto [first, isNew] = seen.insert({{hash.Tag(), hash.Home(view_.index.homes)}, i});
+      if (isNew) continue;
+      key_ = Key(first->second);
+      twin_ = Key(i);
+      return;
+    }
+    FAIL() << "no two keys of a tag and a home";
+  }
+  // Returns whether the walk shows the key, if it moves after `reads` READs and its twin gets its
+  // block.
+  bool ShowsKey(IndexWalk::Windows windows, int reads) {
+    store_ = std::make_unique<TestStore>(1 << 20, 100);
+    store_->Put(key_, ValueOf(key_));
+    shown_.clear();
+    Learn();
+    IndexWalk walk(&view_, nullptr, 0, windows);
+    Finish(walk, [&, n = 0]() mutable {
+      if (n++ == reads) Move();
+    });
+    EXPECT_TRUE(shown_.contains(key_) || windows == IndexWalk::Windows::kReadOnce);
+    return shown_.contains(key_);
+  }
+  void Move() {
+    const uint64_t from = SlotOf(key_).offset();
+    // A block of another size, so that the old one is free.
+    ASSERT_EQ(store_->Put(key_, ValueOf(key_, 99)).status, ReplyStatus::kOk);
+    ASSERT_EQ(store_->Put(twin_, ValueOf(twin_)).status, ReplyStatus::kOk);
+    ASSERT_EQ(SlotOf(twin_).offset(), from);
+  }
+  Slot SlotOf(const std::string& key) { return Slot((*store_)->Get(key, {}, 1).slot); }
+
+  std::string key_;
+  std::string twin_;
+};
+
+TEST_F(MovedKeyTest, IsFoundIfWindowsAreReadAgain) {
+  FindTwins();
+  if (HasFatalFailure()) return;
+  bool missed = false;
+  for (int reads = 0; reads < 10; ++reads) {
+    EXPECT_TRUE(ShowsKey(IndexWalk::Windows::kReadAgain, reads)) << "after " << reads;
+    missed |= !ShowsKey(IndexWalk::Windows::kReadOnce, reads);
+  }
+  EXPECT_TRUE(missed) << "the second READ is of no use";
+}
+
+// The same churn as above.
+TEST_F(IndexWalkTest, ShowsEveryKeyThatStaysIfWindowsAreReadAgain) {
+  PutKeys(kSlots * 70 / 100);
+  for (int round = 0; round < 20; ++round) {
+    shown_.clear();
+    Learn();
+    IndexWalk walk(&view_, nullptr, 0, IndexWalk::Windows::kReadAgain);
+    Finish(walk, [this, n = 0]() mutable {
+      if (++n % 4 != 0) return;
+      const std::string other = Other(random_() % (kSlots * 2 / 5));
+      if (random_() % 5 < 2) {
+        store_->Delete(other);
+      } else {
+        store_->Put(other, ValueOf(other, random_()));  // may find no slot
+      }
+      const std::string key = Key(random_() % keys_);
+      store_->Put(key, ValueOf(key, random_()));
+      (*store_)->Compact(4);
+    });
+    ExpectAllKeysShown();
+  }
+  EXPECT_GT(store_->Stats().stash_used, 0u);
+}
+
+TEST_F(IndexWalkTest, ReadAgainASlowReadIsBelieved) {
+  PutKeys(1);
+  Learn();
+  IndexWalk walk(&view_, nullptr, 0, IndexWalk::Windows::kReadAgain);
+  walk.OnBuckets(Read(walk.buckets().offset, walk.buckets().bytes), 0, 10 * kNsPerMs);
+  EXPECT_EQ(walk.retries(), 0u);
+  while (walk.step() == IndexWalk::Step::kReadItems) {
+    for (size_t i = 0; i < walk.items().size(); ++i) {
+      walk.OnItem(i, Read(walk.items()[i].offset(), IndexWalk::ReadBytesOf(walk.items()[i])));
+    }
+    walk.OnItemsDone();
+  }
+  EXPECT_FALSE(walk.begins_run());
+  const IndexWalk::Read again = walk.buckets();
+  walk.OnBuckets(Read(again.offset, again.bytes), 0, IndexWalk::kRunNsMax);
+  EXPECT_EQ(walk.retries(), 1u) << "the versions of buckets may have wrapped around";
+  EXPECT_TRUE(walk.begins_run());
+}
+
+// Of sixteen homes one has changed: those before it are done, and it is READ alone.
+TEST_F(IndexWalkTest, ReadAgainHomesBeforeAChangedOneAreDone) {
+  PutKeys(kSlots / 2);
+  Learn();
+  IndexWalk walk(&view_, nullptr, 0, IndexWalk::Windows::kReadAgain);
+  const IndexWalk::Read first = walk.buckets();
+  walk.OnBuckets(Read(first.offset, first.bytes), 0, 0);
+  for (size_t i = 0; i < walk.items().size(); ++i) {
+    walk.OnItem(i, Read(walk.items()[i].offset(), IndexWalk::ReadBytesOf(walk.items()[i])));
+  }
+  walk.OnItemsDone();
+  ASSERT_EQ(walk.buckets().bytes, first.bytes);
+  std::vector<std::byte> copy = Read(first.offset, first.bytes);
+  copy[5 * kBucketBytes + 8] ^= std::byte{1};
+  walk.OnBuckets(copy, 0, 0);
+  EXPECT_EQ(walk.retries(), 0u);
+  EXPECT_EQ(walk.buckets().offset, first.offset + 4 * kBucketBytes);
+  EXPECT_EQ(walk.buckets().bytes, 2 * kBucketBytes);
+}
+
 TEST_F(IndexWalkTest, ReadsATornItemAgain) {
   PutKeys(1);
   Learn();

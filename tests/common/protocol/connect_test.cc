@@ -50,6 +50,7 @@ Grant AGrant() {
   grant.hash_seed = 0x4142434445464748;
   grant.index = {.generation = 1, .offset = 4096, .homes = 100, .stash_homes = 2};
   grant.message_bytes_max = kMessageBytesMax;
+  grant.primary_lease_ms = 0x0258;
   grant.value_bytes_max = 1 << 20;
   grant.credits = kCreditsDefault;
   grant.features = 0x5152;
@@ -59,6 +60,7 @@ Grant AGrant() {
   grant.time_ms = 0x6162636465666768;
   SetName(&grant, "cache-1.example:7471");
   for (uint8_t i = 0; i < sizeof(grant.mac); ++i) grant.mac[i] = 0xc0 + i;
+  grant.history = 0x7172737475767778;
   return grant;
 }
 
@@ -81,11 +83,11 @@ TEST(ConnectTest, GoldenBytesOfTheGrant) {
             "09 00 00 00 03 00 00 00 48 47 46 45 44 43 42 41\n"
             "01 00 00 00 00 00 00 00 00 10 00 00 00 00 00 00\n"
             "64 00 00 00 00 00 00 00 02 00 00 00 00 00 00 00\n"
-            "00 10 00 00 00 00 10 00 20 00 52 51 01 01 54 53\n"
+            "00 10 58 02 00 00 10 00 20 00 52 51 01 01 54 53\n"
             "68 67 66 65 64 63 62 61 c0 c1 c2 c3 c4 c5 c6 c7\n"
             "c8 c9 ca cb cc cd ce cf 63 61 63 68 65 2d 31 2e\n"
             "65 78 61 6d 70 6c 65 3a 37 34 37 31 00 00 00 00\n"
-            "00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00");
+            "00 00 00 00 00 00 00 00 78 77 76 75 74 73 72 71");
 }
 
 TEST(ConnectTest, GoldenBytesOfTheReject) {
@@ -234,13 +236,18 @@ INSTANTIATE_TEST_SUITE_P(
         GrantFault{"LockModeZero", [](Grant* g) { g->lock_mode = 0; }},
         GrantFault{"LockModeUnknown", [](Grant* g) { g->lock_mode = 4; }},
         GrantFault{"ResumedNotABool", [](Grant* g) { g->resumed = 2; }},
-        GrantFault{"ALease", [](Grant* g) { g->primary_lease_ms = 1; }},
-        GrantFault{"AHistory", [](Grant* g) { g->history = 1; }},
+        GrantFault{"ALeaseOfNoGroup", [](Grant* g) { g->primary_lease_ms = 1, g->history = 0; }},
         GrantFault{"NoSilence", [](Grant* g) { g->silence_ms = 0; }},
         GrantFault{"TooShortASilence", [](Grant* g) { g->silence_ms = kSilenceMsMin - 1; }},
         GrantFault{"AnOddName", [](Grant* g) { std::memcpy(g->name, "a@b", 3); }},
         GrantFault{"AnUnprintableName", [](Grant* g) { g->name[0] = '\n'; }}),
     [](const auto& param_info) { return std::string(param_info.param.name); });
+
+TEST(ConnectTest, AGrantOfAGroupMayComeWhenTheLeaseIsOver) {
+  Grant grant = AGrant();
+  grant.primary_lease_ms = 0;
+  EXPECT_TRUE(DecodeGrant(Padded(grant, 196)).ok());
+}
 
 // The client itself reports it, and can still GET by RPC.
 TEST(ConnectTest, LeavesTheIndexOfAnUnknownLayoutAlone) {

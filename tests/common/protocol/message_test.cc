@@ -356,6 +356,18 @@ TEST(MessageTest, DecodesAReply) {
   EXPECT_TRUE(IsReply(Encode(header, "")));
 }
 
+TEST(MessageTest, OnlyARepliedHeartbeatTellsALease) {
+  ReplyHeader header{};
+  header.primary_lease_ms = 600;
+  ReplyView view;
+  ASSERT_TRUE(DecodeReply(Encode(header, ""), &view));
+  EXPECT_EQ(view.header.primary_lease_ms, 600u);
+  for (uint8_t opcode = 1; opcode <= static_cast<uint8_t>(Opcode::kHeats); ++opcode) {
+    header.opcode = opcode;
+    EXPECT_FALSE(IsReply(Encode(header, ""))) << int{opcode};
+  }
+}
+
 TEST(MessageTest, RefusesHostileReplies) {
   ReplyHeader right{};
   right.opcode = static_cast<uint8_t>(Opcode::kGet);

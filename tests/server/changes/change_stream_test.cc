@@ -30,6 +30,9 @@ class TestConsumer : public ChangeConsumer {
     filled.emplace_back(change.key);
     EXPECT_EQ(place.room, this);
   }
+  void TakeSession(const SessionRecord& record) override {
+    keys.push_back("session " + std::to_string(record.token));
+  }
   uint64_t safe() const override { return safe_end; }
 
   bool refuses = false;
@@ -57,6 +60,19 @@ TEST(ChangeStreamTest, GivesEachChangeToAllInOneOrder) {
     EXPECT_THAT(consumer->ends,
                 ElementsAre(1'000 + RecordBytes(1, 5), 1'000 + 2 * RecordBytes(1, 5)));
   }
+}
+
+TEST(ChangeStreamTest, GivesRecordsOfSessionsInTheSameOrderAndWithoutAPosition) {
+  ChangeStream stream;
+  TestConsumer journal, backup;
+  stream.Add(&journal, Need::kRequired);
+  stream.Add(&backup, Need::kRequired);
+  EXPECT_TRUE(stream.Record(PutOf("a")));
+  stream.RecordSession(SessionRecord::Ended(7));
+  EXPECT_EQ(stream.end(), RecordBytes(1, 5));
+  EXPECT_TRUE(stream.Record(PutOf("b")));
+  EXPECT_THAT(journal.keys, ElementsAre("a", "session 7", "b"));
+  EXPECT_THAT(backup.keys, ElementsAre("a", "session 7", "b"));
 }
 
 TEST(ChangeStreamTest, TheFirstConsumerMayCopyAChangeLater) {

@@ -90,5 +90,36 @@ TEST(GroupServersTest, HandsOverToTheOneThatAnOperatorNames) {
   EXPECT_EQ(group.nodes[first].threads->Wait().code(), absl::StatusCode::kAborted);
 }
 
+TEST(GroupServersTest, OneThatJoinsLaterGetsAllItems) {
+  ThreeServers group(Terms());
+  group.Start(0);
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary() == 0; }));
+  const auto client = Connect(group.nodes[0].address);
+  for (int i = 0; i < 5000; ++i) {
+    ASSERT_TRUE(client->Put("key" + std::to_string(i), std::to_string(i)).ok());
+  }
+  const std::string longest(10 << 20, 'l');
+  ASSERT_TRUE(client->Put("long", longest).ok());
+  group.Start(1);
+  // Changes go on meanwhile.
+  int changed = 0;
+  while (group.shared.now().configuration.in_sync.size() < 2) {
+    ASSERT_TRUE(client->Put("key" + std::to_string(changed % 5000), "new").ok());
+    ASSERT_TRUE(client->Delete("key" + std::to_string((changed + 2500) % 5000)).ok());
+    ASSERT_LT(++changed, 100'000);
+  }
+  EXPECT_TRUE(group.Has(1, "long", longest));
+  for (int i = 0; i < 5000; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    const auto value = client->Get(key);
+    ASSERT_TRUE(value.ok());
+    if (*value) {
+      EXPECT_TRUE(ThreeServers::Await([&] { return group.Has(1, key, (*value)->data); })) << key;
+    } else {
+      EXPECT_TRUE(ThreeServers::Await([&] { return !group.HasKey(1, key); })) << key;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gannet

@@ -84,6 +84,12 @@ class ThreeServers {
     return read.status == ReplyStatus::kOk && read.value_bytes == value.size() && copy == value;
   }
 
+  bool HasKey(size_t i, std::string_view key) {
+    Server& server = const_cast<Server&>(nodes[i].threads->server());
+    return server.store().Get(key, {}, nodes[i].threads->now().wall_ms).status !=
+           ReplyStatus::kNotFound;
+  }
+
   struct Node {
     std::unique_ptr<SharedConfigStore> store;
     std::string address;

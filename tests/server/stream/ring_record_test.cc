@@ -23,8 +23,14 @@ std::vector<std::byte> Encoded(const RingRecord& record) {
 }
 
 std::vector<RingRecord> OneOfEach() {
-  return {PutOf("key", "value"), DeletionOf("key"), LongPutOf("key", 0x0102030405060708),
-          RingRecord::Part(9, kPartBytes, "part of a value"), RingRecord::Wrap()};
+  return {PutOf("key", "value"),
+          DeletionOf("key"),
+          LongPutOf("key", 0x0102030405060708),
+          RingRecord::Part(9, kPartBytes, "part of a value"),
+          RingRecord::Wrap(),
+          SessionBegunOf(0x1112131415161718),
+          SessionEndedOf(0x1112131415161718),
+          AnswersOf(0x1112131415161718, 9)};
 }
 
 TEST(RingRecordTest, ComesBackAsItWasEncoded) {
@@ -33,6 +39,9 @@ TEST(RingRecordTest, ComesBackAsItWasEncoded) {
   all.push_back(PutOf("key", longest));
   all.push_back(RingRecord::Part(9, 0, longest));
   all.push_back(PutOf("key", ""));
+  const std::vector<SessionAnswer> most(SessionRecord::kAnswersMax, kTwoAnswers[0]);
+  all.push_back(RingRecord::OfSession(SessionRecord::Answers(1, most)));
+  all.push_back(RingRecord::OfSession({.token = 1, .id = 3, .credits = 65535, .answers = {}}));
   for (const RingRecord& record : all) {
     const std::vector<std::byte> bytes = Encoded(record);
     RingRecordStart start;
@@ -67,6 +76,35 @@ TEST(RingRecordTest, HasTheseBytes) {
   EXPECT_EQ(test_support::Hex(Encoded(RingRecord::Wrap())).substr(16), "1000000005000000");
 }
 
+TEST(RingRecordTest, OfSessionsHasTheseBytes) {
+  EXPECT_EQ(test_support::Hex(Encoded(SessionBegunOf(0x1112131415161718))).substr(16),
+            "3000000006000000"
+            "1817161514131211"
+            "803f000000000000"
+            "0300000004000000"
+            "2000010000000000");
+  EXPECT_EQ(test_support::Hex(Encoded(SessionEndedOf(0x1112131415161718))).substr(16),
+            "2000000007000000"
+            "1817161514131211"
+            "803f000000000000");
+  EXPECT_EQ(test_support::Hex(Encoded(AnswersOf(0x1112131415161718, 9))).substr(16),
+            "8000000008000000"
+            "1817161514131211"
+            "803f000000000000"
+            "0900000000000000"
+            "0200000000000000"
+            "0500000000000000"
+            "0600000000000000"
+            "0000000000000000"
+            "0700000000000000"
+            "0c0e000000000000"
+            "0800000000000000"
+            "0000000000000000"
+            "0000000000000000"
+            "0000000000000000"
+            "0301000000000000");
+}
+
 TEST(RingRecordTest, IsRefusedIfAnyBitIsWrong) {
   for (const RingRecord& record : OneOfEach()) {
     const std::vector<std::byte> good = Encoded(record);
@@ -89,16 +127,20 @@ TEST(RingRecordTest, IsRefusedElsewhere) {
   }
 }
 
+// Encodes a record, changes it at one place, and seals it again.
+template <class Value>
+bool IsTakenWith(const RingRecord& record, size_t at, Value value) {
+  std::vector<std::byte> bytes = Encoded(record);
+  std::memcpy(bytes.data() + at, &value, sizeof(value));
+  const uint64_t checksum =
+      Xxh3(bytes.data() + 8, bytes.size() - 8, Mix64(kPlace.stream_id ^ Mix64(kPlace.lsn)));
+  std::memcpy(bytes.data(), &checksum, sizeof(checksum));
+  return DecodeRingRecord(bytes, kPlace).has_value();
+}
+
 // Whoever can compute the checksum can write anything behind it.
 TEST(RingRecordTest, IsRefusedIfAPeerSealsWhatNobodyEncodes) {
-  const auto sealed = [](const RingRecord& record, size_t at, uint32_t value) {
-    std::vector<std::byte> bytes = Encoded(record);
-    std::memcpy(bytes.data() + at, &value, sizeof(value));
-    const uint64_t checksum =
-        Xxh3(bytes.data() + 8, bytes.size() - 8, Mix64(kPlace.stream_id ^ Mix64(kPlace.lsn)));
-    std::memcpy(bytes.data(), &checksum, sizeof(checksum));
-    return DecodeRingRecord(bytes, kPlace).has_value();
-  };
+  const auto sealed = IsTakenWith<uint32_t>;
   const RingRecord part = RingRecord::Part(9, 0, "part of a value");
   EXPECT_TRUE(sealed(part, offsetof(PartHeader, offset), 8));
   EXPECT_FALSE(sealed(part, offsetof(PartHeader, offset), kValueBytesMax)) << "beyond a value";
@@ -110,6 +152,56 @@ TEST(RingRecordTest, IsRefusedIfAPeerSealsWhatNobodyEncodes) {
   EXPECT_TRUE(sealed(put, offsetof(RecordHeader, value_bytes), kValueBytesMax));
   EXPECT_FALSE(sealed(put, offsetof(RecordHeader, value_bytes), kValueBytesMax + 1));
   EXPECT_FALSE(sealed(put, offsetof(RecordHeader, value_bytes), kPartBytes)) << "a short value";
+}
+
+TEST(RingRecordTest, OfASessionIsRefusedIfAFieldCannotBe) {
+  const RingRecord begun = SessionBegunOf(1);
+  const size_t zero = offsetof(SessionBegunHeader, zero);
+  EXPECT_TRUE(IsTakenWith<uint8_t>(begun, offsetof(SessionBegunHeader, read_only), 0));
+  EXPECT_FALSE(IsTakenWith<uint8_t>(begun, offsetof(SessionBegunHeader, read_only), 2));
+  EXPECT_FALSE(IsTakenWith<uint64_t>(begun, offsetof(SessionBegunHeader, token), 0));
+  EXPECT_FALSE(IsTakenWith<uint32_t>(begun, offsetof(SessionBegunHeader, id), 0));
+  EXPECT_FALSE(IsTakenWith<uint32_t>(begun, offsetof(SessionBegunHeader, key_id), 0))
+      << "what only reads has a key";
+  EXPECT_FALSE(IsTakenWith<uint16_t>(begun, offsetof(SessionBegunHeader, credits), 0));
+  for (size_t i = 0; i < 5; ++i) EXPECT_FALSE(IsTakenWith<uint8_t>(begun, zero + i, 1)) << i;
+  EXPECT_FALSE(IsTakenWith<uint8_t>(begun, offsetof(RingRecordStart, zero), 1));
+  EXPECT_FALSE(IsTakenWith<uint64_t>(SessionEndedOf(1), offsetof(SessionEndedHeader, token), 0));
+  EXPECT_FALSE(IsTakenWith<uint8_t>(SessionEndedOf(1), offsetof(RingRecordStart, kind), 6))
+      << "the length of another kind";
+  const RingRecord answers = AnswersOf(1, 0);
+  EXPECT_TRUE(IsTakenWith<uint64_t>(answers, offsetof(AnswersHeader, undone_by), 77));
+  EXPECT_FALSE(IsTakenWith<uint64_t>(answers, offsetof(AnswersHeader, token), 0));
+  for (const uint32_t count : {0, 1, 3}) {
+    EXPECT_FALSE(IsTakenWith<uint32_t>(answers, offsetof(AnswersHeader, count), count)) << count;
+  }
+  EXPECT_FALSE(IsTakenWith<uint32_t>(answers, offsetof(AnswersHeader, zero), 1));
+  for (size_t i = 0; i < 2; ++i) {
+    const size_t at = sizeof(AnswersHeader) + i * sizeof(SessionAnswer);
+    EXPECT_TRUE(IsTakenWith<uint64_t>(answers, at + offsetof(SessionAnswer, words), 77));
+    EXPECT_FALSE(IsTakenWith<uint64_t>(answers, at + offsetof(SessionAnswer, sequence), 0));
+    EXPECT_FALSE(IsTakenWith<uint8_t>(answers, at + offsetof(SessionAnswer, opcode), 1)) << "GET";
+    EXPECT_FALSE(IsTakenWith<uint8_t>(answers, at + offsetof(SessionAnswer, opcode), 4)) << "LOCK";
+    EXPECT_TRUE(IsTakenWith<uint8_t>(answers, at + offsetof(SessionAnswer, status), 24));
+    EXPECT_FALSE(IsTakenWith<uint8_t>(answers, at + offsetof(SessionAnswer, status), 25));
+    EXPECT_FALSE(IsTakenWith<uint8_t>(answers, at + offsetof(SessionAnswer, zero) + 5, 1));
+  }
+}
+
+TEST(RingRecordTest, HasNoMoreAnswersThanItMay) {
+  const std::vector<SessionAnswer> most(SessionRecord::kAnswersMax, kTwoAnswers[0]);
+  std::vector<std::byte> bytes = Encoded(RingRecord::OfSession(SessionRecord::Answers(1, most)));
+  const auto* const one = reinterpret_cast<const std::byte*>(kTwoAnswers);
+  bytes.insert(bytes.end(), one, one + sizeof(SessionAnswer));
+  AnswersHeader header;
+  std::memcpy(&header, bytes.data(), sizeof(header));
+  ++header.count;
+  header.start.record_bytes = static_cast<uint32_t>(bytes.size());
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  header.start.checksum =
+      Xxh3(bytes.data() + 8, bytes.size() - 8, Mix64(kPlace.stream_id ^ Mix64(kPlace.lsn)));
+  std::memcpy(bytes.data(), &header, sizeof(header));
+  EXPECT_FALSE(DecodeRingRecord(bytes, kPlace).has_value());
 }
 
 }  // namespace

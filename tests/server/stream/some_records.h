@@ -13,17 +13,22 @@ namespace gannet {
 // A record that owns what its views point into.
 struct OwnRecord {
   explicit OwnRecord(const RingRecord& of)
-      : key(of.change.key), value(of.change.value), part(of.part), record_(of) {}
+      : key(of.change.key),
+        value(of.change.value),
+        part(of.part),
+        answers(of.session.answers),
+        record_(of) {}
 
   RingRecord record() const {
     RingRecord it = record_;
     it.change.key = key;
     it.change.value = value;
     it.part = part;
+    it.session.answers = answers;
     return it;
   }
 
-  std::string key, value, part;
+  std::string key, value, part, answers;
 
  private:
   RingRecord record_;
@@ -47,6 +52,21 @@ inline RingRecord LongPutOf(std::string_view key, uint64_t transfer) {
   return RingRecord::LongPut({.version = 7, .key = key, .value = {}}, transfer, kPartBytes + 1);
 }
 
+inline RingRecord SessionBegunOf(uint64_t token) {
+  return RingRecord::OfSession(
+      {.token = token, .id = 3, .key_id = 4, .credits = 32, .read_only = true, .answers = {}});
+}
+inline RingRecord SessionEndedOf(uint64_t token) {
+  return RingRecord::OfSession(SessionRecord::Ended(token));
+}
+// The record points to these.
+inline constexpr SessionAnswer kTwoAnswers[] = {
+    {.sequence = 5, .words = {6, 0, 7}, .opcode = 12, .status = 14, .zero = {}},
+    {.sequence = 8, .words = {}, .opcode = 3, .status = 1, .zero = {}}};
+inline RingRecord AnswersOf(uint64_t token, uint64_t undone_by) {
+  return RingRecord::OfSession(SessionRecord::Answers(token, kTwoAnswers, undone_by));
+}
+
 // Mostly short ones, some of the longest.
 inline OwnRecord RandomRecord(std::mt19937_64* random) {
   const auto below = [random](uint64_t n) { return (*random)() % n; };
@@ -54,7 +74,13 @@ inline OwnRecord RandomRecord(std::mt19937_64* random) {
   const bool longest = below(40) == 0;
   const std::string bytes(longest ? kPartBytes - below(2) : below(2'000),
                           static_cast<char>(below(256)));
-  switch (below(8)) {
+  switch (below(11)) {
+    case 8:
+      return OwnRecord(SessionBegunOf(1 + below(99)));
+    case 9:
+      return OwnRecord(SessionEndedOf(1 + below(99)));
+    case 10:
+      return OwnRecord(AnswersOf(1 + below(99), below(2)));
     case 0:
       return OwnRecord(DeletionOf(key));
     case 1:

@@ -19,6 +19,15 @@ struct RecordedChanges : ChangeSink, ChangeRecorder {
     return ChangePlace{.end = ++end};
   }
   void Fill(const Change&, const ChangePlace&) override {}
+  // Not counted as a position.
+  void RecordSession(const SessionRecord& record) override {
+    for (size_t i = 0; i < record.answer_count(); ++i) {
+      changes.push_back("answer " + std::to_string(record.token) + "." +
+                        std::to_string(record.answer(i).sequence) + " " +
+                        std::to_string(record.answer(i).status) +
+                        (record.undone_by == 0 ? "" : " undone"));
+    }
+  }
   bool Record(const Change& change) override { return Reserve(change).has_value(); }
 
   bool refuses = false;

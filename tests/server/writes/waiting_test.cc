@@ -247,6 +247,52 @@ TEST_F(WaitingTest, UndoesWritesThatTheIndexHasNoSlotFor) {
   EXPECT_EQ(writes_->published(), puts.size() + 1 + undone);
 }
 
+// Their OK is in the stream already. Who has the deletion must know that it is not true any more.
+TEST_F(WaitingTest, RecordsWhichRequestsAnUndoUndoes) {
+  Make(1 << 20, /*index_slots=*/64);
+  const uint8_t put = static_cast<uint8_t>(Opcode::kPut);
+  const ChangeOrigin first = {.session_token = 7, .sequence = 1, .opcode = put};
+  const ChangeOrigin second = {.session_token = 8, .sequence = 5, .opcode = put};
+  int filled = 0;
+  while (Seen("key" + std::to_string(filled - 1)) || filled == 0) {
+    Put("key" + std::to_string(filled++), "value");
+    PublishAll();
+  }
+  const Decided undone = Put("another", "1", {.origin = &first});
+  const Decided refused = Put("another", "2", {.only_if_absent = true, .origin = &second});
+  EXPECT_EQ(StatusOf(refused), ReplyStatus::kExists);
+  Put("another", "3");
+  sink_.changes.clear();
+  PublishAll();
+  EXPECT_THAT(sink_.changes, testing::ElementsAre("answer 7.1 12 undone", "answer 8.5 12 undone",
+                                                  "delete another"));
+  EXPECT_TRUE(writes_->TakeUndone(undone.ticket).has_value());
+}
+
+// Another worker may undo the write of which a refusal tells before the refusal is recorded.
+TEST_F(WaitingTest, RecordsNoAnswerThatWasUndoneAlready) {
+  const SessionAnswer answer = {.sequence = 5, .words = {}, .opcode = 2, .status = 2, .zero = {}};
+  const SessionRecord record = SessionRecord::Answers(8, std::span(&answer, 1));
+  Put("key", "value");
+  const Decided refused = Put("key", "x", {.only_if_absent = true});
+  sink_.changes.clear();
+  writes_->RecordAnswer(refused.ticket, record);
+  EXPECT_THAT(sink_.changes, testing::ElementsAre("answer 8.5 2"));
+
+  Make(1 << 20, /*index_slots=*/64);
+  std::vector<Decided> refusals;
+  for (int i = 0; i < 200; ++i) {
+    Put("key" + std::to_string(i), "value");
+    refusals.push_back(Put("key" + std::to_string(i), "x", {.only_if_absent = true}));
+  }
+  PublishAll();
+  sink_.changes.clear();
+  ASSERT_FALSE(Seen("key199").has_value());
+  writes_->RecordAnswer(refusals[199].ticket, record);
+  EXPECT_THAT(sink_.changes, testing::IsEmpty());
+  EXPECT_TRUE(writes_->TakeUndone(refusals[199].ticket).has_value());
+}
+
 class ExpiryOfWaitingTest : public WaitingTest {
  protected:
   static constexpr uint64_t kExpiryMs = kNowMs + 100;

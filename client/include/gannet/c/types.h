@@ -197,6 +197,7 @@ typedef struct gannet_server_info {
   uint8_t unreachable; /* calls for this server end at once */
   uint8_t authenticated;
   uint8_t read_only;
+  uint64_t reads_disbelieved; /* READs done again, as the lease of a group's primary was over */
 } gannet_server_info;
 
 #ifdef __cplusplus

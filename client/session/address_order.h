@@ -1,0 +1,53 @@
+#ifndef GANNET_CLIENT_SESSION_ADDRESS_ORDER_H_
+#define GANNET_CLIENT_SESSION_ADDRESS_ORDER_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "common/rdma/address.h"
+
+namespace gannet {
+
+// The order in which a session tries addresses: those that the user listed, and those that members
+// of a group named as their primary's. A round tries each once.
+//
+// One owner thread.
+class AddressOrder {
+ public:
+  // The most addresses beside the listed ones. A new one replaces the oldest.
+  static constexpr size_t kLearnedMax = 8;
+
+  // REQUIRES: at least one address.
+  explicit AddressOrder(std::vector<SocketAddress> listed);
+
+  // The address that is connected, or will be tried next.
+  const SocketAddress& current() const { return addresses_[current_]; }
+  // It is the one that BeginBehind left for the end of the round.
+  bool at_last() const { return current_ == last_ && addresses_.size() > 1; }
+
+  // Begins a round with the current address.
+  void Begin();
+  // Begins a round with the address behind the current one, which becomes the last.
+  void BeginBehind();
+  // The current address failed: goes on to one that was not tried in this round. Returns false if
+  // there is none. Then a new round has begun.
+  bool GoOn();
+  // The same, but tries `named` next, unless it was tried in this round, or is the last one.
+  // Returns true if it is next.
+  bool GoOnTo(const SocketAddress& named);
+
+ private:
+  size_t IndexOf(const SocketAddress& address);
+
+  const size_t listed_;
+  std::vector<SocketAddress> addresses_;
+  std::vector<bool> tried_;  // in this round
+  size_t learned_ = 0;       // how many were learned so far
+  size_t current_ = 0;
+  size_t last_;  // addresses_.size() or more: none
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_SESSION_ADDRESS_ORDER_H_

@@ -1,0 +1,102 @@
+#include "client/session/primary_lease_watch.h"
+
+#include <gtest/gtest.h>
+
+namespace gannet {
+namespace {
+
+constexpr int64_t kAsked = 1000 * kNsPerSecond;
+constexpr int64_t kLeft = 640 * kNsPerMs;
+constexpr int64_t kEnd = kAsked + kLeft - kLeft / 128;
+constexpr int64_t kHeard = kAsked + 3 * kNsPerMs;
+
+class PrimaryLeaseWatchTest : public ::testing::Test {
+ protected:
+  static Grant GrantOf(uint64_t history, uint16_t left_ms) {
+    Grant grant = NewGrant();
+    grant.history = history;
+    grant.primary_lease_ms = left_ms;
+    return grant;
+  }
+  PrimaryLeaseWatchTest() { watch_.Restart(GrantOf(7, 640), kAsked, kHeard); }
+
+  PrimaryLeaseWatch watch_;
+};
+
+TEST_F(PrimaryLeaseWatchTest, CountsFromWhenItAskedAndLeavesRoomForTheClocksRates) {
+  EXPECT_TRUE(watch_.on());
+  EXPECT_TRUE(watch_.ValidAt(kEnd - 1));
+  EXPECT_FALSE(watch_.ValidAt(kEnd));
+}
+
+TEST_F(PrimaryLeaseWatchTest, AnEarlierAnswerShortensNothing) {
+  watch_.OnTold(0, kHeard, kHeard);
+  EXPECT_TRUE(watch_.ValidAt(kEnd - 1));
+  watch_.OnTold(640, kHeard, kHeard);
+  EXPECT_TRUE(watch_.ValidAt(kEnd));
+}
+
+TEST_F(PrimaryLeaseWatchTest, AServerInNoGroupNeedsNone) {
+  watch_.Restart(GrantOf(0, 0), kAsked, kHeard);
+  EXPECT_FALSE(watch_.on());
+  EXPECT_FALSE(watch_.AskDue(kAsked + kNsPerSecond, true));
+  EXPECT_FALSE(watch_.GivesUp(kAsked + kNsPerSecond, true));
+  EXPECT_EQ(watch_.IdleNs(kAsked), INT64_MAX);
+}
+
+TEST_F(PrimaryLeaseWatchTest, AnotherMembersLeaseIsAnother) {
+  watch_.Restart(GrantOf(7, 0), kHeard, kHeard);
+  EXPECT_TRUE(watch_.on());
+  EXPECT_FALSE(watch_.ValidAt(kHeard));
+}
+
+TEST_F(PrimaryLeaseWatchTest, ABusySessionAsksHalfALeaseBeforeTheEnd) {
+  const int64_t due_ns = kEnd - kLeft / 2;
+  EXPECT_FALSE(watch_.AskDue(due_ns - 1, true));
+  EXPECT_TRUE(watch_.AskDue(due_ns, true));
+  EXPECT_FALSE(watch_.AskDue(due_ns, false)) << "an idle one need not";
+  EXPECT_EQ(watch_.IdleNs(due_ns - 5), 5);
+  watch_.OnAsked(due_ns);
+  EXPECT_FALSE(watch_.AskDue(due_ns + kLeft / 8 - 1, true)) << "the answer is on its way";
+  EXPECT_TRUE(watch_.AskDue(due_ns + kLeft / 8, true));
+  watch_.OnTold(640, due_ns, due_ns + 1);
+  EXPECT_FALSE(watch_.AskDue(due_ns + kLeft / 8, true));
+}
+
+TEST_F(PrimaryLeaseWatchTest, GivesUpWhenItAskedInVainForALeaseAndTheOldOneIsOver) {
+  const int64_t asked_ns = kEnd - kLeft / 2;
+  EXPECT_FALSE(watch_.GivesUp(kEnd + 10 * kLeft, true)) << "it has not asked";
+  watch_.OnAsked(asked_ns);
+  EXPECT_FALSE(watch_.GivesUp(kEnd, true));
+  watch_.OnAsked(asked_ns + kLeft / 2);  // asking again begins no new wait
+  EXPECT_FALSE(watch_.GivesUp(asked_ns + kLeft - 1, true));
+  EXPECT_TRUE(watch_.GivesUp(asked_ns + kLeft, true));
+}
+
+TEST_F(PrimaryLeaseWatchTest, AnswersThatBringNoValidLeaseDoNotCount) {
+  watch_.OnAsked(kEnd);
+  watch_.OnTold(0, kEnd, kEnd + 1);
+  watch_.OnTold(100, kEnd - 200 * kNsPerMs, kEnd + 1);  // it was asked long ago
+  EXPECT_TRUE(watch_.GivesUp(kEnd + kLeft, true));
+  watch_.OnTold(100, kEnd + kLeft, kEnd + kLeft);
+  EXPECT_FALSE(watch_.GivesUp(kEnd + kLeft, true));
+}
+
+TEST_F(PrimaryLeaseWatchTest, AnIdleSessionForgetsThatItAsked) {
+  watch_.OnAsked(kEnd);
+  EXPECT_FALSE(watch_.GivesUp(kEnd + kLeft, false));
+  EXPECT_FALSE(watch_.GivesUp(kEnd + kLeft, true));
+}
+
+TEST_F(PrimaryLeaseWatchTest, LeasesAreAsLongAsTheLongestThatWasSeen) {
+  EXPECT_EQ(watch_.length_ns(), kLeft);
+  watch_.Restart(GrantOf(7, 10), kAsked, kHeard);
+  EXPECT_EQ(watch_.length_ns(), kLeft);
+  PrimaryLeaseWatch other;
+  EXPECT_EQ(other.length_ns(), PrimaryLeaseWatch::kLengthNsUsual);
+  other.Restart(GrantOf(7, 10), kAsked, kHeard);
+  EXPECT_EQ(other.length_ns(), PrimaryLeaseWatch::kLengthNsMin);
+}
+
+}  // namespace
+}  // namespace gannet

@@ -1,0 +1,89 @@
+// What a server in a group tells clients: who is primary, and what is left of the primary's lease.
+
+#include <gtest/gtest.h>
+
+#include "common/protocol/not_primary.h"
+#include "server/replica/group_standing.h"
+#include "tests/server/rpc/raw_peer.h"
+#include "tests/server/rpc/server_fixture.h"
+
+namespace gannet {
+namespace {
+
+constexpr uint64_t kHistory = 0x1112131415161718;
+constexpr int64_t kLeaseNow = 5'000'000'000'000;  // not the time of any Poll
+
+class StandingTest : public ServerTest {
+ protected:
+  void SetUp() override {
+    standing_.SetServes(true);
+    StartServer([this](Server::Options* options) {
+      options->standing = &standing_;
+      options->lease_now_ns = [] { return kLeaseNow; };
+    });
+  }
+  void Step() override {
+    if (!deposed_in_between_) return ServerTest::Step();
+    server().Poll(now());
+    standing_.SetServes(false);
+    for (const auto& worker : server().workers()) worker->Poll(now());
+  }
+  // Connects in vain, and returns the server's reason.
+  std::string Refused() {
+    RawPeer peer(this);
+    EXPECT_FALSE(peer.Connect());
+    EXPECT_TRUE(peer.reject().has_value());
+    if (!peer.reject().has_value()) return "no reject";
+    EXPECT_EQ(peer.reject()->code, static_cast<uint32_t>(RejectCode::kNotPrimary));
+    return RejectReason(*peer.reject());
+  }
+
+  GroupStanding standing_{kHistory};
+  bool deposed_in_between_ = false;
+};
+
+TEST_F(StandingTest, AGrantTellsTheHistoryAndWhatIsLeftOfTheLease) {
+  standing_.SetLeaseEnd(kLeaseNow + 599 * kNsPerMs + 1);
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  EXPECT_EQ(peer.grant().history, kHistory);
+  EXPECT_EQ(peer.grant().primary_lease_ms, 599u);
+}
+
+TEST_F(StandingTest, AHeartbeatsReplyTellsTheLeaseByTheClockOfThatMoment) {
+  standing_.SetLeaseEnd(kLeaseNow + 600 * kNsPerMs);
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  standing_.SetLeaseEnd(kLeaseNow + 400 * kNsPerMs);
+  RequestHeader heartbeat{};
+  auto reply = peer.Call(heartbeat);
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->header.primary_lease_ms, 400u);
+  standing_.SetLeaseEnd(kLeaseNow - 1);
+  reply = peer.Call(heartbeat);
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->header.primary_lease_ms, 0u);
+  EXPECT_EQ(peer.Put("key", "value"), ReplyStatus::kOk);  // its reply tells none
+}
+
+TEST_F(StandingTest, ABackupSaysWhoIsPrimary) {
+  standing_.SetServes(false);
+  EXPECT_EQ(Refused(), "");
+  standing_.SetElsewhere(ReasonOf({"10.0.0.2:7471", 7}));
+  EXPECT_EQ(Refused(), "primary=10.0.0.2:7471 epoch=7");
+  standing_.SetServes(true);
+  RawPeer peer(this);
+  EXPECT_TRUE(peer.Connect());
+}
+
+TEST_F(StandingTest, TheAcceptorRefusesWhatCameBeforeThePrimaryWasDeposed) {
+  standing_.SetElsewhere(ReasonOf({"10.0.0.2:7471", 7}));
+  deposed_in_between_ = true;
+  RawPeer peer(this);
+  EXPECT_FALSE(peer.Connect());
+  ASSERT_TRUE(peer.reject().has_value());
+  EXPECT_EQ(peer.reject()->code, static_cast<uint32_t>(RejectCode::kNotPrimary));
+}
+
+}  // namespace
+}  // namespace gannet
