@@ -111,13 +111,16 @@ class LocalCluster:
                           f"--lease_ms={self.options.lease_ms}")
         if made.returncode != 0:
             raise Failed(made.stderr)
-        self.addresses = [f"127.0.0.1:{port}" for port in free_ports(len(names))]
-        for name, address in zip(names, self.addresses):
-            self.start(name, [f"{self.options.build}/bin/kvserver", "--device=soft",
-                              "--cluster=" + CLUSTER, "--etcd=" + ",".join(self.urls),
-                              "--name=" + name, "--listen=" + address,
-                              "--memory=" + self.options.memory])
+        for name in names:
+            self.start_server(name)
         self.await_in_sync(names)
+
+    def start_server(self, name):
+        address = f"127.0.0.1:{free_ports(1)[0]}"
+        self.addresses.append(address)
+        self.start(name, [f"{self.options.build}/bin/kvserver", "--device=soft", "--cluster=" + CLUSTER,
+                          "--etcd=" + ",".join(self.urls), "--name=" + name, "--listen=" + address,
+                          "--memory=" + self.options.memory])
 
     def await_in_sync(self, names):
         end = time.monotonic() + START_S
