@@ -50,6 +50,14 @@ class LocalClusterTest(unittest.TestCase):
     def await_all_in_sync(self):
         self.await_group("all are in sync", lambda group: sorted(group["in_sync"]) == NODES)
 
+    def kill(self, name):
+        self.cluster.processes[name].kill()
+        self.cluster.processes[name].wait()
+
+    @staticmethod
+    def address_of(group, name):
+        return next(it["address"] for it in group["members"] if it["name"] == name)
+
     def log(self, name):
         with open(self.cluster.log_of(name), encoding="utf-8", errors="replace") as log:
             return log.read()
@@ -90,8 +98,7 @@ class LocalClusterTest(unittest.TestCase):
     def test_a_killed_primary_is_replaced_by_another_node(self):
         self.kvcli("put", "key", "value")
         primary = self.group()["primary"]
-        self.cluster.processes[primary].kill()
-        self.cluster.processes[primary].wait()
+        self.kill(primary)
         self.await_group("another takes over", lambda group: group["primary"] != primary)
         self.assertEqual(self.kvcli("get", "key"), "value")
         removed = self.cluster.kvcli("remove", "g1", primary)
@@ -101,6 +108,29 @@ class LocalClusterTest(unittest.TestCase):
         self.cluster.start_server("n4")
         self.await_group("n4 is in sync", lambda group: "n4" in group["in_sync"])
         self.assertEqual(len(self.group()["in_sync"]), len(NODES))
+
+    # The last member that is left was out when the others were lost. It has nothing.
+    def test_forces_a_member_that_was_out(self):
+        self.kvcli("put", "key", "value")
+        last = next(n for n in NODES if n != self.group()["primary"])
+        self.kill(last)
+        self.await_group("it is out", lambda group: last not in group["in_sync"])
+        for name in NODES:
+            self.kill(name)
+        self.cluster.start_server(last)
+        before = self.group()
+        # A process that was never in sync announces itself, and is no primary by itself.
+        self.await_group("it runs", lambda group: self.address_of(group, last) == self.cluster.addresses[-1])
+        forced = self.cluster.kvcli("force", "g1", "--from=" + last, "--lose-data")
+        self.assertEqual(forced.returncode, 0, forced.stderr)
+        self.assertIn("lost: what only", forced.stderr)
+        self.kvcli("put", "key", "newer")
+        self.assertEqual(self.kvcli("get", "key"), "newer")
+        group = self.group()
+        self.assertEqual((group["primary"], group["epoch"]), (last, before["epoch"] + 1))
+        other = next(n for n in NODES if n != last)
+        self.cluster.start_server(other)
+        self.await_group("it joins", lambda group: other in group["in_sync"])
 
     def test_a_removed_backup_ends(self):
         backup = next(n for n in NODES if n != self.group()["primary"])
