@@ -109,6 +109,22 @@ class LocalClusterTest(unittest.TestCase):
         self.await_group("n4 is in sync", lambda group: "n4" in group["in_sync"])
         self.assertEqual(len(self.group()["in_sync"]), len(NODES))
 
+    def test_serves_without_etcd_and_takes_over_when_it_is_back(self):
+        self.kvcli("put", "key", "value")
+        primary = self.group()["primary"]
+        etcd = self.cluster.processes["e1"]
+        etcd.send_signal(signal.SIGSTOP)
+        self.kvcli("put", "key", "without etcd")
+        self.assertEqual(self.kvcli("get", "key"), "without etcd")
+        self.kill(primary)
+        waiting = subprocess.Popen(
+            [f"{BUILD}/bin/kvcli", "--device=soft", f"--deadline_ms={STEP_S * 1000}",
+             "--server=" + self.cluster.endpoint(), "get", "key"], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(waiting.kill)
+        etcd.send_signal(signal.SIGCONT)
+        self.assertEqual(waiting.communicate(timeout=STEP_S)[0], "without etcd")
+        self.assertNotEqual(self.group()["primary"], primary)
+
     # The last member that is left was out when the others were lost. It has nothing.
     def test_forces_a_member_that_was_out(self):
         self.kvcli("put", "key", "value")
