@@ -81,8 +81,9 @@ MemberView ViewOf(const ClusterState& state, const GroupConfig& config, const st
   }
   if (const NodeInfo* info = InfoInSync(state, config, node)) view.applied = info->applied;
   const NodeInfo* leader = InfoInSync(state, config, config.primary.node);
-  if (view.applied && leader != nullptr) {
-    view.lag_bytes = leader->applied - std::min(leader->applied, *view.applied);
+  // What the primary said may be older than what the backup said. Then nothing is known.
+  if (view.applied && leader != nullptr && leader->applied >= *view.applied) {
+    view.lag_bytes = leader->applied - *view.applied;
   }
   return view;
 }
@@ -188,7 +189,8 @@ std::string StatusText(const ClusterState& state) {
       absl::StrAppendFormat(&text, "  %-12s %-8s %-22s", view.name, view.role,
                             view.address.value_or("-"));
       if (view.applied) absl::StrAppendFormat(&text, " applied %u", *view.applied);
-      if (view.lag_bytes) absl::StrAppendFormat(&text, ", %u bytes behind", *view.lag_bytes);
+      if (view.lag_bytes && view.role == "backup")
+        absl::StrAppendFormat(&text, ", %u bytes behind", *view.lag_bytes);
       text += '\n';
     }
     if (const auto wish = state.wishes.find(name); wish != state.wishes.end()) {

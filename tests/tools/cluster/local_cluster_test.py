@@ -158,6 +158,19 @@ class LocalClusterTest(unittest.TestCase):
 
 
 class CommandTest(unittest.TestCase):
+    def test_a_server_says_why_it_cannot_be_a_member(self):
+        member = ["--cluster=c", "--etcd=http://127.0.0.1:1", "--name=n1", "--listen=127.0.0.1:0", "--device=soft"]
+        for flags, code, said in (
+                (["--cluster=c"], 2, "--cluster needs --etcd"),
+                (["--etcd=http://127.0.0.1:1"], 2, "--etcd is of no use without --cluster"),
+                (member + ["--data=/nowhere"], 2, "--data and --restore_from cannot be used"),
+                (member + ["--sync=always"], 2, "--sync=always cannot be used"),
+                (member + ["--etcd=127.0.0.1"], 1, "is no URL of etcd"),
+                (member, 1, "Does etcd run at the URLs of --etcd?")):
+            done = subprocess.run([f"{BUILD}/bin/kvserver", *flags], check=False, capture_output=True, text=True)
+            self.assertEqual(done.returncode, code, (flags, done.stderr))
+            self.assertIn(said, done.stderr)
+
     def test_runs_a_command_and_ends_all_processes(self):
         done = subprocess.run(
             [os.path.join(SOURCE, "tools", "cluster", "local_cluster.py"), "--build", BUILD, "--nodes=1",

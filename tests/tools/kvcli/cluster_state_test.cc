@@ -131,6 +131,10 @@ TEST(ClusterStateTest, ShowsTheStatus) {
   EXPECT_THAT(text, AllOf(HasSubstr("group g1: epoch 3, primary n1, 2 of 3 in sync"),
                           HasSubstr("10 bytes behind"), HasSubstr("wanted: hand over to n2"),
                           HasSubstr("group g2: epoch 0, primary none")));
+  // The backup spoke later than the primary.
+  state.nodes["n2"].applied = 101;
+  EXPECT_EQ(StatusJson(state)["groups"][0]["members"][1]["lag_bytes"], nullptr);
+  state.nodes["n2"].applied = 90;
   // A process that has started again says nothing of the one in sync.
   state.nodes["n2"].incarnation = 0xb9;
   EXPECT_EQ(StatusJson(state)["groups"][0]["members"][1]["lag_bytes"], nullptr);
