@@ -291,7 +291,10 @@ absl::Status Server::CreateMember() {
       .clock = ServerNs,
       .wake = [wake_up = sync_wanted_.get()] { wake_up->Ask(); },
       .forget = [this](uint64_t name) { connection_ids_.Retire(ConnectionOfName(name)); },
-      .adopt = [this](std::vector<SessionCopy> sessions) { AdoptSessions(std::move(sessions), workers_); },
+      .adopt =
+          [this](std::vector<SessionCopy> sessions) {
+            AdoptSessions(std::move(sessions), workers_);
+          },
       .opens = [this](uint64_t epoch) { connection_ids_.BeginEpoch(epoch); },
       .follow_clock = [this](uint64_t ms) { clock_->Follow(ms); },
       .start_clock = [this](uint64_t ms) { clock_->GoOnFrom(ms); },

@@ -57,6 +57,12 @@ absl::Status TakeWords(const Spec& spec, const std::vector<Word>& words, Command
     case Verb::kHelp:
       if (!words.empty()) command->topic = words[0].text;
       return absl::OkStatus();
+    case Verb::kCluster: {
+      std::vector<std::string> texts;
+      for (const Word& word : words) texts.push_back(word.text);
+      const absl::Status taken = TakeClusterWords(texts, &command->cluster);
+      return taken.ok() ? taken : UsageError(spec, std::string(taken.message()));
+    }
     case Verb::kScan:
       if (words.empty()) return absl::OkStatus();
       if (!command->match.empty()) return UsageError(spec, "GLOB and --match exclude each other");

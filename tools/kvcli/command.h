@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "tools/kvcli/cluster_command.h"
 
 namespace gannet::kvcli {
 
@@ -46,6 +47,7 @@ enum class Verb : uint8_t {
   kTop,
   kLatency,
   kDoctor,
+  kCluster,
   kGenKey,
   kHelp,
   kQuit,
@@ -86,6 +88,7 @@ struct Command {
   std::chrono::milliseconds interval{1000};  // top
   std::optional<uint32_t> id;                // genkey; random if not given
   bool read_only = false;                    // genkey
+  ClusterCommand cluster;                    // cluster
   bool replica = false;                      // genkey
   std::string topic;                         // help: for this command; empty: for all
 };

@@ -109,6 +109,11 @@ absl::Status NoOption(std::string_view name, Verb verb) {
 // REQUIRES: the command has this option.
 absl::Status Apply(const Option& option, Command* command) {
   const std::string_view name = option.name;
+  if (command->verb == Verb::kCluster) {
+    const std::string_view value = option.value.value_or("");
+    if (const auto applied = ApplyClusterOption(name, value, &command->cluster)) return *applied;
+    if (name == "lose-data") return ApplySwitch(option, &command->cluster.lose_data);
+  }
   if (name == "ttl") return ApplyDuration(option, &command->ttl);
   if (name == "wait") return ApplyDuration(option, &command->wait.emplace());
   if (name == "lease") return ApplyDuration(option, &command->lease.emplace());

@@ -48,6 +48,11 @@ const char* ExamplesOf(Verb verb) {
              "  top\n"
              "  top --interval=10s --count=6\n"
              "  top --hotkeys=5\n";
+    case Verb::kCluster:
+      return "Examples:\n"
+             "  cluster init --etcd=http://127.0.0.1:2379 --cluster=c --group=g1:n1,n2,n3\n"
+             "  cluster status --etcd=http://127.0.0.1:2379 --cluster=c\n"
+             "  cluster handover g1 n2 --etcd=http://127.0.0.1:2379 --cluster=c\n";
     case Verb::kGenKey:
       return "Example:\n  genkey --id=7 --read\n";
     case Verb::kLatency:

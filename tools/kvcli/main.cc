@@ -24,6 +24,7 @@
 #include "tools/kvcli/invocation.h"
 #include "tools/kvcli/pipeline.h"
 #include "tools/kvcli/prompt.h"
+#include "tools/kvcli/run_cluster.h"
 #include "tools/kvcli/run_doctor.h"
 #include "tools/kvcli/shell.h"
 #include "tools/kvcli/text.h"
@@ -112,6 +113,7 @@ int RunCommandLine(const Invocation& invocation, char** argv) {
     Say(KeyText(**command, json));
     return kExitDone;
   }
+  if (*command && (*command)->verb == Verb::kCluster) return RunCluster(**command, json);
   const bool says_device = invocation.verbose || (AtPrompt(invocation) && !invocation.quiet);
   const auto device = UseDevice(invocation.device, argv,
                                 says_device ? SoftverbsNotice::kSaid : SoftverbsNotice::kNotSaid);

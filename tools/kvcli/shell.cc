@@ -13,6 +13,7 @@
 #include "tools/kvcli/answers.h"
 #include "tools/kvcli/child.h"
 #include "tools/kvcli/gen_key.h"
+#include "tools/kvcli/run_cluster.h"
 #include "tools/kvcli/text.h"
 
 namespace gannet::kvcli {
@@ -50,23 +51,41 @@ int Shell::Execute(const Command& command) {
     int (Shell::*run)(const Command&);
   };
   static constexpr Handler kHandlers[] = {
-      {Verb::kPut, &Shell::Put},           {Verb::kGet, &Shell::Get},
-      {Verb::kMultiGet, &Shell::MultiGet}, {Verb::kExists, &Shell::Exists},
-      {Verb::kTtl, &Shell::Ttl},           {Verb::kDelete, &Shell::Delete},
-      {Verb::kCompareAndSet, &Shell::Put}, {Verb::kMultiPut, &Shell::MultiPut},
-      {Verb::kAppend, &Shell::Append},     {Verb::kPrepend, &Shell::Append},
-      {Verb::kIncr, &Shell::Count},        {Verb::kDecr, &Shell::Count},
-      {Verb::kTouch, &Shell::Touch},       {Verb::kGetAndTouch, &Shell::GetAndTouch},
-      {Verb::kFlush, &Shell::Flush},       {Verb::kLock, &Shell::LockKey},
-      {Verb::kUnlock, &Shell::Unlock},     {Verb::kLocks, &Shell::Locks},
-      {Verb::kSnapshot, &Shell::Snapshot}, {Verb::kStats, &Shell::Stats},
-      {Verb::kInfo, &Shell::Info},         {Verb::kPing, &Shell::Ping},
-      {Verb::kClients, &Shell::Clients},   {Verb::kSlowLog, &Shell::SlowLog},
-      {Verb::kScan, &Shell::Scan},         {Verb::kBigKeys, &Shell::BigKeys},
-      {Verb::kHotKeys, &Shell::HotKeys},   {Verb::kMemory, &Shell::Memory},
-      {Verb::kWatch, &Shell::Watch},       {Verb::kTop, &Shell::Top},
-      {Verb::kLatency, &Shell::Latency},   {Verb::kDoctor, &Shell::RefuseDoctor},
-      {Verb::kGenKey, &Shell::GenKey},     {Verb::kHelp, &Shell::Help},
+      {Verb::kPut, &Shell::Put},
+      {Verb::kGet, &Shell::Get},
+      {Verb::kMultiGet, &Shell::MultiGet},
+      {Verb::kExists, &Shell::Exists},
+      {Verb::kTtl, &Shell::Ttl},
+      {Verb::kDelete, &Shell::Delete},
+      {Verb::kCompareAndSet, &Shell::Put},
+      {Verb::kMultiPut, &Shell::MultiPut},
+      {Verb::kAppend, &Shell::Append},
+      {Verb::kPrepend, &Shell::Append},
+      {Verb::kIncr, &Shell::Count},
+      {Verb::kDecr, &Shell::Count},
+      {Verb::kTouch, &Shell::Touch},
+      {Verb::kGetAndTouch, &Shell::GetAndTouch},
+      {Verb::kFlush, &Shell::Flush},
+      {Verb::kLock, &Shell::LockKey},
+      {Verb::kUnlock, &Shell::Unlock},
+      {Verb::kLocks, &Shell::Locks},
+      {Verb::kSnapshot, &Shell::Snapshot},
+      {Verb::kStats, &Shell::Stats},
+      {Verb::kInfo, &Shell::Info},
+      {Verb::kPing, &Shell::Ping},
+      {Verb::kClients, &Shell::Clients},
+      {Verb::kSlowLog, &Shell::SlowLog},
+      {Verb::kScan, &Shell::Scan},
+      {Verb::kBigKeys, &Shell::BigKeys},
+      {Verb::kHotKeys, &Shell::HotKeys},
+      {Verb::kMemory, &Shell::Memory},
+      {Verb::kWatch, &Shell::Watch},
+      {Verb::kTop, &Shell::Top},
+      {Verb::kLatency, &Shell::Latency},
+      {Verb::kDoctor, &Shell::RefuseDoctor},
+      {Verb::kCluster, &Shell::RunClusterCommand},
+      {Verb::kGenKey, &Shell::GenKey},
+      {Verb::kHelp, &Shell::Help},
       {Verb::kQuit, &Shell::Quit},
   };
   static_assert(std::ranges::all_of(kHandlers, [verb = 0](const Handler& handler) mutable {
@@ -86,6 +105,8 @@ int Shell::GetAndTouch(const Command& command) {
 int Shell::RefuseDoctor(const Command&) {
   return ReportUsage(absl::InvalidArgumentError("doctor works from the command line only"));
 }
+
+int Shell::RunClusterCommand(const Command& command) { return RunCluster(command, options_.json); }
 
 int Shell::GenKey(const Command& command) {
   Say(KeyText(command, options_.json));

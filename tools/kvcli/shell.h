@@ -100,6 +100,7 @@ class Shell {
   int Top(const Command& command);
   int Latency(const Command& command);
   int RefuseDoctor(const Command& command);
+  int RunClusterCommand(const Command& command);
   int GenKey(const Command& command);
   int Quit(const Command& command);
 

@@ -14,7 +14,7 @@
 namespace gannet::kvcli {
 namespace {
 
-constexpr std::array<Spec, 35> kSpecs = {{
+constexpr std::array<Spec, 36> kSpecs = {{
     {Verb::kPut, "put",
      "KEY VALUE [--file=PATH] [--ttl=TIME] [--flags=N] [--if_absent] [--if_present] "
      "[--if_version=N]",
@@ -133,6 +133,24 @@ constexpr std::array<Spec, 35> kSpecs = {{
      "how far its clock is from this machine's. Each finding has the command that mends it. Works\n"
      "from the command line only.\n"
      "Exit code 1: warnings. 3: errors.\n"},
+    {Verb::kCluster, "cluster",
+     "ACTION [GROUP] [NODE] [--etcd=URL] [--cluster=NAME] [--group=GROUP:NODES] [--lease_ms=N] "
+     "[--min_copies=N] [--ring_bytes=N] [--from=NODE] [--lose-data] [--wait=TIME] "
+     "[--etcd_ca_file=FILE]",
+     "make a cluster of groups of servers, show it, and change it",
+     "All need --etcd=URL[,URL...] and --cluster=NAME. Needs no server.\n"
+     "  init --group=G:N1,N2,...  make a cluster; --group may be given again. --lease_ms (600): "
+     "of\n"
+     "                            the primary; --min_copies (1): with fewer members in sync, no\n"
+     "                            write is taken; --ring_bytes (16777216): of each backup's ring\n"
+     "  status                    show groups and members\n"
+     "  handover G N              have the primary hand over to N, and wait for it (10s, or "
+     "--wait)\n"
+     "  add G N                   let N be a member\n"
+     "  remove G N                let N be none any more; not the primary\n"
+     "  force G --from=N --lose-data\n"
+     "                            make N primary, although members in sync are lost\n"
+     "Exit code 1: it cannot be done now, or is there already. 3: etcd gives no answer.\n"},
     {Verb::kGenKey, "genkey", "[--id=N] [--read] [--replica]",
      "print a new line for a file of keys (--auth_file), with a random key",
      "The key has 32 random bytes. --id names it (1 to 4294967295); without it, the id is random,\n"

@@ -1,0 +1,185 @@
+#!/usr/bin/env python3
+"""A whole cluster of real processes, as ./dev cluster runs it: hand over, lose servers, replace one.
+
+    local_cluster_test.py BUILD
+"""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, os.path.join(SOURCE, "tools", "cluster"))
+import local_cluster  # noqa: E402
+
+BUILD = os.path.abspath(sys.argv.pop(1))
+STEP_S = 60  # no step takes so long, however slow the machine is. Only a hang does
+NODES = ["n1", "n2", "n3"]
+
+
+class LocalClusterTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="gannet-cluster-test-")
+        self.addCleanup(folder.cleanup)
+        options = argparse.Namespace(build=BUILD, nodes=len(NODES), etcd=1, memory="64M", lease_ms=1000)
+        self.cluster = local_cluster.LocalCluster(options, folder.name)
+        self.addCleanup(self.cluster.stop)
+        self.cluster.start_etcd()
+        self.cluster.start_servers()
+
+    def group(self):
+        status = self.cluster.kvcli("status", "--json")
+        self.assertEqual(status.returncode, 0, status.stderr)
+        return json.loads(status.stdout)["groups"][0]
+
+    def await_group(self, what, holds):
+        end = time.monotonic() + STEP_S
+        while not holds(self.group()):
+            if time.monotonic() > end:
+                logs = "".join(f"--- {n}\n{self.log(n)[-3000:]}" for n in self.cluster.processes)
+                self.fail(f"{what}: {self.group()}\n{logs}")
+            time.sleep(0.05)
+
+    def await_all_in_sync(self):
+        self.await_group("all are in sync", lambda group: sorted(group["in_sync"]) == NODES)
+
+    def kill(self, name):
+        self.cluster.processes[name].kill()
+        self.cluster.processes[name].wait()
+
+    @staticmethod
+    def address_of(group, name):
+        return next(it["address"] for it in group["members"] if it["name"] == name)
+
+    def log(self, name):
+        with open(self.cluster.log_of(name), encoding="utf-8", errors="replace") as log:
+            return log.read()
+
+    def kvcli(self, *words):
+        done = subprocess.run([f"{BUILD}/bin/kvcli", "--device=soft", "--deadline_ms=30000",
+                               "--server=" + self.cluster.endpoint(), *words],
+                              check=False, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+    def test_hands_over(self):
+        self.kvcli("put", "key", "value")
+        before = self.group()
+        other = next(n for n in NODES if n != before["primary"])
+        done = self.cluster.kvcli("handover", "g1", other, "--wait=60s")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.group()["primary"], other)
+        self.assertEqual(self.kvcli("get", "key"), "value")
+        # The former primary executes itself again, and joins.
+        self.await_all_in_sync()
+        self.assertIn("executes itself again", self.log(before["primary"]))
+        self.assertIsNone(self.cluster.processes[before["primary"]].poll(), "it is the same process")
+        self.assertIsNone(self.group()["handover"], "the wish is gone")
+
+    def test_a_primary_that_was_stopped_joins_again(self):
+        self.kvcli("put", "key", "value")
+        primary = self.group()["primary"]
+        process = self.cluster.processes[primary]
+        process.send_signal(signal.SIGSTOP)
+        self.await_group("another takes over", lambda group: group["primary"] != primary)
+        self.assertEqual(self.kvcli("get", "key"), "value")
+        self.kvcli("put", "key", "newer")
+        process.send_signal(signal.SIGCONT)
+        self.await_all_in_sync()
+        self.assertEqual(self.kvcli("get", "key"), "newer")
+
+    def test_a_killed_primary_is_replaced_by_another_node(self):
+        self.kvcli("put", "key", "value")
+        primary = self.group()["primary"]
+        self.kill(primary)
+        self.await_group("another takes over", lambda group: group["primary"] != primary)
+        self.assertEqual(self.kvcli("get", "key"), "value")
+        removed = self.cluster.kvcli("remove", "g1", primary)
+        self.assertEqual(removed.returncode, 0, removed.stderr)
+        added = self.cluster.kvcli("add", "g1", "n4")
+        self.assertEqual(added.returncode, 0, added.stderr)
+        self.cluster.start_server("n4")
+        self.await_group("n4 is in sync", lambda group: "n4" in group["in_sync"])
+        self.assertEqual(len(self.group()["in_sync"]), len(NODES))
+
+    def test_serves_without_etcd_and_takes_over_when_it_is_back(self):
+        self.kvcli("put", "key", "value")
+        primary = self.group()["primary"]
+        etcd = self.cluster.processes["e1"]
+        etcd.send_signal(signal.SIGSTOP)
+        self.kvcli("put", "key", "without etcd")
+        self.assertEqual(self.kvcli("get", "key"), "without etcd")
+        self.kill(primary)
+        waiting = subprocess.Popen(
+            [f"{BUILD}/bin/kvcli", "--device=soft", f"--deadline_ms={STEP_S * 1000}",
+             "--server=" + self.cluster.endpoint(), "get", "key"], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(waiting.kill)
+        etcd.send_signal(signal.SIGCONT)
+        self.assertEqual(waiting.communicate(timeout=STEP_S)[0], "without etcd")
+        self.assertNotEqual(self.group()["primary"], primary)
+
+    # The last member that is left was out when the others were lost. It has nothing.
+    def test_forces_a_member_that_was_out(self):
+        self.kvcli("put", "key", "value")
+        last = next(n for n in NODES if n != self.group()["primary"])
+        self.kill(last)
+        self.await_group("it is out", lambda group: last not in group["in_sync"])
+        for name in NODES:
+            self.kill(name)
+        self.cluster.start_server(last)
+        before = self.group()
+        # A process that was never in sync announces itself, and is no primary by itself.
+        self.await_group("it runs", lambda group: self.address_of(group, last) == self.cluster.addresses[-1])
+        forced = self.cluster.kvcli("force", "g1", "--from=" + last, "--lose-data")
+        self.assertEqual(forced.returncode, 0, forced.stderr)
+        self.assertIn("lost: what only", forced.stderr)
+        self.kvcli("put", "key", "newer")
+        self.assertEqual(self.kvcli("get", "key"), "newer")
+        group = self.group()
+        self.assertEqual((group["primary"], group["epoch"]), (last, before["epoch"] + 1))
+        other = next(n for n in NODES if n != last)
+        self.cluster.start_server(other)
+        self.await_group("it joins", lambda group: other in group["in_sync"])
+
+    def test_a_removed_backup_ends(self):
+        backup = next(n for n in NODES if n != self.group()["primary"])
+        removed = self.cluster.kvcli("remove", "g1", backup)
+        self.assertEqual(removed.returncode, 0, removed.stderr)
+        self.assertEqual(self.cluster.processes[backup].wait(STEP_S), 1)
+        self.assertIn(f"node {backup} is in no group of cluster c", self.log(backup))
+        self.kvcli("put", "key", "value")
+
+
+class CommandTest(unittest.TestCase):
+    def test_a_server_says_why_it_cannot_be_a_member(self):
+        member = ["--cluster=c", "--etcd=http://127.0.0.1:1", "--name=n1", "--listen=127.0.0.1:0", "--device=soft"]
+        for flags, code, said in (
+                (["--cluster=c"], 2, "--cluster needs --etcd"),
+                (["--etcd=http://127.0.0.1:1"], 2, "--etcd is of no use without --cluster"),
+                (member + ["--data=/nowhere"], 2, "--data and --restore_from cannot be used"),
+                (member + ["--sync=always"], 2, "--sync=always cannot be used"),
+                (member + ["--etcd=127.0.0.1"], 1, "is no URL of etcd"),
+                (member, 1, "Does etcd run at the URLs of --etcd?")):
+            done = subprocess.run([f"{BUILD}/bin/kvserver", *flags], check=False, capture_output=True, text=True)
+            self.assertEqual(done.returncode, code, (flags, done.stderr))
+            self.assertIn(said, done.stderr)
+
+    def test_runs_a_command_and_ends_all_processes(self):
+        done = subprocess.run(
+            [os.path.join(SOURCE, "tools", "cluster", "local_cluster.py"), "--build", BUILD, "--nodes=1",
+             "--memory=64M", "sh", "-c",
+             "kvcli --device=soft put key value && kvcli cluster status --json --etcd=$ETCD --cluster=c; exit 7"],
+            check=False, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 7, done.stderr)
+        self.assertEqual(json.loads(done.stdout.splitlines()[-1])["groups"][0]["in_sync"], ["n1"])
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -1,0 +1,93 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tools/kvcli/command.h"
+
+namespace gannet::kvcli {
+namespace {
+
+using Action = ClusterCommand::Action;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+// "cluster", these words, and the two options that all need.
+Words Line(Words words) {
+  words.insert(words.begin(), "cluster");
+  words.insert(words.end(), {"--etcd=http://a:1,http://b:2", "--cluster=c"});
+  return words;
+}
+ClusterCommand Parsed(const Words& words) {
+  const auto command = ParseCommand(Line(words));
+  EXPECT_TRUE(command.ok()) << command.status();
+  return command.ok() ? command->cluster : ClusterCommand{};
+}
+std::string ErrorOf(const Words& words) {
+  const auto command = ParseCommand(words);
+  EXPECT_EQ(command.status().code(), absl::StatusCode::kInvalidArgument);
+  return std::string(command.status().message());
+}
+
+TEST(ClusterCommandTest, InitTakesGroupsAndTerms) {
+  const ClusterCommand command = Parsed({"init", "--group=g1:n1,n2", "--group", "g2:n3",
+                                         "--lease_ms=300", "--min_copies=2", "--ring_bytes=65536"});
+  EXPECT_EQ(command.action, Action::kInit);
+  EXPECT_THAT(command.etcd, ElementsAre("http://a:1", "http://b:2"));
+  EXPECT_EQ(command.cluster, "c");
+  ASSERT_EQ(command.groups.size(), 2u);
+  EXPECT_EQ(command.groups[0].name, "g1");
+  EXPECT_THAT(command.groups[0].members, ElementsAre("n1", "n2"));
+  EXPECT_THAT(command.groups[1].members, ElementsAre("n3"));
+  EXPECT_EQ(command.lease_ms, 300u);
+  EXPECT_EQ(command.min_copies, 2u);
+  EXPECT_EQ(command.ring_bytes, 65536u);
+}
+
+TEST(ClusterCommandTest, OthersTakeAGroupAndANode) {
+  EXPECT_EQ(Parsed({"status"}).action, Action::kStatus);
+  for (const auto& [name, action] : {std::pair{"handover", Action::kHandOver},
+                                     {"add", Action::kAdd},
+                                     {"remove", Action::kRemove}}) {
+    const ClusterCommand command = Parsed({name, "g1", "n2"});
+    EXPECT_EQ(command.action, action);
+    EXPECT_EQ(command.group, "g1");
+    EXPECT_EQ(command.node, "n2");
+  }
+  const ClusterCommand force = Parsed({"force", "g1", "--from=n2", "--lose-data"});
+  EXPECT_EQ(force.action, Action::kForce);
+  EXPECT_EQ(force.group, "g1");
+  EXPECT_EQ(force.from, "n2");
+}
+
+TEST(ClusterCommandTest, SaysWhatIsMissingOrTooMuch) {
+  const struct {
+    Words words;
+    const char* says;
+  } cases[] = {
+      {{}, "ACTION is missing"},
+      {{"stauts"}, "did you mean status?"},
+      {{"add"}, "add needs a GROUP"},
+      {{"add", "g1"}, "add needs a NODE"},
+      {{"status", "g1"}, "'g1' is one word too many"},
+      {{"init"}, "init needs --group="},
+      {{"init", "--group=g1"}, "--group is a group's name and its members"},
+      {{"init", "--group=:n1"}, "--group is a group's name and its members"},
+      {{"init", "--group=g1:n1", "--lease_ms=x"}, "--lease_ms needs a number"},
+      {{"status", "--lease_ms=600"}, "are for init"},
+      {{"status", "--lose-data"}, "are for force"},
+      {{"add", "g1", "n2", "--from=n1"}, "are for force"},
+      {{"force", "g1", "--lose-data"}, "force needs --from=NODE"},
+      {{"force", "g1", "--from=n2"}, "needs --lose-data"},
+  };
+  for (const auto& c : cases) EXPECT_THAT(ErrorOf(Line(c.words)), HasSubstr(c.says));
+  EXPECT_THAT(ErrorOf({"cluster", "status", "--cluster=c"}), HasSubstr("--etcd=URL[,URL...]"));
+  EXPECT_THAT(ErrorOf({"cluster", "status", "--etcd=http://a"}), HasSubstr("--cluster=NAME"));
+  EXPECT_THAT(ErrorOf({"cluster", "status", "--etcd=,"}), HasSubstr("--etcd needs a URL"));
+  EXPECT_THAT(ErrorOf({"cluster", "status", "--cluster="}), HasSubstr("--cluster needs a value"));
+}
+
+}  // namespace
+}  // namespace gannet::kvcli

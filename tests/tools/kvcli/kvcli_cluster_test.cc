@@ -1,0 +1,191 @@
+// kvcli cluster with a real etcd, and no servers: the test plays their part.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "common/cluster/cluster_config.h"
+#include "common/cluster/cluster_keys.h"
+#include "tests/common/etcd/etcd_caller.h"
+#include "tests/common/etcd/etcd_processes.h"
+#include "tests/support/run_program.h"
+#include "tests/support/server_process.h"
+
+namespace gannet {
+namespace {
+
+using Json = nlohmann::json;
+using test_support::Finished;
+using test_support::ProgramPath;
+using test_support::RunProgram;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using Words = std::vector<std::string>;
+
+const GroupMember kN1 = {"n1", 0xb1};
+const GroupMember kN2 = {"n2", 0xb2};
+
+class KvcliClusterTest : public testing::Test {
+ protected:
+  Words Command(const Words& words) const {
+    Words all = {ProgramPath("kvcli"), "cluster"};
+    all.insert(all.end(), words.begin(), words.end());
+    all.insert(all.end(), {"--etcd=" + etcd_.Url(0), "--cluster=c"});
+    return all;
+  }
+  Finished Kvcli(const Words& words) const { return RunProgram(Command(words)); }
+  void Init() {
+    const Finished done = Kvcli({"init", "--group=g1:n1,n2,n3"});
+    ASSERT_EQ(done.exit_code, 0) << done.err;
+  }
+  GroupConfig Group() {
+    const auto answer = caller_.Range(GroupKey("c", "g1"));
+    EXPECT_TRUE(answer.ok() && answer->items.size() == 1);
+    return *DecodeGroupConfig(answer->items.at(0).value);
+  }
+  void PutGroup(const GroupConfig& config) {
+    ASSERT_EQ(caller_.Put(GroupKey("c", "g1"), Encode(config)).outcome,
+              EtcdTxnResult::Outcome::kWon);
+  }
+  // n1 is primary, and n2 its backup.
+  void Found() {
+    GroupConfig config = Group();
+    config.epoch = 3;
+    config.primary = kN1;
+    config.in_sync = {kN1, kN2};
+    PutGroup(config);
+    for (const GroupMember& member : config.in_sync) {
+      caller_.Put(NodeKey("c", member.node),
+                  Encode(NodeInfo{.incarnation = member.incarnation, .address = "h:1"}));
+    }
+  }
+  void AwaitWish() {
+    bool there = false;
+    const uint64_t watch = caller_.client().Watch(WishKey("c", "g1"), [&](const EtcdNews& news) {
+      there |= !news.items.empty() || !news.changes.empty();
+    });
+    EXPECT_TRUE(caller_.PollUntil([&] { return there; }));
+    caller_.client().Unwatch(watch);
+  }
+  bool HasWish() { return !caller_.Range(WishKey("c", "g1"))->items.empty(); }
+
+  EtcdProcesses etcd_{1};
+  EtcdCaller caller_{etcd_.Urls()};
+};
+
+TEST_F(KvcliClusterTest, MakesAClusterOnceAndShowsIt) {
+  EXPECT_EQ(Kvcli({"status"}).exit_code, 1);
+  const Finished made = Kvcli({"init", "--group=g1:n1,n2,n3", "--lease_ms=300", "--min_copies=2"});
+  EXPECT_EQ(made.exit_code, 0) << made.err;
+  EXPECT_THAT(made.out, HasSubstr("kvserver --cluster=c --etcd=" + etcd_.Url(0) + " --name=n1"));
+  EXPECT_EQ(Group().lease_ms, 300u);
+  EXPECT_EQ(Group().min_copies, 2u);
+  const Finished again = Kvcli({"init", "--group=g1:n1", "--json"});
+  EXPECT_EQ(again.exit_code, 1);
+  EXPECT_EQ(Json::parse(again.out)["error"], "ALREADY_EXISTS") << again.out;
+
+  Found();
+  const Finished status = Kvcli({"status", "--json"});
+  EXPECT_EQ(status.exit_code, 0) << status.err;
+  const Json group = Json::parse(status.out)["groups"][0];
+  EXPECT_EQ(group["epoch"], 3);
+  EXPECT_EQ(group["primary"], "n1");
+  EXPECT_EQ(group["in_sync"], Json({"n1", "n2"}));
+  EXPECT_EQ(group["members"].size(), 3u);
+  EXPECT_THAT(Kvcli({"status"}).out, HasSubstr("group g1: epoch 3, primary n1, 2 of 3 in sync"));
+}
+
+TEST_F(KvcliClusterTest, AddsAndRemovesMembers) {
+  Init();
+  Found();
+  EXPECT_EQ(Kvcli({"add", "g1", "n4"}).exit_code, 0);
+  EXPECT_THAT(Group().members, ElementsAre("n1", "n2", "n3", "n4"));
+  EXPECT_EQ(Kvcli({"add", "g1", "n4"}).exit_code, 1);
+  const Finished removed = Kvcli({"remove", "g1", "n2", "--json"});
+  EXPECT_EQ(removed.exit_code, 0) << removed.err;
+  EXPECT_EQ(Json::parse(removed.out)["members"], Json({"n1", "n3", "n4"}));
+  EXPECT_THAT(Group().in_sync, ElementsAre(kN1));
+  EXPECT_TRUE(caller_.Range(NodeKey("c", "n2"))->items.empty());
+  const Finished primary = Kvcli({"remove", "g1", "n1"});
+  EXPECT_EQ(primary.exit_code, 1);
+  EXPECT_THAT(primary.err, HasSubstr("Hand over first"));
+}
+
+TEST_F(KvcliClusterTest, WaitsUntilThePrimaryHasHandedOver) {
+  Init();
+  Found();
+  test_support::ChildProcess kvcli({.argv = Command({"handover", "g1", "n2", "--wait=60s"}),
+                                    .streams = test_support::ChildProcess::Streams::kCaptured});
+  AwaitWish();
+  GroupConfig config = Group();
+  config.epoch = 4;
+  config.primary = kN2;
+  PutGroup(config);
+  const Finished done = test_support::Finish(kvcli);
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("n2 is primary of group g1, epoch 4"));
+  EXPECT_EQ(Kvcli({"handover", "g1", "n2"}).exit_code, 0) << "it is already";
+}
+
+TEST_F(KvcliClusterTest, TakesBackAWishThatNobodyFulfils) {
+  Init();
+  Found();
+  EXPECT_EQ(Kvcli({"handover", "g1", "n3"}).exit_code, 1) << "not in sync";
+  EXPECT_FALSE(HasWish());
+  const Finished late = Kvcli({"handover", "g1", "n2", "--wait=100ms"});
+  EXPECT_EQ(late.exit_code, 3);
+  EXPECT_THAT(late.err, HasSubstr("It is not asked any more"));
+  EXPECT_FALSE(HasWish());
+}
+
+TEST_F(KvcliClusterTest, SaysThatThePrimaryGaveAWishUp) {
+  Init();
+  Found();
+  test_support::ChildProcess kvcli({.argv = Command({"handover", "g1", "n2", "--wait=60s"}),
+                                    .streams = test_support::ChildProcess::Streams::kCaptured});
+  AwaitWish();
+  caller_.Txn({.deletes = {WishKey("c", "g1")}});
+  const Finished done = test_support::Finish(kvcli);
+  EXPECT_EQ(done.exit_code, 1) << done.out;
+  EXPECT_THAT(done.err, HasSubstr("the primary has not handed over"));
+}
+
+TEST_F(KvcliClusterTest, ForcesAPrimaryWithANewHistory) {
+  Init();
+  Found();
+  EXPECT_EQ(Kvcli({"force", "g1", "--from=n2"}).exit_code, 2);
+  const uint64_t history = Group().history;
+  const Finished done = Kvcli({"force", "g1", "--from=n2", "--lose-data"});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_THAT(done.err, HasSubstr("lost: what only n1 has"));
+  const GroupConfig config = Group();
+  EXPECT_NE(config.history, history);
+  EXPECT_EQ(config.epoch, 4u);
+  EXPECT_EQ(config.primary, kN2);
+  EXPECT_THAT(config.in_sync, ElementsAre(kN2));
+}
+
+TEST_F(KvcliClusterTest, SaysWhatIsWrong) {
+  const Finished usage = Kvcli({"status", "g1"});
+  EXPECT_EQ(usage.exit_code, 2);
+  EXPECT_THAT(usage.err, AllOf(HasSubstr("one word too many"), HasSubstr("usage: cluster ACTION")));
+  const Finished name = RunProgram(
+      {ProgramPath("kvcli"), "cluster", "status", "--cluster=a b", "--etcd=" + etcd_.Url(0)});
+  EXPECT_EQ(name.exit_code, 2);
+  EXPECT_THAT(name.err, HasSubstr("the name of a cluster"));
+  const Finished url =
+      RunProgram({ProgramPath("kvcli"), "cluster", "status", "--cluster=c", "--etcd=127.0.0.1:1"});
+  EXPECT_EQ(url.exit_code, 2);
+  EXPECT_THAT(url.err, HasSubstr("is no URL of etcd"));
+  const Finished away = RunProgram(
+      {ProgramPath("kvcli"), "cluster", "status", "--cluster=c", "--etcd=http://127.0.0.1:1"});
+  EXPECT_EQ(away.exit_code, 3);
+  EXPECT_THAT(away.err, HasSubstr("http://127.0.0.1:1"));
+}
+
+}  // namespace
+}  // namespace gannet

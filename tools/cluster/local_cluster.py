@@ -1,0 +1,219 @@
+#!/usr/bin/env python3
+"""Runs a whole cluster on this machine: etcd, and one group of kvservers on softverbs.
+
+    local_cluster.py --build DIR [--nodes 3] [--etcd 1|3] [--memory 256M] [--lease_ms 2000] [COMMAND ...]
+
+Prints where everything is, and runs until Ctrl-C. With a COMMAND, runs that instead, and exits with
+its code; GANNET_SERVER in its environment names the group, ETCD the URLs. All processes end with this
+one, and what they wrote goes with them.
+"""
+
+import argparse
+import contextlib
+import ctypes
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+CLUSTER, GROUP = "c", "g1"
+START_S = 60  # no start takes so long, however slow the machine is
+STOP_S = 20
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
+
+
+def die_with_parent():
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def free_ports(count):
+    """Ports of 127.0.0.1 that nobody uses at this moment."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for it in sockets:
+            it.bind(("127.0.0.1", 0))
+        return [it.getsockname()[1] for it in sockets]
+
+
+class Failed(Exception):
+    pass
+
+
+class LocalCluster:
+    def __init__(self, options, folder):
+        self.options = options
+        self.folder = folder
+        self.processes = {}  # by name
+        self.urls = []
+        self.addresses = []
+
+    def log_of(self, name):
+        return os.path.join(self.folder, name + ".log")
+
+    def start(self, name, argv, stdout=subprocess.DEVNULL):
+        with open(self.log_of(name), "w", encoding="utf-8") as log:
+            self.processes[name] = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=stdout, stderr=log,
+                # Ctrl-C is for this process, which ends the others in order.
+                start_new_session=True, preexec_fn=die_with_parent)
+        return self.processes[name]
+
+    def fail(self, name, what):
+        with open(self.log_of(name), encoding="utf-8", errors="replace") as log:
+            raise Failed(f"{name} {what}:\n" + "".join(log.readlines()[-20:]))
+
+    def kvcli(self, *words):
+        return subprocess.run(
+            [f"{self.options.build}/bin/kvcli", "cluster", *words, "--etcd=" + ",".join(self.urls),
+             "--cluster=" + CLUSTER], check=False, capture_output=True, text=True)
+
+    def start_etcd(self):
+        count = self.options.etcd
+        ports = free_ports(2 * count)
+        self.urls = [f"http://127.0.0.1:{port}" for port in ports[:count]]
+        peers = [f"http://127.0.0.1:{port}" for port in ports[count:]]
+        members = ",".join(f"e{i + 1}={peer}" for i, peer in enumerate(peers))
+        for i, (url, peer) in enumerate(zip(self.urls, peers)):
+            name = f"e{i + 1}"
+            self.start(name, ["etcd", "--name", name, "--data-dir", os.path.join(self.folder, name),
+                              "--listen-client-urls", url, "--advertise-client-urls", url,
+                              "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+                              "--initial-cluster", members, "--initial-cluster-token", self.folder,
+                              "--logger", "zap", "--log-outputs", "stderr"])
+        for i, url in enumerate(self.urls):
+            self.await_etcd(f"e{i + 1}", url)
+
+    def await_etcd(self, name, url):
+        end = time.monotonic() + START_S
+        while time.monotonic() < end:
+            if self.processes[name].poll() is not None:
+                self.fail(name, "ended")
+            try:
+                with urllib.request.urlopen(url + "/health", timeout=1) as answer:
+                    if json.load(answer)["health"] == "true":
+                        return
+            except (OSError, urllib.error.URLError):
+                pass
+            time.sleep(0.05)
+        self.fail(name, "does not become healthy")
+
+    def start_servers(self):
+        names = [f"n{i + 1}" for i in range(self.options.nodes)]
+        made = self.kvcli("init", f"--group={GROUP}:" + ",".join(names),
+                          f"--lease_ms={self.options.lease_ms}")
+        if made.returncode != 0:
+            raise Failed(made.stderr)
+        for name in names:
+            self.start_server(name)
+        self.await_in_sync(names)
+
+    def start_server(self, name):
+        address = f"127.0.0.1:{free_ports(1)[0]}"
+        self.addresses.append(address)
+        self.start(name, [f"{self.options.build}/bin/kvserver", "--device=soft", "--cluster=" + CLUSTER,
+                          "--etcd=" + ",".join(self.urls), "--name=" + name, "--listen=" + address,
+                          "--memory=" + self.options.memory])
+
+    def await_in_sync(self, names):
+        end = time.monotonic() + START_S
+        while True:
+            for name in names:
+                if self.processes[name].poll() is not None:
+                    self.fail(name, "ended")
+            status = self.kvcli("status", "--json")
+            in_sync = json.loads(status.stdout)["groups"][0]["in_sync"]
+            if sorted(in_sync) == sorted(names):
+                return
+            if time.monotonic() > end:
+                self.fail(next(n for n in names if n not in in_sync), "does not get in sync")
+            time.sleep(0.1)
+
+    def endpoint(self):
+        return "cluster:" + ",".join(self.addresses)
+
+    def describe(self):
+        bin_folder = f"{self.options.build}/bin"
+        etcd = ",".join(self.urls)
+        lines = [f"etcd       {etcd}"]
+        for i, address in enumerate(self.addresses):
+            name = f"n{i + 1}"
+            lines.append(f"{name:<10} {address}  pid {self.processes[name].pid}  {self.log_of(name)}")
+        lines += ["", "to try, in another terminal:",
+                  f"  {bin_folder}/kvcli --device=soft --server={self.endpoint()} put greeting hello",
+                  f"  {bin_folder}/kvcli cluster status --etcd={etcd} --cluster={CLUSTER}",
+                  f"  {bin_folder}/kvcli cluster handover {GROUP} n2 --etcd={etcd} --cluster={CLUSTER}",
+                  f"  kill -9 {self.processes['n1'].pid}    and then status again",
+                  "", "Ctrl-C ends all of it."]
+        print("\n".join(lines), flush=True)
+
+    def stop(self):
+        """Servers first, while etcd is there."""
+        for group in (False, True):
+            those = [p for name, p in self.processes.items() if name.startswith("e") == group]
+            for process in those:
+                process.terminate()
+            for process in those:
+                try:
+                    process.wait(STOP_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="./dev cluster", description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("--build", required=True, help=argparse.SUPPRESS)
+    parser.add_argument("--nodes", type=int, default=3, help="kvservers (3)")
+    parser.add_argument("--etcd", type=int, default=1, choices=(1, 3), help="processes of etcd (1)")
+    parser.add_argument("--memory", default="256M", help="of each kvserver (256M)")
+    # Longer than kvcli's default: a busy machine may stop a process for longer than that.
+    parser.add_argument("--lease_ms", type=int, default=2000, help="of the primary (2000)")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="is run instead of waiting for Ctrl-C")
+    options = parser.parse_args()
+    options.build = os.path.abspath(options.build)
+    if not 1 <= options.nodes <= 16:
+        parser.error("--nodes is 1 to 16")
+    return options
+
+
+def on_signal(_number, _frame):
+    raise KeyboardInterrupt
+
+
+def main():
+    options = parse()
+    if shutil.which("etcd") is None:
+        sys.exit("dev: etcd is missing: ./dev deps test installs it")
+    signal.signal(signal.SIGTERM, on_signal)
+    with tempfile.TemporaryDirectory(prefix="gannet-cluster-") as folder:
+        cluster = LocalCluster(options, folder)
+        try:
+            cluster.start_etcd()
+            cluster.start_servers()
+            if options.command:
+                environment = dict(os.environ, GANNET_SERVER=cluster.endpoint(),
+                                   ETCD=",".join(cluster.urls),
+                                   PATH=f"{options.build}/bin:{os.environ['PATH']}")
+                return subprocess.run(options.command, env=environment, check=False).returncode
+            cluster.describe()
+            signal.pause()
+        except KeyboardInterrupt:
+            return 0
+        except Failed as failure:
+            print(f"dev: {failure}", file=sys.stderr)
+            return 1
+        finally:
+            cluster.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+#ifndef GANNET_TOOLS_KVCLI_CLUSTER_STATE_H_
+#define GANNET_TOOLS_KVCLI_CLUSTER_STATE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/cluster/cluster_config.h"
+#include "common/etcd/etcd_messages.h"
+#include "tools/kvcli/text.h"
+
+namespace gannet::kvcli {
+
+// What lies in etcd of a cluster at one revision, and what operators make of it. Pure: no I/O.
+
+struct ClusterState {
+  struct Group {
+    GroupConfig config;
+    int64_t mod_revision = 0;
+  };
+  struct Wish {
+    GroupWish wish;
+    int64_t mod_revision = 0;
+  };
+  std::string name;
+  std::map<std::string, Group> groups;
+  std::map<std::string, NodeInfo> nodes;
+  std::map<std::string, Wish> wishes;  // by group
+};
+
+// Reads a list of all keys of a cluster. NotFound: there is no cluster. Others: what lies there
+// cannot be read.
+absl::StatusOr<ClusterState> ReadCluster(const std::string& name,
+                                         const std::vector<EtcdKeyValue>& items);
+
+// Return what the group becomes. NotFound: there is no such group, or no such member.
+// FailedPrecondition says why it may not be done now.
+//
+// AlreadyExists: the node is a member of this or of another group.
+absl::StatusOr<GroupConfig> WithMember(const ClusterState& state, const std::string& group,
+                                       const std::string& node);
+absl::StatusOr<GroupConfig> WithoutMember(const ClusterState& state, const std::string& group,
+                                          const std::string& node);
+// The next epoch, of which the node's newest process is primary, alone, with a new history.
+absl::StatusOr<GroupConfig> Forced(const ClusterState& state, const std::string& group,
+                                   const std::string& node, uint64_t history);
+// Returns OK if the primary may be asked to hand over to this node.
+absl::Status MayHandOver(const ClusterState& state, const std::string& group,
+                         const std::string& node);
+
+// For people, and for programs.
+std::string StatusText(const ClusterState& state);
+Json StatusJson(const ClusterState& state);
+// What may be lost if this node is forced to be primary.
+std::string LossText(const ClusterState& state, const std::string& group, const std::string& node);
+
+}  // namespace gannet::kvcli
+
+#endif  // GANNET_TOOLS_KVCLI_CLUSTER_STATE_H_

@@ -1,0 +1,299 @@
+#include "tools/kvcli/run_cluster.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/check.h"
+#include "common/base/status_macros.h"
+#include "common/cluster/cluster_keys.h"
+#include "common/cluster/create_cluster.h"
+#include "tools/kvcli/cluster_state.h"
+#include "tools/kvcli/etcd_session.h"
+#include "tools/kvcli/shell.h"
+#include "tools/kvcli/text.h"
+
+namespace gannet::kvcli {
+namespace {
+
+using std::chrono::milliseconds;
+using Action = ClusterCommand::Action;
+using Outcome = EtcdTxnResult::Outcome;
+
+constexpr int kTries = 10;  // members change their group, too
+constexpr milliseconds kHandOverWait{10'000};
+// How long a primary may take to be gone after it deleted the wish.
+constexpr milliseconds kWishGoneWait{3'000};
+
+uint64_t Random64() {
+  uint64_t number = 0;
+  GANNET_CHECK(getentropy(&number, sizeof(number)) == 0, "the kernel has no random numbers");
+  return number | 1;  // never 0
+}
+
+// One run of the command.
+class Run {
+ public:
+  Run(const ClusterCommand& command, milliseconds wait, bool json, EtcdSession session)
+      : command_(command), wait_(wait), json_(json), session_(std::move(session)) {}
+
+  absl::Status Do();
+
+ private:
+  using Change = std::function<absl::StatusOr<GroupConfig>(const ClusterState&)>;
+
+  absl::StatusOr<ClusterState> Read();
+  absl::Status Init();
+  absl::Status Status();
+  absl::Status HandOver();
+  absl::Status AwaitHandOver(int64_t mod_revision);
+  absl::Status Force();
+  // Changes the group, as often as somebody else changes it meanwhile.
+  absl::StatusOr<GroupConfig> ChangeGroup(const Change& change, std::vector<std::string> deletes);
+  void Answer(const std::string& text, Json json) const;
+  void AnswerGroup(const std::string& text, const GroupConfig& config) const;
+
+  const ClusterCommand& command_;
+  const milliseconds wait_;
+  const bool json_;
+  EtcdSession session_;
+  std::optional<GroupConfig> tried_ = {};  // of unknown result
+};
+
+void Run::Answer(const std::string& text, Json json) const {
+  Say(json_ ? Dump(json) + "\n" : text);
+}
+
+void Run::AnswerGroup(const std::string& text, const GroupConfig& config) const {
+  Answer(absl::StrCat(text, "\n"),
+         {{"group", command_.group},
+          {"epoch", config.epoch},
+          {"primary", config.epoch > 0 ? Json(config.primary.node) : Json(nullptr)},
+          {"members", config.members}});
+}
+
+absl::Status Run::Do() {
+  switch (command_.action) {
+    case Action::kInit:
+      return Init();
+    case Action::kStatus:
+      return Status();
+    case Action::kHandOver:
+      return HandOver();
+    case Action::kForce:
+      return Force();
+    case Action::kAdd: {
+      const auto add = [&](const ClusterState& state) {
+        return WithMember(state, command_.group, command_.node);
+      };
+      GANNET_ASSIGN_OR_RETURN(const GroupConfig config, ChangeGroup(add, {}));
+      AnswerGroup(
+          absl::StrCat(command_.node, " may join group ", command_.group, ": start its kvserver"),
+          config);
+      return absl::OkStatus();
+    }
+    case Action::kRemove: {
+      const auto remove = [&](const ClusterState& state) {
+        return WithoutMember(state, command_.group, command_.node);
+      };
+      GANNET_ASSIGN_OR_RETURN(const GroupConfig config,
+                              ChangeGroup(remove, {NodeKey(command_.cluster, command_.node)}));
+      AnswerGroup(absl::StrCat(command_.node, " is no member of group ", command_.group,
+                               " any more: stop its kvserver"),
+                  config);
+      return absl::OkStatus();
+    }
+  }
+  return absl::InternalError("no such action");
+}
+
+absl::StatusOr<ClusterState> Run::Read() {
+  GANNET_ASSIGN_OR_RETURN(const EtcdRangeAnswer answer,
+                          session_.RangeOfPrefix(ClusterPrefix(command_.cluster)));
+  return ReadCluster(command_.cluster, answer.items);
+}
+
+absl::Status Run::Init() {
+  NewCluster cluster = {.name = command_.cluster};
+  Json groups = Json::array();
+  for (const ClusterCommand::Group& group : command_.groups) {
+    cluster.groups.push_back({.name = group.name, .members = group.members});
+    groups.push_back(group.name);
+  }
+  cluster.lease_ms = command_.lease_ms.value_or(cluster.lease_ms);
+  cluster.min_copies = command_.min_copies.value_or(cluster.min_copies);
+  cluster.ring_bytes = command_.ring_bytes.value_or(cluster.ring_bytes);
+  GANNET_ASSIGN_OR_RETURN(const EtcdTxn txn, CreateClusterTxn(cluster, Random64));
+  const EtcdTxnResult result = session_.Txn(txn);
+  if (result.outcome == Outcome::kRefused) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("etcd has a cluster ", command_.cluster, " already; nothing was changed"));
+  }
+  if (result.outcome == Outcome::kUnknown) {
+    return absl::UnavailableError(
+        absl::StrCat("nobody knows whether it was created; see kvcli cluster status: ",
+                     result.status.message()));
+  }
+  if (result.outcome == Outcome::kFailed) return result.status;
+  const std::string& node = command_.groups.front().members.front();
+  Answer(absl::StrCat("cluster ", command_.cluster, " is made. Start its members, for example:\n",
+                      "  kvserver --cluster=", command_.cluster,
+                      " --etcd=", absl::StrJoin(command_.etcd, ","), " --name=", node,
+                      " --advertise=HOST:7471\n"),
+         {{"cluster", command_.cluster}, {"groups", groups}});
+  return absl::OkStatus();
+}
+
+absl::Status Run::Status() {
+  GANNET_ASSIGN_OR_RETURN(const ClusterState state, Read());
+  Answer(StatusText(state), StatusJson(state));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<GroupConfig> Run::ChangeGroup(const Change& change,
+                                             std::vector<std::string> deletes) {
+  const std::string key = GroupKey(command_.cluster, command_.group);
+  absl::Status last;
+  for (int i = 0; i < kTries; ++i) {
+    GANNET_ASSIGN_OR_RETURN(const ClusterState state, Read());
+    const auto group = state.groups.find(command_.group);
+    if (group != state.groups.end() && tried_ && group->second.config == *tried_) return *tried_;
+    GANNET_ASSIGN_OR_RETURN(const GroupConfig config, change(state));
+    const EtcdTxnResult result =
+        session_.Txn({.compares = {{.key = key, .mod_revision = group->second.mod_revision}},
+                      .puts = {{key, Encode(config)}},
+                      .deletes = deletes});
+    if (result.outcome == Outcome::kWon) return config;
+    if (result.outcome == Outcome::kFailed) return result.status;
+    if (result.outcome == Outcome::kUnknown) tried_ = config;  // reading again tells
+    last = result.status;
+  }
+  return absl::UnavailableError(
+      last.ok() ? absl::StrCat("group ", command_.group, " changes all the time; try again")
+                : absl::StrCat("nobody knows whether it was changed; see kvcli cluster status: ",
+                               last.message()));
+}
+
+absl::Status Run::HandOver() {
+  GANNET_ASSIGN_OR_RETURN(const ClusterState state, Read());
+  GANNET_RETURN_IF_ERROR(MayHandOver(state, command_.group, command_.node));
+  const ClusterState::Group& group = state.groups.at(command_.group);
+  if (group.config.primary.node == command_.node) {
+    AnswerGroup(absl::StrCat(command_.node, " is primary already"), group.config);
+    return absl::OkStatus();
+  }
+  const std::string key = WishKey(command_.cluster, command_.group);
+  const auto wish = state.wishes.find(command_.group);
+  // Both are compared, so that a wish which etcd executes late is not one of another time.
+  const EtcdTxnResult result = session_.Txn(
+      {.compares = {{.key = key,
+                     .mod_revision = wish != state.wishes.end() ? wish->second.mod_revision : 0},
+                    {.key = GroupKey(command_.cluster, command_.group),
+                     .mod_revision = group.mod_revision}},
+       .puts = {{key, Encode(GroupWish{.handover = command_.node})}}});
+  if (result.outcome == Outcome::kRefused) {
+    return absl::AbortedError(
+        absl::StrCat("group ", command_.group, " was changed meanwhile; try again"));
+  }
+  if (result.outcome != Outcome::kWon) return result.status;
+  return AwaitHandOver(result.revision);
+}
+
+absl::Status Run::AwaitHandOver(int64_t mod_revision) {
+  using Clock = std::chrono::steady_clock;
+  auto end = Clock::now() + wait_;
+  bool gone = false;
+  while (true) {
+    GANNET_ASSIGN_OR_RETURN(const ClusterState state, Read());
+    const auto group = state.groups.find(command_.group);
+    if (group == state.groups.end()) return absl::NotFoundError("the group is gone from etcd");
+    if (group->second.config.primary.node == command_.node) {
+      AnswerGroup(absl::StrCat(command_.node, " is primary of group ", command_.group, ", epoch ",
+                               group->second.config.epoch),
+                  group->second.config);
+      return absl::OkStatus();
+    }
+    const auto wish = state.wishes.find(command_.group);
+    const bool there = wish != state.wishes.end() && wish->second.mod_revision == mod_revision;
+    if (!there && !std::exchange(gone, true)) end = std::min(end, Clock::now() + kWishGoneWait);
+    const auto left = std::chrono::duration_cast<milliseconds>(end - Clock::now());
+    if (left.count() <= 0) break;
+    session_.AwaitChange(ClusterPrefix(command_.cluster), std::min(left, milliseconds(200)));
+  }
+  if (gone) {
+    return absl::AbortedError(absl::StrCat("the primary has not handed over: ", command_.node,
+                                           " is not in sync any more, or silent"));
+  }
+  const std::string key = WishKey(command_.cluster, command_.group);
+  const EtcdTxnResult deleted =
+      session_.Txn({.compares = {{.key = key, .mod_revision = mod_revision}}, .deletes = {key}});
+  return absl::DeadlineExceededError(absl::StrCat(
+      "the primary has not handed over within ", wait_.count(), " ms. ",
+      deleted.outcome == Outcome::kWon ? "It is not asked any more"
+                                       : "It may still do it; see kvcli cluster status"));
+}
+
+absl::Status Run::Force() {
+  const uint64_t history = Random64();
+  std::string loss;
+  const auto force = [&](const ClusterState& state) {
+    auto config = Forced(state, command_.group, command_.from, history);
+    if (config.ok()) loss = LossText(state, command_.group, command_.from);
+    return config;
+  };
+  GANNET_ASSIGN_OR_RETURN(const GroupConfig config, ChangeGroup(force, {}));
+  std::fputs(loss.c_str(), stderr);
+  AnswerGroup(absl::StrCat(command_.from, " is primary of group ", command_.group, ", epoch ",
+                           config.epoch, ", with a new history: clients begin anew"),
+              config);
+  return absl::OkStatus();
+}
+
+int CodeOf(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kOk:
+      return kExitDone;
+    case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kAborted:
+      return kExitNotFound;
+    case absl::StatusCode::kInvalidArgument:
+      return kExitUsage;
+    default:
+      return kExitError;
+  }
+}
+
+}  // namespace
+
+int RunCluster(const Command& command, bool json) {
+  const auto run = [&]() -> absl::Status {
+    if (!IsClusterName(command.cluster.cluster)) {
+      return absl::InvalidArgumentError("--cluster: " + WhatNamesAre("cluster"));
+    }
+    GANNET_ASSIGN_OR_RETURN(EtcdSession session,
+                            EtcdSession::Open({.endpoints = command.cluster.etcd,
+                                               .ca_file = command.cluster.etcd_ca_file}));
+    return Run(command.cluster, command.wait.value_or(kHandOverWait), json, std::move(session))
+        .Do();
+  };
+  const absl::Status status = run();
+  if (status.ok()) return kExitDone;
+  const std::string message(status.message());
+  std::fprintf(stderr, "kvcli: %s\n", message.c_str());
+  if (json) Say(Dump(ErrorJson(absl::StatusCodeToString(status.code()), message)) + "\n");
+  return CodeOf(status);
+}
+
+}  // namespace gannet::kvcli
